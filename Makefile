@@ -1,0 +1,278 @@
+# goprof-bpf: one file builds everything, under build/ only (O=DIR: elsewhere). `make help` lists the targets.
+
+MAKEFLAGS += --no-builtin-rules
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.SECONDARY:
+SHELL := /bin/bash
+export PATH := $(PATH):/usr/sbin:/sbin
+
+GOALS := $(or $(MAKECMDGOALS),all)
+V ?= 0
+Q := $(if $(filter 1,$(V)),,@)
+# Show what is made, unless the command itself is shown.
+say = $(if $(Q),@printf '  %-8s%s\n' '$1' '$2')
+
+# ASAN=1 makes the plain targets use the sanitized build.
+O ?= build
+B := $(if $(filter 1,$(ASAN)),$O/asan,$O)
+export O
+T ?= 60
+
+# ---- what must be there, before anything is compiled --------------------------------------------
+
+DEPS := tests/support/deps.sh
+ifneq ($(filter deps demo test,$(GOALS)),)
+MISSING := $(shell CC=gcc $(DEPS) install)
+else ifneq ($(filter fuzz,$(GOALS)),)
+MISSING := $(shell CC=gcc $(DEPS) fuzz)
+else ifneq ($(filter-out clean help uninstall,$(GOALS)),)
+MISSING := $(shell CC=gcc $(DEPS) check)
+endif
+ifneq ($(MISSING),)
+$(error $(MISSING))
+endif
+
+# ---- flags --------------------------------------------------------------------------------------
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+CLANG ?= clang
+BPFTOOL ?= bpftool
+LIBS := libbpf libelf libdw zlib libprotobuf-c capstone jansson
+MULTIARCH := $(or $(shell $(CC) -print-multiarch 2>/dev/null),$(shell uname -m)-linux-gnu)
+WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
+	$(if $(filter 1,$(WERROR)),-Werror)
+OPT ?= -O2 -g
+LIB_CFLAGS := $(shell pkg-config --cflags $(LIBS) 2>/dev/null)
+LIB_LDLIBS := $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lm -lpthread
+CMOCKA_LIBS := $(shell pkg-config --libs cmocka 2>/dev/null || echo -lcmocka)
+# Generated headers are system headers here, so that our warnings do not judge them.
+CPPFLAGS := -D_GNU_SOURCE -Iuser -Iinclude -isystem $O/gen $(LIB_CFLAGS)
+TEST_CPPFLAGS := $(CPPFLAGS) -Itests -Itests/support -Itests/bpfhost -Ibpf
+CFLAGS := -std=gnu11 $(WARN)
+SAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
+BPF_CFLAGS := -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Iinclude -Ibpf \
+	-I/usr/include/$(MULTIARCH)
+
+# ---- sources ------------------------------------------------------------------------------------
+
+SRCS := $(wildcard user/*/*.c)
+# SKIP='FILE...' leaves out files that do not compile yet.
+LIB_SRCS := $(filter-out user/cli/main.c $(SKIP),$(SRCS))
+SKELS := $(patsubst bpf/%.bpf.c,$O/gen/%.skel.h,$(wildcard bpf/*.bpf.c))
+BPF_OBJS := $(patsubst bpf/%.bpf.c,$O/bpf/%.bpf.o,$(wildcard bpf/*.bpf.c))
+PROTO := $(wildcard user/output/profile.proto)
+PB_H := $(PROTO:user/output/%.proto=$O/gen/%.pb-c.h)
+PB_OBJ := $(PROTO:user/output/%.proto=gen/%.pb-c.o)
+FLAME_PAGE := $(wildcard user/output/flame.html user/output/flame.css user/output/flame_*.js)
+SUPPORT_SRCS := $(filter-out %_main.c,$(wildcard tests/support/*.c))
+SUPPORT_BINS := $(patsubst tests/support/%_main.c,tests/%,$(wildcard tests/support/*_main.c))
+UNIT_BINS := $(patsubst %.c,%,$(wildcard tests/unit/test_*.c tests/bpfhost/test_*.c))
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+TOOLS := $(patsubst testdata/tools/%/go.mod,$O/tools/%,$(wildcard testdata/tools/*/go.mod))
+
+# Objects follow the flags they were made with, and the library the list of its sources.
+# $(call stamp,FILE,TEXT) touches FILE only when TEXT is news.
+differ = $(filter-out $1,$2)$(filter-out $2,$1)
+stamp = $(if $(call differ,$2,$(file <$1)),$(shell mkdir -p $(dir $1))$(file >$1,$2))
+ifneq ($(filter-out clean help deps uninstall,$(GOALS)),)
+$(call stamp,$O/flags,$(CC) $(CLANG) $(OPT) $(CFLAGS) $(TEST_CPPFLAGS) $(LIB_LDLIBS) $(BPF_CFLAGS))
+$(call stamp,$O/sources,$(LIB_SRCS))
+endif
+
+# ---- targets ------------------------------------------------------------------------------------
+
+all: $(if $(wildcard user/cli/main.c),$B/goprof-bpf,$B/libgoprof.a) ## build the program (default)
+
+deps: ## install what building and testing need (root; Debian 12 or newer)
+	@echo "deps: everything is present"
+
+demo: all ## profile a small Go program and show what takes CPU, memory and locks
+	$(Q)tests/support/demo.sh
+
+# tests/e2e/unknown_go.sh: as if the newest one or two minors were not out yet.
+NEWEST := $O/newest/25/goprof-bpf $O/newest/26/goprof-bpf
+
+TEST_BINS := $(addprefix $O/,$(UNIT_BINS) $(SUPPORT_BINS)) $(NEWEST) \
+	$(addprefix $O/asan/,$(UNIT_BINS)) $O/asan/tests/corrupt \
+	$(FUZZERS:%=$O/asan/tests/fuzz/replay_%)
+
+test: all $(TEST_BINS) $(TOOLS) ## run every test (root; the end-to-end part needs BPF)
+	$(Q)tests/run.sh unit asan corpus layering golden e2e
+
+unit: $(addprefix $B/,$(UNIT_BINS)) ## run the unit tests (ASAN=1: sanitized)
+	$(Q)tests/run.sh $(if $(filter 1,$(ASAN)),asan,unit)
+
+e2e: all $(addprefix $O/,$(SUPPORT_BINS)) $(NEWEST) $O/asan/tests/corrupt $(TOOLS) ## run the end-to-end tests (root); E2E=NAME runs one
+	$(Q)tests/run.sh e2e
+
+stress: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## 1,000 attachings, 200 kills, 20 profilers at once (root; half an hour)
+	$(Q)CYCLES=1000 KILLS=200 COLLECTORS=20 SCRIPT_LIMIT=7200 E2E=stress tests/run.sh --show e2e
+
+bench: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## measure cost beside perf and bpftrace (root)
+	$(Q)tests/run.sh --show bench
+
+matrix: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## every Go version x every kind of build (root; an hour); VERSIONS=, KINDS=
+	$(Q)tests/matrix/run.sh
+
+fuzz: $(FUZZERS:%=$O/fuzz/tests/fuzz/fuzz_%) ## fuzz each parser for T=60 seconds; FUZZ=NAME runs one
+	$(Q)tests/support/fuzz.sh $T $(or $(FUZZ),$(FUZZERS))
+
+layout: $O/tests/layoutgen ## make user/go/layout_tab.c anew, from official toolchains (fetches 32)
+	$(Q)tests/support/layoutgen.sh >$O/layout_tab.c && mv $O/layout_tab.c user/go/layout_tab.c
+
+lint: $(SKELS) $(PB_H) ## formatting, warnings as errors, layering, sizes
+	$(Q)CC='$(CC)' CLANG='$(CLANG)' CPPFLAGS='$(TEST_CPPFLAGS)' CFLAGS='$(CFLAGS) $(OPT)' \
+		BPF_CFLAGS='$(BPF_CFLAGS)' tests/support/lint.sh
+
+# ---- installing ----
+
+PREFIX ?= /usr/local
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+INSTALLED = $(PREFIX)/bin/goprof-bpf $(PREFIX)/share/man/man1/goprof-bpf.1 \
+	$(BASHDIR)/goprof-bpf $(ZSHDIR)/_goprof-bpf $(FISHDIR)/goprof-bpf.fish
+PACKAGE := $(addprefix $O/package/,goprof-bpf.1 goprof-bpf.bash _goprof-bpf goprof-bpf.fish)
+
+install: all $(PACKAGE) ## install under PREFIX=/usr/local: program, man page, completion; DESTDIR=
+	$(Q)install -Dm755 $B/goprof-bpf $(DESTDIR)$(PREFIX)/bin/goprof-bpf
+	$(Q)install -Dm644 $O/package/goprof-bpf.1 $(DESTDIR)$(PREFIX)/share/man/man1/goprof-bpf.1
+	$(Q)install -Dm644 $O/package/goprof-bpf.bash $(DESTDIR)$(BASHDIR)/goprof-bpf
+	$(Q)install -Dm644 $O/package/_goprof-bpf $(DESTDIR)$(ZSHDIR)/_goprof-bpf
+	$(Q)install -Dm644 $O/package/goprof-bpf.fish $(DESTDIR)$(FISHDIR)/goprof-bpf.fish
+
+uninstall: ## remove what install put there; the same PREFIX and DESTDIR
+	$(Q)rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+
+deb: all $(PACKAGE) ## build build/goprof-bpf_VERSION_ARCH.deb
+	$(Q)rm -rf $O/deb && $(MAKE) --no-print-directory install DESTDIR=$(abspath $O/deb) \
+		PREFIX=/usr ZSHDIR=/usr/share/zsh/vendor-completions
+	$(Q)user/package/deb.sh $(abspath $O/deb) $O
+
+clean: ## remove build/
+	$(Q)chmod -R u+w $O 2>/dev/null; rm -rf $O
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@echo "Variables: V=1 shows commands, ASAN=1 sanitizes, CC, OPT='-O0 -g', T=seconds"
+
+.PHONY: all deps demo test unit e2e stress bench matrix fuzz layout lint install uninstall deb clean help
+
+# ---- BPF: source, object, skeleton --------------------------------------------------------------
+
+$O/bpf/%.bpf.o: bpf/%.bpf.c $O/flags
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $@
+	$(Q)llvm-strip -g $@
+	@readelf -sW $@ | awk '$$4 == "FUNC" { printf "  %-8s  %s %d instructions\n", "", $$8, $$3 / 8 }'
+
+$O/gen/%.skel.h: $O/bpf/%.bpf.o
+	$(call say,SKEL,$@)
+	@mkdir -p $(@D)
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
+
+# ---- protobuf -----------------------------------------------------------------------------------
+
+$O/gen/%.pb-c.c $O/gen/%.pb-c.h: user/output/%.proto
+	$(call say,PROTO,$<)
+	@mkdir -p $(@D)
+	$(Q)protoc-c --c_out=$O/gen --proto_path=user/output $<
+
+# ---- C, once per variant: $1 directory, $2 compiler, $3 more flags ------------------------------
+
+define VARIANT
+$1/obj/%.o: user/%.c $O/flags
+	$$(call say,CC,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$2 $$(CPPFLAGS) $$(CFLAGS) $$(OPT) $3 -MMD -MP -c $$< -o $$@
+
+$1/obj/gen/%.pb-c.o: $O/gen/%.pb-c.c $O/gen/%.pb-c.h $O/flags
+	$$(call say,CC,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$2 -w -std=gnu11 $$(OPT) $$(LIB_CFLAGS) $3 -I$O/gen -c $$< -o $$@
+
+# Nobody else sees what is generated.
+$(patsubst user/%.c,$1/obj/%.o,$(filter user/collect/%,$(LIB_SRCS))): $(SKELS)
+$(patsubst user/%.c,$1/obj/%.o,$(filter user/output/%,$(LIB_SRCS))): $(PB_H)
+
+# The assembler puts them in, and the compiler does not know.
+$1/obj/output/flame_page.o: $(FLAME_PAGE)
+
+$1/libgoprof.a: $(patsubst user/%.c,$1/obj/%.o,$(LIB_SRCS)) $(addprefix $1/obj/,$(PB_OBJ)) $O/sources
+	$$(call say,AR,$$@)
+	$$(Q)rm -f $$@ && ar rcs $$@ $$(filter %.o,$$^)
+
+$1/goprof-bpf: $1/obj/cli/main.o $1/libgoprof.a
+	$$(call say,LINK,$$@)
+	$$(Q)$2 $3 $$^ $$(LIB_LDLIBS) $$(LDFLAGS) -o $$@
+
+$1/obj/tests/%.o: tests/%.c $O/flags $(SKELS) $(PB_H)
+	$$(call say,CC,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$2 $$(TEST_CPPFLAGS) $$(CFLAGS) $$(OPT) $3 -MMD -MP -c $$< -o $$@
+
+SUPPORT_$1 := $(patsubst %.c,$1/obj/%.o,$(SUPPORT_SRCS))
+
+$(addprefix $1/,$(UNIT_BINS)): $1/tests/%: $1/obj/tests/%.o $$(SUPPORT_$1) $1/libgoprof.a
+	$$(call say,LINK,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$2 $3 $$^ $$(LIB_LDLIBS) $$(CMOCKA_LIBS) -o $$@
+
+$(addprefix $1/,$(SUPPORT_BINS)): $1/tests/%: $1/obj/tests/support/%_main.o $$(SUPPORT_$1) \
+		$1/libgoprof.a
+	$$(call say,LINK,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$2 $3 $$^ $$(LIB_LDLIBS) -o $$@
+
+$(FUZZERS:%=$1/tests/fuzz/replay_%): $1/tests/fuzz/replay_%: $1/obj/tests/fuzz/fuzz_%.o \
+		$1/obj/tests/fuzz/replay.o $$(SUPPORT_$1) $1/libgoprof.a
+	$$(call say,LINK,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$2 $3 $$^ $$(LIB_LDLIBS) -o $$@
+endef
+
+$(eval $(call VARIANT,$O,$$(CC),))
+$(eval $(call VARIANT,$O/asan,$$(CC),$$(SAN)))
+$(eval $(call VARIANT,$O/fuzz,$$(CLANG),$$(SAN) -fsanitize=fuzzer-no-link))
+
+$O/fuzz/tests/fuzz/fuzz_%: $O/fuzz/obj/tests/fuzz/fuzz_%.o $(SUPPORT_$O/fuzz) \
+		$O/fuzz/libgoprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(SAN) -fsanitize=fuzzer $^ $(LIB_LDLIBS) -o $@
+
+# ---- the man page and completions: of what the program says of itself --------------------------
+
+$(PACKAGE): $O/package/%: user/package/%.in $B/goprof-bpf $(wildcard user/package/*)
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)user/package/generate.sh $B/goprof-bpf $< >$@
+
+# ---- as if newer Go had not been seen: newest/26 knows 1.26 and nothing after -------------------
+
+$O/newest/%/layout.o: user/go/layout.c $O/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(OPT) -DLAYOUT_NEWEST_MINOR=$* -MMD -MP -c $< -o $@
+
+$O/newest/%/goprof-bpf: $O/newest/%/layout.o $O/obj/cli/main.o $O/libgoprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $^ $(LIB_LDLIBS) $(LDFLAGS) -o $@
+
+# ---- Go tools the tests judge with --------------------------------------------------------------
+
+$(TOOLS): $O/tools/%: $(wildcard testdata/tools/*/*.go testdata/tools/*/go.*)
+	$(call say,GO,$@)
+	@mkdir -p $(@D)
+	$(Q)tests/support/gotool.sh testdata/tools/$* $@
+
+-include $(wildcard $O/bpf/*.d $O/newest/*/*.d) $(foreach v,$O $O/asan $O/fuzz, \
+	$(wildcard $v/obj/*/*.d $v/obj/tests/*/*.d))

@@ -1,0 +1,79 @@
+/*
+ * bpf/arch.bpf.h - registers of an interrupted Go program: the only BPF header with an
+ * architecture in it.
+ */
+#ifndef BPF_ARCH_BPF_H
+#define BPF_ARCH_BPF_H
+
+#include "common.bpf.h"
+
+/* What a walk starts from. */
+struct regs {
+	__u64 pc, sp, bp;
+};
+
+#ifndef GPB_HOST
+
+#if defined(__TARGET_ARCH_x86)
+
+#define FLAG_CF 0x01
+#define FLAG_ZF 0x40
+
+static __always_inline struct regs regs_of(const struct pt_regs *r)
+{
+	return (struct regs){ .pc = r->rip, .sp = r->rsp, .bp = r->rbp };
+}
+
+static __always_inline int regs_in_user(const struct pt_regs *r)
+{
+	return (r->cs & 3) == 3;
+}
+
+/*
+ * At the branch of the stack check (cmp guard,sp; jbe): taken means that the stack grows
+ * first and the call comes again.
+ */
+static __always_inline int stack_will_grow(const struct pt_regs *r)
+{
+	return r->eflags & (FLAG_CF | FLAG_ZF);
+}
+
+/* The i-th (0 to 4) word argument of a Go function whose frame is not set up yet. */
+static __always_inline __u64 go_arg(const struct pt_regs *r, int i, int regabi)
+{
+	if (regabi)
+		return i == 0 ? r->rax :
+		       i == 1 ? r->rbx :
+		       i == 2 ? r->rcx :
+		       i == 3 ? r->rdi :
+				r->rsi;
+	return user_u64(r->rsp + 8 + 8 * i);
+}
+
+/* g in Go code from the register ABI on. */
+static __always_inline __u64 go_g(const struct pt_regs *r)
+{
+	return r->r14;
+}
+
+static __always_inline __u64 thread_pointer(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, thread.fsbase);
+}
+
+#else
+#error "no registers known for this architecture"
+#endif
+
+/* The goroutine this thread runs now (g0 on the system stack), 0 for a thread without Go. */
+static __always_inline __u64 current_g(const struct gpb_target *t)
+{
+	__u64 tp = thread_pointer();
+
+	return tp ? user_u64(tp + t->tls_g) : 0;
+}
+
+#endif /* GPB_HOST */
+#endif

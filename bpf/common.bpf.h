@@ -1,0 +1,140 @@
+/*
+ * bpf/common.bpf.h - what every program needs: the table of targets, losses, reading the
+ * target's memory, scratch space.
+ *
+ * With GPB_HOST defined the readers compile as ordinary C over a fake address space
+ * (tests/bpfhost); only this header knows the difference.
+ */
+#ifndef BPF_COMMON_BPF_H
+#define BPF_COMMON_BPF_H
+
+#include "goprof_abi.h"
+
+#ifdef GPB_HOST
+#include "host.h"
+#else
+
+#include <linux/bpf.h>
+#include <linux/ptrace.h>
+#include <linux/bpf_perf_event.h>
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "kern.h"
+
+#ifndef NULL
+#define NULL ((void *)0)
+#endif
+#ifndef offsetof
+#define offsetof(t, f) __builtin_offsetof(t, f)
+#endif
+
+/* Losses, read by user space through .bss. */
+__u64 losses[GPB_LOSS_COUNT];
+
+static __always_inline void lose(enum gpb_loss why)
+{
+	__sync_fetch_and_add(&losses[why], 1);
+}
+
+/* By target: which hits are counted. Set by user space through .bss. */
+struct gpb_open open_for[GPB_TARGETS];
+
+static __always_inline int is_open(__u32 slot, __u32 bits)
+{
+	return (*(volatile __u32 *)&open_for[slot & (GPB_TARGETS - 1)].bits & bits) != 0;
+}
+
+/* Has this CPU time left in the window that is open? Counts the hit. */
+static __always_inline int own_time_left(const struct gpb_own *own, struct gpb_own_spent *spent,
+					 __u32 slot)
+{
+	struct gpb_open *open = &open_for[slot & (GPB_TARGETS - 1)];
+	__u64 since = *(volatile __u64 *)&open->since;
+	__u64 now = bpf_ktime_get_ns(), taken, until;
+
+	if (now < since)
+		return 0;
+	if (spent->since != since) {
+		spent->since = since;
+		spent->ns = 0;
+	}
+	taken = spent->ns;
+	spent->ns += own->hit_ns;
+	until = since + taken + own->ns;
+	/* In steps, rounded up: CPUs share the line that it is in. */
+	if (until > *(volatile __u64 *)&open->until)
+		*(volatile __u64 *)&open->until = until + own->ns / 8;
+	return now < until;
+}
+
+static __always_inline int user_read(void *dst, __u32 n, __u64 addr)
+{
+	return bpf_probe_read_user(dst, n, (const void *)addr);
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GPB_TARGETS);
+	__type(key, __u32);
+	__type(value, struct gpb_target);
+} targets SEC(".maps");
+
+/* Distinct stacks and their counts: what is drained when a window ends. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GPB_STACKS);
+	__type(key, struct gpb_hash);
+	__type(value, struct gpb_stack);
+} stacks SEC(".maps");
+
+/* What the kernel's tables cannot settle goes to user space one by one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, GPB_RING_BYTES);
+} ring SEC(".maps");
+
+/* Ids of label sets that user space already has. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GPB_LABELSETS);
+	__type(key, __u64);
+	__type(value, __u8);
+} labelsets SEC(".maps");
+
+#endif /* GPB_HOST */
+
+static __always_inline __u64 user_u64(__u64 addr)
+{
+	__u64 v = 0;
+
+	user_read(&v, sizeof(v), addr);
+	return v;
+}
+
+/* A field of a runtime struct; 0 when the struct or the field is not there. */
+static __always_inline __u64 field_u64(__u64 base, __s32 off)
+{
+	return base && off >= 0 ? user_u64(base + off) : 0;
+}
+
+static __always_inline __u32 field_u32(__u64 base, __s32 off)
+{
+	__u32 v = 0;
+
+	if (base && off >= 0)
+		user_read(&v, sizeof(v), base + off);
+	return v;
+}
+
+/* Two independent 64-bit lanes; a word at a time. */
+static __always_inline void hash_word(struct gpb_hash *h, __u64 w)
+{
+	h->lo = (h->lo ^ w) * 0x9e3779b97f4a7c15ULL;
+	h->lo ^= h->lo >> 29;
+	h->hi = (h->hi + w) * 0xff51afd7ed558ccdULL;
+	h->hi ^= h->hi >> 32;
+}
+
+#endif

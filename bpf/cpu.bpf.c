@@ -1,0 +1,219 @@
+/*
+ * bpf/cpu.bpf.c - on-CPU sampler: runs when the CPU clock of one of the target's threads
+ * has advanced by one step; every clock_steps-th is a sample.
+ *
+ * A clock starts when its thread (or the window) does, so sampling at whole periods would
+ * miss half a period of each thread, and short threads for ever. Steps smaller than the
+ * period, the first sample after a random number of them, make that fair: a thread that
+ * runs for a third of a period is seen in a third of all cases.
+ *
+ * Threads that were there at the start have a clock each that user space opened; it is
+ * inherited by the threads they start. While these are opened a thread can be born that
+ * inherits one and, being new in the list, is opened as well. Such threads are in own_clock, and
+ * the clock that one inherited keeps silent beside its own.
+ *
+ * Whose clock it is cannot be told from the clock alone: switching between two threads with
+ * clocks of the same origin, the kernel leaves them running and exchanges their owners
+ * (perf_event_context_sched_out). A thread with two clocks is not of one origin.
+ */
+#include "pidns.bpf.h"
+#include "sample.bpf.h"
+
+#include "rules.bpf.h"
+
+const volatile __u32 clock_steps = 1; /* per sample */
+const volatile __u64 step_ns = 1;
+
+/* tgid -> slot in targets. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GPB_TARGETS);
+	__type(key, __u32);
+	__type(value, __u32);
+} slot_of_tgid SEC(".maps");
+
+/* tid -> what is known of the clock that user space opened for a thread that may have two. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct gpb_own_clock);
+} own_clock SEC(".maps");
+
+struct phase {
+	__u64 last_ns;	/* its last step, monotonic */
+	__u64 switches; /* as of then */
+	__s64 left;	/* steps until its next sample */
+};
+
+/* tid -> where that thread is between two samples. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct phase);
+} phases SEC(".maps");
+
+/* Samples taken, per target, whatever became of them. */
+__u64 samples[GPB_TARGETS];
+
+/* Threads that ran for a step or longer, of all targets. */
+__u64 threads_seen;
+
+/*
+ * Does this hit count? A clock that user space opened for a thread carries a cookie; the
+ * copies that its later threads inherit carry none.
+ */
+static __always_inline int clock_counts(void *ctx, __u32 tid)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct gpb_own_clock *own = bpf_map_lookup_elem(&own_clock, &tid);
+	__u64 start;
+
+	if (!own)
+		return 1;
+	start = BPF_CORE_READ(task, start_time);
+	if (bpf_get_attach_cookie(ctx)) {
+		own->start = start;
+		own->ticked = 1;
+		return 1;
+	}
+	if (!own->start)
+		return 0;
+	if (own->start != start) /* another thread that was given the number of one that ended */
+		return 1;
+	/* Two clocks tick by turns. One that ticks alone has been exchanged for its own. */
+	if (!own->ticked)
+		return 1;
+	own->ticked = 0;
+	return 0;
+}
+
+/*
+ * Steps that have passed since the last one. A clock that is served late skips the ones it
+ * missed; if the thread was never switched out since, the time itself tells how many.
+ */
+static __always_inline __u64 steps_passed(const struct phase *p, __u64 now, __u64 switches)
+{
+	__u64 n = (now - p->last_ns + step_ns / 2) / (step_ns ?: 1);
+
+	return switches == p->switches && n > 1 ? n : 1;
+}
+
+/* How many samples this step stands for: none mostly, one, more when the clock was late. */
+static __always_inline __u64 samples_due(__u32 tid)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct phase fresh = { .last_ns = bpf_ktime_get_ns() }, *p;
+	__s64 steps = clock_steps ?: 1;
+	__u64 due;
+
+	fresh.switches = BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+	p = bpf_map_lookup_elem(&phases, &tid);
+	if (!p) {
+		fresh.left = (__s64)(bpf_get_prandom_u32() % (__u32)steps);
+		due = !fresh.left;
+		if (due)
+			fresh.left = steps;
+		if (!bpf_map_update_elem(&phases, &tid, &fresh, BPF_NOEXIST))
+			__sync_fetch_and_add(&threads_seen, 1);
+		return due;
+	}
+	p->left -= steps_passed(p, fresh.last_ns, fresh.switches);
+	p->last_ns = fresh.last_ns;
+	p->switches = fresh.switches;
+	if (p->left > 0)
+		return 0;
+	due = 1 + (__u64)-p->left / steps;
+	p->left += due * steps;
+	return due;
+}
+
+/* The user registers, also when the kernel was interrupted. */
+static __always_inline int user_regs(struct bpf_perf_event_data *ctx, struct regs *out, int *user)
+{
+	struct pt_regs copy, *saved;
+
+	*user = regs_in_user(&ctx->regs);
+	if (*user) {
+		*out = regs_of(&ctx->regs);
+		return 1;
+	}
+	saved = (struct pt_regs *)bpf_task_pt_regs(
+		(struct task_struct *)bpf_get_current_task_btf());
+	if (bpf_probe_read_kernel(&copy, sizeof(copy), saved) || !regs_in_user(&copy))
+		return 0;
+	*out = regs_of(&copy);
+	return 1;
+}
+
+static __always_inline void kernel_frames(void *ctx, struct gpb_stack *s)
+{
+	long n = bpf_get_stack(ctx, s->pc, GPB_MAX_KERNEL * sizeof(s->pc[0]), 0);
+
+	s->nkernel = n > 0 ? (__u16)(n / sizeof(s->pc[0])) : 0;
+	if (s->nkernel > GPB_MAX_KERNEL)
+		s->nkernel = GPB_MAX_KERNEL;
+}
+
+static __always_inline void take(struct bpf_perf_event_data *ctx, struct scratch *sc,
+				 const struct gpb_target *t, __u32 slot, __u64 count)
+{
+	struct gpb_stack *s = &sc->raw.stack;
+	struct regs r = {};
+	__u64 g;
+	int user;
+
+	stack_init(s, slot);
+	s->count = count;
+	if (!user_regs(ctx, &r, &user)) {
+		lose(GPB_LOSS_UNREADABLE);
+		return;
+	}
+	if (!user && (t->flags & GPB_TARGET_KERNEL))
+		kernel_frames(ctx, s);
+	g = current_g(t);
+	walk_interrupted(&sc->walk, s, t, slot, g, &r);
+	if (t->flags & (GPB_TARGET_GOID | GPB_TARGET_LABELS))
+		sample_identity(sc, t, field_u64(field_u64(g, t->g_m), t->m_curg));
+	sample_flags(s);
+	if (s->flags & GPB_STACK_UNRULED)
+		sample_raw(sc);
+	else
+		sample_count(sc);
+}
+
+SEC("perf_event")
+int cpu_clock(struct bpf_perf_event_data *ctx)
+{
+	__u64 id = pid_tgid();
+	__u32 tgid = id >> 32, *slot;
+	struct gpb_target *t;
+	struct scratch *sc;
+	__u64 due;
+
+	slot = bpf_map_lookup_elem(&slot_of_tgid, &tgid);
+	t = slot ? bpf_map_lookup_elem(&targets, slot) : NULL;
+	if (!t) {
+		lose(GPB_LOSS_NO_TARGET);
+		return 0;
+	}
+	if (!clock_counts(ctx, (__u32)id))
+		return 0;
+	due = samples_due((__u32)id);
+	if (!due)
+		return 0;
+	if (*slot < GPB_TARGETS)
+		__sync_fetch_and_add(&samples[*slot], due);
+	if (!same_program(t))
+		return 0;
+	sc = scratch_claim();
+	if (!sc)
+		return 0;
+	take(ctx, sc, t, *slot, due);
+	scratch_release(sc);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,325 @@
+/*
+ * bpf/heap.bpf.c - the allocator's entries: every allocation is counted, one in about
+ * `rate` bytes is sampled with its stack, by the runtime's own rule.
+ *
+ * The probe sits at the branch of each entry's stack check, where a call passes exactly
+ * once with its flags clear. What is not sampled costs the trap, a look at the flags, the
+ * rounding of the size and one subtraction.
+ *
+ * Sources: mallocgc and profilealloc in runtime/malloc.go; nextSample in runtime/mcache.go
+ * and mprof.go; Go 1.16 to 1.27.
+ */
+#include "sample.bpf.h"
+#include "rules.bpf.h"
+#include "types.bpf.h"
+#include "heap_slot.bpf.h"
+
+#define TINY_SIZE 16
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GPB_TARGETS);
+	__type(key, __u32);
+	__type(value, struct gpb_heap);
+} heaps SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, GPB_TARGETS);
+	__type(key, __u32);
+	__type(value, struct gpb_countdown);
+} countdowns SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, GPB_TARGETS);
+	__type(key, __u32);
+	__type(value, struct gpb_classes);
+} classes SEC(".maps");
+
+/* log2(1 + i / GPB_LOG_STEPS) * 2^26, filled in before load. */
+const volatile __u32 log2_table[GPB_LOG_STEPS + 1];
+
+#define LN2_Q26 46516320ULL /* ln(2) * 2^26 */
+
+/*
+ * An exponential gap with mean @rate: -ln(u) * rate for u uniform in (0, 1]. The 31 random
+ * bits below the leading one are interpolated in the table: error below 2^-20.
+ */
+__noinline __s64 next_sample(__u64 rate)
+{
+	__u32 u = bpf_get_prandom_u32() | 1, lead = 31, i, frac, lo, hi;
+	__u64 log2;
+
+	if (rate <= 1)
+		return 1;
+	for (int k = 0; k < 32 && !(u & 0x80000000u); k++) {
+		u <<= 1;
+		lead--;
+	}
+	u <<= 1; /* drop the leading one: 32 bits of mantissa, the lowest zero */
+	i = u >> 22;
+	frac = u & ((1u << 22) - 1);
+	lo = log2_table[i & (GPB_LOG_STEPS - 1)];
+	hi = log2_table[(i & (GPB_LOG_STEPS - 1)) + 1];
+	log2 = ((__u64)lead << 26) + lo + (((__u64)(hi - lo) * frac) >> 22);
+	log2 = (32ULL << 26) - log2; /* -log2(u / 2^32), 26 fraction bits */
+	/* (log2 * ln2) has 52 fraction bits; keep 20 of them against the rate. */
+	return (__s64)((((log2 * LN2_Q26) >> 32) * rate) >> 20) + 1;
+}
+
+/* Bytes of the slot that a request of @size gets, and its size class. */
+static __always_inline __u64 slot_size(const struct gpb_heap *h, __u64 size, __u32 kind, int noscan,
+				       __u32 *class)
+{
+	__u64 i;
+
+	*class = 0;
+
+	if (kind == GPB_ALLOC_SCAN_HEADER || (kind == GPB_ALLOC_ANY && !noscan && h->header_over &&
+					      size > h->header_over && size <= h->max_small))
+		size += 8;
+	if (kind == GPB_ALLOC_LARGE || size > h->max_small)
+		return (size + h->page - 1) & ~((__u64)h->page - 1);
+	if (size <= GPB_SIZE_SMALL - 8) {
+		i = (size + 7) / 8;
+		*class = i < GPB_SIZE8 ? h->class8[i] : 0;
+	} else {
+		i = size < GPB_SIZE_SMALL ? 0 : (size - GPB_SIZE_SMALL + 127) / 128;
+		*class = i < GPB_SIZE128 ? h->class128[i] : 0;
+	}
+	*class &= GPB_CLASSES - 1;
+	return h->class_size[*class];
+}
+
+/*
+ * Does a tiny object fit into the block that this P has open? Then it passes no sampling
+ * code in the runtime and is not an allocation of its own.
+ */
+static __always_inline int fits_tiny_block(const struct gpb_target *t, __u64 g, __u64 size)
+{
+	__u64 m = field_u64(g, t->g_m);
+	__u64 p = field_u64(m, t->m_p);
+	__u64 c = field_u64(p, t->p_mcache);
+	__u64 block = field_u64(c, t->mcache_tiny);
+	__u64 off = field_u64(c, t->mcache_tinyoffset);
+
+	if (!block)
+		return 0;
+	if ((size & 7) == 0)
+		off = (off + 7) & ~7ULL;
+	else if ((size & 3) == 0)
+		off = (off + 3) & ~3ULL;
+	else if ((size & 1) == 0)
+		off = (off + 1) & ~1ULL;
+	return off + size <= TINY_SIZE;
+}
+
+/* True when the sample is counted under *hash. */
+static __always_inline int heap_sample(struct pt_regs *ctx, const struct gpb_target *t, __u32 slot,
+				       __u64 size, struct gpb_hash *hash)
+{
+	struct scratch *sc;
+	struct gpb_stack *s;
+	struct regs r;
+	int counted;
+	__u64 g;
+
+	if (!same_program(t))
+		return 0;
+	sc = scratch_claim();
+	if (!sc)
+		return 0;
+	s = &sc->raw.stack;
+	r = regs_of(ctx);
+	stack_init(s, slot);
+	s->size = size;
+	/* The frame is not set up: the return address is at sp, bp is the caller's. */
+	g = current_g(t);
+	walk_user(&sc->walk, s, t, g, &r, 0);
+	if (t->flags & GPB_TARGET_TYPES)
+		s->type = type_allocated(ctx, t, s, g);
+	if (ends_in_callback(t, s, &sc->walk)) {
+		s->flags = 0;
+		walk_interrupted(&sc->walk, s, t, slot, g, &r);
+	}
+	if (t->flags & (GPB_TARGET_GOID | GPB_TARGET_LABELS))
+		sample_identity(sc, t, field_u64(field_u64(g, t->g_m), t->m_curg));
+	sample_flags(s);
+	counted = !(s->flags & GPB_STACK_UNRULED);
+	if (!counted)
+		sample_raw(sc);
+	else
+		sample_count(sc);
+	if (t->flags & GPB_TARGET_LIVE)
+		stack_hash(s, hash);
+	scratch_release(sc);
+	return counted;
+}
+
+/* Only mallocgc itself must ask the type whether the object holds pointers. */
+static __always_inline int type_noscan(struct pt_regs *ctx, const struct gpb_target *t, int regabi)
+{
+	__u64 type = go_arg(ctx, 1, regabi);
+
+	return !type || !field_u64(type, t->type_ptrdata);
+}
+
+/* Whether the object holds pointers, as far as the size of its slot depends on it. */
+static __always_inline int slot_noscan(struct pt_regs *ctx, const struct gpb_target *t,
+				       const struct gpb_heap *h, __u32 kind, __u64 size)
+{
+	if (kind == GPB_ALLOC_ANY &&
+	    (size < TINY_SIZE || (h->header_over && size > h->header_over)))
+		return type_noscan(ctx, t, t->flags & GPB_TARGET_REGABI);
+	return kind == GPB_ALLOC_TINY || kind == GPB_ALLOC_NOSCAN;
+}
+
+/* Of an object whose slot size has not asked for it: noscan is known or 0. */
+static __always_inline int object_noscan(struct pt_regs *ctx, const struct gpb_target *t,
+					 __u32 kind, int noscan)
+{
+	return noscan ||
+	       (kind == GPB_ALLOC_ANY && type_noscan(ctx, t, t->flags & GPB_TARGET_REGABI));
+}
+
+/* Is the return address in the function whose calls were counted there already? */
+static __always_inline int counted_before(struct pt_regs *ctx, const struct gpb_heap *h,
+					  __u64 cookie)
+{
+	__u32 i = (cookie >> GPB_COOKIE_IMAGE_SHIFT) & (GPB_IMAGES - 1);
+
+	return (cookie & GPB_COOKIE_NOT_FROM) &&
+	       within(user_u64(regs_of(ctx).sp), h->not_from[i].lo, h->not_from[i].hi);
+}
+
+/*
+ * Is an allocation of so many bytes a sample? Large objects that are observed all the time have a
+ * countdown of their own.
+ */
+static __always_inline int due(const struct gpb_heap *h, struct gpb_countdown *c, __u64 bytes,
+			       int always)
+{
+	if (always) {
+		if (!c->large_drawn) {
+			c->large_left = next_sample(h->large_rate);
+			c->large_drawn = 1;
+		}
+		c->large_left -= bytes;
+		return c->large_left <= 0;
+	}
+	if (c->round != h->round) {
+		c->left = next_sample(h->rate);
+		c->round = h->round;
+	}
+	c->left -= bytes;
+	return c->left <= 0;
+}
+
+/* This allocation is a sample. */
+static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_target *t,
+				      const struct gpb_heap *h, struct gpb_countdown *c,
+				      __u64 cookie, __u64 g, __u32 class, int noscan, __u64 size,
+				      __u64 bytes, int always)
+{
+	__u32 kind = cookie & GPB_COOKIE_KIND;
+	__u32 slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
+	__u64 ns = bpf_ktime_get_ns();
+	struct follow f = { .g = g,
+			    .asked = (cookie & GPB_COOKIE_ASSISTS) ? size : 0,
+			    .size = bytes,
+			    .slot = slot,
+			    .class = class,
+			    .noscan = object_noscan(ctx, t, kind, noscan),
+			    .windowed = h->own.ns && !always };
+	int counted = heap_sample(ctx, t, slot, bytes, &f.hash);
+
+	if ((t->flags & GPB_TARGET_LIVE) && counted)
+		slot_follow(t, &f);
+	else if (t->flags & GPB_TARGET_LIVE)
+		slot_unknown();
+	if (always)
+		c->large_left = next_sample(h->large_rate);
+	else
+		c->left = next_sample(h->rate);
+	ns = bpf_ktime_get_ns() - ns;
+	c->spent.samples++;
+	c->spent.ns += ns;
+	c->own.ns += ns;
+}
+
+SEC("uprobe")
+int heap_alloc(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx), size, bytes, g;
+	__u32 kind = cookie & GPB_COOKIE_KIND;
+	__u32 slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
+	struct gpb_countdown *c;
+	struct gpb_target *t;
+	struct gpb_classes *seen;
+	struct gpb_heap *h;
+	__u32 class;
+	int noscan, regabi, always;
+
+	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
+		return 0;
+	c = bpf_map_lookup_elem(&countdowns, &slot);
+	h = bpf_map_lookup_elem(&heaps, &slot);
+	seen = bpf_map_lookup_elem(&classes, &slot);
+	t = bpf_map_lookup_elem(&targets, &slot);
+	if (!c || !h || !t || !seen)
+		return 0;
+	c->spent.hits++;
+	if (cookie & GPB_COOKIE_MAKER)
+		return maker_enter(ctx, t, slot, kind);
+	always = h->large_rate && (kind == GPB_ALLOC_LARGE || kind == GPB_ALLOC_PLACED);
+	if (!always && !is_open(slot, GPB_OPEN_END))
+		return 0;
+	regabi = t->flags & GPB_TARGET_REGABI;
+	g = regabi ? go_g(ctx) : current_g(t);
+	size = go_arg(ctx, 0, regabi);
+	/* Also on a CPU whose window is over: no allocation may pass unseen by those that wait. */
+	if (any_placing(slot) && !counted_before(ctx, h, cookie))
+		slot_hit(t, slot, g, kind, size);
+	if (h->own.ns && !own_time_left(&h->own, &c->own, slot) && !always)
+		return 0;
+	if (kind >= GPB_ALLOC_PLACED)
+		return 0;
+	c->spent.counted++;
+	if (counted_before(ctx, h, cookie))
+		return 0;
+	if (kind == GPB_ALLOC_ANY && !size)
+		return 0;
+	noscan = slot_noscan(ctx, t, h, kind, size);
+	if (size < TINY_SIZE && noscan && kind != GPB_ALLOC_LARGE) {
+		if (fits_tiny_block(t, g, size))
+			return 0;
+		bytes = TINY_SIZE;
+		class = h->class8[TINY_SIZE / 8] & (GPB_CLASSES - 1);
+	} else {
+		bytes = slot_size(h, size, kind, noscan, &class);
+	}
+	seen->n[class]++;
+	c->bytes += bytes;
+	if (due(h, c, bytes, always))
+		heap_take(ctx, t, h, c, cookie, g, class, noscan, size, bytes, always);
+	return 0;
+}
+
+/* Once a GC cycle, before mheap_.sweepgen grows. */
+SEC("uprobe")
+int heap_cycle(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	struct gpb_rec_cycle rec = {
+		.type = GPB_REC_CYCLE,
+		.slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1),
+	};
+
+	/* A full ring wakes user space, too. */
+	if ((cookie & GPB_COOKIE_ENTRY) || !stack_will_grow(ctx))
+		bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

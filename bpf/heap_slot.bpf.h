@@ -1,0 +1,396 @@
+/*
+ * bpf/heap_slot.bpf.h - where the object of a sampled allocation will lie.
+ *
+ * The probe sits before the allocation. Which slot a small object gets stands in the P's
+ * mcache: the span of its class, that span's freeindex and allocCache, and where the cache is
+ * used up the next words of allocBits. Two things can come between. The goroutine may have to
+ * assist the GC, and may be put off its P there: then the slot is looked up where gcAssistAlloc
+ * returns, behind which nobody can take the P away until the object is made. And the span may be
+ * full: then the slot is looked up in the next one, where mcache.refill returns. Large objects
+ * wait for the return of mcache.allocLarge. So nothing of this depends on who else allocates, or
+ * on how soon the goroutine runs again. One that waits for what does not come is settled at its
+ * goroutine's next allocation, where exactly one slot must have been taken in the same place;
+ * what does not come out so is counted, and nothing is guessed.
+ *
+ * What is left: from Go 1.20 to 1.23 deductAssistCredit checks the stack. Asked to yield in the
+ * microsecond between our look and that check, a goroutine's object is taken for the next one of
+ * its class on that P. Seen once, in nine profiles of 5,000 samples and 200 GC cycles each.
+ *
+ * Sources: mallocgc, nextFreeFast, nextFree and deductAssistCredit in runtime/malloc.go,
+ * nextFreeIndex in runtime/mbitmap.go, refill and allocLarge in runtime/mcache.go,
+ * gcAssistAlloc in runtime/mgcmark.go; Go 1.19 to 1.27.
+ */
+#ifndef BPF_HEAP_SLOT_BPF_H
+#define BPF_HEAP_SLOT_BPF_H
+
+#include "common.bpf.h"
+
+#define SLOT_WORDS     16 /* of allocBits: no span of a size class has more than 1,024 slots */
+#define STACKGUARD0    16 /* from g.stack.lo: struct g begins with stack and stackguard0 */
+#define STACK_POISONED 0xfffffffffffff000ULL /* a guard from here on asks to be preempted */
+
+enum { SLOT_BAD = -2, SLOT_FULL = -1 };
+
+/* Trailing zeroes; @w is not 0. */
+static __always_inline __u32 low_bit(__u64 w)
+{
+	__u32 n = 0;
+
+	if (!(w & 0xffffffff)) {
+		n += 32;
+		w >>= 32;
+	}
+	if (!(w & 0xffff)) {
+		n += 16;
+		w >>= 16;
+	}
+	if (!(w & 0xff)) {
+		n += 8;
+		w >>= 8;
+	}
+	if (!(w & 0xf)) {
+		n += 4;
+		w >>= 4;
+	}
+	if (!(w & 3)) {
+		n += 2;
+		w >>= 2;
+	}
+	return n + !(w & 1);
+}
+
+static __always_inline __u64 span_index(const struct gpb_live *l, __u64 span, __s32 off)
+{
+	__u64 v = field_u64(span, off);
+
+	return l->index_bytes == 2 ? v & 0xffff : v;
+}
+
+/*
+ * The slot that the next allocation from @span takes, SLOT_FULL when it has none left, SLOT_BAD
+ * when this is no span of slots of @size bytes. A global function: checked by itself.
+ */
+__noinline int slot_next(const struct gpb_live *l, __u64 span, __u64 size)
+{
+	__u64 at, n, cache, bits;
+
+	if (!l)
+		return SLOT_BAD;
+	n = span_index(l, span, l->span_nelems);
+	if (!n) /* runtime.emptymspan */
+		return span ? SLOT_FULL : SLOT_BAD;
+	if (field_u64(span, l->span_elemsize) != size || n > 64 * SLOT_WORDS)
+		return SLOT_BAD;
+	at = span_index(l, span, l->span_freeindex);
+	cache = field_u64(span, l->span_cache);
+	bits = field_u64(span, l->span_bits);
+	if (at >= n)
+		return SLOT_FULL;
+	for (int i = 0; i < SLOT_WORDS && !cache; i++) {
+		at = (at + 64) & ~63ULL;
+		if (at >= n)
+			return SLOT_FULL;
+		if (user_read(&cache, sizeof(cache), bits + at / 8))
+			return SLOT_BAD;
+		cache = ~cache;
+	}
+	if (!cache)
+		return SLOT_FULL;
+	at += low_bit(cache);
+	return at < n ? (int)at : SLOT_FULL;
+}
+
+/*
+ * Now that an allocation has been made from the span in the same place of the mcache: the slot
+ * it took. @was, @index: what slot_next() had said before. SLOT_BAD when more or fewer than one
+ * slot were taken since.
+ */
+__noinline int slot_taken(const struct gpb_live *l, __u64 was, int index, __u64 span, __u64 size)
+{
+	__u64 at;
+
+	if (!l)
+		return SLOT_BAD;
+	at = span_index(l, span, l->span_freeindex);
+	if (field_u64(span, l->span_elemsize) != size)
+		return SLOT_BAD;
+	if (index >= 0)
+		return span == was && at == (__u64)index + 1 ? index : SLOT_BAD;
+	if (span == was || !at)
+		return SLOT_BAD;
+	if ((__u16)(field_u32(span, l->span_count) - field_u32(span, l->span_before)) != 1)
+		return SLOT_BAD;
+	return (int)(at - 1);
+}
+
+/*
+ * Can nothing come between now and an allocation for which @size bytes were asked: the GC does
+ * not mark, or @g has the credit for it, and @g is not asked to yield.
+ */
+static __always_inline int slot_is_next(const struct gpb_live *l, const struct gpb_target *t,
+					__u64 g, __u64 size)
+{
+	__u32 blacken = 1;
+	__u64 user;
+
+	if (t->g_stack_lo < 0 || field_u64(g, t->g_stack_lo + STACKGUARD0) >= STACK_POISONED)
+		return 0;
+	if (!l->blacken || user_read(&blacken, sizeof(blacken), l->blacken))
+		return 0;
+	if (!blacken)
+		return 1;
+	user = field_u64(field_u64(g, t->g_m), t->m_curg);
+	return l->g_credit >= 0 && (__s64)field_u64(user ? user : g, l->g_credit) >= (__s64)size;
+}
+
+#ifndef GPB_HOST
+
+/* Of a goroutine: one that allocates does so one by one. */
+struct placing_key {
+	__u64 g, slot;
+};
+
+struct placing {
+	struct gpb_rec_object rec;
+	__u32 kind;  /* it waits for: GPB_ALLOC_PLACED, _REFILLED, _ASSISTED */
+	__u32 class; /* span class */
+	__u64 cache; /* the mcache it was in when it began to wait, */
+	__u64 span;  /* that was there, */
+	__s32 index; /* and what slot_next() said */
+	__u32 pad;
+	__u64 since; /* open_for's: in another window the probes were away meanwhile */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GPB_PLACING);
+	__type(key, struct placing_key);
+	__type(value, struct placing);
+} placings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GPB_TARGETS);
+	__type(key, __u32);
+	__type(value, struct gpb_live);
+} lives SEC(".maps");
+
+/* Entries of placings by target, so that a hit need not look when there are none. */
+__u64 nplacing[GPB_TARGETS];
+
+static __always_inline __u64 open_since(__u32 slot)
+{
+	return *(volatile __u64 *)&open_for[slot & (GPB_TARGETS - 1)].since;
+}
+
+static __always_inline int any_placing(__u32 slot)
+{
+	return *(volatile __u64 *)&nplacing[slot & (GPB_TARGETS - 1)] != 0;
+}
+
+/*
+ * How the places were learnt, read through .bss: told at once, told when the way was free, by
+ * allocLarge, not at all; and those that had to be settled at the next allocation.
+ */
+__u64 objects_told, objects_waited, objects_large, objects_unknown, objects_settled;
+
+static __always_inline void slot_unknown(void)
+{
+	__sync_fetch_and_add(&objects_unknown, 1);
+}
+
+static __always_inline struct gpb_live *live_of(__u32 slot)
+{
+	return bpf_map_lookup_elem(&lives, &slot);
+}
+
+/* User space looks often enough by itself; it is woken when the ring fills. */
+static __always_inline int object_send(struct gpb_rec_object *rec)
+{
+	__u64 flags = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) * 4 >
+				      bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) ?
+			      BPF_RB_FORCE_WAKEUP :
+			      BPF_RB_NO_WAKEUP;
+
+	if (!bpf_ringbuf_output(&ring, rec, sizeof(*rec), flags))
+		return 1;
+	lose(GPB_LOSS_OBJECTS);
+	return 0;
+}
+
+static __always_inline void placing_add(struct placing_key *key, struct placing *p)
+{
+	/* One that is still there never came: its hit was missed. */
+	if (bpf_map_lookup_elem(&placings, key)) {
+		slot_unknown();
+		bpf_map_update_elem(&placings, key, p, BPF_ANY);
+	} else if (bpf_map_update_elem(&placings, key, p, BPF_ANY)) {
+		slot_unknown();
+	} else {
+		__sync_fetch_and_add(&nplacing[key->slot & (GPB_TARGETS - 1)], 1);
+	}
+}
+
+/* Takes it out. 0 when there is none, or it is of no use any more, which is counted. */
+static __always_inline int placing_take(struct placing_key *key, struct placing *out)
+{
+	struct placing *p = bpf_map_lookup_elem(&placings, key);
+
+	if (!p)
+		return 0;
+	*out = *p;
+	if (bpf_map_delete_elem(&placings, key))
+		return 0;
+	__sync_fetch_and_add(&nplacing[key->slot & (GPB_TARGETS - 1)], -1);
+	if (out->since == open_since(key->slot))
+		return 1;
+	slot_unknown();
+	return 0;
+}
+
+static __always_inline void span_tell(const struct gpb_live *l, __u64 span,
+				      struct gpb_rec_object *rec)
+{
+	rec->span = span;
+	rec->base = field_u64(span, l->span_start);
+	rec->marks = field_u64(span, l->span_marks);
+}
+
+static __always_inline __u64 mcache_of(const struct gpb_target *t, __u64 g)
+{
+	return field_u64(field_u64(field_u64(g, t->g_m), t->m_p), t->p_mcache);
+}
+
+/* The object of @p is the next one of its class that @g makes: send its place, or wait for one. */
+static __always_inline int slot_tell(const struct gpb_target *t, const struct gpb_live *l,
+				     struct placing_key *key, struct placing *p)
+{
+	if (user_read(&p->rec.sweepgen, sizeof(p->rec.sweepgen), l->sweepgen)) {
+		slot_unknown();
+		return 0;
+	}
+	p->cache = mcache_of(t, key->g);
+	p->span = user_u64(p->cache + l->mcache_alloc + 8 * p->class);
+	p->index = slot_next(l, p->span, p->rec.size);
+	if (p->index == SLOT_BAD) {
+		slot_unknown();
+		return 0;
+	}
+	if (p->kind || p->index == SLOT_FULL) {
+		if (!p->kind)
+			p->kind = GPB_ALLOC_REFILLED;
+		placing_add(key, p);
+		return 0;
+	}
+	p->rec.index = p->index;
+	span_tell(l, p->span, &p->rec);
+	return object_send(&p->rec);
+}
+
+/* An allocation that was sampled, and whose object is to be found. */
+struct follow {
+	struct gpb_hash hash; /* its sample is counted under this one */
+	__u64 g;
+	__u64 asked;	   /* bytes for which the GC may yet have to be assisted, 0 none */
+	__u64 size;	   /* of the slot */
+	__u32 slot, class; /* size class, 0 for large ones */
+	__u32 noscan, windowed;
+};
+
+/* A global function: checked by itself. */
+__noinline int slot_follow(const struct gpb_target *t, const struct follow *f)
+{
+	struct gpb_live *l;
+	struct placing_key key = {};
+	struct placing p = { .rec = { .type = GPB_REC_OBJECT } };
+
+	if (!t || !f)
+		return 0;
+	l = live_of(f->slot);
+	key.g = f->g;
+	key.slot = f->slot;
+	p.rec.stack = f->hash;
+	p.rec.size = f->size;
+	p.rec.window = f->windowed ? open_since(f->slot) : 0;
+	p.since = open_since(f->slot);
+	if (!l) {
+		slot_unknown();
+		return 0;
+	}
+	if (!f->class) {
+		p.kind = GPB_ALLOC_PLACED;
+		placing_add(&key, &p);
+		return 0;
+	}
+	p.class = f->class << 1 | !!f->noscan;
+	p.kind = !f->asked || slot_is_next(l, t, f->g, f->asked) ? 0 : GPB_ALLOC_ASSISTED;
+	if (slot_tell(t, l, &key, &p))
+		__sync_fetch_and_add(&objects_told, 1);
+	return 0;
+}
+
+/* @g allocates again, and what its last one waited for has not come. */
+static __always_inline void slot_settle(const struct gpb_target *t, const struct gpb_live *l,
+					__u64 g, struct placing *p)
+{
+	__u64 span = user_u64(p->cache + l->mcache_alloc + 8 * p->class);
+	int index = slot_taken(l, p->span, p->index, span, p->rec.size);
+	__u32 gen = 0;
+
+	user_read(&gen, sizeof(gen), l->sweepgen);
+	/* A cycle has emptied all caches: the span may be another's by now. */
+	if (index < 0 || p->cache != mcache_of(t, g) || gen != p->rec.sweepgen) {
+		slot_unknown();
+		return;
+	}
+	p->rec.index = index;
+	span_tell(l, span, &p->rec);
+	if (object_send(&p->rec))
+		__sync_fetch_and_add(&objects_settled, 1);
+}
+
+/* allocLarge returns @span. */
+static __always_inline void slot_placed(const struct gpb_live *l, __u64 span, struct placing *p)
+{
+	if (field_u64(span, l->span_elemsize) != p->rec.size ||
+	    user_read(&p->rec.sweepgen, sizeof(p->rec.sweepgen), l->sweepgen)) {
+		slot_unknown();
+		return;
+	}
+	span_tell(l, span, &p->rec);
+	if (object_send(&p->rec))
+		__sync_fetch_and_add(&objects_large, 1);
+}
+
+/*
+ * Any hit of @g, while some wait. @kind: of the probe; @arg: the function's first argument, or
+ * what it returns. A global function: checked by itself.
+ */
+__noinline int slot_hit(const struct gpb_target *t, __u32 slot, __u64 g, __u32 kind, __u64 arg)
+{
+	struct gpb_live *l = live_of(slot);
+	struct placing_key key = { .g = g, .slot = slot };
+	const struct placing *there = bpf_map_lookup_elem(&placings, &key);
+	struct placing p;
+
+	if (!t || !l || !there)
+		return 0;
+	/* What assists a large object's allocation may allocate itself; other returns are others'. */
+	if (there->kind != kind && (kind >= GPB_ALLOC_PLACED || there->kind == GPB_ALLOC_PLACED))
+		return 0;
+	if (!placing_take(&key, &p))
+		return 0;
+	if (kind == GPB_ALLOC_PLACED) {
+		slot_placed(l, arg, &p);
+	} else if (kind < GPB_ALLOC_PLACED) {
+		slot_settle(t, l, g, &p);
+	} else {
+		p.kind = 0;
+		if (slot_tell(t, l, &key, &p))
+			__sync_fetch_and_add(&objects_waited, 1);
+	}
+	return 0;
+}
+
+#endif /* GPB_HOST */
+#endif

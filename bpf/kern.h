@@ -1,0 +1,48 @@
+/*
+ * bpf/kern.h - the few kernel types we touch; the loader relocates the fields by the
+ * running kernel's BTF.
+ */
+#ifndef BPF_KERN_H
+#define BPF_KERN_H
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct thread_struct {
+	unsigned long fsbase; /* x86: where the thread pointer points */
+};
+
+struct mm_struct {
+	unsigned long start_stack;
+};
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* level + 1, from the initial namespace inwards */
+};
+
+struct task_struct {
+	int pid, tgid;
+	__u64 start_time;
+	struct pid *thread_pid;
+	struct task_struct *group_leader;
+	struct mm_struct *mm;
+	unsigned long nvcsw, nivcsw; /* how often it was switched out */
+	struct thread_struct thread;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * bpf/parked.bpf.h - samples of goroutines that wait: which waits, whose stack, and on to user
+ * space.
+ */
+#ifndef BPF_PARKED_BPF_H
+#define BPF_PARKED_BPF_H
+
+#include "rules.bpf.h"
+
+#ifndef GPB_HOST
+#include "sample.bpf.h"
+
+static __always_inline __u64 random64(void)
+{
+	return ((__u64)bpf_get_prandom_u32() << 32) | bpf_get_prandom_u32();
+}
+#endif
+
+/* A sample of a weight: how many waits it stands for, and how long they were. */
+struct weight {
+	__u64 count, delay;
+};
+
+/*
+ * Long waits always, short ones in proportion, counted for as many as they stand for. Source:
+ * blocksampled and saveblockevent in runtime/mprof.go, Go 1.17 to 1.27.
+ */
+static __always_inline int weigh(struct weight *w, __u64 delay, __u64 rate)
+{
+	if (!delay)
+		delay = 1;
+	*w = (struct weight){ GPB_COUNT_ONE, delay };
+	if (delay >= rate)
+		return 1;
+	if (random64() % rate >= delay)
+		return 0;
+	w->count = GPB_COUNT_ONE * rate / delay;
+	w->delay = rate;
+	return 1;
+}
+
+/* The stack of a goroutine that is parked, by its frame pointers. */
+static __always_inline void walk_parked(struct walk *w, struct gpb_stack *s,
+					const struct gpb_target *t, __u64 g)
+{
+	__u64 pc;
+
+	w->avoid_lo = w->avoid_hi = 0;
+	w->max = GPB_MAX_USER;
+	/* While a collector of garbage moves it, the old stack is whole until the new one is. */
+	for (int i = 0; i < 2; i++) {
+		s->flags = 0;
+		w->n = 0;
+		w->lo = field_u64(g, t->g_stack_lo);
+		w->hi = field_u64(g, t->g_stack_hi);
+		pc = field_u64(g, t->g_sched_pc);
+		walk_push(w, s, pc);
+		walk_chain(w, s, t, field_u64(g, t->g_sched_bp));
+		if (w->lo == field_u64(g, t->g_stack_lo))
+			break;
+	}
+	s->nfirst = w->n;
+}
+
+/* Called from C: what called C is found by rules. */
+static __always_inline void walk_parked_callback(struct walk *w, struct gpb_stack *s,
+						 const struct gpb_target *t, __u32 slot, __u64 g)
+{
+	if (!ends_in_callback(t, s, w))
+		return;
+	w->n = 0;
+	w->slot = slot;
+	w->seam = -1;
+	s->nfirst = 0;
+	s->flags = 0;
+	rules_goroutine(w, s, t, g);
+	s->nfirst = s->nsecond;
+	s->nsecond = 0;
+	w->second = 0;
+	if (w->why == WALK_UNRULED)
+		s->flags |= GPB_STACK_UNRULED;
+}
+
+/* A goroutine that was preempted, where its frame may not be set up: by rules. */
+static __always_inline void walk_saved(struct walk *w, struct gpb_stack *s,
+				       const struct gpb_target *t, __u32 slot, __u64 g)
+{
+	__u64 pc = field_u64(g, t->g_sched_pc);
+
+	w->lo = w->avoid_lo = w->avoid_hi = 0;
+	w->n = 0;
+	w->max = GPB_MAX_USER;
+	w->slot = slot;
+	w->second = 0;
+	w->why = WALK_ROOT;
+	w->hi = field_u64(g, t->g_stack_hi);
+	w->sp = field_u64(g, t->g_sched_sp);
+	w->pc = pc - 1;
+	w->called = 1;
+	walk_push(w, s, pc);
+	if (w->sp && in_text(t, pc))
+		w->why = walk_rules(w, s, t);
+	s->nfirst = w->n;
+	if (w->why != WALK_UNRULED)
+		return;
+	s->flags |= GPB_STACK_UNRULED;
+	rules_hints(w, s, t, g, field_u64(g, t->g_sched_bp));
+}
+
+/* One that has not begun: at the entry of its function, which goexit called, say. */
+static __always_inline void walk_fresh(struct walk *w, struct gpb_stack *s,
+				       const struct gpb_target *t, __u64 g)
+{
+	w->n = 0;
+	w->max = GPB_MAX_USER;
+	walk_push(w, s, field_u64(g, t->g_sched_pc) + 1);
+	walk_push(w, s, field_u64(field_u64(g, t->g_sched_sp), 0));
+	s->nfirst = w->n;
+}
+
+#ifndef GPB_HOST
+static __always_inline void sample_send(struct scratch *sc)
+{
+	struct gpb_stack *s = &sc->raw.stack;
+
+	sample_flags(s);
+	if (s->flags & GPB_STACK_UNRULED)
+		sample_raw(sc);
+	else
+		sample_count(sc);
+}
+#endif
+
+#endif

@@ -1,0 +1,246 @@
+/*
+ * bpf/rules.bpf.h - an interrupted Go stack by rules: how Go's own traceback walks.
+ *
+ * Frame pointers lie where a CPU clock strikes: before a frame is set up and after it is torn
+ * down, in functions without one, in assembly that computes with the register, while a stack
+ * is being copied, under duffcopy, callbacks and injected calls. pclntab knows for each pc how
+ * far sp is from the return address, and that suffices for all of them. The table is user
+ * space's; it tells this side the rule of a pc when that is first met. Until then the sample
+ * goes out with the stack's memory, and is finished there.
+ *
+ * Source: unwinder.resolveInternal in runtime/traceback.go, sigprof in runtime/proc.go.
+ */
+#ifndef BPF_RULES_BPF_H
+#define BPF_RULES_BPF_H
+
+#include "stack.bpf.h"
+
+#ifndef GPB_HOST
+/* (slot << 48 | pc) -> where that pc's frame ends, learned from user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GPB_RULES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct gpb_rule);
+} rules SEC(".maps");
+
+static __always_inline struct gpb_rule *rule_of(__u32 slot, __u64 pc)
+{
+	__u64 key = ((__u64)slot << 48) | (pc & ((1ULL << 48) - 1));
+
+	return bpf_map_lookup_elem(&rules, &key);
+}
+#endif
+
+/* How a walk ended. */
+enum { WALK_ROOT, WALK_SEAM, WALK_UNRULED, WALK_BROKEN, WALK_FULL };
+
+/* From w->pc and w->sp on. A global function, so that the verifier checks it once. */
+__noinline int walk_rules(struct walk *w, struct gpb_stack *s, const struct gpb_target *t)
+{
+	if (!w || !s || !t)
+		return WALK_ROOT;
+	for (int i = 0; i < GPB_MAX_USER + 1; i++) {
+		struct gpb_rule *rule = rule_of(w->slot, w->pc);
+		__u64 ret = 0, exact;
+
+		if (!rule)
+			return WALK_UNRULED;
+		if ((rule->flags & GPB_RULE_LAST) && w->called && w->n && w->n <= GPB_MAX_PCS) {
+			s->pc[w->n - 1] = w->pc + 2;
+			w->pc++;
+			w->called = 0;
+			continue;
+		}
+		w->seam = rule->delta;
+		if (rule->flags & GPB_RULE_SEAM)
+			return WALK_SEAM;
+		if (rule->flags & GPB_RULE_END)
+			return WALK_ROOT;
+		if (user_read(&ret, sizeof(ret), w->sp + rule->delta)) {
+			s->flags |= GPB_STACK_FAULT;
+			return WALK_BROKEN;
+		}
+		exact = !!(rule->flags & GPB_RULE_EXACT);
+		if (!in_text(t, ret))
+			return WALK_BROKEN;
+		if (!walk_push(w, s, ret + exact))
+			return WALK_FULL;
+		w->sp += rule->delta + 8;
+		w->pc = ret - !exact;
+		w->called = !exact;
+	}
+	return WALK_FULL;
+}
+
+/* The goroutine whose system stack ended at a seam. */
+static __always_inline void rules_goroutine(struct walk *w, struct gpb_stack *s,
+					    const struct gpb_target *t, __u64 g)
+{
+	__u64 pc = field_u64(g, t->g_sched_pc);
+	__u64 sp = field_u64(g, t->g_sched_sp);
+	__u32 before = w->n;
+
+	w->hi = field_u64(g, t->g_stack_hi);
+	w->second = 1;
+	if (!sp || !in_text(t, pc))
+		return;
+	walk_push(w, s, pc);
+	w->pc = pc - 1;
+	w->sp = sp;
+	w->called = 1;
+	if (w->seam >= 0) {
+		/* systemstack: pc was faked, its frame lies at sp. */
+		__u64 ret = user_u64(sp + w->seam);
+
+		if (in_text(t, ret))
+			walk_push(w, s, ret);
+		w->pc = ret - 1;
+		w->sp = sp + w->seam + 8;
+	}
+	w->why = walk_rules(w, s, t);
+	s->nsecond = w->n - before;
+}
+
+/*
+ * The system stack has a frame without a rule, so whether it ends at a seam is not known
+ * yet. The goroutine, in case it does: by rules, and where these are missing too, as its
+ * frame pointers say. What is needed to finish the first stays as it is.
+ */
+static __always_inline void rules_ahead(struct walk *w, struct gpb_stack *s,
+					const struct gpb_target *t, __u64 g)
+{
+	struct walk keep = *w;
+	__u64 pc = field_u64(g, t->g_sched_pc);
+	const struct gpb_image *img = image_at(t, pc);
+
+	w->seam = within(pc, img->switch_lo, img->switch_hi) ? t->seam : -1;
+	rules_goroutine(w, s, t, g);
+	if (w->why != WALK_ROOT) {
+		w->n = keep.n;
+		s->nsecond = 0;
+		walk_goroutine(w, s, t, g);
+	}
+	w->pc = keep.pc;
+	w->sp = keep.sp;
+	w->hi = keep.hi;
+	w->second = 0;
+}
+
+/*
+ * What the frame pointers say of the stack that could not be walked: for frames so large that
+ * the memory which goes out does not reach over them.
+ */
+static __always_inline void rules_hints(struct walk *w, struct gpb_stack *s,
+					const struct gpb_target *t, __u64 g, __u64 bp)
+{
+	__u32 n = w->n, flags = s->flags;
+	__u64 hi = w->hi;
+
+	w->lo = field_u64(g, t->g_stack_lo);
+	w->hi = field_u64(g, t->g_stack_hi);
+	w->avoid_lo = w->avoid_hi = 0;
+	w->max = GPB_MAX_PCS;
+	walk_chain(w, s, t, bp);
+	s->hints = w->n - n;
+	s->flags = flags;
+	w->hi = hi;
+}
+
+/*
+ * Where Go begins: in C code at the call out of Go, in a vdso call at its caller (both saved
+ * by the runtime), else where the thread was interrupted. 0: nobody in Go answers for it.
+ */
+static __always_inline int rules_start(struct walk *w, struct gpb_stack *s,
+				       const struct gpb_target *t, __u64 g, __u64 m, __u64 curg,
+				       const struct regs *r)
+{
+	__u64 pc = 0, sp = 0;
+
+	if (curg && field_u32(m, t->m_ncgo)) {
+		pc = field_u64(curg, t->g_syscallpc);
+		sp = field_u64(curg, t->g_syscallsp);
+	}
+	if (!pc || !sp) {
+		sp = field_u64(m, t->m_vdsosp);
+		pc = sp ? field_u64(m, t->m_vdsopc) : 0;
+	}
+	if (pc && in_text(t, pc)) {
+		w->hi = field_u64(curg ? curg : g, t->g_stack_hi);
+		w->pc = pc - 1;
+		w->sp = sp;
+		w->called = 1;
+		walk_push(w, s, pc);
+		return 1;
+	}
+	w->hi = field_u64(g, t->g_stack_hi);
+	w->pc = r->pc;
+	w->sp = r->sp;
+	w->called = 0;
+	walk_push(w, s, r->pc + 1);
+	if (in_text(t, r->pc))
+		return 1;
+	s->flags |= GPB_STACK_OUTSIDE;
+	if (t->m_preemptoff >= 0 && user_u64(m + t->m_preemptoff + 8))
+		s->flags |= GPB_STACK_GC;
+	return 0;
+}
+
+/* The user part of one sample: fills s->pc from s->nkernel on. @g may be 0, @w is scratch. */
+static __always_inline void walk_interrupted(struct walk *w, struct gpb_stack *s,
+					     const struct gpb_target *t, __u32 slot, __u64 g,
+					     const struct regs *r)
+{
+	__u64 m = field_u64(g, t->g_m);
+	__u64 curg = field_u64(m, t->m_curg);
+	int on_g0 = curg && g == field_u64(m, t->m_g0);
+
+	w->lo = w->hi = w->avoid_lo = w->avoid_hi = 0;
+	w->n = s->nkernel;
+	w->max = s->nkernel + GPB_MAX_USER;
+	w->slot = slot;
+	w->second = 0;
+	w->why = WALK_ROOT;
+	if (!g || !m) {
+		s->flags |= GPB_STACK_NO_G;
+		walk_push(w, s, r->pc + 1);
+		s->nfirst = 1;
+		return;
+	}
+	if (!rules_start(w, s, t, g, m, curg, r)) {
+		s->nfirst = 1;
+		return;
+	}
+	w->why = walk_rules(w, s, t);
+	s->nfirst = w->n - s->nkernel;
+	if (w->why == WALK_SEAM && on_g0)
+		rules_goroutine(w, s, t, curg);
+	if (w->why != WALK_UNRULED)
+		return;
+	s->flags |= GPB_STACK_UNRULED;
+	if (on_g0 && !w->second)
+		rules_ahead(w, s, t, curg);
+	if (w->second)
+		rules_hints(w, s, t, curg, field_u64(curg, t->g_sched_bp));
+	else
+		rules_hints(w, s, t, g, r->bp);
+}
+
+/*
+ * Frame pointers do for those who call a probed function, but they do not lead out of a callback
+ * from C. What called C is found by rules, as for an interrupted thread.
+ */
+static __always_inline int ends_in_callback(const struct gpb_target *t, const struct gpb_stack *s,
+					    const struct walk *w)
+{
+	const struct gpb_image *img;
+	__u32 last = w->n - 1;
+
+	if (s->nsecond || last >= GPB_MAX_PCS)
+		return 0;
+	img = image_at(t, s->pc[last]);
+	return within(s->pc[last], img->callback_lo, img->callback_hi);
+}
+
+#endif

@@ -1,0 +1,236 @@
+/*
+ * bpf/sample.bpf.h - a finished stack on its way to user space: counted in the kernel's
+ * table where that is possible, sent through the ring where it is not.
+ */
+#ifndef BPF_SAMPLE_BPF_H
+#define BPF_SAMPLE_BPF_H
+
+#include "labels.bpf.h"
+#include "stack.bpf.h"
+
+/*
+ * A sample is far larger than a BPF stack. A uprobe program can be preempted by another
+ * one on the same CPU, so each CPU has a few places and a program claims one.
+ */
+struct scratch {
+	__u64 busy;
+	struct gpb_rec_raw raw;
+	struct gpb_rec_labels labels;
+	struct walk walk;
+};
+
+#define SCRATCH_PLACES 3
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCH_PLACES);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+/*
+ * Is this still the program that was opened? Between exec and the moment that user space
+ * notices, the addresses of the next one would be taken for this one's functions.
+ */
+static __always_inline int same_program(const struct gpb_target *t)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u64 now = BPF_CORE_READ(task, mm, start_stack);
+
+	/* None: the thread is in the last of its exit. */
+	return !t->start_stack || !now || now == t->start_stack;
+}
+
+static __always_inline struct scratch *scratch_claim(void)
+{
+	for (__u32 i = 0; i < SCRATCH_PLACES; i++) {
+		__u32 key = i;
+		struct scratch *s = bpf_map_lookup_elem(&scratches, &key);
+
+		if (s && __sync_val_compare_and_swap(&s->busy, 0, 1) == 0)
+			return s;
+	}
+	lose(GPB_LOSS_DROPPED);
+	return NULL;
+}
+
+static __always_inline void scratch_release(struct scratch *s)
+{
+	__sync_lock_test_and_set(&s->busy, 0);
+}
+
+/* The label set of @g, sent to user space when it is new. Returns its id, 0 for none. */
+static __always_inline __u64 sample_labels(struct scratch *sc, const struct gpb_target *t, __u64 g)
+{
+	struct gpb_rec_labels *l = &sc->labels;
+	__u64 addr = field_u64(g, t->g_labels);
+	int cut = 0;
+	__u8 one = 1;
+	__u64 size;
+
+	if (!addr)
+		return 0;
+	l->type = GPB_REC_LABELS;
+	l->n = 0;
+	if (t->labels_kind == GPB_LABELS_SLICE)
+		cut = labels_slice(l, addr);
+	else if (t->labels_kind == GPB_LABELS_MAP)
+		cut = labels_map(l, addr);
+	if (cut)
+		lose(GPB_LOSS_LABELS);
+	if (!l->n)
+		return 0;
+	labels_hash(l);
+	if (bpf_map_lookup_elem(&labelsets, &l->id))
+		return l->id;
+	size = offsetof(struct gpb_rec_labels, label) +
+	       (__u64)(l->n & (2 * GPB_MAX_LABELS - 1)) * sizeof(struct gpb_label);
+	if (size > sizeof(*l))
+		size = sizeof(*l);
+	if (bpf_ringbuf_output(&ring, l, size, 0)) {
+		lose(GPB_LOSS_LABELS);
+		return 0;
+	}
+	/* A full table only means that a set is sent more than once. */
+	bpf_map_update_elem(&labelsets, &l->id, &one, BPF_ANY);
+	return l->id;
+}
+
+/* Whose sample it is, as far as that is asked for: @gp is the goroutine, not g0. */
+static __always_inline void sample_identity(struct scratch *sc, const struct gpb_target *t,
+					    __u64 gp)
+{
+	struct gpb_stack *s = &sc->raw.stack;
+
+	if (t->flags & GPB_TARGET_GOID)
+		s->goid = field_u64(gp, t->g_goid);
+	if (t->flags & GPB_TARGET_LABELS)
+		s->labels = sample_labels(sc, t, gp);
+}
+
+static __always_inline void stack_init(struct gpb_stack *s, __u32 slot)
+{
+	s->count = 1;
+	s->delay = 0;
+	s->slot = slot;
+	s->flags = 0;
+	s->nkernel = s->nfirst = s->nsecond = s->hints = 0;
+	s->goid = s->labels = s->size = s->type = 0;
+}
+
+/* A global function, so that the verifier checks its loop once. */
+__noinline int stack_hash(const struct gpb_stack *s, struct gpb_hash *h)
+{
+	__u32 n;
+
+	if (!s || !h)
+		return 0;
+	n = s->nkernel + s->nfirst + s->nsecond;
+	h->lo = 1;
+	h->hi = 2;
+	hash_word(h, ((__u64)s->flags << 32) | s->slot);
+	hash_word(h, ((__u64)s->nkernel << 32) | ((__u64)s->nfirst << 16) | s->nsecond);
+	hash_word(h, s->goid);
+	hash_word(h, s->labels);
+	hash_word(h, s->size);
+	hash_word(h, s->type);
+	for (__u32 i = 0; i < GPB_MAX_PCS; i++) {
+		if (i >= n)
+			break;
+		hash_word(h, s->pc[i]);
+	}
+	return 0;
+}
+
+/* The table is full: one by one, then. */
+static __always_inline void sample_overflow(struct scratch *sc)
+{
+	sc->raw.type = GPB_REC_STACK;
+	if (bpf_ringbuf_output(&ring, &sc->raw, offsetof(struct gpb_rec_raw, top), 0))
+		lose(GPB_LOSS_DROPPED);
+}
+
+/* sc->raw.stack in the kernel's table; *fresh: put there now, as it is. NULL: the table is full. */
+static __always_inline struct gpb_stack *sample_entry(struct scratch *sc, int *fresh)
+{
+	struct gpb_stack *s = &sc->raw.stack, *have;
+	struct gpb_hash h;
+
+	stack_hash(s, &h);
+	sc->raw.pc = h.lo;
+	sc->raw.sp = h.hi;
+	*fresh = 0;
+	have = bpf_map_lookup_elem(&stacks, &h);
+	if (have)
+		return have;
+	/* It fails when another CPU was first, too. */
+	*fresh = !bpf_map_update_elem(&stacks, &h, s, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&stacks, &h);
+}
+
+static __always_inline void sample_add(struct gpb_stack *have, __u64 count, __u64 delay)
+{
+	__sync_fetch_and_add(&have->count, count);
+	if (delay)
+		__sync_fetch_and_add(&have->delay, delay);
+}
+
+/* Count sc->raw.stack, as often as it says. */
+static __always_inline void sample_count(struct scratch *sc)
+{
+	int fresh;
+	struct gpb_stack *have = sample_entry(sc, &fresh);
+
+	if (fresh)
+		return;
+	if (have)
+		sample_add(have, sc->raw.stack.count, sc->raw.stack.delay);
+	else
+		sample_overflow(sc);
+}
+
+/* Copies @bytes, at most what there is room for. The words that were read, all or none. */
+static __always_inline __u64 raw_words(struct gpb_rec_raw *raw, __u64 bytes)
+{
+	if (bytes > sizeof(raw->top))
+		bytes = sizeof(raw->top);
+	if (!bytes || user_read(raw->top, bytes, raw->sp))
+		return 0;
+	return bytes / 8;
+}
+
+/* Send a stack of which a frame has no rule yet, with the memory above that frame's sp. */
+static __always_inline void sample_raw(struct scratch *sc)
+{
+	struct gpb_rec_raw *raw = &sc->raw;
+	__u64 left = sc->walk.hi > sc->walk.sp ? sc->walk.hi - sc->walk.sp : 0, n;
+
+	raw->type = GPB_REC_RAW;
+	raw->pc = sc->walk.pc;
+	raw->sp = sc->walk.sp;
+	raw->second = sc->walk.second;
+	/*
+	 * A system stack that C made is longer than Go knows, and memory beyond a stack may not
+	 * be there: more, exactly, then less and less.
+	 */
+	n = raw_words(raw, left + 1024);
+	if (!n)
+		n = raw_words(raw, left);
+	for (int i = 0; i < 5 && !n; i++)
+		n = raw_words(raw, 4096 >> (2 * i));
+	raw->ntop = n;
+	n = offsetof(struct gpb_rec_raw, top) + 8ULL * raw->ntop;
+	if (n > sizeof(*raw) || bpf_ringbuf_output(&ring, raw, n, 0))
+		lose(GPB_LOSS_DROPPED);
+}
+
+static __always_inline void sample_flags(const struct gpb_stack *s)
+{
+	if (s->flags & GPB_STACK_CUT)
+		lose(GPB_LOSS_CUT);
+	if (s->flags & GPB_STACK_FAULT)
+		lose(GPB_LOSS_UNREADABLE);
+	if (s->flags & GPB_STACK_CALLER)
+		lose(GPB_LOSS_CALLER);
+}
+
+#endif

@@ -1,0 +1,434 @@
+/*
+ * bpf/sched.bpf.c - where goroutines park and who wakes them: block and mutex profiles of a
+ * program that keeps none.
+ *
+ * A park is a time in a table; the wake finds it, knows the delay, decides by Go's own rule
+ * whether the wait is a sample, and only then walks the stack of the goroutine that waited,
+ * from its saved registers. A mutex is charged to who unlocks it, whose stack is the current
+ * one. Nothing is written in the target, so the runtime's own stamps (sudog.releasetime and
+ * acquiretime) are not there: they are kept in the table, and the queues of a semaphore are
+ * read from the target.
+ *
+ * Sources: gopark, park_m and ready in runtime/proc.go; semacquire1, queue, dequeue and semrelease1 in
+ * runtime/sema.go; blockevent, mutexevent and blocksampled in runtime/mprof.go; Go 1.18 to 1.27.
+ */
+#include "ownclock.bpf.h"
+#include "parked.bpf.h"
+#include "sema.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GPB_TARGETS);
+	__type(key, __u32);
+	__type(value, struct gpb_sched);
+} scheds SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, GPB_TARGETS);
+	__type(key, __u32);
+	__type(value, struct gpb_sched_seen);
+} seen SEC(".maps");
+
+/* What began before that and lasts user space has seen often enough from outside to count it. */
+volatile __u64 sched_counted[GPB_TARGETS];
+
+/* What every hit needs. */
+struct hit {
+	struct gpb_target *t;
+	struct gpb_sched *c;
+	struct gpb_sched_seen *n;
+	__u64 known_from; /* what began before is not known */
+	__u32 slot;
+	int regabi;
+	int chance; /* GPB_CHANCE_* of what begins now; all of them when there are no windows */
+};
+
+static __always_inline int hit_init(struct hit *h, struct pt_regs *ctx, __u64 cookie)
+{
+	__u64 now;
+
+	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
+		return 0;
+	h->slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
+	h->t = bpf_map_lookup_elem(&targets, &h->slot);
+	h->c = bpf_map_lookup_elem(&scheds, &h->slot);
+	h->n = bpf_map_lookup_elem(&seen, &h->slot);
+	if (!h->t || !h->c || !h->n || !h->c->kinds)
+		return 0;
+	h->n->spent.hits++;
+	if (!is_open(h->slot, GPB_OPEN_END))
+		return 0;
+	h->known_from = *(volatile __u64 *)&open_for[h->slot & (GPB_TARGETS - 1)].since;
+	now = bpf_ktime_get_ns();
+	if (h->known_from > now)
+		return 0;
+	h->n->spent.counted++;
+	h->chance = GPB_CHANCE_OWN | GPB_CHANCE_WALL;
+	if (h->c->own.ns && !own_time_is_left(&h->n->clock, &h->c->own, h->c->own_share,
+					      h->c->short_ns, h->known_from, now))
+		h->chance = GPB_CHANCE_WALL;
+	if (!is_open(h->slot, GPB_OPEN_BEGIN) ||
+	    (h->c->own.ns && now - h->known_from >= h->c->begin_ns))
+		h->chance = 0;
+	h->regabi = h->t->flags & GPB_TARGET_REGABI;
+	return 1;
+}
+
+/* The current goroutine, g0 on a system stack. */
+static __always_inline __u64 hit_g(const struct hit *h, struct pt_regs *ctx)
+{
+	return h->regabi ? go_g(ctx) : current_g(h->t);
+}
+
+/* For hit_undisturbed. */
+static __always_inline void hit_mark(const struct hit *h, struct gpb_wait *w)
+{
+	w->own = h->n->clock.own;
+	w->cpu = bpf_get_smp_processor_id();
+}
+
+/*
+ * In windows: how long a wait would have been without us. What wakes it runs on this CPU, and
+ * probes have made that slower: by what the clock of the target's own time says or, when it began
+ * on another CPU, as much as this one in all of the window. A long wait is paced by something
+ * else, by a clock or by who is outside, and that is no slower.
+ */
+static __always_inline __u64 hit_undisturbed(const struct hit *h, const struct gpb_wait *w,
+					     __u64 now, __u64 delay)
+{
+	__u64 own = h->n->clock.own, passed = now - h->known_from;
+
+	if (!h->c->own.ns || delay >= GPB_LONG_NS)
+		return delay;
+	if (w->cpu == bpf_get_smp_processor_id())
+		own = own > w->own ? own - w->own : 0;
+	else
+		own = delay * own / (passed ?: 1);
+	return own < delay ? own : delay;
+}
+
+/* *type: gpb_stack.type. */
+static __always_inline int hit_counts(const struct hit *h, const struct gpb_wait *w, __u64 delay,
+				      __u64 *type)
+{
+	*type = h->c->own.ns && delay >= GPB_LONG_NS;
+	return w->chance & (*type ? GPB_CHANCE_WALL : GPB_CHANCE_OWN);
+}
+
+/* What a sample took longer than a hit. */
+static __always_inline void hit_sampled(const struct hit *h, __u64 began)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	h->n->spent.samples++;
+	h->n->spent.ns += now - began;
+	h->n->clock.last = now;
+}
+
+static __always_inline struct gpb_wait *wait_make(__u32 slot, __u64 g)
+{
+	__u64 key = ((__u64)slot << 48) | (g & ((1ULL << 48) - 1));
+	struct gpb_wait *w = bpf_map_lookup_elem(&waits, &key), none = {};
+
+	if (w)
+		return w;
+	bpf_map_update_elem(&waits, &key, &none, BPF_NOEXIST);
+	w = bpf_map_lookup_elem(&waits, &key);
+	if (!w)
+		lose(GPB_LOSS_WAITS);
+	return w;
+}
+
+/* ---- samples ---- */
+
+static __always_inline void count_seen(const struct hit *h, __u32 kind, int sampled)
+{
+	h->n->ended[kind]++;
+	h->n->sampled[kind] += !!sampled;
+}
+
+static __always_inline struct scratch *sample_begin(const struct hit *h, __u32 kind, __u32 reason,
+						    const struct weight *w, __u64 type)
+{
+	struct scratch *sc;
+
+	if (!same_program(h->t))
+		return NULL;
+	sc = scratch_claim();
+	if (!sc)
+		return NULL;
+	stack_init(&sc->raw.stack, h->slot);
+	sc->raw.stack.count = w->count;
+	sc->raw.stack.delay = w->delay;
+	sc->raw.stack.size = kind << 8 | reason;
+	sc->raw.stack.type = type;
+	return sc;
+}
+
+/* A goroutine that is parked. */
+static __always_inline void sample_parked(const struct hit *h, __u64 g, __u32 kind, __u32 reason,
+					  const struct weight *weight, __u64 type)
+{
+	struct scratch *sc = sample_begin(h, kind, reason, weight, type);
+
+	if (!sc)
+		return;
+	walk_parked(&sc->walk, &sc->raw.stack, h->t, g);
+	walk_parked_callback(&sc->walk, &sc->raw.stack, h->t, h->slot, g);
+	sample_identity(sc, h->t, g);
+	sample_send(sc);
+	scratch_release(sc);
+}
+
+/* The current goroutine, in a function whose frame is not set up yet; to be sent. */
+static __always_inline void walk_current(struct scratch *sc, struct pt_regs *ctx,
+					 const struct hit *h)
+{
+	struct gpb_stack *s = &sc->raw.stack;
+	struct regs r = regs_of(ctx);
+	__u64 g = hit_g(h, ctx);
+
+	walk_user(&sc->walk, s, h->t, g, &r, 0);
+	if (ends_in_callback(h->t, s, &sc->walk)) {
+		s->flags = 0;
+		walk_interrupted(&sc->walk, s, h->t, h->slot, g, &r);
+	}
+	sample_identity(sc, h->t, g);
+}
+
+/* ---- semaphores ---- */
+
+static __noinline int at_sema(struct pt_regs *ctx, struct hit *h)
+{
+	struct gpb_wait *w;
+	__u64 flags;
+
+	w = wait_make(h->slot, hit_g(h, ctx));
+	if (!w)
+		return 0;
+	flags = go_arg(ctx, 2, h->regabi) & (GPB_SEMA_BLOCK | GPB_SEMA_MUTEX);
+	w->asked = bpf_ktime_get_ns();
+	w->acquire = flags & GPB_SEMA_MUTEX ? w->asked : 0;
+	if (go_arg(ctx, 1, h->regabi) & 0xff)
+		flags |= GPB_SEMA_LIFO;
+	w->sema = flags | GPB_SEMA_FRESH;
+	w->chance = h->chance;
+	hit_mark(h, w);
+	return 0;
+}
+
+/*
+ * All that can be done before the clock is read is done before: who waits waits through that
+ * too, and the runtime's own stamp is made after it. With seven waiters it counts seven times.
+ */
+static __always_inline int contention(struct pt_regs *ctx, const struct hit *h, struct queue *q,
+				      __u64 type)
+{
+	struct gpb_stack *have = NULL;
+	struct scratch *sc = NULL;
+	struct weight none = {};
+	__u64 delay, fraction, now;
+	int sampled, fresh, raw;
+
+	fraction = h->c->mutex_fraction ?: 1;
+	sampled = fraction == 1 || random64() % fraction == 0;
+	count_seen(h, GPB_WAIT_MUTEX, sampled);
+	if (sampled)
+		sc = sample_begin(h, GPB_WAIT_MUTEX, 0, &none, type);
+	if (!sc) {
+		queue_charge(q, bpf_ktime_get_ns());
+		return 0;
+	}
+	walk_current(sc, ctx, h);
+	raw = sc->raw.stack.flags & GPB_STACK_UNRULED;
+	if (!raw)
+		have = sample_entry(sc, &fresh);
+	now = bpf_ktime_get_ns();
+	delay = queue_charge(q, now);
+	if (q->first)
+		delay = hit_undisturbed(h, q->first, now, delay) ?: 1;
+	delay *= fraction;
+	sample_flags(&sc->raw.stack);
+	if (have) {
+		sample_add(have, GPB_COUNT_ONE * fraction, delay);
+	} else {
+		sc->raw.stack.count = GPB_COUNT_ONE * fraction;
+		sc->raw.stack.delay = delay;
+		if (raw)
+			sample_raw(sc);
+		else
+			sample_overflow(sc);
+	}
+	scratch_release(sc);
+	return sampled;
+}
+
+/*
+ * In windows a contention has its chance when the head of the queue asked: of others the queue's
+ * stamps are set all the same.
+ */
+static __noinline int at_dequeue(struct pt_regs *ctx, struct hit *h)
+{
+	struct queue q;
+	__u64 head, began, type;
+
+	if (!(h->c->kinds & (1 << GPB_WAIT_MUTEX)))
+		return 0;
+	head = sema_head(h->c, go_arg(ctx, 0, h->regabi), go_arg(ctx, 1, h->regabi));
+	if (!head || !queue_look(h->slot, h->c, head, h->known_from, &q))
+		return 0;
+	if (!q.first || q.first->asked < h->known_from ||
+	    !hit_counts(h, q.first, bpf_ktime_get_ns() - q.first->asked, &type)) {
+		queue_charge(&q, bpf_ktime_get_ns());
+		return 0;
+	}
+	began = bpf_ktime_get_ns();
+	if (contention(ctx, h, &q, type))
+		hit_sampled(h, began);
+	return 0;
+}
+
+/* ---- parking and waking ---- */
+
+/*
+ * A wait for a semaphore began when it was asked for. One that was woken and found it taken
+ * waits on: Go counts that as one wait, to the last wake. 0: one that Go does not count.
+ */
+static __always_inline __u64 sema_since(struct gpb_wait *w, __u64 sema_reasons, __u64 now)
+{
+	int fresh = w->sema & GPB_SEMA_FRESH;
+
+	w->queued = now;
+	w->again = !fresh && (sema_reasons >> (w->reason & 63) & 1);
+	w->sema &= ~GPB_SEMA_FRESH;
+	if ((w->sema & GPB_SEMA_LIFO) && (w->sema & GPB_SEMA_MUTEX))
+		w->sema |= GPB_SEMA_INHERITS;
+	if (!(w->sema & GPB_SEMA_BLOCK))
+		return 0;
+	return w->again ? w->woken : w->asked;
+}
+
+/*
+ * park_m and not gopark, which profile-guided builds copy into its callers: mcall has its
+ * address. The goroutine's registers are saved by now.
+ */
+static __noinline int at_park(struct pt_regs *ctx, struct hit *h)
+{
+	__u64 g, reason, since;
+	struct gpb_wait *w;
+	__u32 number;
+	int sema;
+
+	h->n->parks += h->chance & GPB_CHANCE_OWN;
+	h->n->clock.parks++;
+	g = go_arg(ctx, 0, h->regabi);
+	number = field_u32(g, h->c->g_waitreason) & 0xff;
+	reason = number < 64 ? 1ULL << number : 0;
+	if (!(reason & h->c->reasons))
+		return 0;
+	since = bpf_ktime_get_ns();
+	sema = (h->c->sema_reasons & reason) != 0;
+	w = sema || !h->chance ? wait_of(h->slot, g) : wait_make(h->slot, g);
+	if (!w) /* it asked before we watched */
+		return 0;
+	if (sema) {
+		since = sema_since(w, h->c->sema_reasons, since);
+		if (w->asked < h->known_from || !w->chance)
+			since = 0;
+	} else {
+		w->again = 0;
+		w->chance = h->chance;
+		if (h->chance)
+			hit_mark(h, w);
+		else
+			since = 0;
+	}
+	w->reason = number;
+	w->since = since;
+	return 0;
+}
+
+/* A wait has ended. Whether it is sampled goes by the delay that there was. */
+static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb_wait *w, __u64 now)
+{
+	__u64 delay = now - w->since, own, type;
+	struct weight weight;
+	int sampled;
+
+	if (!hit_counts(h, w, delay, &type) ||
+	    (h->c->own.ns && w->since < sched_counted[h->slot & (GPB_TARGETS - 1)]))
+		return;
+	sampled = weigh(&weight, delay, h->c->block_rate);
+	if (w->again)
+		weight.count = 0; /* it was counted when it was first woken */
+	else
+		count_seen(h, GPB_WAIT_BLOCK, sampled);
+	if (!sampled)
+		return;
+	own = hit_undisturbed(h, w, now, delay);
+	if (own < delay)
+		weight.delay = weight.delay * own / delay;
+	sample_parked(h, g, GPB_WAIT_BLOCK, w->reason, &weight, type);
+	hit_sampled(h, now);
+}
+
+/* Did it park for what we count, before we watched? */
+static __always_inline void ended_early(const struct hit *h, __u64 g)
+{
+	__u32 reason = field_u32(g, h->c->g_waitreason) & 0xff;
+
+	if (reason < 64 && (h->c->reasons & (1ULL << reason)))
+		h->n->early++;
+}
+
+static __noinline int at_ready(struct pt_regs *ctx, struct hit *h)
+{
+	struct gpb_wait *w, was;
+	__u64 g, now;
+
+	g = go_arg(ctx, 0, h->regabi);
+	w = wait_of(h->slot, g);
+	if (!w || (w->since && w->since < h->known_from)) {
+		if (w)
+			w->since = 0;
+		ended_early(h, g);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	was = *w;
+	w->since = 0;
+	w->woken = now;
+	hit_mark(h, w);
+	/* It may have parked for something else meanwhile, if a hit was missed. */
+	if (!was.since || was.since > now ||
+	    (field_u32(g, h->c->g_waitreason) & 0xff) != was.reason)
+		return 0;
+	if (h->c->kinds & (1 << GPB_WAIT_BLOCK))
+		ended(h, g, &was, now);
+	return 0;
+}
+
+/* One program for all places, so that all of a file's are one link. */
+SEC("uprobe")
+int sched_probe(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	struct hit h;
+
+	if (!hit_init(&h, ctx, cookie))
+		return 0;
+	switch (cookie & GPB_COOKIE_KIND) {
+	case GPB_AT_READY:
+		return at_ready(ctx, &h);
+	case GPB_AT_SEMA:
+		return at_sema(ctx, &h);
+	case GPB_AT_PARK:
+		return at_park(ctx, &h);
+	case GPB_AT_DEQUEUE:
+		return at_dequeue(ctx, &h);
+	}
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

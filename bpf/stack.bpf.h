@@ -1,0 +1,265 @@
+/*
+ * bpf/stack.bpf.h - a Go stack by its frame pointers.
+ *
+ * Go keeps frame pointers, and for a call into the allocator they are good: the caller has a
+ * frame, and its own is the next return address at sp. For an interrupted pc they are not
+ * (see rules.bpf.h).
+ *
+ * A thread that runs on its system stack (g0) has two stacks: the walk keeps them apart as
+ * two segments and user space joins them by the function at the seam (systemstack and
+ * morestack continue on the goroutine, mcall does not).
+ *
+ * Sources: traceback in runtime/traceback.go and sigprof in runtime/proc.go, Go 1.16 to
+ * 1.27; frame record and prologues in cmd/internal/obj/x86/obj6.go.
+ */
+#ifndef BPF_STACK_BPF_H
+#define BPF_STACK_BPF_H
+
+#include "arch.bpf.h"
+
+struct walk {
+	__u64 lo, hi;		  /* the stack that frame pointers must lie in */
+	__u64 avoid_lo, avoid_hi; /* ... and must not: the goroutine's, on the first segment */
+	__u32 n, max;		  /* pcs used in the sample's pc[], and their bound */
+	/* By rules: the frame that is next, looked up at pc; its target; how the walk ended. */
+	__u64 pc, sp;
+	__u32 slot, why;
+	__s32 seam;
+	__u32 second;
+	__u32 called; /* pc is that of a call, not of an interrupted instruction */
+	__u32 pad;
+};
+
+static __always_inline int within(__u64 pc, __u64 lo, __u64 hi)
+{
+	return pc >= lo && pc < hi;
+}
+
+/*
+ * The image whose text holds @pc, 0 for the first one also where none does. Nearly all
+ * targets have a single one. A global function, so that the verifier checks its loop once.
+ */
+__noinline int image_of(const struct gpb_target *t, __u64 pc)
+{
+	if (!t)
+		return 0;
+	for (int i = 1; i < GPB_IMAGES; i++)
+		if (within(pc, t->image[i].text_lo, t->image[i].text_hi))
+			return i;
+	return 0;
+}
+
+static __always_inline const struct gpb_image *image_at(const struct gpb_target *t, __u64 pc)
+{
+	__u32 i = 0;
+
+	if (t->nimages > 1 && !within(pc, t->image[0].text_lo, t->image[0].text_hi))
+		i = image_of(t, pc);
+	return &t->image[i < GPB_IMAGES ? i : 0];
+}
+
+static __always_inline int in_text(const struct gpb_target *t, __u64 pc)
+{
+	return within(pc, t->image[0].text_lo, t->image[0].text_hi) ||
+	       (t->nimages > 1 && image_of(t, pc));
+}
+
+static __always_inline int walk_push(struct walk *w, struct gpb_stack *s, __u64 pc)
+{
+	__u32 n = w->n;
+
+	if (n >= w->max || n >= GPB_MAX_PCS) {
+		s->flags |= GPB_STACK_CUT;
+		return 0;
+	}
+	s->pc[n] = pc;
+	w->n = n + 1;
+	return 1;
+}
+
+/*
+ * Follow saved frame pointers from @bp, pushing return addresses. A global function, so
+ * that the verifier checks it once.
+ */
+__noinline int walk_chain(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 bp)
+{
+	const struct gpb_image *img;
+	__u64 rec[2];
+
+	if (!w || !s || !t)
+		return 0;
+	for (int i = 0; i < GPB_MAX_USER + 1; i++) {
+		if (bp < w->lo || bp >= w->hi || (bp & 7))
+			return 0;
+		if (bp >= w->avoid_lo && bp < w->avoid_hi)
+			return 0;
+		if (user_read(rec, sizeof(rec), bp)) {
+			s->flags |= GPB_STACK_FAULT;
+			return 0;
+		}
+		if (!in_text(t, rec[1]) || !walk_push(w, s, rec[1]))
+			return 0;
+		img = image_at(t, rec[1]);
+		if (within(rec[1], img->mcall_lo, img->mcall_hi))
+			return 0;
+		/* Called from C: what its frame holds is C's. */
+		if (within(rec[1], img->callback_lo, img->callback_hi))
+			return 0;
+		/* A frameless stub called us: its own return address lies right above. */
+		if (within(rec[1], img->stub_lo, img->stub_hi)) {
+			__u64 ret = user_u64(bp + 16);
+
+			if (!in_text(t, ret) || !walk_push(w, s, ret))
+				return 0;
+		}
+		if (rec[0] <= bp)
+			return 0;
+		bp = rec[0];
+	}
+	return 0;
+}
+
+/* The probed frame, @delta bytes below its return address, and all its callers. */
+static __always_inline void walk_frames(struct walk *w, struct gpb_stack *s,
+					const struct gpb_target *t, const struct regs *r,
+					__s32 delta)
+{
+	walk_push(w, s, r->pc + 1);
+	if (delta < 8 || r->bp != r->sp + delta - 8) {
+		__u64 ret = user_u64(r->sp + delta);
+
+		/* A record that ends right below the return address would give it again. */
+		if (r->bp + 8 == r->sp + delta)
+			;
+		else if (in_text(t, ret))
+			walk_push(w, s, ret);
+		else
+			s->flags |= GPB_STACK_CALLER;
+	}
+	walk_chain(w, s, t, r->bp);
+}
+
+/* The goroutine whose system stack the thread is on: from its saved registers. */
+static __always_inline void walk_goroutine(struct walk *w, struct gpb_stack *s,
+					   const struct gpb_target *t, __u64 g)
+{
+	__u64 pc = field_u64(g, t->g_sched_pc);
+	__u64 sp = field_u64(g, t->g_sched_sp);
+	__u64 bp = field_u64(g, t->g_sched_bp);
+	__u32 before = w->n;
+
+	w->lo = field_u64(g, t->g_stack_lo);
+	w->hi = field_u64(g, t->g_stack_hi);
+	w->avoid_lo = w->avoid_hi = 0;
+	if (!sp || sp < w->lo || sp >= w->hi || !in_text(t, pc))
+		return;
+	walk_push(w, s, pc);
+	/* bp == sp: systemstack has a frame of its own (Go 1.21+) and the chain is whole. */
+	if (bp != sp) {
+		__u64 ret = user_u64(sp);
+
+		if (in_text(t, ret))
+			walk_push(w, s, ret);
+	}
+	walk_chain(w, s, t, bp);
+	s->nsecond = w->n - before;
+}
+
+/* Inside C code called from Go: what Go shows is the Go caller, saved at the call. */
+static __always_inline int walk_syscall(struct walk *w, struct gpb_stack *s,
+					const struct gpb_target *t, __u64 curg)
+{
+	__u64 pc = field_u64(curg, t->g_syscallpc);
+	__u64 sp = field_u64(curg, t->g_syscallsp);
+	__u64 bp;
+
+	if (!pc || !sp)
+		return 0;
+	w->lo = field_u64(curg, t->g_stack_lo);
+	w->hi = field_u64(curg, t->g_stack_hi);
+	if (t->g_syscallbp >= 0) {
+		bp = field_u64(curg, t->g_syscallbp);
+	} else {
+		/* asmcgocall saved its bp: its own frame's in Go 1.21+, one below ours. */
+		bp = field_u64(curg, t->g_sched_bp);
+		if (bp && bp < sp)
+			bp = user_u64(bp);
+	}
+	walk_push(w, s, pc);
+	walk_chain(w, s, t, bp);
+	return 1;
+}
+
+/*
+ * In a vdso call: Go saved the caller's pc and sp; right below that sp lie the return
+ * address and, below it, the caller's frame pointer (the calling assembly has a frame).
+ */
+static __always_inline int walk_vdso(struct walk *w, struct gpb_stack *s,
+				     const struct gpb_target *t, __u64 m, __u64 curg)
+{
+	__u64 sp = field_u64(m, t->m_vdsosp), pc;
+
+	if (!sp)
+		return 0;
+	pc = field_u64(m, t->m_vdsopc);
+	if (!in_text(t, pc))
+		return 0;
+	w->lo = field_u64(curg, t->g_stack_lo);
+	w->hi = field_u64(curg, t->g_stack_hi);
+	if (sp < w->lo || sp >= w->hi) {
+		/* g0 itself asked for the time. */
+		w->lo = sp - 16;
+		w->hi = sp + (1 << 16);
+	}
+	walk_push(w, s, pc);
+	walk_chain(w, s, t, user_u64(sp - 16));
+	return 1;
+}
+
+/* The user part of one sample: fills s->pc from s->nkernel on. @g may be 0, @w is scratch. */
+static __always_inline void walk_user(struct walk *w, struct gpb_stack *s,
+				      const struct gpb_target *t, __u64 g, const struct regs *r,
+				      __s32 delta)
+{
+	__u64 m = field_u64(g, t->g_m);
+	__u64 curg = field_u64(m, t->m_curg);
+	__u64 g0 = field_u64(m, t->m_g0);
+
+	w->lo = w->hi = w->avoid_lo = w->avoid_hi = 0;
+	w->n = s->nkernel;
+	w->max = s->nkernel + GPB_MAX_USER;
+	if (!g || !m) {
+		s->flags |= GPB_STACK_NO_G;
+		walk_push(w, s, r->pc + 1);
+		s->nfirst = w->n - s->nkernel;
+		return;
+	}
+	if (field_u32(m, t->m_ncgo) && curg && walk_syscall(w, s, t, curg)) {
+		s->nfirst = w->n - s->nkernel;
+		return;
+	}
+	if (walk_vdso(w, s, t, m, curg ? curg : g)) {
+		s->nfirst = w->n - s->nkernel;
+		return;
+	}
+	if (!in_text(t, r->pc)) {
+		s->flags |= GPB_STACK_OUTSIDE;
+		if (t->m_preemptoff >= 0 && user_u64(m + t->m_preemptoff + 8))
+			s->flags |= GPB_STACK_GC;
+		walk_push(w, s, r->pc + 1);
+		s->nfirst = w->n - s->nkernel;
+		return;
+	}
+	w->lo = field_u64(g, t->g_stack_lo);
+	w->hi = field_u64(g, t->g_stack_hi);
+	if (g == g0 && curg) {
+		w->avoid_lo = field_u64(curg, t->g_stack_lo);
+		w->avoid_hi = field_u64(curg, t->g_stack_hi);
+	}
+	walk_frames(w, s, t, r, delta);
+	s->nfirst = w->n - s->nkernel;
+	if (g == g0 && curg)
+		walk_goroutine(w, s, t, curg);
+}
+
+#endif

@@ -1,0 +1,349 @@
+/*
+ * bpf/wait.bpf.c - how long goroutines wait, for whatever reason: wait profiles.
+ *
+ * Every change of a goroutine's status passes runtime.casgstatus: it parks (running to waiting),
+ * is woken by whoever it is, through ready or past it (waiting to runnable), gets a thread
+ * (runnable to running), is preempted, calls the kernel, comes back, ends. So one probe sees all
+ * of it, netpoll and timers and the collector of garbage included, and a goroutine whose park was
+ * refused. From Go 1.26 on a system call changes the status without that function, and is seen
+ * where it is entered and left. Two goroutines that switch by coroswitch (iter.Pull) are not
+ * seen when that is quick: their waits for each other are missing.
+ *
+ * A status lasts from one change to the next. The longer it lasted the surer it is a sample, and
+ * only then is a stack walked. Source: casgstatus, reentersyscall, exitsyscall, park_m, ready,
+ * injectglist, execute, goschedImpl in runtime/proc.go, Go 1.16 to 1.27.
+ *
+ * A profile-guided build copies casgstatus into some of its callers; these are probed themselves
+ * then (user/go/waitsite.h), and the status is told by which function it is.
+ */
+#include "ownclock.bpf.h"
+#include "parked.bpf.h"
+#include "standing.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GPB_TARGETS);
+	__type(key, __u32);
+	__type(value, struct gpb_waiting);
+} waitings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, GPB_TARGETS);
+	__type(key, __u32);
+	__type(value, struct gpb_waiting_seen);
+} seen SEC(".maps");
+
+/* slot << 48 | g -> where that goroutine stands. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GPB_WAITS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct gpb_standing);
+} standings SEC(".maps");
+
+/* What began before that and lasts user space has seen often enough from outside to count it. */
+volatile __u64 wait_counted[GPB_TARGETS];
+
+/* The arguments of casgstatus. */
+static __always_inline int change_args(struct change *c, struct pt_regs *ctx, int regabi)
+{
+	struct regs r = regs_of(ctx);
+	__u64 args[2];
+
+	if (regabi) {
+		c->g = go_arg(ctx, 0, 1);
+		c->old = go_arg(ctx, 1, 1);
+		c->new = go_arg(ctx, 2, 1);
+		return 1;
+	}
+	/* One register or the other, not one place or the other in the context: the verifier. */
+	barrier_var(r.sp);
+	barrier_var(r.bp);
+	/* On the stack, above the return address: gp, and old and new in one word. */
+	if (user_read(args, sizeof(args), c->framed ? r.bp + 16 : r.sp + 8))
+		return 0;
+	c->g = args[0];
+	c->old = args[1];
+	c->new = args[1] >> 32;
+	return 1;
+}
+
+static __always_inline int change_init(struct change *c, struct pt_regs *ctx, __u64 cookie,
+				       const struct gpb_target *t)
+{
+	int regabi = t->flags & GPB_TARGET_REGABI;
+
+	c->now = bpf_ktime_get_ns();
+	c->framed = !!(cookie & GPB_COOKIE_FRAMED);
+	c->old = (cookie >> GPB_COOKIE_OLD_SHIFT) & 15;
+	c->new = (cookie >> GPB_COOKIE_NEW_SHIFT) & 15;
+	switch (cookie & GPB_COOKIE_KIND) {
+	case GPB_STATUS_ARGS:
+		return change_args(c, ctx, regabi);
+	case GPB_STATUS_ARG0:
+		c->g = go_arg(ctx, 0, regabi);
+		return 1;
+	case GPB_STATUS_CURRENT:
+		c->g = regabi ? go_g(ctx) : current_g(t);
+		return 1;
+	}
+	return 0;
+}
+
+/* ---- stacks ---- */
+
+/* Does this thread run it, be it on the system stack? */
+static __always_inline int is_current(const struct gpb_target *t, __u64 current, __u64 g)
+{
+	return current == g || field_u64(field_u64(current, t->g_m), t->m_curg) == g;
+}
+
+/* As ends_in_callback, also where the goroutine's stack is the second segment. */
+static __always_inline int called_from_c(const struct gpb_target *t, const struct gpb_stack *s,
+					 const struct walk *w)
+{
+	const struct gpb_image *img;
+	__u32 last = w->n - 1;
+
+	if (last >= GPB_MAX_PCS)
+		return 0;
+	img = image_at(t, s->pc[last]);
+	return within(s->pc[last], img->callback_lo, img->callback_hi);
+}
+
+/* The thread that runs it comes back from the kernel, or from the system stack. */
+static __always_inline void walk_here(struct pt_regs *ctx, struct scratch *sc,
+				      const struct gpb_target *t, const struct change *c,
+				      __u64 current)
+{
+	struct gpb_stack *s = &sc->raw.stack;
+	struct regs r = regs_of(ctx);
+
+	walk_user(&sc->walk, s, t, current, &r, c->framed ? r.bp - r.sp + 8 : 0);
+	if (called_from_c(t, s, &sc->walk)) {
+		s->flags = 0;
+		s->nfirst = s->nsecond = 0;
+		walk_interrupted(&sc->walk, s, t, c->slot, current, &r);
+	}
+}
+
+static __always_inline void walk_who(struct pt_regs *ctx, struct scratch *sc,
+				     const struct gpb_target *t, const struct change *c,
+				     const struct gpb_standing *was)
+{
+	struct gpb_stack *s = &sc->raw.stack;
+	__u64 current = t->flags & GPB_TARGET_REGABI ? go_g(ctx) : current_g(t);
+	int here = is_current(t, current, c->g);
+
+	if (c->new == GPB_G_RUNNING && c->old != GPB_G_RUNNABLE &&here) {
+		walk_here(ctx, sc, t, c, current);
+	} else if (c->old == GPB_G_RUNNABLE && was->from == GPB_G_DEAD) {
+		walk_fresh(&sc->walk, s, t, c->g);
+	} else if (c->old == GPB_G_RUNNABLE && was->from != GPB_G_WAITING) {
+		walk_saved(&sc->walk, s, t, c->slot, c->g);
+	} else {
+		walk_parked(&sc->walk, s, t, c->g);
+		walk_parked_callback(&sc->walk, s, t, c->slot, c->g);
+	}
+}
+
+/* ---- samples ---- */
+
+/* What every hit needs. */
+struct hit {
+	struct gpb_target *t;
+	struct gpb_waiting *cfg;
+	struct gpb_waiting_seen *n;
+	__u64 known_from; /* what began before is not known */
+	int chance; /* GPB_CHANCE_* of what begins now; all of them when there are no windows */
+	int windows;
+};
+
+static __always_inline void sample(struct pt_regs *ctx, const struct hit *h, const struct change *c,
+				   const struct gpb_standing *was, const struct weight *weight,
+				   __u64 type)
+{
+	struct scratch *sc;
+	struct gpb_stack *s;
+	__u64 now;
+
+	if (!same_program(h->t))
+		return;
+	sc = scratch_claim();
+	if (!sc)
+		return;
+	s = &sc->raw.stack;
+	stack_init(s, c->slot);
+	s->count = weight->count;
+	s->delay = weight->delay;
+	s->size = c->old << 8;
+	s->type = type;
+	/* It is not set back when the wait ends; some of Go to 1.19 set it after the status. */
+	if (c->old == GPB_G_WAITING)
+		s->size |= field_u32(c->g, h->cfg->g_waitreason) & 0xff;
+	walk_who(ctx, sc, h->t, c, was);
+	sample_identity(sc, h->t, c->g);
+	sample_send(sc);
+	scratch_release(sc);
+	now = bpf_ktime_get_ns();
+	h->n->spent.samples++;
+	h->n->spent.ns += now - c->now;
+	h->n->clock.last = now;
+}
+
+/* In windows: is what ends now paced by a clock, or by who is outside? */
+static __always_inline int by_clock(const struct hit *h, const struct change *c, __u64 delay)
+{
+	__u32 reason;
+
+	if (!h->windows || delay >= GPB_LONG_NS)
+		return h->windows;
+	if (c->old != GPB_G_WAITING)
+		return 0;
+	reason = field_u32(c->g, h->cfg->g_waitreason) & 0xff;
+	return reason < 64 && h->cfg->clocked >> reason & 1;
+}
+
+static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, const struct change *c,
+				  const struct gpb_standing *was, int clocked)
+{
+	__u64 delay = c->now - was->since, type = GPB_WAIT_SHORT;
+	struct weight weight;
+	__u32 old = c->old;
+	int sampled;
+
+	if (old > GPB_G_WAITING)
+		return;
+	if (was->paced || clocked)
+		type = old == GPB_G_SYSCALL ? GPB_WAIT_CALL : GPB_WAIT_LONG;
+	if (type != GPB_WAIT_CALL && (!(was->chance & (type ? GPB_CHANCE_WALL : GPB_CHANCE_OWN)) ||
+				      (h->windows && old != GPB_G_SYSCALL &&
+				       was->since < wait_counted[c->slot & (GPB_TARGETS - 1)])))
+		return;
+	sampled = weigh(&weight, delay, h->cfg->rate);
+	h->n->ended[old]++;
+	h->n->sampled[old] += !!sampled;
+	if (sampled)
+		sample(ctx, h, c, was, &weight, type);
+}
+
+/*
+ * A goroutine of which it is not known when what ends now began. In a window it was long enough
+ * ago, when the window has been open for so long.
+ */
+static __always_inline void met(struct pt_regs *ctx, const struct hit *h, const struct change *c,
+				__u64 key)
+{
+	int is_long = h->windows && c->now - h->known_from >= GPB_LONG_NS;
+	struct gpb_standing at = standing_first(c), was = at;
+	struct weight once = { GPB_COUNT_ONE, 0 };
+	__u32 old = c->old;
+
+	at.chance = h->chance;
+	at.paced = is_long && c->new == GPB_G_RUNNABLE &&is_wait(old);
+	if (is_wait(old) && old <= GPB_G_WAITING)
+		h->n->early[old]++;
+	if (is_wait(c->new) && bpf_map_update_elem(&standings, &key, &at, BPF_ANY))
+		lose(GPB_LOSS_WAITS);
+	if (!is_long || old != GPB_G_SYSCALL)
+		return;
+	h->n->ended[old]++;
+	h->n->sampled[old]++;
+	was.from = GPB_G_RUNNING;
+	sample(ctx, h, c, &was, &once, GPB_WAIT_CALL);
+}
+
+static __always_inline void unseen(const struct hit *h, enum standing_end end)
+{
+	h->n->unseen++;
+	h->n->lost += end == STANDING_LOST;
+}
+
+static __always_inline int hit_init(struct hit *h, __u32 slot)
+{
+	__u64 now;
+
+	h->t = bpf_map_lookup_elem(&targets, &slot);
+	h->cfg = bpf_map_lookup_elem(&waitings, &slot);
+	h->n = bpf_map_lookup_elem(&seen, &slot);
+	if (!h->t || !h->cfg || !h->n || !h->cfg->rate)
+		return 0;
+	h->n->spent.hits++;
+	if (!is_open(slot, GPB_OPEN_END))
+		return 0;
+	h->known_from = *(volatile __u64 *)&open_for[slot & (GPB_TARGETS - 1)].since;
+	now = bpf_ktime_get_ns();
+	if (h->known_from > now)
+		return 0;
+	h->n->spent.counted++;
+	h->windows = h->cfg->own.ns != 0;
+	h->chance = GPB_CHANCE_OWN | GPB_CHANCE_WALL;
+	if (h->windows && !own_time_is_left(&h->n->clock, &h->cfg->own, h->cfg->own_share,
+					    h->cfg->short_ns, h->known_from, now))
+		h->chance = GPB_CHANCE_WALL;
+	if (!is_open(slot, GPB_OPEN_BEGIN) ||
+	    (h->windows && now - h->known_from >= h->cfg->begin_ns))
+		h->chance = 0;
+	return 1;
+}
+
+/* The runtime counts one in eight of these, all of them in casgstatus. */
+static __always_inline void count_run(const struct hit *h, const struct change *c, __u64 cookie,
+				      int paced)
+{
+	if (c->new != GPB_G_RUNNING || (cookie & GPB_COOKIE_KIND) == GPB_STATUS_CURRENT)
+		return;
+	h->n->clock.parks++;
+	if (paced)
+		h->n->paced_runs += h->chance != 0;
+	else
+		h->n->runs += h->chance & GPB_CHANCE_OWN;
+}
+
+SEC("uprobe")
+int wait_status(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx), key;
+	struct gpb_standing *at, was;
+	enum standing_end end;
+	struct change c = {};
+	int clocked = 0;
+	struct hit h;
+
+	c.slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
+	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
+		return 0;
+	if (!hit_init(&h, c.slot) || !change_init(&c, ctx, cookie, h.t))
+		return 0;
+	key = ((__u64)c.slot << 48) | (c.g & ((1ULL << 48) - 1));
+	if (c.new == GPB_G_DEAD || c.new == GPB_G_DEADEXTRA) {
+		bpf_map_delete_elem(&standings, &key);
+		return 0;
+	}
+	/* The stack of one that runs grows. */
+	if (c.new > GPB_G_WAITING || c.old == GPB_G_COPYSTACK)
+		return 0;
+	at = bpf_map_lookup_elem(&standings, &key);
+	if (!at || at->since < h.known_from) {
+		count_run(&h, &c, cookie, 0);
+		met(ctx, &h, &c, key);
+		return 0;
+	}
+	end = standing_move(at, &c, &was);
+	/* Else it is the same change, seen twice. */
+	if (end != STANDING_NOTHING || was.status != c.new) {
+		count_run(&h, &c, cookie, was.paced);
+		clocked = end == STANDING_ENDED && by_clock(&h, &c, c.now - was.since);
+		at->chance = h.chance;
+		at->paced = clocked && c.new == GPB_G_RUNNABLE;
+	}
+	if (end == STANDING_ENDED)
+		ended(ctx, &h, &c, &was, clocked);
+	else if (end != STANDING_NOTHING)
+		unseen(&h, end);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,6 @@
+//go:build !withcgo
+// +build !withcgo
+
+package main
+
+func parkWithC() {}

@@ -1,0 +1,6 @@
+//go:build !go1.18
+// +build !go1.18
+
+package main
+
+func parkMore() {}

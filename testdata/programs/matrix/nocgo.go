@@ -1,0 +1,6 @@
+//go:build !cgo
+// +build !cgo
+
+package main
+
+func callC() {}

@@ -1,0 +1,4 @@
+//go:build !cgo
+// +build !cgo
+
+// Empty: lets the package declare functions that live elsewhere.

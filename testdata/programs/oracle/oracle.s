@@ -1,0 +1,1 @@
+// Empty: lets the package declare functions that live elsewhere.

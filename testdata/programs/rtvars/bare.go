@@ -1,0 +1,6 @@
+//go:build !profiles && !host
+// +build !profiles,!host
+
+package main
+
+func extra(string) {}

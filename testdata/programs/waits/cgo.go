@@ -1,0 +1,8 @@
+//go:build cgo
+
+package main
+
+import "C"
+
+//export goprofMain
+func goprofMain() { Main() }

@@ -1,0 +1,3 @@
+module browse
+
+go 1.21

@@ -1,0 +1,405 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"math"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/google/pprof/profile"
+)
+
+// Block and mutex profiles: how often (value 0) and how long (value 1).
+
+const contentionTypes = "types contentions/count delay/nanoseconds"
+
+// runtimeLocks are leaves of Go's mutex profile that no sync.Mutex makes (Go 1.22 and newer).
+var runtimeLocks = []string{"runtime._LostContendedRuntimeLock", "runtime.unlock", "runtime.unlockWithRank"}
+
+func leafName(s *profile.Sample) string {
+	if len(s.Location) == 0 {
+		return ""
+	}
+	return names(s.Location[0])[0]
+}
+
+// dropRuntimeLocks takes the samples of the runtime's own locks out, and counts them.
+func dropRuntimeLocks(p *profile.Profile) (n int64) {
+	var keep []*profile.Sample
+	for _, s := range p.Sample {
+		own := false
+		for _, l := range runtimeLocks {
+			own = own || leafName(s) == l
+		}
+		if own {
+			n += s.Value[0]
+		} else {
+			keep = append(keep, s)
+		}
+	}
+	p.Sample = keep
+	return n
+}
+
+func loadContention(path string) *profile.Profile {
+	p := load(path)
+	if !strings.HasPrefix(header(p), contentionTypes+",") {
+		fail(1, "%s is no block or mutex profile: %s", path, header(p))
+	}
+	return p
+}
+
+// difference is what came to a process's own profile between two readings.
+func difference(before, after string) *profile.Profile {
+	a, b := loadContention(before), loadContention(after)
+	a.Scale(-1)
+	d, err := profile.Merge([]*profile.Profile{a, b})
+	if err != nil {
+		fail(2, "pprofcheck: %s, %s: %v", before, after, err)
+	}
+	// Merge is for profiles of one program and takes equal addresses together; what is zero goes.
+	return d
+}
+
+// ---- what a program says it did ----
+
+type fact struct {
+	fn, leaf, reason   string
+	count, delay       [2]float64
+	countVar, delayVar float64
+	gotCount, gotDelay int64
+	wrongLeaf          map[string]int64
+}
+
+func facts(path, kind string) []*fact {
+	f, err := os.Open(path)
+	if err != nil {
+		fail(2, "pprofcheck: %v", err)
+	}
+	defer f.Close()
+	byName := map[string]*fact{}
+	var all []*fact
+	for in := bufio.NewScanner(f); in.Scan(); {
+		word := strings.Fields(in.Text())
+		if len(word) != 9 || word[0] != kind {
+			continue
+		}
+		var v [6]float64
+		for i := range v {
+			if v[i], err = strconv.ParseFloat(word[3+i], 64); err != nil {
+				fail(2, "pprofcheck: %s: %s", path, in.Text())
+			}
+		}
+		name := word[1]
+		if kind == "wait" {
+			name += " " + word[2]
+		}
+		t := byName[name]
+		if t == nil {
+			t = &fact{fn: word[1], leaf: word[2], wrongLeaf: map[string]int64{}}
+			if kind == "wait" {
+				t.leaf, t.reason = "-", strings.ReplaceAll(word[2], "_", " ")
+			}
+			byName[name] = t
+			all = append(all, t)
+		}
+		t.count[0] += v[0]
+		t.count[1] += v[1]
+		t.delay[0] += v[2]
+		t.delay[1] += v[3]
+		t.countVar += v[4]
+		t.delayVar += v[5]
+	}
+	return all
+}
+
+// is: a plugin's package main has a path of its own.
+func (t *fact) is(name string) bool {
+	return t.fn == name ||
+		strings.Contains(name, "/") && strings.HasSuffix(name, strings.TrimPrefix(t.fn, "main"))
+}
+
+// of finds the fact that a sample is about: its function is in the stack.
+func of(all []*fact, s *profile.Sample) *fact {
+	for _, l := range s.Location {
+		for _, name := range names(l) {
+			for _, t := range all {
+				if t.is(name) && (t.reason == "" || has(s.Label["reason"], t.reason)) {
+					return t
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func has(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// off is how far outside v is, in per cent and, when there is a variance, in standard errors.
+func off(v float64, in [2]float64, variance float64) string {
+	d := math.Max(in[0]-v, v-in[1])
+	s := fmt.Sprintf("%+.2f%%", 100*d/math.Max(1, in[0]))
+	if variance > 0 {
+		s += fmt.Sprintf(" %.1f se", d/math.Sqrt(variance))
+	}
+	return s
+}
+
+type limits struct{ count, delay, sigmas float64 }
+
+func (m limits) holds(v float64, in [2]float64, x, variance float64) bool {
+	slack := m.sigmas * math.Sqrt(variance)
+	return v >= in[0]*(1-x)-slack && v <= in[1]*(1+x)+slack
+}
+
+// check says what is wrong with one fact, or nothing.
+func (m limits) check(t *fact) (why []string) {
+	c, d := float64(t.gotCount), float64(t.gotDelay)
+	if !m.holds(c, t.count, m.count, t.countVar) {
+		why = append(why, fmt.Sprintf("%d events (%s)", t.gotCount, off(c, t.count, t.countVar)))
+	}
+	if !m.holds(d, t.delay, m.delay, t.delayVar) {
+		why = append(why, fmt.Sprintf("%.6f s (%s)", d/1e9, off(d, t.delay, t.delayVar)))
+	}
+	for leaf, n := range t.wrongLeaf {
+		why = append(why, fmt.Sprintf("%d with leaf %s", n, leaf))
+	}
+	return why
+}
+
+func cmdKnown(args []string) bool {
+	var m limits
+	fs := flags()
+	kind := fs.String("kind", "block", "")
+	before := fs.String("before", "", "")
+	fs.Float64Var(&m.count, "count", 0.01, "")
+	fs.Float64Var(&m.delay, "delay", 0.03, "")
+	fs.Float64Var(&m.sigmas, "sigmas", 0, "")
+	paths := parse(fs, args, 2)
+	all := facts(paths[0], *kind)
+	if len(all) == 0 {
+		fail(2, "pprofcheck: %s says nothing of kind %s", paths[0], *kind)
+	}
+	p := loadContention(paths[1])
+	if *before != "" {
+		p = difference(*before, paths[1])
+	}
+	locks := dropRuntimeLocks(p)
+	good := true
+	for _, s := range p.Sample {
+		t := of(all, s)
+		if t == nil {
+			// Of waits the program says some: it waits for others too.
+			if *kind != "wait" && (s.Value[0] != 0 || s.Value[1] != 0) {
+				fmt.Printf("not done by the program: %v %s\n", s.Value, stackNames(s))
+				good = false
+			}
+			continue
+		}
+		t.gotCount += s.Value[0]
+		t.gotDelay += s.Value[1]
+		if leaf := leafName(s); t.leaf != "-" && leaf != t.leaf && s.Value[0] != 0 {
+			t.wrongLeaf[leaf] += s.Value[0]
+		}
+	}
+	for _, t := range all {
+		verdict := "ok"
+		if why := m.check(t); len(why) > 0 {
+			verdict = "WRONG: " + strings.Join(why, ", ")
+			good = false
+		}
+		fmt.Printf("%s %s%s: %d of %.0f..%.0f, %.6f of %.6f..%.6f s: %s\n", *kind, t.fn, strings.TrimRight(" "+t.reason, " "), t.gotCount,
+			t.count[0], t.count[1], float64(t.gotDelay)/1e9, t.delay[0]/1e9, t.delay[1]/1e9, verdict)
+	}
+	if locks != 0 {
+		fmt.Printf("left out: %d of the runtime's own locks\n", locks)
+	}
+	return good
+}
+
+func stackNames(s *profile.Sample) string {
+	var all []string
+	for _, l := range s.Location {
+		all = append(all, names(l)...)
+	}
+	return strings.Join(all, " <- ")
+}
+
+// ---- Go's own profile of the same time ----
+
+type same struct {
+	options
+	limits
+	few, slack float64
+	depth      int
+}
+
+func (o *same) stacks(p *profile.Profile) map[string]*entry {
+	all := map[string]*entry{}
+	for _, s := range p.Sample {
+		e := &entry{values: make([]int64, 2)}
+		for _, l := range s.Location {
+			e.frames = append(e.frames, frames(l, !o.ignoreStart, false)...)
+		}
+		// Go notes a select's wait in selectgo itself, some lines below where it waits.
+		if name := leafName(s); name == "runtime.selectgo" {
+			e.frames[0] = name
+		}
+		if o.depth > 0 && len(e.frames) > o.depth {
+			e.frames = e.frames[:o.depth]
+		}
+		key := strings.Join(e.frames, "\n")
+		if all[key] == nil {
+			all[key] = e
+		}
+		for i := range e.values {
+			all[key].values[i] += s.Value[i]
+		}
+	}
+	dropZeros(all)
+	return all
+}
+
+// apart says how two values of one stack differ too much, or nothing. An event more or less at
+// the window's edges brings its delay along.
+func (o *same) apart(a, b *entry) string {
+	ca, cb := float64(a.values[0]), float64(b.values[0])
+	da, db := float64(a.values[1]), float64(b.values[1])
+	diff := math.Abs(cb - ca)
+	if diff > math.Max(o.limits.count*ca, o.few) {
+		return fmt.Sprintf("%+.2f%% events", 100*(cb-ca)/math.Max(1, ca))
+	}
+	if math.Abs(db-da) > o.delay*da+o.slack+diff*da/math.Max(1, ca) {
+		return fmt.Sprintf("%+.2f%% delay, %+.0f ns an event", 100*(db-da)/math.Max(1, da),
+			(db-da)/math.Max(1, ca))
+	}
+	return ""
+}
+
+// absent are the stacks that this profile has not, whose values are all zeros.
+func absent(all map[string]*entry, none *entry) (other []string) {
+	for k, e := range all {
+		if e == none {
+			other = append(other, k)
+		}
+	}
+	return other
+}
+
+func total(all map[string]*entry) *entry {
+	t := &entry{values: make([]int64, 2)}
+	for _, e := range all {
+		for i, v := range e.values {
+			t.values[i] += v
+		}
+	}
+	return t
+}
+
+func cmdContention(args []string) bool {
+	var o same
+	fs := flags()
+	fs.Float64Var(&o.limits.count, "count", 0.01, "")
+	fs.Float64Var(&o.delay, "delay", 0.02, "")
+	fs.Float64Var(&o.few, "few", 0, "")
+	fs.Float64Var(&o.slack, "slack", 0, "")
+	fs.IntVar(&o.depth, "depth", 0, "")
+	fs.IntVar(&o.max, "max", 5, "")
+	fs.BoolVar(&o.ignoreStart, "ignore-startline", false, "")
+	paths := parse(fs, args, 3)
+	own, ours := difference(paths[0], paths[1]), loadContention(paths[2])
+	locks := dropRuntimeLocks(own)
+	if h := header(ours); h != header(loadContention(paths[1])) {
+		fmt.Println("headers differ:", h)
+		return false
+	}
+	a, b := o.stacks(own), o.stacks(ours)
+	bad := 0
+	var keys []string
+	none := &entry{values: make([]int64, 2)}
+	for k := range a {
+		keys = append(keys, k)
+		if b[k] == nil {
+			b[k] = none
+		}
+	}
+	for k := range b {
+		if a[k] == nil {
+			keys = append(keys, k)
+			a[k] = none
+		}
+	}
+	sort.Slice(keys, func(i, j int) bool { return a[keys[i]].values[1] > a[keys[j]].values[1] })
+	onlyB, onlyA := absent(a, none), absent(b, none)
+	for _, k := range keys {
+		why := o.apart(a[k], b[k])
+		if why == "" {
+			continue
+		}
+		bad++
+		if bad <= o.max {
+			fmt.Printf("%s: Go's own %v, ours %v\n  %s\n", why, a[k].values, b[k].values,
+				strings.ReplaceAll(k, "\n", "\n  "))
+			if b[k] == none {
+				printNearest(a[k], "ours", onlyB, b)
+			} else if a[k] == none {
+				printNearest(b[k], "Go's own", onlyA, a)
+			}
+		}
+	}
+	ta, tb := total(a), total(b)
+	why := o.apart(ta, tb)
+	fmt.Printf("%d stacks, %d apart; totals: Go's own %v, ours %v (%+.3f%%, %+.3f%%) %s\n", len(keys), bad,
+		ta.values, tb.values, 100*float64(tb.values[0]-ta.values[0])/math.Max(1, float64(ta.values[0])),
+		100*float64(tb.values[1]-ta.values[1])/math.Max(1, float64(ta.values[1])), why)
+	if locks != 0 {
+		fmt.Printf("left out: %d of the runtime's own locks\n", locks)
+	}
+	return bad == 0 && why == "" && ta.values[0] > 0
+}
+
+// cmdDelta writes the difference of two readings; wrong ones too, to see that a judge judges.
+func cmdDelta(args []string) bool {
+	fs := flags()
+	count := fs.Float64("count", 1, "")
+	delay := fs.Float64("delay", 1, "")
+	drop := fs.String("drop", "", "")
+	leaf := fs.String("leaf", "", "")
+	paths := parse(fs, args, 3)
+	p := difference(paths[0], paths[1])
+	dropRuntimeLocks(p)
+	var keep []*profile.Sample
+	for _, s := range p.Sample {
+		s.Value[0] = int64(math.Round(float64(s.Value[0]) * *count))
+		s.Value[1] = int64(math.Round(float64(s.Value[1]) * *delay))
+		if *drop != "" && strings.Contains(stackNames(s), *drop) {
+			continue
+		}
+		if *leaf != "" && leafName(s) == *leaf { // as if a frame had not been hidden or shown
+			s.Location = s.Location[1:]
+		}
+		keep = append(keep, s)
+	}
+	p.Sample = keep
+	out, err := os.Create(paths[2])
+	if err == nil {
+		err = p.Write(out)
+	}
+	if err == nil {
+		err = out.Close()
+	}
+	if err != nil {
+		fail(2, "pprofcheck: %v", err)
+	}
+	return true
+}

@@ -1,0 +1,181 @@
+/*
+ * tests/bpfhost/test_parked_user.c - the same bytes to the BPF side's readers and to those of user
+ * space: stacks of goroutines that wait, and label sets with their ids, are equal.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define GPB_HOST
+#include "goprof_abi.h"
+#include "host.h"
+
+static struct gpb_rule *rule_of(__u32 slot, __u64 pc)
+{
+	(void)slot, (void)pc;
+	return NULL;
+}
+
+static __u64 random64(void)
+{
+	return 0;
+}
+
+#include "labels.bpf.h"
+#include "parked.bpf.h"
+#include "stacks.h"
+#undef LABELS
+
+#include "collect/labels.h"
+#include "collect/parked.h"
+
+static int read_fake(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+{
+	(void)m;
+	return user_read(buf, (__u32)n, addr) ? err_set(e, -EFAULT, "no memory") : 0;
+}
+
+static struct mem fake = { .read = read_fake };
+
+static uint64_t random_word(uint64_t bp)
+{
+	static const uint64_t text[] = { TEXT + 0x10,  TEXT + 0x910,   TEXT + 0xa10,
+					 TEXT + 0xb00, PLUGIN + 0x100, TEXT + 0xc10 };
+
+	switch (rand() % 4) {
+	case 0:
+		return bp + 16 + (uint64_t)(rand() % 6) * 8;
+	case 1:
+		return (uint64_t)rand() << 32;
+	default:
+		return text[(size_t)rand() % (rand() % 8 ? 1 : sizeof(text) / sizeof(text[0]))];
+	}
+}
+
+/* A chain of frames, mostly; @n words of it are in the copy. */
+static void random_stack(void)
+{
+	uint64_t at = WORDS - 1 - (uint64_t)(rand() % 1000), bp;
+
+	for (size_t i = 0; i < WORDS; i++)
+		stack_words[i] = random_word(STACK + 8 * i);
+	g_words[3] = STACK + 8 * at;
+	g_words[4] = TEXT + 0x20;
+	bp = at + (uint64_t)(rand() % 4);
+	g_words[5] = STACK + 8 * bp;
+	while (bp + 2 < WORDS && rand() % 150) {
+		uint64_t next = bp + 2 + (uint64_t)(rand() % 8);
+
+		stack_words[bp] = STACK + 8 * next;
+		stack_words[bp + 1] = rand() % 30 ? TEXT + 0x30 : random_word(0);
+		bp = next;
+	}
+}
+
+static void stacks_are_equal(void **state)
+{
+	static struct gpb_target t;
+	static struct gpb_stack mine;
+	static struct gpb_rec_raw raw;
+	size_t deep = 0, cut = 0, callbacks = 0;
+
+	(void)state;
+	t = target;
+	t.image[0].callback_lo = TEXT + 0xc00;
+	t.image[0].callback_hi = TEXT + 0xc80;
+	srand(1);
+	for (int i = 0; i < 20000; i++) {
+		size_t ncopy = (size_t)(rand() % 64) * 8;
+		struct parked p;
+		struct parked_stack k = { &fake, &t, &p, NULL, ncopy };
+		bool callback;
+
+		stacks_reset();
+		random_stack();
+		p = (struct parked){ .stack_lo = g_words[0],
+				     .stack_hi = g_words[1],
+				     .sp = g_words[3],
+				     .pc = g_words[4],
+				     .bp = g_words[5] };
+		if (ncopy > p.stack_hi - p.sp)
+			k.ncopy = p.stack_hi - p.sp;
+		k.copy = (const uint8_t *)stack_words + (p.sp - STACK);
+		walk_parked(&walk, &st, &t, G);
+		callback = ends_in_callback(&t, &st, &walk);
+		assert_int_equal(parked_walk(&k, &mine, &raw), callback);
+		if (callback) {
+			walk_parked_callback(&walk, &st, &t, 0, G);
+			assert_true(st.flags & GPB_STACK_UNRULED);
+			assert_int_equal(raw.pc, walk.pc);
+			assert_int_equal(raw.sp, walk.sp);
+			assert_int_equal(st.hints, 0);
+			assert_int_equal(raw.stack.hints, 0);
+			assert_int_equal(raw.stack.nfirst, st.nfirst);
+			assert_memory_equal(raw.stack.pc, st.pc, 8 * (size_t)st.nfirst);
+			callbacks++;
+			continue;
+		}
+		assert_int_equal(mine.flags, st.flags);
+		assert_int_equal(mine.nfirst, st.nfirst);
+		assert_memory_equal(mine.pc, st.pc, 8 * (size_t)st.nfirst);
+		deep += st.nfirst > 20;
+		cut += !!(st.flags & GPB_STACK_CUT);
+	}
+	assert_true(deep > 1000 && cut > 100 && callbacks > 100);
+}
+
+/* A slice of pairs at 0x1000, texts behind it. */
+static void ids_of_label_sets(void **state)
+{
+	static struct gpb_rec_labels rec;
+	static uint8_t bytes[1 << 16];
+
+	(void)state;
+	srand(2);
+	for (int i = 0; i < 500; i++) {
+		struct prof_label out[GPB_MAX_LABELS];
+		struct labelsets l;
+		uint64_t n = (uint64_t)(rand() % 6), id = 1, at = 4096;
+		uint64_t *head = (uint64_t *)bytes;
+		bool cut, was_cut;
+
+		memset(bytes, 'x', sizeof(bytes));
+		head[0] = 0x100000 + 64;
+		head[1] = n;
+		for (size_t k = 0; k < 2 * n; k++) {
+			uint64_t len = (uint64_t)(rand() % (rand() % 8 ? 20 : 400));
+
+			head[8 + 2 * k] = 0x100000 + at;
+			head[9 + 2 * k] = len;
+			for (size_t c = 0; c < len; c++)
+				bytes[at++] = (uint8_t)('a' + rand() % 26);
+		}
+		host_reset();
+		host_map(0x100000, bytes, sizeof(bytes));
+		memset(&rec, 0xee, sizeof(rec));
+		rec.n = 0;
+		was_cut = labels_slice(&rec, 0x100000);
+		labels_hash(&rec);
+		assert_int_equal(labelsets_init(&l, NULL), 0);
+		assert_int_equal(labelsets_read(&l, &fake, 27, 0x100000, &id, &cut, NULL), 0);
+		assert_int_equal(id, n ? rec.id : 0);
+		assert_int_equal(cut, was_cut);
+		if (n)
+			assert_int_equal(labelsets_get(&l, id, out), n);
+		labelsets_fini(&l);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stacks_are_equal),
+		cmocka_unit_test(ids_of_label_sets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,277 @@
+#!/bin/bash
+# --budget: what short windows see of programs that write down what they did (testdata/programs/churn,
+# relay). Each site's estimate lies within four of the standard errors that the profile states; and
+# most of what happened was left alone. Sites with an error above half are not judged by it: of the
+# few windows that saw them not even the error is known well.
+#
+#	judge	the judge itself: a profile that is wrong, or too sure of itself, is refused
+#	light	a few thousand allocations a second are all seen: no windows, and not one too few
+#	heavy	two goroutines that allocate all the time
+#	waits	two goroutines that hand a number to and fro, others with long waits, a mutex
+#	none	--budget 0: no windows, all is seen
+#	keeper	who holds the probes is killed: no profile that ends early passes for a whole one
+#	stopped	it is stopped itself (SIGSTOP) while it observes everything
+#	skewed, bursty, periodic	see testdata/programs/churn
+#	ends	a command that ends while it is watched in windows: all that it did is told
+#
+# VERSIONS="1.19.13 ..." takes other versions, ONLY="heavy waits" some parts, SECONDS_EACH=30 longer
+# windows, SE=0.1 asks that no stated error of a site with 1 % or more is larger. RUNS=20 repeats all
+# and then asks of all deviations, in standard errors, that their mean is about 0 and their spread about 1.
+. tests/support/lib.sh
+need_root && need_bpf && need_go
+
+VERSIONS=${VERSIONS:-1.27.4}
+ONLY=${ONLY:-judge light heavy skewed bursty periodic ends waits none keeper stopped}
+SECONDS_EACH=${SECONDS_EACH:-8}
+RUNS=${RUNS:-1}
+Z=$TMP/z
+
+wanted() { case " $ONLY " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+
+# begin V PROGRAM [ARG...]: with a log of its own, $LOG
+begin() {
+	local bin v=$1 name=$2
+	shift 2
+	bin=$(subject "$v" "$name" -ldflags='-s -w') || return 1
+	LOG=$TMP/log.${#STARTED[@]}
+	start "$bin" "$@" "$LOG"
+}
+
+stop() { kill "$PID"; wait "$PID" 2>/dev/null; }
+
+# watch SECONDS FLAG...: for that long, while the log goes on; prints what is wrong
+watch() {
+	local rc seconds=$1
+	shift
+	sleep 0.1
+	"$GOPROF" -p "$PID" --source=probe "$@" -d "${seconds}s" -o "$TMP" >"$TMP/paths" 2>"$TMP/err" </dev/null
+	rc=$?
+	sleep 0.2
+	# A burst that no window met is said; of few windows that can be.
+	[ -z "${UNMET:-}" ] || sed -i '/of sizes that no window saw/d' "$TMP/err"
+	[ $rc = 0 ] || [ $rc = 3 ] && only_small_losses "$TMP/err" || echo "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"
+}
+
+file() { grep "\.$1\.pb" "$TMP/paths"; }
+comments() { "$PPROFCHECK" comments "$(file "$1")"; }
+windows() { comments "$1" | sed -n 's/^budget: .*[^0-9]\([0-9][0-9]*\) windows.*/\1/p'; }
+
+# judged KIND TYPE FLAG...
+judged() {
+	local kind=$1 typ=$2 rc
+	shift 2
+	[ -s "$(file "$kind")" ] || { echo "no $kind profile"; return; }
+	"$PPROFCHECK" check "$(file "$kind")"
+	"$PPROFCHECK" budget -kind "$kind" -type "$typ" "$@" "$LOG" "$(file "$kind")" >"$TMP/verdict"
+	rc=$?
+	sed 's/^/# /' "$TMP/verdict" >&2
+	sed -n 's/.* se *\([0-9.]*\)% z *\([-+0-9.]*\):.*/\1 \2/p' "$TMP/verdict" | awk '$1 > 0 { print $2 }' >>"$Z"
+	[ $rc = 0 ] || { grep WRONG "$TMP/verdict" | tr -s ' '; echo "pprofcheck: exit $rc"; }
+}
+
+# in_windows KIND LEAST: there were windows, and no more was seen than a fifth of what the program did.
+in_windows() {
+	local n
+	comments "$1" | grep -E '^(budget|hits|window):' | sed 's/^/# /' >&2
+	n=$(windows "$1")
+	[ "${n:-0}" -ge "$2" ] || echo "${n:-no} windows"
+}
+
+# rarely KIND: of what the program did at most a fifth was hit
+rarely() {
+	local hits from to done_
+	hits=$(comments "$1" | awk '/^hits:/ { print $2 }')
+	done_=$("$PPROFCHECK" pace -kind "$1" "$LOG")
+	awk -v h="${hits:-x}" -v d="$done_" -v s="$SECONDS_EACH" 'BEGIN {
+		if (h == "x") print "no hits are told"; else if (h > 0.2 * d * s) print h " hits, the program did " d " a second" }'
+}
+
+part_light() {
+	begin "$1" churn light || { echo "no program"; return; }
+	watch 3 --heap --heap-rate 16k
+	judged heap alloc_space
+	judged heap alloc_objects
+	all_seen
+	[ "$(windows heap)" = "" ] || [ "$(windows heap)" = 0 ] || echo "$(windows heap) windows"
+	stop
+}
+
+# all_seen: the program's own allocations, and few of its runtime's
+all_seen() {
+	local seen
+	seen=$(comments heap | awk '/^hits:/ { print $2 }')
+	awk -v seen="${seen:-x}" '{ split($5, r, /\.\./); lo += r[1]; hi += r[2] }
+		END { if (seen < lo || seen > hi + 50 || !lo) print seen " seen of " lo " to " hi }' "$TMP/verdict"
+}
+
+# churning V SITES ARG...: at least so many sites must have been seen often enough
+churning() {
+	begin "$1" churn "${@:3}" || { echo "no program"; return; }
+	watch "$SECONDS_EACH" --heap
+	if [ -n "${SE:-}" ]; then
+		judged heap alloc_space -se "$SE"
+	else
+		judged heap alloc_space -sure 0.5 -judged "$2" -sigmas "${SIGMAS:-4}"
+	fi
+	in_windows heap 3
+	rarely heap
+	stop
+}
+
+part_heavy() { churning "$1" 6 heavy; }
+# Some twenty windows and a regression: errors of errors are large, and these parts run in every test.
+part_skewed() { SIGMAS=${SIGMAS:-6} churning "$1" 4 skewed; }
+# With few windows: of most places not even the error is known well.
+part_bursty() { UNMET=1 SIGMAS=${SIGMAS:-6} churning "$1" 0 -seed $RANDOM -every "${EVERY:-200ms}" bursty; }
+part_periodic() {
+	SIGMAS=${SIGMAS:-6} churning "$1" 3 -period 250ms periodic
+	[ "$RUNS" = 1 ] || churning "$1" 3 -period 100ms periodic
+}
+
+# What came after the last window counts, too: all together it is what the program wrote down last.
+part_ends() {
+	local bin
+	bin=$(subject "$1" churn -ldflags='-s -w') || { echo "no program"; return; }
+	"$GOPROF" --heap --source=probe -o "$TMP" -- "$bin" -for 1500ms heavy "$TMP/log.ends" >/dev/null 2>"$TMP/paths" </dev/null
+	comments heap | sed -n 's/^error: all sites alloc_space \([0-9]*\) +- \([0-9a-z]*\).*/\1 \2/p
+		s/^unseen: [0-9]* allocations of at least \([0-9]*\).*/\1 0/p' >"$TMP/sums"
+	in_windows heap 1
+	awk 'FILENAME != "'"$TMP/sums"'" && $1 == "site" { size[n++] = $4 }
+		FILENAME != "'"$TMP/sums"'" && $1 == "at" { truth = 0; for (i = 0; i < n; i++) truth += size[i] * $(4 + i) }
+		FILENAME == "'"$TMP/sums"'" { got += $1; unknown += $2 == "unknown"; square += $2 * $2 }
+		END {
+			truth += 40 * 1024 * 1024 # that it never touches
+			off = got - truth; may = 4 * sqrt(square) + 0.15 * truth
+			printf "# %.0f of %.0f, se %.0f\n", got, truth, sqrt(square) >"/dev/stderr"
+			if (!truth || unknown || off < -may || off > may) printf "%.0f of %.0f bytes\n", got, truth
+		}' "$TMP/log.ends" "$TMP/sums"
+}
+
+# Numbers by windows that are few, of what is rare: only where the error is small is its
+# distribution near to what so many of it are meant to say. What else can be off, on a machine where
+# all are waiting for a CPU: at first the program does not run, and may seem to bear that all is seen.
+part_waits() {
+	begin "$1" relay -own || { echo "no program"; return; }
+	watch "$SECONDS_EACH" --block --mutex --budget 5%
+	judged block contentions -few 2 -sure 0.1 -sigmas 6 -off 0.1
+	judged block delay -few 2 -sigmas 5 -off 0.1 -brief 0.3
+	judged mutex contentions -few 2 -sure 0.1 -sigmas 6 -off 0.1 -judged 0
+	judged mutex delay -few 2 -sigmas 5 -off 0.1
+	in_windows block 3
+	rarely block
+	stop
+}
+
+part_none() {
+	begin "$1" churn heavy || { echo "no program"; return; }
+	watch 2 --heap --heap-rate 64k --budget 0
+	judged heap alloc_space
+	[ "$(windows heap)" = "" ] || [ "$(windows heap)" = 0 ] || echo "$(windows heap) windows"
+	stop
+}
+
+# Wrong on purpose: the truth of twice as much, and errors a hundred times too small.
+part_judge() {
+	begin "$1" churn light || { echo "no program"; return; }
+	watch 1 --heap --heap-rate 1 --budget 0
+	stop
+	awk '$1 == "at" { $4 *= 2; $7 *= 2 } { print }' "$LOG" >"$TMP/twice"
+	"$PPROFCHECK" budget "$LOG" "$(file heap)" >/dev/null || echo "it refuses what is right"
+	"$PPROFCHECK" budget "$TMP/twice" "$(file heap)" >/dev/null
+	[ $? = 1 ] || echo "it accepts half"
+	awk '$1 != "at" || n++ < 5' "$LOG" >"$TMP/short"
+	"$PPROFCHECK" budget "$TMP/short" "$(file heap)" >/dev/null 2>&1
+	[ $? = 1 ] || echo "it accepts a log that ends before the window does"
+}
+
+# Its end in a window is an answer that does not come; else nobody waits for one.
+part_keeper() {
+	local budget prof rc keepers
+	begin "$1" churn light || { echo "does not build or start"; return; }
+	for budget in 5% 0; do
+		"$GOPROF" -p "$PID" --heap --source=probe --budget $budget -d 30s -o "$TMP" >/dev/null 2>"$TMP/err" &
+		prof=$!
+		STARTED+=("$prof")
+		for ((i = 0; i < 100; i++)); do grep -q profiling "$TMP/err" && break; sleep 0.1; done
+		keepers=$(pgrep -P $prof -x uprobe-keeper)
+		[ -n "$keepers" ] || { echo "no keeper"; kill $prof; continue; }
+		# One that was there for a moment only, to measure a price, may be gone.
+		# shellcheck disable=SC2086
+		kill -KILL $keepers 2>/dev/null
+		sleep 1
+		kill -INT $prof
+		wait $prof
+		rc=$?
+		[ $rc = 1 ] || echo "--budget $budget: exit $rc"
+		grep -q 'keeps the probes died' "$TMP/err" || echo "--budget $budget: not said"
+	done
+	stop
+}
+
+# links PID: of its keepers
+links() {
+	local k
+	for k in $(pgrep -P "$1" -x uprobe-keeper); do readlink /proc/"$k"/fd/*; done | grep -c bpf_link
+}
+
+# links_are PID N SECONDS
+links_are() {
+	local i
+	for ((i = 0; i < $3 * 10; i++)); do [ "$(links "$1")" = "$2" ] && return; sleep 0.1; done
+	return 1
+}
+
+# Stopped while it observes everything: its probes go; they come back with it, and what was missed is said.
+part_stopped() {
+	local prof rc all from took lost
+	begin "$1" churn light || { echo "does not build or start"; return; }
+	: >"$TMP/err"
+	"$GOPROF" -p "$PID" --heap --source=probe --heap-rate 16k -d 60s -o "$TMP" >"$TMP/paths" 2>"$TMP/err" &
+	prof=$!
+	STARTED+=("$prof")
+	for ((i = 0; i < 100; i++)); do grep -q profiling "$TMP/err" && break; sleep 0.1; done
+	all=$(links $prof)
+	from=$(date +%s%N)
+	kill -STOP $prof
+	# The one that stays is hit once a GC cycle.
+	links_are $prof 1 20 || echo "$(links $prof) links of $all are still there"
+	sleep 1
+	kill -CONT $prof
+	links_are $prof "$all" 20 || echo "$(links $prof) links of $all came back"
+	took=$((($(date +%s%N) - from) / 1000000))
+	sleep 1
+	kill -INT $prof
+	wait $prof
+	rc=$?
+	[ $rc = 3 ] || echo "exit $rc"
+	lost=$(sed -n 's/.*heap: \([0-9]*\) milliseconds in which nothing was observed.*/\1/p' "$TMP/err")
+	[ "${lost:-0}" -ge 1000 ] && [ "$lost" -le "$took" ] || echo "${lost:-no} ms of at most $took: $(tail -n 3 "$TMP/err")"
+	comments heap | grep -q '^missed:' && echo "taken for allocations that pass no probe: $(comments heap | grep ^missed:)"
+	stop
+}
+
+part() {
+	local name=$1 v=$2 why
+	wanted "$name" || return
+	echo "## $name $v" >&2
+	part_"$name" "$v" >"$TMP/why" # not in a subshell: what it starts is ended with this script
+	why=$(head -n 6 "$TMP/why" | tr '\n' ';')
+	[ -z "$why" ] && pass "budget/$name/$v" || fail "budget/$name/$v" "$why"
+}
+
+: >"$Z"
+for ((run = 0; run < RUNS; run++)); do
+	for v in $VERSIONS; do
+		for name in judge light heavy skewed bursty periodic ends waits none keeper stopped; do part $name "$v"; done
+	done
+done
+if [ "$RUNS" -gt 1 ]; then
+	why=$(awk '{ s += $1; q += $1 * $1 } END {
+		if (NR < 30) { print "only " NR; exit }
+		m = s / NR; d = sqrt(q / NR - m * m)
+		printf "# %d deviations: mean %+.2f, spread %.2f\n", NR, m, d >"/dev/stderr"
+		if (m > 4 / sqrt(NR) + 0.1 || m < -4 / sqrt(NR) - 0.1) print "their mean is " m
+		if (d > 1.4 || d < 0.6) print "their spread is " d }' "$Z")
+	[ -z "$why" ] && pass budget/errors || fail budget/errors "$why"
+fi
+finish

@@ -1,0 +1,209 @@
+#!/bin/bash
+# Block and mutex profiles by --source=enable: the runtime is made to record for the time of the
+# window. The numbers are what a program that knows them waited for (testdata/programs/waits), at
+# rate 1 and at others; and both rates are what they were afterwards, however the profiler ends: at
+# its time, by Ctrl-C, by SIGKILL at any moment; unless the program sets them itself.
+#
+#	VERSIONS	of Go, for the numbers
+#	KILLS		how often the profiler is killed at a random moment
+. tests/support/lib.sh
+. tests/support/waits.sh
+need_root && need_go
+
+SOURCE=enable
+KILLS=${KILLS:-12}
+RANDOM=${SEED:-$$}
+echo "SEED=$RANDOM"
+BOTH=(--block --mutex --block-rate 1 --mutex-fraction 1)
+
+# verdict NAME: passes when $TMP/why is empty.
+verdict() {
+	local why
+	why=$(head -n 6 "$TMP/why" | tr '\n' ';')
+	[ -z "$why" ] && pass "$1" || fail "$1" "$why"
+}
+
+# ---- the rates, from outside: of a program with symbols, not PIE ----
+
+place() { echo $((0x$(nm "$1" | sed -n "s/ . runtime\\.$2\$//p") / 8)); }
+word() { dd if="/proc/$PID/mem" bs=8 skip="$1" count=1 status=none 2>/dev/null | od -An -td8 | tr -d ' '; }
+rates_are() { [ "$(word "$BLOCK_AT")" = "$1" ] && [ "$(word "$MUTEX_AT")" = "$2" ]; }
+rates() { echo "rates $(word "$BLOCK_AT") and $(word "$MUTEX_AT")"; }
+within() {
+	local i n=$(($1 * 50))
+	shift
+	for ((i = 0; i < n; i++)); do
+		"$@" && return 0
+		sleep 0.02
+	done
+	return 1
+}
+guardians() {
+	local g
+	for g in $(pgrep -x goprof-guardian); do
+		ls -l "/proc/$g/fd" 2>/dev/null | grep -q "/proc/$PID/mem$" && echo "$g"
+	done
+}
+no_guardians() { [ -z "$(guardians)" ]; }
+restored() {
+	within 5 rates_are 0 0 || echo "$1: $(rates)"
+	within 5 no_guardians || echo "$1: a guardian is left"
+}
+comments() { "$PPROFCHECK" comments "$1"; }
+
+# ---- numbers ----
+
+# A program that has never heard of profiles, stripped; what waits across the edges is not counted.
+numbers() {
+	ask park 5
+	watch "${BOTH[@]}"
+	ask release
+	mark
+	ask run all 20 10
+	ask park 3
+	unwatch
+	judged block "$BLOCK"
+	judged mutex "$MUTEX"
+	comments "$BLOCK" | grep -q '^enabled: runtime.blockprofilerate was 0 and was set to 1 for .* it is 0 again' ||
+		comments "$BLOCK" | grep '^enabled'
+	comments "$MUTEX" | grep -q '^enabled: runtime.mutexprofilerate was 0 and was set to 1 for .* it is 0 again' ||
+		comments "$MUTEX" | grep '^enabled'
+	ask release
+}
+
+# A second window of the same program, sampled: what was counted in the first is not in it.
+sampled() {
+	watch --block --mutex --block-rate 2ms --mutex-fraction 10
+	ask rate 2000000 10
+	mark
+	ask run spread 80 2
+	ask run spreadlock 500 2
+	unwatch
+	judged block "$BLOCK" -sigmas 5
+	judged mutex "$MUTEX" -sigmas 5
+}
+
+for v in ${VERSIONS:-1.18.10 1.22.12 1.27.4}; do
+	begin "$v" waits '-ldflags=-s -w' || { fail "go$v" "no program"; continue; }
+	numbers >"$TMP/why"
+	verdict "go$v: known waits"
+	sampled >"$TMP/why"
+	end >>"$TMP/why"
+	verdict "go$v: sampled waits, in a second window"
+done
+
+# ---- the rates afterwards ----
+
+BIN=$(subject 1.27.4 waitself) || { fail "waitself" "does not build"; finish; }
+BLOCK_AT=$(place "$BIN" blockprofilerate) MUTEX_AT=$(place "$BIN" mutexprofilerate)
+start "$BIN" || { fail "waitself" "does not start"; finish; }
+rates_are 0 0 || { fail "waitself" "$(rates) before anything was done"; finish; }
+
+{
+	watch "${BOTH[@]}" -v
+	rates_are 1 1 || echo "in the window: $(rates)"
+	http_get "$PORT" /more "$TMP/ok"
+	unwatch
+	rates_are 0 0 || echo "afterwards: $(rates)"
+	restored "Ctrl-C"
+	[ "$("$PPROFCHECK" sum "$BLOCK" | awk '$2 == "delay" { print ($1 > 0) }')" = 1 ] || echo "no delay"
+	"$GOPROF" -p "$PID" --source=enable --heap "${BOTH[@]}" -d 300ms -o "$TMP" >"$TMP/paths" 2>"$TMP/err" ||
+		echo "three kinds: exit $?: $(tail -n 2 "$TMP/err")"
+	[ "$(wc -l <"$TMP/paths")" = 3 ] || echo "three kinds: $(cat "$TMP/paths")"
+	restored "at its time"
+} >"$TMP/why"
+verdict "Ctrl-C, and the end of the window: restored"
+
+seen=0
+{
+	for ((round = 1; round <= KILLS; round++)); do
+		"$GOPROF" -p "$PID" --source=enable "${BOTH[@]}" -d 60s -o "$TMP" >/dev/null 2>"$TMP/err" </dev/null &
+		PROF=$!
+		sleep "0.$(printf '%03d' $((RANDOM % 250)))"
+		rates_are 0 0 || seen=$((seen + 1))
+		kill -KILL $PROF
+		wait $PROF 2>/dev/null
+		restored "round $round"
+	done
+	[ $seen -gt 0 ] || echo "never on when it was killed: this shows nothing"
+} >"$TMP/why" 2>/dev/null
+echo "on in $seen of $KILLS rounds"
+verdict "SIGKILL at $KILLS random moments: restored"
+
+{
+	watch "${BOTH[@]}"
+	guardians | while read -r g; do kill -KILL "$g"; done
+	sleep 0.3
+	unwatch
+	restored "guardians killed"
+} >"$TMP/why"
+verdict "SIGKILL of the guardians: the profiler restores"
+
+# Two at once: the second takes the rates that are in force, and the last one restores.
+{
+	watch --block --mutex --block-rate 1 --mutex-fraction 3
+	FIRST=$PROF
+	cp "$TMP/paths" "$TMP/first"
+	watch --block --mutex --block-rate 1ms --mutex-fraction 7
+	rates_are 1 3 || echo "with two: $(rates)"
+	http_get "$PORT" /more "$TMP/ok"
+	unwatch
+	rates_are 1 3 || echo "with one left: $(rates)"
+	comments "$MUTEX" | grep -q 'had been switched on by another goprof-bpf, at 3; after .* left to another' ||
+		comments "$MUTEX" | grep enabled
+	comments "$MUTEX" | grep -q '^rate: one contention in 3$' || comments "$MUTEX" | grep '^rate'
+	"$GOPROF" -p "$PID" --block --source=read -d 50ms -o "$TMP" >/dev/null 2>"$TMP/err" &&
+		echo "what another had switched on was read as the program's own"
+	grep -q 'another goprof-bpf' "$TMP/err" || tail -n 1 "$TMP/err"
+	kill -KILL "$FIRST"
+	wait "$FIRST" 2>/dev/null
+	restored "both gone"
+} >"$TMP/why" 2>/dev/null
+verdict "two at once share the rates"
+
+# The program's own doing wins.
+{
+	watch "${BOTH[@]}"
+	sleep 0.3
+	http_get "$PORT" "/rate?mutex=5" "$TMP/ok"
+	sleep 1.2
+	kill -INT $PROF
+	wait $PROF
+	[ $? = 3 ] || echo "exit status not 3: $(tail -n 2 "$TMP/err")"
+	rates_are 0 5 || echo "$(rates)"
+	MUTEX=$(grep '\.mutex\.' "$TMP/paths")
+	comments "$MUTEX" | grep -q 'the program has set it to 5 itself, which was left alone' || comments "$MUTEX" | grep enabled
+	"$GOPROF" -p "$PID" --mutex --source=enable -d 50ms -o "$TMP" >"$TMP/paths" 2>"$TMP/err" || echo "exit $?"
+	grep -q 'source read: the target records it itself' "$TMP/err" || tail -n 2 "$TMP/err"
+	rates_are 0 5 || echo "it was read, and $(rates)"
+} >"$TMP/why"
+verdict "a program that sets its fraction itself wins, and is read"
+
+# It ends, and what was read until then is there.
+{
+	http_get "$PORT" /off "$TMP/ok"
+	watch "${BOTH[@]}"
+	http_get "$PORT" /more "$TMP/ok"
+	sleep 1.2
+	kill -KILL "$PID"
+	wait "$PID"
+	wait $PROF
+	[ $? = 3 ] || echo "exit status not 3: $(tail -n 2 "$TMP/err")"
+	for f in $(cat "$TMP/paths"); do
+		"$PPROFCHECK" stacks "$f" | grep -q main.work || echo "$f has nothing of it"
+	done
+	[ "$(wc -l <"$TMP/paths")" = 2 ] || echo "$(wc -l <"$TMP/paths") files"
+	within 5 no_guardians || echo "a guardian is left"
+} >"$TMP/why" 2>/dev/null
+verdict "the target goes: what was read until then is written"
+
+# What cannot be written is refused before anything is.
+{
+	start "$BIN"
+	"$GOPROF" -p "$PID" --block --block-rate 100s --source=enable -d 50ms -o "$TMP" >"$TMP/paths" 2>"$TMP/err" &&
+		echo "it took 100 s for a rate"
+	grep -q 'block-rate: at most [0-9]* ms can be written here' "$TMP/err" || tail -n 1 "$TMP/err"
+	rates_are 0 0 || echo "$(rates)"
+} >"$TMP/why"
+verdict "a rate that is too long is refused"
+finish

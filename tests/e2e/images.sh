@@ -1,0 +1,85 @@
+#!/bin/bash
+# Go code in other files than the executable: a library that a C program loaded (c-shared,
+# stripped), and plugins of a Go program, loaded before the profile or during it.
+set -u
+. tests/support/lib.sh
+. tests/support/judges.sh
+need_root && need_bpf && need_go
+HEAPREAD=$O/tests/heapread
+
+# leaf NAME LEAST: 3:1, as in cpu_leaf.sh, for the program PID.
+leaf() {
+	local verdict
+	verdict=$(leaf_callers "$2")
+	[ -z "$verdict" ] && pass "$1" || fail "$1" "$verdict"
+}
+
+# own_heap NAME: read from memory it equals what the subject PID says of itself at PORT.
+own_heap() {
+	http_get "$PORT" /debug/pprof/heap "$TMP/one.pb.gz" || { fail "$1" "no answer"; return; }
+	"$HEAPREAD" "$PID" "$TMP/read.pb.gz" >"$TMP/said" 2>&1 ||
+		{ fail "$1" "exit status $?: $(cat "$TMP/said")"; return; }
+	"$PPROFCHECK" equal -addresses -ignore-zero "$TMP/one.pb.gz" "$TMP/read.pb.gz" >"$TMP/diff" 2>&1 &&
+		pass "$1" || { fail "$1" "the profiles differ"; head -n 30 "$TMP/diff"; }
+}
+
+# truth NAME COMMAND...: alloctruth's known counts, probed: all bytes within 2 %.
+truth() {
+	local name=$1 fd prof out rc i verdict
+	shift
+	rm -f "$TMP/in" && mkfifo "$TMP/in"
+	"$@" <"$TMP/in" >"$TMP/truth" 2>&1 &
+	PID=$!
+	STARTED+=("$PID")
+	exec {fd}>"$TMP/in"
+	for ((i = 0; i < 100; i++)); do grep -q ready "$TMP/truth" && break; sleep 0.1; done
+	: >"$TMP/err"
+	"$GOPROF" -p "$PID" --heap --source=probe --heap-rate=65536 --budget=0 -d 120s -o "$TMP" >"$TMP/path" 2>"$TMP/err" &
+	prof=$!
+	STARTED+=("$prof")
+	for ((i = 0; i < 600; i++)); do grep -q 'profiling pid' "$TMP/err" && break; sleep 0.1; done
+	echo go >&"$fd"
+	for ((i = 0; i < 900; i++)); do grep -q '^done' "$TMP/truth" && break; sleep 0.1; done
+	kill -INT $prof
+	wait $prof
+	rc=$?
+	echo end >&"$fd"
+	exec {fd}>&-
+	out=$(cat "$TMP/path")
+	[ $rc = 3 ] && only_small_losses "$TMP/err" && rc=0
+	[ $rc = 0 ] && [ -s "$out" ] || { fail "$name" "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"; return; }
+	"$PPROFCHECK" cum -type alloc_space "$out" | sed 's/[^ ]*\.\([A-Za-z0-9]*\)$/main.\1/' >"$TMP/cum"
+	verdict=$(awk '
+		FNR == NR { if (NF == 3 && $1 ~ /^main\./) want[$1] = $2 * $3; next }
+		{ for (i = 1; i <= NF; i++) if ($i in want) for (j = 1; j <= NF; j++) if ($j ~ /^[0-9]+$/) got[$i] += $j }
+		END {
+			for (f in want) { w += want[f]; h += got[f] }
+			if (!w) print "no truth"
+			else if (h < 0.98 * w || h > 1.02 * w) printf "%.4f of the bytes\n", h / w
+		}' "$TMP/truth" "$TMP/cum")
+	[ -z "$verdict" ] && pass "$name" || fail "$name" "$verdict"
+}
+
+host=$(libhost)
+for v in ${GO_VERSIONS:-1.16.15 1.22.12 1.27.4}; do
+	# $v, a C program's library
+	lib=$(library $v leaf31 cshared -ldflags='-s -w') || { fail "images/$v" "does not build"; continue; }
+	start_quiet "$host" "$lib" && leaf "images/$v, library, callers" 300
+	kill "$PID"
+	lib=$(library $v heapself cshared -ldflags='-s -w') && start "$host" "$lib" &&
+		own_heap "images/$v, library, heap read"
+	lib=$(library $v alloctruth cshared -ldflags='-s -w') &&
+		truth "images/$v, library, heap probe" "$host" "$lib"
+	# $v, a Go program's plugin
+	phost=$(pluginhost $v -ldflags=-w) || { fail "images/$v" "the host does not build"; continue; }
+	lib=$(library $v leaf31 plugin -ldflags=-w) || { fail "images/$v" "the plugin does not build"; continue; }
+	start_quiet "$phost" "$lib" && leaf "images/$v, plugin, callers" 300
+	kill "$PID"
+	start "$phost" -after 2s "$lib" && leaf "images/$v, plugin loaded meanwhile, callers" 30
+	kill "$PID"
+	lib=$(library $v alloctruth plugin -ldflags=-w) &&
+		truth "images/$v, plugin, heap probe" "$phost" "$lib"
+	lib=$(library $v heapself plugin -ldflags=-w) && start "$phost" "$lib" &&
+		own_heap "images/$v, plugin, heap read"
+done
+finish

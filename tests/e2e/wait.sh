@@ -1,0 +1,162 @@
+#!/bin/bash
+# --wait: where goroutines wait, and for what, against a program that knows it (testdata/programs/
+# waits): counts within 1 % and time within 3 % at rate 1.
+#
+#	known	everything that block profiles have, and sleep and network; by reason
+#	reasons	system calls, runnable but not running, preempted, helping the collector
+#	rates	what is sampled is within five standard errors
+#	labels	labels and goid of who waited
+#	edges	waits that began before the window, or end after it; kill: SIGKILL harms nobody
+#	light	few waits under the default budget are observed without windows, as ever
+#	heavy	two goroutines that hand a number to and fro, others with long waits, a mutex and sleeps, under
+#		the default budget (testdata/programs/relay): in windows, numbers and times within 10 % and five
+#		standard errors, by reason
+#
+# What is to be exact is watched with --budget=0: at rate 1 a program that does nothing but start
+# goroutines that wait is above 5 % of what it uses.
+#
+# VERSIONS="1.18.10 ..." takes other versions, all of them for "all"; ONLY="known rates" some parts.
+. tests/support/lib.sh
+. tests/support/waits.sh
+need_root && need_bpf && need_go
+
+SOURCE=
+VERSIONS=${VERSIONS:-1.18.10 1.22.12 1.27.4}
+[ "$VERSIONS" != all ] || VERSIONS=$WAITS_VERSIONS
+ONLY=${ONLY:-known reasons rates labels edges kill light heavy}
+
+part_known() {
+	watch --wait --budget=0 --wait-rate 1
+	ask run all,mutex100 20 20
+	ask run gc 3 10
+	unwatch
+	judged wait "$WAIT"
+}
+
+# The runtime counts the time of assists from Go 1.20 on.
+part_reasons() {
+	watch --wait --budget=0 --wait-rate 1
+	ask run syscall 30 10
+	ask run runnable 30 4
+	ask run preempt 30 10
+	unwatch
+	judged wait "$WAIT"
+	case $V in 1.18.*|1.19.*) return ;; esac
+	watch --wait --budget=0 --wait-rate 1
+	mark
+	ask run assist 20 1
+	unwatch
+	judged wait "$WAIT"
+}
+
+part_rates() {
+	watch --wait --budget=0 --wait-rate 2ms
+	ask rate 2000000 1
+	ask run spread 100 2
+	unwatch
+	judged wait "$WAIT" -sigmas 5
+}
+
+part_labels() {
+	watch --wait --budget=0 --labels --goid --wait-rate 1
+	ask run labels 10 5
+	unwatch
+	judged wait "$WAIT"
+	judge_labels "$WAIT" 'chan receive'
+}
+
+part_edges() {
+	ask park 5
+	watch --wait --budget=0 --wait-rate 1
+	ask release
+	mark
+	ask run recv 5 10
+	ask park 7
+	unwatch
+	"$PPROFCHECK" comments "$WAIT" >&2
+	judged wait "$WAIT"
+	"$PPROFCHECK" stacks -type contentions "$WAIT" | grep parkedWait | grep 'chan receive'
+	"$PPROFCHECK" comments "$WAIT" | grep -q 'chan receive 7\b' || echo "not said that 7 waits had not ended"
+	"$PPROFCHECK" comments "$WAIT" | grep -q '\bbegan before\|had begun before' ||
+		echo "not said that waits had begun before"
+	ask release
+}
+
+part_kill() {
+	watch --wait --budget=0 --wait-rate 1
+	ask run all 3 5
+	ask park 5
+	kill -KILL $PROF
+	wait $PROF 2>/dev/null
+	ask release
+	ask run all,mutex100,gc,starve 3 5
+	watch --wait --budget=0 --wait-rate 1
+	mark
+	ask run all 10 10
+	unwatch
+	judged wait "$WAIT"
+}
+
+comments() { "$PPROFCHECK" comments "$WAIT"; }
+windows() { comments | sed -n 's/^budget: .*[^0-9]\([0-9][0-9]*\) windows.*/\1/p'; }
+
+part_light() {
+	watch --wait --wait-rate 1
+	ask run recv,send,none 3 300
+	unwatch
+	comments | grep '^budget:' | sed 's/^/# /' >&2
+	comments | grep -q '^budget: 5% .* all of the time observed' || echo "not all of the time observed"
+	judged wait "$WAIT"
+}
+
+# in_budget TYPE FLAG...: by relay's own log, what goroutines waited for (a mutex is a semaphore in Go 1.19)
+in_budget() {
+	local typ=$1
+	shift
+	"$PPROFCHECK" budget -kind block -reasons "chan receive,chan send,sync.Mutex.Lock,semacquire" -type "$typ" "$@" \
+		"$TMP/relay" "$WAIT" >"$TMP/verdict"
+	local rc=$?
+	sed 's/^/# /' "$TMP/verdict" >&2
+	[ $rc = 0 ] || { grep WRONG "$TMP/verdict" | tr -s ' '; echo "pprofcheck: exit $rc"; }
+}
+
+# Whoever has waited is runnable once, and on one processor others run meanwhile: of the two that
+# hand a number to and fro one waits or is runnable while the other one runs, or somebody else.
+part_heavy() {
+	local bin n
+	bin=$(subject "$1" relay -ldflags='-s -w') && start "$bin" -own "$TMP/relay" || { echo "no program"; return; }
+	sleep 0.5
+	watch --wait
+	sleep "${SECONDS_EACH:-8}"
+	unwatch
+	sleep 0.2
+	kill "$PID"
+	grep -q 'from now on in short windows' "$TMP/err" || echo "not said that there are windows"
+	comments | grep -E '^(budget|hits|delays)' | sed 's/^/# /' >&2
+	n=$(windows)
+	[ "${n:-0}" -ge 3 ] || echo "${n:-no} windows"
+	comments | grep -q '^delays: by [0-9]* looks' || echo "not said where delays are from"
+	comments | grep -q '^error: main.ping .* delay [0-9]* +- ' || echo "no standard error of a site"
+	in_budget delay -few 2 -sigmas 5 -off 0.1 -brief 0.3
+	in_budget contentions -few 2 -sure 0.1 -sigmas 6 -off 0.1
+	"$PPROFCHECK" labels -type contentions "$WAIT" >"$TMP/labels"
+	awk '/"runnable"/ { run += $1; next } !/"syscall"/ { other += $1 }
+		END { if (!run || run < 0.9 * other || run > 1.1 * other) print run " times runnable after " other " waits" }' "$TMP/labels"
+}
+
+for V in $VERSIONS; do
+	part known "$V"
+	part reasons "$V"
+done
+V=${VERSIONS##* }
+part rates "$V"
+part labels "$V" -tags=self
+part edges "$V"
+part kill "$V"
+part light "$V"
+if wanted heavy; then
+	echo "## heavy $V" >&2
+	why=$(part_heavy "$V" | head -n 6 | tr '\n' ';')
+	[ -z "$why" ] && pass "wait/heavy/$V" || fail "wait/heavy/$V" "$why"
+fi
+finish

@@ -1,0 +1,57 @@
+#!/bin/bash
+# The layering test must see what it forbids: each bad include is put into a small tree.
+set -u
+rule=$PWD/tests/layering.sh
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+bad=0
+
+plant() { # FILE INCLUDE
+	rm -rf "${tree:?}"/*
+	mkdir -p "$tree"/user/{base,go,target,collect,output,cli} "$tree"/{bpf,include}
+	touch "$tree/bpf/common.bpf.h"
+	printf '#include <stdio.h>\n\t# include "%s"\n' "$2" >"$tree/$1"
+	(cd "$tree" && sh "$rule") >"$tree/said" 2>&1
+}
+
+refuses() {
+	if plant "$1" "$2"; then
+		echo "not ok layering/$1 includes $2 - was let through"
+		bad=1
+	elif ! grep -q "$1.*$2" "$tree/said"; then
+		echo "not ok layering/$1 includes $2 - the message does not name both: $(cat "$tree/said")"
+		bad=1
+	else
+		echo "ok layering/$1 may not include $2"
+	fi
+}
+
+allows() {
+	if plant "$1" "$2"; then
+		echo "ok layering/$1 may include $2"
+	else
+		echo "not ok layering/$1 includes $2 - $(cat "$tree/said")"
+		bad=1
+	fi
+}
+
+refuses user/base/x.c go/gobin.h
+refuses user/go/x.h target/target.h
+refuses user/go/x.c profile/profile.h
+refuses user/collect/x.c output/output.h
+refuses user/output/x.c collect/collect.h
+refuses user/output/x.c cpu.skel.h
+refuses user/cli/x.c goprof_abi.h
+refuses user/go/x.c profile.pb-c.h
+refuses user/collect/x.c target/target_priv.h
+refuses user/go/x.c gobin.h
+refuses bpf/x.bpf.c base/err.h
+refuses bpf/x.bpf.c vmlinux.h
+refuses include/x.h base/err.h
+allows user/collect/x.c cpu.skel.h
+allows user/collect/x.c goprof_abi.h
+allows user/collect/x.c go/gobin.h
+allows user/target/x.c target/target_priv.h
+allows user/cli/x.c output/output.h
+allows bpf/x.bpf.c common.bpf.h
+exit $bad

@@ -1,0 +1,55 @@
+#!/bin/bash
+# The runner must count what it is told, and what dies without a word.
+set -u
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+bad=0
+mkdir -p "$tree/tests/e2e" "$tree/tests/unit" "$tree/build/tests/unit"
+cp tests/run.sh "$tree/tests/"
+
+# script NAME: its text on stdin
+script() { cat >"$tree/tests/e2e/$1.sh"; }
+script good <<-'END'
+	echo "ok one"; echo "noise"; echo "skip two - no such kernel"
+END
+script fails <<-'END'
+	echo "not ok three - wrong"; echo "99 passed, 0 failed, 0 skipped"; exit 1
+END
+script dies <<-'END'
+	echo "ok four"; kill -SEGV $$
+END
+script silent <<-'END'
+	echo "nothing of note"
+END
+script hangs <<-'END'
+	echo "ok five"; sleep 60
+END
+unit() { printf '#!/bin/sh\n%s\n' "$2" >"$tree/build/tests/unit/$1"; chmod +x "$tree/build/tests/unit/$1"; touch "$tree/tests/unit/$1.c"; }
+unit test_good 'printf "1..2\nok 1 - a\nok 2 - b # SKIP no root\n"'
+unit test_bad 'printf "1..2\nok 1 - a\nnot ok 2 - b\n"; exit 1'
+unit test_dies 'printf "1..3\nok 1 - a\n"; kill -ABRT $$'
+unit test_mute 'exit 0'
+touch "$tree/tests/unit/test_unbuilt.c"
+
+expect() { # NAME WANT GOT
+	if [ "$2" = "$3" ]; then
+		echo "ok runner/$1"
+	else
+		echo "not ok runner/$1 - want \"$2\", got \"$3\""
+		bad=1
+	fi
+}
+
+run() { (cd "$tree" && O=build SCRIPT_LIMIT=3 tests/run.sh "$@") >"$tree/said" 2>&1; rc=$?; }
+run e2e
+expect "scripts are counted" "3 passed, 4 failed, 1 skipped" "$(tail -n 1 "$tree/said")"
+expect "failure is the exit status" 1 "$rc"
+expect "one line with totals" 1 "$(grep -c '^[0-9]* passed, ' "$tree/said")"
+expect "noise stays in the log" "" "$(grep '^noise' "$tree/said")"
+expect "the clock is named" 1 "$(grep -c '^not ok e2e/hangs - stopped after its time limit' "$tree/said")"
+run unit
+expect "cmocka programs are counted" "3 passed, 4 failed, 1 skipped" "$(tail -n 1 "$tree/said")"
+rm -f "$tree"/tests/e2e/{fails,dies,silent,hangs}.sh
+run e2e
+expect "success is the exit status" 0 "$rc"
+exit $bad

@@ -1,0 +1,281 @@
+#!/bin/bash
+# One cell of the support matrix: tests/matrix/cell.sh VERSION KIND
+#
+# Builds the subject (testdata/programs/matrix) and asks one running process of it everything.
+# Prints "ok V-KIND/CHECK" or "not ok V-KIND/CHECK - why" for each CHECK:
+#
+#	F frames	all frames equal the runtime's own, at pcs across every function
+#	V variables	addresses decoded from instructions equal the symbols (of the twin that
+#			has them), and so do the probes' sites; what stands there is plausible
+#	R heap read	every sample equals the program's own profile
+#	C cpu		callers of a frameless leaf 3:1; the total is what the kernel charged
+#	P heap probe	known counts, each line within four standard errors
+#	E heap enable	the same by the runtime's own sampler, and the rate is as it was after it
+#
+# What a run of it used is hashed into the result file $O/matrix/res/V-KIND, one "CHECK ok" or
+# "CHECK why" a line; a cell that passed with the same hash is not run again (FRESH=1: it is).
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/support/lib.sh
+. tests/support/judges.sh
+. tests/matrix/kinds.sh
+V=$1 KIND=$2
+CELL=$V-$KIND
+RES=$MATRIX/res/$CELL
+RATE=8192 # mean bytes between samples of a heap that is probed or enabled
+FRAMES=$O/tests/frames
+GOFACTS=$O/tests/gofacts
+RTLIVE=$O/tests/rtlive
+FD=
+
+# verdict CHECK WHY: WHY is empty when it passed.
+verdict() {
+	if [ -z "$2" ]; then
+		pass "$CELL/$1"
+		echo "$1 ok" >>"$RES.new"
+	else
+		fail "$CELL/$1" "$2"
+		echo "$1 ${2//$'\n'/; }" >>"$RES.new"
+	fi
+}
+
+last_words() { tail -n 2 "$1" | tr '\n' ' '; }
+
+hash_of_all() {
+	cat "$GOPROF" "$FRAMES" "$GOFACTS" "$RTLIVE" "$CODE" "${PROGRAM[0]}" "$RUNTIME" tests/matrix/cell.sh \
+		tests/support/judges.sh | sha256sum | cut -d ' ' -f 1
+}
+
+# ---- what needs no process -----------------------------------------------------------------------
+
+# A plugin's main package is called by its path.
+anchor() {
+	[ "$KIND" = plugin ] || { echo main.oracleAnchor; return; }
+	readelf -sW "$CODE" | sed -n 's/.* \([^ ]*\.oracleAnchor\)$/\1/p' | grep -v '^local\.' | tail -n 1
+}
+
+check_frames() {
+	local n left
+	"$FRAMES" pcs "$CODE" 4 "$ANCHOR" >"$TMP/pcs" 2>"$TMP/said" ||
+		{ tail -n 1 "$TMP/said"; return; }
+	left=$(sed -n 's/ pcs left out.*//p' "$TMP/said")
+	"$FRAMES" dump "$CODE" "$ANCHOR" <"$TMP/pcs" >"$TMP/ours" 2>"$TMP/said" || { cat "$TMP/said"; return; }
+	# A pc that Go's runtime cannot answer makes it eat memory for ever; the race detector
+	# reserves more than any bound.
+	([ "$KIND" = race ] || ulimit -v 16000000
+	 GOPROF_ORACLE=1 timeout 120 "${PROGRAM[@]}" <"$TMP/pcs" >"$TMP/theirs") ||
+		{ echo "the oracle ended with $?"; return; }
+	n=$(wc -l <"$TMP/theirs")
+	if [ "$n" -lt 1000 ] || [ "$n" != "$(wc -l <"$TMP/pcs")" ] || [ "${left:-99}" -gt 50 ]; then
+		echo "$n answers to $(wc -l <"$TMP/pcs") pcs, $left left out"
+	elif ! cmp -s "$TMP/ours" "$TMP/theirs"; then
+		echo "$(diff "$TMP/ours" "$TMP/theirs" | grep -c '^<') of $n pcs differ"
+		diff "$TMP/ours" "$TMP/theirs" | head -n 4 | cut -c 1-300 >&2
+	fi
+	echo "$n pcs, $left left out" >&2
+}
+
+# "var NAME SYMBOL DECODED" of the twin with symbols, then of the file itself. What is not in a
+# program has no symbol, and then nothing may be found; all but two are in every program.
+check_vars() {
+	local with=$TMP/with
+	"$GOFACTS" "$RUNTIME" >"$TMP/facts" 2>"$TMP/said" || { cat "$TMP/said"; return; }
+	if [ "$(twin "$KIND")" = "$KIND" ]; then
+		cp "$TMP/facts" "$with"
+	else
+		(matrix_build "$V" "$(twin "$KIND")" && "$GOFACTS" "$RUNTIME" >"$with") >"$TMP/said" 2>&1 ||
+			{ cat "$TMP/said"; return; }
+		cmp -s <(grep ^site "$with") <(grep ^site "$TMP/facts") || echo "the probes' sites differ"
+	fi
+	awk '$1 != "var" { next }
+		FNR == NR { n++; have += $3 != "-"; at[$2] = $3; next }
+		{ seen++; if ($4 != at[$2]) printf "%s: %s for %s; ", $2, $4, at[$2] }
+		END { if (have < n - 2 || have < 10 || seen != n)
+			printf "%d variables, %d with a symbol, %d looked for", n, have, seen }' "$with" "$TMP/facts"
+	grep ^var "$TMP/facts" >&2
+}
+
+# ---- the running subject -------------------------------------------------------------------------
+
+# Lines go in by a pipe; its answers are in $TMP/out.
+begin() {
+	mkfifo "$TMP/in"
+	: >"$TMP/out"
+	# The race detector of old versions cannot live with today's address randomization.
+	"${WRAP[@]}" "${PROGRAM[@]}" <"$TMP/in" >"$TMP/out" 2>&1 &
+	PID=$!
+	STARTED+=("$PID")
+	exec {FD}>"$TMP/in"
+	wait_for "$TMP/out" '^ready' || return 1
+}
+
+# wait_for FILE PATTERN [N]: until N lines match, or the subject is gone
+wait_for() {
+	local i
+	for ((i = 0; i < 1200; i++)); do
+		[ "$(grep -c -- "$2" "$1")" -ge "${3:-1}" ] && return
+		kill -0 "$PID" 2>/dev/null || return 1
+		sleep 0.1
+	done
+	return 1
+}
+
+ask() {
+	local n
+	n=$(grep -c '^done' "$TMP/out")
+	echo "$*" >&"$FD"
+	wait_for "$TMP/out" '^done' $((n + 1)) && ! grep '^error' "$TMP/out"
+}
+
+check_read() {
+	local path rc why
+	ask own "$TMP/one.pb.gz" || { echo "the subject does not answer"; return; }
+	path=$("$GOPROF" -p "$PID" --heap --source=read -d 100ms -o "$TMP" 2>"$TMP/err")
+	rc=$?
+	[ $rc = 0 ] || { echo "exit $rc: $(last_words "$TMP/err")"; return; }
+	ask own "$TMP/two.pb.gz" || { echo "the subject does not answer"; return; }
+	mv "$path" "$TMP/read.pb.gz"
+	why=$(judge_read "$TMP/one.pb.gz" "$TMP/read.pb.gz" "$TMP/two.pb.gz")
+	[ -z "$why" ] || head -n 30 "$TMP/diff" >&2
+	grep '^A has' "$TMP/diff" >&2
+	echo "$why"
+}
+
+# What stands at those addresses now is what such a variable can hold.
+check_live() {
+	"$RTLIVE" "$PID" >"$TMP/live" 2>&1 || grep -v ' ok$' "$TMP/live"
+	[ "$(grep -c ' ok$' "$TMP/live")" -ge 10 ] || cat "$TMP/live"
+}
+
+# watch KINDS...: runs the profiler while the subject does "$DO"; sets RC, CPU, HEAP, and the CPU
+# time of the subject by /proc, from command to answer (TICKS) and from before the profiler until
+# after it (OUTER), and what was stolen of the machine's meanwhile (STOLEN).
+watch() {
+	local prof outer before what i
+	: >"$TMP/err"
+	outer=$(ticks "$PID") STOLEN=$(stolen)
+	"$GOPROF" -p "$PID" "$@" -d 300s -o "$TMP" >"$TMP/paths" 2>"$TMP/err" &
+	prof=$!
+	STARTED+=("$prof")
+	for ((i = 0; i < 600; i++)); do
+		grep -q 'profiling pid' "$TMP/err" && break
+		kill -0 $prof 2>/dev/null || break
+		sleep 0.1
+	done
+	before=$(ticks "$PID")
+	for what in "${DO[@]}"; do
+		# shellcheck disable=SC2086
+		ask $what || echo "the subject did not do: $what" >&2
+	done
+	TICKS=$(($(ticks "$PID") - before))
+	kill -INT $prof 2>/dev/null
+	wait $prof
+	RC=$?
+	OUTER=$(($(ticks "$PID") - outer)) STOLEN=$(($(stolen) - STOLEN))
+	CPU=$(grep '\.cpu\.' "$TMP/paths")
+	HEAP=$(grep '\.heap\.' "$TMP/paths")
+}
+
+# lost KIND: exit status 3 is fine when this kind lost nothing that matters
+lost() {
+	[ "$RC" = 0 ] && return 1
+	[ "$RC" = 3 ] || return 0
+	grep "^goprof-bpf: $1:" "$TMP/err" >"$TMP/err.$1"
+	! only_small_losses "$TMP/err.$1"
+}
+
+cpu_verdict() {
+	if lost cpu || [ ! -s "$CPU" ]; then
+		echo "exit $RC: $(last_words "$TMP/err")"
+		return
+	fi
+	three_to_one "$CPU"
+	whole_cpu "$CPU" "$TICKS" "$OUTER" "$STOLEN"
+	"$PPROFCHECK" check "$CPU" | head -n 1
+	"$PPROFCHECK" comments "$CPU" >&2
+}
+
+# heap_verdict JUDGE [ARG...]
+heap_verdict() {
+	if lost heap || [ ! -s "$HEAP" ]; then
+		echo "exit $RC: $(last_words "$TMP/err")"
+		return
+	fi
+	"$PPROFCHECK" comments "$HEAP" >&2
+	"$1" "$TMP/out" "$HEAP" $RATE "${@:2}"
+	"$PPROFCHECK" check "$HEAP" | head -n 1
+}
+
+# Where the machine itself stands still for a while, clocks are served late, which is said and
+# counted: then the CPU once more.
+check_cpu_and_probe() {
+	local try
+	ask rate 0
+	DO=("truth" "cpu 2000")
+	watch --cpu -F 499 --heap --source=probe --heap-rate=$RATE --budget=0
+	verdict P "$(heap_verdict judge_probe)"
+	DO=("cpu 2000")
+	for try in 1 2 3 4; do
+		grep -q 'clock ticks' "$TMP/err" || break
+		echo "again: $(grep 'clock ticks' "$TMP/err")" >&2
+		watch --cpu -F 499
+	done
+	verdict C "$(cpu_verdict)"
+}
+
+# The rate is on for the window, and off after it. A sample that is known to be a processor's
+# first counts once; one that cannot be told counts a whole period.
+check_enable() {
+	local mixed why
+	DO=("truth")
+	watch --heap --source=enable --heap-rate=$RATE
+	mixed=$("$PPROFCHECK" comments "$HEAP" | sed -n 's/.* known (counted as one object each), \([0-9]*\) in it among.*/\1/p')
+	why=$(heap_verdict judge_allocs "${mixed:-64}")
+	"$PPROFCHECK" comments "$HEAP" | grep -q "^enabled: runtime.MemProfileRate .* it is 0 again" ||
+		why+="not said that it was enabled and restored; "
+	ask rate && [ "$(grep '^rate' "$TMP/out" | tail -n 1)" = "rate 0" ] ||
+		why+="after it: $(grep '^rate' "$TMP/out" | tail -n 1)"
+	verdict E "$why"
+}
+
+check_process() {
+	if ! begin; then
+		verdict start "$(head -c 300 "$TMP/out")"
+		return
+	fi
+	verdict V "$(check_vars)$(check_live)"
+	verdict R "$(check_read)"
+	check_cpu_and_probe
+	check_enable
+}
+
+# ---- the cell ------------------------------------------------------------------------------------
+
+main() {
+	local hash why
+	mkdir -p "$MATRIX/res"
+	matrix_build "$V" "$KIND" >"$TMP/said" 2>&1
+	why=$?
+	if [ $why != 0 ]; then
+		echo "hash none" >"$RES.new"
+		verdict build "$(tail -n 3 "$TMP/said")"
+		mv "$RES.new" "$RES"
+		return
+	fi
+	hash=$(hash_of_all)
+	if [ -z "${FRESH:-}" ] && [ -f "$RES" ] && [ "$(head -n 1 "$RES")" = "hash $hash" ] &&
+		! grep -qvE '^hash| ok$' "$RES"; then
+		sed -n "s|^\([A-Z]\) ok|ok $CELL/\1 (before)|p" "$RES"
+		return
+	fi
+	echo "hash $hash" >"$RES.new"
+	ANCHOR=$(anchor)
+	WRAP=()
+	[ "$KIND" != race ] || WRAP=(setarch -R)
+	verdict F "$(check_frames)"
+	check_process
+	mv "$RES.new" "$RES"
+}
+
+main
+finish

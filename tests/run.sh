@@ -1,0 +1,285 @@
+#!/bin/bash
+# Runs suites of tests and counts them.
+#
+#	tests/run.sh [--show] SUITE...      SUITE: unit asan corpus layering golden e2e bench
+#
+# A script of tests/golden, tests/e2e or tests/bench prints one line per outcome, "ok NAME",
+# "not ok NAME - why" or "skip NAME - why", and exits nonzero when something failed. One that
+# dies, is stopped by the clock or prints no outcome counts as failed. Everything it says is in
+# $O/log/, how long each took in $O/log/times; --show repeats it here. The very last line is "N
+# passed, N failed, N skipped". E2E=NAME runs one script of a suite. Scripts of tests/e2e that
+# judge no samples run first, a few beside each other (JOBS=N), the others one by one. The programs
+# have been built before: see the Makefile.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+O=${O:-build}
+case $O in /*) ;; *) O=$PWD/$O ;; esac
+export O ROOT=$PWD GOPROF=$O/goprof-bpf
+LOG=$O/log
+UNIT_LIMIT=120
+CORPUS_LIMIT=300
+GOLDEN_LIMIT=${SCRIPT_LIMIT:-180}
+E2E_LIMIT=${SCRIPT_LIMIT:-900} # one script's toolchains may have to be fetched
+
+# Scripts whose outcomes a busy machine does not change, and that change nothing for others on it:
+# what they compare is exact. The longest first.
+BESIDE=" frames bad_binary heap_read rtvars goroutine package layout_tab counters
+	waitreasons allocsites unknown_go flame "
+JOBS=${JOBS:-$(nproc)}
+[ "$JOBS" -le 3 ] || JOBS=3
+
+AGAIN_MAX=${AGAIN_MAX-${E2E:-4}} # scripts that are run a second time: none when one is asked for
+case $AGAIN_MAX in *[!0-9]*) AGAIN_MAX=0 ;; esac
+AGAIN_UNTIL=$((48 * 60)) # seconds from our start
+
+passed=0 failed=0 skipped=0 show= rc=0 good=0 bad=0 skips=0 FAILING=()
+mkdir -p "$LOG"
+: >"$LOG/times"
+
+pass() { passed=$((passed + 1)); echo "ok $1"; }
+fail() { failed=$((failed + 1)); echo "not ok $1 - $2"; }
+skip() { skipped=$((skipped + 1)); echo "skip $1 - $2"; }
+
+# Why a command ended, in words.
+ending() {
+	case $1 in
+	124|137) echo "stopped after its time limit" ;;
+	*)       echo "exit status $1" ;;
+	esac
+}
+
+# The end of a log, indented so that no line of it can be taken for an outcome or a total.
+tail_of() { tail -n "${2:-25}" "$1" | sed 's/^/    | /'; }
+
+# One cmocka program. Its TAP goes to a log; one line here per program, every test counted.
+run_unit() {
+	local name=$1 bin=$2 log=$LOG/$1.log rc good bad skips plan
+	mkdir -p "$(dirname "$log")"
+	CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 10 $UNIT_LIMIT "$bin" >"$log" 2>&1 </dev/null
+	rc=$?
+	bad=$(grep -c '^not ok ' "$log")
+	skips=$(grep -ciE '^ok .*# skip' "$log")
+	good=$(($(grep -c '^ok ' "$log") - skips))
+	plan=$(awk -F'[.][.]' '/^1[.][.][0-9]+$/ { n += $2 } END { print n + 0 }' "$log")
+	if [ $bad = 0 ] && { [ $rc != 0 ] || [ $plan = 0 ] || [ $plan != $((good + skips)) ]; }; then
+		bad=1
+		echo "died: $(ending $rc), $good of $plan tests done" >>"$log"
+	fi
+	passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skips))
+	grep -iE '^ok .*# skip' "$log" | sed "s|^ok [0-9]* - |skip $name: |"
+	if [ $bad = 0 ]; then
+		echo "ok $name ($good tests)"
+	else
+		echo "not ok $name - $bad failed, see $log"
+		tail_of "$log"
+	fi
+}
+
+# $1: suite name, $2: directory under $O
+units_of() {
+	local src n=0
+	for src in tests/unit/test_*.c tests/bpfhost/test_*.c; do
+		[ -f "$src" ] || continue
+		n=$((n + 1))
+		run_unit "$1/$(basename "$src" .c)" "$2/${src%.c}"
+	done
+	[ $n -gt 0 ] || skip "$1" "there are no unit tests"
+}
+
+run_corpus() {
+	local src name log rc seeds n=0
+	for src in tests/fuzz/fuzz_*.c; do
+		[ -f "$src" ] || continue
+		n=$((n + 1))
+		name=$(basename "$src" .c) name=${name#fuzz_}
+		log=$LOG/corpus_$name.log
+		seeds=()
+		[ ! -d "testdata/corpus/$name" ] || seeds=("testdata/corpus/$name")
+		timeout -k 10 $CORPUS_LIMIT "$O/asan/tests/fuzz/replay_$name" \
+			"${seeds[@]}" >"$log" 2>&1 </dev/null
+		rc=$?
+		if [ ${#seeds[@]} = 0 ]; then
+			fail "corpus/$name" "testdata/corpus/$name is missing"
+		elif [ $rc = 0 ]; then
+			pass "corpus/$name ($(tail -n 1 "$log"))"
+		else
+			fail "corpus/$name" "$(ending $rc), see $log"
+			tail_of "$log"
+		fi
+	done
+	[ $n -gt 0 ] || skip corpus "there are no fuzz targets"
+}
+
+run_layering() {
+	local log=$LOG/layering.log
+	if sh tests/layering.sh >"$log" 2>&1; then
+		pass layering
+	else
+		fail layering "an include crosses a border"
+		tail_of "$log"
+	fi
+}
+
+# One script into a log, and its seconds, by the clock and of CPU, into $LOG/times. Its exit status.
+script_run() {
+	local limit=$E2E_LIMIT TIMEFORMAT="%0R %0U %0S" rc
+	mkdir -p "$(dirname "$3")"
+	case $1 in golden/*) limit=$GOLDEN_LIMIT ;; esac
+	{ time timeout -k 10 "$limit" bash "$2" >"$3" 2>&1 </dev/null; } 2>"$3.time"
+	rc=$?
+	awk -v name="$1" 'END { print name ": " $1 " s, " $2 + $3 " s of CPU" }' "$3.time" >>"$LOG/times"
+	return $rc
+}
+
+# script_log NAME SCRIPT LOG [RC]: runs it, unless it has run and ended with RC. Sets rc, good, bad, skips.
+script_log() {
+	rc=${4:-}
+	[ -n "$rc" ] || { script_run "$1" "$2" "$3"; rc=$?; }
+	good=$(grep -c '^ok ' "$3")
+	bad=$(grep -c '^not ok ' "$3")
+	skips=$(grep -c '^skip ' "$3")
+	[ $bad = 0 ] || return 0
+	if [ $rc != 0 ]; then
+		echo "not ok $1 - $(ending $rc), see $3" >>"$3"
+		bad=1
+	elif [ $((good + skips)) = 0 ]; then
+		echo "not ok $1 - said nothing, see $3" >>"$3"
+		bad=1
+	fi
+}
+
+# Lets nothing but a log's outcome lines through, unless all is to be seen: $2 failed, called $3.
+tell() {
+	if [ -n "$show" ]; then
+		sed -E 's/^([0-9]+ passed, [0-9]+ failed)/    \1/' "$1"
+	else
+		grep -E '^(ok|not ok|skip) ' "$1" | sed "s/^not ok /${3:-}/"
+	fi
+	[ "$2" = 0 ] || [ -n "$show" ] || tail_of "$1" 40
+}
+
+# Two runs of a script: each outcome line as it counts. What failed once has failed, unless the
+# other run was judged there and found it good.
+both_runs() {
+	awk -v done="$3" '
+		{ name = $1 == "not" ? $3 : $2 }
+		/^not ok / && FILENAME == ARGV[1] { bad[name] = 1; first[++n] = $0; of[n] = name; next }
+		/^(ok|skip) / && FILENAME == ARGV[1] { good[name] = 1; print; next }
+		/^ok / && FILENAME == ARGV[2] { again[name] = 1; if (!(name in good) && !(name in bad)) print }
+		/^not ok / && FILENAME == ARGV[2] { worse[name] = 1; if (!(name in good) && !(name in bad)) print }
+		END {
+			for (i = 1; i <= n; i++) {
+				mended = !(of[i] in worse) && (of[i] in again || done)
+				print mended ? "ok " of[i] " (in a second run; the first: " first[i] ")" : first[i]
+			}
+		}' "$1" "$2"
+}
+
+# Comparisons of samples are sure to some four standard errors, and there are some two thousand of
+# them on a machine that others use too: what fails is looked at once more, when all else is done,
+# and both times are told. Not when much has failed, which is no chance.
+second_looks() {
+	local name log
+	for name in "${FAILING[@]}"; do
+		log=$LOG/$name.log
+		cp "$log" "$log.first"
+		if [ ${#FAILING[@]} -gt $AGAIN_MAX ] || [ $SECONDS -gt $AGAIN_UNTIL ]; then
+			rc=1
+		else
+			script_log "$name" "tests/$name.sh" "$log.again"
+			both_runs "$log.first" "$log.again" $((rc == 0)) >"$log.both"
+			cp "$log.both" "$log"
+		fi
+		bad=$(grep -c '^not ok ' "$log")
+		passed=$((passed + $(grep -c '^ok ' "$log"))) failed=$((failed + bad))
+		skipped=$((skipped + $(grep -c '^skip ' "$log")))
+		echo "== $name, which had failed once"
+		grep -E '^not ok |^ok .*in a second run' "$log"
+		[ $bad = 0 ] || [ ! -f "$log.again" ] || tail_of "$log.again" 40
+	done
+}
+
+# One script: count its outcome lines. $3 is how it ended, if it did.
+run_script() {
+	local name=$1 log=$LOG/$1.log
+	script_log "$name" "$2" "$log" "${3:-}"
+	case $name:$bad in
+	*:0)   tell "$log" 0 ;;
+	e2e/*) tell "$log" $bad "not yet ok "; FAILING+=("$name"); return ;;
+	*)     tell "$log" $bad "not ok " ;;
+	esac
+	passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skips))
+}
+
+# The outcomes of those that have ended, whole.
+told_beside() {
+	local name
+	for name in "${!STARTED[@]}"; do
+		[ -s "$LOG/$name.ended" ] || continue
+		run_script "$name" "tests/$name.sh" "$(cat "$LOG/$name.ended")"
+		unset "STARTED[$name]"
+	done
+}
+
+# Those in the list $1, JOBS at a time.
+run_beside() {
+	local name
+	local -A STARTED=()
+	for name in $1; do
+		while [ ${#STARTED[@]} -ge "$JOBS" ]; do
+			wait -n
+			told_beside
+		done
+		rm -f "$LOG/$name.ended"
+		STARTED[$name]=1
+		(
+			script_run "$name" "tests/$name.sh" "$LOG/$name.log"
+			echo $? >"$LOG/$name.ended"
+		) &
+	done
+	wait
+	told_beside
+}
+
+# Those that run beside each other, in the order of the list, and then the others.
+scripts_of() {
+	local script name n=0 beside='' alone='' all=" "
+	for script in tests/"$1"/*.sh; do
+		[ -f "$script" ] || continue
+		name=$(basename "$script" .sh)
+		[ -z "${E2E:-}" ] || [ "$E2E" = "$name" ] || continue
+		case $name in lib*|_*) continue ;; esac
+		n=$((n + 1)) all="$all$name "
+		[ "$1" = e2e ] && in_list "$BESIDE" "$name" || alone="$alone $1/$name"
+	done
+	for name in $BESIDE; do
+		[ "$1" != e2e ] || ! in_list "$all" "$name" || beside="$beside $1/$name"
+	done
+	run_beside "$beside"
+	for name in $alone; do run_script "$name" "tests/$name.sh"; done
+	[ $n -gt 0 ] || skip "$1" "there is no such script"
+}
+
+in_list() { case " "$(echo $1)" " in *" $2 "*) return 0 ;; *) return 1 ;; esac; }
+
+run_suite() {
+	case $1 in
+	unit)             units_of unit "$O" ;;
+	asan)             units_of asan "$O/asan" ;;
+	corpus)           run_corpus ;;
+	layering)         run_layering ;;
+	golden|e2e|bench) scripts_of "$1" ;;
+	*)                fail "$1" "there is no such suite" ;;
+	esac
+}
+
+for arg in "$@"; do
+	case $arg in
+	--show) show=1 ;;
+	*)      echo "== $arg"; run_suite "$arg" ;;
+	esac
+done
+second_looks
+echo "$passed passed, $failed failed, $skipped skipped" | tee "$LOG/total"
+[ "$failed" = 0 ]

@@ -1,0 +1,166 @@
+# shellcheck shell=bash
+# What end-to-end and bench scripts share; source it from the top of the tree:
+#
+#	. tests/support/lib.sh
+#	need_root && need_bpf && need_go	each prints a skip line and exits when it must
+#	pass NAME; fail NAME WHY; skip NAME WHY	one outcome each
+#	subject V NAME				build testdata/programs/NAME with Go V, print its path
+#	library V NAME cshared|plugin [FLAG...]	the same program as a library for C, or as a plugin
+#	libhost; pluginhost V			who loads them
+#	start PROGRAM [ARG...]			run it; sets PID, and PORT once it says "ready [PORT]"
+#	http_get PORT PATH OUT			no curl needed
+#	only_small_losses ERR [ENDS]		exit status 3 is this machine's doing, or at most ENDS (10)
+#						stacks that end early#	finish					exit status of the script; everything started is ended
+. tests/support/toolchains.sh
+
+GOPROF=${GOPROF:-$O/goprof-bpf}
+PPROFCHECK=$O/tools/pprofcheck
+TMP=$(mktemp -d)
+STARTED=()
+FAILED=0
+
+pass() { echo "ok $1"; }
+fail() { echo "not ok $1 - $2"; FAILED=1; }
+skip() { echo "skip $1 - $2"; }
+
+cleanup() {
+	local p
+	for p in "${STARTED[@]}"; do
+		kill -KILL "$p" 2>/dev/null
+		wait "$p" 2>/dev/null # or the shell reports its death
+	done
+	rm -rf "$TMP"
+}
+trap cleanup EXIT
+
+finish() { exit $FAILED; }
+
+skip_all() { skip "$(basename "$0" .sh)" "$1"; exit 0; }
+need_root() { [ "$(id -u)" = 0 ] || skip_all "needs root"; }
+need_go() { command -v go >/dev/null || skip_all "needs a Go toolchain: 'make deps' installs one"; }
+need_bpf() {
+	[ -e /sys/kernel/btf/vmlinux ] || skip_all "this kernel has no BTF"
+	bpftool prog list >/dev/null 2>&1 || skip_all "BPF is not allowed here"
+}
+
+# lib_fresh OUT SOURCE...: nothing of what it is made from is newer.
+lib_fresh() { [ -f "$1" ] && [ -z "$(find "${@:2}" -newer "$1")" ]; }
+
+# made OUT SOURCE... -- COMMAND...: makes it unless it is newer, one script at a time.
+made() {
+	local of=()
+	while [ "$1" != -- ]; do of+=("$1"); shift; done
+	shift
+	mkdir -p "$O/programs" || return 1
+	lib_fresh "${of[@]}" || (
+		flock 9
+		lib_fresh "${of[@]}" || "$@" >&2
+	) 9>"$O/programs/.lock"
+}
+
+# Built once per version and flags; FLAGS are passed to go build.
+subject() {
+	local v=$1 name=$2 out
+	shift 2
+	out=$O/programs/$name-$v$(printf '%s' "$*" | tr -c 'a-zA-Z0-9\n' _)
+	made "$out" "testdata/programs/$name" -- gobuild "$v" "$out" "testdata/programs/$name" "$@" || return 1
+	echo "$out"
+}
+
+# The program, and a Run that calls its main.
+library() {
+	local v=$1 name=$2 kind=$3 out
+	shift 3
+	out=$O/programs/$name-$v-$kind$(printf '%s' "$*" | tr -c 'a-zA-Z0-9\n' _).so
+	made "$out" "testdata/programs/$name" testdata/programs/libmain -- \
+		build_library "$v" "$name" "$kind" "$out" "$@" || return 1
+	echo "$out"
+}
+
+build_library() {
+	local v=$1 name=$2 kind=$3 out=$4 dir mode=plugin
+	shift 4
+	[ "$kind" = cshared ] && mode=c-shared
+	dir=$O/programs/src-$name-$kind
+	rm -rf "$dir" && mkdir -p "$dir" && cp testdata/programs/"$name"/* "$dir" &&
+		cp testdata/programs/libmain/"$kind".go.txt "$dir"/run.go || return 1
+	# go version tells no version of some libraries: what the build says must do.
+	CGO=1 gobuild "$v" "$out" "$dir" -buildmode=$mode "$@"
+}
+
+libhost() {
+	local out=$O/programs/libhost source=testdata/programs/libhost/host.c
+	made "$out" $source -- cc -O1 -g -o "$out" $source -ldl || return 1
+	echo "$out"
+}
+
+# The plugin's packages must be built in the same way.
+pluginhost() { local v=$1; shift; CGO=1 subject "$v" pluginhost "$@"; }
+
+# For a program that prints "ready [PORT]". Its other output is in $TMP/out.PID's file, $OUT.
+start() {
+	local i
+	OUT=$TMP/out.${#STARTED[@]}
+	: >"$OUT"
+	"$@" >"$OUT" 2>&1 </dev/null &
+	PID=$!
+	STARTED+=("$PID")
+	PORT=
+	for ((i = 0; i < 300; i++)); do
+		if grep -q '^ready' "$OUT"; then
+			PORT=$(sed -n 's/^ready *//p' "$OUT" | head -n 1)
+			return 0
+		fi
+		kill -0 "$PID" 2>/dev/null || break
+		sleep 0.1
+	done
+	echo "$1 did not become ready: $(head -c 300 "$OUT")" >&2
+	return 1
+}
+
+# For one that prints nothing (demo, leaf31).
+start_quiet() {
+	"$@" >/dev/null 2>&1 </dev/null &
+	PID=$!
+	STARTED+=("$PID")
+	sleep 0.3
+	kill -0 "$PID" 2>/dev/null
+}
+
+# Exit status 3 for what a busy machine does to any CPU profile, $1 being what was said: clock
+# ticks served late, and at most ten stacks that were sampled in a moment they cannot be walked.
+only_small_losses() {
+	! grep -E '^goprof-bpf: (cpu|heap): [0-9]+ [a-z]' "$1" | grep -v 'clock ticks the kernel' |
+		awk -v most="${2:-10}" '/stacks that end before/ && $3 <= most { next } 1' | grep -q .
+}
+
+# thrice COMMAND...: what the network may refuse for a moment
+thrice() {
+	local n
+	for n in 1 2 3; do
+		"$@" && return
+		[ $n = 3 ] || sleep $((n * 5))
+	done
+	return 1
+}
+
+# fetch_debs PACKAGE...: into this directory
+fetch_debs() {
+	thrice apt-get -q -o Acquire::Retries=3 download "$@" || {
+		thrice apt-get -q -o Acquire::Retries=3 update && thrice apt-get -q -o Acquire::Retries=3 download "$@"
+	}
+}
+
+http_get() {
+	local fd status
+	exec {fd}<>"/dev/tcp/127.0.0.1/$1" || return 1
+	printf 'GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n' "$2" >&"$fd"
+	cat <&"$fd" >"$TMP/http"
+	exec {fd}>&-
+	status=$(head -n 1 "$TMP/http" | tr -d '\r')
+	LC_ALL=C sed '1,/^\r$/d' "$TMP/http" >"$3"
+	case $status in
+	*" 200 "*) ;;
+	*) echo "GET $2: $status" >&2; return 1 ;;
+	esac
+}

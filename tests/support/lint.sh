@@ -1,0 +1,126 @@
+#!/bin/bash
+# Formatting, warnings as errors with gcc and clang, layering, sizes, words that do not belong.
+# One line per check: "ok lint/NAME" or "not ok lint/NAME - why"; nonzero when one failed.
+# CC, CLANG, CPPFLAGS, CFLAGS and BPF_CFLAGS come from the Makefile.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+O=${O:-build}
+bad=0
+
+c_files() { ls user/*/*.[ch] bpf/*.[ch] include/*.h tests/*/*.[ch] 2>/dev/null; }
+scripts() { ls tests/*.sh tests/*/*.sh user/package/*.sh .ci/run 2>/dev/null; }
+# Everything that people read.
+texts() { ls README.md LICENSE Makefile docs/* user/*/*.{html,css,js} 2>/dev/null; c_files; scripts; ls testdata/programs/*/*.go 2>/dev/null; }
+
+# check NAME COMMAND...: what it prints is the reason.
+check() {
+	local name=$1 said rc
+	shift
+	said=$("$@" 2>&1)
+	rc=$?
+	if [ $rc = 0 ]; then
+		echo "ok lint/$name"
+	else
+		echo "not ok lint/$name - $(printf '%s\n' "$said" | grep -c .) lines:"
+		printf '%s\n' "$said" | head -n 40 | sed 's/^/    | /'
+		bad=1
+	fi
+}
+
+formatted() {
+	# shellcheck disable=SC2046
+	clang-format --dry-run -Werror $(c_files)
+}
+
+# Every file, with the given compiler. Some warnings need the optimiser, hence no -fsyntax-only.
+compiles() {
+	local cc=$1 f ok=0
+	for f in user/*/*.c tests/*/*.c; do
+		[ -f "$f" ] || continue
+		# shellcheck disable=SC2086
+		$cc $CPPFLAGS $CFLAGS -Werror -c "$f" -o /dev/null || ok=1
+	done
+	return $ok
+}
+
+bpf_compiles() {
+	local f ok=0
+	for f in bpf/*.bpf.c; do
+		[ -f "$f" ] || continue
+		# shellcheck disable=SC2086
+		$CLANG $BPF_CFLAGS -Werror -c "$f" -o /dev/null || ok=1
+	done
+	return $ok
+}
+
+# A function runs from a "{" in column 0 to the "}" in column 0.
+sizes() {
+	local f ok=0
+	for f in $(c_files); do
+		case $f in user/go/layout_tab.c) continue ;; esac
+		awk -v f="$f" '
+			/^\{/ { start = NR }
+			/^\}/ && start { if (NR - start - 1 > 60) {
+				printf "%s:%d: a function of %d lines (60)\n", f, start, NR - start - 1; bad = 1 }
+				start = 0 }
+			END { if (NR > 800) { printf "%s: %d lines (800)\n", f, NR; bad = 1 }
+			      exit bad }' "$f" || ok=1
+	done
+	return $ok
+}
+
+# The text speaks of the project alone, and of nothing that one machine happens to have.
+words() {
+	# Written so that this file does not contain them.
+	local w='/wo[r]k/|/tm[p]/[a-z]+brief|sess[i]on [0-9]|house-st[y]le|\bTO[D]O\b|\bFIX[M]E\b|proxy\.gol[a]ng'
+	# shellcheck disable=SC2046
+	! grep -nIE "$w" $(texts)
+}
+
+# Functions that cannot be bounded; base/banned.h poisons the rest.
+unbounded() {
+	local files
+	files=$(ls user/*/*.c bpf/*.c 2>/dev/null)
+	# shellcheck disable=SC2086
+	! grep -nE '\b(alloca|strdupa|scanf|sscanf|vsprintf|system|popen)[[:space:]]*\(' $files
+}
+
+no_space_at_end() {
+	# shellcheck disable=SC2046
+	! grep -nIE '[[:blank:]]+$' $(texts | grep -v '\.md$')
+}
+
+shell_ok() {
+	local f ok=0
+	for f in $(scripts); do
+		bash -n "$f" || ok=1
+	done
+	if command -v shellcheck >/dev/null; then
+		# shellcheck disable=SC2046
+		shellcheck -S error -x $(scripts) || ok=1
+	fi
+	return $ok
+}
+
+go_formatted() {
+	local said
+	# shellcheck disable=SC2046
+	said=$(gofmt -l $(ls -d testdata/programs testdata/tools tests 2>/dev/null) 2>&1)
+	[ -z "$said" ] || { echo "gofmt: $said"; return 1; }
+}
+
+check format formatted
+check "gcc" compiles "$CC"
+check "clang" compiles "$CLANG"
+check bpf bpf_compiles
+check layering sh tests/layering.sh
+check sizes sizes
+check words words
+check unbounded unbounded
+check whitespace no_space_at_end
+check shell shell_ok
+check matrix bash tests/matrix/run.sh check # README's table is one that a run can have made
+if command -v gofmt >/dev/null; then
+	check gofmt go_formatted
+fi
+exit $bad

@@ -1,0 +1,85 @@
+# shellcheck shell=bash
+# Official Go toolchains for the tests; source this file.
+#
+#	goroot V			print the GOROOT of Go V ("1.22.12"), fetched when it is not there
+#	gobuild V OUT DIR_OR_FILE [FLAG...]	build with it, and check that the result is of that version
+#	gorun V ARG...			run that toolchain's go command ("gorun 1.27.4 tool pprof ...")
+#
+# Every official release is a module of the Go module proxy, checked against the checksum
+# database. Any go from 1.19 on can fetch any other. The machine's own settings must not
+# reach the builds, hence GOENV=off, GOFLAGS= and GOTOOLCHAIN=local.
+# CGO=1 builds with cgo; GOARCH, GOOS and GOEXPERIMENT pass through.
+
+case ${O:=build} in /*) ;; *) O=$PWD/$O ;; esac
+GOARCH_HOST=$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')
+# How modules are reached is the one machine setting that we keep.
+if [ -z "${GOPROF_GOPROXY:-}" ]; then
+	GOPROF_GOPROXY=$(cd / && go env GOPROXY 2>/dev/null)
+	GOPROF_GOSUMDB=$(cd / && go env GOSUMDB 2>/dev/null)
+	GOPROF_MODCACHE=$(cd / && go env GOMODCACHE 2>/dev/null)
+	export GOPROF_GOPROXY GOPROF_GOSUMDB GOPROF_MODCACHE
+fi
+
+# The answer is JSON with a field a line: "Dir": "..." or "Error": "...".
+goroot_fetch() {
+	local said
+	said=$(cd / && GOFLAGS='' GOTOOLCHAIN=local GO111MODULE=on timeout 600 \
+		go mod download -json "golang.org/toolchain@v0.0.1-go$1.linux-$GOARCH_HOST" 2>&1)
+	printf '%s\n' "$said" | sed -n 's/^[[:space:]]*"Error": /Go '"$1"': /p' >&2
+	printf '%s\n' "$said" | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p'
+}
+
+goroot() {
+	local dir=$GOPROF_MODCACHE/golang.org/toolchain@v0.0.1-go$1.linux-$GOARCH_HOST try
+	for try in 1 2 3; do
+		# bin/go is the last thing needed; a half unpacked tree has another name.
+		[ -n "$dir" ] && [ -f "$dir/bin/go" ] && break
+		[ "$try" = 1 ] || sleep $((try * 3))
+		dir=$(goroot_fetch "$1")
+	done
+	if [ -z "$dir" ] || [ ! -f "$dir/bin/go" ]; then
+		echo "Go $1 could not be fetched" >&2
+		return 1
+	fi
+	# A go older than 1.21 leaves the run bits off.
+	[ -x "$dir/bin/go" ] && [ -x "$dir/pkg/tool/linux_$GOARCH_HOST/compile" ] ||
+		chmod +x "$dir"/bin/* "$dir/pkg/tool/linux_$GOARCH_HOST"/* || return 1
+	echo "$dir"
+}
+
+# Nothing of the machine's Go settings gets in but the way to modules.
+go_env() {
+	local root=$1
+	shift
+	env -u GOBIN -u GOROOT_FINAL GOENV=off GOFLAGS='' GOTOOLCHAIN=local GOROOT="$root" \
+		GOPROXY="$GOPROF_GOPROXY" GOSUMDB="$GOPROF_GOSUMDB" \
+		GOPATH="$O/go/path" GOMODCACHE="$GOPROF_MODCACHE" GOCACHE="$O/go/cache" \
+		CGO_ENABLED="${CGO:-0}" "$@"
+}
+
+gorun() {
+	local root
+	root=$(goroot "$1") || return 1
+	shift
+	go_env "$root" "$root/bin/go" "$@"
+}
+
+gobuild() {
+	local v=$1 out=$2 src=$3 root dir pkg=. mod=off said
+	shift 3
+	case $out in /*) ;; *) out=$PWD/$out ;; esac
+	case $src in /*) ;; *) src=$PWD/$src ;; esac
+	root=$(goroot "$v") || return 1
+	dir=$src
+	[ -d "$src" ] || { dir=$(dirname "$src") pkg=$(basename "$src"); }
+	[ ! -f "$dir/go.mod" ] || mod=on
+	mkdir -p "$(dirname "$out")" "$O/go" || return 1
+	(cd "$dir" && GO111MODULE=$mod go_env "$root" "$root/bin/go" build "$@" -o "$out" "$pkg") || return 1
+	# A build that fell back to another Go proves nothing. Old Gos do not tell a library's.
+	case $out in *.so) [ "$("$root/bin/go" env GOVERSION)" = "go$v" ]; return ;; esac
+	said=$(go_env "$root" "$root/bin/go" version "$out") || return 1
+	case $said in
+	*": go$v"|*": go$v "*) ;;
+	*) echo "$out: built by ${said##*: }, not by go$v" >&2; return 1 ;;
+	esac
+}

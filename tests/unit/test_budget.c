@@ -1,0 +1,426 @@
+/*
+ * tests/unit/test_budget.c - the account of probes: what comes in, what goes out, and who has to
+ * stop. The clocks are ours: this file's clock_gettime is the one that everything here calls.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <time.h>
+
+#include "collect/budget.h"
+
+enum { CPU_CLOCK = 77 };
+
+static uint64_t now_ns, cpu_ns;
+static bool gone; /* the target: its clock is no more */
+
+static struct timespec spec(uint64_t ns)
+{
+	return (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	if (clock == CPU_CLOCK && gone)
+		return -1;
+	*ts = spec(clock == CPU_CLOCK ? cpu_ns : now_ns);
+	return 0;
+}
+
+int clock_getcpuclockid(pid_t pid, clockid_t *clock)
+{
+	(void)pid;
+	*clock = CPU_CLOCK;
+	return gone ? ESRCH : 0;
+}
+
+#define MS 1000000.0
+
+struct world {
+	struct target target;
+	struct subject s;
+	struct collect_opts o;
+};
+
+static struct world world(unsigned ppm)
+{
+	now_ns = 5000000000ull;
+	cpu_ns = 100000000ull;
+	gone = false;
+	return (struct world){ .target.pid = 1, .o.budget_ppm = ppm };
+}
+
+static struct budget *join(struct world *w, struct budget_member *m)
+{
+	struct budget *b = NULL;
+
+	w->s.target = &w->target;
+	assert_int_equal(budget_join(&w->s, &w->o, m, &b, NULL), 0);
+	return b;
+}
+
+/* So much time, in which the target takes @cpus CPUs. */
+static void pass_ms(double ms, double cpus)
+{
+	now_ns += (uint64_t)(ms * MS);
+	cpu_ns += (uint64_t)(ms * cpus * MS);
+}
+
+static void near(double got, double want)
+{
+	if (got < want * 0.999 - 1 || got > want * 1.001 + 1)
+		print_error("%f instead of %f\n", got, want);
+	assert_true(got >= want * 0.999 - 1 && got <= want * 1.001 + 1);
+}
+
+/* ---- who is in it ---- */
+
+static void members_share_one(void **state)
+{
+	struct world w = world(50000), own = world(0);
+	struct budget_member a = {}, b = {}, c = {};
+	struct budget *x = join(&w, &a), *y = join(&w, &b), *z;
+
+	(void)state;
+	assert_ptr_equal(x, y);
+	assert_ptr_equal(w.s.budget, x);
+	budget_leave(&w.s, x, &a);
+	assert_ptr_equal(w.s.budget, x);
+	budget_leave(&w.s, x, &b);
+	assert_null(w.s.budget);
+
+	/* Who has no bound is no member of what has one. */
+	x = join(&w, &a);
+	own.s.budget = x;
+	z = join(&own, &c);
+	assert_ptr_not_equal(x, z);
+	assert_ptr_equal(own.s.budget, x);
+	budget_leave(&own.s, z, &c);
+	assert_ptr_equal(own.s.budget, x);
+	budget_leave(&w.s, x, &a);
+}
+
+static void a_target_that_is_gone_has_none(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = {};
+	struct budget *b = NULL;
+	struct err e = {};
+
+	(void)state;
+	gone = true;
+	w.s.target = &w.target;
+	assert_int_equal(budget_join(&w.s, &w.o, &m, &b, &e), -ESRCH);
+	assert_null(b);
+	assert_null(w.s.budget);
+}
+
+/* ---- what comes in and goes out ---- */
+
+static void a_moment_is_no_habit(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = { .full = true };
+	struct budget *b = join(&w, &m);
+
+	(void)state;
+	budget_spend(b, &m, 10 * MS);
+	assert_false(budget_exceeded(b, &m));
+	budget_spend(b, &m, 1);
+	assert_true(budget_exceeded(b, &m));
+	near(m.spent, 10 * MS + 1);
+	budget_leave(&w.s, b, &m);
+}
+
+static void no_bound_is_never_exceeded(void **state)
+{
+	struct world w = world(0);
+	struct budget_member m = { .full = true };
+	struct budget *b = join(&w, &m);
+
+	(void)state;
+	budget_spend(b, &m, 1e18);
+	assert_false(budget_exceeded(b, &m));
+	budget_leave(&w.s, b, &m);
+}
+
+/* Two CPUs for a second, 5 %: 100 ms; no more than a second's is saved up, and 10 ms are lent. */
+static void credit_is_a_share_of_cpu_time(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = { .full = true };
+	struct budget *b = join(&w, &m);
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		pass_ms(100, 2);
+		budget_spend(b, &m, 0);
+	}
+	budget_spend(b, &m, 109.9 * MS);
+	assert_false(budget_exceeded(b, &m));
+	budget_spend(b, &m, 0.2 * MS);
+	assert_true(budget_exceeded(b, &m));
+	near(budget_cpu_ns(b), 20000 * MS);
+
+	/* It comes back as it went. */
+	pass_ms(10, 2);
+	budget_spend(b, &m, 0);
+	assert_false(budget_exceeded(b, &m));
+	budget_leave(&w.s, b, &m);
+}
+
+/* One that does nothing earns as if it used a tenth of a CPU. */
+static void there_is_a_floor(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = { .full = true };
+	struct budget *b = join(&w, &m);
+
+	(void)state;
+	budget_spend(b, &m, 12 * MS);
+	pass_ms(380, 0);
+	budget_spend(b, &m, 0);
+	assert_true(budget_exceeded(b, &m));
+	pass_ms(40, 0);
+	budget_spend(b, &m, 0);
+	assert_false(budget_exceeded(b, &m));
+	budget_leave(&w.s, b, &m);
+}
+
+/* The dearer of two that observe everything is the one that has to stop. */
+static void the_dearer_one_stops(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member a = { .full = true }, c = { .full = true };
+	struct budget *b = join(&w, &a);
+
+	(void)state;
+	join(&w, &c);
+	for (int i = 0; i < 50; i++) {
+		pass_ms(20, 1);
+		budget_spend(b, &a, 2 * MS);
+		budget_spend(b, &c, 1 * MS);
+	}
+	near(a.lately, 0.1);
+	near(c.lately, 0.05);
+	assert_true(budget_exceeded(b, &a));
+	assert_false(budget_exceeded(b, &c));
+	a.full = false;
+	assert_true(budget_exceeded(b, &c));
+	budget_leave(&w.s, b, &a);
+	budget_leave(&w.s, b, &c);
+}
+
+/* ---- clocks that misbehave ---- */
+
+static void time_that_goes_back_earns_nothing(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = { .full = true };
+	struct budget *b = join(&w, &m);
+
+	(void)state;
+	budget_spend(b, &m, 10 * MS);
+	now_ns -= 1000000000;
+	cpu_ns += 1000000000;
+	budget_spend(b, &m, 1);
+	assert_true(budget_exceeded(b, &m));
+	assert_true(m.lately >= 0 && m.lately < 1e9);
+	now_ns += 2000000000; /* and on again: all of the CPU time is earned, once */
+	budget_spend(b, &m, 0);
+	assert_false(budget_exceeded(b, &m));
+	near(budget_cpu_ns(b), 1000 * MS);
+	budget_leave(&w.s, b, &m);
+}
+
+/* Payments in one tick of the clock are not forgotten. */
+static void a_payment_in_no_time_counts_later(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = { .full = true };
+	struct budget *b = join(&w, &m);
+
+	(void)state;
+	budget_spend(b, &m, 3 * MS);
+	budget_spend(b, &m, 2 * MS);
+	near(m.lately * 1e9, 0);
+	pass_ms(100, 1);
+	budget_spend(b, &m, 0);
+	near(m.lately * 1e9, 0.05 * 1e9);
+	budget_leave(&w.s, b, &m);
+}
+
+/* Its clock is gone, or is another process's: what was known stays. */
+static void a_target_that_exits_earns_no_more(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = { .full = true };
+	struct budget *b = join(&w, &m);
+
+	(void)state;
+	pass_ms(1000, 1);
+	near(budget_cpu_ns(b), 1000 * MS);
+	gone = true;
+	pass_ms(1000, 1);
+	near(budget_cpu_ns(b), 1000 * MS);
+	budget_spend(b, &m, 61 * MS);
+	assert_true(budget_exceeded(b, &m));
+	gone = false;
+	cpu_ns = 5;
+	near(budget_cpu_ns(b), 1000 * MS);
+	budget_leave(&w.s, b, &m);
+}
+
+/* ---- windows ---- */
+
+static void windows_are_as_far_apart_as_they_cost(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = {};
+	struct budget *b = join(&w, &m);
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		pass_ms(100, 1);
+		budget_spend(b, &m, 5 * MS);
+	}
+	/* 5 % of one CPU. */
+	near(budget_stratum(b, &m, 5 * MS), 100 * MS);
+	near(budget_stratum(b, &m, 50 * MS), 1000 * MS);
+	/* A debt is paid back by half of what comes in. */
+	budget_spend(b, &m, 40 * MS);
+	near(budget_stratum(b, &m, 5 * MS), 200 * MS);
+	/* A small one is paid back whole. */
+	near(budget_stratum(b, &m, 50 * MS), (50 + 40) * MS / 0.05);
+	budget_leave(&w.s, b, &m);
+}
+
+static void no_stratum_is_for_ever(void **state)
+{
+	struct world w = world(1);
+	struct budget_member m = {};
+	struct budget *b = join(&w, &m);
+	static const double costs[] = { 0, 1, 1e9, 1e30, 1e308, 1.0 / 0.0, 0.0 / 0.0 };
+
+	(void)state;
+	pass_ms(100, 1);
+	for (size_t i = 0; i < sizeof(costs) / sizeof(*costs); i++) {
+		double ns = budget_stratum(b, &m, costs[i]);
+
+		assert_true(ns >= 0 && ns <= 1e12);
+	}
+	budget_leave(&w.s, b, &m);
+}
+
+/* A command's start: the share holds for what comes after it. */
+static void what_may_be_taken_ahead(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = { .full = true };
+	struct budget *b;
+
+	(void)state;
+	w.o.budget_ahead_ns = 1000000000;
+	b = join(&w, &m);
+	for (int i = 0; i < 10; i++)
+		pass_ms(100, 1), budget_spend(b, &m, 99 * MS);
+	assert_false(budget_exceeded(b, &m));
+	assert_false(budget_in_debt(b));
+	near(m.spent, 990 * MS);
+	pass_ms(10, 1), budget_spend(b, &m, 90 * MS);
+	assert_true(budget_in_debt(b)); /* 50.5 ms had come in, 80 have gone out */
+	assert_true(budget_exceeded(b, &m));
+	budget_leave(&w.s, b, &m);
+}
+
+/* Two in windows have half each; beside one that observes everything, what that leaves. */
+static void windows_share_what_is_left(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member a = {}, c = {};
+	struct budget *b = join(&w, &a);
+
+	(void)state;
+	join(&w, &c);
+	for (int i = 0; i < 10; i++)
+		pass_ms(100, 1), budget_spend(b, &a, 0), budget_spend(b, &c, 2 * MS);
+	near(budget_stratum(b, &a, 5 * MS), 200 * MS);
+	c.full = true;
+	near(c.lately, 0.02);
+	near(budget_stratum(b, &a, 5 * MS), 5 * MS / 0.03);
+	/* However much the other takes: half is left, and a debt does no more than double it. */
+	for (int i = 0; i < 100; i++)
+		pass_ms(100, 1), budget_spend(b, &c, 4 * MS);
+	near(c.lately, 0.04);
+	near(budget_stratum(b, &a, 5 * MS), 5 * MS / 0.025);
+	pass_ms(1000, 1), budget_spend(b, &c, 900 * MS);
+	near(budget_stratum(b, &a, 5 * MS), 2 * 5 * MS / 0.025);
+	budget_leave(&w.s, b, &a);
+	budget_leave(&w.s, b, &c);
+}
+
+static void full_again_only_well_within(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = {};
+	struct budget *b = join(&w, &m);
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		pass_ms(100, 1), budget_spend(b, &m, 0);
+	assert_true(budget_allows(b, &m, 0.024));
+	assert_false(budget_allows(b, &m, 0.026));
+	assert_false(budget_allows(b, &m, 0.0 / 0.0));
+	assert_false(budget_allows(b, &m, 1.0 / 0.0));
+	assert_false(budget_in_debt(b));
+	budget_spend(b, &m, 50.1 * MS);
+	assert_true(budget_in_debt(b));
+	budget_leave(&w.s, b, &m);
+}
+
+/* Nobody watches: what keeps to the budget may go on longer than what does not. */
+static void unwatched_for_so_long(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = { .full = true };
+	struct budget *b = join(&w, &m);
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		pass_ms(100, 1), budget_spend(b, &m, 1 * MS);
+	near(budget_lasts(b, &m), 3e9);
+	for (int i = 0; i < 20; i++)
+		pass_ms(100, 1), budget_spend(b, &m, 50 * MS);
+	near(budget_lasts(b, &m), 1e9);
+	m.lately = 1.0 / 0.0;
+	near(budget_lasts(b, &m), 1e9);
+	budget_leave(&w.s, b, &m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(members_share_one),
+		cmocka_unit_test(a_target_that_is_gone_has_none),
+		cmocka_unit_test(a_moment_is_no_habit),
+		cmocka_unit_test(no_bound_is_never_exceeded),
+		cmocka_unit_test(credit_is_a_share_of_cpu_time),
+		cmocka_unit_test(there_is_a_floor),
+		cmocka_unit_test(the_dearer_one_stops),
+		cmocka_unit_test(time_that_goes_back_earns_nothing),
+		cmocka_unit_test(a_payment_in_no_time_counts_later),
+		cmocka_unit_test(a_target_that_exits_earns_no_more),
+		cmocka_unit_test(windows_are_as_far_apart_as_they_cost),
+		cmocka_unit_test(no_stratum_is_for_ever),
+		cmocka_unit_test(what_may_be_taken_ahead),
+		cmocka_unit_test(windows_share_what_is_left),
+		cmocka_unit_test(full_again_only_well_within),
+		cmocka_unit_test(unwatched_for_so_long),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

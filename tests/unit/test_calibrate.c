@@ -1,0 +1,172 @@
+/* tests/unit/test_calibrate.c - sites told by which classes come with them; rhythms. */
+#include "collect/calibrate.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "collect/rhythm.h"
+
+static void add(struct tally *t, uint64_t pc, size_t group, double n)
+{
+	struct gpb_stack st = { .count = (uint64_t)n, .nfirst = 1, .size = group };
+
+	st.pc[0] = pc;
+	if (st.count)
+		assert_int_equal(tally_add(t, &st, group, NULL), 0);
+}
+
+static double estimate(const struct tally *t, const struct calibrate *c, uint64_t pc, size_t group,
+		       double total, double *variance)
+{
+	for (size_t i = 0; i < t->entries.n; i++) {
+		const struct tally_entry *en = &t->entries.at[i];
+		struct tally_estimate est;
+
+		if (en->st->pc[0] != pc || en->group != group)
+			continue;
+		est = calibrate_site(c, t, en, total);
+		*variance = est.variance;
+		return est.value;
+	}
+	fail();
+	return 0;
+}
+
+/*
+ * One thread makes 2 of class 1 for each of class 2, another only such of class 1, from its own
+ * site; windows see a half of what the first one does.
+ */
+static void unequal(struct tally *t, size_t windows)
+{
+	for (size_t k = 0; k < windows; k++) {
+		double a = 100 + 7 * (double)(k % 5), b = 100 + 9 * (double)(k % 7);
+		double all[GPB_CLASSES] = { 0, 2 * a + b, a };
+		const struct tally_window w = { .weight = 1, .all = all };
+
+		add(t, 11, 1, 2 * a);
+		add(t, 12, 1, b);
+		add(t, 21, 2, a);
+		tally_window(t, &w);
+	}
+}
+
+static void test_unequal(void **state)
+{
+	double total[TALLY_GROUPS] = {}, a = 0, b = 0, variance;
+	const double bytes[TALLY_GROUPS] = { 0, 3, 2 };
+	struct calibrate c;
+	struct tally t;
+
+	(void)state;
+	tally_init(&t);
+	unequal(&t, 70);
+	for (size_t i = 0; i < t.entries.n; i++) {
+		a += t.entries.at[i].st->pc[0] == 21 ? t.entries.at[i].counts.x : 0;
+		b += t.entries.at[i].st->pc[0] == 12 ? t.entries.at[i].counts.x : 0;
+	}
+	total[2] = 2 * a;
+	total[1] = 4 * a + b;
+	calibrate_init(&c, &t, total, bytes);
+	assert_int_equal(c.n, 2);
+	assert_true(fabs(estimate(&t, &c, 11, 1, total[1], &variance) / (4 * a) - 1) < 0.02);
+	assert_true(variance >= 0 && sqrt(variance) < 0.1 * a);
+	assert_true(fabs(estimate(&t, &c, 12, 1, total[1], &variance) / b - 1) < 0.04);
+	assert_true(fabs(estimate(&t, &c, 21, 2, total[2], &variance) / (2 * a) - 1) < 1e-9);
+	/* A share alone is far off. */
+	assert_true(tally_counts(&t, &t.entries.at[0], total[1]).value < 0.9 * 4 * a);
+	tally_fini(&t);
+}
+
+/* Of few windows, or of totals that are not known, shares are told. */
+static void test_nothing_to_go_by(void **state)
+{
+	double total[TALLY_GROUPS] = { 0, 1000, -1 }, variance;
+	const double bytes[TALLY_GROUPS] = { 0, 3, 2 };
+	struct calibrate c;
+	struct tally t;
+
+	(void)state;
+	tally_init(&t);
+	unequal(&t, 7);
+	calibrate_init(&c, &t, total, bytes);
+	assert_int_equal(c.n, 0);
+	assert_true(fabs(estimate(&t, &c, 11, 1, 1000, &variance) +
+			 estimate(&t, &c, 12, 1, 1000, &variance) - 1000) < 1e-6);
+	unequal(&t, 100);
+	calibrate_init(&c, &t, total, bytes);
+	assert_int_equal(c.n, 1);
+	assert_true(estimate(&t, &c, 21, 2, -1, &variance) == t.entries.at[2].counts.x);
+	tally_fini(&t);
+}
+
+/* Classes that are always there in the same proportion give no direction, and no wild numbers. */
+static void test_alike(void **state)
+{
+	double total[TALLY_GROUPS] = { 0, 8000, 100000 }, variance;
+	const double bytes[TALLY_GROUPS] = { 0, 1, 1 };
+	struct calibrate c;
+	struct tally t;
+
+	(void)state;
+	tally_init(&t);
+	for (size_t k = 0; k < 40; k++) {
+		double all[GPB_CLASSES] = { 0, 200, 100 };
+		const struct tally_window w = { .weight = 1, .all = all };
+
+		add(&t, 11, 1, 50 + (double)(k % 3));
+		add(&t, 12, 1, 150 - (double)(k % 3));
+		add(&t, 21, 2, 100);
+		tally_window(&t, &w);
+	}
+	calibrate_init(&c, &t, total, bytes);
+	assert_true(fabs(estimate(&t, &c, 11, 1, 8000, &variance) - 2040) < 100);
+	assert_true(isfinite(variance));
+	tally_fini(&t);
+}
+
+static struct rhythm rhythm_of(unsigned busy_ms, unsigned period_ms, unsigned ms)
+{
+	struct rhythm r = {};
+	double count = 0;
+
+	for (unsigned now = 0; now <= ms; now += 5) {
+		count += now % period_ms < busy_ms ? 1000 : 1;
+		rhythm_look(&r, 1 + now * 1000000ull, count);
+	}
+	return r;
+}
+
+static void test_rhythm(void **state)
+{
+	struct rhythm r;
+
+	(void)state;
+	r = rhythm_of(50, 1000, 5000);
+	assert_true(rhythm_bursts(&r));
+	assert_true(fabs(r.mean * 1e9 / 10190 - 1) < 0.2);
+	r = rhythm_of(100, 100, 5000);
+	assert_false(rhythm_bursts(&r));
+	r = rhythm_of(125, 250, 5000);
+	assert_false(rhythm_bursts(&r));
+	r = rhythm_of(50, 1000, 300); /* too early to tell */
+	assert_false(rhythm_bursts(&r));
+	rhythm_look(&r, r.at, r.count - 10); /* no time, and a count that went down */
+	assert_true(isfinite(r.mean) && r.mean >= 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unequal),
+		cmocka_unit_test(test_nothing_to_go_by),
+		cmocka_unit_test(test_alike),
+		cmocka_unit_test(test_rhythm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

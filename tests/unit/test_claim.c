@@ -1,0 +1,276 @@
+/*
+ * tests/unit/test_claim.c - claims of several processes on one target: by its pidfd and, as on
+ * an older kernel, by its executable.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "target/claim.h"
+
+enum { PROCESSES = 12, ROUNDS = 40, LONG_MS = 60000 };
+
+struct common {
+	volatile int inside, most, entered;
+};
+
+static pid_t waiting_child(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static struct claims *open_claims(struct target *t, unsigned what, bool exe)
+{
+	struct claims *c;
+	struct err e = { "" };
+
+	if (claims_open(t, what, exe, &c, &e))
+		fail_msg("%s", e.msg);
+	return c;
+}
+
+static uint64_t others(struct claims *c)
+{
+	uint64_t v = 77;
+	struct err e = { "" };
+
+	if (claims_others(c, &v, &e))
+		fail_msg("%s", e.msg);
+	return v;
+}
+
+static void seen_by_others_and_dropped(bool exe)
+{
+	pid_t pid = waiting_child(), pid2 = waiting_child();
+	struct target *t, *t2;
+	struct claims *a, *b, *block, *of_another;
+	struct err e = { "" };
+
+	assert_int_equal(target_open(pid, &t, &e), 0);
+	assert_int_equal(target_open(pid2, &t2, &e), 0);
+	a = open_claims(t, CLAIM_HEAP_RATE, exe);
+	b = open_claims(t, CLAIM_HEAP_RATE, exe);
+	block = open_claims(t, CLAIM_BLOCK_RATE, exe);
+	of_another = open_claims(t2, CLAIM_HEAP_RATE, exe);
+	assert_int_equal(others(a), 0);
+	assert_int_equal(claims_take(a, 524288, &e), 0);
+	assert_int_equal(others(a), 0); /* one's own is not another's */
+	assert_int_equal(others(b), 524288);
+	assert_int_equal(others(block), 0);
+	assert_int_equal(others(of_another), 0);
+	assert_int_equal(claims_take(b, 524288, &e), 0);
+	claims_drop(a);
+	assert_int_equal(others(a), 524288);
+	assert_int_equal(others(b), 0);
+	claims_free(b);
+	assert_int_equal(others(a), 0);
+	assert_int_equal(claims_take(a, CLAIM_VALUE_MAX, &e), 0);
+	b = open_claims(t, CLAIM_HEAP_RATE, exe);
+	assert_int_equal(others(b), CLAIM_VALUE_MAX);
+	assert_int_equal(others(block), 0);
+	claims_free(a);
+	claims_free(b);
+	claims_free(block);
+	claims_free(of_another);
+	target_free(t);
+	target_free(t2);
+	end(pid);
+	end(pid2);
+}
+
+static void by_pidfd(void **state)
+{
+	(void)state;
+	seen_by_others_and_dropped(false);
+}
+
+static void by_executable(void **state)
+{
+	(void)state;
+	seen_by_others_and_dropped(true);
+}
+
+static void all_slots(void **state)
+{
+	pid_t pid = waiting_child();
+	struct claims *c[CLAIM_SLOTS + 1];
+	struct target *t;
+	struct err e = { "" };
+
+	(void)state;
+	assert_int_equal(target_open(pid, &t, &e), 0);
+	for (int i = 0; i <= CLAIM_SLOTS; i++)
+		c[i] = open_claims(t, CLAIM_HEAP_RATE, i % 2);
+	claims_free(c[0]);
+	for (int i = 0; i <= CLAIM_SLOTS; i++)
+		if (i)
+			claims_free(c[i]);
+	for (int i = 0; i <= CLAIM_SLOTS; i++) {
+		c[i] = open_claims(t, CLAIM_HEAP_RATE, false);
+		assert_int_equal(claims_take(c[i], 7, &e), i < CLAIM_SLOTS ? 0 : -E2BIG);
+	}
+	for (int i = 0; i <= CLAIM_SLOTS; i++)
+		claims_free(c[i]);
+	target_free(t);
+	end(pid);
+}
+
+/* Killed at once, without a chance to clean up. */
+static void forgotten_with_the_process(void **state)
+{
+	pid_t pid = waiting_child(), holder;
+	struct target *t;
+	struct claims *c;
+	struct err e = { "" };
+	int ready[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(target_open(pid, &t, &e), 0);
+	holder = fork();
+	if (!holder) {
+		struct claims *mine = open_claims(t, CLAIM_HEAP_RATE, false);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (claims_enter(mine, LONG_MS, NULL, NULL, &e) || claims_take(mine, 1000, &e))
+			_exit(1);
+		(void)!write(ready[1], "", 1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	c = open_claims(t, CLAIM_HEAP_RATE, false);
+	assert_int_equal(others(c), 1000);
+	assert_int_equal(claims_enter(c, 50, NULL, NULL, &e), -EBUSY);
+	end(holder);
+	assert_int_equal(claims_enter(c, 1000, NULL, NULL, &e), 0);
+	assert_int_equal(others(c), 0);
+	claims_free(c);
+	target_free(t);
+	end(pid);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+static bool always(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static void gives_up_when_told(void **state)
+{
+	pid_t pid = waiting_child();
+	struct claims *a, *b;
+	struct target *t;
+	struct err e = { "" };
+
+	(void)state;
+	assert_int_equal(target_open(pid, &t, &e), 0);
+	a = open_claims(t, CLAIM_HEAP_RATE, false);
+	b = open_claims(t, CLAIM_HEAP_RATE, false);
+	assert_int_equal(claims_enter(a, LONG_MS, always, NULL, &e), 0);
+	assert_int_equal(claims_enter(b, LONG_MS, always, NULL, &e), -EINTR);
+	claims_leave(a);
+	assert_int_equal(claims_enter(b, LONG_MS, always, NULL, &e), 0);
+	claims_free(a);
+	claims_free(b);
+	target_free(t);
+	end(pid);
+}
+
+static void contend(struct target *t, bool exe, struct common *all)
+{
+	struct claims *c = open_claims(t, CLAIM_HEAP_RATE, exe);
+
+	for (int i = 0; i < ROUNDS; i++) {
+		int now;
+
+		if (claims_enter(c, LONG_MS, NULL, NULL, NULL))
+			_exit(1);
+		now = __atomic_add_fetch(&all->inside, 1, __ATOMIC_SEQ_CST);
+		if (now > all->most)
+			all->most = now;
+		usleep((useconds_t)(i % 5) * 50);
+		__atomic_add_fetch(&all->entered, 1, __ATOMIC_SEQ_CST);
+		__atomic_sub_fetch(&all->inside, 1, __ATOMIC_SEQ_CST);
+		claims_leave(c);
+	}
+	_exit(0);
+}
+
+static void one_at_a_time(bool exe)
+{
+	struct common *all = mmap(NULL, sizeof(*all), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid = waiting_child(), who[PROCESSES];
+	struct target *t;
+	struct err e = { "" };
+
+	assert_int_equal(target_open(pid, &t, &e), 0);
+	for (int i = 0; i < PROCESSES; i++) {
+		who[i] = fork();
+		assert_true(who[i] >= 0);
+		if (!who[i])
+			contend(t, exe, all);
+	}
+	for (int i = 0; i < PROCESSES; i++) {
+		int status;
+
+		waitpid(who[i], &status, 0);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(all->entered, PROCESSES * ROUNDS);
+	assert_int_equal(all->most, 1);
+	munmap(all, sizeof(*all));
+	target_free(t);
+	end(pid);
+}
+
+static void alone_by_pidfd(void **state)
+{
+	(void)state;
+	one_at_a_time(false);
+}
+
+static void alone_by_executable(void **state)
+{
+	(void)state;
+	one_at_a_time(true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(by_pidfd),
+		cmocka_unit_test(by_executable),
+		cmocka_unit_test(all_slots),
+		cmocka_unit_test(forgotten_with_the_process),
+		cmocka_unit_test(gives_up_when_told),
+		cmocka_unit_test(alone_by_pidfd),
+		cmocka_unit_test(alone_by_executable),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,330 @@
+/*
+ * tests/unit/test_guardian.c - a word of a child of this test, switched on and off: by
+ * guardians, collectors and targets that end in every way.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "collect/guardian.h"
+
+static volatile uint64_t word __attribute__((aligned(8)));
+
+enum { VALUE = 524288, OTHER = 4096 };
+
+struct world {
+	pid_t pid;
+	struct target *t;
+	struct poke *p; /* the test's own way to the word */
+	struct guardian_job job;
+};
+
+static int set_up(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	struct err e = { "" };
+
+	w->pid = fork();
+	if (!w->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	if (w->pid < 0 || target_open(w->pid, &w->t, &e) ||
+	    poke_open(w->t, (uint64_t)(uintptr_t)&word, &w->p, &e))
+		return -1;
+	w->job = (struct guardian_job){ .target = w->t,
+					.name = "word",
+					.addr = (uint64_t)(uintptr_t)&word,
+					.value = VALUE,
+					.what = CLAIM_HEAP_RATE,
+					.window_ns = 60000000000ull };
+	*state = w;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct world *w = *state;
+
+	kill(w->pid, SIGKILL);
+	waitpid(w->pid, NULL, 0);
+	poke_free(w->p);
+	target_free(w->t);
+	free(w);
+	return 0;
+}
+
+static uint64_t now(struct world *w)
+{
+	uint64_t v = 12345;
+
+	assert_int_equal(poke_get(w->p, &v, NULL), 0);
+	return v;
+}
+
+/* Within ten seconds. */
+static void becomes(struct world *w, uint64_t v)
+{
+	for (int i = 0; i < 1000 && now(w) != v; i++)
+		usleep(10000);
+	assert_int_equal(now(w), v);
+}
+
+static struct guardian *start(struct world *w, int how, uint64_t value)
+{
+	struct guardian_said said = { .how = -1 };
+	struct guardian *g = NULL;
+	struct err e = { "" };
+
+	if (guardian_start(&w->job, &g, &said, &e))
+		fail_msg("%s", e.msg);
+	assert_int_equal(said.how, how);
+	assert_int_equal(said.value, value);
+	return g;
+}
+
+static void ends(struct guardian *g, int how, uint64_t value)
+{
+	struct guardian_said said = { .how = -1 };
+	struct err e = { "" };
+
+	if (guardian_end(g, &said, &e))
+		fail_msg("%s", e.msg);
+	assert_int_equal(said.how, how);
+	assert_int_equal(said.value, value);
+	guardian_free(g);
+}
+
+static void writes_and_restores(void **state)
+{
+	struct world *w = *state;
+	struct guardian *g;
+
+	for (int exe = 0; exe < 2; exe++) {
+		w->job.force_exe = exe;
+		g = start(w, GUARDIAN_WROTE, VALUE);
+		assert_int_equal(now(w), VALUE);
+		assert_int_equal(guardian_check(g), 0);
+		ends(g, GUARDIAN_RESTORED, 0);
+		assert_int_equal(now(w), 0);
+	}
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* the target alone is left */
+}
+
+static void free_restores_too(void **state)
+{
+	struct world *w = *state;
+
+	guardian_free(start(w, GUARDIAN_WROTE, VALUE));
+	assert_int_equal(now(w), 0);
+}
+
+static void what_the_program_has_on_is_left(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(poke_put(w->p, 0, VALUE, NULL), 0);
+	assert_null(start(w, GUARDIAN_FOUND, VALUE));
+	assert_int_equal(now(w), VALUE);
+}
+
+static void shared_and_restored_by_the_last(void **state)
+{
+	struct world *w = *state;
+	struct guardian *first = start(w, GUARDIAN_WROTE, VALUE), *second, *third;
+
+	w->job.value = OTHER;
+	second = start(w, GUARDIAN_SHARES, VALUE);
+	third = start(w, GUARDIAN_SHARES, VALUE);
+	ends(second, GUARDIAN_LEFT, VALUE);
+	ends(first, GUARDIAN_LEFT, VALUE);
+	assert_int_equal(now(w), VALUE);
+	ends(third, GUARDIAN_RESTORED, 0);
+	assert_int_equal(now(w), 0);
+}
+
+/* A lock that nobody with a guardian holds: it puts the restoring off, and no more. */
+static void a_lock_is_no_collector(void **state)
+{
+	struct world *w = *state;
+	struct guardian *g = start(w, GUARDIAN_WROTE, VALUE);
+	struct claims *lock = NULL;
+
+	assert_int_equal(claims_open(w->t, CLAIM_HEAP_RATE, false, &lock, NULL), 0);
+	assert_int_equal(claims_take(lock, VALUE, NULL), 0);
+	ends(g, GUARDIAN_LEFT, VALUE);
+	assert_int_equal(now(w), VALUE);
+	claims_free(lock);
+	becomes(w, 0);
+}
+
+static void the_program_wins(void **state)
+{
+	struct world *w = *state;
+	struct guardian *first = start(w, GUARDIAN_WROTE, VALUE);
+	struct guardian *second = start(w, GUARDIAN_SHARES, VALUE);
+
+	assert_int_equal(poke_put(w->p, VALUE, OTHER, NULL), 0);
+	/* Who comes now does not take it for ours. */
+	assert_null(start(w, GUARDIAN_FOUND, OTHER));
+	ends(first, GUARDIAN_LEFT, VALUE);
+	ends(second, GUARDIAN_CHANGED, OTHER);
+	assert_int_equal(now(w), OTHER);
+}
+
+/* Off by the program, while somebody measures: on again would be against its will. */
+static void off_by_the_program(void **state)
+{
+	struct world *w = *state;
+	struct guardian *first = start(w, GUARDIAN_WROTE, VALUE), *second = NULL;
+	struct guardian_said said;
+	struct err e = { "" };
+
+	assert_int_equal(poke_put(w->p, VALUE, 0, NULL), 0);
+	assert_int_equal(guardian_start(&w->job, &second, &said, &e), -EBUSY);
+	assert_null(second);
+	assert_non_null(strstr(e.msg, "word is 0, but a lock on the target"));
+	assert_int_equal(now(w), 0);
+	ends(first, GUARDIAN_CHANGED, 0);
+}
+
+static void guardian_killed(void **state)
+{
+	struct world *w = *state;
+	struct guardian *g = start(w, GUARDIAN_WROTE, VALUE), *second;
+
+	kill(guardian_pid(g), SIGKILL);
+	usleep(50000);
+	assert_int_equal(guardian_check(g), 0);
+	assert_int_equal(now(w), VALUE);
+	/* The collector has claimed it again, or this one would restore. */
+	second = start(w, GUARDIAN_SHARES, VALUE);
+	ends(second, GUARDIAN_LEFT, VALUE);
+	ends(g, GUARDIAN_RESTORED, 0);
+	assert_int_equal(now(w), 0);
+
+	/* Noticed only at the end. */
+	g = start(w, GUARDIAN_WROTE, VALUE);
+	kill(guardian_pid(g), SIGKILL);
+	ends(g, GUARDIAN_RESTORED, 0);
+	assert_int_equal(now(w), 0);
+}
+
+static void signals_do_not_end_it(void **state)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1 };
+	struct world *w = *state;
+	struct guardian *g = start(w, GUARDIAN_WROTE, VALUE);
+
+	assert_int_not_equal(getsid(guardian_pid(g)), getsid(0));
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+		kill(guardian_pid(g), signals[i]);
+	usleep(50000);
+	assert_int_equal(kill(guardian_pid(g), 0), 0);
+	assert_int_equal(now(w), VALUE);
+	ends(g, GUARDIAN_RESTORED, 0);
+}
+
+/* A collector of its own process, which is killed after a time. */
+static void kill_collector_after(struct world *w, useconds_t us)
+{
+	pid_t collector = fork();
+
+	assert_true(collector >= 0);
+	if (!collector) {
+		struct guardian_said said;
+		struct guardian *g;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (guardian_start(&w->job, &g, &said, NULL))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	usleep(us);
+	kill(collector, SIGKILL);
+	waitpid(collector, NULL, 0);
+}
+
+static void collector_killed(void **state)
+{
+	struct world *w = *state;
+
+	kill_collector_after(w, 100000);
+	becomes(w, 0);
+	for (useconds_t us = 0; us < 6000; us += 100)
+		kill_collector_after(w, us);
+	becomes(w, 0);
+	usleep(100000);
+	assert_int_equal(now(w), 0);
+	/* And it is free for the next. */
+	ends(start(w, GUARDIAN_WROTE, VALUE), GUARDIAN_RESTORED, 0);
+}
+
+static void target_gone(void **state)
+{
+	struct world *w = *state;
+	struct guardian *g = start(w, GUARDIAN_WROTE, VALUE);
+
+	kill(w->pid, SIGKILL);
+	waitpid(w->pid, NULL, 0);
+	for (int i = 0; i < 500 && !guardian_check(g); i++)
+		usleep(10000);
+	assert_int_equal(guardian_check(g), 1);
+	ends(g, GUARDIAN_GONE, 0);
+}
+
+/* What the collector has open, probes above all, must not live on in the guardian. */
+static void holds_nothing_of_the_collectors(void **state)
+{
+	struct world *w = *state;
+	int extra[20], n = 0;
+	struct guardian *g;
+	struct dirent *de;
+	char path[64];
+	DIR *d;
+
+	for (size_t i = 0; i < ARRAY_LEN(extra); i++)
+		extra[i] = open("/dev/null", O_RDONLY);
+	g = start(w, GUARDIAN_WROTE, VALUE);
+	snprintf(path, sizeof(path), "/proc/%d/fd", guardian_pid(g));
+	d = opendir(path);
+	assert_non_null(d);
+	while ((de = readdir(d)))
+		n += de->d_name[0] != '.';
+	closedir(d);
+	assert_int_equal(n, 5); /* socket, memory, pidfd, /proc/PID, claims */
+	for (size_t i = 0; i < ARRAY_LEN(extra); i++)
+		close(extra[i]);
+	ends(g, GUARDIAN_RESTORED, 0);
+}
+
+#define WITH_A_CHILD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_A_CHILD(writes_and_restores),
+		WITH_A_CHILD(free_restores_too),
+		WITH_A_CHILD(what_the_program_has_on_is_left),
+		WITH_A_CHILD(shared_and_restored_by_the_last),
+		WITH_A_CHILD(a_lock_is_no_collector),
+		WITH_A_CHILD(the_program_wins),
+		WITH_A_CHILD(off_by_the_program),
+		WITH_A_CHILD(guardian_killed),
+		WITH_A_CHILD(signals_do_not_end_it),
+		WITH_A_CHILD(collector_killed),
+		WITH_A_CHILD(target_gone),
+		WITH_A_CHILD(holds_nothing_of_the_collectors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

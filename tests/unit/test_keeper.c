@@ -1,0 +1,219 @@
+/*
+ * tests/unit/test_keeper.c - a process that holds something: its job begins and ends once each,
+ * whatever becomes of it and of us.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "collect/keeper.h"
+
+/* What happened there; shared. */
+struct log {
+	volatile int begun, ended, idled;
+	volatile int idle_until; /* so often */
+	int refuse;		 /* begin fails with that */
+};
+
+static struct log *new_log(void)
+{
+	struct log *l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			     -1, 0);
+
+	assert_ptr_not_equal(l, MAP_FAILED);
+	return l;
+}
+
+static void free_log(struct log *l)
+{
+	munmap(l, sizeof(*l));
+}
+
+static int begin(void *arg, struct err *e)
+{
+	struct log *l = arg;
+
+	l->begun++;
+	return l->refuse ? err_set(e, l->refuse, "it is refused") : 0;
+}
+
+static void end(void *arg)
+{
+	struct log *l = arg;
+
+	l->ended++;
+}
+
+/* The same, backwards. */
+static size_t serve(void *arg, const void *ask, size_t n, void *answer)
+{
+	(void)arg;
+	for (size_t i = 0; i < n; i++)
+		((char *)answer)[i] = ((const char *)ask)[n - 1 - i];
+	return n;
+}
+
+static int idle(void *arg)
+{
+	struct log *l = arg;
+
+	return ++l->idled < l->idle_until ? 1 : -1;
+}
+
+/* Until *@what is @n, some 10 s at most. */
+static void comes_to(const volatile int *what, int n)
+{
+	for (int i = 0; *what != n && i < 10000; i++)
+		poll(NULL, 0, 1);
+	assert_int_equal(*what, n);
+}
+
+static void begins_serves_and_ends(void **state)
+{
+	struct log *l = new_log();
+	struct keeper_job job = { .begin = begin, .end = end, .serve = serve, .arg = l };
+	struct keeper k = {};
+	char got[4] = "";
+
+	(void)state;
+	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(l->begun, 1);
+	assert_int_not_equal(getsid(k.pid), getsid(0));
+	assert_int_equal(keeper_ask(&k, "abc", 3, NULL), 0);
+	assert_int_equal(keeper_answer(&k, got, 3, NULL), 0);
+	assert_string_equal(got, "cba");
+	assert_int_equal(l->ended, 0);
+	keeper_stop(&k);
+	assert_int_equal(l->ended, 1);
+	assert_int_equal(k.pid, 0);
+	keeper_stop(&k);
+	assert_int_equal(l->ended, 1);
+	free_log(l);
+}
+
+static void what_cannot_begin_is_undone(void **state)
+{
+	struct log *l = new_log();
+	struct keeper_job job = { .begin = begin, .end = end, .arg = l };
+	struct keeper k = {};
+	struct err e = {};
+
+	(void)state;
+	l->refuse = -EPERM;
+	assert_int_equal(keeper_start(&k, &job, &e), -EPERM);
+	assert_string_equal(e.msg, "it is refused");
+	assert_int_equal(l->ended, 1);
+	assert_int_equal(k.pid, 0);
+	free_log(l);
+}
+
+/* Nobody asks: it looks by itself, as often as it wants to, and answers afterwards. */
+static void looks_by_itself(void **state)
+{
+	struct log *l = new_log();
+	struct keeper_job job = {
+		.begin = begin, .end = end, .serve = serve, .idle = idle, .arg = l
+	};
+	struct keeper k = {};
+	char got[3] = "";
+
+	(void)state;
+	l->idle_until = 20;
+	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	comes_to(&l->idled, 20);
+	poll(NULL, 0, 30);
+	assert_int_equal(l->idled, 20);
+	assert_int_equal(keeper_ask(&k, "ab", 2, NULL), 0);
+	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	assert_string_equal(got, "ba");
+	comes_to(&l->idled, 21);
+	keeper_stop(&k);
+	free_log(l);
+}
+
+/* What is asked of one that has been stopped wakes it. */
+static void one_that_was_stopped_answers(void **state)
+{
+	struct log *l = new_log();
+	struct keeper_job job = { .begin = begin, .end = end, .serve = serve, .arg = l };
+	struct keeper k = {};
+	char got[3] = "";
+
+	(void)state;
+	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	kill(k.pid, SIGSTOP);
+	assert_int_equal(keeper_ask(&k, "ab", 2, NULL), 0);
+	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	assert_string_equal(got, "ba");
+	kill(k.pid, SIGSTOP);
+	keeper_stop(&k);
+	assert_int_equal(l->ended, 1);
+	free_log(l);
+}
+
+static void its_death_is_told(void **state)
+{
+	struct log *l = new_log();
+	struct keeper_job job = { .begin = begin, .end = end, .serve = serve, .arg = l };
+	struct keeper k = {};
+	struct pollfd p;
+	char got[3];
+
+	(void)state;
+	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	kill(k.pid, SIGTERM); /* not by this */
+	assert_int_equal(keeper_ask(&k, "ab", 2, NULL), 0);
+	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	kill(k.pid, SIGKILL);
+	p = (struct pollfd){ .fd = k.sock, .events = POLLIN };
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	assert_int_equal(keeper_answer(&k, got, 2, NULL), -ECHILD);
+	assert_int_equal(keeper_ask(&k, "ab", 2, NULL), -ECHILD);
+	keeper_stop(&k);
+	free_log(l);
+}
+
+/* Who started it is killed: it undoes what it did. */
+static void our_death_is_its_end(void **state)
+{
+	struct log *l = new_log();
+	struct keeper_job job = {
+		.begin = begin, .end = end, .serve = serve, .idle = idle, .arg = l
+	};
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid) {
+		struct keeper k = {};
+
+		if (keeper_start(&k, &job, NULL))
+			_exit(1);
+		kill(getpid(), SIGKILL);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	comes_to(&l->ended, 1);
+	assert_int_equal(l->begun, 1);
+	free_log(l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(begins_serves_and_ends),
+		cmocka_unit_test(what_cannot_begin_is_undone),
+		cmocka_unit_test(looks_by_itself),
+		cmocka_unit_test(one_that_was_stopped_answers),
+		cmocka_unit_test(its_death_is_told),
+		cmocka_unit_test(our_death_is_its_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,613 @@
+/* tests/unit/test_onlook.c - goroutines of a made-up address space, whose waits come and go as time goes by. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "collect/onlook_priv.h"
+#include "go/rtgor.h"
+#include "mkgobin.h"
+
+enum {
+	ALLGS_AT = 0x8000,
+	LIST_AT = 0x10000,
+	G_AT = 0x100000,
+	G_SIZE = 256,
+	STACK_AT = 0x10000000,
+	STACK = 4096,
+	USED = 512, /* of each stack */
+	MANY = 3000,
+	REASON = 14,
+};
+
+/* Offsets of a made-up g. */
+enum { LO = 0, HI = 8, SP = 16, PC = 24, BP = 32, STATUS = 40, GOID = 48, SINCE = 56, WHY = 64 };
+enum { LABELS = 72, SEQ = 80 };
+
+#define US    1000ull
+#define MS    1000000ull
+#define START (1000 * MS)
+#define LONG  (8000 * MS)
+/* Return addresses inside of the functions of tests/support/mkgobin.h. */
+#define PC0 (MK_TEXT + 0x08)
+#define PC1 (MK_TEXT + 0x48)
+#define PC2 (MK_TEXT + 0xd8)
+
+/* What a goroutine does: from begins on it waits for so long of each period; 0: once. */
+struct gor {
+	uint64_t begins, lasts, period;
+	uint32_t status;
+	uint8_t reason;
+	bool moves; /* its stack is never where it was */
+};
+
+static struct gor gor[MANY];
+static size_t ngor;
+static uint64_t now_ns, cpu_ns, cpu_per_look, moves, counted;
+static bool torn, gone;
+
+static struct mem mem;
+static struct mkgobin elf;
+static struct target target;
+static struct subject subject;
+static struct tally tally;
+static struct onlook *k;
+
+static uint64_t fake_now(void)
+{
+	return now_ns;
+}
+
+static uint64_t fake_cpu(void)
+{
+	return cpu_ns;
+}
+
+static bool waits_now(const struct gor *it)
+{
+	uint64_t since = now_ns - it->begins;
+
+	if (now_ns < it->begins)
+		return false;
+	return (it->period ? since % it->period : since) < it->lasts;
+}
+
+static uint64_t which_wait(const struct gor *it)
+{
+	return it->period && now_ns >= it->begins ? (now_ns - it->begins) / it->period : 0;
+}
+
+static uint64_t stack_of(size_t i)
+{
+	return STACK_AT + (2 * i + (gor[i].moves ? moves % 2 : 0)) * STACK;
+}
+
+static void put(uint8_t *g, size_t off, uint64_t v)
+{
+	memcpy(g + off, &v, sizeof(v));
+}
+
+static void make_g(size_t i, uint8_t g[G_SIZE])
+{
+	const struct gor *it = &gor[i];
+
+	memset(g, 0, G_SIZE);
+	put(g, LO, stack_of(i));
+	put(g, HI, stack_of(i) + STACK);
+	put(g, SP, stack_of(i) + STACK - USED);
+	put(g, PC, PC0);
+	put(g, BP, stack_of(i) + STACK - USED + 16);
+	put(g, STATUS, waits_now(it) ? it->status : GSTATUS_RUNNING);
+	put(g, GOID, i + 1);
+	g[WHY] = it->reason;
+	g[SEQ] = (uint8_t)(which_wait(it) + (torn ? moves : 0));
+}
+
+static void make_stack(size_t i, uint8_t s[STACK])
+{
+	memset(s, 0, STACK);
+	put(s, STACK - USED + 16, stack_of(i) + STACK - 32);
+	put(s, STACK - USED + 24, PC1);
+	put(s, STACK - 24, PC2);
+}
+
+static int fake_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+{
+	uint64_t slice[3] = { LIST_AT, ngor, ngor > MANY ? ngor : MANY };
+	uint8_t bytes[STACK];
+	size_t i;
+
+	(void)m;
+	if (gone)
+		return err_set(e, -ESRCH, "no process");
+	if (addr == ALLGS_AT && n == sizeof(slice)) {
+		memcpy(buf, slice, n);
+		return 0;
+	}
+	if (addr >= STACK_AT) {
+		i = (addr - STACK_AT) / STACK / 2;
+		if (i >= MANY || addr < stack_of(i) || addr + n > stack_of(i) + STACK)
+			return err_set(e, -EFAULT, "no stack");
+		make_stack(i, bytes);
+		memcpy(buf, bytes + (addr - stack_of(i)), n);
+		moves++;
+		return 0;
+	}
+	if (addr >= LIST_AT && addr < G_AT) {
+		for (i = 0; i < n / 8; i++)
+			((uint64_t *)buf)[i] = G_AT + ((addr - LIST_AT) / 8 + i) * G_SIZE;
+		return 0;
+	}
+	i = (addr - G_AT) / G_SIZE;
+	if (addr < G_AT || i >= MANY || (addr - G_AT) % G_SIZE + n > G_SIZE)
+		return err_set(e, -EFAULT, "no goroutine");
+	cpu_ns += cpu_per_look;
+	make_g(i, bytes);
+	memcpy(buf, bytes + (addr - G_AT) % G_SIZE, n);
+	return 0;
+}
+
+static void fill_layout(struct golayout *l)
+{
+	static const struct {
+		enum layout_field f;
+		int32_t off;
+	} offs[] = {
+		{ LAYOUT_g_stack_lo, LO },     { LAYOUT_g_stack_hi, HI },
+		{ LAYOUT_g_sched_sp, SP },     { LAYOUT_g_sched_pc, PC },
+		{ LAYOUT_g_sched_bp, BP },     { LAYOUT_g_atomicstatus, STATUS },
+		{ LAYOUT_g_goid, GOID },       { LAYOUT_g_waitsince, SINCE },
+		{ LAYOUT_g_waitreason, WHY },  { LAYOUT_g_labels, LABELS },
+		{ LAYOUT_g_trackingseq, SEQ },
+	};
+
+	*l = (struct golayout){ .how = LAYOUT_DWARF };
+	for (size_t i = 0; i < LAYOUT_COUNT; i++)
+		l->off[i] = -1;
+	for (size_t i = 0; i < ARRAY_LEN(offs); i++)
+		l->off[offs[i].f] = offs[i].off;
+}
+
+static void open_subject(void)
+{
+	struct mkopt o = { .minor = 27 };
+	struct err e = {};
+
+	mem = (struct mem){ .read = fake_read };
+	mkgobin(&elf, &o);
+	target = (struct target){ .exe_fd = mkgobin_fd(elf.b, elf.n), .mem = &mem };
+	subject = (struct subject){ .target = &target };
+	assert_int_equal(gobin_open(target.exe_fd, "hand.elf", NULL, 0, &subject.bin, &e), 0);
+	subject.images.at[0] = (struct image){ .bin = subject.bin, .lo = MK_TEXT, .hi = MK_ETEXT };
+	subject.images.n = 1;
+	fill_layout(&subject.layout);
+}
+
+static const struct onlook_conf conf = { .tally = &tally,
+					 .reasons = 1ull << REASON,
+					 .counted = &counted };
+
+static int set_up_as(const struct onlook_conf *c)
+{
+	struct collect_opts o = { .goid = true }; /* so that each has an entry of its own */
+	struct err e = {};
+
+	memset(gor, 0, sizeof(gor));
+	for (size_t i = 0; i < MANY; i++)
+		gor[i] = (struct gor){ .begins = UINT64_MAX,
+				       .status = GSTATUS_WAITING,
+				       .reason = REASON };
+	ngor = 10;
+	now_ns = START;
+	cpu_ns = cpu_per_look = moves = counted = 0;
+	torn = gone = false;
+	open_subject();
+	tally_init(&tally);
+	assert_int_equal(onlook_new(&subject, &o, c, &k, &e), 0);
+	onlook_set_clock(k, fake_now, fake_cpu);
+	onlook_set_seed(k, 42);
+	onlook_set_allgs(k, ALLGS_AT);
+	assert_int_equal(onlook_begin(k, &e), 0);
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	return set_up_as(&conf);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	onlook_free(k);
+	tally_fini(&tally);
+	gobin_free(subject.bin);
+	close(target.exe_fd);
+	return 0;
+}
+
+static void run_for(uint64_t ns)
+{
+	uint64_t due, end = now_ns + ns;
+
+	while ((due = onlook_due(k)) && due <= end) {
+		now_ns = due > now_ns ? due : now_ns;
+		assert_int_equal(onlook_poll(k, NULL), 0);
+	}
+	now_ns = end;
+}
+
+static struct onlook_result result(void)
+{
+	struct onlook_result r;
+
+	onlook_end(k, &r);
+	return r;
+}
+
+/* What is told of goroutine @i. */
+static struct onlook_estimate of(size_t i)
+{
+	for (size_t n = 0; n < tally.entries.n; n++)
+		if (tally.entries.at[n].st->goid == i + 1)
+			return onlook_of(k, n);
+	return (struct onlook_estimate){};
+}
+
+static void within(double value, double truth, double variance, double z)
+{
+	if (fabs(value - truth) > z * sqrt(variance))
+		fail_msg("%.0f +- %.0f instead of %.0f", value, sqrt(variance), truth);
+}
+
+static void its_stack_and_length(void **state)
+{
+	const struct gpb_stack *st;
+	struct onlook_estimate o;
+	struct onlook_result r;
+
+	(void)state;
+	gor[7].begins = START + 50 * MS;
+	gor[7].lasts = 100 * MS;
+	run_for(300 * MS);
+	r = result();
+	assert_int_equal(r.looks, 150);
+	assert_int_equal(r.early + r.waiting, 0);
+	assert_int_equal(tally.entries.n, 1);
+	o = of(7);
+	assert_true(o.count == 1 && o.count_variance == 0);
+	assert_true(fabs(o.delay_ns - 100 * MS) <= 2 * MS);
+	st = tally.entries.at[0].st;
+	assert_int_equal(st->nfirst, 3);
+	assert_int_equal(st->pc[0], PC0);
+	assert_int_equal(st->pc[1], PC1);
+	assert_int_equal(st->pc[2], PC2);
+	assert_int_equal(st->flags, 0);
+	assert_int_equal(st->size, GPB_WAIT_BLOCK << 8 | REASON);
+	assert_true(tally.entries.at[0].count == 0 && tally.entries.at[0].sampled == 0);
+}
+
+/* Of any length, also of the length of strata, and far shorter than any look. */
+static void without_bias(void **state)
+{
+	static const struct {
+		uint64_t lasts, period;
+	} kind[] = {
+		{ 180, 470 },
+		{ 7, 1000 },
+		{ 900 * US, 1000 * US },
+		{ 1000 * US, 2000 * US },
+		{ 2000 * US, 4000 * US },
+		{ 20 * MS, 20 * MS + 300 },
+		{ 300 * MS, 300 * MS + US },
+		{ 9 * MS, 40 * MS },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(kind); i++) {
+		double share = (double)kind[i].lasts / (double)kind[i].period;
+		double most = (double)LONG / (double)kind[i].period;
+		struct onlook_estimate o;
+
+		tear_down(NULL);
+		set_up(NULL);
+		gor[0].begins = START + 3 * MS;
+		gor[0].lasts = kind[i].lasts;
+		gor[0].period = kind[i].period;
+		run_for(LONG);
+		result();
+		o = of(0);
+		within(o.delay_ns, share * (double)LONG, o.delay_variance, 4);
+		/* Not worse than by so many independent draws. */
+		assert_true(sqrt(o.delay_variance) <
+			    1.1 * (double)LONG * sqrt(share * (1 - share) / 4000) +
+				    (double)kind[i].lasts + 3 * (double)MS);
+		if (kind[i].lasts >= 7 * MS)
+			within(o.count, most, o.count_variance + 1, 3);
+		else if (kind[i].period < 2 * MS) /* now and then it is in a like wait 256 later */
+			assert_true(o.count < 40);
+	}
+}
+
+/* What began before, what does not end, and what is cut off when all is observed in full. */
+static void at_the_ends(void **state)
+{
+	struct onlook_result r;
+
+	(void)state;
+	gor[0].lasts = 50 * MS;
+	gor[1].begins = START + 10 * MS;
+	gor[1].lasts = UINT64_MAX;
+	gor[0].begins = gor[2].begins = START - MS;
+	gor[2].lasts = UINT64_MAX;
+	run_for(100 * MS);
+	r = result();
+	assert_int_equal(r.early, 1);
+	assert_int_equal(r.waiting, 2);
+	for (size_t i = 0; i < 3; i++) {
+		assert_true(of(i).count == 0 && of(i).delay_ns == 0);
+		assert_true(of(i).count_variance == 1);
+	}
+	within(of(1).delay_ns, 90e6, of(1).delay_variance, 1.1);
+}
+
+static void a_pause(void **state)
+{
+	(void)state;
+	gor[1].begins = START + 10 * MS;
+	gor[1].lasts = UINT64_MAX;
+	run_for(100 * MS);
+	assert_int_equal(onlook_pause(k, NULL), 0);
+	assert_int_equal(onlook_due(k), 0);
+	assert_int_equal(counted, 0);
+	run_for(500 * MS);
+	assert_int_equal(onlook_begin(k, NULL), 0);
+	run_for(100 * MS);
+	assert_int_equal(onlook_pause(k, NULL), 0);
+	result();
+	assert_true(of(1).count == 2);
+	assert_true(fabs(of(1).delay_ns - 190 * MS) <= 4 * MS);
+}
+
+/* A wait that began before *counted was seen three times. */
+static void what_it_tells_the_probes(void **state)
+{
+	(void)state;
+	gor[0].begins = START + 50 * MS;
+	gor[0].lasts = 20 * MS;
+	for (uint64_t ms = 0; ms < 20; ms++) {
+		run_for(ms ? MS : 50 * MS);
+		if (counted && gor[0].begins < counted)
+			break;
+	}
+	assert_in_range(now_ns, START + 51 * MS, START + 60 * MS);
+	assert_true(now_ns - counted >= MS / 100 && now_ns - counted < 10 * MS);
+}
+
+static void others(void **state)
+{
+	(void)state;
+	gor[0].begins = gor[1].begins = START + 5 * MS;
+	gor[0].lasts = gor[1].lasts = 50 * MS;
+	gor[0].reason = REASON + 1;
+	gor[1].status = GSTATUS_RUNNABLE;
+	ngor = 2;
+	run_for(20 * MS);
+	assert_int_equal(tally.entries.n, 0);
+	/* One that is made later. */
+	gor[2].begins = now_ns;
+	gor[2].lasts = 20 * MS;
+	ngor = 3;
+	run_for(50 * MS);
+	result();
+	assert_int_equal(tally.entries.n, 1);
+	assert_true(of(2).count == 1);
+}
+
+/* Each look finds another wait than its stack is of: none counts that is not known otherwise. */
+static void stacks_that_do_not_hold(void **state)
+{
+	struct onlook_result r;
+
+	(void)state;
+	gor[0].begins = START + 10 * MS;
+	gor[0].lasts = 100 * MS;
+	torn = true;
+	run_for(60 * MS);
+	assert_int_equal(tally.entries.n, 0);
+	torn = false; /* what it is owed it gets now */
+	run_for(60 * MS);
+	r = result();
+	assert_true(r.lost_ns == 0);
+	assert_true(fabs(of(0).delay_ns - 100 * MS) <= 2 * MS);
+	assert_true(of(0).count == 1);
+}
+
+static void stacks_that_move(void **state)
+{
+	struct onlook_result r;
+
+	(void)state;
+	gor[0].begins = START + 10 * MS;
+	gor[0].lasts = 50 * MS;
+	gor[0].moves = true;
+	run_for(100 * MS);
+	r = result();
+	assert_int_equal(tally.entries.n, 0);
+	assert_true(fabs(r.lost_ns - 50 * MS) <= 2 * MS);
+}
+
+/* How many cannot be looked at is told: their waits are in no number. */
+static void more_than_there_is_room_for(void **state)
+{
+	(void)state;
+	ngor = ONLOOK_MAX + 5;
+	run_for(2 * MS);
+	ngor = ONLOOK_MAX + 3;
+	run_for(2 * MS);
+	assert_int_equal(result().beyond, 5);
+}
+
+/* It does not always run when it wants to: what was missed is made up for, and said. */
+static void when_looks_are_late(void **state)
+{
+	struct onlook_estimate o;
+
+	(void)state;
+	for (int brief = 0; brief < 2; brief++) {
+		tear_down(NULL);
+		set_up(NULL);
+		gor[0].begins = START;
+		gor[0].lasts = brief ? 300 * US : 30 * MS;
+		gor[0].period = brief ? 1000 * US : 30 * MS;
+		for (uint64_t i = 0; i < 200; i++) {
+			run_for(100 * MS);
+			now_ns += (20 + i * 7919 % 40) * MS;
+		}
+		result();
+		o = of(0);
+		within(o.delay_ns, (brief ? 0.3 : 1) * (double)(now_ns - START), o.delay_variance,
+		       4);
+		if (brief)
+			continue;
+		within(o.count, (double)(now_ns - START) / 30e6, o.count_variance, 4);
+		assert_true(o.count_variance > 1 && sqrt(o.count_variance) < 0.2 * o.count);
+	}
+}
+
+static void it_costs_little(void **state)
+{
+	struct onlook_estimate all = {};
+	struct onlook_result r;
+
+	(void)state;
+	ngor = MANY;
+	cpu_per_look = 300;
+	for (size_t i = 0; i < MANY; i++) {
+		gor[i].begins = START;
+		gor[i].lasts = 300 * US;
+		gor[i].period = 1000 * US;
+	}
+	run_for(LONG);
+	r = result();
+	assert_in_range(r.cpu_ns, LONG / 40, LONG / 12);
+	assert_in_range((uint64_t)r.stratum_ns, 15 * MS, 100 * MS);
+	for (size_t i = 0; i < MANY; i++) {
+		all.delay_ns += of(i).delay_ns;
+		all.delay_variance += of(i).delay_variance;
+	}
+	/* They are at one place: what looks see of one they see of the others. */
+	within(all.delay_ns, 0.3 * MANY * (double)LONG, all.delay_variance, 4);
+}
+
+static void the_end_of_the_target(void **state)
+{
+	(void)state;
+	gor[0].begins = START + 10 * MS;
+	gor[0].lasts = 30 * MS;
+	run_for(50 * MS);
+	gone = true;
+	run_for(50 * MS);
+	assert_int_equal(onlook_due(k), 0);
+	result();
+	assert_true(of(0).count == 1);
+}
+
+static void a_layout_that_does_not_tell(void **state)
+{
+	struct collect_opts o = {};
+	struct onlook *other = NULL;
+	struct err e = {};
+
+	(void)state;
+	subject.layout.off[LAYOUT_g_trackingseq] = -1;
+	assert_int_equal(onlook_new(&subject, &o, &conf, &other, &e), -ENOTSUP);
+	assert_non_null(strstr(e.msg, "g_trackingseq"));
+}
+
+static size_t settled;
+
+static void settle(void *arg, struct gpb_stack *st)
+{
+	assert_ptr_equal(arg, &settled);
+	assert_int_equal(st->size, GSTATUS_SYSCALL << 8);
+	settled++;
+}
+
+static void goes(size_t i, uint32_t status, uint64_t lasts, uint64_t period)
+{
+	gor[i] = (struct gor){ .begins = START + 30 * MS,
+			       .lasts = lasts,
+			       .period = period,
+			       .status = status,
+			       .reason = 40 + (uint8_t)i };
+}
+
+/* Wait profiles: for whatever reason, for a thread, and system calls, of which none is counted. */
+static void waits_of_all_kinds(void **state)
+{
+	static const struct onlook_conf all = { .tally = &tally,
+						.all = true,
+						.settle = settle,
+						.settle_arg = &settled,
+						.counted = &counted };
+	static const uint32_t status[] = { GSTATUS_WAITING, GSTATUS_RUNNABLE, GSTATUS_SYSCALL };
+	struct onlook_estimate o;
+
+	(void)state;
+	tear_down(NULL);
+	set_up_as(&all);
+	for (size_t i = 0; i < ARRAY_LEN(status); i++)
+		goes(i, status[i], 30 * MS, 50 * MS);
+	goes(3, GSTATUS_SYSCALL, 2 * LONG, 0);
+	gor[3].begins = START - MS;
+	goes(4, GSTATUS_WAITING, 2 * LONG, 0);
+	gor[4].begins = START - MS;
+	settled = 0;
+	run_for(LONG);
+	result();
+	for (size_t i = 0; i < ARRAY_LEN(status); i++) {
+		o = of(i);
+		within(o.delay_ns, 0.6 * (double)LONG, o.delay_variance, 4);
+		if (status[i] == GSTATUS_SYSCALL)
+			assert_true(o.count == 0);
+		else
+			within(o.count, (double)LONG / (50.0 * MS), o.count_variance + 1, 3);
+	}
+	assert_true(settled > 0);
+	/* Whether it was there all the time, or came again, is left to those who ask. */
+	o = of(3);
+	assert_true(o.delay_ns == 0 && fabs(o.unsure_ns - (double)LONG) < 5 * MS);
+	assert_true(of(4).delay_ns == 0 && of(4).count == 0);
+	for (size_t n = 0; n < tally.entries.n; n++)
+		if (tally.entries.at[n].st->goid == 1)
+			assert_int_equal(tally.entries.at[n].st->size, GSTATUS_WAITING << 8 | 40);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(its_stack_and_length),
+		TEST(without_bias),
+		TEST(at_the_ends),
+		TEST(a_pause),
+		TEST(what_it_tells_the_probes),
+		TEST(others),
+		TEST(waits_of_all_kinds),
+		TEST(stacks_that_do_not_hold),
+		TEST(stacks_that_move),
+		TEST(when_looks_are_late),
+		TEST(more_than_there_is_room_for),
+		TEST(it_costs_little),
+		TEST(the_end_of_the_target),
+		TEST(a_layout_that_does_not_tell),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

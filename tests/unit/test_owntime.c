@@ -1,0 +1,173 @@
+/* tests/unit/test_owntime.c - windows in the target's own time, and the price that makes them so. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "collect/owntime.h"
+
+#define WINDOW 8e6
+#define PRICE  800.0
+
+static void near(double got, double want)
+{
+	if (fabs(got - want) > 1e-6 * fabs(want))
+		print_error("%f instead of %f\n", got, want);
+	assert_true(fabs(got - want) <= 1e-6 * fabs(want));
+}
+
+/* A CPU that hits all the time is slowed; the slowest must have had its own time before the end. */
+static void the_slowest_cpu_counts(void **state)
+{
+	struct owntime_window w = {};
+
+	(void)state;
+	owntime_cpu(&w, WINDOW, 0);
+	assert_int_equal(w.active, 0);
+	near(w.slow, 1);
+	owntime_cpu(&w, WINDOW, WINDOW / 2);
+	near(w.slow, 2);
+	owntime_cpu(&w, WINDOW, WINDOW * 0.9);
+	near(w.slow, 10);
+	owntime_cpu(&w, WINDOW, WINDOW / 4);
+	near(w.slow, 10);
+	assert_int_equal(w.active, 3);
+}
+
+/* More time in probes than there was, a window of no length. */
+static void what_cannot_be_is_bounded(void **state)
+{
+	struct owntime_window w = {}, none = {};
+
+	(void)state;
+	owntime_cpu(&w, WINDOW, 1e30);
+	near(w.slow, 10);
+	owntime_cpu(&none, 0, 0);
+	assert_true(none.slow >= 1 && none.slow <= 10);
+	assert_int_equal(none.active, 0);
+}
+
+static void the_window_fits(void **state)
+{
+	struct owntime_window calm = { .slow = 1 }, busy = { .slow = 20, .active = 1 },
+			      wild = { .slow = 10 };
+	struct owntime o;
+
+	(void)state;
+	owntime_init(&o, PRICE, WINDOW);
+	near(o.own, WINDOW / (1 + 2.8 * 7));
+	assert_int_equal(owntime_abi(&o).ns, (uint64_t)o.own);
+	assert_int_equal(owntime_abi(&o).hit_ns, 800);
+	/* Slower than was thought: at once. */
+	owntime_over(&o, &busy, WINDOW, 10, 1, -1);
+	near(o.own, WINDOW / (1 + 2.8 * 19));
+	/* Faster: little by little. */
+	owntime_over(&o, &calm, WINDOW, 10, 1, -1);
+	near(o.slow, 0.9 * 20 + 0.1);
+	for (int i = 0; i < 300; i++)
+		owntime_over(&o, &calm, WINDOW, 10, 1, -1);
+	assert_true(o.own > 0.99 * WINDOW && o.own <= WINDOW);
+	for (int i = 0; i < 10; i++)
+		owntime_over(&o, &wild, WINDOW, 10, 1, -1);
+	assert_true(o.own > WINDOW / 30);
+}
+
+/* No length at all would be no limit. */
+static void no_window_is_without_limit(void **state)
+{
+	struct owntime_window wild = { .slow = 10, .active = 2 };
+	struct owntime o;
+
+	(void)state;
+	owntime_init(&o, 0, 0);
+	assert_true(owntime_abi(&o).ns > 0);
+	owntime_over(&o, &wild, 0, 1.0 / 0.0, 0.0 / 0.0, 5);
+	owntime_over(&o, &wild, 0, 1, 5, 5);
+	assert_true(owntime_abi(&o).ns > 0);
+	assert_true(isfinite(o.hit) && isfinite(o.own));
+}
+
+/*
+ * A program that does nothing but allocate, every @gap ns, in windows of its own time; a hit takes
+ * @truth. What is believed, too high, ends a window after too many of its events; too low, too few.
+ */
+static double believed_after(double truth, double gap, int windows, double first)
+{
+	struct owntime_window w = { .slow = 3, .active = 1 };
+	struct owntime o;
+
+	owntime_init(&o, first, WINDOW);
+	for (int i = 0; i < windows; i++) {
+		double weight = 100,
+		       seen = o.own / (gap + truth - o.hit > 1 ? gap + truth - o.hit : 1);
+		double exact = weight * o.own / gap;
+
+		owntime_over(&o, &w, WINDOW, weight, seen * weight, exact);
+	}
+	return o.hit;
+}
+
+static void the_price_comes_to_agree_with_the_runtime(void **state)
+{
+	(void)state;
+	assert_true(fabs(believed_after(1000, 500, 2000, 800) - 1000) < 20);
+	assert_true(fabs(believed_after(600, 500, 2000, 800) - 600) < 20);
+	near(believed_after(800, 500, 2000, 800), 800);
+	/* Too few windows say nothing yet. */
+	near(believed_after(1000, 500, 3, 800), 800);
+}
+
+/* It stays near what was measured, and finite, whatever the target claims to have done. */
+static void no_target_talks_it_out_of_reason(void **state)
+{
+	static const double claims[] = { 0,	1,	   1e3,	      1e12, 1e19,
+					 1e300, 1.0 / 0.0, 0.0 / 0.0, -1,   -1e9 };
+	struct owntime_window w = { .slow = 5, .active = 2 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(claims) / sizeof(*claims); i++) {
+		for (size_t k = 0; k < sizeof(claims) / sizeof(*claims); k++) {
+			struct owntime o;
+
+			owntime_init(&o, PRICE, WINDOW);
+			for (int n = 0; n < 200; n++)
+				owntime_over(&o, &w, WINDOW, 100, claims[i], claims[k]);
+			assert_true(o.hit >= 0.6 * PRICE - 1e-6 && o.hit <= 2.5 * PRICE + 1e-6);
+			assert_true(o.own > 0 && o.own <= WINDOW);
+		}
+	}
+}
+
+/* Windows of which the runtime's count is not known are no reason to be sure of the next. */
+static void what_is_not_known_makes_nobody_sure(void **state)
+{
+	struct owntime_window w = { .slow = 5, .active = 2 };
+	struct owntime o;
+
+	(void)state;
+	owntime_init(&o, PRICE, WINDOW);
+	for (int i = 0; i < 100; i++)
+		owntime_over(&o, &w, WINDOW, 100, 1000, -1);
+	assert_int_equal(o.windows, 0);
+	owntime_over(&o, &w, WINDOW, 100, 1000, 5000);
+	near(o.hit, PRICE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_slowest_cpu_counts),
+		cmocka_unit_test(what_cannot_be_is_bounded),
+		cmocka_unit_test(the_window_fits),
+		cmocka_unit_test(no_window_is_without_limit),
+		cmocka_unit_test(the_price_comes_to_agree_with_the_runtime),
+		cmocka_unit_test(no_target_talks_it_out_of_reason),
+		cmocka_unit_test(what_is_not_known_makes_nobody_sure),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,348 @@
+/* tests/unit/test_physical.c - two segments into one stack, over an executable made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "collect/physical.h"
+#include "mkgobin.h"
+
+/* Return addresses inside the functions of tests/support/mkgobin.h. */
+#define TEXT0 (MK_TEXT + 0x08)
+#define MAIN  (MK_TEXT + 0x48) /* nothing is inlined there */
+#define LAST  (MK_TEXT + 0xd8)
+
+/* Numbers of internal/abi/symtab.go, Go 1.27, and where _func has them. */
+enum {
+	ID_MCALL = 12,
+	ID_MORESTACK = 13,
+	ID_SYSTEMSTACK = 21,
+	ID_SIGPANIC = 20,
+	OFF_ID = 40,
+	OFF_FLAG = 41
+};
+
+static struct mkgobin g;
+static struct target target;
+static struct subject subject;
+static struct prof *prof;
+static struct physical ph;
+static int fd;
+
+/* text0 gets @id, last gets @last_id and @last_flag. */
+static void open_subject(uint8_t id, uint8_t last_id, uint8_t last_flag)
+{
+	struct mkopt o = { .minor = 27 };
+	struct err e = {};
+
+	mkgobin(&g, &o);
+	g.b[g.rec[0] + OFF_ID] = id;
+	g.b[g.rec[3] + OFF_ID] = last_id;
+	g.b[g.rec[3] + OFF_FLAG] = last_flag;
+	fd = mkgobin_fd(g.b, g.n);
+	target = (struct target){ .exe_fd = fd };
+	subject = (struct subject){ .target = &target };
+	assert_int_equal(gobin_open(fd, "hand.elf", NULL, 0, &subject.bin, &e), 0);
+	subject.images.at[0].bin = subject.bin;
+	subject.images.n = 1;
+	assert_int_equal(prof_new(&prof, &e), 0);
+	assert_int_equal(prof_add_type(prof, "samples", "count", &e), 0);
+	physical_init(&ph, &subject, prof, HIDE_NONE);
+}
+
+static int close_subject(void **state)
+{
+	(void)state;
+	physical_fini(&ph);
+	prof_free(prof);
+	gobin_free(subject.bin);
+	close(fd);
+	return 0;
+}
+
+static void add(const uint64_t *first, size_t nfirst, const uint64_t *second, size_t nsecond)
+{
+	struct gpb_stack st = { .count = 1,
+				.nfirst = (uint16_t)nfirst,
+				.nsecond = (uint16_t)nsecond };
+	int64_t one = 1;
+	struct err e = {};
+
+	for (size_t i = 0; i < nfirst; i++)
+		st.pc[i] = first[i];
+	for (size_t i = 0; i < nsecond; i++)
+		st.pc[nfirst + i] = second[i];
+	assert_int_equal(physical_add(&ph, &st, &one, NULL, 0, &e), 0);
+}
+
+/* The one sample's addresses; a location's address is the return address minus one. */
+static void expect(const uint64_t *pcs, size_t n)
+{
+	struct prof_sample_view s = prof_sample_at(prof, 0);
+
+	assert_int_equal(prof_nsamples(prof), 1);
+	assert_int_equal(s.nlocs, n);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(prof_location_at(prof, s.locs[i] - 1).address, pcs[i] - 1);
+}
+
+#define PCS(...) (const uint64_t[]){ __VA_ARGS__ }, sizeof((uint64_t[]){ __VA_ARGS__ }) / 8
+
+/* systemstack is shown, its faked sched.pc is not, and the goroutine goes on. */
+static void systemstack_goes_on_to_the_goroutine(void **state)
+{
+	(void)state;
+	open_subject(ID_SYSTEMSTACK, 0, 0);
+	add(PCS(MAIN, TEXT0), PCS(LAST, LAST + 1, MAIN + 1));
+	expect(PCS(MAIN, TEXT0, LAST + 1, MAIN + 1));
+}
+
+/* The runtime's own allocations there, for a heap profile: only the CPU's crosses over. */
+static void allocations_end_at_systemstack(void **state)
+{
+	(void)state;
+	open_subject(ID_SYSTEMSTACK, 0, 0);
+	ph.hide = HIDE_RUNTIME;
+	add(PCS(MAIN, TEXT0), PCS(LAST, LAST + 1, MAIN + 1));
+	expect(PCS(MAIN, TEXT0));
+}
+
+/* morestack itself is not shown: the function whose stack grows takes its place. */
+static void morestack_is_replaced(void **state)
+{
+	(void)state;
+	open_subject(ID_MORESTACK, 0, 0);
+	add(PCS(MAIN, TEXT0), PCS(LAST, MAIN + 1));
+	expect(PCS(MAIN, LAST, MAIN + 1));
+}
+
+static void mcall_is_the_end(void **state)
+{
+	(void)state;
+	open_subject(ID_MCALL, 0, 0);
+	add(PCS(MAIN, TEXT0, LAST), PCS(LAST, MAIN + 1));
+	expect(PCS(MAIN, TEXT0));
+}
+
+/* Nothing at the seam: the goroutine has nothing to do with what the thread does. */
+static void unrelated_goroutine_is_left_out(void **state)
+{
+	(void)state;
+	open_subject(0, 0, 0);
+	add(PCS(MAIN, TEXT0), PCS(LAST, MAIN + 1));
+	expect(PCS(MAIN, TEXT0));
+}
+
+/* funcflag 2: sp is written, and Go shows nothing above. */
+static void sp_writers_end_a_stack(void **state)
+{
+	(void)state;
+	open_subject(0, 0, 2);
+	add(PCS(MAIN, LAST, TEXT0), NULL, 0);
+	expect(PCS(MAIN, LAST));
+}
+
+static void outside_of_text_is_an_address(void **state)
+{
+	(void)state;
+	open_subject(0, 0, 0);
+	add(PCS(0x1235, MAIN), NULL, 0);
+	expect(PCS(0x1235, MAIN));
+	assert_int_equal(prof_loss(prof)->n[LOSS_PCS_UNRESOLVED], 1);
+}
+
+static struct gpb_rec_raw raw;
+static size_t nlearnt;
+static struct gpb_rule last_learnt;
+
+static void learn(void *arg, uint64_t pc, const struct gpb_rule *r)
+{
+	(void)arg;
+	(void)pc;
+	nlearnt++;
+	last_learnt = *r;
+}
+
+/* A stack that the BPF side left at its leaf, with four words of memory. */
+static void raw_at(uint64_t pc)
+{
+	raw = (struct gpb_rec_raw){ .pc = pc, .sp = 0x1000, .ntop = 4 };
+	raw.stack.flags = GPB_STACK_UNRULED;
+	raw.stack.nfirst = 1;
+	raw.stack.pc[0] = pc + 1;
+	nlearnt = 0;
+}
+
+static int settle(void)
+{
+	struct err e = {};
+
+	return physical_settle(&subject, &raw, learn, NULL, &e);
+}
+
+/* main.main: delta 0 at its entry, 8 from +4 on. text0: 0. last ends the stack. */
+static void settles_by_the_deltas(void **state)
+{
+	(void)state;
+	open_subject(0, 0, 1);
+	raw_at(MK_TEXT + 0x40);
+	raw.top[0] = MAIN; /* sp + 0: called from main.main, whose frame is 8 + 8 bytes */
+	raw.top[2] = LAST;
+	assert_int_equal(settle(), 0);
+	assert_int_equal(raw.stack.flags, 0);
+	assert_int_equal(raw.stack.nfirst, 3);
+	assert_int_equal(raw.stack.pc[1], MAIN);
+	assert_int_equal(raw.stack.pc[2], LAST);
+	assert_int_equal(nlearnt, 3);
+	assert_int_equal(last_learnt.flags, GPB_RULE_END);
+}
+
+/* The goroutine's frames, which lie behind in pc[], stay where they belong. */
+static void settles_in_front_of_the_goroutine(void **state)
+{
+	(void)state;
+	open_subject(ID_SYSTEMSTACK, 0, 0);
+	raw_at(MK_TEXT + 0x40);
+	raw.stack.nsecond = 1;
+	raw.stack.pc[1] = LAST;
+	raw.top[0] = TEXT0;
+	assert_int_equal(settle(), 0);
+	assert_int_equal(raw.stack.nfirst, 2);
+	assert_int_equal(raw.stack.nsecond, 1);
+	assert_int_equal(raw.stack.pc[1], TEXT0);
+	assert_int_equal(raw.stack.pc[2], LAST);
+	assert_int_equal(last_learnt.flags, GPB_RULE_SEAM);
+	assert_int_equal(last_learnt.delta, 0);
+}
+
+/* Words that are no return address, or were not kept: what is there is kept. */
+static void ends_where_the_memory_does(void **state)
+{
+	(void)state;
+	open_subject(0, 0, 1);
+	raw_at(MK_TEXT + 0x48);
+	raw.top[1] = 0x1234;
+	assert_int_equal(settle(), 0);
+	assert_int_equal(raw.stack.nfirst, 1);
+	raw_at(MK_TEXT + 0x48);
+	raw.top[1] = MAIN;
+	raw.ntop = 1;
+	assert_int_equal(settle(), 0);
+	assert_int_equal(raw.stack.nfirst, 1);
+}
+
+/* A frame larger than the memory that came along: the frame pointers know what is above. */
+static void hints_reach_over_large_frames(void **state)
+{
+	(void)state;
+	open_subject(0, 0, 1);
+	raw_at(MK_TEXT + 0x40);
+	raw.top[0] = MAIN;
+	raw.ntop = 1;
+	raw.stack.hints = 3;
+	raw.stack.pc[1] = TEXT0;
+	raw.stack.pc[2] = MAIN;
+	raw.stack.pc[3] = LAST;
+	assert_int_equal(settle(), 0);
+	assert_int_equal(raw.stack.nfirst, 3);
+	assert_int_equal(raw.stack.pc[1], MAIN);
+	assert_int_equal(raw.stack.pc[2], LAST);
+}
+
+/* ... and what ends before its root is counted. */
+static void stacks_that_break_off_are_counted(void **state)
+{
+	(void)state;
+	open_subject(0, 0, 1);
+	add(PCS(MAIN, TEXT0), NULL, 0);
+	assert_int_equal(prof_loss(prof)->n[LOSS_STACKS_BROKEN], 1);
+	add(PCS(MAIN, LAST), NULL, 0);
+	assert_int_equal(prof_loss(prof)->n[LOSS_STACKS_BROKEN], 1);
+}
+
+/* Above sigpanic lies the pc that faulted, not a return address. */
+static void injected_calls_are_exact(void **state)
+{
+	struct gpb_rule r;
+
+	(void)state;
+	open_subject(ID_SIGPANIC, 0, 0);
+	assert_int_equal(physical_rule(&subject, TEXT0, &r), 0);
+	assert_int_equal(r.flags, GPB_RULE_EXACT);
+	raw_at(TEXT0);
+	raw.top[0] = MK_TEXT + 0x40;
+	assert_int_equal(settle(), 0);
+	assert_int_equal(raw.stack.pc[1], MK_TEXT + 0x41);
+}
+
+static void full_stacks_are_cut(void **state)
+{
+	(void)state;
+	open_subject(0, 0, 0);
+	raw_at(MK_TEXT + 0x40);
+	raw.stack.nfirst = GPB_MAX_USER;
+	raw.top[0] = TEXT0;
+	assert_int_equal(settle(), 0);
+	assert_int_equal(raw.stack.nfirst, GPB_MAX_USER);
+	assert_true(raw.stack.flags & GPB_STACK_CUT);
+}
+
+static void sp_writers_stand_alone(void **state)
+{
+	struct gpb_rule r;
+
+	(void)state;
+	open_subject(ID_MORESTACK, 0, 2);
+	assert_int_equal(physical_rule(&subject, LAST, &r), 0);
+	assert_int_equal(r.flags, GPB_RULE_END);
+	assert_int_equal(physical_rule(&subject, TEXT0, &r), 0);
+	assert_int_equal(r.flags, GPB_RULE_SEAM);
+	assert_int_equal(r.delta, -1);
+	assert_true(physical_rule(&subject, 0x10, &r) < 0);
+}
+
+static void records_that_lie_are_refused(void **state)
+{
+	struct gpb_stack st = { .count = 1, .nfirst = GPB_MAX_PCS, .nsecond = 1 };
+	int64_t one = 1;
+	struct err e = {};
+
+	(void)state;
+	open_subject(0, 0, 0);
+	raw_at(MK_TEXT + 0x40);
+	raw.stack.nfirst = 0;
+	assert_int_equal(settle(), -EBADMSG);
+	raw_at(MK_TEXT + 0x40);
+	raw.stack.nkernel = GPB_MAX_KERNEL + 1;
+	assert_int_equal(settle(), -EBADMSG);
+	raw_at(0x10);
+	assert_int_equal(settle(), 0);
+	assert_int_equal(raw.stack.nfirst, 1);
+	assert_int_equal(physical_add(&ph, &st, &one, NULL, 0, &e), -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(systemstack_goes_on_to_the_goroutine, close_subject),
+		cmocka_unit_test_teardown(allocations_end_at_systemstack, close_subject),
+		cmocka_unit_test_teardown(morestack_is_replaced, close_subject),
+		cmocka_unit_test_teardown(mcall_is_the_end, close_subject),
+		cmocka_unit_test_teardown(unrelated_goroutine_is_left_out, close_subject),
+		cmocka_unit_test_teardown(sp_writers_end_a_stack, close_subject),
+		cmocka_unit_test_teardown(outside_of_text_is_an_address, close_subject),
+		cmocka_unit_test_teardown(settles_by_the_deltas, close_subject),
+		cmocka_unit_test_teardown(settles_in_front_of_the_goroutine, close_subject),
+		cmocka_unit_test_teardown(ends_where_the_memory_does, close_subject),
+		cmocka_unit_test_teardown(hints_reach_over_large_frames, close_subject),
+		cmocka_unit_test_teardown(stacks_that_break_off_are_counted, close_subject),
+		cmocka_unit_test_teardown(injected_calls_are_exact, close_subject),
+		cmocka_unit_test_teardown(full_stacks_are_cut, close_subject),
+		cmocka_unit_test_teardown(sp_writers_stand_alone, close_subject),
+		cmocka_unit_test_teardown(records_that_lie_are_refused, close_subject),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/* tests/unit/test_site_errors.c - what a profile says of how sure its sites are. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "collect/site_errors.h"
+
+static struct err e;
+
+static int setup(void **state)
+{
+	struct prof *p;
+
+	if (prof_new(&p, &e) || prof_add_type(p, "alloc_space", "bytes", &e))
+		return -1;
+	*state = p;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	prof_free(*state);
+	return 0;
+}
+
+/* A sample of site @n, under a frame that is no site. */
+static void add(struct prof *p, struct site_errors *s, int n, double value, double variance)
+{
+	char name[32];
+	const struct prof_line make = { "runtime.makeslice", "slice.go", 5, 0 };
+	const struct prof_line site = { name, "main.go", n, 0 };
+	const int64_t values[] = { (int64_t)value };
+	uint32_t locs[2];
+
+	snprintf(name, sizeof(name), "main.f%d", n);
+	locs[0] = (uint32_t)prof_location(p, 0, 0x400000, &make, 1, &e);
+	locs[1] = (uint32_t)prof_location(p, 0, 0x500000 + (uint64_t)n, &site, 1, &e);
+	assert_int_equal(prof_sample(p, locs, 2, values, NULL, 0, &e), 0);
+	assert_int_equal(site_errors_add(s, p, value, variance, &e), 0);
+}
+
+static const char *comment(const struct prof *p, size_t i)
+{
+	struct prof_header_view h = prof_header(p);
+
+	return i < h.ncomments ? strtab_get(prof_strings(p), h.comments[i]) : NULL;
+}
+
+static void the_sum_then_the_largest(void **state)
+{
+	struct prof *p = *state;
+	struct site_errors s = {};
+
+	add(p, &s, 1, 100, 9);
+	add(p, &s, 2, 1000, 1600);
+	add(p, &s, 1, 100, 16);
+	assert_int_equal(site_errors_comment(&s, p, "alloc_space", &e), 0);
+	assert_string_equal(comment(p, 0), "error: all sites alloc_space 1200 +- 40 (3.4%)");
+	assert_string_equal(comment(p, 1),
+			    "error: main.f2 main.go:2 alloc_space 1000 +- 40 (4.0%)");
+	assert_string_equal(comment(p, 2), "error: main.f1 main.go:1 alloc_space 200 +- 5 (2.5%)");
+	assert_null(comment(p, 3));
+	site_errors_fini(&s);
+}
+
+/* They head every report: sixteen, and one line of the others. */
+static void not_too_many(void **state)
+{
+	struct prof *p = *state;
+	struct site_errors s = {};
+
+	for (int n = 1; n <= 100; n++)
+		add(p, &s, n, n <= 84 ? 10 : 1000 + n, 1);
+	assert_int_equal(site_errors_comment(&s, p, "alloc_space", &e), 0);
+	assert_non_null(strstr(comment(p, 0), "all sites"));
+	assert_non_null(strstr(comment(p, 1), "main.f100 main.go:100 alloc_space 1100 +- 1 "));
+	assert_non_null(strstr(comment(p, 16), "main.f85 main.go:85 alloc_space 1085 +- 1 "));
+	assert_string_equal(comment(p, 17), "error: 84 other sites alloc_space 840 +- 9 (1.1%)");
+	assert_null(comment(p, 18));
+	site_errors_fini(&s);
+}
+
+static void what_is_not_known_is_said(void **state)
+{
+	struct prof *p = *state;
+	struct site_errors s = {};
+
+	add(p, &s, 1, 100, 9);
+	for (int n = 2; n <= 20; n++)
+		add(p, &s, n, 10, n == 3 ? -1 : 1);
+	assert_int_equal(site_errors_comment(&s, p, "alloc_space", &e), 0);
+	assert_string_equal(comment(p, 0), "error: all sites alloc_space 290 +- unknown");
+	assert_string_equal(comment(p, 1), "error: main.f1 main.go:1 alloc_space 100 +- 3 (3.0%)");
+	site_errors_fini(&s);
+}
+
+/* In use, of what a collection has found dead: an estimate of nothing has an error, and no share. */
+static void an_error_of_nothing(void **state)
+{
+	struct prof *p = *state;
+	struct site_errors s = {};
+
+	add(p, &s, 1, 0, 25);
+	assert_int_equal(site_errors_comment(&s, p, "inuse_space", &e), 0);
+	assert_string_equal(comment(p, 0), "error: all sites inuse_space 0 +- 5");
+	site_errors_fini(&s);
+}
+
+/* Windows counted none of the waits that looks from outside saw: so it is not none. */
+static void a_zero_without_error_is_not_known(void **state)
+{
+	struct prof *p = *state;
+	struct site_errors s = {};
+
+	add(p, &s, 1, 100, 9);
+	add(p, &s, 2, 0, 0);
+	assert_int_equal(site_errors_comment(&s, p, "contentions", &e), 0);
+	assert_string_equal(comment(p, 0), "error: all sites contentions 100 +- 3 (3.0%)");
+	assert_string_equal(comment(p, 2), "error: main.f2 main.go:2 contentions 0 +- unknown");
+	site_errors_fini(&s);
+}
+
+static void nothing_is_nothing(void **state)
+{
+	struct site_errors s = {};
+
+	assert_int_equal(site_errors_comment(&s, *state, "alloc_space", &e), 0);
+	assert_null(comment(*state, 0));
+	site_errors_fini(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_sum_then_the_largest, setup, teardown),
+		cmocka_unit_test_setup_teardown(not_too_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_not_known_is_said, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_error_of_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_zero_without_error_is_not_known, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_is_nothing, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

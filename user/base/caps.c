@@ -1,0 +1,96 @@
+/* user/base/caps.c - capget, the user namespace, and sentences about both. */
+#include "base/caps.h"
+
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+/* Inode of the initial user namespace. Source: include/linux/proc_ns.h, PROC_USER_INIT_INO. */
+#define INIT_USERNS_INO 0xEFFFFFFDu
+
+/* By the system call: no library holds the answer of an earlier moment. */
+static uint64_t effective(void)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[_LINUX_CAPABILITY_U32S_3];
+
+	memset(d, 0, sizeof(d));
+	if (syscall(SYS_capget, &h, d))
+		return UINT64_MAX;
+	return d[0].effective | (uint64_t)d[1].effective << 32;
+}
+
+bool caps_have(int cap)
+{
+	uint64_t have = effective();
+
+	if ((cap == CAP_BPF || cap == CAP_PERFMON) && have >> CAP_SYS_ADMIN & 1)
+		return true;
+	return have >> cap & 1;
+}
+
+bool caps_initial_userns(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/user", &st) || st.st_ino == INIT_USERNS_INO;
+}
+
+static const char *name(int cap)
+{
+	switch (cap) {
+	case CAP_BPF:
+		return "CAP_BPF";
+	case CAP_PERFMON:
+		return "CAP_PERFMON";
+	case CAP_SYS_PTRACE:
+		return "CAP_SYS_PTRACE";
+	case CAP_DAC_OVERRIDE:
+		return "CAP_DAC_OVERRIDE";
+	case CAP_DAC_READ_SEARCH:
+		return "CAP_DAC_READ_SEARCH";
+	case CAP_SYS_ADMIN:
+		return "CAP_SYS_ADMIN";
+	case CAP_SYSLOG:
+		return "CAP_SYSLOG";
+	}
+	BUG_ON("a capability without a name");
+	return "";
+}
+
+/* "CAP_A, CAP_B and CAP_C" of those that are wanted: all, or the missing ones. */
+static size_t list(char *buf, size_t cap, const int *caps, size_t n, bool missing)
+{
+	size_t len = 0, said = 0, total = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < n; i++)
+		total += !missing || !caps_have(caps[i]);
+	for (size_t i = 0; i < n && len < cap; i++) {
+		const char *sep = !said ? "" : said + 1 == total ? " and " : ", ";
+
+		if (missing && caps_have(caps[i]))
+			continue;
+		len += (size_t)snprintf(buf + len, cap - len, "%s%s", sep, name(caps[i]));
+		said++;
+	}
+	return said;
+}
+
+int caps_refused(struct err *e, const char *what, const int *caps, size_t n)
+{
+	char all[160], missing[160];
+
+	list(all, sizeof(all), caps, n, false);
+	if (list(missing, sizeof(missing), caps, n, true))
+		return n == 1 ? err_set(e, -EPERM, "%s: run as root, or with %s", what, all) :
+				err_set(e, -EPERM, "%s: run as root, or with %s (missing: %s)",
+					what, all, missing);
+	if (!caps_initial_userns())
+		return err_set(e, -EPERM,
+			       "%s: %s %s in this user namespace only: run outside of it", what,
+			       all, n == 1 ? "counts" : "count");
+	return err_set(e, -EPERM,
+		       "%s, though %s %s there: a seccomp filter or a security module forbids it",
+		       what, all, n == 1 ? "is" : "are");
+}

@@ -1,0 +1,34 @@
+/*
+ * user/base/caps.h - what this process may do, and what is missing, in words.
+ *
+ * Capabilities are CAP_* of <linux/capability.h>. What needs which was tried out one by one
+ * on Linux 6.18 (tests/e2e/caps.sh); README.md has the table.
+ */
+#ifndef BASE_CAPS_H
+#define BASE_CAPS_H
+
+#include <linux/capability.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+
+/*
+ * Is @cap effective? CAP_SYS_ADMIN stands for CAP_BPF and CAP_PERFMON, which were cut out of
+ * it in Linux 5.8 (bpf_capable() and perfmon_capable(), include/linux/capability.h). True
+ * when the kernel does not say.
+ */
+bool caps_have(int cap);
+
+/*
+ * Does this process live in the initial user namespace? In any other its capabilities, root's
+ * too, count for the namespace only: not for BPF, perf or processes outside of it.
+ */
+bool caps_initial_userns(void);
+
+/*
+ * "@what: run as root, or with CAP_A and CAP_B (missing: CAP_B)", or what stands in the way
+ * when none of the @n is missing; -EPERM. Only for the capabilities this program may need.
+ */
+int caps_refused(struct err *e, const char *what, const int *caps, size_t n);
+
+#endif

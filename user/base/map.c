@@ -1,0 +1,65 @@
+/* user/base/map.c - linear probing, at most two thirds full, never shrinks. */
+#include "base/map.h"
+
+#include <stdlib.h>
+
+struct map_slot {
+	uint64_t key, val;
+	bool used;
+};
+
+static size_t slot_of(const struct map *m, uint64_t key)
+{
+	uint64_t h = key * 0x9e3779b97f4a7c15ULL;
+	size_t i = (size_t)(h ^ (h >> 32)) & (m->cap - 1);
+
+	while (m->slots[i].used && m->slots[i].key != key)
+		i = (i + 1) & (m->cap - 1);
+	return i;
+}
+
+bool map_get(const struct map *m, uint64_t key, uint64_t *val)
+{
+	size_t i;
+
+	if (!m->cap)
+		return false;
+	i = slot_of(m, key);
+	if (!m->slots[i].used)
+		return false;
+	*val = m->slots[i].val;
+	return true;
+}
+
+static bool grow(struct map *m)
+{
+	struct map bigger = { .n = m->n, .cap = m->cap ? m->cap * 2 : 64 };
+
+	bigger.slots = calloc(bigger.cap, sizeof(*bigger.slots));
+	if (!bigger.slots)
+		return false;
+	for (size_t i = 0; i < m->cap; i++)
+		if (m->slots[i].used)
+			bigger.slots[slot_of(&bigger, m->slots[i].key)] = m->slots[i];
+	free(m->slots);
+	*m = bigger;
+	return true;
+}
+
+bool map_put(struct map *m, uint64_t key, uint64_t val)
+{
+	size_t i;
+
+	if (m->n * 3 >= m->cap * 2 && !grow(m))
+		return false;
+	i = slot_of(m, key);
+	m->n += !m->slots[i].used;
+	m->slots[i] = (struct map_slot){ .key = key, .val = val, .used = true };
+	return true;
+}
+
+void map_fini(struct map *m)
+{
+	free(m->slots);
+	*m = (struct map){};
+}

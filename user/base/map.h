@@ -1,0 +1,31 @@
+/*
+ * user/base/map.h - a hash map from 64-bit keys to 64-bit values, open addressing.
+ *
+ * For byte keys, intern them with a strtab first and use the id.
+ */
+#ifndef BASE_MAP_H
+#define BASE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct map_slot;
+struct map {
+	struct map_slot *slots; /* private */
+	size_t n, cap;		/* n: entries */
+};
+
+/* A zeroed struct is an empty map. */
+void map_fini(struct map *m);
+
+/* False when the key is absent. */
+bool map_get(const struct map *m, uint64_t key, uint64_t *val);
+
+/* Sets or replaces. False when there is no memory. */
+bool map_put(struct map *m, uint64_t key, uint64_t val);
+
+/* FNV-1a folded; for keys made of bytes. Not for hostile collision resistance. */
+uint64_t hash_bytes(const void *p, size_t n);
+
+#endif

@@ -1,0 +1,136 @@
+/* user/base/mem.c - string reads, and the direct-mapped block cache. */
+#include "base/mem.h"
+
+#include <stdbool.h>
+
+struct block {
+	uint64_t addr; /* of its first byte; a multiple of MEMCACHE_BLOCK */
+	bool valid;
+};
+
+struct memcache {
+	struct mem mem; /* first: mem_of() casts back */
+	struct mem *under;
+	size_t nblocks;
+	struct block *blocks;
+	uint8_t *data; /* nblocks * MEMCACHE_BLOCK */
+};
+
+int mem_readv(struct mem *m, struct mem_piece *v, size_t n, struct err *e)
+{
+	if (m->readv)
+		return m->readv(m, v, n, e);
+	for (size_t i = 0; i < n; i++) {
+		int ret = mem_read(m, v[i].addr, v[i].buf, v[i].n, e);
+
+		v[i].ok = !ret;
+		if (ret == -ESRCH || ret == -EPERM)
+			return ret;
+	}
+	return 0;
+}
+
+int mem_cstr(struct mem *m, uint64_t addr, char *buf, size_t cap, struct err *e)
+{
+	size_t have = 0;
+
+	while (have < cap) {
+		/* Never across a page for a few bytes: the next page may not be there. */
+		size_t step = 4096 - (addr + have) % 4096;
+		const char *nul;
+		int ret;
+
+		if (step > 64)
+			step = 64;
+		if (step > cap - have)
+			step = cap - have;
+		ret = mem_read(m, addr + have, buf + have, step, e);
+		if (ret)
+			return ret;
+		nul = memchr(buf + have, 0, step);
+		if (nul)
+			return 0;
+		have += step;
+	}
+	return err_set(e, -E2BIG, "string at 0x%llx is longer than %zu bytes",
+		       (unsigned long long)addr, cap - 1);
+}
+
+/* The cached block that holds @addr, filled if need be; NULL when it is not readable whole. */
+static const uint8_t *block_get(struct memcache *c, uint64_t addr)
+{
+	uint64_t base = addr - addr % MEMCACHE_BLOCK;
+	size_t i = (size_t)(base / MEMCACHE_BLOCK) % c->nblocks;
+	uint8_t *data = c->data + i * MEMCACHE_BLOCK;
+
+	if (c->blocks[i].valid && c->blocks[i].addr == base)
+		return data;
+	c->blocks[i].valid = false;
+	if (mem_read(c->under, base, data, MEMCACHE_BLOCK, NULL))
+		return NULL;
+	c->blocks[i] = (struct block){ .addr = base, .valid = true };
+	return data;
+}
+
+static int memcache_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+{
+	struct memcache *c = (struct memcache *)m;
+	uint8_t *out = buf;
+
+	while (n) {
+		size_t off = (size_t)(addr % MEMCACHE_BLOCK);
+		size_t step = MEMCACHE_BLOCK - off;
+		const uint8_t *data = block_get(c, addr);
+		int ret;
+
+		if (step > n)
+			step = n;
+		if (data) {
+			memcpy(out, data + off, step);
+		} else {
+			ret = mem_read(c->under, addr, out, step, e);
+			if (ret)
+				return ret;
+		}
+		addr += step;
+		out += step;
+		n -= step;
+	}
+	return 0;
+}
+
+int memcache_new(struct mem *under, size_t blocks, struct memcache **out, struct err *e)
+{
+	CLEANUP(memcache_freep) struct memcache *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return err_set(e, -ENOMEM, "no memory for a cache");
+	c->mem.read = memcache_read;
+	c->under = under;
+	c->nblocks = blocks ? blocks : 1;
+	c->blocks = calloc(c->nblocks, sizeof(*c->blocks));
+	c->data = calloc(c->nblocks, MEMCACHE_BLOCK);
+	if (!c->blocks || !c->data)
+		return err_set(e, -ENOMEM, "no memory for a cache of %zu blocks", blocks);
+	*out = TAKE(c);
+	return 0;
+}
+
+struct mem *memcache_mem(struct memcache *c)
+{
+	return &c->mem;
+}
+
+void memcache_drop(struct memcache *c)
+{
+	memset(c->blocks, 0, c->nblocks * sizeof(*c->blocks));
+}
+
+void memcache_free(struct memcache *c)
+{
+	if (!c)
+		return;
+	free(c->blocks);
+	free(c->data);
+	free(c);
+}

@@ -1,0 +1,21 @@
+/* user/cli/cmd.h - the commands, one per cmd_<name>.c, and the exit statuses they share. */
+#ifndef CLI_CMD_H
+#define CLI_CMD_H
+
+enum exit_status {
+	EXIT_DONE = 0,
+	EXIT_FAILED = 1, /* something that was asked for was not delivered */
+	EXIT_USAGE = 2,
+	EXIT_LOSSES = 3, /* all was delivered, and something was lost on the way */
+};
+
+/* Each gets argv from its own name on, and returns the exit status. */
+
+/* Profile a live process: goprof-bpf -p PID ... What is no other command is this one. */
+int cmd_profile(int argc, char **argv);
+/* List the Go processes and what would work on each. */
+int cmd_ps(int argc, char **argv);
+/* Tell what this kernel and our privileges allow. */
+int cmd_doctor(int argc, char **argv);
+
+#endif

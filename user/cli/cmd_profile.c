@@ -1,0 +1,110 @@
+/* user/cli/cmd_profile.c - profile a live process: from the command line to profile_run. */
+#include "base/caps.h"
+#include "base/version.h"
+#include "cli/cmd.h"
+#include "cli/job.h"
+#include "cli/opt.h"
+#include "cli/profile_run.h"
+#include "cli/tell.h"
+#include "cli/stop.h"
+
+static const struct run_subject live = {
+	.open = subject_open,
+	.free = subject_free,
+	.comm = subject_comm,
+	.go_version = subject_go_version,
+	.pidfd = subject_pidfd,
+	.became = subject_became,
+	.alive = subject_alive,
+	.refresh = subject_refresh,
+};
+
+/* Does it take BPF whatever the target is like? Goroutines are read. */
+static bool needs_bpf(const struct opts *o)
+{
+	bool sourced = o->heap || o->block || o->mutex;
+
+	return o->cpu || o->wait || (sourced && o->collect.source == SOURCE_PROBE);
+}
+
+/*
+ * What cannot work is said before anything is opened. Reading needs none of these, and what
+ * only another user's process needs is said when that process refuses.
+ */
+static int check_privileges(const struct opts *o, struct err *e)
+{
+	static const int caps[] = { CAP_BPF, CAP_PERFMON };
+
+	if (!needs_bpf(o))
+		return 0;
+	if (caps_have(CAP_BPF) && caps_have(CAP_PERFMON))
+		return 0;
+	return caps_refused(e, "BPF is not allowed", caps, ARRAY_LEN(caps));
+}
+
+static int run(const struct opts *o)
+{
+	const struct collector *kinds[JOB_KINDS_MAX];
+	struct run_opts r = {
+		.pid = o->pid,
+		.command = o->command,
+		.follow = o->follow,
+		.duration_ns = o->duration_ns,
+		.dir = o->dir,
+		.formats = o->formats,
+		.nformats = o->nformats,
+		.subject = &live,
+		.kinds = kinds,
+		.collect = o->collect,
+		.verbose = o->verbose,
+		/* The command's stdout is its own. */
+		.paths = o->command ? stderr : stdout,
+	};
+	struct err e = { "" };
+
+	if (o->pid == getpid()) {
+		tell("pid %d is goprof-bpf itself", o->pid);
+		return EXIT_FAILED;
+	}
+	if (check_privileges(o, &e) || (o->command ? stop_init_passing(&e) : stop_init(&e))) {
+		tell("%s", e.msg);
+		return EXIT_FAILED;
+	}
+	if (o->cpu)
+		kinds[r.nkinds++] = &collector_cpu;
+	if (o->heap)
+		kinds[r.nkinds++] = &collector_heap;
+	if (o->block)
+		kinds[r.nkinds++] = &collector_block;
+	if (o->mutex)
+		kinds[r.nkinds++] = &collector_mutex;
+	if (o->wait)
+		kinds[r.nkinds++] = &collector_wait;
+	if (o->goroutine)
+		kinds[r.nkinds++] = &collector_goroutine;
+	for (size_t i = 0; i < o->nformats; i++)
+		r.collect.text |= o->formats[i] == output_find("text");
+	r.collect.window_ns = o->duration_ns;
+	r.collect.say = tell_line;
+	r.stop_fd = stop_fd();
+	return profile_run(&r);
+}
+
+int cmd_profile(int argc, char **argv)
+{
+	struct err e = { "" };
+	struct opts o;
+
+	switch (opt_parse(argc, argv, &o, &e)) {
+	case OPT_RUN:
+		return run(&o);
+	case OPT_HELP:
+		fputs(opt_help, stdout);
+		return EXIT_DONE;
+	case OPT_VERSION:
+		puts("goprof-bpf " GOPROF_VERSION);
+		return EXIT_DONE;
+	}
+	tell("%s (try --help)", e.msg);
+	return EXIT_USAGE;
+}

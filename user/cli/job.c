@@ -1,0 +1,345 @@
+/* user/cli/job.c - open, start, drain, stop, write: one process. */
+#include "cli/job.h"
+
+#include <limits.h>
+#include <stdarg.h>
+
+#include "cli/outdir.h"
+#include "cli/tell.h"
+
+enum { REFRESH_FIRST_MS = 10 };
+
+/* A line about this process; it names it where there are several. */
+__attribute__((format(printf, 2, 3))) static void about(const struct job *j, const char *fmt, ...)
+{
+	char text[1536];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (j->o->follow)
+		tell("pid %d (%s): %s", j->pid, j->o->subject->comm(j->subject), text);
+	else
+		tell("%s", text);
+}
+
+static void say(void *arg, const char *line)
+{
+	about(arg, "%s", line);
+}
+
+void job_step_done(struct job *j, const char *what)
+{
+	uint64_t now = window_now_ns();
+	char took[NS_TEXT];
+
+	if (j->o->verbose)
+		about(j, "%s in %s", what, ns_text(now - j->since_ns, took));
+	j->since_ns = now;
+}
+
+int job_open(const struct run_opts *o, pid_t pid, enum job_origin origin, struct job **out,
+	     struct err *e)
+{
+	CLEANUP(job_freep) struct job *j = calloc(1, sizeof(*j));
+	int ret;
+
+	BUG_ON(o->nkinds > JOB_KINDS_MAX);
+	if (!j)
+		return err_set(e, -ENOMEM, "pid %d: no memory", pid);
+	j->o = o;
+	j->pid = pid;
+	j->origin = origin;
+	j->pidfd = -1;
+	j->generation = 1;
+	j->since_ns = window_now_ns();
+	j->collect = o->collect;
+	j->collect.held = origin == JOB_HELD;
+	j->collect.others = o->nkinds > 1;
+	/* Before it is open there is no name to go with its number. */
+	ret = o->subject->open(pid, &j->collect, &j->subject, e);
+	if (ret)
+		return ret;
+	if (j->collect.say) {
+		j->collect.say = say;
+		j->collect.say_arg = j;
+	}
+	j->n = o->nkinds;
+	for (size_t i = 0; i < j->n; i++)
+		j->slots[i] = (struct job_slot){ .job = j, .c = o->kinds[i], .fd = -1 };
+	*out = TAKE(j);
+	return 0;
+}
+
+static void unwatch(struct job *j)
+{
+	if (!j->window)
+		return;
+	for (size_t i = 0; i < j->n; i++)
+		window_unwatch(j->window, j->slots[i].fd);
+	window_unwatch(j->window, j->pidfd);
+	j->window = NULL;
+}
+
+void job_free(struct job *j)
+{
+	if (!j)
+		return;
+	unwatch(j);
+	for (size_t i = 0; i < j->n; i++) {
+		if (j->slots[i].state)
+			j->slots[i].c->free(j->slots[i].state);
+		prof_free(j->slots[i].prof);
+	}
+	if (j->subject)
+		j->o->subject->free(j->subject);
+	free(j);
+}
+
+/* ---- the window ---- */
+
+static int drain(void *arg)
+{
+	struct job_slot *s = arg;
+	struct err e = { "" };
+	int ret = s->c->poll(s->state, &e);
+
+	if (!ret || ret == -ESRCH) /* gone: said by whoever watches for it */
+		return ret;
+	about(s->job, "%s: %s", s->c->kind, e.msg);
+	s->job->failed = true;
+	return ret;
+}
+
+static int exited(void *arg)
+{
+	struct job *j = arg;
+
+	j->ready = true;
+	return 1;
+}
+
+static bool start_one(struct job *j, struct job_slot *s)
+{
+	struct err e = { "" };
+	int ret = s->c->start(j->subject, &j->collect, &s->state, &e);
+
+	if (!ret) {
+		s->fd = s->c->fd ? s->c->fd(s->state) : -1;
+		ret = window_watch(j->window, s->fd, drain, s, &e);
+		if (!ret)
+			return true;
+		s->c->free(s->state);
+	}
+	s->state = NULL;
+	/* Children that are gone by now are many; they are counted. */
+	j->too_short |= ret == -ESRCH && j->origin == JOB_FOLLOWED && j->o->follow;
+	if (!j->too_short)
+		about(j, "%s: %s", s->c->kind, e.msg);
+	j->failed |= !j->too_short;
+	return false;
+}
+
+size_t job_start(struct job *j, struct window *w)
+{
+	struct err e = { "" };
+	size_t started = 0;
+
+	j->window = w;
+	for (size_t i = 0; i < j->n && !j->too_short; i++)
+		started += start_one(j, &j->slots[i]);
+	j->start_ns = window_now_ns();
+	j->refresh_ns = j->start_ns + REFRESH_FIRST_MS * 1000000ull;
+	if (!started)
+		return 0;
+	if (j->too_short)
+		about(j, "it ended before more than %zu of %zu kinds could begin", started, j->n);
+	j->lossy |= j->too_short;
+	job_step_done(j, "attached");
+	j->pidfd = j->o->subject->pidfd(j->subject);
+	if (window_watch(w, j->pidfd, exited, j, &e)) {
+		about(j, "%s", e.msg);
+		j->pidfd = -1; /* the tick notices, too */
+	}
+	return started;
+}
+
+void job_kinds_text(const struct job *j, char *buf, size_t cap)
+{
+	size_t n = 0;
+
+	buf[0] = 0;
+	for (size_t i = 0; i < j->n && n < cap; i++)
+		if (j->slots[i].state)
+			n += (size_t)snprintf(buf + n, cap - n, "%s%s", n ? ", " : "",
+					      j->slots[i].c->kind);
+}
+
+bool job_alive(struct job *j, struct err *e)
+{
+	j->gone = j->o->subject->alive(j->subject, e) != 0;
+	j->became = j->gone && j->o->subject->became(j->subject);
+	if (!j->gone && j->ready) {
+		err_set(e, -ESRCH, "the target exited");
+		j->gone = true;
+	}
+	return !j->gone;
+}
+
+/* A program loads its libraries when it starts; later ones are rare. So less and less often. */
+static void refresh(struct job *j)
+{
+	uint64_t now = window_now_ns();
+
+	if (j->origin == JOB_LIVE || now < j->refresh_ns)
+		return;
+	j->o->subject->refresh(j->subject);
+	j->refresh_ns = now + (now - j->start_ns);
+}
+
+void job_tick(struct job *j)
+{
+	refresh(j);
+	for (size_t i = 0; i < j->n; i++) {
+		struct job_slot *s = &j->slots[i];
+		struct err e = { "" };
+
+		if (!s->state || s->ticked_off || !s->c->tick || !s->c->tick(s->state, &e))
+			continue;
+		about(j, "%s: %s", s->c->kind, e.msg);
+		s->ticked_off = j->failed = true;
+	}
+}
+
+/* ---- the end ---- */
+
+static void stop_all(struct job *j)
+{
+	if (!j->gone && j->origin != JOB_LIVE)
+		j->o->subject->refresh(j->subject);
+	for (size_t i = 0; i < j->n; i++) {
+		struct job_slot *s = &j->slots[i];
+		struct err e = { "" };
+
+		if (!s->state)
+			continue;
+		if (s->c->stop(s->state, &s->prof, &e)) {
+			about(j, "%s: %s", s->c->kind, e.msg);
+			s->prof = NULL;
+			j->failed = true;
+		}
+		s->c->free(s->state);
+		s->state = NULL;
+	}
+	job_step_done(j, "detached");
+}
+
+/* A path is printed only when its file is whole, and at once: somebody may wait for it. */
+static void print_path(struct job *j, const char *path)
+{
+	if (fprintf(j->o->paths, "%s\n", path) < 0 || fflush(j->o->paths)) {
+		tell("cannot write to %s: %s", j->o->paths == stderr ? "stderr" : "stdout",
+		     strerror(errno));
+		j->failed = true;
+	}
+}
+
+static void write_one(struct job *j, struct job_slot *s, const struct output_format *f)
+{
+	char path[PATH_MAX], kind[32];
+	struct err e = { "" };
+
+	/* A later program of the same pid may have the same name. */
+	if (j->generation > 1)
+		snprintf(kind, sizeof(kind), "%u.%s", j->generation, s->c->kind);
+	else
+		snprintf(kind, sizeof(kind), "%s", s->c->kind);
+	prof_set_kind(s->prof, s->c->kind);
+	if (outdir_path(j->o->dir, j->o->subject->comm(j->subject), j->pid, kind, f->ext, path,
+			sizeof(path), &e) ||
+	    output_to_file(s->prof, f, path, &e)) {
+		about(j, "%s: %s", s->c->kind, e.msg);
+		j->failed = true;
+		return;
+	}
+	j->files++;
+	print_path(j, path);
+}
+
+/* What is a fact and no count, in loss.h. */
+static bool uncounted(size_t kind)
+{
+	return kind == LOSS_TARGET_GONE || kind == LOSS_LAYOUT_GUESSED || kind == LOSS_WINDOW_CUT ||
+	       kind == LOSS_NOT_RESTORED || kind == LOSS_BUDGET_CUT;
+}
+
+static void report_losses(struct job *j, const struct job_slot *s)
+{
+	const struct loss *l = prof_loss(s->prof);
+
+	for (size_t k = 0; k < LOSS_COUNT; k++) {
+		if (!l->n[k])
+			continue;
+		j->lossy = true;
+		if (k == LOSS_TARGET_GONE && j->gone)
+			continue; /* has been said, with the time */
+		if (uncounted(k))
+			about(j, "%s: %s", s->c->kind, loss_text((enum loss_kind)k));
+		else
+			about(j, "%s: %llu %s", s->c->kind, (unsigned long long)l->n[k],
+			      loss_text((enum loss_kind)k));
+	}
+}
+
+/* Where its life began and ended, as far as this profile is concerned. */
+static int tell_origin(const struct job *j, struct prof *p, struct err *e)
+{
+	const char *end = j->became ? "until it became another program (exec)" :
+			  j->gone   ? "until it ended" :
+				      "it ran on";
+
+	if (j->origin == JOB_HELD)
+		return prof_comment(p, e, "started by goprof-bpf: from its first instruction, %s",
+				    end);
+	return prof_comment(p, e,
+			    "followed: from %.1f ms after its exec, %s; what it did before "
+			    "is not in here",
+			    j->start_ns > j->exec_ns ? (double)(j->start_ns - j->exec_ns) / 1e6 : 0,
+			    end);
+}
+
+/* That a target which was there before us goes is a loss; that a command ends is not. */
+static void tell_end(struct job *j, struct job_slot *s)
+{
+	struct err e = { "" };
+
+	if (j->origin == JOB_LIVE)
+		prof_loss(s->prof)->n[LOSS_TARGET_GONE] |= j->gone;
+	else if (tell_origin(j, s->prof, &e))
+		about(j, "%s: %s", s->c->kind, e.msg);
+	if (j->became && j->origin != JOB_LIVE)
+		prof_loss(s->prof)->n[LOSS_TARGET_GONE] = 1;
+}
+
+void job_finish(struct job *j)
+{
+	unwatch(j);
+	if (j->became && j->origin != JOB_LIVE)
+		about(j, "the command became another program (exec): what that does is not in "
+			 "these profiles (--follow has it)");
+	stop_all(j);
+	for (size_t i = 0; i < j->n; i++) {
+		struct job_slot *s = &j->slots[i];
+
+		if (!s->prof)
+			continue;
+		tell_end(j, s);
+		for (size_t f = 0; f < j->o->nformats; f++)
+			write_one(j, s, j->o->formats[f]);
+		if (!prof_nsamples(s->prof))
+			about(j, "%s: no samples: there was nothing to count", s->c->kind);
+		report_losses(j, s);
+	}
+	job_step_done(j, "written");
+}

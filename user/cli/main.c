@@ -1,0 +1,61 @@
+/* user/cli/main.c - the process: its descriptors, its signals, its command, its exit status. */
+#include <fcntl.h>
+#include <signal.h>
+
+#include "base/err.h"
+#include "cli/cmd.h"
+#include "cli/spawn.h"
+#include "cli/tell.h"
+
+/*
+ * Whoever starts us without a standard descriptor must not get one of our files under its
+ * number. Write to such a stdin, read from such an output: it fails, and is noticed. A
+ * command gets it closed, as we did.
+ */
+static void fill_standard_fds(void)
+{
+	static const int mode[3] = { O_WRONLY, O_RDONLY, O_RDONLY };
+
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			(void)!open("/dev/null", mode[fd] | O_CLOEXEC);
+}
+
+/* What stdio still held may meet a full disk only now; a text longer than its buffer has already. */
+static int close_stdout(int status)
+{
+	int lost = status == EXIT_DONE && ferror(stdout) ? errno : 0;
+
+	if (fclose(stdout))
+		lost = errno;
+	if (!lost)
+		return status;
+	tell("cannot write to stdout: %s", strerror(lost));
+	return status == EXIT_USAGE ? status : EXIT_FAILED;
+}
+
+/* The first word; help.c has a line for each. */
+static const struct {
+	const char *word;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "ps", cmd_ps },
+	{ "doctor", cmd_doctor },
+};
+
+static int run(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < ARRAY_LEN(commands); i++)
+		if (!strcmp(argv[1], commands[i].word))
+			return commands[i].run(argc - 1, argv + 1);
+	return cmd_profile(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+	fill_standard_fds();
+	spawn_remember_signals();
+	signal(SIGPIPE, SIG_IGN); /* a reader that left is an error of the write, not our end */
+	signal(SIGXFSZ, SIG_IGN);
+	return close_stdout(run(argc, argv));
+}

@@ -1,0 +1,447 @@
+/* user/cli/profile_run.c - which processes are profiled, and for how long. */
+#include "cli/profile_run.h"
+
+#include <poll.h>
+
+#include "cli/cmd.h"
+#include "cli/job.h"
+#include "cli/outdir.h"
+#include "cli/spawn.h"
+#include "cli/tell.h"
+#include "cli/window.h"
+#include "collect/family.h"
+
+enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* as shells have it */
+
+/* Between looks at a command that is not Go's: may it have loaded some? */
+#define LOOK_MIN_NS 100000000ull
+#define LOOK_MAX_NS 5000000000ull
+
+struct run {
+	const struct run_opts *o;
+	struct window *window;
+	struct job *jobs; /* being profiled */
+	struct job *root; /* of -p; among them */
+	struct spawn *spawn;
+	struct family *family;
+	size_t njobs;	  /* in all, finished ones too */
+	size_t refused;	  /* children beyond RUN_JOBS_MAX */
+	size_t too_short; /* children that were gone before they could be looked at */
+	bool first_job;	  /* step() is to end when there is one */
+	bool closed;	  /* the window is over: nothing new is begun */
+	bool failed, lossy, gone;
+	bool made_dir;
+	size_t files;
+	uint64_t exec_ns;	   /* of the command's last program that was no Go program */
+	uint64_t look_ns, wait_ns; /* when to look for a Go library in it; the pause before */
+	struct err why;		   /* how the target went; why the command is no Go program */
+};
+
+static void run_fini(struct run *r)
+{
+	struct job *next;
+
+	for (struct job *j = r->jobs; j; j = next) {
+		next = j->next;
+		job_free(j);
+	}
+	family_free(r->family);
+	spawn_free(r->spawn);
+	window_free(r->window);
+	if (r->made_dir && !r->files)
+		rmdir(r->o->dir);
+}
+
+static bool asked_to_stop(const struct run *r)
+{
+	struct pollfd p = { .fd = r->o->stop_fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0; /* step() looks */
+}
+
+/* ---- jobs ---- */
+
+/* Takes it out of the list, writes its files and keeps what is to be known at the end. */
+static void retire(struct run *r, struct job *j)
+{
+	struct job **p = &r->jobs;
+
+	while (*p != j)
+		p = &(*p)->next;
+	*p = j->next;
+	if (r->root == j)
+		r->root = NULL;
+	if (j->origin != JOB_LIVE && !j->gone)
+		job_alive(j, NULL); /* the command's end may be known before its job's is */
+	job_finish(j);
+	r->failed |= j->failed;
+	r->lossy |= j->lossy;
+	r->files += j->files;
+	job_free(j);
+}
+
+static void retire_all(struct run *r)
+{
+	while (r->jobs)
+		retire(r, r->jobs);
+}
+
+static struct job *job_of(struct run *r, pid_t pid)
+{
+	for (struct job *j = r->jobs; j; j = j->next)
+		if (j->pid == pid)
+			return j;
+	return NULL;
+}
+
+static void announce(const struct run *r, const struct job *j)
+{
+	const struct run_opts *o = r->o;
+	char kinds[128], time[NS_TEXT];
+
+	job_kinds_text(j, kinds, sizeof(kinds));
+	ns_text(o->duration_ns, time);
+	tell("profiling pid %d (%s, %s) %s%s: %s", j->pid, o->subject->comm(j->subject),
+	     o->subject->go_version(j->subject), o->duration_ns ? "for " : "until it ends",
+	     o->duration_ns ? time : "", kinds);
+}
+
+/* Takes it over. False: no kind could be started. */
+static bool begin(struct run *r, struct job *j)
+{
+	if (!job_start(j, r->window)) {
+		r->too_short += j->too_short;
+		r->failed |= !j->too_short;
+		job_free(j);
+		return false;
+	}
+	j->next = r->jobs;
+	r->jobs = j;
+	r->njobs++;
+	if (j->origin != JOB_FOLLOWED)
+		announce(r, j);
+	return true;
+}
+
+/* ---- the children's programs ---- */
+
+static int follow(struct run *r, pid_t root, struct err *e)
+{
+	int ret;
+
+	if (!r->o->follow)
+		return 0;
+	ret = family_open(root, &r->family, e);
+	if (!ret)
+		ret = window_watch(r->window, family_fd(r->family), nothing, NULL, e);
+	return ret;
+}
+
+static void follow_one(struct run *r, const struct family_exec *x)
+{
+	struct job *j = job_of(r, x->pid);
+	unsigned generation = 1;
+	struct err e = { "" };
+	int ret;
+
+	if (j && job_alive(j, NULL))
+		return; /* the exec that it was opened after */
+	if (j) {
+		generation = j->generation + 1;
+		retire(r, j);
+	}
+	if (r->njobs >= RUN_JOBS_MAX) {
+		if (!r->refused++)
+			tell("more than %d programs: later ones are not profiled", RUN_JOBS_MAX);
+		return;
+	}
+	ret = job_open(r->o, x->pid, JOB_FOLLOWED, &j, &e);
+	if (ret == -ESRCH)
+		r->too_short++;
+	else if (ret && ret != -ENOENT)
+		tell("%s", e.msg);
+	r->failed |= ret && ret != -ENOENT && ret != -ESRCH;
+	if (ret)
+		return;
+	j->exec_ns = x->when_ns;
+	j->generation = generation;
+	begin(r, j);
+}
+
+static void follow_news(struct run *r)
+{
+	struct family_exec x;
+
+	while (family_next(r->family, &x)) {
+		bool held = r->spawn && x.pid == spawn_pid(r->spawn) && spawn_traces(r->spawn);
+
+		if (!held)
+			follow_one(r, &x);
+	}
+}
+
+/* ---- the command ---- */
+
+/* A program that is in place in the command's process; released when it is Go. */
+static void try_image(struct run *r, enum job_origin origin)
+{
+	struct job *j = NULL;
+	int ret;
+
+	if (spawn_lost_setid(r->spawn))
+		tell("%s runs without the rights of its owner, which a program that is held does "
+		     "not get: run goprof-bpf itself with them, or with CAP_SYS_PTRACE",
+		     r->o->command[0]);
+	ret = job_open(r->o, spawn_pid(r->spawn), origin, &j, &r->why);
+	if (ret == -ENOENT) {
+		if (origin == JOB_HELD)
+			r->exec_ns = window_now_ns();
+		r->look_ns = r->exec_ns + LOOK_MIN_NS;
+		r->wait_ns = LOOK_MIN_NS;
+		spawn_continue(r->spawn);
+		return;
+	}
+	if (ret) {
+		tell("%s", r->why.msg);
+		r->failed = true;
+	} else {
+		j->exec_ns = r->exec_ns;
+		begin(r, j);
+	}
+	spawn_release(r->spawn);
+}
+
+/*
+ * A C program may load a Go library once it runs, which nobody can be held for. So it is looked
+ * at now and then, ever less often.
+ */
+static void try_library(struct run *r)
+{
+	uint64_t now = window_now_ns();
+	struct job *j = NULL;
+
+	if (!r->look_ns || now < r->look_ns)
+		return;
+	r->wait_ns = r->wait_ns < LOOK_MAX_NS ? 2 * r->wait_ns : LOOK_MAX_NS;
+	r->look_ns = now + r->wait_ns;
+	if (job_open(r->o, spawn_pid(r->spawn), JOB_FOLLOWED, &j, NULL))
+		return;
+	j->exec_ns = r->exec_ns;
+	begin(r, j);
+}
+
+/* True when the command has ended. */
+static bool command_news(struct run *r, bool tick)
+{
+	enum spawn_state state = spawn_step(r->spawn);
+
+	if (state == SPAWN_HELD && r->closed)
+		spawn_release(r->spawn);
+	else if (state == SPAWN_HELD)
+		try_image(r, JOB_HELD);
+	else if (state != SPAWN_RUNS || !tick || r->njobs || r->failed || r->closed)
+		;
+	else if (spawn_not_held(r->spawn))
+		try_image(r, JOB_FOLLOWED);
+	else if (!r->family)
+		try_library(r);
+	return state == SPAWN_ENDED;
+}
+
+/* ---- one window for all ---- */
+
+static void look_after(struct run *r, bool tick)
+{
+	struct job *next;
+
+	for (struct job *j = r->jobs; j; j = next) {
+		struct err e = { "" };
+
+		next = j->next;
+		if ((j->ready || tick) && !job_alive(j, &e)) {
+			if (j == r->root) {
+				r->gone = true;
+				r->why = e;
+				return;
+			}
+			retire(r, j);
+		} else if (tick) {
+			job_tick(j);
+		}
+	}
+}
+
+static bool step(void *arg, bool tick, uint64_t done_ns)
+{
+	struct run *r = arg;
+
+	if (tick && !r->o->command)
+		tell_bar(done_ns, r->o->duration_ns);
+	if (r->family)
+		follow_news(r);
+	look_after(r, tick);
+	if (r->gone)
+		return true;
+	if (r->spawn && command_news(r, tick))
+		return true;
+	return r->first_job && r->njobs;
+}
+
+static enum window_end wait_for(struct run *r, uint64_t duration_ns)
+{
+	struct window_opts w = {
+		.duration_ns = duration_ns, .stop_fd = r->o->stop_fd, .step = step, .arg = r
+	};
+	enum window_end end = WINDOW_OVER;
+	char time[NS_TEXT];
+	uint64_t lasted = 0;
+	struct err e = { "" };
+	int ret = window_wait(r->window, &w, &end, &lasted, &e);
+
+	tell_bar(0, 0);
+	if (ret) {
+		tell("%s", e.msg);
+		r->failed = true;
+	}
+	if (r->gone)
+		tell("%s after %s: writing what was collected", r->why.msg, ns_text(lasted, time));
+	else if (end == WINDOW_STOP)
+		tell("stopped after %s: writing what was collected", ns_text(lasted, time));
+	return end;
+}
+
+static void end_family(struct run *r)
+{
+	uint64_t lost;
+
+	if (!r->family)
+		return;
+	lost = family_lost(r->family);
+	if (r->too_short)
+		tell("%zu programs of children ended before they could be looked at", r->too_short);
+	if (lost)
+		tell("%llu programs of children were not noticed: too many at once",
+		     (unsigned long long)lost);
+	r->lossy |= r->too_short || lost || r->refused;
+	window_unwatch(r->window, family_fd(r->family));
+	family_free(TAKE(r->family));
+}
+
+/* ---- a process that runs ---- */
+
+static int prepare_live(struct run *r)
+{
+	const struct run_opts *o = r->o;
+	struct job *j = NULL;
+	struct err e = { "" };
+
+	if (window_new(&r->window, &e) || job_open(o, o->pid, JOB_LIVE, &j, &e)) {
+		tell("%s", e.msg);
+		return -1;
+	}
+	r->root = r->jobs = j;
+	if (outdir_prepare(o->dir, &r->made_dir, &e) || follow(r, o->pid, &e)) {
+		tell("%s", e.msg);
+		return -1;
+	}
+	job_step_done(j, "opened");
+	if (asked_to_stop(r)) {
+		tell("stopped before anything was collected");
+		return -1;
+	}
+	r->jobs = NULL;
+	return begin(r, j) ? 0 : -1;
+}
+
+static int run_live(struct run *r)
+{
+	if (prepare_live(r))
+		return EXIT_FAILED;
+	wait_for(r, r->o->duration_ns);
+	if (r->root)
+		job_step_done(r->root, "collected");
+	retire_all(r);
+	end_family(r);
+	if (r->failed)
+		return EXIT_FAILED;
+	return r->lossy || r->gone ? EXIT_LOSSES : EXIT_DONE;
+}
+
+/* ---- a command ---- */
+
+/* 0, or the exit status. */
+static int start_command(struct run *r)
+{
+	const struct run_opts *o = r->o;
+	struct err e = { "" };
+	bool failed_exec = false;
+	int ret;
+
+	/* What can be known to fail is tried before the command is started for nothing. */
+	ret = window_new(&r->window, &e);
+	if (!ret)
+		ret = outdir_prepare(o->dir, &r->made_dir, &e);
+	if (!ret)
+		ret = spawn_start(o->command, &r->spawn, &failed_exec, &e);
+	if (ret) {
+		tell("%s", e.msg);
+		return !failed_exec   ? EXIT_FAILED :
+		       ret == -ENOENT ? EXIT_NOT_FOUND :
+					EXIT_CANNOT_RUN;
+	}
+	if (window_watch(r->window, spawn_fd(r->spawn), nothing, NULL, &e) ||
+	    follow(r, spawn_pid(r->spawn), &e)) {
+		tell("%s: the command runs unobserved", e.msg);
+		r->failed = true;
+		spawn_release(r->spawn);
+	}
+	r->exec_ns = window_now_ns();
+	if (spawn_not_held(r->spawn))
+		tell("the command cannot be held at its start (%s): its first moments are missing",
+		     spawn_not_held(r->spawn));
+	return 0;
+}
+
+static void observe_command(struct run *r)
+{
+	enum window_end end = WINDOW_TIME;
+
+	if (r->o->duration_ns && !r->o->follow) { /* counts from the first instruction on */
+		r->first_job = true;
+		end = wait_for(r, 0);
+		r->first_job = false;
+	}
+	if (!r->o->duration_ns || r->njobs || r->o->follow)
+		end = wait_for(r, r->o->duration_ns);
+	retire_all(r);
+	end_family(r);
+	r->closed = true;
+	if (end == WINDOW_TIME)
+		wait_for(r, 0); /* for its end */
+}
+
+static int run_command(struct run *r)
+{
+	int ret = start_command(r);
+
+	if (ret)
+		return ret;
+	observe_command(r);
+	if (!r->njobs && !r->failed)
+		tell("%s: nothing was profiled", r->why.msg[0] ? r->why.msg : r->o->command[0]);
+	spawn_reap(r->spawn);
+	return spawn_status(r->spawn);
+}
+
+int profile_run(const struct run_opts *o)
+{
+	CLEANUP(run_fini) struct run r = { .o = o };
+
+	return o->command ? run_command(&r) : run_live(&r);
+}

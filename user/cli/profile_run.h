@@ -1,0 +1,59 @@
+/*
+ * user/cli/profile_run.h - a profile of a live process, or of a command that is started for
+ * it, and of their children if wished, from start to files.
+ *
+ * What it drives comes as tables, so that its tests need neither a target nor a kernel.
+ */
+#ifndef CLI_PROFILE_RUN_H
+#define CLI_PROFILE_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "collect/collect.h"
+#include "output/output.h"
+
+/* Programs that one run profiles at most, with --follow. */
+enum { RUN_JOBS_MAX = 256 };
+
+/* The functions of collect.h that concern a subject. */
+struct run_subject {
+	int (*open)(pid_t pid, const struct collect_opts *o, struct subject **out, struct err *e);
+	void (*free)(struct subject *s);
+	const char *(*comm)(const struct subject *s);
+	const char *(*go_version)(const struct subject *s);
+	int (*pidfd)(const struct subject *s);
+	int (*alive)(struct subject *s, struct err *e);
+	void (*refresh)(struct subject *s);
+	bool (*became)(const struct subject *s);
+};
+
+struct run_opts {
+	pid_t pid;	      /* or: */
+	char **command;	      /* argv, ends with NULL; stop_init_passing() has been called */
+	bool follow;	      /* and the Go programs that its children run */
+	uint64_t duration_ns; /* 0: until the command ends */
+	const char *dir;
+	const struct output_format *const *formats;
+	size_t nformats;
+	const struct run_subject *subject;
+	const struct collector *const *kinds; /* at most JOB_KINDS_MAX */
+	size_t nkinds;
+	struct collect_opts collect;
+	int stop_fd; /* readable: end early; -1 none */
+	bool verbose;
+	FILE *paths; /* each finished file, alone on a line */
+};
+
+/*
+ * Opens, collects, writes and says what there is to say. Returns the exit status: a kind
+ * that could not be delivered makes it 1, though the others are written; a loss makes it 3.
+ *
+ * A command that could be started decides the status alone, as in a shell: its own, or 128 +
+ * the signal that killed it. One that does not exist makes it 127, one that cannot be run 126.
+ */
+int profile_run(const struct run_opts *o);
+
+#endif

@@ -1,0 +1,27 @@
+/* user/cli/report.h - what ps and doctor share: their options, and JSON that cannot be broken. */
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+struct report_opts {
+	bool json, wide;
+};
+
+/*
+ * The options of a command that takes no other. Returns -1 to go on, else the exit status:
+ * --help was answered, or the complaint is told.
+ */
+int report_options(int argc, char **argv, const char *help, struct report_opts *o);
+
+/* A string of foreign bytes: what is no UTF-8 becomes U+FFFD. NULL without memory. */
+json_t *report_string(const char *s);
+/* The same, and null for "". */
+json_t *report_maybe(const char *s);
+
+/* Prints (ASCII only, indented) and drops @root; NULL @root is no memory. The exit status. */
+int report_print(json_t *root, int status);
+
+#endif

@@ -1,0 +1,158 @@
+/* user/cli/stop.c - one handler for the signals that ask us to stop. */
+#include "cli/stop.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+/*
+ * One wish often comes as several signals: timeout(1) signals the child and then its whole
+ * group, a service manager sends SIGTERM with SIGHUP. Within this time they are one.
+ */
+enum { SAME_WISH_MS = 500 };
+
+static int wish_fd = -1;
+static volatile sig_atomic_t asked;
+static int64_t first_ms; /* written before asked is set, read after */
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void on_signal(int sig)
+{
+	int saved = errno;
+	uint64_t one = 1;
+
+	if (!asked) {
+		first_ms = now_ms();
+		asked = 1;
+		(void)!write(wish_fd, &one, sizeof(one));
+	} else if (now_ms() - first_ms > SAME_WISH_MS) {
+		_exit(128 + sig);
+	}
+	errno = saved;
+}
+
+static int catch_signal(struct err *e, int sig, struct sigaction *sa)
+{
+	return sigaction(sig, sa, NULL) ? err_sys(e, "sigaction") : 0;
+}
+
+static int make_wish_fd(struct err *e)
+{
+	wish_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return wish_fd < 0 ? err_sys(e, "eventfd") : 0;
+}
+
+int stop_init(struct err *e)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, old;
+	int ret = make_wish_fd(e);
+
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++) /* one handler at a time */
+		sigaddset(&sa.sa_mask, signals[i]);
+	for (size_t i = 0; !ret && i < ARRAY_LEN(signals); i++) {
+		if (sigaction(signals[i], NULL, &old))
+			return err_sys(e, "sigaction");
+		if (signals[i] == SIGHUP && old.sa_handler == SIG_IGN)
+			continue; /* nohup */
+		ret = catch_signal(e, signals[i], &sa);
+	}
+	return ret;
+}
+
+/* ---- passing signals on ---- */
+
+static volatile sig_atomic_t to_pid;
+static int first_sig; /* asked for before there was a command */
+
+/*
+ * What the terminal sends (Ctrl-C, a new size) goes to its whole foreground group, and so to
+ * the command as well: only what was sent to us by a process is passed on.
+ */
+static bool is_fault(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE ||
+	       sig == SIGABRT || sig == SIGTRAP || sig == SIGSYS;
+}
+
+/* A fault of our own, or our own abort(): not from another process. */
+static bool is_own(int sig, const siginfo_t *si)
+{
+	return is_fault(sig) && (si->si_code > 0 || si->si_pid == getpid());
+}
+
+static void on_passed(int sig, siginfo_t *si, void *context)
+{
+	int saved = errno;
+
+	(void)context;
+	if (is_own(sig, si)) {
+		signal(sig, SIG_DFL);
+		raise(sig);
+	} else if (to_pid > 0) {
+		if (si->si_code == SI_QUEUE)
+			(void)sigqueue(to_pid, sig, si->si_value);
+		else if (si->si_code != SI_KERNEL)
+			kill(to_pid, sig);
+		if (sig == SIGTSTP) /* whoever waits for us sees us stop, as without a handler */
+			raise(SIGSTOP);
+	} else if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT) {
+		if (!asked)
+			first_sig = sig;
+		on_signal(sig);
+	}
+	errno = saved;
+}
+
+/* Not what cannot be caught, or is about our own files, terminal and children. */
+static bool to_pass(int sig)
+{
+	static const int not [] = { SIGKILL, SIGSTOP, SIGCHLD, SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU };
+
+	for (size_t i = 0; i < ARRAY_LEN(not ); i++)
+		if (sig == not [i])
+			return false;
+	return sig < 32 || sig >= SIGRTMIN; /* those between are the C library's */
+}
+
+int stop_init_passing(struct err *e)
+{
+	struct sigaction sa = { .sa_sigaction = on_passed, .sa_flags = SA_RESTART | SA_SIGINFO };
+	int ret = make_wish_fd(e);
+
+	sigfillset(&sa.sa_mask);
+	for (int sig = 1; !ret && sig <= SIGRTMAX; sig++)
+		if (to_pass(sig))
+			ret = catch_signal(e, sig, &sa);
+	return ret;
+}
+
+void stop_pass_to(pid_t pid)
+{
+	uint64_t n;
+
+	to_pid = pid;
+	if (pid > 0 && asked) { /* before there was anybody to ask */
+		asked = 0;
+		(void)!read(wish_fd, &n, sizeof(n));
+		kill(pid, first_sig);
+	}
+}
+
+int stop_fd(void)
+{
+	return wish_fd;
+}
+
+bool stop_asked(void)
+{
+	return asked;
+}

@@ -1,0 +1,28 @@
+/*
+ * user/cli/tell.h - what people read: lines on stderr, and the bar beneath them.
+ *
+ * stdout is for paths alone. Names in messages are other people's: whatever could move a
+ * terminal's cursor is replaced.
+ */
+#ifndef CLI_TELL_H
+#define CLI_TELL_H
+
+#include <stdint.h>
+
+/* Replaces what could move a terminal's cursor or end a line; UTF-8 stays. */
+void tell_clean(char *s);
+
+/* "goprof-bpf: ..." and a newline. */
+void tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same as a callback for struct collect_opts; @arg is not used. */
+void tell_line(void *arg, const char *line);
+
+/* Redraws the bar; only on a terminal. @total_ns 0 takes it away. */
+void tell_bar(uint64_t done_ns, uint64_t total_ns);
+
+/* "500 ms", "2.5 s", "10 s"; returns @buf. */
+enum { NS_TEXT = 32 };
+const char *ns_text(uint64_t ns, char buf[NS_TEXT]);
+
+#endif

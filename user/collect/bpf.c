@@ -1,0 +1,268 @@
+/* user/collect/bpf.c - filling, draining and explaining BPF objects. */
+#include "collect/bpf.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "base/caps.h"
+
+/* Inode of the initial pid namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
+#define INIT_PIDNS_INO 0xEFFFFFFCu
+
+/* libbpf reports through one process-wide callback, so this is process-wide too. */
+static char log_last[256];
+
+static int keep_log(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char *nl;
+
+	/* The first complaint is the cause; what follows are its consequences. */
+	if (level != LIBBPF_WARN || log_last[0])
+		return 0;
+	vsnprintf(log_last, sizeof(log_last), fmt, ap);
+	nl = strchr(log_last, '\n');
+	if (nl)
+		*nl = 0;
+	return 0;
+}
+
+void bpf_log_begin(void)
+{
+	log_last[0] = 0;
+	libbpf_set_print(keep_log);
+}
+
+const char *bpf_log_last(void)
+{
+	return log_last;
+}
+
+int bpf_load_error(struct err *e, int code, const char *what)
+{
+	static const int caps[] = { CAP_BPF, CAP_PERFMON };
+	bool ours = caps_have(CAP_BPF) && caps_have(CAP_PERFMON);
+	char refused[128];
+
+	/* With all capabilities there, EACCES is the verifier's, and its words are in the log. */
+	if (code == -EPERM || (code == -EACCES && !ours)) {
+		snprintf(refused, sizeof(refused), "%s: the kernel refused BPF", what);
+		return caps_refused(e, refused, caps, ARRAY_LEN(caps));
+	}
+	return err_set(e, code, "%s: %s%s%s", what, strerror(-code), log_last[0] ? ": " : "",
+		       log_last);
+}
+
+int bpf_pidns(uint32_t *ino, struct err *e)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st))
+		return err_sys(e, "/proc/self/ns/pid");
+	*ino = st.st_ino == INIT_PIDNS_INO ? 0 : (uint32_t)st.st_ino;
+	return 0;
+}
+
+/* [lo, hi) of the functions in @f that were found, as live addresses. */
+static void range_of(const struct image *img, const struct gofunc *f, size_t n, __u64 *lo,
+		     __u64 *hi)
+{
+	*lo = *hi = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!f[i].entry)
+			continue;
+		if (!*lo || f[i].entry + img->bias < *lo)
+			*lo = f[i].entry + img->bias;
+		if (f[i].end + img->bias > *hi)
+			*hi = f[i].end + img->bias;
+	}
+}
+
+/* The sp delta inside a function behind its prologue: the largest it has. */
+static int32_t body_delta(struct gobin *b, const struct gofunc *f)
+{
+	int32_t max = 0, d;
+
+	for (uint64_t pc = f->entry; pc < f->end && pc - f->entry < 256; pc++)
+		if (!gobin_spdelta(b, pc, &d, NULL) && d > max)
+			max = d;
+	return max;
+}
+
+/*
+ * Functions the walker must know: mcall, and the write barrier's entry stubs, frameless
+ * functions that call (Go 1.21+, runtime/asm_amd64.s: they lie side by side).
+ */
+static int fill_image(const struct image *img, struct gpb_image *t, __s32 *seam, struct err *e)
+{
+	static const char *const names[] = {
+		"runtime.mcall",	   "runtime.gcWriteBarrier1", "runtime.gcWriteBarrier2",
+		"runtime.gcWriteBarrier3", "runtime.gcWriteBarrier4", "runtime.gcWriteBarrier5",
+		"runtime.gcWriteBarrier6", "runtime.gcWriteBarrier7", "runtime.gcWriteBarrier8",
+	};
+	static const char *const seams[] = { "runtime.systemstack_switch", "runtime.cgocallback",
+					     "runtime.systemstack" };
+	struct gofunc sf[ARRAY_LEN(seams)] = {};
+	struct gofunc f[ARRAY_LEN(names)] = {};
+	int ret = gobin_funcs_named(img->bin, names, ARRAY_LEN(names), f, e);
+
+	if (ret < 0)
+		return ret;
+	t->text_lo = img->lo;
+	t->text_hi = img->hi;
+	range_of(img, f, 1, &t->mcall_lo, &t->mcall_hi);
+	/* A return address may equal the end of the last call's function. */
+	range_of(img, f + 1, ARRAY_LEN(names) - 1, &t->stub_lo, &t->stub_hi);
+	if (t->stub_hi - t->stub_lo > 4096)
+		t->stub_lo = t->stub_hi = 0;
+	ret = gobin_funcs_named(img->bin, seams, ARRAY_LEN(seams), sf, e);
+	if (ret < 0)
+		return ret;
+	range_of(img, sf, 1, &t->switch_lo, &t->switch_hi);
+	range_of(img, sf + 1, 1, &t->callback_lo, &t->callback_hi);
+	*seam = sf[2].entry ? body_delta(img->bin, &sf[2]) : 0;
+	return 0;
+}
+
+int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *t,
+		    struct err *e)
+{
+	const struct gobin_info *info = gobin_info(s->bin);
+	const int32_t *off = s->layout.off;
+
+	*t = (struct gpb_target){
+		.start_stack = s->target->start_stack,
+		.tls_g = info->tls_g,
+		.g_m = off[LAYOUT_g_m],
+		.g_stack_lo = off[LAYOUT_g_stack_lo],
+		.g_stack_hi = off[LAYOUT_g_stack_hi],
+		.g_sched_sp = off[LAYOUT_g_sched_sp],
+		.g_sched_pc = off[LAYOUT_g_sched_pc],
+		.g_sched_bp = off[LAYOUT_g_sched_bp],
+		.g_syscallsp = off[LAYOUT_g_syscallsp],
+		.g_syscallpc = off[LAYOUT_g_syscallpc],
+		.g_syscallbp = off[LAYOUT_g_syscallbp],
+		.g_goid = off[LAYOUT_g_goid],
+		.g_labels = off[LAYOUT_g_labels],
+		.m_g0 = off[LAYOUT_m_g0],
+		.m_curg = off[LAYOUT_m_curg],
+		.m_ncgo = off[LAYOUT_m_ncgo],
+		.m_vdsosp = off[LAYOUT_m_vdsosp],
+		.m_vdsopc = off[LAYOUT_m_vdsopc],
+		.m_preemptoff = off[LAYOUT_m_preemptoff],
+		.m_p = off[LAYOUT_m_p],
+		.p_mcache = off[LAYOUT_p_mcache],
+		.mcache_tiny = off[LAYOUT_mcache_tiny],
+		.mcache_tinyoffset = off[LAYOUT_mcache_tinyoffset],
+		.type_ptrdata = off[LAYOUT_type_ptrdata],
+		.labels_kind = info->minor >= 24 || info->minor < 0 ? GPB_LABELS_SLICE :
+								      GPB_LABELS_MAP,
+		.flags = (info->minor < 0 || info->minor >= 17 ? GPB_TARGET_REGABI : 0) |
+			 (o->kernel ? GPB_TARGET_KERNEL : 0) | (o->goid ? GPB_TARGET_GOID : 0) |
+			 (off[LAYOUT_g_labels] >= 0 ? GPB_TARGET_LABELS : 0),
+	};
+	t->nimages = (__u32)s->images.n;
+	for (size_t i = 0; i < s->images.n; i++) {
+		__s32 seam;
+		int ret = fill_image(&s->images.at[i], &t->image[i], &seam, e);
+
+		if (ret)
+			return ret;
+		if (!i)
+			t->seam = seam;
+	}
+	return 0;
+}
+
+int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, struct err *e),
+		   void *arg, struct err *e)
+{
+	CLEANUP(freep) struct gpb_stack *st = malloc(sizeof(*st));
+	struct gpb_hash key, next;
+	void *prev = NULL;
+	int ret;
+
+	if (!st)
+		return err_set(e, -ENOMEM, "no memory to drain stacks");
+	while (!bpf_map_get_next_key(map_fd, prev, &next)) {
+		key = next;
+		prev = &key;
+		if (bpf_map_lookup_elem(map_fd, &key, st))
+			continue;
+		ret = fn(arg, st, e);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+int bpf_take_stacks(int map_fd,
+		    int (*fn)(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
+			      struct err *e),
+		    void *arg, struct err *e)
+{
+	CLEANUP(freep) struct gpb_stack *st = malloc(sizeof(*st));
+	struct gpb_hash key;
+	int ret = 0;
+
+	if (!st)
+		return err_set(e, -ENOMEM, "no memory to drain stacks");
+	for (uint32_t i = 0; !ret && i < GPB_STACKS && !bpf_map_get_next_key(map_fd, NULL, &key);
+	     i++) {
+		if (bpf_map_lookup_elem(map_fd, &key, st) || bpf_map_delete_elem(map_fd, &key))
+			return err_sys(e, "table of stacks");
+		ret = fn(arg, &key, st, e);
+	}
+	return ret;
+}
+
+int bpf_each_cpu(int map_fd, size_t words, uint64_t **out, size_t *ncpu, struct err *e)
+{
+	int n = libbpf_num_possible_cpus();
+	CLEANUP(freep) uint64_t *at = NULL;
+	uint32_t slot = 0;
+
+	if (n < 1)
+		return err_set(e, n, "cannot tell how many CPUs there are");
+	at = calloc((size_t)n * words, sizeof(*at));
+	if (!at)
+		return err_set(e, -ENOMEM, "no memory");
+	if (bpf_map_lookup_elem(map_fd, &slot, at))
+		return err_sys(e, "counters");
+	*ncpu = (size_t)n;
+	*out = TAKE(at);
+	return 0;
+}
+
+int bpf_sum_cpus(int map_fd, size_t words, uint64_t *out, struct err *e)
+{
+	CLEANUP(freep) uint64_t *at = NULL;
+	size_t ncpu;
+	int ret = bpf_each_cpu(map_fd, words, &at, &ncpu, e);
+
+	if (ret)
+		return ret;
+	memset(out, 0, words * sizeof(*out));
+	for (size_t c = 0; c < ncpu; c++)
+		for (size_t i = 0; i < words; i++)
+			out[i] += at[c * words + i];
+	return 0;
+}
+
+void bpf_losses(const uint64_t *losses, struct loss *to)
+{
+	static const enum loss_kind kinds[GPB_LOSS_COUNT] = {
+		[GPB_LOSS_DROPPED] = LOSS_SAMPLES_DROPPED,
+		[GPB_LOSS_UNREADABLE] = LOSS_STACKS_UNREADABLE,
+		[GPB_LOSS_CUT] = LOSS_STACKS_CUT,
+		[GPB_LOSS_CALLER] = LOSS_CALLERS_UNKNOWN,
+		[GPB_LOSS_LABELS] = LOSS_LABELS_CUT,
+		[GPB_LOSS_NO_TARGET] = LOSS_SAMPLES_DROPPED,
+		[GPB_LOSS_WAITS] = LOSS_WAITS_UNKNOWN,
+		[GPB_LOSS_OBJECTS] = LOSS_OBJECTS_UNPLACED,
+	};
+
+	for (size_t i = 0; i < GPB_LOSS_COUNT; i++)
+		to->n[kinds[i]] += losses[i];
+}

@@ -1,0 +1,30 @@
+/*
+ * user/collect/contention_probe.h - block and mutex profiles of a program that keeps none: its
+ * waits are watched (collect/sched.h), nothing is written in it.
+ *
+ * What the numbers are. Block: waits that ended in the window, from the moment that a channel or
+ * semaphore could not be had to the moment that the goroutine was made ready, by the stack of
+ * who waited; those that Go's own profile has and no others. Mutex: contentions, by the stack of
+ * the unlock that ended one, charged as that Go version does it. Short waits and all but one
+ * contention in --mutex-fraction are sampled, and scaled as Go scales its own. Runtime-internal
+ * locks, which Go's mutex profile has from Go 1.22 on, are not seen.
+ */
+#ifndef COLLECT_CONTENTION_PROBE_H
+#define COLLECT_CONTENTION_PROBE_H
+
+#include "collect/contention.h"
+#include "collect/subject_priv.h"
+
+struct contention_probe;
+
+/* -ENOTSUP when this Go cannot be probed so, with why. */
+int contention_probe_start(struct subject *s, const struct collect_opts *o, enum contention kind,
+			   struct contention_probe **out, struct err *e);
+int contention_probe_fd(struct contention_probe *c); /* or -1 */
+int contention_probe_poll(struct contention_probe *c, struct err *e);
+int contention_probe_tick(struct contention_probe *c, struct err *e);
+int contention_probe_stop(struct contention_probe *c, struct prof **out, struct err *e);
+void contention_probe_free(struct contention_probe *c);
+DEFINE_FREEP(struct contention_probe, contention_probe)
+
+#endif

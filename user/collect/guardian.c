@@ -1,0 +1,549 @@
+/* user/collect/guardian.c - the guardian's own process, and the collector's side of it. */
+#include "collect/guardian.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define NS_PER_MS 1000000ull
+
+enum {
+	ENTER_MS = 10000,  /* for the lock that others may hold for a moment */
+	ANSWER_MS = 12000, /* somewhat more */
+	GRACE_MS = 10000,  /* after the window before it restores by itself */
+	LOOK_MS = 250,	   /* how soon it sees an exec */
+	LINGER_MS = 1000,  /* between looks whether it is alone */
+	SETTLE_READS = 4,
+	SETTLE_US = 500,
+};
+
+/* What goes over the socket; each side's end of file says that the other is dead. */
+enum word {
+	WORD_WRITING, /* about to write: from here on there may be something to restore */
+	WORD_BEGUN,
+	WORD_FAILED, /* code and text say why; nothing is switched on */
+	WORD_ENDED,
+};
+
+struct msg {
+	int32_t word, code;
+	struct guardian_said said;
+	struct err err;
+};
+
+/* Both sides have one; after the fork each its own. */
+struct keeper {
+	const struct guardian_job *job;
+	struct poke *poke;
+	struct claims *claims;
+	int sock;
+	uint64_t value; /* in force, when there is something to restore; else 0 */
+};
+
+struct guardian {
+	struct guardian_job job;
+	struct keeper k; /* to stand in */
+	pid_t pid;
+	bool dead;	/* the guardian is; the collector stands in */
+	bool may_write; /* it said so */
+	bool ended;
+	bool lingers;		   /* the guardian outlives this: others use the switch */
+	struct guardian_said said; /* when ended by itself */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- what is done to the target, by whichever process ---- */
+
+/* The same at several looks: neither half set up nor in the middle of a change. */
+static int read_settled(struct keeper *k, uint64_t *v, struct err *e)
+{
+	uint64_t first, again;
+	int ret = poke_get(k->poke, &first, e);
+
+	for (int i = 1; !ret && i < SETTLE_READS; i++) {
+		usleep(SETTLE_US);
+		ret = poke_get(k->poke, &again, e);
+		if (!ret && again != first)
+			return err_set(e, -EBUSY, "%s changes by itself (%llu, then %llu)",
+				       k->job->name, (unsigned long long)first,
+				       (unsigned long long)again);
+	}
+	if (!ret)
+		*v = first;
+	return ret;
+}
+
+/* Under the lock: what is to be done about the value @v, others having claimed @others. */
+static int decide(const struct keeper *k, uint64_t v, uint64_t others, int *how, struct err *e)
+{
+	if (!v && others)
+		return err_set(e, -EBUSY,
+			       "%s is 0, but a lock on the target says that another goprof-bpf has "
+			       "switched it on: the program took it back, or somebody else holds "
+			       "that lock",
+			       k->job->name);
+	*how = !v ? GUARDIAN_WROTE : v == others ? GUARDIAN_SHARES : GUARDIAN_FOUND;
+	return 0;
+}
+
+/*
+ * Under the lock: restores when nobody else needs it. The value is ours to restore only while
+ * it is the one in force: anything else the program has put there.
+ */
+static int restore(struct keeper *k, struct guardian_said *said, struct err *e)
+{
+	uint64_t v = 0, others = 0;
+	int ret = claims_others(k->claims, &others, e);
+
+	said->value = k->value;
+	said->how = GUARDIAN_LEFT;
+	if (!ret && others == k->value)
+		return 0;
+	if (!ret)
+		ret = poke_get(k->poke, &v, e);
+	if (ret)
+		return ret;
+	said->value = v;
+	said->how = GUARDIAN_CHANGED;
+	if (v != k->value)
+		return 0;
+	ret = poke_put(k->poke, k->value, 0, e);
+	if (ret == -EAGAIN) /* in this very moment */
+		return poke_get(k->poke, &said->value, e);
+	said->value = 0;
+	said->how = GUARDIAN_RESTORED;
+	return ret;
+}
+
+/* All of the way out. A target that is gone is no error. */
+static int leave(struct keeper *k, unsigned timeout_ms, struct guardian_said *said, struct err *e)
+{
+	int ret = claims_enter(k->claims, timeout_ms, NULL, NULL, e);
+
+	if (!ret) {
+		claims_drop(k->claims);
+		ret = restore(k, said, e);
+		claims_leave(k->claims);
+	}
+	said->at_ns = now_ns();
+	if (ret == -ESRCH) {
+		said->how = GUARDIAN_GONE;
+		said->value = 0;
+		ret = 0;
+	}
+	return ret;
+}
+
+/* ---- the guardian's process ---- */
+
+static void send_msg(struct keeper *k, struct msg *m)
+{
+	(void)!send(k->sock, m, sizeof(*m), MSG_NOSIGNAL);
+}
+
+/* The collector has died or has asked: either way its end is closed. */
+static bool asked(void *arg)
+{
+	struct keeper *k = arg;
+	struct pollfd p = { .fd = k->sock, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* Under the lock. The claim comes before the write: who sees the value sees the claim. */
+static int switch_on(struct keeper *k, struct guardian_said *said, struct err *e)
+{
+	struct msg m = { .word = WORD_WRITING };
+	uint64_t v = 0, others = 0;
+	int ret;
+
+	ret = claims_others(k->claims, &others, e);
+	if (!ret)
+		ret = read_settled(k, &v, e);
+	if (!ret)
+		ret = decide(k, v, others, &said->how, e);
+	if (ret)
+		return ret;
+	said->value = said->how == GUARDIAN_WROTE ? k->job->value : v;
+	if (said->how == GUARDIAN_FOUND)
+		return 0;
+	ret = claims_take(k->claims, said->value, e);
+	if (ret)
+		return ret;
+	m.said = *said;
+	send_msg(k, &m);
+	if (asked(k))
+		return err_set(e, -EINTR, "the collector is gone");
+	k->value = said->value;
+	if (said->how == GUARDIAN_WROTE)
+		ret = poke_put(k->poke, 0, k->value, e);
+	said->at_ns = now_ns();
+	return ret;
+}
+
+static int begin(struct keeper *k, struct guardian_said *said, struct err *e)
+{
+	int ret = claims_enter(k->claims, ENTER_MS, asked, k, e);
+
+	if (ret)
+		return ret;
+	ret = switch_on(k, said, e);
+	claims_leave(k->claims);
+	return ret;
+}
+
+/* Until the collector asks or is dead, the target is gone, or the time is over. */
+static bool wait_for_end(struct keeper *k)
+{
+	uint64_t grace = k->job->window_ns + GRACE_MS * NS_PER_MS, v;
+	uint64_t end = k->job->window_ns ? now_ns() + grace : UINT64_MAX;
+	struct pollfd p[] = { { .fd = k->sock, .events = POLLIN },
+			      { .fd = k->job->target->pidfd, .events = POLLIN } };
+
+	while (now_ns() < end) {
+		if (poll(p, ARRAY_LEN(p), LOOK_MS) > 0)
+			return true;
+		if (poke_get(k->poke, &v, NULL))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Others use it still, or seem to: a lock is no proof, anybody who may look at the target can
+ * take one. So it is not left to them. Until it is alone and has restored, the value is not
+ * ours any more, or the target is gone.
+ */
+static void linger(struct keeper *k)
+{
+	struct guardian_said said = { .how = GUARDIAN_LEFT };
+	struct pollfd p = { .fd = k->job->target->pidfd, .events = POLLIN };
+	uint64_t v;
+	int ret;
+
+	do {
+		if (poll(&p, 1, LINGER_MS) > 0 || poke_get(k->poke, &v, NULL) || v != k->value)
+			return;
+		ret = leave(k, ENTER_MS, &said, NULL);
+	} while (ret == -EBUSY || (!ret && said.how == GUARDIAN_LEFT));
+}
+
+static void guard(struct keeper *k)
+{
+	struct msg m = { .word = WORD_BEGUN };
+
+	m.code = begin(k, &m.said, &m.err);
+	if (m.code && k->value) { /* in the middle of it: whatever came of it is undone */
+		struct guardian_said ignored = { 0 };
+
+		leave(k, ENTER_MS, &ignored, NULL);
+	}
+	if (m.code)
+		m.word = WORD_FAILED;
+	send_msg(k, &m);
+	if (m.code || m.said.how == GUARDIAN_FOUND)
+		return;
+
+	memset(&m, 0, sizeof(m));
+	m.word = WORD_ENDED;
+	m.said.late = !wait_for_end(k);
+	/* Somebody who is stopped may hold the lock for long: as long as there is a target. */
+	do
+		m.code = leave(k, ENTER_MS, &m.said, &m.err);
+	while (m.code == -EBUSY);
+	send_msg(k, &m);
+	if (!m.code && m.said.how == GUARDIAN_LEFT)
+		linger(k);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/*
+ * Nothing of the collector's may live on in here: its probes would stay attached, its output
+ * would stay open, its terminal would have one more process.
+ */
+static void close_others(const int *keep, size_t n)
+{
+	int sorted[8], from = 0;
+
+	BUG_ON(n > ARRAY_LEN(sorted));
+	memcpy(sorted, keep, n * sizeof(*keep));
+	qsort(sorted, n, sizeof(*sorted), by_number);
+	for (size_t i = 0; i <= n; i++) {
+		unsigned to = i < n ? (unsigned)sorted[i] : ~0u;
+
+		if ((unsigned)from < to)
+			(void)syscall(SYS_close_range, (unsigned)from, to - (i < n), 0);
+		if (i < n)
+			from = sorted[i] + 1;
+	}
+}
+
+/* Before 5.9 there is no close_range: one by one, as far as there can be any. */
+static void close_each(const int *keep, size_t n)
+{
+	long max = sysconf(_SC_OPEN_MAX);
+
+	for (int fd = 0; fd < max && fd < 65536; fd++) {
+		bool kept = false;
+
+		for (size_t i = 0; i < n; i++)
+			kept |= keep[i] == fd;
+		if (!kept)
+			close(fd);
+	}
+}
+
+static void spare_me(void)
+{
+	CLEANUP(closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0) /* needs CAP_SYS_RESOURCE; without, it is as mortal as others */
+		(void)!write(fd, "-1000", 5);
+}
+
+static _Noreturn void guardian_main(struct keeper *k)
+{
+	int keep[] = { k->sock, k->job->target->pidfd, k->job->target->proc_fd, poke_fd(k->poke),
+		       claims_fd(k->claims) };
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	prctl(PR_SET_NAME, "goprof-guardian");
+	(void)!chdir("/");
+	spare_me();
+	if (syscall(SYS_close_range, ~0u, ~0u, 0) && errno == ENOSYS)
+		close_each(keep, ARRAY_LEN(keep));
+	else
+		close_others(keep, ARRAY_LEN(keep));
+	guard(k);
+	_exit(0);
+}
+
+/* ---- the collector's side ---- */
+
+/* 1 a message, 0 the guardian is dead, -EAGAIN nothing in that time. */
+static int next_msg(struct guardian *g, int timeout_ms, struct msg *m)
+{
+	uint64_t end = now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+
+	for (;;) {
+		struct pollfd p = { .fd = g->k.sock, .events = POLLIN };
+		uint64_t now = now_ns();
+		int left = now < end ? (int)((end - now) / NS_PER_MS) + 1 : 0;
+		ssize_t n;
+
+		if (!timeout_ms)
+			left = 0;
+		if (poll(&p, 1, left) > 0) {
+			n = recv(g->k.sock, m, sizeof(*m), MSG_DONTWAIT);
+			if (n == sizeof(*m))
+				return 1;
+			if (n >= 0 || (errno != EINTR && errno != EAGAIN))
+				return 0;
+		}
+		if (!left)
+			return -EAGAIN;
+	}
+}
+
+static void reap(struct guardian *g)
+{
+	while (g->pid > 0 && waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	g->pid = 0;
+}
+
+/* The guardian was killed: from here on it is the collector who restores. */
+static void stand_in(struct guardian *g)
+{
+	reap(g);
+	g->dead = true;
+}
+
+/*
+ * Its claim went with it: another one, or the next collector to leave would restore too early.
+ * Should one have left just now, the value is gone, and is noticed as any other change.
+ */
+static void claim_again(struct guardian *g)
+{
+	uint64_t v;
+
+	if (claims_enter(g->k.claims, ENTER_MS / 10, NULL, NULL, NULL))
+		return;
+	if (!poke_get(g->k.poke, &v, NULL) && v == g->k.value)
+		(void)claims_take(g->k.claims, v, NULL);
+	claims_leave(g->k.claims);
+}
+
+static int wait_begun(struct guardian *g, struct guardian_said *said, struct err *e)
+{
+	struct msg m;
+	int got = next_msg(g, ANSWER_MS, &m);
+
+	if (got > 0 && m.word == WORD_WRITING) {
+		g->may_write = true;
+		g->k.value = m.said.value;
+		got = next_msg(g, ANSWER_MS, &m);
+	}
+	if (got < 0)
+		return err_set(e, -EBUSY, "the guardian (pid %d) does not answer", g->pid);
+	if (!got) {
+		stand_in(g);
+		return err_set(e, -EINTR, "the guardian was killed");
+	}
+	if (m.word == WORD_FAILED) {
+		g->may_write = false; /* it has undone what it had begun, and exits */
+		g->ended = true;
+		return err_set(e, m.code, "%s", m.err.msg);
+	}
+	*said = m.said;
+	return 0;
+}
+
+static int fork_guardian(struct guardian *g, int sock, struct err *e)
+{
+	struct keeper k = { .job = &g->job, .poke = g->k.poke, .sock = sock };
+	int ret = claims_open(g->job.target, g->job.what, g->job.force_exe, &k.claims, e);
+
+	if (ret)
+		return ret;
+	fflush(NULL); /* what is buffered would be there twice */
+	g->pid = fork();
+	if (!g->pid)
+		guardian_main(&k);
+	claims_free(k.claims); /* its description is the child's alone now */
+	return g->pid < 0 ? err_sys(e, "cannot fork the guardian") : 0;
+}
+
+int guardian_start(const struct guardian_job *job, struct guardian **out,
+		   struct guardian_said *said, struct err *e)
+{
+	CLEANUP(guardian_freep) struct guardian *g = calloc(1, sizeof(*g));
+	CLEANUP(closep) int sock = -1;
+	int pair[2], ret;
+
+	if (!g)
+		return err_set(e, -ENOMEM, "no memory for a guardian");
+	BUG_ON(!job->value || job->value > CLAIM_VALUE_MAX);
+	g->job = *job;
+	g->k = (struct keeper){ .job = &g->job, .sock = -1 };
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return err_sys(e, "socketpair");
+	g->k.sock = pair[0];
+	sock = pair[1];
+	ret = poke_open(job->target, job->addr, &g->k.poke, e);
+	if (!ret)
+		ret = claims_open(job->target, job->what, job->force_exe, &g->k.claims, e);
+	if (!ret)
+		ret = fork_guardian(g, sock, e);
+	if (ret)
+		return ret;
+	close(TAKE_FD(sock)); /* or its end would never be seen */
+	ret = wait_begun(g, said, e);
+	if (ret)
+		return ret;
+	g->may_write = said->how != GUARDIAN_FOUND;
+	g->ended = !g->may_write; /* nothing to guard: it exits */
+	*out = g->may_write ? TAKE(g) : NULL;
+	return 0;
+}
+
+int guardian_check(struct guardian *g)
+{
+	struct msg m;
+	int got;
+
+	if (g->dead || g->ended)
+		return g->ended;
+	got = next_msg(g, 0, &m);
+	if (!got) {
+		stand_in(g);
+		claim_again(g);
+	}
+	if (got > 0 && m.word == WORD_ENDED && !m.code) {
+		g->ended = true;
+		g->said = m.said;
+	}
+	return g->ended;
+}
+
+static int wait_ended(struct guardian *g, struct guardian_said *said, struct err *e)
+{
+	struct msg m;
+	int got;
+
+	/* Not by a message: one that is not read resets the connection, and the answer is lost. */
+	shutdown(g->k.sock, SHUT_WR);
+	got = next_msg(g, ANSWER_MS, &m);
+	if (got < 0)
+		return err_set(e, -EBUSY,
+			       "the guardian (pid %d) has not restored %s yet: it goes on trying",
+			       g->pid, g->job.name);
+	if (!got) {
+		stand_in(g);
+		return leave(&g->k, ENTER_MS, said, e);
+	}
+	if (m.code)
+		return err_set(e, m.code, "%s", m.err.msg);
+	*said = m.said;
+	return 0;
+}
+
+int guardian_end(struct guardian *g, struct guardian_said *said, struct err *e)
+{
+	int ret = 0;
+
+	BUG_ON(!g->may_write);
+	if (guardian_check(g))
+		*said = g->said;
+	else if (g->dead)
+		ret = leave(&g->k, ENTER_MS, said, e);
+	else
+		ret = wait_ended(g, said, e);
+	if (ret)
+		err_wrap(e, ret, "%s", g->job.name);
+	g->may_write = false;
+	g->ended |= !ret;
+	g->lingers = !ret && !g->dead && said->how == GUARDIAN_LEFT;
+	return ret;
+}
+
+pid_t guardian_pid(const struct guardian *g)
+{
+	return g->pid;
+}
+
+void guardian_free(struct guardian *g)
+{
+	struct guardian_said ignored;
+
+	if (!g)
+		return;
+	if (g->may_write && g->k.claims)
+		(void)guardian_end(g, &ignored, NULL);
+	closep(&g->k.sock);
+	/* One that is still trying, or lingers, is left alone: init will have it. */
+	if (g->pid > 0 && waitpid(g->pid, NULL, WNOHANG) == 0 && g->ended && !g->lingers)
+		reap(g);
+	claims_free(g->k.claims);
+	poke_free(g->k.poke);
+	free(g);
+}

@@ -1,0 +1,531 @@
+/* user/collect/heap_window.c - samples of stretches, weighted. */
+#include "collect/heap_window.h"
+
+#include <sys/sysinfo.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "collect/bpf.h"
+#include "collect/site_errors.h"
+
+enum { COUNTDOWN_WORDS = sizeof(struct gpb_countdown) / 8, COUNT_TRIES = 5 };
+
+static int countdowns(const struct heap_window *w)
+{
+	return bpf_map__fd(w->obj->maps.countdowns);
+}
+
+static int classes(const struct heap_window *w)
+{
+	return bpf_map__fd(w->obj->maps.classes);
+}
+
+/* ---- samples ---- */
+
+static size_t class_of(const struct heap_window *w, uint64_t size)
+{
+	for (size_t i = 1; i < GPB_CLASSES; i++)
+		if (w->heap->class_size[i] == size)
+			return i;
+	return 0;
+}
+
+static bool is_machinery(const struct heap_window *w, uint64_t pc)
+{
+	const struct image *img = images_at(&w->s->images, pc);
+	struct gofunc f;
+	const char *name;
+
+	if (gobin_func_at(img->bin, pc - img->bias, &f, NULL))
+		return false;
+	name = gobin_func_name(img->bin, &f);
+	return name && site_is_machinery(name);
+}
+
+static size_t site_depth(void *arg, const struct gpb_stack *st)
+{
+	size_t from = st->nkernel, n = from + st->nfirst + st->nsecond;
+
+	for (size_t i = from; i < n && i < GPB_MAX_PCS; i++)
+		if (!is_machinery(arg, st->pc[i] - (i > from)))
+			return i - from + 1;
+	return 0;
+}
+
+void heap_window_init(struct heap_window *w)
+{
+	tally_init(&w->tally);
+	w->tally.depth = site_depth;
+	w->tally.depth_arg = w;
+}
+
+int heap_window_add(void *arg, const struct gpb_stack *st, struct err *e)
+{
+	struct heap_window *w = arg;
+	size_t class = class_of(w, st->size);
+	int ret = !class && w->large ? tally_add_full(&w->tally, st, class, e) :
+				       tally_add(&w->tally, st, class, e);
+
+	w->sampled += st->count;
+	if (ret != -E2BIG)
+		return ret;
+	w->crowded += st->count;
+	return 0;
+}
+
+static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
+		      struct err *e)
+{
+	struct heap_window *w = arg;
+	int ret = heap_window_add(w, st, e);
+
+	/* The objects of its samples are told of by this key. */
+	return ret || !w->keys ? ret : tally_key(&w->tally, key, st, e);
+}
+
+/* ---- what the runtime counts itself ---- */
+
+/* How often they are searched for. */
+enum { OPENS = 10 };
+
+/* By class. -ENOTSUP where that cannot be read. */
+static int count_exactly(struct heap_window *w, uint64_t out[GPB_CLASSES], struct err *e)
+{
+	struct subject *s = w->s;
+	struct rtalloc_counts c;
+	int ret = 0;
+
+	if (!w->counters && w->opened++ < OPENS)
+		ret = rtcounters_open(s->bin, &s->layout, s->target->mem, s->bias, &w->counters, e);
+	else if (!w->counters)
+		ret = err_set(e, -ENOTSUP, "%s", w->why_not.msg);
+	for (int i = 0; !ret && i < COUNT_TRIES; i++) {
+		ret = rtcounters_allocs(w->counters, &c, e);
+		if (ret != -EAGAIN)
+			break;
+		ret = i + 1 < COUNT_TRIES ? 0 : ret;
+	}
+	/* Of a process that has just begun not all is to be found yet. */
+	if (ret == -ENOTSUP && w->counters) {
+		if (e)
+			w->why_not = *e;
+		rtcounters_free(w->counters);
+		w->counters = NULL;
+	}
+	if (ret)
+		return ret;
+	memset(out, 0, GPB_CLASSES * sizeof(*out));
+	out[0] = w->large ? 0 : c.large;
+	for (size_t i = 1; i < c.n && i < GPB_CLASSES; i++)
+		out[i] = c.small[i];
+	return 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static int seen_now(struct heap_window *w, uint64_t out[GPB_CLASSES])
+{
+	return bpf_sum_cpus(classes(w), GPB_CLASSES, out, NULL);
+}
+
+bool heap_window_look(void *arg, double *count)
+{
+	struct heap_window *w = arg;
+	uint64_t now[GPB_CLASSES], sum = 0, began = now_ns();
+
+	if (count_exactly(w, now, NULL))
+		return false;
+	memcpy(w->last, now, sizeof(now));
+	w->last_known = true;
+	w->last_watched = w->watched && !seen_now(w, w->last_seen);
+	w->last_skew = now_ns() - began;
+	for (size_t i = 0; i < GPB_CLASSES; i++)
+		sum += now[i];
+	*count = (double)sum;
+	return true;
+}
+
+/* Where what was observed in full ends: all from here on is what windows stand for. */
+static void count_from_here(struct heap_window *w)
+{
+	w->marked = !count_exactly(w, w->first, NULL);
+}
+
+/* What is off by its slack may seem to have gone down. */
+static double grown(uint64_t now, uint64_t then)
+{
+	return now > then ? (double)(now - then) : 0;
+}
+
+static void count_windows(struct heap_window *w, bool begin)
+{
+	uint64_t now[GPB_CLASSES];
+	int ret = count_exactly(w, now, &w->why);
+
+	/* The target has exited: the few ms since the last look are not in it. */
+	if (ret && !begin && w->last_known) {
+		memcpy(now, w->last, sizeof(now));
+		ret = 0;
+	}
+
+	for (size_t i = 0; i < GPB_CLASSES; i++) {
+		if (ret)
+			w->total[i] = -1;
+		else if (begin && !w->marked)
+			w->first[i] = now[i];
+		else if (!begin && w->total[i] >= 0)
+			w->total[i] += grown(now[i], w->first[i]);
+	}
+	w->marked = false;
+}
+
+int heap_window_seen(struct heap_window *w, uint64_t *allocs, uint64_t *bytes, struct err *e)
+{
+	struct gpb_classes seen;
+	struct gpb_countdown c;
+	int ret = bpf_sum_cpus(countdowns(w), COUNTDOWN_WORDS, (uint64_t *)&c, e);
+
+	if (!ret)
+		ret = bpf_sum_cpus(classes(w), GPB_CLASSES, (uint64_t *)seen.n, e);
+	if (ret)
+		return ret;
+	*allocs = -w->forgotten_allocs;
+	*bytes = c.bytes - w->forgotten_bytes;
+	for (size_t i = 0; i < GPB_CLASSES; i++)
+		*allocs += seen.n[i];
+	return 0;
+}
+
+void heap_window_large(struct heap_window *w, bool always)
+{
+	uint64_t now[GPB_CLASSES];
+
+	w->large = always;
+	w->counted_before = 0;
+	if (always)
+		return;
+	/* From now on windows are about them, too. */
+	if (count_exactly(w, now, NULL))
+		w->total[0] = -1;
+	else
+		w->first[0] = now[0];
+}
+
+void heap_window_watch(struct heap_window *w, bool begins)
+{
+	uint64_t began = now_ns();
+
+	w->watch_skew = 0;
+	if (begins) {
+		w->watched = true; /* of nothing */
+		return;
+	}
+	w->watched = !count_exactly(w, w->watch_exact, NULL) && !seen_now(w, w->watch_seen);
+	w->watch_skew = now_ns() - began;
+}
+
+/* So much may differ, of all and in time: the two are not looked at in the same moment. */
+#define MISSED_SHARE 0.02
+#define MISSED_S     0.01
+
+/* In a burst that is more than its time's share: as much as CPUs can that pay for hits. */
+static double most_in(double ns, double hit_ns)
+{
+	return hit_ns > 0 ? ns * get_nprocs() / hit_ns : 0;
+}
+
+static uint64_t count_missed(struct heap_window *w, const struct stretch *s)
+{
+	uint64_t exact[GPB_CLASSES], seen[GPB_CLASSES], skew;
+	double missed = 0, all = 0, window_s = (double)(s->closed - s->opened) / 1e9, allowed;
+
+	if (!w->watched)
+		return 0;
+	if (count_exactly(w, exact, NULL) || seen_now(w, seen)) {
+		/* It has exited: as it was a few ms before. */
+		if (!w->last_watched)
+			return 0;
+		memcpy(exact, w->last, sizeof(exact));
+		memcpy(seen, w->last_seen, sizeof(seen));
+		skew = w->last_skew;
+	} else {
+		skew = now_ns() - s->closed;
+	}
+	for (size_t i = 0; i < GPB_CLASSES; i++) {
+		double there = grown(exact[i], w->watch_exact[i]);
+		double lacks = there - grown(seen[i], w->watch_seen[i]);
+
+		all += there;
+		missed += lacks > 0 ? lacks : 0;
+	}
+	allowed = all * (MISSED_SHARE + (window_s > 0 ? MISSED_S / window_s : 1)) +
+		  most_in((double)(w->watch_skew + skew), s->hit_ns);
+	return missed > allowed ? (uint64_t)missed : 0;
+}
+
+/*
+ * In windows one allocation in about so many is sampled: as dense as a sample's own cost allows,
+ * for a window is short. Large ones are few, and all of them are sampled.
+ */
+#define ALLOCS_PER_SAMPLE 8
+
+static uint64_t window_rate(struct heap_window *w)
+{
+	uint64_t seen[GPB_CLASSES], allocs = 0, bytes = 0, rate;
+
+	if (seen_now(w, seen))
+		return w->rate;
+	for (size_t i = 1; i < GPB_CLASSES; i++) {
+		allocs += seen[i];
+		bytes += seen[i] * w->heap->class_size[i];
+	}
+	if (!allocs)
+		return w->rate;
+	rate = bytes / allocs * ALLOCS_PER_SAMPLE;
+	return rate < w->rate ? rate : w->rate;
+}
+
+void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double window_ns)
+{
+	count_windows(w, windows);
+	w->counted_before = 0;
+	w->nominal = window_ns;
+	if (windows)
+		owntime_init(&w->own, hit_ns, window_ns);
+	if (windows && !w->rate_in_windows)
+		w->rate_in_windows = window_rate(w);
+}
+
+/* ---- stretches ---- */
+
+int heap_window_spent(void *arg, struct gpb_spent *out, struct err *e)
+{
+	struct heap_window *w = arg;
+	struct gpb_countdown c;
+	int ret = bpf_sum_cpus(countdowns(w), COUNTDOWN_WORDS, (uint64_t *)&c, e);
+
+	if (!ret)
+		*out = c.spent;
+	return ret;
+}
+
+static double inverse(void *arg, const struct gpb_stack *st)
+{
+	struct heap_window *w = arg;
+
+	return scale_heap_one((int64_t)st->size, (int64_t)w->rate_in_windows);
+}
+
+/* How many allocations there were since the last time, and how many of them were seen. */
+static void count_again(struct heap_window *w, double *exact, double *seen, double all[GPB_CLASSES])
+{
+	uint64_t now[GPB_CLASSES], sum = 0, hit[GPB_CLASSES];
+
+	*exact = -1;
+	*seen = 0;
+	memset(all, 0, GPB_CLASSES * sizeof(*all));
+	if (seen_now(w, hit))
+		memcpy(hit, w->seen_before, sizeof(hit));
+	for (size_t i = 0; i < GPB_CLASSES; i++) {
+		if (i || !w->large)
+			all[i] = grown(hit[i], w->seen_before[i]);
+		*seen += all[i];
+		w->seen_before[i] = hit[i];
+	}
+	w->large_seen = hit[0];
+	if (count_exactly(w, now, NULL)) {
+		w->counted_before = 0; /* the next count would be of two windows */
+		return;
+	}
+	memcpy(w->last, now, sizeof(now));
+	w->last_known = true;
+	for (size_t i = 0; i < GPB_CLASSES; i++)
+		sum += now[i];
+	if (w->counted_before)
+		*exact = grown(sum, w->counted_before);
+	w->counted_before = sum;
+}
+
+/*
+ * How much a window stands for that was asked for by the target's count: what was seen in it is
+ * so much of that. It may have come when the burst was over: then it stands for no more than one
+ * that did not would have.
+ */
+#define OVER 3
+
+static double by_mass(const struct heap_window *w, const struct stretch *s, double seen)
+{
+	double expected = s->rate * w->own.own / OVER;
+
+	if (seen < expected)
+		seen = expected;
+	return seen > 0 ? s->mass / seen : 0;
+}
+
+static void close_window(struct heap_window *w, const struct stretch *s,
+			 const struct gpb_countdown *now)
+{
+	double window = (double)(s->closed - s->opened), exact, seen, all[GPB_CLASSES];
+	/* Each CPU's part was only as long as its own time. */
+	struct tally_window tw = {
+		.weight = s->weight * window / w->own.own, .inverse = inverse, .arg = w, .all = all
+	};
+	struct owntime_window ow = {};
+
+	count_again(w, &exact, &seen, all);
+	if (s->mass > 0) {
+		tw.weight = by_mass(w, s, seen);
+		exact = -1; /* it says nothing of a hit's price */
+	}
+	for (size_t c = 0; c < w->ncpu; c++)
+		owntime_cpu(&ow, window, now[c].own.since == s->opened ? (double)now[c].own.ns : 0);
+	for (size_t i = 0; i < GPB_CLASSES; i++)
+		all[i] *= tw.weight;
+	tally_window(&w->tally, &tw);
+	if (w->weighed)
+		w->weighed(w->weighed_arg, s->opened, tw.weight);
+	owntime_over(&w->own, &ow, w->nominal, tw.weight, seen * tw.weight, exact);
+}
+
+/* What was seen before anything counted. */
+static void forget(struct heap_window *w)
+{
+	w->tally.seen.n = 0;
+	w->sampled = 0;
+	w->forgotten_allocs = w->forgotten_bytes = 0;
+	heap_window_seen(w, &w->forgotten_allocs, &w->forgotten_bytes, NULL);
+}
+
+int heap_window_over(void *arg, const struct stretch *s, struct err *e)
+{
+	CLEANUP(freep) uint64_t *now = NULL;
+	struct heap_window *w = arg;
+	int ret;
+
+	/* Before anything else: the runtime counts on. */
+	if (!s->window && !s->let_go)
+		w->missed += count_missed(w, s);
+	w->watched = w->last_watched = false;
+	ret = feed_poll(w->feed, e);
+	if (!ret)
+		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), take_stack, w, e);
+	if (!ret)
+		ret = bpf_each_cpu(countdowns(w), COUNTDOWN_WORDS, &now, &w->ncpu, e);
+	if (ret)
+		return ret;
+	if (!s->weight)
+		forget(w);
+	else if (s->window)
+		close_window(w, s, (void *)now);
+	else
+		tally_full(&w->tally);
+	if (s->weight && !s->window)
+		count_from_here(w);
+	if (!s->weight || !s->window)
+		(void)seen_now(w, w->seen_before);
+	return w->next ? w->next(w, !s->window && s->weight, e) : 0;
+}
+
+int heap_window_rest(struct heap_window *w, struct err *e)
+{
+	int ret = w->large ? feed_poll(w->feed, e) : 0;
+
+	if (ret || !w->large)
+		return ret;
+	return bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), take_stack, w, e);
+}
+
+void heap_window_fini(struct heap_window *w)
+{
+	tally_fini(&w->tally);
+	rtcounters_free(w->counters);
+}
+
+/* ---- estimates ---- */
+
+/* The target's own counts and sizes may be anything. */
+static int64_t plus(int64_t a, double b)
+{
+	int64_t sum, more = scale_round(b);
+
+	if (__builtin_add_overflow(a, more, &sum))
+		return more < 0 ? INT64_MIN : INT64_MAX;
+	return sum;
+}
+
+void heap_window_end(struct heap_window *w)
+{
+	double bytes[GPB_CLASSES];
+
+	for (size_t i = 0; i < GPB_CLASSES; i++)
+		bytes[i] = w->total[i] * (i ? w->heap->class_size[i] : 2 * GPB_SIZE_MEDIUM);
+	calibrate_init(&w->calibrate, &w->tally, w->total, bytes);
+	for (size_t i = 0; i < w->tally.entries.n; i++)
+		w->in_full[w->tally.entries.at[i].group] += (double)w->tally.entries.at[i].count;
+}
+
+struct heap_made heap_window_made(const struct heap_window *w, const struct tally_entry *en)
+{
+	double total = w->total[en->group], by_site = w->tally.sites.at[en->site].counts.x;
+	struct heap_made m = { .seen = calibrate_site(&w->calibrate, &w->tally, en, total) };
+
+	/* Its part of its site's. */
+	m.seen.value = by_site > 0 ? m.seen.value * en->counts.x / by_site : 0;
+	/* No window saw any of its class, but what was observed in full did: as there, and unsure. */
+	if (w->tally.groups[en->group].x <= 0 && total > 0 && en->count) {
+		m.borrowed = total * (double)en->count / w->in_full[en->group];
+		m.seen.variance = -1;
+	}
+	return m;
+}
+
+struct heap_estimate heap_window_estimate(const struct heap_window *w, const struct tally_entry *en)
+{
+	int64_t size = (int64_t)en->st->size, rate = (int64_t)w->rate;
+	struct scaled full = scale_heap((int64_t)en->count, 0, size, rate);
+	struct heap_made made = heap_window_made(w, en);
+	double one = scale_heap_one(size, rate), more = made.seen.value + made.borrowed,
+	       variance = 0;
+	/* Each sampled one stands for 1/p: a variance of (1 - p) / p^2. */
+	double in_full = (double)en->count * one * (one - 1);
+	/* Large ones are of different sizes. */
+	bool known = en->group && w->total[en->group] >= 0;
+
+	/* Of the whole site, told with its first stack. */
+	if (en == &w->tally.entries.at[w->tally.sites.at[en->site].first] || made.borrowed > 0)
+		variance = made.seen.variance;
+	return (struct heap_estimate){
+		.objects = (double)full.objects + more,
+		.variance = variance < 0 ? -1 : in_full + variance,
+		.of_all = !known ? (variance < 0 ? -1 : in_full + variance) : in_full,
+		.values = { plus(full.objects, more), plus(full.bytes, more * (double)size) },
+	};
+}
+
+struct heap_unseen heap_window_unseen(const struct heap_window *w)
+{
+	struct heap_unseen out = {};
+	double all = 0, allocs = 0, bytes = 0;
+
+	for (size_t i = 0; i < GPB_CLASSES; i++) {
+		double size = i ? w->heap->class_size[i] : GPB_SIZE_MEDIUM;
+
+		if (w->total[i] <= 0)
+			continue;
+		all += w->total[i] * size;
+		if (w->tally.groups[i].x > 0 || w->in_full[i] > 0)
+			continue;
+		allocs += w->total[i];
+		bytes += w->total[i] * size;
+	}
+	out.allocs = (uint64_t)scale_round(allocs);
+	out.bytes = (uint64_t)scale_round(bytes);
+	out.many = bytes * 100 > all;
+	return out;
+}

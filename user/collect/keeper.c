@@ -1,0 +1,178 @@
+/* user/collect/keeper.c - fork, and a socket over which a word goes each way. */
+#include "collect/keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+struct answer {
+	int ret;
+	struct err e;
+};
+
+static bool needed(const struct keeper_job *job, int sock, unsigned fd)
+{
+	bool yes = (unsigned)sock == fd;
+
+	for (size_t i = 0; i < job->nfds; i++)
+		yes |= (unsigned)job->fds[i] == fd;
+	return yes;
+}
+
+/* The clocks, maps and pipes of our maker must not live on in us. 0, 1 and 2 stay taken. */
+static void close_others(const struct keeper_job *job, int sock)
+{
+	unsigned from = 3, last = (unsigned)sock;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		if (!needed(job, sock, (unsigned)fd))
+			dup2(null, fd);
+	for (size_t i = 0; i < job->nfds; i++)
+		if ((unsigned)job->fds[i] > last)
+			last = (unsigned)job->fds[i];
+	for (unsigned fd = from; fd <= last; fd++) {
+		if (!needed(job, sock, fd))
+			continue;
+		if (fd > from)
+			close_range(from, fd - 1, 0);
+		from = fd + 1;
+	}
+	close_range(from, ~0u, 0);
+}
+
+/* Until there is a question, or the end of the socket. */
+static void wait_for_word(const struct keeper_job *job, int sock)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+
+	int n;
+
+	do
+		n = poll(&p, 1, job->idle ? job->idle(job->arg) : -1);
+	while (!n || (n < 0 && errno == EINTR));
+}
+
+/* Until it is to end: one byte, or nobody at the other end of the socket. */
+static void serve(const struct keeper_job *job, int sock)
+{
+	char ask[KEEPER_WORDS], answer[KEEPER_WORDS];
+	ssize_t n;
+
+	for (;;) {
+		wait_for_word(job, sock);
+		n = recv(sock, ask, sizeof(ask), 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 1 || !job->serve)
+			return;
+		n = (ssize_t)job->serve(job->arg, ask, (size_t)n, answer);
+		if (send(sock, answer, (size_t)n, MSG_NOSIGNAL) != n)
+			return;
+	}
+}
+
+static void __attribute__((noreturn)) keep(const struct keeper_job *job, int sock)
+{
+	struct answer a = { 0 };
+
+	/* Not our own name: who kills all goprof-bpf by name does not mean this one. */
+	prctl(PR_SET_NAME, "uprobe-keeper");
+	setsid();
+	close_others(job, sock);
+	a.ret = job->begin(job->arg, &a.e);
+	if (send(sock, &a, sizeof(a), MSG_NOSIGNAL) == sizeof(a) && !a.ret)
+		serve(job, sock);
+	job->end(job->arg);
+	_exit(0);
+}
+
+/* @sock: its end and ours. All signals are blocked in it from its first moment on. */
+static pid_t fork_keeper(const struct keeper_job *job, const int sock[2])
+{
+	sigset_t all, before;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid = fork();
+	if (!pid)
+		keep(job, sock[0]);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
+}
+
+int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e)
+{
+	struct answer a = { 0 };
+	ssize_t got;
+	int sock[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
+		return err_sys(e, "a socket to the keeper of the probes");
+	k->pid = fork_keeper(job, sock);
+	k->sock = sock[1];
+	close(sock[0]);
+	if (k->pid < 0) {
+		k->pid = 0;
+		close(sock[1]);
+		return err_sys(e, "a process to keep the probes");
+	}
+	do
+		got = recv(k->sock, &a, sizeof(a), 0);
+	while (got < 0 && errno == EINTR);
+	if (got == sizeof(a) && !a.ret)
+		return 0;
+	keeper_stop(k);
+	if (got != sizeof(a))
+		return err_set(e, -ECHILD, "the process that keeps the probes died");
+	a.e.msg[sizeof(a.e.msg) - 1] = '\0';
+	return err_set(e, a.ret, "%s", a.e.msg);
+}
+
+/* Somebody may have stopped it, and would wait for us now: for ever. */
+static void wake(const struct keeper *k)
+{
+	if (k->pid)
+		kill(k->pid, SIGCONT);
+}
+
+int keeper_ask(struct keeper *k, const void *ask, size_t n, struct err *e)
+{
+	BUG_ON(n <= 1 || n > KEEPER_WORDS);
+	wake(k);
+	if (!k->pid || send(k->sock, ask, n, MSG_NOSIGNAL) != (ssize_t)n)
+		return err_set(e, -ECHILD, "the process that keeps the probes died");
+	return 0;
+}
+
+int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
+{
+	ssize_t got;
+
+	do
+		got = recv(k->sock, answer, n, 0);
+	while (got < 0 && errno == EINTR);
+	if (got != (ssize_t)n)
+		return err_set(e, -ECHILD, "the process that keeps the probes died");
+	return 0;
+}
+
+void keeper_stop(struct keeper *k)
+{
+	char word = 0;
+
+	if (!k->pid)
+		return;
+	wake(k);
+	send(k->sock, &word, 1, MSG_NOSIGNAL);
+	while (waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	close(k->sock);
+	*k = (struct keeper){ 0 };
+}

@@ -1,0 +1,57 @@
+/*
+ * user/collect/keeper.h - a process that holds something for us, so that our death cannot come
+ * in the middle of it.
+ *
+ * Uprobes are put into a target's code, and taken out of it, one by one in a system call. When
+ * SIGKILL hits the caller meanwhile, the kernel gives up and leaves the rest where it is: "failed
+ * to unregister, leaking uprobe" (uprobe_unregister_nosync() and get_user_pages_remote(), which
+ * fails once a fatal signal is pending; seen on Linux 6.18). So a small process does both. It
+ * is in a session of its own, blocks all signals and has nothing to do but wait for our word,
+ * or for our end, which is the same to it. Only SIGKILL to both at such a moment leaves
+ * something behind: breakpoints without a handler, which cost time and change nothing.
+ */
+#ifndef COLLECT_KEEPER_H
+#define COLLECT_KEEPER_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct keeper {
+	pid_t pid; /* 0: none */
+	int sock;
+};
+
+/* What it does there: begin() may fail half done, end() undoes all that was done. */
+struct keeper_job {
+	int (*begin)(void *arg, struct err *e);
+	void (*end)(void *arg);
+	void *arg;
+	const int *fds; /* that it needs; all others are closed there */
+	size_t nfds;
+	/*
+	 * What it is asked for meanwhile: @n bytes at @ask, KEEPER_WORDS at most and more than one.
+	 * The answer has KEEPER_WORDS bytes of room; its length is returned. May be NULL.
+	 */
+	size_t (*serve)(void *arg, const void *ask, size_t n, void *answer);
+	/*
+	 * Called before each wait for a question: what is to be done when none comes. Returns for how
+	 * many ms to wait until it is called again, -1 for ever. May be NULL.
+	 */
+	int (*idle)(void *arg);
+};
+
+enum { KEEPER_WORDS = 2048 };
+
+/* begin()'s error is ours. On success the job is as if done here, until keeper_stop(). */
+int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e);
+
+/* One question, and later its answer: readable at keeper->sock. -ECHILD: it is gone. */
+int keeper_ask(struct keeper *k, const void *ask, size_t n, struct err *e);
+int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e);
+
+/* On return end() has been called there. Safe on a zeroed struct. */
+void keeper_stop(struct keeper *k);
+
+#endif

@@ -1,0 +1,16 @@
+/* user/collect/onlook_priv.h - for tests: another clock, and what chance gives. */
+#ifndef COLLECT_ONLOOK_PRIV_H
+#define COLLECT_ONLOOK_PRIV_H
+
+#include "collect/onlook.h"
+
+/* @now: nanoseconds; @cpu: of this thread. */
+void onlook_set_clock(struct onlook *k, uint64_t (*now)(void), uint64_t (*cpu)(void));
+/* Before onlook_begin: where runtime.allgs is, live. */
+void onlook_set_allgs(struct onlook *k, uint64_t addr);
+void onlook_set_seed(struct onlook *k, uint64_t seed);
+
+/* When onlook_poll has something to do; 0: never. */
+uint64_t onlook_due(const struct onlook *k);
+
+#endif

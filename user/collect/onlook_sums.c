@@ -1,0 +1,246 @@
+/* user/collect/onlook_sums.c - sums, and how far off they may be. */
+#include "collect/onlook_sums.h"
+
+enum { SITES_MAX = 1 << 20 };
+#define LENGTH_MIN_NS 7e6 /* shorter ones, where looks miss them, windows of probes see whole */
+#define LENGTH_STEP   1.25
+
+/* ---- which waits are whose ---- */
+
+static const char *func_at(struct onlook_sums *u, uint64_t pc)
+{
+	const struct image *img;
+	struct gofunc f;
+	const char *name;
+
+	if (subject_func(u->s, pc - 1, &f, &img))
+		return "";
+	name = gobin_func_name(img->bin, &f);
+	return name ? name : "";
+}
+
+static bool is_machinery(const char *func)
+{
+	static const char *const begins[] = { "runtime.", "sync.", "internal/", "sync/" };
+
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+		if (!strncmp(func, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
+/*
+ * Of semaphores Go's block profile has those of sync and of poll, who come in by functions with
+ * names of their own (sync.runtime_Semacquire), and not the runtime's. Source: the callers of
+ * semacquire1 in runtime/sema.go, Go 1.18 to 1.27.
+ */
+static bool is_counted(struct onlook_sums *u, const struct gpb_stack *st, uint8_t reason)
+{
+	bool asked = false;
+
+	if (!(u->semas >> (reason & 63) & 1))
+		return true;
+	for (size_t i = 0; i < st->nfirst; i++) {
+		const char *name = func_at(u, st->pc[i]);
+
+		if (asked)
+			return strncmp(name, "runtime.", 8) != 0;
+		asked = !strcmp(name, "runtime.semacquire1");
+	}
+	return true;
+}
+
+static uint64_t site_pc(struct onlook_sums *u, const struct gpb_stack *st)
+{
+	for (size_t i = 0; i < st->nfirst; i++)
+		if (!is_machinery(func_at(u, st->pc[i])))
+			return st->pc[i];
+	return st->nfirst ? st->pc[0] : 0;
+}
+
+static int site_of(struct onlook_sums *u, const struct gpb_stack *st, size_t entry, size_t *out,
+		   struct err *e)
+{
+	uint64_t pc = site_pc(u, st), at;
+	struct onlook_site *site;
+
+	if (map_get(&u->by_site, pc, &at)) {
+		*out = at;
+		return 0;
+	}
+	site = vec_add(&u->sites, SITES_MAX);
+	if (!site || !map_put(&u->by_site, pc, u->sites.n - 1))
+		return err_set(e, -ENOMEM, "no memory for stacks");
+	*site = (struct onlook_site){ .first = entry };
+	*out = u->sites.n - 1;
+	return 0;
+}
+
+static int room_for(struct onlook_sums *u, size_t entry, struct err *e)
+{
+	while (u->at.n <= entry) {
+		struct onlook_sum *to = vec_add(&u->at, SITES_MAX);
+
+		if (!to)
+			return err_set(e, -ENOMEM, "no memory for stacks");
+		*to = (struct onlook_sum){ .counted = 0 };
+	}
+	return 0;
+}
+
+int onlook_sums_entry(struct onlook_sums *u, const struct gpb_stack *st, uint8_t reason, bool still,
+		      bool *known, int32_t *out, struct err *e)
+{
+	struct tally_entry *en;
+	struct onlook_sum *sums;
+	size_t entry;
+	int ret = 0;
+
+	*known = false;
+	if (still)
+		ret = tally_index(u->tally, st, GPB_WAIT_BLOCK, &entry, e);
+	else if (!tally_has(u->tally, st, &entry))
+		return 0;
+	if (!ret)
+		ret = room_for(u, entry, e);
+	if (ret)
+		return ret;
+	en = &u->tally->entries.at[entry];
+	sums = &u->at.at[entry];
+	sums->known |= still;
+	*known = sums->known || en->sampled || en->count;
+	if (!*known)
+		return 0;
+	if (!sums->counted) {
+		ret = site_of(u, st, entry, &sums->site, e);
+		if (ret)
+			return ret;
+		sums->counted = is_counted(u, st, reason) ? 1 : ONLOOK_NOT_COUNTED;
+	}
+	*out = sums->counted == ONLOOK_NOT_COUNTED ? ONLOOK_NOT_COUNTED : (int32_t)entry;
+	return 0;
+}
+
+/* ---- sums ---- */
+
+static void site_turn(struct onlook_site *s, uint64_t look)
+{
+	s->squares += (s->now - s->last) * (s->now - s->last);
+	s->last = s->now;
+	s->now = 0;
+	if (s->look + 1 < look) { /* looks in between saw nothing */
+		s->squares += s->last * s->last;
+		s->last = 0;
+	}
+	s->look = look;
+}
+
+void onlook_sums_saw(struct onlook_sums *u, int32_t entry, double ns)
+{
+	struct onlook_site *s = &u->sites.at[u->at.at[entry].site];
+
+	if (s->look != u->look)
+		site_turn(s, u->look);
+	s->now += ns;
+}
+
+/*
+ * A wait of length L that begins at some moment between two looks is seen by the next three unless
+ * the third comes more than L after it. missed[i]: the moments that were so, for L of
+ * LENGTH_MIN_NS * LENGTH_STEP^i: we do not always run when we want to.
+ */
+void onlook_sums_gap(struct onlook_sums *u, double gap)
+{
+	double length = LENGTH_MIN_NS;
+
+	for (size_t i = 0; i < ONLOOK_LENGTHS; i++, length *= LENGTH_STEP) {
+		double missed = u->before + u->gap + gap - length;
+
+		if (missed <= 0)
+			break;
+		u->missed[i] += missed < u->before ? missed : u->before;
+	}
+	u->gaps_ns += gap;
+	u->before = u->gap;
+	u->gap = gap;
+}
+
+/* How many such waits stand for each that was seen often enough. */
+static double wait_stands_for(const struct onlook_sums *u, double ns)
+{
+	double length = LENGTH_MIN_NS, part, missed, seen;
+	size_t i = 0;
+
+	if (ns < length || u->gaps_ns <= 0)
+		return 1;
+	for (; i < ONLOOK_LENGTHS - 2 && length * LENGTH_STEP < ns; i++)
+		length *= LENGTH_STEP;
+	part = (ns - length) / (length * (LENGTH_STEP - 1));
+	part = part < 1 ? part : 1;
+	missed = u->missed[i] + part * (u->missed[i + 1] - u->missed[i]);
+	seen = 1 - missed / u->gaps_ns;
+	return seen > 0.1 ? 1 / seen : 10;
+}
+
+/* How likely a wait that began in the first part of a window is there at the window's end. */
+static double outlasts(const struct onlook_sums *u, double length)
+{
+	double p = u->begin_ns > 0 ? (length - (u->end_ns - u->begin_ns)) / u->begin_ns : 0;
+
+	return p < 0 ? 0 : p > 1 ? 1 : p;
+}
+
+void onlook_sums_unsure(struct onlook_sums *u, int32_t entry, double ns)
+{
+	struct onlook_sum *s = &u->at.at[entry];
+
+	s->count_variance += 1;
+	s->ns_variance += ns * ns;
+	s->unsure_ns += ns;
+}
+
+void onlook_sums_over(struct onlook_sums *u, int32_t entry, double ns, double length)
+{
+	struct onlook_sum *s = &u->at.at[entry];
+	double n;
+
+	s->ns += ns;
+	if (length <= 0)
+		return;
+	n = wait_stands_for(u, length);
+	s->count += n;
+	s->beyond += n * outlasts(u, length);
+	s->count_variance += n * (n - 1);
+}
+
+void onlook_sums_end(struct onlook_sums *u)
+{
+	for (size_t i = 0; i < u->sites.n; i++)
+		site_turn(&u->sites.at[i], UINT64_MAX);
+}
+
+struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry, double scale)
+{
+	const struct onlook_sum *s = entry < u->at.n ? &u->at.at[entry] : NULL;
+	struct onlook_estimate out = {};
+
+	if (!s || s->counted != 1)
+		return out;
+	out.count = s->count;
+	out.count_variance = s->count_variance;
+	out.beyond = s->beyond;
+	out.delay_ns = s->ns * scale;
+	out.unsure_ns = s->unsure_ns * scale;
+	out.delay_variance = s->ns_variance;
+	/* Neighbours differ by chance; where both see the same, nothing was left to it. */
+	if (u->sites.at[s->site].first == entry)
+		out.delay_variance += u->sites.at[s->site].squares / 2 * scale * scale;
+	return out;
+}
+
+void onlook_sums_fini(struct onlook_sums *u)
+{
+	vec_fini(&u->at);
+	vec_fini(&u->sites);
+	map_fini(&u->by_site);
+}

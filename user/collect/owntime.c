@@ -1,0 +1,93 @@
+/* user/collect/owntime.c - the price of a hit, and what follows for the next window. */
+#include "collect/owntime.h"
+
+#include <math.h>
+
+/*
+ * A window must be over for the busiest CPU, too, before its probes go. It ends as soon as it is
+ * (struct uprobe_window); so there is much room, and where hits take most of the time windows are short:
+ * several of them for the price of one.
+ */
+#define ROOM	 2.8
+#define SLOW_MAX 10.0
+
+/* The price is mended slowly, and stays near what was measured. */
+#define FIRST_WINDOWS 4
+#define GAIN	      0.3
+#define MEMORY	      0.97
+#define DOUBT	      5 /* windows that it takes to believe otherwise */
+#define PRICE_LOW     0.6
+#define PRICE_HIGH    2.5
+
+/* Never none: 0 would be no limit (struct gpb_own). */
+#define OWN_MIN_NS 1000.0
+
+static double window_of(const struct owntime *o, double window)
+{
+	double own = window / (1 + ROOM * (o->slow - 1));
+
+	return own > OWN_MIN_NS ? own : OWN_MIN_NS;
+}
+
+void owntime_init(struct owntime *o, double hit, double window)
+{
+	*o = (struct owntime){ .priced = hit, .hit = hit, .slow = 8 };
+	o->own = window_of(o, window);
+}
+
+struct gpb_own owntime_abi(const struct owntime *o)
+{
+	return (struct gpb_own){ .ns = (uint64_t)o->own, .hit_ns = (uint64_t)o->hit };
+}
+
+void owntime_cpu(struct owntime_window *w, double window, double taken)
+{
+	double left = window - taken, slow = left > 0 ? window / left : SLOW_MAX;
+
+	if (slow > SLOW_MAX)
+		slow = SLOW_MAX;
+	if (slow > w->slow)
+		w->slow = slow;
+	w->active += taken > 0;
+}
+
+/*
+ * With a gap of g between events and a price that is wrong by d, windows count g / (g + d) of
+ * what there is.
+ */
+static void mend_price(struct owntime *o)
+{
+	double many = o->windows < 1 / (1 - MEMORY) ? (double)o->windows : 1 / (1 - MEMORY);
+	double doubt = DOUBT * (o->exact + o->est) / 2 / many, gap, wrong;
+
+	if (o->windows < FIRST_WINDOWS || o->exact <= 0 || o->est <= 0)
+		return;
+	gap = o->active / o->exact;
+	wrong = gap * ((o->exact + doubt) / (o->est + doubt) - 1);
+	/* One wild window must not throw it far off. */
+	if (wrong > o->priced / 4)
+		wrong = o->priced / 4;
+	if (wrong < -o->priced / 4)
+		wrong = -o->priced / 4;
+	o->hit += GAIN * wrong;
+	if (o->hit < PRICE_LOW * o->priced)
+		o->hit = PRICE_LOW * o->priced;
+	if (o->hit > PRICE_HIGH * o->priced)
+		o->hit = PRICE_HIGH * o->priced;
+}
+
+void owntime_over(struct owntime *o, const struct owntime_window *w, double window, double weight,
+		  double est, double exact)
+{
+	double slow = w->slow > 1 ? w->slow : 1;
+
+	o->slow = slow > o->slow ? slow : 0.9 * o->slow + 0.1 * slow;
+	if (exact >= 0 && isfinite(exact + est + weight * o->own)) {
+		o->windows++;
+		o->est = MEMORY * o->est + est;
+		o->exact = MEMORY * o->exact + exact;
+		o->active = MEMORY * o->active + w->active * weight * o->own;
+		mend_price(o);
+	}
+	o->own = window_of(o, window);
+}

@@ -1,0 +1,634 @@
+/*
+ * user/collect/physical.c - joins the two segments of a stack where Go's own traceback
+ * joins them, expands inlined calls, hides what Go hides.
+ *
+ * Sources: unwinder.resolveInternal and tracebackPCs in runtime/traceback.go, sigprof in
+ * runtime/proc.go, printCountProfile and appendLocsForStack in runtime/pprof; Go 1.16 to 1.27.
+ */
+#include "collect/physical.h"
+
+#include "base/limits.h"
+
+enum { FLAG_TOP_FRAME = 1, FLAG_SP_WRITE = 2 };
+enum { PSEUDO_SYSTEM, PSEUDO_GC, PSEUDO_EXTERNAL, PSEUDO_VDSO, PSEUDO_COUNT };
+enum { MAX_LOCS = GPB_MAX_PCS + 2 };
+
+static const char *const pseudo_names[PSEUDO_COUNT] = {
+	"runtime._System",
+	"runtime._GC",
+	"runtime._ExternalCode",
+	"runtime._VDSO",
+};
+
+void physical_init(struct physical *ph, struct subject *s, struct prof *p, enum hide hide)
+{
+	*ph = (struct physical){ .s = s, .p = p, .hide = hide };
+}
+
+void physical_fini(struct physical *ph)
+{
+	kallsyms_free(ph->ks);
+	map_fini(&ph->seen);
+}
+
+/* The runtime's own stand-in functions; the pc is their entry plus one, as in Go. */
+static uint64_t pseudo_pc(struct physical *ph, int which)
+{
+	struct gofunc f[PSEUDO_COUNT] = {};
+
+	if (!ph->pseudo_known) {
+		ph->pseudo_known = true;
+		if (gobin_funcs_named(ph->s->bin, pseudo_names, PSEUDO_COUNT, f, NULL) > 0)
+			for (int i = 0; i < PSEUDO_COUNT; i++)
+				if (f[i].entry)
+					ph->pseudo[i] = f[i].entry + ph->s->bias + 1;
+	}
+	return ph->pseudo[which];
+}
+
+/* ---- one pc to one location ---- */
+
+/* What is known of a pc once it was looked up. loc 0: no location (elided, goexit). */
+struct pc_info {
+	uint32_t loc;
+	uint8_t id;  /* of its outermost logical frame: what its caller sees as callee */
+	bool hidden; /* where it is not shown at the leaf */
+};
+
+static uint64_t pc_info_pack(struct pc_info i)
+{
+	return i.loc | (uint64_t)i.id << 32 | (uint64_t)i.hidden << 40;
+}
+
+static struct pc_info pc_info_unpack(uint64_t v)
+{
+	return (struct pc_info){ .loc = (uint32_t)v, .id = (uint8_t)(v >> 32), .hidden = v >> 40 };
+}
+
+static bool hidden_name(const char *func, int minor)
+{
+	return strncmp(func, "runtime.", 8) == 0 ||
+	       ((minor < 0 || minor >= 24) && strncmp(func, "internal/runtime/", 17) == 0);
+}
+
+/*
+ * Functions that blockevent and mutexevent are told to skip, which they do by counts. What is
+ * named here is what the counts come to. Source: their callers in runtime/chan.go, select.go,
+ * sema.go, sync/mutex.go, sync/rwmutex.go, internal/sync/mutex.go; Go 1.18 to 1.27.
+ */
+static bool waiting_name(const char *func)
+{
+	static const char *const names[] = {
+		"runtime.gopark",
+		"runtime.goparkunlock",
+		"runtime.chansend",
+		"runtime.chanrecv",
+		"runtime.semacquire1",
+		"runtime.semrelease1",
+		"runtime.(*semaRoot).dequeue",
+		"runtime.notifyListWait",
+		"sync.runtime_notifyListWait",
+		"sync.(*Mutex).lockSlow",
+		"sync.(*Mutex).unlockSlow",
+		"sync.(*RWMutex).rUnlockSlow",
+		"internal/sync.(*Mutex).lockSlow",
+		"internal/sync.(*Mutex).unlockSlow",
+		"internal/sync.(*Mutex).Lock",
+		"internal/sync.(*Mutex).Unlock",
+	};
+	static const char *const prefixes[] = {
+		"sync.runtime_Sem",
+		"internal/sync.runtime_Sem",
+		"internal/poll.runtime_Sem",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (!strcmp(func, names[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (!strncmp(func, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* How a goroutine stops running and goes on; what it stopped for is above. */
+static bool parking_name(const char *func)
+{
+	static const char *const names[] = {
+		"runtime.mcall",	  "runtime.casgstatus",
+		"runtime.casGToWaiting",  "runtime.casGToWaitingForSuspendG",
+		"runtime.exitsyscall",	  "runtime.exitsyscall0",
+		"runtime.exitsyscallNoP", "runtime.netpollblock",
+		"runtime.asyncPreempt",	  "runtime.asyncPreempt2",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (!strcmp(func, names[i]))
+			return true;
+	return waiting_name(func);
+}
+
+/* Of the @n lines of a leaf, the first that are not shown. */
+static size_t hidden_lines(const struct physical *ph, const struct prof_line *lines, size_t n)
+{
+	int minor = gobin_info(ph->s->bin)->minor;
+	size_t i = 0;
+
+	if (ph->hide == HIDE_RUNTIME)
+		return hidden_name(lines[0].func, minor) ? n : 0;
+	if (ph->hide == HIDE_WAITING)
+		while (i < n && waiting_name(lines[i].func))
+			i++;
+	if (ph->hide == HIDE_PARKED)
+		while (i < n && parking_name(lines[i].func))
+			i++;
+	return i;
+}
+
+/* Not even pclntab knows it: a bare address. */
+static int bare_location(struct physical *ph, uint64_t addr, struct pc_info *out, struct err *e)
+{
+	int map = subject_mapping(ph->s, ph->p, addr, e), loc;
+
+	if (map < 0)
+		return map;
+	loc = prof_location(ph->p, map, addr, NULL, 0, e);
+	if (loc < 0)
+		return loc;
+	/* C code has no name here, nor in Go's own profile. */
+	if (!ph->outside)
+		prof_loss(ph->p)->n[LOSS_PCS_UNRESOLVED]++;
+	*out = (struct pc_info){ .loc = (uint32_t)loc };
+	return 0;
+}
+
+/*
+ * Go leaves wrappers out. Blocks and contentions it unwinds by frame pointers from Go 1.23 on,
+ * and then leaves out only those that something is inlined into. Source: fpTracebackPartialExpand in
+ * runtime/mprof.go, (*Frames).Next in runtime/symtab.go; Go 1.23 to 1.27.
+ */
+static bool shows_wrappers(const struct physical *ph)
+{
+	int minor = gobin_info(ph->s->bin)->minor;
+
+	return ph->hide == HIDE_WAITING && (minor < 0 || minor >= 23);
+}
+
+/* @pc is a return address; @callee the id of the frame inward of it; @leaf: none is shown yet. */
+static int make_location(struct physical *ph, uint64_t pc, enum func_id callee, bool leaf,
+			 struct pc_info *out, struct err *e)
+{
+	struct goframe f[LIMIT_INLINE_DEPTH];
+	struct prof_line lines[LIMIT_INLINE_DEPTH];
+	size_t nlines = 0, hide;
+	int n, map, loc;
+
+	n = subject_frames(ph->s, pc - 1, f, ARRAY_LEN(f), e);
+	if (n < 0)
+		return bare_location(ph, pc - 1, out, e);
+	*out = (struct pc_info){ .id = FUNC_NORMAL };
+	for (int i = 0; i < n; i++) {
+		bool drop = !strcmp(f[i].func, "runtime.goexit") ||
+			    (frame_elided(f[i].id, callee) && (i || !shows_wrappers(ph)));
+
+		callee = f[i].id;
+		if (drop)
+			continue;
+		lines[nlines++] = (struct prof_line){ f[i].func, f[i].file, f[i].line,
+						      f[i].start_line };
+	}
+	out->id = (uint8_t)callee;
+	if (!nlines)
+		return 0;
+	hide = leaf ? hidden_lines(ph, lines, nlines) : 0;
+	out->hidden = hide == nlines;
+	if (out->hidden) /* shown when nothing else is */
+		hide = 0;
+	map = subject_mapping(ph->s, ph->p, pc - 1, e);
+	if (map < 0)
+		return map;
+	loc = prof_location(ph->p, map, pc - 1, lines + hide, nlines - hide, e);
+	if (loc < 0)
+		return loc;
+	out->loc = (uint32_t)loc;
+	return 0;
+}
+
+static int location_of(struct physical *ph, uint64_t pc, enum func_id callee, bool leaf,
+		       struct pc_info *out, struct err *e)
+{
+	bool panicking = callee == FUNC_GOPANIC || callee == FUNC_SIGPANIC ||
+			 callee == FUNC_PANICWRAP;
+	uint64_t key = pc | (uint64_t)panicking << 63 | (uint64_t)leaf << 62, packed;
+	int ret;
+
+	if (map_get(&ph->seen, key, &packed)) {
+		*out = pc_info_unpack(packed);
+		return 0;
+	}
+	ret = make_location(ph, pc, callee, leaf, out, e);
+	if (!ret && !map_put(&ph->seen, key, pc_info_pack(*out)))
+		return err_set(e, -ENOMEM, "no memory for locations");
+	return ret;
+}
+
+static int kernel_location(struct physical *ph, uint64_t addr, uint32_t *out, struct err *e)
+{
+	struct prof_mapping pm = { .start = 1ULL << 63,
+				   .limit = UINT64_MAX,
+				   .filename = "[kernel.kallsyms]",
+				   .build_id = "" };
+	struct prof_line line = { .file = "" };
+	uint64_t known;
+	int ret;
+
+	/* No user pc has these upper bits: one table holds both. */
+	if (map_get(&ph->seen, addr, &known)) {
+		*out = (uint32_t)known;
+		return 0;
+	}
+	if (!ph->ks) {
+		ret = kallsyms_open(&ph->ks, e);
+		if (ret)
+			return ret;
+		ph->kernel_mapping = prof_mapping(ph->p, &pm, e);
+		if (ph->kernel_mapping < 0)
+			return ph->kernel_mapping;
+	}
+	line.func = kallsyms_find(ph->ks, addr);
+	ret = prof_location(ph->p, ph->kernel_mapping, addr, &line, line.func ? 1 : 0, e);
+	if (ret < 0)
+		return ret;
+	if (!map_put(&ph->seen, addr, (uint64_t)ret))
+		return err_set(e, -ENOMEM, "no memory for locations");
+	prof_loss(ph->p)->n[LOSS_PCS_UNRESOLVED] += !line.func;
+	*out = (uint32_t)ret;
+	return 0;
+}
+
+/* ---- the two segments to one list of pcs ---- */
+
+struct joined {
+	uint64_t pc[GPB_MAX_USER + 2];
+	size_t n;
+};
+
+/* A function and the file that it is in. */
+struct place {
+	struct gofunc f;
+	struct gobin *bin;
+};
+
+static struct place place_of(struct subject *s, uint64_t call_pc)
+{
+	const struct image *img;
+	struct place p;
+
+	if (subject_func(s, call_pc, &p.f, &img))
+		p.f = (struct gofunc){ .id = FUNC_NORMAL };
+	p.bin = img->bin;
+	return p;
+}
+
+/*
+ * They write sp only between setting and clearing m.vdsoSP, and there the walk starts from
+ * what Go saved: outside of that their sp delta holds, and we know the caller where Go's
+ * own profile shows the leaf alone. Source: runtime/time_linux_amd64.s, sys_linux_amd64.s.
+ */
+static bool reads_the_clock(const struct place *p)
+{
+	static const char *const names[] = { "time.now", "runtime.nanotime1", "runtime.walltime",
+					     "runtime.walltime1" };
+	const char *name = gobin_func_name(p->bin, &p->f);
+
+	for (size_t i = 0; name && i < ARRAY_LEN(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* Go's own traceback stops at such a frame: the stack's root, or sp is not to be trusted. */
+static bool ends_stack(const struct place *p)
+{
+	const struct gofunc *f = &p->f;
+
+	if (f->id == FUNC_MCALL || f->id == FUNC_GOEXIT || f->id == FUNC_MSTART ||
+	    f->id == FUNC_RT0_GO || (f->flags & FLAG_TOP_FRAME))
+		return true;
+	/* It writes sp, but sees to it that it can be unwound. */
+	if (f->id == FUNC_CGOCALLBACK)
+		return false;
+	return (f->flags & FLAG_SP_WRITE) && !reads_the_clock(p);
+}
+
+static void append_segment(struct physical *ph, struct joined *j, const __u64 *pc, size_t n)
+{
+	for (size_t i = 0; i < n && j->n < GPB_MAX_USER; i++) {
+		struct place p = place_of(ph->s, pc[i] - 1);
+
+		j->pc[j->n++] = pc[i];
+		if (ends_stack(&p))
+			return;
+	}
+}
+
+/*
+ * The system stack's frames up to the function at the seam. systemstack is shown and its
+ * caller follows on the goroutine's stack; morestack is replaced by the function whose
+ * stack had to grow; anything else has nothing to do with the goroutine. Allocations on the
+ * system stack end at systemstack: of Go's profiles only the CPU's crosses over.
+ * Source: callers and unwindJumpStack (_TraceJumpStack to Go 1.20) in runtime/traceback.go,
+ * Go 1.16 to 1.27.
+ */
+static void join(struct physical *ph, const struct gpb_stack *st, struct joined *j)
+{
+	const __u64 *first = st->pc + st->nkernel, *second = first + st->nfirst;
+	size_t nsecond = st->nsecond;
+
+	j->n = 0;
+	for (size_t i = 0; i < st->nfirst && j->n < GPB_MAX_USER; i++) {
+		struct place p = place_of(ph->s, first[i] - 1);
+
+		if (st->nsecond && p.f.id == FUNC_MORESTACK) {
+			append_segment(ph, j, second, nsecond);
+			return;
+		}
+		j->pc[j->n++] = first[i];
+		if (st->nsecond && p.f.id == FUNC_SYSTEMSTACK) {
+			/* sched.pc was faked to systemstack_switch. */
+			if (ph->hide != HIDE_RUNTIME)
+				append_segment(ph, j, second + 1, nsecond - 1);
+			return;
+		}
+		if (ends_stack(&p))
+			return;
+	}
+}
+
+/* Code that is not Go's, with nobody in Go to answer for it. */
+static void join_outside(struct physical *ph, const struct gpb_stack *st, struct joined *j)
+{
+	uint64_t pc = st->pc[st->nkernel];
+	bool vdso = pc > ph->s->vdso_lo && pc <= ph->s->vdso_hi;
+	uint64_t parent;
+
+	j->n = 0;
+	if (st->flags & GPB_STACK_NO_G) {
+		j->pc[j->n++] = pc;
+		parent = pseudo_pc(ph, PSEUDO_EXTERNAL);
+	} else {
+		uint64_t leaf = pseudo_pc(ph, vdso ? PSEUDO_VDSO : PSEUDO_EXTERNAL);
+
+		j->pc[j->n++] = leaf ? leaf : pc;
+		parent = pseudo_pc(ph, st->flags & GPB_STACK_GC ? PSEUDO_GC : PSEUDO_SYSTEM);
+	}
+	if (parent)
+		j->pc[j->n++] = parent;
+}
+
+/* ---- samples ---- */
+
+static int user_locations(struct physical *ph, const struct joined *j, uint32_t *locs, size_t *n,
+			  struct err *e)
+{
+	enum func_id callee = FUNC_NORMAL;
+	size_t first = *n, hide = 0;
+	bool leaf = ph->hide != HIDE_NONE;
+
+	for (size_t i = 0; i < j->n; i++) {
+		struct pc_info info;
+		int ret = location_of(ph, j->pc[i], callee, leaf, &info, e);
+
+		if (ret)
+			return ret;
+		callee = info.id;
+		if (!info.loc)
+			continue;
+		locs[(*n)++] = info.loc;
+		leaf = leaf && info.hidden;
+		hide += leaf;
+	}
+	/* Go keeps the whole stack when nothing else would be left. */
+	if (first + hide == *n)
+		return 0;
+	memmove(locs + first, locs + first + hide, (*n - first - hide) * sizeof(*locs));
+	*n -= hide;
+	return 0;
+}
+
+/*
+ * Entered by the kernel, or the way back to it, or called by C on a thread of C's: no return
+ * address in Go lies above. Source: crosscall2 in runtime/cgo/asm_amd64.s, Go 1.16 to 1.27.
+ */
+static bool entered_from_outside(const struct place *p)
+{
+	const char *name = gobin_func_name(p->bin, &p->f);
+
+	return name && (!strncmp(name, "runtime.sigreturn", 17) ||
+			!strcmp(name, "runtime.sigtramp") || !strcmp(name, "crosscall2"));
+}
+
+/* Every whole stack ends in a root. One that was cut has said so. */
+static bool breaks_off(struct physical *ph, const struct gpb_stack *st, const struct joined *j)
+{
+	struct place p;
+
+	if (st->flags & (GPB_STACK_NO_G | GPB_STACK_OUTSIDE | GPB_STACK_CUT))
+		return false;
+	p = place_of(ph->s, j->pc[j->n - 1] - 1);
+	return !ends_stack(&p) && p.f.id != FUNC_SYSTEMSTACK && p.f.id != FUNC_MORESTACK &&
+	       !entered_from_outside(&p);
+}
+
+int physical_add(struct physical *ph, const struct gpb_stack *st, const int64_t *values,
+		 const struct prof_label *labels, size_t nlabels, struct err *e)
+{
+	uint32_t locs[MAX_LOCS];
+	struct joined j;
+	size_t n = 0;
+	int ret;
+
+	if (st->nkernel > GPB_MAX_KERNEL || st->nfirst + st->nsecond > GPB_MAX_USER || !st->nfirst)
+		return err_set(e, -EBADMSG, "a sample claims %u kernel and %u + %u user frames",
+			       st->nkernel, st->nfirst, st->nsecond);
+	for (; n < st->nkernel; n++) {
+		ret = kernel_location(ph, st->pc[n], &locs[n], e);
+		if (ret)
+			return ret;
+	}
+	ph->outside = st->flags & (GPB_STACK_NO_G | GPB_STACK_OUTSIDE);
+	if (ph->outside)
+		join_outside(ph, st, &j);
+	else
+		join(ph, st, &j);
+	if (breaks_off(ph, st, &j))
+		prof_loss(ph->p)->n[LOSS_STACKS_BROKEN] += ph->hide >= HIDE_WAITING ? 1 : st->count;
+	ret = user_locations(ph, &j, locs, &n, e);
+	if (ret)
+		return ret;
+	return prof_sample(ph->p, locs, n, values, labels, nlabels, e);
+}
+
+/*
+ * Called by nobody: a signal handler made it look like a call from where the goroutine was.
+ * Source: injectedCall in runtime/traceback.go; sigpanic0 jumps to sigpanic.
+ */
+static bool is_injected(const struct place *p)
+{
+	const char *name;
+
+	if (p->f.id == FUNC_SIGPANIC || p->f.id == FUNC_ASYNCPREEMPT)
+		return true;
+	name = gobin_func_name(p->bin, &p->f);
+	return name && !strcmp(name, "runtime.sigpanic0");
+}
+
+int physical_rule(struct subject *s, uint64_t pc, struct gpb_rule *out)
+{
+	const struct image *img;
+	struct place p;
+	int32_t delta = 0;
+	bool last;
+	int ret = subject_func(s, pc, &p.f, &img);
+
+	if (ret)
+		return ret;
+	p.bin = img->bin;
+	last = pc + 1 - img->bias == p.f.end;
+	ret = gobin_spdelta(img->bin, pc - img->bias, &delta, NULL);
+	if (ret && !last) /* behind a function's last instruction nothing is known of sp */
+		return ret;
+	*out = (struct gpb_rule){ .delta = ret ? -1 : delta, .flags = last ? GPB_RULE_LAST : 0 };
+	delta = out->delta;
+	if (p.f.id == FUNC_MORESTACK)
+		*out = (struct gpb_rule){ .delta = -1, .flags = out->flags | GPB_RULE_SEAM };
+	else if (delta < 0 || delta % 8)
+		*out = (struct gpb_rule){ .flags = out->flags | GPB_RULE_END };
+	else if (p.f.id == FUNC_SYSTEMSTACK)
+		out->flags |= GPB_RULE_SEAM;
+	else if (ends_stack(&p) || entered_from_outside(&p))
+		out->flags |= GPB_RULE_END;
+	else if (is_injected(&p))
+		out->flags |= GPB_RULE_EXACT;
+	return 0;
+}
+
+/* Appends @pc to the segment that the walk is in. False when the stack is full. */
+static bool append_pc(struct gpb_stack *st, bool second, uint64_t pc)
+{
+	uint32_t at = (uint32_t)st->nkernel + st->nfirst + (second ? st->nsecond : 0);
+	uint32_t n = (uint32_t)st->nkernel + st->nfirst + st->nsecond;
+
+	if (st->nfirst + st->nsecond >= GPB_MAX_USER) {
+		st->flags |= GPB_STACK_CUT;
+		return false;
+	}
+	memmove(&st->pc[at + 1], &st->pc[at], (n - at) * sizeof(st->pc[0]));
+	st->pc[at] = pc;
+	if (second)
+		st->nsecond++;
+	else
+		st->nfirst++;
+	return true;
+}
+
+struct hints {
+	uint64_t pc[GPB_MAX_PCS];
+	size_t n;
+};
+
+/* They lie where frames are about to be put. */
+static struct hints take_hints(struct gpb_stack *st)
+{
+	size_t at = (size_t)st->nkernel + st->nfirst + st->nsecond;
+	struct hints h = { .n = st->hints };
+
+	if (at + h.n > GPB_MAX_PCS)
+		h.n = GPB_MAX_PCS - at;
+	memcpy(h.pc, st->pc + at, h.n * sizeof(h.pc[0]));
+	st->hints = 0;
+	return h;
+}
+
+/* The frames above the one that is called from @last, if the frame pointers know it. */
+static void follow_hints(struct gpb_rec_raw *raw, const struct hints *h, uint64_t last)
+{
+	size_t i = 0;
+
+	while (i < h->n && h->pc[i] != last)
+		i++;
+	for (i++; i < h->n; i++)
+		if (!append_pc(&raw->stack, raw->second, h->pc[i]))
+			return;
+}
+
+enum { SETTLE_DONE, SETTLE_MORE, SETTLE_NO_MEMORY };
+
+/* Where the walk stands. */
+struct settling {
+	uint64_t pc, sp;
+	bool called; /* pc is that of a call */
+};
+
+/* The return address that was just met is the entry of a function: it, then. */
+static void step_into(struct gpb_rec_raw *raw, struct settling *at)
+{
+	struct gpb_stack *st = &raw->stack;
+
+	st->pc[st->nkernel + st->nfirst + (raw->second ? st->nsecond : 0) - 1]++;
+	at->pc++;
+	at->called = false;
+}
+
+/* One frame further. */
+static int settle_frame(struct subject *s, struct gpb_rec_raw *raw, struct settling *where,
+			void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg)
+{
+	const struct image *img;
+	struct gpb_rule rule;
+	struct gofunc f;
+	uint64_t at, ret, exact;
+
+	if (physical_rule(s, where->pc, &rule))
+		return SETTLE_DONE;
+	learn(arg, where->pc, &rule);
+	if ((rule.flags & GPB_RULE_LAST) && where->called) {
+		step_into(raw, where);
+		return SETTLE_MORE;
+	}
+	if (rule.flags & (GPB_RULE_END | GPB_RULE_SEAM))
+		return SETTLE_DONE;
+	at = (where->sp - raw->sp + (uint64_t)rule.delta) / 8;
+	if (at >= raw->ntop || at >= GPB_TOP_WORDS)
+		return SETTLE_NO_MEMORY;
+	ret = raw->top[at];
+	exact = !!(rule.flags & GPB_RULE_EXACT);
+	if (subject_func(s, ret - 1 + exact, &f, &img) ||
+	    !append_pc(&raw->stack, raw->second, ret + exact))
+		return SETTLE_DONE;
+	where->sp += (uint64_t)rule.delta + 8;
+	where->pc = ret - !exact;
+	where->called = !exact;
+	return SETTLE_MORE;
+}
+
+int physical_settle(struct subject *s, struct gpb_rec_raw *raw,
+		    void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg,
+		    struct err *e)
+{
+	struct gpb_stack *st = &raw->stack;
+	struct settling at = { .pc = raw->pc, .sp = raw->sp };
+	struct hints hints;
+	int how = SETTLE_MORE;
+
+	if (!st->nfirst || st->nkernel > GPB_MAX_KERNEL || st->nfirst + st->nsecond > GPB_MAX_USER)
+		return err_set(e, -EBADMSG, "raw sample of %u frames", st->nfirst);
+	st->flags &= ~(uint32_t)GPB_STACK_UNRULED;
+	at.called = raw->second ? st->nsecond > 0 : st->nfirst > 1;
+	hints = take_hints(st);
+	for (int i = 0; i < GPB_MAX_USER && how == SETTLE_MORE; i++)
+		how = settle_frame(s, raw, &at, learn, arg);
+	if (how == SETTLE_NO_MEMORY)
+		follow_hints(raw, &hints, at.pc + 1);
+	return 0;
+}

@@ -1,0 +1,789 @@
+/* user/collect/probing.c - the closed loop: what probes cost, and what follows from it. */
+#include "collect/probing.h"
+
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "collect/budget.h"
+#include "collect/price.h"
+#include "collect/rhythm.h"
+
+#define NS_PER_MS 1000000ull
+#define NS_PER_S  1000000000ull
+
+/* How often costs are looked at while everything is observed: at first more often. */
+#define LOOK_FIRST_NS (5 * NS_PER_MS)
+#define LOOK_NS	      (20 * NS_PER_MS)
+#define FIRST_NS      (500 * NS_PER_MS)
+
+/*
+ * What a program pays for a window beside hits: its code is written and copied, its threads are
+ * interrupted. Measured with windows of no length, 1.5 to 3 ms; Linux 6.18, 2 CPUs.
+ */
+#define WINDOW_COST_NS 2e6
+
+/* A stratum that begins later than this was missed: we did not run. */
+#define LATE_NS		 NS_PER_S
+
+#define STRATUM_FIRST_NS (100 * NS_PER_MS) /* when no window has told what one costs */
+#define STRATUM_SECOND_NS \
+	(500 * NS_PER_MS) /* most, for the first: a short run is to see something */
+#define STRATUM_MIN_NS (40 * NS_PER_MS)
+#define STRATUM_MAX_NS (3000 * NS_PER_MS)
+
+/*
+ * How often the target's own count is looked at: that takes our time and none of the target's; at
+ * most this share of ours, and seldom when nothing has moved for long.
+ */
+#define COUNT_NS      (5 * NS_PER_MS)
+#define COUNT_IDLE_NS (20 * NS_PER_MS)
+#define COUNT_SHARE   0.02
+#define FULL_NS	      (100 * NS_PER_MS) /* while everything is observed */
+#define STILL_NS      (3 * NS_PER_S)
+#define MASS_MAX_NS   10e9
+
+/* How long windows last at least; twice as long each time that it was too early to end them. */
+#define WINDOWS_MIN_NS NS_PER_S
+#define WINDOWS_MAX_NS (60 * NS_PER_S)
+
+enum state {
+	UNSET,	 /* nothing attached yet */
+	FULL,	 /* attached, everything counts */
+	BETWEEN, /* windows: the timer tells when the next one is asked for */
+	ASKED,	 /* windows: the keeper is at it */
+	ENDED,
+};
+
+struct probing {
+	struct subject *s;
+	struct collect_opts o;
+	struct probing_user u;
+	struct budget *b; /* shared with the target's other probes */
+	struct budget_member member;
+	struct uprobes uprobes;
+	struct uprobe_group groups[UPROBE_GROUPS_MAX];
+	struct uprobe_site *sites; /* of all groups */
+	size_t ngroups;
+	bool priced, measured; /* measured: what a hit costs is not assumed */
+	bool multi, cut;       /* cut: no windows on this kernel, ended early */
+	bool ending;	       /* what comes next is settled no more */
+	int ep, timer;
+	enum state state;
+	uint64_t set_ns, end_ns, opened_ns; /* when it first counted; this stretch */
+	uint64_t stratum_ns, stratum_len;   /* begin and length of the present one */
+	uint64_t attach_ns;		    /* how long attaching takes, lately */
+	uint64_t attached_ns;		    /* when all was last attached */
+	uint64_t event_ns, count_ns;	    /* when something is to be done, and counted; 0 never */
+	double look_ns;			    /* what a look at the count takes, lately */
+	struct rhythm rhythm;
+	bool by_count;			     /* the present stratum is one of so much counted: */
+	double windows_cpu, windows_spent;   /* ns, at windows_since */
+	double mass_from, mass, mass_at;     /* its begin and length, and where its window is */
+	double asked_rate;		     /* when the window was asked for */
+	uint64_t windows_since, windows_min; /* for how long windows are to be, at least */
+	struct gpb_spent seen;		     /* at the last look */
+	double window_cost;		     /* of one, lately */
+	double recent_cost, recent_ns;	     /* of open time, since windows_since */
+	uint64_t nwindows, observed_ns;	     /* in all; observed: windows and full stretches */
+	uint64_t lost_ns;		     /* unobserved: we did not run */
+	uint64_t random;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* Even in [0, 1). splitmix64. */
+static double draw(struct probing *p)
+{
+	uint64_t z = p->random += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return (double)((z ^ (z >> 31)) >> 11) / (double)(1ull << 53);
+}
+
+static void set_timer(struct probing *p, uint64_t at_ns)
+{
+	struct itimerspec t = { .it_value = { (time_t)(at_ns / NS_PER_S),
+					      (long)(at_ns % NS_PER_S) } };
+
+	if (p->timer >= 0)
+		timerfd_settime(p->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+static void arm(struct probing *p)
+{
+	uint64_t at = p->event_ns;
+
+	if (p->count_ns && (!at || p->count_ns < at))
+		at = p->count_ns;
+	set_timer(p, at); /* 0: never */
+}
+
+static void set_event(struct probing *p, uint64_t at_ns)
+{
+	p->event_ns = at_ns;
+	arm(p);
+}
+
+/* What the target has done by its own count, as far as that is known. */
+static void count(struct probing *p)
+{
+	uint64_t begin = now_ns(), now, every;
+	double n;
+
+	p->count_ns = 0;
+	if (!p->u.look)
+		return;
+	if (p->u.look(p->u.arg, &n))
+		rhythm_look(&p->rhythm, begin, n);
+	now = now_ns();
+	p->look_ns += ((double)(now - begin) - p->look_ns) / 4;
+	every = now - p->rhythm.moved < STILL_NS ? COUNT_NS : COUNT_IDLE_NS;
+	if ((double)every < p->look_ns / COUNT_SHARE)
+		every = (uint64_t)(p->look_ns / COUNT_SHARE);
+	p->count_ns = now + every;
+}
+
+static void open_now(struct probing *p)
+{
+	p->opened_ns = now_ns();
+	p->u.open->since = p->opened_ns;
+	p->u.open->bits = GPB_OPEN;
+}
+
+/* What was spent since the last look goes to the account. */
+static int account(struct probing *p, double *cost, struct err *e)
+{
+	struct gpb_spent now;
+	int ret = p->u.spent(p->u.arg, &now, e);
+
+	if (ret)
+		return ret;
+	*cost = (double)(now.hits - p->seen.hits) * p->member.hit_ns +
+		(double)(now.ns - p->seen.ns);
+	p->member.hits += now.hits - p->seen.hits;
+	p->seen = now;
+	budget_spend(p->b, &p->member, *cost);
+	return 0;
+}
+
+/* ---- everything observed ---- */
+
+static void look_again(struct probing *p, uint64_t now)
+{
+	p->count_ns = 0;
+	if (!p->o.budget_ppm)
+		set_event(p, now + FULL_NS);
+	else
+		set_event(p, now + (now - p->set_ns < FIRST_NS ? LOOK_FIRST_NS : LOOK_NS));
+}
+
+/* The present stratum, and more when the target was faster than its window. */
+static double mass_passed(const struct probing *p)
+{
+	double passed = p->rhythm.count - p->mass_from;
+
+	return passed > p->mass ? passed : p->mass;
+}
+
+static int hand_over(struct probing *p, struct stretch s, struct err *e)
+{
+	s.hit_ns = p->member.hit_ns;
+	if (s.window && s.weight > 0 && p->by_count) {
+		s.mass = mass_passed(p);
+		s.rate = p->asked_rate;
+	}
+	if (s.weight > 0)
+		p->observed_ns += s.closed - s.opened;
+	return p->u.over(p->u.arg, &s, e);
+}
+
+/* The keeper has taken them off, as it did not hear of us. */
+static bool let_go(const struct probing *p)
+{
+	uint64_t when = uprobes_let_go(&p->uprobes);
+
+	return when && when >= p->attached_ns;
+}
+
+static void hear_from_us(struct probing *p, uint64_t now)
+{
+	if (p->o.budget_ppm)
+		uprobes_until(&p->uprobes, now + (uint64_t)budget_lasts(p->b, &p->member));
+}
+
+/* Ends what was observed in full; the probes stay where they are. */
+static int close_full(struct probing *p, struct err *e)
+{
+	struct stretch s = { .opened = p->opened_ns, .closed = now_ns(), .weight = 1 };
+	double cost;
+	int ret;
+
+	hear_from_us(p, s.closed);
+	p->u.open->bits = 0;
+	s.let_go = let_go(p);
+	if (s.let_go) {
+		uint64_t when = uprobes_let_go(&p->uprobes);
+
+		if (when < s.opened)
+			when = s.opened;
+		p->lost_ns += s.closed - when;
+		s.closed = when;
+	}
+	ret = account(p, &cost, e);
+	return ret ? ret : hand_over(p, s, e);
+}
+
+static int turn(struct probing *p, bool windows, struct err *e)
+{
+	return p->u.turn ? p->u.turn(p->u.arg, windows, p->member.hit_ns, e) : 0;
+}
+
+static int begin_full(struct probing *p, struct err *e)
+{
+	int ret = turn(p, false, e);
+
+	p->attached_ns = now_ns();
+	hear_from_us(p, p->attached_ns);
+	if (!ret)
+		ret = uprobes_attach(&p->uprobes, e);
+	if (ret)
+		return ret;
+	p->state = FULL;
+	p->member.full = true;
+	budget_spend(p->b, &p->member, p->member.window_ns);
+	open_now(p);
+	if (!p->set_ns)
+		p->set_ns = p->opened_ns;
+	look_again(p, p->opened_ns);
+	return 0;
+}
+
+/* ---- windows ---- */
+
+/* How long a stratum must be. */
+static double length(struct probing *p)
+{
+	double ns = STRATUM_FIRST_NS;
+
+	if (p->window_cost > 0)
+		ns = budget_stratum(p->b, &p->member, p->window_cost);
+	if (!p->nwindows && ns > STRATUM_SECOND_NS)
+		ns = STRATUM_SECOND_NS;
+	return ns > STRATUM_MIN_NS ? ns : STRATUM_MIN_NS;
+}
+
+/*
+ * Windows in bursts are paid for by what comes in between: when will the next one have been, as
+ * the target's CPU time came in since windows began?
+ */
+static double until_paid(struct probing *p, uint64_t now)
+{
+	double ns = (double)(now - p->windows_since);
+	double cpus = (budget_cpu_ns(p->b) - p->windows_cpu) / ns, comes;
+
+	comes = p->o.budget_ppm / 1e6 * (cpus > BUDGET_CPUS_MIN ? cpus : BUDGET_CPUS_MIN);
+	return (p->member.spent - p->windows_spent + p->window_cost) / comes - ns;
+}
+
+/* A stratum of so much counted, and where its window is to open. */
+static void next_mass(struct probing *p, uint64_t now)
+{
+	double ns = length(p), paid = until_paid(p, now);
+
+	if (p->by_count)
+		p->mass_from += mass_passed(p);
+	else
+		p->mass_from = p->rhythm.count;
+	if (ns < paid)
+		ns = paid;
+	if (ns > MASS_MAX_NS)
+		ns = MASS_MAX_NS;
+	p->by_count = true;
+	p->mass = p->rhythm.mean * ns;
+	p->mass_at = p->mass_from + draw(p) * p->mass;
+	p->stratum_ns = now;
+	p->stratum_len = 0;
+	p->state = BETWEEN;
+	set_event(p, 0);
+}
+
+/* Settles where the next stratum ends, and when its window is to open. */
+static void next_stratum(struct probing *p, uint64_t now)
+{
+	uint64_t end = p->stratum_ns + p->stratum_len, len, at, room;
+
+	if (rhythm_bursts(&p->rhythm)) {
+		next_mass(p, now);
+		return;
+	}
+	if (!p->by_count && now > end + LATE_NS)
+		p->lost_ns += now - end;
+	p->by_count = false;
+	len = STRATUM_MAX_NS;
+	if (length(p) < (double)len)
+		len = (uint64_t)length(p);
+	p->stratum_ns = end > now || now - end < len / 4 ? end : now;
+	p->stratum_len = len;
+	room = len - p->u.begin_ns - p->u.end_ns;
+	at = p->stratum_ns + (uint64_t)(draw(p) * (double)room);
+	p->opened_ns = at;
+	p->state = BETWEEN;
+	set_event(p, at > now + p->attach_ns ? at - p->attach_ns : now + 1);
+}
+
+static int ask_window(struct probing *p, struct err *e)
+{
+	const struct uprobe_window w = { .open = p->opened_ns,
+					 .begin = p->u.begin_ns,
+					 .end = p->u.end_ns,
+					 .by_own = p->u.by_own };
+	int ret = uprobes_window(&p->uprobes, &w, e);
+
+	if (ret)
+		return ret;
+	p->state = ASKED;
+	p->asked_rate = p->rhythm.rate;
+	set_event(p, 0);
+	return 0;
+}
+
+static int begin_windows(struct probing *p, struct err *e)
+{
+	struct err why = {};
+	uint64_t now;
+	int ret = 0;
+
+	if (p->u.price && !p->priced) {
+		p->measured = !p->u.price(p->u.arg, &p->member.hit_ns, &why);
+		if (!p->measured)
+			say(&p->o, "%s: %s: taken to be %.0f ns", p->u.what, why.msg,
+			    p->member.hit_ns);
+	}
+	p->priced = true;
+	ret = turn(p, true, e);
+	if (ret)
+		return ret;
+	now = now_ns();
+	say(&p->o,
+	    "%s: probing costs the target more than %g%% of its CPU time: from now on in "
+	    "short windows, scaled",
+	    p->u.what, p->o.budget_ppm / 1e4);
+	p->member.full = false;
+	p->windows_since = p->stratum_ns = now;
+	p->stratum_len = 0;
+	p->recent_cost = p->recent_ns = 0;
+	p->windows_cpu = budget_cpu_ns(p->b);
+	p->windows_spent = p->member.spent;
+	p->by_count = false;
+	p->rhythm = (struct rhythm){};
+	count(p);
+	if (!p->set_ns)
+		p->set_ns = now;
+	next_stratum(p, now);
+	return 0;
+}
+
+/* For how long places were probed, about: they come and go one by one. */
+static double attached_ns(const struct uprobe_windowed *w)
+{
+	return (double)(w->detached - w->asked) / 2 + (double)(w->closed - w->opened) / 2;
+}
+
+/* Would observing everything keep to the budget, as windows say that were many enough? */
+static bool could_be_full(const struct probing *p, uint64_t now)
+{
+	double rate;
+
+	if (p->ending || now - p->windows_since < p->windows_min || p->recent_ns <= 0 ||
+	    budget_in_debt(p->b))
+		return false;
+	rate = p->recent_cost / p->recent_ns;
+	/* Windows that look for bursts say nothing of what is between. */
+	if (p->by_count)
+		rate = p->rhythm.mean * p->member.hit_ns;
+	return budget_allows(p->b, &p->member, rate);
+}
+
+static int window_over(struct probing *p, struct err *e)
+{
+	struct uprobe_windowed w;
+	double cost, open_ns;
+	uint64_t now;
+	int ret;
+
+	p->state = BETWEEN; /* whatever the answer is: no other comes */
+	ret = uprobes_windowed(&p->uprobes, &w, e);
+	if (!ret)
+		ret = account(p, &cost, e);
+	if (ret)
+		return ret;
+	budget_spend(p->b, &p->member, p->member.window_ns);
+	open_ns = (double)(w.closed - w.opened);
+	p->nwindows++;
+	p->member.windows++;
+	p->attach_ns = (p->attach_ns * 3 + (w.opened > p->opened_ns ? w.opened - w.asked : 0)) / 4;
+	p->window_cost += (cost + p->member.window_ns - p->window_cost) *
+			  (p->nwindows < 5 ? 1.0 / (double)p->nwindows : 0.2);
+	p->recent_cost += cost;
+	p->recent_ns += attached_ns(&w);
+	count(p);
+	ret = hand_over(p,
+			(struct stretch){
+				.window = true,
+				.opened = w.opened,
+				.closed = w.closed,
+				.weight = p->by_count ? 1 : (double)p->stratum_len / open_ns },
+			e);
+	if (ret)
+		return ret;
+	now = now_ns();
+	if (could_be_full(p, now)) {
+		p->windows_min = p->windows_min * 2 < WINDOWS_MAX_NS ? p->windows_min * 2 :
+								       WINDOWS_MAX_NS;
+		return begin_full(p, e);
+	}
+	next_stratum(p, now);
+	return 0;
+}
+
+/* ---- the loop ---- */
+
+/* Links that take seconds to come off cannot be used for windows: the end, then. */
+static int cut_short(struct probing *p, struct err *e)
+{
+	p->cut = true;
+	p->state = ENDED;
+	say(&p->o,
+	    "%s: probing costs the target more than %g%% of its CPU time, and this kernel cannot "
+	    "probe in short windows: no more is observed",
+	    p->u.what, p->o.budget_ppm / 1e4);
+	return uprobes_detach(&p->uprobes, e);
+}
+
+static int look(struct probing *p, struct err *e)
+{
+	uint64_t now = now_ns();
+	bool exceeded, gone = let_go(p);
+	double cost, n;
+	int ret = account(p, &cost, e);
+
+	if (ret)
+		return ret;
+	/* The last one before it exits is what is known of its count. */
+	if (p->u.look && now - p->rhythm.at >= (now - p->set_ns < FIRST_NS ? LOOK_NS : FULL_NS)) {
+		(void)p->u.look(p->u.arg, &n);
+		p->rhythm.at = now;
+	}
+	exceeded = budget_exceeded(p->b, &p->member);
+	if (!exceeded && !gone) {
+		hear_from_us(p, now);
+		look_again(p, now);
+		return 0;
+	}
+	ret = close_full(p, e);
+	if (ret)
+		return ret;
+	if (!exceeded)
+		return begin_full(p, e);
+	if (!p->multi)
+		return cut_short(p, e);
+	ret = uprobes_detach(&p->uprobes, e);
+	return ret ? ret : begin_windows(p, e);
+}
+
+static bool readable(int fd)
+{
+	uint64_t n;
+
+	return fd >= 0 && read(fd, &n, sizeof(n)) == sizeof(n);
+}
+
+/* Nothing was asked of the keeper, so it is its end that made it readable. */
+static int unasked(struct probing *p, struct err *e)
+{
+	struct uprobe_windowed none;
+
+	return uprobes_windowed(&p->uprobes, &none, e);
+}
+
+/* While a window is open nobody wakes up if it can be helped: see keeper's wake-ups, uprobes.c. */
+static void count_between(struct probing *p, uint64_t now)
+{
+	uint64_t since = p->u.open->since;
+
+	if (p->state == ASKED && p->u.open->bits) {
+		p->count_ns = since + p->u.end_ns + NS_PER_MS;
+		if (p->count_ns <= now)
+			p->count_ns = now + COUNT_NS;
+		return;
+	}
+	count(p);
+	if (p->state == BETWEEN && !p->by_count && rhythm_bursts(&p->rhythm))
+		next_mass(p, now);
+}
+
+static int rings_windows(struct probing *p, struct err *e)
+{
+	uint64_t now = now_ns();
+
+	if (p->count_ns && now >= p->count_ns)
+		count_between(p, now);
+	if (p->state == BETWEEN && p->by_count && p->rhythm.count >= p->mass_at) {
+		p->opened_ns = now;
+		return ask_window(p, e);
+	}
+	if (p->state == BETWEEN && p->event_ns && now >= p->event_ns)
+		return ask_window(p, e);
+	arm(p);
+	return 0;
+}
+
+int probing_poll(struct probing *p, struct err *e)
+{
+	struct epoll_event ev[2];
+	int n = epoll_wait(p->ep, ev, 2, 0), ret = 0;
+	bool rings = readable(p->timer);
+
+	for (int i = 0; !ret && i < n; i++)
+		if (ev[i].data.fd != p->timer)
+			ret = p->state == ASKED ? window_over(p, e) : unasked(p, e);
+	if (!ret && rings && p->state == FULL)
+		ret = look(p, e);
+	else if (!ret && rings && (p->state == BETWEEN || p->state == ASKED))
+		ret = rings_windows(p, e);
+	return ret;
+}
+
+int probing_fd(const struct probing *p)
+{
+	return p->ep;
+}
+
+static int watch(struct probing *p, int fd, struct err *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(p->ep, EPOLL_CTL_ADD, fd, &ev) ? err_sys(e, "epoll") : 0;
+}
+
+int probing_new(struct subject *s, const struct collect_opts *o, const struct probing_user *u,
+		bool multi, struct probing **out, struct err *e)
+{
+	CLEANUP(probing_freep) struct probing *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return err_set(e, -ENOMEM, "no memory");
+	p->ep = p->timer = -1;
+	p->s = s;
+	p->o = *o;
+	p->u = *u;
+	p->multi = multi;
+	p->windows_min = WINDOWS_MIN_NS;
+	p->attach_ns = 10 * NS_PER_MS;
+	p->member.hit_ns = PRICE_DEFAULT_NS;
+	p->member.window_ns = WINDOW_COST_NS;
+	if (getrandom(&p->random, sizeof(p->random), 0) != sizeof(p->random))
+		p->random = now_ns();
+	ret = budget_join(s, o, &p->member, &p->b, e);
+	if (ret)
+		return ret;
+	p->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (p->ep < 0)
+		return err_sys(e, "epoll");
+	if (o->budget_ppm || u->look) {
+		p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		if (p->timer < 0)
+			return err_sys(e, "a timer for the budget");
+		ret = watch(p, p->timer, e);
+	}
+	if (ret)
+		return ret;
+	*out = TAKE(p);
+	return 0;
+}
+
+static int copy_groups(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e)
+{
+	size_t total = 0, at = 0;
+
+	BUG_ON(n > UPROBE_GROUPS_MAX);
+	for (size_t i = 0; i < n; i++)
+		total += g[i].n;
+	free(p->sites);
+	p->sites = calloc(total ? total : 1, sizeof(*p->sites));
+	if (!p->sites)
+		return err_set(e, -ENOMEM, "no memory for probes");
+	for (size_t i = 0; i < n; i++) {
+		memcpy(p->sites + at, g[i].sites, g[i].n * sizeof(*g[i].sites));
+		p->groups[i] = g[i];
+		p->groups[i].sites = p->sites + at;
+		at += g[i].n;
+	}
+	p->ngroups = n;
+	return 0;
+}
+
+/* Stops what goes on. */
+static int pause_probes(struct probing *p, struct err *e)
+{
+	int ret = 0;
+
+	if (p->state == FULL)
+		ret = close_full(p, e);
+	else if (p->state == ASKED)
+		ret = window_over(p, e);
+	p->u.open->bits = 0;
+	return ret;
+}
+
+/*
+ * A window before all others, to see whether the target can bear to be observed in full. What is
+ * seen in it counts for nothing: it was not drawn.
+ */
+static int gauge(struct probing *p, bool *bears, struct err *e)
+{
+	const struct uprobe_window w = { .begin = p->u.begin_ns,
+					 .end = p->u.end_ns,
+					 .by_own = p->u.by_own };
+	struct uprobe_windowed done;
+	double cost = 0;
+	int ret = uprobes_window(&p->uprobes, &w, e);
+
+	if (!ret)
+		ret = uprobes_windowed(&p->uprobes, &done, e);
+	if (!ret)
+		ret = account(p, &cost, e);
+	if (!ret)
+		ret = hand_over(p,
+				(struct stretch){ .window = true,
+						  .opened = done.opened,
+						  .closed = done.closed },
+				e);
+	if (ret)
+		return ret;
+	budget_spend(p->b, &p->member, p->member.window_ns);
+	p->window_cost = cost + p->member.window_ns;
+	*bears = budget_allows(p->b, &p->member, cost / attached_ns(&done));
+	return 0;
+}
+
+int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e)
+{
+	bool windows = p->state == BETWEEN || p->state == ASKED, bears = true;
+	int ret;
+
+	if (p->state == ENDED)
+		return 0;
+	ret = pause_probes(p, e);
+	if (!ret)
+		ret = copy_groups(p, g, n, e);
+	if (ret)
+		return ret;
+	uprobes_free(&p->uprobes);
+	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi, p->s->target->pid,
+			   p->u.open, e);
+	if (!ret)
+		ret = watch(p, uprobes_fd(&p->uprobes), e);
+	if (ret)
+		return ret;
+	if (windows && p->state != FULL)
+		return 0;
+	if (p->state == UNSET && p->o.budget_ppm && p->multi && !p->o.held)
+		ret = gauge(p, &bears, e);
+	if (ret)
+		return ret;
+	return bears ? begin_full(p, e) : begin_windows(p, e);
+}
+
+/* ---- the end ---- */
+
+int probing_end(struct probing *p, struct err *e)
+{
+	int ret = 0;
+
+	p->ending = true;
+	if (p->state != ENDED)
+		ret = pause_probes(p, e);
+	p->state = ENDED;
+	p->end_ns = now_ns();
+	uprobes_free(&p->uprobes);
+	return ret;
+}
+
+uint64_t probing_since(const struct probing *p)
+{
+	return p->set_ns;
+}
+
+bool probing_windowed(const struct probing *p)
+{
+	return p->nwindows || p->cut;
+}
+
+void probing_losses(const struct probing *p, struct loss *to)
+{
+	to->n[LOSS_BUDGET_CUT] |= p->cut;
+	to->n[LOSS_UNWATCHED] += p->lost_ns / NS_PER_MS;
+}
+
+double probing_hit_ns(const struct probing *p)
+{
+	return p->member.hit_ns;
+}
+
+int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
+{
+	double cpu = budget_cpu_ns(p->b), cost = p->member.spent;
+	double wall = (double)(p->end_ns - p->set_ns);
+	char most[96] = "none", how[192] = "all of the time observed";
+
+	if (p->o.budget_ppm)
+		snprintf(most, sizeof(most), "%g%% of the target's CPU time%s",
+			 p->o.budget_ppm / 1e4,
+			 p->o.budget_ahead_ns ? " after a first second of theirs" : "");
+	if (p->windows_since)
+		snprintf(
+			how, sizeof(how),
+			"%llu windows of %s%g ms, %.2f%% of the time observed; putting probes in and out "
+			"is taken to cost %g ms a window",
+			(unsigned long long)p->nwindows, p->u.by_own ? "at most " : "",
+			(double)p->u.end_ns / 1e6,
+			wall > 0 ? 100 * (double)p->observed_ns / wall : 0,
+			p->member.window_ns / 1e6);
+	if (p->cut)
+		snprintf(how, sizeof(how),
+			 "the first %.3f s observed: this kernel cannot probe in windows",
+			 (double)p->observed_ns / 1e9);
+	return prof_comment(
+		prof, e,
+		"budget: %s; took %.1f ms of %.1f ms (%.2f%%): %llu hits of %.0f ns each "
+		"(%s), %s",
+		most, cost / 1e6, cpu / 1e6, cpu > 0 ? 100 * cost / cpu : 0,
+		(unsigned long long)p->member.hits, p->member.hit_ns,
+		p->measured ? "measured" : "assumed", how);
+}
+
+void probing_free(struct probing *p)
+{
+	if (!p)
+		return;
+	uprobes_free(&p->uprobes);
+	if (p->b)
+		budget_leave(p->s, p->b, &p->member);
+	if (p->ep >= 0)
+		close(p->ep);
+	if (p->timer >= 0)
+		close(p->timer);
+	free(p->sites);
+	free(p);
+}

@@ -1,0 +1,429 @@
+/* user/collect/sched_window.c - waits of stretches, weighted. */
+#include "collect/sched_window.h"
+
+#include <bpf/bpf.h>
+#include <math.h>
+
+#include "collect/bpf.h"
+
+enum { SEEN_WORDS = sizeof(struct gpb_sched_seen) / 8, WAITS_BATCH = 4096, FOLD_AT = 65536 };
+
+/*
+ * Numbers are made to agree with the runtime's count of switches where probes slow the target so
+ * much that nearly all of these must be parks: others are counted in it, too.
+ */
+#define AGREE_SLOW 3
+
+static int seen_map(const struct sched_window *w)
+{
+	return bpf_map__fd(w->obj->maps.seen);
+}
+
+int sched_window_put(struct sched_window *w, struct err *e)
+{
+	uint32_t slot = 0;
+
+	if (bpf_map_update_elem(bpf_map__fd(w->obj->maps.scheds), &slot, w->conf, BPF_ANY))
+		return err_sys(e, "table of waits");
+	return 0;
+}
+
+/* Groups of the tally: the kinds of waits and, of both, those that are counted by the clock. */
+enum { GROUP_LONG = GPB_WAIT_KINDS };
+
+/* ---- samples ---- */
+
+int sched_window_add(void *arg, const struct gpb_stack *st, struct err *e)
+{
+	struct sched_window *w = arg;
+	uint64_t kind = st->size >> 8;
+	size_t group = st->type ? GROUP_LONG : kind;
+	int ret = kind < GPB_WAIT_KINDS ? tally_add(&w->tally, st, group, e) : 0;
+
+	if (w->full && w->tally.seen.n >= FOLD_AT)
+		tally_full(&w->tally);
+	return ret;
+}
+
+static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
+		      struct err *e)
+{
+	(void)key;
+	return sched_window_add(arg, st, e);
+}
+
+int sched_window_seen(const struct sched_window *w, struct gpb_sched_seen *out, struct err *e)
+{
+	const struct gpb_sched_seen *f = &w->forgotten;
+	struct gpb_sched_seen n;
+	int ret = bpf_sum_cpus(seen_map(w), SEEN_WORDS, (uint64_t *)&n, e);
+
+	if (ret)
+		return ret;
+	for (int k = 0; k < GPB_WAIT_KINDS; k++) {
+		n.ended[k] -= f->ended[k];
+		n.sampled[k] -= f->sampled[k];
+	}
+	n.early -= f->early;
+	*out = n;
+	return 0;
+}
+
+int sched_window_spent(void *arg, struct gpb_spent *out, struct err *e)
+{
+	struct gpb_sched_seen n;
+	int ret = bpf_sum_cpus(seen_map(arg), SEEN_WORDS, (uint64_t *)&n, e);
+
+	if (!ret)
+		*out = n.spent;
+	return ret;
+}
+
+/* ---- those that wait ---- */
+
+typedef int each_wait(void *arg, uint64_t g, const struct gpb_wait *wait, struct err *e);
+
+/* The target's waits that the probes saw begin since @from, and have not seen end. */
+static int each_waiting(const struct sched_window *w, uint64_t from, each_wait *fn, void *arg,
+			struct err *e)
+{
+	CLEANUP(freep) struct gpb_wait *at = calloc(WAITS_BATCH, sizeof(*at));
+	CLEANUP(freep) uint64_t *keys = calloc(WAITS_BATCH, sizeof(*keys));
+	int fd = bpf_map__fd(w->obj->maps.waits), ret = 0;
+	uint64_t next = 0;
+	void *after = NULL;
+
+	if (!at || !keys)
+		return err_set(e, -ENOMEM, "no memory to count waits");
+	for (uint32_t total = 0; !ret && total <= GPB_WAITS; after = &next) {
+		uint32_t n = WAITS_BATCH;
+		int failed = 0;
+
+		ret = bpf_map_lookup_batch(fd, after, &next, keys, at, &n, NULL);
+		if (ret && errno != ENOENT)
+			return err_sys(e, "table of waits");
+		for (uint32_t i = 0; !failed && i < n; i++)
+			if (!(keys[i] >> 48) && at[i].since && at[i].since >= from)
+				failed = fn(arg, keys[i], &at[i], e);
+		if (failed)
+			return failed;
+		total += n;
+	}
+	return 0;
+}
+
+static int count_one(void *arg, uint64_t g, const struct gpb_wait *wait, struct err *e)
+{
+	(void)g;
+	(void)wait;
+	(void)e;
+	++*(uint64_t *)arg;
+	return 0;
+}
+
+int sched_window_waiting(const struct sched_window *w, uint64_t from, uint64_t *out, struct err *e)
+{
+	uint64_t n = 0;
+	int ret = each_waiting(w, from, count_one, &n, e);
+
+	if (!ret)
+		*out = n;
+	return ret;
+}
+
+/* ---- those that outlast a window ---- */
+
+static int add_contention(void *arg, uint64_t g, const struct gpb_wait *wait, struct err *e)
+{
+	(void)g;
+	(void)e;
+	if (wait->sema & GPB_SEMA_MUTEX && wait->asked == wait->since)
+		++*(uint64_t *)arg;
+	return 0;
+}
+
+static int outlasting(struct sched_window *w, const struct stretch *s, double weight, struct err *e)
+{
+	uint64_t n = 0;
+	int ret = each_waiting(w, s->opened, add_contention, &n, e);
+
+	w->outlasted += (double)n * weight;
+	return ret;
+}
+
+/* ---- looks from outside ---- */
+
+static int look_on(struct sched_window *w, struct err *e)
+{
+	const struct onlook_conf conf = { .begin_ns = (double)SCHED_BEGIN_NS,
+					  .end_ns = (double)SCHED_END_NS,
+					  .labels = &w->feed->labels,
+					  .tally = &w->tally,
+					  .reasons = w->conf->reasons,
+					  .semas = w->conf->sema_reasons,
+					  .counted =
+						  (volatile uint64_t *)w->obj->bss->sched_counted };
+
+	if (w->why.msg[0])
+		return 0;
+	if (!w->onlook && (onlook_new(w->s, &w->o, &conf, &w->onlook, &w->why) ||
+			   onlook_begin(w->onlook, &w->why))) {
+		onlook_free(TAKE(w->onlook));
+		say(&w->o, "block: how long waits last is told by probes alone: %s", w->why.msg);
+		return 0;
+	}
+	return onlook_begin(w->onlook, e);
+}
+
+int sched_window_joined(struct sched_window *w, struct err *e)
+{
+	return w->conf->own.ns ? look_on(w, e) : 0;
+}
+
+int sched_window_poll(struct sched_window *w, struct err *e)
+{
+	return w->onlook ? onlook_poll(w->onlook, e) : 0;
+}
+
+/* ---- windows ---- */
+
+/* What the clocks of all CPUs say of this window. */
+static void learn(struct sched_window *w, const struct gpb_sched_seen *now, size_t ncpu)
+{
+	struct gpb_wait_clock sum = {};
+
+	for (size_t c = 0; c < ncpu; c++)
+		slowness_add(&sum, &now[c].clock);
+	slowness_learn(&w->slow, &sum);
+}
+
+static void next_window(struct sched_window *w)
+{
+	const struct slowness_terms t = slowness_terms(&w->slow, SCHED_BEGIN_NS);
+
+	w->conf->own = t.own;
+	w->conf->own_share = t.own_share;
+	w->conf->begin_ns = SCHED_BEGIN_NS;
+	w->conf->short_ns = t.short_ns;
+}
+
+int sched_window_turn(void *arg, bool windows, double hit_ns, struct err *e)
+{
+	struct sched_window *w = arg;
+	bool were = w->conf->own.ns > 0;
+	int ret = 0;
+
+	if (windows && !were)
+		slowness_begin(&w->slow, hit_ns);
+	else if (were && !windows)
+		slowness_end(&w->slow);
+	w->full = !windows;
+	w->windowed |= windows;
+	w->conf->own = (struct gpb_own){};
+	/* A window shows few: all of them, then. */
+	w->conf->block_rate = windows ? 1 : w->o.block_rate;
+	w->conf->mutex_fraction = windows ? 1 : w->o.mutex_fraction;
+	if (windows) {
+		next_window(w);
+		ret = look_on(w, e);
+	} else if (w->onlook) {
+		ret = onlook_pause(w->onlook, e);
+	}
+	return ret ? ret : sched_window_put(w, e);
+}
+
+static uint64_t parks_since(struct sched_window *w, const struct gpb_sched_seen *now, size_t ncpu)
+{
+	uint64_t sum = 0, since;
+
+	for (size_t c = 0; c < ncpu; c++)
+		sum += now[c].parks;
+	since = sum - w->parks_before;
+	w->parks_before = sum;
+	return since;
+}
+
+/* Those that are counted by the clock had a larger part of the window. */
+static double by_length(void *arg, const struct gpb_stack *st)
+{
+	const struct sched_window *w = arg;
+
+	return st->type ? (double)w->conf->own.ns / (double)SCHED_BEGIN_NS : 1;
+}
+
+static int close_window(struct sched_window *w, const struct stretch *s,
+			const struct gpb_sched_seen *now, size_t ncpu, struct err *e)
+{
+	/* Each CPU's part was only as long as its own time. */
+	double stratum = s->weight * (double)(s->closed - s->opened);
+	double weight = stratum / (double)w->conf->own.ns;
+	double parks = (double)parks_since(w, now, ncpu);
+	struct tally_window tw = { .weight = weight, .n = &parks, .inverse = by_length, .arg = w };
+
+	learn(w, now, ncpu);
+	parks *= weight;
+	tally_window(&w->tally, &tw);
+	return outlasting(w, s, stratum / (double)SCHED_BEGIN_NS, e);
+}
+
+/* What was seen before anything counted. */
+static int forget(struct sched_window *w, struct err *e)
+{
+	w->tally.seen.n = 0;
+	w->forgotten = (struct gpb_sched_seen){};
+	return sched_window_seen(w, &w->forgotten, e);
+}
+
+int sched_window_over(void *arg, const struct stretch *s, struct err *e)
+{
+	CLEANUP(freep) uint64_t *now = NULL;
+	struct sched_window *w = arg;
+	uint64_t cut = 0;
+	size_t ncpu;
+	int ret = feed_poll(w->feed, e);
+
+	if (!ret)
+		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), take_stack, w, e);
+	if (!ret)
+		ret = bpf_each_cpu(seen_map(w), SEEN_WORDS, &now, &ncpu, e);
+	if (ret)
+		return ret;
+	if (!s->weight) {
+		parks_since(w, (void *)now, ncpu);
+		return forget(w, e);
+	}
+	if (s->window) {
+		ret = close_window(w, s, (void *)now, ncpu, e);
+		next_window(w);
+		return ret ? ret : sched_window_put(w, e);
+	}
+	parks_since(w, (void *)now, ncpu);
+	tally_full(&w->tally);
+	w->opened = s->opened;
+	ret = sched_window_waiting(w, s->opened, &cut, e);
+	w->cut += cut;
+	return ret;
+}
+
+/* All that is waited for mutexes, by looks and as windows saw it. */
+static void sum_locked(struct sched_window *w)
+{
+	for (size_t i = 0; i < w->tally.entries.n; i++) {
+		const struct tally_entry *en = &w->tally.entries.at[i];
+		struct tally_estimate d = tally_delays(&w->tally, en);
+		struct onlook_estimate o = onlook_of(w->onlook, i);
+
+		if (en->st->size >> 8 == GPB_WAIT_MUTEX) {
+			w->locked.seen += d.value;
+			if (d.variance < 0)
+				w->locked.seen_error = -1;
+			else if (w->locked.seen_error >= 0)
+				w->locked.seen_error += d.variance;
+		} else if (w->mutexes >> (en->st->size & 63) & 1) {
+			w->locked.delay += o.delay_ns;
+			w->locked.delay_error += o.delay_variance;
+			w->locked.beyond += o.beyond;
+		}
+	}
+	w->locked.known = w->locked.seen > 0;
+}
+
+void sched_window_stop(struct sched_window *w)
+{
+	if (w->onlook)
+		onlook_stop(w->onlook);
+}
+
+/*
+ * Of the parks in windows some are not for what is counted: sleepers, say. Those that a clock
+ * paces are in windows slowness times too many beside the others, and not so in the runtime's
+ * count. How many of them are is not known: the middle is taken, and how far off it can be said.
+ */
+static void weigh_others(struct sched_window *w)
+{
+	double counted = 0, parks = w->tally.groups[GPB_WAIT_BLOCK].x, others;
+	double slow = w->tally.windows ? w->slow.sum / (double)w->tally.windows : 1;
+
+	for (size_t i = 0; i < w->tally.entries.n; i++)
+		if (w->tally.entries.at[i].group == GPB_WAIT_BLOCK)
+			counted += w->tally.entries.at[i].counts.x / GPB_COUNT_ONE;
+	others = parks > counted ? 1 - counted / parks : 0;
+	w->too_few = slow > 1 ? others * (1 - 1 / slow) / 2 : 0;
+}
+
+void sched_window_end(struct sched_window *w, struct onlook_result *out)
+{
+	*out = (struct onlook_result){};
+	if (w->conf->own.ns)
+		slowness_end(&w->slow);
+	if (w->onlook)
+		onlook_end(w->onlook, out);
+	tally_rest(&w->tally);
+	weigh_others(w);
+	if (w->onlook && w->mutexes)
+		sum_locked(w);
+}
+
+bool sched_window_by_switches(const struct sched_window *w)
+{
+	return w->slow.switches > 0 && w->tally.windows &&
+	       w->slow.sum >= AGREE_SLOW * (double)w->tally.windows;
+}
+
+/* A share of what is waited in all. Its variance: as if of two parts, it and the rest. */
+static void by_share(const struct sched_window *w, struct tally_estimate *n,
+		     struct tally_estimate *d)
+{
+	double all = w->locked.seen, share = d->value / all,
+	       rest = w->locked.seen_error - d->variance;
+	double variance = -1, delay = w->locked.delay, beyond = w->locked.beyond * GPB_COUNT_ONE;
+
+	if (d->variance >= 0 && w->locked.seen_error >= 0)
+		variance = ((1 - share) * (1 - share) * d->variance +
+			    share * share * (rest > 0 ? rest : 0)) /
+			   all / all;
+	d->value = share * delay;
+	d->variance = variance < 0 ?
+			      -1 :
+			      variance * delay * delay + share * share * w->locked.delay_error;
+	n->value += share * beyond;
+	if (n->variance >= 0 && variance >= 0)
+		n->variance += variance * beyond * beyond;
+}
+
+struct sched_estimate sched_window_estimate(const struct sched_window *w, size_t entry)
+{
+	const struct tally_entry *en = &w->tally.entries.at[entry];
+	bool block = en->st->size >> 8 == GPB_WAIT_BLOCK;
+	bool by_switches = en->group == GPB_WAIT_BLOCK && sched_window_by_switches(w);
+	struct tally_estimate n = by_switches ? tally_regressed(&w->tally, en, w->slow.switches) :
+						tally_counts(&w->tally, en, -1);
+	struct tally_estimate d = tally_delays(&w->tally, en);
+	struct onlook_estimate o = {};
+
+	if (by_switches && n.variance >= 0) {
+		n.value *= 1 + w->too_few;
+		n.variance += n.value * n.value * w->too_few * w->too_few;
+	}
+	if (block && w->onlook) {
+		o = onlook_of(w->onlook, entry);
+		d = (struct tally_estimate){ o.delay_ns, o.delay_variance };
+		if (n.variance >= 0)
+			n.variance += o.count_variance * GPB_COUNT_ONE * GPB_COUNT_ONE;
+	}
+	if (!block && w->locked.known)
+		by_share(w, &n, &d);
+	return (struct sched_estimate){
+		.count = (int64_t)en->count + llround(n.value + o.count * GPB_COUNT_ONE),
+		.delay = (int64_t)en->delay + llround(d.value),
+		.count_error = n.variance,
+		.delay_error = d.variance,
+	};
+}
+
+void sched_window_fini(struct sched_window *w)
+{
+	onlook_free(w->onlook);
+	slowness_fini(&w->slow);
+	tally_fini(&w->tally);
+}

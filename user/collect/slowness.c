@@ -1,0 +1,144 @@
+/* user/collect/slowness.c - clocks of windows beside the runtime's count and the target's clock. */
+#include "collect/slowness.h"
+
+#include <time.h>
+
+#define MEMORY	   0.95 /* of what lately was, from window to window */
+#define SLOW_FIRST 8.0
+#define SLOW_MAX   40.0
+#define ROOM	   1.3 /* a window's own time must be over before its wall time is */
+#define SHORT_HITS 4 /* prices of a hit: two that are no farther apart follow each other closely */
+#define SHORT_MOST 0.9 /* of all hits that do, where the mean of all tells theirs */
+
+/* 0: not known. */
+static uint64_t switches_now(struct slowness *w)
+{
+	struct subject *s = w->s;
+	uint64_t now;
+
+	if (!w->counted)
+		rtcounters_open(s->bin, &s->layout, s->target->mem, s->bias, &w->counters, NULL);
+	w->counted = true;
+	if (!w->counters || rtcounters_switches(w->counters, &now, NULL))
+		return 0;
+	return now;
+}
+
+/* Since the last time; < 0 not known. */
+static double switches_since(struct slowness *w)
+{
+	uint64_t now = switches_now(w), before = w->switches_before;
+
+	w->switches_before = now;
+	return before && now >= before ? (double)(now - before) : -1;
+}
+
+static double clock_now(clockid_t clock)
+{
+	struct timespec ts;
+
+	if (clock_gettime(clock, &ts))
+		return 0;
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+/* CPU time of the target since the last time. */
+static double busy_since(struct slowness *w)
+{
+	double cpu = 0, busy = 0;
+	clockid_t clock;
+
+	if (!clock_getcpuclockid(w->s->target->pid, &clock))
+		cpu = clock_now(clock);
+	if (w->cpu_before > 0 && cpu > w->cpu_before)
+		busy = cpu - w->cpu_before;
+	w->cpu_before = cpu;
+	return busy;
+}
+
+void slowness_begin(struct slowness *w, double hit_ns)
+{
+	w->hit_ns = hit_ns;
+	w->now = SLOW_FIRST;
+	w->switches_first = w->switches_before = switches_now(w);
+	busy_since(w);
+}
+
+void slowness_end(struct slowness *w)
+{
+	uint64_t now = switches_now(w);
+
+	if (!now || now < w->switches_first || !w->switches_first)
+		w->switches = -1;
+	else if (w->switches >= 0)
+		w->switches += (double)(now - w->switches_first);
+	busy_since(w);
+}
+
+/*
+ * How much longer a short time between two hits is than without probes. By the price of a hit, or
+ * much better by the runtime's own count of switches, where that is known: it tells how many
+ * hits there would be, all the time, in so much CPU time.
+ */
+static double slowness(const struct slowness *w)
+{
+	double hits = w->shorts + w->longs, gap, mean, slow;
+
+	if (w->shorts < 1)
+		return w->now;
+	mean = w->short_ns / w->shorts;
+	gap = mean - w->hit_ns;
+	if (w->exact > 0 && w->parks > 0 && w->shorts > SHORT_MOST * hits)
+		gap = w->busy_ns / (w->exact * hits / w->parks);
+	slow = gap > mean / SLOW_MAX ? mean / gap : SLOW_MAX;
+	return slow > 1 ? slow : 1;
+}
+
+void slowness_add(struct gpb_wait_clock *sum, const struct gpb_wait_clock *cpu)
+{
+	sum->shorts += cpu->shorts;
+	sum->short_ns += cpu->short_ns;
+	sum->longs += cpu->longs;
+	sum->long_ns += cpu->long_ns;
+	sum->parks += cpu->parks;
+}
+
+static void remember(double *v, uint64_t now, uint64_t was)
+{
+	*v = MEMORY * *v + (double)(now - was);
+}
+
+/* What the clocks say of this window, and the runtime of the time since the last one. */
+void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum)
+{
+	double exact = switches_since(w), busy = busy_since(w);
+	const struct gpb_wait_clock was = w->clock;
+
+	w->clock = *sum;
+	remember(&w->shorts, sum->shorts, was.shorts);
+	remember(&w->short_ns, sum->short_ns, was.short_ns);
+	remember(&w->longs, sum->longs, was.longs);
+	remember(&w->long_ns, sum->long_ns, was.long_ns);
+	remember(&w->parks, sum->parks, was.parks);
+	if (exact >= 0 && busy > 0) {
+		w->exact = MEMORY * w->exact + exact;
+		w->busy_ns = MEMORY * w->busy_ns + busy;
+	}
+	w->now = slowness(w);
+	w->sum += w->now;
+}
+
+struct slowness_terms slowness_terms(const struct slowness *w, uint64_t begin_ns)
+{
+	return (struct slowness_terms){
+		.own = { .ns = (uint64_t)((double)begin_ns / (1 + ROOM * (w->now - 1))),
+			 .hit_ns = (uint64_t)w->hit_ns },
+		.own_share = (uint64_t)(GPB_SHARE_ONE / w->now),
+		.short_ns = (uint64_t)(SHORT_HITS * w->hit_ns),
+	};
+}
+
+void slowness_fini(struct slowness *w)
+{
+	rtcounters_free(w->counters);
+}

@@ -1,0 +1,73 @@
+/*
+ * user/collect/subject_priv.h - one target, understood: what the collectors share.
+ */
+#ifndef COLLECT_SUBJECT_PRIV_H
+#define COLLECT_SUBJECT_PRIV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/map.h"
+#include "collect/collect.h"
+#include "collect/images.h"
+#include "go/gobin.h"
+#include "go/layout.h"
+#include "go/rtvar.h"
+#include "goprof_abi.h"
+#include "profile/profile.h"
+#include "target/target.h"
+
+struct sched;
+struct budget;
+
+struct subject {
+	struct target *target;
+	struct images images;
+	struct gobin *bin; /* that of images.at[0], which has the runtime; and its bias */
+	uint64_t bias;
+	struct golayout layout;
+	struct budget *budget;	     /* collect/budget.h; NULL while nothing is probed */
+	struct sched *sched;	     /* collect/sched.h; NULL while no profile needs it */
+	uint64_t vdso_lo, vdso_hi;   /* live; 0 when there is none */
+	char comm[32];		     /* safe in a file name */
+	bool plugins, plugins_known; /* it can load plugins */
+	time_t refreshed;	     /* when they were last looked for, monotonic seconds */
+};
+
+/* A line for the person who waits; printf-like; nothing when nobody listens. */
+void say(const struct collect_opts *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * A profile with what every profile of this target has: time, comments on tool, target and
+ * window, and the mappings in Go's order (the main executable first).
+ */
+int subject_prof(struct subject *s, const char *source, struct prof **out, struct err *e);
+
+/*
+ * Live address of a variable of the runtime, where what stands can be it. It may decode
+ * instructions: once per target. -ENOENT, -EBADMSG, -EFAULT, -ESRCH.
+ */
+int subject_rtvar(struct subject *s, enum rtvar v, uint64_t *addr, struct err *e);
+
+/* Path of an image's file, for the kernel; good in this process only. */
+enum { SUBJECT_PATH = 64 };
+const char *image_path(const struct image *img, char buf[SUBJECT_PATH]);
+
+/* The physical function at the live address @pc (link-time addresses), and whose it is. */
+int subject_func(struct subject *s, uint64_t pc, struct gofunc *f, const struct image **img);
+
+/* Id in @p of the mapping that holds the live address @pc; 0 when none does. */
+int subject_mapping(struct subject *s, struct prof *p, uint64_t pc, struct err *e);
+
+/*
+ * The logical frames at the live address @pc, innermost first, wrappers still in, parent_pc
+ * a live address too. Returns their number, -ENOENT outside of Go text.
+ */
+int subject_frames(struct subject *s, uint64_t pc, struct goframe *f, size_t cap, struct err *e);
+
+/* Go elides a wrapper frame unless it was entered to panic. Source: runtime/traceback.go,
+ * elideWrapperCalling. @callee is the frame inward of it (FUNC_NORMAL at the leaf). */
+bool frame_elided(enum func_id id, enum func_id callee);
+
+#endif

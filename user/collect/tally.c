@@ -1,0 +1,475 @@
+/* user/collect/tally.c - sums per stack and window, and estimates from them. */
+#include "collect/tally.h"
+
+#include "base/cleanup.h"
+
+enum { ENTRIES_MAX = 1 << 20 };
+
+/* Pcs that tell a site: its own, below those of the runtime, of which large objects have more. */
+enum { SITE_PCS = 4, SITE_PCS_LARGE = 5 };
+
+void tally_init(struct tally *t)
+{
+	*t = (struct tally){};
+}
+
+void tally_fini(struct tally *t)
+{
+	for (size_t i = 0; i < t->entries.n; i++)
+		free(t->entries.at[i].st);
+	for (size_t i = 0; i < t->sites.n; i++)
+		free(t->sites.at[i].with);
+	vec_fini(&t->entries);
+	vec_fini(&t->sites);
+	map_fini(&t->by_site);
+	vec_fini(&t->seen);
+	map_fini(&t->by_stack);
+	map_fini(&t->by_key);
+	*t = (struct tally){};
+}
+
+/* ---- entries ---- */
+
+static size_t pcs_of(const struct gpb_stack *st)
+{
+	size_t n = (size_t)st->nkernel + st->nfirst + st->nsecond;
+
+	return n < GPB_MAX_PCS ? n : GPB_MAX_PCS;
+}
+
+/* What makes it another stack: all from slot to the last pc. */
+static uint64_t hash_of(const struct gpb_stack *st)
+{
+	uint64_t parts[] = {
+		(uint64_t)st->slot << 32 | st->flags,
+		(uint64_t)st->nkernel << 32 | (uint64_t)st->nfirst << 16 | st->nsecond,
+		st->goid,
+		st->labels,
+		st->size,
+		st->type,
+		hash_bytes(st->pc, pcs_of(st) * sizeof(st->pc[0])),
+	};
+
+	return hash_bytes(parts, sizeof(parts));
+}
+
+static bool same(const struct gpb_stack *a, const struct gpb_stack *b)
+{
+	return a->slot == b->slot && a->flags == b->flags && a->nkernel == b->nkernel &&
+	       a->nfirst == b->nfirst && a->nsecond == b->nsecond && a->goid == b->goid &&
+	       a->labels == b->labels && a->size == b->size && a->type == b->type &&
+	       !memcmp(a->pc, b->pc, pcs_of(a) * sizeof(a->pc[0]));
+}
+
+static uint64_t pcs_of_site(const struct tally *t, const struct gpb_stack *st, size_t group)
+{
+	size_t most = group ? SITE_PCS : SITE_PCS_LARGE, all = pcs_of(st);
+	size_t from = st->nkernel < all ? st->nkernel : all, n = all - from;
+	size_t depth = t->depth ? t->depth(t->depth_arg, st) : 0;
+
+	if (depth && depth <= n)
+		return st->pc[from + depth - 1];
+	return hash_bytes(st->pc + from, (n < most ? n : most) * sizeof(st->pc[0]));
+}
+
+static int site_of(struct tally *t, const struct gpb_stack *st, size_t group, size_t *out,
+		   struct err *e)
+{
+	uint64_t parts[] = { group, pcs_of_site(t, st, group) }, key, at;
+	struct tally_site *s;
+
+	key = hash_bytes(parts, sizeof(parts));
+	if (map_get(&t->by_site, key, &at)) {
+		*out = at;
+		return 0;
+	}
+	s = vec_add(&t->sites, ENTRIES_MAX);
+	if (!s || !map_put(&t->by_site, key, t->sites.n - 1))
+		return err_set(e, -ENOMEM, "no memory for stacks");
+	*s = (struct tally_site){ .group = group, .first = t->entries.n };
+	*out = t->sites.n - 1;
+	return 0;
+}
+
+static int entry_new(struct tally *t, const struct gpb_stack *st, size_t group, size_t *out,
+		     struct err *e)
+{
+	size_t bytes = offsetof(struct gpb_stack, pc) + pcs_of(st) * sizeof(st->pc[0]);
+	struct tally_entry *en;
+	size_t site = 0;
+	int ret;
+
+	if (t->entries.n >= ENTRIES_MAX)
+		return err_set(e, -E2BIG, "more than %d distinct stacks", ENTRIES_MAX);
+	group = group < TALLY_GROUPS ? group : 0;
+	ret = site_of(t, st, group, &site, e);
+	if (ret)
+		return ret;
+	en = vec_add(&t->entries, ENTRIES_MAX);
+	if (!en)
+		return err_set(e, -ENOMEM, "no memory for stacks");
+	*en = (struct tally_entry){ .group = group, .site = site };
+	en->st = malloc(bytes);
+	if (!en->st) {
+		t->entries.n--;
+		return err_set(e, -ENOMEM, "no memory for stacks");
+	}
+	memcpy(en->st, st, bytes);
+	en->st->hints = 0;
+	*out = t->entries.n - 1;
+	return 0;
+}
+
+/* Two stacks of one hash lie at neighbouring ones: *hash is where it is, or would be put. */
+static bool find(const struct tally *t, const struct gpb_stack *st, uint64_t *hash, size_t *out)
+{
+	uint64_t at;
+
+	for (*hash = hash_of(st); map_get(&t->by_stack, *hash, &at); ++*hash) {
+		if (!same(t->entries.at[at].st, st))
+			continue;
+		*out = at;
+		return true;
+	}
+	return false;
+}
+
+bool tally_has(const struct tally *t, const struct gpb_stack *st, size_t *out)
+{
+	uint64_t hash;
+
+	return find(t, st, &hash, out);
+}
+
+int tally_index(struct tally *t, const struct gpb_stack *st, size_t group, size_t *out,
+		struct err *e)
+{
+	uint64_t hash;
+	int ret;
+
+	if (find(t, st, &hash, out))
+		return 0;
+	ret = entry_new(t, st, group, out, e);
+	if (ret)
+		return ret;
+	return map_put(&t->by_stack, hash, *out) ? 0 : err_set(e, -ENOMEM, "no memory for stacks");
+}
+
+int tally_add(struct tally *t, const struct gpb_stack *st, size_t group, struct err *e)
+{
+	return tally_add_weighted(t, st, group, 0, e);
+}
+
+int tally_add_full(struct tally *t, const struct gpb_stack *st, size_t group, struct err *e)
+{
+	size_t at;
+	int ret = tally_index(t, st, group, &at, e);
+
+	if (ret)
+		return ret;
+	t->entries.at[at].count += st->count;
+	t->entries.at[at].delay += st->delay;
+	return 0;
+}
+
+int tally_add_weighted(struct tally *t, const struct gpb_stack *st, size_t group, double weight,
+		       struct err *e)
+{
+	struct tally_seen seen = { .count = st->count, .delay = st->delay, .weight = weight };
+	struct tally_entry *en;
+	struct tally_seen *to;
+	int ret = tally_index(t, st, group, &seen.entry, e);
+
+	if (ret)
+		return ret;
+	/* Once each: a stretch may last for a day. */
+	en = &t->entries.at[seen.entry];
+	if (en->seen < t->seen.n && t->seen.at[en->seen].entry == seen.entry &&
+	    t->seen.at[en->seen].weight == weight) {
+		t->seen.at[en->seen].count += seen.count;
+		t->seen.at[en->seen].delay += seen.delay;
+		return 0;
+	}
+	to = vec_add(&t->seen, ENTRIES_MAX);
+	if (!to)
+		return err_set(e, -ENOMEM, "no memory for samples");
+	*to = seen;
+	en->seen = t->seen.n - 1;
+	return 0;
+}
+
+static uint64_t key_of(const struct gpb_hash *key)
+{
+	return key->lo ^ key->hi * 0x9e3779b97f4a7c15ull;
+}
+
+int tally_key(struct tally *t, const struct gpb_hash *key, const struct gpb_stack *st,
+	      struct err *e)
+{
+	size_t at;
+	int ret = tally_index(t, st, 0, &at, e);
+
+	if (ret == -E2BIG) /* then nobody finds it */
+		return 0;
+	if (!ret && !map_put(&t->by_key, key_of(key), at))
+		ret = err_set(e, -ENOMEM, "no memory for stacks");
+	return ret;
+}
+
+struct tally_entry *tally_find(struct tally *t, const struct gpb_hash *key)
+{
+	uint64_t at;
+
+	return map_get(&t->by_key, key_of(key), &at) ? &t->entries.at[at] : NULL;
+}
+
+/* ---- stretches ---- */
+
+void tally_full(struct tally *t)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->seen.n; i++) {
+		const struct tally_seen *seen = &t->seen.at[i];
+		struct tally_entry *en = &t->entries.at[seen->entry];
+
+		if (seen->weight) {
+			t->seen.at[kept++] = *seen;
+			continue;
+		}
+		en->count += seen->count;
+		en->delay += seen->delay;
+	}
+	t->seen.n = kept;
+}
+
+static void fold(struct tally_sum *s, double n)
+{
+	s->x += s->now;
+	s->xx += s->now * s->now;
+	s->xn += s->now * n;
+	s->now = 0;
+}
+
+static double weight_of(const struct tally_window *w, const struct tally_seen *seen,
+			const struct gpb_stack *st)
+{
+	if (seen->weight)
+		return seen->weight;
+	return w->weight * (w->inverse ? w->inverse(w->arg, st) : 1);
+}
+
+/* ---- columns ---- */
+
+static void add_columns(struct tally_columns *c, const double *all)
+{
+	for (size_t g = 0; g < TALLY_GROUPS && c->n < TALLY_COLUMNS; g++) {
+		if (all[g] <= 0 || c->of[g])
+			continue;
+		c->group[c->n++] = g;
+		c->of[g] = (uint8_t)c->n;
+	}
+}
+
+/* Before the sums of the present window are folded. */
+static void fold_columns(struct tally *t, const double *all)
+{
+	struct tally_columns *c = &t->columns;
+
+	add_columns(c, all);
+	for (size_t i = 0; i < c->n; i++) {
+		double n = all[c->group[i]];
+
+		c->sum[i] += n;
+		for (size_t k = 0; k < c->n; k++) {
+			c->cross[k][i] += n * all[c->group[k]];
+			c->with[k][i] += n * t->groups[c->group[k]].now;
+		}
+	}
+}
+
+static void fold_with(const struct tally *t, struct tally_site *s, const double *all)
+{
+	const struct tally_columns *c = &t->columns;
+
+	if (!s->with)
+		s->with = calloc(TALLY_COLUMNS, sizeof(*s->with));
+	for (size_t i = 0; s->with && i < c->n; i++)
+		s->with[i] += s->counts.now * all[c->group[i]];
+}
+
+static void fold_window(struct tally *t, const struct tally_window *w)
+{
+	for (size_t i = 0; i < t->seen.n; i++) {
+		const struct tally_seen *seen = &t->seen.at[i];
+		struct tally_entry *en = &t->entries.at[seen->entry];
+		double weight = weight_of(w, seen, en->st), x = (double)seen->count * weight;
+
+		en->counts.now += x;
+		t->groups[en->group].now += x;
+		t->sampled[en->group] += seen->count;
+		en->delays.now += (double)seen->delay * weight;
+		en->sampled += seen->count;
+		en->touched = true;
+		t->sites.at[en->site].counts.now += x;
+		t->sites.at[en->site].touched = true;
+	}
+	if (w->n)
+		t->groups[0].now = *w->n;
+	if (w->all)
+		fold_columns(t, w->all);
+	for (size_t i = 0; i < t->seen.n; i++) {
+		struct tally_entry *en = &t->entries.at[t->seen.at[i].entry];
+
+		if (!en->touched)
+			continue;
+		en->touched = false;
+		fold(&en->counts, t->groups[en->group].now);
+		fold(&en->delays, 0);
+	}
+	for (size_t i = 0; i < t->seen.n; i++) {
+		struct tally_site *site = &t->sites.at[t->entries.at[t->seen.at[i].entry].site];
+
+		if (!site->touched)
+			continue;
+		site->touched = false;
+		if (w->all)
+			fold_with(t, site, w->all);
+		fold(&site->counts, t->groups[site->group].now);
+	}
+	for (size_t g = 0; g < TALLY_GROUPS; g++)
+		fold(&t->groups[g], t->groups[g].now);
+	t->seen.n = 0;
+}
+
+void tally_window(struct tally *t, const struct tally_window *w)
+{
+	fold_window(t, w);
+	t->windows++;
+}
+
+void tally_rest(struct tally *t)
+{
+	tally_full(t);
+	fold_window(t, &(struct tally_window){});
+}
+
+/* ---- estimates ---- */
+
+/* Of K windows, as if drawn by themselves: with one in each stratum that is an upper bound. */
+double tally_among(const struct tally *t, double squares, size_t fitted)
+{
+	double k = (double)t->windows, left = k - (double)fitted;
+
+	if (squares < 0)
+		squares = 0;
+	return left > 0 ? squares * k / left : -1;
+}
+
+static double among(const struct tally *t, double squares)
+{
+	return tally_among(t, squares, 1);
+}
+
+/*
+ * The least that a share's variance can be of which so many objects tell: also one that is all
+ * of its group has not been seen to be more than that. Source: Agresti and Coull, 1998.
+ */
+static double share_variance(double share, double sampled)
+{
+	double n = sampled + 4, p = (share * sampled + 2) / n;
+
+	return p * (1 - p) / n;
+}
+
+/*
+ * How many windows there were, as far as this group goes: of one in which all of it was seen nobody
+ * knows what another one would have seen.
+ */
+static double windows_of(const struct tally_sum *g)
+{
+	return g->xx > 0 ? g->x * g->x / g->xx : 0;
+}
+
+/* So many windows can all have met the same by chance. */
+#define BY_CHANCE 4
+#define ALONE	  1.3
+
+double tally_least(const struct tally *t, size_t group, double share)
+{
+	double windows = windows_of(&t->groups[group]);
+	double alike = windows > BY_CHANCE ? BY_CHANCE / windows : 1;
+	double by_objects = share_variance(share, (double)t->sampled[group]);
+	double by_windows = share_variance(share, windows) * alike * alike;
+
+	return by_objects > by_windows ? by_objects : by_windows;
+}
+
+/*
+ * A ratio, times a known total. Its variance is that of the residuals x - ratio * n. Source:
+ * Cochran, Sampling Techniques, 3rd edition, 6.4.
+ */
+static struct tally_estimate counts_of(const struct tally *t, size_t group,
+				       const struct tally_sum *s, double total)
+{
+	const struct tally_sum *g = &t->groups[group];
+	double share, squares, least;
+
+	if (s->x <= 0)
+		return (struct tally_estimate){};
+	if (total < 0)
+		return (struct tally_estimate){
+			s->x, among(t, s->xx - s->x * s->x / (double)t->windows)
+		};
+	share = s->x / g->x;
+	squares = among(t, s->xx - 2 * share * s->xn + share * share * g->xx) / g->x / g->x;
+	least = tally_least(t, group, share);
+	/* Of one window the variance is not known, whatever the others are that saw nothing. */
+	if (windows_of(g) < ALONE)
+		squares = -1;
+	if (squares >= 0 && squares < least)
+		squares = least;
+	return (struct tally_estimate){ share * total, squares < 0 ? -1 : squares * total * total };
+}
+
+struct tally_estimate tally_counts(const struct tally *t, const struct tally_entry *en,
+				   double total)
+{
+	return counts_of(t, en->group, &en->counts, total);
+}
+
+struct tally_estimate tally_site_counts(const struct tally *t, const struct tally_entry *en,
+					double total)
+{
+	return counts_of(t, en->group, &t->sites.at[en->site].counts, total);
+}
+
+/* Source: Cochran, Sampling Techniques, 3rd edition, 7.3 and 7.4. */
+struct tally_estimate tally_regressed(const struct tally *t, const struct tally_entry *en,
+				      double total)
+{
+	const struct tally_sum *g = &t->groups[en->group], *s = &en->counts;
+	double k = (double)t->windows, spread = g->xx - g->x * g->x / k, slope, rest, square;
+
+	if (s->x <= 0 || g->x <= 0)
+		return (struct tally_estimate){};
+	if (k < 3 || spread <= 0)
+		return tally_counts(t, en, total);
+	slope = (s->xn - s->x * g->x / k) / spread;
+	if (slope < 0)
+		slope = 0;
+	rest = s->x - slope * g->x;
+	square = s->xx - 2 * slope * s->xn + slope * slope * g->xx - rest * rest / k;
+	if (square < 0)
+		square = 0;
+	return (struct tally_estimate){ s->x + slope * (total - g->x), square * k / (k - 2) };
+}
+
+struct tally_estimate tally_delays(const struct tally *t, const struct tally_entry *en)
+{
+	const struct tally_sum *s = &en->delays;
+
+	if (s->x <= 0)
+		return (struct tally_estimate){};
+	return (struct tally_estimate){ s->x, among(t, s->xx - s->x * s->x / (double)t->windows) };
+}

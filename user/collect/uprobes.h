@@ -1,0 +1,97 @@
+/*
+ * user/collect/uprobes.h - BPF programs on places of executables, in one process.
+ *
+ * On Linux 6.10 and newer the places of one program in one file are one uprobe-multi link: it
+ * attaches and detaches all of them in some ten milliseconds. Older kernels get one perf uprobe
+ * a place, which detach slowly: too slowly for windows.
+ */
+#ifndef COLLECT_UPROBES_H
+#define COLLECT_UPROBES_H
+
+#include <bpf/libbpf.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "collect/keeper.h"
+#include "goprof_abi.h"
+
+struct uprobe_site {
+	uint64_t file_off;
+	uint64_t cookie;
+};
+
+/* One program on places of one file. */
+struct uprobe_group {
+	struct bpf_program *prog;
+	/* "/proc/PID/exe" also reaches a deleted file and one in another mount namespace. */
+	char path[64];
+	const struct uprobe_site *sites;
+	size_t n;
+};
+enum { UPROBE_GROUPS_MAX = 32 };
+
+/* Between us and the keeper, in memory that both share. */
+struct uprobe_watch {
+	uint64_t until;	 /* CLOCK_MONOTONIC: it takes them off then; 0: never */
+	uint64_t let_go; /* when it did so last, 0 never */
+};
+
+struct uprobes {
+	struct keeper keeper;	    /* the process that puts them in and takes them out */
+	struct uprobe_watch *watch; /* NULL: nothing is held */
+};
+
+/* Does this kernel know multi links? Decides how the program must be loaded. */
+bool uprobes_have_multi(void);
+
+/* Before the load of @prog. */
+void uprobes_prepare(struct bpf_program *prog, bool multi);
+
+/*
+ * Ready to attach: nothing is attached yet. The groups and their sites are copied. @open (in
+ * memory that processes share) tells the BPF side which hits count; windows set and clear it.
+ * NULL: there will be none.
+ */
+int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool multi, pid_t pid,
+		 volatile struct gpb_open *open, struct err *e);
+/* One group, attached at once. */
+int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
+		const char *path, const struct uprobe_site *sites, size_t n, struct err *e);
+/* All of them, or none and why. */
+int uprobes_attach(struct uprobes *u, struct err *e);
+/*
+ * Who attached them may be stopped (SIGSTOP, a debugger), and the target would go on paying with
+ * nobody to see how much. So they are attached until @ns (CLOCK_MONOTONIC) unless a later time is
+ * told before: else the keeper takes them off, and nothing counts any more. To be said before
+ * uprobes_attach() for the first time; windows end by themselves.
+ */
+void uprobes_until(struct uprobes *u, uint64_t ns);
+/* When it has done so last, 0 never: then they can be attached again. */
+uint64_t uprobes_let_go(const struct uprobes *u);
+/* All off again, to be attached again later. */
+int uprobes_detach(struct uprobes *u, struct err *e);
+
+/* A short time in which hits count; CLOCK_MONOTONIC. */
+struct uprobe_window {
+	uint64_t open;	/* when to begin to count, or as soon after it as they are attached */
+	uint64_t begin; /* ns from then in which what begins counts, 0 for allocations */
+	uint64_t end;	/* ns from then in which what ends counts */
+	bool by_own;	/* it is over also when no CPU has time of its own left: gpb_open.until */
+};
+/* How it was. */
+struct uprobe_windowed {
+	uint64_t asked, opened, closed, detached; /* CLOCK_MONOTONIC */
+};
+
+/* Attach, count for a while, detach: in the background. Nothing may be attached. */
+int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err *e);
+/* To be polled: readable when the window is over and the probes are off. */
+int uprobes_fd(const struct uprobes *u);
+/* Waits for that. */
+int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e);
+
+/* Detach all for good; safe on a zeroed struct. */
+void uprobes_free(struct uprobes *u);
+
+#endif

@@ -1,0 +1,371 @@
+/* user/collect/wait_window.c - waits of stretches, weighted. */
+#include "collect/wait_window.h"
+
+#include <bpf/bpf.h>
+#include <math.h>
+
+#include "collect/bpf.h"
+
+enum { SEEN_WORDS = sizeof(struct gpb_waiting_seen) / 8, BATCH = 4096, FOLD_AT = 65536 };
+
+static int seen_map(const struct wait_window *w)
+{
+	return bpf_map__fd(w->obj->maps.seen);
+}
+
+int wait_window_put(struct wait_window *w, struct err *e)
+{
+	uint32_t slot = 0;
+
+	if (bpf_map_update_elem(bpf_map__fd(w->obj->maps.waitings), &slot, &w->conf, BPF_ANY))
+		return err_sys(e, "table of waits");
+	return 0;
+}
+
+/* ---- system calls ---- */
+
+static const char *func_at(struct wait_window *w, uint64_t pc, uint64_t *entry)
+{
+	const struct image *img;
+	struct gofunc f;
+	const char *name;
+
+	if (subject_func(w->s, pc, &f, &img))
+		return NULL;
+	name = gobin_func_name(img->bin, &f);
+	*entry = f.entry + img->bias;
+	return name ? name : "";
+}
+
+static bool leaves_call(const char *func)
+{
+	return !strcmp(func, "runtime.casgstatus") || !strncmp(func, "runtime.exitsyscall", 19);
+}
+
+/*
+ * Looks find it where it enters the kernel, probes where it has left: in one function, two lines.
+ * So that they are one place, the one that was found first stands for both.
+ */
+static void settle_call(void *arg, struct gpb_stack *st)
+{
+	struct wait_window *w = arg;
+	size_t from = 0;
+	uint64_t entry = 0, pc;
+	const char *func = NULL;
+
+	for (; from < st->nfirst; from++) {
+		func = func_at(w, st->pc[from] - 1, &entry);
+		if (!func || !leaves_call(func))
+			break;
+	}
+	if (from == st->nfirst || !func)
+		return;
+	if (!map_get(&w->leaves, entry, &pc)) {
+		pc = st->pc[from];
+		map_put(&w->leaves, entry, pc); /* or else they are two places */
+	}
+	st->nfirst = (uint16_t)(st->nfirst - from);
+	memmove(st->pc, st->pc + from, (st->nfirst + (size_t)st->nsecond) * sizeof(st->pc[0]));
+	st->pc[0] = pc;
+}
+
+/* ---- samples ---- */
+
+int wait_window_add(void *arg, const struct gpb_stack *st, struct err *e)
+{
+	struct wait_window *w = arg;
+	struct gpb_stack call;
+	int ret;
+
+	if (st->size >> 8 == GPB_G_SYSCALL) {
+		call = *st;
+		settle_call(w, &call);
+		st = &call;
+	}
+	ret = tally_add(&w->tally, st, st->type, e);
+	if (w->full && w->tally.seen.n >= FOLD_AT)
+		tally_full(&w->tally);
+	return ret;
+}
+
+static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
+		      struct err *e)
+{
+	(void)key;
+	return wait_window_add(arg, st, e);
+}
+
+int wait_window_seen(const struct wait_window *w, struct gpb_waiting_seen *out, struct err *e)
+{
+	const struct gpb_waiting_seen *f = &w->forgotten;
+	struct gpb_waiting_seen n;
+	int ret = bpf_sum_cpus(seen_map(w), SEEN_WORDS, (uint64_t *)&n, e);
+
+	if (ret)
+		return ret;
+	for (int k = 0; k <= GPB_G_WAITING; k++) {
+		n.ended[k] -= f->ended[k];
+		n.sampled[k] -= f->sampled[k];
+		n.early[k] -= f->early[k];
+	}
+	n.unseen -= f->unseen;
+	n.lost -= f->lost;
+	*out = n;
+	return 0;
+}
+
+int wait_window_spent(void *arg, struct gpb_spent *out, struct err *e)
+{
+	struct gpb_waiting_seen n;
+	int ret = bpf_sum_cpus(seen_map(arg), SEEN_WORDS, (uint64_t *)&n, e);
+
+	if (!ret)
+		*out = n.spent;
+	return ret;
+}
+
+/* ---- looks from outside ---- */
+
+static int look_on(struct wait_window *w, struct err *e)
+{
+	const struct onlook_conf conf = { .begin_ns = (double)WAIT_BEGIN_NS,
+					  .end_ns = (double)WAIT_END_NS,
+					  .labels = &w->feed->labels,
+					  .tally = &w->tally,
+					  .all = true,
+					  .settle = settle_call,
+					  .settle_arg = w,
+					  .counted =
+						  (volatile uint64_t *)w->obj->bss->wait_counted };
+
+	if (w->why.msg[0])
+		return 0;
+	if (!w->onlook && (onlook_new(w->s, &w->o, &conf, &w->onlook, &w->why) ||
+			   onlook_begin(w->onlook, &w->why))) {
+		onlook_free(TAKE(w->onlook));
+		say(&w->o, "wait: how long waits last is told by probes alone: %s", w->why.msg);
+		return 0;
+	}
+	return onlook_begin(w->onlook, e);
+}
+
+/* ---- stretches ---- */
+
+static void next_window(struct wait_window *w)
+{
+	const struct slowness_terms t = slowness_terms(&w->slow, WAIT_BEGIN_NS);
+
+	w->conf.own = t.own;
+	w->conf.own_share = t.own_share;
+	w->conf.short_ns = t.short_ns;
+	w->conf.begin_ns = WAIT_BEGIN_NS;
+}
+
+int wait_window_turn(void *arg, bool windows, double hit_ns, struct err *e)
+{
+	struct wait_window *w = arg;
+	bool were = w->conf.own.ns > 0;
+	int ret = 0;
+
+	if (windows && !were)
+		slowness_begin(&w->slow, hit_ns);
+	else if (were && !windows)
+		slowness_end(&w->slow);
+	w->full = !windows;
+	w->windowed |= windows;
+	w->conf.own = (struct gpb_own){};
+	w->conf.rate = windows ? 1 : w->o.wait_rate; /* a window shows few: all of them, then */
+	if (windows) {
+		next_window(w);
+		ret = look_on(w, e);
+	} else if (w->onlook) {
+		ret = onlook_pause(w->onlook, e);
+	}
+	return ret ? ret : wait_window_put(w, e);
+}
+
+static struct gpb_waiting_seen sum_of(const struct gpb_waiting_seen *now, size_t ncpu)
+{
+	struct gpb_waiting_seen sum = {};
+
+	for (size_t c = 0; c < ncpu; c++) {
+		slowness_add(&sum.clock, &now[c].clock);
+		sum.runs += now[c].runs;
+		sum.paced_runs += now[c].paced_runs;
+	}
+	return sum;
+}
+
+/* Of which part of a window what was seen is: w->weight is of the own time in its first part. */
+static double by_length(void *arg, const struct gpb_stack *st)
+{
+	const struct wait_window *w = arg;
+	double own = (double)w->conf.own.ns;
+
+	switch (st->type) {
+	case GPB_WAIT_LONG:
+		return own / (double)WAIT_BEGIN_NS;
+	case GPB_WAIT_CALL:
+		return own / (double)(WAIT_END_NS - GPB_LONG_NS);
+	default:
+		return 1;
+	}
+}
+
+static void close_window(struct wait_window *w, const struct stretch *s,
+			 const struct gpb_waiting_seen *now)
+{
+	/* Each CPU's part was only as long as its own time. */
+	double stratum = s->weight * (double)(s->closed - s->opened);
+	double weight = stratum / (double)w->conf.own.ns;
+	double runs = (double)(now->runs - w->runs) * weight;
+	struct tally_window tw = { .weight = weight, .n = &runs, .inverse = by_length, .arg = w };
+
+	w->paced += (double)(now->paced_runs - w->paced_runs) * stratum / (double)WAIT_BEGIN_NS;
+	tally_window(&w->tally, &tw);
+	slowness_learn(&w->slow, &now->clock);
+}
+
+/* Waits that the probes saw begin since @from, and have not seen end. */
+static int count_waiting(struct wait_window *w, uint64_t from, uint64_t *out, struct err *e)
+{
+	CLEANUP(freep) struct gpb_standing *at = calloc(BATCH, sizeof(*at));
+	CLEANUP(freep) uint64_t *keys = calloc(BATCH, sizeof(*keys));
+	int fd = bpf_map__fd(w->obj->maps.standings), ret = 0;
+	uint64_t next = 0;
+	void *after = NULL;
+
+	if (!at || !keys)
+		return err_set(e, -ENOMEM, "no memory to count waits");
+	for (uint32_t total = 0; !ret && total <= GPB_WAITS; after = &next) {
+		uint32_t n = BATCH;
+
+		ret = bpf_map_lookup_batch(fd, after, &next, keys, at, &n, NULL);
+		if (ret && errno != ENOENT)
+			return err_sys(e, "table of waits");
+		for (uint32_t i = 0; i < n; i++)
+			*out += !(keys[i] >> 48) && at[i].since >= from &&
+				at[i].status != GPB_G_RUNNING;
+		total += n;
+	}
+	return 0;
+}
+
+static int forget(struct wait_window *w, struct err *e)
+{
+	w->tally.seen.n = 0;
+	w->forgotten = (struct gpb_waiting_seen){};
+	return wait_window_seen(w, &w->forgotten, e);
+}
+
+int wait_window_over(void *arg, const struct stretch *s, struct err *e)
+{
+	CLEANUP(freep) uint64_t *cpus = NULL;
+	struct wait_window *w = arg;
+	struct gpb_waiting_seen now;
+	size_t ncpu;
+	int ret = feed_poll(w->feed, e);
+
+	if (!ret)
+		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), take_stack, w, e);
+	if (!ret)
+		ret = bpf_each_cpu(seen_map(w), SEEN_WORDS, &cpus, &ncpu, e);
+	if (ret)
+		return ret;
+	now = sum_of((void *)cpus, ncpu);
+	if (!s->weight) {
+		ret = forget(w, e);
+	} else if (s->window) {
+		close_window(w, s, &now);
+		next_window(w);
+		ret = wait_window_put(w, e);
+	} else {
+		tally_full(&w->tally);
+		ret = count_waiting(w, s->opened, &w->cut, e);
+	}
+	w->runs = now.runs;
+	w->paced_runs = now.paced_runs;
+	return ret;
+}
+
+void wait_window_end(struct wait_window *w, struct onlook_result *out)
+{
+	*out = (struct onlook_result){};
+	if (w->conf.own.ns)
+		slowness_end(&w->slow);
+	if (w->onlook)
+		onlook_end(w->onlook, out);
+	tally_rest(&w->tally);
+}
+
+/* ---- estimates ---- */
+
+/*
+ * Are numbers of short waits to agree with the runtime's count? That is exact, also where a target
+ * that has to wait for CPUs does less in windows than else; of what is paced there is an estimate only,
+ * so not where it is most of it.
+ */
+static bool by_runs(const struct wait_window *w)
+{
+	return w->tally.groups[GPB_WAIT_SHORT].x >= w->paced && w->slow.switches > w->paced;
+}
+
+static bool any_seen(const struct tally_entry *en)
+{
+	return en->count || en->counts.x > 0;
+}
+
+/* Did probes see a system call end there, short or long? */
+static bool ends(const struct wait_window *w, const struct tally_entry *en)
+{
+	struct gpb_stack st;
+	size_t at;
+
+	if (any_seen(en))
+		return true;
+	memset(&st, 0, offsetof(struct gpb_stack, pc));
+	memcpy(&st, en->st,
+	       offsetof(struct gpb_stack, pc) +
+		       ((size_t)en->st->nkernel + en->st->nfirst + en->st->nsecond) *
+			       sizeof(st.pc[0]));
+	st.type = GPB_WAIT_CALL;
+	return tally_has(&w->tally, &st, &at) && any_seen(&w->tally.entries.at[at]);
+}
+
+static struct tally_estimate counts_of(const struct wait_window *w, const struct tally_entry *en)
+{
+	if (en->group == GPB_WAIT_SHORT && by_runs(w))
+		return tally_regressed(&w->tally, en, w->slow.switches - w->paced);
+	return tally_counts(&w->tally, en, -1);
+}
+
+struct wait_estimate wait_window_estimate(const struct wait_window *w, size_t entry)
+{
+	const double one = GPB_COUNT_ONE;
+	const struct tally_entry *en = &w->tally.entries.at[entry];
+	struct tally_estimate n = counts_of(w, en), d = tally_delays(&w->tally, en);
+	struct onlook_estimate o = {};
+
+	if (w->onlook) {
+		o = onlook_of(w->onlook, entry);
+		if (en->st->size >> 8 == GPB_G_SYSCALL && ends(w, en))
+			o.delay_ns += o.unsure_ns;
+		d = (struct tally_estimate){ o.delay_ns, o.delay_variance };
+		if (n.variance >= 0)
+			n.variance += o.count_variance * one * one;
+	}
+	return (struct wait_estimate){
+		.count = (int64_t)en->count + llround(n.value + o.count * one),
+		.delay = (int64_t)en->delay + llround(d.value),
+		.count_error = n.variance,
+		.delay_error = d.variance,
+	};
+}
+
+void wait_window_fini(struct wait_window *w)
+{
+	onlook_free(w->onlook);
+	slowness_fini(&w->slow);
+	map_fini(&w->leaves);
+	tally_fini(&w->tally);
+}

@@ -1,0 +1,15 @@
+/* user/output/flame_page.c - flame.html and what belongs in it, put into the program by the assembler. */
+#include "output/flame_page.h"
+
+#define FILE_AS(name, path)                                      \
+	__asm__(".pushsection .rodata\n"                         \
+		".global " #name ", " #name "_end\n" #name ":\n" \
+		".incbin \"" path "\"\n" #name "_end:\n"         \
+		".byte 0\n"                                      \
+		".popsection\n")
+
+FILE_AS(flame_html, "user/output/flame.html");
+FILE_AS(flame_css, "user/output/flame.css");
+FILE_AS(flame_model_js, "user/output/flame_model.js");
+FILE_AS(flame_draw_js, "user/output/flame_draw.js");
+FILE_AS(flame_ui_js, "user/output/flame_ui.js");

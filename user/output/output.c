@@ -1,0 +1,167 @@
+/* user/output/output.c - the table of formats, and writing a file whole or not at all. */
+#include "output/output.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "output/output_priv.h"
+
+static const struct output_format formats[] = {
+	{ "pprof", "pb.gz", pprof_write },
+	{ "folded", "folded", folded_write },
+	{ "text", "txt", text_write },
+	{ "flame", "html", flame_write },
+};
+
+const struct output_format *output_at(size_t i)
+{
+	return i < ARRAY_LEN(formats) ? &formats[i] : NULL;
+}
+
+const struct output_format *output_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
+	return NULL;
+}
+
+/* ---- shared by the formats ---- */
+
+bool output_loss(struct prof *p, enum loss_kind k, char *buf, size_t cap)
+{
+	uint64_t n = prof_loss(p)->n[k];
+
+	if (n)
+		snprintf(buf, cap, "loss: %" PRIu64 " %s", n, loss_text(k));
+	return n != 0;
+}
+
+size_t output_main_type(const struct prof *p)
+{
+	struct prof_header_view h = prof_header(p);
+
+	for (size_t i = 0; h.default_type && i < h.ntypes; i++)
+		if (h.types[i].type == h.default_type)
+			return i;
+	return h.ntypes ? h.ntypes - 1 : 0;
+}
+
+void output_clean(const char *s, char also, FILE *f)
+{
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		/* U+0080 to U+009F are controls too, and c2 80 to c2 9f in UTF-8. */
+		if (c == 0xc2 && (unsigned char)s[1] >= 0x80 && (unsigned char)s[1] < 0xa0)
+			s++;
+		else if (c >= 0x20 && c != 0x7f && (!also || *s != also)) {
+			putc(c, f);
+			continue;
+		}
+		putc('_', f);
+	}
+}
+
+int output_check(FILE *f, struct err *e)
+{
+	if (!ferror(f))
+		return 0;
+	return errno ? err_sys(e, "write") : err_set(e, -EIO, "write: failed");
+}
+
+/* ---- files ---- */
+
+/*
+ * The file under construction. The directory may be one that everybody writes to, and the
+ * writer root: everything happens relative to the opened directory, under an unguessable
+ * name that must be new, so no planted link is followed and no other file is touched.
+ */
+struct temp {
+	int dir;
+	FILE *f;
+	char name[32]; /* "" when there is nothing to unlink */
+};
+
+enum { TEMP_TRIES = 16 };
+
+static void temp_fini(struct temp *t)
+{
+	if (t->f)
+		fclose(t->f);
+	if (t->name[0])
+		unlinkat(t->dir, t->name, 0);
+	if (t->dir >= 0)
+		close(t->dir);
+}
+
+static int temp_create(struct temp *t, struct err *e)
+{
+	for (int i = 0; i < TEMP_TRIES; i++) {
+		uint64_t random;
+		int fd;
+
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return err_sys(e, "random number for a temporary name");
+		snprintf(t->name, sizeof(t->name), ".goprof.%016" PRIx64, random);
+		/* The mode as for any new file: the umask takes its part. */
+		fd = openat(t->dir, t->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0644);
+		if (fd >= 0) {
+			t->f = fdopen(fd, "w");
+			if (t->f)
+				return 0;
+			close(fd);
+			return err_sys(e, "open stream");
+		}
+		t->name[0] = 0;
+		if (errno != EEXIST)
+			return err_sys(e, "create temporary file");
+	}
+	return err_set(e, -EEXIST, "no unused temporary name in %d tries", TEMP_TRIES);
+}
+
+static int temp_open(struct temp *t, char *dir, struct err *e)
+{
+	t->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->dir < 0)
+		return err_sys(e, "open directory %s", dir);
+	return temp_create(t, e);
+}
+
+/* Flush and close, minding every error, then give the file its name. */
+static int temp_commit(struct temp *t, const char *name, struct err *e)
+{
+	FILE *f = TAKE(t->f);
+	bool bad = fflush(f) != 0 || ferror(f);
+	int r = bad ? err_sys(e, "write") : 0;
+
+	if (fclose(f) != 0 && !bad)
+		r = err_sys(e, "close");
+	if (r < 0)
+		return r;
+	if (renameat(t->dir, t->name, t->dir, name) < 0)
+		return err_sys(e, "rename");
+	t->name[0] = 0;
+	return 0;
+}
+
+int output_to_file(struct prof *p, const struct output_format *fmt, const char *path, struct err *e)
+{
+	CLEANUP(temp_fini) struct temp t = { .dir = -1 };
+	CLEANUP(freep) char *for_dir = strdup(path);
+	CLEANUP(freep) char *for_name = strdup(path);
+	int r;
+
+	if (!for_dir || !for_name)
+		return err_set(e, -ENOMEM, "%s: no memory", path);
+	r = temp_open(&t, dirname(for_dir), e);
+	if (r >= 0)
+		r = fmt->write(p, t.f, e);
+	if (r >= 0)
+		r = temp_commit(&t, basename(for_name), e);
+	return r < 0 ? err_wrap(e, r, "%s", path) : 0;
+}

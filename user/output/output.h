@@ -1,0 +1,37 @@
+/*
+ * user/output/output.h - a profile as bytes. The front door of output/.
+ */
+#ifndef OUTPUT_OUTPUT_H
+#define OUTPUT_OUTPUT_H
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "profile/profile.h"
+
+struct output_format {
+	const char *name; /* "pprof", "folded", "text", "flame": as given to --format */
+	const char *ext;  /* "pb.gz", "folded", "txt", "html" */
+	/* Writes the whole profile to @f. The caller flushes, checks and closes. */
+	int (*write)(struct prof *p, FILE *f, struct err *e);
+};
+
+/* NULL when there is no such format. */
+const struct output_format *output_find(const char *name);
+/* The i-th format, NULL after the last. */
+const struct output_format *output_at(size_t i);
+
+/*
+ * The @n largest functions by the profile's default (else last) sample type, as a table with
+ * flat and cumulative values: what `make demo` and --format text show.
+ */
+int output_top(struct prof *p, size_t n, FILE *f, struct err *e);
+
+/*
+ * Write atomically: to a temporary file in the same directory, then rename. A file that
+ * exists is replaced only when the new one is complete.
+ */
+int output_to_file(struct prof *p, const struct output_format *fmt, const char *path,
+		   struct err *e);
+
+#endif

@@ -1,0 +1,79 @@
+/* user/profile/utf8.c - well-formed byte sequences as in the Unicode standard, table 3-7. */
+#include "profile/utf8.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* How many bytes the lead byte announces, and what its second byte may be. 0: no lead byte. */
+static size_t lead(uint8_t b, uint8_t *lo, uint8_t *hi)
+{
+	*lo = 0x80;
+	*hi = 0xbf;
+	if (b < 0x80)
+		return 1;
+	if (b < 0xc2 || b > 0xf4)
+		return 0;
+	if (b < 0xe0)
+		return 2;
+	if (b == 0xe0)
+		*lo = 0xa0; /* below: overlong */
+	if (b == 0xed)
+		*hi = 0x9f; /* above: surrogates */
+	if (b < 0xf0)
+		return 3;
+	if (b == 0xf0)
+		*lo = 0x90; /* below: overlong */
+	if (b == 0xf4)
+		*hi = 0x8f; /* above: more than U+10FFFF */
+	return 4;
+}
+
+/* Length of the valid sequence at @s, 0 when there is none. @n is at least 1. */
+static size_t sequence(const uint8_t *s, size_t n)
+{
+	uint8_t lo, hi;
+	size_t len = lead(s[0], &lo, &hi);
+
+	if (!len || len > n)
+		return 0;
+	for (size_t i = 1; i < len; i++) {
+		if (s[i] < lo || s[i] > hi)
+			return 0;
+		lo = 0x80;
+		hi = 0xbf;
+	}
+	return len;
+}
+
+bool utf8_valid(const char *s, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		size_t len = sequence((const uint8_t *)s + i, n - i);
+
+		if (!len)
+			return false;
+		i += len;
+	}
+	return true;
+}
+
+size_t utf8_fix(const char *s, size_t n, char *out)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n;) {
+		size_t len = sequence((const uint8_t *)s + i, n - i);
+
+		if (len) {
+			memcpy(out + used, s + i, len);
+			used += len;
+			i += len;
+		} else {
+			memcpy(out + used, "\xef\xbf\xbd", 3);
+			used += 3;
+			i++;
+		}
+	}
+	out[used] = 0;
+	return used;
+}

@@ -1,0 +1,244 @@
+/* user/target/claim.c - ranges of locks as a register of who uses what. */
+#include "target/claim.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include "base/map.h"
+#include "target/target_priv.h"
+
+/* include/uapi/linux/magic.h, since 6.9 */
+#define PIDFS 0x50494446
+
+/*
+ * A place in the file, 63 bits: 1, key of the process (23), switch (2), slot (6), value
+ * (31). Slot 0 is the gate.
+ */
+enum { VALUE_BITS = 31, SLOT_BITS = 6, WHAT_BITS = 2, KEY_BITS = 23 };
+#define STRIDE (1ull << VALUE_BITS)
+
+_Static_assert(VALUE_BITS + SLOT_BITS + WHAT_BITS + KEY_BITS == 62, "a file offset is signed");
+_Static_assert(CLAIM_VALUE_MAX < (1ll << VALUE_BITS), "a claim stays in its slot");
+_Static_assert(CLAIM_SLOTS < 1 << SLOT_BITS, "slot 0 is the gate");
+_Static_assert(CLAIM_WHATS == 1 << WHAT_BITS, "one range per switch");
+
+enum { PAUSE_MIN_US = 500, PAUSE_MAX_US = 64000, STATUS_MAX = 65536 };
+
+struct claims {
+	pid_t pid;
+	int fd;
+	uint64_t base; /* of the gate */
+	unsigned held; /* slot, 0 none */
+	uint64_t seed;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t random_below(struct claims *c, uint64_t n)
+{
+	c->seed ^= c->seed << 13;
+	c->seed ^= c->seed >> 7;
+	c->seed ^= c->seed << 17;
+	return c->seed % n;
+}
+
+/*
+ * The number a process has in its own pid namespace, which is the last of the line "NSpid:\t7\t1"
+ * whoever reads it (Linux 4.1). 0 when the line is not there.
+ */
+static uint64_t innermost_pid(struct target *t)
+{
+	static const char key[] = "\nNSpid:";
+	CLEANUP(freep) char *text = NULL;
+	const char *at;
+	struct cur c;
+	uint64_t v = 0;
+	size_t len;
+
+	if (procfs_read(t->proc_fd, "status", STATUS_MAX, &text, &len, NULL))
+		return 0;
+	at = strstr(text, key);
+	if (!at)
+		return 0;
+	c = cur_of("NSpid", at, len - (size_t)(at - text));
+	cur_seek(&c, "NSpid", sizeof(key) - 1);
+	while (text_char(&c, "NSpid", '\t') && text_u64(&c, "NSpid", 10, &v))
+		;
+	return v;
+}
+
+/* The file everybody agrees on, and the key that tells processes apart in it. */
+static int open_file(struct target *t, bool force_exe, struct claims *c, uint64_t *key,
+		     struct err *e)
+{
+	uint64_t who[3] = { t->start_ticks, t->start_stack, innermost_pid(t) };
+	struct statfs fs;
+
+	*key = 0;
+	c->fd = force_exe ? -1 : (int)syscall(SYS_pidfd_open, t->pid, 0);
+	if (c->fd >= 0 && (fstatfs(c->fd, &fs) || fs.f_type != PIDFS)) {
+		closep(&c->fd); /* every such descriptor would be the same inode */
+		c->fd = -1;
+	}
+	if (c->fd < 0) {
+		*key = hash_bytes(who, sizeof(who)) & ((1u << KEY_BITS) - 1);
+		c->fd = openat(t->proc_fd, "exe", O_RDONLY | O_CLOEXEC);
+	}
+	if (c->fd < 0)
+		return errno == ENOENT || errno == ESRCH ?
+			       err_set(e, -ESRCH, "pid %d exited", t->pid) :
+			       err_sys(e, "/proc/%d/exe", t->pid);
+	/* The number has not been given to another process before it was opened. */
+	return target_alive(t, e);
+}
+
+int claims_open(struct target *t, unsigned what, bool force_exe, struct claims **out, struct err *e)
+{
+	CLEANUP(claims_freep) struct claims *c = calloc(1, sizeof(*c));
+	uint64_t key;
+	int ret;
+
+	BUG_ON(what >= CLAIM_WHATS);
+	if (!c)
+		return err_set(e, -ENOMEM, "no memory for claims");
+	c->pid = t->pid;
+	c->fd = -1;
+	ret = open_file(t, force_exe, c, &key, e);
+	if (ret)
+		return ret;
+	c->base = 1ull << 62 | key << (VALUE_BITS + SLOT_BITS + WHAT_BITS) |
+		  (uint64_t)what << (VALUE_BITS + SLOT_BITS);
+	c->seed = (now_ns() ^ (uint64_t)getpid() << 40) | 1;
+	*out = TAKE(c);
+	return 0;
+}
+
+void claims_free(struct claims *c)
+{
+	if (!c)
+		return;
+	closep(&c->fd);
+	free(c);
+}
+
+static int lock(struct claims *c, short type, uint64_t from, uint64_t len, struct err *e)
+{
+	struct flock l = {
+		.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)len
+	};
+
+	if (!fcntl(c->fd, F_OFD_SETLK, &l))
+		return 0;
+	return err_sys(e, "pid %d: cannot lock its %s", c->pid, "pidfd or executable");
+}
+
+/* Somebody else's lock in that range: 1 and what it is, 0 none. */
+static int look(struct claims *c, uint64_t from, uint64_t len, struct flock *found, struct err *e)
+{
+	/* As if for writing, which any lock is in the way of. Asking needs no right to write. */
+	struct flock l = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)len
+	};
+
+	if (fcntl(c->fd, F_OFD_GETLK, &l))
+		return err_sys(e, "pid %d: cannot look for locks", c->pid);
+	if (l.l_type == F_UNLCK)
+		return 0;
+	*found = l;
+	return 1;
+}
+
+int claims_enter(struct claims *c, unsigned timeout_ms, bool (*give_up)(void *arg), void *arg,
+		 struct err *e)
+{
+	uint64_t end = now_ns() + timeout_ms * 1000000ull, pause = PAUSE_MIN_US;
+
+	for (;;) {
+		struct flock found = { 0 };
+		int ret = lock(c, F_RDLCK, c->base, 1, e);
+
+		if (!ret)
+			ret = look(c, c->base, 1, &found, e);
+		if (!ret)
+			return 0;
+		claims_leave(c);
+		if (ret < 0)
+			return ret;
+		if (give_up && give_up(arg))
+			return err_set(e, -EINTR, "pid %d: given up waiting for others", c->pid);
+		if (now_ns() >= end)
+			return err_set(e, -EBUSY,
+				       "pid %d: another goprof-bpf has held its lock for %u ms: is "
+				       "it stopped?",
+				       c->pid, timeout_ms);
+		usleep((useconds_t)(pause / 2 + random_below(c, pause)));
+		if (pause < PAUSE_MAX_US)
+			pause *= 2;
+	}
+}
+
+void claims_leave(struct claims *c)
+{
+	(void)lock(c, F_UNLCK, c->base, 1, NULL);
+}
+
+static uint64_t slot_at(const struct claims *c, unsigned slot)
+{
+	return c->base + slot * STRIDE;
+}
+
+/* Locks of our own are not seen by look(): they are of the same open file description. */
+int claims_others(struct claims *c, uint64_t *value, struct err *e)
+{
+	struct flock found = { 0 };
+	int ret = look(c, slot_at(c, 1), CLAIM_SLOTS * STRIDE, &found, e);
+
+	if (ret < 0)
+		return ret;
+	if (ret && (found.l_len <= 0 || found.l_len > CLAIM_VALUE_MAX))
+		return err_set(e, -EBADMSG, "pid %d: a lock of %lld bytes that is no claim", c->pid,
+			       (long long)found.l_len);
+	*value = ret ? (uint64_t)found.l_len : 0;
+	return 0;
+}
+
+int claims_take(struct claims *c, uint64_t value, struct err *e)
+{
+	unsigned first = (unsigned)random_below(c, CLAIM_SLOTS);
+
+	BUG_ON(c->held || !value || value > CLAIM_VALUE_MAX);
+	for (unsigned i = 0; i < CLAIM_SLOTS; i++) {
+		unsigned slot = 1 + (first + i) % CLAIM_SLOTS;
+		struct flock found;
+		int ret = look(c, slot_at(c, slot), STRIDE, &found, e);
+
+		if (ret > 0)
+			continue;
+		if (!ret)
+			ret = lock(c, F_RDLCK, slot_at(c, slot), value, e);
+		if (!ret)
+			c->held = slot;
+		return ret;
+	}
+	return err_set(e, -E2BIG, "pid %d: %d goprof-bpf use it already", c->pid, CLAIM_SLOTS);
+}
+
+void claims_drop(struct claims *c)
+{
+	if (c->held)
+		(void)lock(c, F_UNLCK, slot_at(c, c->held), STRIDE, NULL);
+	c->held = 0;
+}
+
+int claims_fd(const struct claims *c)
+{
+	return c->fd;
+}

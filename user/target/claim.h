@@ -1,0 +1,69 @@
+/*
+ * user/target/claim.h - who has switched something on in a target: agreed among all
+ * goprof-bpf processes of this kernel, and forgotten by the kernel when one of them dies.
+ *
+ * Claims are read locks on ranges of one file that is the same inode for everybody, whatever
+ * namespaces they are in: the target's pidfd (pidfs, Linux 6.9 and newer: one inode per
+ * process); before that its executable, opened through /proc/PID/exe, where the place in the
+ * file tells processes apart. Locks of an open file description (F_OFD_SETLK, Linux 3.15)
+ * go away with it, also by SIGKILL; read locks need no right to write; they lie beyond the end
+ * of any file and concern nobody else, in particular no flock(2) of the program on itself.
+ *
+ * A range's length is the value that was written into the target. So whoever comes second
+ * knows what the first one wrote, and can tell it from what the program wrote itself.
+ *
+ * Mutual exclusion with read locks alone: announce (lock the gate's byte), then look whether
+ * somebody else announced; if so withdraw and try again after a random pause. Of two, the
+ * later to look sees the other: never are both in.
+ *
+ * On an executable two processes of the same program share the places when 23 bits of a hash
+ * of their start time, stack address and own number agree: one pair in eight million.
+ */
+#ifndef TARGET_CLAIM_H
+#define TARGET_CLAIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "target/target.h"
+
+enum {
+	CLAIM_HEAP_RATE, /* what is claimed: one switch each, independent of each other */
+	CLAIM_BLOCK_RATE,
+	CLAIM_MUTEX_FRACTION,
+	CLAIM_WHATS = 4,
+	CLAIM_VALUE_MAX = 1 << 30,
+	CLAIM_SLOTS = 63, /* at once, per switch */
+};
+
+struct claims;
+
+/*
+ * An open file description of its own: not to be shared with a child. -ESRCH, -EPERM.
+ * @force_exe: as on a kernel without pidfs; for tests.
+ */
+int claims_open(struct target *t, unsigned what, bool force_exe, struct claims **out,
+		struct err *e);
+void claims_free(struct claims *c); /* also gives up what is held */
+DEFINE_FREEP(struct claims, claims)
+
+/*
+ * Alone from here to claims_leave. -EBUSY when that takes more than @timeout_ms, -EINTR when
+ * give_up says so (asked after each try; may be NULL).
+ */
+int claims_enter(struct claims *c, unsigned timeout_ms, bool (*give_up)(void *arg), void *arg,
+		 struct err *e);
+void claims_leave(struct claims *c);
+
+/* ---- between enter and leave ---- */
+
+/* The value of somebody else's claim, any of them; 0 when there is none. */
+int claims_others(struct claims *c, uint64_t *value, struct err *e);
+/* @value: 1 to CLAIM_VALUE_MAX. -E2BIG when there are CLAIM_SLOTS already. */
+int claims_take(struct claims *c, uint64_t value, struct err *e);
+void claims_drop(struct claims *c);
+
+int claims_fd(const struct claims *c); /* borrowed; for whoever closes all the others */
+
+#endif

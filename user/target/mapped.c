@@ -1,0 +1,94 @@
+/* user/target/mapped.c - files that a target has mapped. */
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include "target/target_priv.h"
+
+/*
+ * Only found, not opened, until it is known to be the file: opening what the target has put
+ * there instead (a device, a pipe) may do something.
+ */
+enum { FIND = O_PATH | O_CLOEXEC };
+
+/*
+ * As the target sees the path: links in it are followed inside of its root. Without openat2
+ * (before Linux 5.6) a link may lead out of it; the file is compared afterwards anyway.
+ */
+static int find_in_root(struct target *t, const char *name)
+{
+	struct open_how how = { .flags = FIND, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	char inside[4096 + 8];
+	int root, fd;
+
+	root = openat(t->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -1;
+	fd = (int)syscall(SYS_openat2, root, name, &how, sizeof(how));
+	close(root);
+	if (fd >= 0 || errno != ENOSYS)
+		return fd;
+	snprintf(inside, sizeof(inside), "root%s", name);
+	return openat(t->proc_fd, inside, FIND);
+}
+
+/* Also finds a deleted file, but only with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. */
+static int find_map_file(struct target *t, const struct mapping *m)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "map_files/%llx-%llx", (unsigned long long)m->start,
+		 (unsigned long long)m->end);
+	return openat(t->proc_fd, name, FIND);
+}
+
+/* Overlays show another device in the maps; the inode is the same. */
+static bool is_mapped(int fd, const struct mapping *m)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode;
+}
+
+/* What was found, opened for reading, if it is the file; else -1. */
+static int open_found(int found, const struct mapping *m)
+{
+	char path[64];
+	int fd = -1;
+
+	if (found < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+	if (is_mapped(found, m))
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	else
+		errno = ENOENT;
+	close(found);
+	return fd;
+}
+
+int target_open_mapped(struct target *t, const struct mapping *m, int *fd, struct err *e)
+{
+	int got = m->deleted || *m->name != '/' ? -1 : open_found(find_in_root(t, m->name), m);
+
+	if (got < 0)
+		got = open_found(find_map_file(t, m), m);
+	if (got < 0)
+		return err_set(e, -ENOENT, "pid %d: %s cannot be opened: %s", t->pid, m->name,
+			       strerror(errno));
+	*fd = got;
+	return 0;
+}
+
+int target_bias(const struct target *t, int fd, const char *name, uint64_t *bias, struct err *e)
+{
+	return bias_find(fd, name, &t->maps, bias, e);
+}
+
+const struct mapping *target_exe_mapping(const struct target *t)
+{
+	struct stat st;
+
+	return fstat(t->exe_fd, &st) ? NULL : file_mapping(&t->maps, &st, t->exe);
+}

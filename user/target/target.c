@@ -1,0 +1,510 @@
+/*
+ * user/target/target.c - open one process, and tell whether it still is the one we opened.
+ *
+ * Every file of it is reached through one descriptor of its /proc directory, which is bound
+ * to the process and not to the number, so a reused pid cannot slip in between two calls.
+ */
+#include "target/target.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/caps.h"
+#include "base/limits.h"
+#include "base/vec.h"
+#include "target/target_priv.h"
+
+enum { STAT_MAX = 4096, STATUS_MAX = 65536, OPEN_TRIES = 20, OPEN_PAUSE_US = 2000 };
+
+static int yama_scope(void)
+{
+	CLEANUP(closep) int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+	char c = '0';
+
+	if (fd < 0 || read(fd, &c, 1) != 1 || c < '0' || c > '3')
+		return 0;
+	return c - '0';
+}
+
+int denied(pid_t pid, const char *what, struct err *e)
+{
+	int scope = yama_scope();
+
+	if (scope == 3) /* of yama_ptrace_access_check(), security/yama/yama_lsm.c */
+		return err_set(e, -EPERM,
+			       "pid %d: not allowed to %s: kernel.yama.ptrace_scope is 3, which "
+			       "forbids it to root as well, until the next boot",
+			       pid, what);
+	if (caps_have(CAP_SYS_PTRACE)) {
+		static const int ptrace[] = { CAP_SYS_PTRACE };
+		char refused[128];
+
+		snprintf(refused, sizeof(refused), "pid %d: not allowed to %s", pid, what);
+		return caps_refused(e, refused, ptrace, 1);
+	}
+	if (scope)
+		return err_set(e, -EPERM,
+			       "pid %d: not allowed to %s: run as root or add CAP_SYS_PTRACE "
+			       "(kernel.yama.ptrace_scope is %d)",
+			       pid, what, scope);
+	return err_set(e, -EPERM, "pid %d: not allowed to %s: run as root or add CAP_SYS_PTRACE",
+		       pid, what);
+}
+
+static int exited(const struct target *t, struct err *e)
+{
+	if (t->comm[0])
+		return err_set(e, -ESRCH, "pid %d (%s) exited", t->pid, t->comm);
+	return err_set(e, -ESRCH, "pid %d exited", t->pid);
+}
+
+/* A file of /proc/PID; what went wrong in the words of this process. */
+static int read_proc(struct target *t, const char *name, size_t max, char **text, size_t *len,
+		     struct err *e)
+{
+	int ret = procfs_read(t->proc_fd, name, max, text, len, e);
+
+	if (ret == -ESRCH)
+		return exited(t, e);
+	if (ret == -EPERM)
+		return denied(t->pid, "look at it", e);
+	return ret ? err_wrap(e, ret, "pid %d", t->pid) : 0;
+}
+
+static int read_stat(struct target *t, struct procstat *st, struct err *e)
+{
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+	int ret;
+
+	ret = read_proc(t, "stat", STAT_MAX, &text, &len, e);
+	if (!ret)
+		ret = procstat_parse(text, len, st, e);
+	return ret;
+}
+
+static int read_comm(struct target *t, char comm[16], struct err *e)
+{
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+	int ret;
+
+	ret = read_proc(t, "comm", STAT_MAX, &text, &len, e);
+	if (ret)
+		return ret;
+	if (len && text[len - 1] == '\n')
+		text[len - 1] = 0;
+	snprintf(comm, 16, "%.15s", text);
+	text_clean(comm);
+	return 0;
+}
+
+static int check_not_thread(struct target *t, struct err *e)
+{
+	CLEANUP(freep) char *text = NULL;
+	pid_t tgid;
+	size_t len;
+	int ret;
+
+	ret = read_proc(t, "status", STATUS_MAX, &text, &len, e);
+	if (!ret)
+		ret = procstatus_tgid(text, len, &tgid, e);
+	if (ret)
+		return ret;
+	if (tgid != t->pid)
+		return err_set(e, -ENOENT, "%d is a thread of the process %d: give that pid",
+			       t->pid, tgid);
+	return 0;
+}
+
+static int no_such_pid(pid_t pid, struct err *e)
+{
+	return err_set(e, -ESRCH, "no process with pid %d", pid);
+}
+
+/*
+ * A /proc that was mounted for another pid namespace (`unshare --pid` without --mount-proc)
+ * has directories for other processes than the system calls mean by the same numbers.
+ */
+static int check_proc(struct err *e)
+{
+	char self[16] = "", ours[16];
+
+	snprintf(ours, sizeof(ours), "%d", getpid());
+	if (readlink("/proc/self", self, sizeof(self) - 1) > 0 && !strcmp(self, ours))
+		return 0;
+	if (access("/proc/sys", F_OK))
+		return err_set(e, -ENOENT, "there is no /proc here: mount it");
+	return err_set(
+		e, -ENOTSUP,
+		"/proc is that of another pid namespace (we are %s there and %s here): mount "
+		"the /proc of this one",
+		*self ? self : "nothing", ours);
+}
+
+/* proc_fd first: when it can be read after pidfd was opened, both are the same process. */
+static int hold(struct target *t, struct err *e)
+{
+	char dir[32];
+	int ret;
+
+	if (t->pid <= 0)
+		return no_such_pid(t->pid, e);
+	ret = check_proc(e);
+	if (ret)
+		return ret;
+	snprintf(dir, sizeof(dir), "/proc/%d", t->pid);
+	t->proc_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->proc_fd < 0 && errno != ENOENT && errno != ESRCH)
+		return errno == EACCES || errno == EPERM ? denied(t->pid, "look at it", e) :
+							   err_sys(e, "cannot open %s", dir);
+	if (t->proc_fd >= 0)
+		ret = check_not_thread(t, e);
+	if (ret)
+		return ret;
+	t->pidfd = (int)syscall(SYS_pidfd_open, t->pid, 0);
+	if (t->pidfd < 0 && errno == ENOSYS)
+		return err_set(e, -ENOTSUP, "this kernel has no pidfd_open: 5.3 or newer needed");
+	if (t->pidfd < 0)
+		return errno == ESRCH ? no_such_pid(t->pid, e) :
+					err_sys(e, "pid %d: pidfd_open", t->pid);
+	if (t->proc_fd < 0)
+		return err_set(e, -EPERM,
+			       "pid %d is not in /proc: run as root (hidepid), or with the /proc "
+			       "of its pid namespace",
+			       t->pid);
+	return 0;
+}
+
+/* What has no program to look at. */
+static int check_program(struct target *t, const struct procstat *st, struct err *e)
+{
+	if (st->flags & PROCSTAT_KTHREAD)
+		return err_set(e, -ENOENT, "pid %d is a kernel thread (%s)", t->pid, t->comm);
+	if (st->state == 'Z' || st->state == 'X')
+		return err_set(e, -ENOENT, "pid %d is a zombie (%s): it has exited already", t->pid,
+			       t->comm);
+	return 0;
+}
+
+static bool same_file_at(int dir_fd, const char *path, const struct stat *exe)
+{
+	struct stat st;
+
+	return !fstatat(dir_fd, path, &st, 0) && st.st_dev == exe->st_dev &&
+	       st.st_ino == exe->st_ino;
+}
+
+/*
+ * Is the file at that path still the one that runs? Asked in the target's root and in ours:
+ * in a chroot without a mount namespace the link shows the path from our root.
+ */
+static bool still_there(const struct target *t, const char *path, const struct stat *exe)
+{
+	char inside[sizeof(t->exe) + 8];
+
+	snprintf(inside, sizeof(inside), "root%s", path);
+	return same_file_at(t->proc_fd, inside, exe) || same_file_at(AT_FDCWD, path, exe);
+}
+
+/* The link could be read, so this process may be looked at: it is the file that may not. */
+static int exe_unreadable(const struct target *t, struct err *e)
+{
+	static const int search[] = { CAP_DAC_READ_SEARCH };
+	char what[128];
+	struct stat st;
+
+	if (fstatat(t->proc_fd, "exe", &st, 0))
+		return denied(t->pid, "read its executable", e);
+	snprintf(what, sizeof(what), "pid %d: its executable has mode %04o and belongs to uid %u",
+		 t->pid, st.st_mode & 07777, st.st_uid);
+	return caps_refused(e, what, search, 1);
+}
+
+static int open_exe(struct target *t, struct err *e)
+{
+	static const char mark[] = " (deleted)";
+	ssize_t n = readlinkat(t->proc_fd, "exe", t->exe, sizeof(t->exe) - 1);
+	size_t len = sizeof(mark) - 1;
+	struct stat st;
+
+	if (n < 0 && errno == ENAMETOOLONG)
+		n = 0; /* deep in a tree of directories; the descriptor is what counts */
+	else if (n < 0 && (errno == EACCES || errno == EPERM))
+		return denied(t->pid, "look at its executable", e);
+	else if (n < 0)
+		return errno == ENOENT || errno == ESRCH ? exited(t, e) :
+							   err_sys(e, "/proc/%d/exe", t->pid);
+	t->exe[n] = 0;
+
+	t->exe_fd = openat(t->proc_fd, "exe", O_RDONLY | O_CLOEXEC);
+	if (t->exe_fd < 0 && (errno == EACCES || errno == EPERM))
+		return exe_unreadable(t, e);
+	if (t->exe_fd < 0)
+		return errno == ENOENT || errno == ESRCH ? exited(t, e) :
+							   err_sys(e, "/proc/%d/exe", t->pid);
+	if (fstat(t->exe_fd, &st))
+		return err_sys(e, "/proc/%d/exe", t->pid);
+	t->exe_deleted = n && !still_there(t, t->exe, &st);
+	if (t->exe_deleted && (size_t)n > len && !strcmp(t->exe + n - len, mark))
+		t->exe[(size_t)n - len] = 0;
+	return 0;
+}
+
+int target_maps(struct target *t, struct err *e)
+{
+	CLEANUP(freep) char *text = NULL;
+	struct maps m = { 0 };
+	size_t len;
+	int ret;
+
+	ret = read_proc(t, "maps", LIMIT_MAPS_BYTES, &text, &len, e);
+	if (ret)
+		return ret;
+	if (len == 0) /* no address space: it is on its way out */
+		return exited(t, e);
+	ret = maps_parse(text, len, &m, e);
+	if (ret)
+		return err_wrap(e, ret, "pid %d", t->pid);
+	maps_fini(&t->maps);
+	t->maps = m;
+	return 0;
+}
+
+static bool pidfd_exited(const struct target *t)
+{
+	struct pollfd p = { .fd = t->pidfd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* 0: the same program. 1: another one. -ESRCH: exited. */
+static int changed(struct target *t, struct err *e)
+{
+	struct procstat st;
+	int ret;
+
+	if (pidfd_exited(t))
+		return exited(t, e);
+	ret = read_stat(t, &st, e);
+	if (ret)
+		return ret;
+	if (st.state == 'Z' || st.state == 'X')
+		return exited(t, e);
+	if (st.start_ticks != t->start_ticks)
+		return 1;
+	if (memproc_alive(t->mem, t->start_stack) && st.start_stack == t->start_stack)
+		return 0;
+	/* No stack any more: it is exiting, though not yet done. */
+	return st.start_stack ? 1 : exited(t, e);
+}
+
+int target_alive(struct target *t, struct err *e)
+{
+	int ret = changed(t, e);
+	char now[16];
+
+	if (ret <= 0)
+		return ret;
+	t->became = true;
+	ret = read_comm(t, now, e);
+	if (ret)
+		return ret;
+	return err_set(e, -ESRCH, "pid %d (%s) became another program (exec of %s)", t->pid,
+		       t->comm, now);
+}
+
+/*
+ * In the middle of exec the memory is new, but the program is not mapped and the stack has
+ * no place yet. The auxiliary vector is filled in when both are done (create_elf_tables()
+ * in fs/binfmt_elf.c). It is a file of the target's owner, so that CAP_SYS_PTRACE alone does
+ * not open it; stat's start_code, which that capability shows, is set right after.
+ * -EAGAIN: not yet.
+ */
+static int check_loaded(struct target *t, struct err *e)
+{
+	CLEANUP(freep) char *text = NULL;
+	struct procstat st;
+	uint64_t first = 0;
+	size_t len;
+	int ret;
+
+	ret = procfs_read(t->proc_fd, "auxv", STATUS_MAX, &text, &len, NULL);
+	if (ret == -EPERM) {
+		ret = read_stat(t, &st, e);
+		return ret ? ret : st.start_code ? 0 : -EAGAIN;
+	}
+	if (ret == -ESRCH)
+		return exited(t, e);
+	if (ret)
+		return err_set(e, ret, "pid %d: cannot read auxv: %s", t->pid, strerror(-ret));
+	if (len >= sizeof(first))
+		memcpy(&first, text, sizeof(first));
+	return first ? 0 : -EAGAIN;
+}
+
+/* -EAGAIN: it called exec meanwhile, and what was read belongs to two programs. */
+static int open_once(struct target *t, struct err *e)
+{
+	struct procstat st;
+	int ret;
+
+	ret = hold(t, e);
+	if (!ret)
+		ret = read_comm(t, t->comm, e);
+	if (!ret)
+		ret = read_stat(t, &st, e);
+	if (!ret)
+		ret = check_program(t, &st, e);
+	if (!ret)
+		ret = memproc_new(t->pid, t->proc_fd, &t->mem, e);
+	if (!ret)
+		ret = check_loaded(t, e);
+	/* Once more, now that the memory is held: it is this memory's stack. */
+	if (!ret)
+		ret = read_stat(t, &st, e);
+	if (ret)
+		return ret;
+	t->start_ticks = st.start_ticks;
+	t->start_stack = st.start_stack;
+
+	ret = open_exe(t, e);
+	if (!ret)
+		ret = target_maps(t, e);
+	if (!ret)
+		ret = bias_find(t->exe_fd, t->exe, &t->maps, &t->bias, e);
+	if (ret == -ESRCH || ret == -EPERM)
+		return ret;
+	/* Before any other complaint: the half of another program can look like anything. */
+	if (changed(t, NULL) > 0)
+		return -EAGAIN;
+	return ret ? ret : target_alive(t, e);
+}
+
+int target_open(pid_t pid, struct target **out, struct err *e)
+{
+	for (int i = 0; i < OPEN_TRIES; i++) {
+		CLEANUP(target_freep) struct target *t = calloc(1, sizeof(*t));
+		int ret;
+
+		if (!t)
+			return err_set(e, -ENOMEM, "no memory for a target");
+		t->pid = pid;
+		t->pidfd = t->exe_fd = t->proc_fd = -1;
+		ret = open_once(t, e);
+		if (!ret)
+			*out = TAKE(t);
+		if (ret != -EAGAIN)
+			return ret;
+		usleep(OPEN_PAUSE_US);
+	}
+	return err_set(e, -ESRCH, "pid %d became another program (exec) while it was opened", pid);
+}
+
+void target_free(struct target *t)
+{
+	if (!t)
+		return;
+	memproc_free(t->mem);
+	maps_fini(&t->maps);
+	closep(&t->exe_fd);
+	closep(&t->pidfd);
+	closep(&t->proc_fd);
+	free(t);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+struct tids {
+	VEC(pid_t) v;
+};
+
+static void tidsp(struct tids *t)
+{
+	vec_fini(&t->v);
+}
+
+static void closedirp(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+static int add_tid(struct target *t, struct tids *v, const char *name, struct err *e)
+{
+	struct cur c = cur_of("task", name, strlen(name));
+	uint64_t tid;
+	pid_t *slot;
+
+	if (!text_u64(&c, "thread id", 10, &tid) || cur_left(&c) || tid > INT32_MAX)
+		return 0; /* "." and ".." */
+	slot = vec_add(&v->v, LIMIT_THREADS);
+	if (!slot && v->v.n >= LIMIT_THREADS)
+		return err_set(e, -E2BIG, "pid %d has more than %d threads", t->pid, LIMIT_THREADS);
+	if (!slot)
+		return err_set(e, -ENOMEM, "no memory for %zu threads", v->v.n);
+	*slot = (pid_t)tid;
+	return 0;
+}
+
+int target_threads(struct target *t, pid_t **tids, size_t *n, struct err *e)
+{
+	int fd = openat(t->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(closedirp) DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	CLEANUP(tidsp) struct tids v = { 0 };
+
+	if (!d) {
+		int code = errno;
+
+		closep(&fd);
+		errno = code;
+		return code == ENOENT || code == ESRCH ? exited(t, e) :
+							 err_sys(e, "/proc/%d/task", t->pid);
+	}
+	for (;;) {
+		struct dirent *de;
+		int ret;
+
+		errno = 0;
+		de = readdir(d);
+		if (!de && errno && errno != ENOENT && errno != ESRCH)
+			return err_sys(e, "/proc/%d/task", t->pid);
+		if (!de)
+			break;
+		ret = add_tid(t, &v, de->d_name, e);
+		if (ret)
+			return ret;
+	}
+	if (!v.v.n)
+		return exited(t, e);
+	qsort(v.v.at, v.v.n, sizeof(*v.v.at), by_number);
+	*n = v.v.n;
+	*tids = TAKE(v.v.at);
+	return 0;
+}
+
+int target_cpu_ns(struct target *t, uint64_t *ns, struct err *e)
+{
+	uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK), ticks, v;
+	struct procstat st;
+	int ret;
+
+	ret = read_stat(t, &st, e);
+	if (ret)
+		return ret;
+	if (__builtin_add_overflow(st.utime_ticks, st.stime_ticks, &ticks) ||
+	    __builtin_mul_overflow(ticks, tick_ns, &v))
+		return err_set(e, -EBADMSG, "pid %d: stat says %llu + %llu ticks", t->pid,
+			       (unsigned long long)st.utime_ticks,
+			       (unsigned long long)st.stime_ticks);
+	*ns = v;
+	return 0;
+}

@@ -1,0 +1,91 @@
+/*
+ * user/target/target.h - one process we look at. Never stopped, never written.
+ *
+ * Held by pidfd and start time, so that a reused pid is not mistaken for it, and by an
+ * open descriptor of its executable (/proc/PID/exe), which stays good when the file is
+ * deleted or replaced. Reached through /proc/PID, so its mount namespace does not matter.
+ */
+#ifndef TARGET_TARGET_H
+#define TARGET_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+struct mapping {
+	uint64_t start, end; /* [start, end) */
+	uint64_t offset;     /* in the file */
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	bool read, write, exec;
+	bool deleted;	  /* the kernel's " (deleted)" was cut off the name */
+	const char *name; /* unescaped path, "[vdso]", or ""; borrowed from the list */
+};
+
+struct maps {
+	struct mapping *at;
+	size_t n;
+	char *names; /* owned */
+};
+
+/* Parse the text of /proc/PID/maps. Hostile: names are the other process' choice. */
+int maps_parse(const char *text, size_t len, struct maps *out, struct err *e);
+void maps_fini(struct maps *m);
+/* The mapping that holds @addr, or NULL. */
+const struct mapping *maps_find(const struct maps *m, uint64_t addr);
+
+struct target {
+	pid_t pid;
+	int pidfd;
+	int exe_fd;
+	char comm[16];	  /* printable ASCII; anything else became '_' */
+	char exe[4096];	  /* the link's text without " (deleted)" */
+	bool exe_deleted; /* deleted or replaced on disk since it was started */
+	struct maps maps; /* as of target_open or the last target_maps */
+	bool became;	  /* another program, by exec: target_alive has seen it */
+	uint64_t bias;	  /* live address = link-time address + bias, of the main executable */
+	struct mem *mem;  /* the process' memory, live; owned */
+
+	int proc_fd;	      /* private: the directory /proc/PID of this very process */
+	uint64_t start_ticks; /* private: identity */
+	uint64_t start_stack; /* mm.start_stack; changes on exec */
+};
+
+/*
+ * -ESRCH: "no process with pid N". -EPERM: the message says which capability is missing.
+ * A kernel thread, a zombie, or the id of a thread that is no process: -ENOENT, said so.
+ * The process may exit or exec at any moment of this: -ESRCH, or the new program.
+ */
+int target_open(pid_t pid, struct target **out, struct err *e);
+void target_free(struct target *t);
+DEFINE_FREEP(struct target, target)
+
+/* 0; -ESRCH: "exited" or "became another program (exec)". Cheap enough to call each 100 ms. */
+int target_alive(struct target *t, struct err *e);
+
+/*
+ * A file that the target has mapped (@m borrowed from its maps), opened for reading through
+ * its own root directory, and proven to be that file. -ENOENT: it is no more to be had.
+ */
+int target_open_mapped(struct target *t, const struct mapping *m, int *fd, struct err *e);
+
+/* How far from its link-time addresses the file behind @fd was loaded. -EBADMSG, -ENOENT. */
+int target_bias(const struct target *t, int fd, const char *name, uint64_t *bias, struct err *e);
+
+/* The first mapping of code from the executable; NULL when it has gone. */
+const struct mapping *target_exe_mapping(const struct target *t);
+
+/* Read maps again (a plugin was loaded, a vdso looked for). */
+int target_maps(struct target *t, struct err *e);
+
+/* Thread ids now, ascending; caller frees *tids. Bounded by LIMIT_THREADS. */
+int target_threads(struct target *t, pid_t **tids, size_t *n, struct err *e);
+
+/* User plus system CPU time the kernel charged to the whole process, ns (10 ms grain). */
+int target_cpu_ns(struct target *t, uint64_t *ns, struct err *e);
+
+#endif
