@@ -46,6 +46,7 @@ static __always_inline void walk_parked(struct walk *w, struct gpb_stack *s,
 	__u64 pc;
 
 	w->avoid_lo = w->avoid_hi = 0;
+	w->moving = 0;
 	w->max = GPB_MAX_USER;
 	/* While a collector of garbage moves it, the old stack is whole until the new one is. */
 	for (int i = 0; i < 2; i++) {

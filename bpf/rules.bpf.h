@@ -141,6 +141,7 @@ static __always_inline void rules_hints(struct walk *w, struct gpb_stack *s,
 	w->lo = field_u64(g, t->g_stack_lo);
 	w->hi = field_u64(g, t->g_stack_hi);
 	w->avoid_lo = w->avoid_hi = 0;
+	w->moving = w->second ? moves_of(t, g) : 0;
 	w->max = GPB_MAX_PCS;
 	walk_chain(w, s, t, bp);
 	s->hints = w->n - n;
@@ -197,6 +198,7 @@ static __always_inline void walk_interrupted(struct walk *w, struct gpb_stack *s
 	int on_g0 = curg && g == field_u64(m, t->m_g0);
 
 	w->lo = w->hi = w->avoid_lo = w->avoid_hi = 0;
+	w->moving = 0;
 	w->n = s->nkernel;
 	w->max = s->nkernel + GPB_MAX_USER;
 	w->slot = slot;

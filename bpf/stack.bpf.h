@@ -27,7 +27,7 @@ struct walk {
 	__s32 seam;
 	__u32 second;
 	__u32 called; /* pc is that of a call, not of an interrupted instruction */
-	__u32 pad;
+	__u32 moving; /* how often frame pointers may lead to another copy of the stack */
 };
 
 static __always_inline int within(__u64 pc, __u64 lo, __u64 hi)
@@ -78,6 +78,33 @@ static __always_inline int walk_push(struct walk *w, struct gpb_stack *s, __u64 
 }
 
 /*
+ * A goroutine's stack while the thread on its system stack moves it to a larger one: g.stack is
+ * the new one before all frame pointers in it are, and those that are not yet lead on through the
+ * old one, which is whole until all are. Just before, it is the saved bp that is ahead.
+ * Source: copystack in runtime/stack.go, Go 1.16 to 1.27.
+ */
+static __always_inline __u32 moves_of(const struct gpb_target *t, __u64 g)
+{
+	return t->g_atomicstatus >= 0 &&
+	       (field_u32(g, t->g_atomicstatus) & ~GPB_G_SCAN) == GPB_G_COPYSTACK ? 2 : 0;
+}
+
+/* Is there a record at @bp? It may lie on the other copy of a stack that is being moved. */
+static __always_inline int has_record(struct walk *w, __u64 bp)
+{
+	if (!bp || (bp & 7) || within(bp, w->avoid_lo, w->avoid_hi))
+		return 0;
+	if (within(bp, w->lo, w->hi))
+		return 1;
+	if (!w->moving)
+		return 0;
+	w->moving--;
+	w->hi = bp + (w->hi - w->lo);
+	w->lo = bp;
+	return 1;
+}
+
+/*
  * Follow saved frame pointers from @bp, pushing return addresses. A global function, so
  * that the verifier checks it once.
  */
@@ -89,9 +116,7 @@ __noinline int walk_chain(struct walk *w, struct gpb_stack *s, const struct gpb_
 	if (!w || !s || !t)
 		return 0;
 	for (int i = 0; i < GPB_MAX_USER + 1; i++) {
-		if (bp < w->lo || bp >= w->hi || (bp & 7))
-			return 0;
-		if (bp >= w->avoid_lo && bp < w->avoid_hi)
+		if (!has_record(w, bp))
 			return 0;
 		if (user_read(rec, sizeof(rec), bp)) {
 			s->flags |= GPB_STACK_FAULT;
@@ -112,7 +137,7 @@ __noinline int walk_chain(struct walk *w, struct gpb_stack *s, const struct gpb_
 			if (!in_text(t, ret) || !walk_push(w, s, ret))
 				return 0;
 		}
-		if (rec[0] <= bp)
+		if (rec[0] <= bp && !(w->moving && !within(rec[0], w->lo, w->hi)))
 			return 0;
 		bp = rec[0];
 	}
@@ -151,6 +176,7 @@ static __always_inline void walk_goroutine(struct walk *w, struct gpb_stack *s,
 	w->lo = field_u64(g, t->g_stack_lo);
 	w->hi = field_u64(g, t->g_stack_hi);
 	w->avoid_lo = w->avoid_hi = 0;
+	w->moving = moves_of(t, g);
 	if (!sp || sp < w->lo || sp >= w->hi || !in_text(t, pc))
 		return;
 	walk_push(w, s, pc);
@@ -226,6 +252,7 @@ static __always_inline void walk_user(struct walk *w, struct gpb_stack *s,
 	__u64 g0 = field_u64(m, t->m_g0);
 
 	w->lo = w->hi = w->avoid_lo = w->avoid_hi = 0;
+	w->moving = 0;
 	w->n = s->nkernel;
 	w->max = s->nkernel + GPB_MAX_USER;
 	if (!g || !m) {

@@ -75,14 +75,13 @@ struct gpb_target {
 	__s32 g_m, g_stack_lo, g_stack_hi;
 	__s32 g_sched_sp, g_sched_pc, g_sched_bp;
 	__s32 g_syscallsp, g_syscallpc, g_syscallbp;
-	__s32 g_goid, g_labels;
+	__s32 g_goid, g_labels, g_atomicstatus;
 	__s32 m_g0, m_curg, m_ncgo, m_vdsosp, m_vdsopc, m_preemptoff, m_p;
 	__s32 p_mcache, mcache_tiny, mcache_tinyoffset, type_ptrdata;
 	__u32 labels_kind;
 	__u32 flags;
 	__s32 seam; /* sp delta inside runtime.systemstack */
 	__u32 nimages;
-	__u32 pad;
 };
 _Static_assert(sizeof(struct gpb_target) == GPB_IMAGES * 80 + 8 + 28 * 4, "ABI layout");
 
@@ -447,6 +446,7 @@ enum {
 	GPB_G_DEAD = 6,
 	GPB_G_COPYSTACK = 8,
 	GPB_G_DEADEXTRA = 11,
+	GPB_G_SCAN = 0x1000, /* may be set in each */
 };
 
 /* One goroutine: the status it has, the one before, and since when. */

@@ -12,12 +12,13 @@
 #define PLUGIN_END 0x7e0000100000ull
 #define STACK	   0xc000010000ull
 #define STACK0	   0x7f0000000000ull
+#define OLD_STACK  0xc000090000ull
 #define WORDS	   4096
 #define G	   0x10000ull
 #define G0	   0x20000ull
 #define M	   0x30000ull
 
-static uint64_t stack_words[WORDS], stack0_words[WORDS];
+static uint64_t stack_words[WORDS], stack0_words[WORDS], old_words[WORDS];
 static uint64_t g_words[64], g0_words[64], m_words[64];
 static struct gpb_stack st;
 static struct walk walk;
@@ -55,6 +56,7 @@ static const struct gpb_target target = {
 	.m_preemptoff = 40,
 	.g_goid = -1,
 	.g_labels = -1,
+	.g_atomicstatus = 72,
 	.m_p = -1,
 };
 
@@ -64,6 +66,7 @@ static void stacks_reset(void)
 	host_reset();
 	memset(stack_words, 0, sizeof(stack_words));
 	memset(stack0_words, 0, sizeof(stack0_words));
+	memset(old_words, 0, sizeof(old_words));
 	memset(g_words, 0, sizeof(g_words));
 	memset(g0_words, 0, sizeof(g0_words));
 	memset(m_words, 0, sizeof(m_words));
@@ -77,6 +80,7 @@ static void stacks_reset(void)
 	m_words[1] = G;
 	host_map(STACK, stack_words, sizeof(stack_words));
 	host_map(STACK0, stack0_words, sizeof(stack0_words));
+	host_map(OLD_STACK, old_words, sizeof(old_words));
 	host_map(G, g_words, sizeof(g_words));
 	host_map(G0, g0_words, sizeof(g0_words));
 	host_map(M, m_words, sizeof(m_words));

@@ -191,6 +191,69 @@ static void mcall_ends_the_stack(void **state)
 	expect(2, (uint64_t[]){ TEXT + 0x51, TEXT + 0x910 });
 }
 
+/*
+ * The goroutine's stack is being copied by newstack on g0. Frames at words 100, 110, 120 of both
+ * copies; @adjusted of the frame pointers that lead to them are in the copy that g.stack names.
+ */
+static void while_moving(size_t adjusted, int swapped)
+{
+	static const size_t word[] = { 100, 110, 120 };
+	uint64_t *from = &g_words[5];
+
+	stacks_reset();
+	if (!swapped) {
+		g_words[0] = OLD_STACK;
+		g_words[1] = OLD_STACK + sizeof(old_words);
+	}
+	stack0_words[10] = 0;
+	stack0_words[11] = TEXT + 0x800;
+	g_words[3] = (swapped ? STACK : OLD_STACK) + 8 * 90;
+	g_words[4] = TEXT + 0x500;
+	stack_words[90] = old_words[90] = TEXT + 0x600;
+	g_words[9] = 0x1000 | 8; /* _Gcopystack, and being scanned */
+	for (size_t i = 0; i < 3; i++) {
+		*from = (i < adjusted ? STACK : OLD_STACK) + 8 * word[i];
+		from = &stack_words[word[i]];
+		old_words[word[i]] = i < 2 ? OLD_STACK + 8 * word[i + 1] : 0;
+		stack_words[word[i] + 1] = old_words[word[i] + 1] = TEXT + 0x700 + i;
+	}
+	*from = 0;
+	run(G0, TEXT + 0x50, STACK0 + 8 * 4, STACK0 + 8 * 10, 8 * 7);
+}
+
+static void stack_that_is_moved_is_whole(void **state)
+{
+	static const uint64_t whole[] = { TEXT + 0x51,	TEXT + 0x800, TEXT + 0x500, TEXT + 0x600,
+					  TEXT + 0x700, TEXT + 0x701, TEXT + 0x702 };
+
+	(void)state;
+	for (size_t adjusted = 0; adjusted <= 3; adjusted++) {
+		while_moving(adjusted, 1);
+		expect(7, whole);
+	}
+	while_moving(0, 0);
+	expect(7, whole);
+	while_moving(1, 0);
+	expect(7, whole);
+	assert_int_equal(st.flags, 0);
+}
+
+/* That a pointer leads elsewhere is believed of no other stack, and not for ever. */
+static void stack_that_is_not_moved_ends_at_its_bounds(void **state)
+{
+	(void)state;
+	while_moving(1, 1);
+	g_words[9] = 2;
+	st = (struct gpb_stack){};
+	run(G0, TEXT + 0x50, STACK0 + 8 * 4, STACK0 + 8 * 10, 8 * 7);
+	assert_int_equal(st.nfirst + st.nsecond, 5);
+	while_moving(1, 1);
+	old_words[110] = STACK + 8 * 100;
+	st = (struct gpb_stack){};
+	run(G0, TEXT + 0x50, STACK0 + 8 * 4, STACK0 + 8 * 10, 8 * 7);
+	assert_in_range(st.nfirst + st.nsecond, 6, 8);
+}
+
 static void vdso_goes_to_the_go_caller(void **state)
 {
 	(void)state;
@@ -251,6 +314,8 @@ int main(void)
 		cmocka_unit_test_setup(frameless_systemstack, reset),
 		cmocka_unit_test_setup(plugins_are_text, reset),
 		cmocka_unit_test_setup(mcall_ends_the_stack, reset),
+		cmocka_unit_test_setup(stack_that_is_moved_is_whole, reset),
+		cmocka_unit_test_setup(stack_that_is_not_moved_ends_at_its_bounds, reset),
 		cmocka_unit_test_setup(vdso_goes_to_the_go_caller, reset),
 		cmocka_unit_test_setup(c_code_goes_to_the_go_caller, reset),
 		cmocka_unit_test_setup(outside_of_go_is_told, reset),

@@ -145,6 +145,7 @@ int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_
 		.g_syscallbp = off[LAYOUT_g_syscallbp],
 		.g_goid = off[LAYOUT_g_goid],
 		.g_labels = off[LAYOUT_g_labels],
+		.g_atomicstatus = off[LAYOUT_g_atomicstatus],
 		.m_g0 = off[LAYOUT_m_g0],
 		.m_curg = off[LAYOUT_m_curg],
 		.m_ncgo = off[LAYOUT_m_ncgo],
