@@ -85,8 +85,9 @@ static __always_inline int walk_push(struct walk *w, struct gpb_stack *s, __u64 
  */
 static __always_inline __u32 moves_of(const struct gpb_target *t, __u64 g)
 {
-	return t->g_atomicstatus >= 0 &&
-	       (field_u32(g, t->g_atomicstatus) & ~GPB_G_SCAN) == GPB_G_COPYSTACK ? 2 : 0;
+	if (t->g_atomicstatus < 0)
+		return 0;
+	return (field_u32(g, t->g_atomicstatus) & ~GPB_G_SCAN) == GPB_G_COPYSTACK ? 2 : 0;
 }
 
 /* Is there a record at @bp? It may lie on the other copy of a stack that is being moved. */
