@@ -135,6 +135,26 @@ says "lines, callers, flip, labels" \
 	true 'not shown, bytes at the leaf, bytes at the root' true \
 	'all | 512 | main.main | main.handle[...] | bytes.(*Buffer).grow | bytes.growSlice'
 
+# ---- narrow windows, long names ----
+
+long=main.$(printf 'Very[long.Type,%.0s' $(seq 400))
+sed "s#^\"bytes.growSlice\"#\"$long\"#; s#^\"/src/main.go\"#\"$(printf '/dir%.0s' $(seq 400))/main.go\"#" "$TMP/heap.html" >"$TMP/long.html"
+inside='((r) => r.left >= 0 && r.top >= 0 && r.right <= innerWidth && r.bottom <= innerHeight)(document.getElementById("tip").getBoundingClientRect())'
+whole='[...document.querySelectorAll("#tip td")].every((d) => d.getBoundingClientRect().right <= document.getElementById("tip").getBoundingClientRect().right)'
+down=$(printf 'key ArrowDown\n%.0s' 1 2 3 4 5)
+browse "$TMP/long.html" <<-END
+	size 400x800
+	$down
+	eval [flame.drawn().length, $inside, $whole].join(" ")
+	eval document.documentElement.scrollWidth <= innerWidth
+	eval $(q theme getBoundingClientRect'().top') < $(q facts getBoundingClientRect'().bottom')
+	size 1280x700
+	$down
+	eval [$inside, $whole].join(" ")
+	eval document.querySelectorAll("#legend button").length
+END
+says "narrow windows, long names" '5 true true' true true 'true true' 0
+
 # ---- light and dark, contrast, paper ----
 
 theme='[flame.state().dark, getComputedStyle(document.body).backgroundColor].join(" ")'
@@ -181,8 +201,9 @@ browse "$TMP/big.html" <<-END
 	type pkg13.f
 	wait $(q found innerText)
 	eval /^2[0-9]\.[0-9]+%$/.test($(q found innerText))
+	eval ((f) => (f.matches / 2000).toFixed(2) + "%" === $(q found innerText))(flame.drawn()[1])
 END
-says "200,000 stacks" 200000 '5,000 frames too narrow to draw' 200000 true
+says "200,000 stacks" 200000 '5,000 frames too narrow to draw' 200000 true true
 [ "$(stat -c %s "$TMP/big.html")" -lt 30000000 ] && pass "flame/compact" || fail flame/compact "$(stat -c %s "$TMP/big.html") bytes"
 
 # ---- a program that runs: every total and the largest functions are those of pprof ----
@@ -239,6 +260,16 @@ for kind in cpu heap block; do
 	done
 	[ ! -s "$TMP/err" ] || fail "flame/$kind is clean" "$(head -n 2 "$TMP/err")"
 done
+
+# The root at the bottom is still there in a window that became smaller.
+browse "$TMP/out/demo.$PID.cpu.html" <<-END
+	size 1280x900
+	key f
+	size 1280x330
+	eval $(q scroll scrollHeight) > $(q scroll clientHeight)
+	eval flame.where("main.main").y < $(q scroll getBoundingClientRect'().bottom')
+END
+says "the root stays in a window that shrinks" true true
 
 # ---- the judge must be able to say no ----
 

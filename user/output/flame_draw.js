@@ -110,21 +110,22 @@ function fillOf(node, dark) {
 	return item < 0 ? ROOT[dark] : f < 0 ? LABEL[dark] : shadeOf(f, dark);
 }
 
-let hatch = [];
-function hatchOf(dark) {
-	if (!hatch[dark]) {
+const hatch = [];
+function hatchOf(dark, found) {
+	const at = found ? dark + 2 : dark;
+	if (!hatch[at]) {
 		const c = document.createElement('canvas'), g = c.getContext('2d');
 		c.width = c.height = 6;
-		g.strokeStyle = dark ? '#56606d' : '#b4bcc6';
+		g.strokeStyle = found ? MATCH[dark] : dark ? '#56606d' : '#b4bcc6';
 		g.beginPath();
 		for (const k of [-3, 0, 3, 6]) {
 			g.moveTo(k, 6);
 			g.lineTo(k + 6, 0);
 		}
 		g.stroke();
-		hatch[dark] = ctx.createPattern(c, 'repeat');
+		hatch[at] = ctx.createPattern(c, 'repeat');
 	}
-	return hatch[dark];
+	return hatch[at];
 }
 
 // What is in a rect of frames that are too narrow, by package, the most first: [name, value].
@@ -138,6 +139,15 @@ function inRest(r) {
 		r.groups = [...by].sort((a, b) => b[1] - a[1]);
 	}
 	return r.groups;
+}
+
+// How much of what is searched for is in there.
+function matchesIn(r) {
+	if (r.searched !== hit) {
+		r.searched = hit;
+		r.matches = hit ? V.children(r.node, S.type).slice(-r.rest).reduce((a, k) => a + hitIn[k], 0) : 0;
+	}
+	return r.matches;
 }
 
 // The hatched ones say what they hold, on ground of their own.
@@ -155,9 +165,9 @@ function drawRest(r, y, h, dark) {
 
 function drawRect(r, y, depth, zoomDepth, dark) {
 	const w = Math.max(r.w - (r.w > 3 ? 1 : 0.25), 0.6), h = ROW - 1;
-	const found = hit && !r.rest && hit[r.node], dim = (hit && !found) || depth < zoomDepth;
+	const found = hit && (r.rest ? matchesIn(r) > 0 : hit[r.node]), dim = (hit && !found) || depth < zoomDepth;
 	ctx.globalAlpha = dim ? (hit ? 0.38 : 0.62) : 1;
-	ctx.fillStyle = r.rest ? hatchOf(dark) : found ? MATCH[dark] : fillOf(r.node, dark);
+	ctx.fillStyle = r.rest ? hatchOf(dark, found) : found ? MATCH[dark] : fillOf(r.node, dark);
 	ctx.fillRect(r.x, y, w, h);
 	if (!r.rest && funcOf(V.item[r.node]) < 0 && V.item[r.node] >= 0) { // a label, not a frame
 		ctx.strokeStyle = dark ? '#6d7784' : '#98a2ae';
@@ -309,6 +319,7 @@ function figures(r) {
 		total: v, totalText: amount(v, unit), ofAll: percent(v, sum[0]),
 		ofParent: parent >= 0 ? percent(v, sum[parent]) : '',
 		self: r.rest ? null : V.own(t)[r.node],
+		matches: r.rest ? matchesIn(r) : 0,
 	};
 }
 
@@ -328,6 +339,8 @@ function fillTip(r) {
 	tipRow(table, 'total', [f.totalText, f.ofAll + ' of all', f.ofParent && f.ofParent + (S.callers ? ' of callee' : ' of parent')]);
 	if (f.self !== null)
 		tipRow(table, 'self', [amount(f.self, unitOf(t)), percent(f.self, all) + ' of all', '']);
+	if (f.matches)
+		tipRow(table, 'matches', [amount(f.matches, unitOf(t)), percent(f.matches, all) + ' of all', '']);
 	for (let k = 0; k < NT && !r.rest; k++)
 		if (k !== t)
 			tipRow(table, show(D.types[k][0]), [amount(V.total(k)[r.node], unitOf(k)), percent(V.total(k)[r.node], V.total(k)[0]) + ' of all', ''], 'others');
@@ -342,6 +355,7 @@ function showTip(r, x, y) {
 	const tip = $('tip');
 	fillTip(r);
 	tip.hidden = false;
+	tip.style.left = 0; // where it stood says how wide it may be
 	const w = tip.offsetWidth, h = tip.offsetHeight;
 	tip.style.left = Math.max(8, Math.min(x + 14, innerWidth - w - 10)) + 'px';
 	tip.style.top = (y + 20 + h > innerHeight - 6 ? Math.max(6, y - h - 12) : y + 20) + 'px';

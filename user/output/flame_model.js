@@ -329,7 +329,7 @@ function build() {
 
 // ---- search ----------------------------------------------------------------------------------------
 
-let hit = null, hitItems = 0, hitSum = 0; // hit: by node
+let hit = null, hitIn, hitItems = 0; // by node: it matches, and what of it is in frames that do
 
 function matcher() {
 	if (!S.regex) {
@@ -357,10 +357,10 @@ function matchAll() {
 		$('found').textContent = '';
 		return;
 	}
-	const known = new Map(), sum = V.total(S.type), above = new Uint8Array(V.n), seen = new Set();
+	const known = new Map(), sum = V.total(S.type), seen = new Set();
 	hit = new Uint8Array(V.n);
-	hitSum = 0;
-	for (let n = 1; n < V.n; n++) {
+	hitIn = new Float64Array(V.n);
+	for (let n = V.n - 1; n > 0; n--) {
 		const item = V.item[n];
 		let m = known.get(item);
 		if (m === undefined) {
@@ -368,17 +368,14 @@ function matchAll() {
 			m = is(nameOf(item)) || (f >= 0 && is(funcFile(f)));
 			known.set(item, m);
 		}
-		const p = V.parent[n];
-		above[n] = above[p];
-		if (!m || !(sum[n] > 0))
-			continue;
-		hit[n] = 1;
-		seen.add(item);
-		if (!above[p])
-			hitSum += sum[n];
-		above[n] = 1;
+		if (m && sum[n] > 0) {
+			hit[n] = 1;
+			hitIn[n] = sum[n];
+			seen.add(item);
+		}
+		hitIn[V.parent[n]] += hitIn[n];
 	}
 	hitItems = seen.size;
-	$('found').textContent = hitItems ? percent(hitSum, sum[0]) : 'none';
-	$('found').title = amount(hitSum, unitOf(S.type)) + ' in stacks with one of ' + grouped(hitItems) + ' frames that match';
+	$('found').textContent = hitItems ? percent(hitIn[0], sum[0]) : 'none';
+	$('found').title = amount(hitIn[0], unitOf(S.type)) + ' in stacks with one of ' + grouped(hitItems) + ' frames that match';
 }

@@ -172,21 +172,18 @@ function legend() {
 		if (!sums.some((x) => x[0] === o))
 			sums.push([o, 0]);
 	const own = sums.filter((x) => ownerColor.get(x[0]) !== OTHERS), rest = sums.filter((x) => ownerColor.get(x[0]) === OTHERS);
-	const add = (name, v, color, title, click) => {
-		const b = element('button'), i = element('i');
-		b.type = 'button';
+	const add = (name, v, color, title) => {
+		const b = element('div'), i = element('i');
 		b.title = title;
 		i.style.backgroundColor = color;
 		b.append(i, element('em', name), element('span', percent(v, all)));
-		if (click)
-			b.addEventListener('click', click);
 		box.append(b);
 	};
 	for (const [name, v] of own.slice(0, 10))
-		add(name, v, ownerColor.get(name)[dark], name + ' by itself: ' + amount(v, unitOf(S.type)), null);
+		add(name, v, ownerColor.get(name)[dark], name + ' by itself: ' + amount(v, unitOf(S.type)));
 	const more = own.slice(10).concat(rest);
 	if (more.length)
-		add(grouped(more.length) + ' more', more.reduce((a, x) => a + x[1], 0), OTHERS[dark], more.slice(0, 30).map((x) => x[0]).join('\n'), null);
+		add(grouped(more.length) + ' more', more.reduce((a, x) => a + x[1], 0), OTHERS[dark], more.slice(0, 30).map((x) => x[0]).join('\n'));
 }
 
 const KINDS = { cpu: 'CPU profile', heap: 'Heap profile', block: 'Block profile', mutex: 'Mutex profile', wait: 'Wait profile', goroutine: 'Goroutine profile' };
@@ -391,7 +388,9 @@ function listen() {
 		if (r)
 			zoomTo(r.node);
 	});
+	let below = 0; // what is seen with the root at the bottom stays when the window changes
 	$('scroll').addEventListener('scroll', () => {
+		below = $('scroll').scrollHeight - $('scroll').scrollTop - $('scroll').clientHeight;
 		hideTip();
 		redraw();
 	});
@@ -414,6 +413,8 @@ function listen() {
 			relayout();
 		else
 			redraw();
+		if (S.flip)
+			$('scroll').scrollTop = $('scroll').scrollHeight - $('scroll').clientHeight - below;
 	}).observe($('scroll'));
 	listenPrint();
 }

@@ -13,6 +13,7 @@
 //	key KEY          "Escape", "ArrowDown", "/", "l"
 //	type TEXT        into what has the focus
 //	dark, light      the system's colours change
+//	size WxH         so large is the page from now on; narrower than any window may be, too
 //	back             the browser's button
 //	shot PATH        a picture
 //	pdf PATH         the page, printed
@@ -368,6 +369,15 @@ func (b *browser) do(word, rest string) error {
 		return err
 	case "dark", "light":
 		if err := b.scheme(word); err != nil {
+			return err
+		}
+		return b.settle()
+	case "size":
+		var w, h int
+		if _, err := fmt.Sscanf(rest, "%dx%d", &w, &h); err != nil {
+			return err
+		}
+		if _, err := b.call("Emulation.setDeviceMetricsOverride", object{"width": w, "height": h, "deviceScaleFactor": 1, "mobile": false}); err != nil {
 			return err
 		}
 		return b.settle()
