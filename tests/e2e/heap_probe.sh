@@ -49,7 +49,8 @@ run() {
 	verdict=$(judge_probe "$TMP/truth" "$out" $RATE)$("$PPROFCHECK" check "$out" 2>&1 >/dev/null | head -n 1)
 	[ "$("$PPROFCHECK" flat "$out")" = "$("$PPROFCHECK" flat -type alloc_space "$out")" ] ||
 		verdict+=" what is shown first is not what was allocated"
-	[ -z "$verdict" ] && pass "$name" || fail "$name" "$verdict"
+	[ -z "$verdict" ] && pass "$name" ||
+		fail "$name" "$verdict ($("$PPROFCHECK" comments "$out" | grep hits:), $(wc -l <"$TMP/stacks") stacks)"
 }
 
 for v in 1.16.15 1.19.13 1.22.12 1.24.13 1.27.4; do
