@@ -57,9 +57,9 @@ static uint64_t random_word(uint64_t bp)
 }
 
 /* A chain of frames, mostly; @n words of it are in the copy. */
-static void random_stack(void)
+static void random_stack(int words)
 {
-	uint64_t at = WORDS - 1 - (uint64_t)(rand() % 1000), bp;
+	uint64_t at = WORDS - 1 - (uint64_t)(rand() % words), bp;
 
 	for (size_t i = 0; i < WORDS; i++)
 		stack_words[i] = random_word(STACK + 8 * i);
@@ -76,6 +76,22 @@ static void random_stack(void)
 	}
 }
 
+/* As g says, its first @ncopy bytes at hand; *deep: more were read. */
+static struct parked_stack random_parked(struct parked *p, const struct gpb_target *t, size_t ncopy,
+					 bool *deep)
+{
+	*p = (struct parked){ .stack_lo = g_words[0],
+			      .stack_hi = g_words[1],
+			      .sp = g_words[3],
+			      .pc = g_words[4],
+			      .bp = g_words[5] };
+	if (ncopy > p->stack_hi - p->sp)
+		ncopy = p->stack_hi - p->sp;
+	*deep = false;
+	return (struct parked_stack){ &fake, t,	  p, (const uint8_t *)stack_words + (p->sp - STACK),
+				      ncopy, deep };
+}
+
 static void stacks_are_equal(void **state)
 {
 	static struct gpb_target t;
@@ -90,20 +106,13 @@ static void stacks_are_equal(void **state)
 	srand(1);
 	for (int i = 0; i < 20000; i++) {
 		size_t ncopy = (size_t)(rand() % 64) * 8;
+		struct parked_stack k;
 		struct parked p;
-		struct parked_stack k = { &fake, &t, &p, NULL, ncopy };
-		bool callback;
+		bool callback, beyond;
 
 		stacks_reset();
-		random_stack();
-		p = (struct parked){ .stack_lo = g_words[0],
-				     .stack_hi = g_words[1],
-				     .sp = g_words[3],
-				     .pc = g_words[4],
-				     .bp = g_words[5] };
-		if (ncopy > p.stack_hi - p.sp)
-			k.ncopy = p.stack_hi - p.sp;
-		k.copy = (const uint8_t *)stack_words + (p.sp - STACK);
+		random_stack(1000);
+		k = random_parked(&p, &t, ncopy, &beyond);
 		walk_parked(&walk, &st, &t, G);
 		callback = ends_in_callback(&t, &st, &walk);
 		assert_int_equal(parked_walk(&k, &mine, &raw), callback);
@@ -122,10 +131,40 @@ static void stacks_are_equal(void **state)
 		assert_int_equal(mine.flags, st.flags);
 		assert_int_equal(mine.nfirst, st.nfirst);
 		assert_memory_equal(mine.pc, st.pc, 8 * (size_t)st.nfirst);
+		assert_true(beyond || st.nfirst * 16 <= k.ncopy + 32);
 		deep += st.nfirst > 20;
 		cut += !!(st.flags & GPB_STACK_CUT);
 	}
 	assert_true(deep > 1000 && cut > 100 && callbacks > 100);
+}
+
+/* Preempted: the memory that goes to be settled may end below the root; frame pointers lead on. */
+static void hints_are_equal(void **state)
+{
+	static struct gpb_stack mine;
+	static struct gpb_rec_raw raw;
+	size_t hinted = 0;
+
+	(void)state;
+	srand(3);
+	for (int i = 0; i < 2000; i++) {
+		struct parked_stack k;
+		struct parked p;
+		bool beyond, higher;
+
+		stacks_reset();
+		random_stack(3000);
+		k = random_parked(&p, &target, 64, &beyond);
+		memset(&mine, 0, sizeof(mine));
+		walk_saved(&walk, &st, &target, 0, G);
+		assert_true(st.flags & GPB_STACK_UNRULED);
+		assert_true(parked_walk_saved(&k, true, &mine, &raw));
+		higher = p.stack_hi - p.sp > sizeof(raw.top);
+		assert_int_equal(raw.stack.hints, higher ? st.hints : 0);
+		assert_memory_equal(raw.stack.pc, st.pc, 8 * (1 + (size_t)raw.stack.hints));
+		hinted += raw.stack.hints > 1;
+	}
+	assert_true(hinted > 500);
 }
 
 /* A slice of pairs at 0x1000, texts behind it. */
@@ -174,6 +213,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks_are_equal),
+		cmocka_unit_test(hints_are_equal),
 		cmocka_unit_test(ids_of_label_sets),
 	};
 

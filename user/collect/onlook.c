@@ -328,11 +328,11 @@ static bool walk_as_it_is(struct onlook *k, const struct parked_stack *ps)
 				 &k->st, &k->raw);
 }
 
-/* The stack of @p as the probes would give it; its first @n bytes are in @copy. */
+/* The stack of @p as the probes would give it; its first @n bytes are in @copy, above lies *deep. */
 static int walk(struct onlook *k, const struct parked *p, const uint8_t *copy, size_t n,
-		struct gpb_stack **out, struct err *e)
+		struct gpb_stack **out, bool *deep, struct err *e)
 {
-	struct parked_stack ps = { k->s->target->mem, &k->t, p, copy, n };
+	struct parked_stack ps = { k->s->target->mem, &k->t, p, copy, n, deep };
 	struct gpb_stack *st = &k->st;
 	int ret;
 
@@ -391,12 +391,24 @@ static bool alike(const struct parked *a, const struct parked *b)
 	       parked_still(a, b);
 }
 
+/* Is it still alike, *still the same, now that frames above the copy were read? */
+static int see_again(struct onlook *k, struct seen *g, const struct parked *p, bool *like,
+		     bool *still, struct err *e)
+{
+	struct parked now;
+	int ret = parked_look(&k->reader, &g->g, 1, &now, like, e);
+
+	*like = !ret && *like && alike(p, &now);
+	*still = *still && *like && parked_same(p, &now);
+	return ret;
+}
+
 /* One that stood still, or that is alike before and after and known otherwise. */
 static int try_stack(struct onlook *k, struct batch *b, size_t i, bool *done, struct err *e)
 {
 	struct seen *g = &k->at.at[b->at[i]];
 	const struct parked *p = &b->p[i], *after = &b->after[i];
-	bool still, known = false;
+	bool still, known = false, deep = false, like = true;
 	struct gpb_stack *st;
 	int32_t entry = 0;
 	int ret;
@@ -406,9 +418,12 @@ static int try_stack(struct onlook *k, struct batch *b, size_t i, bool *done, st
 	    parked_for(p) != parked_for(&g->was) || p->goid != g->was.goid || !alike(p, after))
 		return 0;
 	still = parked_same(p, after);
-	ret = walk(k, p, k->copies + i * SHALLOW, b->len[i], &st, e);
-	if (!ret)
-		ret = onlook_sums_entry(&k->sums, st, p->reason, still, &known, &entry, e);
+	ret = walk(k, p, k->copies + i * SHALLOW, b->len[i], &st, &deep, e);
+	if (!ret && deep)
+		ret = see_again(k, g, p, &like, &still, e);
+	if (ret || !like)
+		return ret;
+	ret = onlook_sums_entry(&k->sums, st, p->reason, still, &known, &entry, e);
 	if (ret || !known)
 		return ret;
 	g->was = *p;

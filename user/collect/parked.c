@@ -122,6 +122,8 @@ static bool read_at(const struct parked_stack *k, uint64_t addr, void *to, size_
 		memcpy(to, k->copy + off, n);
 		return true;
 	}
+	if (k->deep)
+		*k->deep = true;
 	memset(to, 0, n);
 	return !mem_read(k->mem, addr, to, n, NULL);
 }
@@ -223,6 +225,17 @@ static void fresh(const struct parked_stack *k, struct gpb_stack *st)
 		st->pc[st->nfirst++] = ret;
 }
 
+/* As rules_hints of bpf/rules.bpf.h: for frames that lie above the memory that is there. */
+static void hints(const struct parked_stack *k, struct gpb_stack *st)
+{
+	struct walk w = { .k = k, .st = st, .n = st->nfirst, .max = GPB_MAX_PCS };
+	uint32_t flags = st->flags;
+
+	chain(&w, k->p->bp);
+	st->hints = (uint16_t)(w.n - st->nfirst);
+	st->flags = flags;
+}
+
 bool parked_walk_saved(const struct parked_stack *k, bool begun, struct gpb_stack *st,
 		       struct gpb_rec_raw *raw)
 {
@@ -232,6 +245,8 @@ bool parked_walk_saved(const struct parked_stack *k, bool begun, struct gpb_stac
 	}
 	st->pc[0] = k->p->pc;
 	for_rules(k, st, raw);
+	if (raw->ntop * 8 < k->p->stack_hi - k->p->sp)
+		hints(k, &raw->stack);
 	return true;
 }
 

@@ -64,13 +64,17 @@ static inline bool parked_still(const struct parked *a, const struct parked *b)
 	       a->bp == b->bp;
 }
 
-/* What a walk of one stack reads from; @copy: the first bytes from p->sp on, to save calls. */
+/*
+ * What a walk of one stack reads from; @copy: the first bytes from p->sp on, to save calls. Was more
+ * read than these? That may be of another moment: *deep says so, if set.
+ */
 struct parked_stack {
 	struct mem *mem;
 	const struct gpb_target *t;
 	const struct parked *p;
 	const uint8_t *copy;
 	size_t ncopy;
+	bool *deep;
 };
 
 /*
