@@ -347,7 +347,7 @@ static void windows_share_what_is_left(void **state)
 	(void)state;
 	join(&w, &c);
 	for (int i = 0; i < 10; i++)
-		pass_ms(100, 1), budget_spend(b, &a, 0), budget_spend(b, &c, 2 * MS);
+		pass_ms(100, 1), budget_spend(b, &a, 3 * MS), budget_spend(b, &c, 2 * MS);
 	near(budget_stratum(b, &a, 5 * MS), 200 * MS);
 	c.full = true;
 	near(c.lately, 0.02);
@@ -361,6 +361,70 @@ static void windows_share_what_is_left(void **state)
 	near(budget_stratum(b, &a, 5 * MS), 2 * 5 * MS / 0.025);
 	budget_leave(&w.s, b, &a);
 	budget_leave(&w.s, b, &c);
+}
+
+/* What others have no use for, the more the more of it is saved up. */
+static void who_can_use_it_takes_the_rest(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member a = {}, c = {}, d = {};
+	struct budget *b = join(&w, &a);
+
+	(void)state;
+	join(&w, &c);
+	join(&w, &d);
+	near(budget_stratum(b, &a, 5 * MS), 5 * MS / (0.005 / 3));
+	pass_ms(1000, 1), budget_spend(b, &a, (50 - 12.5) * MS);
+	near(budget_stratum(b, &a, 5 * MS), 5 * MS / (0.05 * (1 + 2 * 0.5) / 3));
+	pass_ms(1000, 1);
+	near(budget_stratum(b, &a, 5 * MS), 100 * MS);
+	/* Nobody has more than there is. */
+	budget_spend(b, &c, 50 * MS);
+	near(budget_stratum(b, &a, 5 * MS), 300 * MS);
+	budget_leave(&w.s, b, &a);
+	budget_leave(&w.s, b, &c);
+	budget_leave(&w.s, b, &d);
+}
+
+/* Two that observe everything and keep within their parts are not to pay for a third one's windows. */
+static void a_debt_of_others_stops_nobody(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member a = { .full = true }, c = {};
+	struct budget *b = join(&w, &a);
+
+	(void)state;
+	join(&w, &c);
+	for (int i = 0; i < 20; i++)
+		pass_ms(100, 1), budget_spend(b, &a, 2 * MS), budget_spend_once(b, &c, 4 * MS);
+	near(a.lately, 0.02);
+	assert_true(budget_in_debt(b));
+	assert_false(budget_exceeded(b, &a));
+	/* The other half is for the one in windows, so this is too much. */
+	for (int i = 0; i < 20; i++)
+		pass_ms(100, 1), budget_spend(b, &a, 3 * MS), budget_spend_once(b, &c, 3 * MS);
+	assert_true(budget_exceeded(b, &a));
+	budget_leave(&w.s, b, &a);
+	budget_leave(&w.s, b, &c);
+}
+
+/* However many kinds there are: those in windows share the other half. */
+static void others_in_windows_forbid_nobody_to_see_all(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member a = {}, c = {}, d = { .full = true };
+	struct budget *b = join(&w, &a);
+
+	(void)state;
+	join(&w, &c);
+	join(&w, &d);
+	for (int i = 0; i < 10; i++)
+		pass_ms(100, 1), budget_spend(b, &d, 1 * MS);
+	assert_true(budget_allows(b, &a, 0.019));
+	assert_false(budget_allows(b, &a, 0.021));
+	budget_leave(&w.s, b, &a);
+	budget_leave(&w.s, b, &c);
+	budget_leave(&w.s, b, &d);
 }
 
 static void full_again_only_well_within(void **state)
@@ -377,7 +441,10 @@ static void full_again_only_well_within(void **state)
 	assert_false(budget_allows(b, &m, 0.0 / 0.0));
 	assert_false(budget_allows(b, &m, 1.0 / 0.0));
 	assert_false(budget_in_debt(b));
-	budget_spend(b, &m, 50.1 * MS);
+	/* A window or two are no debt: they are paid for by what comes next. */
+	budget_spend(b, &m, 54.9 * MS);
+	assert_false(budget_in_debt(b));
+	budget_spend(b, &m, 0.2 * MS);
 	assert_true(budget_in_debt(b));
 	budget_leave(&w.s, b, &m);
 }
@@ -418,6 +485,9 @@ int main(void)
 		cmocka_unit_test(no_stratum_is_for_ever),
 		cmocka_unit_test(what_may_be_taken_ahead),
 		cmocka_unit_test(windows_share_what_is_left),
+		cmocka_unit_test(who_can_use_it_takes_the_rest),
+		cmocka_unit_test(a_debt_of_others_stops_nobody),
+		cmocka_unit_test(others_in_windows_forbid_nobody_to_see_all),
 		cmocka_unit_test(full_again_only_well_within),
 		cmocka_unit_test(unwatched_for_so_long),
 	};

@@ -159,13 +159,49 @@ static void test_rhythm(void **state)
 	assert_true(isfinite(r.mean) && r.mean >= 0);
 }
 
+/* @rate of the steps of 5 ms, from @from ms on until @to. True: it forgot what it knew. */
+static bool look_on(struct rhythm *r, unsigned from, unsigned to, double rate)
+{
+	bool forgot = false;
+
+	for (unsigned now = from; now < to; now += 5)
+		forgot |= rhythm_look(r, 1 + now * 1000000ull, r->count + rate);
+	return forgot;
+}
+
+/* A burst that does not come again says nothing of what is to come; one that does is one of many. */
+static void test_last_burst(void **state)
+{
+	struct rhythm r = {};
+
+	(void)state;
+	assert_false(look_on(&r, 0, 1000, 5000));
+	assert_false(look_on(&r, 1000, 1990, 100));
+	assert_true(look_on(&r, 1990, 2100, 100));
+	assert_false(rhythm_bursts(&r));
+	assert_true(fabs(r.mean * 1e9 / 20000 - 1) < 0.1);
+	assert_false(look_on(&r, 2100, 10000, 100));
+	/* Bursts 0.9 s apart from here on. */
+	for (unsigned i = 0; i < 10; i++) {
+		assert_false(look_on(&r, 10000 + i * 1000, 10100 + i * 1000, 20000));
+		assert_false(look_on(&r, 10100 + i * 1000, 11000 + i * 1000, 100));
+		if (i > 7)
+			assert_true(rhythm_bursts(&r));
+	}
+	/* Twice as long is no end yet. */
+	assert_false(look_on(&r, 20000, 20800, 100));
+	assert_true(rhythm_bursts(&r));
+	assert_true(look_on(&r, 20800, 30000, 100));
+	assert_false(rhythm_bursts(&r));
+	assert_true(fabs(r.mean * 1e9 / 20000 - 1) < 0.1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unequal),
-		cmocka_unit_test(test_nothing_to_go_by),
-		cmocka_unit_test(test_alike),
-		cmocka_unit_test(test_rhythm),
+		cmocka_unit_test(test_unequal),	   cmocka_unit_test(test_nothing_to_go_by),
+		cmocka_unit_test(test_alike),	   cmocka_unit_test(test_rhythm),
+		cmocka_unit_test(test_last_burst),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

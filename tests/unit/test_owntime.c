@@ -58,7 +58,7 @@ static void the_window_fits(void **state)
 	struct owntime o;
 
 	(void)state;
-	owntime_init(&o, PRICE, WINDOW);
+	owntime_init(&o, PRICE, WINDOW, 0);
 	near(o.own, WINDOW / (1 + 2.8 * 7));
 	assert_int_equal(owntime_abi(&o).ns, (uint64_t)o.own);
 	assert_int_equal(owntime_abi(&o).hit_ns, 800);
@@ -76,6 +76,25 @@ static void the_window_fits(void **state)
 	assert_true(o.own > WINDOW / 30);
 }
 
+/* Where nobody knows, a few windows are believed rather than the guess; what a moment told, at once. */
+static void a_guess_is_soon_forgotten(void **state)
+{
+	struct owntime_window calm = { .slow = 1 };
+	struct owntime o;
+
+	(void)state;
+	owntime_init(&o, PRICE, WINDOW, 0);
+	for (int i = 0; i < 6; i++)
+		owntime_over(&o, &calm, WINDOW, 10, 1, -1);
+	near(o.slow, 2);
+	owntime_init(&o, PRICE, WINDOW, 1);
+	near(o.own, WINDOW / (1 + 2.8 * 0.25));
+	owntime_init(&o, PRICE, WINDOW, 2);
+	near(o.own, WINDOW / (1 + 2.8 * 2));
+	owntime_init(&o, PRICE, WINDOW, 1e9);
+	near(o.own, WINDOW / (1 + 2.8 * 9));
+}
+
 /* No length at all would be no limit. */
 static void no_window_is_without_limit(void **state)
 {
@@ -83,7 +102,7 @@ static void no_window_is_without_limit(void **state)
 	struct owntime o;
 
 	(void)state;
-	owntime_init(&o, 0, 0);
+	owntime_init(&o, 0, 0, 0);
 	assert_true(owntime_abi(&o).ns > 0);
 	owntime_over(&o, &wild, 0, 1.0 / 0.0, 0.0 / 0.0, 5);
 	owntime_over(&o, &wild, 0, 1, 5, 5);
@@ -100,7 +119,7 @@ static double believed_after(double truth, double gap, int windows, double first
 	struct owntime_window w = { .slow = 3, .active = 1 };
 	struct owntime o;
 
-	owntime_init(&o, first, WINDOW);
+	owntime_init(&o, first, WINDOW, 0);
 	for (int i = 0; i < windows; i++) {
 		double weight = 100,
 		       seen = o.own / (gap + truth - o.hit > 1 ? gap + truth - o.hit : 1);
@@ -133,7 +152,7 @@ static void no_target_talks_it_out_of_reason(void **state)
 		for (size_t k = 0; k < sizeof(claims) / sizeof(*claims); k++) {
 			struct owntime o;
 
-			owntime_init(&o, PRICE, WINDOW);
+			owntime_init(&o, PRICE, WINDOW, 0);
 			for (int n = 0; n < 200; n++)
 				owntime_over(&o, &w, WINDOW, 100, claims[i], claims[k]);
 			assert_true(o.hit >= 0.6 * PRICE - 1e-6 && o.hit <= 2.5 * PRICE + 1e-6);
@@ -149,7 +168,7 @@ static void what_is_not_known_makes_nobody_sure(void **state)
 	struct owntime o;
 
 	(void)state;
-	owntime_init(&o, PRICE, WINDOW);
+	owntime_init(&o, PRICE, WINDOW, 0);
 	for (int i = 0; i < 100; i++)
 		owntime_over(&o, &w, WINDOW, 100, 1000, -1);
 	assert_int_equal(o.windows, 0);
@@ -163,6 +182,7 @@ int main(void)
 		cmocka_unit_test(the_slowest_cpu_counts),
 		cmocka_unit_test(what_cannot_be_is_bounded),
 		cmocka_unit_test(the_window_fits),
+		cmocka_unit_test(a_guess_is_soon_forgotten),
 		cmocka_unit_test(no_window_is_without_limit),
 		cmocka_unit_test(the_price_comes_to_agree_with_the_runtime),
 		cmocka_unit_test(no_target_talks_it_out_of_reason),

@@ -9,7 +9,8 @@ enum { MEMBERS_MAX = 4 };
 #define CREDIT_MIN_NS (10 * NS_PER_MS)
 /* So that a moment is not taken for a habit. Windows pay it back. */
 #define LOAN_NS	  (10 * NS_PER_MS)
-#define CREDIT_NS 1e9	/* for as long it may be saved up */
+#define CREDIT_NS 1e9 /* for as long it may be saved up */
+#define SAVED	  0.5 /* with this much of the most, whoever can use it may take all that is left */
 #define LATELY_NS 0.5e9 /* rates are of about the last half second */
 #define FOREVER	  1e12	/* ns */
 
@@ -122,15 +123,22 @@ void budget_leave(struct subject *s, struct budget *b, struct budget_member *m)
 	free(b);
 }
 
-void budget_spend(struct budget *b, struct budget_member *m, double ns)
+void budget_spend_once(struct budget *b, struct budget_member *m, double ns)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	double since, unbound = ns < b->ahead ? ns : b->ahead;
+	double unbound = ns < b->ahead ? ns : b->ahead;
 
 	earn(b);
 	b->ahead -= unbound;
 	b->credit -= ns - unbound;
 	m->spent += ns;
+}
+
+void budget_spend(struct budget *b, struct budget_member *m, double ns)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	double since;
+
+	budget_spend_once(b, m, ns);
 	m->owed += ns;
 	if (now <= m->at)
 		return;
@@ -140,6 +148,17 @@ void budget_spend(struct budget *b, struct budget_member *m, double ns)
 	m->at = now;
 }
 
+/* What those that observe everything leave to @m and the others, per ns. */
+static double left_to(const struct budget *b, const struct budget_member *m)
+{
+	double left = income(b);
+
+	for (size_t i = 0; i < b->n; i++)
+		if (b->members[i]->full && b->members[i] != m)
+			left -= b->members[i]->lately;
+	return left;
+}
+
 bool budget_exceeded(struct budget *b, const struct budget_member *m)
 {
 	if (b->share <= 0 || b->credit >= -LOAN_NS)
@@ -147,28 +166,32 @@ bool budget_exceeded(struct budget *b, const struct budget_member *m)
 	for (size_t i = 0; i < b->n; i++)
 		if (b->members[i]->full && b->members[i]->lately > m->lately)
 			return false;
-	return true;
+	/* Else the debt is not of its making: those in windows pay it back. */
+	return m->lately + m->owed / LATELY_NS > left_to(b, m) / 2;
 }
 
-/* What is left, per ns, for each of those in windows. */
+/* What is left, per ns, for @m in windows. */
 static double left_each(const struct budget *b, const struct budget_member *m)
 {
-	double all = income(b), left = all;
+	double all = income(b), left = left_to(b, m), each, saved;
 	size_t n = 0;
 
-	for (size_t i = 0; i < b->n; i++) {
-		if (b->members[i]->full && b->members[i] != m)
-			left -= b->members[i]->lately;
-		else
-			n++;
-	}
+	for (size_t i = 0; i < b->n; i++)
+		n += !b->members[i]->full || b->members[i] == m;
 	/*
 	 * Who observes everything must not take more than half from those who cannot: with this
 	 * much going out beside it the credit is used up, and it goes into windows too.
 	 */
 	if (left < all / 2)
 		left = all / 2;
-	return n ? left / (double)n : left;
+	if (!n)
+		return left;
+	each = left / (double)n;
+	/* What others have no use for is saved up; who can use more than its part may. */
+	saved = b->credit / (SAVED * most_credit(b));
+	if (saved > 0)
+		each += (left - each) * (saved < 1 ? saved : 1);
+	return each;
 }
 
 double budget_stratum(struct budget *b, const struct budget_member *m, double window)
@@ -198,13 +221,14 @@ double budget_lasts(const struct budget *b, const struct budget_member *m)
 bool budget_allows(struct budget *b, const struct budget_member *m, double rate)
 {
 	earn(b);
-	return rate < left_each(b, m) / 2;
+	/* The other half is enough for all that are in windows, however many. */
+	return rate < left_to(b, m) / 2;
 }
 
 bool budget_in_debt(struct budget *b)
 {
 	earn(b);
-	return b->credit < 0;
+	return b->credit < -LOAN_NS / 2;
 }
 
 double budget_cpu_ns(struct budget *b)

@@ -38,7 +38,9 @@ int budget_join(struct subject *s, const struct collect_opts *o, struct budget_m
 void budget_leave(struct subject *s, struct budget *b, struct budget_member *m);
 
 void budget_spend(struct budget *b, struct budget_member *m, double ns);
-/* The credit is used up, and of those that observe everything @m costs most. */
+/* As that, of what does not go on: attaching. It says nothing of @m->lately. */
+void budget_spend_once(struct budget *b, struct budget_member *m, double ns);
+/* The credit is used up, @m costs most of those that observe everything, and more than it should. */
 bool budget_exceeded(struct budget *b, const struct budget_member *m);
 /* How far apart windows of @m must be that cost @window ns each. In ns, 1e12 at most. */
 double budget_stratum(struct budget *b, const struct budget_member *m, double window);
@@ -46,7 +48,7 @@ double budget_stratum(struct budget *b, const struct budget_member *m, double wi
 double budget_lasts(const struct budget *b, const struct budget_member *m);
 /* Would @rate (ns of cost per ns) of @m keep well within it? */
 bool budget_allows(struct budget *b, const struct budget_member *m, double rate);
-/* More was taken than has come in. */
+/* More was taken than has come in, and more than a window or two. */
 bool budget_in_debt(struct budget *b);
 /* The target's CPU time since the first one joined. */
 double budget_cpu_ns(struct budget *b);

@@ -27,8 +27,10 @@ _Static_assert(GPB_ALLOC_ANY == (int)ALLOC_ANY && GPB_ALLOC_TINY == (int)ALLOC_T
 		       GPB_ALLOC_LARGE == (int)ALLOC_LARGE,
 	       "the BPF side counts alloc_kind alike");
 
-#define WINDOW_NS  8000000ull /* most: it is over when no CPU has time of its own left */
-#define DENSE_RATE 262144     /* bytes a sample: below it the ring is large */
+#define WINDOW_NS 8000000ull /* most: it is over when no CPU has time of its own left */
+/* Where hits are few. A burst that comes just then has to bear so long a window. */
+#define WINDOW_MOST_NS 50000000ull
+#define DENSE_RATE     262144 /* bytes a sample: below it the ring is large */
 
 enum { MAX_RATE_SHIFT = 36 }; /* the gap's arithmetic in heap.bpf.c has room for this much */
 
@@ -336,12 +338,12 @@ static int next_window(struct heap_window *w, bool full, struct err *e)
 }
 
 /* From now on in windows, or in full again. */
-static int turn(void *w, bool windows, double hit_ns, struct err *e)
+static int turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct err *e)
 {
 	struct heap_probe *h = of_window(w);
 
 	if (windows != (h->heap.own.ns > 0))
-		heap_window_turn(w, windows, hit_ns, WINDOW_NS);
+		heap_window_turn(w, windows, hit_ns, (double)window_ns);
 	h->heap.rate = windows ? h->window.rate_in_windows : h->o.heap_rate;
 	h->heap.own = windows ? owntime_abi(&h->window.own) : (struct gpb_own){};
 	h->heap.round++;
@@ -391,6 +393,7 @@ static int begin_probing(struct heap_probe *h, struct err *e)
 		.what = "heap",
 		.open = &h->obj->bss->open_for[0],
 		.end_ns = WINDOW_NS,
+		.most_ns = WINDOW_MOST_NS,
 		.by_own = true,
 		.price = price_of,
 		.look = heap_window_look,

@@ -297,7 +297,8 @@ void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double
 	w->counted_before = 0;
 	w->nominal = window_ns;
 	if (windows)
-		owntime_init(&w->own, hit_ns, window_ns);
+		owntime_init(&w->own, hit_ns, window_ns, w->gauged);
+	w->gauged = 0;
 	if (windows && !w->rate_in_windows)
 		w->rate_in_windows = window_rate(w);
 }
@@ -390,7 +391,19 @@ static void close_window(struct heap_window *w, const struct stretch *s,
 	tally_window(&w->tally, &tw);
 	if (w->weighed)
 		w->weighed(w->weighed_arg, s->opened, tw.weight);
+	w->nominal = (double)s->next_ns;
 	owntime_over(&w->own, &ow, w->nominal, tw.weight, seen * tw.weight, exact);
+}
+
+/* How slow a target is that was observed in full for a moment, for the first time. */
+static void gauge(struct heap_window *w, const struct stretch *s, const struct gpb_countdown *now)
+{
+	struct owntime_window ow = { .slow = 1 };
+
+	for (size_t c = 0; c < w->ncpu; c++)
+		owntime_cpu(&ow, (double)(s->closed - s->opened),
+			    (double)now[c].spent.counted * s->hit_ns);
+	w->gauged = ow.slow;
 }
 
 /* What was seen before anything counted. */
@@ -420,7 +433,7 @@ int heap_window_over(void *arg, const struct stretch *s, struct err *e)
 	if (ret)
 		return ret;
 	if (!s->weight)
-		forget(w);
+		gauge(w, s, (void *)now), forget(w);
 	else if (s->window)
 		close_window(w, s, (void *)now);
 	else

@@ -36,7 +36,8 @@ struct heap_window {
 	uint64_t counted_before;
 	struct calibrate calibrate; /* by heap_window_end() */
 	size_t ncpu;
-	double nominal;		     /* ns: what the windows' own time is a part of */
+	double nominal; /* ns: what the next window's own time is a part of */
+	double gauged;	/* how slow probes made it before anything counted; 0 not known */
 	struct rtcounters *counters; /* NULL until there are windows */
 	unsigned opened;	     /* how often that was tried */
 	struct err why, why_not;     /* why they cannot be read */

@@ -10,6 +10,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/random.h"
 #include "collect/bpf.h"
 #include "collect/onlook_priv.h"
 #include "collect/onlook_sums.h"
@@ -106,16 +107,6 @@ void onlook_set_seed(struct onlook *k, uint64_t seed)
 uint64_t onlook_due(const struct onlook *k)
 {
 	return k->on && !k->gone ? k->due : 0;
-}
-
-/* splitmix64; in [0, n). */
-static uint64_t random_below(struct onlook *k, uint64_t n)
-{
-	uint64_t z = k->random += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return n ? (z ^ z >> 31) % n : 0;
 }
 
 void onlook_set_allgs(struct onlook *k, uint64_t addr)
@@ -596,7 +587,7 @@ static void next_stratum(struct onlook *k)
 		len = (uint64_t)(k->cost * CPU_SHARE);
 	k->len = len < STRATUM_MAX_NS ? len : STRATUM_MAX_NS;
 	k->stratum = end + k->len > now ? end : now;
-	k->due = k->stratum + random_below(k, k->len);
+	k->due = k->stratum + (k->len ? random_next(&k->random) % k->len : 0);
 }
 
 static int set_timer(struct onlook *k, struct err *e)

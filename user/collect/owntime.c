@@ -10,6 +10,10 @@
  */
 #define ROOM	 2.8
 #define SLOW_MAX 10.0
+/* At first: when nothing is known, and at least. */
+#define SLOW_FIRST 8
+#define SLOW_LEAST 1.25
+#define FORGETS	   0.1 /* it is not slowed as it was: little by little */
 
 /* The price is mended slowly, and stays near what was measured. */
 #define FIRST_WINDOWS 4
@@ -29,9 +33,12 @@ static double window_of(const struct owntime *o, double window)
 	return own > OWN_MIN_NS ? own : OWN_MIN_NS;
 }
 
-void owntime_init(struct owntime *o, double hit, double window)
+void owntime_init(struct owntime *o, double hit, double window, double slow)
 {
-	*o = (struct owntime){ .priced = hit, .hit = hit, .slow = 8 };
+	*o = (struct owntime){ .priced = hit, .hit = hit, .slow = SLOW_FIRST, .guess = 1 };
+	/* A moment is not much to go by. */
+	if (slow > 0)
+		o->slow = fmin(fmax(1 + 2 * (slow - 1), SLOW_LEAST), SLOW_MAX);
 	o->own = window_of(o, window);
 }
 
@@ -76,12 +83,23 @@ static void mend_price(struct owntime *o)
 		o->hit = PRICE_HIGH * o->priced;
 }
 
+static void learn(struct owntime *o, double slow)
+{
+	double step = FORGETS;
+
+	if (slow > o->slow) {
+		o->guess = 0;
+		step = 1;
+	} else if (o->guess && o->guess < 1 / FORGETS) {
+		step = 1 / (double)++o->guess;
+	}
+	o->slow += step * (slow - o->slow);
+}
+
 void owntime_over(struct owntime *o, const struct owntime_window *w, double window, double weight,
 		  double est, double exact)
 {
-	double slow = w->slow > 1 ? w->slow : 1;
-
-	o->slow = slow > o->slow ? slow : 0.9 * o->slow + 0.1 * slow;
+	learn(o, w->slow > 1 ? w->slow : 1);
 	if (exact >= 0 && isfinite(exact + est + weight * o->own)) {
 		o->windows++;
 		o->est = MEMORY * o->est + est;

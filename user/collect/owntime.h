@@ -22,13 +22,18 @@ struct owntime {
 	double priced; /* ns of a hit, as measured */
 	double hit;    /* as it is believed to be */
 	double slow;   /* how many times slower than unprobed the busiest CPU has been lately */
+	unsigned
+		guess; /* of how many windows and guesses it is the mean; 0: it is no guess any more */
 	double own;    /* ns, of the window that comes next */
 	double est, exact, active; /* lately: events by windows, by the runtime; own time of CPUs */
 	uint64_t windows;	   /* that these are of */
 };
 
-/* Before the first window of @window ns. @hit: ns of one. */
-void owntime_init(struct owntime *o, double hit, double window);
+/*
+ * Before the first window of @window ns. @hit: ns of one. @slow: how slow it was when it was
+ * probed for a moment; 0: nobody knows.
+ */
+void owntime_init(struct owntime *o, double hit, double window, double slow);
 struct gpb_own owntime_abi(const struct owntime *o);
 
 /* One CPU's part of a window is over; it spent @taken ns in probes. */
@@ -38,7 +43,7 @@ struct owntime_window {
 };
 void owntime_cpu(struct owntime_window *w, double window, double taken);
 /*
- * All of them are: @weight times the window's own time is what it stood for. @est: the events
+ * All of them are; the next one lasts @window ns. @weight times the window's own time is what it stood for. @est: the events
  * that it counted, so weighted; @exact: how many there were since the last one, < 0 not known.
  */
 void owntime_over(struct owntime *o, const struct owntime_window *w, double window, double weight,

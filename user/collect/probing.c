@@ -6,9 +6,11 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/random.h"
 #include "collect/budget.h"
 #include "collect/price.h"
 #include "collect/rhythm.h"
+#include "collect/window_size.h"
 
 #define NS_PER_MS 1000000ull
 #define NS_PER_S  1000000000ull
@@ -31,6 +33,7 @@
 #define STRATUM_SECOND_NS \
 	(500 * NS_PER_MS) /* most, for the first: a short run is to see something */
 #define STRATUM_MIN_NS (40 * NS_PER_MS)
+#define WINDOW_MOST    2 /* a window is at most so small a part of its stratum */
 #define STRATUM_MAX_NS (3000 * NS_PER_MS)
 
 /*
@@ -74,17 +77,24 @@ struct probing {
 	uint64_t set_ns, end_ns, opened_ns; /* when it first counted; this stretch */
 	uint64_t stratum_ns, stratum_len;   /* begin and length of the present one */
 	uint64_t attach_ns;		    /* how long attaching takes, lately */
+	uint64_t window_ns;		    /* how long the next window lasts, at most */
 	uint64_t attached_ns;		    /* when all was last attached */
 	uint64_t event_ns, count_ns;	    /* when something is to be done, and counted; 0 never */
 	double look_ns;			    /* what a look at the count takes, lately */
 	struct rhythm rhythm;
+	/*
+	 * The next stratum is to begin at once. What is in the present one so far had its chance to be
+	 * seen: where its window was to be has no part in when that is.
+	 */
+	bool anew;
 	bool by_count;			     /* the present stratum is one of so much counted: */
 	double windows_cpu, windows_spent;   /* ns, at windows_since */
 	double mass_from, mass, mass_at;     /* its begin and length, and where its window is */
 	double asked_rate;		     /* when the window was asked for */
 	uint64_t windows_since, windows_min; /* for how long windows are to be, at least */
 	struct gpb_spent seen;		     /* at the last look */
-	double window_cost;		     /* of one, lately */
+	struct window_size size;	     /* of the next window */
+	uint64_t longest;		     /* of all so far */
 	double recent_cost, recent_ns;	     /* of open time, since windows_since */
 	uint64_t nwindows, observed_ns;	     /* in all; observed: windows and full stretches */
 	uint64_t lost_ns;		     /* unobserved: we did not run */
@@ -97,16 +107,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-/* Even in [0, 1). splitmix64. */
-static double draw(struct probing *p)
-{
-	uint64_t z = p->random += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return (double)((z ^ (z >> 31)) >> 11) / (double)(1ull << 53);
 }
 
 static void set_timer(struct probing *p, uint64_t at_ns)
@@ -137,13 +137,17 @@ static void set_event(struct probing *p, uint64_t at_ns)
 static void count(struct probing *p)
 {
 	uint64_t begin = now_ns(), now, every;
+	bool bursts = rhythm_bursts(&p->rhythm);
 	double n;
 
 	p->count_ns = 0;
 	if (!p->u.look)
 		return;
-	if (p->u.look(p->u.arg, &n))
-		rhythm_look(&p->rhythm, begin, n);
+	if (p->u.look(p->u.arg, &n) && rhythm_look(&p->rhythm, begin, n)) {
+		window_size_forget(&p->size);
+		p->anew = true;
+	}
+	p->anew |= rhythm_bursts(&p->rhythm) != bursts;
 	now = now_ns();
 	p->look_ns += ((double)(now - begin) - p->look_ns) / 4;
 	every = now - p->rhythm.moved < STILL_NS ? COUNT_NS : COUNT_IDLE_NS;
@@ -197,6 +201,7 @@ static double mass_passed(const struct probing *p)
 static int hand_over(struct probing *p, struct stretch s, struct err *e)
 {
 	s.hit_ns = p->member.hit_ns;
+	s.next_ns = p->window_ns;
 	if (s.window && s.weight > 0 && p->by_count) {
 		s.mass = mass_passed(p);
 		s.rate = p->asked_rate;
@@ -244,7 +249,7 @@ static int close_full(struct probing *p, struct err *e)
 
 static int turn(struct probing *p, bool windows, struct err *e)
 {
-	return p->u.turn ? p->u.turn(p->u.arg, windows, p->member.hit_ns, e) : 0;
+	return p->u.turn ? p->u.turn(p->u.arg, windows, p->member.hit_ns, p->window_ns, e) : 0;
 }
 
 static int begin_full(struct probing *p, struct err *e)
@@ -259,7 +264,7 @@ static int begin_full(struct probing *p, struct err *e)
 		return ret;
 	p->state = FULL;
 	p->member.full = true;
-	budget_spend(p->b, &p->member, p->member.window_ns);
+	budget_spend_once(p->b, &p->member, p->member.window_ns);
 	open_now(p);
 	if (!p->set_ns)
 		p->set_ns = p->opened_ns;
@@ -269,15 +274,24 @@ static int begin_full(struct probing *p, struct err *e)
 
 /* ---- windows ---- */
 
+/* Windows that look for bursts are to be no longer than need be. */
+static uint64_t window_ns(const struct probing *p)
+{
+	return rhythm_bursts(&p->rhythm) ? p->u.end_ns : p->size.length;
+}
+
 /* How long a stratum must be. */
 static double length(struct probing *p)
 {
-	double ns = STRATUM_FIRST_NS;
+	double ns = STRATUM_FIRST_NS, cost = window_size_cost(&p->size);
+	double least = WINDOW_MOST * (double)window_ns(p);
 
-	if (p->window_cost > 0)
-		ns = budget_stratum(p->b, &p->member, p->window_cost);
+	if (cost > 0)
+		ns = budget_stratum(p->b, &p->member, cost);
 	if (!p->nwindows && ns > STRATUM_SECOND_NS)
 		ns = STRATUM_SECOND_NS;
+	if (ns < least)
+		ns = least;
 	return ns > STRATUM_MIN_NS ? ns : STRATUM_MIN_NS;
 }
 
@@ -291,7 +305,7 @@ static double until_paid(struct probing *p, uint64_t now)
 	double cpus = (budget_cpu_ns(p->b) - p->windows_cpu) / ns, comes;
 
 	comes = p->o.budget_ppm / 1e6 * (cpus > BUDGET_CPUS_MIN ? cpus : BUDGET_CPUS_MIN);
-	return (p->member.spent - p->windows_spent + p->window_cost) / comes - ns;
+	return (p->member.spent - p->windows_spent + window_size_cost(&p->size)) / comes - ns;
 }
 
 /* A stratum of so much counted, and where its window is to open. */
@@ -309,7 +323,7 @@ static void next_mass(struct probing *p, uint64_t now)
 		ns = MASS_MAX_NS;
 	p->by_count = true;
 	p->mass = p->rhythm.mean * ns;
-	p->mass_at = p->mass_from + draw(p) * p->mass;
+	p->mass_at = p->mass_from + random_part(&p->random) * p->mass;
 	p->stratum_ns = now;
 	p->stratum_len = 0;
 	p->state = BETWEEN;
@@ -319,8 +333,12 @@ static void next_mass(struct probing *p, uint64_t now)
 /* Settles where the next stratum ends, and when its window is to open. */
 static void next_stratum(struct probing *p, uint64_t now)
 {
-	uint64_t end = p->stratum_ns + p->stratum_len, len, at, room;
+	uint64_t end, len, at, room;
 
+	if (p->anew)
+		p->stratum_ns = now, p->stratum_len = 0;
+	p->anew = false;
+	end = p->stratum_ns + p->stratum_len;
 	if (rhythm_bursts(&p->rhythm)) {
 		next_mass(p, now);
 		return;
@@ -333,8 +351,8 @@ static void next_stratum(struct probing *p, uint64_t now)
 		len = (uint64_t)length(p);
 	p->stratum_ns = end > now || now - end < len / 4 ? end : now;
 	p->stratum_len = len;
-	room = len - p->u.begin_ns - p->u.end_ns;
-	at = p->stratum_ns + (uint64_t)(draw(p) * (double)room);
+	room = len - p->u.begin_ns - p->window_ns;
+	at = p->stratum_ns + (uint64_t)(random_part(&p->random) * (double)room);
 	p->opened_ns = at;
 	p->state = BETWEEN;
 	set_event(p, at > now + p->attach_ns ? at - p->attach_ns : now + 1);
@@ -344,13 +362,15 @@ static int ask_window(struct probing *p, struct err *e)
 {
 	const struct uprobe_window w = { .open = p->opened_ns,
 					 .begin = p->u.begin_ns,
-					 .end = p->u.end_ns,
+					 .end = p->window_ns,
 					 .by_own = p->u.by_own };
 	int ret = uprobes_window(&p->uprobes, &w, e);
 
 	if (ret)
 		return ret;
 	p->state = ASKED;
+	if (p->window_ns > p->longest)
+		p->longest = p->window_ns;
 	p->asked_rate = p->rhythm.rate;
 	set_event(p, 0);
 	return 0;
@@ -369,6 +389,10 @@ static int begin_windows(struct probing *p, struct err *e)
 			    p->member.hit_ns);
 	}
 	p->priced = true;
+	if (p->state != UNSET)
+		window_size_again(&p->size);
+	p->rhythm = (struct rhythm){};
+	p->window_ns = window_ns(p);
 	ret = turn(p, true, e);
 	if (ret)
 		return ret;
@@ -384,7 +408,6 @@ static int begin_windows(struct probing *p, struct err *e)
 	p->windows_cpu = budget_cpu_ns(p->b);
 	p->windows_spent = p->member.spent;
 	p->by_count = false;
-	p->rhythm = (struct rhythm){};
 	count(p);
 	if (!p->set_ns)
 		p->set_ns = now;
@@ -426,16 +449,16 @@ static int window_over(struct probing *p, struct err *e)
 		ret = account(p, &cost, e);
 	if (ret)
 		return ret;
-	budget_spend(p->b, &p->member, p->member.window_ns);
+	budget_spend_once(p->b, &p->member, p->member.window_ns);
 	open_ns = (double)(w.closed - w.opened);
 	p->nwindows++;
 	p->member.windows++;
 	p->attach_ns = (p->attach_ns * 3 + (w.opened > p->opened_ns ? w.opened - w.asked : 0)) / 4;
-	p->window_cost += (cost + p->member.window_ns - p->window_cost) *
-			  (p->nwindows < 5 ? 1.0 / (double)p->nwindows : 0.2);
+	window_size_over(&p->size, cost);
 	p->recent_cost += cost;
 	p->recent_ns += attached_ns(&w);
 	count(p);
+	p->window_ns = window_ns(p);
 	ret = hand_over(p,
 			(struct stretch){
 				.window = true,
@@ -521,14 +544,14 @@ static void count_between(struct probing *p, uint64_t now)
 	uint64_t since = p->u.open->since;
 
 	if (p->state == ASKED && p->u.open->bits) {
-		p->count_ns = since + p->u.end_ns + NS_PER_MS;
+		p->count_ns = since + p->window_ns + NS_PER_MS;
 		if (p->count_ns <= now)
 			p->count_ns = now + COUNT_NS;
 		return;
 	}
 	count(p);
-	if (p->state == BETWEEN && !p->by_count && rhythm_bursts(&p->rhythm))
-		next_mass(p, now);
+	if (p->state == BETWEEN && p->anew)
+		next_stratum(p, now);
 }
 
 static int rings_windows(struct probing *p, struct err *e)
@@ -592,6 +615,8 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 	p->attach_ns = 10 * NS_PER_MS;
 	p->member.hit_ns = PRICE_DEFAULT_NS;
 	p->member.window_ns = WINDOW_COST_NS;
+	window_size_init(&p->size, WINDOW_COST_NS, u->end_ns,
+			 u->most_ns > u->end_ns ? u->most_ns : u->end_ns);
 	if (getrandom(&p->random, sizeof(p->random), 0) != sizeof(p->random))
 		p->random = now_ns();
 	ret = budget_join(s, o, &p->member, &p->b, e);
@@ -609,27 +634,6 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 	if (ret)
 		return ret;
 	*out = TAKE(p);
-	return 0;
-}
-
-static int copy_groups(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e)
-{
-	size_t total = 0, at = 0;
-
-	BUG_ON(n > UPROBE_GROUPS_MAX);
-	for (size_t i = 0; i < n; i++)
-		total += g[i].n;
-	free(p->sites);
-	p->sites = calloc(total ? total : 1, sizeof(*p->sites));
-	if (!p->sites)
-		return err_set(e, -ENOMEM, "no memory for probes");
-	for (size_t i = 0; i < n; i++) {
-		memcpy(p->sites + at, g[i].sites, g[i].n * sizeof(*g[i].sites));
-		p->groups[i] = g[i];
-		p->groups[i].sites = p->sites + at;
-		at += g[i].n;
-	}
-	p->ngroups = n;
 	return 0;
 }
 
@@ -671,8 +675,9 @@ static int gauge(struct probing *p, bool *bears, struct err *e)
 				e);
 	if (ret)
 		return ret;
-	budget_spend(p->b, &p->member, p->member.window_ns);
-	p->window_cost = cost + p->member.window_ns;
+	budget_spend_once(p->b, &p->member, p->member.window_ns);
+	window_size_over(&p->size, cost);
+	p->size.known = 0; /* it was longer than those that come: for so much of their own time */
 	*bears = budget_allows(p->b, &p->member, cost / attached_ns(&done));
 	return 0;
 }
@@ -686,9 +691,10 @@ int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struc
 		return 0;
 	ret = pause_probes(p, e);
 	if (!ret)
-		ret = copy_groups(p, g, n, e);
+		ret = uprobe_groups_copy(p->groups, &p->sites, g, n, e);
 	if (ret)
 		return ret;
+	p->ngroups = n;
 	uprobes_free(&p->uprobes);
 	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi, p->s->target->pid,
 			   p->u.open, e);
@@ -757,7 +763,7 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 			"%llu windows of %s%g ms, %.2f%% of the time observed; putting probes in and out "
 			"is taken to cost %g ms a window",
 			(unsigned long long)p->nwindows, p->u.by_own ? "at most " : "",
-			(double)p->u.end_ns / 1e6,
+			(double)(p->longest ? p->longest : p->u.end_ns) / 1e6,
 			wall > 0 ? 100 * (double)p->observed_ns / wall : 0,
 			p->member.window_ns / 1e6);
 	if (p->cut)

@@ -27,7 +27,8 @@ struct stretch {
 	bool let_go;		 /* it ended before this was known: we were stopped */
 	uint64_t opened, closed; /* CLOCK_MONOTONIC */
 	double weight; /* how many times its length it stands for: 1 when no window; 0: to be forgotten */
-	double hit_ns; /* what a hit cost in it */
+	double hit_ns;	  /* what a hit cost in it */
+	uint64_t next_ns; /* how long the next window will last, at most */
 	/* Of a window that stands for so much by the target's count, and for no time: */
 	double mass;
 	double rate; /* per ns, of that count, as the window was asked for */
@@ -38,7 +39,8 @@ struct probing_user {
 	const char *what;		/* "heap": for messages */
 	volatile struct gpb_open *open; /* in the BPF object's .bss */
 	uint64_t begin_ns, end_ns;	/* a window's parts, as struct uprobe_window */
-	bool by_own;			/* as there */
+	uint64_t most_ns; /* how long end_ns may become where hits are few; 0: it stays */
+	bool by_own;	  /* as there */
 	/* What a hit costs, measured (price.h). May be NULL. */
 	int (*price)(void *arg, double *hit_ns, struct err *e);
 	/*
@@ -48,8 +50,11 @@ struct probing_user {
 	bool (*look)(void *arg, double *count);
 	/* What all hits so far were. */
 	int (*spent)(void *arg, struct gpb_spent *out, struct err *e);
-	/* From now on in windows (or in full again): nothing is open. May be NULL. */
-	int (*turn)(void *arg, bool windows, double hit_ns, struct err *e);
+	/*
+	 * From now on in windows, of which the first will last @window_ns at most, or in full again:
+	 * nothing is open. May be NULL.
+	 */
+	int (*turn)(void *arg, bool windows, double hit_ns, uint64_t window_ns, struct err *e);
 	/* A stretch is over; nothing is open. */
 	int (*over)(void *arg, const struct stretch *s, struct err *e);
 	void *arg;

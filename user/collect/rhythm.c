@@ -9,6 +9,10 @@
 #define NEXT_TO_NOTHING 0.25
 #define MOSTLY_IDLE	0.75
 
+/* Of a burst that does not come again: this long after it, and so many pauses. */
+#define OVER_NS	    1e9
+#define OVER_PAUSES 2
+
 /* Moves *v, the mean over *known, towards @now, which is of another @ns. */
 static void blend(double *v, double *known, double now, double ns, double most)
 {
@@ -16,12 +20,40 @@ static void blend(double *v, double *known, double now, double ns, double most)
 	*v += (now - *v) * (ns < *known ? ns / *known : 1);
 }
 
-void rhythm_look(struct rhythm *r, uint64_t now, double count)
+/*
+ * Bursts come again. One that has not after twice the longest pause that there was between two, as
+ * that of a program's beginning, was the last: it says nothing of what is to come.
+ */
+static bool forget_last_burst(struct rhythm *r, double ns)
+{
+	double over = OVER_PAUSES * r->pause > OVER_NS ? OVER_PAUSES * r->pause : OVER_NS;
+
+	if (r->rate > r->mean) {
+		if (r->calm_ns > r->pause)
+			r->pause = r->calm_ns;
+		r->calm = r->calm_ns = 0;
+		return false;
+	}
+	if (r->rate <= NEXT_TO_NOTHING * r->mean)
+		blend(&r->calm, &r->calm_ns, r->rate, ns, MEAN_NS);
+	if (r->calm_ns < over || r->calm >= NEXT_TO_NOTHING * r->mean)
+		return false;
+	r->mean = r->calm;
+	r->mean_ns = r->calm_ns;
+	r->pause = over;
+	r->calm = r->calm_ns = 0;
+	r->idle = r->idle_ns = 0;
+	return true;
+}
+
+bool rhythm_look(struct rhythm *r, uint64_t now, double count)
 {
 	double ns = (double)(now - r->at), more = count > r->count ? count - r->count : 0;
+	bool forgot = false;
 
 	if (r->known && now > r->at) {
 		r->rate = more / ns;
+		forgot = forget_last_burst(r, ns);
 		blend(&r->mean, &r->mean_ns, r->rate, ns, MEAN_NS);
 		blend(&r->idle, &r->idle_ns, r->rate <= NEXT_TO_NOTHING * r->mean, ns, IDLE_NS);
 	}
@@ -30,6 +62,7 @@ void rhythm_look(struct rhythm *r, uint64_t now, double count)
 	r->known = true;
 	r->at = now;
 	r->count = count;
+	return forgot;
 }
 
 bool rhythm_bursts(const struct rhythm *r)

@@ -15,10 +15,14 @@ struct rhythm {
 	double rate;	      /* per ns, between the last two looks */
 	double mean, mean_ns; /* the same of the last seconds; and for how long that is known */
 	double idle, idle_ns; /* share of the last seconds in which next to nothing was done */
-	uint64_t moved;	      /* when the count had last moved */
+	double calm,
+		calm_ns; /* mean since the rate was last above the mean; and for how long that is */
+	double pause;	 /* ns: the longest time between two bursts */
+	uint64_t moved;	 /* when the count had last moved */
 };
 
-void rhythm_look(struct rhythm *r, uint64_t now, double count);
+/* True: what was learned of its pace so far is true no more. */
+bool rhythm_look(struct rhythm *r, uint64_t now, double count);
 /*
  * All is done in a small part of the time, so that windows at random times would meet next to
  * nothing of it.

@@ -207,12 +207,13 @@ static void next_window(struct sched_window *w)
 	w->conf->short_ns = t.short_ns;
 }
 
-int sched_window_turn(void *arg, bool windows, double hit_ns, struct err *e)
+int sched_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns, struct err *e)
 {
 	struct sched_window *w = arg;
 	bool were = w->conf->own.ns > 0;
 	int ret = 0;
 
+	(void)window_ns;
 	if (windows && !were)
 		slowness_begin(&w->slow, hit_ns);
 	else if (were && !windows)

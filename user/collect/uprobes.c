@@ -340,6 +340,29 @@ static int open_paths(struct held *h, int *fds, struct err *e)
 	return 0;
 }
 
+int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
+		       const struct uprobe_group *g, size_t n, struct err *e)
+{
+	struct uprobe_site *at;
+	size_t total = 0;
+
+	BUG_ON(n > UPROBE_GROUPS_MAX);
+	for (size_t i = 0; i < n; i++)
+		total += g[i].n;
+	at = calloc(total ? total : 1, sizeof(*at));
+	if (!at)
+		return err_set(e, -ENOMEM, "no memory for probes");
+	free(*sites);
+	*sites = at;
+	for (size_t i = 0; i < n; i++) {
+		memcpy(at, g[i].sites, g[i].n * sizeof(*at));
+		to[i] = g[i];
+		to[i].sites = at;
+		at += g[i].n;
+	}
+	return 0;
+}
+
 static int share_watch(struct uprobes *u, struct err *e)
 {
 	void *m = mmap(NULL, sizeof(*u->watch), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,

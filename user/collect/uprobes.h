@@ -31,6 +31,13 @@ struct uprobe_group {
 };
 enum { UPROBE_GROUPS_MAX = 32 };
 
+/*
+ * @to, with room for UPROBE_GROUPS_MAX, becomes the same with sites of its own: one array, which
+ * takes the place of *@sites and is the caller's to free.
+ */
+int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
+		       const struct uprobe_group *g, size_t n, struct err *e);
+
 /* Between us and the keeper, in memory that both share. */
 struct uprobe_watch {
 	uint64_t until;	 /* CLOCK_MONOTONIC: it takes them off then; 0: never */

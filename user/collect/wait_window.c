@@ -161,12 +161,13 @@ static void next_window(struct wait_window *w)
 	w->conf.begin_ns = WAIT_BEGIN_NS;
 }
 
-int wait_window_turn(void *arg, bool windows, double hit_ns, struct err *e)
+int wait_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns, struct err *e)
 {
 	struct wait_window *w = arg;
 	bool were = w->conf.own.ns > 0;
 	int ret = 0;
 
+	(void)window_ns;
 	if (windows && !were)
 		slowness_begin(&w->slow, hit_ns);
 	else if (were && !windows)

@@ -48,7 +48,7 @@ int wait_window_add(void *w, const struct gpb_stack *st, struct err *e);
 
 /* For struct probing_user. @w: a wait_window. */
 int wait_window_spent(void *w, struct gpb_spent *out, struct err *e);
-int wait_window_turn(void *w, bool windows, double hit_ns, struct err *e);
+int wait_window_turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct err *e);
 int wait_window_over(void *w, const struct stretch *s, struct err *e);
 
 /* When nothing is probed any more: what came of looks. onlook_stop before that. */

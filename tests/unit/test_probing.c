@@ -1,0 +1,605 @@
+/*
+ * tests/unit/test_probing.c - the closed loop, over programs that are simulated: clocks, timers
+ * and the keeper are ours. What a program does, and when, is settled before; probes cost it CPU time
+ * and nothing else.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "base/random.h"
+#include "collect/probing.h"
+
+#define MS  1000000ull
+#define SEC 1000000000ull
+
+enum { CPU_CLOCK = 77, PROBES = 3, EP = 2000, TIMER = 2100, KEEPER = 2200 };
+enum { STEP = 100000, SECONDS = 40, STEPS = SECONDS * 10000, SITES = 2 };
+
+/* A program: how often it has passed each site by the end of each step. */
+struct program {
+	double done[SITES][STEPS + 1];
+};
+
+struct probes {
+	struct probing *p;
+	struct gpb_open open;
+	const struct program *program;
+	bool counts; /* the target counts itself what is probed */
+	uint64_t timer;
+	bool attached;
+	uint64_t attached_ns;
+	double attached_at; /* events by then */
+	struct gpb_spent spent;
+	struct uprobe_windowed window;
+	bool asked;
+	/* What came of it. */
+	double estimate[SITES];
+	uint64_t observed, windows, full, length;
+	uint64_t at[1 << 14]; /* when windows opened */
+};
+
+static struct {
+	uint64_t now, begin;
+	double cpus, cpu; /* CPUs that the target uses; ns */
+	struct probes at[PROBES];
+	int n, eps, timers, keepers;
+	uint64_t random;
+} w;
+
+/* ---- clocks and timers ---- */
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	uint64_t ns = clock == CPU_CLOCK ? (uint64_t)w.cpu : w.now;
+
+	*ts = (struct timespec){ (time_t)(ns / SEC), (long)(ns % SEC) };
+	return 0;
+}
+
+int clock_getcpuclockid(pid_t pid, clockid_t *clock)
+{
+	(void)pid;
+	*clock = CPU_CLOCK;
+	return 0;
+}
+
+int timerfd_create(clockid_t clock, int flags)
+{
+	(void)clock;
+	(void)flags;
+	return TIMER + w.timers++;
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *t, struct itimerspec *old)
+{
+	(void)flags;
+	(void)old;
+	w.at[fd - TIMER].timer = (uint64_t)t->it_value.tv_sec * SEC + (uint64_t)t->it_value.tv_nsec;
+	return 0;
+}
+
+int epoll_create1(int flags)
+{
+	(void)flags;
+	return EP + w.eps++;
+}
+
+int epoll_ctl(int ep, int op, int fd, struct epoll_event *ev)
+{
+	(void)ep;
+	(void)op;
+	(void)fd;
+	(void)ev;
+	return 0;
+}
+
+int epoll_wait(int ep, struct epoll_event *ev, int n, int timeout)
+{
+	const struct probes *s = &w.at[ep - EP];
+
+	(void)timeout;
+	if (!n || !s->asked || s->window.detached > w.now)
+		return 0;
+	ev[0] = (struct epoll_event){ .events = EPOLLIN, .data.fd = KEEPER + (ep - EP) };
+	return 1;
+}
+
+ssize_t read(int fd, void *to, size_t n)
+{
+	if (fd < TIMER || fd >= TIMER + PROBES)
+		return syscall(SYS_read, fd, to, n);
+	if (!w.at[fd - TIMER].timer || w.at[fd - TIMER].timer > w.now)
+		return -1;
+	w.at[fd - TIMER].timer = 0;
+	return (ssize_t)n;
+}
+
+int close(int fd)
+{
+	return fd >= EP && fd < KEEPER + PROBES ? 0 : (int)syscall(SYS_close, fd);
+}
+
+ssize_t getrandom(void *to, size_t n, unsigned flags)
+{
+	uint64_t seed = random_next(&w.random);
+
+	(void)flags;
+	memcpy(to, &seed, sizeof(seed) < n ? sizeof(seed) : n);
+	return (ssize_t)n;
+}
+
+void say(const struct collect_opts *o, const char *fmt, ...)
+{
+	(void)o;
+	(void)fmt;
+}
+
+/* ---- the program, and probes in it ---- */
+
+static double site_by(const struct program *p, size_t site, uint64_t now)
+{
+	double steps = (double)(now - w.begin) / STEP, part;
+	size_t i = (size_t)steps < STEPS ? (size_t)steps : STEPS - 1;
+
+	part = steps - (double)i;
+	return p->done[site][i] + part * (p->done[site][i + 1] - p->done[site][i]);
+}
+
+static double all_by(const struct program *p, uint64_t now)
+{
+	return site_by(p, 0, now) + site_by(p, 1, now);
+}
+
+static void attach(struct probes *s, bool yes, uint64_t when)
+{
+	double by = all_by(s->program, when), hit_ns = probing_hit_ns(s->p), hits, most;
+
+	if (s->attached) {
+		hits = by - s->attached_at;
+		most = (double)(when - s->attached_ns) / hit_ns;
+		if (hits > most) /* one CPU's */
+			hits = most;
+		s->spent.hits += (uint64_t)hits;
+		w.cpu += hits * hit_ns;
+	}
+	s->attached = yes;
+	s->attached_ns = when;
+	s->attached_at = by;
+}
+
+static void pass(uint64_t to)
+{
+	if (to <= w.now)
+		return;
+	w.cpu += (double)(to - w.now) * w.cpus;
+	w.now = to;
+	for (int i = 0; i < w.n; i++)
+		if (w.at[i].attached && !w.at[i].asked)
+			attach(&w.at[i], true, w.now);
+}
+
+/* ---- the keeper ---- */
+
+int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
+		       const struct uprobe_group *g, size_t n, struct err *e)
+{
+	(void)to;
+	(void)sites;
+	(void)g;
+	(void)n;
+	(void)e;
+	return 0;
+}
+
+int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool multi, pid_t pid,
+		 volatile struct gpb_open *open, struct err *e)
+{
+	(void)g;
+	(void)n;
+	(void)multi;
+	(void)pid;
+	(void)open;
+	(void)e;
+	u->keeper.sock = KEEPER + w.keepers++;
+	return 0;
+}
+
+static struct probes *of(const struct uprobes *u)
+{
+	return &w.at[u->keeper.sock - KEEPER];
+}
+
+int uprobes_attach(struct uprobes *u, struct err *e)
+{
+	(void)e;
+	pass(w.now + 10 * MS);
+	attach(of(u), true, w.now);
+	return 0;
+}
+
+int uprobes_detach(struct uprobes *u, struct err *e)
+{
+	(void)e;
+	attach(of(u), false, w.now);
+	return 0;
+}
+
+/* Attached half of the time that attaching takes, and half of that which detaching does. */
+int uprobes_window(struct uprobes *u, const struct uprobe_window *a, struct err *e)
+{
+	struct probes *s = of(u);
+	struct uprobe_windowed *o = &s->window;
+
+	(void)e;
+	assert_false(s->asked || s->attached);
+	s->asked = true;
+	o->asked = w.now;
+	o->opened = a->open > w.now + 10 * MS ? a->open : w.now + 10 * MS;
+	o->closed = o->opened + a->end;
+	o->detached = o->closed + 15 * MS;
+	s->length = a->end;
+	return 0;
+}
+
+int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e)
+{
+	struct probes *s = of(u);
+
+	(void)e;
+	pass(s->window.detached);
+	attach(s, true, s->window.opened - 5 * MS);
+	attach(s, false, s->window.detached - 7 * MS);
+	s->asked = false;
+	*out = s->window;
+	return 0;
+}
+
+int uprobes_fd(const struct uprobes *u)
+{
+	return u->keeper.sock;
+}
+
+void uprobes_until(struct uprobes *u, uint64_t ns)
+{
+	(void)u;
+	(void)ns;
+}
+
+uint64_t uprobes_let_go(const struct uprobes *u)
+{
+	(void)u;
+	return 0;
+}
+
+void uprobes_free(struct uprobes *u)
+{
+	(void)u;
+}
+
+int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
+		const char *path, const struct uprobe_site *sites, size_t n, struct err *e)
+{
+	(void)u;
+	(void)prog;
+	(void)multi;
+	(void)pid;
+	(void)path;
+	(void)sites;
+	(void)n;
+	return err_set(e, -ENOTSUP, "no probes here");
+}
+
+/* ---- whose probes they are ---- */
+
+static bool count_now(void *arg, double *count)
+{
+	struct probes *s = arg;
+
+	*count = all_by(s->program, w.now);
+	return true;
+}
+
+static int spent_so_far(void *arg, struct gpb_spent *out, struct err *e)
+{
+	struct probes *s = arg;
+
+	(void)e;
+	*out = s->spent;
+	return 0;
+}
+
+static int over(void *arg, const struct stretch *t, struct err *e)
+{
+	struct probes *s = arg;
+	double seen[SITES], all = 0;
+
+	(void)e;
+	for (int i = 0; i < SITES; i++) {
+		seen[i] = site_by(s->program, (size_t)i, t->closed) -
+			  site_by(s->program, (size_t)i, t->opened);
+		all += seen[i];
+	}
+	if (t->weight > 0)
+		s->observed += t->closed - t->opened;
+	if (t->weight > 0 && !t->window)
+		s->full += t->closed - t->opened;
+	if (t->weight > 0 && t->window && s->windows < sizeof(s->at) / sizeof(*s->at))
+		s->at[s->windows++] = t->opened;
+	for (int i = 0; i < SITES; i++) {
+		if (t->mass > 0)
+			s->estimate[i] += all > 0 ? t->mass * seen[i] / all : 0;
+		else
+			s->estimate[i] += t->weight * seen[i];
+	}
+	return 0;
+}
+
+/* ---- runs ---- */
+
+static void step_all(uint64_t until)
+{
+	uint64_t next = until;
+
+	for (int i = 0; i < w.n; i++) {
+		const struct probes *s = &w.at[i];
+
+		if (s->timer && s->timer < next)
+			next = s->timer;
+		if (s->asked && s->window.detached < next)
+			next = s->window.detached;
+	}
+	pass(next > w.now ? next : w.now);
+	for (int i = 0; i < w.n; i++)
+		assert_int_equal(probing_poll(w.at[i].p, NULL), 0);
+}
+
+/* The target takes @cpus; by 5 % of that. */
+static void begin_world(double cpus, uint64_t seed)
+{
+	memset(&w, 0, sizeof(w));
+	w.now = w.begin = 5 * SEC;
+	w.cpu = 1e9;
+	w.cpus = cpus;
+	w.random = seed;
+}
+
+static void run(const struct program *const *programs, const bool *counts, int n, uint64_t seconds)
+{
+	struct target target = { .pid = 1 };
+	struct subject subject = { .target = &target };
+	const struct collect_opts o = { .budget_ppm = 50000 };
+
+	for (int i = 0; i < n; i++) {
+		struct probes *s = &w.at[w.n];
+		const struct probing_user u = {
+			.what = "test",
+			.open = &s->open,
+			.end_ns = 8 * MS,
+			.most_ns = 50 * MS,
+			.look = counts[i] ? count_now : NULL,
+			.spent = spent_so_far,
+			.over = over,
+			.arg = s,
+		};
+
+		s->program = programs[i];
+		assert_int_equal(probing_new(&subject, &o, &u, true, &s->p, NULL), 0);
+		w.n++;
+		assert_int_equal(probing_set(s->p, NULL, 0, NULL), 0);
+	}
+	while (w.now < w.begin + seconds * SEC)
+		step_all(w.begin + seconds * SEC);
+	for (int i = 0; i < n; i++)
+		assert_int_equal(probing_end(w.at[i].p, NULL), 0);
+	for (int i = 0; i < n; i++)
+		probing_free(w.at[i].p);
+}
+
+/* @rate: events a second at a time, in seconds; site 1 has @share of them. */
+static struct program *program(double (*rate)(double), double (*share)(double))
+{
+	struct program *p = calloc(1, sizeof(*p));
+
+	assert_non_null(p);
+	for (size_t i = 0; i < STEPS; i++) {
+		double at = (double)i * STEP / 1e9, n = rate(at) * STEP / 1e9,
+		       part = share ? share(at) : 0.5;
+
+		p->done[0][i + 1] = p->done[0][i] + n * (1 - part);
+		p->done[1][i + 1] = p->done[1][i] + n * part;
+	}
+	return p;
+}
+
+static void run_one(double (*rate)(double), bool counts, double cpus, uint64_t seconds)
+{
+	struct program *p = program(rate, NULL);
+
+	begin_world(cpus, 1);
+	run((const struct program *[]){ p }, &counts, 1, seconds);
+	free(p);
+}
+
+static uint64_t windows_between(const struct probes *s, double from, double to)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < s->windows; i++) {
+		double at = (double)(s->at[i] - w.begin) / 1e9;
+
+		n += at >= from && at < to;
+	}
+	return n;
+}
+
+static double share_observed(const struct probes *s, uint64_t seconds)
+{
+	return (double)s->observed / 1e9 / (double)seconds;
+}
+
+/* ---- programs ---- */
+
+static double heavy(double t)
+{
+	(void)t;
+	return 3e6;
+}
+
+static double light(double t)
+{
+	(void)t;
+	return 2000;
+}
+
+static double nearly_light(double t)
+{
+	(void)t;
+	return 26000;
+}
+
+static double opening(double t)
+{
+	return t < 1 ? 5e6 : 50000;
+}
+
+static double bursts(double t)
+{
+	return fmod(t, 1) < 0.05 ? 2e6 : 100;
+}
+
+/* Now and then twice, and then for long not at all. */
+static double uneven(double t)
+{
+	return bursts(fmod(t, 7) < 2 ? 2 * t : fmod(t, 7)) + (t < 0.5 ? 1e6 : 0);
+}
+
+/* Each burst's second half is another site's. */
+static double second_half(double t)
+{
+	return fmod(t, 0.05) < 0.025 ? 0 : 1;
+}
+
+static double other_bursts(double t)
+{
+	return fmod(floor(2 * t) * 0.618, 1) < 0.5;
+}
+
+/* ---- tests ---- */
+
+static void a_light_one_is_seen_in_full(void **state)
+{
+	(void)state;
+	run_one(light, true, 0.1, 8);
+	assert_int_equal(w.at[0].windows, 0);
+	assert_true(share_observed(&w.at[0], 8) > 0.98);
+}
+
+/* What attaching takes is most of what its windows cost: they are long, then. */
+static void one_that_is_nearly_light_has_long_windows(void **state)
+{
+	(void)state;
+	run_one(nearly_light, true, 0.08, 20);
+	assert_int_equal(w.at[0].full, 0);
+	assert_true(w.at[0].length > 20 * MS && w.at[0].length <= 50 * MS);
+	assert_true(share_observed(&w.at[0], 20) > 0.04);
+	run_one(heavy, true, 1, 20);
+	assert_int_equal(w.at[0].length, 8 * MS);
+}
+
+/* Others that need little get no more than they need, and what they leave is for who can use it. */
+static void kinds_share_what_there_is(void **state)
+{
+	struct program *p[] = { program(nearly_light, NULL), program(light, NULL),
+				program(light, NULL) };
+	static const bool counts[] = { true, false, false };
+
+	(void)state;
+	begin_world(0.08, 1);
+	run((const struct program *const *)p, counts, 3, 10);
+	assert_int_equal(w.at[1].windows + w.at[2].windows, 0);
+	assert_true(share_observed(&w.at[1], 10) > 0.97 && share_observed(&w.at[2], 10) > 0.97);
+	assert_true(share_observed(&w.at[0], 10) > 0.01);
+	for (int i = 0; i < 3; i++)
+		free(p[i]);
+}
+
+/* It may be much of what a program does: what comes after it is to be seen all the same. */
+static void windows_come_back_after_an_opening_burst(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct program *p = program(opening, NULL);
+		bool counts = true;
+
+		begin_world(0.3, seed);
+		run((const struct program *[]){ p }, &counts, 1, 8);
+		assert_true(windows_between(&w.at[0], 2, 4) >= 3);
+		assert_true(windows_between(&w.at[0], 4, 8) >= 8);
+		free(p);
+	}
+}
+
+/*
+ * The mean of many runs is the truth, of each site, but for so much of it: the last stratum of a
+ * program that is seen in bursts is never over.
+ */
+static void unbiased(double (*rate)(double), double (*share)(double), double cpus, double last)
+{
+	enum { RUNS = 300, RUN_S = 20 };
+	struct program *p = program(rate, share);
+	double sum[SITES] = {}, squares[SITES] = {};
+	bool counts = true;
+
+	for (uint64_t seed = 1; seed <= RUNS; seed++) {
+		begin_world(cpus, seed * 1000003);
+		run((const struct program *[]){ p }, &counts, 1, RUN_S);
+		for (size_t i = 0; i < SITES; i++) {
+			sum[i] += w.at[0].estimate[i];
+			squares[i] += w.at[0].estimate[i] * w.at[0].estimate[i];
+		}
+	}
+	for (size_t i = 0; i < SITES; i++) {
+		double mean = sum[i] / RUNS, spread = sqrt(squares[i] / RUNS - mean * mean);
+		double truth = site_by(p, i, w.begin + RUN_S * SEC);
+
+		if (fabs(mean - truth) > 4 * spread / sqrt(RUNS) + last * truth)
+			fail_msg("site %zu: %.3f of the truth, spread %.3f", i, mean / truth,
+				 spread / truth);
+	}
+	free(p);
+}
+
+static void estimates_are_unbiased(void **state)
+{
+	(void)state;
+	unbiased(heavy, second_half, 2, 0);
+	unbiased(nearly_light, second_half, 0.08, 0);
+	unbiased(opening, second_half, 0.3, 0);
+	unbiased(bursts, other_bursts, 0.5, 0.05);
+	unbiased(uneven, other_bursts, 0.5, 0.05);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_light_one_is_seen_in_full),
+		cmocka_unit_test(one_that_is_nearly_light_has_long_windows),
+		cmocka_unit_test(kinds_share_what_there_is),
+		cmocka_unit_test(windows_come_back_after_an_opening_burst),
+		cmocka_unit_test(estimates_are_unbiased),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
