@@ -20,6 +20,7 @@ enum {
 	ID_MORESTACK = 13,
 	ID_SYSTEMSTACK = 21,
 	ID_SIGPANIC = 20,
+	ID_WRAPPER = 23,
 	OFF_ID = 40,
 	OFF_FLAG = 41
 };
@@ -116,6 +117,20 @@ static void morestack_is_replaced(void **state)
 	open_subject(ID_MORESTACK, 0, 0);
 	add(PCS(MAIN, TEXT0), PCS(LAST, MAIN + 1));
 	expect(PCS(MAIN, LAST, MAIN + 1));
+}
+
+/* A wrapper is left out, but a goroutine that has not begun may have nothing else. */
+static void a_wrapper_alone_is_shown(void **state)
+{
+	(void)state;
+	open_subject(ID_WRAPPER, 0, 0);
+	ph.hide = HIDE_PARKED;
+	add(PCS(TEXT0), PCS());
+	expect(PCS(TEXT0));
+	close_subject(NULL);
+	open_subject(ID_WRAPPER, 0, 0);
+	add(PCS(MAIN, TEXT0), PCS());
+	expect(PCS(MAIN));
 }
 
 static void mcall_is_the_end(void **state)
@@ -329,6 +344,7 @@ int main(void)
 		cmocka_unit_test_teardown(systemstack_goes_on_to_the_goroutine, close_subject),
 		cmocka_unit_test_teardown(allocations_end_at_systemstack, close_subject),
 		cmocka_unit_test_teardown(morestack_is_replaced, close_subject),
+		cmocka_unit_test_teardown(a_wrapper_alone_is_shown, close_subject),
 		cmocka_unit_test_teardown(mcall_is_the_end, close_subject),
 		cmocka_unit_test_teardown(unrelated_goroutine_is_left_out, close_subject),
 		cmocka_unit_test_teardown(sp_writers_end_a_stack, close_subject),

@@ -388,6 +388,20 @@ static void join_outside(struct physical *ph, const struct gpb_stack *st, struct
 
 /* ---- samples ---- */
 
+/* The first frame that can be shown, be it a wrapper: as if a panic called it, Go shows those. */
+static int innermost(struct physical *ph, const struct joined *j, uint32_t *locs, size_t *n,
+		     struct err *e)
+{
+	struct pc_info info = {};
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < j->n && !info.loc; i++)
+		ret = location_of(ph, j->pc[i], FUNC_GOPANIC, false, &info, e);
+	if (!ret && info.loc)
+		locs[(*n)++] = info.loc;
+	return ret;
+}
+
 static int user_locations(struct physical *ph, const struct joined *j, uint32_t *locs, size_t *n,
 			  struct err *e)
 {
@@ -408,6 +422,9 @@ static int user_locations(struct physical *ph, const struct joined *j, uint32_t 
 		leaf = leaf && info.hidden;
 		hide += leaf;
 	}
+	/* A goroutine that has not begun may have nothing but a wrapper, which is shown then. */
+	if (*n == first)
+		return innermost(ph, j, locs, n, e);
 	/* Go keeps the whole stack when nothing else would be left. */
 	if (first + hide == *n)
 		return 0;
