@@ -50,6 +50,8 @@ WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
 OPT ?= -O2 -g
 LIB_CFLAGS := $(shell pkg-config --cflags $(LIBS) 2>/dev/null)
 LIB_LDLIBS := $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lm -lpthread
+# Run as root: what is written once at the start stays so.
+LDFLAGS ?= -Wl,-z,relro,-z,now
 CMOCKA_LIBS := $(shell pkg-config --libs cmocka 2>/dev/null || echo -lcmocka)
 # Generated headers are system headers here, so that our warnings do not judge them.
 CPPFLAGS := -D_GNU_SOURCE -Iuser -Iinclude -isystem $O/gen $(LIB_CFLAGS)
@@ -137,19 +139,18 @@ PREFIX ?= /usr/local
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
-INSTALLED = $(PREFIX)/bin/goprof-bpf $(PREFIX)/share/man/man1/goprof-bpf.1 \
-	$(BASHDIR)/goprof-bpf $(ZSHDIR)/_goprof-bpf $(FISHDIR)/goprof-bpf.fish
 PACKAGE := $(addprefix $O/package/,goprof-bpf.1 goprof-bpf.bash _goprof-bpf goprof-bpf.fish)
 
 install: all $(PACKAGE) ## install under PREFIX=/usr/local: program, man page, completion; DESTDIR=
-	$(Q)install -Dm755 $B/goprof-bpf $(DESTDIR)$(PREFIX)/bin/goprof-bpf
-	$(Q)install -Dm644 $O/package/goprof-bpf.1 $(DESTDIR)$(PREFIX)/share/man/man1/goprof-bpf.1
-	$(Q)install -Dm644 $O/package/goprof-bpf.bash $(DESTDIR)$(BASHDIR)/goprof-bpf
-	$(Q)install -Dm644 $O/package/_goprof-bpf $(DESTDIR)$(ZSHDIR)/_goprof-bpf
-	$(Q)install -Dm644 $O/package/goprof-bpf.fish $(DESTDIR)$(FISHDIR)/goprof-bpf.fish
+	$(Q)install -Dm755 $B/goprof-bpf "$(DESTDIR)$(PREFIX)/bin/goprof-bpf"
+	$(Q)install -Dm644 $O/package/goprof-bpf.1 "$(DESTDIR)$(PREFIX)/share/man/man1/goprof-bpf.1"
+	$(Q)install -Dm644 $O/package/goprof-bpf.bash "$(DESTDIR)$(BASHDIR)/goprof-bpf"
+	$(Q)install -Dm644 $O/package/_goprof-bpf "$(DESTDIR)$(ZSHDIR)/_goprof-bpf"
+	$(Q)install -Dm644 $O/package/goprof-bpf.fish "$(DESTDIR)$(FISHDIR)/goprof-bpf.fish"
 
 uninstall: ## remove what install put there; the same PREFIX and DESTDIR
-	$(Q)rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	$(Q)rm -f "$(DESTDIR)$(PREFIX)/bin/goprof-bpf" "$(DESTDIR)$(PREFIX)/share/man/man1/goprof-bpf.1" \
+		"$(DESTDIR)$(BASHDIR)/goprof-bpf" "$(DESTDIR)$(ZSHDIR)/_goprof-bpf" "$(DESTDIR)$(FISHDIR)/goprof-bpf.fish"
 
 deb: all $(PACKAGE) ## build build/goprof-bpf_VERSION_ARCH.deb
 	$(Q)rm -rf $O/deb && $(MAKE) --no-print-directory install DESTDIR=$(abspath $O/deb) \

@@ -4,7 +4,7 @@
 set -u
 . tests/support/lib.sh
 run_make() { env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make O="${O#"$PWD"/}" "$@"; } # as the outer make has it, or all is compiled anew
-ROOTFS=$TMP/root
+ROOTFS="$TMP/a root"
 
 # ---- installing ----
 
@@ -74,9 +74,26 @@ is "bash: a value behind =" "read" "$(complete_bash goprof-bpf --heap --source =
 is "bash: a command" "doctor" "$(complete_bash goprof-bpf doc)"
 is "bash: a command's option" "--wide" "$(complete_bash goprof-bpf ps --w)"
 is "bash: no option behind --" "" "$(complete_bash goprof-bpf -- --mut)"
+# At a real prompt: what the line is once Tab was pressed. No file of the user's is read, nor bash-completion.
+typed_bash() { # LINE
+	mkdir -p "$TMP/here/my dir" "$TMP/bin"
+	touch "$TMP/here/a file"
+	printf '#!/bin/sh\nprintf "<%%s>" "$@" >"$SAID"\n' >"$TMP/bin/goprof-bpf" && chmod +x "$TMP/bin/goprof-bpf"
+	rm -f "$TMP/bash.out"
+	(cd "$TMP/here" && { printf '. %q\n%s\t\nexit\n' "$bash_file" "$1"; sleep 1; } |
+		HOME=$TMP PATH=$TMP/bin:$PATH SAID=$TMP/bash.out TERM=dumb INPUTRC=/dev/null timeout 10 script -qc 'bash --norc --noprofile -i' /dev/null >/dev/null 2>&1)
+	cat "$TMP/bash.out" 2>/dev/null
+}
+if command -v script >/dev/null; then
+	is "bash: a folder with a blank" "<-o><my dir/>" "$(typed_bash 'goprof-bpf -o m')"
+	is "bash: the same behind =" "<--output=my dir/>" "$(typed_bash 'goprof-bpf --output=m')"
+	is "bash: a command's files" "<--><cat><a file>" "$(typed_bash 'goprof-bpf -- cat a')"
+else
+	skip install/bash "there is no script(1) here"
+fi
 if command -v fish >/dev/null; then
 	complete_fish() {
-		HOME=$TMP fish --no-config -c "source $fish_file; complete -C '$1'" 2>&1 | cut -f1 | paste -sd' '
+		HOME=$TMP fish --no-config -c "source '$fish_file'; complete -C '$1'" 2>&1 | cut -f1 | paste -sd' '
 	}
 	is "fish: an option" "--mutex --mutex-fraction" "$(complete_fish 'goprof-bpf --mut')"
 	is "fish: a value" "flame folded" "$(complete_fish 'goprof-bpf --format f' | tr ' ' '\n' | sort | paste -sd' ')"
@@ -90,7 +107,7 @@ if command -v zsh >/dev/null; then
 		HOME=$TMP zsh -f -c '
 			zmodload zsh/zpty
 			zpty z "PS1= TERM=dumb zsh -f -i"
-			zpty -w z "fpath=('"${zsh_file%/*}"' \$fpath); autoload -Uz compinit; compinit -D -u"
+			zpty -w z "fpath=(\"'"${zsh_file%/*}"'\" \$fpath); autoload -Uz compinit; compinit -D -u"
 			zpty -w z "show() { print -r -- \"<\$BUFFER>\" >'"$TMP"'/zsh.out; zle kill-buffer }; zle -N show; bindkey ^G show; unsetopt zle_bracketed_paste; print rea''dy >'"$TMP"'/zsh.ready"
 			for i in {1..200}; do [[ -s '"$TMP"'/zsh.ready ]] && break; sleep 0.05; done
 			zpty -n -w z "$1"$'"'\\t\\a'"'
