@@ -160,6 +160,19 @@ func add[T any](s []T, v T) []T {
 	return append(s, v) // type: []main.plain & []*main.node & []int32 | []?
 }
 
+//go:noinline
+func join[T any](s, v []T) []T {
+	return append(s, v...) // type: []?
+}
+
+//go:noinline
+func shaped[K comparable, V any](n int) (map[K]V, chan V, []V) {
+	m := make(map[K]V, n) // type: runtime.hmap & map[...]? & runtime.mapextra | runtime.hmap & map[string]int & runtime.mapextra | maps.Map & map[string]int & maps.table & []*maps.table
+	c := make(chan V, n)  // type: chan ? | chan int
+	s := make([]V, n)     // type: []? | []int
+	return m, c, s
+}
+
 func growth(i int) {
 	sinkInts = append(sinkInts[:1:1], i)                     // type: []int
 	sinkBytes = append(sinkBytes[:60:60], words[i%4]...)     // type: []uint8
@@ -172,6 +185,9 @@ func growth(i int) {
 	sinkPlains = add(sinkPlains[:1:1], plain{})
 	sinkRefs = add(sinkRefs[:1:1], sinkNode)
 	sinkRunes = add(sinkRunes[:0:0], 'x')
+	sinkPlains = join(sinkPlains[:0:0], sinkPlains)
+	sinkRefs = join(sinkRefs[:0:0], sinkRefs)
+	sinkMap, sinkChan, sinkInts = shaped[string, int](100)
 }
 
 func copies(i int) {
