@@ -12,9 +12,11 @@
  * goroutine's next allocation, where exactly one slot must have been taken in the same place;
  * what does not come out so is counted, and nothing is guessed.
  *
- * What is left: from Go 1.20 to 1.23 deductAssistCredit checks the stack. Asked to yield in the
- * microsecond between our look and that check, a goroutine's object is taken for the next one of
- * its class on that P. Seen once, in nine profiles of 5,000 samples and 200 GC cycles each.
+ * What is left: while the GC marks, from Go 1.20 to 1.23 deductAssistCredit checks the stack, and
+ * in 1.27 the slow path that each of the size-specialised allocators then calls. Asked to yield in
+ * the microsecond between our look and that check, a goroutine's object is taken for the next one
+ * of its class on that P. With every object sampled, of a goroutine that does nothing else: 0.2
+ * (1.27) to 0.5 (1.22) objects a cycle; none with Go 1.19 and 1.24.
  *
  * Sources: mallocgc, nextFreeFast, nextFree and deductAssistCredit in runtime/malloc.go,
  * nextFreeIndex in runtime/mbitmap.go, refill and allocLarge in runtime/mcache.go,
