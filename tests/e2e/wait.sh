@@ -137,7 +137,7 @@ part_heavy() {
 	[ "${n:-0}" -ge 3 ] || echo "${n:-no} windows"
 	comments | grep -q '^delays: by [0-9]* looks' || echo "not said where delays are from"
 	comments | grep -q '^error: main.ping .* delay [0-9]* +- ' || echo "no standard error of a site"
-	in_budget delay -few 2 -sigmas 5 -off 0.1 -brief 0.3
+	in_budget delay -few 2 -sigmas 5 -off 0.1 -within 0.1
 	in_budget contentions -few 2 -sure 0.1 -sigmas 6 -off 0.1
 	"$PPROFCHECK" labels -type contentions "$WAIT" >"$TMP/labels"
 	awk '/"runnable"/ { run += $1; next } !/"syscall"/ { other += $1 }

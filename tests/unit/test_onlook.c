@@ -45,6 +45,23 @@ struct gor {
 	bool moves; /* its stack is never where it was */
 };
 
+/*
+ * Goroutines 0 and 1 can wake each other by turns. In each part of their round one does something and
+ * then writes to a g; where that was read since it last was written to, it takes STALL longer. 0 waits in
+ * the first part, 1 in the third.
+ */
+enum { PARTS = 4, STALL = 200, READ = 150 };
+static const struct {
+	uint64_t ns;
+	size_t writes;
+} part[PARTS] = { { 300, 0 }, { 50, 1 }, { 300, 1 }, { 50, 0 } };
+static struct {
+	bool on, read[2];
+	size_t part;
+	uint64_t left, at, rounds; /* of the part; it was so then; that are over */
+	double waited[2];
+} turns;
+
 static struct gor gor[MANY];
 static size_t ngor;
 static uint64_t now_ns, cpu_ns, cpu_per_look, moves, counted;
@@ -67,10 +84,34 @@ static uint64_t fake_cpu(void)
 	return cpu_ns;
 }
 
+/* Up to now. */
+static void take_turns(void)
+{
+	while (turns.on && turns.at < now_ns) {
+		size_t g = part[turns.part].writes;
+		uint64_t ns = now_ns - turns.at < turns.left ? now_ns - turns.at : turns.left;
+
+		if (turns.part % 2 == 0)
+			turns.waited[g] += (double)ns;
+		turns.at += ns;
+		turns.left -= ns;
+		if (!turns.left && turns.read[g]) {
+			turns.read[g] = false;
+			turns.left = STALL;
+		} else if (!turns.left) {
+			turns.part = (turns.part + 1) % PARTS;
+			turns.rounds += !turns.part;
+			turns.left = part[turns.part].ns;
+		}
+	}
+}
+
 static bool waits_now(const struct gor *it)
 {
 	uint64_t since = now_ns - it->begins;
 
+	if (turns.on && it < &gor[2])
+		return turns.part == 2 * (size_t)(it - gor);
 	if (now_ns < it->begins)
 		return false;
 	return (it->period ? since % it->period : since) < it->lasts;
@@ -78,6 +119,8 @@ static bool waits_now(const struct gor *it)
 
 static uint64_t which_wait(const struct gor *it)
 {
+	if (turns.on && it < &gor[2])
+		return turns.rounds;
 	return it->period && now_ns >= it->begins ? (now_ns - it->begins) / it->period : 0;
 }
 
@@ -146,9 +189,20 @@ static int fake_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct e
 	if (addr < G_AT || i >= MANY || (addr - G_AT) % G_SIZE + n > G_SIZE)
 		return err_set(e, -EFAULT, "no goroutine");
 	cpu_ns += cpu_per_look;
+	if (turns.on) {
+		now_ns += READ;
+		take_turns();
+		if (i < 2)
+			turns.read[i] = true;
+	}
 	make_g(i, bytes);
 	memcpy(buf, bytes + (addr - G_AT) % G_SIZE, n);
 	return 0;
+}
+
+static void fake_rest(uint64_t ns)
+{
+	now_ns += ns;
 }
 
 static void fill_layout(struct golayout *l)
@@ -205,10 +259,11 @@ static int set_up_as(const struct onlook_conf *c)
 	now_ns = START;
 	cpu_ns = cpu_per_look = moves = counted = 0;
 	torn = gone = false;
+	memset(&turns, 0, sizeof(turns));
 	open_subject();
 	tally_init(&tally);
 	assert_int_equal(onlook_new(&subject, &o, c, &k, &e), 0);
-	onlook_set_clock(k, fake_now, fake_cpu);
+	onlook_set_clock(k, fake_now, fake_cpu, fake_rest);
 	onlook_set_seed(k, 42);
 	onlook_set_allgs(k, ALLGS_AT);
 	assert_int_equal(onlook_begin(k, &e), 0);
@@ -332,6 +387,28 @@ static void without_bias(void **state)
 		else if (kind[i].period < 2 * MS) /* now and then it is in a like wait 256 later */
 			assert_true(o.count < 40);
 	}
+}
+
+/* Each look makes them late; how long they are seen to wait, and which of them, is as it is. */
+static void those_that_looks_disturb(void **state)
+{
+	double variance = 0;
+
+	(void)state;
+	ngor = 2;
+	turns.on = true;
+	turns.at = now_ns;
+	turns.left = part[0].ns;
+	run_for(8 * LONG);
+	take_turns();
+	result();
+	for (size_t i = 0; i < 2; i++) {
+		struct onlook_estimate o = of(i);
+
+		variance += o.delay_variance; /* of one place, at one of the two */
+		assert_true(fabs(o.delay_ns / turns.waited[i] - 1) < 0.04);
+	}
+	assert_true(variance > 0 && sqrt(variance) < 0.02 * turns.waited[0]);
 }
 
 /* What began before, what does not end, and what is cut off when all is observed in full. */
@@ -595,6 +672,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(its_stack_and_length),
 		TEST(without_bias),
+		TEST(those_that_looks_disturb),
 		TEST(at_the_ends),
 		TEST(a_pause),
 		TEST(what_it_tells_the_probes),

@@ -14,6 +14,12 @@ static inline uint64_t random_next(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+/* In [0, n); 0 of 0. */
+static inline uint64_t random_below(uint64_t *state, uint64_t n)
+{
+	return n ? random_next(state) % n : 0;
+}
+
 /* Even in [0, 1). */
 static inline double random_part(uint64_t *state)
 {

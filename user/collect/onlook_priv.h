@@ -4,8 +4,9 @@
 
 #include "collect/onlook.h"
 
-/* @now: nanoseconds; @cpu: of this thread. */
-void onlook_set_clock(struct onlook *k, uint64_t (*now)(void), uint64_t (*cpu)(void));
+/* @now: nanoseconds; @cpu: of this thread; @rest: does nothing for so long. */
+void onlook_set_clock(struct onlook *k, uint64_t (*now)(void), uint64_t (*cpu)(void),
+		      void (*rest)(uint64_t ns));
 /* Before onlook_begin: where runtime.allgs is, live. */
 void onlook_set_allgs(struct onlook *k, uint64_t addr);
 void onlook_set_seed(struct onlook *k, uint64_t seed);

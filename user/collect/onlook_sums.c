@@ -238,6 +238,36 @@ struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry,
 	return out;
 }
 
+int onlook_comment(const struct onlook_result *r, uint64_t begin_ns, uint64_t end_ns,
+		   struct prof *p, struct err *e)
+{
+	int ret = prof_comment(p, e,
+			       "delays: by %llu looks from outside, every %.1f ms, at who waits; "
+			       "how many waits there were: by windows, longer ones by looks",
+			       (unsigned long long)r->looks, r->stratum_ns / 1e6);
+
+	if (!ret && 3 * r->stratum_ns > (double)end_ns)
+		ret = prof_comment(p, e,
+				   "so many goroutines take long to look at: of waits of %.0f to "
+				   "%.0f ms not all are counted",
+				   (double)(end_ns - begin_ns) / 1e6, 2 * r->stratum_ns / 1e6);
+	if (!ret && r->early)
+		ret = prof_comment(p, e,
+				   "early: %llu waits ended that had begun before the window, and "
+				   "are not counted",
+				   (unsigned long long)r->early);
+	if (!ret && r->waiting)
+		ret = prof_comment(p, e,
+				   "waiting: %llu waits had not ended when the window did, and are "
+				   "not counted",
+				   (unsigned long long)r->waiting);
+	if (!ret && r->lost_ns > 0)
+		ret = prof_comment(p, e,
+				   "lost: waits of %.3f ms in all whose stacks could not be read",
+				   r->lost_ns / 1e6);
+	return ret;
+}
+
 void onlook_sums_fini(struct onlook_sums *u)
 {
 	vec_fini(&u->at);

@@ -155,7 +155,6 @@ func ofSampling(n, size, rate float64) float64 {
 type estimate struct {
 	site
 	got, lo, hi, likely float64
-	mean                float64 // ns, of its waits
 	variance            float64
 	known               bool // the variance is
 }
@@ -182,8 +181,7 @@ type budget struct {
 	se            float64 // relative standard error, at most, where a site has the share least
 	least, within float64
 	few           float64 // so many of a site may or may not be in the window
-	off           float64 // this share of a site is no error,
-	brief         float64 // nor this one of a site whose waits last less than a microsecond
+	off           float64 // this share of a site is no error
 	sure          float64 // sites with a larger relative standard error were seen too seldom to judge by it
 }
 
@@ -219,8 +217,6 @@ func (b *budget) truth(d *diary, p *profile.Profile) (est []estimate) {
 			lo, _, l := d.during(s.col+1, from, to)
 			_, hi, h := d.during(s.col+2, from, to)
 			x.lo, x.hi, x.likely = lo, hi, (l+h)/2
-			n, _, _ := d.during(s.col, from, to)
-			x.mean = x.likely / math.Max(1, n)
 		}
 		if b.few > 0 && s.kind != "heap" {
 			n, _, _ := d.during(s.col, from, to)
@@ -276,11 +272,7 @@ func (b *budget) judges(x *estimate) bool {
 }
 
 func (b *budget) check(x *estimate, share float64) (why []string) {
-	off := b.off
-	if x.mean > 0 && x.mean < 1000 {
-		off = math.Max(off, b.brief)
-	}
-	slack := b.sigmas*x.se() + off*x.likely + 1
+	slack := b.sigmas*x.se() + b.off*x.likely + 1
 	switch {
 	case x.likely == 0 && x.got == 0:
 		return nil
@@ -316,7 +308,6 @@ func cmdBudget(args []string) bool {
 	fs.Float64Var(&b.within, "within", 0, "")
 	fs.Float64Var(&b.few, "few", 0, "")
 	fs.Float64Var(&b.off, "off", 0, "")
-	fs.Float64Var(&b.brief, "brief", 0, "")
 	fs.Float64Var(&b.sure, "sure", 0, "")
 	least := fs.Int("judged", 1, "")
 	paths := parse(fs, args, 2)

@@ -50,7 +50,6 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
       -sigmas N           of the errors that the profile states, at most, from the truth (4)
       -se X -least S      these errors at most X, for sites with a share of S (0.01) or more
       -within X           and at most X from the truth   -few N: but for N waits   -off X: and a share X
-      -brief X            and such a share, where waits last less than a microsecond
       -sure X -judged N   not those with a larger error, that were seen too seldom; at least N others
   pace [-kind K] [-site FUNC] [-from NS] [-to NS] LOG   how much a second it did, by its log
   types SOURCE FILE [WITHOUT]   labels "type" are what comments of the source say, line by line
