@@ -1,7 +1,7 @@
 # goprof-bpf: one file builds everything, under build/ only (O=DIR: elsewhere). `make help` lists the targets.
 
 MAKEFLAGS += --no-builtin-rules
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 .SUFFIXES:

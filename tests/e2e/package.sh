@@ -12,7 +12,10 @@ suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 ARCHIVE=$O/package/root-$suite-$(date +%Y%m%d).tar
 R=$TMP/root
 
-build_deb() { env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make O="${O#"$PWD"/}" deb 2>&1 | tail -n 1; }
+build_deb() {
+	env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make O="${O#"$PWD"/}" deb >"$TMP/said" 2>&1
+	tail -n 1 "$TMP/said"
+}
 
 # What apt on this machine fetches Debian from, as sources of the new root.
 sources() {
@@ -48,6 +51,7 @@ files() { (cd "$R" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev
 
 deb=$(build_deb)
 [ -f "$deb" ] || { fail package/built "$deb"; finish; }
+grep -qi warning "$TMP/said" && fail package/quiet "$(grep -i -m 1 warning "$TMP/said")" || pass package/quiet
 cp "$deb" "$TMP/first.deb"
 touch user/package/changelog # other times in, the same package out
 build_deb >/dev/null

@@ -98,6 +98,7 @@ if command -v fish >/dev/null; then
 	is "fish: an option" "--mutex --mutex-fraction" "$(complete_fish 'goprof-bpf --mut')"
 	is "fish: a value" "flame folded" "$(complete_fish 'goprof-bpf --format f' | tr ' ' '\n' | sort | paste -sd' ')"
 	is "fish: a command" "doctor" "$(complete_fish 'goprof-bpf doc')"
+	is "fish: a command's files" "Makefile" "$(complete_fish 'goprof-bpf --cpu -- cat Makef')"
 else
 	skip install/fish "there is no fish here"
 fi
@@ -119,6 +120,8 @@ if command -v zsh >/dev/null; then
 	is "zsh: an option" "<goprof-bpf --goroutine>" "$(complete_zsh 'goprof-bpf --goro' | sed 's/ >/>/')"
 	is "zsh: a value" "<goprof-bpf --format=flame>" "$(complete_zsh 'goprof-bpf --format=fl' | sed 's/ >/>/')"
 	is "zsh: a command" "<goprof-bpf doctor>" "$(complete_zsh 'goprof-bpf doc' | sed 's/ >/>/')"
+	is "zsh: a command's option" "<goprof-bpf ps --wide>" "$(complete_zsh 'goprof-bpf ps --w' | sed 's/ >/>/')"
+	is "zsh: a command to run" "<goprof-bpf -- user/package/deb.sh>" "$(complete_zsh 'goprof-bpf -- user/package/de' | sed 's/ >/>/')"
 else
 	skip install/zsh "there is no zsh here"
 fi
