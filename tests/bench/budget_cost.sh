@@ -110,16 +110,17 @@ stop() { kill "$PID"; wait "$PID" 2>/dev/null; }
 
 # errors V NAME ARG...
 errors() {
-	local v=$1 name=$2 typ file budget
+	local v=$1 name=$2 typ file budget off
 	begin "$@" || { fail "budget_errors/$2/$v" "does not start"; return; }
 	for budget in 5% 0; do
 		SECONDS_EACH=$LONG ours --budget $budget || { fail "budget_errors/$2/$v" "$(tail -n 2 "$TMP/err")"; break; }
 		sleep 0.1
+		[ $budget = 0 ] && off=${WITHIN:-0} || off=0 # all is seen: no standard error is stated
 		for typ in "${TYPES[@]}"; do
 			file=$(grep "\.$KIND\.pb" "$TMP/paths")
 			echo "Go $v $name --budget $budget, $LONG s, $typ: estimate, truth, off, stated standard error, off in those"
 			"$PPROFCHECK" comments "$file" | grep -E '^(budget|hits):'
-			"$PPROFCHECK" budget -kind "$KIND" -type "$typ" ${WITHIN:+-within "$WITHIN"} -few 1 "$LOG" "$file"
+			"$PPROFCHECK" budget -kind "$KIND" -type "$typ" ${WITHIN:+-within "$WITHIN"} -off "$off" -few 1 "$LOG" "$file"
 		done
 	done
 	stop

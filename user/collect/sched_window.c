@@ -331,6 +331,8 @@ static void sum_locked(struct sched_window *w)
 
 void sched_window_stop(struct sched_window *w)
 {
+	if (w->conf->own.ns)
+		slowness_end(&w->slow);
 	if (w->onlook)
 		onlook_stop(w->onlook);
 }
@@ -355,8 +357,6 @@ static void weigh_others(struct sched_window *w)
 void sched_window_end(struct sched_window *w, struct onlook_result *out)
 {
 	*out = (struct onlook_result){};
-	if (w->conf->own.ns)
-		slowness_end(&w->slow);
 	if (w->onlook)
 		onlook_end(w->onlook, out);
 	tally_rest(&w->tally);

@@ -69,7 +69,7 @@ int sched_window_over(void *w, const struct stretch *s, struct err *e);
 int sched_window_joined(struct sched_window *w, struct err *e);
 /* Looks at those that wait, when onlook_fd is readable. */
 int sched_window_poll(struct sched_window *w, struct err *e);
-/* Nothing counts any more: looks end before probes are taken out. */
+/* Nothing counts any more: looks end, and the runtime's count, before probes are taken out. */
 void sched_window_stop(struct sched_window *w);
 /* When nothing is probed any more: what came of looks. */
 void sched_window_end(struct sched_window *w, struct onlook_result *out);

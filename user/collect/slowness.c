@@ -72,7 +72,6 @@ void slowness_end(struct slowness *w)
 		w->switches = -1;
 	else if (w->switches >= 0)
 		w->switches += (double)(now - w->switches_first);
-	busy_since(w);
 }
 
 /*

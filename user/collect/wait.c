@@ -598,8 +598,7 @@ static int end(struct wait *w, struct err *e)
 
 	w->ended = true;
 	w->end = now_ns(CLOCK_MONOTONIC);
-	if (w->window.onlook)
-		onlook_stop(w->window.onlook);
+	wait_window_stop(&w->window);
 	ret = probing_end(w->probing, e);
 	wait_window_end(&w->window, &w->looks);
 	return ret;

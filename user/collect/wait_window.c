@@ -289,11 +289,17 @@ int wait_window_over(void *arg, const struct stretch *s, struct err *e)
 	return ret;
 }
 
+void wait_window_stop(struct wait_window *w)
+{
+	if (w->conf.own.ns)
+		slowness_end(&w->slow);
+	if (w->onlook)
+		onlook_stop(w->onlook);
+}
+
 void wait_window_end(struct wait_window *w, struct onlook_result *out)
 {
 	*out = (struct onlook_result){};
-	if (w->conf.own.ns)
-		slowness_end(&w->slow);
 	if (w->onlook)
 		onlook_end(w->onlook, out);
 	tally_rest(&w->tally);

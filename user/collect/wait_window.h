@@ -51,7 +51,9 @@ int wait_window_spent(void *w, struct gpb_spent *out, struct err *e);
 int wait_window_turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct err *e);
 int wait_window_over(void *w, const struct stretch *s, struct err *e);
 
-/* When nothing is probed any more: what came of looks. onlook_stop before that. */
+/* Nothing counts any more: looks end, and the runtime's count, before probes are taken out. */
+void wait_window_stop(struct wait_window *w);
+/* When nothing is probed any more: what came of looks. */
 void wait_window_end(struct wait_window *w, struct onlook_result *out);
 int wait_window_seen(const struct wait_window *w, struct gpb_waiting_seen *out, struct err *e);
 
