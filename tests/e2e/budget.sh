@@ -47,6 +47,7 @@ watch() {
 	"$GOPROF" -p "$PID" --source=probe "$@" -d "${seconds}s" -o "$TMP" >"$TMP/paths" 2>"$TMP/err" </dev/null
 	rc=$?
 	sleep 0.2
+	sort "$TMP/err" | uniq -d | grep -q 'short windows' && echo "said more than once that there are windows"
 	# A burst that no window met is said; of few windows that can be.
 	[ -z "${UNMET:-}" ] || sed -i '/of sizes that no window saw/d' "$TMP/err"
 	[ $rc = 0 ] || [ $rc = 3 ] && only_small_losses "$TMP/err" || echo "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"

@@ -378,11 +378,12 @@ static int ask_window(struct probing *p, struct err *e)
 
 static int begin_windows(struct probing *p, struct err *e)
 {
+	bool again = p->priced; /* it was observed in full once more meanwhile */
 	struct err why = {};
 	uint64_t now;
 	int ret = 0;
 
-	if (p->u.price && !p->priced) {
+	if (p->u.price && !again) {
 		p->measured = !p->u.price(p->u.arg, &p->member.hit_ns, &why);
 		if (!p->measured)
 			say(&p->o, "%s: %s: taken to be %.0f ns", p->u.what, why.msg,
@@ -397,10 +398,11 @@ static int begin_windows(struct probing *p, struct err *e)
 	if (ret)
 		return ret;
 	now = now_ns();
-	say(&p->o,
-	    "%s: probing costs the target more than %g%% of its CPU time: from now on in "
-	    "short windows, scaled",
-	    p->u.what, p->o.budget_ppm / 1e4);
+	if (!again)
+		say(&p->o,
+		    "%s: probing costs the target more than %g%% of its CPU time: from now on in "
+		    "short windows, scaled",
+		    p->u.what, p->o.budget_ppm / 1e4);
 	p->member.full = false;
 	p->windows_since = p->stratum_ns = now;
 	p->stratum_len = 0;
