@@ -186,11 +186,16 @@ END
 says "names that mean harm" Profile \
 	"all @  | </script><script>document.title='pwned'</script>\\\\u{2028}\\\\u{202e}gnp @ <b>\\\"'&:7 | [server] @ /srv/bin/server  0x7fffff | evil;�\\\\u{1b}[31m\\\\u{a}\\\\u{9b} @ ���.go:9223372036854776000" \
 	2 0 "evil;�\\\\u{1b}[31m\\\\u{a}\\\\u{9b}\\n���.go:9223372036854776000\\ntotal\\t2562047.79 hrs\\t100% of all\\t100% of parent\\nself\\t2562047.79 hrs\\t100% of all\\t"
+sed '/^"total"/q' "$TMP/heap.html" >"$TMP/cut.html" # in the data
+browse "$TMP/cut.html" <<-END
+	eval $(q broken offsetHeight) > 0 && $(q broken innerText)
+END
+says "a file that was cut" "Reading the profile. If this stays, the file was cut, or the browser is too old."
 browse "$TMP/empty.html" <<-END
-	eval $(q empty innerText)
+	eval $(q broken hidden) + " " + $(q empty innerText)
 	eval flame.totals()
 END
-says "nothing" 'Nothing was sampled.' '[{"total":0,"type":"cpu","unit":"nanoseconds"}]'
+says "nothing" 'true Nothing was sampled.' '[{"total":0,"type":"cpu","unit":"nanoseconds"}]'
 "$mkprofile" big flame "$TMP/big.html" || fail flame/written mkprofile
 browse "$TMP/big.html" <<-END
 	wait flame.state().frames > 4000000

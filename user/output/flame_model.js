@@ -10,7 +10,6 @@ try {
 	D = JSON.parse($('data').textContent);
 } catch (e) {
 	$('broken').textContent = 'The data of this page cannot be read, perhaps because the file was cut: ' + e.message;
-	$('broken').hidden = false;
 	return;
 }
 const NT = D.types.length, NF = D.funcs.length / 2, NFR = D.frames.length / 2;

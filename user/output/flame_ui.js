@@ -466,6 +466,7 @@ if (NT)
 	recall();
 else
 	$('empty').hidden = false;
+$('broken').hidden = true;
 if (V) {
 	check();
 	listen();
