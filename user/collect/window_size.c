@@ -16,8 +16,8 @@ static double wanted(const struct window_size *w)
 {
 	double length = (double)w->length, ns = GROW * length;
 
-	if (w->hits * GROW > HITS_PART * w->fixed)
-		ns = length * HITS_PART * w->fixed / w->hits;
+	if (w->peak * GROW > HITS_PART * w->fixed)
+		ns = length * HITS_PART * w->fixed / w->peak;
 	if (!(ns > (double)w->least)) /* also what is no number */
 		return (double)w->least;
 	return ns < (double)w->most ? ns : (double)w->most;
@@ -29,14 +29,17 @@ void window_size_over(struct window_size *w, double hits)
 
 	w->known++;
 	w->hits += (hits - w->hits) * (w->known < 5 ? 1 / (double)w->known : FORGETS);
+	w->peak = hits > w->peak ? hits : w->peak + (hits - w->peak) * FORGETS;
 	ns = wanted(w);
 	w->hits *= ns / (double)w->length;
+	w->peak *= ns / (double)w->length;
 	w->length = (uint64_t)ns;
 }
 
 void window_size_again(struct window_size *w)
 {
 	w->hits *= (double)w->least / (double)w->length;
+	w->peak *= (double)w->least / (double)w->length;
 	w->length = w->least;
 	w->known = 0;
 }
@@ -44,7 +47,7 @@ void window_size_again(struct window_size *w)
 void window_size_forget(struct window_size *w)
 {
 	window_size_again(w);
-	w->hits = 0;
+	w->hits = w->peak = 0;
 }
 
 double window_size_cost(const struct window_size *w)

@@ -4,7 +4,9 @@
  * Attaching and detaching cost a target the same however long a window is. Where its hits cost less
  * than that a longer one shows more of it for nearly the same price, and where there are several
  * kinds of probes to one budget that price is most of what there is. So a window is as long as
- * makes its hits cost half as much; no longer than is bearable when a burst comes just then.
+ * makes its hits cost half as much, in the dearest of the last windows: where some cost more there are bursts
+ * or phases, and for them short ones are better, and more of them. None is longer than is bearable
+ * when a burst comes just then.
  */
 #ifndef COLLECT_WINDOW_SIZE_H
 #define COLLECT_WINDOW_SIZE_H
@@ -16,6 +18,7 @@ struct window_size {
 	uint64_t least, most; /* ns that a window may last */
 	uint64_t length;      /* ns, of the next one */
 	double hits;	      /* ns of cost: what hits in one of that length are expected to take */
+	double peak;	      /* the same, in the dearest of the last ones */
 	unsigned known;	      /* windows that these are of */
 };
 
