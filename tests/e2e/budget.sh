@@ -8,6 +8,7 @@
 #	light	a few thousand allocations a second are all seen: no windows, and not one too few
 #	heavy	two goroutines that allocate all the time
 #	waits	two goroutines that hand a number to and fro, others with long waits, a mutex
+#	kinds	the heap in windows while waits need little: these are observed in full
 #	none	--budget 0: no windows, all is seen
 #	keeper	who holds the probes is killed: no profile that ends early passes for a whole one
 #	stopped	it is stopped itself (SIGSTOP) while it observes everything
@@ -21,7 +22,7 @@
 need_root && need_bpf && need_go
 
 VERSIONS=${VERSIONS:-1.27.4}
-ONLY=${ONLY:-judge light heavy skewed bursty periodic ends waits none keeper stopped}
+ONLY=${ONLY:-judge light heavy skewed bursty periodic ends waits kinds none keeper stopped}
 SECONDS_EACH=${SECONDS_EACH:-8}
 RUNS=${RUNS:-1}
 Z=$TMP/z
@@ -163,6 +164,22 @@ part_waits() {
 	stop
 }
 
+# All together, to one budget: at the start more is paid, and 10 ms may be owed.
+part_kinds() {
+	local took
+	begin "$1" churn heavy || { echo "no program"; return; }
+	watch 5 --heap --block --mutex --wait
+	judged heap alloc_space -sure 0.5 -judged 4 -sigmas 6
+	in_windows heap 3
+	for kind in block wait; do
+		comments $kind | grep '^budget:.* all of the time observed' >&2 || echo "$kind: $(comments $kind | grep '^budget:')"
+	done
+	took=$(for kind in heap block wait; do comments $kind; done | sed -n 's/^budget:.* took \([0-9.]*\) ms of \([0-9.]*\) ms.*/\1 \2/p' |
+		awk '{ took += $1; cpu = $2 } END { if (took > 0.06 * cpu + 30) print took " ms of " cpu }')
+	[ -z "$took" ] || echo "$took"
+	stop
+}
+
 part_none() {
 	begin "$1" churn heavy || { echo "no program"; return; }
 	watch 2 --heap --heap-rate 64k --budget 0
@@ -263,7 +280,7 @@ part() {
 : >"$Z"
 for ((run = 0; run < RUNS; run++)); do
 	for v in $VERSIONS; do
-		for name in judge light heavy skewed bursty periodic ends waits none keeper stopped; do part $name "$v"; done
+		for name in judge light heavy skewed bursty periodic ends waits kinds none keeper stopped; do part $name "$v"; done
 	done
 done
 if [ "$RUNS" -gt 1 ]; then

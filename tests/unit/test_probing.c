@@ -398,7 +398,10 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		assert_int_equal(probing_new(&subject, &o, &u, true, &s->p, NULL), 0);
 		w.n++;
 		assert_int_equal(probing_set(s->p, NULL, 0, NULL), 0);
+		/* Nothing is attached while others get ready. */
+		assert_true(w.now == w.begin && !probing_since(s->p));
 	}
+	assert_int_equal(probing_begin(w.at[0].p, NULL), 0);
 	while (w.now < w.begin + seconds * SEC)
 		step_all(w.begin + seconds * SEC);
 	for (int i = 0; i < n; i++)
@@ -466,7 +469,7 @@ static double light(double t)
 static double nearly_light(double t)
 {
 	(void)t;
-	return 26000;
+	return 15000;
 }
 
 static double opening(double t)

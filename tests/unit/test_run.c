@@ -20,11 +20,12 @@ static struct {
 	unsigned alive_from;
 	int pidfd;
 	const char *comm;
-	int start_ret[2], stop_ret[2], poll_ret[2], fd[2];
+	int start_ret[2], stop_ret[2], poll_ret[2], begin_ret[2], fd[2];
 	uint64_t loss[LOSS_COUNT]; /* of each profile */
 	bool empty;
 	/* what was done to it */
-	unsigned opens, frees, alives, starts, stops, state_frees, polls;
+	unsigned starts_before; /* the first begin */
+	unsigned opens, frees, alives, starts, begins, stops, state_frees, polls;
 } world;
 
 static struct subject *const the_subject = (struct subject *)&world;
@@ -157,6 +158,16 @@ static int fake_stop(void *state, struct prof **out, struct err *e)
 	return 0;
 }
 
+static int fake_begin(void *state, struct err *e)
+{
+	int i = ((struct fake_state *)state)->i;
+
+	assert_int_equal(world.polls, 0);
+	if (!world.begins++)
+		world.starts_before = world.starts;
+	return world.begin_ret[i] ? err_set(e, world.begin_ret[i], "cannot begin") : 0;
+}
+
 static void fake_state_free(void *state)
 {
 	world.state_frees++;
@@ -164,9 +175,9 @@ static void fake_state_free(void *state)
 }
 
 static const struct collector fake_cpu = { "cpu",     start_0,	       fake_fd, fake_poll,
-					   fake_stop, fake_state_free, NULL };
+					   fake_stop, fake_state_free, NULL,	fake_begin };
 static const struct collector fake_heap = { "heap",    start_1,		fake_fd, fake_poll,
-					    fake_stop, fake_state_free, NULL };
+					    fake_stop, fake_state_free, NULL,	 fake_begin };
 static const struct collector *const both[] = { &fake_cpu, &fake_heap };
 
 /* ---- running it ---- */
@@ -465,7 +476,7 @@ static int poll_and_wish(void *state, struct err *e)
 static void wish_in_the_middle(void **state)
 {
 	static const struct collector wisher = { "cpu",	    start_0,	     fake_fd, poll_and_wish,
-						 fake_stop, fake_state_free, NULL };
+						 fake_stop, fake_state_free, NULL,    NULL };
 	static const struct collector *const kinds[] = { &wisher };
 	struct run_opts o = usual();
 	int p[2];
@@ -487,6 +498,20 @@ static void wish_in_the_middle(void **state)
 		close(p[i]);
 		close(wish_pipe[i]);
 	}
+}
+
+static void begin_that_fails(void **state)
+{
+	struct run_opts o = usual();
+
+	(void)state;
+	world.begin_ret[0] = -EPERM;
+	assert_int_equal(run(&o), EXIT_FAILED);
+	has_said("goprof-bpf: cpu: cannot begin\n");
+	assert_int_equal(world.begins, 2);
+	assert_int_equal(world.starts_before, 2); /* all are ready when the first one begins */
+	assert_int_equal(world.state_frees, 2);
+	assert_true(!there("svc.5.cpu.pb.gz") && there("svc.5.heap.pb.gz"));
 }
 
 static void drain_that_fails(void **state)
@@ -606,6 +631,7 @@ int main(void)
 		TEST(heap_of_a_dead_target_is_a_failure),
 		TEST(wish_ends_the_window),
 		TEST(wish_in_the_middle),
+		TEST(begin_that_fails),
 		TEST(drain_that_fails),
 		TEST(closed_source_does_not_spin),
 		TEST(paths_that_cannot_be_printed),

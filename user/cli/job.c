@@ -120,6 +120,16 @@ static int exited(void *arg)
 	return 1;
 }
 
+static void cannot_start(struct job *j, struct job_slot *s, int ret, const struct err *e)
+{
+	s->state = NULL;
+	/* Children that are gone by now are many; they are counted. */
+	j->too_short |= ret == -ESRCH && j->origin == JOB_FOLLOWED && j->o->follow;
+	if (!j->too_short)
+		about(j, "%s: %s", s->c->kind, e->msg);
+	j->failed |= !j->too_short;
+}
+
 static bool start_one(struct job *j, struct job_slot *s)
 {
 	struct err e = { "" };
@@ -132,12 +142,21 @@ static bool start_one(struct job *j, struct job_slot *s)
 			return true;
 		s->c->free(s->state);
 	}
-	s->state = NULL;
-	/* Children that are gone by now are many; they are counted. */
-	j->too_short |= ret == -ESRCH && j->origin == JOB_FOLLOWED && j->o->follow;
-	if (!j->too_short)
-		about(j, "%s: %s", s->c->kind, e.msg);
-	j->failed |= !j->too_short;
+	cannot_start(j, s, ret, &e);
+	return false;
+}
+
+/* When all are ready: nobody polls while others are made so. */
+static bool begin_one(struct job *j, struct job_slot *s)
+{
+	struct err e = { "" };
+	int ret = s->state && s->c->begin ? s->c->begin(s->state, &e) : 0;
+
+	if (!ret)
+		return true;
+	window_unwatch(j->window, s->fd);
+	s->c->free(s->state);
+	cannot_start(j, s, ret, &e);
 	return false;
 }
 
@@ -149,6 +168,8 @@ size_t job_start(struct job *j, struct window *w)
 	j->window = w;
 	for (size_t i = 0; i < j->n && !j->too_short; i++)
 		started += start_one(j, &j->slots[i]);
+	for (size_t i = 0; i < j->n; i++)
+		started -= !begin_one(j, &j->slots[i]);
 	j->start_ns = window_now_ns();
 	j->refresh_ns = j->start_ns + REFRESH_FIRST_MS * 1000000ull;
 	if (!started)

@@ -62,7 +62,7 @@ bool subject_became(const struct subject *s);
 
 struct collector {
 	const char *kind; /* "cpu", "heap", ...: also the file name's part */
-	/* Attach. On return the window has begun. */
+	/* Make ready, or attach: on return the window has begun, or does with begin(). */
 	int (*start)(struct subject *s, const struct collect_opts *o, void **state, struct err *e);
 	/* A descriptor to poll for reading, or -1; poll() then drains without blocking. */
 	int (*fd)(void *state);
@@ -72,6 +72,11 @@ struct collector {
 	void (*free)(void *state); /* also after a failed or missing stop() */
 	/* Each 100 ms or so, after subject_alive: follow what changed in the target. May be NULL. */
 	int (*tick)(void *state, struct err *e);
+	/*
+	 * When all kinds are ready: on return the window has begun. Else the first poll() does it. May be
+	 * NULL.
+	 */
+	int (*begin)(void *state, struct err *e);
 };
 
 extern const struct collector collector_cpu, collector_heap, collector_block, collector_mutex,

@@ -280,12 +280,20 @@ static int state_stop(void *state, struct prof **out, struct err *e)
 	return ret == -ESRCH ? early_hand_over(&c->early, out, e) : ret;
 }
 
+static int state_begin(void *state, struct err *e)
+{
+	struct contention_state *c = state;
+
+	return c->probe ? contention_probe_begin(c->probe, e) : 0;
+}
+
 const struct collector collector_block = {
 	.kind = "block",
 	.start = block_start,
 	.fd = state_fd,
 	.poll = state_poll,
 	.tick = state_tick,
+	.begin = state_begin,
 	.stop = state_stop,
 	.free = state_free,
 };
@@ -296,6 +304,7 @@ const struct collector collector_mutex = {
 	.fd = state_fd,
 	.poll = state_poll,
 	.tick = state_tick,
+	.begin = state_begin,
 	.stop = state_stop,
 	.free = state_free,
 };

@@ -107,6 +107,11 @@ int contention_probe_poll(struct contention_probe *c, struct err *e)
 	return sched_poll(c->sched, e);
 }
 
+int contention_probe_begin(struct contention_probe *c, struct err *e)
+{
+	return sched_begin(c->sched, e);
+}
+
 int contention_probe_tick(struct contention_probe *c, struct err *e)
 {
 	return sched_tick(c->sched, e);

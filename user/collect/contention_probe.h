@@ -22,6 +22,7 @@ int contention_probe_start(struct subject *s, const struct collect_opts *o, enum
 			   struct contention_probe **out, struct err *e);
 int contention_probe_fd(struct contention_probe *c); /* or -1 */
 int contention_probe_poll(struct contention_probe *c, struct err *e);
+int contention_probe_begin(struct contention_probe *c, struct err *e);
 int contention_probe_tick(struct contention_probe *c, struct err *e);
 int contention_probe_stop(struct contention_probe *c, struct prof **out, struct err *e);
 void contention_probe_free(struct contention_probe *c);

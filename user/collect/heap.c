@@ -255,12 +255,20 @@ static int heap_stop(void *state, struct prof **out, struct err *e)
 	return early_hand_over(&h->early, out, e);
 }
 
+static int heap_begin(void *state, struct err *e)
+{
+	struct heap *h = state;
+
+	return h->probe ? heap_probe_begin(h->probe, e) : 0;
+}
+
 const struct collector collector_heap = {
 	.kind = "heap",
 	.start = heap_start,
 	.fd = heap_fd,
 	.poll = heap_poll,
 	.tick = heap_tick,
+	.begin = heap_begin,
 	.stop = heap_stop,
 	.free = heap_free,
 };

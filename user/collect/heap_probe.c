@@ -54,7 +54,7 @@ struct heap_probe {
 	struct physical ph;
 	struct types types;
 	struct loss loss;
-	struct timespec start, end; /* monotonic */
+	int64_t start_ns, end_ns; /* monotonic; from when on hits counted, 0 not yet */
 	int64_t start_unix_ns;
 	size_t nsites;
 	bool multi, ending;
@@ -450,11 +450,28 @@ static int begin_types(struct heap_probe *h, struct err *e)
 	return 0;
 }
 
+static int64_t now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
+
+/* Once hits count. */
+static void note_begin(struct heap_probe *h)
+{
+	if (h->start_ns || !probing_since(h->probing))
+		return;
+	h->start_ns = (int64_t)probing_since(h->probing);
+	h->start_unix_ns = now_ns(CLOCK_REALTIME) - (now_ns(CLOCK_MONOTONIC) - h->start_ns);
+	heap_window_watch(&h->window, h->o.held);
+}
+
 int heap_probe_start(struct subject *s, const struct collect_opts *o, struct heap_probe **out,
 		     struct err *e)
 {
 	CLEANUP(heap_probe_freep) struct heap_probe *h = calloc(1, sizeof(*h));
-	struct timespec unix_time;
 	int ret;
 
 	if (!h)
@@ -487,10 +504,7 @@ int heap_probe_start(struct subject *s, const struct collect_opts *o, struct hea
 		ret = attach(h, e);
 	if (ret)
 		return ret;
-	clock_gettime(CLOCK_REALTIME, &unix_time);
-	h->start_unix_ns = unix_time.tv_sec * 1000000000ll + unix_time.tv_nsec;
-	clock_gettime(CLOCK_MONOTONIC, &h->start);
-	heap_window_watch(&h->window, o->held);
+	note_begin(h);
 	say(o, "heap: probing %zu allocator entries, one sample in %llu bytes", h->nsites,
 	    (unsigned long long)o->heap_rate);
 	*out = TAKE(h);
@@ -500,6 +514,14 @@ int heap_probe_start(struct subject *s, const struct collect_opts *o, struct hea
 int heap_probe_fd(struct heap_probe *h)
 {
 	return h->ep;
+}
+
+int heap_probe_begin(struct heap_probe *h, struct err *e)
+{
+	int ret = probing_begin(h->probing, e);
+
+	note_begin(h);
+	return ret;
 }
 
 int heap_probe_poll(struct heap_probe *h, struct err *e)
@@ -512,6 +534,7 @@ int heap_probe_poll(struct heap_probe *h, struct err *e)
 		ret = heap_large_hear(&h->large, e);
 	if (!ret)
 		ret = probing_poll(h->probing, e);
+	note_begin(h);
 	if (!ret && heap_large_dear(&h->large, h->window.large_seen, probing_hit_ns(h->probing),
 				    h->o.budget_ppm))
 		ret = attach(h, e); /* all together, then */
@@ -607,8 +630,7 @@ static int comment_identity(struct heap_probe *h, struct err *e)
 /* A burst that fell between two windows is not in the samples, but it is known. */
 static double seconds(const struct heap_probe *h)
 {
-	return (double)(h->end.tv_sec - h->start.tv_sec) +
-	       (double)(h->end.tv_nsec - h->start.tv_nsec) / 1e9;
+	return (double)(h->end_ns - h->start_ns) / 1e9;
 }
 
 static int comment_missed(struct heap_probe *h, struct err *e)
@@ -680,10 +702,11 @@ static int finish_comments(struct heap_probe *h, struct err *e)
 
 int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 {
-	int64_t duration;
 	int ret;
 
-	clock_gettime(CLOCK_MONOTONIC, &h->end);
+	h->end_ns = now_ns(CLOCK_MONOTONIC);
+	if (!h->start_ns)
+		h->start_ns = h->end_ns;
 	h->ending = true;
 	/* While a last window ends no more of them are sampled. */
 	if (h->large.always && h->heap.own.ns) {
@@ -706,9 +729,7 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 		ret = finish_comments(h, e);
 	if (ret)
 		return ret;
-	duration = (h->end.tv_sec - h->start.tv_sec) * 1000000000ll + h->end.tv_nsec -
-		   h->start.tv_nsec;
-	prof_set_time(h->prof, h->start_unix_ns, duration);
+	prof_set_time(h->prof, h->start_unix_ns, h->end_ns - h->start_ns);
 	feed_losses(&h->feed, (const uint64_t *)h->obj->bss->losses, h->obj->obj, &h->loss);
 	heap_use_losses(&h->use, h->obj, &h->loss);
 	probing_losses(h->probing, &h->loss);

@@ -7,13 +7,8 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "collect/budget.h"
 #include "collect/price.h"
-#include "collect/rhythm.h"
-#include "collect/window_size.h"
-
-#define NS_PER_MS 1000000ull
-#define NS_PER_S  1000000000ull
+#include "collect/probing_priv.h"
 
 /* How often costs are looked at while everything is observed: at first more often. */
 #define LOOK_FIRST_NS (5 * NS_PER_MS)
@@ -50,56 +45,6 @@
 /* How long windows last at least; twice as long each time that it was too early to end them. */
 #define WINDOWS_MIN_NS NS_PER_S
 #define WINDOWS_MAX_NS (60 * NS_PER_S)
-
-enum state {
-	UNSET,	 /* nothing attached yet */
-	FULL,	 /* attached, everything counts */
-	BETWEEN, /* windows: the timer tells when the next one is asked for */
-	ASKED,	 /* windows: the keeper is at it */
-	ENDED,
-};
-
-struct probing {
-	struct subject *s;
-	struct collect_opts o;
-	struct probing_user u;
-	struct budget *b; /* shared with the target's other probes */
-	struct budget_member member;
-	struct uprobes uprobes;
-	struct uprobe_group groups[UPROBE_GROUPS_MAX];
-	struct uprobe_site *sites; /* of all groups */
-	size_t ngroups;
-	bool priced, measured; /* measured: what a hit costs is not assumed */
-	bool multi, cut;       /* cut: no windows on this kernel, ended early */
-	bool ending;	       /* what comes next is settled no more */
-	int ep, timer;
-	enum state state;
-	uint64_t set_ns, end_ns, opened_ns; /* when it first counted; this stretch */
-	uint64_t stratum_ns, stratum_len;   /* begin and length of the present one */
-	uint64_t attach_ns;		    /* how long attaching takes, lately */
-	uint64_t window_ns;		    /* how long the next window lasts, at most */
-	uint64_t attached_ns;		    /* when all was last attached */
-	uint64_t event_ns, count_ns;	    /* when something is to be done, and counted; 0 never */
-	double look_ns;			    /* what a look at the count takes, lately */
-	struct rhythm rhythm;
-	/*
-	 * The next stratum is to begin at once. What is in the present one so far had its chance to be
-	 * seen: where its window was to be has no part in when that is.
-	 */
-	bool anew;
-	bool by_count;			     /* the present stratum is one of so much counted: */
-	double windows_cpu, windows_spent;   /* ns, at windows_since */
-	double mass_from, mass, mass_at;     /* its begin and length, and where its window is */
-	double asked_rate;		     /* when the window was asked for */
-	uint64_t windows_since, windows_min; /* for how long windows are to be, at least */
-	struct gpb_spent seen;		     /* at the last look */
-	struct window_size size;	     /* of the next window */
-	uint64_t longest;		     /* of all so far */
-	double recent_cost, recent_ns;	     /* of open time, since windows_since */
-	uint64_t nwindows, observed_ns;	     /* in all; observed: windows and full stretches */
-	uint64_t lost_ns;		     /* unobserved: we did not run */
-	uint64_t random;
-};
 
 static uint64_t now_ns(void)
 {
@@ -390,7 +335,7 @@ static int begin_windows(struct probing *p, struct err *e)
 			    p->member.hit_ns);
 	}
 	p->priced = true;
-	if (p->state != UNSET)
+	if (p->state != READY)
 		window_size_again(&p->size);
 	p->rhythm = (struct rhythm){};
 	p->window_ns = window_ns(p);
@@ -572,6 +517,51 @@ static int rings_windows(struct probing *p, struct err *e)
 	return 0;
 }
 
+/*
+ * A window before all others, to see whether the target can bear to be observed in full. What is
+ * seen in it counts for nothing: it was not drawn.
+ */
+static int gauge(struct probing *p, bool *bears, struct err *e)
+{
+	const struct uprobe_window w = { .begin = p->u.begin_ns,
+					 .end = p->u.end_ns,
+					 .by_own = p->u.by_own };
+	struct uprobe_windowed done;
+	double cost = 0;
+	int ret = uprobes_window(&p->uprobes, &w, e);
+
+	if (!ret)
+		ret = uprobes_windowed(&p->uprobes, &done, e);
+	if (!ret)
+		ret = account(p, &cost, e);
+	if (!ret)
+		ret = hand_over(p,
+				(struct stretch){ .window = true,
+						  .opened = done.opened,
+						  .closed = done.closed },
+				e);
+	if (ret)
+		return ret;
+	budget_spend_once(p->b, &p->member, p->member.window_ns);
+	window_size_over(&p->size, cost);
+	p->size.known = 0; /* it was longer than those that come: for so much of their own time */
+	*bears = budget_allows(p->b, &p->member, cost / attached_ns(&done));
+	return 0;
+}
+
+int probing_begin(struct probing *p, struct err *e)
+{
+	bool bears = true;
+	int ret;
+
+	if (p->state != READY)
+		return 0;
+	ret = gauge(p, &bears, e);
+	if (ret)
+		return ret;
+	return bears ? begin_full(p, e) : begin_windows(p, e);
+}
+
 int probing_poll(struct probing *p, struct err *e)
 {
 	struct epoll_event ev[2];
@@ -581,7 +571,9 @@ int probing_poll(struct probing *p, struct err *e)
 	for (int i = 0; !ret && i < n; i++)
 		if (ev[i].data.fd != p->timer)
 			ret = p->state == ASKED ? window_over(p, e) : unasked(p, e);
-	if (!ret && rings && p->state == FULL)
+	if (!ret && rings && p->state == READY)
+		ret = probing_begin(p, e);
+	else if (!ret && rings && p->state == FULL)
 		ret = look(p, e);
 	else if (!ret && rings && (p->state == BETWEEN || p->state == ASKED))
 		ret = rings_windows(p, e);
@@ -652,41 +644,9 @@ static int pause_probes(struct probing *p, struct err *e)
 	return ret;
 }
 
-/*
- * A window before all others, to see whether the target can bear to be observed in full. What is
- * seen in it counts for nothing: it was not drawn.
- */
-static int gauge(struct probing *p, bool *bears, struct err *e)
-{
-	const struct uprobe_window w = { .begin = p->u.begin_ns,
-					 .end = p->u.end_ns,
-					 .by_own = p->u.by_own };
-	struct uprobe_windowed done;
-	double cost = 0;
-	int ret = uprobes_window(&p->uprobes, &w, e);
-
-	if (!ret)
-		ret = uprobes_windowed(&p->uprobes, &done, e);
-	if (!ret)
-		ret = account(p, &cost, e);
-	if (!ret)
-		ret = hand_over(p,
-				(struct stretch){ .window = true,
-						  .opened = done.opened,
-						  .closed = done.closed },
-				e);
-	if (ret)
-		return ret;
-	budget_spend_once(p->b, &p->member, p->member.window_ns);
-	window_size_over(&p->size, cost);
-	p->size.known = 0; /* it was longer than those that come: for so much of their own time */
-	*bears = budget_allows(p->b, &p->member, cost / attached_ns(&done));
-	return 0;
-}
-
 int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e)
 {
-	bool windows = p->state == BETWEEN || p->state == ASKED, bears = true;
+	bool windows = p->state == BETWEEN || p->state == ASKED;
 	int ret;
 
 	if (p->state == ENDED)
@@ -706,11 +666,11 @@ int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struc
 		return ret;
 	if (windows && p->state != FULL)
 		return 0;
-	if (p->state == UNSET && p->o.budget_ppm && p->multi && !p->o.held)
-		ret = gauge(p, &bears, e);
-	if (ret)
-		return ret;
-	return bears ? begin_full(p, e) : begin_windows(p, e);
+	if (p->state == FULL || !p->o.budget_ppm || !p->multi || p->o.held)
+		return begin_full(p, e);
+	p->state = READY;
+	set_event(p, now_ns());
+	return 0;
 }
 
 /* ---- the end ---- */
@@ -726,59 +686,6 @@ int probing_end(struct probing *p, struct err *e)
 	p->end_ns = now_ns();
 	uprobes_free(&p->uprobes);
 	return ret;
-}
-
-uint64_t probing_since(const struct probing *p)
-{
-	return p->set_ns;
-}
-
-bool probing_windowed(const struct probing *p)
-{
-	return p->nwindows || p->cut;
-}
-
-void probing_losses(const struct probing *p, struct loss *to)
-{
-	to->n[LOSS_BUDGET_CUT] |= p->cut;
-	to->n[LOSS_UNWATCHED] += p->lost_ns / NS_PER_MS;
-}
-
-double probing_hit_ns(const struct probing *p)
-{
-	return p->member.hit_ns;
-}
-
-int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
-{
-	double cpu = budget_cpu_ns(p->b), cost = p->member.spent;
-	double wall = (double)(p->end_ns - p->set_ns);
-	char most[96] = "none", how[192] = "all of the time observed";
-
-	if (p->o.budget_ppm)
-		snprintf(most, sizeof(most), "%g%% of the target's CPU time%s",
-			 p->o.budget_ppm / 1e4,
-			 p->o.budget_ahead_ns ? " after a first second of theirs" : "");
-	if (p->windows_since)
-		snprintf(
-			how, sizeof(how),
-			"%llu windows of %s%g ms, %.2f%% of the time observed; putting probes in and out "
-			"is taken to cost %g ms a window",
-			(unsigned long long)p->nwindows, p->u.by_own ? "at most " : "",
-			(double)(p->longest ? p->longest : p->u.end_ns) / 1e6,
-			wall > 0 ? 100 * (double)p->observed_ns / wall : 0,
-			p->member.window_ns / 1e6);
-	if (p->cut)
-		snprintf(how, sizeof(how),
-			 "the first %.3f s observed: this kernel cannot probe in windows",
-			 (double)p->observed_ns / 1e9);
-	return prof_comment(
-		prof, e,
-		"budget: %s; took %.1f ms of %.1f ms (%.2f%%): %llu hits of %.0f ns each "
-		"(%s), %s",
-		most, cost / 1e6, cpu / 1e6, cpu > 0 ? 100 * cost / cpu : 0,
-		(unsigned long long)p->member.hits, p->member.hit_ns,
-		p->measured ? "measured" : "assumed", how);
 }
 
 void probing_free(struct probing *p)

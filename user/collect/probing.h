@@ -66,11 +66,13 @@ struct probing;
 int probing_new(struct subject *s, const struct collect_opts *o, const struct probing_user *u,
 		bool multi, struct probing **out, struct err *e);
 /*
- * Attaches these, and no longer what was attached before; then hits count, of a target that is
- * not held once a window that counts for nothing has told whether it can bear that. Groups and
- * sites are copied.
+ * Attaches these, and no longer what was attached before; then hits count. For the first time, of a
+ * target that is not held and to a budget, probing_begin() or the first probing_poll() does that, once a
+ * window that counts for nothing has told whether the target can bear it: until then others can be
+ * made ready, while nobody polls. Groups and sites are copied.
  */
 int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e);
+int probing_begin(struct probing *p, struct err *e);
 
 /* To be polled; -1 where there is no budget. */
 int probing_fd(const struct probing *p);

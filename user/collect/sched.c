@@ -425,6 +425,13 @@ int sched_poll(struct sched *c, struct err *e)
 	return ret ? ret : sched_window_poll(&c->window, e);
 }
 
+int sched_begin(struct sched *c, struct err *e)
+{
+	int ret = probing_begin(c->probing, e);
+
+	return ret ? ret : watch_looks(c, e);
+}
+
 int sched_tick(struct sched *c, struct err *e)
 {
 	int ret;

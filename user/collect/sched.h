@@ -54,6 +54,7 @@ int sched_possible(struct gobin *b, const struct golayout *l, unsigned kind, str
 /* To be polled; -1 for all users but the first. */
 int sched_fd(struct sched *c, unsigned kind);
 int sched_poll(struct sched *c, struct err *e);
+int sched_begin(struct sched *c, struct err *e);
 /* Libraries that came since. */
 int sched_tick(struct sched *c, struct err *e);
 /* Nothing is counted from now on, of no kind; hands over what was. */

@@ -418,8 +418,6 @@ static int wait_start(struct subject *s, const struct collect_opts *o, void **st
 	ret = begin(w, e);
 	if (ret)
 		return ret;
-	w->start = probing_since(w->probing);
-	w->start_unix_ns = (int64_t)(now_ns(CLOCK_REALTIME) - (now_ns(CLOCK_MONOTONIC) - w->start));
 	say(o, "wait: %zu probes, all waits of %llu ns and longer, shorter ones in proportion",
 	    w->nsites, (unsigned long long)w->o.wait_rate);
 	*state = TAKE(w);
@@ -443,6 +441,14 @@ static int wait_poll(void *state, struct err *e)
 	if (!ret)
 		ret = watch_looks(w, e);
 	return !ret && w->window.onlook ? onlook_poll(w->window.onlook, e) : ret;
+}
+
+static int wait_begin(void *state, struct err *e)
+{
+	struct wait *w = state;
+	int ret = probing_begin(w->probing, e);
+
+	return ret ? ret : watch_looks(w, e);
 }
 
 static int wait_tick(void *state, struct err *e)
@@ -598,6 +604,10 @@ static int end(struct wait *w, struct err *e)
 
 	w->ended = true;
 	w->end = now_ns(CLOCK_MONOTONIC);
+	w->start = probing_since(w->probing);
+	if (!w->start)
+		w->start = w->end;
+	w->start_unix_ns = (int64_t)(now_ns(CLOCK_REALTIME) - (w->end - w->start));
 	wait_window_stop(&w->window);
 	ret = probing_end(w->probing, e);
 	wait_window_end(&w->window, &w->looks);
@@ -630,6 +640,7 @@ const struct collector collector_wait = {
 	.fd = wait_fd,
 	.poll = wait_poll,
 	.tick = wait_tick,
+	.begin = wait_begin,
 	.stop = wait_stop,
 	.free = wait_free,
 };

@@ -1,0 +1,64 @@
+/* user/collect/probing_priv.h - what probing.c does and probing_say.c tells. */
+#ifndef COLLECT_PROBING_PRIV_H
+#define COLLECT_PROBING_PRIV_H
+
+#include "collect/budget.h"
+#include "collect/probing.h"
+#include "collect/rhythm.h"
+#include "collect/window_size.h"
+
+#define NS_PER_MS 1000000ull
+#define NS_PER_S  1000000000ull
+
+enum state {
+	UNSET,	 /* nothing attached yet */
+	READY,	 /* nor now, but the first poll begins: when all other kinds are ready, too */
+	FULL,	 /* attached, everything counts */
+	BETWEEN, /* windows: the timer tells when the next one is asked for */
+	ASKED,	 /* windows: the keeper is at it */
+	ENDED,
+};
+
+struct probing {
+	struct subject *s;
+	struct collect_opts o;
+	struct probing_user u;
+	struct budget *b; /* shared with the target's other probes */
+	struct budget_member member;
+	struct uprobes uprobes;
+	struct uprobe_group groups[UPROBE_GROUPS_MAX];
+	struct uprobe_site *sites; /* of all groups */
+	size_t ngroups;
+	bool priced, measured; /* measured: what a hit costs is not assumed */
+	bool multi, cut;       /* cut: no windows on this kernel, ended early */
+	bool ending;	       /* what comes next is settled no more */
+	int ep, timer;
+	enum state state;
+	uint64_t set_ns, end_ns, opened_ns; /* when it first counted; this stretch */
+	uint64_t stratum_ns, stratum_len;   /* begin and length of the present one */
+	uint64_t attach_ns;		    /* how long attaching takes, lately */
+	uint64_t window_ns;		    /* how long the next window lasts, at most */
+	uint64_t attached_ns;		    /* when all was last attached */
+	uint64_t event_ns, count_ns;	    /* when something is to be done, and counted; 0 never */
+	double look_ns;			    /* what a look at the count takes, lately */
+	struct rhythm rhythm;
+	/*
+	 * The next stratum is to begin at once. What is in the present one so far had its chance to be
+	 * seen: where its window was to be has no part in when that is.
+	 */
+	bool anew;
+	bool by_count;			     /* the present stratum is one of so much counted: */
+	double windows_cpu, windows_spent;   /* ns, at windows_since */
+	double mass_from, mass, mass_at;     /* its begin and length, and where its window is */
+	double asked_rate;		     /* when the window was asked for */
+	uint64_t windows_since, windows_min; /* for how long windows are to be, at least */
+	struct gpb_spent seen;		     /* at the last look */
+	struct window_size size;	     /* of the next window */
+	uint64_t longest;		     /* of all so far */
+	double recent_cost, recent_ns;	     /* of open time, since windows_since */
+	uint64_t nwindows, observed_ns;	     /* in all; observed: windows and full stretches */
+	uint64_t lost_ns;		     /* unobserved: we did not run */
+	uint64_t random;
+};
+
+#endif

@@ -1,0 +1,55 @@
+/* user/collect/probing_say.c - what came of probes: when, what was lost, the receipt. */
+#include "collect/probing_priv.h"
+
+uint64_t probing_since(const struct probing *p)
+{
+	return p->set_ns;
+}
+
+bool probing_windowed(const struct probing *p)
+{
+	return p->nwindows || p->cut;
+}
+
+void probing_losses(const struct probing *p, struct loss *to)
+{
+	to->n[LOSS_BUDGET_CUT] |= p->cut;
+	to->n[LOSS_UNWATCHED] += p->lost_ns / NS_PER_MS;
+}
+
+double probing_hit_ns(const struct probing *p)
+{
+	return p->member.hit_ns;
+}
+
+int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
+{
+	double cpu = budget_cpu_ns(p->b), cost = p->member.spent;
+	double wall = (double)(p->end_ns - p->set_ns);
+	char most[96] = "none", how[192] = "all of the time observed";
+
+	if (p->o.budget_ppm)
+		snprintf(most, sizeof(most), "%g%% of the target's CPU time%s",
+			 p->o.budget_ppm / 1e4,
+			 p->o.budget_ahead_ns ? " after a first second of theirs" : "");
+	if (p->windows_since)
+		snprintf(
+			how, sizeof(how),
+			"%llu windows of %s%.3g ms, %.2f%% of the time observed; putting probes in and out "
+			"is taken to cost %g ms a window",
+			(unsigned long long)p->nwindows, p->u.by_own ? "at most " : "",
+			(double)(p->longest ? p->longest : p->u.end_ns) / 1e6,
+			wall > 0 ? 100 * (double)p->observed_ns / wall : 0,
+			p->member.window_ns / 1e6);
+	if (p->cut)
+		snprintf(how, sizeof(how),
+			 "the first %.3f s observed: this kernel cannot probe in windows",
+			 (double)p->observed_ns / 1e9);
+	return prof_comment(
+		prof, e,
+		"budget: %s; took %.1f ms of %.1f ms (%.2f%%): %llu hits of %.0f ns each "
+		"(%s), %s",
+		most, cost / 1e6, cpu / 1e6, cpu > 0 ? 100 * cost / cpu : 0,
+		(unsigned long long)p->member.hits, p->member.hit_ns,
+		p->measured ? "measured" : "assumed", how);
+}
