@@ -91,11 +91,32 @@ static void test_regressed(void **state)
 	tally_fini(&t);
 }
 
+/* What windows of 30 on average did not meet may have come once; of what they met, they know. */
+static void test_missed(void **state)
+{
+	const struct tally_window first = { .weight = 20 }, second = { .weight = 40 };
+	struct tally t;
+
+	(void)state;
+	tally_init(&t);
+	add(&t, 1, 5, 0);
+	add(&t, 2, 5, 0);
+	tally_full(&t);
+	assert_true(tally_missed(&t, &t.entries.at[0]) == 0);
+	add(&t, 2, 1, 0);
+	tally_window(&t, &first);
+	tally_window(&t, &second);
+	assert_true(tally_missed(&t, &t.entries.at[0]) == 900);
+	assert_true(tally_missed(&t, &t.entries.at[1]) == 0);
+	tally_fini(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_missed),
 		cmocka_unit_test(test_regressed),
 	};
 

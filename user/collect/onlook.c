@@ -788,5 +788,12 @@ void onlook_end(struct onlook *k, struct onlook_result *out)
 
 struct onlook_estimate onlook_of(const struct onlook *k, size_t entry)
 {
-	return onlook_sums_of(&k->sums, entry, k->strata_ns > 0 ? k->phase_ns / k->strata_ns : 1);
+	struct onlook_estimate o =
+		onlook_sums_of(&k->sums, entry, k->strata_ns > 0 ? k->phase_ns / k->strata_ns : 1);
+	double look = k->sums.look ? k->phase_ns / (double)k->sums.look : 0;
+
+	/* What none met one may have met. */
+	if (!o.delay_ns && !o.unsure_ns)
+		o.delay_variance += look * look;
+	return o;
 }

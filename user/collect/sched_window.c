@@ -392,6 +392,41 @@ static void by_share(const struct sched_window *w, struct tally_estimate *n,
 		n->variance += variance * beyond * beyond;
 }
 
+/*
+ * What was observed in full is a sample, too: one contention in so many, each of which stands for
+ * that many. Delays as if those of one stack were alike.
+ */
+static void unsure_of_sample(const struct sched_window *w, const struct tally_entry *en,
+			     struct tally_estimate *n, struct tally_estimate *d)
+{
+	double others = (double)w->o.mutex_fraction - 1, count = (double)en->count / GPB_COUNT_ONE;
+
+	if (others <= 0 || count <= 0)
+		return;
+	if (n->variance >= 0)
+		n->variance += count * others * GPB_COUNT_ONE * GPB_COUNT_ONE;
+	if (d->variance >= 0)
+		d->variance += (double)en->delay * (double)en->delay * others / count;
+}
+
+static double mean_delay(const struct tally_entry *en)
+{
+	return (double)en->delay * GPB_COUNT_ONE / (double)en->count;
+}
+
+/* Contentions for mutexes: of waits that looks saw, windows tell whose they are, if they saw any. */
+static void of_mutexes(const struct sched_window *w, const struct tally_entry *en,
+		       struct tally_estimate *n, struct tally_estimate *d)
+{
+	if (w->locked.known)
+		by_share(w, n, d);
+	else if (w->locked.delay > 0)
+		n->variance = d->variance = -1;
+	if (d->variance >= 0 && en->count)
+		d->variance += tally_missed(&w->tally, en) * pow(mean_delay(en), 2);
+	unsure_of_sample(w, en, n, d);
+}
+
 struct sched_estimate sched_window_estimate(const struct sched_window *w, size_t entry)
 {
 	const struct tally_entry *en = &w->tally.entries.at[entry];
@@ -412,8 +447,10 @@ struct sched_estimate sched_window_estimate(const struct sched_window *w, size_t
 		if (n.variance >= 0)
 			n.variance += o.count_variance * GPB_COUNT_ONE * GPB_COUNT_ONE;
 	}
-	if (!block && w->locked.known)
-		by_share(w, &n, &d);
+	if (n.variance >= 0 && !o.count)
+		n.variance += tally_missed(&w->tally, en) * GPB_COUNT_ONE * GPB_COUNT_ONE;
+	if (!block)
+		of_mutexes(w, en, &n, &d);
 	return (struct sched_estimate){
 		.count = (int64_t)en->count + llround(n.value + o.count * GPB_COUNT_ONE),
 		.delay = (int64_t)en->delay + llround(d.value),

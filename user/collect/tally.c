@@ -346,6 +346,7 @@ void tally_window(struct tally *t, const struct tally_window *w)
 {
 	fold_window(t, w);
 	t->windows++;
+	t->weights += w->weight;
 }
 
 void tally_rest(struct tally *t)
@@ -472,4 +473,11 @@ struct tally_estimate tally_delays(const struct tally *t, const struct tally_ent
 	if (s->x <= 0)
 		return (struct tally_estimate){};
 	return (struct tally_estimate){ s->x, among(t, s->xx - s->x * s->x / (double)t->windows) };
+}
+
+double tally_missed(const struct tally *t, const struct tally_entry *en)
+{
+	double weight = t->windows ? t->weights / (double)t->windows : 0;
+
+	return en->counts.x > 0 ? 0 : weight * weight;
 }

@@ -82,6 +82,7 @@ struct tally {
 	struct tally_columns columns;
 	uint64_t sampled[TALLY_GROUPS]; /* by group, in windows */
 	uint64_t windows;
+	double weights; /* of all of them */
 };
 
 void tally_init(struct tally *t);
@@ -141,6 +142,12 @@ struct tally_estimate tally_counts(const struct tally *t, const struct tally_ent
 struct tally_estimate tally_regressed(const struct tally *t, const struct tally_entry *en,
 				      double total);
 struct tally_estimate tally_delays(const struct tally *t, const struct tally_entry *en);
+
+/*
+ * The variance of how many, of an entry that no window met: one may have come in between, and would
+ * count as much as a window does. 0 of others, and where there was no window.
+ */
+double tally_missed(const struct tally *t, const struct tally_entry *en);
 
 /* As tally_counts, of the entry's whole site. */
 struct tally_estimate tally_site_counts(const struct tally *t, const struct tally_entry *en,

@@ -361,6 +361,8 @@ struct wait_estimate wait_window_estimate(const struct wait_window *w, size_t en
 		if (n.variance >= 0)
 			n.variance += o.count_variance * one * one;
 	}
+	if (n.variance >= 0 && !o.count)
+		n.variance += tally_missed(&w->tally, en) * one * one;
 	return (struct wait_estimate){
 		.count = (int64_t)en->count + llround(n.value + o.count * one),
 		.delay = (int64_t)en->delay + llround(d.value),
