@@ -432,8 +432,8 @@ static void at_the_ends(void **state)
 	}
 	within(of(1).delay_ns, 90e6, of(1).delay_variance, 1.1);
 	/* Of what no look met: what one stands for. */
-	assert_true(fabs(sqrt(onlook_of(k, tally.entries.n).delay_variance) / ONLOOK_STRATUM_NS - 1) <
-		    0.2);
+	assert_true(fabs(sqrt(onlook_of(k, tally.entries.n).delay_variance) / ONLOOK_STRATUM_NS -
+			 1) < 0.2);
 }
 
 static void a_pause(void **state)
