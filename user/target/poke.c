@@ -18,18 +18,13 @@ struct poke {
 /* Its own reading of maps: what others borrowed from t->maps stays theirs. */
 static int check_page(struct target *t, uint64_t addr, struct err *e)
 {
-	CLEANUP(freep) char *text = NULL;
 	struct maps maps = { 0 };
 	const struct mapping *m;
-	size_t len;
 	bool good;
-	int ret;
+	int ret = target_maps_now(t, &maps, e);
 
-	ret = procfs_read(t->proc_fd, "maps", LIMIT_MAPS_BYTES, &text, &len, e);
-	if (!ret)
-		ret = maps_parse(text, len, &maps, e);
 	if (ret)
-		return err_wrap(e, ret, "pid %d", t->pid);
+		return ret;
 	m = maps_find(&maps, addr);
 	good = m && m->read && m->write && !m->exec && m->end - addr >= sizeof(uint64_t);
 	maps_fini(&maps);

@@ -17,7 +17,13 @@
 #include "base/vec.h"
 #include "target/target_priv.h"
 
-enum { STAT_MAX = 4096, STATUS_MAX = 65536, OPEN_TRIES = 20, OPEN_PAUSE_US = 2000 };
+enum {
+	STAT_MAX = 4096,
+	STATUS_MAX = 65536,
+	OPEN_TRIES = 20,
+	OPEN_PAUSE_US = 2000,
+	MAPS_TRIES = 20
+};
 
 static int yama_scope(void)
 {
@@ -254,10 +260,9 @@ static int open_exe(struct target *t, struct err *e)
 	return 0;
 }
 
-int target_maps(struct target *t, struct err *e)
+static int read_maps(struct target *t, struct maps *out, struct err *e)
 {
 	CLEANUP(freep) char *text = NULL;
-	struct maps m = { 0 };
 	size_t len;
 	int ret;
 
@@ -266,9 +271,26 @@ int target_maps(struct target *t, struct err *e)
 		return ret;
 	if (len == 0) /* no address space: it is on its way out */
 		return exited(t, e);
-	ret = maps_parse(text, len, &m, e);
+	ret = maps_parse(text, len, out, e);
+	return ret ? err_wrap(e, ret, "pid %d", t->pid) : 0;
+}
+
+int target_maps_now(struct target *t, struct maps *out, struct err *e)
+{
+	int ret = -EBADMSG;
+
+	for (int i = 0; i < MAPS_TRIES && ret == -EBADMSG; i++)
+		ret = read_maps(t, out, e);
+	return ret;
+}
+
+int target_maps(struct target *t, struct err *e)
+{
+	struct maps m = { 0 };
+	int ret = target_maps_now(t, &m, e);
+
 	if (ret)
-		return err_wrap(e, ret, "pid %d", t->pid);
+		return ret;
 	maps_fini(&t->maps);
 	t->maps = m;
 	return 0;

@@ -43,6 +43,15 @@ int procstatus_tgid(const char *text, size_t len, pid_t *tgid, struct err *e);
 /* Replaces what could move a terminal's cursor or end a line: all but printable ASCII. */
 void text_clean(char *s);
 
+/* ---- maps ---- */
+
+/*
+ * As they are now, into *out, for maps_fini. They change while the kernel writes them: from Linux 6.17
+ * on one region at a time is held still and not all (fs/proc/task_mmu.c), so that two may overlap.
+ * They are read again then.
+ */
+int target_maps_now(struct target *t, struct maps *out, struct err *e);
+
 /* ---- memproc: a process' memory ---- */
 
 /* @pid, @proc_fd: borrowed for the call only. -EPERM names the capability. */
