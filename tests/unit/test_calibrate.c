@@ -196,12 +196,46 @@ static void test_last_burst(void **state)
 	assert_true(fabs(r.mean * 1e9 / 20000 - 1) < 0.1);
 }
 
+/* However far apart they are: bursts 6 s apart, and then no more. */
+static void test_last_of_rare_bursts(void **state)
+{
+	struct rhythm r = {};
+	bool forgot = false;
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		look_on(&r, i * 6000, 100 + i * 6000, 2e6);
+		look_on(&r, 100 + i * 6000, 6000 + i * 6000, 100);
+	}
+	for (unsigned s = 36; s < 60; s += 4)
+		forgot |= look_on(&r, s * 1000, s * 1000 + 4000, 100);
+	assert_true(forgot);
+	assert_true(fabs(r.mean * 1e9 / 20000 - 1) < 0.1);
+}
+
+/* It did something once and does nothing now: that is no burst. */
+static void test_nothing_any_more(void **state)
+{
+	struct rhythm r = {};
+
+	(void)state;
+	look_on(&r, 0, 300, 5000);
+	assert_true(look_on(&r, 300, 2000, 0));
+	assert_true(r.mean == 0);
+	look_on(&r, 2000, 10000, 0);
+	assert_false(rhythm_bursts(&r));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unequal),	   cmocka_unit_test(test_nothing_to_go_by),
-		cmocka_unit_test(test_alike),	   cmocka_unit_test(test_rhythm),
+		cmocka_unit_test(test_unequal),
+		cmocka_unit_test(test_nothing_to_go_by),
+		cmocka_unit_test(test_alike),
+		cmocka_unit_test(test_rhythm),
 		cmocka_unit_test(test_last_burst),
+		cmocka_unit_test(test_last_of_rare_bursts),
+		cmocka_unit_test(test_nothing_any_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

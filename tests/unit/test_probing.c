@@ -477,6 +477,11 @@ static double opening(double t)
 	return t < 1 ? 5e6 : 50000;
 }
 
+static double then_nothing(double t)
+{
+	return t < 0.3 ? 5e6 : 0;
+}
+
 static double bursts(double t)
 {
 	return fmod(t, 1) < 0.05 ? 2e6 : 100;
@@ -554,6 +559,21 @@ static void windows_come_back_after_an_opening_burst(void **state)
 	}
 }
 
+/* One that does nothing any more is not looked at all the time for that. */
+static void windows_are_paid_for_when_nothing_is_done(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct program *p = program(then_nothing, NULL);
+		bool counts = true;
+
+		begin_world(0.05, seed);
+		run((const struct program *[]){ p }, &counts, 1, 8);
+		assert_in_range(windows_between(&w.at[0], 4, 8), 0, 10);
+		free(p);
+	}
+}
+
 /*
  * The mean of many runs is the truth, of each site, but for so much of it: the last stratum of a
  * program that is seen in bursts is never over.
@@ -601,6 +621,7 @@ int main(void)
 		cmocka_unit_test(one_that_is_nearly_light_has_long_windows),
 		cmocka_unit_test(kinds_share_what_there_is),
 		cmocka_unit_test(windows_come_back_after_an_opening_burst),
+		cmocka_unit_test(windows_are_paid_for_when_nothing_is_done),
 		cmocka_unit_test(estimates_are_unbiased),
 	};
 

@@ -21,7 +21,7 @@ static struct window_size after(int windows, double rate)
 
 	window_size_init(&w, 2 * MS, LEAST, MOST);
 	for (int i = 0; i < windows; i++)
-		window_size_over(&w, rate * (double)w.length);
+		window_size_over(&w, w.length, rate * (double)w.length);
 	return w;
 }
 
@@ -57,12 +57,12 @@ static void a_burst_shortens_them(void **state)
 	(void)state;
 	assert_int_equal(w.length, 2 * LEAST);
 	w = after(20, 0.001);
-	window_size_over(&w, 50 * MS);
+	window_size_over(&w, w.length, 50 * MS);
 	assert_int_equal(w.length, LEAST);
 	assert_true(window_size_cost(&w) < 5 * MS);
 	/* And they stay short as long as one of a few meets some. */
 	for (int i = 0; i < 40; i++) {
-		window_size_over(&w, i % 4 ? 0 : 4 * MS);
+		window_size_over(&w, w.length, i % 4 ? 0 : 4 * MS);
 		assert_int_equal(w.length, LEAST);
 	}
 }
@@ -78,13 +78,13 @@ static void what_is_not_known(void **state)
 	window_size_again(&w);
 	assert_int_equal(w.length, LEAST);
 	near(window_size_cost(&w), 2.2 * MS); /* and not 3, for it is shorter */
-	window_size_over(&w, 4 * MS);
+	window_size_over(&w, w.length, 4 * MS);
 	near(window_size_cost(&w), 6 * MS);
 	window_size_forget(&w);
 	assert_true(window_size_cost(&w) == 0);
 	for (size_t i = 0; i < sizeof(costs) / sizeof(*costs); i++) {
 		w = after(3, 0.05);
-		window_size_over(&w, costs[i]);
+		window_size_over(&w, w.length, costs[i]);
 		assert_true(w.length >= LEAST && w.length <= MOST);
 	}
 }

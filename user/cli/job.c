@@ -123,6 +123,7 @@ static int exited(void *arg)
 static void cannot_start(struct job *j, struct job_slot *s, int ret, const struct err *e)
 {
 	s->state = NULL;
+	s->fd = -1; /* closed: another job may be given the number */
 	/* Children that are gone by now are many; they are counted. */
 	j->too_short |= ret == -ESRCH && j->origin == JOB_FOLLOWED && j->o->follow;
 	if (!j->too_short)

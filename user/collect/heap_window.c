@@ -432,12 +432,14 @@ int heap_window_over(void *arg, const struct stretch *s, struct err *e)
 		ret = bpf_each_cpu(countdowns(w), COUNTDOWN_WORDS, &now, &w->ncpu, e);
 	if (ret)
 		return ret;
-	if (!s->weight)
-		gauge(w, s, (void *)now), forget(w);
-	else if (s->window)
+	if (s->weight && s->window) {
 		close_window(w, s, (void *)now);
-	else
+	} else if (s->weight) {
 		tally_full(&w->tally);
+	} else {
+		gauge(w, s, (void *)now);
+		forget(w);
+	}
 	if (s->weight && !s->window)
 		count_from_here(w);
 	if (!s->weight || !s->window)

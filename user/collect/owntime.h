@@ -43,8 +43,9 @@ struct owntime_window {
 };
 void owntime_cpu(struct owntime_window *w, double window, double taken);
 /*
- * All of them are; the next one lasts @window ns. @weight times the window's own time is what it stood for. @est: the events
- * that it counted, so weighted; @exact: how many there were since the last one, < 0 not known.
+ * All of them are; the next one lasts @window ns. @weight times the window's own time is what it
+ * stood for. @est: the events that it counted, so weighted; @exact: how many there were since the
+ * last one, < 0 not known.
  */
 void owntime_over(struct owntime *o, const struct owntime_window *w, double window, double weight,
 		  double est, double exact);

@@ -90,6 +90,7 @@ static void count(struct probing *p)
 		return;
 	if (p->u.look(p->u.arg, &n) && rhythm_look(&p->rhythm, begin, n)) {
 		window_size_forget(&p->size);
+		p->recent_cost = p->recent_ns = 0;
 		p->anew = true;
 	}
 	p->anew |= rhythm_bursts(&p->rhythm) != bursts;
@@ -229,7 +230,7 @@ static uint64_t window_ns(const struct probing *p)
 static double length(struct probing *p)
 {
 	double ns = STRATUM_FIRST_NS, cost = window_size_cost(&p->size);
-	double least = WINDOW_MOST * (double)window_ns(p);
+	double least = WINDOW_MOST * (double)p->window_ns;
 
 	if (cost > 0)
 		ns = budget_stratum(p->b, &p->member, cost);
@@ -280,8 +281,10 @@ static void next_stratum(struct probing *p, uint64_t now)
 {
 	uint64_t end, len, at, room;
 
-	if (p->anew)
-		p->stratum_ns = now, p->stratum_len = 0;
+	if (p->anew) {
+		p->stratum_ns = now;
+		p->stratum_len = 0;
+	}
 	p->anew = false;
 	end = p->stratum_ns + p->stratum_len;
 	if (rhythm_bursts(&p->rhythm)) {
@@ -309,8 +312,11 @@ static int ask_window(struct probing *p, struct err *e)
 					 .begin = p->u.begin_ns,
 					 .end = p->window_ns,
 					 .by_own = p->u.by_own };
-	int ret = uprobes_window(&p->uprobes, &w, e);
+	double other;
+	int ret = account(p, &other, e); /* of what is attached all the time */
 
+	if (!ret)
+		ret = uprobes_window(&p->uprobes, &w, e);
 	if (ret)
 		return ret;
 	p->state = ASKED;
@@ -401,7 +407,7 @@ static int window_over(struct probing *p, struct err *e)
 	p->nwindows++;
 	p->member.windows++;
 	p->attach_ns = (p->attach_ns * 3 + (w.opened > p->opened_ns ? w.opened - w.asked : 0)) / 4;
-	window_size_over(&p->size, cost);
+	window_size_over(&p->size, p->window_ns, cost);
 	p->recent_cost += cost;
 	p->recent_ns += attached_ns(&w);
 	count(p);
@@ -421,6 +427,7 @@ static int window_over(struct probing *p, struct err *e)
 								       WINDOWS_MAX_NS;
 		return begin_full(p, e);
 	}
+	p->anew = false; /* this window stands for all of its stratum */
 	next_stratum(p, now);
 	return 0;
 }
@@ -527,9 +534,11 @@ static int gauge(struct probing *p, bool *bears, struct err *e)
 					 .end = p->u.end_ns,
 					 .by_own = p->u.by_own };
 	struct uprobe_windowed done;
-	double cost = 0;
-	int ret = uprobes_window(&p->uprobes, &w, e);
+	double cost;
+	int ret = account(p, &cost, e); /* of what was attached before, while others were loaded */
 
+	if (!ret)
+		ret = uprobes_window(&p->uprobes, &w, e);
 	if (!ret)
 		ret = uprobes_windowed(&p->uprobes, &done, e);
 	if (!ret)
@@ -543,7 +552,7 @@ static int gauge(struct probing *p, bool *bears, struct err *e)
 	if (ret)
 		return ret;
 	budget_spend_once(p->b, &p->member, p->member.window_ns);
-	window_size_over(&p->size, cost);
+	window_size_over(&p->size, p->u.end_ns, cost);
 	p->size.known = 0; /* it was longer than those that come: for so much of their own time */
 	*bears = budget_allows(p->b, &p->member, cost / attached_ns(&done));
 	return 0;
@@ -554,12 +563,18 @@ int probing_begin(struct probing *p, struct err *e)
 	bool bears = true;
 	int ret;
 
+	if (p->failed)
+		return err_set(e, p->failed, "probes could not be put in");
 	if (p->state != READY)
 		return 0;
 	ret = gauge(p, &bears, e);
-	if (ret)
-		return ret;
-	return bears ? begin_full(p, e) : begin_windows(p, e);
+	if (!ret)
+		ret = bears ? begin_full(p, e) : begin_windows(p, e);
+	if (!ret)
+		return 0;
+	p->failed = ret; /* two kinds may share these: for both */
+	p->state = ENDED;
+	return ret;
 }
 
 int probing_poll(struct probing *p, struct err *e)

@@ -34,6 +34,7 @@ struct probing {
 	bool ending;	       /* what comes next is settled no more */
 	int ep, timer;
 	enum state state;
+	int failed;			    /* why it did not begin; 0 */
 	uint64_t set_ns, end_ns, opened_ns; /* when it first counted; this stretch */
 	uint64_t stratum_ns, stratum_len;   /* begin and length of the present one */
 	uint64_t attach_ns;		    /* how long attaching takes, lately */

@@ -29,19 +29,21 @@ static bool forget_last_burst(struct rhythm *r, double ns)
 	double over = OVER_PAUSES * r->pause > OVER_NS ? OVER_PAUSES * r->pause : OVER_NS;
 
 	if (r->rate > r->mean) {
-		if (r->calm_ns > r->pause)
-			r->pause = r->calm_ns;
-		r->calm = r->calm_ns = 0;
+		if (r->quiet > r->pause)
+			r->pause = r->quiet;
+		r->calm = r->calm_ns = r->quiet = 0;
 		return false;
 	}
-	if (r->rate <= NEXT_TO_NOTHING * r->mean)
+	if (r->rate <= NEXT_TO_NOTHING * r->mean) {
 		blend(&r->calm, &r->calm_ns, r->rate, ns, MEAN_NS);
-	if (r->calm_ns < over || r->calm >= NEXT_TO_NOTHING * r->mean)
+		r->quiet += ns;
+	}
+	if (r->quiet < over || r->calm >= NEXT_TO_NOTHING * r->mean)
 		return false;
 	r->mean = r->calm;
 	r->mean_ns = r->calm_ns;
 	r->pause = over;
-	r->calm = r->calm_ns = 0;
+	r->calm = r->calm_ns = r->quiet = 0;
 	r->idle = r->idle_ns = 0;
 	return true;
 }
@@ -67,5 +69,6 @@ bool rhythm_look(struct rhythm *r, uint64_t now, double count)
 
 bool rhythm_bursts(const struct rhythm *r)
 {
-	return r->idle_ns >= ENOUGH_NS && r->idle > MOSTLY_IDLE;
+	/* One that does nothing at all has no bursts either: strata of nothing would be over at once. */
+	return r->mean > 0 && r->idle_ns >= ENOUGH_NS && r->idle > MOSTLY_IDLE;
 }

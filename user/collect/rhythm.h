@@ -16,7 +16,8 @@ struct rhythm {
 	double mean, mean_ns; /* the same of the last seconds; and for how long that is known */
 	double idle, idle_ns; /* share of the last seconds in which next to nothing was done */
 	double calm,
-		calm_ns; /* mean since the rate was last above the mean; and for how long that is */
+		calm_ns; /* mean since the rate was last above the mean; of so much of it, at most */
+	double quiet;	 /* ns: for how long that is */
 	double pause;	 /* ns: the longest time between two bursts */
 	uint64_t moved;	 /* when the count had last moved */
 };

@@ -23,10 +23,11 @@ static double wanted(const struct window_size *w)
 	return ns < (double)w->most ? ns : (double)w->most;
 }
 
-void window_size_over(struct window_size *w, double hits)
+void window_size_over(struct window_size *w, uint64_t length, double hits)
 {
 	double ns;
 
+	hits *= (double)w->length / (double)length;
 	w->known++;
 	w->hits += (hits - w->hits) * (w->known < 5 ? 1 / (double)w->known : FORGETS);
 	w->peak = hits > w->peak ? hits : w->peak + (hits - w->peak) * FORGETS;

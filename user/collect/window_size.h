@@ -4,9 +4,9 @@
  * Attaching and detaching cost a target the same however long a window is. Where its hits cost less
  * than that a longer one shows more of it for nearly the same price, and where there are several
  * kinds of probes to one budget that price is most of what there is. So a window is as long as
- * makes its hits cost half as much, in the dearest of the last windows: where some cost more there are bursts
- * or phases, and for them short ones are better, and more of them. None is longer than is bearable
- * when a burst comes just then.
+ * makes its hits cost half as much, in the dearest of the last windows: where some cost more there
+ * are bursts or phases, and for them short ones are better, and more of them. None is longer than
+ * is bearable when a burst comes just then.
  */
 #ifndef COLLECT_WINDOW_SIZE_H
 #define COLLECT_WINDOW_SIZE_H
@@ -23,8 +23,8 @@ struct window_size {
 };
 
 void window_size_init(struct window_size *w, double fixed, uint64_t least, uint64_t most);
-/* One is over: its hits took @hits ns. */
-void window_size_over(struct window_size *w, double hits);
+/* One is over that was to last @length ns, > 0: its hits took @hits ns. */
+void window_size_over(struct window_size *w, uint64_t length, double hits);
 /* Windows begin once more: after what happened meanwhile, or was no window, that is a guess. */
 void window_size_again(struct window_size *w);
 /* What windows cost so far says nothing of those to come. */
