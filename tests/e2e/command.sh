@@ -156,7 +156,7 @@ check "source: linked not to sample" "$(grep -q 'source probe: the command is li
 for v in 1.27.4 1.18.10; do
 	bin=$(subject $v command -tags sampled -ldflags='-s -w') || { fail "command/source $v" "does not build"; continue; }
 	fresh
-	run --heap --budget=0 -- "$bin" -burn 300ms >"$TMP/got"
+	run --heap --budget=0 -- "$bin" -gc -burn 300ms >"$TMP/got"
 	n=$("$PPROFCHECK" cum -type inuse_space "$(one heap)" | awk '/main\.inInit/ { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+$/) print $i }')
 	# 10 MB sampled each 512 KiB: twenty samples or so; none would be chance in a billion.
 	check "source $v: samples its own heap" "$(grep -q 'source read' "$SAID" || echo "not read; ")$(

@@ -1,9 +1,10 @@
 // command is started by the profiler and tells what became of it there.
 //
-//	command [-burn D] [-children N] [-after D] [-wait] [-status N]
+//	command [-gc] [-burn D] [-children N] [-after D] [-wait] [-status N]
 //
 // Before main it allocates 10,000 objects of 1,024 bytes in main.inInit. Then
 //
+//	-gc		collects garbage twice: then the runtime's heap profile has all of that
 //	-children N	starts N copies of itself with the same -burn, and waits for them;
 //			with -after that much later, and behind -wait's back
 //	-burn D		uses D of CPU time in main.burn, and prints "cpu NS", what the kernel
@@ -20,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -90,12 +92,17 @@ func startChildren(n int, args ...string) {
 }
 
 func main() {
+	collect := flag.Bool("gc", false, "")
 	burnFor := flag.Duration("burn", 0, "")
 	children := flag.Int("children", 0, "")
 	after := flag.Duration("after", 0, "")
 	waits := flag.Bool("wait", false, "")
 	status := flag.Int("status", 0, "")
 	flag.Parse()
+	if *collect {
+		runtime.GC()
+		runtime.GC()
+	}
 	if *after > 0 {
 		go func() {
 			time.Sleep(*after)
