@@ -518,8 +518,11 @@ int heap_probe_fd(struct heap_probe *h)
 
 int heap_probe_begin(struct heap_probe *h, struct err *e)
 {
-	int ret = probing_begin(h->probing, e);
+	/* Other kinds were loaded meanwhile: its keeper may have let go. */
+	int ret = heap_large_hear(&h->large, e);
 
+	if (!ret)
+		ret = probing_begin(h->probing, e);
 	note_begin(h);
 	return ret;
 }
