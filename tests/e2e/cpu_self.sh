@@ -158,7 +158,7 @@ run() {
 	"$PPROFCHECK" check "$CPU" >"$TMP/check" 2>&1 || fail "$name-valid" "$(head -n 1 "$TMP/check")"
 	[ "$works" != labels ] || verdict labels "$labelled"
 	[ $# = 3 ] || verdict threads "$threaded"
-	verdict total "$(whole_cpu "$CPU" "$INNER" "$OUTER" "$STOLEN")"
+	verdict total "$(whole_cpu "$CPU" "$INNER" "$OUTER" "$STOLEN" "$SWITCHES")"
 	verdict share "$shared"
 }
 

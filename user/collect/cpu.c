@@ -21,7 +21,7 @@
  * Clock steps per sample: a thread's last, unfinished step is lost, half a step on average,
  * and each step costs the target an interrupt, about a microsecond. So a millisecond.
  */
-enum { STEPS_HZ = 1000 };
+enum { STEPS_HZ = 1000, UNCLOCKED_MAY_NS = 50000000 };
 
 struct cpu {
 	struct subject *s;
@@ -38,6 +38,7 @@ struct cpu {
 	int64_t start_unix_ns;
 	uint64_t charged_ns;	   /* by the kernel, to all threads; 0 unknown */
 	uint64_t charged_start_ns; /* what /proc said when the window began */
+	uint64_t unclocked_ns;	   /* charged to the process, and counted by no thread's clock */
 	size_t nimages;		   /* that the BPF side knows */
 };
 
@@ -224,7 +225,28 @@ static int finish_comments(struct cpu *c, struct err *e)
 	if (!ret && c->charged_ns)
 		ret = prof_comment(c->prof, e, "charged: %.3f s of CPU time by the kernel",
 				   (double)c->charged_ns / 1e9);
+	if (!ret && c->unclocked_ns)
+		ret = prof_comment(c->prof, e,
+				   "unclocked: %.2f s more were charged to the process than its "
+				   "threads' clocks counted: none runs while threads are switched",
+				   (double)c->unclocked_ns / 1e9);
 	return ret;
+}
+
+/*
+ * The kernel stops the clocks of a thread before it switches to another one and starts that one's
+ * after it, and charges the time between to the threads; where timers are dear, as on a virtual
+ * machine, that is some us a switch. It is told when it is more than the two readings may differ by.
+ * Source: prepare_task_switch and finish_task_switch in kernel/sched/core.c.
+ */
+static uint64_t unclocked(const struct cpu *c, uint64_t end_ns)
+{
+	uint64_t proc = end_ns > c->charged_start_ns ? end_ns - c->charged_start_ns : 0;
+	uint64_t may = c->charged_ns / 100 + UNCLOCKED_MAY_NS;
+
+	if (!c->charged_start_ns || proc <= c->charged_ns + may)
+		return 0;
+	return proc - c->charged_ns;
 }
 
 /*
@@ -255,10 +277,14 @@ static uint64_t charged(struct cpu *c)
 static int cpu_stop(void *state, struct prof **out, struct err *e)
 {
 	struct cpu *c = state;
+	uint64_t proc_ns = 0; /* before the clocks stop, which takes its time */
 	int ret;
 
+	if (target_cpu_ns(c->s->target, &proc_ns, NULL))
+		proc_ns = 0;
 	clocks_stop(&c->clocks);
 	c->charged_ns = charged(c);
+	c->unclocked_ns = unclocked(c, proc_ns);
 	c->end_ns = now_ns(CLOCK_MONOTONIC);
 	count_missed(c);
 	c->loss.n[LOSS_THREADS_MISSED] += c->clocks.missed;
