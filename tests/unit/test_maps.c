@@ -4,6 +4,11 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
 #include "base/limits.h"
 #include "target/target_priv.h"
 
@@ -241,6 +246,53 @@ static void status_finds_tgid(void **state)
 	assert_int_equal(procstatus_tgid("\nTgid:\t9999999999\n", 18, &tgid, NULL), -EBADMSG);
 }
 
+enum { PAGE = 4096, REGION = 64 /* pages */ };
+
+/* Parts of a region are mapped, unmapped and protected all the time: they split and merge. */
+static void remap(void)
+{
+	char *at = mmap(NULL, REGION * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	srand(1);
+	for (;;) {
+		size_t i = (size_t)rand() % REGION, n = 1 + (size_t)rand() % (REGION - i);
+
+		switch (rand() % 3) {
+		case 0:
+			munmap(at + i * PAGE, n * PAGE);
+			break;
+		case 1:
+			mmap(at + i * PAGE, n * PAGE, PROT_NONE,
+			     MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			break;
+		default:
+			mprotect(at + i * PAGE, n * PAGE, rand() % 2 ? PROT_READ : PROT_NONE);
+		}
+	}
+}
+
+/* What /proc says of regions that change meanwhile may overlap. */
+static void changes_while_it_is_read(void **state)
+{
+	struct target *t = NULL;
+	struct err e = { "" };
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid)
+		remap();
+	assert_true(pid > 0);
+	if (target_open(pid, &t, &e))
+		fail_msg("target_open: %s", e.msg);
+	for (int i = 0; i < 20000; i++)
+		if (target_maps(t, &e))
+			fail_msg("%d: %s", i, e.msg);
+	target_free(t);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +306,7 @@ int main(void)
 		cmocka_unit_test(stat_refuses_every_truncation),
 		cmocka_unit_test(stat_refuses_wrong_lines),
 		cmocka_unit_test(status_finds_tgid),
+		cmocka_unit_test(changes_while_it_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -505,53 +505,6 @@ static void opened_during_exec(void **state)
 	no_more(&c);
 }
 
-enum { REGION = 64 }; /* pages */
-
-/* Parts of a region are mapped, unmapped and protected all the time: they split and merge. */
-static void body_remap(int go, int ready, void *arg)
-{
-	char *at = mmap(NULL, REGION * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	(void)arg;
-	say_and_wait(go, ready);
-	srand(1);
-	for (;;) {
-		size_t i = (size_t)rand() % REGION, n = 1 + (size_t)rand() % (REGION - i);
-
-		switch (rand() % 3) {
-		case 0:
-			munmap(at + i * PAGE, n * PAGE);
-			break;
-		case 1:
-			mmap(at + i * PAGE, n * PAGE, PROT_NONE,
-			     MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-			break;
-		default:
-			mprotect(at + i * PAGE, n * PAGE, rand() % 2 ? PROT_READ : PROT_NONE);
-		}
-	}
-}
-
-/* What /proc says of regions that change meanwhile may overlap. */
-static void maps_that_change(void **state)
-{
-	struct child c = spawn(body_remap, NULL);
-	struct target *t;
-
-	(void)state;
-	wait_ready(&c);
-	t = opened(c.pid);
-	assert_int_equal(write(c.go, "", 1), 1);
-	for (int i = 0; i < 20000; i++) {
-		struct err e = { "" };
-
-		if (target_maps(t, &e))
-			fail_msg("%d: %s", i, e.msg);
-	}
-	target_free(t);
-	no_more(&c);
-}
-
 static void bias_of(uint16_t type, uint64_t base, bool fixed)
 {
 	struct child c;
@@ -812,7 +765,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(exec_is_seen),
 		cmocka_unit_test(exec_of_the_same_is_seen),
 		cmocka_unit_test(opened_during_exec),
-		cmocka_unit_test(maps_that_change),
 		cmocka_unit_test(bias_is_found),
 		cmocka_unit_test(bias_of_odd_mappings),
 		cmocka_unit_test(deleted_and_replaced),
