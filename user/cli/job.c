@@ -360,7 +360,9 @@ void job_finish(struct job *j)
 		for (size_t f = 0; f < j->o->nformats; f++)
 			write_one(j, s, j->o->formats[f]);
 		if (!prof_nsamples(s->prof))
-			about(j, "%s: no samples: there was nothing to count", s->c->kind);
+			about(j,
+			      "%s: no samples: none was met; its comments say what was looked at",
+			      s->c->kind);
 		report_losses(j, s);
 	}
 	job_step_done(j, "written");
