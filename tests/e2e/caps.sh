@@ -1,5 +1,5 @@
 #!/bin/bash
-# Capabilities instead of root: each minimal set of README's table is enough for an ordinary user,
+# Capabilities instead of root: each minimal set of docs/privileges.md is enough for an ordinary user,
 # with each of its capabilities left out the run fails and the sentence names that one. At every
 # kernel.perf_event_paranoid; with capabilities handed on (ambient) and on the file (setcap).
 . tests/support/lib.sh

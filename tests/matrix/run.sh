@@ -2,10 +2,11 @@
 # The support matrix: every Go version, every build kind, one cell each (tests/matrix/cell.sh), and
 # one more for what waits (tests/matrix/waits.sh, Go 1.18 and newer).
 #
-#	run.sh [run]	all cells, then the table, in $O/matrix.md; exit status 1 if one failed
+#	run.sh [run]	all cells, then the tables, in $O/matrix.md and, when no cell is missing, in
+#			docs/tested.md; exit status 1 if one failed
 #	run.sh table	the table of what has been run so far with the same program
-#	run.sh readme	the same, put into README.md
-#	run.sh check	README's table has the shape of this output
+#	run.sh page	the same, put into docs/tested.md
+#	run.sh check	the tables of docs/tested.md have the shape of this output
 #
 # VERSIONS="1.19.13 1.27.4", KINDS="pie cgo-s" and SUBJECTS=waits take only these; JOBS=2 run side by side.
 # A cell that passed with the same binaries is not run again: after a stop, run it again. Logs
@@ -17,6 +18,7 @@ case $O in /*) ;; *) O=$PWD/$O ;; esac
 export O GOPROF=${GOPROF:-$O/goprof-bpf}
 . tests/support/toolchains.sh
 . tests/matrix/kinds.sh
+PAGE=docs/tested.md
 # The two tables: subject (a name of a script, and of a folder), marks, checks.
 subject() {
 	case $1 in
@@ -60,6 +62,8 @@ run_all() {
 	done | xargs -P "${JOBS:-2}" -L 1 bash tests/matrix/run.sh cell | tee "$MATRIX/outcomes"
 	for t in cell waits; do table $t; done >"$O/matrix.md"
 	cat "$O/matrix.md"
+	# A part of the matrix is no news: the page keeps what the last whole run said.
+	grep -q '| not run ' "$O/matrix.md" || page || return 1
 	awk '/^ok/ { n++ } /^not ok/ { m++ }
 		END { printf "%d passed, %d failed, 0 skipped\n", n, m; exit m > 0 || n == 0 }' \
 		"$MATRIX/outcomes"
@@ -103,14 +107,14 @@ table() {
 	echo "$END_MARK"
 }
 
-readme() {
+page() {
 	local new t
 	new=$(mktemp)
 	for t in ${SUBJECTS:-cell waits}; do
 		table $t >"$new"
-		grep -qF "$BEGIN_MARK" README.md || { echo "README.md has no \"$BEGIN_MARK\"" >&2; return 1; }
+		grep -qF "$BEGIN_MARK" "$PAGE" || { echo "$PAGE has no \"$BEGIN_MARK\"" >&2; return 1; }
 		sed -i -e "/^$BEGIN_MARK\$/,/^$END_MARK\$/ { /^$END_MARK\$/r $new
-			d }" README.md
+			d }" "$PAGE"
 	done
 	rm -f "$new"
 }
@@ -120,7 +124,7 @@ check() {
 	local said t
 	for t in cell waits; do
 		subject $t
-		said=$(sed -n "/^$BEGIN_MARK\$/,/^$END_MARK\$/p" README.md)
+		said=$(sed -n "/^$BEGIN_MARK\$/,/^$END_MARK\$/p" "$PAGE")
 		diff <(echo "$BEGIN_MARK"; head_line) <(head -n 3 <<<"$said") || return 1
 		diff <(versions $t | tr ' ' '\n') <(sed -n '4,$s/^| \([0-9.]*\) |.*/\1/p' <<<"$said") || return 1
 		awk -F '|' -v cols="$(wc -w <<<"$ALL_KINDS")" -v letters="${CHECKS// /}" '
@@ -139,7 +143,7 @@ case ${1:-run} in
 run)    run_all ;;
 cell)   cell "$2" "$3" "$4" ;;
 table)  for t in cell waits; do table $t; done ;;
-readme) readme ;;
+page)   page ;;
 check)  check ;;
-*)      echo "usage: run.sh [run|table|readme|check]" >&2; exit 2 ;;
+*)      echo "usage: run.sh [run|table|page|check]" >&2; exit 2 ;;
 esac

@@ -109,6 +109,27 @@ go_formatted() {
 	[ -z "$said" ] || { echo "gofmt: $said"; return 1; }
 }
 
+# README is for newcomers: short, and with a link to each page. A page says first what it answers,
+# and every link within the repository leads somewhere.
+docs() {
+	local f l to anchor ok=0
+	[ "$(wc -l <README.md)" -le 250 ] || { echo "README.md: more than 250 lines"; ok=1; }
+	for f in docs/*.md; do
+		grep -qF "($f)" README.md || { echo "README.md: no link to $f"; ok=1; }
+		sed -n 3p "$f" | grep -q '^This page answers: ' || { echo "$f: line 3 does not say what it answers"; ok=1; }
+	done
+	while read -r f l; do
+		to=${l%%#*}
+		if [ -z "$to" ]; then to=$f; else to=$(dirname "$f")/$to; fi
+		[ -e "$to" ] || { echo "$f: no file behind ($l)"; ok=1; continue; }
+		case $l in *'#'*) ;; *) continue ;; esac
+		anchor=${l#*#}
+		sed -nE 's/^#+ (.*)/\L\1/p' "$to" | sed 's/[^a-z0-9_ -]//g; s/ /-/g' | grep -qxF -- "$anchor" ||
+			{ echo "$f: no heading behind ($l)"; ok=1; }
+	done < <(grep -oHE '\]\([^):]+\)|src="[^":]+"' README.md docs/*.md | sed -E 's/:(\]\(|src=")/ /; s/[)"]$//')
+	return $ok
+}
+
 check format formatted
 check "gcc" compiles "$CC"
 check "clang" compiles "$CLANG"
@@ -119,7 +140,8 @@ check words words
 check unbounded unbounded
 check whitespace no_space_at_end
 check shell shell_ok
-check matrix bash tests/matrix/run.sh check # README's table is one that a run can have made
+check docs docs
+check matrix bash tests/matrix/run.sh check # the tables of docs/tested.md are such as a run makes
 if command -v gofmt >/dev/null; then
 	check gofmt go_formatted
 fi

@@ -2,7 +2,7 @@
  * user/base/caps.h - what this process may do, and what is missing, in words.
  *
  * Capabilities are CAP_* of <linux/capability.h>. What needs which was tried out one by one
- * on Linux 6.18 (tests/e2e/caps.sh); README.md has the table.
+ * on Linux 6.18 (tests/e2e/caps.sh); docs/privileges.md has the table.
  */
 #ifndef BASE_CAPS_H
 #define BASE_CAPS_H

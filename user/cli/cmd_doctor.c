@@ -15,7 +15,7 @@ static const char help[] =
 	"root, and then says what it could not try.\n"
 	"\n"
 	"  -w, --wide      what each thing is for, also where all is well\n"
-	"      --json      for machines (README.md names the fields)\n"
+	"      --json      for machines (docs/inspect.md names the fields)\n"
 	"  -h, --help      this text\n"
 	"\n"
 	"Marks: ok works, no does not, ?? could not be tried, -- neither good nor bad.\n"

@@ -17,7 +17,7 @@ static const char help[] =
 	"this user's processes and counts those it could not look at.\n"
 	"\n"
 	"  -w, --wide      also why something would not work, and the main module\n"
-	"      --json      for machines (README.md names the fields)\n"
+	"      --json      for machines (docs/inspect.md names the fields)\n"
 	"  -h, --help      this text\n"
 	"\n"
 	"Columns: BUILD how it was linked; RATES of the program's own heap, block and mutex\n"

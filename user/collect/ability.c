@@ -13,7 +13,7 @@
 /* Inode of the initial pid namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
 #define INIT_PIDNS_INO 0xEFFFFFFCu
 
-/* The capabilities that README.md recommends. */
+/* The capabilities that docs/privileges.md recommends. */
 #define RECOMMENDED "cap_bpf,cap_perfmon,cap_sys_ptrace"
 
 static struct ability *add(struct abilities *a, enum ability_group group, const char *id,
