@@ -368,6 +368,41 @@ ended
 [ $RC = 3 ] && comments | grep -q 'nobody had asked for its end in time' || why+="exit $RC: $(last_said)"
 verdict "a stopped collector: the guardian restores after the window" "$why"
 
+# ---- somebody's locks ----
+
+# stranger: nobody, with a read lock over all places of claims of the target's pidfd; LOCKER ends it.
+stranger() {
+	python3 -c '
+import fcntl, os, pwd, struct, sys, time
+OFD_SETLK = 37
+os.setgroups([])
+os.setresgid(*[pwd.getpwnam("nobody").pw_gid] * 3)
+os.setresuid(*[pwd.getpwnam("nobody").pw_uid] * 3)
+fd = os.pidfd_open(int(sys.argv[1]))
+fcntl.fcntl(fd, OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 1 << 62 | 1 << 31, 0, 0))
+print("locked", flush=True)
+time.sleep(60)' "$PID" >"$TMP/stranger" 2>&1 &
+	LOCKER=$!
+	STARTED+=("$LOCKER")
+	within 10 grep -q . "$TMP/stranger"
+	grep -q locked "$TMP/stranger"
+}
+
+if id nobody >/dev/null 2>&1; then
+	for how in INT KILL; do
+		enable -d 60s
+		stranger && rate_is 524288 && why= || why="rate $(rate), $(cat "$TMP/stranger"); "
+		{ kill -$how "$PROF"; wait "$PROF"; } 2>/dev/null
+		within 5 rate_is 0 || why+="the rate is $(rate): $(last_said); "
+		{ kill -KILL "$LOCKER"; wait "$LOCKER"; } 2>/dev/null
+		within 5 no_guardians || why+="a guardian is left; "
+		rate_is 0 || why+="the rate is $(rate) after the lock is gone"
+		verdict "SIG$how while an unprivileged user locks the target's pidfd: restored" "$why"
+	done
+else
+	skip "an unprivileged user's locks" "no user nobody"
+fi
+
 # ---- what is refused ----
 
 # as_nobody CAPABILITIES: with those only, on root's process.

@@ -54,7 +54,7 @@ static uint64_t others(struct claims *c)
 	uint64_t v = 77;
 	struct err e = { "" };
 
-	if (claims_others(c, &v, &e))
+	if (claims_others(c, 0, &v, &e))
 		fail_msg("%s", e.msg);
 	return v;
 }

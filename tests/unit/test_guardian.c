@@ -10,7 +10,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "collect/guardian.h"
@@ -18,6 +21,44 @@
 static volatile uint64_t word __attribute__((aligned(8)));
 
 enum { VALUE = 524288, OTHER = 4096 };
+
+/* ---- a kernel that fails for a while: what all processes of a test share ---- */
+
+static struct faults {
+	int fcntls, writes; /* how many more of them fail */
+} * faults;
+
+static bool fails(int *left)
+{
+	return faults && __atomic_load_n(left, __ATOMIC_SEQ_CST) > 0 &&
+	       __atomic_fetch_sub(left, 1, __ATOMIC_SEQ_CST) > 0;
+}
+
+int fcntl(int fd, int cmd, ...);
+int fcntl(int fd, int cmd, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if ((cmd == F_OFD_SETLK || cmd == F_OFD_GETLK) && fails(&faults->fcntls)) {
+		errno = ENOLCK;
+		return -1;
+	}
+	return (int)syscall(SYS_fcntl, fd, cmd, arg);
+}
+
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t at);
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
+{
+	if (fails(&faults->writes)) {
+		errno = ENOMEM;
+		return -1;
+	}
+	return syscall(SYS_pwrite64, fd, buf, n, at);
+}
 
 struct world {
 	pid_t pid;
@@ -30,6 +71,11 @@ static int set_up(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	struct err e = { "" };
+
+	if (!faults)
+		faults = mmap(NULL, sizeof(*faults), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	*faults = (struct faults){ 0 };
 
 	w->pid = fork();
 	if (!w->pid) {
@@ -164,6 +210,119 @@ static void a_lock_is_no_collector(void **state)
 	assert_int_equal(now(w), VALUE);
 	claims_free(lock);
 	becomes(w, 0);
+}
+
+/* A lock on the target's pidfd that is no claim: anybody can have it. */
+static int foreign_lock(struct world *w, short type, uint64_t from, uint64_t len)
+{
+	struct flock l = { .l_type = type, .l_start = (off_t)from, .l_len = (off_t)len };
+	int fd = (int)syscall(SYS_pidfd_open, w->pid, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &l), 0);
+	return fd;
+}
+
+static void locks_of_strangers_mean_nothing(void **state)
+{
+	static const struct {
+		short type;
+		uint64_t from, len;
+	} locks[] = {
+		{ F_RDLCK, 1ull << 62 | 1ull << 31, 0 },   /* all places of claims */
+		{ F_RDLCK, 1ull << 62, 0 },		   /* and the gate */
+		{ F_RDLCK, 0, 0 },			   /* everything */
+		{ F_RDLCK, (1ull << 62) - 1, 1ull << 38 }, /* much */
+		{ F_WRLCK, 1ull << 62 | 5ull << 31, 1 },   /* one place, for writing */
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(locks); i++) {
+		struct guardian *g = start(w, GUARDIAN_WROTE, VALUE);
+		int fd = foreign_lock(w, locks[i].type, locks[i].from, locks[i].len);
+
+		ends(g, GUARDIAN_RESTORED, 0);
+		assert_int_equal(now(w), 0);
+		/* And it does not keep the next one from its work. */
+		ends(start(w, GUARDIAN_WROTE, VALUE), GUARDIAN_RESTORED, 0);
+		close(fd);
+	}
+}
+
+/* Also when it is a lock that has to be waited for: the wait ends. */
+static void nobody_holds_the_gate_for_ever(void **state)
+{
+	static const short types[] = { F_RDLCK, F_WRLCK };
+	struct world *w = *state;
+
+	w->job.enter_ms = 200;
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		struct guardian *g = start(w, GUARDIAN_WROTE, VALUE);
+		int fd = foreign_lock(w, types[i], 1ull << 62, 1);
+
+		ends(g, GUARDIAN_RESTORED, 0);
+		assert_int_equal(now(w), 0);
+		close(fd);
+	}
+}
+
+/* The kernel's errors put it off, at the collector's end and when that was killed. */
+static void errors_are_tried_again(void **state)
+{
+	struct world *w = *state;
+	struct guardian *g;
+
+	w->job.enter_ms = 50;
+	g = start(w, GUARDIAN_WROTE, VALUE);
+	faults->fcntls = 12;
+	faults->writes = 3;
+	ends(g, GUARDIAN_RESTORED, 0);
+	assert_int_equal(now(w), 0);
+	assert_true(faults->writes <= 0);
+
+	faults->writes = 0;
+	g = start(w, GUARDIAN_WROTE, VALUE);
+	faults->fcntls = 1000000; /* no lock is ever to be had */
+	ends(g, GUARDIAN_RESTORED, 0);
+	assert_int_equal(now(w), 0);
+}
+
+/* The guardian is dead, and the collector's own try fails: another one goes on. */
+static void an_heir_goes_on(void **state)
+{
+	struct world *w = *state;
+	struct guardian *g = start(w, GUARDIAN_WROTE, VALUE);
+	struct guardian_said said;
+	struct err e = { "" };
+
+	kill(guardian_pid(g), SIGKILL);
+	faults->writes = 3;
+	assert_int_not_equal(guardian_end(g, &said, &e), 0);
+	assert_non_null(strstr(e.msg, "goes on trying"));
+	guardian_free(g);
+	becomes(w, 0);
+}
+
+/* Stopped (SIGSTOP, Ctrl-Z) in a window that has no end. */
+static void a_collector_that_stalls(void **state)
+{
+	struct world *w = *state;
+	struct guardian_said said = { .how = -1 };
+	struct guardian *g;
+
+	w->job.window_ns = 0;
+	w->job.stall_ms = 400;
+	g = start(w, GUARDIAN_WROTE, VALUE);
+	for (int i = 0; i < 20; i++) {
+		usleep(50000);
+		assert_int_equal(guardian_check(g), 0);
+	}
+	assert_int_equal(now(w), VALUE); /* one that runs is left alone */
+	becomes(w, 0);
+	assert_int_equal(guardian_end(g, &said, NULL), 0);
+	assert_int_equal(said.how, GUARDIAN_RESTORED);
+	assert_true(said.late);
+	guardian_free(g);
 }
 
 static void the_program_wins(void **state)
@@ -317,6 +476,11 @@ int main(void)
 		WITH_A_CHILD(what_the_program_has_on_is_left),
 		WITH_A_CHILD(shared_and_restored_by_the_last),
 		WITH_A_CHILD(a_lock_is_no_collector),
+		WITH_A_CHILD(locks_of_strangers_mean_nothing),
+		WITH_A_CHILD(nobody_holds_the_gate_for_ever),
+		WITH_A_CHILD(errors_are_tried_again),
+		WITH_A_CHILD(an_heir_goes_on),
+		WITH_A_CHILD(a_collector_that_stalls),
 		WITH_A_CHILD(the_program_wins),
 		WITH_A_CHILD(off_by_the_program),
 		WITH_A_CHILD(guardian_killed),

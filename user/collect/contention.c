@@ -216,6 +216,8 @@ static int state_tick(void *state, struct err *e)
 {
 	struct contention_state *c = state;
 
+	if (c->enable)
+		contention_enable_tick(c->enable);
 	return c->probe ? contention_probe_tick(c->probe, e) : 0;
 }
 

@@ -250,14 +250,19 @@ int contention_enable_fd(struct contention_enable *c)
 	return c->timer;
 }
 
+void contention_enable_tick(struct contention_enable *c)
+{
+	if (guardian_check(c->g))
+		c->over = true;
+}
+
 int contention_enable_poll(struct contention_enable *c, struct err *e)
 {
 	uint64_t expired, start_ns = now_ns(), cost_ms;
 	int ret = 0;
 
 	(void)!read(c->timer, &expired, sizeof(expired));
-	if (guardian_check(c->g))
-		c->over = true;
+	contention_enable_tick(c);
 	if (!c->over)
 		ret = read_more(c, e);
 	if (ret || c->over)

@@ -30,6 +30,8 @@ int contention_enable_start(struct subject *s, const struct collect_opts *o, enu
 int contention_enable_fd(struct contention_enable *c);
 /* A reading now and then, so that a target that goes leaves something. */
 int contention_enable_poll(struct contention_enable *c, struct err *e);
+void contention_enable_tick(
+	struct contention_enable *c); /* ten times a second: shows the guardian that we run */
 /* Restores, waits until that is done, and hands over the profile. */
 int contention_enable_stop(struct contention_enable *c, struct prof **out, struct err *e);
 void contention_enable_free(struct contention_enable *c); /* restores too */

@@ -33,7 +33,7 @@ bool enable_is_borrowed(struct target *t, unsigned what)
 	CLEANUP(claims_freep) struct claims *c = NULL;
 	uint64_t value = 0;
 
-	return !claims_open(t, what, false, &c, NULL) && !claims_others(c, &value, NULL) && value;
+	return !claims_open(t, what, false, &c, NULL) && !claims_others(c, 0, &value, NULL) && value;
 }
 
 void enable_tell_begun(const struct enabled *x, pid_t guardian, const struct collect_opts *o)

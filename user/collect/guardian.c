@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -16,8 +17,11 @@ enum {
 	ENTER_MS = 10000,  /* for the lock that others may hold for a moment */
 	ANSWER_MS = 12000, /* somewhat more */
 	GRACE_MS = 10000,  /* after the window before it restores by itself */
+	STALL_MS = 30000,  /* without a sign of the collector's: it is stopped, or hangs */
 	LOOK_MS = 250,	   /* how soon it sees an exec */
 	LINGER_MS = 1000,  /* between looks whether it is alone */
+	RETRY_MIN_MS = 10, /* after an error of the kernel's, doubled each time */
+	RETRY_MAX_MS = 1000,
 	SETTLE_READS = 4,
 	SETTLE_US = 500,
 };
@@ -42,7 +46,8 @@ struct keeper {
 	struct poke *poke;
 	struct claims *claims;
 	int sock;
-	uint64_t value; /* in force, when there is something to restore; else 0 */
+	uint64_t value;	 /* in force, when there is something to restore; else 0 */
+	uint64_t *beats; /* shared: how often the collector has looked; only it writes */
 };
 
 struct guardian {
@@ -52,6 +57,7 @@ struct guardian {
 	bool dead;	/* the guardian is; the collector stands in */
 	bool may_write; /* it said so */
 	bool ended;
+	bool heir;		   /* dead, and another one restores what could not be yet */
 	bool lingers;		   /* the guardian outlives this: others use the switch */
 	struct guardian_said said; /* when ended by itself */
 };
@@ -99,20 +105,20 @@ static int decide(const struct keeper *k, uint64_t v, uint64_t others, int *how,
 }
 
 /*
- * Under the lock: restores when nobody else needs it. The value is ours to restore only while
+ * Restores when nobody else needs it. The value is ours to restore only while
  * it is the one in force: anything else the program has put there.
  */
 static int restore(struct keeper *k, struct guardian_said *said, struct err *e)
 {
 	uint64_t v = 0, others = 0;
-	int ret = claims_others(k->claims, &others, e);
+	int ret;
 
+	/* Who cannot see claims takes it that there are none: the target comes first. */
 	said->value = k->value;
 	said->how = GUARDIAN_LEFT;
-	if (!ret && others == k->value)
+	if (!claims_others(k->claims, k->value, &others, NULL) && others == k->value)
 		return 0;
-	if (!ret)
-		ret = poke_get(k->poke, &v, e);
+	ret = poke_get(k->poke, &v, e);
 	if (ret)
 		return ret;
 	said->value = v;
@@ -127,16 +133,20 @@ static int restore(struct keeper *k, struct guardian_said *said, struct err *e)
 	return ret;
 }
 
-/* All of the way out. A target that is gone is no error. */
-static int leave(struct keeper *k, unsigned timeout_ms, struct guardian_said *said, struct err *e)
+/*
+ * All of the way out. A target that is gone is no error. It is alone if it can be; but anybody can
+ * hold that lock for ever, so that after a time it does without. What may come of that is that a
+ * collector which begins in this moment finds the value changed.
+ */
+static int leave(struct keeper *k, struct guardian_said *said, struct err *e)
 {
-	int ret = claims_enter(k->claims, timeout_ms, NULL, NULL, e);
+	int ret;
 
-	if (!ret) {
-		claims_drop(k->claims);
-		ret = restore(k, said, e);
-		claims_leave(k->claims);
-	}
+	(void)claims_enter(k->claims, k->job->enter_ms ? k->job->enter_ms : ENTER_MS, NULL, NULL,
+			   NULL);
+	claims_drop(k->claims);
+	ret = restore(k, said, e);
+	claims_leave(k->claims);
 	said->at_ns = now_ns();
 	if (ret == -ESRCH) {
 		said->how = GUARDIAN_GONE;
@@ -151,6 +161,30 @@ static int leave(struct keeper *k, unsigned timeout_ms, struct guardian_said *sa
 static void send_msg(struct keeper *k, struct msg *m)
 {
 	(void)!send(k->sock, m, sizeof(*m), MSG_NOSIGNAL);
+}
+
+static bool target_exits_within(const struct keeper *k, unsigned ms)
+{
+	struct pollfd p = { .fd = k->job->target->pidfd, .events = POLLIN };
+
+	return poll(&p, 1, (int)ms) > 0;
+}
+
+/*
+ * Whatever errors the kernel has for it: until that is done, or there is no such process. Where
+ * the target has given the page back the errors end with the process.
+ */
+static int leave_surely(struct keeper *k, struct guardian_said *said, struct err *e)
+{
+	unsigned pause = RETRY_MIN_MS;
+	int ret;
+
+	while ((ret = leave(k, said, e)) && !target_exits_within(k, pause))
+		if (pause < RETRY_MAX_MS)
+			pause *= 2;
+	if (ret)
+		*said = (struct guardian_said){ .how = GUARDIAN_GONE, .at_ns = now_ns() };
+	return 0;
 }
 
 /* The collector has died or has asked: either way its end is closed. */
@@ -169,9 +203,11 @@ static int switch_on(struct keeper *k, struct guardian_said *said, struct err *e
 	uint64_t v = 0, others = 0;
 	int ret;
 
-	ret = claims_others(k->claims, &others, e);
+	ret = claims_others(k->claims, k->job->value, &others, e);
 	if (!ret)
 		ret = read_settled(k, &v, e);
+	if (!ret && v && v != others)
+		ret = claims_others(k->claims, v, &others, e);
 	if (!ret)
 		ret = decide(k, v, others, &said->how, e);
 	if (ret)
@@ -204,18 +240,37 @@ static int begin(struct keeper *k, struct guardian_said *said, struct err *e)
 	return ret;
 }
 
-/* Until the collector asks or is dead, the target is gone, or the time is over. */
+/* Has the collector shown a sign of life lately? */
+struct pulse {
+	uint64_t beats, since_ns;
+};
+
+static bool stalls(struct keeper *k, struct pulse *p)
+{
+	uint64_t beats = __atomic_load_n(k->beats, __ATOMIC_RELAXED), now = now_ns();
+	uint64_t stall_ms = k->job->stall_ms ? k->job->stall_ms : STALL_MS;
+
+	if (beats != p->beats)
+		*p = (struct pulse){ beats, now };
+	return now - p->since_ns > stall_ms * NS_PER_MS;
+}
+
+/*
+ * Until the collector asks or is dead, the target is gone, or the time is over, which it is as
+ * well when the collector has been stopped (SIGSTOP, Ctrl-Z) for long.
+ */
 static bool wait_for_end(struct keeper *k)
 {
 	uint64_t grace = k->job->window_ns + GRACE_MS * NS_PER_MS, v;
 	uint64_t end = k->job->window_ns ? now_ns() + grace : UINT64_MAX;
+	struct pulse pulse = { .since_ns = now_ns() };
 	struct pollfd p[] = { { .fd = k->sock, .events = POLLIN },
 			      { .fd = k->job->target->pidfd, .events = POLLIN } };
 
-	while (now_ns() < end) {
+	while (now_ns() < end && !stalls(k, &pulse)) {
 		if (poll(p, ARRAY_LEN(p), LOOK_MS) > 0)
 			return true;
-		if (poke_get(k->poke, &v, NULL))
+		if (poke_get(k->poke, &v, NULL) == -ESRCH)
 			return true;
 	}
 	return false;
@@ -229,42 +284,54 @@ static bool wait_for_end(struct keeper *k)
 static void linger(struct keeper *k)
 {
 	struct guardian_said said = { .how = GUARDIAN_LEFT };
-	struct pollfd p = { .fd = k->job->target->pidfd, .events = POLLIN };
 	uint64_t v;
 	int ret;
 
-	do {
-		if (poll(&p, 1, LINGER_MS) > 0 || poke_get(k->poke, &v, NULL) || v != k->value)
+	while (said.how == GUARDIAN_LEFT && !target_exits_within(k, LINGER_MS)) {
+		ret = poke_get(k->poke, &v, NULL);
+		if (ret == -ESRCH || (!ret && v != k->value))
 			return;
-		ret = leave(k, ENTER_MS, &said, NULL);
-	} while (ret == -EBUSY || (!ret && said.how == GUARDIAN_LEFT));
+		leave_surely(k, &said, NULL);
+	}
 }
 
 static void guard(struct keeper *k)
 {
 	struct msg m = { .word = WORD_BEGUN };
+	bool lingers = false;
 
 	m.code = begin(k, &m.said, &m.err);
 	if (m.code && k->value) { /* in the middle of it: whatever came of it is undone */
 		struct guardian_said ignored = { 0 };
 
-		leave(k, ENTER_MS, &ignored, NULL);
+		leave_surely(k, &ignored, NULL);
+		if (ignored.how == GUARDIAN_LEFT)
+			lingers = true;
 	}
 	if (m.code)
 		m.word = WORD_FAILED;
 	send_msg(k, &m);
+	if (lingers)
+		linger(k);
 	if (m.code || m.said.how == GUARDIAN_FOUND)
 		return;
 
 	memset(&m, 0, sizeof(m));
 	m.word = WORD_ENDED;
 	m.said.late = !wait_for_end(k);
-	/* Somebody who is stopped may hold the lock for long: as long as there is a target. */
-	do
-		m.code = leave(k, ENTER_MS, &m.said, &m.err);
-	while (m.code == -EBUSY);
+	leave_surely(k, &m.said, NULL);
 	send_msg(k, &m);
-	if (!m.code && m.said.how == GUARDIAN_LEFT)
+	if (m.said.how == GUARDIAN_LEFT)
+		linger(k);
+}
+
+/* In the place of a guardian that was killed, when the collector could not restore at once. */
+static void inherit(struct keeper *k)
+{
+	struct guardian_said said = { .how = GUARDIAN_LEFT };
+
+	leave_surely(k, &said, NULL);
+	if (said.how == GUARDIAN_LEFT)
 		linger(k);
 }
 
@@ -319,8 +386,10 @@ static void spare_me(void)
 
 static _Noreturn void guardian_main(struct keeper *k)
 {
-	int keep[] = { k->sock, k->job->target->pidfd, k->job->target->proc_fd, poke_fd(k->poke),
-		       claims_fd(k->claims) };
+	bool heir = k->value != 0;
+	int keep[] = { k->job->target->pidfd, k->job->target->proc_fd, poke_fd(k->poke),
+		       claims_fd(k->claims), k->sock };
+	size_t nkeep = ARRAY_LEN(keep) - heir; /* nobody asks an heir */
 	sigset_t all;
 
 	sigfillset(&all);
@@ -330,10 +399,13 @@ static _Noreturn void guardian_main(struct keeper *k)
 	(void)!chdir("/");
 	spare_me();
 	if (syscall(SYS_close_range, ~0u, ~0u, 0) && errno == ENOSYS)
-		close_each(keep, ARRAY_LEN(keep));
+		close_each(keep, nkeep);
 	else
-		close_others(keep, ARRAY_LEN(keep));
-	guard(k);
+		close_others(keep, nkeep);
+	if (heir)
+		inherit(k);
+	else
+		guard(k);
 	_exit(0);
 }
 
@@ -418,9 +490,12 @@ static int wait_begun(struct guardian *g, struct guardian_said *said, struct err
 	return 0;
 }
 
-static int fork_guardian(struct guardian *g, int sock, struct err *e)
+/* @sock -1: an heir, which is to restore @value. */
+static int fork_guardian(struct guardian *g, int sock, uint64_t value, struct err *e)
 {
-	struct keeper k = { .job = &g->job, .poke = g->k.poke, .sock = sock };
+	struct keeper k = {
+		.job = &g->job, .poke = g->k.poke, .sock = sock, .value = value, .beats = g->k.beats
+	};
 	int ret = claims_open(g->job.target, g->job.what, g->job.force_exe, &k.claims, e);
 
 	if (ret)
@@ -431,6 +506,17 @@ static int fork_guardian(struct guardian *g, int sock, struct err *e)
 		guardian_main(&k);
 	claims_free(k.claims); /* its description is the child's alone now */
 	return g->pid < 0 ? err_sys(e, "cannot fork the guardian") : 0;
+}
+
+static int share_beats(struct guardian *g, struct err *e)
+{
+	void *p = mmap(NULL, sizeof(*g->k.beats), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return err_sys(e, "memory shared with the guardian");
+	g->k.beats = p;
+	return 0;
 }
 
 int guardian_start(const struct guardian_job *job, struct guardian **out,
@@ -453,7 +539,9 @@ int guardian_start(const struct guardian_job *job, struct guardian **out,
 	if (!ret)
 		ret = claims_open(job->target, job->what, job->force_exe, &g->k.claims, e);
 	if (!ret)
-		ret = fork_guardian(g, sock, e);
+		ret = share_beats(g, e);
+	if (!ret)
+		ret = fork_guardian(g, sock, 0, e);
 	if (ret)
 		return ret;
 	close(TAKE_FD(sock)); /* or its end would never be seen */
@@ -471,6 +559,7 @@ int guardian_check(struct guardian *g)
 	struct msg m;
 	int got;
 
+	__atomic_fetch_add(g->k.beats, 1, __ATOMIC_RELAXED);
 	if (g->dead || g->ended)
 		return g->ended;
 	got = next_msg(g, 0, &m);
@@ -483,6 +572,20 @@ int guardian_check(struct guardian *g)
 		g->said = m.said;
 	}
 	return g->ended;
+}
+
+/*
+ * Its guardian is dead. What cannot be done now is left to another one, for the collector may end
+ * before it can be.
+ */
+static int leave_instead(struct guardian *g, struct guardian_said *said, struct err *e)
+{
+	int ret = leave(&g->k, said, e);
+
+	if (!ret && said->how != GUARDIAN_LEFT)
+		return 0;
+	g->heir = !fork_guardian(g, -1, g->k.value, NULL);
+	return ret && g->heir ? err_wrap(e, ret, "process %d goes on trying", g->pid) : ret;
 }
 
 static int wait_ended(struct guardian *g, struct guardian_said *said, struct err *e)
@@ -499,7 +602,7 @@ static int wait_ended(struct guardian *g, struct guardian_said *said, struct err
 			       g->pid, g->job.name);
 	if (!got) {
 		stand_in(g);
-		return leave(&g->k, ENTER_MS, said, e);
+		return leave_instead(g, said, e);
 	}
 	if (m.code)
 		return err_set(e, m.code, "%s", m.err.msg);
@@ -515,14 +618,14 @@ int guardian_end(struct guardian *g, struct guardian_said *said, struct err *e)
 	if (guardian_check(g))
 		*said = g->said;
 	else if (g->dead)
-		ret = leave(&g->k, ENTER_MS, said, e);
+		ret = leave_instead(g, said, e);
 	else
 		ret = wait_ended(g, said, e);
 	if (ret)
 		err_wrap(e, ret, "%s", g->job.name);
 	g->may_write = false;
 	g->ended |= !ret;
-	g->lingers = !ret && !g->dead && said->how == GUARDIAN_LEFT;
+	g->lingers = g->heir || (!ret && !g->dead && said->how == GUARDIAN_LEFT);
 	return ret;
 }
 
@@ -545,5 +648,7 @@ void guardian_free(struct guardian *g)
 		reap(g);
 	claims_free(g->k.claims);
 	poke_free(g->k.poke);
+	if (g->k.beats)
+		munmap(g->k.beats, sizeof(*g->k.beats));
 	free(g);
 }

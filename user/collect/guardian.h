@@ -12,9 +12,11 @@
  * last resort is asked to spare it. When somebody kills the guardian itself, the collector
  * restores. Only both killed leave the target changed.
  *
- * It restores by itself when the window has long been over and the collector has not asked
- * (it is stopped, or hangs), and exits at once when the target is gone. It cannot hit another
- * program: see target/poke.h.
+ * It restores by itself when the window has long been over and the collector has not asked, or
+ * when the collector has not called guardian_check for long (it is stopped, or hangs), and exits at
+ * once when the target is gone. It cannot hit another program: see target/poke.h. Errors of the
+ * kernel's, and locks that strangers hold (target/claim.h), put it off and do not end it: it tries
+ * until the value is not the one that was written or the process is gone.
  *
  * Several collectors of one target, each with its guardian, share what the first one switched
  * on, and the last one switches it off: target/claim.h. What they restore is always 0, for
@@ -38,8 +40,10 @@ struct guardian_job {
 	uint64_t addr;	       /* live address of the 8-byte word */
 	uint64_t value;	       /* 1 to CLAIM_VALUE_MAX */
 	unsigned what;	       /* CLAIM_HEAP_RATE, ... */
-	uint64_t window_ns;    /* it restores by itself somewhat later than that; 0: never */
-	bool force_exe;	       /* see claims_open */
+	uint64_t window_ns; /* it restores by itself somewhat later than that; 0: no end by time */
+	unsigned stall_ms;  /* or so long after the last guardian_check; 0: 30 s */
+	unsigned enter_ms;  /* how long it waits for others on its way out; 0: 10 s */
+	bool force_exe;	    /* see claims_open */
 };
 
 enum guardian_begin {
@@ -73,7 +77,7 @@ int guardian_start(const struct guardian_job *job, struct guardian **out,
 		   struct guardian_said *said, struct err *e);
 
 /*
- * To be called now and then: takes the guardian's part over when it was killed. 1 when it has
+ * To be called ten times a second or so: shows the guardian that its collector runs, and takes the guardian's part over when it was killed. 1 when it has
  * restored by itself (guardian_end then tells), else 0.
  */
 int guardian_check(struct guardian *g);

@@ -208,6 +208,8 @@ static int heap_tick(void *state, struct err *e)
 {
 	struct heap *h = state;
 
+	if (h->enable)
+		heap_enable_tick(h->enable);
 	return h->probe ? heap_probe_tick(h->probe, e) : 0;
 }
 

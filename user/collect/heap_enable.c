@@ -298,14 +298,19 @@ int heap_enable_fd(struct heap_enable *h)
 	return h->timer;
 }
 
+void heap_enable_tick(struct heap_enable *h)
+{
+	if (guardian_check(h->g))
+		h->over = true;
+}
+
 int heap_enable_poll(struct heap_enable *h, struct err *e)
 {
 	uint64_t ticks, start_ns = now_ns(), cost_ms;
 	int ret = 0;
 
 	(void)!read(h->timer, &ticks, sizeof(ticks));
-	if (guardian_check(h->g))
-		h->over = true;
+	heap_enable_tick(h);
 	if (!h->over)
 		ret = read_more(h, e);
 	if (ret || h->over)

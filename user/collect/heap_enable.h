@@ -41,6 +41,8 @@ int heap_enable_start(struct subject *s, const struct collect_opts *o, struct he
 int heap_enable_fd(struct heap_enable *h);
 /* A reading now and then, so that a target that goes leaves something. */
 int heap_enable_poll(struct heap_enable *h, struct err *e);
+void heap_enable_tick(
+	struct heap_enable *h); /* ten times a second: shows the guardian that we run */
 /* Restores, waits until that is done, and hands over the profile. */
 int heap_enable_stop(struct heap_enable *h, struct prof **out, struct err *e);
 void heap_enable_free(struct heap_enable *h); /* restores too */

@@ -140,7 +140,10 @@ static int lock(struct claims *c, short type, uint64_t from, uint64_t len, struc
 	return err_sys(e, "pid %d: cannot lock its %s", c->pid, "pidfd or executable");
 }
 
-/* Somebody else's lock in that range: 1 and what it is, 0 none. */
+/*
+ * Somebody else's lock in that range: 1 and what it is, 0 none. Of several the kernel shows one,
+ * and a lock as large as all slots hides what is below it.
+ */
 static int look(struct claims *c, uint64_t from, uint64_t len, struct flock *found, struct err *e)
 {
 	/* As if for writing, which any lock is in the way of. Asking needs no right to write. */
@@ -156,24 +159,43 @@ static int look(struct claims *c, uint64_t from, uint64_t len, struct flock *fou
 	return 1;
 }
 
+/* As we take them, and from where: anybody may lock anything here, and means nothing by it. */
+static bool is_ours(const struct flock *l, uint64_t at, uint64_t max_len)
+{
+	return l->l_type == F_RDLCK && l->l_start == (off_t)at && l->l_len > 0 &&
+	       (uint64_t)l->l_len <= max_len;
+}
+
+/* 1 alone, 0 somebody else is there, or an error. */
+static int try_enter(struct claims *c, struct err *e)
+{
+	struct flock found = { 0 };
+	int ret = lock(c, F_RDLCK, c->base, 1, e);
+
+	if (ret == -EAGAIN || ret == -EACCES) /* somebody's write lock */
+		return 0;
+	if (!ret)
+		ret = look(c, c->base, 1, &found, e);
+	if (ret > 0)
+		return !is_ours(&found, c->base, 1);
+	return ret ? ret : 1;
+}
+
 int claims_enter(struct claims *c, unsigned timeout_ms, bool (*give_up)(void *arg), void *arg,
 		 struct err *e)
 {
 	uint64_t end = now_ns() + timeout_ms * 1000000ull, pause = PAUSE_MIN_US;
 
 	for (;;) {
-		struct flock found = { 0 };
-		int ret = lock(c, F_RDLCK, c->base, 1, e);
+		int ret = try_enter(c, e);
 
-		if (!ret)
-			ret = look(c, c->base, 1, &found, e);
-		if (!ret)
+		if (ret > 0)
 			return 0;
 		claims_leave(c);
-		if (ret < 0)
-			return ret;
 		if (give_up && give_up(arg))
 			return err_set(e, -EINTR, "pid %d: given up waiting for others", c->pid);
+		if (ret < 0 && now_ns() >= end)
+			return ret;
 		if (now_ns() >= end)
 			return err_set(e, -EBUSY,
 				       "pid %d: another goprof-bpf has held its lock for %u ms: is "
@@ -196,17 +218,31 @@ static uint64_t slot_at(const struct claims *c, unsigned slot)
 }
 
 /* Locks of our own are not seen by look(): they are of the same open file description. */
-int claims_others(struct claims *c, uint64_t *value, struct err *e)
+static int look_slot(struct claims *c, unsigned slot, uint64_t *value, struct err *e)
 {
 	struct flock found = { 0 };
-	int ret = look(c, slot_at(c, 1), CLAIM_SLOTS * STRIDE, &found, e);
+	int ret = look(c, slot_at(c, slot), STRIDE, &found, e);
 
-	if (ret < 0)
-		return ret;
-	if (ret && (found.l_len <= 0 || found.l_len > CLAIM_VALUE_MAX))
-		return err_set(e, -EBADMSG, "pid %d: a lock of %lld bytes that is no claim", c->pid,
-			       (long long)found.l_len);
-	*value = ret ? (uint64_t)found.l_len : 0;
+	*value = ret > 0 && is_ours(&found, slot_at(c, slot), CLAIM_VALUE_MAX) ?
+			 (uint64_t)found.l_len :
+			 0;
+	return ret < 0 ? ret : 0;
+}
+
+int claims_others(struct claims *c, uint64_t wanted, uint64_t *value, struct err *e)
+{
+	uint64_t any = 0;
+
+	for (unsigned slot = 1; slot <= CLAIM_SLOTS; slot++) {
+		uint64_t v;
+		int ret = look_slot(c, slot, &v, e);
+
+		if (ret)
+			return ret;
+		if (v && (!any || v == wanted))
+			any = v;
+	}
+	*value = any;
 	return 0;
 }
 
@@ -217,18 +253,23 @@ int claims_take(struct claims *c, uint64_t value, struct err *e)
 	BUG_ON(c->held || !value || value > CLAIM_VALUE_MAX);
 	for (unsigned i = 0; i < CLAIM_SLOTS; i++) {
 		unsigned slot = 1 + (first + i) % CLAIM_SLOTS;
-		struct flock found;
-		int ret = look(c, slot_at(c, slot), STRIDE, &found, e);
+		uint64_t taken;
+		int ret = look_slot(c, slot, &taken, e);
 
-		if (ret > 0)
+		if (!ret && taken)
 			continue;
 		if (!ret)
 			ret = lock(c, F_RDLCK, slot_at(c, slot), value, e);
+		if (ret == -EAGAIN || ret == -EACCES) /* somebody's write lock */
+			continue;
 		if (!ret)
 			c->held = slot;
 		return ret;
 	}
-	return err_set(e, -E2BIG, "pid %d: %d goprof-bpf use it already", c->pid, CLAIM_SLOTS);
+	return err_set(e, -E2BIG,
+		       "pid %d: %d goprof-bpf use it already, or somebody else has locked their "
+		       "places",
+		       c->pid, CLAIM_SLOTS);
 }
 
 void claims_drop(struct claims *c)

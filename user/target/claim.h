@@ -12,6 +12,10 @@
  * A range's length is the value that was written into the target. So whoever comes second
  * knows what the first one wrote, and can tell it from what the program wrote itself.
  *
+ * Anybody who can open that file can lock it: a lock of another type, start or length than ours is
+ * nobody's claim. One that looks like a claim is believed, which costs whoever believes it no more
+ * than that it waits; and one that hides a claim makes somebody's window end early, which is seen.
+ *
  * Mutual exclusion with read locks alone: announce (lock the gate's byte), then look whether
  * somebody else announced; if so withdraw and try again after a random pause. Of two, the
  * later to look sees the other: never are both in.
@@ -49,8 +53,9 @@ void claims_free(struct claims *c); /* also gives up what is held */
 DEFINE_FREEP(struct claims, claims)
 
 /*
- * Alone from here to claims_leave. -EBUSY when that takes more than @timeout_ms, -EINTR when
- * give_up says so (asked after each try; may be NULL).
+ * Alone from here to claims_leave. -EBUSY when others were there for @timeout_ms; another error
+ * when the kernel gave that for as long; -EINTR when give_up says so (asked after each try; may be
+ * NULL).
  */
 int claims_enter(struct claims *c, unsigned timeout_ms, bool (*give_up)(void *arg), void *arg,
 		 struct err *e);
@@ -58,8 +63,8 @@ void claims_leave(struct claims *c);
 
 /* ---- between enter and leave ---- */
 
-/* The value of somebody else's claim, any of them; 0 when there is none. */
-int claims_others(struct claims *c, uint64_t *value, struct err *e);
+/* @wanted when somebody else claims that, else the value of any other claim; 0: there is none. */
+int claims_others(struct claims *c, uint64_t wanted, uint64_t *value, struct err *e);
 /* @value: 1 to CLAIM_VALUE_MAX. -E2BIG when there are CLAIM_SLOTS already. */
 int claims_take(struct claims *c, uint64_t value, struct err *e);
 void claims_drop(struct claims *c);
