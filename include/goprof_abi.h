@@ -17,17 +17,18 @@
 #define GPB_MAX_LABELS	32
 #define GPB_LABEL_KEY	128
 #define GPB_LABEL_VALUE 256
-#define GPB_STACKS	4096 /* distinct stacks aggregated in the kernel; more go through the ring */
-#define GPB_RULES	65536
-#define GPB_LABELSETS	4096
-#define GPB_RING_BYTES	(1024 * 1024) /* mapped twice, and resident */
+/* distinct stacks that the kernel counts in its table; more go through the ring */
+#define GPB_STACKS     4096
+#define GPB_RULES      65536
+#define GPB_LABELSETS  4096
+#define GPB_RING_BYTES (1024 * 1024) /* mapped twice into our memory, and resident */
 
 /* What the BPF side can lose. user/collect maps each to one of profile/loss.h. */
 #define GPB_LOSSES(X)                                                             \
 	X(DROPPED)    /* a whole sample: ring full */                             \
 	X(UNREADABLE) /* part of a stack could not be read */                     \
 	X(CUT)	      /* deeper than GPB_MAX_USER */                              \
-	X(CALLER)     /* the leaf's return address made no sense */               \
+	X(CALLER)     /* the leaf's return address could not be right */          \
 	X(LABELS)     /* labels cut or unreadable */                              \
 	X(NO_TARGET)  /* hit for a process that is not in the table */            \
 	X(WAITS)      /* a goroutine that found no place in the table of waits */ \
@@ -40,38 +41,44 @@ enum gpb_loss { GPB_LOSSES(GPB_ENUM) GPB_LOSS_COUNT };
 /* How g.labels is stored. */
 enum { GPB_LABELS_NONE, GPB_LABELS_MAP /* to Go 1.23 */, GPB_LABELS_SLICE /* 1.24+ */ };
 
-/* gpb_target.flags */
+/* Bits of gpb_target.flags. */
 enum {
 	GPB_TARGET_REGABI = 1, /* arguments in registers, g in r14 (amd64 from Go 1.17) */
 	GPB_TARGET_KERNEL = 2, /* keep kernel frames */
 	GPB_TARGET_GOID = 4,   /* samples are told apart by goroutine */
-	GPB_TARGET_LABELS = 8, /* ... and by label set */
-	GPB_TARGET_TYPES = 16, /* heap samples are told apart by the type allocated */
-	GPB_TARGET_LIVE = 32,  /* ... and each is told to user space, which follows the object */
+	GPB_TARGET_LABELS = 8, /* ... and by label set, too */
+	GPB_TARGET_TYPES = 16, /* heap samples are told apart by the type that was allocated */
+	GPB_TARGET_LIVE = 32,  /* ... and user space is told of each one, and follows the object */
 };
 
 /*
- * Go code of one file, live addresses: [lo, hi) of all and of what the walker must know. User space
- * adds images while programs run, which see the entry as it is written, from its beginning on (the
- * kernel copies upwards): lo before hi, so that half a range is empty; nimages last.
+ * The Go code of one file, in live addresses. [lo, hi) is all of it; the other ranges are
+ * functions that the stack walker must know. User space adds images while BPF programs run. They
+ * see an entry while it is being written, from its beginning on, since the kernel copies upwards.
+ * Therefore lo comes before hi, so that half a range is empty, and gpb_target.nimages is written
+ * last.
  */
 struct gpb_image {
 	__u64 text_lo, text_hi;
-	__u64 mcall_lo, mcall_hi;   /* runtime.mcall: a stack ends here */
-	__u64 stub_lo, stub_hi;	    /* runtime.gcWriteBarrier1..8: frameless, called and calling */
-	__u64 switch_lo, switch_hi; /* runtime.systemstack_switch: the faked pc of a goroutine */
+	__u64 mcall_lo, mcall_hi; /* runtime.mcall: a stack ends here */
+	/* runtime.gcWriteBarrier1..8: they have no frame, and they both call and are called */
+	__u64 stub_lo, stub_hi;
+	/* runtime.systemstack_switch: the saved pc of a goroutine that is on the system stack */
+	__u64 switch_lo, switch_hi;
 	__u64 callback_lo,
-		callback_hi; /* runtime.cgocallback: frame pointers end, stacks need not */
+		/* runtime.cgocallback: frame pointers end here, though the stack may go on */
+		callback_hi;
 };
 
 /*
- * One target: live addresses and the offsets of its Go version. An offset of -1 means that
- * this Go has no such field.
+ * One target: live addresses, and the offsets of struct fields in its Go version. An offset of -1
+ * means that this Go has no such field.
  */
 struct gpb_target {
-	struct gpb_image image[GPB_IMAGES]; /* the first has the runtime; unused ones are empty */
-	__u64 start_stack; /* mm.start_stack of this program: another one after exec */
-	__s32 tls_g;	   /* of g from the thread pointer */
+	/* the first one has the runtime; unused ones are empty */
+	struct gpb_image image[GPB_IMAGES];
+	__u64 start_stack; /* mm.start_stack of this program; after exec it is another one */
+	__s32 tls_g;	   /* offset of g from the thread pointer */
 	__s32 g_m, g_stack_lo, g_stack_hi;
 	__s32 g_sched_sp, g_sched_pc, g_sched_bp;
 	__s32 g_syscallsp, g_syscallpc, g_syscallbp;
@@ -80,57 +87,67 @@ struct gpb_target {
 	__s32 p_mcache, mcache_tiny, mcache_tinyoffset, type_ptrdata;
 	__u32 labels_kind;
 	__u32 flags;
-	__s32 seam; /* sp delta inside runtime.systemstack */
+	/*
+	 * sp delta inside of runtime.systemstack, where the walk changes from one stack to the
+	 * other
+	 */
+	__s32 seam;
 	__u32 nimages;
 };
 _Static_assert(sizeof(struct gpb_target) == GPB_IMAGES * 80 + 8 + 28 * 4, "ABI layout");
 
 /*
- * What is known of one pc: where its frame ends. From pclntab's sp delta and the kind of
- * function; user space tells the BPF side when the pc is first met.
+ * An unwinding rule: what is known of one pc about where its frame ends. It comes from pclntab's
+ * sp delta and the kind of function. User space tells the BPF side when the pc is first met.
  */
 enum {
-	GPB_RULE_END = 1,   /* nothing above is shown: a root, or sp is not to be trusted */
-	GPB_RULE_SEAM = 2,  /* on the system stack: the goroutine's stack goes on */
-	GPB_RULE_EXACT = 4, /* the pc above was interrupted, not called from (sigpanic) */
+	/* nothing above this frame is shown: it is a root, or its sp cannot be trusted */
+	GPB_RULE_END = 1,
+	/* it is on the system stack: the walk goes on with the goroutine's stack */
+	GPB_RULE_SEAM = 2,
+	/* the pc above this frame was interrupted, not called from (sigpanic) */
+	GPB_RULE_EXACT = 4,
 	/*
-	 * The function ends right behind this pc. A return address there was made up (a saved
-	 * systemstack_switch, to Go 1.20) and means the function that begins there.
+	 * The function ends right behind this pc. A return address there was made up by the
+	 * runtime (a saved systemstack_switch, to Go 1.20) and means the function that begins
+	 * there.
 	 */
 	GPB_RULE_LAST = 8,
 };
 
 struct gpb_rule {
-	__s32 delta; /* bytes from sp to the return address; SEAM: -1 for morestack */
+	__s32 delta; /* bytes from sp to the return address; with SEAM: -1 for morestack */
 	__u32 flags;
 };
 
-/* gpb_stack.flags */
+/* Bits of gpb_stack.flags. */
 enum {
-	GPB_STACK_UNRULED = 1, /* a rule is missing: gpb_rec_raw carries what is needed */
+	/* the rule of a frame is missing: gpb_rec_raw carries what user space needs to finish */
+	GPB_STACK_UNRULED = 1,
 	GPB_STACK_CUT = 2,
 	GPB_STACK_FAULT = 4,
 	GPB_STACK_NO_G = 8,	/* a thread that Go does not know */
 	GPB_STACK_OUTSIDE = 16, /* the leaf is not Go text (C code, vdso without a Go caller) */
-	GPB_STACK_GC = 32,	/* m.preemptoff was set: Go files such a leaf under runtime._GC */
-	GPB_STACK_CALLER = 64,	/* the leaf's caller could not be told */
+	/* m.preemptoff was set: Go files a leaf of this kind under runtime._GC */
+	GPB_STACK_GC = 32,
+	GPB_STACK_CALLER = 64, /* the leaf's caller could not be determined */
 };
 
 /*
- * One distinct stack and how often it was seen. pc[] holds nkernel kernel addresses, then
- * nfirst frames of the stack the thread ran on, then nsecond frames of its goroutine when
- * it ran on the system stack. User frames are return addresses; an interrupted pc is stored
- * plus one, as Go does, so that all are looked up at pc - 1.
+ * One distinct stack and how often it was seen. pc[] holds nkernel kernel addresses, then nfirst
+ * frames of the stack that the thread ran on, then nsecond frames of its goroutine when the
+ * thread ran on the system stack. User frames are return addresses; an interrupted pc is stored
+ * plus one, as Go does, so that all of them are looked up at pc - 1.
  *
- * The bytes from slot to the last pc used are what is hashed: equal bytes, equal sample.
+ * The bytes from slot to the last used pc are hashed: equal bytes are an equal sample.
  */
 struct gpb_stack {
 	__u64 count; /* waits: in units of 1 / GPB_COUNT_ONE */
-	__u64 delay; /* waits: nanoseconds of all of them */
-	__u32 slot;  /* of the target */
+	__u64 delay; /* waits: sum of their delays, in nanoseconds */
+	__u32 slot;  /* index of the target */
 	__u32 flags;
 	__u16 nkernel, nfirst, nsecond;
-	__u16 hints;  /* gpb_rec_raw only: pcs behind the frames, as frame pointers have them */
+	__u16 hints;  /* gpb_rec_raw only: pcs behind the frames that frame pointers suggest */
 	__u64 goid;   /* 0 unless GPB_TARGET_GOID */
 	__u64 labels; /* gpb_labelset.id, 0: none */
 	/* heap: slot bytes of the object; waits: GPB_WAIT_KIND << 8 | wait reason */
@@ -141,27 +158,31 @@ struct gpb_stack {
 };
 _Static_assert(sizeof(struct gpb_stack) == 64 + 8 * GPB_MAX_PCS, "ABI layout");
 
-/* In gpb_stack.type: the one that growslice, makechan or makeslicecopy was called with. */
+/*
+ * Bit in gpb_stack.type: the type is the one that growslice, makechan or makeslicecopy was called
+ * with.
+ */
 #define GPB_TYPE_MAKER 1
 
 struct gpb_hash {
 	__u64 lo, hi;
 };
 
-/* Records of the ring buffer; the first word tells which. */
+/* Records of the ring buffer; the first word tells which kind it is. */
 enum { GPB_REC_STACK = 1, GPB_REC_RAW, GPB_REC_LABELS, GPB_REC_OBJECT, GPB_REC_CYCLE };
 
 /*
- * GPB_REC_RAW: a stack of which a frame has no rule yet, with the words above its sp.
- * GPB_REC_STACK: a finished stack that found no room in the kernel's table; ends before top, and
- * pc and sp are the hash that it has there.
+ * GPB_REC_RAW: a stack of which a frame has no rule yet, with the words above that frame's sp.
+ * GPB_REC_STACK: a finished stack that found no room in the kernel's table. Such a record ends
+ * before top, and its pc and sp are the hash that it would have in the table.
  */
 struct gpb_rec_raw {
 	__u64 type;
-	__u64 pc, sp; /* the frame without a rule: looked up at pc; top[] starts at sp */
-	__u32 second; /* it lies in the second segment */
+	__u64 pc, sp; /* the frame without a rule: it is looked up at pc, and top[] starts at sp */
+	__u32 second; /* 1: that frame lies in the second segment */
 	__u32 ntop;
-	struct gpb_stack stack; /* without what lies above that frame */
+	/* what is known of the stack, without that frame and all above it */
+	struct gpb_stack stack;
 	__u64 top[GPB_TOP_WORDS];
 };
 
@@ -179,7 +200,7 @@ struct gpb_rec_labels {
 	struct gpb_label label[GPB_MAX_LABELS];
 };
 
-#define GPB_FAMILY 65536 /* processes that --follow keeps in mind at once */
+#define GPB_FAMILY 65536 /* processes that --follow remembers at once */
 
 /* A descendant has called exec. */
 struct gpb_rec_exec {
@@ -187,61 +208,72 @@ struct gpb_rec_exec {
 	__u32 tgid, pad;
 };
 
-/* A thread that may have two clocks; all zero until its own has ticked. */
+/*
+ * A thread that may have two clocks, an inherited one and its own. All zero until its own one has
+ * ticked.
+ */
 struct gpb_own_clock {
-	__u64 start;  /* of the thread */
-	__u64 ticked; /* its own one, since the other did */
-};
-
-/* Cookie of one heap probe: kind of entry, how to tell a call, its image, the target's slot. */
-enum {
-	GPB_COOKIE_KIND = 0xff,
-	GPB_COOKIE_ENTRY = 0x100,    /* the probe sits at the entry: no flags to look at */
-	GPB_COOKIE_NOT_FROM = 0x200, /* calls from gpb_heap.not_from are counted elsewhere */
-	GPB_COOKIE_ASSISTS = 0x400,  /* between the probe and the allocation it may be preempted */
-	GPB_COOKIE_MAKER = 0x800,    /* no entry: kind is the argument that has a type */
-	GPB_COOKIE_IMAGE_SHIFT = 12, /* 4 bits: which of not_from */
-	GPB_COOKIE_SLOT_SHIFT = 16,
-};
-
-/* What probes took from the target. Per CPU and target. */
-struct gpb_spent {
-	__u64 hits;    /* all, also those that came while nothing was open */
-	__u64 counted; /* those that came while something was */
-	__u64 samples; /* that took the long way: a stack was walked */
-	__u64 ns;      /* what those took beyond an ordinary hit */
+	__u64 start;  /* start time of the thread */
+	__u64 ticked; /* ticks of its own clock since the other one ticked last */
 };
 
 /*
- * How long a window is for each CPU, in time of the target's own: less what it spends in probes.
- * So a window is as long for a thread that hits probes all the time as for one that rarely does.
+ * The cookie of a heap probe: the kind of entry, how a call can be recognized, its image, and the
+ * target's slot.
+ */
+enum {
+	GPB_COOKIE_KIND = 0xff,
+	/* the probe sits at the entry, where there are no flags to look at */
+	GPB_COOKIE_ENTRY = 0x100,
+	/* calls that come from gpb_heap.not_from are counted elsewhere */
+	GPB_COOKIE_NOT_FROM = 0x200,
+	/* between this probe and the allocation the goroutine may be preempted */
+	GPB_COOKIE_ASSISTS = 0x400,
+	/* this is no allocator: kind is the number of the argument that has a type */
+	GPB_COOKIE_MAKER = 0x800,
+	GPB_COOKIE_IMAGE_SHIFT = 12, /* 4 bits: index in gpb_heap.not_from */
+	GPB_COOKIE_SLOT_SHIFT = 16,
+};
+
+/* What probes took from the target, for each CPU and target. */
+struct gpb_spent {
+	__u64 hits;    /* all hits, also those that came while no window was open */
+	__u64 counted; /* hits that came while a window was open */
+	__u64 samples; /* hits of which a stack was walked */
+	__u64 ns;      /* time that those took beyond an ordinary hit */
+};
+
+/*
+ * How long a window is for each CPU, in the target's own time: time without what the target
+ * spends in probes. So a window is as long for a thread that hits probes all the time as for one
+ * that rarely does.
  */
 struct gpb_own {
 	__u64 ns;     /* 0: no limit */
-	__u64 hit_ns; /* what a hit takes */
+	__u64 hit_ns; /* what one hit takes */
 };
-/* Per CPU: since which opening, and what probes have taken since. */
+/* For each CPU: the opening that it counts from, and what probes have taken since. */
 struct gpb_own_spent {
 	__u64 since, ns;
 };
 
 /*
- * Which hits are counted, by target: bits of GPB_OPEN_*. The probes may be there before and after:
- * places are attached and detached one by one.
+ * Which hits are counted, for each target: bits of GPB_OPEN_*. Probes may be in place before and
+ * after a window, because sites are attached and detached one by one.
  */
 enum {
-	GPB_OPEN_BEGIN = 1, /* what begins now is followed: waits */
-	GPB_OPEN_END = 2,   /* what ends now is counted; allocations have only this */
+	GPB_OPEN_BEGIN = 1, /* a wait that begins now is followed */
+	GPB_OPEN_END = 2,   /* what ends now is counted; allocations have only this bit */
 	GPB_OPEN = 3,
 };
 struct gpb_open {
-	__u64 since; /* CLOCK_MONOTONIC, may be still to come: what began before is not known */
+	__u64 since; /* CLOCK_MONOTONIC, and may lie ahead; what began before is not followed */
 	__u64 until; /* from then on no CPU that hit something has time of its own left (gpb_own) */
 	__u32 bits;
 	__u32 pad;
 };
 
-/* Kinds of allocator entry, as enum alloc_kind of user/go/probesite.h (asserted there). */
+/* Kinds of allocator entry, equal to enum alloc_kind of user/go/probesite.h (asserted there). */
 enum {
 	GPB_ALLOC_ANY,
 	GPB_ALLOC_TINY,
@@ -249,80 +281,92 @@ enum {
 	GPB_ALLOC_SCAN_NOHEADER,
 	GPB_ALLOC_SCAN_HEADER,
 	GPB_ALLOC_LARGE,
-	/* No entry: where mcache.allocLarge returns the span it made for a large object. */
+	/*
+	 * This is no entry: it is where mcache.allocLarge returns the span that it made for a
+	 * large object.
+	 */
 	GPB_ALLOC_PLACED,
-	/* Nor these: where mcache.refill and gcAssistAlloc return. */
+	/* Nor are these: they are where mcache.refill and gcAssistAlloc return. */
 	GPB_ALLOC_REFILLED,
 	GPB_ALLOC_ASSISTED,
 };
 
-#define GPB_SIZE_SMALL	1024  /* sizes to here are rounded through 8-byte steps, */
-#define GPB_SIZE_MEDIUM 32768 /* to here through 128-byte steps */
+#define GPB_SIZE_SMALL	1024  /* sizes up to here are rounded in steps of 8 bytes, */
+#define GPB_SIZE_MEDIUM 32768 /* sizes up to here in steps of 128 bytes */
 #define GPB_SIZE8	(GPB_SIZE_SMALL / 8 + 1)
 #define GPB_SIZE128	((GPB_SIZE_MEDIUM - GPB_SIZE_SMALL) / 128 + 1)
-#define GPB_CLASSES	128 /* size classes; 0: large objects, of whole pages */
+#define GPB_CLASSES	128 /* size classes; class 0 is large objects, which take whole pages */
 #define GPB_LOG_STEPS	1024
 
-/* How one target's allocations are rounded and sampled. */
+/* How the allocations of one target are rounded and sampled. */
 struct gpb_heap {
 	__u64 rate; /* mean bytes between samples; <= 1: every allocation */
-	/* The same of large objects, which then count also when nothing is open; 0: as all others. */
+	/*
+	 * The same for large objects, which then count also when no window is open. 0: they are
+	 * sampled like all others.
+	 */
 	__u64 large_rate;
 	struct gpb_own own;
 	struct {
 		__u64 lo, hi;
 	} not_from[GPB_IMAGES]; /* live addresses, for GPB_COOKIE_NOT_FROM */
-	__u32 header_over; /* pointerful objects larger than this carry 8 more bytes; 0: none do */
-	__u32 max_small;   /* larger ones take whole pages */
+	/* objects with pointers that are larger than this carry 8 more bytes; 0: none do */
+	__u32 header_over;
+	__u32 max_small; /* larger objects take whole pages */
 	__u32 page;
-	__u32 round; /* a countdown drawn in another round is drawn again: the rate has changed */
+	/* number of the rate in force: a countdown drawn in another round is drawn again */
+	__u32 round;
 	__u16 class_size[GPB_CLASSES]; /* slot bytes */
-	__u8 class8[GPB_SIZE8 + 7];    /* classes by request; padded to a multiple of 8 bytes */
+	/* classes by requested size; padded to a multiple of 8 bytes */
+	__u8 class8[GPB_SIZE8 + 7];
 	__u8 class128[GPB_SIZE128 + 7];
 };
 
-/* Per CPU and target. */
+/* The sampling countdown of the runtime's Poisson process, for each CPU and target. */
 struct gpb_countdown {
 	__s64 left;	   /* bytes until the next sample */
-	__u32 round;	   /* that left was drawn in; 0: never */
-	__u32 large_drawn; /* large_left was */
+	__u32 round;	   /* the round in which left was drawn; 0: never */
+	__u32 large_drawn; /* the round in which large_left was drawn */
 	__s64 large_left;
-	__u64 bytes; /* of what was seen */
+	__u64 bytes; /* bytes of all allocations that were seen */
 	struct gpb_own_spent own;
 	struct gpb_spent spent;
 };
 
-/* Per CPU and target: allocations seen, by class. */
+/* For each CPU and target: how many allocations were seen of each class. */
 struct gpb_classes {
 	__u64 n[GPB_CLASSES];
 };
 
 /* ---- sampled objects that are followed: GPB_TARGET_LIVE ---- */
 
-#define GPB_PLACING 1024 /* samples of all targets whose object is about to be placed */
+#define GPB_PLACING 1024 /* samples, of all targets, whose object is about to get its slot */
 
-/* Where one target's allocator will put an object. Live addresses; offsets of runtime structs. */
+/*
+ * Where the allocator of one target will put an object. Live addresses, and offsets of runtime
+ * structs.
+ */
 struct gpb_live {
-	__u64 sweepgen; /* mheap_.sweepgen: uint32, grows by 2 with each GC cycle */
-	__u64 blacken;	/* gcBlackenEnabled: uint32; 0: not known */
+	__u64 sweepgen; /* address of mheap_.sweepgen: uint32, grows by 2 with each GC cycle */
+	__u64 blacken;	/* address of gcBlackenEnabled: uint32; 0: not known */
 	__s32 mcache_alloc;
 	__s32 span_start, span_freeindex, span_nelems, span_cache, span_bits, span_marks,
 		span_count, span_before, span_elemsize;
-	__u32 index_bytes; /* of freeindex and nelems: 8 up to Go 1.21, 2 from 1.22 */
+	__u32 index_bytes; /* size of freeindex and nelems: 8 up to Go 1.21, 2 from 1.22 */
 	__s32 g_credit;	   /* g.gcAssistBytes; -1: not known */
 };
 
-/* GPB_REC_OBJECT: a sample's object lies in slot @index of a span. */
+/* GPB_REC_OBJECT: the object of a sample lies in slot @index of a span. */
 struct gpb_rec_object {
 	__u64 type;
-	struct gpb_hash stack; /* under which the sample is counted */
+	struct gpb_hash stack; /* of the stack under which the sample is counted */
 	__u64 size;	       /* of the slot */
-	__u64 span;	       /* the runtime's mspan */
+	__u64 span;	       /* address of the runtime's mspan */
 	__u64 base;	       /* of the span's memory */
-	__u64 marks;	       /* its gcmarkBits */
+	__u64 marks;	       /* address of its gcmarkBits */
 	__u32 index;
 	__u32 sweepgen; /* mheap_.sweepgen when it was allocated */
-	__u64 window;	/* in which it was taken: gpb_open.since; 0: what is observed in full */
+	__u64 window;	/* the window it was taken in, by gpb_open.since; 0: full observation */
 };
 
 /* GPB_REC_CYCLE: mheap_.sweepgen is about to grow. */
@@ -333,63 +377,78 @@ struct gpb_rec_cycle {
 
 /* ---- waits: block, mutex and wait profiles ---- */
 
-#define GPB_WAITS     262144 /* goroutines of all targets that have waited */
+#define GPB_WAITS     262144 /* goroutines of all targets that have waited and are remembered */
 #define GPB_COUNT_ONE 65536  /* gpb_stack.count of one wait */
 #define GPB_SHARE_ONE 65536
 
-/* What gpb_stack.size of a wait says, above its reason. */
+/* What gpb_stack.size of a wait says above its reason. */
 enum { GPB_WAIT_BLOCK, GPB_WAIT_MUTEX, GPB_WAIT_KINDS };
 
-/* gpb_wait.sema: the first two as semaProfileFlags in runtime/sema.go, Go 1.9 to 1.27. */
+/*
+ * Bits of gpb_wait.sema. The first two are as semaProfileFlags in runtime/sema.go, Go 1.9 to
+ * 1.27.
+ */
 enum {
 	GPB_SEMA_BLOCK = 1,
 	GPB_SEMA_MUTEX = 2,
-	GPB_SEMA_LIFO = 4,	/* it goes to the head of the queue */
-	GPB_SEMA_FRESH = 8,	/* it has not parked yet since it asked */
-	GPB_SEMA_INHERITS = 16, /* it took over the oldest acquire of those behind it */
+	GPB_SEMA_LIFO = 4,	/* it is put at the head of the queue */
+	GPB_SEMA_FRESH = 8,	/* it has not parked yet since it asked for the semaphore */
+	GPB_SEMA_INHERITS = 16, /* it inherited the oldest acquire time of those behind it */
 };
 
 /*
- * One goroutine, from its first wait on. Kept when it has been woken: goroutines wait again,
- * and the runtime uses their structs again.
+ * One goroutine, from its first wait on. The entry is kept after the goroutine was woken:
+ * goroutines wait again, and the runtime uses their structs again.
  */
 struct gpb_wait {
-	__u64 since;   /* when the wait began, CLOCK_MONOTONIC; 0: it does not, or of no interest */
+	/*
+	 * when the wait began, CLOCK_MONOTONIC; 0: it does not wait, or not for anything of
+	 * interest
+	 */
+	__u64 since;
 	__u64 woken;   /* when it was last woken */
-	__u64 asked;   /* when it asked for a semaphore */
-	__u64 acquire; /* as sudog.acquiretime; 0: no mutex, or begun before we watched */
-	__u64 queued;  /* when it last went into the queue of a semaphore */
-	__u64 own;     /* gpb_sched_seen.clock.own of the CPU that it began to wait on */
+	__u64 asked;   /* when it asked for the semaphore */
+	__u64 acquire; /* as sudog.acquiretime; 0: no mutex, or it began before we watched */
+	__u64 queued;  /* when it last entered the queue of a semaphore */
+	__u64 own;     /* gpb_sched_seen.clock.own, of the CPU on which the wait began */
 	__u8 reason;   /* of the wait, g.waitreason */
 	__u8 sema;     /* GPB_SEMA_* of what it asked for last */
-	__u8 again;    /* woken for a semaphore that another one took: it waits on */
-	__u8 chance;   /* GPB_CHANCE_*: to be counted */
-	__u32 cpu;     /* of own */
+	/* it was woken for a semaphore that another goroutine took first: it waits on */
+	__u8 again;
+	__u8 chance; /* GPB_CHANCE_*: how it was chosen to be counted */
+	__u32 cpu;   /* the CPU that own belongs to */
 };
 
 /*
- * In windows: when a wait began. What other goroutines do is slowed down by probes, and waits for
- * that are counted by the target's own time. What a clock or the outside does is not, and waits for
- * that are counted by the clock. Which it is shows when it ends: the latter are longer.
+ * In windows: when a wait began, on which of two clocks. Probes slow down what other goroutines
+ * do (overhead dilation), so waits for other goroutines are counted by the target's own time.
+ * Probes do not slow down a timer or the network, so waits for those are counted by the clock.
+ * Which kind a wait is shows at its end: the second kind is longer.
  */
 enum {
 	GPB_CHANCE_OWN = 1,
 	GPB_CHANCE_WALL = 2,
 };
-#define GPB_LONG_NS 200000 /* from here on it is the latter; and gpb_stack.type is 1 */
+/* waits from this length on are of the second kind; gpb_stack.type is then 1 */
+#define GPB_LONG_NS 200000
 
-/* How one target waits, and what of that is counted. */
+/* How one target waits, and which of its waits are counted. */
 struct gpb_sched {
 	__u64 block_rate;     /* ns: a wait this long is always a sample */
-	__u64 mutex_fraction; /* one contention in so many is */
-	__u64 reasons;	      /* bit by wait reason: in block profiles */
-	__u64 sema_reasons;   /* those of semacquire1, which is told whether they count */
-	struct gpb_own own;   /* how much of a window waits may begin in */
-	__u64 own_share;      /* of a short time between two hits, in 1 / GPB_SHARE_ONE */
-	__u64 short_ns;	      /* what is one */
-	__u64 begin_ns;	      /* of a window: waits may begin in it */
-	__u32 kinds;	      /* 1 << GPB_WAIT_*: wanted now */
-	/* Go 1.22+: an unlock is charged with what all waiters waited, not the first alone. */
+	__u64 mutex_fraction; /* one contention in so many is a sample */
+	__u64 reasons;	      /* one bit for each wait reason: those that block profiles have */
+	/* the reasons of semacquire1, which is told by its caller whether its waits count */
+	__u64 sema_reasons;
+	struct gpb_own own; /* the part of a window in which waits may begin */
+	/* the target's share of a short time between two hits, in 1 / GPB_SHARE_ONE */
+	__u64 own_share;
+	__u64 short_ns; /* up to which length such a time is short */
+	__u64 begin_ns; /* length of the part of a window in which waits may begin */
+	__u32 kinds;	/* 1 << GPB_WAIT_*: the kinds that are wanted now */
+	/*
+	 * Go 1.22+: an unlock is charged with what all waiters waited, not with the first one's
+	 * wait alone.
+	 */
 	__u32 charge_all;
 	__s32 g_waitreason;
 	__s32 sudog_g, sudog_next, sudog_prev, sudog_elem;
@@ -399,40 +458,51 @@ struct gpb_sched {
 };
 
 /*
- * A CPU's clock of the target's own time in a window. Between two hits that follow each other
- * closely most of the time is the probe's: which share of it is the target's is known well by how
- * much less there is of it without probes. Where hits are far apart the price of one is taken off.
+ * A CPU's clock of the target's own time in a window. When two hits follow each other closely,
+ * most of the time between them is the probe's. The target's share of it is known well, by
+ * comparing how much of such time there is with probes and without. When hits are far apart, the
+ * price of one hit is subtracted.
  */
 struct gpb_wait_clock {
-	__u64 since;		/* which opening */
-	__u64 last, own;	/* hit; the target's time up to it */
-	__u64 shorts, short_ns; /* of all windows: how many times were short, and their sum */
-	__u64 longs, long_ns;	/* the others, but for those when it did not run, it seems */
-	__u64 parks;		/* of all windows, for whatever reason */
+	__u64 since;	 /* the opening that it belongs to */
+	__u64 last, own; /* time of the last hit, and the target's own time up to it */
+	/* over all windows: number and sum of the short times between hits */
+	__u64 shorts, short_ns;
+	/*
+	 * the same of the others, without those in which the CPU seems not to have run the target
+	 */
+	__u64 longs, long_ns;
+	/* over all windows: how often goroutines parked, for whatever reason */
+	__u64 parks;
 };
 
-/* Per CPU and target: what was seen. */
+/* For each CPU and target: what the probes saw. */
 struct gpb_sched_seen {
-	__u64 ended[GPB_WAIT_KINDS];   /* waits; of GPB_WAIT_MUTEX: contentions */
-	__u64 sampled[GPB_WAIT_KINDS]; /* of these */
-	__u64 early;		       /* waits that ended and began before we watched */
-	__u64 parks;		       /* for whatever reason, while what begins counted */
+	__u64 ended[GPB_WAIT_KINDS];   /* waits that ended; of GPB_WAIT_MUTEX: contentions */
+	__u64 sampled[GPB_WAIT_KINDS]; /* how many of these were sampled */
+	__u64 early;		       /* waits that ended, and had begun before we watched */
+	/* how often goroutines parked, for whatever reason, while beginning waits counted */
+	__u64 parks;
 	struct gpb_spent spent;
 	struct gpb_wait_clock clock;
 };
 
-/* What a probe sits on: GPB_COOKIE_KIND of its cookie. */
+/* What a probe sits on: the GPB_COOKIE_KIND of its cookie. */
 enum { GPB_AT_READY, GPB_AT_SEMA, GPB_AT_PARK, GPB_AT_DEQUEUE };
 
-/* ---- wait profiles: every state that a goroutine does not run in ---- */
+/* ---- wait profiles: every state in which a goroutine does not run ---- */
 
-/* Cookie of one probe: whose status changes, from what to what; the rest as above. */
+/*
+ * Cookie of one probe: the goroutine whose status changes, from what to what. The rest is as
+ * above.
+ */
 enum {
-	GPB_STATUS_ARGS = 1,	   /* casgstatus(gp, old, new) */
-	GPB_STATUS_ARG0,	   /* that of the first argument */
-	GPB_STATUS_CURRENT,	   /* that of the current goroutine */
-	GPB_COOKIE_FRAMED = 0x400, /* the frame is set up: the return address lies above [bp] */
-	GPB_COOKIE_OLD_SHIFT = 32, /* 4 bits each */
+	GPB_STATUS_ARGS = 1, /* casgstatus(gp, old, new) */
+	GPB_STATUS_ARG0,     /* the goroutine is the first argument */
+	GPB_STATUS_CURRENT,  /* the goroutine is the current one */
+	/* the frame is set up here: the return address lies above [bp] */
+	GPB_COOKIE_FRAMED = 0x400,
+	GPB_COOKIE_OLD_SHIFT = 32, /* 4 bits each, for the old and the new status */
 	GPB_COOKIE_NEW_SHIFT = 36,
 };
 
@@ -446,45 +516,52 @@ enum {
 	GPB_G_DEAD = 6,
 	GPB_G_COPYSTACK = 8,
 	GPB_G_DEADEXTRA = 11,
-	GPB_G_SCAN = 0x1000, /* may be set in each */
+	GPB_G_SCAN = 0x1000, /* this bit may be set in each of them */
 };
 
-/* One goroutine: the status it has, the one before, and since when. */
+/* One goroutine: its present status, the one before, and since when. */
 struct gpb_standing {
 	__u64 since; /* CLOCK_MONOTONIC */
 	__u8 status, from;
 	__u8 chance; /* GPB_CHANCE_* */
-	__u8 paced;  /* what made it runnable is paced by a clock, and so is that */
+	/* 1: a clock paces what made it runnable, and so it paces its being runnable, too */
+	__u8 paced;
 	__u8 pad[4];
 };
 
 /*
- * In windows, gpb_stack.type of a wait: short, long, or a long system call. Those are counted in
- * the whole of a window, whenever they began; others when they began in its first part.
+ * In windows, the gpb_stack.type of a wait: short, long, or a long system call. Long system calls
+ * are counted in the whole of a window, whenever they began; the others when they began in its
+ * first part.
  */
 enum { GPB_WAIT_SHORT, GPB_WAIT_LONG, GPB_WAIT_CALL };
 
-/* How one target's waits are sampled. gpb_stack.size is status << 8 | g.waitreason. */
+/* How the waits of one target are sampled. gpb_stack.size is status << 8 | g.waitreason. */
 struct gpb_waiting {
 	__u64 rate;	    /* ns: a wait this long is always a sample; 0: nothing counts */
-	struct gpb_own own; /* these as in gpb_sched */
+	struct gpb_own own; /* this and the next ones as in gpb_sched */
 	__u64 own_share, short_ns, begin_ns;
-	__u64 clocked; /* bit by wait reason: a clock paces these, however short they are */
+	/* one bit for each wait reason: a clock paces these waits, however short they are */
+	__u64 clocked;
 	__s32 g_waitreason;
 	__u32 pad;
 };
 
-/* Per CPU and target, by status. */
+/* For each CPU and target, by status: what the probes saw. */
 struct gpb_waiting_seen {
 	__u64 ended[GPB_G_WAITING + 1];
 	__u64 sampled[GPB_G_WAITING + 1];
-	__u64 early[GPB_G_WAITING + 1]; /* ended, and begun before we watched */
-	__u64 unseen;			/* changes that must have been between two we saw */
-	__u64 lost;			/* waits that ended in one of these */
-	/* Beginnings to run, as the runtime counts them, while waits could begin: short, and paced ones. */
+	__u64 early[GPB_G_WAITING + 1]; /* waits that ended, and had begun before we watched */
+	/* status changes that must have happened between two that we saw */
+	__u64 unseen;
+	__u64 lost; /* waits that ended in such an unseen change */
+	/*
+	 * How often goroutines began to run, as the runtime counts it, while waits could begin:
+	 * after short waits, and after paced ones.
+	 */
 	__u64 runs, paced_runs;
 	struct gpb_spent spent;
-	struct gpb_wait_clock clock; /* parks: beginnings to run */
+	struct gpb_wait_clock clock; /* its parks are the times that a goroutine began to run */
 };
 
 #endif

@@ -71,7 +71,7 @@ static int reg_index(x86_reg r)
 	}
 }
 
-/* A partial register tells nothing of the whole: only 64-bit names are followed. */
+/* Only 64-bit names of registers are followed: a partial register says nothing about the whole. */
 static bool is_whole(const cs_x86_op *o)
 {
 	return o->type == X86_OP_REG && o->size == 8 && reg_index(o->reg) != R_NONE;
@@ -88,7 +88,7 @@ static void amd64_reset(struct arch *a)
 	a->reg[R_14].what = HELD_G;
 }
 
-/* Is it the guard word of the g that a register holds? */
+/* Is this operand the stack guard of the g that a register holds? */
 static bool is_guard_word(const struct arch *a, const cs_x86_op *o)
 {
 	int r;
@@ -144,7 +144,10 @@ static bool in_group(const struct arch *a, const cs_insn *in, unsigned int group
 	return cs_insn_group(a->cs, in, group);
 }
 
-/* Every register that is written forgets what it held, save for what is understood. */
+/*
+ * Every register that the instruction writes forgets what it held, unless the effect is
+ * understood.
+ */
 static void follow(struct arch *a, const cs_insn *in)
 {
 	const cs_x86 *x = &in->detail->x86;
@@ -213,7 +216,7 @@ static void compare(const cs_insn *in, struct insn *out)
 	out->cmp_imm = x->operands[1].imm;
 }
 
-/* The first operand at a register plus a constant: a field of what the register points to. */
+/* The first operand that is a register plus a constant: a field of what the register points to. */
 static void field_operand(const struct arch *a, const cs_insn *in, struct insn *out)
 {
 	const cs_x86 *x = &in->detail->x86;
@@ -264,8 +267,9 @@ static bool sets_frame(const struct arch *a, const cs_insn *in)
 }
 
 /*
- * What it is to a probe. Source: uprobe_init_insn and branch_setup_xol_ops, push_setup_xol_ops
- * in arch/x86/kernel/uprobes.c, Linux 4.20 and newer: jumps, calls, nop and push of a register.
+ * Fills in what a probe needs to know: does the kernel emulate the instruction? Source:
+ * uprobe_init_insn, branch_setup_xol_ops and push_setup_xol_ops in arch/x86/kernel/uprobes.c,
+ * Linux 4.20 and newer: jumps, calls, nop and push of a register.
  */
 static void probed(const struct arch *a, const cs_insn *in, struct insn *out)
 {

@@ -1,6 +1,6 @@
 /*
- * user/arch/arch.h - all that differs between machines, one whole file each, chosen by the
- * target's architecture.
+ * user/arch/arch.h - everything that differs between machines. Each machine has one whole file,
+ * which is chosen by the target's architecture.
  */
 #ifndef ARCH_ARCH_H
 #define ARCH_ARCH_H
@@ -12,7 +12,7 @@
 
 enum arch_id { ARCH_AMD64 = 1, ARCH_ARM64 };
 
-/* What one decoded instruction is to us. */
+/* What one decoded instruction means to us. */
 enum insn_kind {
 	INSN_OTHER,	   /* straight-line, no control transfer */
 	INSN_STACK_CMP,	   /* compares sp (or a register derived from it) with g's stack guard */
@@ -23,13 +23,16 @@ enum insn_kind {
 	INSN_BAD, /* could not be decoded */
 };
 
-/* When a branch is taken, as far as it matters to us. */
+/* The condition under which a branch is taken, as far as it matters to us. */
 enum insn_cond { COND_NONE, COND_EQ, COND_NE, COND_OTHER };
 
 /* What a memory operand's offset counts from. */
 enum insn_base { BASE_NONE, BASE_G, BASE_OTHER /* any register but sp and the frame pointer */ };
 
-/* One memory operand with an address known from the instruction alone (rip-relative, adrp+add). */
+/*
+ * A decoded instruction. It has at most one memory operand whose address the instruction alone
+ * gives (rip-relative, or adrp and add).
+ */
 struct insn {
 	enum insn_kind kind;
 	uint64_t addr;
@@ -37,17 +40,19 @@ struct insn {
 	uint64_t target;   /* of a direct branch or call; 0 if indirect */
 	uint64_t mem_addr; /* address of the static memory operand, 0 if there is none */
 	uint8_t mem_width; /* bytes it reads or writes, 0 when only the address is taken (lea) */
-	uint8_t mem_write; /* 1: it is (also) written */
+	uint8_t mem_write; /* 1: the operand is written, perhaps also read */
 	uint8_t cond;	   /* enum insn_cond, of INSN_BRANCH; COND_NONE: always */
-	uint8_t cmp;	   /* 1: it compares something with the constant cmp_imm */
+	uint8_t cmp;	   /* 1: the instruction compares something with the constant cmp_imm */
 	int64_t cmp_imm;
 
-	uint8_t emulated;   /* 1: a kernel that probes it does it itself, and steps over nothing */
-	uint8_t arg_write;  /* 1: it writes a register of one of Go's first three arguments */
+	/* 1: the kernel emulates it when it is probed, so that nothing is single-stepped */
+	uint8_t emulated;
+	/* 1: it writes a register that carries one of Go's first three arguments */
+	uint8_t arg_write;
 	uint8_t sets_frame; /* 1: from here on the frame pointer is this function's */
 
-	uint8_t base; /* enum insn_base; then the operand is at that register plus off */
-	uint8_t pair; /* 1: and at off + 8 */
+	uint8_t base; /* enum insn_base; not NONE: the operand is at that register plus off */
+	uint8_t pair; /* 1: a second word, at off + 8, is accessed as well */
 	int32_t off;
 };
 

@@ -1,9 +1,9 @@
 /*
  * user/arch/arch_priv.h - what the per-machine decoders share. For user/arch/ only.
  *
- * A decoder follows values in registers from one instruction to the next, as long as the
- * instructions follow each other: which register holds g, its stack guard, something made
- * from sp, or a known address. That is what tells a stack check from any other compare.
+ * A decoder follows the values of registers from one instruction to the next, as long as the
+ * instructions are consecutive: it knows which register holds g, g's stack guard, something made
+ * from sp, or a known address. By that a stack check is told from any other compare.
  */
 #ifndef ARCH_ARCH_PRIV_H
 #define ARCH_ARCH_PRIV_H
@@ -21,7 +21,7 @@ enum held {
 	HELD_G,	    /* the current goroutine */
 	HELD_GUARD, /* its stackguard0 or stackguard1 */
 	HELD_SP,    /* sp, or sp plus or minus a constant */
-	HELD_ROOM,  /* sp made comparable by taking the guard away from it */
+	HELD_ROOM,  /* sp minus the guard, so that the result can be compared with a frame size */
 	HELD_CONST, /* the address in reg[].value */
 };
 
@@ -33,9 +33,9 @@ struct held_reg {
 struct arch_ops {
 	cs_arch cs;
 	cs_mode mode;
-	/* Registers at a function's entry. */
+	/* Sets the registers to what they hold at a function's entry. */
 	void (*reset)(struct arch *a);
-	/* Fill kind, target and mem_* of *out from @in; follow the registers. */
+	/* Fills kind, target and mem_* of *out from @in, and follows the registers. */
 	void (*classify)(struct arch *a, const cs_insn *in, struct insn *out);
 };
 
@@ -43,8 +43,8 @@ struct arch {
 	const struct arch_ops *ops;
 	csh cs;
 	cs_insn *in;   /* scratch for cs_disasm_iter */
-	uint64_t next; /* where the straight line goes on */
-	bool checked;  /* the flags are those of a stack check */
+	uint64_t next; /* address of the instruction that continues the straight line */
+	bool checked;  /* the flags are the result of a stack check */
 	struct held_reg reg[ARCH_REGS];
 };
 

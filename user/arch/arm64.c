@@ -66,7 +66,7 @@ static struct held_reg result_of_add(const struct arch *a, const cs_insn *in)
 		return known(HELD_NOTHING, 0);
 	if (op[2].type == ARM64_OP_REG && held_by(a, &op[2]).what == HELD_GUARD)
 		return known(sub ? HELD_ROOM : HELD_NOTHING, 0);
-	/* A register operand is the frame size of a huge frame, loaded just before. */
+	/* A register operand holds the frame size of a huge frame; it was loaded just before. */
 	return known(HELD_SP, 0);
 }
 
@@ -132,7 +132,7 @@ static void follow(struct arch *a, const cs_insn *in)
 	a->reg[R_G] = known(HELD_G, 0);
 }
 
-/* Bytes that a load or store moves; 0 for what is neither. */
+/* Bytes that a load or store moves; 0 when the instruction is neither. */
 static uint8_t access_width(const cs_insn *in, bool *store)
 {
 	arm64_reg r = in->detail->arm64.operands[0].reg;
@@ -307,7 +307,7 @@ static void arm64_classify(struct arch *a, const cs_insn *in, struct insn *out)
 		return;
 	}
 	a->checked = checked && in->id == ARM64_INS_NOP;
-	if (in->id != ARM64_INS_CMP) /* capstone calls its first operand written */
+	if (in->id != ARM64_INS_CMP) /* capstone calls the first operand of cmp written */
 		follow(a, in);
 }
 

@@ -1,4 +1,4 @@
-/* user/arch/cputicks.c - read the counter, with what was before it done. */
+/* user/arch/cputicks.c - reads the counter after all instructions before it are done. */
 #include "arch/cputicks.h"
 
 #if defined(__x86_64__)

@@ -3,7 +3,10 @@
 
 #ifdef __x86_64__
 
-/* Arguments in AX, BX and CX, g in R14, the stack's limit at 16(R14). Source: abi-internal.md. */
+/*
+ * Go's calling convention: arguments in AX, BX and CX, g in R14, the stack's limit at 16(R14).
+ * Source: abi-internal.md.
+ */
 __asm__(".text\n"
 	".type landmark_go, @function\n"
 	"landmark_go:\n"
@@ -36,7 +39,7 @@ void landmark_loop(uint64_t n, uint64_t size, const void *g);
 
 void landmark_call(uint64_t n, uint64_t size)
 {
-	static const uint64_t g[8]; /* no field of it leads anywhere */
+	static const uint64_t g[8]; /* a g of which no field leads anywhere */
 
 	if (n)
 		landmark_loop(n, size, g);

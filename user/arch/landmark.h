@@ -1,15 +1,21 @@
 /*
- * user/arch/landmark.h - a function of our own that is entered as a Go function is: to measure
- * what a probe costs there.
+ * user/arch/landmark.h - a function of our own that is entered in the way of a Go function. What
+ * a probe costs at such a place is measured on it.
  */
 #ifndef ARCH_LANDMARK_H
 #define ARCH_LANDMARK_H
 
 #include <stdint.h>
 
-/* Calls it @n times, with a request for @size bytes of no type as Go's allocator gets it. */
+/*
+ * Calls it @n times, each time with a request for @size bytes of no type, in the registers in
+ * which Go's allocator gets it.
+ */
 void landmark_call(uint64_t n, uint64_t size);
-/* Where it branches on the stack check, as a probe would find it; 0: not written for this machine. */
+/*
+ * Address of the branch of its stack check, where a probe would go; 0: no such function was
+ * written for this machine.
+ */
 uint64_t landmark_site(void);
 
 #endif

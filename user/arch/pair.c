@@ -1,7 +1,9 @@
 /*
- * user/arch/pair.c - two words that go together, on x86-64; of other machines nothing is told.
+ * user/arch/pair.c - finds two words that belong together, on x86-64; on other machines there is
+ * no answer.
  *
- * What is not understood is forgotten: then there is no answer instead of a wrong one.
+ * The walk forgets whatever it does not understand, so that there is no answer rather than a
+ * wrong one.
  */
 #include "arch/pair.h"
 
@@ -9,14 +11,15 @@
 
 enum {
 	REGS = 16,
-	RIP = REGS, /* as a base: the displacement is an address */
+	RIP = REGS, /* as a base register: the displacement is an address */
 	SP = 4,
 	WORD = 8,
-	SLOTS = 32, /* words of memory that are kept in mind */
-	WAYS = 32,  /* behind branches, that are still to be followed */
+	SLOTS = 32, /* words of memory that are remembered */
+	WAYS = 32,  /* continuations after branches that are still to be followed */
 	STEPS = 2000,
 };
-#define DISP_MAX (1ll << 56) /* beyond that there is no memory, nor can sums of it overflow */
+/* no memory lies beyond this, and sums of smaller values cannot overflow */
+#define DISP_MAX (1ll << 56)
 
 static const x86_reg names[REGS][5] = {
 	{ X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL, X86_REG_AH },
@@ -37,7 +40,7 @@ static const x86_reg names[REGS][5] = {
 	{ X86_REG_R15, X86_REG_R15D, X86_REG_R15W, X86_REG_R15B },
 };
 
-/* The registers of arguments and results, in their order. */
+/* The registers of arguments and results, in the order in which they are used. */
 static const uint8_t order[] = { 0, 3, 1, 7, 6, 8, 9, 10, 11 };
 
 enum what { NOTHING, RESULT, ADDRESS };
@@ -56,7 +59,7 @@ struct place {
 struct slot {
 	struct place at;
 	struct value v;
-	bool fresh; /* written since the last call */
+	bool fresh; /* it was written after the last call */
 };
 
 struct state {
@@ -74,7 +77,8 @@ struct walk {
 	uint64_t addr;
 	arch_pair_fits fits;
 	void *arg;
-	struct state now, ways[WAYS]; /* a ring: what is nearer to the call is followed first */
+	/* a ring: ways that are nearer to the call are followed first */
+	struct state now, ways[WAYS];
 	size_t head, nways;
 	uint64_t found;
 };
@@ -149,7 +153,10 @@ static const struct slot *slot_at(const struct state *s, struct place p)
 	return NULL;
 }
 
-/* Registers do not outlive a call, nor is memory other than the stack as it was. */
+/*
+ * After a call, registers hold nothing that is known, and memory other than the stack may have
+ * changed.
+ */
 static void forget_call(struct state *s)
 {
 	memset(s->reg, 0, sizeof(s->reg));
@@ -175,7 +182,10 @@ static void judge_arguments(struct walk *w)
 		judge(w, w->now.reg[order[i]], w->now.reg[order[i + 1]]);
 }
 
-/* An address that is put in the place of something else is not of what lies behind that. */
+/*
+ * When an address is stored over something else, it does not belong to the word behind that
+ * place.
+ */
 static void store(struct walk *w, struct place p, struct value v)
 {
 	struct place before = p, behind = p;
@@ -249,7 +259,7 @@ static bool is_inside(const struct walk *w, uint64_t pc)
 	return pc >= w->addr && pc - w->addr < w->n;
 }
 
-/* To be followed later. What finds no room is not. */
+/* Remembers a way to be followed later. When there is no room for it, it is not followed. */
 static void put_off(struct walk *w, uint64_t pc)
 {
 	struct state *s = &w->ways[(w->head + w->nways) % WAYS];
@@ -272,7 +282,7 @@ static void jump(struct walk *w, const cs_insn *in)
 		put_off(w, w->now.pc);
 }
 
-/* False at the end of this way. A call that does not return has a nop behind it. */
+/* False at the end of this way. After a call that does not return the compiler puts a nop. */
 static bool step(struct walk *w)
 {
 	struct state *s = &w->now;
@@ -334,6 +344,6 @@ uint64_t arch_pair(struct arch *a, const uint8_t *code, size_t n, uint64_t addr,
 		w->head = (w->head + 1) % WAYS;
 		w->nways--;
 	}
-	a->next = 0; /* its decoder was used for this */
+	a->next = 0; /* the decoder of @a was used for this */
 	return w->found;
 }

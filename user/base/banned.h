@@ -1,4 +1,7 @@
-/* user/base/banned.h - functions that have hurt others; included by base/err.h, thus everywhere. */
+/*
+ * user/base/banned.h - functions that overflow easily are made compile errors here. base/err.h
+ * includes it, so it holds everywhere.
+ */
 #ifndef BASE_BANNED_H
 #define BASE_BANNED_H
 

@@ -8,7 +8,7 @@
 /* Inode of the initial user namespace. Source: include/linux/proc_ns.h, PROC_USER_INIT_INO. */
 #define INIT_USERNS_INO 0xEFFFFFFDu
 
-/* By the system call: no library holds the answer of an earlier moment. */
+/* Asked by the system call, because a library may hold the answer of an earlier moment. */
 static uint64_t effective(void)
 {
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -58,7 +58,7 @@ static const char *name(int cap)
 	return "";
 }
 
-/* "CAP_A, CAP_B and CAP_C" of those that are wanted: all, or the missing ones. */
+/* "CAP_A, CAP_B and CAP_C", either of all that are wanted or of the missing ones. */
 static size_t list(char *buf, size_t cap, const int *caps, size_t n, bool missing)
 {
 	size_t len = 0, said = 0, total = 0;

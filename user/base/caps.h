@@ -20,14 +20,15 @@
 bool caps_have(int cap);
 
 /*
- * Does this process live in the initial user namespace? In any other its capabilities, root's
- * too, count for the namespace only: not for BPF, perf or processes outside of it.
+ * Does this process live in the initial user namespace? In any other one its capabilities, also
+ * root's, count for that namespace only, and not for BPF, perf or processes outside of it.
  */
 bool caps_initial_userns(void);
 
 /*
- * "@what: run as root, or with CAP_A and CAP_B (missing: CAP_B)", or what stands in the way
- * when none of the @n is missing; -EPERM. Only for the capabilities this program may need.
+ * Writes "@what: run as root, or with CAP_A and CAP_B (missing: CAP_B)", or, when none of the @n
+ * is missing, what else stands in the way; -EPERM. Only for the capabilities that this program
+ * may need.
  */
 int caps_refused(struct err *e, const char *what, const int *caps, size_t n);
 

@@ -51,7 +51,7 @@ static inline void fclosep(FILE **f)
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* A broken promise of our own, never of the input. */
+/* Aborts when we broke a promise of our own; bad input never leads here. */
 #define BUG_ON(c)                                                                    \
 	do {                                                                         \
 		if (c) {                                                             \

@@ -79,7 +79,9 @@ CUR_FIXED(uint32_t, u32)
 CUR_FIXED(uint64_t, u64)
 #undef CUR_FIXED
 
-/* Unsigned LEB128. More than 5 (10) bytes, or bits beyond the type, is an error. */
+/*
+ * Unsigned LEB128. More than 5 (or 10) bytes, or bits that the type does not have, are an error.
+ */
 bool cur_uvarint32(struct cur *c, const char *what, uint32_t *out);
 bool cur_uvarint64(struct cur *c, const char *what, uint64_t *out);
 

@@ -17,29 +17,31 @@ enum {
 	LIMIT_NAME = 1 << 14,	       /* bytes of a function or file name */
 	LIMIT_PCVALUE_STEPS = 1 << 20, /* runs of one pc-value table */
 	LIMIT_INLINE_DEPTH = 256,      /* inlined calls at one pc */
-	LIMIT_DWARF_BYTES = 1 << 20,   /* .debug_info, inflated, read although the table knows */
-	LIMIT_MAPS = 1 << 17,	       /* lines of /proc/PID/maps */
-	LIMIT_MAPS_BYTES = 64 << 20,   /* bytes of it */
-	LIMIT_THREADS = 1 << 16,       /* threads of one target */
-	LIMIT_BUCKET_STACK = 1026,     /* pcs of one bucket: profstackdepth's maximum, and two */
-	LIMIT_BUCKETS = 1 << 22,       /* runtime buckets of one kind */
-	LIMIT_BUCKET_PCS = 1 << 24,    /* pcs of all of them together */
-	LIMIT_SURVEY = 1 << 16,	       /* Go processes, and distinct files, of one survey */
-	LIMIT_CGROUP = 1 << 16,	       /* bytes of /proc/PID/cgroup */
-	LIMIT_PS = 1 << 13,	       /* Ps: GOMAXPROCS */
-	LIMIT_GOROUTINES = 1 << 24,    /* goroutines, dead ones too */
-	LIMIT_G_BYTES = 1024,	       /* of one runtime.g that are looked at */
-	LIMIT_STACK_BYTES = 64 << 20,  /* of one goroutine's stack, from its leaf */
-	LIMIT_STACK_PAGES = 4 << 20,   /* of 4 KiB, of all deep stacks of one look */
-	LIMIT_LABELS = 1024,	       /* labels of one goroutine */
-	LIMIT_LABEL_BYTES = 1 << 20,   /* and their text */
-	LIMIT_LABELS_TEXT = 64 << 20,  /* text of the labels of 1,024 goroutines */
-	LIMIT_TEXT_LINES = 1 << 24,    /* of a goroutine profile's text, about */
-	LIMIT_LIVE_OBJECTS = 1 << 18,  /* sampled objects that are followed at once */
-	LIMIT_LIVE_STACKS = 1 << 18,   /* distinct stacks that they were allocated by */
-	LIMIT_LIVE_CELLS = 1 << 20,    /* these, by groups of windows */
-	LIMIT_DECODE = 4096,	       /* bytes of one function that are decoded */
-	LIMIT_TYPE_DEPTH = 16,	       /* of a type that reflect made of others */
+	/* .debug_info, inflated, that is read for versions that the table knows as well */
+	LIMIT_DWARF_BYTES = 1 << 20,
+	LIMIT_MAPS = 1 << 17,	     /* lines of /proc/PID/maps */
+	LIMIT_MAPS_BYTES = 64 << 20, /* bytes of it */
+	LIMIT_THREADS = 1 << 16,     /* threads of one target */
+	/* pcs of one bucket: the maximum of profstackdepth, and two */
+	LIMIT_BUCKET_STACK = 1026,
+	LIMIT_BUCKETS = 1 << 22,      /* runtime buckets of one kind */
+	LIMIT_BUCKET_PCS = 1 << 24,   /* pcs of all buckets together */
+	LIMIT_SURVEY = 1 << 16,	      /* Go processes, and distinct files, of one ps */
+	LIMIT_CGROUP = 1 << 16,	      /* bytes of /proc/PID/cgroup */
+	LIMIT_PS = 1 << 13,	      /* Ps: GOMAXPROCS */
+	LIMIT_GOROUTINES = 1 << 24,   /* goroutines, dead ones included */
+	LIMIT_G_BYTES = 1024,	      /* bytes of one runtime.g that are looked at */
+	LIMIT_STACK_BYTES = 64 << 20, /* bytes of one goroutine's stack, from its leaf */
+	LIMIT_STACK_PAGES = 4 << 20,  /* pages of 4 KiB, of all deep stacks of one look */
+	LIMIT_LABELS = 1024,	      /* labels of one goroutine */
+	LIMIT_LABEL_BYTES = 1 << 20,  /* bytes of text of one goroutine's labels */
+	LIMIT_LABELS_TEXT = 64 << 20, /* text of the labels of 1,024 goroutines */
+	LIMIT_TEXT_LINES = 1 << 24,   /* lines of a goroutine profile's text, roughly */
+	LIMIT_LIVE_OBJECTS = 1 << 18, /* sampled objects that are followed at once */
+	LIMIT_LIVE_STACKS = 1 << 18,  /* distinct stacks that allocated them */
+	LIMIT_LIVE_CELLS = 1 << 20,   /* pairs of such a stack and a group of windows */
+	LIMIT_DECODE = 4096,	      /* bytes of one function that are decoded */
+	LIMIT_TYPE_DEPTH = 16,	      /* nesting of a type that reflect made of others */
 };
 
 #endif

@@ -25,7 +25,7 @@ bool map_get(const struct map *m, uint64_t key, uint64_t *val);
 /* Sets or replaces. False when there is no memory. */
 bool map_put(struct map *m, uint64_t key, uint64_t val);
 
-/* FNV-1a folded; for keys made of bytes. Not for hostile collision resistance. */
+/* FNV-1a, folded, for keys made of bytes. It does not resist keys that are chosen to collide. */
 uint64_t hash_bytes(const void *p, size_t n);
 
 #endif

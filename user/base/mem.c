@@ -35,7 +35,10 @@ int mem_cstr(struct mem *m, uint64_t addr, char *buf, size_t cap, struct err *e)
 	size_t have = 0;
 
 	while (have < cap) {
-		/* Never across a page for a few bytes: the next page may not be there. */
+		/*
+		 * A step never crosses a page for a few bytes, because the next page may not be
+		 * there.
+		 */
 		size_t step = 4096 - (addr + have) % 4096;
 		const char *nul;
 		int ret;

@@ -27,7 +27,7 @@ struct mem {
 	 * not readable; -ESRCH when the process is gone.
 	 */
 	int (*read)(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e);
-	/* Many at once, as mem_readv says; NULL: one by one. */
+	/* Reads many pieces at once, as mem_readv() says. NULL: they are read one by one. */
 	int (*readv)(struct mem *m, struct mem_piece *v, size_t n, struct err *e);
 };
 
@@ -55,8 +55,8 @@ static inline int mem_u64(struct mem *m, uint64_t addr, uint64_t *v, struct err 
 }
 
 /*
- * Each piece for itself: one that cannot be read is not ok and does not stop the others.
- * -ESRCH, -EPERM: none of them can.
+ * Each piece is read for itself: one that cannot be read is not ok, and does not stop the others.
+ * -ESRCH, -EPERM: none of them can be read.
  */
 int mem_readv(struct mem *m, struct mem_piece *v, size_t n, struct err *e);
 
@@ -64,9 +64,9 @@ int mem_readv(struct mem *m, struct mem_piece *v, size_t n, struct err *e);
 int mem_cstr(struct mem *m, uint64_t addr, char *buf, size_t cap, struct err *e);
 
 /*
- * A cache of whole blocks in front of another mem. For things that do not change (text,
- * pclntab, a file). @blocks bounds its size: blocks * MEMCACHE_BLOCK bytes. A read near the
- * end of what is readable works although the rest of its block is not there.
+ * A cache of whole blocks in front of another mem, for bytes that do not change (text, pclntab, a
+ * file). @blocks bounds its size: blocks * MEMCACHE_BLOCK bytes. A read near the end of what is
+ * readable works even though the rest of its block is not there.
  */
 enum { MEMCACHE_BLOCK = 16384 };
 

@@ -1,4 +1,4 @@
-/* user/base/random.h - what windows and looks are drawn with. */
+/* user/base/random.h - the random numbers that windows and looks are drawn with. */
 #ifndef BASE_RANDOM_H
 #define BASE_RANDOM_H
 
@@ -14,13 +14,13 @@ static inline uint64_t random_next(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* In [0, n); 0 of 0. */
+/* Uniform in [0, n); 0 when n is 0. */
 static inline uint64_t random_below(uint64_t *state, uint64_t n)
 {
 	return n ? random_next(state) % n : 0;
 }
 
-/* Even in [0, 1). */
+/* Uniform in [0, 1). */
 static inline double random_part(uint64_t *state)
 {
 	return (double)(random_next(state) >> 11) / (double)(1ull << 53);

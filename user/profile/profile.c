@@ -43,7 +43,7 @@ struct sample {
 
 struct mapping {
 	struct prof_mapping_view v;	    /* has_functions is worked out when read */
-	uint32_t with_lines, without_lines; /* locations in it */
+	uint32_t with_lines, without_lines; /* number of locations in it */
 };
 
 struct prof {
@@ -59,7 +59,7 @@ struct prof {
 	VEC(uint32_t) line_funcs; /* the lines of all locations */
 	VEC(int64_t) line_numbers;
 	VEC(struct sample) samples;
-	size_t last;		  /* sample that was added to */
+	size_t last;		  /* the sample that was added to last */
 	VEC(int64_t) values;	  /* ntypes per sample */
 	VEC(struct stack) stacks; /* samples that differ in labels only share theirs */
 	VEC(uint32_t) stack_locs;
@@ -402,7 +402,7 @@ static int append_lines(struct prof *p, const struct prof_line *lines, size_t n,
 	return 0;
 }
 
-/* The lines are in; yields the location's id. */
+/* Called when the location's lines are in place; yields its id. */
 static int append_location(struct prof *p, struct location l, struct err *e)
 {
 	struct location *fresh = vec_add(&p->locs, IDS_MAX);
@@ -548,7 +548,10 @@ static int append_label(struct prof *p, const struct prof_label *l, struct err *
 	return 0;
 }
 
-/* Stack and labels are in; yields the 0-based place of the sample, known or new. */
+/*
+ * Called when stack and labels are in place; yields the 0-based index of the sample, whether
+ * known or new.
+ */
 static int append_sample(struct prof *p, struct sample s, size_t *at, struct err *e)
 {
 	struct sample *fresh = vec_add(&p->samples, IDS_MAX);

@@ -57,18 +57,21 @@ void prof_set_kind(struct prof *p, const char *kind); /* "heap", ...; borrowed f
 int prof_set_default_type(struct prof *p, const char *type, struct err *e);
 int prof_comment(struct prof *p, struct err *e, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Changes the values of every sample, as many as there are types. */
+/* Calls @change on the values of every sample; there are as many values as types. */
 void prof_each_sample(struct prof *p, void (*change)(void *arg, int64_t *values), void *arg);
 /*
- * Text that says more than tables can (each goroutine and its stack): what --format text shows
- * in their place, line by line. A line is kept once, without newline, and named by its id; it
+ * Text that says more than tables can (each goroutine and its stack). --format text shows it in
+ * place of tables, line by line. A line is stored once, without newline, and named by its id; it
  * may begin with tabs.
  */
 int prof_text_line(struct prof *p, const char *line, uint32_t *id, struct err *e);
 int prof_text_add(struct prof *p, uint32_t line_id, struct err *e);
 struct loss *prof_loss(struct prof *p); /* for the collector to fill; borrowed */
 
-/* Returns the mapping's id, or a negative errno. The same mapping twice gives the same id. */
+/*
+ * Returns the mapping's id, or a negative errno. Asking for the same mapping again gives the same
+ * id.
+ */
 int prof_mapping(struct prof *p, const struct prof_mapping *m, struct err *e);
 
 /*
@@ -104,7 +107,7 @@ struct prof_function_view {
 struct prof_mapping_view {
 	uint64_t start, limit, offset;
 	uint32_t filename, build_id; /* string ids */
-	bool has_functions;	     /* every location used in it has lines */
+	bool has_functions;	     /* every location that uses it has lines */
 };
 struct prof_label_view {
 	uint32_t key, str,
@@ -124,7 +127,7 @@ struct prof_header_view {
 	struct prof_type period_type;
 	int64_t period, time_ns, duration_ns;
 	uint32_t default_type; /* string id, 0 none */
-	const char *kind;      /* NULL: nobody said */
+	const char *kind;      /* NULL: nobody set it */
 	const uint32_t *comments;
 	size_t ncomments;
 };

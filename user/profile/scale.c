@@ -19,7 +19,7 @@
 #define LN2_LOWER 0.28235290563031577122588448175013436025525412068e-12
 #define LOG2_E	  1.4426950408889634073599246810018920
 
-/* Go asks the same of the processor it runs on, which is this one. */
+/* Go makes the same check on the processor it runs on, which is this one. */
 static int cpu_has_fma(void)
 {
 	return __builtin_cpu_supports("avx") && __builtin_cpu_supports("fma");
@@ -55,7 +55,7 @@ static double expm1_small(int fused, double r)
 	return r * sum;
 }
 
-/* For -700 < @x <= 0: 2^k needs no care at the ends of the range there. */
+/* exp(@x) for -700 < @x <= 0: in that range 2^k never overflows or becomes subnormal. */
 static double go_exp(double x)
 {
 	int fused = cpu_has_fma();
@@ -65,7 +65,10 @@ static double go_exp(double x)
 
 	m = expm1_small(fused,
 			mul_add(fused, -kd, LN2_LOWER, mul_add(fused, -kd, LN2_UPPER, x)) * 0.0625);
-	/* exp(2r) - 1 = m * (m + 2) for m = exp(r) - 1: four times undoes the sixteenth. */
+	/*
+	 * exp(2r) - 1 = m * (m + 2) for m = exp(r) - 1. Doing this four times undoes the division
+	 * by 16.
+	 */
 	m *= m + 2.0;
 	m *= m + 2.0;
 	m *= m + 2.0;
@@ -107,7 +110,8 @@ struct scaled scale_heap(int64_t count, int64_t bytes, int64_t size, int64_t rat
 
 	object = size ? (double)size : (double)bytes / (double)count;
 	if (object < 0)
-		return (struct scaled){ .objects = count, .bytes = bytes }; /* no such size */
+		/* Go has no objects of such a size */
+		return (struct scaled){ .objects = count, .bytes = bytes };
 	object = -object / (double)rate;
 	factor = 1 / (1 - (object < EXP_NOTHING ? 0.0 : go_exp(object)));
 	return (struct scaled){ .objects = truncate((double)count * factor),

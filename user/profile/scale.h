@@ -25,10 +25,10 @@ struct scaled {
  */
 struct scaled scale_heap(int64_t count, int64_t bytes, int64_t size, int64_t rate);
 
-/* The estimate of one sampled object of @size bytes: at least 1; not truncated. */
+/* The estimate for one sampled object of @size bytes. It is at least 1, and not truncated. */
 double scale_heap_one(int64_t size, int64_t rate);
 
-/* The nearest integer. Saturates; what is no number is INT64_MAX. */
+/* Rounds to the nearest integer. Saturates; INT64_MAX for a NaN. */
 int64_t scale_round(double v);
 
 #endif

@@ -4,7 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* How many bytes the lead byte announces, and what its second byte may be. 0: no lead byte. */
+/*
+ * How many bytes a sequence with this lead byte has, and the range of its second byte. 0: this is
+ * no lead byte.
+ */
 static size_t lead(uint8_t b, uint8_t *lo, uint8_t *hi)
 {
 	*lo = 0x80;
