@@ -9,9 +9,11 @@ enum exit_status {
 	EXIT_LOSSES = 3, /* all was delivered, and something was lost on the way */
 };
 
-/* Each gets argv from its own name on, and returns the exit status. */
+/* Each command gets argv from its own name on, and returns the exit status. */
 
-/* Profile a live process: goprof-bpf -p PID ... What is no other command is this one. */
+/*
+ * Profiles a live process: goprof-bpf -p PID ... This is the command when no other one is named.
+ */
 int cmd_profile(int argc, char **argv);
 /* List the Go processes and what would work on each. */
 int cmd_ps(int argc, char **argv);

@@ -31,7 +31,7 @@ static const char *const groups[ABILITY_GROUPS] = {
 static const char *const marks[] = { "ok", "no", "??", "--" };
 static const char *const statuses[] = { "yes", "no", "unknown", "info" };
 
-/* @last: the advice given before, which is not said twice. */
+/* @last: the advice that was given before; it is not repeated. */
 static void print_row(const struct ability *b, bool wide, const char **last)
 {
 	char line[sizeof(b->found) + sizeof(b->remedy)];

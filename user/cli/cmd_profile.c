@@ -19,7 +19,7 @@ static const struct run_subject live = {
 	.refresh = subject_refresh,
 };
 
-/* Does it take BPF whatever the target is like? Goroutines are read. */
+/* Does the run need BPF whatever the target is like? Goroutines do not: they are read. */
 static bool needs_bpf(const struct opts *o)
 {
 	bool sourced = o->heap || o->block || o->mutex;
@@ -28,8 +28,9 @@ static bool needs_bpf(const struct opts *o)
 }
 
 /*
- * What cannot work is said before anything is opened. Reading needs none of these, and what
- * only another user's process needs is said when that process refuses.
+ * What cannot work is reported before anything is opened. Reading needs none of these
+ * capabilities. Those that only another user's process needs are reported when that process
+ * refuses.
  */
 static int check_privileges(const struct opts *o, struct err *e)
 {
@@ -57,7 +58,7 @@ static int run(const struct opts *o)
 		.kinds = kinds,
 		.collect = o->collect,
 		.verbose = o->verbose,
-		/* The command's stdout is its own. */
+		/* The command's stdout belongs to the command. */
 		.paths = o->command ? stderr : stdout,
 	};
 	struct err e = { "" };

@@ -40,7 +40,7 @@ static const char *const titles[COLUMNS] = { "PID",	  "USER",  "GO",     "BUILD"
 
 static const char *const kind_names[SURVEY_RATES] = { "heap", "block", "mutex" };
 
-/* Foreign bytes take one column each, and move no cursor. */
+/* Foreign bytes take one column each and cannot move the cursor. */
 static void ascii(char *s)
 {
 	for (; *s; s++)
@@ -81,7 +81,7 @@ static void build_words(const struct survey_proc *p, char *buf, size_t cap)
 		snprintf(buf + strlen(buf), cap - strlen(buf), ",deleted");
 }
 
-/* "512k"; "all", "some"; "1/10"; "off", "?" */
+/* For example "512k"; "all", "some"; "1/10"; "off", "?". */
 static void rate_words(const struct survey_value *v, enum survey_rate r, char *buf, size_t cap)
 {
 	long long n = v->value;
@@ -107,7 +107,7 @@ static void rates_words(const struct survey_proc *p, char *buf, size_t cap)
 	snprintf(buf, cap, "%s,%s,%s", one[0], one[1], one[2]);
 }
 
-/* "R-E" */
+/* For example "R-E". */
 static void source_letters(const struct survey_sources *s, char *buf, size_t cap)
 {
 	snprintf(buf, cap, "%c%c%c", s->read.yes ? 'R' : '-', s->probe.yes ? 'P' : '-',
@@ -156,7 +156,7 @@ static void fill_row(const struct survey_proc *p, struct row *r)
 		ascii(r->cell[c]);
 }
 
-/* Columns of the terminal; 0 when it is none: nothing is cut then. */
+/* Number of columns of the terminal; 0 when stdout is none: then nothing is cut. */
 static unsigned terminal_width(void)
 {
 	struct winsize w = { 0 };
@@ -189,7 +189,7 @@ static void print_why(const char *what, const char *why)
 	printf("        %s\n", line);
 }
 
-/* Of the rates, in full what the table has no room for. */
+/* Writes those rates in full for which the table has no room. */
 static void print_rates(const struct survey_proc *p)
 {
 	const struct survey_value *block = &p->rate[SURVEY_RATE_BLOCK];

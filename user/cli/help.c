@@ -1,4 +1,4 @@
-/* user/cli/help.c - the tour of the tool. */
+/* user/cli/help.c - the help text, written as a tour of the tool. */
 #include "cli/opt.h"
 
 const char opt_help[] =

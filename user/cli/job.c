@@ -1,4 +1,4 @@
-/* user/cli/job.c - open, start, drain, stop, write: one process. */
+/* user/cli/job.c - one process: open, start, drain, stop, write. */
 #include "cli/job.h"
 
 #include <limits.h>
@@ -9,7 +9,7 @@
 
 enum { REFRESH_FIRST_MS = 10 };
 
-/* A line about this process; it names it where there are several. */
+/* Prints a line about this process; it names the process when there are several. */
 __attribute__((format(printf, 2, 3))) static void about(const struct job *j, const char *fmt, ...)
 {
 	char text[1536];
@@ -57,7 +57,7 @@ int job_open(const struct run_opts *o, pid_t pid, enum job_origin origin, struct
 	j->collect = o->collect;
 	j->collect.held = origin == JOB_HELD;
 	j->collect.others = o->nkinds > 1;
-	/* Before it is open there is no name to go with its number. */
+	/* Until the subject is open there is no name to go with its number. */
 	ret = o->subject->open(pid, &j->collect, &j->subject, e);
 	if (ret)
 		return ret;
@@ -105,7 +105,7 @@ static int drain(void *arg)
 	struct err e = { "" };
 	int ret = s->c->poll(s->state, &e);
 
-	if (!ret || ret == -ESRCH) /* gone: said by whoever watches for it */
+	if (!ret || ret == -ESRCH) /* whoever watches for its end reports that */
 		return ret;
 	about(s->job, "%s: %s", s->c->kind, e.msg);
 	s->job->failed = true;
@@ -123,8 +123,11 @@ static int exited(void *arg)
 static void cannot_start(struct job *j, struct job_slot *s, int ret, const struct err *e)
 {
 	s->state = NULL;
-	s->fd = -1; /* closed: another job may be given the number */
-	/* Children that are gone by now are many; they are counted. */
+	s->fd = -1; /* the descriptor is closed, and its number may be given to another job */
+	/*
+	 * There can be many children that are gone by now; they are counted instead of reported
+	 * one by one.
+	 */
 	j->too_short |= ret == -ESRCH && j->origin == JOB_FOLLOWED && j->o->follow;
 	if (!j->too_short)
 		about(j, "%s: %s", s->c->kind, e->msg);
@@ -147,7 +150,9 @@ static bool start_one(struct job *j, struct job_slot *s)
 	return false;
 }
 
-/* When all are ready: nobody polls while others are made so. */
+/*
+ * Called when all kinds are ready, so that none is polled while others are still being prepared.
+ */
 static bool begin_one(struct job *j, struct job_slot *s)
 {
 	struct err e = { "" };
@@ -182,7 +187,7 @@ size_t job_start(struct job *j, struct window *w)
 	j->pidfd = j->o->subject->pidfd(j->subject);
 	if (window_watch(w, j->pidfd, exited, j, &e)) {
 		about(j, "%s", e.msg);
-		j->pidfd = -1; /* the tick notices, too */
+		j->pidfd = -1; /* the tick notices the end, too */
 	}
 	return started;
 }
@@ -209,7 +214,10 @@ bool job_alive(struct job *j, struct err *e)
 	return !j->gone;
 }
 
-/* A program loads its libraries when it starts; later ones are rare. So less and less often. */
+/*
+ * A program loads its libraries when it starts; later ones are rare. So the mappings are looked
+ * at less and less often.
+ */
 static void refresh(struct job *j)
 {
 	uint64_t now = window_now_ns();
@@ -257,7 +265,7 @@ static void stop_all(struct job *j)
 	job_step_done(j, "detached");
 }
 
-/* A path is printed only when its file is whole, and at once: somebody may wait for it. */
+/* A path is printed only when its file is complete, and immediately: somebody may wait for it. */
 static void print_path(struct job *j, const char *path)
 {
 	if (fprintf(j->o->paths, "%s\n", path) < 0 || fflush(j->o->paths)) {
@@ -289,7 +297,7 @@ static void write_one(struct job *j, struct job_slot *s, const struct output_for
 	print_path(j, path);
 }
 
-/* What is a fact and no count, in loss.h. */
+/* Is this loss of loss.h a fact and not a count? */
 static bool uncounted(size_t kind)
 {
 	return kind == LOSS_TARGET_GONE || kind == LOSS_LAYOUT_GUESSED || kind == LOSS_WINDOW_CUT ||
@@ -305,7 +313,7 @@ static void report_losses(struct job *j, const struct job_slot *s)
 			continue;
 		j->lossy = true;
 		if (k == LOSS_TARGET_GONE && j->gone)
-			continue; /* has been said, with the time */
+			continue; /* this was reported before, with the time */
 		if (uncounted(k))
 			about(j, "%s: %s", s->c->kind, loss_text((enum loss_kind)k));
 		else
@@ -314,7 +322,10 @@ static void report_losses(struct job *j, const struct job_slot *s)
 	}
 }
 
-/* Where its life began and ended, as far as this profile is concerned. */
+/*
+ * Writes into the profile where the life of the process began and ended, as far as this profile
+ * is concerned.
+ */
 static int tell_origin(const struct job *j, struct prof *p, struct err *e)
 {
 	const char *end = j->became ? "until it became another program (exec)" :
@@ -331,7 +342,7 @@ static int tell_origin(const struct job *j, struct prof *p, struct err *e)
 			    end);
 }
 
-/* That a target which was there before us goes is a loss; that a command ends is not. */
+/* When a target that existed before us ends, that is a loss. When a command ends, that is not. */
 static void tell_end(struct job *j, struct job_slot *s)
 {
 	struct err e = { "" };

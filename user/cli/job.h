@@ -12,18 +12,18 @@
 enum { JOB_KINDS_MAX = 8 };
 
 enum job_origin {
-	JOB_LIVE,     /* it ran already */
-	JOB_HELD,     /* ours, held before its first instruction */
+	JOB_LIVE,     /* it already ran when we came */
+	JOB_HELD,     /* ours, and held before its first instruction */
 	JOB_FOLLOWED, /* a child that was met after its exec */
 };
 
 struct job_slot {
 	struct job *job;
 	const struct collector *c;
-	void *state;	 /* NULL: did not start, or is done */
-	bool ticked_off; /* its tick failed, and has said so */
+	void *state;	 /* NULL: it did not start, or it is finished */
+	bool ticked_off; /* its tick failed, and has reported that */
 	struct prof *prof;
-	int fd; /* watched; -1 none */
+	int fd; /* watched; -1: none */
 };
 
 struct job {
@@ -35,17 +35,18 @@ struct job {
 	struct window *window; /* borrowed; where its descriptors are watched */
 	struct job_slot slots[JOB_KINDS_MAX];
 	size_t n;
-	int pidfd;	     /* watched; -1 none */
+	int pidfd;	     /* watched; -1: none */
 	uint64_t exec_ns;    /* JOB_FOLLOWED: when it called exec; monotonic */
-	uint64_t start_ns;   /* when its collectors had been attached */
-	uint64_t since_ns;   /* of the last step, for -v */
-	uint64_t refresh_ns; /* when to look at its mappings again */
-	unsigned generation; /* 1, or more when it is a later program of that pid */
+	uint64_t start_ns;   /* when its collectors had been attached; monotonic */
+	uint64_t since_ns;   /* when the last step was done, for -v */
+	uint64_t refresh_ns; /* when its mappings are to be looked at again */
+	unsigned generation; /* 1, or more when it is a later program of the same pid */
 	bool ready;	     /* its pidfd is readable */
-	bool gone;	     /* job_alive has said so */
-	bool became;	     /* another program, by exec: the process lives on */
-	bool too_short;	     /* a child that was gone before all kinds had started: no failure */
-	bool failed, lossy;  /* something was not delivered; was lost */
+	bool gone;	     /* job_alive() has reported its end */
+	bool became;	     /* it is another program now, by exec; the process lives on */
+	/* a child that ended before all kinds had started; that is no failure */
+	bool too_short;
+	bool failed, lossy; /* something was not delivered; something was lost */
 	size_t files;
 	struct job *next;
 };
@@ -56,19 +57,22 @@ int job_open(const struct run_opts *o, pid_t pid, enum job_origin origin, struct
 void job_free(struct job *j);
 DEFINE_FREEP(struct job, job)
 
-/* Starts every kind and watches what they have to say; how many started. */
+/* Starts every kind and watches the descriptors of each; returns how many started. */
 size_t job_start(struct job *j, struct window *w);
 
 /* "cpu, heap" of those that started. */
 void job_kinds_text(const struct job *j, char *buf, size_t cap);
 
-/* False once the process is no more; *e says how. */
+/* False when the process has ended; *e says how. */
 bool job_alive(struct job *j, struct err *e);
 
-/* Each 100 ms or so, while it is alive: what its collectors follow in the target. */
+/*
+ * To be called each 100 ms or so while the process is alive, so that its collectors follow
+ * changes in the target.
+ */
 void job_tick(struct job *j);
 
-/* Stops, writes, and says what there is to say. Once. */
+/* Stops the collectors, writes the files and reports. To be called once. */
 void job_finish(struct job *j);
 
 /* With -v: how long the step before took. */

@@ -8,9 +8,10 @@
 #include "cli/tell.h"
 
 /*
- * Whoever starts us without a standard descriptor must not get one of our files under its
- * number. Write to such a stdin, read from such an output: it fails, and is noticed. A
- * command gets it closed, as we did.
+ * Whoever starts us without a standard descriptor must not get one of our files under that
+ * number. So a closed stdin is filled with something that can only be written to, and a closed
+ * output with something that can only be read: using it fails, and that is noticed. A command
+ * gets it closed, as we did.
  */
 static void fill_standard_fds(void)
 {
@@ -21,7 +22,10 @@ static void fill_standard_fds(void)
 			(void)!open("/dev/null", mode[fd] | O_CLOEXEC);
 }
 
-/* What stdio still held may meet a full disk only now; a text longer than its buffer has already. */
+/*
+ * A full disk may be noticed only now, when stdio writes what it still holds; a text longer than
+ * its buffer met it before.
+ */
 static int close_stdout(int status)
 {
 	int lost = status == EXIT_DONE && ferror(stdout) ? errno : 0;
@@ -34,7 +38,7 @@ static int close_stdout(int status)
 	return status == EXIT_USAGE ? status : EXIT_FAILED;
 }
 
-/* The first word; help.c has a line for each. */
+/* The first word of the command line; help.c has a line for each. */
 static const struct {
 	const char *word;
 	int (*run)(int argc, char **argv);
@@ -55,7 +59,8 @@ int main(int argc, char **argv)
 {
 	fill_standard_fds();
 	spawn_remember_signals();
-	signal(SIGPIPE, SIG_IGN); /* a reader that left is an error of the write, not our end */
+	/* a reader that left shows as an error of the write instead of ending us */
+	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	return close_stdout(run(argc, argv));
 }

@@ -66,7 +66,7 @@ static const struct option table[] = {
 	{ 0 },
 };
 
-/* What was given, for options that make no sense without another one. */
+/* Which options were given, for those that make no sense without another one. */
 struct given {
 	bool frequency, source, heap_rate, block_rate, mutex_fraction, wait_rate, budget;
 };
@@ -97,14 +97,14 @@ bool opt_number(const char *s, uint64_t min, uint64_t max, uint64_t *v)
 	return true;
 }
 
-/* The unit at *s, passed over; 0 when there is none. */
+/* The unit at *s, which is consumed; 0 when there is none. */
 static uint64_t duration_unit(const char **s)
 {
 	static const struct {
 		const char *name;
 		uint64_t ns;
 	} units[] = {
-		/* "ms" before "m" */
+		/* "ms" must come before "m" */
 		{ "ms", NS_PER_MS },
 		{ "s", NS_PER_S },
 		{ "m", 60 * NS_PER_S },
@@ -122,7 +122,7 @@ static uint64_t duration_unit(const char **s)
 	return 0;
 }
 
-/* The digits behind a point, as a part of @unit; what is finer than 1 ns is dropped. */
+/* Reads the digits behind a point as a fraction of @unit; what is finer than 1 ns is dropped. */
 static bool fraction(const char **s, uint64_t *billionths)
 {
 	uint64_t scale = NS_PER_S;
@@ -149,7 +149,7 @@ bool opt_duration(const char *s, uint64_t *ns)
 		if (!digits(&s, &whole) || !fraction(&s, &part))
 			return false;
 		unit = duration_unit(&s);
-		if (!unit && (!first || *s)) /* only a lone number may lack it */
+		if (!unit && (!first || *s)) /* only a lone number may have no unit */
 			return false;
 		if (!unit)
 			unit = NS_PER_S;
@@ -266,7 +266,7 @@ static int set_heap_rate(struct opts *o, const char *s, struct err *e)
 	return 0;
 }
 
-/* A time such as 10us; a lone number is nanoseconds, as Go's SetBlockProfileRate has it. */
+/* A time such as 10us; a number without a unit is nanoseconds, as for Go's SetBlockProfileRate. */
 static int set_wait_time(const char *name, uint64_t *out, const char *s, struct err *e)
 {
 	uint64_t v;
@@ -343,7 +343,7 @@ static int set_dir(struct opts *o, const char *s, struct err *e)
 	return 0;
 }
 
-/* An option that takes no value; false when it is none of these. */
+/* Handles an option that takes no value; false when @opt is none of these. */
 static bool set_flag(struct opts *o, int opt)
 {
 	const struct {
@@ -373,7 +373,7 @@ static bool set_flag(struct opts *o, int opt)
 	return false;
 }
 
-/* One option with its value; negative when that is wrong. */
+/* Handles one option with its value; negative when the value is wrong. */
 static int set_value(struct opts *o, struct given *g, int opt, const char *s, struct err *e)
 {
 	switch (opt) {
@@ -432,8 +432,8 @@ static unsigned matches(const char *word)
 }
 
 /*
- * getopt leaves in optopt: 0 for a long option it does not know, the value of a long one
- * that was given an argument it does not take, else the letter.
+ * What getopt leaves in optopt: 0 for a long option it does not know, the option's value for a
+ * long one that was given an argument it does not take, else the letter.
  */
 static int unknown_option(const char *word, struct err *e)
 {
@@ -493,7 +493,7 @@ static const char *misplaced(const struct opts *o, const struct given *g, const 
 	return NULL;
 }
 
-/* Options that would otherwise be silently of no use. */
+/* Refuses options that would otherwise have no effect without notice. */
 static int check_together(const struct opts *o, const struct given *g, struct err *e)
 {
 	const char *rate = g->heap_rate	     ? "--heap-rate" :
@@ -520,8 +520,8 @@ static int check_together(const struct opts *o, const struct given *g, struct er
 }
 
 /*
- * What stands behind "--", or NULL. getopt has stopped at argv[optind]; @value is the last
- * word that it took for an option's value, which may be "--" as well.
+ * What stands behind "--", or NULL. getopt has stopped at argv[optind]. @value is the last word
+ * that it took for an option's value, which may be "--" as well.
  */
 static char **command_of(int argc, char **argv, const char *value)
 {
@@ -532,7 +532,7 @@ static char **command_of(int argc, char **argv, const char *value)
 		       NULL;
 }
 
-/* Goroutines alone are one look: there is nothing to wait for. */
+/* Goroutines alone need one look, so there is nothing to wait for. */
 static bool at_once(const struct opts *o)
 {
 	return o->goroutine && !(o->cpu || o->heap || o->block || o->mutex || o->wait);
@@ -553,7 +553,7 @@ int opt_parse(int argc, char **argv, struct opts *o, struct err *e)
 	const char *value = NULL;
 	int opt, ret;
 
-	optind = 0; /* also when called again */
+	optind = 0; /* so that it starts anew when it is called again */
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "+:p:d:F:o:vh", table, NULL)) != -1) {
 		if (opt == 'h')
@@ -573,7 +573,10 @@ int opt_parse(int argc, char **argv, struct opts *o, struct err *e)
 	v.command = command_of(argc, argv, value);
 	if (optind < argc && !v.command)
 		return err_set(e, -EINVAL, "unexpected argument '%s'", argv[optind]);
-	/* A short command has no second chance: unless asked otherwise it is observed whole. */
+	/*
+	 * A short command has no second chance: unless a budget was given, it is observed as a
+	 * whole at first.
+	 */
 	if (v.command && !g.budget)
 		v.collect.budget_ahead_ns = NS_PER_S;
 	v.cpu |= !(v.heap || v.block || v.mutex || v.wait || v.goroutine);

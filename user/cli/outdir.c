@@ -20,7 +20,10 @@ int outdir_prepare(const char *dir, bool *made, struct err *e)
 		return err_set(e, -ENOTDIR, "cannot write to %s: it is not a directory", dir);
 	if ((size_t)snprintf(path, sizeof(path), "%s/.goprof-bpf.XXXXXX", dir) >= sizeof(path))
 		return err_set(e, -ENAMETOOLONG, "the name of the directory is too long");
-	/* Permission bits do not tell what a read-only or full file system will do. */
+	/*
+	 * A file is created as a test, because permission bits do not tell what a read-only or
+	 * full file system will do.
+	 */
 	fd = mkstemp(path);
 	if (fd < 0)
 		return err_sys(e, "cannot write to %s", dir);

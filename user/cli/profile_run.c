@@ -11,30 +11,30 @@
 #include "cli/window.h"
 #include "collect/family.h"
 
-enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* as shells have it */
+enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* the numbers that shells use */
 
-/* Between looks at a command that is not Go's: may it have loaded some? */
+/* How often a command that is not Go is looked at: it may have loaded a Go library. */
 #define LOOK_MIN_NS 100000000ull
 #define LOOK_MAX_NS 5000000000ull
 
 struct run {
 	const struct run_opts *o;
 	struct window *window;
-	struct job *jobs; /* being profiled */
-	struct job *root; /* of -p; among them */
+	struct job *jobs; /* those being profiled */
+	struct job *root; /* the job of -p; it is one of jobs */
 	struct spawn *spawn;
 	struct family *family;
-	size_t njobs;	  /* in all, finished ones too */
-	size_t refused;	  /* children beyond RUN_JOBS_MAX */
-	size_t too_short; /* children that were gone before they could be looked at */
-	bool first_job;	  /* step() is to end when there is one */
-	bool closed;	  /* the window is over: nothing new is begun */
+	size_t njobs;	  /* all that there were, finished ones included */
+	size_t refused;	  /* children beyond RUN_JOBS_MAX, which are not profiled */
+	size_t too_short; /* children that ended before they could be looked at */
+	bool first_job;	  /* step() ends the wait when there is a job */
+	bool closed;	  /* the window is over, and nothing new is begun */
 	bool failed, lossy, gone;
 	bool made_dir;
 	size_t files;
-	uint64_t exec_ns;	   /* of the command's last program that was no Go program */
-	uint64_t look_ns, wait_ns; /* when to look for a Go library in it; the pause before */
-	struct err why;		   /* how the target went; why the command is no Go program */
+	uint64_t exec_ns;	   /* exec of the command's last program that was no Go program */
+	uint64_t look_ns, wait_ns; /* when to look for a Go library in it; the pause before that */
+	struct err why;		   /* how the target ended; why the command is no Go program */
 };
 
 static void run_fini(struct run *r)
@@ -62,12 +62,12 @@ static bool asked_to_stop(const struct run *r)
 static int nothing(void *arg)
 {
 	(void)arg;
-	return 0; /* step() looks */
+	return 0; /* step() looks at it */
 }
 
 /* ---- jobs ---- */
 
-/* Takes it out of the list, writes its files and keeps what is to be known at the end. */
+/* Removes the job from the list, writes its files and keeps what must be known at the end. */
 static void retire(struct run *r, struct job *j)
 {
 	struct job **p = &r->jobs;
@@ -78,7 +78,7 @@ static void retire(struct run *r, struct job *j)
 	if (r->root == j)
 		r->root = NULL;
 	if (j->origin != JOB_LIVE && !j->gone)
-		job_alive(j, NULL); /* the command's end may be known before its job's is */
+		job_alive(j, NULL); /* the command's end may be known before that of its job */
 	job_finish(j);
 	r->failed |= j->failed;
 	r->lossy |= j->lossy;
@@ -112,7 +112,7 @@ static void announce(const struct run *r, const struct job *j)
 	     o->duration_ns ? time : "", kinds);
 }
 
-/* Takes it over. False: no kind could be started. */
+/* Takes the job over. False: no kind could be started. */
 static bool begin(struct run *r, struct job *j)
 {
 	if (!job_start(j, r->window)) {
@@ -151,7 +151,7 @@ static void follow_one(struct run *r, const struct family_exec *x)
 	int ret;
 
 	if (j && job_alive(j, NULL))
-		return; /* the exec that it was opened after */
+		return; /* this is the exec after which it was opened */
 	if (j) {
 		generation = j->generation + 1;
 		retire(r, j);
@@ -188,7 +188,7 @@ static void follow_news(struct run *r)
 
 /* ---- the command ---- */
 
-/* A program that is in place in the command's process; released when it is Go. */
+/* Looks at a program that is in place in the command's process, and releases it when it is Go. */
 static void try_image(struct run *r, enum job_origin origin)
 {
 	struct job *j = NULL;
@@ -218,8 +218,8 @@ static void try_image(struct run *r, enum job_origin origin)
 }
 
 /*
- * A C program may load a Go library once it runs, which nobody can be held for. So it is looked
- * at now and then, ever less often.
+ * A C program may load a Go library while it runs, and cannot be held for that. So it is looked
+ * at from time to time, and less and less often.
  */
 static void try_library(struct run *r)
 {
@@ -375,7 +375,7 @@ static int run_live(struct run *r)
 
 /* ---- a command ---- */
 
-/* 0, or the exit status. */
+/* Returns 0, or the exit status. */
 static int start_command(struct run *r)
 {
 	const struct run_opts *o = r->o;
@@ -383,7 +383,10 @@ static int start_command(struct run *r)
 	bool failed_exec = false;
 	int ret;
 
-	/* What can be known to fail is tried before the command is started for nothing. */
+	/*
+	 * What can fail for known reasons is tried first, so that the command is not started in
+	 * vain.
+	 */
 	ret = window_new(&r->window, &e);
 	if (!ret)
 		ret = outdir_prepare(o->dir, &r->made_dir, &e);
@@ -412,7 +415,8 @@ static void observe_command(struct run *r)
 {
 	enum window_end end = WINDOW_TIME;
 
-	if (r->o->duration_ns && !r->o->follow) { /* counts from the first instruction on */
+	/* the time counts from the first instruction on */
+	if (r->o->duration_ns && !r->o->follow) {
 		r->first_job = true;
 		end = wait_for(r, 0);
 		r->first_job = false;
@@ -423,7 +427,7 @@ static void observe_command(struct run *r)
 	end_family(r);
 	r->closed = true;
 	if (end == WINDOW_TIME)
-		wait_for(r, 0); /* for its end */
+		wait_for(r, 0); /* until it ends */
 }
 
 static int run_command(struct run *r)

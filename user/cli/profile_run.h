@@ -1,8 +1,9 @@
 /*
- * user/cli/profile_run.h - a profile of a live process, or of a command that is started for
- * it, and of their children if wished, from start to files.
+ * user/cli/profile_run.h - profiles a live process, or a command that is started for it, and on
+ * request their children, from start to files.
  *
- * What it drives comes as tables, so that its tests need neither a target nor a kernel.
+ * What it drives comes as tables of functions, so that its tests need neither a target nor a
+ * kernel.
  */
 #ifndef CLI_PROFILE_RUN_H
 #define CLI_PROFILE_RUN_H
@@ -15,7 +16,7 @@
 #include "collect/collect.h"
 #include "output/output.h"
 
-/* Programs that one run profiles at most, with --follow. */
+/* The most programs that one run profiles with --follow. */
 enum { RUN_JOBS_MAX = 256 };
 
 /* The functions of collect.h that concern a subject. */
@@ -31,9 +32,10 @@ struct run_subject {
 };
 
 struct run_opts {
-	pid_t pid;	      /* or: */
-	char **command;	      /* argv, ends with NULL; stop_init_passing() has been called */
-	bool follow;	      /* and the Go programs that its children run */
+	pid_t pid; /* either this process */
+	/* or this argv, which ends with NULL; stop_init_passing() has been called */
+	char **command;
+	bool follow;	      /* also the Go programs that its children run */
 	uint64_t duration_ns; /* 0: until the command ends */
 	const char *dir;
 	const struct output_format *const *formats;
@@ -42,17 +44,18 @@ struct run_opts {
 	const struct collector *const *kinds; /* at most JOB_KINDS_MAX */
 	size_t nkinds;
 	struct collect_opts collect;
-	int stop_fd; /* readable: end early; -1 none */
+	int stop_fd; /* readable: the run is to end early; -1: none */
 	bool verbose;
-	FILE *paths; /* each finished file, alone on a line */
+	FILE *paths; /* gets the path of each finished file, alone on a line */
 };
 
 /*
- * Opens, collects, writes and says what there is to say. Returns the exit status: a kind
- * that could not be delivered makes it 1, though the others are written; a loss makes it 3.
+ * Opens, collects, writes and reports. Returns the exit status: a kind that could not be
+ * delivered makes it 1, though the others are written; a loss makes it 3.
  *
- * A command that could be started decides the status alone, as in a shell: its own, or 128 +
- * the signal that killed it. One that does not exist makes it 127, one that cannot be run 126.
+ * A command that could be started decides the status alone, as in a shell: its own, or 128 + the
+ * signal that killed it. The status is 127 for one that does not exist, and 126 for one that
+ * cannot be run.
  */
 int profile_run(const struct run_opts *o);
 

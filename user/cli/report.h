@@ -11,17 +11,20 @@ struct report_opts {
 };
 
 /*
- * The options of a command that takes no other. Returns -1 to go on, else the exit status:
- * --help was answered, or the complaint is told.
+ * Reads the options of a command that takes no others. Returns -1 to go on, else the exit status:
+ * then --help was answered, or the complaint was printed.
  */
 int report_options(int argc, char **argv, const char *help, struct report_opts *o);
 
-/* A string of foreign bytes: what is no UTF-8 becomes U+FFFD. NULL without memory. */
+/* A string of foreign bytes: what is not UTF-8 becomes U+FFFD. NULL when there is no memory. */
 json_t *report_string(const char *s);
 /* The same, and null for "". */
 json_t *report_maybe(const char *s);
 
-/* Prints (ASCII only, indented) and drops @root; NULL @root is no memory. The exit status. */
+/*
+ * Prints @root (ASCII only, indented) and frees it; a NULL @root means no memory. Returns the
+ * exit status.
+ */
 int report_print(json_t *root, int status);
 
 #endif

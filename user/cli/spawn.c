@@ -1,4 +1,4 @@
-/* user/cli/spawn.c - fork, seize, exec; stops are answered, never kept. */
+/* user/cli/spawn.c - fork, seize, exec. Each stop of the command is answered; none is kept. */
 #include "cli/spawn.h"
 
 #include <fcntl.h>
@@ -17,14 +17,14 @@ struct spawn {
 	pid_t pid;
 	enum spawn_state state;
 	bool traced, reaped;
-	int status;	    /* a shell's, once ended */
-	int exec_error_fd;  /* the child writes why exec failed; -1 once read */
-	char not_held[128]; /* "" when it is */
+	int status;	    /* as a shell would tell it, once the command has ended */
+	int exec_error_fd;  /* the child writes here why exec failed; -1 once it was read */
+	char not_held[128]; /* why it could not be held; "" when it is */
 };
 
 static struct sigaction inherited[_NSIG];
 static sigset_t inherited_mask;
-static int news_fd = -1; /* an eventfd: SIGCHLD came */
+static int news_fd = -1; /* an eventfd: readable after SIGCHLD */
 
 void spawn_remember_signals(void)
 {
@@ -45,7 +45,7 @@ static void on_child(int sig)
 
 /* ---- the child, up to exec ---- */
 
-/* exec makes handlers the default; what was ignored must be ignored again. */
+/* exec resets handlers to the default; signals that were ignored must be ignored again. */
 static void restore_signals(void)
 {
 	for (int sig = 1; sig < _NSIG; sig++) {
@@ -53,7 +53,7 @@ static void restore_signals(void)
 							      SIG_IGN :
 							      SIG_DFL };
 
-		sigaction(sig, &sa, NULL); /* fails for those that have no choice */
+		sigaction(sig, &sa, NULL); /* fails for signals whose action cannot be changed */
 	}
 	sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
 }
@@ -92,11 +92,14 @@ static int listen_to_children(struct err *e)
 		news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (news_fd < 0)
 		return err_sys(e, "eventfd");
-	/* A SIGCHLD that is ignored, as we may have inherited it, makes no zombies to ask. */
+	/*
+	 * When SIGCHLD is ignored, as we may have inherited it, ended children leave no zombies
+	 * to ask.
+	 */
 	return sigaction(SIGCHLD, &sa, NULL) ? err_sys(e, "sigaction") : 0;
 }
 
-/* Forks with every signal blocked: in the child none may find our handlers. */
+/* Forks with every signal blocked, so that no signal meets our handlers in the child. */
 static int start_child(struct spawn *s, char **argv, int go[2], int error[2], struct err *e)
 {
 	sigset_t all, before;
@@ -121,7 +124,7 @@ static void seize(struct spawn *s)
 		snprintf(s->not_held, sizeof(s->not_held), "%s", strerror(errno));
 }
 
-/* Why exec failed, or 0; blocks until the child has called it. */
+/* Why exec failed, or 0. Blocks until the child has called exec. */
 static int exec_error(struct spawn *s)
 {
 	int code = 0;
@@ -135,13 +138,13 @@ static int exec_error(struct spawn *s)
 	return n == sizeof(code) ? code : 0;
 }
 
-/* @stop: the signal, and above it the event of ptrace(2). */
+/* @stop: the signal, and in the bits above it the event of ptrace(2). */
 static void answer_stop(struct spawn *s, int stop)
 {
 	int sig = stop & 0xff, event = stop >> 8;
 
 	if (!s->traced)
-		return; /* its own business */
+		return; /* the command deals with this stop itself */
 	if (event == PTRACE_EVENT_EXEC) {
 		s->state = SPAWN_HELD;
 		return;
@@ -152,14 +155,17 @@ static void answer_stop(struct spawn *s, int stop)
 		ptrace(PTRACE_CONT, s->pid, NULL, (void *)(intptr_t)(event ? 0 : sig));
 }
 
-/* One change of its state; @flags WNOHANG or 0. False: there is none (yet). */
+/* Takes one change of the command's state; @flags: WNOHANG or 0. False: there is none (yet). */
 static bool take_change(struct spawn *s, int flags)
 {
 	siginfo_t si = { 0 };
 
 	if (s->state != SPAWN_RUNS)
 		return false;
-	/* An end is only looked at: the number stays its own until spawn_reap. */
+	/*
+	 * An end is only looked at and not reaped: so the number stays the command's until
+	 * spawn_reap().
+	 */
 	if (waitid(P_PID, (id_t)s->pid, &si, WEXITED | WSTOPPED | WNOWAIT | flags) || !si.si_pid)
 		return false;
 	if (si.si_code == CLD_EXITED || si.si_code == CLD_KILLED || si.si_code == CLD_DUMPED) {
@@ -242,7 +248,7 @@ static void let_go(struct spawn *s, enum __ptrace_request how)
 {
 	if (s->state != SPAWN_HELD)
 		return;
-	ptrace(how, s->pid, NULL, NULL); /* fails when SIGKILL was faster */
+	ptrace(how, s->pid, NULL, NULL); /* fails when SIGKILL came first */
 	s->state = SPAWN_RUNS;
 	s->traced = how == PTRACE_CONT;
 }
@@ -267,7 +273,7 @@ const char *spawn_not_held(const struct spawn *s)
 	return s->not_held[0] ? s->not_held : NULL;
 }
 
-/* The effective id of a line "Uid:	real	effective	saved	fs" of /proc/PID/status. */
+/* The effective id on a line "Uid:	real	effective	saved	fs" of /proc/PID/status. */
 static bool effective(const char *line, const char *name, unsigned long *id)
 {
 	size_t n = strlen(name);

@@ -7,14 +7,15 @@
 #include <time.h>
 
 /*
- * One wish often comes as several signals: timeout(1) signals the child and then its whole
- * group, a service manager sends SIGTERM with SIGHUP. Within this time they are one.
+ * One wish to stop often comes as several signals: timeout(1) signals the child and then its
+ * whole group, a service manager sends SIGTERM with SIGHUP. Signals within this time count as one
+ * wish.
  */
 enum { SAME_WISH_MS = 500 };
 
 static int wish_fd = -1;
 static volatile sig_atomic_t asked;
-static int64_t first_ms; /* written before asked is set, read after */
+static int64_t first_ms; /* written before asked is set, and read after */
 
 static int64_t now_ms(void)
 {
@@ -56,13 +57,14 @@ int stop_init(struct err *e)
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, old;
 	int ret = make_wish_fd(e);
 
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++) /* one handler at a time */
+	/* while one handler runs, the other signals wait */
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
 		sigaddset(&sa.sa_mask, signals[i]);
 	for (size_t i = 0; !ret && i < ARRAY_LEN(signals); i++) {
 		if (sigaction(signals[i], NULL, &old))
 			return err_sys(e, "sigaction");
 		if (signals[i] == SIGHUP && old.sa_handler == SIG_IGN)
-			continue; /* nohup */
+			continue; /* it was ignored when we started: nohup */
 		ret = catch_signal(e, signals[i], &sa);
 	}
 	return ret;
@@ -71,11 +73,11 @@ int stop_init(struct err *e)
 /* ---- passing signals on ---- */
 
 static volatile sig_atomic_t to_pid;
-static int first_sig; /* asked for before there was a command */
+static int first_sig; /* the signal that came before there was a command */
 
 /*
- * What the terminal sends (Ctrl-C, a new size) goes to its whole foreground group, and so to
- * the command as well: only what was sent to us by a process is passed on.
+ * Signals of the terminal (Ctrl-C, a new size) go to its whole foreground group, and so to the
+ * command as well. Therefore only a signal that a process sent to us is passed on.
  */
 static bool is_fault(int sig)
 {
@@ -83,7 +85,7 @@ static bool is_fault(int sig)
 	       sig == SIGABRT || sig == SIGTRAP || sig == SIGSYS;
 }
 
-/* A fault of our own, or our own abort(): not from another process. */
+/* Is this a fault of our own, or our own abort(), and not sent by another process? */
 static bool is_own(int sig, const siginfo_t *si)
 {
 	return is_fault(sig) && (si->si_code > 0 || si->si_pid == getpid());
@@ -112,7 +114,10 @@ static void on_passed(int sig, siginfo_t *si, void *context)
 	errno = saved;
 }
 
-/* Not what cannot be caught, or is about our own files, terminal and children. */
+/*
+ * Is this signal passed on? Not those that cannot be caught, and not those about our own files,
+ * terminal and children.
+ */
 static bool to_pass(int sig)
 {
 	static const int not [] = { SIGKILL, SIGSTOP, SIGCHLD, SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU };
@@ -120,7 +125,7 @@ static bool to_pass(int sig)
 	for (size_t i = 0; i < ARRAY_LEN(not ); i++)
 		if (sig == not [i])
 			return false;
-	return sig < 32 || sig >= SIGRTMIN; /* those between are the C library's */
+	return sig < 32 || sig >= SIGRTMIN; /* those between belong to the C library */
 }
 
 int stop_init_passing(struct err *e)
@@ -140,7 +145,7 @@ void stop_pass_to(pid_t pid)
 	uint64_t n;
 
 	to_pid = pid;
-	if (pid > 0 && asked) { /* before there was anybody to ask */
+	if (pid > 0 && asked) { /* the signal came before there was a command */
 		asked = 0;
 		(void)!read(wish_fd, &n, sizeof(n));
 		kill(pid, first_sig);

@@ -1,10 +1,10 @@
 /*
  * user/cli/stop.h - being asked to stop: SIGINT, SIGTERM, SIGHUP.
  *
- * The first one asks: stop_fd() becomes readable, and the work ends early in good order.
- * A later one means it: the process exits at once with 128 + the signal. SIGHUP stays ignored
- * where it was (nohup); SIGINT does not, though shells start background jobs that way: a
- * script that sends it to us means it. One per process.
+ * The first signal asks: stop_fd() becomes readable, and the work ends early in good order. At a
+ * later one the process exits immediately, with 128 + the signal. SIGHUP stays ignored where it
+ * was ignored (nohup). SIGINT does not, though shells start background jobs that way: a script
+ * that sends SIGINT to us wants us to stop. There is one of these in a process.
  */
 #ifndef CLI_STOP_H
 #define CLI_STOP_H
@@ -17,20 +17,24 @@
 int stop_init(struct err *e);
 
 /*
- * With a command of our own the wish is the command's to grant: instead of stop_init. Every
- * signal that a process sends us is sent on to the one that stop_pass_to named; while there
- * is none (before, and after with 0), SIGINT and its like are wishes again.
+ * To be called instead of stop_init() when there is a command, which then decides what a signal
+ * means. Every signal that a process sends us is sent on to the process that stop_pass_to()
+ * named. While there is none (before that call, and after a call with 0), SIGINT and its like ask
+ * us to stop.
  *
- * Not passed on are SIGCHLD, SIGPIPE, SIGXFSZ, SIGTTIN and SIGTTOU, which are about us.
+ * SIGCHLD, SIGPIPE, SIGXFSZ, SIGTTIN and SIGTTOU are not passed on: they are about us.
  *
- * A signal sent to a whole process group reaches the command twice: nothing tells the two
+ * A signal sent to a whole process group reaches the command twice, because nothing tells the two
  * apart.
  */
 int stop_init_passing(struct err *e);
-/* @pid must not be reaped before this is called with 0: its number could be another's. */
+/*
+ * @pid must not be reaped before this is called with 0, because its number could then be another
+ * process'.
+ */
 void stop_pass_to(pid_t pid);
 
-/* Readable once asked; -1 before stop_init. */
+/* Readable once we were asked to stop; -1 before stop_init(). */
 int stop_fd(void);
 bool stop_asked(void);
 

@@ -17,7 +17,7 @@ static void drop_bar(void)
 	bar_shown = false;
 }
 
-/* Bytes of UTF-8 pass; C0, DEL and C1 (U+0080 to U+009F) do not. */
+/* Well-formed UTF-8 passes; C0, DEL and C1 (U+0080 to U+009F) are replaced. */
 void tell_clean(char *s)
 {
 	for (unsigned char *p = (unsigned char *)s; *p; p++) {

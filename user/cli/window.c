@@ -92,13 +92,13 @@ void window_unwatch(struct window *w, int fd)
 }
 
 /*
- * Sleeps until a descriptor is ready or @ns have passed, and serves one: the kernel hands
- * them out in turn.
+ * Sleeps until a descriptor is ready or @ns have passed, and serves one descriptor: the kernel
+ * hands out ready ones in turn.
  */
 static int serve(struct window *w, uint64_t ns, struct err *e)
 {
 	struct epoll_event ev;
-	/* Up, or it would spin through the last millisecond. */
+	/* rounded up, or the loop would spin through the last millisecond */
 	int n = epoll_wait(w->ep, &ev, 1, (int)((ns + 999999) / 1000000));
 
 	if (n < 0 && errno != EINTR)

@@ -1,7 +1,8 @@
 /*
- * user/cli/window.h - wait while others collect: until the time is up, a wish, or the end.
+ * user/cli/window.h - wait while others collect: until the time is up, somebody asks to stop, or
+ * step() ends it.
  *
- * One loop for any number of descriptors, which may come and go while it waits.
+ * One loop serves any number of descriptors, which may come and go while it waits.
  */
 #ifndef CLI_WINDOW_H
 #define CLI_WINDOW_H
@@ -13,9 +14,9 @@
 #include "base/err.h"
 
 enum window_end {
-	WINDOW_TIME, /* it lasted as long as it should */
+	WINDOW_TIME, /* the time was up */
 	WINDOW_STOP, /* somebody asked to stop */
-	WINDOW_OVER, /* step() said so */
+	WINDOW_OVER, /* step() ended it */
 };
 
 struct window;
@@ -24,26 +25,26 @@ void window_free(struct window *w);
 DEFINE_FREEP(struct window, window)
 
 /*
- * Calls @ready while @fd is readable, until it returns nonzero or the descriptor is only in
- * error, which would be ready for ever. @ready may watch more, and must not unwatch. @fd -1:
- * nothing to do.
+ * Calls @ready while @fd is readable, until @ready returns nonzero or the descriptor has only an
+ * error, which would make it ready for ever. @ready may watch more descriptors, but must not
+ * unwatch any. @fd -1: nothing is done.
  */
 int window_watch(struct window *w, int fd, int (*ready)(void *arg), void *arg, struct err *e);
-/* Before @fd is closed; nothing when it is not watched. */
+/* To be called before @fd is closed; does nothing when it is not watched. */
 void window_unwatch(struct window *w, int fd);
 
 struct window_opts {
 	uint64_t duration_ns; /* 0: no end by time */
 	int stop_fd;	      /* readable: asked to stop; -1 none */
 	/*
-	 * After each event, and each 100 ms at least (@tick, with the time that has passed):
-	 * true ends the wait. Here descriptors may be unwatched.
+	 * Called after each event, and at least each 100 ms (then with @tick, and the time that
+	 * has passed). True ends the wait. Descriptors may be unwatched here.
 	 */
 	bool (*step)(void *arg, bool tick, uint64_t done_ns);
 	void *arg;
 };
 
-/* 0 and how it ended, and after how long; negative when waiting itself does not work. */
+/* Returns 0, how it ended, and after how long; negative when waiting itself does not work. */
 int window_wait(struct window *w, const struct window_opts *o, enum window_end *end,
 		uint64_t *lasted_ns, struct err *e);
 

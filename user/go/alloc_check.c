@@ -1,18 +1,21 @@
 /*
- * user/go/alloc_check.c - are the allocator's entries that we know all there are?
+ * user/go/alloc_check.c - are the allocator's entries that we know all that there are?
  *
- * Asked for a Go newer than any known. Every way to allocate ends, when the allocation is to
- * be sampled, in a call of runtime.profilealloc. So the functions that call it are the
- * allocator: each must be an entry that is probed, or lie behind one. What this cannot see:
- * a new allocator that never samples.
- * Source: runtime/malloc.go, malloc_generated.go, malloc_stubs.go, arena.go, Go 1.24 to 1.27.
+ * This is asked for a Go newer than any known. Every way to allocate ends in a call of
+ * runtime.profilealloc when the allocation is to be sampled. So the functions that call it are
+ * the allocator: each of them must be an entry that is probed, or be called by one. This check
+ * cannot see a new allocator that never samples. Source: runtime/malloc.go, malloc_generated.go,
+ * malloc_stubs.go, arena.go, Go 1.24 to 1.27.
  */
 #include "arch/arch.h"
 #include "base/vec.h"
 #include "go/calls.h"
 #include "go/probesite.h"
 
-/* Behind the entries, or (arenas) not of this profile: a whole chunk counts there. */
+/*
+ * Functions that entries call; and arenas, which do not belong to this profile: there a whole
+ * chunk counts.
+ */
 static const char *const behind[] = {
 	"runtime.mallocgcTinySlowPath",
 	"runtime.mallocgcSmallScanSlowPath",

@@ -1,4 +1,6 @@
-/* user/go/buildinfo.c - the .go.buildinfo block, and what to do without it. */
+/*
+ * user/go/buildinfo.c - reads the .go.buildinfo block, or finds the version where there is none.
+ */
 #include "go/buildinfo.h"
 
 #include <ctype.h>
@@ -14,11 +16,11 @@ enum {
 	FLAG_BIG_ENDIAN = 1,
 	FLAG_INLINE = 2,
 	ALIGN = 16,
-	MARK = 16, /* bytes of the marker around the module text, at both ends */
+	MARK = 16, /* bytes of the marker on either side of the module text */
 	STRINGS_MAX = 1 << 16,
 };
 
-/* A version is printable and starts as all of them do. */
+/* A version is printable, and begins as all versions do. */
 static bool version_ok(const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -75,7 +77,8 @@ static void take_line(struct buildinfo *out, const char *line, size_t n)
 		rest = take_word(line + 4, end, out->module, sizeof(out->module));
 		take_word(rest, end, out->module_version, sizeof(out->module_version));
 	} else if (starts(line, n, "build\t")) {
-		out->race = out->race < 0 ? 0 : out->race; /* settings are there */
+		/* this line shows that settings were recorded */
+		out->race = out->race < 0 ? 0 : out->race;
 		if (starts(line, n, "build\tCGO_ENABLED=") && n == 19)
 			out->cgo = line[n - 1] == '1';
 		else if (starts(line, n, "build\t-race=true"))
@@ -114,13 +117,13 @@ static int set_modules(struct buildinfo *out, struct mem *m, uint64_t addr, uint
 	return 0;
 }
 
-/* A length as an unsigned varint at *addr, which then is behind it. */
+/* Reads a length as an unsigned varint at *addr, and moves *addr behind it. */
 static int inline_len(struct mem *m, uint64_t *addr, uint64_t *len, struct err *e)
 {
 	uint8_t buf[10];
 	struct cur c = cur_of("build info", buf, 0);
 
-	/* One byte at a time: the block may end with the segment. */
+	/* It is read byte by byte, because the block may end with the segment. */
 	while (c.len < sizeof(buf)) {
 		int ret = mem_u8(m, *addr, &buf[c.len], e);
 
@@ -200,7 +203,7 @@ int buildinfo_at(struct mem *m, uint64_t addr, struct buildinfo *out, struct err
 	return ret;
 }
 
-/* Address of the block in one segment, by its magic. 1, 0 or an error. */
+/* Address of the block in one segment, found by its magic. Returns 1, 0 or an error. */
 static int search_block(struct elfimg *img, const struct elf_seg *seg, uint64_t *addr,
 			struct err *e)
 {
@@ -258,8 +261,8 @@ static bool string_is_version(struct elfimg *img, uint64_t ptr, uint64_t len, st
 }
 
 /*
- * The variable runtime.buildVersion without its name: a string header in writable data whose
- * string reads as a Go version.
+ * Finds the variable runtime.buildVersion without its name: it is a string header in writable
+ * data whose string reads as a Go version.
  */
 static int search_string(struct elfimg *img, const struct elf_sec *sec, struct buildinfo *out,
 			 struct err *e)

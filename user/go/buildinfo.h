@@ -26,14 +26,15 @@ enum { BUILDINFO_HEADER = 32 };
 int buildinfo_at(struct mem *m, uint64_t addr, struct buildinfo *out, struct err *e);
 
 /*
- * By section, else by search in writable segments; where there is none, the version alone
- * from runtime.buildVersion. -ENOENT when all of that fails.
+ * Finds the block by its section, else by a search in writable segments; where there is none,
+ * finds the version alone from runtime.buildVersion. -ENOENT when all of that fails.
  */
 int buildinfo_find(struct elfimg *img, struct buildinfo *out, struct err *e);
 
 /*
- * "go1.22.12 X:rangefunc" -> 22, 12, "rangefunc"; "devel go1.23-abc" -> 23, 0. -1, -1 when it
- * names no Go 1 release. Returns where the experiments start in @version, or its end.
+ * Parses "go1.22.12 X:rangefunc" into 22, 12, "rangefunc", and "devel go1.23-abc" into 23, 0.
+ * Both numbers are -1 when it names no Go 1 release. Returns where the experiments start in
+ * @version, or its end.
  */
 const char *buildinfo_version(const char *version, int *minor, int *patch);
 

@@ -1,13 +1,16 @@
-/* user/go/calls.c - a function is decoded from its entry on. */
+/* user/go/calls.c - decodes a function from its entry on and looks at its calls. */
 #include "go/calls.h"
 
-/* Its own size bounds the loop. */
+/* The loop is bounded by the function's size. */
 bool calls_any(struct gobin *b, struct arch *a, const struct gofunc *f, const struct gofunc *to,
 	       size_t nto, uint8_t *code)
 {
 	uint64_t len = f->end > f->entry ? f->end - f->entry : 0;
 	size_t n = len < CALLS_CODE_MAX ? (size_t)len : CALLS_CODE_MAX;
-	/* Over an instruction the decoder does not know; on amd64 their lengths differ. */
+	/*
+	 * The step over an instruction that the decoder does not know; on amd64 lengths differ,
+	 * so there is none.
+	 */
 	size_t step = gobin_info(b)->arch == GOARCH_ARM64 ? 4 : 0;
 	struct insn i;
 

@@ -10,8 +10,9 @@
 enum { CALLS_CODE_MAX = 1 << 16 }; /* bytes of a function that are looked through */
 
 /*
- * Is one of the @nto functions at @to (those with entry 0 are none) the target of a call or jump
- * in @f? @code has room for CALLS_CODE_MAX bytes. False also where the code cannot be decoded.
+ * Is one of the @nto functions at @to (those with entry 0 are skipped) the target of a call or
+ * jump in @f? @code has room for CALLS_CODE_MAX bytes. False also where the code cannot be
+ * decoded.
  */
 bool calls_any(struct gobin *b, struct arch *a, const struct gofunc *f, const struct gofunc *to,
 	       size_t nto, uint8_t *code);

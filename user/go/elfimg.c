@@ -11,7 +11,7 @@
 
 enum {
 	SECTION_NAMES_MAX = 1 << 22,
-	OVERLAP_MAX = 4, /* how often the file's bytes may be mapped, all in all */
+	OVERLAP_MAX = 4, /* how many times its own size a file may map in all */
 };
 
 static void elf_endp(Elf **elf)
@@ -121,7 +121,7 @@ static int check_header(struct elfimg *img, Elf *elf, struct err *e)
 	if (h.e_type != ET_EXEC && h.e_type != ET_DYN)
 		return err_set(e, -ENOTSUP, "%s: ELF type %u: only executables (2, 3)", img->path,
 			       h.e_type);
-	/* libelf takes headers beyond the file for no headers. */
+	/* libelf treats headers that lie beyond the file as absent. */
 	if (h.e_shnum && !range_ok(img, h.e_shoff, (uint64_t)h.e_shnum * sizeof(Elf64_Shdr)))
 		return err_set(e, -EBADMSG, "%s: %u section headers at 0x%llx are beyond the file",
 			       img->path, h.e_shnum, (unsigned long long)h.e_shoff);
@@ -181,7 +181,10 @@ static int read_segs(struct elfimg *img, Elf *elf, struct err *e)
 		ret = add_seg(img, &p, e);
 		if (ret)
 			return ret;
-		/* Searches go through all segments: what overlaps is searched again. */
+		/*
+		 * Searches go through all segments, so bytes that several segments map are
+		 * searched several times.
+		 */
 		mapped += p.p_type == PT_LOAD ? p.p_filesz : 0;
 		if (mapped / OVERLAP_MAX > img->size)
 			return err_set(e, -EBADMSG,
@@ -192,7 +195,7 @@ static int read_segs(struct elfimg *img, Elf *elf, struct err *e)
 	return 0;
 }
 
-/* The section name table, held because it is small; 0 bytes when there is none. */
+/* Reads the section name table, and keeps it because it is small; 0 bytes when there is none. */
 static int read_names(struct elfimg *img, Elf *elf, size_t *len, struct err *e)
 {
 	GElf_Shdr h;

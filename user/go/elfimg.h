@@ -80,8 +80,8 @@ int elfimg_symbols(struct elfimg *img, const char *const *names, size_t n, struc
 		   struct err *e);
 
 /*
- * Where a relative relocation stores the address @value: up to @cap addresses, in the table's
- * order. Returns how many, 0 when there is no DT_RELA.
+ * Addresses at which a relative relocation stores the address @value: up to @cap of them, in the
+ * table's order. Returns how many, 0 when there is no DT_RELA.
  */
 int elfimg_relocs_to(struct elfimg *img, uint64_t value, uint64_t *at, size_t cap, struct err *e);
 

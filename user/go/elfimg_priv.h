@@ -26,9 +26,10 @@ struct elfimg {
 	struct elf_seg *segs;
 	struct elf_sec *secs;
 	size_t nsegs, nsecs;
-	char *names;		/* section names, always ends in NUL */
-	uint64_t rela, nrela;	/* DT_RELA: link-time address, entries */
-	uint64_t nrel;		/* of them the first that are relative and sorted: DT_RELACOUNT */
+	char *names;	      /* section names, always ends in NUL */
+	uint64_t rela, nrela; /* DT_RELA: link-time address, entries */
+	/* how many at its beginning are relative and sorted: DT_RELACOUNT */
+	uint64_t nrel;
 	struct filemem file;	/* uncached */
 	struct memcache *cache; /* over file */
 	struct vmem mem, rel;

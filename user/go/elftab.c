@@ -1,8 +1,9 @@
 /*
  * user/go/elftab.c - the tables of an ELF image: symbols, relative relocations, build id.
  *
- * All are streamed. A symbol is found by its name's offset: first .strtab is searched for the
- * names, then .symtab for their offsets, so neither is held and no name is read per symbol.
+ * All tables are streamed. A symbol is found by its name's offset: first .strtab is searched for
+ * the names, then .symtab for their offsets. So neither table is held, and no name is read per
+ * symbol.
  */
 #include <elf.h>
 
@@ -13,12 +14,15 @@
 
 enum {
 	NAMES_MAX = 64,
-	OFFSETS_MAX = 512, /* places where the names stand in .strtab */
+	OFFSETS_MAX = 512, /* places in .strtab where the names stand */
 	DYN_MAX = 4096,
 	NOTE_MAX = 1 << 16,
 };
 
-/* Where a name stands: linkers share tails, so one name may stand in several places. */
+/*
+ * Where a name stands. Linkers share the tails of strings, so one name may stand in several
+ * places.
+ */
 struct strpos {
 	uint64_t off;
 	uint32_t name; /* index into the names asked for */
@@ -77,7 +81,9 @@ static void match_symbol(const Elf64_Sym *sym, const struct strpos_set *set, str
 	}
 }
 
-/* Cheap refusal of nearly all symbols: one bit per hash of an offset. */
+/*
+ * A Bloom filter with one bit for the hash of each offset: it refuses nearly all symbols cheaply.
+ */
 static uint64_t bloom_bit(uint64_t off)
 {
 	return 1ull << (off * 0x9e3779b97f4a7c15ull >> 58);
@@ -90,7 +96,10 @@ static int match_symbols(struct elfimg *img, const struct elf_sec *tab,
 	uint64_t bloom = 0;
 	int ret;
 
-	/* SCAN_CHUNK is not a multiple of 24: the rest of a chunk is seen again with the next. */
+	/*
+	 * SCAN_CHUNK is not a multiple of 24: what remains of a chunk is read again with the next
+	 * one.
+	 */
 	_Static_assert(sizeof(Elf64_Sym) == 24, "symbol size");
 	for (size_t i = 0; i < set->n; i++)
 		bloom |= bloom_bit(set->at[i].off);
@@ -184,10 +193,10 @@ static bool is_relative(const struct elfimg *img, const Elf64_Rela *r)
 }
 
 /*
- * The first relative entry whose place is at or after @addr, in a table sorted by place, as GNU
- * ld and lld write them: relative ones first, as many as DT_RELACOUNT says; those by symbol, of
- * which a plugin has thousands, are behind and in another order. Go's own linker does not sort,
- * but leaves the addend in the content too.
+ * The index of the first relative entry whose place is at or after @addr, in a table that is
+ * sorted by place, as GNU ld and lld write them. Relative entries come first, as many as
+ * DT_RELACOUNT says; those by symbol, of which a plugin has thousands, come after them in another
+ * order. Go's own linker does not sort, but leaves the addend in the content as well.
  */
 static int rela_lower(struct elfimg *img, uint64_t addr, uint64_t *idx, struct err *e)
 {
@@ -209,7 +218,10 @@ static int rela_lower(struct elfimg *img, uint64_t addr, uint64_t *idx, struct e
 	return 0;
 }
 
-/* The part of the 8 bytes @word at @place that lies in [@addr, @addr + @n). */
+/*
+ * Writes the part of the 8 bytes @word at @place that lies in [@addr, @addr + @n) into the
+ * buffer.
+ */
 static void patch(uint64_t place, uint64_t word, uint64_t addr, uint8_t *buf, size_t n)
 {
 	const uint8_t *w = (const uint8_t *)&word;
@@ -230,7 +242,10 @@ int elftab_read_rel(struct mem *m, uint64_t addr, void *buf, size_t n, struct er
 	if (ret || !img->nrel)
 		return ret;
 	ret = rela_lower(img, from, &idx, e);
-	/* One relocation per byte at the most: an unsorted or lying table cannot hold us. */
+	/*
+	 * At most one relocation is used for each byte, so that an unsorted or lying table cannot
+	 * keep us busy.
+	 */
 	for (size_t i = 0; !ret && i < n + 8 && idx < img->nrel; i++, idx++) {
 		ret = mem_read(&img->mem.mem, img->rela + idx * sizeof(r), &r, sizeof(r), e);
 		if (ret || r.r_offset < from || r.r_offset >= addr + n)
@@ -241,7 +256,7 @@ int elftab_read_rel(struct mem *m, uint64_t addr, void *buf, size_t n, struct er
 	return ret;
 }
 
-/* Addresses that the entries of DT_RELA patch, of those that @want takes. */
+/* The addresses that those entries of DT_RELA patch that @want accepts. */
 static int relocs(struct elfimg *img,
 		  bool (*want)(const struct elfimg *img, const Elf64_Rela *r, uint64_t arg),
 		  uint64_t arg, uint64_t *at, size_t cap, struct err *e)

@@ -31,7 +31,7 @@ static bool needs_escape(unsigned char c)
 	       c == 0x7f;
 }
 
-/* @s is UTF-8. Nothing that HTML or a script could take for its own comes out as it is. */
+/* @s is UTF-8. Every character that HTML or a script could interpret is written as an escape. */
 static void put_escaped(const char *s, FILE *f)
 {
 	for (; *s; s++) {
@@ -150,7 +150,7 @@ static int put_strings(const struct flame_tree *t, FILE *f, struct err *e)
 	return r;
 }
 
-/* Id 0 of these tables is empty and not written: the page counts from 0. */
+/* Id 0 of these tables is empty and is not written: the page counts from 0. */
 static void put_frames(const struct flame_tree *t, FILE *f)
 {
 	fputs("\"funcs\":[", f);
@@ -201,7 +201,7 @@ static void put_tree(const struct flame_tree *t, FILE *f)
 	for (uint32_t n = 0; (n = flame_tree_next(t, n, &up)) && !ferror(f); comma = ",") {
 		if (up)
 			fprintf(f, ",-%u", up);
-		if (++written % 64 == 0) /* no line that an editor would choke on */
+		if (++written % 64 == 0) /* no line becomes too long for an editor */
 			comma = ",\n";
 		fprintf(f, "%s%u", comma, t->nodes.at[n].frame - 1);
 	}
@@ -263,7 +263,7 @@ static bool is_mark(const char *mark, size_t n, const char *word)
 	return n == strlen(word) && !memcmp(mark, word, n);
 }
 
-/* What a mark in flame.html stands for. */
+/* Writes what a mark in flame.html stands for. */
 static int put_mark(struct prof *p, const char *mark, size_t n, const char *nonce, FILE *f,
 		    struct err *e)
 {

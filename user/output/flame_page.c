@@ -1,4 +1,6 @@
-/* user/output/flame_page.c - flame.html and what belongs in it, put into the program by the assembler. */
+/*
+ * user/output/flame_page.c - flame.html and the files that go into it, embedded by the assembler.
+ */
 #include "output/flame_page.h"
 
 #define FILE_AS(name, path)                                      \

@@ -1,4 +1,7 @@
-/* user/output/flame_page.h - the files of the page of a flame graph, as they are in the source. */
+/*
+ * user/output/flame_page.h - the files that make up the page of a flame graph, as they are in the
+ * source.
+ */
 #ifndef OUTPUT_FLAME_PAGE_H
 #define OUTPUT_FLAME_PAGE_H
 

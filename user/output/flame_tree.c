@@ -8,7 +8,8 @@
 struct maker {
 	struct flame_tree *t;
 	const struct prof *p;
-	uint32_t *string_of;  /* by the profile's string id: id in t->strings plus 1, 0 not yet */
+	/* by the profile's string id: the id in t->strings plus 1; 0: not asked for yet */
+	uint32_t *string_of;
 	size_t *first;	      /* by location: where its frames begin in frames */
 	VEC(uint32_t) frames; /* of all locations, outermost first */
 	VEC(uint32_t) labels; /* of one sample */
@@ -23,7 +24,8 @@ static int64_t add(int64_t a, int64_t b)
 {
 	int64_t sum;
 
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum; /* neither is negative */
+	/* the sum saturates; neither is negative */
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 /* ---- strings, functions, frames ---- */
@@ -138,7 +140,10 @@ static uint32_t label_value(struct maker *m, const struct prof_label_view *l)
 	return strtab_puts(m->t->strings, text);
 }
 
-/* The id of a sample's labels; the profile keeps them in one order. */
+/*
+ * The id of a sample's label set; the profile keeps labels in one order, so equal sets are equal
+ * bytes.
+ */
 static uint32_t labels_of(struct maker *m, const struct prof_sample_view *s)
 {
 	m->labels.n = 0;
@@ -196,7 +201,7 @@ static struct flame_self *self_of(struct flame_tree *t, uint32_t node, uint32_t 
 	return s;
 }
 
-/* False: there is nothing in it that can be drawn. */
+/* False when nothing in it can be drawn. */
 static bool count_values(struct flame_tree *t, const int64_t *values, size_t ntypes)
 {
 	bool some = false;

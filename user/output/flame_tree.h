@@ -1,10 +1,10 @@
 /*
  * user/output/flame_tree.h - the samples of a profile as a tree, from the root to the leaf.
  *
- * A frame is a function (name and file) and a line in it; inlined calls are frames like others.
- * A pc without function is a frame of its file ("[libc.so.6]") at its address; a sample without
- * a stack has the one frame "[no stack]". Samples that differ in nothing but their addresses are
- * one. Nothing is left out but values below zero, which cannot be drawn: they are counted.
+ * A frame is a function (name and file) and a line in it; inlined calls are frames like others. A
+ * pc without function is a frame of its file ("[libc.so.6]") at its address. A sample without a
+ * stack has the one frame "[no stack]". Samples that differ only in their addresses become one.
+ * Only values below zero are left out, because they cannot be drawn: they are counted.
  */
 #ifndef OUTPUT_FLAME_TREE_H
 #define OUTPUT_FLAME_TREE_H
@@ -13,7 +13,10 @@
 #include "base/vec.h"
 #include "output/output_priv.h"
 
-/* Ids of strtabs, in which 0 is the empty string; as bytes these are the keys of frames. */
+/*
+ * Ids of strtabs, in which 0 is the empty string. The bytes of these structs are the keys of
+ * frames.
+ */
 struct flame_func {
 	uint32_t name, file; /* in strings */
 };
@@ -26,10 +29,10 @@ struct flame_frame {
 struct flame_node {
 	uint32_t frame;		      /* in frames; 0 only for node 0, which is above all stacks */
 	uint32_t parent, first, next; /* nodes, 0 none */
-	uint32_t order;		      /* 0-based, in which tree order yields it; node 0 has none */
+	uint32_t order;		      /* 0-based position in tree order; node 0 has none */
 };
 
-/* What ends at a node, with these labels. */
+/* The samples that end at a node and have these labels. */
 struct flame_self {
 	uint32_t node, labels;
 	int64_t values[PROF_TYPES_MAX];
@@ -45,14 +48,18 @@ struct flame_tree {
 	struct map children;	     /* parent and frame -> node */
 	struct map selves;	     /* node and labels -> index in self */
 	int64_t total[PROF_TYPES_MAX];
-	uint64_t negative[PROF_TYPES_MAX]; /* samples left out of a type */
+	/* for each type: samples that are left out because they are negative */
+	uint64_t negative[PROF_TYPES_MAX];
 };
 
-/* -ENOMEM. @t is zeroed, or was finished; flame_tree_fini also after a failure. */
+/* -ENOMEM. @t must be zeroed or finished. flame_tree_fini() is called also after a failure. */
 int flame_tree_make(struct flame_tree *t, const struct prof *p, struct err *e);
 void flame_tree_fini(struct flame_tree *t);
 
-/* The node after @node in tree order, 0 at the end; *up: how many levels above its parent it went. */
+/*
+ * The node after @node in tree order; 0 at the end. *up: how many levels the step went up before
+ * it went down.
+ */
 uint32_t flame_tree_next(const struct flame_tree *t, uint32_t node, unsigned *up);
 
 #endif

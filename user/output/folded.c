@@ -1,13 +1,13 @@
 /*
  * user/output/folded.c - one line per sample, as flame graph tools read it:
  *
- *	root;caller;leaf value
+ * 	root;caller;leaf value
  *
- * The value is that of the profile's default sample type, else of the last; samples where it
- * is 0 are left out. Inlined calls are frames like others. A wait's reason is one more frame, at
- * the leaf, "[IO wait]", and so is the type that was allocated, "[main.node]". Other labels are
- * not shown: a stack that has several label sets gives several lines, which the readers add up. A pc without a function is shown as its mapping's file
- * name and the address.
+ * The value is that of the profile's default sample type, else of the last type; samples where it
+ * is 0 are left out. Inlined calls are frames like others. The reason of a wait is one more frame
+ * at the leaf, "[IO wait]", and so is the type that was allocated, "[main.node]". Other labels
+ * are not shown: a stack with several label sets gives several lines, which the readers add up. A
+ * pc without a function is shown as its mapping's file name and the address.
  */
 #include <inttypes.h>
 

@@ -55,7 +55,7 @@ void output_clean(const char *s, char also, FILE *f)
 	for (; *s; s++) {
 		unsigned char c = (unsigned char)*s;
 
-		/* U+0080 to U+009F are controls too, and c2 80 to c2 9f in UTF-8. */
+		/* U+0080 to U+009F are control characters, too: c2 80 to c2 9f in UTF-8. */
 		if (c == 0xc2 && (unsigned char)s[1] >= 0x80 && (unsigned char)s[1] < 0xa0)
 			s++;
 		else if (c >= 0x20 && c != 0x7f && (!also || *s != also)) {
@@ -76,9 +76,9 @@ int output_check(FILE *f, struct err *e)
 /* ---- files ---- */
 
 /*
- * The file under construction. The directory may be one that everybody writes to, and the
- * writer root: everything happens relative to the opened directory, under an unguessable
- * name that must be new, so no planted link is followed and no other file is touched.
+ * The file under construction. The directory may be writable by everybody and the writer may be
+ * root. So everything happens relative to the opened directory, under an unguessable name that
+ * must be new: no planted link is followed, and no other file is touched.
  */
 struct temp {
 	int dir;
@@ -107,7 +107,7 @@ static int temp_create(struct temp *t, struct err *e)
 		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 			return err_sys(e, "random number for a temporary name");
 		snprintf(t->name, sizeof(t->name), ".goprof.%016" PRIx64, random);
-		/* The mode as for any new file: the umask takes its part. */
+		/* The mode is that of any new file: the umask applies. */
 		fd = openat(t->dir, t->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			    0644);
 		if (fd >= 0) {

@@ -80,14 +80,17 @@ static int writer_init(struct writer *w, struct err *e)
 	w->ids = calloc(locs, sizeof(*w->ids));
 	if (!w->out || !w->lines || !w->line_ptrs || !w->labels || !w->label_ptrs || !w->ids)
 		return no_memory(e);
-	/* Speed over size, as Go's own writer: the collector's CPU time is someone's. */
+	/*
+	 * Speed matters more than size, as in Go's own writer: this CPU time is taken from the
+	 * machine that is profiled.
+	 */
 	if (deflateInit2(&w->z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
 	    Z_OK)
 		return no_memory(e);
 	return 0;
 }
 
-/* Feeds what is in z.next_in; with Z_FINISH also ends the stream. */
+/* Compresses what is in z.next_in; with Z_FINISH it also ends the stream. */
 static int pump(struct writer *w, int flush, struct err *e)
 {
 	do {
@@ -296,7 +299,7 @@ static int emit_comment(struct writer *w, int64_t string, struct err *e)
 	return emit(w, &part, e);
 }
 
-/* Losses are no strings of the profile: theirs follow the profile's in the table. */
+/* Texts of losses are not among the profile's strings: they follow them in the table. */
 static int emit_comments(struct writer *w, struct err *e)
 {
 	struct prof_header_view h = prof_header(w->p);

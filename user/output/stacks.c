@@ -1,9 +1,9 @@
 /*
  * user/output/stacks.c - the stacks of a profile, the largest first, each with its frames.
  *
- * For waits: the innermost function of one is the runtime's or sync's own, so that a table of
- * functions says little, and who waited for what stands one or two frames further out. Samples
- * that differ in nothing but labels are one stack here, unless the label is the wait's reason.
+ * This is for waits: the innermost function of a wait is the runtime's or sync's own, so a table
+ * of functions says little, and who waited for what stands one or two frames further out. Samples
+ * that differ only in labels are one stack here, unless the label is the reason of the wait.
  */
 #include <inttypes.h>
 
@@ -46,7 +46,7 @@ uint32_t output_reason(const struct prof *p, const struct prof_sample_view *s)
 	return label(p, s, "reason");
 }
 
-/* Goroutines have labels too, and one of them may be called like that. */
+/* Goroutines have labels too, and one of those may also be called "type". */
 uint32_t output_type(const struct prof *p, const struct prof_sample_view *s)
 {
 	const char *of = strtab_get(prof_strings(p), prof_header(p).period_type.type);
@@ -54,7 +54,7 @@ uint32_t output_type(const struct prof *p, const struct prof_sample_view *s)
 	return strcmp(of, "space") ? 0 : label(p, s, "type");
 }
 
-/* Equal stacks lie side by side. */
+/* Sorts equal stacks next to each other. */
 static int by_frames(const void *pa, const void *pb, void *arg)
 {
 	const struct stack *sa = pa, *sb = pb;
@@ -79,7 +79,7 @@ static int by_value(const void *pa, const void *pb, void *arg)
 	return by_frames(pa, pb, arg);
 }
 
-/* One entry a stack; their number. */
+/* Makes one entry for each stack; returns how many there are. */
 static size_t merge(struct stack *at, size_t n, struct ctx *c)
 {
 	size_t ntypes = prof_header(c->p).ntypes, kept = 0;

@@ -1,11 +1,11 @@
 /*
- * user/output/text.c - the functions of a profile as tables for people, by sample type, or its
- * own text where it has some.
+ * user/output/text.c - the functions of a profile as tables for people, by sample type, or the
+ * profile's own text where it has some. After the functions come the types that were allocated,
+ * where samples have them.
  *
- * After the functions the types that were allocated, where samples have them.
- * Rows, order, values and units are those of `go tool pprof -top`: a function is its name,
- * whatever the file; flat counts samples whose innermost frame it is; cum counts samples that
- * have it anywhere, once each.
+ * Rows, order, values and units are those of `go tool pprof -top`. A function is known by its
+ * name, whatever the file; flat counts samples whose innermost frame it is; cum counts samples
+ * that have it anywhere, once each.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -69,7 +69,10 @@ static double magnitude(int64_t v)
 	return fabs((double)v);
 }
 
-/* One unit for the table, so that the smallest value keeps a digit if that is not absurd. */
+/*
+ * The unit for the whole table: such that the smallest value keeps a digit, as far as that is
+ * reasonable.
+ */
 static const struct unit *table_unit(const struct table *t, const char *sample_unit)
 {
 	double min = 0, total = (double)t->total;
@@ -211,7 +214,7 @@ static int add_sample(struct table *t, size_t i, struct err *e)
 	return 0;
 }
 
-/* Adds the sample to the type it is of. */
+/* Adds the sample to the type that it allocated. */
 static int add_typed(struct table *t, size_t i, struct err *e)
 {
 	struct prof_sample_view s = prof_sample_at(t->p, i);
@@ -247,7 +250,7 @@ static int compare_nodes(const void *pa, const void *pb)
 	return r ? r : compare_magnitude(a->cum, b->cum);
 }
 
-/* The rows of one sample type, largest first; those that come to nothing are left out. */
+/* Makes the rows of one sample type, largest first; rows whose value is 0 are left out. */
 static int table_make(struct table *t, const struct prof *p, size_t type,
 		      int (*take)(struct table *, size_t, struct err *), struct err *e)
 {
@@ -343,7 +346,7 @@ static void put_type_rows(const struct table *t, const struct unit *u, FILE *f)
 	}
 }
 
-/* Nothing where no sample has a type. */
+/* Writes nothing where no sample has a type. */
 static int put_types(const struct prof *p, size_t type, FILE *f, struct err *e)
 {
 	CLEANUP(table_fini) struct table t = {};
@@ -425,7 +428,7 @@ static void put_header(struct prof *p, FILE *f)
 			fprintf(f, "%s\n", loss);
 }
 
-/* Lines in the place of tables. */
+/* Writes the profile's text instead of tables. */
 static int put_text(const struct prof *p, FILE *f, struct err *e)
 {
 	putc('\n', f);
@@ -440,7 +443,7 @@ static int put_text(const struct prof *p, FILE *f, struct err *e)
 	return output_check(f, e);
 }
 
-/* Of waits the innermost function says little. */
+/* Waits have stacks instead of a table, because their innermost function says little. */
 static bool is_of_waits(const struct prof *p)
 {
 	struct prof_header_view h = prof_header(p);

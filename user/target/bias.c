@@ -28,7 +28,7 @@ static int read_exactly(int fd, const char *what, uint64_t off, void *buf, size_
 	return 0;
 }
 
-/* 1: there is one. 0: there is none. */
+/* Returns 1 when there is one, 0 when there is none. */
 static int first_text(int fd, const Elf64_Ehdr *h, Elf64_Phdr *out, struct err *e)
 {
 	if (h->e_phentsize != sizeof(*out) || h->e_phnum > LIMIT_SEGMENTS)
@@ -77,8 +77,8 @@ const struct mapping *file_mapping(const struct maps *m, const struct stat *st, 
 }
 
 /*
- * By device and inode; where a file system gives stat() another device than the maps
- * (btrfs subvolumes, overlays of old kernels), by name.
+ * Found by device and inode. Where a file system gives stat() another device than the maps (btrfs
+ * subvolumes, overlays of old kernels), it is found by name.
  */
 static const struct mapping *text_mapping(const struct maps *m, const struct stat *st,
 					  const char *exe, const Elf64_Phdr *ph)

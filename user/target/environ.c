@@ -1,4 +1,4 @@
-/* user/target/environ.c - /proc/PID/environ: strings that end in NUL, one behind the other. */
+/* user/target/environ.c - /proc/PID/environ: strings that end in NUL, one after the other. */
 #include "target/environ.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* user/target/mapped.c - files that a target has mapped. */
+/* user/target/mapped.c - opens files that a target has mapped. */
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -7,14 +7,15 @@
 #include "target/target_priv.h"
 
 /*
- * Only found, not opened, until it is known to be the file: opening what the target has put
- * there instead (a device, a pipe) may do something.
+ * A file is only found and not opened until it is known to be the right one: opening what the
+ * target has put there instead (a device, a pipe) may have an effect.
  */
 enum { FIND = O_PATH | O_CLOEXEC };
 
 /*
- * As the target sees the path: links in it are followed inside of its root. Without openat2
- * (before Linux 5.6) a link may lead out of it; the file is compared afterwards anyway.
+ * The path is resolved as the target sees it: links in it are followed inside of the target's
+ * root. Without openat2 (before Linux 5.6) a link may lead out of it; the file is compared
+ * afterwards in any case.
  */
 static int find_in_root(struct target *t, const char *name)
 {
@@ -33,7 +34,7 @@ static int find_in_root(struct target *t, const char *name)
 	return openat(t->proc_fd, inside, FIND);
 }
 
-/* Also finds a deleted file, but only with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. */
+/* This also finds a deleted file, but only with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. */
 static int find_map_file(struct target *t, const struct mapping *m)
 {
 	char name[64];
@@ -43,7 +44,10 @@ static int find_map_file(struct target *t, const struct mapping *m)
 	return openat(t->proc_fd, name, FIND);
 }
 
-/* Overlays show another device in the maps; the inode is the same. */
+/*
+ * The device is not compared, because overlays show another one in the maps. The inode is the
+ * same.
+ */
 static bool is_mapped(int fd, const struct mapping *m)
 {
 	struct stat st;
@@ -51,7 +55,7 @@ static bool is_mapped(int fd, const struct mapping *m)
 	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode;
 }
 
-/* What was found, opened for reading, if it is the file; else -1. */
+/* Opens what was found for reading if it is the right file; else returns -1. */
 static int open_found(int found, const struct mapping *m)
 {
 	char path[64];

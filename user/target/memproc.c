@@ -28,7 +28,7 @@ static ssize_t read_some(const struct memproc *p, uint64_t addr, void *buf, size
 	struct iovec to = { .iov_base = buf, .iov_len = n };
 	struct iovec from = { .iov_base = (void *)(uintptr_t)addr, .iov_len = n };
 
-	if (addr > INT64_MAX) { /* pread takes no such offset, and no process has such memory */
+	if (addr > INT64_MAX) { /* pread takes no such offset, and no process has memory there */
 		errno = EFAULT;
 		return -1;
 	}
@@ -37,7 +37,7 @@ static ssize_t read_some(const struct memproc *p, uint64_t addr, void *buf, size
 	return process_vm_readv(p->pid, &to, 1, &from, 1, 0);
 }
 
-/* What a short read means: @got is what read_some() gave at @addr. */
+/* Says what a short read means: @got is what read_some() returned for @addr. */
 static int why_short(const struct memproc *p, ssize_t got, uint64_t addr, struct err *e)
 {
 	if (got == 0 || errno == ESRCH)
@@ -62,12 +62,13 @@ static int memproc_read(struct mem *m, uint64_t addr, void *buf, size_t n, struc
 			continue;
 		if (got <= 0)
 			return why_short(p, got, addr + done, e);
-		done += (size_t)got; /* short: a bad page follows, the next round names it */
+		/* the read was short because a bad page follows; the next round names it */
+		done += (size_t)got;
 	}
 	return 0;
 }
 
-/* The pieces as one call takes them; how many of them there are. */
+/* Lists the pieces as one call takes them; returns how many those are. */
 static size_t gather(const struct mem_piece *v, size_t n, struct iovec *to, struct iovec *from)
 {
 	size_t k = 0;
@@ -80,7 +81,7 @@ static size_t gather(const struct mem_piece *v, size_t n, struct iovec *to, stru
 	return k;
 }
 
-/* Those that @got bytes fill. */
+/* How many of the pieces @got bytes fill. */
 static size_t filled(struct mem_piece *v, size_t n, size_t got)
 {
 	size_t k = 0;
@@ -93,8 +94,8 @@ static size_t filled(struct mem_piece *v, size_t n, size_t got)
 }
 
 /*
- * process_vm_readv stops before the first piece that is not there whole, so that one is asked
- * for again by itself, and the rest after it.
+ * process_vm_readv stops before the first piece that is not there as a whole. So that piece is
+ * asked for again by itself, and the pieces after it after that.
  */
 static int memproc_readv(struct mem *m, struct mem_piece *v, size_t n, struct err *e)
 {
@@ -136,7 +137,7 @@ int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e)
 	p->mem.readv = memproc_readv;
 	p->pid = pid;
 	p->fd = openat(proc_fd, "mem", O_RDONLY | O_CLOEXEC);
-	/* Nothing is mapped at 0, but the permission is asked for first. */
+	/* Nothing is mapped at address 0, but the kernel checks the permission first. */
 	if (p->fd < 0 && process_vm_readv(pid, &to, 1, &from, 1, 0) < 0 && errno != EFAULT) {
 		int code = errno;
 
@@ -167,7 +168,7 @@ bool memproc_alive(struct mem *m, uint64_t some_addr)
 	const struct memproc *p = (const struct memproc *)m;
 	char byte;
 
-	/* A bad address is an error there; nothing at all means that the memory is gone. */
+	/* Through the file a bad address is an error; zero bytes mean that the memory is gone. */
 	if (p->fd >= 0)
 		return pread(p->fd, &byte, 1, (off_t)(some_addr & INT64_MAX)) != 0;
 	return kill(p->pid, 0) == 0 || errno != ESRCH;

@@ -15,7 +15,10 @@ struct poke {
 	uint64_t addr;
 };
 
-/* Its own reading of maps: what others borrowed from t->maps stays theirs. */
+/*
+ * This reads the maps into a list of its own, so that what others borrowed from t->maps stays
+ * valid.
+ */
 static int check_page(struct target *t, uint64_t addr, struct err *e)
 {
 	struct maps maps = { 0 };
@@ -43,8 +46,9 @@ static int refused(const struct poke *p, const char *what, struct err *e)
 }
 
 /*
- * The file is its owner's, mode 0600: beside the right to ptrace another user's process it takes
- * the right to open another user's file. process_vm_writev() would not, but it goes by pid.
+ * The file belongs to its owner, with mode 0600. So beside the right to ptrace another user's
+ * process, opening it takes the right to open another user's file. process_vm_writev() would not
+ * need that, but it goes by pid.
  */
 static int not_opened(struct target *t, const struct poke *p, struct err *e)
 {
@@ -84,7 +88,10 @@ int poke_open(struct target *t, uint64_t addr, struct poke **out, struct err *e)
 	if (p->fd < 0)
 		return not_opened(t, p, e);
 	bad = check_page(t, addr, &why);
-	/* After both: it is the memory of the program that was opened and understood. */
+	/*
+	 * This comes after both checks: the memory is that of the program that was opened and
+	 * understood.
+	 */
 	ret = target_alive(t, e);
 	if (!ret && bad)
 		return err_set(e, bad, "%s", why.msg);

@@ -31,17 +31,17 @@ int poke_open(struct target *t, uint64_t addr, struct poke **out, struct err *e)
 void poke_free(struct poke *p);
 DEFINE_FREEP(struct poke, poke)
 
-/* -ESRCH: the address space is no more (exit, exec). */
+/* -ESRCH: the address space exists no more (exit, exec). */
 int poke_get(struct poke *p, uint64_t *v, struct err *e);
 
 /*
- * Writes @to where @from is read immediately before, and reads it back. -EAGAIN with the value
- * in the message when it was another one: then nothing was written. One aligned word is stored
- * by one instruction or, where the kernel's memcpy goes by bytes, in ascending order; of a
- * change between 0 and a power of two only one byte differs, which cannot be seen half done.
+ * Writes @to if @from is read immediately before, and reads it back. -EAGAIN with the value in
+ * the message when it was another one: then nothing was written. One aligned word is stored by
+ * one instruction or, where the kernel's memcpy goes by bytes, in ascending order. When a value
+ * changes between 0 and a power of two, only one byte differs, so nobody can see it half done.
  */
 int poke_put(struct poke *p, uint64_t from, uint64_t to, struct err *e);
 
-int poke_fd(const struct poke *p); /* borrowed; for whoever closes all the others */
+int poke_fd(const struct poke *p); /* borrowed, for code that closes all other descriptors */
 
 #endif

@@ -105,7 +105,7 @@ int procfs_read(int proc_fd, const char *name, size_t max, char **text, size_t *
 	return slurp(fd, name, max, text, len, e);
 }
 
-/* One field, which may be negative and is not wanted. */
+/* Skips one field, which may be negative. */
 static bool skip_field(struct cur *c, const char *what)
 {
 	uint64_t v;
@@ -156,7 +156,10 @@ int procstat_parse(const char *text, size_t len, struct procstat *out, struct er
 
 int procstatus_tgid(const char *text, size_t len, pid_t *tgid, struct err *e)
 {
-	/* The name in the first line cannot fake it: the kernel escapes its newlines. */
+	/*
+	 * The name in the first line cannot imitate this, because the kernel escapes newlines in
+	 * it.
+	 */
 	static const char key[] = "\nTgid:\t";
 	const char *at = memmem(text, len, key, sizeof(key) - 1);
 	struct cur c = cur_of("status", text, len);

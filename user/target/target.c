@@ -67,7 +67,7 @@ static int exited(const struct target *t, struct err *e)
 	return err_set(e, -ESRCH, "pid %d exited", t->pid);
 }
 
-/* A file of /proc/PID; what went wrong in the words of this process. */
+/* Reads a file of /proc/PID; an error is described in terms of this process. */
 static int read_proc(struct target *t, const char *name, size_t max, char **text, size_t *len,
 		     struct err *e)
 {
@@ -132,8 +132,8 @@ static int no_such_pid(pid_t pid, struct err *e)
 }
 
 /*
- * A /proc that was mounted for another pid namespace (`unshare --pid` without --mount-proc)
- * has directories for other processes than the system calls mean by the same numbers.
+ * A /proc that was mounted for another pid namespace (`unshare --pid` without --mount-proc) has
+ * directories for other processes than those that the system calls mean by the same numbers.
  */
 static int check_proc(struct err *e)
 {
@@ -151,7 +151,10 @@ static int check_proc(struct err *e)
 		*self ? self : "nothing", ours);
 }
 
-/* proc_fd first: when it can be read after pidfd was opened, both are the same process. */
+/*
+ * proc_fd is opened first: when it can still be read after pidfd was opened, both are the same
+ * process.
+ */
 static int hold(struct target *t, struct err *e)
 {
 	char dir[32];
@@ -185,7 +188,7 @@ static int hold(struct target *t, struct err *e)
 	return 0;
 }
 
-/* What has no program to look at. */
+/* Refuses processes that have no program to look at. */
 static int check_program(struct target *t, const struct procstat *st, struct err *e)
 {
 	if (st->flags & PROCSTAT_KTHREAD)
@@ -205,8 +208,9 @@ static bool same_file_at(int dir_fd, const char *path, const struct stat *exe)
 }
 
 /*
- * Is the file at that path still the one that runs? Asked in the target's root and in ours:
- * in a chroot without a mount namespace the link shows the path from our root.
+ * Is the file at that path still the one that runs? The path is looked up in the target's root
+ * and in ours, because in a chroot without a mount namespace the link shows the path from our
+ * root.
  */
 static bool still_there(const struct target *t, const char *path, const struct stat *exe)
 {
@@ -216,7 +220,7 @@ static bool still_there(const struct target *t, const char *path, const struct s
 	return same_file_at(t->proc_fd, inside, exe) || same_file_at(AT_FDCWD, path, exe);
 }
 
-/* The link could be read, so this process may be looked at: it is the file that may not. */
+/* The link could be read, so we may look at this process: it is the file that we may not read. */
 static int exe_unreadable(const struct target *t, struct err *e)
 {
 	static const int search[] = { CAP_DAC_READ_SEARCH };
@@ -238,7 +242,7 @@ static int open_exe(struct target *t, struct err *e)
 	struct stat st;
 
 	if (n < 0 && errno == ENAMETOOLONG)
-		n = 0; /* deep in a tree of directories; the descriptor is what counts */
+		n = 0; /* the path is too long to be shown; only the descriptor matters */
 	else if (n < 0 && (errno == EACCES || errno == EPERM))
 		return denied(t->pid, "look at its executable", e);
 	else if (n < 0)
@@ -269,7 +273,7 @@ static int read_maps(struct target *t, struct maps *out, struct err *e)
 	ret = read_proc(t, "maps", LIMIT_MAPS_BYTES, &text, &len, e);
 	if (ret)
 		return ret;
-	if (len == 0) /* no address space: it is on its way out */
+	if (len == 0) /* it has no address space: it is exiting */
 		return exited(t, e);
 	ret = maps_parse(text, len, out, e);
 	return ret ? err_wrap(e, ret, "pid %d", t->pid) : 0;
@@ -303,7 +307,7 @@ static bool pidfd_exited(const struct target *t)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* 0: the same program. 1: another one. -ESRCH: exited. */
+/* 0: it is the same program. 1: another one. -ESRCH: it exited. */
 static int changed(struct target *t, struct err *e)
 {
 	struct procstat st;
@@ -320,7 +324,7 @@ static int changed(struct target *t, struct err *e)
 		return 1;
 	if (memproc_alive(t->mem, t->start_stack) && st.start_stack == t->start_stack)
 		return 0;
-	/* No stack any more: it is exiting, though not yet done. */
+	/* A process without a stack is exiting, though it has not finished yet. */
 	return st.start_stack ? 1 : exited(t, e);
 }
 
@@ -368,7 +372,7 @@ static int check_loaded(struct target *t, struct err *e)
 	return first ? 0 : -EAGAIN;
 }
 
-/* -EAGAIN: it called exec meanwhile, and what was read belongs to two programs. */
+/* -EAGAIN: the process called exec meanwhile, so what was read belongs to two programs. */
 static int open_once(struct target *t, struct err *e)
 {
 	struct procstat st;
@@ -385,7 +389,7 @@ static int open_once(struct target *t, struct err *e)
 		ret = memproc_new(t->pid, t->proc_fd, &t->mem, e);
 	if (!ret)
 		ret = check_loaded(t, e);
-	/* Once more, now that the memory is held: it is this memory's stack. */
+	/* The stack is read again now that the memory is held: it is this memory's stack. */
 	if (!ret)
 		ret = read_stat(t, &st, e);
 	if (ret)
@@ -400,7 +404,10 @@ static int open_once(struct target *t, struct err *e)
 		ret = bias_find(t->exe_fd, t->exe, &t->maps, &t->bias, e);
 	if (ret == -ESRCH || ret == -EPERM)
 		return ret;
-	/* Before any other complaint: the half of another program can look like anything. */
+	/*
+	 * This check comes before any other complaint, because half of another program can look
+	 * like anything.
+	 */
 	if (changed(t, NULL) > 0)
 		return -EAGAIN;
 	return ret ? ret : target_alive(t, e);

@@ -46,7 +46,7 @@ struct target {
 	char exe[4096];	  /* the link's text without " (deleted)" */
 	bool exe_deleted; /* deleted or replaced on disk since it was started */
 	struct maps maps; /* as of target_open or the last target_maps */
-	bool became;	  /* another program, by exec: target_alive has seen it */
+	bool became;	  /* target_alive() has seen that it is another program now, by exec */
 	uint64_t bias;	  /* live address = link-time address + bias, of the main executable */
 	struct mem *mem;  /* the process' memory, live; owned */
 
@@ -68,8 +68,9 @@ DEFINE_FREEP(struct target, target)
 int target_alive(struct target *t, struct err *e);
 
 /*
- * A file that the target has mapped (@m borrowed from its maps), opened for reading through
- * its own root directory, and proven to be that file. -ENOENT: it is no more to be had.
+ * Opens a file that the target has mapped (@m borrowed from its maps) for reading, through the
+ * target's own root directory, and proves that it is that file. -ENOENT: it can no longer be
+ * reached.
  */
 int target_open_mapped(struct target *t, const struct mapping *m, int *fd, struct err *e);
 
@@ -79,13 +80,16 @@ int target_bias(const struct target *t, int fd, const char *name, uint64_t *bias
 /* The first mapping of code from the executable; NULL when it has gone. */
 const struct mapping *target_exe_mapping(const struct target *t);
 
-/* Read maps again (a plugin was loaded, a vdso looked for). */
+/* Reads the maps again (because a plugin was loaded, or to look for the vdso). */
 int target_maps(struct target *t, struct err *e);
 
 /* Thread ids now, ascending; caller frees *tids. Bounded by LIMIT_THREADS. */
 int target_threads(struct target *t, pid_t **tids, size_t *n, struct err *e);
 
-/* User plus system CPU time the kernel charged to the whole process, ns (10 ms grain). */
+/*
+ * User plus system CPU time that the kernel charged to the whole process, in ns (at a resolution
+ * of 10 ms).
+ */
 int target_cpu_ns(struct target *t, uint64_t *ns, struct err *e);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/cur.h"
 #include "target/target.h"
 
-/* ---- text: numbers and single characters out of /proc's text, through a cursor ---- */
+/* ---- text: numbers and single characters in the text of /proc files, through a cursor ---- */
 
 /* At least one digit, no sign, no overflow; stops at the first byte that is no digit. */
 bool text_u64(struct cur *c, const char *what, unsigned base, uint64_t *out);
@@ -22,14 +22,14 @@ bool text_char(struct cur *c, const char *what, char want);
  */
 int procfs_read(int proc_fd, const char *name, size_t max, char **text, size_t *len, struct err *e);
 
-/* What /proc/PID/stat says that we need. */
+/* The fields of /proc/PID/stat that we need. */
 struct procstat {
 	char state;	/* 'R', 'S', 'Z', ... */
 	uint64_t flags; /* PF_* */
 	uint64_t utime_ticks, stime_ticks;
 	uint64_t start_ticks; /* since boot */
-	uint64_t start_code;  /* 0: nothing loaded yet; 1: not ours to know */
-	uint64_t start_stack; /* 0: no memory any more, or not ours to know */
+	uint64_t start_code;  /* 0: nothing is loaded yet; 1: we are not allowed to know */
+	uint64_t start_stack; /* 0: there is no memory any more, or we are not allowed to know */
 };
 
 enum { PROCSTAT_KTHREAD = 0x00200000 }; /* PF_KTHREAD, include/linux/sched.h, since 2.6.27 */
@@ -46,9 +46,9 @@ void text_clean(char *s);
 /* ---- maps ---- */
 
 /*
- * As they are now, into *out, for maps_fini. They change while the kernel writes them: from Linux 6.17
- * on one region at a time is held still and not all (fs/proc/task_mmu.c), so that two may overlap.
- * They are read again then.
+ * Reads the maps as they are now into *out, for maps_fini(). They change while the kernel writes
+ * them: from Linux 6.17 on, it holds one region at a time and not all of them
+ * (fs/proc/task_mmu.c), so that two may overlap. Then they are read again.
  */
 int target_maps_now(struct target *t, struct maps *out, struct err *e);
 
@@ -57,7 +57,7 @@ int target_maps_now(struct target *t, struct maps *out, struct err *e);
 /* @pid, @proc_fd: borrowed for the call only. -EPERM names the capability. */
 int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e);
 void memproc_free(struct mem *m);
-/* False when the memory that was opened is no more: the process exited or called exec. */
+/* False when the memory that was opened exists no more: the process exited or called exec. */
 bool memproc_alive(struct mem *m, uint64_t some_addr);
 
 /* ---- bias ---- */
