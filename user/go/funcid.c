@@ -58,7 +58,7 @@ static const uint8_t ids_125[] = {
 	[23] = FUNC_WRAPPER,
 };
 
-/* Newest first: the first row whose version is not newer than asked. */
+/* Newest first: the first row applies whose version is not newer than the one asked for. */
 static const struct {
 	int minor;
 	const uint8_t *ids;

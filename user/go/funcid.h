@@ -10,7 +10,10 @@
 
 #include "go/gobin.h"
 
-/* @minor: 22 for Go 1.22; 16 and newer; above the newest known it counts as that one. */
+/*
+ * @minor: 22 for Go 1.22; at least 16. A version newer than the newest known one is treated as
+ * that one.
+ */
 enum func_id funcid_of(int minor, uint8_t raw);
 
 #endif

@@ -6,7 +6,7 @@
 #include "go/gobin_priv.h"
 #include "go/module.h"
 
-enum { GO_MINOR_MIN = 16 };  /* whose function table is the oldest that we read */
+enum { GO_MINOR_MIN = 16 };  /* the oldest Go whose function table we read */
 enum { CACHE_BLOCKS = 192 }; /* of MEMCACHE_BLOCK bytes: 3 MB over the file */
 
 static const char *keep_n(struct gobin *b, const char *s, size_t n)
@@ -16,7 +16,7 @@ static const char *keep_n(struct gobin *b, const char *s, size_t n)
 	return id == UINT32_MAX ? NULL : strtab_get(b->strings, id);
 }
 
-/* "go1.25.1 X:nodwarf5" apart: the experiments end where the next word starts. */
+/* Splits "go1.25.1 X:nodwarf5": the experiments end where the next word starts. */
 static int fill_version(struct gobin *b, const struct buildinfo *bi, struct err *e)
 {
 	const char *version = bi->version[0] ? bi->version : "unknown";
@@ -87,8 +87,8 @@ static bool has_section(const struct gobin *b, const char *name)
 }
 
 /*
- * Programs that only were built with cgo allowed do not hold runtime/cgo; shared libraries name
- * no interpreter.
+ * Programs for which cgo was only allowed do not contain runtime/cgo. Shared libraries name no
+ * interpreter, so that cannot be asked.
  */
 static int fill_cgo(struct gobin *b, const struct buildinfo *bi, struct err *e)
 {
@@ -98,13 +98,16 @@ static int fill_cgo(struct gobin *b, const struct buildinfo *bi, struct err *e)
 	if (bi->cgo == 0 ||
 	    (!elfimg_is_dyn(b->img) && !elfimg_seg(b->img, PT_INTERP) && !(tls && tls->memsz > 8)))
 		return 0;
-	/* Assembly of runtime/cgo, there in every version; Go functions are not. */
+	/*
+	 * This is assembly of runtime/cgo that every version has; the Go functions of that
+	 * package vary.
+	 */
 	ret = gobin_has_prefix(b, "crosscall2", e);
 	b->info.cgo = ret > 0;
 	return ret < 0 ? ret : 0;
 }
 
-/* The linker makes this function where Go code is linked dynamically, and nowhere else. */
+/* The linker makes this function only where Go code is linked dynamically. */
 static int fill_plugin(struct gobin *b, struct err *e)
 {
 	static const char *const names[] = { "go:link.addmoduledata", "go.link.addmoduledata" };
@@ -136,7 +139,7 @@ static int fill_info(struct gobin *b, const struct buildinfo *bi, struct mem *li
 	return ret;
 }
 
-/* Build info and the function table: at least one of them makes it a Go binary. */
+/* Finds build info and the function table: at least one of them makes the file a Go binary. */
 static int find_parts(struct gobin *b, struct buildinfo *bi, const char *path, struct err *e)
 {
 	struct err first = { 0 };
@@ -151,7 +154,7 @@ static int find_parts(struct gobin *b, struct buildinfo *bi, const char *path, s
 		return err_set(e, -ENOENT,
 			       "%s is not a Go binary: no build info, no function table", path);
 	if (table == -ENOENT)
-		table = -ENOTSUP; /* Go, but with nothing that we can read */
+		table = -ENOTSUP; /* it is Go, but has nothing that we can read */
 	buildinfo_version(bi->version, &minor, &patch);
 	if (table && minor >= 0 && minor < GO_MINOR_MIN)
 		return err_set(e, -ENOTSUP, "built with %s: Go 1.%d or newer is needed",

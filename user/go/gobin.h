@@ -56,8 +56,8 @@ struct gobin_info {
 	bool pie; /* ET_DYN */
 	bool cgo; /* build setting CGO_ENABLED and external linking, or a PT_INTERP + runtime/cgo */
 	/*
-	 * A plugin: its code reaches the runtime through the dynamic linker. What it holds of the
-	 * runtime's variables is not in use; the program that opened it has those.
+	 * A plugin: its code reaches the runtime through the dynamic linker. The runtime's
+	 * variables in its own file are not in use; those of the program that opened it are.
 	 */
 	bool plugin;
 	bool dynamic; /* has an interpreter (PT_INTERP): a dynamic linker starts it */
@@ -107,13 +107,16 @@ int gobin_open(int fd, const char *path, struct mem *live, uint64_t bias, struct
 	       struct err *e);
 
 /*
- * For a file that does not say which Go it is of (a plugin, up to Go 1.20 or so): that of @host,
- * which has loaded it. Go loads plugins of its own version only.
+ * For a file that does not say which Go made it (a plugin, up to Go 1.20 or so): takes the
+ * version of @host, which has loaded it. Go loads only plugins of its own version.
  */
 void gobin_adopt_version(struct gobin *b, const struct gobin *host);
 void gobin_free(struct gobin *b);
 
-/* Was the file behind @fd made by Go? By its sections' names alone: cheap, and no proof. */
+/*
+ * Was the file behind @fd made by Go? It is judged by its sections' names alone: that is cheap,
+ * and no proof.
+ */
 bool gobin_is_go(int fd);
 DEFINE_FREEP(struct gobin, gobin)
 
@@ -146,10 +149,10 @@ const char *gobin_func_name(struct gobin *b, const struct gofunc *f);
 int gobin_spdelta(struct gobin *b, uint64_t pc, int32_t *delta, struct err *e);
 
 /*
- * The logical frames at @pc (for a return address pass it minus one), innermost first.
- * Returns their number (>= 1, <= @cap); -ENOENT outside of Go text. Where inlined calls go
- * round in a circle (seen in binaries of Go 1.27; the runtime never comes back from it) each
- * is given once, then the physical function.
+ * The logical frames at @pc (for a return address pass it minus one), innermost first. Returns
+ * their number (>= 1, <= @cap); -ENOENT outside of Go text. Where inlined calls form a cycle
+ * (seen in binaries of Go 1.27; the runtime would never return from it), each is given once, and
+ * then the physical function.
  */
 int gobin_frames(struct gobin *b, uint64_t pc, struct goframe *f, size_t cap, struct err *e);
 

@@ -37,7 +37,7 @@ int gobin_func_index(struct gobin *b, size_t i, struct gofunc *out, struct err *
 	return ret;
 }
 
-/* The scratch string, interned. NULL without memory. */
+/* The scratch string, interned. NULL when there is no memory. */
 static const char *keep(struct gobin *b)
 {
 	uint32_t id = strtab_puts(b->strings, b->name);
@@ -85,7 +85,7 @@ int gobin_spdelta(struct gobin *b, uint64_t pc, int32_t *delta, struct err *e)
 	return 0;
 }
 
-/* What an inlined call and the physical function have in common. */
+/* Fills in what inlined calls and the physical function have in common. */
 static int fill_frame(struct gobin *b, const struct pclnfunc *f, uint64_t pc,
 		      const struct inlcall *call, struct goframe *out, struct err *e)
 {
@@ -105,7 +105,7 @@ static int fill_frame(struct gobin *b, const struct pclnfunc *f, uint64_t pc,
 	return out->file ? 0 : err_set(e, -ENOMEM, "no memory for a file name");
 }
 
-/* Has the walk from @pc been at @parent before? @n frames lie between. */
+/* Did the walk from @pc pass @parent before? @n frames lie between. */
 static bool been_at(uint64_t parent, uint64_t pc, const struct goframe *f, size_t n)
 {
 	bool seen = parent == pc;
@@ -144,8 +144,8 @@ int gobin_frames(struct gobin *b, uint64_t pc, struct goframe *out, size_t cap, 
 		if (!inlined)
 			return (int)n + 1;
 		/*
-		 * Compilers write such circles: a call inlined at the very entry of an init
-		 * function that is its own caller. The runtime would turn in it for ever.
+		 * Compilers write such cycles: a call that is inlined at the very entry of an
+		 * init function and is its own caller. The runtime would walk it for ever.
 		 */
 		if (been_at(call.parent_pc, pc, out, n))
 			tree.addr = 0;

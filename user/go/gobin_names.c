@@ -1,19 +1,19 @@
 /*
- * user/go/gobin_names.c - functions by name.
+ * user/go/gobin_names.c - finds functions by name.
  *
- * Names are sought once in the table of names, as bytes; what was found is an offset, and
- * then one pass over the records compares numbers.
+ * Names are searched once in the table of names, as bytes. A name that is found becomes an
+ * offset, and then one pass over the records compares numbers.
  */
 #include "base/map.h"
 #include "go/gobin_priv.h"
 #include "go/scan.h"
 
 enum {
-	NAME_MAX_LEN = 1024, /* of a name that is asked for */
+	NAME_MAX_LEN = 1024, /* longest name that can be asked for */
 	NAMES_MAX = 4096,
 };
 
-/* The names asked for, chained by length. */
+/* The names that are asked for, chained by length. */
 struct wanted {
 	const char *const *names;
 	size_t n;
@@ -64,7 +64,7 @@ static int names_scan(struct gobin *b, struct scan *s, size_t keep, uint64_t *ba
 static int find_offsets(struct gobin *b, const struct wanted *w, struct map *offs, struct err *e)
 {
 	CLEANUP(scan_fini) struct scan s = { 0 };
-	uint64_t base = 0, start; /* start: where the current string begins, in the file */
+	uint64_t base = 0, start; /* start: where the current string begins in the file */
 	int ret;
 
 	ret = names_scan(b, &s, NAME_MAX_LEN + 1, &base, e);
@@ -111,7 +111,7 @@ static int match_records(struct gobin *b, const struct map *offs, struct gofunc 
 		if (!ret && map_get(offs, off, &idx))
 			ret = take(b, i, &out[idx], e);
 		if (ret == -ENOENT)
-			ret = 0; /* a hole */
+			ret = 0; /* a hole between functions */
 	}
 	return ret;
 }
@@ -153,7 +153,7 @@ int gobin_has_prefix(struct gobin *b, const char *prefix, struct err *e)
 	int ret;
 
 	BUG_ON(len + 1 > sizeof(want));
-	want[0] = 0; /* the end of the name before */
+	want[0] = 0; /* the end of the name before it */
 	memcpy(want + 1, prefix, len);
 	ret = names_scan(b, &s, len, &base, e);
 	if (ret)

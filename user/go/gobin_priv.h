@@ -18,7 +18,7 @@ struct gobin {
 	char name[LIMIT_NAME]; /* scratch for one name */
 };
 
-/* gobin_tls.c: gobin_info.tls_g. A library's is only known where it is loaded (@live). */
+/* gobin_tls.c: finds gobin_info.tls_g. A library's is known only where it is loaded (@live). */
 int gobin_find_tls(struct gobin *b, struct mem *live, uint64_t bias, int32_t *tls_g, struct err *e);
 
 /* gobin_names.c: is there a function whose name starts with @prefix? 1, 0 or an error. */

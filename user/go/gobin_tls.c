@@ -97,7 +97,7 @@ static bool loads(struct gobin *b, uint64_t addr)
 	return false;
 }
 
-/* What the dynamic linker wrote for a library. Nothing is known before it has. */
+/* Reads what the dynamic linker wrote for a library. Before it has written, nothing is known. */
 static int library_tls(struct gobin *b, struct mem *live, uint64_t bias, int32_t *tls_g,
 		       struct err *e)
 {

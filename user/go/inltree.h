@@ -29,8 +29,8 @@ int inltree_init(struct inltree *tree, const struct pclntab *t, const struct pcl
 		 struct err *e);
 
 /*
- * 1: the code at @pc belongs to an inlined call; 0: to the physical function. Asked again with
- * out->parent_pc it gives the next caller; the tree may lie, so callers bound their steps.
+ * 1: the code at @pc belongs to an inlined call; 0: to the physical function. Asking again with
+ * out->parent_pc gives the next caller. The tree may be wrong, so callers must bound their steps.
  */
 int inltree_at(const struct inltree *tree, uint64_t pc, struct inlcall *out, struct err *e);
 

@@ -1,4 +1,7 @@
-/* user/go/layout.c - which source of offsets a binary gets, and the look-up in the table. */
+/*
+ * user/go/layout.c - chooses where the offsets of a binary come from, and looks them up in the
+ * table.
+ */
 #include "go/layout.h"
 
 #include "base/limits.h"
@@ -21,8 +24,8 @@ static const char *arch_name(unsigned int arch)
 }
 
 /*
- * -DLAYOUT_NEWEST_MINOR=26 makes a test build that knows of nothing newer: what it does with
- * Go 1.27 is what we will do with the Go that comes next (tests/e2e/unknown_go.sh).
+ * -DLAYOUT_NEWEST_MINOR=26 makes a test build that knows nothing newer: what it does with Go 1.27
+ * is what we will do with the Go that comes next (tests/e2e/unknown_go.sh).
  */
 static bool is_known(const struct layout_row *r)
 {
@@ -39,8 +42,9 @@ static bool agree(const struct layout_row *a, const struct layout_row *b)
 }
 
 /*
- * The releases of one minor on both sides of @patch. Where they differ the nearer one; at the
- * same distance the older, because what moves inside a minor moves with its later fixes.
+ * Chooses between the releases of one minor on both sides of @patch. Where they differ, the
+ * nearer one is taken; at the same distance the older one, because what moves inside a minor
+ * moves with its later fixes.
  */
 static const struct layout_row *between(const struct layout_row *lo, const struct layout_row *hi,
 					int patch, enum layout_how *how)
@@ -90,8 +94,8 @@ const char *layout_newest(void)
 }
 
 /*
- * An experiment may have changed any struct, so that the release alone says little. Those
- * that are known to leave the structs alone are not told apart: DWARF answers mostly.
+ * An experiment may have changed any struct, so the release alone says little. Experiments that
+ * are known to leave structs alone are not treated differently: mostly DWARF answers.
  */
 static const struct layout_row *row_of(struct gobin *b, enum layout_how *how)
 {
@@ -131,7 +135,7 @@ int layout_from_dwarf(struct gobin *b, struct golayout *out, struct err *e)
 	return 0;
 }
 
-/* Is it worth reading, when the table knows the very release? */
+/* Is the DWARF too large to be worth reading when the table knows this very release? */
 static bool dwarf_is_large(struct gobin *b)
 {
 	uint64_t bytes = 0;

@@ -142,10 +142,10 @@ struct golayout {
 	int32_t off[LAYOUT_COUNT]; /* by enum layout_field; -1 absent */
 };
 
-/* 0; -ENOTSUP when nothing is known (too old, other arch, no DWARF). */
+/* 0; -ENOTSUP when no offsets are known (Go too old, another arch, no DWARF). */
 int layout_find(struct gobin *b, struct golayout *out, struct err *e);
 
-/* Only from DWARF; -ENOENT when there is none. Also what the table's generator uses. */
+/* From DWARF only; -ENOENT when there is none. The table's generator uses it as well. */
 int layout_from_dwarf(struct gobin *b, struct golayout *out, struct err *e);
 
 /* The newest release in the table, "go1.27.4", for messages. */
@@ -154,8 +154,8 @@ const char *layout_newest(void);
 const char *layout_field_name(enum layout_field f); /* "g_m" */
 
 /*
- * Slot sizes of small objects. The allocator rounds a request up to one of these; larger
- * than max_small goes to whole 8192-byte pages. From Go 1.22 an object with pointers of
+ * Slot sizes of small objects. The allocator rounds a request up to one of these; a request
+ * larger than max_small takes whole 8192-byte pages. From Go 1.22 on, an object with pointers of
  * more than 512 bytes carries an 8-byte header inside its slot (header_over = 512, else 0).
  * Source: runtime/sizeclasses.go (to 1.24), internal/runtime/gc/sizeclasses.go (1.25+);
  * runtime/malloc.go, heapBitsInSpan.

@@ -1,9 +1,9 @@
 /*
  * user/go/layout_apart.c - the DWARF reader in a process of its own.
  *
- * libdw on DWARF that was made to hurt may crash, loop or take memory without end. In a
- * forked child that costs one layout (the table answers then) and not the collector, and
- * what it took is given back when it ends.
+ * Malicious DWARF may make libdw crash, loop, or take memory without end. In a forked child that
+ * costs one layout (the table answers then) and not the collector, and the child's memory is
+ * given back when it ends.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -49,7 +49,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* 1 when the whole answer came, 0 when the child ended without one, -ETIMEDOUT. */
+/* Returns 1 when the whole answer came, 0 when the child ended without one, -ETIMEDOUT. */
 static int receive(int from, struct answer *a)
 {
 	int64_t end = now_ms() + APART_MS, left;

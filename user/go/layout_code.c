@@ -1,12 +1,12 @@
 /*
- * user/go/layout_code.c - offsets that are not sure, against the binary's own instructions.
+ * user/go/layout_code.c - checks unsure offsets against the binary's own instructions.
  *
- * A struct that changed shows in every function that uses it. Of the functions below each is
- * known to name the field; when one that is there does not name the offset we have, the field
- * has moved. Assembly and scheduler functions, for they keep their names and are not inlined.
- * Source: runtime/asm_*.s, sys_linux_*.s, proc.go, malloc.go, mcache.go, cgocall.go,
- * proflabel.go; which instruction names which offset was read from official builds of
- * Go 1.20 to 1.27 for both machines.
+ * A struct that changed shows in every function that uses it. Each of the functions below is
+ * known to name its field. When one that is present does not name the offset we have, the field
+ * has moved. These are assembly and scheduler functions, because those keep their names and are
+ * not inlined. Source: runtime/asm_*.s, sys_linux_*.s, proc.go, malloc.go, mcache.go, cgocall.go,
+ * proflabel.go; which instruction names which offset was read from official builds of Go 1.20 to
+ * 1.27 for both machines.
  */
 #include "arch/arch.h"
 #include "base/limits.h"
@@ -17,16 +17,20 @@
 enum { NAMES = 3, ALL_NAMES = NAMES + 1 /* last */, RULES_MAX = 32, WINDOW = 64 };
 
 /*
- * All of @of that are in the binary must name the field; where none is there, @last must
- * (inlining and renaming move code about, from one Go to the next).
+ * All functions @of that are in the binary must name the field. Where none of them is there,
+ * @last must (inlining and renaming move code about from one Go to the next).
  */
 struct rule {
 	enum layout_field field;
-	int16_t plus;		/* the field's part that is named, from its beginning */
-	bool by_g;		/* relative to the current g's register */
-	bool cgo;		/* matters to programs with cgo only */
-	uint8_t use;		/* by whom: any of these; 0: all */
-	enum layout_field like; /* of several places, the one moved as far as this field; 0: none */
+	int16_t plus; /* offset in the field of the part that is named */
+	bool by_g;    /* relative to the current g's register */
+	bool cgo;     /* matters only to programs with cgo */
+	uint8_t use;  /* which uses need it: any of these; 0: all */
+	/*
+	 * the field must have moved as far as this one, where several places are possible; 0:
+	 * none
+	 */
+	enum layout_field like;
 	const char *of[NAMES], *last;
 };
 
@@ -49,7 +53,7 @@ static const struct rule rules[] = {
 	{ .field = LAYOUT_m_curg,
 	  .of = { "runtime.systemstack", "runtime.nanotime1", "runtime.execute" } },
 	{ .field = LAYOUT_m_p, .of = { "runtime.wirep", "runtime.execute" } },
-	/* The length of the string. m.p lies a few words before it. */
+	/* The instructions name the length of the string. m.p lies a few words before it. */
 	{ .field = LAYOUT_m_preemptoff,
 	  .plus = 8,
 	  .like = LAYOUT_m_p,
@@ -86,7 +90,11 @@ struct reader {
 	struct arch *a;
 	uint8_t code[LIMIT_DECODE];
 	size_t n;
-	size_t step; /* over an instruction the decoder does not know; 0: lengths differ */
+	/*
+	 * step over an instruction that the decoder does not know; 0: lengths differ, so there is
+	 * none
+	 */
+	size_t step;
 };
 
 static int load(struct reader *r, const struct gofunc *f, struct err *e)
@@ -112,7 +120,7 @@ static bool names_offset(struct reader *r, uint64_t entry, int32_t off, bool by_
 	return false;
 }
 
-/* Do all functions that must name the field at @off do so? @name: the one that does not. */
+/* Do all functions that must name the field at @off do so? @name: the first that does not. */
 static int named_by_all(struct reader *r, const struct rule *rule, const struct gofunc f[ALL_NAMES],
 			int32_t off, const char **name, struct err *e)
 {
@@ -138,9 +146,9 @@ static int named_by_all(struct reader *r, const struct rule *rule, const struct 
 }
 
 /*
- * What the table says, when the code says the same. Else the one place near it that the code
- * names in all of these functions, when there is but one; of several the one that moved as
- * far as a neighbour did. @was: before anything was set right.
+ * Keeps what the table says when the code says the same. Else takes the one place near it that
+ * the code names in all of these functions, if there is exactly one; of several, the one that
+ * moved as far as a neighbouring field. @was: the layout before anything was corrected.
  */
 static int settle_rule(struct reader *r, const struct golayout *was, struct golayout *l,
 		       const struct rule *rule, const struct gofunc f[ALL_NAMES], struct err *e)
@@ -181,7 +189,7 @@ static bool is_used(const struct rule *r, unsigned int use)
 	return !r->use || (r->use & use);
 }
 
-/* Two fields cannot be in one place: then a place was taken for that of its neighbour. */
+/* Two fields cannot be in one place: if they are, one was mistaken for its neighbour. */
 static int check_apart(const struct golayout *l, unsigned int use, struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
@@ -220,7 +228,7 @@ static int check_rules(struct reader *r, struct golayout *l, unsigned int use, s
 	return rc < 0 ? rc : check_apart(l, use, e);
 }
 
-/* The one field of g, beside the stack guards, that the only writer of labels names. */
+/* Finds the one field of g, apart from the stack guards, that the only writer of labels names. */
 static int derive_labels(struct reader *r, struct golayout *l, struct err *e)
 {
 	const char *name = set_labels;
@@ -260,7 +268,10 @@ int layout_check_code(struct gobin *b, struct golayout *l, unsigned int use, str
 	struct golayout checked = *l;
 	int rc;
 
-	/* sudog is small and every word of it is named wherever one is. */
+	/*
+	 * sudog is small, and every word of it is named wherever one is, so nothing can be
+	 * proved.
+	 */
 	if (use & LAYOUT_USE_SEMA)
 		return err_set(e, -ENOTSUP, "the queues of its semaphores cannot be checked");
 	if (!r)
@@ -292,7 +303,7 @@ bool layout_code_uses(enum layout_field f)
 
 /* ---- slot sizes ------------------------------------------------------------------------------ */
 
-/* 1 when the @n bytes at @what are in [@lo, @hi) of the file's data. */
+/* Returns 1 when the @n bytes at @what are in [@lo, @hi) of the file's data. */
 static int search(struct gobin *b, uint64_t lo, uint64_t hi, const void *what, size_t n,
 		  struct err *e)
 {

@@ -18,13 +18,13 @@
 #include "go/layout_priv.h"
 
 enum {
-	/* Beyond this no Go linker's DWARF goes; a lying header must not make us reserve it. */
+	/* No Go linker's DWARF exceeds this; a lying header must not make us reserve more. */
 	DWARF_SECTION_MAX = 1 << 30,
-	/* zlib cannot do better than about 1032 to 1. */
+	/* zlib cannot compress better than about 1032 to 1. */
 	ZLIB_RATIO_MAX = 1040,
 	TYPEDEF_DEPTH = 8,
 	UNITS_MAX = 1 << 20,
-	/* Nothing larger is asked for: heapArena is 2 MiB (go1.16), mheap 80 KiB. */
+	/* No offset that is asked for is larger: heapArena is 2 MiB (go1.16), mheap 80 KiB. */
 	OFFSET_MAX = 1 << 24,
 };
 
@@ -222,7 +222,9 @@ static int inflate_section(int fd, const struct section *s, uint8_t *to, struct 
 	return rc;
 }
 
-/* Lay out: ELF header, section headers, names, sections. Names are those of wanted[]. */
+/*
+ * Lays the image out: ELF header, section headers, names, sections. Names are those of wanted[].
+ */
 static int image_build(int fd, const struct section sec[WANTED], struct image *im, struct err *e)
 {
 	enum { NSH = WANTED + 2, NAMES = 128 };
@@ -414,7 +416,10 @@ static void take_struct(struct search *s, Dwarf_Die *die, const char *name)
 	}
 	if (!s->span_found && !strcmp(name, "runtime.mspan")) {
 		s->span_found = true;
-		/* The type of a large object moved into its span when headers came, go1.22. */
+		/*
+		 * The type of a large object moved into its span when malloc headers came, in
+		 * go1.22.
+		 */
 		*s->header_over = path_offset(die, "largeType") >= 0 ? 512 : 0;
 	}
 }
@@ -440,7 +445,7 @@ static void search_unit(struct search *s, Dwarf_Die *unit)
 	} while (!complete(s) && !dwarf_siblingof(&die, &die));
 }
 
-/* All units, @runtime ones or all others. */
+/* Searches all units: either the ones of package runtime or all others. */
 static void search_units(struct search *s, Dwarf *dw, bool runtime)
 {
 	Dwarf_Off off = 0, next;

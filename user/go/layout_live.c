@@ -1,11 +1,10 @@
 /*
- * user/go/layout_live.c - offsets that are not sure, against what stands in the live process.
+ * user/go/layout_live.c - checks unsure offsets against the memory of the live process.
  *
- * The runtime's structs hold their own proofs: a bucket the hash of its stack and size, a
- * goroutine that runs the M that runs it. Everything is read while the process goes on; what
- * does not agree is read again before it is believed.
- * Source: runtime/mprof.go (stkbucket, newBucket), malloc.go (persistentalloc), runtime2.go
- * (g, m, gobuf), mcache.go, Go 1.16 to 1.27.
+ * The runtime's structs hold their own proofs: a bucket has the hash of its stack and size, and a
+ * goroutine that runs has the M that runs it. Everything is read while the process goes on; what
+ * does not agree is read again before it is believed. Source: runtime/mprof.go (stkbucket,
+ * newBucket), malloc.go (persistentalloc), runtime2.go (g, m, gobuf), mcache.go, Go 1.16 to 1.27.
  */
 #include "base/limits.h"
 #include "base/map.h"
@@ -17,15 +16,15 @@
 enum {
 	TRIES = 3,
 	/* ---- buckets */
-	BUCKETS_MAX = 4096, /* looked at, the newest */
+	BUCKETS_MAX = 4096, /* the newest ones, which are looked at */
 	HEADER_MAX = 256,
-	PARTS = 4,	       /* active and three futures */
+	PARTS = 4,	       /* the active part and three future ones */
 	CONTENTION_BYTES = 16, /* blockRecord: a count and cycles */
 	GAP_MAX = 1024,
-	GAPS_MIN = 2, /* of the same length, to be the length of a record */
+	GAPS_MIN = 2, /* gaps of one length that it takes to call that length a record's */
 	/* ---- goroutines */
-	GS_MAX = 512,  /* looked at: the oldest, the runtime's own among them */
-	G_BYTES = 384, /* of the smallest g there was */
+	GS_MAX = 512,  /* the oldest ones, which are looked at; the runtime's own are among them */
+	G_BYTES = 384, /* size of the smallest g that there was */
 	STACK_MIN = 2048,
 	STATUS_SCAN = 0x1000,
 	STATUS_RUNNING = 2,
@@ -128,15 +127,15 @@ static int by_address(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* The same record follows the stack of both kinds of contention. */
+/* Both kinds of contention have the same record behind the stack. */
 static bool same_record(enum bucket_kind a, enum bucket_kind b)
 {
 	return (a == BUCKET_MEM) == (b == BUCKET_MEM);
 }
 
 /*
- * Buckets of one P are allocated one behind the other, now and then with something else
- * between them. So the shortest gap behind a stack is a record; nothing can be shorter.
+ * Buckets of one P are allocated one behind the other, sometimes with something else between
+ * them. So the shortest gap behind a stack is a record, because no gap can be shorter than that.
  */
 static int derive_record(struct list *k, enum bucket_kind kind, uint64_t *bytes, struct err *e)
 {
@@ -164,7 +163,7 @@ static int derive_record(struct list *k, enum bucket_kind kind, uint64_t *bytes,
 	return 0;
 }
 
-/* One record's parts make sense: {allocs, frees} and, in the long shape, their bytes. */
+/* Do the parts of one record make sense: {allocs, frees} and, in the long shape, their bytes? */
 static int check_record(struct list *k, const struct seen *s, size_t words, struct err *e)
 {
 	uint64_t rec[PARTS * 4], allocs = 0, frees = 0;
@@ -195,7 +194,7 @@ static int check_records(struct list *k, size_t words, struct err *e)
 	for (size_t i = 0; i < k->b.n; i++) {
 		int rc = -EBADMSG;
 
-		/* It may have been half written. */
+		/* The record may have been half written, so it is read again. */
 		for (int try = 0; try < TRIES && rc == -EBADMSG; try++)
 			rc = check_record(k, &k->b.at[i], words, e);
 		if (rc < 0)
@@ -204,7 +203,7 @@ static int check_records(struct list *k, size_t words, struct err *e)
 	return 0;
 }
 
-/* Neither number of a contention is negative, and there is no delay without one. */
+/* Neither number of a contention is negative, and there is no delay without a contention. */
 static int check_contention(struct list *k, const struct seen *s, struct err *e)
 {
 	uint64_t rec[2];
@@ -229,7 +228,7 @@ static int check_contentions(struct list *k, struct err *e)
 		if (k->b.at[i].kind == BUCKET_MEM)
 			continue;
 
-		/* It may have been half written. */
+		/* The record may have been half written, so it is read again. */
 		for (int try = 0; try < TRIES && rc == -EBADMSG; try++)
 			rc = check_contention(k, &k->b.at[i], e);
 		if (rc < 0)
@@ -351,9 +350,9 @@ struct gs {
 	struct mem *m;
 	const struct golayout *l;
 	uint64_t text, etext;
-	bool creators; /* what they began with and who made them matters */
+	bool creators; /* check what they began with and who made them, too */
 	struct map goids;
-	unsigned int waiting, framed; /* framed: with a saved frame pointer */
+	unsigned int waiting, framed; /* framed: those with a saved frame pointer */
 };
 
 static int odd_g(const struct gs *k, uint64_t g, const char *what, uint64_t v, struct err *e)
@@ -370,7 +369,10 @@ static uint32_t status_of(const struct gs *k, const uint8_t *g)
 	return v & ~(uint32_t)STATUS_SCAN;
 }
 
-/* Both are Go code, and neither changes while it lives. */
+/*
+ * The first function and the go statement are Go code, and neither changes during a goroutine's
+ * life.
+ */
 static int check_creator(struct gs *k, uint64_t g, const uint8_t *raw, struct err *e)
 {
 	uint64_t start = word_at(raw, k->l->off[LAYOUT_g_startpc]);
@@ -383,7 +385,7 @@ static int check_creator(struct gs *k, uint64_t g, const uint8_t *raw, struct er
 	return 0;
 }
 
-/* Parked: its registers are saved, inside of its stack, in Go code. */
+/* A parked goroutine: its registers are saved, point into its stack, and into Go code. */
 static int check_parked(struct gs *k, uint64_t g, const uint8_t *raw, struct err *e)
 {
 	const int32_t *off = k->l->off;
@@ -405,7 +407,9 @@ static int check_parked(struct gs *k, uint64_t g, const uint8_t *raw, struct err
 	return k->creators ? check_creator(k, g, raw, e) : 0;
 }
 
-/* Running or in a system call: its M says the same, and the M's g0 knows its M. */
+/*
+ * A goroutine that runs or is in a system call: its M says the same, and the M's g0 knows its M.
+ */
 static int check_on_m(struct gs *k, uint64_t g, const uint8_t *raw, struct err *e)
 {
 	const int32_t *off = k->l->off;
@@ -443,7 +447,7 @@ static int look_at(struct gs *k, uint64_t g, uint64_t *goid, uint32_t *status, s
 		rc = check_on_m(k, g, raw, e);
 	if (rc != -EBADMSG || mem_read(k->m, g, again, sizeof(again), NULL))
 		return rc;
-	/* It has moved on: what was seen says nothing. */
+	/* The goroutine has moved on, so what was seen says nothing. */
 	if (memcmp(raw, again, sizeof(raw))) {
 		*status = 0;
 		return 0;
@@ -522,7 +526,10 @@ int layout_check_goroutines(struct mem *live, const struct golayout *l, uint64_t
 
 /* ---- the allocator's tiny block --------------------------------------------------------------- */
 
-/* 1: this P has a tiny block open; 0: it has none; -EBADMSG: that is none. */
+/*
+ * Returns 1 when this P has a tiny block open, 0 when it has none, -EBADMSG when this cannot be
+ * one.
+ */
 static int check_tiny(struct mem *m, const struct golayout *l, uint64_t p, struct err *e)
 {
 	uint64_t cache, tiny, off;

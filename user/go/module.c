@@ -6,7 +6,7 @@
 #include "go/scan.h"
 
 enum {
-	CANDIDATES = 64,   /* words that hold the table's address: a handful in real binaries */
+	CANDIDATES = 64,   /* words that hold the table's address; real binaries have a handful */
 	MODULE_WORDS = 46, /* up to and with epclntab */
 };
 
@@ -46,7 +46,7 @@ struct search {
 	size_t n;
 };
 
-/* A table that parses and whose first record agrees with its functab. */
+/* Does a table at @addr parse, and does its first record agree with its functab? */
 static int try_table(struct elfimg *img, uint64_t addr, uint64_t end, struct pclntab *out,
 		     struct err *e)
 {
@@ -59,7 +59,7 @@ static int try_table(struct elfimg *img, uint64_t addr, uint64_t end, struct pcl
 	ret = mem_read(m, addr, prefix, sizeof(prefix), e);
 	if (ret)
 		return ret;
-	/* Go 1.16 and 1.17 keep addresses in the table: they need relocation in PIE. */
+	/* Go 1.16 and 1.17 have addresses in the table, and these need relocation in a PIE. */
 	if (elfimg_is_dyn(img))
 		m = elfimg_relmem(img);
 	ret = pclntab_parse(m, addr, end, &t, e);
@@ -140,7 +140,10 @@ static bool held(const struct elfimg *img, uint64_t addr)
 	return false;
 }
 
-/* Told by content, not by version: etypes is an address above types, typedesclen a length. */
+/*
+ * The shape is recognized by content and not by version: etypes is an address above types,
+ * typedesclen is a length.
+ */
 static struct tail tail_of(const struct search *s, const uint64_t *w)
 {
 	static const struct tail go116 = { 35, 36, -1 }, go118 = { 35, 36, 38 },
@@ -189,7 +192,10 @@ static bool agrees(const struct search *s, const uint64_t *w)
 	       w[W_NOPTRDATA] <= w[W_ENOPTRDATA] && w[W_NOPTRBSS] <= w[W_ENOPTRBSS];
 }
 
-/* Lengths are no addresses, but taking the bias off and putting it back keeps them. */
+/*
+ * Lengths are not addresses, but subtracting the bias and adding it again leaves them as they
+ * are.
+ */
 static bool try_module(const struct search *s, uint64_t addr, struct gomodule *out)
 {
 	uint64_t w[MODULE_WORDS];
@@ -213,7 +219,7 @@ static bool try_all(const struct search *s, struct gomodule *out)
 	return false;
 }
 
-/* Aligned words in [@addr, @addr + @size) of @m that hold the table's (biased) address. */
+/* Finds aligned words in [@addr, @addr + @size) of @m that hold the table's (biased) address. */
 static int words_in(struct search *s, struct mem *m, uint64_t addr, uint64_t size, uint64_t vaddr,
 		    struct err *e)
 {

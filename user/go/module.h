@@ -12,14 +12,14 @@
 #include "go/pclntab.h"
 
 /*
- * By section, else by search through the segments that are not executable.
- * -ENOENT when there is none; a named section with a bad table is that table's error.
+ * Finds the table by its section, else by a search through the segments that are not executable.
+ * -ENOENT when there is none; for a named section with a bad table, that table's error.
  */
 int module_find_pclntab(struct elfimg *img, struct pclntab *out, struct err *e);
 
 /*
- * By section, by search, by relocations, at last in the running process (@live, may be NULL,
- * at @bias). What is found agrees with @t and describes itself without contradiction.
+ * Finds moduledata by section, by search, by relocations, and at last in the running process
+ * (@live at @bias; may be NULL). What is found agrees with @t and does not contradict itself.
  * -ENOENT when it is nowhere.
  */
 int module_find(struct elfimg *img, const struct pclntab *t, struct mem *live, uint64_t bias,

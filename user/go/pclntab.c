@@ -15,10 +15,11 @@ enum {
 	HOLE = UINT32_MAX,
 };
 
-/* What differs between the shapes. */
+/* The differences between the shapes of the table. */
 static const struct shape {
-	uint32_t header, entry_size, ptr; /* bytes: of the header, of an entry, of a funcdata */
-	uint32_t rec;			  /* fixed part of a record */
+	/* bytes: of the header, of an entry, of a funcdata word */
+	uint32_t header, entry_size, ptr;
+	uint32_t rec; /* fixed part of a record */
 } shapes[] = {
 	[PCLN_116] = { 64, 8, 8, 44 },
 	[PCLN_118] = { 72, 4, 4, 40 },
@@ -127,7 +128,7 @@ int pclntab_parse(struct mem *m, uint64_t addr, uint64_t end, struct pclntab *ou
 	return ret;
 }
 
-/* @word: 2 * i for an entry, 2 * i + 1 for its record's offset. */
+/* @word: 2 * i for an entry, 2 * i + 1 for the offset of its record. */
 static int functab_word(const struct pclntab *t, uint64_t word, uint64_t *v, struct err *e)
 {
 	uint32_t v32 = 0;
@@ -249,7 +250,7 @@ int pclntab_func(const struct pclntab *t, uint64_t i, struct pclnfunc *out, stru
 	return ret;
 }
 
-/* The first function that starts after @pc. */
+/* The index of the first function that starts after @pc. */
 static int upper(const struct pclntab *t, uint64_t pc, uint64_t *idx, struct err *e)
 {
 	uint64_t lo = 0, hi = t->nfunc, entry;
@@ -301,7 +302,7 @@ int pclntab_name(const struct pclntab *t, uint32_t off, bool inlined, char *buf,
 {
 	buf[0] = 0;
 	if (!off && !(inlined && t->minor < 21))
-		return 0; /* the runtime calls it "" */
+		return 0; /* the runtime has the name "" for it */
 	if (off >= t->cu - t->funcname)
 		return err_set(e, -EBADMSG, "function name at 0x%x of 0x%llx bytes of names", off,
 			       (unsigned long long)(t->cu - t->funcname));

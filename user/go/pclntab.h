@@ -59,22 +59,22 @@ int pclntab_entry(const struct pclntab *t, uint64_t i, uint64_t *entry, struct e
 /* The record of the @i-th function. -ENOENT for a hole that a foreign linker left. */
 int pclntab_func(const struct pclntab *t, uint64_t i, struct pclnfunc *out, struct err *e);
 
-/* Only the offset of its name: for passes over all functions. -ENOENT as above. */
+/* Reads only the offset of its name, for passes over all functions. -ENOENT as above. */
 int pclntab_nameoff(const struct pclntab *t, uint64_t i, uint32_t *off, struct err *e);
 
 /* The function that holds @pc. -ENOENT outside; -EBADMSG for a table that is not sorted. */
 int pclntab_find(const struct pclntab *t, uint64_t pc, struct pclnfunc *out, struct err *e);
 
-/* Its record again, from a gofunc that this table gave. */
+/* Reads its record again, by the address that this table gave in a gofunc. */
 int pclntab_record(const struct pclntab *t, uint64_t addr, struct pclnfunc *out, struct err *e);
 
 enum func_id pclntab_id(const struct pclntab *t, uint8_t raw_id);
 
 /*
- * A function name by its offset; @buf takes LIMIT_NAME bytes. At offset 0 the runtime has no name,
- * but before Go 1.21 for @inlined calls, and in a plugin a true name is the first (runtime/symtab.go:
- * cfuncname, funcnameFromNameoff; from 1.21 moduledata.funcName for both). Old plugins do not
- * say their version; all from 1.21 on do.
+ * A function name by its offset; @buf takes LIMIT_NAME bytes. At offset 0 the runtime has no
+ * name. There are two exceptions: before Go 1.21 @inlined calls do have one there, and in a
+ * plugin a true name is the first (runtime/symtab.go: cfuncname, funcnameFromNameoff; from 1.21
+ * moduledata.funcName for both). Old plugins do not say their version; all from 1.21 on do.
  */
 int pclntab_name(const struct pclntab *t, uint32_t off, bool inlined, char *buf, struct err *e);
 

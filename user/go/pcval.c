@@ -31,7 +31,10 @@ int pcval_step(struct pcval *t, uint64_t *start, struct err *e)
 	return 1;
 }
 
-/* The window over the table: the bytes from @addr on, moved along as they are used up. */
+/*
+ * Refills the window over the table: the bytes from @addr on. The window moves along as they are
+ * used up.
+ */
 static int refill(struct pcval *t, struct mem *m, uint64_t *addr, uint64_t limit, uint8_t *buf,
 		  struct err *e)
 {

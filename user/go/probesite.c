@@ -15,7 +15,7 @@ enum {
 	CHECK_INSNS = 16,   /* the longest check there is has 9 */
 };
 
-/* Where the straight line from the entry ended. */
+/* How the straight line from the entry ended. */
 enum line_end { LINE_SITE, LINE_NO_CHECK, LINE_BAD };
 
 struct line {
@@ -65,7 +65,10 @@ static enum line_end walk(struct arch *a, const uint8_t *code, size_t n, uint64_
 	return LINE_NO_CHECK;
 }
 
-/* Is the entry passed once per call: no check anywhere, and nothing jumps back to it? */
+/*
+ * Is the entry passed once per call? That is so when there is no stack check anywhere and nothing
+ * jumps back to it.
+ */
 static int entry_is_once(struct arch *a, const uint8_t *code, size_t n, uint64_t entry,
 			 struct err *e)
 {
@@ -114,7 +117,7 @@ int probesite_decode(struct arch *a, const uint8_t *code, size_t n, uint64_t ent
 	return 0;
 }
 
-/* The first branch that the straight line from the entry meets, 0 when it is of no use. */
+/* The first branch that the straight line from the entry meets; 0 when no probe can use it. */
 static uint64_t first_branch(struct arch *a, const uint8_t *code, size_t n, uint64_t entry)
 {
 	bool framed = false;
@@ -136,7 +139,7 @@ bool probesite_framed(struct arch *a, const uint8_t *code, size_t n, uint64_t en
 	uint64_t site = first_branch(a, code, n, entry);
 	struct insn in;
 
-	/* Passed once: nothing jumps back to where it would be met again. */
+	/* It must be passed once: nothing may jump back so that control meets it again. */
 	for (size_t at = 0; site && at < n; at += in.len) {
 		arch_decode(a, code + at, n - at, entry + at, &in);
 		if (in.kind == INSN_BAD)
@@ -298,9 +301,9 @@ static bool mentions(struct arch *a, const struct code *c, const struct allocato
 }
 
 /*
- * Does mallocgc call every leaf, and none by a copy of its body? A copy of a
- * size-specialised function shows as its address, which the copy's guard compares with
- * what the table says.
+ * Does mallocgc call every leaf function, and none by a copy of its body? A copy of a
+ * size-specialised function shows as that function's address, because the copy's guard compares
+ * it with what the table says.
  */
 static bool leaves_are_called(struct gobin *b, struct arch *a, const struct allocator *al)
 {
@@ -342,7 +345,7 @@ static int add_entry(struct gobin *b, struct arch *a, const struct allocator *al
 	return 0;
 }
 
-/* Is this function an entry, when the leaves are (or mallocgc is)? */
+/* Is this function an entry, given that the leaves are entries (or that mallocgc is)? */
 static bool is_entry(const struct allocator *al, size_t i, bool leaves)
 {
 	if (!al->f[i].entry)

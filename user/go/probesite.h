@@ -20,8 +20,9 @@ enum site_kind {
 	SITE_STACK_BRANCH,  /* at the stack check's branch: test the flags, frame not yet set up */
 	SITE_NOSPLIT_ENTRY, /* no stack check: the entry itself is passed exactly once */
 	/*
-	 * No stack check, and the entry is dear: the first branch, behind which the frame is set up
-	 * (the frame pointer is the function's) and the first three arguments are where they were.
+	 * There is no stack check, and a probe at the entry is expensive: this is the first
+	 * branch. When it is reached, the frame is set up (the frame pointer is the function's)
+	 * and the first three arguments are still in their registers.
 	 */
 	SITE_FRAMED_BRANCH,
 };
@@ -29,20 +30,20 @@ enum site_kind {
 struct probesite {
 	enum site_kind kind;
 	uint64_t addr;	   /* link-time address of the instruction */
-	uint64_t file_off; /* of the same, for uprobes */
+	uint64_t file_off; /* its place in the file, for uprobes */
 };
 
 /* -ENOTSUP when no safe site is found, with what was decoded instead. */
 int probesite_find(struct gobin *b, const struct gofunc *f, struct probesite *out, struct err *e);
 
-/* The same, but for SITE_FRAMED_BRANCH where a probe there costs less than at the entry. */
+/* The same, but SITE_FRAMED_BRANCH is chosen where a probe there costs less than at the entry. */
 int probesite_find_cheap(struct gobin *b, const struct gofunc *f, struct probesite *out,
 			 struct err *e);
 
 /*
- * Where @f returns: every return instruction that control reaches from the entry, as its
- * branches go; the frame is gone there and the results are in their registers. Number found, at
- * most @cap. -ENOTSUP when there are more, none, or when not all ways can be followed.
+ * Where @f returns: every return instruction that control reaches from the entry by its branches.
+ * There the frame is gone and the results are in their registers. Returns the number found, at
+ * most @cap. -ENOTSUP when there are more, or none, or when some way cannot be followed.
  */
 int probesite_returns(struct gobin *b, const struct gofunc *f, struct probesite *out, size_t cap,
 		      struct err *e);
@@ -62,7 +63,8 @@ int probesite_returns(struct gobin *b, const struct gofunc *f, struct probesite 
  * Source: runtime/malloc.go, runtime/malloc_generated.go, Go 1.16-1.27.
  */
 enum alloc_kind {
-	ALLOC_ANY,	     /* mallocgc itself: noscan is told by the type argument (2nd) */
+	/* mallocgc itself: the type argument (2nd) says whether it has pointers */
+	ALLOC_ANY,
 	ALLOC_TINY,	     /* no pointers, below 16 bytes: shares a 16-byte block */
 	ALLOC_NOSCAN,	     /* small, no pointers */
 	ALLOC_SCAN_NOHEADER, /* small, with pointers, no malloc header */
@@ -76,33 +78,35 @@ struct alloc_entry {
 	struct gofunc func;
 	struct probesite site;
 	/*
-	 * Drop the calls whose return address lies in [not_from_lo, not_from_hi), link-time
-	 * addresses: they were counted at mallocgc. 0, 0 for all entries mostly.
+	 * Calls whose return address lies in [not_from_lo, not_from_hi), link-time addresses,
+	 * must be dropped: they were counted at mallocgc. Mostly 0, 0 for all entries.
 	 */
 	uint64_t not_from_lo, not_from_hi;
 	/*
 	 * Between the site and the choice of the slot the goroutine may assist the GC or be
-	 * preempted: mallocgc itself, and the size-specialised functions while the GC marks.
+	 * preempted. This holds for mallocgc itself, and for the size-specialised functions while
+	 * the GC marks.
 	 */
 	bool assists;
 };
 
 enum { ALLOC_ENTRIES_MAX = 128 };
 
-/* Number found (>= 1); -ENOENT when the binary has no allocator we know. */
+/* Returns the number found (>= 1); -ENOENT when the binary has no allocator that we know. */
 int alloc_entries(struct gobin *b, struct alloc_entry out[ALLOC_ENTRIES_MAX], struct err *e);
 
 /*
- * Are these @n entries all there are? For a Go newer than any known: -ENOTSUP when a function
- * of the runtime samples allocations and is none of them, or when mallocgc itself would have
- * to be probed, whose dispatch may have changed. Decodes all of package runtime, once.
+ * Are these @n entries all that there are? This is asked for a Go newer than any known. -ENOTSUP
+ * when a function of the runtime samples allocations and is none of them, or when mallocgc itself
+ * would have to be probed, whose dispatch may have changed. It decodes all of package runtime,
+ * once.
  */
 int alloc_check(struct gobin *b, const struct alloc_entry *entries, size_t n, struct err *e);
 
 /*
  * Do all waits pass the functions that are probed for them: runtime.ready and semacquire1, and
  * with @mutex the queue of a semaphore? -ENOTSUP when a profile-guided build has copied one of
- * them into a caller. Looks at each function's name, once.
+ * them into a caller. It looks at each function's name, once.
  */
 int wait_check(struct gobin *b, bool mutex, struct err *e);
 

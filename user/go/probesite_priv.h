@@ -6,29 +6,30 @@
 #include "go/probesite.h"
 
 /*
- * The site in the function of @size bytes that begins at @entry; @code has the first @n of
- * them. The call of morestack stands at a function's end, maybe behind them. 0, -ENOTSUP.
+ * Finds the site in the function of @size bytes that begins at @entry; @code has the first @n of
+ * them. The call of morestack stands at a function's end, perhaps beyond these bytes. 0,
+ * -ENOTSUP.
  */
 int probesite_decode(struct arch *a, const uint8_t *code, size_t n, uint64_t entry, uint64_t size,
 		     enum site_kind *kind, uint64_t *addr, struct err *e);
 
 /*
- * Of a function without a stack check, all of it in @code: is its entry dear to probe, and its
- * first branch a SITE_FRAMED_BRANCH? *addr: where.
+ * For a function without a stack check, all of it in @code: is a probe at its entry expensive,
+ * and is its first branch a SITE_FRAMED_BRANCH? *addr: that branch.
  */
 bool probesite_framed(struct arch *a, const uint8_t *code, size_t n, uint64_t entry,
 		      uint64_t *addr);
 
 /*
- * Does the code call, jump to or take the address of @target? *calls: by a direct call.
- * True also where it cannot be decoded: nobody knows then.
+ * Does the code call, jump to or take the address of @target? *calls: it does so by a direct
+ * call. True also where the code cannot be decoded, because then nobody knows.
  */
 bool probesite_mentions(struct arch *a, const uint8_t *code, size_t n, uint64_t entry,
 			uint64_t target, bool *calls);
 
 /*
- * The return instructions that control reaches from @entry; @code is the whole function of @n
- * bytes. As probesite_returns.
+ * Finds the return instructions that control reaches from @entry; @code is the whole function of
+ * @n bytes. Errors as for probesite_returns().
  */
 int probesite_flow(struct arch *a, const uint8_t *code, size_t n, uint64_t entry, uint64_t *at,
 		   size_t cap, struct err *e);

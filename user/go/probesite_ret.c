@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "go/probesite_priv.h"
 
-/* Of a byte of the function: an instruction begins here that control reaches. */
+/* Flag of a byte of the function: an instruction that control reaches begins here. */
 enum { SEEN = 1 };
 
 struct flow {
@@ -30,7 +30,7 @@ static int visit(struct flow *f, uint64_t addr, struct err *e)
 	return 0;
 }
 
-/* Where control goes from @in; a call returns. */
+/* Follows control from @in to where it may go; a call is taken to return. */
 static int follow(struct flow *f, const struct insn *in, struct err *e)
 {
 	bool branch = in->kind == INSN_BRANCH || in->kind == INSN_STACK_BRANCH;
@@ -45,7 +45,7 @@ static int follow(struct flow *f, const struct insn *in, struct err *e)
 			       (unsigned long long)in->addr);
 	if (branch)
 		ret = visit(f, in->target, e);
-	/* Behind the last call, of what does not return, the function may end. */
+	/* A function may end behind a last call that does not return. */
 	if (!ret && !always && in->addr + in->len - f->entry < f->n)
 		ret = visit(f, in->addr + in->len, e);
 	return ret;

@@ -1,4 +1,7 @@
-/* user/go/rtbox.c - what stands in front of a boxed value, and whether it can be its type. */
+/*
+ * user/go/rtbox.c - finds what the code puts in front of a boxed value, and whether that can be
+ * its type.
+ */
 #include "go/rtbox.h"
 
 #include "arch/pair.h"
@@ -10,7 +13,7 @@ struct box {
 	uint64_t bias;
 	const struct rttypes *types;
 	enum made_box box;
-	uint64_t type; /* the last that did */
+	uint64_t type; /* the last type that fitted */
 };
 
 /* Source: dataWordFuncName. */
@@ -36,7 +39,7 @@ static bool has_shape(const struct box *x, uint64_t type)
 	}
 }
 
-/* The type of the itab whose two first words are @word. */
+/* The type of the itab whose first two words are @word. */
 static uint64_t of_itab(const struct box *x, const uint64_t word[2], uint64_t bias)
 {
 	struct rttype_shape s;
@@ -47,7 +50,10 @@ static uint64_t of_itab(const struct box *x, const uint64_t word[2], uint64_t bi
 	return has_shape(x, word[1] + bias) ? word[1] + bias : 0;
 }
 
-/* As the file has it, which stays when the process goes; a PIE's words are there at run time only. */
+/*
+ * Read from the file, which stays when the process ends; a PIE's words are there only at run
+ * time.
+ */
 static bool fits(void *arg, uint64_t addr)
 {
 	struct box *x = arg;

@@ -43,12 +43,12 @@ enum {
 struct counts {
 	uint64_t allocs, frees, alloc_bytes, free_bytes;
 	uint64_t all_allocs, all_frees;
-	uint64_t pending[FUTURES]; /* allocs that are not due */
+	uint64_t pending[FUTURES]; /* allocs that are not due yet */
 };
 
 struct record {
 	uint64_t addr;
-	uint64_t pending[FUTURES]; /* as the last pass saw it */
+	uint64_t pending[FUTURES]; /* pending, as the last pass saw it */
 };
 
 struct cycle {
@@ -62,9 +62,9 @@ struct walk {
 	const struct rtbucket_vars *v;
 	struct rtlist list;
 	VEC(struct rtbucket) at;
-	uint32_t due;		    /* cycle that the first pass reads by */
+	uint32_t due;		    /* the cycle that the first pass reads by */
 	bool all;		    /* add up everything: no GC cycle has been completed */
-	bool published;		    /* this pass saw something published or due */
+	bool published;		    /* this pass saw a part that was published or due */
 	uint64_t unsettled;	    /* buckets of this pass that cannot be trusted yet */
 	VEC(struct record) records; /* in the order of at */
 };
@@ -118,13 +118,15 @@ static void add_cycle(struct counts *c, const uint64_t *rec, size_t words, size_
 	}
 }
 
-/* A byte count is the object count times the size, always: size is part of a bucket's key. */
+/*
+ * A byte count is always the object count times the size, because size is part of a bucket's key.
+ */
 static bool consistent(const struct counts *c, uint64_t size)
 {
 	return c->alloc_bytes == c->allocs * size && c->free_bytes == c->frees * size;
 }
 
-/* One record into the counts that MemProfile would show. */
+/* Reads one record into the counts that MemProfile would show. */
 static int read_record(struct walk *w, uint64_t addr, uint64_t size, uint32_t due,
 		       struct counts *out, struct err *e)
 {
@@ -164,7 +166,7 @@ static bool same(const struct rtbucket *b, const struct counts *c)
 	       b->free_bytes == c->free_bytes;
 }
 
-/* Nothing was being moved out of the parts that are not due. */
+/* Is it certain that nothing was being moved out of the parts that are not due? */
 static bool grew(const struct record *r, const struct counts *c)
 {
 	for (size_t i = 0; i < FUTURES; i++)
@@ -184,7 +186,7 @@ static void store(struct rtbucket *b, struct record *r, const struct counts *c)
 	b->free_bytes = c->free_bytes;
 }
 
-/* The first pass: a bucket whose record can be read. */
+/* The first pass: keeps a bucket whose record can be read. */
 static int keep(void *arg, const struct rtlist_bucket *l, struct err *e)
 {
 	struct walk *w = arg;
@@ -210,7 +212,7 @@ static int keep(void *arg, const struct rtlist_bucket *l, struct err *e)
 	return 0;
 }
 
-/* A later pass: the records alone. Stops at the first that is not readable any more. */
+/* A later pass reads the records alone. It stops at the first one that is no longer readable. */
 static int read_again(struct walk *w, uint32_t due)
 {
 	w->published = false;
@@ -232,7 +234,7 @@ static int read_again(struct walk *w, uint32_t due)
 	return 0;
 }
 
-/* Read until two passes agree; what does not stay the same is counted. */
+/* Reads until two passes agree; what does not stay the same is counted. */
 static void settle(struct walk *w, struct memcache *cache, struct cycle last, struct rtbuckets *out)
 {
 	w->unsettled = w->at.n;
@@ -240,7 +242,7 @@ static void settle(struct walk *w, struct memcache *cache, struct cycle last, st
 		bool all = w->all;
 		struct cycle now;
 
-		/* Whether everything is added up is decided by what the pass before saw. */
+		/* What the pass before saw decides whether all parts are added up. */
 		w->all = !w->published;
 		memcache_drop(cache);
 		if (read_cycle(w, &now, NULL) || read_again(w, now.index))
@@ -274,7 +276,7 @@ static void hand_over(struct walk *w, struct rtbuckets *out)
 	out->pcs = TAKE(w->list.pcs.at);
 }
 
-/* What stands still: the rate, the cycle and the head. Then the list. */
+/* Reads what stands still first: the rate, the cycle and the head. Then the list. */
 static int read_all(struct walk *w, struct memcache *cache, struct rtbuckets *out, struct err *e)
 {
 	uint64_t rate, head;

@@ -20,11 +20,11 @@
 struct rtbucket {
 	uint64_t size;			  /* of one object (slot), bytes; key of the bucket */
 	uint64_t allocs, frees;		  /* sampled objects, unscaled */
-	uint64_t alloc_bytes, free_bytes; /* as stored; count * size from go1.27 */
+	uint64_t alloc_bytes, free_bytes; /* as stored; from go1.27 on count * size */
 	/*
-	 * Until now, also what no GC cycle has published yet: all four parts of the record. It is
-	 * the sum at one moment, for the parts that move were seen not to move; frees of objects
-	 * that are dead but not swept are in neither.
+	 * Sums until now, also of what no GC cycle has published yet: all four parts of the
+	 * record. They are the sums at one moment, because the parts that move were seen not to
+	 * move. Frees of objects that are dead but not swept are in neither.
 	 */
 	uint64_t all_allocs, all_frees;
 	uint64_t addr; /* live address: tells buckets of two readings apart */
@@ -41,8 +41,9 @@ struct rtbuckets {
 	uint32_t cycle;	      /* the profile cycle the values belong to */
 	bool before_first_gc; /* all cycles were summed */
 	unsigned retries;     /* passes that were thrown away because the runtime moved under us */
-	uint64_t torn;	      /* buckets that never read the same twice: values of the last pass */
-	uint64_t skipped;     /* buckets that could not be read or made no sense */
+	/* buckets that never read the same twice: these have the values of the last pass */
+	uint64_t torn;
+	uint64_t skipped; /* buckets that could not be read or made no sense */
 };
 
 /*

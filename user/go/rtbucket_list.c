@@ -51,7 +51,7 @@ static uint64_t word_at(const uint8_t *p, int32_t off)
 	return v;
 }
 
-/* Objects have a size; waits have none. */
+/* Objects have a size, waits have none. */
 static bool size_fits(enum bucket_kind kind, uint64_t size)
 {
 	return kind == BUCKET_MEM ? size && !(size >> 48) : !size;
@@ -95,7 +95,7 @@ static int keep_stack(struct rtlist *l, struct rtlist_bucket *b, struct err *e)
 	return 0;
 }
 
-/* A place where a bucket may be, and none was before. */
+/* Checks that a bucket may be at this place, and that none was there before. */
 static int check_place(struct rtlist *l, uint64_t at, struct err *e)
 {
 	uint64_t seen;
@@ -113,7 +113,10 @@ static int check_place(struct rtlist *l, uint64_t at, struct err *e)
 	return 0;
 }
 
-/* Its stack and its record. 1: not readable, and the list goes on. */
+/*
+ * Takes its stack and its record. Returns 1 when they are not readable, and then the list goes
+ * on.
+ */
 static int take_rest(const struct walk *w, struct rtlist_bucket *b, uint64_t tail, struct err *e)
 {
 	struct rtlist *l = w->l;
@@ -134,8 +137,8 @@ static int take_rest(const struct walk *w, struct rtlist_bucket *b, uint64_t tai
 }
 
 /*
- * The bucket at *@addr and the address of the next. Negative: the walk cannot go on, for
- * the link is not to be trusted. 1: its header is good, what follows is not.
+ * Takes the bucket at *@addr, and sets *@addr to the next. Negative: the walk cannot go on,
+ * because the link is not to be trusted. 1: its header is good, and what follows it is not.
  */
 static int take_bucket(const struct walk *w, uint64_t *addr, struct err *e)
 {
@@ -167,12 +170,12 @@ int rtlist_walk(struct rtlist *l, struct mem *m, const struct golayout *layout,
 		ret = take_bucket(&w, &addr, e);
 		l->skipped += ret != 0;
 		if (ret < 0 && l->n)
-			return 0; /* it ends early, but not at once */
+			return 0; /* the list ends early, but some of it was read */
 		if (ret > 0)
 			ret = 0;
 	}
 	if (ret)
 		return ret;
-	/* None had a readable tail: the message tells of the last. */
+	/* None had a readable tail: the message is about the last one. */
 	return l->skipped && !l->n ? -EFAULT : 0;
 }

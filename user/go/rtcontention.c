@@ -1,10 +1,10 @@
 /*
  * user/go/rtcontention.c - the block or mutex buckets of a live Go process, read from outside.
  *
- * A record is two words, and the runtime adds to one after the other, under a lock that nobody
- * can take from here. Both only grow. So when a record reads the same twice nothing was added
- * in between, and it is whole. The list is read in large pieces, twice; what moved meanwhile is
- * then read alone, again and again, until it stands still from one look to the next.
+ * A record is two words. The runtime adds to one after the other, under a lock that nobody can
+ * take from here. Both words only grow. So when a record reads the same twice, nothing was added
+ * in between, and it is consistent. The list is read twice in large pieces; records that moved
+ * meanwhile are then read one by one, again and again, until two looks in a row agree.
  */
 #include "go/rtcontention.h"
 
@@ -12,13 +12,13 @@
 
 enum {
 	CACHE_BLOCKS = 256, /* 4 MB at most */
-	LOOKS_MAX = 16,	    /* at one record */
+	LOOKS_MAX = 16,	    /* how often one record is looked at */
 	FLOAT_SINCE = 17,   /* blockRecord.count is a float64 */
 };
 
 struct record {
 	uint64_t addr;
-	uint64_t word[2]; /* count, cycles: as they stand there */
+	uint64_t word[2]; /* count and cycles, as they stand there */
 };
 
 struct walk {
@@ -34,7 +34,7 @@ static bool count_is_float(const struct walk *w)
 	return w->v->minor < 0 || w->v->minor >= FLOAT_SINCE;
 }
 
-/* What a record says, or -EBADMSG: neither number is ever negative. */
+/* Decodes what a record says; -EBADMSG when a number is negative, which neither ever is. */
 static int value(const struct walk *w, const struct record *r, struct rtcontention *out,
 		 struct err *e)
 {
@@ -52,7 +52,7 @@ static int value(const struct walk *w, const struct record *r, struct rtcontenti
 	return 0;
 }
 
-/* The first pass: a bucket with a record that makes sense. */
+/* The first pass: keeps a bucket whose record makes sense. */
 static int keep(void *arg, const struct rtlist_bucket *l, struct err *e)
 {
 	struct walk *w = arg;
@@ -75,7 +75,7 @@ static int keep(void *arg, const struct rtlist_bucket *l, struct err *e)
 	return 0;
 }
 
-/* One record until two looks at it agree. 1 when none did, negative when it is gone. */
+/* Reads one record until two looks agree. Returns 1 when none did, negative when it is gone. */
 static int settle_one(struct walk *w, struct rtcontention *b, struct record *r)
 {
 	for (int look = 0; look < LOOKS_MAX; look++) {
@@ -95,7 +95,10 @@ static int settle_one(struct walk *w, struct rtcontention *b, struct record *r)
 	return 1;
 }
 
-/* The second pass. What cannot be confirmed keeps the value that was read, and is counted. */
+/*
+ * The second pass. A record that cannot be confirmed keeps the value that was read, and is
+ * counted.
+ */
 static void settle(struct walk *w, struct memcache *cache, struct rtcontentions *out)
 {
 	memcache_drop(cache);

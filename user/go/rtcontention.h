@@ -1,14 +1,15 @@
 /*
  * user/go/rtcontention.h - the runtime's block or mutex buckets, read from a target's memory.
  *
- * Gives what the runtime holds at this moment: since its start, as sampled, in cputicks, before
- * anything that runtime.BlockProfile or runtime/pprof does to it. Neither is ever reset.
+ * Gives what the runtime holds at this moment, before anything that runtime.BlockProfile or
+ * runtime/pprof does to it: the counts since the program started, as sampled, in cputicks. They
+ * are never reset.
  *
- * What was recorded, by Go version:
- *	block	up to 1.16	count and cycles of the sampled events as they are
- *		from 1.17	an event shorter than the rate counts rate/cycles, and rate cycles
- *	mutex	up to 1.19	count and cycles of the sampled events as they are
- *		from 1.20	each counts the fraction, and the fraction times its cycles
+ * What an event adds to its record, by Go version:
+ * 	block	up to 1.16	a sampled event adds 1 and its cycles
+ * 		from 1.17	an event shorter than the rate adds rate/cycles, and rate cycles
+ * 	mutex	up to 1.19	a sampled event adds 1 and its cycles
+ * 		from 1.20	a sampled event adds the fraction, and the fraction times its cycles
  * Source: runtime/mprof.go, saveblockevent and saveBlockEventStack, Go 1.16 to 1.27.
  */
 #ifndef GO_RTCONTENTION_H
@@ -35,8 +36,9 @@ struct rtcontentions {
 	size_t n;
 	uint64_t *pcs;
 	size_t npcs;
-	uint64_t rate;	  /* blockprofilerate (cputicks) or mutexprofilerate (1 in N) when read */
-	uint64_t torn;	  /* buckets that changed at each look: maybe an event without its delay */
+	uint64_t rate; /* blockprofilerate (cputicks) or mutexprofilerate (1 in N) when read */
+	/* buckets that changed at each look: they may have an event without its delay */
+	uint64_t torn;
 	uint64_t skipped; /* buckets that could not be read or made no sense */
 };
 
@@ -48,9 +50,9 @@ struct rtcontention_vars {
 };
 
 /*
- * @m: the live process. Bounded by LIMIT_BUCKETS; an empty list is fine. -EFAULT, -EBADMSG,
- * -ESRCH, -ENOTSUP. On an error inside the list what was read before is kept and the function
- * returns 0 with skipped > 0; @e then says what was wrong.
+ * @m: the live process. The walk is bounded by LIMIT_BUCKETS; an empty list is fine. -EFAULT,
+ * -EBADMSG, -ESRCH, -ENOTSUP. On an error inside the list, what was read before is kept and the
+ * function returns 0 with skipped > 0; @e then says what was wrong.
  */
 int rtcontentions_read(struct mem *m, const struct golayout *l, const struct rtcontention_vars *v,
 		       struct rtcontentions *out, struct err *e);

@@ -1,4 +1,4 @@
-/* user/go/rtcounters.c - where the runtime's counters are, and the simple ones of them. */
+/* user/go/rtcounters.c - finds the runtime's counters, and reads the simple ones. */
 #include "go/rtcounters_priv.h"
 
 #include "go/rtvar.h"
@@ -53,7 +53,10 @@ void rtcounters_free(struct rtcounters *c)
 	free(c);
 }
 
-/* The live address; 0 where there is none or what stands there is not it, and why. */
+/*
+ * The live address of a variable. 0 where there is none or where something else stands there, and
+ * *e says why.
+ */
 static int find(struct gobin *b, const struct golayout *l, struct mem *m, uint64_t bias,
 		enum rtvar v, uint64_t *addr, struct err *why)
 {
@@ -92,7 +95,10 @@ int rtcounters_open(struct gobin *b, const struct golayout *l, struct mem *m, ui
 	ret = rtcounters_new(&v, l, &classes, m, out, e);
 	if (ret)
 		return ret;
-	/* The better sentence: what was tried, not only that it is missing. */
+	/*
+	 * This sentence is the better one: it says what was tried, not only that the variable is
+	 * missing.
+	 */
 	if ((*out)->no_allocs && missing.msg[0])
 		(*out)->why_allocs = missing;
 	if ((*out)->no_switches && !v.sched)

@@ -1,21 +1,22 @@
 /*
  * user/go/rtcounters_alloc.c - allocations by size class, while the target goes on allocating.
  *
- * One look is two calls: first heapStats and the caches of all Ps, then the spans that were in
- * them and heapStats again. Of what the program did meanwhile
- *	- an allocation makes one span's count larger: it is in or it is not, both were true;
- *	- a refill moves a full span's count to heapStats. In the cache such a span is cached
- *	  (sweepgen + 3, or + 1 until it is swept) until just before its count is moved, so what
- *	  is not cached counts nothing here. What was moved between the two looks at heapStats
- *	  is how much more there is at the second: half of it is added, and may be wrong by that.
- *	  A full span that is not cached any more is in a refill that is under way: whether it
- *	  was moved already cannot be told, so it is slack;
- *	- the flush of a cache (at a GC's end, and when the world is stopped to read statistics)
- *	  moves counts in another order. It shows in mcache.flushGen and sched.gcwaiting, and the
- *	  look is repeated; if it is still so then, all that may have been moved is slack;
- *	- runtime/metrics turns the three generations of heapStats: generation gen + 1 is then not
- *	  empty until it is done. Two copies in a row, the second of which holds, cannot both have
- *	  been taken while it was at it (see steady()).
+ * One look is two calls: the first reads heapStats and the caches of all Ps, the second the spans
+ * that were in these caches and heapStats again. The program may do this meanwhile:
+ * 	- an allocation makes one span's count larger. It is in the count or it is not, and both
+ * 	  were true at some instant;
+ * 	- a refill moves a full span's count to heapStats. In the cache such a span is marked as
+ * 	  cached (sweepgen + 3, or + 1 until it is swept) until just before its count is moved, so
+ * 	  a span that is not marked counts nothing here. What was moved between the two looks at
+ * 	  heapStats is the difference between them: half of it is added, and the error is at most
+ * 	  that half. A full span that is no longer marked is in a refill that is under way: whether
+ * 	  it was moved already cannot be told, so it is slack;
+ * 	- the flush of a cache (at a GC's end, and when the world is stopped to read statistics)
+ * 	  moves counts in another order. It shows in mcache.flushGen and sched.gcwaiting, and the
+ * 	  look is repeated; if that does not help, all that may have been moved is slack;
+ * 	- runtime/metrics rotates the three generations of heapStats: generation gen + 1 is then not
+ * 	  empty until that is done. Of two copies taken in a row, the second of which holds, not both
+ * 	  can have been taken during the rotation (see steady()).
  * Source: runtime/mcache.go, mcentral.go (uncacheSpan), mstats.go (read), Go 1.16 to 1.27.
  */
 #include <time.h>
@@ -26,17 +27,20 @@
 enum {
 	TRIES = 6,
 	PAUSE_NS = 50000,
-	SPAN_BYTES = 160, /* of one span that are looked at, at most */
+	SPAN_BYTES = 160, /* bytes of one span that are looked at, at most */
 	CACHE_BYTES = 4096,
 	STATS_BYTES = 8192,
 	TINY_CLASS = 5, /* tinySpanClass */
 	SPANS_SINCE = 19,
-	GOOD_SLACK = 256, /* objects for each P: no further look */
+	/* objects for each P: with less slack than this, no further look is taken */
+	GOOD_SLACK = 256,
 };
 
 #define COUNT_MAX (1ull << 56)
 
-/* ---- what has to be known --------------------------------------------------------------------- */
+/*
+ * ---- what must be known -----------------------------------------------------------------------
+ */
 
 static const enum layout_field needed[] = {
 	LAYOUT_mstats_heapstats,
@@ -98,7 +102,7 @@ static void cache_extent(struct rtcounters *c)
 	c->cache_n = hi - c->cache_lo;
 }
 
-/* The one sentence why not, or NULL. */
+/* The sentence that says why there are no counters, or NULL. */
 static const char *unknown(struct rtcounters *c)
 {
 	const int32_t *o = c->off;
@@ -183,9 +187,10 @@ static bool next_is_empty(const struct rtcounters *c, int copy)
 }
 
 /*
- * Is the second of two copies, the first taken just before it, one of heapStats at rest? When
- * the next generation was empty in the first all of it had been added to another before, so that
- * the second saw that; and no turn began until then, as gen is the same.
+ * Was heapStats at rest in the second of two copies, of which the first was taken just before it?
+ * When generation gen + 1 was empty in the first copy, all of it had been added to another
+ * generation before, and the second copy saw that. No rotation began until then, as gen is the
+ * same.
  */
 static bool steady(const struct rtcounters *c, int which)
 {
@@ -195,7 +200,7 @@ static bool steady(const struct rtcounters *c, int which)
 	       next_is_empty(c, first) && next_is_empty(c, first + 1);
 }
 
-/* The sum over the generations; one of them alone may be negative. */
+/* The sum over the generations; a single one may be negative. */
 static uint64_t stat(const struct rtcounters *c, int which, uint32_t off)
 {
 	uint64_t sum = 0;
@@ -209,8 +214,8 @@ static uint64_t stat(const struct rtcounters *c, int which, uint32_t off)
 
 struct span {
 	uint32_t sweepgen, spanclass;
-	uint64_t used, left; /* slots: since it came into the cache; free */
-	bool full, whole;    /* whole: nothing was used when it came */
+	uint64_t used, left; /* slots: used since the span entered the cache; still free */
+	bool full, whole;    /* whole: no slot was used when it entered */
 	bool odd;	     /* it contradicts itself or its place */
 };
 
@@ -248,7 +253,7 @@ struct sums {
 	int64_t cached[SIZECLASS_MAX + 1]; /* to be added to heapStats */
 	uint64_t slack[SIZECLASS_MAX + 1];
 	uint64_t tiny_slack;
-	uint64_t odd, loose, spans; /* loose: in a cache, but not cached */
+	uint64_t odd, loose, spans; /* loose: spans in a cache that are not marked as cached */
 };
 
 static bool p_settled(const struct rtcounters *c, const struct rtc_look *k, size_t p)
@@ -274,7 +279,7 @@ static void add_span(const struct rtcounters *c, const struct rtc_look *k, const
 		return;
 	if (!cached && !s.full)
 		return;
-	if (!cached) { /* the P is in refill */
+	if (!cached) { /* the P is in the middle of a refill */
 		to->slack[class] += rtc_only_grow(c) ? s.used : s.used + s.left;
 		if (r->spanclass == TINY_CLASS)
 			to->tiny_slack +=
@@ -299,7 +304,7 @@ static int add_class(const struct rtcounters *c, const struct sums *s, uint32_t 
 	uint32_t at = (uint32_t)c->off[LAYOUT_heapdelta_smallalloccount] + 8 * class;
 	uint64_t first = stat(c, 0, at), moved = stat(c, 1, at) - first;
 	uint64_t freed = stat(c, 0, (uint32_t)c->off[LAYOUT_heapdelta_smallfreecount] + 8 * class);
-	/* Up to go1.18 it may be less than at first. */
+	/* Up to go1.18 the second look may show less than the first. */
 	int64_t half = (int64_t)moved / 2;
 	uint64_t n = first + (uint64_t)s->cached[class] + (uint64_t)half;
 	uint64_t slack = s->slack[class] + (moved >> 63 ? -moved : moved) / 2 + (moved & 1);
@@ -358,10 +363,10 @@ static bool all_settled(const struct rtcounters *c, const struct rtc_look *k)
 }
 
 /*
- * Are these caches and spans at all? In a Go that nobody has seen yet the offsets may be others.
- * A span may have been given back and taken for other objects since it was seen in a cache, but
- * not most of them; and when no cache is being flushed, and nothing was moved to heapStats, each
- * P can be in one refill only.
+ * Are these caches and spans at all? In a Go that nobody has seen yet the offsets may be
+ * different. A span may have been given back and used for other objects since it was seen in a
+ * cache, but not most spans. And when no cache is being flushed, and nothing was moved to
+ * heapStats, each P can be in only one refill.
  */
 static int check_look(const struct rtcounters *c, const struct rtc_look *k, const struct sums *s,
 		      struct err *e)
@@ -408,7 +413,9 @@ static int add_up(const struct rtcounters *c, const struct rtc_look *k, struct r
 	return ret;
 }
 
-/* ---- until it holds --------------------------------------------------------------------------- */
+/*
+ * ---- repeated until it holds ------------------------------------------------------------------
+ */
 
 static int look_once(struct rtcounters *c, struct rtc_look *k, struct rtalloc_counts *out,
 		     struct err *e)
@@ -425,8 +432,8 @@ static int look_once(struct rtcounters *c, struct rtc_look *k, struct rtalloc_co
 	ret = add_up(c, k, out, e);
 	k->settled = all_settled(c, k);
 	if (!k->settled)
-		c->looks = 0; /* a cache that is no P's any more is not flushed either */
-	/* There a flush takes away what a refill adds: how much moved cannot be told. */
+		c->looks = 0; /* a cache that no longer belongs to a P is not flushed either */
+	/* In that Go a flush takes away what a refill adds, so how much moved cannot be told. */
 	if (!ret && !k->settled && !rtc_only_grow(c))
 		return rtc_again(e, "a GC is under way");
 	return ret;

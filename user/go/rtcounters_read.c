@@ -1,15 +1,18 @@
 /*
  * user/go/rtcounters_read.c - one look at the counters: the caches of all Ps, the spans in them,
- * and heapStats before and after, in as few calls and pieces as can be.
+ * and heapStats before and after, in as few calls and pieces as possible.
  */
 #include "base/limits.h"
 #include "go/rtcounters_priv.h"
 
 enum {
-	/* What lies together is read at once: a piece costs 0.35 us, a KiB of it 0.1 (Linux 6.18). */
+	/*
+	 * Things that lie close together are read at once: a piece costs 0.35 us, a KiB of it 0.1
+	 * us (Linux 6.18).
+	 */
 	RUN_BYTES = 16384,
 	RUN_GAP = 2048,
-	RECHECK = 16, /* looks from one at each P's pointer to its cache to the next */
+	RECHECK = 16, /* after how many looks each P's pointer to its cache is read again */
 };
 
 void rtc_forget_ps(struct rtcounters *c)
@@ -40,7 +43,7 @@ static int add_piece(struct rtcounters *c, uint64_t addr, void *buf, size_t n, s
 	return 0;
 }
 
-/* All of them or why not. */
+/* Reads all pieces, or says why not. */
 static int read_pieces(struct rtcounters *c, struct err *e)
 {
 	int ret = mem_readv(c->m, c->pieces.at, c->pieces.n, e);
@@ -54,7 +57,7 @@ static int read_pieces(struct rtcounters *c, struct err *e)
 	return ret;
 }
 
-/* What says whether caches are being flushed. */
+/* Adds the words that say whether caches are being flushed. */
 static int add_flags(struct rtcounters *c, struct rtc_look *k, int which, struct err *e)
 {
 	int32_t waiting = c->off[LAYOUT_sched_gcwaiting];
@@ -66,7 +69,7 @@ static int add_flags(struct rtcounters *c, struct rtc_look *k, int which, struct
 	return ret;
 }
 
-/* Two copies of heapStats; the flags are read before all else, and after. */
+/* Adds two copies of heapStats; the flags are read before everything else, and after it. */
 static int add_stats(struct rtcounters *c, struct rtc_look *k, int which, struct err *e)
 {
 	uint64_t at = c->v.memstats + (uint64_t)c->off[LAYOUT_mstats_heapstats];
@@ -86,8 +89,8 @@ static int by_cache(const void *a, const void *b)
 }
 
 /*
- * Where things go that are read in runs: of the next of them, [@lo, @lo + @n) in the target, and
- * how many bytes there are in all.
+ * The destination of things that are read in runs: the next run is [@lo, @lo + @n) in the target;
+ * @at is how many bytes there are in all.
  */
 struct run {
 	uint64_t first, end;
@@ -108,7 +111,7 @@ static size_t run_place(struct run *r, uint64_t lo, size_t n)
 	return at;
 }
 
-/* The pointers to each P and its cache, and where the cache's bytes go. */
+/* Reads the pointers to each P and its cache, and decides where the cache's bytes go. */
 static int read_ps(struct rtcounters *c, struct err *e)
 {
 	struct run r = { .total = 0 };
@@ -128,7 +131,7 @@ static int read_ps(struct rtcounters *c, struct err *e)
 	return c->caches ? 0 : err_set(e, -ENOMEM, "no memory for the caches of %zu Ps", c->np);
 }
 
-/* Which Ps there are. They come and go with GOMAXPROCS only. */
+/* Finds out which Ps there are. They change with GOMAXPROCS only. */
 static int learn_ps(struct rtcounters *c, struct err *e)
 {
 	uint64_t s[3];
@@ -157,8 +160,8 @@ static int learn_ps(struct rtcounters *c, struct err *e)
 }
 
 /*
- * Where counts go down in a flush and up in a refill, what moved between two looks does not tell
- * of both: no flush may be under way when the look begins.
+ * Where a flush lowers the counts and a refill raises them, what moved between two looks does not
+ * show both. So no flush may be under way when the look begins.
  */
 static int add_flushgens(struct rtcounters *c, struct err *e)
 {
@@ -247,7 +250,7 @@ static int by_addr(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-/* The spans in all caches, each once. Class 0 is of large objects: no cache holds one. */
+/* Lists the spans in all caches, each once. Class 0 is large objects: no cache holds one. */
 static int list_spans(struct rtcounters *c, struct err *e)
 {
 	size_t kept = 0;
@@ -278,7 +281,7 @@ static int list_spans(struct rtcounters *c, struct err *e)
 	return 0;
 }
 
-/* How many bytes all spans take, read in runs. */
+/* How many bytes all spans take when they are read in runs. */
 static size_t place_spans(struct rtcounters *c)
 {
 	struct run r = { .total = 0 };
@@ -288,7 +291,10 @@ static size_t place_spans(struct rtcounters *c)
 	return r.total;
 }
 
-/* As place_spans() has it: what is not a run's first follows at the distance of its address. */
+/*
+ * Uses the places that place_spans() chose: a span that is not the first of its run follows it at
+ * the distance of their addresses.
+ */
 static int add_spans(struct rtcounters *c, struct err *e)
 {
 	int ret = 0;

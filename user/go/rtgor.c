@@ -1,9 +1,10 @@
 /*
- * user/go/rtgor.c - copies of goroutines, many at a time, and the proof that they hold.
+ * user/go/rtgor.c - copies of goroutines, many at a time, and the proof that they are consistent.
  *
- * 1,024 goroutines are one batch: all their g, the labels they point to, all their stacks, and
- * all their g again, each step one system call. So what must not have moved has some hundred
- * microseconds to do so. A stack that is deep, or that moved, is read alone.
+ * 1,024 goroutines are one batch. Four steps read all their g, the labels that they point to, all
+ * their stacks, and all their g again; each step is one system call. So what must not move has
+ * only some hundred microseconds in which to do so. A stack that is deep, or that moved, is read
+ * alone.
  */
 #include "go/rtgor.h"
 
@@ -15,8 +16,8 @@
 enum {
 	BATCH = 1024,
 	SHALLOW =
-		4096, /* bytes of stack that a batch reads; a parked goroutine has a few hundred */
-	TRIES = 32,   /* of a goroutine that moves, or changes its labels all the time */
+		4096, /* bytes of stack that a batch reads; a parked goroutine uses a few hundred */
+	TRIES = 32,   /* of a goroutine that moves, or that changes its labels all the time */
 	LIST_TRIES = 8, /* of a list that grows */
 	STATUS_SCAN = 0x1000,
 };
@@ -26,10 +27,10 @@ static const uint64_t STACK_MAX = 1ull << 32;
 enum slot_state {
 	SLOT_GONE,    /* it has ended */
 	SLOT_BAD,     /* unreadable */
-	SLOT_ODD,     /* its registers are not in its stack */
-	SLOT_DEEP,    /* to be read alone */
-	SLOT_TORN,    /* likewise */
-	SLOT_RUNNING, /* no stack to read */
+	SLOT_ODD,     /* its saved registers do not point into its stack */
+	SLOT_DEEP,    /* its stack is to be read alone */
+	SLOT_TORN,    /* it moved; it is to be read alone */
+	SLOT_RUNNING, /* it runs: there is no stack to read */
 	SLOT_SAVED,
 };
 
@@ -43,7 +44,7 @@ struct slot {
 	struct rtlabel_set labels;
 };
 
-/* Room for some goroutines; @shallow 0: for one, with all of its stack. */
+/* Room for some goroutines; with @shallow 0 for one, with all of its stack. */
 struct batch {
 	size_t cap, shallow;
 	struct slot *slots;
@@ -51,7 +52,7 @@ struct batch {
 	uint8_t *stacks;
 	size_t stack_cap;
 	struct mem_piece *pieces;
-	size_t *owner; /* of each piece: the slot */
+	size_t *owner; /* the slot that each piece belongs to */
 	struct rtlabels labels;
 	struct map by_addr; /* g.labels -> index in sets */
 	VEC(struct rtlabel_set) sets;
@@ -68,7 +69,7 @@ struct reader {
 	int (*each)(void *arg, const struct rtgor *g, struct err *e);
 	void *arg;
 	struct rtgors_seen seen;
-	uint64_t deep; /* bytes of stacks read alone */
+	uint64_t deep; /* bytes of stacks that were read alone */
 };
 
 /* ---- a g's fields ---- */
@@ -93,7 +94,7 @@ static enum gstatus status_of(const struct reader *r, const uint8_t *g)
 	return (enum gstatus)(status_word(r, g) & ~(uint32_t)STATUS_SCAN);
 }
 
-/* Nothing that the stack's copy depends on has moved. */
+/* Did nothing move that the stack's copy depends on? */
 static bool same(const struct reader *r, const uint8_t *a, const uint8_t *b, bool running)
 {
 	static const enum layout_field still[] = { LAYOUT_g_stack_lo,  LAYOUT_g_stack_hi,
@@ -119,8 +120,8 @@ static bool has_ended(enum gstatus s)
 }
 
 /*
- * No program has more stacks than memory, but one whose bytes lie may show the same big one a
- * million times: once enough was read, only the leaf's end of a deep one is.
+ * No program has more stacks than memory, but one whose bytes lie may show the same big stack a
+ * million times. So once enough was read, only the leaf's end of a deep stack is read.
  */
 static size_t stack_bytes(const struct reader *r, const struct batch *b, uint64_t used)
 {
@@ -131,7 +132,7 @@ static size_t stack_bytes(const struct reader *r, const struct batch *b, uint64_
 	return (size_t)(used < max ? used : max);
 }
 
-/* Which registers it was left with, and how much of its stack they leave in use. */
+/* Finds out with which registers it was left, and how much of its stack they leave in use. */
 static void classify(const struct reader *r, const struct batch *b, struct slot *s,
 		     const uint8_t *g)
 {
@@ -198,7 +199,7 @@ static int batch_init(struct batch *b, size_t cap, size_t shallow, size_t gbytes
 	return 0;
 }
 
-/* The g of all slots that are worth it. */
+/* Reads the g of all slots that are still of interest. */
 static int read_gs(struct reader *r, struct batch *b, size_t n, uint8_t *to, struct err *e)
 {
 	size_t k = 0;
@@ -219,7 +220,7 @@ static int read_gs(struct reader *r, struct batch *b, size_t n, uint8_t *to, str
 	return ret;
 }
 
-/* The labels that are pointed to, each once. */
+/* Reads the labels that are pointed to, each set once. */
 static int read_labels(struct reader *r, struct batch *b, struct slot *s, const uint8_t *g,
 		       struct err *e)
 {
@@ -282,7 +283,7 @@ static int read_stacks(struct reader *r, struct batch *b, size_t n, struct err *
 	if (!ret)
 		ret = mem_readv(r->m, b->pieces, k, e);
 	for (size_t i = 0; !ret && i < k; i++)
-		if (!b->pieces[i].ok) /* freed meanwhile */
+		if (!b->pieces[i].ok) /* it was freed meanwhile */
 			b->slots[b->owner[i]].state = SLOT_TORN;
 	return ret;
 }
@@ -363,7 +364,7 @@ static int give(struct reader *r, const struct batch *b, size_t i, bool last, st
 		.nstack = s->state == SLOT_SAVED ? s->nstack : 0,
 		.cut = s->cut,
 		.text = &b->labels,
-		/* One that moved is counted as that, once. */
+		/* A goroutine that moved is counted as that, once. */
 		.labels = sound ? s->labels : (struct rtlabel_set){ 0 },
 		.last = last,
 	};
@@ -379,13 +380,13 @@ static int give(struct reader *r, const struct batch *b, size_t i, bool last, st
 	return 0;
 }
 
-/* Labels that make no sense were replaced while they were read, mostly. */
+/* Labels that make no sense were mostly replaced while they were read. */
 static bool holds(const struct slot *s)
 {
 	return (s->state == SLOT_SAVED || s->state == SLOT_RUNNING) && !s->labels.cut;
 }
 
-/* One by itself, until it holds still. */
+/* Reads one goroutine by itself, until it holds still. */
 static int read_alone(struct reader *r, uint64_t addr, struct err *e)
 {
 	for (int try = 1;; try++) {
@@ -430,8 +431,8 @@ static int give_batch(struct reader *r, size_t n, struct err *e)
 /* ---- the list ---- */
 
 /*
- * The list only grows; where it outgrows its memory it moves, and the old place may be used
- * for something else later.
+ * The list only grows. When it outgrows its memory it moves, and the old place may later be used
+ * for something else.
  */
 static int read_list(struct reader *r, struct err *e)
 {
@@ -460,7 +461,7 @@ static int read_list(struct reader *r, struct err *e)
 	return err_set(e, -EBADMSG, "runtime.allgs moved each time that it was read");
 }
 
-/* Every element is a g, whatever the bytes of the list say. */
+/* Every element must be a g, whatever the bytes of the list say. */
 static int check_list(const struct reader *r, struct err *e)
 {
 	for (size_t i = 0; i < r->n; i++)

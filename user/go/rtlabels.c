@@ -1,4 +1,4 @@
-/* user/go/rtlabels.c - two shapes of a goroutine's labels. */
+/* user/go/rtlabels.c - reads a goroutine's labels in both shapes that they have had. */
 #include "go/rtlabels.h"
 
 #include "base/limits.h"
@@ -10,7 +10,7 @@ enum {
 	KEYS = 8,
 	VALUES = KEYS + SLOTS * 16,
 	OVERFLOW = VALUES + SLOTS * 16,
-	MIN_TOPHASH = 5, /* smaller marks an empty or evacuated slot */
+	MIN_TOPHASH = 5, /* smaller values mark an empty or evacuated slot */
 	MAX_B = 8,	 /* 256 buckets: 1,664 labels before they split */
 	CHAIN_MAX = 64,
 	SAME_SIZE_GROW = 8, /* hmap.flags */
@@ -39,13 +39,13 @@ static int no_memory(struct err *e)
 	return err_set(e, -ENOMEM, "no memory for labels");
 }
 
-/* What ends the walk; anything else only costs a label. */
+/* Does this error end the walk? Any other costs one label only. */
 static bool fatal(int ret)
 {
 	return ret == -ENOMEM || ret == -ESRCH;
 }
 
-/* A string at {ptr, len}, with its NUL. 1: it was left out. */
+/* Adds the string at {ptr, len}, with a NUL. Returns 1 when it was left out. */
 static int add_text(struct walk *w, const uint64_t *s, uint32_t *at, struct err *e)
 {
 	size_t n = w->l->text.n;
@@ -72,7 +72,7 @@ static int add_text(struct walk *w, const uint64_t *s, uint32_t *at, struct err 
 	return 0;
 }
 
-/* @key and @value as Go has them: {ptr, len}. */
+/* @key and @value have Go's form: {ptr, len}. */
 static int add(struct walk *w, const uint64_t *key, const uint64_t *value, struct err *e)
 {
 	struct rtlabel lab = { 0 }, *slot;
@@ -126,7 +126,7 @@ static int read_bucket(struct walk *w, const uint8_t *b, struct err *e)
 	return ret;
 }
 
-/* @n buckets in a row, each with its overflow chain. */
+/* Reads @n buckets in a row, each with its overflow chain. */
 static int read_buckets(struct walk *w, uint64_t addr, size_t n, struct err *e)
 {
 	int ret = 0;
@@ -147,7 +147,7 @@ static int read_buckets(struct walk *w, uint64_t addr, size_t n, struct err *e)
 	return ret;
 }
 
-/* All buckets and, where the map was growing, the old ones that were not moved yet. */
+/* Reads all buckets and, where the map was growing, the old ones that were not moved yet. */
 static int read_map(struct walk *w, uint64_t addr, struct err *e)
 {
 	uint64_t hmap, head[4];

@@ -1,4 +1,4 @@
-/* user/go/rtmaker.c - the makers by name, and where three of them are called. */
+/* user/go/rtmaker.c - knows the makers by name, and where three of them are called. */
 #include "go/rtmaker.h"
 
 static const struct {
@@ -32,7 +32,10 @@ static const struct {
 	{ "runtime.buildInterfaceSwitchCache", MADE_KNOWN, "abi.InterfaceSwitchCache" },
 };
 
-/* These get a value of whatever type has such values, and tell the allocator one that has. */
+/*
+ * These receive a value of any type that has such values, and pass the allocator some type of the
+ * same kind.
+ */
 static const struct {
 	const char *func, *name;
 	enum made_box box;
@@ -60,8 +63,8 @@ struct made rtmaker_of(const char *func)
 }
 
 /*
- * growslice(et, old, cap) up to Go 1.19, growslice(oldPtr, newLen, oldCap, num, et) since.
- * A Go that does not say its version is taken for a new one.
+ * growslice(et, old, cap) up to Go 1.19, growslice(oldPtr, newLen, oldCap, num, et) since. A Go
+ * that does not say its version is treated as a new one.
  */
 static unsigned int arg_of(size_t i, int minor)
 {

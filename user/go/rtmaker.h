@@ -1,12 +1,13 @@
 /*
- * user/go/rtmaker.h - which function of the runtime asked the allocator, and for what.
+ * user/go/rtmaker.h - which function of the runtime called the allocator (the maker), and for
+ * what.
  *
- * The allocator is told a type, but not whether it makes one or many of them, and no type
- * where the object has no pointers. That its caller knows: makeslice makes a slice of them,
- * rawstring the bytes of a string.
+ * The allocator is told a type, but not whether it makes one object of it or many, and it is told
+ * no type where the object has no pointers. Its caller knows: makeslice makes a slice of such
+ * objects, rawstring makes the bytes of a string.
  *
- * Source: callers of mallocgc, newobject and newarray in runtime, internal/runtime/maps
- * and reflect, Go 1.18 to 1.27.
+ * Source: callers of mallocgc, newobject and newarray in runtime, internal/runtime/maps and
+ * reflect, Go 1.18 to 1.27.
  */
 #ifndef GO_RTMAKER_H
 #define GO_RTMAKER_H
@@ -14,12 +15,12 @@
 #include "go/probesite.h"
 
 enum made_kind {
-	MADE_OTHER,	/* no maker: whoever calls it has made one object of the type */
-	MADE_ALLOCATOR, /* the allocator's own: ask its caller */
-	MADE_ONE,	/* one of the type, unless its caller is a maker of channels */
-	MADE_SLICE,	/* of the type */
-	MADE_CHAN,  /* what it is called with is the channel's type; the allocator gets another */
-	MADE_KNOWN, /* always the same: made.name */
+	MADE_OTHER,	/* this is no maker: its caller has made one object of the type */
+	MADE_ALLOCATOR, /* this belongs to the allocator: ask its caller */
+	MADE_ONE,	/* one object of the type, unless its caller is a maker of channels */
+	MADE_SLICE,	/* a slice of the type */
+	MADE_CHAN,	/* its argument is the channel's type; the allocator gets another one */
+	MADE_KNOWN,	/* it always makes the same: made.name */
 	MADE_BOXED, /* a value in an interface, of a type that only the caller knows; see rtbox.h */
 };
 
@@ -28,23 +29,24 @@ enum made_box { BOX_NONE, BOX_2, BOX_4, BOX_8 /* bytes without pointers */, BOX_
 
 struct made {
 	enum made_kind kind;
-	const char *name; /* static; of MADE_KNOWN; of MADE_BOXED, when nobody tells the type */
+	/* static; set for MADE_KNOWN, and for MADE_BOXED where nobody tells the type */
+	const char *name;
 	enum made_box box;
 };
 
-/* By the function's name, as pclntab and the inline tree have it. */
+/* Finds the maker by the function's name, as pclntab and the inline tree have it. */
 struct made rtmaker_of(const char *func);
 
-/* Where a maker is called: the type is its argument @arg, the first is 0. */
+/* Where a maker is called. The type is its argument number @arg; the first is 0. */
 struct maker_site {
 	struct probesite site;
 	unsigned int arg;
 };
 
 /*
- * The makers that may pass the allocator another type than their own, or none: growslice,
- * makechan, makeslicecopy; those of them that this binary has and that have a stack check.
- * Their number, or an error of @b.
+ * Finds the makers that may pass the allocator another type than their own, or none: growslice,
+ * makechan, makeslicecopy; of these, the ones that this binary has and that have a stack check.
+ * Returns their number, or an error of @b.
  */
 enum { MAKER_SITES_MAX = 3 };
 int rtmaker_sites(struct gobin *b, struct maker_site out[MAKER_SITES_MAX], struct err *e);

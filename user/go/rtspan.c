@@ -1,11 +1,11 @@
-/* user/go/rtspan.c - reading spans many at a time, and what their bits say. */
+/* user/go/rtspan.c - reads spans many at a time, and interprets their bits. */
 #include "go/rtspan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	BATCH = 256,	     /* objects of one round of readings */
+	BATCH = 256,	     /* objects that are read in one round */
 	HEAD_MAX = 256,	     /* bytes of an mspan; 168 is the largest so far */
 	SLOTS_MAX = 1 << 16, /* no span has more */
 	STATE_IN_USE = 1,    /* mSpanInUse */
@@ -110,7 +110,7 @@ static uint64_t index_at(const struct rtspan_layout *l, const struct head *h, in
 	return l->index_bytes == 2 ? word(h, off) & 0xffff : word(h, off);
 }
 
-/* Is it the span that the object was put into, as far as that shows? */
+/* Is it still the span that the object was put into, as far as that shows? */
 static bool same_span(const struct rtspan_layout *l, const struct head *h,
 		      const struct rtspan_object *o)
 {
@@ -119,7 +119,7 @@ static bool same_span(const struct rtspan_layout *l, const struct head *h,
 	       index_at(l, h, l->nelems) <= SLOTS_MAX;
 }
 
-/* Where the mark of an object lies until its span is swept, 0 when that is not known. */
+/* The address of an object's mark until its span is swept; 0 when that is not known. */
 static uint64_t mark_byte(const struct rtspan_layout *l, const struct head *h,
 			  const struct rtspan_object *o)
 {
@@ -136,10 +136,10 @@ static uint64_t mark_byte(const struct rtspan_layout *l, const struct head *h,
 
 /* What is read for one object, once its span is known. */
 struct plan {
-	uint32_t as_of; /* the cycle that the bit is about; 0: nothing is to be read */
-	bool history;	/* a bit of the cycle before that is read, too */
-	uint64_t marks; /* the span's, from then on */
-	size_t at;	/* the first of its pieces */
+	uint32_t as_of; /* the cycle that the bit is about; 0: nothing needs to be read */
+	bool history;	/* a bit of the cycle before that is read as well */
+	uint64_t marks; /* the span's marks, from then on */
+	size_t at;	/* index of the first of its pieces */
 };
 
 struct round {
@@ -153,7 +153,10 @@ static int read_heads(struct mem *m, const struct rtspan_layout *l, const struct
 		      size_t n, struct round *r, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		/* A span that is swept while it is read must not seem to have been before. */
+		/*
+		 * sweepgen is read first, so that a span that is swept during the reading does
+		 * not seem to have been swept before.
+		 */
 		r->pieces[2 * i] = (struct mem_piece){ .addr = v[i].span + (uint64_t)l->sweepgen,
 						       .buf = &r->heads[i].gen_before,
 						       .n = sizeof(r->heads[i].gen_before) };
@@ -170,9 +173,9 @@ static uint64_t byte_of(uint64_t bits, const struct rtspan_object *o)
 }
 
 /*
- * Which byte tells more of @o than is known, as of which cycle. The span's sweepgen, beside the
- * heap's: 0 swept, 3 swept and in a P's cache since; -2 not swept, 1 the same and in a cache; -1
- * just being swept.
+ * Chooses the byte that tells more of @o than is known, and the cycle that it is about. The
+ * span's sweepgen compared with the heap's: 0 swept, 3 swept and in a P's cache since; -2 not
+ * swept, 1 not swept and in a cache; -1 being swept now.
  */
 static uint64_t choose_byte(const struct rtspan_layout *l, const struct head *h, uint32_t gen,
 			    bool last, const struct rtspan_object *o, struct plan *p)
@@ -205,7 +208,7 @@ static size_t plan_one(const struct rtspan_layout *l, struct round *r, size_t i,
 		p->as_of = 0;
 		return at;
 	}
-	/* The first 2i pieces have been looked at: these places are free. */
+	/* The first 2i pieces have been evaluated, so these places are free. */
 	r->pieces[at] = (struct mem_piece){ .addr = addr, .buf = &r->bytes[at], .n = 1 };
 	at++;
 	before = byte_of(o->marks, o);
@@ -222,7 +225,7 @@ static bool bit(const struct round *r, size_t at, const struct rtspan_object *o)
 	return r->bytes[at] >> (o->index % 8) & 1;
 }
 
-/* @quiet: the GC has not begun to mark again, so that what was remembered was still there. */
+/* @quiet: the GC has not begun to mark again, so what was remembered was still there. */
 static void conclude(const struct round *r, const struct plan *p, bool quiet,
 		     struct rtspan_object *o)
 {

@@ -6,12 +6,12 @@
 
 enum {
 	HEAD_MAX = 128,	    /* bytes of a descriptor's head that are looked at: 48 to Go 1.27 */
-	WORD = 8,	    /* behind the head: what the type is made of, in words */
-	NAME_HEAD = 1 + 3,  /* flags, and the length of a name that is short enough */
-	FLAG_EXTRA_STAR = 2 /* the name has a '*' in front that is not of this type */
+	WORD = 8,	    /* behind the head, in words: what the type is made of */
+	NAME_HEAD = 1 + 3,  /* flags, and the length of a name that needs three bytes at most */
+	FLAG_EXTRA_STAR = 2 /* the name has a '*' in front that does not belong to this type */
 };
 
-/* Source: reflect.Kind; from 1.27 on the byte has nothing else in it, before two flags. */
+/* Source: reflect.Kind. From 1.27 on the byte has nothing else in it; before, it had two flags. */
 enum {
 	KIND_MASK = 31,
 	KIND_FIRST = 1,
@@ -81,7 +81,7 @@ static bool head_field(struct cur *c, const struct golayout *l, enum layout_fiel
 	return true;
 }
 
-/* A descriptor that contradicts itself is none. */
+/* Reads the head; a descriptor that contradicts itself is refused. */
 static int head_read(const struct golayout *l, struct mem *m, uint64_t addr, struct head *out,
 		     struct err *e)
 {
@@ -121,7 +121,7 @@ static int head_read(const struct golayout *l, struct mem *m, uint64_t addr, str
 
 /* ---- named in the file ---- */
 
-/* Control characters are in no type's name: tags are quoted. */
+/* Type names have no control characters, because tags are quoted. */
 static bool is_text(const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -215,7 +215,7 @@ static int array_put(const struct rttypes *t, uint64_t addr, unsigned int depth,
 	return ret ? ret : part(t, addr, ELEM, depth, o, e);
 }
 
-/* As reflect.ChanOf: an element that begins with "<-" is put into parentheses. */
+/* As reflect.ChanOf does it: an element that begins with "<-" is put into parentheses. */
 static int chan_put(const struct rttypes *t, uint64_t addr, unsigned int depth, struct out *o,
 		    struct err *e)
 {
@@ -276,7 +276,7 @@ static int name_made(const struct rttypes *t, uint64_t addr, unsigned int depth,
 		return chan_put(t, addr, depth, o, e);
 	case KIND_MAP:
 		return map_put_name(t, addr, depth, o, e);
-	default: /* the name of a struct or func type is not told by one word */
+	default: /* the name of a struct or func type does not follow from one word */
 		return err_set(e, -ENOENT, "the type at 0x%llx was made at run time, kind %u",
 			       (unsigned long long)addr, h.kind);
 	}
@@ -336,7 +336,7 @@ static bool begins(const char *s, const char *with)
 	return !strncmp(s, with, strlen(with));
 }
 
-/* Behind the bracket that closes the one at @s, or the end. */
+/* Returns what is behind the bracket that closes the one at @s, or the end. */
 static char *behind_brackets(char *s)
 {
 	unsigned int depth = 0;
@@ -350,7 +350,10 @@ static char *behind_brackets(char *s)
 	return s;
 }
 
-/* Behind what only leads to an element type: stars, brackets, "chan". NULL when nothing does. */
+/*
+ * Returns what is behind prefixes that only lead to an element type: stars, brackets, "chan".
+ * NULL when none does.
+ */
 static char *behind_prefix(char *s)
 {
 	static const char *const before[] = { "*", "chan<- ", "<-chan ", "chan " };
@@ -361,7 +364,7 @@ static char *behind_prefix(char *s)
 	return *s == '[' || begins(s, "map[") ? behind_brackets(strchr(s, '[')) : NULL;
 }
 
-/* Behind the type at @s. */
+/* Returns what is behind the type at @s. */
 static char *behind_type(char *s)
 {
 	char *next;
@@ -375,7 +378,7 @@ static char *behind_type(char *s)
 		if (!begins(s, "func("))
 			break;
 		s = behind_brackets(s + 4);
-		if (*s != ' ') /* no result */
+		if (*s != ' ') /* it has no result */
 			return s;
 		if (*++s == '(')
 			return behind_brackets(s);
@@ -387,7 +390,7 @@ static char *behind_type(char *s)
 	return *s == '[' ? behind_brackets(s) : s;
 }
 
-/* Up to Go 1.19 a shape has the number of its type parameter behind it: "_0". */
+/* Up to Go 1.19 a shape is followed by the number of its type parameter: "_0". */
 static char *behind_index(char *s)
 {
 	char *end = s + 1;
@@ -399,7 +402,10 @@ static char *behind_index(char *s)
 	return end > s + 1 ? end : s;
 }
 
-/* Puts @with, which is no longer, in the place of what lies from @s to @end; behind it. */
+/*
+ * Puts @with, which is not longer, in place of what lies from @s to @end; returns what is behind
+ * it.
+ */
 static char *replace(char *s, const char *end, const char *with)
 {
 	size_t n = strlen(with);
@@ -409,7 +415,7 @@ static char *replace(char *s, const char *end, const char *with)
 	return s + n;
 }
 
-/* Is there a '[' at @s that follows a name, which "map" alone is not? */
+/* Is there a '[' at @s that follows a name? "map" alone is no such name. */
 static bool has_arguments(const char *name, const char *s)
 {
 	size_t before = (size_t)(s - name);
@@ -419,7 +425,7 @@ static bool has_arguments(const char *name, const char *s)
 	return before < 3 || !begins(s - 3, "map[") || (before > 3 && is_name(s[-4]));
 }
 
-/* Each part is looked at once: a name may be long, and made to be slow. */
+/* Each part is looked at once, because a name may be long, and designed to be slow. */
 void rttype_hide_shapes(char *name)
 {
 	char *s = name, *next = strstr(name, shape);

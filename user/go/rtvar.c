@@ -1,11 +1,11 @@
 /*
- * user/go/rtvar.c - addresses of runtime variables, by symbol or by who uses them.
+ * user/go/rtvar.c - addresses of runtime variables, by symbol or by the functions that use them.
  *
- * Without symbols: every witness is a runtime function (or a choice of them, as inlining
- * has it) that is known to use the variable, and every stranger one that does not. Some
- * variables are told apart by their part in one function (go/rtvar_code.c).
- * Source: runtime/mprof.go, malloc.go, mcache.go, proc.go, Go 1.16-1.27; which function
- * holds which access was read from official builds (go/rtvar_tab.c).
+ * Without symbols there are witnesses and strangers. A witness is a runtime function (or one of
+ * several, depending on inlining) that is known to use the variable; a stranger is one that is
+ * known not to. Some variables are recognized by their part in one function (go/rtvar_code.c).
+ * Source: runtime/mprof.go, malloc.go, mcache.go, proc.go, Go 1.16-1.27; which function holds
+ * which access was read from official builds (go/rtvar_tab.c).
  */
 #include "go/rtvar.h"
 
@@ -28,7 +28,9 @@ static struct rtplaces places_of(struct gobin *b)
 				  .etext = info->etext };
 }
 
-/* ---- the functions that are asked ------------------------------------------------------------- */
+/*
+ * ---- the functions that are looked at ---------------------------------------------------------
+ */
 
 struct asked {
 	const char *name[FUNCS_MAX];
@@ -67,7 +69,7 @@ static int ask_all(struct gobin *b, const struct rtvar_def *d, struct asked *q, 
 	return arch_open(q->id, &q->arch, e);
 }
 
-/* No instructions at all where the function is missing or cannot be read. */
+/* Yields no instructions where the function is missing or cannot be read. */
 static int code_of(struct gobin *b, const struct asked *q, size_t i, struct rtcode *out,
 		   struct err *e)
 {
@@ -100,7 +102,7 @@ static int hear_all(struct gobin *b, const struct rtvar_def *d, const struct ask
 	return 0;
 }
 
-/* How far into the variable the part is that the votes are for. */
+/* The offset in the variable of the part that the votes are for. */
 static uint64_t part_off(const struct rtvar_def *d, int minor)
 {
 	for (size_t i = 0; i < RTVAR_PARTS; i++)
@@ -128,7 +130,7 @@ static int by_votes(struct gobin *b, const struct rtvar_def *d, const struct ask
 	return 0;
 }
 
-/* Strangers are heard too: a list that the reader of another one walks is not this one. */
+/* Strangers count as well: a list that the reader of another list walks is not this one. */
 static int by_cases(struct gobin *b, const struct rtvar_def *d, const struct asked *q,
 		    uint64_t *addr, struct err *e)
 {
@@ -153,7 +155,7 @@ static int by_cases(struct gobin *b, const struct rtvar_def *d, const struct ask
 	return 0;
 }
 
-/* Which of the functions sets the rate depends on the Go version. */
+/* Which of these functions sets the rate depends on the Go version. */
 static int by_gate(struct gobin *b, const struct asked *q, uint64_t *addr, struct err *e)
 {
 	struct rtplaces p = places_of(b);
@@ -210,7 +212,7 @@ int rtvar_find(struct gobin *b, enum rtvar v, uint64_t *addr, struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(d->symbols) && d->symbols[i]; i++) {
 		if (gobin_symbol(b, d->symbols[i], &at, &size, NULL) < 0)
 			continue;
-		/* A symbol table may lie as any other. */
+		/* A symbol table may be wrong like any other table. */
 		if (rtplace_ok(&p, at, d->size, IN_ANY)) {
 			*addr = at;
 			return 0;

@@ -1,10 +1,10 @@
 /*
  * user/go/rtvar.h - where the runtime keeps its variables in one binary.
  *
- * From .symtab where there is one; else by decoding the instructions of the runtime's own
- * functions that are known to use the variable (names come from pclntab, which stripping
- * leaves in place). Where the evidence does not single one address out there is no answer.
- * What is then read there is checked (rtvar_plausible) before it is believed.
+ * The address comes from .symtab where there is one. Else the instructions of runtime functions
+ * are decoded that are known to use the variable (their names come from pclntab, which stripping
+ * leaves in place). Where the evidence does not point to exactly one address there is no answer.
+ * What is then read at the address is checked (rtvar_plausible) before it is believed.
  */
 #ifndef GO_RTVAR_H
 #define GO_RTVAR_H
@@ -43,21 +43,22 @@ enum rtvar {
 };
 
 /*
- * Link-time address. -ENOENT with what was tried, also where this Go or this program has no
+ * The link-time address. -ENOENT with what was tried, also where this Go or this program has no
  * such variable; a plugin has none.
  */
 int rtvar_find(struct gobin *b, enum rtvar v, uint64_t *addr, struct err *e);
 
-/* The same, without .symtab: by instructions only. For the proof that both agree. */
+/* The same without .symtab, by instructions only, to prove that both agree. */
 int rtvar_decode(struct gobin *b, enum rtvar v, uint64_t *addr, struct err *e);
 
 const char *rtvar_name(enum rtvar v);
 
 /*
- * Can what stands at @addr (live: bias added) of the running process @live be this variable?
- * To be asked before its value is believed. @minor is the Go minor version, -1 unknown.
- * Of mheap_, and of ticks before go1.22, only that it can be read: what is in them does not
- * tell. -EBADMSG with what was found; -EFAULT, -ESRCH when it cannot be read.
+ * Can the value at @addr (live: bias added) of the running process @live be that of this
+ * variable? This must be asked before the value is believed. @minor is the Go minor version, -1
+ * unknown. For mheap_, and for ticks before go1.22, it is only checked that it can be read,
+ * because their contents prove nothing. -EBADMSG with what was found; -EFAULT, -ESRCH when it
+ * cannot be read.
  */
 int rtvar_plausible(struct mem *live, const struct golayout *l, int minor, enum rtvar v,
 		    uint64_t addr, struct err *e);

@@ -1,15 +1,15 @@
 /*
- * user/go/rtvar_code.c - what a runtime function says of the variables it uses.
+ * user/go/rtvar_code.c - what a runtime function says of the variables that it uses.
  *
- * Code bytes are the target's: anything may stand there. All loops are bounded by the number of
- * instructions, and an address counts only where moduledata says that variables are.
+ * The code bytes are the target's, so anything may stand there. All loops are bounded by the
+ * number of instructions, and an address counts only where moduledata says that variables are.
  */
 #include "base/limits.h"
 #include "go/rtvar_priv.h"
 
 enum {
 	CANDIDATES = 4096,
-	LEAF_INSNS = 4,	 /* from a case's start to the variable it names */
+	LEAF_INSNS = 4,	 /* at most so far from a case's start to the variable it names */
 	CHAIN_INSNS = 3, /* from "not 1" to the comparison with 3 */
 	GATE_INSNS = 12, /* from the byte's read to the rate's write */
 	TYP_MEM = 1,	 /* runtime.bucketType, mprof.go */
@@ -51,7 +51,10 @@ int rtcode_decode(struct arch *a, enum arch_id id, const uint8_t *code, size_t n
 	for (size_t at = 0; at < n; at += i.len) {
 		arch_decode(a, code + at, n - at, addr + at, &i);
 		if (i.kind == INSN_BAD) {
-			/* Words keep their places, whatever the decoder does not know (LSE atomics). */
+			/*
+			 * On arm64 instructions are words, so those that the decoder does not
+			 * know (LSE atomics) can be skipped.
+			 */
 			if (id != ARCH_ARM64 || n - at < 4)
 				break;
 			i.len = 4;
@@ -118,7 +121,10 @@ static bool names_word(const struct rtcode *c, uint64_t addr)
 	return false;
 }
 
-/* The start of the struct of which @addr may be a field: the lowest address taken near below. */
+/*
+ * The start of the struct of which @addr may be a field: the lowest address nearby whose address
+ * is taken.
+ */
 static uint64_t start_of(const struct rtcode *c, const struct rtvar_def *d, uint64_t addr)
 {
 	uint64_t start = addr;
@@ -199,7 +205,10 @@ int rttally_elect(const struct rttally *t, const struct rtvar_def *d, uint64_t *
 			second = n;
 		}
 	}
-	/* What more witnesses name, and a stranger too, may be the variable in a Go to come. */
+	/*
+	 * An address that more witnesses name, but a stranger as well, may be the variable in a
+	 * future Go. So then there is no answer.
+	 */
 	if (t->truncated || !best || most < d->quorum || most == second || refused > most)
 		return err_set(e, -ENOENT,
 			       "of %zu addresses none stands out (%d votes of %u needed, next "
@@ -226,7 +235,7 @@ static size_t index_of(const struct rtcode *c, uint64_t addr)
 	return lo < c->n && c->at[lo].addr == addr ? lo : c->n;
 }
 
-/* "Compare with @imm, branch" at @i: where it goes on when equal and when not. */
+/* "Compare with @imm, branch" at @i: where control goes when equal and when not. */
 static bool arms(const struct rtcode *c, size_t i, int64_t imm, size_t *eq, size_t *ne)
 {
 	const struct insn *br = &c->at[i + 1];
@@ -241,7 +250,7 @@ static bool arms(const struct rtcode *c, size_t i, int64_t imm, size_t *eq, size
 	return target < c->n;
 }
 
-/* The first variable that the straight line from @i names; 0 when there is none near. */
+/* The first variable that the straight line from @i names; 0 when there is none nearby. */
 static uint64_t named_from(const struct rtcode *c, const struct rtplaces *p, size_t i)
 {
 	for (size_t end = i + LEAF_INSNS; i < c->n && i < end; i++) {

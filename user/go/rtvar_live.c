@@ -1,10 +1,10 @@
 /*
- * user/go/rtvar_live.c - does what stands in a running process look like the variable?
+ * user/go/rtvar_live.c - does the value in a running process look like the variable's?
  *
- * A variable found by decoding may be another one in a Go that nobody has seen yet. What it
- * holds tells most of such mistakes before a wrong number comes of them. All of it is read
- * while the process runs: what may be half written is looked at more than once.
- * Source: runtime/mprof.go, runtime2.go, proc.go, runtime.go, Go 1.16 to 1.27.
+ * A variable that was found by decoding may be another one in a Go that nobody has seen yet. Its
+ * value reveals most of such mistakes before a wrong number comes of them. Everything is read
+ * while the process runs, so what may be half written is looked at more than once. Source:
+ * runtime/mprof.go, runtime2.go, proc.go, runtime.go, Go 1.16 to 1.27.
  */
 #include "go/rtvar_priv.h"
 
@@ -18,9 +18,11 @@ enum {
 	BUCKET_MUTEX = 3,
 };
 
-/* Go's heap begins at 0xc000000000: what is below cannot be a pointer into it. */
+/* Go's heap begins at 0xc000000000, so a smaller value cannot be a pointer into it. */
 static const int64_t RATE_MAX = 1ll << 39;
-/* In cputicks; six hours at 3 GHz. Mapped memory and C's heap of a PIE are above. */
+/*
+ * In cputicks: six hours at 3 GHz. Mapped memory and the C heap of a PIE are at higher addresses.
+ */
 static const uint64_t BLOCK_RATE_MAX = 1ull << 46;
 static const uint64_t STACK_MAX = 1ull << 32;
 
@@ -46,7 +48,10 @@ static int look_u64(const struct look *k, uint64_t addr, uint64_t *v, struct err
 	return ret ? err_wrap(e, ret, "%s", rtvar_name(k->v)) : 0;
 }
 
-/* The field of what @base points to, or stands at; an address that cannot be read is odd. */
+/*
+ * Reads the field of the struct that @base points to, or that stands at @base. An address that
+ * cannot be read is refused.
+ */
 static int look_field(const struct look *k, uint64_t base, enum layout_field f, uint64_t *v,
 		      struct err *e)
 {
@@ -132,7 +137,7 @@ static int look_g(const struct look *k, uint64_t g, struct err *e)
 	return 0;
 }
 
-/* Where the runtime has not begun, everything is zero. */
+/* Before the runtime has begun, everything is zero. */
 static int look_slice(const struct look *k, uint64_t max, uint64_t *first, struct err *e)
 {
 	uint64_t s[3];
@@ -180,7 +185,7 @@ static int look_count(const struct look *k, uint64_t max, struct err *e)
 	return n <= max ? 0 : odd(k, n, "is no number of goroutines", e);
 }
 
-/* p.id is the first field; that of the first P is 0. */
+/* p.id is the first field of a P; that of the first P is 0. */
 static int look_allp(const struct look *k, struct err *e)
 {
 	uint64_t p;
@@ -214,7 +219,9 @@ static int look_allm(const struct look *k, struct err *e)
 	return back == m ? 0 : odd(k, m, "points to an M whose g0 is of another one", e);
 }
 
-/* From go1.22 on {lock, startTicks, startTime, val}; val is 0 until somebody asked. */
+/*
+ * From go1.22 on it is {lock, startTicks, startTime, val}; val is 0 until somebody asked for it.
+ */
 static int look_ticks(const struct look *k, struct err *e)
 {
 	uint64_t w[4];
@@ -231,7 +238,7 @@ static int look_ticks(const struct look *k, struct err *e)
 		       odd(k, w[3], "is no number of ticks in a second", e);
 }
 
-/* The generation of its counters is 0, 1 or 2. */
+/* The generation of its counters must be 0, 1 or 2. */
 static int look_memstats(const struct look *k, struct err *e)
 {
 	int32_t stats = k->l->off[LAYOUT_mstats_heapstats], gen = k->l->off[LAYOUT_heapstats_gen];
@@ -246,7 +253,9 @@ static int look_memstats(const struct look *k, struct err *e)
 	return v < 3 ? 0 : odd(k, v, "is no generation of counters", e);
 }
 
-/* {goidgen, lastpoll, pollUntil: when a thread will leave the poller}; gcwaiting is 0 or 1. */
+/*
+ * It is {goidgen, lastpoll, pollUntil: when a thread will leave the poller}; gcwaiting is 0 or 1.
+ */
 static int look_sched(const struct look *k, struct err *e)
 {
 	int32_t at = k->l->off[LAYOUT_sched_gcwaiting];
@@ -266,7 +275,7 @@ static int look_sched(const struct look *k, struct err *e)
 	return waiting <= 1 ? 0 : odd(k, waiting, "is not whether the GC waits", e);
 }
 
-/* A uint32 that is 0 or 1. */
+/* A uint32 that must be 0 or 1. */
 static int look_switch(const struct look *k, struct err *e)
 {
 	uint32_t v;

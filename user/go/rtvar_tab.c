@@ -1,9 +1,9 @@
 /*
- * user/go/rtvar_tab.c - who uses which runtime variable.
+ * user/go/rtvar_tab.c - which functions use which runtime variable.
  *
- * Source: tests/support/rtwho_main.c over official builds of Go 1.16 to 1.27, amd64 and arm64,
- * of all build modes: in every one of them enough of the witnesses name the variable, also in
- * programs that never ask for a profile.
+ * Source: tests/support/rtwho_main.c over official builds of Go 1.16 to 1.27, amd64 and arm64, of
+ * all build modes. In each of them enough of the witnesses name the variable, also in programs
+ * that never ask for a profile.
  */
 #include "go/rtvar_priv.h"
 
@@ -143,7 +143,7 @@ const struct rtvar_def rtvar_defs[RTVAR_COUNT] = {
 		.symbols = { "runtime.allglen" },
 		.size = 8,
 		.width = 8,
-		.sections = IN_NOPTRBSS, /* allgptr, by the same functions, is not */
+		.sections = IN_NOPTRBSS, /* allgptr, which the same functions use, is not there */
 		.quorum = 2,
 		.by_address = true,
 		.witness = {
@@ -202,7 +202,10 @@ const struct rtvar_def rtvar_defs[RTVAR_COUNT] = {
 			{ "runtime.schedtrace" },
 			{ "runtime.traceAdvance" },
 		},
-		/* The counts of Ms in runtime.sched are used where allm is, and here. */
+		/*
+		 * The counts of Ms in runtime.sched are used where allm is used, and in these
+		 * functions.
+		 */
 		.stranger = { "runtime.checkdead", "runtime.mput" },
 	},
 	[RTVAR_MHEAP] = {
@@ -230,14 +233,14 @@ const struct rtvar_def rtvar_defs[RTVAR_COUNT] = {
 		.shape = SHAPE_STRUCT,
 		.size = 24,
 		.sections = IN_NOPTRBSS,
-		.quorum = 1, /* up to go1.21 one function holds all its users */
+		.quorum = 1, /* up to go1.21 one function holds all of its users */
 		.must = 1,
 		.witness = {
 			{ "runtime.(*ticksType).init", "runtime.ticksPerSecond", "runtime.tickspersecond" },
 			{ "runtime.schedinit" },
 		},
 	},
-	/* What all of them name is memstats.heapStats, at the start from go1.19 on. */
+	/* What all of them name is memstats.heapStats, which is at the start from go1.19 on. */
 	[RTVAR_MEMSTATS] = {
 		.name = "runtime.memstats",
 		.symbols = { "runtime.memstats" },
@@ -255,11 +258,14 @@ const struct rtvar_def rtvar_defs[RTVAR_COUNT] = {
 			{ "runtime.(*mheap).freeSpanLocked" },
 			{ "runtime.(*sweepLocked).sweep", "runtime.(*mspan).sweep" },
 		},
-		/* They use gcController, and up to go1.18 memstats.heap_live, and so do the above. */
+		/*
+		 * These use gcController and, up to go1.18, memstats.heap_live, and so do the
+		 * witnesses above.
+		 */
 		.stranger = { "runtime.gcFlushBgCredit", "runtime.gcParkAssist", "runtime.gcMark",
 			      "runtime.gcTrigger.test" },
 	},
-	/* sched.lastpoll. */
+	/* They name sched.lastpoll. */
 	[RTVAR_SCHED] = {
 		.name = "runtime.sched",
 		.symbols = { "runtime.sched" },
@@ -293,7 +299,7 @@ const struct rtvar_def rtvar_defs[RTVAR_COUNT] = {
 			{ "runtime.mallocgc", "runtime.deductAssistCredit" },
 			{ "runtime.findRunnable", "runtime.findrunnable" },
 		},
-		/* The write barrier's switch is read where pointers are written. */
+		/* The switch of the write barrier is read where pointers are written. */
 		.stranger = { "runtime.typedmemmove", "runtime.bulkBarrierPreWrite", "runtime.selectgo" },
 	},
 };

@@ -1,11 +1,11 @@
-/* user/go/unwind.c - one return address after the other. */
+/* user/go/unwind.c - finds one return address after the other. */
 #include "go/unwind.h"
 
 enum { FLAG_TOP = 1, FLAG_SPWRITE = 2, ARM64_SLOT = 16 };
 
-/* A place on the way. */
+/* A position on the way up the stack. */
 struct at {
-	uint64_t pc, sp, lr; /* lr: known already, arm64 */
+	uint64_t pc, sp, lr; /* lr: the return address, if it is known already (arm64) */
 	bool trap, innermost;
 	enum func_id callee;
 };
@@ -26,23 +26,26 @@ static bool is_top(const struct unwind_frame *f)
 	       f->id == FUNC_RT0_GO;
 }
 
-/* Its sp is moved in ways that the table does not say. */
+/* Does this function move its sp in ways that the table does not describe? */
 static bool no_caller(const struct unwind *u, const struct at *a, const struct unwind_frame *f)
 {
 	return f->flags & FLAG_SPWRITE && f->id != FUNC_CGOCALLBACK &&
 	       !(u->syscall && a->innermost);
 }
 
-/* Its caller looks as if it had called it, but was interrupted: the signal handler made it so. */
+/*
+ * Was its caller interrupted, though it looks as if it had made a call? The signal handler makes
+ * it look so.
+ */
 static bool injected(const struct unwind *u, enum func_id id)
 {
 	return id == FUNC_SIGPANIC || (id == FUNC_ASYNCPREEMPT && (u->minor < 0 || u->minor >= 21));
 }
 
 /*
- * The return address and the caller's sp. False: not in the bytes. On arm64 it lies at sp; the
- * one function that has none there is that of a goroutine which never ran, whose caller is
- * where all end.
+ * Finds the return address and the caller's sp. False when they are not in the bytes. On arm64
+ * the return address lies at sp. The one function that has none there is that of a goroutine
+ * which never ran; its caller is the function in which all goroutines end.
  */
 static bool caller(const struct unwind *u, const struct at *a, const struct unwind_frame *f,
 		   uint64_t *pc, uint64_t *sp)
@@ -71,7 +74,7 @@ static bool settle_injected(const struct unwind *u, struct at *a)
 	return true;
 }
 
-/* 1: there is another frame at *a. 0: *end says why not. */
+/* Returns 1 when there is another frame at *a, or 0, and *end says why not. */
 static int step(const struct unwind *u, struct at *a, const struct unwind_frame *f,
 		enum unwind_end *end)
 {
@@ -99,7 +102,7 @@ static int step(const struct unwind *u, struct at *a, const struct unwind_frame 
 int unwind_stack(const struct unwind *u, unwind_cookies *out, enum unwind_end *end, struct err *e)
 {
 	struct at a = { .pc = u->pc, .sp = u->sp, .innermost = true, .callee = FUNC_NORMAL };
-	/* On arm64 a frame may have no bytes; two such in a row are the same one. */
+	/* On arm64 a frame may have no bytes; two of those in a row are the same frame. */
 	size_t most = 2 * (u->n / 8) + 2;
 
 	*end = UNWIND_BROKEN;

@@ -2,10 +2,10 @@
  * user/go/wait_check.c - do all waits pass the functions that are probed for them?
  *
  * A profile-guided build copies hot functions into their callers, and a probe on the function
- * itself misses those calls. Which it was seen to do with gopark (that is why park_m is probed,
- * whose address mcall takes), chanrecv and dequeue; Go 1.24 and 1.27.
- * Source: goready and readyWithTime in runtime/proc.go and sema.go, semrelease1 and the
- * wrappers of semacquire1 in runtime/sema.go; Go 1.18 to 1.27.
+ * itself misses those calls. This was seen with gopark (which is why park_m is probed: mcall
+ * takes its address), chanrecv and dequeue; Go 1.24 and 1.27. Source: goready and readyWithTime
+ * in runtime/proc.go and sema.go, semrelease1 and the wrappers of semacquire1 in runtime/sema.go;
+ * Go 1.18 to 1.27.
  */
 #include "base/vec.h"
 #include "go/calls.h"
@@ -20,7 +20,7 @@ static const char *const callees[CALLEES] = {
 	[SEMRELEASE] = "runtime.semrelease1",
 };
 
-/* Which of them a function of that name calls, or has a copy of; CALLEES for none. */
+/* Which of these functions a function of that name calls, or has a copy of; CALLEES for none. */
 static int must_call(const char *name)
 {
 	const char *dot = strstr(name, ".runtime_Sem");
@@ -44,7 +44,7 @@ static int check_function(struct gobin *b, struct arch *a, const struct gofunc *
 		return 0;
 	if (to[which].entry && calls_any(b, a, f, &to[which], 1, code))
 		return 0;
-	/* With a copy of semrelease1 in it, what that calls will do. */
+	/* If it has a copy of semrelease1 in it, then a call of what that calls is enough. */
 	if (which == SEMRELEASE && to[DEQUEUE].entry && calls_any(b, a, f, &to[DEQUEUE], 1, code))
 		return 0;
 	return err_set(e, -ENOTSUP,

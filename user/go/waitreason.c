@@ -5,7 +5,10 @@
 
 #include "base/cleanup.h"
 
-/* Numbers were given anew in 1.20, 1.24, 1.25 and 1.26; in between they were only added. */
+/*
+ * The numbers were assigned anew in 1.20, 1.24, 1.25 and 1.26; in between, numbers were only
+ * added.
+ */
 static const char *const go1_15[] = {
 	"",
 	"GC assist marking",
@@ -224,7 +227,7 @@ static const char *const go1_26[] = {
 	"cleanup wait",
 };
 
-/* Newest first: the first row whose version is not newer than asked. */
+/* Newest first: the first row applies whose version is not newer than the one asked for. */
 static const struct {
 	int minor;
 	const char *const *names;
@@ -238,7 +241,7 @@ static const struct {
 	{ 15, go1_15, ARRAY_LEN(go1_15) },
 };
 
-/* What Go 1.24 called otherwise. */
+/* What Go 1.24 spelled differently. */
 static const char *const spelt_124[][2] = {
 	{ "chan receive (durable)", "chan receive (synctest)" },
 	{ "chan send (durable)", "chan send (synctest)" },

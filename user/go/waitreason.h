@@ -12,9 +12,9 @@
 #include "go/gobin.h"
 
 /*
- * The name that the newest Go has for what @value means in Go 1.@minor: 15 and newer, above
- * the newest known it counts as that one, and so does -1. "" is the reason 0. NULL when that
- * version has no such value.
+ * The newest Go's name for what @value means in Go 1.@minor. @minor is at least 15; one above the
+ * newest known, or -1, counts as the newest known. "" is the reason 0. NULL when that version has
+ * no such value.
  */
 const char *waitreason_name(int minor, unsigned value);
 

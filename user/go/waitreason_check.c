@@ -13,7 +13,7 @@ enum { TABLES = 4, TEXT_MAX = 64 };
 
 static const char string_method[] = "runtime.waitReason.String";
 
-/* What the method takes the address of: the table, and a string for numbers beyond it. */
+/* Collects what the method takes the address of: the table, and a string for numbers beyond it. */
 static int addresses(struct gobin *b, uint64_t out[TABLES], struct err *e)
 {
 	CLEANUP(arch_freep) struct arch *a = NULL;
@@ -46,7 +46,7 @@ static int addresses(struct gobin *b, uint64_t out[TABLES], struct err *e)
 		       string_method);
 }
 
-/* 1 when the string at index @v of the table is @text. */
+/* Returns 1 when the string at index @v of the table is @text. */
 static int holds(struct mem *live, uint64_t table, unsigned int v, const char *text)
 {
 	uint64_t str[2];

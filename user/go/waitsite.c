@@ -1,4 +1,4 @@
-/* user/go/waitsite.c - casgstatus and what goes past it. */
+/* user/go/waitsite.c - finds casgstatus, and the status changes that do not go through it. */
 #include "go/waitsite.h"
 
 #include <stdbool.h>
@@ -10,16 +10,19 @@
 enum { RUNNABLE = 1, RUNNING, SYSCALL, WAITING };
 
 /*
- * What one of casgstatus's callers must do: call it, or call another of these that does; if it
- * does not, the probe goes there, where that is enough to know what changes.
+ * What a caller of casgstatus must do: call it, or call another function of this list that does.
+ * If it does neither, the probe goes into the caller itself, where that is enough to know which
+ * change is made.
  */
 struct rule {
 	const char *name;
 	enum waitsite_who who;
-	uint8_t old, new; /* 0, 0: no probe there could tell */
-	bool quick;	  /* it may also change the status itself, and calls when that fails */
-	uint8_t calls;	  /* at least so many, 0: one; a copy may have come for some of them */
-	uint8_t by;	  /* index of the other one */
+	uint8_t old, new; /* 0, 0: a probe there could not tell */
+	/* it may also change the status itself, and calls casgstatus only when that fails */
+	bool quick;
+	/* it must call at least so many times (0: once); some of these calls may be copies */
+	uint8_t calls;
+	uint8_t by; /* index of the other function */
 };
 
 enum {
@@ -46,7 +49,7 @@ _Static_assert((int)NRULES <= (int)WAITSITES_MAX, "each may have a site");
 static const struct rule rules[NRULES] = {
 	MUST_CALL(R_CHANGE, "casgstatus"),
 	RULE(R_TO_WAITING, "casGToWaiting", WAITSITE_ARG0, RUNNING, WAITING),
-	/* To park, and to go on at once. */
+	/* A goroutine parks, and goes on immediately. */
 	RULE(R_PARK, "park_m", WAITSITE_ARG0, RUNNING, WAITING, .calls = 2, .by = R_TO_WAITING),
 	RULE(R_READY, "ready", WAITSITE_ARG0, WAITING, RUNNABLE),
 	RULE(R_EXECUTE, "execute", WAITSITE_ARG0, RUNNABLE, RUNNING),
@@ -63,17 +66,18 @@ static const struct rule rules[NRULES] = {
 struct finder {
 	struct gobin *b;
 	struct arch *a;
-	int32_t off; /* of the status */
+	int32_t off; /* offset of the status */
 	struct gofunc f[NRULES];
 	struct waitsite *out;
 	int n;
 	uint8_t code[LIMIT_DECODE];
 };
 
-/* What a function's instructions say of the status. */
+/* What the instructions of a function say about the status. */
 struct says {
-	unsigned int calls; /* of casgstatus, or the other one */
-	bool names;	    /* g.atomicstatus, or a field of something else that lies as far in */
+	unsigned int calls; /* calls of casgstatus, or of the other function */
+	/* it names g.atomicstatus, or a field of another struct at the same offset */
+	bool names;
 };
 
 static int read_code(struct finder *k, const struct rule *r, const struct gofunc *f,
@@ -118,7 +122,7 @@ static int settle(struct finder *k, size_t i, struct err *e)
 	struct says says;
 	int rc;
 
-	if (!k->f[i].entry) /* its callers have it, or this Go does not know it */
+	if (!k->f[i].entry) /* its callers have copies of it, or this Go does not know it */
 		return 0;
 	rc = read_code(k, r, &k->f[i], &says, e);
 	if (rc < 0)
@@ -148,7 +152,7 @@ int waitsites_find(struct gobin *b, int32_t g_atomicstatus, struct waitsite out[
 		rc = gobin_funcs_named(b, names, NRULES, k->f, e);
 	if (rc < 0)
 		return rc;
-	/* Without these nobody would notice that what they do is done elsewhere. */
+	/* Without these it would not be noticed that their work is done elsewhere. */
 	for (size_t i = 0; i < NRULES; i++)
 		if ((i == R_CHANGE || i == R_PARK || i == R_READY || i == R_EXECUTE ||
 		     i == R_ENTER || i == R_LEAVE) &&

@@ -1,4 +1,4 @@
-/* user/target/claim.c - ranges of locks as a register of who uses what. */
+/* user/target/claim.c - ranges of file locks serve as a register of who uses what. */
 #include "target/claim.h"
 
 #include <fcntl.h>
@@ -9,12 +9,12 @@
 #include "base/map.h"
 #include "target/target_priv.h"
 
-/* include/uapi/linux/magic.h, since 6.9 */
+/* include/uapi/linux/magic.h, since Linux 6.9 */
 #define PIDFS 0x50494446
 
 /*
- * A place in the file, 63 bits: 1, key of the process (23), switch (2), slot (6), value
- * (31). Slot 0 is the gate.
+ * A position in the file has 63 bits: a 1, the key of the process (23), the switch (2), the slot
+ * (6) and the value (31). Slot 0 is the gate.
  */
 enum { VALUE_BITS = 31, SLOT_BITS = 6, WHAT_BITS = 2, KEY_BITS = 23 };
 #define STRIDE (1ull << VALUE_BITS)
@@ -29,8 +29,8 @@ enum { PAUSE_MIN_US = 500, PAUSE_MAX_US = 64000, STATUS_MAX = 65536 };
 struct claims {
 	pid_t pid;
 	int fd;
-	uint64_t base; /* of the gate */
-	unsigned held; /* slot, 0 none */
+	uint64_t base; /* position of the gate */
+	unsigned held; /* the slot that we hold; 0: none */
 	uint64_t seed;
 };
 
@@ -51,8 +51,8 @@ static uint64_t random_below(struct claims *c, uint64_t n)
 }
 
 /*
- * The number a process has in its own pid namespace, which is the last of the line "NSpid:\t7\t1"
- * whoever reads it (Linux 4.1). 0 when the line is not there.
+ * The number that a process has in its own pid namespace. It is the last one on the line
+ * "NSpid:\t7\t1", whoever reads that (Linux 4.1). 0 when the line is not there.
  */
 static uint64_t innermost_pid(struct target *t)
 {
@@ -75,7 +75,9 @@ static uint64_t innermost_pid(struct target *t)
 	return v;
 }
 
-/* The file everybody agrees on, and the key that tells processes apart in it. */
+/*
+ * Opens the file that everybody agrees on, and computes the key that tells processes apart in it.
+ */
 static int open_file(struct target *t, bool force_exe, struct claims *c, uint64_t *key,
 		     struct err *e)
 {
@@ -85,7 +87,7 @@ static int open_file(struct target *t, bool force_exe, struct claims *c, uint64_
 	*key = 0;
 	c->fd = force_exe ? -1 : (int)syscall(SYS_pidfd_open, t->pid, 0);
 	if (c->fd >= 0 && (fstatfs(c->fd, &fs) || fs.f_type != PIDFS)) {
-		closep(&c->fd); /* every such descriptor would be the same inode */
+		closep(&c->fd); /* without pidfs all such descriptors are the same inode */
 		c->fd = -1;
 	}
 	if (c->fd < 0) {
@@ -96,7 +98,9 @@ static int open_file(struct target *t, bool force_exe, struct claims *c, uint64_
 		return errno == ENOENT || errno == ESRCH ?
 			       err_set(e, -ESRCH, "pid %d exited", t->pid) :
 			       err_sys(e, "/proc/%d/exe", t->pid);
-	/* The number has not been given to another process before it was opened. */
+	/*
+	 * This makes sure that the number was not given to another process before it was opened.
+	 */
 	return target_alive(t, e);
 }
 
@@ -146,7 +150,10 @@ static int lock(struct claims *c, short type, uint64_t from, uint64_t len, struc
  */
 static int look(struct claims *c, uint64_t from, uint64_t len, struct flock *found, struct err *e)
 {
-	/* As if for writing, which any lock is in the way of. Asking needs no right to write. */
+	/*
+	 * Any lock stands in the way of a write lock, so one is asked about. Asking needs no
+	 * right to write.
+	 */
 	struct flock l = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)len
 	};
@@ -217,7 +224,7 @@ static uint64_t slot_at(const struct claims *c, unsigned slot)
 	return c->base + slot * STRIDE;
 }
 
-/* Locks of our own are not seen by look(): they are of the same open file description. */
+/* look() does not see locks of our own: they belong to the same open file description. */
 static int look_slot(struct claims *c, unsigned slot, uint64_t *value, struct err *e)
 {
 	struct flock found = { 0 };

@@ -33,18 +33,18 @@
 #include "target/target.h"
 
 enum {
-	CLAIM_HEAP_RATE, /* what is claimed: one switch each, independent of each other */
+	CLAIM_HEAP_RATE, /* what is claimed: switches that are independent of each other */
 	CLAIM_BLOCK_RATE,
 	CLAIM_MUTEX_FRACTION,
 	CLAIM_WHATS = 4,
 	CLAIM_VALUE_MAX = 1 << 30,
-	CLAIM_SLOTS = 63, /* at once, per switch */
+	CLAIM_SLOTS = 63, /* claims at once, for each switch */
 };
 
 struct claims;
 
 /*
- * An open file description of its own: not to be shared with a child. -ESRCH, -EPERM.
+ * Opens a file description of its own, which must not be shared with a child. -ESRCH, -EPERM.
  * @force_exe: as on a kernel without pidfs; for tests.
  */
 int claims_open(struct target *t, unsigned what, bool force_exe, struct claims **out,
@@ -69,6 +69,6 @@ int claims_others(struct claims *c, uint64_t wanted, uint64_t *value, struct err
 int claims_take(struct claims *c, uint64_t value, struct err *e);
 void claims_drop(struct claims *c);
 
-int claims_fd(const struct claims *c); /* borrowed; for whoever closes all the others */
+int claims_fd(const struct claims *c); /* borrowed, for code that closes all other descriptors */
 
 #endif
