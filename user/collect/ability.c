@@ -1,4 +1,4 @@
-/* user/collect/ability.c - the table of what a profile stands on. */
+/* user/collect/ability.c - the table of everything that a profile depends on. */
 #include "collect/ability_priv.h"
 
 #include <fcntl.h>
@@ -25,8 +25,10 @@ static struct ability *add(struct abilities *a, enum ability_group group, const 
 	return &a->at[a->n++];
 }
 
-/* The result of an attempt. What was not allowed is unknown where the
- * kernel may be able to, all the same. */
+/*
+ * Records the result of an attempt. When the attempt was not allowed, the answer is "unknown" if
+ * the kernel may still be able to do it.
+ */
 static void judge(struct ability *b, int ret, const struct err *e, bool maybe)
 {
 	bool refused = ret == -EPERM || ret == -EACCES;
@@ -94,7 +96,7 @@ static void test_btf(struct abilities *a)
 			 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, and have /sys mounted");
 }
 
-/* Attempts that say nothing but yes or why not. */
+/* Attempts whose only answer is yes, or why not. */
 static void test_objects(struct abilities *a)
 {
 	static const struct {
@@ -194,7 +196,7 @@ static int first_line(const char *path, char *buf, size_t cap)
 	return 0;
 }
 
-/* A setting as it is; @absent: what it means when the file is not there. */
+/* A setting with its present value; @absent: what it means when the file is not there. */
 static bool setting(struct ability *b, const char *path, const char *absent)
 {
 	char v[128] = "";
@@ -402,7 +404,7 @@ static void test_names(struct abilities *a)
 		remedy_caps(b, ",cap_syslog");
 }
 
-/* Of a kind: all of the kernel's rows that it stands on. */
+/* For a kind of profile: checks all of the kernel's rows that it depends on. */
 static void test_kind(struct abilities *a, const char *id, const char *title, const char *purpose,
 		      const char *const *ids, size_t n)
 {
@@ -415,7 +417,10 @@ static void test_kind(struct abilities *a, const char *id, const char *title, co
 		for (size_t k = 0; k < n; k++) {
 			if (strcmp(on->id, ids[k]) || on->is == ABILITY_YES || b->is)
 				continue;
-			/* Not allowed to us now is a no, whatever the kernel could. */
+			/*
+			 * What we are not allowed to do now counts as no, whatever the kernel
+			 * could do.
+			 */
 			b->is = ABILITY_NO;
 			snprintf(b->found, sizeof(b->found), "%s", on->found);
 			snprintf(b->remedy, sizeof(b->remedy), "%s", on->remedy);

@@ -1,9 +1,9 @@
 /*
  * user/collect/ability.h - what this kernel and our privileges allow, found out by trying.
  *
- * Never by version: a program is loaded, a clock opened, a probe set on ourselves and dropped.
- * What may not be tried is UNKNOWN, not absent. Which capability is for what was tried one by
- * one on Linux 6.18 (tests/e2e/caps.sh).
+ * Nothing is decided by version: a program is loaded, a clock opened, a probe set on ourselves
+ * and dropped. What must not be tried is UNKNOWN, not absent. Which capability each thing needs
+ * was tried one by one on Linux 6.18 (tests/e2e/caps.sh).
  */
 #ifndef COLLECT_ABILITY_H
 #define COLLECT_ABILITY_H
@@ -17,11 +17,11 @@ enum ability_is {
 	ABILITY_YES,
 	ABILITY_NO,
 	ABILITY_UNKNOWN, /* it could not be tried; found says why */
-	ABILITY_INFO,	 /* neither good nor bad: found is what there is */
+	ABILITY_INFO,	 /* neither good nor bad: found has the value */
 };
 
 enum ability_group {
-	ABILITY_PROFILES, /* what one can do now */
+	ABILITY_PROFILES, /* what can be done now */
 	ABILITY_KERNEL,
 	ABILITY_PRIVILEGES,
 	ABILITY_SETTINGS,
@@ -33,10 +33,10 @@ struct ability {
 	const char *id;	     /* stable, for machines: "btf" */
 	const char *title;   /* for people */
 	const char *purpose; /* what it is for */
-	bool needed;	     /* every profile of our own processes must have it */
+	bool needed;	     /* every profile of our own processes needs it */
 	enum ability_is is;
 	char found[384];  /* what was seen */
-	char remedy[512]; /* what to do when it is missing; "" nothing */
+	char remedy[512]; /* what to do when it is missing; "" for nothing */
 };
 
 enum { ABILITIES_MAX = 40 };
@@ -46,14 +46,14 @@ struct abilities {
 	size_t n;
 };
 
-/* All of it. Takes a few hundred milliseconds. */
+/* Makes all attempts. Takes a few hundred milliseconds. */
 void abilities_test(struct abilities *out);
 
-/* Everything that is needed is there. */
+/* Is everything there that is needed? */
 bool abilities_enough(const struct abilities *a);
 
 /*
- * One thing each, quickly: what CPU profiles and heap probes stand on, with programs of two
+ * Each tries one thing quickly: what CPU profiles and heap probes depend on, with programs of two
  * instructions. -EPERM names the capability.
  */
 int ability_cpu(struct err *e);

@@ -1,4 +1,7 @@
-/* user/collect/ability_priv.h - single attempts; 0 or a negative errno with a sentence. */
+/*
+ * user/collect/ability_priv.h - single attempts. Each returns 0, or a negative errno with a
+ * sentence.
+ */
 #ifndef COLLECT_ABILITY_PRIV_H
 #define COLLECT_ABILITY_PRIV_H
 
@@ -11,25 +14,28 @@ int try_ring(struct err *e);
 int try_perf_program(struct err *e);
 int try_uprobe_program(struct err *e);
 int try_clock(struct err *e);
-/* A program on a clock of our own, with a cookie. */
+/* Puts a program on a clock of our own, with a cookie. */
 int try_clock_link(struct err *e);
-/* Type number of the uprobe PMU. */
+/* Reads the type number of the uprobe PMU. */
 int try_uprobe_pmu(unsigned *type, struct err *e);
-/* 1: BPF memory counts against RLIMIT_MEMLOCK. 0: it does not. */
+/* Returns 1 when BPF memory counts against RLIMIT_MEMLOCK, 0 when it does not. */
 int try_memlock(struct err *e);
 
-/* The whole BPF program of a CPU profile is accepted. */
+/* Does the kernel accept the whole BPF program of a CPU profile? */
 int try_cpu_object(struct err *e);
-/* That of heap probes, and attached to this program itself, then dropped. */
+/*
+ * The same for that of heap probes, which is also attached to this program itself and dropped
+ * again.
+ */
 int try_heap_object(struct err *e);
-/* The same of where goroutines park and who wakes them. */
+/* The same for the program that sees where goroutines park and who wakes them. */
 int try_sched_object(struct err *e);
-/* The same of what a goroutine's status is. */
+/* The same for the program that sees a goroutine's status. */
 int try_wait_object(struct err *e);
 
-/* A process of our own user reads another one's memory. */
+/* Can a process of our own user read the memory of another? */
 int try_own_memory(struct err *e);
-/* Another user's, *pid says which. -ENOENT: there is none here. */
+/* The same for a process of another user; *pid says which. -ENOENT: there is none here. */
 int try_other_memory(pid_t *pid, struct err *e);
 
 #endif

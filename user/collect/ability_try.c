@@ -1,4 +1,4 @@
-/* user/collect/ability_try.c - attempts at everything a profile does, on ourselves. */
+/* user/collect/ability_try.c - tries everything that a profile does, on ourselves. */
 #include <bpf/bpf.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -129,7 +129,7 @@ int try_uprobe_pmu(unsigned *type, struct err *e)
 	return 0;
 }
 
-/* By the bare system call: libbpf would raise the limit first. */
+/* The bare system call is used, because libbpf would raise the limit first. */
 static int bare_map(void)
 {
 	union bpf_attr a;
@@ -199,7 +199,7 @@ int try_cpu_object(struct err *e)
 	return ret ? bpf_load_error(e, ret, "the CPU sampler") : 0;
 }
 
-/* Where a probe is set, and nobody comes by. */
+/* A probe is set on this function, which nobody calls. */
 static __attribute__((noinline, used)) void landmark(void)
 {
 	__asm__ volatile("");
@@ -222,7 +222,7 @@ static int landmark_offset(uint64_t *off, struct err *e)
 	return 0;
 }
 
-/* @prog, loaded, on landmark(), and off again. */
+/* Loads @prog, attaches it to landmark(), and detaches it again. */
 static int try_attach(struct bpf_program *prog, bool multi, struct err *e)
 {
 	struct uprobe_site site = { 0 };
@@ -288,7 +288,7 @@ int try_sched_object(struct err *e)
 		     try_attach(o->progs.sched_probe, multi, e);
 }
 
-/* In a child: 0, or the errno of reading @byte of its parent. */
+/* Called in a child: returns 0, or the errno of reading @byte of its parent. */
 static int read_parent(pid_t parent, const char *byte)
 {
 	char got = 0;
@@ -300,7 +300,7 @@ static int read_parent(pid_t parent, const char *byte)
 }
 
 /*
- * A child reads its parent: to Yama they are strangers, which it would not be the other way
+ * A child reads its parent: to Yama they are strangers, which they would not be the other way
  * round. A program with file capabilities is closed to its equals unless it says otherwise.
  */
 int try_own_memory(struct err *e)
@@ -338,7 +338,10 @@ static bool others(const char *name)
 	return !stat(dir, &st) && st.st_uid != geteuid();
 }
 
-/* Nothing is mapped at 0, but the permission is asked for first. Kernel threads have no memory. */
+/*
+ * Nothing is mapped at address 0, but the kernel checks the permission first. Kernel threads have
+ * no memory.
+ */
 static int try_pid(pid_t pid)
 {
 	char byte;

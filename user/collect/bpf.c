@@ -18,7 +18,7 @@ static int keep_log(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	char *nl;
 
-	/* The first complaint is the cause; what follows are its consequences. */
+	/* The first complaint is the cause; the later ones are its consequences. */
 	if (level != LIBBPF_WARN || log_last[0])
 		return 0;
 	vsnprintf(log_last, sizeof(log_last), fmt, ap);
@@ -45,7 +45,10 @@ int bpf_load_error(struct err *e, int code, const char *what)
 	bool ours = caps_have(CAP_BPF) && caps_have(CAP_PERFMON);
 	char refused[128];
 
-	/* With all capabilities there, EACCES is the verifier's, and its words are in the log. */
+	/*
+	 * When all capabilities are there, EACCES comes from the verifier, and its words are in
+	 * the log.
+	 */
 	if (code == -EPERM || (code == -EACCES && !ours)) {
 		snprintf(refused, sizeof(refused), "%s: the kernel refused BPF", what);
 		return caps_refused(e, refused, caps, ARRAY_LEN(caps));
@@ -64,7 +67,7 @@ int bpf_pidns(uint32_t *ino, struct err *e)
 	return 0;
 }
 
-/* [lo, hi) of the functions in @f that were found, as live addresses. */
+/* The range [lo, hi) of those functions in @f that were found, as live addresses. */
 static void range_of(const struct image *img, const struct gofunc *f, size_t n, __u64 *lo,
 		     __u64 *hi)
 {
@@ -79,7 +82,7 @@ static void range_of(const struct image *img, const struct gofunc *f, size_t n, 
 	}
 }
 
-/* The sp delta inside a function behind its prologue: the largest it has. */
+/* The sp delta inside a function behind its prologue: the largest delta that it has. */
 static int32_t body_delta(struct gobin *b, const struct gofunc *f)
 {
 	int32_t max = 0, d;
@@ -91,8 +94,9 @@ static int32_t body_delta(struct gobin *b, const struct gofunc *f)
 }
 
 /*
- * Functions the walker must know: mcall, and the write barrier's entry stubs, frameless
- * functions that call (Go 1.21+, runtime/asm_amd64.s: they lie side by side).
+ * Finds the functions that the stack walker must know: mcall, and the entry stubs of the write
+ * barrier, which have no frame and call other functions (Go 1.21+, runtime/asm_amd64.s: they lie
+ * side by side).
  */
 static int fill_image(const struct image *img, struct gpb_image *t, __s32 *seam, struct err *e)
 {
@@ -112,7 +116,10 @@ static int fill_image(const struct image *img, struct gpb_image *t, __s32 *seam,
 	t->text_lo = img->lo;
 	t->text_hi = img->hi;
 	range_of(img, f, 1, &t->mcall_lo, &t->mcall_hi);
-	/* A return address may equal the end of the last call's function. */
+	/*
+	 * The end of the last stub belongs to the range, because a return address may equal the
+	 * end of the function that called.
+	 */
 	range_of(img, f + 1, ARRAY_LEN(names) - 1, &t->stub_lo, &t->stub_hi);
 	if (t->stub_hi - t->stub_lo > 4096)
 		t->stub_lo = t->stub_hi = 0;

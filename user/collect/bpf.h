@@ -6,7 +6,7 @@
 
 #include "collect/subject_priv.h"
 
-/* Offsets and ranges of one target for the BPF side, live addresses. */
+/* Fills in the offsets and ranges of one target for the BPF side; live addresses. */
 int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *out,
 		    struct err *e);
 
@@ -18,22 +18,23 @@ int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, 
 		   void *arg, struct err *e);
 
 /*
- * The same, and empties the table: while nothing is open. @key is what the stack was filed under.
+ * The same, and empties the table. To be called while no window is open. @key: the key that the
+ * stack was filed under.
  */
 int bpf_take_stacks(int map_fd,
 		    int (*fn)(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
 			      struct err *e),
 		    void *arg, struct err *e);
 
-/* The sum over all CPUs of a per-CPU map's element for the only target: @words u64 of each. */
+/* Adds up a per-CPU map's element of the only target over all CPUs: @words u64 for each. */
 int bpf_sum_cpus(int map_fd, size_t words, uint64_t *out, struct err *e);
-/* Each CPU's, in a row. *ncpu: how many. The caller frees. */
+/* The same for each CPU, one after the other. *ncpu: how many there are. The caller frees. */
 int bpf_each_cpu(int map_fd, size_t words, uint64_t **out, size_t *ncpu, struct err *e);
 
-/* Adds the BPF side's losses[] to a profile's. */
+/* Adds the BPF side's losses[] to the losses of a profile. */
 void bpf_losses(const uint64_t *losses, struct loss *to);
 
-/* libbpf's own words of why a load failed, at most a line; cleared by bpf_log_begin. */
+/* libbpf's own words for why a load failed, at most one line; bpf_log_begin() clears them. */
 void bpf_log_begin(void);
 const char *bpf_log_last(void);
 

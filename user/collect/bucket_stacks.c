@@ -1,4 +1,4 @@
-/* user/collect/bucket_stacks.c - where the stacks of buckets get their names and mappings from. */
+/* user/collect/bucket_stacks.c - gets names and mappings for the stacks of buckets. */
 #include "collect/bucket_stacks.h"
 
 static int frames(void *arg, uint64_t addr, struct goframe *f, size_t cap, uint64_t *entry)

@@ -1,6 +1,6 @@
 /*
- * user/collect/bucket_stacks.h - stacks as the runtime's buckets hold them, of a live target, as
- * locations of its profile.
+ * user/collect/bucket_stacks.h - turns stacks that the runtime's buckets of a live target hold
+ * into locations of its profile.
  */
 #ifndef COLLECT_BUCKET_STACKS_H
 #define COLLECT_BUCKET_STACKS_H
@@ -8,7 +8,10 @@
 #include "collect/stack_logical.h"
 #include "collect/subject_priv.h"
 
-/* For one profile: names and mappings of @s, locations of @p; both borrowed. -ENOMEM. */
+/*
+ * To be called for each profile: names and mappings come from @s, locations go into @p; both are
+ * borrowed. -ENOMEM.
+ */
 int bucket_stacks(struct subject *s, struct prof *p, struct logical **out, struct err *e);
 
 #endif

@@ -1,15 +1,15 @@
-/* user/collect/calibrate.c - a small least-squares problem. */
+/* user/collect/calibrate.c - the regression estimator: a small least-squares problem. */
 #include "collect/calibrate.h"
 
 #include <math.h>
 
-/* Windows for each number that is fitted. */
+/* windows for each coefficient that is fitted */
 #define WINDOWS_EACH 8
-/* Groups of less than this share are not worth one. */
+/* groups with a smaller share get no coefficient */
 #define SHARE_MIN 0.01
-/* So little of its own spread makes a direction no direction. */
+/* ridge term: a direction that varies less than this on its own is not used */
 #define RIDGE 1e-4
-/* What is off by more than this factor has not been fitted but extrapolated. */
+/* an estimate that is off by more than this factor was extrapolated, not fitted */
 #define FAR 8
 
 static void choose(struct calibrate *c, const struct tally *t, const double *total,
@@ -43,7 +43,10 @@ static void choose(struct calibrate *c, const struct tally *t, const double *tot
 	}
 }
 
-/* Gauss and Jordan, of a symmetric matrix that is positive: no pivots. False: it is not. */
+/*
+ * Inverts a symmetric positive matrix by Gauss-Jordan elimination, which needs no pivots then.
+ * False: the matrix is not positive.
+ */
 static bool invert(size_t n, double m[][CALIBRATE_MAX], double out[][CALIBRATE_MAX])
 {
 	for (size_t i = 0; i < n; i++)
@@ -86,7 +89,7 @@ void calibrate_init(struct calibrate *c, const struct tally *t, const double *to
 		scale[i] = sqrt(cols->cross[a][a]);
 		more[i] = total[cols->group[a]] - cols->sum[a];
 	}
-	/* Of columns that are all of one size. */
+	/* The columns are scaled to one size first. */
 	for (size_t i = 0; i < c->n; i++) {
 		for (size_t k = 0; k < c->n; k++)
 			m[i][k] = cols->cross[c->column[i]][c->column[k]] / scale[i] / scale[k];
@@ -103,7 +106,10 @@ void calibrate_init(struct calibrate *c, const struct tally *t, const double *to
 		c->reach += c->slope[i] * more[i];
 }
 
-/* What a site has more than its share, times each column; and what of its squares is left. */
+/*
+ * The sum of products of each column with the residual of a site (what it has more than its share
+ * of its group), and the sum of squares that is left after the regression.
+ */
 static double residual(const struct calibrate *c, const struct tally *t, const struct tally_site *s,
 		       double share, double *adjust)
 {
@@ -145,9 +151,9 @@ struct tally_estimate calibrate_site(const struct calibrate *c, const struct tal
 	squares = tally_among(t, residual(c, t, s, share, &adjust), c->n + 1);
 	if (squares < 0)
 		return out;
-	/* How well the slopes are known counts the more the farther they are followed. */
+	/* The error of the slopes counts more, the farther they are extrapolated. */
 	squares *= 1 + c->reach / k;
-	/* In what windows saw; there was more. */
+	/* The finite-population correction is for what windows saw; there was more than that. */
 	if (total > t->groups[s->group].x)
 		squares *= total / t->groups[s->group].x * total / t->groups[s->group].x;
 	least = tally_least(t, s->group, share) * total * total;

@@ -24,20 +24,24 @@ enum source { SOURCE_AUTO, SOURCE_READ, SOURCE_PROBE, SOURCE_ENABLE };
 struct collect_opts {
 	unsigned hz;	    /* CPU samples per second of each thread's CPU time */
 	uint64_t heap_rate; /* bytes per sample, for SOURCE_PROBE and SOURCE_ENABLE */
-	/* Block profiles: a wait this long (ns) is always counted, a shorter one in proportion. */
+	/*
+	 * Block profiles: a wait of this length (ns) or longer is always counted, a shorter one
+	 * in proportion.
+	 */
 	uint64_t block_rate;
 	uint64_t mutex_fraction; /* one contention in so many is counted */
 	uint64_t wait_rate;	 /* as block_rate, for wait profiles */
 	uint64_t window_ns;	 /* how long the window will last, 0 unknown, for SOURCE_ENABLE */
-	unsigned budget_ppm; /* most of the target's CPU time that probes may take; 0: no bound */
-	uint64_t budget_ahead_ns; /* what they may take before that bound holds */
+	/* largest share of the target's CPU time that probes may take; 0: no bound */
+	unsigned budget_ppm;
+	uint64_t budget_ahead_ns; /* what they may take before that bound applies */
 	enum source source;	  /* only SOURCE_ENABLE writes to the target */
-	bool verbose;		  /* say each step */
+	bool verbose;		  /* report each step */
 	bool kernel;		  /* kernel frames in CPU profiles */
 	bool goid;		  /* a numeric label "goid" */
 	bool labels; /* goroutine labels on probed heap, block, mutex and wait samples */
-	bool types;  /* label probed heap samples with the type allocated */
-	bool text;   /* --format text will be written: keep what only that shows */
+	bool types;  /* label probed heap samples with the type that was allocated */
+	bool text;   /* --format text will be written: keep what only that format shows */
 	bool held;   /* the target is held before its first instruction */
 	bool others; /* more kinds are started after this one, and nobody polls meanwhile */
 	/* Progress and warnings, one line without newline; may be NULL. */
@@ -53,16 +57,18 @@ const char *subject_comm(const struct subject *s);	 /* for file names; no '/' in
 const char *subject_go_version(const struct subject *s); /* "go1.22.12" */
 /* Readable when the target exits. */
 int subject_pidfd(const struct subject *s);
-/* Looks at its mappings again: libraries come and go. For pcs that were met since. */
+/* Reads its mappings again, for pcs that were met since: libraries come and go. */
 void subject_refresh(struct subject *s);
 /* 0; -ESRCH when it exited or became another program, with a sentence. */
 int subject_alive(struct subject *s, struct err *e);
-/* After that: it lives on, as another program. */
+/* To be asked after that: does it live on, as another program? */
 bool subject_became(const struct subject *s);
 
 struct collector {
 	const char *kind; /* "cpu", "heap", ...: also the file name's part */
-	/* Make ready, or attach: on return the window has begun, or does with begin(). */
+	/*
+	 * Prepares, or attaches: when it returns the window has begun, or it begins with begin().
+	 */
 	int (*start)(struct subject *s, const struct collect_opts *o, void **state, struct err *e);
 	/* A descriptor to poll for reading, or -1; poll() then drains without blocking. */
 	int (*fd)(void *state);

@@ -1,9 +1,9 @@
 /*
  * user/collect/container.h - which container or service a process belongs to, by its cgroup.
  *
- * By the names that container runtimes give to cgroups; nothing is asked of them. Source:
- * docker, containerd, CRI-O and podman with the cgroupfs and the systemd driver; systemd's
- * CGROUP_DELEGATION and machinectl; lxc.container.conf.
+ * It is recognized by the names that container runtimes give to cgroups; the runtimes are not
+ * asked. Source: docker, containerd, CRI-O and podman with the cgroupfs and the systemd driver;
+ * systemd's CGROUP_DELEGATION and machinectl; lxc.container.conf.
  */
 #ifndef COLLECT_CONTAINER_H
 #define COLLECT_CONTAINER_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 enum container_kind {
-	CONTAINER_UNKNOWN, /* the text could not be read or is none that we know */
+	CONTAINER_UNKNOWN, /* the text could not be read, or is none that we know */
 	CONTAINER_NONE,	   /* no container and no systemd unit */
 	CONTAINER_UNIT,	   /* a systemd unit: id is its name, "nginx.service" */
 	CONTAINER_IS,	   /* a container: runtime and id */
@@ -24,8 +24,8 @@ struct container {
 };
 
 /*
- * From the text of /proc/PID/cgroup, hostile: users name cgroups that are delegated to them.
- * Never fails; what it does not know is CONTAINER_UNKNOWN or CONTAINER_NONE.
+ * Parses the text of /proc/PID/cgroup. It is hostile: users name cgroups that are delegated to
+ * them. Never fails; what it does not recognize is CONTAINER_UNKNOWN or CONTAINER_NONE.
  */
 void container_parse(const char *text, size_t len, struct container *out);
 

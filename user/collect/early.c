@@ -1,4 +1,4 @@
-/* user/collect/early.c - the last reading of a target that has gone. */
+/* user/collect/early.c - keeps the last reading for a target that has gone. */
 #include "collect/early.h"
 
 #include <sys/timerfd.h>

@@ -1,4 +1,7 @@
-/* user/collect/enable.c - a rate that was switched on for the time of a window: checks, words. */
+/*
+ * user/collect/enable.c - a rate that is switched on for the time of a window: its checks and its
+ * messages.
+ */
 #include "collect/enable.h"
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)
@@ -33,7 +36,8 @@ bool enable_is_borrowed(struct target *t, unsigned what)
 	CLEANUP(claims_freep) struct claims *c = NULL;
 	uint64_t value = 0;
 
-	return !claims_open(t, what, false, &c, NULL) && !claims_others(c, 0, &value, NULL) && value;
+	return !claims_open(t, what, false, &c, NULL) && !claims_others(c, 0, &value, NULL) &&
+	       value;
 }
 
 void enable_tell_begun(const struct enabled *x, pid_t guardian, const struct collect_opts *o)
@@ -48,7 +52,7 @@ void enable_tell_begun(const struct enabled *x, pid_t guardian, const struct col
 		    x->kind, x->name, value, guardian);
 }
 
-/* What the reader of the numbers must know, on stderr too. */
+/* Reports what a reader of the numbers must know, on stderr as well. */
 static void tell_end(const struct enabled *x, const struct collect_opts *o)
 {
 	double on = seconds(x->began.at_ns, x->ended.at_ns);

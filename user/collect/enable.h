@@ -1,6 +1,6 @@
 /*
- * user/collect/enable.h - what switching a rate of the runtime's on has in common, whichever it
- * is: where it may be written, and what is said of it. The doing is collect/guardian.h's.
+ * user/collect/enable.h - what all rates of the runtime have in common that are switched on:
+ * where they may be written, and what is reported. collect/guardian.h does the writing.
  */
 #ifndef COLLECT_ENABLE_H
 #define COLLECT_ENABLE_H
@@ -17,24 +17,27 @@ struct enabled {
 };
 
 /*
- * Two ways to the address (live: @addr) must agree before anything is written there, and the Go
- * must be one that is known here: -ENOTSUP, -EBADMSG, -ENOENT.
+ * Checks before anything is written to the live address @addr: two ways to find the address must
+ * agree, and the Go version must be known here. -ENOTSUP, -EBADMSG, -ENOENT.
  */
 int enable_check_address(struct subject *s, enum rtvar v, uint64_t addr, struct err *e);
 
-/* Has a goprof-bpf, this one or another, switched it on? @what: CLAIM_HEAP_RATE, ... */
+/* Has some goprof-bpf, this one or another, switched it on? @what: CLAIM_HEAP_RATE, ... */
 bool enable_is_borrowed(struct target *t, unsigned what);
 
-/* What began, to the person who waits. */
+/* Reports on stderr what began. */
 void enable_tell_begun(const struct enabled *x, pid_t guardian, const struct collect_opts *o);
 
 /*
- * Restores, waits until that is done, sets x->ended and says what came of it. To be called once;
- * it does not fail, for whatever happens there is a profile to write.
+ * Restores the rate, waits until that is done, sets x->ended and reports the result. To be called
+ * once. It does not fail, because there is a profile to write in any case.
  */
 void enable_end(struct enabled *x, struct guardian *g, const struct collect_opts *o);
 
-/* The same as one comment of the profile, and as a loss when it could not be restored. */
+/*
+ * Puts the same into one comment of the profile, and adds a loss when the rate could not be
+ * restored.
+ */
 int enable_comment(const struct enabled *x, struct prof *p, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* user/collect/family.c - fork, exec and exit tracepoints, and a queue of what they tell. */
+/* user/collect/family.c - fork, exec and exit tracepoints, and a queue of what they report. */
 #include "collect/family.h"
 
 #include <bpf/bpf.h>
@@ -14,8 +14,8 @@ struct family {
 	struct family_bpf *obj;
 	struct ring_buffer *ring;
 	VEC(struct family_exec) queue;
-	size_t next;   /* of the queue, to be handed out */
-	uint64_t lost; /* that the queue had no room for */
+	size_t next;   /* index in the queue of the next one to hand out */
+	uint64_t lost; /* execs that the queue had no room for */
 };
 
 static int on_exec(void *arg, void *data, size_t len)

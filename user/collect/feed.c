@@ -1,4 +1,4 @@
-/* user/collect/feed.c - records of the ring, each to where it belongs. */
+/* user/collect/feed.c - takes records from the ring and hands each to where it belongs. */
 #include "collect/feed.h"
 
 #include <bpf/bpf.h>

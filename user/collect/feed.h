@@ -1,7 +1,7 @@
 /*
- * user/collect/feed.h - what a BPF object says while it runs: label sets, stacks with a frame
- * that has no rule yet, stacks that its table has no room for. The rest is drained from the
- * table when the window ends.
+ * user/collect/feed.h - what a BPF object reports while it runs: label sets, stacks with a frame
+ * that has no rule yet, stacks that its table has no room for. The rest is drained from the table
+ * when the window ends.
  */
 #ifndef COLLECT_FEED_H
 #define COLLECT_FEED_H
@@ -19,24 +19,32 @@ struct feed {
 	struct rules rules;
 	struct labelsets labels;
 	feed_add *add;
-	/* Is also told of records of other kinds and, after add, of GPB_REC_STACK. May be NULL. */
+	/*
+	 * Also called for records of other kinds and, after add, for GPB_REC_STACK. May be NULL.
+	 */
 	int (*other)(void *other_arg, const void *rec, size_t len, struct err *e);
 	void *other_arg;
 	void *arg;
-	struct err why; /* the first error inside a callback of the ring */
+	struct err why; /* the first error in a callback of the ring */
 	int failed;
 };
 
-/* @ring and @rules: the object's maps. feed_fini also after a failure, and when all zero. */
+/*
+ * @ring and @rules: the object's maps. feed_fini() is called also after a failure, and does
+ * nothing to a zeroed struct.
+ */
 int feed_open(struct feed *f, struct subject *s, const struct bpf_map *ring,
 	      const struct bpf_map *rules, feed_add *add, void *arg, struct err *e);
 void feed_fini(struct feed *f);
 
 int feed_fd(const struct feed *f); /* to be polled for reading */
 int feed_poll(struct feed *f, struct err *e);
-/* All that is left: the ring, then the table. */
+/* Drains everything that is left: the ring, then the table. */
 int feed_drain(struct feed *f, const struct bpf_map *stacks, struct err *e);
-/* What was lost: the object's losses[], stacks cut here, and, with @obj, hits that never ran. */
+/*
+ * Adds up what was lost: the object's losses[], stacks cut here and, with @obj, hits that never
+ * ran.
+ */
 void feed_losses(const struct feed *f, const uint64_t *losses, const struct bpf_object *obj,
 		 struct loss *to);
 

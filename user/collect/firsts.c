@@ -1,4 +1,4 @@
-/* user/collect/firsts.c - count the Ps that had their first sample, and find the samples. */
+/* user/collect/firsts.c - counts the Ps that had their first sample, and finds these samples. */
 #include "collect/firsts.h"
 
 #include "go/rtvar.h"
@@ -11,7 +11,7 @@ void firsts_init(struct firsts *f, struct subject *s, int64_t rate)
 
 	f->s = s;
 	f->rate = rate;
-	/* Guessed offsets may be right for what is checked elsewhere; here nothing checks them. */
+	/* Guessed offsets may be right where something checks them, but here nothing does. */
 	if (s->layout.how == LAYOUT_GUESSED || s->layout.off[LAYOUT_p_mcache] < 0)
 		return;
 	if (!rtvar_find(s->bin, RTVAR_ALLP, &addr, NULL) &&
@@ -26,7 +26,7 @@ void firsts_fini(struct firsts *f)
 	map_fini(&f->ref);
 }
 
-/* 1 when this P had its first sample, 0 when not, negative when it is no P. */
+/* Returns 1 when this P had its first sample, 0 when not, negative when this is no P. */
 static int is_armed(struct firsts *f, uint64_t p, uint32_t id, uint64_t *left)
 {
 	struct mem *m = f->s->target->mem;
@@ -40,7 +40,7 @@ static int is_armed(struct firsts *f, uint64_t p, uint32_t id, uint64_t *left)
 		return -ENOTSUP;
 	ret = mem_u64(m, p + (uint64_t)f->s->layout.off[LAYOUT_p_mcache], &mcache, NULL);
 	if (!ret && !mcache)
-		return 0; /* a P that is not in use has none */
+		return 0; /* a P that is not in use has no mcache */
 	if (!ret)
 		ret = mem_u64(m, mcache + (by_rate ? MEM_PROF_RATE : NEXT_SAMPLE), &word, NULL);
 	if (ret)
@@ -56,7 +56,7 @@ int firsts_armed(struct firsts *f, struct armed *out)
 {
 	struct mem *m = f->s->target->mem;
 	struct armed a = { 0 };
-	uint64_t slice[2], ps[PS_MAX]; /* base and length */
+	uint64_t slice[2], ps[PS_MAX]; /* slice: its base and length */
 
 	if (!f->allp || mem_read(m, f->allp, slice, sizeof(slice), NULL) || !slice[1] ||
 	    slice[1] > PS_MAX || mem_read(m, slice[0], ps, slice[1] * sizeof(*ps), NULL))
@@ -94,7 +94,7 @@ int firsts_begin(struct firsts *f, const struct rtbuckets *b, unsigned armed, st
 	return set_reference(f, b, armed, e);
 }
 
-/* All that came in since the reference are first samples. */
+/* All samples that came in since the reference reading are first samples. */
 static int keep_all(struct firsts *f, const struct rtbuckets *b, struct err *e)
 {
 	for (size_t i = 0; i < b->n; i++) {
@@ -120,7 +120,11 @@ int firsts_learn(struct firsts *f, const struct rtbuckets *b, unsigned armed, st
 	came = sum - f->ref_sum;
 	first = armed > f->ref_armed ? armed - f->ref_armed : 0;
 	if (first > came)
-		return 0; /* a P is set before its sample is counted: in a moment it will be */
+		/*
+		 * a P is set before its sample is counted, so the sample will be there in a
+		 * moment
+		 */
+		return 0;
 	if (first && first == came) {
 		int ret = keep_all(f, b, e);
 

@@ -1,14 +1,14 @@
 /*
  * user/collect/goroutine.c - goroutine profiles: the collector that reads them from memory.
  *
- * One look at all goroutines, taken while the program runs: at the end of the window, or at its
- * beginning when the program has gone by then, or when the window is no longer than a look. The
- * first look also tells which goroutines have been waiting ever since: what the runtime itself
- * knows only from one GC to the next.
+ * The profile is one look at all goroutines, taken while the program runs. It is taken at the end
+ * of the window, or at its beginning when the program has gone by then or when the window is no
+ * longer than a look. A look at the beginning also tells which goroutines have been waiting ever
+ * since; the runtime itself knows that only from one GC to the next.
  *
- * Which goroutines count, and how deep their stacks go, is as runtime/pprof has it. A goroutine
- * that runs has its registers in a thread, and nobody gets at them without stopping it: it is
- * counted under the function that it began in, with "[running]" where the rest would be.
+ * Which goroutines count, and how deep their stacks go, is as in runtime/pprof. A goroutine that
+ * runs has its registers in a thread, and nobody can read them without stopping it: it is counted
+ * under the function that it began in, with "[running]" where the rest would be.
  */
 #include "collect/goroutine_stack.h"
 #include "collect/goroutine_text.h"
@@ -29,9 +29,9 @@ struct gor {
 	struct rtgor_vars vars;
 	bool text, held, brief;	     /* brief: the window is no longer than a look */
 	struct prof *early;	     /* the look at the start */
-	uint64_t early_ns, start_ns; /* of it, and of the first; monotonic */
+	uint64_t early_ns, start_ns; /* when that look was, and when the first one was; monotonic */
 	uint64_t took_ns;
-	struct map waiting; /* goid -> what it looked like then */
+	struct map waiting; /* goid -> what the goroutine looked like then */
 };
 
 /* One look. */
@@ -39,7 +39,7 @@ struct look {
 	struct gor *g;
 	struct prof *p;
 	struct gstacks k;
-	struct map *note; /* what is waiting goes there, or: */
+	struct map *note; /* where waiting goroutines are noted, or else: */
 	const struct map *since;
 	uint64_t now_ns, since_ns;
 	uint64_t shown, running, waiting, timed, deeper, untold;
@@ -99,7 +99,10 @@ static int unwind(struct look *l, const struct rtgor *g, enum unwind_end *end, s
 	return ret;
 }
 
-/* As isSystemGoroutine; of one that runs finalizers without our seeing its stack, no. */
+/*
+ * As isSystemGoroutine(). For a goroutine that runs finalizers and whose stack we do not see, the
+ * answer is no.
+ */
 static bool is_system(struct look *l, const struct rtgor *g)
 {
 	switch (gstacks_origin(&l->k, g->startpc)) {
@@ -133,8 +136,8 @@ static int fill_labels(struct look *l, const struct rtgor *g, struct err *e)
 }
 
 /*
- * Where a stack would be: "[running]", then the function that the goroutine began in. Both at
- * that function's address, for a location must have one.
+ * What stands in place of a stack: "[running]", then the function that the goroutine began in.
+ * Both have that function's address, because a location must have one.
  */
 static int running_stack(struct look *l, const struct rtgor *g, const uint32_t **locs, size_t *n,
 			 struct err *e)
@@ -182,13 +185,13 @@ static int add_sample(struct look *l, const struct rtgor *g, enum unwind_end end
 		ret = fill_labels(l, g, e);
 	if (ret)
 		return ret;
-	l->deeper += cut; /* Go's own profile has no more of it either */
+	l->deeper += cut; /* Go's own profile does not have more of it either */
 	loss->n[LOSS_STACKS_CUT] += end == UNWIND_CUT;
 	loss->n[LOSS_STACKS_BROKEN] += g->what == RTGOR_SAVED && !cut && end == UNWIND_BROKEN;
 	return prof_sample(l->p, locs, n, &one, l->labels.at, l->labels.n, e);
 }
 
-/* ---- since when it waits ---- */
+/* ---- how long it has waited ---- */
 
 static bool waits(const struct rtgor *g)
 {
@@ -197,7 +200,7 @@ static bool waits(const struct rtgor *g)
 		g->status == GSTATUS_LEAKED);
 }
 
-/* Equal for a goroutine that has not moved. */
+/* A fingerprint that is equal for a goroutine that has not moved. */
 static uint64_t appearance(const struct rtgor *g)
 {
 	uint64_t v[] = { g->pc, g->sp, g->seq, g->waitreason, g->status == GSTATUS_SYSCALL };
@@ -205,7 +208,7 @@ static uint64_t appearance(const struct rtgor *g)
 	return hash_bytes(v, sizeof(v));
 }
 
-/* For how long we know that it has been waiting; 0 unknown. */
+/* For how long it is known to have been waiting; 0: unknown. */
 static uint64_t waited(struct look *l, const struct rtgor *g)
 {
 	uint64_t then;
@@ -213,7 +216,8 @@ static uint64_t waited(struct look *l, const struct rtgor *g)
 	if (!waits(g))
 		return 0;
 	if (l->note)
-		map_put(l->note, g->goid, appearance(g)); /* without memory it stays unknown */
+		/* when there is no memory it stays unknown */
+		map_put(l->note, g->goid, appearance(g));
 	if (!l->since || !map_get(l->since, g->goid, &then) || then != appearance(g))
 		return 0;
 	return l->since_ns;
@@ -316,7 +320,7 @@ static void look_fini(struct look *l)
 	vec_fini(&l->locs);
 }
 
-/* @first: remember who waits, else use what is remembered. */
+/* @first: remember who waits; else use what is remembered. */
 static int look_now(struct gor *g, bool first, struct prof **out, struct err *e)
 {
 	CLEANUP(look_fini)
@@ -375,7 +379,7 @@ static int gor_start(struct subject *s, const struct collect_opts *o, void **sta
 	if (!ret)
 		ret = find(s, RTVAR_ALLGPTR, &g->vars.allgptr, e);
 	g->start_ns = g->early_ns = now_ns();
-	if (!ret && !g->held) /* of a program that has not begun there is nothing to see */
+	if (!ret && !g->held) /* a program that has not begun has no goroutines to see */
 		ret = look_now(g, true, &g->early, e);
 	if (ret)
 		return ret;
@@ -399,8 +403,8 @@ static int gor_poll(void *state, struct err *e)
 }
 
 /*
- * A command takes its memory along when it ends: each second, or less often where a look takes
- * long, what its goroutines do is kept.
+ * A command takes its memory along when it ends. So each second, or less often where a look takes
+ * long, a look is kept.
  */
 static int gor_tick(void *state, struct err *e)
 {

@@ -58,7 +58,7 @@ static int no_memory(struct err *e)
 
 /* ---- frames ---- */
 
-/* At which instruction a frame's line is: a return address is behind its call. */
+/* The instruction at which a frame's line is looked up: a return address lies behind its call. */
 static uint64_t call_pc(uint64_t pc, uint64_t entry, bool trap)
 {
 	return !trap && pc > entry ? pc - 1 : pc;
@@ -104,13 +104,13 @@ static int new_frame(struct gstacks *k, uint64_t pc, bool trap, enum func_id cal
 	f->entry = fn.entry + img->bias;
 	f->flags = fn.flags;
 	f->id = fn.id;
-	/* Where all stacks end it does not matter. */
+	/* In the function where all stacks end, the delta does not matter. */
 	f->known = !gobin_spdelta(img->bin, pc - img->bias, &f->delta, &why) ||
 		   fn.id == FUNC_GOEXIT;
 	return f->known ? add_calls(k, f, trap, callee, e) : 0;
 }
 
-/* What two visits to a pc may differ in. */
+/* A key of everything in which two visits to a pc may differ. */
 static uint64_t key_of(uint64_t pc, bool trap, enum func_id callee)
 {
 	bool panics = callee == FUNC_GOPANIC || callee == FUNC_SIGPANIC || callee == FUNC_PANICWRAP;
@@ -124,7 +124,7 @@ static int look(void *arg, uint64_t pc, bool trap, enum func_id callee, struct u
 	uint64_t key = key_of(pc, trap, callee), i;
 	const struct gframe *f;
 
-	if (pc >> 62) /* not in the key */
+	if (pc >> 62) /* such bits of a pc are not in the key */
 		return -ENOENT;
 	if (!map_get(&k->by_key, key, &i)) {
 		struct gframe fresh, *slot;
@@ -181,7 +181,7 @@ int gstacks_locations(struct gstacks *k, const uint32_t **locs, size_t *nlocs, b
 
 			if (call->elided)
 				continue;
-			/* The root is not shown, so that its loss is none. */
+			/* The root is never shown, so its absence is no cut. */
 			*cut = k->pcs.n == max && call->id != FUNC_GOEXIT;
 			if (k->pcs.n == max)
 				break;
@@ -200,7 +200,7 @@ int gstacks_entry(struct gstacks *k, uint64_t pc, const uint32_t **locs, size_t 
 	return logical_locations(k->logical, &pc, pc != 0, locs, nlocs, e);
 }
 
-/* ---- whose it is ---- */
+/* ---- who owns a goroutine ---- */
 
 static enum gorigin origin_of(const char *name)
 {
@@ -229,7 +229,7 @@ enum gorigin gstacks_origin(struct gstacks *k, uint64_t startpc)
 		return (enum gorigin)known;
 	known = subject_func(k->s, startpc, &fn, &img) ? GORIGIN_USER :
 							 origin_of(gobin_func_name(img->bin, &fn));
-	map_put(&k->origins, startpc, known); /* without memory it is looked up again */
+	map_put(&k->origins, startpc, known); /* when there is no memory it is looked up again */
 	return (enum gorigin)known;
 }
 

@@ -1,8 +1,9 @@
 /*
  * user/collect/goroutine_stack.h - the pcs on goroutines' stacks, each looked up once.
  *
- * A frame here is one pc together with what was inward of it, for that decides which wrappers
- * are shown and at which instruction the line is looked up; an unwound stack is a list of them.
+ * A frame here is one pc together with the function that it called, because that decides which
+ * wrappers are shown and at which instruction the line is looked up. An unwound stack is a list
+ * of such frames.
  */
 #ifndef COLLECT_GOROUTINE_STACK_H
 #define COLLECT_GOROUTINE_STACK_H
@@ -34,7 +35,7 @@ struct gframe {
 	bool known;	   /* false: no Go function is there */
 };
 
-/* What a goroutine begins in says whose it is. */
+/* The function that a goroutine begins in tells who owns it. */
 enum gorigin { GORIGIN_USER, GORIGIN_SYSTEM, GORIGIN_FINALIZERS, GORIGIN_CLEANUPS };
 
 struct gstacks {
@@ -45,8 +46,8 @@ struct gstacks {
 	struct map by_key, origins;
 	VEC(struct gframe) frames;
 	VEC(struct gcall) calls;
-	VEC(uint64_t) pcs;    /* of one stack */
-	unwind_cookies stack; /* the last one unwound: indices of frames, leaf first */
+	VEC(uint64_t) pcs;    /* the pcs of one stack */
+	unwind_cookies stack; /* the last stack that was unwound: indices of frames, leaf first */
 	struct goframe buf[LIMIT_INLINE_DEPTH];
 };
 
@@ -56,7 +57,7 @@ void gstacks_fini(struct gstacks *k);
 /* Unwinds into k->stack. @u: look and arg are set here. */
 int gstacks_unwind(struct gstacks *k, struct unwind *u, enum unwind_end *end, struct err *e);
 
-/* How many calls of a stack the runtime of that Go version keeps, unless it is told otherwise. */
+/* How many calls of a stack the runtime of that Go version keeps by default. */
 size_t gstacks_depth(const struct gstacks *k);
 
 /*
