@@ -1,4 +1,6 @@
-/* user/collect/goroutine_text.c - blocks of text, in the runtime's own words. */
+/*
+ * user/collect/goroutine_text.c - writes a goroutine's block of text, in the runtime's own words.
+ */
 #include "collect/goroutine_text.h"
 
 #include <stdarg.h>
@@ -6,7 +8,8 @@
 #include "go/waitreason.h"
 
 enum {
-	INNER = 50, /* calls that are printed (1.21+): the innermost and the outermost */
+	/* calls that are printed (1.21+): so many innermost and so many outermost ones */
+	INNER = 50,
 	OUTER = 50,
 	FRAMES = 100, /* physical frames that are walked (before 1.21) */
 	LABELS_SHOWN = 64,
@@ -65,7 +68,7 @@ static bool plain(const char *s)
 	return true;
 }
 
-/* As the runtime quotes, except that letters beyond ASCII stay what they are. */
+/* Quotes as the runtime does, except that letters beyond ASCII are kept as they are. */
 static void put_quoted(struct head *h, const char *s)
 {
 	if (plain(s)) {
@@ -95,7 +98,7 @@ static int by_key(const void *a, const void *b, void *text)
 	return strcmp((const char *)text + x->key, (const char *)text + y->key);
 }
 
-/* Sorted, as from Go 1.24 on they are. */
+/* They are sorted, as they are in Go from 1.24 on. */
 static void put_labels(struct head *h, const struct rtgor *g)
 {
 	struct rtlabel at[LABELS_SHOWN];
@@ -151,7 +154,10 @@ static int add_head(struct gstacks *k, const struct rtgor *g, uint64_t now_ns, u
 
 /* ---- calls ---- */
 
-/* An exported function of the runtime, or an exported method (1.23+: of an exported type). */
+/*
+ * Is this an exported function of the runtime, or an exported method (1.23+: of an exported
+ * type)?
+ */
 static bool exported(const char *name, int minor)
 {
 	const char *rest = name + strlen("runtime."), *dot = strrchr(rest, '.'), *type = rest;
@@ -165,7 +171,9 @@ static bool exported(const char *name, int minor)
 	return dot[1] >= 'A' && dot[1] <= 'Z' && *type >= 'A' && *type <= 'Z';
 }
 
-/* Not the runtime's own business. @first: nothing was shown inward of it. */
+/*
+ * Is this call shown? The runtime's internal calls are not. @first: no call further in was shown.
+ */
 static bool shown(const struct gstacks *k, const struct gcall *c, bool first)
 {
 	if (c->elided)
@@ -223,8 +231,8 @@ static int add_call(struct gstacks *k, const struct gframe *f, struct gcall *c, 
 }
 
 /*
- * The shown calls with numbers in [from, to); their number in all of the stack is *total.
- * @all: even those that are not for users.
+ * Adds the shown calls with numbers in [from, to); *total is how many there are in all of the
+ * stack. @all: also those that are not meant for users.
  */
 static int add_calls(struct gstacks *k, bool all, size_t from, size_t to, size_t *total,
 		     struct err *e)

@@ -1,9 +1,9 @@
 /*
- * user/collect/heap.c - heap profiles: which source answers, and the collector around both.
+ * user/collect/heap.c - heap profiles: chooses the source, and is the collector for all of them.
  *
  * The runtime samples its own heap when MemProfileRate is not zero (any program that links
- * runtime/pprof): then its buckets are read. Otherwise the allocator is probed, or, when that
- * was asked for, the runtime is made to sample for the time of the window.
+ * runtime/pprof): then its buckets are read. Otherwise the allocator is probed or, when that was
+ * asked for, the runtime is made to sample for the time of the window.
  */
 #include "collect/early.h"
 #include "collect/heap_enable.h"
@@ -15,11 +15,11 @@ struct heap {
 	struct subject *s;
 	struct rtbucket_vars vars;
 	struct heap_probe *probe;
-	struct heap_enable *enable; /* neither: read */
+	struct heap_enable *enable; /* neither probe nor enable: the source is read */
 	struct early early;
-	int64_t rate; /* when the window began; 0: it may yet be set */
+	int64_t rate; /* when the window began; 0: it may still be set */
 	bool whose;   /* labels or goid were asked for */
-	bool types;   /* types were */
+	bool types;   /* types were asked for */
 };
 
 static void heap_free(void *state)
@@ -39,7 +39,7 @@ static void heap_freep(struct heap **h)
 	heap_free(*h);
 }
 
-/* One reading as a profile. */
+/* Makes one reading, as a profile. */
 static int read_now(void *arg, struct prof **out, struct err *e)
 {
 	struct heap *h = arg;
@@ -63,11 +63,11 @@ static int read_now(void *arg, struct prof **out, struct err *e)
 /* ---- which source ---- */
 
 /*
- * Will a program of which nothing has run yet sample its heap? What stands in MemProfileRate
- * is not what it will be: up to Go 1.19 it is set when packages are initialised, later ones
- * clear it in schedinit, both by what the linker put into disableMemoryProfiling. Up to Go
- * 1.16 there was no such thing and every program samples.
- * 1 yes, 0 no, or why that cannot be told.
+ * Will a program of which nothing has run yet sample its heap? MemProfileRate does not have its
+ * final value yet: up to Go 1.19 it is set when packages are initialised, and later versions
+ * clear it in schedinit; both follow what the linker put into disableMemoryProfiling. Go 1.16 and
+ * older had no such variable, and every program samples. Returns 1 for yes, 0 for no, or why that
+ * cannot be told.
  */
 static int will_sample(struct heap *h, struct err *e)
 {
@@ -104,7 +104,7 @@ static int choose_held(struct heap *h, const struct collect_opts *o, struct err 
 }
 
 /*
- * 1 to read, 0 to probe, or an error. With SOURCE_READ every obstacle is an error, with
+ * Returns 1 to read, 0 to probe, or an error. With SOURCE_READ every obstacle is an error, with
  * SOURCE_AUTO it is a reason to probe.
  */
 static int choose(struct heap *h, const struct collect_opts *o, struct err *e)
@@ -144,7 +144,7 @@ static int choose(struct heap *h, const struct collect_opts *o, struct err *e)
 	return 0;
 }
 
-/* Made to sample, or read when it does so by itself. */
+/* Makes the program sample, or reads it when it samples by itself. */
 static int start_enable(struct heap *h, const struct collect_opts *o, struct err *e)
 {
 	struct collect_opts as_read = *o;
@@ -214,8 +214,8 @@ static int heap_tick(void *state, struct err *e)
 }
 
 /*
- * Values are scaled with the rate that stands there, as the runtime does it. With another one
- * than they were sampled with, or none, they would be wrong.
+ * Values are scaled with the rate that stands in the variable, as the runtime does it. If samples
+ * were taken with another rate, or that is now 0, they would be wrong.
  */
 static bool rate_changed(struct heap *h, int64_t *now)
 {

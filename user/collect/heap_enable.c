@@ -1,4 +1,7 @@
-/* user/collect/heap_enable.c - readings about a switched-on window, and their differences. */
+/*
+ * user/collect/heap_enable.c - readings of the buckets in a window in which sampling is switched
+ * on, and their differences.
+ */
 #include "collect/heap_enable.h"
 
 #include <stdarg.h>
@@ -15,18 +18,18 @@
 #define NS_PER_S  1000000000ull
 
 enum {
-	SETTLE_US = 5000, /* from the write to the first reading */
-	NEXT_MIN_MS = 20, /* between readings: ever longer */
+	SETTLE_US = 5000, /* pause between the write and the first reading */
+	NEXT_MIN_MS = 20, /* shortest pause between readings; it grows */
 	NEXT_MAX_MS = 1000,
-	COST_SHARE = 20,	  /* a reading takes at most that part of the time */
+	COST_SHARE = 20,	  /* readings take at most this part of the time */
 	CYCLE_WRAP = 3 * 2 << 24, /* mProfCycleWrap, runtime/mprof.go */
 	PUBLISHED_AFTER = 2,	  /* cycles until an allocation is published */
 };
 
-/* What one bucket gained. */
+/* What one bucket gained in the window. */
 struct gain {
 	int64_t allocs, firsts;		    /* since the first reading */
-	int64_t since, firsts_since, inuse; /* since the write, as published */
+	int64_t since, firsts_since, inuse; /* since the write, as far as published */
 };
 
 struct heap_enable {
@@ -35,18 +38,20 @@ struct heap_enable {
 	struct rtbucket_vars vars;
 	struct guardian *g;
 	struct enabled x;
-	struct rtbuckets before; /* before the write; empty and unused when others had written */
+	/* the reading before the write; empty and unused when others had written */
+	struct rtbuckets before;
 	bool has_before;
 	struct rtbuckets base, last;
 	uint64_t base_ns, last_ns; /* CLOCK_MONOTONIC */
 	int64_t base_unix_ns;
-	struct firsts early, firsts; /* between write and base; from base on */
+	/* early: between the write and the base reading; firsts: from the base reading on */
+	struct firsts early, firsts;
 	struct armed at_base, at_last;
-	struct armed leftover; /* Ps that went on with an older countdown */
+	struct armed leftover; /* Ps that continued with a countdown from before */
 	bool follow_ps;
 	int timer;
 	uint64_t next_ms;
-	bool over; /* the rate is not ours any more: nothing to read */
+	bool over; /* the rate is no longer ours: nothing more is read */
 	int64_t changed_to;
 	struct prof *prof;
 };
@@ -69,7 +74,7 @@ static int64_t rate_of(const struct heap_enable *h)
 	return (int64_t)h->x.began.value;
 }
 
-/* With -v. */
+/* Prints a step with -v. */
 static void step(const struct heap_enable *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 static void step(const struct heap_enable *h, const char *fmt, ...)
@@ -93,7 +98,10 @@ static int read_buckets(struct heap_enable *h, struct rtbuckets *out, struct err
 	return ret ? err_wrap(e, ret, "pid %d", h->s->target->pid) : 0;
 }
 
-/* It is what was in force before, so all that was sampled until then was sampled with it. */
+/*
+ * A rate that was in force before is not ours; so all that was sampled until then was sampled
+ * with our rate.
+ */
 static int still_ours(struct heap_enable *h, bool *ours, struct err *e)
 {
 	int64_t rate;
@@ -108,7 +116,10 @@ static int still_ours(struct heap_enable *h, bool *ours, struct err *e)
 	return 0;
 }
 
-/* The Ps before and after; they are of use when they stood still meanwhile. */
+/*
+ * Reads the Ps before and after the buckets; they are of use only when they did not change
+ * meanwhile.
+ */
 static int read_with_ps(struct heap_enable *h, struct rtbuckets *out, struct armed *a,
 			bool *stood_still, struct err *e)
 {
@@ -121,7 +132,7 @@ static int read_with_ps(struct heap_enable *h, struct rtbuckets *out, struct arm
 	return ret;
 }
 
-/* One more reading. It counts only when the rate is still ours after it. */
+/* Makes one more reading. It counts only when the rate is still ours after it. */
 static int read_more(struct heap_enable *h, struct err *e)
 {
 	CLEANUP(rtbuckets_fini) struct rtbuckets b = { 0 };
@@ -182,7 +193,10 @@ static int start_timer(struct heap_enable *h, struct err *e)
 	return 0;
 }
 
-/* The first reading, a moment after the write: what the Ps sampled at once is before it. */
+/*
+ * Makes the first reading, a moment after the write, so that what the Ps sample at once lies
+ * before it.
+ */
 static int read_base(struct heap_enable *h, const struct armed *before, struct err *e)
 {
 	struct timespec unix_time;
@@ -236,7 +250,7 @@ static int start(struct heap_enable *h, struct err *e)
 	ret = switch_on(h, e);
 	if (ret)
 		return ret;
-	/* When it was on then, somebody sampled between that reading and the write. */
+	/* If it was on then, somebody sampled between that reading and the write. */
 	h->has_before = h->x.began.how == GUARDIAN_WROTE && !h->before.rate;
 	firsts_init(&h->firsts, h->s, rate_of(h));
 	ret = read_base(h, &before, e);
@@ -354,7 +368,7 @@ struct sums {
 	struct rtbuckets gained; /* owns at; pcs are those of last */
 	struct gain *gain;	 /* beside gained.at */
 	uint64_t samples;
-	bool ambiguous; /* frees of these objects and of older ones cannot be told apart */
+	bool ambiguous; /* frees of these objects cannot be told from frees of older ones */
 	const char *no_inuse;
 };
 
@@ -370,8 +384,8 @@ static bool gained(const struct gain *g)
 }
 
 /*
- * What was freed of what: when older objects of the bucket lived, and some objects were freed,
- * and new ones were made, nobody can tell whose frees these were.
+ * Decides which objects the frees belong to. When older objects of the bucket lived, and some
+ * objects were freed, and new ones were made, nobody can tell which of them these frees were.
  */
 static void in_use(struct sums *s, const struct rtbucket *now, const struct rtbucket *then,
 		   struct gain *g)
@@ -386,7 +400,8 @@ static void in_use(struct sums *s, const struct rtbucket *now, const struct rtbu
 		if (g->since <= 0)
 			g->inuse = 0;
 	}
-	if (g->inuse < 0 || g->since < 0) /* not yet swept as a whole: Go shows as much */
+	/* the bucket is not swept as a whole yet; Go shows as much */
+	if (g->inuse < 0 || g->since < 0)
 		g->inuse = g->since = 0;
 }
 
@@ -426,7 +441,7 @@ static int add_up(struct sums *s, struct err *e)
 	return 0;
 }
 
-/* Why the in-use columns would not be true; NULL when they are. */
+/* Says why the in-use columns would not be true; NULL when they are. */
 static const char *no_inuse(const struct sums *s)
 {
 	const struct heap_enable *h = s->h;
@@ -434,7 +449,7 @@ static const char *no_inuse(const struct sums *s)
 	uint32_t cycles = (h->last.cycle + CYCLE_WRAP - from->cycle) % CYCLE_WRAP;
 
 	if (h->last.before_first_gc)
-		return NULL; /* nothing was ever freed */
+		return NULL; /* no object was ever freed */
 	if (cycles < PUBLISHED_AFTER)
 		return "no garbage collection has published anything of the window";
 	if (s->ambiguous)
@@ -455,7 +470,7 @@ static void estimate(void *arg, const struct rtbucket *b, int64_t *values)
 	values[1] = v.bytes + first * (int64_t)b->size;
 	if (s->no_inuse || g->inuse <= 0)
 		return;
-	/* Which of them live is not known; the chance is the same for all of a bucket. */
+	/* It is not known which of them live; the chance is the same for all of a bucket. */
 	share = g->firsts_since < g->since ? (double)g->firsts_since / (double)g->since : 1;
 	v = heap_read_scale(s->h->s, b, g->inuse, rate_of(s->h));
 	values[2] = (int64_t)((double)v.objects * (1 - share) + (double)g->inuse * share);
@@ -465,7 +480,7 @@ static void estimate(void *arg, const struct rtbucket *b, int64_t *values)
 
 /* ---- comments ---- */
 
-/* What the unconditional first sample of each P did to the numbers. */
+/* Says what the unconditional first sample of each P did to the numbers. */
 static int comment_firsts(struct heap_enable *h, struct err *e)
 {
 	const struct firsts *f = &h->firsts;

@@ -1,9 +1,12 @@
-/* user/collect/heap_large.c - a keeper of its own, and what it costs. */
+/* user/collect/heap_large.c - probes of large objects: their own keeper, and what they cost. */
 #include "collect/heap_large.h"
 
 #include "collect/budget.h"
 
-/* Of the budget that is; the walk of a sample's stack now and then is in the price. */
+/*
+ * their share of the budget; stacks of samples are walked from time to time, and that is in the
+ * price
+ */
 #define PART	 0.25
 #define WITH_ITS 2
 #define LOOK_NS	 1000000000ull

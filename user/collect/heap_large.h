@@ -1,11 +1,11 @@
 /*
- * user/collect/heap_large.h - large objects are observed all the time while all others are seen in
- * windows only.
+ * user/collect/heap_large.h - large objects are observed all the time while other objects are
+ * seen only in windows.
  *
- * They are rare and dear to allocate: a probe that only they pass costs next to nothing, and windows
- * would hardly ever meet one. From go1.24 on they have an entry of their own (mallocgcLarge). Its
- * probes are held apart from the others and stay where they are, as long as they take no more than a
- * part of the budget.
+ * They are rare, and expensive to allocate: a probe that only they pass costs next to nothing,
+ * and windows would hardly ever meet one. From go1.24 on they have an allocator entry of their
+ * own (mallocgcLarge). Its probes are held apart from the others and stay attached as long as
+ * they take no more than a part of the budget.
  */
 #ifndef COLLECT_HEAP_LARGE_H
 #define COLLECT_HEAP_LARGE_H
@@ -17,20 +17,30 @@
 
 struct heap_large {
 	struct uprobes probes;
-	bool apart;	   /* they are held here, and not with the others */
-	bool always;	   /* they count also when nothing is open */
-	bool dear;	   /* never again */
-	uint64_t attached; /* when they were, last */
+	bool apart;	   /* their probes are held here, and not with the others */
+	bool always;	   /* they count also when no window is open */
+	bool dear;	   /* they cost too much: they are not held here again */
+	uint64_t attached; /* when they were attached last */
 	clockid_t clock;
-	uint64_t at, cpu, n; /* at the last look: when, the target's CPU time, how many so far */
+	/*
+	 * at the last check: the time, the target's CPU time, and how many large objects there
+	 * were
+	 */
+	uint64_t at, cpu, n;
 };
 
-/* They are held apart from now on. What was held before is let go. */
+/* From now on these probes are held here; the ones that were held before are detached. */
 int heap_large_attach(struct heap_large *l, const struct subject *s, const struct uprobe_group *g,
 		      size_t n, struct err *e);
-/* We still run: to be said every second, or its keeper takes them off; then they are put on again. */
+/*
+ * Tells the keeper that we still run. To be called every second, or the keeper takes the probes
+ * off; then they are attached again.
+ */
 int heap_large_hear(struct heap_large *l, struct err *e);
-/* @n so far, that cost @hit_ns each. True when that is too much: now and then asked. */
+/*
+ * @n large objects so far, which cost @hit_ns each. True when that is too much; it is checked
+ * from time to time.
+ */
 bool heap_large_dear(struct heap_large *l, uint64_t n, double hit_ns, uint32_t budget_ppm);
 void heap_large_detach(struct heap_large *l);
 

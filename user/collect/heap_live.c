@@ -1,4 +1,4 @@
-/* user/collect/heap_live.c - the table of followed objects, and the GC's clock. */
+/* user/collect/heap_live.c - the table of followed objects, and a clock of GC cycles. */
 #include "collect/heap_live.h"
 
 #include <math.h>
@@ -15,29 +15,31 @@
 
 enum {
 	US_PER_SECOND = 1000000,
-	IDLE_US = 20000,   /* between looks, when a probe tells of each cycle */
-	CLOSE_US = 2000,   /* when none does */
-	SOON_US = 100,	   /* after the word of a cycle, which comes just before it ends */
-	END_TRIES = 40,	   /* looks at the end, for spans that are just being swept, */
+	IDLE_US = 20000,   /* pause between looks when a probe reports each cycle */
+	CLOSE_US = 2000,   /* pause when there is no such probe */
+	SOON_US = 100,	   /* pause after a report, which comes just before the cycle ends */
+	END_TRIES = 40,	   /* looks at the end, because of spans that are just being swept, */
 	END_WAIT_US = 500, /* and the time between them */
-	BATCH = 256,	   /* objects that are looked at together */
+	BATCH = 256,	   /* objects that are looked at in one call */
 	ASK_TRIES = 4,
 };
 
 struct live_object {
 	uint64_t span, base, marks; /* as in struct rtspan_object */
 	uint32_t index;
-	uint32_t cell; /* index */
-	uint32_t gen; /* mheap_.sweepgen as of which it, or another in its slot, is known to live */
-	uint32_t window; /* index */
+	uint32_t cell; /* index into cells */
+	/* mheap_.sweepgen: as of then it, or another object in its slot, is known to live */
+	uint32_t gen;
+	uint32_t window; /* index into weights */
 	bool aged;	 /* it has survived a cycle */
-	float sure;	 /* that it is it; 1, or less since cycles were missed */
+	/* probability that it is this object: 1, or less after cycles were missed */
+	float sure;
 };
 
-/* How objects fare: cycles that they outlived, and how many did not outlive one. */
+/* How objects fare: how many cycles they outlived, and how many did not outlive one. */
 struct fate {
 	uint64_t lived, died;
-	/* Of those whose cycles were missed: something lives in their slot, nothing does. */
+	/* For objects whose cycles were missed: something lives in their slot, or nothing does. */
 	uint64_t taken, gone;
 };
 
@@ -47,11 +49,14 @@ struct live_stack {
 	struct fate fate;
 };
 
-/* Of one stack, in one group of windows. */
+/* The objects of one stack, in one group of windows. */
 struct live_cell {
-	uint32_t stack; /* index */
+	uint32_t stack; /* index into stacks */
 	struct heap_live_count count;
-	/* Of one window, whose weight may not be known yet; the others are in count. */
+	/*
+	 * Objects of one window, whose weight may not be known yet; those of other windows are in
+	 * count.
+	 */
 	uint32_t window;
 	uint32_t now;
 };
@@ -62,22 +67,24 @@ struct heap_live {
 	struct rtspan_layout layout;
 	struct uprobe_site sites[HEAP_LIVE_SITES];
 	size_t nsites;
-	struct uprobes probe; /* of the cycle */
-	bool watched;	      /* by that probe */
+	struct uprobes probe; /* the probe that reports cycles */
+	bool watched;	      /* that probe is attached */
 	int timer;
-	uint32_t wait_us; /* until the next look */
-	bool gone;	  /* the target */
+	uint32_t wait_us; /* pause until the next look */
+	bool gone;	  /* the target has gone */
 	uint32_t gen;	  /* mheap_.sweepgen at the last look */
 	uint64_t cycles;
 	VEC(struct live_object) objects;
 	VEC(struct live_stack) stacks;
 	VEC(struct live_cell) cells;
-	struct map by_hash, by_cell; /* indices into these */
-	struct fate fate;	     /* of all */
-	VEC(float) weights;	     /* of windows that saw objects; the first: of no window */
-	uint64_t window;	     /* when the last of them opened */
+	/* from a hash, and from a stack and group, to an index into these */
+	struct map by_hash, by_cell;
+	struct fate fate; /* of all objects together */
+	/* of windows that saw objects; the first is for objects of no window */
+	VEC(float) weights;
+	uint64_t window; /* when the last of these windows opened */
 	uint64_t followed, unconfirmed, untold, young, live;
-	uint64_t look_ns; /* the longest look, and what it looked at */
+	uint64_t look_ns; /* how long the longest look took, and how many objects it had */
 	size_t look_n;
 };
 
@@ -94,7 +101,7 @@ static int find_vars(struct heap_live *l, struct err *e)
 	if (off[LAYOUT_mheap_sweepgen] < 0)
 		return err_set(e, -ENOTSUP, "where this Go has mheap.sweepgen is not known");
 	l->conf.sweepgen = mheap + (uint64_t)off[LAYOUT_mheap_sweepgen];
-	/* Without it more samples have to wait for their place. */
+	/* Without it, more samples have to wait for their slot to become known. */
 	if (!subject_rtvar(l->s, RTVAR_GCBLACKENENABLED, &at, NULL))
 		l->conf.blacken = at;
 	ret = mem_u32(l->s->target->mem, l->conf.sweepgen, &l->gen, e);
@@ -132,7 +139,7 @@ static int fill_conf(struct heap_live *l, struct err *e)
 	return 0;
 }
 
-/* Where @name returns, into @l's sites. */
+/* Adds the instructions where @name returns to @l's sites. */
 static int add_returns(struct heap_live *l, const char *name, unsigned kind, struct err *e)
 {
 	size_t room = HEAP_LIVE_SITES - l->nsites;
@@ -154,8 +161,9 @@ static int add_returns(struct heap_live *l, const char *name, unsigned kind, str
 }
 
 /*
- * Large objects cannot do without. Without the others (a profile-guided build may have copies of
- * them elsewhere) more samples are settled late, or not at all, which is counted.
+ * Large objects cannot be followed without these sites. Without the others (a profile-guided
+ * build may have copies of them elsewhere) more samples are settled late or not at all, and that
+ * is counted.
  */
 static int find_sites(struct heap_live *l, struct err *e)
 {
@@ -228,7 +236,9 @@ size_t heap_live_sites(const struct heap_live *l, struct uprobe_site sites[HEAP_
 	return l->nsites;
 }
 
-/* ---- the GC's clock --------------------------------------------------------------------------- */
+/*
+ * ---- the clock of GC cycles -------------------------------------------------------------------
+ */
 
 static void look_in(struct heap_live *l, uint32_t us)
 {
@@ -264,7 +274,10 @@ int heap_live_attach(struct heap_live *l, struct bpf_program *cycle, bool multi,
 {
 	int ret = attach_cycle(l, cycle, multi, e);
 
-	/* A function that is not there is polled for; a kernel that refuses refuses all probes. */
+	/*
+	 * When the function is missing, cycles are polled for; but a kernel that refuses this
+	 * probe refuses all.
+	 */
 	if (ret && ret != -ENOENT && ret != -ENOTSUP)
 		return ret;
 	l->watched = !ret;
@@ -274,7 +287,7 @@ int heap_live_attach(struct heap_live *l, struct bpf_program *cycle, bool multi,
 
 /* ---- objects ---------------------------------------------------------------------------------- */
 
-/* NULL where there is no room, and for two stacks of one key. */
+/* NULL when there is no room, and for two stacks with the same key. */
 static struct live_stack *stack_of(struct heap_live *l, const struct gpb_rec_object *rec)
 {
 	uint64_t i, key = rec->stack.lo ^ (rec->stack.hi * 0x9e3779b97f4a7c15ull);
@@ -297,7 +310,10 @@ static struct live_stack *stack_of(struct heap_live *l, const struct gpb_rec_obj
 	return s;
 }
 
-/* Index; 0 also where there is no room for more, and then its weight is not that of a window. */
+/*
+ * An index. It is 0 also when there is no room for more windows, and then the weight is not that
+ * of a window.
+ */
 static uint32_t window_of(struct heap_live *l, uint64_t since)
 {
 	float *w;
@@ -390,7 +406,7 @@ void heap_live_record(struct heap_live *l, const void *rec, size_t len)
 
 struct look {
 	struct rtspan_object ask[BATCH];
-	size_t at[BATCH]; /* which object it is */
+	size_t at[BATCH]; /* indices of the objects */
 	size_t n;
 };
 
@@ -399,7 +415,10 @@ static struct live_stack *stack_at(const struct heap_live *l, const struct live_
 	return &l->stacks.at[l->cells.at[o->cell].stack];
 }
 
-/* The share of @s's objects that outlives so many cycles; what few tell is filled up from all. */
+/*
+ * The share of @s's objects that outlives so many cycles. Where @s has few objects, those of all
+ * stacks fill up the sample.
+ */
 static double outlive(const struct heap_live *l, const struct live_stack *s, uint32_t cycles)
 {
 	double all = (double)(l->fate.lived + 1) / (double)(l->fate.lived + l->fate.died + 1);
@@ -419,17 +438,20 @@ static void note_fate(struct heap_live *l, struct live_object *o, const struct r
 		o->sure *= (float)outlive(l, stack_at(l, o), cycles);
 		return;
 	}
-	if (o->sure < 1) /* perhaps another's */
+	if (o->sure < 1) /* it may be another object */
 		return;
 	one->lived += cycles;
 	all->lived += cycles;
 	one->died += a->answer == RTSPAN_DEAD;
 	all->died += a->answer == RTSPAN_DEAD;
-	/* The last look at it missed one, too. */
+	/* A cycle was missed before the last look at it, too. */
 	one->gone += a->answer == RTSPAN_DEAD && (int32_t)(l->gen - o->gen) > 4;
 }
 
-/* Answers into the table; what is not followed any more gets span 0. Number still unanswered. */
+/*
+ * Writes the answers into the table; an object that is no longer followed gets span 0. Returns
+ * how many are still without an answer.
+ */
 static size_t apply(struct heap_live *l, const struct look *k, uint32_t gen)
 {
 	size_t later = 0;
@@ -439,7 +461,7 @@ static size_t apply(struct heap_live *l, const struct look *k, uint32_t gen)
 		struct live_object *o = &l->objects.at[k->at[i]];
 
 		if (a->answer == RTSPAN_UNREADABLE) {
-			/* The others of its stack stand for it. */
+			/* The other objects of its stack stand for it. */
 			l->cells.at[o->cell].count.followed -= (double)l->weights.at[o->window];
 			l->unconfirmed++;
 			o->span = 0;
@@ -468,7 +490,7 @@ static void sweep_up(struct heap_live *l)
 	l->objects.n = n;
 }
 
-/* The next of those that cycle @gen has not been asked about, from *@from on. */
+/* Gathers the next objects that have not been asked about for cycle @gen, from *@from on. */
 static void gather(const struct heap_live *l, struct look *k, uint32_t gen, size_t *from)
 {
 	k->n = 0;
@@ -493,7 +515,7 @@ static void note_cycle(struct heap_live *l, uint32_t gen)
 	l->gen = gen;
 }
 
-/* @k is asked about as of the last cycle, whichever that is by then. */
+/* Asks about @k as of the last cycle, whichever that is by then. */
 static int ask(struct heap_live *l, bool last, struct look *k, size_t *later, struct err *e)
 {
 	const struct rtspan_vars vars = { .sweepgen = l->conf.sweepgen,
@@ -503,7 +525,7 @@ static int ask(struct heap_live *l, bool last, struct look *k, size_t *later, st
 
 	for (int i = 0; i < ASK_TRIES && ret == -EAGAIN; i++)
 		ret = rtspan_ask(l->s->target->mem, &l->layout, &vars, last, k->ask, k->n, &gen, e);
-	if (ret == -EAGAIN) { /* cycles come faster than that */
+	if (ret == -EAGAIN) { /* cycles come faster than we can ask */
 		*later += k->n;
 		return 0;
 	}
@@ -543,7 +565,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-/* 0 also when the target has gone: then what is known stands. */
+/* Returns 0 also when the target has gone: then what is known remains. */
 static int look(struct heap_live *l, bool last, size_t *later, struct err *e)
 {
 	uint64_t start = now_ns(), took;
@@ -584,7 +606,10 @@ int heap_live_poll(struct heap_live *l, struct err *e)
 	ret = look(l, false, &later, e);
 	if (ret || l->gone)
 		return ret;
-	/* Spans are swept one by one after a cycle: soon, then less often. */
+	/*
+	 * After a cycle, spans are swept one by one. So the next look is soon, and later ones are
+	 * less frequent.
+	 */
 	next = !later ? longest : before != l->gen ? SOON_US : l->wait_us * 2;
 	look_in(l, next < longest ? next : longest);
 	return 0;
@@ -593,8 +618,8 @@ int heap_live_poll(struct heap_live *l, struct err *e)
 /* ---- the end ---------------------------------------------------------------------------------- */
 
 /*
- * How much of @o is in use. Where cycles were missed, only those of its stack whose slot was taken
- * are still here, and stand for those whose slot was not, too.
+ * How much of @o is in use. After missed cycles, only objects whose slot was taken are still in
+ * the table; they also stand for those whose slot was empty.
  */
 static double still_there(const struct heap_live *l, const struct live_object *o)
 {
@@ -617,7 +642,7 @@ static void count_live(struct heap_live *l)
 	for (size_t i = 0; i < l->objects.n; i++) {
 		const struct live_object *o = &l->objects.at[i];
 
-		/* Of a target that has gone a cycle may be known from objects alone. */
+		/* When the target has gone, a cycle may be known from objects alone. */
 		if ((o->gen == l->gen && l->cycles && !o->aged) || (int32_t)(o->gen - l->gen) > 0) {
 			l->young++;
 			continue;
@@ -637,7 +662,10 @@ int heap_live_end(struct heap_live *l, struct err *e)
 	int ret = 0;
 
 	for (int i = 0; i < END_TRIES && !l->gone; i++) {
-		/* Swept spans are asked first: a mark may yet be set by a finalizer. */
+		/*
+		 * Spans that are swept are asked first, because in the others a finalizer may
+		 * still set a mark.
+		 */
 		ret = look(l, i > 0, &later, e);
 		if (ret || !later)
 			break;

@@ -1,4 +1,6 @@
-/* user/collect/heap_read.c - runtime buckets into pprof samples, as runtime/pprof does it. */
+/*
+ * user/collect/heap_read.c - turns runtime buckets into pprof samples, as runtime/pprof does it.
+ */
 #include "collect/heap_read.h"
 
 #include "collect/bucket_stacks.h"
@@ -38,8 +40,8 @@ int heap_read_rate(struct subject *s, const struct rtbucket_vars *v, int64_t *ra
 }
 
 /*
- * Up to Go 1.26 the estimate starts from the byte count and the label is bytes / objects,
- * absent when that is 0; from 1.27 both come from the size that the bucket is for.
+ * Up to Go 1.26 the estimate starts from the byte count, and the label is bytes / objects, absent
+ * when that is 0. From 1.27 on both come from the bucket's size.
  */
 static bool by_size(const struct subject *s)
 {

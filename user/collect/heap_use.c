@@ -1,4 +1,4 @@
-/* user/collect/heap_use.c - between what is followed, the tally and the profile. */
+/* user/collect/heap_use.c - connects the followed objects with the tally and the profile. */
 #include "collect/heap_use.h"
 
 #include <bpf/bpf.h>
@@ -8,7 +8,10 @@ int heap_use_open(struct heap_use *u, struct subject *s, struct err *e)
 {
 	int ret;
 
-	/* Where they return from allocLarge, and what they see in between, is not followed. */
+	/*
+	 * Returns from allocLarge in other images, and what would be seen there, are not
+	 * followed.
+	 */
 	if (s->images.n > 1) {
 		err_set(&u->why_not, -ENOTSUP,
 			"its plugins allocate with copies of the allocator of their own");
@@ -157,7 +160,10 @@ static double made_in_windows(const struct heap_window *w, const struct tally_en
 	return heap_window_made(w, en).seen.value;
 }
 
-/* Shares are ratios: Cochran, Sampling Techniques, 3rd edition, 6.4; by groups: 11.20. */
+/*
+ * Shares are ratio estimators: Cochran, Sampling Techniques, 3rd edition, 6.4; their variance
+ * from groups: 11.20.
+ */
 static void add_spreads(struct heap_use *u, const struct heap_window *w)
 {
 	const struct tally *t = u->tally;
@@ -210,7 +216,7 @@ int heap_use_end(struct heap_use *u, const struct heap_window *w, struct err *e)
 	return 0;
 }
 
-/* Of what is in use of a site, as far as windows tell. -1: not known. */
+/* The variance of what is in use of a site, as far as windows tell. -1: not known. */
 static double site_variance(const struct heap_use *u, const struct heap_window *w,
 			    const struct tally_entry *en)
 {

@@ -48,7 +48,7 @@ const struct image *images_at(const struct images *im, uint64_t pc)
 	return &im->at[0];
 }
 
-/* Every Go runtime allocates; a file without the function is no use to anybody. */
+/* Every Go runtime allocates, so a file without the function is of no use. */
 static bool has_runtime(struct gobin *b)
 {
 	static const char *const name = "runtime.mallocgc";
@@ -58,9 +58,9 @@ static bool has_runtime(struct gobin *b)
 }
 
 /*
- * A plugin has copies of the runtime's functions as well, but no way to start them: no
- * library entry (c-shared) and no program entry.
- * Source: cmd/link/internal/ld, -buildmode=plugin; runtime/rt0_linux_amd64.s.
+ * Can this file start a runtime? A plugin has copies of the runtime's functions, too, but no way
+ * to start them: no library entry (c-shared) and no program entry. Source: cmd/link/internal/ld,
+ * -buildmode=plugin; runtime/rt0_linux_amd64.s.
  */
 static bool can_start(struct gobin *b)
 {
@@ -71,7 +71,7 @@ static bool can_start(struct gobin *b)
 	return gobin_funcs_named(b, names, ARRAY_LEN(names), f, NULL) > 0;
 }
 
-/* 0; -ENOENT when the file that is mapped at @m is not Go's. */
+/* Returns 0; -ENOENT when the file that is mapped at @m is not a Go file. */
 static int image_open(struct target *t, const struct mapping *m, struct image *out, struct err *e)
 {
 	struct image i = { .fd = -1,
@@ -116,14 +116,17 @@ static int open_exe(struct target *t, struct images *im, struct err *e)
 	return 0;
 }
 
-/* Code of a file that was not looked at before. Distinct files follow each other in maps. */
+/*
+ * Is this code of a file that was not looked at before? The mappings of one file follow each
+ * other.
+ */
 static bool is_new(const struct target *t, const struct images *im, size_t at)
 {
 	const struct mapping *m = &t->maps.at[at];
 
 	if (!m->exec || !m->inode || *m->name != '/' || images_of(im, m))
 		return false;
-	if (!strncmp(m->name, "/dev/", 5)) /* opening a device may do something */
+	if (!strncmp(m->name, "/dev/", 5)) /* opening a device may have an effect */
 		return false;
 	for (size_t i = at; i-- > 0 && t->maps.at[i].inode == m->inode;)
 		if (t->maps.at[i].exec)
@@ -131,7 +134,10 @@ static bool is_new(const struct target *t, const struct images *im, size_t at)
 	return true;
 }
 
-/* The first Go library that brings a runtime, for a program that is not Go's itself. */
+/*
+ * Opens the first Go library that contains a runtime, for a program that is not a Go program
+ * itself.
+ */
 static int open_library(struct target *t, struct images *im, struct err *e)
 {
 	struct err why = {};

@@ -119,7 +119,7 @@ int kallsyms_shown(struct err *e)
 
 	if (!f)
 		return err_sys(e, "kernel functions have no names: /proc/kallsyms");
-	/* Data of a CPU may truly be at 0, a function is not. */
+	/* Per-CPU data may truly be at address 0, a function may not. */
 	while ((n = getline(&line, &cap, f)) > 0)
 		if (kallsyms_parse_line(line, (size_t)n, &l) && strchr("tT", l.type))
 			return l.addr ? 0 : why_hidden(e);

@@ -24,7 +24,7 @@ int kallsyms_shown(struct err *e);
 /* Name of the function that holds @addr, borrowed; NULL when unknown. */
 const char *kallsyms_find(const struct kallsyms *k, uint64_t addr);
 
-/* One line "ADDR T name [module]": for tests and fuzzing. False when it is not one. */
+/* Parses one line "ADDR T name [module]"; for tests and fuzzing. False when it is no such line. */
 struct kallsym_line {
 	uint64_t addr;
 	char type;

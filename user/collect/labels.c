@@ -1,4 +1,7 @@
-/* user/collect/labels.c - interned, so that a thousand sets of ten words cost ten words. */
+/*
+ * user/collect/labels.c - label sets with interned strings, so that a thousand sets of ten words
+ * cost ten words.
+ */
 #include "collect/labels.h"
 
 #include "base/limits.h"
@@ -58,7 +61,10 @@ int labelsets_add(struct labelsets *l, const struct gpb_rec_labels *rec, size_t 
 	return 0;
 }
 
-/* As label_text of bpf/labels.bpf.h: what is longer is cut, the last word ends in zeros. */
+/*
+ * As label_text() of bpf/labels.bpf.h: a longer text is cut, and the last word is filled with
+ * zeros.
+ */
 static bool copy_text(const char *s, uint8_t *to, size_t cap, uint16_t *len)
 {
 	size_t n = strlen(s);
@@ -68,7 +74,7 @@ static bool copy_text(const char *s, uint8_t *to, size_t cap, uint16_t *len)
 	return n > cap;
 }
 
-/* As hash_word of bpf/common.bpf.h. */
+/* As hash_word() of bpf/common.bpf.h. */
 static void hash_word(struct gpb_hash *h, uint64_t w)
 {
 	h->lo = (h->lo ^ w) * 0x9e3779b97f4a7c15u;
@@ -87,7 +93,7 @@ static void hash_text(struct gpb_hash *h, const uint8_t *text, size_t len)
 	}
 }
 
-/* As labels_hash there. */
+/* As labels_hash() there. */
 static uint64_t id_of(const struct gpb_rec_labels *rec)
 {
 	struct gpb_hash h = { 1, 2 };

@@ -23,12 +23,13 @@ struct labelsets {
 int labelsets_init(struct labelsets *l, struct err *e);
 void labelsets_fini(struct labelsets *l);
 
-/* Keep what a GPB_REC_LABELS record says. @len: its bytes. -EBADMSG when they contradict. */
+/* Keeps what a GPB_REC_LABELS record of @len bytes says. -EBADMSG when it contradicts itself. */
 int labelsets_add(struct labelsets *l, const struct gpb_rec_labels *rec, size_t len, struct err *e);
 
 /*
- * The same from the target's memory: the set that g.labels (@addr) points to, of Go 1.@minor. Its
- * id is the one that the BPF side gives it; 0 when it is empty. *cut: something was left out.
+ * The same from the target's memory: the set that g.labels (@addr) points to, in Go 1.@minor. Its
+ * id is the one that the BPF side gives it; 0 when the set is empty. *cut: something was left
+ * out.
  */
 int labelsets_read(struct labelsets *l, struct mem *m, int minor, uint64_t addr, uint64_t *id,
 		   bool *cut, struct err *e);
@@ -37,8 +38,8 @@ int labelsets_read(struct labelsets *l, struct mem *m, int minor, uint64_t addr,
 int labelsets_get(const struct labelsets *l, uint64_t id, struct prof_label out[GPB_MAX_LABELS]);
 
 /*
- * What @st carries of its goroutine: labels, then "goid". Returns their number; a set that was
- * lost on its way is counted in @loss, once for each sample.
+ * The labels that @st has of its goroutine: the label set, then "goid". Returns their number. A
+ * set that was lost on its way is counted in @loss, once for each sample.
  */
 size_t labelsets_of(const struct labelsets *l, const struct gpb_stack *st, uint64_t one,
 		    struct prof_label out[GPB_MAX_LABELS + 1], struct loss *loss);

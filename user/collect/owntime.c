@@ -1,29 +1,30 @@
-/* user/collect/owntime.c - the price of a hit, and what follows for the next window. */
+/* user/collect/owntime.c - the price of a hit, and what follows from it for the next window. */
 #include "collect/owntime.h"
 
 #include <math.h>
 
 /*
- * A window must be over for the busiest CPU, too, before its probes go. It ends as soon as it is
- * (struct uprobe_window); so there is much room, and where hits take most of the time windows are short:
- * several of them for the price of one.
+ * ROOM is the spare time of a window, in multiples of the expected overhead. A window must be
+ * over for the busiest CPU, too, before its probes are taken out. It ends as soon as that is so
+ * (struct uprobe_window), so there can be much room. Where hits take most of the time, windows
+ * are short: several of them cost as much as one.
  */
 #define ROOM	 2.8
 #define SLOW_MAX 10.0
-/* At first: when nothing is known, and at least. */
+/* The slowdown that is assumed at first, when nothing is known, and the least one. */
 #define SLOW_FIRST 8
 #define SLOW_LEAST 1.25
-#define FORGETS	   0.1 /* it is not slowed as it was: little by little */
+#define FORGETS	   0.1 /* share of an earlier slowdown that is forgotten with each window */
 
-/* The price is mended slowly, and stays near what was measured. */
+/* The price is corrected slowly, and stays near the measured one. */
 #define FIRST_WINDOWS 4
 #define GAIN	      0.3
 #define MEMORY	      0.97
-#define DOUBT	      5 /* windows that it takes to believe otherwise */
+#define DOUBT	      5 /* windows whose evidence would outweigh the measured price */
 #define PRICE_LOW     0.6
 #define PRICE_HIGH    2.5
 
-/* Never none: 0 would be no limit (struct gpb_own). */
+/* It must not become 0, which would mean that there is no limit (struct gpb_own). */
 #define OWN_MIN_NS 1000.0
 
 static double window_of(const struct owntime *o, double window)
@@ -36,7 +37,7 @@ static double window_of(const struct owntime *o, double window)
 void owntime_init(struct owntime *o, double hit, double window, double slow)
 {
 	*o = (struct owntime){ .priced = hit, .hit = hit, .slow = SLOW_FIRST, .guess = 1 };
-	/* A moment is not much to go by. */
+	/* It was measured for a moment only, so twice as much is assumed. */
 	if (slow > 0)
 		o->slow = fmin(fmax(1 + 2 * (slow - 1), SLOW_LEAST), SLOW_MAX);
 	o->own = window_of(o, window);
@@ -59,8 +60,8 @@ void owntime_cpu(struct owntime_window *w, double window, double taken)
 }
 
 /*
- * With a gap of g between events and a price that is wrong by d, windows count g / (g + d) of
- * what there is.
+ * With a gap of g between events, and a price that is wrong by d, windows count g / (g + d) of
+ * the events there are.
  */
 static void mend_price(struct owntime *o)
 {
@@ -71,7 +72,7 @@ static void mend_price(struct owntime *o)
 		return;
 	gap = o->active / o->exact;
 	wrong = gap * ((o->exact + doubt) / (o->est + doubt) - 1);
-	/* One wild window must not throw it far off. */
+	/* One extreme window must not move the price far. */
 	if (wrong > o->priced / 4)
 		wrong = o->priced / 4;
 	if (wrong < -o->priced / 4)

@@ -1,4 +1,4 @@
-/* user/collect/parked.c - many g at a time; one stack after the other. */
+/* user/collect/parked.c - reads many g at a time, and one stack after the other. */
 #include "collect/parked.h"
 
 #include "base/limits.h"
@@ -90,7 +90,7 @@ uint16_t parked_for(const struct parked *p)
 {
 	switch (p->status) {
 	case GSTATUS_WAITING:
-	case GSTATUS_LEAKED: /* a GC finds that nobody can wake it any more: 1.26+ */
+	case GSTATUS_LEAKED: /* 1.26+: a GC found that nobody can wake it any more */
 		return (uint16_t)(GSTATUS_WAITING << 8 | p->reason);
 	case GSTATUS_RUNNABLE:
 	case GSTATUS_SYSCALL:
@@ -105,10 +105,10 @@ bool parked_same(const struct parked *a, const struct parked *b)
 	if (!parked_for(b) || parked_for(a) != parked_for(b) || a->goid != b->goid ||
 	    a->seq != b->seq || a->pc != b->pc)
 		return false;
-	/* Set at a GC and cleared when it runs. */
+	/* It is set at a GC and cleared when the goroutine runs. */
 	if (a->waitsince && b->waitsince != a->waitsince)
 		return false;
-	/* In the middle of being moved the two need not belong together. */
+	/* While a stack is being moved, sp and its bounds need not belong together. */
 	return b->scan || a->scan || a->stack_hi - a->sp == b->stack_hi - b->sp;
 }
 
@@ -133,7 +133,7 @@ static bool within(uint64_t pc, uint64_t lo, uint64_t hi)
 	return pc >= lo && pc < hi;
 }
 
-/* Whose text holds @pc; NULL: nobody's. */
+/* The image whose text holds @pc; NULL: none. */
 static const struct gpb_image *image_at(const struct gpb_target *t, uint64_t pc)
 {
 	for (size_t i = 0; i < t->nimages && i < GPB_IMAGES; i++)
@@ -158,7 +158,7 @@ static bool push(struct walk *w, uint64_t pc)
 	return true;
 }
 
-/* As walk_chain of bpf/stack.bpf.h. */
+/* Follows frame pointers, as walk_chain() of bpf/stack.bpf.h does. */
 static void chain(struct walk *w, uint64_t bp)
 {
 	const struct parked *p = w->k->p;
@@ -177,7 +177,7 @@ static void chain(struct walk *w, uint64_t bp)
 		if (!img || !push(w, rec[1]) || within(rec[1], img->mcall_lo, img->mcall_hi) ||
 		    within(rec[1], img->callback_lo, img->callback_hi))
 			return;
-		/* A frameless stub: its own return address lies right above. */
+		/* A stub without a frame: its own return address lies right above. */
 		if (within(rec[1], img->stub_lo, img->stub_hi) &&
 		    (!read_at(w->k, bp + 16, &ret, sizeof(ret)) || !image_at(w->k->t, ret) ||
 		     !push(w, ret)))
@@ -196,7 +196,7 @@ static bool ends_in_callback(const struct gpb_target *t, const struct gpb_stack 
 	return img && within(last, img->callback_lo, img->callback_hi);
 }
 
-/* As a stack of which no frame has a rule yet: its leaf, and the memory above. */
+/* Makes a record of a stack of which no frame has a rule yet: its leaf, and the memory above. */
 static void for_rules(const struct parked_stack *k, struct gpb_stack *st, struct gpb_rec_raw *raw)
 {
 	uint64_t left = k->p->stack_hi - k->p->sp;
@@ -213,7 +213,7 @@ static void for_rules(const struct parked_stack *k, struct gpb_stack *st, struct
 	raw->stack.flags = GPB_STACK_UNRULED;
 }
 
-/* One that has not begun, as walk_fresh. */
+/* A goroutine that has not begun; as walk_fresh() in bpf/. */
 static void fresh(const struct parked_stack *k, struct gpb_stack *st)
 {
 	uint64_t ret;
@@ -225,7 +225,7 @@ static void fresh(const struct parked_stack *k, struct gpb_stack *st)
 		st->pc[st->nfirst++] = ret;
 }
 
-/* As rules_hints of bpf/rules.bpf.h: for frames that lie above the memory that is there. */
+/* As rules_hints() of bpf/rules.bpf.h: for frames that lie above the memory in the record. */
 static void hints(const struct parked_stack *k, struct gpb_stack *st)
 {
 	struct walk w = { .k = k, .st = st, .n = st->nfirst, .max = GPB_MAX_PCS };

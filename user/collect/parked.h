@@ -1,11 +1,11 @@
 /*
- * user/collect/parked.h - goroutines that wait, out of the target's memory: what state they are
- * in, and their stacks as walk_parked of bpf/parked.bpf.h has them.
+ * user/collect/parked.h - goroutines that wait, out of the target's memory: their state, and
+ * their stacks as walk_parked() of bpf/parked.bpf.h gives them.
  *
- * A goroutine that waits has its registers in g.sched. Its stack can move all the same: a garbage
- * collector that finds it too large copies it, and sp and the frame pointers with it; how much of
- * it is in use stays what it was.
- * Source: copystack and shrinkstack in runtime/stack.go, Go 1.16 to 1.27.
+ * A goroutine that waits has its registers in g.sched. Its stack can still move: a garbage
+ * collector that finds the stack too large copies it, and adjusts sp and the frame pointers. The
+ * number of bytes in use stays the same. Source: copystack and shrinkstack in runtime/stack.go,
+ * Go 1.16 to 1.27.
  */
 #ifndef COLLECT_PARKED_H
 #define COLLECT_PARKED_H
@@ -14,22 +14,22 @@
 #include "go/layout.h"
 #include "goprof_abi.h"
 
-enum { PARKED_BATCH = 256 }; /* that are looked at in one call of the kernel */
+enum { PARKED_BATCH = 256 }; /* goroutines that are looked at in one call of the kernel */
 
-/* A g, as it was at one moment. */
+/* A goroutine's g at one moment. */
 struct parked {
 	uint64_t stack_lo, stack_hi, sp, pc, bp;
 	uint64_t goid, labels;
 	uint64_t waitsince; /* 0 until a GC has seen it wait */
 	uint32_t status;    /* without the scan bit */
-	bool scan;	    /* a GC has hold of it */
+	bool scan;	    /* a GC holds it */
 	uint8_t reason, seq;
 };
 
 struct parked_reader {
 	struct mem *mem; /* borrowed */
 	const struct golayout *l;
-	size_t at, n; /* the bytes of a g that have all this */
+	size_t at, n; /* the bytes of a g that contain all of these fields */
 	uint8_t *raw;
 	struct mem_piece pieces[PARKED_BATCH];
 };
@@ -40,24 +40,25 @@ void parked_fini(struct parked_reader *r);
 
 /*
  * Looks at g[0, n), n at most PARKED_BATCH; ok[i] tells whether out[i] was read. -ESRCH, -EPERM:
- * none was.
+ * none was read.
  */
 int parked_look(struct parked_reader *r, const uint64_t *g, size_t n, struct parked *out, bool *ok,
 		struct err *e);
 
 /*
- * What it waits for: as gpb_stack.size of wait profiles, status << 8 | reason; 0: it does not wait.
- * To be runnable or in a system call is to wait, too: its registers are in g.sched as well.
+ * What it waits for, as gpb_stack.size of wait profiles: status << 8 | reason; 0: it does not
+ * wait. Being runnable or in a system call counts as waiting, too: its registers are in g.sched
+ * as well.
  */
 uint16_t parked_for(const struct parked *p);
 
 /*
- * The same wait, as far as two looks can tell. @a came first. Two system calls at one place are not
- * told apart from Go 1.26 on.
+ * Is it the same wait, as far as two looks can tell? @a came first. From Go 1.26 on, two system
+ * calls at one place cannot be told apart.
  */
 bool parked_same(const struct parked *a, const struct parked *b);
 
-/* Their stacks did not move in between. */
+/* Did its stack stay in place between the looks? */
 static inline bool parked_still(const struct parked *a, const struct parked *b)
 {
 	return a->stack_lo == b->stack_lo && a->stack_hi == b->stack_hi && a->sp == b->sp &&
@@ -65,8 +66,9 @@ static inline bool parked_still(const struct parked *a, const struct parked *b)
 }
 
 /*
- * What a walk of one stack reads from; @copy: the first bytes from p->sp on, to save calls. Was more
- * read than these? That may be of another moment: *deep says so, if set.
+ * What a walk of one stack reads from. @copy: the first bytes from p->sp on, to save calls.
+ * *deep, if not NULL, is set when more was read than these, because that may be of another
+ * moment.
  */
 struct parked_stack {
 	struct mem *mem;
@@ -78,12 +80,15 @@ struct parked_stack {
 };
 
 /*
- * The frames of one that waits, into st->pc, st->nfirst and st->flags. Where they end in a
- * callback from C they are to be finished by rules: true, and all of @raw is set for
- * physical_settle, its stack from @st.
+ * Walks a goroutine that waits: its frames go into st->pc, st->nfirst and st->flags. Where they
+ * end in a callback from C, the stack must be finished by rules: then the result is true, and all
+ * of @raw is set for physical_settle(), its stack from @st.
  */
 bool parked_walk(const struct parked_stack *k, struct gpb_stack *st, struct gpb_rec_raw *raw);
-/* Of one that did not park: preempted, in a system call, or not @begun yet. In text. */
+/*
+ * The same for a goroutine that did not park: it was preempted, is in a system call, or has not
+ * @begun yet.
+ */
 bool parked_walk_saved(const struct parked_stack *k, bool begun, struct gpb_stack *st,
 		       struct gpb_rec_raw *raw);
 

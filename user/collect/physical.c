@@ -31,7 +31,7 @@ void physical_fini(struct physical *ph)
 	map_fini(&ph->seen);
 }
 
-/* The runtime's own stand-in functions; the pc is their entry plus one, as in Go. */
+/* A pc of the runtime's own stand-in functions: their entry plus one, as in Go. */
 static uint64_t pseudo_pc(struct physical *ph, int which)
 {
 	struct gofunc f[PSEUDO_COUNT] = {};
@@ -48,11 +48,11 @@ static uint64_t pseudo_pc(struct physical *ph, int which)
 
 /* ---- one pc to one location ---- */
 
-/* What is known of a pc once it was looked up. loc 0: no location (elided, goexit). */
+/* What is known of a pc after it was looked up. loc 0: it has no location (elided, goexit). */
 struct pc_info {
 	uint32_t loc;
-	uint8_t id;  /* of its outermost logical frame: what its caller sees as callee */
-	bool hidden; /* where it is not shown at the leaf */
+	uint8_t id;  /* id of its outermost logical frame: what its caller sees as callee */
+	bool hidden; /* it is not shown when it is at the leaf */
 };
 
 static uint64_t pc_info_pack(struct pc_info i)
@@ -72,9 +72,9 @@ static bool hidden_name(const char *func, int minor)
 }
 
 /*
- * Functions that blockevent and mutexevent are told to skip, which they do by counts. What is
- * named here is what the counts come to. Source: their callers in runtime/chan.go, select.go,
- * sema.go, sync/mutex.go, sync/rwmutex.go, internal/sync/mutex.go; Go 1.18 to 1.27.
+ * Is this one of the functions that blockevent and mutexevent skip? They skip a number of frames;
+ * these are the functions that the numbers cover. Source: their callers in runtime/chan.go,
+ * select.go, sema.go, sync/mutex.go, sync/rwmutex.go, internal/sync/mutex.go; Go 1.18 to 1.27.
  */
 static bool waiting_name(const char *func)
 {
@@ -111,7 +111,10 @@ static bool waiting_name(const char *func)
 	return false;
 }
 
-/* How a goroutine stops running and goes on; what it stopped for is above. */
+/*
+ * Is this a function by which a goroutine stops running and goes on? The functions above say what
+ * it stopped for.
+ */
 static bool parking_name(const char *func)
 {
 	static const char *const names[] = {
@@ -128,7 +131,7 @@ static bool parking_name(const char *func)
 	return waiting_name(func);
 }
 
-/* Of the @n lines of a leaf, the first that are not shown. */
+/* How many of the @n lines of a leaf, from the innermost on, are not shown. */
 static size_t hidden_lines(const struct physical *ph, const struct prof_line *lines, size_t n)
 {
 	int minor = gobin_info(ph->s->bin)->minor;
@@ -145,7 +148,7 @@ static size_t hidden_lines(const struct physical *ph, const struct prof_line *li
 	return i;
 }
 
-/* Not even pclntab knows it: a bare address. */
+/* Not even pclntab knows this address, so it becomes a bare address. */
 static int bare_location(struct physical *ph, uint64_t addr, struct pc_info *out, struct err *e)
 {
 	int map = subject_mapping(ph->s, ph->p, addr, e), loc;
@@ -155,7 +158,7 @@ static int bare_location(struct physical *ph, uint64_t addr, struct pc_info *out
 	loc = prof_location(ph->p, map, addr, NULL, 0, e);
 	if (loc < 0)
 		return loc;
-	/* C code has no name here, nor in Go's own profile. */
+	/* C code has no name here, as in Go's own profile. */
 	if (!ph->outside)
 		prof_loss(ph->p)->n[LOSS_PCS_UNRESOLVED]++;
 	*out = (struct pc_info){ .loc = (uint32_t)loc };
@@ -163,9 +166,10 @@ static int bare_location(struct physical *ph, uint64_t addr, struct pc_info *out
 }
 
 /*
- * Go leaves wrappers out. Blocks and contentions it unwinds by frame pointers from Go 1.23 on,
- * and then leaves out only those that something is inlined into. Source: fpTracebackPartialExpand in
- * runtime/mprof.go, (*Frames).Next in runtime/symtab.go; Go 1.23 to 1.27.
+ * Go leaves wrappers out. From Go 1.23 on it unwinds blocks and contentions by frame pointers,
+ * and then leaves out only those wrappers that something is inlined into. Source:
+ * fpTracebackPartialExpand in runtime/mprof.go, (*Frames).Next in runtime/symtab.go; Go 1.23 to
+ * 1.27.
  */
 static bool shows_wrappers(const struct physical *ph)
 {
@@ -174,7 +178,10 @@ static bool shows_wrappers(const struct physical *ph)
 	return ph->hide == HIDE_WAITING && (minor < 0 || minor >= 23);
 }
 
-/* @pc is a return address; @callee the id of the frame inward of it; @leaf: none is shown yet. */
+/*
+ * @pc is a return address; @callee is the id of the frame that it called; @leaf: no frame is
+ * shown yet.
+ */
 static int make_location(struct physical *ph, uint64_t pc, enum func_id callee, bool leaf,
 			 struct pc_info *out, struct err *e)
 {
@@ -202,7 +209,7 @@ static int make_location(struct physical *ph, uint64_t pc, enum func_id callee, 
 		return 0;
 	hide = leaf ? hidden_lines(ph, lines, nlines) : 0;
 	out->hidden = hide == nlines;
-	if (out->hidden) /* shown when nothing else is */
+	if (out->hidden) /* it is shown when no other frame is */
 		hide = 0;
 	map = subject_mapping(ph->s, ph->p, pc - 1, e);
 	if (map < 0)
@@ -242,7 +249,7 @@ static int kernel_location(struct physical *ph, uint64_t addr, uint32_t *out, st
 	uint64_t known;
 	int ret;
 
-	/* No user pc has these upper bits: one table holds both. */
+	/* No user pc has these upper bits, so one table can hold both. */
 	if (map_get(&ph->seen, addr, &known)) {
 		*out = (uint32_t)known;
 		return 0;
@@ -266,14 +273,14 @@ static int kernel_location(struct physical *ph, uint64_t addr, uint32_t *out, st
 	return 0;
 }
 
-/* ---- the two segments to one list of pcs ---- */
+/* ---- from two segments to one list of pcs ---- */
 
 struct joined {
 	uint64_t pc[GPB_MAX_USER + 2];
 	size_t n;
 };
 
-/* A function and the file that it is in. */
+/* A function and the file that it belongs to. */
 struct place {
 	struct gofunc f;
 	struct gobin *bin;
@@ -291,9 +298,9 @@ static struct place place_of(struct subject *s, uint64_t call_pc)
 }
 
 /*
- * They write sp only between setting and clearing m.vdsoSP, and there the walk starts from
- * what Go saved: outside of that their sp delta holds, and we know the caller where Go's
- * own profile shows the leaf alone. Source: runtime/time_linux_amd64.s, sys_linux_amd64.s.
+ * These functions write sp only between setting and clearing m.vdsoSP, and there the walk starts
+ * from what Go saved. Outside of that their sp delta holds, and we know the caller where Go's own
+ * profile shows only the leaf. Source: runtime/time_linux_amd64.s, sys_linux_amd64.s.
  */
 static bool reads_the_clock(const struct place *p)
 {
@@ -307,7 +314,9 @@ static bool reads_the_clock(const struct place *p)
 	return false;
 }
 
-/* Go's own traceback stops at such a frame: the stack's root, or sp is not to be trusted. */
+/*
+ * Go's own traceback stops at such a frame: it is the stack's root, or its sp cannot be trusted.
+ */
 static bool ends_stack(const struct place *p)
 {
 	const struct gofunc *f = &p->f;
@@ -315,7 +324,7 @@ static bool ends_stack(const struct place *p)
 	if (f->id == FUNC_MCALL || f->id == FUNC_GOEXIT || f->id == FUNC_MSTART ||
 	    f->id == FUNC_RT0_GO || (f->flags & FLAG_TOP_FRAME))
 		return true;
-	/* It writes sp, but sees to it that it can be unwound. */
+	/* This function writes sp, but in a way that can be unwound. */
 	if (f->id == FUNC_CGOCALLBACK)
 		return false;
 	return (f->flags & FLAG_SP_WRITE) && !reads_the_clock(p);
@@ -333,12 +342,12 @@ static void append_segment(struct physical *ph, struct joined *j, const __u64 *p
 }
 
 /*
- * The system stack's frames up to the function at the seam. systemstack is shown and its
- * caller follows on the goroutine's stack; morestack is replaced by the function whose
- * stack had to grow; anything else has nothing to do with the goroutine. Allocations on the
- * system stack end at systemstack: of Go's profiles only the CPU's crosses over.
- * Source: callers and unwindJumpStack (_TraceJumpStack to Go 1.20) in runtime/traceback.go,
- * Go 1.16 to 1.27.
+ * Joins the system stack's frames up to the function at the seam with the goroutine's stack.
+ * systemstack is shown, and its caller follows on the goroutine's stack. morestack is replaced by
+ * the function whose stack had to grow. Any other function has nothing to do with the goroutine.
+ * Allocations on the system stack end at systemstack: among Go's profiles only the CPU profile
+ * crosses over. Source: callers and unwindJumpStack (_TraceJumpStack to Go 1.20) in
+ * runtime/traceback.go, Go 1.16 to 1.27.
  */
 static void join(struct physical *ph, const struct gpb_stack *st, struct joined *j)
 {
@@ -355,7 +364,7 @@ static void join(struct physical *ph, const struct gpb_stack *st, struct joined 
 		}
 		j->pc[j->n++] = first[i];
 		if (st->nsecond && p.f.id == FUNC_SYSTEMSTACK) {
-			/* sched.pc was faked to systemstack_switch. */
+			/* The runtime set sched.pc to systemstack_switch. */
 			if (ph->hide != HIDE_RUNTIME)
 				append_segment(ph, j, second + 1, nsecond - 1);
 			return;
@@ -365,7 +374,7 @@ static void join(struct physical *ph, const struct gpb_stack *st, struct joined 
 	}
 }
 
-/* Code that is not Go's, with nobody in Go to answer for it. */
+/* For code that is not Go's, when no Go function called it. */
 static void join_outside(struct physical *ph, const struct gpb_stack *st, struct joined *j)
 {
 	uint64_t pc = st->pc[st->nkernel];
@@ -388,7 +397,10 @@ static void join_outside(struct physical *ph, const struct gpb_stack *st, struct
 
 /* ---- samples ---- */
 
-/* The first frame that can be shown, be it a wrapper: as if a panic called it, Go shows those. */
+/*
+ * The innermost frame that can be shown, even if it is a wrapper: Go shows wrappers that a panic
+ * seems to have called.
+ */
 static int innermost(struct physical *ph, const struct joined *j, uint32_t *locs, size_t *n,
 		     struct err *e)
 {
@@ -422,10 +434,10 @@ static int user_locations(struct physical *ph, const struct joined *j, uint32_t 
 		leaf = leaf && info.hidden;
 		hide += leaf;
 	}
-	/* A goroutine that has not begun may have nothing but a wrapper, which is shown then. */
+	/* A goroutine that has not begun may have only a wrapper, which is shown then. */
 	if (*n == first)
 		return innermost(ph, j, locs, n, e);
-	/* Go keeps the whole stack when nothing else would be left. */
+	/* Go keeps the whole stack when nothing would be left of it. */
 	if (first + hide == *n)
 		return 0;
 	memmove(locs + first, locs + first + hide, (*n - first - hide) * sizeof(*locs));
@@ -434,8 +446,9 @@ static int user_locations(struct physical *ph, const struct joined *j, uint32_t 
 }
 
 /*
- * Entered by the kernel, or the way back to it, or called by C on a thread of C's: no return
- * address in Go lies above. Source: crosscall2 in runtime/cgo/asm_amd64.s, Go 1.16 to 1.27.
+ * This function was entered by the kernel, or is the way back to it, or was called by C on a
+ * thread of C's: no return address in Go lies above it. Source: crosscall2 in
+ * runtime/cgo/asm_amd64.s, Go 1.16 to 1.27.
  */
 static bool entered_from_outside(const struct place *p)
 {
@@ -445,7 +458,10 @@ static bool entered_from_outside(const struct place *p)
 			!strcmp(name, "runtime.sigtramp") || !strcmp(name, "crosscall2"));
 }
 
-/* Every whole stack ends in a root. One that was cut has said so. */
+/*
+ * Does the stack end early? Every complete stack ends in a root. A stack that was cut is marked
+ * so.
+ */
 static bool breaks_off(struct physical *ph, const struct gpb_stack *st, const struct joined *j)
 {
 	struct place p;
@@ -487,8 +503,9 @@ int physical_add(struct physical *ph, const struct gpb_stack *st, const int64_t 
 }
 
 /*
- * Called by nobody: a signal handler made it look like a call from where the goroutine was.
- * Source: injectedCall in runtime/traceback.go; sigpanic0 jumps to sigpanic.
+ * Was this function called by nobody? A signal handler made it look as if it had been called from
+ * where the goroutine was. Source: injectedCall in runtime/traceback.go; sigpanic0 jumps to
+ * sigpanic.
  */
 static bool is_injected(const struct place *p)
 {
@@ -513,7 +530,7 @@ int physical_rule(struct subject *s, uint64_t pc, struct gpb_rule *out)
 	p.bin = img->bin;
 	last = pc + 1 - img->bias == p.f.end;
 	ret = gobin_spdelta(img->bin, pc - img->bias, &delta, NULL);
-	if (ret && !last) /* behind a function's last instruction nothing is known of sp */
+	if (ret && !last) /* behind a function's last instruction, nothing is known of sp */
 		return ret;
 	*out = (struct gpb_rule){ .delta = ret ? -1 : delta, .flags = last ? GPB_RULE_LAST : 0 };
 	delta = out->delta;
@@ -554,7 +571,7 @@ struct hints {
 	size_t n;
 };
 
-/* They lie where frames are about to be put. */
+/* The hints lie where frames are about to be put, so they are copied first. */
 static struct hints take_hints(struct gpb_stack *st)
 {
 	size_t at = (size_t)st->nkernel + st->nfirst + st->nsecond;
@@ -567,7 +584,7 @@ static struct hints take_hints(struct gpb_stack *st)
 	return h;
 }
 
-/* The frames above the one that is called from @last, if the frame pointers know it. */
+/* Appends the frames above the one that is called from @last, if the frame pointers lead to it. */
 static void follow_hints(struct gpb_rec_raw *raw, const struct hints *h, uint64_t last)
 {
 	size_t i = 0;
@@ -581,13 +598,13 @@ static void follow_hints(struct gpb_rec_raw *raw, const struct hints *h, uint64_
 
 enum { SETTLE_DONE, SETTLE_MORE, SETTLE_NO_MEMORY };
 
-/* Where the walk stands. */
+/* The present position of the walk. */
 struct settling {
 	uint64_t pc, sp;
 	bool called; /* pc is that of a call */
 };
 
-/* The return address that was just met is the entry of a function: it, then. */
+/* The return address that was just met is the entry of a function: that function is meant. */
 static void step_into(struct gpb_rec_raw *raw, struct settling *at)
 {
 	struct gpb_stack *st = &raw->stack;
@@ -597,7 +614,7 @@ static void step_into(struct gpb_rec_raw *raw, struct settling *at)
 	at->called = false;
 }
 
-/* One frame further. */
+/* Goes one frame further. */
 static int settle_frame(struct subject *s, struct gpb_rec_raw *raw, struct settling *where,
 			void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg)
 {

@@ -7,12 +7,13 @@
 #include "collect/kallsyms.h"
 #include "collect/subject_priv.h"
 
-/* Which frames are not shown at the leaf. */
+/* Which frames are hidden at the leaf. */
 enum hide {
 	HIDE_NONE,
-	HIDE_RUNTIME, /* heap: all of the runtime's */
-	HIDE_WAITING, /* block and mutex: those between blockevent or mutexevent and whom they blame */
-	HIDE_PARKED, /* wait: the same, and what else parks, switches and preempts */
+	HIDE_RUNTIME, /* heap: all frames of the runtime */
+	/* block and mutex: those between blockevent or mutexevent and the function they blame */
+	HIDE_WAITING,
+	HIDE_PARKED, /* wait: the same, and all that parks, switches and preempts */
 };
 
 /* Turns the stacks of one profile into its locations; remembers what it looked up. */
@@ -24,23 +25,24 @@ struct physical {
 	uint64_t pseudo[5];  /* live pcs of runtime._System and its like, 0 unknown */
 	bool pseudo_known;
 	enum hide hide;
-	bool outside;	    /* the stack at hand is not Go's */
-	int kernel_mapping; /* id, 0 not made yet */
+	bool outside;	    /* the present stack is not Go's */
+	int kernel_mapping; /* id; 0: not made yet */
 };
 
 void physical_init(struct physical *ph, struct subject *s, struct prof *p, enum hide hide);
 void physical_fini(struct physical *ph);
 
-/* What lookups and joins need of one stack: pcs as gpb_stack documents them. */
+/* Adds a sample with one stack; its pcs are as gpb_stack documents them. */
 int physical_add(struct physical *ph, const struct gpb_stack *st, const int64_t *values,
 		 const struct prof_label *labels, size_t nlabels, struct err *e);
 
-/* The rule of a live pc, as gpb_rule documents it. -ENOENT outside of Go text. */
+/* Finds the rule of a live pc, as gpb_rule documents it. -ENOENT outside of Go text. */
 int physical_rule(struct subject *s, uint64_t pc, struct gpb_rule *out);
 
 /*
- * Finish a stack of which a frame had no rule, from the memory that came with it, as far as
- * that reaches. Every pc that is met is told to @learn. -EBADMSG when the record lies.
+ * Finishes a stack of which a frame had no rule, from the memory that came with it, as far as
+ * that reaches. @learn is told of every pc on the way. -EBADMSG when the record contradicts
+ * itself.
  */
 int physical_settle(struct subject *s, struct gpb_rec_raw *raw,
 		    void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg,

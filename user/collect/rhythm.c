@@ -1,19 +1,19 @@
-/* user/collect/rhythm.c - means over the last seconds. */
+/* user/collect/rhythm.c - moving averages over the last seconds. */
 #include "collect/rhythm.h"
 
 #define MEAN_NS	  10e9
 #define IDLE_NS	  3e9
-#define ENOUGH_NS 0.4e9 /* to tell a burst from a pause */
+#define ENOUGH_NS 0.4e9 /* time that it takes to tell a burst from a pause */
 
-/* Of the mean. */
+/* a rate below this part of the mean is a pause */
 #define NEXT_TO_NOTHING 0.25
 #define MOSTLY_IDLE	0.75
 
-/* Of a burst that does not come again: this long after it, and so many pauses. */
+/* When a burst that does not come again is over: this long after it, and after so many pauses. */
 #define OVER_NS	    1e9
 #define OVER_PAUSES 2
 
-/* Moves *v, the mean over *known, towards @now, which is of another @ns. */
+/* Moves *v, the mean over *known ns, towards @now, which is the value of another @ns. */
 static void blend(double *v, double *known, double now, double ns, double most)
 {
 	*known = *known + ns < most ? *known + ns : most;
@@ -21,8 +21,8 @@ static void blend(double *v, double *known, double now, double ns, double most)
 }
 
 /*
- * Bursts come again. One that has not after twice the longest pause that there was between two, as
- * that of a program's beginning, was the last: it says nothing of what is to come.
+ * Bursts come again. A burst that has not come again after twice the longest pause between two
+ * bursts was the last one, such as that of a program's beginning. It says nothing of the future.
  */
 static bool forget_last_burst(struct rhythm *r, double ns)
 {
@@ -69,6 +69,9 @@ bool rhythm_look(struct rhythm *r, uint64_t now, double count)
 
 bool rhythm_bursts(const struct rhythm *r)
 {
-	/* One that does nothing at all has no bursts either: strata of nothing would be over at once. */
+	/*
+	 * A program that does nothing at all has no bursts either: strata of nothing would end
+	 * immediately.
+	 */
 	return r->mean > 0 && r->idle_ns >= ENOUGH_NS && r->idle > MOSTLY_IDLE;
 }

@@ -1,4 +1,4 @@
-/* user/collect/rules.c - learn pc by pc, settle what was met before. */
+/* user/collect/rules.c - learns rules pc by pc, and settles stacks that were met before. */
 #include "collect/rules.h"
 
 #include <bpf/bpf.h>
@@ -26,7 +26,7 @@ static void learn(void *arg, uint64_t pc, const struct gpb_rule *rule)
 		map_put(&r->known, key, 1);
 }
 
-/* The ring hands out const memory, and settling moves words about. */
+/* The ring hands out const memory, but settling moves words about, so the record is copied. */
 int rules_settle(struct rules *r, const void *data, size_t len, const struct gpb_stack **out,
 		 struct err *e)
 {
@@ -36,7 +36,7 @@ int rules_settle(struct rules *r, const void *data, size_t len, const struct gpb
 
 	if (len < offsetof(struct gpb_rec_raw, top))
 		return err_set(e, -EBADMSG, "raw sample of %zu bytes", len);
-	if (len > sizeof(*raw)) /* the ring rounds up */
+	if (len > sizeof(*raw)) /* the ring rounds lengths up */
 		len = sizeof(*raw);
 	memcpy(raw, data, len);
 	if (raw->ntop > (len - offsetof(struct gpb_rec_raw, top)) / 8)

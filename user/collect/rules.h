@@ -1,6 +1,6 @@
 /*
- * user/collect/rules.h - what the BPF side is told of each pc that it meets first: where its
- * frame ends. Stacks that it could not finish for want of that are finished here.
+ * user/collect/rules.h - tells the BPF side, for each pc that it meets for the first time, where
+ * the pc's frame ends. Stacks that it could not finish without that are finished here.
  */
 #ifndef COLLECT_RULES_H
 #define COLLECT_RULES_H
@@ -16,7 +16,7 @@
 struct rules {
 	struct subject *s; /* borrowed */
 	int map_fd;	   /* the BPF side's table; borrowed */
-	struct map known;  /* pcs that it has */
+	struct map known;  /* pcs that the table has */
 	struct gpb_rec_raw raw;
 	uint64_t cut; /* stacks that turned out too deep here */
 };
@@ -25,8 +25,8 @@ void rules_init(struct rules *r, struct subject *s, int map_fd);
 void rules_fini(struct rules *r);
 
 /*
- * The stack of a GPB_REC_RAW record of @len bytes, whole; borrowed until the next call. Each
- * pc on the way is learned. -EBADMSG when the record lies.
+ * The complete stack of a GPB_REC_RAW record of @len bytes; borrowed until the next call. Each pc
+ * on the way is learned. -EBADMSG when the record contradicts itself.
  */
 int rules_settle(struct rules *r, const void *data, size_t len, const struct gpb_stack **out,
 		 struct err *e);

@@ -1,4 +1,4 @@
-/* user/collect/site_errors.c - variances summed by site, and put into words. */
+/* user/collect/site_errors.c - variances summed by site, and written as comments. */
 #include "collect/site_errors.h"
 
 #include <math.h>
@@ -94,7 +94,7 @@ static int by_value(const void *a, const void *b)
 	return (x->value < y->value) - (x->value > y->value);
 }
 
-/* "name file:line" of a location, as far as it is known. */
+/* "name file:line" of a location, as far as these are known. */
 static void site_name(const struct prof *p, uint32_t loc, uint32_t line, char *buf, size_t cap)
 {
 	const struct strtab *t = prof_strings(p);
@@ -112,13 +112,16 @@ static void site_name(const struct prof *p, uint32_t loc, uint32_t line, char *b
 		 (long long)l.line[line]);
 }
 
-/* Also for machines: "error: FUNCTION FILE:LINE TYPE VALUE +- ERROR (SHARE%)"; what is 0 has no share. */
+/*
+ * Writes "error: FUNCTION FILE:LINE TYPE VALUE +- ERROR (SHARE%)", which machines read as well; a
+ * value of 0 has no share.
+ */
 static int say_one(struct prof *p, const char *name, const char *type, const struct site_error *s,
 		   struct err *e)
 {
 	double se = sqrt(s->variance);
 
-	/* It is told of, so there was something: nobody knows that it was none. */
+	/* The site was seen, so there was something: an error of 0 would be wrong. */
 	if (s->unknown || (s->value <= 0 && se <= 0))
 		return prof_comment(p, e, "error: %s %s %.0f +- unknown", name, type, s->value);
 	if (s->value <= 0)
@@ -127,7 +130,7 @@ static int say_one(struct prof *p, const char *name, const char *type, const str
 			    100 * se / s->value);
 }
 
-/* Those that are not said one by one. */
+/* Writes one line for those that have no line of their own. */
 static int say_rest(const struct site_errors *s, struct prof *p, const char *type, struct err *e)
 {
 	struct site_error rest = {};

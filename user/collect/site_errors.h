@@ -1,7 +1,8 @@
 /*
- * user/collect/site_errors.h - how sure the estimates of a profile's sites are: lines of its
- * comments. A site is the innermost line that a sample shows outside of the runtime and of what
- * waits are made of (sync, internal); where there is none, the innermost.
+ * user/collect/site_errors.h - how certain the estimates of a profile's sites are: lines of its
+ * comments. A site is the innermost line that a sample shows outside of the runtime and of the
+ * packages that waits are made of (sync, internal). Where there is no such line, it is the
+ * innermost line.
  */
 #ifndef COLLECT_SITE_ERRORS_H
 #define COLLECT_SITE_ERRORS_H
@@ -12,7 +13,7 @@
 
 struct site_error {
 	uint32_t loc;  /* location id */
-	uint32_t line; /* of those inlined there */
+	uint32_t line; /* index of the line among those inlined at the location */
 	double value, variance;
 	bool unknown; /* the variance is not known */
 };
@@ -22,22 +23,27 @@ struct site_errors {
 	struct map by_loc;
 	double value, variance;
 	bool unknown;
-	bool told; /* all_variance is that of all together, < 0 not known */
+	bool told; /* all_variance is that of all sites together; < 0: not known */
 	double all_variance;
 };
 
-/* Is a function of this name part of how a program waits or allocates, and not of why? */
+/* Is a function of this name a part of how a program waits or allocates, and not of why? */
 bool site_is_machinery(const char *func);
 
-/* Of the sample that @p was given last. @variance < 0: not known. */
+/*
+ * Adds the value and the variance of the sample that @p was given last. @variance < 0: not known.
+ */
 int site_errors_add(struct site_errors *s, const struct prof *p, double value, double variance,
 		    struct err *e);
 /*
- * Sites whose sum is known better than each of them: a part of the variance of all together, which
- * is then what is told. < 0: not known.
+ * For sites whose sum is known better than each of them: adds a part of the variance of all sites
+ * together, which is then the one that is written. < 0: not known.
  */
 void site_errors_all(struct site_errors *s, double variance);
-/* All together, the 16 largest ones, the rest. @type: the sample type they are of. */
+/*
+ * Writes a line for all sites together, for each of the 16 largest, and for the rest. @type: the
+ * sample type of the values.
+ */
 int site_errors_comment(struct site_errors *s, struct prof *p, const char *type, struct err *e);
 void site_errors_fini(struct site_errors *s);
 

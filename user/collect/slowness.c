@@ -1,16 +1,24 @@
-/* user/collect/slowness.c - clocks of windows beside the runtime's count and the target's clock. */
+/*
+ * user/collect/slowness.c - compares the clocks of windows with the runtime's count and the
+ * target's clock.
+ */
 #include "collect/slowness.h"
 
 #include <time.h>
 
-#define MEMORY	   0.95 /* of what lately was, from window to window */
+#define MEMORY	   0.95 /* weight of the past, from window to window */
 #define SLOW_FIRST 8.0
 #define SLOW_MAX   40.0
 #define ROOM	   1.3 /* a window's own time must be over before its wall time is */
-#define SHORT_HITS 4 /* prices of a hit: two that are no farther apart follow each other closely */
-#define SHORT_MOST 0.9 /* of all hits that do, where the mean of all tells theirs */
+/* in prices of a hit: two hits no farther apart than this follow each other closely */
+#define SHORT_HITS 4
+/*
+ * where more than this share of all hits follow closely, the mean gap of all hits is taken for
+ * theirs
+ */
+#define SHORT_MOST 0.9
 
-/* 0: not known. */
+/* The runtime's count of switches now; 0: not known. */
 static uint64_t switches_now(struct slowness *w)
 {
 	struct subject *s = w->s;
@@ -24,7 +32,7 @@ static uint64_t switches_now(struct slowness *w)
 	return now;
 }
 
-/* Since the last time; < 0 not known. */
+/* Switches since the last call; < 0: not known. */
 static double switches_since(struct slowness *w)
 {
 	uint64_t now = switches_now(w), before = w->switches_before;
@@ -42,7 +50,7 @@ static double clock_now(clockid_t clock)
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
-/* CPU time of the target since the last time. */
+/* CPU time of the target since the last call. */
 static double busy_since(struct slowness *w)
 {
 	double cpu = 0, busy = 0;
@@ -75,9 +83,10 @@ void slowness_end(struct slowness *w)
 }
 
 /*
- * How much longer a short time between two hits is than without probes. By the price of a hit, or
- * much better by the runtime's own count of switches, where that is known: it tells how many
- * hits there would be, all the time, in so much CPU time.
+ * Overhead dilation: how many times longer a short time between two hits is than without probes.
+ * It follows from the price of a hit or, much better, from the runtime's own count of switches,
+ * where that is known: the count tells how many hits there would be, at any time, in so much CPU
+ * time.
  */
 static double slowness(const struct slowness *w)
 {
@@ -107,7 +116,7 @@ static void remember(double *v, uint64_t now, uint64_t was)
 	*v = MEMORY * *v + (double)(now - was);
 }
 
-/* What the clocks say of this window, and the runtime of the time since the last one. */
+/* Learns from the clocks of this window, and from the runtime's count since the last one. */
 void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum)
 {
 	double exact = switches_since(w), busy = busy_since(w);

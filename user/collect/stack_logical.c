@@ -1,13 +1,13 @@
 /*
- * user/collect/stack_logical.c - fold logical return pcs into locations as runtime/pprof does.
+ * user/collect/stack_logical.c - folds logical return pcs into locations as runtime/pprof does.
  *
- * Its rules, followed to the letter so that locations come out equal:
+ * It follows the rules of runtime/pprof exactly, so that locations come out equal:
  * - each pc stands for the innermost call at pc - 1 (at pc where that is its function's entry);
  * - the last pc of a stack is expanded into all its calls, for the stack may have been cut there;
  * - a pc joins the ones before it when the last of these is an inlined call in the same physical
  *   function and has another name (an inlined function cannot call itself);
  * - a location is remembered by its first pc; when that pc comes again, the location is taken
- *   as it is and as many pcs are left out as made it.
+ *   as it is and as many pcs are skipped as it was made of.
  */
 #include "collect/stack_logical.h"
 
@@ -39,7 +39,7 @@ struct logical {
 	struct map hidden;  /* return pc -> is it in a function of the runtime? */
 	VEC(struct known) known;
 	VEC(struct call) calls;
-	/* The pcs that wait to become one location. */
+	/* The pcs that are waiting to become one location. */
 	uint64_t deck_pc;
 	VEC(struct call) deck;
 	VEC(uint64_t) stack;   /* a copy of the pcs, its last one expanded */
@@ -77,7 +77,7 @@ void logical_free(struct logical *l)
 	free(l);
 }
 
-/* The calls at a live address into l->frames; 0 where there is no Go function. */
+/* Puts the calls at a live address into l->frames; 0 where there is no Go function. */
 static int frames_at(struct logical *l, uint64_t addr, uint64_t *entry)
 {
 	int n = l->src.frames(l->src.arg, addr, l->frames, LIMIT_INLINE_DEPTH, entry);
@@ -107,7 +107,7 @@ static struct call look_up(struct logical *l, uint64_t addr)
 	};
 }
 
-/* The same, remembered. */
+/* The same, with a memory. */
 static struct call call_at(struct logical *l, uint64_t addr)
 {
 	struct call c, *slot;
@@ -120,7 +120,7 @@ static struct call call_at(struct logical *l, uint64_t addr)
 	if (slot)
 		*slot = c;
 	if (slot && !map_put(&l->call_of, addr, l->calls.n - 1))
-		l->calls.n--; /* without memory it is looked up again */
+		l->calls.n--; /* when there is no memory it is looked up again */
 	return c;
 }
 
@@ -128,7 +128,7 @@ static bool runtime_name(const struct logical *l, const char *name)
 {
 	if (!strncmp(name, "runtime.", 8))
 		return true;
-	/* A version that is not understood is newer than any we know. */
+	/* A version that is not understood is treated as newer than any we know. */
 	return (l->src.minor < 0 || l->src.minor >= 24) && !strncmp(name, "internal/runtime/", 17);
 }
 
@@ -139,7 +139,7 @@ static bool is_hidden(struct logical *l, uint64_t pc)
 	if (map_get(&l->hidden, pc, &hidden))
 		return hidden;
 	hidden = frames_at(l, pc, &entry) && runtime_name(l, l->frames[0].func);
-	map_put(&l->hidden, pc, hidden); /* without memory it is looked up again */
+	map_put(&l->hidden, pc, hidden); /* when there is no memory it is looked up again */
 	return hidden;
 }
 
@@ -152,8 +152,8 @@ size_t logical_hidden(struct logical *l, const uint64_t *pcs, size_t n)
 }
 
 /*
- * "maybe recursion": equal names. Go 1.21 compared them without their type arguments, the
- * versions after it with; before 1.21 the names never had any.
+ * Equal names mean "maybe recursion". Go 1.21 compared the names without their type arguments,
+ * later versions with them; before 1.21 the names never had any.
  */
 static bool same_name(const struct logical *l, const char *a, const char *b)
 {
@@ -170,7 +170,7 @@ static int no_memory(struct err *e)
 	return err_set(e, -ENOMEM, "no memory for the stacks of a profile");
 }
 
-/* 1: joined the waiting ones; 0: they must become a location first. */
+/* Returns 1 when the pc joined the waiting ones, 0 when these must become a location first. */
 static int deck_add(struct logical *l, uint64_t addr, const struct call *c, struct err *e)
 {
 	struct call *slot;
@@ -222,7 +222,7 @@ static int make_lines(struct logical *l, struct err *e)
 	return 0;
 }
 
-/* The waiting pcs, if any, become a location, which is pushed and remembered. */
+/* Makes a location of the waiting pcs, if there are any, pushes it and remembers it. */
 static int deck_flush(struct logical *l, struct err *e)
 {
 	struct known *k;
@@ -249,13 +249,13 @@ static int deck_flush(struct logical *l, struct err *e)
 	return push_loc(l, (uint32_t)id, e);
 }
 
-/* A pc that begins a known location. Returns how many pcs are done with, or an error. */
+/* Handles a pc that begins a known location. Returns how many pcs are done, or an error. */
 static int take_known(struct logical *l, uint64_t addr, const struct known *k, struct err *e)
 {
 	uint32_t id = k->id, npcs = k->npcs;
 	int ret;
 
-	/* From Go 1.19: it may also be an inlined call of the ones that wait. */
+	/* From Go 1.19 on it may also be an inlined call of the waiting ones. */
 	if (l->deck.n && (l->src.minor < 0 || l->src.minor >= 19)) {
 		struct call first = k->first;
 
@@ -269,7 +269,7 @@ static int take_known(struct logical *l, uint64_t addr, const struct known *k, s
 	return ret ? ret : (int)npcs;
 }
 
-/* One step along the stack: how many pcs are done with (at least 1), or an error. */
+/* Takes one step along the stack. Returns how many pcs are done (at least 1), or an error. */
 static int take_pc(struct logical *l, uint64_t addr, struct err *e)
 {
 	struct call c;
@@ -289,7 +289,7 @@ static int take_pc(struct logical *l, uint64_t addr, struct err *e)
 	ret = deck_flush(l, e);
 	if (ret)
 		return ret;
-	/* What was just remembered may begin with this very pc. */
+	/* The location that was just remembered may begin with this very pc. */
 	if (map_get(&l->by_pc, addr, &i))
 		return take_known(l, addr, &l->known.at[i], e);
 	return deck_add(l, addr, &c, e);
@@ -304,7 +304,7 @@ static bool push_pc(struct logical *l, uint64_t pc)
 	return slot;
 }
 
-/* The last pc, with the calls around it that a cut stack lost. */
+/* Pushes the last pc, with the calls around it that a cut stack lost. */
 static bool push_last(struct logical *l, uint64_t pc)
 {
 	uint64_t call_pc = pc - 1, entry;
@@ -367,8 +367,9 @@ int logical_locations(struct logical *l, const uint64_t *pcs, size_t n, const ui
 /* ---- stacks of physical pcs ---- */
 
 /*
- * The calls at the return pc @addr into l->frames and the pc of the innermost; 0 where there is
- * no Go function. As in look_up(), a pc at the entry of a function stands for itself.
+ * Puts the calls at the return pc @addr into l->frames, and the pc of the innermost into
+ * *call_pc; 0 where there is no Go function. As in look_up(), a pc at the entry of a function
+ * stands for itself.
  */
 static int calls_at(struct logical *l, uint64_t addr, uint64_t *call_pc)
 {
@@ -380,8 +381,8 @@ static int calls_at(struct logical *l, uint64_t addr, uint64_t *call_pc)
 }
 
 /*
- * The return pc of the call around the innermost of @n in l->frames, when the list does not go
- * on with it; 0 when it does, or when there is none.
+ * The return pc of the call around the innermost one of @n in l->frames, when the list does not
+ * continue with it; 0 when it does, or when there is none.
  */
 static uint64_t missing_caller(const struct logical *l, int n, const uint64_t *next, size_t left)
 {
@@ -419,7 +420,7 @@ int logical_callers(struct logical *l, const uint64_t *pcs, size_t n, size_t max
 		inserted = missing_caller(l, calls, pcs + i, n - i);
 	}
 	if (!l->callers.n && max) {
-		/* No frame at all: Go takes the zero Frame that it gets, and adds 1. */
+		/* No frame at all: Go uses the zero Frame that it gets, and adds 1. */
 		uint64_t *slot = vec_add(&l->callers, LIMIT_BUCKET_STACK);
 
 		if (!slot)

@@ -1,4 +1,4 @@
-/* user/collect/subject.c - open a target, and what every profile of it carries. */
+/* user/collect/subject.c - opens a target, and makes what every profile of it contains. */
 #include "collect/subject_priv.h"
 
 #include <stdarg.h>
@@ -22,7 +22,7 @@ void say(const struct collect_opts *o, const char *fmt, ...)
 	o->say(o->say_arg, line);
 }
 
-/* A file name's part: no '/', no control bytes, no leading dot. */
+/* Makes a name safe as a part of a file name: no '/', no control bytes, no leading dot. */
 static void safe_comm(const char *from, char *to, size_t cap)
 {
 	size_t n = 0;
@@ -50,7 +50,7 @@ static void find_vdso(struct subject *s)
 	}
 }
 
-/* What is in the process and will not be in its profiles. */
+/* Reports what is in the process and will not be in its profiles. */
 static void tell_images(const struct subject *s, const struct collect_opts *o)
 {
 	const struct images *im = &s->images;
@@ -137,7 +137,7 @@ int subject_pidfd(const struct subject *s)
 	return s->target->pidfd;
 }
 
-/* Only the package plugin loads Go code, and it is linked into those who use it. */
+/* Only the package plugin loads Go code, and it is linked only into programs that use it. */
 static bool can_load(struct subject *s)
 {
 	static const char *const names[] = { "plugin.Open", "plugin.open" };
@@ -152,11 +152,11 @@ static bool can_load(struct subject *s)
 
 void subject_refresh(struct subject *s)
 {
-	if (!target_maps(s->target, NULL)) /* or gone, which others say */
+	if (!target_maps(s->target, NULL)) /* the process may have gone; others report that */
 		images_refresh(s->target, &s->images);
 }
 
-/* Plugins that were loaded since; collectors see that there are more images. */
+/* Finds plugins that were loaded since; collectors notice that there are more images. */
 static void refresh(struct subject *s)
 {
 	struct timespec now;
@@ -226,8 +226,8 @@ bool frame_elided(enum func_id id, enum func_id callee)
 }
 
 /*
- * The executable's own file. Some file systems (btrfs, overlays) show another device in
- * /proc/PID/maps than fstat does; there the name decides.
+ * Is this a mapping of the executable's own file? Some file systems (btrfs, overlays) show
+ * another device in /proc/PID/maps than fstat does; there the name decides.
  */
 static bool is_exe(const struct subject *s, const struct mapping *m)
 {
@@ -259,8 +259,10 @@ int subject_mapping(struct subject *s, struct prof *p, uint64_t pc, struct err *
 	return m && m->exec ? add_mapping(s, p, m, e) : 0;
 }
 
-/* Go lists every executable mapping, unnamed anonymous ones aside; tools take the first for
- * the program itself, and so it must come first. Source: runtime/pprof/proto.go. */
+/*
+ * Go lists every executable mapping, except unnamed anonymous ones. Tools take the first one for
+ * the program itself, so that must come first. Source: runtime/pprof/proto.go.
+ */
 static int add_mappings(struct subject *s, struct prof *p, struct err *e)
 {
 	for (int main_pass = 1; main_pass >= 0; main_pass--) {

@@ -1,6 +1,4 @@
-/*
- * user/collect/subject_priv.h - one target, understood: what the collectors share.
- */
+/* user/collect/subject_priv.h - one target, understood: what the collectors share. */
 #ifndef COLLECT_SUBJECT_PRIV_H
 #define COLLECT_SUBJECT_PRIV_H
 
@@ -32,42 +30,48 @@ struct subject {
 	uint64_t vdso_lo, vdso_hi;   /* live; 0 when there is none */
 	char comm[32];		     /* safe in a file name */
 	bool plugins, plugins_known; /* it can load plugins */
-	time_t refreshed;	     /* when they were last looked for, monotonic seconds */
+	time_t refreshed;	     /* when plugins were last looked for; monotonic, seconds */
 };
 
-/* A line for the person who waits; printf-like; nothing when nobody listens. */
+/* Prints a line for the person who waits; printf-like; does nothing when nobody listens. */
 void say(const struct collect_opts *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * A profile with what every profile of this target has: time, comments on tool, target and
- * window, and the mappings in Go's order (the main executable first).
+ * A profile that contains what every profile of this target has: time, comments on tool, target
+ * and window, and the mappings in Go's order (the main executable first).
  */
 int subject_prof(struct subject *s, const char *source, struct prof **out, struct err *e);
 
 /*
- * Live address of a variable of the runtime, where what stands can be it. It may decode
- * instructions: once per target. -ENOENT, -EBADMSG, -EFAULT, -ESRCH.
+ * The live address of a variable of the runtime, if the value there can be its value. It may
+ * decode instructions, so it should be called once for each target. -ENOENT, -EBADMSG, -EFAULT,
+ * -ESRCH.
  */
 int subject_rtvar(struct subject *s, enum rtvar v, uint64_t *addr, struct err *e);
 
-/* Path of an image's file, for the kernel; good in this process only. */
+/* Path of an image's file, for the kernel; it is valid in this process only. */
 enum { SUBJECT_PATH = 64 };
 const char *image_path(const struct image *img, char buf[SUBJECT_PATH]);
 
-/* The physical function at the live address @pc (link-time addresses), and whose it is. */
+/*
+ * The physical function at the live address @pc (link-time addresses), and the image that it
+ * belongs to.
+ */
 int subject_func(struct subject *s, uint64_t pc, struct gofunc *f, const struct image **img);
 
-/* Id in @p of the mapping that holds the live address @pc; 0 when none does. */
+/* The id in @p of the mapping that holds the live address @pc; 0 when none does. */
 int subject_mapping(struct subject *s, struct prof *p, uint64_t pc, struct err *e);
 
 /*
- * The logical frames at the live address @pc, innermost first, wrappers still in, parent_pc
- * a live address too. Returns their number, -ENOENT outside of Go text.
+ * The logical frames at the live address @pc, innermost first, including wrappers; parent_pc is a
+ * live address, too. Returns their number, -ENOENT outside of Go text.
  */
 int subject_frames(struct subject *s, uint64_t pc, struct goframe *f, size_t cap, struct err *e);
 
-/* Go elides a wrapper frame unless it was entered to panic. Source: runtime/traceback.go,
- * elideWrapperCalling. @callee is the frame inward of it (FUNC_NORMAL at the leaf). */
+/*
+ * Go elides a wrapper frame unless it was entered to panic. Source: runtime/traceback.go,
+ * elideWrapperCalling. @callee is the function that it called (FUNC_NORMAL at the leaf).
+ */
 bool frame_elided(enum func_id id, enum func_id callee);
 
 #endif

@@ -1,4 +1,7 @@
-/* user/collect/survey.c - walk /proc: cheap questions first, each file once. */
+/*
+ * user/collect/survey.c - walks /proc: cheap questions come first, and each file is looked at
+ * once.
+ */
 #include "collect/survey_priv.h"
 
 #include <dirent.h>
@@ -14,7 +17,7 @@
 #include "target/claim.h"
 #include "target/poke.h"
 
-/* Errors of ours that all processes share; "" works. */
+/* Errors of our own that are the same for all processes; "": it works. */
 struct rights {
 	struct err cpu, probe;
 };
@@ -24,7 +27,7 @@ struct look {
 	struct survey *s;
 	const struct rights *rights;
 	pid_t pid;
-	int dir_fd; /* of /proc/PID: this very process, whatever happens to its number */
+	int dir_fd; /* of /proc/PID: it stays with this process, whatever happens to its number */
 	struct target *t;
 	struct err denied; /* why t is NULL */
 };
@@ -50,7 +53,7 @@ static const struct survey_file *known(const struct survey *s, const struct surv
 	return memcmp(&s->files.at[i].key, k, sizeof(*k)) ? NULL : &s->files.at[i];
 }
 
-/* @build is taken over. NULL when there is no room. */
+/* Takes @build over. NULL when there is no room. */
 static const struct survey_file *remember(struct survey *s, const struct survey_key *k,
 					  struct survey_build *build, bool dynamic)
 {
@@ -65,7 +68,7 @@ static const struct survey_file *remember(struct survey *s, const struct survey_
 	return f;
 }
 
-/* The file behind @fd, looked into when it is new. NULL: no room, no memory. */
+/* The file behind @fd, which is examined when it is new. NULL: no room, no memory. */
 static const struct survey_file *file_of(struct look *l, int fd, const char *name, uint64_t bias,
 					 bool library)
 {
@@ -115,8 +118,9 @@ static void read_text(struct look *l, const char *name, char *buf, size_t cap, s
 }
 
 /*
- * The effective user. The directory's owner is root instead where a program may not be dumped.
- * The name in the first line cannot fake it: the kernel escapes its newlines.
+ * The effective user. The directory's owner is no answer: it is root where a program may not be
+ * dumped. The name in the first line cannot imitate this line, because the kernel escapes its
+ * newlines.
  */
 static void fill_user(struct look *l, struct survey_proc *p)
 {
@@ -125,7 +129,8 @@ static void fill_user(struct look *l, struct survey_proc *p)
 
 	read_text(l, "status", text, sizeof(text), &len);
 	at = strstr(text, "\nUid:\t");
-	at = at ? strchr(at + 6, '\t') : NULL; /* real, then effective */
+	/* the real one comes first, then the effective one */
+	at = at ? strchr(at + 6, '\t') : NULL;
 	p->uid = at ? (uid_t)strtoul(at, NULL, 10) : (uid_t)-1;
 }
 
@@ -161,13 +166,13 @@ static __attribute__((format(printf, 2, 3))) void refuse(struct survey_answer *a
 	va_end(ap);
 }
 
-/* The first of these that is not empty. */
+/* The first of these strings that is not empty. */
 static const char *first_of(const char *a, const char *b, const char *c)
 {
 	return *a ? a : *b ? b : c;
 }
 
-/* What each of them is called in sentences. */
+/* How sentences name each of them. */
 static const struct {
 	const char *var, *samples;
 	unsigned claim;
@@ -177,7 +182,10 @@ static const struct {
 	[SURVEY_RATE_MUTEX] = { "mutexprofilerate", "its locks", CLAIM_MUTEX_FRACTION },
 };
 
-/* Waits that were recorded before that was switched off; the heap's cannot be scaled then. */
+/*
+ * Were waits recorded before recording was switched off? (The heap's records cannot be scaled
+ * then.)
+ */
 static bool has_older(struct look *l, const struct survey_build *b, enum survey_rate r,
 		      uint64_t bias)
 {
@@ -210,7 +218,7 @@ static void fill_read(struct look *l, struct survey_proc *p, uint64_t bias, enum
 		answer(out, "");
 }
 
-/* Opened for writing as the profile would, and closed again: nothing is written. */
+/* Opens the memory for writing as the profile would, and closes it again: nothing is written. */
 static void fill_enable(struct look *l, struct survey_proc *p, uint64_t bias, enum survey_rate r,
 			const char *common)
 {
@@ -275,7 +283,7 @@ static void add_proc(struct look *l, const struct survey_build *b, uint64_t bias
 	fill_answers(l, p, bias);
 }
 
-/* A Go library that a C program has loaded: the first one, as profiles take it. */
+/* Finds a Go library that a C program has loaded: the first one, as profiles do. */
 static void look_at_libraries(struct look *l)
 {
 	for (size_t i = 0; i < l->t->maps.n; i++) {
@@ -298,7 +306,7 @@ static void look_at_libraries(struct look *l)
 	}
 }
 
-/* The first reason stands for all. */
+/* The first reason is shown for all. */
 static void count_denied(struct survey *s, int cap)
 {
 	const char *name = cap == CAP_SYS_PTRACE ? "CAP_SYS_PTRACE" : "CAP_DAC_READ_SEARCH";
@@ -313,7 +321,10 @@ static void count_denied(struct survey *s, int cap)
 						 "counts in this user namespace only");
 }
 
-/* Its executable, without a right to its memory: -EACCES, -ENOENT (gone, a kernel thread). */
+/*
+ * Opens the executable of a process whose memory we may not read: -EACCES, -ENOENT (gone, a
+ * kernel thread).
+ */
 static int open_exe(struct look *l, char *name, size_t cap)
 {
 	ssize_t n = readlinkat(l->dir_fd, "exe", name, cap - 1);
@@ -326,7 +337,10 @@ static int open_exe(struct look *l, char *name, size_t cap)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Kernel threads have no command line; what we may not look at can be told apart by that. */
+/*
+ * Kernel threads have no command line. By that they are told from processes that we may not look
+ * at.
+ */
 static bool has_cmdline(struct look *l)
 {
 	CLEANUP(closep) int fd = openat(l->dir_fd, "cmdline", O_RDONLY | O_CLOEXEC);
@@ -350,8 +364,10 @@ static void look_at(struct look *l)
 		return;
 	fd = ret;
 	l->s->seen++;
-	/* The pid may be another process by now; then its executable is another one too, mostly,
-	 * and whatever is said is true of one of both. */
+	/*
+	 * The pid may belong to another process by now. Then mostly its executable is another one
+	 * too, and what is reported is true of one of the two.
+	 */
 	ret = target_open(l->pid, &l->t, &l->denied);
 	if (ret == -ESRCH || ret == -ENOENT)
 		return;
@@ -366,7 +382,7 @@ static void look_at(struct look *l)
 
 /* ---- all of them ---- */
 
-/* Digits and nothing else; 0 is no pid. */
+/* A pid is digits and nothing else; 0 is none. */
 static pid_t pid_of(const char *name)
 {
 	uint64_t v = 0;
@@ -403,7 +419,10 @@ int survey_run(struct survey *out, struct err *e)
 		return err_sys(e, "/proc");
 	if (faccessat(dirfd(proc), "self/stat", R_OK, 0))
 		return err_set(e, -ENOENT, "there is no /proc of this pid namespace here");
-	/* With hidepid others' processes are not even names; pid 1 is always there else. */
+	/*
+	 * With hidepid, /proc does not even name others' processes; otherwise pid 1 is always
+	 * there.
+	 */
 	s.hidden = faccessat(dirfd(proc), "1", F_OK, 0) != 0;
 	try_rights(&rights);
 	while ((d = readdir(proc)) != NULL) {

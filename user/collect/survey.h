@@ -1,8 +1,9 @@
 /*
- * user/collect/survey.h - the Go processes of this machine, and what would work on each.
+ * user/collect/survey.h - the Go processes of this machine, and which profiles would work on
+ * each.
  *
- * Each executable is understood once, however many processes run it; what is not Go's is told
- * by its section names. Nothing is written to a process, none is stopped.
+ * Each executable is examined once, however many processes run it; files that are not Go's are
+ * recognized by their section names. Nothing is written to a process, and none is stopped.
  */
 #ifndef COLLECT_SURVEY_H
 #define COLLECT_SURVEY_H
@@ -18,7 +19,7 @@
 
 enum { SURVEY_WHY = 320 };
 
-/* Works, or why not; a sentence for people. */
+/* It works, or why not: a sentence for people. */
 struct survey_answer {
 	bool yes;
 	char why[SURVEY_WHY];
@@ -32,8 +33,8 @@ struct survey_sources {
 };
 
 /*
- * A rate of the running process: bytes, CPU ticks (1: every wait), one in so many; 0 off. ""
- * in why when it is known.
+ * A rate of the running process: bytes, CPU ticks (1: every wait), or one in so many; 0: off. why
+ * is "" when it is known.
  */
 struct survey_value {
 	bool known;
@@ -46,16 +47,16 @@ struct survey_build {
 	char version[256]; /* "go1.22.12"; foreign bytes, as all strings here */
 	char path[1024];   /* main package; "" unknown */
 	char module[1024], module_version[256];
-	char broken[SURVEY_WHY]; /* Go's, but cannot be understood: why; else "" */
-	bool library;		 /* of a C program (c-shared) */
+	char broken[SURVEY_WHY]; /* it is Go's but cannot be understood: why; else "" */
+	bool library;		 /* it is a library of a C program (c-shared) */
 	bool pie, dynamic, cgo, stripped, dwarf;
 	int race;     /* 1, 0, -1 not recorded */
 	int endpoint; /* net/http/pprof is linked in: 1, 0, -1 unknown */
 	struct survey_answer layout;
-	/* The places where probes would sit: of heap, block, mutex and wait profiles. */
+	/* The places where probes would be put: for heap, block, mutex and wait profiles. */
 	struct survey_answer alloc, park, queue, status;
 	char layout_from[64];
-	bool layout_guessed; /* a Go that is not known here */
+	bool layout_guessed; /* it is a Go that is not known here */
 	struct {
 		bool found;
 		uint64_t addr; /* link-time */
@@ -68,7 +69,7 @@ struct survey_proc {
 	uid_t uid;	 /* effective; (uid_t)-1 unknown */
 	char comm[64];	 /* foreign bytes */
 	char *exe;	 /* path, foreign bytes; owned */
-	int exe_deleted; /* or replaced: 1, 0, -1 unknown */
+	int exe_deleted; /* deleted or replaced: 1, 0, -1 unknown */
 	struct container where;
 	const struct survey_build *build; /* borrowed from the survey */
 	struct survey_value rate[SURVEY_RATES];
@@ -80,17 +81,20 @@ struct survey_file; /* private */
 
 struct survey {
 	VEC(struct survey_proc) at;  /* by pid */
-	size_t seen;		     /* processes with a program, Go's or not */
-	size_t denied;		     /* that could not be looked at */
+	size_t seen;		     /* processes with a program, whether Go's or not */
+	size_t denied;		     /* processes that could not be examined */
 	bool hidden;		     /* /proc does not even name others' processes (hidepid) */
-	size_t left_out;	     /* Go processes for which there was no room or memory */
+	size_t left_out;	     /* Go processes that there was no room or memory for */
 	char denied_why[SURVEY_WHY]; /* of the first of them */
 
 	VEC(struct survey_file) files; /* private: every file that was looked at */
 	struct map by_key;	       /* private */
 };
 
-/* -ENOENT: no /proc. Single processes are never an error: they may be gone, or not be ours. */
+/*
+ * -ENOENT: no /proc. A single process is never an error: it may be gone, or belong to another
+ * user.
+ */
 int survey_run(struct survey *out, struct err *e);
 void survey_fini(struct survey *s);
 

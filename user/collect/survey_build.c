@@ -11,7 +11,7 @@
 
 enum { PHDRS_MAX = 64 };
 
-/* A file whose section headers were taken off too has to be searched. */
+/* Could the file be Go's? When its section headers were removed as well, it must be searched. */
 bool survey_maybe_go(int fd, bool *dynamic)
 {
 	Elf64_Phdr ph[PHDRS_MAX];
@@ -44,7 +44,7 @@ static void fill_kind(const struct gobin_info *i, struct survey_build *b)
 	b->race = i->race;
 }
 
-/* By functions that nothing but these puts into a program. */
+/* Finds out by functions that only these packages put into a program. */
 static void fill_linked(struct gobin *bin, struct survey_build *b)
 {
 	static const char *const names[] = { "net/http/pprof.Index", "runtime.racecall" };
@@ -58,7 +58,7 @@ static void fill_linked(struct gobin *bin, struct survey_build *b)
 		b->race = f[1].entry != 0;
 }
 
-/* false leaves the reason in @why. */
+/* When it is false, the reason is in @why. */
 static bool find_var(struct gobin *bin, enum rtvar v, uint64_t *addr, char why[SURVEY_WHY])
 {
 	struct err e = { "" };
@@ -162,7 +162,7 @@ int survey_understand(int fd, const char *name, struct target *t, uint64_t bias,
 	return 0;
 }
 
-/* A rate that cannot be one is not believed. Source of the bounds: user/go/rtvar.h. */
+/* An impossible rate is not believed. Source of the bounds: user/go/rtvar.h. */
 void survey_read_rate(struct target *t, uint64_t bias, const struct survey_build *b,
 		      enum survey_rate r, struct survey_value *out)
 {

@@ -1,11 +1,11 @@
-/* user/collect/survey_priv.h - understanding one file, apart from walking processes. */
+/* user/collect/survey_priv.h - examines one file, apart from walking processes. */
 #ifndef COLLECT_SURVEY_PRIV_H
 #define COLLECT_SURVEY_PRIV_H
 
 #include "collect/survey.h"
 #include "target/target.h"
 
-/* What tells files apart; a running one keeps its inode. */
+/* What tells files apart; a running file keeps its inode. */
 struct survey_key {
 	uint64_t dev, ino, size;
 	int64_t mtime_ns;
@@ -13,11 +13,11 @@ struct survey_key {
 
 struct survey_file {
 	struct survey_key key;
-	struct survey_build *build; /* owned; NULL: not Go's */
+	struct survey_build *build; /* owned; NULL: it is not Go's */
 	bool dynamic;		    /* may load libraries */
 };
 
-/* A message, cut to what is kept of it. */
+/* Keeps a message, cut to the length that is stored. */
 static inline void keep_why(char why[SURVEY_WHY], const char *msg)
 {
 	size_t n = strnlen(msg, SURVEY_WHY - 1);
@@ -26,17 +26,17 @@ static inline void keep_why(char why[SURVEY_WHY], const char *msg)
 	why[n] = 0;
 }
 
-/* Could the file behind @fd be Go's? Cheap; *dynamic: it has an interpreter. */
+/* Could the file behind @fd be Go's? This is cheap. *dynamic: it has an interpreter. */
 bool survey_maybe_go(int fd, bool *dynamic);
 
 /*
- * Everything about the file behind @fd; @t (may be NULL) runs it at @bias. -ENOENT: not Go's;
- * other trouble is told in b->broken.
+ * Finds out everything about the file behind @fd; @t (may be NULL) runs it at @bias. -ENOENT: it
+ * is not Go's. Other problems are described in b->broken.
  */
 int survey_understand(int fd, const char *name, struct target *t, uint64_t bias,
 		      struct survey_build *b);
 
-/* A rate of the process @t, that runs @b at @bias. */
+/* Reads a rate of the process @t, which runs @b at @bias. */
 void survey_read_rate(struct target *t, uint64_t bias, const struct survey_build *b,
 		      enum survey_rate r, struct survey_value *out);
 

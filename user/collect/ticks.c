@@ -1,4 +1,4 @@
-/* user/collect/ticks.c - two clocks beside each other, and what the target says of them. */
+/* user/collect/ticks.c - compares two clocks, and what the target says of them. */
 #include "collect/ticks.h"
 
 #include <math.h>
@@ -9,12 +9,16 @@
 #define NS_PER_S 1000000000ll
 
 enum {
-	MEASURE_NS = 20000000,	  /* between the two readings */
-	PAIRS = 16,		  /* of which the closest is taken */
-	START_MIN_NS = 100000000, /* so that a reading's own time does not count */
+	MEASURE_NS = 20000000, /* pause between the two readings */
+	PAIRS = 16,	       /* pairs of readings, of which the closest is used */
+	/* so much must have passed that a reading's own time does not matter */
+	START_MIN_NS = 100000000,
 };
 
-/* Measured over a tenth of a second between two preemptions, val may be somewhat off. */
+/*
+ * val may be somewhat off, because it is measured over a tenth of a second, and preemptions add
+ * to that.
+ */
 static const double OWN_OFF_MAX = 0.1, START_OFF_MAX = 0.01, TELL_OFF = 0.002;
 
 static int64_t mono_ns(void)
@@ -25,7 +29,7 @@ static int64_t mono_ns(void)
 	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* Both clocks at one moment: of several tries the one that took the least time. */
+/* Reads both clocks at one moment: of several tries, the one that took the least time. */
 static void both(int64_t *ticks, int64_t *ns)
 {
 	int64_t best = INT64_MAX;
@@ -47,7 +51,7 @@ int ticks_measure(double *per_second, struct err *e)
 	int64_t c0 = 0, c1 = 0, t0 = 0, t1 = 0;
 
 	both(&c0, &t0);
-	/* One that is cut short by a signal is as good. */
+	/* A sleep that a signal cuts short is as good. */
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, NULL);
 	both(&c1, &t1);
 	if (t1 - t0 < MEASURE_NS / 20 || c1 <= c0)
@@ -95,7 +99,7 @@ static int read_words(struct subject *s, struct ticks_words *out)
 	if (ret)
 		return ret;
 	if (minor >= 0 && minor < 22) {
-		/* {lock; val}; up to go1.19 with a padding of 8 bytes between them */
+		/* It is {lock; val}; up to go1.19 with a padding of 8 bytes between them. */
 		ret = mem_u64(s->target->mem, addr + (minor < 20 ? 16 : 8), &raw[3], NULL);
 	} else {
 		ret = mem_read(s->target->mem, addr, raw, sizeof(raw), NULL);

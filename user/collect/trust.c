@@ -1,4 +1,4 @@
-/* user/collect/trust.c - offsets that nobody read from this very build, checked before use. */
+/* user/collect/trust.c - checks offsets before use that were not read from this very build. */
 #include "collect/trust.h"
 
 #include "go/rtvar.h"
@@ -18,7 +18,7 @@ int trust_structs(struct subject *s, unsigned int use, struct err *e)
 	uint64_t allgs = 0, allp = 0;
 	int ret;
 
-	/* Numbers, which no DWARF explains. */
+	/* These are numbers that no DWARF explains. */
 	if (s->layout.newer && (use & (LAYOUT_USE_WAITS | LAYOUT_USE_GOROUTINES))) {
 		ret = waitreason_check(s->bin, s->target->mem, s->bias, e);
 		if (ret)

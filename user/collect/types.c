@@ -1,4 +1,4 @@
-/* user/collect/types.c - from a type's address and who allocated to a label. */
+/* user/collect/types.c - makes a label from a type's address and from who allocated. */
 #include "collect/types.h"
 
 #include "base/limits.h"
@@ -37,7 +37,7 @@ void types_fini(struct types *t)
 
 /* ---- names ---- */
 
-/* All there are, with @modules for those that the linker made. */
+/* All type descriptors: those that the linker made, in @modules, and others. */
 static struct rttypes all_types(const struct types *t, struct rttype_module modules[GPB_IMAGES])
 {
 	for (size_t i = 0; i < t->s->images.n; i++) {
@@ -55,7 +55,7 @@ static struct rttypes all_types(const struct types *t, struct rttype_module modu
 				 .live = t->s->target->mem };
 }
 
-/* The name of the type at @addr, NULL when it cannot be told. Looked up once. */
+/* The name of the type at @addr; NULL when it cannot be told. Each is looked up once. */
 static const char *name_of(struct types *t, uint64_t addr)
 {
 	struct rttype_module modules[GPB_IMAGES];
@@ -90,9 +90,9 @@ static const char *joined(struct types *t, const char *a, const char *b)
 }
 
 /*
- * Where a map keeps its keys and elements: a type of its own that is named for the map's.
- * Source: cmd/compile/internal/reflectdata, MapBucketType (map.go; "map.bucket", up to Go 1.23)
- * and SwissMapGroupType ("map.group", since).
+ * A map keeps its keys and elements in a type of its own that is named after the map's. Source:
+ * cmd/compile/internal/reflectdata, MapBucketType (map.go; "map.bucket", up to Go 1.23) and
+ * SwissMapGroupType ("map.group", since).
  */
 static const char *map_name(struct types *t, const char *name)
 {
@@ -104,9 +104,12 @@ static const char *map_name(struct types *t, const char *name)
 	return NULL;
 }
 
-/* ---- who made it ---- */
+/* ---- which function made it ---- */
 
-/* The first function outside of the allocator decides, a maker of channels also one further on. */
+/*
+ * The first function outside of the allocator decides; if it may be called by a maker of
+ * channels, the next one, too.
+ */
 static bool judge(const char *func, struct made *so_far)
 {
 	struct made m = rtmaker_of(func);
@@ -119,7 +122,10 @@ static bool judge(const char *func, struct made *so_far)
 	return m.kind != MADE_ONE;
 }
 
-/* False when no frame tells. *@ret: where its maker returns to, 0 where that is not known. */
+/*
+ * False when no frame tells. *@ret: the address that its maker returns to; 0 where that is not
+ * known.
+ */
 static bool maker_of(struct types *t, const struct gpb_stack *st, struct made *out, uint64_t *ret)
 {
 	struct made m = { .kind = MADE_ALLOCATOR };
@@ -142,7 +148,7 @@ static bool maker_of(struct types *t, const struct gpb_stack *st, struct made *o
 	return false;
 }
 
-/* What was put into the interface by the call that returns to @ret. */
+/* The type that was put into the interface by the call that returns to @ret. */
 static const char *boxed(struct types *t, const struct made *m, uint64_t ret)
 {
 	struct rttype_module modules[GPB_IMAGES];
@@ -184,7 +190,10 @@ static const char *label(struct types *t, const struct gpb_stack *st)
 	return m.kind == MADE_SLICE ? joined(t, "[]", name) : name;
 }
 
-/* A struct's tags stand in quotes and may have anything in them. */
+/*
+ * Does the label have a '?' that means "unknown"? A struct's tags stand in quotes and may contain
+ * anything.
+ */
 static bool is_vague(const char *is)
 {
 	size_t n = strcspn(is, "\"");
