@@ -16,6 +16,7 @@
  * clocks of the same origin, the kernel leaves them running and exchanges their owners
  * (perf_event_context_sched_out). A thread with two clocks is not of one origin.
  */
+#include "phase.bpf.h"
 #include "pidns.bpf.h"
 #include "sample.bpf.h"
 
@@ -41,17 +42,11 @@ struct {
 	__type(value, struct gpb_own_clock);
 } own_clock SEC(".maps");
 
-struct phase {
-	__u64 last_ns;	/* its last step, monotonic */
-	__u64 switches; /* as of then */
-	__s64 left;	/* steps until its next sample */
-};
-
-/* tid -> where that thread is between two samples. */
+/* Where each thread is between two samples. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
-	__type(key, __u32);
+	__type(key, struct thread_key);
 	__type(value, struct phase);
 } phases SEC(".maps");
 
@@ -90,43 +85,21 @@ static __always_inline int clock_counts(void *ctx, __u32 tid)
 	return 0;
 }
 
-/*
- * Steps that have passed since the last one. A clock that is served late skips the ones it
- * missed; if the thread was never switched out since, the time itself tells how many.
- */
-static __always_inline __u64 steps_passed(const struct phase *p, __u64 now, __u64 switches)
-{
-	__u64 n = (now - p->last_ns + step_ns / 2) / (step_ns ?: 1);
-
-	return switches == p->switches && n > 1 ? n : 1;
-}
-
 /* How many samples this step stands for: none mostly, one, more when the clock was late. */
 static __always_inline __u64 samples_due(__u32 tid)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct phase fresh = { .last_ns = bpf_ktime_get_ns() }, *p;
-	__s64 steps = clock_steps ?: 1;
+	struct thread_key key = { .tid = tid, .start = BPF_CORE_READ(task, start_time) };
+	struct step now = { .ns = bpf_ktime_get_ns() };
+	struct phase *p = bpf_map_lookup_elem(&phases, &key), fresh;
 	__u64 due;
 
-	fresh.switches = BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
-	p = bpf_map_lookup_elem(&phases, &tid);
-	if (!p) {
-		fresh.left = (__s64)(bpf_get_prandom_u32() % (__u32)steps);
-		due = !fresh.left;
-		if (due)
-			fresh.left = steps;
-		if (!bpf_map_update_elem(&phases, &tid, &fresh, BPF_NOEXIST))
-			__sync_fetch_and_add(&threads_seen, 1);
-		return due;
-	}
-	p->left -= steps_passed(p, fresh.last_ns, fresh.switches);
-	p->last_ns = fresh.last_ns;
-	p->switches = fresh.switches;
-	if (p->left > 0)
-		return 0;
-	due = 1 + (__u64)-p->left / steps;
-	p->left += due * steps;
+	now.switches = BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+	if (p)
+		return phase_step(p, &now, clock_steps, step_ns);
+	due = phase_first(&fresh, &now, clock_steps, bpf_get_prandom_u32());
+	if (!bpf_map_update_elem(&phases, &key, &fresh, BPF_NOEXIST))
+		__sync_fetch_and_add(&threads_seen, 1);
 	return due;
 }
 

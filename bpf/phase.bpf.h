@@ -1,0 +1,74 @@
+/*
+ * bpf/phase.bpf.h - which steps of a thread's CPU clock are samples.
+ *
+ * Every clock_steps-th step is one, the first of them after a random number of steps.
+ */
+#ifndef BPF_PHASE_BPF_H
+#define BPF_PHASE_BPF_H
+
+#include "common.bpf.h"
+
+/* Thread ids are given again: by its id alone a new thread would go on with an old one's phase. */
+struct thread_key {
+	__u32 tid;
+	__u32 pad;
+	__u64 start; /* of the thread, ns since boot */
+};
+
+struct phase {
+	__u64 last_ns;	/* its last step, monotonic */
+	__u64 switches; /* how often it had been switched out by then */
+	__s64 left;	/* steps until its next sample */
+};
+
+/* One step of a thread's clock. */
+struct step {
+	__u64 ns, switches;
+};
+
+/*
+ * Steps that have passed since the last one. A clock that is served late skips the ones it
+ * missed; if the thread was never switched out since, the time itself tells how many.
+ */
+static __always_inline __u64 steps_passed(const struct phase *p, const struct step *s,
+					  __u64 step_ns)
+{
+	__u64 n = (s->ns - p->last_ns + step_ns / 2) / (step_ns ?: 1);
+
+	return s->switches == p->switches && n > 1 ? n : 1;
+}
+
+/* The first step of a thread: how many samples it stands for, 0 or 1. */
+static __always_inline __u64 phase_first(struct phase *p, const struct step *s, __u32 steps,
+					 __u32 random)
+{
+	__u64 due;
+
+	steps = steps ?: 1;
+	p->last_ns = s->ns;
+	p->switches = s->switches;
+	p->left = random % steps;
+	due = !p->left;
+	if (due)
+		p->left = steps;
+	return due;
+}
+
+/* A later one: none mostly, one, more when the clock was late. */
+static __always_inline __u64 phase_step(struct phase *p, const struct step *s, __u32 steps,
+					__u64 step_ns)
+{
+	__u64 due;
+
+	steps = steps ?: 1;
+	p->left -= steps_passed(p, s, step_ns);
+	p->last_ns = s->ns;
+	p->switches = s->switches;
+	if (p->left > 0)
+		return 0;
+	due = 1 + (__u64)-p->left / steps;
+	p->left += due * steps;
+	return due;
+}
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * tests/bpfhost/test_phase.c - which steps of a CPU clock are samples: with a clock that is set by
+ * hand, and thread ids that are given again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define GPB_HOST
+#include "goprof_abi.h"
+#include "host.h"
+
+#include "phase.bpf.h"
+
+#define MS 1000000ull
+enum { STEPS = 10, THREADS = 8 };
+
+/* As the BPF side keeps it: phases by key, and what one step of one thread came to. */
+static struct {
+	struct thread_key key;
+	struct phase phase;
+} table[THREADS];
+static size_t nthreads;
+
+static int reset(void **state)
+{
+	(void)state;
+	nthreads = 0;
+	return 0;
+}
+
+static uint64_t step_of(uint32_t tid, uint64_t start, uint64_t ns, uint64_t switches,
+			uint32_t random)
+{
+	struct thread_key key = { .tid = tid, .start = start };
+	struct step s = { .ns = ns, .switches = switches };
+
+	for (size_t i = 0; i < nthreads; i++)
+		if (!memcmp(&table[i].key, &key, sizeof(key)))
+			return phase_step(&table[i].phase, &s, STEPS, MS);
+	assert_true(nthreads < THREADS);
+	table[nthreads].key = key;
+	return phase_first(&table[nthreads++].phase, &s, STEPS, random);
+}
+
+static void every_tenth_step(void **state)
+{
+	uint64_t taken = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 1000; i++)
+		taken += step_of(7, 5, i * MS, i, 3);
+	assert_int_equal(taken, 100);
+}
+
+/* A third of a period, with every first phase there is: a third of the threads are seen. */
+static void short_threads_are_seen_in_proportion(void **state)
+{
+	uint64_t taken = 0;
+
+	for (uint32_t random = 0; random < STEPS; random++) {
+		reset(state);
+		for (uint32_t i = 0; i < 3; i++)
+			taken += step_of(7, 5, i * MS, 0, random);
+	}
+	assert_int_equal(taken, 3);
+}
+
+/* Never switched out, and served late: the time tells how many steps there were. */
+static void late_steps_are_made_up_for(void **state)
+{
+	(void)state;
+	assert_int_equal(step_of(7, 5, 1000 * MS, 4, 0), 1);
+	assert_int_equal(step_of(7, 5, 1035 * MS, 4, 0), 3);
+	/* Switched out in between: nobody knows what it ran. */
+	assert_int_equal(step_of(7, 5, 2035 * MS, 5, 0), 0);
+}
+
+/*
+ * A thread ends; minutes later its id is another one's, which has been switched out as often. It is
+ * not given the time between, and its phase is its own.
+ */
+static void an_id_that_is_given_again(void **state)
+{
+	(void)state;
+	assert_int_equal(step_of(7, 5 * MS, 10 * MS, 4, 0), 1);
+	assert_int_equal(step_of(7, 300000 * MS, 300001 * MS, 4, 2), 0);
+	assert_int_equal(step_of(7, 300000 * MS, 300002 * MS, 4, 2), 0);
+	assert_int_equal(step_of(7, 300000 * MS, 300003 * MS, 4, 2), 1);
+	assert_int_equal(nthreads, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(every_tenth_step, reset),
+		cmocka_unit_test_setup(short_threads_are_seen_in_proportion, reset),
+		cmocka_unit_test_setup(late_steps_are_made_up_for, reset),
+		cmocka_unit_test_setup(an_id_that_is_given_again, reset),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
