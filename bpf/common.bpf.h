@@ -30,6 +30,9 @@
 #define offsetof(t, f) __builtin_offsetof(t, f)
 #endif
 
+/* Drawn by user space when it starts: collect/bpf.h. */
+const volatile struct gpb_hash_key hash_key;
+
 /* Losses, read by user space through .bss. */
 __u64 losses[GPB_LOSS_COUNT];
 
@@ -128,13 +131,10 @@ static __always_inline __u32 field_u32(__u64 base, __s32 off)
 	return v;
 }
 
-/* Two independent 64-bit lanes; a word at a time. */
-static __always_inline void hash_word(struct gpb_hash *h, __u64 w)
+/* What is filed under a hash can be chosen by the target's users: it is keyed. */
+static __always_inline void hash_begin(struct gpb_sip *s)
 {
-	h->lo = (h->lo ^ w) * 0x9e3779b97f4a7c15ULL;
-	h->lo ^= h->lo >> 29;
-	h->hi = (h->hi + w) * 0xff51afd7ed558ccdULL;
-	h->hi ^= h->hi >> 32;
+	gpb_sip_begin(s, hash_key.k0, hash_key.k1);
 }
 
 #endif

@@ -144,20 +144,20 @@ __noinline int labels_map(struct gpb_rec_labels *l, __u64 map)
 	return cut;
 }
 
-__noinline int label_hash(const struct gpb_label *lab, struct gpb_hash *h)
+__noinline int label_hash(const struct gpb_label *lab, struct gpb_sip *h)
 {
 	if (!lab || !h)
 		return 0;
-	hash_word(h, ((__u64)lab->key_len << 32) | lab->value_len);
+	gpb_sip_word(h, ((__u64)lab->key_len << 32) | lab->value_len);
 	for (__u32 j = 0; j < GPB_LABEL_KEY / 8; j++) {
 		if (j * 8 >= lab->key_len)
 			break;
-		hash_word(h, ((const __u64 *)lab->key)[j]);
+		gpb_sip_word(h, ((const __u64 *)lab->key)[j]);
 	}
 	for (__u32 j = 0; j < GPB_LABEL_VALUE / 8; j++) {
 		if (j * 8 >= lab->value_len)
 			break;
-		hash_word(h, ((const __u64 *)lab->value)[j]);
+		gpb_sip_word(h, ((const __u64 *)lab->value)[j]);
 	}
 	return 0;
 }
@@ -165,16 +165,17 @@ __noinline int label_hash(const struct gpb_label *lab, struct gpb_hash *h)
 /* l->id from all kept bytes; what lies behind a string in its last word is zero. */
 __noinline int labels_hash(struct gpb_rec_labels *l)
 {
-	struct gpb_hash h = { 1, 2 };
+	struct gpb_sip h;
 
 	if (!l)
 		return 1;
+	hash_begin(&h);
 	for (__u32 i = 0; i < GPB_MAX_LABELS; i++) {
 		if (i >= l->n)
 			break;
 		label_hash(&l->label[i], &h);
 	}
-	l->id = (h.lo ^ h.hi) ?: 1;
+	l->id = gpb_sip_end(&h) ?: 1;
 	return 0;
 }
 

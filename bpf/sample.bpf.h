@@ -120,24 +120,26 @@ static __always_inline void stack_init(struct gpb_stack *s, __u32 slot)
 /* A global function, so that the verifier checks its loop once. */
 __noinline int stack_hash(const struct gpb_stack *s, struct gpb_hash *h)
 {
+	struct gpb_sip sip;
 	__u32 n;
 
 	if (!s || !h)
 		return 0;
 	n = s->nkernel + s->nfirst + s->nsecond;
-	h->lo = 1;
-	h->hi = 2;
-	hash_word(h, ((__u64)s->flags << 32) | s->slot);
-	hash_word(h, ((__u64)s->nkernel << 32) | ((__u64)s->nfirst << 16) | s->nsecond);
-	hash_word(h, s->goid);
-	hash_word(h, s->labels);
-	hash_word(h, s->size);
-	hash_word(h, s->type);
+	hash_begin(&sip);
+	gpb_sip_word(&sip, ((__u64)s->flags << 32) | s->slot);
+	gpb_sip_word(&sip, ((__u64)s->nkernel << 32) | ((__u64)s->nfirst << 16) | s->nsecond);
+	gpb_sip_word(&sip, s->goid);
+	gpb_sip_word(&sip, s->labels);
+	gpb_sip_word(&sip, s->size);
+	gpb_sip_word(&sip, s->type);
 	for (__u32 i = 0; i < GPB_MAX_PCS; i++) {
 		if (i >= n)
 			break;
-		hash_word(h, s->pc[i]);
+		gpb_sip_word(&sip, s->pc[i]);
 	}
+	h->lo = gpb_sip_end(&sip);
+	h->hi = gpb_sip_more(&sip);
 	return 0;
 }
 

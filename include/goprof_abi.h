@@ -8,6 +8,8 @@
 
 #include <linux/types.h>
 
+#include "goprof_hash.h"
+
 #define GPB_TARGETS	64  /* processes one loaded BPF object can follow */
 #define GPB_IMAGES	8   /* files with Go code in one process: the program and its plugins */
 #define GPB_MAX_USER	128 /* user frames of one sample, all segments together */

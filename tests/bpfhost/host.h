@@ -24,6 +24,7 @@ struct host_region {
 #define HOST_REGIONS 16
 static struct host_region host_mem[HOST_REGIONS];
 static uint64_t host_losses[GPB_LOSS_COUNT];
+__attribute__((unused)) static struct gpb_hash_key hash_key;
 
 static inline void host_reset(void)
 {

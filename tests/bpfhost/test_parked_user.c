@@ -30,6 +30,7 @@ static __u64 random64(void)
 #include "stacks.h"
 #undef LABELS
 
+#include "base/hash.h"
 #include "collect/labels.h"
 #include "collect/parked.h"
 
@@ -197,7 +198,10 @@ static void ids_of_label_sets(void **state)
 		host_map(0x100000, bytes, sizeof(bytes));
 		memset(&rec, 0xee, sizeof(rec));
 		rec.n = 0;
+		hash_key = (struct gpb_hash_key){ (uint64_t)rand(), (uint64_t)rand() };
+		hash_set_key(hash_key);
 		was_cut = labels_slice(&rec, 0x100000);
+		labels_hash(&rec);
 		labels_hash(&rec);
 		assert_int_equal(labelsets_init(&l, NULL), 0);
 		assert_int_equal(labelsets_read(&l, &fake, 27, 0x100000, &id, &cut, NULL), 0);

@@ -1,6 +1,8 @@
 /* user/base/map.c - linear probing, at most two thirds full, never shrinks. */
 #include "base/map.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 
 struct map_slot {
@@ -10,8 +12,7 @@ struct map_slot {
 
 static size_t slot_of(const struct map *m, uint64_t key)
 {
-	uint64_t h = key * 0x9e3779b97f4a7c15ULL;
-	size_t i = (size_t)(h ^ (h >> 32)) & (m->cap - 1);
+	size_t i = (size_t)hash_u64(key) & (m->cap - 1);
 
 	while (m->slots[i].used && m->slots[i].key != key)
 		i = (i + 1) & (m->cap - 1);

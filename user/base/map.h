@@ -1,7 +1,7 @@
 /*
  * user/base/map.h - a hash map from 64-bit keys to 64-bit values, open addressing.
  *
- * For byte keys, intern them with a strtab first and use the id.
+ * Keys may be chosen by whoever wants them to collide (base/hash.h). For byte keys, intern them with a strtab first and use the id.
  */
 #ifndef BASE_MAP_H
 #define BASE_MAP_H
@@ -24,8 +24,5 @@ bool map_get(const struct map *m, uint64_t key, uint64_t *val);
 
 /* Sets or replaces. False when there is no memory. */
 bool map_put(struct map *m, uint64_t key, uint64_t val);
-
-/* FNV-1a, folded, for keys made of bytes. It does not resist keys that are chosen to collide. */
-uint64_t hash_bytes(const void *p, size_t n);
 
 #endif

@@ -1,8 +1,8 @@
 /* user/base/strtab.c - interning through an open-addressed index over chunked storage. */
 #include "base/strtab.h"
 
+#include "base/hash.h"
 #include "base/limits.h"
-#include "base/map.h"
 #include "base/vec.h"
 
 enum { CHUNK = 64 * 1024 };
@@ -25,16 +25,6 @@ struct strtab {
 	size_t nindex;	 /* a power of two */
 	struct chunk *chunks;
 };
-
-uint64_t hash_bytes(const void *p, size_t n)
-{
-	const uint8_t *b = p;
-	uint64_t h = 0xcbf29ce484222325ULL;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ b[i]) * 0x100000001b3ULL;
-	return h ^ (h >> 32);
-}
 
 static char *store(struct strtab *t, const void *s, size_t len)
 {

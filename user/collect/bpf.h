@@ -4,7 +4,14 @@
 #ifndef COLLECT_BPF_H
 #define COLLECT_BPF_H
 
+#include "base/hash.h"
 #include "collect/subject_priv.h"
+
+/*
+ * Between open and load of each skeleton: the BPF side hashes under this process' key, and user
+ * space comes to the same hashes.
+ */
+#define bpf_key(obj) ((obj)->rodata->hash_key = hash_secret())
 
 /* Fills in the offsets and ranges of one target for the BPF side; live addresses. */
 int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *out,

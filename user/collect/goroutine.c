@@ -15,6 +15,7 @@
 
 #include <time.h>
 
+#include "base/hash.h"
 #include "base/limits.h"
 #include "collect/trust.h"
 #include "go/rtgor.h"

@@ -4,6 +4,7 @@
  */
 #include "collect/labels.h"
 
+#include "base/hash.h"
 #include "base/limits.h"
 #include "go/rtlabels.h"
 
@@ -74,38 +75,33 @@ static bool copy_text(const char *s, uint8_t *to, size_t cap, uint16_t *len)
 	return n > cap;
 }
 
-/* As hash_word() of bpf/common.bpf.h. */
-static void hash_word(struct gpb_hash *h, uint64_t w)
-{
-	h->lo = (h->lo ^ w) * 0x9e3779b97f4a7c15u;
-	h->lo ^= h->lo >> 29;
-	h->hi = (h->hi + w) * 0xff51afd7ed558ccdu;
-	h->hi ^= h->hi >> 32;
-}
-
-static void hash_text(struct gpb_hash *h, const uint8_t *text, size_t len)
+static void hash_text(struct gpb_sip *h, const uint8_t *text, size_t len)
 {
 	for (size_t i = 0; i < len; i += 8) {
 		uint64_t w;
 
 		memcpy(&w, text + i, sizeof(w));
-		hash_word(h, w);
+		gpb_sip_word(h, w);
 	}
 }
 
-/* As labels_hash() there. */
+/* As labels_hash of bpf/labels.bpf.h. */
 static uint64_t id_of(const struct gpb_rec_labels *rec)
 {
-	struct gpb_hash h = { 1, 2 };
+	struct gpb_hash_key key = hash_secret();
+	struct gpb_sip h;
+	uint64_t id;
 
+	gpb_sip_begin(&h, key.k0, key.k1);
 	for (uint32_t i = 0; i < rec->n; i++) {
 		const struct gpb_label *lab = &rec->label[i];
 
-		hash_word(&h, (uint64_t)lab->key_len << 32 | lab->value_len);
+		gpb_sip_word(&h, (uint64_t)lab->key_len << 32 | lab->value_len);
 		hash_text(&h, lab->key, lab->key_len);
 		hash_text(&h, lab->value, lab->value_len);
 	}
-	return (h.lo ^ h.hi) ? (h.lo ^ h.hi) : 1;
+	id = gpb_sip_end(&h);
+	return id ? id : 1;
 }
 
 int labelsets_read(struct labelsets *l, struct mem *m, int minor, uint64_t addr, uint64_t *id,

@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/caps.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "collect/ability.h"
 #include "collect/enable.h"

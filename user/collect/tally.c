@@ -2,6 +2,7 @@
 #include "collect/tally.h"
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 
 enum { ENTRIES_MAX = 1 << 20 };
 

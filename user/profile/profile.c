@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/vec.h"
 #include "profile/utf8.h"
@@ -76,8 +77,7 @@ static int no_memory(struct err *e)
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {
-	h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
-	return h ^ (h >> 29);
+	return hash_pair(h, v);
 }
 
 static bool index_grow(struct index *ix)

@@ -6,7 +6,6 @@
 #include <sys/vfs.h>
 #include <time.h>
 
-#include "base/map.h"
 #include "target/target_priv.h"
 
 /* include/uapi/linux/magic.h, since Linux 6.9 */
@@ -76,6 +75,20 @@ static uint64_t innermost_pid(struct target *t)
 }
 
 /*
+ * FNV-1a, folded. Not the keyed hash of base/hash.h: every goprof-bpf, of other versions too, must
+ * come to the same places.
+ */
+static uint64_t agreed_hash(const void *p, size_t n)
+{
+	const uint8_t *b = p;
+	uint64_t h = 0xcbf29ce484222325ULL;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ b[i]) * 0x100000001b3ULL;
+	return h ^ (h >> 32);
+}
+
+/*
  * Opens the file that everybody agrees on, and computes the key that tells processes apart in it.
  */
 static int open_file(struct target *t, bool force_exe, struct claims *c, uint64_t *key,
@@ -91,7 +104,7 @@ static int open_file(struct target *t, bool force_exe, struct claims *c, uint64_
 		c->fd = -1;
 	}
 	if (c->fd < 0) {
-		*key = hash_bytes(who, sizeof(who)) & ((1u << KEY_BITS) - 1);
+		*key = agreed_hash(who, sizeof(who)) & ((1u << KEY_BITS) - 1);
 		c->fd = openat(t->proc_fd, "exe", O_RDONLY | O_CLOEXEC);
 	}
 	if (c->fd < 0)
