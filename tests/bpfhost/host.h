@@ -1,6 +1,6 @@
 /*
- * tests/bpfhost/host.h - what bpf/common.bpf.h takes instead of the kernel's helpers when
- * the BPF-side readers are compiled as ordinary C: a fake address space of a few regions.
+ * tests/bpfhost/host.h - replaces the kernel's helpers for bpf/common.bpf.h when the BPF-side
+ * readers are compiled as ordinary C: a fake address space of a few regions.
  */
 #ifndef BPFHOST_HOST_H
 #define BPFHOST_HOST_H

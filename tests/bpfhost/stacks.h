@@ -60,7 +60,7 @@ static const struct gpb_target target = {
 	.m_p = -1,
 };
 
-/* All empty, g current, nothing saved. */
+/* Everything is empty, g is the current goroutine, nothing is saved. */
 static void stacks_reset(void)
 {
 	host_reset();

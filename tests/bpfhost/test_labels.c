@@ -28,7 +28,7 @@ static int reset(void **state)
 	return 0;
 }
 
-/* Room in the fake heap; its address. */
+/* Takes room in the fake heap; returns its address. */
 static uint64_t alloc(size_t n)
 {
 	uint64_t addr = HEAP + used;

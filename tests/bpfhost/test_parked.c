@@ -1,6 +1,6 @@
 /*
- * tests/bpfhost/test_parked.c - goroutines that wait: which of their changes are waits, which waits
- * are samples, and stacks from saved registers.
+ * tests/bpfhost/test_parked.c - goroutines that wait: which of their status changes are waits,
+ * which waits are samples, and stacks from saved registers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,12 +92,15 @@ static void a_life(void **state)
 	assert_int_equal(move(RUNNING, RUNNABLE), STANDING_NOTHING);
 	expect_ended(RUNNABLE, RUNNING, 10);
 	assert_int_equal(was.from, RUNNING);
-	/* It stops the world, say: it waits without giving its thread away. */
+	/* It waits without giving its thread away, for example because it stops the world. */
 	assert_int_equal(move(RUNNING, WAITING), STANDING_NOTHING);
 	expect_ended(WAITING, RUNNING, 10);
 }
 
-/* reentersyscall, then casgstatus for the same, and so back: counted once. */
+/*
+ * reentersyscall reports a change, then casgstatus reports the same one, and so on the way back:
+ * it must count once.
+ */
 static void seen_twice(void **state)
 {
 	(void)state;
@@ -110,7 +113,9 @@ static void seen_twice(void **state)
 	expect_ended(SYSCALL, RUNNING, 10);
 }
 
-/* From Go 1.26 on one that comes back from the kernel and finds no P goes on as if it ran. */
+/*
+ * From Go 1.26 on, a goroutine that returns from the kernel and finds no P goes on as if it ran.
+ */
 static void back_without_a_p(void **state)
 {
 	(void)state;
@@ -121,28 +126,30 @@ static void back_without_a_p(void **state)
 	expect_ended(RUNNABLE, RUNNING, 10);
 }
 
-/* Where a change is missing nothing has a length, and only a wait that ended there is a loss. */
+/*
+ * Where a change was not seen, no wait has a length. It is a loss only where a wait ended there.
+ */
 static void holes(void **state)
 {
 	(void)state;
 	begin(RUNNABLE, RUNNING);
-	/* A GC stopped it (9) and lets it go on. */
+	/* A GC stopped it (9) and lets it continue. */
 	assert_int_equal(move(WAITING, RUNNABLE), STANDING_UNSEEN);
 	assert_int_equal(at.from, RUNNING);
 	expect_ended(RUNNABLE, RUNNING, 10);
-	/* Its wake was missed. */
+	/* The probe missed its wake-up. */
 	move(RUNNING, WAITING);
 	assert_int_equal(move(RUNNABLE, RUNNING), STANDING_LOST);
-	/* Both were, and it parks again: that wait begins now. */
+	/* Both changes were missed, and it parks again: that wait begins now. */
 	move(RUNNING, WAITING);
 	assert_int_equal(move(RUNNING, WAITING), STANDING_NOTHING);
 	expect_ended(WAITING, RUNNABLE, 10);
-	/* Made for iter.Pull: waits from the beginning, begun in a way that nobody sees. */
+	/* A goroutine made for iter.Pull waits from its beginning, which no probe sees. */
 	begin(DEAD, WAITING);
 	assert_int_equal(move(RUNNING, SYSCALL), STANDING_UNSEEN);
 }
 
-/* A thread of C's that calls Go: what it borrows has been in no system call. */
+/* A thread of C's that calls Go borrows a g, which has been in no system call. */
 static void borrowed(void **state)
 {
 	(void)state;
@@ -177,7 +184,7 @@ static void long_ones_always(void **state)
 	assert_int_equal(w.delay, 1);
 }
 
-/* Over all random numbers the sum is what there was. */
+/* Summed over all random numbers, the counts equal the waits. */
 static void short_ones_in_proportion(void **state)
 {
 	static const uint64_t delays[] = { 1, 7, 100, 499, 999 };
@@ -214,7 +221,7 @@ static void saved(uint64_t pc, uint64_t sp, uint64_t bp)
 	g_words[5] = bp;
 }
 
-/* In gopark, whose frame pointer was saved; a word that looks like code lies at its sp. */
+/* It is in gopark, whose frame pointer was saved; a word that looks like code lies at its sp. */
 static void parked(void **state)
 {
 	(void)state;
@@ -233,7 +240,7 @@ static void parked_on_a_torn_stack(void **state)
 {
 	(void)state;
 	saved(TEXT + 0x10, STACK + 80, STACK + 96);
-	stack_words[12] = STACK + 96; /* a chain that goes round */
+	stack_words[12] = STACK + 96; /* a cycle of frame pointers */
 	stack_words[13] = TEXT + 0x100;
 	walk_parked(&walk, &st, &target, G);
 	expect(2, (uint64_t[]){ TEXT + 0x10, TEXT + 0x100 });
@@ -246,7 +253,10 @@ static void parked_on_a_torn_stack(void **state)
 	assert_int_equal(st.nfirst, 1);
 }
 
-/* newstack gave it away at its entry: no frame yet, so frame pointers would lose its caller. */
+/*
+ * newstack gave the processor away at this function's entry: there is no frame yet, so frame
+ * pointers alone would lose its caller.
+ */
 static void preempted(void **state)
 {
 	(void)state;
@@ -277,7 +287,7 @@ static void preempted_where_a_rule_is_missing(void **state)
 	assert_int_equal(st.pc[1], TEXT + 0x300);
 }
 
-/* At the entry of its function; pcs are looked up one below. */
+/* It stands at the entry of its function; pcs are looked up one byte before. */
 static void fresh(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /*
- * tests/bpfhost/test_parked_user.c - the same bytes to the BPF side's readers and to those of user
- * space: stacks of goroutines that wait, and label sets with their ids, are equal.
+ * tests/bpfhost/test_parked_user.c - gives the same bytes to the BPF side's readers and to those
+ * of user space: stacks of goroutines that wait, and label sets with their ids, must be equal.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static uint64_t random_word(uint64_t bp)
 	}
 }
 
-/* A chain of frames, mostly; @n words of it are in the copy. */
+/* Mostly a chain of frames; @n words of it are in the copy. */
 static void random_stack(int words)
 {
 	uint64_t at = WORDS - 1 - (uint64_t)(rand() % words), bp;
@@ -77,7 +77,7 @@ static void random_stack(int words)
 	}
 }
 
-/* As g says, its first @ncopy bytes at hand; *deep: more were read. */
+/* What g says, with the first @ncopy bytes copied; *deep: more was read. */
 static struct parked_stack random_parked(struct parked *p, const struct gpb_target *t, size_t ncopy,
 					 bool *deep)
 {
@@ -139,7 +139,10 @@ static void stacks_are_equal(void **state)
 	assert_true(deep > 1000 && cut > 100 && callbacks > 100);
 }
 
-/* Preempted: the memory that goes to be settled may end below the root; frame pointers lead on. */
+/*
+ * A preempted goroutine: the memory that is sent to be settled may end below the root, and frame
+ * pointers lead on.
+ */
 static void hints_are_equal(void **state)
 {
 	static struct gpb_stack mine;
@@ -168,7 +171,7 @@ static void hints_are_equal(void **state)
 	assert_true(hinted > 500);
 }
 
-/* A slice of pairs at 0x1000, texts behind it. */
+/* A slice of pairs at 0x1000, with the texts behind it. */
 static void ids_of_label_sets(void **state)
 {
 	static struct gpb_rec_labels rec;

@@ -36,7 +36,7 @@ static int reset(void **state)
 	return 0;
 }
 
-/* A return address is looked up one below; so is its rule told. */
+/* A return address is looked up one byte before, so its rule is filed there. */
 static void rule(uint64_t pc, int32_t delta, uint32_t flags)
 {
 	known[nknown].pc = pc;
@@ -58,7 +58,7 @@ static void expect(size_t nfirst, size_t nsecond, const uint64_t *pcs)
 		assert_int_equal(st.pc[i], pcs[i]);
 }
 
-/* bp is garbage all the while: only the deltas count. */
+/* bp is garbage all the time: only the deltas matter. */
 static void walks_by_deltas(void **state)
 {
 	(void)state;
@@ -72,7 +72,7 @@ static void walks_by_deltas(void **state)
 	expect(3, 0, (uint64_t[]){ TEXT + 0x51, TEXT + 0x100, TEXT + 0x200 });
 }
 
-/* Above sigpanic lies the pc that faulted itself. */
+/* Above sigpanic lies the pc that faulted. */
 static void injected_calls_are_exact(void **state)
 {
 	(void)state;
@@ -86,8 +86,8 @@ static void injected_calls_are_exact(void **state)
 }
 
 /*
- * A return address that is the entry of a function was made up and means that function; an
- * interrupted last instruction of the one before does not.
+ * A return address that is the entry of a function was made up, and means that function. The last
+ * instruction of the function before it, when it was interrupted, does not mean it.
  */
 static void made_up_return_addresses(void **state)
 {
@@ -146,7 +146,10 @@ static void morestack_goes_on_at_the_saved_pc(void **state)
 	expect(1, 2, (uint64_t[]){ TEXT + 0x51, TEXT + 0x300, TEXT + 0x700 });
 }
 
-/* The system stack is not known yet, the goroutine's is: it goes along already. */
+/*
+ * The system stack has no rules yet, but the goroutine's stack has: its frames are walked
+ * already.
+ */
 static void goroutine_goes_ahead(void **state)
 {
 	(void)state;
@@ -176,7 +179,7 @@ static void senseless_words_end_a_walk(void **state)
 	assert_true(st.flags & GPB_STACK_FAULT);
 }
 
-/* A rule that leads back to itself ends with the room for frames. */
+/* A rule that leads back to itself ends when there is no more room for frames. */
 static void deep_stacks_are_cut(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /*
- * tests/bpfhost/test_sema.c - what unlocks are charged with, beside the runtime's own arithmetic
- * on queues of goroutines that come, go to the head and leave at random.
+ * tests/bpfhost/test_sema.c - compares what unlocks are charged with to the runtime's own
+ * arithmetic, on queues of goroutines that come, go to the head and leave at random.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,7 +98,7 @@ static void write_queue(int k)
 		*word(s, 80) = !i && q->n > 1 ? S(q->list[q->n - 1]) : 0;
 		*waiters(s) = go_waiters[s];
 	}
-	/* The heads hang one below the other, by the order of their addresses. */
+	/* The heads of the queues form a chain, in the order of their addresses. */
 	for (int i = 0; i < ADDRS; i++) {
 		if (!queues[i].n)
 			continue;
@@ -131,7 +131,7 @@ static void go_queue(int k, int s, bool lifo)
 	write_queue(k);
 }
 
-/* Returns what semrelease1 hands to mutexevent, 0 for nothing. */
+/* Returns what semrelease1 passes to mutexevent; 0 for nothing. */
 static int64_t go_dequeue(int k, int64_t now, bool all)
 {
 	struct waitlist *q = &queues[k];
@@ -156,7 +156,7 @@ static int64_t go_dequeue(int k, int64_t now, bool all)
 	return dt ? dt : 1;
 }
 
-/* ---- both ---- */
+/* ---- both models ---- */
 
 static bool idle[GOROUTINES];
 
@@ -178,7 +178,7 @@ static void enqueue(int64_t now)
 	if (s < 0)
 		return;
 	idle[s] = false;
-	/* Now and then one that was woken finds the semaphore taken, and waits on as it was. */
+	/* Sometimes a goroutine that was woken finds the semaphore taken, and goes on waiting. */
 	if (known[s] && rand() % 4 == 0) {
 		lifo = table[s].sema & GPB_SEMA_LIFO;
 	} else {
@@ -243,7 +243,7 @@ static void the_first_alone_is_charged(void **state)
 	run(false);
 }
 
-/* It waits since before we watched: nothing is known, nothing is charged. */
+/* It has waited since before we watched, so nothing is known and nothing is charged. */
 static void unknown_heads_are_free(void **state)
 {
 	(void)state;
@@ -256,7 +256,7 @@ static void unknown_heads_are_free(void **state)
 	}
 }
 
-/* A treap that is a circle ends. */
+/* The walk of a treap that is a cycle must end. */
 static void circles_end(void **state)
 {
 	(void)state;

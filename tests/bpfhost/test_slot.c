@@ -1,6 +1,6 @@
 /*
- * tests/bpfhost/test_slot.c - the slot that is told before, beside the one that the runtime's own
- * arithmetic takes, over spans with all kinds of bits; and what is told after.
+ * tests/bpfhost/test_slot.c - compares the slot that is predicted with the one that the runtime's
+ * own arithmetic takes, over spans with all kinds of bits; and what is reported afterwards.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 #define USER  0x750000ull
 #define SIZE  48
 
-/* In our g. */
+/* offsets in our g */
 enum { M = 48, CREDIT = 56 };
 
 #include "heap_slot.bpf.h"
@@ -194,7 +194,7 @@ static void tells_every_slot_of_1_19(void **state)
 	to_the_last_slot(&go119);
 }
 
-/* Two allocations, none, or one from another span: not what was told. */
+/* There were two allocations, none, or one from another span: the prediction must be refused. */
 static void disproves_what_did_not_happen(void **state)
 {
 	int told;
@@ -211,7 +211,7 @@ static void disproves_what_did_not_happen(void **state)
 	assert_int_equal(slot_taken(&go127, SPAN, told, SPAN, SIZE), SLOT_BAD);
 }
 
-/* The span was full: the slot is the only one taken from the next. */
+/* The span was full: the slot is the only one that was taken from the next span. */
 static void sees_the_first_slot_of_a_new_span(void **state)
 {
 	int got;
@@ -235,7 +235,8 @@ static void takes_no_nonsense_for_a_span(void **state)
 	fill(&go127, span, 170, 30);
 	assert_int_equal(slot_next(&go127, SPAN, SIZE + 8), SLOT_BAD);
 	assert_int_equal(slot_next(&go127, 0, SIZE), SLOT_BAD);
-	assert_int_equal(slot_next(&go127, 0x123, SIZE), SLOT_FULL); /* as emptymspan: 0 slots */
+	/* as emptymspan, which has 0 slots */
+	assert_int_equal(slot_next(&go127, 0x123, SIZE), SLOT_FULL);
 	put(span, go127.span_nelems, 1025, 2);
 	assert_int_equal(slot_next(&go127, SPAN, SIZE), SLOT_BAD);
 	fill(&go127, span, 170, 100);
@@ -244,7 +245,7 @@ static void takes_no_nonsense_for_a_span(void **state)
 	assert_int_equal(slot_next(&go127, SPAN, SIZE), SLOT_BAD);
 }
 
-/* Told before only while nothing can come between. */
+/* A prediction is made only while nothing can come between. */
 static void asks_what_can_come_between(void **state)
 {
 	struct gpb_live l = go127;
@@ -254,14 +255,15 @@ static void asks_what_can_come_between(void **state)
 	map();
 	put(flag, 0, 0, 4);
 	put(g, STACKGUARD0, 0xc000123000, 8);
-	assert_int_equal(slot_is_next(&l, &t, G, 48), 0); /* nobody knows where the flag is */
+	assert_int_equal(slot_is_next(&l, &t, G, 48), 0); /* the address of the flag is not known */
 	l.blacken = FLAG;
 	assert_int_equal(slot_is_next(&l, &t, G, 48), 1);
 	put(g, STACKGUARD0, 0xfffffffffffffade, 8); /* stackPreempt */
 	assert_int_equal(slot_is_next(&l, &t, G, 48), 0);
 	put(g, STACKGUARD0, 0xc000123000, 8);
 	put(flag, 0, 1, 4);
-	assert_int_equal(slot_is_next(&l, &t, G, 48), 0); /* nobody knows where the credit is */
+	/* the offset of the credit is not known */
+	assert_int_equal(slot_is_next(&l, &t, G, 48), 0);
 	l.g_credit = CREDIT;
 	put(g, CREDIT, 48, 8);
 	assert_int_equal(slot_is_next(&l, &t, G, 48), 1);
@@ -269,7 +271,7 @@ static void asks_what_can_come_between(void **state)
 	assert_int_equal(slot_is_next(&l, &t, G, 48), 0);
 	put(g, CREDIT, (uint64_t)-9, 8);
 	assert_int_equal(slot_is_next(&l, &t, G, 48), 0);
-	/* On a system stack it is the credit of the goroutine that the thread runs. */
+	/* On a system stack, the credit of the goroutine that the thread runs counts. */
 	put(g, M, G, 8);
 	t.m_curg = 8;
 	put(g, 8, USER, 8);

@@ -1,4 +1,7 @@
-/* tests/bpfhost/test_stack.c - the BPF-side stack walk over stacks made by hand: by frame pointers. */
+/*
+ * tests/bpfhost/test_stack.c - the BPF-side stack walk by frame pointers, over stacks made by
+ * hand.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +47,7 @@ static void expect(size_t n, const uint64_t *pcs)
 		assert_int_equal(st.pc[i], pcs[i]);
 }
 
-/* bp is the leaf's own: the chain is whole and nothing is put in. */
+/* bp belongs to the leaf: the chain is complete, and nothing is inserted. */
 static void own_frame_pointer(void **state)
 {
 	(void)state;
@@ -54,7 +57,7 @@ static void own_frame_pointer(void **state)
 	expect(3, (uint64_t[]){ TEXT + 0x51, TEXT + 0x100, TEXT + 0x200 });
 }
 
-/* A frameless leaf: the return address lies at sp, bp is the caller's. */
+/* A leaf without a frame: the return address lies at sp, and bp is the caller's. */
 static void frameless_leaf_keeps_its_caller(void **state)
 {
 	(void)state;
@@ -64,7 +67,7 @@ static void frameless_leaf_keeps_its_caller(void **state)
 	expect(3, (uint64_t[]){ TEXT + 0x51, TEXT + 0x300, TEXT + 0x200 });
 }
 
-/* After push %rbp, before mov %rsp,%rbp: delta is 8 already, bp still the caller's. */
+/* Between push %rbp and mov %rsp,%rbp: the delta is 8 already, and bp is still the caller's. */
 static void half_a_prologue(void **state)
 {
 	(void)state;
@@ -84,7 +87,7 @@ static void senseless_return_address_is_counted(void **state)
 	expect(1, (uint64_t[]){ TEXT + 0x51 });
 }
 
-/* Chains that loop, go down, leave the stack or text, or are not aligned end there. */
+/* A chain that loops, goes down, leaves the stack or the text, or is not aligned, ends there. */
 static void garbage_chains_end(void **state)
 {
 	static const struct {
@@ -122,7 +125,10 @@ static void deep_stacks_are_cut_and_say_so(void **state)
 	assert_int_equal(st.nfirst, GPB_MAX_USER);
 }
 
-/* The write barrier's stub is called without a frame and calls: two return addresses. */
+/*
+ * The stub of the write barrier is called without a frame and calls another function: there are
+ * two return addresses.
+ */
 static void stub_keeps_its_caller(void **state)
 {
 	(void)state;
@@ -136,7 +142,10 @@ static void stub_keeps_its_caller(void **state)
 static void system_stack_gives_two_segments(void **state)
 {
 	(void)state;
-	/* On g0: one frame, called by systemstack, whose bp leads to the goroutine's stack. */
+	/*
+	 * On g0 there is one frame, called by systemstack, whose bp leads to the goroutine's
+	 * stack.
+	 */
 	stack0_words[10] = at(100);
 	stack0_words[11] = TEXT + 0x800;
 	g_words[3] = at(90); /* sched.sp: systemstack's own frame, bp == sp (Go 1.21+) */
@@ -151,7 +160,7 @@ static void system_stack_gives_two_segments(void **state)
 	       (uint64_t[]){ TEXT + 0x51, TEXT + 0x800, TEXT + 0x810, TEXT + 0x600, TEXT + 0x700 });
 }
 
-/* Up to Go 1.20 systemstack has no frame: its caller is found at sched.sp. */
+/* Up to Go 1.20 systemstack has no frame: its caller is at sched.sp. */
 static void frameless_systemstack(void **state)
 {
 	(void)state;
@@ -167,7 +176,7 @@ static void frameless_systemstack(void **state)
 	       (uint64_t[]){ TEXT + 0x51, TEXT + 0x800, TEXT + 0x810, TEXT + 0x600, TEXT + 0x700 });
 }
 
-/* A plugin's code is Go's as well, what lies between the files is not. */
+/* A plugin's code counts as Go code, and what lies between the files does not. */
 static void plugins_are_text(void **state)
 {
 	(void)state;
@@ -192,8 +201,9 @@ static void mcall_ends_the_stack(void **state)
 }
 
 /*
- * The goroutine's stack is being copied by newstack on g0. Frames at words 100, 110, 120 of both
- * copies; @adjusted of the frame pointers that lead to them are in the copy that g.stack names.
+ * newstack, on g0, is copying the goroutine's stack. Both copies have frames at words 100, 110
+ * and 120. In the copy that g.stack names, @adjusted of the frame pointers lead to frames of that
+ * copy.
  */
 static void while_moving(size_t adjusted, int swapped)
 {
@@ -238,7 +248,10 @@ static void stack_that_is_moved_is_whole(void **state)
 	assert_int_equal(st.flags, 0);
 }
 
-/* That a pointer leads elsewhere is believed of no other stack, and not for ever. */
+/*
+ * For a stack that is not being moved, a pointer that leads elsewhere ends the walk; and a moved
+ * one is not believed for ever.
+ */
 static void stack_that_is_not_moved_ends_at_its_bounds(void **state)
 {
 	(void)state;
@@ -291,7 +304,7 @@ static void outside_of_go_is_told(void **state)
 	assert_int_equal(st.flags, GPB_STACK_NO_G);
 }
 
-/* bp inside the stack's bounds, but the page is not there. */
+/* bp lies inside the stack's bounds, but the page is not there. */
 static void unreadable_stack_is_counted(void **state)
 {
 	(void)state;

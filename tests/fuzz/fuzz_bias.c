@@ -1,6 +1,6 @@
 /*
  * tests/fuzz/fuzz_bias.c - the first 24 bytes place one mapping (start, length and offset in
- * pages), the rest is the executable that it is of.
+ * pages), the rest is the executable that is mapped there.
  */
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

@@ -1,4 +1,7 @@
-/* Any bytes: must end, must not read outside; an id is a string, and there when one is claimed. */
+/*
+ * Any bytes: parsing must end and must not read outside; an id that is claimed must be there, and
+ * be a string.
+ */
 #include "base/cleanup.h"
 #include "collect/container.h"
 

@@ -1,4 +1,7 @@
-/* tests/fuzz/fuzz_kallsyms.c - any line of /proc/kallsyms: must end, must not read outside. */
+/*
+ * tests/fuzz/fuzz_kallsyms.c - any line of /proc/kallsyms: parsing must end and must not read
+ * outside.
+ */
 #include "collect/kallsyms.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,8 @@
 /*
  * tests/fuzz/fuzz_labels.c - goroutine labels on their whole way. First byte 0: the rest is a
- * record as the ring hands it over. 1, 2: the rest is the target's memory, with labels in the
- * shape of Go 1.24 or of Go 1.23 at its start; what was copied must be a good record.
+ * record as the ring hands it over. First byte 1 or 2: the rest is the target's memory, which
+ * begins with labels in the shape of Go 1.24 or of Go 1.23; the copy that is made must be a good
+ * record.
  */
 #define GPB_HOST
 #include "collect/labels.h"

@@ -1,4 +1,4 @@
-/* Any bytes: must end, must not read outside, and what comes out must be in order. */
+/* Any bytes: parsing must end and must not read outside, and the result must be in order. */
 #include "target/target_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

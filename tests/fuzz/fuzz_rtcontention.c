@@ -20,7 +20,7 @@ static int image_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct 
 	return 0;
 }
 
-/* What is handed out must be good to use. */
+/* A result that is handed out must be usable. */
 static void use(const struct rtcontentions *b)
 {
 	for (size_t i = 0; i < b->n; i++)

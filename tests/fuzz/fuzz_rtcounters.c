@@ -18,7 +18,7 @@ struct image {
 	struct mem mem; /* first */
 	const uint8_t *bytes;
 	size_t len;
-	uint8_t moody; /* every so many reads a byte reads otherwise */
+	uint8_t moody; /* after so many reads, one byte reads differently */
 	unsigned reads;
 };
 

@@ -1,6 +1,7 @@
 /*
- * tests/fuzz/fuzz_rtspan.c - the bytes are a target's memory, whatever its spans are said to be:
- * first the Go version, 4 bytes each of an mspan's address and a slot, then what lies at 0.
+ * tests/fuzz/fuzz_rtspan.c - the bytes are a target's memory, in which spans may lie anywhere:
+ * first the Go version, then 4 bytes each of an mspan's address and a slot, then the memory at
+ * address 0.
  */
 #include <string.h>
 

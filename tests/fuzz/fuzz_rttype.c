@@ -1,7 +1,7 @@
 /*
- * tests/fuzz/fuzz_rttype.c - the bytes are memory: the first half a file's type data, the rest the
- * target's heap. The first byte tells where the type asked for is: its bit 7 in which of them,
- * the others at which of their words.
+ * tests/fuzz/fuzz_rttype.c - the bytes are memory: the first half is a file's type data, the rest
+ * the target's heap. The first byte tells where the type is: its bit 7 says in which of the two,
+ * its other bits at which word.
  */
 #include "go/rttype.h"
 

@@ -1,9 +1,9 @@
 /*
- * tests/fuzz/fuzz_rtvar.c - the bytes are runtime functions and then a process' memory.
+ * tests/fuzz/fuzz_rtvar.c - the bytes are runtime functions, followed by a process' memory.
  *
  * Byte 0: 1 arm64, 2 with moduledata. Byte 1: the variable. Then functions: witness number (the
- * high bit: a stranger), 4 bytes of distance from ENTRY, 2 bytes of length, code. What is left
- * over is memory where the variable is said to be.
+ * high bit: a stranger), 4 bytes of distance from ENTRY, 2 bytes of length, code. The remaining
+ * bytes are memory at the place where the variable is said to be.
  */
 #include "base/cur.h"
 #include "go/rtvar_priv.h"

@@ -1,4 +1,7 @@
-/* Any bytes as /proc/PID/stat and as /proc/PID/status: must end, must not read outside. */
+/*
+ * Any bytes as /proc/PID/stat and as /proc/PID/status: parsing must end and must not read
+ * outside.
+ */
 #include "target/target_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

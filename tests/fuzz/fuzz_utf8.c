@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!in || !out)
 		return 0;
 	if (size)
-		memcpy(in, data, size); /* a heap block of its own: its end is watched */
+		/* a heap block of its own, so that the sanitizer watches its end */
+		memcpy(in, data, size);
 	n = utf8_fix(in, size, out);
 	BUG_ON(!utf8_valid(out, n) || out[n]);
 	BUG_ON(utf8_valid(in, size) != (n == size && !memcmp(in, out, n)));

@@ -1,14 +1,14 @@
 /*
- * tests/support/corrupt_main.c - a real Go executable, spoilt, and everything asked of it.
+ * tests/support/corrupt_main.c - damages a real Go executable, and asks everything of the result.
  *
- *	corrupt copy FILE OUT AREA SEED		one spoilt copy, for a script to run or to open
- *	corrupt try FILE SEED N			N spoilt versions in turn, in this process
+ * 	corrupt copy FILE OUT AREA SEED		one damaged copy, for a script to run or to open
+ * 	corrupt try FILE SEED N			N damaged versions in turn, in this process
  *
- * AREA: ehdr phdr shdr pcheader functab pcdata module buildinfo code debug tail any. What is done
- * follows from SEED alone. "try" takes the areas in turn and says how many versions were
- * understood and how many refused; whatever else happens (a crash, a case that takes longer than
- * CASE_SECONDS, a refusal without a reason) ends it with the case's seed on stderr, so that
- * "corrupt copy" can make that file again.
+ * AREA: ehdr phdr shdr pcheader functab pcdata module buildinfo code debug tail any. The damage
+ * depends on SEED alone. "try" takes the areas in turn and says how many versions were understood
+ * and how many refused. Anything else (a crash, a case that takes longer than CASE_SECONDS, a
+ * refusal without a reason) ends it with the case's seed on stderr, so that "corrupt copy" can
+ * make that file again.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -44,9 +44,9 @@ static const char *const area_names[AREAS] = { "ehdr",	  "phdr",   "shdr",   "pc
 					       "code",	  "debug",  "tail",   "any" };
 
 struct file {
-	uint8_t *at; /* as it should be */
+	uint8_t *at; /* the undamaged bytes */
 	size_t n;
-	uint64_t off[AREAS], len[AREAS]; /* 0: it has no such area */
+	uint64_t off[AREAS], len[AREAS]; /* 0: the file has no such area */
 };
 
 /* ---- random numbers: the same everywhere ---- */
@@ -85,7 +85,7 @@ static int find_areas(struct file *f, int fd, const char *path, struct err *e)
 {
 	CLEANUP(elfimg_freep) struct elfimg *img = NULL;
 	CLEANUP(gobin_freep) struct gobin *b = NULL;
-	const char *const decoded[] = { "runtime.mallocgc" }; /* and what lies behind it */
+	const char *const decoded[] = { "runtime.mallocgc" }; /* and the bytes behind it */
 	struct gofunc f0;
 	Elf64_Ehdr h;
 	uint64_t off = 0;
@@ -135,7 +135,7 @@ static int load(const char *path, struct file *f, struct err *e)
 	return find_areas(f, fd, path, e);
 }
 
-/* ---- what is done to it ---- */
+/* ---- the damage ---- */
 
 struct spot {
 	uint64_t off;
@@ -143,11 +143,11 @@ struct spot {
 };
 
 struct damage {
-	struct spot spots[SPOTS_MAX]; /* what to put back */
-	size_t n, size;		      /* size: the file's, now */
+	struct spot spots[SPOTS_MAX]; /* the bytes that were there before */
+	size_t n, size;		      /* size: the present size of the file */
 };
 
-/* Numbers that arithmetic trips over. */
+/* Numbers that arithmetic overflows on. */
 static uint64_t nasty(const struct file *f, uint64_t *s, uint64_t was)
 {
 	const uint64_t values[] = { 0,
@@ -212,7 +212,10 @@ static void spoil(const struct file *f, uint8_t *b, enum area a, uint64_t *s, st
 
 /* ---- asking everything ---- */
 
-/* The spoilt file's bytes where the good file's segments put them: a process as it would run. */
+/*
+ * The damaged file's bytes at the addresses where the good file's segments put them: a process as
+ * it would run.
+ */
 struct as_loaded {
 	struct mem mem; /* first */
 	const struct file *f;
@@ -263,7 +266,10 @@ static void ask_functions(struct gobin *b)
 	struct gofunc f;
 
 	for (size_t i = 0; i < FUNCS && i < n; i++) {
-		/* The first ones, where the spoilt part of the table is, and some of the rest. */
+		/*
+		 * Takes the first functions, where the damaged part of the table is, and some of
+		 * the rest.
+		 */
 		size_t at = i < FUNCS / 2 ? i : n / FUNCS * i;
 
 		if (gobin_func_index(b, at < n ? at : n - 1, &f, NULL))
@@ -310,7 +316,7 @@ static void too_long(int sig)
 	abort();
 }
 
-/* Seed of case @i, and its area. */
+/* The seed of case @i, and its area. */
 static enum area plan(uint64_t seed, uint64_t i, uint64_t *s)
 {
 	*s = seed + i;
@@ -331,7 +337,9 @@ static int write_all(int fd, const uint8_t *b, size_t n, uint64_t off, struct er
 	return 0;
 }
 
-/* The damage goes into the file, or out of it again: @b is what should be there. */
+/*
+ * Writes the damage into the file, or takes it out again: @b are the bytes that should be there.
+ */
 static int store(int fd, const struct damage *d, const uint8_t *b, size_t n, struct err *e)
 {
 	struct stat st;
@@ -368,7 +376,7 @@ static int try_all(const struct file *f, uint64_t seed, uint64_t cases, struct e
 		uint64_t s;
 		enum area a = plan(seed, i, &s);
 
-		/* Where it stood, when this is the last thing that is said. */
+		/* This line tells the case if nothing is printed after it. */
 		fprintf(stderr, "\rcase %s %llu ", area_names[a], (unsigned long long)s);
 		spoil(f, b, a, &s, &d);
 		ret = store(fd, &d, b, d.size, e);

@@ -1,12 +1,13 @@
 /*
- * tests/support/countsites_main.c - counts calls at the allocator's probe sites, kind by kind.
+ * tests/support/countsites_main.c - counts calls at the allocator's probe sites, by kind.
  *
- *	countsites BINARY [ARG...]
+ * 	countsites BINARY [ARG...]
  *
- * BINARY (static, not running yet) has a variable main.kind, which says what is under way: 0
- * nothing, else below KINDS. Runs it, then prints "hits KIND N" for each kind seen. The
- * program at a site is a dozen BPF instructions put together here: it needs no compiler for
- * BPF, and owes nothing to the collector's own BPF code that it is there to judge.
+ * BINARY (static, not running yet) has a variable main.kind that says what it is doing: 0
+ * nothing, otherwise a number below KINDS. This runs it, then prints "hits KIND N" for each kind
+ * seen. The program at a site is a dozen BPF instructions that are put together here: it needs no
+ * compiler for BPF, and has nothing in common with the collector's own BPF code, which it is
+ * there to judge.
  */
 #include <bpf/bpf.h>
 #include <fcntl.h>
@@ -72,7 +73,7 @@ static void emit_reg(struct code *c, int dst, int reg)
 	emit(c, BPF_LDX | BPF_MEM | BPF_DW, dst, 6, reg, 0);
 }
 
-/* Leave unless this call is one to count: r6 is the context. */
+/* Leaves the program unless this call is one to count: r6 is the context. */
 static void emit_filters(struct code *c, const struct alloc_entry *a, bool regabi)
 {
 	emit(c, BPF_ALU64 | BPF_MOV | BPF_X, 6, 1, 0, 0);

@@ -1,11 +1,12 @@
 /*
- * tests/support/cycles_main.c - attach and detach again and again, and look for what is left.
+ * tests/support/cycles_main.c - attaches and detaches again and again, and looks for what is
+ * left.
  *
- *	cycles PID N	opens PID, starts a CPU and a heap collector (by probe), stops them, N times;
- *			fails when descriptors or resident memory grow over the cycles
- *	cycles -kill PID N	the same in a child that is killed N times, around the moment when it
- *			puts probes in or takes them out; each time the code must be whole again
- *	cycles -left UID	how many BPF programs and links that UID made the kernel holds
+ * 	cycles PID N	opens PID, starts a CPU and a heap collector (by probe), stops them, N times;
+ * 			fails when descriptors or resident memory grow over the cycles
+ * 	cycles -kill PID N	the same in a child that is killed N times, around the moment when it
+ * 			puts probes in or takes them out; each time the code must be whole again
+ * 	cycles -left UID	how many BPF programs and links that UID made the kernel holds
  */
 #include <bpf/bpf.h>
 #include <dirent.h>
@@ -55,7 +56,10 @@ static int stop_one(const struct collector *c, void *state, struct err *e)
 	return ret;
 }
 
-/* From within the attaching to a few milliseconds of window. */
+/*
+ * A random pause: the kill comes between the middle of attaching and a few milliseconds into the
+ * window.
+ */
 static void pause_a_bit(unsigned i)
 {
 	struct timespec t = { .tv_nsec = (i * 7919 % 10) * 1000000 };
@@ -79,7 +83,7 @@ static int cycle(pid_t pid, unsigned i, struct err *e)
 	if (!first)
 		pause_a_bit(i);
 	for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
-		/* Every third one goes without being asked for its profile. */
+		/* Every third one is freed without being asked for its profile. */
 		if (state[k] && i % 3 == 2)
 			kinds[k]->free(state[k]);
 		else if (state[k])
@@ -170,7 +174,8 @@ static int kill_one(pid_t pid, const struct code *c, unsigned i, struct err *e)
 				_exit(1);
 	if (!code_becomes(c, true))
 		return err_set(e, -ETIMEDOUT, "kill %u: no probe was ever in place", i);
-	usleep(i * 7919 % 50 * 1000); /* from the first probe to well into taking them out */
+	/* from the first probe to well after the beginning of taking them out */
+	usleep(i * 7919 % 50 * 1000);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	if (!code_becomes(c, false))
@@ -198,7 +203,7 @@ struct ids {
 	VEC(uint32_t) v;
 };
 
-/* Programs of @uid; the kernel's list of them may change meanwhile. */
+/* Counts the programs of @uid; the kernel's list of them may change meanwhile. */
 static size_t programs_of(uint32_t uid, struct ids *out)
 {
 	uint32_t id = 0, *slot;

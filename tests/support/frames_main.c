@@ -52,7 +52,7 @@ static bool elided(enum func_id id, enum func_id callee)
 	       callee != FUNC_PANICWRAP;
 }
 
-/* Before Go 1.21 the expansion always kept the physical function. */
+/* Before Go 1.21 the expansion kept the physical function in every case. */
 static void print_frames(struct gobin *b, int64_t off, int n)
 {
 	bool keep_last = gobin_info(b)->minor < 21;
@@ -84,8 +84,8 @@ static int anchor_of(struct gobin *b, const char *name, uint64_t *entry, struct 
 }
 
 /*
- * Inlined calls that go round in a circle: gobin ends it, the runtime does not, and cannot
- * be asked. At the pc of the last inlined call's caller nothing else would be inlined.
+ * Inlined calls that form a cycle: gobin ends it, but the runtime does not, so it cannot be
+ * asked. Without a cycle, nothing would be inlined at the pc of the last inlined call's caller.
  */
 static bool in_circle(struct gobin *b, uint64_t pc)
 {
@@ -96,7 +96,7 @@ static bool in_circle(struct gobin *b, uint64_t pc)
 }
 
 /*
- * The runtime is asked with pc + 1, which must still be in the function: the last byte of a
+ * The runtime is asked with pc + 1, which must still be in the function. So the last byte of a
  * function cannot be asked about.
  */
 static uint64_t print_pcs(struct gobin *b, const struct gofunc *f, uint64_t max, uint64_t anchor)

@@ -78,7 +78,7 @@ static uint64_t file_offset(Elf *elf, uint64_t addr, const char *path)
 	die(path, "the size classes are in no segment");
 }
 
-/* The binary's own table, which must say what the toolchain's source says. */
+/* The binary's own table, which must agree with the toolchain's source. */
 static void read_classes(int fd, const char *path, const char *source, struct sizeclasses *out)
 {
 	uint16_t raw[SIZECLASS_MAX + 1];
@@ -181,7 +181,7 @@ static void print_rows(void)
 	puts("};\nconst size_t layout_nrows = ARRAY_LEN(layout_rows);\n");
 }
 
-/* As many on a line as fit. */
+/* Puts as many on a line as fit. */
 static void print_set(const int32_t off[LAYOUT_COUNT])
 {
 	int col = TABLE_COLUMNS;
@@ -252,7 +252,7 @@ static void say(const struct line *in, const char *what, const char *of)
 	wrong = 1;
 }
 
-/* The last binary that was added, against the table that is built in. */
+/* Compares the last binary that was added with the table that is built in. */
 static void check_row(const struct line *in)
 {
 	const struct layout_row *mine = &rows[nrows - 1].r, *r;
@@ -281,7 +281,10 @@ static const char *struct_of(size_t f)
 	return structs[f];
 }
 
-/* As when a word or more came or went before the field @from: all behind it move. */
+/*
+ * Moves offsets as if a word or more had been added or removed before the field @from: all fields
+ * behind it move.
+ */
 static void move_tail(struct golayout *l, size_t from, int by)
 {
 	int32_t at = l->off[from];
@@ -291,13 +294,15 @@ static void move_tail(struct golayout *l, size_t from, int by)
 			l->off[f] += by;
 }
 
-/* What the live process tells better: layout_check_goroutines(), layout_check_tiny(). */
+/*
+ * Is this a field that the live process decides: layout_check_goroutines(), layout_check_tiny()?
+ */
 static bool is_live(size_t f)
 {
 	return f == LAYOUT_g_sched_bp || f == LAYOUT_mcache_tiny || f == LAYOUT_mcache_tinyoffset;
 }
 
-/* What is read from wrong offsets must come out right, or not at all. */
+/* What is derived from wrong offsets must be right, or be refused. */
 static void check_derived(const struct line *in, struct gobin *b, const struct golayout *truth,
 			  const struct golayout *wrong_one, const char *which)
 {
@@ -323,7 +328,7 @@ static void check_derived(const struct line *in, struct gobin *b, const struct g
 	}
 }
 
-/* The first fields of a struct stay: nothing was ever put before them. */
+/* The first fields of a struct stay, because nothing was ever put before them. */
 static void check_moved(const struct line *in, struct gobin *b, const struct golayout *l,
 			size_t from)
 {
@@ -340,7 +345,7 @@ static void check_moved(const struct line *in, struct gobin *b, const struct gol
 	}
 }
 
-/* Every older release's offsets: as for one who does not know this release yet. */
+/* Tries every older release's offsets, as a program would that does not know this release yet. */
 static void check_others(const struct line *in, struct gobin *b, const struct golayout *l)
 {
 	for (size_t i = 0; i < layout_nrows; i++) {
@@ -359,7 +364,7 @@ static void check_others(const struct line *in, struct gobin *b, const struct go
 
 static void check_code(const struct line *in)
 {
-	/* What lies behind them is not used, or (ncgo) by programs with cgo only. */
+	/* The fields behind these are not used, or (ncgo) only by programs with cgo. */
 	static const enum layout_field from[] = { LAYOUT_g_m,	     LAYOUT_g_sched_sp,
 						  LAYOUT_g_sched_bp, LAYOUT_m_curg,
 						  LAYOUT_m_p,	     LAYOUT_m_preemptoff,

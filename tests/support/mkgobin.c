@@ -137,7 +137,7 @@ static void record(struct mkgobin *g, const struct mkopt *o, size_t i, const str
 	}
 }
 
-/* Entry 0 is mid, called at +0x8 of main; entry 1 is leaf, called at +0x20, which is in mid. */
+/* Entry 0 is mid, called at +0x8 of main; entry 1 is leaf, called at +0x20, which lies in mid. */
 static void inline_tree(struct mkgobin *g, const struct mkopt *o, const struct tables *t)
 {
 	uint32_t nm[] = { t->mid, t->leaf }, parent[] = { 0x8, 0x20 };

@@ -29,20 +29,24 @@ struct mkopt {
 	int minor;	  /* 16 to 19: its table; 20 and newer: the newest */
 	bool pie;	  /* ET_DYN */
 	bool no_sections; /* as sstrip leaves it */
-	bool no_module; /* moduledata's words are zero, as before a foreign linker's relocations */
-	bool rela;	/* and these relocations are there */
-	bool by_symbol; /* and after them others, that are not in order */
-	bool no_info;	/* no build info */
+	/*
+	 * moduledata's words are zero, as they are before a foreign linker's relocations are
+	 * applied
+	 */
+	bool no_module;
+	bool rela;	     /* the file has these relocations */
+	bool by_symbol;	     /* and after them others, which are not in order */
+	bool no_info;	     /* no build info */
 	const char *version; /* in the build info; NULL: of minor */
 };
 
-/* The file, and file offsets of what tests like to spoil. */
+/* The file, and the file offsets of parts that tests damage. */
 struct mkgobin {
 	uint8_t b[MK_BYTES];
 	size_t n;
 	size_t info, module, pcln, nfunc, functab, rec[4], names, inl_index, inl_tree, pcsp, gofunc,
 		rela;
-	uint64_t words[46]; /* moduledata as it should be */
+	uint64_t words[46]; /* moduledata with the right contents */
 };
 
 void mkgobin(struct mkgobin *g, const struct mkopt *o);
@@ -50,7 +54,7 @@ void mkgobin(struct mkgobin *g, const struct mkopt *o);
 /* A memfd with these bytes; the caller closes it. */
 int mkgobin_fd(const void *bytes, size_t n);
 
-/* @n bytes at address @base; nothing else is readable. */
+/* @n bytes at address @base; no other address is readable. */
 struct bytemem {
 	struct mem mem; /* first */
 	uint64_t base;

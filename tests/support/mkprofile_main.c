@@ -1,10 +1,10 @@
 /*
  * tests/support/mkprofile_main.c - writes a made-up profile, for the tests of the formats.
  *
- *	mkprofile KIND FORMAT PATH	or the one in a file:
- *	mkprofile FILE FORMAT PATH
+ * 	mkprofile KIND FORMAT PATH	or one that is read from a file:
+ * 	mkprofile FILE FORMAT PATH
  *
- * KIND: heap, cpu, hostile (bytes that are no text, extreme values), empty, plain (no mapping,
+ * KIND: heap, cpu, hostile (bytes that are not text, extreme values), empty, plain (no mapping,
  * no lines), big (many samples).
  */
 #include <inttypes.h>

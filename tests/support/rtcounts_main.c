@@ -1,15 +1,15 @@
 /*
- * tests/support/rtcounts_main.c - are the runtime's counters, read from outside, what the
- * program's own runtime says of them?
+ * tests/support/rtcounts_main.c - do the runtime's counters, read from outside, agree with what
+ * the program's own runtime says of them?
  *
- *	rtcounts PROGRAM [ARG...]	testdata/programs/counters, in one of its builds
+ * 	rtcounts PROGRAM [ARG...]	testdata/programs/counters, in one of its builds
  *
- * Prints a line for each thing that was found, "ok ..." or "wrong ...":
- *	exact	while the program stands still: every size class, and the total, as MemStats has it
- *	between	while all Ps allocate, GCs run and runtime/metrics turns the statistics: every class
- *		lies between the MemStats before and those after, slack included
- *	switches	how often goroutines went on is what the program knows of it
- * and "time" lines. Exit status 1 when something was wrong.
+ * Prints a line for each comparison, "ok ..." or "wrong ...":
+ * 	exact	while the program stands still: every size class, and the total, as MemStats has it
+ * 	between	while all Ps allocate, GCs run and runtime/metrics rotates the statistics: every class
+ * 		lies between the MemStats before and those after, slack included
+ * 	switches	how often goroutines began to run agrees with what the program knows of it
+ * and "time" lines. The exit status is 1 when something was wrong.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -97,7 +97,7 @@ static struct stats ask_stats(struct program *p)
 	return s;
 }
 
-/* n 0: the program changed them all the time. */
+/* n is 0 when the program changed them all the time. */
 static struct rtalloc_counts read_counts(struct program *p, struct rtcounters *c)
 {
 	struct rtalloc_counts n = { .n = 0 };
@@ -109,7 +109,9 @@ static struct rtalloc_counts read_counts(struct program *p, struct rtcounters *c
 	return n;
 }
 
-/* Ours alone: who else uses the machine lengthens a clock on the wall. */
+/*
+ * The CPU time of this process alone, because others who use the machine lengthen the wall time.
+ */
 static int64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -145,7 +147,7 @@ static bool is_exact(const struct rtalloc_counts *n)
 	return n->n && !slack;
 }
 
-/* The program stands still, but a GC may still be under way. */
+/* The program stands still, but a GC may still be running. */
 static struct rtalloc_counts read_quiet(struct program *p, struct rtcounters *c)
 {
 	struct rtalloc_counts n = read_counts(p, c);
@@ -158,9 +160,9 @@ static struct rtalloc_counts read_quiet(struct program *p, struct rtcounters *c)
 }
 
 /*
- * What ReadMemStats itself allocates (a sudog, when it has to wait for a GC's end) is between two
- * readings around it. That is rare, and otherwise both readings are what it says.
- * Go 1.16 has no count of tiny allocations here, and MemStats.Mallocs has them.
+ * What ReadMemStats itself allocates (a sudog, when it has to wait for a GC's end) falls between
+ * the two readings around it. That is rare; otherwise both readings equal its answer. Go 1.16 has
+ * no count of tiny allocations here, and MemStats.Mallocs includes them.
  */
 static void exact(struct program *p, struct rtcounters *c, bool tiny)
 {
@@ -192,7 +194,10 @@ static void exact(struct program *p, struct rtcounters *c, bool tiny)
 	       (unsigned long long)other, (unsigned long long)objects);
 }
 
-/* What the header grants of Go before 1.19: a span's slots, rarely. No class has larger spans. */
+/*
+ * Does the header allow this difference for Go before 1.19: rarely, the slots of one span? No
+ * class has larger spans than that.
+ */
 static bool is_rare(const struct rtalloc_counts *n, uint32_t class, const struct stats *before,
 		    const struct stats *after, uint64_t *rare)
 {
@@ -268,8 +273,8 @@ static void timed(struct program *p, struct rtcounters *c, const char *when)
 }
 
 /*
- * What the program knows of, and how far from that the count may be: the tracked goroutines'
- * eights, other goroutines' switches, and where a wait may be over before it began.
+ * What the program knows, and how far from that the count may be: tracked goroutines count in
+ * eights, other goroutines switch as well, and some waits may be over before they began.
  */
 static const struct {
 	char command;
@@ -280,7 +285,10 @@ static const struct {
 	{ 'y', "gosched", 0.99, 1.01 },
 	{ 't', "sleeps", 0.95, 1.15 },
 	{ 'm', "conds", 0.99, 1.1 },
-	/* A first run and a wait that may be over; the first counts 15/8. */
+	/*
+	 * A first run, and a wait that may be over before it began; the first run counts for
+	 * 15/8.
+	 */
 	{ 'n', "births", 1.1, 1.5 },
 };
 

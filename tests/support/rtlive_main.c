@@ -1,9 +1,10 @@
 /*
- * tests/support/rtlive_main.c - what stands in a live process where its runtime variables are.
+ * tests/support/rtlive_main.c - prints the contents of a live process at the addresses of its
+ * runtime variables.
  *
- *	rtlive PID	a line per variable: NAME ADDRESS ok | NAME - why not
+ * 	rtlive PID	a line per variable: NAME ADDRESS ok | NAME - why not
  *
- * Exit status 1 when one was found whose value cannot be its value.
+ * The exit status is 1 when a variable was found whose value cannot be right.
  */
 #include "collect/subject_priv.h"
 #include "go/rtvar.h"

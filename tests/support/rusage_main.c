@@ -16,7 +16,7 @@
 
 static pid_t child;
 
-/* The command decides what a signal means; we stay to see it end. */
+/* The command decides what a signal means; we stay to see its end. */
 static void pass_on(int sig)
 {
 	if (child > 0)

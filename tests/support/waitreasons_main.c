@@ -2,7 +2,7 @@
  * tests/support/waitreasons_main.c - do we know the wait reasons of this Go binary? It must not
  * be stripped or PIE: runtime.waitReasonStrings is read from its file.
  *
- *	go VERSION N	and a line for each reason that we take for another
+ * 	go VERSION N	and a line for each reason that we confuse with another
  */
 #include <fcntl.h>
 

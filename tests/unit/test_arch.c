@@ -111,7 +111,7 @@ static void amd64_huge_frame_of_go116(void **state)
 	assert_int_equal(d.at[3].target, d.at[7].target);
 }
 
-/* A compare of sp with anything but g's guard is no stack check. */
+/* A compare of sp with anything other than g's guard is not a stack check. */
 static void amd64_other_compares(void **state)
 {
 	/* cmp 0x10(%rcx),%rsp; jbe: rcx is not known to hold g */
@@ -236,7 +236,7 @@ static void arm64_control(void **state)
 	assert_int_equal(d.at[2].target, 0);
 }
 
-/* What registers held must not survive a jump to somewhere else in the text. */
+/* The contents of registers must be forgotten when decoding continues elsewhere in the text. */
 static void forgets_when_the_line_breaks(void **state)
 {
 	static const uint8_t tls[] = { 0x64, 0x48, 0x8b, 0x0c, 0x25, 0xf8, 0xff, 0xff, 0xff };
@@ -265,7 +265,7 @@ static void unknown_machine(void **state)
 	assert_non_null(strstr(e.msg, "9"));
 }
 
-/* What tells one case of a choice from another. */
+/* The compares that tell one case of a choice from another. */
 static void choices(void **state)
 {
 	/* cmp $3,%rcx; jne +0; je +0; jbe +0; jmp +0; cmpb $0,0x10(%rip) */

@@ -1,6 +1,7 @@
 /*
- * tests/unit/test_budget.c - the account of probes: what comes in, what goes out, and who has to
- * stop. The clocks are ours: this file's clock_gettime is the one that everything here calls.
+ * tests/unit/test_budget.c - the budget of probes as an account: what comes in, what goes out,
+ * and who has to stop. The clocks are made up: this file's clock_gettime() is the one that
+ * everything here calls.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,7 @@
 enum { CPU_CLOCK = 77 };
 
 static uint64_t now_ns, cpu_ns;
-static bool gone; /* the target: its clock is no more */
+static bool gone; /* the target has exited, and its clock is gone */
 
 static struct timespec spec(uint64_t ns)
 {
@@ -63,7 +64,7 @@ static struct budget *join(struct world *w, struct budget_member *m)
 	return b;
 }
 
-/* So much time, in which the target takes @cpus CPUs. */
+/* Lets so much time pass, in which the target uses @cpus CPUs. */
 static void pass_ms(double ms, double cpus)
 {
 	now_ns += (uint64_t)(ms * MS);
@@ -77,7 +78,7 @@ static void near(double got, double want)
 	assert_true(got >= want * 0.999 - 1 && got <= want * 1.001 + 1);
 }
 
-/* ---- who is in it ---- */
+/* ---- the members ---- */
 
 static void members_share_one(void **state)
 {
@@ -93,7 +94,7 @@ static void members_share_one(void **state)
 	budget_leave(&w.s, x, &b);
 	assert_null(w.s.budget);
 
-	/* Who has no bound is no member of what has one. */
+	/* A member without a bound does not join those that have one. */
 	x = join(&w, &a);
 	own.s.budget = x;
 	z = join(&own, &c);
@@ -148,7 +149,10 @@ static void no_bound_is_never_exceeded(void **state)
 	budget_leave(&w.s, b, &m);
 }
 
-/* Two CPUs for a second, 5 %: 100 ms; no more than a second's is saved up, and 10 ms are lent. */
+/*
+ * Two CPUs for a second at 5 %: 100 ms. At most one second's worth is saved up, and 10 ms are
+ * lent.
+ */
 static void credit_is_a_share_of_cpu_time(void **state)
 {
 	struct world w = world(50000);
@@ -166,14 +170,14 @@ static void credit_is_a_share_of_cpu_time(void **state)
 	assert_true(budget_exceeded(b, &m));
 	near(budget_cpu_ns(b), 20000 * MS);
 
-	/* It comes back as it went. */
+	/* The loan is paid back from what comes in. */
 	pass_ms(10, 2);
 	budget_spend(b, &m, 0);
 	assert_false(budget_exceeded(b, &m));
 	budget_leave(&w.s, b, &m);
 }
 
-/* One that does nothing earns as if it used a tenth of a CPU. */
+/* A program that does nothing earns as if it used a tenth of a CPU. */
 static void there_is_a_floor(void **state)
 {
 	struct world w = world(50000);
@@ -191,7 +195,7 @@ static void there_is_a_floor(void **state)
 	budget_leave(&w.s, b, &m);
 }
 
-/* The dearer of two that observe everything is the one that has to stop. */
+/* Of two that observe everything, the more expensive one has to stop. */
 static void the_dearer_one_stops(void **state)
 {
 	struct world w = world(50000);
@@ -230,14 +234,14 @@ static void time_that_goes_back_earns_nothing(void **state)
 	budget_spend(b, &m, 1);
 	assert_true(budget_exceeded(b, &m));
 	assert_true(m.lately >= 0 && m.lately < 1e9);
-	now_ns += 2000000000; /* and on again: all of the CPU time is earned, once */
+	now_ns += 2000000000; /* and forward again: all of the CPU time is credited, once */
 	budget_spend(b, &m, 0);
 	assert_false(budget_exceeded(b, &m));
 	near(budget_cpu_ns(b), 1000 * MS);
 	budget_leave(&w.s, b, &m);
 }
 
-/* Payments in one tick of the clock are not forgotten. */
+/* Payments within one tick of the clock are not forgotten. */
 static void a_payment_in_no_time_counts_later(void **state)
 {
 	struct world w = world(50000);
@@ -254,7 +258,7 @@ static void a_payment_in_no_time_counts_later(void **state)
 	budget_leave(&w.s, b, &m);
 }
 
-/* Its clock is gone, or is another process's: what was known stays. */
+/* Its clock is gone, or belongs to another process now: what was known stays. */
 static void a_target_that_exits_earns_no_more(void **state)
 {
 	struct world w = world(50000);
@@ -291,10 +295,10 @@ static void windows_are_as_far_apart_as_they_cost(void **state)
 	/* 5 % of one CPU. */
 	near(budget_stratum(b, &m, 5 * MS), 100 * MS);
 	near(budget_stratum(b, &m, 50 * MS), 1000 * MS);
-	/* A debt is paid back by half of what comes in. */
+	/* A debt is paid back with half of what comes in. */
 	budget_spend(b, &m, 40 * MS);
 	near(budget_stratum(b, &m, 5 * MS), 200 * MS);
-	/* A small one is paid back whole. */
+	/* A small debt is paid back at once. */
 	near(budget_stratum(b, &m, 50 * MS), (50 + 40) * MS / 0.05);
 	budget_leave(&w.s, b, &m);
 }
@@ -316,7 +320,7 @@ static void no_stratum_is_for_ever(void **state)
 	budget_leave(&w.s, b, &m);
 }
 
-/* A command's start: the share holds for what comes after it. */
+/* At a command's start time may be taken ahead; the bound holds for what comes after that. */
 static void what_may_be_taken_ahead(void **state)
 {
 	struct world w = world(50000);
@@ -332,12 +336,14 @@ static void what_may_be_taken_ahead(void **state)
 	assert_false(budget_in_debt(b));
 	near(m.spent, 990 * MS);
 	pass_ms(10, 1), budget_spend(b, &m, 90 * MS);
-	assert_true(budget_in_debt(b)); /* 50.5 ms had come in, 80 have gone out */
+	assert_true(budget_in_debt(b)); /* 50.5 ms had come in, and 80 ms have gone out */
 	assert_true(budget_exceeded(b, &m));
 	budget_leave(&w.s, b, &m);
 }
 
-/* Two in windows have half each; beside one that observes everything, what that leaves. */
+/*
+ * Two in windows have half each; beside one that observes everything they share what that leaves.
+ */
 static void windows_share_what_is_left(void **state)
 {
 	struct world w = world(50000);
@@ -352,7 +358,7 @@ static void windows_share_what_is_left(void **state)
 	c.full = true;
 	near(c.lately, 0.02);
 	near(budget_stratum(b, &a, 5 * MS), 5 * MS / 0.03);
-	/* However much the other takes: half is left, and a debt does no more than double it. */
+	/* However much the other one takes, half is left, and a debt at most doubles the pause. */
 	for (int i = 0; i < 100; i++)
 		pass_ms(100, 1), budget_spend(b, &c, 4 * MS);
 	near(c.lately, 0.04);
@@ -363,7 +369,10 @@ static void windows_share_what_is_left(void **state)
 	budget_leave(&w.s, b, &c);
 }
 
-/* What others have no use for, the more the more of it is saved up. */
+/*
+ * What the others do not use may be taken by whoever can use it, and more of it the more is saved
+ * up.
+ */
 static void who_can_use_it_takes_the_rest(void **state)
 {
 	struct world w = world(50000);
@@ -378,7 +387,7 @@ static void who_can_use_it_takes_the_rest(void **state)
 	near(budget_stratum(b, &a, 5 * MS), 5 * MS / (0.05 * (1 + 2 * 0.5) / 3));
 	pass_ms(1000, 1);
 	near(budget_stratum(b, &a, 5 * MS), 100 * MS);
-	/* Nobody has more than there is. */
+	/* No member gets more than there is. */
 	budget_spend(b, &c, 50 * MS);
 	near(budget_stratum(b, &a, 5 * MS), 300 * MS);
 	budget_leave(&w.s, b, &a);
@@ -386,7 +395,10 @@ static void who_can_use_it_takes_the_rest(void **state)
 	budget_leave(&w.s, b, &d);
 }
 
-/* Two that observe everything and keep within their parts are not to pay for a third one's windows. */
+/*
+ * Two that observe everything and keep within their parts need not pay for the windows of a third
+ * one.
+ */
 static void a_debt_of_others_stops_nobody(void **state)
 {
 	struct world w = world(50000);
@@ -400,7 +412,7 @@ static void a_debt_of_others_stops_nobody(void **state)
 	near(a.lately, 0.02);
 	assert_true(budget_in_debt(b));
 	assert_false(budget_exceeded(b, &a));
-	/* The other half is for the one in windows, so this is too much. */
+	/* The other half belongs to the member in windows, so this is too much. */
 	for (int i = 0; i < 20; i++)
 		pass_ms(100, 1), budget_spend(b, &a, 3 * MS), budget_spend_once(b, &c, 3 * MS);
 	assert_true(budget_exceeded(b, &a));
@@ -408,7 +420,7 @@ static void a_debt_of_others_stops_nobody(void **state)
 	budget_leave(&w.s, b, &c);
 }
 
-/* However many kinds there are: those in windows share the other half. */
+/* However many members there are, those in windows share the other half. */
 static void others_in_windows_forbid_nobody_to_see_all(void **state)
 {
 	struct world w = world(50000);
@@ -441,7 +453,7 @@ static void full_again_only_well_within(void **state)
 	assert_false(budget_allows(b, &m, 0.0 / 0.0));
 	assert_false(budget_allows(b, &m, 1.0 / 0.0));
 	assert_false(budget_in_debt(b));
-	/* A window or two are no debt: they are paid for by what comes next. */
+	/* One or two windows make no debt: what comes next pays for them. */
 	budget_spend(b, &m, 54.9 * MS);
 	assert_false(budget_in_debt(b));
 	budget_spend(b, &m, 0.2 * MS);
@@ -449,7 +461,10 @@ static void full_again_only_well_within(void **state)
 	budget_leave(&w.s, b, &m);
 }
 
-/* Nobody watches: what keeps to the budget may go on longer than what does not. */
+/*
+ * While nobody watches, a member that keeps to the budget may go on longer than one that does
+ * not.
+ */
 static void unwatched_for_so_long(void **state)
 {
 	struct world w = world(50000);

@@ -1,4 +1,4 @@
-/* tests/unit/test_calibrate.c - sites told by which classes come with them; rhythms. */
+/* tests/unit/test_calibrate.c - the regression estimator for sites, and rhythms. */
 #include "collect/calibrate.h"
 
 #include <math.h>
@@ -38,8 +38,8 @@ static double estimate(const struct tally *t, const struct calibrate *c, uint64_
 }
 
 /*
- * One thread makes 2 of class 1 for each of class 2, another only such of class 1, from its own
- * site; windows see a half of what the first one does.
+ * One thread makes 2 of class 1 for each one of class 2; another makes only class 1, from a site
+ * of its own. Windows see only half of what the first thread does.
  */
 static void unequal(struct tally *t, size_t windows)
 {
@@ -77,12 +77,12 @@ static void test_unequal(void **state)
 	assert_true(variance >= 0 && sqrt(variance) < 0.1 * a);
 	assert_true(fabs(estimate(&t, &c, 12, 1, total[1], &variance) / b - 1) < 0.04);
 	assert_true(fabs(estimate(&t, &c, 21, 2, total[2], &variance) / (2 * a) - 1) < 1e-9);
-	/* A share alone is far off. */
+	/* The plain share is far off. */
 	assert_true(tally_counts(&t, &t.entries.at[0], total[1]).value < 0.9 * 4 * a);
 	tally_fini(&t);
 }
 
-/* Of few windows, or of totals that are not known, shares are told. */
+/* With few windows, or without known totals, plain shares are given. */
 static void test_nothing_to_go_by(void **state)
 {
 	double total[TALLY_GROUPS] = { 0, 1000, -1 }, variance;
@@ -104,7 +104,10 @@ static void test_nothing_to_go_by(void **state)
 	tally_fini(&t);
 }
 
-/* Classes that are always there in the same proportion give no direction, and no wild numbers. */
+/*
+ * Classes that always come in the same proportion give no direction, and must not give wild
+ * numbers.
+ */
 static void test_alike(void **state)
 {
 	double total[TALLY_GROUPS] = { 0, 8000, 100000 }, variance;
@@ -159,7 +162,7 @@ static void test_rhythm(void **state)
 	assert_true(isfinite(r.mean) && r.mean >= 0);
 }
 
-/* @rate of the steps of 5 ms, from @from ms on until @to. True: it forgot what it knew. */
+/* @rate of the steps of 5 ms, from @from ms until @to. True: it forgot what it knew. */
 static bool look_on(struct rhythm *r, unsigned from, unsigned to, double rate)
 {
 	bool forgot = false;
@@ -169,7 +172,7 @@ static bool look_on(struct rhythm *r, unsigned from, unsigned to, double rate)
 	return forgot;
 }
 
-/* A burst that does not come again says nothing of what is to come; one that does is one of many. */
+/* A burst that does not come again says nothing of the future; one that does is one of many. */
 static void test_last_burst(void **state)
 {
 	struct rhythm r = {};
@@ -181,14 +184,14 @@ static void test_last_burst(void **state)
 	assert_false(rhythm_bursts(&r));
 	assert_true(fabs(r.mean * 1e9 / 20000 - 1) < 0.1);
 	assert_false(look_on(&r, 2100, 10000, 100));
-	/* Bursts 0.9 s apart from here on. */
+	/* From here on bursts are 0.9 s apart. */
 	for (unsigned i = 0; i < 10; i++) {
 		assert_false(look_on(&r, 10000 + i * 1000, 10100 + i * 1000, 20000));
 		assert_false(look_on(&r, 10100 + i * 1000, 11000 + i * 1000, 100));
 		if (i > 7)
 			assert_true(rhythm_bursts(&r));
 	}
-	/* Twice as long is no end yet. */
+	/* A pause twice as long is not the end yet. */
 	assert_false(look_on(&r, 20000, 20800, 100));
 	assert_true(rhythm_bursts(&r));
 	assert_true(look_on(&r, 20800, 30000, 100));
@@ -196,7 +199,7 @@ static void test_last_burst(void **state)
 	assert_true(fabs(r.mean * 1e9 / 20000 - 1) < 0.1);
 }
 
-/* However far apart they are: bursts 6 s apart, and then no more. */
+/* It holds for bursts that are far apart, too: 6 s, and then no more. */
 static void test_last_of_rare_bursts(void **state)
 {
 	struct rhythm r = {};
@@ -213,7 +216,7 @@ static void test_last_of_rare_bursts(void **state)
 	assert_true(fabs(r.mean * 1e9 / 20000 - 1) < 0.1);
 }
 
-/* It did something once and does nothing now: that is no burst. */
+/* It did something once and does nothing now: that is not a burst. */
 static void test_nothing_any_more(void **state)
 {
 	struct rhythm r = {};

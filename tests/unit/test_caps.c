@@ -10,7 +10,7 @@
 
 #include "base/caps.h"
 
-/* In a child that has only @keep: what it is told when all of @caps are asked for. */
+/* In a child that has only @keep: the message when all of @caps are needed. */
 static void told(uint64_t keep, const int *caps, size_t n, char out[256])
 {
 	int fds[2], status;
@@ -68,7 +68,7 @@ static void some_there(void **state)
 	assert_non_null(strstr(said, "(missing: CAP_PERFMON and CAP_SYS_PTRACE)"));
 	told(1ull << CAP_SYS_PTRACE, three, 3, said);
 	assert_non_null(strstr(said, "(missing: CAP_BPF and CAP_PERFMON)"));
-	/* What BPF and perf were before they had capabilities of their own. */
+	/* The capability that covered BPF and perf before they had their own. */
 	told(1ull << CAP_SYS_ADMIN, three, 3, said);
 	assert_non_null(strstr(said, "(missing: CAP_SYS_PTRACE)"));
 }

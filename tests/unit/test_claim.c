@@ -74,7 +74,7 @@ static void seen_by_others_and_dropped(bool exe)
 	of_another = open_claims(t2, CLAIM_HEAP_RATE, exe);
 	assert_int_equal(others(a), 0);
 	assert_int_equal(claims_take(a, 524288, &e), 0);
-	assert_int_equal(others(a), 0); /* one's own is not another's */
+	assert_int_equal(others(a), 0); /* one's own claim is not reported as another's */
 	assert_int_equal(others(b), 524288);
 	assert_int_equal(others(block), 0);
 	assert_int_equal(others(of_another), 0);
@@ -135,7 +135,7 @@ static void all_slots(void **state)
 	end(pid);
 }
 
-/* Killed at once, without a chance to clean up. */
+/* It is killed without a chance to clean up. */
 static void forgotten_with_the_process(void **state)
 {
 	pid_t pid = waiting_child(), holder;

@@ -1,4 +1,7 @@
-/* tests/unit/test_environ.c - what we were started with, by the kernel's account. */
+/*
+ * tests/unit/test_environ.c - the environment that a process was started with, as the kernel
+ * reports it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +34,7 @@ static void of_a_child(void **state)
 		execve(args[0], args, env);
 		_exit(127);
 	}
-	/* Until the program has begun, it is this one still. */
+	/* Until the program has begun, the child still is this program. */
 	for (int i = 0; i < 500 && !(t && target_environ(t, "A", got, sizeof(got)) == 0); i++) {
 		usleep(10000);
 		target_free(TAKE(t));

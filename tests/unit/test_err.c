@@ -26,7 +26,7 @@ static void test_wrap_may_quote_the_message(void **state)
 	assert_string_equal(e.msg, "<inner>: inner");
 }
 
-/* Every length of context against every fill of the message: the end is what is lost. */
+/* Every length of context against every fill of the message: what is lost is the end. */
 static void test_wrap_cuts_the_end_off(void **state)
 {
 	char context[2 * sizeof(((struct err *)0)->msg)], old[sizeof(((struct err *)0)->msg)];

@@ -1,4 +1,6 @@
-/* tests/unit/test_firsts.c - first samples told from others, by the Ps of a made-up runtime. */
+/*
+ * tests/unit/test_firsts.c - first samples are told from others, by the Ps of a made-up runtime.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +58,7 @@ static void known_when_alone(void **state)
 	expect(&f, 0, 0, 0, 0);
 	learn(&f, 10, 1, 1, 3); /* two Ps, two samples */
 	expect(&f, 0, 1, 1, 0);
-	learn(&f, 15, 4, 9, 3); /* no P: ordinary ones */
+	learn(&f, 15, 4, 9, 3); /* no P had its first sample: these are ordinary ones */
 	expect(&f, 0, 1, 1, 0);
 	learn(&f, 15, 5, 9, 4);
 	expect(&f, 0, 2, 1, 0);

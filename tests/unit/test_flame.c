@@ -243,7 +243,7 @@ static void stacks_and_sums(void **state)
 	json_decref(d);
 }
 
-/* What cannot be drawn is counted, in the type where it cannot. */
+/* A value that cannot be drawn is counted, for the type that has it. */
 static void values_below_zero(void **state)
 {
 	CLEANUP(prof_freep) struct prof *p = new_profile(2);
@@ -317,7 +317,7 @@ static void check_bytes(const char *data)
 	assert_null(strstr(data, "\xe2\x80\xa9"));
 }
 
-/* Whatever the target calls its things, it stays text, and the same text. */
+/* Whatever names the target uses, they stay text, and the same text. */
 static void hostile_names(void **state)
 {
 	CLEANUP(prof_freep) struct prof *p = new_profile(1);
@@ -350,7 +350,7 @@ static void hostile_names(void **state)
 	json_decref(d);
 }
 
-/* Deeper than any C stack would bear, were it walked by recursion. */
+/* Deeper than any C stack could bear if it were walked by recursion. */
 static void deep_stacks(void **state)
 {
 	enum { DEEP = 200000 };
@@ -381,7 +381,10 @@ static size_t count(const char *text, const char *what)
 	return n;
 }
 
-/* Alone in its file, and nothing runs in it but what carries this writing's own nonce. */
+/*
+ * The page is alone in its file, and only scripts and styles with this writing's own nonce run in
+ * it.
+ */
 static void the_page(void **state)
 {
 	CLEANUP(prof_freep) struct prof *p = new_profile(1);

@@ -42,7 +42,7 @@ static void expect_frames(struct gobin *b, int minor)
 	assert_int_equal(f[1].parent_pc, MK_TEXT + 0x48);
 	assert_int_equal(gobin_frames(b, MK_TEXT + 0x60, f, 8, NULL), 2);
 	assert_int_equal(gobin_frames(b, MK_TEXT + 0x60, f, 1, NULL), 1);
-	/* Where the tables end before the function does, the runtime says "?". */
+	/* Where the tables end before the function does, the runtime says "?", and so do we. */
 	assert_int_equal(gobin_frames(b, MK_TEXT + 0x3f, f, 8, NULL), 1);
 	expect_frame(&f[0], "runtime.text0", "?", 0, start * 5);
 	assert_int_equal(gobin_frames(b, MK_ETEXT, f, 8, NULL), -ENOENT);
@@ -140,7 +140,7 @@ static void pie_by_relocations(void **state)
 	expect_all(&o, NULL, 0);
 }
 
-/* Without relocations the running process is asked: its words have the bias in them. */
+/* Without relocations the running process is read: its words have the bias added. */
 static void pie_by_the_live_process(void **state)
 {
 	enum { BIAS = 0x7f0000000000 };
@@ -171,7 +171,7 @@ static void no_moduledata_at_all(void **state)
 	assert_int_equal(open_bytes(g.n, NULL, 0, &b, NULL, &fd), 0);
 	assert_int_equal(gobin_info(b)->text, MK_TEXT); /* .text */
 	assert_int_equal(gobin_module(b)->addr, 0);
-	/* Where inline trees are is unknown: the physical function is what is left. */
+	/* It is unknown where inline trees are, so only the physical function is left. */
 	assert_int_equal(gobin_frames(b, MK_TEXT + 0x5f, f, 8, NULL), 1);
 	expect_frame(&f[0], "main.main", "b.go", 11, 6);
 }
@@ -226,7 +226,7 @@ static void every_truncation_is_refused_or_read(void **state)
 			assert_non_null(strstr(e.msg, "hand.elf"));
 		}
 	}
-	/* The last segment reaches to the end: no cut file is whole. */
+	/* The last segment reaches to the end of the file, so no cut file is complete. */
 	assert_int_equal(refused, (g.n + 6) / 7);
 }
 
@@ -326,7 +326,7 @@ static void unsorted_functab(void **state)
 	assert_non_null(strstr(e.msg, "not sorted"));
 }
 
-/* Each of the two inlined calls says that the other is its caller. */
+/* Each of the two inlined calls says that the other one is its caller. */
 static void inline_tree_that_never_ends(void **state)
 {
 	CLEANUP(gobin_freep) struct gobin *b = NULL;
@@ -401,7 +401,7 @@ static void other_files(void **state)
 	assert_non_null(strstr(e.msg, "not a Go binary"));
 }
 
-/* 4,096 segments over the same bytes would make each search of the file 4,096 searches. */
+/* 4,096 segments over the same bytes would turn each search of the file into 4,096 searches. */
 static void segments_that_overlap_in_the_file(void **state)
 {
 	CLEANUP(gobin_freep) struct gobin *b = NULL;

@@ -1,5 +1,5 @@
 /*
- * tests/unit/test_guardian.c - a word of a child of this test, switched on and off: by
+ * tests/unit/test_guardian.c - a word of a child of this test is switched on and off, by
  * guardians, collectors and targets that end in every way.
  */
 #include <setjmp.h>
@@ -63,7 +63,7 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
 struct world {
 	pid_t pid;
 	struct target *t;
-	struct poke *p; /* the test's own way to the word */
+	struct poke *p; /* the test's own access to the word */
 	struct guardian_job job;
 };
 
@@ -116,7 +116,7 @@ static uint64_t now(struct world *w)
 	return v;
 }
 
-/* Within ten seconds. */
+/* Waits until the word has the value, for ten seconds at most. */
 static void becomes(struct world *w, uint64_t v)
 {
 	for (int i = 0; i < 1000 && now(w) != v; i++)
@@ -162,7 +162,7 @@ static void writes_and_restores(void **state)
 		ends(g, GUARDIAN_RESTORED, 0);
 		assert_int_equal(now(w), 0);
 	}
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* the target alone is left */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* only the target is left */
 }
 
 static void free_restores_too(void **state)
@@ -197,7 +197,7 @@ static void shared_and_restored_by_the_last(void **state)
 	assert_int_equal(now(w), 0);
 }
 
-/* A lock that nobody with a guardian holds: it puts the restoring off, and no more. */
+/* A lock that nobody with a guardian holds postpones the restoring, and does no more. */
 static void a_lock_is_no_collector(void **state)
 {
 	struct world *w = *state;
@@ -243,13 +243,13 @@ static void locks_of_strangers_mean_nothing(void **state)
 
 		ends(g, GUARDIAN_RESTORED, 0);
 		assert_int_equal(now(w), 0);
-		/* And it does not keep the next one from its work. */
+		/* It also does not keep the next one from its work. */
 		ends(start(w, GUARDIAN_WROTE, VALUE), GUARDIAN_RESTORED, 0);
 		close(fd);
 	}
 }
 
-/* Also when it is a lock that has to be waited for: the wait ends. */
+/* This holds for a lock that must be waited for as well: the wait ends. */
 static void nobody_holds_the_gate_for_ever(void **state)
 {
 	static const short types[] = { F_RDLCK, F_WRLCK };
@@ -266,7 +266,10 @@ static void nobody_holds_the_gate_for_ever(void **state)
 	}
 }
 
-/* The kernel's errors put it off, at the collector's end and when that was killed. */
+/*
+ * Errors of the kernel postpone the restoring, at the collector's end and when the collector was
+ * killed.
+ */
 static void errors_are_tried_again(void **state)
 {
 	struct world *w = *state;
@@ -282,12 +285,12 @@ static void errors_are_tried_again(void **state)
 
 	faults->writes = 0;
 	g = start(w, GUARDIAN_WROTE, VALUE);
-	faults->fcntls = 1000000; /* no lock is ever to be had */
+	faults->fcntls = 1000000; /* no lock can be taken at all */
 	ends(g, GUARDIAN_RESTORED, 0);
 	assert_int_equal(now(w), 0);
 }
 
-/* The guardian is dead, and the collector's own try fails: another one goes on. */
+/* The guardian is dead, and the collector's own attempt fails: another process goes on. */
 static void an_heir_goes_on(void **state)
 {
 	struct world *w = *state;
@@ -317,7 +320,7 @@ static void a_collector_that_stalls(void **state)
 		usleep(50000);
 		assert_int_equal(guardian_check(g), 0);
 	}
-	assert_int_equal(now(w), VALUE); /* one that runs is left alone */
+	assert_int_equal(now(w), VALUE); /* a collector that runs is left alone */
 	becomes(w, 0);
 	assert_int_equal(guardian_end(g, &said, NULL), 0);
 	assert_int_equal(said.how, GUARDIAN_RESTORED);
@@ -332,14 +335,17 @@ static void the_program_wins(void **state)
 	struct guardian *second = start(w, GUARDIAN_SHARES, VALUE);
 
 	assert_int_equal(poke_put(w->p, VALUE, OTHER, NULL), 0);
-	/* Who comes now does not take it for ours. */
+	/* One that comes now does not take it for ours. */
 	assert_null(start(w, GUARDIAN_FOUND, OTHER));
 	ends(first, GUARDIAN_LEFT, VALUE);
 	ends(second, GUARDIAN_CHANGED, OTHER);
 	assert_int_equal(now(w), OTHER);
 }
 
-/* Off by the program, while somebody measures: on again would be against its will. */
+/*
+ * The program switches it off while somebody measures: switching it on again would be against its
+ * will.
+ */
 static void off_by_the_program(void **state)
 {
 	struct world *w = *state;
@@ -364,13 +370,13 @@ static void guardian_killed(void **state)
 	usleep(50000);
 	assert_int_equal(guardian_check(g), 0);
 	assert_int_equal(now(w), VALUE);
-	/* The collector has claimed it again, or this one would restore. */
+	/* The collector has claimed it again, otherwise this one would restore. */
 	second = start(w, GUARDIAN_SHARES, VALUE);
 	ends(second, GUARDIAN_LEFT, VALUE);
 	ends(g, GUARDIAN_RESTORED, 0);
 	assert_int_equal(now(w), 0);
 
-	/* Noticed only at the end. */
+	/* It is noticed only at the end. */
 	g = start(w, GUARDIAN_WROTE, VALUE);
 	kill(guardian_pid(g), SIGKILL);
 	ends(g, GUARDIAN_RESTORED, 0);
@@ -392,7 +398,7 @@ static void signals_do_not_end_it(void **state)
 	ends(g, GUARDIAN_RESTORED, 0);
 }
 
-/* A collector of its own process, which is killed after a time. */
+/* A collector in a process of its own, which is killed after a time. */
 static void kill_collector_after(struct world *w, useconds_t us)
 {
 	pid_t collector = fork();
@@ -424,7 +430,7 @@ static void collector_killed(void **state)
 	becomes(w, 0);
 	usleep(100000);
 	assert_int_equal(now(w), 0);
-	/* And it is free for the next. */
+	/* And the next one finds it free. */
 	ends(start(w, GUARDIAN_WROTE, VALUE), GUARDIAN_RESTORED, 0);
 }
 
@@ -441,7 +447,7 @@ static void target_gone(void **state)
 	ends(g, GUARDIAN_GONE, 0);
 }
 
-/* What the collector has open, probes above all, must not live on in the guardian. */
+/* What the collector has open, above all probes, must not live on in the guardian. */
 static void holds_nothing_of_the_collectors(void **state)
 {
 	struct world *w = *state;

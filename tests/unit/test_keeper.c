@@ -1,6 +1,6 @@
 /*
  * tests/unit/test_keeper.c - a process that holds something: its job begins and ends once each,
- * whatever becomes of it and of us.
+ * whatever happens to it and to us.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,11 +16,11 @@
 
 #include "collect/keeper.h"
 
-/* What happened there; shared. */
+/* What happened there; in shared memory. */
 struct log {
 	volatile int begun, ended, idled;
-	volatile int idle_until; /* so often */
-	int refuse;		 /* begin fails with that */
+	volatile int idle_until; /* after so many times */
+	int refuse;		 /* begin fails with this error */
 };
 
 static struct log *new_log(void)
@@ -68,7 +68,7 @@ static int idle(void *arg)
 	return ++l->idled < l->idle_until ? 1 : -1;
 }
 
-/* Until *@what is @n, some 10 s at most. */
+/* Waits until *@what is @n, for about 10 s at most. */
 static void comes_to(const volatile int *what, int n)
 {
 	for (int i = 0; *what != n && i < 10000; i++)
@@ -115,7 +115,9 @@ static void what_cannot_begin_is_undone(void **state)
 	free_log(l);
 }
 
-/* Nobody asks: it looks by itself, as often as it wants to, and answers afterwards. */
+/*
+ * Without being asked it looks by itself, as often as it wants to, and still answers afterwards.
+ */
 static void looks_by_itself(void **state)
 {
 	struct log *l = new_log();
@@ -139,7 +141,7 @@ static void looks_by_itself(void **state)
 	free_log(l);
 }
 
-/* What is asked of one that has been stopped wakes it. */
+/* A request wakes a keeper that had been stopped. */
 static void one_that_was_stopped_answers(void **state)
 {
 	struct log *l = new_log();
@@ -169,7 +171,7 @@ static void its_death_is_told(void **state)
 
 	(void)state;
 	assert_int_equal(keeper_start(&k, &job, NULL), 0);
-	kill(k.pid, SIGTERM); /* not by this */
+	kill(k.pid, SIGTERM); /* this does not end it */
 	assert_int_equal(keeper_ask(&k, "ab", 2, NULL), 0);
 	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
 	kill(k.pid, SIGKILL);
@@ -181,7 +183,7 @@ static void its_death_is_told(void **state)
 	free_log(l);
 }
 
-/* Who started it is killed: it undoes what it did. */
+/* The process that started it is killed: it undoes what it did. */
 static void our_death_is_its_end(void **state)
 {
 	struct log *l = new_log();

@@ -117,7 +117,7 @@ static void dwarf_of_something_else(void **state)
 	assert_non_null(strstr(e.msg, "runtime.g"));
 }
 
-/* A header that promises more than zlib can give must not make us reserve it. */
+/* A header that promises more than zlib can give must not make us reserve that much. */
 static void inflated_size_that_lies(void **state)
 {
 	static const struct {
@@ -162,7 +162,10 @@ static void section_beyond_the_file(void **state)
 	assert_non_null(strstr(e.msg, "536870912"));
 }
 
-/* Cut anywhere or with any byte turned over: an answer or an error, nothing else. */
+/*
+ * With the file cut anywhere or any byte flipped, the result is an answer or an error, and
+ * nothing else.
+ */
 static void every_cut_and_flip(void **state)
 {
 	uint8_t bytes[MKDWARF_MAX];
@@ -200,7 +203,7 @@ static void table_is_sorted(void **state)
 	}
 }
 
-/* The minor version that brought the field. */
+/* The minor version that introduced the field. */
 static int since_minor(int f)
 {
 	switch (f) {
@@ -278,11 +281,11 @@ static void which_row(void **state)
 		if (layout_rows[i].arch == GOARCH_AMD64)
 			last = &layout_rows[i];
 	assert_row(22, 12, LAYOUT_TABLE, 22, 12);
-	/* Between two releases that agree nothing has changed. */
+	/* Between two releases that agree, nothing has changed. */
 	assert_row(22, 2, LAYOUT_TABLE, 22, 0);
 	assert_row(24, 7, LAYOUT_TABLE, 24, 6);
 	assert_row(24, 4, LAYOUT_TABLE, 24, 0);
-	/* Beyond the last one, and in the gap of a change. */
+	/* Beyond the last release, and in the gap of a change. */
 	assert_row(22, 99, LAYOUT_NEAREST, 22, 12);
 	assert_row(18, 9, LAYOUT_NEAREST, 18, 8);
 	assert_row(19, 3, LAYOUT_NEAREST, 19, 2);
@@ -292,7 +295,7 @@ static void which_row(void **state)
 	assert_null(layout_row_find((enum gobin_arch)9, 22, 12, &how));
 }
 
-/* The drift inside a minor, at the release that brought it. */
+/* A change inside a minor version, at the release that made it. */
 static void drift_inside_a_minor(void **state)
 {
 	static const struct {

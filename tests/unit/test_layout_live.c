@@ -80,7 +80,7 @@ static struct fake *fake_new(void)
 
 /* ---- buckets --------------------------------------------------------------------------------- */
 
-/* As runtime/mprof.go writes it, said once more. */
+/* What runtime/mprof.go computes, written a second time. */
 static uint64_t go_hash(const uint64_t *stk, uint64_t n, uint64_t size)
 {
 	uint64_t h = 0;
@@ -98,7 +98,10 @@ static uint64_t go_hash(const uint64_t *stk, uint64_t n, uint64_t size)
 	return h;
 }
 
-/* At the head of the list; @words in each of the record's four parts, 3 allocs and 1 free. */
+/*
+ * Adds a bucket at the head of the list; @words in each of the record's four parts, 3 allocs and
+ * 1 free.
+ */
 static uint64_t add_bucket(struct fake *f, uint64_t size, uint64_t nstk, unsigned int words)
 {
 	uint64_t b = f->next, stk[16], rec = b + 48 + 8 * nstk;
@@ -150,7 +153,7 @@ static void record_size_is_derived(void **state)
 
 		for (uint64_t i = 1; i <= 8; i++) {
 			add_bucket(f, 16 * i, i, words);
-			f->next += i % 3 ? 0 : 160; /* something else was allocated between */
+			f->next += i % 3 ? 0 : 160; /* something else was allocated in between */
 		}
 		if (buckets(f, &e))
 			fail_msg("%s", e.msg);
@@ -188,19 +191,19 @@ static void buckets_that_changed(void **state)
 	refused(f, "cannot be told from 1 buckets");
 	/* A record of another size. */
 	refused(some(3), "96 bytes");
-	/* Two fields in each other's place. */
+	/* Two fields are exchanged. */
 	f = some(2);
 	f->l.off[LAYOUT_bucket_size] = 40;
 	f->l.off[LAYOUT_bucket_nstk] = 32;
 	refused(f, "hash");
-	/* The header grew: what follows it is taken for the stack. */
+	/* The header grew: what follows it is mistaken for the stack. */
 	f = some(2);
 	f->l.off[LAYOUT_bucket_sizeof] = 56;
 	refused(f, "hash");
 	f = some(2);
 	put64(f, get64(f, HEAD_AT) + 16, 2);
 	refused(f, "no memory bucket");
-	/* As long as ever, but something else is counted. */
+	/* It is as long as before, but something else is counted. */
 	f = some(4);
 	put64(f, get64(f, HEAD_AT) + 48 + 8 * 8 + 16, 12345);
 	refused(f, "does not hold counts");
@@ -263,7 +266,7 @@ static void a_process_as_it_should_be(void **state)
 	free(f);
 }
 
-/* Every offset that is looked at, a word off either way. */
+/* Every offset that is checked is moved by a word in either direction. */
 static void every_offset_that_is_off(void **state)
 {
 	static const enum layout_field fields[] = {
@@ -284,7 +287,7 @@ static void every_offset_that_is_off(void **state)
 	}
 }
 
-/* Who does not ask where goroutines come from is not refused for it. */
+/* A caller that does not ask where goroutines come from is not refused for it. */
 static void creators_of_no_interest(void **state)
 {
 	struct fake *f = process();

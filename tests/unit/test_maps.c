@@ -105,7 +105,8 @@ static void refuses_every_truncation(void **state)
 		bool whole_lines = n == 0 || usual[n - 1] == '\n';
 		struct maps m = { 0 };
 		struct err e = { "" };
-		char *exact = malloc(n ? n : 1); /* so that a byte too far is seen */
+		/* an exact copy, so that the sanitizer sees a byte too far */
+		char *exact = malloc(n ? n : 1);
 		int ret;
 
 		assert_non_null(exact);
@@ -185,7 +186,10 @@ static void stat_ends_the_name_at_the_last_paren(void **state)
 	struct procstat st = { 0 };
 
 	(void)state;
-	/* The fields behind are numbers, so a name can only hide text before the last ')'. */
+	/*
+	 * The fields behind the name are numbers, so a name can hide text only before the last
+	 * ')'.
+	 */
 	assert_int_equal(procstat_parse(stat_line, sizeof(stat_line) - 1, &st, NULL), 0);
 	assert_int_equal(st.state, 'R');
 	assert_true(st.flags == 4194560 && st.utime_ticks == 130 && st.stime_ticks == 14);
@@ -207,7 +211,10 @@ static void stat_refuses_every_truncation(void **state)
 		assert_non_null(exact);
 		memcpy(exact, stat_line, n);
 		ret = procstat_parse(exact, n, &st, &e);
-		/* Cut inside the name it may end at an earlier ')': still never a number short. */
+		/*
+		 * Cut inside the name it may end at an earlier ')': but never with a number
+		 * missing.
+		 */
 		assert_int_equal(ret, n < need ? -EBADMSG : 0);
 		assert_true(!ret || e.msg[0]);
 		free(exact);
@@ -248,7 +255,9 @@ static void status_finds_tgid(void **state)
 
 enum { PAGE = 4096, REGION = 64 /* pages */ };
 
-/* Parts of a region are mapped, unmapped and protected all the time: they split and merge. */
+/*
+ * Parts of a region are mapped, unmapped and protected all the time, so regions split and merge.
+ */
 static void remap(void)
 {
 	char *at = mmap(NULL, REGION * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -272,7 +281,7 @@ static void remap(void)
 	}
 }
 
-/* What /proc says of regions that change meanwhile may overlap. */
+/* What /proc reports of regions that change meanwhile may overlap. */
 static void changes_while_it_is_read(void **state)
 {
 	struct target *t = NULL;

@@ -1,4 +1,6 @@
-/* tests/unit/test_mem.c - many pieces of memory at once: each is whole or not there. */
+/*
+ * tests/unit/test_mem.c - many pieces of memory at once: each is complete or reported as missing.
+ */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -21,11 +23,14 @@ struct set {
 
 static bool is_bad(size_t i)
 {
-	/* The first, the last, two neighbours, both sides of a call's limit. */
+	/* The bad pieces: the first, the last, two neighbours, both sides of a call's limit. */
 	return i == 0 || i == 7 || i == 8 || i == 1023 || i == 1024 || i == PIECES - 1;
 }
 
-/* Pieces of @page (3 pages, no second one); the bad ones reach into the hole, or are nowhere. */
+/*
+ * Pieces of @page (3 pages, of which the second is missing); the bad ones reach into the hole, or
+ * are nowhere.
+ */
 static struct set *set_new(const uint8_t *page)
 {
 	struct set *s = calloc(1, sizeof(*s));
@@ -69,7 +74,7 @@ static uint8_t *pages_new(void)
 	return p;
 }
 
-static struct mem *one_by_one; /* read() of it is that of the process */
+static struct mem *one_by_one; /* its read() is that of the process */
 
 static int plain_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
 {
@@ -91,7 +96,7 @@ static void pieces_do_not_stop_each_other(void **state)
 	munmap(page, 3 * PAGE);
 }
 
-/* Of a process that has gone nothing is read, and that is said. */
+/* Nothing is read of a process that has gone, and the error says so. */
 static void nobody_is_there(void **state)
 {
 	uint8_t *page = pages_new();

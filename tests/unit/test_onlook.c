@@ -1,4 +1,7 @@
-/* tests/unit/test_onlook.c - goroutines of a made-up address space, whose waits come and go as time goes by. */
+/*
+ * tests/unit/test_onlook.c - looks from outside at goroutines of a made-up address space, whose
+ * waits come and go as time passes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,18 +40,18 @@ enum { LABELS = 72, SEQ = 80 };
 #define PC1 (MK_TEXT + 0x48)
 #define PC2 (MK_TEXT + 0xd8)
 
-/* What a goroutine does: from begins on it waits for so long of each period; 0: once. */
+/* What a goroutine does: from begins on, it waits for so long of each period; period 0: once. */
 struct gor {
 	uint64_t begins, lasts, period;
 	uint32_t status;
 	uint8_t reason;
-	bool moves; /* its stack is never where it was */
+	bool moves; /* its stack is at another place at each look */
 };
 
 /*
- * Goroutines 0 and 1 can wake each other by turns. In each part of their round one does something and
- * then writes to a g; where that was read since it last was written to, it takes STALL longer. 0 waits in
- * the first part, 1 in the third.
+ * Goroutines 0 and 1 can wake each other in turns. In each part of their round one of them does
+ * something and then writes to a g. Where that g was read since it was last written to, this
+ * takes STALL longer (the observer effect). Goroutine 0 waits in the first part, 1 in the third.
  */
 enum { PARTS = 4, STALL = 200, READ = 150 };
 static const struct {
@@ -58,7 +61,8 @@ static const struct {
 static struct {
 	bool on, read[2];
 	size_t part;
-	uint64_t left, at, rounds; /* of the part; it was so then; that are over */
+	/* time left of the part; up to when that is true; rounds that are over */
+	uint64_t left, at, rounds;
 	double waited[2];
 } turns;
 
@@ -84,7 +88,7 @@ static uint64_t fake_cpu(void)
 	return cpu_ns;
 }
 
-/* Up to now. */
+/* Advances the turns up to now. */
 static void take_turns(void)
 {
 	while (turns.on && turns.at < now_ns) {
@@ -247,7 +251,8 @@ static const struct onlook_conf conf = { .tally = &tally,
 
 static int set_up_as(const struct onlook_conf *c)
 {
-	struct collect_opts o = { .goid = true }; /* so that each has an entry of its own */
+	/* so that each goroutine has an entry of its own */
+	struct collect_opts o = { .goid = true };
 	struct err e = {};
 
 	memset(gor, 0, sizeof(gor));
@@ -305,7 +310,7 @@ static struct onlook_result result(void)
 	return r;
 }
 
-/* What is told of goroutine @i. */
+/* The estimate for goroutine @i. */
 static struct onlook_estimate of(size_t i)
 {
 	for (size_t n = 0; n < tally.entries.n; n++)
@@ -347,7 +352,10 @@ static void its_stack_and_length(void **state)
 	assert_true(tally.entries.at[0].count == 0 && tally.entries.at[0].sampled == 0);
 }
 
-/* Of any length, also of the length of strata, and far shorter than any look. */
+/*
+ * Waits of any length are estimated without bias, also those as long as a stratum, and those far
+ * shorter than any look.
+ */
 static void without_bias(void **state)
 {
 	static const struct {
@@ -378,18 +386,21 @@ static void without_bias(void **state)
 		result();
 		o = of(0);
 		within(o.delay_ns, share * (double)LONG, o.delay_variance, 4);
-		/* Not worse than by so many independent draws. */
+		/* It must not be worse than so many independent draws. */
 		assert_true(sqrt(o.delay_variance) <
 			    1.1 * (double)LONG * sqrt(share * (1 - share) / 4000) +
 				    (double)kind[i].lasts + 3 * (double)MS);
 		if (kind[i].lasts >= 7 * MS)
 			within(o.count, most, o.count_variance + 1, 3);
-		else if (kind[i].period < 2 * MS) /* now and then it is in a like wait 256 later */
+		/* now and then it is in a similar wait 256 looks later */
+		else if (kind[i].period < 2 * MS)
 			assert_true(o.count < 40);
 	}
 }
 
-/* Each look makes them late; how long they are seen to wait, and which of them, is as it is. */
+/*
+ * Each look delays them. How long they are seen to wait, and which of them, must still be right.
+ */
 static void those_that_looks_disturb(void **state)
 {
 	double variance = 0;
@@ -405,13 +416,17 @@ static void those_that_looks_disturb(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		struct onlook_estimate o = of(i);
 
-		variance += o.delay_variance; /* of one place, at one of the two */
+		/* both are at one place, and the estimate is for either */
+		variance += o.delay_variance;
 		assert_true(fabs(o.delay_ns / turns.waited[i] - 1) < 0.04);
 	}
 	assert_true(variance > 0 && sqrt(variance) < 0.02 * turns.waited[0]);
 }
 
-/* What began before, what does not end, and what is cut off when all is observed in full. */
+/*
+ * Waits that began before, waits that do not end, and waits that are cut off when everything is
+ * observed in full.
+ */
 static void at_the_ends(void **state)
 {
 	struct onlook_result r;
@@ -431,7 +446,7 @@ static void at_the_ends(void **state)
 		assert_true(of(i).count_variance == 1);
 	}
 	within(of(1).delay_ns, 90e6, of(1).delay_variance, 1.1);
-	/* Of what no look met: what one stands for. */
+	/* The error of a site that no look met is what one look stands for. */
 	assert_true(fabs(sqrt(onlook_of(k, tally.entries.n).delay_variance) / ONLOOK_STRATUM_NS -
 			 1) < 0.2);
 }
@@ -454,7 +469,7 @@ static void a_pause(void **state)
 	assert_true(fabs(of(1).delay_ns - 190 * MS) <= 4 * MS);
 }
 
-/* A wait that began before *counted was seen three times. */
+/* A wait that began before *counted was seen by three looks. */
 static void what_it_tells_the_probes(void **state)
 {
 	(void)state;
@@ -479,7 +494,7 @@ static void others(void **state)
 	ngor = 2;
 	run_for(20 * MS);
 	assert_int_equal(tally.entries.n, 0);
-	/* One that is made later. */
+	/* This goroutine is created later. */
 	gor[2].begins = now_ns;
 	gor[2].lasts = 20 * MS;
 	ngor = 3;
@@ -489,7 +504,10 @@ static void others(void **state)
 	assert_true(of(2).count == 1);
 }
 
-/* Each look finds another wait than its stack is of: none counts that is not known otherwise. */
+/*
+ * Each look finds another wait than the one its stack belongs to: only those count that are known
+ * otherwise.
+ */
 static void stacks_that_do_not_hold(void **state)
 {
 	struct onlook_result r;
@@ -500,7 +518,7 @@ static void stacks_that_do_not_hold(void **state)
 	torn = true;
 	run_for(60 * MS);
 	assert_int_equal(tally.entries.n, 0);
-	torn = false; /* what it is owed it gets now */
+	torn = false; /* now it gets what it is still owed */
 	run_for(60 * MS);
 	r = result();
 	assert_true(r.lost_ns == 0);
@@ -522,7 +540,7 @@ static void stacks_that_move(void **state)
 	assert_true(fabs(r.lost_ns - 50 * MS) <= 2 * MS);
 }
 
-/* How many cannot be looked at is told: their waits are in no number. */
+/* The number of goroutines that cannot be looked at is reported: their waits are in no number. */
 static void more_than_there_is_room_for(void **state)
 {
 	(void)state;
@@ -533,7 +551,7 @@ static void more_than_there_is_room_for(void **state)
 	assert_int_equal(result().beyond, 5);
 }
 
-/* It does not always run when it wants to: what was missed is made up for, and said. */
+/* It does not always run when it wants to. What was missed is made up for, and reported. */
 static void when_looks_are_late(void **state)
 {
 	struct onlook_estimate o;
@@ -581,7 +599,7 @@ static void it_costs_little(void **state)
 		all.delay_ns += of(i).delay_ns;
 		all.delay_variance += of(i).delay_variance;
 	}
-	/* They are at one place: what looks see of one they see of the others. */
+	/* They are at one place: what looks see of one of them they see of the others. */
 	within(all.delay_ns, 0.3 * MANY * (double)LONG, all.delay_variance, 4);
 }
 
@@ -628,7 +646,10 @@ static void goes(size_t i, uint32_t status, uint64_t lasts, uint64_t period)
 			       .reason = 40 + (uint8_t)i };
 }
 
-/* Wait profiles: for whatever reason, for a thread, and system calls, of which none is counted. */
+/*
+ * Wait profiles: any reason, waiting for a thread, and system calls, which are not counted by
+ * looks.
+ */
 static void waits_of_all_kinds(void **state)
 {
 	static const struct onlook_conf all = { .tally = &tally,
@@ -660,7 +681,7 @@ static void waits_of_all_kinds(void **state)
 			within(o.count, (double)LONG / (50.0 * MS), o.count_variance + 1, 3);
 	}
 	assert_true(settled > 0);
-	/* Whether it was there all the time, or came again, is left to those who ask. */
+	/* Whether it was there all the time, or came again, the caller decides. */
 	o = of(3);
 	assert_true(o.delay_ns == 0 && fabs(o.unsure_ns - (double)LONG) < 5 * MS);
 	assert_true(of(4).delay_ns == 0 && of(4).count == 0);

@@ -104,7 +104,7 @@ static void waits(void **state)
 	assert_true(o.collect.labels && o.collect.goid);
 	o = good("-p 7 --goroutine");
 	assert_true(o.goroutine && !o.cpu && !o.block && !o.mutex && !o.wait);
-	/* One look: there is nothing to wait for, unless somebody wishes to. */
+	/* One look needs no waiting, unless the user asks for it. */
 	assert_int_equal(o.duration_ns, 10000000);
 	assert_int_equal(good("-p 7 --goroutine -d 3s").duration_ns, 3000000000);
 	assert_int_equal(good("-p 7 --goroutine --heap").duration_ns, 10000000000);
@@ -131,7 +131,7 @@ static void commands(void **state)
 		assert_string_equal(o.command[i], words[i]);
 	assert_null(o.command[ARRAY_LEN(words)]);
 	assert_true(o.duration_ns == 0); /* until it ends */
-	/* A short one is observed whole, unless a budget is given. */
+	/* A short command is observed as a whole, unless a budget is given. */
 	assert_true(o.collect.budget_ppm == 50000 && o.collect.budget_ahead_ns == 1000000000);
 	assert_true(good("--heap --budget 5% -- prog").collect.budget_ahead_ns == 0);
 	assert_true(good("-p 7 --heap").collect.budget_ahead_ns == 0);
@@ -342,7 +342,7 @@ static void shares(void **state)
 	}
 }
 
-/* Each option of the help text is one, and each line fits a terminal. */
+/* Each option of the help text exists, and each line fits a terminal. */
 static void help_tells_the_truth(void **state)
 {
 	unsigned options = 0;

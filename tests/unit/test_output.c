@@ -276,7 +276,7 @@ static void text(void **state)
 				 "         0     0% 77.78%       30ms 66.67%  outer\n");
 }
 
-/* A profile's own text stands for the tables; only tabs at the start of a line pass. */
+/* A profile's own text replaces the tables; only tabs at the start of a line pass. */
 static void own_text(void **state)
 {
 	CLEANUP(prof_freep) struct prof *p = sample_profile();
@@ -344,7 +344,7 @@ static struct prof *waits_profile(void)
 	return p;
 }
 
-/* Why it waited is a frame of its own; who waited is not shown. */
+/* The reason of a wait is a frame of its own; who waited is not shown. */
 static void folded_waits(void **state)
 {
 	CLEANUP(prof_freep) struct prof *p = waits_profile();
@@ -356,7 +356,7 @@ static void folded_waits(void **state)
 			    "main.main;main.(*cache).get;sync.(*Mutex).Lock 1500\n");
 }
 
-/* Two types of one stack, one sample without; a goroutine's own label "type" is none. */
+/* One stack has two types, and one sample none; a goroutine's own label "type" does not count. */
 static struct prof *typed_profile(const char *period)
 {
 	struct prof_line at = { "main.load", "main.go", 3, 1 };
@@ -466,7 +466,9 @@ static int fill(struct prof *p, FILE *f, struct err *err)
 {
 	(void)p;
 	(void)err;
-	/* As a file system that is full when the buffer is flushed: the flush must be checked. */
+	/*
+	 * As on a file system that is full when the buffer is flushed: the flush must be checked.
+	 */
 	fputs("partial", f);
 	close(fileno(f));
 	return 0;
@@ -513,7 +515,7 @@ static void a_missing_directory_is_named(void **state)
 	assert_int_equal(files_in_dir(), 0);
 }
 
-/* As a file system that is full: the kernel stops the file at 4096 bytes. */
+/* As on a file system that is full: the kernel stops the file at 4096 bytes. */
 static void a_file_cut_short_is_an_error(void **state)
 {
 	const struct rlimit small = { 4096, RLIM_INFINITY };

@@ -1,4 +1,7 @@
-/* tests/unit/test_owntime.c - windows in the target's own time, and the price that makes them so. */
+/*
+ * tests/unit/test_owntime.c - windows in the target's own time, and the price of a hit that this
+ * needs.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +23,10 @@ static void near(double got, double want)
 	assert_true(fabs(got - want) <= 1e-6 * fabs(want));
 }
 
-/* A CPU that hits all the time is slowed; the slowest must have had its own time before the end. */
+/*
+ * A CPU that hits probes all the time is slowed down; the slowest CPU must have had its own time
+ * before the window ends.
+ */
 static void the_slowest_cpu_counts(void **state)
 {
 	struct owntime_window w = {};
@@ -38,7 +44,7 @@ static void the_slowest_cpu_counts(void **state)
 	assert_int_equal(w.active, 3);
 }
 
-/* More time in probes than there was, a window of no length. */
+/* More time in probes than there was, and a window of no length. */
 static void what_cannot_be_is_bounded(void **state)
 {
 	struct owntime_window w = {}, none = {};
@@ -62,10 +68,10 @@ static void the_window_fits(void **state)
 	near(o.own, WINDOW / (1 + 2.8 * 7));
 	assert_int_equal(owntime_abi(&o).ns, (uint64_t)o.own);
 	assert_int_equal(owntime_abi(&o).hit_ns, 800);
-	/* Slower than was thought: at once. */
+	/* A larger slowdown than expected is believed at once. */
 	owntime_over(&o, &busy, WINDOW, 10, 1, -1);
 	near(o.own, WINDOW / (1 + 2.8 * 19));
-	/* Faster: little by little. */
+	/* A smaller one is believed little by little. */
 	owntime_over(&o, &calm, WINDOW, 10, 1, -1);
 	near(o.slow, 0.9 * 20 + 0.1);
 	for (int i = 0; i < 300; i++)
@@ -76,7 +82,10 @@ static void the_window_fits(void **state)
 	assert_true(o.own > WINDOW / 30);
 }
 
-/* Where nobody knows, a few windows are believed rather than the guess; what a moment told, at once. */
+/*
+ * When nothing is known, a few windows count more than the guess; a short measurement counts at
+ * once.
+ */
 static void a_guess_is_soon_forgotten(void **state)
 {
 	struct owntime_window calm = { .slow = 1 };
@@ -95,7 +104,7 @@ static void a_guess_is_soon_forgotten(void **state)
 	near(o.own, WINDOW / (1 + 2.8 * 9));
 }
 
-/* No length at all would be no limit. */
+/* A window of no length would have no limit. */
 static void no_window_is_without_limit(void **state)
 {
 	struct owntime_window wild = { .slow = 10, .active = 2 };
@@ -111,8 +120,9 @@ static void no_window_is_without_limit(void **state)
 }
 
 /*
- * A program that does nothing but allocate, every @gap ns, in windows of its own time; a hit takes
- * @truth. What is believed, too high, ends a window after too many of its events; too low, too few.
+ * A program that does nothing but allocate, every @gap ns, in windows of its own time; a hit
+ * really takes @truth. If the believed price is too high, a window ends after too many events; if
+ * it is too low, after too few.
  */
 static double believed_after(double truth, double gap, int windows, double first)
 {
@@ -140,7 +150,7 @@ static void the_price_comes_to_agree_with_the_runtime(void **state)
 	near(believed_after(1000, 500, 3, 800), 800);
 }
 
-/* It stays near what was measured, and finite, whatever the target claims to have done. */
+/* The price stays near the measured one, and finite, whatever the target claims to have done. */
 static void no_target_talks_it_out_of_reason(void **state)
 {
 	static const double claims[] = { 0,	1,	   1e3,	      1e12, 1e19,
@@ -161,7 +171,7 @@ static void no_target_talks_it_out_of_reason(void **state)
 	}
 }
 
-/* Windows of which the runtime's count is not known are no reason to be sure of the next. */
+/* Windows for which the runtime's count is not known must not make it more certain. */
 static void what_is_not_known_makes_nobody_sure(void **state)
 {
 	struct owntime_window w = { .slow = 5, .active = 2 };

@@ -1,4 +1,7 @@
-/* tests/unit/test_pair.c - what stands in front of a call's result, in code as Go's compiler writes it. */
+/*
+ * tests/unit/test_pair.c - finds what is put in front of a call's result, in code as Go's
+ * compiler writes it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +17,7 @@ static const struct {
 	const char *name;
 	uint8_t code[64];
 	size_t n, from;
-	uint64_t want; /* 0: nothing */
+	uint64_t want; /* 0: nothing is found */
 } cases[] = {
 	/* A global, with the collector's barrier as Go 1.26 has it.
 	 * lea type(%rip),%rcx; mov %rcx,glob(%rip); cmpl $0,0x100(%rip); je 1f; call far; 1:
@@ -88,7 +91,8 @@ static const struct {
 	  35,
 	  0,
 	  0x401034 },
-	/* A generic function's: the word in front is no address of the code's.
+	/*
+	 * In a generic function the word in front is not an address in the code.
 	 * mov 8(%rdx),%rcx; mov %rcx,glob(%rip); mov %rax,glob+8(%rip); lea type(%rip),%rcx;
 	 * mov %rcx,glob(%rip); ret
 	 */
@@ -99,7 +103,8 @@ static const struct {
 	  33,
 	  0,
 	  0 },
-	/* Another value in front of another place.
+	/*
+	 * An address is put in front of another place.
 	 * mov %rax,glob+8(%rip); lea type(%rip),%rcx; mov %rcx,glob+8(%rip); mov
 	 * %rcx,glob-8(%rip); ret
 	 */
@@ -110,7 +115,8 @@ static const struct {
 	  29,
 	  0,
 	  0 },
-	/* What it was is gone.
+	/*
+	 * The register's former contents are overwritten.
 	 * lea type(%rip),%rcx; mov %rcx,0x30(%rsp); mov %ecx,0x34(%rsp); mov
 	 * %rax,0x38(%rsp); mov %rax,%rbx; lea type(%rip),%rax; mov $1,%bl; call far; ret
 	 */
@@ -159,7 +165,7 @@ static void as_compiled(void **state)
 	}
 }
 
-/* Code that ends anywhere is no harm, and the same words say nothing on another machine. */
+/* Code that ends anywhere does no harm, and the same words say nothing on another machine. */
 static void cut_short(void **state)
 {
 	(void)state;
@@ -188,7 +194,7 @@ static void without_end(void **state)
 	assert_int_equal(pair_of(ARCH_AMD64, web, sizeof(web), 32), 0);
 }
 
-/* Addresses that no sum may overflow: an executable can say that its code lies anywhere. */
+/* Sums of addresses must not overflow: an executable can claim that its code lies anywhere. */
 static void far_away(void **state)
 {
 	static const uint8_t code[] = {

@@ -85,7 +85,9 @@ static void value_at_a_pc(void **state)
 	assert_int_equal(val, 5); /* untouched */
 }
 
-/* The window over the table moves on: pairs cut by its border are whole in the next. */
+/*
+ * The window over the table moves along: pairs that its border cuts are complete in the next one.
+ */
 static void long_tables_are_read_in_pieces(void **state)
 {
 	enum { PAIRS = 500 };
@@ -108,7 +110,7 @@ static void long_tables_are_read_in_pieces(void **state)
 	assert_int_equal(at(buf, n - 1, 0x100 + 128 * PAIRS, &val), -EBADMSG);
 }
 
-/* Runs of no bytes never reach a pc: their number is bounded. */
+/* Runs of no bytes never reach a pc, so their number is bounded. */
 static void a_table_that_never_ends(void **state)
 {
 	size_t n = 2 * ((size_t)LIMIT_PCVALUE_STEPS + 8);

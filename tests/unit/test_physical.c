@@ -1,4 +1,7 @@
-/* tests/unit/test_physical.c - two segments into one stack, over an executable made by hand. */
+/*
+ * tests/unit/test_physical.c - joins two segments into one stack, over an executable made by
+ * hand.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +94,7 @@ static void expect(const uint64_t *pcs, size_t n)
 
 #define PCS(...) (const uint64_t[]){ __VA_ARGS__ }, sizeof((uint64_t[]){ __VA_ARGS__ }) / 8
 
-/* systemstack is shown, its faked sched.pc is not, and the goroutine goes on. */
+/* systemstack is shown, the made-up sched.pc is not, and the goroutine's frames follow. */
 static void systemstack_goes_on_to_the_goroutine(void **state)
 {
 	(void)state;
@@ -100,7 +103,10 @@ static void systemstack_goes_on_to_the_goroutine(void **state)
 	expect(PCS(MAIN, TEXT0, LAST + 1, MAIN + 1));
 }
 
-/* The runtime's own allocations there, for a heap profile: only the CPU's crosses over. */
+/*
+ * The runtime's own allocations on the system stack, for a heap profile: only CPU profiles cross
+ * over.
+ */
 static void allocations_end_at_systemstack(void **state)
 {
 	(void)state;
@@ -141,7 +147,7 @@ static void mcall_is_the_end(void **state)
 	expect(PCS(MAIN, TEXT0));
 }
 
-/* Nothing at the seam: the goroutine has nothing to do with what the thread does. */
+/* There is nothing at the seam, so the goroutine has nothing to do with what the thread does. */
 static void unrelated_goroutine_is_left_out(void **state)
 {
 	(void)state;
@@ -232,7 +238,7 @@ static void settles_in_front_of_the_goroutine(void **state)
 	assert_int_equal(last_learnt.delta, 0);
 }
 
-/* Words that are no return address, or were not kept: what is there is kept. */
+/* Words that are no return addresses, or that were not kept: the frames so far are kept. */
 static void ends_where_the_memory_does(void **state)
 {
 	(void)state;
@@ -248,7 +254,10 @@ static void ends_where_the_memory_does(void **state)
 	assert_int_equal(raw.stack.nfirst, 1);
 }
 
-/* A frame larger than the memory that came along: the frame pointers know what is above. */
+/*
+ * A frame is larger than the memory that came with the stack: the frame pointers know what is
+ * above.
+ */
 static void hints_reach_over_large_frames(void **state)
 {
 	(void)state;
@@ -266,7 +275,7 @@ static void hints_reach_over_large_frames(void **state)
 	assert_int_equal(raw.stack.pc[2], LAST);
 }
 
-/* ... and what ends before its root is counted. */
+/* A stack that ends before its root is counted. */
 static void stacks_that_break_off_are_counted(void **state)
 {
 	(void)state;

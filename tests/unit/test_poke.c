@@ -1,4 +1,6 @@
-/* tests/unit/test_poke.c - one word of a child of this test, and what must not be written. */
+/*
+ * tests/unit/test_poke.c - one word of a child of this test, and words that must not be written.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +15,7 @@
 
 static volatile uint64_t word __attribute__((aligned(8)));
 
-/* A child that waits; at SIGUSR1 it says by its exit status what the word is. */
+/* A child that waits; at SIGUSR1 its exit status says what the word is. */
 static void on_usr1(int sig)
 {
 	(void)sig;
@@ -157,8 +159,8 @@ static void gone_after_exit(void **state)
 }
 
 /*
- * After exec there is the same pid, the same start time, and here even the same program at the
- * same address: the old descriptor reaches nothing of it.
+ * After exec the pid and the start time are the same, and here even the program and the address.
+ * The old descriptor must reach nothing of it.
  */
 static void gone_after_exec(void **state)
 {

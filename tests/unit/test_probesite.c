@@ -1,7 +1,7 @@
 /*
- * tests/unit/test_probesite.c - where probes go, in functions made by hand.
+ * tests/unit/test_probesite.c - the places of probes, in functions made by hand.
  *
- * The binary is a fake: the few gobin functions that go/probesite.c asks are below.
+ * The binary is a fake: the few gobin functions that go/probesite.c calls are below.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +91,10 @@ static void add_func(const char *name, const uint8_t *body, size_t n)
 	bin.names[bin.n++] = name;
 }
 
-/* mallocgc that calls the functions added before, those of @mask; of @lea takes the address. */
+/*
+ * A mallocgc that calls those functions added before that are in @mask, and takes the address of
+ * those in @lea.
+ */
 static void add_mallocgc(uint32_t mask, uint32_t lea)
 {
 	size_t self = bin.n, at = 6, n = bin.n;
@@ -153,7 +156,7 @@ static int site(const uint8_t *code, size_t n, size_t size, enum site_kind *kind
 	return probesite_decode(a, code, n, TEXT, size, kind, addr, e);
 }
 
-/* Not whole: the function is twice as long. */
+/* Not whole: the function is twice as long as the bytes. */
 #define SITE(whole, kind, addr, e, ...)                                                  \
 	site((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }), \
 	     ((whole) ? 1 : 2) * sizeof((const uint8_t[]){ __VA_ARGS__ }), kind, addr, e)
@@ -171,7 +174,10 @@ static void branch_of_the_check(void **state)
 	assert_int_equal(addr, TEXT + 4);
 }
 
-/* A long function: its call of morestack is behind what was read, but not behind its end. */
+/*
+ * A long function: its call of morestack lies behind the bytes that were read, but not behind its
+ * end.
+ */
 static void branch_beyond_what_was_read(void **state)
 {
 	enum site_kind kind;
@@ -203,7 +209,7 @@ static void huge_frame(void **state)
 	assert_int_equal(addr, TEXT + 16);
 }
 
-/* A jump before the check that goes elsewhere: not every call would pass it. */
+/* A jump before the check leads elsewhere, so not every call would pass the check. */
 static void jump_before_check(void **state)
 {
 	enum site_kind kind;
@@ -222,7 +228,7 @@ static void jump_before_check(void **state)
 			 -ENOTSUP);
 }
 
-/* A check whose branch leaves the function is none that Go writes. */
+/* Go never writes a check whose branch leaves the function. */
 static void check_that_leaves(void **state)
 {
 	enum site_kind kind;
@@ -277,7 +283,10 @@ static void garbage(void **state)
 	assert_int_equal(SITE(true, &kind, &addr, &e, 0xc3, 0x06), -ENOTSUP);
 }
 
-/* Every cut of a good function is refused before the branch, and names the same site after it. */
+/*
+ * Every truncation of a good function is refused before the branch, and names the same site after
+ * it.
+ */
 static void truncated_function(void **state)
 {
 	static const uint8_t good[] = { 0x4c, 0x8d, 0xa4, 0x24, 0x78, 0xfc, 0xff, 0xff,
@@ -418,7 +427,7 @@ static void no_allocator(void **state)
 	assert_non_null(strstr(err.msg, "runtime.mallocgc"));
 }
 
-/* An entry that cannot be probed is an error: without it the counts would be short. */
+/* An entry that cannot be probed is an error: without it the counts would be too low. */
 static void unprobeable_entry(void **state)
 {
 	struct alloc_entry e[ALLOC_ENTRIES_MAX];

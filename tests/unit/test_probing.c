@@ -1,7 +1,7 @@
 /*
- * tests/unit/test_probing.c - the closed loop, over programs that are simulated: clocks, timers
- * and the keeper are ours. What a program does, and when, is settled before; probes cost it CPU time
- * and nothing else.
+ * tests/unit/test_probing.c - the closed loop of windows and budget, over simulated programs:
+ * clocks, timers and the keeper are made up. What a program does, and when, is decided before a
+ * run; probes only cost it CPU time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,15 +36,15 @@ struct probes {
 	struct probing *p;
 	struct gpb_open open;
 	const struct program *program;
-	bool counts; /* the target counts itself what is probed */
+	bool counts; /* the target itself counts what is probed */
 	uint64_t timer;
 	bool attached;
 	uint64_t attached_ns;
-	double attached_at; /* events by then */
+	double attached_at; /* events up to then */
 	struct gpb_spent spent;
 	struct uprobe_windowed window;
 	bool asked;
-	/* What came of it. */
+	/* The results. */
 	double estimate[SITES];
 	uint64_t observed, windows, full, length;
 	uint64_t at[1 << 14]; /* when windows opened */
@@ -169,7 +169,7 @@ static void attach(struct probes *s, bool yes, uint64_t when)
 	if (s->attached) {
 		hits = by - s->attached_at;
 		most = (double)(when - s->attached_ns) / hit_ns;
-		if (hits > most) /* one CPU's */
+		if (hits > most) /* the hits of the CPU with most of them */
 			hits = most;
 		s->spent.hits += (uint64_t)hits;
 		w.cpu += hits * hit_ns;
@@ -236,7 +236,10 @@ int uprobes_detach(struct uprobes *u, struct err *e)
 	return 0;
 }
 
-/* Attached half of the time that attaching takes, and half of that which detaching does. */
+/*
+ * A site counts as attached for half of the time that attaching takes, and half of the time that
+ * detaching takes.
+ */
 int uprobes_window(struct uprobes *u, const struct uprobe_window *a, struct err *e)
 {
 	struct probes *s = of(u);
@@ -301,7 +304,7 @@ int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t p
 	return err_set(e, -ENOTSUP, "no probes here");
 }
 
-/* ---- whose probes they are ---- */
+/* ---- the owners of the probes ---- */
 
 static bool count_now(void *arg, double *count)
 {
@@ -365,7 +368,7 @@ static void step_all(uint64_t until)
 		assert_int_equal(probing_poll(w.at[i].p, NULL), 0);
 }
 
-/* The target takes @cpus; by 5 % of that. */
+/* The target uses @cpus; the budget is 5 % of that. */
 static void begin_world(double cpus, uint64_t seed)
 {
 	memset(&w, 0, sizeof(w));
@@ -398,7 +401,7 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		assert_int_equal(probing_new(&subject, &o, &u, true, &s->p, NULL), 0);
 		w.n++;
 		assert_int_equal(probing_set(s->p, NULL, 0, NULL), 0);
-		/* Nothing is attached while others get ready. */
+		/* Nothing is attached while others prepare. */
 		assert_true(w.now == w.begin && !probing_since(s->p));
 	}
 	assert_int_equal(probing_begin(w.at[0].p, NULL), 0);
@@ -410,7 +413,7 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		probing_free(w.at[i].p);
 }
 
-/* @rate: events a second at a time, in seconds; site 1 has @share of them. */
+/* @rate: events per second at a time, in seconds; site 1 has @share of them. */
 static struct program *program(double (*rate)(double), double (*share)(double))
 {
 	struct program *p = calloc(1, sizeof(*p));
@@ -487,13 +490,13 @@ static double bursts(double t)
 	return fmod(t, 1) < 0.05 ? 2e6 : 100;
 }
 
-/* Now and then twice, and then for long not at all. */
+/* Sometimes it comes twice, and then not for a long time. */
 static double uneven(double t)
 {
 	return bursts(fmod(t, 7) < 2 ? 2 * t : fmod(t, 7)) + (t < 0.5 ? 1e6 : 0);
 }
 
-/* Each burst's second half is another site's. */
+/* The second half of each burst belongs to another site. */
 static double second_half(double t)
 {
 	return fmod(t, 0.05) < 0.025 ? 0 : 1;
@@ -514,7 +517,7 @@ static void a_light_one_is_seen_in_full(void **state)
 	assert_true(share_observed(&w.at[0], 8) > 0.98);
 }
 
-/* What attaching takes is most of what its windows cost: they are long, then. */
+/* Most of the cost of its windows is that of attaching, so they are long. */
 static void one_that_is_nearly_light_has_long_windows(void **state)
 {
 	(void)state;
@@ -526,7 +529,7 @@ static void one_that_is_nearly_light_has_long_windows(void **state)
 	assert_int_equal(w.at[0].length, 8 * MS);
 }
 
-/* Others that need little get no more than they need, and what they leave is for who can use it. */
+/* Those that need little get no more than they need, and those that can use the rest get it. */
 static void kinds_share_what_there_is(void **state)
 {
 	struct program *p[] = { program(nearly_light, NULL), program(light, NULL),
@@ -543,7 +546,10 @@ static void kinds_share_what_there_is(void **state)
 		free(p[i]);
 }
 
-/* It may be much of what a program does: what comes after it is to be seen all the same. */
+/*
+ * The opening burst may be a large part of what a program does; what comes after it must be seen
+ * all the same.
+ */
 static void windows_come_back_after_an_opening_burst(void **state)
 {
 	(void)state;
@@ -559,7 +565,7 @@ static void windows_come_back_after_an_opening_burst(void **state)
 	}
 }
 
-/* One that does nothing any more is not looked at all the time for that. */
+/* A program that does nothing any more is not looked at all the time. */
 static void windows_are_paid_for_when_nothing_is_done(void **state)
 {
 	(void)state;
@@ -575,8 +581,8 @@ static void windows_are_paid_for_when_nothing_is_done(void **state)
 }
 
 /*
- * The mean of many runs is the truth, of each site, but for so much of it: the last stratum of a
- * program that is seen in bursts is never over.
+ * The mean of many runs is the truth, for each site, except for so much of it: the last stratum
+ * of a program that is seen in bursts never ends.
  */
 static void unbiased(double (*rate)(double), double (*share)(double), double cpus, double last)
 {

@@ -149,7 +149,7 @@ static void equal_samples_are_added_up(void **state)
 	assert_int_equal(prof_sample_at(p, 4).nlocs, 1);
 	assert_int_equal(prof_sample_at(p, 5).locs[0], locs[1]);
 	assert_int_equal(prof_sample_at(p, 1).nlabels, 2);
-	/* Those that differ in labels only share one stack in memory. */
+	/* Samples that differ only in labels share one stack in memory. */
 	assert_ptr_equal(prof_sample_at(p, 0).locs, prof_sample_at(p, 3).locs);
 }
 
@@ -165,7 +165,7 @@ static void values_saturate(void **state)
 	assert_int_equal(prof_sample_at(p, 0).values[1], INT64_MIN);
 }
 
-/* Enough of each to make every table and index grow several times. */
+/* There are enough of each kind to make every table and index grow several times. */
 static void many(void **state)
 {
 	enum { N = 20000 };
@@ -217,7 +217,7 @@ static void too_long_a_string_is_refused_and_leaves_nothing(void **state)
 	assert_int_equal(prof_sample(p, &loc, 1, (int64_t[]){ 1, 1 }, &label, 1, &e), -E2BIG);
 	assert_int_equal(prof_nlocations(p), 1);
 	assert_int_equal(prof_nsamples(p), 0);
-	/* What follows is not disturbed by what was half there. */
+	/* What follows is not disturbed by the half that was there. */
 	l[1].func = "fine";
 	assert_int_equal(prof_location(p, 0, 1, l, 2, &e), 2);
 	assert_int_equal(prof_location_at(p, 1).nlines, 2);

@@ -18,7 +18,7 @@ struct fake {
 	uint64_t end;					/* first unreadable address */
 	uint64_t next;					/* where the next bucket goes */
 	unsigned passes;				/* reads of the cycle word so far */
-	void (*on_pass)(struct fake *f, unsigned pass); /* the runtime moves */
+	void (*on_pass)(struct fake *f, unsigned pass); /* what the runtime does meanwhile */
 	struct rtbucket_vars vars;
 	struct golayout layout;
 };
@@ -199,7 +199,7 @@ static void whole_list(void **state)
 	}
 }
 
-/* MemProfile flushes the cycle that is due whether or not the bit says that it was. */
+/* MemProfile flushes the cycle that is due, whether or not the bit says that it was flushed. */
 static void due_cycle(void **state)
 {
 	(void)state;
@@ -257,7 +257,7 @@ static void one_published(void **state)
 	done(f, &b);
 }
 
-/* Allocations go on while everything is added up: no reason to call them torn. */
+/* Allocations go on while everything is added up; these must not be called torn. */
 static void grow_future(struct fake *f, unsigned pass)
 {
 	put_counts(f, get64(f, HEAD_AT), FUTURE2, 10 + pass, 0);
@@ -331,7 +331,7 @@ static void mode_changes(void **state)
 	done(f, &b);
 }
 
-/* One of two buckets never stays the same: counted, the other is not. */
+/* One of two buckets never stays the same: it is counted, and the other is not. */
 static void always(struct fake *f, unsigned pass)
 {
 	put_counts(f, get64(f, HEAD_AT), ACTIVE, 10 + pass, 0);
@@ -377,7 +377,7 @@ static void head_moves(void **state)
 	done(f, &b);
 }
 
-/* The memory goes away after the first pass: what was read stays, unconfirmed. */
+/* The memory goes away after the first pass: what was read is kept, unconfirmed. */
 static void vanish(struct fake *f, unsigned pass)
 {
 	if (pass == 1)
@@ -550,7 +550,7 @@ static void wrong_layout(void **state)
 	}
 }
 
-/* Until now: all four parts, whatever cycle it is; each with its own share. */
+/* The sum until now: all four parts, whatever the cycle; each part with its own share. */
 static void until_now(void **state)
 {
 	static const int minors[] = { 18, 22, 27 };
@@ -579,7 +579,7 @@ static void until_now(void **state)
 
 static uint64_t moving; /* the bucket that is moved */
 
-/* One more is sampled at each pass: no two sums agree, and that is fine. */
+/* Another one is sampled at each pass: no two sums agree, and that is fine. */
 static void sampled_meanwhile(struct fake *f, unsigned pass)
 {
 	put_counts(f, moving, FUTURE0 + (7 + 2) % 3, 5 + pass, 0);
@@ -602,8 +602,8 @@ static void until_now_in_motion(void **state)
 }
 
 /*
- * runtime.GC() publishes a part without a change of the cycle word: caught in the middle, the
- * part is in active already and not yet taken out of future.
+ * runtime.GC() publishes a part without changing the cycle word. It is caught in the middle: the
+ * part is in active already, and not yet taken out of future.
  */
 static void published_twice_for_a_moment(struct fake *f, unsigned pass)
 {

@@ -19,7 +19,7 @@ struct fake {
 	uint64_t end;			 /* first unreadable address */
 	uint64_t next;			 /* where the next bucket goes */
 	unsigned reads;			 /* of anything */
-	void (*on_read)(struct fake *f); /* the runtime goes on */
+	void (*on_read)(struct fake *f); /* what the runtime does meanwhile */
 	struct rtcontention_vars vars;
 	struct golayout layout;
 };
@@ -74,7 +74,7 @@ static struct fake *fake_new(enum bucket_kind kind, int minor)
 	return f;
 }
 
-/* As runtime.stkbucket has it, size 0. */
+/* As runtime.stkbucket computes it, with size 0. */
 static uint64_t hash_of(uint64_t nstk)
 {
 	uint64_t h = 0;
@@ -164,7 +164,7 @@ static void empty_list(void **state)
 	done(f, &b);
 }
 
-/* The count is an integer up to go1.16 and a float after it; what is unknown is new. */
+/* The count is an integer up to go1.16, and a float after it; an unknown version counts as new. */
 static void whole_list(void **state)
 {
 	static const int minors[] = { 16, 17, 22, 27, -1 };
@@ -193,7 +193,7 @@ static void whole_list(void **state)
 	}
 }
 
-/* One list is not taken for the other, nor for the heap's. */
+/* One list must not be mistaken for the other, nor for the heap's. */
 static void other_kind(void **state)
 {
 	struct fake *f = fake_new(BUCKET_BLOCK, 27);
@@ -208,7 +208,7 @@ static void other_kind(void **state)
 	free(f);
 }
 
-/* Numbers that no runtime writes: that bucket is left out, and counted. */
+/* Numbers that no runtime writes: such a bucket is left out, and counted. */
 static void nonsense(void **state)
 {
 	static const uint64_t bad[][2] = {
@@ -241,7 +241,10 @@ static void nonsense(void **state)
 static uint64_t hot;
 static double events;
 
-/* An event between any two reads; every third is caught between its count and its delay. */
+/*
+ * An event happens between any two reads; every third one is caught between its count and its
+ * delay.
+ */
 static void go_on(struct fake *f)
 {
 	events++;
@@ -266,7 +269,7 @@ static void never_stands_still(void **state)
 	done(f, &b);
 }
 
-/* Busy until the second pass has seen it move, then quiet: what stands there is taken. */
+/* The record changes until the second pass has seen it move, and then stays: its value is used. */
 static void go_on_a_while(struct fake *f)
 {
 	if (f->reads < 10)
@@ -290,7 +293,7 @@ static void settles(void **state)
 	done(f, &b);
 }
 
-/* The memory goes away after the first pass: what was read stays, unconfirmed. */
+/* The memory goes away after the first pass: what was read is kept, unconfirmed. */
 static void vanish(struct fake *f)
 {
 	if (f->reads == 4)
@@ -411,7 +414,7 @@ static void unsure(void **state)
 	free(f);
 }
 
-/* Between two of them lie buckets of the heap profile: these tell where a record ends, too. */
+/* Between two of them lie buckets of the heap profile: these show where a record ends, too. */
 static void unsure_among_others(void **state)
 {
 	struct fake *f = fake_new(BUCKET_BLOCK, -1);

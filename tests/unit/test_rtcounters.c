@@ -2,7 +2,7 @@
  * tests/unit/test_rtcounters.c - counters read from a made-up runtime that goes on meanwhile.
  *
  * The runtime here does what mcache.go and mstats.go do, in their order, a step at a time: some
- * steps before each read. What was truly allocated is known at every instant.
+ * steps before each read. The true number of allocations is known at every instant.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,7 +72,7 @@ struct fake {
 	uint64_t truth[CLASSES + 1];
 	struct p p[NPS];
 	enum world world;
-	int turning; /* step of metrics' turn, 0: none */
+	int turning; /* step of the rotation by runtime/metrics; 0: none */
 	unsigned steps_max;
 	uint64_t random;
 	struct golayout layout;
@@ -147,7 +147,7 @@ static uint64_t left(struct fake *f, uint64_t s)
 	return (uint64_t)*u16(f, s + S_NELEMS) - *u16(f, s + S_COUNT);
 }
 
-/* In no cache, with a free slot: one that was never used, or one of the same class. */
+/* A span that is in no cache and has a free slot: a new one, or one of the same class. */
 static uint64_t free_span(struct fake *f, uint32_t spc)
 {
 	for (int i = 0; i < NSPANS; i++) {
@@ -287,7 +287,7 @@ static void p_step(struct fake *f, int i)
 		allocate(f, i);
 }
 
-/* Full spans lose some objects at a GC. */
+/* Full spans lose some objects in a GC. */
 static void collect(struct fake *f)
 {
 	*u32(f, MHEAP) += 2;
@@ -331,7 +331,10 @@ static void world_step(struct fake *f)
 	uint8_t *waiting = at(f, SCHED);
 
 	if (f->world == RUNS && all_flushed(f) && !rnd(f, 100)) {
-		/* As the header says, a whole flush and refill inside a look is not seen there. */
+		/*
+		 * As the header says, a complete flush and refill inside one look is not noticed
+		 * in that Go.
+		 */
 		f->world = rnd(f, 2) || old(f) ? STOPPING_FOR_GC : STOPPING_FOR_STATS;
 		*waiting = 1;
 	} else if (f->world == STOPPING_FOR_GC && idle(f)) {
@@ -346,7 +349,7 @@ static void world_step(struct fake *f)
 	}
 }
 
-/* consistentHeapStats.read(): turn, add field by field, clear field by field. */
+/* consistentHeapStats.read(): rotate, add field by field, clear field by field. */
 static void turn_step(struct fake *f)
 {
 	uint32_t *gen = u32(f, MEMSTATS + GEN), was = (*gen + 2) % 3, last = (*gen + 1) % 3;
@@ -472,7 +475,10 @@ static void fake_free(struct fake *f)
 	free(f);
 }
 
-/* Between what was true before and after, slack included; exact when there is none. */
+/*
+ * The counts must lie between what was true before and after, slack included; they are exact when
+ * there is no slack.
+ */
 static uint64_t check(struct fake *f, bool still)
 {
 	struct rtalloc_counts n;
@@ -519,7 +525,7 @@ static void while_the_runtime_goes_on(void **state)
 		}
 }
 
-/* No refill, flush or turn is under way: then not one object may be missing. */
+/* No refill, flush or rotation is under way: then not one object may be missing. */
 static void settle(struct fake *f)
 {
 	for (int i = 0; i < NPS; i++)
@@ -547,7 +553,7 @@ static void exact_when_it_stands_still(void **state)
 			f->steps_max = 0;
 			steps(f, 100);
 			settle(f);
-			/* A full span may stay in its cache, but it is still cached. */
+			/* A full span may stay in its cache, but it is still marked as cached. */
 			assert_int_equal(check(f, true), 1);
 		}
 		fake_free(f);
@@ -624,11 +630,14 @@ static void ps_that_come_and_go(void **state)
 	steps(f, 200);
 	settle(f);
 	assert_int_equal(check(f, true), 1);
-	*u64(f, ALLP + 8) = NPS - 1; /* the last P's cache was not flushed here: it is missed */
+	/* the last P's cache was not flushed here, so its objects are missing */
+	*u64(f, ALLP + 8) = NPS - 1;
 	assert_int_equal(allocs(f, NULL), 0);
 	*u64(f, ALLP + 8) = NPS;
 	assert_int_equal(check(f, true), 1);
-	/* The same number of Ps, one with another cache: noticed after a while. */
+	/*
+	 * The number of Ps is the same, but one has another cache: that is noticed after a while.
+	 */
 	memcpy(at(f, CACHES + 0x1000), at(f, cache(2)), 0x400);
 	memset(at(f, cache(2)), 0, 0x400);
 	for (int i = 0; i < 20; i++)

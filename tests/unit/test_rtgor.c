@@ -19,8 +19,7 @@ enum {
 	G_SIZE = 512,
 	STACK_AT = BASE + 0x80000,
 	STACK = 2048,
-	HUGE_AT =
-		0x40000000, /* memory as far as one reads: zeros, of which only the first are copied */
+	HUGE_AT = 0x40000000, /* memory without end: zeros, of which only the first are copied */
 };
 
 /* Offsets of a made-up g. */
@@ -54,8 +53,8 @@ struct fake {
 	struct rtgors_seen seen;
 	unsigned n;
 	struct rtgor got[300];
-	uint64_t first_word[300]; /* of each one's stack */
-	int answer;		  /* of each(), unless it is the last time */
+	uint64_t first_word[300]; /* on each one's stack */
+	int answer;		  /* what each() returns, unless it is the last time */
 };
 
 static void put64(struct fake *f, uint64_t addr, uint64_t v)
@@ -128,7 +127,7 @@ static uint64_t stack_of(unsigned i)
 	return STACK_AT + (uint64_t)i * STACK;
 }
 
-/* The next goroutine; of its stack 256 bytes are in use, its first word is 0x5000 + i. */
+/* Adds a goroutine; 256 bytes of its stack are in use, and its first word is 0x5000 + i. */
 static unsigned add_g(struct fake *f, enum gstatus status)
 {
 	unsigned i = (unsigned)get64(f, LEN_AT);
@@ -236,7 +235,7 @@ static void one_that_runs_has_no_stack(void **state)
 	free(f);
 }
 
-/* It ran and parked again, in the same place, while its stack was copied: only seq tells. */
+/* It ran and parked again at the same place while its stack was copied: only seq shows that. */
 static void moves_once(struct fake *f, uint64_t addr)
 {
 	if (f->stack_reads > 1)
@@ -341,7 +340,7 @@ static void a_deep_stack_is_read_whole(void **state)
 	free(f);
 }
 
-/* 257 times the same 64 MiB: more than a program has memory. */
+/* 257 times the same 64 MiB: more than a program can have. */
 static void a_list_of_huge_stacks_comes_to_an_end(void **state)
 {
 	enum { WHOLE = 256 }; /* LIMIT_STACK_PAGES */
@@ -568,7 +567,7 @@ static void labels_that_lie_are_cut(void **state)
 	}
 }
 
-/* A bucket that is its own overflow. */
+/* A bucket that is its own overflow bucket. */
 static void a_circle_of_buckets_ends(void **state)
 {
 	struct fake *f = fake_new();

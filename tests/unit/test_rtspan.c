@@ -1,4 +1,7 @@
-/* What spans say of their objects: a fake heap, swept and not, cached, freed, used again. */
+/*
+ * What spans say of their objects: a fake heap whose spans are swept or not, cached, freed, used
+ * again.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,17 +19,17 @@ enum {
 	SPAN = 0x2000,
 	ALLOC = 0x3000,
 	MARK = 0x4000,
-	OLD = 0x5000, /* what was allocBits one cycle ago */
+	OLD = 0x5000, /* allocBits as they were one cycle ago */
 	BASE = 0x10000,
 	GEN = 40,
 };
 
-/* One mspan of Go 1.27, its bitmaps, the page it is about, and mheap_.sweepgen. */
+/* One mspan of Go 1.27, its bitmaps, the page that it describes, and mheap_.sweepgen. */
 struct fake {
 	struct mem mem; /* first: casts back */
 	uint8_t span[160], alloc[128], mark[128], old[128], page[8192];
 	uint32_t gen, blacken;
-	unsigned ends_after; /* readings of gen until a cycle ends, 0: never */
+	unsigned ends_after; /* after so many readings of gen a cycle ends; 0: never */
 };
 
 static int fake_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
@@ -112,7 +115,7 @@ static struct rtspan_object object(uint32_t index, uint64_t size)
 
 enum { LATER = 100 };
 
-/* About an object that lived a cycle ago. */
+/* Asks about an object that lived a cycle ago. */
 static int ask(struct fake *f, const struct rtspan_layout *l, bool last, uint32_t index,
 	       uint64_t size)
 {
@@ -155,7 +158,7 @@ static void an_unswept_one_later_or_by_marks(void **state)
 		assert_int_equal(ask(&f, &l, true, 11, 128), RTSPAN_DEAD);
 		assert_int_equal(ask(&f, &l, true, 12, 128), RTSPAN_LIVES);
 	}
-	put(&f, 88, GEN - 1, 4); /* just being swept: not even the marks hold still */
+	put(&f, 88, GEN - 1, 4); /* it is being swept now: not even the marks hold still */
 	assert_int_equal(ask(&f, &l, true, 12, 128), LATER);
 }
 
@@ -172,7 +175,7 @@ static void green_tea_keeps_marks_in_the_page(void **state)
 	assert_int_equal(ask(&f, &asked, true, 12, 128), RTSPAN_LIVES);
 	assert_int_equal(ask(&f, &not, true, 12, 128), RTSPAN_DEAD);
 	assert_int_equal(ask(&f, &newer, true, 12, 128), LATER);
-	/* Larger ones have them where they were. */
+	/* Larger objects have their marks where they were. */
 	f = heap(8, 1024);
 	put(&f, 88, GEN - 2, 4);
 	f.mark[0] = 1 << 5;
@@ -219,7 +222,7 @@ static void what_cannot_be_read_is_said(void **state)
 	assert_int_equal(gen, 7);
 }
 
-/* The cycle before this one was missed; what it found was in the bits that are now given up. */
+/* One cycle was missed; what it found was in the bits that are now being freed. */
 static void one_missed_cycle_is_told_of_yet(void **state)
 {
 	struct rtspan_layout l = layout(24, "");
@@ -237,7 +240,7 @@ static void one_missed_cycle_is_told_of_yet(void **state)
 	assert_int_equal(o.answer, RTSPAN_LIVES);
 	assert_int_equal(o.gen, GEN);
 	assert_int_equal(o.marks, MARK);
-	/* It died then, and a younger one lies there. */
+	/* The object died then, and a younger one lies there. */
 	f.old[1] = 0;
 	o = again;
 	assert_int_equal(rtspan_ask(&f.mem, &l, &vars, false, &o, 1, &gen, NULL), 0);
@@ -252,7 +255,10 @@ static void one_missed_cycle_is_told_of_yet(void **state)
 	o.marks = 0;
 	assert_int_equal(rtspan_ask(&f.mem, &l, &vars, false, &o, 1, &gen, NULL), 0);
 	assert_int_equal(o.answer, RTSPAN_MISSED);
-	/* Two are too many, but what is free now has died anyway. */
+	/*
+	 * Two missed cycles are too many, but an object whose slot is free now has died in any
+	 * case.
+	 */
 	o = again;
 	o.gen = GEN - 6;
 	f.old[1] = 1 << 3;
@@ -279,7 +285,7 @@ static void an_unswept_span_tells_of_its_last_cycle(void **state)
 	assert_int_equal(rtspan_ask(&f.mem, &l, &vars, false, &o, 1, &gen, NULL), 0);
 	assert_int_equal(o.answer, RTSPAN_LIVES);
 	assert_int_equal(o.gen, GEN - 2);
-	/* One that was allocated in this cycle is not asked about. */
+	/* An object that was allocated in this cycle is not asked about. */
 	o.gen = GEN;
 	f.alloc[1] = 0;
 	assert_int_equal(rtspan_ask(&f.mem, &l, &vars, true, &o, 1, &gen, NULL), 0);

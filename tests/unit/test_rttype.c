@@ -71,7 +71,7 @@ static void descriptor(uint8_t *to, uint8_t kind, uint8_t tflag, int32_t str)
 	memcpy(to + 40, &str, 4);
 }
 
-/* A type of the file; its live address. */
+/* Makes a type in the file; returns its live address. */
 static uint64_t in_file(struct fake *f, const char *name, uint8_t tflag)
 {
 	size_t n = strlen(name);
@@ -89,7 +89,7 @@ static uint64_t in_file(struct fake *f, const char *name, uint8_t tflag)
 	return TYPES + BIAS + at;
 }
 
-/* One that reflect made, with three words behind its head. */
+/* Makes a type as reflect does, with three words behind its head. */
 static uint64_t made(struct fake *f, uint8_t kind, uint64_t a, uint64_t b, uint64_t c)
 {
 	uint32_t at = f->heap_at;
@@ -185,7 +185,7 @@ static void lies(void **state)
 	memcpy(at + 40, &below, 4);
 	expect_error(f, t, -EBADMSG);
 	f->file[TYPES_BYTES - 2] = 1;
-	f->file[TYPES_BYTES - 1] = 90; /* bytes, of which none is there */
+	f->file[TYPES_BYTES - 1] = 90; /* bytes that the file does not have */
 	memcpy(at + 40, &last, 4);
 	expect_error(f, t, -EBADMSG);
 	expect_error(f, in_file(f, "two\nlines", 0), -EBADMSG);
@@ -201,7 +201,10 @@ static void too_much(void **state)
 
 	expect_error(f, circle = made(f, POINTER, HEAP, 0, 0), -E2BIG);
 	assert_int_equal(circle, HEAP);
-	/* Twice itself: as many names as there is room for, not two to the depth. */
+	/*
+	 * A type that contains itself twice: as many names as there is room for, not two to the
+	 * power of the depth.
+	 */
 	map = HEAP + f->heap_at;
 	expect_error(f, made(f, MAP, map, map, 0), -E2BIG);
 	assert_int_equal(rttype_name(&f->types, t, name, 10, &e), 0);
@@ -247,7 +250,7 @@ static void shapes(void **state)
 	}
 }
 
-/* A name that is made to be slow is not: a hostile program may have many such types. */
+/* A name that is designed to be slow is not slow: a hostile program may have many such types. */
 static void shapes_behind_many_brackets(void **state)
 {
 	static char name[LIMIT_NAME];

@@ -1,8 +1,8 @@
 /*
- * tests/unit/test_rtvar.c - runtime variables told by who uses them, in functions made by hand,
- * and what may stand in them.
+ * tests/unit/test_rtvar.c - runtime variables recognized by the functions that use them, in
+ * functions made by hand, and the values that they can have.
  *
- * The binary is a fake: the few gobin functions that go/rtvar.c asks are below.
+ * The binary is a fake: the few gobin functions that go/rtvar.c calls are below.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,7 +129,7 @@ static size_t emit(const void *code, size_t n)
 }
 #define EMIT(...) emit((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
-/* An instruction whose last four bytes before @tail more are the distance to @addr. */
+/* An instruction whose four bytes before the last @tail are the distance to @addr. */
 static void emit_rip(const uint8_t *op, size_t n, uint64_t addr, size_t tail)
 {
 	uint64_t end = TEXT + (bin.n - 1) * FUNC_BYTES + bin.at + n + 4 + tail;
@@ -254,7 +254,7 @@ static void a_tie_is_no_answer(void **state)
 	load(A);
 	ret();
 	expect_none(RTVAR_MBUCKETS, "next 2");
-	uses("runtime.BlockProfile", B); /* now B is somebody else's */
+	uses("runtime.BlockProfile", B); /* now another function uses B */
 	expect(RTVAR_MBUCKETS, A);
 }
 
@@ -345,7 +345,7 @@ static void fields_count_for_their_struct(void **state)
 	lea(NOPTRBSS + 0x40);
 	lea(NOPTRBSS + 0x50);
 	ret();
-	func("runtime.schedinit"); /* says nothing without the first */
+	func("runtime.schedinit"); /* this function says nothing without the first */
 	lea(NOPTRBSS + 0x80);
 	ret();
 	expect(RTVAR_TICKS, NOPTRBSS + 0x40);
@@ -377,7 +377,7 @@ static void parts_count_for_their_whole(void **state)
 		ret();
 		expect(RTVAR_MEMSTATS, NOPTRBSS);
 	}
-	bin.info.minor = 18; /* the whole would begin before the section */
+	bin.info.minor = 18; /* the whole variable would begin before its section */
 	expect_none(RTVAR_MEMSTATS, "would begin");
 }
 
@@ -525,7 +525,7 @@ static void symbols_first(void **state)
 	bin.symbol_addr = RATE + 8;
 	assert_int_equal(rtvar_find(&bin, RTVAR_MEMPROFILERATE, &at, NULL), 0);
 	assert_int_equal(at, RATE + 8);
-	bin.symbol_addr = TEXT; /* it lies */
+	bin.symbol_addr = TEXT; /* the symbol is wrong */
 	assert_int_equal(rtvar_find(&bin, RTVAR_MEMPROFILERATE, &at, NULL), 0);
 	assert_int_equal(at, RATE);
 	bin.info.plugin = true;

@@ -1,4 +1,4 @@
-/* tests/unit/test_run.c - profile_run with collectors and a subject that are made up. */
+/* tests/unit/test_run.c - profile_run with made-up collectors and a made-up subject. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "cli/profile_run.h"
 #include "cli/tell.h"
 
-/* ---- the made-up world: set before a run, looked at after it ---- */
+/* ---- the made-up world: set before a run, examined after it ---- */
 
 static struct {
 	/* what it does */
@@ -209,7 +209,7 @@ static void slurp(FILE *f, char *buf, size_t cap)
 	fclose(f);
 }
 
-/* Runs with stderr and the paths in memory; a resource that was opened is given back. */
+/* Runs with stderr and the paths in memory; every resource that was opened must be given back. */
 static int run(struct run_opts *o)
 {
 	FILE *p = tmpfile(), *err = tmpfile();
@@ -355,7 +355,7 @@ static void nothing_starts(void **state)
 	o.duration_ns = 3600000000000;
 	assert_int_equal(run(&o), EXIT_FAILED);
 	assert_string_equal(paths, "");
-	assert_int_equal(access(out_dir, F_OK), -1); /* made for nothing, so taken away */
+	assert_int_equal(access(out_dir, F_OK), -1); /* it was made in vain, so it was removed */
 }
 
 static void carries_on_with_what_stops(void **state)
@@ -456,7 +456,7 @@ static void wish_ends_the_window(void **state)
 	assert_int_equal(pipe(p), 0);
 	o.duration_ns = 3600000000000;
 	o.stop_fd = p[0];
-	/* Asked before the start: nothing is started. */
+	/* The wish to stop comes before the start: nothing is started. */
 	assert_int_equal(write(p[1], "", 1), 1);
 	assert_int_equal(run(&o), EXIT_FAILED);
 	has_said("stopped before anything was collected");
@@ -465,7 +465,7 @@ static void wish_ends_the_window(void **state)
 	close(p[1]);
 }
 
-/* A collector's drain() makes the wish, so that it comes in the middle of the window. */
+/* A collector's drain() makes the wish to stop, so that it comes in the middle of the window. */
 static int wish_pipe[2];
 
 static int poll_and_wish(void *state, struct err *e)
@@ -527,7 +527,7 @@ static void drain_that_fails(void **state)
 	world.poll_ret[0] = -EIO;
 	assert_int_equal(run(&o), EXIT_FAILED);
 	has_said("goprof-bpf: cpu: cannot drain\n");
-	assert_int_equal(world.polls, 1); /* said once, not asked again */
+	assert_int_equal(world.polls, 1); /* it failed once, and is not asked again */
 	assert_true(there("svc.5.cpu.pb.gz") && there("svc.5.heap.pb.gz"));
 	close(p[0]);
 	close(p[1]);

@@ -109,7 +109,7 @@ static void bytes_are_ignored_when_size_is_known(void **state)
 	assert_int_equal(a.bytes, b.bytes);
 }
 
-/* What torn buckets may hold: never undefined, never wrapped. */
+/* Torn buckets may hold anything: the result is never undefined and never wraps. */
 static void saturates(void **state)
 {
 	struct scaled s;

@@ -1,4 +1,4 @@
-/* tests/unit/test_site_errors.c - what a profile says of how sure its sites are. */
+/* tests/unit/test_site_errors.c - what a profile says about how certain its sites are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A sample of site @n, under a frame that is no site. */
+/* Adds a sample of site @n, under a frame that is no site. */
 static void add(struct prof *p, struct site_errors *s, int n, double value, double variance)
 {
 	char name[32];
@@ -66,7 +66,7 @@ static void the_sum_then_the_largest(void **state)
 	site_errors_fini(&s);
 }
 
-/* They head every report: sixteen, and one line of the others. */
+/* They head every report: sixteen lines, and one for the others. */
 static void not_too_many(void **state)
 {
 	struct prof *p = *state;
@@ -97,7 +97,10 @@ static void what_is_not_known_is_said(void **state)
 	site_errors_fini(&s);
 }
 
-/* In use, of what a collection has found dead: an estimate of nothing has an error, and no share. */
+/*
+ * In-use numbers of objects that a collection has found dead: an estimate of 0 has an error, but
+ * no share.
+ */
 static void an_error_of_nothing(void **state)
 {
 	struct prof *p = *state;
@@ -109,7 +112,7 @@ static void an_error_of_nothing(void **state)
 	site_errors_fini(&s);
 }
 
-/* Windows counted none of the waits that looks from outside saw: so it is not none. */
+/* Windows counted none of the waits that looks from outside saw, so the number is not 0. */
 static void a_zero_without_error_is_not_known(void **state)
 {
 	struct prof *p = *state;

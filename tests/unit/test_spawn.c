@@ -39,7 +39,7 @@ static enum spawn_state next(struct spawn *s)
 	return state;
 }
 
-/* What the process runs; the last part of the path. */
+/* The program that the process runs; the last part of its path. */
 static void runs(const struct spawn *s, const char *want)
 {
 	char link[64], path[PATH_MAX];
@@ -105,7 +105,7 @@ static void held_at_each_exec(void **state)
 	end(s, 0);
 }
 
-/* Stops for signals are answered as if nobody looked. */
+/* Stops for signals are answered as if nobody traced the process. */
 static void signals_before_the_release(void **state)
 {
 	char sh[] = "/bin/sh", c[] = "-c",

@@ -11,7 +11,7 @@
 
 enum { BIAS = 0x400000 };
 
-/* At pcs in [lo, hi) of the function at entry, these calls. */
+/* At pcs in [lo, hi) of the function at entry there are these calls. */
 static const struct place {
 	uint64_t lo, hi, entry;
 	struct goframe f[3];
@@ -181,7 +181,7 @@ static void expands_the_last(void **state)
 	finish(&x);
 }
 
-/* But a wrapper that the runtime would have left out is left out here, too. */
+/* But a wrapper that the runtime would have left out is left out here as well. */
 static void expands_without_wrappers(void **state)
 {
 	struct fix x = start(22);
@@ -191,7 +191,7 @@ static void expands_without_wrappers(void **state)
 	finish(&x);
 }
 
-/* A made-up pc that was a leaf once joins its stack from Go 1.19 on; before it did not. */
+/* A made-up pc that was a leaf once joins its stack from Go 1.19 on, and did not before. */
 static void known_inlined_pc(void **state)
 {
 	struct fix x = start(19);
@@ -214,7 +214,7 @@ static void same_name_is_recursion(void **state)
 	EXPECT(&x, "6005:main.r:1 6010:main.r:2", 0x6006, 0x6011);
 	EXPECT(&x, "4008:main.G[int]:2+main.G[string]:3", 0x4009, 0x4011);
 	finish(&x);
-	/* Go 1.21 compared names without type arguments, and wrote them with. */
+	/* Go 1.21 compared names without type arguments, but wrote them with. */
 	x = start(21);
 	EXPECT(&x, "4008:main.G[int]:2 4010:main.G[string]:3", 0x4009, 0x4011);
 	finish(&x);
@@ -230,7 +230,7 @@ static void only_goexit(void **state)
 	finish(&x);
 }
 
-/* A return pc at a function's entry is looked up there, not before. */
+/* A return pc at a function's entry is looked up there, and not one byte before. */
 static void at_entry(void **state)
 {
 	struct fix x = start(22);

@@ -95,7 +95,7 @@ static bool died_of(pid_t pid, int sig)
 	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == sig;
 }
 
-/* With a command: what is sent to us goes to it, and we do not end. */
+/* With a command, a signal that is sent to us goes to the command, and we do not end. */
 static void passes_on(void)
 {
 	pid_t pid;
@@ -103,7 +103,7 @@ static void passes_on(void)
 	if (stop_init_passing(NULL))
 		_exit(1);
 	pid = mortal(SIGTERM);
-	raise(SIGTERM); /* there is nobody yet: kept */
+	raise(SIGTERM); /* there is no command yet: the signal is kept */
 	stop_pass_to(pid);
 	if (!died_of(pid, SIGTERM))
 		_exit(2);
@@ -116,8 +116,8 @@ static void passes_on(void)
 	if (!died_of(pid, SIGUSR2))
 		_exit(4);
 	stop_pass_to(0);
-	raise(SIGUSR2); /* of no meaning to us */
-	raise(SIGINT);	/* after its end they are wishes again */
+	raise(SIGUSR2); /* it has no meaning for us */
+	raise(SIGINT);	/* after the command's end these are wishes to stop again */
 	if (!stop_asked() || !readable())
 		_exit(5);
 }

@@ -1,4 +1,4 @@
-/* tests/unit/test_tally.c - what windows saw, and what that stands for. */
+/* tests/unit/test_tally.c - what windows saw, and the estimates made of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void window(struct tally *t, double weight)
 	tally_window(t, &w);
 }
 
-/* A stretch of a day drains the same stacks again and again: they must not pile up. */
+/* Windows of a stretch drain the same stacks again and again: they must not pile up. */
 static void a_stack_is_seen_once_a_stretch(void **state)
 {
 	struct tally t;
@@ -45,7 +45,7 @@ static void a_stack_is_seen_once_a_stretch(void **state)
 	assert_int_equal(t.entries.at[0].count, 1000);
 	assert_int_equal(t.entries.at[1].count, 2000);
 
-	/* What it remembers of the last stretch is of no use in the next. */
+	/* What it remembers of the last stretch must not be used in the next one. */
 	add(&t, 0x3000, 5);
 	add(&t, 0x2000, 7);
 	add(&t, 0x1000, 1);
@@ -57,7 +57,10 @@ static void a_stack_is_seen_once_a_stretch(void **state)
 	tally_fini(&t);
 }
 
-/* Half of the group in each window: half of the known total, and no error but of the number seen. */
+/*
+ * Half of the group is seen in each window: the estimate is half of the known total, and its only
+ * error is that of the number seen.
+ */
 static void a_share_of_a_known_total(void **state)
 {
 	struct tally_estimate est;
@@ -93,7 +96,7 @@ static void of_one_window_no_error_is_known(void **state)
 	tally_fini(&t);
 }
 
-/* One goroutine a request, for a day: what there is no room for is no reason to lose the rest. */
+/* One goroutine for each request, for a day: a full table is no reason to lose the rest. */
 static void is_full_at_some_time(void **state)
 {
 	struct gpb_stack st = { .nfirst = 1, .size = 64, .count = 1 };

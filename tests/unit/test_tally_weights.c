@@ -1,4 +1,4 @@
-/* tests/unit/test_tally_weights.c - what windows and weights of their own come to. */
+/* tests/unit/test_tally_weights.c - estimates of windows that have weights of their own. */
 #include "collect/tally.h"
 
 #include <setjmp.h>
@@ -31,7 +31,8 @@ static void test_full(void **state)
 	(void)state;
 	tally_init(&t);
 	add(&t, 1, 5, 0);
-	add(&t, 1, 2, 3.0); /* followed from an earlier window: no part of what is full */
+	/* it was followed from an earlier window on, so it is no part of full observation */
+	add(&t, 1, 2, 3.0);
 	tally_full(&t);
 	assert_int_equal(t.entries.at[0].count, 5);
 	assert_int_equal(t.entries.at[0].delay, 50);
@@ -66,7 +67,10 @@ static void test_weights(void **state)
 	tally_fini(&t);
 }
 
-/* 1 follows what is known, twice as often; 2 is always the same. Windows saw half of what was. */
+/*
+ * Site 1 follows what is known, at twice its number; site 2 is always the same. Windows saw half
+ * of the total.
+ */
 static void test_regressed(void **state)
 {
 	static const double seen[] = { 10, 40, 20, 30 };
@@ -91,7 +95,10 @@ static void test_regressed(void **state)
 	tally_fini(&t);
 }
 
-/* What windows of 30 on average did not meet may have come once; of what they met, they know. */
+/*
+ * A wait that windows, each standing for 30 on average, did not meet may still have come once;
+ * for one that they met, their spread tells the error.
+ */
 static void test_missed(void **state)
 {
 	const struct tally_window first = { .weight = 20 }, second = { .weight = 40 };

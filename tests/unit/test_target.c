@@ -1,5 +1,5 @@
 /*
- * tests/unit/test_target.c - one process, held: real children of this test, in every state a
+ * tests/unit/test_target.c - one process, held: real children of this test, in every state that a
  * process can be in when somebody names its pid.
  */
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 
 #include "target/target_priv.h"
 
-/* ---- a program as small as can be: one page of headers, one of code that waits ---- */
+/* ---- a program as small as possible: one page of headers, one of code that waits ---- */
 
 #if defined(__x86_64__)
 static const uint8_t wait_code[] = {
@@ -89,8 +89,8 @@ static void write_program(const char *path, uint16_t type, uint64_t base)
 
 struct child {
 	pid_t pid;
-	int go;	   /* a byte written here lets it go on */
-	int ready; /* it wrote a byte, or called exec, or died */
+	int go;	   /* writing a byte here lets it go on */
+	int ready; /* readable when it wrote a byte, called exec, or died */
 };
 
 static void no_more(struct child *c)
@@ -161,7 +161,7 @@ static void body_exec(int go, int ready, void *path)
 	_exit(7);
 }
 
-/* Execs on a byte. */
+/* Calls exec when it gets a byte. */
 static void body_exec_later(int go, int ready, void *path)
 {
 	say_and_wait(go, ready);
@@ -396,7 +396,7 @@ static void execs_under_us(const char *from, unsigned long persona)
 	all_gone(t, "became another program (exec of prog)");
 	target_free(t);
 
-	/* And the new one can be opened under the same pid. */
+	/* And the new process can be opened under the same pid. */
 	t = opened(c.pid);
 	assert_string_equal(t->exe, in_dir("prog"));
 	assert_string_equal(t->comm, "prog");
@@ -424,7 +424,7 @@ static void body_exec_self(int go, int ready, void *arg)
 	_exit(7);
 }
 
-/* The same program at the same addresses, with equal arguments: only the memory is another. */
+/* The same program at the same addresses, with equal arguments: only the memory is new. */
 static void exec_of_the_same_is_seen(void **state)
 {
 	struct child c;
@@ -452,7 +452,10 @@ static void exec_of_the_same_is_seen(void **state)
 	no_more(&c);
 }
 
-/* What the child above becomes: execs itself at each signal, which exec leaves blocked. */
+/*
+ * What the child above becomes: it calls exec on itself at each signal, which stays blocked
+ * across exec.
+ */
 static int again(char **argv)
 {
 	sigset_t set;
@@ -474,7 +477,7 @@ static void body_exec_storm(int go, int ready, void *arg)
 	_exit(7);
 }
 
-/* Opened at any moment of an exec: what comes out is one whole program, or a sentence. */
+/* It is opened at any moment of an exec: the result is one whole program, or an error message. */
 static void opened_during_exec(void **state)
 {
 	struct child c = spawn(body_exec_storm, (void *)(uintptr_t) "test");
@@ -533,7 +536,7 @@ static void bias_is_found(void **state)
 	bias_of(ET_DYN, 0x400000, false);
 }
 
-/* bias_find against mappings we make up. */
+/* bias_find with mappings that are made up. */
 static void bias_of_odd_mappings(void **state)
 {
 	struct mapping at[3] = { 0 };
@@ -549,7 +552,7 @@ static void bias_of_odd_mappings(void **state)
 	assert_int_equal(fstat(fd, &st), 0);
 	for (int i = 0; i < 3; i++)
 		at[i].name = "";
-	/* The program reads its own file through a mapping of its own: not its code. */
+	/* The program reads its own file through a mapping of its own, which is not its code. */
 	at[0] = (struct mapping){ .start = 0x10000,
 				  .end = 0x30000,
 				  .inode = st.st_ino,
@@ -557,7 +560,10 @@ static void bias_of_odd_mappings(void **state)
 				  .dev_minor = 0,
 				  .read = true,
 				  .name = "/p" };
-	/* The code, of which a part was unmapped: the mapping begins inside the segment. */
+	/*
+	 * The code, of which a part was unmapped: the mapping begins in the middle of the
+	 * segment.
+	 */
 	at[2] = (struct mapping){ .start = 0x7f0000011000,
 				  .end = 0x7f0000012000,
 				  .offset = 0x10000,
@@ -660,7 +666,7 @@ static void unmapped_under_the_reader(void **state)
 	t = opened(c.pid);
 	names_the_first_bad_byte(t->mem, pages);
 
-	/* The other way, for where /proc/PID/mem cannot be opened. */
+	/* The other way, for systems where /proc/PID/mem cannot be opened. */
 	assert_int_equal(memproc_new(c.pid, -1, &by_pid, &e), 0);
 	names_the_first_bad_byte(by_pid, pages);
 	assert_true(memproc_alive(by_pid, 0));

@@ -30,7 +30,7 @@ static void expect(struct ticks t, enum ticks_how how, double per_second)
 	assert_true(t.measured == here);
 }
 
-/* What the program divides by itself, even when it is somewhat off. */
+/* The program's own divisor is used even when it is somewhat off. */
 static void own(void **state)
 {
 	(void)state;
@@ -39,7 +39,7 @@ static void own(void **state)
 	expect(choose(1, 1, 2700000000), TICKS_OWN, 2.7e9);
 }
 
-/* But not what cannot be. */
+/* But an impossible one is not used. */
 static void own_nonsense(void **state)
 {
 	static const int64_t vals[] = { 1, 1000000000, 2800000000, INT64_MAX, -2500000000 };

@@ -20,7 +20,7 @@ struct known {
 struct book {
 	const struct known *k;
 	size_t n;
-	uint64_t traps; /* bit i: the i-th look had trap */
+	uint64_t traps; /* bit i: the i-th call of look had trap set */
 	unsigned looks;
 };
 
@@ -148,7 +148,7 @@ static void bytes_that_end_are_a_cut(void **state)
 	expect(&r, UNWIND_CUT, 1, want);
 }
 
-/* A system call's function changes sp, but what was saved is from before that. */
+/* A system call's function changes sp, but the saved registers are from before that. */
 static void the_leaf_of_a_system_call_may_write_sp(void **state)
 {
 	static const uint64_t stack[] = { 0x900 };
@@ -163,7 +163,10 @@ static void the_leaf_of_a_system_call_may_write_sp(void **state)
 	expect(&r, UNWIND_WHOLE, 2, cgo);
 }
 
-/* Whom a signal interrupted made no call. Before Go 1.21 that counted for panics only. */
+/*
+ * A function that a signal interrupted made no call. Before Go 1.21 that mattered for panics
+ * only.
+ */
 static void what_was_interrupted_is_a_trap(void **state)
 {
 	static const uint64_t panics[] = { 0x200, 0x900 };
@@ -177,7 +180,7 @@ static void what_was_interrupted_is_a_trap(void **state)
 	assert_int_equal(run(GOARCH_AMD64, -1, false, 0x700, panics, 2).traps, 1 << 1);
 }
 
-/* The return address is at sp, and a frame's size has it in. */
+/* The return address is at sp, and the frame's size includes it. */
 static void arm64_keeps_them_at_sp(void **state)
 {
 	static const uint64_t stack[] = { 0x100, 0, 0x900, 0 };
@@ -186,12 +189,12 @@ static void arm64_keeps_them_at_sp(void **state)
 
 	(void)state;
 	expect(&r, UNWIND_WHOLE, 3, want);
-	/* One that never ran is at its function's entry. */
+	/* A goroutine that never ran is at its function's entry. */
 	r = run(GOARCH_ARM64, 27, false, 0x200, stack, 4);
 	expect(&r, UNWIND_WHOLE, 1, fresh);
 }
 
-/* Any words: it ends, within them. */
+/* Whatever the words are, the walk ends, and within them. */
 static void every_stack_ends(void **state)
 {
 	uint64_t stack[24], seed = 1;

@@ -52,7 +52,10 @@ static void what_is_not_there_is_said(void **state)
 	assert_int_equal(waitreason_value(27, ""), 0);
 }
 
-/* One reason, one name, whatever a version called it; its own spelling is for its own output. */
+/*
+ * A reason has one name, whatever a version called it; that version's own spelling is only for
+ * its own kind of output.
+ */
 static void spelling_is_the_versions_own(void **state)
 {
 	(void)state;

@@ -1,5 +1,6 @@
 /*
- * tests/unit/test_waitreason_check.c - a Go nobody knows spells its wait reasons as we do, or not.
+ * tests/unit/test_waitreason_check.c - does a Go that nobody knows spell its wait reasons as we
+ * do?
  *
  * The binary and the process are fakes: (waitReason).String names a table, which is live.
  */
@@ -50,7 +51,7 @@ static int read_code(struct mem *m, uint64_t addr, void *buf, size_t n, struct e
 	return 0;
 }
 
-/* lea into the text of what is beyond; lea of the table. */
+/* lea of the text for numbers beyond the table; lea of the table. */
 static struct gobin binary(void)
 {
 	struct gobin b = { .mem.read = read_code,
@@ -111,7 +112,7 @@ static void the_same(void **state)
 	(void)state;
 	if (waitreason_check(&b, &p.mem, BIAS, &e))
 		fail_msg("%s", e.msg);
-	/* One more at the end is no harm. */
+	/* One more reason at the end does no harm. */
 	put(&p, n, "something new");
 	assert_int_equal(waitreason_check(&b, &p.mem, BIAS, NULL), 0);
 }

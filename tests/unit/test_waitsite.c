@@ -1,8 +1,9 @@
 /*
- * tests/unit/test_waitsite.c - where changes of a goroutine's status are seen, in functions made by
- * hand.
+ * tests/unit/test_waitsite.c - where changes of a goroutine's status are seen, in functions made
+ * by hand.
  *
- * The binary is a fake: the few gobin functions that go/probesite.c and go/waitsite.c ask are below.
+ * The binary is a fake: the few gobin functions that go/probesite.c and go/waitsite.c call are
+ * below.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +101,7 @@ static void put_call(uint8_t *at, uint64_t addr, uint64_t to)
 	memcpy(at + 1, &rel, 4);
 }
 
-/* A usual caller: stack check, then @n calls of the function @callee. */
+/* An ordinary caller: a stack check, then @n calls of the function @callee. */
 static void add_caller(const char *name, int n, size_t callee)
 {
 	uint8_t body[32] = { 0x49, 0x3b, 0x66, 0x10, 0x76, 0x70 };
@@ -111,7 +112,7 @@ static void add_caller(const char *name, int n, size_t callee)
 	add(name, body, len);
 }
 
-/* A system call's function: nosplit; names g.atomicstatus and calls. */
+/* The function of a system call: nosplit; it names g.atomicstatus and calls. */
 static void add_quick(const char *name)
 {
 	uint8_t body[32] = { 0x55, 0x48, 0x89, 0xe5, 0x49, 0x8d, 0x8e, STATUS_OFF, 0, 0, 0 };
@@ -125,7 +126,7 @@ static const char *const callers[] = { "runtime.ready",		 "runtime.execute",
 				       "runtime.reentersyscall", "runtime.entersyscall",
 				       "runtime.exitsyscall",	 "runtime.injectglist" };
 
-/* All as they should be, but that @odd does not call, and @none is not there. */
+/* Makes all functions as they should be, except that @odd does not call, and @none is missing. */
 static void make(const uint8_t *change, size_t n, const char *odd, const char *none)
 {
 	memset(&bin, 0, sizeof(bin));
@@ -157,7 +158,7 @@ static void one_site(void **state)
 	assert_int_equal(at[0].site.file_off, TEXT - FILE_BIAS);
 }
 
-/* The kernel would step over sub; the branch it does itself. */
+/* The kernel would single-step sub, but it emulates the branch. */
 static void branch_behind_the_frame(void **state)
 {
 	struct waitsite at[WAITSITES_MAX];
@@ -175,13 +176,13 @@ static void no_branch_that_will_do(void **state)
 		size_t at, n;
 		uint8_t bytes[8];
 	} odd[] = {
-		/* An argument is gone: mov (%rsp),%eax; nop; nop. */
+		/* An argument is overwritten: mov (%rsp),%eax; nop; nop. */
 		{ 14, 5, { 0x8b, 0x04, 0x24, 0x90, 0x90 } },
-		/* No frame: lea 0x38(%rsp),%rdi. */
+		/* There is no frame: lea 0x38(%rsp),%rdi. */
 		{ 9, 5, { 0x48, 0x8d, 0x7c, 0x24, 0x38 } },
 		/* A jump, and not a branch. */
 		{ 23, 2, { 0xeb, 0x01 } },
-		/* What follows jumps back to the branch. */
+		/* The code behind it jumps back to the branch. */
 		{ 26, 2, { 0x72, 0xfb } },
 		/* It calls before it branches. */
 		{ 14, 5, { 0xe8, 0, 0, 0, 0 } },
@@ -232,7 +233,7 @@ static void copies(void **state)
 	}
 }
 
-/* One of park_m's two calls is a copy: nobody knows which. */
+/* One of park_m's two calls is a copy, and nobody knows which. */
 static void half_a_copy(void **state)
 {
 	struct waitsite at[WAITSITES_MAX];
@@ -259,7 +260,7 @@ static void through_another(void **state)
 	assert_int_equal(find(at, NULL), 1);
 }
 
-/* From Go 1.26 on: the status is changed in place, the call is for when that fails. */
+/* From Go 1.26 on the status is changed in place; the call is for the case that this fails. */
 static void system_calls_change_it_themselves(void **state)
 {
 	struct waitsite at[WAITSITES_MAX];

@@ -1,4 +1,4 @@
-/* tests/unit/test_window_size.c - how long windows are, by what their hits take. */
+/* tests/unit/test_window_size.c - the length of windows, from what their hits take. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { LEAST = 8000000, MOST = 50000000 };
 
-/* Windows of a program whose hits take @rate ns a ns. */
+/* Windows of a program whose hits take @rate ns of each ns. */
 static struct window_size after(int windows, double rate)
 {
 	struct window_size w;
@@ -49,7 +49,10 @@ static void as_long_as_makes_hits_cost_half(void **state)
 	assert_int_equal(w.length, MOST);
 }
 
-/* Longer little by little, for a moment may have been quiet; shorter at once. */
+/*
+ * Windows become longer little by little, because one moment may have been quiet, but shorter at
+ * once.
+ */
 static void a_burst_shortens_them(void **state)
 {
 	struct window_size w = after(1, 0);
@@ -60,7 +63,7 @@ static void a_burst_shortens_them(void **state)
 	window_size_over(&w, w.length, 50 * MS);
 	assert_int_equal(w.length, LEAST);
 	assert_true(window_size_cost(&w) < 5 * MS);
-	/* And they stay short as long as one of a few meets some. */
+	/* And they stay short as long as one of a few meets a burst. */
 	for (int i = 0; i < 40; i++) {
 		window_size_over(&w, w.length, i % 4 ? 0 : 4 * MS);
 		assert_int_equal(w.length, LEAST);
@@ -77,7 +80,7 @@ static void what_is_not_known(void **state)
 	w = after(20, 0.025);
 	window_size_again(&w);
 	assert_int_equal(w.length, LEAST);
-	near(window_size_cost(&w), 2.2 * MS); /* and not 3, for it is shorter */
+	near(window_size_cost(&w), 2.2 * MS); /* and not 3, because it is shorter */
 	window_size_over(&w, w.length, 4 * MS);
 	near(window_size_cost(&w), 6 * MS);
 	window_size_forget(&w);
