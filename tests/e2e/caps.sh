@@ -197,4 +197,23 @@ rc=$?
 [ $rc = 1 ] && grep -q 'in this user namespace only: run outside of it' "$TMP/said" &&
 	pass "caps/root of a user namespace is told" ||
 	fail "caps/root of a user namespace is told" "exit status $rc: $(tail -n 1 "$TMP/said")"
+
+# ---- whose the files are ----
+
+# as_sudo WANTED -o DIR [ARG...]: as sudo leaves it for nobody; "OWNER MODE" of the file is WANTED.
+as_sudo() {
+	local wanted=$1 got name
+	shift
+	name="owner/${*//"$TMP"/dir}"
+	SUDO_UID=$OURS SUDO_GID=$OURS "$GOPROF" -p "$MINE" --goroutine "$@" >"$TMP/paths" 2>"$TMP/said"
+	got=$(stat -c '%u %a' "$(cat "$TMP/paths")")
+	[ "$got" = "$wanted" ] && pass "$name" || fail "$name" "it is $got, not $wanted: $(tail -n 1 "$TMP/said")"
+}
+mkdir -p "$TMP/roots" "$TMP/all" && chmod 1777 "$TMP/all"
+as_sudo "$OURS 600" -o "$TMP/all"
+as_sudo "$OURS 600" -o "$TMP/fresh"
+[ "$(stat -c %u "$TMP/fresh")" = "$OURS" ] && pass "owner/directory" || fail "owner/directory" "$(stat -c %u "$TMP/fresh")"
+as_sudo "0 600" -o "$TMP/roots"
+grep -q -- '--mode 0644' "$TMP/said" && pass "owner/told" || fail "owner/told" "$(tail -n 2 "$TMP/said")"
+as_sudo "0 644" -o "$TMP/roots" --mode 0644
 finish

@@ -37,7 +37,7 @@ static int heapread(pid_t pid, const char *path, bool timed, struct err *e)
 		ret = heap_read_profile(s, &v, p, e);
 	t2 = now_ms();
 	if (!ret)
-		ret = output_to_file(p, output_find("pprof"), path, e);
+		ret = output_to_file(p, output_find("pprof"), path, NULL, e);
 	t3 = now_ms();
 	if (ret)
 		return ret;

@@ -191,7 +191,7 @@ int main(int argc, char **argv)
 	}
 	r = make(argv[1], &p, &e);
 	if (r >= 0)
-		r = output_to_file(p, fmt, argv[3], &e);
+		r = output_to_file(p, fmt, argv[3], NULL, &e);
 	if (r < 0)
 		fprintf(stderr, "mkprofile: %s: %s\n", argv[1], e.msg);
 	return r < 0;

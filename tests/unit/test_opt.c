@@ -135,6 +135,8 @@ static void commands(void **state)
 	assert_true(o.collect.budget_ppm == 50000 && o.collect.budget_ahead_ns == 1000000000);
 	assert_true(good("--heap --budget 5% -- prog").collect.budget_ahead_ns == 0);
 	assert_true(good("-p 7 --heap").collect.budget_ahead_ns == 0);
+	assert_true(good("-p 7").mode == 0600 && good("-p 7 --mode 0644").mode == 0644);
+	assert_true(good("-p 7 --mode=440").mode == 0440);
 	assert_true(good("-d 2s -- prog").duration_ns == 2000000000);
 	assert_true(good("--follow -- prog").follow);
 	assert_true(good("--follow -p 7").follow);
@@ -164,6 +166,9 @@ static void wrong_usage(void **state)
 	(void)state;
 	bad("", "no process given: -p PID or -- COMMAND");
 	bad("--cpu", "no process given: -p PID or -- COMMAND");
+	bad("-p 7 --mode 0648", "--mode: '0648' is not an octal number such as 0600");
+	bad("-p 7 --mode 0700", "--mode: '0700' is not between 0400 and 0666, for files");
+	bad("-p 7 --mode 0200", "--mode: '0200' is not between 0400 and 0666, for files");
 	bad("-p", "option '-p' needs a value");
 	bad("-vp", "option '-p' needs a value");
 	bad("--pid", "option '--pid' needs a value");
@@ -365,7 +370,7 @@ static void help_tells_the_truth(void **state)
 			fail_msg("%s: %s", word, e.msg);
 		options++;
 	}
-	assert_int_equal(options, 26); /* "--" is one of them */
+	assert_int_equal(options, 27); /* "--" is one of them */
 }
 
 int main(void)

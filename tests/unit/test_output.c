@@ -74,7 +74,7 @@ static void write_file(struct prof *p, const char *format, const char *path)
 	const struct output_format *f = output_find(format);
 
 	assert_non_null(f);
-	if (output_to_file(p, f, path, &e) < 0)
+	if (output_to_file(p, f, path, NULL, &e) < 0)
 		fail_msg("%s", e.msg);
 }
 
@@ -493,7 +493,7 @@ static void a_failed_write_leaves_the_old_file(void **state)
 	fputs("old", f);
 	fclose(f);
 	for (size_t i = 0; i < ARRAY_LEN(broken); i++) {
-		assert_true(output_to_file(p, &broken[i], path, &e) < 0);
+		assert_true(output_to_file(p, &broken[i], path, NULL, &e) < 0);
 		assert_non_null(strstr(e.msg, path));
 		assert_int_equal(files_in_dir(), 1);
 	}
@@ -510,7 +510,7 @@ static void a_missing_directory_is_named(void **state)
 	const char *path = in_dir("none/x");
 
 	(void)state;
-	assert_int_equal(output_to_file(p, output_find("text"), path, &e), -ENOENT);
+	assert_int_equal(output_to_file(p, output_find("text"), path, NULL, &e), -ENOENT);
 	assert_non_null(strstr(e.msg, path));
 	assert_int_equal(files_in_dir(), 0);
 }
@@ -534,7 +534,7 @@ static void a_file_cut_short_is_an_error(void **state)
 		int r;
 
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-		r = output_to_file(p, output_at(i), in_dir("cut"), &e);
+		r = output_to_file(p, output_at(i), in_dir("cut"), NULL, &e);
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 		if (!strcmp(output_at(i)->name, "text")) /* short: all pcs are one row */
 			unlink(in_dir("cut"));
@@ -544,13 +544,13 @@ static void a_file_cut_short_is_an_error(void **state)
 	}
 }
 
-/* A planted link is replaced, not followed; the new file has the usual mode. */
+/* A planted link is replaced, not followed; the new file is its owner's alone. */
 static void a_planted_link_is_not_followed(void **state)
 {
 	CLEANUP(prof_freep) struct prof *p = sample_profile();
 	char victim[PATH_MAX], *path;
 	struct stat st;
-	mode_t old = umask(027);
+	mode_t old = umask(0);
 
 	(void)state;
 	snprintf(victim, sizeof(victim), "%s", in_dir("victim"));
@@ -563,10 +563,67 @@ static void a_planted_link_is_not_followed(void **state)
 	assert_int_equal(st.st_size, 0);
 	assert_int_equal(lstat(path, &st), 0);
 	assert_true(S_ISREG(st.st_mode));
-	assert_int_equal(st.st_mode & 0777, 0640);
+	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(files_in_dir(), 2);
 	unlink(path);
 	unlink(victim);
+}
+
+static struct stat written(struct output_access *access)
+{
+	CLEANUP(prof_freep) struct prof *p = sample_profile();
+	char *path = in_dir("access");
+	struct stat st;
+
+	assert_int_equal(output_to_file(p, output_find("text"), path, access, &e), 0);
+	assert_int_equal(lstat(path, &st), 0);
+	unlink(path);
+	return st;
+}
+
+static void mode_as_asked(void **state)
+{
+	struct output_access access = { .mode = 0644 };
+	mode_t old = umask(077);
+
+	(void)state;
+	assert_int_equal(written(&access).st_mode & 07777, 0644);
+	umask(old);
+	assert_false(access.kept);
+}
+
+/* Who came through sudo has the files in a directory that is theirs or everybody's. */
+static void owner_goes_by_the_directory(void **state)
+{
+	static const struct {
+		uid_t owner;
+		mode_t mode;
+		bool given;
+	} dirs[] = {
+		{ 1234, 0700, true },  /* theirs */
+		{ 0, 01777, true },    /* as /tmp */
+		{ 0, 0755, false },    /* root's */
+		{ 0, 0777, false },    /* everybody's, but not safe from others */
+		{ 4321, 0777, false }, /* somebody else's */
+	};
+
+	(void)state;
+	if (geteuid())
+		skip();
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		struct output_access access = { .uid = 1234, .gid = 1235 };
+		struct stat st;
+
+		assert_int_equal(chown(dir, dirs[i].owner, 0), 0);
+		assert_int_equal(chmod(dir, dirs[i].mode), 0);
+		st = written(&access);
+		assert_int_equal(st.st_uid, dirs[i].given ? 1234 : 0);
+		assert_int_equal(st.st_gid, dirs[i].given ? 1235 : getegid());
+		assert_int_equal(st.st_mode & 07777, 0600);
+		assert_int_equal(access.kept, !dirs[i].given);
+	}
+	assert_int_equal(chown(dir, 0, 0), 0);
+	assert_int_equal(chmod(dir, 0700), 0);
 }
 
 static void formats_by_name(void **state)
@@ -599,6 +656,8 @@ int main(void)
 		cmocka_unit_test(a_file_cut_short_is_an_error),
 		cmocka_unit_test(a_missing_directory_is_named),
 		cmocka_unit_test(a_planted_link_is_not_followed),
+		cmocka_unit_test(mode_as_asked),
+		cmocka_unit_test(owner_goes_by_the_directory),
 		cmocka_unit_test(formats_by_name),
 	};
 

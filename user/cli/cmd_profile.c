@@ -3,6 +3,7 @@
 #include "base/version.h"
 #include "cli/cmd.h"
 #include "cli/job.h"
+#include "cli/outdir.h"
 #include "cli/opt.h"
 #include "cli/profile_run.h"
 #include "cli/tell.h"
@@ -46,12 +47,14 @@ static int check_privileges(const struct opts *o, struct err *e)
 static int run(const struct opts *o)
 {
 	const struct collector *kinds[JOB_KINDS_MAX];
+	struct output_access access = { .mode = o->mode };
 	struct run_opts r = {
 		.pid = o->pid,
 		.command = o->command,
 		.follow = o->follow,
 		.duration_ns = o->duration_ns,
 		.dir = o->dir,
+		.access = &access,
 		.formats = o->formats,
 		.nformats = o->nformats,
 		.subject = &live,
@@ -87,6 +90,7 @@ static int run(const struct opts *o)
 		r.collect.text |= o->formats[i] == output_find("text");
 	r.collect.window_ns = o->duration_ns;
 	r.collect.say = tell_line;
+	outdir_asked_by(&access);
 	r.stop_fd = stop_fd();
 	return profile_run(&r);
 }

@@ -69,6 +69,8 @@ const char opt_help[] =
 	"\n"
 	"Output:\n"
 	"  -o, --output DIR      where to write (default: here); made if missing\n"
+	"      --mode MODE       who may read the files: 0600, their owner alone\n"
+	"                        (default), 0644, everybody\n"
 	"      --format FORMAT   pprof (default), folded, text, or flame, a page for a\n"
 	"                        browser; may be repeated\n"
 	"  -v, --verbose         say how long each step takes\n"

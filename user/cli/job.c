@@ -275,6 +275,19 @@ static void print_path(struct job *j, const char *path)
 	}
 }
 
+/* Once: who uses sudo may expect to read what it leaves. */
+static void tell_kept(struct job *j)
+{
+	struct output_access *a = j->o->access;
+
+	if (!a || !a->kept || a->told || (a->mode & 0004))
+		return;
+	a->told = true;
+	about(j,
+	      "only root can read the files: the directory is root's; give another one with -o, or "
+	      "--mode 0644");
+}
+
 static void write_one(struct job *j, struct job_slot *s, const struct output_format *f)
 {
 	char path[PATH_MAX], kind[32];
@@ -288,12 +301,13 @@ static void write_one(struct job *j, struct job_slot *s, const struct output_for
 	prof_set_kind(s->prof, s->c->kind);
 	if (outdir_path(j->o->dir, j->o->subject->comm(j->subject), j->pid, kind, f->ext, path,
 			sizeof(path), &e) ||
-	    output_to_file(s->prof, f, path, &e)) {
+	    output_to_file(s->prof, f, path, j->o->access, &e)) {
 		about(j, "%s: %s", s->c->kind, e.msg);
 		j->failed = true;
 		return;
 	}
 	j->files++;
+	tell_kept(j);
 	print_path(j, path);
 }
 

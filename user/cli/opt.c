@@ -33,6 +33,7 @@ enum {
 	O_TYPES,
 	O_BUDGET,
 	O_FORMAT,
+	O_MODE,
 	O_FOLLOW,
 	O_VERSION,
 };
@@ -48,6 +49,7 @@ static const struct option table[] = {
 	{ "duration", required_argument, NULL, 'd' },
 	{ "frequency", required_argument, NULL, 'F' },
 	{ "output", required_argument, NULL, 'o' },
+	{ "mode", required_argument, NULL, O_MODE },
 	{ "source", required_argument, NULL, O_SOURCE },
 	{ "heap-rate", required_argument, NULL, O_HEAP_RATE },
 	{ "block-rate", required_argument, NULL, O_BLOCK_RATE },
@@ -335,6 +337,23 @@ static int set_format(struct opts *o, const char *s, struct err *e)
 	return 0;
 }
 
+/* As chmod takes it: octal. Who cannot read it has no use for it, and nobody runs it. */
+static int set_mode(struct opts *o, const char *s, struct err *e)
+{
+	mode_t mode = 0;
+	size_t n = strspn(s, "01234567");
+
+	if (!n || n > 4 || s[n])
+		return err_set(e, -EINVAL, "--mode: '%s' is not an octal number such as 0600", s);
+	for (size_t i = 0; i < n; i++)
+		mode = mode << 3 | (mode_t)(s[i] - '0');
+	if (!(mode & 0400) || (mode & ~(mode_t)0666))
+		return err_set(e, -EINVAL, "--mode: '%s' is not between 0400 and 0666, for files",
+			       s);
+	o->mode = mode;
+	return 0;
+}
+
 static int set_dir(struct opts *o, const char *s, struct err *e)
 {
 	if (!*s)
@@ -386,6 +405,8 @@ static int set_value(struct opts *o, struct given *g, int opt, const char *s, st
 		return set_frequency(o, s, e);
 	case 'o':
 		return set_dir(o, s, e);
+	case O_MODE:
+		return set_mode(o, s, e);
 	case O_SOURCE:
 		g->source = true;
 		return set_source(o, s, e);
@@ -543,6 +564,7 @@ int opt_parse(int argc, char **argv, struct opts *o, struct err *e)
 	struct given g = { 0 };
 	struct opts v = {
 		.dir = ".",
+		.mode = 0600,
 		.collect = { .hz = 100,
 			     .heap_rate = 512 << 10,
 			     .block_rate = 10000,

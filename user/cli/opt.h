@@ -20,6 +20,7 @@ struct opts {
 	bool cpu, heap, block, mutex, wait, goroutine; /* the kinds */
 	bool verbose;
 	uint64_t duration_ns;				      /* 0: until the command ends */
+	mode_t mode;					      /* of the files */
 	const char *dir;				      /* borrowed from argv */
 	const struct output_format *formats[OPT_FORMATS_MAX]; /* as given, none twice */
 	size_t nformats;

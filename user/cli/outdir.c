@@ -2,10 +2,42 @@
 #include "cli/outdir.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
-int outdir_prepare(const char *dir, bool *made, struct err *e)
+#include "cli/opt.h"
+
+static bool id_in(const char *name, uint64_t max, uint64_t *id)
+{
+	const char *s = getenv(name);
+
+	return s && opt_number(s, 1, max, id);
+}
+
+void outdir_asked_by(struct output_access *access)
+{
+	uint64_t uid, gid;
+
+	if (getuid() || geteuid() || !id_in("SUDO_UID", UINT32_MAX - 1, &uid) ||
+	    !id_in("SUDO_GID", UINT32_MAX - 1, &gid))
+		return;
+	access->uid = (uid_t)uid;
+	access->gid = (gid_t)gid;
+}
+
+/* The directory that was just made. Where somebody has put another in its place, it stays as it is. */
+static void give_dir(const char *dir, const struct output_access *access)
+{
+	CLEANUP(closep) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid())
+		(void)!fchown(fd, access->uid, access->gid);
+}
+
+int outdir_prepare(const char *dir, const struct output_access *access, bool *made, struct err *e)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -14,6 +46,8 @@ int outdir_prepare(const char *dir, bool *made, struct err *e)
 	*made = mkdir(dir, 0777) == 0;
 	if (!*made && errno != EEXIST)
 		return err_sys(e, "cannot make the directory %s", dir);
+	if (*made && access && access->uid)
+		give_dir(dir, access);
 	if (stat(dir, &st))
 		return err_sys(e, "cannot write to %s", dir);
 	if (!S_ISDIR(st.st_mode))

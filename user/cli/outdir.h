@@ -7,12 +7,20 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "output/output.h"
 
 /*
- * Makes @dir if it is missing (but not its parents) and proves that a file can be created in it,
+ * Makes @dir if it is missing (but not its parents), for whom @access names (NULL: nobody), and
+ * proves that a file can be created in it,
  * so that nobody profiles for an hour in vain. *made: the directory did not exist before.
  */
-int outdir_prepare(const char *dir, bool *made, struct err *e);
+int outdir_prepare(const char *dir, const struct output_access *access, bool *made, struct err *e);
+
+/*
+ * Sets who asked for the files, when we are root because of sudo (SUDO_UID, SUDO_GID), and only
+ * then: a program that is set-user-ID has these variables from anybody.
+ */
+void outdir_asked_by(struct output_access *access);
 
 /*
  * Writes "DIR/COMM.PID.KIND.EXT". @comm is chosen by the target, so only letters, digits and

@@ -346,7 +346,7 @@ static int prepare_live(struct run *r)
 		return -1;
 	}
 	r->root = r->jobs = j;
-	if (outdir_prepare(o->dir, &r->made_dir, &e) || follow(r, o->pid, &e)) {
+	if (outdir_prepare(o->dir, o->access, &r->made_dir, &e) || follow(r, o->pid, &e)) {
 		tell("%s", e.msg);
 		return -1;
 	}
@@ -389,7 +389,7 @@ static int start_command(struct run *r)
 	 */
 	ret = window_new(&r->window, &e);
 	if (!ret)
-		ret = outdir_prepare(o->dir, &r->made_dir, &e);
+		ret = outdir_prepare(o->dir, o->access, &r->made_dir, &e);
 	if (!ret)
 		ret = spawn_start(o->command, &r->spawn, &failed_exec, &e);
 	if (ret) {

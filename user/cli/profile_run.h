@@ -38,6 +38,7 @@ struct run_opts {
 	bool follow;	      /* also the Go programs that its children run */
 	uint64_t duration_ns; /* 0: until the command ends */
 	const char *dir;
+	struct output_access *access; /* of the files; NULL: only for who runs this */
 	const struct output_format *const *formats;
 	size_t nformats;
 	const struct run_subject *subject;

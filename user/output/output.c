@@ -109,7 +109,7 @@ static int temp_create(struct temp *t, struct err *e)
 		snprintf(t->name, sizeof(t->name), ".goprof.%016" PRIx64, random);
 		/* The mode is that of any new file: the umask applies. */
 		fd = openat(t->dir, t->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-			    0644);
+			    0600);
 		if (fd >= 0) {
 			t->f = fdopen(fd, "w");
 			if (t->f)
@@ -122,6 +122,29 @@ static int temp_create(struct temp *t, struct err *e)
 			return err_sys(e, "create temporary file");
 	}
 	return err_set(e, -EEXIST, "no unused temporary name in %d tries", TEMP_TRIES);
+}
+
+/* May @uid make files in this directory, and keep them from others? */
+static bool is_theirs(const struct stat *dir, uid_t uid)
+{
+	return dir->st_uid == uid || ((dir->st_mode & S_ISVTX) && (dir->st_mode & S_IWOTH));
+}
+
+/* All by descriptor: what lies under these names may be exchanged by others at any time. */
+static int temp_give(struct temp *t, struct output_access *access, struct err *e)
+{
+	int fd = fileno(t->f);
+	struct stat dir;
+
+	if (access->uid && fstat(t->dir, &dir))
+		return err_sys(e, "directory");
+	if (access->uid && !is_theirs(&dir, access->uid))
+		access->kept = true;
+	else if (access->uid && fchown(fd, access->uid, access->gid))
+		return err_sys(e, "change owner");
+	if (access->mode && fchmod(fd, access->mode))
+		return err_sys(e, "change mode");
+	return 0;
 }
 
 static int temp_open(struct temp *t, char *dir, struct err *e)
@@ -149,8 +172,10 @@ static int temp_commit(struct temp *t, const char *name, struct err *e)
 	return 0;
 }
 
-int output_to_file(struct prof *p, const struct output_format *fmt, const char *path, struct err *e)
+int output_to_file(struct prof *p, const struct output_format *fmt, const char *path,
+		   struct output_access *access, struct err *e)
 {
+	struct output_access private = { 0 };
 	CLEANUP(temp_fini) struct temp t = { .dir = -1 };
 	CLEANUP(freep) char *for_dir = strdup(path);
 	CLEANUP(freep) char *for_name = strdup(path);
@@ -161,6 +186,8 @@ int output_to_file(struct prof *p, const struct output_format *fmt, const char *
 	r = temp_open(&t, dirname(for_dir), e);
 	if (r >= 0)
 		r = fmt->write(p, t.f, e);
+	if (r >= 0)
+		r = temp_give(&t, access ? access : &private, e);
 	if (r >= 0)
 		r = temp_commit(&t, basename(for_name), e);
 	return r < 0 ? err_wrap(e, r, "%s", path) : 0;

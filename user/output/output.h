@@ -4,7 +4,9 @@
 #ifndef OUTPUT_OUTPUT_H
 #define OUTPUT_OUTPUT_H
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "profile/profile.h"
@@ -28,10 +30,26 @@ const struct output_format *output_at(size_t i);
 int output_top(struct prof *p, size_t n, FILE *f, struct err *e);
 
 /*
+ * Who may read a file. Profiles hold label values, names and goroutines of other people's programs,
+ * and their writer is root mostly.
+ */
+struct output_access {
+	mode_t mode; /* exact, the umask has no part in it; 0: 0600 */
+	/*
+	 * Who has asked root for it (sudo); 0: nobody. The file is theirs when the directory is, or
+	 * when it is one that everybody can write to and nobody can take from others (/tmp).
+	 */
+	uid_t uid;
+	gid_t gid;
+	bool kept; /* out: a file stayed root's, for the directory is neither */
+	bool told; /* for the caller: that has been said */
+};
+
+/*
  * Write atomically: to a temporary file in the same directory, then rename. A file that
- * exists is replaced only when the new one is complete.
+ * exists is replaced only when the new one is complete. @access NULL: as if zeroed.
  */
 int output_to_file(struct prof *p, const struct output_format *fmt, const char *path,
-		   struct err *e);
+		   struct output_access *access, struct err *e);
 
 #endif
