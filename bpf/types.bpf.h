@@ -12,10 +12,14 @@
 #include "stack.bpf.h"
 
 /*
- * Goroutines between the call of such a function and its allocation: hardly more than there
- * are threads running Go. Two that share a place lose one type.
+ * What such functions were called with, as a set-associative table keyed by goroutine. A
+ * goroutine keeps its way of a set; a new one takes the next way in turn. A type is lost only
+ * when more goroutines than a set has ways are between the call and its allocation at once,
+ * in the same set. With one way, two goroutines whose keys fell together lost types whenever
+ * they ran side by side.
  */
-#define MAKERS	   4096
+#define MAKER_SETS 1024
+#define MAKER_WAYS 4
 #define MAKER_NEAR 6 /* frames from the allocator's entry to such a function's caller */
 
 struct maker {
@@ -26,12 +30,26 @@ struct maker {
 	__u64 check; /* over the others: another CPU may have written half of them */
 };
 
+struct maker_set {
+	__u64 turn; /* the way that a new goroutine takes, modulo MAKER_WAYS */
+	struct maker way[MAKER_WAYS];
+};
+
+#ifdef GPB_HOST
+static struct maker_set *maker_set_at(__u32 key);
+#else
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAKERS);
+	__uint(max_entries, MAKER_SETS);
 	__type(key, __u32);
-	__type(value, struct maker);
+	__type(value, struct maker_set);
 } makers SEC(".maps");
+
+static __always_inline struct maker_set *maker_set_at(__u32 key)
+{
+	return bpf_map_lookup_elem(&makers, &key);
+}
+#endif
 
 /* Tells two halves of different writes apart; not for what somebody may choose. */
 static __always_inline __u64 maker_word(__u64 h, __u64 w)
@@ -49,17 +67,52 @@ static __always_inline __u64 maker_check(const struct maker *m)
 	return maker_word(h, m->depth);
 }
 
-static __always_inline struct maker *maker_of(__u64 who)
+static __always_inline struct maker_set *maker_set_of(__u64 who)
 {
-	__u32 key = (maker_word(1, who) >> 40) & (MAKERS - 1);
+	return maker_set_at((maker_word(1, who) >> 40) & (MAKER_SETS - 1));
+}
 
-	return bpf_map_lookup_elem(&makers, &key);
+static __always_inline struct maker *maker_in(struct maker_set *set, __u64 who)
+{
+	for (__u32 i = 0; i < MAKER_WAYS; i++)
+		if (set->way[i].who == who)
+			return &set->way[i];
+	return NULL;
+}
+
+/* Keeps @m, with its check, until its goroutine keeps another or its way is taken. */
+static __always_inline void maker_keep(struct maker *m)
+{
+	struct maker_set *set = maker_set_of(m->who);
+	struct maker *to;
+
+	if (!set)
+		return;
+	m->check = maker_check(m);
+	to = maker_in(set, m->who);
+	if (!to)
+		to = &set->way[__sync_fetch_and_add(&set->turn, 1) & (MAKER_WAYS - 1)];
+	*to = *m;
+}
+
+/* True when *@m is what the goroutine @who has kept last, whole. */
+static __always_inline int maker_kept(__u64 who, struct maker *m)
+{
+	struct maker_set *set = maker_set_of(who);
+	const struct maker *from = set ? maker_in(set, who) : NULL;
+
+	if (!from)
+		return 0;
+	*m = *from;
+	return m->who == who && m->check == maker_check(m);
 }
 
 static __always_inline __u64 maker_who(__u64 g, __u32 slot)
 {
 	return g ^ ((__u64)slot << 48);
 }
+
+#ifndef GPB_HOST
 
 /* Argument 0 or 4. Both are read first: the verifier takes no address that depends on @arg. */
 static __always_inline __u64 maker_arg(const struct pt_regs *ctx, __u32 arg)
@@ -81,13 +134,12 @@ static __always_inline int maker_enter(struct pt_regs *ctx, const struct gpb_tar
 		.pc = user_u64(sp),
 		.depth = field_u64(g, t->g_stack_hi) - sp,
 	};
-	struct maker *to = maker_of(m.who);
 
-	m.check = maker_check(&m);
-	if (to)
-		*to = m;
+	maker_keep(&m);
 	return 0;
 }
+
+#endif
 
 /* Is @pc among the callers that are near? What else lies on a stack may be left over. */
 static __always_inline int called_by(const struct gpb_stack *s, __u64 pc)
@@ -103,17 +155,15 @@ static __always_inline __u64 maker_type(const struct gpb_target *t, const struct
 					__u64 g, __u64 sp)
 {
 	__u64 who = maker_who(g, s->slot), at;
-	const struct maker *from = maker_of(who);
 	struct maker m;
 
-	if (!from)
-		return 0;
-	m = *from;
-	if (m.who != who || m.check != maker_check(&m) || !called_by(s, m.pc))
+	if (!maker_kept(who, &m) || !called_by(s, m.pc))
 		return 0;
 	at = field_u64(g, t->g_stack_hi) - m.depth;
 	return at > sp && user_u64(at) == m.pc ? m.type : 0;
 }
+
+#ifndef GPB_HOST
 
 /*
  * At an entry of the allocator: the live address of the type's descriptor, 0 not known.
@@ -128,4 +178,5 @@ static __always_inline __u64 type_allocated(struct pt_regs *ctx, const struct gp
 	return made ? made | GPB_TYPE_MAKER : go_arg(ctx, 1, regabi);
 }
 
+#endif /* GPB_HOST */
 #endif

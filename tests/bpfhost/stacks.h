@@ -21,7 +21,7 @@
 static uint64_t stack_words[WORDS], stack0_words[WORDS], old_words[WORDS];
 static uint64_t g_words[64], g0_words[64], m_words[64];
 static struct gpb_stack st;
-static struct walk walk;
+__attribute__((unused)) static struct walk walk;
 
 /* Offsets are ours to choose: word i of each struct. */
 static const struct gpb_target target = {
