@@ -330,19 +330,54 @@ static void tiny_block(void **state)
 	put64(f, ALLP_AT + 16, 1);
 	put64(f, BASE + 0x1000, p);
 	put64(f, p + 56, cache);
-	assert_int_equal(layout_check_tiny(&f->mem, &f->l, ALLP_AT, &e), -EBADMSG);
+	assert_int_equal(layout_check_tiny(&f->mem, &f->l, ALLP_AT, 1, &e), -EBADMSG);
 	assert_non_null(strstr(e.msg, "no P of 1"));
 	put64(f, cache + 24, 0xc000012340);
 	put64(f, cache + 32, 12);
-	if (layout_check_tiny(&f->mem, &f->l, ALLP_AT, &e))
+	if (layout_check_tiny(&f->mem, &f->l, ALLP_AT, 1, &e))
 		fail_msg("%s", e.msg);
 	for (int by = -8; by <= 8; by += 16) {
 		f->l.off[LAYOUT_mcache_tiny] += by;
 		f->l.off[LAYOUT_mcache_tinyoffset] += by;
-		assert_int_equal(layout_check_tiny(&f->mem, &f->l, ALLP_AT, NULL), -EBADMSG);
+		assert_int_equal(layout_check_tiny(&f->mem, &f->l, ALLP_AT, 1, NULL), -EBADMSG);
 		f->l.off[LAYOUT_mcache_tiny] -= by;
 		f->l.off[LAYOUT_mcache_tinyoffset] -= by;
 	}
+	free(f);
+}
+
+enum { LATER_P = BASE + 0x2000, LATER_CACHE = BASE + 0x3000 };
+static unsigned int reads_of_ps;
+
+/* A collection has closed the block; at the third look at the list of Ps one is open again. */
+static int opens_later(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+{
+	struct fake *f = (struct fake *)m;
+
+	if (addr == ALLP_AT && ++reads_of_ps == 3) {
+		put64(f, LATER_CACHE + 24, 0xc000012340);
+		put64(f, LATER_CACHE + 32, 12);
+	}
+	return fake_read(m, addr, buf, n, e);
+}
+
+static void tiny_block_after_a_collection(void **state)
+{
+	struct fake *f = fake_new();
+	struct err e = { "" };
+
+	(void)state;
+	f->mem.read = opens_later;
+	put64(f, ALLP_AT, BASE + 0x1000);
+	put64(f, ALLP_AT + 8, 1);
+	put64(f, ALLP_AT + 16, 1);
+	put64(f, BASE + 0x1000, LATER_P);
+	put64(f, LATER_P + 56, LATER_CACHE);
+	assert_int_equal(layout_check_tiny(&f->mem, &f->l, ALLP_AT, 2, &e), -EBADMSG);
+	reads_of_ps = 0;
+	if (layout_check_tiny(&f->mem, &f->l, ALLP_AT, 5, &e))
+		fail_msg("%s", e.msg);
+	assert_int_equal(reads_of_ps, 3);
 	free(f);
 }
 
@@ -357,6 +392,7 @@ int main(void)
 		cmocka_unit_test(creators_of_no_interest),
 		cmocka_unit_test(too_little_to_tell),
 		cmocka_unit_test(tiny_block),
+		cmocka_unit_test(tiny_block_after_a_collection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

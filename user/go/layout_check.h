@@ -61,10 +61,12 @@ int layout_check_goroutines(struct mem *live, const struct golayout *l, uint64_t
 
 /*
  * Checks where each P keeps the block that tiny objects share (runtime.allp, @allp: live address
- * of the slice). -EBADMSG also when no P has such a block at this moment: then nothing can be
- * seen.
+ * of the slice). Each collection closes the blocks of all Ps at once (mcache.releaseAll,
+ * runtime/mcache.go), so where none is open it looks again, up to @looks times, 10 ms apart.
+ * -EBADMSG also when no look found an open block: then nothing can be seen.
  */
-int layout_check_tiny(struct mem *live, const struct golayout *l, uint64_t allp, struct err *e);
+int layout_check_tiny(struct mem *live, const struct golayout *l, uint64_t allp, unsigned int looks,
+		      struct err *e);
 
 /*
  * Checks the heap profile's buckets, from the head of the list @mbuckets (live address of the

@@ -12,6 +12,7 @@
 #include "go/layout_check.h"
 
 #include <math.h>
+#include <time.h>
 
 enum {
 	TRIES = 3,
@@ -36,6 +37,7 @@ enum {
 	PS_MAX = 256,
 	P_BYTES = 1024,
 	TINY_BYTES = 16, /* maxTinySize, malloc.go */
+	TINY_PAUSE_MS = 10,
 	HEAP_LOWEST = 1 << 20,
 };
 
@@ -550,34 +552,45 @@ static int check_tiny(struct mem *m, const struct golayout *l, uint64_t p, struc
 	return tiny && off;
 }
 
-int layout_check_tiny(struct mem *live, const struct golayout *l, uint64_t allp, struct err *e)
+/* How many Ps of runtime.allp have a block open now. */
+static int tiny_open(struct mem *live, const struct golayout *l, uint64_t allp, size_t *nps,
+		     struct err *e)
 {
-	static const enum layout_field needed[] = { LAYOUT_p_mcache, LAYOUT_mcache_tiny,
-						    LAYOUT_mcache_tinyoffset };
 	uint64_t slice[3], list[PS_MAX];
-	unsigned int open = 0;
-	size_t n = 0;
-	int rc = fields_fit(l, needed, ARRAY_LEN(needed), P_BYTES, e);
+	int rc = mem_read(live, allp, slice, sizeof(slice), e), open = 0;
 
-	if (!rc)
-		rc = mem_read(live, allp, slice, sizeof(slice), e);
 	if (!rc && (!slice[0] || slice[1] > slice[2]))
 		rc = err_set(e, -EBADMSG, "runtime.allp at 0x%llx is no list",
 			     (unsigned long long)allp);
-	if (!rc) {
-		n = slice[1] < PS_MAX ? (size_t)slice[1] : PS_MAX;
-		rc = mem_read(live, slice[0], list, n * 8, e);
-	}
-	for (size_t i = 0; !rc && i < n; i++) {
+	if (rc)
+		return rc;
+	*nps = slice[1] < PS_MAX ? (size_t)slice[1] : PS_MAX;
+	rc = mem_read(live, slice[0], list, *nps * 8, e);
+	for (size_t i = 0; !rc && i < *nps; i++) {
 		for (int try = 0; try < TRIES && (!try || rc == -EBADMSG); try++)
 			rc = check_tiny(live, l, list[i], e);
 		open += rc > 0;
 		rc = rc > 0 ? 0 : rc;
 	}
-	if (rc < 0)
-		return rc;
-	return open ? 0 :
-		      err_set(e, -EBADMSG,
-			      "no P of %zu has a tiny block open: where it stands cannot be checked",
-			      n);
+	return rc < 0 ? rc : open;
+}
+
+int layout_check_tiny(struct mem *live, const struct golayout *l, uint64_t allp, unsigned int looks,
+		      struct err *e)
+{
+	static const enum layout_field needed[] = { LAYOUT_p_mcache, LAYOUT_mcache_tiny,
+						    LAYOUT_mcache_tinyoffset };
+	const struct timespec pause = { .tv_nsec = TINY_PAUSE_MS * 1000000 };
+	size_t n = 0;
+	int rc = fields_fit(l, needed, ARRAY_LEN(needed), P_BYTES, e);
+
+	for (unsigned int i = 0; !rc && i < looks; i++) {
+		if (i)
+			nanosleep(&pause, NULL);
+		rc = tiny_open(live, l, allp, &n, e);
+	}
+	if (rc)
+		return rc < 0 ? rc : 0;
+	return err_set(e, -EBADMSG,
+		       "no P of %zu has a tiny block open: where it stands cannot be checked", n);
 }
