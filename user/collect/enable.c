@@ -64,7 +64,7 @@ static void tell_end(const struct enabled *x, const struct collect_opts *o)
 	if (x->ended.how == GUARDIAN_LEFT)
 		say(o,
 		    "%s: another goprof-bpf uses it: %s stays %lld, and is set to 0 when the last "
-		    "has done",
+		    "one ends",
 		    x->kind, x->name, value);
 	if (x->ended.late)
 		say(o, "%s: %s was restored %.1f s after it was set, for nobody had asked in time",

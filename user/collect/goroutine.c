@@ -272,8 +272,9 @@ static int add_header(struct look *l, const struct rtgors_seen *seen, struct err
 				   (unsigned long long)l->shown, (unsigned long long)seen->again);
 	if (!ret && l->running)
 		ret = prof_comment(l->p, e,
-				   "running: %llu, whose stacks cannot be had without stopping "
-				   "them: [running] on the function that each began in",
+				   "running: %llu goroutines, whose stacks cannot be read without "
+				   "stopping them: they are shown as [running], under the function "
+				   "that each began in",
 				   (unsigned long long)l->running);
 	if (!ret && l->deeper)
 		ret = prof_comment(l->p, e,
@@ -281,14 +282,16 @@ static int add_header(struct look *l, const struct rtgors_seen *seen, struct err
 				   "own profile",
 				   (unsigned long long)l->deeper, gstacks_depth(&l->k));
 	if (!ret && l->untold)
-		ret = prof_comment(l->p, e, "text: %llu goroutines have no block, after %d lines",
+		ret = prof_comment(l->p, e,
+				   "text: %llu goroutines have no block: it ends after %d lines",
 				   (unsigned long long)l->untold, LIMIT_TEXT_LINES);
 	if (!ret && l->waiting > l->timed)
-		ret = prof_comment(l->p, e,
-				   "waiting: %llu, of %llu of them it is not known since when: the "
-				   "runtime notes it at a GC only",
-				   (unsigned long long)l->waiting,
-				   (unsigned long long)(l->waiting - l->timed));
+		ret = prof_comment(
+			l->p, e,
+			"waiting: %llu goroutines; for %llu of them it is not known since "
+			"when, because the runtime notes that only at a GC",
+			(unsigned long long)l->waiting,
+			(unsigned long long)(l->waiting - l->timed));
 	return ret;
 }
 

@@ -722,16 +722,17 @@ int heap_live_comments(const struct heap_live *l, const struct heap_live_told *t
 	if (!ret)
 		ret = prof_comment(
 			p, e,
-			"in use: %llu sampled objects without a known place, for which "
-			"the others of their stack stand; %llu not confirmed, which count as far "
-			"as those outlive as many cycles",
+			"in use: %llu sampled objects without a known slot, for which the other "
+			"objects of their stack stand; %llu not confirmed after missed GC cycles, "
+			"which count with the share of their stack's objects that outlive as many",
 			(unsigned long long)(t->unknown + t->waiting + t->dropped + l->untold),
 			(unsigned long long)l->unconfirmed);
 	if (!ret)
 		ret = prof_comment(
 			p, e,
-			"in use: places of %llu objects told at once, %llu when the way was free, "
-			"%llu large, %llu settled late; longest look %.1f ms at %zu objects",
+			"in use: places of %llu objects known immediately, %llu after a wait, %llu "
+			"from allocLarge, %llu at the next allocation; longest look %.1f ms, at "
+			"%zu objects",
 			(unsigned long long)t->told, (unsigned long long)t->waited,
 			(unsigned long long)t->large, (unsigned long long)t->settled,
 			(double)l->look_ns / 1e6, l->look_n);
