@@ -95,4 +95,30 @@ grep -q "\"pid\": $P_OLD," "$TMP/json" && fail "ps/unprivileged: others are not 
 	pass "ps/unprivileged: others are not shown"
 "$GOPROF" ps --nonsense >/dev/null 2>&1
 [ $? = 2 ] && pass ps/usage || fail ps/usage "not status 2"
+
+# ---- files that are made to be read for hours ----
+
+# hollow BYTES: the subject with so large a table of symbols' names, running as PID.
+hollow() {
+	python3 tests/support/sparse.py "$(subject 1.27.4 ratewatch)" "$TMP/hollow$1" "$1" 2>"$TMP/said" &&
+		start "$TMP/hollow$1" -busy
+}
+if hollow $((8 << 40)); then
+	before=$SECONDS
+	timeout 60 "$GOPROF" ps >"$TMP/table" 2>"$TMP/said"
+	[ $((SECONDS - before)) -lt 20 ] && grep -q "^$PID .* 1.27.4 " "$TMP/table" && pass "ps/8 TB of symbol names" ||
+		fail "ps/8 TB of symbol names" "$((SECONDS - before)) s: $(grep "^$PID" "$TMP/table")"
+else
+	skip "ps/8 TB of symbol names" "$(tail -n 1 "$TMP/said")"
+fi
+if hollow $((1 << 30)); then
+	"$GOPROF" -p "$PID" --heap --block -d 30s -o "$TMP/hollow" >"$TMP/paths" 2>"$TMP/said" </dev/null &
+	PROF=$!
+	sleep 0.2
+	kill -INT $PROF
+	asked=$(date +%s%N)
+	wait $PROF
+	took=$((($(date +%s%N) - asked) / 1000000))
+	[ $took -lt 2000 ] && pass "ps/Ctrl-C while a large file is read" || fail "ps/Ctrl-C while a large file is read" "$took ms: $(tail -n 2 "$TMP/said")"
+fi
 finish

@@ -4,6 +4,11 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <elf.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/limits.h"
 #include "go/buildinfo.h"
 #include "mkgobin.h"
 
@@ -115,6 +120,121 @@ static void versions(void **state)
 	}
 }
 
+/* ---- files with hardly anything in them that are very large ---- */
+
+static const uint64_t huge = 8ull << 40;
+
+struct hollow {
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+	Elf64_Shdr sh[4];
+	char names[32];
+	Elf64_Sym sym;
+};
+
+/*
+ * Executables whose data, and whose symbols' names, are 8 TB of nothing. -1: this file system has
+ * no such files.
+ */
+static int hollow_file(void)
+{
+	struct hollow h = {
+		.eh = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				     EV_CURRENT },
+			.e_type = ET_EXEC,
+			.e_machine = EM_X86_64,
+			.e_phoff = offsetof(struct hollow, ph),
+			.e_phentsize = sizeof(Elf64_Phdr),
+			.e_phnum = 1,
+			.e_shoff = offsetof(struct hollow, sh),
+			.e_shentsize = sizeof(Elf64_Shdr),
+			.e_shnum = 4,
+			.e_shstrndx = 3 },
+		.ph = { .p_type = PT_LOAD,
+			.p_flags = PF_R | PF_W,
+			.p_vaddr = 0x400000,
+			.p_filesz = huge,
+			.p_memsz = huge },
+		.sh = { { 0 },
+			{ .sh_name = 1,
+			  .sh_type = SHT_SYMTAB,
+			  .sh_link = 2,
+			  .sh_offset = offsetof(struct hollow, sym),
+			  .sh_size = sizeof(Elf64_Sym) },
+			{ .sh_name = 9, .sh_type = SHT_STRTAB, .sh_size = huge },
+			{ .sh_name = 17,
+			  .sh_type = SHT_STRTAB,
+			  .sh_offset = offsetof(struct hollow, names),
+			  .sh_size = sizeof(h.names) } },
+		.names = "\0.symtab\0.strtab\0.shstrtab",
+	};
+	char path[] = "/tmp/goprof-hollow-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	unlink(path);
+	assert_int_equal(pwrite(fd, &h, sizeof(h), 0), sizeof(h));
+	if (!ftruncate(fd, (off_t)huge))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static void searching_has_an_end(void **state)
+{
+	static const char *const name = "runtime.text";
+	int fd = hollow_file(), ret = 0;
+	struct timespec a, b;
+	struct elfimg *img;
+	struct buildinfo bi;
+	struct elf_sym sym;
+	struct err e = { 0 };
+
+	(void)state;
+	if (fd < 0)
+		skip();
+	assert_int_equal(elfimg_open(fd, "hollow", 4, &img, &e), 0);
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	assert_int_equal(elfimg_symbols(img, &name, 1, &sym, &e), -E2BIG);
+	/* A GiB each time, until all that is read of one file is used up. */
+	for (int i = 0; i < 20 && !strstr(e.msg, "GiB of it would have to be read"); i++) {
+		ret = buildinfo_find(img, &bi, &e);
+		assert_true(ret == -E2BIG || ret == -ENOENT);
+	}
+	assert_int_equal(ret, -E2BIG);
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	assert_true(b.tv_sec - a.tv_sec < 2 * LIMIT_STREAM_MS / 1000);
+	assert_non_null(strstr(e.msg, "GiB of it would have to be read"));
+	elfimg_free(img);
+	close(fd);
+}
+
+static int looks;
+
+static bool after_ten(void)
+{
+	return ++looks > 10;
+}
+
+static void searching_ends_when_asked(void **state)
+{
+	int fd = hollow_file();
+	struct elfimg *img;
+	struct buildinfo bi;
+	struct err e = { 0 };
+
+	(void)state;
+	if (fd < 0)
+		skip();
+	assert_int_equal(elfimg_open(fd, "hollow", 4, &img, &e), 0);
+	elfimg_stop_when(after_ten);
+	assert_int_equal(buildinfo_find(img, &bi, &e), -ECANCELED);
+	assert_int_equal(looks, 11);
+	elfimg_stop_when(NULL);
+	elfimg_free(img);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +243,8 @@ int main(void)
 		cmocka_unit_test(every_truncation_is_refused),
 		cmocka_unit_test(lies_are_refused),
 		cmocka_unit_test(versions),
+		cmocka_unit_test(searching_has_an_end),
+		cmocka_unit_test(searching_ends_when_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,6 +42,11 @@ enum {
 	LIMIT_LIVE_CELLS = 1 << 20,   /* pairs of such a stack and a group of windows */
 	LIMIT_DECODE = 4096,	      /* bytes of one function that are decoded */
 	LIMIT_TYPE_DEPTH = 16,	      /* nesting of a type that reflect made of others */
+	LIMIT_STREAM_MS = 20000,      /* reading long ranges of one executable's file, in all */
 };
+
+#define LIMIT_SCAN_BYTES \
+	(1ull << 30) /* one table or search; all of a Go program is at most 2 GiB */
+#define LIMIT_STREAM_BYTES (1ull << 32) /* long ranges of one executable's file, in all */
 
 #endif

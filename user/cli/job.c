@@ -128,6 +128,7 @@ static void cannot_start(struct job *j, struct job_slot *s, int ret, const struc
 	 * There can be many children that are gone by now; they are counted instead of reported
 	 * one by one.
 	 */
+	j->stopped |= ret == -ECANCELED;
 	j->too_short |= ret == -ESRCH && j->origin == JOB_FOLLOWED && j->o->follow;
 	if (!j->too_short)
 		about(j, "%s: %s", s->c->kind, e->msg);
@@ -172,7 +173,7 @@ size_t job_start(struct job *j, struct window *w)
 	size_t started = 0;
 
 	j->window = w;
-	for (size_t i = 0; i < j->n && !j->too_short; i++)
+	for (size_t i = 0; i < j->n && !j->too_short && !j->stopped; i++)
 		started += start_one(j, &j->slots[i]);
 	for (size_t i = 0; i < j->n; i++)
 		started -= !begin_one(j, &j->slots[i]);

@@ -46,6 +46,7 @@ struct job {
 	bool became;	     /* it is another program now, by exec; the process lives on */
 	/* a child that ended before all kinds had started; that is no failure */
 	bool too_short;
+	bool stopped;	    /* we were asked to stop before all kinds had started */
 	bool failed, lossy; /* something was not delivered; something was lost */
 	size_t files;
 	struct job *next;

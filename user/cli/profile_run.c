@@ -7,9 +7,11 @@
 #include "cli/job.h"
 #include "cli/outdir.h"
 #include "cli/spawn.h"
+#include "cli/stop.h"
 #include "cli/tell.h"
 #include "cli/window.h"
 #include "collect/family.h"
+#include "go/elfimg.h"
 
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* the numbers that shells use */
 
@@ -181,8 +183,11 @@ static void follow_news(struct run *r)
 	while (family_next(r->family, &x)) {
 		bool held = r->spawn && x.pid == spawn_pid(r->spawn) && spawn_traces(r->spawn);
 
-		if (!held)
+		if (!held) {
+			elfimg_stop_when(stop_asked);
 			follow_one(r, &x);
+			elfimg_stop_when(NULL);
+		}
 	}
 }
 
@@ -340,11 +345,14 @@ static int prepare_live(struct run *r)
 	const struct run_opts *o = r->o;
 	struct job *j = NULL;
 	struct err e = { "" };
+	bool begun;
 
+	stop_at_once(true);
 	if (window_new(&r->window, &e) || job_open(o, o->pid, JOB_LIVE, &j, &e)) {
 		tell("%s", e.msg);
 		return -1;
 	}
+	stop_at_once(false);
 	r->root = r->jobs = j;
 	if (outdir_prepare(o->dir, o->access, &r->made_dir, &e) || follow(r, o->pid, &e)) {
 		tell("%s", e.msg);
@@ -356,7 +364,10 @@ static int prepare_live(struct run *r)
 		return -1;
 	}
 	r->jobs = NULL;
-	return begin(r, j) ? 0 : -1;
+	elfimg_stop_when(stop_asked);
+	begun = begin(r, j);
+	elfimg_stop_when(NULL);
+	return begun ? 0 : -1;
 }
 
 static int run_live(struct run *r)

@@ -1,6 +1,8 @@
 /* user/cli/stop.c - one handler for the signals that ask us to stop. */
 #include "cli/stop.h"
 
+#include "cli/cmd.h"
+
 #include <signal.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
@@ -25,11 +27,23 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+static volatile sig_atomic_t at_once_pid; /* not a child that inherited the handler */
+
+static _Noreturn void end_at_once(void)
+{
+	static const char text[] = "goprof-bpf: stopped before anything was collected\n";
+
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(EXIT_FAILED);
+}
+
 static void on_signal(int sig)
 {
 	int saved = errno;
 	uint64_t one = 1;
 
+	if (at_once_pid && at_once_pid == getpid())
+		end_at_once();
 	if (!asked) {
 		first_ms = now_ms();
 		asked = 1;
@@ -150,6 +164,13 @@ void stop_pass_to(pid_t pid)
 		(void)!read(wish_fd, &n, sizeof(n));
 		kill(pid, first_sig);
 	}
+}
+
+void stop_at_once(bool yes)
+{
+	at_once_pid = yes ? getpid() : 0;
+	if (yes && asked)
+		end_at_once();
 }
 
 int stop_fd(void)

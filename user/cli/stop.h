@@ -34,6 +34,12 @@ int stop_init_passing(struct err *e);
  */
 void stop_pass_to(pid_t pid);
 
+/*
+ * While that is so there is nothing to keep or to undo, and the first signal ends the process at
+ * once, with a sentence and status 1: what reads a target's files may take seconds.
+ */
+void stop_at_once(bool yes);
+
 /* Readable once we were asked to stop; -1 before stop_init(). */
 int stop_fd(void);
 bool stop_asked(void);

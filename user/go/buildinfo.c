@@ -203,6 +203,11 @@ int buildinfo_at(struct mem *m, uint64_t addr, struct buildinfo *out, struct err
 	return ret;
 }
 
+static uint64_t at_most(uint64_t bytes)
+{
+	return bytes < LIMIT_SCAN_BYTES ? bytes : LIMIT_SCAN_BYTES;
+}
+
 /* Address of the block in one segment, found by its magic. Returns 1, 0 or an error. */
 static int search_block(struct elfimg *img, const struct elf_seg *seg, uint64_t *addr,
 			struct err *e)
@@ -210,7 +215,8 @@ static int search_block(struct elfimg *img, const struct elf_seg *seg, uint64_t 
 	CLEANUP(scan_fini) struct scan s = { 0 };
 	int ret;
 
-	ret = scan_init(&s, elfimg_file(img), seg->off, seg->filesz, 0, e);
+	/* It is near the start of the data. Other programs may have more of that than we read. */
+	ret = scan_init(&s, elfimg_file(img), seg->off, at_most(seg->filesz), 0, e);
 	if (ret)
 		return ret;
 	while ((ret = scan_next(&s, e)) == 1) {
@@ -271,7 +277,7 @@ static int search_string(struct elfimg *img, const struct elf_sec *sec, struct b
 	size_t tries = 0;
 	int ret;
 
-	ret = scan_init(&s, elfimg_file(img), sec->off, sec->size, 8, e);
+	ret = scan_init(&s, elfimg_file(img), sec->off, at_most(sec->size), 8, e);
 	if (ret)
 		return ret;
 	while ((ret = scan_next(&s, e)) == 1) {

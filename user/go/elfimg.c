@@ -4,6 +4,7 @@
 #include <gelf.h>
 #include <libelf.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -46,6 +47,45 @@ static int file_read(struct mem *m, uint64_t off, void *buf, size_t n, struct er
 		n -= (size_t)got;
 	}
 	return 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool (*stop_asked)(void);
+
+void elfimg_stop_when(bool (*asked)(void))
+{
+	stop_asked = asked;
+}
+
+/*
+ * A file of 8 TB costs its owner nothing when it is sparse, and us hours. What is read of it in
+ * long scans has an end, in bytes and, for slow disks and file systems of users (FUSE), in time.
+ */
+static int stream_read(struct mem *m, uint64_t off, void *buf, size_t n, struct err *e)
+{
+	struct elfimg *img = ((struct filemem *)m)->img;
+	uint64_t start_ns = now_ns();
+	int ret;
+
+	if (stop_asked && stop_asked())
+		return err_set(e, -ECANCELED, "%s: stopped while it was read", img->path);
+	if (n > LIMIT_STREAM_BYTES - img->streamed)
+		return err_set(e, -E2BIG, "%s: more than %llu GiB of it would have to be read",
+			       img->path, LIMIT_STREAM_BYTES >> 30);
+	if (img->stream_ns > LIMIT_STREAM_MS * 1000000ull)
+		return err_set(e, -ETIMEDOUT, "%s: reading it took more than %d s", img->path,
+			       LIMIT_STREAM_MS / 1000);
+	ret = file_read(m, off, buf, n, e);
+	img->streamed += n;
+	img->stream_ns += now_ns() - start_ns;
+	return ret;
 }
 
 static const struct elf_seg *load_at(const struct elfimg *img, uint64_t vaddr)
@@ -310,6 +350,7 @@ int elfimg_open(int fd, const char *path, size_t blocks, struct elfimg **out, st
 		return err_set(e, -ENOMEM, "no memory for an ELF image");
 	img->fd = fd;
 	img->file = (struct filemem){ .mem = { .read = file_read }, .img = img };
+	img->stream = (struct filemem){ .mem = { .read = stream_read }, .img = img };
 	img->mem = (struct vmem){ .mem = { .read = image_read }, .img = img };
 	img->rel = (struct vmem){ .mem = { .read = elftab_read_rel }, .img = img };
 	ret = memcache_new(&img->file.mem, blocks, &img->cache, e);
@@ -384,5 +425,5 @@ struct mem *elfimg_relmem(struct elfimg *img)
 
 struct mem *elfimg_file(struct elfimg *img)
 {
-	return &img->file.mem;
+	return &img->stream.mem;
 }

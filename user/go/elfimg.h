@@ -68,6 +68,12 @@ struct mem *elfimg_mem(struct elfimg *img);
 struct mem *elfimg_relmem(struct elfimg *img);
 struct mem *elfimg_file(struct elfimg *img);
 
+/*
+ * While @asked (NULL: never) says so, elfimg_file ends with -ECANCELED: somebody waits for us to stop
+ * while we look at a large file. For the whole process; @asked may be called very often.
+ */
+void elfimg_stop_when(bool (*asked)(void));
+
 /* File offset of a link-time address and, if @left, the bytes from there to the segment's end. */
 int elfimg_offset(const struct elfimg *img, uint64_t vaddr, uint64_t *off, uint64_t *left,
 		  struct err *e);

@@ -31,6 +31,9 @@ struct elfimg {
 	/* how many at its beginning are relative and sorted: DT_RELACOUNT */
 	uint64_t nrel;
 	struct filemem file;	/* uncached */
+	struct filemem stream;	/* the same for long scans, within limits */
+	uint64_t streamed;	/* bytes read through it */
+	uint64_t stream_ns;	/* and how long that took */
 	struct memcache *cache; /* over file */
 	struct vmem mem, rel;
 };

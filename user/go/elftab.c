@@ -58,7 +58,7 @@ static int find_names(struct elfimg *img, const struct elf_sec *str, const char 
 	for (size_t i = 0; i < n; i++)
 		if (strlen(names[i]) > keep)
 			keep = strlen(names[i]);
-	ret = scan_init(&s, &img->file.mem, str->off, str->size, keep, e);
+	ret = scan_init(&s, elfimg_file(img), str->off, str->size, keep, e);
 	if (ret)
 		return ret;
 	while ((ret = scan_next(&s, e)) == 1)
@@ -103,7 +103,7 @@ static int match_symbols(struct elfimg *img, const struct elf_sec *tab,
 	_Static_assert(sizeof(Elf64_Sym) == 24, "symbol size");
 	for (size_t i = 0; i < set->n; i++)
 		bloom |= bloom_bit(set->at[i].off);
-	ret = scan_init(&s, &img->file.mem, tab->off, tab->size, sizeof(Elf64_Sym) - 1, e);
+	ret = scan_init(&s, elfimg_file(img), tab->off, tab->size, sizeof(Elf64_Sym) - 1, e);
 	if (ret)
 		return ret;
 	while ((ret = scan_next(&s, e)) == 1) {
@@ -268,7 +268,7 @@ static int relocs(struct elfimg *img,
 
 	if (!img->nrela || elfimg_offset(img, img->rela, &off, &left, NULL))
 		return 0;
-	ret = scan_init(&s, &img->file.mem, off, img->nrela * sizeof(Elf64_Rela),
+	ret = scan_init(&s, elfimg_file(img), off, img->nrela * sizeof(Elf64_Rela),
 			sizeof(Elf64_Rela) - 1, e);
 	if (ret)
 		return ret;
@@ -345,7 +345,7 @@ static int note_build_id(struct elfimg *img, uint64_t off, uint64_t size, char o
 	buf = malloc(size);
 	if (!buf)
 		return err_set(e, -ENOMEM, "no memory for notes");
-	ret = mem_read(&img->file.mem, off, buf, size, e);
+	ret = mem_read(elfimg_file(img), off, buf, size, e);
 	if (ret)
 		return ret;
 	n = build_id_in(buf, size, &id);

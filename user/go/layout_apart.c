@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -30,6 +31,7 @@ static _Noreturn void child(int fd, int to)
 	struct answer a = { 0 };
 	struct err e = { 0 };
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGABRT, SIG_DFL);
 	signal(SIGBUS, SIG_DFL);

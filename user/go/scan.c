@@ -1,6 +1,8 @@
 /* user/go/scan.c - chunked reading with overlap. */
 #include "go/scan.h"
 
+#include "base/limits.h"
+
 enum { KEEP_MAX = 4096 };
 
 int scan_init(struct scan *s, struct mem *m, uint64_t addr, uint64_t len, size_t keep,
@@ -11,6 +13,9 @@ int scan_init(struct scan *s, struct mem *m, uint64_t addr, uint64_t len, size_t
 	if (addr + len < addr)
 		return err_set(e, -EFAULT, "address 0x%llx + 0x%llx wraps",
 			       (unsigned long long)addr, (unsigned long long)len);
+	if (len > LIMIT_SCAN_BYTES)
+		return err_set(e, -E2BIG, "%llu bytes at 0x%llx would have to be searched",
+			       (unsigned long long)len, (unsigned long long)addr);
 	s->own = malloc(SCAN_CHUNK + keep);
 	if (!s->own)
 		return err_set(e, -ENOMEM, "no memory for a scan buffer");
