@@ -14,7 +14,7 @@ ROUNDS=${ROUNDS:-3}
 
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "" }'; }
 
-# ns per allocation over the next second. The line being gathered belongs to what was before.
+# ns per allocation over the next second. The first line is skipped, because it began before.
 slice() {
 	local from
 	from=$(wc -l <"$OUT")
@@ -40,7 +40,7 @@ ours() {
 		END { printf "%.0f %.1f", h / w, s / w }')"
 }
 
-# Under bpftrace: "NS". It says "Attaching" before it has attached.
+# Under bpftrace: "NS". bpftrace says "Attaching" before it has attached.
 theirs() {
 	local i trace ns
 	: >"$TMP/trace"

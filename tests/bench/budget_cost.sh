@@ -42,7 +42,7 @@ ours() {
 	[ $? = 0 ] || [ $? = 3 ]
 }
 
-# As a person would write it. mallocgc's first argument is the size, in ax; g is in r14.
+# The script that a person would write. mallocgc's first argument is the size, in ax; g is in r14.
 declare -A SCRIPT=(
 	[heap]='uprobe:BIN:runtime.mallocgc* { @[ustack(4)] = count(); }'
 	[block]='uprobe:BIN:runtime.gopark { @parked[reg("r14")] = nsecs; }

@@ -38,7 +38,7 @@ bench() {
 			{ fail "heap_read/$v" "no answer: $(head -n 1 "$TMP/said")"; return; }
 	done
 	kill "$PID"
-	# Its own answers leave new buckets behind, of zeros.
+	# Answering requests leaves new buckets behind, with values of zero.
 	"$PPROFCHECK" equal -addresses -ignore-zero "$TMP/own" "$TMP/read" | head -n 1
 	pass "heap_read/$v"
 }

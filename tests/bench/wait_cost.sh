@@ -17,7 +17,7 @@ VERSIONS=${VERSIONS:-1.19.13 1.22.12 1.27.4}
 
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "" }'; }
 
-# ns per pair over the next second; the line being gathered belongs to what was before.
+# ns per pair over the next second; the first line is skipped, because it began before.
 slice() {
 	local from
 	from=$(wc -l <"$OUT")
@@ -48,7 +48,7 @@ own() {
 	echo "$ns"
 }
 
-# ours NAME OPTION...: and at rate 1 (one) no fewer waits may be seen than there were.
+# ours NAME OPTION...: at rate 1 (one), at least as many waits must be seen as there were.
 ours() {
 	local name=$1 prof ns path before after seen
 	shift
@@ -71,7 +71,7 @@ ours() {
 	echo "$ns"
 }
 
-# As a person would write it: g is in r14, and ready's first argument in ax.
+# The script that a person would write: g is in r14, and ready's first argument in ax.
 SCRIPT='
 uprobe:BIN:runtime.gopark { @parked[reg("r14")] = nsecs; }
 uprobe:BIN:runtime.ready /@parked[reg("ax")]/ {
@@ -94,7 +94,7 @@ theirs() {
 	echo "$ns"
 }
 
-# Less than a quiet second before: appended to $TMP/NAME.
+# The cost: ns more than in a quiet second before. Appended to $TMP/NAME.
 cost() {
 	local name=$1 base got
 	shift

@@ -46,7 +46,7 @@ hash_of_all() {
 		tests/support/judges.sh | sha256sum | cut -d ' ' -f 1
 }
 
-# ---- what needs no process -----------------------------------------------------------------------
+# ---- checks that need no process -----------------------------------------------------------------
 
 # A plugin's main package is called by its path.
 anchor() {
@@ -60,7 +60,7 @@ check_frames() {
 		{ tail -n 1 "$TMP/said"; return; }
 	left=$(sed -n 's/ pcs left out.*//p' "$TMP/said")
 	"$FRAMES" dump "$CODE" "$ANCHOR" <"$TMP/pcs" >"$TMP/ours" 2>"$TMP/said" || { cat "$TMP/said"; return; }
-	# A pc that Go's runtime cannot answer makes it eat memory for ever; the race detector
+	# When Go's runtime cannot answer for a pc it takes memory without end; the race detector
 	# reserves more than any bound.
 	([ "$KIND" = race ] || ulimit -v 16000000
 	 GOPROF_ORACLE=1 timeout 120 "${PROGRAM[@]}" <"$TMP/pcs" >"$TMP/theirs") ||
@@ -75,8 +75,9 @@ check_frames() {
 	echo "$n pcs, $left left out" >&2
 }
 
-# "var NAME SYMBOL DECODED" of the twin with symbols, then of the file itself. What is not in a
-# program has no symbol, and then nothing may be found; all but two are in every program.
+# Compares "var NAME SYMBOL DECODED" of the twin with symbols and of the file itself. A variable
+# that a program does not contain has no symbol, and then nothing may be found; all but two are in
+# every program.
 check_vars() {
 	local with=$TMP/with
 	"$GOFACTS" "$RUNTIME" >"$TMP/facts" 2>"$TMP/said" || { cat "$TMP/said"; return; }
@@ -101,7 +102,7 @@ check_vars() {
 begin() {
 	mkfifo "$TMP/in"
 	: >"$TMP/out"
-	# The race detector of old versions cannot live with today's address randomization.
+	# Old versions of the race detector do not work with today's address randomization.
 	"${WRAP[@]}" "${PROGRAM[@]}" <"$TMP/in" >"$TMP/out" 2>&1 &
 	PID=$!
 	STARTED+=("$PID")
@@ -141,7 +142,7 @@ check_read() {
 	echo "$why"
 }
 
-# What stands at those addresses now is what such a variable can hold.
+# The values at those addresses must be such as these variables can hold.
 check_live() {
 	"$RTLIVE" "$PID" >"$TMP/live" 2>&1 || grep -v ' ok$' "$TMP/live"
 	[ "$(grep -c ' ok$' "$TMP/live")" -ge 10 ] || cat "$TMP/live"
@@ -206,8 +207,8 @@ heap_verdict() {
 	"$PPROFCHECK" check "$HEAP" | head -n 1
 }
 
-# Where the machine itself stands still for a while, clocks are served late, which is said and
-# counted: then the CPU once more.
+# Where the machine itself stands still for a while, clocks are served late, which is reported and
+# counted. Then the CPU check is repeated once.
 check_cpu_and_probe() {
 	local try
 	ask rate 0
@@ -223,8 +224,8 @@ check_cpu_and_probe() {
 	verdict C "$(cpu_verdict)"
 }
 
-# The rate is on for the window, and off after it. A sample that is known to be a processor's
-# first counts once; one that cannot be told counts a whole period.
+# The rate is on during the window, and off after it. A sample that is known to be a processor's
+# first counts once; one that cannot be told apart counts a whole period.
 check_enable() {
 	local mixed why
 	DO=("truth")

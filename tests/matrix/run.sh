@@ -34,7 +34,7 @@ versions() {
 	tr ' ' '\n' <<<"$ALL_VERSIONS" | grep -v '^1\.1[67]\.'
 }
 
-# One line of the log per outcome is shown; the rest stays in it.
+# One line of the log for each outcome is shown; the rest stays in the log.
 cell() {
 	local log rc
 	subject "$3"
@@ -62,14 +62,14 @@ run_all() {
 	done | xargs -P "${JOBS:-2}" -L 1 bash tests/matrix/run.sh cell | tee "$MATRIX/outcomes"
 	for t in cell waits; do table $t; done >"$O/matrix.md"
 	cat "$O/matrix.md"
-	# A part of the matrix is no news: the page keeps what the last whole run said.
+	# A partial run changes nothing in the page, which keeps the result of the last whole run.
 	grep -q '| not run ' "$O/matrix.md" || page || return 1
 	awk '/^ok/ { n++ } /^not ok/ { m++ }
 		END { printf "%d passed, %d failed, 0 skipped\n", n, m; exit m > 0 || n == 0 }' \
 		"$MATRIX/outcomes"
 }
 
-# What a cell says: the letters that passed, and those that did not struck out.
+# The result of a cell: the letters that passed, and those that failed struck out.
 show() {
 	local res=$DIR/res/$1-$2 c out=
 	[ -f "$res" ] || { echo "not run"; return; }
@@ -119,7 +119,8 @@ page() {
 	rm -f "$new"
 }
 
-# Every row and column, in order, and in each cell nothing but what a run can say.
+# Checks that every row and column is there, in order, and that each cell has only what a run can
+# write.
 check() {
 	local said t
 	for t in cell waits; do

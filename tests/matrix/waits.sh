@@ -24,9 +24,9 @@ CELL=$V-$KIND
 RES=$MATRIX/res/$CELL
 SOURCE=
 
-# verdict CHECK FUNCTION: passes when that prints nothing; once more if not, for a machine that is
-# busy enough makes a goroutine late between its look at the clock and its wait. Not in a subshell:
-# what it starts is ended with this script.
+# verdict CHECK FUNCTION: the check passes when FUNCTION prints nothing. It is repeated once if
+# not, because on a busy machine a goroutine may be late between its look at the clock and its
+# wait. It does not run in a subshell, so that what it starts is ended with this script.
 verdict() {
 	local why
 	"$2" >"$TMP/why"
@@ -82,7 +82,8 @@ check_enable() {
 	[ "$(grep ^fraction "$SAID" | tail -n 1)" = "fraction 0" ] || echo "after it: $(grep ^fraction "$SAID" | tail -n 1)"
 }
 
-# A request for a profile leaves records of its own behind: what the program did is the same in all.
+# A request for a profile leaves records of its own; the records of what the program did are the
+# same in all.
 check_read() {
 	local kind f
 	ask rate 1 1
@@ -99,7 +100,7 @@ check_read() {
 	done
 }
 
-# The goroutine that writes its own profile stands elsewhere when it reads its next command.
+# The goroutine that writes its own profile is at another place when it reads its next command.
 check_goroutine() {
 	local f
 	ask park 20

@@ -23,7 +23,8 @@ doc=$stage/usr/share/doc/$name
 mkdir -p "$doc" "$stage/DEBIAN"
 cp "$src/copyright" "$doc/copyright"
 gzip -9n <"$src/changelog" >"$doc/changelog.gz"
-# Nobody answers mail about a package that one builds for oneself; lintian is told.
+# Nobody answers mail about a package that one builds for oneself, so lintian is told to ignore
+# that.
 overrides=$stage/usr/share/lintian/overrides
 mkdir -p "$overrides"
 cat >"$overrides/$name" <<END
