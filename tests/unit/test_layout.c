@@ -7,6 +7,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+
+#include <elf.h>
+#include <sys/resource.h>
 #include <sys/mman.h>
 
 #include "go/layout_priv.h"
@@ -103,6 +106,44 @@ static void the_child_says_the_same(void **state)
 	assert_int_equal(over_here, over_there);
 	assert_int_equal(layout_dwarf_apart(none, there, &over_there, &e), -EBADMSG);
 	assert_true(e.msg[0]);
+}
+
+/* Sections that are small enough each, and holes in the file: together they are too much. */
+static int fat_dwarf(void)
+{
+	static uint8_t bytes[MKDWARF_MAX];
+	size_t n = mkdwarf(&(struct mkdwarf){ .version = 5 }, bytes);
+	int fd = file_of(bytes, n);
+	Elf64_Ehdr eh;
+
+	memcpy(&eh, bytes, sizeof(eh));
+	for (unsigned i = 1; i < eh.e_shnum; i++) {
+		uint64_t at = eh.e_shoff + i * sizeof(Elf64_Shdr), size = 300ull << 20;
+		Elf64_Shdr sh;
+
+		assert_int_equal(pread(fd, &sh, sizeof(sh), (off_t)at), sizeof(sh));
+		if (i == eh.e_shstrndx || sh.sh_type != SHT_PROGBITS)
+			continue;
+		sh.sh_size = size;
+		assert_int_equal(pwrite(fd, &sh, sizeof(sh), (off_t)at), sizeof(sh));
+	}
+	assert_int_equal(ftruncate(fd, 301 << 20), 0);
+	return fd;
+}
+
+static void memory_is_bounded(void **state)
+{
+	int fd CLEANUP(closep) = fat_dwarf();
+	int32_t off[LAYOUT_COUNT];
+	uint32_t header_over;
+	struct err e = { "" };
+	struct rusage u;
+
+	(void)state;
+	assert_int_equal(layout_dwarf_apart(fd, off, &header_over, &e), -E2BIG);
+	assert_non_null(strstr(e.msg, "MiB, more than the 512 that are read"));
+	getrusage(RUSAGE_CHILDREN, &u);
+	assert_true(u.ru_maxrss < 500 << 10); /* KiB */
 }
 
 static void dwarf_of_something_else(void **state)
@@ -418,6 +459,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_form_of_dwarf),
 		cmocka_unit_test(the_child_says_the_same),
+		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(dwarf_of_something_else),
 		cmocka_unit_test(inflated_size_that_lies),
 		cmocka_unit_test(section_beyond_the_file),

@@ -19,9 +19,11 @@ enum {
 	LIMIT_INLINE_DEPTH = 256,      /* inlined calls at one pc */
 	/* .debug_info, inflated, that is read for versions that the table knows as well */
 	LIMIT_DWARF_BYTES = 1 << 20,
-	LIMIT_MAPS = 1 << 17,	     /* lines of /proc/PID/maps */
-	LIMIT_MAPS_BYTES = 64 << 20, /* bytes of it */
-	LIMIT_THREADS = 1 << 16,     /* threads of one target */
+	LIMIT_DWARF_IMAGE = 512 << 20, /* of all sections that are read, inflated */
+	LIMIT_DWARF_HEAP = 256 << 20,  /* what reading them may take beside that */
+	LIMIT_MAPS = 1 << 17,	       /* lines of /proc/PID/maps */
+	LIMIT_MAPS_BYTES = 64 << 20,   /* bytes of it */
+	LIMIT_THREADS = 1 << 16,       /* threads of one target */
 	/* pcs of one bucket: the maximum of profstackdepth, and two */
 	LIMIT_BUCKET_STACK = 1026,
 	LIMIT_BUCKETS = 1 << 22,      /* runtime buckets of one kind */

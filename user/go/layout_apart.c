@@ -12,7 +12,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/limits.h"
 #include "go/layout_priv.h"
 
 enum { APART_MS = 3000 };
@@ -24,6 +26,25 @@ struct answer {
 	char msg[sizeof(((struct err *)0)->msg)];
 };
 _Static_assert(sizeof(struct answer) <= 4096, "one write to a pipe, whole or not at all");
+
+/*
+ * More than it has now, by so much as DWARF may take. Its address space is a copy of the
+ * collector's, whose size says nothing.
+ */
+static void limit_memory(void)
+{
+	const uint64_t more = (uint64_t)LIMIT_DWARF_IMAGE + LIMIT_DWARF_HEAP;
+	CLEANUP(closep) int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	char text[64] = "";
+	struct rlimit r;
+	uint64_t pages;
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return;
+	pages = strtoull(text, NULL, 10);
+	r.rlim_cur = r.rlim_max = pages * (uint64_t)sysconf(_SC_PAGESIZE) + more;
+	setrlimit(RLIMIT_AS, &r);
+}
 
 static _Noreturn void child(int fd, int to)
 {
@@ -38,6 +59,7 @@ static _Noreturn void child(int fd, int to)
 	signal(SIGTERM, SIG_DFL);
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_CPU, &cpu);
+	limit_memory();
 	a.rc = layout_dwarf_read(fd, a.off, &a.header_over, &e);
 	snprintf(a.msg, sizeof(a.msg), "%s", e.msg);
 	_exit(write(to, &a, sizeof(a)) == (ssize_t)sizeof(a) ? 0 : 1);
@@ -74,6 +96,9 @@ static int judge(int got, struct answer *a, int status, struct err *e)
 {
 	if (got == -ETIMEDOUT)
 		return err_set(e, -E2BIG, "reading the DWARF took more than %d s", APART_MS / 1000);
+	if (got == 0 && WIFEXITED(status) && WEXITSTATUS(status) == LAYOUT_EXIT_NO_MEMORY)
+		return err_set(e, -ENOMEM, "reading the DWARF takes more than %d MiB",
+			       (LIMIT_DWARF_IMAGE + LIMIT_DWARF_HEAP) >> 20);
 	if (got == 0)
 		return err_set(e, -EBADMSG, "reading the DWARF ended with signal %d, status %d",
 			       WIFSIGNALED(status) ? WTERMSIG(status) : 0,

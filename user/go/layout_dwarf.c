@@ -249,7 +249,10 @@ static int image_build(int fd, const struct section sec[WANTED], struct image *i
 	at += NAMES;
 	im->len = at;
 	for (size_t i = 0; i < WANTED; i++)
-		im->len += sec[i].full;
+		im->len += sec[i].full; /* each is at most DWARF_SECTION_MAX */
+	if (im->len - at > LIMIT_DWARF_IMAGE)
+		return err_set(e, -E2BIG, "the DWARF has %zu MiB, more than the %d that are read",
+			       (im->len - at) >> 20, LIMIT_DWARF_IMAGE >> 20);
 	im->bytes = malloc(im->len);
 	if (!im->bytes)
 		return err_set(e, -ENOMEM, "no memory for %zu bytes of debug data", im->len);
@@ -466,6 +469,12 @@ static void search_units(struct search *s, Dwarf *dw, bool runtime)
 	}
 }
 
+/* libdw's own handler would write to stderr. */
+static _Noreturn void out_of_memory(void)
+{
+	_exit(LAYOUT_EXIT_NO_MEMORY);
+}
+
 static int search_image(const struct image *im, int32_t *off, uint32_t *header_over, struct err *e)
 {
 	struct search s = { .off = off, .header_over = header_over, .left = LAYOUT_COUNT };
@@ -475,6 +484,7 @@ static int search_image(const struct image *im, int32_t *off, uint32_t *header_o
 	if (!dw)
 		return err_set(e, -EBADMSG, "unreadable DWARF: %s",
 			       elf ? dwarf_errmsg(-1) : elf_errmsg(-1));
+	dwarf_new_oom_handler(dw, out_of_memory);
 	search_units(&s, dw, true);
 	search_units(&s, dw, false);
 	if (off[LAYOUT_g_m] < 0 || off[LAYOUT_m_curg] < 0 || off[LAYOUT_bucket_sizeof] < 0)

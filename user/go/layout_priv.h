@@ -36,6 +36,8 @@ int layout_dwarf_bytes(int fd, uint64_t *bytes, struct err *e);
  */
 int layout_dwarf_read(int fd, int32_t off[LAYOUT_COUNT], uint32_t *header_over, struct err *e);
 
+enum { LAYOUT_EXIT_NO_MEMORY = 3 }; /* status of the reader's process */
+
 /* The same in a forked child with a time limit, which crashes instead of us. */
 int layout_dwarf_apart(int fd, int32_t off[LAYOUT_COUNT], uint32_t *header_over, struct err *e);
 
