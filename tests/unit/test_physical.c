@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "collect/feed.h"
 #include "collect/physical.h"
 #include "mkgobin.h"
 
@@ -347,6 +348,34 @@ static void records_that_lie_are_refused(void **state)
 	assert_int_equal(physical_add(&ph, &st, &one, NULL, 0, &e), -EBADMSG);
 }
 
+/* One of them must not cost the rest of the profile: it is lost, and said to be. */
+static void a_lying_record_is_a_loss(void **state)
+{
+	const struct gpb_stack *st = NULL;
+	struct loss loss = {};
+	uint64_t none[GPB_LOSS_COUNT] = {};
+	struct feed f = {};
+
+	(void)state;
+	open_subject(0, 0, 0);
+	rules_init(&f.rules, &subject, -1);
+	raw_at(MK_TEXT + 0x40);
+	raw.stack.nfirst = 0;
+	assert_int_equal(rules_settle(&f.rules, &raw, sizeof(raw), &st, NULL), 0);
+	raw_at(MK_TEXT + 0x40);
+	assert_int_equal(rules_settle(&f.rules, &raw, 100, &st, NULL), 0);
+	raw.ntop = GPB_TOP_WORDS + 1;
+	assert_int_equal(rules_settle(&f.rules, &raw, sizeof(raw), &st, NULL), 0);
+	assert_null(st);
+	raw.stack.nfirst = 0;
+	assert_false(feed_whole(&f, &raw.stack));
+	raw.stack.nfirst = 1;
+	assert_true(feed_whole(&f, &raw.stack));
+	feed_losses(&f, none, NULL, &loss);
+	assert_int_equal(loss.n[LOSS_STACKS_UNREADABLE], 4);
+	rules_fini(&f.rules);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +396,7 @@ int main(void)
 		cmocka_unit_test_teardown(full_stacks_are_cut, close_subject),
 		cmocka_unit_test_teardown(sp_writers_stand_alone, close_subject),
 		cmocka_unit_test_teardown(records_that_lie_are_refused, close_subject),
+		cmocka_unit_test_teardown(a_lying_record_is_a_loss, close_subject),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

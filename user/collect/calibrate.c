@@ -118,7 +118,7 @@ static double residual(const struct calibrate *c, const struct tally *t, const s
 	size_t own = cols->of[s->group];
 	double w[CALIBRATE_MAX], b[CALIBRATE_MAX] = {}, squares;
 
-	squares = s->counts.xx - 2 * share * s->counts.xn + share * share * g->xx;
+	squares = s->sums.counts.xx - 2 * share * s->sums.counts.xn + share * share * g->xx;
 	*adjust = 0;
 	for (size_t i = 0; i < c->n; i++) {
 		size_t a = c->column[i];
@@ -147,7 +147,7 @@ struct tally_estimate calibrate_site(const struct calibrate *c, const struct tal
 	if (!c->n || total < 0 || out.value <= 0 || out.variance < 0 || !s->with ||
 	    !t->columns.of[s->group])
 		return out;
-	share = s->counts.x / t->groups[s->group].x;
+	share = s->sums.counts.x / t->groups[s->group].x;
 	squares = tally_among(t, residual(c, t, s, share, &adjust), c->n + 1);
 	if (squares < 0)
 		return out;

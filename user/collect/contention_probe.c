@@ -139,9 +139,14 @@ static int comment_looks(struct contention_probe *c, const struct sched_result *
 	return ret;
 }
 
-static int comment_errors(struct contention_probe *c, struct err *e)
+static int comment_errors(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
-	int ret = site_errors_comment(&c->counts, c->prof, "contentions", e);
+	const double one = GPB_COUNT_ONE;
+	int ret;
+
+	site_errors_all(&c->counts, r->whole.count < 0 ? -1 : r->whole.count / one / one);
+	site_errors_all(&c->delays, r->whole.delay);
+	ret = site_errors_comment(&c->counts, c->prof, "contentions", e);
 
 	return ret ? ret : site_errors_comment(&c->delays, c->prof, "delay", e);
 }
@@ -224,7 +229,7 @@ static int comments(struct contention_probe *c, const struct sched_result *r, st
 	if (!ret)
 		ret = sched_comment(c->sched, c->prof, e);
 	if (!ret && r->windowed)
-		ret = comment_errors(c, e);
+		ret = comment_errors(c, r, e);
 	return ret;
 }
 

@@ -4,6 +4,15 @@
 #include <bpf/bpf.h>
 
 #include "collect/bpf.h"
+#include "collect/physical.h"
+
+bool feed_whole(struct feed *f, const struct gpb_stack *st)
+{
+	bool whole = physical_whole(st);
+
+	f->frameless += !whole;
+	return whole;
+}
 
 static int on_record(void *arg, void *data, size_t len)
 {
@@ -20,6 +29,8 @@ static int on_record(void *arg, void *data, size_t len)
 		ret = rules_settle(&f->rules, data, len, &st, &f->why);
 	else if (rec->type == GPB_REC_STACK && len >= offsetof(struct gpb_rec_raw, top))
 		st = &rec->stack;
+	if (st && !feed_whole(f, st))
+		return 0;
 	if (!ret && st)
 		ret = f->add(f->arg, st, &f->why);
 	if (!ret && f->other && rec->type != GPB_REC_LABELS && rec->type != GPB_REC_RAW)
@@ -63,11 +74,18 @@ int feed_poll(struct feed *f, struct err *e)
 	return 0;
 }
 
+static int add_whole(void *arg, const struct gpb_stack *st, struct err *e)
+{
+	struct feed *f = arg;
+
+	return feed_whole(f, st) ? f->add(f->arg, st, e) : 0;
+}
+
 int feed_drain(struct feed *f, const struct bpf_map *stacks, struct err *e)
 {
 	int ret = feed_poll(f, e);
 
-	return ret ? ret : bpf_each_stack(bpf_map__fd(stacks), f->add, f->arg, e);
+	return ret ? ret : bpf_each_stack(bpf_map__fd(stacks), add_whole, f, e);
 }
 
 static uint64_t missed_hits(const struct bpf_object *obj)
@@ -91,6 +109,7 @@ void feed_losses(const struct feed *f, const uint64_t *losses, const struct bpf_
 {
 	bpf_losses(losses, to);
 	to->n[LOSS_STACKS_CUT] += f->rules.cut;
+	to->n[LOSS_STACKS_UNREADABLE] += f->rules.broken + f->frameless;
 	if (obj)
 		to->n[LOSS_PROBES_MISSED] += missed_hits(obj);
 }

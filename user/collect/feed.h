@@ -25,7 +25,8 @@ struct feed {
 	int (*other)(void *other_arg, const void *rec, size_t len, struct err *e);
 	void *other_arg;
 	void *arg;
-	struct err why; /* the first error in a callback of the ring */
+	uint64_t frameless; /* stacks without frames, or with more than there can be: lost */
+	struct err why;	    /* the first error in a callback of the ring */
 	int failed;
 };
 
@@ -36,6 +37,9 @@ struct feed {
 int feed_open(struct feed *f, struct subject *s, const struct bpf_map *ring,
 	      const struct bpf_map *rules, feed_add *add, void *arg, struct err *e);
 void feed_fini(struct feed *f);
+
+/* Does it have frames, and no more than there can be? Others are counted as lost. */
+bool feed_whole(struct feed *f, const struct gpb_stack *st);
 
 int feed_fd(const struct feed *f); /* to be polled for reading */
 int feed_poll(struct feed *f, struct err *e);

@@ -56,7 +56,7 @@ void heap_window_init(struct heap_window *w)
 {
 	tally_init(&w->tally);
 	w->tally.depth = site_depth;
-	w->tally.depth_arg = w;
+	w->tally.arg = w;
 }
 
 int heap_window_add(void *arg, const struct gpb_stack *st, struct err *e)
@@ -77,8 +77,11 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 		      struct err *e)
 {
 	struct heap_window *w = arg;
-	int ret = heap_window_add(w, st, e);
+	int ret;
 
+	if (!feed_whole(w->feed, st))
+		return 0;
+	ret = heap_window_add(w, st, e);
 	/* The objects of its samples are told of by this key. */
 	return ret || !w->keys ? ret : tally_key(&w->tally, key, st, e);
 }
@@ -487,7 +490,7 @@ void heap_window_end(struct heap_window *w)
 
 struct heap_made heap_window_made(const struct heap_window *w, const struct tally_entry *en)
 {
-	double total = w->total[en->group], by_site = w->tally.sites.at[en->site].counts.x;
+	double total = w->total[en->group], by_site = w->tally.sites.at[en->site].sums.counts.x;
 	struct heap_made m = { .seen = calibrate_site(&w->calibrate, &w->tally, en, total) };
 
 	/* Its part of its site's. */

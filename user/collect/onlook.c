@@ -209,6 +209,7 @@ int onlook_new(struct subject *s, const struct collect_opts *o, const struct onl
 	k->sums.s = s;
 	k->sums.tally = c->tally;
 	k->sums.semas = c->semas;
+	k->sums.reasons_apart = c->apart;
 	k->sums.begin_ns = c->begin_ns;
 	k->sums.end_ns = c->end_ns;
 	if (!o->labels)
@@ -362,7 +363,7 @@ static int walk(struct onlook *k, const struct parked *p, const uint8_t *copy, s
 	memset(st, 0, offsetof(struct gpb_stack, pc));
 	st->size = k->c.all ? parked_for(p) : GPB_WAIT_BLOCK << 8 | p->reason;
 	st->goid = k->t.flags & GPB_TARGET_GOID ? p->goid : 0;
-	if (walk_as_it_is(k, &ps)) {
+	if (walk_as_it_is(k, &ps) && physical_whole(&k->raw.stack)) {
 		ret = physical_settle(k->s, &k->raw, learn_nothing, NULL, e);
 		if (ret)
 			return ret;
@@ -444,7 +445,7 @@ static int try_stack(struct onlook *k, struct batch *b, size_t i, bool *done, st
 	ret = walk(k, p, k->copies + i * SHALLOW, b->len[i], &st, &deep, e);
 	if (!ret && deep)
 		ret = see_again(k, g, p, &like, &still, e);
-	if (ret || !like)
+	if (ret || !like || !physical_whole(st))
 		return ret;
 	ret = onlook_sums_entry(&k->sums, st, p->reason, still, &known, &entry, e);
 	if (ret || !known)
@@ -778,22 +779,21 @@ void onlook_end(struct onlook *k, struct onlook_result *out)
 {
 	phase_over(k);
 	leave(k, false);
-	onlook_sums_end(&k->sums);
+	onlook_sums_end(&k->sums, k->phase_ns, k->strata_ns);
 	for (size_t i = 0; i < k->at.n * FOUND; i++)
 		forget(k, &k->at.at[i / FOUND].found[i % FOUND]);
+	k->sum.crowded = k->sums.crowded;
 	k->sum.looks = k->sums.look;
 	k->sum.stratum_ns = k->sums.look ? k->strata_ns / (double)k->sums.look : 0;
 	*out = k->sum;
 }
 
+const struct onlook_sums *onlook_sums(const struct onlook *k)
+{
+	return &k->sums;
+}
+
 struct onlook_estimate onlook_of(const struct onlook *k, size_t entry)
 {
-	struct onlook_estimate o =
-		onlook_sums_of(&k->sums, entry, k->strata_ns > 0 ? k->phase_ns / k->strata_ns : 1);
-	double look = k->sums.look ? k->phase_ns / (double)k->sums.look : 0;
-
-	/* What none met one may have met. */
-	if (!o.delay_ns && !o.unsure_ns)
-		o.delay_variance += look * look;
-	return o;
+	return onlook_sums_of(&k->sums, entry);
 }

@@ -38,6 +38,7 @@ struct onlook_estimate {
 	double beyond;		      /* of these: those that outlast a window (onlook_conf) */
 	/* Of all of its waits. Chance is counted by site, at the first entry of each. */
 	double delay_ns, delay_variance;
+	double own_variance; /* of it, what is not by chance of looks: additive */
 	/* Of those that were there at all looks, up to the first that they were not, or to the last. */
 	double unsure_ns;
 };
@@ -49,6 +50,7 @@ struct onlook_result {
 	double lost_ns;		 /* of those whose stacks could not be read */
 	uint64_t beyond;	 /* goroutines beyond ONLOOK_MAX, at most at once */
 	uint64_t labels_cut;
+	uint64_t crowded; /* waits of stacks that there was no room for */
 };
 
 /*
@@ -65,6 +67,7 @@ struct onlook_conf {
 	struct labelsets *labels;
 	struct tally *tally;
 	uint64_t reasons, semas;
+	uint64_t apart; /* of these delays are summed apart, too */
 	bool all;
 	/* Of all: what is to be done with the stack of a system call, which looks find on its way in. */
 	void (*settle)(void *arg, struct gpb_stack *st);
@@ -94,5 +97,8 @@ int onlook_comment(const struct onlook_result *r, uint64_t begin_ns, uint64_t en
 		   struct prof *p, struct err *e);
 /* After onlook_end; @entry: its index in the tally. */
 struct onlook_estimate onlook_of(const struct onlook *k, size_t entry);
+/* For what is told of a site, or of all (onlook_sums.h). */
+struct onlook_sums;
+const struct onlook_sums *onlook_sums(const struct onlook *k);
 
 #endif

@@ -19,16 +19,6 @@ static const char *func_at(struct onlook_sums *u, uint64_t pc)
 	return name ? name : "";
 }
 
-static bool is_machinery(const char *func)
-{
-	static const char *const begins[] = { "runtime.", "sync.", "internal/", "sync/" };
-
-	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
-		if (!strncmp(func, begins[i], strlen(begins[i])))
-			return true;
-	return false;
-}
-
 /*
  * Of semaphores Go's block profile has those of sync and of poll, who come in by functions with
  * names of their own (sync.runtime_Semacquire), and not the runtime's. Source: the callers of
@@ -50,29 +40,19 @@ static bool is_counted(struct onlook_sums *u, const struct gpb_stack *st, uint8_
 	return true;
 }
 
-static uint64_t site_pc(struct onlook_sums *u, const struct gpb_stack *st)
+/* The first of its entries that counts stands for it. */
+static int site_of(struct onlook_sums *u, size_t entry, size_t *out, struct err *e)
 {
-	for (size_t i = 0; i < st->nfirst; i++)
-		if (!is_machinery(func_at(u, st->pc[i])))
-			return st->pc[i];
-	return st->nfirst ? st->pc[0] : 0;
-}
+	size_t at = u->tally->entries.at[entry].site;
 
-static int site_of(struct onlook_sums *u, const struct gpb_stack *st, size_t entry, size_t *out,
-		   struct err *e)
-{
-	uint64_t pc = site_pc(u, st), at;
-	struct onlook_site *site;
+	while (u->sites.n <= at) {
+		struct onlook_site *to = vec_add(&u->sites, SITES_MAX);
 
-	if (map_get(&u->by_site, pc, &at)) {
-		*out = at;
-		return 0;
+		if (!to)
+			return err_set(e, -ENOMEM, "no memory for stacks");
+		*to = (struct onlook_site){ .known = false };
 	}
-	site = vec_add(&u->sites, SITES_MAX);
-	if (!site || !map_put(&u->by_site, pc, u->sites.n - 1))
-		return err_set(e, -ENOMEM, "no memory for stacks");
-	*site = (struct onlook_site){ .first = entry };
-	*out = u->sites.n - 1;
+	*out = at;
 	return 0;
 }
 
@@ -101,6 +81,12 @@ int onlook_sums_entry(struct onlook_sums *u, const struct gpb_stack *st, uint8_t
 		ret = tally_index(u->tally, st, GPB_WAIT_BLOCK, &entry, e);
 	else if (!tally_has(u->tally, st, &entry))
 		return 0;
+	if (ret == -E2BIG) {
+		u->crowded++;
+		*known = true;
+		*out = ONLOOK_NOT_COUNTED;
+		return 0;
+	}
 	if (!ret)
 		ret = room_for(u, entry, e);
 	if (ret)
@@ -112,10 +98,11 @@ int onlook_sums_entry(struct onlook_sums *u, const struct gpb_stack *st, uint8_t
 	if (!*known)
 		return 0;
 	if (!sums->counted) {
-		ret = site_of(u, st, entry, &sums->site, e);
+		ret = site_of(u, entry, &sums->site, e);
 		if (ret)
 			return ret;
 		sums->counted = is_counted(u, st, reason) ? 1 : ONLOOK_NOT_COUNTED;
+		sums->apart = u->reasons_apart >> (reason & 63) & 1;
 	}
 	*out = sums->counted == ONLOOK_NOT_COUNTED ? ONLOOK_NOT_COUNTED : (int32_t)entry;
 	return 0;
@@ -135,13 +122,26 @@ static void site_turn(struct onlook_site *s, uint64_t look)
 	s->look = look;
 }
 
+static void site_saw(struct onlook_site *s, uint64_t look, double ns)
+{
+	if (s->look != look)
+		site_turn(s, look);
+	s->now += ns;
+}
+
 void onlook_sums_saw(struct onlook_sums *u, int32_t entry, double ns)
 {
-	struct onlook_site *s = &u->sites.at[u->at.at[entry].site];
+	const struct onlook_sum *sum = &u->at.at[entry];
+	struct onlook_site *s = &u->sites.at[sum->site];
 
-	if (s->look != u->look)
-		site_turn(s, u->look);
-	s->now += ns;
+	if (!s->known)
+		s->first = (size_t)entry;
+	s->known = true;
+	site_saw(s, u->look, ns);
+	if (!u->tally->sites.at[sum->site].whole)
+		site_saw(&u->all, u->look, ns);
+	if (sum->apart)
+		site_saw(&u->apart, u->look, ns);
 }
 
 /*
@@ -209,32 +209,69 @@ void onlook_sums_over(struct onlook_sums *u, int32_t entry, double ns, double le
 		return;
 	n = wait_stands_for(u, length);
 	s->count += n;
+	u->sites.at[s->site].count += n;
 	s->beyond += n * outlasts(u, length);
 	s->count_variance += n * (n - 1);
 }
 
-void onlook_sums_end(struct onlook_sums *u)
+void onlook_sums_end(struct onlook_sums *u, double phase_ns, double strata_ns)
 {
+	double look = u->look ? phase_ns / (double)u->look : 0;
+
 	for (size_t i = 0; i < u->sites.n; i++)
 		site_turn(&u->sites.at[i], UINT64_MAX);
+	site_turn(&u->all, UINT64_MAX);
+	site_turn(&u->apart, UINT64_MAX);
+	u->scale = strata_ns > 0 ? phase_ns / strata_ns : 1;
+	u->unmet = look * look;
 }
 
-struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry, double scale)
+/* Neighbours differ by chance; where both see the same, nothing was left to it. */
+static double variance_of(const struct onlook_sums *u, const struct onlook_site *s)
+{
+	return s->squares / 2 * u->scale * u->scale;
+}
+
+double onlook_site_variance(const struct onlook_sums *u, size_t site)
+{
+	if (site >= u->sites.n || !u->sites.at[site].known)
+		return u->unmet;
+	return variance_of(u, &u->sites.at[site]);
+}
+
+double onlook_all_variance(const struct onlook_sums *u)
+{
+	return variance_of(u, &u->all);
+}
+
+double onlook_apart_variance(const struct onlook_sums *u)
+{
+	return variance_of(u, &u->apart);
+}
+
+double onlook_site_count(const struct onlook_sums *u, size_t site)
+{
+	return site < u->sites.n ? u->sites.at[site].count : 0;
+}
+
+struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry)
 {
 	const struct onlook_sum *s = entry < u->at.n ? &u->at.at[entry] : NULL;
 	struct onlook_estimate out = {};
 
-	if (!s || s->counted != 1)
-		return out;
-	out.count = s->count;
-	out.count_variance = s->count_variance;
-	out.beyond = s->beyond;
-	out.delay_ns = s->ns * scale;
-	out.unsure_ns = s->unsure_ns * scale;
-	out.delay_variance = s->ns_variance;
-	/* Neighbours differ by chance; where both see the same, nothing was left to it. */
-	if (u->sites.at[s->site].first == entry)
-		out.delay_variance += u->sites.at[s->site].squares / 2 * scale * scale;
+	if (s && s->counted == 1) {
+		out.count = s->count;
+		out.count_variance = s->count_variance;
+		out.beyond = s->beyond;
+		out.delay_ns = s->ns * u->scale;
+		out.unsure_ns = s->unsure_ns * u->scale;
+		out.delay_variance = out.own_variance = s->ns_variance;
+		if (u->sites.at[s->site].known && u->sites.at[s->site].first == entry)
+			out.delay_variance += variance_of(u, &u->sites.at[s->site]);
+	}
+	/* What none met one may have met. */
+	if (!out.delay_ns && !out.unsure_ns)
+		out.delay_variance += u->unmet;
 	return out;
 }
 
@@ -272,5 +309,4 @@ void onlook_sums_fini(struct onlook_sums *u)
 {
 	vec_fini(&u->at);
 	vec_fini(&u->sites);
-	map_fini(&u->by_site);
 }

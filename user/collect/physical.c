@@ -481,7 +481,7 @@ int physical_add(struct physical *ph, const struct gpb_stack *st, const int64_t 
 	size_t n = 0;
 	int ret;
 
-	if (st->nkernel > GPB_MAX_KERNEL || st->nfirst + st->nsecond > GPB_MAX_USER || !st->nfirst)
+	if (!physical_whole(st))
 		return err_set(e, -EBADMSG, "a sample claims %u kernel and %u + %u user frames",
 			       st->nkernel, st->nfirst, st->nsecond);
 	for (; n < st->nkernel; n++) {
@@ -655,7 +655,7 @@ int physical_settle(struct subject *s, struct gpb_rec_raw *raw,
 	struct hints hints;
 	int how = SETTLE_MORE;
 
-	if (!st->nfirst || st->nkernel > GPB_MAX_KERNEL || st->nfirst + st->nsecond > GPB_MAX_USER)
+	if (!physical_whole(st))
 		return err_set(e, -EBADMSG, "raw sample of %u frames", st->nfirst);
 	st->flags &= ~(uint32_t)GPB_STACK_UNRULED;
 	at.called = raw->second ? st->nsecond > 0 : st->nfirst > 1;

@@ -32,6 +32,13 @@ struct physical {
 void physical_init(struct physical *ph, struct subject *s, struct prof *p, enum hide hide);
 void physical_fini(struct physical *ph);
 
+/* Does it have frames, and no more than there can be? physical_add refuses others. */
+static inline bool physical_whole(const struct gpb_stack *st)
+{
+	return st->nfirst && st->nkernel <= GPB_MAX_KERNEL &&
+	       st->nfirst + st->nsecond <= GPB_MAX_USER;
+}
+
 /* Adds a sample with one stack; its pcs are as gpb_stack documents them. */
 int physical_add(struct physical *ph, const struct gpb_stack *st, const int64_t *values,
 		 const struct prof_label *labels, size_t nlabels, struct err *e);

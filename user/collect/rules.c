@@ -34,14 +34,18 @@ int rules_settle(struct rules *r, const void *data, size_t len, const struct gpb
 	uint32_t was;
 	int ret;
 
-	if (len < offsetof(struct gpb_rec_raw, top))
-		return err_set(e, -EBADMSG, "raw sample of %zu bytes", len);
+	if (len < offsetof(struct gpb_rec_raw, top)) {
+		r->broken++;
+		return 0;
+	}
 	if (len > sizeof(*raw)) /* the ring rounds lengths up */
 		len = sizeof(*raw);
 	memcpy(raw, data, len);
-	if (raw->ntop > (len - offsetof(struct gpb_rec_raw, top)) / 8)
-		return err_set(e, -EBADMSG, "raw sample of %zu bytes claims %u words", len,
-			       raw->ntop);
+	if (raw->ntop > (len - offsetof(struct gpb_rec_raw, top)) / 8 ||
+	    !physical_whole(&raw->stack)) {
+		r->broken++;
+		return 0;
+	}
 	was = raw->stack.flags;
 	ret = physical_settle(r->s, raw, learn, r, e);
 	if (ret)

@@ -18,7 +18,8 @@ struct rules {
 	int map_fd;	   /* the BPF side's table; borrowed */
 	struct map known;  /* pcs that the table has */
 	struct gpb_rec_raw raw;
-	uint64_t cut; /* stacks that turned out too deep here */
+	uint64_t cut;	 /* stacks that turned out too deep here */
+	uint64_t broken; /* records without a stack that could be finished: lost */
 };
 
 void rules_init(struct rules *r, struct subject *s, int map_fd);
@@ -26,7 +27,8 @@ void rules_fini(struct rules *r);
 
 /*
  * The complete stack of a GPB_REC_RAW record of @len bytes; borrowed until the next call. Each pc
- * on the way is learned. -EBADMSG when the record contradicts itself.
+ * on the way is learned.
+ * A record that contradicts itself is counted as broken and leaves *out as it was.
  */
 int rules_settle(struct rules *r, const void *data, size_t len, const struct gpb_stack **out,
 		 struct err *e);

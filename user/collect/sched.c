@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <sys/epoll.h>
 
+#include "base/cleanup.h"
 #include "collect/bpf.h"
 #include "collect/feed.h"
 #include "collect/price.h"
@@ -295,6 +296,7 @@ static int begin_probing(struct sched *c, struct err *e)
 	};
 	int ret;
 
+	sched_window_init(&c->window);
 	c->window.s = c->window.slow.s = c->s;
 	c->window.obj = c->obj;
 	c->window.feed = &c->feed;
@@ -482,20 +484,43 @@ static int64_t count_through(struct sched *c, uint64_t waiting)
 	return sum > waiting ? (int64_t)(sum - waiting) : 0;
 }
 
-static int hand_over(struct sched *c, unsigned kind, struct err *e)
+static double sum_or_unknown(double a, double b)
+{
+	return b < 0 ? -1 : a + b;
+}
+
+/* What a site's stacks share goes with the first of them. */
+static void add_site(const struct sched *c, size_t site, struct sched_estimate *est)
+{
+	struct sched_error s = sched_window_site(&c->window, site);
+
+	est->count_error = sum_or_unknown(est->count_error, s.count);
+	est->delay_error = sum_or_unknown(est->delay_error, s.delay);
+}
+
+static int hand_over(struct sched *c, unsigned kind, struct sched_result *out, struct err *e)
 {
 	const struct sched_user *u = &c->users[kind];
 	struct tally *t = &c->window.tally;
-	int ret = 0;
+	CLEANUP(freep) bool *told = calloc(t->sites.n + 1, sizeof(*told));
+	int ret = told ? 0 : err_set(e, -ENOMEM, "no memory for stacks");
 
+	out->whole = sched_window_whole(&c->window, kind);
 	for (size_t i = 0; !ret && i < t->entries.n; i++) {
+		const struct tally_entry *en = &t->entries.at[i];
 		struct sched_estimate est;
 
-		if (t->entries.at[i].st->size >> 8 != kind)
+		if (en->st->size >> 8 != kind)
 			continue;
 		est = sched_window_estimate(&c->window, i);
-		if (est.count || est.delay)
-			ret = u->add(u->arg, t->entries.at[i].st, &est, e);
+		if (!est.count && !est.delay)
+			continue;
+		out->whole.count = sum_or_unknown(est.count_error, out->whole.count);
+		out->whole.delay = sum_or_unknown(est.delay_error, out->whole.delay);
+		if (!told[en->site])
+			add_site(c, en->site, &est);
+		told[en->site] = true;
+		ret = u->add(u->arg, en->st, &est, e);
 	}
 	return ret;
 }
@@ -545,6 +570,7 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 	};
 	probing_losses(c->probing, &out->loss);
 	feed_losses(&c->feed, (const uint64_t *)c->obj->bss->losses, c->obj->obj, &out->loss);
+	out->loss.n[LOSS_STACKS_MANY] += w->crowded + c->looks.crowded;
 	/* Who found no place in the table is unknown when woken, too: a loss, and not early. */
 	lost = out->loss.n[LOSS_WAITS_UNKNOWN];
 	out->early -= lost < out->early ? lost : out->early;
@@ -561,7 +587,7 @@ int sched_drain(struct sched *c, unsigned kind, struct sched_result *out, struct
 	if (!ret)
 		ret = result_of(c, kind, out, e);
 	if (!ret)
-		ret = hand_over(c, kind, e);
+		ret = hand_over(c, kind, out, e);
 	if (ret || kind != GPB_WAIT_BLOCK)
 		return ret;
 	out->through = -1;

@@ -18,6 +18,7 @@ struct sched;
 /* One kind of profile. Each distinct stack is handed over once. */
 struct sched_user {
 	unsigned kind; /* GPB_WAIT_* */
+	/* Variances in @est: with the first stack of each site, the site's. */
 	int (*add)(void *arg, const struct gpb_stack *st, const struct sched_estimate *est,
 		   struct err *e);
 	void *arg;
@@ -39,6 +40,7 @@ struct sched_result {
 	double outlasted;     /* contentions that no window saw end, about */
 	/* What was waited for mutexes when no window saw who made others wait. */
 	double unseen_ns;
+	struct sched_error whole; /* variances of all together, but for what stacks do not share */
 	uint64_t cut; /* waits under way when what was observed in full gave way to windows */
 	struct timespec start, end; /* CLOCK_MONOTONIC: within these it was counted */
 };

@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "collect/bpf.h"
+#include "collect/onlook_sums.h"
+#include "collect/wait_sites.h"
 
 enum { SEEN_WORDS = sizeof(struct gpb_sched_seen) / 8, WAITS_BATCH = 4096, FOLD_AT = 65536 };
 
@@ -33,6 +35,28 @@ enum { GROUP_LONG = GPB_WAIT_KINDS };
 
 /* ---- samples ---- */
 
+static size_t site_depth(void *arg, const struct gpb_stack *st)
+{
+	const struct sched_window *w = arg;
+
+	return wait_site_depth(w->s, st);
+}
+
+static size_t whole_of(void *arg, const struct gpb_stack *st)
+{
+	(void)arg;
+	return st->size >> 8 == GPB_WAIT_MUTEX ? GPB_WAIT_MUTEX : GPB_WAIT_BLOCK;
+}
+
+void sched_window_init(struct sched_window *w)
+{
+	tally_init(&w->tally);
+	w->tally.depth = site_depth;
+	w->tally.whole = whole_of;
+	w->tally.arg = w;
+	w->tally.merged = true;
+}
+
 int sched_window_add(void *arg, const struct gpb_stack *st, struct err *e)
 {
 	struct sched_window *w = arg;
@@ -40,6 +64,10 @@ int sched_window_add(void *arg, const struct gpb_stack *st, struct err *e)
 	size_t group = st->type ? GROUP_LONG : kind;
 	int ret = kind < GPB_WAIT_KINDS ? tally_add(&w->tally, st, group, e) : 0;
 
+	if (ret == -E2BIG) {
+		w->crowded += st->count / GPB_COUNT_ONE ?: 1;
+		ret = 0;
+	}
 	if (w->full && w->tally.seen.n >= FOLD_AT)
 		tally_full(&w->tally);
 	return ret;
@@ -48,8 +76,10 @@ int sched_window_add(void *arg, const struct gpb_stack *st, struct err *e)
 static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
 		      struct err *e)
 {
+	struct sched_window *w = arg;
+
 	(void)key;
-	return sched_window_add(arg, st, e);
+	return feed_whole(w->feed, st) ? sched_window_add(w, st, e) : 0;
 }
 
 int sched_window_seen(const struct sched_window *w, struct gpb_sched_seen *out, struct err *e)
@@ -161,6 +191,7 @@ static int look_on(struct sched_window *w, struct err *e)
 					  .tally = &w->tally,
 					  .reasons = w->conf->reasons,
 					  .semas = w->conf->sema_reasons,
+					  .apart = w->mutexes,
 					  .counted =
 						  (volatile uint64_t *)w->obj->bss->sched_counted };
 
@@ -306,27 +337,21 @@ int sched_window_over(void *arg, const struct stretch *s, struct err *e)
 	return ret;
 }
 
-/* All that is waited for mutexes, by looks and as windows saw it. */
+/* All that is waited for mutexes, by looks: windows tell whose it is, if they saw any. */
 static void sum_locked(struct sched_window *w)
 {
 	for (size_t i = 0; i < w->tally.entries.n; i++) {
 		const struct tally_entry *en = &w->tally.entries.at[i];
-		struct tally_estimate d = tally_delays(&w->tally, en);
 		struct onlook_estimate o = onlook_of(w->onlook, i);
 
-		if (en->st->size >> 8 == GPB_WAIT_MUTEX) {
-			w->locked.seen += d.value;
-			if (d.variance < 0)
-				w->locked.seen_error = -1;
-			else if (w->locked.seen_error >= 0)
-				w->locked.seen_error += d.variance;
-		} else if (w->mutexes >> (en->st->size & 63) & 1) {
-			w->locked.delay += o.delay_ns;
-			w->locked.delay_error += o.delay_variance;
-			w->locked.beyond += o.beyond;
-		}
+		if (en->st->size >> 8 == GPB_WAIT_MUTEX || !(w->mutexes >> (en->st->size & 63) & 1))
+			continue;
+		w->locked.delay += o.delay_ns;
+		w->locked.delay_error += o.own_variance;
+		w->locked.beyond += o.beyond;
 	}
-	w->locked.known = w->locked.seen > 0;
+	w->locked.delay_error += onlook_apart_variance(onlook_sums(w->onlook));
+	w->locked.known = w->tally.wholes[GPB_WAIT_MUTEX].delays.x > 0;
 }
 
 void sched_window_stop(struct sched_window *w)
@@ -371,42 +396,31 @@ bool sched_window_by_switches(const struct sched_window *w)
 	       w->slow.sum >= AGREE_SLOW * (double)w->tally.windows;
 }
 
-/* A share of what is waited in all. Its variance: as if of two parts, it and the rest. */
-static void by_share(const struct sched_window *w, struct tally_estimate *n,
-		     struct tally_estimate *d)
-{
-	double all = w->locked.seen, share = d->value / all,
-	       rest = w->locked.seen_error - d->variance;
-	double variance = -1, delay = w->locked.delay, beyond = w->locked.beyond * GPB_COUNT_ONE;
+/* ---- estimates ---- */
 
-	if (d->variance >= 0 && w->locked.seen_error >= 0)
-		variance = ((1 - share) * (1 - share) * d->variance +
-			    share * share * (rest > 0 ? rest : 0)) /
-			   all / all;
-	d->value = share * delay;
-	d->variance = variance < 0 ?
-			      -1 :
-			      variance * delay * delay + share * share * w->locked.delay_error;
-	n->value += share * beyond;
-	if (n->variance >= 0 && variance >= 0)
-		n->variance += variance * beyond * beyond;
+static double plus(double a, double b)
+{
+	return a < 0 || b < 0 ? -1 : a + b;
 }
 
-/*
- * What was observed in full is a sample, too: one contention in so many, each of which stands for
- * that many. Delays as if those of one stack were alike.
- */
-static void unsure_of_sample(const struct sched_window *w, const struct tally_entry *en,
-			     struct tally_estimate *n, struct tally_estimate *d)
-{
-	double others = (double)w->o.mutex_fraction - 1, count = (double)en->count / GPB_COUNT_ONE;
+static const double one2 = (double)GPB_COUNT_ONE * GPB_COUNT_ONE;
 
-	if (others <= 0 || count <= 0)
-		return;
-	if (n->variance >= 0)
-		n->variance += count * others * GPB_COUNT_ONE * GPB_COUNT_ONE;
-	if (d->variance >= 0)
-		d->variance += (double)en->delay * (double)en->delay * others / count;
+static struct tally_estimate regressed(const struct sched_window *w, const struct tally_part *p)
+{
+	struct tally_estimate n = tally_part_regressed(&w->tally, p, w->slow.switches);
+
+	n.value *= 1 + w->too_few;
+	return n;
+}
+
+/* How many windows tell of an entry. Where its site's number is regressed, its part of that. */
+static double count_of(const struct sched_window *w, const struct tally_entry *en)
+{
+	const struct tally_part *site = &w->tally.sites.at[en->site].sums;
+
+	if (en->group != GPB_WAIT_BLOCK || site->compared.x <= 0 || !sched_window_by_switches(w))
+		return en->counts.x;
+	return regressed(w, site).value * en->counts.x / site->compared.x;
 }
 
 static double mean_delay(const struct tally_entry *en)
@@ -414,49 +428,139 @@ static double mean_delay(const struct tally_entry *en)
 	return (double)en->delay * GPB_COUNT_ONE / (double)en->count;
 }
 
-/* Contentions for mutexes: of waits that looks saw, windows tell whose they are, if they saw any. */
-static void of_mutexes(const struct sched_window *w, const struct tally_entry *en,
-		       struct tally_estimate *n, struct tally_estimate *d)
+/*
+ * What was observed in full is a sample, too: one contention in so many, each of which stands for
+ * that many. Delays as if those of one stack were alike.
+ */
+static void unsure_of_sample(const struct sched_window *w, const struct tally_entry *en,
+			     struct sched_estimate *out)
 {
-	if (w->locked.known)
-		by_share(w, n, d);
-	else if (w->locked.delay > 0)
-		n->variance = d->variance = -1;
-	if (d->variance >= 0 && en->count)
-		d->variance += tally_missed(&w->tally, en) * pow(mean_delay(en), 2);
-	unsure_of_sample(w, en, n, d);
+	double others = (double)w->o.mutex_fraction - 1, count = (double)en->count / GPB_COUNT_ONE;
+
+	if (others <= 0 || count <= 0)
+		return;
+	out->count_error += count * others * one2;
+	out->delay_error += (double)en->delay * (double)en->delay * others / count;
+}
+
+static void estimate_block(const struct sched_window *w, size_t entry, struct sched_estimate *out)
+{
+	const struct tally_entry *en = &w->tally.entries.at[entry];
+	struct onlook_estimate o = {};
+	double delay = en->delays.x;
+
+	if (w->onlook) {
+		o = onlook_of(w->onlook, entry);
+		delay = o.delay_ns;
+	}
+	out->count = (int64_t)en->count + llround(count_of(w, en) + o.count * GPB_COUNT_ONE);
+	out->delay = (int64_t)en->delay + llround(delay);
+	out->count_error = o.count_variance * one2;
+	out->delay_error = o.own_variance;
+}
+
+/* Of contentions that looks saw, windows tell whose they are, if they saw any. */
+static void estimate_mutex(const struct sched_window *w, const struct tally_entry *en,
+			   struct sched_estimate *out)
+{
+	double count = en->counts.x, delay = en->delays.x, share;
+
+	if (w->locked.known) {
+		share = delay / w->tally.wholes[GPB_WAIT_MUTEX].delays.x;
+		count += share * w->locked.beyond * GPB_COUNT_ONE;
+		delay = share * w->locked.delay;
+	}
+	out->count = (int64_t)en->count + llround(count);
+	out->delay = (int64_t)en->delay + llround(delay);
+	if (en->count)
+		out->delay_error += tally_missed(&w->tally, en) * pow(mean_delay(en), 2);
+	unsure_of_sample(w, en, out);
 }
 
 struct sched_estimate sched_window_estimate(const struct sched_window *w, size_t entry)
 {
 	const struct tally_entry *en = &w->tally.entries.at[entry];
-	bool block = en->st->size >> 8 == GPB_WAIT_BLOCK;
-	bool by_switches = en->group == GPB_WAIT_BLOCK && sched_window_by_switches(w);
-	struct tally_estimate n = by_switches ? tally_regressed(&w->tally, en, w->slow.switches) :
-						tally_counts(&w->tally, en, -1);
-	struct tally_estimate d = tally_delays(&w->tally, en);
-	struct onlook_estimate o = {};
+	struct sched_estimate out = {};
 
-	if (by_switches && n.variance >= 0) {
-		n.value *= 1 + w->too_few;
-		n.variance += n.value * n.value * w->too_few * w->too_few;
-	}
-	if (block && w->onlook) {
-		o = onlook_of(w->onlook, entry);
-		d = (struct tally_estimate){ o.delay_ns, o.delay_variance };
-		if (n.variance >= 0)
-			n.variance += o.count_variance * GPB_COUNT_ONE * GPB_COUNT_ONE;
-	}
-	if (n.variance >= 0 && !o.count)
-		n.variance += tally_missed(&w->tally, en) * GPB_COUNT_ONE * GPB_COUNT_ONE;
-	if (!block)
-		of_mutexes(w, en, &n, &d);
-	return (struct sched_estimate){
-		.count = (int64_t)en->count + llround(n.value + o.count * GPB_COUNT_ONE),
-		.delay = (int64_t)en->delay + llround(d.value),
-		.count_error = n.variance,
-		.delay_error = d.variance,
+	if (en->st->size >> 8 == GPB_WAIT_BLOCK)
+		estimate_block(w, entry, &out);
+	else
+		estimate_mutex(w, en, &out);
+	return out;
+}
+
+/* Of so many: what regression leaves open, and by how much all numbers may be off alike. */
+static double counts_error(const struct sched_window *w, const struct tally_part *p)
+{
+	struct tally_estimate n;
+
+	if (!sched_window_by_switches(w))
+		return tally_part_counts(&w->tally, p).variance;
+	n = regressed(w, p);
+	return plus(n.variance, n.value * n.value * w->too_few * w->too_few);
+}
+
+/* A share of what all of them wait. Of that itself looks tell the variance. */
+static struct sched_error mutex_error(const struct sched_window *w, const struct tally_part *p)
+{
+	struct tally_estimate share = tally_part_share(&w->tally, p,
+						       &w->tally.wholes[GPB_WAIT_MUTEX]);
+	double beyond = w->locked.beyond * GPB_COUNT_ONE, delay = w->locked.delay;
+	struct sched_error out = { tally_part_counts(&w->tally, p).variance,
+				   tally_part_delays(&w->tally, p).variance };
+
+	if (!w->locked.known && delay > 0)
+		return (struct sched_error){ -1, -1 };
+	if (!w->locked.known)
+		return out;
+	if (share.variance < 0)
+		return (struct sched_error){ -1, -1 };
+	return (struct sched_error){
+		plus(out.count, share.variance * beyond * beyond),
+		share.variance * delay * delay + share.value * share.value * w->locked.delay_error,
 	};
+}
+
+/* One that neither a window nor looks met may have come in between. */
+static double missed(const struct sched_window *w, size_t site)
+{
+	if (w->onlook && onlook_site_count(onlook_sums(w->onlook), site) > 0)
+		return 0;
+	return tally_missed_part(&w->tally, &w->tally.sites.at[site].sums) * one2;
+}
+
+struct sched_error sched_window_site(const struct sched_window *w, size_t site)
+{
+	const struct tally_site *s = &w->tally.sites.at[site];
+	struct sched_error out;
+
+	if (s->whole == GPB_WAIT_MUTEX) {
+		out = mutex_error(w, &s->sums);
+	} else {
+		out.count = counts_error(w, &s->sums);
+		out.delay = w->onlook ? onlook_site_variance(onlook_sums(w->onlook), site) :
+					tally_part_delays(&w->tally, &s->sums).variance;
+	}
+	out.count = plus(out.count, missed(w, site));
+	return out;
+}
+
+struct sched_error sched_window_whole(const struct sched_window *w, unsigned kind)
+{
+	const struct tally_part *all = &w->tally.wholes[kind];
+	struct sched_error out = { -1, -1 };
+
+	if (kind == GPB_WAIT_MUTEX) {
+		out = mutex_error(w, all);
+	} else {
+		out.count = counts_error(w, all);
+		out.delay = w->onlook ? onlook_all_variance(onlook_sums(w->onlook)) :
+					tally_part_delays(&w->tally, all).variance;
+	}
+	for (size_t i = 0; i < w->tally.sites.n; i++)
+		if (w->tally.sites.at[i].whole == kind)
+			out.count = plus(out.count, missed(w, i));
+	return out;
 }
 
 void sched_window_fini(struct sched_window *w)

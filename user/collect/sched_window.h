@@ -46,15 +46,17 @@ struct sched_window {
 	uint64_t parks_before;
 	struct gpb_sched_seen forgotten; /* seen before anything counted */
 	double outlasted;		 /* contentions that did not end in their window: about */
+	uint64_t crowded;		 /* waits of stacks that there was no room for */
 	uint64_t cut;	  /* waits under way when a stretch that was observed in full ended */
 	uint64_t mutexes; /* wait reasons: those that are charged to who unlocks; 0 see locked */
 	struct {
 		bool known;			   /* by looks: */
 		double delay, delay_error, beyond; /* of all; its variance; that outlast windows */
-		double seen, seen_error; /* delay by windows, its variance (< 0 not known) */
 	} locked;
 };
 
+/* Of zeroes, with s set. It stays where it is. */
+void sched_window_init(struct sched_window *w);
 /* What the BPF side is to go by: conf. */
 int sched_window_put(struct sched_window *w, struct err *e);
 /* Takes a stack that came through the ring. */
@@ -78,14 +80,23 @@ int sched_window_seen(const struct sched_window *w, struct gpb_sched_seen *out, 
 /* Waits that the probes saw begin since @from, and have not seen end. */
 int sched_window_waiting(const struct sched_window *w, uint64_t from, uint64_t *out, struct err *e);
 
-/* What was observed in full as it was, windows added. */
+/*
+ * What was observed in full as it was, windows added. Variances are those of what stacks do not share,
+ * and may be added up; the rest is known of a site, or of all sites together: < 0 not known.
+ */
 struct sched_estimate {
-	int64_t count, delay;		 /* in 1 / GPB_COUNT_ONE; ns */
-	double count_error, delay_error; /* variances, < 0 not known */
+	int64_t count, delay; /* in 1 / GPB_COUNT_ONE; ns */
+	double count_error, delay_error;
+};
+struct sched_error {
+	double count, delay; /* variances */
 };
 /* Numbers of waits are made to agree with the runtime's own count of switches. */
 bool sched_window_by_switches(const struct sched_window *w);
 struct sched_estimate sched_window_estimate(const struct sched_window *w, size_t entry);
+/* Of a site of the tally; of all of a kind, GPB_WAIT_*. */
+struct sched_error sched_window_site(const struct sched_window *w, size_t site);
+struct sched_error sched_window_whole(const struct sched_window *w, unsigned kind);
 void sched_window_fini(struct sched_window *w);
 
 #endif

@@ -66,7 +66,7 @@ static uint64_t pcs_of_site(const struct tally *t, const struct gpb_stack *st, s
 {
 	size_t most = group ? SITE_PCS : SITE_PCS_LARGE, all = pcs_of(st);
 	size_t from = st->nkernel < all ? st->nkernel : all, n = all - from;
-	size_t depth = t->depth ? t->depth(t->depth_arg, st) : 0;
+	size_t depth = t->depth ? t->depth(t->arg, st) : 0;
 
 	if (depth && depth <= n)
 		return st->pc[from + depth - 1];
@@ -76,9 +76,11 @@ static uint64_t pcs_of_site(const struct tally *t, const struct gpb_stack *st, s
 static int site_of(struct tally *t, const struct gpb_stack *st, size_t group, size_t *out,
 		   struct err *e)
 {
-	uint64_t parts[] = { group, pcs_of_site(t, st, group) }, key, at;
+	size_t whole = t->whole ? t->whole(t->arg, st) : 0;
+	uint64_t parts[] = { t->merged ? 0 : group, whole, pcs_of_site(t, st, group) }, key, at;
 	struct tally_site *s;
 
+	BUG_ON(whole >= TALLY_WHOLES);
 	key = hash_bytes(parts, sizeof(parts));
 	if (map_get(&t->by_site, key, &at)) {
 		*out = at;
@@ -87,7 +89,9 @@ static int site_of(struct tally *t, const struct gpb_stack *st, size_t group, si
 	s = vec_add(&t->sites, ENTRIES_MAX);
 	if (!s || !map_put(&t->by_site, key, t->sites.n - 1))
 		return err_set(e, -ENOMEM, "no memory for stacks");
-	*s = (struct tally_site){ .group = group, .first = t->entries.n };
+	*s = (struct tally_site){ .group = t->merged ? 0 : group,
+				  .whole = whole,
+				  .first = t->entries.n };
 	*out = t->sites.n - 1;
 	return 0;
 }
@@ -296,29 +300,40 @@ static void fold_with(const struct tally *t, struct tally_site *s, const double 
 	if (!s->with)
 		s->with = calloc(TALLY_COLUMNS, sizeof(*s->with));
 	for (size_t i = 0; s->with && i < c->n; i++)
-		s->with[i] += s->counts.now * all[c->group[i]];
+		s->with[i] += s->sums.counts.now * all[c->group[i]];
 }
 
-static void fold_window(struct tally *t, const struct tally_window *w)
+static void part_add(struct tally_part *p, size_t group, double count, double delay)
+{
+	p->counts.now += count;
+	p->delays.now += delay;
+	if (!group)
+		p->compared.now += count;
+	p->touched = true;
+}
+
+static void add_seen(struct tally *t, const struct tally_window *w)
 {
 	for (size_t i = 0; i < t->seen.n; i++) {
 		const struct tally_seen *seen = &t->seen.at[i];
 		struct tally_entry *en = &t->entries.at[seen->entry];
+		struct tally_site *site = &t->sites.at[en->site];
 		double weight = weight_of(w, seen, en->st), x = (double)seen->count * weight;
+		double delay = (double)seen->delay * weight;
 
 		en->counts.now += x;
 		t->groups[en->group].now += x;
 		t->sampled[en->group] += seen->count;
-		en->delays.now += (double)seen->delay * weight;
+		en->delays.now += delay;
 		en->sampled += seen->count;
 		en->touched = true;
-		t->sites.at[en->site].counts.now += x;
-		t->sites.at[en->site].touched = true;
+		part_add(&site->sums, en->group, x, delay);
+		part_add(&t->wholes[site->whole], en->group, x, delay);
 	}
-	if (w->n)
-		t->groups[0].now = *w->n;
-	if (w->all)
-		fold_columns(t, w->all);
+}
+
+static void fold_entries(struct tally *t)
+{
 	for (size_t i = 0; i < t->seen.n; i++) {
 		struct tally_entry *en = &t->entries.at[t->seen.at[i].entry];
 
@@ -328,16 +343,40 @@ static void fold_window(struct tally *t, const struct tally_window *w)
 		fold(&en->counts, t->groups[en->group].now);
 		fold(&en->delays, 0);
 	}
+}
+
+static void fold_part(const struct tally *t, struct tally_part *p, size_t group, double delays)
+{
+	p->touched = false;
+	fold(&p->counts, t->groups[group].now);
+	fold(&p->delays, delays);
+	fold(&p->compared, t->groups[0].now);
+}
+
+static void fold_sites(struct tally *t, const double *all)
+{
 	for (size_t i = 0; i < t->seen.n; i++) {
 		struct tally_site *site = &t->sites.at[t->entries.at[t->seen.at[i].entry].site];
 
-		if (!site->touched)
+		if (!site->sums.touched)
 			continue;
-		site->touched = false;
-		if (w->all)
-			fold_with(t, site, w->all);
-		fold(&site->counts, t->groups[site->group].now);
+		if (all)
+			fold_with(t, site, all);
+		fold_part(t, &site->sums, site->group, t->wholes[site->whole].delays.now);
 	}
+	for (size_t i = 0; i < TALLY_WHOLES; i++)
+		fold_part(t, &t->wholes[i], 0, t->wholes[i].delays.now);
+}
+
+static void fold_window(struct tally *t, const struct tally_window *w)
+{
+	add_seen(t, w);
+	if (w->n)
+		t->groups[0].now = *w->n;
+	if (w->all)
+		fold_columns(t, w->all);
+	fold_entries(t);
+	fold_sites(t, w->all);
 	for (size_t g = 0; g < TALLY_GROUPS; g++)
 		fold(&t->groups[g], t->groups[g].now);
 	t->seen.n = 0;
@@ -407,6 +446,12 @@ double tally_least(const struct tally *t, size_t group, double share)
 	return by_objects > by_windows ? by_objects : by_windows;
 }
 
+/* What windows stand for, and how much they differ. */
+static struct tally_estimate expanded(const struct tally *t, const struct tally_sum *s)
+{
+	return (struct tally_estimate){ s->x, among(t, s->xx - s->x * s->x / (double)t->windows) };
+}
+
 /*
  * A ratio, times a known total. Its variance is that of the residuals x - ratio * n. Source:
  * Cochran, Sampling Techniques, 3rd edition, 6.4.
@@ -420,9 +465,7 @@ static struct tally_estimate counts_of(const struct tally *t, size_t group,
 	if (s->x <= 0)
 		return (struct tally_estimate){};
 	if (total < 0)
-		return (struct tally_estimate){
-			s->x, among(t, s->xx - s->x * s->x / (double)t->windows)
-		};
+		return expanded(t, s);
 	share = s->x / g->x;
 	squares = among(t, s->xx - 2 * share * s->xn + share * share * g->xx) / g->x / g->x;
 	least = tally_least(t, group, share);
@@ -443,7 +486,7 @@ struct tally_estimate tally_counts(const struct tally *t, const struct tally_ent
 struct tally_estimate tally_site_counts(const struct tally *t, const struct tally_entry *en,
 					double total)
 {
-	return counts_of(t, en->group, &t->sites.at[en->site].counts, total);
+	return counts_of(t, en->group, &t->sites.at[en->site].sums.counts, total);
 }
 
 /* Source: Cochran, Sampling Techniques, 3rd edition, 7.3 and 7.4. */
@@ -469,16 +512,65 @@ struct tally_estimate tally_regressed(const struct tally *t, const struct tally_
 
 struct tally_estimate tally_delays(const struct tally *t, const struct tally_entry *en)
 {
-	const struct tally_sum *s = &en->delays;
+	return en->delays.x > 0 ? expanded(t, &en->delays) : (struct tally_estimate){};
+}
 
-	if (s->x <= 0)
+/* ---- sums of entries ---- */
+
+struct tally_estimate tally_part_counts(const struct tally *t, const struct tally_part *p)
+{
+	return p->counts.x > 0 ? expanded(t, &p->counts) : (struct tally_estimate){};
+}
+
+struct tally_estimate tally_part_delays(const struct tally *t, const struct tally_part *p)
+{
+	return p->delays.x > 0 ? expanded(t, &p->delays) : (struct tally_estimate){};
+}
+
+struct tally_estimate tally_part_regressed(const struct tally *t, const struct tally_part *p,
+					   double total)
+{
+	const struct tally_sum *n = &t->groups[0], *x = &p->compared, *all = &p->counts;
+	double k = (double)t->windows, spread = n->xx - n->x * n->x / k, slope, rest, square;
+
+	if (all->x <= 0 || n->x <= 0)
+		return tally_part_counts(t, p);
+	if (k < 3 || spread <= 0)
+		return (struct tally_estimate){ x->x / n->x * total,
+						tally_part_counts(t, p).variance };
+	slope = (x->xn - x->x * n->x / k) / spread;
+	if (slope < 0)
+		slope = 0;
+	rest = all->x - slope * n->x;
+	square = all->xx - 2 * slope * all->xn + slope * slope * n->xx - rest * rest / k;
+	return (struct tally_estimate){ x->x + slope * (total - n->x), tally_among(t, square, 2) };
+}
+
+struct tally_estimate tally_part_share(const struct tally *t, const struct tally_part *p,
+				       const struct tally_part *all)
+{
+	const struct tally_sum *d = &p->delays, *n = &all->delays;
+	double share = n->x > 0 ? d->x / n->x : 0, square;
+
+	if (share <= 0)
 		return (struct tally_estimate){};
-	return (struct tally_estimate){ s->x, among(t, s->xx - s->x * s->x / (double)t->windows) };
+	square = among(t, d->xx - 2 * share * d->xn + share * share * n->xx);
+	return (struct tally_estimate){ share, square < 0 ? -1 : square / n->x / n->x };
+}
+
+static double of_one_window(const struct tally *t)
+{
+	double weight = t->windows ? t->weights / (double)t->windows : 0;
+
+	return weight * weight;
 }
 
 double tally_missed(const struct tally *t, const struct tally_entry *en)
 {
-	double weight = t->windows ? t->weights / (double)t->windows : 0;
+	return en->counts.x > 0 ? 0 : of_one_window(t);
+}
 
-	return en->counts.x > 0 ? 0 : weight * weight;
+double tally_missed_part(const struct tally *t, const struct tally_part *p)
+{
+	return p->counts.x > 0 ? 0 : of_one_window(t);
 }

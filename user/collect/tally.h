@@ -34,14 +34,21 @@ struct tally_entry {
 };
 
 /*
- * Stacks that begin alike, in one group: a place in the program. What is seen of one of them is not of
- * another, so their variances must not be added up.
+ * Sums of several stacks. Stacks of one program come and go together, so the variance of a sum is
+ * not the sum of their variances: it is taken from the sum's own numbers, window by window.
  */
-struct tally_site {
-	size_t group, first; /* first: its first entry */
-	struct tally_sum counts;
-	double *with; /* by column: sum of its count times that column's, over windows. May be NULL */
+struct tally_part {
+	struct tally_sum counts; /* n: that of its group or, where groups are merged, of group 0 */
+	struct tally_sum delays; /* n: the delays of its whole */
+	struct tally_sum compared; /* counts of group 0 alone; n: that of group 0 */
 	bool touched;
+};
+
+/* Stacks that begin alike, in one group unless groups are merged: a place in the program. */
+struct tally_site {
+	size_t group, whole, first; /* first: its first entry */
+	struct tally_part sums;
+	double *with; /* by column: sum of its count times that column's, over windows. May be NULL */
 };
 
 /*
@@ -64,7 +71,7 @@ struct tally_seen {
 	double weight; /* how many it stands for; 0: as the window says */
 };
 
-enum { TALLY_GROUPS = GPB_CLASSES };
+enum { TALLY_GROUPS = GPB_CLASSES, TALLY_WHOLES = 3 };
 
 struct tally {
 	/*
@@ -72,13 +79,17 @@ struct tally {
 	 * first few together.
 	 */
 	size_t (*depth)(void *arg, const struct gpb_stack *st);
-	void *depth_arg;
+	/* Which sum over sites a stack is part of, < TALLY_WHOLES. NULL: 0. */
+	size_t (*whole)(void *arg, const struct gpb_stack *st);
+	void *arg;   /* of both */
+	bool merged; /* a site is the same in all groups */
 	VEC(struct tally_entry) entries;
 	VEC(struct tally_site) sites;
 	struct map by_site;
 	VEC(struct tally_seen) seen;
 	struct map by_stack, by_key; /* hashes to indices: ours, and the kernel's */
 	struct tally_sum groups[TALLY_GROUPS];
+	struct tally_part wholes[TALLY_WHOLES];
 	struct tally_columns columns;
 	uint64_t sampled[TALLY_GROUPS]; /* by group, in windows */
 	uint64_t windows;
@@ -148,9 +159,23 @@ struct tally_estimate tally_delays(const struct tally *t, const struct tally_ent
  * count as much as a window does. 0 of others, and where there was no window.
  */
 double tally_missed(const struct tally *t, const struct tally_entry *en);
+double tally_missed_part(const struct tally *t, const struct tally_part *p);
 
 /* As tally_counts, of the entry's whole site. */
 struct tally_estimate tally_site_counts(const struct tally *t, const struct tally_entry *en,
 					double total);
+
+/* Of a site or a whole: how many, and for how long. */
+struct tally_estimate tally_part_counts(const struct tally *t, const struct tally_part *p);
+struct tally_estimate tally_part_delays(const struct tally *t, const struct tally_part *p);
+/*
+ * As tally_regressed, of a part: its counts in group 0 are regressed on that group's n, whose sum over
+ * all of the time is @total; those of other groups are as they are. .value is of group 0 alone.
+ */
+struct tally_estimate tally_part_regressed(const struct tally *t, const struct tally_part *p,
+					   double total);
+/* The part's share of the delays of its whole @all: a ratio estimator. */
+struct tally_estimate tally_part_share(const struct tally *t, const struct tally_part *p,
+				       const struct tally_part *all);
 
 #endif

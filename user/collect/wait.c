@@ -39,6 +39,7 @@ struct wait {
 	struct prof *prof;
 	struct physical ph;
 	struct site_errors counts, delays; /* of estimates */
+	struct wait_error whole;	   /* variances of all sites together */
 	struct onlook_result looks;
 	struct loss loss;
 	uint64_t start, end; /* monotonic */
@@ -51,25 +52,25 @@ struct wait {
 
 /* ---- samples ---- */
 
-static bool is_function(struct wait *w, uint64_t pc, const char *is)
+static bool is_function(struct subject *s, uint64_t pc, const char *is)
 {
 	const struct image *img;
 	struct gofunc f;
 	const char *name;
 
-	if (subject_func(w->s, pc, &f, &img))
+	if (subject_func(s, pc, &f, &img))
 		return false;
 	name = gobin_func_name(img->bin, &f);
 	return name && !strcmp(name, is);
 }
 
-static bool in_runtime(struct wait *w, uint64_t pc)
+static bool in_runtime(struct subject *s, uint64_t pc)
 {
 	const struct image *img;
 	struct gofunc f;
 	const char *name;
 
-	if (subject_func(w->s, pc, &f, &img))
+	if (subject_func(s, pc, &f, &img))
 		return false;
 	name = gobin_func_name(img->bin, &f);
 	return name && (!strncmp(name, "runtime.", 8) || !strncmp(name, "runtime/internal/", 17) ||
@@ -80,18 +81,18 @@ static bool in_runtime(struct wait *w, uint64_t pc)
  * Is the goroutine the runtime's own? It began in the runtime, and is not now in what a program
  * gave it to do (finalizers, cleanups). A stack that was cut does not tell how it began.
  */
-static bool by_runtime(struct wait *w, const struct gpb_stack *st)
+static bool by_runtime(struct subject *s, const struct gpb_stack *st)
 {
 	size_t n = (size_t)st->nkernel + st->nfirst + st->nsecond;
 
 	if ((st->flags & GPB_STACK_CUT) || !n)
 		return false;
-	if (n > 1 && is_function(w, st->pc[n - 1] - 1, "runtime.goexit"))
+	if (n > 1 && is_function(s, st->pc[n - 1] - 1, "runtime.goexit"))
 		n--;
-	if (!wait_by_runtime(w->s, st->pc[n - 1] - 1))
+	if (!wait_by_runtime(s, st->pc[n - 1] - 1))
 		return false;
 	for (size_t i = st->nkernel; i < n; i++)
-		if (!in_runtime(w, st->pc[i] - 1))
+		if (!in_runtime(s, st->pc[i] - 1))
 			return false;
 	return true;
 }
@@ -128,7 +129,7 @@ static int add_stack(struct wait *w, const struct gpb_stack *st, const struct wa
 	char buf[32];
 	int ret;
 
-	if (by_runtime(w, st)) {
+	if (by_runtime(w->s, st)) {
 		w->by_runtime++;
 		return 0;
 	}
@@ -141,16 +142,45 @@ static int add_stack(struct wait *w, const struct gpb_stack *st, const struct wa
 	return ret ? ret : add_errors(w, est, e);
 }
 
+static double sum_or_unknown(double a, double b)
+{
+	return b < 0 ? -1 : a + b;
+}
+
+static void sum_all(struct wait *w, const struct wait_estimate *est)
+{
+	w->whole.count = sum_or_unknown(est->count_error, w->whole.count);
+	w->whole.delay = sum_or_unknown(est->delay_error, w->whole.delay);
+}
+
+/* What a site's stacks share goes with the first of them. */
+static void add_site(const struct wait *w, size_t site, struct wait_estimate *est)
+{
+	struct wait_error s = wait_window_site(&w->window, site);
+
+	est->count_error = sum_or_unknown(est->count_error, s.count);
+	est->delay_error = sum_or_unknown(est->delay_error, s.delay);
+}
+
 static int add_all(struct wait *w, struct err *e)
 {
 	const struct tally *t = &w->window.tally;
-	int ret = 0;
+	CLEANUP(freep) bool *told = calloc(t->sites.n + 1, sizeof(*told));
+	int ret = told ? 0 : err_set(e, -ENOMEM, "no memory for stacks");
 
+	w->whole = wait_window_whole(&w->window);
 	for (size_t i = 0; !ret && i < t->entries.n; i++) {
 		struct wait_estimate est = wait_window_estimate(&w->window, i);
+		size_t site = t->entries.at[i].site;
 
-		if (est.count || est.delay)
-			ret = add_stack(w, t->entries.at[i].st, &est, e);
+		if (!est.count && !est.delay)
+			continue;
+		if (t->sites.at[site].whole == WAIT_WHOLE_PROGRAM)
+			sum_all(w, &est);
+		if (!told[site])
+			add_site(w, site, &est);
+		told[site] = true;
+		ret = add_stack(w, t->entries.at[i].st, &est, e);
 	}
 	return ret;
 }
@@ -318,6 +348,7 @@ static int begin_probing(struct wait *w, struct err *e)
 	};
 	int ret;
 
+	wait_window_init(&w->window, by_runtime);
 	w->window.s = w->window.slow.s = w->s;
 	w->window.obj = w->obj;
 	w->window.feed = &w->feed;
@@ -555,11 +586,14 @@ static int comment_looks(struct wait *w, struct err *e)
 
 static int comment_estimates(struct wait *w, struct err *e)
 {
+	const double one = GPB_COUNT_ONE;
 	int ret = probing_comment(w->probing, w->prof, e);
 
 	if (ret || !probing_windowed(w->probing))
 		return ret;
 	ret = comment_looks(w, e);
+	site_errors_all(&w->counts, w->whole.count < 0 ? -1 : w->whole.count / one / one);
+	site_errors_all(&w->delays, w->whole.delay);
 	if (!ret)
 		ret = site_errors_comment(&w->counts, w->prof, "contentions", e);
 	return ret ? ret : site_errors_comment(&w->delays, w->prof, "delay", e);
@@ -573,6 +607,7 @@ static int comments(struct wait *w, struct err *e)
 
 	w->loss.n[LOSS_WAITS_UNSEEN] += seen.lost;
 	w->loss.n[LOSS_WAITS_UNKNOWN] += w->looks.beyond;
+	w->loss.n[LOSS_STACKS_MANY] += w->window.crowded + w->looks.crowded;
 	if (!ret)
 		ret = prof_comment(w->prof, e, "window: %.3f s", window);
 	if (!ret)

@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "collect/bpf.h"
+#include "collect/onlook_sums.h"
+#include "collect/wait_sites.h"
 
 enum { SEEN_WORDS = sizeof(struct gpb_waiting_seen) / 8, BATCH = 4096, FOLD_AT = 65536 };
 
@@ -71,6 +73,31 @@ static void settle_call(void *arg, struct gpb_stack *st)
 
 /* ---- samples ---- */
 
+static size_t site_depth(void *arg, const struct gpb_stack *st)
+{
+	const struct wait_window *w = arg;
+
+	return wait_site_depth(w->s, st);
+}
+
+static size_t whole_of(void *arg, const struct gpb_stack *st)
+{
+	const struct wait_window *w = arg;
+
+	return w->by_runtime(w->s, st) ? WAIT_WHOLE_RUNTIME : WAIT_WHOLE_PROGRAM;
+}
+
+void wait_window_init(struct wait_window *w,
+		      bool (*by_runtime)(struct subject *s, const struct gpb_stack *st))
+{
+	tally_init(&w->tally);
+	w->tally.depth = site_depth;
+	w->tally.whole = whole_of;
+	w->tally.arg = w;
+	w->tally.merged = true;
+	w->by_runtime = by_runtime;
+}
+
 int wait_window_add(void *arg, const struct gpb_stack *st, struct err *e)
 {
 	struct wait_window *w = arg;
@@ -83,6 +110,10 @@ int wait_window_add(void *arg, const struct gpb_stack *st, struct err *e)
 		st = &call;
 	}
 	ret = tally_add(&w->tally, st, st->type, e);
+	if (ret == -E2BIG) {
+		w->crowded += st->count / GPB_COUNT_ONE ?: 1;
+		ret = 0;
+	}
 	if (w->full && w->tally.seen.n >= FOLD_AT)
 		tally_full(&w->tally);
 	return ret;
@@ -91,8 +122,10 @@ int wait_window_add(void *arg, const struct gpb_stack *st, struct err *e)
 static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
 		      struct err *e)
 {
+	struct wait_window *w = arg;
+
 	(void)key;
-	return wait_window_add(arg, st, e);
+	return feed_whole(w->feed, st) ? wait_window_add(w, st, e) : 0;
 }
 
 int wait_window_seen(const struct wait_window *w, struct gpb_waiting_seen *out, struct err *e)
@@ -339,36 +372,86 @@ static bool ends(const struct wait_window *w, const struct tally_entry *en)
 	return tally_has(&w->tally, &st, &at) && any_seen(&w->tally.entries.at[at]);
 }
 
-static struct tally_estimate counts_of(const struct wait_window *w, const struct tally_entry *en)
+static struct tally_estimate regressed(const struct wait_window *w, const struct tally_part *p)
 {
-	if (en->group == GPB_WAIT_SHORT && by_runs(w))
-		return tally_regressed(&w->tally, en, w->slow.switches - w->paced);
-	return tally_counts(&w->tally, en, -1);
+	return tally_part_regressed(&w->tally, p, w->slow.switches - w->paced);
+}
+
+/* How many windows tell of an entry. Where its site's number is regressed, its part of that. */
+static double count_of(const struct wait_window *w, const struct tally_entry *en)
+{
+	const struct tally_part *site = &w->tally.sites.at[en->site].sums;
+
+	if (en->group != GPB_WAIT_SHORT || site->compared.x <= 0 || !by_runs(w))
+		return en->counts.x;
+	return regressed(w, site).value * en->counts.x / site->compared.x;
 }
 
 struct wait_estimate wait_window_estimate(const struct wait_window *w, size_t entry)
 {
 	const double one = GPB_COUNT_ONE;
 	const struct tally_entry *en = &w->tally.entries.at[entry];
-	struct tally_estimate n = counts_of(w, en), d = tally_delays(&w->tally, en);
 	struct onlook_estimate o = {};
+	double delay = en->delays.x;
 
 	if (w->onlook) {
 		o = onlook_of(w->onlook, entry);
 		if (en->st->size >> 8 == GPB_G_SYSCALL && ends(w, en))
 			o.delay_ns += o.unsure_ns;
-		d = (struct tally_estimate){ o.delay_ns, o.delay_variance };
-		if (n.variance >= 0)
-			n.variance += o.count_variance * one * one;
+		delay = o.delay_ns;
 	}
-	if (n.variance >= 0 && !o.count)
-		n.variance += tally_missed(&w->tally, en) * one * one;
 	return (struct wait_estimate){
-		.count = (int64_t)en->count + llround(n.value + o.count * one),
-		.delay = (int64_t)en->delay + llround(d.value),
-		.count_error = n.variance,
-		.delay_error = d.variance,
+		.count = (int64_t)en->count + llround(count_of(w, en) + o.count * one),
+		.delay = (int64_t)en->delay + llround(delay),
+		.count_error = o.count_variance * one * one,
+		.delay_error = o.own_variance,
 	};
+}
+
+static double plus(double a, double b)
+{
+	return a < 0 || b < 0 ? -1 : a + b;
+}
+
+static double counts_error(const struct wait_window *w, const struct tally_part *p)
+{
+	return by_runs(w) ? regressed(w, p).variance : tally_part_counts(&w->tally, p).variance;
+}
+
+/* One that neither a window nor looks met may have come in between. */
+static double missed(const struct wait_window *w, size_t site)
+{
+	const double one = GPB_COUNT_ONE;
+
+	if (w->onlook && onlook_site_count(onlook_sums(w->onlook), site) > 0)
+		return 0;
+	return tally_missed_part(&w->tally, &w->tally.sites.at[site].sums) * one * one;
+}
+
+struct wait_error wait_window_site(const struct wait_window *w, size_t site)
+{
+	const struct tally_part *p = &w->tally.sites.at[site].sums;
+
+	return (struct wait_error){
+		.count = plus(counts_error(w, p), missed(w, site)),
+		.delay = w->onlook ? onlook_site_variance(onlook_sums(w->onlook), site) :
+				     tally_part_delays(&w->tally, p).variance,
+	};
+}
+
+struct wait_error wait_window_whole(const struct wait_window *w)
+{
+	const struct tally_part *all = &w->tally.wholes[WAIT_WHOLE_PROGRAM];
+	struct wait_error out = {
+		.count = counts_error(w, all),
+		.delay = w->onlook ? onlook_all_variance(onlook_sums(w->onlook)) :
+				     tally_part_delays(&w->tally, all).variance,
+	};
+
+	for (size_t i = 0; i < w->tally.sites.n; i++)
+		if (w->tally.sites.at[i].whole == WAIT_WHOLE_PROGRAM)
+			out.count = plus(out.count, missed(w, i));
+	return out;
 }
 
 void wait_window_fini(struct wait_window *w)

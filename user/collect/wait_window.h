@@ -22,13 +22,16 @@
 #define WAIT_BEGIN_NS 3000000ull
 #define WAIT_END_NS   10000000ull
 
+enum wait_whole { WAIT_WHOLE_PROGRAM, WAIT_WHOLE_RUNTIME };
+
 struct wait_window {
 	struct subject *s; /* borrowed, as the next ones */
 	struct wait_bpf *obj;
 	struct feed *feed;
 	struct collect_opts o;
 	struct gpb_waiting conf;
-	struct tally tally;    /* group: GPB_WAIT_SHORT, _LONG or _CALL */
+	struct tally tally; /* group: GPB_WAIT_SHORT, _LONG or _CALL; whole: enum wait_whole */
+	bool (*by_runtime)(struct subject *s, const struct gpb_stack *st);
 	struct map leaves;     /* of system calls: function -> the pc that stands for it */
 	bool full;	       /* all is observed */
 	bool windowed;	       /* it was not, at some time */
@@ -37,10 +40,17 @@ struct wait_window {
 	struct slowness slow;
 	uint64_t runs, paced_runs;	   /* at the end of the last stretch */
 	double paced;			   /* runs of all windows that no probe makes fewer */
+	uint64_t crowded;		   /* waits of stacks that there was no room for */
 	uint64_t cut;			   /* waits under way when a stretch in full ended */
 	struct gpb_waiting_seen forgotten; /* seen before anything counted */
 };
 
+/*
+ * Of zeroes, with s set. It stays where it is. @by_runtime: is that a goroutine of the runtime's own, of
+ * which there is nothing in the profile?
+ */
+void wait_window_init(struct wait_window *w,
+		      bool (*by_runtime)(struct subject *s, const struct gpb_stack *st));
 /* The first members and conf.g_waitreason are set. */
 int wait_window_put(struct wait_window *w, struct err *e);
 /* Takes a stack that came through the ring. */
@@ -57,12 +67,21 @@ void wait_window_stop(struct wait_window *w);
 void wait_window_end(struct wait_window *w, struct onlook_result *out);
 int wait_window_seen(const struct wait_window *w, struct gpb_waiting_seen *out, struct err *e);
 
-/* What was observed in full as it was, windows added. */
+/*
+ * What was observed in full as it was, windows added. Variances are those of what stacks do not share,
+ * and may be added up; the rest is known of a site, or of all sites together: < 0 not known.
+ */
 struct wait_estimate {
-	int64_t count, delay;		 /* in 1 / GPB_COUNT_ONE; ns */
-	double count_error, delay_error; /* variances, < 0 not known */
+	int64_t count, delay; /* in 1 / GPB_COUNT_ONE; ns */
+	double count_error, delay_error;
+};
+struct wait_error {
+	double count, delay; /* variances */
 };
 struct wait_estimate wait_window_estimate(const struct wait_window *w, size_t entry);
+/* Of a site of the tally; of all of the program's own. */
+struct wait_error wait_window_site(const struct wait_window *w, size_t site);
+struct wait_error wait_window_whole(const struct wait_window *w);
 void wait_window_fini(struct wait_window *w);
 
 #endif

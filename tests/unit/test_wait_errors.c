@@ -1,0 +1,366 @@
+/*
+ * tests/unit/test_wait_errors.c - do the standard errors of block, mutex and wait profiles cover? Many
+ * simulated programs whose waits come in bursts, from many callers at once.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/random.h"
+#include "collect/sched_window.h"
+#include "collect/wait_window.h"
+#include "mkgobin.h"
+
+enum {
+	PROGRAMS = 1000,
+	STRATA = 60,
+	CALLERS = 100,
+	PARTS = 100 /* windows that fit into a stratum */
+};
+
+/* Of 1,000 intervals of two standard errors that hold 95 %, fewer than 930 would be 3 in 1,000. */
+enum { COVERED_LEAST = 930 };
+
+static uint64_t seed;
+static struct subject subject; /* a program of which no function is known */
+
+struct program {
+	double in_burst[STRATA]; /* the part of each stratum that is one */
+	bool met[STRATA];	 /* by its window */
+	double truth;		 /* waits */
+};
+
+/* Each caller waits twice in a window that meets a burst. */
+static void make_program(struct program *p)
+{
+	p->truth = 0;
+	for (int i = 0; i < STRATA; i++) {
+		p->in_burst[i] = 0.4 * random_part(&seed);
+		p->met[i] = random_part(&seed) < p->in_burst[i];
+		p->truth += p->in_burst[i] * PARTS * CALLERS * 2;
+	}
+}
+
+static struct gpb_stack wait_of(int caller, bool goid, uint64_t kind)
+{
+	return (struct gpb_stack){
+		.count = 2 * GPB_COUNT_ONE,
+		.delay = 1000,
+		.nfirst = 2,
+		.goid = goid ? (uint64_t)caller + 1 : 0,
+		.size = kind << 8,
+		.pc = { 0x1000, 0x2000 + 16 * (goid ? 0 : (uint64_t)caller) },
+	};
+}
+
+typedef int add_fn(void *w, const struct gpb_stack *st, struct err *e);
+
+static void run(const struct program *p, void *w, struct tally *t, add_fn *add, bool goid,
+		uint64_t kind)
+{
+	for (int i = 0; i < STRATA; i++) {
+		const struct tally_window tw = { .weight = PARTS };
+
+		for (int c = 0; p->met[i] && c < CALLERS; c++) {
+			struct gpb_stack st = wait_of(c, goid, kind);
+
+			assert_int_equal(add(w, &st, NULL), 0);
+		}
+		tally_window(t, &tw);
+	}
+}
+
+static bool covers(double value, double variance, double truth)
+{
+	assert_true(variance >= 0);
+	return fabs(value - truth) <= 2 * sqrt(variance);
+}
+
+/* What came of one program: estimate, variance as for a site and for all. */
+struct told {
+	double count, site, whole;
+	size_t sites, entries;
+};
+
+static const double one = GPB_COUNT_ONE;
+
+static struct told told_by_sched(const struct program *p, bool goid)
+{
+	struct sched_window w = { .s = &subject };
+	struct told out = {};
+
+	sched_window_init(&w);
+	run(p, &w, &w.tally, sched_window_add, goid, GPB_WAIT_BLOCK);
+	out.sites = w.tally.sites.n;
+	out.entries = w.tally.entries.n;
+	for (size_t i = 0; i < out.entries; i++) {
+		struct sched_estimate est = sched_window_estimate(&w, i);
+
+		out.count += (double)est.count / one;
+		out.site += est.count_error / one / one;
+	}
+	if (out.sites)
+		out.site += sched_window_site(&w, 0).count / one / one;
+	out.whole = sched_window_whole(&w, GPB_WAIT_BLOCK).count / one / one;
+	sched_window_fini(&w);
+	return out;
+}
+
+static bool not_runtime(struct subject *s, const struct gpb_stack *st)
+{
+	(void)s;
+	(void)st;
+	return false;
+}
+
+static struct told told_by_wait(const struct program *p, bool goid)
+{
+	struct wait_window w = { .s = &subject };
+	struct told out = {};
+
+	wait_window_init(&w, not_runtime);
+	w.paced = 1e300; /* not by the runtime's count of switches */
+	run(p, &w, &w.tally, wait_window_add, goid, GPB_G_WAITING);
+	out.sites = w.tally.sites.n;
+	out.entries = w.tally.entries.n;
+	for (size_t i = 0; i < out.entries; i++) {
+		struct wait_estimate est = wait_window_estimate(&w, i);
+
+		out.count += (double)est.count / one;
+		out.site += est.count_error / one / one;
+	}
+	if (out.sites)
+		out.site += wait_window_site(&w, 0).count / one / one;
+	out.whole = wait_window_whole(&w).count / one / one;
+	wait_window_fini(&w);
+	return out;
+}
+
+static void cover(struct told (*told)(const struct program *p, bool goid))
+{
+	int site = 0, whole = 0;
+	double error = 0, off = 0;
+
+	seed = 7;
+	for (int i = 0; i < PROGRAMS; i++) {
+		struct program p;
+		struct told by_goid, by_caller;
+
+		make_program(&p);
+		by_goid = told(&p, true);
+		by_caller = told(&p, false);
+		assert_int_equal(by_goid.entries, by_goid.sites ? CALLERS : 0);
+		assert_true(by_goid.sites <= 1 && by_caller.sites == by_goid.sites);
+		/* However a site is split, it is the same site. */
+		assert_true(fabs(by_goid.count - by_caller.count) < 1);
+		assert_true(fabs(by_goid.site - by_caller.site) <= 1e-9 * by_caller.site);
+		assert_true(fabs(by_goid.whole - by_goid.site) <= 1e-9 * by_goid.site);
+		site += covers(by_goid.count, by_goid.site, p.truth);
+		whole += covers(by_goid.count, by_goid.whole, p.truth);
+		error += by_goid.site;
+		off += (by_goid.count - p.truth) * (by_goid.count - p.truth);
+	}
+	if (site < COVERED_LEAST || whole < COVERED_LEAST)
+		fail_msg("of %d programs %d are within two errors of the site, %d of the whole",
+			 PROGRAMS, site, whole);
+	/* Not by errors so large that they cover anything. */
+	if (sqrt(error / off) > 1.2)
+		fail_msg("errors are %.2f times what they should be", sqrt(error / off));
+}
+
+static void block_profiles_cover(void **state)
+{
+	(void)state;
+	cover(told_by_sched);
+}
+
+static void wait_profiles_cover(void **state)
+{
+	(void)state;
+	cover(told_by_wait);
+}
+
+/* Two sites that burst together: the error of both is not that of two that are independent. */
+static void a_whole_of_two_sites(void **state)
+{
+	struct sched_window w = { .s = &subject };
+	struct program p;
+	double sites, whole;
+
+	(void)state;
+	seed = 11;
+	make_program(&p);
+	sched_window_init(&w);
+	for (int i = 0; i < STRATA; i++) {
+		const struct tally_window tw = { .weight = PARTS };
+
+		for (uint64_t at = 0; p.met[i] && at < 2; at++) {
+			struct gpb_stack st = wait_of(0, true, GPB_WAIT_BLOCK);
+
+			st.pc[0] += 64 * at;
+			assert_int_equal(sched_window_add(&w, &st, NULL), 0);
+		}
+		tally_window(&w.tally, &tw);
+	}
+	sites = sched_window_site(&w, 0).count + sched_window_site(&w, 1).count;
+	whole = sched_window_whole(&w, GPB_WAIT_BLOCK).count;
+	assert_true(fabs(whole / sites - 2) < 1e-6); /* (a + a)^2 beside a^2 + a^2 */
+	sched_window_fini(&w);
+}
+
+/* Where numbers are made to agree with the runtime's count, the error is that of the regression. */
+static void regressed_sites_cover(void **state)
+{
+	int covered = 0;
+
+	(void)state;
+	seed = 3;
+	for (int i = 0; i < PROGRAMS; i++) {
+		struct sched_window w = { .s = &subject, .slow.sum = 1e9 };
+		double truth = 0, value = 0;
+
+		sched_window_init(&w);
+		for (int k = 0; k < STRATA; k++) {
+			double busy = 1 + 9 * random_part(&seed), parks = 0, seen = 0;
+
+			/* In a stratum as many as in PARTS windows, of which the second half are busier. */
+			parks = PARTS * 1.5 * busy * CALLERS;
+			truth += parks * 0.3;
+			w.slow.switches += parks;
+			seen = (random_part(&seed) < 0.5 ? busy : 2 * busy) * CALLERS;
+			for (int c = 0; c < CALLERS; c++) {
+				struct gpb_stack st = wait_of(c, true, GPB_WAIT_BLOCK);
+
+				st.count = (uint64_t)(seen * (0.2 + 0.2 * random_part(&seed)) *
+						      one / CALLERS);
+				assert_int_equal(sched_window_add(&w, &st, NULL), 0);
+			}
+			seen *= PARTS;
+			tally_window(&w.tally,
+				     &(struct tally_window){ .weight = PARTS, .n = &seen });
+		}
+		assert_true(sched_window_by_switches(&w));
+		for (size_t n = 0; n < w.tally.entries.n; n++)
+			value += (double)sched_window_estimate(&w, n).count / one;
+		covered += covers(value, sched_window_site(&w, 0).count / one / one, truth);
+		sched_window_fini(&w);
+	}
+	if (covered < COVERED_LEAST)
+		fail_msg("of %d programs %d are within two errors", PROGRAMS, covered);
+}
+
+/* Who makes others wait for a mutex: a share of what looks saw in all. */
+static void shares_of_mutexes_cover(void **state)
+{
+	int covered = 0;
+
+	(void)state;
+	seed = 5;
+	for (int i = 0; i < PROGRAMS; i++) {
+		struct sched_window w = { .s = &subject };
+		double truth = 0, all = 0, value = 0;
+		struct program p;
+
+		make_program(&p);
+		sched_window_init(&w);
+		for (int k = 0; k < STRATA; k++) {
+			struct gpb_stack other = wait_of(0, true, GPB_WAIT_MUTEX);
+
+			for (int c = 0; p.met[k] && c < CALLERS; c++) {
+				struct gpb_stack st = wait_of(c, true, GPB_WAIT_MUTEX);
+
+				assert_int_equal(sched_window_add(&w, &st, NULL), 0);
+			}
+			other.pc[0] = 0x9000;
+			other.delay = 30000;
+			assert_int_equal(sched_window_add(&w, &other, NULL), 0);
+			tally_window(&w.tally, &(struct tally_window){ .weight = PARTS });
+			truth += p.in_burst[k] * PARTS * CALLERS * 1000;
+			all += PARTS * (30000 + p.in_burst[k] * CALLERS * 1000);
+		}
+		w.locked.known = true;
+		w.locked.delay = all;
+		for (size_t n = 0; n < w.tally.entries.n; n++)
+			if (w.tally.entries.at[n].st->pc[0] == 0x1000)
+				value += (double)sched_window_estimate(&w, n).delay;
+		for (size_t n = 0; n < w.tally.sites.n; n++)
+			if (w.tally.entries.at[w.tally.sites.at[n].first].st->pc[0] == 0x1000)
+				covered += covers(value, sched_window_site(&w, n).delay, truth);
+		assert_true(sched_window_whole(&w, GPB_WAIT_MUTEX).delay < 1e-6 * all * all);
+		sched_window_fini(&w);
+	}
+	if (covered < COVERED_LEAST)
+		fail_msg("of %d programs %d are within two errors", PROGRAMS, covered);
+}
+
+/* As if there were as many entries as there can be. */
+static void fill(struct tally *t)
+{
+	t->entries.n = t->entries.cap = 1 << 20;
+	t->entries.at = calloc(t->entries.n, sizeof(*t->entries.at));
+	assert_non_null(t->entries.at);
+}
+
+/* A goroutine a request, for a day: what there is no room for is a loss, and the rest stays. */
+static void more_stacks_than_there_is_room_for(void **state)
+{
+	struct sched_window w = { .s = &subject, .full = true };
+	struct wait_window v = { .s = &subject, .full = true };
+	struct gpb_stack st = wait_of(0, true, GPB_WAIT_BLOCK);
+
+	(void)state;
+	sched_window_init(&w);
+	wait_window_init(&v, not_runtime);
+	fill(&w.tally);
+	fill(&v.tally);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(sched_window_add(&w, &st, NULL), 0);
+		assert_int_equal(wait_window_add(&v, &st, NULL), 0);
+	}
+	assert_int_equal(w.crowded, 2 * 3); /* each stack told of two waits */
+	assert_int_equal(v.crowded, 2 * 3);
+	sched_window_fini(&w);
+	wait_window_fini(&v);
+}
+
+static int open_subject(void **state)
+{
+	static struct mkgobin elf;
+	struct mkopt o = { .minor = 27 };
+	struct err e = {};
+
+	(void)state;
+	mkgobin(&elf, &o);
+	assert_int_equal(gobin_open(mkgobin_fd(elf.b, elf.n), "hand.elf", NULL, 0, &subject.bin,
+				    &e),
+			 0);
+	subject.images.at[0] = (struct image){ .bin = subject.bin };
+	subject.images.n = 1;
+	return 0;
+}
+
+static int close_subject(void **state)
+{
+	(void)state;
+	gobin_free(subject.bin);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(block_profiles_cover),
+		cmocka_unit_test(wait_profiles_cover),
+		cmocka_unit_test(a_whole_of_two_sites),
+		cmocka_unit_test(regressed_sites_cover),
+		cmocka_unit_test(shares_of_mutexes_cover),
+		cmocka_unit_test(more_stacks_than_there_is_room_for),
+	};
+
+	return cmocka_run_group_tests(tests, open_subject, close_subject);
+}
