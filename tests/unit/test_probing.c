@@ -19,7 +19,7 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "collect/probing.h"
+#include "collect/probing_priv.h"
 
 #define MS  1000000ull
 #define SEC 1000000000ull
@@ -47,6 +47,10 @@ struct probes {
 	/* The results. */
 	double estimate[SITES];
 	uint64_t observed, windows, full, length;
+	uint64_t gap_ns;
+	uint64_t flips;	 /* from windows to full observation, and back */
+	double weighted; /* ns: the lengths of all stretches, times their weights */
+	bool was_window;
 	uint64_t at[1 << 14]; /* when windows opened */
 };
 
@@ -54,6 +58,7 @@ static struct {
 	uint64_t now, begin;
 	double cpus, cpu; /* CPUs that the target uses; ns */
 	struct probes at[PROBES];
+	uint64_t detach_ns, attach_ns; /* how long that takes; 0: as usual */
 	int n, eps, timers, keepers;
 	uint64_t random;
 } w;
@@ -224,7 +229,7 @@ static struct probes *of(const struct uprobes *u)
 int uprobes_attach(struct uprobes *u, struct err *e)
 {
 	(void)e;
-	pass(w.now + 10 * MS);
+	pass(w.now + (w.attach_ns ? w.attach_ns : 10 * MS));
 	attach(of(u), true, w.now);
 	return 0;
 }
@@ -232,6 +237,7 @@ int uprobes_attach(struct uprobes *u, struct err *e)
 int uprobes_detach(struct uprobes *u, struct err *e)
 {
 	(void)e;
+	pass(w.now + w.detach_ns);
 	attach(of(u), false, w.now);
 	return 0;
 }
@@ -323,12 +329,34 @@ static int spent_so_far(void *arg, struct gpb_spent *out, struct err *e)
 	return 0;
 }
 
+/* At each change of mind all time up to then has been stood for, once. */
+static void check_time(struct probes *s, const struct stretch *t)
+{
+	double since = (double)(t->opened - probing_since(s->p));
+	double told = s->weighted + (double)(s->p->gap_ns + s->p->lost_ns);
+
+	if (!t->weight || t->mass > 0)
+		return;
+	/* A window's stratum has just been settled: what was before it is what is told. */
+	if (t->window && !s->was_window)
+		since = (double)(s->p->stratum_ns - probing_since(s->p));
+	if ((!t->window || !s->was_window) && s->weighted > 0) {
+		s->flips++;
+		if (fabs(told - since) > 10)
+			fail_msg("%.0f ns stand for %.0f", told, since);
+	}
+	s->was_window = t->window;
+	s->weighted += t->weight * (double)(t->closed - t->opened);
+}
+
 static int over(void *arg, const struct stretch *t, struct err *e)
 {
 	struct probes *s = arg;
 	double seen[SITES], all = 0;
 
 	(void)e;
+	if (!s->counts)
+		check_time(s, t);
 	for (int i = 0; i < SITES; i++) {
 		seen[i] = site_by(s->program, (size_t)i, t->closed) -
 			  site_by(s->program, (size_t)i, t->opened);
@@ -398,6 +426,7 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		};
 
 		s->program = programs[i];
+		s->counts = counts[i];
 		assert_int_equal(probing_new(&subject, &o, &u, true, &s->p, NULL), 0);
 		w.n++;
 		assert_int_equal(probing_set(s->p, NULL, 0, NULL), 0);
@@ -409,6 +438,8 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		step_all(w.begin + seconds * SEC);
 	for (int i = 0; i < n; i++)
 		assert_int_equal(probing_end(w.at[i].p, NULL), 0);
+	for (int i = 0; i < n; i++)
+		w.at[i].gap_ns = w.at[i].p->gap_ns;
 	for (int i = 0; i < n; i++)
 		probing_free(w.at[i].p);
 }
@@ -620,6 +651,44 @@ static void estimates_are_unbiased(void **state)
 	unbiased(uneven, other_bursts, 0.5, 0.05);
 }
 
+static double restless_seed;
+
+/* Heavy for a random time, then light for another. */
+static double restless(double t)
+{
+	double phase = floor(t * (0.3 + restless_seed)), draw = sin(phase * 12.9898) * 43758.5453;
+
+	return draw - floor(draw) < 0.3 ? 40000 : 300;
+}
+
+/*
+ * To and fro between windows and full observation, whatever that takes: each instant counts once. Where
+ * putting probes in takes longer than it did, that is a gap, and said.
+ */
+static void each_instant_counts_once(void **state)
+{
+	uint64_t flips = 0, gaps = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct program *p;
+		bool counts = false;
+
+		restless_seed = (double)(seed % 7) / 10;
+		p = program(restless, NULL);
+		begin_world(0.3, seed * 7919);
+		w.detach_ns = seed % 4 * 40 * MS;
+		w.attach_ns = seed % 3 ? 0 : 60 * MS;
+		run((const struct program *[]){ p }, &counts, 1, SECONDS);
+		flips += w.at[0].flips;
+		gaps += w.at[0].gap_ns;
+		free(p);
+	}
+	print_message("%lu flips %lu gaps\n", flips, gaps);
+	assert_true(flips > 200);
+	assert_true(gaps > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -629,6 +698,7 @@ int main(void)
 		cmocka_unit_test(windows_come_back_after_an_opening_burst),
 		cmocka_unit_test(windows_are_paid_for_when_nothing_is_done),
 		cmocka_unit_test(estimates_are_unbiased),
+		cmocka_unit_test(each_instant_counts_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

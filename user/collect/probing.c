@@ -178,6 +178,7 @@ static int close_full(struct probing *p, struct err *e)
 	double cost;
 	int ret;
 
+	p->covered_ns = s.closed;
 	hear_from_us(p, s.closed);
 	p->u.open->bits = 0;
 	s.let_go = let_go(p);
@@ -198,23 +199,38 @@ static int turn(struct probing *p, bool windows, struct err *e)
 	return p->u.turn ? p->u.turn(p->u.arg, windows, p->member.hit_ns, p->window_ns, e) : 0;
 }
 
+static void open_full(struct probing *p)
+{
+	p->state = FULL;
+	open_now(p);
+	if (!p->set_ns)
+		p->set_ns = p->opened_ns;
+	if (p->covered_ns && p->opened_ns > p->covered_ns)
+		p->gap_ns += p->opened_ns - p->covered_ns;
+	look_again(p, p->opened_ns);
+}
+
+/* Nothing counts before what was seen last has stood for its time: each instant counts once. */
 static int begin_full(struct probing *p, struct err *e)
 {
 	int ret = turn(p, false, e);
 
+	p->to_full = false;
+	p->count_ns = 0;
 	p->attached_ns = now_ns();
 	hear_from_us(p, p->attached_ns);
 	if (!ret)
 		ret = uprobes_attach(&p->uprobes, e);
 	if (ret)
 		return ret;
-	p->state = FULL;
 	p->member.full = true;
 	budget_spend_once(p->b, &p->member, p->member.window_ns);
-	open_now(p);
-	if (!p->set_ns)
-		p->set_ns = p->opened_ns;
-	look_again(p, p->opened_ns);
+	if (now_ns() < p->covered_ns) {
+		p->state = OPENING;
+		set_event(p, p->covered_ns);
+	} else {
+		open_full(p);
+	}
 	return 0;
 }
 
@@ -279,7 +295,7 @@ static void next_mass(struct probing *p, uint64_t now)
 /* Settles where the next stratum ends, and when its window is to open. */
 static void next_stratum(struct probing *p, uint64_t now)
 {
-	uint64_t end, len, at, room;
+	uint64_t end, len, at, room, from, least;
 
 	if (p->anew) {
 		p->stratum_ns = now;
@@ -291,16 +307,23 @@ static void next_stratum(struct probing *p, uint64_t now)
 		next_mass(p, now);
 		return;
 	}
-	if (!p->by_count && now > end + LATE_NS)
+	if (!p->by_count && now > end + LATE_NS) {
 		p->lost_ns += now - end;
+		end = now;
+	}
+	if (p->by_count) /* windows that stand for no time */
+		end = now;
 	p->by_count = false;
 	len = STRATUM_MAX_NS;
 	if (length(p) < (double)len)
 		len = (uint64_t)length(p);
-	p->stratum_ns = end > now || now - end < len / 4 ? end : now;
-	p->stratum_len = len;
-	room = len - p->u.begin_ns - p->window_ns;
-	at = p->stratum_ns + (uint64_t)(random_part(&p->random) * (double)room);
+	/* It begins where the last one ended. What has passed of it has no window, and is part of it. */
+	from = end > now ? end : now;
+	least = from - end + p->u.begin_ns + p->window_ns;
+	p->stratum_ns = end;
+	p->stratum_len = len > least ? len : least;
+	room = p->stratum_len - least;
+	at = from + (uint64_t)(random_part(&p->random) * (double)room);
 	p->opened_ns = at;
 	p->state = BETWEEN;
 	set_event(p, at > now + p->attach_ns ? at - p->attach_ns : now + 1);
@@ -355,7 +378,8 @@ static int begin_windows(struct probing *p, struct err *e)
 		    "short windows, scaled",
 		    p->u.what, p->o.budget_ppm / 1e4);
 	p->member.full = false;
-	p->windows_since = p->stratum_ns = now;
+	p->windows_since = now;
+	p->stratum_ns = p->covered_ns ? p->covered_ns : now;
 	p->stratum_len = 0;
 	p->recent_cost = p->recent_ns = 0;
 	p->windows_cpu = budget_cpu_ns(p->b);
@@ -387,6 +411,21 @@ static bool could_be_full(const struct probing *p, uint64_t now)
 	if (p->by_count)
 		rate = p->rhythm.mean * p->member.hit_ns;
 	return budget_allows(p->b, &p->member, rate);
+}
+
+/*
+ * This window stands for all of its stratum: what is observed in full begins where that ends. Were it to
+ * begin at once, the rest of the stratum would count twice; and were the window to stand for less, quiet
+ * ones would, since they are what leads here.
+ */
+static void full_after_stratum(struct probing *p, uint64_t now)
+{
+	uint64_t end = p->stratum_ns + p->stratum_len, lead = 2 * p->attach_ns;
+
+	p->to_full = true;
+	p->anew = false;
+	p->covered_ns = p->by_count ? 0 : end;
+	set_event(p, p->by_count ? 0 : end > now + lead ? end - lead : now + 1);
 }
 
 static int window_over(struct probing *p, struct err *e)
@@ -425,7 +464,8 @@ static int window_over(struct probing *p, struct err *e)
 	if (could_be_full(p, now)) {
 		p->windows_min = p->windows_min * 2 < WINDOWS_MAX_NS ? p->windows_min * 2 :
 								       WINDOWS_MAX_NS;
-		return begin_full(p, e);
+		full_after_stratum(p, now);
+		return 0;
 	}
 	p->anew = false; /* this window stands for all of its stratum */
 	next_stratum(p, now);
@@ -504,8 +544,16 @@ static void count_between(struct probing *p, uint64_t now)
 		return;
 	}
 	count(p);
-	if (p->state == BETWEEN && p->anew)
+	if (p->state == BETWEEN && p->anew && !p->to_full)
 		next_stratum(p, now);
+}
+
+/* Is it time for what full_after_stratum() has settled? */
+static bool stratum_passed(const struct probing *p, uint64_t now)
+{
+	if (p->by_count)
+		return p->rhythm.count >= p->mass_from + p->mass;
+	return p->event_ns && now >= p->event_ns;
 }
 
 static int rings_windows(struct probing *p, struct err *e)
@@ -514,6 +562,12 @@ static int rings_windows(struct probing *p, struct err *e)
 
 	if (p->count_ns && now >= p->count_ns)
 		count_between(p, now);
+	if (p->state == BETWEEN && p->to_full) {
+		if (stratum_passed(p, now))
+			return begin_full(p, e);
+		arm(p);
+		return 0;
+	}
 	if (p->state == BETWEEN && p->by_count && p->rhythm.count >= p->mass_at) {
 		p->opened_ns = now;
 		return ask_window(p, e);
@@ -577,6 +631,14 @@ int probing_begin(struct probing *p, struct err *e)
 	return ret;
 }
 
+static void open_when_due(struct probing *p)
+{
+	if (now_ns() >= p->covered_ns)
+		open_full(p);
+	else
+		set_event(p, p->covered_ns);
+}
+
 int probing_poll(struct probing *p, struct err *e)
 {
 	struct epoll_event ev[2];
@@ -588,6 +650,8 @@ int probing_poll(struct probing *p, struct err *e)
 			ret = p->state == ASKED ? window_over(p, e) : unasked(p, e);
 	if (!ret && rings && p->state == READY)
 		ret = probing_begin(p, e);
+	else if (!ret && rings && p->state == OPENING)
+		open_when_due(p);
 	else if (!ret && rings && p->state == FULL)
 		ret = look(p, e);
 	else if (!ret && rings && (p->state == BETWEEN || p->state == ASKED))
@@ -681,7 +745,7 @@ int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struc
 		return ret;
 	if (windows && p->state != FULL)
 		return 0;
-	if (p->state == FULL || !p->o.budget_ppm || !p->multi || p->o.held)
+	if (p->state == FULL || p->state == OPENING || !p->o.budget_ppm || !p->multi || p->o.held)
 		return begin_full(p, e);
 	p->state = READY;
 	set_event(p, now_ns());

@@ -13,6 +13,7 @@
 enum state {
 	UNSET,	 /* nothing attached yet */
 	READY,	 /* nor now, but the first poll begins: when all other kinds are ready, too */
+	OPENING, /* attached; counts once the stratum of the last window is over */
 	FULL,	 /* attached, everything counts */
 	BETWEEN, /* windows: the timer tells when the next one is asked for */
 	ASKED,	 /* windows: the keeper is at it */
@@ -59,6 +60,9 @@ struct probing {
 	double recent_cost, recent_ns;	     /* of open time, since windows_since */
 	uint64_t nwindows, observed_ns;	     /* in all; observed: windows and full stretches */
 	uint64_t lost_ns;		     /* unobserved: we did not run */
+	uint64_t gap_ns;		     /* unobserved: probes were being put in */
+	uint64_t covered_ns;		     /* up to here all time is accounted for; 0: none yet */
+	bool to_full;			     /* when the present stratum is over */
 	uint64_t random;
 };
 

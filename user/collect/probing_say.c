@@ -26,6 +26,7 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 {
 	double cpu = budget_cpu_ns(p->b), cost = p->member.spent;
 	double wall = (double)(p->end_ns - p->set_ns);
+	int ret = 0;
 	char most[96] = "none", how[192] = "all of the time observed";
 
 	if (p->o.budget_ppm)
@@ -41,6 +42,11 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 			(double)(p->longest ? p->longest : p->u.end_ns) / 1e6,
 			wall > 0 ? 100 * (double)p->observed_ns / wall : 0,
 			p->member.window_ns / 1e6);
+	if (p->gap_ns >= NS_PER_MS)
+		ret = prof_comment(prof, e, "unobserved: %.0f ms in which probes were being put in",
+				   (double)p->gap_ns / 1e6);
+	if (ret)
+		return ret;
 	if (p->cut)
 		snprintf(how, sizeof(how),
 			 "the first %.3f s observed: this kernel cannot probe in windows",
