@@ -36,6 +36,8 @@ AGAIN_UNTIL=$((48 * 60)) # seconds from our start
 passed=0 failed=0 skipped=0 show= rc=0 good=0 bad=0 skips=0 FAILING=()
 mkdir -p "$LOG"
 : >"$LOG/times"
+export JUDGED_LOG=$LOG/comparisons # by judges, with samples (tests/README.md)
+: >"$JUDGED_LOG"
 
 pass() { passed=$((passed + 1)); echo "ok $1"; }
 fail() { failed=$((failed + 1)); echo "not ok $1 - $2"; }
@@ -140,7 +142,10 @@ script_log() {
 	bad=$(grep -c '^not ok ' "$3")
 	skips=$(grep -c '^skip ' "$3")
 	[ $bad = 0 ] || return 0
-	if [ $rc != 0 ]; then
+	if grep -E ': unbound variable$|^panic: ' "$3" >"$3.dead"; then
+		echo "not ok $1 - part of it died: $(head -n 1 "$3.dead")" >>"$3"
+		bad=1
+	elif [ $rc != 0 ]; then
 		echo "not ok $1 - $(ending $rc), see $3" >>"$3"
 		bad=1
 	elif [ $((good + skips)) = 0 ]; then
@@ -281,5 +286,13 @@ for arg in "$@"; do
 	esac
 done
 second_looks
+# The level of each comparison is computed for so many of them.
+read -r sampled windowed < <(awk '{ s += $2; w += $3 } END { print s + 0, w + 0 }' "$JUDGED_LOG")
+if [ $((sampled + windowed)) != 0 ]; then
+	read -r most_sampled most_windowed < <("$O/tools/pprofcheck" level | awk '/^whole/ { print $4, $6 }')
+	[ "$sampled" -le "${most_sampled:-0}" ] && [ "$windowed" -le "${most_windowed:-0}" ] &&
+		pass "comparisons: $sampled of at most $most_sampled with a known variance, $windowed of $most_windowed in windows" ||
+		fail comparisons "$sampled with a known variance, $windowed in windows: the level is for $most_sampled and $most_windowed"
+fi
 echo "$passed passed, $failed failed, $skipped skipped" | tee "$LOG/total"
 [ "$failed" = 0 ]

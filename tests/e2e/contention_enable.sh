@@ -79,8 +79,8 @@ sampled() {
 	ask run spread 80 2
 	ask run spreadlock 500 2
 	unwatch
-	judged block "$BLOCK" -sigmas 5
-	judged mutex "$MUTEX" -sigmas 5
+	judged block "$BLOCK" -sampled
+	judged mutex "$MUTEX" -sampled
 }
 
 for v in ${VERSIONS:-1.18.10 1.22.12 1.27.4}; do

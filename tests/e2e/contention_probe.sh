@@ -7,7 +7,7 @@
 #	own	the same beside Go's own profile at rate 1, stack by stack: counts within 1 %, time
 #		within 2 %
 #	fight	so too for mutexes that starve, are taken over, and queued for again
-#	rates	what is sampled is within five standard errors
+#	rates	what is sampled is within what chance allows (tests/README.md)
 #	labels	labels and goid of who waited
 #	edges	waits that began before the window, or end after it
 #	alone	one kind at a time; kill: SIGKILL leaves the program as it was
@@ -81,9 +81,9 @@ part_judge() {
 	ask run spreadlock 500 2
 	ask own "$TMP/b"
 	for kind in block mutex; do
-		judged $kind "$TMP/b.$kind" -before "$TMP/a.$kind" -sigmas 5
+		judged $kind "$TMP/b.$kind" -before "$TMP/a.$kind" -sampled
 		"$PPROFCHECK" delta -count 1.5 -delay 1.5 "$TMP/a.$kind" "$TMP/b.$kind" "$TMP/wrong.pb.gz"
-		refuses known -kind $kind -sigmas 5 "$TMP/truth" "$TMP/wrong.pb.gz" ||
+		refuses known -kind $kind -sampled "$TMP/truth" "$TMP/wrong.pb.gz" ||
 			echo "known accepts half as much again of what is sampled: $kind"
 	done
 }
@@ -136,16 +136,16 @@ part_rates() {
 	ask run spread 80 2
 	ask run spreadlock 500 2
 	unwatch
-	judged block "$BLOCK" -sigmas 5
-	judged mutex "$MUTEX" -sigmas 5
+	judged block "$BLOCK" -sampled
+	judged mutex "$MUTEX" -sampled
 	watch --block --mutex --block-rate 10us --mutex-fraction 10
 	ask rate 10000 10
 	mark
 	ask run all 20 5
 	ask run spreadlock 500 2
 	unwatch
-	judged block "$BLOCK" -sigmas 5
-	judged mutex "$MUTEX" -sigmas 5
+	judged block "$BLOCK" -sampled
+	judged mutex "$MUTEX" -sampled
 }
 
 part_labels() {
@@ -172,8 +172,8 @@ part_edges() {
 	unwatch
 	"$PPROFCHECK" comments "$BLOCK" >&2
 	judged block "$BLOCK"
-	"$PPROFCHECK" comments "$BLOCK" | grep -qw 7 || echo "not said that 7 waits had not ended"
-	"$PPROFCHECK" comments "$BLOCK" | grep -qw 5 || echo "not said that 5 waits had begun before"
+	comment "$BLOCK" "^waiting: 7 waits had not ended" "7 waits had not ended"
+	comment "$BLOCK" "^early: 5 waits ended that had begun before" "5 waits had begun before"
 	through "$BLOCK" && [ "$THROUGH" -lt 7 ] || echo "$THROUGH waited all through, and 7 came in it"
 	watch --block --block-rate 1
 	mark

@@ -9,8 +9,8 @@ for v in 1.16.15 1.19.13 1.27.4; do
 	name=cpu_leaf/$v
 	bin=$(subject $v leaf31 -ldflags='-s -w') || { fail $name "does not build"; continue; }
 	start_quiet "$bin" || { fail $name "does not start"; continue; }
-	verdict=$(leaf_callers)
+	judge leaf_callers
 	kill $PID
-	[ -z "$verdict" ] && pass $name || fail $name "$verdict"
+	outcome $name
 done
 finish

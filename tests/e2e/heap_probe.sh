@@ -1,16 +1,22 @@
 #!/bin/bash
-# --source=probe against programs of known counts that link no pprof: every line within four
-# standard errors of the truth, all bytes within 2 %; also while goroutines change threads,
+# --source=probe against programs of known counts that link no pprof: every line within what
+# chance allows (tests/README.md), all bytes within 2 %; also while goroutines change threads,
 # stacks grow and the collector runs. Go 1.16 (stack ABI), 1.19, 1.22 (malloc header),
 # 1.24 (split mallocgc), 1.27 (size-specialised).
 . tests/support/lib.sh
 . tests/support/judges.sh
 need_root && need_bpf && need_go
 
-RATE=65536
+RATE=16384
+
+# What is shown first is what was allocated.
+shown_first() {
+	"$PPROFCHECK" flat "$1" >"$TMP/first" && "$PPROFCHECK" flat -type alloc_space "$1" >"$TMP/space" &&
+		[ -s "$TMP/first" ] && cmp "$TMP/first" "$TMP/space"
+}
 
 run() {
-	local v=$1 name=heap_probe/$1$(printf '%s' "${2// /}") bin fd out rc verdict i
+	local v=$1 name=heap_probe/$1$(printf '%s' "${2// /}") bin fd out rc i may
 	# shellcheck disable=SC2086
 	bin=$(subject "$v" alloctruth -ldflags='-s -w') || { fail "$name" "does not build"; return; }
 	mkfifo "$TMP/in.$name" 2>/dev/null || { mkdir -p "$TMP/in.$(dirname "$name")"; mkfifo "$TMP/in.$name"; }
@@ -39,18 +45,19 @@ run() {
 	fi
 	# Below a deep recursion stacks are cut at the root, and it is said so.
 	# A collector that never rests leaves no time to see who lives (tests/e2e/heap_live.sh).
-	case $2 in *-gc*) [ $rc = 3 ] && ! grep -E '^goprof-bpf: heap: [0-9]+ ' "$TMP/err" | grep -qvE 'still live|deeper than' && rc=0 ;; esac
-	case $2 in *-deep*) [ $rc = 3 ] && grep -q 'deeper than the limit' "$TMP/err" && rc=0 ;; esac
+	may=()
+	case $2 in *-deep*) may+=(-allow heap:STACKS_CUT=any) ;; esac
+	case $2 in *-gc*) may+=(-allow heap:OBJECTS_UNCONFIRMED=any) ;; esac
+	[ $rc = 3 ] && only_small_losses "$TMP/err" 0 "${may[@]}" && rc=0
 	if [ $rc != 0 ] || [ ! -s "$out" ]; then
 		fail "$name" "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
 		return
 	fi
 	"$PPROFCHECK" comments "$out" | grep -E 'hits|loss'
-	verdict=$(judge_probe "$TMP/truth" "$out" $RATE)$("$PPROFCHECK" check "$out" 2>&1 >/dev/null | head -n 1)
-	[ "$("$PPROFCHECK" flat "$out")" = "$("$PPROFCHECK" flat -type alloc_space "$out")" ] ||
-		verdict+=" what is shown first is not what was allocated"
-	[ -z "$verdict" ] && pass "$name" ||
-		fail "$name" "$verdict ($("$PPROFCHECK" comments "$out" | grep hits:), $(wc -l <"$TMP/stacks") stacks)"
+	judge judge_probe "$TMP/truth" "$out" $RATE
+	judge valid "$out"
+	judge shown_first "$out"
+	outcome "$name"
 }
 
 for v in 1.16.15 1.19.13 1.22.12 1.24.13 1.27.4; do

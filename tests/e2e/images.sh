@@ -6,12 +6,12 @@ set -u
 . tests/support/judges.sh
 need_root && need_bpf && need_go
 HEAPREAD=$O/tests/heapread
+RATE=16384
 
 # leaf NAME LEAST: 3:1, as in cpu_leaf.sh, for the program PID.
 leaf() {
-	local verdict
-	verdict=$(leaf_callers "$2")
-	[ -z "$verdict" ] && pass "$1" || fail "$1" "$verdict"
+	judge leaf_callers "$2"
+	outcome "$1"
 }
 
 # own_heap NAME: read from memory it equals what the subject PID says of itself at PORT.
@@ -25,7 +25,7 @@ own_heap() {
 
 # truth NAME COMMAND...: alloctruth's known counts, probed: all bytes within 2 %.
 truth() {
-	local name=$1 fd prof out rc i verdict
+	local name=$1 fd prof out rc i
 	shift
 	rm -f "$TMP/in" && mkfifo "$TMP/in"
 	"$@" <"$TMP/in" >"$TMP/truth" 2>&1 &
@@ -34,7 +34,7 @@ truth() {
 	exec {fd}>"$TMP/in"
 	for ((i = 0; i < 100; i++)); do grep -q ready "$TMP/truth" && break; sleep 0.1; done
 	: >"$TMP/err"
-	"$GOPROF" -p "$PID" --heap --source=probe --heap-rate=65536 --budget=0 -d 120s -o "$TMP" >"$TMP/path" 2>"$TMP/err" &
+	"$GOPROF" -p "$PID" --heap --source=probe --heap-rate=$RATE --budget=0 -d 120s -o "$TMP" >"$TMP/path" 2>"$TMP/err" &
 	prof=$!
 	STARTED+=("$prof")
 	for ((i = 0; i < 600; i++)); do grep -q 'profiling pid' "$TMP/err" && break; sleep 0.1; done
@@ -48,16 +48,8 @@ truth() {
 	out=$(cat "$TMP/path")
 	[ $rc = 3 ] && only_small_losses "$TMP/err" && rc=0
 	[ $rc = 0 ] && [ -s "$out" ] || { fail "$name" "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"; return; }
-	"$PPROFCHECK" cum -type alloc_space "$out" | sed 's/[^ ]*\.\([A-Za-z0-9]*\)$/main.\1/' >"$TMP/cum"
-	verdict=$(awk '
-		FNR == NR { if (NF == 3 && $1 ~ /^main\./) want[$1] = $2 * $3; next }
-		{ for (i = 1; i <= NF; i++) if ($i in want) for (j = 1; j <= NF; j++) if ($j ~ /^[0-9]+$/) got[$i] += $j }
-		END {
-			for (f in want) { w += want[f]; h += got[f] }
-			if (!w) print "no truth"
-			else if (h < 0.98 * w || h > 1.02 * w) printf "%.4f of the bytes\n", h / w
-		}' "$TMP/truth" "$TMP/cum")
-	[ -z "$verdict" ] && pass "$name" || fail "$name" "$verdict"
+	judge judge_probe "$TMP/truth" "$out" $RATE
+	outcome "$name"
 }
 
 host=$(libhost)

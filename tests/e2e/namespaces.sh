@@ -7,7 +7,7 @@
 . tests/support/judges.sh
 need_root && need_bpf && need_go
 
-RATE=65536
+RATE=16384
 GO=1.27.4
 USER_ID=42421 # nobody's
 INSIDE=${1:-}
@@ -114,8 +114,8 @@ reading() {
 		return
 	}
 	http_get "$PORT" /debug/pprof/heap "$TMP/two.pb.gz"
-	verdict=$(judge_read "$TMP/one.pb.gz" "$path" "$TMP/two.pb.gz")
-	[ -z "$verdict" ] && pass "$name: heap read" || fail "$name: heap read" "$verdict"
+	judge judge_read "$TMP/one.pb.gz" "$path" "$TMP/two.pb.gz"
+	outcome "$name: heap read"
 	kill "$PID"
 }
 
@@ -123,9 +123,10 @@ reading() {
 # to tick for, which is a loss and said; the functions are the program's own.
 judge_cpu() {
 	"$PPROFCHECK" comments "$1" | awk '/^hits:/ { got = $4 } /^charged:/ { want = $2 }
-		END { if (!want || got < 0.6 * want || got > 1.1 * want) printf "%s s of %s s; ", got, want }'
+		END { if (!want || got < 0.6 * want || got > 1.1 * want) { printf "%s s of %s s; ", got, want; exit 1 } }' &&
 	"$PPROFCHECK" stacks -type samples "$1" | awk '{ n += $1 } /main\.|runtime\./ { own += $1 } /main\./ { m += $1 }
-		END { if (n < 20 || own < 0.95 * n || m < 0.3 * n) printf "%d samples, %d with functions of Go, %d of the program; ", n, own, m }'
+		END { if (n < 20 || own < 0.95 * n || m < 0.3 * n) {
+			printf "%d samples, %d with functions of Go, %d of the program; ", n, own, m; exit 1 } }'
 }
 
 probing() {
@@ -148,10 +149,10 @@ probing() {
 		fail "$name: cpu and probe" "exit status $rc: $(tail -n 2 "$TMP/said" | tr '\n' ' ')"
 		return
 	fi
-	verdict=$(judge_cpu "$cpu")
-	[ -z "$verdict" ] && pass "$name: cpu" || fail "$name: cpu" "$verdict"
-	verdict=$(judge_probe "$OUT" "$heap" $RATE)
-	[ -z "$verdict" ] && pass "$name: heap probe" || fail "$name: heap probe" "$verdict"
+	judge judge_cpu "$cpu"
+	outcome "$name: cpu"
+	judge judge_probe "$OUT" "$heap" $RATE
+	outcome "$name: heap probe"
 }
 
 both() {

@@ -9,7 +9,7 @@
 need_root && need_bpf && need_go
 
 CYCLES=${CYCLES:-60} KILLS=${KILLS:-20} COLLECTORS=${COLLECTORS:-5}
-RATE=65536
+RATE=16384
 # A user of our own, so that what is ours in the kernel can be told from others'.
 OURS=42430
 BIN=$(subject 1.27.4 checksum) || { fail stress "the subject cannot be built"; finish; }
@@ -61,16 +61,17 @@ restored() {
 	return 1
 }
 
-# Why the target is not as it was, or nothing.
-harmed() {
-	restored || { echo "$(changed) bytes of its code are not the file's, $(left) are left"; return; }
-	computes || echo "its sums: $(tail -n 1 "$OUT")"
+# A judge: the target is as it was.
+harmless() {
+	restored || { echo "$(changed) bytes of its code are not the file's, $(left) are left"; return 1; }
+	computes || { echo "its sums: $(tail -n 1 "$OUT")"; return 1; }
 }
 
 code "$BIN"
 start "$BIN" || { fail stress "the subject does not start"; finish; }
-why=$(harmed)
-[ -z "$why" ] || { fail stress "before anything was done: $why"; finish; }
+judge harmless
+found_wrong && { outcome "stress, before anything was done"; finish; }
+unjudged
 
 # ---- attach and detach ----
 
@@ -79,17 +80,17 @@ said=$("${AS[@]}" "$TMP/cycles" "$PID" "$CYCLES" 2>&1)
 rc=$?
 echo "$said"
 [ $rc = 0 ] && pass "$name: nothing grows" || fail "$name: nothing grows" "$said"
-why=$(harmed)
-[ -z "$why" ] && pass "$name: the target is as it was" || fail "$name: the target is as it was" "$why"
+judge harmless
+outcome "$name: the target is as it was"
 
 name="$((CYCLES / 12)) times by command line: the target is as it was"
 for ((round = 1; round <= CYCLES / 12; round++)); do
 	"${PROF[@]}" -p "$PID" --cpu --heap --source=probe -d 50ms -o "$TMP/any" >"$TMP/paths" 2>"$TMP/said"
 	rc=$?
-	[ $rc = 0 ] || [ $rc = 3 ] || { why="round $round: exit status $rc: $(tail -n 1 "$TMP/said")"; break; }
+	[ $rc = 0 ] || [ $rc = 3 ] || { wrong "round $round: exit status $rc: $(tail -n 1 "$TMP/said")"; break; }
 done
-[ -n "$why" ] || why=$(harmed)
-[ -z "$why" ] && pass "$name" || fail "$name" "$why"
+judge harmless
+outcome "$name"
 
 # ---- killed ----
 
@@ -116,8 +117,9 @@ name="killed $((KILLS / 2)) times around attaching and detaching: the target is 
 said=$("$O/tests/cycles" -kill "$PID" $((KILLS / 2)) 2>&1)
 rc=$?
 echo "$said"
-[ $rc = 0 ] && why=$(harmed) || why=$said
-[ -z "$why" ] && pass "$name" || fail "$name" "$why"
+[ $rc = 0 ] || wrong "$said"
+judge harmless
+outcome "$name"
 
 seen=0
 RANDOM=7
@@ -129,13 +131,13 @@ for ((round = 1; round <= KILLS; round++)); do
 	[ "$(changed)" = 0 ] || seen=$((seen + 1))
 	kill -KILL $PROFILER
 	wait $PROFILER 2>/dev/null
-	why=$(harmed)
-	[ -z "$why" ] || { why="round $round, after $ms ms: $why"; break; }
+	judge harmless
+	found_wrong && { wrong "round $round, after $ms ms"; break; }
 done
 name="killed $KILLS times: the target is as it was"
 echo "probes were in place in $seen of $KILLS rounds, each within $((start_ms * 2)) ms"
-[ -n "$why" ] || [ $seen != 0 ] || why="no probe was ever in place: this shows nothing"
-[ -z "$why" ] && pass "$name" || fail "$name" "$why"
+[ $seen != 0 ] || wrong "no probe was ever in place: this shows nothing"
+outcome "$name"
 
 # The same by the signals that end it in an orderly way.
 for sig in TERM INT HUP; do
@@ -149,10 +151,9 @@ for sig in TERM INT HUP; do
 	wait $PROFILER
 	rc=$?
 	[ $rc = 3 ] && only_small_losses "$TMP/said" && rc=0
-	why=$(harmed)
-	[ $rc = 0 ] && [ "$(wc -l <"$TMP/paths")" = 2 ] || why="exit status $rc, $(wc -l <"$TMP/paths") files; $why"
-	[ -z "$why" ] && pass "SIG$sig: written, and the target is as it was" ||
-		fail "SIG$sig: written, and the target is as it was" "$why"
+	judge harmless
+	[ $rc = 0 ] && [ "$(wc -l <"$TMP/paths")" = 2 ] || wrong "exit status $rc, $(wc -l <"$TMP/paths") files"
+	outcome "SIG$sig: written, and the target is as it was"
 done
 
 # ---- many at once ----
@@ -172,8 +173,8 @@ many() {
 	done
 }
 
-# each JUDGE: JUDGE CPU HEAP prints what is wrong with the two profiles of one profiler. Not in
-# a subshell, which could not wait for them.
+# each JUDGE: asks JUDGE CPU HEAP of the two profiles of each profiler. Not in a subshell, which could
+# not wait for them.
 each() {
 	local n rc p
 	for ((n = 1; n <= COLLECTORS; n++)); do
@@ -181,30 +182,26 @@ each() {
 		rc=$?
 		[ $rc = 3 ] && only_small_losses "$TMP/said.$n" && rc=0
 		if [ $rc != 0 ] || [ "$(wc -l <"$TMP/paths.$n")" != 2 ]; then
-			echo "of $n: exit status $rc: $(tail -n 2 "$TMP/said.$n" | tr '\n' ' ')"
+			wrong "of $n: exit status $rc: $(tail -n 2 "$TMP/said.$n" | tr '\n' ' ')"
 			return
 		fi
-		while read -r p; do
-			"$PPROFCHECK" check "$p" >"$TMP/check" 2>&1 || { echo "of $n: $(head -n 1 "$TMP/check")"; return; }
-		done <"$TMP/paths.$n"
-		p=$("$1" "$(grep '\.cpu\.' "$TMP/paths.$n")" "$(grep '\.heap\.' "$TMP/paths.$n")")
-		[ -z "$p" ] || { echo "of $n: $p"; return; }
+		for p in $(cat "$TMP/paths.$n"); do judge valid "$p"; done
+		judge "$1" "$(grep '\.cpu\.' "$TMP/paths.$n")" "$(grep '\.heap\.' "$TMP/paths.$n")"
 	done
 }
 
 has_work() {
-	"$PPROFCHECK" cum -type cpu "$1" | grep -q 'main\.work' || echo "no work in the CPU profile"
-	"$PPROFCHECK" cum -type alloc_space "$2" | grep -q 'main\.fill' || echo "no work in the heap profile"
+	"$PPROFCHECK" cum -type cpu "$1" | grep -q 'main\.work' || { echo "no work in the CPU profile"; return 1; }
+	"$PPROFCHECK" cum -type alloc_space "$2" | grep -q 'main\.fill' || { echo "no work in the heap profile"; return 1; }
 }
 
 name="$COLLECTORS at once"
 many 3s
 [ "$(changed)" != 0 ] || fail "$name" "no probe is in place"
-each has_work >"$TMP/why"
-why=$(cat "$TMP/why")
-[ -z "$why" ] && pass "$name: all have their profiles" || fail "$name: all have their profiles" "$why"
-why=$(harmed)
-[ -z "$why" ] && pass "$name: the target is as it was" || fail "$name: the target is as it was" "$why"
+each has_work
+outcome "$name: all have their profiles"
+judge harmless
+outcome "$name: the target is as it was"
 kill "$PID"
 
 known() { judge_probe "$OUT" "$2" $RATE; }
@@ -223,9 +220,8 @@ many 3600s
 echo go >&"$fd"
 for ((i = 0; i < 12000; i++)); do grep -q '^done' "$OUT" && break; sleep 0.1; done
 kill -INT "${PROFILERS[@]}"
-each known >"$TMP/why"
-why=$(cat "$TMP/why")
+each known
 code "$bin"
-restored || why="$why $(changed) bytes of its code are not the file's, $(left) are left"
-[ -z "$why" ] && pass "$name" || fail "$name" "$why"
+restored || wrong "$(changed) bytes of its code are not the file's, $(left) are left"
+outcome "$name"
 finish

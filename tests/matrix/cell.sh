@@ -9,7 +9,7 @@
 #			has them), and so do the probes' sites; what stands there is plausible
 #	R heap read	every sample equals the program's own profile
 #	C cpu		callers of a frameless leaf 3:1; the total is what the kernel charged
-#	P heap probe	known counts, each line within four standard errors
+#	P heap probe	known counts, each line within what chance allows (tests/README.md)
 #	E heap enable	the same by the runtime's own sampler, and the rate is as it was after it
 #
 # What a run of it used is hashed into the result file $O/matrix/res/V-KIND, one "CHECK ok" or
@@ -22,28 +22,31 @@ cd "$(dirname "$0")/../.." || exit 1
 V=$1 KIND=$2
 CELL=$V-$KIND
 RES=$MATRIX/res/$CELL
-RATE=8192 # mean bytes between samples of a heap that is probed or enabled
+RATE=4096 # mean bytes between samples of a heap that is probed or enabled
 FRAMES=$O/tests/frames
 GOFACTS=$O/tests/gofacts
 RTLIVE=$O/tests/rtlive
 FD=
 
-# verdict CHECK WHY: WHY is empty when it passed.
+# verdict CHECK: of the judges asked since the last one.
 verdict() {
-	if [ -z "$2" ]; then
+	local why=${FOUND%; }
+	[ $ASKED != 0 ] || why="no judge was asked"
+	unjudged
+	if [ -z "$why" ]; then
 		pass "$CELL/$1"
 		echo "$1 ok" >>"$RES.new"
 	else
-		fail "$CELL/$1" "$2"
-		echo "$1 ${2//$'\n'/; }" >>"$RES.new"
+		fail "$CELL/$1" "$why"
+		echo "$1 ${why//$'\n'/; }" >>"$RES.new"
 	fi
 }
 
 last_words() { tail -n 2 "$1" | tr '\n' ' '; }
 
 hash_of_all() {
-	cat "$GOPROF" "$FRAMES" "$GOFACTS" "$RTLIVE" "$CODE" "${PROGRAM[0]}" "$RUNTIME" tests/matrix/cell.sh \
-		tests/support/judges.sh | sha256sum | cut -d ' ' -f 1
+	cat "$GOPROF" "$PPROFCHECK" "$FRAMES" "$GOFACTS" "$RTLIVE" "$CODE" "${PROGRAM[0]}" "$RUNTIME" \
+		tests/matrix/cell.sh tests/support/judges.sh tests/support/lib.sh | sha256sum | cut -d ' ' -f 1
 }
 
 # ---- checks that need no process -----------------------------------------------------------------
@@ -57,22 +60,24 @@ anchor() {
 check_frames() {
 	local n left
 	"$FRAMES" pcs "$CODE" 4 "$ANCHOR" >"$TMP/pcs" 2>"$TMP/said" ||
-		{ tail -n 1 "$TMP/said"; return; }
+		{ tail -n 1 "$TMP/said"; return 1; }
 	left=$(sed -n 's/ pcs left out.*//p' "$TMP/said")
-	"$FRAMES" dump "$CODE" "$ANCHOR" <"$TMP/pcs" >"$TMP/ours" 2>"$TMP/said" || { cat "$TMP/said"; return; }
+	"$FRAMES" dump "$CODE" "$ANCHOR" <"$TMP/pcs" >"$TMP/ours" 2>"$TMP/said" || { cat "$TMP/said"; return 1; }
 	# When Go's runtime cannot answer for a pc it takes memory without end; the race detector
 	# reserves more than any bound.
 	([ "$KIND" = race ] || ulimit -v 16000000
 	 GOPROF_ORACLE=1 timeout 120 "${PROGRAM[@]}" <"$TMP/pcs" >"$TMP/theirs") ||
-		{ echo "the oracle ended with $?"; return; }
+		{ echo "the oracle ended with $?"; return 1; }
 	n=$(wc -l <"$TMP/theirs")
+	echo "$n pcs, $left left out" >&2
 	if [ "$n" -lt 1000 ] || [ "$n" != "$(wc -l <"$TMP/pcs")" ] || [ "${left:-99}" -gt 50 ]; then
 		echo "$n answers to $(wc -l <"$TMP/pcs") pcs, $left left out"
+		return 1
 	elif ! cmp -s "$TMP/ours" "$TMP/theirs"; then
 		echo "$(diff "$TMP/ours" "$TMP/theirs" | grep -c '^<') of $n pcs differ"
 		diff "$TMP/ours" "$TMP/theirs" | head -n 4 | cut -c 1-300 >&2
+		return 1
 	fi
-	echo "$n pcs, $left left out" >&2
 }
 
 # Compares "var NAME SYMBOL DECODED" of the twin with symbols and of the file itself. A variable
@@ -80,20 +85,21 @@ check_frames() {
 # every program.
 check_vars() {
 	local with=$TMP/with
-	"$GOFACTS" "$RUNTIME" >"$TMP/facts" 2>"$TMP/said" || { cat "$TMP/said"; return; }
+	"$GOFACTS" "$RUNTIME" >"$TMP/facts" 2>"$TMP/said" || { cat "$TMP/said"; return 1; }
+	grep ^var "$TMP/facts" >&2
 	if [ "$(twin "$KIND")" = "$KIND" ]; then
 		cp "$TMP/facts" "$with"
 	else
 		(matrix_build "$V" "$(twin "$KIND")" && "$GOFACTS" "$RUNTIME" >"$with") >"$TMP/said" 2>&1 ||
-			{ cat "$TMP/said"; return; }
-		cmp -s <(grep ^site "$with") <(grep ^site "$TMP/facts") || echo "the probes' sites differ"
+			{ cat "$TMP/said"; return 1; }
+		cmp -s <(grep ^site "$with") <(grep ^site "$TMP/facts") || { echo "the probes' sites differ"; return 1; }
 	fi
 	awk '$1 != "var" { next }
 		FNR == NR { n++; have += $3 != "-"; at[$2] = $3; next }
-		{ seen++; if ($4 != at[$2]) printf "%s: %s for %s; ", $2, $4, at[$2] }
-		END { if (have < n - 2 || have < 10 || seen != n)
-			printf "%d variables, %d with a symbol, %d looked for", n, have, seen }' "$with" "$TMP/facts"
-	grep ^var "$TMP/facts" >&2
+		{ seen++; if ($4 != at[$2]) { printf "%s: %s for %s; ", $2, $4, at[$2]; bad = 1 } }
+		END { if (have < n - 2 || have < 10 || seen != n) {
+			printf "%d variables, %d with a symbol, %d looked for", n, have, seen; bad = 1 }
+			exit bad }' "$with" "$TMP/facts"
 }
 
 # ---- the running subject -------------------------------------------------------------------------
@@ -129,32 +135,33 @@ ask() {
 }
 
 check_read() {
-	local path rc why
-	ask own "$TMP/one.pb.gz" || { echo "the subject does not answer"; return; }
+	local path rc
+	ask own "$TMP/one.pb.gz" || { echo "the subject does not answer"; return 1; }
 	path=$("$GOPROF" -p "$PID" --heap --source=read -d 100ms -o "$TMP" 2>"$TMP/err")
 	rc=$?
-	[ $rc = 0 ] || { echo "exit $rc: $(last_words "$TMP/err")"; return; }
-	ask own "$TMP/two.pb.gz" || { echo "the subject does not answer"; return; }
+	[ $rc = 0 ] || { echo "exit $rc: $(last_words "$TMP/err")"; return 1; }
+	ask own "$TMP/two.pb.gz" || { echo "the subject does not answer"; return 1; }
 	mv "$path" "$TMP/read.pb.gz"
-	why=$(judge_read "$TMP/one.pb.gz" "$TMP/read.pb.gz" "$TMP/two.pb.gz")
-	[ -z "$why" ] || head -n 30 "$TMP/diff" >&2
+	judge_read "$TMP/one.pb.gz" "$TMP/read.pb.gz" "$TMP/two.pb.gz"
+	rc=$?
+	[ $rc = 0 ] || head -n 30 "$TMP/diff" >&2
 	grep '^A has' "$TMP/diff" >&2
-	echo "$why"
+	return $rc
 }
 
 # The values at those addresses must be such as these variables can hold.
 check_live() {
-	"$RTLIVE" "$PID" >"$TMP/live" 2>&1 || grep -v ' ok$' "$TMP/live"
-	[ "$(grep -c ' ok$' "$TMP/live")" -ge 10 ] || cat "$TMP/live"
+	"$RTLIVE" "$PID" >"$TMP/live" 2>&1 && ! grep -v ' ok$' "$TMP/live" &&
+		[ "$(grep -c ' ok$' "$TMP/live")" -ge 10 ] || { cat "$TMP/live"; return 1; }
 }
 
 # watch KINDS...: runs the profiler while the subject does "$DO"; sets RC, CPU, HEAP, and the CPU
 # time of the subject by /proc, from command to answer (TICKS) and from before the profiler until
-# after it (OUTER), and what was stolen of the machine's meanwhile (STOLEN).
+# after it (OUTER), what was stolen of the machine's meanwhile (STOLEN), and the switches (SWITCHES).
 watch() {
 	local prof outer before what i
 	: >"$TMP/err"
-	outer=$(ticks "$PID") STOLEN=$(stolen)
+	outer=$(ticks "$PID") STOLEN=$(stolen) SWITCHES=$(switches "$PID")
 	"$GOPROF" -p "$PID" "$@" -d 300s -o "$TMP" >"$TMP/paths" 2>"$TMP/err" &
 	prof=$!
 	STARTED+=("$prof")
@@ -172,39 +179,34 @@ watch() {
 	kill -INT $prof 2>/dev/null
 	wait $prof
 	RC=$?
-	OUTER=$(($(ticks "$PID") - outer)) STOLEN=$(($(stolen) - STOLEN))
+	OUTER=$(($(ticks "$PID") - outer)) STOLEN=$(($(stolen) - STOLEN)) SWITCHES=$(($(switches "$PID") - SWITCHES))
 	CPU=$(grep '\.cpu\.' "$TMP/paths")
 	HEAP=$(grep '\.heap\.' "$TMP/paths")
 }
 
-# lost KIND: exit status 3 is fine when this kind lost nothing that matters
-lost() {
-	[ "$RC" = 0 ] && return 1
-	[ "$RC" = 3 ] || return 0
+# kept KIND FILE: there is a profile, and exit status 3 is fine when this kind lost nothing that matters.
+kept() {
+	[ "$RC" = 0 ] || [ "$RC" = 3 ] && [ -s "$2" ] || { echo "exit $RC: $(last_words "$TMP/err")"; return 1; }
 	grep "^goprof-bpf: $1:" "$TMP/err" >"$TMP/err.$1"
-	! only_small_losses "$TMP/err.$1"
+	"$PPROFCHECK" comments "$2" >"$TMP/comments" || return 1
+	cat "$TMP/comments" >&2
+	"$PPROFCHECK" losses -list "$LOSSES" -status $(($(grep -c '^loss:' "$TMP/comments") > 0 ? 3 : 0)) "$TMP/err.$1" "$2"
 }
 
-cpu_verdict() {
-	if lost cpu || [ ! -s "$CPU" ]; then
-		echo "exit $RC: $(last_words "$TMP/err")"
-		return
-	fi
-	three_to_one "$CPU"
-	whole_cpu "$CPU" "$TICKS" "$OUTER" "$STOLEN"
-	"$PPROFCHECK" check "$CPU" | head -n 1
-	"$PPROFCHECK" comments "$CPU" >&2
+judge_cpu() {
+	judge kept cpu "$CPU"
+	[ -s "$CPU" ] || return
+	judge three_to_one "$CPU"
+	judge whole_cpu "$CPU" "$TICKS" "$OUTER" "$STOLEN" "$SWITCHES"
+	judge valid "$CPU"
 }
 
-# heap_verdict JUDGE [ARG...]
-heap_verdict() {
-	if lost heap || [ ! -s "$HEAP" ]; then
-		echo "exit $RC: $(last_words "$TMP/err")"
-		return
-	fi
-	"$PPROFCHECK" comments "$HEAP" >&2
-	"$1" "$TMP/out" "$HEAP" $RATE "${@:2}"
-	"$PPROFCHECK" check "$HEAP" | head -n 1
+# judge_heap JUDGE [ARG...]
+judge_heap() {
+	judge kept heap "$HEAP"
+	[ -s "$HEAP" ] || return
+	judge "$1" "$TMP/out" "$HEAP" $RATE "${@:2}"
+	judge valid "$HEAP"
 }
 
 # Where the machine itself stands still for a while, clocks are served late, which is reported and
@@ -214,38 +216,49 @@ check_cpu_and_probe() {
 	ask rate 0
 	DO=("truth" "cpu 2000")
 	watch --cpu -F 499 --heap --source=probe --heap-rate=$RATE --budget=0
-	verdict P "$(heap_verdict judge_probe)"
+	judge_heap judge_probe
+	verdict P
 	DO=("cpu 2000")
 	for try in 1 2 3 4; do
 		grep -q 'clock ticks' "$TMP/err" || break
-		echo "again: $(grep 'clock ticks' "$TMP/err")" >&2
+		attempt $try "$CELL/C" "$(grep 'clock ticks' "$TMP/err")"
 		watch --cpu -F 499
 	done
-	verdict C "$(cpu_verdict)"
+	judge_cpu
+	verdict C
+}
+
+# restored: what E demands besides the numbers
+restored() {
+	"$PPROFCHECK" comments "$HEAP" | grep -q "^enabled: runtime.MemProfileRate .* it is 0 again" ||
+		{ echo "not said that it was enabled and restored"; return 1; }
+	ask rate && [ "$(grep '^rate' "$TMP/out" | tail -n 1)" = "rate 0" ] ||
+		{ echo "after it: $(grep '^rate' "$TMP/out" | tail -n 1)"; return 1; }
 }
 
 # The rate is on during the window, and off after it. A sample that is known to be a processor's
 # first counts once; one that cannot be told apart counts a whole period.
 check_enable() {
-	local mixed why
+	local mixed
 	DO=("truth")
 	watch --heap --source=enable --heap-rate=$RATE
 	mixed=$("$PPROFCHECK" comments "$HEAP" | sed -n 's/.* known (counted as one object each), \([0-9]*\) in it among.*/\1/p')
-	why=$(heap_verdict judge_allocs "${mixed:-64}")
-	"$PPROFCHECK" comments "$HEAP" | grep -q "^enabled: runtime.MemProfileRate .* it is 0 again" ||
-		why+="not said that it was enabled and restored; "
-	ask rate && [ "$(grep '^rate' "$TMP/out" | tail -n 1)" = "rate 0" ] ||
-		why+="after it: $(grep '^rate' "$TMP/out" | tail -n 1)"
-	verdict E "$why"
+	judge_heap judge_allocs "${mixed:-64}"
+	judge restored
+	verdict E
 }
 
 check_process() {
 	if ! begin; then
-		verdict start "$(head -c 300 "$TMP/out")"
+		wrong "$(head -c 300 "$TMP/out")"
+		verdict start
 		return
 	fi
-	verdict V "$(check_vars)$(check_live)"
-	verdict R "$(check_read)"
+	judge check_vars
+	judge check_live
+	verdict V
+	judge check_read
+	verdict R
 	check_cpu_and_probe
 	check_enable
 }
@@ -259,7 +272,8 @@ main() {
 	why=$?
 	if [ $why != 0 ]; then
 		echo "hash none" >"$RES.new"
-		verdict build "$(tail -n 3 "$TMP/said")"
+		wrong "$(tail -n 3 "$TMP/said")"
+		verdict build
 		mv "$RES.new" "$RES"
 		return
 	fi
@@ -273,7 +287,8 @@ main() {
 	ANCHOR=$(anchor)
 	WRAP=()
 	[ "$KIND" != race ] || WRAP=(setarch -R)
-	verdict F "$(check_frames)"
+	judge check_frames
+	verdict F
 	check_process
 	mv "$RES.new" "$RES"
 }

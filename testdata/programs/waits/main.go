@@ -17,13 +17,14 @@
 // Modes are in the table below; "all" stands for those that are exactly known and can run side by
 // side. Each prints its truth, one line for each function that is in all stacks of some kind:
 //
-//	KIND FUNC LEAF COUNT_MIN COUNT_MAX NS_MIN NS_MAX VAR_COUNT VAR_NS
+//	KIND FUNC LEAF COUNT_MIN COUNT_MAX NS_MIN NS_MAX VAR_COUNT VAR_NS ONE_COUNT ONE_NS
 //
 // KIND is block or mutex, LEAF what Go shows at the leaf ("-": any, or of another function each).
 // With KIND wait LEAF is the wait's reason, its blanks turned to "_".
 // A wait has begun right before the call that waits, and ended between right before the call that
 // ends it and right after: NS_MIN and NS_MAX. It ends when the goroutine becomes runnable, not
-// when it runs. VAR are the variances of what is sampled at the given rates by Go's rule.
+// when it runs. VAR are the variances of what is sampled at the given rates by Go's rule, ONE how
+// much one sample counts at most.
 //
 //	label KEY VALUE FUNC COUNT_MIN COUNT_MAX	goroutines with labels of runtime/pprof
 //	goid ID FUNC COUNT_MIN COUNT_MAX
@@ -112,31 +113,42 @@ func (s *sum) addAll(began []int64, ended []span) {
 	}
 }
 
+// sampled is what sampling does to a sum.
+type sampled struct{ count, ns, oneCount, oneNS float64 }
+
+func (v sampled) String() string {
+	return fmt.Sprintf("%.6g %.6g %.6g %.6g", v.count, v.ns, v.oneCount, v.oneNS)
+}
+
 // variance by the rule of blocksampled and saveblockevent (runtime/mprof.go, Go 1.17 and newer): a
 // wait of x < rate is taken with probability x / rate and then counts rate / x, and rate ns.
-func (s *sum) blockVariance() (count, ns float64) {
+func (s *sum) blockVariance() (v sampled) {
 	r := float64(rateNS)
-	for _, v := range s.each {
-		x := float64(v)
-		if x < 1 {
-			x = 1
-		}
+	for _, ns := range s.each {
+		x := math.Max(1, float64(ns))
 		if x < r {
-			count += r/x - 1
-			ns += r*x - x*x
+			v.count += r/x - 1
+			v.ns += r*x - x*x
+			v.oneCount = math.Max(v.oneCount, r/x)
+			v.oneNS = r
 		}
 	}
-	return count, ns
+	return v
 }
 
 // Each event is taken with probability 1 / fraction, and then counts fraction times.
-func (s *sum) mutexVariance() (count, ns float64) {
+func (s *sum) mutexVariance() (v sampled) {
 	f := math.Max(0, float64(fraction-1))
-	for _, v := range s.each {
-		count += f
-		ns += f * float64(v) * float64(v)
+	if f == 0 {
+		return v
 	}
-	return count, ns
+	for _, ns := range s.each {
+		v.count += f
+		v.ns += f * float64(ns) * float64(ns)
+		v.oneCount = f + 1
+		v.oneNS = math.Max(v.oneNS, (f+1)*float64(ns))
+	}
+	return v
 }
 
 // run is one mode at work.
@@ -151,17 +163,15 @@ func (r *run) say(format string, args ...interface{}) {
 }
 
 func (r *run) block(fn, leaf string, s *sum) {
-	vc, vn := s.blockVariance()
 	n := int64(len(s.each))
-	r.say("block main.%s %s %d %d %d %d %.6g %.6g", fn, leaf, n, n+s.extra, s.lo, s.hi, vc, vn)
+	r.say("block main.%s %s %d %d %d %d %v", fn, leaf, n, n+s.extra, s.lo, s.hi, s.blockVariance())
 	r.wait(fn, reasonOf(leaf), s)
 }
 
 func (r *run) wait(fn, reason string, s *sum) {
-	vc, vn := s.blockVariance()
 	n := int64(len(s.each))
-	r.say("wait main.%s %s %d %d %d %d %.6g %.6g", fn, strings.ReplaceAll(reason, " ", "_"), n, n+s.extra,
-		s.lo, s.hi, vc, vn)
+	r.say("wait main.%s %s %d %d %d %d %v", fn, strings.ReplaceAll(reason, " ", "_"), n, n+s.extra,
+		s.lo, s.hi, s.blockVariance())
 }
 
 // reasonOf is what Go calls a wait with this leaf. To Go 1.19 there was one word for all semaphores.
@@ -194,14 +204,13 @@ func reasonOf(leaf string) string {
 }
 
 func (r *run) mutex(fn, leaf string, s *sum) {
-	vc, vn := s.mutexVariance()
 	n := int64(len(s.each))
-	r.say("mutex main.%s %s %d %d %d %d %.6g %.6g", fn, leaf, n, n+s.extra, s.lo, s.hi, vc, vn)
+	r.say("mutex main.%s %s %d %d %d %d %v", fn, leaf, n, n+s.extra, s.lo, s.hi, s.mutexVariance())
 }
 
 func (r *run) none(fn string) {
-	r.say("block main.%s - 0 0 0 0 0 0", fn)
-	r.say("mutex main.%s - 0 0 0 0 0 0", fn)
+	r.say("block main.%s - 0 0 0 0 %v", fn, sampled{})
+	r.say("mutex main.%s - 0 0 0 0 %v", fn, sampled{})
 }
 
 // turns lets one goroutine wait n times, and ends each wait after d.

@@ -102,7 +102,12 @@ func (d *diary) during(col int, from, to int64) (lo, hi, likely float64) {
 
 // ---- what the profile says of itself ----
 
-type stated struct{ est, variance float64 }
+type stated struct {
+	est, variance float64
+	unknown       bool // and that was said
+}
+
+var unknownLine = regexp.MustCompile(`^error: (\S+) .*?(\w+) [0-9.e+]+ \+- unknown`)
 
 var errorLine = regexp.MustCompile(`^error: (\S+) .*?(\w+) ([0-9.e+]+) \+-\s*([0-9.e+]+) \(([0-9.]+) ?%\)`)
 
@@ -111,6 +116,11 @@ func statedErrors(p *profile.Profile) map[string]stated {
 	all := map[string]stated{}
 	for _, c := range p.Comments {
 		m := errorLine.FindStringSubmatch(c)
+		if u := unknownLine.FindStringSubmatch(c); u != nil {
+			s := all[u[1]+" "+u[2]]
+			s.unknown = true
+			all[u[1]+" "+u[2]] = s
+		}
 		if m == nil {
 			continue
 		}
@@ -157,6 +167,7 @@ type estimate struct {
 	got, lo, hi, likely float64
 	variance            float64
 	known               bool // the variance is
+	unknown             bool // and the profile says so
 }
 
 func (x *estimate) se() float64 { return math.Sqrt(x.variance) }
@@ -177,7 +188,8 @@ func (x *estimate) z() float64 {
 type budget struct {
 	kind, typ     string
 	reasons       string  // of a wait profile: those that count, with commas; "" all
-	sigmas        float64 // from the truth, at most
+	windows       int     // of the profile, 0: its errors follow from the sampling rule
+	rate          float64 // the heap's period
 	se            float64 // relative standard error, at most, where a site has the share least
 	least, within float64
 	few           float64 // so many of a site may or may not be in the window
@@ -238,7 +250,8 @@ func (b *budget) reasoned(s *profile.Sample) bool {
 
 func (b *budget) estimates(d *diary, p *profile.Profile) []estimate {
 	est, col := b.truth(d, p), column(p, b.typ)
-	said, inWindows := statedErrors(p), windows(p) > 0
+	said := statedErrors(p)
+	b.windows, b.rate = windows(p), float64(p.Period)
 	for _, s := range p.Sample {
 		if x := siteOf(est, s); x != nil && b.reasoned(s) {
 			x.got += float64(s.Value[col])
@@ -250,11 +263,12 @@ func (b *budget) estimates(d *diary, p *profile.Profile) []estimate {
 		if !ok && b.typ == "alloc_objects" { // objects of a site are of one size
 			s, ok = said[x.fn+" alloc_space"]
 		}
-		if ok && s.est > 0 {
+		x.unknown = s.unknown
+		if ok && s.est > 0 && !s.unknown {
 			// Of what it shows: rounding aside that is the sum.
 			x.variance = s.variance * (x.got / s.est) * (x.got / s.est)
 			x.known = true
-		} else if !inWindows {
+		} else if b.windows == 0 {
 			x.known = true
 			if b.typ == "alloc_space" {
 				x.variance = x.bytes * x.bytes * ofSampling(x.likely/x.bytes, x.bytes, float64(p.Period))
@@ -271,12 +285,27 @@ func (b *budget) judges(x *estimate) bool {
 	return b.sure == 0 || x.known && x.se() <= b.sure*math.Max(x.got, 1)
 }
 
+// chance is how far off an estimate may be by chance alone.
+func (b *budget) chance(x *estimate) float64 {
+	if b.windows > 0 {
+		return windowedSlack(b.windows) * x.se()
+	}
+	weight := x.bytes
+	if b.kind == "heap" && b.typ == "alloc_objects" {
+		weight = 1
+	}
+	if b.kind == "heap" {
+		weight /= chance(x.bytes, b.rate)
+	}
+	return sampledSlack(x.variance, weight)
+}
+
 func (b *budget) check(x *estimate, share float64) (why []string) {
-	slack := b.sigmas*x.se() + b.off*x.likely + 1
+	slack := b.off*x.likely + 1
 	switch {
 	case x.likely == 0 && x.got == 0:
 		return nil
-	case !x.known && share >= b.least && b.sure == 0:
+	case !x.known && share >= b.least && !(x.unknown && b.sure > 0):
 		return []string{"its error is not stated"}
 	case !x.known:
 		return nil
@@ -284,6 +313,7 @@ func (b *budget) check(x *estimate, share float64) (why []string) {
 	if !b.judges(x) {
 		return nil
 	}
+	slack += b.chance(x)
 	if x.got < x.lo-slack || x.got > x.hi+slack {
 		why = append(why, fmt.Sprintf("%.1f standard errors off", x.z()))
 	}
@@ -302,7 +332,6 @@ func cmdBudget(args []string) bool {
 	fs.StringVar(&b.kind, "kind", "heap", "")
 	fs.StringVar(&b.reasons, "reasons", "", "")
 	fs.StringVar(&b.typ, "type", "alloc_space", "")
-	fs.Float64Var(&b.sigmas, "sigmas", 4, "")
 	fs.Float64Var(&b.se, "se", 0, "")
 	fs.Float64Var(&b.least, "least", 0.01, "")
 	fs.Float64Var(&b.within, "within", 0, "")

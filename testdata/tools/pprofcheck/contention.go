@@ -70,6 +70,7 @@ type fact struct {
 	fn, leaf, reason   string
 	count, delay       [2]float64
 	countVar, delayVar float64
+	oneCount, oneDelay float64 // the most that one sample counts
 	gotCount, gotDelay int64
 	wrongLeaf          map[string]int64
 }
@@ -84,10 +85,10 @@ func facts(path, kind string) []*fact {
 	var all []*fact
 	for in := bufio.NewScanner(f); in.Scan(); {
 		word := strings.Fields(in.Text())
-		if len(word) != 9 || word[0] != kind {
+		if len(word) != 11 || word[0] != kind {
 			continue
 		}
-		var v [6]float64
+		var v [8]float64
 		for i := range v {
 			if v[i], err = strconv.ParseFloat(word[3+i], 64); err != nil {
 				fail(2, "pprofcheck: %s: %s", path, in.Text())
@@ -112,6 +113,7 @@ func facts(path, kind string) []*fact {
 		t.delay[1] += v[3]
 		t.countVar += v[4]
 		t.delayVar += v[5]
+		t.oneCount, t.oneDelay = math.Max(t.oneCount, v[6]), math.Max(t.oneDelay, v[7])
 	}
 	return all
 }
@@ -155,20 +157,27 @@ func off(v float64, in [2]float64, variance float64) string {
 	return s
 }
 
-type limits struct{ count, delay, sigmas float64 }
+// limits are relative tolerances. What is sampled may be off by chance, too.
+type limits struct {
+	count, delay float64
+	sampled      bool
+}
 
-func (m limits) holds(v float64, in [2]float64, x, variance float64) bool {
-	slack := m.sigmas * math.Sqrt(variance)
+func (m limits) holds(v float64, in [2]float64, x, variance, heaviest float64) bool {
+	slack := 0.0
+	if m.sampled && variance > 0 {
+		slack = sampledSlack(variance, heaviest)
+	}
 	return v >= in[0]*(1-x)-slack && v <= in[1]*(1+x)+slack
 }
 
 // check says what is wrong with one fact, or nothing.
 func (m limits) check(t *fact) (why []string) {
 	c, d := float64(t.gotCount), float64(t.gotDelay)
-	if !m.holds(c, t.count, m.count, t.countVar) {
+	if !m.holds(c, t.count, m.count, t.countVar, t.oneCount) {
 		why = append(why, fmt.Sprintf("%d events (%s)", t.gotCount, off(c, t.count, t.countVar)))
 	}
-	if !m.holds(d, t.delay, m.delay, t.delayVar) {
+	if !m.holds(d, t.delay, m.delay, t.delayVar, t.oneDelay) {
 		why = append(why, fmt.Sprintf("%.6f s (%s)", d/1e9, off(d, t.delay, t.delayVar)))
 	}
 	for leaf, n := range t.wrongLeaf {
@@ -184,7 +193,7 @@ func cmdKnown(args []string) bool {
 	before := fs.String("before", "", "")
 	fs.Float64Var(&m.count, "count", 0.01, "")
 	fs.Float64Var(&m.delay, "delay", 0.03, "")
-	fs.Float64Var(&m.sigmas, "sigmas", 0, "")
+	fs.BoolVar(&m.sampled, "sampled", false, "")
 	paths := parse(fs, args, 2)
 	all := facts(paths[0], *kind)
 	if len(all) == 0 {

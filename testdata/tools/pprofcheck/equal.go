@@ -268,18 +268,21 @@ func (s shares) worst() float64 {
 	return math.Max(math.Abs(s.flatA-s.flatB), math.Abs(s.cumA-s.cumB))
 }
 
-// bound is how far two shares may be apart: X, and a number of standard errors of their
-// difference when they are of na and nb samples.
+// bound is how far two shares may be apart: X, and when they are of na and nb samples, what sampling
+// of both allows besides (level.go).
 type bound struct {
-	x, sigmas float64
-	flatOnly  bool
-	na, nb    int64
+	x                 float64
+	sampled, flatOnly bool
+	na, nb            int64
 }
 
 func (o bound) holds(a, b float64) bool {
-	p := (a*float64(o.na) + b*float64(o.nb)) / math.Max(1, float64(o.na+o.nb))
-	se := math.Sqrt(p * (1 - p) * (1/math.Max(1, float64(o.na)) + 1/math.Max(1, float64(o.nb))))
-	return math.Abs(a-b) <= o.x+o.sigmas*se
+	if !o.sampled {
+		return math.Abs(a-b) <= o.x
+	}
+	na, nb := math.Max(1, float64(o.na)), math.Max(1, float64(o.nb))
+	p := (a*na + b*nb) / (na + nb)
+	return math.Abs(a-b) <= o.x+sampledSlack(p*(1-p)*(1/na+1/nb), 1/math.Min(na, nb))
 }
 
 // why is in a few words what does not hold; "" when all does.
@@ -363,15 +366,15 @@ func cmdShare(args []string) bool {
 	fn := fs.String("below", "", "")
 	var may bound
 	fs.Float64Var(&may.x, "tolerance", -1, "")
-	fs.Float64Var(&may.sigmas, "sigmas", 0, "")
+	fs.BoolVar(&may.sampled, "sampled", false, "")
 	fs.BoolVar(&may.flatOnly, "flat", false, "")
 	paths := parse(fs, args, 2)
 	pa, pb := load(paths[0]), load(paths[1])
 	below(pa, *fn)
 	below(pb, *fn)
 	may.na, may.nb = count(pa), count(pb)
-	if may.sigmas > 0 && may.na*may.nb == 0 {
-		fail(2, "pprofcheck: -sigmas is for profiles that count samples, and have some")
+	if may.sampled && may.na*may.nb == 0 {
+		fail(2, "pprofcheck: -sampled is for profiles that count samples, and have some")
 	}
 	rows, totalA, totalB := sharesOf(pa, pb, *typ)
 	fmt.Printf("totals: A %d, B %d; largest difference first\n", totalA, totalB)
@@ -390,5 +393,5 @@ func cmdShare(args []string) bool {
 	if len(outside) > 0 {
 		fmt.Printf("out of tolerance (n=%d, %d): %s\n", may.na, may.nb, strings.Join(outside, "; "))
 	}
-	return len(outside) == 0
+	return len(outside) == 0 && totalA > 0 && totalB > 0
 }

@@ -30,7 +30,7 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
   goroutines [-ignore-labels] [-without REGEXP] A B   same goroutines in two texts (debug=2)
   share [FLAGS] A B       flat and cumulative shares per function, side by side
       -type T   -top N    -tolerance X: fail when a share differs by more than X (0.05: 5 points)
-      -sigmas N           and N standard errors, for profiles with a column "samples"
+      -sampled            and what sampling allows (level), for profiles with a column "samples"
       -flat               flat shares only    -below FUNC: only samples that this function is in
   sum FILE                total of each sample type
   flat, cum [-type T] FILE   value per function
@@ -39,7 +39,7 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
   comments FILE
   known [FLAGS] TRUTH FILE   a block or mutex profile is what testdata/programs/waits says it did
       -kind block|mutex   -count X -delay X: tolerances (0.01, 0.03)   -before F: less what is in F
-      -sigmas N           and N standard errors, of the variances it tells
+      -sampled            and what chance allows by the variances it tells (level)
   contention [FLAGS] BEFORE AFTER FILE   FILE is the difference of Go's own two, stack by stack
       -count X -delay X   tolerances (0.01, 0.02)   -few N: or N events   -slack NS: or NS
       -depth N            leaf frames only   -ignore-startline   -max N
@@ -47,13 +47,30 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
       -count F -delay F   times F   -drop NAME, -leaf NAME: without such stacks, or leaf frames
   budget [FLAGS] LOG FILE    estimates of some windows beside the log of testdata/programs/churn or relay
       -kind heap|block|mutex  -type T   what is judged (heap, alloc_space)
-      -sigmas N           of the errors that the profile states, at most, from the truth (4)
       -se X -least S      these errors at most X, for sites with a share of S (0.01) or more
       -within X           and at most X from the truth   -few N: but for N waits   -off X: and a share X
       -sure X -judged N   not those with a larger error, that were seen too seldom; at least N others
+                          what chance allows is by the level, the errors that the profile states
+                          and the number of its windows
   pace [-kind K] [-site FUNC] [-from NS] [-to NS] LOG   how much a second it did, by its log
   types SOURCE FILE [WITHOUT]   labels "type" are what comments of the source say, line by line
       WITHOUT             and as much of each line as in this profile
+  allocs -rate R [-firsts N] [-most X] TRUTH FILE   objects allocated as lines "FUNC COUNT BYTES" say;
+      -firsts N           so many samples may each count R bytes too much
+      -most X             all bytes within X, which the number of samples must be able to show
+  live -rate R -lost N [-kinds N] TRUTH FILE        objects in use, the same; N samples are not known
+  flow -windows N TRUTH COMMENTS         objects in use as comments of a profile in windows state them
+  labelled -rate R [-goid] [-labels] TRUTH FILE     objects by goroutine and labels ("GOID COUNT SET")
+  callers [-least N] FILE                testdata/programs/leaf31: 3:1
+  cputotal -inner T -outer T -stolen T -switches N FILE   all CPU time is there; T in ticks
+  counts [-off X] TRUTH GOT              shares of "NAME VALUE" and "SAMPLES NAME"
+  alike [-off X] A B                     shares of two lists of "SAMPLES NAME"
+  losses -status RC [FLAGS] ERR [FILE...]   what was said of losses is known and within bounds, and
+                          as it is in the profiles
+      -ends N  -late N    stacks that end before their root (10), clock ticks (500)
+      -allow KIND:LOSS=N  N, or "any", of this one (names of user/profile/loss.h, or -list FILE)
+  made TEXT OUT           the profile that a text describes (made.go)
+  level                   the level that all comparisons with samples are made at
 `
 
 func main() {
@@ -65,13 +82,17 @@ func main() {
 		"flat": cmdFlat, "cum": cmdCum, "labels": cmdLabels, "stacks": cmdStacks,
 		"comments": cmdComments, "known": cmdKnown, "contention": cmdContention, "delta": cmdDelta,
 		"grew": cmdGrew, "goroutines": cmdGoroutines, "budget": cmdBudget, "pace": cmdPace,
-		"types": cmdTypes,
+		"types": cmdTypes, "allocs": cmdAllocs, "live": cmdLive, "flow": cmdFlow, "labelled": cmdLabelled,
+		"callers": cmdCallers, "cputotal": cmdCPUTotal, "counts": cmdCounts, "alike": cmdAlike,
+		"losses": cmdLosses, "made": cmdMade, "level": cmdLevel,
 	}
 	run := commands[os.Args[1]]
 	if run == nil {
 		fail(2, "%s", usage)
 	}
-	if !run(os.Args[2:]) {
+	good := run(os.Args[2:])
+	logComparisons(os.Args[1])
+	if !good {
 		os.Exit(1)
 	}
 }

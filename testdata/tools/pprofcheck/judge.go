@@ -1,0 +1,488 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/google/pprof/profile"
+)
+
+// Judges: functions of files alone, so that they can be judged themselves (tests/golden/judges.sh).
+// Each prints what it found wrong, a line each, and ends with 1, or with 0 if all is right. One that
+// compared nothing found nothing right.
+
+type judge struct {
+	compared, wrongs int
+}
+
+func (j *judge) wrong(format string, args ...interface{}) {
+	j.wrongs++
+	fmt.Printf(format+"\n", args...)
+}
+
+func (j *judge) fine() bool {
+	if j.compared == 0 {
+		j.wrong("nothing was compared")
+	}
+	return j.wrongs == 0
+}
+
+// linesOf are the words of each line of a file.
+func linesOf(path string) (all [][]string) {
+	f, err := os.Open(path)
+	if err != nil {
+		fail(2, "pprofcheck: %v", err)
+	}
+	defer f.Close()
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		all = append(all, strings.Fields(in.Text()))
+	}
+	return all
+}
+
+func sortedKeys(m map[string]float64) (keys []string) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// ---- known allocations ----
+
+// allocation is what a program says of one function: how many objects, of how many bytes each.
+type allocation struct{ n, size, got float64 }
+
+// allocations reads lines "main.FUNC COUNT BYTES".
+func allocations(path string) map[string]*allocation {
+	all := map[string]*allocation{}
+	for _, w := range linesOf(path) {
+		if len(w) == 3 && strings.HasPrefix(w[0], "main.") {
+			all[w[0]] = &allocation{n: number(path, w[1]), size: number(path, w[2])}
+		}
+	}
+	return all
+}
+
+// known is the allocation that a sample is of, nil if none: the nearest such function to the leaf. In
+// a plugin the package main has a path of its own.
+func known(all map[string]*allocation, s *profile.Sample) *allocation {
+	bytes := s.NumLabel["bytes"]
+	for _, name := range allNames(s) {
+		if i := strings.LastIndex(name, ".alloc"); i >= 0 {
+			name = "main" + name[i:]
+		}
+		// What the runtime itself allocates below the same lines (a sudog of a goroutine that
+		// waits) has another size.
+		if a := all[name]; a != nil && len(bytes) == 1 && float64(bytes[0]) == a.size {
+			return a
+		}
+	}
+	return nil
+}
+
+func takeKnown(all map[string]*allocation, p *profile.Profile, typ string) {
+	col := column(p, typ)
+	for _, s := range p.Sample {
+		if a := known(all, s); a != nil {
+			a.got += float64(s.Value[col])
+		}
+	}
+}
+
+// chance is that of one object to be sampled.
+func chance(size, rate float64) float64 {
+	if rate <= 1 {
+		return 1
+	}
+	return 1 - math.Exp(-size/rate)
+}
+
+// countIsOdd says that got is no estimate of n objects, each of which is sampled with the chance p and
+// then counts for 1/p. few too few and many too many have other reasons.
+func countIsOdd(got, n, p, few, many float64) bool {
+	const rounding = 0.1 // of a sample: values are whole numbers
+	sampledMade++
+	return binomialAtMost(math.Floor((got+few)*p+rounding), n, p) < sampledLevel/2 ||
+		binomialAtLeast(math.Ceil((got-many)*p-rounding), n, p) < sampledLevel/2
+}
+
+// standardErrors is how far got is from n of what is sampled in this way, for people.
+func standardErrors(got, n, p float64) float64 { return (got - n) / math.Sqrt(n*(1-p)/p+1) }
+
+// atEdges: so many objects may be allocated while the window begins or ends.
+const atEdges = 2
+
+// cmdAllocs judges alloc_objects by known counts. The number of sampled objects is binomial, and each
+// counts for 1/p objects.
+func cmdAllocs(args []string) bool {
+	var j judge
+	fs := flags()
+	rate := fs.Float64("rate", 0, "")
+	firsts := fs.Float64("firsts", 0, "")
+	most := fs.Float64("most", 0, "")
+	paths := parse(fs, args, 2)
+	if *rate <= 0 {
+		fail(2, "%s", usage)
+	}
+	all := allocations(paths[0])
+	takeKnown(all, load(paths[1]), "alloc_objects")
+	names := map[string]float64{}
+	want, have, variance, heaviest := 0.0, 0.0, 0.0, 0.0
+	for f, a := range all {
+		p := chance(a.size, *rate)
+		names[f] = 0
+		want += a.n * a.size
+		have += a.got * a.size
+		variance += a.n * (1 - p) / p * a.size * a.size
+		heaviest = math.Max(heaviest, a.size/p)
+	}
+	for _, f := range sortedKeys(names) {
+		a, p := all[f], chance(all[f].size, *rate)
+		j.compared++
+		if countIsOdd(a.got, a.n, p, atEdges, atEdges+*firsts**rate/a.size) {
+			j.wrong("%s: %.0f for %.0f (%.1f standard errors)", f, a.got, a.n, standardErrors(a.got, a.n, p))
+		}
+	}
+	slack := sampledSlack(variance, heaviest) + 4096
+	fmt.Fprintf(os.Stderr, "all bytes %.4f of the truth, may be off by %.4f\n", have/math.Max(1, want), slack/math.Max(1, want))
+	if *most > 0 && slack > *most*want {
+		j.wrong("too few samples to know all bytes within %g: within %.4f", *most, slack/want)
+	}
+	if have < want-slack || have > want+slack+*firsts**rate {
+		j.wrong("all bytes %.4f of the truth, which may be off by %.4f", have/want, slack/want)
+	}
+	return j.fine()
+}
+
+// cmdLive judges inuse_objects by known counts: -lost sampled objects are not known, each of which
+// stands for 1/p; one more may have been asked to yield just behind the probe (bpf/heap_slot.bpf.h).
+func cmdLive(args []string) bool {
+	var j judge
+	fs := flags()
+	rate := fs.Float64("rate", 0, "")
+	lost := fs.Float64("lost", -1, "")
+	kinds := fs.Int("kinds", 7, "")
+	paths := parse(fs, args, 2)
+	if *rate <= 0 || *lost < 0 {
+		fail(2, "%s", usage)
+	}
+	all := allocations(paths[0])
+	takeKnown(all, load(paths[1]), "inuse_objects")
+	names := map[string]float64{}
+	for f := range all {
+		names[f] = 0
+	}
+	for _, f := range sortedKeys(names) {
+		a := all[f]
+		p := chance(a.size, *rate)
+		slack := *lost / p
+		if *rate > 1 {
+			slack += 2 + 1/p
+		}
+		j.compared++
+		if countIsOdd(a.got, a.n, p, slack, slack) {
+			j.wrong("%s: %.0f for %.0f (%.1f standard errors, %.0f lost)", f, a.got, a.n,
+				standardErrors(a.got, a.n, p), *lost)
+		}
+	}
+	if j.compared < *kinds {
+		j.wrong("only %d kinds", j.compared)
+	}
+	return j.fine()
+}
+
+var inUseError = regexp.MustCompile(`^error: (\S+) .*inuse_objects ([0-9]+) \+- ([0-9]+)`)
+
+// cmdFlow judges what the comments of a profile in windows estimate of testdata/programs/liveset: each
+// within the errors that it states, and these small enough to mean something.
+func cmdFlow(args []string) bool {
+	var j judge
+	fs := flags()
+	windows := fs.Int("windows", 0, "")
+	paths := parse(fs, args, 2)
+	truth := allocations(paths[0])
+	got, se := map[string]float64{}, map[string]float64{}
+	data, err := os.ReadFile(paths[1])
+	if err != nil || *windows < 2 {
+		fail(2, "pprofcheck: flow: %d windows, %v", *windows, err)
+	}
+	for _, c := range strings.Split(string(data), "\n") {
+		if m := inUseError.FindStringSubmatch(c); m != nil {
+			got[m[1]], se[m[1]] = number(c, m[2]), number(c, m[3])
+		}
+	}
+	for _, kind := range []string{"Growing", "Shrinking", "Turnover", "Garbage"} {
+		f := "main.alloc" + kind
+		a := truth[f]
+		if a == nil {
+			j.wrong("the truth says nothing of %s", f)
+			continue
+		}
+		j.compared++
+		off, may, most := math.Abs(got[f]-a.n), windowedSlack(*windows)*se[f], a.n
+		if kind == "Growing" {
+			most /= 2
+		}
+		switch {
+		case a.n == 0: // of garbage a sample may be left that another one's slot was taken for
+			if off > may+4096/a.size {
+				j.wrong("%s: %.0f of 0", kind, got[f])
+			}
+		case off > may:
+			j.wrong("%s: %.0f +- %.0f for %.0f", kind, got[f], se[f], a.n)
+		case se[f] <= 0 || se[f] > most:
+			j.wrong("%s: an error of %.0f for %.0f", kind, se[f], a.n)
+		}
+	}
+	return j.fine()
+}
+
+// cmdLabelled judges alloc_objects of testdata/programs/heaplabels by goroutine and label set: lines
+// "GOID COUNT SET" of the truth.
+func cmdLabelled(args []string) bool {
+	var j judge
+	fs := flags()
+	rate := fs.Float64("rate", 0, "")
+	goid := fs.Bool("goid", false, "")
+	labelled := fs.Bool("labels", false, "")
+	paths := parse(fs, args, 2)
+	if *rate <= 0 {
+		fail(2, "%s", usage)
+	}
+	const size = 128
+	key := func(id, set string) string {
+		if !*goid {
+			id = "any"
+		}
+		if !*labelled {
+			set = "any"
+		}
+		return id + " " + set
+	}
+	want, got := map[string]float64{}, map[string]float64{}
+	for _, w := range linesOf(paths[0]) {
+		if len(w) == 3 {
+			want[key(w[0], w[2])] += number(paths[0], w[1])
+		}
+	}
+	p := load(paths[1])
+	col := column(p, "alloc_objects")
+	for _, s := range p.Sample {
+		if !has(allNames(s), "main.allocate") || len(s.NumLabel["bytes"]) != 1 || s.NumLabel["bytes"][0] != size {
+			continue
+		}
+		id, set := "none", []string{}
+		for _, l := range labels(s) {
+			switch {
+			case strings.HasPrefix(l, "goid="):
+				id = l[len("goid="):]
+			case !strings.HasPrefix(l, "bytes="):
+				set = append(set, strings.ReplaceAll(l, `"`, ""))
+			}
+		}
+		if len(set) == 0 {
+			set = []string{"-"}
+		}
+		if !*goid && id != "none" || !*labelled && set[0] != "-" {
+			j.wrong("%d objects with labels that were not asked for", s.Value[col])
+		}
+		got[key(id, strings.Join(set, ","))] += float64(s.Value[col])
+	}
+	for _, k := range sortedKeys(got) {
+		if _, ok := want[k]; !ok {
+			j.wrong("%.0f objects of {%s}, which there is not", got[k], k)
+		}
+	}
+	c := chance(size, *rate)
+	for _, k := range sortedKeys(want) {
+		j.compared++
+		if countIsOdd(got[k], want[k], c, 0, 0) {
+			j.wrong("{%s}: %.0f for %.0f, %.1f standard errors", k, got[k], want[k], standardErrors(got[k], want[k], c))
+		}
+	}
+	return j.fine()
+}
+
+// ---- CPU ----
+
+// cmdCallers judges testdata/programs/leaf31: main.leaf is called 3:1 from two functions, and never
+// from another.
+func cmdCallers(args []string) bool {
+	var j judge
+	fs := flags()
+	least := fs.Float64("least", 400, "")
+	p := load(parse(fs, args, 1)[0])
+	col := column(p, "samples")
+	all, three, once := 0.0, 0.0, 0.0
+	for _, s := range p.Sample {
+		if !strings.HasSuffix(leafName(s), ".leaf") {
+			continue
+		}
+		v, names := float64(s.Value[col]), strings.Join(allNames(s), " ")+" "
+		all += v
+		switch {
+		case strings.Contains(names, ".threeTimes "):
+			three += v
+		case strings.Contains(names, ".onceOnly "):
+			once += v
+		}
+	}
+	n, lone := three+once, 0.002*all
+	if *least < 400 {
+		lone++
+	}
+	j.compared++
+	switch {
+	case all < *least:
+		j.wrong("only %.0f samples of the leaf", all)
+	case all-n > lone:
+		j.wrong("%.0f of %.0f samples without either caller", all-n, all)
+	case binomialOdd(three, n, 0.75, 0.75):
+		j.wrong("%.0f:%.0f, %.2f standard errors off 3:1", three, once, (three-0.75*n)/math.Sqrt(n*0.75*0.25))
+	}
+	return j.fine()
+}
+
+// seconds of a comment "WORD: 1.234 ...", 0 when there is none.
+func commentSeconds(p *profile.Profile, word string) float64 {
+	line := regexp.MustCompile("^" + word + `: ([0-9.]+)`)
+	for _, c := range p.Comments {
+		if m := line.FindStringSubmatch(c); m != nil {
+			v, _ := strconv.ParseFloat(m[1], 64)
+			return v
+		}
+	}
+	return 0
+}
+
+// cmdCPUTotal: all CPU time is there, by the kernel's charge and between two counts of /proc's ticks,
+// -inner of which began and ended within the window and -outer around it. What no thread's clock
+// counted is told, and is of the switches that there were, of at most 20 us each: 6 to 11 were
+// measured where a timer is set through a hypervisor. Ticks are hundredths, cut off twice. While a CPU
+// is the host's or an interrupt's (-stolen, by the machine's own count), a thread's clock goes on,
+// which /proc charges to nobody (update_rq_clock_task, kernel/sched/core.c), and ticks that fall into
+// it may never be served.
+func cmdCPUTotal(args []string) bool {
+	var j judge
+	fs := flags()
+	inner := fs.Float64("inner", -1, "")
+	outer := fs.Float64("outer", -1, "")
+	stolen := fs.Float64("stolen", -1, "")
+	switches := fs.Float64("switches", -1, "")
+	p := load(parse(fs, args, 1)[0])
+	if *inner < 0 || *outer < 0 || *stolen < 0 || *switches < 0 {
+		fail(2, "pprofcheck: cputotal: -inner, -outer, -stolen and -switches must be given, and not negative")
+	}
+	got, col := 0.0, column(p, "cpu")
+	for _, s := range p.Sample {
+		got += float64(s.Value[col]) / 1e9
+	}
+	charged, unclocked := commentSeconds(p, "charged"), commentSeconds(p, "unclocked")
+	least, most, gone := *inner/100, *outer/100, *stolen/100
+	j.compared++
+	if charged == 0 {
+		j.wrong("the kernel charged nothing")
+		return false
+	}
+	if got < 0.98*charged-gone-0.02 || got > 1.02*charged+0.02 {
+		j.wrong("%.3f s sampled, %.3f s charged, %.2f s stolen", got, charged, gone)
+	}
+	if unclocked > *switches*20e-6 {
+		j.wrong("%.2f s unclocked in %.0f switches", unclocked, *switches)
+	}
+	if charged+unclocked < 0.98*least-0.03 || charged > 1.02*most+gone+0.03 {
+		j.wrong("%.3f s charged, %.2f unclocked, %.2f to %.2f s in /proc, %.2f s stolen", charged, unclocked,
+			least, most, gone)
+	}
+	return j.fine()
+}
+
+// named reads lines "NAME VALUE" (or "VALUE NAME"); a name may have blanks.
+func named(path string, valueFirst bool) map[string]float64 {
+	all := map[string]float64{}
+	for _, w := range linesOf(path) {
+		if len(w) < 2 {
+			continue
+		}
+		if valueFirst {
+			all[strings.Join(w[1:], " ")] += number(path, w[0])
+		} else {
+			all[strings.Join(w[:len(w)-1], " ")] += number(path, w[len(w)-1])
+		}
+	}
+	return all
+}
+
+func sumOf(m map[string]float64) (sum float64) {
+	for _, v := range m {
+		sum += v
+	}
+	return sum
+}
+
+// cmdCounts: TRUTH has lines "NAME VALUE", GOT "SAMPLES NAME": each name's share of the samples of all
+// names of the truth is its share of the truth, give or take -off and what sampling allows.
+func cmdCounts(args []string) bool {
+	var j judge
+	fs := flags()
+	off := fs.Float64("off", 0, "")
+	paths := parse(fs, args, 2)
+	want, got := named(paths[0], false), named(paths[1], true)
+	all, n := sumOf(want), 0.0
+	for k := range want {
+		n += got[k]
+	}
+	if all == 0 || n == 0 {
+		j.wrong("nothing to compare")
+		return false
+	}
+	for _, k := range sortedKeys(want) {
+		p := want[k] / all
+		j.compared++
+		fmt.Fprintf(os.Stderr, "# %s %.3f for %.3f (n=%.0f)\n", k, got[k]/n, p, n)
+		if binomialOdd(got[k], n, p-*off, p+*off) {
+			j.wrong("%s %.3f for %.3f (n=%.0f)", k, got[k]/n, p, n)
+		}
+	}
+	return j.fine()
+}
+
+// cmdAlike: two lists of "SAMPLES NAME" have the same shares, give or take -off and what sampling of
+// both allows.
+func cmdAlike(args []string) bool {
+	var j judge
+	fs := flags()
+	off := fs.Float64("off", 0, "")
+	paths := parse(fs, args, 2)
+	a, b := named(paths[0], true), named(paths[1], true)
+	may := bound{x: *off, sampled: true, na: int64(sumOf(a)), nb: int64(sumOf(b))}
+	if may.na*may.nb == 0 {
+		j.wrong("nothing to compare")
+		return false
+	}
+	names := map[string]float64{}
+	for k := range a {
+		names[k] = 0
+	}
+	for k := range b {
+		names[k] = 0
+	}
+	for _, k := range sortedKeys(names) {
+		x, y := a[k]/float64(may.na), b[k]/float64(may.nb)
+		j.compared++
+		fmt.Fprintf(os.Stderr, "# own %s %.3f for %.3f\n", k, x, y)
+		if !may.holds(x, y) {
+			j.wrong("%s %.3f for %.3f (n=%d, %d)", k, x, y, may.na, may.nb)
+		}
+	}
+	return j.fine()
+}

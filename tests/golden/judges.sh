@@ -1,0 +1,333 @@
+#!/bin/bash
+# Each judge is judged itself: it accepts what is right, and refuses it once it is made wrong by one
+# edit. What is right is written down as text (a profile: testdata/tools/pprofcheck/made.go), an edit is
+# a sed script on it, and must change it. The judges are functions of files: tests/support/judges.sh and
+# testdata/tools/pprofcheck.
+#
+#	right FILE			what follows on stdin is right; a profile when it is named *.pb.gz
+#	accepts NAME COMMAND...		the judge ends with 0
+#	refuses NAME FILE SED COMMAND...	with FILE edited it ends with 1, and says why
+set -u
+cd "${ROOT:-$(dirname "$0")/../..}" || exit 1
+. tests/support/lib.sh
+. tests/support/judges.sh
+JUDGED_LOG='' # these comparisons are not of what is profiled
+D=$TMP/data
+mkdir -p "$D"
+
+made() {
+	case $1 in
+	*.pb.gz) "$PPROFCHECK" made "$1.txt" "$1" ;;
+	*)       cp "$1.txt" "$1" ;;
+	esac || fail "made $(basename "$1")" "exit status $?"
+}
+
+right() { cat >"$D/$1.txt"; made "$D/$1"; }
+
+accepts() {
+	local name=$1 said
+	shift
+	said=$("$@" 2>"$TMP/err") && pass "$name: right" ||
+		fail "$name: right" "exit $?: $said $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
+}
+
+refuses() {
+	local name=$1 file=$D/$2 edit=$3 said rc
+	shift 3
+	cp "$file.txt" "$TMP/right"
+	sed -E "$edit" "$TMP/right" >"$file.txt"
+	! cmp -s "$TMP/right" "$file.txt" || fail "$name" "the edit changes nothing"
+	made "$file"
+	said=$("$@" 2>"$TMP/err")
+	rc=$?
+	cp "$TMP/right" "$file.txt"
+	made "$file"
+	[ $rc = 1 ] && [ -n "$said$(cat "$TMP/err")" ] && pass "$name" || fail "$name" "exit $rc: $said $(tail -n 1 "$TMP/err")"
+}
+
+# ---- who asks them -------------------------------------------------------------------------------
+
+# verdict_of SHELL: the outcome that this prints
+verdict_of() { bash -uc ". tests/support/lib.sh; . tests/support/judges.sh; $1" 2>/dev/null; }
+
+asks() { [[ "$(verdict_of "$3")" = "$2"* ]] && pass "$1" || fail "$1" "$(verdict_of "$3")"; }
+asks "a judge that is content passes" "ok x" 'judge true; outcome x'
+asks "one that is not does not" "not ok x" 'judge false; outcome x'
+asks "one complaint of many is enough" "not ok x" 'judge true; judge false; judge true; outcome x'
+asks "one that is not there does not pass" "not ok x" 'judge no_such_judge; outcome x'
+asks "nothing passes when a command is missing" "not ok x" 'why=$(no_such_judge); [ -z "$why" ] && pass x'
+asks "one that dies of an unset variable does not pass" "not ok x" 'judge whole_cpu a b c d; outcome x'
+asks "one whose arguments are not set ends the script" "" 'judge true "$not_set"; outcome x'
+asks "no judge, no pass" "not ok x" 'outcome x'
+
+# ---- allocations ---------------------------------------------------------------------------------
+
+# samples FUNC N SIZE RATE LEFT: N objects as a sampler shows them
+right allocs.truth <<-END
+	main.alloc16 400000 16
+	main.alloc64 400000 64
+	main.alloc8k 40000 8192
+END
+allocs() {
+	cat <<-END
+		types alloc_objects/count alloc_space/bytes
+		period space/bytes 4096
+		sample 401000,6416000 main.alloc16;main.main bytes=16
+		sample 7,672 runtime.acquireSudog;main.alloc16;main.main bytes=96
+		sample 300500,19232000 main.alloc64;main.main bytes=64
+		sample 98000,6272000 main.alloc64;main.other bytes=64
+		sample 40100,328499200 main.alloc8k;main.main bytes=8192
+	END
+}
+allocs | right allocs.heap.pb.gz
+P=$D/allocs.heap.pb.gz
+accepts allocs judge_probe "$D/allocs.truth" "$P" 4096
+refuses "allocs: 5 % more" allocs.heap.pb.gz 's/ 40100,328499200/ 42000,344064000/' judge_probe "$D/allocs.truth" "$P" 4096
+refuses "allocs: 5 % less" allocs.heap.pb.gz 's/ 40100,328499200/ 38000,311296000/' judge_probe "$D/allocs.truth" "$P" 4096
+refuses "allocs: a line is missing" allocs.heap.pb.gz '/alloc16;/d' judge_probe "$D/allocs.truth" "$P" 4096
+refuses "allocs: a caller's samples are another function's" allocs.heap.pb.gz 's/main.alloc64;main.other/main.alloc16;main.other/' judge_probe "$D/allocs.truth" "$P" 4096
+refuses "allocs: another size" allocs.heap.pb.gz 's/bytes=8192/bytes=9472/' judge_probe "$D/allocs.truth" "$P" 4096
+refuses "allocs: too few samples to say 2 %" allocs.truth 's/0 /0 /;s/400000/400/;s/40000 /40 /' judge_probe "$D/allocs.truth" "$P" 4096
+refuses "allocs: no truth" allocs.truth 's/^main/done/' judge_probe "$D/allocs.truth" "$P" 4096
+sed 's/alloc_/inuse_/g' "$P.txt" | right live.heap.pb.gz
+L=(live -kinds 3 -rate 4096 -lost 3 "$D/allocs.truth" "$D/live.heap.pb.gz")
+accepts live "$PPROFCHECK" "${L[@]}"
+refuses "live: 5 % more" live.heap.pb.gz 's/ 40100,/ 42000,/' "$PPROFCHECK" "${L[@]}"
+refuses "live: a line is missing" live.heap.pb.gz '/alloc16;/d' "$PPROFCHECK" "${L[@]}"
+refuses "live: a kind is missing" allocs.truth '/alloc16 /d' "$PPROFCHECK" "${L[@]}"
+
+right flow.truth <<-END
+	main.allocGrowing 400000 64
+	main.allocShrinking 100000 64
+	main.allocTurnover 200000 64
+	main.allocGarbage 0 112
+END
+right flow.comments <<-END
+	error: main.allocGrowing x.go:1 inuse_objects 404000 +- 8000 (2.0%)
+	error: main.allocShrinking x.go:2 inuse_objects 98000 +- 4000 (4.1%)
+	error: main.allocTurnover x.go:3 inuse_objects 203000 +- 5000 (2.5%)
+END
+L=("$PPROFCHECK" flow -windows 100 "$D/flow.truth" "$D/flow.comments")
+accepts "live in windows" "${L[@]}"
+refuses "live in windows: a third more" flow.comments 's/404000/530000/' "${L[@]}"
+refuses "live in windows: an error bar too small" flow.comments 's/8000 \(2.0/400 (0.1/' "${L[@]}"
+refuses "live in windows: an error bar that says nothing" flow.comments 's/8000 \(2.0/300000 (75.0/' "${L[@]}"
+refuses "live in windows: one is missing" flow.comments '/Turnover/d' "${L[@]}"
+refuses "live in windows: garbage lives" flow.truth 's/Turnover 200000/Turnover 0/' "${L[@]}"
+
+right labels.truth <<-END
+	7 200000 kind=a
+	8 200000 -
+END
+right labels.heap.pb.gz <<-END
+	types alloc_objects/count
+	sample 201000 main.allocate;main.main bytes=128 goid=7 kind:a
+	sample 199000 main.allocate;main.main bytes=128 goid=8
+	sample 3 runtime.acquireSudog;main.allocate;main.main bytes=96 goid=9
+END
+L=(labelled -rate 4096 -goid -labels "$D/labels.truth" "$D/labels.heap.pb.gz")
+accepts labelled "$PPROFCHECK" "${L[@]}"
+refuses "labelled: a tenth is another goroutine's" labels.heap.pb.gz 's/201000/220000/;s/199000/180000/' "$PPROFCHECK" "${L[@]}"
+refuses "labelled: a goroutine is missing" labels.heap.pb.gz '/goid=8/d' "$PPROFCHECK" "${L[@]}"
+refuses "labelled: one is invented" labels.heap.pb.gz '3s/(.*)/\1\nsample 40 main.allocate;main.main bytes=128 goid=11/' "$PPROFCHECK" "${L[@]}"
+refuses "labelled: a label is lost" labels.heap.pb.gz 's/ kind:a//' "$PPROFCHECK" "${L[@]}"
+refuses "labelled: labels nobody asked for" labels.heap.pb.gz 's/ kind:a/ kind:a/;s/201000/201001/' "$PPROFCHECK" labelled -rate 4096 "$D/labels.truth" "$D/labels.heap.pb.gz"
+
+# ---- CPU -----------------------------------------------------------------------------------------
+
+right cpu.pb.gz <<-END
+	types samples/count cpu/nanoseconds
+	comment charged: 5.010 s of CPU time by the kernel
+	comment unclocked: 0.02 s
+	sample 1505,3010000000 main.leaf;main.threeTimes;main.main
+	sample 495,990000000 main.leaf;main.onceOnly;main.main
+	sample 500,1000000000 runtime.futex;runtime.mstart
+END
+C=$D/cpu.pb.gz
+accepts callers three_to_one "$C"
+refuses "callers: 2:1" cpu.pb.gz 's/ 1505,/ 1333,/;s/ 495,/ 667,/' three_to_one "$C"
+refuses "callers: one is taken for the other" cpu.pb.gz 's/onceOnly/threeTimes/' three_to_one "$C"
+refuses "callers: some have none" cpu.pb.gz 's/^sample 495,.*/sample 485,0 main.leaf;main.onceOnly\nsample 10,0 main.leaf;main.main/' three_to_one "$C"
+refuses "callers: too few" cpu.pb.gz 's/ 1505,/ 150,/;s/ 495,/ 50,/' three_to_one "$C"
+accepts "CPU total" whole_cpu "$C" 495 510 1 2000
+refuses "CPU total: 5 % less" cpu.pb.gz 's/3010000000/2760000000/' whole_cpu "$C" 495 510 1 2000
+refuses "CPU total: 5 % more" cpu.pb.gz 's/3010000000/3260000000/' whole_cpu "$C" 495 510 1 2000
+refuses "CPU total: a charge that /proc has not" cpu.pb.gz 's/5.010/5.300/;s/3010000000/3300000000/' whole_cpu "$C" 495 510 1 2000
+refuses "CPU total: nothing charged" cpu.pb.gz '/charged/d' whole_cpu "$C" 495 510 1 2000
+refuses "CPU total: much is unclocked" cpu.pb.gz 's/unclocked: 0.02/unclocked: 0.20/' whole_cpu "$C" 495 510 1 2000
+! whole_cpu "$C" '' 510 1 2000 2>/dev/null && pass "CPU total: a count is missing" || fail "CPU total: a count is missing" "accepted"
+
+right counts.truth <<-END
+	main.aWork 3000000
+	main.bWork 1000000
+END
+right counts.got <<-END
+	3010 main.aWork
+	990 main.bWork
+	50 main.other
+END
+accepts counts "$PPROFCHECK" counts -off 0.01 "$D/counts.truth" "$D/counts.got"
+refuses "counts: 5 points off" counts.got 's/3010/2800/;s/990/1200/' "$PPROFCHECK" counts -off 0.01 "$D/counts.truth" "$D/counts.got"
+refuses "counts: one is missing" counts.got '/bWork/d' "$PPROFCHECK" counts -off 0.01 "$D/counts.truth" "$D/counts.got"
+refuses "counts: nothing" counts.truth 's/.*//' "$PPROFCHECK" counts -off 0.01 "$D/counts.truth" "$D/counts.got"
+right alike.own <<-END
+	800 main.aWork
+	250 main.bWork
+END
+accepts alike "$PPROFCHECK" alike -off 0.01 "$D/counts.got" "$D/alike.own"
+refuses "alike: a third of one is the other's" counts.got 's/3010/2100/;s/990/1900/' "$PPROFCHECK" alike -off 0.01 "$D/counts.got" "$D/alike.own"
+refuses "alike: one is missing" alike.own '/bWork/d' "$PPROFCHECK" alike -off 0.01 "$D/counts.got" "$D/alike.own"
+
+right own.pb.gz <"$C.txt"
+S=(share -type cpu -sampled -tolerance 0.01 "$C" "$D/own.pb.gz")
+accepts share "$PPROFCHECK" "${S[@]}"
+refuses "share: a fifth is another function's" cpu.pb.gz 's/ 1505,3010000000/ 1005,2010000000/;s/ 500,1000000000/ 1000,2000000000/' "$PPROFCHECK" "${S[@]}"
+refuses "share: a caller is missing" cpu.pb.gz 's/main.leaf;main.threeTimes/main.leaf/' "$PPROFCHECK" "${S[@]}"
+refuses "share: an invented function" cpu.pb.gz 's/^(sample 1505,3010000000)/sample 300,600000000 main.invented\n\1/' "$PPROFCHECK" "${S[@]}"
+refuses "share: without sampling, 5 points" cpu.pb.gz 's/ 1505,3010000000/ 1345,2690000000/' "$PPROFCHECK" share -type cpu -tolerance 0.02 "$C" "$D/own.pb.gz"
+
+# ---- what was lost -------------------------------------------------------------------------------
+
+right err <<-END
+	goprof-bpf: profiling pid 7 (x, go1.27.4) for 2 s: cpu, heap, block
+	goprof-bpf: heap: probing costs the target more than 5% of its CPU time: from now on in short windows, scaled
+	goprof-bpf: cpu: 3 clock ticks the kernel did not deliver or threads did not reach
+	goprof-bpf: heap: 2 stacks that end before their root
+END
+right lost.cpu.pb.gz <<-END
+	types samples/count
+	comment loss: 3 clock ticks the kernel did not deliver or threads did not reach
+	sample 1 main.main
+END
+Q=("$PPROFCHECK" losses -status 3 "$D/err" "$D/lost.cpu.pb.gz")
+accepts losses "${Q[@]}"
+refuses "losses: one is unsaid" err '/clock ticks/d' "${Q[@]}"
+refuses "losses: fewer are said than the profile has" err 's/cpu: 3/cpu: 2/' "${Q[@]}"
+refuses "losses: too many stacks" err 's/heap: 2/heap: 11/' "${Q[@]}"
+refuses "losses: too many ticks" err 's/cpu: 3/cpu: 3000/' "${Q[@]}"
+for kind in block mutex wait goroutine; do
+	refuses "losses: of $kind" err "s/heap: 2/$kind: 2/" "${Q[@]}"
+	refuses "losses: of $kind, of another sort" err "4s/.*/goprof-bpf: $kind: 1 waits that ended where no probe saw it/" "${Q[@]}"
+done
+refuses "losses: without a number" err "4s/.*/goprof-bpf: heap: the runtime's sampling could not be switched off again/" "${Q[@]}"
+refuses "losses: with a process before it" err "4s/.*/goprof-bpf: pid 7 (x): heap: 2 probe hits the kernel did not run/" "${Q[@]}"
+refuses "losses: the target went" err '4s/.*/goprof-bpf: the target exited after 2 s: writing what was collected/' "${Q[@]}"
+refuses "losses: status 3 for nothing" err '/clock|stacks/d' "$PPROFCHECK" losses -status 3 "$D/err"
+refuses "losses: status 0" err 's/heap: 2/heap: 3/' "$PPROFCHECK" losses -status 0 "$D/err"
+refuses "losses: a crash" err 's/heap: 2/heap: 3/' "$PPROFCHECK" losses -status 134 "$D/err"
+accepts "losses: none" "$PPROFCHECK" losses -status 0 /dev/null
+
+# ---- waits ---------------------------------------------------------------------------------------
+
+right waits.truth <<-END
+	block main.recvWait runtime.chanrecv1 600 600 6000000000 6060000000 0 0 0 0
+	block main.lockWait sync.(*Mutex).Lock 400 400 4000000000 4040000000 0 0 0 0
+	block main.noneWait - 0 0 0 0 0 0 0 0
+END
+right waits.block.pb.gz <<-END
+	types contentions/count delay/nanoseconds
+	period contentions/count 1
+	sample 600,6030000000 runtime.chanrecv1;main.recvWait;main.main
+	sample 400,4020000000 sync.(*Mutex).Lock;main.lockWait;main.main
+END
+K=("$PPROFCHECK" known -kind block "$D/waits.truth" "$D/waits.block.pb.gz")
+F=waits.block.pb.gz
+accepts known "${K[@]}"
+refuses "known: 5 % more time" $F 's/6030000000/6363000000/' "${K[@]}"
+refuses "known: 5 % fewer waits" $F 's/ 600,/ 570,/' "${K[@]}"
+refuses "known: one is missing" $F '/lockWait/d' "${K[@]}"
+refuses "known: one is invented" $F 's/^(sample 400.*)/\1\nsample 1,10 runtime.selectgo;main.nobody/' "${K[@]}"
+refuses "known: what does not count" $F 's/^(sample 400.*)/\1\nsample 1,10 runtime.selectgo;main.noneWait/' "${K[@]}"
+refuses "known: another leaf" $F 's/runtime.chanrecv1;//' "${K[@]}"
+right sampled.truth <<-END
+	block main.recvWait runtime.chanrecv1 1280 1280 2560000000 2560000000 8000 560000000000000 32 2000000
+END
+right sampled.block.pb.gz <<-END
+	types contentions/count delay/nanoseconds
+	period contentions/count 1
+	sample 1400,2600000000 runtime.chanrecv1;main.recvWait;main.main
+END
+K=("$PPROFCHECK" known -kind block -sampled "$D/sampled.truth" "$D/sampled.block.pb.gz")
+accepts "known, sampled" "${K[@]}"
+refuses "known, sampled: half as many again" sampled.block.pb.gz 's/1400,2600000000/2750,2600000000/' "${K[@]}"
+refuses "known, sampled: a quarter longer" sampled.block.pb.gz 's/2600000000/3200000000/' "${K[@]}"
+
+right before.block.pb.gz <<-END
+	types contentions/count delay/nanoseconds
+	period contentions/count 1
+	sample 10,100000000 runtime.chanrecv1;main.recvWait;main.main
+END
+sed -E 's/ 600,6030000000/ 610,6130000000/' "$D/$F.txt" | right after.block.pb.gz
+G=("$PPROFCHECK" contention "$D/before.block.pb.gz" "$D/after.block.pb.gz" "$D/$F")
+accepts contention "${G[@]}"
+refuses "contention: 5 % more time" $F 's/6030000000/6363000000/' "${G[@]}"
+refuses "contention: what was before" $F 's/ 600,6030000000/ 610,6130000000/' "${G[@]}"
+refuses "contention: one is missing" $F '/lockWait/d' "${G[@]}"
+refuses "contention: another caller" $F 's/main.lockWait;main.main/main.lockWait;main.other/' "${G[@]}"
+
+# ---- estimates of windows ------------------------------------------------------------------------
+
+# A program that allocates evenly for 10 s, watched from 2 to 8.
+{
+	echo "site main.large heap 1000"
+	echo "site main.small heap 10"
+	for ((i = 0; i <= 100; i++)); do
+		echo "at ${i}00000000 ${i}00000000 $((i * 10000)) $((i * 500000))"
+	done
+} | right log
+right est.heap.pb.gz <<-END
+	types alloc_objects/count alloc_space/bytes
+	period space/bytes 4096
+	time 2000000000 6000000000
+	comment budget: 5% of the target's CPU time; took 1 ms of 20 ms (5%): 9 hits of 600 ns each (measured), 300 windows of at most 8 ms, 3.6% of the time observed
+	comment error: main.large x.go:1 alloc_space 606000000 +- 6000000 (1.0%)
+	comment error: main.small x.go:2 alloc_space 298000000 +- 4000000 (1.3%)
+	sample 606000,606000000 main.large;main.main
+	sample 29800000,298000000 main.small;main.main
+END
+B=("$PPROFCHECK" budget -kind heap -type alloc_space -sure 0.5 -judged 2 "$D/log" "$D/est.heap.pb.gz")
+E=est.heap.pb.gz
+accepts budget "${B[@]}"
+refuses "budget: errors a tenth as large" $E 's/\+- ([0-9]+)0 \(/+- \1 (/' "${B[@]}"
+refuses "budget: a third too few" $E 's/606000000/400000000/' "${B[@]}"
+refuses "budget: half of it is another site's" $E 's/606000,606000000/303000,303000000/;s/298000000 m/601000000 m/' "${B[@]}"
+refuses "budget: an error is not stated" $E '/error: main.large/d' "${B[@]}"
+refuses "budget: a site is missing" $E '/main.large;/d' "${B[@]}"
+refuses "budget: errors too large to say anything" $E 's/\+- ([0-9]+) \(/+- \100 (/' "${B[@]}"
+refuses "budget: a log that ends too early" log '/^at (7|8|9|10)[0-9]00000000/d' "${B[@]}"
+
+# ---- equal profiles ------------------------------------------------------------------------------
+
+right one.pb.gz <"$P.txt"
+right read.pb.gz <"$P.txt"
+{ cat "$P.txt"; echo "sample 0,0 runtime.profile;main.own"; } | right two.pb.gz
+R=(judge_read "$D/one.pb.gz" "$D/read.pb.gz" "$D/two.pb.gz")
+accepts "heap read" "${R[@]}"
+refuses "heap read: one value" read.pb.gz 's/ 7,672 / 8,768 /' "${R[@]}"
+refuses "heap read: a sample is missing" read.pb.gz '/acquireSudog/d' "${R[@]}"
+refuses "heap read: one is invented" read.pb.gz '$s/(.*)/\1\nsample 0,0 runtime.x;main.invented/' "${R[@]}"
+refuses "heap read: another caller" read.pb.gz 's/main.alloc64;main.other/main.alloc64;main.another/' "${R[@]}"
+refuses "heap read: another size" read.pb.gz 's/bytes=96/bytes=112/' "${R[@]}"
+right still.block.pb.gz <"$D/before.block.pb.gz.txt"
+W=("$PPROFCHECK" grew -addresses -tolerance 0.01 -still 'main\.' "$D/before.block.pb.gz" "$D/still.block.pb.gz")
+accepts grew "${W[@]}"
+refuses "grew: a count" still.block.pb.gz 's/ 10,/ 11,/' "${W[@]}"
+refuses "grew: 5 % more time" still.block.pb.gz 's/100000000/105000000/' "${W[@]}"
+refuses "grew: one is missing" still.block.pb.gz '/recvWait/d' "${W[@]}"
+refuses "grew: nothing stands still" before.block.pb.gz 's/main\.//g' "${W[@]}"
+
+right goroutines.own <<-END
+	goroutine 1 [chan receive, 5 minutes]:
+	main.main()
+
+	goroutine 7 [select] {"a": "b"}:
+	main.work(...)
+	created by main.main
+END
+right goroutines <"$D/goroutines.own.txt"
+accepts goroutines "$PPROFCHECK" goroutines "$D/goroutines.own" "$D/goroutines"
+refuses "goroutines: another state" goroutines 's/select/sleep/' "$PPROFCHECK" goroutines "$D/goroutines.own" "$D/goroutines"
+refuses "goroutines: one is missing" goroutines '/goroutine 7/,$d' "$PPROFCHECK" goroutines "$D/goroutines.own" "$D/goroutines"
+refuses "goroutines: a frame" goroutines 's/^main.work/main.other/' "$PPROFCHECK" goroutines "$D/goroutines.own" "$D/goroutines"
+refuses "goroutines: a label" goroutines 's/"b"/"c"/' "$PPROFCHECK" goroutines "$D/goroutines.own" "$D/goroutines"
+finish
