@@ -1,5 +1,6 @@
 /* user/collect/ability.c - the table of everything that a profile depends on. */
 #include "collect/ability_priv.h"
+#include "collect/bpf.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -159,6 +160,20 @@ static void test_uprobes(struct abilities *a)
 	else
 		snprintf(b->remedy, sizeof(b->remedy),
 			 "use a kernel built with CONFIG_UPROBE_EVENTS=y");
+}
+
+static void test_growing(struct abilities *a)
+{
+	struct ability *b = add(a, ABILITY_KERNEL, "growing_maps", "BPF tables that grow",
+				"else they take their whole memory at once (up to Linux 6.0)");
+	struct err e = { "" };
+	int ret = bpf_try_growing(&e);
+
+	judge(b, ret == -EINVAL ? 0 : ret, &e, false);
+	if (ret != -EINVAL)
+		return;
+	b->is = ABILITY_INFO;
+	snprintf(b->found, sizeof(b->found), "no: some 40 MB for each kind of probe");
 }
 
 static void test_memlock(struct abilities *a)
@@ -443,6 +458,7 @@ void abilities_test(struct abilities *out)
 	test_btf(out);
 	test_objects(out);
 	test_uprobes(out);
+	test_growing(out);
 	test_memlock(out);
 	test_caps(out);
 	test_more_caps(out);

@@ -192,6 +192,7 @@ int try_cpu_object(struct err *e)
 	o = cpu_bpf__open();
 	if (!o)
 		return bpf_load_error(e, -errno, "the CPU sampler");
+	bpf_prepare(o);
 	o->rodata->pidns_ino = ino;
 	o->rodata->clock_steps = 1;
 	o->rodata->step_ns = 10000000;
@@ -245,6 +246,7 @@ int try_heap_object(struct err *e)
 	o = heap_bpf__open();
 	if (!o)
 		return bpf_load_error(e, -errno, "the heap prober");
+	bpf_prepare(o);
 	uprobes_prepare(o->progs.heap_alloc, multi);
 	ret = heap_bpf__load(o);
 	return ret ? bpf_load_error(e, ret, "the heap prober") :
@@ -261,6 +263,7 @@ int try_wait_object(struct err *e)
 	o = wait_bpf__open();
 	if (!o)
 		return bpf_load_error(e, -errno, "the status prober");
+	bpf_prepare(o);
 	uprobes_prepare(o->progs.wait_status, multi);
 	ret = wait_bpf__load(o);
 	return ret ? bpf_load_error(e, ret, "the status prober") :
@@ -278,6 +281,7 @@ int try_sched_object(struct err *e)
 	o = sched_bpf__open();
 	if (!o)
 		return bpf_load_error(e, -errno, "the wait prober");
+	bpf_prepare(o);
 	bpf_object__for_each_program(prog, o->obj)
 	{
 		if (!strncmp(bpf_program__section_name(prog), "uprobe", 6))

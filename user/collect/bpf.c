@@ -274,3 +274,42 @@ void bpf_losses(const uint64_t *losses, struct loss *to)
 	for (size_t i = 0; i < GPB_LOSS_COUNT; i++)
 		to->n[kinds[i]] += losses[i];
 }
+
+int bpf_try_growing(struct err *e)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
+	CLEANUP(closep) int map = -1;
+	CLEANUP(closep) int prog = -1;
+
+	bpf_log_begin();
+	map = bpf_map_create(BPF_MAP_TYPE_HASH, "goprof_try", 8, 8, 16, &opts);
+	if (map < 0)
+		return bpf_load_error(e, map, "a hash map");
+	/* r1 = map; r0 = 0; exit: of a perf event, for which no kernel gives a WARNING */
+	struct bpf_insn uses_map[] = {
+		{ .code = BPF_LD | BPF_DW | BPF_IMM,
+		  .dst_reg = BPF_REG_1,
+		  .src_reg = BPF_PSEUDO_MAP_FD,
+		  .imm = map },
+		{ 0 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+
+	prog = bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, NULL, "GPL", uses_map, ARRAY_LEN(uses_map),
+			     NULL);
+	return prog < 0 ? bpf_load_error(e, prog, "a program with such a map") : 0;
+}
+
+void bpf_fit_maps(struct bpf_object *o, bool whole)
+{
+	struct bpf_map *m;
+
+	bpf_object__for_each_map(m, o)
+	{
+		uint32_t flags = bpf_map__map_flags(m);
+
+		if (whole && bpf_map__type(m) == BPF_MAP_TYPE_HASH && (flags & BPF_F_NO_PREALLOC))
+			bpf_map__set_map_flags(m, flags & ~(uint32_t)BPF_F_NO_PREALLOC);
+	}
+}

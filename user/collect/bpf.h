@@ -7,11 +7,27 @@
 #include "base/hash.h"
 #include "collect/subject_priv.h"
 
+struct bpf_object;
+
 /*
- * Between open and load of each skeleton: the BPF side hashes under this process' key, and user
- * space comes to the same hashes.
+ * Between open and load of each skeleton: the BPF side hashes under this process' key, so that user
+ * space comes to the same hashes, and its maps are as this kernel wants them.
  */
-#define bpf_key(obj) ((obj)->rodata->hash_key = hash_secret())
+#define bpf_prepare(skel)                          \
+	((skel)->rodata->hash_key = hash_secret(), \
+	 bpf_fit_maps((skel)->obj, bpf_try_growing(NULL) == -EINVAL))
+
+/*
+ * May programs of perf events and uprobes use hash maps that allocate entry by entry? 0; -EINVAL:
+ * this kernel wants them whole from the start. (Up to Linux 6.0 it refuses those of perf events and
+ * gives a WARNING for those of uprobes, which stops a host with panic_on_warn.) Another error: it
+ * could not be tried.
+ * Source: check_map_prealloc_compatibility in kernel/bpf/verifier.c up to 6.0.
+ */
+int bpf_try_growing(struct err *e);
+
+/* @whole: hash maps are allocated whole from the start. */
+void bpf_fit_maps(struct bpf_object *o, bool whole);
 
 /* Fills in the offsets and ranges of one target for the BPF side; live addresses. */
 int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *out,

@@ -77,7 +77,7 @@ static int load(struct cpu *c, struct err *e)
 	c->obj = cpu_bpf__open();
 	if (!c->obj)
 		return bpf_load_error(e, -errno, "cpu");
-	bpf_key(c->obj);
+	bpf_prepare(c->obj);
 	c->obj->rodata->pidns_ino = ino;
 	c->obj->rodata->clock_steps = c->steps;
 	c->obj->rodata->step_ns = c->period_ns / c->steps;

@@ -140,7 +140,7 @@ static int load(struct heap_probe *h, struct err *e)
 	h->obj = heap_bpf__open();
 	if (!h->obj)
 		return bpf_load_error(e, -errno, "heap");
-	bpf_key(h->obj);
+	bpf_prepare(h->obj);
 	fill_log2(h->obj);
 	/* Where many objects are followed, each is told through it. */
 	bpf_map__set_max_entries(h->obj->maps.ring,

@@ -165,7 +165,7 @@ static int load(struct sched *c, struct err *e)
 	c->obj = sched_bpf__open();
 	if (!c->obj)
 		return bpf_load_error(e, -errno, "waits");
-	bpf_key(c->obj);
+	bpf_prepare(c->obj);
 	bpf_map__set_max_entries(c->obj->maps.ring, GPB_RING_BYTES / 4);
 	bpf_object__for_each_program(p, c->obj->obj) uprobes_prepare(p, c->multi);
 	ret = sched_bpf__load(c->obj);

@@ -196,7 +196,7 @@ static int load(struct wait *w, struct err *e)
 	w->obj = wait_bpf__open();
 	if (!w->obj)
 		return bpf_load_error(e, -errno, "wait");
-	bpf_key(w->obj);
+	bpf_prepare(w->obj);
 	uprobes_prepare(w->obj->progs.wait_status, w->multi);
 	ret = wait_bpf__load(w->obj);
 	if (ret)
