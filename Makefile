@@ -13,7 +13,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 GOALS := $(or $(MAKECMDGOALS),all)
 V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
-# Show what is made, unless the command itself is shown.
+# Shows what is made, unless the command itself is shown.
 say = $(if $(Q),@printf '  %-8s%s\n' '$1' '$2')
 
 # ASAN=1 makes the plain targets use the sanitized build.
@@ -50,7 +50,7 @@ WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
 OPT ?= -O2 -g
 LIB_CFLAGS := $(shell pkg-config --cflags $(LIBS) 2>/dev/null)
 LIB_LDLIBS := $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lm -lpthread
-# Run as root: what is written once at the start stays so.
+# The program runs as root, so tables that are written once at the start become read-only.
 LDFLAGS ?= -Wl,-z,relro,-z,now
 CMOCKA_LIBS := $(shell pkg-config --libs cmocka 2>/dev/null || echo -lcmocka)
 # Generated headers are system headers here, so that our warnings do not judge them.
@@ -80,7 +80,7 @@ FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TOOLS := $(patsubst testdata/tools/%/go.mod,$O/tools/%,$(wildcard testdata/tools/*/go.mod))
 
 # Objects follow the flags they were made with, and the library the list of its sources.
-# $(call stamp,FILE,TEXT) touches FILE only when TEXT is news.
+# $(call stamp,FILE,TEXT) writes FILE only when TEXT differs from what it has.
 differ = $(filter-out $1,$2)$(filter-out $2,$1)
 stamp = $(if $(call differ,$2,$(file <$1)),$(shell mkdir -p $(dir $1))$(file >$1,$2))
 ifneq ($(filter-out clean help deps uninstall,$(GOALS)),)
@@ -98,7 +98,7 @@ deps: ## install what building and testing need (root; Debian 12 or newer)
 demo: all ## profile a small Go program and show what takes CPU, memory and locks
 	$(Q)tests/support/demo.sh
 
-# tests/e2e/unknown_go.sh: as if the newest one or two minors were not out yet.
+# For tests/e2e/unknown_go.sh: builds that do not know the newest one or two minor versions.
 NEWEST := $O/newest/25/goprof-bpf $O/newest/26/goprof-bpf
 
 TEST_BINS := $(addprefix $O/,$(UNIT_BINS) $(SUPPORT_BINS)) $(NEWEST) \
@@ -200,11 +200,11 @@ $1/obj/gen/%.pb-c.o: $O/gen/%.pb-c.c $O/gen/%.pb-c.h $O/flags
 	@mkdir -p $$(@D)
 	$$(Q)$2 -w -std=gnu11 $$(OPT) $$(LIB_CFLAGS) $3 -I$O/gen -c $$< -o $$@
 
-# Nobody else sees what is generated.
+# Only these folders include generated headers.
 $(patsubst user/%.c,$1/obj/%.o,$(filter user/collect/%,$(LIB_SRCS))): $(SKELS)
 $(patsubst user/%.c,$1/obj/%.o,$(filter user/output/%,$(LIB_SRCS))): $(PB_H)
 
-# The assembler puts them in, and the compiler does not know.
+# The assembler embeds these files, so the compiler's dependency files do not list them.
 $1/obj/output/flame_page.o: $(FLAME_PAGE)
 
 $1/libgoprof.a: $(patsubst user/%.c,$1/obj/%.o,$(LIB_SRCS)) $(addprefix $1/obj/,$(PB_OBJ)) $O/sources
@@ -250,14 +250,14 @@ $O/fuzz/tests/fuzz/fuzz_%: $O/fuzz/obj/tests/fuzz/fuzz_%.o $(SUPPORT_$O/fuzz) \
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(SAN) -fsanitize=fuzzer $^ $(LIB_LDLIBS) -o $@
 
-# ---- the man page and completions: of what the program says of itself --------------------------
+# ---- the man page and completions: made from the program's own help ----------------------------
 
 $(PACKAGE): $O/package/%: user/package/%.in $B/goprof-bpf $(wildcard user/package/*)
 	$(call say,GEN,$@)
 	@mkdir -p $(@D)
 	$(Q)user/package/generate.sh $B/goprof-bpf $< >$@
 
-# ---- as if newer Go had not been seen: newest/26 knows 1.26 and nothing after -------------------
+# ---- builds that do not know newer Go versions: newest/26 knows 1.26 and nothing after ----------
 
 $O/newest/%/layout.o: user/go/layout.c $O/flags
 	$(call say,CC,$@)

@@ -1,4 +1,4 @@
-// Which frames are where, and how they look. Names get on the canvas by fillText.
+// Where each frame is, and how it looks. Names are put on the canvas by fillText only.
 
 // ---- layout: which frames are where ------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ function textWidth(s) {
 	return w;
 }
 
-// The longest of these that has room: with its path, with its package, without, the method, cut.
+// The longest form of a name that fits: with its path, with its package, without it, the method, cut.
 function fit(name, room) {
 	if (textWidth(name) <= room)
 		return name;
@@ -128,7 +128,7 @@ function hatchOf(dark, found) {
 	return hatch[at];
 }
 
-// What is in a rect of frames that are too narrow, by package, the most first: [name, value].
+// The contents of a rectangle of frames that are too narrow, by package, the largest first: [name, value].
 function inRest(r) {
 	if (!r.groups) {
 		const sum = V.total(S.type), by = new Map();
@@ -141,7 +141,7 @@ function inRest(r) {
 	return r.groups;
 }
 
-// How much of what is searched for is in there.
+// How much of the search's matches is in there.
 function matchesIn(r) {
 	if (r.searched !== hit) {
 		r.searched = hit;
@@ -150,7 +150,7 @@ function matchesIn(r) {
 	return r.matches;
 }
 
-// The hatched ones say what they hold, on ground of their own.
+// Hatched frames say what they hold, on a background of their own.
 function drawRest(r, y, h, dark) {
 	const sum = V.total(S.type)[0], most = inRest(r).slice(0, 3).map(([name, v]) => name + ' ' + percent(v, sum));
 	const head = counted(r.rest, 'frame'), long = head + ': ' + most.join(', ') + (r.groups.length > 3 ? ', …' : '');
@@ -202,7 +202,7 @@ function draw() {
 	paint(canvas, Math.max(0, Math.min(main.scrollTop, tall - view)), view, window.devicePixelRatio || 1);
 }
 
-// The rows from @top on, @view pixels of them.
+// Draws the rows from @top on, @view pixels of them.
 function paint(to, top, view, dpr) {
 	const dark = isDark() ? 1 : 0;
 	if (to.width !== Math.round(width * dpr) || to.height !== Math.round(view * dpr)) {
@@ -227,7 +227,7 @@ function paint(to, top, view, dpr) {
 	}
 }
 
-// On paper: all rows, in strips, so that pages can break between them.
+// For paper: draws all rows, in strips, so that pages can break between them.
 function paintPaper() {
 	const tall = Math.min(rows.length * ROW, 20000), strip = 5 * ROW;
 	for (let top = 0; top < tall; top += strip) {

@@ -1,4 +1,4 @@
-// The profile of the page, as trees: flame.c says how it is written.
+// The profile of the page as trees; flame.c describes its format.
 
 const $ = (id) => document.getElementById(id);
 const ROW = 20, NARROW = 1, FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
@@ -14,7 +14,7 @@ try {
 }
 const NT = D.types.length, NF = D.funcs.length / 2, NFR = D.frames.length / 2;
 
-// What would hide or reorder text is shown by its number.
+// Characters that would hide or reorder text are shown by their numbers.
 const show = (s) => s.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]/g,
 	(c) => c === '\ufffd' ? c : '\\u{' + c.charCodeAt(0).toString(16) + '}');
 const text = D.strings.map(show);
@@ -114,7 +114,7 @@ function nameOf(item) {
 	return s;
 }
 
-// ---- whose code it is ----------------------------------------------------------------------------
+// ---- whose code a function is --------------------------------------------------------------------
 
 const STD = new Set(('archive bufio builtin bytes cmp compress container context crypto database debug embed encoding errors ' +
 	'expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp slices sort ' +
@@ -277,7 +277,7 @@ function labelItem(set, key) {
 	return -1;
 }
 
-// Root to leaf, the label at the leaf: every node is mapped once.
+// From the root to the leaf, with the label at the leaf, every node is mapped once.
 function buildPlain(tree, item) {
 	const map = new Int32Array(base.n);
 	for (let n = 0; n < base.n; n++)
@@ -288,7 +288,7 @@ function buildPlain(tree, item) {
 	}
 }
 
-// Anything else: sample by sample.
+// Any other tree is built sample by sample.
 function buildPaths(tree, item) {
 	const path = [];
 	for (let i = 0; i < self.n; i++) {

@@ -1,6 +1,6 @@
-// What the user does, and what stands around the graph. Names get into the page as textContent.
+// The user's actions, and the parts around the graph. Names get into the page as textContent only.
 
-// ---- what is asked for stands in the address: zoom and back are the browser's ------------------------------
+// ---- the state of the page is in its address, so that the browser's back button works ----------------------
 
 function address() {
 	const a = new URLSearchParams();
@@ -243,7 +243,7 @@ function typeButtons() {
 }
 
 const KEYS = [...new Set(D.labels.flatMap((row) => row.filter((_, i) => i % 2 === 0)))].sort((a, b) => text[a] < text[b] ? -1 : 1);
-// Why it waited, and what was allocated, are what these profiles are taken for.
+// Such profiles are taken to see the reason of a wait, or the type that was allocated.
 const DEFAULT_KEY = KEYS.find((k) => D.strings[k] === 'reason' || D.strings[k] === 'type') ?? -1;
 
 function groupSelect() {
@@ -472,7 +472,7 @@ if (V) {
 	listen();
 }
 
-// For those who drive the page from outside: where a frame is drawn, and what is drawn.
+// For tools that drive the page from outside: where a frame is drawn, and what is drawn.
 window.flame = {
 	state: () => ({ ...S, key: S.key < 0 ? '' : D.strings[S.key], frames: V ? V.n - 1 : 0, rows: rows.length, dark: isDark() }),
 	where: (name) => { // the widest of that name
