@@ -10,7 +10,7 @@ import (
 
 func cleanedUp(int) { <-never }
 
-// A goroutine that runs cleanups stays in one, and is then one of the program's.
+// A goroutine that runs cleanups stays in this one, and then counts as one of the program's.
 func waitInCleanup() {
 	in := make(chan bool)
 	func() {

@@ -97,8 +97,8 @@ func waitCond() {
 }
 func doOnce() { once.Do(receive) }
 
-// Nobody accepts there, so nobody but this holds it: collected, it would be closed, and reset those
-// who dial or read.
+// Nobody accepts connections there, so only this variable keeps the listener: if it were collected it
+// would be closed, and connections of those who dial or read would be reset.
 var unaccepted net.Listener
 
 func netRead(l net.Listener) {
@@ -117,7 +117,7 @@ func accept() {
 	_, _ = l.Accept()
 }
 
-// A read that the poller knows nothing of: the thread waits in the kernel.
+// A read that the poller does not handle: the thread waits in the kernel.
 func blockingRead() {
 	var p [2]int
 	if err := syscall.Pipe(p[:]); err != nil {
@@ -166,7 +166,7 @@ type byValue struct{ c chan int }
 
 func (b byValue) wait() { <-b.c }
 
-// Through an interface a pointer to it calls a wrapper.
+// Called through an interface, on a pointer, it goes through a wrapper.
 func throughWrapper(w waiter) { w.wait() }
 
 func deferred() {
@@ -201,7 +201,7 @@ type object struct{ p *int }
 
 func finalized(o *object) { <-never }
 
-// The finalizer goroutine stays in it, and is then one of the program's.
+// The goroutine that runs finalizers stays in this one, and then counts as one of the program's.
 func waitInFinalizer() {
 	in := make(chan bool)
 	func() {

@@ -131,7 +131,7 @@ func turn(t, scale int, k *kept, mine []*node112) {
 	allocGarbage(1000*scale, k, mine)
 }
 
-// flow keeps of what it makes: all that grows; of what shrinks and turns over the youngest.
+// flow keeps everything of the kind that grows, and the youngest of those that shrink and turn over.
 func flow(long time.Duration, scale int, k *kept, mine []*node112) {
 	const most = 20000
 	begin := time.Now()
@@ -144,7 +144,7 @@ func flow(long time.Duration, scale int, k *kept, mine []*node112) {
 		}
 		allocGrowing(5*scale, k)
 		allocShrinking(10*scale, k)
-		// From all of them in the middle down to a third in the end.
+		// The number kept falls from all of them in the middle to a third at the end.
 		if half := long / 2; gone > half {
 			if keep := int(float64(made/2) * (1 - float64(gone)/float64(long)*0.66)); len(k.shrinking) > keep+keep/50 {
 				k.shrinking = dropOldest(k.shrinking, keep)
@@ -157,7 +157,7 @@ func flow(long time.Duration, scale int, k *kept, mine []*node112) {
 		k.turnover = whole
 		at = (at + len(part)) % len(whole)
 		allocGarbage(20*scale, k, mine)
-		// What works all the time has a larger budget, and more windows.
+		// A program that works all the time has a larger budget, and so more windows.
 		for step := time.Now(); time.Since(step) < time.Millisecond; {
 		}
 	}
@@ -202,7 +202,7 @@ func (k *kept) live(add func(string, int)) {
 	}
 	add("main.allocLarge 65536", n)
 	add("main.allocGarbage 112", 0)
-	// Who opens a block gets its first bytes. What lies behind may be in somebody else's block.
+	// The object that opens a block gets its first bytes. The next one may lie in another's block.
 	n = 0
 	for _, p := range k.tiny {
 		if uintptr(unsafe.Pointer(p))&15 == 0 {
@@ -282,7 +282,7 @@ func main() {
 	close(stop)
 	collector.Wait()
 
-	// Apart from each other and from others, so that whoever looks at each cycle can.
+	// The cycles are apart from each other and from others, so that a profiler can look at each one.
 	for i := 0; i < 2; i++ {
 		time.Sleep(200 * time.Millisecond)
 		runtime.GC()

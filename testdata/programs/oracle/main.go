@@ -60,7 +60,7 @@ func main() {
 	if len(os.Args) < 3 {
 		return
 	}
-	// Never run: what it links is what it is for.
+	// This is never run: it is there for what it links.
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	json.NewEncoder(z).Encode(os.Args)

@@ -106,7 +106,7 @@ func modeReflect(r *run) {
 		r.turns(func(w *wait) { reflectRecvWait(v, w) }, func() { c <- 1 }))
 }
 
-// Who comes too late need not wait: what is near to that is told apart from what surely waited.
+// A goroutine that comes too late need not wait; such near misses are kept apart from waits that are certain.
 func (s *sum) addTimer(t0, fired, t1 int64) {
 	switch {
 	case fired >= t0+int64(time.Millisecond):

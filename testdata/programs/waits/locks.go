@@ -387,7 +387,7 @@ func modeWaitGroup(r *run) {
 	r.say("mutex main.groupWait - 0 0 0 0 0 0")
 }
 
-// A Cond whose lock nobody waits for.
+// The lock of a Cond, which nobody ever waits for.
 type free struct{}
 
 func (free) Lock()   {}

@@ -94,7 +94,7 @@ func (g *group) wait() {
 	}
 }
 
-// sum is of all waits, or of all charges, of one kind of stack.
+// sum adds up all waits, or all charges, of one kind of stack.
 type sum struct {
 	lo, hi, extra int64
 	each          []int64

@@ -74,7 +74,7 @@ func preemptSpin(stop *int64) {
 	}
 }
 
-// Two that never give way share one processor: each is runnable half of the time.
+// Two goroutines that never yield share one processor: each is runnable half of the time.
 func modePreempt(r *run) {
 	procs := runtime.GOMAXPROCS(1)
 	var g group

@@ -3,5 +3,5 @@
 
 package main
 
-// What there is where Go has no type parameters.
+// Stands in for the generic functions where Go has no type parameters.
 func generics() { receive() }
