@@ -81,17 +81,13 @@ if [ $rc != 0 ] && ! { [ $rc = 3 ] && only_small_losses "$TMP/err"; }; then
 	fail realwait/runs "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
 	finish
 fi
-why=
-for f in "$mutex" "$block" "$goroutine"; do why+=$("$PPROFCHECK" check "$f" 2>&1 >/dev/null | head -n 1); done
-[ -z "$why" ] && pass realwait/valid || fail realwait/valid "$why"
+for f in "$mutex" "$block" "$goroutine"; do judge "$PPROFCHECK" check "$f"; done
+outcome realwait/valid
 
-# Its own is 5 for each that it sampled: binomial. Ours began a little before and ended after.
-why=$(awk -v ours="$(sum_of "$mutex" contentions)" -v own="$(sum_of "$TMP/own" contentions)" 'BEGIN {
-	print ours " contentions, " own " by its own count" >"/dev/stderr"
-	slack = 4 * sqrt(4 * ours) + 0.1 * ours
-	if (ours < 10) print "only " ours + 0 " contentions under load"
-	else if (own < ours - slack || own > ours + slack) print ours " contentions, " own " by its own count" }')
-[ -z "$why" ] && pass "realwait/mutex, contentions" || fail "realwait/mutex, contentions" "$why"
+# Its own is 5 for each that it sampled. Ours began a little before and ended after.
+[ "$(sum_of "$mutex" contentions)" -ge 10 ] || wrong "only $(sum_of "$mutex" contentions) contentions under load"
+judge "$PPROFCHECK" fraction -of 5 -off 0.1 "$mutex" "$TMP/own"
+outcome "realwait/mutex, contentions and delay"
 if "$PPROFCHECK" share -type contentions -tolerance 0.2 "$mutex" "$TMP/own" >"$TMP/share"; then
 	pass "realwait/mutex, shares"
 else

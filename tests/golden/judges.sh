@@ -265,6 +265,24 @@ refuses "contention: what was before" $F 's/ 600,6030000000/ 610,6130000000/' "$
 refuses "contention: one is missing" $F '/lockWait/d' "${G[@]}"
 refuses "contention: another caller" $F 's/main.lockWait;main.main/main.lockWait;main.other/' "${G[@]}"
 
+right all.mutex.pb.gz <<-END
+	types contentions/count delay/nanoseconds
+	period contentions/count 1
+	sample 9000,900000000 sync.(*Mutex).Unlock;main.logger
+	sample 3000,2700000000 sync.(*Mutex).Unlock;main.commit
+END
+right fifth.mutex.pb.gz <<-END
+	types contentions/count delay/nanoseconds
+	period contentions/count 5
+	sample 8900,880000000 sync.(*Mutex).Unlock;main.logger
+	sample 3150,2800000000 sync.(*Mutex).Unlock;main.commit
+END
+A=("$PPROFCHECK" fraction -of 5 -off 0.02 "$D/all.mutex.pb.gz" "$D/fifth.mutex.pb.gz")
+accepts "one contention in five" "${A[@]}"
+refuses "one contention in five: a third of the delay is missing" all.mutex.pb.gz 's/2700000000/1500000000/' "${A[@]}"
+refuses "one contention in five: a stack is missing" all.mutex.pb.gz '/logger/d' "${A[@]}"
+refuses "one contention in five: a quarter more" all.mutex.pb.gz 's/ 9000,/ 12000,/' "${A[@]}"
+
 # ---- estimates of windows ------------------------------------------------------------------------
 
 # A program that allocates evenly for 10 s, watched from 2 to 8.

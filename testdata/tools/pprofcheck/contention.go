@@ -412,3 +412,44 @@ func cmdDelta(args []string) bool {
 	}
 	return true
 }
+
+// cmdFraction: OURS has all contentions, OWN one in -of of the same time, each of which counts for as
+// many: numbers and delays agree, give or take -off for the window's edges. The number taken is
+// binomial. How long the single waits of a stack were is not known: their variance is taken to be
+// that of an exponential distribution, and the longest five times their mean.
+func cmdFraction(args []string) bool {
+	var j judge
+	fs := flags()
+	of := fs.Float64("of", 5, "")
+	off := fs.Float64("off", 0.1, "")
+	paths := parse(fs, args, 2)
+	ours, own := loadContention(paths[0]), loadContention(paths[1])
+	var n, delay, variance, heaviest, gotN, gotDelay float64
+	for _, s := range ours.Sample {
+		c, d := float64(s.Value[0]), float64(s.Value[1])
+		if c > 0 {
+			n += c
+			delay += d
+			variance += (*of - 1) * 2 * d * d / c
+			heaviest = math.Max(heaviest, *of*5*d/c)
+		}
+	}
+	for _, s := range own.Sample {
+		gotN += float64(s.Value[0])
+		gotDelay += float64(s.Value[1])
+	}
+	slack := sampledSlack(variance, heaviest)
+	fmt.Fprintf(os.Stderr, "%.0f contentions of %.3f s, %.0f of %.3f s by its own (may be off by %.3f s)\n",
+		n, delay/1e9, gotN, gotDelay/1e9, slack/1e9)
+	j.compared += 2
+	low, high := math.Floor(n*(1-*off)), math.Ceil(n*(1+*off))
+	taken := math.Round(gotN / *of)
+	sampledMade++
+	if binomialAtMost(taken, low, 1 / *of) < sampledLevel/2 || binomialAtLeast(taken, high, 1 / *of) < sampledLevel/2 {
+		j.wrong("%.0f contentions, %.0f by its own count", n, gotN)
+	}
+	if math.Abs(gotDelay-delay) > *off*delay+slack {
+		j.wrong("%.3f s of waiting, %.3f s by its own count, which may be off by %.3f s", delay/1e9, gotDelay/1e9, slack/1e9)
+	}
+	return j.fine()
+}

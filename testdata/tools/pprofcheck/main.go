@@ -45,6 +45,7 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
       -depth N            leaf frames only   -ignore-startline   -max N
   delta [FLAGS] BEFORE AFTER OUT   write that difference
       -count F -delay F   times F   -drop NAME, -leaf NAME: without such stacks, or leaf frames
+  fraction [-of N] [-off X] OURS OWN   OWN has one contention in N of those in OURS
   budget [FLAGS] LOG FILE    estimates of some windows beside the log of testdata/programs/churn or relay
       -kind heap|block|mutex  -type T   what is judged (heap, alloc_space)
       -se X -least S      these errors at most X, for sites with a share of S (0.01) or more
@@ -80,7 +81,7 @@ func main() {
 	commands := map[string]func([]string) bool{
 		"check": cmdCheck, "equal": cmdEqual, "share": cmdShare, "sum": cmdSum,
 		"flat": cmdFlat, "cum": cmdCum, "labels": cmdLabels, "stacks": cmdStacks,
-		"comments": cmdComments, "known": cmdKnown, "contention": cmdContention, "delta": cmdDelta,
+		"comments": cmdComments, "known": cmdKnown, "contention": cmdContention, "delta": cmdDelta, "fraction": cmdFraction,
 		"grew": cmdGrew, "goroutines": cmdGoroutines, "budget": cmdBudget, "pace": cmdPace,
 		"types": cmdTypes, "allocs": cmdAllocs, "live": cmdLive, "flow": cmdFlow, "labelled": cmdLabelled,
 		"callers": cmdCallers, "cputotal": cmdCPUTotal, "counts": cmdCounts, "alike": cmdAlike,
