@@ -270,6 +270,7 @@ int heap_alloc(struct pt_regs *ctx)
 	if (!c || !h || !t || !seen)
 		return 0;
 	c->spent.hits++;
+	c->spent.stepped += !!(cookie & GPB_COOKIE_STEPPED);
 	if (cookie & GPB_COOKIE_MAKER)
 		return maker_enter(ctx, t, slot, kind);
 	always = h->large_rate && (kind == GPB_ALLOC_LARGE || kind == GPB_ALLOC_PLACED);
@@ -281,8 +282,14 @@ int heap_alloc(struct pt_regs *ctx)
 	/* Also on a CPU whose window is over: no allocation may pass unseen by those that wait. */
 	if (any_placing(slot) && !counted_before(ctx, h, cookie))
 		slot_hit(t, slot, g, kind, size);
-	if (h->own.ns && !own_time_left(&h->own, &c->own, slot) && !always)
-		return 0;
+	if (h->own.ns) {
+		int left = own_time_left(&h->own, &c->own, slot);
+
+		if (cookie & GPB_COOKIE_STEPPED)
+			c->own.ns += h->own.stepped_ns;
+		if (!left && !always)
+			return 0;
+	}
 	if (kind >= GPB_ALLOC_PLACED)
 		return 0;
 	c->spent.counted++;

@@ -57,6 +57,7 @@ static __always_inline int hit_init(struct hit *h, struct pt_regs *ctx, __u64 co
 	if (!h->t || !h->c || !h->n || !h->c->kinds)
 		return 0;
 	h->n->spent.hits++;
+	h->n->spent.stepped += !!(cookie & GPB_COOKIE_STEPPED);
 	if (!is_open(h->slot, GPB_OPEN_END))
 		return 0;
 	h->known_from = *(volatile __u64 *)&open_for[h->slot & (GPB_TARGETS - 1)].since;

@@ -261,7 +261,7 @@ static __always_inline void unseen(const struct hit *h, enum standing_end end)
 	h->n->lost += end == STANDING_LOST;
 }
 
-static __always_inline int hit_init(struct hit *h, __u32 slot)
+static __always_inline int hit_init(struct hit *h, __u32 slot, __u64 cookie)
 {
 	__u64 now;
 
@@ -271,6 +271,7 @@ static __always_inline int hit_init(struct hit *h, __u32 slot)
 	if (!h->t || !h->cfg || !h->n || !h->cfg->rate)
 		return 0;
 	h->n->spent.hits++;
+	h->n->spent.stepped += !!(cookie & GPB_COOKIE_STEPPED);
 	if (!is_open(slot, GPB_OPEN_END))
 		return 0;
 	h->known_from = *(volatile __u64 *)&open_for[slot & (GPB_TARGETS - 1)].since;
@@ -315,7 +316,7 @@ int wait_status(struct pt_regs *ctx)
 	c.slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
 	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
 		return 0;
-	if (!hit_init(&h, c.slot) || !change_init(&c, ctx, cookie, h.t))
+	if (!hit_init(&h, c.slot, cookie) || !change_init(&c, ctx, cookie, h.t))
 		return 0;
 	key = ((__u64)c.slot << 48) | (c.g & ((1ULL << 48) - 1));
 	if (c.new == GPB_G_DEAD || c.new == GPB_G_DEADEXTRA) {

@@ -237,12 +237,16 @@ enum {
 	GPB_COOKIE_SLOT_SHIFT = 16,
 };
 
+/* Of all kinds: the kernel single-steps the instruction under the probe, which is dear. */
+#define GPB_COOKIE_STEPPED (1ull << 40)
+
 /* What probes took from the target, for each CPU and target. */
 struct gpb_spent {
 	__u64 hits;    /* all hits, also those that came while no window was open */
 	__u64 counted; /* hits that came while a window was open */
 	__u64 samples; /* hits of which a stack was walked */
 	__u64 ns;      /* time that those took beyond an ordinary hit */
+	__u64 stepped; /* hits at instructions that the kernel single-steps (GPB_COOKIE_STEPPED) */
 };
 
 /*
@@ -253,6 +257,8 @@ struct gpb_spent {
 struct gpb_own {
 	__u64 ns;     /* 0: no limit */
 	__u64 hit_ns; /* what one hit takes */
+	/* what a hit takes beyond that where the kernel single-steps */
+	__u64 stepped_ns;
 };
 /* For each CPU: the opening that it counts from, and what probes have taken since. */
 struct gpb_own_spent {

@@ -61,6 +61,11 @@ static struct {
 	uint64_t detach_ns, attach_ns; /* how long that takes; 0: as usual */
 	int n, eps, timers, keepers;
 	uint64_t random;
+	/* What is true of the host and the program, and told to nobody. */
+	double stepped;	    /* share of hits that are single-stepped */
+	double stepped_ns;  /* what such a hit costs more */
+	bool priced;	    /* the host's prices can be measured */
+	double cost, spent; /* ns: what probes took; what they were said to take */
 } w;
 
 /* ---- clocks and timers ---- */
@@ -177,7 +182,9 @@ static void attach(struct probes *s, bool yes, uint64_t when)
 		if (hits > most) /* the hits of the CPU with most of them */
 			hits = most;
 		s->spent.hits += (uint64_t)hits;
-		w.cpu += hits * hit_ns;
+		s->spent.stepped += (uint64_t)(hits * w.stepped);
+		w.cpu += hits * (hit_ns + w.stepped * w.stepped_ns);
+		w.cost += hits * (hit_ns + w.stepped * w.stepped_ns);
 	}
 	s->attached = yes;
 	s->attached_ns = when;
@@ -320,6 +327,15 @@ static bool count_now(void *arg, double *count)
 	return true;
 }
 
+static int price_now(void *arg, struct price *out, struct err *e)
+{
+	(void)arg;
+	if (!w.priced)
+		return err_set(e, -ENOTSUP, "not here");
+	*out = (struct price){ .hit_ns = 400, .stepped_ns = w.stepped_ns };
+	return 0;
+}
+
 static int spent_so_far(void *arg, struct gpb_spent *out, struct err *e)
 {
 	struct probes *s = arg;
@@ -420,6 +436,7 @@ static void run(const struct program *const *programs, const bool *counts, int n
 			.end_ns = 8 * MS,
 			.most_ns = 50 * MS,
 			.look = counts[i] ? count_now : NULL,
+			.price = price_now,
 			.spent = spent_so_far,
 			.over = over,
 			.arg = s,
@@ -438,10 +455,11 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		step_all(w.begin + seconds * SEC);
 	for (int i = 0; i < n; i++)
 		assert_int_equal(probing_end(w.at[i].p, NULL), 0);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		w.at[i].gap_ns = w.at[i].p->gap_ns;
-	for (int i = 0; i < n; i++)
+		w.spent += w.at[i].p->member.spent;
 		probing_free(w.at[i].p);
+	}
 }
 
 /* @rate: events per second at a time, in seconds; site 1 has @share of them. */
@@ -689,6 +707,24 @@ static void each_instant_counts_once(void **state)
 	assert_true(gaps > 0);
 }
 
+/* One hit in thirty costs forty times as much as the others: that is in the budget and in the receipt. */
+static void single_steps_are_paid_for(void **state)
+{
+	struct program *p = program(heavy, NULL);
+	bool counts = true;
+
+	(void)state;
+	begin_world(2, 1);
+	w.priced = true;
+	w.stepped = 1 / 30.0;
+	w.stepped_ns = 16000;
+	run((const struct program *[]){ p }, &counts, 1, 20);
+	assert_true(w.cost > 0.02 * w.cpu && w.cost < 0.05 * w.cpu);
+	/* The receipt has 2 ms a window beside that, which this host does not take. */
+	assert_true(fabs(w.spent - 2e6 * (double)(w.at[0].windows + 1) - w.cost) < 0.02 * w.cost);
+	free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -699,6 +735,7 @@ int main(void)
 		cmocka_unit_test(windows_are_paid_for_when_nothing_is_done),
 		cmocka_unit_test(estimates_are_unbiased),
 		cmocka_unit_test(each_instant_counts_once),
+		cmocka_unit_test(single_steps_are_paid_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,8 @@ __asm__(".text\n"
 	".globl landmark_branch\n"
 	"landmark_branch:\n"
 	"	jbe 1f\n"
+	".globl landmark_ret\n"
+	"landmark_ret:\n"
 	"	ret\n"
 	"1:	ret\n"
 	".size landmark_go, . - landmark_go\n"
@@ -34,7 +36,7 @@ __asm__(".text\n"
 	"	ret\n"
 	".size landmark_loop, . - landmark_loop\n");
 
-extern const char landmark_branch[];
+extern const char landmark_branch[], landmark_ret[];
 void landmark_loop(uint64_t n, uint64_t size, const void *g);
 
 void landmark_call(uint64_t n, uint64_t size)
@@ -50,6 +52,11 @@ uint64_t landmark_site(void)
 	return (uint64_t)(uintptr_t)landmark_branch;
 }
 
+uint64_t landmark_return(void)
+{
+	return (uint64_t)(uintptr_t)landmark_ret;
+}
+
 #else
 
 void landmark_call(uint64_t n, uint64_t size)
@@ -59,6 +66,11 @@ void landmark_call(uint64_t n, uint64_t size)
 }
 
 uint64_t landmark_site(void)
+{
+	return 0;
+}
+
+uint64_t landmark_return(void)
 {
 	return 0;
 }

@@ -17,5 +17,7 @@ void landmark_call(uint64_t n, uint64_t size);
  * written for this machine.
  */
 uint64_t landmark_site(void);
+/* Where it returns, an instruction that the kernel single-steps when it is probed; 0 as above. */
+uint64_t landmark_return(void);
 
 #endif

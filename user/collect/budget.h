@@ -22,6 +22,8 @@ struct budget_member {
 	double window_ns; /* what attaching and detaching once costs it, beside hits */
 	double spent;	  /* ns in all */
 	uint64_t hits, windows;
+	double stepped_ns;	  /* what a hit costs more where the kernel single-steps */
+	uint64_t stepped;	  /* so many of the hits */
 	double lately, lately_ns; /* spent per ns, decaying; and for how long that is known */
 	double owed;		  /* of it, not yet in lately */
 	uint64_t at;		  /* of the last payment */

@@ -57,15 +57,18 @@ bool heap_large_dear(struct heap_large *l, uint64_t n, double hit_ns, uint32_t b
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu;
 	double may, ns = (double)(now - l->at), more = n > l->n ? (double)(n - l->n) : 0;
-	bool first = !l->at;
+	bool first = !l->at, early = !first && now - l->at < LOOK_NS;
 
-	if (!l->always || (!first && now - l->at < LOOK_NS))
+	if (!l->always || (early && n == l->n))
 		return false;
 	cpu = clock_ns(l->clock);
 	may = cpu > l->cpu ? (double)(cpu - l->cpu) : 0;
 	if (may < BUDGET_CPUS_MIN * ns)
 		may = BUDGET_CPUS_MIN * ns;
 	may *= budget_ppm / 1e6;
+	/* Sooner only where it is too much for all of the time until then. */
+	if (early && more * hit_ns * WITH_ITS <= PART * may * (double)LOOK_NS / ns)
+		return false;
 	l->at = now;
 	l->cpu = cpu;
 	l->n = n;

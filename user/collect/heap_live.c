@@ -155,8 +155,11 @@ static int add_returns(struct heap_live *l, const char *name, unsigned kind, str
 	if (n < 0)
 		return err_wrap(e, n, "%s", name);
 	for (int i = 0; i < n; i++)
-		l->sites[l->nsites++] = (struct uprobe_site){ .file_off = at[i].file_off,
-							      .cookie = kind | GPB_COOKIE_ENTRY };
+		l->sites[l->nsites++] = (struct uprobe_site){
+			.file_off = at[i].file_off,
+			.cookie = kind | GPB_COOKIE_ENTRY |
+				  (at[i].stepped ? GPB_COOKIE_STEPPED : 0),
+		};
 	return 0;
 }
 

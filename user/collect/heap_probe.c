@@ -47,6 +47,7 @@ struct heap_probe {
 	size_t nmakers[GPB_IMAGES];
 	size_t nimages; /* that are probed */
 	struct heap_window window;
+	struct price price; /* of a hit: zeros until it is measured */
 	struct heap_use use;
 	struct heap_large large;
 	struct gpb_heap heap;
@@ -158,6 +159,7 @@ static uint64_t cookie_of(const struct alloc_entry *a, size_t image)
 {
 	return (uint64_t)a->kind | image << GPB_COOKIE_IMAGE_SHIFT |
 	       (a->site.kind == SITE_NOSPLIT_ENTRY ? GPB_COOKIE_ENTRY : 0) |
+	       (a->site.stepped ? GPB_COOKIE_STEPPED : 0) |
 	       (a->not_from_hi ? GPB_COOKIE_NOT_FROM : 0) | (a->assists ? GPB_COOKIE_ASSISTS : 0);
 }
 
@@ -326,13 +328,21 @@ static void large_goes_on(struct heap_probe *h)
 	heap_window_large(&h->window, true);
 }
 
+static struct gpb_own own_of(const struct heap_probe *h)
+{
+	struct gpb_own own = owntime_abi(&h->window.own);
+
+	own.stepped_ns = (uint64_t)h->price.stepped_ns;
+	return own;
+}
+
 /* Which part of the next window counts. */
 static int next_window(struct heap_window *w, bool full, struct err *e)
 {
 	struct heap_probe *h = of_window(w);
 
 	if (h->heap.own.ns)
-		h->heap.own = owntime_abi(&w->own);
+		h->heap.own = own_of(h);
 	if (full)
 		large_goes_on(h);
 	return put_target(h, e);
@@ -346,7 +356,7 @@ static int turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct
 	if (windows != (h->heap.own.ns > 0))
 		heap_window_turn(w, windows, hit_ns, (double)window_ns);
 	h->heap.rate = windows ? h->window.rate_in_windows : h->o.heap_rate;
-	h->heap.own = windows ? owntime_abi(&h->window.own) : (struct gpb_own){};
+	h->heap.own = windows ? own_of(h) : (struct gpb_own){};
 	h->heap.round++;
 	if (windows)
 		large_goes_on(h);
@@ -354,7 +364,7 @@ static int turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct
 }
 
 /* An allocation that is never sampled, by a process of our own in the last slot. */
-static int price(struct heap_probe *h, double *ns, struct err *e)
+static int price(struct heap_probe *h, struct price *out, struct err *e)
 {
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
 	struct gpb_heap heap = h->heap;
@@ -366,12 +376,16 @@ static int price(struct heap_probe *h, double *ns, struct err *e)
 		return err_sys(e, "target table");
 	h->obj->bss->open_for[slot].bits = GPB_OPEN;
 	return price_measure(h->obj->progs.heap_alloc, h->multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_ALLOC_NOSCAN, ns, e);
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_ALLOC_NOSCAN, out, e);
 }
 
-static int price_of(void *w, double *ns, struct err *e)
+static int price_of(void *w, struct price *out, struct err *e)
 {
-	return price(of_window(w), ns, e);
+	struct heap_probe *h = of_window(w);
+	int ret = price(h, out, e);
+
+	h->price = ret ? (struct price){ .stepped_ns = PRICE_STEPPED_NS } : *out;
+	return ret;
 }
 
 /* The ring's and the budget's descriptors behind one. */
@@ -528,6 +542,14 @@ int heap_probe_begin(struct heap_probe *h, struct err *e)
 	return ret;
 }
 
+/* What a large object costs: it passes the allocator's entry, and the place that tells its address. */
+static double large_ns(const struct heap_probe *h)
+{
+	double hit_ns = probing_hit_ns(h->probing);
+
+	return h->use.live ? 2 * hit_ns + h->price.stepped_ns : hit_ns;
+}
+
 int heap_probe_poll(struct heap_probe *h, struct err *e)
 {
 	int ret = feed_poll(&h->feed, e);
@@ -539,8 +561,7 @@ int heap_probe_poll(struct heap_probe *h, struct err *e)
 	if (!ret)
 		ret = probing_poll(h->probing, e);
 	note_begin(h);
-	if (!ret && heap_large_dear(&h->large, h->window.large_seen, probing_hit_ns(h->probing),
-				    h->o.budget_ppm))
+	if (!ret && heap_large_dear(&h->large, h->window.large_seen, large_ns(h), h->o.budget_ppm))
 		ret = attach(h, e); /* all together, then */
 	return ret;
 }

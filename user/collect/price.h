@@ -14,10 +14,23 @@
 #define PRICE_DEFAULT_NS 800.0
 
 /*
- * CPU ns that @prog takes from a thread at a Go function's stack check, the trap included. A
- * process of our own is probed for that, which takes some 0.1 s. @cookie: its target's slot must
- * be one that @prog counts for.
+ * And what a hit costs more where the kernel single-steps. Source: Linux 6.18 on x86-64, 2,000 to
+ * 3,000 ns beside 350 to 500; 15,000 in a virtual machine whose host traps each step.
  */
-int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie, double *ns, struct err *e);
+#define PRICE_STEPPED_NS 2000.0
+
+struct price {
+	double hit_ns;	   /* CPU ns of a hit at an instruction that the kernel emulates */
+	double stepped_ns; /* what it costs more at one that the kernel single-steps */
+};
+
+/*
+ * CPU ns that @prog takes from a thread at a Go function's stack check, the trap included, and
+ * what it takes more where that function returns, which the kernel single-steps. A process of our
+ * own is probed for that, which takes some 0.1 s. @cookie: its target's slot must be one that
+ * @prog counts for.
+ */
+int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie, struct price *out,
+		  struct err *e);
 
 #endif

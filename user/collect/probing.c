@@ -42,6 +42,9 @@
 #define STILL_NS      (3 * NS_PER_S)
 #define MASS_MAX_NS   10e9
 
+/* Hits that cost this share of the budget are worth the 0.1 s that measuring their price takes. */
+#define PRICE_SHARE 0.05
+
 /* How long windows last at least; twice as long each time that it was too early to end them. */
 #define WINDOWS_MIN_NS NS_PER_S
 #define WINDOWS_MAX_NS (60 * NS_PER_S)
@@ -118,7 +121,9 @@ static int account(struct probing *p, double *cost, struct err *e)
 	if (ret)
 		return ret;
 	*cost = (double)(now.hits - p->seen.hits) * p->member.hit_ns +
+		(double)(now.stepped - p->seen.stepped) * p->member.stepped_ns +
 		(double)(now.ns - p->seen.ns);
+	p->member.stepped += now.stepped - p->seen.stepped;
 	p->member.hits += now.hits - p->seen.hits;
 	p->seen = now;
 	budget_spend(p->b, &p->member, *cost);
@@ -350,20 +355,31 @@ static int ask_window(struct probing *p, struct err *e)
 	return 0;
 }
 
+/* What hits cost on this machine: measured once, while nothing is attached. */
+static void price_hits(struct probing *p)
+{
+	struct price price;
+	struct err why = {};
+
+	if (!p->u.price || p->priced)
+		return;
+	p->priced = true;
+	p->measured = !p->u.price(p->u.arg, &price, &why);
+	if (p->measured) {
+		p->member.hit_ns = price.hit_ns;
+		p->member.stepped_ns = price.stepped_ns;
+	} else {
+		say(&p->o, "%s: %s: taken to be %.0f ns", p->u.what, why.msg, p->member.hit_ns);
+	}
+}
+
 static int begin_windows(struct probing *p, struct err *e)
 {
-	bool again = p->priced; /* it was observed in full once more meanwhile */
-	struct err why = {};
+	bool again = p->windows_since; /* it was observed in full once more meanwhile */
 	uint64_t now;
 	int ret = 0;
 
-	if (p->u.price && !again) {
-		p->measured = !p->u.price(p->u.arg, &p->member.hit_ns, &why);
-		if (!p->measured)
-			say(&p->o, "%s: %s: taken to be %.0f ns", p->u.what, why.msg,
-			    p->member.hit_ns);
-	}
-	p->priced = true;
+	price_hits(p);
 	if (p->state != READY)
 		window_size_again(&p->size);
 	p->rhythm = (struct rhythm){};
@@ -606,6 +622,13 @@ static int gauge(struct probing *p, bool *bears, struct err *e)
 	if (ret)
 		return ret;
 	budget_spend_once(p->b, &p->member, p->member.window_ns);
+	/* Where hits are many the default price is not good enough to decide by. */
+	if (cost / attached_ns(&done) > PRICE_SHARE * p->o.budget_ppm / 1e6) {
+		double as_taken = p->member.hit_ns;
+
+		price_hits(p);
+		cost *= p->member.hit_ns / as_taken;
+	}
 	window_size_over(&p->size, p->u.end_ns, cost);
 	p->size.known = 0; /* it was longer than those that come: for so much of their own time */
 	*bears = budget_allows(p->b, &p->member, cost / attached_ns(&done));
@@ -687,6 +710,7 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 	p->windows_min = WINDOWS_MIN_NS;
 	p->attach_ns = 10 * NS_PER_MS;
 	p->member.hit_ns = PRICE_DEFAULT_NS;
+	p->member.stepped_ns = PRICE_STEPPED_NS;
 	p->member.window_ns = WINDOW_COST_NS;
 	window_size_init(&p->size, WINDOW_COST_NS, u->end_ns,
 			 u->most_ns > u->end_ns ? u->most_ns : u->end_ns);

@@ -18,6 +18,7 @@
 #ifndef COLLECT_PROBING_H
 #define COLLECT_PROBING_H
 
+#include "collect/price.h"
 #include "collect/subject_priv.h"
 #include "collect/uprobes.h"
 
@@ -42,7 +43,7 @@ struct probing_user {
 	uint64_t most_ns; /* how long end_ns may become where hits are few; 0: it stays */
 	bool by_own;	  /* as there */
 	/* What a hit costs, measured (price.h). May be NULL. */
-	int (*price)(void *arg, double *hit_ns, struct err *e);
+	int (*price)(void *arg, struct price *out, struct err *e);
 	/*
 	 * What the target has done so far, by its own count; it may be called every few ms.
 	 * False: not known. May be NULL.

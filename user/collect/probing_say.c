@@ -27,7 +27,7 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 	double cpu = budget_cpu_ns(p->b), cost = p->member.spent;
 	double wall = (double)(p->end_ns - p->set_ns);
 	int ret = 0;
-	char most[96] = "none", how[192] = "all of the time observed";
+	char stepped[80] = "", most[96] = "none", how[192] = "all of the time observed";
 
 	if (p->o.budget_ppm)
 		snprintf(most, sizeof(most), "%g%% of the target's CPU time%s",
@@ -51,11 +51,14 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 		snprintf(how, sizeof(how),
 			 "the first %.3f s observed: this kernel cannot probe in windows",
 			 (double)p->observed_ns / 1e9);
+	if (p->member.stepped)
+		snprintf(stepped, sizeof(stepped), " and %.0f ns more for %llu single-stepped ones",
+			 p->member.stepped_ns, (unsigned long long)p->member.stepped);
 	return prof_comment(
 		prof, e,
-		"budget: %s; took %.1f ms of %.1f ms (%.2f%%): %llu hits of %.0f ns each "
+		"budget: %s; took %.1f ms of %.1f ms (%.2f%%): %llu hits of %.0f ns each%s "
 		"(%s), %s",
 		most, cost / 1e6, cpu / 1e6, cpu > 0 ? 100 * cost / cpu : 0,
-		(unsigned long long)p->member.hits, p->member.hit_ns,
+		(unsigned long long)p->member.hits, p->member.hit_ns, stepped,
 		p->measured ? "measured" : "assumed", how);
 }

@@ -192,6 +192,8 @@ static int find_site(struct gobin *bin, const struct place *p, struct uprobe_sit
 	*out = (struct uprobe_site){ .file_off = site.file_off, .cookie = p->at };
 	if (site.kind == SITE_NOSPLIT_ENTRY)
 		out->cookie |= GPB_COOKIE_ENTRY;
+	if (site.stepped)
+		out->cookie |= GPB_COOKIE_STEPPED;
 	return 0;
 }
 
@@ -244,7 +246,7 @@ static struct sched *of_window(void *w)
 }
 
 /* A goroutine that parks in a window, by a process of our own in the last slot. */
-static int price_of(void *w, double *ns, struct err *e)
+static int price_of(void *w, struct price *out, struct err *e)
 {
 	struct sched *c = of_window(w);
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
@@ -263,7 +265,7 @@ static int price_of(void *w, double *ns, struct err *e)
 		return err_sys(e, "target table");
 	c->obj->bss->open_for[slot].bits = GPB_OPEN;
 	return price_measure(c->obj->progs.sched_probe, c->multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_AT_PARK, ns, e);
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_AT_PARK, out, e);
 }
 
 static int watch(struct sched *c, int fd, struct err *e)

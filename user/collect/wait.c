@@ -225,6 +225,7 @@ static uint64_t cookie_of(const struct waitsite *at)
 	return (uint64_t)(at->who + 1) |
 	       (at->site.kind == SITE_STACK_BRANCH ? 0 : GPB_COOKIE_ENTRY) |
 	       (at->site.kind == SITE_FRAMED_BRANCH ? GPB_COOKIE_FRAMED : 0) |
+	       (at->site.stepped ? GPB_COOKIE_STEPPED : 0) |
 	       (uint64_t)at->old << GPB_COOKIE_OLD_SHIFT |
 	       (uint64_t)at->new << GPB_COOKIE_NEW_SHIFT;
 }
@@ -289,7 +290,7 @@ static struct wait *of_window(void *window)
 }
 
 /* A goroutine's change that ends no wait, by a process of our own in the last slot. */
-static int price_of(void *window, double *ns, struct err *e)
+static int price_of(void *window, struct price *out, struct err *e)
 {
 	struct wait *w = of_window(window);
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
@@ -307,7 +308,7 @@ static int price_of(void *window, double *ns, struct err *e)
 			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_STATUS_CURRENT |
 				     (uint64_t)GPB_G_RUNNING << GPB_COOKIE_OLD_SHIFT |
 				     (uint64_t)GPB_G_WAITING << GPB_COOKIE_NEW_SHIFT,
-			     ns, e);
+			     out, e);
 }
 
 static int watch(struct wait *w, int fd, struct err *e)

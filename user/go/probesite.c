@@ -194,10 +194,23 @@ static int decoder(struct gobin *b, struct arch **out, struct err *e)
 	return arch_open(gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64, out, e);
 }
 
+/* The kernel emulates the branches of stack checks, and few of the instructions at entries. */
+static bool is_stepped(struct arch *a, const struct code *c, const struct gofunc *f,
+		       const struct probesite *s)
+{
+	size_t at = (size_t)(s->addr - f->entry);
+	struct insn in;
+
+	if (s->kind != SITE_NOSPLIT_ENTRY)
+		return false;
+	arch_decode(a, c->at + at, c->n - at, s->addr, &in);
+	return !in.emulated;
+}
+
 static int find_with(struct gobin *b, struct arch *a, const struct gofunc *f, struct probesite *out,
 		     struct err *e)
 {
-	struct probesite s;
+	struct probesite s = { 0 };
 	struct code c;
 	int rc = code_read(b, f, &c, e);
 
@@ -208,6 +221,7 @@ static int find_with(struct gobin *b, struct arch *a, const struct gofunc *f, st
 	if (rc < 0)
 		return err_wrap(e, rc, "no safe probe site in the function at 0x%llx",
 				(unsigned long long)f->entry);
+	s.stepped = is_stepped(a, &c, f, &s);
 	*out = s;
 	return 0;
 }
@@ -235,6 +249,7 @@ int probesite_find_cheap(struct gobin *b, const struct gofunc *f, struct probesi
 	if (!rc && s.kind == SITE_NOSPLIT_ENTRY &&
 	    probesite_framed(a, c.at, c.n, f->entry, &s.addr)) {
 		s.kind = SITE_FRAMED_BRANCH;
+		s.stepped = false;
 		rc = gobin_file_offset(b, s.addr, &s.file_off, e);
 	}
 	if (rc < 0)

@@ -31,6 +31,11 @@ struct probesite {
 	enum site_kind kind;
 	uint64_t addr;	   /* link-time address of the instruction */
 	uint64_t file_off; /* its place in the file, for uprobes */
+	/*
+	 * The kernel cannot emulate this instruction and single-steps a copy of it, which costs
+	 * several times more, and much more in a virtual machine whose host traps that step.
+	 */
+	bool stepped;
 };
 
 /* -ENOTSUP when no safe site is found, with what was decoded instead. */

@@ -97,7 +97,10 @@ int probesite_returns(struct gobin *b, const struct gofunc *f, struct probesite 
 		ret = probesite_flow(a, code, n, f->entry, at,
 				     cap < RETURNS_MAX ? cap : RETURNS_MAX, e);
 	for (int i = 0, r = ret; r > 0 && i < r; i++) {
-		out[i] = (struct probesite){ .kind = SITE_NOSPLIT_ENTRY, .addr = at[i] };
+		/* Source: arch/x86/kernel/uprobes.c; arm64's probes/simulate-insn.c has `ret`. */
+		out[i] = (struct probesite){ .kind = SITE_NOSPLIT_ENTRY,
+					     .addr = at[i],
+					     .stepped = gobin_info(b)->arch != GOARCH_ARM64 };
 		ret = gobin_file_offset(b, at[i], &out[i].file_off, e);
 		if (ret < 0)
 			break;
