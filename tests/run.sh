@@ -6,10 +6,13 @@
 # A script of tests/golden, tests/e2e or tests/bench prints one line per outcome, "ok NAME",
 # "not ok NAME - why" or "skip NAME - why", and exits nonzero when something failed. One that
 # dies, is stopped by the clock or prints no outcome counts as failed. Everything it says is in
-# $O/log/, how long each took in $O/log/times; --show repeats it here. The very last line is "N
-# passed, N failed, N skipped". E2E=NAME runs one script of a suite. Scripts of tests/e2e that
-# judge no samples run first, a few beside each other (JOBS=N), the others one by one. The programs
-# have been built before: see the Makefile.
+# $O/log/, how long each took in $O/log/times; --show repeats it here. E2E=NAME runs one script of
+# a suite. The programs have been built before: see the Makefile.
+#
+# Scripts run in three groups (BESIDE, PAIRS and the others), see below. An outcome that had more
+# than one attempt is in $O/log/attempts and told at the end, with why the earlier ones failed: a
+# script that looks again by itself says so in a line "# attempt N of NAME: why". The ten slowest
+# scripts follow; the very last line is "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -22,22 +25,31 @@ CORPUS_LIMIT=300
 GOLDEN_LIMIT=${SCRIPT_LIMIT:-180}
 E2E_LIMIT=${SCRIPT_LIMIT:-900} # one script's toolchains may have to be fetched
 
-# Scripts whose outcomes a busy machine does not change, and that change nothing for others on it:
-# what they compare is exact. The longest first.
-BESIDE=" frames bad_binary heap_read rtvars goroutine package layout_tab counters
-	waitreasons allocsites unknown_go flame "
+# Scripts that compare exactly: a busy machine does not change their outcomes, and they change
+# nothing for others on it. They run first, JOBS beside each other, while the programs of all other
+# scripts are built (tests/support/subjects.sh). The longest first.
+BESIDE=" frames bad_binary heap_read package rtvars goroutine contention_read heap_types counters
+	waitreasons allocsites layout_tab unknown_go flame "
+# Scripts that judge by counts, shares, callers, files and exit statuses, never by seconds: two at a
+# time, when nobody builds any more.
+PAIRS=" enable heap_probe command images namespaces stress bad_input cpu_more cpu_hard contention_enable
+	callbacks heap_labels cpu_leaf demo ps "
 JOBS=${JOBS:-$(nproc)}
 [ "$JOBS" -le 3 ] || JOBS=3
+PAIR_JOBS=$((JOBS < 2 ? 1 : 2))
 
 AGAIN_MAX=${AGAIN_MAX-${E2E:-4}} # scripts that are run a second time: none when one is asked for
 case $AGAIN_MAX in *[!0-9]*) AGAIN_MAX=0 ;; esac
-AGAIN_UNTIL=$((48 * 60)) # seconds from our start
+AGAIN_UNTIL=$((25 * 60)) # seconds from our start
+SLOWEST=10
 
-passed=0 failed=0 skipped=0 show= rc=0 good=0 bad=0 skips=0 FAILING=()
+passed=0 failed=0 skipped=0 show= BUILDER= rc=0 good=0 bad=0 skips=0 FAILING=()
 mkdir -p "$LOG"
 : >"$LOG/times"
 export JUDGED_LOG=$LOG/comparisons # by judges, with samples (tests/README.md)
 : >"$JUDGED_LOG"
+: >"$LOG/attempts"
+rm -f "$LOG/built_late"
 
 pass() { passed=$((passed + 1)); echo "ok $1"; }
 fail() { failed=$((failed + 1)); echo "not ok $1 - $2"; }
@@ -181,9 +193,9 @@ both_runs() {
 		}' "$1" "$2"
 }
 
-# Comparisons of samples are sure to some four standard errors, and there are some two thousand of
-# them on a machine that others use too: what fails is looked at once more, when all else is done,
-# and both times are told. Not when much has failed, which is no chance.
+# A script of which something failed is run once more, when all else is done; both times are told.
+# tests/README.md says what that does to the level of the whole. Not when much has failed, which is
+# no chance.
 second_looks() {
 	local name log
 	for name in "${FAILING[@]}"; do
@@ -192,7 +204,10 @@ second_looks() {
 		if [ ${#FAILING[@]} -gt $AGAIN_MAX ] || [ $SECONDS -gt $AGAIN_UNTIL ]; then
 			rc=1
 		else
+			awk '/^not ok / { i = index($0, " - "); print "attempt 1 of " substr($0, 8, i - 8) ": " substr($0, i + 3) }' \
+				"$log.first" >>"$LOG/attempts"
 			script_log "$name" "tests/$name.sh" "$log.again"
+			note_attempts "$log.again"
 			both_runs "$log.first" "$log.again" $((rc == 0)) >"$log.both"
 			cp "$log.both" "$log"
 		fi
@@ -205,10 +220,14 @@ second_looks() {
 	done
 }
 
+# The attempts that a script made by itself, of its log.
+note_attempts() { sed -n 's/^# attempt \([0-9]* of .*\)/attempt \1/p' "$1" >>"$LOG/attempts"; }
+
 # One script: count its outcome lines. $3 is how it ended, if it did.
 run_script() {
 	local name=$1 log=$LOG/$1.log
 	script_log "$name" "$2" "$log" "${3:-}"
+	note_attempts "$log"
 	case $name:$bad in
 	*:0)   tell "$log" 0 ;;
 	e2e/*) tell "$log" $bad "not yet ok "; FAILING+=("$name"); return ;;
@@ -227,12 +246,23 @@ told_beside() {
 	done
 }
 
-# Those in the list $1, JOBS at a time.
+# Until the last one has ended.
+wait_told() {
+	local rc=0
+	while [ ${#STARTED[@]} -gt 0 ]; do
+		wait -n
+		rc=$?
+		told_beside
+		[ $rc != 127 ] || break # no child is left
+	done
+}
+
+# run_beside N LIST: those in the list, N at a time. The builder is none of them.
 run_beside() {
 	local name
 	local -A STARTED=()
-	for name in $1; do
-		while [ ${#STARTED[@]} -ge "$JOBS" ]; do
+	for name in $2; do
+		while [ ${#STARTED[@]} -ge "$1" ]; do
 			wait -n
 			told_beside
 		done
@@ -243,25 +273,46 @@ run_beside() {
 			echo $? >"$LOG/$name.ended"
 		) &
 	done
-	wait
-	told_beside
+	wait_told
 }
 
-# Those that run beside each other, in the order of the list, and then the others.
+# The programs that the later scripts need, built from now on, at the lowest priority.
+build_ahead() {
+	[ -z "${E2E:-}" ] && [ -x tests/support/subjects.sh ] && [ -z "$BUILDER" ] || return 0
+	nice tests/support/subjects.sh build >"$LOG/subjects.log" 2>&1 </dev/null &
+	BUILDER=$!
+}
+
+# Measuring begins when nobody builds any more. What was not built by now is noted by lib.sh's made().
+built() {
+	[ -z "$BUILDER" ] || wait "$BUILDER" || echo "# not all programs were built: see $LOG/subjects.log"
+	BUILDER=
+	[ -n "${E2E:-}" ] || export BUILT_LATE=$LOG/built_late
+}
+
+# The scripts of a suite, group by group, each in the order of its list.
 scripts_of() {
-	local script name n=0 beside='' alone='' all=" "
+	local script name n=0 alone='' beside='' pairs='' all=" "
 	for script in tests/"$1"/*.sh; do
 		[ -f "$script" ] || continue
 		name=$(basename "$script" .sh)
 		[ -z "${E2E:-}" ] || [ "$E2E" = "$name" ] || continue
 		case $name in lib*|_*) continue ;; esac
 		n=$((n + 1)) all="$all$name "
-		[ "$1" = e2e ] && in_list "$BESIDE" "$name" || alone="$alone $1/$name"
+		case $1 in
+		golden) beside="$beside $1/$name" ;;
+		e2e)    in_list "$BESIDE$PAIRS" "$name" || alone="$alone $1/$name" ;;
+		*)      alone="$alone $1/$name" ;;
+		esac
 	done
-	for name in $BESIDE; do
-		[ "$1" != e2e ] || ! in_list "$all" "$name" || beside="$beside $1/$name"
-	done
-	run_beside "$beside"
+	if [ "$1" = e2e ]; then
+		for name in $BESIDE; do ! in_list "$all" "$name" || beside="$beside $1/$name"; done
+		for name in $PAIRS; do ! in_list "$all" "$name" || pairs="$pairs $1/$name"; done
+		build_ahead
+	fi
+	run_beside "$JOBS" "$beside"
+	[ "$1" != e2e ] || built
+	run_beside $PAIR_JOBS "$pairs"
 	for name in $alone; do run_script "$name" "tests/$name.sh"; done
 	[ $n -gt 0 ] || skip "$1" "there is no such script"
 }
@@ -279,6 +330,22 @@ run_suite() {
 	esac
 }
 
+# What a reader of a run should know before its total.
+summary() {
+	if [ -s "$LOG/attempts" ]; then
+		echo "== needed more than one attempt"
+		sed 's/^/# /' "$LOG/attempts"
+	fi
+	if [ -s "$LOG/built_late" ]; then
+		echo "== built by the script that needed it (not in tests/support/subjects.sh)"
+		sort -u "$LOG/built_late" | sed 's/^/# /'
+	fi
+	[ -s "$LOG/times" ] || return 0
+	echo "== the slowest scripts"
+	sort -t : -k 2 -rn "$LOG/times" | head -n $SLOWEST | sed 's/^/# /'
+	echo "# the whole run: $SECONDS s"
+}
+
 for arg in "$@"; do
 	case $arg in
 	--show) show=1 ;;
@@ -294,5 +361,6 @@ if [ $((sampled + windowed)) != 0 ]; then
 		pass "comparisons: $sampled of at most $most_sampled with a known variance, $windowed of $most_windowed in windows" ||
 		fail comparisons "$sampled with a known variance, $windowed in windows: the level is for $most_sampled and $most_windowed"
 fi
+summary
 echo "$passed passed, $failed failed, $skipped skipped" | tee "$LOG/total"
 [ "$failed" = 0 ]

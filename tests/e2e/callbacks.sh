@@ -25,24 +25,36 @@ alone() {
 		pass "$1" || fail "$1" "samples, with their root: $(cat "$TMP/with")"
 }
 
-for v in ${GO_VERSIONS:-1.16.15 1.19.13 1.27.4}; do
-	bin=$(CGO=1 subject $v callback -ldflags='-s -w') || { fail "callbacks/$v" "does not build"; continue; }
-	start_quiet "$bin" || { fail "callbacks/$v" "does not start"; continue; }
+# watch BIN [ARG...]: CPU and heap of it, in $TMP/paths.
+watch() {
+	local rc
+	start_quiet "$@" || { fail "callbacks/$v" "does not start"; return 1; }
 	"$GOPROF" -p "$PID" --cpu --heap --source=probe --heap-rate=16k --budget=0 -F 250 -d 3s -o "$TMP" >"$TMP/paths" 2>"$TMP/err"
 	rc=$?
-	[ $rc = 3 ] && only_small_losses "$TMP/err" $ENDS && rc=0
-	[ $rc = 0 ] || { fail "callbacks/$v" "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"; continue; }
-	with "callbacks/$v, cpu" samples burn "$(grep cpu "$TMP/paths")"
-	with "callbacks/$v, heap" alloc_objects alloc "$(grep heap "$TMP/paths")"
 	kill "$PID"
+	[ $rc = 3 ] && only_small_losses "$TMP/err" $ENDS && rc=0
+	[ $rc = 0 ] || { fail "callbacks/$v" "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"; return 1; }
+}
 
-	start_quiet "$bin" thread || { fail "callbacks/$v" "does not start"; continue; }
-	"$GOPROF" -p "$PID" --cpu --heap --source=probe --heap-rate=16k --budget=0 -F 250 -d 3s -o "$TMP" >"$TMP/paths" 2>"$TMP/err"
-	rc=$?
-	[ $rc = 3 ] && only_small_losses "$TMP/err" $ENDS && rc=0
-	[ $rc = 0 ] || { fail "callbacks/$v" "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"; continue; }
-	alone "callbacks/$v, a thread of C, cpu" samples burn "$(grep cpu "$TMP/paths")"
-	alone "callbacks/$v, a thread of C, heap" alloc_objects alloc "$(grep heap "$TMP/paths")"
-	kill "$PID"
-done
+# Each Go in one of two ways, the newest in both; with WIDE=1 both in all of them.
+while read -r v ways <&3; do
+	[ -z "${WIDE:-}" ] || ways="go thread"
+	bin=$(CGO=1 subject "$v" callback -ldflags='-s -w') || { fail "callbacks/$v" "does not build"; continue; }
+	case $ways in *go*)
+		watch "$bin" && {
+			with "callbacks/$v, cpu" samples burn "$(grep cpu "$TMP/paths")"
+			with "callbacks/$v, heap" alloc_objects alloc "$(grep heap "$TMP/paths")"
+		} ;;
+	esac
+	case $ways in *thread*)
+		watch "$bin" thread && {
+			alone "callbacks/$v, a thread of C, cpu" samples burn "$(grep cpu "$TMP/paths")"
+			alone "callbacks/$v, a thread of C, heap" alloc_objects alloc "$(grep heap "$TMP/paths")"
+		} ;;
+	esac
+done 3<<-END
+	1.16.15 go
+	1.19.13 thread
+	1.27.4 go thread
+END
 finish

@@ -83,7 +83,7 @@ sampled() {
 	judged mutex "$MUTEX" -sampled
 }
 
-for v in ${VERSIONS:-1.18.10 1.22.12 1.27.4}; do
+for v in ${VERSIONS:-1.18.10 ${WIDE:+1.22.12} 1.27.4}; do
 	begin "$v" waits '-ldflags=-s -w' || { fail "go$v" "no program"; continue; }
 	numbers >"$TMP/why"
 	verdict "go$v: known waits"

@@ -47,22 +47,30 @@ of_them() {
 		END { if (n < 20) print \"only \" n+0 \" samples\"; else if (m < min * n) print m+0 \" of \" n }" "$TMP/stacks"
 }
 
-for v in 1.16.15 1.19.13 1.27.4; do
+asked() { case " $ways " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+
+# Each way into the kernel in two Gos; with WIDE=1 in all of them.
+while read -r v ways <&3; do
+	[ -z "${WIDE:-}" ] || ways="vdso syscall system"
 	bin=$(subject $v cpuself -ldflags='-s -w') || { fail cpu_more/$v "does not build"; continue; }
 	WORK=vdso
 	# All but the scheduler's own belongs below the function that asked for the time.
-	profile cpu_more/$v-vdso "$bin" &&
+	asked vdso && profile cpu_more/$v-vdso "$bin" &&
 		share cpu_more/$v-vdso '!/runtime\.(mcall|mstart|gcBgMarkWorker|bgsweep|bgscavenge|sysmon)/' '/main\.vdsoWork/'
 	WORK=syscall
-	profile cpu_more/$v-syscall "$bin" && {
+	asked syscall && profile cpu_more/$v-syscall "$bin" && {
 		share cpu_more/$v-syscall '/yscall6?/' '/main\.syscallWork/'
 		share cpu_more/$v-readzero '/os\.\(\*File\)\.Read/' '/main\.readZero/'
 	}
 	WORK=system
 	# Frames below systemstack go on to the goroutine that called it.
-	profile cpu_more/$v-systemstack "$bin" &&
+	asked system && profile cpu_more/$v-systemstack "$bin" &&
 		share cpu_more/$v-systemstack '/runtime\.systemstack/ && /runtime\.Stack\.func1/' '/main\.ownStack/ && /main\.systemWork/'
-done
+done 3<<-END
+	1.16.15 vdso system
+	1.19.13 syscall system
+	1.27.4 vdso syscall
+END
 
 bin=$(subject 1.27.4 cpuself -ldflags='-s -w')
 WORK=syscall
@@ -80,7 +88,9 @@ profile cpu_more/goid "$bin" --goid && {
 
 # Position-independent, and linked by the C linker: g is found elsewhere, text starts elsewhere.
 for v in 1.19.13 1.27.4; do
-	for kind in pie cgo; do
+	kinds=pie
+	[ $v = 1.19.13 ] || kinds=cgo
+	for kind in $([ -n "${WIDE:-}" ] && echo pie cgo || echo $kinds); do
 		name=cpu_more/$v-$kind
 		if [ $kind = cgo ]; then
 			bin=$(CGO=1 subject $v cpuself -tags=withcgo -ldflags='-s -w -linkmode=external')

@@ -60,12 +60,20 @@ run() {
 	outcome "$name"
 }
 
-for v in 1.16.15 1.19.13 1.22.12 1.24.13 1.27.4; do
-	run $v ""
-done
-for v in 1.19.13 1.27.4; do
-	run $v "-goroutines 8"
-	run $v "-deep"
-	run $v "-goroutines 4 -deep -gc"
-done
+# Each Go in one way, the newest in two. With WIDE=1 all ways in an old Go and in the newest.
+if [ -n "${WIDE:-}" ]; then
+	for v in $ALL_MINORS; do run $v ""; done
+	for v in 1.19.13 1.27.4; do
+		run $v "-goroutines 8"
+		run $v "-deep"
+		run $v "-goroutines 4 -deep -gc"
+	done
+else
+	run 1.16.15 ""
+	run 1.19.13 "-goroutines 4 -deep -gc"
+	run 1.22.12 "-goroutines 8"
+	run 1.24.13 "-deep"
+	run 1.27.4 ""
+	run 1.27.4 "-goroutines 4 -deep -gc"
+fi
 finish

@@ -6,7 +6,8 @@ need_root && need_bpf && need_go
 
 # shellcheck disable=SC2086
 set -- ${CELLS:-1.27.4:pie-s 1.27.4:plugin 1.19.13:cgo-s 1.19.13:cshared 1.22.12:stripped 1.24.13:race}
-for cell; do
-	FRESH=1 bash tests/matrix/cell.sh "${cell%%:*}" "${cell#*:}" || FAILED=1
-done
+# Two at a time, as make matrix does.
+export FRESH=1
+printf '%s\n' "$@" | xargs -P 2 -I{} bash -c 'c={}; bash tests/matrix/cell.sh "${c%%:*}" "${c#*:}" >"$0.$c" 2>&1; rc=$?; cat "$0.$c"; exit $rc' "$TMP/cell" ||
+	FAILED=1
 finish

@@ -6,6 +6,7 @@ trap 'rm -rf "$tree"' EXIT
 bad=0
 mkdir -p "$tree/tests/e2e" "$tree/tests/unit" "$tree/build/tests/unit"
 cp tests/run.sh "$tree/tests/"
+mkdir -p "$tree/tests/support"
 
 # script NAME: its text on stdin
 script() { cat >"$tree/tests/e2e/$1.sh"; }
@@ -47,9 +48,29 @@ expect "failure is the exit status" 1 "$rc"
 expect "one line with totals" 1 "$(grep -c '^[0-9]* passed, ' "$tree/said")"
 expect "noise stays in the log" "" "$(grep '^noise' "$tree/said")"
 expect "the clock is named" 1 "$(grep -c '^not ok e2e/hangs - stopped after its time limit' "$tree/said")"
+expect "what is slow comes before the total" 1 "$(sed -n "/^== the slowest/,\$p" "$tree/said" | grep -c "^[0-9]* passed")"
 run unit
 expect "cmocka programs are counted" "3 passed, 4 failed, 1 skipped" "$(tail -n 1 "$tree/said")"
 rm -f "$tree"/tests/e2e/{fails,dies,silent,hangs}.sh
 run e2e
 expect "success is the exit status" 0 "$rc"
+expect "nothing was tried twice" "" "$(grep '^# attempt' "$tree/said")"
+
+# One that passes when it is run again, and one whose own second look was right; groups side by side.
+script flaky <<-'END'
+	[ -e passes ] && { echo "ok a b"; exit; }
+	touch passes; echo "not ok a b - wrong - once"; exit 1
+END
+script frames <<-'END'
+	echo "# attempt 1 of six: too few"; echo "ok six"
+END
+for name in heap_read heap_probe cpu_leaf; do script $name <<-'END'
+	echo "ok seven"
+END
+done
+run e2e
+expect "a second run counts" "6 passed, 0 failed, 1 skipped" "$(tail -n 1 "$tree/said")"
+expect "attempts are told, with why" "# attempt 1 of six: too few # attempt 1 of a b: wrong - once" \
+	"$(grep '^# attempt' "$tree/said" | paste -sd' ')"
+expect "attempts are kept" 2 "$(wc -l <"$tree/build/log/attempts")"
 exit $bad

@@ -10,7 +10,7 @@
 
 # The newest point release of every minor that can be had.
 # shellcheck disable=SC2034
-ALL_VERSIONS="1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.14 1.26.11 1.27.4"
+ALL_VERSIONS=$ALL_MINORS
 # shellcheck disable=SC2034
 ALL_KINDS="static stripped trimpath pie pie-s cgo cgo-s race cshared plugin"
 MATRIX=$O/matrix${MATRIX_SUBJECT:+/$MATRIX_SUBJECT}
@@ -41,7 +41,10 @@ twin() {
 matrix_source() {
 	local dir=$MATRIX/src
 	[ -z "${MATRIX_SUBJECT:-}" ] || { echo "testdata/programs/$MATRIX_SUBJECT"; return; }
-	mkdir -p "$dir" && cp -u testdata/programs/matrix/*.* testdata/programs/oracle/oracle*.go "$dir"
+	mkdir -p "$dir" && (
+		flock 9 # several cells are built at once
+		cp -u testdata/programs/matrix/*.* testdata/programs/oracle/oracle*.go "$dir"
+	) 9>"$MATRIX/.src.lock"
 	echo "$dir"
 }
 

@@ -86,16 +86,19 @@ need_bpf() {
 # lib_fresh OUT SOURCE...: nothing of what it is made from is newer.
 lib_fresh() { [ -f "$1" ] && [ -z "$(find "${@:2}" -newer "$1")" ]; }
 
-# made OUT SOURCE... -- COMMAND...: makes it unless it is newer, one script at a time.
+# made OUT SOURCE... -- COMMAND...: makes it unless it is newer, one script at a time. What is made
+# when all should have been built is noted in $BUILT_LATE.
 made() {
 	local of=()
 	while [ "$1" != -- ]; do of+=("$1"); shift; done
 	shift
-	mkdir -p "$O/programs" || return 1
+	mkdir -p "$O/programs" "$(dirname "${of[0]}")" || return 1
 	lib_fresh "${of[@]}" || (
 		flock 9
-		lib_fresh "${of[@]}" || "$@" >&2
-	) 9>"$O/programs/.lock"
+		lib_fresh "${of[@]}" && exit
+		[ -z "${BUILT_LATE:-}" ] || echo "$(basename "${of[0]}")" >>"$BUILT_LATE"
+		"$@" >&2
+	) 9>"$(dirname "${of[0]}")/.$(basename "${of[0]}").lock"
 }
 
 # Built once per version and flags; FLAGS are passed to go build.
@@ -121,7 +124,7 @@ build_library() {
 	local v=$1 name=$2 kind=$3 out=$4 dir mode=plugin
 	shift 4
 	[ "$kind" = cshared ] && mode=c-shared
-	dir=$O/programs/src-$name-$kind
+	dir=$O/programs/src-$name-$kind-$v # two versions may be built at once
 	rm -rf "$dir" && mkdir -p "$dir" && cp testdata/programs/"$name"/* "$dir" &&
 		cp testdata/programs/libmain/"$kind".go.txt "$dir"/run.go || return 1
 	# go version tells no version of some libraries: what the build says must do.

@@ -10,6 +10,10 @@
 # reach the builds, hence GOENV=off, GOFLAGS= and GOTOOLCHAIN=local.
 # CGO=1 builds with cgo; GOARCH, GOOS and GOEXPERIMENT pass through.
 
+# The newest point release of every minor that can be had.
+# shellcheck disable=SC2034
+ALL_MINORS="1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.14 1.26.11 1.27.4"
+
 case ${O:=build} in /*) ;; *) O=$PWD/$O ;; esac
 GOARCH_HOST=$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')
 # How modules are reached is the one machine setting that we keep.
