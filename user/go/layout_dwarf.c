@@ -470,7 +470,7 @@ static void search_units(struct search *s, Dwarf *dw, bool runtime)
 }
 
 /* libdw's own handler would write to stderr. */
-static _Noreturn void out_of_memory(void)
+__attribute__((noreturn)) static void out_of_memory(void)
 {
 	_exit(LAYOUT_EXIT_NO_MEMORY);
 }
