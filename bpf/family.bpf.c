@@ -1,15 +1,17 @@
 /*
- * bpf/family.bpf.c - which programs the descendants of one process run: a record at each exec.
+ * bpf/family.bpf.c - which programs the descendants of one process run: it writes a record at
+ * each exec.
  *
- * Nothing is held: user space learns of a program when it already runs.
+ * No process is held: when user space learns of a program, that already runs.
  */
 #include "pidns.bpf.h"
 
 #include <bpf/bpf_tracing.h>
 
-const volatile __u32 root; /* set before load; its number in the collector's namespace */
+/* set before load; the number of the process in the collector's namespace */
+const volatile __u32 root;
 
-/* Those that are root or descend from it, by their number in the initial pid namespace. */
+/* Processes that are root or descend from it, by their number in the initial pid namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, GPB_FAMILY);
@@ -37,7 +39,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	__u8 one = 1;
 
 	if (child->pid != child->tgid || !is_member())
-		return 0; /* a thread; a stranger */
+		return 0; /* this is a thread, or no descendant */
 	if (bpf_map_update_elem(&family, &tgid, &one, BPF_ANY))
 		lose(GPB_LOSS_DROPPED);
 	return 0;

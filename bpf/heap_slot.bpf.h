@@ -1,39 +1,41 @@
 /*
  * bpf/heap_slot.bpf.h - where the object of a sampled allocation will lie.
  *
- * The probe sits before the allocation. Which slot a small object gets stands in the P's
- * mcache: the span of its class, that span's freeindex and allocCache, and where the cache is
- * used up the next words of allocBits. Two things can come between. The goroutine may have to
- * assist the GC, and may be put off its P there: then the slot is looked up where gcAssistAlloc
- * returns, behind which nobody can take the P away until the object is made. And the span may be
- * full: then the slot is looked up in the next one, where mcache.refill returns. Large objects
- * wait for the return of mcache.allocLarge. So nothing of this depends on who else allocates, or
- * on how soon the goroutine runs again. One that waits for what does not come is settled at its
- * goroutine's next allocation, where exactly one slot must have been taken in the same place;
- * what does not come out so is counted, and nothing is guessed.
+ * The probe sits before the allocation. The P's mcache tells which slot a small object gets: it
+ * has the span of the object's class, and that span has freeindex and allocCache and, where the
+ * cache is used up, the next words of allocBits. Two things can happen between the probe and the
+ * allocation. The goroutine may have to assist the GC, and may lose its P there. Then the slot is
+ * looked up where gcAssistAlloc returns; from there on nobody can take the P away until the
+ * object is made. Or the span may be full. Then the slot is looked up in the next span, where
+ * mcache.refill returns. Large objects wait for the return of mcache.allocLarge. So nothing of
+ * this depends on who else allocates, or on how soon the goroutine runs again. When a wait does
+ * not end as expected, it is settled at its goroutine's next allocation: there, exactly one slot
+ * must have been taken in the same place. If that is not so the object is counted as unknown;
+ * nothing is guessed.
  *
- * What is left: while the GC marks, from Go 1.20 to 1.23 deductAssistCredit checks the stack, and
- * in 1.27 the slow path that each of the size-specialised allocators then calls. Asked to yield in
- * the microsecond between our look and that check, a goroutine's object is taken for the next one
- * of its class on that P. With every object sampled, of a goroutine that does nothing else: 0.2
- * (1.27) to 0.5 (1.22) objects a cycle; none with Go 1.19 and 1.24.
+ * One error is left: while the GC marks, deductAssistCredit checks the stack in Go 1.20 to 1.23,
+ * and in 1.27 so does the slow path that each of the size-specialised allocators then calls. When
+ * a goroutine is asked to yield in the microsecond between our look and that check, its object is
+ * mistaken for the next one of its class on that P. With every object sampled, of a goroutine
+ * that does nothing but allocate, these are 0.2 (1.27) to 0.5 (1.22) objects in a cycle; none
+ * with Go 1.19 and 1.24.
  *
  * Sources: mallocgc, nextFreeFast, nextFree and deductAssistCredit in runtime/malloc.go,
- * nextFreeIndex in runtime/mbitmap.go, refill and allocLarge in runtime/mcache.go,
- * gcAssistAlloc in runtime/mgcmark.go; Go 1.19 to 1.27.
+ * nextFreeIndex in runtime/mbitmap.go, refill and allocLarge in runtime/mcache.go, gcAssistAlloc
+ * in runtime/mgcmark.go; Go 1.19 to 1.27.
  */
 #ifndef BPF_HEAP_SLOT_BPF_H
 #define BPF_HEAP_SLOT_BPF_H
 
 #include "common.bpf.h"
 
-#define SLOT_WORDS     16 /* of allocBits: no span of a size class has more than 1,024 slots */
+#define SLOT_WORDS     16 /* of allocBits; no span of a size class has more than 1,024 slots */
 #define STACKGUARD0    16 /* from g.stack.lo: struct g begins with stack and stackguard0 */
-#define STACK_POISONED 0xfffffffffffff000ULL /* a guard from here on asks to be preempted */
+#define STACK_POISONED 0xfffffffffffff000ULL /* a guard from here on asks the goroutine to yield */
 
 enum { SLOT_BAD = -2, SLOT_FULL = -1 };
 
-/* Trailing zeroes; @w is not 0. */
+/* Number of trailing zeroes; @w is not 0. */
 static __always_inline __u32 low_bit(__u64 w)
 {
 	__u32 n = 0;
@@ -69,8 +71,9 @@ static __always_inline __u64 span_index(const struct gpb_live *l, __u64 span, __
 }
 
 /*
- * The slot that the next allocation from @span takes, SLOT_FULL when it has none left, SLOT_BAD
- * when this is no span of slots of @size bytes. A global function: checked by itself.
+ * The slot that the next allocation from @span takes; SLOT_FULL when it has none left, SLOT_BAD
+ * when this is no span of slots of @size bytes. A global function, so that the verifier checks it
+ * by itself.
  */
 __noinline int slot_next(const struct gpb_live *l, __u64 span, __u64 size)
 {
@@ -103,9 +106,9 @@ __noinline int slot_next(const struct gpb_live *l, __u64 span, __u64 size)
 }
 
 /*
- * Now that an allocation has been made from the span in the same place of the mcache: the slot
- * it took. @was, @index: what slot_next() had said before. SLOT_BAD when more or fewer than one
- * slot were taken since.
+ * To be asked after an allocation was made from the span in the same place of the mcache: the
+ * slot that it took. @was, @index: what slot_next() had answered before. SLOT_BAD when more or
+ * fewer than one slot were taken since.
  */
 __noinline int slot_taken(const struct gpb_live *l, __u64 was, int index, __u64 span, __u64 size)
 {
@@ -126,8 +129,8 @@ __noinline int slot_taken(const struct gpb_live *l, __u64 was, int index, __u64 
 }
 
 /*
- * Can nothing come between now and an allocation for which @size bytes were asked: the GC does
- * not mark, or @g has the credit for it, and @g is not asked to yield.
+ * Can nothing come between now and an allocation of @size requested bytes? That is so when the GC
+ * does not mark, or @g has the credit for it, and @g is not asked to yield.
  */
 static __always_inline int slot_is_next(const struct gpb_live *l, const struct gpb_target *t,
 					__u64 g, __u64 size)
@@ -147,20 +150,20 @@ static __always_inline int slot_is_next(const struct gpb_live *l, const struct g
 
 #ifndef GPB_HOST
 
-/* Of a goroutine: one that allocates does so one by one. */
+/* One entry for a goroutine is enough: a goroutine allocates one object at a time. */
 struct placing_key {
 	__u64 g, slot;
 };
 
 struct placing {
 	struct gpb_rec_object rec;
-	__u32 kind;  /* it waits for: GPB_ALLOC_PLACED, _REFILLED, _ASSISTED */
+	__u32 kind;  /* what it waits for: GPB_ALLOC_PLACED, _REFILLED, _ASSISTED */
 	__u32 class; /* span class */
-	__u64 cache; /* the mcache it was in when it began to wait, */
-	__u64 span;  /* that was there, */
-	__s32 index; /* and what slot_next() said */
+	__u64 cache; /* the mcache at the time it began to wait, */
+	__u64 span;  /* the span that was in it, */
+	__s32 index; /* and the answer of slot_next() */
 	__u32 pad;
-	__u64 since; /* open_for's: in another window the probes were away meanwhile */
+	__u64 since; /* since of open_for: in another window, the probes were away meanwhile */
 };
 
 struct {
@@ -177,7 +180,10 @@ struct {
 	__type(value, struct gpb_live);
 } lives SEC(".maps");
 
-/* Entries of placings by target, so that a hit need not look when there are none. */
+/*
+ * For each target: the number of entries in placings, so that a hit need not look when there are
+ * none.
+ */
 __u64 nplacing[GPB_TARGETS];
 
 static __always_inline __u64 open_since(__u32 slot)
@@ -191,8 +197,8 @@ static __always_inline int any_placing(__u32 slot)
 }
 
 /*
- * How the places were learnt, read through .bss: told at once, told when the way was free, by
- * allocLarge, not at all; and those that had to be settled at the next allocation.
+ * How the slots became known, read through .bss: immediately, after a wait, by allocLarge, not at
+ * all; and those that had to be settled at the next allocation.
  */
 __u64 objects_told, objects_waited, objects_large, objects_unknown, objects_settled;
 
@@ -206,7 +212,7 @@ static __always_inline struct gpb_live *live_of(__u32 slot)
 	return bpf_map_lookup_elem(&lives, &slot);
 }
 
-/* User space looks often enough by itself; it is woken when the ring fills. */
+/* User space looks often enough by itself; it is woken only when the ring fills. */
 static __always_inline int object_send(struct gpb_rec_object *rec)
 {
 	__u64 flags = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) * 4 >
@@ -222,7 +228,7 @@ static __always_inline int object_send(struct gpb_rec_object *rec)
 
 static __always_inline void placing_add(struct placing_key *key, struct placing *p)
 {
-	/* One that is still there never came: its hit was missed. */
+	/* An entry that is still there was never settled, because its hit was missed. */
 	if (bpf_map_lookup_elem(&placings, key)) {
 		slot_unknown();
 		bpf_map_update_elem(&placings, key, p, BPF_ANY);
@@ -233,7 +239,7 @@ static __always_inline void placing_add(struct placing_key *key, struct placing 
 	}
 }
 
-/* Takes it out. 0 when there is none, or it is of no use any more, which is counted. */
+/* Removes the entry. 0 when there is none, or when it can no longer be used, which is counted. */
 static __always_inline int placing_take(struct placing_key *key, struct placing *out)
 {
 	struct placing *p = bpf_map_lookup_elem(&placings, key);
@@ -263,7 +269,7 @@ static __always_inline __u64 mcache_of(const struct gpb_target *t, __u64 g)
 	return field_u64(field_u64(field_u64(g, t->g_m), t->m_p), t->p_mcache);
 }
 
-/* The object of @p is the next one of its class that @g makes: send its place, or wait for one. */
+/* The object of @p is the next one of its class that @g makes: sends its slot, or waits for it. */
 static __always_inline int slot_tell(const struct gpb_target *t, const struct gpb_live *l,
 				     struct placing_key *key, struct placing *p)
 {
@@ -289,17 +295,18 @@ static __always_inline int slot_tell(const struct gpb_target *t, const struct gp
 	return object_send(&p->rec);
 }
 
-/* An allocation that was sampled, and whose object is to be found. */
+/* An allocation that was sampled, and whose object is to be followed. */
 struct follow {
-	struct gpb_hash hash; /* its sample is counted under this one */
+	struct gpb_hash hash; /* of the stack that its sample is counted under */
 	__u64 g;
-	__u64 asked;	   /* bytes for which the GC may yet have to be assisted, 0 none */
+	/* requested bytes for which the goroutine may still have to assist the GC; 0: none */
+	__u64 asked;
 	__u64 size;	   /* of the slot */
-	__u32 slot, class; /* size class, 0 for large ones */
+	__u32 slot, class; /* size class; 0 for large objects */
 	__u32 noscan, windowed;
 };
 
-/* A global function: checked by itself. */
+/* A global function, so that the verifier checks it by itself. */
 __noinline int slot_follow(const struct gpb_target *t, const struct follow *f)
 {
 	struct gpb_live *l;
@@ -331,7 +338,7 @@ __noinline int slot_follow(const struct gpb_target *t, const struct follow *f)
 	return 0;
 }
 
-/* @g allocates again, and what its last one waited for has not come. */
+/* @g allocates again, and what its last sample waited for has not come. */
 static __always_inline void slot_settle(const struct gpb_target *t, const struct gpb_live *l,
 					__u64 g, struct placing *p)
 {
@@ -340,7 +347,7 @@ static __always_inline void slot_settle(const struct gpb_target *t, const struct
 	__u32 gen = 0;
 
 	user_read(&gen, sizeof(gen), l->sweepgen);
-	/* A cycle has emptied all caches: the span may be another's by now. */
+	/* A GC cycle has emptied all caches, so the span may belong to another one by now. */
 	if (index < 0 || p->cache != mcache_of(t, g) || gen != p->rec.sweepgen) {
 		slot_unknown();
 		return;
@@ -351,7 +358,7 @@ static __always_inline void slot_settle(const struct gpb_target *t, const struct
 		__sync_fetch_and_add(&objects_settled, 1);
 }
 
-/* allocLarge returns @span. */
+/* Handles the return of allocLarge with @span. */
 static __always_inline void slot_placed(const struct gpb_live *l, __u64 span, struct placing *p)
 {
 	if (field_u64(span, l->span_elemsize) != p->rec.size ||
@@ -365,8 +372,8 @@ static __always_inline void slot_placed(const struct gpb_live *l, __u64 span, st
 }
 
 /*
- * Any hit of @g, while some wait. @kind: of the probe; @arg: the function's first argument, or
- * what it returns. A global function: checked by itself.
+ * Handles any hit of @g while entries wait. @kind: of the probe; @arg: the function's first
+ * argument, or what it returns. A global function, so that the verifier checks it by itself.
  */
 __noinline int slot_hit(const struct gpb_target *t, __u32 slot, __u64 g, __u32 kind, __u64 arg)
 {
@@ -377,7 +384,10 @@ __noinline int slot_hit(const struct gpb_target *t, __u32 slot, __u64 g, __u32 k
 
 	if (!t || !l || !there)
 		return 0;
-	/* What assists a large object's allocation may allocate itself; other returns are others'. */
+	/*
+	 * The code that assists for a large object may allocate, too; returns of another kind
+	 * belong to other allocations.
+	 */
 	if (there->kind != kind && (kind >= GPB_ALLOC_PLACED || there->kind == GPB_ALLOC_PLACED))
 		return 0;
 	if (!placing_take(&key, &p))

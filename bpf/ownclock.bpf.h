@@ -1,15 +1,18 @@
 /*
- * bpf/ownclock.bpf.h - how much of a window was the target's own time on this CPU, not that of
- * probes (struct gpb_wait_clock).
+ * bpf/ownclock.bpf.h - how much of a window was the target's own time on this CPU, and not that
+ * of probes (struct gpb_wait_clock).
  */
 #ifndef BPF_OWNCLOCK_BPF_H
 #define BPF_OWNCLOCK_BPF_H
 
 #include "common.bpf.h"
 
-#define IDLE_NS 500000 /* hits as far apart as this: it did not run in between */
+#define IDLE_NS 500000 /* between hits that are so far apart, the target did not run */
 
-/* A hit at @now, in a window that opened at @opened: is there own time left to begin in? */
+/*
+ * For a hit at @now, in a window that opened at @opened: is there own time left in which waits
+ * may begin?
+ */
 static __always_inline int own_time_is_left(struct gpb_wait_clock *k, const struct gpb_own *own,
 					    __u64 own_share, __u64 short_ns, __u64 opened,
 					    __u64 now)

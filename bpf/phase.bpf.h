@@ -1,14 +1,17 @@
 /*
  * bpf/phase.bpf.h - which steps of a thread's CPU clock are samples.
  *
- * Every clock_steps-th step is one, the first of them after a random number of steps.
+ * Every clock_steps-th step is a sample; the first one comes after a random number of steps.
  */
 #ifndef BPF_PHASE_BPF_H
 #define BPF_PHASE_BPF_H
 
 #include "common.bpf.h"
 
-/* Thread ids are given again: by its id alone a new thread would go on with an old one's phase. */
+/*
+ * Thread ids are used again. By its id alone, a new thread would continue with the phase of an
+ * old one.
+ */
 struct thread_key {
 	__u32 tid;
 	__u32 pad;
@@ -17,7 +20,7 @@ struct thread_key {
 
 struct phase {
 	__u64 last_ns;	/* its last step, monotonic */
-	__u64 switches; /* how often it had been switched out by then */
+	__u64 switches; /* how often it had been switched out until then */
 	__s64 left;	/* steps until its next sample */
 };
 
@@ -27,8 +30,9 @@ struct step {
 };
 
 /*
- * Steps that have passed since the last one. A clock that is served late skips the ones it
- * missed; if the thread was never switched out since, the time itself tells how many.
+ * How many steps have passed since the last one. A clock that is served late skips the steps that
+ * it missed. If the thread was never switched out since, the elapsed time tells how many these
+ * were.
  */
 static __always_inline __u64 steps_passed(const struct phase *p, const struct step *s,
 					  __u64 step_ns)
@@ -54,7 +58,10 @@ static __always_inline __u64 phase_first(struct phase *p, const struct step *s, 
 	return due;
 }
 
-/* A later one: none mostly, one, more when the clock was late. */
+/*
+ * A later step: how many samples it stands for: mostly none; one; or more when the clock was
+ * late.
+ */
 static __always_inline __u64 phase_step(struct phase *p, const struct step *s, __u32 steps,
 					__u64 step_ns)
 {

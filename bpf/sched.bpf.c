@@ -2,15 +2,16 @@
  * bpf/sched.bpf.c - where goroutines park and who wakes them: block and mutex profiles of a
  * program that keeps none.
  *
- * A park is a time in a table; the wake finds it, knows the delay, decides by Go's own rule
- * whether the wait is a sample, and only then walks the stack of the goroutine that waited,
- * from its saved registers. A mutex is charged to who unlocks it, whose stack is the current
- * one. Nothing is written in the target, so the runtime's own stamps (sudog.releasetime and
- * acquiretime) are not there: they are kept in the table, and the queues of a semaphore are
- * read from the target.
+ * A park writes a time into a table. The wake-up finds it, computes the delay, decides by Go's
+ * own rule whether the wait is a sample, and only then walks the stack of the goroutine that
+ * waited, from its saved registers. A mutex is charged to the goroutine that unlocks it, whose
+ * stack is the current one. Nothing is written in the target, so the runtime's own time stamps
+ * (sudog.releasetime and acquiretime) are not set: they are kept in the table instead, and the
+ * queues of a semaphore are read from the target.
  *
- * Sources: gopark, park_m and ready in runtime/proc.go; semacquire1, queue, dequeue and semrelease1 in
- * runtime/sema.go; blockevent, mutexevent and blocksampled in runtime/mprof.go; Go 1.18 to 1.27.
+ * Sources: gopark, park_m and ready in runtime/proc.go; semacquire1, queue, dequeue and
+ * semrelease1 in runtime/sema.go; blockevent, mutexevent and blocksampled in runtime/mprof.go; Go
+ * 1.18 to 1.27.
  */
 #include "ownclock.bpf.h"
 #include "parked.bpf.h"
@@ -30,7 +31,10 @@ struct {
 	__type(value, struct gpb_sched_seen);
 } seen SEC(".maps");
 
-/* What began before that and lasts user space has seen often enough from outside to count it. */
+/*
+ * Waits that began before this time and still last are counted by user space: it has seen them in
+ * enough looks from outside.
+ */
 volatile __u64 sched_counted[GPB_TARGETS];
 
 /* What every hit needs. */
@@ -38,10 +42,10 @@ struct hit {
 	struct gpb_target *t;
 	struct gpb_sched *c;
 	struct gpb_sched_seen *n;
-	__u64 known_from; /* what began before is not known */
+	__u64 known_from; /* what began before this time is not known */
 	__u32 slot;
 	int regabi;
-	int chance; /* GPB_CHANCE_* of what begins now; all of them when there are no windows */
+	int chance; /* GPB_CHANCE_* of a wait that begins now; all bits when there are no windows */
 };
 
 static __always_inline int hit_init(struct hit *h, struct pt_regs *ctx, __u64 cookie)
@@ -82,7 +86,7 @@ static __always_inline __u64 hit_g(const struct hit *h, struct pt_regs *ctx)
 	return h->regabi ? go_g(ctx) : current_g(h->t);
 }
 
-/* For hit_undisturbed. */
+/* Remembers this CPU's own time for hit_undisturbed(). */
 static __always_inline void hit_mark(const struct hit *h, struct gpb_wait *w)
 {
 	w->own = h->n->clock.own;
@@ -90,10 +94,11 @@ static __always_inline void hit_mark(const struct hit *h, struct gpb_wait *w)
 }
 
 /*
- * In windows: how long a wait would have been without us. What wakes it runs on this CPU, and
- * probes have made that slower: by what the clock of the target's own time says or, when it began
- * on another CPU, as much as this one in all of the window. A long wait is paced by something
- * else, by a clock or by who is outside, and that is no slower.
+ * In windows: how long a wait would have been without probes. The goroutine that ends it runs on
+ * this CPU, which probes have slowed down (overhead dilation). So the wait is shortened by what
+ * the clock of the target's own time says or, when it began on another CPU, by this CPU's mean
+ * over the window. A long wait is paced by something else, a timer or the outside world, and is
+ * not slowed down.
  */
 static __always_inline __u64 hit_undisturbed(const struct hit *h, const struct gpb_wait *w,
 					     __u64 now, __u64 delay)
@@ -109,7 +114,7 @@ static __always_inline __u64 hit_undisturbed(const struct hit *h, const struct g
 	return own < delay ? own : delay;
 }
 
-/* *type: gpb_stack.type. */
+/* @type: as gpb_stack.type. */
 static __always_inline int hit_counts(const struct hit *h, const struct gpb_wait *w, __u64 delay,
 				      __u64 *type)
 {
@@ -117,7 +122,7 @@ static __always_inline int hit_counts(const struct hit *h, const struct gpb_wait
 	return w->chance & (*type ? GPB_CHANCE_WALL : GPB_CHANCE_OWN);
 }
 
-/* What a sample took longer than a hit. */
+/* Accounts for the time that a sample took beyond an ordinary hit. */
 static __always_inline void hit_sampled(const struct hit *h, __u64 began)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -167,7 +172,7 @@ static __always_inline struct scratch *sample_begin(const struct hit *h, __u32 k
 	return sc;
 }
 
-/* A goroutine that is parked. */
+/* Samples a goroutine that is parked. */
 static __always_inline void sample_parked(const struct hit *h, __u64 g, __u32 kind, __u32 reason,
 					  const struct weight *weight, __u64 type)
 {
@@ -182,7 +187,10 @@ static __always_inline void sample_parked(const struct hit *h, __u64 g, __u32 ki
 	scratch_release(sc);
 }
 
-/* The current goroutine, in a function whose frame is not set up yet; to be sent. */
+/*
+ * Walks the current goroutine, in a function whose frame is not set up yet; the stack is to be
+ * sent.
+ */
 static __always_inline void walk_current(struct scratch *sc, struct pt_regs *ctx,
 					 const struct hit *h)
 {
@@ -220,8 +228,9 @@ static __noinline int at_sema(struct pt_regs *ctx, struct hit *h)
 }
 
 /*
- * All that can be done before the clock is read is done before: who waits waits through that
- * too, and the runtime's own stamp is made after it. With seven waiters it counts seven times.
+ * Everything that can be done before the clock is read is done before. The waiting goroutines
+ * wait during that time as well, and the runtime's own stamp is made after it. With seven waiters
+ * that time would count seven times.
  */
 static __always_inline int contention(struct pt_regs *ctx, const struct hit *h, struct queue *q,
 				      __u64 type)
@@ -266,8 +275,8 @@ static __always_inline int contention(struct pt_regs *ctx, const struct hit *h, 
 }
 
 /*
- * In windows a contention has its chance when the head of the queue asked: of others the queue's
- * stamps are set all the same.
+ * In windows, the time at which the head of the queue asked decides whether a contention can be
+ * counted. If it cannot, the queue's stamps are still set.
  */
 static __noinline int at_dequeue(struct pt_regs *ctx, struct hit *h)
 {
@@ -293,8 +302,9 @@ static __noinline int at_dequeue(struct pt_regs *ctx, struct hit *h)
 /* ---- parking and waking ---- */
 
 /*
- * A wait for a semaphore began when it was asked for. One that was woken and found it taken
- * waits on: Go counts that as one wait, to the last wake. 0: one that Go does not count.
+ * When a wait for a semaphore began: when the semaphore was asked for. A goroutine that was woken
+ * and found it taken goes on waiting; Go counts that as one wait, until the last wake-up. 0: Go
+ * does not count this wait.
  */
 static __always_inline __u64 sema_since(struct gpb_wait *w, __u64 sema_reasons, __u64 now)
 {
@@ -311,8 +321,8 @@ static __always_inline __u64 sema_since(struct gpb_wait *w, __u64 sema_reasons, 
 }
 
 /*
- * park_m and not gopark, which profile-guided builds copy into its callers: mcall has its
- * address. The goroutine's registers are saved by now.
+ * The probe is on park_m and not on gopark, because profile-guided builds copy gopark into its
+ * callers; mcall takes the address of park_m. Here the goroutine's registers are saved.
  */
 static __noinline int at_park(struct pt_regs *ctx, struct hit *h)
 {
@@ -350,7 +360,7 @@ static __noinline int at_park(struct pt_regs *ctx, struct hit *h)
 	return 0;
 }
 
-/* A wait has ended. Whether it is sampled goes by the delay that there was. */
+/* A wait has ended. Its true delay decides whether it is sampled. */
 static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb_wait *w, __u64 now)
 {
 	__u64 delay = now - w->since, own, type;
@@ -374,7 +384,7 @@ static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb
 	hit_sampled(h, now);
 }
 
-/* Did it park for what we count, before we watched? */
+/* Did it park before we watched, for a reason that we count? */
 static __always_inline void ended_early(const struct hit *h, __u64 g)
 {
 	__u32 reason = field_u32(g, h->c->g_waitreason) & 0xff;
@@ -401,7 +411,7 @@ static __noinline int at_ready(struct pt_regs *ctx, struct hit *h)
 	w->since = 0;
 	w->woken = now;
 	hit_mark(h, w);
-	/* It may have parked for something else meanwhile, if a hit was missed. */
+	/* If a hit was missed, it may have parked for another reason meanwhile. */
 	if (!was.since || was.since > now ||
 	    (field_u32(g, h->c->g_waitreason) & 0xff) != was.reason)
 		return 0;
@@ -410,7 +420,7 @@ static __noinline int at_ready(struct pt_regs *ctx, struct hit *h)
 	return 0;
 }
 
-/* One program for all places, so that all of a file's are one link. */
+/* There is one program for all places, so that one link can hold all places of a file. */
 SEC("uprobe")
 int sched_probe(struct pt_regs *ctx)
 {

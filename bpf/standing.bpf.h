@@ -1,9 +1,10 @@
 /*
- * bpf/standing.bpf.h - what a goroutine's change of status means, given the one before.
+ * bpf/standing.bpf.h - what a goroutine's change of status means, given the change before it.
  *
- * The probes see nearly all changes. One may be seen twice (where it is made, and where it is made
- * when that has failed), and some are not seen: a GC that stops a goroutine to scan it and lets
- * it go on, two goroutines that switch by iter.Pull. What lies around such a hole has no length.
+ * The probes see nearly all changes. One change may be seen twice: where it is attempted, and
+ * where it is made when the attempt failed. Some changes are not seen: a GC stops a goroutine to
+ * scan it and lets it continue, and two goroutines switch by iter.Pull. A wait that such a gap
+ * interrupts has no known length.
  */
 #ifndef BPF_STANDING_BPF_H
 #define BPF_STANDING_BPF_H
@@ -13,14 +14,14 @@
 struct change {
 	__u64 g, now;
 	__u32 old, new, slot;
-	__u32 framed; /* the probed function has its frame */
+	__u32 framed; /* the probed function has set up its frame */
 };
 
 enum standing_end {
 	STANDING_NOTHING,
-	STANDING_ENDED,	 /* a wait, of which we saw both ends */
-	STANDING_UNSEEN, /* something happened in between */
-	STANDING_LOST,	 /* and there a wait has ended */
+	STANDING_ENDED,	 /* a wait has ended, and we saw its beginning and its end */
+	STANDING_UNSEEN, /* something happened in between that we did not see */
+	STANDING_LOST,	 /* and a wait ended there */
 };
 
 static __always_inline int is_wait(__u32 status)
@@ -28,13 +29,18 @@ static __always_inline int is_wait(__u32 status)
 	return status == GPB_G_RUNNABLE || status == GPB_G_SYSCALL || status == GPB_G_WAITING;
 }
 
-/* A thread of C's that borrows a goroutine for a callback has been in no system call. */
+/*
+ * Does this count? A thread of C's that borrows a goroutine for a callback has been in no system
+ * call.
+ */
 static __always_inline int counts(const struct gpb_standing *was)
 {
 	return is_wait(was->status) && (was->status != GPB_G_SYSCALL || was->from == GPB_G_RUNNING);
 }
 
-/* How one stands that we had not met. What it did before is not known, unless it is new. */
+/*
+ * The state of a goroutine that we have not met before. Its past is not known, unless it is new.
+ */
 static __always_inline struct gpb_standing standing_first(const struct change *c)
 {
 	return (struct gpb_standing){ .since = c->now,
@@ -42,7 +48,7 @@ static __always_inline struct gpb_standing standing_first(const struct change *c
 				      .from = c->old == GPB_G_DEAD ? GPB_G_DEAD : GPB_G_RUNNING };
 }
 
-/* Move *at on by @c. *was: how it stood. */
+/* Moves *at on by the change @c. *was: its state before. */
 static __always_inline enum standing_end standing_move(struct gpb_standing *at,
 						       const struct change *c,
 						       struct gpb_standing *was)
@@ -50,7 +56,7 @@ static __always_inline enum standing_end standing_move(struct gpb_standing *at,
 	*was = *at;
 	at->since = c->now;
 	at->status = c->new;
-	/* One that did not park, as far as we saw, was stopped by a GC anywhere in its code. */
+	/* A goroutine whose park we did not see was stopped by a GC somewhere in its code. */
 	at->from = was->status == c->old ? c->old : GPB_G_RUNNING;
 	if (was->status == c->old)
 		return counts(was) && was->since <= c->now ? STANDING_ENDED : STANDING_NOTHING;
@@ -58,7 +64,7 @@ static __always_inline enum standing_end standing_move(struct gpb_standing *at,
 		at->from = was->from;
 		return STANDING_NOTHING;
 	}
-	/* One that was made for iter.Pull waits from then on, and is begun unseen. */
+	/* A goroutine that was made for iter.Pull waits from its beginning, which is not seen. */
 	return counts(was) && was->from != GPB_G_DEAD ? STANDING_LOST : STANDING_UNSEEN;
 }
 

@@ -1,10 +1,11 @@
 /*
- * bpf/types.bpf.h - the type that an allocation is of.
+ * bpf/types.bpf.h - the type that an allocation makes.
  *
- * Mostly it is the allocator's second argument. Where growslice, makechan or makeslicecopy
- * call it that may be nil: objects without pointers need none. So the type that these were
- * called with is kept, by goroutine, and found again when one of them is what allocates: its
- * return address still stands where it stood, as far below the stack's high end.
+ * Mostly it is the allocator's second argument. When growslice, makechan or makeslicecopy call
+ * the allocator, that argument may be nil, because objects without pointers need no type. So the
+ * type that these functions were called with is kept, for each goroutine, and found again when
+ * one of them is the caller of an allocation: its return address still lies at the same distance
+ * from the stack's high end.
  */
 #ifndef BPF_TYPES_BPF_H
 #define BPF_TYPES_BPF_H
@@ -20,18 +21,25 @@
  */
 #define MAKER_SETS 1024
 #define MAKER_WAYS 4
-#define MAKER_NEAR 6 /* frames from the allocator's entry to such a function's caller */
+/* frames between the allocator's entry and the caller of such a function, at most */
+#define MAKER_NEAR 6
 
 struct maker {
-	__u64 who;   /* g, and the target's slot above it: addresses are alike in all Go programs */
-	__u64 type;  /* live address */
-	__u64 pc;    /* the function's return address */
-	__u64 depth; /* of where that is, below the stack's high end: stacks move */
-	__u64 check; /* over the others: another CPU may have written half of them */
+	/*
+	 * g, with the target's slot in the bits above it, because addresses are alike in all Go
+	 * programs
+	 */
+	__u64 who;
+	__u64 type; /* live address */
+	__u64 pc;   /* the function's return address */
+	/* distance of that return address from the stack's high end, because stacks move */
+	__u64 depth;
+	/* a checksum of the others, because another CPU may have written half of them */
+	__u64 check;
 };
 
 struct maker_set {
-	__u64 turn; /* the way that a new goroutine takes, modulo MAKER_WAYS */
+	__u64 turn; /* the index of the way that a new goroutine takes, modulo MAKER_WAYS */
 	struct maker way[MAKER_WAYS];
 };
 
@@ -51,7 +59,10 @@ static __always_inline struct maker_set *maker_set_at(__u32 key)
 }
 #endif
 
-/* Tells two halves of different writes apart; not for what somebody may choose. */
+/*
+ * A hash that detects two halves of different writes. It does not resist values that somebody
+ * chooses.
+ */
 static __always_inline __u64 maker_word(__u64 h, __u64 w)
 {
 	h = (h ^ w) * 0x9e3779b97f4a7c15ULL;
@@ -80,7 +91,7 @@ static __always_inline struct maker *maker_in(struct maker_set *set, __u64 who)
 	return NULL;
 }
 
-/* Keeps @m, with its check, until its goroutine keeps another or its way is taken. */
+/* Keeps @m, with its check, until its goroutine keeps another one or its way is taken. */
 static __always_inline void maker_keep(struct maker *m)
 {
 	struct maker_set *set = maker_set_of(m->who);
@@ -95,7 +106,7 @@ static __always_inline void maker_keep(struct maker *m)
 	*to = *m;
 }
 
-/* True when *@m is what the goroutine @who has kept last, whole. */
+/* True when *@m is the complete one that the goroutine @who kept last. */
 static __always_inline int maker_kept(__u64 who, struct maker *m)
 {
 	struct maker_set *set = maker_set_of(who);
@@ -114,7 +125,10 @@ static __always_inline __u64 maker_who(__u64 g, __u32 slot)
 
 #ifndef GPB_HOST
 
-/* Argument 0 or 4. Both are read first: the verifier takes no address that depends on @arg. */
+/*
+ * Argument 0 or 4. Both are read first, because the verifier accepts no address that depends on
+ * @arg.
+ */
 static __always_inline __u64 maker_arg(const struct pt_regs *ctx, __u32 arg)
 {
 	__u64 first = go_arg(ctx, 0, 1), fifth = go_arg(ctx, 4, 1);
@@ -123,7 +137,7 @@ static __always_inline __u64 maker_arg(const struct pt_regs *ctx, __u32 arg)
 	return arg ? fifth : first;
 }
 
-/* Such a function is called: its type is argument @arg. */
+/* Such a function is called: remembers its type, which is argument @arg. */
 static __always_inline int maker_enter(struct pt_regs *ctx, const struct gpb_target *t, __u32 slot,
 				       __u32 arg)
 {
@@ -141,7 +155,7 @@ static __always_inline int maker_enter(struct pt_regs *ctx, const struct gpb_tar
 
 #endif
 
-/* Is @pc among the callers that are near? What else lies on a stack may be left over. */
+/* Is @pc among the nearest callers? Other words on a stack may be left over from earlier calls. */
 static __always_inline int called_by(const struct gpb_stack *s, __u64 pc)
 {
 	for (__u32 i = 1; i <= MAKER_NEAR && i < s->nfirst; i++)
@@ -150,7 +164,9 @@ static __always_inline int called_by(const struct gpb_stack *s, __u64 pc)
 	return 0;
 }
 
-/* The type that the one was called with which now allocates, 0 when none does. */
+/*
+ * The type that the function was called with which is now allocating; 0 when it is none of these.
+ */
 static __always_inline __u64 maker_type(const struct gpb_target *t, const struct gpb_stack *s,
 					__u64 g, __u64 sp)
 {
@@ -166,8 +182,8 @@ static __always_inline __u64 maker_type(const struct gpb_target *t, const struct
 #ifndef GPB_HOST
 
 /*
- * At an entry of the allocator: the live address of the type's descriptor, 0 not known.
- * @s: the stack, as frame pointers have it.
+ * At an entry of the allocator: the live address of the type's descriptor, 0: not known. @s: the
+ * stack, from frame pointers.
  */
 static __always_inline __u64 type_allocated(struct pt_regs *ctx, const struct gpb_target *t,
 					    const struct gpb_stack *s, __u64 g)

@@ -1,20 +1,21 @@
 /*
- * bpf/wait.bpf.c - how long goroutines wait, for whatever reason: wait profiles.
+ * bpf/wait.bpf.c - how long goroutines wait, for any reason: wait profiles.
  *
- * Every change of a goroutine's status passes runtime.casgstatus: it parks (running to waiting),
- * is woken by whoever it is, through ready or past it (waiting to runnable), gets a thread
- * (runnable to running), is preempted, calls the kernel, comes back, ends. So one probe sees all
- * of it, netpoll and timers and the collector of garbage included, and a goroutine whose park was
+ * Every change of a goroutine's status goes through runtime.casgstatus: the goroutine parks
+ * (running to waiting), is woken by anything, through ready or not (waiting to runnable), gets a
+ * thread (runnable to running), is preempted, enters the kernel, returns, ends. So one probe sees
+ * all of this, including netpoll, timers, the garbage collector, and a goroutine whose park was
  * refused. From Go 1.26 on a system call changes the status without that function, and is seen
- * where it is entered and left. Two goroutines that switch by coroswitch (iter.Pull) are not
- * seen when that is quick: their waits for each other are missing.
+ * where it is entered and left. When two goroutines switch by coroswitch (iter.Pull) quickly,
+ * that is not seen: their waits for each other are missing.
  *
- * A status lasts from one change to the next. The longer it lasted the surer it is a sample, and
- * only then is a stack walked. Source: casgstatus, reentersyscall, exitsyscall, park_m, ready,
- * injectglist, execute, goschedImpl in runtime/proc.go, Go 1.16 to 1.27.
+ * A status lasts from one change to the next. The longer it lasted, the larger is the probability
+ * that it is a sample, and only for samples a stack is walked. Source: casgstatus,
+ * reentersyscall, exitsyscall, park_m, ready, injectglist, execute, goschedImpl in
+ * runtime/proc.go, Go 1.16 to 1.27.
  *
- * A profile-guided build copies casgstatus into some of its callers; these are probed themselves
- * then (user/go/waitsite.h), and the status is told by which function it is.
+ * A profile-guided build copies casgstatus into some of its callers. These are then probed
+ * themselves (user/go/waitsite.h), and the function tells which status is set.
  */
 #include "ownclock.bpf.h"
 #include "parked.bpf.h"
@@ -43,7 +44,10 @@ struct {
 	__type(value, struct gpb_standing);
 } standings SEC(".maps");
 
-/* What began before that and lasts user space has seen often enough from outside to count it. */
+/*
+ * Waits that began before this time and still last are counted by user space: it has seen them in
+ * enough looks from outside.
+ */
 volatile __u64 wait_counted[GPB_TARGETS];
 
 /* The arguments of casgstatus. */
@@ -58,10 +62,16 @@ static __always_inline int change_args(struct change *c, struct pt_regs *ctx, in
 		c->new = go_arg(ctx, 2, 1);
 		return 1;
 	}
-	/* One register or the other, not one place or the other in the context: the verifier. */
+	/*
+	 * One register or the other is chosen here and not one place or the other in the context,
+	 * because the verifier does not accept that.
+	 */
 	barrier_var(r.sp);
 	barrier_var(r.bp);
-	/* On the stack, above the return address: gp, and old and new in one word. */
+	/*
+	 * They are on the stack, above the return address: gp, and old and new status in one
+	 * word.
+	 */
 	if (user_read(args, sizeof(args), c->framed ? r.bp + 16 : r.sp + 8))
 		return 0;
 	c->g = args[0];
@@ -94,13 +104,13 @@ static __always_inline int change_init(struct change *c, struct pt_regs *ctx, __
 
 /* ---- stacks ---- */
 
-/* Does this thread run it, be it on the system stack? */
+/* Does this thread run the goroutine, perhaps on the system stack? */
 static __always_inline int is_current(const struct gpb_target *t, __u64 current, __u64 g)
 {
 	return current == g || field_u64(field_u64(current, t->g_m), t->m_curg) == g;
 }
 
-/* As ends_in_callback, also where the goroutine's stack is the second segment. */
+/* As ends_in_callback(), also where the goroutine's stack is the second segment. */
 static __always_inline int called_from_c(const struct gpb_target *t, const struct gpb_stack *s,
 					 const struct walk *w)
 {
@@ -113,7 +123,7 @@ static __always_inline int called_from_c(const struct gpb_target *t, const struc
 	return within(s->pc[last], img->callback_lo, img->callback_hi);
 }
 
-/* The thread that runs it comes back from the kernel, or from the system stack. */
+/* Walks a goroutine whose thread comes back from the kernel, or from the system stack. */
 static __always_inline void walk_here(struct pt_regs *ctx, struct scratch *sc,
 				      const struct gpb_target *t, const struct change *c,
 				      __u64 current)
@@ -156,8 +166,8 @@ struct hit {
 	struct gpb_target *t;
 	struct gpb_waiting *cfg;
 	struct gpb_waiting_seen *n;
-	__u64 known_from; /* what began before is not known */
-	int chance; /* GPB_CHANCE_* of what begins now; all of them when there are no windows */
+	__u64 known_from; /* what began before this time is not known */
+	int chance;	  /* GPB_CHANCE_* of what begins now; all bits when there are no windows */
 	int windows;
 };
 
@@ -180,7 +190,10 @@ static __always_inline void sample(struct pt_regs *ctx, const struct hit *h, con
 	s->delay = weight->delay;
 	s->size = c->old << 8;
 	s->type = type;
-	/* It is not set back when the wait ends; some of Go to 1.19 set it after the status. */
+	/*
+	 * g.waitreason is not reset when the wait ends, and some versions of Go up to 1.19 set it
+	 * after the status.
+	 */
 	if (c->old == GPB_G_WAITING)
 		s->size |= field_u32(c->g, h->cfg->g_waitreason) & 0xff;
 	walk_who(ctx, sc, h->t, c, was);
@@ -193,7 +206,7 @@ static __always_inline void sample(struct pt_regs *ctx, const struct hit *h, con
 	h->n->clock.last = now;
 }
 
-/* In windows: is what ends now paced by a clock, or by who is outside? */
+/* In windows: is the wait that ends now paced by a clock, or by the outside world? */
 static __always_inline int by_clock(const struct hit *h, const struct change *c, __u64 delay)
 {
 	__u32 reason;
@@ -230,8 +243,9 @@ static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, cons
 }
 
 /*
- * A goroutine of which it is not known when what ends now began. In a window it was long enough
- * ago, when the window has been open for so long.
+ * Handles a goroutine that is met for the first time, so that it is not known when the state that
+ * ends now began. In a window, it is known to have lasted long when the window has been open for
+ * long enough.
  */
 static __always_inline void met(struct pt_regs *ctx, const struct hit *h, const struct change *c,
 				__u64 key)
@@ -290,7 +304,7 @@ static __always_inline int hit_init(struct hit *h, __u32 slot, __u64 cookie)
 	return 1;
 }
 
-/* The runtime counts one in eight of these, all of them in casgstatus. */
+/* The runtime counts one in eight of these runs, all of them in casgstatus. */
 static __always_inline void count_run(const struct hit *h, const struct change *c, __u64 cookie,
 				      int paced)
 {
@@ -323,7 +337,7 @@ int wait_status(struct pt_regs *ctx)
 		bpf_map_delete_elem(&standings, &key);
 		return 0;
 	}
-	/* The stack of one that runs grows. */
+	/* The stack of a goroutine that runs grows, which is no change of interest. */
 	if (c.new > GPB_G_WAITING || c.old == GPB_G_COPYSTACK)
 		return 0;
 	at = bpf_map_lookup_elem(&standings, &key);
@@ -333,7 +347,7 @@ int wait_status(struct pt_regs *ctx)
 		return 0;
 	}
 	end = standing_move(at, &c, &was);
-	/* Else it is the same change, seen twice. */
+	/* Otherwise it is the same change, seen a second time. */
 	if (end != STANDING_NOTHING || was.status != c.new) {
 		count_run(&h, &c, cookie, was.paced);
 		clocked = end == STANDING_ENDED && by_clock(&h, &c, c.now - was.since);

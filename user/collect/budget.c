@@ -1,4 +1,4 @@
-/* user/collect/budget.c - credit by the target's CPU clock. */
+/* user/collect/budget.c - a token bucket that the target's CPU clock fills. */
 #include "collect/budget.h"
 
 #include <time.h>
@@ -7,23 +7,24 @@ enum { MEMBERS_MAX = 4 };
 
 #define NS_PER_MS     1000000.0
 #define CREDIT_MIN_NS (10 * NS_PER_MS)
-/* So that a moment is not taken for a habit. Windows pay it back. */
+/* A loan, so that one moment does not decide. Windows pay it back. */
 #define LOAN_NS	  (10 * NS_PER_MS)
-#define CREDIT_NS 1e9 /* for as long it may be saved up */
-#define SAVED	  0.5 /* with this much of the most, whoever can use it may take all that is left */
-#define LATELY_NS 0.5e9 /* rates are of about the last half second */
+#define CREDIT_NS 1e9 /* unused credit is saved up for at most so long */
+/* with this part of the most credit saved, whoever can use it may take all that is left */
+#define SAVED	  0.5
+#define LATELY_NS 0.5e9 /* rates are over about the last half second */
 #define FOREVER	  1e12	/* ns */
 
-/* A collector that is late because the machine is busy is not to be taken for one that is stopped. */
+/* A collector that is late because the machine is busy must not be mistaken for a stopped one. */
 #define LASTS_MIN_NS 1e9
 #define LASTS_MAX_NS 3e9
 
 struct budget {
-	double share; /* of CPU time; 0: no bound */
+	double share; /* of the target's CPU time; 0: no bound */
 	clockid_t clock;
 	double ahead;	     /* ns that may still be taken before the share holds */
-	double credit, rate; /* ns; CPU time per ns, lately */
-	double rate_ns;	     /* for how long that is known */
+	double credit, rate; /* credit: ns; rate: CPU time per ns, over the last half second */
+	double rate_ns;	     /* over how many ns that is known */
 	uint64_t cpu_first, cpu, at;
 	struct budget_member *members[MEMBERS_MAX];
 	size_t n;
@@ -39,8 +40,9 @@ static uint64_t clock_ns(clockid_t clock)
 }
 
 /*
- * Moves *v towards @now, the mean over @ns. *known is of how long *v is the mean: at first that is
- * less than lately, and *v must not be taken for a mean of it and of a zero.
+ * Moves *v, a decaying mean, towards @now, the mean over the last @ns. *known is the time that *v
+ * covers. At first that is less than LATELY_NS, and then *v must not be mixed with a zero for the
+ * time before.
  */
 static void blend(double *v, double *known, double now, double ns)
 {
@@ -50,7 +52,7 @@ static void blend(double *v, double *known, double now, double ns)
 	*v += (now - *v) * (ns < *known ? ns / *known : 1);
 }
 
-/* ns of cost per ns. */
+/* The cost that is allowed, in ns per ns. */
 static double income(const struct budget *b)
 {
 	return b->share * (b->rate > BUDGET_CPUS_MIN ? b->rate : BUDGET_CPUS_MIN);
@@ -68,7 +70,7 @@ static void earn(struct budget *b)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(b->clock);
 	double used, least;
 
-	if (now <= b->at || cpu < b->cpu) /* the target has gone: its clock too */
+	if (now <= b->at || cpu < b->cpu) /* the target has gone, and its clock too */
 		return;
 	blend(&b->rate, &b->rate_ns, (double)(cpu - b->cpu) / (double)(now - b->at),
 	      (double)(now - b->at));
@@ -148,7 +150,7 @@ void budget_spend(struct budget *b, struct budget_member *m, double ns)
 	m->at = now;
 }
 
-/* What those that observe everything leave to @m and the others, per ns. */
+/* What the members that observe everything leave to @m and the others, in ns per ns. */
 static double left_to(const struct budget *b, const struct budget_member *m)
 {
 	double left = income(b);
@@ -166,11 +168,11 @@ bool budget_exceeded(struct budget *b, const struct budget_member *m)
 	for (size_t i = 0; i < b->n; i++)
 		if (b->members[i]->full && b->members[i]->lately > m->lately)
 			return false;
-	/* Else the debt is not of its making: those in windows pay it back. */
+	/* Otherwise the debt is not its fault: the members in windows pay it back. */
 	return m->lately + m->owed / LATELY_NS > left_to(b, m) / 2;
 }
 
-/* What is left, per ns, for @m in windows. */
+/* What is left for @m in windows, in ns per ns. */
 static double left_each(const struct budget *b, const struct budget_member *m)
 {
 	double all = income(b), left = left_to(b, m), each, saved;
@@ -179,15 +181,18 @@ static double left_each(const struct budget *b, const struct budget_member *m)
 	for (size_t i = 0; i < b->n; i++)
 		n += !b->members[i]->full || b->members[i] == m;
 	/*
-	 * Who observes everything must not take more than half from those who cannot: with this
-	 * much going out beside it the credit is used up, and it goes into windows too.
+	 * Members that observe everything must not take more than half of what comes in. If they
+	 * take more, the credit is soon used up, and one of them goes into windows, too.
 	 */
 	if (left < all / 2)
 		left = all / 2;
 	if (!n)
 		return left;
 	each = left / (double)n;
-	/* What others have no use for is saved up; who can use more than its part may. */
+	/*
+	 * What some members do not use is saved up. A member that can use more than its part may
+	 * have it.
+	 */
 	saved = b->credit / (SAVED * most_credit(b));
 	if (saved > 0)
 		each += (left - each) * (saved < 1 ? saved : 1);
@@ -201,7 +206,7 @@ double budget_stratum(struct budget *b, const struct budget_member *m, double wi
 	earn(b);
 	each = left_each(b, m);
 	debt = b->credit < 0 ? -b->credit : 0;
-	/* An old debt is paid back slowly: at most half of what comes in. */
+	/* An old debt is paid back slowly: with at most half of what comes in. */
 	if (debt > window)
 		debt = window;
 	ns = (window + debt) / each;
@@ -221,7 +226,7 @@ double budget_lasts(const struct budget *b, const struct budget_member *m)
 bool budget_allows(struct budget *b, const struct budget_member *m, double rate)
 {
 	earn(b);
-	/* The other half is enough for all that are in windows, however many. */
+	/* The other half is enough for all members in windows, however many they are. */
 	return rate < left_to(b, m) / 2;
 }
 

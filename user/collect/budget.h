@@ -1,8 +1,8 @@
 /*
- * user/collect/budget.h - the account that all probes of one target share.
+ * user/collect/budget.h - the account that all probes of one target share: a token bucket.
  *
- * Credit comes in with the target's CPU time (that of a tenth of a CPU at least), and goes out with what
- * probes cost it.
+ * The target's CPU time fills it (at least that of a tenth of a CPU), and the cost of its probes
+ * empties it.
  */
 #ifndef COLLECT_BUDGET_H
 #define COLLECT_BUDGET_H
@@ -10,49 +10,53 @@
 #include "collect/subject_priv.h"
 
 /*
- * CPUs that a program is taken to use at least: a share of nothing would be nothing, and one that
- * does next to nothing has no harm from that much.
+ * CPUs that a program is assumed to use at least. A share of nothing would be nothing, and a
+ * program that does next to nothing is not harmed by so much.
  */
 #define BUDGET_CPUS_MIN 0.1
 
-/* Probes of one profile. The first two are filled in by who joins. */
+/* The probes of one profile. Whoever joins fills in the first two fields. */
 struct budget_member {
 	double hit_ns;	  /* what a hit costs the target */
 	bool full;	  /* it observes everything now */
-	double window_ns; /* what attaching and detaching once costs it, beside hits */
+	double window_ns; /* what attaching and detaching once costs the target, beside hits */
 	double spent;	  /* ns in all */
 	uint64_t hits, windows;
-	double stepped_ns;	  /* what a hit costs more where the kernel single-steps */
-	uint64_t stepped;	  /* so many of the hits */
-	double lately, lately_ns; /* spent per ns, decaying; and for how long that is known */
-	double owed;		  /* of it, not yet in lately */
-	uint64_t at;		  /* of the last payment */
+	double stepped_ns; /* what a hit costs more where the kernel single-steps */
+	uint64_t stepped;  /* so many of the hits */
+	/* spent per ns, a decaying mean; and over how many ns that is known */
+	double lately, lately_ns;
+	double owed; /* the part of spent that is not in lately yet */
+	uint64_t at; /* when the last payment was made */
 };
 
 struct budget;
 
 /*
- * Members are borrowed until they leave; the last one to leave frees the budget. Who has no bound
- * has an account of its own.
+ * Members are borrowed until they leave; the last one to leave frees the budget. Members without
+ * a bound have an account of their own.
  */
 int budget_join(struct subject *s, const struct collect_opts *o, struct budget_member *m,
 		struct budget **out, struct err *e);
 void budget_leave(struct subject *s, struct budget *b, struct budget_member *m);
 
 void budget_spend(struct budget *b, struct budget_member *m, double ns);
-/* As that, of what does not go on: attaching. It says nothing of @m->lately. */
+/* The same for a cost that does not repeat: attaching. It does not change @m->lately. */
 void budget_spend_once(struct budget *b, struct budget_member *m, double ns);
-/* The credit is used up, @m costs most of those that observe everything, and more than it should. */
+/*
+ * Is the credit used up, and does @m cost most among those that observe everything, and more than
+ * it should?
+ */
 bool budget_exceeded(struct budget *b, const struct budget_member *m);
-/* How far apart windows of @m must be that cost @window ns each. In ns, 1e12 at most. */
+/* How far apart windows of @m must be when each costs @window ns. In ns, at most 1e12. */
 double budget_stratum(struct budget *b, const struct budget_member *m, double window);
-/* For how long @m may go on as it did lately, unwatched: 1 to 3 s. */
+/* For how long @m may go on as it did lately while nobody watches: 1 to 3 s. */
 double budget_lasts(const struct budget *b, const struct budget_member *m);
-/* Would @rate (ns of cost per ns) of @m keep well within it? */
+/* Would @m keep well within the budget at @rate (ns of cost per ns)? */
 bool budget_allows(struct budget *b, const struct budget_member *m, double rate);
-/* More was taken than has come in, and more than a window or two. */
+/* Was more taken than has come in, and more than one or two windows? */
 bool budget_in_debt(struct budget *b);
-/* The target's CPU time since the first one joined. */
+/* The target's CPU time since the first member joined. */
 double budget_cpu_ns(struct budget *b);
 
 #endif

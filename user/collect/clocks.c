@@ -1,4 +1,7 @@
-/* user/collect/clocks.c - opening a clock for each thread, none left out, none doubled. */
+/*
+ * user/collect/clocks.c - opens a clock for each thread; none is left out, none gets two that
+ * count.
+ */
 #include "collect/clocks.h"
 
 #include <bpf/bpf.h>
@@ -11,7 +14,7 @@
 #include "base/limits.h"
 #include "goprof_abi.h"
 
-/* Threads are born while we list them; far more rounds than a sane program needs. */
+/* Threads are born while we list them. So many rounds are far more than any sane program needs. */
 enum { MAX_ROUNDS = 100 };
 
 static int open_event(pid_t tid, uint64_t step_ns)
@@ -45,7 +48,10 @@ static int explain(struct err *e, int code, pid_t tid)
 	return err_set(e, -code, "thread %d: perf_event_open: %s", tid, strerror(code));
 }
 
-/* 1 opened, 0 the thread has ended. @late: clocks were running when it was first seen. */
+/*
+ * Returns 1 when it was opened, 0 when the thread has ended. @late: clocks were running when the
+ * thread was first seen.
+ */
 static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd, bool late,
 		      struct err *e)
 {
@@ -57,7 +63,10 @@ static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd
 	if (!clk)
 		return err_set(e, -E2BIG, "more than %d threads", LIMIT_THREADS);
 	*clk = (struct clock){ .fd = -1, .link_fd = -1 };
-	/* First the map, then the clock: an inherited one must not count beside it. */
+	/*
+	 * The map is written before the clock is opened, because an inherited clock must not
+	 * count beside it.
+	 */
 	if (late && bpf_map_update_elem(own_clock_fd, &key, &unknown, BPF_ANY))
 		return err_sys(e, "thread %d: own_clock", tid);
 	clk->fd = open_event(tid, c->step_ns);
@@ -80,7 +89,7 @@ static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd
 	return 1;
 }
 
-/* How many threads had no clock yet, or a negative errno. */
+/* Returns how many threads had no clock yet, or a negative errno. */
 static int round_of_threads(struct clocks *c, struct target *t, int prog_fd, int own_clock_fd,
 			    bool late, struct err *e)
 {
@@ -129,7 +138,10 @@ int clocks_open(struct clocks *c, struct target *t, int prog_fd, int own_clock_f
 			return 0;
 		c->overlapped |= i > 0;
 	}
-	/* Every round found new ones: those of the last were inherited or are counted here. */
+	/*
+	 * Every round found new threads: those of the last round inherited a clock, or are
+	 * counted here.
+	 */
 	c->missed++;
 	return 0;
 }

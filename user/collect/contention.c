@@ -1,13 +1,14 @@
 /*
- * user/collect/contention.c - block and mutex profiles: which source answers, and the two
- * collectors around all of them.
+ * user/collect/contention.c - block and mutex profiles: chooses the source, and is the collector
+ * for all of them.
  *
  * The runtime records contention when the program has asked for it (SetBlockProfileRate,
- * SetMutexProfileFraction): then its buckets are read. Otherwise its scheduler is probed, or,
- * when that was asked for, the runtime is made to record for the time of the window.
+ * SetMutexProfileFraction): then its buckets are read. Otherwise its scheduler is probed or, when
+ * that was asked for, the runtime is made to record for the time of the window.
  *
- * Unlike the heap's, these buckets only add up, and hold what they are to show: what was recorded
- * under another rate than the one that is read stays right (but see contention_scales_at_read).
+ * Unlike the heap's, these buckets only add up, and hold the values that are to be shown: what
+ * was recorded under another rate than the present one stays right (but see
+ * contention_scales_at_read).
  */
 #include "collect/contention.h"
 
@@ -21,11 +22,11 @@ struct contention_state {
 	struct subject *s;
 	enum contention what;
 	struct contention_probe *probe;
-	struct contention_enable *enable; /* neither: read */
+	struct contention_enable *enable; /* neither probe nor enable: the source is read */
 	struct rtcontention_vars vars;
-	double measured;    /* cputicks per second, here */
-	uint64_t rate;	    /* when the window began; 0: it may yet be set */
-	struct early early; /* when it is read */
+	double measured;    /* cputicks per second of this machine */
+	uint64_t rate;	    /* when the window began; 0: it may still be set */
+	struct early early; /* readings, when the source is read */
 	bool whose;	    /* labels or goid were asked for */
 };
 
@@ -46,7 +47,7 @@ static void state_freep(struct contention_state **c)
 	state_free(*c);
 }
 
-/* One reading as a profile. */
+/* Makes one reading, as a profile. */
 static int read_now(void *arg, struct prof **out, struct err *e)
 {
 	struct contention_state *c = arg;
@@ -72,7 +73,7 @@ static unsigned claim_of(enum contention what)
 	return what == CONTENTION_MUTEX ? CLAIM_MUTEX_FRACTION : CLAIM_BLOCK_RATE;
 }
 
-/* Something was recorded before the rate went to 0, and what that is worth is known. */
+/* Was something recorded before the rate went to 0, and is it known what that is worth? */
 static bool has_older(struct contention_state *c)
 {
 	uint64_t head = 0;
@@ -81,13 +82,13 @@ static bool has_older(struct contention_state *c)
 	       !mem_u64(c->s->target->mem, c->vars.buckets, &head, NULL) && head;
 }
 
-/* Why it cannot be read, or 0. */
+/* Says why it cannot be read, or 0. */
 static int may_read(struct contention_state *c, const struct collect_opts *o, struct err *e)
 {
 	const char *name = contention_rate_name(c->what);
 	int ret = contention_read_find(c->s, c->what, &c->vars, e);
 
-	if (!ret && o->held) /* it decides that when it runs */
+	if (!ret && o->held) /* the program decides that when it runs */
 		return o->source == SOURCE_READ ?
 			       0 :
 			       err_set(e, -ENOTSUP,
@@ -96,7 +97,7 @@ static int may_read(struct contention_state *c, const struct collect_opts *o, st
 		ret = contention_read_rate(c->s, &c->vars, &c->rate, e);
 	if (ret)
 		return ret;
-	/* Then the buckets have that window, and not the program's life. */
+	/* Then the buckets contain that window, and not the program's life. */
 	if (c->rate && enable_is_borrowed(c->s->target, claim_of(c->what)))
 		return err_set(e, -EBUSY,
 			       "it is another goprof-bpf that has the target record it now");
@@ -106,7 +107,7 @@ static int may_read(struct contention_state *c, const struct collect_opts *o, st
 }
 
 /*
- * 1 to read, 0 to probe, or an error. With SOURCE_READ every obstacle is an error, with
+ * Returns 1 to read, 0 to probe, or an error. With SOURCE_READ every obstacle is an error, with
  * SOURCE_AUTO it is a reason to probe.
  */
 static int choose(struct contention_state *c, const struct collect_opts *o, struct err *e)
@@ -140,7 +141,7 @@ static int start_reading(struct contention_state *c, const struct collect_opts *
 	return ret ? ret : early_start(&c->early, o->held, e);
 }
 
-/* Made to record, or read when it does so by itself. */
+/* Makes the program record, or reads it when it records by itself. */
 static int start_enable(struct contention_state *c, const struct collect_opts *o, struct err *e)
 {
 	struct collect_opts as_read = *o;
@@ -240,7 +241,7 @@ static int hand_over_before_change(struct contention_state *c, uint64_t now, str
 	return 0;
 }
 
-/* What was recorded before the change stays right, but the reader may want to know of it. */
+/* What was recorded before the change stays right, but the reader may want to know about it. */
 static int comment_change(struct contention_state *c, uint64_t now, struct prof *p, struct err *e)
 {
 	if (now == c->rate || !c->rate)

@@ -1,6 +1,7 @@
 /*
  * user/collect/contention.h - block and mutex profiles: the two kinds of contention that Go's
- * runtime counts. A block profile has the waits by who waited, a mutex profile by who unlocked.
+ * runtime counts. A block profile charges waits to those who waited, a mutex profile to those who
+ * unlocked.
  */
 #ifndef COLLECT_CONTENTION_H
 #define COLLECT_CONTENTION_H

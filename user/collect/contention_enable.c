@@ -1,4 +1,4 @@
-/* user/collect/contention_enable.c - buckets before and after, and what they gained. */
+/* user/collect/contention_enable.c - buckets before and after the window, and what they gained. */
 #include "collect/contention_enable.h"
 
 #include <stdarg.h>
@@ -13,9 +13,9 @@
 #define NS_PER_S  1000000000ull
 
 enum {
-	NEXT_MIN_MS = 20, /* between readings: ever longer */
+	NEXT_MIN_MS = 20, /* shortest pause between readings; it grows */
 	NEXT_MAX_MS = 1000,
-	COST_SHARE = 20, /* a reading takes at most that part of the time */
+	COST_SHARE = 20, /* readings take at most this part of the time */
 };
 
 struct contention_enable {
@@ -23,7 +23,7 @@ struct contention_enable {
 	struct collect_opts o;
 	enum contention what;
 	struct rtcontention_vars vars;
-	double measured; /* cputicks per second, here */
+	double measured; /* cputicks per second of this machine */
 	uint64_t wanted; /* value of the rate */
 	struct guardian *g;
 	struct enabled x;
@@ -32,7 +32,7 @@ struct contention_enable {
 	int64_t base_unix_ns;
 	int timer;
 	uint64_t next_ms;
-	bool over; /* the rate is not ours any more: nothing to read */
+	bool over; /* the rate is no longer ours: nothing more is read */
 	struct prof *prof;
 };
 
@@ -49,7 +49,7 @@ static uint64_t now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* With -v. */
+/* Prints a step with -v. */
 static void step(const struct contention_enable *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 static void step(const struct contention_enable *c, const char *fmt, ...)
@@ -66,7 +66,10 @@ static void step(const struct contention_enable *c, const char *fmt, ...)
 
 /* ---- readings ---- */
 
-/* It is what was in force before, so all that was recorded until then was recorded with it. */
+/*
+ * A rate that was in force before is not ours; so all that was recorded until then was recorded
+ * with our rate.
+ */
 static int still_ours(struct contention_enable *c, bool *ours, struct err *e)
 {
 	uint64_t rate;
@@ -79,7 +82,7 @@ static int still_ours(struct contention_enable *c, bool *ours, struct err *e)
 	return 0;
 }
 
-/* One more reading. It counts only when the rate is still ours after it. */
+/* Makes one more reading. It counts only when the rate is still ours after it. */
 static int read_more(struct contention_enable *c, struct err *e)
 {
 	CLEANUP(rtcontentions_fini) struct rtcontentions b = { 0 };
@@ -104,7 +107,7 @@ static int read_more(struct contention_enable *c, struct err *e)
 
 /* ---- start ---- */
 
-/* The rate in the unit in which it is kept. As SetBlockProfileRate has it. */
+/* The rate in the unit in which the runtime keeps it, computed as in SetBlockProfileRate. */
 static int rate_to_write(struct contention_enable *c, struct err *e)
 {
 	struct ticks t = ticks_of(c->s, c->measured);
@@ -156,8 +159,8 @@ static int start_timer(struct contention_enable *c, struct err *e)
 }
 
 /*
- * While the rate was 0 nothing changed: what was read before the write is the state at the write.
- * Where others had it on, the window begins with a reading of its own.
+ * While the rate was 0 nothing changed, so a reading from before the write is the state at the
+ * write. Where others had switched it on, the window begins with a reading of its own.
  */
 static int read_base(struct contention_enable *c, struct err *e)
 {
@@ -266,7 +269,7 @@ int contention_enable_poll(struct contention_enable *c, struct err *e)
 	if (!c->over)
 		ret = read_more(c, e);
 	if (ret || c->over)
-		return ret; /* the timer is not set again: what is there stays */
+		return ret; /* the timer is not set again; the last reading stays */
 	cost_ms = (now_ns() - start_ns) / NS_PER_MS;
 	c->next_ms = c->next_ms * 2 < NEXT_MAX_MS ? c->next_ms * 2 : NEXT_MAX_MS;
 	if (c->next_ms < cost_ms * COST_SHARE)
@@ -274,10 +277,10 @@ int contention_enable_poll(struct contention_enable *c, struct err *e)
 	return start_timer(c, e);
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
 struct places {
-	struct map at; /* bucket address -> place in the first reading */
+	struct map at; /* bucket address -> index in the first reading */
 };
 
 static void places_fini(struct places *p)
@@ -285,7 +288,7 @@ static void places_fini(struct places *p)
 	map_fini(&p->at);
 }
 
-/* Leaves in the last reading what it has more than the first. */
+/* Leaves in the last reading only what it has more than the first. */
 static int subtract(struct contention_enable *c, struct err *e)
 {
 	CLEANUP(places_fini) struct places p = { { 0 } };
@@ -302,7 +305,7 @@ static int subtract(struct contention_enable *c, struct err *e)
 			b.count -= c->base.at[at].count;
 			b.cycles -= c->base.at[at].cycles;
 		}
-		/* Neither can have shrunk, but what was torn may look so. */
+		/* Neither number can have shrunk, but in a torn record it may seem so. */
 		if (b.count > 0 && b.cycles >= 0)
 			c->last.at[n++] = b;
 	}

@@ -1,4 +1,4 @@
-/* user/collect/contention_probe.c - watched waits as a block or mutex profile. */
+/* user/collect/contention_probe.c - makes a block or mutex profile of waits that were watched. */
 #include "collect/contention_probe.h"
 
 #include <time.h>
@@ -11,10 +11,10 @@ struct contention_probe {
 	struct subject *s;
 	struct collect_opts o;
 	enum contention kind;
-	struct sched *sched; /* borrowed from the subject; NULL when left */
+	struct sched *sched; /* borrowed from the subject; NULL after leaving it */
 	struct prof *prof;
 	struct physical ph;
-	struct site_errors counts, delays; /* of estimates */
+	struct site_errors counts, delays; /* standard errors of estimates */
 	struct timespec start, end;	   /* monotonic */
 	int64_t start_unix_ns;
 };
@@ -24,7 +24,7 @@ static unsigned wait_kind(const struct contention_probe *c)
 	return c->kind == CONTENTION_BLOCK ? GPB_WAIT_BLOCK : GPB_WAIT_MUTEX;
 }
 
-/* Counts of one stack are summed before they are rounded, as Go rounds what it shows. */
+/* Counts of one stack are added up before they are rounded, because Go rounds what it shows. */
 static int add_stack(void *arg, const struct gpb_stack *st, const struct sched_estimate *est,
 		     struct err *e)
 {
@@ -233,7 +233,10 @@ static int comments(struct contention_probe *c, const struct sched_result *r, st
 	return ret;
 }
 
-/* As Go shows a count: whole, and never 0 for what was seen. Source: blockprofile records. */
+/*
+ * Counts as Go shows them: whole numbers, and never 0 for what was seen. Source: blockprofile
+ * records.
+ */
 static void whole_counts(void *arg, int64_t *values)
 {
 	(void)arg;

@@ -1,13 +1,13 @@
 /*
  * user/collect/contention_probe.h - block and mutex profiles of a program that keeps none: its
- * waits are watched (collect/sched.h), nothing is written in it.
+ * waits are watched (collect/sched.h), and nothing is written in it.
  *
  * What the numbers are. Block: waits that ended in the window, from the moment that a channel or
- * semaphore could not be had to the moment that the goroutine was made ready, by the stack of
- * who waited; those that Go's own profile has and no others. Mutex: contentions, by the stack of
- * the unlock that ended one, charged as that Go version does it. Short waits and all but one
- * contention in --mutex-fraction are sampled, and scaled as Go scales its own. Runtime-internal
- * locks, which Go's mutex profile has from Go 1.22 on, are not seen.
+ * semaphore could not be had to the moment that the goroutine was made ready, by the stack of the
+ * goroutine that waited; the waits that Go's own profile has, and no others. Mutex: contentions,
+ * by the stack of the unlock that ended one, charged as that Go version does it. Short waits, and
+ * all but one contention in --mutex-fraction, are sampled, and scaled as Go scales its own. Locks
+ * of the runtime itself, which Go's mutex profile has from Go 1.22 on, are not seen.
  */
 #ifndef COLLECT_CONTENTION_PROBE_H
 #define COLLECT_CONTENTION_PROBE_H

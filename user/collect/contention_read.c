@@ -1,4 +1,7 @@
-/* user/collect/contention_read.c - block and mutex buckets into samples, as runtime/pprof does it. */
+/*
+ * user/collect/contention_read.c - turns block and mutex buckets into samples, as runtime/pprof
+ * does it.
+ */
 #include "collect/contention_read.h"
 
 #include "collect/bucket_stacks.h"
@@ -6,11 +9,12 @@
 #include "target/environ.h"
 
 enum {
-	PHYSICAL_SINCE = 23,  /* buckets hold physical pcs */
-	PRESCALED_SINCE = 20, /* mutex buckets hold what the sampled ones stand for */
-	UNBIASED_SINCE = 17,  /* and block buckets; their count is a float since */
-	DEPTH_DEFAULT = 128,  /* of debug.profstackdepth, runtime/runtime1.go */
-	DEPTH_MAX = 1024,     /* maxProfStackDepth, runtime/mprof.go */
+	PHYSICAL_SINCE = 23, /* since this version buckets hold physical pcs */
+	/* since this version mutex buckets hold what the sampled contentions stand for */
+	PRESCALED_SINCE = 20,
+	UNBIASED_SINCE = 17, /* and block buckets since this one; their count is a float */
+	DEPTH_DEFAULT = 128, /* of debug.profstackdepth, runtime/runtime1.go */
+	DEPTH_MAX = 1024,    /* maxProfStackDepth, runtime/mprof.go */
 };
 
 static const struct {
@@ -88,15 +92,19 @@ bool contention_scales_at_read(const struct rtcontention_vars *v)
 
 /* ---- values ---- */
 
-/* A double as Go's int64() has it, for what is not negative; what does not fit is the most. */
+/*
+ * A double converted as Go's int64() does it, for values that are not negative; a value that does
+ * not fit becomes the largest.
+ */
 static int64_t whole(double v)
 {
 	return v < 0x1p63 ? (int64_t)v : INT64_MAX;
 }
 
 /*
- * Cut off as Go cuts it: the count when it is read, the delay when it is written. A count of 0
- * is shown as 1 in block profiles since they are floats (a bucket that is just being made).
+ * Values are truncated where Go truncates them: the count when it is read, the delay when it is
+ * written. Since counts are floats, a count of 0 is shown as 1 in block profiles (a bucket that
+ * is just being made).
  */
 static void values_of(const struct rtcontention_vars *v, const struct rtcontention *b,
 		      uint64_t rate, const struct ticks *t, int64_t *values)
@@ -116,7 +124,7 @@ static void values_of(const struct rtcontention_vars *v, const struct rtcontenti
 
 /* ---- stacks ---- */
 
-/* GODEBUG=profstackdepth=N bounds what is shown, as it bounds what is recorded. */
+/* GODEBUG=profstackdepth=N limits what is shown, as it limits what is recorded. */
 static size_t depth_of(struct subject *s)
 {
 	char text[4096];
@@ -150,7 +158,7 @@ static int locations(struct stacks *k, const uint64_t *pcs, size_t n, const uint
 	return ret ? ret : logical_locations(k->l, pcs, n, locs, nlocs, e);
 }
 
-/* Most cycles first: which of two stacks is met first can decide how the other is folded. */
+/* Sorts by cycles, most first: the order of two stacks can decide how the second one is folded. */
 static int by_cycles(const void *a, const void *b)
 {
 	const struct rtcontention *const *x = a, *const *y = b;

@@ -17,7 +17,7 @@ int heap_probe_start(struct subject *s, const struct collect_opts *o, struct hea
 int heap_probe_fd(struct heap_probe *h);
 int heap_probe_poll(struct heap_probe *h, struct err *e);
 int heap_probe_begin(struct heap_probe *h, struct err *e);
-/* Probe the plugins that were loaded since. */
+/* Probes the plugins that were loaded since. */
 int heap_probe_tick(struct heap_probe *h, struct err *e);
 int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e);
 void heap_probe_free(struct heap_probe *h);

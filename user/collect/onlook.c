@@ -1,14 +1,14 @@
 /*
  * user/collect/onlook.c - a pass over allgs at each look.
  *
- * What we read, the target's CPU next writes a bit later: it must get the cache line back. Of two
- * goroutines that wake each other 1.6 million times a second the one that was looked at right
- * after the other was seen to wait up to 30 % too often. Those that did not stay as they were between
- * the last looks are therefore looked at one by one, in any order, with a random rest before each: the
- * target goes on, and at which moment of what it does the next one is met is left to chance again.
+ * Reading disturbs (observer effect): the target's CPU that next writes what we read must get the
+ * cache line back, and writes a bit later. Of two goroutines that wake each other 1.6 million
+ * times a second, the one looked at right after the other was seen to wait up to 30 % too often.
+ * So goroutines that changed between the last looks are looked at one by one, in random order,
+ * each after a random pause: at which moment the next one is met is random again.
  *
- * A look costs us less than a microsecond a goroutine, and the target nothing. Where there are
- * so many that looks would take more than CPU_SHARE of a CPU, strata are longer.
+ * A look costs us less than a microsecond a goroutine, and the target nothing. Where looks would
+ * take more than 1 / CPU_SHARE of a CPU, strata are longer.
  */
 #include "collect/onlook.h"
 
@@ -27,36 +27,36 @@
 #include "go/rtvar.h"
 
 enum {
-	READ_TRIES = 3, /* of a stack that moves */
-	SHALLOW = 2048, /* bytes of a stack that are read at once; one that waits has few */
-	/* Of more that are busy hardly any two that are read in a row wait for each other. */
+	READ_TRIES = 3, /* attempts at a stack that moves */
+	SHALLOW = 2048, /* bytes of a stack that are read at once; a waiting goroutine uses few */
+	/* More busy ones are read together: two in a row rarely wait for each other. */
 	APART_MAX = 32,
-	REST_NS = 4000, /* the mean, and the most of all rests of a look */
+	REST_NS = 4000, /* mean pause, and limit of all pauses of a look */
 	RESTS_NS = 32000,
-	CPU_SHARE = 20, /* one part of so many of a CPU, in the long run */
+	CPU_SHARE = 20, /* looks take at most 1 / CPU_SHARE of a CPU, in the long run */
 };
 #define STRATUM_MAX_NS 1000000000ull
 
-/* What a goroutine was last found with when it waited for that. */
+/* The stack that a goroutine was last found with when it waited for this. */
 struct found {
 	uint64_t goid;
-	double owed_ns; /* the strata of looks that saw it without a stack */
+	double owed_ns; /* the strata of looks that saw the wait without a stack */
 	int32_t entry;	/* of the tally, or ONLOOK_NOT_COUNTED; ONLOOK_UNFOUND: no stack yet */
-	uint16_t what;	/* parked_for; 0: nothing */
+	uint16_t what;	/* parked_for() of the wait; 0: none */
 };
 enum { FOUND = 3, ONLOOK_UNFOUND = -2 };
 
-/* A goroutine, by its place in allgs. */
+/* A goroutine, at its index in allgs. */
 struct seen {
 	uint64_t g;
 	struct parked was;
-	double ns;	/* the strata of looks that saw it */
-	uint64_t since; /* it began to wait, about */
+	double ns;	/* the strata of looks that saw this wait */
+	uint64_t since; /* about when it began to wait */
 	uint32_t looks;
 	int32_t entry; /* as found.entry */
 	struct found found[FOUND];
-	uint8_t turn;  /* of found: the next to be forgotten */
-	uint64_t look; /* that saw it last, from 1 on */
+	uint8_t turn;  /* index in found: the next to be forgotten */
+	uint64_t look; /* the look that saw it last, from 1 on */
 	bool waits, early;
 };
 
@@ -76,8 +76,8 @@ struct onlook {
 	uint64_t allgs, array, n; /* where; what was there at the last look */
 	uint64_t *list;		  /* ONLOOK_MAX */
 	VEC(struct seen) at;
-	struct places fresh;	   /* began since the last look */
-	struct places busy, later; /* did not stay as they were: at the last look; at this */
+	struct places fresh;	   /* goroutines whose wait began since the last look */
+	struct places busy, later; /* whose state changed: at the last look; at this one */
 	struct onlook_sums sums;
 	struct gpb_stack st;
 	struct gpb_rec_raw raw;
@@ -88,7 +88,7 @@ struct onlook {
 	uint64_t random;
 	uint64_t begun, stratum, len, due;     /* the phase, and where its present stratum lies */
 	double phase_ns, strata_ns;	       /* of all phases; of all looks */
-	double cost;			       /* CPU ns of a look, lately */
+	double cost;			       /* CPU ns of a look, a moving average */
 	uint64_t at_ns, looked, looked_before; /* this look, the last one and the one before */
 	int fd;
 	bool on, gone;
@@ -112,7 +112,7 @@ static uint64_t thread_cpu(void)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* A timer would be late by more than that. */
+/* A timer would be late by more than this. */
 static void spin(uint64_t ns)
 {
 	uint64_t end = monotonic() + ns;
@@ -163,7 +163,7 @@ void onlook_free(struct onlook *k)
 	free(k);
 }
 
-/* Plugins that came since have text, too. */
+/* Plugins that were loaded since have text, too. */
 static int fill_target(struct onlook *k, struct err *e)
 {
 	int ret = bpf_target_fill(k->s, &k->o, &k->t, e);
@@ -266,7 +266,7 @@ static void wait_over(struct onlook *k, struct seen *g)
 	onlook_sums_unsure(&k->sums, g->entry, g->ns);
 }
 
-/* What is owed to those whose stack was never found. */
+/* Gives up the strata that are owed to waits whose stack was never found. */
 static void forget(struct onlook *k, struct found *f)
 {
 	k->sum.lost_ns += f->owed_ns;
@@ -334,7 +334,7 @@ static void learn_nothing(void *arg, uint64_t pc, const struct gpb_rule *r)
 	(void)arg, (void)pc, (void)r;
 }
 
-/* As the probes do: by frame pointers where it parked, and else by rules; true: to be settled. */
+/* As probes do: by frame pointers where it parked, else by rules; true: it must be settled. */
 static bool walk_as_it_is(struct onlook *k, const struct parked_stack *ps)
 {
 	const struct parked *p = ps->p;
@@ -375,16 +375,16 @@ static int walk(struct onlook *k, const struct parked *p, const uint8_t *copy, s
 	return read_labels(k, p, st, e);
 }
 
-/* The goroutines of one try. */
+/* The goroutines of one attempt. */
 struct batch {
 	uint32_t at[PARKED_BATCH];
 	uint64_t g[PARKED_BATCH];
 	struct parked p[PARKED_BATCH], after[PARKED_BATCH];
 	bool ok[PARKED_BATCH], ok_after[PARKED_BATCH];
-	size_t len[PARKED_BATCH], n; /* of their copies */
+	size_t len[PARKED_BATCH], n; /* lengths of their copies */
 };
 
-/* The beginnings of the stacks, into k->copies. */
+/* Reads the beginnings of the stacks into k->copies. */
 static int copy_stacks(struct onlook *k, struct batch *b, struct err *e)
 {
 	struct mem_piece piece[PARKED_BATCH];
@@ -408,14 +408,14 @@ static int copy_stacks(struct onlook *k, struct batch *b, struct err *e)
 	return ret;
 }
 
-/* Waits in the same frame for the same, if perhaps not for the first time. */
+/* Do both wait for the same in the same frame, even if it may be another wait? */
 static bool alike(const struct parked *a, const struct parked *b)
 {
 	return a->goid == b->goid && parked_for(a) == parked_for(b) && a->pc == b->pc &&
 	       parked_still(a, b);
 }
 
-/* Is it still alike, *still the same, now that frames above the copy were read? */
+/* Is it still alike, and *still the same wait, after frames above the copy were read? */
 static int see_again(struct onlook *k, struct seen *g, const struct parked *p, bool *like,
 		     bool *still, struct err *e)
 {
@@ -427,7 +427,7 @@ static int see_again(struct onlook *k, struct seen *g, const struct parked *p, b
 	return ret;
 }
 
-/* One that stood still, or that is alike before and after and known otherwise. */
+/* Takes the stack of one that stood still, or that is alike before and after and known. */
 static int try_stack(struct onlook *k, struct batch *b, size_t i, bool *done, struct err *e)
 {
 	struct seen *g = &k->at.at[b->at[i]];
@@ -456,7 +456,7 @@ static int try_stack(struct onlook *k, struct batch *b, size_t i, bool *done, st
 	return 0;
 }
 
-/* Puts back into k->fresh, from *kept on, those whose stack moved. */
+/* Puts goroutines whose stack moved back into k->fresh, from *kept on. */
 static int try_batch(struct onlook *k, struct batch *b, bool first, size_t *kept, struct err *e)
 {
 	int ret = 0;
@@ -482,7 +482,7 @@ static int try_batch(struct onlook *k, struct batch *b, bool first, size_t *kept
 	return ret;
 }
 
-/* It had one a moment ago, for the same, or is owed one. */
+/* It gets the stack that it had a moment ago for the same wait, or is owed one. */
 static void without_stack(struct onlook *k, struct seen *g)
 {
 	struct found *f = found_of(k, g);
@@ -595,7 +595,7 @@ static int see_these(struct onlook *k, const uint32_t *at, size_t n, struct err 
 	return ret ? ret : read_fresh(k, e);
 }
 
-/* The sum of two draws: no rhythm of the target's has a phase that is met more often. */
+/* The sum of two draws: no phase of a rhythm of the target is met more often than others. */
 static void rest(struct onlook *k)
 {
 	uint64_t mean = RESTS_NS / k->busy.n;
@@ -660,7 +660,7 @@ static int look(struct onlook *k, struct err *e)
 	k->at_ns = k->now();
 	if (!ret)
 		ret = see_all(k, e);
-	if (ret == -ESRCH) { /* there is nobody any more to look at */
+	if (ret == -ESRCH) { /* the target has gone */
 		k->gone = true;
 		if (e)
 			e->msg[0] = 0;
@@ -714,7 +714,7 @@ int onlook_begin(struct onlook *k, struct err *e)
 	return set_timer(k, e);
 }
 
-/* Whoever waits now is not followed any more. */
+/* Goroutines that wait now are no longer followed. */
 static void leave(struct onlook *k, bool count)
 {
 	for (size_t i = 0; i < k->at.n; i++) {

@@ -1,11 +1,12 @@
-/* user/collect/onlook_sums.c - sums, and how far off they may be. */
+/* user/collect/onlook_sums.c - the sums of looks, and their variances. */
 #include "collect/onlook_sums.h"
 
 enum { SITES_MAX = 1 << 20 };
-#define LENGTH_MIN_NS 7e6 /* shorter ones, where looks miss them, windows of probes see whole */
+/* shorter waits that looks miss are seen as a whole by windows of probes */
+#define LENGTH_MIN_NS 7e6
 #define LENGTH_STEP   1.25
 
-/* ---- which waits are whose ---- */
+/* ---- which waits belong to which site ---- */
 
 static const char *func_at(struct onlook_sums *u, uint64_t pc)
 {
@@ -20,9 +21,9 @@ static const char *func_at(struct onlook_sums *u, uint64_t pc)
 }
 
 /*
- * Of semaphores Go's block profile has those of sync and of poll, who come in by functions with
- * names of their own (sync.runtime_Semacquire), and not the runtime's. Source: the callers of
- * semacquire1 in runtime/sema.go, Go 1.18 to 1.27.
+ * Go's block profile has the waits for semaphores of sync and of poll, which enter through
+ * functions with names of their own (sync.runtime_Semacquire), and not those of the runtime.
+ * Source: the callers of semacquire1 in runtime/sema.go, Go 1.18 to 1.27.
  */
 static bool is_counted(struct onlook_sums *u, const struct gpb_stack *st, uint8_t reason)
 {
@@ -40,7 +41,7 @@ static bool is_counted(struct onlook_sums *u, const struct gpb_stack *st, uint8_
 	return true;
 }
 
-/* The first of its entries that counts stands for it. */
+/* The first of a site's entries that counts identifies the site. */
 static int site_of(struct onlook_sums *u, size_t entry, size_t *out, struct err *e)
 {
 	size_t at = u->tally->entries.at[entry].site;
@@ -115,7 +116,7 @@ static void site_turn(struct onlook_site *s, uint64_t look)
 	s->squares += (s->now - s->last) * (s->now - s->last);
 	s->last = s->now;
 	s->now = 0;
-	if (s->look + 1 < look) { /* looks in between saw nothing */
+	if (s->look + 1 < look) { /* the looks in between saw nothing */
 		s->squares += s->last * s->last;
 		s->last = 0;
 	}
@@ -145,9 +146,10 @@ void onlook_sums_saw(struct onlook_sums *u, int32_t entry, double ns)
 }
 
 /*
- * A wait of length L that begins at some moment between two looks is seen by the next three unless
- * the third comes more than L after it. missed[i]: the moments that were so, for L of
- * LENGTH_MIN_NS * LENGTH_STEP^i: we do not always run when we want to.
+ * A wait of length L that begins between two looks is seen by the next three, unless the third
+ * one comes more than L after its beginning. missed[i]: the total of the moments at which that
+ * was so, for L of LENGTH_MIN_NS * LENGTH_STEP^i. It happens because we do not always run when we
+ * want to.
  */
 void onlook_sums_gap(struct onlook_sums *u, double gap)
 {
@@ -165,7 +167,7 @@ void onlook_sums_gap(struct onlook_sums *u, double gap)
 	u->gap = gap;
 }
 
-/* How many such waits stand for each that was seen often enough. */
+/* How many waits of this length each one stands for that was seen often enough. */
 static double wait_stands_for(const struct onlook_sums *u, double ns)
 {
 	double length = LENGTH_MIN_NS, part, missed, seen;
@@ -182,7 +184,10 @@ static double wait_stands_for(const struct onlook_sums *u, double ns)
 	return seen > 0.1 ? 1 / seen : 10;
 }
 
-/* How likely a wait that began in the first part of a window is there at the window's end. */
+/*
+ * The probability that a wait which began in the first part of a window still lasts at the
+ * window's end.
+ */
 static double outlasts(const struct onlook_sums *u, double length)
 {
 	double p = u->begin_ns > 0 ? (length - (u->end_ns - u->begin_ns)) / u->begin_ns : 0;
@@ -226,7 +231,10 @@ void onlook_sums_end(struct onlook_sums *u, double phase_ns, double strata_ns)
 	u->unmet = look * look;
 }
 
-/* Neighbours differ by chance; where both see the same, nothing was left to it. */
+/*
+ * The variance comes from the differences between neighbouring looks; where both see the same,
+ * chance had no effect.
+ */
 static double variance_of(const struct onlook_sums *u, const struct onlook_site *s)
 {
 	return s->squares / 2 * u->scale * u->scale;
@@ -269,7 +277,7 @@ struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry)
 		if (u->sites.at[s->site].known && u->sites.at[s->site].first == entry)
 			out.delay_variance += variance_of(u, &u->sites.at[s->site]);
 	}
-	/* What none met one may have met. */
+	/* A site that no look met may have been met by one: its variance is that of one look. */
 	if (!out.delay_ns && !out.unsure_ns)
 		out.delay_variance += u->unmet;
 	return out;

@@ -1,4 +1,4 @@
-/* user/collect/price.c - a child that runs over a probe, with it and without. */
+/* user/collect/price.c - a child runs over a probe, with it and without it. */
 #include "collect/price.h"
 
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include "collect/uprobes.h"
 #include "target/target.h"
 
-/* Hits of one round; the middle one counts. */
+/* Hits of one round, and rounds, of which the median counts. */
 enum { HITS = 4000, STEPPED_HITS = 150, ROUNDS = 7 };
 
 static double round_ns(unsigned hits)
@@ -31,13 +31,13 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* In the child: at each word its middle round, until there is nobody any more. */
+/* In the child: answers each word with its median round, until nobody is there any more. */
 static void __attribute__((noreturn)) walk(int sock)
 {
 	sigset_t all;
 	unsigned hits;
 
-	sigfillset(&all); /* Ctrl-C is not for us: the end of the socket is */
+	sigfillset(&all); /* Ctrl-C does not end this process: the end of the socket does */
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	while (recv(sock, &hits, sizeof(hits), 0) == sizeof(hits)) {
 		double ns[ROUNDS];

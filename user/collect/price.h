@@ -1,5 +1,6 @@
 /*
- * user/collect/price.h - what a hit of a probe costs whoever hits it, measured on this machine.
+ * user/collect/price.h - what a hit of a probe costs the thread that hits it, measured on this
+ * machine.
  */
 #ifndef COLLECT_PRICE_H
 #define COLLECT_PRICE_H
@@ -10,7 +11,7 @@
 
 #include "base/err.h"
 
-/* Where nothing can be measured: of the machines that were tried the dearer ones. */
+/* The price where nothing can be measured: that of the slower machines that were tried. */
 #define PRICE_DEFAULT_NS 800.0
 
 /*

@@ -1,4 +1,7 @@
-/* user/collect/sched.c - load, attach by need, hand samples to whom they belong. */
+/*
+ * user/collect/sched.c - loads the probes, attaches those that are needed, hands samples to the
+ * profiles that they belong to.
+ */
 #include "collect/sched.h"
 
 #include <bpf/bpf.h>
@@ -17,7 +20,7 @@
 #define BLOCK (1u << GPB_WAIT_BLOCK)
 #define MUTEX (1u << GPB_WAIT_MUTEX)
 
-/* What is probed, and for which kinds. */
+/* What is probed, and for which kinds of profile. */
 static const struct place {
 	const char *func;
 	unsigned at, kinds;
@@ -37,18 +40,18 @@ struct sched {
 	struct gpb_sched conf;
 	struct sched_window window;
 	struct probing *probing;
-	int ep; /* the ring, the budget and what is followed behind one descriptor */
+	int ep; /* one descriptor for the ring, the budget and what is followed */
 	bool looks_on;
 	struct uprobe_site sites[GPB_IMAGES][PLACES];
 	size_t nsites[GPB_IMAGES];
-	size_t nimages; /* that are probed */
+	size_t nimages; /* how many are probed */
 	bool multi, ended;
-	struct timespec start[GPB_WAIT_KINDS]; /* when it joined, */
-	struct timespec end;		       /* and nothing was counted any more */
+	struct timespec start[GPB_WAIT_KINDS]; /* when each kind joined, */
+	struct timespec end;		       /* and when counting ended */
 	struct onlook_result looks;
 	struct sched_user users[GPB_WAIT_KINDS];
 	unsigned kinds;	  /* that have joined */
-	unsigned fd_kind; /* who polls */
+	unsigned fd_kind; /* the kind that polls */
 };
 
 static void sched_free(struct sched *c)
@@ -75,7 +78,7 @@ size_t sched_labels(struct sched *c, const struct gpb_stack *st,
 
 /* ---- what counts in this target ---- */
 
-/* The bits of the reasons named; a Go that lacks one never gives it. */
+/* One bit for each of these reasons; a Go that lacks one never uses it. */
 static uint64_t reasons_of(int minor, const char *const *names, size_t n)
 {
 	uint64_t bits = 0;
@@ -90,8 +93,8 @@ static uint64_t reasons_of(int minor, const char *const *names, size_t n)
 }
 
 /*
- * Go's block profile has these. Source: the callers of blockevent in runtime/chan.go, select.go
- * and sema.go, Go 1.18 to 1.27.
+ * The reasons in Go's block profile. Source: the callers of blockevent in runtime/chan.go,
+ * select.go and sema.go, Go 1.18 to 1.27.
  */
 static void fill_reasons(struct sched *c)
 {
@@ -106,7 +109,7 @@ static void fill_reasons(struct sched *c)
 		"semacquire",	     "sync.Mutex.Lock",	    "sync.RWMutex.RLock",
 		"sync.RWMutex.Lock", "sync.WaitGroup.Wait", "sync.WaitGroup.Wait (durable)"
 	};
-	/* Of these Go's mutex profile has who made them wait. */
+	/* For these, Go's mutex profile has the code that made others wait. */
 	static const char *const mutexes[] = { "sync.Mutex.Lock", "sync.RWMutex.RLock",
 					       "sync.RWMutex.Lock" };
 	int minor = gobin_info(c->s->bin)->minor;
@@ -210,13 +213,13 @@ static int find_sites(struct sched *c, size_t image, struct err *e)
 		if (!ret)
 			n++;
 		else if (places[i].kinds & c->kinds && !(ret == -ENOENT && image))
-			return ret; /* a plugin has what it uses */
+			return ret; /* a plugin contains only what it uses */
 	}
 	c->nsites[image] = n;
 	return 0;
 }
 
-/* All places of all images, as one program's. */
+/* Attaches all sites of all images, as those of one program. */
 static int attach(struct sched *c, struct err *e)
 {
 	struct uprobe_group groups[GPB_IMAGES];
@@ -245,7 +248,7 @@ static struct sched *of_window(void *w)
 	return (struct sched *)((char *)w - offsetof(struct sched, window));
 }
 
-/* A goroutine that parks in a window, by a process of our own in the last slot. */
+/* Measures a goroutine that parks in a window, by a process of our own in the last slot. */
 static int price_of(void *w, struct price *out, struct err *e)
 {
 	struct sched *c = of_window(w);
@@ -342,7 +345,7 @@ static int sched_new(struct subject *s, const struct collect_opts *o, struct sch
 	return 0;
 }
 
-/* What a mutex profile needs over a block profile. */
+/* Checks what a mutex profile needs beyond a block profile. */
 static int check_queues(struct gobin *b, const struct golayout *l, struct err *e)
 {
 	static const enum layout_field fields[] = {
@@ -395,7 +398,10 @@ int sched_join(struct subject *s, const struct collect_opts *o, const struct sch
 	ret = wait_check(s->bin, u->kind == GPB_WAIT_MUTEX, e);
 	if (!ret && u->kind == GPB_WAIT_MUTEX)
 		ret = check_mutex(c, e);
-	/* Before the first window: what is seen for nobody costs nothing, and so would tell nothing. */
+	/*
+	 * This is done before the first window: hits that nobody wants cost nothing, and would
+	 * tell nothing about cost.
+	 */
 	c->conf.kinds |= 1u << u->kind;
 	if (!ret)
 		ret = sched_window_put(&c->window, e);
@@ -454,7 +460,7 @@ static uint64_t timespec_ns(const struct timespec *t)
 	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 }
 
-/* For all kinds: they end together. */
+/* Ends all kinds, which end together. */
 static int end_all(struct sched *c, struct err *e)
 {
 	int ret;
@@ -470,8 +476,9 @@ static int end_all(struct sched *c, struct err *e)
 }
 
 /*
- * Those that waited when the window ended, less those that were seen to begin. Where a semaphore
- * is one that Go's block profile leaves out cannot be told: the runtime's own are counted too.
+ * Goroutines that waited when the window ended, without those that were seen to begin. For
+ * semaphores it cannot be told whether Go's block profile leaves them out: the runtime's own are
+ * counted, too.
  */
 static int64_t count_through(struct sched *c, uint64_t waiting)
 {
@@ -491,7 +498,7 @@ static double sum_or_unknown(double a, double b)
 	return b < 0 ? -1 : a + b;
 }
 
-/* What a site's stacks share goes with the first of them. */
+/* The error that a site's stacks share is reported with the first of them. */
 static void add_site(const struct sched *c, size_t site, struct sched_estimate *est)
 {
 	struct sched_error s = sched_window_site(&c->window, site);
@@ -536,7 +543,7 @@ static size_t count_sites(const struct sched *c)
 	return n;
 }
 
-/* It had joined, and hits counted. */
+/* From when on this kind counted: it had joined, and hits counted. */
 static struct timespec start_of(const struct sched *c, unsigned kind)
 {
 	uint64_t joined = timespec_ns(&c->start[kind]), counted = probing_since(c->probing);
@@ -573,7 +580,10 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 	probing_losses(c->probing, &out->loss);
 	feed_losses(&c->feed, (const uint64_t *)c->obj->bss->losses, c->obj->obj, &out->loss);
 	out->loss.n[LOSS_STACKS_MANY] += w->crowded + c->looks.crowded;
-	/* Who found no place in the table is unknown when woken, too: a loss, and not early. */
+	/*
+	 * A goroutine that found no place in the table is also unknown when it is woken: it is a
+	 * loss, and did not begin early.
+	 */
 	lost = out->loss.n[LOSS_WAITS_UNKNOWN];
 	out->early -= lost < out->early ? lost : out->early;
 	if (out->windowed)

@@ -1,9 +1,9 @@
 /*
- * user/collect/sched.h - the probes on parking, waking and semaphores: one set per subject, which
- * its block and mutex profiles share (bpf/sched.bpf.c).
+ * user/collect/sched.h - the probes on parking, waking and semaphores: one set for each subject,
+ * which its block and mutex profiles share (bpf/sched.bpf.c).
  *
- * The first profile attaches what it needs, later ones what they need more; the last to leave
- * detaches all.
+ * The first profile attaches what it needs, later ones what they need in addition; the last one
+ * to leave detaches everything.
  */
 #ifndef COLLECT_SCHED_H
 #define COLLECT_SCHED_H
@@ -24,46 +24,52 @@ struct sched_user {
 	void *arg;
 };
 
-/* What its window was. */
+/* What a profile's window was like. */
 struct sched_result {
 	uint64_t ended, sampled; /* waits of this kind; of GPB_WAIT_MUTEX: contentions */
 	uint64_t early;		 /* waits that ended in the window and had begun before it */
-	uint64_t waiting;	 /* that had not ended when the window did, and began in it */
-	int64_t through;	 /* goroutines that waited all through it; -1: not known */
+	uint64_t waiting;	 /* waits that began in the window and had not ended when it did */
+	int64_t through;	 /* goroutines that waited during all of it; -1: not known */
 	size_t nsites;
 	bool multi;	  /* one multi link for each file */
 	struct loss loss; /* of all kinds that share the probes */
-	/* Not all was observed: what is handed over are estimates; early and waiting are 0. */
+	/*
+	 * Not everything was observed: what is handed over are estimates; early and waiting are
+	 * 0.
+	 */
 	bool windowed;
 	struct onlook_result looks;
-	const char *no_looks; /* why there were none, or NULL */
-	double outlasted;     /* contentions that no window saw end, about */
-	/* What was waited for mutexes when no window saw who made others wait. */
+	const char *no_looks; /* why there were no looks, or NULL */
+	double outlasted;     /* about how many contentions there were whose end no window saw */
+	/* Total time waited for mutexes of which no window saw who made others wait. */
 	double unseen_ns;
 	struct sched_error whole; /* variances of all together, but for what stacks do not share */
-	uint64_t cut; /* waits under way when what was observed in full gave way to windows */
-	struct timespec start, end; /* CLOCK_MONOTONIC: within these it was counted */
+	uint64_t cut; /* waits that were under way when full observation was replaced by windows */
+	struct timespec start, end; /* CLOCK_MONOTONIC: the time that was counted */
 };
 
-/* -ENOTSUP when this Go cannot be probed so, with why. @u is copied, its arg borrowed. */
+/*
+ * -ENOTSUP when this Go cannot be probed in this way; *e says why. @u is copied, its arg is
+ * borrowed.
+ */
 int sched_join(struct subject *s, const struct collect_opts *o, const struct sched_user *u,
 	       struct sched **out, struct err *e);
 /*
- * Could this kind be probed in a program built as @b, with offsets @l? As far as its file tells:
- * whoever joins checks more. -ENOTSUP with why.
+ * Could this kind be probed in a program built as @b, with offsets @l? This is judged by its file
+ * alone; sched_join() checks more. -ENOTSUP with the reason.
  */
 int sched_possible(struct gobin *b, const struct golayout *l, unsigned kind, struct err *e);
-/* To be polled; -1 for all users but the first. */
+/* To be polled; -1 for all users except the first. */
 int sched_fd(struct sched *c, unsigned kind);
 int sched_poll(struct sched *c, struct err *e);
 int sched_begin(struct sched *c, struct err *e);
-/* Libraries that came since. */
+/* Probes libraries that were loaded since. */
 int sched_tick(struct sched *c, struct err *e);
-/* Nothing is counted from now on, of no kind; hands over what was. */
+/* From now on nothing is counted, for no kind; hands over what was counted. */
 int sched_drain(struct sched *c, unsigned kind, struct sched_result *out, struct err *e);
-/* What the probes were given, and took. */
+/* Writes what the probes were given, and what they took. */
 int sched_comment(struct sched *c, struct prof *prof, struct err *e);
-/* The labels of a sample, "goid" among them if that was asked for; their number. */
+/* The labels of a sample, with "goid" if that was asked for. Returns their number. */
 size_t sched_labels(struct sched *c, const struct gpb_stack *st,
 		    struct prof_label out[GPB_MAX_LABELS + 1], struct prof *p);
 void sched_leave(struct sched *c, unsigned kind);

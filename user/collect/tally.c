@@ -6,7 +6,10 @@
 
 enum { ENTRIES_MAX = 1 << 20 };
 
-/* Pcs that tell a site: its own, below those of the runtime, of which large objects have more. */
+/*
+ * The number of pcs that identify a site: its own, and those of the runtime above it, of which
+ * large objects have one more.
+ */
 enum { SITE_PCS = 4, SITE_PCS_LARGE = 5 };
 
 void tally_init(struct tally *t)
@@ -38,7 +41,7 @@ static size_t pcs_of(const struct gpb_stack *st)
 	return n < GPB_MAX_PCS ? n : GPB_MAX_PCS;
 }
 
-/* What makes it another stack: all from slot to the last pc. */
+/* The hash of what makes stacks different: everything from slot to the last pc. */
 static uint64_t hash_of(const struct gpb_stack *st)
 {
 	uint64_t parts[] = {
@@ -125,7 +128,10 @@ static int entry_new(struct tally *t, const struct gpb_stack *st, size_t group, 
 	return 0;
 }
 
-/* Two stacks of one hash lie at neighbouring ones: *hash is where it is, or would be put. */
+/*
+ * Two stacks with one hash lie at neighbouring hashes: *hash is where this one is, or would be
+ * put.
+ */
 static bool find(const struct tally *t, const struct gpb_stack *st, uint64_t *hash, size_t *out)
 {
 	uint64_t at;
@@ -187,7 +193,7 @@ int tally_add_weighted(struct tally *t, const struct gpb_stack *st, size_t group
 
 	if (ret)
 		return ret;
-	/* Once each: a stretch may last for a day. */
+	/* Each is put in once, because a stretch may last for a day. */
 	en = &t->entries.at[seen.entry];
 	if (en->seen < t->seen.n && t->seen.at[en->seen].entry == seen.entry &&
 	    t->seen.at[en->seen].weight == weight) {
@@ -214,7 +220,7 @@ int tally_key(struct tally *t, const struct gpb_hash *key, const struct gpb_stac
 	size_t at;
 	int ret = tally_index(t, st, 0, &at, e);
 
-	if (ret == -E2BIG) /* then nobody finds it */
+	if (ret == -E2BIG) /* then it cannot be found by its key */
 		return 0;
 	if (!ret && !map_put(&t->by_key, key_of(key), at))
 		ret = err_set(e, -ENOMEM, "no memory for stacks");
@@ -276,7 +282,7 @@ static void add_columns(struct tally_columns *c, const double *all)
 	}
 }
 
-/* Before the sums of the present window are folded. */
+/* To be called before the sums of the present window are added. */
 static void fold_columns(struct tally *t, const double *all)
 {
 	struct tally_columns *c = &t->columns;
@@ -397,7 +403,10 @@ void tally_rest(struct tally *t)
 
 /* ---- estimates ---- */
 
-/* Of K windows, as if drawn by themselves: with one in each stratum that is an upper bound. */
+/*
+ * The variance of a sum over K windows, as if they were independent draws; with one window in
+ * each stratum that is an upper bound.
+ */
 double tally_among(const struct tally *t, double squares, size_t fitted)
 {
 	double k = (double)t->windows, left = k - (double)fitted;
@@ -413,8 +422,8 @@ static double among(const struct tally *t, double squares)
 }
 
 /*
- * The least that a share's variance can be of which so many objects tell: also one that is all
- * of its group has not been seen to be more than that. Source: Agresti and Coull, 1998.
+ * A lower bound of the variance of a share that so many objects tell. Even for an entry that is
+ * all of its group, it has not been seen that nothing else is. Source: Agresti and Coull, 1998.
  */
 static double share_variance(double share, double sampled)
 {
@@ -424,15 +433,15 @@ static double share_variance(double share, double sampled)
 }
 
 /*
- * How many windows there were, as far as this group goes: of one in which all of it was seen nobody
- * knows what another one would have seen.
+ * The effective number of windows of this group: when one window saw all of it, nobody knows what
+ * another one would have seen.
  */
 static double windows_of(const struct tally_sum *g)
 {
 	return g->xx > 0 ? g->x * g->x / g->xx : 0;
 }
 
-/* So many windows can all have met the same by chance. */
+/* so many windows can all have met the same by chance */
 #define BY_CHANCE 4
 #define ALONE	  1.3
 
@@ -446,15 +455,18 @@ double tally_least(const struct tally *t, size_t group, double share)
 	return by_objects > by_windows ? by_objects : by_windows;
 }
 
-/* What windows stand for, and how much they differ. */
+/*
+ * The Horvitz-Thompson estimate: what windows stand for, with a variance from how much they
+ * differ.
+ */
 static struct tally_estimate expanded(const struct tally *t, const struct tally_sum *s)
 {
 	return (struct tally_estimate){ s->x, among(t, s->xx - s->x * s->x / (double)t->windows) };
 }
 
 /*
- * A ratio, times a known total. Its variance is that of the residuals x - ratio * n. Source:
- * Cochran, Sampling Techniques, 3rd edition, 6.4.
+ * The ratio estimator: a share, times a known total. Its variance is that of the residuals x -
+ * ratio * n. Source: Cochran, Sampling Techniques, 3rd edition, 6.4.
  */
 static struct tally_estimate counts_of(const struct tally *t, size_t group,
 				       const struct tally_sum *s, double total)
@@ -469,7 +481,10 @@ static struct tally_estimate counts_of(const struct tally *t, size_t group,
 	share = s->x / g->x;
 	squares = among(t, s->xx - 2 * share * s->xn + share * share * g->xx) / g->x / g->x;
 	least = tally_least(t, group, share);
-	/* Of one window the variance is not known, whatever the others are that saw nothing. */
+	/*
+	 * From one window alone the variance is not known, however many other windows saw
+	 * nothing.
+	 */
 	if (windows_of(g) < ALONE)
 		squares = -1;
 	if (squares >= 0 && squares < least)
@@ -489,7 +504,7 @@ struct tally_estimate tally_site_counts(const struct tally *t, const struct tall
 	return counts_of(t, en->group, &t->sites.at[en->site].sums.counts, total);
 }
 
-/* Source: Cochran, Sampling Techniques, 3rd edition, 7.3 and 7.4. */
+/* The regression estimator. Source: Cochran, Sampling Techniques, 3rd edition, 7.3 and 7.4. */
 struct tally_estimate tally_regressed(const struct tally *t, const struct tally_entry *en,
 				      double total)
 {

@@ -1,9 +1,9 @@
 /*
- * user/collect/wait.c - where goroutines wait, for whatever reason, and how long: every status
- * but running, from one change to the next (bpf/wait.bpf.c).
+ * user/collect/wait.c - where goroutines wait, for any reason, and how long: every status except
+ * running, from one change to the next (bpf/wait.bpf.c).
  *
- * A sample has the label "reason": what Go calls the wait, "syscall" (calls into C count as such)
- * or "runnable", which is waiting for a thread to run on. Goroutines of the runtime's own are left
+ * A sample has the label "reason": Go's name for the wait, "syscall" (calls into C count as such)
+ * or "runnable", which is waiting for a thread to run on. The runtime's own goroutines are left
  * out, as in Go's own goroutine profile.
  */
 #include <bpf/bpf.h>
@@ -31,21 +31,21 @@ struct wait {
 	struct feed feed;
 	struct wait_window window;
 	struct probing *probing;
-	int ep; /* the ring, the budget and looks behind one descriptor */
+	int ep; /* one descriptor for the ring, the budget and looks */
 	bool looks_on, ended;
 	struct uprobe_site sites[GPB_IMAGES][WAITSITES_MAX];
-	size_t nimages; /* that were looked at */
+	size_t nimages; /* how many of them were examined */
 	size_t nsites;
 	struct prof *prof;
 	struct physical ph;
-	struct site_errors counts, delays; /* of estimates */
+	struct site_errors counts, delays; /* standard errors of estimates */
 	struct wait_error whole;	   /* variances of all sites together */
 	struct onlook_result looks;
 	struct loss loss;
 	uint64_t start, end; /* monotonic */
 	int64_t start_unix_ns;
-	uint64_t by_runtime; /* sampled stacks left out */
-	struct err who_err;  /* why goroutines may not be looked at, when who_ret is not 0 */
+	uint64_t by_runtime; /* sampled stacks that were left out */
+	struct err who_err;  /* why goroutines cannot be read, when who_ret is not 0 */
 	int who_ret;
 	bool multi;
 };
@@ -78,8 +78,9 @@ static bool in_runtime(struct subject *s, uint64_t pc)
 }
 
 /*
- * Is the goroutine the runtime's own? It began in the runtime, and is not now in what a program
- * gave it to do (finalizers, cleanups). A stack that was cut does not tell how it began.
+ * Does the goroutine belong to the runtime? It does when it began in the runtime, and does not
+ * run code that a program gave it (finalizers, cleanups). A stack that was cut does not tell how
+ * it began.
  */
 static bool by_runtime(struct subject *s, const struct gpb_stack *st)
 {
@@ -119,7 +120,7 @@ static int add_errors(struct wait *w, const struct wait_estimate *est, struct er
 		     site_errors_add(&w->delays, w->prof, (double)est->delay, est->delay_error, e);
 }
 
-/* Counts of one stack are summed before they are rounded. */
+/* Counts of one stack are added up before they are rounded. */
 static int add_stack(struct wait *w, const struct gpb_stack *st, const struct wait_estimate *est,
 		     struct err *e)
 {
@@ -134,7 +135,7 @@ static int add_stack(struct wait *w, const struct gpb_stack *st, const struct wa
 		return 0;
 	}
 	n = labelsets_of(&w->feed.labels, st, GPB_COUNT_ONE, labels, &w->loss);
-	for (size_t i = 0; i < n; i++) /* the program's own may have that name, too */
+	for (size_t i = 0; i < n; i++) /* the program's own label may have that name, too */
 		if (!strcmp(labels[i].key, "reason"))
 			labels[i].key = "reason (label)";
 	labels[n++] = (struct prof_label){ .key = "reason", .str = reason_of(w, st, buf) };
@@ -153,7 +154,7 @@ static void sum_all(struct wait *w, const struct wait_estimate *est)
 	w->whole.delay = sum_or_unknown(est->delay_error, w->whole.delay);
 }
 
-/* What a site's stacks share goes with the first of them. */
+/* The error that a site's stacks share is reported with the first of them. */
 static void add_site(const struct wait *w, size_t site, struct wait_estimate *est)
 {
 	struct wait_error s = wait_window_site(&w->window, site);
@@ -230,7 +231,7 @@ static uint64_t cookie_of(const struct waitsite *at)
 	       (uint64_t)at->new << GPB_COOKIE_NEW_SHIFT;
 }
 
-/* Their number; a plugin need not have a scheduler. */
+/* Returns their number; a plugin need not contain a scheduler. */
 static int find_sites(struct wait *w, size_t i, struct err *e)
 {
 	const struct image *img = &w->s->images.at[i];
@@ -247,7 +248,7 @@ static int find_sites(struct wait *w, size_t i, struct err *e)
 	return n;
 }
 
-/* All places of all images. */
+/* Attaches all sites of all images. */
 static int attach_all(struct wait *w, struct err *e)
 {
 	struct uprobe_group groups[GPB_IMAGES];
@@ -271,7 +272,7 @@ static int attach_all(struct wait *w, struct err *e)
 	return probing_set(w->probing, groups, ngroups, e);
 }
 
-/* The images that came since. */
+/* Examines the images that were loaded since. */
 static int attach(struct wait *w, struct err *e)
 {
 	int ret;
@@ -289,7 +290,7 @@ static struct wait *of_window(void *window)
 	return (struct wait *)((char *)window - offsetof(struct wait, window));
 }
 
-/* A goroutine's change that ends no wait, by a process of our own in the last slot. */
+/* Measures a change of a goroutine that ends no wait, by a process of our own in the last slot. */
 static int price_of(void *window, struct price *out, struct err *e)
 {
 	struct wait *w = of_window(window);
@@ -326,7 +327,10 @@ static int watch_looks(struct wait *w, struct err *e)
 	return watch(w, onlook_fd(w->window.onlook), e);
 }
 
-/* Bit by reason, in windows: a sleep is no longer for probes that slow the target down. */
+/*
+ * One bit for each reason, in windows: probes that slow the target down do not make a sleep
+ * longer.
+ */
 static uint64_t clocked(const struct wait *w)
 {
 	int v = waitreason_value(gobin_info(w->s->bin)->minor, "sleep");
@@ -423,7 +427,7 @@ static int begin(struct wait *w, struct err *e)
 {
 	int ret = trust_structs(w->s, LAYOUT_USE_WAITS, e);
 
-	/* Who waits at the end is less than the profile. */
+	/* Who waits at the end matters less than the profile, so an error is only remembered. */
 	w->who_ret = ret ? ret : trust_structs(w->s, LAYOUT_USE_GOROUTINES, &w->who_err);
 	if (!ret)
 		ret = begin_prof(w, e);
@@ -491,7 +495,7 @@ static int wait_tick(void *state, struct err *e)
 
 /* ---- the end ---- */
 
-/* "chan receive 5, IO wait 7, syscall 1" */
+/* Writes for example "chan receive 5, IO wait 7, syscall 1". */
 static void left_text(struct wait *w, const struct wait_left *left, char *to, size_t size)
 {
 	int minor = gobin_info(w->s->bin)->minor;
@@ -625,7 +629,7 @@ static int comments(struct wait *w, struct err *e)
 	return ret ? ret : comment_left(w, e);
 }
 
-/* As Go shows a count: whole, and never 0 for what was seen. */
+/* Counts as Go shows them: whole numbers, and never 0 for what was seen. */
 static void whole_counts(void *arg, int64_t *values)
 {
 	(void)arg;
@@ -634,7 +638,7 @@ static void whole_counts(void *arg, int64_t *values)
 		values[0] = 1;
 }
 
-/* Nothing counts from now on. */
+/* From now on nothing counts. */
 static int end(struct wait *w, struct err *e)
 {
 	int ret;

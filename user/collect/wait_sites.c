@@ -1,4 +1,4 @@
-/* user/collect/wait_sites.c - the first frame that is not machinery. */
+/* user/collect/wait_sites.c - finds the first frame that is not machinery. */
 #include "collect/wait_sites.h"
 
 #include "collect/site_errors.h"

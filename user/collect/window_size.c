@@ -1,9 +1,9 @@
-/* user/collect/window_size.c - a mean of costs, in proportion to length. */
+/* user/collect/window_size.c - a mean of costs, in proportion to the length of windows. */
 #include "collect/window_size.h"
 
-/* What hits may cost beside the rest before windows are no longer than they must be. */
+/* Windows are so long that their hits cost this part of what a window costs otherwise. */
 #define HITS_PART 0.5
-/* A quiet moment is no reason to believe in more. */
+/* A quiet moment is no reason to expect more, so windows grow slowly. */
 #define GROW	2
 #define FORGETS 0.2
 
@@ -18,7 +18,7 @@ static double wanted(const struct window_size *w)
 
 	if (w->peak * GROW > HITS_PART * w->fixed)
 		ns = length * HITS_PART * w->fixed / w->peak;
-	if (!(ns > (double)w->least)) /* also what is no number */
+	if (!(ns > (double)w->least)) /* this also catches a NaN */
 		return (double)w->least;
 	return ns < (double)w->most ? ns : (double)w->most;
 }

@@ -1,12 +1,13 @@
 /*
- * user/collect/window_size.h - how long windows are to be, and what the next one will cost.
+ * user/collect/window_size.h - how long windows should be, and what the next one will cost.
  *
- * Attaching and detaching cost a target the same however long a window is. Where its hits cost less
- * than that a longer one shows more of it for nearly the same price, and where there are several
- * kinds of probes to one budget that price is most of what there is. So a window is as long as
- * makes its hits cost half as much, in the dearest of the last windows: where some cost more there
- * are bursts or phases, and for them short ones are better, and more of them. None is longer than
- * is bearable when a burst comes just then.
+ * Attaching and detaching cost a target the same however long a window is. Where a window's hits
+ * cost less than that, a longer window shows more of the target for nearly the same price; and
+ * where several kinds of probes share one budget, that price is most of what there is. So a
+ * window is so long that its hits cost half as much as attaching and detaching, in the most
+ * expensive of the last windows: where some cost more there are bursts or phases, and for those
+ * more and shorter windows are better. No window is longer than what is bearable when a burst
+ * comes just then.
  */
 #ifndef COLLECT_WINDOW_SIZE_H
 #define COLLECT_WINDOW_SIZE_H
@@ -14,22 +15,25 @@
 #include <stdint.h>
 
 struct window_size {
-	double fixed;	      /* ns of cost: what a window takes beside hits */
-	uint64_t least, most; /* ns that a window may last */
-	uint64_t length;      /* ns, of the next one */
-	double hits;	      /* ns of cost: what hits in one of that length are expected to take */
-	double peak;	      /* the same, in the dearest of the last ones */
-	unsigned known;	      /* windows that these are of */
+	double fixed;	      /* ns of cost: what a window takes apart from hits */
+	uint64_t least, most; /* limits of a window's length, in ns */
+	uint64_t length;      /* length of the next window, in ns */
+	/* ns of cost: what hits in a window of that length are expected to take */
+	double hits;
+	double peak;	/* the same, in the most expensive of the last windows */
+	unsigned known; /* number of windows that these come from */
 };
 
 void window_size_init(struct window_size *w, double fixed, uint64_t least, uint64_t most);
-/* One is over that was to last @length ns, > 0: its hits took @hits ns. */
+/* A window is over that was to last @length ns (> 0): its hits took @hits ns. */
 void window_size_over(struct window_size *w, uint64_t length, double hits);
-/* Windows begin once more: after what happened meanwhile, or was no window, that is a guess. */
+/*
+ * Windows begin once more. After what happened meanwhile, or was no window, the size is a guess.
+ */
 void window_size_again(struct window_size *w);
-/* What windows cost so far says nothing of those to come. */
+/* The cost of windows so far says nothing of those to come. */
 void window_size_forget(struct window_size *w);
-/* What the next one is expected to cost; 0: nothing is known. */
+/* The expected cost of the next window; 0: nothing is known. */
 double window_size_cost(const struct window_size *w);
 
 #endif
