@@ -3,6 +3,7 @@
 # probed heap profiles. Called on a thread that C made: nobody in Go is above the entry from C.
 set -u
 . tests/support/lib.sh
+. tests/support/judges.sh
 need_root && need_bpf && need_go
 
 # On its way from C into Go and back a thread is between two stacks some 1 % of its time (12 of 1,100
@@ -11,18 +12,14 @@ ENDS=40
 
 # with NAME TYPE FUNC PROFILE: of the samples with FUNC, at least 99 % have main.outer above it.
 with() {
-	"$PPROFCHECK" stacks -type "$2" "$4" | awk -v f="main.$3" '
-		index($0, f) { all += $1; if (/main\.outer/) has += $1 }
-		END { print all + 0, has + 0; exit !(all > 0 && has >= 0.99 * all) }' >"$TMP/with" &&
-		pass "$1" || fail "$1" "samples, below main.outer: $(cat "$TMP/with")"
+	judge judge_ends "$4" "$2" "$3" 'main\\.outer'
+	outcome "$1"
 }
 
 # alone NAME TYPE FUNC PROFILE: of the samples with FUNC, at least 99 % end where C came in.
 alone() {
-	"$PPROFCHECK" stacks -type "$2" "$4" | awk -v f="main.$3" '
-		index($0, f) { all += $1; if (/main\.goInner .*runtime\.cgocallback [^;]*$/) has += $1 }
-		END { print all + 0, has + 0; exit !(all > 0 && has >= 0.99 * all) }' >"$TMP/with" &&
-		pass "$1" || fail "$1" "samples, with their root: $(cat "$TMP/with")"
+	judge judge_ends "$4" "$2" "$3" 'main\\.goInner .*runtime\\.cgocallback [^;]*$'
+	outcome "$1"
 }
 
 # watch BIN [ARG...]: CPU and heap of it, in $TMP/paths.

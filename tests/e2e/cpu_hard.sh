@@ -3,25 +3,11 @@
 # copied, duffcopy, faults, write barriers, huge frames. Nearly every sample reaches its root
 # (what does not is counted as a loss), its work is in it, and no caller is there twice.
 . tests/support/lib.sh
+. tests/support/judges.sh
 need_root && need_bpf && need_go
 
-# WORK LEAST-SHARE: of the samples that are not the runtime's own, below main.WORKWork
-judge() {
-	"$PPROFCHECK" stacks -type samples "$1" | awk -v work="main\\\\.$2" -v least="$3" -v lost="$4" '
-		{ n += $1 }
-		/runtime\.(mcall|mstart|gcBgMarkWorker|bgsweep|bgscavenge|sysmon|goexit0|forcegchelper|runfinq|runFinalizers|sigtramp |sigreturn)/ { own += $1; next }
-		$0 ~ work { w += $1 }
-		/main\.copyOne [^;]*; main\.copyOne/ { twice += $1 }
-		END {
-			if (n < 200) print "only " n + 0 " samples"
-			if (w < least * (n - own)) printf "%d of %d samples have their work; ", w, n - own
-			if (lost > (1 - least) * n) printf "%d of %d stacks break off; ", lost, n
-			if (twice) print twice " samples have a caller twice"
-		}'
-}
-
 run() {
-	local v=$1 work=$2 least=$3 below=$4 name=cpu_hard/$1-$2 bin out rc lost verdict window
+	local v=$1 work=$2 least=$3 below=$4 name=cpu_hard/$1-$2 bin out rc lost window
 	bin=$(subject "$v" hardstacks -ldflags='-s -w') || { fail "$name" "does not build"; return; }
 	start "$bin" -work "$work" || { fail "$name" "does not start"; return; }
 	# A busy machine gives it less, and of few samples one stack that breaks off is much: then longer.
@@ -29,15 +15,17 @@ run() {
 		out=$("$GOPROF" -p $PID --cpu -F 400 -d $window -o "$TMP" 2>"$TMP/err")
 		rc=$?
 		if { [ $rc != 0 ] && [ $rc != 3 ]; } || [ ! -s "$out" ]; then
-			verdict="exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
+			wrong "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
 			break
 		fi
 		lost=$(sed -n 's/.*cpu: \([0-9]*\) stacks that end before.*/\1/p' "$TMP/err")
-		verdict=$(judge "$out" "$below" "$least" "${lost:-0}")
-		[ -n "$verdict" ] || break
+		unjudged
+		judge judge_hard "$out" "$below" "$least" "${lost:-0}"
+		found_wrong || break
+		attempt $window "$name" "$FOUND"
 	done
 	kill $PID
-	[ -z "$verdict" ] && pass "$name" || fail "$name" "$verdict"
+	outcome "$name"
 }
 
 # hard V WORK

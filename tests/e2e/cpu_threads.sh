@@ -8,28 +8,24 @@ need_root && need_bpf && need_go
 
 bin=$(subject 1.27.4 threads -ldflags='-s -w') || { fail cpu_threads "does not build"; finish; }
 start "$bin" || { fail cpu_threads "does not start"; finish; }
-total() {
-	"$PPROFCHECK" comments "$1" | awk '
-		/^hits:/ { got = $4 } /^charged:/ { want = $2 }
-		END {
-			if (!want) print "nothing charged"
-			else if (got < 0.95 * want || got > 1.02 * want) print got " s of " want " s"
-		}'
-}
+total() { "$PPROFCHECK" comments "$1" >"$TMP/comments" && judge_charged "$TMP/comments" 0.95 1.02; }
 
 # A busy machine serves clocks late now and then, not three times.
 for try in 1 2 3; do
 	out=$("$GOPROF" -p $PID --cpu -d 5s -o "$TMP" 2>"$TMP/err")
 	rc=$?
-	[ -s "$out" ] && verdict=$(total "$out") || break
-	[ -n "$verdict" ] || break
+	[ -s "$out" ] || break
+	unjudged
+	judge total "$out"
+	found_wrong || break
+	attempt $try cpu_threads/total "$FOUND"
 done
 [ $rc = 3 ] && only_small_losses "$TMP/err" && rc=0
 if [ $rc != 0 ] || [ ! -s "$out" ]; then
 	fail cpu_threads "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
 	finish
 fi
-[ -z "$verdict" ] && pass cpu_threads/total || fail cpu_threads/total "$verdict"
+outcome cpu_threads/total
 
 # One run beside /proc, late in the life of hundreds of threads: what it sampled is between two
 # counts, one from well within the window, with what the end of each thread may hide.

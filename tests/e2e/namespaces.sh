@@ -122,8 +122,7 @@ reading() {
 # The time that the kernel charged is in the profile, but for what it was too busy with our probes
 # to tick for, which is a loss and said; the functions are the program's own.
 judge_cpu() {
-	"$PPROFCHECK" comments "$1" | awk '/^hits:/ { got = $4 } /^charged:/ { want = $2 }
-		END { if (!want || got < 0.6 * want || got > 1.1 * want) { printf "%s s of %s s; ", got, want; exit 1 } }' &&
+	"$PPROFCHECK" comments "$1" >"$TMP/comments" && judge_charged "$TMP/comments" 0.6 1.1 &&
 	"$PPROFCHECK" stacks -type samples "$1" | awk '{ n += $1 } /main\.|runtime\./ { own += $1 } /main\./ { m += $1 }
 		END { if (n < 20 || own < 0.95 * n || m < 0.3 * n) {
 			printf "%d samples, %d with functions of Go, %d of the program; ", n, own, m; exit 1 } }'

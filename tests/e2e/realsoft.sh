@@ -179,15 +179,10 @@ probe() {
 # statistics say. Its own profile has a sample in 512 KiB, hence the wide bound on shares, and 32
 # frames before Go 1.23, so that only leaves can be compared.
 probe_judge() {
-	local seen shown why
-	seen=$("$PPROFCHECK" comments "$1" | sed -n 's/^hits: .* allocations of \([0-9]*\) bytes.*/\1/p')
-	shown=$("$PPROFCHECK" sum "$1" | awk '$2 == "alloc_space" { print $1 }')
-	echo "$2 bytes by its own count, $seen seen, $shown shown"
-	why=$(awk -v own="$2" -v seen="$seen" -v shown="$shown" 'BEGIN {
-		if (own < 2e7) print "only " own " bytes were allocated"
-		else if (seen < 0.98 * own || seen > 1.02 * own) print seen " bytes seen of " own
-		else if (shown < 0.96 * own || shown > 1.04 * own) print shown " bytes shown of " own }')
-	[ -z "$why" ] && pass "$NAME/probe, all bytes" || fail "$NAME/probe, all bytes" "$why"
+	"$PPROFCHECK" comments "$1" >"$TMP/comments"
+	grep '^hits:' "$TMP/comments"
+	judge judge_seen "$TMP/comments" "$1" "$2"
+	outcome "$NAME/probe, all bytes"
 	gorun 1.27.4 tool pprof -proto -base "$TMP/before" -output "$TMP/delta" "$TMP/after" >/dev/null 2>&1
 	if "$PPROFCHECK" share -flat -type alloc_space -tolerance 0.12 "$1" "$TMP/delta" >"$TMP/share"; then
 		pass "$NAME/probe, shares"

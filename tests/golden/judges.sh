@@ -157,6 +157,58 @@ refuses "CPU total: nothing charged" cpu.pb.gz '/charged/d' whole_cpu "$C" 495 5
 refuses "CPU total: much is unclocked" cpu.pb.gz 's/unclocked: 0.02/unclocked: 0.20/' whole_cpu "$C" 495 510 1 2000
 ! whole_cpu "$C" '' 510 1 2000 2>/dev/null && pass "CPU total: a count is missing" || fail "CPU total: a count is missing" "accepted"
 
+right hard.pb.gz <<-END
+	types samples/count
+	sample 690 main.hash;main.hashWork;main.main
+	sample 4 main.hash
+	sample 30 runtime.scanobject;runtime.gcBgMarkWorker
+END
+H=(judge_hard "$D/hard.pb.gz" hashWork 0.99 3)
+accepts "hard stacks" "${H[@]}"
+refuses "hard stacks: 5 % have no root" hard.pb.gz 's/ 4 / 40 /' "${H[@]}"
+refuses "hard stacks: a caller twice" hard.pb.gz 's/ 4 main.hash/ 4 main.copyOne;main.copyOne;main.hashWork/' "${H[@]}"
+refuses "hard stacks: too few" hard.pb.gz 's/690/69/' "${H[@]}"
+! judge_hard "$D/hard.pb.gz" hashWork 0.99 30 >/dev/null && pass "hard stacks: many break off" || fail "hard stacks: many break off" accepted
+H=(judge_ends "$D/hard.pb.gz" samples hash 'main\\.hashWork')
+accepts "stacks' ends" "${H[@]}"
+refuses "stacks' ends: 5 % have none" hard.pb.gz 's/ 4 / 40 /' "${H[@]}"
+refuses "stacks' ends: no such samples" hard.pb.gz 's/main.hash/main.other/g' "${H[@]}"
+
+right charged <<-END
+	hits: 1329 samples, 4.95 s of CPU time
+	charged: 5.00 s of CPU time by the kernel
+END
+accepts charged judge_charged "$D/charged" 0.95 1.02
+refuses "charged: 6 % less" charged 's/4.95/4.70/' judge_charged "$D/charged" 0.95 1.02
+refuses "charged: 5 % more" charged 's/4.95/5.25/' judge_charged "$D/charged" 0.95 1.02
+refuses "charged: nothing" charged '/charged/d' judge_charged "$D/charged" 0.95 1.02
+
+{
+	for ((i = 0; i < 18; i++)); do echo "var runtime.v$i 0x$i 0x$i"; done
+	echo "site runtime.mallocgc 0x40"
+} | right vars.with
+sed -E 's/(var [^ ]* )0x[0-9]+/\1-/' "$D/vars.with.txt" | right vars.facts
+accepts "matrix: variables" judge_vars "$D/vars.with" "$D/vars.facts"
+refuses "matrix: another address" vars.facts 's/v7 - 0x7/v7 - 0x8/' judge_vars "$D/vars.with" "$D/vars.facts"
+refuses "matrix: a variable is not found" vars.facts 's/v7 - 0x7/v7 - -/' judge_vars "$D/vars.with" "$D/vars.facts"
+refuses "matrix: one is not looked for" vars.facts '/v7/d' judge_vars "$D/vars.with" "$D/vars.facts"
+refuses "matrix: another site" vars.facts 's/0x40/0x44/' judge_vars "$D/vars.with" "$D/vars.facts"
+refuses "matrix: no symbols to compare with" vars.with 's/0x[0-9]+ 0x/- 0x/' judge_vars "$D/vars.with" "$D/vars.facts"
+for ((i = 0; i < 1200; i++)); do echo "0x$i main.f$i main.go:$i"; done | right pcs
+right ours <"$D/pcs.txt"
+right theirs <"$D/pcs.txt"
+accepts "matrix: frames" judge_frames "$D/pcs" "$D/ours" "$D/theirs" 3
+refuses "matrix: one frame" ours 's/f700 /f701 /' judge_frames "$D/pcs" "$D/ours" "$D/theirs" 3
+refuses "matrix: one pc has no answer" theirs '/f700 /d' judge_frames "$D/pcs" "$D/ours" "$D/theirs" 3
+! judge_frames "$D/pcs" "$D/ours" "$D/theirs" 60 >/dev/null && pass "matrix: too many pcs are left out" || fail "matrix: too many pcs are left out" accepted
+
+right seen.comments <<-END
+	hits: 563054 allocations of 360407296 bytes seen at 18 probes, 21849 sampled
+END
+accepts "bytes seen" judge_seen "$D/seen.comments" "$P" 360000000
+refuses "bytes seen: 5 % fewer" seen.comments 's/360407296/340000000/' judge_seen "$D/seen.comments" "$P" 360000000
+refuses "bytes shown: 5 % more" allocs.heap.pb.gz 's/328499200/350000000/' judge_seen "$D/seen.comments" "$P" 360000000
+
 right counts.truth <<-END
 	main.aWork 3000000
 	main.bWork 1000000
@@ -311,6 +363,7 @@ refuses "budget: a third too few" $E 's/606000000/400000000/' "${B[@]}"
 refuses "budget: half of it is another site's" $E 's/606000,606000000/303000,303000000/;s/298000000 m/601000000 m/' "${B[@]}"
 refuses "budget: an error is not stated" $E '/error: main.large/d' "${B[@]}"
 refuses "budget: a site is missing" $E '/main.large;/d' "${B[@]}"
+refuses "budget: a site is missing, error and all" $E '/main.large/d' "$PPROFCHECK" budget -kind heap -type alloc_space -sure 0.5 "$D/log" "$D/est.heap.pb.gz"
 refuses "budget: errors too large to say anything" $E 's/\+- ([0-9]+) \(/+- \100 (/' "${B[@]}"
 refuses "budget: a log that ends too early" log '/^at (7|8|9|10)[0-9]00000000/d' "${B[@]}"
 

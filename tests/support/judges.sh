@@ -34,6 +34,70 @@ judge_read() {
 # three_to_one CPU [LEAST]: of main.leaf's callers; and nobody without a caller.
 three_to_one() { "$PPROFCHECK" callers -least "${2:-400}" "$1"; }
 
+# judge_hard PROFILE WORK LEAST LOST: of the samples that are not the runtime's own the share LEAST is
+# below main.WORK, at most the rest of LOST stacks breaks off, and no caller is there twice.
+judge_hard() {
+	"$PPROFCHECK" stacks -type samples "$1" | awk -v work="main\\\\.$2" -v least="$3" -v lost="$4" '
+		{ n += $1 }
+		/runtime\.(mcall|mstart|gcBgMarkWorker|bgsweep|bgscavenge|sysmon|goexit0|forcegchelper|runfinq|runFinalizers|sigtramp |sigreturn)/ { own += $1; next }
+		$0 ~ work { w += $1 }
+		/main\.copyOne [^;]*; main\.copyOne/ { twice += $1 }
+		END {
+			if (n < 200) { print "only " n + 0 " samples"; bad = 1 }
+			if (w < least * (n - own)) { printf "%d of %d samples have their work; ", w, n - own; bad = 1 }
+			if (lost > (1 - least) * n) { printf "%d of %d stacks break off; ", lost, n; bad = 1 }
+			if (twice) { print twice " samples have a caller twice"; bad = 1 }
+			exit bad
+		}'
+}
+
+# judge_ends PROFILE TYPE FUNC PATTERN: of the samples with main.FUNC at least 99 % match PATTERN.
+judge_ends() {
+	"$PPROFCHECK" stacks -type "$2" "$1" | awk -v f="main.$3" -v pattern="$4" '
+		index($0, f) { all += $1; if ($0 ~ pattern) has += $1 }
+		END { if (!(all > 0 && has >= 0.99 * all)) { print has + 0 " of " all + 0 " samples"; exit 1 } }'
+}
+
+# judge_charged COMMENTS LOW HIGH: what was sampled is of what the kernel charged the share LOW to HIGH.
+judge_charged() {
+	awk -v low="$2" -v high="$3" '/^hits:/ { got = $4 } /^charged:/ { want = $2 }
+		END { if (!want || got < low * want || got > high * want) { print got + 0 " s of " want + 0 " s"; exit 1 } }' "$1"
+}
+
+# judge_seen COMMENTS PROFILE BYTES: what was allocated is seen within 2 % and shown within 4 %.
+judge_seen() {
+	awk -v own="$3" -v shown="$("$PPROFCHECK" sum "$2" | awk '$2 == "alloc_space" { print $1 }')" '
+		/^hits: .* allocations of [0-9]* bytes/ { sub(/.* allocations of /, ""); seen = $1 }
+		END {
+			if (own < 2e7) print "only " own " bytes were allocated"
+			else if (seen < 0.98 * own || seen > 1.02 * own) print seen + 0 " bytes seen of " own
+			else if (shown < 0.96 * own || shown > 1.04 * own) print shown + 0 " bytes shown of " own
+			else exit 0
+			exit 1
+		}' "$1"
+}
+
+# judge_vars WITH FACTS: lines "var NAME SYMBOL DECODED" of a program with symbols, and of the judged.
+judge_vars() {
+	awk '$1 != "var" { next }
+		FNR == NR { n++; have += $3 != "-"; at[$2] = $3; next }
+		{ seen++; if ($4 != at[$2]) { printf "%s: %s for %s; ", $2, $4, at[$2]; bad = 1 } }
+		END { if (have < n - 2 || have < 10 || seen != n) {
+			printf "%d variables, %d with a symbol, %d looked for", n, have, seen; bad = 1 }
+			exit bad }' "$1" "$2" && [ "$(grep ^site "$1")" = "$(grep ^site "$2")" ] || { echo "the probes' sites or variables differ"; return 1; }
+}
+
+# judge_frames PCS OURS THEIRS LEFT: of all pcs, of which LEFT could not be asked.
+judge_frames() {
+	local n
+	n=$(wc -l <"$3")
+	if [ "$n" -lt 1000 ] || [ "$n" != "$(wc -l <"$1")" ] || [ "${4:-99}" -gt 50 ]; then
+		echo "$n answers to $(wc -l <"$1") pcs, $4 left out"
+		return 1
+	fi
+	cmp -s "$2" "$3" || { echo "$(diff "$2" "$3" | grep -c '^<') of $n pcs differ"; return 1; }
+}
+
 # leaf_callers [LEAST]: of PID, which a busy machine may give little time: longer, until there is
 # something to judge by.
 leaf_callers() {

@@ -188,6 +188,7 @@ func (x *estimate) z() float64 {
 type budget struct {
 	kind, typ     string
 	reasons       string  // of a wait profile: those that count, with commas; "" all
+	unseen        bool    // the profile says that no window saw some of it
 	windows       int     // of the profile, 0: its errors follow from the sampling rule
 	rate          float64 // the heap's period
 	se            float64 // relative standard error, at most, where a site has the share least
@@ -252,6 +253,9 @@ func (b *budget) estimates(d *diary, p *profile.Profile) []estimate {
 	est, col := b.truth(d, p), column(p, b.typ)
 	said := statedErrors(p)
 	b.windows, b.rate = windows(p), float64(p.Period)
+	for _, c := range p.Comments {
+		b.unseen = b.unseen || strings.HasPrefix(c, "unseen:")
+	}
 	for _, s := range p.Sample {
 		if x := siteOf(est, s); x != nil && b.reasoned(s) {
 			x.got += float64(s.Value[col])
@@ -305,7 +309,7 @@ func (b *budget) check(x *estimate, share float64) (why []string) {
 	switch {
 	case x.likely == 0 && x.got == 0:
 		return nil
-	case !x.known && share >= b.least && !(x.unknown && b.sure > 0):
+	case !x.known && share >= b.least && !(b.sure > 0 && (x.unknown || x.got == 0 && b.unseen)):
 		return []string{"its error is not stated"}
 	case !x.known:
 		return nil
@@ -355,7 +359,7 @@ func cmdBudget(args []string) bool {
 		if x.likely == 0 && x.got == 0 {
 			continue
 		}
-		if !b.judges(x) {
+		if !b.judges(x) && verdict == "ok" {
 			verdict = "seen too seldom"
 		} else {
 			judged++
