@@ -102,8 +102,8 @@ numbers 1.27.4 "stripped PIE, eight goroutines and GC" -buildmode=pie '-ldflags=
 
 # ---- one collector, one idle program ----
 
-# Nothing else allocates there, so the first object of all is the one that is sampled whatever its
-# size: it must count as one, and not as half a megabyte of its kind.
+# Nothing else allocates there, so the very first object is the one that is sampled whatever its
+# size. It must count as one object, and not as half a megabyte of its kind.
 first_sample() {
 	local why= known all
 	start "$(subject "$1" ratewatch)" || { fail "go$1, first sample" "did not start"; return; }
@@ -128,8 +128,8 @@ for v in ${VERSIONS:-1.19.13 1.27.4}; do
 	first_sample "$v"
 done
 
-# What lives as of the last collection, and what does not. A second time in the same program:
-# then objects of the first window live at the same places.
+# What lives as of the last collection, and what does not. This is done twice in the same program:
+# the second time, objects of the first window live at the same lines.
 in_use() {
 	local why='' i kept dropped
 	start "$(subject "$1" ratewatch)" -keep || { fail "go$1, in use" "did not start"; return; }
@@ -345,7 +345,7 @@ kill -INT "$PROF"
 ended
 verdict "switched on by another: not taken for the program's own records" "$why"
 
-# As if the program did it: on before, off within the window of --source=read.
+# Sets the rate as if the program did it: on before, off within the window of --source=read.
 set_rate() { printf "$1" | dd of="/proc/$PID/mem" bs=8 seek="$AT" conv=notrunc status=none; }
 set_rate '\0\0\010\0\0\0\0\0'
 : >"$TMP/said"

@@ -16,7 +16,7 @@ ALL="1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.14 1.26.11 1.2
 : "${GO_VERSIONS:=1.18.10 1.22.12 1.25.14 1.27.4}"
 [ "$GO_VERSIONS" = all ] && GO_VERSIONS=$ALL
 NEWEST=${GO_VERSIONS##* }
-# The handler's, and nobody else's: the program itself makes no such connection.
+# Goroutines of the HTTP handler, and of nothing else: the program itself makes no such connection.
 HANDLER='net/http\.\(\*(conn|connReader)\)'
 LOSSES='the Go version is newer'
 
@@ -49,7 +49,8 @@ look() {
 
 own() { http_get "$PORT" "/debug/pprof/goroutine$1" "$2" || echo "no profile of its own"; }
 
-# The target's own before and after ours: what both have must be in ours, and nothing else.
+# The target's own profile is taken before and after ours: what both have must be in ours, and
+# nothing else.
 equal() {
 	look "$TMP/ours" --format pprof --format text --format folded
 	own "" "$TMP/own.pb.gz"
@@ -63,7 +64,7 @@ equal() {
 		echo "folded and text do not have as many goroutines"
 	"$PPROFCHECK" comments "$TMP"/ours/*.pb.gz | grep -Eq '^deeper: [1-9][0-9]* stacks have their first (32|128) calls' ||
 		echo "no word of the stacks that are deeper"
-	# That there was something to compare, of each kind.
+	# There must have been something to compare, of each kind.
 	awk '/in both:/ && $NF >= 40 { ok = 1 } END { if (!ok) print "too few samples" }' "$TMP/diff"
 	"$PPROFCHECK" labels "$TMP"/ours/*.pb.gz | grep -c . | awk '$1 < 6 { print "too few sets of labels" }'
 }
@@ -80,7 +81,7 @@ standstill() {
 	if [ -n "$wrong" ]; then fail "$name" "$(tr '\n' ';' <<<"$wrong")"; else pass "$name: $(tail -n 1 "$TMP/tdiff")"; fi
 }
 
-# Without offsets that somebody read from such a Go: the same, or refused with a sentence.
+# Offsets that nobody read from such a Go: the result must be the same, or refused with a sentence.
 unknown() {
 	local name=goroutine/$NEWEST/unknown-go wrong old=$GOPROF
 	GOPROF=$O/newest/$((${NEWEST:2:2} - 1))/goprof-bpf

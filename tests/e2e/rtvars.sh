@@ -50,8 +50,9 @@ strip_to() {
 # facts FILE OUT
 facts() { "$GOFACTS" "$1" >"$2" 2>"$TMP/err" || { tr '\n' ' ' <"$TMP/err"; return 1; }; }
 
-# var NAME SYMBOL DECODED, of the file $1 and the same without symbols, $2. "-": there is none, and
-# then nothing may be found either. All but two variables are in every Go program.
+# Compares "var NAME SYMBOL DECODED" of the file $1 and of the same file without symbols, $2. "-":
+# the program has no such variable, and then none may be found either. All but two variables are in
+# every Go program.
 vars_agree() {
 	awk -v want=$VARIABLES '
 		$1 != "var" { next }
@@ -60,7 +61,7 @@ vars_agree() {
 		END { if (n != want || have < want - 2) print n + 0 " variables, " have + 0 " with a symbol" }' "$1" "$2"
 }
 
-# The rest of what is known does not need symbols either.
+# Nothing else that is known may need symbols either.
 rest_agrees() {
 	cmp -s <(grep -E '^(go|site) ' "$1") <(grep -E '^(go|site) ' "$2") || echo "Go's facts or sites differ when stripped"
 	grep -q "^layout table" "$2" || grep ^layout "$2"

@@ -120,10 +120,10 @@ whole_cpu() { "$PPROFCHECK" cputotal -inner "$2" -outer "$3" -stolen "$4" -switc
 
 ticks() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
 
-# Of the threads that there are.
+# Context switches of the threads that exist now.
 switches() { cat /proc/"$1"/task/*/status 2>/dev/null | awk '/ctxt_switches/ { n += $2 } END { print n + 0 }'; }
 
-# Of the whole machine: what its host took, and interrupts.
+# Of the whole machine: ticks that its host took, and interrupts.
 stolen() { awk '$1 == "cpu" { print $7 + $8 + $9 }' /proc/stat; }
 
 # cpu_begin FLAG...: a CPU profile of PID begins, and has begun; cpu_end: it ends, and $CPU is its

@@ -127,7 +127,7 @@ build_library() {
 	dir=$O/programs/src-$name-$kind-$v # two versions may be built at once
 	rm -rf "$dir" && mkdir -p "$dir" && cp testdata/programs/"$name"/* "$dir" &&
 		cp testdata/programs/libmain/"$kind".go.txt "$dir"/run.go || return 1
-	# go version tells no version of some libraries: what the build says must do.
+	# `go version` gives no version for some libraries, so the build's own report must do.
 	CGO=1 gobuild "$v" "$out" "$dir" -buildmode=$mode "$@"
 }
 

@@ -51,11 +51,11 @@ ask() {
 	kill -KILL "$PID" 2>/dev/null # end would wait for it
 }
 
-# What it says from here on is what the next profile is to know.
+# What the program prints from here on is the truth for the next profile.
 mark() { MARK=$(wc -l <"$SAID"); }
 truth() { tail -n +$((MARK + 1)) "$SAID" >"$TMP/truth"; }
 
-# The program must end as if nobody had watched it.
+# The program must end as if it had not been watched.
 end() {
 	local rc
 	echo end >&$FD
