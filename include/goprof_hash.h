@@ -58,7 +58,10 @@ GPB_HASH_FN void gpb_sip_word(struct gpb_sip *s, __u64 w)
 	s->v0 ^= w;
 }
 
-/* Of as many words for all that are compared, or with their number among them. */
+/*
+ * Ends a hash. All hashes that are compared must have equally many words, or their number among
+ * the words.
+ */
 GPB_HASH_FN __u64 gpb_sip_end(struct gpb_sip *s)
 {
 	s->v2 ^= 0xff;
@@ -68,7 +71,7 @@ GPB_HASH_FN __u64 gpb_sip_end(struct gpb_sip *s)
 	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-/* 64 bits more, after gpb_sip_end. */
+/* Yields 64 more bits, after gpb_sip_end(). */
 GPB_HASH_FN __u64 gpb_sip_more(struct gpb_sip *s)
 {
 	s->v1 ^= 0xdd;

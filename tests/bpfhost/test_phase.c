@@ -1,6 +1,6 @@
 /*
- * tests/bpfhost/test_phase.c - which steps of a CPU clock are samples: with a clock that is set by
- * hand, and thread ids that are given again.
+ * tests/bpfhost/test_phase.c - which steps of a CPU clock are samples: with a clock that is set
+ * by hand, and thread ids that are used again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #define MS 1000000ull
 enum { STEPS = 10, THREADS = 8 };
 
-/* As the BPF side keeps it: phases by key, and what one step of one thread came to. */
+/* What the BPF side keeps: phases by key, and the result of one step of one thread. */
 static struct {
 	struct thread_key key;
 	struct phase phase;
@@ -56,7 +56,10 @@ static void every_tenth_step(void **state)
 	assert_int_equal(taken, 100);
 }
 
-/* A third of a period, with every first phase there is: a third of the threads are seen. */
+/*
+ * Threads that run for a third of a period, with every possible first phase: a third of them are
+ * seen.
+ */
 static void short_threads_are_seen_in_proportion(void **state)
 {
 	uint64_t taken = 0;
@@ -69,19 +72,22 @@ static void short_threads_are_seen_in_proportion(void **state)
 	assert_int_equal(taken, 3);
 }
 
-/* Never switched out, and served late: the time tells how many steps there were. */
+/*
+ * A thread was never switched out, and its clock was served late: the elapsed time tells how many
+ * steps there were.
+ */
 static void late_steps_are_made_up_for(void **state)
 {
 	(void)state;
 	assert_int_equal(step_of(7, 5, 1000 * MS, 4, 0), 1);
 	assert_int_equal(step_of(7, 5, 1035 * MS, 4, 0), 3);
-	/* Switched out in between: nobody knows what it ran. */
+	/* It was switched out in between, so nobody knows how long it ran. */
 	assert_int_equal(step_of(7, 5, 2035 * MS, 5, 0), 0);
 }
 
 /*
- * A thread ends; minutes later its id is another one's, which has been switched out as often. It is
- * not given the time between, and its phase is its own.
+ * A thread ends, and minutes later another one has its id and was switched out as often. The new
+ * one must not be given the time between, and its phase is its own.
  */
 static void an_id_that_is_given_again(void **state)
 {

@@ -21,7 +21,7 @@ static struct maker_set *maker_set_at(__u32 key)
 	return &sets[key];
 }
 
-/* As many side by side as a set has ways. */
+/* as many goroutines side by side as a set has ways */
 enum { BESIDE = 4 };
 
 enum { RET = TEXT + 0x100, CALLER = TEXT + 0x200 };
@@ -45,7 +45,7 @@ static void enter(uint64_t g, uint64_t type)
 	maker_keep(&m);
 }
 
-/* It allocates, two calls further down. All goroutines have the stack of G here. */
+/* The goroutine allocates, two calls further down. All goroutines have the stack of G here. */
 static uint64_t allocates(uint64_t g)
 {
 	struct gpb_stack s = { .nfirst = 3, .pc = { TEXT + 0x50, RET, CALLER } };
@@ -75,7 +75,9 @@ static void found_again(void **state)
 	assert_int_equal(allocates(G), 0x2000);
 }
 
-/* As many as a set has ways, side by side; those that were there before do not count. */
+/*
+ * As many goroutines as a set has ways, side by side; those that were there before do not matter.
+ */
 static void side_by_side(void **state)
 {
 	uint64_t g[BESIDE];
@@ -93,7 +95,7 @@ static void side_by_side(void **state)
 	}
 }
 
-/* One too many, and what is written in half: no type is better than another's. */
+/* With one goroutine too many, or a half-written entry, there is no type rather than another's. */
 static void never_anothers(void **state)
 {
 	uint64_t other = G;

@@ -1,6 +1,6 @@
 /*
- * tests/unit/test_bpf_maps.c - hash maps as a kernel wants them that refuses those which allocate
- * entry by entry (Linux 5.15 to 6.0 for perf events), and that all programs load with them.
+ * tests/unit/test_bpf_maps.c - hash maps for a kernel that refuses those which allocate entry by
+ * entry (Linux 5.15 to 6.0 for perf events): all programs must load with them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 /* ---- a kernel as up to 6.0 ---- */
 
 static bool old_kernel;
-static bool grows[4096]; /* by descriptor */
+static bool grows[4096]; /* by descriptor: does the map allocate entry by entry? */
 static int refused;
 
 static bool uses_growing(const union bpf_attr *a)
@@ -39,7 +39,7 @@ static bool uses_growing(const union bpf_attr *a)
 	return false;
 }
 
-/* libbpf's and ours. */
+/* Replaces the function that libbpf and our code call. */
 long syscall(long nr, ...)
 {
 	const union bpf_attr *a;
@@ -70,7 +70,7 @@ long syscall(long nr, ...)
 	return ret;
 }
 
-/* How many hash maps of it allocate entry by entry. */
+/* How many hash maps of this object allocate entry by entry. */
 static unsigned growing(struct bpf_object *o)
 {
 	struct bpf_map *m;
@@ -92,7 +92,7 @@ static void fit_and_load(struct bpf_object *o)
 	bpf_fit_maps(o, true);
 	assert_int_equal(growing(o), 0);
 	ret = bpf_object__load(o);
-	if (ret != -EPERM && ret != -EACCES) /* not as an ordinary user */
+	if (ret != -EPERM && ret != -EACCES) /* an ordinary user is not allowed */
 		assert_int_equal(ret, 0);
 }
 
@@ -113,7 +113,10 @@ FITS(heap)
 FITS(sched)
 FITS(wait)
 
-/* As the verifier up to 6.0 says it; a kernel that allows growing says nothing. */
+/*
+ * The kernel answers as the verifier up to 6.0 does; one that allows growing maps does not
+ * complain.
+ */
 static void is_found_by_trying(void **state)
 {
 	struct err e = { "" };
@@ -129,7 +132,7 @@ static void an_old_kernel_has_its_way(void **state)
 	struct cpu_bpf *o = cpu_bpf__open();
 
 	(void)state;
-	if (bpf_try_growing(NULL)) /* not allowed, or it is one of these */
+	if (bpf_try_growing(NULL)) /* this is not allowed, or the kernel is one of these */
 		skip();
 	old_kernel = true;
 	refused = 0;
@@ -137,7 +140,7 @@ static void an_old_kernel_has_its_way(void **state)
 	assert_int_equal(refused, 1);
 	bpf_prepare(o);
 	assert_int_equal(cpu_bpf__load(o), 0);
-	assert_int_equal(refused, 2); /* by trying once more, and not by loading */
+	assert_int_equal(refused, 2); /* by the attempt, and not by loading */
 	cpu_bpf__destroy(o);
 	old_kernel = false;
 }

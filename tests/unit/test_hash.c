@@ -1,6 +1,6 @@
 /*
- * tests/unit/test_hash.c - the keyed hash: as published, not to be foreseen, and of no influence on
- * what is written.
+ * tests/unit/test_hash.c - the keyed hash: it is the published one, cannot be predicted, and has
+ * no influence on what is written.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include "base/strtab.h"
 #include "output/output.h"
 
-/* What CPython 3.11 gives for hash(b"...") with PYTHONHASHSEED=0, whose key is zero. */
+/* The values of CPython 3.11 for hash(b"...") with PYTHONHASHSEED=0, whose key is zero. */
 static void as_published(void **state)
 {
 	static const struct {
@@ -39,7 +39,7 @@ static void as_published(void **state)
 		assert_int_equal(hash_bytes(known[i].text, strlen(known[i].text)), known[i].hash);
 }
 
-/* Two processes do not agree on a hash, so nobody can know it before. */
+/* Two processes do not agree on a hash, so nobody can compute it beforehand. */
 static void each_process_has_its_own(void **state)
 {
 	uint64_t seen[2];
@@ -74,7 +74,7 @@ static void high_bits_do_not_cancel(void **state)
 
 enum { KEYS = 20000 };
 
-/* The inverse of the multiplier that the map had: its keys all fell into one place. */
+/* The inverse of the multiplier that the map once had: all of its keys fell into one place. */
 static uint64_t inverse(uint64_t odd)
 {
 	uint64_t x = odd;
@@ -102,7 +102,7 @@ static void chosen_keys_do_not_pile_up(void **state)
 	map_fini(&m);
 }
 
-/* A profile with labels and stacks enough that tables grow, written under one key. */
+/* Writes a profile under one key, with enough labels and stacks that tables grow. */
 static size_t write_under(struct gpb_hash_key k, const char *format, char **text)
 {
 	struct prof *p;
@@ -135,7 +135,7 @@ static size_t write_under(struct gpb_hash_key k, const char *format, char **text
 	return len;
 }
 
-/* A page for a browser has a nonce, random each time: without it. */
+/* A page for a browser has a random nonce, which is blanked before pages are compared. */
 static void blank_nonce(char *text)
 {
 	enum { DIGITS = 32 };
@@ -171,7 +171,8 @@ static void what_is_written_does_not_depend_on_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_process_has_its_own), /* first: the others choose the key */
+		/* this one is first, because the others choose the key */
+		cmocka_unit_test(each_process_has_its_own),
 		cmocka_unit_test(as_published),
 		cmocka_unit_test(high_bits_do_not_cancel),
 		cmocka_unit_test(chosen_keys_do_not_pile_up),

@@ -1,6 +1,7 @@
 /*
- * tests/unit/test_wait_errors.c - do the standard errors of block, mutex and wait profiles cover? Many
- * simulated programs whose waits come in bursts, from many callers at once.
+ * tests/unit/test_wait_errors.c - do the confidence intervals of block, mutex and wait profiles
+ * cover the truth? Many simulated programs have waits that come in bursts, from many callers at
+ * once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,15 +24,18 @@ enum {
 	PARTS = 100 /* windows that fit into a stratum */
 };
 
-/* Of 1,000 intervals of two standard errors that hold 95 %, fewer than 930 would be 3 in 1,000. */
+/*
+ * Of 1,000 intervals of two standard errors, each of which covers with 95 %, fewer than 930 would
+ * cover by chance in 3 of 1,000 runs.
+ */
 enum { COVERED_LEAST = 930 };
 
 static uint64_t seed;
 static struct subject subject; /* a program of which no function is known */
 
 struct program {
-	double in_burst[STRATA]; /* the part of each stratum that is one */
-	bool met[STRATA];	 /* by its window */
+	double in_burst[STRATA]; /* the part of each stratum that is a burst */
+	bool met[STRATA];	 /* whether the stratum's window met the burst */
 	double truth;		 /* waits */
 };
 
@@ -81,7 +85,7 @@ static bool covers(double value, double variance, double truth)
 	return fabs(value - truth) <= 2 * sqrt(variance);
 }
 
-/* What came of one program: estimate, variance as for a site and for all. */
+/* The result of one program: the estimate, and its variance as for a site and for all. */
 struct told {
 	double count, site, whole;
 	size_t sites, entries;
@@ -124,7 +128,7 @@ static struct told told_by_wait(const struct program *p, bool goid)
 	struct told out = {};
 
 	wait_window_init(&w, not_runtime);
-	w.paced = 1e300; /* not by the runtime's count of switches */
+	w.paced = 1e300; /* numbers do not come from the runtime's count of switches */
 	run(p, &w, &w.tally, wait_window_add, goid, GPB_G_WAITING);
 	out.sites = w.tally.sites.n;
 	out.entries = w.tally.entries.n;
@@ -156,7 +160,7 @@ static void cover(struct told (*told)(const struct program *p, bool goid))
 		by_caller = told(&p, false);
 		assert_int_equal(by_goid.entries, by_goid.sites ? CALLERS : 0);
 		assert_true(by_goid.sites <= 1 && by_caller.sites == by_goid.sites);
-		/* However a site is split, it is the same site. */
+		/* However a site is split, it stays the same site. */
 		assert_true(fabs(by_goid.count - by_caller.count) < 1);
 		assert_true(fabs(by_goid.site - by_caller.site) <= 1e-9 * by_caller.site);
 		assert_true(fabs(by_goid.whole - by_goid.site) <= 1e-9 * by_goid.site);
@@ -168,7 +172,7 @@ static void cover(struct told (*told)(const struct program *p, bool goid))
 	if (site < COVERED_LEAST || whole < COVERED_LEAST)
 		fail_msg("of %d programs %d are within two errors of the site, %d of the whole",
 			 PROGRAMS, site, whole);
-	/* Not by errors so large that they cover anything. */
+	/* The errors must not be so large that they cover anything. */
 	if (sqrt(error / off) > 1.2)
 		fail_msg("errors are %.2f times what they should be", sqrt(error / off));
 }
@@ -185,7 +189,9 @@ static void wait_profiles_cover(void **state)
 	cover(told_by_wait);
 }
 
-/* Two sites that burst together: the error of both is not that of two that are independent. */
+/*
+ * Two sites have their bursts together: the error of their sum is not that of independent sites.
+ */
 static void a_whole_of_two_sites(void **state)
 {
 	struct sched_window w = { .s = &subject };
@@ -213,7 +219,9 @@ static void a_whole_of_two_sites(void **state)
 	sched_window_fini(&w);
 }
 
-/* Where numbers are made to agree with the runtime's count, the error is that of the regression. */
+/*
+ * Where numbers are made to agree with the runtime's count, the error is that of the regression.
+ */
 static void regressed_sites_cover(void **state)
 {
 	int covered = 0;
@@ -228,7 +236,10 @@ static void regressed_sites_cover(void **state)
 		for (int k = 0; k < STRATA; k++) {
 			double busy = 1 + 9 * random_part(&seed), parks = 0, seen = 0;
 
-			/* In a stratum as many as in PARTS windows, of which the second half are busier. */
+			/*
+			 * A stratum has as many as PARTS windows, of which the second half is
+			 * busier.
+			 */
 			parks = PARTS * 1.5 * busy * CALLERS;
 			truth += parks * 0.3;
 			w.slow.switches += parks;
@@ -254,7 +265,7 @@ static void regressed_sites_cover(void **state)
 		fail_msg("of %d programs %d are within two errors", PROGRAMS, covered);
 }
 
-/* Who makes others wait for a mutex: a share of what looks saw in all. */
+/* Who makes others wait for a mutex is a share of the total that looks saw. */
 static void shares_of_mutexes_cover(void **state)
 {
 	int covered = 0;
@@ -298,7 +309,7 @@ static void shares_of_mutexes_cover(void **state)
 		fail_msg("of %d programs %d are within two errors", PROGRAMS, covered);
 }
 
-/* As if there were as many entries as there can be. */
+/* Pretends that there are as many entries as there can be. */
 static void fill(struct tally *t)
 {
 	t->entries.n = t->entries.cap = 1 << 20;
@@ -306,7 +317,10 @@ static void fill(struct tally *t)
 	assert_non_null(t->entries.at);
 }
 
-/* A goroutine a request, for a day: what there is no room for is a loss, and the rest stays. */
+/*
+ * One goroutine for each request, for a day: what there is no room for is a loss, and the rest
+ * stays.
+ */
 static void more_stacks_than_there_is_room_for(void **state)
 {
 	struct sched_window w = { .s = &subject, .full = true };
@@ -322,7 +336,7 @@ static void more_stacks_than_there_is_room_for(void **state)
 		assert_int_equal(sched_window_add(&w, &st, NULL), 0);
 		assert_int_equal(wait_window_add(&v, &st, NULL), 0);
 	}
-	assert_int_equal(w.crowded, 2 * 3); /* each stack told of two waits */
+	assert_int_equal(w.crowded, 2 * 3); /* each stack reports two waits */
 	assert_int_equal(v.crowded, 2 * 3);
 	sched_window_fini(&w);
 	wait_window_fini(&v);

@@ -17,7 +17,10 @@ struct gpb_hash_key hash_secret(void)
 
 	if (secret.drawn)
 		return secret.key;
-	/* Before the kernel has enough, or where a filter forbids it: what it gave us at exec. */
+	/*
+	 * The kernel may not have enough randomness yet, or a filter may forbid the call. Then
+	 * the random bytes are used that it gave us at exec.
+	 */
 	if (getrandom(&secret.key, sizeof(secret.key), GRND_NONBLOCK) != sizeof(secret.key)) {
 		given = (const void *)getauxval(AT_RANDOM); /* 16 bytes */
 		if (given)

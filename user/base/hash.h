@@ -1,8 +1,9 @@
 /*
  * user/base/hash.h - hashes of what others choose: names, labels, addresses, stacks.
  *
- * They are keyed with a secret that this process draws when it first hashes: nobody can prepare
- * keys that collide. So a hash must not be kept, sent to another process, or decide an order.
+ * They are keyed with a secret that this process draws when it first hashes, so that nobody can
+ * prepare keys that collide. Therefore a hash must not be stored, sent to another process, or
+ * decide an order.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -19,7 +20,7 @@ uint64_t hash_pair(uint64_t a, uint64_t b);
 /* The secret; for the BPF side. */
 struct gpb_hash_key hash_secret(void);
 
-/* For tests: with this one from now on. Tables that are filled already become useless. */
+/* For tests: uses this key from now on. Tables that are filled already become useless. */
 void hash_set_key(struct gpb_hash_key k);
 
 #endif
