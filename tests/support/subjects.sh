@@ -72,6 +72,10 @@ list() {
 	each "1.16.15 1.22.12 1.27.4" library "leaf31 plugin -ldflags=-w"
 	each "1.16.15 1.22.12 1.27.4" library "alloctruth plugin -ldflags=-w"
 	each "1.16.15 1.22.12 1.27.4" library "heapself plugin -ldflags=-w"
+	each "1.16.15 1.27.4" subject leaf31
+	each "1.27.4" subject "leaf31 -buildmode=pie"
+	each "1.22.12" "CGO=1 subject" "leaf31 -race"
+	each "1.27.4" subject pingpong
 	for cell in $(sed -n 's/^set -- ${CELLS:-\(.*\)}$/\1/p' tests/e2e/matrix.sh); do
 		echo "cell ${cell%%:*} ${cell#*:}"
 	done
