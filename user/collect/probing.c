@@ -130,6 +130,60 @@ static int account(struct probing *p, double *cost, struct err *e)
 	return 0;
 }
 
+static void pay_for_attaching(struct probing *p)
+{
+	p->nattached++;
+	budget_spend_once(p->b, &p->member, p->member.window_ns);
+}
+
+/*
+ * The target's CPU time and its own count of what it did, since this was last asked. False: one of
+ * the two is not known.
+ */
+static bool done_since(struct probing *p, double *cpu, double *work)
+{
+	double cpu_before = p->done_cpu, work_before = p->done_work;
+	bool known = p->done_known;
+
+	p->done_known = p->u.look && p->u.look(p->u.arg, &p->done_work);
+	p->done_cpu = budget_cpu_ns(p->b);
+	*cpu = p->done_cpu - cpu_before;
+	*work = p->done_work - work_before;
+	return known && p->done_known && *cpu > 0 && *work >= 0;
+}
+
+/* What windows cost is known better now: those that were paid for are paid for by that. */
+static void price_windows(struct probing *p)
+{
+	double ns = window_cost_now(&p->cost).ns, more = ns - p->member.window_ns;
+
+	budget_spend_once(p->b, &p->member, more * (double)p->nattached);
+	p->member.window_ns = p->size.fixed = ns;
+}
+
+/* Bursts take other CPU time for their work than what is between them. */
+static void learn_between(struct probing *p)
+{
+	double cpu, work;
+
+	if (!done_since(p, &cpu, &work) || p->by_count) {
+		window_cost_gap(&p->cost);
+		return;
+	}
+	window_cost_between(&p->cost, cpu, work);
+	price_windows(p);
+}
+
+static void learn_window(struct probing *p, double hits)
+{
+	double cpu, work;
+
+	if (done_since(p, &cpu, &work) && !p->by_count)
+		window_cost_window(&p->cost, cpu, work, hits);
+	else
+		window_cost_gap(&p->cost);
+}
+
 /* ---- everything observed ---- */
 
 static void look_again(struct probing *p, uint64_t now)
@@ -229,7 +283,7 @@ static int begin_full(struct probing *p, struct err *e)
 	if (ret)
 		return ret;
 	p->member.full = true;
-	budget_spend_once(p->b, &p->member, p->member.window_ns);
+	pay_for_attaching(p);
 	if (now_ns() < p->covered_ns) {
 		p->state = OPENING;
 		set_event(p, p->covered_ns);
@@ -343,6 +397,7 @@ static int ask_window(struct probing *p, struct err *e)
 	double other;
 	int ret = account(p, &other, e); /* of what is attached all the time */
 
+	learn_between(p);
 	if (!ret)
 		ret = uprobes_window(&p->uprobes, &w, e);
 	if (ret)
@@ -395,6 +450,8 @@ static int begin_windows(struct probing *p, struct err *e)
 		    p->u.what, p->o.budget_ppm / 1e4);
 	p->member.full = false;
 	p->windows_since = now;
+	p->done_known = false;
+	window_cost_gap(&p->cost);
 	p->stratum_ns = p->covered_ns ? p->covered_ns : now;
 	p->stratum_len = 0;
 	p->recent_cost = p->recent_ns = 0;
@@ -457,8 +514,9 @@ static int window_over(struct probing *p, struct err *e)
 		ret = account(p, &cost, e);
 	if (ret)
 		return ret;
-	budget_spend_once(p->b, &p->member, p->member.window_ns);
+	pay_for_attaching(p);
 	open_ns = (double)(w.closed - w.opened);
+	learn_window(p, cost);
 	p->nwindows++;
 	p->member.windows++;
 	p->attach_ns = (p->attach_ns * 3 + (w.opened > p->opened_ns ? w.opened - w.asked : 0)) / 4;
@@ -621,7 +679,7 @@ static int gauge(struct probing *p, bool *bears, struct err *e)
 				e);
 	if (ret)
 		return ret;
-	budget_spend_once(p->b, &p->member, p->member.window_ns);
+	pay_for_attaching(p);
 	/* Where hits are many the default price is not good enough to decide by. */
 	if (cost / attached_ns(&done) > PRICE_SHARE * p->o.budget_ppm / 1e6) {
 		double as_taken = p->member.hit_ns;
@@ -712,6 +770,7 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 	p->member.hit_ns = PRICE_DEFAULT_NS;
 	p->member.stepped_ns = PRICE_STEPPED_NS;
 	p->member.window_ns = WINDOW_COST_NS;
+	window_cost_init(&p->cost, WINDOW_COST_NS);
 	window_size_init(&p->size, WINDOW_COST_NS, u->end_ns,
 			 u->most_ns > u->end_ns ? u->most_ns : u->end_ns);
 	if (getrandom(&p->random, sizeof(p->random), 0) != sizeof(p->random))

@@ -5,6 +5,7 @@
 #include "collect/budget.h"
 #include "collect/probing.h"
 #include "collect/rhythm.h"
+#include "collect/window_cost.h"
 #include "collect/window_size.h"
 
 #define NS_PER_MS 1000000ull
@@ -55,6 +56,10 @@ struct probing {
 	double asked_rate;		     /* when the window was asked for */
 	uint64_t windows_since, windows_min; /* for how long windows are to be, at least */
 	struct gpb_spent seen;		     /* at the last look */
+	struct window_cost cost;	     /* of a window beside its hits */
+	uint64_t nattached;		     /* how often all was attached, which was paid for */
+	bool done_known;		     /* what the target had done at the last look, and */
+	double done_cpu, done_work;	     /* its CPU time (ns) then, by its own count */
 	struct window_size size;	     /* of the next window */
 	uint64_t longest;		     /* of all so far */
 	double recent_cost, recent_ns;	     /* of open time, since windows_since */

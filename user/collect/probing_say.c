@@ -26,8 +26,9 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 {
 	double cpu = budget_cpu_ns(p->b), cost = p->member.spent;
 	double wall = (double)(p->end_ns - p->set_ns);
+	struct window_cost_estimate window = window_cost_now(&p->cost);
 	int ret = 0;
-	char stepped[80] = "", most[96] = "none", how[192] = "all of the time observed";
+	char stepped[80] = "", most[96] = "none", how[256] = "all of the time observed";
 
 	if (p->o.budget_ppm)
 		snprintf(most, sizeof(most), "%g%% of the target's CPU time%s",
@@ -37,11 +38,12 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 		snprintf(
 			how, sizeof(how),
 			"%llu windows of %s%.3g ms, %.2f%% of the time observed; putting probes in and out "
-			"is taken to cost %g ms a window",
+			"is %s to cost %.2g +- %.2g ms a window",
 			(unsigned long long)p->nwindows, p->u.by_own ? "at most " : "",
 			(double)(p->longest ? p->longest : p->u.end_ns) / 1e6,
 			wall > 0 ? 100 * (double)p->observed_ns / wall : 0,
-			p->member.window_ns / 1e6);
+			window.measured ? "measured on the target" : "taken",
+			p->member.window_ns / 1e6, window.error / 1e6);
 	if (p->gap_ns >= NS_PER_MS)
 		ret = prof_comment(prof, e, "unobserved: %.0f ms in which probes were being put in",
 				   (double)p->gap_ns / 1e6);
