@@ -130,60 +130,6 @@ static int account(struct probing *p, double *cost, struct err *e)
 	return 0;
 }
 
-static void pay_for_attaching(struct probing *p)
-{
-	p->nattached++;
-	budget_spend_once(p->b, &p->member, p->member.window_ns);
-}
-
-/*
- * The target's CPU time and its own count of what it did, since this was last asked. False: one of
- * the two is not known.
- */
-static bool done_since(struct probing *p, double *cpu, double *work)
-{
-	double cpu_before = p->done_cpu, work_before = p->done_work;
-	bool known = p->done_known;
-
-	p->done_known = p->u.look && p->u.look(p->u.arg, &p->done_work);
-	p->done_cpu = budget_cpu_ns(p->b);
-	*cpu = p->done_cpu - cpu_before;
-	*work = p->done_work - work_before;
-	return known && p->done_known && *cpu > 0 && *work >= 0;
-}
-
-/* What windows cost is known better now: those that were paid for are paid for by that. */
-static void price_windows(struct probing *p)
-{
-	double ns = window_cost_now(&p->cost).ns, more = ns - p->member.window_ns;
-
-	budget_spend_once(p->b, &p->member, more * (double)p->nattached);
-	p->member.window_ns = p->size.fixed = ns;
-}
-
-/* Bursts take other CPU time for their work than what is between them. */
-static void learn_between(struct probing *p)
-{
-	double cpu, work;
-
-	if (!done_since(p, &cpu, &work) || p->by_count) {
-		window_cost_gap(&p->cost);
-		return;
-	}
-	window_cost_between(&p->cost, cpu, work);
-	price_windows(p);
-}
-
-static void learn_window(struct probing *p, double hits)
-{
-	double cpu, work;
-
-	if (done_since(p, &cpu, &work) && !p->by_count)
-		window_cost_window(&p->cost, cpu, work, hits);
-	else
-		window_cost_gap(&p->cost);
-}
-
 /* ---- everything observed ---- */
 
 static void look_again(struct probing *p, uint64_t now)
@@ -283,7 +229,7 @@ static int begin_full(struct probing *p, struct err *e)
 	if (ret)
 		return ret;
 	p->member.full = true;
-	pay_for_attaching(p);
+	probing_pay_attaching(p);
 	if (now_ns() < p->covered_ns) {
 		p->state = OPENING;
 		set_event(p, p->covered_ns);
@@ -397,7 +343,7 @@ static int ask_window(struct probing *p, struct err *e)
 	double other;
 	int ret = account(p, &other, e); /* of what is attached all the time */
 
-	learn_between(p);
+	probing_learn_between(p);
 	if (!ret)
 		ret = uprobes_window(&p->uprobes, &w, e);
 	if (ret)
@@ -410,31 +356,13 @@ static int ask_window(struct probing *p, struct err *e)
 	return 0;
 }
 
-/* What hits cost on this machine: measured once, while nothing is attached. */
-static void price_hits(struct probing *p)
-{
-	struct price price;
-	struct err why = {};
-
-	if (!p->u.price || p->priced)
-		return;
-	p->priced = true;
-	p->measured = !p->u.price(p->u.arg, &price, &why);
-	if (p->measured) {
-		p->member.hit_ns = price.hit_ns;
-		p->member.stepped_ns = price.stepped_ns;
-	} else {
-		say(&p->o, "%s: %s: taken to be %.0f ns", p->u.what, why.msg, p->member.hit_ns);
-	}
-}
-
 static int begin_windows(struct probing *p, struct err *e)
 {
 	bool again = p->windows_since; /* it was observed in full once more meanwhile */
 	uint64_t now;
 	int ret = 0;
 
-	price_hits(p);
+	probing_price_hits(p);
 	if (p->state != READY)
 		window_size_again(&p->size);
 	p->rhythm = (struct rhythm){};
@@ -514,9 +442,9 @@ static int window_over(struct probing *p, struct err *e)
 		ret = account(p, &cost, e);
 	if (ret)
 		return ret;
-	pay_for_attaching(p);
+	probing_pay_attaching(p);
 	open_ns = (double)(w.closed - w.opened);
-	learn_window(p, cost);
+	probing_learn_window(p, cost);
 	p->nwindows++;
 	p->member.windows++;
 	p->attach_ns = (p->attach_ns * 3 + (w.opened > p->opened_ns ? w.opened - w.asked : 0)) / 4;
@@ -679,12 +607,12 @@ static int gauge(struct probing *p, bool *bears, struct err *e)
 				e);
 	if (ret)
 		return ret;
-	pay_for_attaching(p);
+	probing_pay_attaching(p);
 	/* Where hits are many the default price is not good enough to decide by. */
 	if (cost / attached_ns(&done) > PRICE_SHARE * p->o.budget_ppm / 1e6) {
 		double as_taken = p->member.hit_ns;
 
-		price_hits(p);
+		probing_price_hits(p);
 		cost *= p->member.hit_ns / as_taken;
 	}
 	window_size_over(&p->size, p->u.end_ns, cost);

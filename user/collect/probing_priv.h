@@ -71,4 +71,12 @@ struct probing {
 	uint64_t random;
 };
 
+/* What hits cost on this machine: measured once, while nothing is attached. */
+void probing_price_hits(struct probing *p);
+/* All was put in, or put in and taken out: the account pays what that costs beside hits. */
+void probing_pay_attaching(struct probing *p);
+/* A window is asked for; one is over, whose hits took @hits ns: what the target did meanwhile tells its cost. */
+void probing_learn_between(struct probing *p);
+void probing_learn_window(struct probing *p, double hits);
+
 #endif
