@@ -59,7 +59,8 @@ static struct {
 	double cpus, cpu; /* CPUs that the target uses; ns */
 	struct probes at[PROBES];
 	uint64_t detach_ns, attach_ns; /* how long that takes; 0: as usual */
-	int n, eps, timers, keepers;
+	bool refuses;		       /* the kernel puts no more probes in */
+	int n, eps, timers;
 	uint64_t random;
 	/* What is true of the host and the program, and told to nobody. */
 	double stepped;	    /* share of hits that are single-stepped */
@@ -224,9 +225,10 @@ int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool
 	(void)n;
 	(void)multi;
 	(void)pid;
-	(void)open;
 	(void)e;
-	u->keeper.sock = KEEPER + w.keepers++;
+	for (int i = 0; i < w.n; i++)
+		if (open == &w.at[i].open)
+			u->keeper.sock = KEEPER + i;
 	return 0;
 }
 
@@ -237,7 +239,8 @@ static struct probes *of(const struct uprobes *u)
 
 int uprobes_attach(struct uprobes *u, struct err *e)
 {
-	(void)e;
+	if (w.refuses)
+		return err_set(e, -EINVAL, "no");
 	pass(w.now + (w.attach_ns ? w.attach_ns : 10 * MS));
 	attach(of(u), true, w.now);
 	return 0;
@@ -305,7 +308,9 @@ uint64_t uprobes_let_go(const struct uprobes *u)
 
 void uprobes_free(struct uprobes *u)
 {
-	(void)u;
+	if (u->keeper.sock && of(u)->attached)
+		attach(of(u), false, w.now);
+	u->keeper.sock = 0;
 }
 
 int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
@@ -764,6 +769,101 @@ static void single_steps_are_paid_for(void **state)
 	free(p);
 }
 
+/* ---- libraries that are loaded meanwhile: other probes from then on ---- */
+
+static double little(double at)
+{
+	(void)at;
+	return 1000;
+}
+
+static double much_at_first(double at)
+{
+	return at < 3 ? 3e6 : 1000;
+}
+
+/* Until @until; what is probed changes every @every from @from on. */
+static struct probes *run_and_set(double (*rate)(double), uint64_t until, uint64_t every)
+{
+	static struct target target = { .pid = 1 };
+	static struct subject subject = { .target = &target };
+	const struct collect_opts o = { .budget_ppm = 50000 };
+	struct probes *s = &w.at[0];
+	const struct probing_user u = { .what = "test",
+					.open = &s->open,
+					.end_ns = 8 * MS,
+					.most_ns = 50 * MS,
+					.spent = spent_so_far,
+					.over = over,
+					.arg = s };
+	uint64_t next;
+
+	begin_world(1, 1);
+	w.n = 1;
+	s->program = program(rate, NULL);
+	assert_int_equal(probing_new(&subject, &o, &u, true, &s->p, NULL), 0);
+	assert_int_equal(probing_set(s->p, NULL, 0, NULL), 0);
+	assert_int_equal(probing_begin(s->p, NULL), 0);
+	for (next = w.begin + every; w.now < w.begin + until; next += every) {
+		while (w.now < next)
+			step_all(next);
+		assert_int_equal(probing_set(s->p, NULL, 0, NULL), 0);
+		/* In full there is always somebody who observes. */
+		assert_true(s->p->state != FULL || (s->attached && s->open.bits));
+	}
+	return s;
+}
+
+static void end_of(struct probes *s)
+{
+	assert_int_equal(probing_end(s->p, NULL), 0);
+	s->gap_ns = s->p->gap_ns;
+	probing_free(s->p);
+	free((void *)s->program);
+}
+
+static void other_probes_in_full(void **state)
+{
+	struct probes *s = run_and_set(little, 20 * SEC, 300 * MS);
+
+	(void)state;
+	assert_int_equal(s->p->state, FULL);
+	end_of(s);
+	/* Each time two attachings of 10 ms are not observed, or less. */
+	assert_true((double)s->full > 0.9 * 20 * SEC);
+	assert_int_equal(s->spent.hits > 0, 1);
+}
+
+/* In the middle of windows, and where they become full observation again. */
+static void other_probes_in_windows(void **state)
+{
+	struct probes *s;
+
+	(void)state;
+	for (uint64_t every = 170 * MS; every < 1200 * MS; every += 93 * MS) {
+		s = run_and_set(much_at_first, 30 * SEC, every);
+		assert_true(s->windows > 3);
+		assert_int_equal(s->p->state, FULL);
+		end_of(s);
+	}
+}
+
+static void what_is_not_attached_observes_nothing(void **state)
+{
+	struct probes *s = run_and_set(little, 5 * SEC, SEC);
+	uint64_t full;
+
+	(void)state;
+	assert_int_equal(s->p->state, FULL);
+	w.refuses = true;
+	assert_int_equal(probing_set(s->p, NULL, 0, NULL), -EINVAL);
+	assert_int_equal(s->open.bits, 0);
+	full = s->full;
+	pass(w.now + 10 * SEC);
+	end_of(s);
+	assert_int_equal(s->full, full);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -776,6 +876,9 @@ int main(void)
 		cmocka_unit_test(each_instant_counts_once),
 		cmocka_unit_test(windows_cost_what_they_cost),
 		cmocka_unit_test(single_steps_are_paid_for),
+		cmocka_unit_test(other_probes_in_full),
+		cmocka_unit_test(other_probes_in_windows),
+		cmocka_unit_test(what_is_not_attached_observes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

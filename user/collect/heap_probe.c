@@ -297,8 +297,11 @@ static int attach_lists(struct heap_probe *h, struct site_list *all, struct site
 	if (!apart)
 		large_stop(h);
 	ret = put_target(h, e);
-	if (!ret && apart)
+	if (!ret && apart) {
 		ret = heap_large_attach(&h->large, h->s, large->groups, large->ngroups, e);
+		if (ret)
+			large_stop(h);
+	}
 	return ret ? ret : probing_set(h->probing, all->groups, all->ngroups, e);
 }
 

@@ -734,14 +734,11 @@ static int pause_probes(struct probing *p, struct err *e)
 	return ret;
 }
 
-int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e)
+static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e)
 {
 	bool windows = p->state == BETWEEN || p->state == ASKED;
-	int ret;
+	int ret = pause_probes(p, e);
 
-	if (p->state == ENDED)
-		return 0;
-	ret = pause_probes(p, e);
 	if (!ret)
 		ret = uprobe_groups_copy(p->groups, &p->sites, g, n, e);
 	if (ret)
@@ -761,6 +758,26 @@ int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struc
 	p->state = READY;
 	set_event(p, now_ns());
 	return 0;
+}
+
+/*
+ * When it fails, as a library that was loaded meanwhile can make it, nothing is attached any more,
+ * and no time from then on may pass for observed.
+ */
+int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e)
+{
+	int ret;
+
+	if (p->state == ENDED)
+		return 0;
+	ret = set_groups(p, g, n, e);
+	if (!ret)
+		return 0;
+	p->state = ENDED;
+	p->u.open->bits = 0;
+	p->failed = p->failed ? p->failed : ret;
+	uprobes_free(&p->uprobes);
+	return ret;
 }
 
 /* ---- the end ---- */
