@@ -114,7 +114,8 @@ churning() {
 	if [ -n "${SE:-}" ]; then
 		judged heap alloc_space -se "$SE"
 	else
-		judged heap alloc_space -sure 0.5 -judged "$2"
+		# A few windows may miss a burst altogether, and then its site.
+		judged heap alloc_space -sure 0.5 -judged "$2" ${UNMET:+-absent}
 	fi
 	in_windows heap 3
 	rarely heap

@@ -188,6 +188,7 @@ func (x *estimate) z() float64 {
 type budget struct {
 	kind, typ     string
 	reasons       string  // of a wait profile: those that count, with commas; "" all
+	absent        bool    // sites that no window met may be missing
 	unseen        bool    // the profile says that no window saw some of it
 	windows       int     // of the profile, 0: its errors follow from the sampling rule
 	rate          float64 // the heap's period
@@ -309,7 +310,7 @@ func (b *budget) check(x *estimate, share float64) (why []string) {
 	switch {
 	case x.likely == 0 && x.got == 0:
 		return nil
-	case !x.known && share >= b.least && !(b.sure > 0 && (x.unknown || x.got == 0 && b.unseen)):
+	case !x.known && share >= b.least && !(b.sure > 0 && (x.unknown || x.got == 0 && (b.unseen || b.absent))):
 		return []string{"its error is not stated"}
 	case !x.known:
 		return nil
@@ -342,6 +343,7 @@ func cmdBudget(args []string) bool {
 	fs.Float64Var(&b.few, "few", 0, "")
 	fs.Float64Var(&b.off, "off", 0, "")
 	fs.Float64Var(&b.sure, "sure", 0, "")
+	fs.BoolVar(&b.absent, "absent", false, "")
 	least := fs.Int("judged", 1, "")
 	paths := parse(fs, args, 2)
 	d, p := readDiary(paths[0]), load(paths[1])
