@@ -156,9 +156,9 @@ part_ends() {
 part_waits() {
 	begin "$1" relay -own || { echo "no program"; return; }
 	watch "$SECONDS_EACH" --block --mutex --budget 5%
-	judged block contentions -few 2 -sure 0.1 -off 0.1
+	judged block contentions -few 2 -sure 0.5 -off 0.1
 	judged block delay -few 2 -off 0.1 -within 0.1
-	judged mutex contentions -few 2 -sure 0.1 -off 0.1 -judged 0
+	judged mutex contentions -few 2 -sure 0.5 -off 0.1 -judged 0
 	judged mutex delay -few 2 -off 0.1
 	in_windows block 3
 	rarely block

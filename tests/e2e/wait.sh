@@ -139,7 +139,7 @@ part_heavy() {
 	comments | grep -q '^delays: by [0-9]* looks' || echo "not said where delays are from"
 	comments | grep -q '^error: main.ping .* delay [0-9]* +- ' || echo "no standard error of a site"
 	in_budget delay -few 2 -off 0.1 -within 0.1
-	in_budget contentions -few 2 -sure 0.1 -off 0.02
+	in_budget contentions -few 2 -sure 0.5 -off 0.02
 	"$PPROFCHECK" labels -type contentions "$WAIT" >"$TMP/labels"
 	awk '/"runnable"/ { run += $1; next } !/"syscall"/ { other += $1 }
 		END { if (!run || run < 0.9 * other || run > 1.1 * other) print run " times runnable after " other " waits" }' "$TMP/labels"
