@@ -96,7 +96,24 @@ part_light() {
 	judged heap alloc_objects
 	all_seen
 	[ "$(windows heap)" = "" ] || [ "$(windows heap)" = 0 ] || echo "$(windows heap) windows"
+	# By itself it is sampled as finely as the budget bears: at Go's own rate some ten would be.
+	watch 3 --heap
+	judged heap alloc_space
+	judged heap alloc_objects
+	all_seen
+	densely 300
 	stop
+}
+
+# densely LEAST: at least so many samples, and the period is the rate that the comments tell
+densely() {
+	local n rate period
+	n=$(comments heap | sed -n 's/^hits: .* \([0-9]*\) sampled$/\1/p')
+	rate=$(comments heap | sed -n 's/^rate: one sample in \([0-9]*\) bytes$/\1/p')
+	period=$(go tool pprof -raw "$(file heap)" 2>/dev/null | awk '/^Period:/ { print $2 }')
+	echo "# $n sampled, one in $rate bytes" >&2
+	[ "${n:-0}" -ge "$1" ] || echo "${n:-none} sampled"
+	[ -n "$rate" ] && [ "$rate" = "$period" ] || echo "the period is $period, the rate $rate"
 }
 
 # all_seen: the program's own allocations, and few of its runtime's

@@ -592,6 +592,7 @@ int opt_parse(int argc, char **argv, struct opts *o, struct err *e)
 		value = optarg;
 	}
 	v.collect.verbose = v.verbose;
+	v.collect.fine_heap = !g.heap_rate;
 	v.command = command_of(argc, argv, value);
 	if (optind < argc && !v.command)
 		return err_set(e, -EINVAL, "unexpected argument '%s'", argv[optind]);

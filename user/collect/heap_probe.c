@@ -145,7 +145,8 @@ static int load(struct heap_probe *h, struct err *e)
 	fill_log2(h->obj);
 	/* Where many objects are followed, each is told through it. */
 	bpf_map__set_max_entries(h->obj->maps.ring,
-				 GPB_RING_BYTES / (h->o.heap_rate < DENSE_RATE ? 1 : 4));
+				 GPB_RING_BYTES /
+					 (h->o.fine_heap || h->o.heap_rate < DENSE_RATE ? 1 : 4));
 	uprobes_prepare(h->obj->progs.heap_alloc, h->multi);
 	uprobes_prepare(h->obj->progs.heap_cycle, h->multi);
 	ret = heap_bpf__load(h->obj);
@@ -327,7 +328,7 @@ static void large_goes_on(struct heap_probe *h)
 	if (!h->large.apart || h->large.always || h->ending)
 		return;
 	h->large.always = true;
-	h->heap.large_rate = h->o.heap_rate;
+	h->heap.large_rate = h->window.rate;
 	heap_window_large(&h->window, true);
 }
 
@@ -358,7 +359,9 @@ static int turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct
 
 	if (windows != (h->heap.own.ns > 0))
 		heap_window_turn(w, windows, hit_ns, (double)window_ns);
-	h->heap.rate = windows ? h->window.rate_in_windows : h->o.heap_rate;
+	if (!windows && h->o.fine_heap)
+		heap_window_light(w, h->o.budget_ppm);
+	h->heap.rate = windows ? h->window.rate_in_windows : h->window.rate;
 	h->heap.own = windows ? own_of(h) : (struct gpb_own){};
 	h->heap.round++;
 	if (windows)
@@ -428,7 +431,7 @@ static int begin_probing(struct heap_probe *h, struct err *e)
 	h->window.obj = h->obj;
 	h->window.feed = &h->feed;
 	h->window.heap = &h->heap;
-	h->window.rate = h->o.heap_rate;
+	h->window.rate = h->window.rate_most = h->o.heap_rate;
 	h->window.next = next_window;
 	h->window.weighed = heap_use_weighed;
 	h->window.weighed_arg = &h->use;
@@ -700,7 +703,9 @@ static int finish_comments(struct heap_probe *h, struct err *e)
 		ret = prof_comment(h->prof, e, "window: %.3f s", window);
 	if (!ret)
 		ret = prof_comment(h->prof, e, "rate: one sample in %llu bytes",
-				   (unsigned long long)h->o.heap_rate);
+				   (unsigned long long)h->window.rate);
+	if (!ret)
+		ret = prof_set_period(h->prof, "space", "bytes", (int64_t)h->window.rate, e);
 	if (!ret)
 		ret = prof_comment(h->prof, e,
 				   "hits: %llu allocations of %llu bytes seen at %zu probes (%s), "

@@ -283,15 +283,15 @@ static uint64_t window_rate(struct heap_window *w)
 	uint64_t seen[GPB_CLASSES], allocs = 0, bytes = 0, rate;
 
 	if (seen_now(w, seen))
-		return w->rate;
+		return w->rate_most;
 	for (size_t i = 1; i < GPB_CLASSES; i++) {
 		allocs += seen[i];
 		bytes += seen[i] * w->heap->class_size[i];
 	}
 	if (!allocs)
-		return w->rate;
+		return w->rate_most;
 	rate = bytes / allocs * ALLOCS_PER_SAMPLE;
-	return rate < w->rate ? rate : w->rate;
+	return rate < w->rate_most ? rate : w->rate_most;
 }
 
 void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double window_ns)
@@ -304,6 +304,7 @@ void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double
 	w->gauged = 0;
 	if (windows && !w->rate_in_windows)
 		w->rate_in_windows = window_rate(w);
+	w->rate_used |= windows; /* by what is observed all the time */
 }
 
 /* ---- stretches ---- */
@@ -398,6 +399,29 @@ static void close_window(struct heap_window *w, const struct stretch *s,
 	owntime_over(&w->own, &ow, w->nominal, tw.weight, seen * tw.weight, exact);
 }
 
+/* How light it is, by what the probes have seen so far. */
+static void see_light(struct heap_window *w, double ns)
+{
+	uint64_t seen[GPB_CLASSES];
+
+	if (seen_now(w, seen))
+		return;
+	w->light = (struct fine_seen){ .ns = ns };
+	for (size_t i = 0; i < GPB_CLASSES; i++) {
+		double size = i ? w->heap->class_size[i] : GPB_SIZE_MEDIUM;
+
+		w->light.events += (double)seen[i];
+		w->light.bytes += (double)seen[i] * size;
+	}
+}
+
+void heap_window_light(struct heap_window *w, unsigned budget_ppm)
+{
+	if (!w->rate_used && budget_ppm)
+		w->rate = fine_heap_rate(&w->light, budget_ppm, w->rate_most);
+	w->rate_used = true;
+}
+
 /* How slow a target is that was observed in full for a moment, for the first time. */
 static void gauge(struct heap_window *w, const struct stretch *s, const struct gpb_countdown *now)
 {
@@ -407,6 +431,7 @@ static void gauge(struct heap_window *w, const struct stretch *s, const struct g
 		owntime_cpu(&ow, (double)(s->closed - s->opened),
 			    (double)now[c].spent.counted * s->hit_ns);
 	w->gauged = ow.slow;
+	see_light(w, (double)(s->closed - s->opened));
 }
 
 /* What was seen before anything counted. */

@@ -7,6 +7,7 @@
 
 #include "collect/calibrate.h"
 #include "collect/feed.h"
+#include "collect/fine_rate.h"
 #include "collect/owntime.h"
 #include "collect/probing.h"
 #include "collect/tally.h"
@@ -36,8 +37,11 @@ struct heap_window {
 	uint64_t counted_before;
 	struct calibrate calibrate; /* by heap_window_end() */
 	size_t ncpu;
-	double nominal; /* ns: what the next window's own time is a part of */
-	double gauged;	/* how slow probes made it before anything counted; 0 not known */
+	double nominal;	    /* ns: what the next window's own time is a part of */
+	uint64_t rate_most; /* what the user asked for, or Go's: windows are sampled as densely */
+	bool rate_used;	    /* rate stays what it is */
+	struct fine_seen light; /* what was seen before anything counted */
+	double gauged;		/* how slow probes made it before anything counted; 0 not known */
 	struct rtcounters *counters; /* NULL until there are windows */
 	unsigned opened;	     /* how often that was tried */
 	struct err why, why_not;     /* why they cannot be read */
@@ -59,6 +63,12 @@ struct heap_window {
 void heap_window_init(struct heap_window *w);
 /* Takes a stack that came through the ring. */
 int heap_window_add(void *w, const struct gpb_stack *st, struct err *e);
+/*
+ * What is observed in full from now on is sampled as finely as the budget bears, by what was seen before
+ * anything counted. Only the first such stretch settles that, so that all samples are scaled alike, and
+ * not one that comes after windows: then the program is not light.
+ */
+void heap_window_light(struct heap_window *w, unsigned budget_ppm);
 /* From now on windows, or no more of them. */
 void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double window_ns);
 /* Large objects are observed all the time from now on, or no more. */
