@@ -399,21 +399,6 @@ static double attached_ns(const struct uprobe_windowed *w)
 	return (double)(w->detached - w->asked) / 2 + (double)(w->closed - w->opened) / 2;
 }
 
-/* Would observing everything keep to the budget, as windows say that were many enough? */
-static bool could_be_full(const struct probing *p, uint64_t now)
-{
-	double rate;
-
-	if (p->ending || now - p->windows_since < p->windows_min || p->recent_ns <= 0 ||
-	    budget_in_debt(p->b))
-		return false;
-	rate = p->recent_cost / p->recent_ns;
-	/* Windows that look for bursts say nothing of what is between. */
-	if (p->by_count)
-		rate = p->rhythm.mean * p->member.hit_ns;
-	return budget_allows(p->b, &p->member, rate);
-}
-
 /*
  * This window stands for all of its stratum: what is observed in full begins where that ends. Were it to
  * begin at once, the rest of the stratum would count twice; and were the window to stand for less, quiet
@@ -463,7 +448,7 @@ static int window_over(struct probing *p, struct err *e)
 	if (ret)
 		return ret;
 	now = now_ns();
-	if (could_be_full(p, now)) {
+	if (probing_could_be_full(p, now)) {
 		p->windows_min = p->windows_min * 2 < WINDOWS_MAX_NS ? p->windows_min * 2 :
 								       WINDOWS_MAX_NS;
 		full_after_stratum(p, now);

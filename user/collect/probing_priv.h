@@ -79,4 +79,7 @@ void probing_pay_attaching(struct probing *p);
 void probing_learn_between(struct probing *p);
 void probing_learn_window(struct probing *p, double hits);
 
+/* Would observing everything keep to the budget, as windows say that were many enough? */
+bool probing_could_be_full(const struct probing *p, uint64_t now);
+
 #endif

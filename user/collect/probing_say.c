@@ -1,4 +1,4 @@
-/* user/collect/probing_say.c - what came of probes: when, what was lost, the receipt. */
+/* user/collect/probing_say.c - what probing knows and tells: when, what was lost, the receipt, whether windows are needed. */
 #include "collect/probing_priv.h"
 
 uint64_t probing_since(const struct probing *p)
@@ -63,4 +63,18 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 		most, cost / 1e6, cpu / 1e6, cpu > 0 ? 100 * cost / cpu : 0,
 		(unsigned long long)p->member.hits, p->member.hit_ns, stepped,
 		p->measured ? "measured" : "assumed", how);
+}
+
+bool probing_could_be_full(const struct probing *p, uint64_t now)
+{
+	double rate;
+
+	if (p->ending || now - p->windows_since < p->windows_min || p->recent_ns <= 0 ||
+	    budget_in_debt(p->b))
+		return false;
+	rate = p->recent_cost / p->recent_ns;
+	/* Windows that look for bursts say nothing of what is between. */
+	if (p->by_count)
+		rate = p->rhythm.mean * p->member.hit_ns;
+	return budget_allows(p->b, &p->member, rate);
 }
