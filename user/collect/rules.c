@@ -13,17 +13,54 @@ void rules_init(struct rules *r, struct subject *s, int map_fd)
 void rules_fini(struct rules *r)
 {
 	map_fini(&r->known);
+	vec_fini(&r->order);
 }
 
-static void learn(void *arg, uint64_t pc, const struct gpb_rule *rule)
+/* The oldest rules go: first in, first out. One that is met again costs one raw sample. */
+static void make_room(struct rules *r)
+{
+	size_t n = r->order.n < RULES_EVICT ? r->order.n : RULES_EVICT;
+
+	for (size_t i = 0; i < n; i++)
+		bpf_map_delete_elem(r->map_fd, &r->order.at[i]);
+	r->order.n -= n;
+	memmove(r->order.at, r->order.at + n, r->order.n * sizeof(*r->order.at));
+	map_fini(&r->known);
+	for (size_t i = 0; i < r->order.n; i++)
+		map_put(&r->known, r->order.at[i], 1);
+	r->evicted += n;
+}
+
+void rules_learn(void *arg, uint64_t pc, const struct gpb_rule *rule)
 {
 	struct rules *r = arg;
-	uint64_t key = pc & ((1ull << 48) - 1), known;
+	uint64_t key = pc & ((1ull << 48) - 1), known, *at;
+	int ret;
 
 	if (map_get(&r->known, key, &known))
 		return;
-	if (!bpf_map_update_elem(r->map_fd, &key, rule, BPF_ANY))
-		map_put(&r->known, key, 1);
+	ret = bpf_map_update_elem(r->map_fd, &key, rule, BPF_ANY);
+	if (ret == -E2BIG && r->order.n) {
+		make_room(r);
+		ret = bpf_map_update_elem(r->map_fd, &key, rule, BPF_ANY);
+	}
+	if (ret) {
+		r->refused++;
+		return;
+	}
+	at = vec_add(&r->order, GPB_RULES);
+	if (at)
+		*at = key;
+	map_put(&r->known, key, 1);
+}
+
+int rules_comment(const struct rules *r, struct prof *p, struct err *e)
+{
+	if (!r->evicted && !r->refused)
+		return 0;
+	return prof_comment(
+		p, e, "rules: the kernel's table of %u was full: %llu made room, %llu found none",
+		GPB_RULES, (unsigned long long)r->evicted, (unsigned long long)r->refused);
 }
 
 /* The ring hands out const memory, but settling moves words about, so the record is copied. */
@@ -47,7 +84,7 @@ int rules_settle(struct rules *r, const void *data, size_t len, const struct gpb
 		return 0;
 	}
 	was = raw->stack.flags;
-	ret = physical_settle(r->s, raw, learn, r, e);
+	ret = physical_settle(r->s, raw, rules_learn, r, e);
 	if (ret)
 		return ret;
 	r->cut += !(was & GPB_STACK_CUT) && (raw->stack.flags & GPB_STACK_CUT);

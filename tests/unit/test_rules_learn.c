@@ -1,0 +1,156 @@
+/* tests/unit/test_rules_learn.c - the kernel's table of rules when it is full. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include <bpf/bpf.h>
+
+#include "collect/rules.h"
+
+/* A table of the kernel's, in the place of libbpf's calls: so many entries, no more. */
+static struct map table;
+static size_t room = GPB_RULES, deleted;
+static int refuse;
+
+int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
+{
+	const uint64_t *k = key;
+	uint64_t was;
+
+	(void)fd;
+	(void)value;
+	(void)flags;
+	if (refuse)
+		return refuse;
+	if (!map_get(&table, *k, &was) || !was) {
+		if (!room)
+			return -E2BIG;
+		room--;
+	}
+	return map_put(&table, *k, 1) ? 0 : -ENOMEM;
+}
+
+int bpf_map_delete_elem(int fd, const void *key)
+{
+	const uint64_t *k = key;
+	uint64_t was = 0;
+
+	(void)fd;
+	if (!map_get(&table, *k, &was) || !was)
+		return -ENOENT;
+	map_put(&table, *k, 0);
+	room++;
+	deleted++;
+	return 0;
+}
+
+static bool has(uint64_t pc)
+{
+	uint64_t v = 0;
+
+	return map_get(&table, pc, &v) && v;
+}
+
+static struct rules r;
+
+static int setup(void **state)
+{
+	(void)state;
+	map_fini(&table);
+	room = GPB_RULES;
+	deleted = 0;
+	refuse = 0;
+	rules_init(&r, NULL, -1);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rules_fini(&r);
+	map_fini(&table);
+	return 0;
+}
+
+static void learn_range(uint64_t from, uint64_t to)
+{
+	static const struct gpb_rule rule = { .delta = 8 };
+
+	for (uint64_t pc = from; pc < to; pc++)
+		rules_learn(&r, pc, &rule);
+}
+
+static void a_full_table_takes_the_next_one(void **state)
+{
+	(void)state;
+	learn_range(1, GPB_RULES + 1);
+	assert_int_equal(room, 0);
+	assert_int_equal(r.evicted, 0);
+	learn_range(GPB_RULES + 1, GPB_RULES + 2);
+	assert_true(has(GPB_RULES + 1));
+	assert_int_equal(r.refused, 0);
+	assert_int_equal(r.evicted, RULES_EVICT);
+}
+
+static void the_oldest_go_and_come_back(void **state)
+{
+	(void)state;
+	learn_range(1, GPB_RULES + 2);
+	assert_false(has(1));
+	assert_false(has(RULES_EVICT));
+	assert_true(has(RULES_EVICT + 1));
+	learn_range(1, 2);
+	assert_true(has(1));
+}
+
+/* Many times over: none is refused, and what is there are the latest. */
+static void it_never_ends(void **state)
+{
+	const uint64_t last = 3 * (uint64_t)GPB_RULES;
+
+	(void)state;
+	learn_range(1, last + 1);
+	assert_int_equal(r.refused, 0);
+	assert_int_equal(r.evicted, deleted);
+	assert_int_equal(GPB_RULES - room, r.order.n);
+	for (uint64_t pc = last - GPB_RULES + RULES_EVICT + 1; pc <= last; pc++)
+		assert_true(has(pc));
+}
+
+static void what_is_known_is_not_told_again(void **state)
+{
+	(void)state;
+	learn_range(1, 100);
+	learn_range(1, 100);
+	assert_int_equal(r.order.n, 99);
+}
+
+static void what_is_refused_is_counted(void **state)
+{
+	(void)state;
+	refuse = -ENOMEM;
+	learn_range(1, 11);
+	assert_int_equal(r.refused, 10);
+	refuse = -E2BIG; /* and there is nothing to make room with */
+	learn_range(1, 11);
+	assert_int_equal(r.refused, 20);
+	refuse = 0;
+	learn_range(1, 11);
+	assert_true(has(10));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_full_table_takes_the_next_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_oldest_go_and_come_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(it_never_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_known_is_not_told_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_refused_is_counted, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
