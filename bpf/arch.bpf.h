@@ -30,6 +30,21 @@ static __always_inline int regs_in_user(const struct pt_regs *r)
 }
 
 /*
+ * Where the thread that is in the kernel left user space; 0: it did not. Two bytes of cs: it is a
+ * union in which the others have another type (Linux 6.9).
+ */
+static __always_inline int regs_saved(struct regs *out)
+{
+	const struct pt_regs *r =
+		(const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+
+	if ((*(const volatile __u16 *)&r->cs & 3) != 3)
+		return 0;
+	*out = regs_of(r);
+	return 1;
+}
+
+/*
  * At the branch of the stack check (cmp guard,sp; jbe): taken means that the stack grows
  * first and the call comes again.
  */
@@ -58,9 +73,7 @@ static __always_inline __u64 go_g(const struct pt_regs *r)
 
 static __always_inline __u64 thread_pointer(void)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-
-	return BPF_CORE_READ(task, thread.fsbase);
+	return bpf_get_current_task_btf()->thread.fsbase;
 }
 
 #else

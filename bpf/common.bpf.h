@@ -88,7 +88,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, GPB_STACKS);
-	__type(key, struct gpb_hash);
+	__type(key, struct gpb_stack_key);
 	__type(value, struct gpb_stack);
 } stacks SEC(".maps");
 
@@ -135,6 +135,21 @@ static __always_inline __u32 field_u32(__u64 base, __s32 off)
 static __always_inline void hash_begin(struct gpb_sip *s)
 {
 	gpb_sip_begin(s, hash_key.k0, hash_key.k1);
+}
+
+#define HASH_WORDS 8
+struct hash_block {
+	__u64 w[HASH_WORDS];
+};
+
+/* The first @n words of @b, at most all. Global: verified once and not for each word of a stack. */
+__noinline int hash_block(struct gpb_sip *h, const struct hash_block *b, __u32 n)
+{
+	if (!h || !b)
+		return 0;
+	for (__u32 i = 0; i < HASH_WORDS && i < n; i++)
+		gpb_sip_word(h, b->w[i]);
+	return 0;
 }
 
 #endif

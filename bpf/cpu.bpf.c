@@ -62,13 +62,12 @@ __u64 threads_seen;
  */
 static __always_inline int clock_counts(void *ctx, __u32 tid)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct gpb_own_clock *own = bpf_map_lookup_elem(&own_clock, &tid);
 	__u64 start;
 
 	if (!own)
 		return 1;
-	start = BPF_CORE_READ(task, start_time);
+	start = bpf_get_current_task_btf()->start_time;
 	if (bpf_get_attach_cookie(ctx)) {
 		own->start = start;
 		own->ticked = 1;
@@ -88,13 +87,13 @@ static __always_inline int clock_counts(void *ctx, __u32 tid)
 /* How many samples this step stands for: none mostly, one, more when the clock was late. */
 static __always_inline __u64 samples_due(__u32 tid)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct thread_key key = { .tid = tid, .start = BPF_CORE_READ(task, start_time) };
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_key key = { .tid = tid, .start = task->start_time };
 	struct step now = { .ns = bpf_ktime_get_ns() };
 	struct phase *p = bpf_map_lookup_elem(&phases, &key), fresh;
 	__u64 due;
 
-	now.switches = BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+	now.switches = task->nvcsw + task->nivcsw;
 	if (p)
 		return phase_step(p, &now, clock_steps, step_ns);
 	due = phase_first(&fresh, &now, clock_steps, bpf_get_prandom_u32());
@@ -106,19 +105,12 @@ static __always_inline __u64 samples_due(__u32 tid)
 /* The user registers, also when the kernel was interrupted. */
 static __always_inline int user_regs(struct bpf_perf_event_data *ctx, struct regs *out, int *user)
 {
-	struct pt_regs copy, *saved;
-
 	*user = regs_in_user(&ctx->regs);
 	if (*user) {
 		*out = regs_of(&ctx->regs);
 		return 1;
 	}
-	saved = (struct pt_regs *)bpf_task_pt_regs(
-		(struct task_struct *)bpf_get_current_task_btf());
-	if (bpf_probe_read_kernel(&copy, sizeof(copy), saved) || !regs_in_user(&copy))
-		return 0;
-	*out = regs_of(&copy);
-	return 1;
+	return regs_saved(out);
 }
 
 static __always_inline void kernel_frames(void *ctx, struct gpb_stack *s)
@@ -150,11 +142,7 @@ static __always_inline void take(struct bpf_perf_event_data *ctx, struct scratch
 	walk_interrupted(&sc->walk, s, t, slot, g, &r);
 	if (t->flags & (GPB_TARGET_GOID | GPB_TARGET_LABELS))
 		sample_identity(sc, t, field_u64(field_u64(g, t->g_m), t->m_curg));
-	sample_flags(s);
-	if (s->flags & GPB_STACK_UNRULED)
-		sample_raw(sc);
-	else
-		sample_count(sc);
+	sample_send(sc);
 }
 
 SEC("perf_event")

@@ -145,12 +145,8 @@ static __always_inline int heap_sample(struct pt_regs *ctx, const struct gpb_tar
 	}
 	if (t->flags & (GPB_TARGET_GOID | GPB_TARGET_LABELS))
 		sample_identity(sc, t, field_u64(field_u64(g, t->g_m), t->m_curg));
-	sample_flags(s);
 	counted = !(s->flags & GPB_STACK_UNRULED);
-	if (!counted)
-		sample_raw(sc);
-	else
-		sample_count(sc);
+	sample_send(sc);
 	if (t->flags & GPB_TARGET_LIVE)
 		stack_hash(s, hash);
 	scratch_release(sc);

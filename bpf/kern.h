@@ -1,6 +1,10 @@
 /*
  * bpf/kern.h - the few kernel types we touch; the loader relocates the fields by the
  * running kernel's BTF.
+ *
+ * They are read through typed pointers (bpf_get_current_task_btf, Linux 5.11), each load checked by
+ * the verifier: bpf_probe_read_kernel is refused with lockdown=confidentiality. A load through a
+ * pointer that leads nowhere gives 0.
  */
 #ifndef BPF_KERN_H
 #define BPF_KERN_H
@@ -30,7 +34,7 @@ struct upid {
 
 struct pid {
 	unsigned int level;
-	struct upid numbers[1]; /* level + 1, from the initial namespace inwards */
+	struct upid numbers[]; /* level + 1, from the initial namespace inwards */
 };
 
 struct task_struct {

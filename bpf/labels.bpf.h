@@ -149,16 +149,13 @@ __noinline int label_hash(const struct gpb_label *lab, struct gpb_sip *h)
 	if (!lab || !h)
 		return 0;
 	gpb_sip_word(h, ((__u64)lab->key_len << 32) | lab->value_len);
-	for (__u32 j = 0; j < GPB_LABEL_KEY / 8; j++) {
-		if (j * 8 >= lab->key_len)
-			break;
-		gpb_sip_word(h, ((const __u64 *)lab->key)[j]);
-	}
-	for (__u32 j = 0; j < GPB_LABEL_VALUE / 8; j++) {
-		if (j * 8 >= lab->value_len)
-			break;
-		gpb_sip_word(h, ((const __u64 *)lab->value)[j]);
-	}
+	_Static_assert(GPB_LABEL_KEY % sizeof(struct hash_block) == 0, "whole blocks");
+	_Static_assert(GPB_LABEL_VALUE % sizeof(struct hash_block) == 0, "whole blocks");
+	for (__u32 i = 0; i < GPB_LABEL_KEY && i < lab->key_len; i += sizeof(struct hash_block))
+		hash_block(h, (const struct hash_block *)&lab->key[i], (lab->key_len - i + 7) / 8);
+	for (__u32 i = 0; i < GPB_LABEL_VALUE && i < lab->value_len; i += sizeof(struct hash_block))
+		hash_block(h, (const struct hash_block *)&lab->value[i],
+			   (lab->value_len - i + 7) / 8);
 	return 0;
 }
 

@@ -40,11 +40,12 @@ static __always_inline int weigh(struct weight *w, __u64 delay, __u64 rate)
 }
 
 /* The stack of a goroutine that is parked, by its frame pointers. */
-static __always_inline void walk_parked(struct walk *w, struct gpb_stack *s,
-					const struct gpb_target *t, __u64 g)
+__noinline int walk_parked(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
 {
 	__u64 pc;
 
+	if (!w || !s || !t)
+		return 0;
 	w->avoid_lo = w->avoid_hi = 0;
 	w->moving = 0;
 	w->max = GPB_MAX_USER;
@@ -61,6 +62,7 @@ static __always_inline void walk_parked(struct walk *w, struct gpb_stack *s,
 			break;
 	}
 	s->nfirst = w->n;
+	return 0;
 }
 
 /* Called from C: what called C is found by rules. */
@@ -83,11 +85,14 @@ static __always_inline void walk_parked_callback(struct walk *w, struct gpb_stac
 }
 
 /* A goroutine that was preempted, where its frame may not be set up: by rules. */
-static __always_inline void walk_saved(struct walk *w, struct gpb_stack *s,
-				       const struct gpb_target *t, __u32 slot, __u64 g)
+__noinline int walk_saved(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
+			  __u32 slot, __u64 g)
 {
-	__u64 pc = field_u64(g, t->g_sched_pc);
+	__u64 pc;
 
+	if (!w || !s || !t)
+		return 0;
+	pc = field_u64(g, t->g_sched_pc);
 	w->lo = w->avoid_lo = w->avoid_hi = 0;
 	w->n = 0;
 	w->max = GPB_MAX_USER;
@@ -103,33 +108,23 @@ static __always_inline void walk_saved(struct walk *w, struct gpb_stack *s,
 		w->why = walk_rules(w, s, t);
 	s->nfirst = w->n;
 	if (w->why != WALK_UNRULED)
-		return;
+		return 0;
 	s->flags |= GPB_STACK_UNRULED;
 	rules_hints(w, s, t, g, field_u64(g, t->g_sched_bp));
+	return 0;
 }
 
 /* One that has not begun: at the entry of its function, which goexit called, say. */
-static __always_inline void walk_fresh(struct walk *w, struct gpb_stack *s,
-				       const struct gpb_target *t, __u64 g)
+__noinline int walk_fresh(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
 {
+	if (!w || !s || !t)
+		return 0;
 	w->n = 0;
 	w->max = GPB_MAX_USER;
 	walk_push(w, s, field_u64(g, t->g_sched_pc) + 1);
 	walk_push(w, s, field_u64(field_u64(g, t->g_sched_sp), 0));
 	s->nfirst = w->n;
+	return 0;
 }
-
-#ifndef GPB_HOST
-static __always_inline void sample_send(struct scratch *sc)
-{
-	struct gpb_stack *s = &sc->raw.stack;
-
-	sample_flags(s);
-	if (s->flags & GPB_STACK_UNRULED)
-		sample_raw(sc);
-	else
-		sample_count(sc);
-}
-#endif
 
 #endif

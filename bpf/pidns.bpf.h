@@ -12,16 +12,47 @@ const volatile __u32 pidns_ino;
 /* How deep our pid namespace lies, once it is known. */
 __u32 pidns_level = 1;
 
-/* The number that @pid has in our namespace, 0 when it has none; @level: where to look. */
-static __always_inline __u32 number_at(struct pid *pid, __u32 level)
+/* numbers[] has a length of 1 in Linux before 6.5, and the verifier lets nobody look beyond. */
+static __always_inline int numbers_are_typed(void)
+{
+	return bpf_core_field_exists(((struct pid *)NULL)->numbers[2]);
+}
+
+/* A typed pointer takes no index but a constant one. */
+static __always_inline __u32 number_typed(struct pid *pid, __u32 level)
+{
+#pragma unroll
+	for (__u32 i = 1; i < MAX_PIDNS_LEVEL; i++)
+		if (i == level && pid->numbers[i].ns->ns.inum == pidns_ino)
+			return pid->numbers[i].nr;
+	return 0;
+}
+
+static __always_inline __u32 number_read(struct pid *pid, __u32 level)
 {
 	struct upid at;
 
-	if (level >= MAX_PIDNS_LEVEL ||
-	    bpf_probe_read_kernel(&at, sizeof(at), &pid->numbers[level]) ||
+	if (bpf_probe_read_kernel(&at, sizeof(at), &pid->numbers[level]) ||
 	    BPF_CORE_READ(at.ns, ns.inum) != pidns_ino)
 		return 0;
 	return at.nr;
+}
+
+/* The number that @pid has in our namespace, 0 when it has none; @level: where to look. */
+static __always_inline __u32 number_at(struct pid *pid, __u32 level)
+{
+	if (level >= MAX_PIDNS_LEVEL)
+		return 0;
+	return numbers_are_typed() ? number_typed(pid, level) : number_read(pid, level);
+}
+
+/* The numbers of the current thread and its process in the namespace at @level; 0: not ours. */
+__noinline __u64 pid_tgid_at(__u32 level)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 n = number_at(task->thread_pid, level);
+
+	return n ? ((__u64)number_at(task->group_leader->thread_pid, level) << 32) | n : 0;
 }
 
 /*
@@ -30,24 +61,21 @@ static __always_inline __u32 number_at(struct pid *pid, __u32 level)
  */
 static __always_inline __u64 pid_tgid(void)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct pid *tid, *tgid;
-	__u32 level, n;
+	__u32 level;
+	__u64 id;
 
 	if (!pidns_ino)
 		return bpf_get_current_pid_tgid();
-	tid = BPF_CORE_READ(task, thread_pid);
-	tgid = BPF_CORE_READ(task, group_leader, thread_pid);
-	n = number_at(tid, pidns_level);
-	if (n)
-		return ((__u64)number_at(tgid, pidns_level) << 32) | n;
-	level = BPF_CORE_READ(tid, level);
+	id = pid_tgid_at(pidns_level);
+	if (id)
+		return id;
+	level = bpf_get_current_task_btf()->thread_pid->level;
 	for (__u32 i = 1; i < MAX_PIDNS_LEVEL && i <= level; i++) {
-		n = number_at(tid, i);
-		if (!n)
+		id = pid_tgid_at(i);
+		if (!id)
 			continue;
 		pidns_level = i; /* the same for all: ours does not move */
-		return ((__u64)number_at(tgid, i) << 32) | n;
+		return id;
 	}
 	return 0;
 }

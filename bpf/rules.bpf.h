@@ -34,58 +34,73 @@ static __always_inline struct gpb_rule *rule_of(__u32 slot, __u64 pc)
 #endif
 
 /* How a walk ended. */
-enum { WALK_ROOT, WALK_SEAM, WALK_UNRULED, WALK_BROKEN, WALK_FULL };
+enum { WALK_ROOT, WALK_SEAM, WALK_UNRULED, WALK_BROKEN, WALK_FULL, WALK_ON };
 
-/* From w->pc and w->sp on. A global function, so that the verifier checks it once. */
-__noinline int walk_rules(struct walk *w, struct gpb_stack *s, const struct gpb_target *t)
+/* One frame, from w->pc and w->sp. WALK_ON: there is another one. Global: verified once. */
+__noinline int rule_step(struct walk *w, struct gpb_stack *s, const struct gpb_target *t)
 {
+	struct gpb_rule *rule;
+	__u64 ret = 0, exact;
+
 	if (!w || !s || !t)
 		return WALK_ROOT;
-	for (int i = 0; i < GPB_MAX_USER + 1; i++) {
-		struct gpb_rule *rule = rule_of(w->slot, w->pc);
-		__u64 ret = 0, exact;
-
-		if (!rule)
-			return WALK_UNRULED;
-		if ((rule->flags & GPB_RULE_LAST) && w->called && w->n && w->n <= GPB_MAX_PCS) {
-			s->pc[w->n - 1] = w->pc + 2;
-			w->pc++;
-			w->called = 0;
-			continue;
-		}
-		w->seam = rule->delta;
-		if (rule->flags & GPB_RULE_SEAM)
-			return WALK_SEAM;
-		if (rule->flags & GPB_RULE_END)
-			return WALK_ROOT;
-		if (user_read(&ret, sizeof(ret), w->sp + rule->delta)) {
-			s->flags |= GPB_STACK_FAULT;
-			return WALK_BROKEN;
-		}
-		exact = !!(rule->flags & GPB_RULE_EXACT);
-		if (!in_text(t, ret))
-			return WALK_BROKEN;
-		if (!walk_push(w, s, ret + exact))
-			return WALK_FULL;
-		w->sp += rule->delta + 8;
-		w->pc = ret - !exact;
-		w->called = !exact;
+	rule = rule_of(w->slot, w->pc);
+	if (!rule)
+		return WALK_UNRULED;
+	if ((rule->flags & GPB_RULE_LAST) && w->called && w->n && w->n <= GPB_MAX_PCS) {
+		s->pc[w->n - 1] = w->pc + 2;
+		w->pc++;
+		w->called = 0;
+		return WALK_ON;
 	}
-	return WALK_FULL;
+	w->seam = rule->delta;
+	if (rule->flags & GPB_RULE_SEAM)
+		return WALK_SEAM;
+	if (rule->flags & GPB_RULE_END)
+		return WALK_ROOT;
+	if (user_read(&ret, sizeof(ret), w->sp + rule->delta)) {
+		s->flags |= GPB_STACK_FAULT;
+		return WALK_BROKEN;
+	}
+	exact = !!(rule->flags & GPB_RULE_EXACT);
+	if (!in_text(t, ret))
+		return WALK_BROKEN;
+	if (!walk_push(w, s, ret + exact))
+		return WALK_FULL;
+	w->sp += rule->delta + 8;
+	w->pc = ret - !exact;
+	w->called = !exact;
+	return WALK_ON;
 }
 
-/* The goroutine whose system stack ended at a seam. */
-static __always_inline void rules_goroutine(struct walk *w, struct gpb_stack *s,
-					    const struct gpb_target *t, __u64 g)
+/* From w->pc and w->sp on. Global: verified once. */
+__noinline int walk_rules(struct walk *w, struct gpb_stack *s, const struct gpb_target *t)
 {
-	__u64 pc = field_u64(g, t->g_sched_pc);
-	__u64 sp = field_u64(g, t->g_sched_sp);
-	__u32 before = w->n;
+	int how = WALK_ON;
 
+	if (!w || !s || !t)
+		return WALK_ROOT;
+	for (int i = 0; i < GPB_MAX_USER + 1 && how == WALK_ON; i++)
+		how = rule_step(w, s, t);
+	return how == WALK_ON ? WALK_FULL : how;
+}
+
+/* The goroutine whose system stack ended at a seam. Global: verified once. */
+__noinline int rules_goroutine(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
+			       __u64 g)
+{
+	__u64 pc, sp;
+	__u32 before;
+
+	if (!w || !s || !t)
+		return 0;
+	pc = field_u64(g, t->g_sched_pc);
+	sp = field_u64(g, t->g_sched_sp);
+	before = w->n;
 	w->hi = field_u64(g, t->g_stack_hi);
 	w->second = 1;
 	if (!sp || !in_text(t, pc))
-		return;
+		return 0;
 	walk_push(w, s, pc);
 	w->pc = pc - 1;
 	w->sp = sp;
@@ -101,6 +116,7 @@ static __always_inline void rules_goroutine(struct walk *w, struct gpb_stack *s,
 	}
 	w->why = walk_rules(w, s, t);
 	s->nsecond = w->n - before;
+	return 0;
 }
 
 /*
@@ -111,33 +127,38 @@ static __always_inline void rules_goroutine(struct walk *w, struct gpb_stack *s,
 static __always_inline void rules_ahead(struct walk *w, struct gpb_stack *s,
 					const struct gpb_target *t, __u64 g)
 {
-	struct walk keep = *w;
-	__u64 pc = field_u64(g, t->g_sched_pc);
-	const struct gpb_image *img = image_at(t, pc);
+	__u64 pc = w->pc, sp = w->sp, hi = w->hi, saved = field_u64(g, t->g_sched_pc);
+	const struct gpb_image *img = image_at(t, saved);
+	__u32 n = w->n;
 
-	w->seam = within(pc, img->switch_lo, img->switch_hi) ? t->seam : -1;
+	w->seam = within(saved, img->switch_lo, img->switch_hi) ? t->seam : -1;
 	rules_goroutine(w, s, t, g);
 	if (w->why != WALK_ROOT) {
-		w->n = keep.n;
+		w->n = n;
 		s->nsecond = 0;
 		walk_goroutine(w, s, t, g);
 	}
-	w->pc = keep.pc;
-	w->sp = keep.sp;
-	w->hi = keep.hi;
+	w->pc = pc;
+	w->sp = sp;
+	w->hi = hi;
 	w->second = 0;
 }
 
 /*
  * What the frame pointers say of the stack that could not be walked: for frames so large that
- * the memory which goes out does not reach over them.
+ * the memory which goes out does not reach over them. Global: verified once.
  */
-static __always_inline void rules_hints(struct walk *w, struct gpb_stack *s,
-					const struct gpb_target *t, __u64 g, __u64 bp)
+__noinline int rules_hints(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g,
+			   __u64 bp)
 {
-	__u32 n = w->n, flags = s->flags;
-	__u64 hi = w->hi;
+	__u32 n, flags;
+	__u64 hi;
 
+	if (!w || !s || !t)
+		return 0;
+	n = w->n;
+	flags = s->flags;
+	hi = w->hi;
 	w->lo = field_u64(g, t->g_stack_lo);
 	w->hi = field_u64(g, t->g_stack_hi);
 	w->avoid_lo = w->avoid_hi = 0;
@@ -147,6 +168,7 @@ static __always_inline void rules_hints(struct walk *w, struct gpb_stack *s,
 	s->hints = w->n - n;
 	s->flags = flags;
 	w->hi = hi;
+	return 0;
 }
 
 /*
@@ -154,9 +176,9 @@ static __always_inline void rules_hints(struct walk *w, struct gpb_stack *s,
  * by the runtime), else where the thread was interrupted. 0: nobody in Go answers for it.
  */
 static __always_inline int rules_start(struct walk *w, struct gpb_stack *s,
-				       const struct gpb_target *t, __u64 g, __u64 m, __u64 curg,
-				       const struct regs *r)
+				       const struct gpb_target *t, __u64 g, __u64 m, __u64 curg)
 {
+	const struct regs *r = &w->at;
 	__u64 pc = 0, sp = 0;
 
 	if (curg && field_u32(m, t->m_ncgo)) {
@@ -188,45 +210,61 @@ static __always_inline int rules_start(struct walk *w, struct gpb_stack *s,
 	return 0;
 }
 
-/* The user part of one sample: fills s->pc from s->nkernel on. @g may be 0, @w is scratch. */
-static __always_inline void walk_interrupted(struct walk *w, struct gpb_stack *s,
-					     const struct gpb_target *t, __u32 slot, __u64 g,
-					     const struct regs *r)
+/*
+ * The user part of a sample of a thread that was interrupted (w->at), whose target is in w->slot:
+ * fills s->pc from s->nkernel on. @g may be 0. Global: verified once.
+ */
+__noinline int walk_by_rules(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
+			     __u64 g)
 {
-	__u64 m = field_u64(g, t->g_m);
-	__u64 curg = field_u64(m, t->m_curg);
-	int on_g0 = curg && g == field_u64(m, t->m_g0);
+	__u64 m, curg;
+	int on_g0;
 
+	if (!w || !s || !t)
+		return 0;
+	m = field_u64(g, t->g_m);
+	curg = field_u64(m, t->m_curg);
+	on_g0 = curg && g == field_u64(m, t->m_g0);
 	w->lo = w->hi = w->avoid_lo = w->avoid_hi = 0;
 	w->moving = 0;
 	w->n = s->nkernel;
 	w->max = s->nkernel + GPB_MAX_USER;
-	w->slot = slot;
 	w->second = 0;
 	w->why = WALK_ROOT;
 	if (!g || !m) {
 		s->flags |= GPB_STACK_NO_G;
-		walk_push(w, s, r->pc + 1);
+		walk_push(w, s, w->at.pc + 1);
 		s->nfirst = 1;
-		return;
+		return 0;
 	}
-	if (!rules_start(w, s, t, g, m, curg, r)) {
+	if (!rules_start(w, s, t, g, m, curg)) {
 		s->nfirst = 1;
-		return;
+		return 0;
 	}
 	w->why = walk_rules(w, s, t);
 	s->nfirst = w->n - s->nkernel;
 	if (w->why == WALK_SEAM && on_g0)
 		rules_goroutine(w, s, t, curg);
 	if (w->why != WALK_UNRULED)
-		return;
+		return 0;
 	s->flags |= GPB_STACK_UNRULED;
 	if (on_g0 && !w->second)
 		rules_ahead(w, s, t, curg);
 	if (w->second)
 		rules_hints(w, s, t, curg, field_u64(curg, t->g_sched_bp));
 	else
-		rules_hints(w, s, t, g, r->bp);
+		rules_hints(w, s, t, g, w->at.bp);
+	return 0;
+}
+
+/* The same from the registers @r. @w is scratch. */
+static __always_inline void walk_interrupted(struct walk *w, struct gpb_stack *s,
+					     const struct gpb_target *t, __u32 slot, __u64 g,
+					     const struct regs *r)
+{
+	w->at = *r;
+	w->slot = slot;
+	walk_by_rules(w, s, t, g);
 }
 
 /*

@@ -14,6 +14,7 @@
  */
 struct scratch {
 	__u64 busy;
+	__u64 round; /* that its sample is filed under */
 	struct gpb_rec_raw raw;
 	struct gpb_rec_labels labels;
 	struct walk walk;
@@ -33,11 +34,46 @@ struct {
  */
 static __always_inline int same_program(const struct gpb_target *t)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	__u64 now = BPF_CORE_READ(task, mm, start_stack);
+	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
+	__u64 now = mm ? mm->start_stack : 0;
 
 	/* None: the thread is in the last of its exit. */
 	return !t->start_stack || !now || now == t->start_stack;
+}
+
+/* Read by user space through .bss. */
+struct gpb_rounds rounds;
+
+/*
+ * The result is used, so that the instruction is the one that fetches: only that one is a full
+ * barrier on all machines, and the round must be read behind it.
+ */
+static __always_inline void filing_add(__u64 round, __u64 n)
+{
+	__u64 was = __sync_fetch_and_add(&rounds.filing[round & 1], n);
+
+	asm volatile("" : : "r"(was));
+}
+
+/*
+ * Takes part in the round that is. A new one may begin between the look at it and the count, when
+ * user space has not seen us: then we leave and look again. Global: verified once.
+ */
+__noinline int round_enter(struct scratch *s)
+{
+	if (!s)
+		return 0;
+	for (int i = 0; i < 4; i++) {
+		__u64 round = *(volatile __u64 *)&rounds.now;
+
+		filing_add(round, 1);
+		if (*(volatile __u64 *)&rounds.now == round) {
+			s->round = round;
+			return 1;
+		}
+		filing_add(round, -1);
+	}
+	return 0;
 }
 
 static __always_inline struct scratch *scratch_claim(void)
@@ -46,8 +82,12 @@ static __always_inline struct scratch *scratch_claim(void)
 		__u32 key = i;
 		struct scratch *s = bpf_map_lookup_elem(&scratches, &key);
 
-		if (s && __sync_val_compare_and_swap(&s->busy, 0, 1) == 0)
+		if (!s || __sync_val_compare_and_swap(&s->busy, 0, 1))
+			continue;
+		if (round_enter(s))
 			return s;
+		__sync_lock_test_and_set(&s->busy, 0);
+		break;
 	}
 	lose(GPB_LOSS_DROPPED);
 	return NULL;
@@ -55,18 +95,25 @@ static __always_inline struct scratch *scratch_claim(void)
 
 static __always_inline void scratch_release(struct scratch *s)
 {
+	filing_add(s->round, -1);
 	__sync_lock_test_and_set(&s->busy, 0);
 }
 
-/* The label set of @g, sent to user space when it is new. Returns its id, 0 for none. */
-static __always_inline __u64 sample_labels(struct scratch *sc, const struct gpb_target *t, __u64 g)
+/*
+ * The label set of @g, sent to user space when it is new. Returns its id, 0 for none. Global:
+ * verified once.
+ */
+__noinline __u64 sample_labels(struct scratch *sc, const struct gpb_target *t, __u64 g)
 {
-	struct gpb_rec_labels *l = &sc->labels;
-	__u64 addr = field_u64(g, t->g_labels);
+	struct gpb_rec_labels *l;
+	__u64 addr, size;
 	int cut = 0;
 	__u8 one = 1;
-	__u64 size;
 
+	if (!sc || !t)
+		return 0;
+	l = &sc->labels;
+	addr = field_u64(g, t->g_labels);
 	if (!addr)
 		return 0;
 	l->type = GPB_REC_LABELS;
@@ -133,11 +180,9 @@ __noinline int stack_hash(const struct gpb_stack *s, struct gpb_hash *h)
 	gpb_sip_word(&sip, s->labels);
 	gpb_sip_word(&sip, s->size);
 	gpb_sip_word(&sip, s->type);
-	for (__u32 i = 0; i < GPB_MAX_PCS; i++) {
-		if (i >= n)
-			break;
-		gpb_sip_word(&sip, s->pc[i]);
-	}
+	_Static_assert(GPB_MAX_PCS % HASH_WORDS == 0, "whole blocks");
+	for (__u32 i = 0; i < GPB_MAX_PCS && i < n; i += HASH_WORDS)
+		hash_block(&sip, (const struct hash_block *)&s->pc[i], n - i);
 	h->lo = gpb_sip_end(&sip);
 	h->hi = gpb_sip_more(&sip);
 	return 0;
@@ -155,18 +200,18 @@ static __always_inline void sample_overflow(struct scratch *sc)
 static __always_inline struct gpb_stack *sample_entry(struct scratch *sc, int *fresh)
 {
 	struct gpb_stack *s = &sc->raw.stack, *have;
-	struct gpb_hash h;
+	struct gpb_stack_key key = { .round = sc->round };
 
-	stack_hash(s, &h);
-	sc->raw.pc = h.lo;
-	sc->raw.sp = h.hi;
+	stack_hash(s, &key.hash);
+	sc->raw.pc = key.hash.lo;
+	sc->raw.sp = key.hash.hi;
 	*fresh = 0;
-	have = bpf_map_lookup_elem(&stacks, &h);
+	have = bpf_map_lookup_elem(&stacks, &key);
 	if (have)
 		return have;
 	/* It fails when another CPU was first, too. */
-	*fresh = !bpf_map_update_elem(&stacks, &h, s, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&stacks, &h);
+	*fresh = !bpf_map_update_elem(&stacks, &key, s, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&stacks, &key);
 }
 
 static __always_inline void sample_add(struct gpb_stack *have, __u64 count, __u64 delay)
@@ -176,18 +221,22 @@ static __always_inline void sample_add(struct gpb_stack *have, __u64 count, __u6
 		__sync_fetch_and_add(&have->delay, delay);
 }
 
-/* Count sc->raw.stack, as often as it says. */
-static __always_inline void sample_count(struct scratch *sc)
+/* Count sc->raw.stack, as often as it says. Global: verified once. */
+__noinline int sample_count(struct scratch *sc)
 {
+	struct gpb_stack *have;
 	int fresh;
-	struct gpb_stack *have = sample_entry(sc, &fresh);
 
+	if (!sc)
+		return 0;
+	have = sample_entry(sc, &fresh);
 	if (fresh)
-		return;
+		return 0;
 	if (have)
 		sample_add(have, sc->raw.stack.count, sc->raw.stack.delay);
 	else
 		sample_overflow(sc);
+	return 0;
 }
 
 /* Copies @bytes, at most what there is room for. The words that were read, all or none. */
@@ -200,12 +249,19 @@ static __always_inline __u64 raw_words(struct gpb_rec_raw *raw, __u64 bytes)
 	return bytes / 8;
 }
 
-/* Send a stack of which a frame has no rule yet, with the memory above that frame's sp. */
-static __always_inline void sample_raw(struct scratch *sc)
+/*
+ * Send a stack of which a frame has no rule yet, with the memory above that frame's sp. Global:
+ * verified once.
+ */
+__noinline int sample_raw(struct scratch *sc)
 {
-	struct gpb_rec_raw *raw = &sc->raw;
-	__u64 left = sc->walk.hi > sc->walk.sp ? sc->walk.hi - sc->walk.sp : 0, n;
+	struct gpb_rec_raw *raw;
+	__u64 left, n;
 
+	if (!sc)
+		return 0;
+	raw = &sc->raw;
+	left = sc->walk.hi > sc->walk.sp ? sc->walk.hi - sc->walk.sp : 0;
 	raw->type = GPB_REC_RAW;
 	raw->pc = sc->walk.pc;
 	raw->sp = sc->walk.sp;
@@ -223,6 +279,7 @@ static __always_inline void sample_raw(struct scratch *sc)
 	n = offsetof(struct gpb_rec_raw, top) + 8ULL * raw->ntop;
 	if (n > sizeof(*raw) || bpf_ringbuf_output(&ring, raw, n, 0))
 		lose(GPB_LOSS_DROPPED);
+	return 0;
 }
 
 static __always_inline void sample_flags(const struct gpb_stack *s)
@@ -233,6 +290,18 @@ static __always_inline void sample_flags(const struct gpb_stack *s)
 		lose(GPB_LOSS_UNREADABLE);
 	if (s->flags & GPB_STACK_CALLER)
 		lose(GPB_LOSS_CALLER);
+}
+
+/* On to user space, by what sc->raw.stack.flags say. */
+static __always_inline void sample_send(struct scratch *sc)
+{
+	struct gpb_stack *s = &sc->raw.stack;
+
+	sample_flags(s);
+	if (s->flags & GPB_STACK_UNRULED)
+		sample_raw(sc);
+	else
+		sample_count(sc);
 }
 
 #endif

@@ -32,19 +32,33 @@ static __always_inline struct gpb_wait *wait_of(__u32 slot, __u64 g)
 }
 #endif
 
-/* The sudog at the head of the queue for @addr. Its lock is held by who is probed. */
-__noinline __u64 sema_head(const struct gpb_sched *c, __u64 root, __u64 addr)
+/*
+ * One step down the treap: @s itself when it is of @addr, else its child on that side, 0 none.
+ * A global function is verified once and not in each turn of the loop that calls it.
+ */
+__noinline __u64 sema_step(const struct gpb_sched *c, __u64 s, __u64 addr)
 {
-	__u64 s, elem;
+	__u64 elem, child;
 
 	if (!c)
 		return 0;
-	s = field_u64(root, c->semaroot_treap);
+	elem = field_u64(s, c->sudog_elem);
+	if (elem == addr)
+		return s;
+	child = field_u64(s, addr < elem ? c->sudog_prev : c->sudog_next);
+	return child == s ? 0 : child;
+}
+
+/* The sudog at the head of the queue for @addr. Its lock is held by who is probed. */
+static __always_inline __u64 sema_head(const struct gpb_sched *c, __u64 root, __u64 addr)
+{
+	__u64 s = field_u64(root, c->semaroot_treap), next;
+
 	for (int i = 0; i < TREAP_DEPTH && s; i++) {
-		elem = field_u64(s, c->sudog_elem);
-		if (elem == addr)
+		next = sema_step(c, s, addr);
+		if (next == s)
 			return s;
-		s = field_u64(s, addr < elem ? c->sudog_prev : c->sudog_next);
+		s = next;
 	}
 	return 0;
 }

@@ -21,6 +21,8 @@ struct walk {
 	__u64 lo, hi;		  /* the stack that frame pointers must lie in */
 	__u64 avoid_lo, avoid_hi; /* ... and must not: the goroutine's, on the first segment */
 	__u32 n, max;		  /* pcs used in the sample's pc[], and their bound */
+	struct regs at;		  /* where the thread was interrupted or probed, */
+	__s32 delta;		  /* and how far below its return address sp is, where probed */
 	/* By rules: the frame that is next, looked up at pc; its target; how the walk ended. */
 	__u64 pc, sp;
 	__u32 slot, why;
@@ -106,50 +108,59 @@ static __always_inline int has_record(struct walk *w, __u64 bp)
 }
 
 /*
- * Follow saved frame pointers from @bp, pushing return addresses. A global function, so
- * that the verifier checks it once.
+ * One frame record: pushes its return address, and that of a stub in between. Returns the next
+ * record's address, 0 where the chain ends. A global function is verified once and not in each
+ * turn of the loop that calls it: in the loop this body was half of each program's verification.
  */
-__noinline int walk_chain(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 bp)
+__noinline __u64 walk_record(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
+			     __u64 bp)
 {
 	const struct gpb_image *img;
 	__u64 rec[2];
 
+	if (!w || !s || !t || !has_record(w, bp))
+		return 0;
+	if (user_read(rec, sizeof(rec), bp)) {
+		s->flags |= GPB_STACK_FAULT;
+		return 0;
+	}
+	if (!in_text(t, rec[1]) || !walk_push(w, s, rec[1]))
+		return 0;
+	img = image_at(t, rec[1]);
+	if (within(rec[1], img->mcall_lo, img->mcall_hi))
+		return 0;
+	/* Called from C: what its frame holds is C's. */
+	if (within(rec[1], img->callback_lo, img->callback_hi))
+		return 0;
+	/* A frameless stub called us: its own return address lies right above. */
+	if (within(rec[1], img->stub_lo, img->stub_hi)) {
+		__u64 ret = user_u64(bp + 16);
+
+		if (!in_text(t, ret) || !walk_push(w, s, ret))
+			return 0;
+	}
+	if (rec[0] <= bp && !(w->moving && !within(rec[0], w->lo, w->hi)))
+		return 0;
+	return rec[0];
+}
+
+/* Follow saved frame pointers from @bp, pushing return addresses. Global: verified once. */
+__noinline int walk_chain(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 bp)
+{
 	if (!w || !s || !t)
 		return 0;
-	for (int i = 0; i < GPB_MAX_USER + 1; i++) {
-		if (!has_record(w, bp))
-			return 0;
-		if (user_read(rec, sizeof(rec), bp)) {
-			s->flags |= GPB_STACK_FAULT;
-			return 0;
-		}
-		if (!in_text(t, rec[1]) || !walk_push(w, s, rec[1]))
-			return 0;
-		img = image_at(t, rec[1]);
-		if (within(rec[1], img->mcall_lo, img->mcall_hi))
-			return 0;
-		/* Called from C: what its frame holds is C's. */
-		if (within(rec[1], img->callback_lo, img->callback_hi))
-			return 0;
-		/* A frameless stub called us: its own return address lies right above. */
-		if (within(rec[1], img->stub_lo, img->stub_hi)) {
-			__u64 ret = user_u64(bp + 16);
-
-			if (!in_text(t, ret) || !walk_push(w, s, ret))
-				return 0;
-		}
-		if (rec[0] <= bp && !(w->moving && !within(rec[0], w->lo, w->hi)))
-			return 0;
-		bp = rec[0];
-	}
+	for (int i = 0; i < GPB_MAX_USER + 1 && bp; i++)
+		bp = walk_record(w, s, t, bp);
 	return 0;
 }
 
-/* The probed frame, @delta bytes below its return address, and all its callers. */
+/* The probed frame, w->delta bytes below its return address, and all its callers. */
 static __always_inline void walk_frames(struct walk *w, struct gpb_stack *s,
-					const struct gpb_target *t, const struct regs *r,
-					__s32 delta)
+					const struct gpb_target *t)
 {
+	const struct regs *r = &w->at;
+	__s32 delta = w->delta;
+
 	walk_push(w, s, r->pc + 1);
 	if (delta < 8 || r->bp != r->sp + delta - 8) {
 		__u64 ret = user_u64(r->sp + delta);
@@ -165,21 +176,25 @@ static __always_inline void walk_frames(struct walk *w, struct gpb_stack *s,
 	walk_chain(w, s, t, r->bp);
 }
 
-/* The goroutine whose system stack the thread is on: from its saved registers. */
-static __always_inline void walk_goroutine(struct walk *w, struct gpb_stack *s,
-					   const struct gpb_target *t, __u64 g)
+/* The goroutine whose system stack the thread is on: from its saved registers. Global: verified once. */
+__noinline int walk_goroutine(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
+			      __u64 g)
 {
-	__u64 pc = field_u64(g, t->g_sched_pc);
-	__u64 sp = field_u64(g, t->g_sched_sp);
-	__u64 bp = field_u64(g, t->g_sched_bp);
-	__u32 before = w->n;
+	__u64 pc, sp, bp;
+	__u32 before;
 
+	if (!w || !s || !t)
+		return 0;
+	pc = field_u64(g, t->g_sched_pc);
+	sp = field_u64(g, t->g_sched_sp);
+	bp = field_u64(g, t->g_sched_bp);
+	before = w->n;
 	w->lo = field_u64(g, t->g_stack_lo);
 	w->hi = field_u64(g, t->g_stack_hi);
 	w->avoid_lo = w->avoid_hi = 0;
 	w->moving = moves_of(t, g);
 	if (!sp || sp < w->lo || sp >= w->hi || !in_text(t, pc))
-		return;
+		return 0;
 	walk_push(w, s, pc);
 	/* bp == sp: systemstack has a frame of its own (Go 1.21+) and the chain is whole. */
 	if (bp != sp) {
@@ -190,6 +205,7 @@ static __always_inline void walk_goroutine(struct walk *w, struct gpb_stack *s,
 	}
 	walk_chain(w, s, t, bp);
 	s->nsecond = w->n - before;
+	return 0;
 }
 
 /* Inside C code called from Go: what Go shows is the Go caller, saved at the call. */
@@ -243,51 +259,60 @@ static __always_inline int walk_vdso(struct walk *w, struct gpb_stack *s,
 	return 1;
 }
 
-/* The user part of one sample: fills s->pc from s->nkernel on. @g may be 0, @w is scratch. */
-static __always_inline void walk_user(struct walk *w, struct gpb_stack *s,
-				      const struct gpb_target *t, __u64 g, const struct regs *r,
-				      __s32 delta)
+/*
+ * The user part of a sample that was taken at a probe (w->at, w->delta): fills s->pc from
+ * s->nkernel on. @g may be 0. Global: verified once.
+ */
+__noinline int walk_probed(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
 {
-	__u64 m = field_u64(g, t->g_m);
-	__u64 curg = field_u64(m, t->m_curg);
-	__u64 g0 = field_u64(m, t->m_g0);
+	__u64 m, curg, g0;
 
+	if (!w || !s || !t)
+		return 0;
+	m = field_u64(g, t->g_m);
+	curg = field_u64(m, t->m_curg);
+	g0 = field_u64(m, t->m_g0);
 	w->lo = w->hi = w->avoid_lo = w->avoid_hi = 0;
 	w->moving = 0;
 	w->n = s->nkernel;
 	w->max = s->nkernel + GPB_MAX_USER;
 	if (!g || !m) {
 		s->flags |= GPB_STACK_NO_G;
-		walk_push(w, s, r->pc + 1);
-		s->nfirst = w->n - s->nkernel;
-		return;
-	}
-	if (field_u32(m, t->m_ncgo) && curg && walk_syscall(w, s, t, curg)) {
-		s->nfirst = w->n - s->nkernel;
-		return;
-	}
-	if (walk_vdso(w, s, t, m, curg ? curg : g)) {
-		s->nfirst = w->n - s->nkernel;
-		return;
-	}
-	if (!in_text(t, r->pc)) {
+		walk_push(w, s, w->at.pc + 1);
+	} else if (field_u32(m, t->m_ncgo) && curg && walk_syscall(w, s, t, curg)) {
+		;
+	} else if (walk_vdso(w, s, t, m, curg ? curg : g)) {
+		;
+	} else if (!in_text(t, w->at.pc)) {
 		s->flags |= GPB_STACK_OUTSIDE;
 		if (t->m_preemptoff >= 0 && user_u64(m + t->m_preemptoff + 8))
 			s->flags |= GPB_STACK_GC;
-		walk_push(w, s, r->pc + 1);
+		walk_push(w, s, w->at.pc + 1);
+	} else {
+		w->lo = field_u64(g, t->g_stack_lo);
+		w->hi = field_u64(g, t->g_stack_hi);
+		if (g == g0 && curg) {
+			w->avoid_lo = field_u64(curg, t->g_stack_lo);
+			w->avoid_hi = field_u64(curg, t->g_stack_hi);
+		}
+		walk_frames(w, s, t);
 		s->nfirst = w->n - s->nkernel;
-		return;
+		if (g == g0 && curg)
+			walk_goroutine(w, s, t, curg);
+		return 0;
 	}
-	w->lo = field_u64(g, t->g_stack_lo);
-	w->hi = field_u64(g, t->g_stack_hi);
-	if (g == g0 && curg) {
-		w->avoid_lo = field_u64(curg, t->g_stack_lo);
-		w->avoid_hi = field_u64(curg, t->g_stack_hi);
-	}
-	walk_frames(w, s, t, r, delta);
 	s->nfirst = w->n - s->nkernel;
-	if (g == g0 && curg)
-		walk_goroutine(w, s, t, curg);
+	return 0;
+}
+
+/* The same from the registers @r, @delta bytes below the return address. @w is scratch. */
+static __always_inline void walk_user(struct walk *w, struct gpb_stack *s,
+				      const struct gpb_target *t, __u64 g, const struct regs *r,
+				      __s32 delta)
+{
+	w->at = *r;
+	w->delta = delta;
+	walk_probed(w, s, t, g);
 }
 
 #endif

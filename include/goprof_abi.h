@@ -170,6 +170,20 @@ struct gpb_hash {
 	__u64 lo, hi;
 };
 
+/*
+ * The table of stacks is emptied while programs count into it. Samples are filed by round: user
+ * space begins a new round, waits until nobody files under the old one, and takes that one's
+ * entries, which nobody can change any more.
+ */
+struct gpb_stack_key {
+	struct gpb_hash hash;
+	__u64 round;
+};
+struct gpb_rounds {
+	__u64 now;	 /* written by user space */
+	__u64 filing[2]; /* programs that file now, by the lowest bit of their round */
+};
+
 /* Records of the ring buffer; the first word tells which kind it is. */
 enum { GPB_REC_STACK = 1, GPB_REC_RAW, GPB_REC_LABELS, GPB_REC_OBJECT, GPB_REC_CYCLE };
 

@@ -29,7 +29,7 @@ E2E_LIMIT=${SCRIPT_LIMIT:-900} # one script's toolchains may have to be fetched
 # nothing for others on it. They run first, JOBS beside each other, while the programs of all other
 # scripts are built (tests/support/subjects.sh). The longest first.
 BESIDE=" frames bad_binary heap_read package rtvars goroutine contention_read heap_types counters
-	waitreasons allocsites layout_tab unknown_go flame "
+	waitreasons allocsites layout_tab unknown_go flame verifier lockdown drain "
 # Scripts that judge by counts, shares, callers, files and exit statuses, never by seconds: two at a
 # time, when nobody builds any more.
 PAIRS=" enable heap_probe command images namespaces stress bad_input cpu_more cpu_hard contention_enable

@@ -3,8 +3,8 @@
 # the same program: what the collector itself takes. Two programs: our own, built from hard
 # cases, and nats-server with a stream of messages through it.
 #
-# Wanted: ours at most half of perf's record plus script in CPU time, attached within 0.3 s of
-# its start, the file written within 0.5 s of the window's end, under 20 MB resident. For perf
+# Ours must take at most half of perf's record plus script in CPU time. Wanted besides: attached
+# within 0.15 s of its start (median; the programs keep every CPU busy), the file written within 0.5 s of the window's end, under 20 MB resident. For perf
 # "write/s" is all that its record took beyond the window, its own start included.
 . tests/support/lib.sh
 need_root && need_bpf && need_go
@@ -74,15 +74,19 @@ attach_time() {
 mean() { awk '{ s += $1 } END { printf "%.1f", s / NR }' "$1"; }
 
 bench() {
-	local name=$1 i
+	local name=$1 i ratio
 	rm -f "$TMP/ours" "$TMP/theirs"
 	for ((i = 0; i < ROUNDS; i++)); do
 		ours "$name" || { fail "cpu_perf/$name" "goprof-bpf failed"; return; }
 		theirs "$name" || { fail "cpu_perf/$name" "perf failed"; return; }
 	done
-	echo "$name: $(mean "$TMP/ours") ms of CPU for $(mean "$TMP/theirs"): ratio $(awk \
-		-v a="$(mean "$TMP/ours")" -v b="$(mean "$TMP/theirs")" 'BEGIN { printf "%.2f", a / b }'), attached in $(attach_time) s"
-	pass "cpu_perf/$name"
+	ratio=$(awk -v a="$(mean "$TMP/ours")" -v b="$(mean "$TMP/theirs")" 'BEGIN { printf "%.2f", a / b }')
+	echo "$name: $(mean "$TMP/ours") ms of CPU for $(mean "$TMP/theirs"): ratio $ratio, attached in $(attach_time) s"
+	if awk -v r="$ratio" 'BEGIN { exit !(r <= 0.5) }'; then
+		pass "cpu_perf/$name"
+	else
+		fail "cpu_perf/$name" "$ratio of what perf takes"
+	fi
 }
 
 # nats-server with one client that publishes what it can and one that throws it away.

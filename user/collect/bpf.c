@@ -5,11 +5,15 @@
 #include <bpf/libbpf.h>
 #include <stdarg.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/caps.h"
 
 /* Inode of the initial pid namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
 #define INIT_PIDNS_INO 0xEFFFFFFCu
+
+/* While a program files its sample: looks without a rest between them, and all looks. */
+enum { FILING_SPINS = 100, FILING_RESTS = 2000 };
 
 /* libbpf reports through one process-wide callback, so this is process-wide too. */
 static char log_last[256];
@@ -187,7 +191,7 @@ int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, 
 		   void *arg, struct err *e)
 {
 	CLEANUP(freep) struct gpb_stack *st = malloc(sizeof(*st));
-	struct gpb_hash key, next;
+	struct gpb_stack_key key, next;
 	void *prev = NULL;
 	int ret;
 
@@ -205,22 +209,63 @@ int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, 
 	return 0;
 }
 
-int bpf_take_stacks(int map_fd,
+/*
+ * A sample takes microseconds, and its program may be preempted. When it is not done in time it
+ * stays in the table for the next time, with its whole round.
+ */
+static bool all_filed(const struct gpb_rounds *rounds, uint64_t round)
+{
+	static const struct timespec rest = { .tv_nsec = 50000 };
+
+	for (int i = 0; i < FILING_RESTS; i++) {
+		if (!__atomic_load_n(&rounds->filing[round & 1], __ATOMIC_SEQ_CST))
+			return true;
+		if (i >= FILING_SPINS)
+			nanosleep(&rest, NULL);
+	}
+	return false;
+}
+
+/* Which rounds are over, once nobody files under them: all before *end. */
+static void next_round(struct gpb_rounds *rounds, uint64_t *end)
+{
+	uint64_t now = rounds->now;
+
+	/* Only the lowest bit is counted, so the round before must be over first. */
+	*end = now;
+	if (now && !all_filed(rounds, now - 1)) {
+		*end = now - 1;
+		return;
+	}
+	__atomic_store_n(&rounds->now, now + 1, __ATOMIC_SEQ_CST);
+	if (all_filed(rounds, now))
+		*end = now + 1;
+}
+
+int bpf_take_stacks(int map_fd, struct gpb_rounds *rounds,
 		    int (*fn)(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
 			      struct err *e),
 		    void *arg, struct err *e)
 {
 	CLEANUP(freep) struct gpb_stack *st = malloc(sizeof(*st));
-	struct gpb_hash key;
+	struct gpb_stack_key key, next;
+	uint64_t end;
 	int ret = 0;
+	bool more;
 
 	if (!st)
 		return err_set(e, -ENOMEM, "no memory to drain stacks");
-	for (uint32_t i = 0; !ret && i < GPB_STACKS && !bpf_map_get_next_key(map_fd, NULL, &key);
-	     i++) {
+	next_round(rounds, &end);
+	more = !bpf_map_get_next_key(map_fd, NULL, &next);
+	while (!ret && more) {
+		key = next;
+		/* From a key that is gone the kernel begins anew, so the next one is asked for first. */
+		more = !bpf_map_get_next_key(map_fd, &key, &next);
+		if (key.round >= end)
+			continue;
 		if (bpf_map_lookup_elem(map_fd, &key, st) || bpf_map_delete_elem(map_fd, &key))
 			return err_sys(e, "table of stacks");
-		ret = fn(arg, &key, st, e);
+		ret = fn(arg, &key.hash, st, e);
 	}
 	return ret;
 }

@@ -41,10 +41,11 @@ int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, 
 		   void *arg, struct err *e);
 
 /*
- * The same, and empties the table. To be called while no window is open. @key: the key that the
- * stack was filed under.
+ * The same, and takes them out of the table, also while programs count into it: each sample is
+ * handed to @fn exactly once, by this call or a later one. @key is what the stack was filed under;
+ * @rounds: the object's.
  */
-int bpf_take_stacks(int map_fd,
+int bpf_take_stacks(int map_fd, struct gpb_rounds *rounds,
 		    int (*fn)(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
 			      struct err *e),
 		    void *arg, struct err *e);

@@ -455,7 +455,8 @@ int heap_window_over(void *arg, const struct stretch *s, struct err *e)
 	w->watched = w->last_watched = false;
 	ret = feed_poll(w->feed, e);
 	if (!ret)
-		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), take_stack, w, e);
+		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), &w->obj->bss->rounds,
+				      take_stack, w, e);
 	if (!ret)
 		ret = bpf_each_cpu(countdowns(w), COUNTDOWN_WORDS, &now, &w->ncpu, e);
 	if (ret)
@@ -481,7 +482,8 @@ int heap_window_rest(struct heap_window *w, struct err *e)
 
 	if (ret || !w->large)
 		return ret;
-	return bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), take_stack, w, e);
+	return bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), &w->obj->bss->rounds, take_stack,
+			       w, e);
 }
 
 void heap_window_fini(struct heap_window *w)

@@ -315,7 +315,8 @@ int sched_window_over(void *arg, const struct stretch *s, struct err *e)
 	int ret = feed_poll(w->feed, e);
 
 	if (!ret)
-		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), take_stack, w, e);
+		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), &w->obj->bss->rounds,
+				      take_stack, w, e);
 	if (!ret)
 		ret = bpf_each_cpu(seen_map(w), SEEN_WORDS, &now, &ncpu, e);
 	if (ret)

@@ -1,0 +1,21 @@
+#!/bin/bash
+# The verifier's work is most of a short profile's CPU time. It is the same on one kernel each time:
+# so a walk that is verified in each turn of a loop (100,000 instructions) is caught here.
+. tests/support/lib.sh
+need_root && need_bpf
+
+INSNS=50000
+STATES=4000
+
+said=$("$O/tests/verifier" 2>&1) || fail verifier "$said"
+for p in cpu_clock heap_alloc sched_probe wait_status; do
+	read -r insns states < <(awk -v p=$p '$1 == p { print $2, $3 }' <<<"$said")
+	if [ -z "$states" ]; then
+		fail "verifier/$p" "not loaded"
+	elif [ "$insns" -gt $INSNS ] || [ "$states" -gt $STATES ]; then
+		fail "verifier/$p" "$insns instructions, $states states; at most $INSNS, $STATES"
+	else
+		pass "verifier/$p"
+	fi
+done
+finish

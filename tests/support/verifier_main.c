@@ -1,0 +1,164 @@
+/*
+ * tests/support/verifier_main.c - what the kernel's verifier says of each program.
+ *
+ *	verifier		a line a program: name, instructions verified, states, most of them at
+ *				once, ms of CPU to load its whole object, tables included
+ *	verifier noread [NS]	"OBJECT loads" or "OBJECT: why not", where the helpers that read kernel
+ *				memory are refused, as with lockdown=confidentiality. NS: pidns_ino
+ *
+ * For noread the helpers' numbers are made invalid in the objects. The verifier minds only calls
+ * that can be reached, and so does the kernel's own refusal.
+ */
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "goprof_abi.h" /* before the skeletons, which use its types */
+
+#include "cpu.skel.h"
+#include "family.skel.h"
+#include "heap.skel.h"
+#include "sched.skel.h"
+#include "wait.skel.h"
+
+enum { LOG_STATS = 4, LOG_BYTES = 16384, PROGRAMS_MAX = 8 };
+
+/* bpf_probe_read, _read_str, _read_kernel and _read_kernel_str. Source: include/uapi/linux/bpf.h. */
+static const int readers[] = { 4, 45, 113, 115 };
+
+static const struct object {
+	const char *name;
+	const void *(*bytes)(size_t *n);
+} objects[] = {
+	{ "cpu", cpu_bpf__elf_bytes },	 { "family", family_bpf__elf_bytes },
+	{ "heap", heap_bpf__elf_bytes }, { "sched", sched_bpf__elf_bytes },
+	{ "wait", wait_bpf__elf_bytes },
+};
+
+static char logs[PROGRAMS_MAX][LOG_BYTES];
+
+static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	(void)level;
+	(void)fmt;
+	(void)ap;
+	return 0;
+}
+
+/* An instruction is 8 bytes at a multiple of 8; a call of a helper has its number at byte 4. */
+static void forbid_reads(unsigned char *b, size_t n)
+{
+	static const unsigned char call[] = { 0x85, 0, 0, 0 };
+	int imm;
+
+	for (size_t i = 0; i + 8 <= n; i += 8) {
+		if (memcmp(b + i, call, sizeof(call)))
+			continue;
+		memcpy(&imm, b + i + 4, sizeof(imm));
+		for (size_t k = 0; k < sizeof(readers) / sizeof(*readers); k++)
+			if (imm == readers[k])
+				b[i + 7] = 0x7f;
+	}
+}
+
+/* The constant pidns_ino, in objects that have it. */
+static void set_pidns(struct bpf_object *obj, unsigned ns)
+{
+	struct bpf_map *m = bpf_object__find_map_by_name(obj, ".rodata");
+	const struct btf *btf = bpf_object__btf(obj);
+	int id = btf__find_by_name_kind(btf, ".rodata", BTF_KIND_DATASEC);
+	const struct btf_type *sec = btf__type_by_id(btf, id < 0 ? 0 : (unsigned)id);
+	size_t size;
+	char *at = m ? (char *)(uintptr_t)bpf_map__initial_value(m, &size) : NULL;
+
+	for (int i = 0; at && sec && id > 0 && i < btf_vlen(sec); i++) {
+		const struct btf_var_secinfo *v = btf_var_secinfos(sec) + i;
+		const struct btf_type *var = btf__type_by_id(btf, v->type);
+
+		if (!strcmp(btf__name_by_offset(btf, var->name_off), "pidns_ino"))
+			memcpy(at + v->offset, &ns, sizeof(ns));
+	}
+}
+
+static struct bpf_object *open_object(const struct object *o, bool noread, unsigned ns)
+{
+	size_t n;
+	const void *bytes = o->bytes(&n);
+	unsigned char *copy = malloc(n);
+	struct bpf_object *obj;
+	struct bpf_program *p;
+	int i = 0;
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, bytes, n);
+	if (noread)
+		forbid_reads(copy, n);
+	obj = bpf_object__open_mem(copy, n, NULL);
+	free(copy);
+	if (!obj)
+		return NULL;
+	bpf_object__for_each_program(p, obj)
+	{
+		bpf_program__set_log_level(p, LOG_STATS);
+		bpf_program__set_log_buf(p, logs[i++ % PROGRAMS_MAX], LOG_BYTES);
+	}
+	if (ns)
+		set_pidns(obj, ns);
+	return obj;
+}
+
+static double cpu_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void print_stats(struct bpf_object *obj, double load_ms)
+{
+	struct bpf_program *p;
+	int i = 0;
+
+	bpf_object__for_each_program(p, obj)
+	{
+		const char *log = logs[i++ % PROGRAMS_MAX];
+		const char *insns = strstr(log, "processed ");
+		const char *states = strstr(log, "total_states "),
+			   *peak = strstr(log, "peak_states ");
+
+		if (insns && states && peak)
+			printf("%-13s %7ld %7ld %7ld %7.1f\n", bpf_program__name(p),
+			       strtol(insns + 10, NULL, 10), strtol(states + 13, NULL, 10),
+			       strtol(peak + 12, NULL, 10), load_ms);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	bool noread = argc > 1 && !strcmp(argv[1], "noread");
+	unsigned ns = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 0) : 0;
+	int bad = 0;
+
+	libbpf_set_print(quiet);
+	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++) {
+		struct bpf_object *obj = open_object(&objects[i], noread, ns);
+		double began = cpu_ms();
+		int ret = obj ? bpf_object__load(obj) : -1;
+
+		if (ret)
+			printf("%s: %s\n", objects[i].name, strerror(-ret));
+		else if (noread)
+			printf("%s loads\n", objects[i].name);
+		else
+			print_stats(obj, cpu_ms() - began);
+		bad |= ret != 0;
+		bpf_object__close(obj);
+	}
+	return bad;
+}
