@@ -83,7 +83,7 @@ static int load(struct cpu *c, struct err *e)
 	c->obj->rodata->step_ns = c->period_ns / c->steps;
 	/*
 	 * A sample carries its stack's memory until user space has seen its frames. Loading the
-	 * next kind's programs takes 0.3 s, on a machine that is busy 3 s and more.
+	 * next kind's programs takes 0.05 s, on a machine that is busy ten times that.
 	 */
 	if (c->o.others)
 		bpf_map__set_max_entries(c->obj->maps.ring, 4 * GPB_RING_BYTES);
