@@ -1,13 +1,13 @@
 /*
- * bpf/arch.bpf.h - registers of an interrupted Go program: the only BPF header with an
- * architecture in it.
+ * bpf/arch.bpf.h - registers of an interrupted Go program. This is the only BPF header that
+ * depends on the architecture.
  */
 #ifndef BPF_ARCH_BPF_H
 #define BPF_ARCH_BPF_H
 
 #include "common.bpf.h"
 
-/* What a walk starts from. */
+/* The registers that a walk starts from. */
 struct regs {
 	__u64 pc, sp, bp;
 };
@@ -45,8 +45,8 @@ static __always_inline int regs_saved(struct regs *out)
 }
 
 /*
- * At the branch of the stack check (cmp guard,sp; jbe): taken means that the stack grows
- * first and the call comes again.
+ * To be asked at the branch of the stack check (cmp guard,sp; jbe). Taken means that the stack
+ * grows first and the call comes again.
  */
 static __always_inline int stack_will_grow(const struct pt_regs *r)
 {
@@ -65,7 +65,7 @@ static __always_inline __u64 go_arg(const struct pt_regs *r, int i, int regabi)
 	return user_u64(r->rsp + 8 + 8 * i);
 }
 
-/* g in Go code from the register ABI on. */
+/* The g register of Go code, from the register ABI on. */
 static __always_inline __u64 go_g(const struct pt_regs *r)
 {
 	return r->r14;
@@ -80,7 +80,10 @@ static __always_inline __u64 thread_pointer(void)
 #error "no registers known for this architecture"
 #endif
 
-/* The goroutine this thread runs now (g0 on the system stack), 0 for a thread without Go. */
+/*
+ * The goroutine that this thread runs now (g0 on the system stack); 0 for a thread that Go does
+ * not know.
+ */
 static __always_inline __u64 current_g(const struct gpb_target *t)
 {
 	__u64 tp = thread_pointer();

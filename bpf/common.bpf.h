@@ -30,7 +30,7 @@
 #define offsetof(t, f) __builtin_offsetof(t, f)
 #endif
 
-/* Drawn by user space when it starts: collect/bpf.h. */
+/* A random key that user space draws when it starts: collect/bpf.h. */
 const volatile struct gpb_hash_key hash_key;
 
 /* Losses, read by user space through .bss. */
@@ -41,7 +41,7 @@ static __always_inline void lose(enum gpb_loss why)
 	__sync_fetch_and_add(&losses[why], 1);
 }
 
-/* By target: which hits are counted. Set by user space through .bss. */
+/* For each target: which hits are counted. User space sets it through .bss. */
 struct gpb_open open_for[GPB_TARGETS];
 
 static __always_inline int is_open(__u32 slot, __u32 bits)
@@ -49,7 +49,7 @@ static __always_inline int is_open(__u32 slot, __u32 bits)
 	return (*(volatile __u32 *)&open_for[slot & (GPB_TARGETS - 1)].bits & bits) != 0;
 }
 
-/* Has this CPU time left in the window that is open? Counts the hit. */
+/* Has this CPU own time left in the window that is open? This counts the hit, too. */
 static __always_inline int own_time_left(const struct gpb_own *own, struct gpb_own_spent *spent,
 					 __u32 slot)
 {
@@ -66,7 +66,7 @@ static __always_inline int own_time_left(const struct gpb_own *own, struct gpb_o
 	taken = spent->ns;
 	spent->ns += own->hit_ns;
 	until = since + taken + own->ns;
-	/* In steps, rounded up: CPUs share the line that it is in. */
+	/* The time is written in steps, rounded up, because all CPUs share its cache line. */
 	if (until > *(volatile __u64 *)&open->until)
 		*(volatile __u64 *)&open->until = until + own->ns / 8;
 	return now < until;
@@ -84,7 +84,7 @@ struct {
 	__type(value, struct gpb_target);
 } targets SEC(".maps");
 
-/* Distinct stacks and their counts: what is drained when a window ends. */
+/* Distinct stacks and their counts; they are drained when a window ends. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, GPB_STACKS);
@@ -92,7 +92,7 @@ struct {
 	__type(value, struct gpb_stack);
 } stacks SEC(".maps");
 
-/* What the kernel's tables cannot settle goes to user space one by one. */
+/* What the kernel's tables cannot settle goes to user space one record at a time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, GPB_RING_BYTES);
@@ -116,7 +116,7 @@ static __always_inline __u64 user_u64(__u64 addr)
 	return v;
 }
 
-/* A field of a runtime struct; 0 when the struct or the field is not there. */
+/* Reads a field of a runtime struct; 0 when the struct or the field is not there. */
 static __always_inline __u64 field_u64(__u64 base, __s32 off)
 {
 	return base && off >= 0 ? user_u64(base + off) : 0;
@@ -131,7 +131,7 @@ static __always_inline __u32 field_u32(__u64 base, __s32 off)
 	return v;
 }
 
-/* What is filed under a hash can be chosen by the target's users: it is keyed. */
+/* The target's users can choose what is filed under a hash, so the hash has a key. */
 static __always_inline void hash_begin(struct gpb_sip *s)
 {
 	gpb_sip_begin(s, hash_key.k0, hash_key.k1);

@@ -1,20 +1,21 @@
 /*
- * bpf/cpu.bpf.c - on-CPU sampler: runs when the CPU clock of one of the target's threads
- * has advanced by one step; every clock_steps-th is a sample.
+ * bpf/cpu.bpf.c - on-CPU sampler. It runs when the CPU clock of one of the target's threads has
+ * advanced by one step; every clock_steps-th step is a sample.
  *
- * A clock starts when its thread (or the window) does, so sampling at whole periods would
- * miss half a period of each thread, and short threads for ever. Steps smaller than the
- * period, the first sample after a random number of them, make that fair: a thread that
- * runs for a third of a period is seen in a third of all cases.
+ * A clock starts when its thread (or the window) does. Sampling at whole periods would therefore
+ * miss half a period of each thread, and would never see short threads. Steps smaller than the
+ * period, with the first sample after a random number of steps, make the sampling unbiased: a
+ * thread that runs for a third of a period is seen in a third of all cases.
  *
- * Threads that were there at the start have a clock each that user space opened; it is
- * inherited by the threads they start. While these are opened a thread can be born that
- * inherits one and, being new in the list, is opened as well. Such threads are in own_clock, and
- * the clock that one inherited keeps silent beside its own.
+ * Threads that existed at the start have a clock each that user space opened, and the threads
+ * that they start inherit it. While these clocks are being opened, a thread can be born that
+ * inherits one and, being new in the list, gets another one. Such threads are in own_clock, and
+ * the inherited clock is ignored beside their own.
  *
- * Whose clock it is cannot be told from the clock alone: switching between two threads with
- * clocks of the same origin, the kernel leaves them running and exchanges their owners
- * (perf_event_context_sched_out). A thread with two clocks is not of one origin.
+ * The clock alone does not tell which of the two it is: when the kernel switches between two
+ * threads whose clocks have the same origin, it leaves the clocks running and exchanges their
+ * owners (perf_event_context_sched_out). A thread with two clocks does not share its origin with
+ * others.
  */
 #include "phase.bpf.h"
 #include "pidns.bpf.h"
@@ -22,10 +23,10 @@
 
 #include "rules.bpf.h"
 
-const volatile __u32 clock_steps = 1; /* per sample */
+const volatile __u32 clock_steps = 1; /* steps for each sample */
 const volatile __u64 step_ns = 1;
 
-/* tgid -> slot in targets. */
+/* process id -> slot in targets */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, GPB_TARGETS);
@@ -33,7 +34,7 @@ struct {
 	__type(value, __u32);
 } slot_of_tgid SEC(".maps");
 
-/* tid -> what is known of the clock that user space opened for a thread that may have two. */
+/* thread id -> what is known of the clock that user space opened for a thread that may have two */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
@@ -42,7 +43,7 @@ struct {
 	__type(value, struct gpb_own_clock);
 } own_clock SEC(".maps");
 
-/* Where each thread is between two samples. */
+/* The position of each thread between two samples. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -50,15 +51,15 @@ struct {
 	__type(value, struct phase);
 } phases SEC(".maps");
 
-/* Samples taken, per target, whatever became of them. */
+/* Samples that were taken, for each target, whatever became of them. */
 __u64 samples[GPB_TARGETS];
 
-/* Threads that ran for a step or longer, of all targets. */
+/* Threads of all targets that ran for a step or longer. */
 __u64 threads_seen;
 
 /*
- * Does this hit count? A clock that user space opened for a thread carries a cookie; the
- * copies that its later threads inherit carry none.
+ * Does this hit count? A clock that user space opened for a thread carries a cookie; the copies
+ * that later threads inherit carry none.
  */
 static __always_inline int clock_counts(void *ctx, __u32 tid)
 {
@@ -75,16 +76,19 @@ static __always_inline int clock_counts(void *ctx, __u32 tid)
 	}
 	if (!own->start)
 		return 0;
-	if (own->start != start) /* another thread that was given the number of one that ended */
+	if (own->start != start) /* another thread, which was given the id of one that ended */
 		return 1;
-	/* Two clocks tick by turns. One that ticks alone has been exchanged for its own. */
+	/*
+	 * Two clocks of one thread tick in turns. A clock that ticks alone has been exchanged for
+	 * the thread's own.
+	 */
 	if (!own->ticked)
 		return 1;
 	own->ticked = 0;
 	return 0;
 }
 
-/* How many samples this step stands for: none mostly, one, more when the clock was late. */
+/* How many samples this step stands for: mostly none; one; or more when the clock was late. */
 static __always_inline __u64 samples_due(__u32 tid)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -1,13 +1,13 @@
 /*
- * bpf/heap.bpf.c - the allocator's entries: every allocation is counted, one in about
- * `rate` bytes is sampled with its stack, by the runtime's own rule.
+ * bpf/heap.bpf.c - probes at the allocator's entries: every allocation is counted, and one in
+ * about `rate` bytes is sampled with its stack, by the runtime's own rule (a Poisson process).
  *
- * The probe sits at the branch of each entry's stack check, where a call passes exactly
- * once with its flags clear. What is not sampled costs the trap, a look at the flags, the
+ * The probe sits at the branch of each entry's stack check, which a call passes exactly once with
+ * its flags clear. An allocation that is not sampled costs the trap, a look at the flags, the
  * rounding of the size and one subtraction.
  *
- * Sources: mallocgc and profilealloc in runtime/malloc.go; nextSample in runtime/mcache.go
- * and mprof.go; Go 1.16 to 1.27.
+ * Sources: mallocgc and profilealloc in runtime/malloc.go; nextSample in runtime/mcache.go and
+ * mprof.go; Go 1.16 to 1.27.
  */
 #include "sample.bpf.h"
 #include "rules.bpf.h"
@@ -43,8 +43,8 @@ const volatile __u32 log2_table[GPB_LOG_STEPS + 1];
 #define LN2_Q26 46516320ULL /* ln(2) * 2^26 */
 
 /*
- * An exponential gap with mean @rate: -ln(u) * rate for u uniform in (0, 1]. The 31 random
- * bits below the leading one are interpolated in the table: error below 2^-20.
+ * Draws an exponential gap with mean @rate: -ln(u) * rate for u uniform in (0, 1]. The 31 random
+ * bits below the leading one are interpolated in the table: the error is below 2^-20.
  */
 __noinline __s64 next_sample(__u64 rate)
 {
@@ -68,7 +68,7 @@ __noinline __s64 next_sample(__u64 rate)
 	return (__s64)((((log2 * LN2_Q26) >> 32) * rate) >> 20) + 1;
 }
 
-/* Bytes of the slot that a request of @size gets, and its size class. */
+/* The bytes of the slot that a request of @size gets, and its size class. */
 static __always_inline __u64 slot_size(const struct gpb_heap *h, __u64 size, __u32 kind, int noscan,
 				       __u32 *class)
 {
@@ -93,8 +93,8 @@ static __always_inline __u64 slot_size(const struct gpb_heap *h, __u64 size, __u
 }
 
 /*
- * Does a tiny object fit into the block that this P has open? Then it passes no sampling
- * code in the runtime and is not an allocation of its own.
+ * Does a tiny object fit into the block that this P has open? Then it passes no sampling code in
+ * the runtime, and is no allocation of its own.
  */
 static __always_inline int fits_tiny_block(const struct gpb_target *t, __u64 g, __u64 size)
 {
@@ -115,7 +115,7 @@ static __always_inline int fits_tiny_block(const struct gpb_target *t, __u64 g, 
 	return off + size <= TINY_SIZE;
 }
 
-/* True when the sample is counted under *hash. */
+/* True when the sample was counted under *hash. */
 static __always_inline int heap_sample(struct pt_regs *ctx, const struct gpb_target *t, __u32 slot,
 				       __u64 size, struct gpb_hash *hash)
 {
@@ -134,7 +134,7 @@ static __always_inline int heap_sample(struct pt_regs *ctx, const struct gpb_tar
 	r = regs_of(ctx);
 	stack_init(s, slot);
 	s->size = size;
-	/* The frame is not set up: the return address is at sp, bp is the caller's. */
+	/* The frame is not set up yet: the return address is at sp, and bp is the caller's. */
 	g = current_g(t);
 	walk_user(&sc->walk, s, t, g, &r, 0);
 	if (t->flags & GPB_TARGET_TYPES)
@@ -153,7 +153,7 @@ static __always_inline int heap_sample(struct pt_regs *ctx, const struct gpb_tar
 	return counted;
 }
 
-/* Only mallocgc itself must ask the type whether the object holds pointers. */
+/* Asks the type whether the object holds pointers; only mallocgc itself must do that. */
 static __always_inline int type_noscan(struct pt_regs *ctx, const struct gpb_target *t, int regabi)
 {
 	__u64 type = go_arg(ctx, 1, regabi);
@@ -161,7 +161,10 @@ static __always_inline int type_noscan(struct pt_regs *ctx, const struct gpb_tar
 	return !type || !field_u64(type, t->type_ptrdata);
 }
 
-/* Whether the object holds pointers, as far as the size of its slot depends on it. */
+/*
+ * Does the object hold no pointers? This is found out only where the size of its slot depends on
+ * it.
+ */
 static __always_inline int slot_noscan(struct pt_regs *ctx, const struct gpb_target *t,
 				       const struct gpb_heap *h, __u32 kind, __u64 size)
 {
@@ -171,7 +174,7 @@ static __always_inline int slot_noscan(struct pt_regs *ctx, const struct gpb_tar
 	return kind == GPB_ALLOC_TINY || kind == GPB_ALLOC_NOSCAN;
 }
 
-/* Of an object whose slot size has not asked for it: noscan is known or 0. */
+/* The same for an object whose slot size did not need the answer: @noscan is known or 0. */
 static __always_inline int object_noscan(struct pt_regs *ctx, const struct gpb_target *t,
 					 __u32 kind, int noscan)
 {
@@ -212,7 +215,7 @@ static __always_inline int due(const struct gpb_heap *h, struct gpb_countdown *c
 	return c->left <= 0;
 }
 
-/* This allocation is a sample. */
+/* Takes this allocation as a sample. */
 static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_target *t,
 				      const struct gpb_heap *h, struct gpb_countdown *c,
 				      __u64 cookie, __u64 g, __u32 class, int noscan, __u64 size,
@@ -275,7 +278,7 @@ int heap_alloc(struct pt_regs *ctx)
 	regabi = t->flags & GPB_TARGET_REGABI;
 	g = regabi ? go_g(ctx) : current_g(t);
 	size = go_arg(ctx, 0, regabi);
-	/* Also on a CPU whose window is over: no allocation may pass unseen by those that wait. */
+	/* Also on a CPU whose window is over: those that wait must see every allocation. */
 	if (any_placing(slot) && !counted_before(ctx, h, cookie))
 		slot_hit(t, slot, g, kind, size);
 	if (h->own.ns) {
@@ -309,7 +312,7 @@ int heap_alloc(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Once a GC cycle, before mheap_.sweepgen grows. */
+/* Runs once in each GC cycle, before mheap_.sweepgen grows. */
 SEC("uprobe")
 int heap_cycle(struct pt_regs *ctx)
 {

@@ -35,15 +35,15 @@ static __always_inline int label_text(const struct gostring *s, __u8 *dst, __u32
 	*len = n;
 	if (!n)
 		return 1;
-	/* The last word is hashed whole. */
+	/* The last word is hashed as a whole, so it is filled with zeros. */
 	if (n < cap)
 		*(__u64 *)(dst + (n & (cap - 1) & ~7u)) = 0;
 	return user_read(dst, n, s->ptr) == 0;
 }
 
 /*
- * Append one label. Returns 1 when something had to be left out. These functions are
- * global so that the verifier checks each once, not once per path that leads to it.
+ * Appends one label. Returns 1 when something had to be left out. These functions are global so
+ * that the verifier checks each once, and not once for each path that leads to it.
  */
 __noinline int label_add(struct gpb_rec_labels *l, const struct gostring *key,
 			 const struct gostring *value)
@@ -82,7 +82,7 @@ __noinline int labels_slice(struct gpb_rec_labels *l, __u64 addr)
 	return cut | (head.len > GPB_MAX_LABELS);
 }
 
-/* The used slots of one bucket. */
+/* Reads the used slots of one bucket. */
 __noinline int labels_bucket(struct gpb_rec_labels *l, __u64 bucket, __u64 tops)
 {
 	struct gostring key, value;
@@ -101,7 +101,7 @@ __noinline int labels_bucket(struct gpb_rec_labels *l, __u64 bucket, __u64 tops)
 	return cut;
 }
 
-/* One bucket and its overflow chain. */
+/* Reads one bucket and its overflow chain. */
 __noinline int labels_chain(struct gpb_rec_labels *l, __u64 bucket)
 {
 	int cut = 0;
@@ -118,7 +118,7 @@ __noinline int labels_chain(struct gpb_rec_labels *l, __u64 bucket)
 	return cut | !!bucket;
 }
 
-/* All buckets and, while the map is growing, the old ones that were not moved yet. */
+/* Reads all buckets and, while the map is growing, the old ones that were not moved yet. */
 __noinline int labels_map(struct gpb_rec_labels *l, __u64 map)
 {
 	__u64 hmap, head[4];
@@ -159,7 +159,7 @@ __noinline int label_hash(const struct gpb_label *lab, struct gpb_sip *h)
 	return 0;
 }
 
-/* l->id from all kept bytes; what lies behind a string in its last word is zero. */
+/* Computes l->id from all kept bytes; what lies behind a string in its last word is zero. */
 __noinline int labels_hash(struct gpb_rec_labels *l)
 {
 	struct gpb_sip h;

@@ -1,6 +1,6 @@
 /*
- * bpf/parked.bpf.h - samples of goroutines that wait: which waits, whose stack, and on to user
- * space.
+ * bpf/parked.bpf.h - samples of goroutines that wait: which waits are sampled, whose stack is
+ * walked, and how they go to user space.
  */
 #ifndef BPF_PARKED_BPF_H
 #define BPF_PARKED_BPF_H
@@ -16,14 +16,15 @@ static __always_inline __u64 random64(void)
 }
 #endif
 
-/* A sample of a weight: how many waits it stands for, and how long they were. */
+/* The weight of a sample: how many waits it stands for, and their total length. */
 struct weight {
 	__u64 count, delay;
 };
 
 /*
- * Long waits always, short ones in proportion, counted for as many as they stand for. Source:
- * blocksampled and saveblockevent in runtime/mprof.go, Go 1.17 to 1.27.
+ * Is this wait a sample? Long waits always are, short ones with a probability in proportion, and
+ * then they count for as many as they stand for. Source: blocksampled and saveblockevent in
+ * runtime/mprof.go, Go 1.17 to 1.27.
  */
 static __always_inline int weigh(struct weight *w, __u64 delay, __u64 rate)
 {
@@ -39,7 +40,7 @@ static __always_inline int weigh(struct weight *w, __u64 delay, __u64 rate)
 	return 1;
 }
 
-/* The stack of a goroutine that is parked, by its frame pointers. */
+/* Walks the stack of a goroutine that is parked, by its frame pointers. */
 __noinline int walk_parked(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
 {
 	__u64 pc;
@@ -49,7 +50,10 @@ __noinline int walk_parked(struct walk *w, struct gpb_stack *s, const struct gpb
 	w->avoid_lo = w->avoid_hi = 0;
 	w->moving = 0;
 	w->max = GPB_MAX_USER;
-	/* While a collector of garbage moves it, the old stack is whole until the new one is. */
+	/*
+	 * While the garbage collector moves the stack, the old one stays complete until the new
+	 * one is.
+	 */
 	for (int i = 0; i < 2; i++) {
 		s->flags = 0;
 		w->n = 0;
@@ -65,7 +69,7 @@ __noinline int walk_parked(struct walk *w, struct gpb_stack *s, const struct gpb
 	return 0;
 }
 
-/* Called from C: what called C is found by rules. */
+/* For a stack that was called from C: what called C is found by rules. */
 static __always_inline void walk_parked_callback(struct walk *w, struct gpb_stack *s,
 						 const struct gpb_target *t, __u32 slot, __u64 g)
 {
@@ -84,7 +88,10 @@ static __always_inline void walk_parked_callback(struct walk *w, struct gpb_stac
 		s->flags |= GPB_STACK_UNRULED;
 }
 
-/* A goroutine that was preempted, where its frame may not be set up: by rules. */
+/*
+ * For a goroutine that was preempted where its frame may not be set up: its stack is walked by
+ * rules.
+ */
 __noinline int walk_saved(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
 			  __u32 slot, __u64 g)
 {
@@ -114,7 +121,10 @@ __noinline int walk_saved(struct walk *w, struct gpb_stack *s, const struct gpb_
 	return 0;
 }
 
-/* One that has not begun: at the entry of its function, which goexit called, say. */
+/*
+ * For a goroutine that has not begun: it stands at the entry of its function, as if goexit had
+ * called that.
+ */
 __noinline int walk_fresh(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
 {
 	if (!w || !s || !t)

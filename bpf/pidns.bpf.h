@@ -1,15 +1,18 @@
-/* bpf/pidns.bpf.h - what user space calls the current process, in its pid namespace. */
+/*
+ * bpf/pidns.bpf.h - the numbers that user space knows the current process by, in its pid
+ * namespace.
+ */
 #ifndef BPF_PIDNS_BPF_H
 #define BPF_PIDNS_BPF_H
 
 #include "common.bpf.h"
 
-/* Set before load: pid namespace of the collector; 0 in the initial one. */
+/* Set before load: the pid namespace of the collector; 0 for the initial one. */
 const volatile __u32 pidns_ino;
 
 #define MAX_PIDNS_LEVEL 33 /* MAX_PID_NS_LEVEL + 1, include/linux/pid_namespace.h */
 
-/* How deep our pid namespace lies, once it is known. */
+/* The depth of our pid namespace, once it is known. */
 __u32 pidns_level = 1;
 
 /* numbers[] has a length of 1 in Linux before 6.5, and the verifier lets nobody look beyond. */
@@ -38,7 +41,7 @@ static __always_inline __u32 number_read(struct pid *pid, __u32 level)
 	return at.nr;
 }
 
-/* The number that @pid has in our namespace, 0 when it has none; @level: where to look. */
+/* The number that @pid has in our namespace, 0 when it has none; @level: the depth to look at. */
 static __always_inline __u32 number_at(struct pid *pid, __u32 level)
 {
 	if (level >= MAX_PIDNS_LEVEL)
@@ -56,8 +59,9 @@ __noinline __u64 pid_tgid_at(__u32 level)
 }
 
 /*
- * What user space calls the current thread and its process. bpf_get_ns_current_pid_tgid()
- * tells only when the process is in our very namespace, and it may be in one further inward.
+ * The numbers by which user space knows the current thread and its process.
+ * bpf_get_ns_current_pid_tgid() answers only when the process is in exactly our namespace, but it
+ * may be in one further inward.
  */
 static __always_inline __u64 pid_tgid(void)
 {
@@ -74,7 +78,8 @@ static __always_inline __u64 pid_tgid(void)
 		id = pid_tgid_at(i);
 		if (!id)
 			continue;
-		pidns_level = i; /* the same for all: ours does not move */
+		/* this is the same for all processes, because ours does not move */
+		pidns_level = i;
 		return id;
 	}
 	return 0;

@@ -1,12 +1,14 @@
 /*
- * bpf/rules.bpf.h - an interrupted Go stack by rules: how Go's own traceback walks.
+ * bpf/rules.bpf.h - walks an interrupted Go stack by unwinding rules, which is how Go's own
+ * traceback walks.
  *
- * Frame pointers lie where a CPU clock strikes: before a frame is set up and after it is torn
- * down, in functions without one, in assembly that computes with the register, while a stack
- * is being copied, under duffcopy, callbacks and injected calls. pclntab knows for each pc how
- * far sp is from the return address, and that suffices for all of them. The table is user
- * space's; it tells this side the rule of a pc when that is first met. Until then the sample
- * goes out with the stack's memory, and is finished there.
+ * Frame pointers are wrong in many places where a CPU clock can interrupt: before a frame is set
+ * up and after it is torn down, in functions without a frame, in assembly that computes with the
+ * register, while a stack is being copied, under duffcopy, callbacks and injected calls. pclntab
+ * knows for each pc how far sp is from the return address, and that is enough in all of these
+ * cases. The table of rules is filled by user space; it tells this side the rule of a pc when the
+ * pc is first met. Until then the sample is sent with the stack's memory, and is finished in user
+ * space.
  *
  * Source: unwinder.resolveInternal in runtime/traceback.go, sigprof in runtime/proc.go.
  */
@@ -33,7 +35,7 @@ static __always_inline struct gpb_rule *rule_of(__u32 slot, __u64 pc)
 }
 #endif
 
-/* How a walk ended. */
+/* The reason why a walk ended. */
 enum { WALK_ROOT, WALK_SEAM, WALK_UNRULED, WALK_BROKEN, WALK_FULL, WALK_ON };
 
 /* One frame, from w->pc and w->sp. WALK_ON: there is another one. Global: verified once. */
@@ -106,7 +108,7 @@ __noinline int rules_goroutine(struct walk *w, struct gpb_stack *s, const struct
 	w->sp = sp;
 	w->called = 1;
 	if (w->seam >= 0) {
-		/* systemstack: pc was faked, its frame lies at sp. */
+		/* In systemstack: pc was made up, and the frame lies at sp. */
 		__u64 ret = user_u64(sp + w->seam);
 
 		if (in_text(t, ret))
@@ -120,9 +122,9 @@ __noinline int rules_goroutine(struct walk *w, struct gpb_stack *s, const struct
 }
 
 /*
- * The system stack has a frame without a rule, so whether it ends at a seam is not known
- * yet. The goroutine, in case it does: by rules, and where these are missing too, as its
- * frame pointers say. What is needed to finish the first stays as it is.
+ * The system stack has a frame without a rule, so it is not known yet whether it ends at a seam.
+ * In case it does, the goroutine's stack is walked now: by rules and, where these are missing
+ * too, by frame pointers. What is needed to finish the system stack is left unchanged.
  */
 static __always_inline void rules_ahead(struct walk *w, struct gpb_stack *s,
 					const struct gpb_target *t, __u64 g)
@@ -172,8 +174,9 @@ __noinline int rules_hints(struct walk *w, struct gpb_stack *s, const struct gpb
 }
 
 /*
- * Where Go begins: in C code at the call out of Go, in a vdso call at its caller (both saved
- * by the runtime), else where the thread was interrupted. 0: nobody in Go answers for it.
+ * Finds where Go's part of the stack begins: in C code at the call out of Go, in a vdso call at
+ * its caller (the runtime saved both), else where the thread was interrupted. 0: no Go function
+ * called this code.
  */
 static __always_inline int rules_start(struct walk *w, struct gpb_stack *s,
 				       const struct gpb_target *t, __u64 g, __u64 m, __u64 curg)
@@ -268,8 +271,8 @@ static __always_inline void walk_interrupted(struct walk *w, struct gpb_stack *s
 }
 
 /*
- * Frame pointers do for those who call a probed function, but they do not lead out of a callback
- * from C. What called C is found by rules, as for an interrupted thread.
+ * Frame pointers are good enough for the callers of a probed function, but they do not lead out
+ * of a callback from C. What called C is found by rules, as for an interrupted thread.
  */
 static __always_inline int ends_in_callback(const struct gpb_target *t, const struct gpb_stack *s,
 					    const struct walk *w)

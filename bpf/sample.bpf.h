@@ -9,8 +9,8 @@
 #include "stack.bpf.h"
 
 /*
- * A sample is far larger than a BPF stack. A uprobe program can be preempted by another
- * one on the same CPU, so each CPU has a few places and a program claims one.
+ * A sample is far larger than a BPF stack. A uprobe program can be preempted by another one on
+ * the same CPU, so each CPU has a few scratch buffers, and a program claims one.
  */
 struct scratch {
 	__u64 busy;
@@ -29,15 +29,15 @@ struct {
 } scratches SEC(".maps");
 
 /*
- * Is this still the program that was opened? Between exec and the moment that user space
- * notices, the addresses of the next one would be taken for this one's functions.
+ * Is this still the program that was opened? Between an exec and the moment that user space
+ * notices it, addresses of the new program would be mistaken for functions of the old one.
  */
 static __always_inline int same_program(const struct gpb_target *t)
 {
 	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
 	__u64 now = mm ? mm->start_stack : 0;
 
-	/* None: the thread is in the last of its exit. */
+	/* There is no start_stack: the thread is at the end of its exit. */
 	return !t->start_stack || !now || now == t->start_stack;
 }
 
@@ -142,7 +142,10 @@ __noinline __u64 sample_labels(struct scratch *sc, const struct gpb_target *t, _
 	return l->id;
 }
 
-/* Whose sample it is, as far as that is asked for: @gp is the goroutine, not g0. */
+/*
+ * Sets which goroutine the sample belongs to, as far as that is asked for. @gp is the goroutine,
+ * not g0.
+ */
 static __always_inline void sample_identity(struct scratch *sc, const struct gpb_target *t,
 					    __u64 gp)
 {
@@ -188,7 +191,7 @@ __noinline int stack_hash(const struct gpb_stack *s, struct gpb_hash *h)
 	return 0;
 }
 
-/* The table is full: one by one, then. */
+/* The table is full, so the stack is sent as a record. */
 static __always_inline void sample_overflow(struct scratch *sc)
 {
 	sc->raw.type = GPB_REC_STACK;
@@ -196,7 +199,10 @@ static __always_inline void sample_overflow(struct scratch *sc)
 		lose(GPB_LOSS_DROPPED);
 }
 
-/* sc->raw.stack in the kernel's table; *fresh: put there now, as it is. NULL: the table is full. */
+/*
+ * The entry of sc->raw.stack in the kernel's table; *fresh: it was just put there, as it is.
+ * NULL: the table is full.
+ */
 static __always_inline struct gpb_stack *sample_entry(struct scratch *sc, int *fresh)
 {
 	struct gpb_stack *s = &sc->raw.stack, *have;
@@ -209,7 +215,7 @@ static __always_inline struct gpb_stack *sample_entry(struct scratch *sc, int *f
 	have = bpf_map_lookup_elem(&stacks, &key);
 	if (have)
 		return have;
-	/* It fails when another CPU was first, too. */
+	/* This fails also when another CPU was first. */
 	*fresh = !bpf_map_update_elem(&stacks, &key, s, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&stacks, &key);
 }
@@ -239,7 +245,10 @@ __noinline int sample_count(struct scratch *sc)
 	return 0;
 }
 
-/* Copies @bytes, at most what there is room for. The words that were read, all or none. */
+/*
+ * Copies @bytes, or as many as there is room for. Returns the number of words that were read: all
+ * or none.
+ */
 static __always_inline __u64 raw_words(struct gpb_rec_raw *raw, __u64 bytes)
 {
 	if (bytes > sizeof(raw->top))
@@ -267,8 +276,8 @@ __noinline int sample_raw(struct scratch *sc)
 	raw->sp = sc->walk.sp;
 	raw->second = sc->walk.second;
 	/*
-	 * A system stack that C made is longer than Go knows, and memory beyond a stack may not
-	 * be there: more, exactly, then less and less.
+	 * A system stack that C made is longer than Go knows, and the memory beyond a stack may
+	 * not be there. So more is tried first, then the exact length, then less and less.
 	 */
 	n = raw_words(raw, left + 1024);
 	if (!n)

@@ -11,7 +11,8 @@
 
 #include "common.bpf.h"
 
-#define TREAP_DEPTH 64 /* of a treap with 2^20 addresses on one of 251 roots: 40 at most */
+/* depth limit; a treap with 2^20 addresses on one of 251 roots has depth 40 at most */
+#define TREAP_DEPTH 64
 #define LIFO_CHAIN  16 /* goroutines that went to the head of a queue one after the other */
 
 #ifndef GPB_HOST
@@ -49,7 +50,10 @@ __noinline __u64 sema_step(const struct gpb_sched *c, __u64 s, __u64 addr)
 	return child == s ? 0 : child;
 }
 
-/* The sudog at the head of the queue for @addr. Its lock is held by who is probed. */
+/*
+ * The sudog at the head of the queue for @addr. The goroutine that is probed holds the queue's
+ * lock.
+ */
 static __always_inline __u64 sema_head(const struct gpb_sched *c, __u64 root, __u64 addr)
 {
 	__u64 s = field_u64(root, c->semaroot_treap), next;
@@ -70,9 +74,9 @@ static __always_inline struct gpb_wait *wait_of_sudog(__u32 slot, const struct g
 }
 
 /*
- * When the head of the queue began to wait. A goroutine that was put at the head took over the
- * time of who was there before: what waits is the queue. Those that came behind it later have
- * nothing to do with that. Source: queue in runtime/sema.go.
+ * When the head of the queue began to wait. A goroutine that was put at the head inherited the
+ * time of the one that was there before, because the queue as a whole is what waits. Goroutines
+ * that came behind it later do not matter. Source: queue in runtime/sema.go.
  */
 static __always_inline __u64 head_acquire(__u32 slot, const struct gpb_sched *c, __u64 head,
 					  __u64 known_from)
@@ -99,13 +103,13 @@ static __always_inline void set_acquire(struct gpb_wait *w, __u64 when)
 	w->sema &= ~GPB_SEMA_INHERITS;
 }
 
-/* What an unlock finds: looked up before the clock is read. */
+/* What an unlock finds; looked up before the clock is read. */
 struct queue {
-	struct gpb_wait *first, *next, *last; /* NULL: none, or not known */
-	__u64 acquire;			      /* of the first; 0 not known */
-	__u64 waiters;	  /* behind it, as the runtime counts; 0 in older ones */
-	__u64 link;	  /* somebody is behind it */
-	__u64 known_from; /* stamps from before that are old ones */
+	struct gpb_wait *first, *next, *last; /* NULL: there is none, or it is not known */
+	__u64 acquire;			      /* of the first one; 0: not known */
+	__u64 waiters;	  /* how many wait behind it, as the runtime counts; 0 in older versions */
+	__u64 link;	  /* not 0: a goroutine waits behind it */
+	__u64 known_from; /* stamps from before this time are left over from earlier */
 };
 
 static __always_inline int queue_look(__u32 slot, const struct gpb_sched *c, __u64 head,
@@ -127,10 +131,11 @@ static __always_inline int queue_look(__u32 slot, const struct gpb_sched *c, __u
 }
 
 /*
- * What an unlock is charged with, 0 for nothing: how long the head of the queue waited and, from
- * Go 1.22 on, the mean of that and of the tail's for each that waits behind it. In the runtime's
- * own order: who comes next is set to now before the tail is asked, and may be the tail.
- * Source: dequeue and semrelease1 in runtime/sema.go, Go 1.18 to 1.27.
+ * What an unlock is charged with, 0 for nothing: the time that the head of the queue waited and,
+ * from Go 1.22 on, the mean of that and of the tail's time for each one that waits behind the
+ * head. The order is the runtime's own: the time of the next one is set to now before the tail is
+ * read, and the next one may be the tail. Source: dequeue and semrelease1 in runtime/sema.go, Go
+ * 1.18 to 1.27.
  */
 static __always_inline __u64 queue_charge(const struct queue *q, __u64 now)
 {
@@ -139,14 +144,14 @@ static __always_inline __u64 queue_charge(const struct queue *q, __u64 now)
 	if (q->acquire > now)
 		return 0;
 	delay = now - q->acquire;
-	/* It keeps that if it finds the semaphore taken and waits on. */
+	/* The goroutine keeps that time if it finds the semaphore taken and goes on waiting. */
 	set_acquire(q->first, q->acquire);
 	set_acquire(q->next, now);
 	if (q->link) {
 		tail = q->last ? q->last->acquire : 0;
 		set_acquire(q->last, now);
 	}
-	/* A tail that waits since before we watched: that is not known, and not charged. */
+	/* A tail that has waited since before we watched is not known, and not charged. */
 	if (tail && tail >= q->known_from && tail <= now)
 		delay += (now - tail + delay) / 2 * q->waiters;
 	return delay ?: 1;

@@ -1,16 +1,16 @@
 /*
- * bpf/stack.bpf.h - a Go stack by its frame pointers.
+ * bpf/stack.bpf.h - walks a Go stack by its frame pointers.
  *
- * Go keeps frame pointers, and for a call into the allocator they are good: the caller has a
- * frame, and its own is the next return address at sp. For an interrupted pc they are not
- * (see rules.bpf.h).
+ * Go keeps frame pointers, and for a call into the allocator they are right: the caller has a
+ * frame, and the caller's own return address is at sp. For an interrupted pc they are not
+ * reliable (see rules.bpf.h).
  *
- * A thread that runs on its system stack (g0) has two stacks: the walk keeps them apart as
- * two segments and user space joins them by the function at the seam (systemstack and
+ * A thread that runs on its system stack (g0) has two stacks. The walk keeps them apart as two
+ * segments, and user space joins them according to the function at the seam (systemstack and
  * morestack continue on the goroutine, mcall does not).
  *
- * Sources: traceback in runtime/traceback.go and sigprof in runtime/proc.go, Go 1.16 to
- * 1.27; frame record and prologues in cmd/internal/obj/x86/obj6.go.
+ * Sources: traceback in runtime/traceback.go and sigprof in runtime/proc.go, Go 1.16 to 1.27;
+ * frame record and prologues in cmd/internal/obj/x86/obj6.go.
  */
 #ifndef BPF_STACK_BPF_H
 #define BPF_STACK_BPF_H
@@ -18,18 +18,22 @@
 #include "arch.bpf.h"
 
 struct walk {
-	__u64 lo, hi;		  /* the stack that frame pointers must lie in */
-	__u64 avoid_lo, avoid_hi; /* ... and must not: the goroutine's, on the first segment */
-	__u32 n, max;		  /* pcs used in the sample's pc[], and their bound */
-	struct regs at;		  /* where the thread was interrupted or probed, */
-	__s32 delta;		  /* and how far below its return address sp is, where probed */
-	/* By rules: the frame that is next, looked up at pc; its target; how the walk ended. */
+	__u64 lo, hi; /* the stack that frame pointers must lie in */
+	/* ... and outside of: the goroutine's stack, for the first segment */
+	__u64 avoid_lo, avoid_hi;
+	__u32 n, max;	/* number of pcs used in the sample's pc[], and its limit */
+	struct regs at; /* where the thread was interrupted or probed, */
+	__s32 delta;	/* and how far below its return address sp is, where probed */
+	/*
+	 * For walks by rules: the next frame is looked up at pc; its target; how the walk ended.
+	 */
 	__u64 pc, sp;
 	__u32 slot, why;
 	__s32 seam;
 	__u32 second;
 	__u32 called; /* pc is that of a call, not of an interrupted instruction */
-	__u32 moving; /* how often frame pointers may lead to another copy of the stack */
+	/* how many times frame pointers may still lead to another copy of the stack */
+	__u32 moving;
 };
 
 static __always_inline int within(__u64 pc, __u64 lo, __u64 hi)
@@ -38,8 +42,8 @@ static __always_inline int within(__u64 pc, __u64 lo, __u64 hi)
 }
 
 /*
- * The image whose text holds @pc, 0 for the first one also where none does. Nearly all
- * targets have a single one. A global function, so that the verifier checks its loop once.
+ * The image whose text holds @pc; 0, the first one, also where none does. Nearly all targets have
+ * a single one. A global function, so that the verifier checks its loop once.
  */
 __noinline int image_of(const struct gpb_target *t, __u64 pc)
 {
@@ -80,10 +84,11 @@ static __always_inline int walk_push(struct walk *w, struct gpb_stack *s, __u64 
 }
 
 /*
- * A goroutine's stack while the thread on its system stack moves it to a larger one: g.stack is
- * the new one before all frame pointers in it are, and those that are not yet lead on through the
- * old one, which is whole until all are. Just before, it is the saved bp that is ahead.
- * Source: copystack in runtime/stack.go, Go 1.16 to 1.27.
+ * For a goroutine whose stack is being moved to a larger one by its thread, on the system stack.
+ * g.stack is set to the new stack before all frame pointers in that are adjusted. Those that are
+ * not yet adjusted lead on through the old stack, which is complete until all are. Just before
+ * that, the saved bp already points into the new one. Source: copystack in runtime/stack.go, Go
+ * 1.16 to 1.27.
  */
 static __always_inline __u32 moves_of(const struct gpb_target *t, __u64 g)
 {
@@ -92,7 +97,7 @@ static __always_inline __u32 moves_of(const struct gpb_target *t, __u64 g)
 	return (field_u32(g, t->g_atomicstatus) & ~GPB_G_SCAN) == GPB_G_COPYSTACK ? 2 : 0;
 }
 
-/* Is there a record at @bp? It may lie on the other copy of a stack that is being moved. */
+/* Is there a frame record at @bp? It may lie on the other copy of a stack that is being moved. */
 static __always_inline int has_record(struct walk *w, __u64 bp)
 {
 	if (!bp || (bp & 7) || within(bp, w->avoid_lo, w->avoid_hi))
@@ -129,10 +134,10 @@ __noinline __u64 walk_record(struct walk *w, struct gpb_stack *s, const struct g
 	img = image_at(t, rec[1]);
 	if (within(rec[1], img->mcall_lo, img->mcall_hi))
 		return 0;
-	/* Called from C: what its frame holds is C's. */
+	/* It was called from C: its frame holds C's registers. */
 	if (within(rec[1], img->callback_lo, img->callback_hi))
 		return 0;
-	/* A frameless stub called us: its own return address lies right above. */
+	/* A stub without a frame called it: the stub's own return address lies right above. */
 	if (within(rec[1], img->stub_lo, img->stub_hi)) {
 		__u64 ret = user_u64(bp + 16);
 
@@ -165,7 +170,9 @@ static __always_inline void walk_frames(struct walk *w, struct gpb_stack *s,
 	if (delta < 8 || r->bp != r->sp + delta - 8) {
 		__u64 ret = user_u64(r->sp + delta);
 
-		/* A record that ends right below the return address would give it again. */
+		/*
+		 * A record that ends right below the return address would yield it a second time.
+		 */
 		if (r->bp + 8 == r->sp + delta)
 			;
 		else if (in_text(t, ret))
@@ -196,7 +203,9 @@ __noinline int walk_goroutine(struct walk *w, struct gpb_stack *s, const struct 
 	if (!sp || sp < w->lo || sp >= w->hi || !in_text(t, pc))
 		return 0;
 	walk_push(w, s, pc);
-	/* bp == sp: systemstack has a frame of its own (Go 1.21+) and the chain is whole. */
+	/*
+	 * With bp == sp, systemstack has a frame of its own (Go 1.21+) and the chain is complete.
+	 */
 	if (bp != sp) {
 		__u64 ret = user_u64(sp);
 
@@ -208,7 +217,7 @@ __noinline int walk_goroutine(struct walk *w, struct gpb_stack *s, const struct 
 	return 0;
 }
 
-/* Inside C code called from Go: what Go shows is the Go caller, saved at the call. */
+/* Inside of C code that Go called: Go shows the Go caller, which was saved at the call. */
 static __always_inline int walk_syscall(struct walk *w, struct gpb_stack *s,
 					const struct gpb_target *t, __u64 curg)
 {
@@ -223,7 +232,10 @@ static __always_inline int walk_syscall(struct walk *w, struct gpb_stack *s,
 	if (t->g_syscallbp >= 0) {
 		bp = field_u64(curg, t->g_syscallbp);
 	} else {
-		/* asmcgocall saved its bp: its own frame's in Go 1.21+, one below ours. */
+		/*
+		 * asmcgocall saved its bp: in Go 1.21+ that of its own frame, which lies below
+		 * ours.
+		 */
 		bp = field_u64(curg, t->g_sched_bp);
 		if (bp && bp < sp)
 			bp = user_u64(bp);
@@ -234,8 +246,8 @@ static __always_inline int walk_syscall(struct walk *w, struct gpb_stack *s,
 }
 
 /*
- * In a vdso call: Go saved the caller's pc and sp; right below that sp lie the return
- * address and, below it, the caller's frame pointer (the calling assembly has a frame).
+ * In a vdso call: Go saved the caller's pc and sp. Right below that sp lies the return address
+ * and, below that, the caller's frame pointer (the assembly that calls has a frame).
  */
 static __always_inline int walk_vdso(struct walk *w, struct gpb_stack *s,
 				     const struct gpb_target *t, __u64 m, __u64 curg)

@@ -330,7 +330,7 @@ int bpf_try_growing(struct err *e)
 	map = bpf_map_create(BPF_MAP_TYPE_HASH, "goprof_try", 8, 8, 16, &opts);
 	if (map < 0)
 		return bpf_load_error(e, map, "a hash map");
-	/* r1 = map; r0 = 0; exit: of a perf event, for which no kernel gives a WARNING */
+	/* r1 = map; r0 = 0; exit: as a perf event program, for which no kernel gives a WARNING */
 	struct bpf_insn uses_map[] = {
 		{ .code = BPF_LD | BPF_DW | BPF_IMM,
 		  .dst_reg = BPF_REG_1,

@@ -10,23 +10,24 @@
 struct bpf_object;
 
 /*
- * Between open and load of each skeleton: the BPF side hashes under this process' key, so that user
- * space comes to the same hashes, and its maps are as this kernel wants them.
+ * To be called between open and load of each skeleton. The BPF side hashes under this process'
+ * key, so that user space computes the same hashes, and its maps are allocated as this kernel
+ * requires.
  */
 #define bpf_prepare(skel)                          \
 	((skel)->rodata->hash_key = hash_secret(), \
 	 bpf_fit_maps((skel)->obj, bpf_try_growing(NULL) == -EINVAL))
 
 /*
- * May programs of perf events and uprobes use hash maps that allocate entry by entry? 0; -EINVAL:
- * this kernel wants them whole from the start. (Up to Linux 6.0 it refuses those of perf events and
- * gives a WARNING for those of uprobes, which stops a host with panic_on_warn.) Another error: it
- * could not be tried.
- * Source: check_map_prealloc_compatibility in kernel/bpf/verifier.c up to 6.0.
+ * May programs of perf events and uprobes use hash maps that allocate entry by entry? Returns 0;
+ * -EINVAL: this kernel requires them to be allocated as a whole. (Up to Linux 6.0 it refuses such
+ * maps for perf events, and gives a WARNING for uprobes, which stops a host with panic_on_warn.)
+ * Another error: it could not be tried. Source: check_map_prealloc_compatibility in
+ * kernel/bpf/verifier.c up to 6.0.
  */
 int bpf_try_growing(struct err *e);
 
-/* @whole: hash maps are allocated whole from the start. */
+/* @whole: hash maps are allocated as a whole from the start. */
 void bpf_fit_maps(struct bpf_object *o, bool whole);
 
 /* Fills in the offsets and ranges of one target for the BPF side; live addresses. */

@@ -1,9 +1,10 @@
 /*
- * user/collect/cpu.c - CPU profiles: a clock per thread, stacks counted in the kernel.
+ * user/collect/cpu.c - CPU profiles: one clock per thread, and stacks that are counted in the
+ * kernel.
  *
- * A pc that the BPF side meets for the first time comes through the ring with the memory
- * above its sp; here pclntab settles where the return addresses are, and the answers go
- * back as rules, so that the same stack is counted in the kernel from then on.
+ * A pc that the BPF side meets for the first time comes through the ring with the memory above
+ * its sp. Here, pclntab tells where the return addresses are, and the answers go back as rules,
+ * so that the same stack is counted in the kernel from then on.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -18,8 +19,8 @@
 #include "cpu.skel.h"
 
 /*
- * Clock steps per sample: a thread's last, unfinished step is lost, half a step on average,
- * and each step costs the target an interrupt, about a microsecond. So a millisecond.
+ * Clock steps per second. A thread's last, unfinished step is lost, half a step on average, and
+ * each step costs the target an interrupt of about a microsecond. So a step is a millisecond.
  */
 enum { STEPS_HZ = 1000, UNCLOCKED_MAY_NS = 50000000 };
 
@@ -27,7 +28,7 @@ struct cpu {
 	struct subject *s;
 	struct collect_opts o;
 	unsigned steps;
-	uint64_t period_ns; /* between samples; a whole number of steps */
+	uint64_t period_ns; /* time between samples; a whole number of steps */
 	struct cpu_bpf *obj;
 	struct feed feed;
 	struct clocks clocks;
@@ -36,10 +37,10 @@ struct cpu {
 	struct loss loss;
 	uint64_t start_ns, end_ns; /* monotonic */
 	int64_t start_unix_ns;
-	uint64_t charged_ns;	   /* by the kernel, to all threads; 0 unknown */
-	uint64_t charged_start_ns; /* what /proc said when the window began */
-	uint64_t unclocked_ns;	   /* charged to the process, and counted by no thread's clock */
-	size_t nimages;		   /* that the BPF side knows */
+	uint64_t charged_ns;	   /* what the kernel charged to all threads; 0: unknown */
+	uint64_t charged_start_ns; /* what /proc showed when the window began */
+	uint64_t unclocked_ns;	   /* time charged to the process that no thread's clock counted */
+	size_t nimages;		   /* how many of them the BPF side knows */
 };
 
 static uint64_t now_ns(clockid_t clock)
@@ -109,7 +110,7 @@ static int put_target(struct cpu *c, struct err *e)
 	return 0;
 }
 
-/* Said at the start, when something can still be done about it. */
+/* This is reported at the start, when something can still be done about it. */
 static int kernel_names(struct cpu *c, struct err *e)
 {
 	struct err why = {};
@@ -235,10 +236,11 @@ static int finish_comments(struct cpu *c, struct err *e)
 }
 
 /*
- * The kernel stops the clocks of a thread before it switches to another one and starts that one's
- * after it, and charges the time between to the threads; where timers are dear, as on a virtual
- * machine, that is some us a switch. It is told when it is more than the two readings may differ by.
- * Source: prepare_task_switch and finish_task_switch in kernel/sched/core.c.
+ * The kernel stops the clocks of a thread before it switches to another one, starts that one's
+ * clocks after the switch, and charges the time between to the threads. Where timers are
+ * expensive, as on a virtual machine, that is some us a switch. It is reported when it is more
+ * than the two readings may differ by. Source: prepare_task_switch and finish_task_switch in
+ * kernel/sched/core.c.
  */
 static uint64_t unclocked(const struct cpu *c, uint64_t end_ns)
 {
@@ -251,9 +253,9 @@ static uint64_t unclocked(const struct cpu *c, uint64_t end_ns)
 }
 
 /*
- * A clock that is served late skips what it missed, and where the thread was switched out
- * meanwhile nobody knows how much. Each thread also ends somewhere inside a step; that much
- * is no loss.
+ * A clock that is served late skips the steps that it missed, and where the thread was switched
+ * out meanwhile nobody knows how many those were. Each thread also ends in the middle of a step;
+ * that part is no loss.
  */
 static void count_missed(struct cpu *c)
 {
@@ -265,7 +267,10 @@ static void count_missed(struct cpu *c)
 		c->loss.n[LOSS_CLOCK_MISSED] += due - taken;
 }
 
-/* The clocks know to the nanosecond; where one thread had two, /proc knows to the tick. */
+/*
+ * The clocks are exact to the nanosecond. Where a thread had two of them, /proc is used, which is
+ * exact to the tick.
+ */
 static uint64_t charged(struct cpu *c)
 {
 	uint64_t ns = clocks_total_ns(&c->clocks);
@@ -278,7 +283,7 @@ static uint64_t charged(struct cpu *c)
 static int cpu_stop(void *state, struct prof **out, struct err *e)
 {
 	struct cpu *c = state;
-	uint64_t proc_ns = 0; /* before the clocks stop, which takes its time */
+	uint64_t proc_ns = 0; /* read before the clocks stop, because stopping them takes time */
 	int ret;
 
 	if (target_cpu_ns(c->s->target, &proc_ns, NULL))

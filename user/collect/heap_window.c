@@ -1,4 +1,4 @@
-/* user/collect/heap_window.c - samples of stretches, weighted. */
+/* user/collect/heap_window.c - samples of stretches, and their weights. */
 #include "collect/heap_window.h"
 
 #include <sys/sysinfo.h>
@@ -82,16 +82,16 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 	if (!feed_whole(w->feed, st))
 		return 0;
 	ret = heap_window_add(w, st, e);
-	/* The objects of its samples are told of by this key. */
+	/* This key is how objects name the sample that they belong to. */
 	return ret || !w->keys ? ret : tally_key(&w->tally, key, st, e);
 }
 
-/* ---- what the runtime counts itself ---- */
+/* ---- the runtime's own counts ---- */
 
-/* How often they are searched for. */
+/* How many times the counters are searched for. */
 enum { OPENS = 10 };
 
-/* By class. -ENOTSUP where that cannot be read. */
+/* Reads the counts by class. -ENOTSUP where they cannot be read. */
 static int count_exactly(struct heap_window *w, uint64_t out[GPB_CLASSES], struct err *e)
 {
 	struct subject *s = w->s;
@@ -108,7 +108,7 @@ static int count_exactly(struct heap_window *w, uint64_t out[GPB_CLASSES], struc
 			break;
 		ret = i + 1 < COUNT_TRIES ? 0 : ret;
 	}
-	/* Of a process that has just begun not all is to be found yet. */
+	/* In a process that has just begun, not everything can be found yet. */
 	if (ret == -ENOTSUP && w->counters) {
 		if (e)
 			w->why_not = *e;
@@ -154,13 +154,13 @@ bool heap_window_look(void *arg, double *count)
 	return true;
 }
 
-/* Where what was observed in full ends: all from here on is what windows stand for. */
+/* Called where full observation ends: windows stand for all from here on. */
 static void count_from_here(struct heap_window *w)
 {
 	w->marked = !count_exactly(w, w->first, NULL);
 }
 
-/* What is off by its slack may seem to have gone down. */
+/* A count that is off by its slack may seem to have gone down. */
 static double grown(uint64_t now, uint64_t then)
 {
 	return now > then ? (double)(now - then) : 0;
@@ -171,7 +171,7 @@ static void count_windows(struct heap_window *w, bool begin)
 	uint64_t now[GPB_CLASSES];
 	int ret = count_exactly(w, now, &w->why);
 
-	/* The target has exited: the few ms since the last look are not in it. */
+	/* The target has exited: the few ms since the last reading are not included. */
 	if (ret && !begin && w->last_known) {
 		memcpy(now, w->last, sizeof(now));
 		ret = 0;
@@ -213,7 +213,7 @@ void heap_window_large(struct heap_window *w, bool always)
 	w->counted_before = 0;
 	if (always)
 		return;
-	/* From now on windows are about them, too. */
+	/* From now on windows are about large objects, too. */
 	if (count_exactly(w, now, NULL))
 		w->total[0] = -1;
 	else
@@ -226,18 +226,24 @@ void heap_window_watch(struct heap_window *w, bool begins)
 
 	w->watch_skew = 0;
 	if (begins) {
-		w->watched = true; /* of nothing */
+		w->watched = true; /* it has done nothing yet */
 		return;
 	}
 	w->watched = !count_exactly(w, w->watch_exact, NULL) && !seen_now(w, w->watch_seen);
 	w->watch_skew = now_ns() - began;
 }
 
-/* So much may differ, of all and in time: the two are not looked at in the same moment. */
+/*
+ * So much may be missing, as a share and in time, because the two counts are not read at the same
+ * moment.
+ */
 #define MISSED_SHARE 0.02
 #define MISSED_S     0.01
 
-/* In a burst that is more than its time's share: as much as CPUs can that pay for hits. */
+/*
+ * In a burst, more than its share of the time allows: as many allocations as all CPUs can make
+ * that pay for hits.
+ */
 static double most_in(double ns, double hit_ns)
 {
 	return hit_ns > 0 ? ns * get_nprocs() / hit_ns : 0;
@@ -251,7 +257,7 @@ static uint64_t count_missed(struct heap_window *w, const struct stretch *s)
 	if (!w->watched)
 		return 0;
 	if (count_exactly(w, exact, NULL) || seen_now(w, seen)) {
-		/* It has exited: as it was a few ms before. */
+		/* It has exited: the counts are those of a few ms before. */
 		if (!w->last_watched)
 			return 0;
 		memcpy(exact, w->last, sizeof(exact));
@@ -273,8 +279,8 @@ static uint64_t count_missed(struct heap_window *w, const struct stretch *s)
 }
 
 /*
- * In windows one allocation in about so many is sampled: as dense as a sample's own cost allows,
- * for a window is short. Large ones are few, and all of them are sampled.
+ * In windows, about one allocation in so many is sampled. That is as dense as a sample's own cost
+ * allows, because a window is short. Large allocations are few, and all of them are sampled.
  */
 #define ALLOCS_PER_SAMPLE 8
 
@@ -327,7 +333,7 @@ static double inverse(void *arg, const struct gpb_stack *st)
 	return scale_heap_one((int64_t)st->size, (int64_t)w->rate_in_windows);
 }
 
-/* How many allocations there were since the last time, and how many of them were seen. */
+/* How many allocations there were since the last call, and how many of them were seen. */
 static void count_again(struct heap_window *w, double *exact, double *seen, double all[GPB_CLASSES])
 {
 	uint64_t now[GPB_CLASSES], sum = 0, hit[GPB_CLASSES];
@@ -345,7 +351,7 @@ static void count_again(struct heap_window *w, double *exact, double *seen, doub
 	}
 	w->large_seen = hit[0];
 	if (count_exactly(w, now, NULL)) {
-		w->counted_before = 0; /* the next count would be of two windows */
+		w->counted_before = 0; /* otherwise the next count would cover two windows */
 		return;
 	}
 	memcpy(w->last, now, sizeof(now));
@@ -358,9 +364,9 @@ static void count_again(struct heap_window *w, double *exact, double *seen, doub
 }
 
 /*
- * How much a window stands for that was asked for by the target's count: what was seen in it is
- * so much of that. It may have come when the burst was over: then it stands for no more than one
- * that did not would have.
+ * The weight of a window that was asked for by the target's count: what was seen in it stands for
+ * that many allocations. The window may have come when the burst was over. Then it stands for at
+ * most OVER times as much as one that came in time.
  */
 #define OVER 3
 
@@ -386,7 +392,7 @@ static void close_window(struct heap_window *w, const struct stretch *s,
 	count_again(w, &exact, &seen, all);
 	if (s->mass > 0) {
 		tw.weight = by_mass(w, s, seen);
-		exact = -1; /* it says nothing of a hit's price */
+		exact = -1; /* this does not tell the price of a hit */
 	}
 	for (size_t c = 0; c < w->ncpu; c++)
 		owntime_cpu(&ow, window, now[c].own.since == s->opened ? (double)now[c].own.ns : 0);
@@ -422,7 +428,7 @@ void heap_window_light(struct heap_window *w, unsigned budget_ppm)
 	w->rate_used = true;
 }
 
-/* How slow a target is that was observed in full for a moment, for the first time. */
+/* Measures how slow a target is while it is observed in full for a moment, for the first time. */
 static void gauge(struct heap_window *w, const struct stretch *s, const struct gpb_countdown *now)
 {
 	struct owntime_window ow = { .slow = 1 };
@@ -434,7 +440,7 @@ static void gauge(struct heap_window *w, const struct stretch *s, const struct g
 	see_light(w, (double)(s->closed - s->opened));
 }
 
-/* What was seen before anything counted. */
+/* Drops what was seen before anything counted. */
 static void forget(struct heap_window *w)
 {
 	w->tally.seen.n = 0;
@@ -449,7 +455,7 @@ int heap_window_over(void *arg, const struct stretch *s, struct err *e)
 	struct heap_window *w = arg;
 	int ret;
 
-	/* Before anything else: the runtime counts on. */
+	/* This comes first, because the runtime goes on counting. */
 	if (!s->window && !s->let_go)
 		w->missed += count_missed(w, s);
 	w->watched = w->last_watched = false;
@@ -494,7 +500,7 @@ void heap_window_fini(struct heap_window *w)
 
 /* ---- estimates ---- */
 
-/* The target's own counts and sizes may be anything. */
+/* The target's own counts and sizes may be anything, so the sum saturates. */
 static int64_t plus(int64_t a, double b)
 {
 	int64_t sum, more = scale_round(b);
@@ -520,9 +526,12 @@ struct heap_made heap_window_made(const struct heap_window *w, const struct tall
 	double total = w->total[en->group], by_site = w->tally.sites.at[en->site].sums.counts.x;
 	struct heap_made m = { .seen = calibrate_site(&w->calibrate, &w->tally, en, total) };
 
-	/* Its part of its site's. */
+	/* The entry's part of its site. */
 	m.seen.value = by_site > 0 ? m.seen.value * en->counts.x / by_site : 0;
-	/* No window saw any of its class, but what was observed in full did: as there, and unsure. */
+	/*
+	 * No window saw anything of its class, but full observation did: its shares there are
+	 * used, and the error is unknown.
+	 */
 	if (w->tally.groups[en->group].x <= 0 && total > 0 && en->count) {
 		m.borrowed = total * (double)en->count / w->in_full[en->group];
 		m.seen.variance = -1;
@@ -537,12 +546,12 @@ struct heap_estimate heap_window_estimate(const struct heap_window *w, const str
 	struct heap_made made = heap_window_made(w, en);
 	double one = scale_heap_one(size, rate), more = made.seen.value + made.borrowed,
 	       variance = 0;
-	/* Each sampled one stands for 1/p: a variance of (1 - p) / p^2. */
+	/* Each sampled object stands for 1/p objects, which is a variance of (1 - p) / p^2. */
 	double in_full = (double)en->count * one * (one - 1);
-	/* Large ones are of different sizes. */
+	/* Large objects differ in size, so the total of their bytes is not known. */
 	bool known = en->group && w->total[en->group] >= 0;
 
-	/* Of the whole site, told with its first stack. */
+	/* The variance of the whole site is reported with its first stack. */
 	if (en == &w->tally.entries.at[w->tally.sites.at[en->site].first] || made.borrowed > 0)
 		variance = made.seen.variance;
 	return (struct heap_estimate){

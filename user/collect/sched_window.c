@@ -1,4 +1,4 @@
-/* user/collect/sched_window.c - waits of stretches, weighted. */
+/* user/collect/sched_window.c - the waits of stretches, and their weights. */
 #include "collect/sched_window.h"
 
 #include <bpf/bpf.h>
@@ -11,8 +11,9 @@
 enum { SEEN_WORDS = sizeof(struct gpb_sched_seen) / 8, WAITS_BATCH = 4096, FOLD_AT = 65536 };
 
 /*
- * Numbers are made to agree with the runtime's count of switches where probes slow the target so
- * much that nearly all of these must be parks: others are counted in it, too.
+ * How many times slower probes must make the target so that numbers are made to agree with the
+ * runtime's count of switches. Then nearly all of these switches must be parks; otherwise the
+ * count contains too many others.
  */
 #define AGREE_SLOW 3
 
@@ -30,7 +31,7 @@ int sched_window_put(struct sched_window *w, struct err *e)
 	return 0;
 }
 
-/* Groups of the tally: the kinds of waits and, of both, those that are counted by the clock. */
+/* Groups of the tally: the kinds of waits and, for both, those that are counted by the clock. */
 enum { GROUP_LONG = GPB_WAIT_KINDS };
 
 /* ---- samples ---- */
@@ -109,11 +110,14 @@ int sched_window_spent(void *arg, struct gpb_spent *out, struct err *e)
 	return ret;
 }
 
-/* ---- those that wait ---- */
+/* ---- goroutines that wait now ---- */
 
 typedef int each_wait(void *arg, uint64_t g, const struct gpb_wait *wait, struct err *e);
 
-/* The target's waits that the probes saw begin since @from, and have not seen end. */
+/*
+ * Calls back for each of the target's waits that the probes saw begin since @from, and did not
+ * see end.
+ */
 static int each_waiting(const struct sched_window *w, uint64_t from, each_wait *fn, void *arg,
 			struct err *e)
 {
@@ -161,7 +165,7 @@ int sched_window_waiting(const struct sched_window *w, uint64_t from, uint64_t *
 	return ret;
 }
 
-/* ---- those that outlast a window ---- */
+/* ---- waits that outlast a window ---- */
 
 static int add_contention(void *arg, uint64_t g, const struct gpb_wait *wait, struct err *e)
 {
@@ -218,7 +222,7 @@ int sched_window_poll(struct sched_window *w, struct err *e)
 
 /* ---- windows ---- */
 
-/* What the clocks of all CPUs say of this window. */
+/* Learns what the clocks of all CPUs say of this window. */
 static void learn(struct sched_window *w, const struct gpb_sched_seen *now, size_t ncpu)
 {
 	struct gpb_wait_clock sum = {};
@@ -252,7 +256,7 @@ int sched_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns
 	w->full = !windows;
 	w->windowed |= windows;
 	w->conf->own = (struct gpb_own){};
-	/* A window shows few: all of them, then. */
+	/* A window shows few waits, so all of them are samples. */
 	w->conf->block_rate = windows ? 1 : w->o.block_rate;
 	w->conf->mutex_fraction = windows ? 1 : w->o.mutex_fraction;
 	if (windows) {
@@ -275,7 +279,7 @@ static uint64_t parks_since(struct sched_window *w, const struct gpb_sched_seen 
 	return since;
 }
 
-/* Those that are counted by the clock had a larger part of the window. */
+/* Waits that are counted by the clock had a larger part of the window. */
 static double by_length(void *arg, const struct gpb_stack *st)
 {
 	const struct sched_window *w = arg;
@@ -298,7 +302,7 @@ static int close_window(struct sched_window *w, const struct stretch *s,
 	return outlasting(w, s, stratum / (double)SCHED_BEGIN_NS, e);
 }
 
-/* What was seen before anything counted. */
+/* Drops what was seen before anything counted. */
 static int forget(struct sched_window *w, struct err *e)
 {
 	w->tally.seen.n = 0;
@@ -338,7 +342,10 @@ int sched_window_over(void *arg, const struct stretch *s, struct err *e)
 	return ret;
 }
 
-/* All that is waited for mutexes, by looks: windows tell whose it is, if they saw any. */
+/*
+ * Sums up all that was waited for mutexes, as looks saw it; windows tell who made others wait, if
+ * they saw any of it.
+ */
 static void sum_locked(struct sched_window *w)
 {
 	for (size_t i = 0; i < w->tally.entries.n; i++) {
@@ -364,9 +371,10 @@ void sched_window_stop(struct sched_window *w)
 }
 
 /*
- * Of the parks in windows some are not for what is counted: sleepers, say. Those that a clock
- * paces are in windows slowness times too many beside the others, and not so in the runtime's
- * count. How many of them are is not known: the middle is taken, and how far off it can be said.
+ * Some of the parks in windows are not of the kinds that are counted, for example sleepers. Parks
+ * that a clock paces are too many in windows, compared with the others, by the slowdown; in the
+ * runtime's count they are not. How many of these there are is not known, so the middle is taken,
+ * and the largest possible error is reported.
  */
 static void weigh_others(struct sched_window *w)
 {
@@ -414,7 +422,10 @@ static struct tally_estimate regressed(const struct sched_window *w, const struc
 	return n;
 }
 
-/* How many windows tell of an entry. Where its site's number is regressed, its part of that. */
+/*
+ * The number that windows tell of an entry. Where its site's number comes from regression, the
+ * entry's part of that.
+ */
 static double count_of(const struct sched_window *w, const struct tally_entry *en)
 {
 	const struct tally_part *site = &w->tally.sites.at[en->site].sums;
@@ -430,8 +441,8 @@ static double mean_delay(const struct tally_entry *en)
 }
 
 /*
- * What was observed in full is a sample, too: one contention in so many, each of which stands for
- * that many. Delays as if those of one stack were alike.
+ * Full observation is a sample, too: one contention in so many, each of which stands for that
+ * many. The variance of delays assumes that those of one stack are alike.
  */
 static void unsure_of_sample(const struct sched_window *w, const struct tally_entry *en,
 			     struct sched_estimate *out)
@@ -460,7 +471,7 @@ static void estimate_block(const struct sched_window *w, size_t entry, struct sc
 	out->delay_error = o.own_variance;
 }
 
-/* Of contentions that looks saw, windows tell whose they are, if they saw any. */
+/* Contentions that looks saw: windows tell who made others wait, if they saw any of them. */
 static void estimate_mutex(const struct sched_window *w, const struct tally_entry *en,
 			   struct sched_estimate *out)
 {
@@ -490,7 +501,10 @@ struct sched_estimate sched_window_estimate(const struct sched_window *w, size_t
 	return out;
 }
 
-/* Of so many: what regression leaves open, and by how much all numbers may be off alike. */
+/*
+ * The variance of so many: what the regression leaves open, and the error that all numbers have
+ * in common.
+ */
 static double counts_error(const struct sched_window *w, const struct tally_part *p)
 {
 	struct tally_estimate n;
@@ -501,7 +515,7 @@ static double counts_error(const struct sched_window *w, const struct tally_part
 	return plus(n.variance, n.value * n.value * w->too_few * w->too_few);
 }
 
-/* A share of what all of them wait. Of that itself looks tell the variance. */
+/* A share of all that is waited for mutexes. Looks tell the variance of that total. */
 static struct sched_error mutex_error(const struct sched_window *w, const struct tally_part *p)
 {
 	struct tally_estimate share = tally_part_share(&w->tally, p,
@@ -522,7 +536,7 @@ static struct sched_error mutex_error(const struct sched_window *w, const struct
 	};
 }
 
-/* One that neither a window nor looks met may have come in between. */
+/* A wait that neither a window nor a look met may have come in between. */
 static double missed(const struct sched_window *w, size_t site)
 {
 	if (w->onlook && onlook_site_count(onlook_sums(w->onlook), site) > 0)

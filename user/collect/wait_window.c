@@ -1,4 +1,4 @@
-/* user/collect/wait_window.c - waits of stretches, weighted. */
+/* user/collect/wait_window.c - the waits of stretches, and their weights. */
 #include "collect/wait_window.h"
 
 #include <bpf/bpf.h>
@@ -45,8 +45,9 @@ static bool leaves_call(const char *func)
 }
 
 /*
- * Looks find it where it enters the kernel, probes where it has left: in one function, two lines.
- * So that they are one place, the one that was found first stands for both.
+ * Looks find a system call where it enters the kernel, probes where it has left: that is one
+ * function, but two lines. To make them one place, the line that was found first is used for
+ * both.
  */
 static void settle_call(void *arg, struct gpb_stack *st)
 {
@@ -64,7 +65,7 @@ static void settle_call(void *arg, struct gpb_stack *st)
 		return;
 	if (!map_get(&w->leaves, entry, &pc)) {
 		pc = st->pc[from];
-		map_put(&w->leaves, entry, pc); /* or else they are two places */
+		map_put(&w->leaves, entry, pc); /* otherwise they remain two places */
 	}
 	st->nfirst = (uint16_t)(st->nfirst - from);
 	memmove(st->pc, st->pc + from, (st->nfirst + (size_t)st->nsecond) * sizeof(st->pc[0]));
@@ -208,7 +209,8 @@ int wait_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns,
 	w->full = !windows;
 	w->windowed |= windows;
 	w->conf.own = (struct gpb_own){};
-	w->conf.rate = windows ? 1 : w->o.wait_rate; /* a window shows few: all of them, then */
+	/* a window shows few waits, so all of them are samples */
+	w->conf.rate = windows ? 1 : w->o.wait_rate;
 	if (windows) {
 		next_window(w);
 		ret = look_on(w, e);
@@ -230,7 +232,10 @@ static struct gpb_waiting_seen sum_of(const struct gpb_waiting_seen *now, size_t
 	return sum;
 }
 
-/* Of which part of a window what was seen is: w->weight is of the own time in its first part. */
+/*
+ * Which part of a window a wait of this length was counted in. w->weight is for the own time in
+ * the first part.
+ */
 static double by_length(void *arg, const struct gpb_stack *st)
 {
 	const struct wait_window *w = arg;
@@ -260,7 +265,7 @@ static void close_window(struct wait_window *w, const struct stretch *s,
 	slowness_learn(&w->slow, &now->clock);
 }
 
-/* Waits that the probes saw begin since @from, and have not seen end. */
+/* Counts waits that the probes saw begin since @from, and did not see end. */
 static int count_waiting(struct wait_window *w, uint64_t from, uint64_t *out, struct err *e)
 {
 	CLEANUP(freep) struct gpb_standing *at = calloc(BATCH, sizeof(*at));
@@ -342,9 +347,9 @@ void wait_window_end(struct wait_window *w, struct onlook_result *out)
 /* ---- estimates ---- */
 
 /*
- * Are numbers of short waits to agree with the runtime's count? That is exact, also where a target
- * that has to wait for CPUs does less in windows than else; of what is paced there is an estimate only,
- * so not where it is most of it.
+ * Are numbers of short waits made to agree with the runtime's count? The count is exact, also
+ * where a target that must wait for CPUs does less in windows than otherwise. For waits that a
+ * clock paces there is only an estimate, so this is not done where most waits are paced.
  */
 static bool by_runs(const struct wait_window *w)
 {
@@ -378,7 +383,10 @@ static struct tally_estimate regressed(const struct wait_window *w, const struct
 	return tally_part_regressed(&w->tally, p, w->slow.switches - w->paced);
 }
 
-/* How many windows tell of an entry. Where its site's number is regressed, its part of that. */
+/*
+ * The number that windows tell of an entry. Where its site's number comes from regression, the
+ * entry's part of that.
+ */
 static double count_of(const struct wait_window *w, const struct tally_entry *en)
 {
 	const struct tally_part *site = &w->tally.sites.at[en->site].sums;
@@ -419,7 +427,7 @@ static double counts_error(const struct wait_window *w, const struct tally_part 
 	return by_runs(w) ? regressed(w, p).variance : tally_part_counts(&w->tally, p).variance;
 }
 
-/* One that neither a window nor looks met may have come in between. */
+/* A wait that neither a window nor a look met may have come in between. */
 static double missed(const struct wait_window *w, size_t site)
 {
 	const double one = GPB_COUNT_ONE;
