@@ -121,7 +121,7 @@ toolchains:
 	$(Q)if command -v go >/dev/null; then tests/support/subjects.sh toolchains || true; fi
 
 stress: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## 1,000 attachings, 200 kills, 20 profilers at once (root; half an hour)
-	$(Q)CYCLES=1000 KILLS=200 COLLECTORS=20 SCRIPT_LIMIT=7200 E2E=stress tests/run.sh --show e2e
+	$(Q)CYCLES=1000 KILLS=200 COLLECTORS=20 SCRIPT_LIMIT=7200 E2E="stress heal" tests/run.sh --show e2e
 
 bench: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## measure cost beside perf and bpftrace (root)
 	$(Q)tests/run.sh --show bench

@@ -54,6 +54,11 @@ case_of ps_unknown_option "$GOPROF" ps --nonsense
 case_of ps_argument "$GOPROF" ps 12
 case_of doctor_help "$GOPROF" doctor --help
 case_of doctor_unknown_option "$GOPROF" doctor -z
+case_of heal_help "$GOPROF" heal --help
+case_of heal_unknown_option "$GOPROF" heal -z
+case_of heal_bad_pid "$GOPROF" heal -p 12x
+case_of heal_no_value "$GOPROF" heal -p
+case_of heal_argument "$GOPROF" heal 12
 case_of no_pid "$GOPROF"
 case_of no_value "$GOPROF" --cpu -p
 case_of bad_pid "$GOPROF" -p 12x

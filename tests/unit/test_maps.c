@@ -251,6 +251,9 @@ static void status_finds_tgid(void **state)
 	assert_int_equal(procstatus_tgid("\nTgid:\t7", 8, &tgid, NULL), -EBADMSG);
 	assert_int_equal(procstatus_tgid("\nTgid:\t-7\n", 10, &tgid, NULL), -EBADMSG);
 	assert_int_equal(procstatus_tgid("\nTgid:\t9999999999\n", 18, &tgid, NULL), -EBADMSG);
+	assert_int_equal(procstatus_tracer("\nTgid:\t7\nTracerPid:\t12\n", 23, &tgid, NULL), 0);
+	assert_int_equal(tgid, 12);
+	assert_int_equal(procstatus_tracer(good, sizeof(good) - 1, &tgid, NULL), -EBADMSG);
 }
 
 enum { PAGE = 4096, REGION = 64 /* pages */ };

@@ -19,7 +19,9 @@
 #include <time.h>
 
 #include "base/random.h"
+#include "collect/leftovers.h"
 #include "collect/probing_priv.h"
+#include "rates.h"
 
 #define MS  1000000ull
 #define SEC 1000000000ull
@@ -44,6 +46,9 @@ struct probes {
 	struct gpb_spent spent;
 	struct uprobe_windowed window;
 	bool asked;
+	uint64_t kill_at; /* somebody kills the keeper then; 0: nobody */
+	bool dead;
+	unsigned kills;
 	/* The results. */
 	double estimate[SITES];
 	uint64_t observed, windows, full, length;
@@ -52,6 +57,7 @@ struct probes {
 	double weighted; /* ns: the lengths of all stretches, times their weights */
 	bool was_window;
 	uint64_t at[1 << 14]; /* when windows opened */
+	struct loss loss;
 };
 
 static struct {
@@ -69,6 +75,7 @@ static struct {
 	double window_ns;   /* what a window costs beside hits */
 	double error;	    /* ns: how well that is said to be known */
 	double cost, spent; /* ns: what probes took; what they were said to take */
+	uint64_t kill_ns;   /* how often keepers are killed, in the mean; 0: never */
 } w;
 
 /* ---- clocks and timers ---- */
@@ -123,7 +130,7 @@ int epoll_wait(int ep, struct epoll_event *ev, int n, int timeout)
 	const struct probes *s = &w.at[ep - EP];
 
 	(void)timeout;
-	if (!n || !s->asked || s->window.detached > w.now)
+	if (!n || (!s->dead && (!s->asked || s->window.detached > w.now)))
 		return 0;
 	ev[0] = (struct epoll_event){ .events = EPOLLIN, .data.fd = KEEPER + (ep - EP) };
 	return 1;
@@ -194,12 +201,28 @@ static void attach(struct probes *s, bool yes, uint64_t when)
 	s->attached_at = by;
 }
 
+/* The kernel takes its probes out. */
+static void keeper_dies(struct probes *s)
+{
+	s->dead = true;
+	s->kills++;
+	s->kill_at = 0;
+	if (s->asked) {
+		attach(s, true, s->window.asked);
+		s->window.detached = w.now;
+	}
+	attach(s, false, w.now);
+}
+
 static void pass(uint64_t to)
 {
 	if (to <= w.now)
 		return;
 	w.cpu += (double)(to - w.now) * w.cpus;
 	w.now = to;
+	for (int i = 0; i < w.n; i++)
+		if (w.at[i].kill_at && w.at[i].kill_at <= w.now)
+			keeper_dies(&w.at[i]);
 	for (int i = 0; i < w.n; i++)
 		if (w.at[i].attached && !w.at[i].asked)
 			attach(&w.at[i], true, w.now);
@@ -218,6 +241,17 @@ int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
 	return 0;
 }
 
+static struct probes *of(const struct uprobes *u)
+{
+	return &w.at[u->keeper.sock - KEEPER];
+}
+
+static void next_kill(struct probes *s)
+{
+	if (w.kill_ns)
+		s->kill_at = w.now + 1 + (uint64_t)(2 * random_part(&w.random) * (double)w.kill_ns);
+}
+
 int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool multi, pid_t pid,
 		 volatile struct gpb_open *open, struct err *e)
 {
@@ -229,12 +263,8 @@ int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool
 	for (int i = 0; i < w.n; i++)
 		if (open == &w.at[i].open)
 			u->keeper.sock = KEEPER + i;
+	next_kill(of(u));
 	return 0;
-}
-
-static struct probes *of(const struct uprobes *u)
-{
-	return &w.at[u->keeper.sock - KEEPER];
 }
 
 int uprobes_attach(struct uprobes *u, struct err *e)
@@ -242,14 +272,19 @@ int uprobes_attach(struct uprobes *u, struct err *e)
 	if (w.refuses)
 		return err_set(e, -EINVAL, "no");
 	pass(w.now + (w.attach_ns ? w.attach_ns : 10 * MS));
+	if (of(u)->dead)
+		return err_set(e, -ECHILD, "it is dead");
 	attach(of(u), true, w.now);
 	return 0;
 }
 
 int uprobes_detach(struct uprobes *u, struct err *e)
 {
-	(void)e;
+	if (of(u)->dead)
+		return err_set(e, -ECHILD, "it is dead");
 	pass(w.now + w.detach_ns);
+	if (of(u)->dead)
+		return err_set(e, -ECHILD, "it is dead");
 	attach(of(u), false, w.now);
 	return 0;
 }
@@ -263,7 +298,8 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *a, struct err 
 	struct probes *s = of(u);
 	struct uprobe_windowed *o = &s->window;
 
-	(void)e;
+	if (s->dead)
+		return err_set(e, -ECHILD, "it is dead");
 	assert_false(s->asked || s->attached);
 	s->asked = true;
 	o->asked = w.now;
@@ -278,15 +314,43 @@ int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err 
 {
 	struct probes *s = of(u);
 
-	(void)e;
 	pass(s->window.detached);
+	s->asked = false;
+	if (s->window.opened < w.now)
+		s->open.since = s->window.opened;
+	if (s->dead)
+		return err_set(e, -ECHILD, "it is dead");
 	attach(s, true, s->window.opened - 5 * MS);
 	attach(s, false, s->window.detached - 7 * MS);
 	w.cpu += w.window_ns;
 	w.cost += w.window_ns;
-	s->asked = false;
 	*out = s->window;
 	return 0;
+}
+
+bool uprobes_dead(const struct uprobes *u)
+{
+	return of(u)->dead;
+}
+
+/* What was left behind is put in and taken out again. */
+int uprobes_mend(struct uprobes *u, struct err *e)
+{
+	struct probes *s = of(u);
+
+	(void)e;
+	assert_true(s->dead && !s->attached);
+	s->dead = false;
+	u->deaths++;
+	pass(w.now + 20 * MS);
+	next_kill(s);
+	return 0;
+}
+
+void leftovers_begin(struct target *t, const struct collect_opts *o)
+{
+	(void)t;
+	(void)o;
 }
 
 int uprobes_fd(const struct uprobes *u)
@@ -415,11 +479,15 @@ static void step_all(uint64_t until)
 			next = s->timer;
 		if (s->asked && s->window.detached < next)
 			next = s->window.detached;
+		if (s->kill_at && s->kill_at < next)
+			next = s->kill_at;
 	}
 	pass(next > w.now ? next : w.now);
 	for (int i = 0; i < w.n; i++)
 		assert_int_equal(probing_poll(w.at[i].p, NULL), 0);
 }
+
+static uint64_t kill_every; /* as kill_ns */
 
 /* The target uses @cpus; the budget is 5 % of that. */
 static void begin_world(double cpus, uint64_t seed)
@@ -430,6 +498,7 @@ static void begin_world(double cpus, uint64_t seed)
 	w.cpus = cpus;
 	w.random = seed;
 	w.window_ns = 2e6;
+	w.kill_ns = kill_every;
 }
 
 static void run(const struct program *const *programs, const bool *counts, int n, uint64_t seconds)
@@ -469,6 +538,7 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		w.at[i].gap_ns = w.at[i].p->gap_ns;
 		w.spent += w.at[i].p->member.spent;
 		w.error = window_cost_now(&w.at[i].p->cost).error * (double)w.at[i].p->nattached;
+		probing_losses(w.at[i].p, &w.at[i].loss);
 		probing_free(w.at[i].p);
 	}
 }
@@ -513,58 +583,6 @@ static uint64_t windows_between(const struct probes *s, double from, double to)
 static double share_observed(const struct probes *s, uint64_t seconds)
 {
 	return (double)s->observed / 1e9 / (double)seconds;
-}
-
-/* ---- programs ---- */
-
-static double heavy(double t)
-{
-	(void)t;
-	return 3e6;
-}
-
-static double light(double t)
-{
-	(void)t;
-	return 2000;
-}
-
-static double nearly_light(double t)
-{
-	(void)t;
-	return 15000;
-}
-
-static double opening(double t)
-{
-	return t < 1 ? 5e6 : 50000;
-}
-
-static double then_nothing(double t)
-{
-	return t < 0.3 ? 5e6 : 0;
-}
-
-static double bursts(double t)
-{
-	return fmod(t, 1) < 0.05 ? 2e6 : 100;
-}
-
-/* Sometimes it comes twice, and then not for a long time. */
-static double uneven(double t)
-{
-	return bursts(fmod(t, 7) < 2 ? 2 * t : fmod(t, 7)) + (t < 0.5 ? 1e6 : 0);
-}
-
-/* The second half of each burst belongs to another site. */
-static double second_half(double t)
-{
-	return fmod(t, 0.05) < 0.025 ? 0 : 1;
-}
-
-static double other_bursts(double t)
-{
-	return fmod(floor(2 * t) * 0.618, 1) < 0.5;
 }
 
 /* ---- tests ---- */
@@ -649,14 +667,17 @@ static void unbiased(double (*rate)(double), double (*share)(double), double cpu
 	enum { RUNS = 300, RUN_S = 20 };
 	struct program *p = program(rate, share);
 	double sum[SITES] = {}, squares[SITES] = {};
+	double part;
 	bool counts = true;
 
 	for (uint64_t seed = 1; seed <= RUNS; seed++) {
 		begin_world(cpus, seed * 1000003);
 		run((const struct program *[]){ p }, &counts, 1, RUN_S);
+		part = 1 - (double)w.at[0].loss.n[LOSS_UNWATCHED] / (RUN_S * 1000);
+		assert_int_equal(w.at[0].loss.n[LOSS_KEEPER_KILLED], w.at[0].kills);
 		for (size_t i = 0; i < SITES; i++) {
-			sum[i] += w.at[0].estimate[i];
-			squares[i] += w.at[0].estimate[i] * w.at[0].estimate[i];
+			sum[i] += w.at[0].estimate[i] / part;
+			squares[i] += pow(w.at[0].estimate[i] / part, 2);
 		}
 	}
 	for (size_t i = 0; i < SITES; i++) {
@@ -864,6 +885,25 @@ static void what_is_not_attached_observes_nothing(void **state)
 	assert_int_equal(s->full, full);
 }
 
+/* Each death is counted, and what nobody saw meanwhile; all else was observed. */
+static void it_goes_on_when_its_keeper_is_killed(void **state)
+{
+	const struct probes *s = &w.at[0];
+	double seen;
+
+	(void)state;
+	kill_every = 500 * MS;
+	run_one(light, true, 0.1, 20);
+	assert_in_range(s->kills, 20, 80);
+	assert_int_equal(s->windows, 0);
+	seen = share_observed(s, 20) + (double)s->loss.n[LOSS_UNWATCHED] / 20000;
+	assert_true(seen > 0.98 && seen < 1.01);
+	/* In windows: of a broken one the end is not known to the millisecond. */
+	kill_every = 300 * MS;
+	unbiased(heavy, NULL, 2, 0.005);
+	kill_every = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -879,6 +919,7 @@ int main(void)
 		cmocka_unit_test(other_probes_in_full),
 		cmocka_unit_test(other_probes_in_windows),
 		cmocka_unit_test(what_is_not_attached_observes_nothing),
+		cmocka_unit_test(it_goes_on_when_its_keeper_is_killed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,10 @@ enum {
 	LIMIT_DWARF_HEAP = 256 << 20,  /* what reading them may take beside that */
 	LIMIT_MAPS = 1 << 17,	       /* lines of /proc/PID/maps */
 	LIMIT_MAPS_BYTES = 64 << 20,   /* bytes of it */
-	LIMIT_THREADS = 1 << 16,       /* threads of one target */
+	/* pages of one mapping of code, when it is compared with its file */
+	LIMIT_TEXT_PAGES = 1 << 20,
+	LIMIT_LEFTOVERS = 1 << 16, /* breakpoints in one process */
+	LIMIT_THREADS = 1 << 16,   /* threads of one target */
 	/* pcs of one bucket: the maximum of profstackdepth, and two */
 	LIMIT_BUCKET_STACK = 1026,
 	LIMIT_BUCKETS = 1 << 22,      /* runtime buckets of one kind */

@@ -19,5 +19,7 @@ int cmd_profile(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
 /* Tell what this kernel and our privileges allow. */
 int cmd_doctor(int argc, char **argv);
+/* Free breakpoints that were left behind in other processes. */
+int cmd_heal(int argc, char **argv);
 
 #endif

@@ -45,6 +45,7 @@ static const struct {
 } commands[] = {
 	{ "ps", cmd_ps },
 	{ "doctor", cmd_doctor },
+	{ "heal", cmd_heal },
 };
 
 static int run(int argc, char **argv)

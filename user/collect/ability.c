@@ -9,6 +9,7 @@
 
 #include "base/caps.h"
 #include "collect/kallsyms.h"
+#include "collect/leftovers.h"
 #include "collect/uprobes.h"
 
 /* Inode of the initial pid namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
@@ -304,6 +305,29 @@ static void test_namespaces(struct abilities *a)
 		snprintf(b->remedy, sizeof(b->remedy), "run goprof-bpf outside of it");
 }
 
+/* Nothing is tried on them: who uses a breakpoint shows only when it is freed (leftovers.h). */
+static void test_leftovers(struct abilities *a)
+{
+	struct ability *b = add(a, ABILITY_SETTINGS, "leftovers", "breakpoints in Go programs",
+				"those that a killed process left behind make a program slower");
+	struct heal_sum sum;
+	struct err e = { "" };
+
+	if (heal_run(&(struct heal_opts){ .heal = false }, &sum, &e)) {
+		b->is = ABILITY_UNKNOWN;
+		snprintf(b->found, sizeof(b->found), "%s", e.msg);
+		return;
+	}
+	b->is = ABILITY_INFO;
+	snprintf(b->found, sizeof(b->found), "%zu in %zu processes%s", sum.found, sum.processes,
+		 sum.found ? ": of probes at work, or left behind: 'goprof-bpf heal' frees those "
+			     "that nobody uses" :
+			     "");
+	if (sum.denied)
+		snprintf(b->found + strlen(b->found), sizeof(b->found) - strlen(b->found),
+			 "; %zu processes could not be looked at", sum.denied);
+}
+
 /* ---- privileges ---- */
 
 static void test_caps(struct abilities *a)
@@ -466,6 +490,7 @@ void abilities_test(struct abilities *out)
 	test_lockdown(out);
 	test_yama(out);
 	test_namespaces(out);
+	test_leftovers(out);
 	test_kind(out, "cpu", "--cpu", "CPU profiles", cpu, ARRAY_LEN(cpu));
 	test_own(out);
 	test_kind(out, "heap_probe", "--heap --source=probe", "allocations from now on", heap,

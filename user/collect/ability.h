@@ -39,7 +39,7 @@ struct ability {
 	char remedy[512]; /* what to do when it is missing; "" for nothing */
 };
 
-enum { ABILITIES_MAX = 40 };
+enum { ABILITIES_MAX = 48 };
 
 struct abilities {
 	struct ability at[ABILITIES_MAX];

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/oom.h"
+
 #define NS_PER_MS 1000000ull
 
 enum {
@@ -376,14 +378,6 @@ static void close_each(const int *keep, size_t n)
 	}
 }
 
-static void spare_me(void)
-{
-	CLEANUP(closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd >= 0) /* needs CAP_SYS_RESOURCE; without, it is as mortal as others */
-		(void)!write(fd, "-1000", 5);
-}
-
 static _Noreturn void guardian_main(struct keeper *k)
 {
 	bool heir = k->value != 0;
@@ -397,7 +391,7 @@ static _Noreturn void guardian_main(struct keeper *k)
 	setsid();
 	prctl(PR_SET_NAME, "goprof-guardian");
 	(void)!chdir("/");
-	spare_me();
+	oom_spare();
 	if (syscall(SYS_close_range, ~0u, ~0u, 0) && errno == ENOSYS)
 		close_each(keep, nkeep);
 	else

@@ -25,7 +25,7 @@ static int put_on(struct heap_large *l, struct err *e)
 {
 	l->attached = clock_ns(CLOCK_MONOTONIC);
 	uprobes_until(&l->probes, l->attached + LASTS_NS);
-	return uprobes_attach(&l->probes, e);
+	return uprobes_attach_again(&l->probes, e);
 }
 
 int heap_large_attach(struct heap_large *l, const struct subject *s, const struct uprobe_group *g,
@@ -47,7 +47,7 @@ int heap_large_hear(struct heap_large *l, struct err *e)
 {
 	if (!l->apart)
 		return 0;
-	if (uprobes_let_go(&l->probes) >= l->attached)
+	if (uprobes_dead(&l->probes) || uprobes_let_go(&l->probes) >= l->attached)
 		return put_on(l, e);
 	uprobes_until(&l->probes, clock_ns(CLOCK_MONOTONIC) + LASTS_NS);
 	return 0;

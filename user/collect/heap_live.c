@@ -606,6 +606,9 @@ int heap_live_poll(struct heap_live *l, struct err *e)
 
 	if (l->gone || read(l->timer, &expired, sizeof(expired)) < 0)
 		return 0;
+	ret = uprobes_dead(&l->probe) ? uprobes_attach_again(&l->probe, e) : 0;
+	if (ret && ret != -ESRCH)
+		return ret;
 	ret = look(l, false, &later, e);
 	if (ret || l->gone)
 		return ret;
@@ -701,6 +704,7 @@ static uint64_t if_many(const struct heap_live *l, uint64_t n)
 
 void heap_live_losses(const struct heap_live *l, const struct heap_live_told *t, struct loss *to)
 {
+	to->n[LOSS_KEEPER_KILLED] += l->probe.deaths;
 	to->n[LOSS_OBJECTS_UNPLACED] += if_many(l, l->untold + t->unknown + t->waiting);
 	to->n[LOSS_OBJECTS_UNCONFIRMED] += if_many(l, l->unconfirmed);
 }

@@ -766,6 +766,7 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 	feed_losses(&h->feed, (const uint64_t *)h->obj->bss->losses, h->obj->obj, &h->loss);
 	heap_use_losses(&h->use, h->obj, &h->loss);
 	probing_losses(h->probing, &h->loss);
+	h->loss.n[LOSS_KEEPER_KILLED] += h->large.probes.deaths;
 	h->loss.n[LOSS_STACKS_MANY] += h->window.crowded;
 	loss_merge(prof_loss(h->prof), &h->loss);
 	*out = TAKE(h->prof);

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/oom.h"
+
 struct answer {
 	int ret;
 	struct err e;
@@ -85,6 +87,7 @@ static void __attribute__((noreturn)) keep(const struct keeper_job *job, int soc
 	prctl(PR_SET_NAME, "uprobe-keeper");
 	setsid();
 	close_others(job, sock);
+	oom_spare();
 	a.ret = job->begin(job->arg, &a.e);
 	if (send(sock, &a, sizeof(a), MSG_NOSIGNAL) == sizeof(a) && !a.ret)
 		serve(job, sock);
@@ -163,16 +166,18 @@ int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
 	return 0;
 }
 
-void keeper_stop(struct keeper *k)
+bool keeper_stop(struct keeper *k)
 {
+	int status = 0;
 	char word = 0;
 
 	if (!k->pid)
-		return;
+		return false;
 	wake(k);
 	send(k->sock, &word, 1, MSG_NOSIGNAL);
-	while (waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	close(k->sock);
 	*k = (struct keeper){ 0 };
+	return WIFSIGNALED(status);
 }

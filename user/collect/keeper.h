@@ -7,12 +7,15 @@
  * to unregister, leaking uprobe" (uprobe_unregister_nosync() and get_user_pages_remote(), which
  * fails once a fatal signal is pending; seen on Linux 6.18). So a small process does both. It
  * is in a session of its own, blocks all signals and has nothing to do but wait for our word,
- * or for our end, which is the same to it. Only SIGKILL to both at such a moment leaves
- * something behind: breakpoints without a handler, which cost time and change nothing.
+ * or for our end, which is the same to it. The kernel's killer of last resort is asked to spare
+ * it. When somebody kills it all the same, another one frees what it left behind
+ * (uprobes_mend). Only SIGKILL to both at such a moment leaves something: breakpoints without a
+ * handler, which cost time and change nothing, until `goprof-bpf heal` or the next profile.
  */
 #ifndef COLLECT_KEEPER_H
 #define COLLECT_KEEPER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -51,7 +54,10 @@ int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e);
 int keeper_ask(struct keeper *k, const void *ask, size_t n, struct err *e);
 int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e);
 
-/* On return end() has been called there. Safe on a zeroed struct. */
-void keeper_stop(struct keeper *k);
+/*
+ * On return it is no more, and end() has been called there; true: it was killed, and perhaps in the
+ * middle of something. Safe on a zeroed struct.
+ */
+bool keeper_stop(struct keeper *k);
 
 #endif

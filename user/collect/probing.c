@@ -22,13 +22,8 @@
 #define WINDOW_COST_NS 2e6
 
 /* A stratum that begins later than this was missed: we did not run. */
-#define LATE_NS		 NS_PER_S
+#define LATE_NS	       NS_PER_S
 
-#define STRATUM_FIRST_NS (100 * NS_PER_MS) /* when no window has told what one costs */
-#define STRATUM_SECOND_NS \
-	(500 * NS_PER_MS) /* most, for the first: a short run is to see something */
-#define STRATUM_MIN_NS (40 * NS_PER_MS)
-#define WINDOW_MOST    2 /* a window is at most so small a part of its stratum */
 #define STRATUM_MAX_NS (3000 * NS_PER_MS)
 
 /*
@@ -162,20 +157,6 @@ static int hand_over(struct probing *p, struct stretch s, struct err *e)
 	return p->u.over(p->u.arg, &s, e);
 }
 
-/* The keeper has taken them off, as it did not hear of us. */
-static bool let_go(const struct probing *p)
-{
-	uint64_t when = uprobes_let_go(&p->uprobes);
-
-	return when && when >= p->attached_ns;
-}
-
-static void hear_from_us(struct probing *p, uint64_t now)
-{
-	if (p->o.budget_ppm)
-		uprobes_until(&p->uprobes, now + (uint64_t)budget_lasts(p->b, &p->member));
-}
-
 /* Ends what was observed in full; the probes stay where they are. */
 static int close_full(struct probing *p, struct err *e)
 {
@@ -184,9 +165,9 @@ static int close_full(struct probing *p, struct err *e)
 	int ret;
 
 	p->covered_ns = s.closed;
-	hear_from_us(p, s.closed);
+	probing_hear(p, s.closed);
 	p->u.open->bits = 0;
-	s.let_go = let_go(p);
+	s.let_go = probing_let_go(p);
 	if (s.let_go) {
 		uint64_t when = uprobes_let_go(&p->uprobes);
 
@@ -195,6 +176,7 @@ static int close_full(struct probing *p, struct err *e)
 		p->lost_ns += s.closed - when;
 		s.closed = when;
 	}
+	s.let_go |= uprobes_dead(&p->uprobes);
 	ret = account(p, &cost, e);
 	return ret ? ret : hand_over(p, s, e);
 }
@@ -223,9 +205,9 @@ static int begin_full(struct probing *p, struct err *e)
 	p->to_full = false;
 	p->count_ns = 0;
 	p->attached_ns = now_ns();
-	hear_from_us(p, p->attached_ns);
+	probing_hear(p, p->attached_ns);
 	if (!ret)
-		ret = uprobes_attach(&p->uprobes, e);
+		ret = probing_attach(p, e);
 	if (ret)
 		return ret;
 	p->member.full = true;
@@ -247,38 +229,10 @@ static uint64_t window_ns(const struct probing *p)
 	return rhythm_bursts(&p->rhythm) ? p->u.end_ns : p->size.length;
 }
 
-/* How long a stratum must be. */
-static double length(struct probing *p)
-{
-	double ns = STRATUM_FIRST_NS, cost = window_size_cost(&p->size);
-	double least = WINDOW_MOST * (double)p->window_ns;
-
-	if (cost > 0)
-		ns = budget_stratum(p->b, &p->member, cost);
-	if (!p->nwindows && ns > STRATUM_SECOND_NS)
-		ns = STRATUM_SECOND_NS;
-	if (ns < least)
-		ns = least;
-	return ns > STRATUM_MIN_NS ? ns : STRATUM_MIN_NS;
-}
-
-/*
- * Windows in bursts are paid for by what comes in between: when will the next one have been, as
- * the target's CPU time came in since windows began?
- */
-static double until_paid(struct probing *p, uint64_t now)
-{
-	double ns = (double)(now - p->windows_since);
-	double cpus = (budget_cpu_ns(p->b) - p->windows_cpu) / ns, comes;
-
-	comes = p->o.budget_ppm / 1e6 * (cpus > BUDGET_CPUS_MIN ? cpus : BUDGET_CPUS_MIN);
-	return (p->member.spent - p->windows_spent + window_size_cost(&p->size)) / comes - ns;
-}
-
 /* A stratum of so much counted, and where its window is to open. */
 static void next_mass(struct probing *p, uint64_t now)
 {
-	double ns = length(p), paid = until_paid(p, now);
+	double ns = probing_stratum_ns(p), paid = probing_until_paid(p, now);
 
 	if (p->by_count)
 		p->mass_from += mass_passed(p);
@@ -320,8 +274,8 @@ static void next_stratum(struct probing *p, uint64_t now)
 		end = now;
 	p->by_count = false;
 	len = STRATUM_MAX_NS;
-	if (length(p) < (double)len)
-		len = (uint64_t)length(p);
+	if (probing_stratum_ns(p) < (double)len)
+		len = (uint64_t)probing_stratum_ns(p);
 	/* It begins where the last one ended. What has passed of it has no window, and is part of it. */
 	from = end > now ? end : now;
 	least = from - end + p->u.begin_ns + p->window_ns;
@@ -345,7 +299,7 @@ static int ask_window(struct probing *p, struct err *e)
 
 	probing_learn_between(p);
 	if (!ret)
-		ret = uprobes_window(&p->uprobes, &w, e);
+		ret = probing_ask_window(p, &w, e);
 	if (ret)
 		return ret;
 	p->state = ASKED;
@@ -423,11 +377,18 @@ static int window_over(struct probing *p, struct err *e)
 
 	p->state = BETWEEN; /* whatever the answer is: no other comes */
 	ret = uprobes_windowed(&p->uprobes, &w, e);
+	if (ret == -ECHILD)
+		ret = probing_broken_window(p, &w, e);
 	if (!ret)
 		ret = account(p, &cost, e);
 	if (ret)
 		return ret;
 	probing_pay_attaching(p);
+	if (w.closed == w.opened) { /* it never opened: nobody saw this stratum */
+		p->lost_ns += p->by_count ? 0 : p->stratum_len;
+		next_stratum(p, now_ns());
+		return 0;
+	}
 	open_ns = (double)(w.closed - w.opened);
 	probing_learn_window(p, cost);
 	p->nwindows++;
@@ -470,13 +431,33 @@ static int cut_short(struct probing *p, struct err *e)
 	    "%s: probing costs the target more than %g%% of its CPU time, and this kernel cannot "
 	    "probe in short windows: no more is observed",
 	    p->u.what, p->o.budget_ppm / 1e4);
-	return uprobes_detach(&p->uprobes, e);
+	return probing_detach(p, e);
+}
+
+/* Nothing was asked of the keeper, so it is its end that made it readable. */
+static int keeper_died(struct probing *p, struct err *e)
+{
+	bool full = p->state == FULL, opening = p->state == OPENING;
+	uint64_t since = now_ns();
+	int ret = full ? close_full(p, e) : 0;
+
+	if (!ret)
+		ret = probing_mend(p, e);
+	if (ret || (!full && !opening))
+		return ret;
+	if (full)
+		p->covered_ns =
+			0; /* what is missing is a loss, and no gap between two ways to observe */
+	ret = begin_full(p, e);
+	if (full && !ret)
+		p->lost_ns += p->opened_ns - since;
+	return ret;
 }
 
 static int look(struct probing *p, struct err *e)
 {
 	uint64_t now = now_ns();
-	bool exceeded, gone = let_go(p);
+	bool exceeded, gone = probing_let_go(p);
 	double cost, n;
 	int ret = account(p, &cost, e);
 
@@ -489,7 +470,7 @@ static int look(struct probing *p, struct err *e)
 	}
 	exceeded = budget_exceeded(p->b, &p->member);
 	if (!exceeded && !gone) {
-		hear_from_us(p, now);
+		probing_hear(p, now);
 		look_again(p, now);
 		return 0;
 	}
@@ -500,7 +481,7 @@ static int look(struct probing *p, struct err *e)
 		return begin_full(p, e);
 	if (!p->multi)
 		return cut_short(p, e);
-	ret = uprobes_detach(&p->uprobes, e);
+	ret = probing_detach(p, e);
 	return ret ? ret : begin_windows(p, e);
 }
 
@@ -509,14 +490,6 @@ static bool readable(int fd)
 	uint64_t n;
 
 	return fd >= 0 && read(fd, &n, sizeof(n)) == sizeof(n);
-}
-
-/* Nothing was asked of the keeper, so it is its end that made it readable. */
-static int unasked(struct probing *p, struct err *e)
-{
-	struct uprobe_windowed none;
-
-	return uprobes_windowed(&p->uprobes, &none, e);
 }
 
 /* While a window is open nobody wakes up if it can be helped: see keeper's wake-ups, uprobes.c. */
@@ -579,9 +552,13 @@ static int gauge(struct probing *p, bool *bears, struct err *e)
 	int ret = account(p, &cost, e); /* of what was attached before, while others were loaded */
 
 	if (!ret)
-		ret = uprobes_window(&p->uprobes, &w, e);
+		ret = probing_ask_window(p, &w, e);
 	if (!ret)
 		ret = uprobes_windowed(&p->uprobes, &done, e);
+	if (ret == -ECHILD) {
+		ret = probing_mend(p, e);
+		return ret ? ret : gauge(p, bears, e);
+	}
 	if (!ret)
 		ret = account(p, &cost, e);
 	if (!ret)
@@ -641,7 +618,7 @@ int probing_poll(struct probing *p, struct err *e)
 
 	for (int i = 0; !ret && i < n; i++)
 		if (ev[i].data.fd != p->timer)
-			ret = p->state == ASKED ? window_over(p, e) : unasked(p, e);
+			ret = p->state == ASKED ? window_over(p, e) : keeper_died(p, e);
 	if (!ret && rings && p->state == READY)
 		ret = probing_begin(p, e);
 	else if (!ret && rings && p->state == OPENING)
@@ -656,13 +633,6 @@ int probing_poll(struct probing *p, struct err *e)
 int probing_fd(const struct probing *p)
 {
 	return p->ep;
-}
-
-static int watch(struct probing *p, int fd, struct err *e)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(p->ep, EPOLL_CTL_ADD, fd, &ev) ? err_sys(e, "epoll") : 0;
 }
 
 int probing_new(struct subject *s, const struct collect_opts *o, const struct probing_user *u,
@@ -688,6 +658,7 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 			 u->most_ns > u->end_ns ? u->most_ns : u->end_ns);
 	if (getrandom(&p->random, sizeof(p->random), 0) != sizeof(p->random))
 		p->random = now_ns();
+	probing_heal_first(s, o);
 	ret = budget_join(s, o, &p->member, &p->b, e);
 	if (ret)
 		return ret;
@@ -698,7 +669,7 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 		p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 		if (p->timer < 0)
 			return err_sys(e, "a timer for the budget");
-		ret = watch(p, p->timer, e);
+		ret = probing_watch(p, p->timer, e);
 	}
 	if (ret)
 		return ret;
@@ -733,7 +704,7 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi, p->s->target->pid,
 			   p->u.open, e);
 	if (!ret)
-		ret = watch(p, uprobes_fd(&p->uprobes), e);
+		ret = probing_watch(p, uprobes_fd(&p->uprobes), e);
 	if (ret)
 		return ret;
 	if (windows && p->state != FULL)

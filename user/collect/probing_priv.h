@@ -42,6 +42,7 @@ struct probing {
 	uint64_t attach_ns;		    /* how long attaching takes, lately */
 	uint64_t window_ns;		    /* how long the next window lasts, at most */
 	uint64_t attached_ns;		    /* when all was last attached */
+	uint64_t asked_ns;		    /* when the keeper was asked for a window */
 	uint64_t event_ns, count_ns;	    /* when something is to be done, and counted; 0 never */
 	double look_ns;			    /* what a look at the count takes, lately */
 	struct rhythm rhythm;
@@ -81,5 +82,27 @@ void probing_learn_window(struct probing *p, double hits);
 
 /* Would observing everything keep to the budget, as windows say that were many enough? */
 bool probing_could_be_full(const struct probing *p, uint64_t now);
+
+/*
+ * probing_keeper.c. A keeper that was killed is followed by another one, which first frees what the
+ * killed one left in the target's code (uprobes_mend): then nothing is attached and nothing open.
+ */
+int probing_watch(struct probing *p, int fd, struct err *e);
+int probing_mend(struct probing *p, struct err *e);
+int probing_attach(struct probing *p, struct err *e);
+int probing_detach(struct probing *p, struct err *e);
+/* probing->asked_ns tells when. Its answer may still be -ECHILD. */
+int probing_ask_window(struct probing *p, const struct uprobe_window *w, struct err *e);
+/* When that is the answer: *out is what can be told of the window; empty when it never opened. */
+int probing_broken_window(struct probing *p, struct uprobe_windowed *out, struct err *e);
+/* Has the keeper taken the probes off because it did not hear of us? */
+bool probing_let_go(const struct probing *p);
+void probing_hear(struct probing *p, uint64_t now);
+/* Once for each target, before its first probe. */
+void probing_heal_first(struct subject *s, const struct collect_opts *o);
+
+/* probing_strata.c. How long the next stratum must be, and when a window in bursts is paid for: ns. */
+double probing_stratum_ns(const struct probing *p);
+double probing_until_paid(struct probing *p, uint64_t now);
 
 #endif

@@ -14,6 +14,7 @@ bool probing_windowed(const struct probing *p)
 void probing_losses(const struct probing *p, struct loss *to)
 {
 	to->n[LOSS_BUDGET_CUT] |= p->cut;
+	to->n[LOSS_KEEPER_KILLED] += p->uprobes.deaths;
 	to->n[LOSS_UNWATCHED] += p->lost_ns / NS_PER_MS;
 }
 

@@ -30,6 +30,7 @@ struct subject {
 	uint64_t vdso_lo, vdso_hi;   /* live; 0 when there is none */
 	char comm[32];		     /* safe in a file name */
 	bool plugins, plugins_known; /* it can load plugins */
+	bool healed;		     /* of what was left in its code, before the first probe */
 	time_t refreshed;	     /* when plugins were last looked for; monotonic, seconds */
 };
 

@@ -7,6 +7,8 @@
 #include <bpf/bpf.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -17,6 +19,9 @@
 
 /* Source: include/uapi/linux/bpf.h, Linux 6.6, enum bpf_attach_type. */
 #define ATTACH_UPROBE_MULTI 48
+
+/* Source: arch/x86/include/asm/uprobes.h; arm64 has 4. */
+#define MAX_UINSN_BYTES 16
 
 /* The part of union bpf_attr that BPF_LINK_CREATE reads for a multi uprobe; same source. */
 struct link_create_uprobe_multi {
@@ -87,13 +92,18 @@ void uprobes_prepare(struct bpf_program *prog, bool multi)
 
 struct group {
 	struct uprobe_group g;	 /* its path is one that the keeper can open */
+	int prog_fd;		 /* -1 none */
+	int file_fd;		 /* of the file, for reading; or O_PATH, where we may not read it */
 	int link_fd;		 /* multi; -1 none */
 	struct bpf_link **links; /* one a place, when there is no multi link */
+	int *events;		 /* the same, without a program */
 	size_t nlinks;
 };
 
 struct held {
 	bool multi;
+	unsigned
+		perf_type; /* of uprobes, for those without a program where there is no multi link */
 	pid_t pid;
 	volatile struct gpb_open *open;
 	struct uprobe_watch *watch;
@@ -113,8 +123,7 @@ static int attach_multi(struct held *h, struct group *u, struct err *e)
 		offsets[i] = u->g.sites[i].file_off;
 		cookies[i] = u->g.sites[i].cookie;
 	}
-	u->link_fd = link_create(bpf_program__fd(u->g.prog), h->pid, u->g.path, offsets, cookies,
-				 u->g.n);
+	u->link_fd = link_create(u->prog_fd, h->pid, u->g.path, offsets, cookies, u->g.n);
 	if (u->link_fd < 0 && errno == ESRCH)
 		return err_set(e, -ESRCH, "the target exited");
 	if (u->link_fd < 0)
@@ -137,8 +146,41 @@ static int refused_each(struct err *e, const char *path, uint64_t off)
 	return err_sys(e, "attaching a uprobe to %s+0x%llx", path, (unsigned long long)off);
 }
 
+/*
+ * One probe without a program: it only counts. Config 1 and 2 are the path and the offset in the
+ * file. Source: perf_uprobe_init() in kernel/trace/trace_event_perf.c, Linux 4.17 and newer.
+ */
+static int open_bare(const struct held *h, const char *path, uint64_t off)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = h->perf_type,
+		.config1 = (uint64_t)(uintptr_t)path,
+		.config2 = off,
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, h->pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int attach_bare(struct held *h, struct group *u, struct err *e)
+{
+	u->events = calloc(u->g.n, sizeof(*u->events));
+	if (!u->events)
+		return err_set(e, -ENOMEM, "no memory for probes");
+	for (size_t i = 0; i < u->g.n; i++) {
+		int fd = open_bare(h, u->g.path, u->g.sites[i].file_off);
+
+		if (fd < 0)
+			return refused_each(e, u->g.path, u->g.sites[i].file_off);
+		u->events[u->nlinks++] = fd;
+	}
+	return 0;
+}
+
 static int attach_each(struct held *h, struct group *u, struct err *e)
 {
+	if (!u->g.prog)
+		return attach_bare(h, u, e);
 	u->links = calloc(u->g.n, sizeof(struct bpf_link *));
 	if (!u->links)
 		return err_set(e, -ENOMEM, "no memory for probes");
@@ -160,9 +202,11 @@ static void detach_group(struct group *u)
 		close(u->link_fd);
 	u->link_fd = -1;
 	for (size_t i = 0; i < u->nlinks; i++)
-		bpf_link__destroy(u->links[i]);
+		u->events ? (void)close(u->events[i]) : (void)bpf_link__destroy(u->links[i]);
 	free(u->links);
+	free(u->events);
 	u->links = NULL;
+	u->events = NULL;
 	u->nlinks = 0;
 }
 
@@ -175,10 +219,26 @@ static void detach_all(void *arg)
 		detach_group(&h->group[i]);
 }
 
+/*
+ * The kernel copies the instruction out of the file's page while it holds the target's memory for
+ * writing, and reads a page that is not in the page cache from the disk then: slow for the target,
+ * and a WARNING of ext4 on Linux 6.18. So they are read before. An instruction is as long as
+ * MAX_UINSN_BYTES, and may lie on two pages. Source: copy_insn() in kernel/events/uprobes.c.
+ */
+static void read_pages(const struct group *u)
+{
+	char insn[MAX_UINSN_BYTES];
+
+	for (size_t i = 0; i < u->g.n; i++)
+		(void)!pread(u->file_fd, insn, sizeof(insn), (off_t)u->g.sites[i].file_off);
+}
+
 static int attach_all(struct held *h, struct err *e)
 {
 	int ret = 0;
 
+	for (size_t i = 0; i < h->n; i++)
+		read_pages(&h->group[i]);
 	for (size_t i = 0; !ret && i < h->n; i++)
 		ret = h->multi ? attach_multi(h, &h->group[i], e) : attach_each(h, &h->group[i], e);
 	if (ret)
@@ -325,20 +385,19 @@ static int begin(void *arg, struct err *e)
 
 /* ---- here ---- */
 
-/* Opened here, for the keeper may see other files under the same name. */
-static int open_paths(struct held *h, int *fds, struct err *e)
-{
-	for (size_t i = 0; i < h->n; i++) {
-		struct uprobe_group *g = &h->group[i].g;
+/* How often a keeper is started anew in a row: who kills more of them in no time wants none. */
+#define MEND_TRIES 100
 
-		fds[2 * i] = bpf_program__fd(g->prog);
-		fds[2 * i + 1] = open(g->path, O_PATH | O_CLOEXEC);
-		if (fds[2 * i + 1] < 0)
-			return err_sys(e, "%s, to probe it", g->path);
-		snprintf(g->path, sizeof(g->path), "/proc/self/fd/%d", fds[2 * i + 1]);
-	}
-	return 0;
-}
+struct uprobe_plan {
+	struct uprobe_group groups[UPROBE_GROUPS_MAX];
+	struct uprobe_site *sites; /* of all groups */
+	size_t n;
+	bool multi;
+	pid_t pid;
+	volatile struct gpb_open *open;
+	int empty_fd; /* a program that does nothing, where one is needed; -1 */
+	unsigned perf_type;
+};
 
 int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
 		       const struct uprobe_group *g, size_t n, struct err *e)
@@ -374,37 +433,116 @@ static int share_watch(struct uprobes *u, struct err *e)
 	return 0;
 }
 
-int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool multi, pid_t pid,
-		 volatile struct gpb_open *open, struct err *e)
+static int perf_type_of_uprobes(unsigned *type, struct err *e)
 {
-	CLEANUP(freep) struct held *h = calloc(1, sizeof(*h));
-	int fds[2 * UPROBE_GROUPS_MAX], ret;
+	static const char name[] = "/sys/bus/event_source/devices/uprobe/type";
+	CLEANUP(fclosep) FILE *f = fopen(name, "re");
+
+	if (!f)
+		return err_sys(e, "this kernel has no uprobes: %s", name);
+	return fscanf(f, "%u", type) == 1 ? 0 : err_set(e, -EBADMSG, "%s holds no number", name);
+}
+
+/* What stands in for a program where a group has none. */
+static int prepare_bare(struct uprobe_plan *p, struct err *e)
+{
+	bool bare = false;
+
+	for (size_t i = 0; i < p->n; i++)
+		bare |= !p->groups[i].prog;
+	if (bare && !p->multi)
+		return perf_type_of_uprobes(&p->perf_type, e);
+	if (!bare)
+		return 0;
+	p->empty_fd = load_empty_program();
+	return p->empty_fd < 0 ? err_sys(e, "a BPF program that does nothing") : 0;
+}
+
+static void plan_free(struct uprobe_plan *p)
+{
+	if (!p)
+		return;
+	closep(&p->empty_fd);
+	free(p->sites);
+	free(p);
+}
+DEFINE_FREEP(struct uprobe_plan, plan)
+
+/* Opened here, for the keeper may see other files under the same name. */
+static int open_group(const struct uprobe_plan *p, struct group *to, const struct uprobe_group *g,
+		      struct err *e)
+{
+	*to = (struct group){ .g = *g, .link_fd = -1, .file_fd = -1 };
+	to->prog_fd = g->prog ? bpf_program__fd(g->prog) : p->empty_fd;
+	to->file_fd = open(g->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (to->file_fd < 0)
+		to->file_fd = open(g->path, O_PATH | O_CLOEXEC);
+	if (to->file_fd < 0)
+		return err_sys(e, "%s, to probe it", g->path);
+	snprintf(to->g.path, sizeof(to->g.path), "/proc/self/fd/%d", to->file_fd);
+	return 0;
+}
+
+static void heldp(struct held **h)
+{
+	for (size_t i = 0; *h && i < (*h)->n; i++)
+		closep(&(*h)->group[i].file_fd);
+	free(*h);
+}
+
+static int start_keeper(struct uprobes *u, struct err *e)
+{
+	CLEANUP(heldp) struct held *h = calloc(1, sizeof(*h));
+	const struct uprobe_plan *p = u->plan;
+	int fds[2 * UPROBE_GROUPS_MAX];
 	struct keeper_job job = { .begin = begin,
 				  .end = detach_all,
 				  .serve = serve,
 				  .idle = let_go_in_time,
 				  .arg = h,
-				  .fds = fds,
-				  .nfds = 2 * n };
+				  .fds = fds };
+	int ret = 0;
 
-	BUG_ON(n > UPROBE_GROUPS_MAX);
 	if (!h)
 		return err_set(e, -ENOMEM, "no memory for probes");
-	ret = share_watch(u, e);
+	*h = (struct held){ .multi = p->multi,
+			    .perf_type = p->perf_type,
+			    .pid = p->pid,
+			    .open = p->open,
+			    .watch = u->watch };
+	for (size_t i = 0; !ret && i < p->n; i++) {
+		struct group *g = &h->group[h->n++];
+
+		ret = open_group(p, g, &p->groups[i], e);
+		if (g->prog_fd >= 0)
+			fds[job.nfds++] = g->prog_fd;
+		if (g->file_fd >= 0)
+			fds[job.nfds++] = g->file_fd;
+	}
+	return ret ? ret : keeper_start(&u->keeper, &job, e);
+}
+
+int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool multi, pid_t pid,
+		 volatile struct gpb_open *open, struct err *e)
+{
+	CLEANUP(plan_freep) struct uprobe_plan *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return err_set(e, -ENOMEM, "no memory for probes");
+	*p = (struct uprobe_plan){
+		.n = n, .multi = multi, .pid = pid, .open = open, .empty_fd = -1
+	};
+	ret = uprobe_groups_copy(p->groups, &p->sites, g, n, e);
+	if (!ret)
+		ret = prepare_bare(p, e);
+	if (!ret)
+		ret = share_watch(u, e);
 	if (ret)
 		return ret;
-	*h = (struct held){ .multi = multi, .pid = pid, .open = open, .watch = u->watch, .n = n };
-	for (size_t i = 0; i < n; i++) {
-		h->group[i] = (struct group){ .g = g[i], .link_fd = -1 };
-		fds[2 * i + 1] = -1;
-	}
-	ret = open_paths(h, fds, e);
-	if (!ret)
-		ret = keeper_start(&u->keeper, &job, e);
-	for (size_t i = 0; i < n; i++)
-		if (fds[2 * i + 1] >= 0)
-			close(fds[2 * i + 1]);
-	return ret;
+	u->plan = TAKE(p);
+	ret = start_keeper(u, e);
+	return ret == -ECHILD ? uprobes_mend(u, e) : ret;
 }
 
 static int answer_of(struct uprobes *u, struct answer *a, struct err *e)
@@ -429,6 +567,18 @@ static int at_once(struct uprobes *u, enum what what, struct err *e)
 int uprobes_attach(struct uprobes *u, struct err *e)
 {
 	return at_once(u, ATTACH, e);
+}
+
+int uprobes_attach_again(struct uprobes *u, struct err *e)
+{
+	int ret = uprobes_dead(u) ? -ECHILD : uprobes_attach(u, e);
+
+	while (ret == -ECHILD) {
+		ret = uprobes_mend(u, e);
+		if (!ret)
+			ret = uprobes_attach(u, e);
+	}
+	return ret;
 }
 
 int uprobes_detach(struct uprobes *u, struct err *e)
@@ -468,12 +618,39 @@ uint64_t uprobes_let_go(const struct uprobes *u)
 	return u->watch ? __atomic_load_n(&u->watch->let_go, __ATOMIC_ACQUIRE) : 0;
 }
 
+bool uprobes_dead(const struct uprobes *u)
+{
+	struct pollfd p = { .fd = u->keeper.sock, .events = POLLIN };
+
+	return u->keeper.pid && poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
+int uprobes_mend(struct uprobes *u, struct err *e)
+{
+	int ret = -ECHILD;
+
+	for (int i = 0; ret == -ECHILD && i < MEND_TRIES; i++) {
+		(void)keeper_stop(&u->keeper);
+		u->deaths++;
+		ret = start_keeper(u, e);
+		if (!ret)
+			ret = at_once(u, ATTACH, e);
+		if (!ret)
+			ret = at_once(u, DETACH, e);
+	}
+	return ret;
+}
+
 void uprobes_free(struct uprobes *u)
 {
-	keeper_stop(&u->keeper);
+	while (keeper_stop(&u->keeper) && u->plan && !uprobes_mend(u, NULL))
+		;
+	(void)keeper_stop(&u->keeper);
 	if (u->watch)
 		munmap(u->watch, sizeof(*u->watch));
 	u->watch = NULL;
+	plan_free(u->plan);
+	u->plan = NULL;
 }
 
 int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
@@ -484,5 +661,5 @@ int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t p
 
 	snprintf(g.path, sizeof(g.path), "%s", path);
 	ret = uprobes_hold(u, &g, 1, multi, pid, NULL, e);
-	return ret ? ret : uprobes_attach(u, e);
+	return ret ? ret : uprobes_attach_again(u, e);
 }

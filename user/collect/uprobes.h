@@ -23,6 +23,7 @@ struct uprobe_site {
 
 /* One program on places of one file. */
 struct uprobe_group {
+	/* NULL: nothing runs there; the probes are put in and taken out for what that does. */
 	struct bpf_program *prog;
 	/* "/proc/PID/exe" also reaches a deleted file and one in another mount namespace. */
 	char path[64];
@@ -44,9 +45,13 @@ struct uprobe_watch {
 	uint64_t let_go; /* when it did so last, 0 never */
 };
 
+struct uprobe_plan; /* private: what a new keeper needs to know */
+
 struct uprobes {
 	struct keeper keeper;	    /* the process that puts them in and takes them out */
 	struct uprobe_watch *watch; /* NULL: nothing is held */
+	struct uprobe_plan *plan;   /* owned */
+	unsigned deaths;	    /* how many keepers were killed so far */
 };
 
 /* Does this kernel know multi links? Decides how the program must be loaded. */
@@ -56,7 +61,17 @@ bool uprobes_have_multi(void);
 void uprobes_prepare(struct bpf_program *prog, bool multi);
 
 /*
- * Ready to attach: nothing is attached yet. The groups and their sites are copied. @open (in
+ * The keeper was killed when a function below says -ECHILD, or uprobes_dead() says so. SIGKILL in
+ * the middle of a registration makes the kernel leave breakpoints behind that have no handler and
+ * that cost the target some microseconds each time it passes one. A breakpoint that is registered
+ * again and taken out again is gone: the kernel keeps one uprobe for each inode and offset, counts
+ * who uses it, and writes the instruction back when nobody does. Source: insert_uprobe(),
+ * filter_chain() and register_for_each_vma() in kernel/events/uprobes.c, Linux 6.18.
+ */
+
+/*
+ * Ready to attach: nothing is attached yet. The groups and their sites are copied; their programs
+ * and the files behind their paths must stay until uprobes_free(). @open (in
  * memory that processes share) tells the BPF side which hits count; windows set and clear it.
  * NULL: there will be none.
  */
@@ -98,7 +113,18 @@ int uprobes_fd(const struct uprobes *u);
 /* Waits for that. */
 int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e);
 
-/* Detach all for good; safe on a zeroed struct. */
+/* Was the keeper killed? To be asked while no answer is due. */
+bool uprobes_dead(const struct uprobes *u);
+/*
+ * After the keeper's death: a new one puts all probes in and takes them out, which frees what the
+ * old one left behind. Then nothing is attached, and uprobes_fd() is another one. Tries again when
+ * that one is killed, too.
+ */
+int uprobes_mend(struct uprobes *u, struct err *e);
+/* uprobes_attach() that mends first, if need be, and after each death. */
+int uprobes_attach_again(struct uprobes *u, struct err *e);
+
+/* Detach all for good, and free what a keeper left behind; safe on a zeroed struct. */
 void uprobes_free(struct uprobes *u);
 
 #endif

@@ -43,7 +43,9 @@
 	X(ALLOCS_MISSED, "allocs_missed",                                                         \
 	  "allocations that did not pass the probes, by the runtime's own count")                 \
 	X(UNWATCHED, "unwatched_ms",                                                              \
-	  "milliseconds in which nothing was observed: goprof-bpf was stopped, or had no time")
+	  "milliseconds in which nothing was observed: goprof-bpf was stopped, or had no time")   \
+	X(KEEPER_KILLED, "keeper_killed",                                                         \
+	  "times somebody killed the process that keeps the probes: nothing was seen until another one had them")
 
 enum loss_kind {
 #define LOSS_ENUM(id, key, text) LOSS_##id,

@@ -154,24 +154,30 @@ int procstat_parse(const char *text, size_t len, struct procstat *out, struct er
 	return 0;
 }
 
-int procstatus_tgid(const char *text, size_t len, pid_t *tgid, struct err *e)
+/* The name in the first line cannot imitate a key, because the kernel escapes newlines in it. */
+static int status_pid(const char *text, size_t len, const char *key, pid_t *out, struct err *e)
 {
-	/*
-	 * The name in the first line cannot imitate this, because the kernel escapes newlines in
-	 * it.
-	 */
-	static const char key[] = "\nTgid:\t";
-	const char *at = memmem(text, len, key, sizeof(key) - 1);
+	const char *at = memmem(text, len, key, strlen(key));
 	struct cur c = cur_of("status", text, len);
 	uint64_t v;
 
 	if (!at)
-		return err_set(e, -EBADMSG, "status has no Tgid in its %zu bytes", len);
-	cur_seek(&c, "Tgid", (size_t)(at - text) + sizeof(key) - 1);
-	if (!text_u64(&c, "Tgid", 10, &v) || !text_char(&c, "Tgid", '\n'))
+		return err_set(e, -EBADMSG, "status has no %s in its %zu bytes", key + 1, len);
+	cur_seek(&c, key + 1, (size_t)(at - text) + strlen(key));
+	if (!text_u64(&c, key + 1, 10, &v) || !text_char(&c, key + 1, '\n'))
 		return cur_fail(&c, e);
 	if (v > INT32_MAX)
-		return err_set(e, -EBADMSG, "status says Tgid %llu", (unsigned long long)v);
-	*tgid = (pid_t)v;
+		return err_set(e, -EBADMSG, "status says %s %llu", key + 1, (unsigned long long)v);
+	*out = (pid_t)v;
 	return 0;
+}
+
+int procstatus_tgid(const char *text, size_t len, pid_t *tgid, struct err *e)
+{
+	return status_pid(text, len, "\nTgid:\t", tgid, e);
+}
+
+int procstatus_tracer(const char *text, size_t len, pid_t *tracer, struct err *e)
+{
+	return status_pid(text, len, "\nTracerPid:\t", tracer, e);
 }

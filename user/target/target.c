@@ -520,6 +520,26 @@ int target_threads(struct target *t, pid_t **tids, size_t *n, struct err *e)
 	return 0;
 }
 
+int target_tracer(struct target *t, pid_t *tracer, struct err *e)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n = 0;
+	int ret = target_threads(t, &tids, &n, e);
+
+	*tracer = 0;
+	for (size_t i = 0; !ret && !*tracer && i < n; i++) {
+		CLEANUP(freep) char *text = NULL;
+		char name[64];
+		size_t len;
+
+		snprintf(name, sizeof(name), "task/%d/status", tids[i]);
+		if (procfs_read(t->proc_fd, name, STATUS_MAX, &text, &len, NULL))
+			continue; /* it has ended */
+		ret = procstatus_tracer(text, len, tracer, e);
+	}
+	return ret;
+}
+
 int target_cpu_ns(struct target *t, uint64_t *ns, struct err *e)
 {
 	uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK), ticks, v;

@@ -80,6 +80,16 @@ int target_bias(const struct target *t, int fd, const char *name, uint64_t *bias
 /* The first mapping of code from the executable; NULL when it has gone. */
 const struct mapping *target_exe_mapping(const struct target *t);
 
+/*
+ * The pages of @m, a file that is mapped, which the process has of its own: somebody has written
+ * there since. Ascending addresses; caller frees *pages. -E2BIG: it is huge (LIMIT_TEXT_PAGES).
+ */
+int target_own_pages(struct target *t, const struct mapping *m, uint64_t **pages, size_t *n,
+		     struct err *e);
+
+/* Who traces it (a debugger), or one of its threads; 0: nobody. */
+int target_tracer(struct target *t, pid_t *tracer, struct err *e);
+
 /* Reads the maps again (because a plugin was loaded, or to look for the vdso). */
 int target_maps(struct target *t, struct err *e);
 

@@ -37,8 +37,9 @@ enum { PROCSTAT_KTHREAD = 0x00200000 }; /* PF_KTHREAD, include/linux/sched.h, si
 /* -EBADMSG when it is not such a line. The command's name in it may hold anything. */
 int procstat_parse(const char *text, size_t len, struct procstat *out, struct err *e);
 
-/* Value of "Tgid:" in the text of /proc/PID/status. */
+/* Value of "Tgid:" or "TracerPid:" in the text of /proc/PID/status. */
 int procstatus_tgid(const char *text, size_t len, pid_t *tgid, struct err *e);
+int procstatus_tracer(const char *text, size_t len, pid_t *tracer, struct err *e);
 
 /* Replaces what could move a terminal's cursor or end a line: all but printable ASCII. */
 void text_clean(char *s);

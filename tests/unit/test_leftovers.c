@@ -1,0 +1,216 @@
+/*
+ * tests/unit/test_leftovers.c - breakpoints in a child's code are found where they are, and nothing
+ * else is taken for one. That they are freed, and others' stay, tests/e2e/heal.sh shows.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <elf.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "arch/breakpoint.h"
+#include "collect/leftovers.h"
+
+#ifdef __aarch64__
+static const uint8_t brk_insn[4] = { 0xa0, 0x00, 0x20, 0xd4 };
+#else
+static const uint8_t brk_insn[1] = { 0xcc };
+#endif
+
+enum { PAGE = 4096, PAGES = 16, OFFSET = 2 * PAGE, INSN = sizeof(brk_insn) };
+
+static void breakpoints_are_those_that_are_new(void **state)
+{
+	uint8_t was[64] = { 0 }, now[64] = { 0 };
+
+	(void)state;
+	assert_int_equal(breakpoint_find(now, was, 64, 0), 64);
+	memcpy(now + 8, brk_insn, INSN);
+	memcpy(now + 60, brk_insn, INSN);
+	memcpy(now + 16, brk_insn, INSN);
+	memcpy(was + 16, brk_insn, INSN); /* the compiler's own */
+	now[24] = 0x90;
+	assert_int_equal(breakpoint_find(now, was, 64, 0), 8);
+	assert_int_equal(breakpoint_find(now, was, 64, 9), 60);
+	assert_int_equal(breakpoint_find(now, was, 60, 9), 60);
+	assert_int_equal(breakpoint_find(now, was, 64, 61), 64);
+	assert_int_equal(breakpoint_find(now, was, 0, 0), 0);
+}
+
+/* Code of a program without section headers, which may be Go's; a copy is mapped from OFFSET on. */
+static int new_file(const char *magic)
+{
+	char name[] = "/tmp/leftoversXXXXXX";
+	uint8_t bytes[OFFSET + PAGES * PAGE];
+	Elf64_Ehdr h = { .e_phentsize = sizeof(Elf64_Phdr) };
+	int fd = mkstemp(name);
+
+	assert_true(fd >= 0);
+	unlink(name);
+	memset(bytes, 0x90, sizeof(bytes));
+	memcpy(h.e_ident, magic, SELFMAG);
+	h.e_ident[EI_CLASS] = ELFCLASS64;
+	memcpy(bytes, &h, sizeof(h));
+	memcpy(bytes + OFFSET + 5 * PAGE + 16, brk_insn, INSN);
+	assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+	return fd;
+}
+
+/* What the child has written into its code, by offset in the mapping. */
+static const struct change {
+	size_t at;
+	bool breakpoint;
+} changes[] = { { 8, true },
+		{ 3 * PAGE + PAGE - 4, true },
+		{ 5 * PAGE + 20, false },
+		{ 9 * PAGE, true },
+		{ 9 * PAGE + 4, true } };
+
+static void __attribute__((noreturn)) child_main(int fd, uint64_t *addr, bool write_it)
+{
+	uint8_t *m = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, OFFSET);
+
+	if (m == MAP_FAILED)
+		_exit(1);
+	for (size_t i = 0; write_it && i < sizeof(changes) / sizeof(*changes); i++)
+		if (changes[i].breakpoint)
+			memcpy(m + changes[i].at, brk_insn, INSN);
+		else
+			m[changes[i].at] = 0x55;
+	for (size_t i = 0; i < PAGES; i++)
+		*(volatile uint8_t *)(m + i * PAGE); /* pages of the file, present */
+	mprotect(m, PAGES * PAGE, PROT_READ | PROT_EXEC);
+	__atomic_store_n(addr, (uint64_t)(uintptr_t)m, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+struct child {
+	pid_t pid;
+	uint64_t addr;
+	struct target *t;
+};
+
+static struct child new_child(const char *magic, bool write_it)
+{
+	uint64_t *addr = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+			      0);
+	struct child c = {};
+	int fd = new_file(magic);
+
+	c.pid = fork();
+	if (!c.pid)
+		child_main(fd, addr, write_it);
+	close(fd);
+	for (int i = 0; !__atomic_load_n(addr, __ATOMIC_ACQUIRE) && i < 10000; i++)
+		usleep(1000);
+	c.addr = *addr;
+	assert_int_not_equal(c.addr, 0);
+	munmap(addr, PAGE);
+	assert_int_equal(target_open(c.pid, &c.t, NULL), 0);
+	return c;
+}
+
+static void end_child(struct child *c)
+{
+	target_free(c->t);
+	kill(c->pid, SIGKILL);
+	waitpid(c->pid, NULL, 0);
+}
+
+static void finds_all_and_no_other(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+		if (!changes[i].breakpoint)
+			continue;
+		assert_true(n < l.at.n);
+		assert_int_equal(l.at.at[n].addr, c.addr + changes[i].at);
+		assert_int_equal(l.at.at[n].file_off, OFFSET + changes[i].at);
+		n++;
+	}
+	assert_int_equal(l.at.n, n);
+	assert_int_equal(l.files.n, 1);
+	assert_int_equal(l.unseen, 0);
+	leftovers_fini(&l);
+	end_child(&c);
+}
+
+static void pages_of_its_own_are_those_it_wrote(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	const struct mapping *m = maps_find(&c.t->maps, c.addr);
+	uint64_t *pages = NULL;
+	size_t n = 0;
+
+	(void)state;
+	assert_non_null(m);
+	assert_int_equal(target_own_pages(c.t, m, &pages, &n, NULL), 0);
+	assert_int_equal(n, 4);
+	assert_int_equal(pages[0], c.addr);
+	assert_int_equal(pages[1], c.addr + 3 * PAGE);
+	assert_int_equal(pages[2], c.addr + 5 * PAGE);
+	assert_int_equal(pages[3], c.addr + 9 * PAGE);
+	free(pages);
+	end_child(&c);
+}
+
+static void untouched_code_and_code_that_is_not_gos_have_none(void **state)
+{
+	struct child clean = new_child(ELFMAG, false), other = new_child("#!/b", true);
+	struct leftovers l = {};
+
+	(void)state;
+	assert_int_equal(leftovers_find(clean.t, &l, NULL), 0);
+	assert_int_equal(l.at.n, 0);
+	leftovers_fini(&l);
+	assert_int_equal(leftovers_find(other.t, &l, NULL), 0);
+	assert_int_equal(l.at.n, 0);
+	leftovers_fini(&l);
+	end_child(&clean);
+	end_child(&other);
+}
+
+/* They may be the debugger's. */
+static void one_that_is_traced_is_left_alone(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+	struct err e = {};
+	char want[64];
+
+	(void)state;
+	assert_int_equal(ptrace(PTRACE_SEIZE, c.pid, NULL, NULL), 0);
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	assert_int_equal(leftovers_heal(c.t, &l, &e), -EBUSY);
+	snprintf(want, sizeof(want), "is being traced by %d", getpid());
+	assert_non_null(strstr(e.msg, want));
+	assert_int_equal(l.freed, 0);
+	leftovers_fini(&l);
+	end_child(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(breakpoints_are_those_that_are_new),
+		cmocka_unit_test(finds_all_and_no_other),
+		cmocka_unit_test(pages_of_its_own_are_those_it_wrote),
+		cmocka_unit_test(untouched_code_and_code_that_is_not_gos_have_none),
+		cmocka_unit_test(one_that_is_traced_is_left_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/*
+ * tests/unit/test_uprobes.c - a probe's page is in the page cache whenever the kernel is asked for
+ * the probe: a file's pages are thrown out of it, and the kernel that is asked is ours.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "collect/uprobes.h"
+
+enum { PAGE = 4096, STRIDE = 4 << 20, SITES = 5, SIZE = STRIDE * SITES };
+
+/* Shared with the keeper. */
+static struct world {
+	volatile int asked;   /* how often for probes */
+	volatile int missing; /* sites whose pages were not there then */
+	volatile int kills;   /* it is killed so many times when it asks */
+} * w;
+static int file;
+static const uint8_t *view; /* the file, mapped: nothing of it is touched */
+
+/* An instruction of two bytes or more lies on two pages there. */
+static uint64_t offset_of(size_t site)
+{
+	return site * STRIDE + (site % 2 ? 17 * PAGE - 1 : 3 * PAGE + 8);
+}
+
+static bool resident(uint64_t off)
+{
+	unsigned char in[2] = { 0 };
+	uint64_t last = off + 15;
+
+	if (mincore((void *)(view + off / PAGE * PAGE), PAGE, &in[0]) ||
+	    mincore((void *)(view + last / PAGE * PAGE), PAGE, &in[1]))
+		return false;
+	return in[0] & in[1] & 1;
+}
+
+static int count_missing(const uint64_t *off, size_t n)
+{
+	int missing = 0;
+
+	for (size_t i = 0; i < n; i++)
+		missing += !resident(off[i]);
+	return missing;
+}
+
+static int kernel_asked(const uint64_t *off, size_t n)
+{
+	w->asked++;
+	w->missing += count_missing(off, n);
+	if (w->kills > 0) {
+		w->kills--;
+		kill(getpid(), SIGKILL);
+	}
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* In place of libc's: all that is asked of BPF, and of perf, comes by here. */
+long syscall(long nr, ...)
+{
+	va_list ap;
+	long a[6];
+
+	va_start(ap, nr);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	if (nr == SYS_perf_event_open) {
+		const struct perf_event_attr *attr = (const void *)a[0];
+
+		return kernel_asked((const uint64_t[]){ attr->config2 }, 1);
+	}
+	if (nr == SYS_bpf && a[0] == BPF_LINK_CREATE) {
+		const uint64_t *attr = (const void *)a[1]; /* path, offsets, ..., count */
+
+		return kernel_asked((const void *)(uintptr_t)attr[3], ((const uint32_t *)attr)[12]);
+	}
+	if (nr == SYS_bpf)
+		return open("/dev/null", O_RDONLY | O_CLOEXEC);
+	errno = ENOSYS;
+	return -1;
+}
+
+static int set_up(void **state)
+{
+	static char name[] = "uprobes-XXXXXX"; /* where we are: /tmp may have no disk behind it */
+	static char buf[1 << 16];
+
+	(void)state;
+	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	file = mkstemp(name);
+	if (w == MAP_FAILED || file < 0)
+		return -1;
+	unlink(name);
+	for (size_t i = 0; i < SIZE / sizeof(buf); i++)
+		if (write(file, buf, sizeof(buf)) != sizeof(buf))
+			return -1;
+	view = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, file, 0);
+	return view == MAP_FAILED ? -1 : fsync(file);
+}
+
+/* False where the file system keeps everything in memory. */
+static bool evicted(void)
+{
+	uint64_t off[SITES];
+
+	for (size_t i = 0; i < SITES; i++)
+		off[i] = offset_of(i);
+	posix_fadvise(file, 0, SIZE, POSIX_FADV_DONTNEED);
+	return count_missing(off, SITES) == SITES;
+}
+
+static void put(bool multi, int kills)
+{
+	struct uprobe_site sites[SITES] = {};
+	struct uprobes u = {};
+	char path[64];
+
+	*w = (struct world){ .kills = kills };
+	for (size_t i = 0; i < SITES; i++)
+		sites[i].file_off = offset_of(i);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	if (!evicted()) {
+		print_message("pages cannot be evicted here\n");
+		skip();
+	}
+	assert_int_equal(uprobes_put(&u, NULL, multi, getpid(), path, sites, SITES, NULL), 0);
+	/* Taken out, and evicted, and put in again. */
+	assert_int_equal(uprobes_detach(&u, NULL), 0);
+	assert_true(evicted());
+	assert_int_equal(uprobes_attach(&u, NULL), 0);
+	assert_int_equal(u.deaths, kills);
+	uprobes_free(&u);
+	assert_int_equal(w->missing, 0);
+}
+
+static void pages_are_read_before_one_link_is_made(void **state)
+{
+	(void)state;
+	put(true, 0);
+	assert_int_equal(w->asked, 2);
+}
+
+static void pages_are_read_before_each_event_is_opened(void **state)
+{
+	(void)state;
+	if (access("/sys/bus/event_source/devices/uprobe/type", R_OK))
+		skip();
+	put(false, 0);
+	assert_int_equal(w->asked, 2 * SITES);
+}
+
+/* Each keeper that is killed at it is followed by one that frees what it left. */
+static void a_keeper_that_is_killed_at_it_is_followed_by_another(void **state)
+{
+	(void)state;
+	put(true, 3);
+	/* Three killed at it; a fourth puts in and takes out; then what was asked for, twice. */
+	assert_int_equal(w->asked, 3 + 1 + 2);
+}
+
+/* Killed while it holds them: whoever lets go of them frees what may be left. */
+static void what_a_killed_keeper_left_is_freed_at_the_end(void **state)
+{
+	struct uprobe_site site = { .file_off = offset_of(0) };
+	struct uprobes u = {};
+	char path[64];
+
+	(void)state;
+	*w = (struct world){};
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	assert_int_equal(uprobes_put(&u, NULL, true, getpid(), path, &site, 1, NULL), 0);
+	assert_false(uprobes_dead(&u));
+	kill(u.keeper.pid, SIGKILL);
+	for (int i = 0; !uprobes_dead(&u) && i < 10000; i++)
+		usleep(1000);
+	assert_true(uprobes_dead(&u));
+	assert_int_equal(uprobes_attach(&u, NULL), -ECHILD);
+	uprobes_free(&u);
+	assert_int_equal(w->asked, 2);
+	assert_int_equal(u.deaths, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pages_are_read_before_one_link_is_made),
+		cmocka_unit_test(pages_are_read_before_each_event_is_opened),
+		cmocka_unit_test(a_keeper_that_is_killed_at_it_is_followed_by_another),
+		cmocka_unit_test(what_a_killed_keeper_left_is_freed_at_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
