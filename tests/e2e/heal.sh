@@ -8,7 +8,7 @@
 need_root && need_bpf && need_go
 
 KILLS=${KILLS:-20}
-RATE=65536
+RATE=16384
 BIN=$(subject 1.27.4 checksum) || { fail heal "the subject cannot be built"; finish; }
 
 # Whatever failed, no program is left with breakpoints.
