@@ -30,8 +30,9 @@ static __always_inline int regs_in_user(const struct pt_regs *r)
 }
 
 /*
- * Where the thread that is in the kernel left user space; 0: it did not. Two bytes of cs: it is a
- * union in which the others have another type (Linux 6.9).
+ * The registers with which the thread that is in the kernel left user space; 0: it did not come
+ * from there. Only two bytes of cs are read, because it is in a union whose other members have
+ * another type (Linux 6.9).
  */
 static __always_inline int regs_saved(struct regs *out)
 {

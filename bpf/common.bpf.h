@@ -142,7 +142,10 @@ struct hash_block {
 	__u64 w[HASH_WORDS];
 };
 
-/* The first @n words of @b, at most all. Global: verified once and not for each word of a stack. */
+/*
+ * Hashes the first @n words of @b, at most all. Global, so that it is verified once and not for
+ * each word of a stack.
+ */
 __noinline int hash_block(struct gpb_sip *h, const struct hash_block *b, __u32 n)
 {
 	if (!h || !b)

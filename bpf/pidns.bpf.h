@@ -21,7 +21,7 @@ static __always_inline int numbers_are_typed(void)
 	return bpf_core_field_exists(((struct pid *)NULL)->numbers[2]);
 }
 
-/* A typed pointer takes no index but a constant one. */
+/* The verifier accepts only a constant index into a typed pointer. */
 static __always_inline __u32 number_typed(struct pid *pid, __u32 level)
 {
 #pragma unroll

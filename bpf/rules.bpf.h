@@ -38,7 +38,7 @@ static __always_inline struct gpb_rule *rule_of(__u32 slot, __u64 pc)
 /* The reason why a walk ended. */
 enum { WALK_ROOT, WALK_SEAM, WALK_UNRULED, WALK_BROKEN, WALK_FULL, WALK_ON };
 
-/* One frame, from w->pc and w->sp. WALK_ON: there is another one. Global: verified once. */
+/* Walks one frame, from w->pc and w->sp. WALK_ON: there is another one. Global: verified once. */
 __noinline int rule_step(struct walk *w, struct gpb_stack *s, const struct gpb_target *t)
 {
 	struct gpb_rule *rule;
@@ -75,7 +75,7 @@ __noinline int rule_step(struct walk *w, struct gpb_stack *s, const struct gpb_t
 	return WALK_ON;
 }
 
-/* From w->pc and w->sp on. Global: verified once. */
+/* Walks from w->pc and w->sp on. Global: verified once. */
 __noinline int walk_rules(struct walk *w, struct gpb_stack *s, const struct gpb_target *t)
 {
 	int how = WALK_ON;
@@ -87,7 +87,7 @@ __noinline int walk_rules(struct walk *w, struct gpb_stack *s, const struct gpb_
 	return how == WALK_ON ? WALK_FULL : how;
 }
 
-/* The goroutine whose system stack ended at a seam. Global: verified once. */
+/* Walks the goroutine whose system stack ended at a seam. Global: verified once. */
 __noinline int rules_goroutine(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
 			       __u64 g)
 {
@@ -147,8 +147,9 @@ static __always_inline void rules_ahead(struct walk *w, struct gpb_stack *s,
 }
 
 /*
- * What the frame pointers say of the stack that could not be walked: for frames so large that
- * the memory which goes out does not reach over them. Global: verified once.
+ * Adds the frames that frame pointers suggest for the stack that could not be walked. They are
+ * for frames so large that the memory which is sent does not reach over them. Global: verified
+ * once.
  */
 __noinline int rules_hints(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g,
 			   __u64 bp)
@@ -214,8 +215,8 @@ static __always_inline int rules_start(struct walk *w, struct gpb_stack *s,
 }
 
 /*
- * The user part of a sample of a thread that was interrupted (w->at), whose target is in w->slot:
- * fills s->pc from s->nkernel on. @g may be 0. Global: verified once.
+ * Walks the user part of a sample of a thread that was interrupted (w->at), whose target is in
+ * w->slot: fills s->pc from s->nkernel on. @g may be 0. Global: verified once.
  */
 __noinline int walk_by_rules(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
 			     __u64 g)

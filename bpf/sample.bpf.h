@@ -56,8 +56,9 @@ static __always_inline void filing_add(__u64 round, __u64 n)
 }
 
 /*
- * Takes part in the round that is. A new one may begin between the look at it and the count, when
- * user space has not seen us: then we leave and look again. Global: verified once.
+ * Joins the present round. A new round may begin between reading it and counting this program,
+ * when user space has not seen the program yet: then this leaves the round and reads again.
+ * Global: verified once.
  */
 __noinline int round_enter(struct scratch *s)
 {
@@ -100,7 +101,7 @@ static __always_inline void scratch_release(struct scratch *s)
 }
 
 /*
- * The label set of @g, sent to user space when it is new. Returns its id, 0 for none. Global:
+ * Sends the label set of @g to user space when it is new. Returns its id, 0 for none. Global:
  * verified once.
  */
 __noinline __u64 sample_labels(struct scratch *sc, const struct gpb_target *t, __u64 g)
@@ -227,7 +228,7 @@ static __always_inline void sample_add(struct gpb_stack *have, __u64 count, __u6
 		__sync_fetch_and_add(&have->delay, delay);
 }
 
-/* Count sc->raw.stack, as often as it says. Global: verified once. */
+/* Adds the count of sc->raw.stack to its entry. Global: verified once. */
 __noinline int sample_count(struct scratch *sc)
 {
 	struct gpb_stack *have;
@@ -259,7 +260,7 @@ static __always_inline __u64 raw_words(struct gpb_rec_raw *raw, __u64 bytes)
 }
 
 /*
- * Send a stack of which a frame has no rule yet, with the memory above that frame's sp. Global:
+ * Sends a stack of which a frame has no rule yet, with the memory above that frame's sp. Global:
  * verified once.
  */
 __noinline int sample_raw(struct scratch *sc)
@@ -301,7 +302,7 @@ static __always_inline void sample_flags(const struct gpb_stack *s)
 		lose(GPB_LOSS_CALLER);
 }
 
-/* On to user space, by what sc->raw.stack.flags say. */
+/* Sends the sample on to user space in the way that sc->raw.stack.flags demand. */
 static __always_inline void sample_send(struct scratch *sc)
 {
 	struct gpb_stack *s = &sc->raw.stack;

@@ -149,7 +149,9 @@ __noinline __u64 walk_record(struct walk *w, struct gpb_stack *s, const struct g
 	return rec[0];
 }
 
-/* Follow saved frame pointers from @bp, pushing return addresses. Global: verified once. */
+/*
+ * Follows saved frame pointers from @bp on, and appends return addresses. Global: verified once.
+ */
 __noinline int walk_chain(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 bp)
 {
 	if (!w || !s || !t)
@@ -183,7 +185,10 @@ static __always_inline void walk_frames(struct walk *w, struct gpb_stack *s,
 	walk_chain(w, s, t, r->bp);
 }
 
-/* The goroutine whose system stack the thread is on: from its saved registers. Global: verified once. */
+/*
+ * Walks the goroutine whose system stack the thread is on, from its saved registers. Global:
+ * verified once.
+ */
 __noinline int walk_goroutine(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
 			      __u64 g)
 {
@@ -272,7 +277,7 @@ static __always_inline int walk_vdso(struct walk *w, struct gpb_stack *s,
 }
 
 /*
- * The user part of a sample that was taken at a probe (w->at, w->delta): fills s->pc from
+ * Walks the user part of a sample that was taken at a probe (w->at, w->delta): fills s->pc from
  * s->nkernel on. @g may be 0. Global: verified once.
  */
 __noinline int walk_probed(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)

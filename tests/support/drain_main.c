@@ -1,11 +1,12 @@
 /*
- * tests/support/drain_main.c - empty the table of stacks while programs count into it.
+ * tests/support/drain_main.c - empties the table of stacks while programs count into it.
  *
- *	drain [HITS]
+ * 	drain [HITS]
  *
- * Two threads run HITS times each over a probe of which every hit is a sample, while the main
+ * Two threads each run HITS times over a probe of which every hit is a sample, while the main
  * thread takes stacks out as fast as it can. Prints "HITS hits, N taken, N lost, N takes", where
- * the lost are those that the BPF side says it lost; exit status 1 when the numbers do not add up.
+ * the lost ones are those that the BPF side reports as lost. The exit status is 1 when the
+ * numbers do not add up.
  */
 #include <bpf/bpf.h>
 #include <pthread.h>
@@ -43,7 +44,7 @@ static int add(void *arg, const struct gpb_hash *key, const struct gpb_stack *st
 	return 0;
 }
 
-/* A thread that Go does not know, whose every allocation is large and a sample. */
+/* For a thread that Go does not know: every allocation is large, and a sample. */
 static int configure(struct heap_bpf *o, struct err *e)
 {
 	struct gpb_target t = { .g_m = -1, .m_curg = -1, .m_g0 = -1, .flags = GPB_TARGET_REGABI };

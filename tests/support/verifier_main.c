@@ -27,7 +27,10 @@
 
 enum { LOG_STATS = 4, LOG_BYTES = 16384, PROGRAMS_MAX = 8 };
 
-/* bpf_probe_read, _read_str, _read_kernel and _read_kernel_str. Source: include/uapi/linux/bpf.h. */
+/*
+ * The numbers of bpf_probe_read, _read_str, _read_kernel and _read_kernel_str. Source:
+ * include/uapi/linux/bpf.h.
+ */
 static const int readers[] = { 4, 45, 113, 115 };
 
 static const struct object {
@@ -65,7 +68,7 @@ static void forbid_reads(unsigned char *b, size_t n)
 	}
 }
 
-/* The constant pidns_ino, in objects that have it. */
+/* Sets the constant pidns_ino in objects that have it. */
 static void set_pidns(struct bpf_object *obj, unsigned ns)
 {
 	struct bpf_map *m = bpf_object__find_map_by_name(obj, ".rodata");

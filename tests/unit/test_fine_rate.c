@@ -19,7 +19,7 @@ static struct fine_seen of(double per_second, double bytes)
 	return (struct fine_seen){ .events = events, .bytes = events * bytes, .ns = ns };
 }
 
-/* Some 1,300 allocations a second of 100 bytes: in 6 s, enough of them are samples. */
+/* Some 1,300 allocations a second of 100 bytes: enough of those in 6 s must be samples. */
 static void a_light_program_is_sampled_densely(void **state)
 {
 	const struct fine_seen light = of(1300, 100);
@@ -30,7 +30,10 @@ static void a_light_program_is_sampled_densely(void **state)
 	assert_true(7841 / scale_heap_one(100, GO_RATE) < 3); /* Go's own rate */
 }
 
-/* At any pace samples take a fifth of the budget at most: of a tenth of a CPU, 1 ms a second. */
+/*
+ * At any pace samples take at most a fifth of the budget; for a tenth of a CPU that is 1 ms a
+ * second.
+ */
 static void samples_keep_to_their_part_of_the_budget(void **state)
 {
 	(void)state;
@@ -52,7 +55,7 @@ static void what_was_asked_for_is_the_most(void **state)
 
 	(void)state;
 	assert_int_equal(fine_heap_rate(&heavy, BUDGET, GO_RATE), GO_RATE);
-	/* Of one that did nothing in a few ms nobody knows what it will do. */
+	/* When a program did nothing in a few ms, nobody knows what it will do. */
 	assert_in_range(fine_heap_rate(&none, BUDGET, GO_RATE), 128, 1024);
 	assert_int_equal(fine_heap_rate(&unseen, BUDGET, GO_RATE), 16384);
 	assert_int_equal(fine_heap_rate(&unseen, BUDGET, 100), 100);

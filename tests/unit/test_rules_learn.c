@@ -1,4 +1,4 @@
-/* tests/unit/test_rules_learn.c - the kernel's table of rules when it is full. */
+/* tests/unit/test_rules_learn.c - what happens when the kernel's table of rules is full. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "collect/rules.h"
 
-/* A table of the kernel's, in the place of libbpf's calls: so many entries, no more. */
+/* Replaces the kernel's table, behind libbpf's calls: it takes so many entries and no more. */
 static struct map table;
 static size_t room = GPB_RULES, deleted;
 static int refuse;
@@ -106,7 +106,7 @@ static void the_oldest_go_and_come_back(void **state)
 	assert_true(has(1));
 }
 
-/* Many times over: none is refused, and what is there are the latest. */
+/* Many times as many rules: none is refused, and the table has the latest ones. */
 static void it_never_ends(void **state)
 {
 	const uint64_t last = 3 * (uint64_t)GPB_RULES;
@@ -134,7 +134,7 @@ static void what_is_refused_is_counted(void **state)
 	refuse = -ENOMEM;
 	learn_range(1, 11);
 	assert_int_equal(r.refused, 10);
-	refuse = -E2BIG; /* and there is nothing to make room with */
+	refuse = -E2BIG; /* and there is nothing to evict */
 	learn_range(1, 11);
 	assert_int_equal(r.refused, 20);
 	refuse = 0;

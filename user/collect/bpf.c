@@ -12,7 +12,10 @@
 /* Inode of the initial pid namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
 #define INIT_PIDNS_INO 0xEFFFFFFCu
 
-/* While a program files its sample: looks without a rest between them, and all looks. */
+/*
+ * How often it is looked whether a program has filed its sample: first without a pause between
+ * looks, then in all.
+ */
 enum { FILING_SPINS = 100, FILING_RESTS = 2000 };
 
 /* libbpf reports through one process-wide callback, so this is process-wide too. */
@@ -210,8 +213,8 @@ int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, 
 }
 
 /*
- * A sample takes microseconds, and its program may be preempted. When it is not done in time it
- * stays in the table for the next time, with its whole round.
+ * Filing a sample takes microseconds, but its program may be preempted. When it does not finish
+ * in time, its whole round stays in the table until the next call.
  */
 static bool all_filed(const struct gpb_rounds *rounds, uint64_t round)
 {
@@ -226,12 +229,12 @@ static bool all_filed(const struct gpb_rounds *rounds, uint64_t round)
 	return false;
 }
 
-/* Which rounds are over, once nobody files under them: all before *end. */
+/* Begins a new round. All rounds before *end are over: nobody files under them. */
 static void next_round(struct gpb_rounds *rounds, uint64_t *end)
 {
 	uint64_t now = rounds->now;
 
-	/* Only the lowest bit is counted, so the round before must be over first. */
+	/* Only the lowest bit of a round is counted, so the round before must be over first. */
 	*end = now;
 	if (now && !all_filed(rounds, now - 1)) {
 		*end = now - 1;
@@ -259,7 +262,10 @@ int bpf_take_stacks(int map_fd, struct gpb_rounds *rounds,
 	more = !bpf_map_get_next_key(map_fd, NULL, &next);
 	while (!ret && more) {
 		key = next;
-		/* From a key that is gone the kernel begins anew, so the next one is asked for first. */
+		/*
+		 * From a key that is gone the kernel starts again at the beginning, so the next
+		 * key is asked for first.
+		 */
 		more = !bpf_map_get_next_key(map_fd, &key, &next);
 		if (key.round >= end)
 			continue;

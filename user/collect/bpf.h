@@ -42,9 +42,9 @@ int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, 
 		   void *arg, struct err *e);
 
 /*
- * The same, and takes them out of the table, also while programs count into it: each sample is
- * handed to @fn exactly once, by this call or a later one. @key is what the stack was filed under;
- * @rounds: the object's.
+ * The same, and takes the stacks out of the table, also while programs count into it. Each sample
+ * is handed to @fn exactly once, by this call or a later one. @key is the one that the stack was
+ * filed under; @rounds: the object's.
  */
 int bpf_take_stacks(int map_fd, struct gpb_rounds *rounds,
 		    int (*fn)(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,

@@ -1,14 +1,14 @@
-/* user/collect/fine_rate.c - samples that a part of the budget pays for. */
+/* user/collect/fine_rate.c - how many samples a part of the budget pays for. */
 #include "collect/fine_rate.h"
 
 #include "collect/budget.h"
 
 #define SAMPLE_NS \
 	3000.0 /* what a sample costs beside a hit: a stack walk and a table. Linux 6.18: 1 to 3 us */
-#define SHARE  0.2   /* of the budget: hits take the rest */
-#define DOUBT  8     /* events that a look of some ms may have missed by chance */
+#define SHARE  0.2   /* of the budget; hits take the rest */
+#define DOUBT  8     /* events that a look of some ms may miss by chance */
 #define MEAN   128.0 /* bytes of an allocation, where none was seen */
-#define UNSEEN 16384 /* bytes between samples, of a program of which nothing is known */
+#define UNSEEN 16384 /* bytes between samples, for a program of which nothing is known */
 
 double fine_every(const struct fine_seen *s, unsigned budget_ppm)
 {

@@ -1,25 +1,26 @@
 /*
- * user/collect/fine_rate.h - how densely a target that is observed in full is sampled when nobody asked
- * for a rate.
+ * user/collect/fine_rate.h - how densely a target under full observation is sampled when the user
+ * did not give a rate.
  *
- * Go's default rates suit a program that samples itself all the time. A probe has been paid for by each
- * event already, and a light program has few: sampled at Go's rate, a window of some seconds would show
- * next to nothing of it. So the rate is as fine as a fifth of the budget pays for.
+ * Go's default rates are made for a program that samples itself all the time. With probes, each
+ * event has been paid for already, and a light program has few events: sampled at Go's rate, some
+ * seconds of it would show next to nothing. So the rate is as fine as a fifth of the budget pays
+ * for.
  */
 #ifndef COLLECT_FINE_RATE_H
 #define COLLECT_FINE_RATE_H
 
 #include <stdint.h>
 
-/* What a short look saw, before anything counted. Zeroed: there was none. */
+/* What a short look saw before anything counted. A zeroed struct: there was none. */
 struct fine_seen {
 	double events, bytes; /* bytes: of all of them */
 	double ns;	      /* for how long */
 };
 
-/* One in how many events may be sampled, >= 1. @budget_ppm > 0. */
+/* One in how many events may be sampled; >= 1. @budget_ppm > 0. */
 double fine_every(const struct fine_seen *s, unsigned budget_ppm);
-/* Mean bytes between samples of allocations, at most @most. */
+/* Mean number of bytes between samples of allocations; at most @most. */
 uint64_t fine_heap_rate(const struct fine_seen *s, unsigned budget_ppm, uint64_t most);
 
 #endif

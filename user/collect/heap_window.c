@@ -405,7 +405,7 @@ static void close_window(struct heap_window *w, const struct stretch *s,
 	owntime_over(&w->own, &ow, w->nominal, tw.weight, seen * tw.weight, exact);
 }
 
-/* How light it is, by what the probes have seen so far. */
+/* Measures how light the target is, from what the probes have seen so far. */
 static void see_light(struct heap_window *w, double ns)
 {
 	uint64_t seen[GPB_CLASSES];

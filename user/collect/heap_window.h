@@ -69,9 +69,10 @@ void heap_window_init(struct heap_window *w);
 /* Takes a stack that came through the ring. */
 int heap_window_add(void *w, const struct gpb_stack *st, struct err *e);
 /*
- * What is observed in full from now on is sampled as finely as the budget bears, by what was seen before
- * anything counted. Only the first such stretch settles that, so that all samples are scaled alike, and
- * not one that comes after windows: then the program is not light.
+ * Full observation from now on is sampled as finely as the budget allows, judged by what was seen
+ * before anything counted. Only the first such stretch decides this, so that all samples are
+ * scaled alike; a stretch that comes after windows does not, because then the program is not
+ * light.
  */
 void heap_window_light(struct heap_window *w, unsigned budget_ppm);
 /* Changes to windows, or back from them. */

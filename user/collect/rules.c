@@ -16,7 +16,7 @@ void rules_fini(struct rules *r)
 	vec_fini(&r->order);
 }
 
-/* The oldest rules go: first in, first out. One that is met again costs one raw sample. */
+/* Evicts the oldest rules: first in, first out. A pc that is met again costs one raw sample. */
 static void make_room(struct rules *r)
 {
 	size_t n = r->order.n < RULES_EVICT ? r->order.n : RULES_EVICT;

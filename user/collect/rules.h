@@ -14,28 +14,35 @@
 #include "collect/subject_priv.h"
 #include "goprof_abi.h"
 
-/* The table has room for GPB_RULES. When it is full the oldest ones go, so many at a time. */
+/*
+ * The table has room for GPB_RULES. When it is full, so many of the oldest rules are evicted at a
+ * time.
+ */
 enum { RULES_EVICT = GPB_RULES / 8 };
 
 struct rules {
 	struct subject *s;   /* borrowed */
 	int map_fd;	     /* the BPF side's table; borrowed */
 	struct map known;    /* pcs that the table has */
-	VEC(uint64_t) order; /* the same, the oldest first */
+	VEC(uint64_t) order; /* the same pcs, the oldest first */
 	struct gpb_rec_raw raw;
-	uint64_t cut;	  /* stacks that turned out too deep here */
-	uint64_t broken;  /* records without a stack that could be finished: lost */
-	uint64_t evicted; /* rules that made room; where one is met again it is learned again */
-	uint64_t refused; /* rules that the table did not take: their stacks are finished here */
+	uint64_t cut;	 /* stacks that turned out too deep here */
+	uint64_t broken; /* records without a stack that could be finished: lost */
+	/* rules that were evicted; where such a pc is met again it is learned again */
+	uint64_t evicted;
+	uint64_t refused; /* rules that the table did not take; their stacks are finished here */
 };
 
 void rules_init(struct rules *r, struct subject *s, int map_fd);
 void rules_fini(struct rules *r);
 
-/* The BPF side is told of @pc, unless it knows. @arg: struct rules; as physical_settle wants it. */
+/*
+ * Tells the BPF side the rule of @pc, unless it knows it. @arg: struct rules; of the type that
+ * physical_settle() takes.
+ */
 void rules_learn(void *arg, uint64_t pc, const struct gpb_rule *rule);
 
-/* A comment on what made room or found none, when something did. */
+/* Adds a comment on rules that were evicted or refused, when there were any. */
 int rules_comment(const struct rules *r, struct prof *p, struct err *e);
 
 /*

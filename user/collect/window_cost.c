@@ -1,11 +1,11 @@
-/* user/collect/window_cost.c - a mean of residuals, and its error. */
+/* user/collect/window_cost.c - the mean of residuals, and its standard error. */
 #include "collect/window_cost.h"
 
 #include <math.h>
 
-/* Windows before their spread is believed. */
+/* windows that it takes before their spread is believed */
 #define ENOUGH 8
-/* Never less than this part of what is assumed. */
+/* the cost is never taken to be less than this part of the assumed one */
 #define LEAST 0.25
 
 void window_cost_init(struct window_cost *w, double assumed)
@@ -34,7 +34,7 @@ void window_cost_between(struct window_cost *w, double cpu, double work)
 {
 	double all = w->before_work + work;
 
-	/* By the intervals on both sides: phases and drifts cancel. */
+	/* Compared with the intervals on both sides, so that phases and drifts cancel. */
 	if (w->before && w->pending && all > 0)
 		add(w, w->cpu - w->work * (w->before_cpu + cpu) / all - w->hits);
 	w->before = true;
@@ -51,7 +51,10 @@ void window_cost_window(struct window_cost *w, double cpu, double work, double h
 	w->hits = hits;
 }
 
-/* Of the mean. Windows in a row share an interval, so their costs may be off together. */
+/*
+ * The variance of the mean. Two windows in a row share an interval, so their errors are
+ * correlated.
+ */
 static double variance(const struct window_cost *w)
 {
 	double n = (double)w->n, mean = w->sum / n, own, shared;
@@ -67,7 +70,7 @@ struct window_cost_estimate window_cost_now(const struct window_cost *w)
 
 	if (w->n < ENOUGH)
 		return (struct window_cost_estimate){ w->assumed, w->assumed, false };
-	/* As many costs alike are no proof that the next one is. */
+	/* Many equal costs do not prove that the next one is equal. */
 	seen = fmax(variance(w), known / 400);
 	share = known / (known + seen);
 	ns = share * w->sum / (double)w->n + (1 - share) * w->assumed;

@@ -1,11 +1,12 @@
 /*
- * user/collect/window_cost.h - what one window takes from the target beside its hits.
+ * user/collect/window_cost.h - what one window takes from the target apart from its hits.
  *
  * Putting probes in and taking them out interrupts the target's threads, copies pages of its code
- * and empties its caches. Nobody counts that, but the target counts its own work: between windows
- * that tells how much CPU time a unit of work takes, and CPU time in which a window was that is
- * neither for work nor for hits is the window's cost. Its mean over windows is combined with what is
- * assumed where nothing is known, each weighted by the inverse of its variance.
+ * and empties its caches. Nobody counts that, but the target counts its own work. Between
+ * windows, that count tells how much CPU time a unit of work takes. In an interval with a window,
+ * the CPU time that was neither for work nor for hits is the window's cost. Its mean over windows
+ * is combined with the cost that is assumed where nothing is known, each weighted by the inverse
+ * of its variance.
  */
 #ifndef COLLECT_WINDOW_COST_H
 #define COLLECT_WINDOW_COST_H
@@ -14,7 +15,7 @@
 #include <stddef.h>
 
 struct window_cost {
-	double assumed; /* ns; its standard error is taken to be as large */
+	double assumed; /* ns; its standard error is assumed to be as large */
 	/* The interval between windows before the last one; the last one, whose hits took so much. */
 	double before_cpu, before_work, cpu, work, hits;
 	bool before, pending;
@@ -31,9 +32,9 @@ struct window_cost_estimate {
 void window_cost_init(struct window_cost *w, double assumed);
 /* An interval without a window is over, in which the target took @cpu ns for so much @work. */
 void window_cost_between(struct window_cost *w, double cpu, double work);
-/* And one with a window, whose hits took @hits ns of it. */
+/* An interval with a window is over, and the window's hits took @hits ns of it. */
 void window_cost_window(struct window_cost *w, double cpu, double work, double hits);
-/* The next interval is not known, or says nothing of those around it. */
+/* The next interval is not known, or cannot be compared with those around it. */
 void window_cost_gap(struct window_cost *w);
 struct window_cost_estimate window_cost_now(const struct window_cost *w);
 
