@@ -107,7 +107,7 @@ static int temp_create(struct temp *t, struct err *e)
 		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 			return err_sys(e, "random number for a temporary name");
 		snprintf(t->name, sizeof(t->name), ".goprof.%016" PRIx64, random);
-		/* The mode is that of any new file: the umask applies. */
+		/* temp_give() sets the mode that is wanted, once the contents are there. */
 		fd = openat(t->dir, t->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			    0600);
 		if (fd >= 0) {

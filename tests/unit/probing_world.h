@@ -1,0 +1,591 @@
+/*
+ * tests/unit/probing_world.h - simulated programs under the closed loop of windows and budget, for
+ * test_probing.c: clocks, timers and the keeper are replaced by functions of these names. What a
+ * program does, and when, is decided before a run; probes only cost it CPU time.
+ */
+#ifndef TESTS_UNIT_PROBING_WORLD_H
+#define TESTS_UNIT_PROBING_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "base/random.h"
+#include "collect/leftovers.h"
+#include "collect/probing_priv.h"
+#include "rates.h"
+
+#define MS  1000000ull
+#define SEC 1000000000ull
+
+enum { CPU_CLOCK = 77, PROBES = 3, EP = 2000, TIMER = 2100, KEEPER = 2200 };
+enum { STEP = 100000, SECONDS = 40, STEPS = SECONDS * 10000, SITES = 2 };
+
+/* A program: how often it has passed each site by the end of each step. */
+struct program {
+	double done[SITES][STEPS + 1];
+};
+
+struct probes {
+	struct probing *p;
+	struct gpb_open open;
+	const struct program *program;
+	bool counts; /* the target itself counts what is probed */
+	uint64_t timer;
+	bool attached;
+	uint64_t attached_ns;
+	double attached_at; /* events up to then */
+	struct gpb_spent spent;
+	struct uprobe_windowed window;
+	bool asked;
+	uint64_t kill_at; /* somebody kills the keeper then; 0: nobody */
+	bool dead;
+	unsigned kills;
+	/* The results. */
+	double estimate[SITES];
+	uint64_t observed, windows, full, length;
+	uint64_t gap_ns;
+	uint64_t flips;	 /* from windows to full observation, and back */
+	double weighted; /* ns: the lengths of all stretches, times their weights */
+	bool was_window;
+	uint64_t at[1 << 14]; /* when windows opened */
+	struct loss loss;
+};
+
+static struct {
+	uint64_t now, begin;
+	double cpus, cpu; /* CPUs that the target uses; ns */
+	struct probes at[PROBES];
+	uint64_t detach_ns, attach_ns; /* how long that takes; 0: as usual */
+	bool refuses;		       /* the kernel puts no more probes in */
+	int n, eps, timers;
+	uint64_t random;
+	/* What is true of the host and the program, and told to nobody. */
+	double stepped;	    /* share of hits that are single-stepped */
+	double stepped_ns;  /* what such a hit costs more */
+	bool priced;	    /* the host's prices can be measured */
+	double window_ns;   /* what a window costs beside hits */
+	double error;	    /* ns: how well that is said to be known */
+	double cost, spent; /* ns: what probes took; what they were said to take */
+	uint64_t kill_ns;   /* how often keepers are killed, in the mean; 0: never */
+} w;
+
+/* ---- clocks and timers ---- */
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	uint64_t ns = clock == CPU_CLOCK ? (uint64_t)w.cpu : w.now;
+
+	*ts = (struct timespec){ (time_t)(ns / SEC), (long)(ns % SEC) };
+	return 0;
+}
+
+int clock_getcpuclockid(pid_t pid, clockid_t *clock)
+{
+	(void)pid;
+	*clock = CPU_CLOCK;
+	return 0;
+}
+
+int timerfd_create(clockid_t clock, int flags)
+{
+	(void)clock;
+	(void)flags;
+	return TIMER + w.timers++;
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *t, struct itimerspec *old)
+{
+	(void)flags;
+	(void)old;
+	w.at[fd - TIMER].timer = (uint64_t)t->it_value.tv_sec * SEC + (uint64_t)t->it_value.tv_nsec;
+	return 0;
+}
+
+int epoll_create1(int flags)
+{
+	(void)flags;
+	return EP + w.eps++;
+}
+
+int epoll_ctl(int ep, int op, int fd, struct epoll_event *ev)
+{
+	(void)ep;
+	(void)op;
+	(void)fd;
+	(void)ev;
+	return 0;
+}
+
+int epoll_wait(int ep, struct epoll_event *ev, int n, int timeout)
+{
+	const struct probes *s = &w.at[ep - EP];
+
+	(void)timeout;
+	if (!n || (!s->dead && (!s->asked || s->window.detached > w.now)))
+		return 0;
+	ev[0] = (struct epoll_event){ .events = EPOLLIN, .data.fd = KEEPER + (ep - EP) };
+	return 1;
+}
+
+ssize_t read(int fd, void *to, size_t n)
+{
+	if (fd < TIMER || fd >= TIMER + PROBES)
+		return syscall(SYS_read, fd, to, n);
+	if (!w.at[fd - TIMER].timer || w.at[fd - TIMER].timer > w.now)
+		return -1;
+	w.at[fd - TIMER].timer = 0;
+	return (ssize_t)n;
+}
+
+int close(int fd)
+{
+	return fd >= EP && fd < KEEPER + PROBES ? 0 : (int)syscall(SYS_close, fd);
+}
+
+ssize_t getrandom(void *to, size_t n, unsigned flags)
+{
+	uint64_t seed = random_next(&w.random);
+
+	(void)flags;
+	memcpy(to, &seed, sizeof(seed) < n ? sizeof(seed) : n);
+	return (ssize_t)n;
+}
+
+void say(const struct collect_opts *o, const char *fmt, ...)
+{
+	(void)o;
+	(void)fmt;
+}
+
+/* ---- the program, and probes in it ---- */
+
+static double site_by(const struct program *p, size_t site, uint64_t now)
+{
+	double steps = (double)(now - w.begin) / STEP, part;
+	size_t i = (size_t)steps < STEPS ? (size_t)steps : STEPS - 1;
+
+	part = steps - (double)i;
+	return p->done[site][i] + part * (p->done[site][i + 1] - p->done[site][i]);
+}
+
+static double all_by(const struct program *p, uint64_t now)
+{
+	return site_by(p, 0, now) + site_by(p, 1, now);
+}
+
+static void attach(struct probes *s, bool yes, uint64_t when)
+{
+	double by = all_by(s->program, when), hit_ns = probing_hit_ns(s->p), hits, most;
+
+	if (s->attached) {
+		hits = by - s->attached_at;
+		most = (double)(when - s->attached_ns) / hit_ns;
+		if (hits > most) /* the hits of the CPU with most of them */
+			hits = most;
+		s->spent.hits += (uint64_t)hits;
+		s->spent.stepped += (uint64_t)(hits * w.stepped);
+		w.cpu += hits * (hit_ns + w.stepped * w.stepped_ns);
+		w.cost += hits * (hit_ns + w.stepped * w.stepped_ns);
+	}
+	s->attached = yes;
+	s->attached_ns = when;
+	s->attached_at = by;
+}
+
+/* The kernel takes its probes out. */
+static void keeper_dies(struct probes *s)
+{
+	s->dead = true;
+	s->kills++;
+	s->kill_at = 0;
+	if (s->asked) {
+		attach(s, true, s->window.asked);
+		s->window.detached = w.now;
+	}
+	attach(s, false, w.now);
+}
+
+static void pass(uint64_t to)
+{
+	if (to <= w.now)
+		return;
+	w.cpu += (double)(to - w.now) * w.cpus;
+	w.now = to;
+	for (int i = 0; i < w.n; i++)
+		if (w.at[i].kill_at && w.at[i].kill_at <= w.now)
+			keeper_dies(&w.at[i]);
+	for (int i = 0; i < w.n; i++)
+		if (w.at[i].attached && !w.at[i].asked)
+			attach(&w.at[i], true, w.now);
+}
+
+/* ---- the keeper ---- */
+
+int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
+		       const struct uprobe_group *g, size_t n, struct err *e)
+{
+	(void)to;
+	(void)sites;
+	(void)g;
+	(void)n;
+	(void)e;
+	return 0;
+}
+
+static struct probes *of(const struct uprobes *u)
+{
+	return &w.at[u->keeper.sock - KEEPER];
+}
+
+static void next_kill(struct probes *s)
+{
+	if (w.kill_ns)
+		s->kill_at = w.now + 1 + (uint64_t)(2 * random_part(&w.random) * (double)w.kill_ns);
+}
+
+int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool multi, pid_t pid,
+		 volatile struct gpb_open *open, struct err *e)
+{
+	(void)g;
+	(void)n;
+	(void)multi;
+	(void)pid;
+	(void)e;
+	for (int i = 0; i < w.n; i++)
+		if (open == &w.at[i].open)
+			u->keeper.sock = KEEPER + i;
+	next_kill(of(u));
+	return 0;
+}
+
+int uprobes_attach(struct uprobes *u, struct err *e)
+{
+	if (w.refuses)
+		return err_set(e, -EINVAL, "no");
+	pass(w.now + (w.attach_ns ? w.attach_ns : 10 * MS));
+	if (of(u)->dead)
+		return err_set(e, -ECHILD, "it is dead");
+	attach(of(u), true, w.now);
+	return 0;
+}
+
+int uprobes_detach(struct uprobes *u, struct err *e)
+{
+	if (of(u)->dead)
+		return err_set(e, -ECHILD, "it is dead");
+	pass(w.now + w.detach_ns);
+	if (of(u)->dead)
+		return err_set(e, -ECHILD, "it is dead");
+	attach(of(u), false, w.now);
+	return 0;
+}
+
+/*
+ * A site counts as attached for half of the time that attaching takes, and half of the time that
+ * detaching takes.
+ */
+int uprobes_window(struct uprobes *u, const struct uprobe_window *a, struct err *e)
+{
+	struct probes *s = of(u);
+	struct uprobe_windowed *o = &s->window;
+
+	if (s->dead)
+		return err_set(e, -ECHILD, "it is dead");
+	assert_false(s->asked || s->attached);
+	s->asked = true;
+	o->asked = w.now;
+	o->opened = a->open > w.now + 10 * MS ? a->open : w.now + 10 * MS;
+	o->closed = o->opened + a->end;
+	o->detached = o->closed + 15 * MS;
+	s->length = a->end;
+	return 0;
+}
+
+int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e)
+{
+	struct probes *s = of(u);
+
+	pass(s->window.detached);
+	s->asked = false;
+	if (s->window.opened < w.now)
+		s->open.since = s->window.opened;
+	if (s->dead)
+		return err_set(e, -ECHILD, "it is dead");
+	attach(s, true, s->window.opened - 5 * MS);
+	attach(s, false, s->window.detached - 7 * MS);
+	w.cpu += w.window_ns;
+	w.cost += w.window_ns;
+	*out = s->window;
+	return 0;
+}
+
+bool uprobes_dead(const struct uprobes *u)
+{
+	return of(u)->dead;
+}
+
+/* What was left behind is put in and taken out again. */
+int uprobes_mend(struct uprobes *u, struct err *e)
+{
+	struct probes *s = of(u);
+
+	(void)e;
+	assert_true(s->dead && !s->attached);
+	s->dead = false;
+	u->deaths++;
+	pass(w.now + 20 * MS);
+	next_kill(s);
+	return 0;
+}
+
+void leftovers_begin(struct target *t, const struct collect_opts *o)
+{
+	(void)t;
+	(void)o;
+}
+
+int uprobes_fd(const struct uprobes *u)
+{
+	return u->keeper.sock;
+}
+
+void uprobes_until(struct uprobes *u, uint64_t ns)
+{
+	(void)u;
+	(void)ns;
+}
+
+uint64_t uprobes_let_go(const struct uprobes *u)
+{
+	(void)u;
+	return 0;
+}
+
+void uprobes_free(struct uprobes *u)
+{
+	if (u->keeper.sock && of(u)->attached)
+		attach(of(u), false, w.now);
+	u->keeper.sock = 0;
+}
+
+int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
+		const char *path, const struct uprobe_site *sites, size_t n, struct err *e)
+{
+	(void)u;
+	(void)prog;
+	(void)multi;
+	(void)pid;
+	(void)path;
+	(void)sites;
+	(void)n;
+	return err_set(e, -ENOTSUP, "no probes here");
+}
+
+/* ---- the owners of the probes ---- */
+
+static bool count_now(void *arg, double *count)
+{
+	struct probes *s = arg;
+
+	*count = all_by(s->program, w.now);
+	return true;
+}
+
+static int price_now(void *arg, struct price *out, struct err *e)
+{
+	(void)arg;
+	if (!w.priced)
+		return err_set(e, -ENOTSUP, "not here");
+	*out = (struct price){ .hit_ns = 400, .stepped_ns = w.stepped_ns };
+	return 0;
+}
+
+static int spent_so_far(void *arg, struct gpb_spent *out, struct err *e)
+{
+	struct probes *s = arg;
+
+	(void)e;
+	*out = s->spent;
+	return 0;
+}
+
+/* At each change of mind all time up to then has been stood for, once. */
+static void check_time(struct probes *s, const struct stretch *t)
+{
+	double since = (double)(t->opened - probing_since(s->p));
+	double told = s->weighted + (double)(s->p->gap_ns + s->p->lost_ns);
+
+	if (!t->weight || t->mass > 0)
+		return;
+	/* A window's stratum has just been settled: what was before it is what is told. */
+	if (t->window && !s->was_window)
+		since = (double)(s->p->stratum_ns - probing_since(s->p));
+	if ((!t->window || !s->was_window) && s->weighted > 0) {
+		s->flips++;
+		if (fabs(told - since) > 10)
+			fail_msg("%.0f ns stand for %.0f", told, since);
+	}
+	s->was_window = t->window;
+	s->weighted += t->weight * (double)(t->closed - t->opened);
+}
+
+static int over(void *arg, const struct stretch *t, struct err *e)
+{
+	struct probes *s = arg;
+	double seen[SITES], all = 0;
+
+	(void)e;
+	if (!s->counts)
+		check_time(s, t);
+	for (int i = 0; i < SITES; i++) {
+		seen[i] = site_by(s->program, (size_t)i, t->closed) -
+			  site_by(s->program, (size_t)i, t->opened);
+		all += seen[i];
+	}
+	if (t->weight > 0)
+		s->observed += t->closed - t->opened;
+	if (t->weight > 0 && !t->window)
+		s->full += t->closed - t->opened;
+	if (t->weight > 0 && t->window && s->windows < sizeof(s->at) / sizeof(*s->at))
+		s->at[s->windows++] = t->opened;
+	for (int i = 0; i < SITES; i++) {
+		if (t->mass > 0)
+			s->estimate[i] += all > 0 ? t->mass * seen[i] / all : 0;
+		else
+			s->estimate[i] += t->weight * seen[i];
+	}
+	return 0;
+}
+
+/* ---- runs ---- */
+
+static void step_all(uint64_t until)
+{
+	uint64_t next = until;
+
+	for (int i = 0; i < w.n; i++) {
+		const struct probes *s = &w.at[i];
+
+		if (s->timer && s->timer < next)
+			next = s->timer;
+		if (s->asked && s->window.detached < next)
+			next = s->window.detached;
+		if (s->kill_at && s->kill_at < next)
+			next = s->kill_at;
+	}
+	pass(next > w.now ? next : w.now);
+	for (int i = 0; i < w.n; i++)
+		assert_int_equal(probing_poll(w.at[i].p, NULL), 0);
+}
+
+static uint64_t kill_every; /* as kill_ns */
+
+/* The target uses @cpus; the budget is 5 % of that. */
+static void begin_world(double cpus, uint64_t seed)
+{
+	memset(&w, 0, sizeof(w));
+	w.now = w.begin = 5 * SEC;
+	w.cpu = 1e9;
+	w.cpus = cpus;
+	w.random = seed;
+	w.window_ns = 2e6;
+	w.kill_ns = kill_every;
+}
+
+static void run(const struct program *const *programs, const bool *counts, int n, uint64_t seconds)
+{
+	struct target target = { .pid = 1 };
+	struct subject subject = { .target = &target };
+	const struct collect_opts o = { .budget_ppm = 50000 };
+
+	for (int i = 0; i < n; i++) {
+		struct probes *s = &w.at[w.n];
+		const struct probing_user u = {
+			.what = "test",
+			.open = &s->open,
+			.end_ns = 8 * MS,
+			.most_ns = 50 * MS,
+			.look = counts[i] ? count_now : NULL,
+			.price = price_now,
+			.spent = spent_so_far,
+			.over = over,
+			.arg = s,
+		};
+
+		s->program = programs[i];
+		s->counts = counts[i];
+		assert_int_equal(probing_new(&subject, &o, &u, true, &s->p, NULL), 0);
+		w.n++;
+		assert_int_equal(probing_set(s->p, NULL, 0, NULL), 0);
+		/* Nothing is attached while others prepare. */
+		assert_true(w.now == w.begin && !probing_since(s->p));
+	}
+	assert_int_equal(probing_begin(w.at[0].p, NULL), 0);
+	while (w.now < w.begin + seconds * SEC)
+		step_all(w.begin + seconds * SEC);
+	for (int i = 0; i < n; i++)
+		assert_int_equal(probing_end(w.at[i].p, NULL), 0);
+	for (int i = 0; i < n; i++) {
+		w.at[i].gap_ns = w.at[i].p->gap_ns;
+		w.spent += w.at[i].p->member.spent;
+		w.error = window_cost_now(&w.at[i].p->cost).error * (double)w.at[i].p->nattached;
+		probing_losses(w.at[i].p, &w.at[i].loss);
+		probing_free(w.at[i].p);
+	}
+}
+
+/* @rate: events per second at a time, in seconds; site 1 has @share of them. */
+static struct program *program(double (*rate)(double), double (*share)(double))
+{
+	struct program *p = calloc(1, sizeof(*p));
+
+	assert_non_null(p);
+	for (size_t i = 0; i < STEPS; i++) {
+		double at = (double)i * STEP / 1e9, n = rate(at) * STEP / 1e9,
+		       part = share ? share(at) : 0.5;
+
+		p->done[0][i + 1] = p->done[0][i] + n * (1 - part);
+		p->done[1][i + 1] = p->done[1][i] + n * part;
+	}
+	return p;
+}
+
+static void run_one(double (*rate)(double), bool counts, double cpus, uint64_t seconds)
+{
+	struct program *p = program(rate, NULL);
+
+	begin_world(cpus, 1);
+	run((const struct program *[]){ p }, &counts, 1, seconds);
+	free(p);
+}
+
+static uint64_t windows_between(const struct probes *s, double from, double to)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < s->windows; i++) {
+		double at = (double)(s->at[i] - w.begin) / 1e9;
+
+		n += at >= from && at < to;
+	}
+	return n;
+}
+
+static double share_observed(const struct probes *s, uint64_t seconds)
+{
+	return (double)s->observed / 1e9 / (double)seconds;
+}
+
+#endif
