@@ -16,21 +16,21 @@
 #define NS_PER_MS 1000000ull
 
 enum {
-	ENTER_MS = 10000,  /* for the lock that others may hold for a moment */
+	ENTER_MS = 10000,  /* for the lock, which others may hold for a moment */
 	ANSWER_MS = 12000, /* somewhat more */
-	GRACE_MS = 10000,  /* after the window before it restores by itself */
-	STALL_MS = 30000,  /* without a sign of the collector's: it is stopped, or hangs */
-	LOOK_MS = 250,	   /* how soon it sees an exec */
-	LINGER_MS = 1000,  /* between looks whether it is alone */
+	GRACE_MS = 10000,  /* after the window, until it restores by itself */
+	STALL_MS = 30000,  /* without a sign of life, the collector counts as stopped or hanging */
+	LOOK_MS = 250,	   /* how soon it notices an exec */
+	LINGER_MS = 1000,  /* pause between looks whether it is alone */
 	RETRY_MIN_MS = 10, /* after an error of the kernel's, doubled each time */
 	RETRY_MAX_MS = 1000,
 	SETTLE_READS = 4,
 	SETTLE_US = 500,
 };
 
-/* What goes over the socket; each side's end of file says that the other is dead. */
+/* Words that go over the socket; its end of file tells either side that the other one is dead. */
 enum word {
-	WORD_WRITING, /* about to write: from here on there may be something to restore */
+	WORD_WRITING, /* it is about to write: from here on there may be something to restore */
 	WORD_BEGUN,
 	WORD_FAILED, /* code and text say why; nothing is switched on */
 	WORD_ENDED,
@@ -42,26 +42,29 @@ struct msg {
 	struct err err;
 };
 
-/* Both sides have one; after the fork each its own. */
+/* Both sides have one; after the fork each has its own. */
 struct keeper {
 	const struct guardian_job *job;
 	struct poke *poke;
 	struct claims *claims;
 	int sock;
-	uint64_t value;	 /* in force, when there is something to restore; else 0 */
-	uint64_t *beats; /* shared: how often the collector has looked; only it writes */
+	uint64_t value; /* the value in force, when there is something to restore; else 0 */
+	/* shared: how often the collector has checked in; only the collector writes */
+	uint64_t *beats;
 };
 
 struct guardian {
 	struct guardian_job job;
-	struct keeper k; /* to stand in */
+	struct keeper k; /* for standing in for the guardian */
 	pid_t pid;
-	bool dead;	/* the guardian is; the collector stands in */
-	bool may_write; /* it said so */
+	bool dead;	/* the guardian is dead, and the collector stands in for it */
+	bool may_write; /* the guardian has announced a write */
 	bool ended;
-	bool heir;		   /* dead, and another one restores what could not be yet */
-	bool lingers;		   /* the guardian outlives this: others use the switch */
-	struct guardian_said said; /* when ended by itself */
+	/* the guardian is dead, and another one restores what could not be restored yet */
+	bool heir;
+	/* the guardian outlives the collector, because others use the switch */
+	bool lingers;
+	struct guardian_said said; /* its answer, when it ended by itself */
 };
 
 static uint64_t now_ns(void)
@@ -72,9 +75,12 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- what is done to the target, by whichever process ---- */
+/* ---- what either process does to the target ---- */
 
-/* The same at several looks: neither half set up nor in the middle of a change. */
+/*
+ * Reads a value that is the same in several looks, so that it is neither half written nor just
+ * being changed.
+ */
 static int read_settled(struct keeper *k, uint64_t *v, struct err *e)
 {
 	uint64_t first, again;
@@ -93,7 +99,10 @@ static int read_settled(struct keeper *k, uint64_t *v, struct err *e)
 	return ret;
 }
 
-/* Under the lock: what is to be done about the value @v, others having claimed @others. */
+/*
+ * Decides, under the lock, what is to be done about the value @v, when others have claimed
+ * @others.
+ */
 static int decide(const struct keeper *k, uint64_t v, uint64_t others, int *how, struct err *e)
 {
 	if (!v && others)
@@ -107,15 +116,15 @@ static int decide(const struct keeper *k, uint64_t v, uint64_t others, int *how,
 }
 
 /*
- * Restores when nobody else needs it. The value is ours to restore only while
- * it is the one in force: anything else the program has put there.
+ * Restores when nobody else needs it. The value is ours to restore only while it is the one in
+ * force: any other value was set by the program.
  */
 static int restore(struct keeper *k, struct guardian_said *said, struct err *e)
 {
 	uint64_t v = 0, others = 0;
 	int ret;
 
-	/* Who cannot see claims takes it that there are none: the target comes first. */
+	/* If the claims cannot be read, there are taken to be none: the target comes first. */
 	said->value = k->value;
 	said->how = GUARDIAN_LEFT;
 	if (!claims_others(k->claims, k->value, &others, NULL) && others == k->value)
@@ -128,7 +137,7 @@ static int restore(struct keeper *k, struct guardian_said *said, struct err *e)
 	if (v != k->value)
 		return 0;
 	ret = poke_put(k->poke, k->value, 0, e);
-	if (ret == -EAGAIN) /* in this very moment */
+	if (ret == -EAGAIN) /* it changed at this very moment */
 		return poke_get(k->poke, &said->value, e);
 	said->value = 0;
 	said->how = GUARDIAN_RESTORED;
@@ -136,9 +145,9 @@ static int restore(struct keeper *k, struct guardian_said *said, struct err *e)
 }
 
 /*
- * All of the way out. A target that is gone is no error. It is alone if it can be; but anybody can
- * hold that lock for ever, so that after a time it does without. What may come of that is that a
- * collector which begins in this moment finds the value changed.
+ * Does everything that ending takes. A target that is gone is no error. It gets the lock if it
+ * can; but anybody can hold that lock for ever, so after some time it goes on without. The worst
+ * result is that a collector which begins at this moment finds the value changed.
  */
 static int leave(struct keeper *k, struct guardian_said *said, struct err *e)
 {
@@ -173,8 +182,8 @@ static bool target_exits_within(const struct keeper *k, unsigned ms)
 }
 
 /*
- * Whatever errors the kernel has for it: until that is done, or there is no such process. Where
- * the target has given the page back the errors end with the process.
+ * Tries again on any error of the kernel, until it is done or the process exists no more. Where
+ * the target has given the page back, the errors end with the process.
  */
 static int leave_surely(struct keeper *k, struct guardian_said *said, struct err *e)
 {
@@ -189,7 +198,7 @@ static int leave_surely(struct keeper *k, struct guardian_said *said, struct err
 	return 0;
 }
 
-/* The collector has died or has asked: either way its end is closed. */
+/* The collector has died or has asked: in both cases its end of the socket is closed. */
 static bool asked(void *arg)
 {
 	struct keeper *k = arg;
@@ -198,7 +207,10 @@ static bool asked(void *arg)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Under the lock. The claim comes before the write: who sees the value sees the claim. */
+/*
+ * To be called under the lock. The claim is made before the write, so that whoever sees the value
+ * also sees the claim.
+ */
 static int switch_on(struct keeper *k, struct guardian_said *said, struct err *e)
 {
 	struct msg m = { .word = WORD_WRITING };
@@ -258,8 +270,8 @@ static bool stalls(struct keeper *k, struct pulse *p)
 }
 
 /*
- * Until the collector asks or is dead, the target is gone, or the time is over, which it is as
- * well when the collector has been stopped (SIGSTOP, Ctrl-Z) for long.
+ * Waits until the collector asks or is dead, the target is gone, or the time is over. It is over
+ * as well when the collector has been stopped (SIGSTOP, Ctrl-Z) for long.
  */
 static bool wait_for_end(struct keeper *k)
 {
@@ -279,9 +291,9 @@ static bool wait_for_end(struct keeper *k)
 }
 
 /*
- * Others use it still, or seem to: a lock is no proof, anybody who may look at the target can
- * take one. So it is not left to them. Until it is alone and has restored, the value is not
- * ours any more, or the target is gone.
+ * Others still use it, or seem to: a lock is no proof, because anybody who may look at the target
+ * can take one. So it is not left to them. This waits until it is alone and has restored, or the
+ * value is no longer ours, or the target is gone.
  */
 static void linger(struct keeper *k)
 {
@@ -303,7 +315,7 @@ static void guard(struct keeper *k)
 	bool lingers = false;
 
 	m.code = begin(k, &m.said, &m.err);
-	if (m.code && k->value) { /* in the middle of it: whatever came of it is undone */
+	if (m.code && k->value) { /* it failed in the middle: whatever was done is undone */
 		struct guardian_said ignored = { 0 };
 
 		leave_surely(k, &ignored, NULL);
@@ -327,7 +339,7 @@ static void guard(struct keeper *k)
 		linger(k);
 }
 
-/* In the place of a guardian that was killed, when the collector could not restore at once. */
+/* Replaces a guardian that was killed, when the collector could not restore at once. */
 static void inherit(struct keeper *k)
 {
 	struct guardian_said said = { .how = GUARDIAN_LEFT };
@@ -343,8 +355,8 @@ static int by_number(const void *a, const void *b)
 }
 
 /*
- * Nothing of the collector's may live on in here: its probes would stay attached, its output
- * would stay open, its terminal would have one more process.
+ * Nothing that the collector has open may live on in here: its probes would stay attached, its
+ * output would stay open, and its terminal would have one more process.
  */
 static void close_others(const int *keep, size_t n)
 {
@@ -363,7 +375,10 @@ static void close_others(const int *keep, size_t n)
 	}
 }
 
-/* Before 5.9 there is no close_range: one by one, as far as there can be any. */
+/*
+ * Before Linux 5.9 there is no close_range(): descriptors are closed one by one, as far as there
+ * can be any.
+ */
 static void close_each(const int *keep, size_t n)
 {
 	long max = sysconf(_SC_OPEN_MAX);
@@ -383,7 +398,7 @@ static _Noreturn void guardian_main(struct keeper *k)
 	bool heir = k->value != 0;
 	int keep[] = { k->job->target->pidfd, k->job->target->proc_fd, poke_fd(k->poke),
 		       claims_fd(k->claims), k->sock };
-	size_t nkeep = ARRAY_LEN(keep) - heir; /* nobody asks an heir */
+	size_t nkeep = ARRAY_LEN(keep) - heir; /* nobody asks an heir, so it has no socket */
 	sigset_t all;
 
 	sigfillset(&all);
@@ -405,7 +420,7 @@ static _Noreturn void guardian_main(struct keeper *k)
 
 /* ---- the collector's side ---- */
 
-/* 1 a message, 0 the guardian is dead, -EAGAIN nothing in that time. */
+/* Returns 1 for a message, 0 when the guardian is dead, -EAGAIN for nothing in that time. */
 static int next_msg(struct guardian *g, int timeout_ms, struct msg *m)
 {
 	uint64_t end = now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
@@ -437,7 +452,7 @@ static void reap(struct guardian *g)
 	g->pid = 0;
 }
 
-/* The guardian was killed: from here on it is the collector who restores. */
+/* The guardian was killed: from here on the collector does the restoring. */
 static void stand_in(struct guardian *g)
 {
 	reap(g);
@@ -445,8 +460,9 @@ static void stand_in(struct guardian *g)
 }
 
 /*
- * Its claim went with it: another one, or the next collector to leave would restore too early.
- * Should one have left just now, the value is gone, and is noticed as any other change.
+ * Its claim went with it, so we claim again; otherwise the next collector to leave would restore
+ * too early. If one has left just now, the value is gone, and that is noticed as any other change
+ * is.
  */
 static void claim_again(struct guardian *g)
 {
@@ -494,11 +510,11 @@ static int fork_guardian(struct guardian *g, int sock, uint64_t value, struct er
 
 	if (ret)
 		return ret;
-	fflush(NULL); /* what is buffered would be there twice */
+	fflush(NULL); /* otherwise buffered output would be written twice */
 	g->pid = fork();
 	if (!g->pid)
 		guardian_main(&k);
-	claims_free(k.claims); /* its description is the child's alone now */
+	claims_free(k.claims); /* from now on only the child has its description */
 	return g->pid < 0 ? err_sys(e, "cannot fork the guardian") : 0;
 }
 
@@ -538,12 +554,12 @@ int guardian_start(const struct guardian_job *job, struct guardian **out,
 		ret = fork_guardian(g, sock, 0, e);
 	if (ret)
 		return ret;
-	close(TAKE_FD(sock)); /* or its end would never be seen */
+	close(TAKE_FD(sock)); /* otherwise the end of the socket would never be seen */
 	ret = wait_begun(g, said, e);
 	if (ret)
 		return ret;
 	g->may_write = said->how != GUARDIAN_FOUND;
-	g->ended = !g->may_write; /* nothing to guard: it exits */
+	g->ended = !g->may_write; /* there is nothing to guard, so it exits */
 	*out = g->may_write ? TAKE(g) : NULL;
 	return 0;
 }
@@ -569,8 +585,8 @@ int guardian_check(struct guardian *g)
 }
 
 /*
- * Its guardian is dead. What cannot be done now is left to another one, for the collector may end
- * before it can be.
+ * Its guardian is dead. What cannot be done now is left to another one, because the collector may
+ * end before it becomes possible.
  */
 static int leave_instead(struct guardian *g, struct guardian_said *said, struct err *e)
 {
@@ -587,7 +603,10 @@ static int wait_ended(struct guardian *g, struct guardian_said *said, struct err
 	struct msg m;
 	int got;
 
-	/* Not by a message: one that is not read resets the connection, and the answer is lost. */
+	/*
+	 * This is not done by a message: a message that is not read would reset the connection,
+	 * and the answer would be lost.
+	 */
 	shutdown(g->k.sock, SHUT_WR);
 	got = next_msg(g, ANSWER_MS, &m);
 	if (got < 0)
@@ -637,7 +656,7 @@ void guardian_free(struct guardian *g)
 	if (g->may_write && g->k.claims)
 		(void)guardian_end(g, &ignored, NULL);
 	closep(&g->k.sock);
-	/* One that is still trying, or lingers, is left alone: init will have it. */
+	/* A guardian that is still trying, or lingers, is left alone: init will reap it. */
 	if (g->pid > 0 && waitpid(g->pid, NULL, WNOHANG) == 0 && g->ended && !g->lingers)
 		reap(g);
 	claims_free(g->k.claims);

@@ -1,4 +1,4 @@
-/* user/collect/heap_probe.c - attach to the allocator's entries, drain, scale. */
+/* user/collect/heap_probe.c - attaches to the allocator's entries, drains, scales. */
 #include "collect/heap_probe.h"
 
 #include <bpf/bpf.h>
@@ -27,12 +27,12 @@ _Static_assert(GPB_ALLOC_ANY == (int)ALLOC_ANY && GPB_ALLOC_TINY == (int)ALLOC_T
 		       GPB_ALLOC_LARGE == (int)ALLOC_LARGE,
 	       "the BPF side counts alloc_kind alike");
 
-#define WINDOW_NS 8000000ull /* most: it is over when no CPU has time of its own left */
-/* Where hits are few. A burst that comes just then has to bear so long a window. */
+#define WINDOW_NS 8000000ull /* the most; a window is over when no CPU has own time left */
+/* The most where hits are few. A burst that comes just then must bear a window of that length. */
 #define WINDOW_MOST_NS 50000000ull
-#define DENSE_RATE     262144 /* bytes a sample: below it the ring is large */
+#define DENSE_RATE     262144 /* bytes per sample: with fewer than this the ring is large */
 
-enum { MAX_RATE_SHIFT = 36 }; /* the gap's arithmetic in heap.bpf.c has room for this much */
+enum { MAX_RATE_SHIFT = 36 }; /* the arithmetic of gaps in heap.bpf.c has room for so much */
 
 struct heap_probe {
 	struct subject *s;
@@ -41,11 +41,11 @@ struct heap_probe {
 	struct feed feed;
 	struct probing *probing;
 	int ep;			     /* the ring and the budget behind one descriptor */
-	struct alloc_entry *entries; /* ALLOC_ENTRIES_MAX of each image */
+	struct alloc_entry *entries; /* ALLOC_ENTRIES_MAX for each image */
 	size_t nentries[GPB_IMAGES];
 	struct maker_site makers[GPB_IMAGES][MAKER_SITES_MAX];
 	size_t nmakers[GPB_IMAGES];
-	size_t nimages; /* that are probed */
+	size_t nimages; /* how many are probed */
 	struct heap_window window;
 	struct price price; /* of a hit: zeros until it is measured */
 	struct heap_use use;
@@ -55,15 +55,15 @@ struct heap_probe {
 	struct physical ph;
 	struct types types;
 	struct loss loss;
-	int64_t start_ns, end_ns; /* monotonic; from when on hits counted, 0 not yet */
+	int64_t start_ns, end_ns; /* monotonic; start: from when on hits counted, 0: not yet */
 	int64_t start_unix_ns;
 	size_t nsites;
 	bool multi, ending;
 };
 
-/* ---- how this target's allocator rounds ---- */
+/* ---- how this target's allocator rounds sizes ---- */
 
-/* The runtime's number of the class, which begin at 1; 0: none is as large. */
+/* The runtime's number of the class; these begin at 1. 0: no class is as large. */
 static uint8_t class_for(const struct sizeclasses *sc, uint32_t size)
 {
 	for (uint32_t i = 0; i < sc->n; i++)
@@ -143,7 +143,7 @@ static int load(struct heap_probe *h, struct err *e)
 		return bpf_load_error(e, -errno, "heap");
 	bpf_prepare(h->obj);
 	fill_log2(h->obj);
-	/* Where many objects are followed, each is told through it. */
+	/* Where many objects are followed, each is reported through the ring. */
 	bpf_map__set_max_entries(h->obj->maps.ring,
 				 GPB_RING_BYTES /
 					 (h->o.fine_heap || h->o.heap_rate < DENSE_RATE ? 1 : 4));
@@ -170,7 +170,7 @@ static struct uprobe_site maker_site_of(const struct maker_site *m)
 				     .cookie = m->arg | GPB_COOKIE_MAKER };
 }
 
-/* The calls that alone know a type. */
+/* Finds the functions that alone know the type of what they allocate. */
 static int find_makers(struct heap_probe *h, size_t i, struct err *e)
 {
 	int ret = h->o.types ? rtmaker_sites(h->s->images.at[i].bin, h->makers[i], e) : 0;
@@ -181,7 +181,7 @@ static int find_makers(struct heap_probe *h, size_t i, struct err *e)
 	return 0;
 }
 
-/* What is to be probed in one image; 0 where nothing is. */
+/* Finds what is to be probed in one image; 0 where there is nothing. */
 static int find_entries(struct heap_probe *h, size_t i, struct err *e)
 {
 	const struct image *img = &h->s->images.at[i];
@@ -204,7 +204,7 @@ static int find_entries(struct heap_probe *h, size_t i, struct err *e)
 	return find_makers(h, i, e);
 }
 
-/* Sites of several images, in groups. */
+/* The sites of several images, in groups. */
 struct site_list {
 	struct uprobe_site
 		sites[GPB_IMAGES * (ALLOC_ENTRIES_MAX + MAKER_SITES_MAX) + HEAP_LIVE_SITES];
@@ -226,7 +226,7 @@ static void list_end(struct site_list *l)
 	l->ngroups += l->groups[l->ngroups].n > 0;
 }
 
-/* Of one image: all but what @large takes, which may be NULL. */
+/* Lists the sites of one image: all except those that @large takes, which may be NULL. */
 static void list_sites(struct heap_probe *h, size_t i, struct site_list *all,
 		       struct site_list *large)
 {
@@ -259,7 +259,7 @@ static void list_sites(struct heap_probe *h, size_t i, struct site_list *all,
 		list_end(large);
 }
 
-/* Can large objects be held apart: do they have entries that nothing else passes? */
+/* Can large objects be held apart? That needs entries that nothing else passes. */
 static bool large_apart(const struct heap_probe *h)
 {
 	if (!h->o.budget_ppm || !h->multi || h->large.dear)
@@ -306,7 +306,7 @@ static int attach_lists(struct heap_probe *h, struct site_list *all, struct site
 	return ret ? ret : probing_set(h->probing, all->groups, all->ngroups, e);
 }
 
-/* The entries of all images, told to the BPF side before they are probed. */
+/* The BPF side is told of the entries of all images before they are probed. */
 static int attach(struct heap_probe *h, struct err *e)
 {
 	CLEANUP(freep) struct site_list *lists = calloc(2, sizeof(*lists));
@@ -322,7 +322,7 @@ static struct heap_probe *of_window(void *w)
 	return (struct heap_probe *)((char *)w - offsetof(struct heap_probe, window));
 }
 
-/* From the end of the first stretch in full on, or where there is none. */
+/* From the end of the first stretch of full observation on; from now on, where there is none. */
 static void large_goes_on(struct heap_probe *h)
 {
 	if (!h->large.apart || h->large.always || h->ending)
@@ -340,7 +340,7 @@ static struct gpb_own own_of(const struct heap_probe *h)
 	return own;
 }
 
-/* Which part of the next window counts. */
+/* Sets which part of the next window counts. */
 static int next_window(struct heap_window *w, bool full, struct err *e)
 {
 	struct heap_probe *h = of_window(w);
@@ -352,7 +352,7 @@ static int next_window(struct heap_window *w, bool full, struct err *e)
 	return put_target(h, e);
 }
 
-/* From now on in windows, or in full again. */
+/* Changes to windows, or back to full observation. */
 static int turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct err *e)
 {
 	struct heap_probe *h = of_window(w);
@@ -369,7 +369,7 @@ static int turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct
 	return put_target(h, e);
 }
 
-/* An allocation that is never sampled, by a process of our own in the last slot. */
+/* Measures an allocation that is never sampled, by a process of our own in the last slot. */
 static int price(struct heap_probe *h, struct price *out, struct err *e)
 {
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
@@ -394,7 +394,7 @@ static int price_of(void *w, struct price *out, struct err *e)
 	return ret;
 }
 
-/* The ring's and the budget's descriptors behind one. */
+/* Puts the descriptors of the ring and of the budget behind one. */
 static int watch(struct heap_probe *h, struct err *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -449,7 +449,10 @@ static int begin_prof(struct heap_probe *h, struct err *e)
 		ret = prof_add_type(h->prof, "alloc_space", "bytes", e);
 	if (!ret)
 		ret = heap_use_types(&h->use, h->prof, e);
-	/* What is left of a window alone is often nothing, or chance: readers begin with the whole. */
+	/*
+	 * What is left of a window is often nothing, or a few objects by chance. So readers begin
+	 * with all allocations.
+	 */
 	if (!ret)
 		ret = prof_set_default_type(h->prof, "alloc_space", e);
 	if (!ret)
@@ -459,7 +462,7 @@ static int begin_prof(struct heap_probe *h, struct err *e)
 	return ret;
 }
 
-/* A Go whose types are not known is probed without. */
+/* A Go whose types are not known is probed without them. */
 static int begin_types(struct heap_probe *h, struct err *e)
 {
 	int ret = h->o.types ? types_init(&h->types, h->s, e) : 0;
@@ -479,7 +482,7 @@ static int64_t now_ns(clockid_t clock)
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
 
-/* Once hits count. */
+/* Called when hits begin to count. */
 static void note_begin(struct heap_probe *h)
 {
 	if (h->start_ns || !probing_since(h->probing))
@@ -539,7 +542,7 @@ int heap_probe_fd(struct heap_probe *h)
 
 int heap_probe_begin(struct heap_probe *h, struct err *e)
 {
-	/* Other kinds were loaded meanwhile: its keeper may have let go. */
+	/* Other kinds were loaded meanwhile, and its keeper may have let go. */
 	int ret = heap_large_hear(&h->large, e);
 
 	if (!ret)
@@ -568,7 +571,7 @@ int heap_probe_poll(struct heap_probe *h, struct err *e)
 		ret = probing_poll(h->probing, e);
 	note_begin(h);
 	if (!ret && heap_large_dear(&h->large, h->window.large_seen, large_ns(h), h->o.budget_ppm))
-		ret = attach(h, e); /* all together, then */
+		ret = attach(h, e); /* then all are held together */
 	return ret;
 }
 
@@ -579,7 +582,7 @@ int heap_probe_tick(struct heap_probe *h, struct err *e)
 
 /* ---- the end ---- */
 
-/* Of allocations, and of what of them is in use. */
+/* Errors of allocations, and of what of them is in use. */
 struct heap_errors {
 	struct site_errors made, objects, bytes;
 };
@@ -628,7 +631,7 @@ static int add_entries(struct heap_probe *h, struct err *e)
 
 	for (size_t i = 0; !ret && i < t->entries.n; i++)
 		ret = add_entry(h, &t->entries.at[i], &errors, e);
-	/* The sum is without those that no window saw: by how much it is off, who knows. */
+	/* The sum lacks what no window saw, and nobody knows how much that is. */
 	if (heap_window_unseen(&h->window).many)
 		site_errors_all(&errors.made, -1);
 	if (!ret && probing_windowed(h->probing))
@@ -643,7 +646,7 @@ static int add_entries(struct heap_probe *h, struct err *e)
 	return ret;
 }
 
-/* What labels the samples have beside their size. */
+/* Says which labels the samples have beside their size. */
 static int comment_identity(struct heap_probe *h, struct err *e)
 {
 	bool readable = h->s->layout.off[LAYOUT_g_labels] >= 0;
@@ -658,7 +661,7 @@ static int comment_identity(struct heap_probe *h, struct err *e)
 	return ret;
 }
 
-/* A burst that fell between two windows is not in the samples, but it is known. */
+/* A burst that fell between two windows is not in the samples, but it is known from the count. */
 static double seconds(const struct heap_probe *h)
 {
 	return (double)(h->end_ns - h->start_ns) / 1e9;
@@ -741,7 +744,7 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 	if (!h->start_ns)
 		h->start_ns = h->end_ns;
 	h->ending = true;
-	/* While a last window ends no more of them are sampled. */
+	/* While the last window ends, no more of them are sampled. */
 	if (h->large.always && h->heap.own.ns) {
 		h->heap.large_rate = 1ull << MAX_RATE_SHIFT;
 		(void)put_target(h, e);

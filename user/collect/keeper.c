@@ -1,4 +1,4 @@
-/* user/collect/keeper.c - fork, and a socket over which a word goes each way. */
+/* user/collect/keeper.c - forks, and has a socket over which one word goes each way. */
 #include "collect/keeper.h"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static bool needed(const struct keeper_job *job, int sock, unsigned fd)
 	return yes;
 }
 
-/* The clocks, maps and pipes of our maker must not live on in us. 0, 1 and 2 stay taken. */
+/* The clocks, maps and pipes of our maker must not live on in us. 0, 1 and 2 stay in use. */
 static void close_others(const struct keeper_job *job, int sock)
 {
 	unsigned from = 3, last = (unsigned)sock;
@@ -48,7 +48,7 @@ static void close_others(const struct keeper_job *job, int sock)
 	close_range(from, ~0u, 0);
 }
 
-/* Until there is a question, or the end of the socket. */
+/* Waits for a question, or for the end of the socket. */
 static void wait_for_word(const struct keeper_job *job, int sock)
 {
 	struct pollfd p = { .fd = sock, .events = POLLIN };
@@ -60,7 +60,7 @@ static void wait_for_word(const struct keeper_job *job, int sock)
 	while (!n || (n < 0 && errno == EINTR));
 }
 
-/* Until it is to end: one byte, or nobody at the other end of the socket. */
+/* Serves until it is to end: one byte, or nobody at the other end of the socket. */
 static void serve(const struct keeper_job *job, int sock)
 {
 	char ask[KEEPER_WORDS], answer[KEEPER_WORDS];
@@ -83,7 +83,10 @@ static void __attribute__((noreturn)) keep(const struct keeper_job *job, int soc
 {
 	struct answer a = { 0 };
 
-	/* Not our own name: who kills all goprof-bpf by name does not mean this one. */
+	/*
+	 * It does not have our name: whoever kills all goprof-bpf by name does not mean this
+	 * process.
+	 */
 	prctl(PR_SET_NAME, "uprobe-keeper");
 	setsid();
 	close_others(job, sock);
@@ -138,7 +141,7 @@ int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e)
 	return err_set(e, a.ret, "%s", a.e.msg);
 }
 
-/* Somebody may have stopped it, and would wait for us now: for ever. */
+/* Somebody may have stopped it; then we would wait for it for ever. */
 static void wake(const struct keeper *k)
 {
 	if (k->pid)

@@ -22,35 +22,41 @@
 #include "base/err.h"
 
 struct keeper {
-	pid_t pid; /* 0: none */
+	pid_t pid; /* 0: there is none */
 	int sock;
 };
 
-/* What it does there: begin() may fail half done, end() undoes all that was done. */
+/* What it does there. begin() may fail halfway; end() undoes all that was done. */
 struct keeper_job {
 	int (*begin)(void *arg, struct err *e);
 	void (*end)(void *arg);
 	void *arg;
-	const int *fds; /* that it needs; all others are closed there */
+	const int *fds; /* descriptors that it needs; all others are closed there */
 	size_t nfds;
 	/*
-	 * What it is asked for meanwhile: @n bytes at @ask, KEEPER_WORDS at most and more than one.
+	 * Answers a question meanwhile: @n bytes at @ask, KEEPER_WORDS at most and more than one.
 	 * The answer has KEEPER_WORDS bytes of room; its length is returned. May be NULL.
 	 */
 	size_t (*serve)(void *arg, const void *ask, size_t n, void *answer);
 	/*
-	 * Called before each wait for a question: what is to be done when none comes. Returns for how
-	 * many ms to wait until it is called again, -1 for ever. May be NULL.
+	 * Called before each wait for a question: does what is to be done when none comes.
+	 * Returns for how many ms to wait until it is called again, -1 for ever. May be NULL.
 	 */
 	int (*idle)(void *arg);
 };
 
 enum { KEEPER_WORDS = 2048 };
 
-/* begin()'s error is ours. On success the job is as if done here, until keeper_stop(). */
+/*
+ * An error of begin() is returned here. On success the job is done, as if in this process, until
+ * keeper_stop().
+ */
 int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e);
 
-/* One question, and later its answer: readable at keeper->sock. -ECHILD: it is gone. */
+/*
+ * Asks one question; later reads its answer, when keeper->sock is readable. -ECHILD: the keeper
+ * is gone.
+ */
 int keeper_ask(struct keeper *k, const void *ask, size_t n, struct err *e);
 int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e);
 

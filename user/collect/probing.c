@@ -1,4 +1,7 @@
-/* user/collect/probing.c - the closed loop: what probes cost, and what follows from it. */
+/*
+ * user/collect/probing.c - the closed loop: measures what probes cost, and decides when they are
+ * there.
+ */
 #include "collect/probing.h"
 
 #include <sys/epoll.h>
@@ -10,25 +13,25 @@
 #include "collect/price.h"
 #include "collect/probing_priv.h"
 
-/* How often costs are looked at while everything is observed: at first more often. */
+/* How often costs are looked at while everything is observed: more often at first. */
 #define LOOK_FIRST_NS (5 * NS_PER_MS)
 #define LOOK_NS	      (20 * NS_PER_MS)
 #define FIRST_NS      (500 * NS_PER_MS)
 
 /*
- * What a program pays for a window beside hits: its code is written and copied, its threads are
- * interrupted. Measured with windows of no length, 1.5 to 3 ms; Linux 6.18, 2 CPUs.
+ * What a program pays for a window apart from hits: its code is written and copied, its threads
+ * are interrupted. Measured with windows of no length: 1.5 to 3 ms; Linux 6.18, 2 CPUs.
  */
 #define WINDOW_COST_NS 2e6
 
-/* A stratum that begins later than this was missed: we did not run. */
+/* A stratum that begins later than this was missed, because we did not run. */
 #define LATE_NS	       NS_PER_S
 
 #define STRATUM_MAX_NS (3000 * NS_PER_MS)
 
 /*
- * How often the target's own count is looked at: that takes our time and none of the target's; at
- * most this share of ours, and seldom when nothing has moved for long.
+ * How often the target's own count is read. That takes our time and none of the target's: at most
+ * this share of ours, and it is done rarely when nothing has changed for long.
  */
 #define COUNT_NS      (5 * NS_PER_MS)
 #define COUNT_IDLE_NS (20 * NS_PER_MS)
@@ -40,7 +43,10 @@
 /* Hits that cost this share of the budget are worth the 0.1 s that measuring their price takes. */
 #define PRICE_SHARE 0.05
 
-/* How long windows last at least; twice as long each time that it was too early to end them. */
+/*
+ * How long windows are used at least, before full observation is tried again; twice as long each
+ * time that this came too early.
+ */
 #define WINDOWS_MIN_NS NS_PER_S
 #define WINDOWS_MAX_NS (60 * NS_PER_S)
 
@@ -76,7 +82,7 @@ static void set_event(struct probing *p, uint64_t at_ns)
 	arm(p);
 }
 
-/* What the target has done by its own count, as far as that is known. */
+/* Reads what the target has done by its own count, as far as that is known. */
 static void count(struct probing *p)
 {
 	uint64_t begin = now_ns(), now, every;
@@ -107,7 +113,7 @@ static void open_now(struct probing *p)
 	p->u.open->bits = GPB_OPEN;
 }
 
-/* What was spent since the last look goes to the account. */
+/* Charges the account with what was spent since the last call. */
 static int account(struct probing *p, double *cost, struct err *e)
 {
 	struct gpb_spent now;
@@ -136,7 +142,7 @@ static void look_again(struct probing *p, uint64_t now)
 		set_event(p, now + (now - p->set_ns < FIRST_NS ? LOOK_FIRST_NS : LOOK_NS));
 }
 
-/* The present stratum, and more when the target was faster than its window. */
+/* The length of the present stratum, or more when the target was faster than its window. */
 static double mass_passed(const struct probing *p)
 {
 	double passed = p->rhythm.count - p->mass_from;
@@ -157,7 +163,7 @@ static int hand_over(struct probing *p, struct stretch s, struct err *e)
 	return p->u.over(p->u.arg, &s, e);
 }
 
-/* Ends what was observed in full; the probes stay where they are. */
+/* Ends a stretch of full observation; the probes stay where they are. */
 static int close_full(struct probing *p, struct err *e)
 {
 	struct stretch s = { .opened = p->opened_ns, .closed = now_ns(), .weight = 1 };
@@ -197,7 +203,9 @@ static void open_full(struct probing *p)
 	look_again(p, p->opened_ns);
 }
 
-/* Nothing counts before what was seen last has stood for its time: each instant counts once. */
+/*
+ * Nothing counts until the stratum of the last window is over, so that each instant counts once.
+ */
 static int begin_full(struct probing *p, struct err *e)
 {
 	int ret = turn(p, false, e);
@@ -223,13 +231,13 @@ static int begin_full(struct probing *p, struct err *e)
 
 /* ---- windows ---- */
 
-/* Windows that look for bursts are to be no longer than need be. */
+/* Windows that are meant for bursts should not be longer than necessary. */
 static uint64_t window_ns(const struct probing *p)
 {
 	return rhythm_bursts(&p->rhythm) ? p->u.end_ns : p->size.length;
 }
 
-/* A stratum of so much counted, and where its window is to open. */
+/* Makes a stratum of a given count, and decides at which count its window is to open. */
 static void next_mass(struct probing *p, uint64_t now)
 {
 	double ns = probing_stratum_ns(p), paid = probing_until_paid(p, now);
@@ -251,7 +259,7 @@ static void next_mass(struct probing *p, uint64_t now)
 	set_event(p, 0);
 }
 
-/* Settles where the next stratum ends, and when its window is to open. */
+/* Decides where the next stratum ends, and when its window is to open. */
 static void next_stratum(struct probing *p, uint64_t now)
 {
 	uint64_t end, len, at, room, from, least;
@@ -270,13 +278,16 @@ static void next_stratum(struct probing *p, uint64_t now)
 		p->lost_ns += now - end;
 		end = now;
 	}
-	if (p->by_count) /* windows that stand for no time */
+	if (p->by_count) /* such windows do not stand for time */
 		end = now;
 	p->by_count = false;
 	len = STRATUM_MAX_NS;
 	if (probing_stratum_ns(p) < (double)len)
 		len = (uint64_t)probing_stratum_ns(p);
-	/* It begins where the last one ended. What has passed of it has no window, and is part of it. */
+	/*
+	 * It begins where the last one ended. The part that has passed has no window, and still
+	 * belongs to it.
+	 */
 	from = end > now ? end : now;
 	least = from - end + p->u.begin_ns + p->window_ns;
 	p->stratum_ns = end;
@@ -295,7 +306,7 @@ static int ask_window(struct probing *p, struct err *e)
 					 .end = p->window_ns,
 					 .by_own = p->u.by_own };
 	double other;
-	int ret = account(p, &other, e); /* of what is attached all the time */
+	int ret = account(p, &other, e); /* pays for the probes that are attached all the time */
 
 	probing_learn_between(p);
 	if (!ret)
@@ -347,16 +358,17 @@ static int begin_windows(struct probing *p, struct err *e)
 	return 0;
 }
 
-/* For how long places were probed, about: they come and go one by one. */
+/* For about how long sites were probed: they are attached and detached one by one. */
 static double attached_ns(const struct uprobe_windowed *w)
 {
 	return (double)(w->detached - w->asked) / 2 + (double)(w->closed - w->opened) / 2;
 }
 
 /*
- * This window stands for all of its stratum: what is observed in full begins where that ends. Were it to
- * begin at once, the rest of the stratum would count twice; and were the window to stand for less, quiet
- * ones would, since they are what leads here.
+ * This window stands for all of its stratum, so full observation begins where the stratum ends.
+ * If it began immediately, the rest of the stratum would count twice. If the window stood for
+ * less instead, quiet windows would, because they are the ones that lead here; that would be a
+ * bias.
  */
 static void full_after_stratum(struct probing *p, uint64_t now)
 {
@@ -375,7 +387,7 @@ static int window_over(struct probing *p, struct err *e)
 	uint64_t now;
 	int ret;
 
-	p->state = BETWEEN; /* whatever the answer is: no other comes */
+	p->state = BETWEEN; /* whatever the answer is, no other comes */
 	ret = uprobes_windowed(&p->uprobes, &w, e);
 	if (ret == -ECHILD)
 		ret = probing_broken_window(p, &w, e);
@@ -422,7 +434,7 @@ static int window_over(struct probing *p, struct err *e)
 
 /* ---- the loop ---- */
 
-/* Links that take seconds to come off cannot be used for windows: the end, then. */
+/* Links that take seconds to detach cannot be used for windows, so this ends everything. */
 static int cut_short(struct probing *p, struct err *e)
 {
 	p->cut = true;
@@ -434,7 +446,7 @@ static int cut_short(struct probing *p, struct err *e)
 	return probing_detach(p, e);
 }
 
-/* Nothing was asked of the keeper, so it is its end that made it readable. */
+/* The keeper was not asked, so its socket is readable because it has ended. */
 static int keeper_died(struct probing *p, struct err *e)
 {
 	bool full = p->state == FULL, opening = p->state == OPENING;
@@ -463,7 +475,7 @@ static int look(struct probing *p, struct err *e)
 
 	if (ret)
 		return ret;
-	/* The last one before it exits is what is known of its count. */
+	/* The last count before it exits is all that will be known. */
 	if (p->u.look && now - p->rhythm.at >= (now - p->set_ns < FIRST_NS ? LOOK_NS : FULL_NS)) {
 		(void)p->u.look(p->u.arg, &n);
 		p->rhythm.at = now;
@@ -492,7 +504,10 @@ static bool readable(int fd)
 	return fd >= 0 && read(fd, &n, sizeof(n)) == sizeof(n);
 }
 
-/* While a window is open nobody wakes up if it can be helped: see keeper's wake-ups, uprobes.c. */
+/*
+ * While a window is open, nobody should wake up if that can be avoided: see the keeper's wake-ups
+ * in uprobes.c.
+ */
 static void count_between(struct probing *p, uint64_t now)
 {
 	uint64_t since = p->u.open->since;
@@ -508,7 +523,7 @@ static void count_between(struct probing *p, uint64_t now)
 		next_stratum(p, now);
 }
 
-/* Is it time for what full_after_stratum() has settled? */
+/* Has the stratum ended that full_after_stratum() waits for? */
 static bool stratum_passed(const struct probing *p, uint64_t now)
 {
 	if (p->by_count)
@@ -539,8 +554,8 @@ static int rings_windows(struct probing *p, struct err *e)
 }
 
 /*
- * A window before all others, to see whether the target can bear to be observed in full. What is
- * seen in it counts for nothing: it was not drawn.
+ * Opens a window before all others, to see whether the target can bear full observation. What it
+ * sees does not count, because it was not drawn at random.
  */
 static int gauge(struct probing *p, bool *bears, struct err *e)
 {
@@ -549,7 +564,8 @@ static int gauge(struct probing *p, bool *bears, struct err *e)
 					 .by_own = p->u.by_own };
 	struct uprobe_windowed done;
 	double cost;
-	int ret = account(p, &cost, e); /* of what was attached before, while others were loaded */
+	/* pays for what was attached before, while others were loaded */
+	int ret = account(p, &cost, e);
 
 	if (!ret)
 		ret = probing_ask_window(p, &w, e);
@@ -578,7 +594,8 @@ static int gauge(struct probing *p, bool *bears, struct err *e)
 		cost *= p->member.hit_ns / as_taken;
 	}
 	window_size_over(&p->size, p->u.end_ns, cost);
-	p->size.known = 0; /* it was longer than those that come: for so much of their own time */
+	/* that window was longer than those to come, which last for so much own time */
+	p->size.known = 0;
 	*bears = budget_allows(p->b, &p->member, cost / attached_ns(&done));
 	return 0;
 }
@@ -597,7 +614,7 @@ int probing_begin(struct probing *p, struct err *e)
 		ret = bears ? begin_full(p, e) : begin_windows(p, e);
 	if (!ret)
 		return 0;
-	p->failed = ret; /* two kinds may share these: for both */
+	p->failed = ret; /* two kinds may share these probes: then it is for both */
 	p->state = ENDED;
 	return ret;
 }
@@ -677,7 +694,7 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 	return 0;
 }
 
-/* Stops what goes on. */
+/* Stops what is going on. */
 static int pause_probes(struct probing *p, struct err *e)
 {
 	int ret = 0;

@@ -1,4 +1,4 @@
-/* user/collect/probing_priv.h - what probing.c does and probing_say.c tells. */
+/* user/collect/probing_priv.h - what probing.c does and probing_say.c reports. */
 #ifndef COLLECT_PROBING_PRIV_H
 #define COLLECT_PROBING_PRIV_H
 
@@ -12,12 +12,12 @@
 #define NS_PER_S  1000000000ull
 
 enum state {
-	UNSET,	 /* nothing attached yet */
-	READY,	 /* nor now, but the first poll begins: when all other kinds are ready, too */
-	OPENING, /* attached; counts once the stratum of the last window is over */
+	UNSET,	 /* nothing has been attached yet */
+	READY,	 /* the same, but the first poll begins, when all other kinds are ready, too */
+	OPENING, /* attached; counts when the stratum of the last window is over */
 	FULL,	 /* attached, everything counts */
-	BETWEEN, /* windows: the timer tells when the next one is asked for */
-	ASKED,	 /* windows: the keeper is at it */
+	BETWEEN, /* in windows: the timer tells when the next one is to be asked for */
+	ASKED,	 /* in windows: the keeper is working on it */
 	ENDED,
 };
 
@@ -31,44 +31,50 @@ struct probing {
 	struct uprobe_group groups[UPROBE_GROUPS_MAX];
 	struct uprobe_site *sites; /* of all groups */
 	size_t ngroups;
-	bool priced, measured; /* measured: what a hit costs is not assumed */
-	bool multi, cut;       /* cut: no windows on this kernel, ended early */
-	bool ending;	       /* what comes next is settled no more */
+	bool priced, measured; /* measured: the price of a hit is measured and not assumed */
+	bool multi, cut;       /* cut: ended early, because this kernel has no windows */
+	bool ending;	       /* no new window is planned */
 	int ep, timer;
 	enum state state;
-	int failed;			    /* why it did not begin; 0 */
-	uint64_t set_ns, end_ns, opened_ns; /* when it first counted; this stretch */
-	uint64_t stratum_ns, stratum_len;   /* begin and length of the present one */
-	uint64_t attach_ns;		    /* how long attaching takes, lately */
-	uint64_t window_ns;		    /* how long the next window lasts, at most */
-	uint64_t attached_ns;		    /* when all was last attached */
-	uint64_t asked_ns;		    /* when the keeper was asked for a window */
-	uint64_t event_ns, count_ns;	    /* when something is to be done, and counted; 0 never */
-	double look_ns;			    /* what a look at the count takes, lately */
+	int failed; /* the error that kept it from beginning, or 0 */
+	/* when it first counted; when this stretch ends and began */
+	uint64_t set_ns, end_ns, opened_ns;
+	uint64_t stratum_ns, stratum_len; /* begin and length of the present one */
+	uint64_t attach_ns;		  /* how long attaching took lately */
+	uint64_t window_ns;		  /* the longest that the next window lasts */
+	uint64_t attached_ns;		  /* when everything was attached last */
+	uint64_t asked_ns;		  /* when the keeper was asked for a window */
+	/* when the next action is due, and the next count; 0: never */
+	uint64_t event_ns, count_ns;
+	double look_ns; /* how long reading the count took lately */
 	struct rhythm rhythm;
 	/*
-	 * The next stratum is to begin at once. What is in the present one so far had its chance to be
-	 * seen: where its window was to be has no part in when that is.
+	 * The next stratum is to begin now. What lies in the present one so far had its chance to
+	 * be seen: the place of its window did not influence when this was decided.
 	 */
 	bool anew;
-	bool by_count;			     /* the present stratum is one of so much counted: */
-	double windows_cpu, windows_spent;   /* ns, at windows_since */
-	double mass_from, mass, mass_at;     /* its begin and length, and where its window is */
-	double asked_rate;		     /* when the window was asked for */
-	uint64_t windows_since, windows_min; /* for how long windows are to be, at least */
-	struct gpb_spent seen;		     /* at the last look */
-	struct window_cost cost;	     /* of a window beside its hits */
-	uint64_t nattached;		     /* how often all was attached, which was paid for */
-	bool done_known;		     /* what the target had done at the last look, and */
-	double done_cpu, done_work;	     /* its CPU time (ns) then, by its own count */
-	struct window_size size;	     /* of the next window */
-	uint64_t longest;		     /* of all so far */
-	double recent_cost, recent_ns;	     /* of open time, since windows_since */
-	uint64_t nwindows, observed_ns;	     /* in all; observed: windows and full stretches */
-	uint64_t lost_ns;		     /* unobserved: we did not run */
-	uint64_t gap_ns;		     /* unobserved: probes were being put in */
-	uint64_t covered_ns;		     /* up to here all time is accounted for; 0: none yet */
-	bool to_full;			     /* when the present stratum is over */
+	/* the present stratum is measured in the target's count: */
+	bool by_count;
+	double windows_cpu, windows_spent; /* ns, at windows_since */
+	/* its beginning and length, and the place of its window */
+	double mass_from, mass, mass_at;
+	double asked_rate; /* when the window was asked for */
+	/* windows_min: for how long windows are used at least */
+	uint64_t windows_since, windows_min;
+	struct gpb_spent seen;	    /* at the last call */
+	struct window_cost cost;    /* of a window beside its hits */
+	uint64_t nattached;	    /* how often all was attached, which was paid for */
+	bool done_known;	    /* what the target had done at the last look, and */
+	double done_cpu, done_work; /* its CPU time (ns) then, by its own count */
+	struct window_size size;    /* of the next window */
+	uint64_t longest;	    /* the longest window so far */
+	/* in the time that windows were open, since windows_since */
+	double recent_cost, recent_ns;
+	uint64_t nwindows, observed_ns; /* over everything; observed: in windows and in full */
+	uint64_t lost_ns;		/* not observed because we did not run */
+	uint64_t gap_ns;		/* not observed, because probes were being put in */
+	uint64_t covered_ns;		/* all time up to here is accounted for; 0: none yet */
+	bool to_full;			/* observe in full when the present stratum is over */
 	uint64_t random;
 };
 

@@ -1,6 +1,6 @@
 /*
- * user/collect/uprobes.c - a keeper that attaches and detaches; the raw link-create call that
- * libbpf 1.1 has no name for.
+ * user/collect/uprobes.c - a keeper that attaches and detaches, and the raw link-create call, for
+ * which libbpf 1.1 has no function.
  */
 #include "collect/uprobes.h"
 
@@ -71,9 +71,10 @@ static int attempt(int prog, pid_t pid)
 }
 
 /*
- * A kernel that knows the link type gets as far as the path. The first ones filtered by
- * thread where a process was asked for; those that mend it also refuse a negative pid.
- * Source: bpf_uprobe_multi_link_attach in kernel/trace/bpf_trace.c, Linux 6.6 and 6.10.
+ * A kernel that knows the link type gets as far as checking the path. The first such kernels
+ * filtered by thread where a process was asked for; those in which that is mended also refuse a
+ * negative pid. Source: bpf_uprobe_multi_link_attach in kernel/trace/bpf_trace.c, Linux 6.6 and
+ * 6.10.
  */
 bool uprobes_have_multi(void)
 {
@@ -94,8 +95,8 @@ struct group {
 	struct uprobe_group g;	 /* its path is one that the keeper can open */
 	int prog_fd;		 /* -1 none */
 	int file_fd;		 /* of the file, for reading; or O_PATH, where we may not read it */
-	int link_fd;		 /* multi; -1 none */
-	struct bpf_link **links; /* one a place, when there is no multi link */
+	int link_fd;		 /* of the multi link; -1: none */
+	struct bpf_link **links; /* one for each site, when there is no multi link */
 	int *events;		 /* the same, without a program */
 	size_t nlinks;
 };
@@ -246,10 +247,10 @@ static int attach_all(struct held *h, struct err *e)
 	return ret;
 }
 
-/* From attaching to opening: what that has disturbed is over. Hits cost meanwhile. */
+/* pause between attaching and opening, so that the disturbance is over; hits cost meanwhile */
 #define SETTLE_NS     2000000
 #define SETTLE_OWN_NS 200000
-/* How often a window is looked at that may be over sooner: that takes some 10 us of a CPU. */
+/* How often a window is checked that may end early; a check takes some 10 us of a CPU. */
 #define OWN_LOOK_NS 500000
 
 #define NS_PER_MS   1000000ull
@@ -286,7 +287,10 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
-/* What comes after is of no use, and each hit costs the target as much as before. */
+/*
+ * Sleeps until the window ends: hits after that are of no use, and cost the target as much as
+ * before.
+ */
 static void sleep_in_window(struct held *h, const struct uprobe_window *w, uint64_t opened)
 {
 	uint64_t end = opened + w->end, until = opened;
@@ -311,8 +315,8 @@ static int count_for_a_while(struct held *h, const struct uprobe_window *w,
 	if (ret)
 		return ret;
 	/*
-	 * Nobody wakes up when it opens: that would push the target off the CPU just then, and
-	 * the window would see too little of it.
+	 * No timer wakes anybody up when the window opens: that would push the target off the CPU
+	 * just then, and the window would see too little of it.
 	 */
 	out->opened = now_ns() + (w->by_own ? SETTLE_OWN_NS : SETTLE_NS);
 	if (out->opened < w->open)
@@ -332,7 +336,7 @@ static int count_for_a_while(struct held *h, const struct uprobe_window *w,
 	return 0;
 }
 
-/* Nobody has told a later time: has it come? */
+/* Has the time come, without a later one being set? */
 static int let_go_in_time(void *arg)
 {
 	struct held *h = arg;
@@ -370,8 +374,9 @@ static size_t serve(void *arg, const void *words, size_t n, void *to)
 }
 
 /*
- * While it waits for a CPU, halfway through attaching or at a window's end, the target pays for
- * hits that count for nothing; and it needs one for some 4 ms of a second.
+ * The keeper gets a high priority: while it waits for a CPU, halfway through attaching or at a
+ * window's end, the target pays for hits that do not count. It needs a CPU for only some 4 ms of
+ * a second.
  */
 static int begin(void *arg, struct err *e)
 {
@@ -383,7 +388,7 @@ static int begin(void *arg, struct err *e)
 	return 0;
 }
 
-/* ---- here ---- */
+/* ---- in this process ---- */
 
 /* How often a keeper is started anew in a row: who kills more of them in no time wants none. */
 #define MEND_TRIES 100
@@ -468,7 +473,7 @@ static void plan_free(struct uprobe_plan *p)
 }
 DEFINE_FREEP(struct uprobe_plan, plan)
 
-/* Opened here, for the keeper may see other files under the same name. */
+/* The files are opened here, because the keeper may see others under the same names. */
 static int open_group(const struct uprobe_plan *p, struct group *to, const struct uprobe_group *g,
 		      struct err *e)
 {

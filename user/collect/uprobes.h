@@ -1,9 +1,9 @@
 /*
- * user/collect/uprobes.h - BPF programs on places of executables, in one process.
+ * user/collect/uprobes.h - BPF programs on sites of executables, in one process.
  *
- * On Linux 6.10 and newer the places of one program in one file are one uprobe-multi link: it
+ * On Linux 6.10 and newer the sites of one program in one file are one uprobe-multi link: it
  * attaches and detaches all of them in some ten milliseconds. Older kernels get one perf uprobe
- * a place, which detach slowly: too slowly for windows.
+ * for each site, which detach slowly: too slowly for windows.
  */
 #ifndef COLLECT_UPROBES_H
 #define COLLECT_UPROBES_H
@@ -21,7 +21,7 @@ struct uprobe_site {
 	uint64_t cookie;
 };
 
-/* One program on places of one file. */
+/* One program on sites of one file. */
 struct uprobe_group {
 	/* NULL: nothing runs there; the probes are put in and taken out for what that does. */
 	struct bpf_program *prog;
@@ -33,31 +33,31 @@ struct uprobe_group {
 enum { UPROBE_GROUPS_MAX = 32 };
 
 /*
- * @to, with room for UPROBE_GROUPS_MAX, becomes the same with sites of its own: one array, which
- * takes the place of *@sites and is the caller's to free.
+ * Makes @to, which has room for UPROBE_GROUPS_MAX, a copy with sites of its own: one array, which
+ * replaces *@sites and which the caller frees.
  */
 int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
 		       const struct uprobe_group *g, size_t n, struct err *e);
 
-/* Between us and the keeper, in memory that both share. */
+/* Shared memory between us and the keeper. */
 struct uprobe_watch {
-	uint64_t until;	 /* CLOCK_MONOTONIC: it takes them off then; 0: never */
-	uint64_t let_go; /* when it did so last, 0 never */
+	uint64_t until;	 /* CLOCK_MONOTONIC: at this time it takes the probes off; 0: never */
+	uint64_t let_go; /* when it did so last; 0: never */
 };
 
 struct uprobe_plan; /* private: what a new keeper needs to know */
 
 struct uprobes {
-	struct keeper keeper;	    /* the process that puts them in and takes them out */
+	struct keeper keeper;	    /* the process that puts the probes in and takes them out */
 	struct uprobe_watch *watch; /* NULL: nothing is held */
 	struct uprobe_plan *plan;   /* owned */
 	unsigned deaths;	    /* how many keepers were killed so far */
 };
 
-/* Does this kernel know multi links? Decides how the program must be loaded. */
+/* Does this kernel know multi links? This decides how the program must be loaded. */
 bool uprobes_have_multi(void);
 
-/* Before the load of @prog. */
+/* To be called before @prog is loaded. */
 void uprobes_prepare(struct bpf_program *prog, bool multi);
 
 /*
@@ -77,36 +77,39 @@ void uprobes_prepare(struct bpf_program *prog, bool multi);
  */
 int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool multi, pid_t pid,
 		 volatile struct gpb_open *open, struct err *e);
-/* One group, attached at once. */
+/* Holds one group, and attaches it immediately. */
 int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
 		const char *path, const struct uprobe_site *sites, size_t n, struct err *e);
-/* All of them, or none and why. */
+/* Attaches all of them, or none, and says why. */
 int uprobes_attach(struct uprobes *u, struct err *e);
 /*
- * Who attached them may be stopped (SIGSTOP, a debugger), and the target would go on paying with
- * nobody to see how much. So they are attached until @ns (CLOCK_MONOTONIC) unless a later time is
- * told before: else the keeper takes them off, and nothing counts any more. To be said before
- * uprobes_attach() for the first time; windows end by themselves.
+ * The process that attached them may be stopped (SIGSTOP, a debugger), and the target would go on
+ * paying with nobody to watch the cost. So they are attached until @ns (CLOCK_MONOTONIC), unless
+ * a later time is set before: otherwise the keeper takes them off, and nothing counts any more.
+ * To be called before uprobes_attach() for the first time; windows end by themselves.
  */
 void uprobes_until(struct uprobes *u, uint64_t ns);
-/* When it has done so last, 0 never: then they can be attached again. */
+/* When the keeper has done so last, 0: never. Then they can be attached again. */
 uint64_t uprobes_let_go(const struct uprobes *u);
-/* All off again, to be attached again later. */
+/* Takes all of them off; they can be attached again later. */
 int uprobes_detach(struct uprobes *u, struct err *e);
 
-/* A short time in which hits count; CLOCK_MONOTONIC. */
+/* A short period in which hits count; CLOCK_MONOTONIC. */
 struct uprobe_window {
-	uint64_t open;	/* when to begin to count, or as soon after it as they are attached */
-	uint64_t begin; /* ns from then in which what begins counts, 0 for allocations */
-	uint64_t end;	/* ns from then in which what ends counts */
-	bool by_own;	/* it is over also when no CPU has time of its own left: gpb_open.until */
+	uint64_t open;	/* when to begin to count, or as soon afterwards as they are attached */
+	uint64_t begin; /* ns from then on in which beginning events count; 0 for allocations */
+	uint64_t end;	/* ns from then on in which ending events count */
+	bool by_own;	/* it also ends when no CPU has own time left: gpb_open.until */
 };
-/* How it was. */
+/* What the window was like. */
 struct uprobe_windowed {
 	uint64_t asked, opened, closed, detached; /* CLOCK_MONOTONIC */
 };
 
-/* Attach, count for a while, detach: in the background. Nothing may be attached. */
+/*
+ * Attaches, counts for a while, and detaches, in the background. Nothing may be attached when it
+ * is called.
+ */
 int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err *e);
 /* To be polled: readable when the window is over and the probes are off. */
 int uprobes_fd(const struct uprobes *u);
