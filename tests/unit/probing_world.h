@@ -30,6 +30,9 @@
 #define SEC 1000000000ull
 
 enum { CPU_CLOCK = 77, PROBES = 3, EP = 2000, TIMER = 2100, KEEPER = 2200 };
+/* Of putting in and taking out, where no other process runs the file. */
+#define WORK_NS (2 * MS)
+
 enum { STEP = 100000, SECONDS = 40, STEPS = SECONDS * 10000, SITES = 2 };
 
 /* A program: how often it has passed each site by the end of each step. */
@@ -78,6 +81,8 @@ static struct {
 	double window_ns;   /* what a window costs beside hits */
 	double error;	    /* ns: how well that is said to be known */
 	double cost, spent; /* ns: what probes took; what they were said to take */
+	size_t others;	    /* processes that run the same file */
+	uint64_t work_ns;   /* what was done on their account */
 	uint64_t kill_ns;   /* how often keepers are killed, in the mean; 0: never */
 } w;
 
@@ -300,12 +305,15 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *a, struct err 
 {
 	struct probes *s = of(u);
 	struct uprobe_windowed *o = &s->window;
+	uint64_t visits = w.others * (WORK_NS / 200); /* a part of what the target takes */
 
 	if (s->dead)
 		return err_set(e, -ECHILD, "it is dead");
 	assert_false(s->asked || s->attached);
 	s->asked = true;
 	o->asked = w.now;
+	o->work_ns = WORK_NS + visits;
+	w.work_ns += visits;
 	o->opened = a->open > w.now + 10 * MS ? a->open : w.now + 10 * MS;
 	o->closed = o->opened + a->end;
 	o->detached = o->closed + 15 * MS;
@@ -348,6 +356,21 @@ int uprobes_mend(struct uprobes *u, struct err *e)
 	pass(w.now + 20 * MS);
 	next_kill(s);
 	return 0;
+}
+
+void bystanders_look(struct bystanders *b, const char *proc, int fd, pid_t pid, uint64_t most_ns)
+{
+	(void)proc;
+	(void)fd;
+	(void)pid;
+	(void)most_ns;
+	b->known = true;
+	b->n = w.others;
+}
+
+size_t bystanders_least(const struct bystanders *b)
+{
+	return b->n;
 }
 
 void leftovers_begin(struct target *t, const struct collect_opts *o)
@@ -491,6 +514,7 @@ static void step_all(uint64_t until)
 }
 
 static uint64_t kill_every; /* as kill_ns */
+static size_t others;	    /* as w.others */
 
 /* The target uses @cpus; the budget is 5 % of that. */
 static void begin_world(double cpus, uint64_t seed)
@@ -502,6 +526,7 @@ static void begin_world(double cpus, uint64_t seed)
 	w.random = seed;
 	w.window_ns = 2e6;
 	w.kill_ns = kill_every;
+	w.others = others;
 }
 
 static void run(const struct program *const *programs, const bool *counts, int n, uint64_t seconds)

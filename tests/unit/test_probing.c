@@ -208,6 +208,34 @@ static void single_steps_are_paid_for(void **state)
 	free(p);
 }
 
+/*
+ * The more processes run the same file, the rarer windows are: however many there are, putting
+ * probes in and out on their account takes at most 1 % of the time, after the first two windows. A
+ * few change nothing.
+ */
+static void bystanders_are_spared(void **state)
+{
+	static const size_t many[] = { 0, 1, 800, 20000 };
+	uint64_t windows[4];
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		others = many[i];
+		run_one(heavy, true, 2, SECONDS);
+		windows[i] = w.at[0].windows;
+		if ((double)w.work_ns > 0.011 * SECONDS * 1e9 + 2 * (double)others * WORK_NS / 200)
+			fail_msg("%zu others: %.1f ms of work for them, %lu windows", others,
+				 (double)w.work_ns / 1e6, (unsigned long)windows[i]);
+	}
+	assert_true(windows[1] >= windows[0] * 49 / 50);
+	assert_true(windows[2] < windows[0] / 2 && windows[2] >= 30);
+	assert_in_range(windows[3], 1, 5);
+	others = 800;
+	unbiased(heavy, second_half, 2, 0);
+	unbiased(bursts, other_bursts, 0.5, 0.05);
+	others = 0;
+}
+
 /* ---- libraries that are loaded meanwhile: other probes from then on ---- */
 
 static double little(double at)
@@ -334,6 +362,7 @@ int main(void)
 		cmocka_unit_test(each_instant_counts_once),
 		cmocka_unit_test(windows_cost_what_they_cost),
 		cmocka_unit_test(single_steps_are_paid_for),
+		cmocka_unit_test(bystanders_are_spared),
 		cmocka_unit_test(other_probes_in_full),
 		cmocka_unit_test(other_probes_in_windows),
 		cmocka_unit_test(what_is_not_attached_observes_nothing),

@@ -4,6 +4,7 @@
  */
 #include "collect/probing.h"
 
+#include <math.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/timerfd.h>
@@ -248,8 +249,7 @@ static void next_mass(struct probing *p, uint64_t now)
 		p->mass_from = p->rhythm.count;
 	if (ns < paid)
 		ns = paid;
-	if (ns > MASS_MAX_NS)
-		ns = MASS_MAX_NS;
+	ns = fmin(ns, fmax(MASS_MAX_NS, probing_bystanders_ns(p)));
 	p->by_count = true;
 	p->mass = p->rhythm.mean * ns;
 	p->mass_at = p->mass_from + random_part(&p->random) * p->mass;
@@ -281,9 +281,7 @@ static void next_stratum(struct probing *p, uint64_t now)
 	if (p->by_count) /* such windows do not stand for time */
 		end = now;
 	p->by_count = false;
-	len = STRATUM_MAX_NS;
-	if (probing_stratum_ns(p) < (double)len)
-		len = (uint64_t)probing_stratum_ns(p);
+	len = (uint64_t)fmin(probing_stratum_ns(p), fmax(STRATUM_MAX_NS, probing_bystanders_ns(p)));
 	/*
 	 * It begins where the last one ended. The part that has passed has no window, and still
 	 * belongs to it.
@@ -396,6 +394,7 @@ static int window_over(struct probing *p, struct err *e)
 	if (ret)
 		return ret;
 	probing_pay_attaching(p);
+	probing_learn_registering(p, &w);
 	if (w.closed == w.opened) { /* it never opened: nobody saw this stratum */
 		p->lost_ns += p->by_count ? 0 : p->stratum_len;
 		next_stratum(p, now_ns());
@@ -586,6 +585,7 @@ static int gauge(struct probing *p, bool *bears, struct err *e)
 	if (ret)
 		return ret;
 	probing_pay_attaching(p);
+	probing_learn_registering(p, &done);
 	/* Where hits are many the default price is not good enough to decide by. */
 	if (cost / attached_ns(&done) > PRICE_SHARE * p->o.budget_ppm / 1e6) {
 		double as_taken = p->member.hit_ns;
@@ -676,6 +676,8 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 	if (getrandom(&p->random, sizeof(p->random), 0) != sizeof(p->random))
 		p->random = now_ns();
 	probing_heal_first(s, o);
+	if (o->budget_ppm)
+		probing_look_around(p);
 	ret = budget_join(s, o, &p->member, &p->b, e);
 	if (ret)
 		return ret;

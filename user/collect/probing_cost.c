@@ -29,7 +29,8 @@ static void price_windows(struct probing *p)
 	double ns = window_cost_now(&p->cost).ns, more = ns - p->member.window_ns;
 
 	budget_spend_once(p->b, &p->member, more * (double)p->nattached);
-	p->member.window_ns = p->size.fixed = ns;
+	p->member.window_ns = ns;
+	probing_size_windows(p);
 }
 
 /* Bursts take other CPU time for their work than what is between them. */

@@ -21,6 +21,13 @@ enum state {
 	ENDED,
 };
 
+/* Windows whose putting in and taking out was measured. */
+struct registered {
+	unsigned n;
+	double work;   /* ns of the keeper's CPU time, a decaying mean */
+	uint64_t most; /* the most of it in one window */
+};
+
 struct probing {
 	struct subject *s;
 	struct collect_opts o;
@@ -61,8 +68,9 @@ struct probing {
 	double asked_rate; /* when the window was asked for */
 	/* windows_min: for how long windows are used at least */
 	uint64_t windows_since, windows_min;
-	struct gpb_spent seen;	    /* at the last call */
-	struct window_cost cost;    /* of a window beside its hits */
+	struct gpb_spent seen;	 /* at the last call */
+	struct window_cost cost; /* of a window beside its hits */
+	struct registered registered;
 	uint64_t nattached;	    /* how often all was attached, which was paid for */
 	bool done_known;	    /* what the target had done at the last look, and */
 	double done_cpu, done_work; /* its CPU time (ns) then, by its own count */
@@ -88,6 +96,19 @@ void probing_learn_window(struct probing *p, double hits);
 
 /* Would observing everything keep to the budget, as windows say that were many enough? */
 bool probing_could_be_full(const struct probing *p, uint64_t now);
+
+/*
+ * probing_bystanders.c. Counts other processes that run the same file, before the first window;
+ * takes note of what a window's putting in and taking out took.
+ */
+void probing_look_around(struct probing *p);
+void probing_learn_registering(struct probing *p, const struct uprobe_windowed *w);
+/* How long a stratum must be for their sake: ns. */
+double probing_bystanders_ns(const struct probing *p);
+/* What a window costs beside its hits is known anew: size.fixed. */
+void probing_size_windows(struct probing *p);
+/* The end of the receipt: how many they are, and what may have held them up. */
+void probing_tell_bystanders(const struct probing *p, char *to, size_t size);
 
 /*
  * probing_keeper.c. A keeper that was killed is followed by another one, which first frees what the

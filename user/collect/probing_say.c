@@ -29,7 +29,8 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 	double wall = (double)(p->end_ns - p->set_ns);
 	struct window_cost_estimate window = window_cost_now(&p->cost);
 	int ret = 0;
-	char stepped[80] = "", most[96] = "none", how[256] = "all of the time observed";
+	char stepped[80] = "", most[96] = "none", others[320],
+	     how[256] = "all of the time observed";
 
 	if (p->o.budget_ppm)
 		snprintf(most, sizeof(most), "%g%% of the target's CPU time%s",
@@ -57,13 +58,14 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 	if (p->member.stepped)
 		snprintf(stepped, sizeof(stepped), " and %.0f ns more for %llu single-stepped ones",
 			 p->member.stepped_ns, (unsigned long long)p->member.stepped);
+	probing_tell_bystanders(p, others, sizeof(others));
 	return prof_comment(
 		prof, e,
 		"budget: %s; took %.1f ms of %.1f ms (%.2f%%): %llu hits of %.0f ns each%s "
-		"(%s), %s",
+		"(%s), %s%s",
 		most, cost / 1e6, cpu / 1e6, cpu > 0 ? 100 * cost / cpu : 0,
 		(unsigned long long)p->member.hits, p->member.hit_ns, stepped,
-		p->measured ? "measured" : "assumed", how);
+		p->measured ? "measured" : "assumed", how, others);
 }
 
 bool probing_could_be_full(const struct probing *p, uint64_t now)

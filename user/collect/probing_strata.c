@@ -1,4 +1,6 @@
 /* user/collect/probing_strata.c - how long strata are. */
+#include <math.h>
+
 #include "collect/probing_priv.h"
 
 #define STRATUM_FIRST_NS (100 * NS_PER_MS) /* when no window has told what one costs */
@@ -11,7 +13,7 @@
 double probing_stratum_ns(const struct probing *p)
 {
 	double ns = STRATUM_FIRST_NS, cost = window_size_cost(&p->size);
-	double least = WINDOW_MOST * (double)p->window_ns;
+	double least = fmax(WINDOW_MOST * (double)p->window_ns, probing_bystanders_ns(p));
 
 	if (cost > 0)
 		ns = budget_stratum(p->b, &p->member, cost);

@@ -117,6 +117,7 @@ void subject_free(struct subject *s)
 {
 	if (!s)
 		return;
+	bystanders_fini(&s->bystanders);
 	images_fini(&s->images);
 	target_free(s->target);
 	free(s);

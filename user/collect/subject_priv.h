@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/map.h"
+#include "collect/bystanders.h"
 #include "collect/collect.h"
 #include "collect/images.h"
 #include "go/gobin.h"
@@ -25,13 +26,14 @@ struct subject {
 	struct gobin *bin; /* that of images.at[0], which has the runtime; and its bias */
 	uint64_t bias;
 	struct golayout layout;
-	struct budget *budget;	     /* collect/budget.h; NULL while nothing is probed */
-	struct sched *sched;	     /* collect/sched.h; NULL while no profile needs it */
-	uint64_t vdso_lo, vdso_hi;   /* live; 0 when there is none */
-	char comm[32];		     /* safe in a file name */
-	bool plugins, plugins_known; /* it can load plugins */
-	bool healed;		     /* of what was left in its code, before the first probe */
-	time_t refreshed;	     /* when plugins were last looked for; monotonic, seconds */
+	struct budget *budget;	      /* collect/budget.h; NULL while nothing is probed */
+	struct sched *sched;	      /* collect/sched.h; NULL while no profile needs it */
+	uint64_t vdso_lo, vdso_hi;    /* live; 0 when there is none */
+	char comm[32];		      /* safe in a file name */
+	bool plugins, plugins_known;  /* it can load plugins */
+	struct bystanders bystanders; /* others that run images.at[0]; counted when it is probed */
+	bool healed;		      /* of what was left in its code, before the first probe */
+	time_t refreshed;	      /* when plugins were last looked for; monotonic, seconds */
 };
 
 /* Prints a line for the person who waits; printf-like; does nothing when nobody listens. */

@@ -271,12 +271,22 @@ struct answer {
 _Static_assert(sizeof(struct ask) <= KEEPER_WORDS && sizeof(struct answer) <= KEEPER_WORDS,
 	       "the keeper's socket has room");
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t own_cpu_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static void sleep_until(uint64_t ns)
@@ -308,12 +318,14 @@ static void sleep_in_window(struct held *h, const struct uprobe_window *w, uint6
 static int count_for_a_while(struct held *h, const struct uprobe_window *w,
 			     struct uprobe_windowed *out, struct err *e)
 {
+	uint64_t cpu = own_cpu_ns();
 	int ret;
 
 	out->asked = now_ns();
 	ret = attach_all(h, e);
 	if (ret)
 		return ret;
+	out->work_ns = own_cpu_ns() - cpu;
 	/*
 	 * No timer wakes anybody up when the window opens: that would push the target off the CPU
 	 * just then, and the window would see too little of it.
@@ -331,7 +343,9 @@ static int count_for_a_while(struct held *h, const struct uprobe_window *w,
 	sleep_in_window(h, w, out->opened);
 	h->open->bits = 0;
 	out->closed = now_ns();
+	cpu = own_cpu_ns();
 	detach_all(h);
+	out->work_ns += own_cpu_ns() - cpu;
 	out->detached = now_ns();
 	return 0;
 }

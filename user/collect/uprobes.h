@@ -104,6 +104,7 @@ struct uprobe_window {
 /* What the window was like. */
 struct uprobe_windowed {
 	uint64_t asked, opened, closed, detached; /* CLOCK_MONOTONIC */
+	uint64_t work_ns; /* the keeper's CPU time in attaching and detaching: without waits */
 };
 
 /*
