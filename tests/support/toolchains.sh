@@ -16,12 +16,15 @@ ALL_MINORS="1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24
 
 case ${O:=build} in /*) ;; *) O=$PWD/$O ;; esac
 GOARCH_HOST=$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')
-# How modules are reached is the one machine setting that we keep.
+# The ways to modules and the caches are the machine settings that we keep: the standard library of a Go
+# version is compiled once a machine and not once a clone.
 if [ -z "${GOPROF_GOPROXY:-}" ]; then
 	GOPROF_GOPROXY=$(cd / && go env GOPROXY 2>/dev/null)
 	GOPROF_GOSUMDB=$(cd / && go env GOSUMDB 2>/dev/null)
 	GOPROF_MODCACHE=$(cd / && go env GOMODCACHE 2>/dev/null)
-	export GOPROF_GOPROXY GOPROF_GOSUMDB GOPROF_MODCACHE
+	GOPROF_GOCACHE=$(cd / && go env GOCACHE 2>/dev/null)
+	case $GOPROF_GOCACHE in /*) ;; *) GOPROF_GOCACHE=$O/go/cache ;; esac # "off", or no go yet
+	export GOPROF_GOPROXY GOPROF_GOSUMDB GOPROF_MODCACHE GOPROF_GOCACHE
 fi
 
 # The answer is JSON with a field a line: "Dir": "..." or "Error": "...".
@@ -57,7 +60,7 @@ go_env() {
 	shift
 	env -u GOBIN -u GOROOT_FINAL GOENV=off GOFLAGS='' GOTOOLCHAIN=local GOROOT="$root" \
 		GOPROXY="$GOPROF_GOPROXY" GOSUMDB="$GOPROF_GOSUMDB" \
-		GOPATH="$O/go/path" GOMODCACHE="$GOPROF_MODCACHE" GOCACHE="$O/go/cache" \
+		GOPATH="$O/go/path" GOMODCACHE="$GOPROF_MODCACHE" GOCACHE="$GOPROF_GOCACHE" \
 		CGO_ENABLED="${CGO:-0}" "$@"
 }
 
