@@ -241,7 +241,7 @@ func modePingPong(r *run) {
 	g.do(func() { pingPong(c, n, true) })
 	g.do(func() { pingPong(c, n, false) })
 	g.wait()
-	r.say("block main.pingPong - %d %d 0 %d 0 0", n, n, 2*(now()-t0))
+	r.say("block main.pingPong - %d %d 0 %d %v", n, n, 2*(now()-t0), sampled{})
 }
 
 // Waits that are much shorter than d and waits that are longer, in equal shares by magnitude.

@@ -384,7 +384,7 @@ func modeWaitGroup(r *run) {
 		g.wait()
 	}
 	r.block("groupWait", groupLeaf, &s)
-	r.say("mutex main.groupWait - 0 0 0 0 0 0")
+	r.say("mutex main.groupWait - 0 0 0 0 %v", sampled{})
 }
 
 // The lock of a Cond, which nobody ever waits for.
@@ -457,8 +457,8 @@ func modeStarve(r *run) {
 	atomic.StoreInt64(&stop, 1)
 	g.wait()
 	n := r.n
-	r.say("block main.starveWait %s %d %d 0 %d 0 0", lockLeaf, n/2, 3*n, hi)
-	r.say("block main.starveHog %s 0 %d 0 %d 0 0", lockLeaf, 2*n, hi)
-	r.say("mutex main.starveHog %s %d %d 0 %d 0 0", unlockLeaf, n/2, 3*n, 3*hi)
-	r.say("mutex main.starveWait %s 0 %d 0 %d 0 0", unlockLeaf, 2*n, 3*hi)
+	r.say("block main.starveWait %s %d %d 0 %d %v", lockLeaf, n/2, 3*n, hi, sampled{})
+	r.say("block main.starveHog %s 0 %d 0 %d %v", lockLeaf, 2*n, hi, sampled{})
+	r.say("mutex main.starveHog %s %d %d 0 %d %v", unlockLeaf, n/2, 3*n, 3*hi, sampled{})
+	r.say("mutex main.starveWait %s 0 %d 0 %d %v", unlockLeaf, 2*n, 3*hi, sampled{})
 }

@@ -259,9 +259,9 @@ func modeFd(r *run) {
 	in.Close()
 	out.Close()
 	r.block("fdWait", fdLeaf, &s)
-	r.say("block main.fdFirst - 0 %d 0 %d 0 0", s.extra, s.hi)
-	r.say("mutex main.fdWait - 0 0 0 0 0 0")
-	r.say("mutex main.fdFirst - 0 0 0 0 0 0")
+	r.say("block main.fdFirst - 0 %d 0 %d %v", s.extra, s.hi, sampled{})
+	r.say("mutex main.fdWait - 0 0 0 0 %v", sampled{})
+	r.say("mutex main.fdFirst - 0 0 0 0 %v", sampled{})
 }
 
 // ---- whose wait it was ----

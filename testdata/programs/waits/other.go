@@ -90,7 +90,7 @@ func modePreempt(r *run) {
 	runtime.GOMAXPROCS(procs)
 	// Both are there from t0 to t1, and one of them runs, but for what Go needs between. The last one
 	// learns that it is over when it runs again.
-	r.say("wait main.preemptSpin runnable 2 %d %d %d 0 0", (t2-t0)/int64(time.Millisecond), (t1-t0)*9/10, t2-t0)
+	r.say("wait main.preemptSpin runnable 2 %d %d %d %v", (t2-t0)/int64(time.Millisecond), (t1-t0)*9/10, t2-t0, sampled{})
 }
 
 type tree struct {
@@ -141,5 +141,5 @@ func modeAssist(r *run) {
 		r.say("error: no metric %s", assistMetric)
 		return
 	}
-	r.say("wait main.assistWait GC_assist_marking 1 1000000000 %d %d 0 0", spent*4/5, spent)
+	r.say("wait main.assistWait GC_assist_marking 1 1000000000 %d %d %v", spent*4/5, spent, sampled{})
 }

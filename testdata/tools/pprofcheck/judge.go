@@ -89,11 +89,17 @@ func known(all map[string]*allocation, s *profile.Sample) *allocation {
 	return nil
 }
 
-func takeKnown(all map[string]*allocation, p *profile.Profile, typ string) {
+// takeKnown adds up what the samples stand for. Go's scaling cuts a stack's n / p to a whole number
+// (scaleHeapSample, runtime/pprof/protomem.go), half an object of each stack on average, which is
+// many of large objects that come from many stacks. Since p is at most 1, the number n of sampled
+// objects is the one whole number that gives this value.
+func takeKnown(all map[string]*allocation, p *profile.Profile, typ string, rate float64) {
+	const inexact = 1e-9
 	col := column(p, typ)
 	for _, s := range p.Sample {
 		if a := known(all, s); a != nil {
-			a.got += float64(s.Value[col])
+			v, p := float64(s.Value[col]), chance(a.size, rate)
+			a.got += math.Ceil(v*p*(1-inexact)) / p
 		}
 	}
 }
@@ -134,7 +140,7 @@ func cmdAllocs(args []string) bool {
 		fail(2, "%s", usage)
 	}
 	all := allocations(paths[0])
-	takeKnown(all, load(paths[1]), "alloc_objects")
+	takeKnown(all, load(paths[1]), "alloc_objects", *rate)
 	names := map[string]float64{}
 	want, have, variance, heaviest := 0.0, 0.0, 0.0, 0.0
 	for f, a := range all {
@@ -176,7 +182,7 @@ func cmdLive(args []string) bool {
 		fail(2, "%s", usage)
 	}
 	all := allocations(paths[0])
-	takeKnown(all, load(paths[1]), "inuse_objects")
+	takeKnown(all, load(paths[1]), "inuse_objects", *rate)
 	names := map[string]float64{}
 	for f := range all {
 		names[f] = 0
@@ -216,8 +222,13 @@ func cmdFlow(args []string) bool {
 		fail(2, "pprofcheck: flow: %d windows, %v", *windows, err)
 	}
 	for _, c := range strings.Split(string(data), "\n") {
-		if m := inUseError.FindStringSubmatch(c); m != nil {
-			got[m[1]], se[m[1]] = number(c, m[2]), number(c, m[3])
+		m := inUseError.FindStringSubmatch(c)
+		if m == nil {
+			continue
+		}
+		// A function has other lines, too, which allocate little.
+		if n := number(c, m[2]); se[m[1]] == 0 || n > got[m[1]] {
+			got[m[1]], se[m[1]] = n, number(c, m[3])
 		}
 	}
 	for _, kind := range []string{"Growing", "Shrinking", "Turnover", "Garbage"} {
