@@ -40,6 +40,12 @@ static __always_inline int weigh(struct weight *w, __u64 delay, __u64 rate)
 	return 1;
 }
 
+/* What a wait adds to the expected number of samples, in units of 1 / rate. */
+static __always_inline __u64 capped(__u64 delay, __u64 rate)
+{
+	return delay < rate ? delay : rate;
+}
+
 /* Walks the stack of a goroutine that is parked, by its frame pointers. */
 __noinline int walk_parked(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
 {

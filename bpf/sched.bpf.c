@@ -375,6 +375,7 @@ static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb
 		weight.count = 0; /* it was counted when it was first woken */
 	else
 		count_seen(h, GPB_WAIT_BLOCK, sampled);
+	h->n->capped_ns += capped(delay, h->c->block_rate);
 	if (!sampled)
 		return;
 	own = hit_undisturbed(h, w, now, delay);

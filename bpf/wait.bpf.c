@@ -238,6 +238,7 @@ static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, cons
 	sampled = weigh(&weight, delay, h->cfg->rate);
 	h->n->ended[old]++;
 	h->n->sampled[old] += !!sampled;
+	h->n->capped_ns += capped(delay, h->cfg->rate);
 	if (sampled)
 		sample(ctx, h, c, was, &weight, type);
 }

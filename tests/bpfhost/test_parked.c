@@ -184,6 +184,23 @@ static void long_ones_always(void **state)
 	assert_int_equal(w.delay, 1);
 }
 
+/* How many samples are expected: what each wait adds, divided by the rate. */
+static void expected_samples(void **state)
+{
+	static const uint64_t delays[] = { 0, 1, 7, 999, 1000, 5000 };
+	uint64_t sum = 0, samples = 0;
+	struct weight w;
+
+	(void)state;
+	for (size_t i = 1; i < sizeof(delays) / sizeof(delays[0]); i++) {
+		sum += capped(delays[i], 1000);
+		for (next_random = 0; next_random < 1000; next_random++)
+			samples += (uint64_t)weigh(&w, delays[i], 1000);
+	}
+	assert_int_equal(samples, sum);
+	assert_int_equal(capped(delays[0], 1000), 0);
+}
+
 /* Summed over all random numbers, the counts equal the waits. */
 static void short_ones_in_proportion(void **state)
 {
@@ -307,6 +324,7 @@ int main(void)
 		cmocka_unit_test_setup(borrowed, reset),
 		cmocka_unit_test_setup(clock_that_goes_back, reset),
 		cmocka_unit_test_setup(long_ones_always, reset),
+		cmocka_unit_test_setup(expected_samples, reset),
 		cmocka_unit_test_setup(short_ones_in_proportion, reset),
 		cmocka_unit_test_setup(parked, reset),
 		cmocka_unit_test_setup(parked_on_a_torn_stack, reset),

@@ -101,6 +101,16 @@ part_kill() {
 comments() { "$PPROFCHECK" comments "$WAIT"; }
 windows() { comments | sed -n 's/^budget: .*[^0-9]\([0-9][0-9]*\) windows.*/\1/p'; }
 
+# densely MOST_NS PART: a rate was chosen that is at least so fine, and such a part of all waits are samples
+densely() {
+	local rate
+	rate=$(comments | sed -n 's/^rate: waits of \([0-9]*\) ns and longer.*/\1/p')
+	echo "# rate $rate ns" >&2
+	[ "${rate:-999999999}" -le "$1" ] || echo "the rate is ${rate:-not told}"
+	comments | awk -v part="$2" '/^hits: ended and sampled:/ { ended = $5 + $12 + $17; got = $7 + $14 + $19 }
+		END { if (!ended || got < part * ended) print got + 0 " of " ended + 0 " waits are samples" }'
+}
+
 part_light() {
 	watch --wait --wait-rate 1
 	ask run recv,send,none 3 300
@@ -108,6 +118,11 @@ part_light() {
 	comments | grep '^budget:' | sed 's/^/# /' >&2
 	comments | grep -q '^budget: 5% .* all of the time observed' || echo "not all of the time observed"
 	judged wait "$WAIT"
+	# By itself it is sampled as densely as the budget bears: at 1 ms hardly any time runnable would be a sample.
+	watch --wait
+	ask run recv,send,none 3 300
+	unwatch
+	densely 50000 0.7
 }
 
 # in_budget TYPE FLAG...: by relay's own log, what goroutines waited for (a mutex is a semaphore in Go 1.19)

@@ -593,6 +593,9 @@ int opt_parse(int argc, char **argv, struct opts *o, struct err *e)
 	}
 	v.collect.verbose = v.verbose;
 	v.collect.fine_heap = !g.heap_rate;
+	v.collect.fine_block = !g.block_rate;
+	v.collect.fine_mutex = !g.mutex_fraction;
+	v.collect.fine_wait = !g.wait_rate;
 	v.command = command_of(argc, argv, value);
 	if (optind < argc && !v.command)
 		return err_set(e, -EINVAL, "unexpected argument '%s'", argv[optind]);

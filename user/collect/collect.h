@@ -39,12 +39,13 @@ struct collect_opts {
 	bool verbose;		  /* report each step */
 	bool kernel;		  /* kernel frames in CPU profiles */
 	bool goid;		  /* a numeric label "goid" */
-	bool labels;	/* goroutine labels on probed heap, block, mutex and wait samples */
-	bool types;	/* label probed heap samples with the type that was allocated */
-	bool text;	/* --format text will be written: keep what only that format shows */
-	bool fine_heap; /* nobody asked for heap_rate: probes may sample more densely (fine_rate.h) */
-	bool held;	/* the target is held before its first instruction */
-	bool others;	/* more kinds are started after this one, and nobody polls meanwhile */
+	bool labels; /* goroutine labels on probed heap, block, mutex and wait samples */
+	bool types;  /* label probed heap samples with the type that was allocated */
+	bool text;   /* --format text will be written: keep what only that format shows */
+	/* nobody asked for that rate: probes may sample more densely (fine_rate.h) */
+	bool fine_heap, fine_block, fine_mutex, fine_wait;
+	bool held;   /* the target is held before its first instruction */
+	bool others; /* more kinds are started after this one, and nobody polls meanwhile */
 	/* Progress and warnings, one line without newline; may be NULL. */
 	void (*say)(void *arg, const char *line);
 	void *say_arg;

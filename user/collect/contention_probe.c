@@ -88,11 +88,11 @@ int contention_probe_start(struct subject *s, const struct collect_opts *o, enum
 	clock_gettime(CLOCK_MONOTONIC, &c->start);
 	if (kind == CONTENTION_BLOCK)
 		say(o,
-		    "block: probing waits, all of %llu ns and longer, shorter ones in proportion",
-		    (unsigned long long)o->block_rate);
+		    "block: probing waits, all of %llu ns and longer, shorter ones in proportion%s",
+		    (unsigned long long)o->block_rate, fine_words(o, o->fine_block));
 	else
-		say(o, "mutex: probing contentions, one in %llu",
-		    (unsigned long long)o->mutex_fraction);
+		say(o, "mutex: probing contentions, one in %llu%s",
+		    (unsigned long long)o->mutex_fraction, fine_words(o, o->fine_mutex));
 	*out = TAKE(c);
 	return 0;
 }
@@ -155,7 +155,7 @@ static int comment_block(struct contention_probe *c, const struct sched_result *
 {
 	int ret = prof_comment(c->prof, e,
 			       "rate: waits of %llu ns and longer, shorter ones in proportion",
-			       (unsigned long long)c->o.block_rate);
+			       (unsigned long long)r->rate);
 
 	if (!ret)
 		ret = prof_comment(c->prof, e, "hits: %llu waits ended, %llu sampled",
@@ -190,8 +190,11 @@ static int comment_block(struct contention_probe *c, const struct sched_result *
 static int comment_mutex(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
 	int ret = prof_comment(c->prof, e, "rate: one contention in %llu",
-			       (unsigned long long)c->o.mutex_fraction);
+			       (unsigned long long)r->rate);
 
+	/* The type is as Go writes it, so that profiles can be merged with Go's own. */
+	if (!ret)
+		ret = prof_set_period(c->prof, "contentions", "count", (int64_t)r->rate, e);
 	if (!ret)
 		ret = prof_comment(c->prof, e, "hits: %llu contentions, %llu sampled",
 				   (unsigned long long)r->ended, (unsigned long long)r->sampled);

@@ -12,15 +12,30 @@
 
 #include <stdint.h>
 
+#include "collect/collect.h"
+
 /* What a short look saw before anything counted. A zeroed struct: there was none. */
 struct fine_seen {
 	double events, bytes; /* bytes: of all of them */
 	double ns;	      /* for how long */
 };
 
+/* What such a look saw of waits. Zeroed: there was none. */
+struct fine_waits {
+	double waits;	  /* that ended */
+	double capped_ns; /* the sum of their lengths, of each at most the default rate */
+	double ns;	  /* for how long */
+};
+
 /* One in how many events may be sampled; >= 1. @budget_ppm > 0. */
 double fine_every(const struct fine_seen *s, unsigned budget_ppm);
 /* Mean number of bytes between samples of allocations; at most @most. */
 uint64_t fine_heap_rate(const struct fine_seen *s, unsigned budget_ppm, uint64_t most);
+/* From which length on (ns) all waits are samples, at most @most. */
+uint64_t fine_wait_rate(const struct fine_waits *s, unsigned budget_ppm, uint64_t most);
+/* One in how many contentions is a sample, at most @most. */
+uint64_t fine_mutex_fraction(const struct fine_waits *s, unsigned budget_ppm, uint64_t most);
+/* What is said of a rate when probing begins: "", or that it may become finer. */
+const char *fine_words(const struct collect_opts *o, bool fine);
 
 #endif

@@ -558,7 +558,8 @@ static int rings_windows(struct probing *p, struct err *e)
  */
 static int gauge(struct probing *p, bool *bears, struct err *e)
 {
-	const struct uprobe_window w = { .begin = p->u.begin_ns,
+	/* In full observation waits may begin at any time. */
+	const struct uprobe_window w = { .begin = p->u.begin_ns ? p->u.end_ns : 0,
 					 .end = p->u.end_ns,
 					 .by_own = p->u.by_own };
 	struct uprobe_windowed done;

@@ -565,6 +565,7 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 	*out = (struct sched_result){
 		.ended = seen.ended[kind],
 		.sampled = seen.sampled[kind],
+		.rate = kind == GPB_WAIT_BLOCK ? w->o.block_rate : w->o.mutex_fraction,
 		.early = seen.early,
 		.nsites = count_sites(c),
 		.multi = c->multi,

@@ -96,6 +96,7 @@ int sched_window_seen(const struct sched_window *w, struct gpb_sched_seen *out, 
 		n.sampled[k] -= f->sampled[k];
 	}
 	n.early -= f->early;
+	n.capped_ns -= f->capped_ns;
 	*out = n;
 	return 0;
 }
@@ -242,6 +243,19 @@ static void next_window(struct sched_window *w)
 	w->conf->short_ns = t.short_ns;
 }
 
+/* Chooses the rates of full observation, before the first of it. */
+static void choose_rates(struct sched_window *w)
+{
+	struct collect_opts *o = &w->o;
+
+	if (o->fine_block)
+		o->block_rate = fine_wait_rate(&w->light[GPB_WAIT_BLOCK], o->budget_ppm,
+					       o->block_rate);
+	if (o->fine_mutex)
+		o->mutex_fraction = fine_mutex_fraction(&w->light[GPB_WAIT_MUTEX], o->budget_ppm,
+							o->mutex_fraction);
+}
+
 int sched_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns, struct err *e)
 {
 	struct sched_window *w = arg;
@@ -253,6 +267,9 @@ int sched_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns
 		slowness_begin(&w->slow, hit_ns);
 	else if (were && !windows)
 		slowness_end(&w->slow);
+	if (!windows && !w->rates_used && w->o.budget_ppm)
+		choose_rates(w);
+	w->rates_used = true;
 	w->full = !windows;
 	w->windowed |= windows;
 	w->conf->own = (struct gpb_own){};
@@ -302,9 +319,20 @@ static int close_window(struct sched_window *w, const struct stretch *s,
 	return outlasting(w, s, stratum / (double)SCHED_BEGIN_NS, e);
 }
 
-/* Drops what was seen before anything counted. */
-static int forget(struct sched_window *w, struct err *e)
+/* Drops what was seen before anything counted, and remembers how much it was. */
+static int forget(struct sched_window *w, const struct stretch *s, struct err *e)
 {
+	struct gpb_sched_seen seen;
+	int ret = sched_window_seen(w, &seen, e);
+
+	if (ret)
+		return ret;
+	for (int k = 0; k < GPB_WAIT_KINDS; k++)
+		w->light[k] = (struct fine_waits){
+			.waits = (double)seen.ended[k],
+			.ns = (double)(s->closed - s->opened),
+		};
+	w->light[GPB_WAIT_BLOCK].capped_ns = (double)seen.capped_ns;
 	w->tally.seen.n = 0;
 	w->forgotten = (struct gpb_sched_seen){};
 	return sched_window_seen(w, &w->forgotten, e);
@@ -327,7 +355,7 @@ int sched_window_over(void *arg, const struct stretch *s, struct err *e)
 		return ret;
 	if (!s->weight) {
 		parks_since(w, (void *)now, ncpu);
-		return forget(w, e);
+		return forget(w, s, e);
 	}
 	if (s->window) {
 		ret = close_window(w, s, (void *)now, ncpu, e);

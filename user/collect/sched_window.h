@@ -21,6 +21,7 @@
 #define COLLECT_SCHED_WINDOW_H
 
 #include "collect/feed.h"
+#include "collect/fine_rate.h"
 #include "collect/onlook.h"
 #include "collect/probing.h"
 #include "collect/slowness.h"
@@ -35,7 +36,9 @@ struct sched_window {
 	struct subject *s; /* borrowed, as the next ones */
 	struct sched_bpf *obj;
 	struct feed *feed;
-	struct collect_opts o;
+	struct collect_opts o;			 /* its rates: those of full observation */
+	bool rates_used;			 /* they stay what they are */
+	struct fine_waits light[GPB_WAIT_KINDS]; /* what was seen before anything counted */
 	struct gpb_sched *conf;
 	struct tally tally;    /* group: GPB_WAIT_* */
 	bool full;	       /* everything is observed */

@@ -455,8 +455,8 @@ static int wait_start(struct subject *s, const struct collect_opts *o, void **st
 	ret = begin(w, e);
 	if (ret)
 		return ret;
-	say(o, "wait: %zu probes, all waits of %llu ns and longer, shorter ones in proportion",
-	    w->nsites, (unsigned long long)w->o.wait_rate);
+	say(o, "wait: %zu probes, all waits of %llu ns and longer, shorter ones in proportion%s",
+	    w->nsites, (unsigned long long)w->o.wait_rate, fine_words(o, o->fine_wait));
 	*state = TAKE(w);
 	return 0;
 }
@@ -618,7 +618,7 @@ static int comments(struct wait *w, struct err *e)
 	if (!ret)
 		ret = prof_comment(w->prof, e,
 				   "rate: waits of %llu ns and longer, shorter ones in proportion",
-				   (unsigned long long)w->o.wait_rate);
+				   (unsigned long long)w->window.o.wait_rate);
 	if (!ret)
 		ret = comment_seen(w, &seen, e);
 	if (!ret)

@@ -142,6 +142,7 @@ int wait_window_seen(const struct wait_window *w, struct gpb_waiting_seen *out, 
 		n.sampled[k] -= f->sampled[k];
 		n.early[k] -= f->early[k];
 	}
+	n.capped_ns -= f->capped_ns;
 	n.unseen -= f->unseen;
 	n.lost -= f->lost;
 	*out = n;
@@ -206,6 +207,9 @@ int wait_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns,
 		slowness_begin(&w->slow, hit_ns);
 	else if (were && !windows)
 		slowness_end(&w->slow);
+	if (!windows && !w->rate_used && w->o.budget_ppm && w->o.fine_wait)
+		w->o.wait_rate = fine_wait_rate(&w->light, w->o.budget_ppm, w->o.wait_rate);
+	w->rate_used = true;
 	w->full = !windows;
 	w->windowed |= windows;
 	w->conf.own = (struct gpb_own){};
@@ -290,8 +294,18 @@ static int count_waiting(struct wait_window *w, uint64_t from, uint64_t *out, st
 	return 0;
 }
 
-static int forget(struct wait_window *w, struct err *e)
+/* Drops what was seen before anything counted, and remembers how much it was. */
+static int forget(struct wait_window *w, const struct stretch *s, struct err *e)
 {
+	struct gpb_waiting_seen seen;
+	int ret = wait_window_seen(w, &seen, e);
+
+	if (ret)
+		return ret;
+	w->light = (struct fine_waits){ .capped_ns = (double)seen.capped_ns,
+					.ns = (double)(s->closed - s->opened) };
+	for (int k = 0; k <= GPB_G_WAITING; k++)
+		w->light.waits += (double)seen.ended[k];
 	w->tally.seen.n = 0;
 	w->forgotten = (struct gpb_waiting_seen){};
 	return wait_window_seen(w, &w->forgotten, e);
@@ -314,7 +328,7 @@ int wait_window_over(void *arg, const struct stretch *s, struct err *e)
 		return ret;
 	now = sum_of((void *)cpus, ncpu);
 	if (!s->weight) {
-		ret = forget(w, e);
+		ret = forget(w, s, e);
 	} else if (s->window) {
 		close_window(w, s, &now);
 		next_window(w);

@@ -15,6 +15,7 @@
 #define COLLECT_WAIT_WINDOW_H
 
 #include "collect/feed.h"
+#include "collect/fine_rate.h"
 #include "collect/onlook.h"
 #include "collect/probing.h"
 #include "collect/slowness.h"
@@ -31,7 +32,9 @@ struct wait_window {
 	struct subject *s; /* borrowed, as the next ones */
 	struct wait_bpf *obj;
 	struct feed *feed;
-	struct collect_opts o;
+	struct collect_opts o;	 /* its wait_rate: that of full observation */
+	bool rate_used;		 /* it stays what it is */
+	struct fine_waits light; /* what was seen before anything counted */
 	struct gpb_waiting conf;
 	struct tally tally; /* group: GPB_WAIT_SHORT, _LONG or _CALL; whole: enum wait_whole */
 	bool (*by_runtime)(struct subject *s, const struct gpb_stack *st);
