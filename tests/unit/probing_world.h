@@ -57,7 +57,7 @@ struct probes {
 	unsigned kills;
 	/* The results. */
 	double estimate[SITES];
-	uint64_t observed, windows, full, length;
+	uint64_t observed, windows, full, length, first_part;
 	uint64_t gap_ns;
 	uint64_t flips;	 /* from windows to full observation, and back */
 	double weighted; /* ns: the lengths of all stretches, times their weights */
@@ -318,6 +318,7 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *a, struct err 
 	o->closed = o->opened + a->end;
 	o->detached = o->closed + 15 * MS;
 	s->length = a->end;
+	s->first_part = a->begin;
 	return 0;
 }
 
@@ -515,6 +516,7 @@ static void step_all(uint64_t until)
 
 static uint64_t kill_every; /* as kill_ns */
 static size_t others;	    /* as w.others */
+static uint64_t begin_part; /* as probing_user.begin_ns */
 
 /* The target uses @cpus; the budget is 5 % of that. */
 static void begin_world(double cpus, uint64_t seed)
@@ -540,6 +542,7 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		const struct probing_user u = {
 			.what = "test",
 			.open = &s->open,
+			.begin_ns = begin_part,
 			.end_ns = 8 * MS,
 			.most_ns = 50 * MS,
 			.look = counts[i] ? count_now : NULL,

@@ -25,6 +25,22 @@ static void one_that_is_nearly_light_has_long_windows(void **state)
 	assert_int_equal(w.at[0].length, 8 * MS);
 }
 
+/* Waits: what begins in the first part of a long window has no more time to end than in a short one. */
+static void first_parts_become_longer_with_windows(void **state)
+{
+	const struct probes *s = &w.at[0];
+
+	(void)state;
+	begin_part = 3 * MS;
+	run_one(nearly_light, false, 0.08, 20);
+	assert_true(s->length > 20 * MS);
+	assert_int_equal(s->length - s->first_part, 5 * MS);
+	run_one(heavy, false, 1, 20);
+	assert_int_equal(s->length, 8 * MS);
+	assert_int_equal(s->first_part, 3 * MS);
+	begin_part = 0;
+}
+
 /* Those that need little get no more than they need, and those that can use the rest get it. */
 static void kinds_share_what_there_is(void **state)
 {
@@ -355,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_light_one_is_seen_in_full),
 		cmocka_unit_test(one_that_is_nearly_light_has_long_windows),
+		cmocka_unit_test(first_parts_become_longer_with_windows),
 		cmocka_unit_test(kinds_share_what_there_is),
 		cmocka_unit_test(windows_come_back_after_an_opening_burst),
 		cmocka_unit_test(windows_are_paid_for_when_nothing_is_done),

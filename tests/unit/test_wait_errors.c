@@ -309,6 +309,90 @@ static void shares_of_mutexes_cover(void **state)
 		fail_msg("of %d programs %d are within two errors", PROGRAMS, covered);
 }
 
+/* ---- windows that are longer than others ---- */
+
+#define MS 1000000.0
+
+/*
+ * Waits of 2 ms and system calls of as much, at random times. @longer: windows may last up to 30 ms, as where
+ * hits are few; the keeper closes each some time late.
+ */
+static struct told told_by_length(bool longer, double *truth, double *calls)
+{
+	const double stratum = 200 * MS, length = 2 * MS, pace = 40 / stratum;
+	static struct target target = { .pid = 1 };
+	struct subject s = subject;
+	struct wait_window w = { .s = &s, .slow = { .s = &s, .counted = true } };
+	struct told out = {};
+
+	s.target = &target;
+	wait_window_init(&w, not_runtime);
+	w.paced = 1e300;
+	*truth = *calls = 0;
+	for (int i = 0; i < STRATA; i++) {
+		double end = longer ? (10 + 20 * random_part(&seed)) * MS : WAIT_END_NS;
+		double closed = end + (random_part(&seed) < 0.3 ? 5 * MS : 0);
+		double open = random_part(&seed) * (stratum - closed);
+		struct stretch st = { .window = true, .opened = 1, .closed = 1 + (uint64_t)closed };
+		struct gpb_waiting_seen none = {};
+
+		st.weight = stratum / (double)(st.closed - st.opened);
+		w.conf.begin_ns = (uint64_t)(end - (WAIT_END_NS - WAIT_BEGIN_NS));
+		w.conf.own.ns = w.conf.begin_ns;
+		/* The times between two of them are exponential. */
+		for (double at = 0; (at -= log(1 - random_part(&seed)) / pace) < stratum;) {
+			struct gpb_stack wait = wait_of(0, true, GPB_G_WAITING), call = wait;
+			double done = at + length;
+
+			*truth += 1;
+			*calls += 1;
+			wait.count = call.count = GPB_COUNT_ONE;
+			wait.type = GPB_WAIT_LONG;
+			call.type = GPB_WAIT_CALL;
+			call.pc[0] = 0x5000;
+			if (at >= open && at < open + (double)w.conf.begin_ns)
+				assert_int_equal(wait_window_add(&w, &wait, NULL), 0);
+			if (done >= open + GPB_LONG_NS && done < open + closed)
+				assert_int_equal(wait_window_add(&w, &call, NULL), 0);
+		}
+		wait_window_close(&w, &st, &none);
+	}
+	for (size_t i = 0; i < w.tally.entries.n; i++) {
+		double n = (double)wait_window_estimate(&w, i).count / one;
+
+		if (w.tally.entries.at[i].group == GPB_WAIT_CALL)
+			out.whole = n;
+		else
+			out.count = n;
+	}
+	out.site = wait_window_site(&w, 0).count / one / one;
+	wait_window_fini(&w);
+	return out;
+}
+
+static void windows_of_any_length_are_unbiased(void **state)
+{
+	double sum = 0, all = 0, calls = 0, every = 0, errors[2] = {};
+
+	(void)state;
+	for (int longer = 0; longer < 2; longer++) {
+		for (int i = 0; i < PROGRAMS / 4; i++) {
+			double truth, all_calls;
+			struct told t = told_by_length(longer, &truth, &all_calls);
+
+			sum += t.count;
+			all += truth;
+			calls += t.whole;
+			every += all_calls;
+			errors[longer] += (t.count / truth - 1) * (t.count / truth - 1);
+		}
+	}
+	/* Of 500 programs with 2,400 waits each, the means are known to 0.5 %. */
+	assert_true(fabs(sum / all - 1) < 0.02);
+	assert_true(fabs(calls / every - 1) < 0.02);
+	assert_true(errors[1] < 0.4 * errors[0]);
+}
+
 /* Pretends that there are as many entries as there can be. */
 static void fill(struct tally *t)
 {
@@ -373,6 +457,7 @@ int main(void)
 		cmocka_unit_test(a_whole_of_two_sites),
 		cmocka_unit_test(regressed_sites_cover),
 		cmocka_unit_test(shares_of_mutexes_cover),
+		cmocka_unit_test(windows_of_any_length_are_unbiased),
 		cmocka_unit_test(more_stacks_than_there_is_room_for),
 	};
 

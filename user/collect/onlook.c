@@ -211,7 +211,7 @@ int onlook_new(struct subject *s, const struct collect_opts *o, const struct onl
 	k->sums.semas = c->semas;
 	k->sums.reasons_apart = c->apart;
 	k->sums.begin_ns = c->begin_ns;
-	k->sums.end_ns = c->end_ns;
+	k->sums.last_ns = (double)c->last_ns;
 	if (!o->labels)
 		k->c.labels = NULL;
 	onlook_set_clock(k, monotonic, thread_cpu, spin);

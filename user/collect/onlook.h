@@ -71,8 +71,12 @@ struct onlook_result {
  * needed.
  */
 struct onlook_conf {
-	/* A window of probes sees the end of a wait that begins in its first part. */
-	double begin_ns, end_ns;
+	/*
+	 * A window of probes sees the end of a wait that begins in its first part. Where that is
+	 * written how long the first part is now (borrowed); how long the second part is.
+	 */
+	const __u64 *begin_ns;
+	uint64_t last_ns;
 	struct labelsets *labels;
 	struct tally *tally;
 	uint64_t reasons, semas;

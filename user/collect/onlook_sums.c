@@ -190,7 +190,8 @@ static double wait_stands_for(const struct onlook_sums *u, double ns)
  */
 static double outlasts(const struct onlook_sums *u, double length)
 {
-	double p = u->begin_ns > 0 ? (length - (u->end_ns - u->begin_ns)) / u->begin_ns : 0;
+	double begin = u->begin_ns ? (double)*u->begin_ns : 0;
+	double p = begin > 0 ? (length - u->last_ns) / begin : 0;
 
 	return p < 0 ? 0 : p > 1 ? 1 : p;
 }

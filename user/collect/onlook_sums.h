@@ -28,12 +28,13 @@ struct onlook_site {
 	uint64_t look; /* number of the look that now belongs to */
 };
 
-/* A struct that is zeroed, except for its first five members, is empty. */
+/* A struct that is zeroed, except for its first six members, is empty. */
 struct onlook_sums {
 	struct subject *s; /* borrowed, as the next one */
 	struct tally *tally;
 	uint64_t semas, reasons_apart;
-	double begin_ns, end_ns;       /* as in onlook_conf */
+	const __u64 *begin_ns; /* as in onlook_conf, as the next one */
+	double last_ns;
 	VEC(struct onlook_sum) at;     /* by entry */
 	VEC(struct onlook_site) sites; /* by site of the tally */
 	struct onlook_site all;	       /* all sites of the tally's first whole */

@@ -297,10 +297,16 @@ static void next_stratum(struct probing *p, uint64_t now)
 	set_event(p, at > now + p->attach_ns ? at - p->attach_ns : now + 1);
 }
 
+/* What begins in the first part has as much time to end in any window. */
+static uint64_t first_part(const struct probing *p)
+{
+	return p->u.begin_ns ? p->window_ns - (p->u.end_ns - p->u.begin_ns) : 0;
+}
+
 static int ask_window(struct probing *p, struct err *e)
 {
 	const struct uprobe_window w = { .open = p->opened_ns,
-					 .begin = p->u.begin_ns,
+					 .begin = first_part(p),
 					 .end = p->window_ns,
 					 .by_own = p->u.by_own };
 	double other;

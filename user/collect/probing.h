@@ -43,8 +43,12 @@ struct probing_user {
 	const char *what;		/* "heap": for messages */
 	volatile struct gpb_open *open; /* in the BPF object's .bss */
 	uint64_t begin_ns, end_ns;	/* the parts of a window, as in struct uprobe_window */
-	uint64_t most_ns; /* how long end_ns may become where hits are few; 0: it does not change */
-	bool by_own;	  /* as in struct uprobe_window */
+	/*
+	 * How long end_ns may become where hits are few; 0: it does not change. If begin_ns is not 0,
+	 * the first part becomes longer by as much as the window does.
+	 */
+	uint64_t most_ns;
+	bool by_own; /* as in struct uprobe_window */
 	/* Measures what a hit costs (price.h). May be NULL. */
 	int (*price)(void *arg, struct price *out, struct err *e);
 	/*

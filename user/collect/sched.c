@@ -293,6 +293,7 @@ static int begin_probing(struct sched *c, struct err *e)
 		.open = &c->obj->bss->open_for[0],
 		.begin_ns = SCHED_BEGIN_NS,
 		.end_ns = SCHED_END_NS,
+		.most_ns = SCHED_MOST_NS,
 		.price = price_of,
 		.spent = sched_window_spent,
 		.turn = sched_window_turn,

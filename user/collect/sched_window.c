@@ -190,8 +190,8 @@ static int outlasting(struct sched_window *w, const struct stretch *s, double we
 
 static int look_on(struct sched_window *w, struct err *e)
 {
-	const struct onlook_conf conf = { .begin_ns = (double)SCHED_BEGIN_NS,
-					  .end_ns = (double)SCHED_END_NS,
+	const struct onlook_conf conf = { .begin_ns = &w->conf->begin_ns,
+					  .last_ns = SCHED_END_NS - SCHED_BEGIN_NS,
 					  .labels = &w->feed->labels,
 					  .tally = &w->tally,
 					  .reasons = w->conf->reasons,
@@ -233,13 +233,16 @@ static void learn(struct sched_window *w, const struct gpb_sched_seen *now, size
 	slowness_learn(&w->slow, &sum);
 }
 
-static void next_window(struct sched_window *w)
+/* Sets the terms of the next window, which is to last @window_ns. */
+static void next_window(struct sched_window *w, uint64_t window_ns)
 {
-	const struct slowness_terms t = slowness_terms(&w->slow, SCHED_BEGIN_NS);
+	const uint64_t last = SCHED_END_NS - SCHED_BEGIN_NS;
+	const uint64_t begin = window_ns > SCHED_END_NS ? window_ns - last : SCHED_BEGIN_NS;
+	const struct slowness_terms t = slowness_terms(&w->slow, begin);
 
 	w->conf->own = t.own;
 	w->conf->own_share = t.own_share;
-	w->conf->begin_ns = SCHED_BEGIN_NS;
+	w->conf->begin_ns = begin;
 	w->conf->short_ns = t.short_ns;
 }
 
@@ -262,7 +265,6 @@ int sched_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns
 	bool were = w->conf->own.ns > 0;
 	int ret = 0;
 
-	(void)window_ns;
 	if (windows && !were)
 		slowness_begin(&w->slow, hit_ns);
 	else if (were && !windows)
@@ -277,7 +279,7 @@ int sched_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns
 	w->conf->block_rate = windows ? 1 : w->o.block_rate;
 	w->conf->mutex_fraction = windows ? 1 : w->o.mutex_fraction;
 	if (windows) {
-		next_window(w);
+		next_window(w, window_ns);
 		ret = look_on(w, e);
 	} else if (w->onlook) {
 		ret = onlook_pause(w->onlook, e);
@@ -301,7 +303,7 @@ static double by_length(void *arg, const struct gpb_stack *st)
 {
 	const struct sched_window *w = arg;
 
-	return st->type ? (double)w->conf->own.ns / (double)SCHED_BEGIN_NS : 1;
+	return st->type ? (double)w->conf->own.ns / (double)w->conf->begin_ns : 1;
 }
 
 static int close_window(struct sched_window *w, const struct stretch *s,
@@ -316,7 +318,7 @@ static int close_window(struct sched_window *w, const struct stretch *s,
 	learn(w, now, ncpu);
 	parks *= weight;
 	tally_window(&w->tally, &tw);
-	return outlasting(w, s, stratum / (double)SCHED_BEGIN_NS, e);
+	return outlasting(w, s, stratum / (double)w->conf->begin_ns, e);
 }
 
 /* Drops what was seen before anything counted, and remembers how much it was. */
@@ -359,7 +361,7 @@ int sched_window_over(void *arg, const struct stretch *s, struct err *e)
 	}
 	if (s->window) {
 		ret = close_window(w, s, (void *)now, ncpu, e);
-		next_window(w);
+		next_window(w, s->next_ns);
 		return ret ? ret : sched_window_put(w, e);
 	}
 	parks_since(w, (void *)now, ncpu);

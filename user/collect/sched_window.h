@@ -28,9 +28,13 @@
 #include "collect/tally.h"
 #include "sched.skel.h"
 
-/* The parts of a window, in ns. */
+/*
+ * The parts of a window at its shortest, and how long it may be where hits are few, in ns. The second
+ * part is equally long in all windows. A burst that comes just then must bear a window of that length.
+ */
 #define SCHED_BEGIN_NS 3000000ull
 #define SCHED_END_NS   10000000ull
+#define SCHED_MOST_NS  30000000ull
 
 struct sched_window {
 	struct subject *s; /* borrowed, as the next ones */

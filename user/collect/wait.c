@@ -345,6 +345,7 @@ static int begin_probing(struct wait *w, struct err *e)
 		.open = &w->obj->bss->open_for[0],
 		.begin_ns = WAIT_BEGIN_NS,
 		.end_ns = WAIT_END_NS,
+		.most_ns = WAIT_MOST_NS,
 		.price = price_of,
 		.spent = wait_window_spent,
 		.turn = wait_window_turn,

@@ -163,8 +163,8 @@ int wait_window_spent(void *arg, struct gpb_spent *out, struct err *e)
 
 static int look_on(struct wait_window *w, struct err *e)
 {
-	const struct onlook_conf conf = { .begin_ns = (double)WAIT_BEGIN_NS,
-					  .end_ns = (double)WAIT_END_NS,
+	const struct onlook_conf conf = { .begin_ns = &w->conf.begin_ns,
+					  .last_ns = WAIT_END_NS - WAIT_BEGIN_NS,
 					  .labels = &w->feed->labels,
 					  .tally = &w->tally,
 					  .all = true,
@@ -186,14 +186,17 @@ static int look_on(struct wait_window *w, struct err *e)
 
 /* ---- stretches ---- */
 
-static void next_window(struct wait_window *w)
+/* Sets the terms of the next window, which is to last @window_ns. */
+static void next_window(struct wait_window *w, uint64_t window_ns)
 {
-	const struct slowness_terms t = slowness_terms(&w->slow, WAIT_BEGIN_NS);
+	const uint64_t last = WAIT_END_NS - WAIT_BEGIN_NS;
+	const uint64_t begin = window_ns > WAIT_END_NS ? window_ns - last : WAIT_BEGIN_NS;
+	const struct slowness_terms t = slowness_terms(&w->slow, begin);
 
 	w->conf.own = t.own;
 	w->conf.own_share = t.own_share;
 	w->conf.short_ns = t.short_ns;
-	w->conf.begin_ns = WAIT_BEGIN_NS;
+	w->conf.begin_ns = begin;
 }
 
 int wait_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns, struct err *e)
@@ -202,7 +205,6 @@ int wait_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns,
 	bool were = w->conf.own.ns > 0;
 	int ret = 0;
 
-	(void)window_ns;
 	if (windows && !were)
 		slowness_begin(&w->slow, hit_ns);
 	else if (were && !windows)
@@ -216,7 +218,7 @@ int wait_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns,
 	/* a window shows few waits, so all of them are samples */
 	w->conf.rate = windows ? 1 : w->o.wait_rate;
 	if (windows) {
-		next_window(w);
+		next_window(w, window_ns);
 		ret = look_on(w, e);
 	} else if (w->onlook) {
 		ret = onlook_pause(w->onlook, e);
@@ -247,16 +249,16 @@ static double by_length(void *arg, const struct gpb_stack *st)
 
 	switch (st->type) {
 	case GPB_WAIT_LONG:
-		return own / (double)WAIT_BEGIN_NS;
+		return own / (double)w->conf.begin_ns;
 	case GPB_WAIT_CALL:
-		return own / (double)(WAIT_END_NS - GPB_LONG_NS);
+		return own / (w->length - GPB_LONG_NS);
 	default:
 		return 1;
 	}
 }
 
-static void close_window(struct wait_window *w, const struct stretch *s,
-			 const struct gpb_waiting_seen *now)
+void wait_window_close(struct wait_window *w, const struct stretch *s,
+		       const struct gpb_waiting_seen *now)
 {
 	/* Each CPU's part was only as long as its own time. */
 	double stratum = s->weight * (double)(s->closed - s->opened);
@@ -264,7 +266,8 @@ static void close_window(struct wait_window *w, const struct stretch *s,
 	double runs = (double)(now->runs - w->runs) * weight;
 	struct tally_window tw = { .weight = weight, .n = &runs, .inverse = by_length, .arg = w };
 
-	w->paced += (double)(now->paced_runs - w->paced_runs) * stratum / (double)WAIT_BEGIN_NS;
+	w->paced += (double)(now->paced_runs - w->paced_runs) * stratum / (double)w->conf.begin_ns;
+	w->length = (double)(s->closed - s->opened);
 	tally_window(&w->tally, &tw);
 	slowness_learn(&w->slow, &now->clock);
 }
@@ -330,8 +333,8 @@ int wait_window_over(void *arg, const struct stretch *s, struct err *e)
 	if (!s->weight) {
 		ret = forget(w, s, e);
 	} else if (s->window) {
-		close_window(w, s, &now);
-		next_window(w);
+		wait_window_close(w, s, &now);
+		next_window(w, s->next_ns);
 		ret = wait_window_put(w, e);
 	} else {
 		tally_full(&w->tally);

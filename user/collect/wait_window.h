@@ -22,9 +22,13 @@
 #include "collect/tally.h"
 #include "wait.skel.h"
 
-/* The parts of a window, in ns. */
+/*
+ * The parts of a window at its shortest, and how long it may be where hits are few, in ns. The second
+ * part is equally long in all windows. A burst that comes just then must bear a window of that length.
+ */
 #define WAIT_BEGIN_NS 3000000ull
 #define WAIT_END_NS   10000000ull
+#define WAIT_MOST_NS  30000000ull
 
 enum wait_whole { WAIT_WHOLE_PROGRAM, WAIT_WHOLE_RUNTIME };
 
@@ -44,6 +48,7 @@ struct wait_window {
 	struct onlook *onlook; /* NULL: not yet, or see why */
 	struct err why;
 	struct slowness slow;
+	double length;		   /* ns: of the window that was closed last, from open to closed */
 	uint64_t runs, paced_runs; /* at the end of the last stretch */
 	/* in all windows: runs that probes do not make fewer, because a clock paces them */
 	double paced;
@@ -69,6 +74,9 @@ int wait_window_spent(void *w, struct gpb_spent *out, struct err *e);
 int wait_window_turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct err *e);
 int wait_window_over(void *w, const struct stretch *s, struct err *e);
 
+/* For tests: what was added since the last window was seen in this one; @now: sums over all CPUs. */
+void wait_window_close(struct wait_window *w, const struct stretch *s,
+		       const struct gpb_waiting_seen *now);
 /* From now on nothing counts: looks end, and the runtime's count, before probes are taken out. */
 void wait_window_stop(struct wait_window *w);
 /* To be called when nothing is probed any more: the results of looks. */
