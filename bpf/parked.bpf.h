@@ -46,6 +46,15 @@ static __always_inline __u64 capped(__u64 delay, __u64 rate)
 	return delay < rate ? delay : rate;
 }
 
+/*
+ * In windows: does user space count this wait? It does when enough looks from outside have seen it, or
+ * when it is so long that those which they saw stand for all of its length.
+ */
+static __always_inline int looks_count(__u64 since, __u64 delay, __u64 counted, __u64 looked_ns)
+{
+	return since < counted || (looked_ns && delay >= looked_ns);
+}
+
 /* Walks the stack of a goroutine that is parked, by its frame pointers. */
 __noinline int walk_parked(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
 {

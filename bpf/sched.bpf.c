@@ -368,7 +368,9 @@ static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb
 	int sampled;
 
 	if (!hit_counts(h, w, delay, &type) ||
-	    (h->c->own.ns && w->since < sched_counted[h->slot & (GPB_TARGETS - 1)]))
+	    (h->c->own.ns &&
+	     looks_count(w->since, delay, sched_counted[h->slot & (GPB_TARGETS - 1)],
+			 h->c->looked_ns)))
 		return;
 	sampled = weigh(&weight, delay, h->c->block_rate);
 	if (w->again)

@@ -231,9 +231,11 @@ static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, cons
 		return;
 	if (was->paced || clocked)
 		type = old == GPB_G_SYSCALL ? GPB_WAIT_CALL : GPB_WAIT_LONG;
-	if (type != GPB_WAIT_CALL && (!(was->chance & (type ? GPB_CHANCE_WALL : GPB_CHANCE_OWN)) ||
-				      (h->windows && old != GPB_G_SYSCALL &&
-				       was->since < wait_counted[c->slot & (GPB_TARGETS - 1)])))
+	if (type != GPB_WAIT_CALL &&
+	    (!(was->chance & (type ? GPB_CHANCE_WALL : GPB_CHANCE_OWN)) ||
+	     (h->windows && old != GPB_G_SYSCALL &&
+	      looks_count(was->since, delay, wait_counted[c->slot & (GPB_TARGETS - 1)],
+			  h->cfg->looked_ns))))
 		return;
 	sampled = weigh(&weight, delay, h->cfg->rate);
 	h->n->ended[old]++;

@@ -466,7 +466,9 @@ struct gpb_sched {
 	__u64 own_share;
 	__u64 short_ns; /* up to which length such a time is short */
 	__u64 begin_ns; /* length of the part of a window in which waits may begin */
-	__u32 kinds;	/* 1 << GPB_WAIT_*: the kinds that are wanted now */
+	/* in windows: waits of this length and longer are counted by looks, all of them; 0: none */
+	__u64 looked_ns;
+	__u32 kinds; /* 1 << GPB_WAIT_*: the kinds that are wanted now */
 	/*
 	 * Go 1.22+: an unlock is charged with what all waiters waited, not with the first one's
 	 * wait alone.
@@ -563,7 +565,7 @@ enum { GPB_WAIT_SHORT, GPB_WAIT_LONG, GPB_WAIT_CALL };
 struct gpb_waiting {
 	__u64 rate;	    /* ns: a wait this long is always a sample; 0: nothing counts */
 	struct gpb_own own; /* this and the next ones as in gpb_sched */
-	__u64 own_share, short_ns, begin_ns;
+	__u64 own_share, short_ns, begin_ns, looked_ns;
 	/* one bit for each wait reason: a clock paces these waits, however short they are */
 	__u64 clocked;
 	__s32 g_waitreason;

@@ -201,6 +201,19 @@ static void expected_samples(void **state)
 	assert_int_equal(capped(delays[0], 1000), 0);
 }
 
+/* No wait is counted twice: by looks, and by the window that saw it end. */
+static void what_looks_count(void **state)
+{
+	const uint64_t counted = 100, from = 7000;
+
+	(void)state;
+	assert_true(looks_count(99, 1, counted, from));
+	assert_false(looks_count(100, 6999, counted, from));
+	assert_true(looks_count(100, 7000, counted, from));
+	assert_true(looks_count(99, 1, counted, 0));
+	assert_false(looks_count(100, UINT64_MAX, counted, 0));
+}
+
 /* Summed over all random numbers, the counts equal the waits. */
 static void short_ones_in_proportion(void **state)
 {
@@ -325,6 +338,7 @@ int main(void)
 		cmocka_unit_test_setup(clock_that_goes_back, reset),
 		cmocka_unit_test_setup(long_ones_always, reset),
 		cmocka_unit_test_setup(expected_samples, reset),
+		cmocka_unit_test_setup(what_looks_count, reset),
 		cmocka_unit_test_setup(short_ones_in_proportion, reset),
 		cmocka_unit_test_setup(parked, reset),
 		cmocka_unit_test_setup(parked_on_a_torn_stack, reset),

@@ -5,6 +5,7 @@ enum { SITES_MAX = 1 << 20 };
 /* shorter waits that looks miss are seen as a whole by windows of probes */
 #define LENGTH_MIN_NS 7e6
 #define LENGTH_STEP   1.25
+#define STANDS_MOST   3
 
 /* ---- which waits belong to which site ---- */
 
@@ -216,6 +217,7 @@ void onlook_sums_over(struct onlook_sums *u, int32_t entry, double ns, double le
 	n = wait_stands_for(u, length);
 	s->count += n;
 	u->sites.at[s->site].count += n;
+	u->sites.at[s->site].counted_ns += length;
 	s->beyond += n * outlasts(u, length);
 	s->count_variance += n * (n - 1);
 }
@@ -261,6 +263,18 @@ double onlook_apart_variance(const struct onlook_sums *u)
 double onlook_site_count(const struct onlook_sums *u, size_t site)
 {
 	return site < u->sites.n ? u->sites.at[site].count : 0;
+}
+
+uint64_t onlook_stands_from(const struct onlook_sums *u)
+{
+	if (u->gaps_ns <= 0 || wait_stands_for(u, LENGTH_MIN_NS) > STANDS_MOST)
+		return 0;
+	return (uint64_t)LENGTH_MIN_NS;
+}
+
+double onlook_site_counted(const struct onlook_sums *u, size_t site)
+{
+	return site < u->sites.n ? u->sites.at[site].counted_ns : 0;
 }
 
 struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry)

@@ -24,8 +24,9 @@ struct onlook_site {
 	bool known;
 	size_t first; /* the first entry that counts */
 	double now, last, squares;
-	double count;  /* number of waits that ONLOOK_COUNTS looks saw */
-	uint64_t look; /* number of the look that now belongs to */
+	double count;	   /* number of waits that ONLOOK_COUNTS looks saw */
+	double counted_ns; /* the total length of these */
+	uint64_t look;	   /* number of the look that now belongs to */
 };
 
 /* A struct that is zeroed, except for its first six members, is empty. */
@@ -90,6 +91,13 @@ double onlook_all_variance(const struct onlook_sums *u);
 double onlook_apart_variance(const struct onlook_sums *u);
 /* The number of waits that looks counted there. */
 double onlook_site_count(const struct onlook_sums *u, size_t site);
+/*
+ * From which length on (ns) those that ONLOOK_COUNTS looks saw stand for all waits; 0: looks are too seldom,
+ * or not known.
+ */
+uint64_t onlook_stands_from(const struct onlook_sums *u);
+/* The total length of these waits. */
+double onlook_site_counted(const struct onlook_sums *u, size_t site);
 void onlook_sums_fini(struct onlook_sums *u);
 
 #endif

@@ -243,6 +243,7 @@ static void next_window(struct sched_window *w, uint64_t window_ns)
 	w->conf->own = t.own;
 	w->conf->own_share = t.own_share;
 	w->conf->begin_ns = begin;
+	w->conf->looked_ns = w->onlook ? onlook_stands_from(onlook_sums(w->onlook)) : 0;
 	w->conf->short_ns = t.short_ns;
 }
 
@@ -424,6 +425,8 @@ void sched_window_end(struct sched_window *w, struct onlook_result *out)
 	if (w->onlook)
 		onlook_end(w->onlook, out);
 	tally_rest(&w->tally);
+	if (w->onlook)
+		undercounts_learn(&w->under, &w->tally, onlook_sums(w->onlook), GPB_WAIT_MUTEX);
 	weigh_others(w);
 	if (w->onlook && w->mutexes)
 		sum_locked(w);
@@ -566,6 +569,27 @@ static struct sched_error mutex_error(const struct sched_window *w, const struct
 	};
 }
 
+/* What windows lack, compared with looks. */
+static double lacking(const struct sched_window *w, size_t site)
+{
+	const struct tally_part *p = &w->tally.sites.at[site].sums;
+
+	if (!w->onlook)
+		return 0;
+	return undercounts_site(&w->under, site, tally_part_delays(&w->tally, p).variance,
+				onlook_site_variance(onlook_sums(w->onlook), site)) *
+	       GPB_COUNT_ONE * GPB_COUNT_ONE;
+}
+
+static double lacking_all(const struct sched_window *w, const struct tally_part *all)
+{
+	if (!w->onlook)
+		return 0;
+	return undercounts_all(&w->under, tally_part_delays(&w->tally, all).variance,
+			       onlook_all_variance(onlook_sums(w->onlook))) *
+	       GPB_COUNT_ONE * GPB_COUNT_ONE;
+}
+
 /* A wait that neither a window nor a look met may have come in between. */
 static double missed(const struct sched_window *w, size_t site)
 {
@@ -582,7 +606,7 @@ struct sched_error sched_window_site(const struct sched_window *w, size_t site)
 	if (s->whole == GPB_WAIT_MUTEX) {
 		out = mutex_error(w, &s->sums);
 	} else {
-		out.count = counts_error(w, &s->sums);
+		out.count = plus(counts_error(w, &s->sums), lacking(w, site));
 		out.delay = w->onlook ? onlook_site_variance(onlook_sums(w->onlook), site) :
 					tally_part_delays(&w->tally, &s->sums).variance;
 	}
@@ -598,7 +622,7 @@ struct sched_error sched_window_whole(const struct sched_window *w, unsigned kin
 	if (kind == GPB_WAIT_MUTEX) {
 		out = mutex_error(w, all);
 	} else {
-		out.count = counts_error(w, all);
+		out.count = plus(counts_error(w, all), lacking_all(w, all));
 		out.delay = w->onlook ? onlook_all_variance(onlook_sums(w->onlook)) :
 					tally_part_delays(&w->tally, all).variance;
 	}
@@ -611,6 +635,7 @@ struct sched_error sched_window_whole(const struct sched_window *w, unsigned kin
 void sched_window_fini(struct sched_window *w)
 {
 	onlook_free(w->onlook);
+	undercounts_fini(&w->under);
 	slowness_fini(&w->slow);
 	tally_fini(&w->tally);
 }

@@ -26,6 +26,7 @@
 #include "collect/probing.h"
 #include "collect/slowness.h"
 #include "collect/tally.h"
+#include "collect/undercount.h"
 #include "sched.skel.h"
 
 /*
@@ -51,6 +52,7 @@ struct sched_window {
 	struct onlook *onlook; /* NULL: not yet, or see why */
 	struct err why;
 	struct slowness slow;
+	struct undercounts under; /* set at the end, if there were looks */
 	/*
 	 * share by which numbers from switches are too small, roughly, and how far off that may
 	 * be

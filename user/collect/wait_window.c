@@ -197,6 +197,7 @@ static void next_window(struct wait_window *w, uint64_t window_ns)
 	w->conf.own_share = t.own_share;
 	w->conf.short_ns = t.short_ns;
 	w->conf.begin_ns = begin;
+	w->conf.looked_ns = w->onlook ? onlook_stands_from(onlook_sums(w->onlook)) : 0;
 }
 
 int wait_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns, struct err *e)
@@ -359,6 +360,8 @@ void wait_window_end(struct wait_window *w, struct onlook_result *out)
 	if (w->onlook)
 		onlook_end(w->onlook, out);
 	tally_rest(&w->tally);
+	if (w->onlook)
+		undercounts_learn(&w->under, &w->tally, onlook_sums(w->onlook), GPB_G_SYSCALL);
 }
 
 /* ---- estimates ---- */
@@ -444,6 +447,27 @@ static double counts_error(const struct wait_window *w, const struct tally_part 
 	return by_runs(w) ? regressed(w, p).variance : tally_part_counts(&w->tally, p).variance;
 }
 
+/* What windows lack, compared with looks. */
+static double lacking(const struct wait_window *w, size_t site)
+{
+	const struct tally_part *p = &w->tally.sites.at[site].sums;
+
+	if (!w->onlook)
+		return 0;
+	return undercounts_site(&w->under, site, tally_part_delays(&w->tally, p).variance,
+				onlook_site_variance(onlook_sums(w->onlook), site)) *
+	       GPB_COUNT_ONE * GPB_COUNT_ONE;
+}
+
+static double lacking_all(const struct wait_window *w, const struct tally_part *all)
+{
+	if (!w->onlook)
+		return 0;
+	return undercounts_all(&w->under, tally_part_delays(&w->tally, all).variance,
+			       onlook_all_variance(onlook_sums(w->onlook))) *
+	       GPB_COUNT_ONE * GPB_COUNT_ONE;
+}
+
 /* A wait that neither a window nor a look met may have come in between. */
 static double missed(const struct wait_window *w, size_t site)
 {
@@ -459,7 +483,7 @@ struct wait_error wait_window_site(const struct wait_window *w, size_t site)
 	const struct tally_part *p = &w->tally.sites.at[site].sums;
 
 	return (struct wait_error){
-		.count = plus(counts_error(w, p), missed(w, site)),
+		.count = plus(plus(counts_error(w, p), missed(w, site)), lacking(w, site)),
 		.delay = w->onlook ? onlook_site_variance(onlook_sums(w->onlook), site) :
 				     tally_part_delays(&w->tally, p).variance,
 	};
@@ -469,7 +493,7 @@ struct wait_error wait_window_whole(const struct wait_window *w)
 {
 	const struct tally_part *all = &w->tally.wholes[WAIT_WHOLE_PROGRAM];
 	struct wait_error out = {
-		.count = counts_error(w, all),
+		.count = plus(counts_error(w, all), lacking_all(w, all)),
 		.delay = w->onlook ? onlook_all_variance(onlook_sums(w->onlook)) :
 				     tally_part_delays(&w->tally, all).variance,
 	};
@@ -483,6 +507,7 @@ struct wait_error wait_window_whole(const struct wait_window *w)
 void wait_window_fini(struct wait_window *w)
 {
 	onlook_free(w->onlook);
+	undercounts_fini(&w->under);
 	slowness_fini(&w->slow);
 	map_fini(&w->leaves);
 	tally_fini(&w->tally);

@@ -20,6 +20,7 @@
 #include "collect/probing.h"
 #include "collect/slowness.h"
 #include "collect/tally.h"
+#include "collect/undercount.h"
 #include "wait.skel.h"
 
 /*
@@ -48,6 +49,7 @@ struct wait_window {
 	struct onlook *onlook; /* NULL: not yet, or see why */
 	struct err why;
 	struct slowness slow;
+	struct undercounts under;  /* set at the end, if there were looks */
 	double length;		   /* ns: of the window that was closed last, from open to closed */
 	uint64_t runs, paced_runs; /* at the end of the last stretch */
 	/* in all windows: runs that probes do not make fewer, because a clock paces them */
