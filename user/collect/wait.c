@@ -199,6 +199,12 @@ static int load(struct wait *w, struct err *e)
 		return bpf_load_error(e, -errno, "wait");
 	bpf_prepare(w->obj);
 	uprobes_prepare(w->obj->progs.wait_status, w->multi);
+	/*
+	 * A goroutine that is preempted can stand at any instruction, and until user space has seen
+	 * that one its sample carries the stack's memory. Without a budget these come in bursts.
+	 */
+	if (!w->o.budget_ppm)
+		bpf_map__set_max_entries(w->obj->maps.ring, 4 * GPB_RING_BYTES);
 	ret = wait_bpf__load(w->obj);
 	if (ret)
 		return bpf_load_error(e, ret, "wait");
