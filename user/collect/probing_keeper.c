@@ -35,12 +35,12 @@ int probing_mend(struct probing *p, struct err *e)
 	return probing_watch(p, uprobes_fd(&p->uprobes), e);
 }
 
-/* Again and again, if keepers are killed at it. */
+/* Also when keepers are killed at it, but not for ever. */
 int probing_attach(struct probing *p, struct err *e)
 {
 	int ret = uprobes_attach(&p->uprobes, e);
 
-	while (ret == -ECHILD) {
+	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
 		ret = probing_mend(p, e);
 		if (!ret)
 			ret = uprobes_attach(&p->uprobes, e);
@@ -61,7 +61,7 @@ int probing_ask_window(struct probing *p, const struct uprobe_window *w, struct 
 
 	p->asked_ns = clock_ns();
 	ret = uprobes_window(&p->uprobes, w, e);
-	while (ret == -ECHILD) {
+	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
 		ret = probing_mend(p, e);
 		p->asked_ns = clock_ns();
 		if (!ret)

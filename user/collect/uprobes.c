@@ -404,9 +404,6 @@ static int begin(void *arg, struct err *e)
 
 /* ---- in this process ---- */
 
-/* How often a keeper is started anew in a row: who kills more of them in no time wants none. */
-#define MEND_TRIES 100
-
 struct uprobe_plan {
 	struct uprobe_group groups[UPROBE_GROUPS_MAX];
 	struct uprobe_site *sites; /* of all groups */
@@ -592,7 +589,7 @@ int uprobes_attach_again(struct uprobes *u, struct err *e)
 {
 	int ret = uprobes_dead(u) ? -ECHILD : uprobes_attach(u, e);
 
-	while (ret == -ECHILD) {
+	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
 		ret = uprobes_mend(u, e);
 		if (!ret)
 			ret = uprobes_attach(u, e);
@@ -648,7 +645,7 @@ int uprobes_mend(struct uprobes *u, struct err *e)
 {
 	int ret = -ECHILD;
 
-	for (int i = 0; ret == -ECHILD && i < MEND_TRIES; i++) {
+	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
 		(void)keeper_stop(&u->keeper);
 		u->deaths++;
 		ret = start_keeper(u, e);
@@ -662,8 +659,9 @@ int uprobes_mend(struct uprobes *u, struct err *e)
 
 void uprobes_free(struct uprobes *u)
 {
-	while (keeper_stop(&u->keeper) && u->plan && !uprobes_mend(u, NULL))
-		;
+	for (int i = 0; i < UPROBES_MENDS && keeper_stop(&u->keeper) && u->plan; i++)
+		if (uprobes_mend(u, NULL))
+			break;
 	(void)keeper_stop(&u->keeper);
 	if (u->watch)
 		munmap(u->watch, sizeof(*u->watch));

@@ -119,6 +119,8 @@ int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err 
 
 /* Was the keeper killed? To be asked while no answer is due. */
 bool uprobes_dead(const struct uprobes *u);
+/* So many keepers in a row may be killed before that is an error: -ECHILD. */
+enum { UPROBES_MENDS = 100 };
 /*
  * After the keeper's death: a new one puts all probes in and takes them out, which frees what the
  * old one left behind. Then nothing is attached, and uprobes_fd() is another one. Tries again when
