@@ -262,6 +262,35 @@ static void no_wait_counts_twice(void **state)
 	}
 }
 
+/* Times runnable after a paced wait are of its group and last a microsecond: looks do not say how many lack. */
+static void short_ones_do_not_lack(void **state)
+{
+	struct wait_window w = { .s = &subject, .slow = { .s = &subject, .counted = true } };
+	struct onlook_sums u = { .s = &subject, .tally = &w.tally };
+	const struct wait brief = { .end = 1000 };
+	struct gpb_stack st = stack_of(&brief, GPB_WAIT_LONG), seen = stack_of(&brief, 0);
+	struct undercounts under = {};
+	const struct tally_window tw = { .weight = 100 };
+	int32_t entry;
+	bool known;
+
+	(void)state;
+	wait_window_init(&w, not_runtime);
+	st.size = GPB_G_RUNNABLE << 8;
+	assert_int_equal(onlook_sums_entry(&u, &seen, 0, true, &known, &entry, NULL), 0);
+	onlook_sums_saw(&u, entry, 2 * MS);
+	onlook_sums_over(&u, entry, 2 * MS, 0);
+	assert_int_equal(wait_window_add(&w, &st, NULL), 0);
+	tally_window(&w.tally, &tw);
+	onlook_sums_end(&u, 100 * MS, 100 * MS);
+	undercounts_learn(&under, &w.tally, &u, GPB_G_SYSCALL);
+	assert_true(under.at[0].looks_ns > under.at[0].windows_ns);
+	assert_true(undercounts_site(&under, 0, 0, 0) == 0);
+	undercounts_fini(&under);
+	onlook_sums_fini(&u);
+	wait_window_fini(&w);
+}
+
 static int open_subject(void **state)
 {
 	static struct mkgobin elf;
@@ -291,6 +320,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(windows_that_lack_waits_say_so),
 		cmocka_unit_test(no_wait_counts_twice),
+		cmocka_unit_test(short_ones_do_not_lack),
 		cmocka_unit_test(windows_that_lack_none_state_little_more),
 	};
 

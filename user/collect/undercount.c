@@ -5,11 +5,14 @@
 
 static void add(struct undercount *to, const struct tally_entry *en, double looks_ns)
 {
+	double count = en->counts.x / GPB_COUNT_ONE;
+
 	to->windows_ns += en->delays.x;
 	to->looks_ns += looks_ns;
-	if (!en->group)
+	/* What follows a wait that a clock paces has its group, too, and may be short (bpf/wait.bpf.c). */
+	if (!en->group || en->delays.x < count * GPB_LONG_NS)
 		return;
-	to->count += en->counts.x / GPB_COUNT_ONE;
+	to->count += count;
 	to->long_ns += en->delays.x;
 }
 
