@@ -22,6 +22,8 @@ enum {
 	STATUS_MAX = 65536,
 	OPEN_TRIES = 20,
 	OPEN_PAUSE_US = 2000,
+	EXEC_TRIES = 100,
+	EXEC_PAUSE_MS = 2, /* 0.2 s in all; it ends as soon as the process does */
 	MAPS_TRIES = 20
 };
 
@@ -307,8 +309,12 @@ static bool pidfd_exited(const struct target *t)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* 0: it is the same program. 1: another one. -ESRCH: it exited. */
-static int changed(struct target *t, struct err *e)
+/*
+ * 0: it is the same program. 1: another one. -ESRCH: it exited. -EAGAIN: it exits, or is in the middle
+ * of exec, which look alike for a moment: the leader is a zombie while another thread takes its
+ * place (de_thread() in fs/exec.c), and then the new memory has no stack yet (setup_arg_pages()).
+ */
+static int changed_now(struct target *t, struct err *e)
 {
 	struct procstat st;
 	int ret;
@@ -319,13 +325,28 @@ static int changed(struct target *t, struct err *e)
 	if (ret)
 		return ret;
 	if (st.state == 'Z' || st.state == 'X')
-		return exited(t, e);
+		return -EAGAIN;
 	if (st.start_ticks != t->start_ticks)
 		return 1;
 	if (memproc_alive(t->mem, t->start_stack) && st.start_stack == t->start_stack)
 		return 0;
-	/* A process without a stack is exiting, though it has not finished yet. */
-	return st.start_stack ? 1 : exited(t, e);
+	return st.start_stack ? 1 : -EAGAIN;
+}
+
+/* As changed_now(), but what exits or is in the middle of exec is given the time to end that. */
+static int changed(struct target *t, struct err *e)
+{
+	struct pollfd p = { .fd = t->pidfd, .events = POLLIN };
+
+	for (int i = 0; i < EXEC_TRIES; i++) {
+		int ret = changed_now(t, e);
+
+		if (ret != -EAGAIN)
+			return ret;
+		(void)poll(&p, 1, EXEC_PAUSE_MS);
+	}
+	/* The leader has ended and other threads go on, or the exit itself takes long. */
+	return exited(t, e);
 }
 
 int target_alive(struct target *t, struct err *e)
