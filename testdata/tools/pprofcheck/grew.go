@@ -12,6 +12,7 @@ import (
 // counters are profiles of one program, one after the other, whose values only grow.
 type counters struct {
 	still     *regexp.Regexp // samples with such a function have not grown
+	but       *regexp.Regexp // unless they have such a one, too
 	tolerance float64        // of the last column
 	bad       int
 	max       int
@@ -29,7 +30,8 @@ func (c *counters) complain(why string, e *entry, values ...[]int64) {
 }
 
 func (c *counters) isStill(e *entry) bool {
-	return c.still != nil && c.still.MatchString(strings.Join(e.frames, "\n"))
+	frames := strings.Join(e.frames, "\n")
+	return c.still != nil && c.still.MatchString(frames) && (c.but == nil || !c.but.MatchString(frames))
 }
 
 // near: as large as a, but for the tolerance, which the last column alone has.
@@ -80,11 +82,15 @@ func cmdGrew(args []string) bool {
 	c := counters{max: 5}
 	fs := flag.NewFlagSet("pprofcheck", flag.ExitOnError)
 	still := fs.String("still", "", "")
+	but := fs.String("but", "", "")
 	fs.Float64Var(&c.tolerance, "tolerance", 0, "")
 	fs.BoolVar(&o.addresses, "addresses", false, "")
 	paths := parse(fs, args, 0)
 	if *still != "" {
 		c.still = regexp.MustCompile(*still)
+	}
+	if *but != "" {
+		c.but = regexp.MustCompile(*but)
 	}
 	var before map[string]*entry
 	for i, path := range paths {

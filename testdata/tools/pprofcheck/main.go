@@ -26,6 +26,7 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
   grew [FLAGS] A B...     each has the samples of the one before it, with no value less
       -addresses          and at the same addresses
       -still REGEXP       samples with a function or file like this are the same in all
+      -but REGEXP         but for those with one like this
       -tolerance X        but for that share of the last column
   goroutines [-ignore-labels] [-without REGEXP] A B   same goroutines in two texts (debug=2)
   share [FLAGS] A B       flat and cumulative shares per function, side by side
