@@ -180,7 +180,8 @@ tell() {
 # other run was judged there and found it good.
 both_runs() {
 	awk -v done="$3" '
-		{ name = $1 == "not" ? $3 : $2 }
+		# A name may have blanks; it ends where the reason begins.
+		{ name = $0; sub(/^(not ok|ok|skip) /, "", name); sub(/ - .*/, "", name) }
 		/^not ok / && FILENAME == ARGV[1] { bad[name] = 1; first[++n] = $0; of[n] = name; next }
 		/^(ok|skip) / && FILENAME == ARGV[1] { good[name] = 1; print; next }
 		/^ok / && FILENAME == ARGV[2] { again[name] = 1; if (!(name in good) && !(name in bad)) print }

@@ -72,5 +72,6 @@ run e2e
 expect "a second run counts" "6 passed, 0 failed, 1 skipped" "$(tail -n 1 "$tree/said")"
 expect "attempts are told, with why" "# attempt 1 of six: too few # attempt 1 of a b: wrong - once" \
 	"$(grep '^# attempt' "$tree/said" | paste -sd' ')"
+expect "names have blanks" 1 "$(grep -c '^ok a b (in a second run' "$tree/said")"
 expect "attempts are kept" 2 "$(wc -l <"$tree/build/log/attempts")"
 exit $bad
