@@ -256,7 +256,7 @@ struct heap_estimate heap_use_of(const struct heap_use *u, const struct heap_win
 
 	if (en == &w->tally.entries.at[w->tally.sites.at[en->site].first])
 		windows = site_variance(u, w, en);
-	if (made.borrowed > 0 || (u->bunched && en->count > s->objects[0]))
+	if (made.seen.variance < 0 || (u->bunched && en->count > s->objects[0]))
 		windows = -1;
 	return (struct heap_estimate){
 		.objects = objects,

@@ -528,14 +528,15 @@ struct heap_made heap_window_made(const struct heap_window *w, const struct tall
 
 	/* The entry's part of its site. */
 	m.seen.value = by_site > 0 ? m.seen.value * en->counts.x / by_site : 0;
+	if (by_site > 0 || total == 0 || !en->count)
+		return m;
 	/*
-	 * No window saw anything of its class, but full observation did: its shares there are
-	 * used, and the error is unknown.
+	 * Full observation saw the site, and no window did: they may have missed it. Where they
+	 * saw nothing of its class, the shares of full observation are used.
 	 */
-	if (w->tally.groups[en->group].x <= 0 && total > 0 && en->count) {
+	m.seen.variance = -1;
+	if (w->tally.groups[en->group].x <= 0 && total > 0)
 		m.borrowed = total * (double)en->count / w->in_full[en->group];
-		m.seen.variance = -1;
-	}
 	return m;
 }
 
@@ -552,7 +553,7 @@ struct heap_estimate heap_window_estimate(const struct heap_window *w, const str
 	bool known = en->group && w->total[en->group] >= 0;
 
 	/* The variance of the whole site is reported with its first stack. */
-	if (en == &w->tally.entries.at[w->tally.sites.at[en->site].first] || made.borrowed > 0)
+	if (en == &w->tally.entries.at[w->tally.sites.at[en->site].first] || made.seen.variance < 0)
 		variance = made.seen.variance;
 	return (struct heap_estimate){
 		.objects = (double)full.objects + more,

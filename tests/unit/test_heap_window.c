@@ -1,0 +1,86 @@
+/* tests/unit/test_heap_window.c - what full observation saw of a site, and windows did not. */
+#include "collect/heap_window.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { SIZE = 64, CLASS = 5, OTHER = 48, OTHER_CLASS = 4 };
+
+static const struct gpb_heap heap = { .class_size = { [CLASS] = SIZE, [OTHER_CLASS] = OTHER } };
+
+static void see(struct heap_window *w, uint64_t pc, uint32_t size, uint32_t count)
+{
+	struct gpb_stack st = { .nfirst = 1, .size = size, .count = count };
+
+	st.pc[0] = pc;
+	assert_int_equal(tally_add(&w->tally, &st, size == SIZE ? CLASS : OTHER_CLASS, NULL), 0);
+}
+
+/* Both sites allocate while all is observed; windows see the first one only, and other classes. */
+static void observe(struct heap_window *w)
+{
+	*w = (struct heap_window){ .heap = &heap, .rate = 1, .rate_in_windows = 1 };
+	tally_init(&w->tally);
+	see(w, 1, SIZE, 10);
+	see(w, 2, SIZE, 10);
+	see(w, 3, OTHER, 10);
+	tally_full(&w->tally);
+	for (unsigned i = 0; i < 12; i++) {
+		const struct tally_window window = { .weight = 10 };
+
+		see(w, 1, SIZE, 100 + i);
+		tally_window(&w->tally, &window);
+	}
+	w->total[CLASS] = 20000;
+	w->total[OTHER_CLASS] = 0;
+	heap_window_end(w);
+}
+
+static struct heap_estimate of(const struct heap_window *w, uint64_t pc)
+{
+	for (size_t i = 0; i < w->tally.entries.n; i++)
+		if (w->tally.entries.at[i].st->pc[0] == pc)
+			return heap_window_estimate(w, &w->tally.entries.at[i]);
+	fail();
+	return (struct heap_estimate){};
+}
+
+/* Windows may have missed it: 10 +- 0 would be too sure of itself. */
+static void test_missed_by_windows(void **state)
+{
+	struct heap_window w;
+
+	(void)state;
+	observe(&w);
+	assert_true(of(&w, 1).variance >= 0);
+	assert_int_equal(of(&w, 1).values.objects, 20010);
+	assert_int_equal(of(&w, 2).values.objects, 10);
+	assert_true(of(&w, 2).variance < 0);
+	tally_fini(&w.tally);
+}
+
+/* Nothing of its class was allocated while there were windows: what was seen is all. */
+static void test_nothing_to_miss(void **state)
+{
+	struct heap_window w;
+
+	(void)state;
+	observe(&w);
+	assert_int_equal(of(&w, 3).values.objects, 10);
+	assert_true(of(&w, 3).variance >= 0);
+	tally_fini(&w.tally);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_missed_by_windows),
+		cmocka_unit_test(test_nothing_to_miss),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
