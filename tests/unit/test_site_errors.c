@@ -78,7 +78,7 @@ static void not_too_many(void **state)
 	assert_non_null(strstr(comment(p, 0), "all sites"));
 	assert_non_null(strstr(comment(p, 1), "main.f100 main.go:100 alloc_space 1100 +- 1 "));
 	assert_non_null(strstr(comment(p, 16), "main.f85 main.go:85 alloc_space 1085 +- 1 "));
-	assert_string_equal(comment(p, 17), "error: 84 other sites alloc_space 840 +- 9 (1.1%)");
+	assert_string_equal(comment(p, 17), "error: 84 other sites alloc_space 840 +- 84 (10.0%)");
 	assert_null(comment(p, 18));
 	site_errors_fini(&s);
 }

@@ -130,19 +130,24 @@ static int say_one(struct prof *p, const char *name, const char *type, const str
 			    100 * se / s->value);
 }
 
-/* Writes one line for those that have no line of their own. */
+/*
+ * Writes one line for those that have no line of their own. How their errors depend on each other
+ * is not kept: standard errors are added up, which is too much, and never too little.
+ */
 static int say_rest(const struct site_errors *s, struct prof *p, const char *type, struct err *e)
 {
 	struct site_error rest = {};
+	double se = 0;
 	char name[64];
 
 	if (s->sites.n <= SITES_SAID)
 		return 0;
 	for (size_t i = SITES_SAID; i < s->sites.n; i++) {
 		rest.value += s->sites.at[i].value;
-		rest.variance += s->sites.at[i].variance;
+		se += sqrt(s->sites.at[i].variance);
 		rest.unknown |= s->sites.at[i].unknown;
 	}
+	rest.variance = se * se;
 	snprintf(name, sizeof(name), "%zu other sites", s->sites.n - SITES_SAID);
 	return say_one(p, name, type, &rest, e);
 }
