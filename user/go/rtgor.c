@@ -64,7 +64,7 @@ struct reader {
 	const struct rtgor_vars *v;
 	size_t gbytes;
 	uint64_t *list;
-	size_t n;
+	size_t n, cap;
 	struct batch many, one;
 	int (*each)(void *arg, const struct rtgor *g, struct err *e);
 	void *arg;
@@ -430,6 +430,17 @@ static int give_batch(struct reader *r, size_t n, struct err *e)
 
 /* ---- the list ---- */
 
+/* What stood there is not kept: it is about to be read. */
+static int list_room(struct reader *r, uint64_t n, struct err *e)
+{
+	if (r->list && n <= r->cap)
+		return 0;
+	free(r->list);
+	r->cap = n ? n : 1;
+	r->list = malloc(r->cap * sizeof(*r->list));
+	return r->list ? 0 : no_memory(e);
+}
+
 /*
  * The list only grows. When it outgrows its memory it moves, and the old place may later be used
  * for something else.
@@ -437,7 +448,7 @@ static int give_batch(struct reader *r, size_t n, struct err *e)
 static int read_list(struct reader *r, struct err *e)
 {
 	for (int try = 0; try < LIST_TRIES; try++) {
-		uint64_t n = 0, at = 0, again = 0, *list;
+		uint64_t n = 0, at = 0, again = 0;
 		int ret = mem_u64(r->m, r->v->allglen, &n, e);
 
 		if (!ret)
@@ -447,12 +458,11 @@ static int read_list(struct reader *r, struct err *e)
 		if (n > LIMIT_GOROUTINES)
 			return err_set(e, -E2BIG, "%llu goroutines; the limit is %d",
 				       (unsigned long long)n, LIMIT_GOROUTINES);
-		list = realloc(r->list, (n ? n : 1) * sizeof(*list));
-		if (!list)
-			return no_memory(e);
-		r->list = list;
+		ret = list_room(r, n, e);
+		if (ret)
+			return ret;
 		r->n = n;
-		ret = mem_read(r->m, at, list, n * sizeof(*list), e);
+		ret = mem_read(r->m, at, r->list, n * sizeof(*r->list), e);
 		if (ret && ret != -EFAULT)
 			return err_wrap(e, ret, "runtime.allgs");
 		if (!mem_u64(r->m, r->v->allgptr, &again, NULL) && again == at && !ret)
