@@ -25,9 +25,10 @@ CORPUS_LIMIT=300
 GOLDEN_LIMIT=${SCRIPT_LIMIT:-180}
 E2E_LIMIT=${SCRIPT_LIMIT:-900} # one script's toolchains may have to be fetched
 
+# The programs of all scripts are built from the start (tests/support/subjects.sh), with what the
+# others leave idle: programs of cmocka, corpora and these scripts, JOBS beside each other.
 # Scripts that compare exactly: a busy machine does not change their outcomes, and they change
-# nothing for others on it. They run first, JOBS beside each other, while the programs of all other
-# scripts are built (tests/support/subjects.sh). The longest first.
+# nothing for others on it. The longest first.
 BESIDE=" frames bad_binary heap_read package rtvars goroutine contention_read heap_types counters
 	waitreasons allocsites layout_tab unknown_go flame verifier lockdown drain "
 # Scripts that judge by counts, shares, callers, files and exit statuses, never by seconds: two at a
@@ -59,6 +60,7 @@ skip() { skipped=$((skipped + 1)); echo "skip $1 - $2"; }
 ending() {
 	case $1 in
 	124|137) echo "stopped after its time limit" ;;
+	lost)    echo "somebody killed what ran it" ;;
 	*)       echo "exit status $1" ;;
 	esac
 }
@@ -66,12 +68,52 @@ ending() {
 # The end of a log, indented so that no line of it can be taken for an outcome or a total.
 tail_of() { tail -n "${2:-25}" "$1" | sed 's/^/    | /'; }
 
-# One cmocka program. Its TAP goes to a log; one line here per program, every test counted.
-run_unit() {
-	local name=$1 bin=$2 log=$LOG/$1.log rc good bad skips plan
-	mkdir -p "$(dirname "$log")"
-	CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 10 $UNIT_LIMIT "$bin" >"$log" 2>&1 </dev/null
-	rc=$?
+# ---- programs, JOBS at a time -------------------------------------------------------------------
+
+# beside N RUN TELL NAME...: RUN NAME in the background, N of them at a time; then TELL NAME RC here, as each ends.
+beside() {
+	local most=$1 run=$2 tell=$3 name
+	local -A STARTED=()
+	shift 3
+	for name; do
+		next_ended "$most"
+		mkdir -p "$(dirname "$LOG/$name")"
+		rm -f "$LOG/$name.ended"
+		STARTED[$name]=1
+		{
+			"$run" "$name"
+			echo $? >"$LOG/$name.ended"
+		} &
+	done
+	next_ended 1
+}
+
+# next_ended N: waits while N or more are under way. Without a child left, what has not said how it ended was killed.
+next_ended() {
+	local name rc
+	while [ ${#STARTED[@]} -ge "$1" ]; do
+		wait -n
+		rc=$?
+		for name in "${!STARTED[@]}"; do
+			[ -s "$LOG/$name.ended" ] || [ $rc = 127 ] || continue
+			"$tell" "$name" "$(cat "$LOG/$name.ended" 2>/dev/null || echo lost)"
+			unset "STARTED[$name]"
+		done
+	done
+}
+
+# unit_run SUITE/PROGRAM: one cmocka program. Its TAP goes to a log.
+unit_run() {
+	local dir=$O bin
+	[ "${1%%/*}" = unit ] || dir=$O/${1%%/*}
+	bin=$dir/tests/unit/${1#*/}
+	[ ! -f "tests/bpfhost/${1#*/}.c" ] || bin=$dir/tests/bpfhost/${1#*/}
+	CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 10 $UNIT_LIMIT "$bin" >"$LOG/$1.log" 2>&1 </dev/null
+}
+
+# unit_tell SUITE/PROGRAM RC: one line here, every test counted.
+unit_tell() {
+	local name=$1 rc=$2 log=$LOG/$1.log good bad skips plan
 	bad=$(grep -c '^not ok ' "$log")
 	skips=$(grep -ciE '^ok .*# skip' "$log")
 	good=$(($(grep -c '^ok ' "$log") - skips))
@@ -90,39 +132,45 @@ run_unit() {
 	fi
 }
 
-# $1: suite name, $2: directory under $O
-units_of() {
-	local src n=0
-	for src in tests/unit/test_*.c tests/bpfhost/test_*.c; do
-		[ -f "$src" ] || continue
-		n=$((n + 1))
-		run_unit "$1/$(basename "$src" .c)" "$2/${src%.c}"
+# names SUITE GLOB...: SUITE/NAME of each file there is, in NAMES.
+names() {
+	local suite=$1 src
+	NAMES=()
+	shift
+	for src; do
+		[ ! -f "$src" ] || NAMES+=("$suite/$(basename "$src" .c)")
 	done
-	[ $n -gt 0 ] || skip "$1" "there are no unit tests"
+}
+
+units_of() {
+	names "$1" tests/unit/test_*.c tests/bpfhost/test_*.c
+	beside "$JOBS" unit_run unit_tell "${NAMES[@]}"
+	[ ${#NAMES[@]} -gt 0 ] || skip "$1" "there are no unit tests"
+}
+
+# corpus_run corpus/fuzz_NAME: all its inputs, through the sanitized target.
+corpus_run() {
+	local name=${1#*/fuzz_} seeds=()
+	[ ! -d "testdata/corpus/$name" ] || seeds=("testdata/corpus/$name")
+	timeout -k 10 $CORPUS_LIMIT "$O/asan/tests/fuzz/replay_$name" "${seeds[@]}" >"$LOG/$1.log" 2>&1 </dev/null
+}
+
+corpus_tell() {
+	local name=${1#*/fuzz_} rc=$2 log=$LOG/$1.log
+	if [ ! -d "testdata/corpus/$name" ]; then
+		fail "corpus/$name" "testdata/corpus/$name is missing"
+	elif [ $rc = 0 ]; then
+		pass "corpus/$name ($(tail -n 1 "$log"))"
+	else
+		fail "corpus/$name" "$(ending $rc), see $log"
+		tail_of "$log"
+	fi
 }
 
 run_corpus() {
-	local src name log rc seeds n=0
-	for src in tests/fuzz/fuzz_*.c; do
-		[ -f "$src" ] || continue
-		n=$((n + 1))
-		name=$(basename "$src" .c) name=${name#fuzz_}
-		log=$LOG/corpus_$name.log
-		seeds=()
-		[ ! -d "testdata/corpus/$name" ] || seeds=("testdata/corpus/$name")
-		timeout -k 10 $CORPUS_LIMIT "$O/asan/tests/fuzz/replay_$name" \
-			"${seeds[@]}" >"$log" 2>&1 </dev/null
-		rc=$?
-		if [ ${#seeds[@]} = 0 ]; then
-			fail "corpus/$name" "testdata/corpus/$name is missing"
-		elif [ $rc = 0 ]; then
-			pass "corpus/$name ($(tail -n 1 "$log"))"
-		else
-			fail "corpus/$name" "$(ending $rc), see $log"
-			tail_of "$log"
-		fi
-	done
-	[ $n -gt 0 ] || skip corpus "there are no fuzz targets"
+	names corpus tests/fuzz/fuzz_*.c
+	beside "$JOBS" corpus_run corpus_tell "${NAMES[@]}"
+	[ ${#NAMES[@]} -gt 0 ] || skip corpus "there are no fuzz targets"
 }
 
 run_layering() {
@@ -135,33 +183,34 @@ run_layering() {
 	fi
 }
 
-# One script into a log, and its seconds, by the clock and of CPU, into $LOG/times. Its exit status.
+# script_run NAME [LOG]: one script into a log, and its seconds, by the clock and of CPU, into
+# $LOG/times. Its exit status.
 script_run() {
-	local limit=$E2E_LIMIT TIMEFORMAT="%0R %0U %0S" rc
-	mkdir -p "$(dirname "$3")"
+	local log=${2:-$LOG/$1.log} limit=$E2E_LIMIT TIMEFORMAT="%0R %0U %0S" rc
+	mkdir -p "$(dirname "$log")"
 	case $1 in golden/*) limit=$GOLDEN_LIMIT ;; esac
-	{ time timeout -k 10 "$limit" bash "$2" >"$3" 2>&1 </dev/null; } 2>"$3.time"
+	{ time timeout -k 10 "$limit" bash "tests/$1.sh" >"$log" 2>&1 </dev/null; } 2>"$log.time"
 	rc=$?
-	awk -v name="$1" 'END { print name ": " $1 " s, " $2 + $3 " s of CPU" }' "$3.time" >>"$LOG/times"
+	awk -v name="$1" 'END { print name ": " $1 " s, " $2 + $3 " s of CPU" }' "$log.time" >>"$LOG/times"
 	return $rc
 }
 
-# script_log NAME SCRIPT LOG [RC]: runs it, unless it has run and ended with RC. Sets rc, good, bad, skips.
+# script_log NAME LOG [RC]: runs it, unless it has run and ended with RC. Sets rc, good, bad, skips.
 script_log() {
-	rc=${4:-}
-	[ -n "$rc" ] || { script_run "$1" "$2" "$3"; rc=$?; }
-	good=$(grep -c '^ok ' "$3")
-	bad=$(grep -c '^not ok ' "$3")
-	skips=$(grep -c '^skip ' "$3")
+	rc=${3:-}
+	[ -n "$rc" ] || { script_run "$1" "$2"; rc=$?; }
+	good=$(grep -c '^ok ' "$2")
+	bad=$(grep -c '^not ok ' "$2")
+	skips=$(grep -c '^skip ' "$2")
 	[ $bad = 0 ] || return 0
-	if grep -E ': unbound variable$|^panic: ' "$3" >"$3.dead"; then
-		echo "not ok $1 - part of it died: $(head -n 1 "$3.dead")" >>"$3"
+	if grep -E ': unbound variable$|^panic: ' "$2" >"$2.dead"; then
+		echo "not ok $1 - part of it died: $(head -n 1 "$2.dead")" >>"$2"
 		bad=1
 	elif [ $rc != 0 ]; then
-		echo "not ok $1 - $(ending $rc), see $3" >>"$3"
+		echo "not ok $1 - $(ending $rc), see $2" >>"$2"
 		bad=1
 	elif [ $((good + skips)) = 0 ]; then
-		echo "not ok $1 - said nothing, see $3" >>"$3"
+		echo "not ok $1 - said nothing, see $2" >>"$2"
 		bad=1
 	fi
 }
@@ -207,7 +256,7 @@ second_looks() {
 		else
 			awk '/^not ok / { i = index($0, " - "); print "attempt 1 of " substr($0, 8, i - 8) ": " substr($0, i + 3) }' \
 				"$log.first" >>"$LOG/attempts"
-			script_log "$name" "tests/$name.sh" "$log.again"
+			script_log "$name" "$log.again"
 			note_attempts "$log.again"
 			both_runs "$log.first" "$log.again" $((rc == 0)) >"$log.both"
 			cp "$log.both" "$log"
@@ -224,10 +273,10 @@ second_looks() {
 # The attempts that a script made by itself, of its log.
 note_attempts() { sed -n 's/^# attempt \([0-9]* of .*\)/attempt \1/p' "$1" >>"$LOG/attempts"; }
 
-# One script: count its outcome lines. $3 is how it ended, if it did.
+# run_script NAME [RC]: count its outcome lines. RC is how it ended, if it did.
 run_script() {
 	local name=$1 log=$LOG/$1.log
-	script_log "$name" "$2" "$log" "${3:-}"
+	script_log "$name" "$log" "${2:-}"
 	note_attempts "$log"
 	case $name:$bad in
 	*:0)   tell "$log" 0 ;;
@@ -237,50 +286,10 @@ run_script() {
 	passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skips))
 }
 
-# The outcomes of those that have ended, whole.
-told_beside() {
-	local name
-	for name in "${!STARTED[@]}"; do
-		[ -s "$LOG/$name.ended" ] || continue
-		run_script "$name" "tests/$name.sh" "$(cat "$LOG/$name.ended")"
-		unset "STARTED[$name]"
-	done
-}
-
-# Until the last one has ended.
-wait_told() {
-	local rc=0
-	while [ ${#STARTED[@]} -gt 0 ]; do
-		wait -n
-		rc=$?
-		told_beside
-		[ $rc != 127 ] || break # no child is left
-	done
-}
-
-# run_beside N LIST: those in the list, N at a time. The builder is none of them.
-run_beside() {
-	local name
-	local -A STARTED=()
-	for name in $2; do
-		while [ ${#STARTED[@]} -ge "$1" ]; do
-			wait -n
-			told_beside
-		done
-		rm -f "$LOG/$name.ended"
-		STARTED[$name]=1
-		(
-			script_run "$name" "tests/$name.sh" "$LOG/$name.log"
-			echo $? >"$LOG/$name.ended"
-		) &
-	done
-	wait_told
-}
-
 # The programs that the later scripts need, built from now on, at the lowest priority.
 build_ahead() {
 	[ -z "${E2E:-}" ] && [ -x tests/support/subjects.sh ] && [ -z "$BUILDER" ] || return 0
-	nice tests/support/subjects.sh build >"$LOG/subjects.log" 2>&1 </dev/null &
+	nice -n 19 tests/support/subjects.sh build >"$LOG/subjects.log" 2>&1 </dev/null &
 	BUILDER=$!
 }
 
@@ -309,12 +318,13 @@ scripts_of() {
 	if [ "$1" = e2e ]; then
 		for name in $BESIDE; do ! in_list "$all" "$name" || beside="$beside $1/$name"; done
 		for name in $PAIRS; do ! in_list "$all" "$name" || pairs="$pairs $1/$name"; done
-		build_ahead
 	fi
-	run_beside "$JOBS" "$beside"
+	# shellcheck disable=SC2086
+	beside "$JOBS" script_run run_script $beside
 	[ "$1" != e2e ] || built
-	run_beside $PAIR_JOBS "$pairs"
-	for name in $alone; do run_script "$name" "tests/$name.sh"; done
+	# shellcheck disable=SC2086
+	beside $PAIR_JOBS script_run run_script $pairs
+	for name in $alone; do run_script "$name"; done
 	[ $n -gt 0 ] || skip "$1" "there is no such script"
 }
 
@@ -322,8 +332,7 @@ in_list() { case " "$(echo $1)" " in *" $2 "*) return 0 ;; *) return 1 ;; esac; 
 
 run_suite() {
 	case $1 in
-	unit)             units_of unit "$O" ;;
-	asan)             units_of asan "$O/asan" ;;
+	unit|asan)        units_of "$1" ;;
 	corpus)           run_corpus ;;
 	layering)         run_layering ;;
 	golden|e2e|bench) scripts_of "$1" ;;
@@ -347,6 +356,7 @@ summary() {
 	echo "# the whole run: $SECONDS s"
 }
 
+in_list "$*" e2e && build_ahead
 for arg in "$@"; do
 	case $arg in
 	--show) show=1 ;;

@@ -74,4 +74,13 @@ expect "attempts are told, with why" "# attempt 1 of six: too few # attempt 1 of
 	"$(grep '^# attempt' "$tree/said" | paste -sd' ')"
 expect "names have blanks" 1 "$(grep -c '^ok a b (in a second run' "$tree/said")"
 expect "attempts are kept" 2 "$(wc -l <"$tree/build/log/attempts")"
+
+# What runs one beside others is killed: no outcome may get lost with it.
+rm -f "$tree"/tests/e2e/*.sh
+script frames <<-'END'
+	kill -KILL "$(awk '{ print $4 }' /proc/$PPID/stat)"
+END
+AGAIN_MAX=0 run e2e
+expect "what was lost has failed" "0 passed, 1 failed, 0 skipped" "$(tail -n 1 "$tree/said")"
+expect "that it was lost is told" 1 "$(grep -c 'somebody killed what ran it' "$tree/build/log/e2e/frames.log")"
 exit $bad
