@@ -58,6 +58,7 @@ asks "one that is not there does not pass" "not ok x" 'judge no_such_judge; outc
 asks "nothing passes when a command is missing" "not ok x" 'why=$(no_such_judge); [ -z "$why" ] && pass x'
 asks "one that dies of an unset variable does not pass" "not ok x" 'judge whole_cpu a b c d; outcome x'
 asks "one whose arguments are not set ends the script" "" 'judge true "$not_set"; outcome x'
+asks "what a script was asked for (GO_VERSIONS) is its own business" "ok x" 'ASKED=1.27.4; judge true; outcome x; [ "$ASKED" = 1.27.4 ] || fail x "$ASKED"'
 asks "no judge, no pass" "not ok x" 'outcome x'
 
 # ---- allocations ---------------------------------------------------------------------------------

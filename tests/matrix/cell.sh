@@ -31,7 +31,7 @@ FD=
 # verdict CHECK: of the judges asked since the last one.
 verdict() {
 	local why=${FOUND%; }
-	[ $ASKED != 0 ] || why="no judge was asked"
+	[ $JUDGES_ASKED != 0 ] || why="no judge was asked"
 	unjudged
 	if [ -z "$why" ]; then
 		pass "$CELL/$1"

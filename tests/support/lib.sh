@@ -42,20 +42,20 @@ skip() { echo "skip $1 - $2"; }
 # A judge is a command or function that ends with 0 when all it looked at is right; else it prints
 # what is not. One that dies does not end with 0. It is asked in this shell and not in $(judge ...),
 # so that an error in its arguments ends the script.
-FOUND='' ASKED=0
+FOUND='' JUDGES_ASKED=0
 judge() {
 	local said rc
-	ASKED=$((ASKED + 1))
+	JUDGES_ASKED=$((JUDGES_ASKED + 1))
 	said=$("$@")
 	rc=$?
 	[ $rc = 0 ] || FOUND+="${said:-$(basename "$1") ${2:-} ended with $rc and said nothing}; "
 }
-wrong() { ASKED=$((ASKED + 1)) FOUND+="$1; "; }
-found_wrong() { [ -n "$FOUND" ] || [ $ASKED = 0 ]; }
-unjudged() { FOUND='' ASKED=0; }
+wrong() { JUDGES_ASKED=$((JUDGES_ASKED + 1)) FOUND+="$1; "; }
+found_wrong() { [ -n "$FOUND" ] || [ $JUDGES_ASKED = 0 ]; }
+unjudged() { FOUND='' JUDGES_ASKED=0; }
 
 outcome() {
-	[ $ASKED != 0 ] || FOUND="no judge was asked"
+	[ $JUDGES_ASKED != 0 ] || FOUND="no judge was asked"
 	[ -z "$FOUND" ] && pass "$1" || fail "$1" "$(head -n 6 <<<"${FOUND%; }" | tr '\n' ';')"
 	unjudged
 }
