@@ -253,25 +253,26 @@ type same struct {
 	depth      int
 }
 
-func (o *same) stacks(p *profile.Profile) map[string]*entry {
+// stacks are the samples by the text of their frames.
+func (o *same) stacks(p *profile.Profile, known *texts) map[string]*entry {
 	all := map[string]*entry{}
 	for _, s := range p.Sample {
-		e := &entry{values: make([]int64, 2)}
+		var stack []string
 		for _, l := range s.Location {
-			e.frames = append(e.frames, frames(l, !o.ignoreStart, false)...)
+			stack = append(stack, frames(l, !o.ignoreStart, false)...)
 		}
 		// Go notes a select's wait in selectgo itself, some lines below where it waits.
 		if name := leafName(s); name == "runtime.selectgo" {
-			e.frames[0] = name
+			stack[0] = name
 		}
-		if o.depth > 0 && len(e.frames) > o.depth {
-			e.frames = e.frames[:o.depth]
+		if o.depth > 0 && len(stack) > o.depth {
+			stack = stack[:o.depth]
 		}
-		key := strings.Join(e.frames, "\n")
+		key := strings.Join(stack, "\n")
 		if all[key] == nil {
-			all[key] = e
+			all[key] = &entry{stack: known.numbers(stack), values: make([]int64, 2), known: known}
 		}
-		for i := range e.values {
+		for i := range all[key].values {
 			all[key].values[i] += s.Value[i]
 		}
 	}
@@ -332,7 +333,8 @@ func cmdContention(args []string) bool {
 		fmt.Println("headers differ:", h)
 		return false
 	}
-	a, b := o.stacks(own), o.stacks(ours)
+	known := newTexts()
+	a, b := o.stacks(own, known), o.stacks(ours, known)
 	bad := 0
 	var keys []string
 	none := &entry{values: make([]int64, 2)}

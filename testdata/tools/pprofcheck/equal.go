@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/google/pprof/profile"
@@ -17,10 +19,87 @@ type options struct {
 	without                                          *regexp.Regexp
 }
 
-// entry is what all samples with one key say together.
+// entry is what all samples with one key say together: frames and labels by their numbers (texts).
 type entry struct {
-	frames, labels []string
-	values         []int64
+	stack, set []uint32
+	values     []int64
+	known      *texts
+}
+
+func (e *entry) frames() []string { return e.known.list(e.stack) }
+func (e *entry) labels() []string { return e.known.list(e.set) }
+
+// texts gives each frame and each label a number, so that stacks of many samples are compared, and
+// held, without their text. Profiles that are compared share one.
+type texts struct {
+	of   map[string]uint32
+	all  []string
+	sets map[string][]uint32 // of labels, by what stands in the sample
+}
+
+func newTexts() *texts {
+	return &texts{of: map[string]uint32{}, sets: map[string][]uint32{}}
+}
+
+func (t *texts) number(text string) uint32 {
+	n, ok := t.of[text]
+	if !ok {
+		n = uint32(len(t.all))
+		t.of[text] = n
+		t.all = append(t.all, text)
+	}
+	return n
+}
+
+func (t *texts) numbers(list []string) []uint32 {
+	out := make([]uint32, 0, len(list))
+	for _, text := range list {
+		out = append(out, t.number(text))
+	}
+	return out
+}
+
+func (t *texts) list(numbers []uint32) []string {
+	var out []string
+	for _, n := range numbers {
+		out = append(out, t.all[n])
+	}
+	return out
+}
+
+// setOf is of a sample's labels. Most samples have a single one, a number ("bytes"): its text is made once.
+func (t *texts) setOf(s *profile.Sample) []uint32 {
+	if len(s.Label) > 0 || len(s.NumLabel) != 1 {
+		return t.numbers(labels(s))
+	}
+	key := ""
+	for k, vs := range s.NumLabel {
+		for i, v := range vs {
+			unit := ""
+			if us := s.NumUnit[k]; i < len(us) {
+				unit = us[i]
+			}
+			key += k + "\x00" + strconv.FormatInt(v, 10) + "\x00" + unit + "\x00"
+		}
+	}
+	set, ok := t.sets[key]
+	if !ok {
+		set = t.numbers(labels(s))
+		t.sets[key] = set
+	}
+	return set
+}
+
+// keyOf appends the numbers of a stack and, apart from them, of its labels.
+func keyOf(key []byte, stack, set []uint32) []byte {
+	key = binary.LittleEndian.AppendUint32(key[:0], uint32(len(stack)))
+	for _, n := range stack {
+		key = binary.LittleEndian.AppendUint32(key, n)
+	}
+	for _, n := range set {
+		key = binary.LittleEndian.AppendUint32(key, n)
+	}
+	return key
 }
 
 func (o *options) columns(p *profile.Profile) []int {
@@ -51,32 +130,53 @@ func (o *options) leavesOut(s *profile.Sample) bool {
 	return false
 }
 
-func (o *options) entries(p *profile.Profile) map[string]*entry {
+// entries are the samples of a profile by their keys, which compare with those of all profiles that
+// share these texts.
+func (o *options) entries(p *profile.Profile, known *texts) map[string]*entry {
 	cols := o.columns(p)
 	all := map[string]*entry{}
+	at := map[*profile.Location][]uint32{}
+	var stack, set []uint32
+	var key []byte
 	for _, s := range p.Sample {
 		if o.leavesOut(s) {
 			continue
 		}
-		e := &entry{values: make([]int64, len(cols))}
+		stack, set = stack[:0], nil
 		for _, l := range s.Location {
-			e.frames = append(e.frames, frames(l, !o.ignoreStart, o.addresses)...)
+			lines, ok := at[l]
+			if !ok {
+				lines = known.numbers(frames(l, !o.ignoreStart, o.addresses))
+				at[l] = lines
+			}
+			stack = append(stack, lines...)
 		}
 		if !o.ignoreLabels {
-			e.labels = labels(s)
+			set = known.setOf(s)
 		}
-		key := strings.Join(e.frames, "\n") + "\n\n" + strings.Join(e.labels, "\n")
-		if all[key] == nil {
-			all[key] = e
+		key = keyOf(key, stack, set)
+		e := all[string(key)]
+		if e == nil {
+			e = &entry{stack: append([]uint32(nil), stack...), set: set, values: make([]int64, len(cols)), known: known}
+			all[string(key)] = e
 		}
 		for i, c := range cols {
-			all[key].values[i] += s.Value[c]
+			e.values[i] += s.Value[c]
 		}
 	}
 	if o.ignoreZero {
 		dropZeros(all)
 	}
 	return all
+}
+
+func sameValues(a, b []int64) bool {
+	for i := range a {
+		if i >= len(b) || a[i] != b[i] {
+			return false
+		}
+	}
+	return len(a) == len(b)
 }
 
 func dropZeros(all map[string]*entry) {
@@ -116,9 +216,14 @@ func only(a, b map[string]*entry) []string {
 		if x != y {
 			return x > y
 		}
-		return keys[i] < keys[j]
+		return a[keys[i]].text() < a[keys[j]].text()
 	})
 	return keys
+}
+
+// text is what entries of the same value are ordered by, to be told.
+func (e *entry) text() string {
+	return strings.Join(e.frames(), "\n") + "\n\n" + strings.Join(e.labels(), "\n")
 }
 
 func last(e *entry) int64 {
@@ -129,25 +234,25 @@ func last(e *entry) int64 {
 }
 
 func (e *entry) print() {
-	fmt.Printf("    values %v labels %v\n", e.values, e.labels)
-	for _, f := range e.frames {
+	fmt.Printf("    values %v labels %v\n", e.values, e.labels())
+	for _, f := range e.frames() {
 		fmt.Printf("      %s\n", f)
 	}
 }
 
 // alike counts the frames that two stacks share at their leaf and root ends.
 func alike(a, b *entry) int {
-	n, i, j := 0, len(a.frames), len(b.frames)
-	for i > 0 && j > 0 && a.frames[i-1] == b.frames[j-1] {
+	n, i, j := 0, len(a.stack), len(b.stack)
+	for i > 0 && j > 0 && a.stack[i-1] == b.stack[j-1] {
 		n, i, j = n+1, i-1, j-1
 	}
-	for k := 0; k < i && k < j && a.frames[k] == b.frames[k]; k++ {
+	for k := 0; k < i && k < j && a.stack[k] == b.stack[k]; k++ {
 		n++
 	}
-	if strings.Join(a.labels, " ") == strings.Join(b.labels, " ") {
+	if string(keyOf(nil, nil, a.set)) == string(keyOf(nil, nil, b.set)) {
 		n++
 	}
-	if fmt.Sprint(a.values) == fmt.Sprint(b.values) {
+	if sameValues(a.values, b.values) {
 		n += 2
 	}
 	return n
@@ -166,26 +271,24 @@ func printNearest(e *entry, other string, keys []string, all map[string]*entry) 
 		return
 	}
 	fmt.Printf("    nearest among those only in %s: values %v labels %v; frames that differ:\n",
-		other, best.values, best.labels)
-	mine, theirs := map[string]bool{}, map[string]bool{}
-	for _, f := range e.frames {
-		mine[f] = true
+		other, best.values, best.labels())
+	printLacking("-", e.frames(), best.frames())
+	printLacking("+", best.frames(), e.frames())
+	if len(e.stack) != len(best.stack) {
+		fmt.Printf("      (%d frames against %d)\n", len(e.stack), len(best.stack))
 	}
-	for _, f := range best.frames {
-		theirs[f] = true
+}
+
+// printLacking prints the frames of a that b has not.
+func printLacking(sign string, a, b []string) {
+	has := map[string]bool{}
+	for _, f := range b {
+		has[f] = true
 	}
-	for _, f := range e.frames {
-		if !theirs[f] {
-			fmt.Printf("      - %s\n", f)
+	for _, f := range a {
+		if !has[f] {
+			fmt.Printf("      %s %s\n", sign, f)
 		}
-	}
-	for _, f := range best.frames {
-		if !mine[f] {
-			fmt.Printf("      + %s\n", f)
-		}
-	}
-	if len(e.frames) != len(best.frames) {
-		fmt.Printf("      (%d frames against %d)\n", len(e.frames), len(best.frames))
 	}
 }
 
@@ -207,11 +310,11 @@ func (o *options) printOnly(name, other string, keys, otherKeys []string, a, b m
 func (o *options) printValues(a, b map[string]*entry) bool {
 	var keys []string
 	for k, e := range a {
-		if b[k] != nil && fmt.Sprint(e.values) != fmt.Sprint(b[k].values) {
+		if b[k] != nil && !sameValues(e.values, b[k].values) {
 			keys = append(keys, k)
 		}
 	}
-	sort.Strings(keys)
+	sort.Slice(keys, func(i, j int) bool { return a[keys[i]].text() < a[keys[j]].text() })
 	if len(keys) > 0 {
 		fmt.Printf("values differ: %d samples\n", len(keys))
 	}
@@ -250,7 +353,8 @@ func cmdEqual(args []string) bool {
 		fmt.Printf("headers differ\n  A %s\n  B %s\n", header(pa), header(pb))
 		good = false
 	}
-	a, b := o.entries(pa), o.entries(pb)
+	known := newTexts()
+	a, b := o.entries(pa, known), o.entries(pb, known)
 	onlyA, onlyB := only(a, b), only(b, a)
 	o.printOnly("A", "B", onlyA, onlyB, a, b)
 	o.printOnly("B", "A", onlyB, onlyA, b, a)

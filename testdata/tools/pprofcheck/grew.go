@@ -24,13 +24,13 @@ func (c *counters) complain(why string, e *entry, values ...[]int64) {
 		return
 	}
 	fmt.Printf("%s: %v\n", why, values)
-	for _, f := range e.frames {
+	for _, f := range e.frames() {
 		fmt.Printf("      %s\n", f)
 	}
 }
 
 func (c *counters) isStill(e *entry) bool {
-	frames := strings.Join(e.frames, "\n")
+	frames := strings.Join(e.frames(), "\n")
 	return c.still != nil && c.still.MatchString(frames) && (c.but == nil || !c.but.MatchString(frames))
 }
 
@@ -73,7 +73,7 @@ func keysOf(m map[string]*entry) []string {
 	for k := range m {
 		keys = append(keys, k)
 	}
-	sort.Strings(keys)
+	sort.Slice(keys, func(i, j int) bool { return m[keys[i]].text() < m[keys[j]].text() })
 	return keys
 }
 
@@ -93,9 +93,10 @@ func cmdGrew(args []string) bool {
 		c.but = regexp.MustCompile(*but)
 	}
 	var before map[string]*entry
+	known := newTexts()
 	for i, path := range paths {
 		p := load(path)
-		now := o.entries(p)
+		now := o.entries(p, known)
 		if i > 0 {
 			if header(p) != header(load(paths[0])) {
 				fmt.Printf("headers differ\n  %s\n  %s\n", header(load(paths[0])), header(p))
