@@ -1,6 +1,7 @@
 #!/bin/bash
 # Go code in other files than the executable: a library that a C program loaded (c-shared,
-# stripped), and plugins of a Go program, loaded before the profile or during it.
+# stripped), and plugins of a Go program, loaded before the profile or during it, while the program
+# allocates, in full observation and in windows.
 set -u
 . tests/support/lib.sh
 . tests/support/judges.sh
@@ -52,6 +53,85 @@ truth() {
 	outcome "$name"
 }
 
+# says PATTERN FILE N: waits until so many lines say so.
+says() {
+	local i
+	for ((i = 0; i < 600; i++)); do
+		[ "$(grep -c "$1" "$2")" -ge "$3" ] && return
+		sleep 0.1
+	done
+	return 1
+}
+
+# watch_liveset MEANWHILE BUDGET COMMAND...: liveset's work in a plugin, which with MEANWHILE=1 comes
+# while the host allocates and is observed. Sets FILE, and WHY on failure.
+watch_liveset() {
+	local meanwhile=$1 budget=$2 fd prof rc
+	shift 2
+	WHY='' FILE=''
+	rm -f "$TMP/in" && mkfifo "$TMP/in"
+	"$@" <"$TMP/in" >"$TMP/truth" 2>&1 &
+	PID=$!
+	STARTED+=("$PID")
+	exec {fd}>"$TMP/in"
+	says '^ready' "$TMP/truth" 1
+	: >"$TMP/err"
+	"$GOPROF" -p "$PID" --heap --source=probe --heap-rate=2048 --budget="$budget" -d 120s -o "$TMP" >"$TMP/path" 2>"$TMP/err" &
+	prof=$!
+	STARTED+=("$prof")
+	says 'profiling pid' "$TMP/err" 1
+	[ "$meanwhile" = 0 ] || {
+		echo busy >&"$fd"
+		says '^ready' "$TMP/truth" 2 && says 'heap: probing' "$TMP/err" 2 || WHY="no plugin was found; "
+	}
+	echo go >&"$fd"
+	says '^done' "$TMP/truth" 1 || WHY+="the program did not finish; "
+	[ "$meanwhile" = 0 ] || says '^# main.allocHost' "$TMP/truth" 1 || WHY+="the host did not finish; "
+	kill -INT $prof
+	wait $prof
+	rc=$?
+	echo end >&"$fd"
+	exec {fd}>&-
+	FILE=$(cat "$TMP/path")
+	[ $rc = 3 ] && only_small_losses "$TMP/err" && rc=0
+	[ $rc = 0 ] && [ -s "$FILE" ] || WHY+="exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
+	"$PPROFCHECK" comments "$FILE" >"$TMP/comments"
+	[ -z "$WHY" ]
+}
+
+# comment PATTERN: the number that a comment of the profile has there, or 0.
+comment() { awk -v n="$(sed -n "s/$1/\\1/p" "$TMP/comments")" 'BEGIN { print n + 0 }'; }
+
+# liveset_full NAME MEANWHILE COMMAND...: what was allocated, but for the time in which probes were put
+# in (the host makes at most 200 objects in a millisecond), and what is in use.
+liveset_full() {
+	local name=$1 lost
+	shift
+	watch_liveset "$1" 0 "${@:2}" || { fail "$name" "$WHY"; return; }
+	lost=$(($(comment '^in use: \([0-9]*\) sampled objects without.*') + $(comment '^in use:.* stand; \([0-9]*\) not confirmed.*')))
+	[ $lost -le $(($(comment '.* \([0-9]*\) sampled objects followed.*') / 100 + 5)) ] || wrong "$lost objects lost"
+	sed -n 's/^# //p' "$TMP/truth" >"$TMP/made"
+	judge "$PPROFCHECK" allocs -rate 2048 -missed $((200 * $(comment '^unobserved: \([0-9]*\) ms.*'))) "$TMP/made" "$FILE"
+	judge "$PPROFCHECK" live -rate 2048 -lost $lost "$TMP/truth" "$FILE"
+	outcome "$name"
+}
+
+# A machine that is busy with other things gives us few windows, or none for a second: then once
+# more, twice.
+liveset_windows() {
+	local name=$1 try n=0
+	shift
+	for try in 1 2 3; do
+		watch_liveset 1 15% "$@"
+		n=$(comment '^budget: .*[^0-9]\([0-9]*\) windows.*')
+		[ "$n" -ge 16 ] && [ -z "$WHY" ] && break
+		attempt $try "$name" "$n windows; $WHY"
+	done
+	[ -z "$WHY" ] || { fail "$name" "$WHY"; return; }
+	judge "$PPROFCHECK" flow -made -windows "$n" "$TMP/truth" "$TMP/comments"
+	outcome "$name"
+}
+
 host=$(libhost)
 as_library() {
 	# $v, a C program's library
@@ -76,6 +156,11 @@ as_plugin() {
 		truth "images/$v, plugin, heap probe" "$phost" "$lib"
 	lib=$(library $v heapself plugin -ldflags=-w) && start "$phost" "$lib" &&
 		own_heap "images/$v, plugin, heap read"
+	case $v in 1.1[678].*) return ;; esac # in use is not told there
+	lib=$(library $v liveset plugin -ldflags=-w) || { fail "images/$v" "the plugin does not build"; return; }
+	case $ASKED$v in 1.22.*) ;; *) liveset_full "images/$v, plugin, in use" 0 "$phost" "$lib" -scale 4 -gc 5ms -turns 10 ;; esac
+	liveset_full "images/$v, plugin loaded meanwhile, in use" 1 "$phost" -busy 4s -after 1s "$lib" -scale 4
+	case $ASKED$v in 1.22.*) ;; *) liveset_windows "images/$v, plugin loaded in windows" "$phost" -busy 8s -after 2s "$lib" -flow 6s -scale 20 ;; esac
 }
 
 # The oldest as a library, a later one as a plugin, the newest as both; with WIDE=1 all as both.

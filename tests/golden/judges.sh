@@ -90,6 +90,11 @@ refuses "allocs: a caller's samples are another function's" allocs.heap.pb.gz 's
 refuses "allocs: another size" allocs.heap.pb.gz 's/bytes=8192/bytes=9472/' judge_probe "$D/allocs.truth" "$P" 4096
 refuses "allocs: too few samples to say 2 %" allocs.truth 's/0 /0 /;s/400000/400/;s/40000 /40 /' judge_probe "$D/allocs.truth" "$P" 4096
 refuses "allocs: no truth" allocs.truth 's/^main/done/' judge_probe "$D/allocs.truth" "$P" 4096
+sed 's/ 40100,328499200/ 38000,311296000/' "$P.txt" | right missed.heap.pb.gz
+M=("$PPROFCHECK" allocs -rate 4096 -missed 2600 "$D/allocs.truth" "$D/missed.heap.pb.gz")
+accepts "allocs: 2000 made while nobody looked" "${M[@]}"
+refuses "allocs: 3500 made while nobody looked" missed.heap.pb.gz 's/ 38000,311296000/ 36500,299008000/' "${M[@]}"
+refuses "allocs: more than were made" missed.heap.pb.gz 's/ 38000,311296000/ 42000,344064000/' "${M[@]}"
 sed 's/alloc_/inuse_/g' "$P.txt" | right live.heap.pb.gz
 L=(live -kinds 3 -rate 4096 -lost 3 "$D/allocs.truth" "$D/live.heap.pb.gz")
 accepts live "$PPROFCHECK" "${L[@]}"
@@ -115,6 +120,22 @@ refuses "live in windows: an error bar too small" flow.comments 's/8000 \(2.0/40
 refuses "live in windows: an error bar that says nothing" flow.comments 's/8000 \(2.0/300000 (75.0/' "${L[@]}"
 refuses "live in windows: one is missing" flow.comments '/Turnover/d' "${L[@]}"
 refuses "live in windows: garbage lives" flow.truth 's/Turnover 200000/Turnover 0/' "${L[@]}"
+cat - "$D/flow.truth.txt" <<-END | right flow_made.truth
+	# main.allocHost 50000 80
+	# main.allocGarbage 1000000 112
+END
+cat - "$D/flow.comments.txt" <<-END | right flow_made.comments
+	error: all sites alloc_space 120000000 +- 60000 (0.0%)
+	error: main.allocHost x.go:5 alloc_space 4100000 +- 200000 (4.9%)
+	error: _/a/b-1%2e2.allocGarbage x.go:4 alloc_space 110000000 +- 3000000 (2.7%)
+END
+L=("$PPROFCHECK" flow -windows 100 -made "$D/flow_made.truth" "$D/flow_made.comments")
+accepts "made in windows" "${L[@]}"
+refuses "made in windows: a third more" flow_made.comments 's/4100000/5300000/' "${L[@]}"
+refuses "made in windows: an error bar too small" flow_made.comments 's/3000000/30000/' "${L[@]}"
+refuses "made in windows: an error bar that says nothing" flow_made.comments 's/200000 \(4/2100000 (51/' "${L[@]}"
+refuses "made in windows: a plugin's function is missing" flow_made.comments '/_.a.b/d' "${L[@]}"
+refuses "made in windows: no truth" flow_made.truth '/^#/d' "${L[@]}"
 
 right labels.truth <<-END
 	7 200000 kind=a

@@ -9,7 +9,6 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "collect/trust.h"
-#include "go/probesite.h"
 #include "go/rtspan.h"
 #include "go/rtvar.h"
 
@@ -65,10 +64,11 @@ struct heap_live {
 	struct subject *s;
 	struct gpb_live conf;
 	struct rtspan_layout layout;
-	struct uprobe_site sites[HEAP_LIVE_SITES];
-	size_t nsites;
-	struct uprobes probe; /* the probe that reports cycles */
-	bool watched;	      /* that probe is attached */
+	struct heap_sites sites[GPB_IMAGES];
+	size_t nimages;	      /* images whose sites are known */
+	size_t cycle_images;  /* images whose ends of GC cycles are reported */
+	struct uprobes probe; /* the probes that report cycles */
+	bool watched;	      /* these probes are attached */
 	int timer;
 	uint32_t wait_us; /* pause until the next look */
 	bool gone;	  /* the target has gone */
@@ -139,44 +139,22 @@ static int fill_conf(struct heap_live *l, struct err *e)
 	return 0;
 }
 
-/* Adds the instructions where @name returns to @l's sites. */
-static int add_returns(struct heap_live *l, const char *name, unsigned kind, struct err *e)
-{
-	size_t room = HEAP_LIVE_SITES - l->nsites;
-	struct probesite at[HEAP_LIVE_SITES];
-	struct gofunc f = { 0 };
-	int n = gobin_funcs_named(l->s->bin, &name, 1, &f, e);
-
-	if (n < 0)
-		return n;
-	if (!f.entry)
-		return err_set(e, -ENOTSUP, "the binary has no function %s", name);
-	n = probesite_returns(l->s->bin, &f, at, room, e);
-	if (n < 0)
-		return err_wrap(e, n, "%s", name);
-	for (int i = 0; i < n; i++)
-		l->sites[l->nsites++] = (struct uprobe_site){
-			.file_off = at[i].file_off,
-			.cookie = kind | GPB_COOKIE_ENTRY |
-				  (at[i].stepped ? GPB_COOKIE_STEPPED : 0),
-		};
-	return 0;
-}
-
 /*
- * Large objects cannot be followed without these sites. Without the others (a profile-guided
- * build may have copies of them elsewhere) more samples are settled late or not at all, and that
- * is counted.
+ * A plugin allocates through copies of these functions of its own, which return elsewhere. All
+ * images are gone through, also after an error, which is the first one.
  */
-static int find_sites(struct heap_live *l, struct err *e)
+static int find_images(struct heap_live *l, struct err *e)
 {
-	int ret = add_returns(l, "runtime.(*mcache).allocLarge", GPB_ALLOC_PLACED, e);
+	const struct images *im = &l->s->images;
+	int ret = 0;
 
-	if (ret)
-		return ret;
-	add_returns(l, "runtime.(*mcache).refill", GPB_ALLOC_REFILLED, NULL);
-	add_returns(l, "runtime.gcAssistAlloc", GPB_ALLOC_ASSISTED, NULL);
-	return 0;
+	for (; l->nimages < im->n; l->nimages++) {
+		int one = heap_sites_find(&im->at[l->nimages], &l->sites[l->nimages],
+					  ret ? NULL : e);
+
+		ret = ret ? ret : one;
+	}
+	return ret;
 }
 
 int heap_live_open(struct subject *s, struct heap_live **out, struct err *e)
@@ -202,7 +180,7 @@ int heap_live_open(struct subject *s, struct heap_live **out, struct err *e)
 	if (!ret)
 		ret = find_vars(l, e);
 	if (!ret)
-		ret = find_sites(l, e);
+		ret = find_images(l, e);
 	if (ret)
 		return ret;
 	l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -233,10 +211,14 @@ const struct gpb_live *heap_live_conf(const struct heap_live *l)
 	return &l->conf;
 }
 
-size_t heap_live_sites(const struct heap_live *l, struct uprobe_site sites[HEAP_LIVE_SITES])
+size_t heap_live_sites(struct heap_live *l, size_t image, struct uprobe_site sites[HEAP_LIVE_SITES])
 {
-	memcpy(sites, l->sites, l->nsites * sizeof(*sites));
-	return l->nsites;
+	const struct heap_sites *of = &l->sites[image];
+
+	/* What a plugin that came meanwhile lacks shows in the counts of objects without a slot. */
+	(void)find_images(l, NULL);
+	memcpy(sites, of->at, of->n * sizeof(*sites));
+	return of->n;
 }
 
 /*
@@ -251,32 +233,39 @@ static void look_in(struct heap_live *l, uint32_t us)
 	timerfd_settime(l->timer, 0, &t, NULL);
 }
 
+/*
+ * A cycle that a goroutine ends while it allocates in a plugin ends in that plugin's copy of the
+ * function.
+ */
 static int attach_cycle(struct heap_live *l, struct bpf_program *cycle, bool multi, struct err *e)
 {
-	static const char *const name = "runtime.gcSweep";
-	struct uprobe_site at = { 0 };
-	struct probesite site;
-	char path[SUBJECT_PATH];
-	struct gofunc f = { 0 };
-	int ret = gobin_funcs_named(l->s->bin, &name, 1, &f, e);
+	const struct images *im = &l->s->images;
+	struct uprobe_site at[GPB_IMAGES];
+	struct uprobe_group g[GPB_IMAGES];
+	size_t n = 0;
+	int ret = 0;
 
-	if (ret < 0)
-		return ret;
-	if (!f.entry)
-		return err_set(e, -ENOENT, "no function %s", name);
-	ret = probesite_find(l->s->bin, &f, &site, e);
-	if (ret)
-		return ret;
-	at.file_off = site.file_off;
-	at.cookie = site.kind == SITE_NOSPLIT_ENTRY ? GPB_COOKIE_ENTRY : 0;
-	return uprobes_put(&l->probe, cycle, multi, l->s->target->pid,
-			   image_path(&l->s->images.at[0], path), &at, 1, e);
+	for (size_t i = 0; !ret && i < im->n; i++) {
+		if (!heap_sites_needed(&im->at[i]))
+			continue;
+		g[n] = (struct uprobe_group){ .prog = cycle, .sites = &at[n], .n = 1 };
+		image_path(&im->at[i], g[n].path);
+		ret = heap_sites_cycle(&im->at[i], &at[n++], e);
+	}
+	uprobes_free(&l->probe);
+	if (!ret)
+		ret = uprobes_hold(&l->probe, g, n, multi, l->s->target->pid, NULL, e);
+	return ret ? ret : uprobes_attach_again(&l->probe, e);
 }
 
 int heap_live_attach(struct heap_live *l, struct bpf_program *cycle, bool multi, struct err *e)
 {
-	int ret = attach_cycle(l, cycle, multi, e);
+	int ret;
 
+	if (l->cycle_images == l->s->images.n)
+		return 0;
+	l->cycle_images = l->s->images.n;
+	ret = attach_cycle(l, cycle, multi, e);
 	/*
 	 * When the function is missing, cycles are polled for; but a kernel that refuses this
 	 * probe refuses all.

@@ -20,6 +20,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "collect/heap_sites.h"
 #include "collect/subject_priv.h"
 #include "collect/uprobes.h"
 #include "profile/loss.h"
@@ -38,16 +39,16 @@ DEFINE_FREEP(struct heap_live, heap_live)
 const struct gpb_live *heap_live_conf(const struct heap_live *l);
 
 /*
- * The sites to be probed together with the allocator's entries, by the same program and in the
- * same image (the one with the runtime). Their cookies lack only the target's slot. Returns the
- * number of sites, at most HEAP_LIVE_SITES.
+ * The sites in this image of the subject that are to be probed together with the allocator's
+ * entries there, by the same program. Returns their number. The image may be one that came after
+ * heap_live_open().
  */
-enum { HEAP_LIVE_SITES = 32 };
-size_t heap_live_sites(const struct heap_live *l, struct uprobe_site sites[HEAP_LIVE_SITES]);
+size_t heap_live_sites(struct heap_live *l, size_t image,
+		       struct uprobe_site sites[HEAP_LIVE_SITES]);
 
 /*
  * Watches GC cycles with @cycle (heap_cycle) until heap_live_free(). Where no probe is possible,
- * cycles are polled for.
+ * cycles are polled for. To be called again when there are more images: then it watches them, too.
  */
 int heap_live_attach(struct heap_live *l, struct bpf_program *cycle, bool multi, struct err *e);
 

@@ -207,7 +207,7 @@ static int find_entries(struct heap_probe *h, size_t i, struct err *e)
 /* The sites of several images, in groups. */
 struct site_list {
 	struct uprobe_site
-		sites[GPB_IMAGES * (ALLOC_ENTRIES_MAX + MAKER_SITES_MAX) + HEAP_LIVE_SITES];
+		sites[GPB_IMAGES * (ALLOC_ENTRIES_MAX + MAKER_SITES_MAX + HEAP_LIVE_SITES)];
 	struct uprobe_group groups[GPB_IMAGES];
 	size_t n, ngroups;
 };
@@ -311,10 +311,18 @@ static int attach(struct heap_probe *h, struct err *e)
 {
 	CLEANUP(freep) struct site_list *lists = calloc(2, sizeof(*lists));
 	int ret = lists ? 0 : err_set(e, -ENOMEM, "no memory for probes");
+	size_t before = h->nimages;
 
 	for (; !ret && h->nimages < h->s->images.n; h->nimages++)
 		ret = find_entries(h, h->nimages, e);
-	return ret ? ret : attach_lists(h, &lists[0], &lists[1], e);
+	if (!ret)
+		ret = heap_use_attach(&h->use, h->obj, h->multi, e);
+	if (!ret)
+		ret = attach_lists(h, &lists[0], &lists[1], e);
+	if (!ret && h->nimages > before)
+		say(&h->o, "heap: probing %zu allocator entries, one sample in %llu bytes",
+		    h->nsites, (unsigned long long)h->o.heap_rate);
+	return ret;
 }
 
 static struct heap_probe *of_window(void *w)
@@ -520,8 +528,7 @@ int heap_probe_start(struct subject *s, const struct collect_opts *o, struct hea
 		ret = fill_heap(h, e);
 	if (!ret)
 		ret = load(h, e);
-	if (!ret)
-		ret = heap_use_begin(&h->use, h->obj, &h->feed, &h->window.tally, h->multi, e);
+	heap_use_begin(&h->use, &h->feed, &h->window.tally);
 	if (!ret)
 		ret = begin_probing(h, e);
 	if (!ret)
@@ -529,8 +536,6 @@ int heap_probe_start(struct subject *s, const struct collect_opts *o, struct hea
 	if (ret)
 		return ret;
 	note_begin(h);
-	say(o, "heap: probing %zu allocator entries, one sample in %llu bytes", h->nsites,
-	    (unsigned long long)o->heap_rate);
 	*out = TAKE(h);
 	return 0;
 }
@@ -661,12 +666,6 @@ static int comment_identity(struct heap_probe *h, struct err *e)
 	return ret;
 }
 
-/* A burst that fell between two windows is not in the samples, but it is known from the count. */
-static double seconds(const struct heap_probe *h)
-{
-	return (double)(h->end_ns - h->start_ns) / 1e9;
-}
-
 static int comment_missed(struct heap_probe *h, struct err *e)
 {
 	uint64_t missed = h->window.missed;
@@ -681,6 +680,7 @@ static int comment_missed(struct heap_probe *h, struct err *e)
 		(unsigned long long)missed);
 }
 
+/* A burst that fell between two windows is not in the samples, but it is known from the count. */
 static int comment_unseen(struct heap_probe *h, struct err *e)
 {
 	struct heap_unseen un = heap_window_unseen(&h->window);
@@ -698,7 +698,7 @@ static int comment_unseen(struct heap_probe *h, struct err *e)
 
 static int finish_comments(struct heap_probe *h, struct err *e)
 {
-	double window = seconds(h);
+	double window = (double)(h->end_ns - h->start_ns) / 1e9;
 	uint64_t allocs = 0, bytes = 0;
 	int ret = heap_window_seen(&h->window, &allocs, &bytes, e);
 

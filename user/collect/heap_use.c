@@ -6,18 +6,7 @@
 
 int heap_use_open(struct heap_use *u, struct subject *s, struct err *e)
 {
-	int ret;
-
-	/*
-	 * Returns from allocLarge in other images, and what would be seen there, are not
-	 * followed.
-	 */
-	if (s->images.n > 1) {
-		err_set(&u->why_not, -ENOTSUP,
-			"its plugins allocate with copies of the allocator of their own");
-		return 0;
-	}
-	ret = heap_live_open(s, &u->live, &u->why_not);
+	int ret = heap_live_open(s, &u->live, &u->why_not);
 
 	return ret == -ENOMEM || ret == -ESRCH ? err_set(e, ret, "%s", u->why_not.msg) : 0;
 }
@@ -55,15 +44,18 @@ static int take_record(void *arg, const void *data, size_t len, struct err *e)
 	return tally_key(u->tally, &key, &rec->stack, e);
 }
 
-int heap_use_begin(struct heap_use *u, struct heap_bpf *obj, struct feed *f, struct tally *t,
-		   bool multi, struct err *e)
+void heap_use_begin(struct heap_use *u, struct feed *f, struct tally *t)
 {
 	if (!u->live)
-		return 0;
+		return;
 	u->tally = t;
 	f->other = take_record;
 	f->other_arg = u;
-	return heap_live_attach(u->live, obj->progs.heap_cycle, multi, e);
+}
+
+int heap_use_attach(struct heap_use *u, struct heap_bpf *obj, bool multi, struct err *e)
+{
+	return u->live ? heap_live_attach(u->live, obj->progs.heap_cycle, multi, e) : 0;
 }
 
 int heap_use_target(const struct heap_use *u, struct heap_bpf *obj, struct gpb_target *t,
@@ -80,10 +72,9 @@ int heap_use_target(const struct heap_use *u, struct heap_bpf *obj, struct gpb_t
 	return 0;
 }
 
-size_t heap_use_sites(const struct heap_use *u, size_t i, struct uprobe_site sites[HEAP_LIVE_SITES])
+size_t heap_use_sites(struct heap_use *u, size_t i, struct uprobe_site sites[HEAP_LIVE_SITES])
 {
-	/* The first image has the runtime. */
-	return u->live && !i ? heap_live_sites(u->live, sites) : 0;
+	return u->live ? heap_live_sites(u->live, i, sites) : 0;
 }
 
 void heap_use_weighed(void *arg, uint64_t opened, double weight)

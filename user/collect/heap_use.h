@@ -54,22 +54,19 @@ void heap_use_fini(struct heap_use *u);
 /* Adds the columns, and the default one. */
 int heap_use_types(const struct heap_use *u, struct prof *p, struct err *e);
 
-/*
- * To be called after the load: from now on @f's records of objects are taken, and GC cycles
- * watched.
- */
-int heap_use_begin(struct heap_use *u, struct heap_bpf *obj, struct feed *f, struct tally *t,
-		   bool multi, struct err *e);
+/* To be called after the load: from now on @f's records of objects are taken. */
+void heap_use_begin(struct heap_use *u, struct feed *f, struct tally *t);
+/* Watches GC cycles; to be called again when there are more images. */
+int heap_use_attach(struct heap_use *u, struct heap_bpf *obj, bool multi, struct err *e);
 /* Sets what the BPF side must know. To be called before probes are attached. */
 int heap_use_target(const struct heap_use *u, struct heap_bpf *obj, struct gpb_target *t,
 		    struct err *e);
 
 /*
  * The sites that are to be probed together with the allocator's entries of image @i. Returns
- * their number, which is mostly 0.
+ * their number.
  */
-size_t heap_use_sites(const struct heap_use *u, size_t i,
-		      struct uprobe_site sites[HEAP_LIVE_SITES]);
+size_t heap_use_sites(struct heap_use *u, size_t i, struct uprobe_site sites[HEAP_LIVE_SITES]);
 
 /* For heap_window.weighed. */
 void heap_use_weighed(void *u, uint64_t opened, double weight);

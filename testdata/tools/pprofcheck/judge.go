@@ -72,17 +72,21 @@ func allocations(path string) map[string]*allocation {
 	return all
 }
 
-// known is the allocation that a sample is of, nil if none: the nearest such function to the leaf. In
-// a plugin the package main has a path of its own.
+// ofMain is a function's name as the truth has it: in a plugin the package main has a path of its own.
+func ofMain(name string) string {
+	if i := strings.LastIndex(name, ".alloc"); i >= 0 {
+		return "main" + name[i:]
+	}
+	return name
+}
+
+// known is the allocation that a sample is of, nil if none: the nearest such function to the leaf.
 func known(all map[string]*allocation, s *profile.Sample) *allocation {
 	bytes := s.NumLabel["bytes"]
 	for _, name := range allNames(s) {
-		if i := strings.LastIndex(name, ".alloc"); i >= 0 {
-			name = "main" + name[i:]
-		}
 		// What the runtime itself allocates below the same lines (a sudog of a goroutine that
 		// waits) has another size.
-		if a := all[name]; a != nil && len(bytes) == 1 && float64(bytes[0]) == a.size {
+		if a := all[ofMain(name)]; a != nil && len(bytes) == 1 && float64(bytes[0]) == a.size {
 			return a
 		}
 	}
@@ -128,12 +132,13 @@ func standardErrors(got, n, p float64) float64 { return (got - n) / math.Sqrt(n*
 const atEdges = 2
 
 // cmdAllocs judges alloc_objects by known counts. The number of sampled objects is binomial, and each
-// counts for 1/p objects.
+// counts for 1/p objects. -missed objects of each kind may have been made while nobody looked.
 func cmdAllocs(args []string) bool {
 	var j judge
 	fs := flags()
 	rate := fs.Float64("rate", 0, "")
 	firsts := fs.Float64("firsts", 0, "")
+	missed := fs.Float64("missed", 0, "")
 	most := fs.Float64("most", 0, "")
 	paths := parse(fs, args, 2)
 	if *rate <= 0 {
@@ -142,7 +147,7 @@ func cmdAllocs(args []string) bool {
 	all := allocations(paths[0])
 	takeKnown(all, load(paths[1]), "alloc_objects", *rate)
 	names := map[string]float64{}
-	want, have, variance, heaviest := 0.0, 0.0, 0.0, 0.0
+	want, have, variance, heaviest, unseen := 0.0, 0.0, 0.0, 0.0, 0.0
 	for f, a := range all {
 		p := chance(a.size, *rate)
 		names[f] = 0
@@ -150,11 +155,12 @@ func cmdAllocs(args []string) bool {
 		have += a.got * a.size
 		variance += a.n * (1 - p) / p * a.size * a.size
 		heaviest = math.Max(heaviest, a.size/p)
+		unseen += math.Min(*missed, a.n) * a.size
 	}
 	for _, f := range sortedKeys(names) {
 		a, p := all[f], chance(all[f].size, *rate)
 		j.compared++
-		if countIsOdd(a.got, a.n, p, atEdges, atEdges+*firsts**rate/a.size) {
+		if countIsOdd(a.got, a.n, p, atEdges+*missed, atEdges+*firsts**rate/a.size) {
 			j.wrong("%s: %.0f for %.0f (%.1f standard errors)", f, a.got, a.n, standardErrors(a.got, a.n, p))
 		}
 	}
@@ -163,7 +169,7 @@ func cmdAllocs(args []string) bool {
 	if *most > 0 && slack > *most*want {
 		j.wrong("too few samples to know all bytes within %g: within %.4f", *most, slack/want)
 	}
-	if have < want-slack || have > want+slack+*firsts**rate {
+	if have < want-slack-unseen || have > want+slack+*firsts**rate {
 		j.wrong("all bytes %.4f of the truth, which may be off by %.4f", have/want, slack/want)
 	}
 	return j.fine()
@@ -206,52 +212,89 @@ func cmdLive(args []string) bool {
 	return j.fine()
 }
 
-var inUseError = regexp.MustCompile(`^error: (\S+) .*inuse_objects ([0-9]+) \+- ([0-9]+)`)
+// claim is what comments of a profile say of one function: a value, and its standard error.
+type claim struct{ value, se float64 }
 
-// cmdFlow judges what the comments of a profile in windows estimate of testdata/programs/liveset: each
-// within the errors that it states, and these small enough to mean something.
+// claimsOf are those of this sample type. A function has other lines, too, which allocate little.
+func claimsOf(path, typ string) map[string]claim {
+	line := regexp.MustCompile(`^error: (\S+) .*` + typ + ` ([0-9]+) \+- ([0-9]+)`)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		fail(2, "pprofcheck: %v", err)
+	}
+	all := map[string]claim{}
+	for _, c := range strings.Split(string(data), "\n") {
+		m := line.FindStringSubmatch(c)
+		if m == nil {
+			continue
+		}
+		f, got := ofMain(m[1]), claim{number(c, m[2]), number(c, m[3])}
+		if all[f].se == 0 || got.value > all[f].value {
+			all[f] = got
+		}
+	}
+	return all
+}
+
+// flowLives judges one kind of testdata/programs/liveset, of which a are in use: within the error that
+// is claimed, and this one small enough to mean something.
+func (j *judge) flowLives(kind string, a *allocation, got claim, windows int) {
+	j.compared++
+	off, may, most := math.Abs(got.value-a.n), windowedSlack(windows)*got.se, a.n
+	if kind == "Growing" {
+		most /= 2
+	}
+	switch {
+	case a.n == 0: // of garbage a sample may be left that another one's slot was taken for
+		if off > may+4096/a.size {
+			j.wrong("%s: %.0f of 0", kind, got.value)
+		}
+	case off > may:
+		j.wrong("%s: %.0f +- %.0f for %.0f", kind, got.value, got.se, a.n)
+	case got.se <= 0 || got.se > most:
+		j.wrong("%s: an error of %.0f for %.0f", kind, got.se, a.n)
+	}
+}
+
+// flowMade judges what was allocated: lines "# FUNC COUNT BYTES" of the truth.
+func (j *judge) flowMade(truth, comments string, windows int) {
+	got := claimsOf(comments, "alloc_space")
+	for _, w := range linesOf(truth) {
+		if len(w) != 4 || w[0] != "#" || !strings.HasPrefix(w[1], "main.") {
+			continue
+		}
+		want, g := number(truth, w[2])*number(truth, w[3]), got[w[1]]
+		j.compared++
+		if math.Abs(g.value-want) > windowedSlack(windows)*g.se || g.se <= 0 || g.se > want/2 {
+			j.wrong("%s: %.0f +- %.0f bytes for %.0f", w[1], g.value, g.se, want)
+		}
+	}
+}
+
+// cmdFlow judges what the comments of a profile in windows claim of testdata/programs/liveset: what
+// is in use, and with -made what was allocated, too.
 func cmdFlow(args []string) bool {
 	var j judge
 	fs := flags()
 	windows := fs.Int("windows", 0, "")
+	made := fs.Bool("made", false, "")
 	paths := parse(fs, args, 2)
-	truth := allocations(paths[0])
-	got, se := map[string]float64{}, map[string]float64{}
-	data, err := os.ReadFile(paths[1])
-	if err != nil || *windows < 2 {
-		fail(2, "pprofcheck: flow: %d windows, %v", *windows, err)
+	if *windows < 2 {
+		fail(2, "pprofcheck: flow: %d windows", *windows)
 	}
-	for _, c := range strings.Split(string(data), "\n") {
-		m := inUseError.FindStringSubmatch(c)
-		if m == nil {
-			continue
-		}
-		// A function has other lines, too, which allocate little.
-		if n := number(c, m[2]); se[m[1]] == 0 || n > got[m[1]] {
-			got[m[1]], se[m[1]] = n, number(c, m[3])
-		}
-	}
+	truth, got := allocations(paths[0]), claimsOf(paths[1], "inuse_objects")
 	for _, kind := range []string{"Growing", "Shrinking", "Turnover", "Garbage"} {
 		f := "main.alloc" + kind
-		a := truth[f]
-		if a == nil {
+		if a := truth[f]; a != nil {
+			j.flowLives(kind, a, got[f], *windows)
+		} else {
 			j.wrong("the truth says nothing of %s", f)
-			continue
 		}
-		j.compared++
-		off, may, most := math.Abs(got[f]-a.n), windowedSlack(*windows)*se[f], a.n
-		if kind == "Growing" {
-			most /= 2
-		}
-		switch {
-		case a.n == 0: // of garbage a sample may be left that another one's slot was taken for
-			if off > may+4096/a.size {
-				j.wrong("%s: %.0f of 0", kind, got[f])
-			}
-		case off > may:
-			j.wrong("%s: %.0f +- %.0f for %.0f", kind, got[f], se[f], a.n)
-		case se[f] <= 0 || se[f] > most:
-			j.wrong("%s: an error of %.0f for %.0f", kind, se[f], a.n)
+	}
+	if before := j.compared; *made {
+		j.flowMade(paths[0], paths[1], *windows)
+		if j.compared == before {
+			j.wrong("the truth does not say what was made")
 		}
 	}
 	return j.fine()

@@ -58,11 +58,13 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
   pace [-kind K] [-site FUNC] [-from NS] [-to NS] LOG   how much a second it did, by its log
   types SOURCE FILE [WITHOUT]   labels "type" are what comments of the source say, line by line
       WITHOUT             and as much of each line as in this profile
-  allocs -rate R [-firsts N] [-most X] TRUTH FILE   objects allocated as lines "FUNC COUNT BYTES" say;
+  allocs -rate R [FLAGS] TRUTH FILE      objects allocated as lines "FUNC COUNT BYTES" say
       -firsts N           so many samples may each count R bytes too much
+      -missed N           so many of each were perhaps made while nobody looked
       -most X             all bytes within X, which the number of samples must be able to show
   live -rate R -lost N [-kinds N] TRUTH FILE        objects in use, the same; N samples are not known
-  flow -windows N TRUTH COMMENTS         objects in use as comments of a profile in windows state them
+  flow -windows N [-made] TRUTH COMMENTS   objects in use as comments of a profile in windows state
+      -made               them; and bytes allocated, by lines "# FUNC COUNT BYTES"
   labelled -rate R [-goid] [-labels] TRUTH FILE     objects by goroutine and labels ("GOID COUNT SET")
   callers [-least N] FILE                testdata/programs/leaf31: 3:1
   cputotal -inner T -outer T -stolen T -switches N FILE   all CPU time is there; T in ticks
