@@ -1,12 +1,15 @@
 /* tests/unit/test_tally_weights.c - estimates of windows that have weights of their own. */
 #include "collect/tally.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include "base/random.h"
 
 static struct gpb_stack stack_of(uint64_t pc, uint64_t count, uint64_t delay)
 {
@@ -95,6 +98,11 @@ static void test_regressed(void **state)
 	tally_fini(&t);
 }
 
+static struct tally_missed missed(const struct tally *t, size_t entry)
+{
+	return tally_part_missed(t, &t->sites.at[t->entries.at[entry].site].sums);
+}
+
 /*
  * A wait that windows, each standing for 30 on average, did not meet may still have come once;
  * for one that they met, their spread tells the error.
@@ -109,21 +117,96 @@ static void test_missed(void **state)
 	add(&t, 1, 5, 0);
 	add(&t, 2, 5, 0);
 	tally_full(&t);
-	assert_true(tally_missed(&t, &t.entries.at[0]) == 0);
+	assert_true(missed(&t, 0).count == 0);
 	add(&t, 2, 1, 0);
 	tally_window(&t, &first);
 	tally_window(&t, &second);
-	assert_true(tally_missed(&t, &t.entries.at[0]) == 900);
-	assert_true(tally_missed(&t, &t.entries.at[1]) == 0);
+	assert_true(missed(&t, 0).count == 900);
+	assert_true(missed(&t, 1).count == 0);
 	tally_fini(&t);
+}
+
+/* ---- bursts that no window meets ---- */
+
+enum { PROGRAMS = 4000, STRATA = 40, COVERED_LEAST = 93 /* of 100 */ };
+#define MET 0.02 /* the part of a stratum in which its window sees what begins */
+
+static uint64_t seed = 1;
+
+/* How many there are of what comes at random, @mean of them on average. */
+static unsigned poisson(double mean)
+{
+	unsigned n = 0;
+
+	for (double at = 0; (at -= log(1 - random_part(&seed))) < mean; n++)
+		;
+	return n;
+}
+
+/*
+ * A site waits in bursts of @size waits of 10 ns, at the same mean rate all the time: as many strata as @full
+ * are observed in full, the others in windows. *lacks: what came in windows' strata. False: full observation
+ * did not see it, or a window did.
+ */
+static bool bursts_missed(struct tally *t, unsigned size, double full, double rate, double *lacks)
+{
+	const struct tally_window window = { .weight = 1 / MET };
+	unsigned seen = poisson(full * rate), came = poisson(STRATA * rate);
+
+	tally_init(t);
+	if (seen)
+		add(t, 1, (uint64_t)seen * size * GPB_COUNT_ONE, 0);
+	tally_full(t);
+	t->full_ns = full;
+	for (unsigned i = 0; i < STRATA; i++)
+		tally_window(t, &window);
+	t->windows_ns = STRATA;
+	*lacks = came * (double)size;
+	return seen && random_part(&seed) < pow(1 - MET, came);
+}
+
+/* Two standard errors cover what was missed, and errors are not so large that they cover anything. */
+static void cover_missed(unsigned size, double full)
+{
+	unsigned programs = 0, covered = 0;
+	double error = 0, off = 0;
+
+	while (programs < PROGRAMS) {
+		struct tally t;
+		double lacks, rate = pow(10, -2 + 2 * random_part(&seed));
+
+		if (bursts_missed(&t, size, full, rate, &lacks)) {
+			struct tally_missed m = missed(&t, 0);
+
+			programs++;
+			covered += lacks <= 2 * sqrt(m.count);
+			error += m.count;
+			off += lacks * lacks;
+			assert_true(fabs(m.delay - m.count * 100 * GPB_COUNT_ONE * GPB_COUNT_ONE) <=
+				    1e-9 * m.delay);
+		}
+		tally_fini(&t);
+	}
+	print_message("bursts of %u, full %.1f: %.1f %% covered, errors %.2f times\n", size, full,
+		      100.0 * covered / programs, sqrt(error / off));
+	if (100 * covered < COVERED_LEAST * programs || sqrt(error / off) > 20)
+		fail_msg("bursts of %u, full %.1f: %u of %u covered, errors %.2f times", size, full,
+			 covered, programs, sqrt(error / off));
+}
+
+static void test_bursts_missed(void **state)
+{
+	(void)state;
+	for (double full = 0.5; full < 100; full *= 5)
+		for (unsigned size = 1; size <= 100; size *= 10)
+			cover_missed(size, full);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_weights),
-		cmocka_unit_test(test_missed),
+		cmocka_unit_test(test_full),	  cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_missed),	  cmocka_unit_test(test_bursts_missed),
 		cmocka_unit_test(test_regressed),
 	};
 

@@ -318,6 +318,7 @@ static int close_window(struct sched_window *w, const struct stretch *s,
 
 	learn(w, now, ncpu);
 	parks *= weight;
+	w->tally.windows_ns += stratum;
 	tally_window(&w->tally, &tw);
 	return outlasting(w, s, stratum / (double)w->conf->begin_ns, e);
 }
@@ -367,6 +368,7 @@ int sched_window_over(void *arg, const struct stretch *s, struct err *e)
 	}
 	parks_since(w, (void *)now, ncpu);
 	tally_full(&w->tally);
+	w->tally.full_ns += (double)(s->closed - s->opened);
 	w->opened = s->opened;
 	ret = sched_window_waiting(w, s->opened, &cut, e);
 	w->cut += cut;
@@ -468,11 +470,6 @@ static double count_of(const struct sched_window *w, const struct tally_entry *e
 	return regressed(w, site).value * en->counts.x / site->compared.x;
 }
 
-static double mean_delay(const struct tally_entry *en)
-{
-	return (double)en->delay * GPB_COUNT_ONE / (double)en->count;
-}
-
 /*
  * Full observation is a sample, too: one contention in so many, each of which stands for that
  * many. The variance of delays assumes that those of one stack are alike.
@@ -517,8 +514,6 @@ static void estimate_mutex(const struct sched_window *w, const struct tally_entr
 	}
 	out->count = (int64_t)en->count + llround(count);
 	out->delay = (int64_t)en->delay + llround(delay);
-	if (en->count)
-		out->delay_error += tally_missed(&w->tally, en) * pow(mean_delay(en), 2);
 	unsure_of_sample(w, en, out);
 }
 
@@ -590,12 +585,20 @@ static double lacking_all(const struct sched_window *w, const struct tally_part 
 	       GPB_COUNT_ONE * GPB_COUNT_ONE;
 }
 
-/* A wait that neither a window nor a look met may have come in between. */
-static double missed(const struct sched_window *w, size_t site)
+/*
+ * What neither a window nor a look met may have come in between. Where there are looks, they tell how
+ * long goroutines were blocked.
+ */
+static struct sched_error missed(const struct sched_window *w, size_t site)
 {
+	const struct tally_site *s = &w->tally.sites.at[site];
+	struct tally_missed m = tally_part_missed(&w->tally, &s->sums);
+
+	if (s->whole == GPB_WAIT_MUTEX)
+		return (struct sched_error){ m.count * one2, m.delay };
 	if (w->onlook && onlook_site_count(onlook_sums(w->onlook), site) > 0)
-		return 0;
-	return tally_missed_part(&w->tally, &w->tally.sites.at[site].sums) * one2;
+		return (struct sched_error){};
+	return (struct sched_error){ m.count * one2, w->onlook ? 0 : m.delay };
 }
 
 struct sched_error sched_window_site(const struct sched_window *w, size_t site)
@@ -610,7 +613,8 @@ struct sched_error sched_window_site(const struct sched_window *w, size_t site)
 		out.delay = w->onlook ? onlook_site_variance(onlook_sums(w->onlook), site) :
 					tally_part_delays(&w->tally, &s->sums).variance;
 	}
-	out.count = plus(out.count, missed(w, site));
+	out.count = plus(out.count, missed(w, site).count);
+	out.delay = plus(out.delay, missed(w, site).delay);
 	return out;
 }
 
@@ -626,9 +630,12 @@ struct sched_error sched_window_whole(const struct sched_window *w, unsigned kin
 		out.delay = w->onlook ? onlook_all_variance(onlook_sums(w->onlook)) :
 					tally_part_delays(&w->tally, all).variance;
 	}
-	for (size_t i = 0; i < w->tally.sites.n; i++)
-		if (w->tally.sites.at[i].whole == kind)
-			out.count = plus(out.count, missed(w, i));
+	for (size_t i = 0; i < w->tally.sites.n; i++) {
+		if (w->tally.sites.at[i].whole != kind)
+			continue;
+		out.count = plus(out.count, missed(w, i).count);
+		out.delay = plus(out.delay, missed(w, i).delay);
+	}
 	return out;
 }
 

@@ -171,6 +171,16 @@ int tally_add(struct tally *t, const struct gpb_stack *st, size_t group, struct 
 	return tally_add_weighted(t, st, group, 0, e);
 }
 
+static void add_full(struct tally *t, struct tally_entry *en, uint64_t count, uint64_t delay)
+{
+	struct tally_part *site = &t->sites.at[en->site].sums;
+
+	en->count += count;
+	en->delay += delay;
+	site->full += (double)count;
+	site->full_delay += (double)delay;
+}
+
 int tally_add_full(struct tally *t, const struct gpb_stack *st, size_t group, struct err *e)
 {
 	size_t at;
@@ -178,8 +188,7 @@ int tally_add_full(struct tally *t, const struct gpb_stack *st, size_t group, st
 
 	if (ret)
 		return ret;
-	t->entries.at[at].count += st->count;
-	t->entries.at[at].delay += st->delay;
+	add_full(t, &t->entries.at[at], st->count, st->delay);
 	return 0;
 }
 
@@ -248,8 +257,7 @@ void tally_full(struct tally *t)
 			t->seen.at[kept++] = *seen;
 			continue;
 		}
-		en->count += seen->count;
-		en->delay += seen->delay;
+		add_full(t, en, seen->count, seen->delay);
 	}
 	t->seen.n = kept;
 }
@@ -573,19 +581,24 @@ struct tally_estimate tally_part_share(const struct tally *t, const struct tally
 	return (struct tally_estimate){ share, square < 0 ? -1 : square / n->x / n->x };
 }
 
-static double of_one_window(const struct tally *t)
+/*
+ * All that full observation saw of a part is taken for one burst, because that is the worst case. Bursts
+ * that go on to come at that rate are a Poisson process: with n of them expected in the time that windows
+ * stand for, the mean square of their number is n + n^2. It is at most the square of a window's weight,
+ * because of more bursts than that windows would have met one. A single wait may have come in any case.
+ */
+struct tally_missed tally_part_missed(const struct tally *t, const struct tally_part *p)
 {
-	double weight = t->windows ? t->weights / (double)t->windows : 0;
+	double weight = t->windows ? t->weights / (double)t->windows : 0, one = weight * weight;
+	double burst = p->full / GPB_COUNT_ONE, mean = burst > 0 ? p->full_delay / burst : 0;
+	double n = t->full_ns > 0 ? t->windows_ns / t->full_ns : weight, bursts = n + n * n, count;
 
-	return weight * weight;
-}
-
-double tally_missed(const struct tally *t, const struct tally_entry *en)
-{
-	return en->counts.x > 0 ? 0 : of_one_window(t);
-}
-
-double tally_missed_part(const struct tally *t, const struct tally_part *p)
-{
-	return p->counts.x > 0 ? 0 : of_one_window(t);
+	if (p->counts.x > 0)
+		return (struct tally_missed){};
+	if (bursts > one)
+		bursts = one;
+	count = burst * burst * bursts;
+	if (count < one)
+		count = one;
+	return (struct tally_missed){ count, count * mean * mean };
 }

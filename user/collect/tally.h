@@ -44,6 +44,7 @@ struct tally_part {
 	struct tally_sum counts; /* n: that of its group or, where groups are merged, of group 0 */
 	struct tally_sum delays; /* n: the delays of its whole */
 	struct tally_sum compared; /* counts of group 0 alone; n: that of group 0 */
+	double full, full_delay;   /* full observation: sums of gpb_stack.count and .delay */
 	bool touched;
 };
 
@@ -100,6 +101,11 @@ struct tally {
 	uint64_t sampled[TALLY_GROUPS]; /* by group, in windows */
 	uint64_t windows;
 	double weights; /* of all of them */
+	/*
+	 * The time that was observed in full, and the time that windows stand for. Only
+	 * tally_part_missed() needs them; the user of the tally adds them up.
+	 */
+	double full_ns, windows_ns;
 };
 
 void tally_init(struct tally *t);
@@ -173,11 +179,13 @@ struct tally_estimate tally_regressed(const struct tally *t, const struct tally_
 struct tally_estimate tally_delays(const struct tally *t, const struct tally_entry *en);
 
 /*
- * The variance of the number of an entry that no window met: one may have come in between, and
- * would count as much as a window does. 0 for other entries, and where there was no window.
+ * The variance of a part that no window met: of its number, and of its total delay, as far as full
+ * observation tells how long each wait is. 0 for other parts, and where there was no window.
  */
-double tally_missed(const struct tally *t, const struct tally_entry *en);
-double tally_missed_part(const struct tally *t, const struct tally_part *p);
+struct tally_missed {
+	double count, delay; /* count: in whole waits */
+};
+struct tally_missed tally_part_missed(const struct tally *t, const struct tally_part *p);
 
 /* As tally_counts(), for the entry's whole site. */
 struct tally_estimate tally_site_counts(const struct tally *t, const struct tally_entry *en,

@@ -269,6 +269,7 @@ void wait_window_close(struct wait_window *w, const struct stretch *s,
 
 	w->paced += (double)(now->paced_runs - w->paced_runs) * stratum / (double)w->conf.begin_ns;
 	w->length = (double)(s->closed - s->opened);
+	w->tally.windows_ns += stratum;
 	tally_window(&w->tally, &tw);
 	slowness_learn(&w->slow, &now->clock);
 }
@@ -339,6 +340,7 @@ int wait_window_over(void *arg, const struct stretch *s, struct err *e)
 		ret = wait_window_put(w, e);
 	} else {
 		tally_full(&w->tally);
+		w->tally.full_ns += (double)(s->closed - s->opened);
 		ret = count_waiting(w, s->opened, &w->cut, e);
 	}
 	w->runs = now.runs;
@@ -468,24 +470,27 @@ static double lacking_all(const struct wait_window *w, const struct tally_part *
 	       GPB_COUNT_ONE * GPB_COUNT_ONE;
 }
 
-/* A wait that neither a window nor a look met may have come in between. */
-static double missed(const struct wait_window *w, size_t site)
+/* What neither a window nor a look met may have come in between. Where there are looks, they tell delays. */
+static struct wait_error missed(const struct wait_window *w, size_t site)
 {
+	struct tally_missed m = tally_part_missed(&w->tally, &w->tally.sites.at[site].sums);
 	const double one = GPB_COUNT_ONE;
 
 	if (w->onlook && onlook_site_count(onlook_sums(w->onlook), site) > 0)
-		return 0;
-	return tally_missed_part(&w->tally, &w->tally.sites.at[site].sums) * one * one;
+		return (struct wait_error){};
+	return (struct wait_error){ m.count * one * one, w->onlook ? 0 : m.delay };
 }
 
 struct wait_error wait_window_site(const struct wait_window *w, size_t site)
 {
 	const struct tally_part *p = &w->tally.sites.at[site].sums;
+	struct wait_error more = missed(w, site);
+	double delay = w->onlook ? onlook_site_variance(onlook_sums(w->onlook), site) :
+				   tally_part_delays(&w->tally, p).variance;
 
 	return (struct wait_error){
-		.count = plus(plus(counts_error(w, p), missed(w, site)), lacking(w, site)),
-		.delay = w->onlook ? onlook_site_variance(onlook_sums(w->onlook), site) :
-				     tally_part_delays(&w->tally, p).variance,
+		.count = plus(plus(counts_error(w, p), more.count), lacking(w, site)),
+		.delay = plus(delay, more.delay),
 	};
 }
 
@@ -498,9 +503,12 @@ struct wait_error wait_window_whole(const struct wait_window *w)
 				     tally_part_delays(&w->tally, all).variance,
 	};
 
-	for (size_t i = 0; i < w->tally.sites.n; i++)
-		if (w->tally.sites.at[i].whole == WAIT_WHOLE_PROGRAM)
-			out.count = plus(out.count, missed(w, i));
+	for (size_t i = 0; i < w->tally.sites.n; i++) {
+		if (w->tally.sites.at[i].whole != WAIT_WHOLE_PROGRAM)
+			continue;
+		out.count = plus(out.count, missed(w, i).count);
+		out.delay = plus(out.delay, missed(w, i).delay);
+	}
 	return out;
 }
 
