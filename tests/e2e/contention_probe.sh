@@ -19,7 +19,7 @@
 . tests/support/waits.sh
 need_root && need_bpf && need_go
 
-ASKED=${WIDE:-}${VERSIONS:-}
+ASKED=${WIDE:+wide}${VERSIONS:+these}
 VERSIONS=${VERSIONS:-1.18.10 1.22.12 1.27.4}
 [ "$VERSIONS" != all ] || VERSIONS=$WAITS_VERSIONS
 ONLY=${ONLY:-judge known own fight rates labels edges alone kill pgo}

@@ -8,7 +8,7 @@
 . tests/support/lib.sh
 need_root && need_bpf && need_go
 
-ASKED=${WIDE:-}${GO_VERSIONS:-}
+ASKED=${WIDE:+wide}${GO_VERSIONS:+these}
 : "${GO_VERSIONS:=1.19.13 1.22.12 1.24.13 1.26.11 1.27.4}"
 NEWEST=${GO_VERSIONS##* }
 

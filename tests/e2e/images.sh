@@ -132,6 +132,36 @@ liveset_windows() {
 	outcome "$name"
 }
 
+# waits_meanwhile NAME COMMAND...: waits of a plugin that comes while waits are probed. The heap is
+# probed, too, for that says when the plugin was found.
+waits_meanwhile() {
+	local name=$1 fd prof rc
+	shift
+	rm -f "$TMP/in" && mkfifo "$TMP/in"
+	"$@" <"$TMP/in" >"$TMP/truth" 2>&1 &
+	PID=$!
+	STARTED+=("$PID")
+	exec {fd}>"$TMP/in"
+	says '^ready' "$TMP/truth" 1
+	: >"$TMP/err"
+	"$GOPROF" -p "$PID" --block --heap --source=probe --budget=0 -d 120s -o "$TMP" >"$TMP/path" 2>"$TMP/err" &
+	prof=$!
+	STARTED+=("$prof")
+	says '^ready' "$TMP/truth" 2 && says 'heap: probing' "$TMP/err" 2 || wrong "no plugin was found"
+	sleep 0.5
+	printf 'rate 10000 10\nrun all 40 5\n' >&"$fd"
+	says '^done' "$TMP/truth" 2 || wrong "the program did not finish"
+	kill -INT $prof
+	wait $prof
+	rc=$?
+	echo end >&"$fd"
+	exec {fd}>&-
+	[ $rc = 3 ] && only_small_losses "$TMP/err" && rc=0
+	[ $rc = 0 ] || wrong "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
+	judge "$PPROFCHECK" known -kind block -sampled "$TMP/truth" "$(grep block "$TMP/path")"
+	outcome "$name"
+}
+
 host=$(libhost)
 as_library() {
 	# $v, a C program's library
@@ -156,6 +186,8 @@ as_plugin() {
 		truth "images/$v, plugin, heap probe" "$phost" "$lib"
 	lib=$(library $v heapself plugin -ldflags=-w) && start "$phost" "$lib" &&
 		own_heap "images/$v, plugin, heap read"
+	case $ASKED$v in 1.1[67].* | 1.27.*) ;; *) lib=$(library $v waits plugin -ldflags=-w) &&
+		waits_meanwhile "images/$v, plugin loaded meanwhile, waits" "$phost" -after 1s "$lib" ;; esac
 	case $v in 1.1[678].*) return ;; esac # in use is not told there
 	lib=$(library $v liveset plugin -ldflags=-w) || { fail "images/$v" "the plugin does not build"; return; }
 	case $ASKED$v in 1.22.*) ;; *) liveset_full "images/$v, plugin, in use" 0 "$phost" "$lib" -scale 4 -gc 5ms -turns 10 ;; esac
@@ -164,7 +196,7 @@ as_plugin() {
 }
 
 # The oldest as a library, a later one as a plugin, the newest as both; with WIDE=1 all as both.
-ASKED=${WIDE:-}${GO_VERSIONS:-}
+ASKED=${WIDE:+wide}${GO_VERSIONS:+these}
 for v in ${GO_VERSIONS:-1.16.15 1.22.12 1.27.4}; do
 	case $ASKED$v in 1.22.*) ;; *) as_library ;; esac
 	case $ASKED$v in 1.16.*) ;; *) as_plugin ;; esac

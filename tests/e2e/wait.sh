@@ -21,7 +21,7 @@
 need_root && need_bpf && need_go
 
 SOURCE=
-ASKED=${WIDE:-}${VERSIONS:-}
+ASKED=${WIDE:+wide}${VERSIONS:+these}
 VERSIONS=${VERSIONS:-1.18.10 1.22.12 1.27.4}
 [ "$VERSIONS" != all ] || VERSIONS=$WAITS_VERSIONS
 ONLY=${ONLY:-known reasons rates labels edges kill light heavy}
