@@ -83,6 +83,20 @@ static void not_too_many(void **state)
 	site_errors_fini(&s);
 }
 
+/* An object may be in use with a probability near 0. */
+static void nearly_nothing_has_no_share(void **state)
+{
+	struct prof *p = *state;
+	struct site_errors s = {};
+
+	add(p, &s, 1, 1e-20, 1e-4);
+	add(p, &s, 2, 0.4, 9);
+	assert_int_equal(site_errors_comment(&s, p, "inuse_objects", &e), 0);
+	assert_string_equal(comment(p, 1), "error: main.f2 main.go:2 inuse_objects 0 +- 3");
+	assert_string_equal(comment(p, 2), "error: main.f1 main.go:1 inuse_objects 0 +- 1");
+	site_errors_fini(&s);
+}
+
 static void what_is_not_known_is_said(void **state)
 {
 	struct prof *p = *state;
@@ -140,6 +154,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_sum_then_the_largest, setup, teardown),
 		cmocka_unit_test_setup_teardown(not_too_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(nearly_nothing_has_no_share, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_not_known_is_said, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_error_of_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_zero_without_error_is_not_known, setup, teardown),

@@ -124,8 +124,8 @@ static int say_one(struct prof *p, const char *name, const char *type, const str
 	/* The site was seen, so there was something: an error of 0 would be wrong. */
 	if (s->unknown || (s->value <= 0 && se <= 0))
 		return prof_comment(p, e, "error: %s %s %.0f +- unknown", name, type, s->value);
-	if (s->value <= 0)
-		return prof_comment(p, e, "error: %s %s 0 +- %.0f", name, type, se);
+	if (s->value < 0.5) /* shown as 0, whose error is no share of it */
+		return prof_comment(p, e, "error: %s %s 0 +- %.0f", name, type, ceil(se));
 	return prof_comment(p, e, "error: %s %s %.0f +- %.0f (%.1f%%)", name, type, s->value, se,
 			    100 * se / s->value);
 }
