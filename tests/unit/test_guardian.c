@@ -16,7 +16,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/oom.h"
 #include "collect/guardian.h"
+#include "oomscore.h"
 
 static volatile uint64_t word __attribute__((aligned(8)));
 
@@ -472,11 +474,41 @@ static void holds_nothing_of_the_collectors(void **state)
 	ends(g, GUARDIAN_RESTORED, 0);
 }
 
+/* The collector without CAP_SYS_RESOURCE: 0, or the line of what was not as it should be. */
+static int exposed_guardian(struct world *w)
+{
+	struct guardian_said said = { .how = -1 };
+	int before = oomscore_of(getpid()), line = 0;
+	struct guardian *g = NULL;
+
+	if (!oomscore_drop_capability() || guardian_start(&w->job, &g, &said, NULL))
+		return __LINE__;
+	if (!said.exposed || oomscore_of(guardian_pid(g)) != before)
+		line = __LINE__;
+	else if (oomscore_of(getpid()) != before + OOM_ABOVE)
+		line = __LINE__;
+	guardian_free(g);
+	return line;
+}
+
+static void the_collector_dies_first_when_memory_runs_out(void **state)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(exposed_guardian(*state) & 0xff);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 #define WITH_A_CHILD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* First: after any other this process may be raised already. */
+		WITH_A_CHILD(the_collector_dies_first_when_memory_runs_out),
 		WITH_A_CHILD(writes_and_restores),
 		WITH_A_CHILD(free_restores_too),
 		WITH_A_CHILD(what_the_program_has_on_is_left),

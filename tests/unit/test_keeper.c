@@ -14,13 +14,16 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "base/oom.h"
 #include "collect/keeper.h"
+#include "oomscore.h"
 
 /* What happened there; in shared memory. */
 struct log {
 	volatile int begun, ended, idled;
 	volatile int idle_until; /* after so many times */
 	int refuse;		 /* begin fails with this error */
+	int wrong;		 /* the line of the first thing that was not as it should be */
 };
 
 static struct log *new_log(void)
@@ -206,15 +209,81 @@ static void our_death_is_its_end(void **state)
 	free_log(l);
 }
 
+/* ---- the OOM killer ---- */
+
+/* In a process without CAP_SYS_RESOURCE: two keepers. The second is forked by a raised maker. */
+static int two_keepers_without_the_capability(struct log *l)
+{
+	struct keeper_job job = { .begin = begin, .end = end, .arg = l };
+	struct keeper one = {}, two = {};
+	int before = oomscore_of(getpid()), line = 0;
+
+	if (!oomscore_drop_capability() || before > 1000 - OOM_ABOVE)
+		return __LINE__;
+	if (keeper_start(&one, &job, NULL))
+		return __LINE__;
+	if (!one.exposed)
+		line = __LINE__;
+	else if (oomscore_of(one.pid) != before || oomscore_of(getpid()) != before + OOM_ABOVE)
+		line = __LINE__;
+	else if (keeper_start(&two, &job, NULL))
+		line = __LINE__;
+	else if (oomscore_of(two.pid) != before || oomscore_of(getpid()) != before + OOM_ABOVE)
+		line = __LINE__;
+	keeper_stop(&two);
+	keeper_stop(&one);
+	return line;
+}
+
+static void its_maker_dies_first_when_memory_runs_out(void **state)
+{
+	struct log *l = new_log();
+	int status = -1;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid)
+		_exit((l->wrong = two_keepers_without_the_capability(l)) != 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(l->wrong, 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(l->ended, 2);
+	free_log(l);
+}
+
+/* Where the kernel allows it, only the keeper's own score changes. */
+static void it_is_spared_with_the_capability(void **state)
+{
+	struct log *l = new_log();
+	struct keeper_job job = { .begin = begin, .end = end, .arg = l };
+	struct keeper k = {};
+	int before = oomscore_of(getpid());
+
+	(void)state;
+	if (!oomscore_may_be_spared()) {
+		free_log(l);
+		skip();
+	}
+	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_false(k.exposed);
+	assert_int_equal(oomscore_of(k.pid), -1000);
+	assert_int_equal(oomscore_of(getpid()), before);
+	keeper_stop(&k);
+	free_log(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* First: after any other this process may be raised already. */
+		cmocka_unit_test(its_maker_dies_first_when_memory_runs_out),
 		cmocka_unit_test(begins_serves_and_ends),
 		cmocka_unit_test(what_cannot_begin_is_undone),
 		cmocka_unit_test(looks_by_itself),
 		cmocka_unit_test(one_that_was_stopped_answers),
 		cmocka_unit_test(its_death_is_told),
 		cmocka_unit_test(our_death_is_its_end),
+		cmocka_unit_test(it_is_spared_with_the_capability),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

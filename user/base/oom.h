@@ -1,11 +1,31 @@
-/* user/base/oom.h - the kernel's killer of last resort. */
+/*
+ * user/base/oom.h - which of our processes the kernel's out-of-memory (OOM) killer takes.
+ *
+ * A helper is small and must put something right before it ends. With CAP_SYS_RESOURCE it is never
+ * chosen: its oom_score_adj is -1000. Without, nobody may go below what the process had, but
+ * everybody may go above: so the process that the helper works for goes above the helper, dies
+ * first, and leaves the helper the time to put things right.
+ * Source: __set_oom_adj() in fs/proc/base.c and oom_badness() in mm/oom_kill.c, Linux 6.18.
+ */
 #ifndef BASE_OOM_H
 #define BASE_OOM_H
 
+/* The file through which a process tells the kernel. */
+#define OOM_FILE "/proc/self/oom_score_adj"
+
 /*
- * Asks it to spare this process, which is small and must put something right before it ends. Needs
- * CAP_SYS_RESOURCE; without that it stays as mortal as others.
+ * In thousandths of the machine's (or cgroup's) memory: the maker counts as if it used a tenth
+ * more. It is more than a helper can have, which is a fork of its maker; and it does not go before
+ * a program that really uses up the memory.
  */
-void oom_spare(void);
+enum { OOM_ABOVE = 100 };
+
+/*
+ * In a helper: asks to be spared. -EACCES without CAP_SYS_RESOURCE, or another error: then the
+ * helper has the score that its maker had before oom_above(). @file: OOM_FILE.
+ */
+int oom_spare(const char *file);
+/* In the maker of a helper that is not spared. The second call and later ones do nothing. */
+int oom_above(const char *file);
 
 #endif

@@ -371,7 +371,8 @@ static void test_more_caps(struct abilities *a)
 		int cap;
 	} rows[] = {
 		{ "cap_sys_resource", "CAP_SYS_RESOURCE",
-		  "not needed, but to raise RLIMIT_MEMLOCK before Linux 5.11", CAP_SYS_RESOURCE },
+		  "helpers are never killed for lack of memory; RLIMIT_MEMLOCK before Linux 5.11",
+		  CAP_SYS_RESOURCE },
 		{ "cap_checkpoint_restore", "CAP_CHECKPOINT_RESTORE",
 		  "Go libraries whose file was deleted", CAP_CHECKPOINT_RESTORE },
 		{ "cap_sys_admin", "CAP_SYS_ADMIN",
@@ -386,6 +387,23 @@ static void test_more_caps(struct abilities *a)
 		snprintf(b->found, sizeof(b->found), "%s",
 			 caps_have(rows[i].cap) ? "there" : "not there");
 	}
+}
+
+static void test_spared(struct abilities *a)
+{
+	struct ability *b = add(a, ABILITY_PRIVILEGES, "oom_spared", "helpers and the OOM killer",
+				"a helper removes probes, and restores a rate, when we are killed");
+	struct err e = { "" };
+	int ret = try_spared(&e);
+
+	b->is = ret && ret != -EACCES ? ABILITY_UNKNOWN : ABILITY_INFO;
+	if (b->is == ABILITY_UNKNOWN)
+		snprintf(b->found, sizeof(b->found), "%s", e.msg);
+	else
+		snprintf(b->found, sizeof(b->found), "%s",
+			 ret ? "not spared: goprof-bpf is killed first (CAP_SYS_RESOURCE spares "
+			       "them)" :
+			       "spared");
 }
 
 /* ---- profiles ---- */
@@ -486,6 +504,7 @@ void abilities_test(struct abilities *out)
 	test_memlock(out);
 	test_caps(out);
 	test_more_caps(out);
+	test_spared(out);
 	test_paranoia(out);
 	test_lockdown(out);
 	test_yama(out);

@@ -20,6 +20,8 @@ int try_clock_link(struct err *e);
 int try_uprobe_pmu(unsigned *type, struct err *e);
 /* Returns 1 when BPF memory counts against RLIMIT_MEMLOCK, 0 when it does not. */
 int try_memlock(struct err *e);
+/* Are helper processes spared by the kernel's out-of-memory killer? */
+int try_spared(struct err *e);
 
 /* Does the kernel accept the whole BPF program of a CPU profile? */
 int try_cpu_object(struct err *e);

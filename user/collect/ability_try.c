@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/caps.h"
+#include "base/oom.h"
 #include "collect/ability_priv.h"
 #include "collect/bpf.h"
 #include "collect/uprobes.h"
@@ -158,6 +159,24 @@ int try_memlock(struct err *e)
 	without = bare_map();
 	setrlimit(RLIMIT_MEMLOCK, &was);
 	return without < 0;
+}
+
+/* In a child, because a process that was spared once may be so again. */
+int try_spared(struct err *e)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return err_sys(e, "fork");
+	if (!pid)
+		_exit(-oom_spare(OOM_FILE));
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!WIFEXITED(status))
+		return err_set(e, -ECHILD, "the child that tried it died");
+	errno = WEXITSTATUS(status);
+	return errno ? err_sys(e, "%s", OOM_FILE) : 0;
 }
 
 static void cpu_freep(struct cpu_bpf **o)

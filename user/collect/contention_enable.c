@@ -142,6 +142,8 @@ static int switch_on(struct contention_enable *c, struct err *e)
 	if (c->x.began.how == GUARDIAN_FOUND)
 		return 1;
 	enable_tell_begun(&c->x, guardian_pid(c->g), &c->o);
+	if (c->x.began.exposed)
+		say_exposed(c->s, &c->o, "the guardian");
 	return 0;
 }
 

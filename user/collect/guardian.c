@@ -49,6 +49,7 @@ struct keeper {
 	struct claims *claims;
 	int sock;
 	uint64_t value; /* the value in force, when there is something to restore; else 0 */
+	bool exposed;	/* the guardian's own: the OOM killer does not spare it */
 	/* shared: how often the collector has checked in; only the collector writes */
 	uint64_t *beats;
 };
@@ -315,6 +316,7 @@ static void guard(struct keeper *k)
 	bool lingers = false;
 
 	m.code = begin(k, &m.said, &m.err);
+	m.said.exposed = k->exposed;
 	if (m.code && k->value) { /* it failed in the middle: whatever was done is undone */
 		struct guardian_said ignored = { 0 };
 
@@ -406,7 +408,7 @@ static _Noreturn void guardian_main(struct keeper *k)
 	setsid();
 	prctl(PR_SET_NAME, "goprof-guardian");
 	(void)!chdir("/");
-	oom_spare();
+	k->exposed = oom_spare(OOM_FILE);
 	if (syscall(SYS_close_range, ~0u, ~0u, 0) && errno == ENOSYS)
 		close_each(keep, nkeep);
 	else
@@ -560,6 +562,8 @@ int guardian_start(const struct guardian_job *job, struct guardian **out,
 		return ret;
 	g->may_write = said->how != GUARDIAN_FOUND;
 	g->ended = !g->may_write; /* there is nothing to guard, so it exits */
+	if (g->may_write && said->exposed)
+		(void)oom_above(OOM_FILE);
 	*out = g->may_write ? TAKE(g) : NULL;
 	return 0;
 }

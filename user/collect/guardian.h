@@ -10,7 +10,7 @@
  * 	after				it sees the end of the socket, restores, and exits
  *
  * It is in a session of its own and ignores every signal except SIGKILL; the kernel's OOM killer
- * is asked to spare it. When somebody kills the guardian itself, the collector restores. Only
+ * spares it, or at least takes the collector first (base/oom.h). When somebody kills the guardian itself, the collector restores. Only
  * when both are killed the target stays changed.
  *
  * It restores by itself when the window has long been over and the collector has not asked, or
@@ -68,6 +68,7 @@ struct guardian_said {
 	uint64_t value; /* begin: the value in force; end: the value that was left */
 	uint64_t at_ns; /* CLOCK_MONOTONIC; the time of the write, when there was one */
 	bool late;	/* end: it restored by itself, because nobody had asked in time */
+	bool exposed;	/* begin: the OOM killer may take the guardian, after the collector */
 };
 
 struct guardian;

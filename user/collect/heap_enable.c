@@ -177,6 +177,8 @@ static int switch_on(struct heap_enable *h, struct err *e)
 	if (h->x.began.how == GUARDIAN_FOUND)
 		return 1;
 	enable_tell_begun(&h->x, guardian_pid(h->g), &h->o);
+	if (h->x.began.exposed)
+		say_exposed(h->s, &h->o, "the guardian");
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 
 struct answer {
 	int ret;
+	bool exposed;
 	struct err e;
 };
 
@@ -90,7 +91,7 @@ static void __attribute__((noreturn)) keep(const struct keeper_job *job, int soc
 	prctl(PR_SET_NAME, "uprobe-keeper");
 	setsid();
 	close_others(job, sock);
-	oom_spare();
+	a.exposed = oom_spare(OOM_FILE);
 	a.ret = job->begin(job->arg, &a.e);
 	if (send(sock, &a, sizeof(a), MSG_NOSIGNAL) == sizeof(a) && !a.ret)
 		serve(job, sock);
@@ -132,8 +133,12 @@ int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e)
 	do
 		got = recv(k->sock, &a, sizeof(a), 0);
 	while (got < 0 && errno == EINTR);
-	if (got == sizeof(a) && !a.ret)
+	if (got == sizeof(a) && !a.ret) {
+		k->exposed = a.exposed;
+		if (a.exposed)
+			(void)oom_above(OOM_FILE);
 		return 0;
+	}
 	keeper_stop(k);
 	if (got != sizeof(a))
 		return err_set(e, -ECHILD, "the process that keeps the probes died");

@@ -7,8 +7,8 @@
  * to unregister, leaking uprobe" (uprobe_unregister_nosync() and get_user_pages_remote(), which
  * fails once a fatal signal is pending; seen on Linux 6.18). So a small process does both. It
  * is in a session of its own, blocks all signals and has nothing to do but wait for our word,
- * or for our end, which is the same to it. The kernel's killer of last resort is asked to spare
- * it. When somebody kills it all the same, another one frees what it left behind
+ * or for our end, which is the same to it. The kernel's OOM killer spares it, or at least takes us
+ * first (base/oom.h). When somebody kills it all the same, another one frees what it left behind
  * (uprobes_mend). Only SIGKILL to both at such a moment leaves something: breakpoints without a
  * handler, which cost time and change nothing, until `goprof-bpf heal` or the next profile.
  */
@@ -24,6 +24,7 @@
 struct keeper {
 	pid_t pid; /* 0: there is none */
 	int sock;
+	bool exposed; /* the OOM killer may take it, after us */
 };
 
 /* What it does there. begin() may fail halfway; end() undoes all that was done. */

@@ -22,6 +22,16 @@ void say(const struct collect_opts *o, const char *fmt, ...)
 	o->say(o->say_arg, line);
 }
 
+void say_exposed(struct subject *s, const struct collect_opts *o, const char *helper)
+{
+	if (o->verbose && !s->exposed_told)
+		say(o,
+		    "without CAP_SYS_RESOURCE the OOM killer does not spare %s: when memory runs "
+		    "out, goprof-bpf is killed before it",
+		    helper);
+	s->exposed_told = true;
+}
+
 /* Makes a name safe as a part of a file name: no '/', no control bytes, no leading dot. */
 static void safe_comm(const char *from, char *to, size_t cap)
 {

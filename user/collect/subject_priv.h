@@ -33,11 +33,15 @@ struct subject {
 	bool plugins, plugins_known;  /* it can load plugins */
 	struct bystanders bystanders; /* others that run images.at[0]; counted when it is probed */
 	bool healed;		      /* of what was left in its code, before the first probe */
+	bool exposed_told;	      /* said: the OOM killer does not spare the helpers */
 	time_t refreshed;	      /* when plugins were last looked for; monotonic, seconds */
 };
 
 /* Prints a line for the person who waits; printf-like; does nothing when nobody listens. */
 void say(const struct collect_opts *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* With -v, once for a target: @helper ("the guardian") is not spared by the OOM killer. */
+void say_exposed(struct subject *s, const struct collect_opts *o, const char *helper);
 
 /*
  * A profile that contains what every profile of this target has: time, comments on tool, target
