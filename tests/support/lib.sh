@@ -106,7 +106,7 @@ subject() {
 	local v=$1 name=$2 out
 	shift 2
 	out=$O/programs/$name-$v$(printf '%s' "$*" | tr -c 'a-zA-Z0-9\n' _)
-	made "$out" "testdata/programs/$name" -- gobuild "$v" "$out" "testdata/programs/$name" "$@" || return 1
+	made "$out" "testdata/programs/$name" testdata/gopath -- gobuild "$v" "$out" "testdata/programs/$name" "$@" || return 1
 	echo "$out"
 }
 
@@ -115,7 +115,7 @@ library() {
 	local v=$1 name=$2 kind=$3 out
 	shift 3
 	out=$O/programs/$name-$v-$kind$(printf '%s' "$*" | tr -c 'a-zA-Z0-9\n' _).so
-	made "$out" "testdata/programs/$name" testdata/programs/libmain -- \
+	made "$out" "testdata/programs/$name" testdata/programs/libmain testdata/gopath -- \
 		build_library "$v" "$name" "$kind" "$out" "$@" || return 1
 	echo "$out"
 }

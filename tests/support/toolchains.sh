@@ -15,6 +15,9 @@
 ALL_MINORS="1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.14 1.26.11 1.27.4"
 
 case ${O:=build} in /*) ;; *) O=$PWD/$O ;; esac
+# Packages that programs of testdata/programs share.
+GOPROF_PACKAGES=$PWD/testdata/gopath
+export GOPROF_PACKAGES
 GOARCH_HOST=$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')
 # The ways to modules and the caches are the machine settings that we keep: the standard library of a Go
 # version is compiled once a machine and not once a clone.
@@ -61,7 +64,7 @@ go_env() {
 	shift
 	env -u GOBIN -u GOROOT_FINAL GOENV=off GOFLAGS='' GOTOOLCHAIN=local GOROOT="$root" \
 		GOPROXY="$GOPROF_GOPROXY" GOSUMDB="$GOPROF_GOSUMDB" \
-		GOPATH="$O/go/path" GOMODCACHE="$GOPROF_MODCACHE" GOCACHE="$GOPROF_GOCACHE" \
+		GOPATH="$O/go/path:$GOPROF_PACKAGES" GOMODCACHE="$GOPROF_MODCACHE" GOCACHE="$GOPROF_GOCACHE" \
 		CGO_ENABLED="${CGO:-0}" GOGC=400 "$@"
 }
 

@@ -18,14 +18,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
-	"net/http"
-	_ "net/http/pprof"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"serve"
 	"strings"
 	"syscall"
 )
@@ -233,20 +231,20 @@ func main() {
 		debug.SetGCPercent(-1)
 	}
 
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *port))
+	server, err := serve.Listen(*port)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "heapself:", err)
 		os.Exit(1)
 	}
-	http.HandleFunc("/more", func(w http.ResponseWriter, r *http.Request) {
+	server.Handle("/more", func(string) string {
 		allocate()
 		collect()
-		fmt.Fprintln(w, "ok")
+		return "ok\n"
 	})
-	http.HandleFunc("/churn", func(w http.ResponseWriter, r *http.Request) {
+	server.Handle("/churn", func(string) string {
 		bigOnes(50)
 		growTree(16)
-		fmt.Fprintln(w, "ok")
+		return "ok\n"
 	})
 	usr1 := make(chan os.Signal, 1)
 	signal.Notify(usr1, syscall.SIGUSR1)
@@ -265,6 +263,6 @@ func main() {
 	if !*nogc {
 		collect()
 	}
-	fmt.Println("ready", l.Addr().(*net.TCPAddr).Port)
-	http.Serve(l, nil)
+	fmt.Println("ready", server.Port)
+	server.Serve()
 }

@@ -19,12 +19,10 @@ package main
 import (
 	"flag"
 	"fmt"
-	"net"
-	"net/http"
-	_ "net/http/pprof"
 	"os"
 	"os/signal"
 	"runtime"
+	"serve"
 	"strconv"
 	"sync"
 	"syscall"
@@ -318,7 +316,7 @@ func main() {
 	off := flag.Bool("off", false, "switch the rates off before standing still")
 	flag.Parse()
 
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *port))
+	server, err := serve.Listen(*port)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "waitself:", err)
 		os.Exit(1)
@@ -326,19 +324,19 @@ func main() {
 	runtime.GOMAXPROCS(4)
 	runtime.SetBlockProfileRate(*block)
 	runtime.SetMutexProfileFraction(*mutex)
-	http.HandleFunc("/more", func(w http.ResponseWriter, r *http.Request) {
+	server.Handle("/more", func(string) string {
 		work()
-		fmt.Fprintln(w, "ok")
+		return "ok\n"
 	})
-	http.HandleFunc("/off", func(w http.ResponseWriter, r *http.Request) {
+	server.Handle("/off", func(string) string {
 		runtime.SetBlockProfileRate(0)
 		runtime.SetMutexProfileFraction(0)
-		fmt.Fprintln(w, "ok")
+		return "ok\n"
 	})
-	http.HandleFunc("/rate", func(w http.ResponseWriter, r *http.Request) {
-		n, _ := strconv.Atoi(r.FormValue("mutex"))
+	server.Handle("/rate", func(query string) string {
+		n, _ := strconv.Atoi(serve.Value(query, "mutex"))
 		runtime.SetMutexProfileFraction(n)
-		fmt.Fprintln(w, "ok")
+		return "ok\n"
 	})
 	usr1 := make(chan os.Signal, 1)
 	signal.Notify(usr1, syscall.SIGUSR1)
@@ -360,6 +358,6 @@ func main() {
 		time.Sleep(100 * time.Millisecond)
 		return
 	}
-	fmt.Println("ready", l.Addr().(*net.TCPAddr).Port)
-	http.Serve(l, nil)
+	fmt.Println("ready", server.Port)
+	server.Serve()
 }
