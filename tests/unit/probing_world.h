@@ -174,6 +174,13 @@ void say(const struct collect_opts *o, const char *fmt, ...)
 	(void)fmt;
 }
 
+void say_exposed(struct subject *s, const struct collect_opts *o, const char *helper)
+{
+	(void)helper;
+	if (o->verbose)
+		s->exposed_told = true;
+}
+
 /* ---- the program, and probes in it ---- */
 
 static double site_by(const struct program *p, size_t site, uint64_t now)
