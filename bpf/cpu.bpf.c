@@ -43,19 +43,8 @@ struct {
 	__type(value, struct gpb_own_clock);
 } own_clock SEC(".maps");
 
-/* The position of each thread between two samples. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct thread_key);
-	__type(value, struct phase);
-} phases SEC(".maps");
-
 /* Samples that were taken, for each target, whatever became of them. */
 __u64 samples[GPB_TARGETS];
-
-/* Threads of all targets that ran for a step or longer. */
-__u64 threads_seen;
 
 /*
  * Does this hit count? A clock that user space opened for a thread carries a cookie; the copies
@@ -86,24 +75,6 @@ static __always_inline int clock_counts(void *ctx, __u32 tid)
 		return 1;
 	own->ticked = 0;
 	return 0;
-}
-
-/* How many samples this step stands for: mostly none; one; or more when the clock was late. */
-static __always_inline __u64 samples_due(__u32 tid)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread_key key = { .tid = tid, .start = task->start_time };
-	struct step now = { .ns = bpf_ktime_get_ns() };
-	struct phase *p = bpf_map_lookup_elem(&phases, &key), fresh;
-	__u64 due;
-
-	now.switches = task->nvcsw + task->nivcsw;
-	if (p)
-		return phase_step(p, &now, clock_steps, step_ns);
-	due = phase_first(&fresh, &now, clock_steps, bpf_get_prandom_u32());
-	if (!bpf_map_update_elem(&phases, &key, &fresh, BPF_NOEXIST))
-		__sync_fetch_and_add(&threads_seen, 1);
-	return due;
 }
 
 /* The user registers, also when the kernel was interrupted. */
@@ -166,7 +137,7 @@ int cpu_clock(struct bpf_perf_event_data *ctx)
 	}
 	if (!clock_counts(ctx, (__u32)id))
 		return 0;
-	due = samples_due((__u32)id);
+	due = samples_due((__u32)id, clock_steps, step_ns);
 	if (!due)
 		return 0;
 	if (*slot < GPB_TARGETS)

@@ -24,6 +24,17 @@ struct phase {
 	__s64 left;	/* steps until its next sample */
 };
 
+/* The position of each thread between two samples. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct thread_key);
+	__type(value, struct phase);
+} phases SEC(".maps");
+
+/* Threads of all targets that ran for a step or longer. */
+__u64 threads_seen;
+
 /* One step of a thread's clock. */
 struct step {
 	__u64 ns, switches;
@@ -75,6 +86,27 @@ static __always_inline __u64 phase_step(struct phase *p, const struct step *s, _
 		return 0;
 	due = 1 + (__u64)-p->left / steps;
 	p->left += due * steps;
+	return due;
+}
+
+/*
+ * How many samples this step of the current thread stands for: mostly none; one; or more when the
+ * clock was late.
+ */
+static __always_inline __u64 samples_due(__u32 tid, __u32 steps, __u64 step_ns)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_key key = { .tid = tid, .start = task->start_time };
+	struct step now = { .ns = bpf_ktime_get_ns() };
+	struct phase *p = bpf_map_lookup_elem(&phases, &key), fresh;
+	__u64 due;
+
+	now.switches = task->nvcsw + task->nivcsw;
+	if (p)
+		return phase_step(p, &now, steps, step_ns);
+	due = phase_first(&fresh, &now, steps, bpf_get_prandom_u32());
+	if (!bpf_map_update_elem(&phases, &key, &fresh, BPF_NOEXIST))
+		__sync_fetch_and_add(&threads_seen, 1);
 	return due;
 }
 

@@ -12,38 +12,33 @@
 #define GPB_HOST
 #include "goprof_abi.h"
 #include "host.h"
+#include "host_maps.h"
 
 #include "phase.bpf.h"
 
 #define MS 1000000ull
-enum { STEPS = 10, THREADS = 8 };
-
-/* What the BPF side keeps: phases by key, and the result of one step of one thread. */
-static struct {
-	struct thread_key key;
-	struct phase phase;
-} table[THREADS];
-static size_t nthreads;
+enum { STEPS = 10 };
 
 static int reset(void **state)
 {
 	(void)state;
-	nthreads = 0;
+	host_nentries = 0;
+	threads_seen = 0;
 	return 0;
 }
 
+/* A step of thread @tid, which began at @start and was switched out so often. */
 static uint64_t step_of(uint32_t tid, uint64_t start, uint64_t ns, uint64_t switches,
 			uint32_t random)
 {
-	struct thread_key key = { .tid = tid, .start = start };
-	struct step s = { .ns = ns, .switches = switches };
-
-	for (size_t i = 0; i < nthreads; i++)
-		if (!memcmp(&table[i].key, &key, sizeof(key)))
-			return phase_step(&table[i].phase, &s, STEPS, MS);
-	assert_true(nthreads < THREADS);
-	table[nthreads].key = key;
-	return phase_first(&table[nthreads++].phase, &s, STEPS, random);
+	host_task = (struct task_struct){
+		.start_time = start,
+		.nvcsw = switches / 2,
+		.nivcsw = switches - switches / 2,
+	};
+	host_now_ns = ns;
+	host_random = random;
+	return samples_due(tid, STEPS, MS);
 }
 
 static void every_tenth_step(void **state)
@@ -96,7 +91,19 @@ static void an_id_that_is_given_again(void **state)
 	assert_int_equal(step_of(7, 300000 * MS, 300001 * MS, 4, 2), 0);
 	assert_int_equal(step_of(7, 300000 * MS, 300002 * MS, 4, 2), 0);
 	assert_int_equal(step_of(7, 300000 * MS, 300003 * MS, 4, 2), 1);
-	assert_int_equal(nthreads, 2);
+	assert_int_equal(threads_seen, 2);
+}
+
+/* Threads that run at the same time have a position each. */
+static void every_thread_has_its_own(void **state)
+{
+	(void)state;
+	assert_int_equal(step_of(7, 5 * MS, 10 * MS, 4, 1), 0);
+	assert_int_equal(step_of(8, 5 * MS, 10 * MS, 4, 2), 0);
+	assert_int_equal(step_of(7, 5 * MS, 11 * MS, 4, 0), 1);
+	assert_int_equal(step_of(8, 5 * MS, 11 * MS, 4, 0), 0);
+	assert_int_equal(step_of(8, 5 * MS, 12 * MS, 4, 0), 1);
+	assert_int_equal(threads_seen, 2);
 }
 
 int main(void)
@@ -106,6 +113,7 @@ int main(void)
 		cmocka_unit_test_setup(short_threads_are_seen_in_proportion, reset),
 		cmocka_unit_test_setup(late_steps_are_made_up_for, reset),
 		cmocka_unit_test_setup(an_id_that_is_given_again, reset),
+		cmocka_unit_test_setup(every_thread_has_its_own, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
