@@ -73,6 +73,7 @@ static struct {
 	uint64_t detach_ns, attach_ns; /* how long that takes; 0: as usual */
 	bool refuses;		       /* the kernel puts no more probes in */
 	int n, eps, timers;
+	int heals; /* how many times leftovers were looked for */
 	uint64_t random;
 	/* What is true of the host and the program, and told to nobody. */
 	double stepped;	    /* share of hits that are single-stepped */
@@ -385,6 +386,7 @@ void leftovers_begin(struct target *t, const struct collect_opts *o)
 {
 	(void)t;
 	(void)o;
+	w.heals++;
 }
 
 int uprobes_fd(const struct uprobes *u)
@@ -523,7 +525,17 @@ static void step_all(uint64_t until)
 
 static uint64_t kill_every; /* as kill_ns */
 static size_t others;	    /* as w.others */
-static uint64_t begin_part; /* as probing_user.begin_ns */
+
+/* As in probing_user. */
+struct window_parts {
+	uint64_t begin, end, most;
+};
+
+#define ORDINARY_PARTS             \
+	{                          \
+		0, 8 * MS, 50 * MS \
+	}
+static struct window_parts parts = ORDINARY_PARTS;
 
 /* The target uses @cpus; the budget is 5 % of that. */
 static void begin_world(double cpus, uint64_t seed)
@@ -549,9 +561,9 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		const struct probing_user u = {
 			.what = "test",
 			.open = &s->open,
-			.begin_ns = begin_part,
-			.end_ns = 8 * MS,
-			.most_ns = 50 * MS,
+			.begin_ns = parts.begin,
+			.end_ns = parts.end,
+			.most_ns = parts.most,
 			.look = counts[i] ? count_now : NULL,
 			.price = price_now,
 			.spent = spent_so_far,

@@ -1,6 +1,9 @@
 /*
  * tests/unit/test_probing.c - the closed loop of windows and budget, over simulated programs.
  */
+#include "collect/heap_window.h"
+#include "collect/sched_window.h"
+#include "collect/wait_window.h"
 #include "probing_world.h"
 
 /* ---- tests ---- */
@@ -31,14 +34,44 @@ static void first_parts_become_longer_with_windows(void **state)
 	const struct probes *s = &w.at[0];
 
 	(void)state;
-	begin_part = 3 * MS;
+	parts.begin = 3 * MS;
 	run_one(nearly_light, false, 0.08, 20);
 	assert_true(s->length > 20 * MS);
 	assert_int_equal(s->length - s->first_part, 5 * MS);
 	run_one(heavy, false, 1, 20);
 	assert_int_equal(s->length, 8 * MS);
 	assert_int_equal(s->first_part, 3 * MS);
-	begin_part = 0;
+}
+
+/*
+ * With the parts that each kind of probes has, where hits are few: its windows grow to twice their
+ * shortest length at least, so that what is rare is seen more often, and end before a burst costs
+ * more than the target can bear.
+ */
+static void every_kind_has_long_windows(void **state)
+{
+	static const struct window_parts kinds[] = {
+		{ 0, HEAP_END_NS, HEAP_MOST_NS },
+		{ SCHED_BEGIN_NS, SCHED_END_NS, SCHED_MOST_NS },
+		{ WAIT_BEGIN_NS, WAIT_END_NS, WAIT_MOST_NS },
+	};
+	const struct probes *s = &w.at[0];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		parts = kinds[i];
+		run_one(nearly_light, false, 0.08, 20);
+		assert_true(s->length > 20 * MS && s->length <= 50 * MS);
+		assert_true(s->length > 2 * parts.end);
+		assert_true(!parts.begin || s->first_part > 5 * parts.begin);
+	}
+}
+
+static int ordinary_parts(void **state)
+{
+	(void)state;
+	parts = (struct window_parts)ORDINARY_PARTS;
+	return 0;
 }
 
 /* Those that need little get no more than they need, and those that can use the rest get it. */
@@ -366,12 +399,40 @@ static void it_goes_on_when_its_keeper_is_killed(void **state)
 	kill_every = 0;
 }
 
+/*
+ * Whatever kind comes first frees what others left in the code, once for a target; not in a program that
+ * is held before its first instruction, which nobody has probed.
+ */
+static void each_start_heals_once(void **state)
+{
+	struct target target = { .pid = 1 };
+	struct subject running = { .target = &target }, started = { .target = &target };
+	const struct probing_user u = { .what = "test", .open = &w.at[0].open, .end_ns = MS };
+
+	(void)state;
+	for (int held = 0; held <= 1; held++) {
+		const struct collect_opts o = { .held = held };
+
+		begin_world(1, 1);
+		for (int kind = 0; kind < 3; kind++) {
+			struct probing *p;
+
+			assert_int_equal(probing_new(held ? &started : &running, &o, &u, true, &p,
+						     NULL),
+					 0);
+			assert_int_equal(w.heals, !held);
+			probing_free(p);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_light_one_is_seen_in_full),
 		cmocka_unit_test(one_that_is_nearly_light_has_long_windows),
-		cmocka_unit_test(first_parts_become_longer_with_windows),
+		cmocka_unit_test_teardown(first_parts_become_longer_with_windows, ordinary_parts),
+		cmocka_unit_test_teardown(every_kind_has_long_windows, ordinary_parts),
 		cmocka_unit_test(kinds_share_what_there_is),
 		cmocka_unit_test(windows_come_back_after_an_opening_burst),
 		cmocka_unit_test(windows_are_paid_for_when_nothing_is_done),
@@ -383,6 +444,7 @@ int main(void)
 		cmocka_unit_test(other_probes_in_full),
 		cmocka_unit_test(other_probes_in_windows),
 		cmocka_unit_test(what_is_not_attached_observes_nothing),
+		cmocka_unit_test(each_start_heals_once),
 		cmocka_unit_test(it_goes_on_when_its_keeper_is_killed),
 	};
 

@@ -27,10 +27,7 @@ _Static_assert(GPB_ALLOC_ANY == (int)ALLOC_ANY && GPB_ALLOC_TINY == (int)ALLOC_T
 		       GPB_ALLOC_LARGE == (int)ALLOC_LARGE,
 	       "the BPF side counts alloc_kind alike");
 
-#define WINDOW_NS 8000000ull /* the most; a window is over when no CPU has own time left */
-/* The most where hits are few. A burst that comes just then must bear a window of that length. */
-#define WINDOW_MOST_NS 50000000ull
-#define DENSE_RATE     262144 /* bytes per sample: with fewer than this the ring is large */
+#define DENSE_RATE 262144 /* bytes per sample: with fewer than this the ring is large */
 
 enum { MAX_RATE_SHIFT = 36 }; /* the arithmetic of gaps in heap.bpf.c has room for so much */
 
@@ -421,8 +418,8 @@ static int begin_probing(struct heap_probe *h, struct err *e)
 	const struct probing_user u = {
 		.what = "heap",
 		.open = &h->obj->bss->open_for[0],
-		.end_ns = WINDOW_NS,
-		.most_ns = WINDOW_MOST_NS,
+		.end_ns = HEAP_END_NS,
+		.most_ns = HEAP_MOST_NS,
 		.by_own = true,
 		.price = price_of,
 		.look = heap_window_look,

@@ -15,6 +15,14 @@
 #include "heap.skel.h"
 #include "profile/scale.h"
 
+/*
+ * The length of a window at its shortest, and how long it may be where hits are few, in ns. A window
+ * is over earlier when no CPU has own time left in it. A burst that comes just then must bear a window of the
+ * greatest length.
+ */
+#define HEAP_END_NS  8000000ull
+#define HEAP_MOST_NS 50000000ull
+
 struct heap_window {
 	struct subject *s; /* borrowed, as the next ones */
 	struct heap_bpf *obj;
