@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "go/buildinfo.h"
+#include "go/elfimg_priv.h"
 #include "mkgobin.h"
 
 enum { BLOCK = 0x100 };
@@ -209,6 +210,28 @@ static void searching_has_an_end(void **state)
 	close(fd);
 }
 
+/* Slow disks, and file systems of users: all reading of one file ends in time, too. */
+static void searching_ends_in_time(void **state)
+{
+	const uint64_t most_ns = LIMIT_STREAM_MS * 1000000ull;
+	int fd = hollow_file();
+	struct elfimg *img;
+	struct buildinfo bi;
+	struct err e = { 0 };
+
+	(void)state;
+	if (fd < 0)
+		skip();
+	assert_int_equal(elfimg_open(fd, "hollow", 4, &img, &e), 0);
+	/* One nanosecond is left, which the first read uses up. */
+	img->stream_ns = most_ns - 1;
+	assert_int_equal(buildinfo_find(img, &bi, &e), -ETIMEDOUT);
+	assert_string_equal(e.msg, "hollow: reading it took more than 20 s");
+	assert_true(img->stream_ns > most_ns && img->streamed > 0);
+	elfimg_free(img);
+	close(fd);
+}
+
 static int looks;
 
 static bool after_ten(void)
@@ -244,6 +267,7 @@ int main(void)
 		cmocka_unit_test(lies_are_refused),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(searching_has_an_end),
+		cmocka_unit_test(searching_ends_in_time),
 		cmocka_unit_test(searching_ends_when_asked),
 	};
 
