@@ -7,10 +7,12 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "target/claim.h"
 
@@ -200,6 +202,77 @@ static void gives_up_when_told(void **state)
 	end(pid);
 }
 
+/* A descriptor whose locks the kernel refuses; after some tries it is the right one again. */
+struct refused {
+	int fd, right, wrong, tries, until;
+};
+
+static void refuse(struct refused *r, struct claims *c, int until)
+{
+	*r = (struct refused){ .fd = claims_fd(c), .until = until };
+	r->right = dup(r->fd);
+	r->wrong = open("/", O_PATH | O_CLOEXEC);
+	assert_true(r->right >= 0 && r->wrong >= 0);
+	assert_int_equal(dup2(r->wrong, r->fd), r->fd);
+}
+
+static void accept_again(struct refused *r)
+{
+	dup2(r->right, r->fd);
+}
+
+static bool after_some(void *arg)
+{
+	struct refused *r = arg;
+
+	if (++r->tries == r->until)
+		accept_again(r);
+	return false;
+}
+
+static uint64_t ms_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* The guardian enters to restore a value: one error of the kernel must not keep it from that. */
+static void errors_are_tried_again(void **state)
+{
+	pid_t pid = waiting_child();
+	struct claims *a, *b;
+	struct refused r;
+	struct target *t;
+	struct err e = { "" };
+	uint64_t from;
+
+	(void)state;
+	assert_int_equal(target_open(pid, &t, &e), 0);
+	a = open_claims(t, CLAIM_HEAP_RATE, false);
+	b = open_claims(t, CLAIM_HEAP_RATE, false);
+	refuse(&r, a, 3);
+	assert_int_equal(claims_enter(a, LONG_MS, after_some, &r, &e), 0);
+	assert_int_equal(r.tries, 3);
+	assert_int_equal(claims_enter(b, 20, NULL, NULL, &e), -EBUSY); /* it did enter */
+	claims_leave(a);
+	close(r.right);
+	close(r.wrong);
+	/* One that does not end is said, when the time is over. */
+	refuse(&r, a, 0);
+	from = ms_now();
+	assert_int_equal(claims_enter(a, 30, after_some, &r, &e), -EBADF);
+	assert_true(ms_now() - from >= 30 && r.tries > 1);
+	accept_again(&r);
+	close(r.right);
+	close(r.wrong);
+	claims_free(a);
+	claims_free(b);
+	target_free(t);
+	end(pid);
+}
+
 static void contend(struct target *t, bool exe, struct common *all)
 {
 	struct claims *c = open_claims(t, CLAIM_HEAP_RATE, exe);
@@ -263,13 +336,10 @@ static void alone_by_executable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_pidfd),
-		cmocka_unit_test(by_executable),
-		cmocka_unit_test(all_slots),
-		cmocka_unit_test(forgotten_with_the_process),
-		cmocka_unit_test(gives_up_when_told),
-		cmocka_unit_test(alone_by_pidfd),
-		cmocka_unit_test(alone_by_executable),
+		cmocka_unit_test(by_pidfd),	      cmocka_unit_test(by_executable),
+		cmocka_unit_test(all_slots),	      cmocka_unit_test(forgotten_with_the_process),
+		cmocka_unit_test(gives_up_when_told), cmocka_unit_test(errors_are_tried_again),
+		cmocka_unit_test(alone_by_pidfd),     cmocka_unit_test(alone_by_executable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
