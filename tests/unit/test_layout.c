@@ -146,6 +146,59 @@ static void memory_is_bounded(void **state)
 	assert_true(u.ru_maxrss < 500 << 10); /* KiB */
 }
 
+/* Units that are a header and a null entry each: a few bytes here, but libdw keeps some hundreds. */
+static int many_units(size_t n)
+{
+	static const uint8_t unit[] = { 8, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 0 }, abbrev[] = { 0 };
+	static const char names[] = "\0.debug_info\0.debug_abbrev\0.shstrtab";
+	struct {
+		Elf64_Ehdr eh;
+		Elf64_Shdr sh[4];
+	} h = {
+		.eh = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				     EV_CURRENT },
+			.e_type = ET_EXEC,
+			.e_machine = EM_X86_64,
+			.e_version = EV_CURRENT,
+			.e_ehsize = sizeof(Elf64_Ehdr),
+			.e_shoff = sizeof(Elf64_Ehdr),
+			.e_shentsize = sizeof(Elf64_Shdr),
+			.e_shnum = 4,
+			.e_shstrndx = 3 },
+	};
+	int fd = file_of(&h, sizeof(h));
+
+	h.sh[1] = (Elf64_Shdr){ 1, SHT_PROGBITS, .sh_size = n * sizeof(unit), .sh_addralign = 1 };
+	h.sh[2] = (Elf64_Shdr){ 13, SHT_PROGBITS, .sh_size = sizeof(abbrev), .sh_addralign = 1 };
+	h.sh[3] = (Elf64_Shdr){ 27, SHT_STRTAB, .sh_size = sizeof(names), .sh_addralign = 1 };
+	h.sh[3].sh_offset = sizeof(h);
+	h.sh[2].sh_offset = h.sh[3].sh_offset + sizeof(names);
+	h.sh[1].sh_offset = h.sh[2].sh_offset + sizeof(abbrev);
+	assert_int_equal(pwrite(fd, &h, sizeof(h), 0), sizeof(h));
+	assert_int_equal(write(fd, names, sizeof(names)), sizeof(names));
+	assert_int_equal(write(fd, abbrev, sizeof(abbrev)), sizeof(abbrev));
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(write(fd, unit, sizeof(unit)), sizeof(unit));
+	return fd;
+}
+
+/* What fits into the image is bounded as well: the reader's process may not grow without end. */
+static void the_child_may_not_grow(void **state)
+{
+	int fd CLEANUP(closep) = many_units(100000);
+	int32_t off[LAYOUT_COUNT];
+	uint32_t header_over;
+	struct err e = { "" };
+
+	(void)state;
+	assert_int_equal(layout_dwarf_apart(fd, off, &header_over, &e), -ENOENT);
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* this allocator has taken its address space at the start */
+#endif
+	assert_int_equal(layout_dwarf_within(fd, 16 << 20, off, &header_over, &e), -ENOMEM);
+	assert_string_equal(e.msg, "reading the DWARF takes more than 16 MiB");
+}
+
 static void dwarf_of_something_else(void **state)
 {
 	int fd CLEANUP(closep) = dwarf_file(&(struct mkdwarf){ .version = 4, .no_g = 1 });
@@ -460,6 +513,7 @@ int main(void)
 		cmocka_unit_test(every_form_of_dwarf),
 		cmocka_unit_test(the_child_says_the_same),
 		cmocka_unit_test(memory_is_bounded),
+		cmocka_unit_test(the_child_may_not_grow),
 		cmocka_unit_test(dwarf_of_something_else),
 		cmocka_unit_test(inflated_size_that_lies),
 		cmocka_unit_test(section_beyond_the_file),

@@ -28,12 +28,11 @@ struct answer {
 _Static_assert(sizeof(struct answer) <= 4096, "one write to a pipe, whole or not at all");
 
 /*
- * More than it has now, by so much as DWARF may take. Its address space is a copy of the
- * collector's, whose size says nothing.
+ * At most @more bytes beyond what it has now. Its address space is a copy of the collector's, whose
+ * size says nothing.
  */
-static void limit_memory(void)
+static void limit_memory(uint64_t more)
 {
-	const uint64_t more = (uint64_t)LIMIT_DWARF_IMAGE + LIMIT_DWARF_HEAP;
 	CLEANUP(closep) int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	char text[64] = "";
 	struct rlimit r;
@@ -46,7 +45,7 @@ static void limit_memory(void)
 	setrlimit(RLIMIT_AS, &r);
 }
 
-static _Noreturn void child(int fd, int to)
+static _Noreturn void child(int fd, int to, uint64_t most_bytes)
 {
 	struct rlimit none = { 0, 0 }, cpu = { APART_MS / 1000, APART_MS / 1000 + 1 };
 	struct answer a = { 0 };
@@ -59,7 +58,7 @@ static _Noreturn void child(int fd, int to)
 	signal(SIGTERM, SIG_DFL);
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_CPU, &cpu);
-	limit_memory();
+	limit_memory(most_bytes);
 	a.rc = layout_dwarf_read(fd, a.off, &a.header_over, &e);
 	snprintf(a.msg, sizeof(a.msg), "%s", e.msg);
 	_exit(write(to, &a, sizeof(a)) == (ssize_t)sizeof(a) ? 0 : 1);
@@ -92,13 +91,13 @@ static int receive(int from, struct answer *a)
 	return -ETIMEDOUT;
 }
 
-static int judge(int got, struct answer *a, int status, struct err *e)
+static int judge(int got, struct answer *a, int status, uint64_t most_bytes, struct err *e)
 {
 	if (got == -ETIMEDOUT)
 		return err_set(e, -E2BIG, "reading the DWARF took more than %d s", APART_MS / 1000);
 	if (got == 0 && WIFEXITED(status) && WEXITSTATUS(status) == LAYOUT_EXIT_NO_MEMORY)
-		return err_set(e, -ENOMEM, "reading the DWARF takes more than %d MiB",
-			       (LIMIT_DWARF_IMAGE + LIMIT_DWARF_HEAP) >> 20);
+		return err_set(e, -ENOMEM, "reading the DWARF takes more than %llu MiB",
+			       (unsigned long long)most_bytes >> 20);
 	if (got == 0)
 		return err_set(e, -EBADMSG, "reading the DWARF ended with signal %d, status %d",
 			       WIFSIGNALED(status) ? WTERMSIG(status) : 0,
@@ -109,7 +108,8 @@ static int judge(int got, struct answer *a, int status, struct err *e)
 	return 0;
 }
 
-int layout_dwarf_apart(int fd, int32_t off[LAYOUT_COUNT], uint32_t *header_over, struct err *e)
+int layout_dwarf_within(int fd, uint64_t most_bytes, int32_t off[LAYOUT_COUNT],
+			uint32_t *header_over, struct err *e)
 {
 	struct answer a = { 0 };
 	int pipefd[2], status = 0, got, rc;
@@ -119,7 +119,7 @@ int layout_dwarf_apart(int fd, int32_t off[LAYOUT_COUNT], uint32_t *header_over,
 		return err_sys(e, "a pipe for the DWARF reader");
 	pid = fork();
 	if (pid == 0)
-		child(fd, pipefd[1]);
+		child(fd, pipefd[1], most_bytes);
 	close(pipefd[1]);
 	if (pid < 0) {
 		close(pipefd[0]);
@@ -131,10 +131,16 @@ int layout_dwarf_apart(int fd, int32_t off[LAYOUT_COUNT], uint32_t *header_over,
 		kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	rc = judge(got, &a, status, e);
+	rc = judge(got, &a, status, most_bytes, e);
 	if (rc < 0)
 		return rc;
 	memcpy(off, a.off, sizeof(a.off));
 	*header_over = a.header_over;
 	return 0;
+}
+
+int layout_dwarf_apart(int fd, int32_t off[LAYOUT_COUNT], uint32_t *header_over, struct err *e)
+{
+	return layout_dwarf_within(fd, (uint64_t)LIMIT_DWARF_IMAGE + LIMIT_DWARF_HEAP, off,
+				   header_over, e);
 }

@@ -38,7 +38,13 @@ int layout_dwarf_read(int fd, int32_t off[LAYOUT_COUNT], uint32_t *header_over, 
 
 enum { LAYOUT_EXIT_NO_MEMORY = 3 }; /* status of the reader's process */
 
-/* The same in a forked child with a time limit, which crashes instead of us. */
+/*
+ * The same in a forked child with limits on time and memory, which crashes instead of us. -E2BIG:
+ * too long; -ENOMEM: more than @most_bytes.
+ */
+int layout_dwarf_within(int fd, uint64_t most_bytes, int32_t off[LAYOUT_COUNT],
+			uint32_t *header_over, struct err *e);
+/* Within what is right for a Go program's. */
 int layout_dwarf_apart(int fd, int32_t off[LAYOUT_COUNT], uint32_t *header_over, struct err *e);
 
 #endif
