@@ -83,13 +83,17 @@ said=$("$GOPROF" heal -p "$PID" 2>&1)
 rc=$?
 judged "and then there are none" "$([ $rc = 0 ] && [[ $said == *"no breakpoints"* ]] || echo "status $rc: $said")"
 
-leave
-"$GOPROF" -p "$PID" --heap --source=probe -d 100ms -o "$TMP" >/dev/null 2>"$TMP/said"
-# One that this profile probes itself by then is freed at its end.
-why=$(grep -q "pid $PID: [0-9]* breakpoints freed" "$TMP/said" || echo "$LEFT were left: $(cat "$TMP/said")")
-said=$("$GOPROF" heal -p "$PID" 2>&1)
-[[ $said == *"no breakpoints"* ]] || why="$LEFT were left, and then: $said"
-judged "the next profile frees them" "$why"
+# Whatever kind it is of, and wherever they are.
+for kind in "--heap --source=probe" "--block --source=probe" "--mutex --source=probe" --wait; do
+	leave
+	# shellcheck disable=SC2086
+	"$GOPROF" -p "$PID" $kind -d 100ms -o "$TMP" >/dev/null 2>"$TMP/said"
+	# One that this profile probes itself by then is freed at its end.
+	why=$(grep -q "pid $PID: [0-9]* breakpoints freed" "$TMP/said" || echo "$LEFT were left: $(cat "$TMP/said")")
+	said=$("$GOPROF" heal -p "$PID" 2>&1)
+	[[ $said == *"no breakpoints"* ]] || why="$LEFT were left, and then: $said"
+	judged "the next profile frees them: $kind" "$why"
+done
 
 # ---- a profile goes on ----
 

@@ -4,8 +4,8 @@
 . tests/support/lib.sh
 need_root && need_bpf
 
-INSNS=50000
-STATES=4000
+INSNS=30000
+STATES=2000
 
 said=$("$O/tests/verifier" 2>&1) || fail verifier "$said"
 for p in cpu_clock heap_alloc sched_probe wait_status; do
