@@ -10,13 +10,14 @@ chmod 755 "$TMP"
 
 # place FILE NAME: a copy anybody may run
 place() { cp "$1" "$TMP/$2" && chmod 755 "$TMP/$2"; }
-# Most of them never rest: only with what nobody else wants.
-launch() { start_quiet chrt -i 0 "$@" || fail ps "$1 does not start"; }
+# Most of them never rest: once they run, only with what nobody else wants.
+yields() { chrt --all-tasks --idle --pid 0 "$1"; }
+launch() { start_quiet "$@" && yields "$PID" || fail ps "$1 does not start"; }
 
 place "$(subject 1.16.15 leaf31)" old && strip -s "$TMP/old"
 place "$(subject 1.27.4 leaf31 -buildmode=pie)" pie
 place "$(CGO=1 subject 1.22.12 leaf31 -race)" race
-place "$(subject 1.22.12 cpuself)" endpoint
+place "$(subject 1.22.12 goroutines)" endpoint
 place "$(subject 1.27.4 leaf31 -ldflags='-s -w')" gone
 place "$(subject 1.27.4 leaf31)" "$(printf 'a\nb\033[2J\377\302\205"')"
 launch "$TMP/old"; P_OLD=$PID
@@ -29,6 +30,7 @@ launch "$TMP/$(printf 'a\nb\033[2J\377\302\205"')"; P_HOSTILE=$PID
 launch setpriv --reuid $OTHER --regid $OTHER --clear-groups "$TMP/old"; P_OTHER=$PID
 launch unshare --pid --mount --fork --kill-child "$TMP/pie"
 P_NS=$(pgrep -P "$PID" | head -n 1)
+yields "$P_NS"
 launch sleep 1000; P_SLEEP=$PID
 place "$(subject 1.27.4 rtvars -tags=profiles)" rates
 launch "$TMP/rates" 1; P_RATES=$PID # it sets its block and mutex rates to 1
