@@ -116,6 +116,7 @@ mean() {
 kept() {
 	local base got prof
 	base=$(mean)
+	: >"$TMP/err"
 	"$GOPROF" -p "$PID" --wait -d 60s -o "$TMP" >"$TMP/path" 2>"$TMP/err" &
 	prof=$!
 	STARTED+=("$prof")

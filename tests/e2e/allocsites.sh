@@ -4,32 +4,17 @@
 # (MemStats.Mallocs) for each kind of allocation, also while stacks grow and the collector
 # runs. The last one is a profile-guided build, where the compiler copies leaves into mallocgc.
 . tests/support/lib.sh
+. tests/support/judges.sh
 need_root && need_bpf && need_go
 
 : "${GO_VERSIONS:=1.16.15 1.22.12 1.24.13 1.27.4}"
 COUNTSITES=$O/tests/countsites
 
-# The runtime allocates now and then for itself between its own count and the mark.
-judge() {
-	awk '
-		$1 == "hits" { got[$2] = $3; next }
-		NF == 3 && $2 ~ /^[0-9]+$/ { name[$2] = $1; want[$2] = $3 }
-		END {
-			for (k in want) {
-				kinds++; total += got[k]
-				d = got[k] - want[k]
-				if (d < -10 || d > 10) printf "%s: %d hits for %d allocations; ", name[k], got[k], want[k]
-			}
-			if (kinds != 26) printf "%d kinds; ", kinds
-			if (total < 500000) printf "%d hits in all; ", total
-		}' "$1"
-}
-
 run() {
-	local name=allocsites/$1 verdict
+	local name=allocsites/$1
 	"$COUNTSITES" "$2" >"$TMP/counts" 2>"$TMP/err" || { fail "$name" "$(tail -1 "$TMP/err")"; return; }
-	verdict=$(judge "$TMP/counts")
-	if [ -n "$verdict" ]; then fail "$name" "$verdict"; else pass "$name"; fi
+	judge judge_hits "$TMP/counts"
+	outcome "$name"
 	[ -z "${SHOW:-}" ] || cat "$TMP/counts"
 }
 
@@ -39,7 +24,7 @@ for v in $GO_VERSIONS; do
 done
 for v in ${PGO_VERSIONS-1.24.13 1.27.4}; do
 	# A profile that is kept: what is copied where changes with each.
-	profile=$ROOT/testdata/profiles/allockinds-$v.pprof
+	profile=$PWD/testdata/profiles/allockinds-$v.pprof
 	if [ ! -e "$profile" ]; then
 		profile=$TMP/cpu.pprof
 		bin=$(subject "$v" allockinds) && "$bin" "$profile" >/dev/null 2>&1
@@ -62,7 +47,7 @@ copied() { # NAME EXIT-STATUS BINARY
 		{ fail "copied/$1" "not said: $(tail -n 1 "$TMP/said")"; return; }
 	pass "copied/$1"
 }
-if gobuild 1.24.13 "$TMP/copied" testdata/programs/copied -pgo="$ROOT/testdata/profiles/allockinds-1.24.13-copied.pprof" &&
+if gobuild 1.24.13 "$TMP/copied" testdata/programs/copied -pgo="$PWD/testdata/profiles/allockinds-1.24.13-copied.pprof" &&
 	gobuild 1.24.13 "$TMP/plain" testdata/programs/copied; then
 	copied 1.24.13-pgo 3 "$TMP/copied"
 	copied 1.24.13 0 "$TMP/plain"

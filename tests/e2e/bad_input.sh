@@ -103,7 +103,7 @@ zombie() {
 		exec sleep 1000' >"$TMP/zombie.pid" 2>/dev/null &
 	STARTED+=($!)
 	for _ in $(seq 1000); do
-		! grep -q '^State:[[:space:]]*Z' "/proc/$(cat "$TMP/zombie.pid")/status" 2>/dev/null || break
+		! command grep -q '^State:[[:space:]]*Z' "/proc/$(cat "$TMP/zombie.pid")/status" 2>/dev/null || break
 		sleep 0.01
 	done
 	cat "$TMP/zombie.pid"

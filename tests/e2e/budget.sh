@@ -19,6 +19,7 @@
 # windows, SE=0.1 asks that no stated error of a site with 1 % or more is larger. RUNS=20 repeats all
 # and then asks of all deviations, in standard errors, that their mean is about 0 and their spread about 1.
 . tests/support/lib.sh
+. tests/support/judges.sh
 need_root && need_bpf && need_go
 
 VERSIONS=${VERSIONS:-1.27.4}
@@ -38,24 +39,23 @@ begin() {
 	start "$bin" "$@" "$LOG"
 }
 
-stop() { kill "$PID"; wait "$PID" 2>/dev/null; }
+stop() { kill "$PID"; wait "$PID" 2>/dev/null || [ $? = 143 ]; }
 
 # watch SECONDS FLAG...: for that long, while the log goes on; prints what is wrong
 watch() {
 	local rc seconds=$1
 	shift
 	sleep 0.1
-	"$GOPROF" -p "$PID" --source=probe "$@" -d "${seconds}s" -o "$TMP" >"$TMP/paths" 2>"$TMP/err" </dev/null
-	rc=$?
+	"$GOPROF" -p "$PID" --source=probe "$@" -d "${seconds}s" -o "$TMP" >"$TMP/paths" 2>"$TMP/err" </dev/null && rc=0 || rc=$?
 	sleep 0.2
-	sort "$TMP/err" | uniq -d | grep -q 'short windows' && echo "said more than once that there are windows"
+	sort "$TMP/err" | uniq -d | sed -n '/short windows/s/^/said more than once: /p'
 	# A burst that no window met is said; of few windows that can be.
 	# shellcheck disable=SC2046
 	"$PPROFCHECK" losses -list "$LOSSES" -status $rc ${UNMET:+-allow heap:ALLOCS_UNSEEN=any} "$TMP/err" $(cat "$TMP/paths") ||
 		echo "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"
 }
 
-file() { grep "\.$1\.pb" "$TMP/paths"; }
+file() { sed -n "/\\.$1\\.pb/p" "$TMP/paths"; }
 comments() { "$PPROFCHECK" comments "$(file "$1")"; }
 windows() { comments "$1" | sed -n 's/^budget: .*[^0-9]\([0-9][0-9]*\) windows.*/\1/p'; }
 
@@ -63,22 +63,25 @@ windows() { comments "$1" | sed -n 's/^budget: .*[^0-9]\([0-9][0-9]*\) windows.*
 judged() {
 	local kind=$1 typ=$2 rc
 	shift 2
-	[ -s "$(file "$kind")" ] || { echo "no $kind profile"; return; }
+	[ -s "$(file "$kind")" ] || { echo "no $kind profile"; return 1; }
 	"$PPROFCHECK" check "$(file "$kind")"
-	"$PPROFCHECK" budget -kind "$kind" -type "$typ" "$@" "$LOG" "$(file "$kind")" >"$TMP/verdict"
-	rc=$?
+	"$PPROFCHECK" budget -kind "$kind" -type "$typ" "$@" "$LOG" "$(file "$kind")" >"$TMP/verdict" && rc=0 || rc=$?
 	sed 's/^/# /' "$TMP/verdict" >&2
 	sed -n 's/.* se *\([0-9.]*\)% z *\([-+0-9.]*\):.*/\1 \2/p' "$TMP/verdict" | awk '$1 > 0 { print $2 }' >>"$Z"
-	[ $rc = 0 ] || { grep WRONG "$TMP/verdict" | tr -s ' '; echo "pprofcheck: exit $rc"; }
+	[ $rc = 0 ] || sed -n '/WRONG/p' "$TMP/verdict" | tr -s ' '
+	return $rc
 }
 
 # in_windows KIND LEAST: there were windows, and no more was seen than a fifth of what the program did.
 in_windows() {
 	local n
-	comments "$1" | grep -E '^(budget|hits|window):' | sed 's/^/# /' >&2
+	comments "$1" | sed -nE 's/^(budget|hits|window):/# &/p' >&2
 	n=$(windows "$1")
 	[ "${n:-0}" -ge "$2" ] || echo "${n:-no} windows"
 }
+
+# in_full KIND: there were none
+in_full() { comments "$1" | has '^budget:.* all of the time observed' || { echo "$1 is not observed in full"; return 1; }; }
 
 # rarely KIND: of what the program did at most a fifth was hit
 rarely() {
@@ -86,16 +89,18 @@ rarely() {
 	hits=$(comments "$1" | awk '/^hits:/ { print $2 }')
 	done_=$("$PPROFCHECK" pace -kind "$1" "$LOG")
 	awk -v h="${hits:-x}" -v d="$done_" -v s="$SECONDS_EACH" 'BEGIN {
-		if (h == "x") print "no hits are told"; else if (h > 0.2 * d * s) print h " hits, the program did " d " a second" }'
+		if (h == "x") print "no hits are told"; else if (h > 0.2 * d * s) print h " hits, the program did " d " a second"
+		else exit 0
+		exit 1 }'
 }
 
 part_light() {
-	begin "$1" churn light || { echo "no program"; return; }
+	begin "$1" churn light
 	watch 3 --heap --heap-rate 16k
 	judged heap alloc_space
 	judged heap alloc_objects
 	all_seen
-	[ "$(windows heap)" = "" ] || [ "$(windows heap)" = 0 ] || echo "$(windows heap) windows"
+	in_full heap
 	# By itself it is sampled as finely as the budget bears: at Go's own rate some ten would be.
 	watch 3 --heap
 	judged heap alloc_space
@@ -121,12 +126,12 @@ all_seen() {
 	local seen
 	seen=$(comments heap | awk '/^hits:/ { print $2 }')
 	awk -v seen="${seen:-x}" '{ split($5, r, /\.\./); lo += r[1]; hi += r[2] }
-		END { if (seen < lo || seen > hi + 50 || !lo) print seen " seen of " lo " to " hi }' "$TMP/verdict"
+		END { if (seen < lo || seen > hi + 50 || !lo) { print seen " seen of " lo " to " hi; exit 1 } }' "$TMP/verdict"
 }
 
 # churning V SITES ARG...: at least so many sites must have been seen often enough
 churning() {
-	begin "$1" churn "${@:3}" || { echo "no program"; return; }
+	begin "$1" churn "${@:3}"
 	watch "$SECONDS_EACH" --heap
 	if [ -n "${SE:-}" ]; then
 		judged heap alloc_space -se "$SE"
@@ -150,28 +155,20 @@ part_periodic() {
 
 # What came after the last window counts, too: all together it is what the program wrote down last.
 part_ends() {
-	local bin
-	bin=$(subject "$1" churn -ldflags='-s -w') || { echo "no program"; return; }
-	"$GOPROF" --heap --source=probe -o "$TMP" -- "$bin" -for 2500ms heavy "$TMP/log.ends" >/dev/null 2>"$TMP/paths" </dev/null
-	comments heap | sed -n 's/^error: all sites alloc_space \([0-9]*\) +- \([0-9a-z]*\).*/\1 \2/p
-		s/^unseen: [0-9]* allocations of at least \([0-9]*\).*/\1 0/p' >"$TMP/sums"
+	local bin rc
+	bin=$(subject "$1" churn -ldflags='-s -w')
+	"$GOPROF" --heap --source=probe -o "$TMP" -- "$bin" -for 2500ms heavy "$TMP/log.ends" >/dev/null 2>"$TMP/paths" </dev/null && rc=0 || rc=$?
+	"$PPROFCHECK" losses -list "$LOSSES" -status $rc -allow heap:ALLOCS_UNSEEN=any "$TMP/paths" "$(file heap)"
 	in_windows heap 1
-	awk 'FILENAME != "'"$TMP/sums"'" && $1 == "site" { size[n++] = $4 }
-		FILENAME != "'"$TMP/sums"'" && $1 == "at" { truth = 0; for (i = 0; i < n; i++) truth += size[i] * $(4 + i) }
-		FILENAME == "'"$TMP/sums"'" { got += $1; unknown += $2 == "unknown"; square += $2 * $2 }
-		END {
-			truth += 40 * 1024 * 1024 # that it never touches
-			off = got - truth; may = 4 * sqrt(square) + 0.15 * truth
-			printf "# %.0f of %.0f, se %.0f\n", got, truth, sqrt(square) >"/dev/stderr"
-			if (!truth || unknown || off < -may || off > may) printf "%.0f of %.0f bytes\n", got, truth
-		}' "$TMP/log.ends" "$TMP/sums"
+	comments heap >"$TMP/comments"
+	judge_whole "$TMP/log.ends" "$TMP/comments"
 }
 
 # Numbers by windows that are few, of what is rare: only where the error is small is its
 # distribution near to what so many of it are meant to say. What else can be off, on a machine where
 # all are waiting for a CPU: at first the program does not run, and may seem to bear that all is seen.
 part_waits() {
-	begin "$1" relay -own || { echo "no program"; return; }
+	begin "$1" relay -own
 	watch "$SECONDS_EACH" --block --mutex --budget 5%
 	judged block contentions -few 2 -sure 0.5 -off 0.1
 	judged block delay -few 2 -off 0.1 -within 0.1
@@ -184,60 +181,58 @@ part_waits() {
 
 # All together, to one budget: at the start more is paid, and 10 ms may be owed.
 part_kinds() {
-	local took
-	begin "$1" churn heavy || { echo "no program"; return; }
+	local kind
+	begin "$1" churn heavy
 	watch 5 --heap --block --mutex --wait
 	judged heap alloc_space -sure 0.5 -judged 4
 	in_windows heap 3
-	for kind in block wait; do
-		comments $kind | grep '^budget:.* all of the time observed' >&2 || echo "$kind: $(comments $kind | grep '^budget:')"
-	done
-	took=$(for kind in heap block wait; do comments $kind; done | sed -n 's/^budget:.* took \([0-9.]*\) ms of \([0-9.]*\) ms.*/\1 \2/p' |
-		awk '{ took += $1; cpu = $2 } END { if (took > 0.06 * cpu + 30) print took " ms of " cpu }')
-	[ -z "$took" ] || echo "$took"
+	for kind in block wait; do in_full $kind; done
+	for kind in heap block wait; do comments $kind; done | sed -n 's/^budget:.* took \([0-9.]*\) ms of \([0-9.]*\) ms.*/\1 \2/p' |
+		awk '{ took += $1; cpu = $2 } END { if (NR != 3 || took > 0.06 * cpu + 30) { print took " ms of " cpu " in " NR " kinds"; exit 1 } }'
 	stop
 }
 
 part_none() {
-	begin "$1" churn heavy || { echo "no program"; return; }
+	begin "$1" churn heavy
 	watch 2 --heap --heap-rate 64k --budget 0
 	judged heap alloc_space
-	[ "$(windows heap)" = "" ] || [ "$(windows heap)" = 0 ] || echo "$(windows heap) windows"
+	in_full heap
 	stop
 }
 
 # Wrong on purpose: the truth of twice as much, and errors a hundred times too small.
 part_judge() {
-	begin "$1" churn light || { echo "no program"; return; }
+	local rc
+	begin "$1" churn light
 	watch 1 --heap --heap-rate 1 --budget 0
 	stop
 	awk '$1 == "at" { $4 *= 2; $7 *= 2 } { print }' "$LOG" >"$TMP/twice"
 	"$PPROFCHECK" budget "$LOG" "$(file heap)" >/dev/null || echo "it refuses what is right"
-	"$PPROFCHECK" budget "$TMP/twice" "$(file heap)" >/dev/null
-	[ $? = 1 ] || echo "it accepts half"
+	"$PPROFCHECK" budget "$TMP/twice" "$(file heap)" >/dev/null && rc=0 || rc=$?
+	[ $rc = 1 ] || echo "it accepts half"
 	awk '$1 != "at" || n++ < 5' "$LOG" >"$TMP/short"
-	"$PPROFCHECK" budget "$TMP/short" "$(file heap)" >/dev/null 2>&1
-	[ $? = 1 ] || echo "it accepts a log that ends before the window does"
+	"$PPROFCHECK" budget "$TMP/short" "$(file heap)" >/dev/null 2>&1 && rc=0 || rc=$?
+	[ $rc = 1 ] || echo "it accepts a log that ends before the window does"
 }
 
 # Its end in a window is an answer that does not come; else nobody waits for one. Another one goes on.
 part_keeper() {
 	local budget prof rc keepers
-	begin "$1" churn light || { echo "does not build or start"; return; }
+	begin "$1" churn light
 	for budget in 5% 0; do
+		: >"$TMP/err"
 		"$GOPROF" -p "$PID" --heap --source=probe --budget $budget -d 30s -o "$TMP" >/dev/null 2>"$TMP/err" &
 		prof=$!
 		STARTED+=("$prof")
 		for ((i = 0; i < 100; i++)); do grep -q profiling "$TMP/err" && break; sleep 0.1; done
-		keepers=$(pgrep -P $prof -x uprobe-keeper)
+		keepers=$(pgrep -P $prof -x uprobe-keeper) || :
 		[ -n "$keepers" ] || { echo "no keeper"; kill $prof; continue; }
 		# One that was there for a moment only, to measure a price, may be gone.
 		# shellcheck disable=SC2086
-		kill -KILL $keepers 2>/dev/null
+		kill -KILL $keepers 2>/dev/null || :
 		sleep 1
 		kill -INT $prof
-		wait $prof
-		rc=$?
+		wait $prof && rc=0 || rc=$?
 		[ $rc = 3 ] || echo "--budget $budget: exit $rc"
 		grep -qE 'heap: [1-9][0-9]* times somebody killed the process that keeps the probes' "$TMP/err" ||
 			echo "--budget $budget: not said"
@@ -248,7 +243,7 @@ part_keeper() {
 # links PID: of its keepers
 links() {
 	local k
-	for k in $(pgrep -P "$1" -x uprobe-keeper); do readlink /proc/"$k"/fd/*; done | grep -c bpf_link
+	for k in $(pgrep -P "$1" -x uprobe-keeper); do readlink /proc/"$k"/fd/* || :; done | sed -n /bpf_link/p | wc -l
 }
 
 # links_are PID N SECONDS
@@ -261,13 +256,14 @@ links_are() {
 # Stopped while it observes everything: its probes go; they come back with it, and what was missed is said.
 part_stopped() {
 	local prof rc all from took lost
-	begin "$1" churn light || { echo "does not build or start"; return; }
+	begin "$1" churn light
 	: >"$TMP/err"
 	"$GOPROF" -p "$PID" --heap --source=probe --heap-rate 16k -d 60s -o "$TMP" >"$TMP/paths" 2>"$TMP/err" &
 	prof=$!
 	STARTED+=("$prof")
 	for ((i = 0; i < 100; i++)); do grep -q profiling "$TMP/err" && break; sleep 0.1; done
 	all=$(links $prof)
+	[ "$all" -gt 1 ] || echo "$all links"
 	from=$(date +%s%N)
 	kill -STOP $prof
 	# The one that stays is hit once a GC cycle.
@@ -278,22 +274,19 @@ part_stopped() {
 	took=$((($(date +%s%N) - from) / 1000000))
 	sleep 1
 	kill -INT $prof
-	wait $prof
-	rc=$?
+	wait $prof && rc=0 || rc=$?
 	[ $rc = 3 ] || echo "exit $rc"
 	lost=$(sed -n 's/.*heap: \([0-9]*\) milliseconds in which nothing was observed.*/\1/p' "$TMP/err")
 	[ "${lost:-0}" -ge 1000 ] && [ "$lost" -le "$took" ] || echo "${lost:-no} ms of at most $took: $(tail -n 3 "$TMP/err")"
-	comments heap | grep -q '^missed:' && echo "taken for allocations that pass no probe: $(comments heap | grep ^missed:)"
+	comments heap | sed -n 's/^missed:/taken for allocations that pass no probe: &/p'
 	stop
 }
 
 part() {
-	local name=$1 v=$2 why
-	wanted "$name" || return
-	echo "## $name $v" >&2
-	part_"$name" "$v" >"$TMP/why" # not in a subshell: what it starts is ended with this script
-	why=$(head -n 6 "$TMP/why" | tr '\n' ';')
-	[ -z "$why" ] && pass "budget/$name/$v" || fail "budget/$name/$v" "$why"
+	wanted "$1" || return 0
+	echo "## $1 $2" >&2
+	steps part_"$1" "$2"
+	outcome "budget/$1/$2"
 }
 
 : >"$Z"
@@ -302,13 +295,16 @@ for ((run = 0; run < RUNS; run++)); do
 		for name in judge light heavy skewed bursty periodic ends waits kinds none keeper stopped; do part $name "$v"; done
 	done
 done
-if [ "$RUNS" -gt 1 ]; then
-	why=$(awk '{ s += $1; q += $1 * $1 } END {
-		if (NR < 30) { print "only " NR; exit }
+deviations() {
+	awk '{ s += $1; q += $1 * $1 } END {
+		if (NR < 30) { print "only " NR; exit 1 }
 		m = s / NR; d = sqrt(q / NR - m * m)
 		printf "# %d deviations: mean %+.2f, spread %.2f\n", NR, m, d >"/dev/stderr"
 		if (m > 4 / sqrt(NR) + 0.1 || m < -4 / sqrt(NR) - 0.1) print "their mean is " m
-		if (d > 1.4 || d < 0.6) print "their spread is " d }' "$Z")
-	[ -z "$why" ] && pass budget/errors || fail budget/errors "$why"
+		if (d > 1.4 || d < 0.6) print "their spread is " d }' "$Z"
+}
+if [ "$RUNS" -gt 1 ]; then
+	steps deviations
+	outcome budget/errors
 fi
 finish

@@ -81,7 +81,7 @@ check descriptors "$(diff "$TMP/want" "$TMP/got" | tr '\n' ' ')"
 await() {
 	local i
 	for ((i = 0; i < 300; i++)); do
-		[ "$(grep -c "$2" "$1" 2>/dev/null)" -ge "${3:-1}" ] 2>/dev/null && return 0
+		[ "$(command grep -c "$2" "$1" 2>/dev/null)" -ge "${3:-1}" ] 2>/dev/null && return 0
 		sleep 0.05
 	done
 	return 1
@@ -134,7 +134,7 @@ first() {
 	n=$("$PPROFCHECK" cum -type alloc_objects "$(one heap)" | awk '/main\.inInit/ { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+$/) print $i }')
 	# A GC assist may allocate a few sudogs below it.
 	check "first/$v-$kind" "$([ "${n:-0}" -ge 10000 ] && [ "$n" -le 10020 ] || echo "${n:-no} objects of main.inInit, not 10000; ")$(
-		"$PPROFCHECK" check "$(one heap)" "$(one cpu)" 2>&1 >/dev/null | head -n 1)$(
+		"$PPROFCHECK" check "$(one heap)" "$(one cpu)" | head -n 1)$(
 		"$PPROFCHECK" comments "$(one cpu)" | awk '/^charged:/ { ok = $2 > 0.15 } END { if (!ok) print "no CPU time; " }')$(
 		grep -q 'from its first instruction, until it ended' <<<"$c" || echo "no word of its start; ")$(
 		grep -q '^budget: 5% .* after a first second .* all of the time observed' <<<"$c" || echo "not observed whole: $(grep ^budget: <<<"$c")")"
@@ -215,7 +215,7 @@ check "-d ends before the command" "$([ $rc = 6 ] && grep -q '^cpu ' "$TMP/got" 
 
 # ---- SIGKILL ----
 
-state() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 1; }
+state() { command sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 1; }
 held=0 later=0 why=
 for ((round = 0; round < 14; round++)); do
 	: >"$TMP/got"

@@ -16,6 +16,7 @@
 # First of all the judge is judged, by Go's own profiles with deliberate errors.
 # VERSIONS="1.18.10 ..." takes other versions, all of them for "all"; ONLY="known own" some parts.
 . tests/support/lib.sh
+. tests/support/judges.sh
 . tests/support/waits.sh
 need_root && need_bpf && need_go
 
@@ -26,25 +27,26 @@ ONLY=${ONLY:-judge known own fight rates labels edges alone kill pgo}
 
 # beside KIND FILE FLAG...: what is not as Go's own profiles $TMP/a and $TMP/b
 beside() {
-	local kind=$1 file=$2
+	local kind=$1 file=$2 rc
 	shift 2
-	[ -s "$file" ] || { echo "no $kind profile"; return; }
-	"$PPROFCHECK" contention "$@" "$TMP/a.$kind" "$TMP/b.$kind" "$file" >"$TMP/verdict"
-	local rc=$?
+	[ -s "$file" ] || { echo "no $kind profile"; return 1; }
+	"$PPROFCHECK" contention "$@" "$TMP/a.$kind" "$TMP/b.$kind" "$file" >"$TMP/verdict" && rc=0 || rc=$?
 	sed 's/^/# /' "$TMP/verdict" >&2
-	[ $rc = 0 ] || { echo "pprofcheck: exit $rc"; head -n 4 "$TMP/verdict"; }
+	[ $rc = 0 ] || head -n 4 "$TMP/verdict"
+	return $rc
 }
 
 # ---- the judge itself, with Go's own profiles ----------------------------------------------------
 
 # refuses COMMAND...: it says no, and does not just fail
 refuses() {
-	"$PPROFCHECK" "$@" >/dev/null
-	[ $? = 1 ]
+	local rc
+	"$PPROFCHECK" "$@" >/dev/null && rc=0 || rc=$?
+	[ $rc = 1 ]
 }
 
-# wrong NAME FLAG...: it must say no to a profile that is wrong in this way
-wrong() {
+# doctored NAME FLAG...: it must say no to a profile that is wrong in this way
+doctored() {
 	local name=$1
 	shift
 	"$PPROFCHECK" delta "$@" "$TMP/a.block" "$TMP/b.block" "$TMP/wrong.pb.gz"
@@ -66,11 +68,11 @@ part_judge() {
 		beside $kind "$TMP/right.pb.gz"
 	done
 	truth
-	wrong "5 % more delay" -delay 1.05
-	wrong "5 % less delay" -delay 0.95
-	wrong "every event twice" -count 2
-	wrong "a missing kind" -drop main.recvWait
-	wrong "a leaf frame too few" -leaf runtime.selectgo
+	doctored "5 % more delay" -delay 1.05
+	doctored "5 % less delay" -delay 0.95
+	doctored "every event twice" -count 2
+	doctored "a missing kind" -drop main.recvWait
+	doctored "a leaf frame too few" -leaf runtime.selectgo
 	refuses contention "$TMP/a.block" "$TMP/b.block" "$TMP/b.block" ||
 		echo "contention does not subtract"
 	refuses known "$TMP/truth" "$TMP/b.block" || echo "known accepts what was before"
@@ -154,7 +156,8 @@ part_labels() {
 	ask run labels 10 5
 	unwatch
 	judged block "$BLOCK"
-	judge_labels "$BLOCK"
+	truth
+	judge_labels "$TMP/truth" "$BLOCK"
 }
 
 # through FILE: how many goroutines waited before, during and after its window
@@ -175,13 +178,15 @@ part_edges() {
 	judged block "$BLOCK"
 	comment "$BLOCK" "^waiting: 7 waits had not ended" "7 waits had not ended"
 	comment "$BLOCK" "^early: 5 waits ended that had begun before" "5 waits had begun before"
-	through "$BLOCK" && [ "$THROUGH" -lt 7 ] || echo "$THROUGH waited all through, and 7 came in it"
+	through "$BLOCK"
+	[ "$THROUGH" -lt 7 ] || echo "$THROUGH waited all through, and 7 came in it"
 	watch --block --block-rate 1
 	mark
 	ask run recv 5 10
 	unwatch
 	judged block "$BLOCK"
-	through "$BLOCK" && [ "$THROUGH" -ge 7 ] || echo "not said that 7 waited all through: $THROUGH"
+	through "$BLOCK"
+	[ "$THROUGH" -ge 7 ] || echo "not said that 7 waited all through: $THROUGH"
 	ask release
 }
 
@@ -205,7 +210,7 @@ part_kill() {
 	ask run all 3 5
 	ask park 5
 	kill -KILL $PROF
-	wait $PROF 2>/dev/null
+	wait $PROF 2>/dev/null || [ $? = 137 ]
 	ask release
 	ask run all,mutex100,gc,starve 3 5
 	watch --block --mutex "${RATE1[@]}"
@@ -222,10 +227,10 @@ part_pgo() {
 	ask run all,mutex100 10 20
 	unwatch
 	judged block "$BLOCK"
-	watch --mutex --mutex-fraction 1 >"$TMP/watch"
+	watch --mutex --mutex-fraction 1 >"$TMP/watch" || :
 	mark
 	ask run all,mutex100 10 20
-	unwatch >"$TMP/unwatch"
+	unwatch >"$TMP/unwatch" || :
 	if [ $RC = 1 ] && grep -q 'mutex: .* profile-guided' "$TMP/err"; then
 		grep 'profile-guided' "$TMP/err" >&2
 	else
@@ -258,6 +263,10 @@ part edges "$v"
 part alone "$v"
 part kill "$v" -tags=self
 if wanted pgo; then
-	hot "$O/programs/hotwaits.pprof" "$v" >&2 && part pgo "$v" -pgo="$O/programs/hotwaits.pprof"
+	if hot "$O/programs/hotwaits.pprof" "$v" >&2; then
+		part pgo "$v" -pgo="$O/programs/hotwaits.pprof"
+	else
+		fail "contention_probe/pgo/$v" "no profile to build by: $(tail -n 1 "$TMP/err")"
+	fi
 fi
 finish

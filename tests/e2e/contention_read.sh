@@ -9,7 +9,6 @@
 #
 #	VERSIONS	of Go; all minors: 1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12
 #			1.23.12 1.24.13 1.25.14 1.26.11 1.27.4
-set -u
 . tests/support/lib.sh
 need_root && need_go
 
@@ -24,9 +23,9 @@ minor() { local v=${1#1.}; echo "${v%%.*}"; }
 reading() {
 	local kind=$1 path
 	shift
-	path=$("$GOPROF" -p "$PID" --"$kind" -d 10ms -o "$TMP/out" "$@" 2>"$TMP/said")
-	RC=$?
-	[ -n "$path" ] && mv "$path" "$TMP/read.$kind"
+	rm -f "$TMP/read.$kind"
+	path=$("$GOPROF" -p "$PID" --"$kind" -d 10ms -o "$TMP/out" "$@" 2>"$TMP/said") && RC=0 || RC=$?
+	[ -z "$path" ] || mv "$path" "$TMP/read.$kind"
 }
 
 # grew NAME FILE...: in this order; passes, or shows where not.
@@ -41,6 +40,9 @@ grew() {
 		head -n 60 "$TMP/diff"
 	fi
 }
+
+# gone: the program, if it has not ended
+gone() { { kill -KILL "$PID"; wait "$PID"; } 2>/dev/null || :; }
 
 # equal NAME KIND CLOCK [ARG...]: by the whole program. CLOCK must be said in the comments.
 equal() {
@@ -66,8 +68,9 @@ equal() {
 # The runtime's own locks, which are in mutex profiles from Go 1.22 on: how many readings had some.
 LOCKS=0
 count_locks() {
-	! "$PPROFCHECK" stacks -type contentions "$TMP/read.mutex" | grep -q '^[0-9]* runtime\.\(unlock\|_Lost\)' ||
+	if "$PPROFCHECK" stacks -type contentions "$TMP/read.mutex" | has '^[0-9]* runtime\.\(unlock\|_Lost\)'; then
 		LOCKS=$((LOCKS + 1))
+	fi
 }
 
 # both NAME PROGRAM [ARG...]
@@ -81,57 +84,64 @@ both() {
 	equal "$name" block own
 	equal "$name" mutex own
 	count_locks
-	{ kill -KILL "$PID"; wait "$PID"; } 2>/dev/null
+	gone
 }
 
-sum_of() { "$PPROFCHECK" sum "$1" | awk -v t="$2" '$2 == t { print $1 }'; }
+# grown FILE...: each has what the one before it had, and what stands still is the same.
+grown() {
+	local rc
+	"$PPROFCHECK" grew -addresses -tolerance 0.01 -still "$STILL" -but "$BUT" "$@" >"$TMP/diff" && rc=0 || rc=$?
+	[ $rc = 0 ] || sed -n 1,6p "$TMP/diff"
+	return $rc
+}
+
+said_in() { comments "$1" | has "$2" || { echo "not said: $2"; return 1; }; }
 
 # Read again and again while it waits: nothing is ever less than it was, and nothing fails.
 busy() {
 	local i kind
-	start "$1" -block 1 -mutex 1 || { echo "did not start"; return; }
+	start "$1" -block 1 -mutex 1
 	http_get "$PORT" /more "$TMP/ok" &
 	for kind in block mutex; do
-		for ((i = 0; i < 6; i++)); do
+		for i in 0 1 2 3 4 5; do
 			reading $kind
 			[ $RC = 0 ] || only_torn || echo "exit status $RC: $(last_said)"
 			mv "$TMP/read.$kind" "$TMP/busy.$i"
-			"$PPROFCHECK" check "$TMP/busy.$i" | grep -v ': ok'
+			"$PPROFCHECK" check "$TMP/busy.$i"
 		done
-		"$PPROFCHECK" grew -addresses -tolerance 0.0001 "$TMP"/busy.[0-5] >"$TMP/diff" 2>&1 ||
-			{ echo "they did not grow:"; grep -v distinct "$TMP/diff"; }
+		"$PPROFCHECK" grew -addresses -tolerance 0.0001 "$TMP"/busy.{0,1,2,3,4,5} >"$TMP/diff" ||
+			{ echo "they did not grow:"; sed '/distinct/d' "$TMP/diff"; }
 	done
 	wait $!
 }
 only_torn() {
-	[ $RC = 3 ] && ! grep '^goprof-bpf: .*: [0-9]* [a-z]' "$TMP/said" | grep -qv 'changed while being read'
+	[ $RC = 3 ] && grep '^goprof-bpf: .*: [0-9]* [a-z]' "$TMP/said" >"$TMP/losses" && ! grep -qv 'changed while being read' "$TMP/losses"
 }
 
 # A command: what it recorded until just before its end. It may end at any moment of a reading.
 command_ends() {
-	local path
-	"$GOPROF" --block --source=read -d 60s -o "$TMP" -- "$1" -block 1 -rounds 3 -end >/dev/null 2>"$TMP/said"
+	local path rc
+	"$GOPROF" --block --source=read -d 60s -o "$TMP" -- "$1" -block 1 -rounds 3 -end >/dev/null 2>"$TMP/said" && rc=0 || rc=$?
+	[ $rc = 0 ] || [ $rc = 3 ] || echo "exit status $rc"
 	path=$(grep '\.block\.pb' "$TMP/said")
-	[ -s "$path" ] || { cat "$TMP/said"; return; }
-	comments "$path" | grep -q '^state: as of [0-9.]* s after its start' || comments "$path"
-	"$PPROFCHECK" stacks "$path" | grep -q main.work || echo "nothing of it is there"
+	[ -s "$path" ] || { cat "$TMP/said"; return 1; }
+	said_in "$path" '^state: as of [0-9.]* s after its start'
+	"$PPROFCHECK" stacks "$path" | has main.work || echo "nothing of it is there"
 	grep -q 'source read: what the command records' "$TMP/said" || cat "$TMP/said"
 }
 
 # It records no more: what there is can be asked for, and is not taken for the present.
 switched_off() {
-	start "$1" -block 1 -mutex 1 -off || { echo "did not start"; return; }
+	start "$1" -block 1 -mutex 1 -off
 	reading block --source=read
 	[ $RC = 0 ] || echo "exit status $RC: $(last_said)"
-	comments "$TMP/read.block" | grep -q '^rate: none .* now; what is here was recorded before' ||
-		comments "$TMP/read.block"
+	said_in "$TMP/read.block" '^rate: none .* now; what is here was recorded before'
 	http_get "$PORT" /debug/pprof/block "$TMP/one"
-	"$PPROFCHECK" grew -addresses -still "$STILL" -but "$BUT" -tolerance 0.01 "$TMP/read.block" "$TMP/one" >"$TMP/diff" 2>&1 ||
-		cat "$TMP/diff"
-	"$GOPROF" -p "$PID" --block --mutex -d 10ms -o "$TMP/out" >/dev/null 2>"$TMP/said"
+	grown "$TMP/read.block" "$TMP/one"
+	"$GOPROF" -p "$PID" --block --mutex -d 10ms -o "$TMP/out" >/dev/null 2>"$TMP/said" || last_said
 	[ "$(grep -c 'source probe: the target does not record it' "$TMP/said")" = 2 ] || last_said
-	{ kill -KILL "$PID"; wait "$PID"; } 2>/dev/null
-	start "$1" || { echo "did not start"; return; }
+	gone
+	start "$1"
 	reading mutex --source=read
 	[ $RC = 1 ] && grep -q 'does not record it (runtime.mutexprofilerate is 0); --source=enable or probe works' "$TMP/said" ||
 		echo "never on: exit status $RC: $(last_said)"
@@ -140,7 +150,8 @@ switched_off() {
 # Up to Go 1.19 what was recorded is worth what the fraction is when it is shown.
 fraction_changes() {
 	local prof path i
-	start "$1" -mutex 2 || { echo "did not start"; return; }
+	start "$1" -mutex 2
+	: >"$TMP/said"
 	"$GOPROF" -p "$PID" --mutex -d 60s -o "$TMP/out" >"$TMP/path" 2>"$TMP/said" &
 	prof=$!
 	STARTED+=("$prof")
@@ -148,12 +159,11 @@ fraction_changes() {
 	http_get "$PORT" /debug/pprof/mutex "$TMP/one"
 	http_get "$PORT" "/rate?mutex=20" "$TMP/ok"
 	kill -INT $prof
-	wait $prof
-	[ $? = 3 ] || echo "exit status not 3: $(last_said)"
+	wait $prof && RC=0 || RC=$?
+	[ $RC = 3 ] || echo "exit status $RC, not 3: $(last_said)"
 	path=$(cat "$TMP/path")
-	comments "$path" | grep -q 'since then runtime.mutexprofilerate went from 2 to 20' || comments "$path"
-	"$PPROFCHECK" grew -addresses -tolerance 0.01 -still "$STILL" -but "$BUT" "$path" "$TMP/one" >"$TMP/diff" 2>&1 ||
-		cat "$TMP/diff"
+	said_in "$path" 'since then runtime.mutexprofilerate went from 2 to 20'
+	grown "$path" "$TMP/one"
 	http_get "$PORT" "/rate?mutex=0" "$TMP/ok"
 	reading mutex --source=read
 	[ $RC = 1 ] || echo "read with a fraction of 0: $(last_said)"
@@ -162,15 +172,14 @@ fraction_changes() {
 # A Go newer than any known, stripped: equal, with a warning; and nothing is written.
 unknown() {
 	local bin=$2 GOPROF=$O/newest/$1/goprof-bpf kind
-	[ -x "$GOPROF" ] || { echo "no $GOPROF: make it"; return; }
-	start "$bin" -block 1 -mutex 1 || { echo "did not start"; return; }
+	[ -x "$GOPROF" ] || { echo "no $GOPROF: make it"; return 1; }
+	start "$bin" -block 1 -mutex 1
 	for kind in block mutex; do
 		http_get "$PORT" /debug/pprof/$kind "$TMP/one"
 		reading $kind --source=read
 		[ $RC = 3 ] && grep -q 'newer than any known' "$TMP/said" || echo "exit status $RC: $(last_said)"
 		http_get "$PORT" /debug/pprof/$kind "$TMP/two"
-		"$PPROFCHECK" grew -addresses -tolerance 0.01 -still "$STILL" -but "$BUT" "$TMP/one" "$TMP/read.$kind" "$TMP/two" \
-			>"$TMP/diff" 2>&1 || cat "$TMP/diff"
+		grown "$TMP/one" "$TMP/read.$kind" "$TMP/two"
 	done
 	http_get "$PORT" /off "$TMP/ok"
 	reading block --source=enable
@@ -178,20 +187,17 @@ unknown() {
 		echo "enable: exit status $RC: $(last_said)"
 }
 
-# part NAME FUNCTION ARG...: what is printed is what is wrong.
+# part NAME FUNCTION ARG...
 part() {
-	local name=$1 why
-	shift
-	"$@" >"$TMP/why" 2>&1
-	{ kill -KILL "$PID"; wait "$PID"; } 2>/dev/null
-	why=$(head -n 6 "$TMP/why" | tr '\n' ';')
-	[ -z "$why" ] && pass "$name" || fail "$name" "$why"
+	steps "${@:2}"
+	gone
+	outcome "$1"
 }
 
 # Each of 1.16 to 1.19, 1.20 to 1.22, 1.23 to 1.26 and 1.27 on has rules of its own.
 for v in ${VERSIONS:-1.19.13 1.22.12 1.26.11 1.27.4}; do
-	plain=$(subject "$v" waitself) || { fail "go$v" "cannot be built"; continue; }
-	stripped=$(subject "$v" waitself -buildmode=pie '-ldflags=-s -w') || continue
+	plain=$(subject "$v" waitself) && stripped=$(subject "$v" waitself -buildmode=pie '-ldflags=-s -w') ||
+		{ fail "go$v" "cannot be built"; continue; }
 	both "go$v" "$plain" -block 1 -mutex 1
 	both "go$v, stripped PIE, sampled" "$stripped" -block 2000000 -mutex 3 -rounds 2
 	[ "$(minor "$v")" -lt 22 ] || [ "$(minor "$v")" -gt 24 ] ||

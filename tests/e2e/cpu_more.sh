@@ -3,6 +3,7 @@
 # callers through systemstack, stripped PIE and cgo builds, and a file that `go build -pgo`
 # takes.
 . tests/support/lib.sh
+. tests/support/judges.sh
 need_root && need_bpf && need_go
 
 # NAME PROGRAM OPTIONS...: profile it into $OUT_PB
@@ -30,21 +31,19 @@ seconds() {
 	"$PPROFCHECK" stacks -type samples "$OUT_PB" >"$TMP/stacks"
 }
 
-# NAME AWK-CONDITION WHAT: of all samples that match, at least 98 % also match the second.
+# NAME WHICH WHERE: of all samples that match, at least 98 % also match the second.
 share() {
-	local verdict n
-	for n in 9 27 0; do
-		verdict=$(of_them "$@")
-		# Of few samples one is much: then longer.
-		[ -n "$verdict" ] && [ $n != 0 ] || break
+	local n
+	judge judge_below "$TMP/stacks" "$2" "$3"
+	# Of few samples one is much: then longer.
+	for n in 9 27; do
+		found_wrong || break
+		attempt $n "$1" "$FOUND"
+		unjudged
 		seconds "$1" $n || return
+		judge judge_below "$TMP/stacks" "$2" "$3"
 	done
-	[ -z "$verdict" ] && pass "$1" || fail "$1" "$verdict"
-}
-
-of_them() {
-	awk -v min="${4:-0.98}" "{ if ($2) { n += \$1; if ($3) m += \$1 } }
-		END { if (n < 20) print \"only \" n+0 \" samples\"; else if (m < min * n) print m+0 \" of \" n }" "$TMP/stacks"
+	outcome "$1"
 }
 
 asked() { case " $ways " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
@@ -72,7 +71,7 @@ done 3<<-END
 	1.27.4 vdso syscall
 END
 
-bin=$(subject 1.27.4 cpuself -ldflags='-s -w')
+bin=$(subject 1.27.4 cpuself -ldflags='-s -w') || { fail cpu_more "does not build"; finish; }
 WORK=syscall
 profile cpu_more/kernel "$bin" --kernel && {
 	# [^ ] a kernel function at the leaf, Go's caller above it
@@ -83,7 +82,7 @@ profile cpu_more/kernel "$bin" --kernel && {
 WORK=labels
 profile cpu_more/goid "$bin" --goid && {
 	n=$("$PPROFCHECK" labels -type samples "$OUT_PB" | grep -c goid)
-	[ "$n" -ge 6 ] && pass cpu_more/goid || fail cpu_more/goid "$n label sets with a goid"
+	[ "${n:-0}" -ge 6 ] && pass cpu_more/goid || fail cpu_more/goid "$n label sets with a goid"
 }
 
 # Position-independent, and linked by the C linker: g is found elsewhere, text starts elsewhere.
@@ -108,7 +107,7 @@ for v in 1.19.13 1.27.4; do
 done
 
 # A build with the profile: the compiler finds the hot edges in it.
-bin=$(subject 1.27.4 cpuself)
+bin=$(subject 1.27.4 cpuself) || { fail cpu_more/pgo "does not build"; finish; }
 WORK=inline,leaf,mapping
 profile cpu_more/pgo "$bin" && {
 	if gobuild 1.27.4 "$TMP/pgo" testdata/programs/cpuself -pgo="$OUT_PB" >"$TMP/pgo.log" 2>&1; then

@@ -15,6 +15,7 @@ run() {
 	[ "$3" != labels ] || options+=" --labels"
 	bin=$(subject "$v" heaplabels) || { fail "$name" "does not build"; return; }
 	rm -f "$TMP/in" && mkfifo "$TMP/in"
+	: >"$TMP/truth"
 	"$bin" <"$TMP/in" >"$TMP/truth" 2>&1 &
 	PID=$!
 	STARTED+=("$PID")

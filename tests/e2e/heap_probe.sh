@@ -20,6 +20,7 @@ run() {
 	# shellcheck disable=SC2086
 	bin=$(subject "$v" alloctruth -ldflags='-s -w') || { fail "$name" "does not build"; return; }
 	mkfifo "$TMP/in.$name" 2>/dev/null || { mkdir -p "$TMP/in.$(dirname "$name")"; mkfifo "$TMP/in.$name"; }
+	: >"$TMP/truth"
 	# shellcheck disable=SC2086
 	"$bin" $2 <"$TMP/in.$name" >"$TMP/truth" 2>&1 &
 	PID=$!

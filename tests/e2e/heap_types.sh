@@ -39,7 +39,7 @@ profile() {
 }
 
 run() {
-	local v=$1 kind=$2 name=heap_types/$1_$2 bin host='' fd i typed without verdict rc=0 p
+	local v=$1 kind=$2 name=heap_types/$1_$2 bin host='' fd i typed without rc=0 p
 	SOURCE=testdata/programs/typed/main.go
 	if [ "$kind" = plugin ]; then
 		# Its code has no types' addresses, but a table of them has.
@@ -53,6 +53,7 @@ run() {
 	bin=$(build "$v" "$kind") || { fail "$name" "does not build"; return; }
 	rm -f "$TMP/in" && mkfifo "$TMP/in"
 	# The collector allocates too, wherever it is due.
+	: >"$TMP/said"
 	GOGC=off ${host:+"$host"} "$bin" <"$TMP/in" >"$TMP/said" 2>&1 &
 	PID=$!
 	STARTED+=("$PID")
@@ -75,14 +76,9 @@ run() {
 		return
 	fi
 	"$PPROFCHECK" comments "$typed" | grep '^types:'
-	verdict=$("$PPROFCHECK" check "$typed" 2>&1 >/dev/null | head -n 1)
-	if [ -n "$verdict" ]; then
-		fail "$name" "$verdict"
-	elif "$PPROFCHECK" types "$SOURCE" "$typed" "$without" >"$TMP/verdict"; then
-		pass "$name ($(tail -n 1 "$TMP/verdict"))"
-	else
-		fail "$name" "$(head -n "${SHOW:-3}" "$TMP/verdict" | tr '\n' ';')"
-	fi
+	judge "$PPROFCHECK" check "$typed"
+	judge "$PPROFCHECK" types "$SOURCE" "$typed" "$without"
+	outcome "$name"
 }
 
 if [ -n "${VERSIONS:-}" ]; then

@@ -29,6 +29,7 @@ truth() {
 	local name=$1 fd prof out rc i
 	shift
 	rm -f "$TMP/in" && mkfifo "$TMP/in"
+	: >"$TMP/truth"
 	"$@" <"$TMP/in" >"$TMP/truth" 2>&1 &
 	PID=$!
 	STARTED+=("$PID")
@@ -70,6 +71,7 @@ watch_liveset() {
 	shift 2
 	WHY='' FILE=''
 	rm -f "$TMP/in" && mkfifo "$TMP/in"
+	: >"$TMP/truth"
 	"$@" <"$TMP/in" >"$TMP/truth" 2>&1 &
 	PID=$!
 	STARTED+=("$PID")
@@ -138,6 +140,7 @@ waits_meanwhile() {
 	local name=$1 fd prof rc
 	shift
 	rm -f "$TMP/in" && mkfifo "$TMP/in"
+	: >"$TMP/truth"
 	"$@" <"$TMP/in" >"$TMP/truth" 2>&1 &
 	PID=$!
 	STARTED+=("$PID")

@@ -47,7 +47,7 @@ own() { http_get "$PORT" "/debug/pprof/$1" "$2"; }
 
 sum_of() { "$PPROFCHECK" sum "$1" | awk -v t="$2" '$2 == t { print $1 }'; }
 
-[ -z "${INSTALL_ONLY:-}" ] || { (etcd_install); exit; } # ahead of the measuring
+[ -z "${INSTALL_ONLY:-}" ] || { (etcd_install); finish; } # ahead of the measuring
 (etcd_install) >"$TMP/said" 2>&1 || { fail realwait "etcd cannot be had: $(tail -n 3 "$TMP/said" | tr '\n' ' ')"; finish; }
 etcd_start
 for ((i = 0; i < 100; i++)); do own cmdline "$TMP/ok" 2>/dev/null && break; sleep 0.1; done

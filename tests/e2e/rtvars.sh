@@ -69,8 +69,8 @@ rest_agrees() {
 
 # live PROGRAM [ARG]: every variable of the running program holds what it can hold.
 live() {
-	start "$@" || { echo "does not start"; kill -KILL "$PID"; return; }
-	"$RTLIVE" "$PID" >"$TMP/live" 2>&1 || grep -v ' ok$' "$TMP/live"
+	start "$@" || { echo "does not start"; kill -KILL "$PID"; return 1; }
+	"$RTLIVE" "$PID" >"$TMP/live" 2>&1 || sed '/ ok$/d' "$TMP/live"
 	[ "$(grep -c ' ok$' "$TMP/live")" -ge $((VARIABLES - 2)) ] || cat "$TMP/live"
 	kill -KILL "$PID"
 }
@@ -81,10 +81,12 @@ sections() { readelf -SW "$1" | awk -F '[][ ]+' '$3 ~ /^\.(text|noptrdata|data|b
 # A build without symbols has none to compare with: those of its twin, which differs in nothing else.
 twin_agrees() {
 	local twin
-	twin=$(built "$1" no-dwarf) || { echo "the twin does not build"; return; }
-	diff <(sections "$2") <(sections "$twin") || return
+	twin=$(built "$1" no-dwarf)
+	diff <(sections "$2") <(sections "$twin")
 	[ "$(sections "$2" | wc -l)" = 5 ] || echo "not five sections"
-	facts "$2" "$TMP/bare" && facts "$twin" "$TMP/full" && vars_agree "$TMP/full" "$TMP/bare"
+	facts "$2" "$TMP/bare"
+	facts "$twin" "$TMP/full"
+	vars_agree "$TMP/full" "$TMP/bare"
 }
 
 # A plugin's runtime is its host's: no variable may be found in it.
@@ -92,36 +94,41 @@ plugin_has_none() {
 	local f
 	strip_to plugin "$1" "$TMP/stripped"
 	for f in "$1" "$TMP/stripped"; do
-		facts "$f" "$TMP/facts" || return
+		facts "$f" "$TMP/facts"
 		grep -Eq "^go ($2) plugin c 0x" "$TMP/facts" || grep ^go "$TMP/facts"
 		awk '$1 == "var" { n++; if ($4 != "-" || $5 == "") print }
 			END { if (n < 17) print n + 0 " variables" }' "$TMP/facts"
 	done
 }
 
+# stripped_agrees KIND FILE: so does the same file without symbols.
+stripped_agrees() {
+	strip_to "$1" "$2" "$TMP/stripped"
+	facts "$2" "$TMP/full"
+	facts "$TMP/stripped" "$TMP/bare"
+	vars_agree "$TMP/full" "$TMP/bare"
+	rest_agrees "$TMP/full" "$TMP/bare"
+}
+
 run() {
-	local v=$1 kind=$2 bin name=rtvars/$1-$2 wrong
+	local v=$1 kind=$2 bin name=rtvars/$1-$2
 	bin=$(built "$v" "$kind") || { fail "$name" "does not build"; return; }
 	case $kind in
-	stripped-by-go) wrong=$(twin_agrees "$v" "$bin") ;;
+	stripped-by-go) steps twin_agrees "$v" "$bin" ;;
 	# A plugin of Go 1.16 to 1.20 does not hold its version.
-	plugin) wrong=$(plugin_has_none "$bin" "go$v$([[ $v =~ ^1\.(1|20) ]] && echo '|unknown')") ;;
-	*)
-		strip_to "$kind" "$bin" "$TMP/stripped"
-		wrong=$(facts "$bin" "$TMP/full" && facts "$TMP/stripped" "$TMP/bare" &&
-			vars_agree "$TMP/full" "$TMP/bare" && rest_agrees "$TMP/full" "$TMP/bare")
-		;;
+	plugin) steps plugin_has_none "$bin" "go$v$([[ $v =~ ^1\.(1|20) ]] && echo '|unknown')" ;;
+	*) steps stripped_agrees "$kind" "$bin" ;;
 	esac
-	if [ "$(id -u)" = 0 ] && [ -z "$wrong" ]; then
+	if [ "$(id -u)" = 0 ] && ! found_wrong; then
 		case $kind in
 		plugin | arm64*) ;;
-		stripped-by-go) wrong=$(live "$bin") ;;
-		cshared) wrong=$(live "$(libhost)" "$TMP/stripped") ;;
-		host) wrong=$(live "$TMP/stripped" "$(built "$v" plugin)") ;;
-		*) wrong=$(live "$TMP/stripped") ;;
+		stripped-by-go) steps live "$bin" ;;
+		cshared) steps live "$(libhost)" "$TMP/stripped" ;;
+		host) steps live "$TMP/stripped" "$(built "$v" plugin)" ;;
+		*) steps live "$TMP/stripped" ;;
 		esac
 	fi
-	if [ -n "$wrong" ]; then fail "$name" "$(tr '\n' ';' <<<"$wrong")"; else pass "$name"; fi
+	outcome "$name"
 }
 
 for v in $GO_VERSIONS; do

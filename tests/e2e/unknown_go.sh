@@ -77,6 +77,7 @@ probe_heap() {
 	local newest=$1 v=$2 bin fd prof i
 	bin=$(subject "$v" alloctruth '-ldflags=-s -w') || { fail "probe, $v" "does not build"; return; }
 	rm -f "$TMP/in" && mkfifo "$TMP/in"
+	: >"$TMP/truth"
 	"$bin" <"$TMP/in" >"$TMP/truth" 2>&1 &
 	PID=$!
 	STARTED+=("$PID")

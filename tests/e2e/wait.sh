@@ -17,6 +17,7 @@
 #
 # VERSIONS="1.18.10 ..." takes other versions, all of them for "all"; ONLY="known rates" some parts.
 . tests/support/lib.sh
+. tests/support/judges.sh
 . tests/support/waits.sh
 need_root && need_bpf && need_go
 
@@ -63,10 +64,12 @@ part_labels() {
 	ask run labels 10 5
 	unwatch
 	judged wait "$WAIT"
-	judge_labels "$WAIT" 'chan receive'
+	truth
+	judge_labels "$TMP/truth" "$WAIT" 'chan receive'
 }
 
 part_edges() {
+	local early
 	ask park 5
 	watch --wait --budget=0 --wait-rate 1
 	ask release
@@ -76,10 +79,11 @@ part_edges() {
 	unwatch
 	"$PPROFCHECK" comments "$WAIT" >&2
 	judged wait "$WAIT"
-	"$PPROFCHECK" stacks -type contentions "$WAIT" | grep parkedWait | grep 'chan receive'
+	# What has not ended is no sample.
+	"$PPROFCHECK" stacks -type contentions "$WAIT" | sed -n '/parkedWait/ { /chan receive/p; }'
 	comment "$WAIT" '^waiting: .*chan receive 7\b' "7 waits had not ended"
-	[ "$("$PPROFCHECK" comments "$WAIT" | sed -n 's/^early: \([0-9]*\) waits ended that had begun before.*/\1/p')" -ge 5 ] ||
-		echo "not said that 5 waits had begun before: $("$PPROFCHECK" comments "$WAIT" | grep ^early)"
+	early=$(comments | sed -n 's/^early: \([0-9]*\) waits ended that had begun before.*/\1/p')
+	[ "${early:-0}" -ge 5 ] || echo "not said that 5 waits had begun before: ${early:-none}"
 	ask release
 }
 
@@ -88,7 +92,7 @@ part_kill() {
 	ask run all 3 5
 	ask park 5
 	kill -KILL $PROF
-	wait $PROF 2>/dev/null
+	wait $PROF 2>/dev/null || [ $? = 137 ]
 	ask release
 	ask run all,mutex100,gc,starve 3 5
 	watch --wait --budget=0 --wait-rate 1
@@ -108,15 +112,15 @@ densely() {
 	echo "# rate $rate ns" >&2
 	[ "${rate:-999999999}" -le "$1" ] || echo "the rate is ${rate:-not told}"
 	comments | awk -v part="$2" '/^hits: ended and sampled:/ { ended = $5 + $12 + $17; got = $7 + $14 + $19 }
-		END { if (!ended || got < part * ended) print got + 0 " of " ended + 0 " waits are samples" }'
+		END { if (!ended || got < part * ended) { print got + 0 " of " ended + 0 " waits are samples"; exit 1 } }'
 }
 
 part_light() {
 	watch --wait --wait-rate 1
 	ask run recv,send,none 3 300
 	unwatch
-	comments | grep '^budget:' | sed 's/^/# /' >&2
-	comments | grep -q '^budget: 5% .* all of the time observed' || echo "not all of the time observed"
+	comments | sed -n 's/^budget:/# &/p' >&2
+	comment "$WAIT" '^budget: 5% .* all of the time observed' "all of the time was observed"
 	judged wait "$WAIT"
 	# By itself it is sampled as densely as the budget bears: at 1 ms hardly any time runnable would be a sample.
 	watch --wait
@@ -127,20 +131,21 @@ part_light() {
 
 # in_budget TYPE FLAG...: by relay's own log, what goroutines waited for (a mutex is a semaphore in Go 1.19)
 in_budget() {
-	local typ=$1
+	local typ=$1 rc
 	shift
 	"$PPROFCHECK" budget -kind block -reasons "chan receive,chan send,sync.Mutex.Lock,semacquire" -type "$typ" "$@" \
-		"$TMP/relay" "$WAIT" >"$TMP/verdict"
-	local rc=$?
+		"$TMP/relay" "$WAIT" >"$TMP/verdict" && rc=0 || rc=$?
 	sed 's/^/# /' "$TMP/verdict" >&2
-	[ $rc = 0 ] || { grep WRONG "$TMP/verdict" | tr -s ' '; echo "pprofcheck: exit $rc"; }
+	[ $rc = 0 ] || sed -n '/WRONG/p' "$TMP/verdict" | tr -s ' '
+	return $rc
 }
 
 # Whoever has waited is runnable once, and on one processor others run meanwhile: of the two that
 # hand a number to and fro one waits or is runnable while the other one runs, or somebody else.
 part_heavy() {
 	local bin n
-	bin=$(subject "$1" relay -ldflags='-s -w') && start "$bin" -own "$TMP/relay" || { echo "no program"; return; }
+	bin=$(subject "$1" relay -ldflags='-s -w')
+	start "$bin" -own "$TMP/relay"
 	sleep 0.5
 	watch --wait
 	sleep "${SECONDS_EACH:-8}"
@@ -148,16 +153,17 @@ part_heavy() {
 	sleep 0.2
 	kill "$PID"
 	grep -q 'from now on in short windows' "$TMP/err" || echo "not said that there are windows"
-	comments | grep -E '^(budget|hits|delays)' | sed 's/^/# /' >&2
+	comments | sed -nE 's/^(budget|hits|delays)/# &/p' >&2
 	n=$(windows)
 	[ "${n:-0}" -ge 3 ] || echo "${n:-no} windows"
-	comments | grep -q '^delays: by [0-9]* looks' || echo "not said where delays are from"
-	comments | grep -q '^error: main.ping .* delay [0-9]* +- ' || echo "no standard error of a site"
+	comment "$WAIT" '^delays: by [0-9]* looks' "where delays are from"
+	comment "$WAIT" '^error: main.ping .* delay [0-9]* +- ' "how large the error of a site is"
 	in_budget delay -few 2 -off 0.1 -within 0.1
 	in_budget contentions -few 2 -sure 0.5 -off 0.02
 	"$PPROFCHECK" labels -type contentions "$WAIT" >"$TMP/labels"
 	awk '/"runnable"/ { run += $1; next } !/"syscall"/ { other += $1 }
-		END { if (!run || run < 0.9 * other || run > 1.1 * other) print run " times runnable after " other " waits" }' "$TMP/labels"
+		END { if (!run || run < 0.9 * other || run > 1.1 * other) {
+			print run + 0 " times runnable after " other + 0 " waits"; exit 1 } }' "$TMP/labels"
 }
 
 for V in $VERSIONS; do
@@ -173,7 +179,7 @@ part kill "$V"
 part light "$V"
 if wanted heavy; then
 	echo "## heavy $V" >&2
-	why=$(part_heavy "$V" | head -n 6 | tr '\n' ';')
-	[ -z "$why" ] && pass "wait/heavy/$V" || fail "wait/heavy/$V" "$why"
+	steps part_heavy "$V"
+	outcome "wait/heavy/$V"
 fi
 finish

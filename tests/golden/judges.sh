@@ -50,16 +50,37 @@ refuses() {
 # verdict_of SHELL: the outcome that this prints
 verdict_of() { bash -uc ". tests/support/lib.sh; . tests/support/judges.sh; $1" 2>/dev/null; }
 
-asks() { [[ "$(verdict_of "$3")" = "$2"* ]] && pass "$1" || fail "$1" "$(verdict_of "$3")"; }
-asks "a judge that is content passes" "ok x" 'judge true; outcome x'
-asks "one that is not does not" "not ok x" 'judge false; outcome x'
-asks "one complaint of many is enough" "not ok x" 'judge true; judge false; judge true; outcome x'
-asks "one that is not there does not pass" "not ok x" 'judge no_such_judge; outcome x'
-asks "nothing passes when a command is missing" "not ok x" 'why=$(no_such_judge); [ -z "$why" ] && pass x'
-asks "one that dies of an unset variable does not pass" "not ok x" 'judge whole_cpu a b c d; outcome x'
-asks "one whose arguments are not set ends the script" "" 'judge true "$not_set"; outcome x'
-asks "what a script was asked for (GO_VERSIONS) is its own business" "ok x" 'ASKED=1.27.4; judge true; outcome x; [ "$ASKED" = 1.27.4 ] || fail x "$ASKED"'
-asks "no judge, no pass" "not ok x" 'outcome x'
+asks() { [[ "$(verdict_of "$3; finish")" = "$2 "* ]] && pass "$1" || fail "$1" "$(verdict_of "$3; finish")"; }
+asks "a judge that is content passes" "ok" 'judge true; outcome x'
+asks "one that is not does not" "not ok" 'judge false; outcome x'
+asks "one complaint of many is enough" "not ok" 'judge true; judge false; judge true; outcome x'
+asks "one that is not there does not pass" "not ok" 'judge no_such_judge; outcome x'
+asks "nothing passes when a command is missing" "not ok" 'why=$(no_such_judge); [ -z "$why" ] && pass x'
+asks "one that dies of an unset variable does not pass" "not ok" 'judge whole_cpu a b c d; outcome x'
+asks "one whose arguments are not set ends the script" "not ok" 'judge true "$not_set"; outcome x'
+asks "what a script was asked for (GO_VERSIONS) is its own business" "ok" 'ASKED=1.27.4; judge true; outcome x; [ "$ASKED" = 1.27.4 ] || fail x "$ASKED"'
+asks "no judge, no pass" "not ok" 'outcome x'
+asks "nothing passes after a judge that could not read its files" "not ok" \
+	'[ -z "$("$PPROFCHECK" comments /no/such.pb.gz | sed -n s/^loss//p)" ] && judge true; outcome x'
+asks "nor after a search in a file that is not there" "not ok" '! grep -q wrong /no/such && judge true; outcome x'
+asks "nor after awk without its file" "not ok" '[ -z "$(awk "{ print }" /no/such)" ] && judge true; outcome x'
+
+# part BODY: what `part` of waits.sh prints of a part with this body
+part_is() { asks "$1" "$2" ". tests/support/waits.sh
+	begin() { :; }; end() { :; }; ONLY=x; part_x() { $3
+	}; part x 1"; }
+part_is "a part that reaches its end passes" "ok" 'judge true; n=$(echo 1); [ $n = 1 ] || echo no'
+part_is "one that prints something does not" "not ok" 'echo off'
+part_is "a step that fails without a word" "not ok" 'false; true'
+part_is "a status that is looked at is none of these" "ok" 'grep -q no_such /etc/passwd || true; n=$(count no_such /etc/passwd); [ $n = 0 ]'
+part_is "a part that ends early" "not ok" 'return 1'
+part_is "a command substitution that dies" "not ok" 'n=$(echo $not_set); [ -z "$n" ] || echo no'
+part_is "a pipe that is cut short" "not ok" 'cat /no/such | sed s/^/wrong/; true'
+part_is "a judge whose file is missing" "not ok" 'awk "/wrong/ { print }" "$TMP/no_such"; true'
+part_is "a judge that is killed" "not ok" 'sh -c "kill -KILL \$\$"; true'
+part_is "a function that fails in the middle" "not ok" 'f() { false; true; }; f; true'
+part_is "a part that ends the script" "not ok" 'exit 0'
+part_is "a part whose variable is not set" "not ok" 'echo $not_set >/dev/null'
 
 # ---- allocations ---------------------------------------------------------------------------------
 
@@ -155,6 +176,39 @@ refuses "labelled: one is invented" labels.heap.pb.gz '3s/(.*)/\1\nsample 40 mai
 refuses "labelled: a label is lost" labels.heap.pb.gz 's/ kind:a//' "$PPROFCHECK" "${L[@]}"
 refuses "labelled: labels nobody asked for" labels.heap.pb.gz 's/ kind:a/ kind:a/;s/201000/201001/' "$PPROFCHECK" labelled -rate 4096 "$D/labels.truth" "$D/labels.heap.pb.gz"
 
+right made.go <<-END
+	one(new(int)) // type: int
+	two() // type: main.node & string
+	three() // type: uint8 | int8
+	four() // type: nothing
+END
+right typed.heap.pb.gz <<-END
+	types alloc_objects/count
+	sample 200 main.one type:int
+	sample 200 main.two type:main.node
+	sample 200 main.two type:string
+	sample 200 main.three type:int8
+END
+sed 's/ type:.*//' "$D/typed.heap.pb.gz.txt" | right untyped.heap.pb.gz
+# The functions of a made profile are in made.go, one a line.
+of_types() { (cd "$D" && "$PPROFCHECK" types made.go typed.heap.pb.gz untyped.heap.pb.gz); }
+T=typed.heap.pb.gz
+accepts types of_types
+refuses "types: another type" $T 's/type:int$/type:uint/' of_types
+refuses "types: one of two is missing" $T 's/type:string/type:main.node/' of_types
+refuses "types: a label is missing" $T 's/ type:int8//' of_types
+refuses "types: one that nothing is allocated of" $T '$s/(.*)/\1\nsample 1 main.four type:int/' of_types
+refuses "types: an object more with types than without" $T 's/200 main.one/201 main.one/' of_types
+refuses "types: a source that says nothing" made.go 's/ type:/ kind:/' of_types
+
+right hits <<-END
+	$(for ((i = 0; i < 26; i++)); do echo "main.kind$i $i 20000"; echo "hits $i 2000$((i % 10))"; done)
+END
+accepts "hits at allocations" judge_hits "$D/hits"
+refuses "hits at allocations: 5 % fewer" hits 's/hits 7 20007/hits 7 19000/' judge_hits "$D/hits"
+refuses "hits at allocations: none at one site" hits '/hits 7/d' judge_hits "$D/hits"
+refuses "hits at allocations: a kind is missing" hits '/kind7/d' judge_hits "$D/hits"
+
 # ---- CPU -----------------------------------------------------------------------------------------
 
 right cpu.pb.gz <<-END
@@ -177,7 +231,7 @@ refuses "CPU total: 5 % more" cpu.pb.gz 's/3010000000/3260000000/' whole_cpu "$C
 refuses "CPU total: a charge that /proc has not" cpu.pb.gz 's/5.010/5.300/;s/3010000000/3300000000/' whole_cpu "$C" 495 510 1 2000
 refuses "CPU total: nothing charged" cpu.pb.gz '/charged/d' whole_cpu "$C" 495 510 1 2000
 refuses "CPU total: much is unclocked" cpu.pb.gz 's/unclocked: 0.02/unclocked: 0.20/' whole_cpu "$C" 495 510 1 2000
-! whole_cpu "$C" '' 510 1 2000 2>/dev/null && pass "CPU total: a count is missing" || fail "CPU total: a count is missing" "accepted"
+! PPROFCHECK=$O/tools/pprofcheck whole_cpu "$C" '' 510 1 2000 2>/dev/null && pass "CPU total: a count is missing" || fail "CPU total: a count is missing" "accepted"
 
 right hard.pb.gz <<-END
 	types samples/count
@@ -195,6 +249,13 @@ H=(judge_ends "$D/hard.pb.gz" samples hash 'main\\.hashWork')
 accepts "stacks' ends" "${H[@]}"
 refuses "stacks' ends: 5 % have none" hard.pb.gz 's/ 4 / 40 /' "${H[@]}"
 refuses "stacks' ends: no such samples" hard.pb.gz 's/main.hash/main.other/g' "${H[@]}"
+
+"$PPROFCHECK" stacks -type samples "$D/hard.pb.gz" | right stacks
+B=(judge_below "$D/stacks" '/main.hash/' '/main.main/' 0.99)
+accepts "samples below their caller" "${B[@]}"
+refuses "samples below their caller: 5 % are not" stacks 's/^4 /40 /' "${B[@]}"
+refuses "samples below their caller: too few" stacks 's/^690/16/' "${B[@]}"
+refuses "samples below their caller: none" stacks 's/main/other/g' "${B[@]}"
 
 right charged <<-END
 	hits: 1329 samples, 4.95 s of CPU time
@@ -260,6 +321,13 @@ refuses "share: a caller is missing" cpu.pb.gz 's/main.leaf;main.threeTimes/main
 refuses "share: an invented function" cpu.pb.gz 's/^(sample 1505,3010000000)/sample 300,600000000 main.invented\n\1/' "$PPROFCHECK" "${S[@]}"
 refuses "share: without sampling, 5 points" cpu.pb.gz 's/ 1505,3010000000/ 1345,2690000000/' "$PPROFCHECK" share -type cpu -tolerance 0.02 "$C" "$D/own.pb.gz"
 
+T=(judge_own_total "$C" "$D/own.pb.gz")
+accepts "total beside its own" "${T[@]}"
+refuses "total beside its own: an eighth less" cpu.pb.gz 's/3010000000/2385000000/' "${T[@]}"
+refuses "total beside its own: its own has a third less" own.pb.gz 's/3010000000/1340000000/' "${T[@]}"
+refuses "total beside its own: hardly any" cpu.pb.gz 's/,[0-9]*/,1000000/' "${T[@]}"
+refuses "total beside its own: no samples" cpu.pb.gz '/^sample/d' "${T[@]}"
+
 # ---- what was lost -------------------------------------------------------------------------------
 
 right err <<-END
@@ -304,6 +372,10 @@ right waits.block.pb.gz <<-END
 	sample 600,6030000000 runtime.chanrecv1;main.recvWait;main.main
 	sample 400,4020000000 sync.(*Mutex).Lock;main.lockWait;main.main
 END
+right none.block.pb.gz <<-END
+	types contentions/count delay/nanoseconds
+	period contentions/count 1
+END
 K=("$PPROFCHECK" known -kind block "$D/waits.truth" "$D/waits.block.pb.gz")
 F=waits.block.pb.gz
 accepts known "${K[@]}"
@@ -325,6 +397,33 @@ K=("$PPROFCHECK" known -kind block -sampled "$D/sampled.truth" "$D/sampled.block
 accepts "known, sampled" "${K[@]}"
 refuses "known, sampled: half as many again" sampled.block.pb.gz 's/1400,2600000000/2750,2600000000/' "${K[@]}"
 refuses "known, sampled: a quarter longer" sampled.block.pb.gz 's/2600000000/3200000000/' "${K[@]}"
+
+refuses "known: a program that did nothing" waits.truth 's/ [0-9]+/ 0/g' "$PPROFCHECK" known "$D/waits.truth" "$D/none.block.pb.gz"
+
+{
+	for i in a b c d; do echo "label user $i block 20 22"; done
+	echo "goid 7 block 40 42"
+	echo "goid 8 block 40 42"
+} | right labels.of.waits
+right labels.block.pb.gz <<-END
+	types contentions/count delay/nanoseconds
+	period contentions/count 1
+	sample 21,1000 runtime.chanrecv1;main.work user:a tier:back goid=7 reason:chan_receive
+	sample 20,1000 runtime.chanrecv1;main.work user:b tier:back goid=7 reason:chan_receive
+	sample 22,1000 runtime.chanrecv1;main.work user:c tier:back goid=8 reason:chan_receive
+	sample 20,1000 runtime.chanrecv1;main.work user:d tier:back goid=8 reason:chan_receive
+	sample 9,1000 runtime.chanrecv1;main.work goid=8 reason:select
+END
+K=(judge_labels "$D/labels.of.waits" "$D/labels.block.pb.gz" 'chan receive')
+F2=labels.block.pb.gz
+accepts "labels of waits" "${K[@]}"
+refuses "labels of waits: one is another's" $F2 's/user:a/user:b/' "${K[@]}"
+refuses "labels of waits: one of two labels is lost" $F2 's/ tier:back//' "${K[@]}"
+refuses "labels of waits: a tenth more" $F2 's/sample 22,/sample 24,/' "${K[@]}"
+refuses "labels of waits: another goroutine's" $F2 's/goid=7/goid=8/' "${K[@]}"
+refuses "labels of waits: another reason" $F2 's/chan_receive/select/' "${K[@]}"
+refuses "labels of waits: no samples" $F2 '/^sample/d' "${K[@]}"
+refuses "labels of waits: the truth names fewer" labels.of.waits '$d' "${K[@]}"
 
 right before.block.pb.gz <<-END
 	types contentions/count delay/nanoseconds
@@ -389,6 +488,18 @@ refuses "budget: a site is missing, error and all" $E '/main.large/d' "$PPROFCHE
 refuses "budget: errors too large to say anything" $E 's/\+- ([0-9]+) \(/+- \100 (/' "${B[@]}"
 refuses "budget: a log that ends too early" log '/^at (7|8|9|10)[0-9]00000000/d' "${B[@]}"
 
+right whole.comments <<-END
+	error: all sites alloc_space 1520000000 +- 20000000 (1.9%)
+	unseen: 100 allocations of at least 12000000 bytes
+END
+Q=(judge_whole "$D/log" "$D/whole.comments")
+accepts "all bytes in windows" "${Q[@]}"
+refuses "all bytes in windows: a third less" whole.comments 's/1520000000/1000000000/' "${Q[@]}"
+refuses "all bytes in windows: a third more" whole.comments 's/1520000000/2050000000/' "${Q[@]}"
+refuses "all bytes in windows: the error is unknown" whole.comments 's/20000000/unknown/' "${Q[@]}"
+refuses "all bytes in windows: not told" whole.comments 's/^/# /' "${Q[@]}"
+refuses "all bytes in windows: no log" log 's/^/# /' "${Q[@]}"
+
 # ---- equal profiles ------------------------------------------------------------------------------
 
 right one.pb.gz <"$P.txt"
@@ -401,9 +512,19 @@ refuses "heap read: a sample is missing" read.pb.gz '/acquireSudog/d' "${R[@]}"
 refuses "heap read: one is invented" read.pb.gz '$s/(.*)/\1\nsample 0,0 runtime.x;main.invented/' "${R[@]}"
 refuses "heap read: another caller" read.pb.gz 's/main.alloc64;main.other/main.alloc64;main.another/' "${R[@]}"
 refuses "heap read: another size" read.pb.gz 's/bytes=96/bytes=112/' "${R[@]}"
+refuses "heap read: no samples" one.pb.gz '/^sample/d' "$PPROFCHECK" equal "$D/one.pb.gz" "$D/one.pb.gz"
+V=("$PPROFCHECK" check -merged "$D/one.pb.gz")
+accepts check "${V[@]}"
+refuses "check: equal samples were not added up" one.pb.gz 's/^(sample 7,.*)/\1\n\1/' "${V[@]}"
+refuses "check: a pc outside of its mapping" one.pb.gz '1s/^/mapping 4194304 4194320\n/' "${V[@]}"
+refuses "check: an id is left out" one.pb.gz '1s/^/skip 1\n/' "${V[@]}"
+refuses "check: a name that is not UTF-8" one.pb.gz "s/alloc16/alloc\xff16/" "${V[@]}"
+refuses "check: a label that is not UTF-8" one.pb.gz "s/bytes=96/bytes=96 kind:\xff/" "${V[@]}"
 right still.block.pb.gz <"$D/before.block.pb.gz.txt"
 W=("$PPROFCHECK" grew -addresses -tolerance 0.01 -still 'main\.' -but '(^| )runtime\.unlock ' "$D/before.block.pb.gz" "$D/still.block.pb.gz")
 accepts grew "${W[@]}"
+refuses "grew: no samples" still.block.pb.gz '/^sample/d' "$PPROFCHECK" grew "$D/still.block.pb.gz" "$D/still.block.pb.gz"
+refuses "grew: one profile alone" still.block.pb.gz 's/ 10,/ 11,/' "$PPROFCHECK" grew "$D/still.block.pb.gz"
 refuses "grew: a count" still.block.pb.gz 's/ 10,/ 11,/' "${W[@]}"
 refuses "grew: 5 % more time" still.block.pb.gz 's/100000000/105000000/' "${W[@]}"
 refuses "grew: one is missing" still.block.pb.gz '/recvWait/d' "${W[@]}"

@@ -45,7 +45,7 @@ verdict() {
 last_words() { tail -n 2 "$1" | tr '\n' ' '; }
 
 hash_of_all() {
-	cat "$GOPROF" "$PPROFCHECK" "$FRAMES" "$GOFACTS" "$RTLIVE" "$CODE" "${PROGRAM[0]}" "$RUNTIME" \
+	cat "$GOPROF" "$O/tools/pprofcheck" "$FRAMES" "$GOFACTS" "$RTLIVE" "$CODE" "${PROGRAM[0]}" "$RUNTIME" \
 		tests/matrix/cell.sh tests/support/judges.sh tests/support/lib.sh | sha256sum | cut -d ' ' -f 1
 }
 

@@ -24,17 +24,19 @@ CELL=$V-$KIND
 RES=$MATRIX/res/$CELL
 SOURCE=
 
-# verdict CHECK FUNCTION: the check passes when FUNCTION prints nothing. It is repeated once if
-# not, because on a busy machine a goroutine may be late between its look at the clock and its
-# wait. It does not run in a subshell, so that what it starts is ended with this script.
+# verdict CHECK FUNCTION: one outcome of steps (lib.sh). They are repeated once if something is wrong,
+# because on a busy machine a goroutine may be late between its look at the clock and its wait.
 verdict() {
 	local why
-	"$2" >"$TMP/why"
-	if [ -s "$TMP/why" ] && [ "$1" != X ]; then
-		sed 's/^/# again: /' "$TMP/why" >&2
-		"$2" >"$TMP/why"
+	unjudged
+	steps "$2"
+	if found_wrong && [ "$1" != X ]; then
+		attempt 1 "$CELL/$1" "$FOUND"
+		unjudged
+		steps "$2"
 	fi
-	why=$(head -n 5 "$TMP/why" | tr '\n' ';')
+	why=$FOUND
+	unjudged
 	if [ -z "$why" ]; then
 		pass "$CELL/$1"
 		echo "$1 ok" >>"$RES.new"
@@ -71,6 +73,7 @@ check_wait() {
 }
 
 check_enable() {
+	local fraction
 	ask rate 0 0
 	watch --source=enable --block --mutex --block-rate 1 --mutex-fraction 1
 	mark
@@ -79,7 +82,8 @@ check_enable() {
 	judged block "$BLOCK"
 	judged mutex "$MUTEX"
 	ask own "$TMP/off"
-	[ "$(grep ^fraction "$SAID" | tail -n 1)" = "fraction 0" ] || echo "after it: $(grep ^fraction "$SAID" | tail -n 1)"
+	fraction=$(grep ^fraction "$SAID" | tail -n 1)
+	[ "$fraction" = "fraction 0" ] || echo "after it: $fraction"
 }
 
 # A request for a profile leaves records of its own; the records of what the program did are the
@@ -93,10 +97,10 @@ check_read() {
 		echo "exit $?: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
 	ask own "$TMP/two"
 	for kind in block mutex; do
-		f=$(grep "\.$kind\." "$TMP/paths")
+		f=$(file_of $kind)
 		[ -s "$f" ] || { echo "no $kind profile"; continue; }
 		"$PPROFCHECK" grew -addresses -tolerance 0.01 -still '\(\*group\)\.do|exitWait' \
-			"$TMP/one.$kind" "$f" "$TMP/two.$kind" >"$TMP/diff" 2>&1 || head -n 5 "$TMP/diff"
+			"$TMP/one.$kind" "$f" "$TMP/two.$kind" >"$TMP/diff" || { sed -n 1,5p "$TMP/diff"; return 1; }
 	done
 }
 
@@ -105,10 +109,9 @@ check_goroutine() {
 	local f
 	ask park 20
 	ask own "$TMP/now"
-	f=$("$GOPROF" -p "$PID" --goroutine -o "$TMP/ours" 2>"$TMP/err")
-	[ -s "$f" ] || { echo "no goroutine profile: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"; return; }
-	"$PPROFCHECK" equal -addresses -without '\.Main\b' "$TMP/now.goroutine" "$f" >"$TMP/diff" 2>&1 || head -n 12 "$TMP/diff"
-	"$PPROFCHECK" flat "$f" | awk '$1 >= 20 { ok = 1 } END { if (!ok) print "20 that wait are not there" }'
+	f=$("$GOPROF" -p "$PID" --goroutine -o "$TMP/ours" 2>"$TMP/err") || echo "exit $?: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
+	"$PPROFCHECK" equal -addresses -without '\.Main\b' "$TMP/now.goroutine" "$f" >"$TMP/diff" || { sed -n 1,12p "$TMP/diff"; return 1; }
+	"$PPROFCHECK" flat "$f" | awk '$1 >= 20 { ok = 1 } END { if (!ok) { print "20 that wait are not there"; exit 1 } }'
 	ask release
 }
 
@@ -132,8 +135,8 @@ main() {
 		mv "$RES.new" "$RES"
 		return
 	fi
-	hash=$(cat "$GOPROF" "$PPROFCHECK" "$CODE" "${PROGRAM[0]}" "$RUNTIME" tests/matrix/waits.sh \
-		tests/support/waits.sh | sha256sum | cut -d ' ' -f 1)
+	hash=$(cat "$GOPROF" "$O/tools/pprofcheck" "$CODE" "${PROGRAM[0]}" "$RUNTIME" tests/matrix/waits.sh \
+		tests/support/waits.sh tests/support/lib.sh | sha256sum | cut -d ' ' -f 1)
 	if [ -z "${FRESH:-}" ] && [ -f "$RES" ] && [ "$(head -n 1 "$RES")" = "hash $hash" ] &&
 		! grep -qvE '^hash| ok$' "$RES"; then
 		sed -n "s|^\([A-Z]\) ok|ok $CELL/\1 (before)|p" "$RES"

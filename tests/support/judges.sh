@@ -58,6 +58,25 @@ judge_ends() {
 		END { if (!(all > 0 && has >= 0.99 * all)) { print has + 0 " of " all + 0 " samples"; exit 1 } }'
 }
 
+# judge_below STACKS WHICH WHERE [LEAST]: of the samples of `pprofcheck stacks` that match the awk condition
+# WHICH the share LEAST also match WHERE. Of few samples one is much.
+judge_below() {
+	awk -v least="${4:-0.98}" "{ if ($2) { n += \$1; if ($3) m += \$1 } }
+		END { if (n < 20) print \"only \" n + 0 \" samples\"; else if (m < least * n) print m + 0 \" of \" n; else exit 0; exit 1 }" "$1"
+}
+
+# judge_own_total OURS OWN: ours is what the kernel charged (tests/e2e/cpu_self.sh); Go's own clocks may miss
+# up to a quarter.
+judge_own_total() {
+	local a b
+	a=$("$PPROFCHECK" sum "$1" | awk '$2 == "cpu" { print $1 / 1e9 }')
+	b=$("$PPROFCHECK" sum "$2" | awk '$2 == "cpu" { print $1 / 1e9 }')
+	awk -v a="$a" -v b="$b" 'BEGIN {
+		if (b < 0.7) { printf "only %.2f s of CPU time; ", b; bad = 1 }
+		if (a < 0.9 * b || a > 1.33 * b) { printf "%.2f s, %.2f s by its own; ", a, b; bad = 1 }
+		exit bad }'
+}
+
 # judge_charged COMMENTS LOW HIGH: what was sampled is of what the kernel charged the share LOW to HIGH.
 judge_charged() {
 	awk -v low="$2" -v high="$3" '/^hits:/ { got = $4 } /^charged:/ { want = $2 }
@@ -74,6 +93,41 @@ judge_seen() {
 			else if (shown < 0.96 * own || shown > 1.04 * own) print shown + 0 " bytes shown of " own
 			else exit 0
 			exit 1
+		}' "$1"
+}
+
+# judge_whole LOG COMMENTS: all bytes that testdata/programs/churn wrote down last, beside those of which
+# the comments state an error and those that no window saw; within four errors and 15 %.
+judge_whole() {
+	sed -nE 's/^error: all sites alloc_space ([0-9]+) \+- ([0-9a-z]+).*/got \1 \2/p
+		s/^unseen: [0-9]+ allocations of at least ([0-9]+).*/got \1 0/p' "$2" | awk '
+		$1 == "site" { size[n++] = $4 }
+		$1 == "at" { truth = 0; for (i = 0; i < n; i++) truth += size[i] * $(4 + i) }
+		$1 == "got" { got += $2; unknown += $3 == "unknown"; square += $3 * $3; told++ }
+		END {
+			untouched = 40 * 1024 * 1024
+			off = got - truth - untouched; may = 4 * sqrt(square) + 0.15 * truth
+			printf "# %.0f of %.0f, se %.0f\n", got, truth + untouched, sqrt(square) >"/dev/stderr"
+			if (told && truth && !unknown && off >= -may && off <= may) exit 0
+			printf "%.0f of %.0f bytes, told %d times, %d errors unknown\n", got, truth + untouched, told, unknown
+			exit 1
+		}' "$1" -
+}
+
+# judge_hits COUNTS: lines "hits INDEX N" beside "NAME INDEX N" of 26 kinds of allocation. The runtime
+# allocates now and then for itself between its own count and the mark.
+judge_hits() {
+	awk '
+		$1 == "hits" { got[$2] = $3; next }
+		NF == 3 && $2 ~ /^[0-9]+$/ { name[$2] = $1; want[$2] = $3 }
+		END {
+			for (k in want) {
+				kinds++; total += got[k]
+				d = got[k] - want[k]
+				if (d < -10 || d > 10) { printf "%s: %d hits for %d allocations; ", name[k], got[k], want[k]; bad = 1 }
+			}
+			if (kinds != 26 || total < 500000) { printf "%d kinds, %d hits in all; ", kinds, total; bad = 1 }
+			exit bad
 		}' "$1"
 }
 
@@ -96,6 +150,20 @@ judge_frames() {
 		return 1
 	fi
 	cmp -s "$2" "$3" || { echo "$(diff "$2" "$3" | grep -c '^<') of $n pcs differ"; return 1; }
+}
+
+# judge_labels TRUTH PROFILE [REASON]: the events of each label and goid that the truth names, six in all.
+judge_labels() {
+	"$PPROFCHECK" labels -type contentions "$2" >"$TMP/labels" || return 1
+	sed 's/^/# /' "$TMP/labels" >&2
+	awk -v reason="${3:+reason=\"$3\"}" 'FNR == NR { if (index($0, reason)) { n[++last] = $1; set[last] = $0 }; next }
+		$1 == "label" { seen++; want = $2 "=\"" $3 "\""; got = 0
+			for (i = 1; i <= last; i++) if (index(set[i], want) && index(set[i], "tier=\"back\"")) got += n[i]
+			if (got < $5 || got > $6) { print want ": " got " events for " $5; bad = 1 } }
+		$1 == "goid" { seen++; want = "goid=" $2 "[ }]"; got = 0
+			for (i = 1; i <= last; i++) if (set[i] ~ want) got += n[i]
+			if (got < $4 || got > $5) { print want ": " got " events for " $4; bad = 1 } }
+		END { if (seen != 6) { print seen + 0 " labels and goids to judge by"; bad = 1 }; exit bad }' "$TMP/labels" "$1"
 }
 
 # leaf_callers [LEAST]: of PID, which a busy machine may give little time: longer, until there is

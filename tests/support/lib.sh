@@ -11,29 +11,53 @@
 #	http_get PORT PATH OUT			no curl needed
 #	judge COMMAND [ARG...]			asks a judge; outcome NAME: passes if all that were asked since
 #						the last outcome found all right; wrong WHY: as if one had said so
+#	steps FUNCTION [ARG...]			asks a judge of many steps, which runs in this shell
+#	count REGEXP FILE; has REGEXP [FILE]	grep -c and grep -q that are safe in steps
 #	only_small_losses ERR [ENDS] [FLAG...]	exit status 3 is this machine's doing, or at most ENDS (10)
 #						stacks that end early
 #	attempt N NAME WHY			notes that what is judged is looked at again
 #	finish					exit status of the script; everything started is ended
+set -u
 . tests/support/toolchains.sh
 
 GOPROF=${GOPROF:-$O/goprof-bpf}
 # Where judges note how many comparisons with samples they made.
 export JUDGED_LOG=${JUDGED_LOG-$O/log/comparisons}
-PPROFCHECK=$O/tools/pprofcheck
+PPROFCHECK=pprofcheck
 TMP=$(mktemp -d)
 STARTED=()
 FAILED=0
+ENDS=
+STDOUT=
 
-# A command that is not there has found nothing wrong: nothing passes after it.
+# A command that is not there, cannot read its files or is killed has found nothing wrong: the
+# outcome that it was for does not pass. Such a status is above 1; 141 is SIGPIPE, where the reader had seen enough.
+# `command grep` is for files that need not be there.
 command_not_found_handle() {
-	echo "$1" >>"$TMP/missing"
+	echo "$1: no such command" >>"$TMP/dead"
 	echo "$0: $1: no such command" >&2
 	return 127
 }
+or_dead() {
+	local tool_rc
+	command "$@" && return
+	tool_rc=$?
+	case $tool_rc in 1 | 141) ;; *) echo "$(basename "$1") ${*:2:6}: ended with $tool_rc" >>"$TMP/dead" ;; esac
+	return $tool_rc
+}
+pprofcheck() { or_dead "$O/tools/pprofcheck" "$@"; }
+grep() { or_dead grep "$@"; }
+awk() { or_dead awk "$@"; }
+sed() { or_dead sed "$@"; }
+cmp() { or_dead cmp "$@"; }
+diff() { or_dead diff "$@"; }
 
 pass() {
-	[ ! -s "$TMP/missing" ] || { fail "$1" "no such command: $(tr '\n' ' ' <"$TMP/missing")"; return; }
+	if [ -s "$TMP/dead" ]; then
+		fail "$1" "$(sort -u "$TMP/dead" | head -n 4 | tr '\n' ';')"
+		: >"$TMP/dead"
+		return
+	fi
 	echo "ok $1"
 }
 fail() { echo "not ok $1 - $2"; FAILED=1; }
@@ -50,32 +74,69 @@ judge() {
 	rc=$?
 	[ $rc = 0 ] || FOUND+="${said:-$(basename "$1") ${2:-} ended with $rc and said nothing}; "
 }
+
+# steps FUNCTION [ARG...]: a judge of many steps. It runs in this shell, so that what it starts is ended
+# with the script. What it prints is wrong, and so is each command, in pipes and $(...) too, that fails
+# where nobody looks at its status (|| and if do). So a step that dies without a word is no silence.
+steps() {
+	JUDGES_ASKED=$((JUDGES_ASKED + 1))
+	: >"$TMP/failed"
+	set -E -o pipefail
+	trap 'failed $? $LINENO "$BASH_COMMAND"' ERR
+	exec {STDOUT}>&1 >"$TMP/why"
+	"$@"
+	exec >&$STDOUT {STDOUT}>&-
+	trap - ERR
+	set +E +o pipefail
+	STDOUT=
+	FOUND+=$(cat "$TMP/why" "$TMP/failed" | head -n 6 | tr '\n' ';')
+}
+# failed STATUS LINE COMMAND: told by the trap. The failure of a tool (or_dead) is its caller's.
+failed() {
+	local where="${BASH_SOURCE[1]}:$2" what=$3
+	case ${FUNCNAME[1]}:$what in
+	pprofcheck:* | grep:* | awk:* | sed:* | cmp:* | diff:*) where="${BASH_SOURCE[2]}:${BASH_LINENO[1]}" what=${FUNCNAME[1]} ;;
+	*:'return $tool_rc') return ;;
+	esac
+	what=${what%%$'\n'*}
+	echo "$(basename "${where%:*}"):${where##*:}: ${what:0:80}: ended with $1" >>"$TMP/failed"
+}
+# In a pipe `grep -q` ends its writer, which has then failed.
+has() { [ "$(grep -c "$@")" != 0 ]; }
+count() { grep -c -e "$1" "$2" || [ $? = 1 ]; }
+
 wrong() { JUDGES_ASKED=$((JUDGES_ASKED + 1)) FOUND+="$1; "; }
 found_wrong() { [ -n "$FOUND" ] || [ $JUDGES_ASKED = 0 ]; }
 unjudged() { FOUND='' JUDGES_ASKED=0; }
 
 outcome() {
+	local right=0
 	[ $JUDGES_ASKED != 0 ] || FOUND="no judge was asked"
-	[ -z "$FOUND" ] && pass "$1" || fail "$1" "$(head -n 6 <<<"${FOUND%; }" | tr '\n' ';')"
+	[ -z "$FOUND" ] && pass "$1" || { right=1; fail "$1" "$(head -n 6 <<<"${FOUND%; }" | tr '\n' ';')"; }
 	unjudged
+	return $right
 }
 
 # The one form in which attempts are told; tests/run.sh gathers them.
 attempt() { echo "# attempt $1 of $2: $(tr '\n' ';' <<<"$3")"; }
 
+# Whoever leaves by another way than finish has not asked all.
 cleanup() {
-	local p
+	local p rc=$?
+	[ -z "$STDOUT" ] || exec >&"$STDOUT"
+	[ -n "$ENDS" ] || { fail "$(basename "$0" .sh)/end" "the script ended in the middle of it, with $rc"; rc=1; }
 	for p in "${STARTED[@]}"; do
 		kill -KILL "$p" 2>/dev/null
 		wait "$p" 2>/dev/null # or the shell reports its death
 	done
 	rm -rf "$TMP"
+	exit "$rc"
 }
 trap cleanup EXIT
 
-finish() { exit $FAILED; }
+finish() { ENDS=1; exit $FAILED; }
 
-skip_all() { skip "$(basename "$0" .sh)" "$1"; exit 0; }
+skip_all() { skip "$(basename "$0" .sh)" "$1"; finish; }
 need_root() { [ "$(id -u)" = 0 ] || skip_all "needs root"; }
 need_go() { command -v go >/dev/null || skip_all "needs a Go toolchain: 'make deps' installs one"; }
 need_bpf() {

@@ -221,8 +221,10 @@ func cmdKnown(args []string) bool {
 			t.wrongLeaf[leaf] += s.Value[0]
 		}
 	}
+	most := 0.0
 	for _, t := range all {
 		verdict := "ok"
+		most = math.Max(most, t.count[1])
 		if why := m.check(t); len(why) > 0 {
 			verdict = "WRONG: " + strings.Join(why, ", ")
 			good = false
@@ -233,7 +235,10 @@ func cmdKnown(args []string) bool {
 	if locks != 0 {
 		fmt.Printf("left out: %d of the runtime's own locks\n", locks)
 	}
-	return good
+	if most == 0 {
+		fmt.Printf("%s says that nothing of kind %s was done: this shows nothing\n", paths[0], *kind)
+	}
+	return good && most > 0
 }
 
 func stackNames(s *profile.Sample) string {

@@ -360,7 +360,10 @@ func cmdEqual(args []string) bool {
 	o.printOnly("B", "A", onlyB, onlyA, b, a)
 	good = o.printValues(a, b) && good && len(onlyA)+len(onlyB) == 0
 	fmt.Printf("A has %d distinct samples, B %d; in both: %d\n", len(a), len(b), len(a)-len(onlyA))
-	return good
+	if len(a)+len(b) == 0 {
+		fmt.Println("there are no samples: this shows nothing")
+	}
+	return good && len(a)+len(b) > 0
 }
 
 type shares struct {

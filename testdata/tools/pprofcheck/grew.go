@@ -94,6 +94,7 @@ func cmdGrew(args []string) bool {
 	}
 	var before map[string]*entry
 	known := newTexts()
+	compared := 0
 	for i, path := range paths {
 		p := load(path)
 		now := o.entries(p, known)
@@ -102,6 +103,7 @@ func cmdGrew(args []string) bool {
 				fmt.Printf("headers differ\n  %s\n  %s\n", header(load(paths[0])), header(p))
 				c.bad++
 			}
+			compared += len(before)
 			c.ordered(fmt.Sprintf("%s, %s", paths[i-1], path), before, now)
 		}
 		n := 0
@@ -117,5 +119,8 @@ func cmdGrew(args []string) bool {
 		}
 		before = now
 	}
-	return c.bad == 0
+	if compared == 0 {
+		fmt.Println("no sample has a later one to compare with: this shows nothing")
+	}
+	return c.bad == 0 && compared > 0
 }

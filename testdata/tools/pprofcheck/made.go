@@ -13,11 +13,14 @@ import (
 //	period NAME/UNIT N
 //	time START_NS DURATION_NS
 //	comment TEXT
+//	mapping START LIMIT                    instead of 0x400000 0x800000; functions are from 0x400010 on
+//	skip N                                 so many ids are not used
 //	sample V,V... LEAF;CALLER;... [KEY=NUMBER | KEY:TEXT]...    _ in TEXT is a blank
 
 type maker struct {
 	p         *profile.Profile
 	locations map[string]*profile.Location
+	skipped   uint64
 }
 
 func (m *maker) valueType(path, s string) *profile.ValueType {
@@ -32,7 +35,7 @@ func (m *maker) location(name string) *profile.Location {
 	if l := m.locations[name]; l != nil {
 		return l
 	}
-	id := uint64(len(m.p.Location) + 1)
+	id := uint64(len(m.p.Location)+1) + m.skipped
 	f := &profile.Function{ID: id, Name: name, SystemName: name, Filename: "made.go"}
 	l := &profile.Location{ID: id, Address: 0x400000 + 16*id, Mapping: m.p.Mapping[0], Line: []profile.Line{{Function: f, Line: int64(id)}}}
 	m.p.Function, m.p.Location = append(m.p.Function, f), append(m.p.Location, l)
@@ -75,6 +78,10 @@ func (m *maker) line(path string, w []string) {
 		m.p.TimeNanos, m.p.DurationNanos = int64(number(path, w[1])), int64(number(path, w[2]))
 	case len(w) > 1 && w[0] == "comment":
 		m.p.Comments = append(m.p.Comments, strings.Join(w[1:], " "))
+	case len(w) == 3 && w[0] == "mapping":
+		m.p.Mapping[0].Start, m.p.Mapping[0].Limit = uint64(number(path, w[1])), uint64(number(path, w[2]))
+	case len(w) == 2 && w[0] == "skip":
+		m.skipped = uint64(number(path, w[1]))
 	case len(w) > 0 && w[0] == "sample":
 		m.sample(path, w)
 	case len(w) > 0:
@@ -86,7 +93,7 @@ func (m *maker) line(path string, w []string) {
 func cmdMade(args []string) bool {
 	paths := parse(flags(), args, 2)
 	m := maker{&profile.Profile{Mapping: []*profile.Mapping{{ID: 1, Start: 0x400000, Limit: 0x800000, File: "/made"}}},
-		map[string]*profile.Location{}}
+		map[string]*profile.Location{}, 0}
 	for _, w := range linesOf(paths[0]) {
 		m.line(paths[0], w)
 	}

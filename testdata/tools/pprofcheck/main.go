@@ -18,12 +18,12 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
 
   check [-merged] FILE... valid for google/pprof and for stricter readers
       -merged             and no two samples are equal
-  equal [FLAGS] A B       same samples: frames, labels, values
+  equal [FLAGS] A B       same samples: frames, labels, values; and there are some
       -types a,b          compare these sample types only, and no header
       -ignore-startline   -ignore-labels   -ignore-zero   -addresses   -max N
       -ignore-initfile    not the file of a package's init function
       -without REGEXP     leave out samples that a function of such a name is in
-  grew [FLAGS] A B...     each has the samples of the one before it, with no value less
+  grew [FLAGS] A B...     each has the samples of the one before it, with no value less; and there are some
       -addresses          and at the same addresses
       -still REGEXP       samples with a function or file like this are the same in all
       -but REGEXP         but for those with one like this
