@@ -62,6 +62,8 @@ struct probes {
 	uint64_t flips;	 /* from windows to full observation, and back */
 	double weighted; /* ns: the lengths of all stretches, times their weights */
 	bool was_window;
+	bool turned;	      /* from windows to full observation, of which nothing came yet */
+	uint64_t told_until;  /* of this time all was told, by windows or in full; 0: nothing yet */
 	uint64_t at[1 << 14]; /* when windows opened */
 	struct loss loss;
 };
@@ -79,6 +81,7 @@ static struct {
 	double stepped;	    /* share of hits that are single-stepped */
 	double stepped_ns;  /* what such a hit costs more */
 	bool priced;	    /* the host's prices can be measured */
+	uint64_t price_ns;  /* how long that takes */
 	double window_ns;   /* what a window costs beside hits */
 	double error;	    /* ns: how well that is said to be known */
 	double cost, spent; /* ns: what probes took; what they were said to take */
@@ -439,6 +442,7 @@ static bool count_now(void *arg, double *count)
 static int price_now(void *arg, struct price *out, struct err *e)
 {
 	(void)arg;
+	pass(w.now + w.price_ns);
 	if (!w.priced)
 		return err_set(e, -ENOTSUP, "not here");
 	*out = (struct price){ .hit_ns = 400, .stepped_ns = w.stepped_ns };
@@ -451,6 +455,26 @@ static int spent_so_far(void *arg, struct gpb_spent *out, struct err *e)
 
 	(void)e;
 	*out = s->spent;
+	return 0;
+}
+
+/*
+ * What goes with windows is told of all of the time between two stretches of full observation: looks
+ * from outside, say, which are made only then.
+ */
+static int turn_now(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		    struct err *e)
+{
+	struct probes *s = arg;
+
+	(void)hit_ns;
+	(void)window_ns;
+	(void)e;
+	assert_true(since <= w.now);
+	if (windows && s->told_until)
+		assert_int_equal(since, s->told_until);
+	s->told_until = windows ? since : w.now;
+	s->turned = !windows;
 	return 0;
 }
 
@@ -489,8 +513,13 @@ static int over(void *arg, const struct stretch *t, struct err *e)
 	}
 	if (t->weight > 0)
 		s->observed += t->closed - t->opened;
-	if (t->weight > 0 && !t->window)
+	if (t->weight > 0 && !t->window) {
 		s->full += t->closed - t->opened;
+		if (s->turned)
+			assert_int_equal(t->opened, s->told_until);
+		s->turned = false;
+		s->told_until = t->closed;
+	}
 	if (t->weight > 0 && t->window && s->windows < sizeof(s->at) / sizeof(*s->at))
 		s->at[s->windows++] = t->opened;
 	for (int i = 0; i < SITES; i++) {
@@ -567,6 +596,7 @@ static void run(const struct program *const *programs, const bool *counts, int n
 			.look = counts[i] ? count_now : NULL,
 			.price = price_now,
 			.spent = spent_so_far,
+			.turn = turn_now,
 			.over = over,
 			.arg = s,
 		};

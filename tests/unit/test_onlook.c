@@ -271,7 +271,7 @@ static int set_up_as(const struct onlook_conf *c)
 	onlook_set_clock(k, fake_now, fake_cpu, fake_rest);
 	onlook_set_seed(k, 42);
 	onlook_set_allgs(k, ALLGS_AT);
-	assert_int_equal(onlook_begin(k, &e), 0);
+	assert_int_equal(onlook_begin(k, 0, &e), 0);
 	return 0;
 }
 
@@ -461,7 +461,7 @@ static void a_pause(void **state)
 	assert_int_equal(onlook_due(k), 0);
 	assert_int_equal(counted, 0);
 	run_for(500 * MS);
-	assert_int_equal(onlook_begin(k, NULL), 0);
+	assert_int_equal(onlook_begin(k, 0, NULL), 0);
 	run_for(100 * MS);
 	assert_int_equal(onlook_pause(k, NULL), 0);
 	result();

@@ -196,6 +196,7 @@ static void each_instant_counts_once(void **state)
 		begin_world(0.3, seed * 7919);
 		w.detach_ns = seed % 4 * 40 * MS;
 		w.attach_ns = seed % 3 ? 0 : 60 * MS;
+		w.price_ns = seed % 5 * 90 * MS;
 		run((const struct program *[]){ p }, &counts, 1, SECONDS);
 		flips += w.at[0].flips;
 		gaps += w.at[0].gap_ns;

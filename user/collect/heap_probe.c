@@ -358,10 +358,12 @@ static int next_window(struct heap_window *w, bool full, struct err *e)
 }
 
 /* Changes to windows, or back to full observation. */
-static int turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct err *e)
+static int turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		struct err *e)
 {
 	struct heap_probe *h = of_window(w);
 
+	(void)since; /* the runtime's own counts tell of all of it */
 	if (windows != (h->heap.own.ns > 0))
 		heap_window_turn(w, windows, hit_ns, (double)window_ns);
 	if (!windows && h->o.fine_heap)

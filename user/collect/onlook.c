@@ -701,14 +701,15 @@ static int set_timer(struct onlook *k, struct err *e)
 	return timerfd_settime(k->fd, TFD_TIMER_ABSTIME, &t, NULL) ? err_sys(e, "timer") : 0;
 }
 
-int onlook_begin(struct onlook *k, struct err *e)
+int onlook_begin(struct onlook *k, uint64_t since, struct err *e)
 {
 	int ret = k->on ? 0 : find_allgs(k, e);
 
 	if (ret || k->on)
 		return ret;
 	k->on = true;
-	k->begun = k->stratum = k->now();
+	k->stratum = k->now();
+	k->begun = since ? since : k->stratum;
 	k->len = 0;
 	next_stratum(k);
 	return set_timer(k, e);

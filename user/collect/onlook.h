@@ -96,10 +96,10 @@ void onlook_free(struct onlook *k);
 DEFINE_FREEP(struct onlook, onlook)
 
 /*
- * Looks are made from now on, until onlook_pause(). A wait that is there at a pause counts up to
- * it.
+ * Looks are made from now on, until onlook_pause(), and stand for all of the time from @since on
+ * (CLOCK_MONOTONIC, not long ago; 0: now). A wait that is there at a pause counts up to it.
  */
-int onlook_begin(struct onlook *k, struct err *e);
+int onlook_begin(struct onlook *k, uint64_t since, struct err *e);
 int onlook_pause(struct onlook *k, struct err *e);
 
 /* Looks are for the time up to now; no more are made. */

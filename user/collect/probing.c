@@ -188,13 +188,20 @@ static int close_full(struct probing *p, struct err *e)
 	return ret ? ret : hand_over(p, s, e);
 }
 
-static int turn(struct probing *p, bool windows, struct err *e)
+static int turn(struct probing *p, bool windows, uint64_t since, struct err *e)
 {
-	return p->u.turn ? p->u.turn(p->u.arg, windows, p->member.hit_ns, p->window_ns, e) : 0;
+	if (!p->u.turn)
+		return 0;
+	return p->u.turn(p->u.arg, windows, since, p->member.hit_ns, p->window_ns, e);
 }
 
-static void open_full(struct probing *p)
+/* Until here the time belongs to windows, and to what goes with them. */
+static int open_full(struct probing *p, struct err *e)
 {
+	int ret = turn(p, false, now_ns(), e);
+
+	if (ret)
+		return ret;
 	p->state = FULL;
 	open_now(p);
 	if (!p->set_ns)
@@ -202,6 +209,7 @@ static void open_full(struct probing *p)
 	if (p->covered_ns && p->opened_ns > p->covered_ns)
 		p->gap_ns += p->opened_ns - p->covered_ns;
 	look_again(p, p->opened_ns);
+	return 0;
 }
 
 /*
@@ -209,24 +217,21 @@ static void open_full(struct probing *p)
  */
 static int begin_full(struct probing *p, struct err *e)
 {
-	int ret = turn(p, false, e);
+	int ret;
 
 	p->to_full = false;
 	p->count_ns = 0;
 	p->attached_ns = now_ns();
 	probing_hear(p, p->attached_ns);
-	if (!ret)
-		ret = probing_attach(p, e);
+	ret = probing_attach(p, e);
 	if (ret)
 		return ret;
 	p->member.full = true;
 	probing_pay_attaching(p);
-	if (now_ns() < p->covered_ns) {
-		p->state = OPENING;
-		set_event(p, p->covered_ns);
-	} else {
-		open_full(p);
-	}
+	if (now_ns() >= p->covered_ns)
+		return open_full(p, e);
+	p->state = OPENING;
+	set_event(p, p->covered_ns);
 	return 0;
 }
 
@@ -328,7 +333,7 @@ static int ask_window(struct probing *p, struct err *e)
 static int begin_windows(struct probing *p, struct err *e)
 {
 	bool again = p->windows_since; /* it was observed in full once more meanwhile */
-	uint64_t now;
+	uint64_t now, since;
 	int ret = 0;
 
 	probing_price_hits(p);
@@ -336,7 +341,8 @@ static int begin_windows(struct probing *p, struct err *e)
 		window_size_again(&p->size);
 	p->rhythm = (struct rhythm){};
 	p->window_ns = window_ns(p);
-	ret = turn(p, true, e);
+	since = p->covered_ns ? p->covered_ns : now_ns();
+	ret = turn(p, true, since, e);
 	if (ret)
 		return ret;
 	now = now_ns();
@@ -349,7 +355,7 @@ static int begin_windows(struct probing *p, struct err *e)
 	p->windows_since = now;
 	p->done_known = false;
 	window_cost_gap(&p->cost);
-	p->stratum_ns = p->covered_ns ? p->covered_ns : now;
+	p->stratum_ns = since;
 	p->stratum_len = 0;
 	p->recent_cost = p->recent_ns = 0;
 	p->windows_cpu = budget_cpu_ns(p->b);
@@ -455,7 +461,7 @@ static int cut_short(struct probing *p, struct err *e)
 static int keeper_died(struct probing *p, struct err *e)
 {
 	bool full = p->state == FULL, opening = p->state == OPENING;
-	uint64_t since = now_ns();
+	uint64_t since = p->covered_ns ? p->covered_ns : now_ns();
 	int ret = full ? close_full(p, e) : 0;
 
 	if (!ret)
@@ -626,12 +632,12 @@ int probing_begin(struct probing *p, struct err *e)
 	return ret;
 }
 
-static void open_when_due(struct probing *p)
+static int open_when_due(struct probing *p, struct err *e)
 {
 	if (now_ns() >= p->covered_ns)
-		open_full(p);
-	else
-		set_event(p, p->covered_ns);
+		return open_full(p, e);
+	set_event(p, p->covered_ns);
+	return 0;
 }
 
 int probing_poll(struct probing *p, struct err *e)
@@ -646,7 +652,7 @@ int probing_poll(struct probing *p, struct err *e)
 	if (!ret && rings && p->state == READY)
 		ret = probing_begin(p, e);
 	else if (!ret && rings && p->state == OPENING)
-		open_when_due(p);
+		ret = open_when_due(p, e);
 	else if (!ret && rings && p->state == FULL)
 		ret = look(p, e);
 	else if (!ret && rings && (p->state == BETWEEN || p->state == ASKED))

@@ -59,10 +59,12 @@ struct probing_user {
 	/* Sums up all hits so far. */
 	int (*spent)(void *arg, struct gpb_spent *out, struct err *e);
 	/*
-	 * Changes to windows, of which the first will last @window_ns at most, or back to full
-	 * observation. Nothing is open when it is called. May be NULL.
+	 * Changes to windows, which stand for all of the time from @since on (CLOCK_MONOTONIC) and
+	 * of which the first will last @window_ns at most, or back to full observation, which
+	 * begins now. Nothing is open when it is called. May be NULL.
 	 */
-	int (*turn)(void *arg, bool windows, double hit_ns, uint64_t window_ns, struct err *e);
+	int (*turn)(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		    struct err *e);
 	/* Called when a stretch is over; nothing is open. */
 	int (*over)(void *arg, const struct stretch *s, struct err *e);
 	void *arg;

@@ -188,7 +188,8 @@ static int outlasting(struct sched_window *w, const struct stretch *s, double we
 
 /* ---- looks from outside ---- */
 
-static int look_on(struct sched_window *w, struct err *e)
+/* Delays are told by looks, for all of the time from @since on. */
+static int look_on(struct sched_window *w, uint64_t since, struct err *e)
 {
 	const struct onlook_conf conf = { .begin_ns = &w->conf->begin_ns,
 					  .last_ns = SCHED_END_NS - SCHED_BEGIN_NS,
@@ -203,17 +204,17 @@ static int look_on(struct sched_window *w, struct err *e)
 	if (w->why.msg[0])
 		return 0;
 	if (!w->onlook && (onlook_new(w->s, &w->o, &conf, &w->onlook, &w->why) ||
-			   onlook_begin(w->onlook, &w->why))) {
+			   onlook_begin(w->onlook, since, &w->why))) {
 		onlook_free(TAKE(w->onlook));
 		say(&w->o, "block: how long waits last is told by probes alone: %s", w->why.msg);
 		return 0;
 	}
-	return onlook_begin(w->onlook, e);
+	return onlook_begin(w->onlook, since, e);
 }
 
 int sched_window_joined(struct sched_window *w, struct err *e)
 {
-	return w->conf->own.ns ? look_on(w, e) : 0;
+	return w->conf->own.ns ? look_on(w, 0, e) : 0;
 }
 
 int sched_window_poll(struct sched_window *w, struct err *e)
@@ -260,7 +261,8 @@ static void choose_rates(struct sched_window *w)
 							o->mutex_fraction);
 }
 
-int sched_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns, struct err *e)
+int sched_window_turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		      struct err *e)
 {
 	struct sched_window *w = arg;
 	bool were = w->conf->own.ns > 0;
@@ -281,7 +283,7 @@ int sched_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns
 	w->conf->mutex_fraction = windows ? 1 : w->o.mutex_fraction;
 	if (windows) {
 		next_window(w, window_ns);
-		ret = look_on(w, e);
+		ret = look_on(w, since, e);
 	} else if (w->onlook) {
 		ret = onlook_pause(w->onlook, e);
 	}

@@ -81,7 +81,8 @@ int sched_window_add(void *w, const struct gpb_stack *st, struct err *e);
 
 /* For struct probing_user. @w: a sched_window. */
 int sched_window_spent(void *w, struct gpb_spent *out, struct err *e);
-int sched_window_turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct err *e);
+int sched_window_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		      struct err *e);
 int sched_window_over(void *w, const struct stretch *s, struct err *e);
 
 /* To be called when a profile of another kind has joined; conf has that already. */

@@ -161,7 +161,8 @@ int wait_window_spent(void *arg, struct gpb_spent *out, struct err *e)
 
 /* ---- looks from outside ---- */
 
-static int look_on(struct wait_window *w, struct err *e)
+/* Delays are told by looks, for all of the time from @since on. */
+static int look_on(struct wait_window *w, uint64_t since, struct err *e)
 {
 	const struct onlook_conf conf = { .begin_ns = &w->conf.begin_ns,
 					  .last_ns = WAIT_END_NS - WAIT_BEGIN_NS,
@@ -176,12 +177,12 @@ static int look_on(struct wait_window *w, struct err *e)
 	if (w->why.msg[0])
 		return 0;
 	if (!w->onlook && (onlook_new(w->s, &w->o, &conf, &w->onlook, &w->why) ||
-			   onlook_begin(w->onlook, &w->why))) {
+			   onlook_begin(w->onlook, since, &w->why))) {
 		onlook_free(TAKE(w->onlook));
 		say(&w->o, "wait: how long waits last is told by probes alone: %s", w->why.msg);
 		return 0;
 	}
-	return onlook_begin(w->onlook, e);
+	return onlook_begin(w->onlook, since, e);
 }
 
 /* ---- stretches ---- */
@@ -200,7 +201,8 @@ static void next_window(struct wait_window *w, uint64_t window_ns)
 	w->conf.looked_ns = w->onlook ? onlook_stands_from(onlook_sums(w->onlook)) : 0;
 }
 
-int wait_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns, struct err *e)
+int wait_window_turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		     struct err *e)
 {
 	struct wait_window *w = arg;
 	bool were = w->conf.own.ns > 0;
@@ -220,7 +222,7 @@ int wait_window_turn(void *arg, bool windows, double hit_ns, uint64_t window_ns,
 	w->conf.rate = windows ? 1 : w->o.wait_rate;
 	if (windows) {
 		next_window(w, window_ns);
-		ret = look_on(w, e);
+		ret = look_on(w, since, e);
 	} else if (w->onlook) {
 		ret = onlook_pause(w->onlook, e);
 	}

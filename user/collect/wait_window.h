@@ -73,7 +73,8 @@ int wait_window_add(void *w, const struct gpb_stack *st, struct err *e);
 
 /* For struct probing_user. @w: a wait_window. */
 int wait_window_spent(void *w, struct gpb_spent *out, struct err *e);
-int wait_window_turn(void *w, bool windows, double hit_ns, uint64_t window_ns, struct err *e);
+int wait_window_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		     struct err *e);
 int wait_window_over(void *w, const struct stretch *s, struct err *e);
 
 /* For tests: what was added since the last window was seen in this one; @now: sums over all CPUs. */
