@@ -1,7 +1,8 @@
 #!/bin/bash
 # With lockdown=confidentiality the kernel refuses programs that can reach bpf_probe_read_kernel or
 # its like. Ours must load without: the same objects, with these helpers' numbers made invalid,
-# in the initial pid namespace and in one below (pidns_ino set; typed from Linux 6.5 on).
+# in the initial pid namespace and in one below (pidns_ino set; typed from Linux 6.5 on). libbpf
+# replaces bpf_probe_read_user by one of them on such a kernel, which must be undone.
 . tests/support/lib.sh
 need_root && need_bpf
 

@@ -7,7 +7,8 @@
  *				memory are refused, as with lockdown=confidentiality. NS: pidns_ino
  *
  * For noread the helpers' numbers are made invalid in the objects. The verifier minds only calls
- * that can be reached, and so does the kernel's own refusal.
+ * that can be reached, and so does the kernel's own refusal. And bpf_probe_read_user is replaced by
+ * bpf_probe_read, as libbpf does on such a kernel: what bpf_reads.h puts back must be loaded.
  */
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "collect/bpf_reads.h"
 #include "goprof_abi.h" /* before the skeletons, which use its types */
 
 #include "cpu.skel.h"
@@ -62,6 +64,8 @@ static void forbid_reads(unsigned char *b, size_t n)
 		if (memcmp(b + i, call, sizeof(call)))
 			continue;
 		memcpy(&imm, b + i + 4, sizeof(imm));
+		if (imm == BPF_FUNC_probe_read_user)
+			b[i + 4] = BPF_FUNC_probe_read;
 		for (size_t k = 0; k < sizeof(readers) / sizeof(*readers); k++)
 			if (imm == readers[k])
 				b[i + 7] = 0x7f;
@@ -123,6 +127,23 @@ static double cpu_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
+/* Was one loaded with a call that the kernel refuses? */
+static bool calls_refused(struct bpf_object *obj)
+{
+	struct bpf_program *p;
+
+	bpf_object__for_each_program(p, obj)
+	{
+		const struct bpf_insn *in = bpf_program__insns(p);
+
+		for (size_t i = 0; i < bpf_program__insn_cnt(p); i++)
+			if (in[i].code == (BPF_JMP | BPF_CALL) && !in[i].src_reg &&
+			    in[i].imm == BPF_FUNC_probe_read)
+				return true;
+	}
+	return false;
+}
+
 static void print_stats(struct bpf_object *obj, double load_ms)
 {
 	struct bpf_program *p;
@@ -149,6 +170,8 @@ int main(int argc, char **argv)
 	int bad = 0;
 
 	libbpf_set_print(quiet);
+	if (noread)
+		bpf_reads_keep();
 	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++) {
 		struct bpf_object *obj = open_object(&objects[i], noread, ns);
 		double began = cpu_ms();
@@ -156,11 +179,13 @@ int main(int argc, char **argv)
 
 		if (ret)
 			printf("%s: %s\n", objects[i].name, strerror(-ret));
+		else if (noread && calls_refused(obj))
+			printf("%s: calls bpf_probe_read\n", objects[i].name);
 		else if (noread)
 			printf("%s loads\n", objects[i].name);
 		else
 			print_stats(obj, cpu_ms() - began);
-		bad |= ret != 0;
+		bad |= ret || (noread && calls_refused(obj));
 		bpf_object__close(obj);
 	}
 	return bad;

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/caps.h"
+#include "collect/bpf_reads.h"
 
 /* Inode of the initial pid namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
 #define INIT_PIDNS_INO 0xEFFFFFFCu
@@ -39,6 +40,7 @@ void bpf_log_begin(void)
 {
 	log_last[0] = 0;
 	libbpf_set_print(keep_log);
+	bpf_reads_keep();
 }
 
 const char *bpf_log_last(void)
