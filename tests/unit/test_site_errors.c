@@ -66,6 +66,31 @@ static void the_sum_then_the_largest(void **state)
 	site_errors_fini(&s);
 }
 
+/* The compiler put one line at two addresses, and one function was inlined there: one place. */
+static void one_line_for_a_place(void **state)
+{
+	const struct prof_line site[] = { { "main.fill", "main.go", 36, 0 },
+					  { "main.work", "main.go", 90, 0 } };
+	struct prof *p = *state;
+	struct site_errors s = {};
+
+	for (uint64_t k = 0; k < 3; k++) {
+		const int64_t values[] = { 100 };
+		uint32_t loc = (uint32_t)prof_location(p, 0, 0x500000 + k, site, 2 - k % 2, &e);
+
+		assert_int_equal(prof_sample(p, &loc, 1, values, NULL, 0, &e), 0);
+		assert_int_equal(site_errors_add(&s, p, 100, k == 2 ? 4 : 9, &e), 0);
+	}
+	add(p, &s, 7, 250, 16);
+	assert_int_equal(site_errors_comment(&s, p, "alloc_space", &e), 0);
+	/* Standard errors of 3, 3 and 2 are added up. */
+	assert_string_equal(comment(p, 1),
+			    "error: main.fill main.go:36 alloc_space 300 +- 8 (2.7%)");
+	assert_string_equal(comment(p, 2), "error: main.f7 main.go:7 alloc_space 250 +- 4 (1.6%)");
+	assert_null(comment(p, 3));
+	site_errors_fini(&s);
+}
+
 /* They head every report: sixteen lines, and one for the others. */
 static void not_too_many(void **state)
 {
@@ -153,6 +178,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_sum_then_the_largest, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_line_for_a_place, setup, teardown),
 		cmocka_unit_test_setup_teardown(not_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(nearly_nothing_has_no_share, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_not_known_is_said, setup, teardown),

@@ -39,8 +39,25 @@ static void find_site(const struct prof *p, const struct prof_sample_view *v, ui
 	*line = 0;
 }
 
-static int site_of(struct site_errors *s, uint32_t loc, uint32_t line, struct site_error **out,
-		   struct err *e)
+/* Fills in the place, as far as it is known. */
+static void find_place(const struct prof *p, struct site_error *s)
+{
+	struct prof_location_view l;
+	struct prof_function_view f;
+
+	if (!s->loc)
+		return;
+	l = prof_location_at(p, s->loc - 1);
+	if (s->line >= l.nlines)
+		return;
+	f = prof_function_at(p, l.func[s->line] - 1);
+	s->name = f.name;
+	s->file = f.file;
+	s->number = l.line[s->line];
+}
+
+static int site_of(struct site_errors *s, const struct prof *p, uint32_t loc, uint32_t line,
+		   struct site_error **out, struct err *e)
 {
 	uint64_t at, key = (uint64_t)line << 32 | loc;
 
@@ -52,6 +69,7 @@ static int site_of(struct site_errors *s, uint32_t loc, uint32_t line, struct si
 	if (!*out || !map_put(&s->by_loc, key, s->sites.n - 1))
 		return err_set(e, -ENOMEM, "no memory for standard errors");
 	**out = (struct site_error){ .loc = loc, .line = line };
+	find_place(p, *out);
 	return 0;
 }
 
@@ -64,7 +82,7 @@ int site_errors_add(struct site_errors *s, const struct prof *p, double value, d
 	int ret;
 
 	find_site(p, &v, &loc, &line);
-	ret = site_of(s, loc, line, &site, e);
+	ret = site_of(s, p, loc, line, &site, e);
 	if (ret)
 		return ret;
 	site->value += value;
@@ -94,22 +112,53 @@ static int by_value(const void *a, const void *b)
 	return (x->value < y->value) - (x->value > y->value);
 }
 
-/* "name file:line" of a location, as far as these are known. */
-static void site_name(const struct prof *p, uint32_t loc, uint32_t line, char *buf, size_t cap)
+/* "name file:line", as far as these are known. */
+static void site_name(const struct prof *p, const struct site_error *s, char *buf, size_t cap)
 {
 	const struct strtab *t = prof_strings(p);
-	struct prof_location_view l;
-	struct prof_function_view f;
 
-	snprintf(buf, cap, "?");
-	if (!loc)
-		return;
-	l = prof_location_at(p, loc - 1);
-	if (line >= l.nlines)
-		return;
-	f = prof_function_at(p, l.func[line] - 1);
-	snprintf(buf, cap, "%s %s:%lld", strtab_get(t, f.name), strtab_get(t, f.file),
-		 (long long)l.line[line]);
+	if (s->name)
+		snprintf(buf, cap, "%s %s:%lld", strtab_get(t, s->name), strtab_get(t, s->file),
+			 (long long)s->number);
+	else
+		snprintf(buf, cap, "?");
+}
+
+static int place_order(const struct site_error *x, const struct site_error *y)
+{
+	if (x->name != y->name)
+		return x->name < y->name ? -1 : 1;
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	return place_order(a, b);
+}
+
+static void merge(struct site_error *into, const struct site_error *s)
+{
+	double se = sqrt(into->variance) + sqrt(s->variance);
+
+	into->value += s->value;
+	into->variance = se * se;
+	into->unknown |= s->unknown;
+}
+
+/* One element for each place. After this nothing can be added. */
+static void merge_places(struct site_errors *s)
+{
+	size_t n = 0;
+
+	qsort(s->sites.at, s->sites.n, sizeof(*s->sites.at), by_place);
+	for (size_t i = 1; i < s->sites.n; i++)
+		if (place_order(&s->sites.at[n], &s->sites.at[i]))
+			s->sites.at[++n] = s->sites.at[i];
+		else
+			merge(&s->sites.at[n], &s->sites.at[i]);
+	s->sites.n = n + 1;
 }
 
 /*
@@ -162,10 +211,11 @@ int site_errors_comment(struct site_errors *s, struct prof *p, const char *type,
 
 	if (!s->sites.n)
 		return 0;
+	merge_places(s);
 	ret = say_one(p, "all sites", type, &all, e);
 	qsort(s->sites.at, s->sites.n, sizeof(*s->sites.at), by_value);
 	for (size_t i = 0; !ret && i < s->sites.n && i < SITES_SAID; i++) {
-		site_name(p, s->sites.at[i].loc, s->sites.at[i].line, name, sizeof(name));
+		site_name(p, &s->sites.at[i], name, sizeof(name));
 		ret = say_one(p, name, type, &s->sites.at[i], e);
 	}
 	return ret ? ret : say_rest(s, p, type, e);

@@ -12,8 +12,10 @@
 #include "profile/profile.h"
 
 struct site_error {
-	uint32_t loc;  /* location id */
-	uint32_t line; /* index of the line among those inlined at the location */
+	uint32_t loc;	     /* location id */
+	uint32_t line;	     /* index of the line among those inlined at the location */
+	uint32_t name, file; /* string ids: the same place may be at several locations */
+	int64_t number;	     /* of the line in the file */
 	double value, variance;
 	bool unknown; /* the variance is not known */
 };
@@ -41,8 +43,10 @@ int site_errors_add(struct site_errors *s, const struct prof *p, double value, d
  */
 void site_errors_all(struct site_errors *s, double variance);
 /*
- * Writes a line for all sites together, for each of the 16 largest, and for the rest. @type: the
- * sample type of the values.
+ * Writes a line for all sites together, for each of the 16 largest, and for the rest. A function,
+ * file and line are one site, at however many locations the compiler put that line: their values
+ * and, because how their errors depend on each other is not kept, their standard errors are added
+ * up. @type: the sample type of the values. To be called once, at the end.
  */
 int site_errors_comment(struct site_errors *s, struct prof *p, const char *type, struct err *e);
 void site_errors_fini(struct site_errors *s);
