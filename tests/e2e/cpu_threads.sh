@@ -10,14 +10,14 @@ bin=$(subject 1.27.4 threads -ldflags='-s -w') || { fail cpu_threads "does not b
 start "$bin" || { fail cpu_threads "does not start"; finish; }
 total() { "$PPROFCHECK" comments "$1" >"$TMP/comments" && judge_charged "$TMP/comments" 0.95 1.02; }
 
-# A busy machine serves clocks late now and then, not three times.
-for try in 1 2 3; do
+# A busy machine serves clocks late now and then, so a second look is allowed.
+for try in 1 2; do
 	out=$("$GOPROF" -p $PID --cpu -d 5s -o "$TMP" 2>"$TMP/err")
 	rc=$?
 	[ -s "$out" ] || break
 	unjudged
 	judge total "$out"
-	found_wrong || break
+	found_wrong && [ $try = 1 ] || break
 	attempt $try cpu_threads/total "$FOUND"
 done
 [ $rc = 3 ] && only_small_losses "$TMP/err" && rc=0
