@@ -10,7 +10,7 @@ OUT_DIR=$TMP/profiles
 CORRUPT=$O/tests/corrupt
 CORRUPT_ASAN=$O/asan/tests/corrupt
 LIMIT=20	# seconds for one run; longer is a hang
-GUESSED="the Go version is newer than any known" # the loss, as it is said
+GUESSED="the Go version is not known here: it may be newer or older" # the loss, as it is said
 MEMORY=1500000	# KiB of address space for one run, the kernel maps included
 
 PROBED=$(subject $V checksum) && READ=$(subject $V checksum -tags=sampled) &&

@@ -177,7 +177,7 @@ unknown() {
 	for kind in block mutex; do
 		http_get "$PORT" /debug/pprof/$kind "$TMP/one"
 		reading $kind --source=read
-		[ $RC = 3 ] && grep -q 'newer than any known' "$TMP/said" || echo "exit status $RC: $(last_said)"
+		[ $RC = 3 ] && grep -q 'the Go version is not known here' "$TMP/said" || echo "exit status $RC: $(last_said)"
 		http_get "$PORT" /debug/pprof/$kind "$TMP/two"
 		grown "$TMP/one" "$TMP/read.$kind" "$TMP/two"
 	done

@@ -39,7 +39,7 @@ settle() {
 		pass "$name: refused"
 		return
 	fi
-	[ $RC = 3 ] && grep -q 'the Go version is newer than any known' "$TMP/said" && [ -s "$OUTFILE" ] ||
+	[ $RC = 3 ] && grep -q 'the Go version is not known here' "$TMP/said" && [ -s "$OUTFILE" ] ||
 		{ fail "$name" "exit status $RC: $(tail -n 2 "$TMP/said")"; return; }
 	judge "$@"
 	found_wrong && head -n 20 "$TMP/diff" 2>/dev/null || GIVEN=$((GIVEN + 1))

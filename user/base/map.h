@@ -1,7 +1,8 @@
 /*
  * user/base/map.h - a hash map from 64-bit keys to 64-bit values, open addressing.
  *
- * Keys may be chosen by whoever wants them to collide (base/hash.h). For byte keys, intern them with a strtab first and use the id.
+ * An attacker may choose the keys. The hash has a secret key (base/hash.h), so they cannot be made
+ * to collide. For byte keys, intern them with a strtab first and use the id.
  */
 #ifndef BASE_MAP_H
 #define BASE_MAP_H

@@ -44,8 +44,8 @@ void budget_spend(struct budget *b, struct budget_member *m, double ns);
 /* The same for a cost that does not repeat: attaching. It does not change @m->lately. */
 void budget_spend_once(struct budget *b, struct budget_member *m, double ns);
 /*
- * Is the credit used up, and does @m cost most among those that observe everything, and more than
- * it should?
+ * Is the credit used up, and is @m the most expensive member in full observation, and does it take
+ * more than half of what the other such members leave?
  */
 bool budget_exceeded(struct budget *b, const struct budget_member *m);
 /* How far apart windows of @m must be when each costs @window ns. In ns, at most 1e12. */
@@ -54,7 +54,7 @@ double budget_stratum(struct budget *b, const struct budget_member *m, double wi
 double budget_lasts(const struct budget *b, const struct budget_member *m);
 /* Would @m keep well within the budget at @rate (ns of cost per ns)? */
 bool budget_allows(struct budget *b, const struct budget_member *m, double rate);
-/* Was more taken than has come in, and more than one or two windows? */
+/* Is the credit below zero by more than one or two windows cost? */
 bool budget_in_debt(struct budget *b);
 /* The target's CPU time since the first member joined. */
 double budget_cpu_ns(struct budget *b);

@@ -1,7 +1,7 @@
 /*
  * user/collect/heap_enable.h - a heap profile of a target that does not sample its own heap. Its
  * runtime is made to do so for the time of the window: runtime.MemProfileRate is written, and
- * restored by a guardian whatever happens (collect/guardian.h). Then the runtime's buckets are
+ * restored by a guardian, also when the collector is killed (collect/guardian.h). Then the runtime's buckets are
  * read: what they gained in the window is scaled with the rate in force.
  *
  * What the numbers are:

@@ -27,7 +27,10 @@ struct live_object {
 	uint64_t span, base, marks; /* as in struct rtspan_object */
 	uint32_t index;
 	uint32_t cell; /* index into cells */
-	/* mheap_.sweepgen: as of then it, or another object in its slot, is known to live */
+	/*
+	 * mheap_.sweepgen at the last look that found this slot in use, perhaps by another object;
+	 * before the first look, at the allocation
+	 */
 	uint32_t gen;
 	uint32_t window; /* index into weights */
 	bool aged;	 /* it has survived a cycle */

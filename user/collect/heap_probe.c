@@ -317,8 +317,9 @@ static int attach(struct heap_probe *h, struct err *e)
 	if (!ret)
 		ret = attach_lists(h, &lists[0], &lists[1], e);
 	if (!ret && h->nimages > before)
-		say(&h->o, "heap: probing %zu allocator entries, one sample in %llu bytes",
-		    h->nsites, (unsigned long long)h->o.heap_rate);
+		say(&h->o, "heap: probing %zu allocator entries, one sample in %llu bytes%s",
+		    h->nsites, (unsigned long long)h->o.heap_rate,
+		    fine_words(&h->o, h->o.fine_heap));
 	return ret;
 }
 

@@ -234,16 +234,13 @@ void heap_window_watch(struct heap_window *w, bool begins)
 }
 
 /*
- * So much may be missing, as a share and in time, because the two counts are not read at the same
- * moment.
+ * The two counts are read at different moments. A difference up to this share of all allocations, or
+ * up to what this time brings, is no loss.
  */
 #define MISSED_SHARE 0.02
 #define MISSED_S     0.01
 
-/*
- * In a burst, more than its share of the time allows: as many allocations as all CPUs can make
- * that pay for hits.
- */
+/* The upper bound in a burst: the allocations that all CPUs can make in @ns, each with a hit. */
 static double most_in(double ns, double hit_ns)
 {
 	return hit_ns > 0 ? ns * get_nprocs() / hit_ns : 0;

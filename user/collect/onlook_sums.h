@@ -68,8 +68,8 @@ void onlook_sums_saw(struct onlook_sums *u, int32_t entry, double ns);
  */
 void onlook_sums_over(struct onlook_sums *u, int32_t entry, double ns, double length);
 /*
- * For a wait that began too early, or ends too late: it is not known which part of it is to be
- * counted.
+ * For a wait that was there at the first look or still is at the last one: its length is not known,
+ * so @ns and the wait itself are a part of the error.
  */
 void onlook_sums_unsure(struct onlook_sums *u, int32_t entry, double ns);
 /* The time between this look and the last one. */

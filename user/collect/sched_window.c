@@ -532,8 +532,8 @@ struct sched_estimate sched_window_estimate(const struct sched_window *w, size_t
 }
 
 /*
- * The variance of so many: what the regression leaves open, and the error that all numbers have
- * in common.
+ * The variance of the number of waits: the regression's residual, and the error that all sites have
+ * in common (too_few).
  */
 static double counts_error(const struct sched_window *w, const struct tally_part *p)
 {

@@ -17,8 +17,8 @@
 #include "base/err.h"
 
 /*
- * One quantity over all windows: x is its value in one of them, n that of its group in the same
- * one.
+ * Sums over all windows, for a ratio estimator: in each window x is the quantity, and n the same
+ * quantity of its whole group.
  */
 struct tally_sum {
 	double x, xx, xn;

@@ -390,7 +390,7 @@ static int begin_prof(struct wait *w, struct err *e)
 	if (!ret)
 		ret = prof_add_type(w->prof, "delay", "nanoseconds", e);
 	if (!ret)
-		ret = prof_set_period(w->prof, "contentions", "count", 1, e);
+		ret = prof_set_period(w->prof, "delay", "nanoseconds", (int64_t)w->o.wait_rate, e);
 	if (!ret)
 		ret = prof_set_default_type(w->prof, "delay", e);
 	if (!ret)
@@ -626,6 +626,9 @@ static int comments(struct wait *w, struct err *e)
 		ret = prof_comment(w->prof, e,
 				   "rate: waits of %llu ns and longer, shorter ones in proportion",
 				   (unsigned long long)w->window.o.wait_rate);
+	if (!ret)
+		ret = prof_set_period(w->prof, "delay", "nanoseconds",
+				      (int64_t)w->window.o.wait_rate, e);
 	if (!ret)
 		ret = comment_seen(w, &seen, e);
 	if (!ret)

@@ -33,8 +33,8 @@ static const struct {
 };
 
 /*
- * These receive a value of any type that has such values, and pass the allocator some type of the
- * same kind.
+ * These take a value whose type is not known here (any type of 2 bytes, any slice, ...), and pass the
+ * allocator one type that stands for all of them.
  */
 static const struct {
 	const char *func, *name;

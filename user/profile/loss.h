@@ -22,7 +22,8 @@
 	X(BUCKETS_TORN, "buckets_torn", "runtime buckets that changed while being read")          \
 	X(PROBES_MISSED, "probes_missed", "probe hits the kernel did not run")                    \
 	X(TARGET_GONE, "target_gone", "the target exited or became another program")              \
-	X(LAYOUT_GUESSED, "layout_guessed", "the Go version is newer than any known")             \
+	X(LAYOUT_GUESSED, "layout_guessed",                                                       \
+	  "the Go version is not known here: it may be newer or older")                           \
 	X(STACKS_BROKEN, "stacks_broken", "stacks that end before their root")                    \
 	X(WINDOW_CUT, "window_cut",                                                               \
 	  "the runtime's sampling was changed before the window ended: numbers end there")        \
