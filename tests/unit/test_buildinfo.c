@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/limits.h"
 #include "go/buildinfo.h"
 #include "go/elfimg_priv.h"
@@ -250,10 +251,10 @@ static void searching_ends_when_asked(void **state)
 	if (fd < 0)
 		skip();
 	assert_int_equal(elfimg_open(fd, "hollow", 4, &img, &e), 0);
-	elfimg_stop_when(after_ten);
+	cancel_when(after_ten);
 	assert_int_equal(buildinfo_find(img, &bi, &e), -ECANCELED);
 	assert_int_equal(looks, 11);
-	elfimg_stop_when(NULL);
+	cancel_when(NULL);
 	elfimg_free(img);
 	close(fd);
 }

@@ -10,12 +10,17 @@
 #include <cmocka.h>
 
 #include <elf.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "arch/breakpoint.h"
+#include "base/cancel.h"
+#include "base/limits.h"
 #include "collect/leftovers.h"
 
 #ifdef __aarch64__
@@ -77,6 +82,7 @@ static void __attribute__((noreturn)) child_main(int fd, uint64_t *addr, bool wr
 {
 	uint8_t *m = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, OFFSET);
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when a test fails */
 	if (m == MAP_FAILED)
 		_exit(1);
 	for (size_t i = 0; write_it && i < sizeof(changes) / sizeof(*changes); i++)
@@ -202,6 +208,119 @@ static void one_that_is_traced_is_left_alone(void **state)
 	end_child(&c);
 }
 
+/* ---- a process that maps much, to hold up whoever looks at it ---- */
+
+enum { HOSTILE_MAPPINGS = 2000 };
+static const size_t hostile_size = 1ull << 32;
+
+static void map_often(int fd)
+{
+	for (int i = 0; i < HOSTILE_MAPPINGS; i++) /* neighbours do not become one mapping */
+		if (mmap(NULL, hostile_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_NORESERVE, fd,
+			 i % 2 * PAGE) == MAP_FAILED)
+			_exit(1);
+}
+
+/* As new_child(), and @other_fd, which it takes over, is mapped as often as that. */
+static struct child new_hostile(int other_fd)
+{
+	uint64_t *addr = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+			      0);
+	struct child c = {};
+	int fd = new_file(ELFMAG);
+
+	c.pid = fork();
+	if (!c.pid) {
+		map_often(other_fd);
+		child_main(fd, addr, true);
+	}
+	close(fd);
+	close(other_fd);
+	for (int i = 0; !__atomic_load_n(addr, __ATOMIC_ACQUIRE) && i < 10000; i++)
+		usleep(1000);
+	c.addr = *addr;
+	assert_int_not_equal(c.addr, 0);
+	munmap(addr, PAGE);
+	assert_int_equal(target_open(c.pid, &c.t, NULL), 0);
+	return c;
+}
+
+static double cpu_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+/* 1 GiB and more of nothing, which could be Go's. */
+static int new_hollow_file(void)
+{
+	int fd = new_file(ELFMAG);
+
+	assert_int_equal(ftruncate(fd, 1ll << 40), 0);
+	return fd;
+}
+
+/* The file has one page; what is mapped behind its end has none. */
+static void mappings_longer_than_their_file_cost_nothing(void **state)
+{
+	int script = new_file("#!/b"), go = new_file(ELFMAG);
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct child c = new_hostile(i ? go : script);
+		struct leftovers l = {};
+		double before = cpu_s();
+
+		assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+		assert_true(cpu_s() - before < 1);
+		assert_int_equal(l.at.n, 4);
+		assert_int_equal(l.unseen, 0);
+		leftovers_fini(&l);
+		end_child(&c);
+	}
+}
+
+/* The bound of pages ends it; what was not looked at is counted. */
+static void large_files_that_are_mapped_often_are_counted(void **state)
+{
+	size_t pages = hostile_size / (size_t)sysconf(_SC_PAGESIZE);
+	struct child c = new_hostile(new_hollow_file());
+	struct leftovers l = {};
+	double before = cpu_s();
+
+	(void)state;
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	assert_true(cpu_s() - before < 1);
+	assert_in_range(l.unseen, HOSTILE_MAPPINGS - LIMIT_LEFTOVERS_PAGES / pages,
+			HOSTILE_MAPPINGS);
+	leftovers_fini(&l);
+	end_child(&c);
+}
+
+static bool yes(void)
+{
+	return true;
+}
+
+static void stops_when_it_is_asked_to(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+
+	(void)state;
+	cancel_when(yes);
+	assert_int_equal(leftovers_find(c.t, &l, NULL), -ECANCELED);
+	cancel_when(NULL);
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	cancel_when(yes);
+	assert_int_equal(leftovers_heal(c.t, &l, NULL), -ECANCELED);
+	cancel_when(NULL);
+	leftovers_fini(&l);
+	end_child(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +329,9 @@ int main(void)
 		cmocka_unit_test(pages_of_its_own_are_those_it_wrote),
 		cmocka_unit_test(untouched_code_and_code_that_is_not_gos_have_none),
 		cmocka_unit_test(one_that_is_traced_is_left_alone),
+		cmocka_unit_test(mappings_longer_than_their_file_cost_nothing),
+		cmocka_unit_test(large_files_that_are_mapped_often_are_counted),
+		cmocka_unit_test(stops_when_it_is_asked_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

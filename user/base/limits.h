@@ -26,7 +26,15 @@ enum {
 	/* pages of one mapping of code, when it is compared with its file */
 	LIMIT_TEXT_PAGES = 1 << 20,
 	LIMIT_LEFTOVERS = 1 << 16, /* breakpoints in one process */
-	LIMIT_THREADS = 1 << 16,   /* threads of one target */
+	/*
+	 * Looking for them: pages of mappings in one process, time for one process, for freeing
+	 * those of one process, and for all processes of one call
+	 */
+	LIMIT_LEFTOVERS_PAGES = 1 << 22,
+	LIMIT_LEFTOVERS_MS = 2000,
+	LIMIT_FREE_MS = 20000,
+	LIMIT_HEAL_MS = 30000,
+	LIMIT_THREADS = 1 << 16, /* threads of one target */
 	/* pcs of one bucket: the maximum of profstackdepth, and two */
 	LIMIT_BUCKET_STACK = 1026,
 	LIMIT_BUCKETS = 1 << 22,      /* runtime buckets of one kind */

@@ -2,6 +2,7 @@
 #include <getopt.h>
 
 #include "base/err.h"
+#include "base/limits.h"
 #include "cli/cmd.h"
 #include "cli/tell.h"
 #include "collect/leftovers.h"
@@ -106,8 +107,11 @@ int cmd_heal(int argc, char **argv)
 		     o.pid ? "this process" : "Go processes");
 	if (sum.denied)
 		tell("heal: %zu processes could not be looked at", sum.denied);
+	if (sum.left_out)
+		tell("heal: %zu processes were left out: looking at the others took more than %d s",
+		     sum.left_out, LIMIT_HEAL_MS / 1000);
 	if (sum.unseen)
 		tell("heal: %zu mappings of code could not be compared with their file",
 		     sum.unseen);
-	return sum.failed || sum.denied || sum.unseen ? EXIT_LOSSES : EXIT_DONE;
+	return sum.failed || sum.denied || sum.unseen || sum.left_out ? EXIT_LOSSES : EXIT_DONE;
 }

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include "base/cancel.h"
 #include "cli/cmd.h"
 #include "cli/job.h"
 #include "cli/outdir.h"
@@ -11,7 +12,6 @@
 #include "cli/tell.h"
 #include "cli/window.h"
 #include "collect/family.h"
-#include "go/elfimg.h"
 
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* the numbers that shells use */
 
@@ -184,9 +184,9 @@ static void follow_news(struct run *r)
 		bool held = r->spawn && x.pid == spawn_pid(r->spawn) && spawn_traces(r->spawn);
 
 		if (!held) {
-			elfimg_stop_when(stop_asked);
+			cancel_when(stop_asked);
 			follow_one(r, &x);
-			elfimg_stop_when(NULL);
+			cancel_when(NULL);
 		}
 	}
 }
@@ -364,9 +364,9 @@ static int prepare_live(struct run *r)
 		return -1;
 	}
 	r->jobs = NULL;
-	elfimg_stop_when(stop_asked);
+	cancel_when(stop_asked);
 	begun = begin(r, j);
-	elfimg_stop_when(NULL);
+	cancel_when(NULL);
 	return begun ? 0 : -1;
 }
 

@@ -319,9 +319,13 @@ static void test_leftovers(struct abilities *a)
 		 sum.found ? ": of probes at work, or left behind: 'goprof-bpf heal' frees those "
 			     "that nobody uses" :
 			     "");
-	if (sum.denied)
+	if (sum.denied + sum.left_out)
 		snprintf(b->found + strlen(b->found), sizeof(b->found) - strlen(b->found),
-			 "; %zu processes could not be looked at", sum.denied);
+			 "; %zu processes could not be looked at", sum.denied + sum.left_out);
+	if (sum.unseen)
+		snprintf(b->found + strlen(b->found), sizeof(b->found) - strlen(b->found),
+			 "; %zu mappings of code could not be compared with their file",
+			 sum.unseen);
 }
 
 /* ---- privileges ---- */

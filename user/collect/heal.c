@@ -1,12 +1,23 @@
 /* user/collect/heal.c - leftovers of all processes. */
 #include <dirent.h>
+#include <fcntl.h>
+#include <time.h>
 
+#include "base/limits.h"
 #include "collect/leftovers.h"
 
 static void closedirp(DIR **d)
 {
 	if (*d)
 		closedir(*d);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
 static void tell(const struct heal_opts *o, const struct heal_found *f)
@@ -69,9 +80,19 @@ static pid_t pid_of(const char *name)
 	return v > 0 && v <= INT32_MAX && !*end ? (pid_t)v : 0;
 }
 
+/* Kernel threads have no executable. */
+static bool has_exe(int proc_fd, const char *pid)
+{
+	char path[sizeof(((struct dirent *)0)->d_name) + 8], to[1];
+
+	snprintf(path, sizeof(path), "%s/exe", pid);
+	return readlinkat(proc_fd, path, to, sizeof(to)) >= 0 || errno == EACCES || errno == EPERM;
+}
+
 int heal_run(const struct heal_opts *o, struct heal_sum *out, struct err *e)
 {
 	CLEANUP(closedirp) DIR *proc = NULL;
+	uint64_t until_ns = now_ns() + LIMIT_HEAL_MS * 1000000ull;
 	const struct dirent *d;
 
 	*out = (struct heal_sum){ 0 };
@@ -83,8 +104,17 @@ int heal_run(const struct heal_opts *o, struct heal_sum *out, struct err *e)
 	while ((d = readdir(proc)) != NULL) {
 		pid_t pid = pid_of(d->d_name);
 		struct err why = { "" };
-		int ret = pid && pid != getpid() ? one_process(pid, o, out, &why) : 0;
+		int ret;
 
+		if (!pid || pid == getpid())
+			continue;
+		if (now_ns() > until_ns) {
+			out->left_out += has_exe(dirfd(proc), d->d_name);
+			continue;
+		}
+		ret = one_process(pid, o, out, &why);
+		if (ret == -ECANCELED)
+			return err_set(e, ret, "%s", why.msg);
 		/* Those that have ended, and kernel threads, have no code. */
 		if (ret && ret != -ESRCH && ret != -ENOENT) {
 			out->denied++;

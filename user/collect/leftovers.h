@@ -34,15 +34,20 @@ struct leftovers {
 	VEC(struct leftover) at;	 /* breakpoints in Go code: left behind, or in use */
 	VEC(struct leftover_file) files; /* private */
 	size_t freed;			 /* of them, by leftovers_heal() */
-	size_t unseen;			 /* mappings of code that could not be compared */
+	size_t unseen; /* mappings of code that could not be compared, or are too many or too large */
 };
 
 /*
- * Looks only at pages of code that the process does not share with the file any more, so it costs
- * next to nothing where there are none. -EPERM, -ESRCH.
+ * Looks only at pages of Go code that the process does not share with the file any more, so it
+ * costs next to nothing where there are none. What a process maps to hold us up is bounded
+ * (LIMIT_LEFTOVERS_PAGES, LIMIT_LEFTOVERS_MS); the rest is counted in @unseen. -EPERM, -ESRCH;
+ * -ECANCELED (base/cancel.h).
  */
 int leftovers_find(struct target *t, struct leftovers *out, struct err *e);
-/* Those that nobody uses are gone afterwards, and counted. -EBUSY: the process is being traced. */
+/*
+ * Those that nobody uses are gone afterwards, and counted. -EBUSY: the process is being traced.
+ * -ETIMEDOUT: there are so many (LIMIT_FREE_MS) that some have not been tried. -ECANCELED.
+ */
 int leftovers_heal(struct target *t, struct leftovers *l, struct err *e);
 void leftovers_fini(struct leftovers *l);
 
@@ -67,6 +72,7 @@ struct heal_sum {
 	size_t processes;	     /* with breakpoints */
 	size_t found, freed, unseen; /* breakpoints; mappings */
 	size_t denied;		     /* processes that we may not look at */
+	size_t left_out;	     /* processes, when the others took LIMIT_HEAL_MS */
 	size_t failed;		     /* that were to be healed, and could not be */
 };
 

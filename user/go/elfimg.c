@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/limits.h"
 #include "go/elfimg_priv.h"
 
@@ -57,13 +58,6 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static bool (*stop_asked)(void);
-
-void elfimg_stop_when(bool (*asked)(void))
-{
-	stop_asked = asked;
-}
-
 /*
  * A file of 8 TB costs its owner nothing when it is sparse, and us hours. What is read of it in
  * long scans has an end, in bytes and, for slow disks and file systems of users (FUSE), in time.
@@ -74,7 +68,7 @@ static int stream_read(struct mem *m, uint64_t off, void *buf, size_t n, struct 
 	uint64_t start_ns = now_ns();
 	int ret;
 
-	if (stop_asked && stop_asked())
+	if (cancelled())
 		return err_set(e, -ECANCELED, "%s: stopped while it was read", img->path);
 	if (n > LIMIT_STREAM_BYTES - img->streamed)
 		return err_set(e, -E2BIG, "%s: more than %llu GiB of it would have to be read",

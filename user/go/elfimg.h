@@ -60,6 +60,7 @@ const struct elf_sec *elfimg_sec(const struct elfimg *img, const char *name);
 /*
  * Borrowed memories, valid until elfimg_free. Addresses are link-time addresses except for
  * elfimg_file, which is addressed by file offset and not cached (for long scans).
+ * Its reads end with -ECANCELED when somebody waits for us to stop (base/cancel.h).
  * elfimg_mem is the file's content (bytes beyond p_filesz read as zero);
  * elfimg_relmem shows it after the relative relocations of DT_RELA, which linkers other than
  * Go's leave out of the content.
@@ -67,12 +68,6 @@ const struct elf_sec *elfimg_sec(const struct elfimg *img, const char *name);
 struct mem *elfimg_mem(struct elfimg *img);
 struct mem *elfimg_relmem(struct elfimg *img);
 struct mem *elfimg_file(struct elfimg *img);
-
-/*
- * While @asked (NULL: never) says so, elfimg_file ends with -ECANCELED: somebody waits for us to stop
- * while we look at a large file. For the whole process; @asked may be called very often.
- */
-void elfimg_stop_when(bool (*asked)(void));
 
 /* File offset of a link-time address and, if @left, the bytes from there to the segment's end. */
 int elfimg_offset(const struct elfimg *img, uint64_t vaddr, uint64_t *off, uint64_t *left,
