@@ -157,7 +157,7 @@ part_periodic() {
 part_ends() {
 	local bin rc
 	bin=$(subject "$1" churn -ldflags='-s -w')
-	"$GOPROF" --heap --source=probe -o "$TMP" -- "$bin" -for 2500ms heavy "$TMP/log.ends" >/dev/null 2>"$TMP/paths" </dev/null && rc=0 || rc=$?
+	"$GOPROF" --heap --source=probe -o "$TMP" -- "$bin" -for 6s heavy "$TMP/log.ends" >/dev/null 2>"$TMP/paths" </dev/null && rc=0 || rc=$?
 	"$PPROFCHECK" losses -list "$LOSSES" -status $rc -allow heap:ALLOCS_UNSEEN=any "$TMP/paths" "$(file heap)"
 	in_windows heap 1
 	comments heap >"$TMP/comments"

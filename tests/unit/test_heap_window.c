@@ -17,7 +17,12 @@ static void see(struct heap_window *w, uint64_t pc, uint32_t size, uint32_t coun
 	struct gpb_stack st = { .nfirst = 1, .size = size, .count = count };
 
 	st.pc[0] = pc;
-	assert_int_equal(tally_add(&w->tally, &st, size == SIZE ? CLASS : OTHER_CLASS, NULL), 0);
+	assert_int_equal(tally_add(&w->tally, &st,
+				   size == SIZE	 ? CLASS :
+				   size == OTHER ? OTHER_CLASS :
+						   0,
+				   NULL),
+			 0);
 }
 
 /* Both sites allocate while all is observed; windows see the first one only, and other classes. */
@@ -75,11 +80,39 @@ static void test_nothing_to_miss(void **state)
 	tally_fini(&w.tally);
 }
 
+/*
+ * Large objects differ in size, so that the number of all says little of their bytes; but one site
+ * that was not met again leaves the sum of all as well known as it was.
+ */
+static void test_sum_of_large_objects(void **state)
+{
+	struct heap_window w;
+
+	(void)state;
+	w = (struct heap_window){ .heap = &heap, .rate = 1, .rate_in_windows = 1 };
+	tally_init(&w.tally);
+	see(&w, 1, 65536, 10);
+	see(&w, 2, 40 << 20, 1);
+	tally_full(&w.tally);
+	for (unsigned i = 0; i < 12; i++) {
+		const struct tally_window window = { .weight = 10 };
+
+		see(&w, 1, 65536, 100 + i);
+		tally_window(&w.tally, &window);
+	}
+	w.total[0] = 20000;
+	heap_window_end(&w);
+	assert_true(of(&w, 2).variance < 0);
+	assert_true(of(&w, 2).of_all >= 0 && of(&w, 1).of_all >= 0);
+	tally_fini(&w.tally);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_missed_by_windows),
 		cmocka_unit_test(test_nothing_to_miss),
+		cmocka_unit_test(test_sum_of_large_objects),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -532,6 +532,7 @@ struct heap_made heap_window_made(const struct heap_window *w, const struct tall
 	 * saw nothing of its class, the shares of full observation are used.
 	 */
 	m.seen.variance = -1;
+	m.missed = true;
 	if (w->tally.groups[en->group].x <= 0 && total > 0)
 		m.borrowed = total * (double)en->count / w->in_full[en->group];
 	return m;
@@ -543,7 +544,7 @@ struct heap_estimate heap_window_estimate(const struct heap_window *w, const str
 	struct scaled full = scale_heap((int64_t)en->count, 0, size, rate);
 	struct heap_made made = heap_window_made(w, en);
 	double one = scale_heap_one(size, rate), more = made.seen.value + made.borrowed,
-	       variance = 0;
+	       variance = 0, of_all;
 	/* Each sampled object stands for 1/p objects, which is a variance of (1 - p) / p^2. */
 	double in_full = (double)en->count * one * (one - 1);
 	/* Large objects differ in size, so the total of their bytes is not known. */
@@ -552,10 +553,14 @@ struct heap_estimate heap_window_estimate(const struct heap_window *w, const str
 	/* The variance of the whole site is reported with its first stack. */
 	if (en == &w->tally.entries.at[w->tally.sites.at[en->site].first] || made.seen.variance < 0)
 		variance = made.seen.variance;
+	/* What windows missed of one site they took for that of others: the number of all is known. */
+	of_all = made.missed && w->tally.groups[en->group].x > 0 ? 0 : variance;
 	return (struct heap_estimate){
 		.objects = (double)full.objects + more,
 		.variance = variance < 0 ? -1 : in_full + variance,
-		.of_all = !known ? (variance < 0 ? -1 : in_full + variance) : in_full,
+		.of_all = known	     ? in_full :
+			  of_all < 0 ? -1 :
+				       in_full + of_all,
 		.values = { plus(full.objects, more), plus(full.bytes, more * (double)size) },
 	};
 }

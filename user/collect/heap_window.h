@@ -111,6 +111,7 @@ struct heap_estimate {
 struct heap_made {
 	struct tally_estimate seen; /* variance: of the whole site; -1: not known */
 	double borrowed;
+	bool missed; /* full observation saw the site, and no window */
 };
 struct heap_made heap_window_made(const struct heap_window *w, const struct tally_entry *en);
 struct heap_estimate heap_window_estimate(const struct heap_window *w,
