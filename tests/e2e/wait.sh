@@ -57,6 +57,8 @@ part_rates() {
 	ask run spread 100 2
 	unwatch
 	judged wait "$WAIT" -sampled
+	[ "$(go tool pprof -raw "$WAIT" 2>/dev/null | awk '/^Period/ { printf "%s ", $2 " " $3 }')" = "delay nanoseconds 2000000  " ] ||
+		echo "its period is not the rate: $(go tool pprof -raw "$WAIT" 2>/dev/null | grep '^Period' | tr '\n' ' ')"
 }
 
 part_labels() {
