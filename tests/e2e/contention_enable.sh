@@ -149,7 +149,7 @@ two_at_once() {
 	http_get "$PORT" /more "$TMP/ok"
 	unwatch
 	rates_are 1 3 || echo "with one left: $(rates)"
-	comment "$MUTEX" 'had been switched on by another goprof-bpf, at 3; after .* left to another' "another had switched it on"
+	comment "$MUTEX" 'was on, claimed by a lock on the target, at 3; after .* left on while a lock' "another had switched it on"
 	comment "$MUTEX" '^rate: one contention in 3$' "the rate is one in 3"
 	"$GOPROF" -p "$PID" --block --source=read -d 50ms -o "$TMP" >/dev/null 2>"$TMP/err" &&
 		echo "what another had switched on was read as the program's own"

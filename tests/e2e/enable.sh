@@ -257,7 +257,7 @@ many() {
 			why+="collector $i: exit $rc: $(tail -n 2 "$TMP/many/$i.said" | tr '\n' ' '); "
 		fi
 	done
-	echo "$wrote of $((n - (n + 2) / 3)) that were left alone wrote a profile without loss, $lost with; $(grep -l 'another goprof-bpf has switched' "$TMP"/many/*.said | wc -l) shared"
+	echo "$wrote of $((n - (n + 2) / 3)) that were left alone wrote a profile without loss, $lost with; $(grep -l 'claimed by a lock on the target' "$TMP"/many/*.said | wc -l) shared"
 	within 20 no_guardians || why+="guardians are left; "
 	within 5 rate_is 0 || why+="the rate is $(rate) after all are gone"
 	verdict "$n collectors at once, a third killed${2:+, and some guardians}" "$why"
@@ -279,7 +279,7 @@ kill -INT "$PROF"
 ended
 [ $RC = 0 ] || why+="the second: exit $RC: $(last_said); "
 comments | grep -q 'rate: one sample in 204800 bytes' || why+="the second does not say the rate in force; "
-comments | grep -q '^enabled: .* had been switched on by another goprof-bpf, at 204800; after .* left to another' || why+="$(comments | grep enabled); "
+comments | grep -q '^enabled: .* was on, claimed by a lock on the target, at 204800; after .* left on while a lock' || why+="$(comments | grep enabled); "
 rate_is 204800 || why+="the rate is $(rate) with the first left; "
 { kill -KILL "$FIRST"; wait "$FIRST"; } 2>/dev/null
 within 5 rate_is 0 || why+="the rate is $(rate) after both"
@@ -340,7 +340,7 @@ why=
 "$GOPROF" -p "$PID" --heap --source=read -d 100ms -o "$TMP/beside" >"$TMP/path" 2>"$TMP/beside.said"
 [ $? = 1 ] && grep -q 'another goprof-bpf' "$TMP/beside.said" || why+="read: $(tail -n 1 "$TMP/beside.said"); "
 "$GOPROF" -p "$PID" --heap -d 100ms -o "$TMP/beside" >"$TMP/path" 2>"$TMP/beside.said"
-grep -q 'source probe: it is another goprof-bpf' "$TMP/beside.said" || why+="auto: $(head -n 2 "$TMP/beside.said" | tr '\n' ' '); "
+grep -q 'source probe: a lock on the target says' "$TMP/beside.said" || why+="auto: $(head -n 2 "$TMP/beside.said" | tr '\n' ' '); "
 "$GOPROF" ps --json 2>/dev/null | python3 -c '
 import json, sys
 p = [p for p in json.load(sys.stdin)["processes"] if p["pid"] == int(sys.argv[1])][0]["sources"]

@@ -100,7 +100,8 @@ static int may_read(struct contention_state *c, const struct collect_opts *o, st
 	/* Then the buckets contain that window, and not the program's life. */
 	if (c->rate && enable_is_borrowed(c->s->target, claim_of(c->what)))
 		return err_set(e, -EBUSY,
-			       "it is another goprof-bpf that has the target record it now");
+			       "a lock on the target says that another goprof-bpf has it record "
+			       "now");
 	if (!c->rate && !(o->source == SOURCE_READ && has_older(c)))
 		return err_set(e, -ENOTSUP, "the target does not record it (%s is 0)", name);
 	return 0;

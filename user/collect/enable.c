@@ -45,7 +45,9 @@ void enable_tell_begun(const struct enabled *x, pid_t guardian, const struct col
 	long long value = (long long)x->began.value;
 
 	if (x->began.how == GUARDIAN_SHARES)
-		say(o, "%s: source enable: another goprof-bpf has switched %s on, to %lld: shared",
+		say(o,
+		    "%s: source enable: %s is on at %lld, claimed by a lock on the target (another "
+		    "goprof-bpf, or whoever imitates one): shared",
 		    x->kind, x->name, value);
 	else
 		say(o, "%s: source enable: %s was 0, is %lld until this ends; process %d guards it",
@@ -63,8 +65,8 @@ static void tell_end(const struct enabled *x, const struct collect_opts *o)
 		    value);
 	if (x->ended.how == GUARDIAN_LEFT)
 		say(o,
-		    "%s: another goprof-bpf uses it: %s stays %lld, and is set to 0 when the last "
-		    "one ends",
+		    "%s: %s stays %lld while a lock on the target claims it (another goprof-bpf, or "
+		    "whoever imitates one), and is set to 0 when that lock is gone",
 		    x->kind, x->name, value);
 	if (x->ended.late)
 		say(o, "%s: %s was restored %.1f s after it was set, for nobody had asked in time",
@@ -88,7 +90,7 @@ int enable_comment(const struct enabled *x, struct prof *p, struct err *e)
 	double on = seconds(x->began.at_ns, x->ended.at_ns);
 	const char *first = x->began.how == GUARDIAN_WROTE ?
 				    "was 0 and was set to" :
-				    "had been switched on by another goprof-bpf, at";
+				    "was on, claimed by a lock on the target, at";
 	long long value = (long long)x->began.value;
 
 	switch (x->ended.how) {
@@ -97,10 +99,11 @@ int enable_comment(const struct enabled *x, struct prof *p, struct err *e)
 				    x->name, first, value, on,
 				    x->ended.late ? " (nobody had asked for its end in time)" : "");
 	case GUARDIAN_LEFT:
-		return prof_comment(p, e,
-				    "enabled: %s %s %lld; after %.3f s it is left to another "
-				    "goprof-bpf that uses it",
-				    x->name, first, value, on);
+		return prof_comment(
+			p, e,
+			"enabled: %s %s %lld; after %.3f s it is left on while a lock on "
+			"the target claims it (another goprof-bpf, or whoever imitates one)",
+			x->name, first, value, on);
 	case GUARDIAN_CHANGED:
 		return prof_comment(p, e,
 				    "enabled: %s %s %lld; the program has set it to %lld itself, "

@@ -126,7 +126,8 @@ static int choose(struct heap *h, const struct collect_opts *o, struct err *e)
 		return err_set(e, ret, "%s", why.msg);
 	if (!ret && rate > 0 && enable_is_borrowed(h->s->target, CLAIM_HEAP_RATE))
 		ret = err_set(&why, -EBUSY,
-			      "it is another goprof-bpf that has the target sample its heap now");
+			      "a lock on the target says that another goprof-bpf has it sample its "
+			      "heap now");
 	if (!ret && rate > 0) {
 		say(o, "heap: source read: the target samples its heap itself, every %lld bytes",
 		    (long long)rate);

@@ -214,7 +214,8 @@ static void fill_read(struct look *l, struct survey_proc *p, uint64_t bias, enum
 	else if (rate->value <= 0 && !has_older(l, b, r, bias))
 		refuse(out, "it keeps no records (runtime.%s is 0)", kinds[r].var);
 	else if (rate->value && enable_is_borrowed(l->t, kinds[r].claim))
-		refuse(out, "another goprof-bpf has it sample %s now", kinds[r].samples);
+		refuse(out, "a lock on it says that another goprof-bpf has it sample %s now",
+		       kinds[r].samples);
 	else
 		answer(out, "");
 }

@@ -217,10 +217,11 @@ int claims_enter(struct claims *c, unsigned timeout_ms, bool (*give_up)(void *ar
 		if (ret < 0 && now_ns() >= end)
 			return ret;
 		if (now_ns() >= end)
-			return err_set(e, -EBUSY,
-				       "pid %d: another goprof-bpf has held its lock for %u ms: is "
-				       "it stopped?",
-				       c->pid, timeout_ms);
+			return err_set(
+				e, -EBUSY,
+				"pid %d: somebody has held the lock that goprof-bpf uses for %u "
+				"ms: a goprof-bpf that is stopped?",
+				c->pid, timeout_ms);
 		usleep((useconds_t)(pause / 2 + random_below(c, pause)));
 		if (pause < PAUSE_MAX_US)
 			pause *= 2;
