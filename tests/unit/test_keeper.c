@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/oom.h"
 #include "collect/keeper.h"
@@ -90,7 +91,7 @@ static void begins_serves_and_ends(void **state)
 	assert_int_equal(keeper_start(&k, &job, NULL), 0);
 	assert_int_equal(l->begun, 1);
 	assert_int_not_equal(getsid(k.pid), getsid(0));
-	assert_int_equal(keeper_ask(&k, "abc", 3, NULL), 0);
+	assert_int_equal(keeper_ask(&k, "abc", 3, 0, NULL), 0);
 	assert_int_equal(keeper_answer(&k, got, 3, NULL), 0);
 	assert_string_equal(got, "cba");
 	assert_int_equal(l->ended, 0);
@@ -136,7 +137,7 @@ static void looks_by_itself(void **state)
 	comes_to(&l->idled, 20);
 	poll(NULL, 0, 30);
 	assert_int_equal(l->idled, 20);
-	assert_int_equal(keeper_ask(&k, "ab", 2, NULL), 0);
+	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
 	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
 	assert_string_equal(got, "ba");
 	comes_to(&l->idled, 21);
@@ -155,11 +156,94 @@ static void one_that_was_stopped_answers(void **state)
 	(void)state;
 	assert_int_equal(keeper_start(&k, &job, NULL), 0);
 	kill(k.pid, SIGSTOP);
-	assert_int_equal(keeper_ask(&k, "ab", 2, NULL), 0);
+	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
 	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
 	assert_string_equal(got, "ba");
 	kill(k.pid, SIGSTOP);
 	keeper_stop(&k);
+	assert_int_equal(l->ended, 1);
+	free_log(l);
+}
+
+/* The same, but whoever does it is stopped meanwhile. */
+static size_t serve_stopped(void *arg, const void *ask, size_t n, void *answer)
+{
+	raise(SIGSTOP);
+	return serve(arg, ask, n, answer);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* It is stopped after it has heard the question: when the answer is overdue, it is woken up. */
+static void one_that_is_stopped_at_its_work_goes_on(void **state)
+{
+	struct log *l = new_log();
+	struct keeper_job job = { .begin = begin, .end = end, .serve = serve_stopped, .arg = l };
+	struct keeper k = {};
+	struct pollfd p;
+	char got[3] = "";
+
+	(void)state;
+	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(keeper_ask(&k, "ab", 2, now_ns() + 50000000, NULL), 0);
+	p = (struct pollfd){ .fd = k.ready, .events = POLLIN };
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	assert_string_equal(got, "ba");
+	assert_int_equal(poll(&p, 1, 0), 0); /* nothing is overdue any more */
+	assert_false(keeper_stop(&k));
+	assert_int_equal(l->ended, 1);
+	free_log(l);
+}
+
+static size_t serve_never(void *arg, const void *ask, size_t n, void *answer)
+{
+	for (;;)
+		pause();
+	return serve(arg, ask, n, answer);
+}
+
+/* It may be frozen, or traced, where nobody can wake it up. */
+static void one_that_never_answers_is_given_up(void **state)
+{
+	struct log *l = new_log();
+	struct keeper_job job = {
+		.begin = begin, .end = end, .serve = serve_never, .arg = l, .most_ms = 1000
+	};
+	struct keeper k = {};
+	char got[3] = "";
+
+	(void)state;
+	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
+	assert_int_equal(keeper_answer(&k, got, 2, NULL), -ECHILD);
+	assert_true(keeper_stop(&k));
+	assert_int_equal(l->ended, 0);
+	free_log(l);
+}
+
+static void end_stopped(void *arg)
+{
+	raise(SIGSTOP);
+	end(arg);
+}
+
+static void one_that_is_stopped_at_its_end_goes_on(void **state)
+{
+	struct log *l = new_log();
+	struct keeper_job job = { .begin = begin, .end = end_stopped, .serve = serve, .arg = l };
+	struct keeper k = {};
+
+	(void)state;
+	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
+	assert_false(keeper_stop(&k)); /* its answer is never read */
 	assert_int_equal(l->ended, 1);
 	free_log(l);
 }
@@ -175,13 +259,13 @@ static void its_death_is_told(void **state)
 	(void)state;
 	assert_int_equal(keeper_start(&k, &job, NULL), 0);
 	kill(k.pid, SIGTERM); /* this does not end it */
-	assert_int_equal(keeper_ask(&k, "ab", 2, NULL), 0);
+	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
 	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
 	kill(k.pid, SIGKILL);
 	p = (struct pollfd){ .fd = k.sock, .events = POLLIN };
 	assert_int_equal(poll(&p, 1, 10000), 1);
 	assert_int_equal(keeper_answer(&k, got, 2, NULL), -ECHILD);
-	assert_int_equal(keeper_ask(&k, "ab", 2, NULL), -ECHILD);
+	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), -ECHILD);
 	keeper_stop(&k);
 	free_log(l);
 }
@@ -279,6 +363,9 @@ int main(void)
 		cmocka_unit_test(what_cannot_begin_is_undone),
 		cmocka_unit_test(looks_by_itself),
 		cmocka_unit_test(one_that_was_stopped_answers),
+		cmocka_unit_test(one_that_is_stopped_at_its_work_goes_on),
+		cmocka_unit_test(one_that_is_stopped_at_its_end_goes_on),
+		cmocka_unit_test(one_that_never_answers_is_given_up),
 		cmocka_unit_test(its_death_is_told),
 		cmocka_unit_test(our_death_is_its_end),
 		cmocka_unit_test(it_is_spared_where_it_may_be),

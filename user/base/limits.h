@@ -34,6 +34,7 @@ enum {
 	LIMIT_LEFTOVERS_MS = 2000,
 	LIMIT_FREE_MS = 20000,
 	LIMIT_HEAL_MS = 30000,
+	LIMIT_KEEPER_MS = 60000, /* that the keeper of the probes may take for an answer */
 	LIMIT_THREADS = 1 << 16, /* threads of one target */
 	/* pcs of one bucket: the maximum of profstackdepth, and two */
 	LIMIT_BUCKET_STACK = 1026,

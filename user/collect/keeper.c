@@ -6,11 +6,19 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 
+#include "base/cleanup.h"
+#include "base/limits.h"
 #include "base/oom.h"
+
+/* How often a keeper that does not answer is woken up. */
+enum { WAKE_MS = 1000 };
 
 struct answer {
 	int ret;
@@ -114,14 +122,65 @@ static pid_t fork_keeper(const struct keeper_job *job, const int sock[2])
 	return pid;
 }
 
+/* Somebody may have stopped it; then we would wait for it for ever. */
+static void wake(const struct keeper *k)
+{
+	if (k->pid)
+		kill(k->pid, SIGCONT);
+}
+
+/* Is its socket readable, or closed at its end, in time? If not, it is killed. */
+static bool hear(const struct keeper *k)
+{
+	struct pollfd p = { .fd = k->sock, .events = POLLIN };
+	int n;
+
+	for (int ms = 0; ms < k->most_ms; ms += WAKE_MS) {
+		do
+			n = poll(&p, 1, WAKE_MS);
+		while (n < 0 && errno == EINTR);
+		if (n > 0)
+			return true;
+		wake(k);
+	}
+	kill(k->pid, SIGKILL);
+	return false;
+}
+
+static int watch(int ep, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev);
+}
+
+/* What is polled for an answer: the socket, and the time at which the answer is overdue. */
+static int make_ready(struct keeper *k, struct err *e)
+{
+	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	k->ready = epoll_create1(EPOLL_CLOEXEC);
+	if (k->timer < 0 || k->ready < 0 || watch(k->ready, k->sock) || watch(k->ready, k->timer))
+		return err_sys(e, "a timer for the keeper of the probes");
+	return 0;
+}
+
+/* 0: never */
+static void set_due(const struct keeper *k, uint64_t ns)
+{
+	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(ns / 1000000000),
+					       .tv_nsec = (long)(ns % 1000000000) } };
+
+	timerfd_settime(k->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
 int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e)
 {
 	struct answer a = { 0 };
-	ssize_t got;
-	int sock[2];
+	int sock[2], ret;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
 		return err_sys(e, "a socket to the keeper of the probes");
+	k->most_ms = job->most_ms ? job->most_ms : LIMIT_KEEPER_MS;
 	k->pid = fork_keeper(job, sock);
 	k->sock = sock[1];
 	close(sock[0]);
@@ -130,32 +189,25 @@ int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e)
 		close(sock[1]);
 		return err_sys(e, "a process to keep the probes");
 	}
-	do
-		got = recv(k->sock, &a, sizeof(a), 0);
-	while (got < 0 && errno == EINTR);
-	if (got == sizeof(a) && !a.ret) {
+	ret = make_ready(k, e);
+	if (!ret)
+		ret = keeper_answer(k, &a, sizeof(a), e);
+	if (!ret && !a.ret) {
 		k->exposed = a.exposed;
 		if (a.exposed)
 			(void)oom_above(OOM_FILE);
 		return 0;
 	}
 	keeper_stop(k);
-	if (got != sizeof(a))
-		return err_set(e, -ECHILD, "the process that keeps the probes died");
 	a.e.msg[sizeof(a.e.msg) - 1] = '\0';
-	return err_set(e, a.ret, "%s", a.e.msg);
+	return ret ? ret : err_set(e, a.ret, "%s", a.e.msg);
 }
 
-/* Somebody may have stopped it; then we would wait for it for ever. */
-static void wake(const struct keeper *k)
-{
-	if (k->pid)
-		kill(k->pid, SIGCONT);
-}
-
-int keeper_ask(struct keeper *k, const void *ask, size_t n, struct err *e)
+int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e)
 {
 	BUG_ON(n <= 1 || n > KEEPER_WORDS);
+	if (k->pid)
+		set_due(k, due_ns);
 	wake(k);
 	if (!k->pid || send(k->sock, ask, n, MSG_NOSIGNAL) != (ssize_t)n)
 		return err_set(e, -ECHILD, "the process that keeps the probes died");
@@ -164,11 +216,13 @@ int keeper_ask(struct keeper *k, const void *ask, size_t n, struct err *e)
 
 int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
 {
-	ssize_t got;
+	ssize_t got = -1;
 
-	do
-		got = recv(k->sock, answer, n, 0);
-	while (got < 0 && errno == EINTR);
+	set_due(k, 0);
+	if (hear(k))
+		do
+			got = recv(k->sock, answer, n, 0);
+		while (got < 0 && errno == EINTR);
 	if (got != (ssize_t)n)
 		return err_set(e, -ECHILD, "the process that keeps the probes died");
 	return 0;
@@ -177,15 +231,19 @@ int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
 bool keeper_stop(struct keeper *k)
 {
 	int status = 0;
-	char word = 0;
+	char word = 0, unread[KEEPER_WORDS];
 
 	if (!k->pid)
 		return false;
 	wake(k);
 	send(k->sock, &word, 1, MSG_NOSIGNAL);
+	while (hear(k) && recv(k->sock, unread, sizeof(unread), 0) > 0)
+		; /* until it closes its end: then it has undone everything */
 	while (waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	close(k->sock);
+	closep(&k->timer);
+	closep(&k->ready);
 	*k = (struct keeper){ 0 };
 	return WIFSIGNALED(status);
 }

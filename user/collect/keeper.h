@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -24,6 +25,9 @@
 struct keeper {
 	pid_t pid; /* 0: there is none */
 	int sock;
+	int ready;    /* to be polled: an answer can be read, is overdue, or will never come */
+	int timer;    /* private */
+	int most_ms;  /* private */
 	bool exposed; /* the OOM killer may take it, after us */
 };
 
@@ -44,6 +48,7 @@ struct keeper_job {
 	 * Returns for how many ms to wait until it is called again, -1 for ever. May be NULL.
 	 */
 	int (*idle)(void *arg);
+	int most_ms; /* that an answer, and its end, may take; 0: LIMIT_KEEPER_MS */
 };
 
 enum { KEEPER_WORDS = 2048 };
@@ -55,10 +60,14 @@ enum { KEEPER_WORDS = 2048 };
 int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e);
 
 /*
- * Asks one question; later reads its answer, when keeper->sock is readable. -ECHILD: the keeper
- * is gone.
+ * Asks one question; later reads its answer, when keeper->ready is readable, which it is from
+ * @due_ns (CLOCK_MONOTONIC; 0: never) on in any case. -ECHILD: the keeper is gone.
+ *
+ * Somebody may stop the keeper. While we wait for an answer, or for its end, it is woken up
+ * (SIGCONT) once a second, and killed when it has not answered for keeper_job.most_ms: then it is as
+ * if somebody else had killed it.
  */
-int keeper_ask(struct keeper *k, const void *ask, size_t n, struct err *e);
+int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e);
 int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e);
 
 /*

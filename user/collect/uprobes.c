@@ -16,6 +16,7 @@
 
 #include "base/caps.h"
 #include "base/cleanup.h"
+#include "base/limits.h"
 
 /* Source: include/uapi/linux/bpf.h, Linux 6.6, enum bpf_attach_type. */
 #define ATTACH_UPROBE_MULTI 48
@@ -253,8 +254,11 @@ static int attach_all(struct held *h, struct err *e)
 /* How often a window is checked that may end early; a check takes some 10 us of a CPU. */
 #define OWN_LOOK_NS 500000
 
-#define NS_PER_MS   1000000ull
-#define NS_PER_S    1000000000ull
+/* So long after its end a window is overdue: it is not waited for without waking the keeper. */
+#define OVERDUE_NS 2000000000ull
+
+#define NS_PER_MS  1000000ull
+#define NS_PER_S   1000000000ull
 
 enum what { ATTACH, DETACH, WINDOW };
 
@@ -575,7 +579,7 @@ static int at_once(struct uprobes *u, enum what what, struct err *e)
 {
 	struct ask ask = { .what = what };
 	struct answer a;
-	int ret = keeper_ask(&u->keeper, &ask, sizeof(ask), e);
+	int ret = keeper_ask(&u->keeper, &ask, sizeof(ask), 0, e);
 
 	return ret ? ret : answer_of(u, &a, e);
 }
@@ -605,13 +609,14 @@ int uprobes_detach(struct uprobes *u, struct err *e)
 int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err *e)
 {
 	struct ask ask = { .what = WINDOW, .window = *w };
+	uint64_t now = now_ns(), open = w->open > now ? w->open : now;
 
-	return keeper_ask(&u->keeper, &ask, sizeof(ask), e);
+	return keeper_ask(&u->keeper, &ask, sizeof(ask), open + w->end + OVERDUE_NS, e);
 }
 
 int uprobes_fd(const struct uprobes *u)
 {
-	return u->keeper.sock;
+	return u->keeper.ready;
 }
 
 int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e)
@@ -643,9 +648,12 @@ bool uprobes_dead(const struct uprobes *u)
 
 int uprobes_mend(struct uprobes *u, struct err *e)
 {
+	uint64_t until_ns = now_ns() + LIMIT_KEEPER_MS * NS_PER_MS;
 	int ret = -ECHILD;
 
 	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
+		if (now_ns() > until_ns)
+			return err_set(e, -ETIMEDOUT, "no process that keeps the probes answers");
 		(void)keeper_stop(&u->keeper);
 		u->deaths++;
 		ret = start_keeper(u, e);
