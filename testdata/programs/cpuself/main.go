@@ -24,12 +24,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
-	"net/http"
-	_ "net/http/pprof"
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"serve"
 	"sort"
 	"strconv"
 	"strings"
@@ -279,12 +277,14 @@ func labelsWork(r *result) {
 	}
 }
 
-func tellSteps(w http.ResponseWriter, _ *http.Request) {
+func tellSteps(string) string {
+	var w strings.Builder
 	for i, tenant := range tenants {
 		for k, part := range []string{"outer", "inner"} {
-			fmt.Fprintln(w, tenant, part, atomic.LoadInt64(&steps[i][k]))
+			fmt.Fprintln(&w, tenant, part, atomic.LoadInt64(&steps[i][k]))
 		}
 	}
+	return w.String()
 }
 
 var works = map[string]func(*result){
@@ -308,7 +308,7 @@ func main() {
 		}
 		sort.Strings(names)
 	}
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *port))
+	server, err := serve.Listen(*port)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cpuself:", err)
 		os.Exit(1)
@@ -331,7 +331,7 @@ func main() {
 		}(&results[i%20])
 		fmt.Println("thread", name, <-locked)
 	}
-	http.HandleFunc("/steps", tellSteps)
-	fmt.Println("ready", l.Addr().(*net.TCPAddr).Port)
-	http.Serve(l, nil)
+	server.Handle("/steps", tellSteps)
+	fmt.Println("ready", server.Port)
+	server.Serve()
 }

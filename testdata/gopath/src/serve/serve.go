@@ -2,6 +2,7 @@
 // no net, which with all that they import are most of the time that a subject takes to compile.
 //
 //	/debug/pprof/NAME[?debug=N]	a profile of runtime/pprof, as net/http/pprof gives it
+//	/debug/pprof/profile?seconds=N	of the CPU, as it does
 //	PATH				what was handled as PATH
 //
 // A request is read until its empty line, answered as HTTP/1.0, and its connection closed. Every call blocks in the
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 const (
@@ -75,6 +77,8 @@ func (s *Server) answer(fd int) {
 	status := "200 OK"
 	if f := s.paths[path]; f != nil {
 		body.WriteString(f(query))
+	} else if path == root+"profile" {
+		status = cpu(&body, query)
 	} else if p := pprof.Lookup(strings.TrimPrefix(path, root)); p != nil && strings.HasPrefix(path, root) {
 		debug, _ := strconv.Atoi(Value(query, "debug"))
 		p.WriteTo(&body, debug)
@@ -83,6 +87,20 @@ func (s *Server) answer(fd int) {
 	}
 	write(fd, []byte("HTTP/1.0 "+status+"\r\nContent-Length: "+strconv.Itoa(body.Len())+"\r\n\r\n"))
 	write(fd, body.Bytes())
+}
+
+// cpu profiles the CPU for as long as the query says, and yields the status.
+func cpu(body *bytes.Buffer, query string) string {
+	seconds, err := strconv.Atoi(Value(query, "seconds"))
+	if err == nil {
+		err = pprof.StartCPUProfile(body)
+	}
+	if err != nil {
+		return "500 Internal Server Error"
+	}
+	time.Sleep(time.Duration(seconds) * time.Second)
+	pprof.StopCPUProfile()
+	return "200 OK"
 }
 
 // Value is that of a query's field, "" when there is none. Nothing is unescaped.
