@@ -48,6 +48,17 @@ static __always_inline struct gpb_standing standing_first(const struct change *c
 				      .from = c->old == GPB_G_DEAD ? GPB_G_DEAD : GPB_G_RUNNING };
 }
 
+/*
+ * In windows: may a wait that begins at @now, so long after the window opened, count? It may from
+ * GPB_LONG_NS on and up to @begin_ns. Before, it is not known whether a wait that ends had been long, so
+ * that a clock paces what follows it: such times runnable were counted with the weight of short waits,
+ * and with that of long ones when they began later.
+ */
+static __always_inline int may_begin(__u64 after, __u64 begin_ns)
+{
+	return after >= GPB_LONG_NS && after < begin_ns;
+}
+
 /* Moves *at on by the change @c. *was: its state before. */
 static __always_inline enum standing_end standing_move(struct gpb_standing *at,
 						       const struct change *c,

@@ -278,6 +278,20 @@ static __always_inline void unseen(const struct hit *h, enum standing_end end)
 	h->n->lost += end == STANDING_LOST;
 }
 
+/* The own time begins to run when waits may begin. */
+static __always_inline int chance_in_window(const struct hit *h, __u64 now)
+{
+	__u64 after = now - h->known_from, from = h->known_from;
+	int left;
+
+	from += after >= GPB_LONG_NS ? GPB_LONG_NS : 0;
+	left = own_time_is_left(&h->n->clock, &h->cfg->own, h->cfg->own_share, h->cfg->short_ns,
+				from, now);
+	if (!may_begin(after, h->cfg->begin_ns))
+		return 0;
+	return left ? GPB_CHANCE_OWN | GPB_CHANCE_WALL : GPB_CHANCE_WALL;
+}
+
 static __always_inline int hit_init(struct hit *h, __u32 slot, __u64 cookie)
 {
 	__u64 now;
@@ -297,13 +311,9 @@ static __always_inline int hit_init(struct hit *h, __u32 slot, __u64 cookie)
 		return 0;
 	h->n->spent.counted++;
 	h->windows = h->cfg->own.ns != 0;
-	h->chance = GPB_CHANCE_OWN | GPB_CHANCE_WALL;
-	if (h->windows && !own_time_is_left(&h->n->clock, &h->cfg->own, h->cfg->own_share,
-					    h->cfg->short_ns, h->known_from, now))
-		h->chance = GPB_CHANCE_WALL;
-	if (!is_open(slot, GPB_OPEN_BEGIN) ||
-	    (h->windows && now - h->known_from >= h->cfg->begin_ns))
-		h->chance = 0;
+	h->chance = is_open(slot, GPB_OPEN_BEGIN) ? GPB_CHANCE_OWN | GPB_CHANCE_WALL : 0;
+	if (h->windows)
+		h->chance &= chance_in_window(h, now);
 	return 1;
 }
 

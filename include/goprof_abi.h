@@ -563,8 +563,9 @@ enum { GPB_WAIT_SHORT, GPB_WAIT_LONG, GPB_WAIT_CALL };
 
 /* How the waits of one target are sampled. gpb_stack.size is status << 8 | g.waitreason. */
 struct gpb_waiting {
-	__u64 rate;	    /* ns: a wait this long is always a sample; 0: nothing counts */
-	struct gpb_own own; /* this and the next ones as in gpb_sched */
+	__u64 rate; /* ns: a wait this long is always a sample; 0: nothing counts */
+	/* These are as in gpb_sched, but waits begin to count GPB_LONG_NS after the window opened. */
+	struct gpb_own own;
 	__u64 own_share, short_ns, begin_ns, looked_ns;
 	/* one bit for each wait reason: a clock paces these waits, however short they are */
 	__u64 clocked;

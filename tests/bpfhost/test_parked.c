@@ -214,6 +214,19 @@ static void what_looks_count(void **state)
 	assert_false(looks_count(100, UINT64_MAX, counted, 0));
 }
 
+/* Where it is not yet known what goroutines did before the window, none of their waits begins to count. */
+static void when_waits_may_begin(void **state)
+{
+	const uint64_t begin = 3000000;
+
+	(void)state;
+	assert_false(may_begin(0, begin));
+	assert_false(may_begin(GPB_LONG_NS - 1, begin));
+	assert_true(may_begin(GPB_LONG_NS, begin));
+	assert_true(may_begin(begin - 1, begin));
+	assert_false(may_begin(begin, begin));
+}
+
 /* Summed over all random numbers, the counts equal the waits. */
 static void short_ones_in_proportion(void **state)
 {
@@ -339,6 +352,7 @@ int main(void)
 		cmocka_unit_test_setup(long_ones_always, reset),
 		cmocka_unit_test_setup(expected_samples, reset),
 		cmocka_unit_test_setup(what_looks_count, reset),
+		cmocka_unit_test_setup(when_waits_may_begin, reset),
 		cmocka_unit_test_setup(short_ones_in_proportion, reset),
 		cmocka_unit_test_setup(parked, reset),
 		cmocka_unit_test_setup(parked_on_a_torn_stack, reset),

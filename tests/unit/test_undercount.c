@@ -124,7 +124,7 @@ static void observe(struct wait_window *w, double from, double lacks)
 					   .weight = STRATUM / WAIT_END_NS };
 		struct gpb_waiting_seen none = {};
 
-		while (first < n && waits[first].at < open)
+		while (first < n && waits[first].at < open + GPB_LONG_NS)
 			first++;
 		for (size_t k = first; k < n && waits[k].at < open + WAIT_BEGIN_NS; k++) {
 			const struct gpb_stack st = stack_of(&waits[k], GPB_WAIT_LONG);

@@ -350,7 +350,7 @@ static struct told told_by_length(bool longer, double *truth, double *calls)
 			wait.type = GPB_WAIT_LONG;
 			call.type = GPB_WAIT_CALL;
 			call.pc[0] = 0x5000;
-			if (at >= open && at < open + (double)w.conf.begin_ns)
+			if (at >= open + GPB_LONG_NS && at < open + (double)w.conf.begin_ns)
 				assert_int_equal(wait_window_add(&w, &wait, NULL), 0);
 			if (done >= open + GPB_LONG_NS && done < open + closed)
 				assert_int_equal(wait_window_add(&w, &call, NULL), 0);

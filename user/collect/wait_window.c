@@ -192,7 +192,7 @@ static void next_window(struct wait_window *w, uint64_t window_ns)
 {
 	const uint64_t last = WAIT_END_NS - WAIT_BEGIN_NS;
 	const uint64_t begin = window_ns > WAIT_END_NS ? window_ns - last : WAIT_BEGIN_NS;
-	const struct slowness_terms t = slowness_terms(&w->slow, begin);
+	const struct slowness_terms t = slowness_terms(&w->slow, begin - GPB_LONG_NS);
 
 	w->conf.own = t.own;
 	w->conf.own_share = t.own_share;
@@ -241,6 +241,12 @@ static struct gpb_waiting_seen sum_of(const struct gpb_waiting_seen *now, size_t
 	return sum;
 }
 
+/* For how long waits may begin in a window (bpf/standing.bpf.h: may_begin). */
+static double begin_ns(const struct wait_window *w)
+{
+	return (double)(w->conf.begin_ns - GPB_LONG_NS);
+}
+
 /*
  * Which part of a window a wait of this length was counted in. w->weight is for the own time in
  * the first part.
@@ -252,7 +258,7 @@ static double by_length(void *arg, const struct gpb_stack *st)
 
 	switch (st->type) {
 	case GPB_WAIT_LONG:
-		return own / (double)w->conf.begin_ns;
+		return own / begin_ns(w);
 	case GPB_WAIT_CALL:
 		return own / (w->length - GPB_LONG_NS);
 	default:
@@ -269,7 +275,7 @@ void wait_window_close(struct wait_window *w, const struct stretch *s,
 	double runs = (double)(now->runs - w->runs) * weight;
 	struct tally_window tw = { .weight = weight, .n = &runs, .inverse = by_length, .arg = w };
 
-	w->paced += (double)(now->paced_runs - w->paced_runs) * stratum / (double)w->conf.begin_ns;
+	w->paced += (double)(now->paced_runs - w->paced_runs) * stratum / begin_ns(w);
 	w->length = (double)(s->closed - s->opened);
 	w->tally.windows_ns += stratum;
 	tally_window(&w->tally, &tw);
