@@ -63,7 +63,6 @@ __noinline int walk_parked(struct walk *w, struct gpb_stack *s, const struct gpb
 	if (!w || !s || !t)
 		return 0;
 	w->avoid_lo = w->avoid_hi = 0;
-	w->moving = 0;
 	w->max = GPB_MAX_USER;
 	/*
 	 * While the garbage collector moves the stack, the old one stays complete until the new
@@ -72,6 +71,7 @@ __noinline int walk_parked(struct walk *w, struct gpb_stack *s, const struct gpb
 	for (int i = 0; i < 2; i++) {
 		s->flags = 0;
 		w->n = 0;
+		w->moving = moves_of(t, g);
 		w->lo = field_u64(g, t->g_stack_lo);
 		w->hi = field_u64(g, t->g_stack_hi);
 		pc = field_u64(g, t->g_sched_pc);
@@ -132,6 +132,7 @@ __noinline int walk_saved(struct walk *w, struct gpb_stack *s, const struct gpb_
 	if (w->why != WALK_UNRULED)
 		return 0;
 	s->flags |= GPB_STACK_UNRULED;
+	w->moving = moves_of(t, g);
 	rules_hints(w, s, t, g, field_u64(g, t->g_sched_bp));
 	return 0;
 }

@@ -148,8 +148,8 @@ static __always_inline void rules_ahead(struct walk *w, struct gpb_stack *s,
 
 /*
  * Adds the frames that frame pointers suggest for the stack that could not be walked. They are
- * for frames so large that the memory which is sent does not reach over them. Global: verified
- * once.
+ * for frames so large that the memory which is sent does not reach over them. The caller has
+ * set w->moving. Global: verified once.
  */
 __noinline int rules_hints(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g,
 			   __u64 bp)
@@ -165,7 +165,6 @@ __noinline int rules_hints(struct walk *w, struct gpb_stack *s, const struct gpb
 	w->lo = field_u64(g, t->g_stack_lo);
 	w->hi = field_u64(g, t->g_stack_hi);
 	w->avoid_lo = w->avoid_hi = 0;
-	w->moving = w->second ? moves_of(t, g) : 0;
 	w->max = GPB_MAX_PCS;
 	walk_chain(w, s, t, bp);
 	s->hints = w->n - n;
@@ -254,10 +253,10 @@ __noinline int walk_by_rules(struct walk *w, struct gpb_stack *s, const struct g
 	s->flags |= GPB_STACK_UNRULED;
 	if (on_g0 && !w->second)
 		rules_ahead(w, s, t, curg);
-	if (w->second)
-		rules_hints(w, s, t, curg, field_u64(curg, t->g_sched_bp));
-	else
-		rules_hints(w, s, t, g, w->at.bp);
+	if (!w->second)
+		return rules_hints(w, s, t, g, w->at.bp);
+	w->moving = moves_of(t, curg);
+	return rules_hints(w, s, t, curg, field_u64(curg, t->g_sched_bp));
 	return 0;
 }
 

@@ -84,7 +84,8 @@ static __always_inline int walk_push(struct walk *w, struct gpb_stack *s, __u64 
 }
 
 /*
- * For a goroutine whose stack is being moved to a larger one by its thread, on the system stack.
+ * For a goroutine whose stack is being moved: to a larger one by its thread, on the system stack, or
+ * to a smaller one by the garbage collector, which has set the scan bit, while it waits for a thread.
  * g.stack is set to the new stack before all frame pointers in that are adjusted. Those that are
  * not yet adjusted lead on through the old stack, which is complete until all are. Just before
  * that, the saved bp already points into the new one. Source: copystack in runtime/stack.go, Go
@@ -92,9 +93,12 @@ static __always_inline int walk_push(struct walk *w, struct gpb_stack *s, __u64 
  */
 static __always_inline __u32 moves_of(const struct gpb_target *t, __u64 g)
 {
+	__u32 status;
+
 	if (t->g_atomicstatus < 0)
 		return 0;
-	return (field_u32(g, t->g_atomicstatus) & ~GPB_G_SCAN) == GPB_G_COPYSTACK ? 2 : 0;
+	status = field_u32(g, t->g_atomicstatus);
+	return status & GPB_G_SCAN || status == GPB_G_COPYSTACK ? 2 : 0;
 }
 
 /* Is there a frame record at @bp? It may lie on the other copy of a stack that is being moved. */

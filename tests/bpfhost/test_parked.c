@@ -297,6 +297,30 @@ static void parked_on_a_torn_stack(void **state)
 }
 
 /*
+ * The collector moves the stack to a smaller one meanwhile: g.stack is the new one, and the frame
+ * pointers in it still lead into the old one, which is complete.
+ */
+static void parked_while_the_stack_moves(void **state)
+{
+	(void)state;
+	saved(TEXT + 0x10, STACK + 80, STACK + 96);
+	g_words[0] = STACK + 64;
+	g_words[1] = STACK + 160;
+	stack_words[12] = STACK + 256; /* in the old one */
+	stack_words[13] = TEXT + 0x100;
+	stack_words[32] = STACK + 288;
+	stack_words[33] = TEXT + 0x200;
+	stack_words[36] = 0;
+	stack_words[37] = TEXT + 0x300;
+	g_words[9] = 4;
+	walk_parked(&walk, &st, &target, G);
+	expect(2, (uint64_t[]){ TEXT + 0x10, TEXT + 0x100 });
+	g_words[9] = 4 | GPB_G_SCAN;
+	walk_parked(&walk, &st, &target, G);
+	expect(4, (uint64_t[]){ TEXT + 0x10, TEXT + 0x100, TEXT + 0x200, TEXT + 0x300 });
+}
+
+/*
  * newstack gave the processor away at this function's entry: there is no frame yet, so frame
  * pointers alone would lose its caller.
  */
@@ -356,6 +380,7 @@ int main(void)
 		cmocka_unit_test_setup(short_ones_in_proportion, reset),
 		cmocka_unit_test_setup(parked, reset),
 		cmocka_unit_test_setup(parked_on_a_torn_stack, reset),
+		cmocka_unit_test_setup(parked_while_the_stack_moves, reset),
 		cmocka_unit_test_setup(preempted, reset),
 		cmocka_unit_test_setup(preempted_where_a_rule_is_missing, reset),
 		cmocka_unit_test_setup(fresh, reset),

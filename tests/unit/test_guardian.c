@@ -214,13 +214,18 @@ static void a_lock_is_no_collector(void **state)
 	becomes(w, 0);
 }
 
-/* A lock on the target's pidfd that is no claim: anybody can have it. */
+/*
+ * A lock on the target's pidfd that is no claim: anybody can have it. The guardian may hold the gate
+ * for a moment after it has told what it did.
+ */
 static int foreign_lock(struct world *w, short type, uint64_t from, uint64_t len)
 {
 	struct flock l = { .l_type = type, .l_start = (off_t)from, .l_len = (off_t)len };
 	int fd = (int)syscall(SYS_pidfd_open, w->pid, 0);
 
 	assert_true(fd >= 0);
+	for (int i = 0; i < 1000 && fcntl(fd, F_OFD_SETLK, &l); i++)
+		usleep(10000);
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &l), 0);
 	return fd;
 }

@@ -276,6 +276,36 @@ static void hints_reach_over_large_frames(void **state)
 	assert_int_equal(raw.stack.pc[2], LAST);
 }
 
+/*
+ * newstack gave the processor away at the entry of a recursion's next call: the frame pointers begin
+ * at its caller's frame, and the calls above that have its return address, too.
+ */
+static void hints_begin_at_the_large_frame(void **state)
+{
+	(void)state;
+	open_subject(0, 0, 1);
+	raw_at(MK_TEXT + 0x40);
+	raw.top[0] = MAIN;
+	raw.ntop = 1;
+	raw.stack.hints = 3;
+	raw.stack.pc[1] = MAIN;
+	raw.stack.pc[2] = MAIN;
+	raw.stack.pc[3] = LAST;
+	assert_int_equal(settle(), 0);
+	assert_int_equal(raw.stack.nfirst, 5);
+	assert_int_equal(raw.stack.pc[3], MAIN);
+	assert_int_equal(raw.stack.pc[4], LAST);
+	raw_at(MK_TEXT + 0x40);
+	raw.top[0] = MAIN;
+	raw.ntop = 1;
+	raw.stack.hints = 2;
+	raw.stack.pc[1] = TEXT0;
+	raw.stack.pc[2] = LAST;
+	assert_int_equal(settle(), 0);
+	assert_int_equal(raw.stack.nfirst, 4);
+	assert_int_equal(raw.stack.pc[2], TEXT0);
+}
+
 /* A stack that ends before its root is counted. */
 static void stacks_that_break_off_are_counted(void **state)
 {
@@ -391,6 +421,7 @@ int main(void)
 		cmocka_unit_test_teardown(settles_in_front_of_the_goroutine, close_subject),
 		cmocka_unit_test_teardown(ends_where_the_memory_does, close_subject),
 		cmocka_unit_test_teardown(hints_reach_over_large_frames, close_subject),
+		cmocka_unit_test_teardown(hints_begin_at_the_large_frame, close_subject),
 		cmocka_unit_test_teardown(stacks_that_break_off_are_counted, close_subject),
 		cmocka_unit_test_teardown(injected_calls_are_exact, close_subject),
 		cmocka_unit_test_teardown(full_stacks_are_cut, close_subject),

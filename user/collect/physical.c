@@ -584,14 +584,32 @@ static struct hints take_hints(struct gpb_stack *st)
 	return h;
 }
 
-/* Appends the frames above the one that is called from @last, if the frame pointers lead to it. */
-static void follow_hints(struct gpb_rec_raw *raw, const struct hints *h, uint64_t last)
+/* Has the innermost function a frame, so that the first frame pointer is its own? */
+static bool leaf_has_frame(struct subject *s, const struct gpb_rec_raw *raw)
 {
-	size_t i = 0;
+	const struct gpb_stack *st = &raw->stack;
+	uint64_t pc = st->pc[st->nkernel + (raw->second ? st->nfirst : 0)];
+	struct gpb_rule rule;
 
-	while (i < h->n && h->pc[i] != last)
-		i++;
-	for (i++; i < h->n; i++)
+	return !physical_rule(s, pc - 1, &rule) && rule.delta >= 8;
+}
+
+/*
+ * Appends the frames above the last one, which is called from @last or, if it is the innermost with
+ * a frame, at which the frame pointers begin. Without that count the calls of a recursion, whose
+ * return addresses are all the same, would be taken for each other.
+ */
+static void follow_hints(struct subject *s, struct gpb_rec_raw *raw, const struct hints *h,
+			 uint64_t last)
+{
+	size_t frames = raw->second ? raw->stack.nsecond : raw->stack.nfirst, found = 0, i;
+
+	i = frames - 1 - (leaf_has_frame(s, raw) || frames < 2 ? 0 : 1);
+	while (found < h->n && h->pc[found] != last)
+		found++;
+	if (i ? i > h->n || h->pc[i - 1] != last : found < h->n && found)
+		i = found + 1;
+	for (; i < h->n; i++)
 		if (!append_pc(&raw->stack, raw->second, h->pc[i]))
 			return;
 }
@@ -663,6 +681,6 @@ int physical_settle(struct subject *s, struct gpb_rec_raw *raw,
 	for (int i = 0; i < GPB_MAX_USER && how == SETTLE_MORE; i++)
 		how = settle_frame(s, raw, &at, learn, arg);
 	if (how == SETTLE_NO_MEMORY)
-		follow_hints(raw, &hints, at.pc + 1);
+		follow_hints(s, raw, &hints, at.pc + at.called);
 	return 0;
 }

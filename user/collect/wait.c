@@ -204,7 +204,7 @@ static int load(struct wait *w, struct err *e)
 	 * that one its sample carries the stack's memory. Without a budget these come in bursts.
 	 */
 	if (!w->o.budget_ppm)
-		bpf_map__set_max_entries(w->obj->maps.ring, 4 * GPB_RING_BYTES);
+		bpf_map__set_max_entries(w->obj->maps.ring, 16 * GPB_RING_BYTES);
 	ret = wait_bpf__load(w->obj);
 	if (ret)
 		return bpf_load_error(e, ret, "wait");
