@@ -43,6 +43,7 @@ struct onlook_estimate {
 	 * and is reported with the first entry of each site.
 	 */
 	double delay_ns, delay_variance;
+	double few_ns; /* of it, as looks saw it: waits that fewer than ONLOOK_COUNTS looks saw */
 	double own_variance; /* of it, what is not by chance of looks: additive */
 	/*
 	 * Total length of waits that were there at every look, from the first one on or until the

@@ -212,12 +212,16 @@ void onlook_sums_over(struct onlook_sums *u, int32_t entry, double ns, double le
 	double n;
 
 	s->ns += ns;
-	if (length <= 0)
+	if (length <= 0) {
+		s->few_ns += ns;
 		return;
+	}
 	n = wait_stands_for(u, length);
 	s->count += n;
 	u->sites.at[s->site].count += n;
 	u->sites.at[s->site].counted_ns += length;
+	u->sites.at[s->site].missed_ns += (n - 1) * length;
+	u->sites.at[s->site].missed_variance += n * (n - 1) * length * length;
 	s->beyond += n * outlasts(u, length);
 	s->count_variance += n * (n - 1);
 }
@@ -272,9 +276,12 @@ uint64_t onlook_stands_from(const struct onlook_sums *u)
 	return (uint64_t)LENGTH_MIN_NS;
 }
 
-double onlook_site_counted(const struct onlook_sums *u, size_t site)
+struct onlook_counted onlook_site_counted(const struct onlook_sums *u, size_t site)
 {
-	return site < u->sites.n ? u->sites.at[site].counted_ns : 0;
+	const struct onlook_site *s = site < u->sites.n ? &u->sites.at[site] : NULL;
+
+	return s ? (struct onlook_counted){ s->counted_ns, s->missed_ns, s->missed_variance } :
+		   (struct onlook_counted){};
 }
 
 struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry)
@@ -287,6 +294,7 @@ struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry)
 		out.count_variance = s->count_variance;
 		out.beyond = s->beyond;
 		out.delay_ns = s->ns * u->scale;
+		out.few_ns = s->few_ns * u->scale;
 		out.unsure_ns = s->unsure_ns * u->scale;
 		out.delay_variance = out.own_variance = s->ns_variance;
 		if (u->sites.at[s->site].known && u->sites.at[s->site].first == entry)

@@ -578,6 +578,15 @@ static double lacking(const struct sched_window *w, size_t site)
 	       GPB_COUNT_ONE * GPB_COUNT_ONE;
 }
 
+/* Did looks count all that they saw of a site? */
+static bool counted_by_looks(const struct sched_window *w, size_t site)
+{
+	const struct onlook_sums *k = w->onlook ? onlook_sums(w->onlook) : NULL;
+
+	return k && onlook_site_count(k, site) > 0 &&
+	       undercounts_counted(&w->under, site, onlook_site_variance(k, site));
+}
+
 static double lacking_all(const struct sched_window *w, const struct tally_part *all)
 {
 	if (!w->onlook)
@@ -598,7 +607,7 @@ static struct sched_error missed(const struct sched_window *w, size_t site)
 
 	if (s->whole == GPB_WAIT_MUTEX)
 		return (struct sched_error){ m.count * one2, m.delay };
-	if (w->onlook && onlook_site_count(onlook_sums(w->onlook), site) > 0)
+	if (counted_by_looks(w, site))
 		return (struct sched_error){};
 	return (struct sched_error){ m.count * one2, w->onlook ? 0 : m.delay };
 }

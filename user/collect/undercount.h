@@ -15,12 +15,15 @@
 
 struct undercount {
 	double count, long_ns; /* long waits by windows: number and total length */
+	double met;	       /* how many of these windows met */
 	double windows_ns;     /* the total length of all waits, by windows */
 	/*
 	 * By looks, without the waits that enough looks saw. Those of that length that too few looks saw
 	 * are still in it: where looks come late, the error is stated too large rather than too small.
 	 */
 	double looks_ns;
+	double few_ns; /* by looks: what they saw of waits that too few of them saw */
+	double missed_ns, missed_variance; /* the length of such waits that others stand for */
 };
 
 struct undercounts {
@@ -40,6 +43,8 @@ void undercounts_learn(struct undercounts *u, const struct tally *t, const struc
  * of both total lengths.
  */
 double undercounts_site(const struct undercounts *u, size_t site, double windows, double looks);
+/* Do looks count all that they saw of a site, except for what may be chance? */
+bool undercounts_counted(const struct undercounts *u, size_t site, double looks);
 double undercounts_all(const struct undercounts *u, double windows, double looks);
 void undercounts_fini(struct undercounts *u);
 

@@ -469,6 +469,15 @@ static double lacking(const struct wait_window *w, size_t site)
 	       GPB_COUNT_ONE * GPB_COUNT_ONE;
 }
 
+/* Did looks count all that they saw of a site? */
+static bool counted_by_looks(const struct wait_window *w, size_t site)
+{
+	const struct onlook_sums *k = w->onlook ? onlook_sums(w->onlook) : NULL;
+
+	return k && onlook_site_count(k, site) > 0 &&
+	       undercounts_counted(&w->under, site, onlook_site_variance(k, site));
+}
+
 static double lacking_all(const struct wait_window *w, const struct tally_part *all)
 {
 	if (!w->onlook)
@@ -484,7 +493,7 @@ static struct wait_error missed(const struct wait_window *w, size_t site)
 	struct tally_missed m = tally_part_missed(&w->tally, &w->tally.sites.at[site].sums);
 	const double one = GPB_COUNT_ONE;
 
-	if (w->onlook && onlook_site_count(onlook_sums(w->onlook), site) > 0)
+	if (counted_by_looks(w, site))
 		return (struct wait_error){};
 	return (struct wait_error){ m.count * one * one, w->onlook ? 0 : m.delay };
 }
