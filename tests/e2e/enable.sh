@@ -376,7 +376,8 @@ verdict "a stopped collector: the guardian restores after the window" "$why"
 
 # ---- somebody's locks ----
 
-# stranger: nobody, with a read lock over all places of claims of the target's pidfd; LOCKER ends it.
+# stranger FORM: nobody, with read locks on the target's pidfd, one over all places of claims, or in each
+# one like a claim of the rate; LOCKER ends it.
 stranger() {
 	: >"$TMP/stranger"
 	python3 -c '
@@ -386,9 +387,11 @@ os.setgroups([])
 os.setresgid(*[pwd.getpwnam("nobody").pw_gid] * 3)
 os.setresuid(*[pwd.getpwnam("nobody").pw_uid] * 3)
 fd = os.pidfd_open(int(sys.argv[1]))
-fcntl.fcntl(fd, OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 1 << 62 | 1 << 31, 0, 0))
+places = {"all": [(1, 0)], "claims": [(slot, 524288) for slot in range(1, 64)]}[sys.argv[2]]
+for slot, length in places:
+    fcntl.fcntl(fd, OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 1 << 62 | slot << 31, length, 0))
 print("locked", flush=True)
-time.sleep(60)' "$PID" >"$TMP/stranger" 2>&1 &
+time.sleep(60)' "$PID" "$1" >"$TMP/stranger" 2>&1 &
 	LOCKER=$!
 	STARTED+=("$LOCKER")
 	within 10 grep -q . "$TMP/stranger"
@@ -398,7 +401,7 @@ time.sleep(60)' "$PID" >"$TMP/stranger" 2>&1 &
 if id nobody >/dev/null 2>&1; then
 	for how in INT KILL; do
 		enable -d 60s
-		stranger && rate_is 524288 && why= || why="rate $(rate), $(cat "$TMP/stranger"); "
+		stranger all && rate_is 524288 && why= || why="rate $(rate), $(cat "$TMP/stranger"); "
 		{ kill -$how "$PROF"; wait "$PROF"; } 2>/dev/null
 		within 5 rate_is 0 || why+="the rate is $(rate): $(last_said); "
 		{ kill -KILL "$LOCKER"; wait "$LOCKER"; } 2>/dev/null
@@ -406,6 +409,24 @@ if id nobody >/dev/null 2>&1; then
 		rate_is 0 || why+="the rate is $(rate) after the lock is gone"
 		verdict "SIG$how while an unprivileged user locks the target's pidfd: restored" "$why"
 	done
+	# The lock outlives the collector, and the rate is off all the same. It also keeps no other from its work.
+	enable -d 60s
+	stranger claims && rate_is 524288 && why= || why="rate $(rate), $(cat "$TMP/stranger"); "
+	kill -INT "$PROF"
+	ended
+	[ $RC = 0 ] && said 'is 0 again' || why+="exit $RC: $(last_said); "
+	said 'no process that may write there holds it' || why+="not told: $(last_said); "
+	rate_is 0 || why+="the rate is $(rate); "
+	within 5 no_guardians || why+="a guardian is left; "
+	enable -d 60s
+	sleep 0.3
+	rate_is 524288 && said 'was 0, is 524288' || why+="the next: rate $(rate), $(last_said); "
+	{ kill -KILL "$PROF"; wait "$PROF"; } 2>/dev/null
+	within 5 rate_is 0 || why+="the next was killed: the rate is $(rate); "
+	sleep 2
+	rate_is 0 || why+="2 s later it is $(rate); "
+	{ kill -KILL "$LOCKER"; wait "$LOCKER"; } 2>/dev/null
+	verdict "an unprivileged user's locks that look like claims: restored while they are held" "$why"
 else
 	skip "an unprivileged user's locks" "no user nobody"
 fi

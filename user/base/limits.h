@@ -56,7 +56,11 @@ enum {
 	LIMIT_LIVE_CELLS = 1 << 20,   /* pairs of such a stack and a group of windows */
 	LIMIT_DECODE = 4096,	      /* bytes of one function that are decoded */
 	LIMIT_TYPE_DEPTH = 16,	      /* nesting of a type that reflect made of others */
-	LIMIT_STREAM_MS = 20000,      /* reading long ranges of one executable's file, in all */
+	/* looking for who holds a lock: bytes of one fdinfo, files of one look, time of one look */
+	LIMIT_FDINFO = 1 << 16,
+	LIMIT_HOLDERS_FILES = 1 << 20,
+	LIMIT_HOLDERS_MS = 1000,
+	LIMIT_STREAM_MS = 20000, /* reading long ranges of one executable's file, in all */
 };
 
 #define LIMIT_SCAN_BYTES \
