@@ -555,11 +555,6 @@ static void step_all(uint64_t until)
 static uint64_t kill_every; /* as kill_ns */
 static size_t others;	    /* as w.others */
 
-/* As in probing_user. */
-struct window_parts {
-	uint64_t begin, end, most;
-};
-
 #define ORDINARY_PARTS             \
 	{                          \
 		0, 8 * MS, 50 * MS \
@@ -590,9 +585,7 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		const struct probing_user u = {
 			.what = "test",
 			.open = &s->open,
-			.begin_ns = parts.begin,
-			.end_ns = parts.end,
-			.most_ns = parts.most,
+			.parts = parts,
 			.look = counts[i] ? count_now : NULL,
 			.price = price_now,
 			.spent = spent_so_far,

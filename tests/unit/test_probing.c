@@ -34,7 +34,7 @@ static void first_parts_become_longer_with_windows(void **state)
 	const struct probes *s = &w.at[0];
 
 	(void)state;
-	parts.begin = 3 * MS;
+	parts.begin_ns = 3 * MS;
 	run_one(nearly_light, false, 0.08, 20);
 	assert_true(s->length > 20 * MS);
 	assert_int_equal(s->length - s->first_part, 5 * MS);
@@ -51,9 +51,9 @@ static void first_parts_become_longer_with_windows(void **state)
 static void every_kind_has_long_windows(void **state)
 {
 	static const struct window_parts kinds[] = {
-		{ 0, HEAP_END_NS, HEAP_MOST_NS },
-		{ SCHED_BEGIN_NS, SCHED_END_NS, SCHED_MOST_NS },
-		{ WAIT_BEGIN_NS, WAIT_END_NS, WAIT_MOST_NS },
+		HEAP_PARTS,
+		SCHED_PARTS,
+		WAIT_PARTS,
 	};
 	const struct probes *s = &w.at[0];
 
@@ -62,8 +62,8 @@ static void every_kind_has_long_windows(void **state)
 		parts = kinds[i];
 		run_one(nearly_light, false, 0.08, 20);
 		assert_true(s->length > 20 * MS && s->length <= 50 * MS);
-		assert_true(s->length > 2 * parts.end);
-		assert_true(!parts.begin || s->first_part > 5 * parts.begin);
+		assert_true(s->length > 2 * parts.end_ns);
+		assert_true(!parts.begin_ns || s->first_part > 5 * parts.begin_ns);
 	}
 }
 
@@ -308,8 +308,7 @@ static struct probes *run_and_set(double (*rate)(double), uint64_t until, uint64
 	struct probes *s = &w.at[0];
 	const struct probing_user u = { .what = "test",
 					.open = &s->open,
-					.end_ns = 8 * MS,
-					.most_ns = 50 * MS,
+					.parts = ORDINARY_PARTS,
 					.spent = spent_so_far,
 					.over = over,
 					.arg = s };
@@ -408,7 +407,9 @@ static void each_start_heals_once(void **state)
 {
 	struct target target = { .pid = 1 };
 	struct subject running = { .target = &target }, started = { .target = &target };
-	const struct probing_user u = { .what = "test", .open = &w.at[0].open, .end_ns = MS };
+	const struct probing_user u = { .what = "test",
+					.open = &w.at[0].open,
+					.parts = { 0, MS, MS } };
 
 	(void)state;
 	for (int held = 0; held <= 1; held++) {

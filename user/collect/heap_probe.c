@@ -421,8 +421,7 @@ static int begin_probing(struct heap_probe *h, struct err *e)
 	const struct probing_user u = {
 		.what = "heap",
 		.open = &h->obj->bss->open_for[0],
-		.end_ns = HEAP_END_NS,
-		.most_ns = HEAP_MOST_NS,
+		.parts = HEAP_PARTS,
 		.by_own = true,
 		.price = price_of,
 		.look = heap_window_look,

@@ -240,7 +240,7 @@ static int begin_full(struct probing *p, struct err *e)
 /* Windows that are meant for bursts should not be longer than necessary. */
 static uint64_t window_ns(const struct probing *p)
 {
-	return rhythm_bursts(&p->rhythm) ? p->u.end_ns : p->size.length;
+	return rhythm_bursts(&p->rhythm) ? p->u.parts.end_ns : p->size.length;
 }
 
 /* Makes a stratum of a given count, and decides at which count its window is to open. */
@@ -292,7 +292,7 @@ static void next_stratum(struct probing *p, uint64_t now)
 	 * belongs to it.
 	 */
 	from = end > now ? end : now;
-	least = from - end + p->u.begin_ns + p->window_ns;
+	least = from - end + p->u.parts.begin_ns + p->window_ns;
 	p->stratum_ns = end;
 	p->stratum_len = len > least ? len : least;
 	room = p->stratum_len - least;
@@ -305,7 +305,7 @@ static void next_stratum(struct probing *p, uint64_t now)
 /* What begins in the first part has as much time to end in any window. */
 static uint64_t first_part(const struct probing *p)
 {
-	return p->u.begin_ns ? p->window_ns - (p->u.end_ns - p->u.begin_ns) : 0;
+	return p->u.parts.begin_ns ? p->window_ns - (p->u.parts.end_ns - p->u.parts.begin_ns) : 0;
 }
 
 static int ask_window(struct probing *p, struct err *e)
@@ -571,8 +571,8 @@ static int rings_windows(struct probing *p, struct err *e)
 static int gauge(struct probing *p, bool *bears, struct err *e)
 {
 	/* In full observation waits may begin at any time. */
-	const struct uprobe_window w = { .begin = p->u.begin_ns ? p->u.end_ns : 0,
-					 .end = p->u.end_ns,
+	const struct uprobe_window w = { .begin = p->u.parts.begin_ns ? p->u.parts.end_ns : 0,
+					 .end = p->u.parts.end_ns,
 					 .by_own = p->u.by_own };
 	struct uprobe_windowed done;
 	double cost;
@@ -606,7 +606,7 @@ static int gauge(struct probing *p, bool *bears, struct err *e)
 		probing_price_hits(p);
 		cost *= p->member.hit_ns / as_taken;
 	}
-	window_size_over(&p->size, p->u.end_ns, cost);
+	window_size_over(&p->size, p->u.parts.end_ns, cost);
 	/* that window was longer than those to come, which last for so much own time */
 	p->size.known = 0;
 	*bears = budget_allows(p->b, &p->member, cost / attached_ns(&done));
@@ -684,8 +684,8 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 	p->member.stepped_ns = PRICE_STEPPED_NS;
 	p->member.window_ns = WINDOW_COST_NS;
 	window_cost_init(&p->cost, WINDOW_COST_NS);
-	window_size_init(&p->size, WINDOW_COST_NS, u->end_ns,
-			 u->most_ns > u->end_ns ? u->most_ns : u->end_ns);
+	BUG_ON(!u->parts.end_ns || u->parts.most_ns < u->parts.end_ns);
+	window_size_init(&p->size, WINDOW_COST_NS, u->parts.end_ns, u->parts.most_ns);
 	if (getrandom(&p->random, sizeof(p->random), 0) != sizeof(p->random))
 		p->random = now_ns();
 	probing_heal_first(s, o);

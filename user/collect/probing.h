@@ -38,16 +38,20 @@ struct stretch {
 	double rate; /* per ns, the rate of that count when the window was asked for */
 };
 
+/*
+ * The parts of a window at its shortest, as in struct uprobe_window, and how long end_ns may become
+ * where hits are few, at least end_ns. If begin_ns is not 0, the first part becomes longer by as
+ * much as the window does.
+ */
+struct window_parts {
+	uint64_t begin_ns, end_ns, most_ns;
+};
+
 /* The owner of the probes. */
 struct probing_user {
 	const char *what;		/* "heap": for messages */
 	volatile struct gpb_open *open; /* in the BPF object's .bss */
-	uint64_t begin_ns, end_ns;	/* the parts of a window, as in struct uprobe_window */
-	/*
-	 * How long end_ns may become where hits are few; 0: it does not change. If begin_ns is not 0,
-	 * the first part becomes longer by as much as the window does.
-	 */
-	uint64_t most_ns;
+	struct window_parts parts;
 	bool by_own; /* as in struct uprobe_window */
 	/* Measures what a hit costs (price.h). May be NULL. */
 	int (*price)(void *arg, struct price *out, struct err *e);

@@ -291,9 +291,7 @@ static int begin_probing(struct sched *c, struct err *e)
 	const struct probing_user u = {
 		.what = "waits",
 		.open = &c->obj->bss->open_for[0],
-		.begin_ns = SCHED_BEGIN_NS,
-		.end_ns = SCHED_END_NS,
-		.most_ns = SCHED_MOST_NS,
+		.parts = SCHED_PARTS,
 		.price = price_of,
 		.spent = sched_window_spent,
 		.turn = sched_window_turn,

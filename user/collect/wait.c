@@ -349,9 +349,7 @@ static int begin_probing(struct wait *w, struct err *e)
 	const struct probing_user u = {
 		.what = "wait",
 		.open = &w->obj->bss->open_for[0],
-		.begin_ns = WAIT_BEGIN_NS,
-		.end_ns = WAIT_END_NS,
-		.most_ns = WAIT_MOST_NS,
+		.parts = WAIT_PARTS,
 		.price = price_of,
 		.spent = wait_window_spent,
 		.turn = wait_window_turn,
