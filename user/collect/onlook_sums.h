@@ -10,8 +10,9 @@
 enum { ONLOOK_LENGTHS = 24, ONLOOK_NOT_COUNTED = -1 };
 
 struct onlook_sum {
-	double count, beyond, ns, unsure_ns,
-		few_ns; /* few_ns: of waits that too few looks saw to count them */
+	double count, beyond, ns, unsure_ns;
+	double few, few_ns, counted_ns, edge_ns, missed, missed_ns,
+		missed_variance; /* as in onlook_estimate */
 	/* variances that do not come from the random moments of looks */
 	double count_variance, ns_variance;
 	bool known;	 /* it was seen in a stack that stood still */
@@ -25,10 +26,8 @@ struct onlook_site {
 	bool known;
 	size_t first; /* the first entry that counts */
 	double now, last, squares;
-	double count;			   /* number of waits that ONLOOK_COUNTS looks saw */
-	double counted_ns;		   /* the total length of these */
-	double missed_ns, missed_variance; /* as in onlook_counted */
-	uint64_t look;			   /* number of the look that now belongs to */
+	double count;  /* number of waits that ONLOOK_COUNTS looks saw */
+	uint64_t look; /* number of the look that now belongs to */
 };
 
 /* A struct that is zeroed, except for its first six members, is empty. */
@@ -98,14 +97,6 @@ double onlook_site_count(const struct onlook_sums *u, size_t site);
  * or not known.
  */
 uint64_t onlook_stands_from(const struct onlook_sums *u);
-/*
- * The total length of these waits; and that of the waits which they also stand for, because too few looks
- * saw those, with its variance.
- */
-struct onlook_counted {
-	double ns, missed_ns, missed_variance;
-};
-struct onlook_counted onlook_site_counted(const struct onlook_sums *u, size_t site);
 void onlook_sums_fini(struct onlook_sums *u);
 
 #endif
