@@ -53,8 +53,8 @@ struct probing_user {
 	volatile struct gpb_open *open; /* in the BPF object's .bss */
 	struct window_parts parts;
 	bool by_own; /* as in struct uprobe_window */
-	/* Measures what a hit costs (price.h). May be NULL. */
-	int (*price)(void *arg, struct price *out, struct err *e);
+	/* Measures what a hit costs, as price_measure() does. May be NULL. */
+	int (*price)(void *arg, struct price *out, struct pricing **rest, struct err *e);
 	/*
 	 * Reads what the target has done so far by its own count. It may be called every few ms.
 	 * False: not known. May be NULL.

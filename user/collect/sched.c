@@ -249,7 +249,7 @@ static struct sched *of_window(void *w)
 }
 
 /* Measures a goroutine that parks in a window, by a process of our own in the last slot. */
-static int price_of(void *w, struct price *out, struct err *e)
+static int price_of(void *w, struct price *out, struct pricing **rest, struct err *e)
 {
 	struct sched *c = of_window(w);
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
@@ -268,7 +268,7 @@ static int price_of(void *w, struct price *out, struct err *e)
 		return err_sys(e, "target table");
 	c->obj->bss->open_for[slot].bits = GPB_OPEN;
 	return price_measure(c->obj->progs.sched_probe, c->multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_AT_PARK, out, e);
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_AT_PARK, out, rest, e);
 }
 
 static int watch(struct sched *c, int fd, struct err *e)
