@@ -47,8 +47,8 @@ static __always_inline __u64 capped(__u64 delay, __u64 rate)
 }
 
 /*
- * In windows: does user space count this wait? It does when enough looks from outside have seen it, or
- * when it is so long that those which they saw stand for all of its length.
+ * In windows: is this wait counted by looks? Yes if enough looks saw it, or if it is long enough that waits
+ * which looks saw are scaled up to all of its length.
  */
 static __always_inline int looks_count(__u64 since, __u64 delay, __u64 counted, __u64 looked_ns)
 {

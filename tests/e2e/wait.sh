@@ -11,6 +11,8 @@
 #	heavy	two goroutines that hand a number to and fro, others with long waits, a mutex and sleeps, under
 #		the default budget (testdata/programs/relay): in windows, numbers and times within 10 % and five
 #		standard errors, by reason
+#	storm	most runs of goroutines are yields that come in storms between windows (testdata/programs/storm):
+#		waits are not scaled up for them, and they are told
 #
 # What is to be exact is watched with --budget=0: at rate 1 a program that does nothing but start
 # goroutines that wait is above 5 % of what it uses.
@@ -25,7 +27,7 @@ SOURCE=
 ASKED=${WIDE:+wide}${VERSIONS:+these}
 VERSIONS=${VERSIONS:-1.18.10 1.22.12 1.27.4}
 [ "$VERSIONS" != all ] || VERSIONS=$WAITS_VERSIONS
-ONLY=${ONLY:-known reasons rates labels edges kill light heavy}
+ONLY=${ONLY:-known reasons rates labels edges kill light heavy storm}
 
 part_known() {
 	watch --wait --budget=0 --wait-rate 1
@@ -168,6 +170,37 @@ part_heavy() {
 			print run + 0 " times runnable after " other + 0 " waits"; exit 1 } }' "$TMP/labels"
 }
 
+last() { grep -E '^at [0-9]+ [0-9]+ [0-9]+$' "$OUT" | tail -n 1; }
+
+# With two channels each round trip is two waits of one goroutine or the other. A storm may come just in a
+# window; how many waits there were is within a half in any case, and yields are seen or told.
+part_storm() {
+	local bin from to
+	bin=$(subject "$1" storm -ldflags='-s -w')
+	start "$bin" 20000
+	sleep 0.5
+	watch --wait --budget=1%
+	from=$(last)
+	sleep "${SECONDS_EACH:-7}"
+	to=$(last)
+	MAY_LOSE=(-allow wait:RUNS_UNMET=any -allow wait:SAMPLES_DROPPED=any -allow wait:UNWATCHED=2000)
+	unwatch
+	MAY_LOSE=()
+	kill "$PID"
+	comments | sed -nE 's/^(budget|unseen|error: all)/# &/p' >&2
+	"$PPROFCHECK" labels -type contentions "$WAIT" >"$TMP/labels"
+	awk -v from="$from" -v to="$to" -v told="$(comments | sed -n 's/^unseen: goroutines began to run about \([0-9]*\) .*/\1/p')" '
+		/"chan (receive|send)"/ { n += $1 } /"runnable"/ { run += $1 }
+		END {
+			split(from, a); split(to, b)
+			waits = 2 * (b[3] - a[3]); runs = waits + b[4] - a[4]
+			printf "# waits %d for %d, runs %d and %d told apart for %d\n", n, waits, run, told, runs >"/dev/stderr"
+			if (waits < 10000 || runs < 2 * waits) { print "no storms: " waits " waits, " runs " runs"; exit 1 }
+			if (n < 0.6 * waits || n > 1.5 * waits) { print n + 0 " waits for " waits; exit 1 }
+			if (run + told < 0.6 * runs || run + told > 1.5 * runs) { print run + told " runs for " runs; exit 1 }
+		}' "$TMP/labels"
+}
+
 for V in $VERSIONS; do
 	# Each Go in one part, the newest in both; with WIDE=1 or VERSIONS both in all of them.
 	case $ASKED$V in 1.22.*) ;; *) part known "$V" ;; esac
@@ -183,5 +216,10 @@ if wanted heavy; then
 	echo "## heavy $V" >&2
 	steps part_heavy "$V"
 	outcome "wait/heavy/$V"
+fi
+if wanted storm; then
+	echo "## storm $V" >&2
+	steps part_storm "$V"
+	outcome "wait/storm/$V"
 fi
 finish

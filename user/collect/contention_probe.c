@@ -136,6 +136,9 @@ static int comment_looks(struct contention_probe *c, const struct sched_result *
 				   "cut: %llu waits were under way when what was observed in full "
 				   "ended, and are not counted up to then",
 				   (unsigned long long)r->cut);
+	/* It is no loss: the probes do not see yields, and so windows may well have met them. */
+	if (!ret && r->unmet > 0 && c->kind == CONTENTION_BLOCK)
+		ret = prof_comment(c->prof, e, SLOWNESS_UNMET, (unsigned long long)r->unmet);
 	return ret;
 }
 

@@ -83,9 +83,8 @@ void onlook_sums_gap(struct onlook_sums *u, double ns);
 void onlook_sums_end(struct onlook_sums *u, double phase_ns, double strata_ns);
 struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry);
 /*
- * The variance of delays that comes from the random moments of looks: of a site of the tally (one
- * that no look met may have been met by one), of all sites together, and of those that are summed
- * apart.
+ * The variance of delays that comes from the random moments of looks: of a site of the tally, of all
+ * sites together, and of those that are summed apart. A site that no look met has the variance of one look.
  */
 double onlook_site_variance(const struct onlook_sums *u, size_t site);
 double onlook_all_variance(const struct onlook_sums *u);
@@ -93,8 +92,8 @@ double onlook_apart_variance(const struct onlook_sums *u);
 /* The number of waits that looks counted there. */
 double onlook_site_count(const struct onlook_sums *u, size_t site);
 /*
- * From which length on (ns) those that ONLOOK_COUNTS looks saw stand for all waits; 0: looks are too seldom,
- * or not known.
+ * The length (ns) from which the waits that ONLOOK_COUNTS looks saw are scaled up to all waits; 0: none are,
+ * because looks are too rare, or it is not known.
  */
 uint64_t onlook_stands_from(const struct onlook_sums *u);
 void onlook_sums_fini(struct onlook_sums *u);

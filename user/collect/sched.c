@@ -51,6 +51,7 @@ struct sched {
 	struct onlook_result looks;
 	struct sched_user users[GPB_WAIT_KINDS];
 	unsigned kinds;	  /* that have joined */
+	char what[16];	  /* their names */
 	unsigned fd_kind; /* the kind that polls */
 };
 
@@ -167,13 +168,13 @@ static int load(struct sched *c, struct err *e)
 	c->multi = uprobes_have_multi();
 	c->obj = sched_bpf__open();
 	if (!c->obj)
-		return bpf_load_error(e, -errno, "waits");
+		return bpf_load_error(e, -errno, "block and mutex");
 	bpf_prepare(c->obj);
 	bpf_map__set_max_entries(c->obj->maps.ring, GPB_RING_BYTES / 4);
 	bpf_object__for_each_program(p, c->obj->obj) uprobes_prepare(p, c->multi);
 	ret = sched_bpf__load(c->obj);
 	if (ret)
-		return bpf_load_error(e, ret, "waits");
+		return bpf_load_error(e, ret, "block and mutex");
 	return feed_open(&c->feed, c->s, c->obj->maps.ring, c->obj->maps.rules, sched_window_add,
 			 &c->window, e);
 }
@@ -289,7 +290,7 @@ static int watch_looks(struct sched *c, struct err *e)
 static int begin_probing(struct sched *c, struct err *e)
 {
 	const struct probing_user u = {
-		.what = "waits",
+		.what = c->what,
 		.open = &c->obj->bss->open_for[0],
 		.parts = SCHED_PARTS,
 		.price = price_of,
@@ -381,6 +382,12 @@ int sched_possible(struct gobin *b, const struct golayout *l, unsigned kind, str
 	return ret ? ret : wait_check(b, kind == GPB_WAIT_MUTEX, e);
 }
 
+static void name_kinds(struct sched *c)
+{
+	snprintf(c->what, sizeof(c->what), "%s%s%s", c->kinds & BLOCK ? "block" : "",
+		 c->kinds == (BLOCK | MUTEX) ? " and " : "", c->kinds & MUTEX ? "mutex" : "");
+}
+
 int sched_join(struct subject *s, const struct collect_opts *o, const struct sched_user *u,
 	       struct sched **out, struct err *e)
 {
@@ -393,6 +400,7 @@ int sched_join(struct subject *s, const struct collect_opts *o, const struct sch
 	if (!c->kinds)
 		c->fd_kind = u->kind;
 	c->kinds |= 1u << u->kind;
+	name_kinds(c);
 	c->users[u->kind] = *u;
 	ret = wait_check(s->bin, u->kind == GPB_WAIT_MUTEX, e);
 	if (!ret && u->kind == GPB_WAIT_MUTEX)
@@ -573,6 +581,7 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 		.no_looks = w->why.msg[0] ? w->why.msg : NULL,
 		.outlasted = w->locked.known ? 0 : w->outlasted,
 		.cut = w->cut,
+		.unmet = slowness_unmet(&w->slow),
 		.unseen_ns = w->locked.known ? 0 : w->locked.delay,
 		.start = start_of(c, kind),
 		.end = c->end,
@@ -624,6 +633,7 @@ void sched_leave(struct sched *c, unsigned kind)
 	sched_window_put(&c->window, NULL);
 	c->users[kind] = (struct sched_user){};
 	c->kinds &= ~(1u << kind);
+	name_kinds(c);
 	if (c->kinds)
 		return;
 	c->s->sched = NULL;

@@ -41,7 +41,8 @@ struct sched_result {
 	bool windowed;
 	struct onlook_result looks;
 	const char *no_looks; /* why there were no looks, or NULL */
-	double outlasted;     /* about how many contentions there were whose end no window saw */
+	double unmet; /* about how many runs were at a pace that no window met; 0: few (slowness.h) */
+	double outlasted; /* about how many contentions there were whose end no window saw */
 	/* Total time waited for mutexes of which no window saw who made others wait. */
 	double unseen_ns;
 	struct sched_error whole; /* variances of all together, but for what stacks do not share */

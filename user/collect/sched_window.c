@@ -226,6 +226,7 @@ int sched_window_joined(struct sched_window *w, struct err *e)
 
 int sched_window_poll(struct sched_window *w, struct err *e)
 {
+	slowness_poll(&w->slow);
 	return w->onlook ? onlook_poll(w->onlook, e) : 0;
 }
 
@@ -326,6 +327,7 @@ static int close_window(struct sched_window *w, const struct stretch *s,
 	struct tally_window tw = { .weight = weight, .n = &parks, .inverse = by_length, .arg = w };
 
 	learn(w, now, ncpu);
+	run_rates_window(&w->slow.rates, parks, (double)w->conf->own.ns, stratum);
 	parks *= weight;
 	w->tally.windows_ns += stratum;
 	tally_window(&w->tally, &tw);
@@ -446,7 +448,7 @@ void sched_window_end(struct sched_window *w, struct onlook_result *out)
 
 bool sched_window_by_switches(const struct sched_window *w)
 {
-	return w->slow.switches > 0 && w->tally.windows &&
+	return slowness_met(&w->slow) > 0 && w->tally.windows &&
 	       w->slow.sum >= AGREE_SLOW * (double)w->tally.windows;
 }
 
@@ -459,12 +461,20 @@ static double plus(double a, double b)
 
 static const double one2 = (double)GPB_COUNT_ONE * GPB_COUNT_ONE;
 
-static struct tally_estimate regressed(const struct sched_window *w, const struct tally_part *p)
+static struct tally_estimate with_total(const struct sched_window *w, const struct tally_part *p,
+					double total)
 {
-	struct tally_estimate n = tally_part_regressed(&w->tally, p, w->slow.switches);
+	const struct tally_estimate parks = tally_group(&w->tally, GPB_WAIT_BLOCK);
+	struct tally_estimate n = tally_part_regressed(&w->tally, p, total,
+						       slowness_lack(&w->slow, &parks));
 
 	n.value *= 1 + w->too_few;
 	return n;
+}
+
+static struct tally_estimate regressed(const struct sched_window *w, const struct tally_part *p)
+{
+	return with_total(w, p, slowness_met(&w->slow));
 }
 
 /*
@@ -539,18 +549,30 @@ struct sched_estimate sched_window_estimate(const struct sched_window *w, size_t
 	return out;
 }
 
+/* How far off the regression may be because the total is (slowness_unsure). */
+static double unsure_of_total(const struct sched_window *w, const struct tally_part *p,
+			      double value)
+{
+	const struct tally_estimate parks = tally_group(&w->tally, GPB_WAIT_BLOCK);
+	double unsure = slowness_unsure(&w->slow, &parks);
+
+	return with_total(w, p, slowness_met(&w->slow) + unsure).value - value;
+}
+
 /*
- * The variance of the number of waits: the regression's residual, and the error that all sites have
- * in common (too_few).
+ * The variance of the number of waits: the regression's residual, the error that all sites have in
+ * common (too_few), and that of the total.
  */
 static double counts_error(const struct sched_window *w, const struct tally_part *p)
 {
 	struct tally_estimate n;
+	double more;
 
 	if (!sched_window_by_switches(w))
 		return tally_part_counts(&w->tally, p).variance;
 	n = regressed(w, p);
-	return plus(n.variance, n.value * n.value * w->too_few * w->too_few);
+	more = unsure_of_total(w, p, n.value);
+	return plus(n.variance, n.value * n.value * w->too_few * w->too_few + more * more);
 }
 
 /* Of the number of a site's waits that windows tell: those by length have an error of their own. */

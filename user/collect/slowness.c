@@ -4,6 +4,7 @@
  */
 #include "collect/slowness.h"
 
+#include <math.h>
 #include <time.h>
 
 #define MEMORY	   0.95 /* weight of the past, from window to window */
@@ -17,6 +18,10 @@
  * theirs
  */
 #define SHORT_MOST 0.9
+/* A difference of so many standard errors is no chance. */
+#define SURELY 3
+/* Runs that no window met are worth telling from this part of all runs on. */
+#define MANY 0.01
 
 /* The runtime's count of switches now; 0: not known. */
 static uint64_t switches_now(struct slowness *w)
@@ -64,18 +69,45 @@ static double busy_since(struct slowness *w)
 	return busy;
 }
 
+/* Ends a step, if it has lasted for long enough, and begins the next one. */
+static void step(struct slowness *w, double least_ns)
+{
+	double now = clock_now(CLOCK_MONOTONIC);
+	uint64_t count;
+
+	if (now - w->step_began < least_ns)
+		return;
+	count = switches_now(w);
+	if (!count) /* the step goes on */
+		return;
+	if (w->step_count && count >= w->step_count)
+		run_rates_step(&w->rates, (double)(count - w->step_count), now - w->step_began);
+	w->step_count = count;
+	w->step_began = now;
+}
+
 void slowness_begin(struct slowness *w, double hit_ns)
 {
 	w->hit_ns = hit_ns;
 	w->now = SLOW_FIRST;
 	w->switches_first = w->switches_before = switches_now(w);
+	w->step_count = w->switches_first;
+	w->step_began = clock_now(CLOCK_MONOTONIC);
 	busy_since(w);
+}
+
+void slowness_poll(struct slowness *w)
+{
+	if (w->step_count) /* there are windows, and the count is known */
+		step(w, RUN_STEP_NS);
 }
 
 void slowness_end(struct slowness *w)
 {
 	uint64_t now = switches_now(w);
 
+	step(w, 0);
+	w->step_count = 0;
 	if (!now || now < w->switches_first || !w->switches_first)
 		w->switches = -1;
 	else if (w->switches >= 0)
@@ -127,6 +159,7 @@ void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum)
 	double exact = switches_since(w), busy = busy_since(w);
 	const struct gpb_wait_clock was = w->clock;
 
+	slowness_poll(w);
 	w->clock = *sum;
 	remember(&w->shorts, sum->shorts, was.shorts);
 	remember(&w->short_ns, sum->short_ns, was.short_ns);
@@ -149,6 +182,54 @@ struct slowness_terms slowness_terms(const struct slowness *w, uint64_t begin_ns
 		.own_share = (uint64_t)(GPB_SHARE_ONE / w->now),
 		.short_ns = (uint64_t)(SHORT_HITS * w->hit_ns),
 	};
+}
+
+double slowness_unmet(const struct slowness *w)
+{
+	double unmet = run_rates_unmet(&w->rates).runs;
+
+	return unmet > MANY * w->switches ? unmet : 0;
+}
+
+double slowness_met(const struct slowness *w)
+{
+	double unmet = run_rates_unmet(&w->rates).runs;
+
+	return w->switches < 0 ? -1 : w->switches > unmet ? w->switches - unmet : 0;
+}
+
+/* The difference between the total and what windows stand for, which they have @lack times too few of. */
+static double misfit(const struct slowness *w, const struct tally_estimate *windows, double lack)
+{
+	double off = slowness_met(w) - lack * windows->value;
+	double chance = SURELY * lack * sqrt(windows->variance > 0 ? windows->variance : 0);
+
+	return fabs(off) > chance ? off : 0;
+}
+
+/*
+ * Few windows tell the usual pace badly, and one that met a storm has much weight in the fit. So what they lack
+ * is believed only where the total does not fit without it, and fits better with it.
+ */
+double slowness_lack(const struct slowness *w, const struct tally_estimate *windows)
+{
+	double lack = run_rates_lack(&w->rates), off = misfit(w, windows, 1);
+
+	return fabs(slowness_met(w) - lack * windows->value) < fabs(off) ? lack : 1;
+}
+
+/* What is too little to be told is uncertain, too. */
+static double few_unmet(const struct slowness *w)
+{
+	return slowness_unmet(w) > 0 ? 0 : run_rates_unmet(&w->rates).runs;
+}
+
+double slowness_unsure(const struct slowness *w, const struct tally_estimate *windows)
+{
+	struct run_unmet u = run_rates_unmet(&w->rates);
+	double faster = misfit(w, windows, slowness_lack(w, windows)) ? u.faster : 0;
+
+	return faster + u.unsure + few_unmet(w);
 }
 
 void slowness_fini(struct slowness *w)

@@ -8,7 +8,9 @@
 #ifndef COLLECT_SLOWNESS_H
 #define COLLECT_SLOWNESS_H
 
+#include "collect/run_rates.h"
 #include "collect/subject_priv.h"
+#include "collect/tally.h"
 #include "go/rtcounters.h"
 
 /* A struct that is zeroed, except for its first member, is a new one. */
@@ -30,11 +32,17 @@ struct slowness {
 	 */
 	double shorts, short_ns, longs, long_ns, parks, exact, busy_ns;
 	double cpu_before; /* ns: the target's clock */
+
+	struct run_rates rates; /* of the runtime's count, and of what windows saw of it */
+	uint64_t step_count;	/* the count when the present step began; 0: not known */
+	double step_began;	/* CLOCK_MONOTONIC, ns */
 };
 
 /* Windows begin, and a hit costs @hit_ns; or there are no more windows. */
 void slowness_begin(struct slowness *w, double hit_ns);
 void slowness_end(struct slowness *w);
+/* To be called often while there are windows: looks at the runtime's count from time to time. */
+void slowness_poll(struct slowness *w);
 /* A window is over; the clocks of all CPUs have added up to @sum since the first one. */
 void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum);
 /* How many times slower, in the mean of @windows; 1: there was none. */
@@ -47,6 +55,23 @@ struct slowness_terms {
 	uint64_t own_share, short_ns;
 };
 struct slowness_terms slowness_terms(const struct slowness *w, uint64_t begin_ns);
+/* The runtime's count without runs at a pace that no window met (run_rates.h); < 0: not known. */
+double slowness_met(const struct slowness *w);
+/* How many runs were at such a pace; 0 as long as they are less than a hundredth of all. */
+double slowness_unmet(const struct slowness *w);
+#define SLOWNESS_UNMET                                                                                  \
+	"unseen: goroutines began to run about %llu times, by the runtime's own count, at a pace that " \
+	"no window met: waits or yields that are beside the estimates and their errors"
+/*
+ * @windows: what these say of the same number. How many times fewer that is than the runtime's count where both
+ * are at the same pace (run_rates_lack); 1 where the difference may be chance.
+ */
+double slowness_lack(const struct slowness *w, const struct tally_estimate *windows);
+/*
+ * How far off slowness_met() may be as a total for what windows saw. Where these do not fit beyond chance, time at
+ * a somewhat higher pace than that of any window may be like other time or not.
+ */
+double slowness_unsure(const struct slowness *w, const struct tally_estimate *windows);
 void slowness_fini(struct slowness *w);
 
 #endif

@@ -451,8 +451,8 @@ static double share_variance(double share, double sampled)
 }
 
 /*
- * The effective number of windows of this group: when one window saw all of it, nobody knows what
- * another one would have seen.
+ * The effective number of windows that saw this group (Kish's effective sample size, (sum x)^2 / sum x^2). Where
+ * it is 1, one window saw all of it, and nothing tells what another one would have seen.
  */
 static double windows_of(const struct tally_sum *g)
 {
@@ -550,6 +550,11 @@ struct tally_estimate tally_delays(const struct tally *t, const struct tally_ent
 
 /* ---- sums of entries ---- */
 
+struct tally_estimate tally_group(const struct tally *t, size_t group)
+{
+	return expanded(t, &t->groups[group]);
+}
+
 struct tally_estimate tally_part_counts(const struct tally *t, const struct tally_part *p)
 {
 	return p->counts.x > 0 ? expanded(t, &p->counts) : (struct tally_estimate){};
@@ -599,22 +604,28 @@ struct tally_estimate tally_part_by_length(const struct tally_part *p, double to
 }
 
 struct tally_estimate tally_part_regressed(const struct tally *t, const struct tally_part *p,
-					   double total)
+					   double total, double lack)
 {
 	const struct tally_sum *n = &t->groups[0], *x = &p->compared, *all = &p->counts;
-	double k = (double)t->windows, spread = n->xx - n->x * n->x / k, slope, rest, square;
+	double k = (double)t->windows, spread = n->xx - n->x * n->x / k, slope, rest, square, from,
+	       value;
 
 	if (all->x <= 0 || n->x <= 0)
 		return tally_part_counts(t, p);
 	if (k < 3 || spread <= 0)
 		return (struct tally_estimate){ x->x / n->x * total,
 						tally_part_counts(t, p).variance };
+	/* Below 0 where others run instead. */
 	slope = (x->xn - x->x * n->x / k) / spread;
-	if (slope < 0)
-		slope = 0;
 	rest = all->x - slope * n->x;
 	square = all->xx - 2 * slope * all->xn + slope * slope * n->xx - rest * rest / k;
-	return (struct tally_estimate){ x->x + slope * (total - n->x), tally_among(t, square, 2) };
+	/* The farther the total is from what windows tell, the more an error of the slope matters. */
+	from = total / lack - n->x;
+	value = lack * x->x + slope * (total - lack * n->x);
+	return (struct tally_estimate){
+		value > 0 ? value : 0,
+		tally_among(t, lack * lack * square * (1 + from * from / spread / k), 2),
+	};
 }
 
 struct tally_estimate tally_part_share(const struct tally *t, const struct tally_part *p,

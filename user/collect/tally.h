@@ -199,6 +199,8 @@ struct tally_missed tally_part_missed(const struct tally *t, const struct tally_
 struct tally_estimate tally_site_counts(const struct tally *t, const struct tally_entry *en,
 					double total);
 
+/* How many there are of a group, by windows alone. */
+struct tally_estimate tally_group(const struct tally *t, size_t group);
 /* The estimates of a site or a whole: the number, and the total delay. */
 struct tally_estimate tally_part_counts(const struct tally *t, const struct tally_part *p);
 struct tally_estimate tally_part_delays(const struct tally *t, const struct tally_part *p);
@@ -214,10 +216,10 @@ struct tally_estimate tally_part_by_length(const struct tally_part *p, double to
 /*
  * As tally_regressed(), for a part: its counts in group 0 are regressed on that group's n, whose
  * sum over all of the time is @total. Counts of other groups are taken as they are. .value is for
- * group 0 alone.
+ * group 0 alone. @lack: all of group 0 is so many times what windows say, which is known from elsewhere.
  */
 struct tally_estimate tally_part_regressed(const struct tally *t, const struct tally_part *p,
-					   double total);
+					   double total, double lack);
 /* The part's share of the delays of its whole @all: a ratio estimator. */
 struct tally_estimate tally_part_share(const struct tally *t, const struct tally_part *p,
 				       const struct tally_part *all);

@@ -482,7 +482,7 @@ static int wait_poll(void *state, struct err *e)
 		ret = probing_poll(w->probing, e);
 	if (!ret)
 		ret = watch_looks(w, e);
-	return !ret && w->window.onlook ? onlook_poll(w->window.onlook, e) : ret;
+	return ret ? ret : wait_window_poll(&w->window, e);
 }
 
 static int wait_begin(void *state, struct err *e)
@@ -594,6 +594,16 @@ static int comment_looks(struct wait *w, struct err *e)
 	return ret;
 }
 
+static int comment_unmet(struct wait *w, struct err *e)
+{
+	uint64_t runs = (uint64_t)slowness_unmet(&w->window.slow);
+
+	if (!runs)
+		return 0;
+	w->loss.n[LOSS_RUNS_UNMET] += runs;
+	return prof_comment(w->prof, e, SLOWNESS_UNMET, (unsigned long long)runs);
+}
+
 static int comment_estimates(struct wait *w, struct err *e)
 {
 	const double one = GPB_COUNT_ONE;
@@ -602,6 +612,8 @@ static int comment_estimates(struct wait *w, struct err *e)
 	if (ret || !probing_windowed(w->probing))
 		return ret;
 	ret = comment_looks(w, e);
+	if (!ret)
+		ret = comment_unmet(w, e);
 	site_errors_all(&w->counts, w->whole.count < 0 ? -1 : w->whole.count / one / one);
 	site_errors_all(&w->delays, w->whole.delay);
 	if (!ret)

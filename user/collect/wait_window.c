@@ -192,6 +192,12 @@ static int look_on(struct wait_window *w, uint64_t since, struct err *e)
 	return onlook_begin(w->onlook, since, e);
 }
 
+int wait_window_poll(struct wait_window *w, struct err *e)
+{
+	slowness_poll(&w->slow);
+	return w->onlook ? onlook_poll(w->onlook, e) : 0;
+}
+
 /* ---- stretches ---- */
 
 /* Sets the terms of the next window, which is to last @window_ns. */
@@ -280,9 +286,12 @@ void wait_window_close(struct wait_window *w, const struct stretch *s,
 	double stratum = s->weight * (double)(s->closed - s->opened);
 	double weight = stratum / (double)w->conf.own.ns;
 	double runs = (double)(now->runs - w->runs) * weight;
+	double paced = (double)(now->paced_runs - w->paced_runs) * stratum / begin_ns(w);
 	struct tally_window tw = { .weight = weight, .n = &runs, .inverse = by_length, .arg = w };
 
-	w->paced += (double)(now->paced_runs - w->paced_runs) * stratum / begin_ns(w);
+	run_rates_window(&w->slow.rates, (runs + paced) / stratum * (double)w->conf.own.ns,
+			 (double)w->conf.own.ns, stratum);
+	w->paced += paced;
 	w->length = (double)(s->closed - s->opened);
 	w->tally.windows_ns += stratum;
 	tally_window(&w->tally, &tw);
@@ -385,13 +394,14 @@ void wait_window_end(struct wait_window *w, struct onlook_result *out)
 /* ---- estimates ---- */
 
 /*
- * Are numbers of short waits made to agree with the runtime's count? The count is exact, also
- * where a target that must wait for CPUs does less in windows than otherwise. For waits that a
+ * Are numbers of short waits made to agree with the runtime's count? The count is right, also
+ * where a target that must wait for CPUs does less in windows than otherwise. Runs at a pace that no
+ * window met are left out of it: the waits that windows saw have no part in them. For waits that a
  * clock paces there is only an estimate, so this is not done where most waits are paced.
  */
 static bool by_runs(const struct wait_window *w)
 {
-	return w->tally.groups[GPB_WAIT_SHORT].x >= w->paced && w->slow.switches > w->paced;
+	return w->tally.groups[GPB_WAIT_SHORT].x >= w->paced && slowness_met(&w->slow) > w->paced;
 }
 
 static bool any_seen(const struct tally_entry *en)
@@ -416,9 +426,43 @@ static bool ends(const struct wait_window *w, const struct tally_entry *en)
 	return tally_has(&w->tally, &st, &at) && any_seen(&w->tally.entries.at[at]);
 }
 
+static double plus(double a, double b)
+{
+	return a < 0 || b < 0 ? -1 : a + b;
+}
+
+/* All runs, by windows alone. */
+static struct tally_estimate runs_of(const struct wait_window *w)
+{
+	struct tally_estimate runs = tally_group(&w->tally, GPB_WAIT_SHORT);
+
+	runs.value += w->paced;
+	return runs;
+}
+
+static struct tally_estimate with_total(const struct wait_window *w, const struct tally_part *p,
+					double total)
+{
+	const struct tally_estimate runs = runs_of(w);
+
+	return tally_part_regressed(&w->tally, p, total, slowness_lack(&w->slow, &runs));
+}
+
 static struct tally_estimate regressed(const struct wait_window *w, const struct tally_part *p)
 {
-	return tally_part_regressed(&w->tally, p, w->slow.switches - w->paced);
+	return with_total(w, p, slowness_met(&w->slow) - w->paced);
+}
+
+/* The regression's variance, and that of the total it is told (slowness_unsure). */
+static double regressed_error(const struct wait_window *w, const struct tally_part *p)
+{
+	const struct tally_estimate runs = runs_of(w);
+	double total = slowness_met(&w->slow) - w->paced;
+	double unsure = slowness_unsure(&w->slow, &runs);
+	struct tally_estimate n = regressed(w, p);
+	double more = with_total(w, p, total + unsure).value - n.value;
+
+	return plus(n.variance, more * more);
 }
 
 /*
@@ -455,14 +499,9 @@ struct wait_estimate wait_window_estimate(const struct wait_window *w, size_t en
 	};
 }
 
-static double plus(double a, double b)
-{
-	return a < 0 || b < 0 ? -1 : a + b;
-}
-
 static double counts_error(const struct wait_window *w, const struct tally_part *p)
 {
-	return by_runs(w) ? regressed(w, p).variance : tally_part_counts(&w->tally, p).variance;
+	return by_runs(w) ? regressed_error(w, p) : tally_part_counts(&w->tally, p).variance;
 }
 
 /* Of the number of a site's waits that windows tell: those by length have an error of their own. */
@@ -541,7 +580,9 @@ struct wait_error wait_window_whole(const struct wait_window *w)
 {
 	const struct tally_part *all = &w->tally.wholes[WAIT_WHOLE_PROGRAM];
 	struct wait_error out = {
-		.count = plus(counts_error(w, all), lacking_all(w, all)),
+		.count = slowness_unmet(&w->slow) > 0 ?
+				 -1 : /* nobody knows how much of that were waits */
+				 plus(counts_error(w, all), lacking_all(w, all)),
 		.delay = w->onlook ? onlook_all_variance(onlook_sums(w->onlook)) :
 				     tally_part_delays(&w->tally, all).variance,
 	};

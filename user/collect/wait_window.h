@@ -4,7 +4,8 @@
  * two differences:
  *
  * A goroutine does nothing between two waits except run, and the runtime itself counts how often
- * goroutines begin to run. So numbers of short waits are made to agree with that count.
+ * goroutines begin to run. So numbers of short waits are made to agree with that count, except for
+ * time of a pace that no window met (run_rates.h).
  *
  * Looks do not count system calls (onlook_conf.all). Windows count long ones when they end,
  * whenever they began. When every look finds a goroutine in a system call at the same place, that
@@ -79,6 +80,8 @@ int wait_window_turn(void *w, bool windows, uint64_t since, double hit_ns, uint6
 		     struct err *e);
 int wait_window_over(void *w, const struct stretch *s, struct err *e);
 
+/* Looks, when onlook_fd() is readable; to be called often in any case. */
+int wait_window_poll(struct wait_window *w, struct err *e);
 /* For tests: what was added since the last window was seen in this one; @now: sums over all CPUs. */
 void wait_window_close(struct wait_window *w, const struct stretch *s,
 		       const struct gpb_waiting_seen *now);
