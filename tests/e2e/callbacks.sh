@@ -29,7 +29,7 @@ watch() {
 	"$GOPROF" -p "$PID" --cpu --heap --source=probe --heap-rate=16k --budget=0 -F 250 -d 3s -o "$TMP" >"$TMP/paths" 2>"$TMP/err"
 	rc=$?
 	kill "$PID"
-	[ $rc = 3 ] && only_small_losses "$TMP/err" $ENDS && rc=0
+	[ $rc = 3 ] && only_small_losses "$TMP/err" "$(cat "$TMP/paths")" $ENDS && rc=0
 	[ $rc = 0 ] || { fail "callbacks/$v" "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"; return 1; }
 }
 

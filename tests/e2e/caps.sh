@@ -34,7 +34,7 @@ with() {
 # right N: after a run: N files, each of them valid, with the program's own functions in them.
 right() {
 	local rc=$? p n=0 type
-	[ $rc = 3 ] && only_small_losses "$TMP/said" && rc=0
+	[ $rc = 3 ] && only_small_losses "$TMP/said" "$(cat "$TMP/paths")" && rc=0
 	[ $rc = 0 ] || { echo "exit status $rc: $(tail -n 2 "$TMP/said" | tr '\n' ' ')"; return; }
 	while read -r p; do
 		n=$((n + 1))

@@ -140,7 +140,7 @@ part_rates() {
 	ask run spreadlock 500 2
 	unwatch
 	judged block "$BLOCK" -sampled
-	judged mutex "$MUTEX" -sampled
+	judged mutex "$MUTEX" -sampled -period 10
 	watch --block --mutex --block-rate 10us --mutex-fraction 10
 	ask rate 10000 10
 	mark
@@ -148,7 +148,7 @@ part_rates() {
 	ask run spreadlock 500 2
 	unwatch
 	judged block "$BLOCK" -sampled
-	judged mutex "$MUTEX" -sampled
+	judged mutex "$MUTEX" -sampled -period 10
 }
 
 part_labels() {

@@ -40,7 +40,7 @@ both() {
 	clocks 1
 	cpu_end
 	[ $rc = 0 ] && [ -s "$CPU" ] || return 1
-	[ $CPU_RC = 0 ] || { [ $CPU_RC = 3 ] && only_small_losses "$TMP/err"; }
+	[ $CPU_RC = 0 ] || { [ $CPU_RC = 3 ] && only_small_losses "$TMP/err" "$CPU"; }
 }
 
 # grown FILE: what grew between two counts, "NAME VALUE".

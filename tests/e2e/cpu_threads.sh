@@ -20,7 +20,7 @@ for try in 1 2; do
 	found_wrong && [ $try = 1 ] || break
 	attempt $try cpu_threads/total "$FOUND"
 done
-[ $rc = 3 ] && only_small_losses "$TMP/err" && rc=0
+[ $rc = 3 ] && only_small_losses "$TMP/err" "$out" && rc=0
 if [ $rc != 0 ] || [ ! -s "$out" ]; then
 	fail cpu_threads "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
 	finish

@@ -49,7 +49,7 @@ run() {
 	may=()
 	case $2 in *-deep*) may+=(-allow heap:STACKS_CUT=any) ;; esac
 	case $2 in *-gc*) may+=(-allow heap:OBJECTS_UNCONFIRMED=any) ;; esac
-	[ $rc = 3 ] && only_small_losses "$TMP/err" 0 "${may[@]}" && rc=0
+	[ $rc = 3 ] && only_small_losses "$TMP/err" "$out" 0 "${may[@]}" && rc=0
 	if [ $rc != 0 ] || [ ! -s "$out" ]; then
 		fail "$name" "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
 		return

@@ -48,7 +48,7 @@ truth() {
 	echo end >&"$fd"
 	exec {fd}>&-
 	out=$(cat "$TMP/path")
-	[ $rc = 3 ] && only_small_losses "$TMP/err" && rc=0
+	[ $rc = 3 ] && only_small_losses "$TMP/err" "$out" && rc=0
 	[ $rc = 0 ] && [ -s "$out" ] || { fail "$name" "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"; return; }
 	judge judge_probe "$TMP/truth" "$out" $RATE
 	outcome "$name"
@@ -95,7 +95,7 @@ watch_liveset() {
 	echo end >&"$fd"
 	exec {fd}>&-
 	FILE=$(cat "$TMP/path")
-	[ $rc = 3 ] && only_small_losses "$TMP/err" && rc=0
+	[ $rc = 3 ] && only_small_losses "$TMP/err" "$FILE" && rc=0
 	[ $rc = 0 ] && [ -s "$FILE" ] || WHY+="exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
 	"$PPROFCHECK" comments "$FILE" >"$TMP/comments"
 	[ -z "$WHY" ]
@@ -159,7 +159,7 @@ waits_meanwhile() {
 	rc=$?
 	echo end >&"$fd"
 	exec {fd}>&-
-	[ $rc = 3 ] && only_small_losses "$TMP/err" && rc=0
+	[ $rc = 3 ] && only_small_losses "$TMP/err" "$(cat "$TMP/path")" && rc=0
 	[ $rc = 0 ] || wrong "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
 	judge "$PPROFCHECK" known -kind block -sampled "$TMP/truth" "$(grep block "$TMP/path")"
 	outcome "$name"

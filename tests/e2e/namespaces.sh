@@ -142,7 +142,7 @@ probing() {
 	wait $prof
 	rc=$?
 	kill "$PID"
-	[ $rc = 3 ] && only_small_losses "$TMP/said" && rc=0
+	[ $rc = 3 ] && only_small_losses "$TMP/said" "$(cat "$TMP/paths")" && rc=0
 	cpu=$(grep '\.cpu\.' "$TMP/paths") heap=$(grep '\.heap\.' "$TMP/paths")
 	if [ $rc != 0 ] || [ ! -s "$cpu" ] || [ ! -s "$heap" ]; then
 		fail "$name: cpu and probe" "exit status $rc: $(tail -n 2 "$TMP/said" | tr '\n' ' ')"

@@ -85,9 +85,9 @@ settled() {
 	return 1
 }
 
-# Exit status 3 for what a busy machine does.
+# fine STATUS PROFILES: exit status 3 for what a busy machine does.
 fine() {
-	[ "$1" = 0 ] || { [ "$1" = 3 ] && only_small_losses "$TMP/err"; }
+	[ "$1" = 0 ] || { [ "$1" = 3 ] && only_small_losses "$TMP/err" "$2"; }
 }
 
 # Go never samples its own monitor thread: left out on both sides. And the signal that preempts
@@ -112,7 +112,7 @@ both_cpu() {
 	out=$("$GOPROF" -p "$PID" --cpu -F 199 -d "$2"s -o "$TMP" 2>"$TMP/err") && rc=0 || rc=$?
 	wait $own || { echo "no profile of its own"; return 1; }
 	wait $LOAD_PID || { echo "no load: $(cat "$TMP/load")"; return 1; }
-	fine $rc && [ -s "$out" ] || { echo "exit $rc: $(tail -n 2 "$TMP/err")"; return 1; }
+	fine $rc "$out" && [ -s "$out" ] || { echo "exit $rc: $(tail -n 2 "$TMP/err")"; return 1; }
 	"$PPROFCHECK" check "$out"
 	comparable "$out" "$TMP/ours"
 	comparable "$TMP/own.all" "$TMP/own"
@@ -163,7 +163,7 @@ probe() {
 	wait $prof
 	rc=$?
 	http_get "$PORT" '/debug/pprof/heap?gc=1' "$TMP/after" || { fail "$NAME/probe" "no answer"; return; }
-	fine $rc || { fail "$NAME/probe" "exit $rc: $(tail -n 2 "$TMP/err")"; return; }
+	fine $rc "$(cat "$TMP/path")" || { fail "$NAME/probe" "exit $rc: $(tail -n 2 "$TMP/err")"; return; }
 	probe_judge "$(cat "$TMP/path")" $((b - a))
 }
 

@@ -78,7 +78,7 @@ rc=$?
 own 'goroutine?debug=1' "$TMP/goroutines2"
 kill "$LOAD" 2>/dev/null
 mutex=$(grep '\.mutex\.' "$TMP/paths") block=$(grep '\.block\.' "$TMP/paths") goroutine=$(grep '\.goroutine\.' "$TMP/paths")
-if [ $rc != 0 ] && ! { [ $rc = 3 ] && only_small_losses "$TMP/err"; }; then
+if [ $rc != 0 ] && ! { [ $rc = 3 ] && only_small_losses "$TMP/err" "$(cat "$TMP/paths")"; }; then
 	fail realwait/runs "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
 	finish
 fi

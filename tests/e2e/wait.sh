@@ -58,7 +58,7 @@ part_rates() {
 	ask rate 2000000 1
 	ask run spread 100 2
 	unwatch
-	judged wait "$WAIT" -sampled
+	judged wait "$WAIT" -sampled -period 2000000
 	[ "$(go tool pprof -raw "$WAIT" 2>/dev/null | awk '/^Period/ { printf "%s ", $2 " " $3 }')" = "delay nanoseconds 2000000  " ] ||
 		echo "its period is not the rate: $(go tool pprof -raw "$WAIT" 2>/dev/null | grep '^Period' | tr '\n' ' ')"
 }

@@ -35,17 +35,39 @@ judge_read() {
 three_to_one() { "$PPROFCHECK" callers -least "${2:-400}" "$1"; }
 
 # judge_hard PROFILE WORK LEAST LOST: of the samples that are not the runtime's own the share LEAST is
-# below main.WORK, at most the rest of LOST stacks breaks off, and no caller is there twice.
+# below main.WORK, at most the rest of LOST stacks breaks off, no caller is there twice, and the
+# program's functions call each other as testdata/programs/hardstacks has them do.
 judge_hard() {
-	"$PPROFCHECK" stacks -type samples "$1" | awk -v work="main\\\\.$2" -v least="$3" -v lost="$4" '
+	local calls
+	case $2 in
+	hashWork)    calls='hashWork' ;;
+	copyWork)    calls='(copyOne )?copyWork' ;;
+	barrierWork) calls='(store )?barrierWork' ;;
+	largeWork)   calls='(fill )?largeWork' ;;
+	*growWork)   calls='(deep )*growOne|growWork' ;;
+	faultWork)   calls='((derefCaller )?deref )?(derefCaller )?faultWork' ;;
+	*)           echo "no such work: $2"; return 1 ;;
+	esac
+	"$PPROFCHECK" stacks -type samples "$1" | awk -v work="main\\\\.$2" -v least="$3" -v lost="$4" -v calls="^($calls) \$" '
+		# The functions of package main in a stack, without the number of a closure.
+		function of_main(stack, all, f) {
+			while (match(stack, /main\.[A-Za-z]+(\.[a-z]+[0-9]+)* /)) {
+				f = substr(stack, RSTART + 5, RLENGTH - 6)
+				sub(/\..*/, "", f)
+				stack = substr(stack, RSTART + RLENGTH)
+				if (f != "main") all = all f " "
+			}
+			return all
+		}
 		{ n += $1 }
 		/runtime\.(mcall|mstart|gcBgMarkWorker|bgsweep|bgscavenge|sysmon|goexit0|forcegchelper|runfinq|runFinalizers|sigtramp |sigreturn)/ { own += $1; next }
-		$0 ~ work { w += $1 }
+		$0 ~ work { w += $1; if (of_main($0) !~ calls) { odd += $1; ex = of_main($0) } }
 		/main\.copyOne [^;]*; main\.copyOne/ { twice += $1 }
 		END {
 			if (n < 200) { print "only " n + 0 " samples"; bad = 1 }
 			if (w < least * (n - own)) { printf "%d of %d samples have their work; ", w, n - own; bad = 1 }
 			if (lost > (1 - least) * n) { printf "%d of %d stacks break off; ", lost, n; bad = 1 }
+			if (odd > (1 - least) * n) { printf "%d samples have callers that the program has not (%s); ", odd, ex; bad = 1 }
 			if (twice) { print twice " samples have a caller twice"; bad = 1 }
 			exit bad
 		}'
@@ -174,7 +196,7 @@ leaf_callers() {
 	for d in 3s 9s 30s; do
 		out=$("$GOPROF" -p "$PID" --cpu -F 500 -d $d -o "$TMP" 2>"$TMP/err")
 		rc=$?
-		[ $rc = 3 ] && only_small_losses "$TMP/err" && rc=0
+		[ $rc = 3 ] && only_small_losses "$TMP/err" "$out" && rc=0
 		[ $rc = 0 ] && [ -s "$out" ] || { echo "exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"; return 1; }
 		why=$(three_to_one "$out" "$@") && return
 		case $why in "only "*) attempt $d "leaf callers" "$why" >&2 ;; *) break ;; esac

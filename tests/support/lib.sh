@@ -13,8 +13,8 @@
 #						the last outcome found all right; wrong WHY: as if one had said so
 #	steps FUNCTION [ARG...]			asks a judge of many steps, which runs in this shell
 #	count REGEXP FILE; has REGEXP [FILE]	grep -c and grep -q that are safe in steps
-#	only_small_losses ERR [ENDS] [FLAG...]	exit status 3 is this machine's doing, or at most ENDS (10)
-#						stacks that end early
+#	only_small_losses ERR PROFILES [ENDS] [FLAG...]	exit status 3 is this machine's doing, or at most
+#						ENDS (10) stacks that end early; the profiles state what was said
 #	attempt N NAME WHY			notes that what is judged is looked at again
 #	finish					exit status of the script; everything started is ended
 set -u
@@ -236,10 +236,15 @@ start_quiet() {
 }
 
 # What was said in $1 of losses is no more than a busy machine does to any profile: every line of a
-# loss is known (user/profile/loss.h) and within its bound, and there is one (testdata/tools/pprofcheck
-# losses).
+# loss is known (user/profile/loss.h) and within its bound, and there is one, and the profiles $2 (file
+# names, one a line or with blanks between them) state the same (testdata/tools/pprofcheck losses).
 LOSSES=$PWD/user/profile/loss.h
-only_small_losses() { "$PPROFCHECK" losses -list "$LOSSES" -status 3 -ends "${2:-10}" "${@:3}" "$1" >&2; }
+only_small_losses() {
+	local files
+	mapfile -t files < <(tr ' ' '\n' <<<"$2" | command grep '\.pb\.gz$')
+	[ ${#files[@]} != 0 ] || { echo "losses without a profile" >&2; return 1; }
+	"$PPROFCHECK" losses -list "$LOSSES" -status 3 -ends "${3:-10}" "${@:4}" "$1" "${files[@]}" >&2
+}
 
 # thrice COMMAND...: what the network may refuse for a moment
 thrice() {

@@ -107,34 +107,50 @@ type stated struct {
 	unknown       bool // and that was said
 }
 
-var unknownLine = regexp.MustCompile(`^error: (\S+) .*?(\w+) [0-9.e+]+ \+- unknown`)
+var unknownLine = regexp.MustCompile(`^error: ((\S+) .*?(\w+)) ([0-9.e+]+) \+- unknown`)
 
-var errorLine = regexp.MustCompile(`^error: (\S+) .*?(\w+) ([0-9.e+]+) \+-\s*([0-9.e+]+) \(([0-9.]+) ?%\)`)
+var errorLine = regexp.MustCompile(`^error: ((\S+) .*?(\w+)) ([0-9.e+]+) \+-\s*([0-9.e+]+) \(([0-9.]+) ?%\)`)
 
-// statedErrors are by function and sample type; lines of one function are added up.
-func statedErrors(p *profile.Profile) map[string]stated {
-	all := map[string]stated{}
+// percentIsOdd: of numbers rounded to whole ones, and one rounded to a tenth.
+func percentIsOdd(percent, est, se float64) bool {
+	may := 0.051 + 100*(1/est+se/(est*est))
+	return math.Abs(percent-100*se/est) > may
+}
+
+// statedErrors are by function and sample type; lines of one function are added up. odd is what no
+// profile says of itself.
+func statedErrors(p *profile.Profile) (all map[string]stated, odd []string) {
+	all = map[string]stated{}
+	seen := map[string]bool{}
 	for _, c := range p.Comments {
 		m := errorLine.FindStringSubmatch(c)
 		if u := unknownLine.FindStringSubmatch(c); u != nil {
-			s := all[u[1]+" "+u[2]]
-			s.unknown = true
-			all[u[1]+" "+u[2]] = s
+			m = append(u, "0", "0")
 		}
 		if m == nil {
 			continue
 		}
-		est, e1 := strconv.ParseFloat(m[3], 64)
-		se, e2 := strconv.ParseFloat(m[4], 64)
-		if e1 != nil || e2 != nil {
+		est, e1 := strconv.ParseFloat(m[4], 64)
+		se, e2 := strconv.ParseFloat(m[5], 64)
+		percent, e3 := strconv.ParseFloat(m[6], 64)
+		if e1 != nil || e2 != nil || e3 != nil {
 			fail(1, "not understood: %s", c)
 		}
-		s := all[m[1]+" "+m[2]]
+		unknown := strings.HasSuffix(c, "unknown")
+		if seen[m[1]] {
+			odd = append(odd, "stated twice: "+m[1])
+		}
+		if !unknown && percentIsOdd(percent, est, se) {
+			odd = append(odd, "no such percentage: "+c)
+		}
+		seen[m[1]] = true
+		s := all[m[2]+" "+m[3]]
 		s.est += est
 		s.variance += se * se
-		all[m[1]+" "+m[2]] = s
+		s.unknown = s.unknown || unknown
+		all[m[2]+" "+m[3]] = s
 	}
-	return all
+	return all, odd
 }
 
 var windowsLine = regexp.MustCompile(`^budget: .*?([0-9]+) windows`)
@@ -165,6 +181,7 @@ func ofSampling(n, size, rate float64) float64 {
 type estimate struct {
 	site
 	got, lo, hi, likely float64
+	samples             float64 // that got is the sum of
 	variance            float64
 	known               bool // the variance is
 	unknown             bool // and the profile says so
@@ -196,7 +213,11 @@ type budget struct {
 	least, within float64
 	few           float64 // so many of a site may or may not be in the window
 	off           float64 // this share of a site is no error
-	sure          float64 // sites with a larger relative standard error were seen too seldom to judge by it
+	got, strange  float64 // of all samples, of those of sites that the log has not
+	stranger      string
+	said          map[string]stated
+	odd           []string // what is wrong whatever the truth is
+	sure          float64  // sites with a larger relative standard error were seen too seldom to judge by it
 }
 
 // siteOf is the site that a sample is of: its function is nearest to the leaf.
@@ -252,14 +273,24 @@ func (b *budget) reasoned(s *profile.Sample) bool {
 
 func (b *budget) estimates(d *diary, p *profile.Profile) []estimate {
 	est, col := b.truth(d, p), column(p, b.typ)
-	said := statedErrors(p)
+	said, odd := statedErrors(p)
+	b.said, b.odd = said, append(b.odd, odd...)
 	b.windows, b.rate = windows(p), float64(p.Period)
 	for _, c := range p.Comments {
 		b.unseen = b.unseen || strings.HasPrefix(c, "unseen:")
 	}
 	for _, s := range p.Sample {
-		if x := siteOf(est, s); x != nil && b.reasoned(s) {
-			x.got += float64(s.Value[col])
+		if !b.reasoned(s) {
+			continue
+		}
+		v := float64(s.Value[col])
+		b.got += v
+		if x := siteOf(est, s); x != nil {
+			x.got += v
+			x.samples++
+		} else if inMain(nil, s) {
+			b.strange += v
+			b.stranger = stackNames(s)
 		}
 	}
 	for i := range est {
@@ -331,6 +362,57 @@ func (b *budget) check(x *estimate, share float64) (why []string) {
 	return why
 }
 
+// stray is what sites that the log has not may have: the program around those that it has.
+func (b *budget) stray(all float64) float64 {
+	if b.kind == "heap" {
+		return 0.005*all + 65536
+	}
+	return 0.005 * all
+}
+
+// checkSums: samples are those of the log's sites, and add up to what is stated of them, give or take
+// their rounding to whole objects.
+func (b *budget) checkSums(est []estimate, all float64) {
+	if b.strange > b.stray(all) {
+		b.odd = append(b.odd, fmt.Sprintf("%.0f of sites that the program does not have: %s", b.strange, b.stranger))
+	}
+	if b.reasons != "" || b.windows == 0 {
+		return
+	}
+	rounding := 0.0
+	for i := range est {
+		x := &est[i]
+		may := 4 * x.samples * math.Max(1, x.bytes)
+		rounding += may
+		if s, ok := b.said[x.fn+" "+b.typ]; ok && math.Abs(s.est-x.got) > may+0.001*x.got {
+			b.odd = append(b.odd, fmt.Sprintf("%s: stated %.0f, its samples are %.0f", x.fn, s.est, x.got))
+		}
+	}
+	if s, ok := b.said["all "+b.typ]; ok && math.Abs(s.est-b.got) > rounding+0.001*b.got+b.stray(0) {
+		b.odd = append(b.odd, fmt.Sprintf("all sites: stated %.0f, samples are %.0f", s.est, b.got))
+	}
+}
+
+// checkAll: the sum of all sites is what the program did in all. So a site whose own error is not known
+// is bounded, too.
+func (b *budget) checkAll(est []estimate) {
+	if b.windows == 0 || b.reasons != "" || b.typ == "alloc_objects" {
+		return
+	}
+	s, ok := b.said["all "+b.typ]
+	if !ok {
+		b.odd = append(b.odd, "the error of all sites is not stated")
+		return
+	}
+	lo, hi := 0.0, 0.0
+	for _, x := range est {
+		lo, hi = lo+x.lo, hi+x.hi
+	}
+	if slack := b.stray(hi) + b.off*hi + windowedSlack(b.windows)*math.Sqrt(s.variance); !s.unknown && (b.got < lo-slack || b.got > hi+slack) {
+		b.odd = append(b.odd, fmt.Sprintf("all sites: %.0f of %.0f..%.0f, may be off by %.0f", b.got, lo, hi, slack))
+	}
+}
+
 func cmdBudget(args []string) bool {
 	var b budget
 	fs := flags()
@@ -351,6 +433,17 @@ func cmdBudget(args []string) bool {
 	all, good, judged := 0.0, true, 0
 	for _, x := range est {
 		all += x.likely
+	}
+	b.checkSums(est, all)
+	b.checkAll(est)
+	if b.kind == "heap" {
+		var j judge
+		j.columnsAgree(p, "alloc_objects", "alloc_space", b.windows > 0)
+		good = j.wrongs == 0
+	}
+	for _, why := range b.odd {
+		fmt.Println("WRONG:", why)
+		good = false
 	}
 	for i := range est {
 		x := &est[i]

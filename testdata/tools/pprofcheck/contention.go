@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
+	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -147,6 +149,46 @@ func has(list []string, s string) bool {
 	return false
 }
 
+var (
+	declared  = regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type )(\w+)`)
+	nameParts = regexp.MustCompile(`[A-Za-z_]\w*`)
+	closure   = regexp.MustCompile(`^(func|gowrap|deferwrap)\d+$`)
+)
+
+// declaredIn are the functions, methods and types of the package in a folder.
+func declaredIn(dir string) map[string]bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
+	all := map[string]bool{}
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			fail(2, "pprofcheck: %v", err)
+		}
+		for _, m := range declared.FindAllStringSubmatch(string(data), -1) {
+			all[m[1]] = true
+		}
+	}
+	if len(all) == 0 {
+		fail(2, "pprofcheck: no Go source in %s", dir)
+	}
+	return all
+}
+
+// invented is a function of package main in the stack that the source does not have, or "".
+func invented(source map[string]bool, s *profile.Sample) string {
+	for _, name := range allNames(s) {
+		if !strings.HasPrefix(name, "main.") {
+			continue
+		}
+		for _, part := range nameParts.FindAllString(name[len("main."):], -1) {
+			if !source[part] && !closure.MatchString(part) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
 // off is how far outside v is, in per cent and, when there is a variance, in standard errors.
 func off(v float64, in [2]float64, variance float64) string {
 	d := math.Max(in[0]-v, v-in[1])
@@ -191,6 +233,8 @@ func cmdKnown(args []string) bool {
 	fs := flags()
 	kind := fs.String("kind", "block", "")
 	before := fs.String("before", "", "")
+	period := fs.Int64("period", 1, "")
+	source := fs.String("source", "testdata/programs/waits", "")
 	fs.Float64Var(&m.count, "count", 0.01, "")
 	fs.Float64Var(&m.delay, "delay", 0.03, "")
 	fs.BoolVar(&m.sampled, "sampled", false, "")
@@ -199,13 +243,21 @@ func cmdKnown(args []string) bool {
 	if len(all) == 0 {
 		fail(2, "pprofcheck: %s says nothing of kind %s", paths[0], *kind)
 	}
-	p := loadContention(paths[1])
+	p, has := loadContention(paths[1]), declaredIn(*source)
+	good := true
+	if p.Period != *period {
+		fmt.Printf("a period of %d: WRONG\n", p.Period)
+		good = false
+	}
 	if *before != "" {
 		p = difference(*before, paths[1])
 	}
 	locks := dropRuntimeLocks(p)
-	good := true
 	for _, s := range p.Sample {
+		if f := invented(has, s); f != "" && (s.Value[0] != 0 || s.Value[1] != 0) {
+			fmt.Printf("not a function of the program: %s in %s\n", f, stackNames(s))
+			good = false
+		}
 		t := of(all, s)
 		if t == nil {
 			// Of waits the program says some: it waits for others too.
@@ -420,8 +472,24 @@ func cmdDelta(args []string) bool {
 	return true
 }
 
+// contentionsBeside counts the contentions of OWN with a stack that OURS has not, by the names of its functions.
+func contentionsBeside(ours, own *profile.Profile) (n float64, most string) {
+	has := map[string]bool{}
+	for _, s := range ours.Sample {
+		has[stackNames(s)] = true
+	}
+	for _, s := range own.Sample {
+		if v := float64(s.Value[0]); v != 0 && !has[stackNames(s)] {
+			n += v
+			most = stackNames(s)
+		}
+	}
+	return n, most
+}
+
 // cmdFraction: OURS has all contentions, OWN one in -of of the same time, each of which counts for as
-// many: numbers and delays agree, give or take -off for the window's edges. The number taken is
+// many: numbers and delays agree, give or take -off for the window's edges, and so many may be of
+// stacks that OURS has not. The number taken is
 // binomial. How long the single waits of a stack were is not known: their variance is taken to be
 // that of an exponential distribution, and the longest five times their mean.
 func cmdFraction(args []string) bool {
@@ -444,6 +512,9 @@ func cmdFraction(args []string) bool {
 	for _, s := range own.Sample {
 		gotN += float64(s.Value[0])
 		gotDelay += float64(s.Value[1])
+	}
+	if other, stack := contentionsBeside(ours, own); other > *off*n {
+		j.wrong("%.0f contentions of stacks that are not in ours: %s", other, stack)
 	}
 	slack := sampledSlack(variance, heaviest)
 	fmt.Fprintf(os.Stderr, "%.0f contentions of %.3f s, %.0f of %.3f s by its own (may be off by %.3f s)\n",

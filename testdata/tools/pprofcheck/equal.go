@@ -483,6 +483,12 @@ func cmdShare(args []string) bool {
 	if may.sampled && may.na*may.nb == 0 {
 		fail(2, "pprofcheck: -sampled is for profiles that count samples, and have some")
 	}
+	var j judge
+	for _, p := range []*profile.Profile{pa, pb} {
+		if count(p) > 0 && *typ == "cpu" {
+			j.cpuColumnsAgree(p)
+		}
+	}
 	rows, totalA, totalB := sharesOf(pa, pb, *typ)
 	fmt.Printf("totals: A %d, B %d; largest difference first\n", totalA, totalB)
 	fmt.Printf("%8s %8s %8s %8s %8s %8s\n", "flat A", "flat B", "diff", "cum A", "cum B", "diff")
@@ -500,5 +506,5 @@ func cmdShare(args []string) bool {
 	if len(outside) > 0 {
 		fmt.Printf("out of tolerance (n=%d, %d): %s\n", may.na, may.nb, strings.Join(outside, "; "))
 	}
-	return len(outside) == 0 && totalA > 0 && totalB > 0
+	return j.wrongs == 0 && len(outside) == 0 && totalA > 0 && totalB > 0
 }

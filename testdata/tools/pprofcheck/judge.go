@@ -108,6 +108,62 @@ func takeKnown(all map[string]*allocation, p *profile.Profile, typ string, rate 
 	}
 }
 
+// inMain: a function of the program itself is in the stack, of its package main or in the truth.
+func inMain(all map[string]*allocation, s *profile.Sample) bool {
+	for _, name := range allNames(s) {
+		if strings.HasPrefix(name, "main.") || all[ofMain(name)] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// columnsAgree: a sample's bytes are its objects times their size. Both are rounded by themselves: twice
+// where some of the objects are a processor's first, which count as one each (user/collect/heap_enable.c);
+// what is scaled from windows is rounded more often, and relatively.
+func (j *judge) columnsAgree(p *profile.Profile, objects, space string, windowed bool) {
+	n, b := column(p, objects), column(p, space)
+	for _, s := range p.Sample {
+		size := s.NumLabel["bytes"]
+		if len(size) != 1 || s.Value[n] < 0 {
+			j.wrong("WRONG: %d objects of the sizes %v: %s", s.Value[n], size, stackNames(s))
+			continue
+		}
+		may := 2 * float64(size[0])
+		if windowed {
+			may += may + 0.001*float64(s.Value[b])
+		}
+		if math.Abs(float64(s.Value[b]-s.Value[n]*size[0])) > may {
+			j.wrong("WRONG: %d objects of %d bytes, and %d bytes of them: %s", s.Value[n], size[0], s.Value[b], stackNames(s))
+		}
+	}
+}
+
+// strangers judges what is no allocation of the truth and comes from the program: other bytes at
+// most, and what sampling them makes of that. The runtime allocates below the program's lines, too
+// (a sudog of a goroutine that waits, or a GC assist), and the program around them. An object counts
+// for the period or, if it is larger, its size.
+func (j *judge) strangers(all map[string]*allocation, p *profile.Profile, space string, rate, other float64) {
+	got, most, of := 0.0, 0.0, ""
+	for _, s := range p.Sample {
+		if known(all, s) == nil && inMain(all, s) {
+			v := float64(s.Value[column(p, space)])
+			got += v
+			if v > most {
+				most, of = v, stackNames(s)
+			}
+		}
+	}
+	const large = 8192 // of the program's own small things
+	may := other
+	if rate > 1 {
+		may += sampledSlack(other*rate, rate+large)
+	}
+	if got > may {
+		j.wrong("%.0f bytes of what the program says nothing of (at most %.0f), %.0f of them: %s", got, may, most, of)
+	}
+}
+
 // chance is that of one object to be sampled.
 func chance(size, rate float64) float64 {
 	if rate <= 1 {
@@ -140,12 +196,15 @@ func cmdAllocs(args []string) bool {
 	firsts := fs.Float64("firsts", 0, "")
 	missed := fs.Float64("missed", 0, "")
 	most := fs.Float64("most", 0, "")
+	other := fs.Float64("other", 65536, "")
 	paths := parse(fs, args, 2)
 	if *rate <= 0 {
 		fail(2, "%s", usage)
 	}
-	all := allocations(paths[0])
-	takeKnown(all, load(paths[1]), "alloc_objects", *rate)
+	all, profile := allocations(paths[0]), load(paths[1])
+	takeKnown(all, profile, "alloc_objects", *rate)
+	j.columnsAgree(profile, "alloc_objects", "alloc_space", false)
+	j.strangers(all, profile, "alloc_space", *rate, *other+*firsts**rate)
 	names := map[string]float64{}
 	want, have, variance, heaviest, unseen := 0.0, 0.0, 0.0, 0.0, 0.0
 	for f, a := range all {
@@ -183,12 +242,15 @@ func cmdLive(args []string) bool {
 	rate := fs.Float64("rate", 0, "")
 	lost := fs.Float64("lost", -1, "")
 	kinds := fs.Int("kinds", 7, "")
+	other := fs.Float64("other", 65536, "")
 	paths := parse(fs, args, 2)
 	if *rate <= 0 || *lost < 0 {
 		fail(2, "%s", usage)
 	}
-	all := allocations(paths[0])
-	takeKnown(all, load(paths[1]), "inuse_objects", *rate)
+	all, profile := allocations(paths[0]), load(paths[1])
+	takeKnown(all, profile, "inuse_objects", *rate)
+	j.columnsAgree(profile, "inuse_objects", "inuse_space", false)
+	j.strangers(all, profile, "inuse_space", *rate, *other)
 	names := map[string]float64{}
 	for f := range all {
 		names[f] = 0
@@ -368,6 +430,31 @@ func cmdLabelled(args []string) bool {
 
 // ---- CPU ----
 
+// cpuColumnsAgree: each sample of a CPU profile is one period, in ours and in Go's own.
+func (j *judge) cpuColumnsAgree(p *profile.Profile) {
+	n, ns := column(p, "samples"), column(p, "cpu")
+	for _, s := range p.Sample {
+		if s.Value[ns] != s.Value[n]*p.Period {
+			j.wrong("%d samples of %d ns, and %d ns of them: %s", s.Value[n], p.Period, s.Value[ns], stackNames(s))
+		}
+	}
+}
+
+// leafCaller is the function that main.leaf has been called from, if it is the only one of the two
+// that could, and the very next one; else "".
+func leafCaller(s *profile.Sample) string {
+	names := allNames(s)
+	if len(names) < 2 {
+		return ""
+	}
+	for i, name := range names {
+		if isCaller := strings.HasSuffix(name, ".threeTimes") || strings.HasSuffix(name, ".onceOnly"); isCaller != (i == 1) {
+			return ""
+		}
+	}
+	return names[1][strings.LastIndex(names[1], "."):]
+}
+
 // cmdCallers judges testdata/programs/leaf31: main.leaf is called 3:1 from two functions, and never
 // from another.
 func cmdCallers(args []string) bool {
@@ -375,18 +462,19 @@ func cmdCallers(args []string) bool {
 	fs := flags()
 	least := fs.Float64("least", 400, "")
 	p := load(parse(fs, args, 1)[0])
+	j.cpuColumnsAgree(p)
 	col := column(p, "samples")
 	all, three, once := 0.0, 0.0, 0.0
 	for _, s := range p.Sample {
 		if !strings.HasSuffix(leafName(s), ".leaf") {
 			continue
 		}
-		v, names := float64(s.Value[col]), strings.Join(allNames(s), " ")+" "
+		v := float64(s.Value[col])
 		all += v
-		switch {
-		case strings.Contains(names, ".threeTimes "):
+		switch leafCaller(s) {
+		case ".threeTimes":
 			three += v
-		case strings.Contains(names, ".onceOnly "):
+		case ".onceOnly":
 			once += v
 		}
 	}
@@ -436,6 +524,7 @@ func cmdCPUTotal(args []string) bool {
 	if *inner < 0 || *outer < 0 || *stolen < 0 || *switches < 0 {
 		fail(2, "pprofcheck: cputotal: -inner, -outer, -stolen and -switches must be given, and not negative")
 	}
+	j.cpuColumnsAgree(p)
 	got, col := 0.0, column(p, "cpu")
 	for _, s := range p.Sample {
 		got += float64(s.Value[col]) / 1e9

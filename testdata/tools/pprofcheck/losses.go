@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -57,10 +58,20 @@ func (a allowance) Set(s string) error {
 
 func (a allowance) String() string { return "" }
 
+// A line that counts something of a kind of profile is a loss, but for these (user/collect/cpu.c, wait.c).
+var (
+	countLine = regexp.MustCompile(`^goprof-bpf: (?:pid \d+ \([^)]*\): )?(cpu|heap|block|mutex|wait|goroutine): \d+ `)
+	notLosses = regexp.MustCompile(`: (cpu: \d+ Hz on \d+ threads|wait: \d+ probes, )`)
+)
+
+// lossOf is one kind of profile's loss, by its text.
+type lossOf struct{ kind, text string }
+
 type lossLines struct {
 	texts map[string]string
 	may   allowance
-	said  map[string]float64 // "N TEXT" lines by kind
+	said  map[lossOf][]string // the counts, "" for a fact
+	kept  map[lossOf][]string // those of the profiles
 	n     int
 }
 
@@ -73,12 +84,7 @@ func (l *lossLines) read(j *judge, path string) {
 	for _, line := range strings.Split(string(data), "\n") {
 		m := lossLine.FindStringSubmatch(line)
 		if m == nil || l.texts[m[3]] == "" {
-			if otherLosses.MatchString(line) && !stoppedLine.MatchString(line) {
-				l.n++
-				if l.may["run:OTHER"] == 0 {
-					j.wrong("%s", line)
-				}
-			}
+			l.readOther(j, line)
 			continue
 		}
 		l.n++
@@ -86,30 +92,81 @@ func (l *lossLines) read(j *judge, path string) {
 		if m[2] != "" {
 			n = number(path, m[2])
 		}
-		l.said[m[1]+": "+fmt.Sprintf("%.0f", n)+" "+m[3]] = n
+		of := lossOf{m[1], m[3]}
+		l.said[of] = append(l.said[of], m[2])
 		if name := m[1] + ":" + l.texts[m[3]]; n > l.may[name] {
 			j.wrong("%s: %.0f %s (%s at most %.0f)", m[1], n, m[3], name, l.may[name])
 		}
 	}
 }
 
-// sameAs: each loss in the profile's comments has been said.
-func (l *lossLines) sameAs(j *judge, path string) {
-	kind := ""
-	for k := range map[string]bool{"cpu": true, "heap": true, "block": true, "mutex": true, "wait": true, "goroutine": true} {
-		if strings.Contains(path, "."+k+".") {
-			kind = k
+// readOther judges a line that is no loss of loss.h.
+func (l *lossLines) readOther(j *judge, line string) {
+	switch {
+	case otherLosses.MatchString(line) && !stoppedLine.MatchString(line):
+		l.n++
+		if l.may["run:OTHER"] == 0 {
+			j.wrong("%s", line)
+		}
+	case countLine.MatchString(line) && !notLosses.MatchString(line):
+		l.n++
+		j.wrong("a loss that is not in the list: %s", line)
+	}
+}
+
+// profileKind is told by a file's name, PROGRAM.PID.KIND.pb.gz and the like.
+func profileKind(path string) string {
+	for _, k := range []string{"cpu", "heap", "block", "mutex", "wait", "goroutine"} {
+		if strings.Contains(filepath.Base(path), "."+k+".") {
+			return k
 		}
 	}
+	return ""
+}
+
+var lossComment = regexp.MustCompile(`^loss: (\d+) (.*)$`)
+
+// keep reads the losses that a profile states.
+func (l *lossLines) keep(j *judge, path string) {
+	kind := profileKind(path)
 	for _, c := range load(path).Comments {
-		if !strings.HasPrefix(c, "loss: ") {
-			continue
-		}
-		text := strings.TrimPrefix(c, "loss: ")
-		if _, ok := l.said[kind+": "+text]; !ok && !strings.Contains(text, "the target exited") {
-			j.wrong("%s: a loss that was not said: %s", kind, text)
+		m := lossComment.FindStringSubmatch(c)
+		switch {
+		case m != nil:
+			of := lossOf{kind, m[2]}
+			l.kept[of] = append(l.kept[of], m[1])
+		case strings.HasPrefix(c, "loss:"):
+			j.wrong("%s: not understood: %s", kind, c)
 		}
 	}
+}
+
+// same: what was said is what the profiles state, loss by loss and count by count. That the target
+// has gone is said with the time and not as a loss.
+func (l *lossLines) same(j *judge) {
+	for of, counts := range l.kept {
+		for _, n := range counts {
+			if !takeOut(l.said, of, n) && l.texts[of.text] != "TARGET_GONE" {
+				j.wrong("%s: a loss that was not said: %s %s", of.kind, n, of.text)
+			}
+		}
+	}
+	for of, counts := range l.said {
+		for _, n := range counts {
+			j.wrong("%s: a loss that the profile does not state: %s %s", of.kind, n, of.text)
+		}
+	}
+}
+
+// takeOut takes one such count out of all, or a fact, which is said without.
+func takeOut(all map[lossOf][]string, of lossOf, n string) bool {
+	for i, said := range all[of] {
+		if said == n || said == "" {
+			all[of] = append(all[of][:i:i], all[of][i+1:]...)
+			return true
+		}
+	}
+	return false
 }
 
 // cmdLosses judges ERR, what was said on stderr by a run that ended with -status: 0 without any loss,
@@ -131,7 +188,7 @@ func cmdLosses(args []string) bool {
 			may[k] = n
 		}
 	}
-	l := lossLines{texts: lossTable(*list), may: may, said: map[string]float64{}}
+	l := lossLines{texts: lossTable(*list), may: may, said: map[lossOf][]string{}, kept: map[lossOf][]string{}}
 	l.read(&j, paths[0])
 	j.compared++
 	switch {
@@ -143,7 +200,10 @@ func cmdLosses(args []string) bool {
 		j.wrong("exit status 3, and no loss was said")
 	}
 	for _, p := range paths[1:] {
-		l.sameAs(&j, p)
+		l.keep(&j, p)
+	}
+	if len(paths) > 1 {
+		l.same(&j)
 	}
 	return j.fine()
 }

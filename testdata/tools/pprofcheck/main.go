@@ -41,6 +41,7 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
   known [FLAGS] TRUTH FILE   a block or mutex profile is what testdata/programs/waits says it did
       -kind block|mutex   -count X -delay X: tolerances (0.01, 0.03)   -before F: less what is in F
       -sampled            and what chance allows by the variances it tells (level)
+      -period N           of the profile (1)   -source DIR: has all functions of package main
   contention [FLAGS] BEFORE AFTER FILE   FILE is the difference of Go's own two, stack by stack
       -count X -delay X   tolerances (0.01, 0.02)   -few N: or N events   -slack NS: or NS
       -depth N            leaf frames only   -ignore-startline   -max N
@@ -62,6 +63,7 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
       -firsts N           so many samples may each count R bytes too much
       -missed N           so many of each were perhaps made while nobody looked
       -most X             all bytes within X, which the number of samples must be able to show
+      -other N            so many bytes of the program's, besides (65536); live has it, too
   live -rate R -lost N [-kinds N] TRUTH FILE        objects in use, the same; N samples are not known
   flow -windows N [-made] TRUTH COMMENTS   objects in use as comments of a profile in windows state
       -made               them; and bytes allocated, by lines "# FUNC COUNT BYTES"
