@@ -93,6 +93,18 @@ shell_ok() {
 	return $ok
 }
 
+# What `steps` cannot see (tests/README.md): a command behind "!" whose 1 may be a death, and the parts of a
+# pipe whose end nobody asks for.
+steps_see() {
+	local ok=0 files tools='grep|has|kill|found_wrong|start_kind|matrix_build|"\$PPROFCHECK"|\{'
+	files=$(grep -lE '^[[:space:]]*steps |waits\.sh' tests/e2e/*.sh tests/matrix/*.sh tests/support/waits.sh)
+	# shellcheck disable=SC2086
+	! grep -nE '[^|]\|[^|].*\|\| *(:|true)( |;|\)|$)' $files | grep -vE '(kill|wait)[^|]*\|\| *:|^[^:]*:[0-9]*:[[:space:]]*#' || ok=1
+	# shellcheck disable=SC2086
+	! grep -nE '(^|[;{(] *|&& |\|\| |if |while |until )[[:space:]]*! +[^ ]' $files | grep -vE "! +($tools)" || ok=1
+	return $ok
+}
+
 go_formatted() {
 	local said
 	# shellcheck disable=SC2046
@@ -131,6 +143,7 @@ check words words
 check unbounded unbounded
 check whitespace no_space_at_end
 check shell shell_ok
+check steps steps_see
 check docs docs
 check matrix bash tests/matrix/run.sh check # the tables of docs/tested.md are such as a run makes
 if command -v gofmt >/dev/null; then
