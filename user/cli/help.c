@@ -73,6 +73,7 @@ const char opt_help[] =
 	"\n"
 	"Output:\n"
 	"  -o, --output DIR      where to write (default: here); made if missing\n"
+	"                        (not its parents)\n"
 	"      --mode MODE       who may read the files: 0600, their owner alone\n"
 	"                        (default), 0644, everybody\n"
 	"      --format FORMAT   pprof (default), folded, text, or flame, a page for a\n"
