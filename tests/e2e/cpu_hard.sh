@@ -35,7 +35,7 @@ hard() {
 	barrier) run "$1" barrier 0.98 barrierWork ;;
 	# While a stack is copied the first sight of a frame may find it half moved.
 	grow) run "$1" grow 0.93 'growOne|main\\.growWork' ;;
-	fault) run "$1" fault 0.90 faultWork ;;
+	fault) run "$1" fault 0.99 faultWork ;;
 	esac
 }
 

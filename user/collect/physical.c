@@ -423,7 +423,12 @@ static int user_locations(struct physical *ph, const struct joined *j, uint32_t 
 
 	for (size_t i = 0; i < j->n; i++) {
 		struct pc_info info;
-		int ret = location_of(ph, j->pc[i], callee, leaf, &info, e);
+		/*
+		 * A fault is no call: the address is the instruction's own, which may be the first of its
+		 * function. Source: unwinder.symPC in runtime/traceback.go.
+		 */
+		uint64_t pc = j->pc[i] + (callee == FUNC_SIGPANIC);
+		int ret = location_of(ph, pc, callee, leaf, &info, e);
 
 		if (ret)
 			return ret;
