@@ -182,6 +182,9 @@ void pricing_free(struct pricing *p)
 	if (!p)
 		return;
 	uprobes_free(&p->probes);
+	/* A child of another pricing may have inherited this end, so closing it would not end the other one. */
+	if (p->sock >= 0)
+		shutdown(p->sock, SHUT_RDWR);
 	closep(&p->sock);
 	while (p->pid > 0 && waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
 		;
