@@ -1,0 +1,609 @@
+/* user/ingest/heapdump.c - records of heap dumps: a table says what each consists of. */
+#include "ingest/heapdump.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "base/vec.h"
+#include "ingest/stream.h"
+
+/* FAST_BYTES: room for the kind of a record, two numbers and more */
+enum { FAST_BYTES = 32, HEADER_BYTES = 16, TEXT_BYTES = 4 * LIMIT_NAME, VALUES_BYTES = 1 << 16 };
+
+struct heapdump {
+	struct stream s;
+	struct stream far; /* for values of contents that are longer than the window */
+	unsigned version;
+	bool known; /* params was read */
+	struct heapdump_params params;
+	char arch[64], toolchain[128];
+	bool ended;
+	/* The record that is being read. */
+	uint64_t began;
+	const char *record, *bad; /* bad: the first part that could not be read */
+	uint64_t bad_off;
+	struct heapdump_contents contents;
+	bool fields; /* a list of fields is to be read */
+	char *text;  /* TEXT_BYTES, of which ntext are used */
+	size_t ntext;
+	VEC(struct heapdump_line) lines;
+};
+
+/* ---- parts ---- */
+
+static bool bad(struct heapdump *d, const char *what)
+{
+	if (!d->bad) {
+		d->bad = what;
+		d->bad_off = stream_offset(&d->s);
+	}
+	return false;
+}
+
+static bool number(struct heapdump *d, const char *what, uint64_t *out)
+{
+	return !d->bad && (stream_uvarint(&d->s, out) || bad(d, what));
+}
+
+static bool boolean(struct heapdump *d, const char *what, bool *out)
+{
+	uint64_t v = 0;
+
+	if (!number(d, what, &v))
+		return false;
+	*out = v;
+	return v < 2 || bad(d, what);
+}
+
+/* Is there so much left? Of a pipe nobody knows. */
+static bool fits(const struct heapdump *d, uint64_t n)
+{
+	return !d->s.seekable || n <= d->s.size - stream_offset(&d->s);
+}
+
+static bool text(struct heapdump *d, const char *what, struct heapdump_text *out)
+{
+	uint64_t n = 0;
+	size_t keep, room = TEXT_BYTES - d->ntext;
+
+	if (!number(d, what, &n))
+		return false;
+	keep = n < LIMIT_NAME ? (size_t)n : LIMIT_NAME;
+	keep = keep < room ? keep : room;
+	if (!fits(d, n) || !stream_have(&d->s, keep))
+		return bad(d, what);
+	*out = (struct heapdump_text){ d->text + d->ntext, keep };
+	memcpy(d->text + d->ntext, d->s.buf + d->s.at, keep);
+	d->ntext += keep;
+	return stream_skip(&d->s, n) || bad(d, what);
+}
+
+/* Contents of usual objects stay in the window until their fields have been read. */
+static bool contents(struct heapdump *d, const char *what, struct heapdump_contents *out)
+{
+	if (!number(d, what, &out->len))
+		return false;
+	out->off = stream_offset(&d->s);
+	if (!fits(d, out->len))
+		return bad(d, what);
+	d->contents = *out;
+	d->fields = true;
+	stream_mark(&d->s);
+	return stream_skip(&d->s, out->len) || bad(d, what);
+}
+
+enum part_type { PART_END, PART_NUMBER, PART_BOOL, PART_TEXT, PART_CONTENTS };
+
+struct part {
+	enum part_type type;
+	size_t at; /* offset in struct heapdump_record */
+	const char *name;
+};
+
+#define NUMBER(r, f)                                                   \
+	{                                                              \
+		PART_NUMBER, offsetof(struct heapdump_record, r.f), #f \
+	}
+#define BOOL(r, f)                                                   \
+	{                                                            \
+		PART_BOOL, offsetof(struct heapdump_record, r.f), #f \
+	}
+#define TEXT(r, f)                                                   \
+	{                                                            \
+		PART_TEXT, offsetof(struct heapdump_record, r.f), #f \
+	}
+#define CONTENTS(r, f)                                                   \
+	{                                                                \
+		PART_CONTENTS, offsetof(struct heapdump_record, r.f), #f \
+	}
+
+static const struct part type_parts[] = {
+	NUMBER(type, addr), NUMBER(type, size), TEXT(type, name), BOOL(type, indirect), {}
+};
+static const struct part itab_parts[] = { NUMBER(itab, addr), NUMBER(itab, type), {} };
+static const struct part itab_parts_3[] = { NUMBER(itab, addr), BOOL(itab, indirect), {} };
+static const struct part object_parts[] = { NUMBER(object, addr), CONTENTS(object, contents), {} };
+static const struct part object_parts_3[] = { NUMBER(object, addr),
+					      NUMBER(object, type),
+					      NUMBER(object, kind),
+					      CONTENTS(object, contents),
+					      {} };
+static const struct part root_parts[] = { TEXT(root, text), NUMBER(root, addr), {} };
+static const struct part goroutine_parts[] = {
+	NUMBER(goroutine, g),	     NUMBER(goroutine, sp),
+	NUMBER(goroutine, goid),     NUMBER(goroutine, gopc),
+	NUMBER(goroutine, status),   BOOL(goroutine, system),
+	BOOL(goroutine, background), NUMBER(goroutine, waitsince),
+	TEXT(goroutine, reason),     NUMBER(goroutine, ctxt),
+	NUMBER(goroutine, m),	     NUMBER(goroutine, defer),
+	NUMBER(goroutine, panic),    {},
+};
+static const struct part frame_parts[] = {
+	NUMBER(frame, sp),	     NUMBER(frame, depth), NUMBER(frame, child_sp),
+	CONTENTS(frame, contents),   NUMBER(frame, entry), NUMBER(frame, pc),
+	NUMBER(frame, continuation), TEXT(frame, name),	   {},
+};
+static const struct part params_parts[] = {
+	BOOL(params, big_endian), NUMBER(params, ptrsize),
+	NUMBER(params, start),	  NUMBER(params, end),
+	TEXT(params, arch),	  TEXT(params, toolchain),
+	NUMBER(params, ncpu),	  {},
+};
+static const struct part params_parts_4[] = {
+	BOOL(params, big_endian),  NUMBER(params, ptrsize),
+	NUMBER(params, start),	   NUMBER(params, end),
+	NUMBER(params, arch_char), TEXT(params, toolchain),
+	NUMBER(params, ncpu),	   {},
+};
+static const struct part params_parts_3[] = {
+	BOOL(params, big_endian), NUMBER(params, ptrsize), NUMBER(params, hchan_bytes),
+	NUMBER(params, start),	  NUMBER(params, end),	   NUMBER(params, arch_char),
+	TEXT(params, toolchain),  NUMBER(params, ncpu),	   {},
+};
+static const struct part finalizer_parts[] = { NUMBER(finalizer, obj), NUMBER(finalizer, fn),
+					       NUMBER(finalizer, pc),  NUMBER(finalizer, fint),
+					       NUMBER(finalizer, ot),  {} };
+static const struct part osthread_parts[] = {
+	NUMBER(osthread, m), NUMBER(osthread, id), NUMBER(osthread, procid), {}
+};
+static const struct part segment_parts[] = { NUMBER(segment, addr),
+					     CONTENTS(segment, contents),
+					     {} };
+static const struct part defer_parts[] = {
+	NUMBER(defer, d),  NUMBER(defer, g),	NUMBER(defer, sp),   NUMBER(defer, pc),
+	NUMBER(defer, fn), NUMBER(defer, code), NUMBER(defer, link), {},
+};
+static const struct part panic_parts[] = {
+	NUMBER(panic, p),
+	NUMBER(panic, g),
+	NUMBER(panic, type),
+	NUMBER(panic, data),
+	NUMBER(panic, defer),
+	NUMBER(panic, link),
+	{},
+};
+static const struct part sample_parts[] = { NUMBER(sample, obj), NUMBER(sample, bucket), {} };
+
+static const struct layout {
+	const char *name;
+	const struct part *parts, *parts_4, *parts_3; /* of Go 1.4 to 1.6, and of 1.3, if others */
+} layouts[HEAPDUMP_KINDS] = {
+	[HEAPDUMP_EOF] = { "end" },
+	[HEAPDUMP_OBJECT] = { "object", object_parts, NULL, object_parts_3 },
+	[HEAPDUMP_OTHERROOT] = { "other root", root_parts },
+	[HEAPDUMP_TYPE] = { "type", type_parts },
+	[HEAPDUMP_GOROUTINE] = { "goroutine", goroutine_parts },
+	[HEAPDUMP_FRAME] = { "stack frame", frame_parts },
+	[HEAPDUMP_PARAMS] = { "parameters", params_parts, params_parts_4, params_parts_3 },
+	[HEAPDUMP_FINALIZER] = { "finalizer", finalizer_parts },
+	[HEAPDUMP_ITAB] = { "itab", itab_parts, NULL, itab_parts_3 },
+	[HEAPDUMP_OSTHREAD] = { "OS thread", osthread_parts },
+	[HEAPDUMP_MEMSTATS] = { "memstats" },
+	[HEAPDUMP_QUEUED] = { "queued finalizer", finalizer_parts },
+	[HEAPDUMP_DATA] = { "data segment", segment_parts },
+	[HEAPDUMP_BSS] = { "bss segment", segment_parts },
+	[HEAPDUMP_DEFER] = { "defer", defer_parts },
+	[HEAPDUMP_PANIC] = { "panic", panic_parts },
+	[HEAPDUMP_MEMPROF] = { "memory profile" },
+	[HEAPDUMP_SAMPLE] = { "allocation sample", sample_parts },
+};
+
+static const struct part *parts_of(const struct heapdump *d, enum heapdump_kind kind)
+{
+	const struct layout *l = &layouts[kind];
+
+	if (d->version == 3 && l->parts_3)
+		return l->parts_3;
+	return d->version < 7 && l->parts_4 ? l->parts_4 : l->parts;
+}
+
+static void read_parts(struct heapdump *d, const struct part *p, struct heapdump_record *r)
+{
+	for (; p->type; p++) {
+		void *to = (char *)r + p->at;
+
+		switch (p->type) {
+		case PART_NUMBER:
+			number(d, p->name, to);
+			break;
+		case PART_BOOL:
+			boolean(d, p->name, to);
+			break;
+		case PART_TEXT:
+			text(d, p->name, to);
+			break;
+		default:
+			contents(d, p->name, to);
+		}
+	}
+}
+
+static void read_memstats(struct heapdump *d, struct heapdump_memstats *m)
+{
+	uint64_t *to = (uint64_t *)m;
+
+	for (size_t i = 0; i < sizeof(*m) / sizeof(*to); i++)
+		number(d, "a number", &to[i]);
+}
+
+static int read_memprof(struct heapdump *d, struct heapdump_memprof *m, struct err *e)
+{
+	uint64_t n = 0;
+
+	number(d, "bucket", &m->bucket);
+	number(d, "size", &m->size);
+	number(d, "number of frames", &n);
+	d->lines.n = 0;
+	for (uint64_t i = 0; i < n && !d->bad; i++) {
+		struct heapdump_line *l = vec_add(&d->lines, LIMIT_BUCKET_STACK);
+
+		if (!l)
+			return err_set(e, -E2BIG, "%llu frames in the stack at offset %llu",
+				       (unsigned long long)n, (unsigned long long)d->began);
+		text(d, "function", &l->func);
+		text(d, "file", &l->file);
+		number(d, "line", &l->line);
+	}
+	number(d, "allocations", &m->allocs);
+	number(d, "frees", &m->frees);
+	m->lines = d->lines.at;
+	m->nlines = d->lines.n;
+	return 0;
+}
+
+/* ---- errors ---- */
+
+static int cut_short(const struct heapdump *d, struct err *e)
+{
+	if (d->s.failed)
+		return err_set(e, -d->s.failed, "reading at offset %llu: %s",
+			       (unsigned long long)stream_offset(&d->s), strerror(d->s.failed));
+	return err_set(e, -EBADMSG, "the dump ends in %s of the %s at offset %llu", d->bad,
+		       d->record, (unsigned long long)d->began);
+}
+
+static int fail(const struct heapdump *d, struct err *e)
+{
+	if (d->s.ended && d->s.n - d->s.at < 10)
+		return cut_short(d, e);
+	return err_set(e, -EBADMSG, "offset %llu: wrong %s in the %s that begins at %llu",
+		       (unsigned long long)d->bad_off, d->bad, d->record,
+		       (unsigned long long)d->began);
+}
+
+/* ---- fields ---- */
+
+static uint64_t swap(const struct heapdump *d, const uint8_t *p)
+{
+	uint64_t v8;
+	uint32_t v4;
+
+	if (d->params.ptrsize == 8) {
+		memcpy(&v8, p, 8);
+		return d->params.big_endian ? __builtin_bswap64(v8) : v8;
+	}
+	memcpy(&v4, p, 4);
+	return d->params.big_endian ? __builtin_bswap32(v4) : v4;
+}
+
+/* The word of the contents at @offset. */
+static uint64_t word(struct heapdump *d, uint64_t offset)
+{
+	uint64_t off = d->contents.off + offset, n = d->params.ptrsize;
+
+	if (d->contents.off == UINT64_MAX)
+		return 0;
+	if (off >= d->s.base && off + n <= d->s.base + d->s.n)
+		return swap(d, d->s.buf + (off - d->s.base));
+	if (!d->s.seekable)
+		return 0;
+	if (off < d->far.base || off + n > d->far.base + d->far.n) {
+		stream_seek(&d->far, off);
+		if (!stream_have(&d->far, (size_t)n))
+			return 0;
+	}
+	return swap(d, d->far.buf + (off - d->far.base));
+}
+
+static int bad_field(const struct heapdump *d, uint64_t kind, uint64_t offset, struct err *e)
+{
+	return err_set(e, -EBADMSG,
+		       "offset %llu: a field of kind %llu at %llu of %llu bytes, in the %s that "
+		       "begins at %llu",
+		       (unsigned long long)stream_offset(&d->s), (unsigned long long)kind,
+		       (unsigned long long)offset, (unsigned long long)d->contents.len, d->record,
+		       (unsigned long long)d->began);
+}
+
+static uint64_t most_kinds(const struct heapdump *d)
+{
+	return d->version == 3 ? HEAPDUMP_EFACE : d->version == 4 ? 3 : HEAPDUMP_PTR;
+}
+
+/* Go 1.4 numbers them 1 pointer, 2 interface, 3 empty interface. */
+static enum heapdump_field_kind kind_of(const struct heapdump *d, uint64_t kind)
+{
+	return d->version == 4 && kind > 1 ? kind + 2 : kind;
+}
+
+int heapdump_field(struct heapdump *d, struct heapdump_field *f, struct err *e)
+{
+	uint64_t kind = 0, size = d->params.ptrsize;
+
+	if (!d->fields)
+		return 0;
+	if (d->s.n - d->s.at >= FAST_BYTES && !d->s.buf[d->s.at]) {
+		d->s.at++;
+		d->fields = false;
+		return 0;
+	}
+	number(d, "kind of a field", &kind);
+	if (!kind && !d->bad) {
+		d->fields = false;
+		return 0;
+	}
+	number(d, "offset of a field", &f->offset);
+	if (d->bad)
+		return fail(d, e);
+	f->kind = kind_of(d, kind);
+	size *= f->kind >= HEAPDUMP_IFACE ? 2 : 1;
+	if (kind > most_kinds(d) || size > d->contents.len || f->offset > d->contents.len - size)
+		return bad_field(d, kind, f->offset, e);
+	f->type = f->kind >= HEAPDUMP_IFACE ? word(d, f->offset) : 0;
+	f->addr = word(d, f->offset + size - d->params.ptrsize);
+	return 1;
+}
+
+/* Fields that nobody asked for. */
+static int skip_fields(struct heapdump *d, struct err *e)
+{
+	struct heapdump_field f;
+	int ret = 1;
+
+	while (ret > 0)
+		ret = heapdump_field(d, &f, e);
+	return ret;
+}
+
+/* ---- records ---- */
+
+/* NULL: it has more than 9 bytes. */
+static inline const uint8_t *uvarint_inside(const uint8_t *p, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 63; shift += 7) {
+		v |= (uint64_t)(*p & 0x7f) << shift;
+		if (*p++ < 0x80) {
+			*out = v;
+			return p;
+		}
+	}
+	return NULL;
+}
+
+static int keep_params(struct heapdump *d, struct heapdump_record *r, struct err *e)
+{
+	struct heapdump_params *p = &r->params;
+
+	if (p->ptrsize != 4 && p->ptrsize != 8)
+		return err_set(e, -EBADMSG, "offset %llu: pointers of %llu bytes",
+			       (unsigned long long)r->off, (unsigned long long)p->ptrsize);
+	if (d->known)
+		return err_set(e, -EBADMSG, "offset %llu: parameters for a second time",
+			       (unsigned long long)r->off);
+	d->params = *p;
+	snprintf(d->arch, sizeof(d->arch), "%.*s", (int)p->arch.len, p->arch.at ? p->arch.at : "");
+	snprintf(d->toolchain, sizeof(d->toolchain), "%.*s", (int)p->toolchain.len,
+		 p->toolchain.at);
+	d->params.arch = (struct heapdump_text){ d->arch, strlen(d->arch) };
+	d->params.toolchain = (struct heapdump_text){ d->toolchain, strlen(d->toolchain) };
+	d->known = true;
+	return 0;
+}
+
+/* In Go 1.3 the fields of an object are those of its type, which has no contents itself. */
+static void fields_by_type(struct heapdump *d, const struct heapdump_record *r)
+{
+	if (r->kind == HEAPDUMP_OBJECT)
+		d->fields = false;
+	if (r->kind != HEAPDUMP_TYPE)
+		return;
+	d->contents = (struct heapdump_contents){ .len = r->type.size, .off = UINT64_MAX };
+	d->fields = true;
+}
+
+static int read_record(struct heapdump *d, struct heapdump_record *r, struct err *e)
+{
+	const struct part *parts = parts_of(d, r->kind);
+	int ret = 0;
+
+	if (parts)
+		read_parts(d, parts, r);
+	else if (r->kind == HEAPDUMP_MEMSTATS)
+		read_memstats(d, &r->memstats);
+	else if (r->kind == HEAPDUMP_MEMPROF)
+		ret = read_memprof(d, &r->memprof, e);
+	if (d->version == 3 && !ret)
+		fields_by_type(d, r);
+	if (ret || d->bad)
+		return ret ? ret : fail(d, e);
+	return r->kind == HEAPDUMP_PARAMS ? keep_params(d, r, e) : 0;
+}
+
+/*
+ * Nearly all records are objects that lie in the window whole: they are read without asking for
+ * each byte whether it is there. False: this one must be read the long way.
+ */
+static bool read_object_fast(struct heapdump *d, struct heapdump_record *r)
+{
+	struct stream *s = &d->s;
+	const uint8_t *p = s->buf + s->at, *end = s->buf + s->n;
+	struct heapdump_object *o = &r->object;
+
+	if (end - p < FAST_BYTES || *p != HEAPDUMP_OBJECT || d->version == 3 || !d->known)
+		return false;
+	p = uvarint_inside(p + 1, &o->addr);
+	p = p ? uvarint_inside(p, &o->contents.len) : NULL;
+	if (!p || o->contents.len > (uint64_t)(end - p))
+		return false;
+	d->began = stream_offset(s);
+	d->record = layouts[HEAPDUMP_OBJECT].name;
+	r->kind = HEAPDUMP_OBJECT;
+	r->off = d->began;
+	o->type = o->kind = 0;
+	o->contents.off = s->base + (uint64_t)(p - s->buf);
+	s->at = s->mark = (size_t)(p - s->buf);
+	s->at += (size_t)o->contents.len;
+	d->contents = o->contents;
+	d->fields = true;
+	return true;
+}
+
+int heapdump_next(struct heapdump *d, struct heapdump_record *r, struct err *e)
+{
+	uint64_t kind = 0;
+	int ret = d->fields ? skip_fields(d, e) : 0;
+
+	if (ret)
+		return ret;
+	if (read_object_fast(d, r))
+		return 0;
+	stream_mark(&d->s);
+	d->began = stream_offset(&d->s);
+	d->record = "record";
+	d->ntext = 0;
+	*r = (struct heapdump_record){ .off = d->began };
+	if (d->ended)
+		return 0;
+	if (!number(d, "the kind", &kind))
+		return fail(d, e);
+	if (kind >= HEAPDUMP_KINDS)
+		return err_set(e, -EBADMSG, "offset %llu: a record of the unknown kind %llu",
+			       (unsigned long long)d->began, (unsigned long long)kind);
+	r->kind = (enum heapdump_kind)kind;
+	d->record = layouts[kind].name;
+	d->ended = !kind;
+	if (!d->known && r->kind != HEAPDUMP_PARAMS)
+		return err_set(e, -EBADMSG, "offset %llu: the first record is no parameters but %s",
+			       (unsigned long long)d->began, d->record);
+	return read_record(d, r, e);
+}
+
+/* ---- the file ---- */
+
+/* "go1.7 heap dump\n" */
+static int read_header(struct heapdump *d, struct err *e)
+{
+	const char *at;
+
+	if (!stream_have(&d->s, HEADER_BYTES))
+		return d->s.failed ? err_set(e, -d->s.failed, "%s", strerror(d->s.failed)) :
+				     err_set(e, -EBADMSG, "no heap dump: only %zu bytes",
+					     d->s.n - d->s.at);
+	at = (const char *)d->s.buf + d->s.at;
+	if (memcmp(at, "go1.", 4) || memcmp(at + 5, " heap dump\n", 11))
+		return err_set(e, -EBADMSG,
+			       "no heap dump: it does not begin with "
+			       "\"go1.7 heap dump\"");
+	if (at[4] < '3' || at[4] > '7')
+		return err_set(e, -ENOTSUP, "a heap dump of the unknown version go1.%c", at[4]);
+	d->version = (unsigned)(at[4] - '0');
+	stream_skip(&d->s, HEADER_BYTES);
+	return 0;
+}
+
+int heapdump_open(int fd, struct heapdump **out, struct err *e)
+{
+	CLEANUP(heapdump_freep) struct heapdump *d = calloc(1, sizeof(*d));
+	int ret;
+
+	if (!d)
+		return err_set(e, -ENOMEM, "no memory");
+	ret = stream_open(&d->s, fd, e);
+	if (!ret)
+		ret = stream_open(&d->far, fd, e);
+	d->text = malloc(TEXT_BYTES);
+	if (!ret && !d->text)
+		ret = err_set(e, -ENOMEM, "no memory");
+	if (!ret)
+		ret = read_header(d, e);
+	if (!ret)
+		*out = TAKE(d);
+	return ret;
+}
+
+void heapdump_free(struct heapdump *d)
+{
+	stream_fini(&d->s);
+	stream_fini(&d->far);
+	vec_fini(&d->lines);
+	free(d->text);
+	free(d);
+}
+
+int heapdump_rewind(struct heapdump *d, struct err *e)
+{
+	if (!d->s.seekable)
+		return err_set(e, -ESPIPE, "a pipe cannot be read twice");
+	stream_seek(&d->s, HEADER_BYTES);
+	d->ended = d->fields = d->known = false;
+	d->bad = NULL;
+	return 0;
+}
+
+int heapdump_bytes(struct heapdump *d, uint64_t off, void *buf, size_t n, struct err *e)
+{
+	ssize_t got;
+
+	do
+		got = pread(d->s.fd, buf, n, (off_t)off);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return err_sys(e, "reading the dump");
+	return (size_t)got == n ? 0 :
+				  err_set(e, -EBADMSG, "the dump ends at offset %llu",
+					  (unsigned long long)off + (uint64_t)got);
+}
+
+const struct heapdump_params *heapdump_params(const struct heapdump *d)
+{
+	return &d->params;
+}
+
+unsigned heapdump_version(const struct heapdump *d)
+{
+	return d->version;
+}
+
+uint64_t heapdump_offset(const struct heapdump *d)
+{
+	return stream_offset(&d->s);
+}
+
+uint64_t heapdump_size(const struct heapdump *d)
+{
+	return d->s.size;
+}
