@@ -1,0 +1,343 @@
+/* user/ingest/dumpgraph.c - from records to objects and edges. */
+#include "ingest/dumpgraph.h"
+
+#include "base/cleanup.h"
+#include "ingest/dumpslots.h"
+
+enum { MINOR_MARKS = 26 };
+
+/* ---- objects ---- */
+
+static int add_object(void *arg, uint64_t addr, uint64_t size, bool pointers, struct err *e)
+{
+	struct dumpgraph *g = arg;
+
+	return heapgraph_object(&g->heap, addr, size, pointers, e);
+}
+
+int dumpgraph_damaged(struct dumpgraph *g, int ret, const struct err *why)
+{
+	if (ret != -EBADMSG)
+		return ret;
+	g->whole = false;
+	g->damage = *why;
+	return 0;
+}
+
+static int read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
+{
+	struct dumpslots slots;
+	struct heapdump_record r;
+	struct heapdump_field f;
+	int ret, more;
+
+	dumpslots_init(&slots, heapdump_params(d), g->inline_marks, add_object, g);
+	for (ret = heapdump_next(d, &r, e); !ret && r.kind; ret = heapdump_next(d, &r, e)) {
+		if (r.kind == HEAPDUMP_MEMSTATS)
+			g->memstats = r.memstats;
+		if (r.kind != HEAPDUMP_OBJECT)
+			continue;
+		more = heapdump_field(d, &f, e);
+		ret = more < 0 ? more : dumpslots_object(&slots, &r.object, more, e);
+		if (ret)
+			break;
+	}
+	ret = dumpgraph_damaged(g, ret, e);
+	if (!ret)
+		ret = dumpslots_end(&slots, e);
+	g->phantoms = slots.phantoms;
+	return ret;
+}
+
+static int again(struct dumpgraph *g, struct heapdump *d, bool inline_marks, struct err *e)
+{
+	struct heapdump_record params;
+	int ret = heapdump_rewind(d, e);
+
+	objects_fini(&g->heap.objects);
+	g->whole = true;
+	g->inline_marks = inline_marks;
+	if (!ret)
+		ret = heapdump_next(d, &params, e);
+	return ret ? ret : read_objects(g, d, e);
+}
+
+/*
+ * Green Tea can be switched off when a program is built, which the dump does not tell; the memstats
+ * in it tell how many objects there are.
+ */
+static int find_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
+{
+	bool may = dumpslots_go(heapdump_params(d)) >= MINOR_MARKS;
+	int ret;
+
+	g->inline_marks = may;
+	ret = read_objects(g, d, e);
+	if (ret || !g->whole || !may || g->heap.objects.n == g->memstats.heap_objects)
+		return ret;
+	ret = again(g, d, false, e);
+	if (ret || g->heap.objects.n == g->memstats.heap_objects)
+		return ret;
+	return again(g, d, true, e);
+}
+
+/* ---- edges ---- */
+
+/* One of the two rounds in which all records are read for what they point to. */
+struct round {
+	struct dumpgraph *g;
+	struct heapdump *d;
+	bool leaves;	  /* the second of them, which is for leaves alone */
+	uint32_t thing;	  /* whose pointers are read */
+	uint32_t objects; /* told so far, */
+	uint32_t nodes;	  /* those with pointers among them, */
+	uint32_t holders; /* and these */
+	/* The goroutine whose frames are read: it is told after them. */
+	bool open;
+	struct holder goroutine;
+	uint32_t frames;    /* the first of them, a holder */
+	VEC(uint64_t) held; /* what its defers and panics point to */
+};
+
+static uint32_t text_id(struct round *x, const struct heapdump_text *t)
+{
+	uint32_t id = strtab_put(x->g->heap.names, t->at ? t->at : "", t->len);
+
+	return id == UINT32_MAX ? 0 : id;
+}
+
+static int points(struct round *x, uint64_t addr, struct err *e)
+{
+	if (!x->leaves)
+		return heapgraph_points(&x->g->heap, addr, e);
+	heapgraph_points_leaf(&x->g->heap, x->thing, addr);
+	return 0;
+}
+
+/* What is read next are its pointers. */
+static int begin_holder(struct round *x, const struct holder *holder, struct err *e)
+{
+	struct heapgraph *h = &x->g->heap;
+
+	x->thing = heapgraph_thing_of_holder(h, x->holders++);
+	if (!x->leaves)
+		return heapgraph_holder(h, holder, e);
+	if (x->holders > h->holders.n)
+		return err_set(e, -EBADMSG, "the dump changed while it was read");
+	return 0;
+}
+
+/* By the fields of the record that was read last. */
+static int fields(struct round *x, struct err *e)
+{
+	struct heapdump_field f;
+	int ret;
+
+	while ((ret = heapdump_field(x->d, &f, e)) > 0) {
+		ret = points(x, f.addr, e);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
+/* Phantoms, and objects that are told twice, are not among the objects, or not here. */
+static int object(struct round *x, const struct heapdump_object *told, struct err *e)
+{
+	struct object o;
+	int ret;
+
+	if (!objects_find(&x->g->heap.objects, told->addr, &o) || o.index != x->objects) {
+		x->g->astray += !x->leaves;
+		return 0;
+	}
+	x->objects++;
+	if (!o.node)
+		return 0;
+	x->nodes++;
+	x->thing = o.nodes;
+	ret = x->leaves ? 0 : heapgraph_node(&x->g->heap, e);
+	return ret ? ret : fields(x, e);
+}
+
+static int end_goroutine(struct round *x, struct err *e)
+{
+	struct heapgraph *h = &x->g->heap;
+	uint32_t end = x->holders;
+	int ret;
+
+	if (!x->open)
+		return 0;
+	x->open = false;
+	ret = begin_holder(x, &x->goroutine, e);
+	for (uint32_t i = x->frames; !ret && !x->leaves && i < end; i++) {
+		h->holders.at[i].up = end;
+		ret = heapgraph_has_frame(h, i, e);
+	}
+	for (size_t i = 0; !ret && i < x->held.n; i++)
+		ret = points(x, x->held.at[i], e);
+	x->held.n = 0;
+	return ret;
+}
+
+static int hold(struct round *x, uint64_t addr, struct err *e)
+{
+	uint64_t *to = vec_add(&x->held, UINT32_MAX);
+
+	if (!to)
+		return err_set(e, -ENOMEM, "no memory for deferred calls");
+	*to = addr;
+	return 0;
+}
+
+static int goroutine(struct round *x, const struct heapdump_goroutine *gr, struct err *e)
+{
+	int ret = end_goroutine(x, e);
+
+	x->open = true;
+	x->frames = x->holders;
+	x->goroutine = (struct holder){ .kind = HOLDER_GOROUTINE,
+					.state = (uint8_t)(gr->status < UINT8_MAX ? gr->status : 0),
+					.name = text_id(x, &gr->reason),
+					.addr = gr->goid };
+	return ret ? ret : hold(x, gr->ctxt, e);
+}
+
+static int frame(struct round *x, const struct heapdump_frame *f, struct err *e)
+{
+	struct holder holder = {
+		.kind = HOLDER_FRAME, .name = text_id(x, &f->name), .up = GRAPH_NONE, .addr = f->pc
+	};
+	int ret = begin_holder(x, &holder, e);
+
+	return ret ? ret : fields(x, e);
+}
+
+/* A holder for each word of a segment that points to an object. */
+static int segment(struct round *x, const struct heapdump_segment *s, struct err *e)
+{
+	struct heapdump_field f;
+	struct object to;
+	int ret;
+
+	while ((ret = heapdump_field(x->d, &f, e)) > 0) {
+		struct holder holder = { .kind = HOLDER_GLOBAL, .addr = s->addr + f.offset };
+
+		if (!f.addr || !objects_find(&x->g->heap.objects, f.addr, &to))
+			continue;
+		ret = begin_holder(x, &holder, e);
+		if (!ret)
+			ret = points(x, f.addr, e);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
+/*
+ * A registered finalizer holds its closure. Its object is held by others, or it would be queued;
+ * a queued one holds both.
+ */
+static int finalizer(struct round *x, enum holder_kind kind, const struct heapdump_finalizer *f,
+		     struct err *e)
+{
+	struct holder holder = { .kind = kind, .addr = f->obj };
+	int ret = begin_holder(x, &holder, e);
+
+	if (!ret)
+		ret = points(x, f->fn, e);
+	return ret || kind == HOLDER_FINALIZER ? ret : points(x, f->obj, e);
+}
+
+static int other_root(struct round *x, const struct heapdump_root *r, struct err *e)
+{
+	struct holder holder = { .kind = HOLDER_OTHER,
+				 .name = text_id(x, &r->text),
+				 .addr = r->addr };
+	int ret = begin_holder(x, &holder, e);
+
+	return ret ? ret : points(x, r->addr, e);
+}
+
+static bool is_of_goroutine(enum heapdump_kind kind)
+{
+	return kind == HEAPDUMP_FRAME || kind == HEAPDUMP_DEFER || kind == HEAPDUMP_PANIC;
+}
+
+static int record(struct round *x, const struct heapdump_record *r, struct err *e)
+{
+	int ret = is_of_goroutine(r->kind) ? 0 : end_goroutine(x, e);
+
+	if (ret)
+		return ret;
+	switch (r->kind) {
+	case HEAPDUMP_OBJECT:
+		return object(x, &r->object, e);
+	case HEAPDUMP_GOROUTINE:
+		return goroutine(x, &r->goroutine, e);
+	case HEAPDUMP_FRAME:
+		return frame(x, &r->frame, e);
+	case HEAPDUMP_DEFER:
+		return hold(x, r->defer.fn, e);
+	case HEAPDUMP_PANIC:
+		return hold(x, r->panic.data, e);
+	case HEAPDUMP_DATA:
+	case HEAPDUMP_BSS:
+		return segment(x, &r->segment, e);
+	case HEAPDUMP_FINALIZER:
+		return finalizer(x, HOLDER_FINALIZER, &r->finalizer, e);
+	case HEAPDUMP_QUEUED:
+		return finalizer(x, HOLDER_QUEUED, &r->finalizer, e);
+	case HEAPDUMP_OTHERROOT:
+		return other_root(x, &r->root, e);
+	default:
+		return 0;
+	}
+}
+
+static int read_edges(struct dumpgraph *g, struct heapdump *d, bool leaves, struct err *e)
+{
+	struct round x = { .g = g, .d = d, .leaves = leaves };
+	struct heapdump_record r;
+	int ret = heapdump_rewind(d, e);
+
+	while (!ret && !(ret = heapdump_next(d, &r, e)) && r.kind)
+		ret = record(&x, &r, e);
+	ret = dumpgraph_damaged(g, ret, e);
+	if (!ret)
+		ret = end_goroutine(&x, e);
+	/* Only when the file became shorter between two rounds. */
+	for (; !ret && !leaves && x.nodes < g->heap.objects.nnodes; x.nodes++)
+		ret = heapgraph_node(&g->heap, e);
+	vec_fini(&x.held);
+	return ret;
+}
+
+/* ---- all of it ---- */
+
+int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e)
+{
+	struct heapdump_record params;
+	int ret;
+
+	*g = (struct dumpgraph){ .whole = true };
+	ret = heapgraph_init(&g->heap, e);
+	if (!ret)
+		ret = heapdump_next(d, &params, e);
+	if (!ret)
+		ret = find_objects(g, d, e);
+	if (!ret)
+		ret = heapgraph_objects_end(&g->heap, e);
+	if (!ret)
+		ret = read_edges(g, d, false, e);
+	if (!ret)
+		ret = heapgraph_edges_end(&g->heap, e);
+	if (!ret)
+		ret = read_edges(g, d, true, e);
+	return ret ? ret : heapgraph_end(&g->heap, e);
+}
+
+void dumpgraph_fini(struct dumpgraph *g)
+{
+	heapgraph_fini(&g->heap);
+}

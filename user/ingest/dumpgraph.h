@@ -1,0 +1,32 @@
+/*
+ * user/ingest/dumpgraph.h - the heap graph of a heap dump.
+ *
+ * Three passes over the file, as heapgraph.h wants them.
+ */
+#ifndef INGEST_DUMPGRAPH_H
+#define INGEST_DUMPGRAPH_H
+
+#include "heapgraph/heapgraph.h"
+#include "ingest/heapdump.h"
+
+struct dumpgraph {
+	struct heapgraph heap;
+	struct heapdump_memstats memstats;
+	bool whole;	   /* the dump's end was reached, */
+	struct err damage; /* and if not, why */
+	uint64_t phantoms; /* slots that Go 1.22 and newer dump though no object can be there */
+	bool inline_marks; /* spans reserve room for mark bits, too (Green Tea) */
+	uint64_t astray; /* records of objects that are no nodes: phantoms, and those told twice */
+};
+
+/* @d: from a file. What could be read of a damaged dump is there (damage). */
+int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e);
+void dumpgraph_fini(struct dumpgraph *g);
+
+/*
+ * What a pass over the dump returned: damage is no error there, but is kept, and what came before
+ * it counts.
+ */
+int dumpgraph_damaged(struct dumpgraph *g, int ret, const struct err *why);
+
+#endif
