@@ -25,14 +25,13 @@ static int find_suspects(struct heap_summary *s, struct err *e)
 	const struct heapgraph *h = &s->graph->heap;
 	int ret = 0;
 
-	for (size_t i = 0; !ret && i < s->nholders && s->nsuspects < HEAP_SUSPECTS; i++) {
+	for (size_t i = 0; !ret && i < s->nheld && s->nsuspects < HEAP_SUSPECTS; i++) {
 		struct heap_suspect *to = &s->suspects[s->nsuspects];
+		uint32_t thing = s->held[i].example;
 
-		if ((double)heapgraph_retained(h, s->holders[i]) <
-		    SUSPECT_SHARE * (double)reached(s))
-			break;
-		ret = heapgraph_descend(h, s->holders[i], CHAIN_SHARE, to->chain, HEAP_CHAIN,
-					&to->n, e);
+		if ((double)heapgraph_retained(h, thing) < SUSPECT_SHARE * (double)reached(s))
+			continue;
+		ret = heapgraph_descend(h, thing, CHAIN_SHARE, to->chain, HEAP_CHAIN, &to->n, e);
 		s->nsuspects++;
 	}
 	return ret;
@@ -47,16 +46,16 @@ int heap_summary_make(struct heap_summary *s, const struct heapdump *d, const st
 	ret = classes_sums(c, &s->types, &s->ntypes, e);
 	if (!ret)
 		ret = goroutine_groups(&g->heap, &s->groups, &s->ngroups, e);
-	if (ret)
-		return ret;
-	s->nholders = heapgraph_heaviest(&g->heap, g->heap.program, s->holders, HEAP_TOP);
-	return find_suspects(s, e);
+	if (!ret)
+		ret = held_groups(&g->heap, c, &s->held, &s->nheld, e);
+	return ret ? ret : find_suspects(s, e);
 }
 
 void heap_summary_fini(struct heap_summary *s)
 {
 	free(s->types);
 	free(s->groups);
+	free(s->held);
 }
 
 /* ---- text ---- */
@@ -126,6 +125,14 @@ static void put_totals(const struct heap_summary *s, const char *path)
 		     "", bytes_text(garbage, bytes));
 }
 
+/* Of a layout alone nobody knows what it is. */
+static void put_site(const struct heap_summary *s, enum heap_certainty certainty, uint32_t site,
+		     int indent)
+{
+	if (site && certainty == HEAP_LAYOUT)
+		line("%*s  allocated in %s", indent, "", strtab_get(s->graph->heap.names, site));
+}
+
 static void put_types(const struct heap_summary *s)
 {
 	uint64_t all = s->graph->heap.objects.bytes;
@@ -133,10 +140,12 @@ static void put_types(const struct heap_summary *s)
 
 	heading("Types, by bytes");
 	line("%12s %12s %7s  %s", "objects", "bytes", "share", "type");
-	for (size_t i = 0; i < s->ntypes && i < TOP_TYPES && s->types[i].objects; i++)
+	for (size_t i = 0; i < s->ntypes && i < TOP_TYPES && s->types[i].objects; i++) {
 		line("%12llu %12s %6.2f%%  %s", (unsigned long long)s->types[i].objects,
 		     bytes_text(s->types[i].bytes, bytes), percent(s->types[i].bytes, all),
 		     strtab_get(s->graph->heap.names, s->types[i].name));
+		put_site(s, s->types[i].certainty, s->types[i].site, 35);
+	}
 }
 
 static void put_thing(const struct heap_summary *s, uint32_t thing, const char *before)
@@ -149,12 +158,31 @@ static void put_thing(const struct heap_summary *s, uint32_t thing, const char *
 	     before, what);
 }
 
+static void put_class_site(const struct heap_summary *s, const struct object *o, int indent)
+{
+	const struct heap_class *class = &s->classes->all.at[s->classes->of[o->index]];
+
+	put_site(s, class->certainty, class->site, indent);
+}
+
+static void put_held(const struct heap_summary *s, const struct held_group *g)
+{
+	char what[DESCRIBE_BYTES], bytes[BYTES_TEXT];
+	struct object o;
+
+	describe_thing(&s->graph->heap, s->classes, g->example, what);
+	line("%12s %6.2f%% %9u  %s%s", bytes_text(g->retained, bytes),
+	     percent(g->retained, reached(s)), g->count, g->count > 1 ? "such as " : "", what);
+	if (heapgraph_object_of(&s->graph->heap, g->example, &o))
+		put_class_site(s, &o, 34);
+}
+
 static void put_holders(const struct heap_summary *s)
 {
-	heading("Who holds most: what could be freed if it were gone");
-	line("%12s %7s  %s", "retained", "share", "what");
-	for (size_t i = 0; i < s->nholders; i++)
-		put_thing(s, s->holders[i], "");
+	heading("Who holds most: what could be freed if they were gone");
+	line("%12s %7s %9s  %s", "retained", "share", "how many", "what");
+	for (size_t i = 0; i < s->nheld && i < HEAP_TOP; i++)
+		put_held(s, &s->held[i]);
 }
 
 static void put_group(const struct heap_summary *s, const struct goroutine_group *g)
@@ -225,12 +253,30 @@ static json_t *json_types(const struct heap_summary *s)
 	for (size_t i = 0; i < s->ntypes; i++)
 		if (s->types[i].objects)
 			json_array_append_new(
-				all, json_pack("{s:o, s:s, s:I, s:I}", "type",
+				all, json_pack("{s:o, s:s, s:o, s:I, s:I}", "type",
 					       report_string(strtab_get(s->graph->heap.names,
 									s->types[i].name)),
 					       "known_by", certainty[s->types[i].certainty],
+					       "allocated_in",
+					       report_maybe(strtab_get(s->graph->heap.names,
+								       s->types[i].site)),
 					       "objects", (json_int_t)s->types[i].objects, "bytes",
 					       (json_int_t)s->types[i].bytes));
+	return all;
+}
+
+static json_t *json_held(const struct heap_summary *s)
+{
+	json_t *all = json_array();
+	char what[DESCRIBE_BYTES];
+
+	for (size_t i = 0; i < s->nheld && i < HEAP_TOP; i++) {
+		describe_thing(&s->graph->heap, s->classes, s->held[i].example, what);
+		json_array_append_new(all, json_pack("{s:I, s:I, s:o}", "things",
+						     (json_int_t)s->held[i].count, "retained_bytes",
+						     (json_int_t)s->held[i].retained, "example",
+						     report_string(what)));
+	}
 	return all;
 }
 
@@ -299,7 +345,7 @@ int heap_summary_json(const struct heap_summary *s, const char *path, int status
 			  g->whole, "damage", report_maybe(g->damage.msg), "objects",
 			  (json_int_t)g->heap.objects.n, "bytes", (json_int_t)g->heap.objects.bytes,
 			  "reached_bytes", (json_int_t)reached(s), "memstats", memstats, "types",
-			  json_types(s), "holders", json_things(s, s->holders, s->nholders),
-			  "chains", json_suspects(s), "goroutines", json_groups(s)),
+			  json_types(s), "holders", json_held(s), "chains", json_suspects(s),
+			  "goroutines", json_groups(s)),
 		status);
 }

@@ -22,8 +22,8 @@ struct heap_summary {
 	size_t ntypes;
 	struct goroutine_group *groups;
 	size_t ngroups;
-	uint32_t holders[HEAP_TOP]; /* things that only the program dominates */
-	size_t nholders;
+	struct held_group *held;
+	size_t nheld;
 	struct heap_suspect suspects[HEAP_SUSPECTS];
 	size_t nsuspects;
 };

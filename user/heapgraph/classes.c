@@ -149,6 +149,16 @@ void classes_put(struct classes *c, uint32_t index, uint16_t class)
 	c->all.at[class].count++;
 }
 
+void classes_sampled(struct classes *c, uint16_t class, uint32_t site, uint64_t objects)
+{
+	struct heap_class *to = &c->all.at[class];
+
+	if (!class || objects < to->sampled)
+		return;
+	to->site = site;
+	to->sampled = objects;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	const struct class_sum *x = a, *y = b;
@@ -175,7 +185,8 @@ int classes_sums(const struct classes *c, struct class_sum **out, size_t *n, str
 	for (size_t i = 0; i < c->all.n; i++) {
 		const struct heap_class *class = &c->all.at[i];
 
-		sums[i] = (struct class_sum){ class->name, class->certainty, class->count,
+		sums[i] = (struct class_sum){ class->name, class->certainty, class->site,
+					      class->count,
 					      i ? class->count * class->size : c->other_bytes };
 	}
 	qsort(sums, c->all.n, sizeof(*sums), by_name);
@@ -188,6 +199,8 @@ int classes_sums(const struct classes *c, struct class_sum **out, size_t *n, str
 		sums[to].bytes += sums[i].bytes;
 		if (sums[i].certainty < sums[to].certainty)
 			sums[to].certainty = sums[i].certainty;
+		if (!sums[to].site)
+			sums[to].site = sums[i].site;
 	}
 	qsort(sums, to + 1, sizeof(*sums), by_bytes);
 	*out = sums;

@@ -28,7 +28,9 @@ struct heap_class {
 	uint64_t size;	/* of an object: what the allocator took for it */
 	uint32_t count; /* objects */
 	uint32_t first,
-		nfields; /* its pointers, in fields, by offset; nfields 0: not told, or none */
+		nfields;  /* its pointers, in fields, by offset; nfields 0: not told, or none */
+	uint32_t site;	  /* in names: who allocates most of them, by samples; 0: not known */
+	uint64_t sampled; /* those of them that were sampled there */
 };
 
 /* No object has more classes than this: of those that come later each is in class 0. */
@@ -61,10 +63,14 @@ bool classes_field(struct classes *c, uint16_t class, uint32_t offset, uint32_t 
 /* An object is of this class, whose size it has, and of no other one any more. Class 0 is final. */
 void classes_put(struct classes *c, uint32_t index, uint16_t class);
 
+/* So many objects of a class that were sampled come from @site: the most wins. */
+void classes_sampled(struct classes *c, uint16_t class, uint32_t site, uint64_t objects);
+
 /* Classes with one name together. */
 struct class_sum {
 	uint32_t name;
 	enum heap_certainty certainty; /* the least of them */
+	uint32_t site;		       /* of the first of them that has one */
 	uint64_t objects, bytes;
 };
 /* By falling bytes; the caller frees *out. */

@@ -67,6 +67,81 @@ void describe_thing(const struct heapgraph *h, const struct classes *c, uint32_t
 		snprintf(to, DESCRIBE_BYTES, "the program");
 }
 
+/* ---- what holds much together ---- */
+
+struct tops {
+	const struct heapgraph *h;
+	const struct classes *c;
+	VEC(struct held_group) all;
+	struct map keys;
+};
+
+static void tops_fini(struct tops *t)
+{
+	vec_fini(&t->all);
+	map_fini(&t->keys);
+}
+
+/* Objects by their class's name; frames by their function; other holders each alone. */
+static uint64_t top_key(const struct tops *t, uint32_t thing)
+{
+	const struct holder *r = heapgraph_holder_of(t->h, thing);
+	struct object o;
+
+	if (r && r->kind == HOLDER_FRAME)
+		return hash_pair(1, r->name);
+	if (r || !heapgraph_object_of(t->h, thing, &o))
+		return hash_pair(2, thing);
+	return hash_pair(3, t->c->all.at[t->c->of[o.index]].name);
+}
+
+static int add_top(void *arg, uint32_t thing, struct err *e)
+{
+	struct tops *t = arg;
+	uint64_t retained = heapgraph_retained(t->h, thing), key = top_key(t, thing), at;
+	struct held_group *g;
+
+	if (!retained)
+		return 0;
+	if (map_get(&t->keys, key, &at)) {
+		g = &t->all.at[at];
+	} else {
+		g = vec_add(&t->all, UINT32_MAX);
+		if (!g || !map_put(&t->keys, key, t->all.n - 1))
+			return err_set(e, -ENOMEM, "no memory for what holds objects");
+		g->example = thing;
+	}
+	if (retained > heapgraph_retained(t->h, g->example))
+		g->example = thing;
+	g->count++;
+	g->retained += retained;
+	return 0;
+}
+
+static int by_retained(const void *a, const void *b)
+{
+	const struct held_group *x = a, *y = b;
+
+	if (x->retained != y->retained)
+		return x->retained < y->retained ? 1 : -1;
+	return (x->example > y->example) - (x->example < y->example);
+}
+
+int held_groups(const struct heapgraph *h, const struct classes *c, struct held_group **out,
+		size_t *n, struct err *e)
+{
+	CLEANUP(tops_fini) struct tops t = { .h = h, .c = c };
+	int ret = heapgraph_each_top(h, add_top, &t, e);
+
+	if (ret)
+		return ret;
+	if (t.all.n)
+		qsort(t.all.at, t.all.n, sizeof(*t.all.at), by_retained);
+	*n = t.all.n;
+	*out = TAKE(t.all.at);
+	return 0;
+}
+
 /* ---- goroutines ---- */
 
 /* The frames of a goroutine are the holders before it that name it. */

@@ -222,6 +222,23 @@ size_t heapgraph_heaviest(const struct heapgraph *h, uint32_t thing, uint32_t *o
 	return t.n;
 }
 
+int heapgraph_each_top(const struct heapgraph *h,
+		       int (*fn)(void *arg, uint32_t thing, struct err *e), void *arg,
+		       struct err *e)
+{
+	struct objects_walk walk = {};
+	struct object o;
+	int ret = 0;
+
+	for (uint32_t v = 2; !ret && v <= h->dom.n; v++)
+		if (h->dom.dom[v] == 1)
+			ret = fn(arg, h->dom.node[v], e);
+	while (!ret && objects_next(&h->objects, &walk, &o))
+		if (!o.node && h->leaf[object_leaf(&o)] == 1)
+			ret = fn(arg, heapgraph_thing_of(h, &o), e);
+	return ret;
+}
+
 int heapgraph_descend(const struct heapgraph *h, uint32_t thing, double share, uint32_t *out,
 		      size_t max, size_t *n, struct err *e)
 {

@@ -97,6 +97,10 @@ uint64_t heapgraph_retained(const struct heapgraph *h, uint32_t thing);
  * falling order. Returns how many there are in @out.
  */
 size_t heapgraph_heaviest(const struct heapgraph *h, uint32_t thing, uint32_t *out, size_t max);
+/* Calls @fn for each thing that only the program dominates, until it returns an error. */
+int heapgraph_each_top(const struct heapgraph *h,
+		       int (*fn)(void *arg, uint32_t thing, struct err *e), void *arg,
+		       struct err *e);
 /*
  * From @thing down, each time to the heaviest that it dominates, as long as that has at least
  * @share of what the one above it retains: where the chain ends much comes together. Returns how

@@ -1,5 +1,10 @@
-/* user/ingest/dumpclasses.c - layouts: size, and offsets of pointers. */
+/*
+ * user/ingest/dumpclasses.c - layouts: size, and offsets of pointers; and who allocates objects of
+ * each, as far as the runtime sampled allocations.
+ */
 #include "ingest/dumpclasses.h"
+
+#include "base/limits.h"
 
 /* Pointers of one object that its layout is told by; what has more is told by the first ones. */
 enum { OFFSETS_MAX = 1 << 20 };
@@ -9,7 +14,9 @@ struct pass {
 	struct dumpgraph *g;
 	struct heapdump *d;
 	VEC(uint32_t) offsets;
-	uint32_t objects; /* told so far */
+	uint32_t objects;   /* told so far */
+	struct map sites;   /* by bucket: the name of the function that allocates */
+	struct map sampled; /* by class and site: objects */
 };
 
 static int read_offsets(struct pass *x, struct err *e)
@@ -44,6 +51,62 @@ static int object(struct pass *x, const struct heapdump_object *told, struct err
 	return ret;
 }
 
+/* ---- sites ---- */
+
+static bool starts(const struct heapdump_text *t, const char *with)
+{
+	return t->len >= strlen(with) && !memcmp(t->at, with, strlen(with));
+}
+
+/* Who called the allocator: the runtime and its maps do that for others. */
+static const struct heapdump_text *allocates(const struct heapdump_memprof *m)
+{
+	for (size_t i = 0; i < m->nlines; i++)
+		if (!starts(&m->lines[i].func, "runtime.") &&
+		    !starts(&m->lines[i].func, "internal/runtime/"))
+			return &m->lines[i].func;
+	return m->nlines ? &m->lines[m->nlines - 1].func : NULL;
+}
+
+static bool bucket(struct pass *x, const struct heapdump_memprof *m)
+{
+	const struct heapdump_text *name = allocates(m);
+	uint32_t id = name ? strtab_put(x->g->heap.names, name->at, name->len) : 0;
+
+	return id != UINT32_MAX &&
+	       (x->sites.n >= LIMIT_BUCKETS || map_put(&x->sites, m->bucket, id));
+}
+
+/* The tiny allocator's objects share a block: a sample may lie inside of it. */
+static bool sample(struct pass *x, const struct heapdump_sample *s)
+{
+	uint64_t site, n = 0, key;
+	struct object o;
+
+	if (!map_get(&x->sites, s->bucket, &site) || !site ||
+	    !objects_find(&x->g->heap.objects, s->obj, &o))
+		return true;
+	key = (uint64_t)x->c->of[o.index] << 32 | site;
+	(void)map_get(&x->sampled, key, &n);
+	if (!map_put(&x->sampled, key, n + 1))
+		return false;
+	classes_sampled(x->c, x->c->of[o.index], (uint32_t)site, n + 1);
+	return true;
+}
+
+static int record(struct pass *x, const struct heapdump_record *r, struct err *e)
+{
+	bool room = true;
+
+	if (r->kind == HEAPDUMP_OBJECT)
+		return object(x, &r->object, e);
+	if (r->kind == HEAPDUMP_MEMPROF)
+		room = bucket(x, &r->memprof);
+	else if (r->kind == HEAPDUMP_SAMPLE)
+		room = sample(x, &r->sample);
+	return room ? 0 : err_set(e, -ENOMEM, "no memory for allocation sites");
+}
+
 int dumpclasses_read(struct classes *c, struct dumpgraph *g, struct heapdump *d, struct err *e)
 {
 	struct pass x = { .c = c, .g = g, .d = d };
@@ -53,8 +116,9 @@ int dumpclasses_read(struct classes *c, struct dumpgraph *g, struct heapdump *d,
 	if (!ret)
 		ret = heapdump_rewind(d, e);
 	while (!ret && !(ret = heapdump_next(d, &r, e)) && r.kind)
-		if (r.kind == HEAPDUMP_OBJECT)
-			ret = object(&x, &r.object, e);
+		ret = record(&x, &r, e);
 	vec_fini(&x.offsets);
+	map_fini(&x.sites);
+	map_fini(&x.sampled);
 	return dumpgraph_damaged(g, ret, e);
 }
