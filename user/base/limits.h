@@ -56,7 +56,15 @@ enum {
 	LIMIT_LIVE_CELLS = 1 << 20,   /* pairs of such a stack and a group of windows */
 	LIMIT_DECODE = 4096,	      /* bytes of one function that are decoded */
 	LIMIT_TYPE_DEPTH = 16,	      /* nesting of a type that reflect made of others */
-	LIMIT_STREAM_MS = 20000,      /* reading long ranges of one executable's file, in all */
+	/*
+	 * Allocation sites of a heap dump, frames of all their stacks, and bytes of the names in
+	 * them, where LIMIT_DUMP_LOCATION more are counted for each that is new
+	 */
+	LIMIT_DUMP_SITES = 1 << 17,
+	LIMIT_DUMP_FRAMES = 1 << 21,
+	LIMIT_DUMP_TEXT = 24 << 20,
+	LIMIT_DUMP_LOCATION = 128,
+	LIMIT_STREAM_MS = 20000, /* reading long ranges of one executable's file, in all */
 };
 
 #define LIMIT_SCAN_BYTES \

@@ -1,126 +1,215 @@
 /* user/cli/cmd_heapdump.c - read what runtime/debug.WriteHeapDump wrote. */
 #include <fcntl.h>
-#include <getopt.h>
+#include <libgen.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "cli/cmd.h"
+#include "cli/dump_input.h"
 #include "cli/heap_summary.h"
+#include "cli/heapdump_opt.h"
+#include "cli/outdir.h"
+#include "cli/stop.h"
 #include "cli/tell.h"
 #include "ingest/dumpclasses.h"
+#include "ingest/dumpsites.h"
 
-static const char help[] =
-	"Usage: goprof-bpf heapdump FILE [options]\n"
-	"\n"
-	"Reads a heap dump that a Go program wrote with runtime/debug.WriteHeapDump, of\n"
-	"any version since Go 1.3, and tells which types use the heap, who holds it, and\n"
-	"how much each retains.\n"
-	"\n"
-	"      --json      the same for programs: all types, all stacks\n"
-	"  -h, --help      this text\n"
-	"\n"
-	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 the dump is damaged or cut: what\n"
-	"came before that was read.\n";
+/* How often the graph and the classes of objects have the file read. */
+enum { GRAPH_PASSES = 4 };
 
-struct options {
-	const char *file;
-	bool json;
-};
-
-static int complain(const char *what, const char *word)
-{
-	tell("heapdump: %s '%s' (try heapdump --help)", what, word);
-	return EXIT_USAGE;
-}
-
-/* -1 to go on, else the exit status. */
-static int parse(int argc, char **argv, struct options *o)
-{
-	static const struct option table[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int opt;
-
-	optind = 0;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":h", table, NULL)) != -1) {
-		if (opt == 'h') {
-			fputs(help, stdout);
-			return EXIT_DONE;
-		}
-		if (opt == ':')
-			return complain("a value is missing after", argv[optind - 1]);
-		if (opt != 'j')
-			return complain("unknown option", argv[optind - 1]);
-		o->json = true;
-	}
-	if (optind == argc) {
-		tell("heapdump: which file? (try heapdump --help)");
-		return EXIT_USAGE;
-	}
-	o->file = argv[optind++];
-	return optind < argc ? complain("unexpected argument", argv[optind]) : -1;
-}
-
-struct read {
-	int fd;
-	struct heapdump *dump;
+struct run {
+	const struct heapdump_opts *o;
+	struct output_access access;
+	struct dump_input in;
 	struct dumpgraph graph;
 	struct classes classes;
+	struct dumpsites *sites;
+	int status; /* EXIT_LOSSES when something is missing */
 };
 
-static void read_fini(struct read *r)
+static void run_fini(struct run *r)
 {
 	classes_fini(&r->classes);
 	dumpgraph_fini(&r->graph);
-	heapdump_freep(&r->dump);
-	closep(&r->fd);
+	dumpsites_freep(&r->sites);
+	dump_input_fini(&r->in);
 }
 
-static int read_dump(struct read *r, const char *file, struct err *e)
+/* ---- files ---- */
+
+struct profile_file {
+	struct prof *prof;
+	const struct output_format *format;
+};
+
+static int write_profile(void *arg, FILE *f, struct err *e)
+{
+	struct profile_file *x = arg;
+
+	return x->format->write(x->prof, f, e);
+}
+
+/* While a file is written Ctrl-C leaves nothing behind: it ends the process after that. */
+static int put_file(struct run *r, const char *path, output_writer *write, void *arg, struct err *e)
 {
 	int ret;
 
-	r->fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (r->fd < 0)
-		return err_sys(e, "opening it");
-	ret = heapdump_open(r->fd, &r->dump, e);
-	if (!ret)
-		ret = dumpgraph_read(&r->graph, r->dump, e);
-	return ret ? ret : dumpclasses_read(&r->classes, &r->graph, r->dump, e);
+	tell_bar(0, 0);
+	stop_at_once(false);
+	ret = output_file(path, &r->access, write, arg, e);
+	stop_at_once(true);
+	if (!ret && r->access.kept && !r->access.told) {
+		tell("%s: stays root's, since the directory is another user's", path);
+		r->access.told = true;
+	}
+	return ret;
 }
 
-static int summary(const struct read *r, const struct options *o, struct err *e)
+static int put_profile(struct run *r, struct prof *p, const char *path, struct err *e)
 {
-	CLEANUP(heap_summary_fini) struct heap_summary s;
-	int ret = heap_summary_make(&s, r->dump, &r->graph, &r->classes, e);
-	int status = r->graph.whole ? EXIT_DONE : EXIT_LOSSES;
+	struct profile_file x = { p, r->o->format };
+	const struct loss *l = prof_loss(p);
+
+	for (int k = 0; k < LOSS_COUNT; k++)
+		if (l->n[k]) {
+			tell("%s: loss: %llu %s", r->in.name, (unsigned long long)l->n[k],
+			     loss_text(k));
+			r->status = EXIT_LOSSES;
+		}
+	return put_file(r, path, write_profile, &x, e);
+}
+
+/* What cannot be written is told before minutes are spent on reading. */
+static int check_output(const struct run *r, const char *path, struct err *e)
+{
+	CLEANUP(freep) char *copy = path ? strdup(path) : NULL;
+	struct stat st;
+
+	if (!path)
+		return 0;
+	if (!copy)
+		return err_set(e, -ENOMEM, "no memory");
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return err_set(e, -EISDIR, "%s: it is a directory", path);
+	if (dump_input_is(&r->in, path))
+		return err_set(e, -EINVAL, "%s: that is the dump itself", path);
+	if (access(dirname(copy), W_OK | X_OK) && strncmp(path, "/dev/", 5))
+		return err_sys(e, "%s: cannot write to its directory", path);
+	return 0;
+}
+
+static int check_outputs(const struct run *r, struct err *e)
+{
+	const char *all[] = { r->o->pprof, r->o->holders, r->o->dot };
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < ARRAY_LEN(all); i++)
+		ret = check_output(r, all[i], e);
+	return ret;
+}
+
+/* ---- allocation sites ---- */
+
+static int read_sites(struct run *r, struct err *e)
+{
+	struct err why = { "" };
+	int ret = dumpsites_new(&r->sites, e);
+
+	if (!ret && r->o->nfiles && heapdump_offset(r->in.dump) > 0 && r->graph.heap.names)
+		ret = heapdump_rewind(r->in.dump, e);
+	if (ret)
+		return ret;
+	ret = dumpsites_read(r->sites, r->in.dump, &why);
+	if (ret == -EBADMSG && !r->graph.heap.names) {
+		tell("%s: %s", r->in.name, why.msg);
+		r->status = EXIT_LOSSES;
+	}
+	return ret && ret != -EBADMSG ? err_set(e, ret, "%s", why.msg) : 0;
+}
+
+static int put_sites(struct run *r, struct err *e)
+{
+	CLEANUP(prof_freep) struct prof *p = NULL;
+	int ret = read_sites(r, e);
 
 	if (ret)
 		return ret;
-	if (o->json)
-		return heap_summary_json(&s, o->file, status);
-	heap_summary_text(&s, o->file);
-	return status;
+	if (!dumpsites_count(r->sites) && r->status == EXIT_LOSSES)
+		return err_set(e, -ENOENT, "the dump breaks off before its allocation sites");
+	if (!dumpsites_count(r->sites))
+		tell("%s: no allocation sites: the program ran with MemProfileRate 0, or has "
+		     "no use for a memory profile",
+		     r->in.name);
+	ret = dumpsites_profile(r->sites, r->o->heap_rate, r->status == EXIT_DONE, &p, e);
+	return ret ? ret : put_profile(r, p, r->o->pprof, e);
+}
+
+/* ---- the graph ---- */
+
+static int read_graph(struct run *r, struct err *e)
+{
+	int ret = dumpgraph_read(&r->graph, r->in.dump, e);
+
+	if (!ret)
+		ret = dumpclasses_read(&r->classes, &r->graph, r->in.dump, e);
+	tell_bar(0, 0);
+	if (!ret && !r->graph.whole) {
+		tell("%s: %s", r->in.name, r->graph.damage.msg);
+		r->status = EXIT_LOSSES;
+	}
+	return ret;
+}
+
+static int summary(struct run *r, struct err *e)
+{
+	CLEANUP(heap_summary_fini) struct heap_summary s;
+	int ret = heap_summary_make(&s, r->in.dump, &r->graph, &r->classes, e);
+
+	if (ret)
+		return ret;
+	if (r->o->json)
+		return heap_summary_json(&s, r->in.name, r->status);
+	heap_summary_text(&s, r->in.name);
+	return r->status;
+}
+
+/* The exit status, or a negative errno. */
+static int run(struct run *r, struct err *e)
+{
+	const struct heapdump_opts *o = r->o;
+	bool graph = heapdump_opt_graph(o);
+	int ret = dump_input_open(&r->in, o->files[0], graph ? GRAPH_PASSES + !!o->pprof : 1, e);
+
+	if (!ret)
+		ret = check_outputs(r, e);
+	if (!ret && graph)
+		ret = read_graph(r, e);
+	if (!ret && o->pprof)
+		ret = put_sites(r, e);
+	if (!ret && (o->json || !heapdump_opt_outputs(o)))
+		ret = summary(r, e);
+	return ret ? ret : r->status;
 }
 
 int cmd_heapdump(int argc, char **argv)
 {
-	CLEANUP(read_fini) struct read r = { .fd = -1 };
-	struct options o = { 0 };
+	struct heapdump_opts o;
+	CLEANUP(run_fini) struct run r = { .o = &o, .in = { .fd = -1 } };
 	struct err e = { "" };
-	int status = parse(argc, argv, &o);
+	int status = heapdump_opt_parse(argc, argv, &o);
 
 	if (status >= 0)
 		return status;
-	status = read_dump(&r, o.file, &e);
-	if (!status && !r.graph.whole)
-		tell("%s: %s", o.file, r.graph.damage.msg);
-	if (!status)
-		status = summary(&r, &o, &e);
+	r.access.mode = o.mode;
+	outdir_asked_by(&r.access);
+	r.in.name = o.files[0];
+	status = stop_init(&e);
+	if (!status) {
+		stop_at_once(true);
+		status = run(&r, &e);
+	}
 	if (status >= 0)
 		return status;
-	tell("%s: %s", o.file, e.msg);
+	tell("%s: %s", r.in.name, e.msg);
 	return EXIT_FAILED;
 }

@@ -79,24 +79,6 @@ static void line(const char *fmt, ...)
 	puts(text);
 }
 
-enum { BYTES_TEXT = 32 };
-
-static const char *bytes_text(uint64_t bytes, char to[BYTES_TEXT])
-{
-	static const char *const units[] = { "kB", "MB", "GB", "TB" };
-	double v = (double)bytes / 1024;
-	size_t unit = 0;
-
-	if (bytes < 1024) {
-		snprintf(to, BYTES_TEXT, "%llu B", (unsigned long long)bytes);
-		return to;
-	}
-	for (; v >= 1024 && unit + 1 < ARRAY_LEN(units); unit++)
-		v /= 1024;
-	snprintf(to, BYTES_TEXT, "%.2f %s", v, units[unit]);
-	return to;
-}
-
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;

@@ -603,6 +603,12 @@ uint64_t heapdump_offset(const struct heapdump *d)
 	return stream_offset(&d->s);
 }
 
+void heapdump_watch(struct heapdump *d, void (*tick)(void *arg, uint64_t offset), void *arg)
+{
+	d->s.tick = tick;
+	d->s.tick_arg = arg;
+}
+
 uint64_t heapdump_size(const struct heapdump *d)
 {
 	return d->s.size;

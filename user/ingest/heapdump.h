@@ -201,6 +201,9 @@ uint64_t heapdump_offset(const struct heapdump *d);
 /* How long the file is; UINT64_MAX: not known. */
 uint64_t heapdump_size(const struct heapdump *d);
 
+/* Calls @tick with how far it has read, again and again; a new pass begins with a lower offset. */
+void heapdump_watch(struct heapdump *d, void (*tick)(void *arg, uint64_t offset), void *arg);
+
 /*
  * Reads the next record; the end of the dump is a record, too, and comes again and again.
  * -EBADMSG: damaged or cut; the message has the offset, the record and what was found. Everything

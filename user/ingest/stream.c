@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/cleanup.h"
 
 int stream_open(struct stream *s, int fd, struct err *e)
@@ -54,6 +55,12 @@ static ssize_t read_more(struct stream *s)
 {
 	ssize_t got;
 
+	if (cancelled()) {
+		errno = ECANCELED;
+		return -1;
+	}
+	if (s->tick)
+		s->tick(s->tick_arg, s->base + s->n);
 	do {
 		if (s->seekable)
 			got = pread(s->fd, s->buf + s->n, STREAM_WINDOW - s->n,

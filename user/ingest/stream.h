@@ -24,6 +24,9 @@ struct stream {
 	size_t mark;   /* <= at: nothing from here on is dropped */
 	bool ended;    /* a read met the end */
 	int failed;    /* errno of a read that failed, which is an end as well */
+	/* Called before each read with the offset of what is read; NULL: nobody wants to know. */
+	void (*tick)(void *arg, uint64_t offset);
+	void *tick_arg;
 };
 
 int stream_open(struct stream *s, int fd, struct err *e);
