@@ -12,88 +12,11 @@
 
 #include <cmocka.h>
 
+#include "mkdump.h"
+
 static struct err e;
 
-/* ---- a writer ---- */
-
-static struct {
-	uint8_t at[1 << 20];
-	size_t n;
-	unsigned version;
-	bool big;
-	unsigned ptr;
-} w;
-
-static void number(uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		w.at[w.n++] = (uint8_t)(v | 0x80);
-	w.at[w.n++] = (uint8_t)v;
-}
-
-static void numbers(const uint64_t *v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		number(v[i]);
-}
-
-#define NUMBERS(...) \
-	numbers((const uint64_t[]){ __VA_ARGS__ }, sizeof((uint64_t[]){ __VA_ARGS__ }) / 8)
-
-static void text(const char *s)
-{
-	number(strlen(s));
-	memcpy(w.at + w.n, s, strlen(s));
-	w.n += strlen(s);
-}
-
-static void words(const uint64_t *v, size_t n)
-{
-	number(n * w.ptr);
-	for (size_t i = 0; i < n; i++)
-		for (unsigned b = 0; b < w.ptr; b++)
-			w.at[w.n++] = (uint8_t)(v[i] >> 8 * (w.big ? w.ptr - 1 - b : b));
-}
-
-#define WORDS(...) words((const uint64_t[]){ __VA_ARGS__ }, sizeof((uint64_t[]){ __VA_ARGS__ }) / 8)
-
-static void begin(unsigned version, bool big, unsigned ptr)
-{
-	w.n = 0;
-	w.version = version;
-	w.big = big;
-	w.ptr = ptr;
-	w.n = (size_t)snprintf((char *)w.at, 64, "go1.%u heap dump\n", version);
-	NUMBERS(6, big, ptr);
-	if (version == 3)
-		number(96);
-	NUMBERS(0xc000000000, 0xc000400000);
-	if (version < 7)
-		number('6');
-	else
-		text("amd64");
-	text(version < 7 ? "" : "go1.27.4");
-	number(2);
-}
-
-static struct heapdump *open_dump(bool pipe_it)
-{
-	int fds[2] = { -1, -1 };
-	struct heapdump *d = NULL;
-	ssize_t n = (ssize_t)w.n;
-
-	if (pipe_it) {
-		assert_int_equal(pipe(fds), 0);
-		assert_true(w.n <= 65536);
-		assert_int_equal(write(fds[1], w.at, w.n), n);
-		close(fds[1]);
-	} else {
-		fds[0] = memfd_create("dump", 0);
-		assert_int_equal(write(fds[0], w.at, w.n), n);
-	}
-	assert_int_equal(heapdump_open(fds[0], &d, &e), 0);
-	return d;
-}
+static struct err e;
 
 static struct heapdump_record next(struct heapdump *d, enum heapdump_kind kind)
 {
@@ -135,54 +58,55 @@ static void is(const struct heapdump_text *t, const char *want)
 
 static void every_record(void)
 {
-	NUMBERS(8, 0x500100, 0x500200); /* itab */
-	number(3);			/* type */
-	NUMBERS(0x500200, 24);
-	text("main.node");
-	number(1);
-	NUMBERS(1, 0xc000010000); /* object */
-	WORDS(0xc000020000, 7, 0xc000020008);
-	NUMBERS(1, 0, 1, 2 * w.ptr, 0);
-	NUMBERS(4, 0xc000000180, 0xc00004a000, 18, 0x401234, 4, 1, 0, 12345);
-	text("chan receive");
-	NUMBERS(0, 0x5a0000, 0, 0);
-	NUMBERS(5, 0xc00004a000, 0, 0); /* frame */
-	WORDS(1, 0xc000010000);
-	NUMBERS(0x402000, 0x402010, 0x402014);
-	text("main.wait");
-	NUMBERS(1, w.ptr, 0);
-	NUMBERS(14, 0xc00004b000, 0xc000000180, 0xc00004a100, 0x402020, 0xc000030000, 0x403000, 0);
-	NUMBERS(15, 0xc00004c000, 0xc000000180, 0x500300, 0xc000030010, 0, 0);
-	NUMBERS(9, 0x5a0000, 0, 4242); /* thread */
-	NUMBERS(12, 0x600000);	       /* data */
-	WORDS(0xc000010000, 3);
-	NUMBERS(1, 0, 0);
-	NUMBERS(13, 0x700000, 0, 0); /* bss, empty */
-	NUMBERS(7, 0xc000010000, 0xc000030000, 0x403000, 0x500400, 0x500500);
-	NUMBERS(11, 0xc000010000, 0xc000030000, 0x403000, 0x500400, 0x500500);
-	number(10); /* memstats */
+	DUMP_NUMBERS(8, 0x500100, 0x500200); /* itab */
+	dump_number(3);			     /* type */
+	DUMP_NUMBERS(0x500200, 24);
+	dump_text("main.node");
+	dump_number(1);
+	DUMP_NUMBERS(1, 0xc000010000); /* object */
+	DUMP_WORDS(0xc000020000, 7, 0xc000020008);
+	DUMP_NUMBERS(1, 0, 1, 2 * dump.ptr, 0);
+	DUMP_NUMBERS(4, 0xc000000180, 0xc00004a000, 18, 0x401234, 4, 1, 0, 12345);
+	dump_text("chan receive");
+	DUMP_NUMBERS(0, 0x5a0000, 0, 0);
+	DUMP_NUMBERS(5, 0xc00004a000, 0, 0); /* frame */
+	DUMP_WORDS(1, 0xc000010000);
+	DUMP_NUMBERS(0x402000, 0x402010, 0x402014);
+	dump_text("main.wait");
+	DUMP_NUMBERS(1, dump.ptr, 0);
+	DUMP_NUMBERS(14, 0xc00004b000, 0xc000000180, 0xc00004a100, 0x402020, 0xc000030000, 0x403000,
+		     0);
+	DUMP_NUMBERS(15, 0xc00004c000, 0xc000000180, 0x500300, 0xc000030010, 0, 0);
+	DUMP_NUMBERS(9, 0x5a0000, 0, 4242); /* thread */
+	DUMP_NUMBERS(12, 0x600000);	    /* data */
+	DUMP_WORDS(0xc000010000, 3);
+	DUMP_NUMBERS(1, 0, 0);
+	DUMP_NUMBERS(13, 0x700000, 0, 0); /* bss, empty */
+	DUMP_NUMBERS(7, 0xc000010000, 0xc000030000, 0x403000, 0x500400, 0x500500);
+	DUMP_NUMBERS(11, 0xc000010000, 0xc000030000, 0x403000, 0x500400, 0x500500);
+	dump_number(10); /* memstats */
 	for (unsigned i = 0; i < 24 + 256 + 1; i++)
-		number(1000 + i);
-	NUMBERS(16, 0x7f0000, 48, 2); /* memory profile */
-	text("main.make");
-	text("/src/main.go");
-	number(17);
-	text("main.main");
-	text("/src/main.go");
-	NUMBERS(5, 100, 40);
-	NUMBERS(17, 0xc000010000, 0x7f0000);
-	number(0);
+		dump_number(1000 + i);
+	DUMP_NUMBERS(16, 0x7f0000, 48, 2); /* memory profile */
+	dump_text("main.make");
+	dump_text("/src/main.go");
+	dump_number(17);
+	dump_text("main.main");
+	dump_text("/src/main.go");
+	DUMP_NUMBERS(5, 100, 40);
+	DUMP_NUMBERS(17, 0xc000010000, 0x7f0000);
+	dump_number(0);
 }
 
 static void check_every_record(struct heapdump *d)
 {
 	struct heapdump_record r = next(d, HEAPDUMP_PARAMS);
 
-	assert_int_equal(heapdump_params(d)->ptrsize, w.ptr);
+	assert_int_equal(heapdump_params(d)->ptrsize, dump.ptr);
 	assert_int_equal(heapdump_params(d)->end, 0xc000400000);
 	assert_int_equal(heapdump_params(d)->ncpu, 2);
-	assert_int_equal(heapdump_params(d)->arch_char, w.version < 7 ? '6' : 0);
-	is(&heapdump_params(d)->toolchain, w.version < 7 ? "" : "go1.27.4");
+	assert_int_equal(heapdump_params(d)->arch_char, dump.version < 7 ? '6' : 0);
+	is(&heapdump_params(d)->toolchain, dump.version < 7 ? "" : "go1.27.4");
 	r = next(d, HEAPDUMP_ITAB);
 	assert_int_equal(r.itab.type, 0x500200);
 	r = next(d, HEAPDUMP_TYPE);
@@ -190,9 +114,9 @@ static void check_every_record(struct heapdump *d)
 	is(&r.type.name, "main.node");
 	r = next(d, HEAPDUMP_OBJECT);
 	assert_int_equal(r.object.addr, 0xc000010000);
-	assert_int_equal(r.object.contents.len, 3 * w.ptr);
-	field(d, HEAPDUMP_PTR, 0, 0, w.ptr == 8 ? 0xc000020000 : 0x00020000);
-	field(d, HEAPDUMP_PTR, 2 * w.ptr, 0, w.ptr == 8 ? 0xc000020008 : 0x00020008);
+	assert_int_equal(r.object.contents.len, 3 * dump.ptr);
+	field(d, HEAPDUMP_PTR, 0, 0, dump.ptr == 8 ? 0xc000020000 : 0x00020000);
+	field(d, HEAPDUMP_PTR, 2 * dump.ptr, 0, dump.ptr == 8 ? 0xc000020008 : 0x00020008);
 	no_field(d);
 	no_field(d);
 	r = next(d, HEAPDUMP_GOROUTINE);
@@ -205,7 +129,7 @@ static void check_every_record(struct heapdump *d)
 	r = next(d, HEAPDUMP_FRAME);
 	assert_int_equal(r.frame.pc, 0x402010);
 	is(&r.frame.name, "main.wait");
-	field(d, HEAPDUMP_PTR, w.ptr, 0, w.ptr == 8 ? 0xc000010000 : 0x00010000);
+	field(d, HEAPDUMP_PTR, dump.ptr, 0, dump.ptr == 8 ? 0xc000010000 : 0x00010000);
 	no_field(d);
 	r = next(d, HEAPDUMP_DEFER);
 	assert_int_equal(r.defer.fn, 0xc000030000);
@@ -234,7 +158,7 @@ static void check_every_record(struct heapdump *d)
 	assert_int_equal(r.sample.bucket, 0x7f0000);
 	next(d, HEAPDUMP_EOF);
 	next(d, HEAPDUMP_EOF);
-	assert_int_equal(heapdump_offset(d), w.n);
+	assert_int_equal(heapdump_offset(d), dump.n);
 }
 
 static void test_every_record(void **state)
@@ -244,30 +168,37 @@ static void test_every_record(void **state)
 		for (unsigned how = 0; how < 8; how++) {
 			struct heapdump *d;
 
-			begin(version, how & 1, how & 2 ? 4 : 8);
+			dump_begin(version, how & 1, how & 2 ? 4 : 8);
 			every_record();
-			d = open_dump(how & 4);
+			d = dump_open(how & 4);
 			check_every_record(d);
 			if (!(how & 4)) {
 				assert_int_equal(heapdump_rewind(d, &e), 0);
 				check_every_record(d);
 			}
-			heapdump_free(d);
+			dump_close(d);
 		}
 }
 
 /* ---- what is other in old versions ---- */
+
+static void type(uint64_t addr, uint64_t size, const char *name, uint64_t pointer)
+{
+	DUMP_NUMBERS(dump.at[16] == 10 ? 7 : 3, addr, size);
+	dump_text(name);
+	dump_number(pointer);
+}
 
 static void test_go_1_4(void **state)
 {
 	struct heapdump *d;
 
 	(void)state;
-	begin(4, false, 8);
-	NUMBERS(1, 0xc208000000);
-	WORDS(0xc208010000, 0x500100, 0xc208010010, 0x500200, 0xc208010020);
-	NUMBERS(1, 0, 2, 8, 3, 24, 0, 0);
-	d = open_dump(false);
+	dump_begin(4, false, 8);
+	DUMP_NUMBERS(1, 0xc208000000);
+	DUMP_WORDS(0xc208010000, 0x500100, 0xc208010010, 0x500200, 0xc208010020);
+	DUMP_NUMBERS(1, 0, 2, 8, 3, 24, 0, 0);
+	d = dump_open(false);
 	next(d, HEAPDUMP_PARAMS);
 	next(d, HEAPDUMP_OBJECT);
 	field(d, HEAPDUMP_PTR, 0, 0, 0xc208010000);
@@ -275,42 +206,303 @@ static void test_go_1_4(void **state)
 	field(d, HEAPDUMP_EFACE, 24, 0x500200, 0xc208010020);
 	no_field(d);
 	next(d, HEAPDUMP_EOF);
-	heapdump_free(d);
+	dump_close(d);
 }
 
+/* Whether the second word of an interface is a pointer is told by its first one, or not at all. */
+static void test_go_1_4_values(void **state)
+{
+	struct heapdump *d;
+
+	(void)state;
+	dump_begin(4, false, 8);
+	type(0x500200, 4, "int32", 0);
+	type(0x500300, 8, "*main.node", 1);
+	DUMP_NUMBERS(8, 0x500100, 0x500200, 8, 0x500110, 0x500300);
+	DUMP_NUMBERS(1, 0xc208000000);
+	DUMP_WORDS(0x500100, 1, 0x500110, 0xc208010000, 0x500200, 3, 0x500400, 0xc208010020);
+	DUMP_NUMBERS(2, 0, 2, 16, 3, 32, 3, 48, 0);
+	d = dump_open(false);
+	for (int i = 0; i < 2; i++) {
+		next(d, HEAPDUMP_PARAMS);
+		next(d, HEAPDUMP_TYPE);
+		no_field(d);
+		next(d, HEAPDUMP_TYPE);
+		next(d, HEAPDUMP_ITAB);
+		next(d, HEAPDUMP_ITAB);
+		next(d, HEAPDUMP_OBJECT);
+		field(d, HEAPDUMP_IFACE, 0, 0x500100, 0);
+		field(d, HEAPDUMP_IFACE, 16, 0x500110, 0xc208010000);
+		field(d, HEAPDUMP_EFACE, 32, 0x500200, 0);
+		field(d, HEAPDUMP_EFACE, 48, 0x500400, 0xc208010020);
+		no_field(d);
+		assert_int_equal(heapdump_rewind(d, &e), 0);
+	}
+	dump_close(d);
+}
+
+/* A node: string, slice, interface, empty interface, pointer. Told in no order of offsets. */
+static void go_1_3_types(void)
+{
+	type(0x500200, 88, "main.node", 1);
+	DUMP_NUMBERS(1, 72, 2, 0, 3, 16, 4, 40, 5, 56, 0);
+	type(0x500300, 16, "main.pair", 1);
+	DUMP_NUMBERS(1, 8, 0);
+	type(0x500400, 8, "int", 0);
+	dump_number(0);
+	DUMP_NUMBERS(8, 0x500100, 1, 8, 0x500110, 0);
+}
+
+static void check_go_1_3_types(struct heapdump *d)
+{
+	struct heapdump_record r;
+
+	next(d, HEAPDUMP_PARAMS);
+	assert_int_equal(heapdump_params(d)->hchan_bytes, DUMP_HCHAN);
+	r = next(d, HEAPDUMP_TYPE);
+	is(&r.type.name, "main.node");
+	field(d, HEAPDUMP_STRING, 0, 0, 0);
+	field(d, HEAPDUMP_SLICE, 16, 0, 0);
+	field(d, HEAPDUMP_IFACE, 40, 0, 0);
+	next(d, HEAPDUMP_TYPE);
+	next(d, HEAPDUMP_TYPE);
+	no_field(d);
+	r = next(d, HEAPDUMP_ITAB);
+	assert_true(r.itab.indirect);
+	next(d, HEAPDUMP_ITAB);
+}
+
+static void object_1_3(uint64_t addr, uint64_t type, uint64_t kind)
+{
+	DUMP_NUMBERS(1, addr, type, kind);
+}
+
+/* One value, with an interface that holds a number, and then one that holds a pointer. */
 static void test_go_1_3(void **state)
 {
 	struct heapdump_record r;
 	struct heapdump *d;
 
 	(void)state;
-	begin(3, false, 8);
-	NUMBERS(3, 0x500200, 40);
-	text("main.node");
-	NUMBERS(1, 2, 0, 3, 16, 0);
-	NUMBERS(8, 0x500100, 1);
-	NUMBERS(1, 0xc208000000, 0x500200, 1);
-	WORDS(0xc208010000, 3, 0xc208010010, 1, 1);
-	NUMBERS(2);
-	text("runtime type info");
-	NUMBERS(0xc208010000, 0);
-	d = open_dump(false);
-	next(d, HEAPDUMP_PARAMS);
-	assert_int_equal(heapdump_params(d)->hchan_bytes, 96);
-	next(d, HEAPDUMP_TYPE);
-	field(d, HEAPDUMP_STRING, 0, 0, 0);
-	field(d, HEAPDUMP_SLICE, 16, 0, 0);
-	no_field(d);
-	r = next(d, HEAPDUMP_ITAB);
-	assert_true(r.itab.indirect);
+	dump_begin(3, false, 8);
+	go_1_3_types();
+	object_1_3(0xc208000000, 0x500200, 0);
+	DUMP_WORDS(0xc208010000, 3, 0xc208010010, 1, 1, 0x500100, 0xc208010020, 0x500400, 7,
+		   0xc208010030, 0, 0xc208019999);
+	object_1_3(0xc208000060, 0x500200, 0);
+	DUMP_WORDS(0, 0, 0, 0, 0, 0x500110, 9, 0x500200, 0xc208010040, 0, 0);
+	DUMP_NUMBERS(2);
+	dump_text("runtime type info");
+	DUMP_NUMBERS(0xc208010000, 0);
+	d = dump_open(false);
+	check_go_1_3_types(d);
 	r = next(d, HEAPDUMP_OBJECT);
 	assert_int_equal(r.object.type, 0x500200);
-	assert_int_equal(r.object.kind, 1);
+	field(d, HEAPDUMP_STRING, 0, 0, 0xc208010000);
+	field(d, HEAPDUMP_SLICE, 16, 0, 0xc208010010);
+	field(d, HEAPDUMP_IFACE, 40, 0x500100, 0xc208010020);
+	field(d, HEAPDUMP_EFACE, 56, 0x500400, 0);
+	field(d, HEAPDUMP_PTR, 72, 0, 0xc208010030);
 	no_field(d);
+	next(d, HEAPDUMP_OBJECT);
+	field(d, HEAPDUMP_STRING, 0, 0, 0);
+	field(d, HEAPDUMP_SLICE, 16, 0, 0);
+	field(d, HEAPDUMP_IFACE, 40, 0x500110, 0);
+	field(d, HEAPDUMP_EFACE, 56, 0x500200, 0xc208010040);
 	r = next(d, HEAPDUMP_OTHERROOT);
 	is(&r.root.text, "runtime type info");
 	next(d, HEAPDUMP_EOF);
-	heapdump_free(d);
+	dump_close(d);
+}
+
+/* Arrays, channels, objects without pointers, and those that nothing is known of. */
+static void test_go_1_3_kinds(void **state)
+{
+	static const uint64_t chan[DUMP_HCHAN / 8 + 4] = { [0] = 0xc208010000,
+							   [DUMP_HCHAN / 8 + 1] = 21,
+							   [DUMP_HCHAN / 8 + 3] = 22 };
+	struct heapdump *d;
+
+	(void)state;
+	dump_begin(3, false, 8);
+	go_1_3_types();
+	object_1_3(0xc208000000, 0x500300, 1);
+	DUMP_WORDS(1, 11, 2, 12, 3, 13, 4); /* three, and a word that is left over */
+	object_1_3(0xc208000040, 0x500300, 2);
+	dump_words(chan, 4 + DUMP_HCHAN / 8);
+	object_1_3(0xc208000100, 0, 127);
+	DUMP_WORDS(31, 32);
+	object_1_3(0xc208000110, 0, 0);
+	DUMP_WORDS(41, 42);
+	object_1_3(0xc208000120, 0x599999, 0); /* a type that was never told */
+	DUMP_WORDS(51);
+	object_1_3(0xc208000128, 0x500300, 1); /* shorter than its type */
+	DUMP_WORDS(61);
+	dump_number(0);
+	d = dump_open(false);
+	check_go_1_3_types(d);
+	next(d, HEAPDUMP_OBJECT);
+	for (uint64_t i = 0; i < 3; i++)
+		field(d, HEAPDUMP_PTR, 16 * i + 8, 0, 11 + i);
+	no_field(d);
+	next(d, HEAPDUMP_OBJECT);
+	field(d, HEAPDUMP_PTR, DUMP_HCHAN + 8, 0, 21);
+	field(d, HEAPDUMP_PTR, DUMP_HCHAN + 24, 0, 22);
+	no_field(d);
+	next(d, HEAPDUMP_OBJECT);
+	field(d, HEAPDUMP_PTR, 0, 0, 31);
+	field(d, HEAPDUMP_PTR, 8, 0, 32);
+	no_field(d);
+	next(d, HEAPDUMP_OBJECT);
+	no_field(d);
+	next(d, HEAPDUMP_OBJECT);
+	field(d, HEAPDUMP_PTR, 0, 0, 51);
+	no_field(d);
+	next(d, HEAPDUMP_OBJECT);
+	no_field(d);
+	next(d, HEAPDUMP_EOF);
+	dump_close(d);
+}
+
+/* gccgo writes no fields with its types: any word of a typed object may be a pointer. */
+static void test_gccgo(void **state)
+{
+	struct heapdump *d;
+
+	(void)state;
+	dump_begin_gccgo();
+	type(0x500200, 16, "main.node", 1);
+	type(0x500400, 8, "int", 0);
+	object_1_3(0xc208000000, 0x500200, 0);
+	DUMP_WORDS(1, 2);
+	object_1_3(0xc208000010, 0x500400, 1);
+	DUMP_WORDS(3, 4);
+	dump_number(0);
+	d = dump_open(false);
+	next(d, HEAPDUMP_PARAMS);
+	next(d, HEAPDUMP_TYPE);
+	no_field(d);
+	next(d, HEAPDUMP_TYPE);
+	next(d, HEAPDUMP_OBJECT);
+	field(d, HEAPDUMP_PTR, 0, 0, 1);
+	field(d, HEAPDUMP_PTR, 8, 0, 2);
+	no_field(d);
+	next(d, HEAPDUMP_OBJECT);
+	no_field(d);
+	next(d, HEAPDUMP_EOF);
+	assert_int_equal(heapdump_offset(d), dump.n);
+	dump_close(d);
+}
+
+/* More places than a type has words are no places of it. */
+static void test_go_1_3_places(void **state)
+{
+	struct heapdump *d;
+
+	(void)state;
+	dump_begin(3, false, 8);
+	type(0x500200, 8, "main.node", 1);
+	DUMP_NUMBERS(1, 0, 1, 0, 0);
+	object_1_3(0xc208000000, 0x500200, 0);
+	DUMP_WORDS(1, 2);
+	type(0x500300, 8, "main.wide", 1);
+	DUMP_NUMBERS(1, 8, 0);
+	d = dump_open(false);
+	next(d, HEAPDUMP_PARAMS);
+	next(d, HEAPDUMP_TYPE);
+	next(d, HEAPDUMP_OBJECT);
+	field(d, HEAPDUMP_PTR, 0, 0, 1);
+	field(d, HEAPDUMP_PTR, 8, 0, 2);
+	no_field(d);
+	assert_int_equal(heapdump_next(d, &(struct heapdump_record){}, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "a field of kind 1 at 8 of 8 bytes, in the type"));
+	dump_close(d);
+}
+
+static void every_draft_record(void)
+{
+	type(0x500200, 40, "main.node", 1);
+	DUMP_NUMBERS(3, 0, 0, 1, 8, 4, 24);
+	DUMP_NUMBERS(12, 0x500100, 1);
+	object_1_3(0xc208000000, 0x500200, 0);
+	DUMP_WORDS(0xc208010000, 0xc208010010, 2, 0x500200, 0xc208010020);
+	DUMP_NUMBERS(8, 0xc2080001e0, 0xc208004000, 7, 0x401234, 4, 0, 1, 99);
+	dump_text("chan receive");
+	DUMP_NUMBERS(9, 0xc208004000, 0xc208004100, 0x402000, 0x402010);
+	dump_text("main.wait");
+	DUMP_NUMBERS(4, 0xc208004010, 0xc208000000, 0xc208004000);
+	DUMP_NUMBERS(5, 0x600000, 0xc208000000);
+	dump_number(6);
+	dump_text("runtime type info");
+	dump_number(0xc208010000);
+	DUMP_NUMBERS(11, 0xc208000000, 0xc208030000, 0x403000, 0x500400, 0x500500);
+	dump_number(3);
+}
+
+static void check_draft_record(struct heapdump *d)
+{
+	struct heapdump_record r;
+
+	next(d, HEAPDUMP_PARAMS);
+	assert_true(heapdump_draft(d));
+	assert_int_equal(heapdump_params(d)->hchan_bytes, DUMP_HCHAN);
+	next(d, HEAPDUMP_TYPE);
+	r = next(d, HEAPDUMP_ITAB);
+	assert_true(r.itab.indirect);
+	next(d, HEAPDUMP_OBJECT);
+	field(d, HEAPDUMP_PTR, 0, 0, 0xc208010000);
+	field(d, HEAPDUMP_STRING, 8, 0, 0xc208010010);
+	field(d, HEAPDUMP_EFACE, 24, 0x500200, 0xc208010020);
+	no_field(d);
+	r = next(d, HEAPDUMP_GOROUTINE);
+	assert_int_equal(r.goroutine.sp, 0xc208004000);
+	assert_int_equal(r.goroutine.goid, 7);
+	assert_true(r.goroutine.background);
+	is(&r.goroutine.reason, "chan receive");
+	r = next(d, HEAPDUMP_FRAME);
+	assert_int_equal(r.frame.parent_sp, 0xc208004100);
+	assert_int_equal(r.frame.pc, 0x402010);
+	is(&r.frame.name, "main.wait");
+	no_field(d);
+	r = next(d, HEAPDUMP_STACKROOT);
+	assert_int_equal(r.pointer.addr, 0xc208000000);
+	assert_int_equal(r.pointer.sp, 0xc208004000);
+	r = next(d, HEAPDUMP_DATAROOT);
+	assert_int_equal(r.pointer.at, 0x600000);
+	r = next(d, HEAPDUMP_OTHERROOT);
+	is(&r.root.text, "runtime type info");
+	r = next(d, HEAPDUMP_FINALIZER);
+	assert_int_equal(r.finalizer.ot, 0x500500);
+	next(d, HEAPDUMP_EOF);
+	assert_int_equal(heapdump_offset(d), dump.n);
+}
+
+static void test_draft(void **state)
+{
+	struct heapdump *d;
+
+	(void)state;
+	dump_begin_draft();
+	every_draft_record();
+	d = dump_open(false);
+	check_draft_record(d);
+	assert_int_equal(heapdump_rewind(d, &e), 0);
+	check_draft_record(d);
+	dump_close(d);
+	/* The numbers of one format are none of the other. */
+	dump_begin_draft();
+	dump_number(13);
+	d = dump_open(false);
+	next(d, HEAPDUMP_PARAMS);
+	assert_int_equal(heapdump_next(d, &(struct heapdump_record){}, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "unknown kind 13"));
+	dump_close(d);
+	dump_begin(3, false, 8);
+	dump_number(HEAPDUMP_STACKROOT);
+	d = dump_open(false);
+	next(d, HEAPDUMP_PARAMS);
+	assert_int_equal(heapdump_next(d, &(struct heapdump_record){}, &e), -EBADMSG);
+	dump_close(d);
 }
 
 /* ---- damage ---- */
@@ -330,39 +522,54 @@ static int read_all(struct heapdump *d)
 }
 
 /* Wherever it is cut, that is said, with a place; and nothing is read that is not there. */
-static void test_every_cut(void **state)
+static void cut_everywhere(void)
 {
-	size_t whole;
+	size_t whole = dump.n;
 
-	(void)state;
-	begin(7, false, 8);
-	every_record();
-	whole = w.n;
-	for (w.n = 17; w.n < whole; w.n++)
+	for (dump.n = 17; dump.n < whole; dump.n++)
 		for (int piped = 0; piped < 2; piped++) {
-			struct heapdump *d = open_dump(piped);
+			struct heapdump *d = dump_open(piped);
 
 			assert_int_equal(read_all(d), -EBADMSG);
 			assert_non_null(strstr(e.msg, "offset "));
-			heapdump_free(d);
+			dump_close(d);
+		}
+}
+
+static void test_every_cut(void **state)
+{
+	(void)state;
+	dump_begin(7, false, 8);
+	every_record();
+	cut_everywhere();
+	dump_begin_draft();
+	every_draft_record();
+	cut_everywhere();
+}
+
+static void flip_everywhere(void)
+{
+	for (size_t i = 16; i < dump.n; i++)
+		for (unsigned bit = 0; bit < 8; bit++) {
+			struct heapdump *d;
+
+			dump.at[i] ^= (uint8_t)(1u << bit);
+			d = dump_open(false);
+			read_all(d);
+			dump_close(d);
+			dump.at[i] ^= (uint8_t)(1u << bit);
 		}
 }
 
 static void test_every_flip(void **state)
 {
 	(void)state;
-	begin(7, false, 8);
+	dump_begin(7, false, 8);
 	every_record();
-	for (size_t i = 16; i < w.n; i++)
-		for (unsigned bit = 0; bit < 8; bit++) {
-			struct heapdump *d;
-
-			w.at[i] ^= (uint8_t)(1u << bit);
-			d = open_dump(false);
-			read_all(d);
-			heapdump_free(d);
-			w.at[i] ^= (uint8_t)(1u << bit);
-		}
+	flip_everywhere();
+	dump_begin_draft();
+	every_draft_record();
+	flip_everywhere();
 }
 
 static void refused(const char *bytes, int code, const char *why)
@@ -399,29 +606,31 @@ static void test_large_object(void **state)
 	(void)state;
 	for (size_t i = 0; i < N; i++)
 		v[i] = 0xc000000000 + i;
-	begin(7, false, 8);
-	NUMBERS(1, 0xc000010000);
-	words(v, N);
+	dump_begin(7, false, 8);
+	DUMP_NUMBERS(1, 0xc000010000);
+	dump_words(v, N);
 	for (size_t i = 0; i < N; i += 100)
-		NUMBERS(1, 8 * i);
-	NUMBERS(0, 0);
-	d = open_dump(false);
+		DUMP_NUMBERS(1, 8 * i);
+	DUMP_NUMBERS(0, 0);
+	d = dump_open(false);
 	next(d, HEAPDUMP_PARAMS);
 	next(d, HEAPDUMP_OBJECT);
 	for (size_t i = 0; i < N; i += 100)
 		field(d, HEAPDUMP_PTR, 8 * i, 0, v[i]);
 	no_field(d);
 	next(d, HEAPDUMP_EOF);
-	heapdump_free(d);
+	dump_close(d);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_record), cmocka_unit_test(test_go_1_4),
-		cmocka_unit_test(test_go_1_3),	     cmocka_unit_test(test_every_cut),
-		cmocka_unit_test(test_every_flip),   cmocka_unit_test(test_no_dump),
-		cmocka_unit_test(test_large_object),
+		cmocka_unit_test(test_every_record),  cmocka_unit_test(test_go_1_4),
+		cmocka_unit_test(test_go_1_4_values), cmocka_unit_test(test_go_1_3),
+		cmocka_unit_test(test_go_1_3_kinds),  cmocka_unit_test(test_go_1_3_places),
+		cmocka_unit_test(test_gccgo),	      cmocka_unit_test(test_draft),
+		cmocka_unit_test(test_every_cut),     cmocka_unit_test(test_every_flip),
+		cmocka_unit_test(test_no_dump),	      cmocka_unit_test(test_large_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "ingest/dumpgraph.h"
 
 #include "base/cleanup.h"
+#include "ingest/dumpdraft.h"
 #include "ingest/dumpslots.h"
 
 enum { MINOR_MARKS = 26 };
@@ -97,6 +98,7 @@ struct round {
 	struct holder goroutine;
 	uint32_t frames;    /* the first of them, a holder */
 	VEC(uint64_t) held; /* what its defers and panics point to */
+	struct dumpdraft draft;
 };
 
 static uint32_t text_id(struct round *x, const struct heapdump_text *t)
@@ -190,24 +192,34 @@ static int hold(struct round *x, uint64_t addr, struct err *e)
 	return 0;
 }
 
+static struct holder goroutine_holder(struct round *x, const struct heapdump_goroutine *gr)
+{
+	return (struct holder){ .kind = HOLDER_GOROUTINE,
+				.state = (uint8_t)(gr->status < UINT8_MAX ? gr->status : 0),
+				.name = text_id(x, &gr->reason),
+				.addr = gr->goid };
+}
+
 static int goroutine(struct round *x, const struct heapdump_goroutine *gr, struct err *e)
 {
 	int ret = end_goroutine(x, e);
 
 	x->open = true;
 	x->frames = x->holders;
-	x->goroutine = (struct holder){ .kind = HOLDER_GOROUTINE,
-					.state = (uint8_t)(gr->status < UINT8_MAX ? gr->status : 0),
-					.name = text_id(x, &gr->reason),
-					.addr = gr->goid };
+	x->goroutine = goroutine_holder(x, gr);
 	return ret ? ret : hold(x, gr->ctxt, e);
+}
+
+static struct holder frame_holder(struct round *x, const struct heapdump_frame *f)
+{
+	return (struct holder){
+		.kind = HOLDER_FRAME, .name = text_id(x, &f->name), .up = GRAPH_NONE, .addr = f->pc
+	};
 }
 
 static int frame(struct round *x, const struct heapdump_frame *f, struct err *e)
 {
-	struct holder holder = {
-		.kind = HOLDER_FRAME, .name = text_id(x, &f->name), .up = GRAPH_NONE, .addr = f->pc
-	};
+	struct holder holder = frame_holder(x, f);
 	int ret = begin_holder(x, &holder, e);
 
 	return ret ? ret : fields(x, e);
@@ -259,6 +271,103 @@ static int other_root(struct round *x, const struct heapdump_root *r, struct err
 	return ret ? ret : points(x, r->addr, e);
 }
 
+static int data_root(struct round *x, const struct heapdump_pointer *p, struct err *e)
+{
+	struct holder holder = { .kind = HOLDER_GLOBAL, .addr = p->at };
+	struct object to;
+	int ret;
+
+	if (!objects_find(&x->g->heap.objects, p->addr, &to))
+		return 0;
+	ret = begin_holder(x, &holder, e);
+	return ret ? ret : points(x, p->addr, e);
+}
+
+/* ---- the draft of Go 1.3's format: stacks are put together when all has been read ---- */
+
+static int draft_goroutine(struct round *x, const struct heapdump_goroutine *gr, struct err *e)
+{
+	struct draft_goroutine *to = vec_add(&x->draft.goroutines, UINT32_MAX);
+
+	if (!to)
+		return err_set(e, -ENOMEM, "no memory for goroutines");
+	to->sp = gr->sp;
+	to->holder = goroutine_holder(x, gr);
+	return 0;
+}
+
+static int draft_frame(struct round *x, const struct heapdump_frame *f, struct err *e)
+{
+	struct draft_frame *to = vec_add(&x->draft.frames, UINT32_MAX);
+
+	if (!to)
+		return err_set(e, -ENOMEM, "no memory for frames");
+	to->sp = f->sp;
+	to->parent_sp = f->parent_sp;
+	to->holder = frame_holder(x, f);
+	return 0;
+}
+
+static int draft_root(struct round *x, const struct heapdump_pointer *p, struct err *e)
+{
+	struct draft_root *to;
+	struct object o;
+
+	if (!objects_find(&x->g->heap.objects, p->addr, &o))
+		return 0;
+	to = vec_add(&x->draft.roots, UINT32_MAX);
+	if (!to)
+		return err_set(e, -ENOMEM, "no memory for roots");
+	to->sp = p->sp;
+	to->addr = p->addr;
+	return 0;
+}
+
+static int draft_stack(struct round *x, const struct draft_goroutine *g, struct err *e)
+{
+	struct dumpdraft *s = &x->draft;
+	struct draft_frame *f;
+	uint64_t sp = g->sp;
+	int ret = 0;
+
+	x->open = true;
+	x->frames = x->holders;
+	x->goroutine = g->holder;
+	while (!ret && (f = dumpdraft_take(s, sp))) {
+		ret = begin_holder(x, &f->holder, e);
+		for (size_t i = dumpdraft_roots(s, sp);
+		     !ret && i < s->roots.n && s->roots.at[i].sp == sp; i++) {
+			s->roots.at[i].taken = true;
+			ret = points(x, s->roots.at[i].addr, e);
+		}
+		sp = f->parent_sp;
+	}
+	return ret ? ret : end_goroutine(x, e);
+}
+
+/* What no goroutine has holds objects as well. */
+static int draft_end(struct round *x, struct err *e)
+{
+	struct holder stack = { .kind = HOLDER_OTHER,
+				.name = text_id(x, &(struct heapdump_text){ "stack", 5 }) };
+	int ret = 0;
+
+	dumpdraft_seal(&x->draft);
+	for (size_t i = 0; !ret && i < x->draft.goroutines.n; i++)
+		ret = draft_stack(x, &x->draft.goroutines.at[i], e);
+	for (size_t i = 0; !ret && i < x->draft.roots.n; i++) {
+		if (x->draft.roots.at[i].taken)
+			continue;
+		stack.addr = x->draft.roots.at[i].addr;
+		ret = begin_holder(x, &stack, e);
+		if (!ret)
+			ret = points(x, stack.addr, e);
+	}
+	return ret;
+}
+
+/* ---- all records ---- */
+
 static bool is_of_goroutine(enum heapdump_kind kind)
 {
 	return kind == HEAPDUMP_FRAME || kind == HEAPDUMP_DEFER || kind == HEAPDUMP_PANIC;
@@ -274,9 +383,14 @@ static int record(struct round *x, const struct heapdump_record *r, struct err *
 	case HEAPDUMP_OBJECT:
 		return object(x, &r->object, e);
 	case HEAPDUMP_GOROUTINE:
-		return goroutine(x, &r->goroutine, e);
+		return heapdump_draft(x->d) ? draft_goroutine(x, &r->goroutine, e) :
+					      goroutine(x, &r->goroutine, e);
 	case HEAPDUMP_FRAME:
-		return frame(x, &r->frame, e);
+		return heapdump_draft(x->d) ? draft_frame(x, &r->frame, e) : frame(x, &r->frame, e);
+	case HEAPDUMP_STACKROOT:
+		return draft_root(x, &r->pointer, e);
+	case HEAPDUMP_DATAROOT:
+		return data_root(x, &r->pointer, e);
 	case HEAPDUMP_DEFER:
 		return hold(x, r->defer.fn, e);
 	case HEAPDUMP_PANIC:
@@ -306,10 +420,13 @@ static int read_edges(struct dumpgraph *g, struct heapdump *d, bool leaves, stru
 	ret = dumpgraph_damaged(g, ret, e);
 	if (!ret)
 		ret = end_goroutine(&x, e);
+	if (!ret)
+		ret = draft_end(&x, e);
 	/* Only when the file became shorter between two rounds. */
 	for (; !ret && !leaves && x.nodes < g->heap.objects.nnodes; x.nodes++)
 		ret = heapgraph_node(&g->heap, e);
 	vec_fini(&x.held);
+	dumpdraft_fini(&x.draft);
 	return ret;
 }
 

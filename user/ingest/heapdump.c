@@ -1,4 +1,4 @@
-/* user/ingest/heapdump.c - records of heap dumps: a table says what each consists of. */
+/* user/ingest/heapdump.c - records of heap dumps: heapdump_layouts.h says what each consists of. */
 #include "ingest/heapdump.h"
 
 #include <string.h>
@@ -7,15 +7,26 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/vec.h"
+#include "ingest/dumptypes.h"
+#include "ingest/heapdump_layouts.h"
 #include "ingest/stream.h"
 
 /* FAST_BYTES: room for the kind of a record, two numbers and more */
 enum { FAST_BYTES = 32, HEADER_BYTES = 16, TEXT_BYTES = 4 * LIMIT_NAME, VALUES_BYTES = 1 << 16 };
 
+/* Where the fields of the record that was read last are. */
+enum fields {
+	FIELDS_NONE,
+	FIELDS_LIST,	/* they follow in the file */
+	FIELDS_BY_TYPE, /* its type says so */
+	FIELDS_ALL,	/* every word may be one */
+};
+
 struct heapdump {
 	struct stream s;
 	struct stream far; /* for values of contents that are longer than the window */
 	unsigned version;
+	bool draft;
 	bool known; /* params was read */
 	struct heapdump_params params;
 	char arch[64], toolchain[128];
@@ -25,8 +36,11 @@ struct heapdump {
 	const char *record, *bad; /* bad: the first part that could not be read */
 	uint64_t bad_off;
 	struct heapdump_contents contents;
-	bool fields; /* a list of fields is to be read */
-	char *text;  /* TEXT_BYTES, of which ntext are used */
+	enum fields fields;
+	uint64_t word;		    /* FIELDS_ALL: the offset of the next one */
+	struct dumptypes types;	    /* of Go 1.3 and 1.4 */
+	struct dumptypes_walk walk; /* FIELDS_BY_TYPE */
+	char *text;		    /* TEXT_BYTES, of which ntext are used */
 	size_t ntext;
 	VEC(struct heapdump_line) lines;
 };
@@ -89,134 +103,9 @@ static bool contents(struct heapdump *d, const char *what, struct heapdump_conte
 	if (!fits(d, out->len))
 		return bad(d, what);
 	d->contents = *out;
-	d->fields = true;
+	d->fields = FIELDS_LIST;
 	stream_mark(&d->s);
 	return stream_skip(&d->s, out->len) || bad(d, what);
-}
-
-enum part_type { PART_END, PART_NUMBER, PART_BOOL, PART_TEXT, PART_CONTENTS };
-
-struct part {
-	enum part_type type;
-	size_t at; /* offset in struct heapdump_record */
-	const char *name;
-};
-
-#define NUMBER(r, f)                                                   \
-	{                                                              \
-		PART_NUMBER, offsetof(struct heapdump_record, r.f), #f \
-	}
-#define BOOL(r, f)                                                   \
-	{                                                            \
-		PART_BOOL, offsetof(struct heapdump_record, r.f), #f \
-	}
-#define TEXT(r, f)                                                   \
-	{                                                            \
-		PART_TEXT, offsetof(struct heapdump_record, r.f), #f \
-	}
-#define CONTENTS(r, f)                                                   \
-	{                                                                \
-		PART_CONTENTS, offsetof(struct heapdump_record, r.f), #f \
-	}
-
-static const struct part type_parts[] = {
-	NUMBER(type, addr), NUMBER(type, size), TEXT(type, name), BOOL(type, indirect), {}
-};
-static const struct part itab_parts[] = { NUMBER(itab, addr), NUMBER(itab, type), {} };
-static const struct part itab_parts_3[] = { NUMBER(itab, addr), BOOL(itab, indirect), {} };
-static const struct part object_parts[] = { NUMBER(object, addr), CONTENTS(object, contents), {} };
-static const struct part object_parts_3[] = { NUMBER(object, addr),
-					      NUMBER(object, type),
-					      NUMBER(object, kind),
-					      CONTENTS(object, contents),
-					      {} };
-static const struct part root_parts[] = { TEXT(root, text), NUMBER(root, addr), {} };
-static const struct part goroutine_parts[] = {
-	NUMBER(goroutine, g),	     NUMBER(goroutine, sp),
-	NUMBER(goroutine, goid),     NUMBER(goroutine, gopc),
-	NUMBER(goroutine, status),   BOOL(goroutine, system),
-	BOOL(goroutine, background), NUMBER(goroutine, waitsince),
-	TEXT(goroutine, reason),     NUMBER(goroutine, ctxt),
-	NUMBER(goroutine, m),	     NUMBER(goroutine, defer),
-	NUMBER(goroutine, panic),    {},
-};
-static const struct part frame_parts[] = {
-	NUMBER(frame, sp),	     NUMBER(frame, depth), NUMBER(frame, child_sp),
-	CONTENTS(frame, contents),   NUMBER(frame, entry), NUMBER(frame, pc),
-	NUMBER(frame, continuation), TEXT(frame, name),	   {},
-};
-static const struct part params_parts[] = {
-	BOOL(params, big_endian), NUMBER(params, ptrsize),
-	NUMBER(params, start),	  NUMBER(params, end),
-	TEXT(params, arch),	  TEXT(params, toolchain),
-	NUMBER(params, ncpu),	  {},
-};
-static const struct part params_parts_4[] = {
-	BOOL(params, big_endian),  NUMBER(params, ptrsize),
-	NUMBER(params, start),	   NUMBER(params, end),
-	NUMBER(params, arch_char), TEXT(params, toolchain),
-	NUMBER(params, ncpu),	   {},
-};
-static const struct part params_parts_3[] = {
-	BOOL(params, big_endian), NUMBER(params, ptrsize), NUMBER(params, hchan_bytes),
-	NUMBER(params, start),	  NUMBER(params, end),	   NUMBER(params, arch_char),
-	TEXT(params, toolchain),  NUMBER(params, ncpu),	   {},
-};
-static const struct part finalizer_parts[] = { NUMBER(finalizer, obj), NUMBER(finalizer, fn),
-					       NUMBER(finalizer, pc),  NUMBER(finalizer, fint),
-					       NUMBER(finalizer, ot),  {} };
-static const struct part osthread_parts[] = {
-	NUMBER(osthread, m), NUMBER(osthread, id), NUMBER(osthread, procid), {}
-};
-static const struct part segment_parts[] = { NUMBER(segment, addr),
-					     CONTENTS(segment, contents),
-					     {} };
-static const struct part defer_parts[] = {
-	NUMBER(defer, d),  NUMBER(defer, g),	NUMBER(defer, sp),   NUMBER(defer, pc),
-	NUMBER(defer, fn), NUMBER(defer, code), NUMBER(defer, link), {},
-};
-static const struct part panic_parts[] = {
-	NUMBER(panic, p),
-	NUMBER(panic, g),
-	NUMBER(panic, type),
-	NUMBER(panic, data),
-	NUMBER(panic, defer),
-	NUMBER(panic, link),
-	{},
-};
-static const struct part sample_parts[] = { NUMBER(sample, obj), NUMBER(sample, bucket), {} };
-
-static const struct layout {
-	const char *name;
-	const struct part *parts, *parts_4, *parts_3; /* of Go 1.4 to 1.6, and of 1.3, if others */
-} layouts[HEAPDUMP_KINDS] = {
-	[HEAPDUMP_EOF] = { "end" },
-	[HEAPDUMP_OBJECT] = { "object", object_parts, NULL, object_parts_3 },
-	[HEAPDUMP_OTHERROOT] = { "other root", root_parts },
-	[HEAPDUMP_TYPE] = { "type", type_parts },
-	[HEAPDUMP_GOROUTINE] = { "goroutine", goroutine_parts },
-	[HEAPDUMP_FRAME] = { "stack frame", frame_parts },
-	[HEAPDUMP_PARAMS] = { "parameters", params_parts, params_parts_4, params_parts_3 },
-	[HEAPDUMP_FINALIZER] = { "finalizer", finalizer_parts },
-	[HEAPDUMP_ITAB] = { "itab", itab_parts, NULL, itab_parts_3 },
-	[HEAPDUMP_OSTHREAD] = { "OS thread", osthread_parts },
-	[HEAPDUMP_MEMSTATS] = { "memstats" },
-	[HEAPDUMP_QUEUED] = { "queued finalizer", finalizer_parts },
-	[HEAPDUMP_DATA] = { "data segment", segment_parts },
-	[HEAPDUMP_BSS] = { "bss segment", segment_parts },
-	[HEAPDUMP_DEFER] = { "defer", defer_parts },
-	[HEAPDUMP_PANIC] = { "panic", panic_parts },
-	[HEAPDUMP_MEMPROF] = { "memory profile" },
-	[HEAPDUMP_SAMPLE] = { "allocation sample", sample_parts },
-};
-
-static const struct part *parts_of(const struct heapdump *d, enum heapdump_kind kind)
-{
-	const struct layout *l = &layouts[kind];
-
-	if (d->version == 3 && l->parts_3)
-		return l->parts_3;
-	return d->version < 7 && l->parts_4 ? l->parts_4 : l->parts;
 }
 
 static void read_parts(struct heapdump *d, const struct part *p, struct heapdump_record *r)
@@ -348,32 +237,78 @@ static enum heapdump_field_kind kind_of(const struct heapdump *d, uint64_t kind)
 	return d->version == 4 && kind > 1 ? kind + 2 : kind;
 }
 
-int heapdump_field(struct heapdump *d, struct heapdump_field *f, struct err *e)
+static bool inside(const struct heapdump *d, enum heapdump_field_kind kind, uint64_t offset)
 {
-	uint64_t kind = 0, size = d->params.ptrsize;
+	uint64_t size = d->params.ptrsize * (kind >= HEAPDUMP_IFACE ? 2 : 1);
 
-	if (!d->fields)
-		return 0;
-	if (d->s.n - d->s.at >= FAST_BYTES && !d->s.buf[d->s.at]) {
-		d->s.at++;
-		d->fields = false;
-		return 0;
+	return size <= d->contents.len && offset <= d->contents.len - size;
+}
+
+static void fill(struct heapdump *d, struct heapdump_field *f)
+{
+	f->type = 0;
+	if (f->kind < HEAPDUMP_IFACE) {
+		f->addr = word(d, f->offset);
+		return;
 	}
+	f->type = word(d, f->offset);
+	f->addr = dumptypes_is_pointer(&d->types, f->kind, f->type) ?
+			  word(d, f->offset + d->params.ptrsize) :
+			  0;
+}
+
+static bool next_by_type(struct heapdump *d, struct heapdump_field *f)
+{
+	while (dumptypes_next(&d->types, &d->walk, &f->kind, &f->offset))
+		if (inside(d, f->kind, f->offset))
+			return true;
+	return false;
+}
+
+static bool next_word(struct heapdump *d, struct heapdump_field *f)
+{
+	f->kind = HEAPDUMP_PTR;
+	f->offset = d->word;
+	d->word += d->params.ptrsize;
+	return inside(d, f->kind, f->offset);
+}
+
+/* As the two above; -EBADMSG */
+static int next_listed(struct heapdump *d, struct heapdump_field *f, struct err *e)
+{
+	uint64_t kind = 0;
+
 	number(d, "kind of a field", &kind);
-	if (!kind && !d->bad) {
-		d->fields = false;
+	if (!kind && !d->bad)
 		return 0;
-	}
 	number(d, "offset of a field", &f->offset);
 	if (d->bad)
 		return fail(d, e);
 	f->kind = kind_of(d, kind);
-	size *= f->kind >= HEAPDUMP_IFACE ? 2 : 1;
-	if (kind > most_kinds(d) || size > d->contents.len || f->offset > d->contents.len - size)
+	if (kind > most_kinds(d) || !inside(d, f->kind, f->offset))
 		return bad_field(d, kind, f->offset, e);
-	f->type = f->kind >= HEAPDUMP_IFACE ? word(d, f->offset) : 0;
-	f->addr = word(d, f->offset + size - d->params.ptrsize);
 	return 1;
+}
+
+int heapdump_field(struct heapdump *d, struct heapdump_field *f, struct err *e)
+{
+	int more = 0;
+
+	if (d->fields == FIELDS_LIST) {
+		if (d->s.n - d->s.at >= FAST_BYTES && !d->s.buf[d->s.at])
+			d->s.at++;
+		else
+			more = next_listed(d, f, e);
+	} else if (d->fields == FIELDS_BY_TYPE) {
+		more = next_by_type(d, f);
+	} else if (d->fields == FIELDS_ALL) {
+		more = next_word(d, f);
+	}
+	if (more > 0)
+		fill(d, f);
+	else if (!more)
+		d->fields = FIELDS_NONE;
+	return more;
 }
 
 /* Fields that nobody asked for. */
@@ -382,9 +317,10 @@ static int skip_fields(struct heapdump *d, struct err *e)
 	struct heapdump_field f;
 	int ret = 1;
 
-	while (ret > 0)
-		ret = heapdump_field(d, &f, e);
-	return ret;
+	while (ret > 0 && d->fields == FIELDS_LIST)
+		ret = next_listed(d, &f, e);
+	d->fields = FIELDS_NONE;
+	return ret < 0 ? ret : 0;
 }
 
 /* ---- records ---- */
@@ -417,27 +353,85 @@ static int keep_params(struct heapdump *d, struct heapdump_record *r, struct err
 	d->params = *p;
 	snprintf(d->arch, sizeof(d->arch), "%.*s", (int)p->arch.len, p->arch.at ? p->arch.at : "");
 	snprintf(d->toolchain, sizeof(d->toolchain), "%.*s", (int)p->toolchain.len,
-		 p->toolchain.at);
+		 p->toolchain.at ? p->toolchain.at : "");
 	d->params.arch = (struct heapdump_text){ d->arch, strlen(d->arch) };
 	d->params.toolchain = (struct heapdump_text){ d->toolchain, strlen(d->toolchain) };
 	d->known = true;
 	return 0;
 }
 
-/* In Go 1.3 the fields of an object are those of its type, which has no contents itself. */
-static void fields_by_type(struct heapdump *d, const struct heapdump_record *r)
+/* ---- Go 1.3 and 1.4 ---- */
+
+/* In the draft their number is told; kinds begin at 0. */
+static int read_places(struct heapdump *d, struct err *e)
 {
-	if (r->kind == HEAPDUMP_OBJECT)
-		d->fields = false;
-	if (r->kind != HEAPDUMP_TYPE)
-		return;
-	d->contents = (struct heapdump_contents){ .len = r->type.size, .off = UINT64_MAX };
-	d->fields = true;
+	uint64_t n = UINT64_MAX, kind = 0, offset = 0;
+
+	if (d->draft)
+		number(d, "number of fields", &n);
+	for (uint64_t i = 0; i < n && !d->bad; i++) {
+		number(d, "kind of a field", &kind);
+		kind += d->draft;
+		if (!kind || d->bad)
+			break;
+		number(d, "offset of a field", &offset);
+		if (!d->bad && (kind > HEAPDUMP_EFACE || !inside(d, kind, offset)))
+			return bad_field(d, kind, offset, e);
+		dumptypes_place(&d->types, kind, offset);
+	}
+	return d->bad ? fail(d, e) : 0;
 }
+
+/* gccgo writes no architecture, and no places. */
+static bool has_places(const struct heapdump *d)
+{
+	return d->version == 3 && (d->draft || d->params.arch_char);
+}
+
+static int read_type(struct heapdump *d, const struct heapdump_type *t, struct err *e)
+{
+	int ret = 0;
+
+	dumptypes_begin(&d->types, t->addr, t->size, t->indirect);
+	if (has_places(d)) {
+		d->contents = (struct heapdump_contents){ .len = t->size, .off = UINT64_MAX };
+		ret = read_places(d, e);
+	}
+	dumptypes_end(&d->types, !ret && has_places(d), d->params.ptrsize);
+	if (!ret && dumptypes_walk_type(&d->types, t->addr, &d->walk))
+		d->fields = FIELDS_BY_TYPE;
+	return ret;
+}
+
+static void fields_of_object(struct heapdump *d, const struct heapdump_object *o)
+{
+	d->fields = FIELDS_ALL;
+	d->word = 0;
+	if (dumptypes_walk(&d->types, o, d->params.hchan_bytes, &d->walk))
+		d->fields = FIELDS_BY_TYPE;
+}
+
+static int keep_types(struct heapdump *d, const struct heapdump_record *r, struct err *e)
+{
+	const struct dumptype *type;
+
+	if (r->kind == HEAPDUMP_TYPE)
+		return read_type(d, &r->type, e);
+	if (r->kind == HEAPDUMP_OBJECT && d->version == 3)
+		fields_of_object(d, &r->object);
+	if (r->kind == HEAPDUMP_ITAB) {
+		type = r->itab.type ? dumptypes_get(&d->types, r->itab.type) : NULL;
+		dumptypes_itab(&d->types, r->itab.addr,
+			       d->version == 3 ? r->itab.indirect : !type || type->pointer);
+	}
+	return 0;
+}
+
+/* ---- any record ---- */
 
 static int read_record(struct heapdump *d, struct heapdump_record *r, struct err *e)
 {
-	const struct part *parts = parts_of(d, r->kind);
+	const struct part *parts = layout_parts(d->version, d->draft, r->kind);
 	int ret = 0;
 
 	if (parts)
@@ -446,11 +440,11 @@ static int read_record(struct heapdump *d, struct heapdump_record *r, struct err
 		read_memstats(d, &r->memstats);
 	else if (r->kind == HEAPDUMP_MEMPROF)
 		ret = read_memprof(d, &r->memprof, e);
-	if (d->version == 3 && !ret)
-		fields_by_type(d, r);
 	if (ret || d->bad)
 		return ret ? ret : fail(d, e);
-	return r->kind == HEAPDUMP_PARAMS ? keep_params(d, r, e) : 0;
+	if (r->kind == HEAPDUMP_PARAMS)
+		return keep_params(d, r, e);
+	return d->version < 5 ? keep_types(d, r, e) : 0;
 }
 
 /*
@@ -470,7 +464,7 @@ static bool read_object_fast(struct heapdump *d, struct heapdump_record *r)
 	if (!p || o->contents.len > (uint64_t)(end - p))
 		return false;
 	d->began = stream_offset(s);
-	d->record = layouts[HEAPDUMP_OBJECT].name;
+	d->record = layout_name(HEAPDUMP_OBJECT);
 	r->kind = HEAPDUMP_OBJECT;
 	r->off = d->began;
 	o->type = o->kind = 0;
@@ -478,7 +472,7 @@ static bool read_object_fast(struct heapdump *d, struct heapdump_record *r)
 	s->at = s->mark = (size_t)(p - s->buf);
 	s->at += (size_t)o->contents.len;
 	d->contents = o->contents;
-	d->fields = true;
+	d->fields = FIELDS_LIST;
 	return true;
 }
 
@@ -500,12 +494,14 @@ int heapdump_next(struct heapdump *d, struct heapdump_record *r, struct err *e)
 		return 0;
 	if (!number(d, "the kind", &kind))
 		return fail(d, e);
-	if (kind >= HEAPDUMP_KINDS)
+	if (!d->known)
+		d->draft = d->version == 3 && kind == LAYOUT_DRAFT_PARAMS;
+	r->kind = layout_kind(d->draft, kind);
+	if (r->kind == HEAPDUMP_KINDS)
 		return err_set(e, -EBADMSG, "offset %llu: a record of the unknown kind %llu",
 			       (unsigned long long)d->began, (unsigned long long)kind);
-	r->kind = (enum heapdump_kind)kind;
-	d->record = layouts[kind].name;
-	d->ended = !kind;
+	d->record = layout_name(r->kind);
+	d->ended = r->kind == HEAPDUMP_EOF;
 	if (!d->known && r->kind != HEAPDUMP_PARAMS)
 		return err_set(e, -EBADMSG, "offset %llu: the first record is no parameters but %s",
 			       (unsigned long long)d->began, d->record);
@@ -560,6 +556,7 @@ void heapdump_free(struct heapdump *d)
 	stream_fini(&d->s);
 	stream_fini(&d->far);
 	vec_fini(&d->lines);
+	dumptypes_fini(&d->types);
 	free(d->text);
 	free(d);
 }
@@ -569,7 +566,9 @@ int heapdump_rewind(struct heapdump *d, struct err *e)
 	if (!d->s.seekable)
 		return err_set(e, -ESPIPE, "a pipe cannot be read twice");
 	stream_seek(&d->s, HEADER_BYTES);
-	d->ended = d->fields = d->known = false;
+	dumptypes_fini(&d->types); /* each pass meets them at the same places */
+	d->ended = d->known = false;
+	d->fields = FIELDS_NONE;
 	d->bad = NULL;
 	return 0;
 }
@@ -596,6 +595,11 @@ const struct heapdump_params *heapdump_params(const struct heapdump *d)
 unsigned heapdump_version(const struct heapdump *d)
 {
 	return d->version;
+}
+
+bool heapdump_draft(const struct heapdump *d)
+{
+	return d->draft;
 }
 
 uint64_t heapdump_offset(const struct heapdump *d)

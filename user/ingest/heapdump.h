@@ -2,9 +2,12 @@
  * user/ingest/heapdump.h - reads what runtime/debug.WriteHeapDump wrote, record by record.
  *
  * Headers: "go1.3 heap dump\n" to "go1.7 heap dump\n"; the last one is what Go 1.7 and all newer
- * ones write. Nothing is kept but a window of the file, and contents of objects are not copied.
- * Source: runtime/heapdump.c of Go 1.3, runtime/heapdump.go of Go 1.4 to 1.27; where these and the
- * Go wiki's pages differ, the code is followed (Go 1.5 and 1.6 write the architecture as a number).
+ * ones write. Nothing is kept but a window of the file, and the types of Go 1.3 and 1.4; contents of
+ * objects are not copied. "go1.3" begins three formats: that of Go 1.3; the same without the fields of
+ * types, by gccgo; and a draft with other numbers for the records, which no release ever wrote.
+ * Source: runtime/heapdump.c of Go 1.3, 1.4 and of libgo, runtime/heapdump.go of Go 1.5 to 1.27; where
+ * these and the Go wiki's pages differ, the code is followed (Go 1.5 and 1.6 write the architecture
+ * as a number).
  */
 #ifndef INGEST_HEAPDUMP_H
 #define INGEST_HEAPDUMP_H
@@ -34,6 +37,9 @@ enum heapdump_kind {
 	HEAPDUMP_PANIC,
 	HEAPDUMP_MEMPROF,
 	HEAPDUMP_SAMPLE,
+	/* The next two are of the draft of Go 1.3's format alone; their numbers are ours. */
+	HEAPDUMP_STACKROOT,
+	HEAPDUMP_DATAROOT,
 	HEAPDUMP_KINDS,
 };
 
@@ -53,7 +59,7 @@ struct heapdump_params {
 	bool big_endian;
 	uint64_t ptrsize;		      /* 4 or 8 */
 	uint64_t start, end;		      /* of the heap's address range */
-	uint64_t arch_char;		      /* up to Go 1.6: '6', '8', ... */
+	uint64_t arch_char;		      /* up to Go 1.6: '6', '8', ...; gccgo: 0 */
 	uint64_t hchan_bytes;		      /* Go 1.3 alone */
 	struct heapdump_text arch, toolchain; /* toolchain: before Go 1.17 GOEXPERIMENT */
 	uint64_t ncpu;
@@ -61,7 +67,7 @@ struct heapdump_params {
 
 struct heapdump_object {
 	uint64_t addr;
-	uint64_t type, kind; /* Go 1.3: 0 one of the type, 1 array of it, 2 channel, 127 unknown */
+	uint64_t type, kind;		   /* Go 1.3 alone: see dumptypes.h */
 	struct heapdump_contents contents; /* as long as the object's size class */
 };
 
@@ -91,6 +97,13 @@ struct heapdump_frame {
 	struct heapdump_contents contents;
 	uint64_t entry, pc, continuation;
 	struct heapdump_text name;
+	uint64_t parent_sp; /* in the draft, which has no depth, child, contents or continuation */
+};
+
+/* A pointer that the draft tells by itself. */
+struct heapdump_pointer {
+	uint64_t at, addr;
+	uint64_t sp; /* of a stack root: the frame that it is of */
 };
 
 struct heapdump_segment {
@@ -163,12 +176,13 @@ struct heapdump_record {
 		struct heapdump_memstats memstats;
 		struct heapdump_memprof memprof;
 		struct heapdump_sample sample;
+		struct heapdump_pointer pointer;
 	};
 };
 
 enum heapdump_field_kind {
 	HEAPDUMP_PTR = 1,
-	HEAPDUMP_STRING, /* up to Go 1.3, as the slices */
+	HEAPDUMP_STRING, /* pointer, length; up to Go 1.3, as the slices: pointer, length, capacity */
 	HEAPDUMP_SLICE,
 	HEAPDUMP_IFACE, /* up to Go 1.4, as the next one */
 	HEAPDUMP_EFACE,
@@ -179,7 +193,7 @@ struct heapdump_field {
 	enum heapdump_field_kind kind;
 	uint64_t offset; /* in the contents */
 	uint64_t type;	 /* of interfaces: their first word, an itab or a type */
-	uint64_t addr;	 /* the pointer; of interfaces it may be the value itself */
+	uint64_t addr;	 /* the pointer; 0: of an interface that holds a value that is none */
 };
 
 struct heapdump;
@@ -196,6 +210,8 @@ DEFINE_FREEP(struct heapdump, heapdump)
 const struct heapdump_params *heapdump_params(const struct heapdump *d);
 /* The minor version in the header: 3 to 7. */
 unsigned heapdump_version(const struct heapdump *d);
+/* Once the parameters were read: is it of the draft of Go 1.3's format? */
+bool heapdump_draft(const struct heapdump *d);
 /* How far it has read. */
 uint64_t heapdump_offset(const struct heapdump *d);
 /* How long the file is; UINT64_MAX: not known. */
