@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "cli/cmd.h"
 #include "cli/dump_input.h"
+#include "cli/heap_holders.h"
 #include "cli/heap_summary.h"
 #include "cli/heapdump_opt.h"
 #include "cli/outdir.h"
@@ -23,12 +24,14 @@ struct run {
 	struct dump_input in;
 	struct dumpgraph graph;
 	struct classes classes;
+	struct holdings holdings;
 	struct dumpsites *sites;
 	int status; /* EXIT_LOSSES when something is missing */
 };
 
 static void run_fini(struct run *r)
 {
+	holdings_fini(&r->holdings);
 	classes_fini(&r->classes);
 	dumpgraph_fini(&r->graph);
 	dumpsites_freep(&r->sites);
@@ -160,6 +163,16 @@ static int read_graph(struct run *r, struct err *e)
 	return ret;
 }
 
+static int put_holders(struct run *r, struct err *e)
+{
+	CLEANUP(prof_freep) struct prof *p = NULL;
+	int ret = heap_holders_read(&r->holdings, &r->graph, &r->classes, r->in.dump, e);
+
+	if (!ret)
+		ret = heap_holders_profile(&r->holdings, &r->graph, &p, e);
+	return ret ? ret : put_profile(r, p, r->o->holders, e);
+}
+
 static int summary(struct run *r, struct err *e)
 {
 	CLEANUP(heap_summary_fini) struct heap_summary s;
@@ -173,17 +186,25 @@ static int summary(struct run *r, struct err *e)
 	return r->status;
 }
 
+static unsigned passes(const struct heapdump_opts *o)
+{
+	return (heapdump_opt_graph(o) ? GRAPH_PASSES : 0) + !!o->pprof +
+	       (o->holders ? HEAP_HOLDERS_PASSES : 0);
+}
+
 /* The exit status, or a negative errno. */
 static int run(struct run *r, struct err *e)
 {
 	const struct heapdump_opts *o = r->o;
 	bool graph = heapdump_opt_graph(o);
-	int ret = dump_input_open(&r->in, o->files[0], graph ? GRAPH_PASSES + !!o->pprof : 1, e);
+	int ret = dump_input_open(&r->in, o->files[0], passes(o), e);
 
 	if (!ret)
 		ret = check_outputs(r, e);
 	if (!ret && graph)
 		ret = read_graph(r, e);
+	if (!ret && o->holders)
+		ret = put_holders(r, e);
 	if (!ret && o->pprof)
 		ret = put_sites(r, e);
 	if (!ret && (o->json || !heapdump_opt_outputs(o)))

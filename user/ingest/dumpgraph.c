@@ -88,7 +88,9 @@ static int find_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
 struct round {
 	struct dumpgraph *g;
 	struct heapdump *d;
-	bool leaves;	  /* the second of them, which is for leaves alone */
+	bool leaves;	       /* the second of them, which is for leaves alone, or a later one */
+	dumpgraph_pointer *fn; /* of a later one */
+	void *arg;
 	uint32_t thing;	  /* whose pointers are read */
 	uint32_t objects; /* told so far, */
 	uint32_t nodes;	  /* those with pointers among them, */
@@ -108,8 +110,10 @@ static uint32_t text_id(struct round *x, const struct heapdump_text *t)
 	return id == UINT32_MAX ? 0 : id;
 }
 
-static int points(struct round *x, uint64_t addr, struct err *e)
+static int points(struct round *x, uint64_t offset, uint64_t addr, struct err *e)
 {
+	if (x->fn)
+		return x->fn(x->arg, x->thing, offset, addr, e);
 	if (!x->leaves)
 		return heapgraph_points(&x->g->heap, addr, e);
 	heapgraph_points_leaf(&x->g->heap, x->thing, addr);
@@ -136,7 +140,7 @@ static int fields(struct round *x, struct err *e)
 	int ret;
 
 	while ((ret = heapdump_field(x->d, &f, e)) > 0) {
-		ret = points(x, f.addr, e);
+		ret = points(x, f.offset, f.addr, e);
 		if (ret)
 			break;
 	}
@@ -177,7 +181,7 @@ static int end_goroutine(struct round *x, struct err *e)
 		ret = heapgraph_has_frame(h, i, e);
 	}
 	for (size_t i = 0; !ret && i < x->held.n; i++)
-		ret = points(x, x->held.at[i], e);
+		ret = points(x, 0, x->held.at[i], e);
 	x->held.n = 0;
 	return ret;
 }
@@ -239,7 +243,7 @@ static int segment(struct round *x, const struct heapdump_segment *s, struct err
 			continue;
 		ret = begin_holder(x, &holder, e);
 		if (!ret)
-			ret = points(x, f.addr, e);
+			ret = points(x, 0, f.addr, e);
 		if (ret)
 			break;
 	}
@@ -257,8 +261,8 @@ static int finalizer(struct round *x, enum holder_kind kind, const struct heapdu
 	int ret = begin_holder(x, &holder, e);
 
 	if (!ret)
-		ret = points(x, f->fn, e);
-	return ret || kind == HOLDER_FINALIZER ? ret : points(x, f->obj, e);
+		ret = points(x, 0, f->fn, e);
+	return ret || kind == HOLDER_FINALIZER ? ret : points(x, 0, f->obj, e);
 }
 
 static int other_root(struct round *x, const struct heapdump_root *r, struct err *e)
@@ -268,7 +272,7 @@ static int other_root(struct round *x, const struct heapdump_root *r, struct err
 				 .addr = r->addr };
 	int ret = begin_holder(x, &holder, e);
 
-	return ret ? ret : points(x, r->addr, e);
+	return ret ? ret : points(x, 0, r->addr, e);
 }
 
 static int data_root(struct round *x, const struct heapdump_pointer *p, struct err *e)
@@ -280,7 +284,7 @@ static int data_root(struct round *x, const struct heapdump_pointer *p, struct e
 	if (!objects_find(&x->g->heap.objects, p->addr, &to))
 		return 0;
 	ret = begin_holder(x, &holder, e);
-	return ret ? ret : points(x, p->addr, e);
+	return ret ? ret : points(x, 0, p->addr, e);
 }
 
 /* ---- the draft of Go 1.3's format: stacks are put together when all has been read ---- */
@@ -338,7 +342,7 @@ static int draft_stack(struct round *x, const struct draft_goroutine *g, struct 
 		for (size_t i = dumpdraft_roots(s, sp);
 		     !ret && i < s->roots.n && s->roots.at[i].sp == sp; i++) {
 			s->roots.at[i].taken = true;
-			ret = points(x, s->roots.at[i].addr, e);
+			ret = points(x, 0, s->roots.at[i].addr, e);
 		}
 		sp = f->parent_sp;
 	}
@@ -361,7 +365,7 @@ static int draft_end(struct round *x, struct err *e)
 		stack.addr = x->draft.roots.at[i].addr;
 		ret = begin_holder(x, &stack, e);
 		if (!ret)
-			ret = points(x, stack.addr, e);
+			ret = points(x, 0, stack.addr, e);
 	}
 	return ret;
 }
@@ -409,25 +413,40 @@ static int record(struct round *x, const struct heapdump_record *r, struct err *
 	}
 }
 
+static int read_round(struct round *x, struct err *e)
+{
+	struct heapdump_record r;
+	int ret = heapdump_rewind(x->d, e);
+
+	while (!ret && !(ret = heapdump_next(x->d, &r, e)) && r.kind)
+		ret = record(x, &r, e);
+	ret = dumpgraph_damaged(x->g, ret, e);
+	if (!ret)
+		ret = end_goroutine(x, e);
+	if (!ret)
+		ret = draft_end(x, e);
+	vec_fini(&x->held);
+	dumpdraft_fini(&x->draft);
+	return ret;
+}
+
 static int read_edges(struct dumpgraph *g, struct heapdump *d, bool leaves, struct err *e)
 {
 	struct round x = { .g = g, .d = d, .leaves = leaves };
-	struct heapdump_record r;
-	int ret = heapdump_rewind(d, e);
+	int ret = read_round(&x, e);
 
-	while (!ret && !(ret = heapdump_next(d, &r, e)) && r.kind)
-		ret = record(&x, &r, e);
-	ret = dumpgraph_damaged(g, ret, e);
-	if (!ret)
-		ret = end_goroutine(&x, e);
-	if (!ret)
-		ret = draft_end(&x, e);
 	/* Only when the file became shorter between two rounds. */
 	for (; !ret && !leaves && x.nodes < g->heap.objects.nnodes; x.nodes++)
 		ret = heapgraph_node(&g->heap, e);
-	vec_fini(&x.held);
-	dumpdraft_fini(&x.draft);
 	return ret;
+}
+
+int dumpgraph_pointers(struct dumpgraph *g, struct heapdump *d, dumpgraph_pointer *fn, void *arg,
+		       struct err *e)
+{
+	struct round x = { .g = g, .d = d, .leaves = true, .fn = fn, .arg = arg };
+
+	return read_round(&x, e);
 }
 
 /* ---- all of it ---- */

@@ -24,6 +24,17 @@ int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e);
 void dumpgraph_fini(struct dumpgraph *g);
 
 /*
+ * Once more over the file, after dumpgraph_read(): calls @fn for each pointer of each thing, with its
+ * offset in the object or the frame (of other things 0), and where it points to, which may be
+ * nowhere. Things come in rising order but goroutines, which come after their frames. An error of
+ * @fn ends it and is returned.
+ */
+typedef int dumpgraph_pointer(void *arg, uint32_t thing, uint64_t offset, uint64_t addr,
+			      struct err *e);
+int dumpgraph_pointers(struct dumpgraph *g, struct heapdump *d, dumpgraph_pointer *fn, void *arg,
+		       struct err *e);
+
+/*
  * What a pass over the dump returned: damage is no error there, but is kept, and what came before
  * it counts.
  */
