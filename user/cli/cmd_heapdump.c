@@ -6,7 +6,9 @@
 #include "base/err.h"
 #include "cli/cmd.h"
 #include "cli/dump_input.h"
+#include "cli/heap_growth.h"
 #include "cli/heap_holders.h"
+#include "cli/heap_path.h"
 #include "cli/heap_summary.h"
 #include "cli/heapdump_opt.h"
 #include "cli/outdir.h"
@@ -24,6 +26,7 @@ struct run {
 	struct dump_input in;
 	struct dumpgraph graph;
 	struct classes classes;
+	struct heap_path path;
 	struct holdings holdings;
 	struct dumpsites *sites;
 	int status; /* EXIT_LOSSES when something is missing */
@@ -32,6 +35,7 @@ struct run {
 static void run_fini(struct run *r)
 {
 	holdings_fini(&r->holdings);
+	heap_path_fini(&r->path);
 	classes_fini(&r->classes);
 	dumpgraph_fini(&r->graph);
 	dumpsites_freep(&r->sites);
@@ -151,8 +155,11 @@ static int put_sites(struct run *r, struct err *e)
 
 static int read_graph(struct run *r, struct err *e)
 {
-	int ret = dumpgraph_read(&r->graph, r->in.dump, e);
+	struct heap_path *path = r->o->path ? &r->path : NULL;
+	int ret;
 
+	r->path.addr = r->o->address;
+	ret = dumpgraph_read_path(&r->graph, r->in.dump, path, e);
 	if (!ret)
 		ret = dumpclasses_read(&r->classes, &r->graph, r->in.dump, e);
 	tell_bar(0, 0);
@@ -163,14 +170,45 @@ static int read_graph(struct run *r, struct err *e)
 	return ret;
 }
 
+static int write_dot(void *arg, FILE *f, struct err *e)
+{
+	return heap_holders_dot(arg, f, e);
+}
+
 static int put_holders(struct run *r, struct err *e)
 {
 	CLEANUP(prof_freep) struct prof *p = NULL;
-	int ret = heap_holders_read(&r->holdings, &r->graph, &r->classes, r->in.dump, e);
+	struct holdings *x = &r->holdings;
+	int ret = heap_holders_read(x, &r->graph, &r->classes, r->in.dump, e);
 
-	if (!ret)
-		ret = heap_holders_profile(&r->holdings, &r->graph, &p, e);
-	return ret ? ret : put_profile(r, p, r->o->holders, e);
+	if (!ret && r->o->holders)
+		ret = heap_holders_profile(x, &r->graph, &p, e);
+	if (!ret && r->o->holders)
+		ret = put_profile(r, p, r->o->holders, e);
+	if (ret || !r->o->dot || r->o->path)
+		return ret;
+	holdings_sum(x);
+	return put_file(r, r->o->dot, write_dot, x, e);
+}
+
+static int write_path_dot(void *arg, FILE *f, struct err *e)
+{
+	return heap_path_dot(arg, f, e);
+}
+
+static int put_path(struct run *r, struct err *e)
+{
+	struct heap_path_view v;
+	int ret = heap_path_view(&v, &r->graph, &r->classes, r->in.dump, e);
+
+	if (!ret && r->o->dot)
+		ret = put_file(r, r->o->dot, write_path_dot, &v, e);
+	tell_bar(0, 0);
+	if (!ret && r->o->json)
+		r->status = heap_path_json(&v, r->in.name, r->status);
+	else if (!ret)
+		heap_path_text(&v);
+	return ret;
 }
 
 static int summary(struct run *r, struct err *e)
@@ -186,30 +224,85 @@ static int summary(struct run *r, struct err *e)
 	return r->status;
 }
 
+static bool asks_holders(const struct heapdump_opts *o)
+{
+	return o->holders || (o->dot && !o->path);
+}
+
 static unsigned passes(const struct heapdump_opts *o)
 {
 	return (heapdump_opt_graph(o) ? GRAPH_PASSES : 0) + !!o->pprof +
-	       (o->holders ? HEAP_HOLDERS_PASSES : 0);
+	       (asks_holders(o) ? HEAP_HOLDERS_PASSES : 0) + (o->path ? HEAP_PATH_PASSES : 0);
 }
 
 /* The exit status, or a negative errno. */
 static int run(struct run *r, struct err *e)
 {
 	const struct heapdump_opts *o = r->o;
-	bool graph = heapdump_opt_graph(o);
 	int ret = dump_input_open(&r->in, o->files[0], passes(o), e);
 
 	if (!ret)
 		ret = check_outputs(r, e);
-	if (!ret && graph)
+	if (!ret && heapdump_opt_graph(o))
 		ret = read_graph(r, e);
-	if (!ret && o->holders)
+	if (!ret && asks_holders(o))
 		ret = put_holders(r, e);
 	if (!ret && o->pprof)
 		ret = put_sites(r, e);
-	if (!ret && (o->json || !heapdump_opt_outputs(o)))
+	if (!ret && o->path)
+		ret = put_path(r, e);
+	else if (!ret && (o->json || !heapdump_opt_outputs(o)))
 		ret = summary(r, e);
 	return ret ? ret : r->status;
+}
+
+/* ---- two dumps ---- */
+
+static int reduce(struct growth *g, int side, struct run *r, struct err *e)
+{
+	CLEANUP(prof_freep) struct prof *p = NULL;
+	unsigned all = GRAPH_PASSES + HEAP_HOLDERS_PASSES + 1;
+	int ret = dump_input_open(&r->in, r->o->files[side], all, e);
+
+	if (!ret)
+		ret = read_graph(r, e);
+	if (!ret)
+		ret = heap_holders_read(&r->holdings, &r->graph, &r->classes, r->in.dump, e);
+	if (!ret)
+		ret = read_sites(r, e);
+	if (!ret)
+		ret = dumpsites_profile(r->sites, r->o->heap_rate, r->graph.whole, &p, e);
+	if (ret)
+		return ret;
+	holdings_sum(&r->holdings);
+	return growth_add(g, side, r->in.name, r->in.dump, &r->graph, &r->classes, &r->holdings, p,
+			  e);
+}
+
+static int compare(struct run *r, struct err *e)
+{
+	CLEANUP(growth_fini) struct growth g;
+	int ret = growth_init(&g, e);
+
+	for (int side = 0; !ret && side < 2; side++) {
+		struct run one = { .o = r->o, .in = { .fd = -1 } };
+
+		r->in.name = r->o->files[side];
+		ret = reduce(&g, side, &one, e);
+		if (one.status)
+			r->status = one.status;
+		run_fini(&one);
+	}
+	tell_bar(0, 0);
+	if (ret)
+		return ret;
+	if (strcmp(g.programs[0], g.programs[1]))
+		tell("the dumps are of %s and of %s: hardly of one program", g.programs[0],
+		     g.programs[1]);
+	if (r->o->json)
+		return growth_json(&g, r->status);
+	growth_text(&g);
+	return r->status;
 }
 
 int cmd_heapdump(int argc, char **argv)
@@ -227,7 +320,7 @@ int cmd_heapdump(int argc, char **argv)
 	status = stop_init(&e);
 	if (!status) {
 		stop_at_once(true);
-		status = run(&r, &e);
+		status = o.nfiles == 2 ? compare(&r, &e) : run(&r, &e);
 	}
 	if (status >= 0)
 		return status;

@@ -1,6 +1,11 @@
 /* user/cli/heap_holders.c - from holdings to samples. */
 #include "cli/heap_holders.h"
 
+#include "cli/dot.h"
+#include "cli/tell.h"
+
+enum { DOT_BOXES = 60 };
+
 static int tell_pointer(void *arg, uint32_t thing, uint64_t offset, uint64_t addr, struct err *e)
 {
 	(void)e;
@@ -138,4 +143,48 @@ int heap_holders_profile(const struct holdings *x, const struct dumpgraph *g, st
 	if (!ret)
 		*out = TAKE(p);
 	return ret;
+}
+
+/* ---- a graph ---- */
+
+/* A holding has no more than the one above it, and a higher index: so that one is chosen, too. */
+static int by_bytes(const void *a, const void *b, void *arg)
+{
+	const struct holdings *x = arg;
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+
+	if (x->all.at[i].bytes != x->all.at[k].bytes)
+		return x->all.at[i].bytes < x->all.at[k].bytes ? 1 : -1;
+	return (i > k) - (i < k);
+}
+
+static void dot_holding(const struct holdings *x, uint32_t i, FILE *f)
+{
+	const struct holding *k = &x->all.at[i];
+	double share = x->all.at[0].bytes ? (double)k->bytes / (double)x->all.at[0].bytes : 0;
+	char label[1200], bytes[BYTES_TEXT], attributes[64];
+
+	snprintf(label, sizeof(label), "%s\nretains %s, %.1f%%\n%llu objects\n",
+		 strtab_get(x->heap->names, k->name), bytes_text(k->bytes, bytes), 100 * share,
+		 (unsigned long long)k->objects);
+	snprintf(attributes, sizeof(attributes), "style=filled, fillcolor=\"0.1 %.2f 1.0\"", share);
+	dot_node(f, i, label, attributes);
+	if (i)
+		dot_edge(f, k->parent, i, "", "");
+}
+
+int heap_holders_dot(const struct holdings *x, FILE *f, struct err *e)
+{
+	CLEANUP(freep) uint32_t *order = calloc(x->all.n, sizeof(*order));
+
+	if (!order)
+		return err_set(e, -ENOMEM, "no memory for a graph");
+	for (size_t i = 0; i < x->all.n; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order, x->all.n, sizeof(*order), by_bytes, (void *)x);
+	dot_begin(f, "Who holds most: each box is what could be freed if it were gone");
+	for (size_t i = 0; i < x->all.n && i < DOT_BOXES && x->all.at[order[i]].bytes; i++)
+		dot_holding(x, order[i], f);
+	dot_end(f);
+	return 0;
 }

@@ -2,6 +2,8 @@
 #ifndef CLI_HEAP_HOLDERS_H
 #define CLI_HEAP_HOLDERS_H
 
+#include <stdio.h>
+
 #include "heapgraph/holdings.h"
 #include "ingest/dumpgraph.h"
 #include "profile/profile.h"
@@ -19,5 +21,8 @@ int heap_holders_read(struct holdings *x, struct dumpgraph *g, const struct clas
  */
 int heap_holders_profile(const struct holdings *x, const struct dumpgraph *g, struct prof **out,
 			 struct err *e);
+
+/* For Graphviz: the largest holdings, with all that hold them. After holdings_sum(). */
+int heap_holders_dot(const struct holdings *x, FILE *f, struct err *e);
 
 #endif

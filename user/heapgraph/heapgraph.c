@@ -31,7 +31,11 @@ int heapgraph_object(struct heapgraph *h, uint64_t addr, uint64_t size, bool poi
 
 int heapgraph_objects_end(struct heapgraph *h, struct err *e)
 {
-	return objects_seal(&h->objects, e);
+	int ret = objects_seal(&h->objects, e);
+
+	if (!ret && h->path)
+		heap_path_objects(h->path, &h->objects);
+	return ret;
 }
 
 /* ---- the second ---- */
@@ -55,9 +59,11 @@ int heapgraph_points(struct heapgraph *h, uint64_t addr, struct err *e)
 {
 	struct object to;
 
-	if (!addr || !objects_find(&h->objects, addr, &to) || !to.node)
+	if (!addr || !objects_find(&h->objects, addr, &to))
 		return 0;
-	return graph_edge(&h->graph, to.nodes, e);
+	if (to.node)
+		return graph_edge(&h->graph, to.nodes, e);
+	return h->path ? heap_path_points(h->path, (uint32_t)h->graph.first.n - 1, &to, e) : 0;
 }
 
 int heapgraph_has_frame(struct heapgraph *h, uint32_t frame, struct err *e)
@@ -75,6 +81,9 @@ int heapgraph_edges_end(struct heapgraph *h, struct err *e)
 			ret = graph_edge(&h->graph, heapgraph_thing_of_holder(h, i), e);
 	if (!ret)
 		ret = graph_seal(&h->graph, e);
+	if (!ret && h->path)
+		ret = heap_path_find(h->path, &h->graph, h->program,
+				     heapgraph_thing_of(h, &h->path->object), e);
 	if (!ret)
 		ret = dominators_find(&h->dom, &h->graph, h->program, e);
 	if (ret)

@@ -18,6 +18,7 @@
 #include "heapgraph/dominators.h"
 #include "heapgraph/graph.h"
 #include "heapgraph/objects.h"
+#include "heapgraph/path.h"
 
 enum holder_kind {
 	HOLDER_GLOBAL, /* a word of the data or bss segment */
@@ -40,7 +41,8 @@ struct heapgraph {
 	struct objects objects;
 	VEC(struct holder) holders;
 	struct strtab *names;
-	uint32_t program; /* the thing that points to all holders */
+	uint32_t program;	/* the thing that points to all holders */
+	struct heap_path *path; /* borrowed: to be found, if set before the second round */
 	/* private: */
 	struct graph graph;
 	struct dominators dom;

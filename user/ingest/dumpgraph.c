@@ -451,13 +451,15 @@ int dumpgraph_pointers(struct dumpgraph *g, struct heapdump *d, dumpgraph_pointe
 
 /* ---- all of it ---- */
 
-int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e)
+int dumpgraph_read_path(struct dumpgraph *g, struct heapdump *d, struct heap_path *path,
+			struct err *e)
 {
 	struct heapdump_record params;
 	int ret;
 
 	*g = (struct dumpgraph){ .whole = true };
 	ret = heapgraph_init(&g->heap, e);
+	g->heap.path = path;
 	if (!ret)
 		ret = heapdump_next(d, &params, e);
 	if (!ret)
@@ -471,6 +473,11 @@ int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e)
 	if (!ret)
 		ret = read_edges(g, d, true, e);
 	return ret ? ret : heapgraph_end(&g->heap, e);
+}
+
+int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e)
+{
+	return dumpgraph_read_path(g, d, NULL, e);
 }
 
 void dumpgraph_fini(struct dumpgraph *g)

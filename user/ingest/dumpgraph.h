@@ -21,6 +21,9 @@ struct dumpgraph {
 
 /* @d: from a file. What could be read of a damaged dump is there (damage). */
 int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e);
+/* The same, and finds the way to path->addr (NULL: to nothing). */
+int dumpgraph_read_path(struct dumpgraph *g, struct heapdump *d, struct heap_path *path,
+			struct err *e);
 void dumpgraph_fini(struct dumpgraph *g);
 
 /*
