@@ -2,10 +2,11 @@
 #include "ingest/dumpgraph.h"
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "ingest/dumpdraft.h"
 #include "ingest/dumpslots.h"
 
-enum { MINOR_MARKS = 26 };
+enum { MINOR_NO_ARGS = 17, MINOR_MARKS = 26, DEFER_BYTES = 4096 };
 
 /* ---- objects ---- */
 
@@ -25,6 +26,17 @@ int dumpgraph_damaged(struct dumpgraph *g, int ret, const struct err *why)
 	return 0;
 }
 
+/*
+ * Up to Go 1.16 the arguments of a deferred call, and what a closure that is deferred captured, lie
+ * behind the runtime's struct in one object with it, and no field tells where the pointers are: any
+ * word may be one. Source: newdefer() and deferArgs() in runtime/panic.go, Go 1.5 to 1.16.
+ */
+static void note_defer(struct dumpgraph *g, const struct heapdump *d, uint64_t addr)
+{
+	if (dumpslots_go(heapdump_params(d)) < MINOR_NO_ARGS && g->defers.n < LIMIT_DUMP_DEFERS)
+		map_put(&g->defers, addr, 0);
+}
+
 static int read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
 {
 	struct dumpslots slots;
@@ -36,6 +48,8 @@ static int read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
 	for (ret = heapdump_next(d, &r, e); !ret && r.kind; ret = heapdump_next(d, &r, e)) {
 		if (r.kind == HEAPDUMP_MEMSTATS)
 			g->memstats = r.memstats;
+		if (r.kind == HEAPDUMP_DEFER)
+			note_defer(g, d, r.defer.d);
 		if (r.kind != HEAPDUMP_OBJECT)
 			continue;
 		more = heapdump_field(d, &f, e);
@@ -158,6 +172,8 @@ static int object(struct round *x, const struct heapdump_object *told, struct er
 		return 0;
 	}
 	x->objects++;
+	if (x->g->defers.n && map_get(&x->g->defers, o.addr, &(uint64_t){ 0 }))
+		map_put(&x->g->defers, o.addr, told->contents.off);
 	if (!o.node)
 		return 0;
 	x->nodes++;
@@ -194,6 +210,24 @@ static int hold(struct round *x, uint64_t addr, struct err *e)
 		return err_set(e, -ENOMEM, "no memory for deferred calls");
 	*to = addr;
 	return 0;
+}
+
+static int hold_defer(struct round *x, const struct heapdump_defer *defer, struct err *e)
+{
+	uint8_t bytes[DEFER_BYTES];
+	uint64_t off = 0, size, word = heapdump_params(x->d)->ptrsize;
+	int ret = hold(x, defer->fn, e);
+	struct object o;
+
+	if (ret || !map_get(&x->g->defers, defer->d, &off) || !off ||
+	    !objects_find(&x->g->heap.objects, defer->d, &o))
+		return ret;
+	size = o.size < DEFER_BYTES ? o.size : DEFER_BYTES;
+	ret = heapdump_bytes(x->d, off, bytes, size, e);
+	for (uint64_t at = 0; !ret && at + word <= size; at += word)
+		ret = hold(x, heapdump_pointer(x->d, bytes + at), e);
+	map_put(&x->g->defers, defer->d, 0); /* it can be told once */
+	return ret;
 }
 
 static struct holder goroutine_holder(struct round *x, const struct heapdump_goroutine *gr)
@@ -372,9 +406,11 @@ static int draft_end(struct round *x, struct err *e)
 
 /* ---- all records ---- */
 
+/* Up to Go 1.4 types come between frames. */
 static bool is_of_goroutine(enum heapdump_kind kind)
 {
-	return kind == HEAPDUMP_FRAME || kind == HEAPDUMP_DEFER || kind == HEAPDUMP_PANIC;
+	return kind == HEAPDUMP_FRAME || kind == HEAPDUMP_DEFER || kind == HEAPDUMP_PANIC ||
+	       kind == HEAPDUMP_TYPE;
 }
 
 static int record(struct round *x, const struct heapdump_record *r, struct err *e)
@@ -396,7 +432,7 @@ static int record(struct round *x, const struct heapdump_record *r, struct err *
 	case HEAPDUMP_DATAROOT:
 		return data_root(x, &r->pointer, e);
 	case HEAPDUMP_DEFER:
-		return hold(x, r->defer.fn, e);
+		return hold_defer(x, &r->defer, e);
 	case HEAPDUMP_PANIC:
 		return hold(x, r->panic.data, e);
 	case HEAPDUMP_DATA:
@@ -483,4 +519,5 @@ int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e)
 void dumpgraph_fini(struct dumpgraph *g)
 {
 	heapgraph_fini(&g->heap);
+	map_fini(&g->defers);
 }

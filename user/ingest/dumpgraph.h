@@ -6,6 +6,7 @@
 #ifndef INGEST_DUMPGRAPH_H
 #define INGEST_DUMPGRAPH_H
 
+#include "base/map.h"
 #include "heapgraph/heapgraph.h"
 #include "ingest/heapdump.h"
 
@@ -17,6 +18,8 @@ struct dumpgraph {
 	uint64_t phantoms; /* slots that Go 1.22 and newer dump though no object can be there */
 	bool inline_marks; /* spans reserve room for mark bits, too (Green Tea) */
 	uint64_t astray; /* records of objects that are no nodes: phantoms, and those told twice */
+	struct map
+		defers; /* private: objects that are deferred calls, and where their contents are */
 };
 
 /* @d: from a file. What could be read of a damaged dump is there (damage). */

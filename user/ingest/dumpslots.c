@@ -1,7 +1,6 @@
 /* user/ingest/dumpslots.c - drops the last slots of pages that reserve room at their end. */
 #include "ingest/dumpslots.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { MINOR_BITMAP = 22, MARKS_BYTES = 128, MARKS_SIZE_MIN = 16 };
@@ -12,7 +11,9 @@ unsigned dumpslots_go(const struct heapdump_params *p)
 	const char *at = p->toolchain.len ? strstr(p->toolchain.at, "go1.") : NULL;
 	unsigned minor = 0;
 
-	return at && sscanf(at, "go1.%u", &minor) == 1 ? minor : 0;
+	for (at = at ? at + 4 : ""; *at >= '0' && *at <= '9' && minor < 1000; at++)
+		minor = 10 * minor + (unsigned)(*at - '0');
+	return minor;
 }
 
 void dumpslots_init(struct dumpslots *s, const struct heapdump_params *p, bool marks,

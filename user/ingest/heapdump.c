@@ -184,7 +184,7 @@ static int fail(const struct heapdump *d, struct err *e)
 
 /* ---- fields ---- */
 
-static uint64_t swap(const struct heapdump *d, const uint8_t *p)
+uint64_t heapdump_pointer(const struct heapdump *d, const uint8_t *p)
 {
 	uint64_t v8;
 	uint32_t v4;
@@ -205,7 +205,7 @@ static uint64_t word(struct heapdump *d, uint64_t offset)
 	if (d->contents.off == UINT64_MAX)
 		return 0;
 	if (off >= d->s.base && off + n <= d->s.base + d->s.n)
-		return swap(d, d->s.buf + (off - d->s.base));
+		return heapdump_pointer(d, d->s.buf + (off - d->s.base));
 	if (!d->s.seekable)
 		return 0;
 	if (off < d->far.base || off + n > d->far.base + d->far.n) {
@@ -213,7 +213,7 @@ static uint64_t word(struct heapdump *d, uint64_t offset)
 		if (!stream_have(&d->far, (size_t)n))
 			return 0;
 	}
-	return swap(d, d->far.buf + (off - d->far.base));
+	return heapdump_pointer(d, d->far.buf + (off - d->far.base));
 }
 
 static int bad_field(const struct heapdump *d, uint64_t kind, uint64_t offset, struct err *e)

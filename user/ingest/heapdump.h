@@ -235,6 +235,8 @@ int heapdump_field(struct heapdump *d, struct heapdump_field *f, struct err *e);
 
 /* Reads @n bytes of contents from a file. */
 int heapdump_bytes(struct heapdump *d, uint64_t off, void *buf, size_t n, struct err *e);
+/* The pointer that such bytes are. */
+uint64_t heapdump_pointer(const struct heapdump *d, const uint8_t *at);
 /* Back to the first record. -ESPIPE: it is a pipe. */
 int heapdump_rewind(struct heapdump *d, struct err *e);
 
