@@ -69,7 +69,10 @@ static int add_garbage(struct prof *p, const struct dumpgraph *g, struct err *e)
 		values[0] += !heapgraph_reached(&g->heap, heapgraph_thing_of(&g->heap, &at));
 	if (!values[0])
 		return 0;
-	id = location(p, "(garbage that was not collected yet)", e);
+	id = location(p,
+		      g->whole ? "(garbage that was not collected yet)" :
+				 "(held by what comes after the damage, or garbage)",
+		      e);
 	loc = (uint32_t)id;
 	return id < 0 ? id : prof_sample(p, &loc, 1, values, NULL, 0, e);
 }

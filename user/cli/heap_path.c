@@ -154,7 +154,9 @@ void heap_path_text(const struct heap_path_view *v)
 		     (unsigned long long)(v->path->addr - o->addr),
 		     (unsigned long long)v->path->addr);
 	if (!v->nsteps) {
-		line("No root leads to it: it is garbage that was not collected yet");
+		line("No root leads to it: %s", v->graph->whole ?
+							"it is garbage that was not collected yet" :
+							"one may come after the damage");
 		return;
 	}
 	putchar('\n');

@@ -103,8 +103,9 @@ static void put_totals(const struct heap_summary *s, const char *path)
 		     (unsigned long long)g->memstats.heap_objects,
 		     bytes_text(g->memstats.alloc, bytes));
 	if (garbage)
-		line("%12s              %12s of them cannot be reached: garbage not collected yet",
-		     "", bytes_text(garbage, bytes));
+		line("%12s              %12s of them %s", "", bytes_text(garbage, bytes),
+		     g->whole ? "cannot be reached: garbage not collected yet" :
+				"are held by what comes after the damage, or garbage");
 }
 
 /* Of a layout alone nobody knows what it is. */

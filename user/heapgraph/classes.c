@@ -77,7 +77,8 @@ static uint32_t period(uint64_t size, const uint32_t *at, size_t n, size_t *poin
 {
 	for (size_t k = 1; k < n; k++) {
 		uint32_t p = at[k] - at[0];
-		bool all = n % k == 0 && at[0] < p && at[n - 1] - at[0] < size;
+		/* One more would not fit, but for what the size class has beyond the array. */
+		bool all = n % k == 0 && at[0] < p && at[n - k] + 2ull * p > size - size / 8;
 
 		for (size_t i = k; all && i < n; i++)
 			all = at[i] - at[i - k] == p;

@@ -33,8 +33,8 @@ struct heapdump {
 	bool ended;
 	/* The record that is being read. */
 	uint64_t began;
-	const char *record, *bad; /* bad: the first part that could not be read */
-	uint64_t bad_off;
+	const char *record, *bad;   /* bad: the first part that could not be read */
+	uint64_t bad_off, too_long; /* too_long: what it says that it has, more than there is */
 	struct heapdump_contents contents;
 	enum fields fields;
 	uint64_t word;		    /* FIELDS_ALL: the offset of the next one */
@@ -72,9 +72,13 @@ static bool boolean(struct heapdump *d, const char *what, bool *out)
 }
 
 /* Is there so much left? Of a pipe nobody knows. */
-static bool fits(const struct heapdump *d, uint64_t n)
+static bool fits(struct heapdump *d, uint64_t n)
 {
-	return !d->s.seekable || n <= d->s.size - stream_offset(&d->s);
+	bool all = !d->s.seekable || n <= d->s.size - stream_offset(&d->s);
+
+	if (!all)
+		d->too_long = n;
+	return all;
 }
 
 static bool text(struct heapdump *d, const char *what, struct heapdump_text *out)
@@ -175,6 +179,13 @@ static int cut_short(const struct heapdump *d, struct err *e)
 
 static int fail(const struct heapdump *d, struct err *e)
 {
+	if (d->too_long)
+		return err_set(e, -EBADMSG,
+			       "the dump ends in %s of the %s at offset %llu: it says %llu bytes, "
+			       "of which %llu are there",
+			       d->bad, d->record, (unsigned long long)d->began,
+			       (unsigned long long)d->too_long,
+			       (unsigned long long)(d->s.size - d->bad_off));
 	if (d->s.ended && d->s.n - d->s.at < 10)
 		return cut_short(d, e);
 	return err_set(e, -EBADMSG, "offset %llu: wrong %s in the %s that begins at %llu",
@@ -570,6 +581,7 @@ int heapdump_rewind(struct heapdump *d, struct err *e)
 	d->ended = d->known = false;
 	d->fields = FIELDS_NONE;
 	d->bad = NULL;
+	d->too_long = 0;
 	return 0;
 }
 

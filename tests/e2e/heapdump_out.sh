@@ -1,0 +1,76 @@
+#!/bin/bash
+# The outputs of heapdump, for a program that wrote a dump and its own heap profile at the same
+# moment (testdata/programs/dumped): sites are those of its profile, what holds what is as it says.
+set -u
+. tests/support/lib.sh
+need_go
+check=$O/tools/pprofcheck
+TYPES=alloc_objects,alloc_space,inuse_objects,inuse_space
+# What the writer of the profile allocates after it has read it; and the library's stacks, whose
+# inlined frames have the name of the function that they are in.
+OWN='runtime/pprof|compress|^sync|^fmt|^os'
+
+# What was wrong since the last result is told by then.
+result() { JUDGES_ASKED=$((JUDGES_ASKED + 1)); outcome "heapdump_out/$1"; }
+# dumped V N NAME: makes $TMP/NAME and $TMP/NAME.pb.gz, and sets LIST, ROOT and MIDDLE.
+dumped() {
+	local p
+	p=$(subject "$1" dumped) && "$p" "$TMP/$3.pb.gz" "$TMP/$3" "$2" >"$TMP/said" || return
+	LIST=$(sed -n 's/^list //p' "$TMP/said") ROOT=$(sed -n 's/^root //p' "$TMP/said") MIDDLE=$(sed -n 's/^middle //p' "$TMP/said")
+}
+# has_cum NAME BYTES FILE: a frame of this name, with what is below it
+has_cum() {
+	"$check" cum -type inuse_space "$3" | grep -qx -- "$2 $1" || wrong "$1: not $2 bytes"
+}
+
+for v in 1.19.13 1.27.4; do
+	dumped $v 20000 before || { fail "heapdump_out/$v" "no dump"; continue; }
+	"$GOPROF" heapdump "$TMP/before" --pprof "$TMP/own" 2>"$TMP/err" || wrong "--pprof: $(cat "$TMP/err")"
+	"$GOPROF" heapdump - --pprof "$TMP/piped" <"$TMP/before" 2>"$TMP/err" || wrong "stdin: $(cat "$TMP/err")"
+	cat "$TMP/before" | "$GOPROF" heapdump - --pprof "$TMP/piped" 2>"$TMP/err" || wrong "a pipe: $(cat "$TMP/err")"
+	judge cmp "$TMP/own" "$TMP/piped"
+	judge "$check" check "$TMP/own"
+	# The leaf of a stack that is all runtime's has the line of its return address in dumps.
+	judge "$check" equal -types $TYPES -ignore-zero -ignore-startline -without "$OWN|^runtime[.](malg|mallocgc|persistentalloc|systemstack)$" "$TMP/before.pb.gz" "$TMP/own"
+	result "sites as /debug/pprof/heap has them, Go $v"
+
+	"$GOPROF" heapdump "$TMP/before" --holders "$TMP/holders" --dot "$TMP/dot" 2>"$TMP/err" || wrong "--holders: $(cat "$TMP/err")"
+	judge "$check" check -merged "$TMP/holders"
+	# 20,000 nodes of 32 bytes with 112 for their data; 10,000 of a tree with 48 each.
+	has_cum "global $LIST" 2880000 "$TMP/holders"
+	has_cum "global $ROOT" 480000 "$TMP/holders"
+	has_cum main.hold 3145728 "$TMP/holders"
+	# What all three goroutines share is held by none of them.
+	"$check" stacks -type inuse_space "$TMP/holders" | grep '65536 B without pointers' | grep -q hold && wrong "shared, and held by one"
+	"$GOPROF" heapdump "$TMP/before" --json >"$TMP/json"
+	bytes=$(sed -n 's/^  "bytes": \([0-9]*\),/\1/p' "$TMP/json")
+	[ "$("$check" sum "$TMP/holders" | awk '$2 == "inuse_space" { print $1 }')" = "${bytes:-none}" ] ||
+		wrong "holders: the sum is not the $bytes bytes of the heap"
+	grep -q 'label="main.hold\\lretains 3.00 MB' "$TMP/dot" || wrong "--dot: no main.hold"
+	awk '{ gsub(/\\./, "") } gsub(/"/, "") % 2 { exit 1 }' "$TMP/dot" || wrong "--dot: quotes"
+	for format in folded text flame; do
+		"$GOPROF" heapdump "$TMP/before" --holders "$TMP/x" --format $format || wrong "--format $format"
+		grep -q "global $LIST" "$TMP/x" || wrong "--format $format: no global"
+	done
+	result "who holds what, Go $v"
+
+	"$GOPROF" heapdump "$TMP/before" --path "$MIDDLE" --dot "$TMP/dot" >"$TMP/path" || wrong "--path: $?"
+	# Half of the list was made before it: it is below the 9,999 newer ones.
+	grep -q 'of 10001 steps' "$TMP/path" || wrong "--path: $(grep steps "$TMP/path")"
+	grep -q "2.75 MB  global $LIST\$" "$TMP/path" || wrong "--path: not from the list"
+	[ "$(grep -c -- '-> +0 -> object 0x' "$TMP/path")" = 45 ] || wrong "--path: $(grep -c -- '-> +0' "$TMP/path") fields"
+	grep -q "label=\"9953 more steps\"" "$TMP/dot" || wrong "--path --dot: no gap"
+	"$GOPROF" heapdump "$TMP/before" --path 0x10 2>"$TMP/err" && wrong "--path to nothing"
+	grep -q 'no object lies at 0x10' "$TMP/err" || wrong "--path to nothing: $(cat "$TMP/err")"
+	result "path, Go $v"
+
+	dumped $v 30000 after || wrong "no second dump"
+	"$GOPROF" heapdump "$TMP/before" "$TMP/after" >"$TMP/grew" || wrong "two dumps: $?"
+	grep -Eq "^ +\+0 +1 +\+1.37 MB +4.12 MB  global $LIST" "$TMP/grew" || wrong "the list did not grow"
+	grep -Eq "^ +\+5000 .* 48 B, pointers at 0 8" "$TMP/grew" || wrong "the tree did not grow"
+	grep -q 'main.makeList main.go:' "$TMP/grew" || wrong "no site grew"
+	"$GOPROF" heapdump "$TMP/before" "$TMP/after" --json | grep -q '"bytes_after": 4320000' || wrong "two dumps in JSON"
+	"$GOPROF" heapdump "$TMP/before" - <"$TMP/before" | grep -c '^ *none$' | grep -qx 4 || wrong "one dump grew"
+	result "growth, Go $v"
+done
+finish
