@@ -60,8 +60,10 @@ bool classes_field(struct classes *c, uint16_t class, uint32_t offset, uint32_t 
 {
 	struct heap_field *f = vec_add(&c->fields, FIELDS_MAX);
 
-	if (!f)
+	if (!f) {
+		c->untold = true;
 		return false;
+	}
 	*f = (struct heap_field){ offset, name };
 	c->all.at[class].nfields++;
 	return true;

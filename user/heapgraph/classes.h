@@ -35,6 +35,8 @@ struct heap_class {
 
 /* No object has more classes than this: of those that come later each is in class 0. */
 enum { CLASSES_MAX = UINT16_MAX };
+/* A layout with more pointers is told by so many first ones. */
+enum { LAYOUT_POINTERS_MAX = 1 << 20 };
 
 struct classes {
 	VEC(struct heap_class) all; /* all.at[0]: "other", of which there are too many */
@@ -43,6 +45,7 @@ struct classes {
 	uint16_t *of;	      /* by object index */
 	uint32_t nobjects;
 	uint64_t other_bytes; /* of the objects in class 0 */
+	bool untold;	      /* there was no room for the fields of some class */
 	struct map keys;      /* private */
 };
 

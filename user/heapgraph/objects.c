@@ -108,6 +108,36 @@ static void fill_guide(struct objects *o, size_t parts)
 	}
 }
 
+static size_t bits_end(const struct objects *o, size_t run)
+{
+	return run + 1 < o->runs.n ? o->runs.at[run + 1].bits : o->bits.n;
+}
+
+/* Of the last slot that is taken. */
+static uint64_t run_end(const struct objects *o, size_t r)
+{
+	const struct object_run *run = &o->runs.at[r];
+	size_t last = bits_end(o, r) - 1;
+	uint64_t slots = (last - run->bits) * WORD + WORD -
+			 (uint64_t)__builtin_clzll(o->bits.at[last].taken),
+		 n, end;
+
+	if (__builtin_mul_overflow(slots, run->size, &n) ||
+	    __builtin_add_overflow(run->addr, n, &end))
+		return UINT64_MAX;
+	return end;
+}
+
+static void find_overlaps(struct objects *o)
+{
+	for (size_t i = 0; i < o->runs.n; i++) {
+		if (by_address(o, i)->addr < o->end || !by_address(o, i)->size)
+			o->overlap = true;
+		if (run_end(o, o->order[i]) > o->end)
+			o->end = run_end(o, o->order[i]);
+	}
+}
+
 int objects_seal(struct objects *o, struct err *e)
 {
 	size_t parts;
@@ -130,6 +160,7 @@ int objects_seal(struct objects *o, struct err *e)
 	if (!o->guide)
 		return err_set(e, -ENOMEM, "no memory for objects");
 	fill_guide(o, parts);
+	find_overlaps(o);
 	return 0;
 }
 
@@ -145,11 +176,6 @@ void objects_fini(struct objects *o)
 static unsigned ones(uint64_t word)
 {
 	return (unsigned)__builtin_popcountll(word);
-}
-
-static size_t bits_end(const struct objects *o, size_t run)
-{
-	return run + 1 < o->runs.n ? o->runs.at[run + 1].bits : o->bits.n;
 }
 
 /* Is the slot taken, and by which object? */

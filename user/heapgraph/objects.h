@@ -38,6 +38,8 @@ struct objects {
 		guide; /* by a part of the address range: the first run in order that it may be in */
 	uint64_t low, high;
 	unsigned shift;
+	uint64_t end; /* of the objects' address range; UINT64_MAX: or more */
+	bool overlap; /* runs do, so that objects may, too */
 };
 
 struct object {

@@ -6,9 +6,6 @@
 
 #include "base/limits.h"
 
-/* Pointers of one object that its layout is told by; what has more is told by the first ones. */
-enum { OFFSETS_MAX = 1 << 20 };
-
 struct pass {
 	struct classes *c;
 	struct dumpgraph *g;
@@ -26,11 +23,12 @@ static int read_offsets(struct pass *x, struct err *e)
 
 	x->offsets.n = 0;
 	while ((ret = heapdump_field(x->d, &f, e)) > 0) {
-		uint32_t *to = f.offset < UINT32_MAX ? vec_add(&x->offsets, OFFSETS_MAX) : NULL;
+		uint32_t *to = f.offset < UINT32_MAX ? vec_add(&x->offsets, LAYOUT_POINTERS_MAX) :
+						       NULL;
 
 		if (to)
 			*to = (uint32_t)f.offset;
-		else if (x->offsets.n < OFFSETS_MAX && f.offset < UINT32_MAX)
+		else if (x->offsets.n < LAYOUT_POINTERS_MAX && f.offset < UINT32_MAX)
 			return err_set(e, -ENOMEM, "no memory for pointers");
 	}
 	return ret;

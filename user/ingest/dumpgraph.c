@@ -37,6 +37,12 @@ static void note_defer(struct dumpgraph *g, const struct heapdump *d, uint64_t a
 		map_put(&g->defers, addr, 0);
 }
 
+static bool comes_before_holders(enum heapdump_kind kind)
+{
+	return kind == HEAPDUMP_OBJECT || kind == HEAPDUMP_PARAMS || kind == HEAPDUMP_TYPE ||
+	       kind == HEAPDUMP_ITAB;
+}
+
 static int read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
 {
 	struct dumpslots slots;
@@ -45,13 +51,17 @@ static int read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
 	int ret, more;
 
 	dumpslots_init(&slots, heapdump_params(d), g->inline_marks, add_object, g);
+	g->holders_off = g->objects_end = 0;
 	for (ret = heapdump_next(d, &r, e); !ret && r.kind; ret = heapdump_next(d, &r, e)) {
 		if (r.kind == HEAPDUMP_MEMSTATS)
 			g->memstats = r.memstats;
 		if (r.kind == HEAPDUMP_DEFER)
 			note_defer(g, d, r.defer.d);
+		if (!g->holders_off && !comes_before_holders(r.kind))
+			g->holders_off = r.off;
 		if (r.kind != HEAPDUMP_OBJECT)
 			continue;
+		g->objects_end = r.off + 1;
 		more = heapdump_field(d, &f, e);
 		ret = more < 0 ? more : dumpslots_object(&slots, &r.object, more, e);
 		if (ret)
@@ -98,11 +108,12 @@ static int find_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
 
 /* ---- edges ---- */
 
-/* One of the two rounds in which all records are read for what they point to. */
+/* One of the rounds in which all records are read for what they point to. */
 struct round {
 	struct dumpgraph *g;
 	struct heapdump *d;
 	bool leaves;	       /* the second of them, which is for leaves alone, or a later one */
+	bool holders_only;     /* nobody wants to know of objects */
 	dumpgraph_pointer *fn; /* of a later one */
 	void *arg;
 	uint32_t thing;	  /* whose pointers are read */
@@ -114,6 +125,7 @@ struct round {
 	struct holder goroutine;
 	uint32_t frames;    /* the first of them, a holder */
 	VEC(uint64_t) held; /* what its defers and panics point to */
+	struct map defers;  /* those that were told, which each can be once */
 	struct dumpdraft draft;
 };
 
@@ -167,6 +179,8 @@ static int object(struct round *x, const struct heapdump_object *told, struct er
 	struct object o;
 	int ret;
 
+	if (x->holders_only)
+		return 0;
 	if (!objects_find(&x->g->heap.objects, told->addr, &o) || o.index != x->objects) {
 		x->g->astray += !x->leaves;
 		return 0;
@@ -178,7 +192,7 @@ static int object(struct round *x, const struct heapdump_object *told, struct er
 		return 0;
 	x->nodes++;
 	x->thing = o.nodes;
-	ret = x->leaves ? 0 : heapgraph_node(&x->g->heap, e);
+	ret = x->leaves || x->fn ? 0 : heapgraph_node(&x->g->heap, e);
 	return ret ? ret : fields(x, e);
 }
 
@@ -219,14 +233,14 @@ static int hold_defer(struct round *x, const struct heapdump_defer *defer, struc
 	int ret = hold(x, defer->fn, e);
 	struct object o;
 
-	if (ret || !map_get(&x->g->defers, defer->d, &off) || !off ||
-	    !objects_find(&x->g->heap.objects, defer->d, &o))
+	if (ret || map_get(&x->defers, defer->d, &off) || !map_get(&x->g->defers, defer->d, &off) ||
+	    !off || !objects_find(&x->g->heap.objects, defer->d, &o))
 		return ret;
 	size = o.size < DEFER_BYTES ? o.size : DEFER_BYTES;
 	ret = heapdump_bytes(x->d, off, bytes, size, e);
 	for (uint64_t at = 0; !ret && at + word <= size; at += word)
 		ret = hold(x, heapdump_pointer(x->d, bytes + at), e);
-	map_put(&x->g->defers, defer->d, 0); /* it can be told once */
+	map_put(&x->defers, defer->d, 0);
 	return ret;
 }
 
@@ -449,6 +463,19 @@ static int record(struct round *x, const struct heapdump_record *r, struct err *
 	}
 }
 
+static int end_round(struct round *x, int ret, struct err *e)
+{
+	ret = dumpgraph_damaged(x->g, ret, e);
+	if (!ret)
+		ret = end_goroutine(x, e);
+	if (!ret)
+		ret = draft_end(x, e);
+	vec_fini(&x->held);
+	map_fini(&x->defers);
+	dumpdraft_fini(&x->draft);
+	return ret;
+}
+
 static int read_round(struct round *x, struct err *e)
 {
 	struct heapdump_record r;
@@ -456,14 +483,7 @@ static int read_round(struct round *x, struct err *e)
 
 	while (!ret && !(ret = heapdump_next(x->d, &r, e)) && r.kind)
 		ret = record(x, &r, e);
-	ret = dumpgraph_damaged(x->g, ret, e);
-	if (!ret)
-		ret = end_goroutine(x, e);
-	if (!ret)
-		ret = draft_end(x, e);
-	vec_fini(&x->held);
-	dumpdraft_fini(&x->draft);
-	return ret;
+	return end_round(x, ret, e);
 }
 
 static int read_edges(struct dumpgraph *g, struct heapdump *d, bool leaves, struct err *e)
@@ -477,6 +497,23 @@ static int read_edges(struct dumpgraph *g, struct heapdump *d, bool leaves, stru
 	return ret;
 }
 
+/* From the first record on that may be of a holder. */
+static int read_holders(struct round *x, struct err *e)
+{
+	struct dumpgraph *g = x->g;
+	struct heapdump_record r;
+	int ret;
+
+	if (!g->holders_off)
+		return 0;
+	x->holders_only = true;
+	ret = heapdump_seek(x->d, g->holders_off, e);
+	while (!ret && !(ret = heapdump_next(x->d, &r, e)) && r.kind &&
+	       (r.kind != HEAPDUMP_MEMPROF || heapdump_draft(x->d)))
+		ret = record(x, &r, e);
+	return end_round(x, ret, e);
+}
+
 int dumpgraph_pointers(struct dumpgraph *g, struct heapdump *d, dumpgraph_pointer *fn, void *arg,
 		       struct err *e)
 {
@@ -485,7 +522,42 @@ int dumpgraph_pointers(struct dumpgraph *g, struct heapdump *d, dumpgraph_pointe
 	return read_round(&x, e);
 }
 
+int dumpgraph_held(struct dumpgraph *g, struct heapdump *d, dumpgraph_pointer *fn, void *arg,
+		   struct err *e)
+{
+	struct round x = { .g = g, .d = d, .leaves = true, .fn = fn, .arg = arg };
+
+	return read_holders(&x, e);
+}
+
+static int ignore(void *arg, uint32_t thing, uint64_t offset, uint64_t addr, struct err *e)
+{
+	(void)arg, (void)thing, (void)offset, (void)addr, (void)e;
+	return 0;
+}
+
 /* ---- all of it ---- */
+
+int dumpgraph_read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
+{
+	struct round x = { .g = g, .d = d, .fn = ignore };
+	struct heapdump_record params;
+	int ret;
+
+	*g = (struct dumpgraph){ .whole = true };
+	ret = heapgraph_init(&g->heap, e);
+	if (!ret)
+		ret = heapdump_next(d, &params, e);
+	if (!ret)
+		ret = find_objects(g, d, e);
+	if (!ret)
+		ret = heapgraph_objects_end(&g->heap, e);
+	/* Where deferred calls have their arguments is found among the objects. */
+	if (!ret)
+		ret = g->defers.n ? read_round(&x, e) : read_holders(&x, e);
+	g->heap.program = heapgraph_thing_of_holder(&g->heap, (uint32_t)g->heap.holders.n);
+	return ret;
+}
 
 int dumpgraph_read_path(struct dumpgraph *g, struct heapdump *d, struct heap_path *path,
 			struct err *e)

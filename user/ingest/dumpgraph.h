@@ -20,6 +20,11 @@ struct dumpgraph {
 	uint64_t astray; /* records of objects that are no nodes: phantoms, and those told twice */
 	struct map
 		defers; /* private: objects that are deferred calls, and where their contents are */
+	/*
+	 * Offsets: of the first record that is neither parameters, type, itab nor object (0: there is
+	 * none), and before which all objects' records begin.
+	 */
+	uint64_t holders_off, objects_end;
 };
 
 /* @d: from a file. What could be read of a damaged dump is there (damage). */
@@ -27,6 +32,8 @@ int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e);
 /* The same, and finds the way to path->addr (NULL: to nothing). */
 int dumpgraph_read_path(struct dumpgraph *g, struct heapdump *d, struct heap_path *path,
 			struct err *e);
+/* The same without edges: objects and holders are there, nothing is known of what is retained. */
+int dumpgraph_read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e);
 void dumpgraph_fini(struct dumpgraph *g);
 
 /*
@@ -39,6 +46,9 @@ typedef int dumpgraph_pointer(void *arg, uint32_t thing, uint64_t offset, uint64
 			      struct err *e);
 int dumpgraph_pointers(struct dumpgraph *g, struct heapdump *d, dumpgraph_pointer *fn, void *arg,
 		       struct err *e);
+/* The same of holders alone: objects, which are nearly all of the file, are not read. */
+int dumpgraph_held(struct dumpgraph *g, struct heapdump *d, dumpgraph_pointer *fn, void *arg,
+		   struct err *e);
 
 /*
  * What a pass over the dump returned: damage is no error there, but is kept, and what came before

@@ -572,17 +572,35 @@ void heapdump_free(struct heapdump *d)
 	free(d);
 }
 
-int heapdump_rewind(struct heapdump *d, struct err *e)
+int heapdump_seek(struct heapdump *d, uint64_t off, struct err *e)
 {
 	if (!d->s.seekable)
 		return err_set(e, -ESPIPE, "a pipe cannot be read twice");
-	stream_seek(&d->s, HEADER_BYTES);
-	dumptypes_fini(&d->types); /* each pass meets them at the same places */
-	d->ended = d->known = false;
+	stream_seek(&d->s, off);
+	d->ended = false;
 	d->fields = FIELDS_NONE;
 	d->bad = NULL;
 	d->too_long = 0;
 	return 0;
+}
+
+int heapdump_rewind(struct heapdump *d, struct err *e)
+{
+	int ret = heapdump_seek(d, HEADER_BYTES, e);
+
+	if (ret)
+		return ret;
+	dumptypes_fini(&d->types); /* each pass meets them at the same places */
+	d->known = false;
+	return 0;
+}
+
+const uint8_t *heapdump_window(const struct heapdump *d, const struct heapdump_contents *c)
+{
+	bool inside = c->off >= d->s.base && c->off - d->s.base <= d->s.n &&
+		      c->len <= d->s.n - (c->off - d->s.base);
+
+	return inside ? d->s.buf + (c->off - d->s.base) : NULL;
 }
 
 int heapdump_bytes(struct heapdump *d, uint64_t off, void *buf, size_t n, struct err *e)

@@ -237,7 +237,17 @@ int heapdump_field(struct heapdump *d, struct heapdump_field *f, struct err *e);
 int heapdump_bytes(struct heapdump *d, uint64_t off, void *buf, size_t n, struct err *e);
 /* The pointer that such bytes are. */
 uint64_t heapdump_pointer(const struct heapdump *d, const uint8_t *at);
+/*
+ * The contents themselves, right after their record was read. NULL: they are too long for the window.
+ * Valid until the next call.
+ */
+const uint8_t *heapdump_window(const struct heapdump *d, const struct heapdump_contents *c);
 /* Back to the first record. -ESPIPE: it is a pipe. */
 int heapdump_rewind(struct heapdump *d, struct err *e);
+/*
+ * To the record that began at @off (heapdump_record.off). The parameters were read before.
+ * -ESPIPE: it is a pipe.
+ */
+int heapdump_seek(struct heapdump *d, uint64_t off, struct err *e);
 
 #endif
