@@ -207,9 +207,9 @@ static uint64_t bytes_of(enum hprof_type t)
 
 void hprof_class(struct hprof *h, const struct hprof_class *c)
 {
-	uint64_t statics = c->nstatics * (ID_BYTES + 1 + bytes_of(HPROF_OBJECT));
+	uint64_t statics = c->nstatics * (2ull * ID_BYTES + 1);
 
-	BUG_ON(c->nstatics > UINT16_MAX || c->nfields > UINT16_MAX);
+	BUG_ON(c->nstatics > HPROF_FIELDS_MAX || c->nfields > HPROF_FIELDS_MAX);
 	begin(h, 1 + 7 * ID_BYTES + 2 * 4 + 3 * 2 + statics + c->nfields * (ID_BYTES + 1));
 	u1(h, SUB_CLASS);
 	u8(h, c->id);
@@ -285,14 +285,19 @@ void hprof_value_bytes(struct hprof *h, const void *bytes, size_t n)
 	put(h, bytes, n);
 }
 
-void hprof_byte_array(struct hprof *h, uint64_t id, uint32_t trace, uint32_t n)
+void hprof_array(struct hprof *h, uint64_t id, uint32_t trace, enum hprof_type type, uint32_t n)
 {
-	begin(h, 1 + ID_BYTES + 2 * 4 + 1 + (uint64_t)n);
+	begin(h, 1 + ID_BYTES + 2 * 4 + 1 + n * bytes_of(type));
 	u1(h, SUB_PRIMITIVES);
 	u8(h, id);
 	u4(h, trace);
 	u4(h, n);
-	u1(h, HPROF_BYTE);
+	u1(h, (uint8_t)type);
+}
+
+int hprof_check(const struct hprof *h, struct err *e)
+{
+	return h->failed ? err_set(e, -h->failed, "write: %s", strerror(h->failed)) : 0;
 }
 
 int hprof_end(struct hprof *h, struct err *e)
@@ -300,5 +305,5 @@ int hprof_end(struct hprof *h, struct err *e)
 	BUG_ON(h->large);
 	flush(h);
 	head(h, TAG_END, 0);
-	return h->failed ? err_set(e, -h->failed, "writing: %s", strerror(h->failed)) : 0;
+	return hprof_check(h, e);
 }

@@ -3,8 +3,10 @@
  *
  * Format: "JAVA PROFILE 1.0.2", identifiers of 8 bytes, big-endian, segments. Source: the binary
  * format in OpenJDK's hprof_b_spec.h and heapDumper.cpp. Readers demand more than that, and an
- * order: all strings, classes, frames and stack traces; then hprof_heap(); then the classes'
- * contents, in one run (VisualVM takes later ones for objects); then roots and objects.
+ * order: all strings, classes, frames and stack traces; then hprof_heap(); then roots (Perfetto's
+ * importer of 2025 forgets those that come after their object), of threads before those of their
+ * frames (Eclipse MAT); then the classes' contents, in one run (VisualVM takes later ones for
+ * objects); then objects. Counts are signed in most readers: no array and no instance has 2^31.
  */
 #ifndef OUTPUT_HPROF_H
 #define OUTPUT_HPROF_H
@@ -60,10 +62,12 @@ struct hprof_field {
 struct hprof_static {
 	uint64_t name, object;
 };
+/* Static or other fields of a class: the format has 16 bits, which VisualVM reads as signed. */
+enum { HPROF_FIELDS_MAX = INT16_MAX };
 struct hprof_class {
 	uint64_t id, super;
-	uint32_t size;			    /* bytes of an instance, in all */
-	const struct hprof_static *statics; /* at most 65,535 of each */
+	uint32_t size; /* bytes of an instance, in all */
+	const struct hprof_static *statics;
 	size_t nstatics;
 	const struct hprof_field *fields;
 	size_t nfields;
@@ -80,10 +84,12 @@ void hprof_root_frame(struct hprof *h, uint64_t object, uint32_t thread, uint32_
 void hprof_instance(struct hprof *h, uint64_t id, uint32_t trace, uint64_t class, uint32_t bytes);
 void hprof_value_object(struct hprof *h, uint64_t id);
 void hprof_value_bytes(struct hprof *h, const void *bytes, size_t n);
-/* An array of bytes, which are written next. */
-void hprof_byte_array(struct hprof *h, uint64_t id, uint32_t trace, uint32_t n);
+/* An array of @n numbers or characters, which are written next, big-endian. */
+void hprof_array(struct hprof *h, uint64_t id, uint32_t trace, enum hprof_type type, uint32_t n);
 
-/* Ends the heap and the file. Errors of writing, from the first on, are told here. */
+/* Did a write fail? Nothing more is written then. */
+int hprof_check(const struct hprof *h, struct err *e);
+/* Ends the heap and the file. Tells of a write that failed, too. */
 int hprof_end(struct hprof *h, struct err *e);
 
 #endif
