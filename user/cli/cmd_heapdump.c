@@ -10,6 +10,7 @@
 #include "cli/heap_holders.h"
 #include "cli/heap_path.h"
 #include "cli/heap_summary.h"
+#include "cli/heap_to_hprof.h"
 #include "cli/heapdump_opt.h"
 #include "cli/outdir.h"
 #include "cli/stop.h"
@@ -18,7 +19,7 @@
 #include "ingest/dumpsites.h"
 
 /* How often the graph and the classes of objects have the file read. */
-enum { GRAPH_PASSES = 4 };
+enum { GRAPH_PASSES = 4, OBJECT_PASSES = 2 };
 
 struct run {
 	const struct heapdump_opts *o;
@@ -107,7 +108,7 @@ static int check_output(const struct run *r, const char *path, struct err *e)
 
 static int check_outputs(const struct run *r, struct err *e)
 {
-	const char *all[] = { r->o->pprof, r->o->holders, r->o->dot };
+	const char *all[] = { r->o->pprof, r->o->holders, r->o->dot, r->o->hprof };
 	int ret = 0;
 
 	for (size_t i = 0; !ret && i < ARRAY_LEN(all); i++)
@@ -159,7 +160,8 @@ static int read_graph(struct run *r, struct err *e)
 	int ret;
 
 	r->path.addr = r->o->address;
-	ret = dumpgraph_read_path(&r->graph, r->in.dump, path, e);
+	ret = heapdump_opt_graph(r->o) ? dumpgraph_read_path(&r->graph, r->in.dump, path, e) :
+					 dumpgraph_read_objects(&r->graph, r->in.dump, e);
 	if (!ret)
 		ret = dumpclasses_read(&r->classes, &r->graph, r->in.dump, e);
 	tell_bar(0, 0);
@@ -211,6 +213,38 @@ static int put_path(struct run *r, struct err *e)
 	return ret;
 }
 
+static void tell_lost(struct run *r, uint64_t n, const char *what)
+{
+	if (!n)
+		return;
+	tell("%s: loss: %llu %s", r->in.name, (unsigned long long)n, what);
+	r->status = EXIT_LOSSES;
+}
+
+static int put_hprof(struct run *r, struct err *e)
+{
+	struct heap_to_hprof x = { .dump = r->in.dump,
+				   .fd = r->in.fd,
+				   .graph = &r->graph,
+				   .classes = &r->classes,
+				   .opts = { .contents = r->o->contents } };
+	struct stat st;
+	int ret;
+
+	if (!fstat(r->in.fd, &st))
+		x.opts.time_ms = (uint64_t)st.st_mtim.tv_sec * 1000;
+	ret = put_file(r, r->o->hprof, heap_to_hprof, &x, e);
+	if (ret)
+		return ret;
+	tell_lost(r, x.losses.pointers, "pointers for which an instance has no room");
+	tell_lost(r, x.losses.sizes, "objects of 2 GiB or more, whose size HPROF cannot tell");
+	tell_lost(r, x.losses.contents, "bytes of contents beyond 2 GiB of an object");
+	tell_lost(r, x.losses.frames, "frames of stacks that are deeper than a million");
+	tell_lost(r, x.losses.unnamed, "objects at address 0");
+	tell_lost(r, x.samples, "allocation samples without a place in the heap");
+	return 0;
+}
+
 static int summary(struct run *r, struct err *e)
 {
 	CLEANUP(heap_summary_fini) struct heap_summary s;
@@ -231,8 +265,11 @@ static bool asks_holders(const struct heapdump_opts *o)
 
 static unsigned passes(const struct heapdump_opts *o)
 {
-	return (heapdump_opt_graph(o) ? GRAPH_PASSES : 0) + !!o->pprof +
-	       (asks_holders(o) ? HEAP_HOLDERS_PASSES : 0) + (o->path ? HEAP_PATH_PASSES : 0);
+	return (heapdump_opt_graph(o) ? GRAPH_PASSES :
+		o->hprof	      ? OBJECT_PASSES :
+					0) +
+	       !!o->pprof + (asks_holders(o) ? HEAP_HOLDERS_PASSES : 0) +
+	       (o->path ? HEAP_PATH_PASSES : 0) + (o->hprof ? HEAP_TO_HPROF_PASSES : 0);
 }
 
 /* The exit status, or a negative errno. */
@@ -243,8 +280,10 @@ static int run(struct run *r, struct err *e)
 
 	if (!ret)
 		ret = check_outputs(r, e);
-	if (!ret && heapdump_opt_graph(o))
+	if (!ret && (heapdump_opt_graph(o) || o->hprof))
 		ret = read_graph(r, e);
+	if (!ret && o->hprof)
+		ret = put_hprof(r, e);
 	if (!ret && asks_holders(o))
 		ret = put_holders(r, e);
 	if (!ret && o->pprof)

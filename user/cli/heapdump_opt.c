@@ -26,6 +26,10 @@ static const char help[] =
 	"                      global, a goroutine and its function, a finalizer) over\n"
 	"                      fields to objects, and what is below a frame is what it\n"
 	"                      retains\n"
+	"      --hprof OUT     the heap for tools that read Java's (HPROF): VisualVM,\n"
+	"                      Eclipse MAT, LeakCanary's shark, hprof-slurp, Perfetto\n"
+	"      --contents      with --hprof: also the bytes of objects that hold no pointers\n"
+	"                      (strings, byte slices, numbers), which may be secret\n"
 	"      --path ADDRESS  the shortest path from a root to the object that the\n"
 	"                      address lies in, on stdout\n"
 	"      --dot OUT       a graph for Graphviz: the largest holders, or with --path\n"
@@ -54,7 +58,18 @@ static const char help[] =
 	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 the dump is damaged or cut (what\n"
 	"came before that was read), or it has more than there is room for.\n";
 
-enum { O_JSON = 256, O_PPROF, O_HOLDERS, O_PATH, O_DOT, O_HEAP_RATE, O_FORMAT, O_MODE };
+enum {
+	O_JSON = 256,
+	O_PPROF,
+	O_HOLDERS,
+	O_PATH,
+	O_DOT,
+	O_HPROF,
+	O_CONTENTS,
+	O_HEAP_RATE,
+	O_FORMAT,
+	O_MODE
+};
 
 static const struct option table[] = {
 	{ "json", no_argument, NULL, O_JSON },
@@ -62,6 +77,8 @@ static const struct option table[] = {
 	{ "holders", required_argument, NULL, O_HOLDERS },
 	{ "path", required_argument, NULL, O_PATH },
 	{ "dot", required_argument, NULL, O_DOT },
+	{ "hprof", required_argument, NULL, O_HPROF },
+	{ "contents", no_argument, NULL, O_CONTENTS },
 	{ "heap-rate", required_argument, NULL, O_HEAP_RATE },
 	{ "format", required_argument, NULL, O_FORMAT },
 	{ "mode", required_argument, NULL, O_MODE },
@@ -118,6 +135,11 @@ static int set(struct heapdump_opts *o, int opt, const char *word)
 		return set_output(&o->holders, word);
 	case O_DOT:
 		return set_output(&o->dot, word);
+	case O_HPROF:
+		return set_output(&o->hprof, word);
+	case O_CONTENTS:
+		o->contents = true;
+		return -1;
 	case O_PATH:
 		return set_address(o, word);
 	case O_HEAP_RATE:
@@ -135,18 +157,18 @@ static int set(struct heapdump_opts *o, int opt, const char *word)
 
 bool heapdump_opt_outputs(const struct heapdump_opts *o)
 {
-	return o->pprof || o->holders || o->dot || o->path;
+	return o->pprof || o->holders || o->dot || o->path || o->hprof;
 }
 
 bool heapdump_opt_graph(const struct heapdump_opts *o)
 {
-	return !o->pprof || o->holders || o->dot || o->path || o->json;
+	return (!o->pprof && !o->hprof) || o->holders || o->dot || o->path || o->json;
 }
 
 /* Two outputs with one name would be one. */
 static bool twice(const struct heapdump_opts *o)
 {
-	const char *all[] = { o->pprof, o->holders, o->dot };
+	const char *all[] = { o->pprof, o->holders, o->dot, o->hprof };
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		for (size_t k = 0; k < i; k++)
@@ -168,6 +190,10 @@ static int check(const struct heapdump_opts *o)
 	}
 	if (o->nfiles == 2 && !strcmp(o->files[0], "-") && !strcmp(o->files[1], "-")) {
 		tell("heapdump: only one dump can come from stdin");
+		return EXIT_USAGE;
+	}
+	if (o->contents && !o->hprof) {
+		tell("heapdump: --contents without --hprof (try heapdump --help)");
 		return EXIT_USAGE;
 	}
 	if (twice(o)) {

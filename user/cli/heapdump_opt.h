@@ -8,8 +8,9 @@ struct heapdump_opts {
 	const char *files[2]; /* borrowed from argv, as all names; "-": stdin */
 	size_t nfiles;	      /* two: what grew between them */
 	bool json;
-	const char *pprof, *holders, *dot; /* where to; NULL: not asked for */
-	bool path;			   /* to the object at this address */
+	const char *pprof, *holders, *dot, *hprof; /* where to; NULL: not asked for */
+	bool contents;				   /* of objects without pointers, in hprof */
+	bool path;				   /* to the object at this address */
 	uint64_t address;
 	int64_t heap_rate;
 	const struct output_format *format; /* of pprof and holders */
