@@ -62,7 +62,7 @@ enum {
 	 */
 	LIMIT_DUMP_SITES = 1 << 17,
 	LIMIT_DUMP_FRAMES = 1 << 21,
-	LIMIT_DUMP_TEXT = 40 << 20,
+	LIMIT_DUMP_TEXT = 24 << 20,
 	LIMIT_DUMP_LOCATION = 128,
 	/* of a heap dump of Go 1.3 or 1.4: types, itabs, and places of pointers in all types */
 	LIMIT_DUMP_TYPES = 1 << 17,
