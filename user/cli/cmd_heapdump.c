@@ -3,6 +3,7 @@
 #include <libgen.h>
 #include <sys/stat.h>
 
+#include "base/cancel.h"
 #include "base/err.h"
 #include "cli/cmd.h"
 #include "cli/dump_input.h"
@@ -57,7 +58,7 @@ static int write_profile(void *arg, FILE *f, struct err *e)
 	return x->format->write(x->prof, f, e);
 }
 
-/* While a file is written Ctrl-C leaves nothing behind: it ends the process after that. */
+/* While a file is written the first Ctrl-C ends reading and writing, and leaves nothing behind. */
 static int put_file(struct run *r, const char *path, output_writer *write, void *arg, struct err *e)
 {
 	int ret;
@@ -358,11 +359,14 @@ int cmd_heapdump(int argc, char **argv)
 	r.in.name = o.files[0];
 	status = stop_init(&e);
 	if (!status) {
+		cancel_when(stop_asked);
 		stop_at_once(true);
 		status = o.nfiles == 2 ? compare(&r, &e) : run(&r, &e);
 	}
 	if (status >= 0)
 		return status;
+	if (status == -ECANCELED)
+		snprintf(e.msg, sizeof(e.msg), "stopped before all was written");
 	tell("%s: %s", r.in.name, e.msg);
 	return EXIT_FAILED;
 }
