@@ -21,6 +21,11 @@ enum {
 	LIMIT_DWARF_BYTES = 1 << 20,
 	LIMIT_DWARF_IMAGE = 512 << 20, /* of all sections that are read, inflated */
 	LIMIT_DWARF_HEAP = 256 << 20,  /* what reading them may take beside that */
+	LIMIT_TYPES = 1 << 21,	       /* types of one binary */
+	LIMIT_TYPE_FIELDS = 1 << 23,   /* fields of all of them */
+	LIMIT_TYPE_VARS = 1 << 22,     /* global variables, and variables in frames */
+	LIMIT_TYPE_TEXT = 1 << 28,     /* bytes of their names */
+	LIMIT_TYPES_MS = 60000,	       /* reading them */
 	LIMIT_MAPS = 1 << 17,	       /* lines of /proc/PID/maps */
 	LIMIT_MAPS_BYTES = 64 << 20,   /* bytes of it */
 	/* pages of one mapping of code, when it is compared with its file */
