@@ -16,11 +16,13 @@
 #include "cli/outdir.h"
 #include "cli/stop.h"
 #include "cli/tell.h"
+#include "go/gobin.h"
 #include "ingest/dumpclasses.h"
 #include "ingest/dumpsites.h"
+#include "ingest/typing.h"
 
-/* How often the graph and the classes of objects have the file read. */
-enum { GRAPH_PASSES = 4, OBJECT_PASSES = 2 };
+/* How often the graph and the classes of objects have the file read, and how often types do. */
+enum { GRAPH_PASSES = 4, OBJECT_PASSES = 2, TYPING_PASSES = 1 };
 
 struct run {
 	const struct heapdump_opts *o;
@@ -28,6 +30,8 @@ struct run {
 	struct dump_input in;
 	struct dumpgraph graph;
 	struct classes classes;
+	int exe; /* the dumped program's file; -1: not told */
+	struct typing typing;
 	struct heap_path path;
 	struct holdings holdings;
 	struct dumpsites *sites;
@@ -42,6 +46,7 @@ static void run_fini(struct run *r)
 	dumpgraph_fini(&r->graph);
 	dumpsites_freep(&r->sites);
 	dump_input_fini(&r->in);
+	closep(&r->exe);
 }
 
 /* ---- files ---- */
@@ -155,6 +160,34 @@ static int put_sites(struct run *r, struct err *e)
 
 /* ---- the graph ---- */
 
+/* What is no Go program is told before minutes are spent on reading. */
+static int open_exe(struct run *r, struct err *e)
+{
+	if (!r->o->exe)
+		return 0;
+	r->exe = open(r->o->exe, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (r->exe < 0)
+		return err_sys(e, "--exe %s", r->o->exe);
+	return gobin_is_go(r->exe) ? 0 :
+				     err_set(e, -EINVAL, "--exe %s: not a Go program", r->o->exe);
+}
+
+static int read_types(struct run *r, struct err *e)
+{
+	int ret;
+
+	if (!r->o->exe)
+		return 0;
+	ret = typing_read(&r->typing, &r->classes, &r->graph, r->in.dump, r->exe, r->o->exe, e);
+	if (ret)
+		return ret;
+	if (!r->typing.dwarf)
+		tell("%s: it has no DWARF (built with -ldflags=-w or -s, or stripped), so it tells "
+		     "no types",
+		     r->o->exe);
+	return 0;
+}
+
 static int read_graph(struct run *r, struct err *e)
 {
 	struct heap_path *path = r->o->path ? &r->path : NULL;
@@ -165,6 +198,8 @@ static int read_graph(struct run *r, struct err *e)
 					 dumpgraph_read_objects(&r->graph, r->in.dump, e);
 	if (!ret)
 		ret = dumpclasses_read(&r->classes, &r->graph, r->in.dump, e);
+	if (!ret)
+		ret = read_types(r, e);
 	tell_bar(0, 0);
 	if (!ret && !r->graph.whole) {
 		tell("%s: %s", r->in.name, r->graph.damage.msg);
@@ -253,6 +288,7 @@ static int summary(struct run *r, struct err *e)
 
 	if (ret)
 		return ret;
+	s.typing = r->o->exe ? &r->typing : NULL;
 	if (r->o->json)
 		return heap_summary_json(&s, r->in.name, r->status);
 	heap_summary_text(&s, r->in.name);
@@ -269,8 +305,9 @@ static unsigned passes(const struct heapdump_opts *o)
 	return (heapdump_opt_graph(o) ? GRAPH_PASSES :
 		o->hprof	      ? OBJECT_PASSES :
 					0) +
-	       !!o->pprof + (asks_holders(o) ? HEAP_HOLDERS_PASSES : 0) +
-	       (o->path ? HEAP_PATH_PASSES : 0) + (o->hprof ? HEAP_TO_HPROF_PASSES : 0);
+	       (o->exe ? TYPING_PASSES : 0) + !!o->pprof +
+	       (asks_holders(o) ? HEAP_HOLDERS_PASSES : 0) + (o->path ? HEAP_PATH_PASSES : 0) +
+	       (o->hprof ? HEAP_TO_HPROF_PASSES : 0);
 }
 
 /* The exit status, or a negative errno. */
@@ -281,6 +318,8 @@ static int run(struct run *r, struct err *e)
 
 	if (!ret)
 		ret = check_outputs(r, e);
+	if (!ret)
+		ret = open_exe(r, e);
 	if (!ret && (heapdump_opt_graph(o) || o->hprof))
 		ret = read_graph(r, e);
 	if (!ret && o->hprof)
@@ -301,9 +340,11 @@ static int run(struct run *r, struct err *e)
 static int reduce(struct growth *g, int side, struct run *r, struct err *e)
 {
 	CLEANUP(prof_freep) struct prof *p = NULL;
-	unsigned all = GRAPH_PASSES + HEAP_HOLDERS_PASSES + 1;
+	unsigned all = GRAPH_PASSES + HEAP_HOLDERS_PASSES + 1 + (r->o->exe ? TYPING_PASSES : 0);
 	int ret = dump_input_open(&r->in, r->o->files[side], all, e);
 
+	if (!ret)
+		ret = open_exe(r, e);
 	if (!ret)
 		ret = read_graph(r, e);
 	if (!ret)
@@ -325,7 +366,7 @@ static int compare(struct run *r, struct err *e)
 	int ret = growth_init(&g, e);
 
 	for (int side = 0; !ret && side < 2; side++) {
-		struct run one = { .o = r->o, .in = { .fd = -1 } };
+		struct run one = { .o = r->o, .in = { .fd = -1 }, .exe = -1 };
 
 		r->in.name = r->o->files[side];
 		ret = reduce(&g, side, &one, e);
@@ -348,7 +389,7 @@ static int compare(struct run *r, struct err *e)
 int cmd_heapdump(int argc, char **argv)
 {
 	struct heapdump_opts o;
-	CLEANUP(run_fini) struct run r = { .o = &o, .in = { .fd = -1 } };
+	CLEANUP(run_fini) struct run r = { .o = &o, .in = { .fd = -1 }, .exe = -1 };
 	struct err e = { "" };
 	int status = heapdump_opt_parse(argc, argv, &o);
 

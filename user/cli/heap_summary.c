@@ -116,12 +116,61 @@ static void put_site(const struct heap_summary *s, enum heap_certainty certainty
 		line("%*s  allocated in %s", indent, "", strtab_get(s->graph->heap.names, site));
 }
 
+/* How much is known by how: objects and bytes, by enum heap_certainty. */
+struct known {
+	uint64_t objects[3], bytes[3];
+};
+
+static struct known how_known(const struct heap_summary *s)
+{
+	struct known k = {};
+
+	for (size_t i = 0; i < s->classes->all.n; i++) {
+		const struct heap_class *c = &s->classes->all.at[i];
+
+		k.objects[c->certainty] += c->count;
+		k.bytes[c->certainty] += i ? c->count * c->size : s->classes->other_bytes;
+	}
+	return k;
+}
+
+static void put_known(const struct heap_summary *s)
+{
+	static const struct {
+		enum heap_certainty certainty;
+		const char *text;
+	} how[] = {
+		{ HEAP_EXACT, "known exactly: by the object, or by an interface or finalizer" },
+		{ HEAP_INFERRED, "inferred: by what points to them" },
+		{ HEAP_LAYOUT, "not known: only their size, and where their pointers are" },
+	};
+	struct known k = how_known(s);
+	char bytes[BYTES_TEXT];
+
+	if (!s->typing) {
+		line("%12s  (--exe BINARY, the program that wrote the dump, adds Go's types)", "");
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(how); i++)
+		line("%12llu %12s %6.2f%%  %s", (unsigned long long)k.objects[how[i].certainty],
+		     bytes_text(k.bytes[how[i].certainty], bytes),
+		     percent(k.bytes[how[i].certainty], s->graph->heap.objects.bytes), how[i].text);
+	if (s->typing->unknown)
+		line("%12llu interfaces and objects have types that the DWARF does not describe",
+		     (unsigned long long)s->typing->unknown);
+	if (s->typing->lost)
+		line("%12llu objects were not looked through, for want of room",
+		     (unsigned long long)s->typing->lost);
+	puts("");
+}
+
 static void put_types(const struct heap_summary *s)
 {
 	uint64_t all = s->graph->heap.objects.bytes;
 	char bytes[BYTES_TEXT];
 
 	heading("Types, by bytes");
+	put_known(s);
 	line("%12s %12s %7s  %s", "objects", "bytes", "share", "type");
 	for (size_t i = 0; i < s->ntypes && i < TOP_TYPES && s->types[i].objects; i++) {
 		line("%12llu %12s %6.2f%%  %s", (unsigned long long)s->types[i].objects,
@@ -304,6 +353,24 @@ static json_t *json_suspects(const struct heap_summary *s)
 	return all;
 }
 
+static json_t *json_known(const struct heap_summary *s)
+{
+	struct known k = how_known(s);
+	json_t *typing = json_null();
+
+	if (s->typing)
+		typing = json_pack("{s:b, s:I, s:I}", "dwarf", s->typing->dwarf, "unknown_types",
+				   (json_int_t)s->typing->unknown, "lost_objects",
+				   (json_int_t)s->typing->lost);
+	return json_pack("{s:{s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I}, s:o}", "exact", "objects",
+			 (json_int_t)k.objects[HEAP_EXACT], "bytes",
+			 (json_int_t)k.bytes[HEAP_EXACT], "inferred", "objects",
+			 (json_int_t)k.objects[HEAP_INFERRED], "bytes",
+			 (json_int_t)k.bytes[HEAP_INFERRED], "layout", "objects",
+			 (json_int_t)k.objects[HEAP_LAYOUT], "bytes",
+			 (json_int_t)k.bytes[HEAP_LAYOUT], "exe", typing);
+}
+
 static json_t *json_text(const struct heapdump_text *t)
 {
 	char text[256];
@@ -322,13 +389,14 @@ int heap_summary_json(const struct heap_summary *s, const char *path, int status
 				      json_null();
 
 	return report_print(
-		json_pack("{s:o, s:o, s:o, s:i, s:b, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
+		json_pack("{s:o, s:o, s:o, s:i, s:b, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, "
+			  "s:o}",
 			  "file", report_string(path), "go", json_text(&p->toolchain), "arch",
 			  json_text(&p->arch), "format", (int)heapdump_version(s->dump), "whole",
 			  g->whole, "damage", report_maybe(g->damage.msg), "objects",
 			  (json_int_t)g->heap.objects.n, "bytes", (json_int_t)g->heap.objects.bytes,
-			  "reached_bytes", (json_int_t)reached(s), "memstats", memstats, "types",
-			  json_types(s), "holders", json_held(s), "chains", json_suspects(s),
-			  "goroutines", json_groups(s)),
+			  "reached_bytes", (json_int_t)reached(s), "memstats", memstats, "known",
+			  json_known(s), "types", json_types(s), "holders", json_held(s), "chains",
+			  json_suspects(s), "goroutines", json_groups(s)),
 		status);
 }

@@ -4,6 +4,7 @@
 
 #include "heapgraph/describe.h"
 #include "ingest/dumpgraph.h"
+#include "ingest/typing.h"
 
 enum { HEAP_TOP = 15, HEAP_SUSPECTS = 3, HEAP_CHAIN = 64 };
 
@@ -17,6 +18,7 @@ struct heap_summary {
 	const struct heapdump *dump;
 	const struct dumpgraph *graph;
 	const struct classes *classes;
+	const struct typing *typing; /* NULL: the program is not known; set it after making */
 	/* owned: */
 	struct class_sum *types;
 	size_t ntypes;

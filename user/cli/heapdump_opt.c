@@ -38,6 +38,9 @@ static const char help[] =
 	"                      stdout\n"
 	"\n"
 	"How:\n"
+	"      --exe BINARY    the program that wrote the dump, with its DWARF: adds Go's\n"
+	"                      types, and names of fields and globals. Without it objects\n"
+	"                      are told apart by size and by where their pointers are\n"
 	"      --heap-rate BYTES\n"
 	"                      runtime.MemProfileRate of the program, which the dump does\n"
 	"                      not tell: 64k, 1 (default 512k, as Go's)\n"
@@ -68,7 +71,8 @@ enum {
 	O_CONTENTS,
 	O_HEAP_RATE,
 	O_FORMAT,
-	O_MODE
+	O_MODE,
+	O_EXE,
 };
 
 static const struct option table[] = {
@@ -82,6 +86,7 @@ static const struct option table[] = {
 	{ "heap-rate", required_argument, NULL, O_HEAP_RATE },
 	{ "format", required_argument, NULL, O_FORMAT },
 	{ "mode", required_argument, NULL, O_MODE },
+	{ "exe", required_argument, NULL, O_EXE },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -133,6 +138,9 @@ static int set(struct heapdump_opts *o, int opt, const char *word)
 		return set_output(&o->pprof, word);
 	case O_HOLDERS:
 		return set_output(&o->holders, word);
+	case O_EXE:
+		o->exe = word;
+		return -1;
 	case O_DOT:
 		return set_output(&o->dot, word);
 	case O_HPROF:

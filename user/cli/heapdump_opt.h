@@ -8,6 +8,7 @@ struct heapdump_opts {
 	const char *files[2]; /* borrowed from argv, as all names; "-": stdin */
 	size_t nfiles;	      /* two: what grew between them */
 	bool json;
+	const char *exe; /* the program that wrote the dumps; NULL: not told */
 	const char *pprof, *holders, *dot, *hprof; /* where to; NULL: not asked for */
 	bool contents;				   /* of objects without pointers, in hprof */
 	bool path;				   /* to the object at this address */

@@ -88,6 +88,21 @@ static bool number(Dwarf_Die *die, unsigned name, uint64_t *out)
 	return true;
 }
 
+/*
+ * Go's linkers write expressions as blocks, which libdw refuses in DWARF 4. Up to 127 bytes, a block1
+ * and an exprloc are the same bytes.
+ */
+static bool expression(Dwarf_Die *die, unsigned name, Dwarf_Attribute *at)
+{
+	Dwarf_Block block;
+
+	if (!dwarf_attr_integrate(die, name, at))
+		return false;
+	if (at->form == DW_FORM_block1 && !dwarf_formblock(at, &block) && block.length < 0x80)
+		at->form = DW_FORM_exprloc;
+	return true;
+}
+
 /* DW_AT_go_elem: a reference, or an offset in the section. */
 static uint32_t go_elem(struct reader *r, Dwarf_Die *die)
 {
@@ -108,7 +123,7 @@ static bool member_offset(Dwarf_Die *m, uint64_t *off)
 
 	if (number(m, DW_AT_data_member_location, off))
 		return true;
-	if (!dwarf_attr(m, DW_AT_data_member_location, &at) || dwarf_getlocation(&at, &op, &n) ||
+	if (!expression(m, DW_AT_data_member_location, &at) || dwarf_getlocation(&at, &op, &n) ||
 	    n != 1 || op[0].atom != DW_OP_plus_uconst)
 		return false;
 	*off = op[0].number;
@@ -264,7 +279,7 @@ static void read_global(struct reader *r, Dwarf_Die *die)
 	Dwarf_Op *op;
 	size_t n;
 
-	if (!dwarf_attr(die, DW_AT_location, &at) || dwarf_getlocation(&at, &op, &n) || n != 1 ||
+	if (!expression(die, DW_AT_location, &at) || dwarf_getlocation(&at, &op, &n) || n != 1 ||
 	    op[0].atom != DW_OP_addr)
 		return;
 	if ((op[0].number < w->data || op[0].number >= w->edata) &&
@@ -376,7 +391,7 @@ static void read_local(struct reader *r, Dwarf_Die *die, const struct pcs *pcs)
 	Dwarf_Attribute at;
 	bool described = false;
 
-	if (!dwarf_attr_integrate(die, DW_AT_location, &at))
+	if (!expression(die, DW_AT_location, &at))
 		return;
 	for (size_t i = pcs->from; i < pcs->to && !r->full; i++) {
 		Dwarf_Op *op;

@@ -142,7 +142,7 @@ static uint32_t name_field(const struct flow *x, const struct candidate *c, uint
 	const struct gotype *g = type_of(x, c->type);
 	char path[1024], text[1100];
 
-	if (!has_values(c->form) || !g->size)
+	if (!has_values(c->form) || !g->size || (c->form == FORM_ONE && offset >= g->size))
 		return 0;
 	shapes_path(&x->shapes, c->type, c->form == FORM_ONE ? offset : offset % g->size, path,
 		    sizeof(path));
@@ -188,7 +188,13 @@ static bool fits(struct flow *x, const struct object *o, uint16_t layout, const 
 	/* A channel of elements without pointers is allocated as if it had none itself. */
 	if (g->role == GOTYPE_CHAN_HEAD && !l->nfields)
 		return true;
+	/* Variables that were optimised away in it are not among those that are known. */
+	if (g->role == GOTYPE_CLOSURE)
+		return shapes_within(&x->shapes, c->type, x->c->fields.at + l->first, l->nfields);
 	count = c->form == FORM_ONE ? 1 : (o->size - header) / g->size;
+	/* Where the runtime goes by the type, it tells the dump of pointers up to the slot's end. */
+	if (header || (x->headers && o->size > SMALL_MAX))
+		count = SHAPES_REPEAT;
 	return shapes_fit(&x->shapes, c->type, header, count, x->c->fields.at + l->first,
 			  l->nfields);
 }
@@ -352,7 +358,7 @@ static void array(struct flow *x, uint64_t addr, uint64_t count, uint32_t type, 
 	if (!g || !g->size || !count || __builtin_mul_overflow(count, g->size, &bytes) ||
 	    !find(x, addr, &o, &offset) || bytes > o.size)
 		return;
-	if (offset % g->size) {
+	if (offset % g->size || (offset && form == FORM_BUFFER)) {
 		part(x, &o, addr, count, type);
 		return;
 	}
@@ -458,7 +464,7 @@ void flow_closure(struct flow *x, uint64_t addr)
 		c = inferred((uint32_t)is, FORM_ONE, RANK_FIT);
 		g = type_of(x, c.type);
 		c.rank |= g->size;
-		if (takes_up(x, &o, g->size) && put(x, &o, &c))
+		if (g->size <= o.size && put(x, &o, &c))
 			return;
 		is = closure_name(x, code);
 	}
@@ -660,7 +666,7 @@ static void scan_part(struct flow *x, const struct flow_part *p)
 	struct object o;
 	uint64_t contents;
 
-	if (!objects_find(&x->g->heap.objects, p->addr, &o) || typed(x, o.index))
+	if (!objects_find(&x->g->heap.objects, p->addr, &o))
 		return;
 	if (typing_index_find(x->ix, &o, &contents))
 		flow_scan(x, p->type, contents + (p->addr - o.addr), p->count, contents + o.size);

@@ -5,9 +5,9 @@
 #include "base/limits.h"
 
 enum {
-	EVERY_OBJECTS = 16,
-	EVERY_BYTES = 4096, /* of large objects each is noted */
-	CACHE_BLOCKS = 512, /* 8 MiB */
+	EVERY_OBJECTS = 32,
+	EVERY_BYTES = 8192, /* of large objects each is noted */
+	CACHE_BLOCKS = 192, /* 3 MiB */
 	WALK_MAX = 1 << 14, /* records between two that are noted: phantoms are among them */
 	HEAD_BYTES = 24,    /* kind and two numbers */
 	FIELD_BYTES = 256,

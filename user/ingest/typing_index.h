@@ -23,7 +23,7 @@ struct typing_desc {
 
 struct typing_index {
 	struct heapdump *d; /* borrowed */
-	/* Of every 16th object or so: its index, and its record's offset. */
+	/* Of every 32nd object or so: its index, and its record's offset. */
 	VEC(uint32_t) at;
 	VEC(uint64_t) off;
 	uint64_t roots;	  /* offset of the first record of a goroutine, or what comes after them */

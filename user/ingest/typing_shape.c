@@ -267,7 +267,22 @@ bool shapes_fit(struct shapes *s, uint32_t type, uint64_t base, uint64_t count,
 			return false;
 		found += !l->optional && leaf_pointer(l) == (at[i].offset - base) % size;
 	}
-	return found == shape->required;
+	return found == shape->required || (count == SHAPES_REPEAT && value);
+}
+
+bool shapes_within(struct shapes *s, uint32_t type, const struct heap_field *at, size_t n)
+{
+	const struct shape *shape = shapes_get(s, type);
+	size_t i = 0;
+
+	for (uint32_t k = 0; shape && k < shape->n; k++) {
+		while (i < n && at[i].offset < leaf_pointer(&shape->leaves[k]))
+			i++;
+		if (!shape->leaves[k].optional &&
+		    (i == n || at[i].offset != leaf_pointer(&shape->leaves[k])))
+			return false;
+	}
+	return shape;
 }
 
 /* ---- paths ---- */
@@ -280,8 +295,9 @@ static const struct gofield *field_at(const struct gotypes *t, const struct goty
 
 	for (uint32_t i = 0; i < g->nfields; i++) {
 		const struct gofield *f = &t->fields[g->first + i];
+		const struct gotype *is = type_at(t, f->type);
 
-		if (f->offset <= offset && (!best || f->offset >= best->offset))
+		if (is && f->offset <= offset && offset - f->offset < is->size)
 			best = f;
 	}
 	return best;

@@ -46,11 +46,16 @@ static inline uint64_t leaf_pointer(const struct leaf *l)
 /*
  * Can it be that @n pointers at these (rising) offsets of an object are those of @count values of the
  * type, the first at @base? All must be where the type has some, and all that the type must have must
- * be there, up to the last value that has any.
+ * be there, up to the last value that has any. SHAPES_REPEAT: as many values as there are, the last
+ * one perhaps not whole.
  */
+#define SHAPES_REPEAT UINT64_MAX
 struct heap_field;
 bool shapes_fit(struct shapes *s, uint32_t type, uint64_t base, uint64_t count,
 		const struct heap_field *at, size_t n);
+
+/* Does the object have a pointer wherever the type must have one? It may have others. */
+bool shapes_within(struct shapes *s, uint32_t type, const struct heap_field *at, size_t n);
 
 /* What is at an offset of a type: ".a.b[3].next"; "" when it is the value itself. */
 void shapes_path(const struct shapes *s, uint32_t type, uint64_t offset, char *to, size_t cap);
