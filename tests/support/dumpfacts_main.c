@@ -6,7 +6,7 @@
  *	format VERSION BIG_ENDIAN PTRSIZE DRAFT
  *	end OFFSET SIZE WHOLE
  *	records KIND COUNT FIELDS
- *	objects COUNT BYTES, memstats COUNT BYTES, phantoms COUNT, reached BYTES
+ *	objects COUNT BYTES, memstats COUNT BYTES, phantoms COUNT, behind COUNT, reached BYTES
  *	layout SIZE COUNT REACHED OFFSET...	objects, those that can be reached, their pointers
  *	goroutine ID STATE FUNC...		from the innermost frame on
  *	global|finalizer|queued|other ADDRESS RETAINED
@@ -127,6 +127,7 @@ static int facts(const char *path, struct err *e)
 	printf("objects %u %" PRIu64 "\n", h->objects.n, h->objects.bytes);
 	printf("memstats %" PRIu64 " %" PRIu64 "\n", f.g.memstats.heap_objects, f.g.memstats.alloc);
 	printf("phantoms %" PRIu64 "\n", f.g.phantoms);
+	printf("behind %" PRIu64 "\n", f.g.behind);
 	printf("reached %" PRIu64 "\n", heapgraph_retained(h, h->program));
 	put_layouts(&f);
 	put_holders(h);

@@ -213,7 +213,7 @@ static void test_goroutines(void **state)
 }
 
 /*
- * A deferred call of Go 1.5 to 1.16 has arguments behind it that no field tells of; in later
+ * A deferred call of Go 1.5 to 1.17 has arguments behind it that no field tells of; in later
  * versions there are none, and what lies there means nothing.
  */
 static void test_deferred_arguments(void **state)

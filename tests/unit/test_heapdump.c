@@ -596,6 +596,51 @@ static void test_no_dump(void **state)
 	refused("go1.2 heap dump\n", -ENOTSUP, "go1.2");
 }
 
+static void refuses(const char *why)
+{
+	struct heapdump *d = dump_open(false);
+
+	assert_int_equal(read_all(d), -EBADMSG);
+	assert_non_null(strstr(e.msg, why));
+	dump_close(d);
+}
+
+/* Arguments that lie behind a frame are left out and counted; far behind, or of an object, they are damage. */
+static void test_behind(void **state)
+{
+	static const uint64_t far[] = { 16, 1 << 20 };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct heapdump *d;
+
+		dump_begin(7, true, 8);
+		DUMP_NUMBERS(5, 0xc00004a000, 0, 0);
+		DUMP_WORDS(0xc000010000);
+		DUMP_NUMBERS(0x402000, 0x402010, 0x402014);
+		dump_text("runtime.goexit");
+		DUMP_NUMBERS(1, 8, 1, 0, 1, far[i], 0, 0);
+		d = dump_open(false);
+		next(d, HEAPDUMP_PARAMS);
+		next(d, HEAPDUMP_FRAME);
+		field(d, HEAPDUMP_PTR, 0, 0, 0xc000010000);
+		if (!i) {
+			no_field(d);
+			assert_int_equal(heapdump_behind(d), 2);
+			next(d, HEAPDUMP_EOF);
+		} else {
+			assert_int_equal(heapdump_field(d, &(struct heapdump_field){}, &e),
+					 -EBADMSG);
+		}
+		dump_close(d);
+	}
+	dump_begin(7, false, 8);
+	DUMP_NUMBERS(1, 0xc000010000);
+	DUMP_WORDS(1);
+	DUMP_NUMBERS(1, 8, 0);
+	refuses("a field of kind 1 at 8 of 8 bytes, in the object");
+}
+
 /* An object that is longer than the window: its pointers are read where they lie. */
 static void test_large_object(void **state)
 {
@@ -630,7 +675,8 @@ int main(void)
 		cmocka_unit_test(test_go_1_3_kinds),  cmocka_unit_test(test_go_1_3_places),
 		cmocka_unit_test(test_gccgo),	      cmocka_unit_test(test_draft),
 		cmocka_unit_test(test_every_cut),     cmocka_unit_test(test_every_flip),
-		cmocka_unit_test(test_no_dump),	      cmocka_unit_test(test_large_object),
+		cmocka_unit_test(test_no_dump),	      cmocka_unit_test(test_behind),
+		cmocka_unit_test(test_large_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,8 @@ enum {
 	/* of a heap dump of Go 1.3 or 1.4: types, itabs, and places of pointers in all types */
 	LIMIT_DUMP_TYPES = 1 << 17,
 	LIMIT_DUMP_PLACES = 1 << 22,
-	LIMIT_DUMP_DEFERS = 1 << 20, /* deferred calls of a heap dump, of Go 1.16 or older */
+	LIMIT_DUMP_ARGS = 1 << 16, /* bytes of a frame's arguments, behind what a dump has of it */
+	LIMIT_DUMP_DEFERS = 1 << 20, /* deferred calls of a heap dump, of Go 1.17 or older */
 	LIMIT_STREAM_MS = 20000,     /* reading long ranges of one executable's file, in all */
 };
 

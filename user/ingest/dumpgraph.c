@@ -6,7 +6,7 @@
 #include "ingest/dumpdraft.h"
 #include "ingest/dumpslots.h"
 
-enum { MINOR_NO_ARGS = 17, MINOR_MARKS = 26, DEFER_BYTES = 4096 };
+enum { MINOR_NO_ARGS = 18, MINOR_MARKS = 26, DEFER_BYTES = 4096 };
 
 /* ---- objects ---- */
 
@@ -27,9 +27,9 @@ int dumpgraph_damaged(struct dumpgraph *g, int ret, const struct err *why)
 }
 
 /*
- * Up to Go 1.16 the arguments of a deferred call, and what a closure that is deferred captured, lie
+ * Up to Go 1.17 (amd64: 1.16) the arguments of a deferred call, and what a closure that is deferred captured, lie
  * behind the runtime's struct in one object with it, and no field tells where the pointers are: any
- * word may be one. Source: newdefer() and deferArgs() in runtime/panic.go, Go 1.5 to 1.16.
+ * word may be one. Source: newdefer() and deferArgs() in runtime/panic.go, Go 1.5 to 1.17.
  */
 static void note_defer(struct dumpgraph *g, const struct heapdump *d, uint64_t addr)
 {
@@ -71,6 +71,7 @@ static int read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
 	if (!ret)
 		ret = dumpslots_end(&slots, e);
 	g->phantoms = slots.phantoms;
+	g->behind = heapdump_behind(d);
 	return ret;
 }
 

@@ -18,6 +18,7 @@ struct dumpgraph {
 	uint64_t phantoms; /* slots that Go 1.22 and newer dump though no object can be there */
 	bool inline_marks; /* spans reserve room for mark bits, too (Green Tea) */
 	uint64_t astray; /* records of objects that are no nodes: phantoms, and those told twice */
+	uint64_t behind; /* pointers on stacks that the dump names, but does not have */
 	struct map
 		defers; /* private: objects that are deferred calls, and where their contents are */
 	/*

@@ -33,10 +33,12 @@ struct heapdump {
 	bool ended;
 	/* The record that is being read. */
 	uint64_t began;
+	enum heapdump_kind kind;
 	const char *record, *bad;   /* bad: the first part that could not be read */
 	uint64_t bad_off, too_long; /* too_long: what it says that it has, more than there is */
 	struct heapdump_contents contents;
 	enum fields fields;
+	uint64_t behind;	    /* fields of frames that were left out */
 	uint64_t word;		    /* FIELDS_ALL: the offset of the next one */
 	struct dumptypes types;	    /* of Go 1.3 and 1.4 */
 	struct dumptypes_walk walk; /* FIELDS_BY_TYPE */
@@ -284,21 +286,35 @@ static bool next_word(struct heapdump *d, struct heapdump_field *f)
 	return inside(d, f->kind, f->offset);
 }
 
+/*
+ * Where return addresses are in a register (all but 386 and amd64), up to Go 1.17, the arguments of
+ * the outermost frame lie behind what is written of it, and so do fields of them. Source:
+ * dumpframe() in runtime/heapdump.go and runtime/traceback.go, Go 1.13; seen on four architectures.
+ */
+static bool may_lie_behind(const struct heapdump *d, uint64_t offset)
+{
+	return d->kind == HEAPDUMP_FRAME && offset < d->contents.len + LIMIT_DUMP_ARGS;
+}
+
 /* As the two above; -EBADMSG */
 static int next_listed(struct heapdump *d, struct heapdump_field *f, struct err *e)
 {
-	uint64_t kind = 0;
+	for (;;) {
+		uint64_t kind = 0;
 
-	number(d, "kind of a field", &kind);
-	if (!kind && !d->bad)
-		return 0;
-	number(d, "offset of a field", &f->offset);
-	if (d->bad)
-		return fail(d, e);
-	f->kind = kind_of(d, kind);
-	if (kind > most_kinds(d) || !inside(d, f->kind, f->offset))
-		return bad_field(d, kind, f->offset, e);
-	return 1;
+		number(d, "kind of a field", &kind);
+		if (!kind && !d->bad)
+			return 0;
+		number(d, "offset of a field", &f->offset);
+		if (d->bad)
+			return fail(d, e);
+		f->kind = kind_of(d, kind);
+		if (kind <= most_kinds(d) && inside(d, f->kind, f->offset))
+			return 1;
+		if (kind > most_kinds(d) || !may_lie_behind(d, f->offset))
+			return bad_field(d, kind, f->offset, e);
+		d->behind++;
+	}
 }
 
 int heapdump_field(struct heapdump *d, struct heapdump_field *f, struct err *e)
@@ -476,6 +492,7 @@ static bool read_object_fast(struct heapdump *d, struct heapdump_record *r)
 		return false;
 	d->began = stream_offset(s);
 	d->record = layout_name(HEAPDUMP_OBJECT);
+	d->kind = HEAPDUMP_OBJECT;
 	r->kind = HEAPDUMP_OBJECT;
 	r->off = d->began;
 	o->type = o->kind = 0;
@@ -512,6 +529,7 @@ int heapdump_next(struct heapdump *d, struct heapdump_record *r, struct err *e)
 		return err_set(e, -EBADMSG, "offset %llu: a record of the unknown kind %llu",
 			       (unsigned long long)d->began, (unsigned long long)kind);
 	d->record = layout_name(r->kind);
+	d->kind = r->kind;
 	d->ended = r->kind == HEAPDUMP_EOF;
 	if (!d->known && r->kind != HEAPDUMP_PARAMS)
 		return err_set(e, -EBADMSG, "offset %llu: the first record is no parameters but %s",
@@ -592,6 +610,7 @@ int heapdump_rewind(struct heapdump *d, struct err *e)
 		return ret;
 	dumptypes_fini(&d->types); /* each pass meets them at the same places */
 	d->known = false;
+	d->behind = 0;
 	return 0;
 }
 
@@ -630,6 +649,11 @@ unsigned heapdump_version(const struct heapdump *d)
 bool heapdump_draft(const struct heapdump *d)
 {
 	return d->draft;
+}
+
+uint64_t heapdump_behind(const struct heapdump *d)
+{
+	return d->behind;
 }
 
 uint64_t heapdump_offset(const struct heapdump *d)

@@ -212,6 +212,8 @@ const struct heapdump_params *heapdump_params(const struct heapdump *d);
 unsigned heapdump_version(const struct heapdump *d);
 /* Once the parameters were read: is it of the draft of Go 1.3's format? */
 bool heapdump_draft(const struct heapdump *d);
+/* Pointers in frames, in this pass, that the dump names without writing what is there. */
+uint64_t heapdump_behind(const struct heapdump *d);
 /* How far it has read. */
 uint64_t heapdump_offset(const struct heapdump *d);
 /* How long the file is; UINT64_MAX: not known. */
