@@ -106,6 +106,10 @@ static void put_totals(const struct heap_summary *s, const char *path)
 		line("%12s              %12s of them %s", "", bytes_text(garbage, bytes),
 		     g->whole ? "cannot be reached: garbage not collected yet" :
 				"are held by what comes after the damage, or garbage");
+	if (g->behind)
+		line("%12llu pointers          on stacks are named by the dump and not in it: what they "
+		     "hold may seem garbage",
+		     (unsigned long long)g->behind);
 }
 
 /* Of a layout alone nobody knows what it is. */
@@ -389,14 +393,16 @@ int heap_summary_json(const struct heap_summary *s, const char *path, int status
 				      json_null();
 
 	return report_print(
-		json_pack("{s:o, s:o, s:o, s:i, s:b, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, "
-			  "s:o}",
-			  "file", report_string(path), "go", json_text(&p->toolchain), "arch",
-			  json_text(&p->arch), "format", (int)heapdump_version(s->dump), "whole",
-			  g->whole, "damage", report_maybe(g->damage.msg), "objects",
-			  (json_int_t)g->heap.objects.n, "bytes", (json_int_t)g->heap.objects.bytes,
-			  "reached_bytes", (json_int_t)reached(s), "memstats", memstats, "known",
-			  json_known(s), "types", json_types(s), "holders", json_held(s), "chains",
-			  json_suspects(s), "goroutines", json_groups(s)),
+		json_pack(
+			"{s:o, s:o, s:o, s:i, s:b, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, "
+			"s:o}",
+			"file", report_string(path), "go", json_text(&p->toolchain), "arch",
+			json_text(&p->arch), "format", (int)heapdump_version(s->dump), "whole",
+			g->whole, "damage", report_maybe(g->damage.msg), "objects",
+			(json_int_t)g->heap.objects.n, "bytes", (json_int_t)g->heap.objects.bytes,
+			"reached_bytes", (json_int_t)reached(s), "stack_pointers_left_out",
+			(json_int_t)g->behind, "memstats", memstats, "known", json_known(s),
+			"types", json_types(s), "holders", json_held(s), "chains", json_suspects(s),
+			"goroutines", json_groups(s)),
 		status);
 }
