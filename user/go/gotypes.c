@@ -48,6 +48,31 @@ static bool is_wanted(const struct gotypes_want *w, const GElf_Sym *sym)
 		(sym->st_value >= w->bss && sym->st_value < w->ebss));
 }
 
+static bool is_function(const struct gotypes_want *w, const GElf_Sym *sym)
+{
+	return w->functions && sym->st_shndx != SHN_UNDEF && GELF_ST_TYPE(sym->st_info) == STT_FUNC;
+}
+
+/* False: there is no room. */
+static bool add_symbol(const GElf_Sym *sym, const char *name, const struct gotypes_want *w,
+		       struct gotypes_made *m)
+{
+	struct gofuncname *f;
+	struct govar *v;
+
+	if (is_function(w, sym)) {
+		f = vec_add(&m->funcs, LIMIT_TYPE_VARS);
+		if (f)
+			*f = (struct gofuncname){ sym->st_value, gotypes_add_text(m, name) };
+		return f;
+	}
+	v = vec_add(&m->vars, 2 * LIMIT_TYPE_VARS);
+	if (v)
+		*v = (struct govar){ sym->st_value, sym->st_size, gotypes_add_text(m, name),
+				     GOTYPE_NONE };
+	return v;
+}
+
 static int add_symbols(Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, const struct gotypes_want *w,
 		       struct gotypes_made *m, struct err *e)
 {
@@ -58,18 +83,15 @@ static int add_symbols(Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, const struct
 		return err_set(e, -E2BIG, "%zu symbols", n);
 	for (size_t i = 0; i < n; i++) {
 		const char *name;
-		struct govar *v;
 		GElf_Sym sym;
 
-		if (!gelf_getsym(data, (int)i, &sym) || !is_wanted(w, &sym))
+		if (!gelf_getsym(data, (int)i, &sym) ||
+		    (!is_wanted(w, &sym) && !is_function(w, &sym)))
 			continue;
 		name = elf_strptr(elf, sh->sh_link, sym.st_name);
-		v = name ? vec_add(&m->vars, 2 * LIMIT_TYPE_VARS) : NULL;
-		if (name && !v)
-			return err_set(e, -E2BIG, "more than %d variables", 2 * LIMIT_TYPE_VARS);
-		if (v)
-			*v = (struct govar){ sym.st_value, sym.st_size, gotypes_add_text(m, name),
-					     GOTYPE_NONE };
+		if (name && !add_symbol(&sym, name, w, m))
+			return err_set(e, -E2BIG, "more than %d variables or functions",
+				       LIMIT_TYPE_VARS);
 	}
 	return 0;
 }
@@ -136,6 +158,13 @@ static int by_entry(const void *a, const void *b)
 	return (x->entry > y->entry) - (x->entry < y->entry);
 }
 
+static int by_function(const void *a, const void *b)
+{
+	const struct gofuncname *x = a, *y = b;
+
+	return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
 static int make(int fd, const struct gotypes_want *want, struct gotypes_made *m, struct err *e)
 {
 	struct err why;
@@ -154,6 +183,8 @@ static int make(int fd, const struct gotypes_want *want, struct gotypes_made *m,
 		qsort(m->slots.at, m->slots.n, sizeof(*m->slots.at), by_pc);
 	if (m->closures.n)
 		qsort(m->closures.at, m->closures.n, sizeof(*m->closures.at), by_entry);
+	if (m->funcs.n)
+		qsort(m->funcs.at, m->funcs.n, sizeof(*m->funcs.at), by_function);
 	return 0;
 }
 
@@ -164,6 +195,7 @@ static void made_fini(struct gotypes_made *m)
 	vec_fini(&m->vars);
 	vec_fini(&m->slots);
 	vec_fini(&m->closures);
+	vec_fini(&m->funcs);
 	vec_fini(&m->text);
 }
 
@@ -189,7 +221,7 @@ static int put(int out, const void *at, size_t n, struct err *e)
 static int put_all(int out, const struct gotypes_made *m, struct err *e)
 {
 	struct gotypes_head h = { m->dwarf,   m->types.n,    m->fields.n, m->vars.n,
-				  m->slots.n, m->closures.n, m->text.n };
+				  m->slots.n, m->closures.n, m->funcs.n,  m->text.n };
 	int rc = put(out, &h, sizeof(h), e);
 
 	rc = rc ? rc : put(out, m->types.at, m->types.n * sizeof(*m->types.at), e);
@@ -197,6 +229,7 @@ static int put_all(int out, const struct gotypes_made *m, struct err *e)
 	rc = rc ? rc : put(out, m->vars.at, m->vars.n * sizeof(*m->vars.at), e);
 	rc = rc ? rc : put(out, m->slots.at, m->slots.n * sizeof(*m->slots.at), e);
 	rc = rc ? rc : put(out, m->closures.at, m->closures.n * sizeof(*m->closures.at), e);
+	rc = rc ? rc : put(out, m->funcs.at, m->funcs.n * sizeof(*m->funcs.at), e);
 	return rc ? rc : put(out, m->text.at, m->text.n, e);
 }
 
@@ -252,6 +285,9 @@ static bool vars_right(const struct gotypes *t, size_t npcs)
 	for (size_t i = 0; i < t->nclosures; i++)
 		if (t->closures[i].type >= t->ntypes)
 			return false;
+	for (size_t i = 0; i < t->nfuncs; i++)
+		if (t->funcs[i].name >= t->ntext)
+			return false;
 	return true;
 }
 
@@ -266,11 +302,16 @@ static void bound_sizes(struct gotype *types, size_t n)
 static bool split(struct gotypes *t, size_t n)
 {
 	const struct gotypes_head *h = t->data;
-	const size_t size[] = { sizeof(*t->types), sizeof(*t->fields),	 sizeof(*t->vars),
-				sizeof(*t->slots), sizeof(*t->closures), 1 };
-	const uint64_t count[] = { h->ntypes, h->nfields,   h->nvars,
-				   h->nslots, h->nclosures, h->ntext };
-	char *at[6];
+	const size_t size[] = { sizeof(*t->types),
+				sizeof(*t->fields),
+				sizeof(*t->vars),
+				sizeof(*t->slots),
+				sizeof(*t->closures),
+				sizeof(*t->funcs),
+				1 };
+	const uint64_t count[] = { h->ntypes,	 h->nfields, h->nvars, h->nslots,
+				   h->nclosures, h->nfuncs,  h->ntext };
+	void *at[ARRAY_LEN(size)];
 	size_t off = sizeof(*h);
 
 	for (size_t i = 0; i < ARRAY_LEN(size); i++) {
@@ -279,11 +320,23 @@ static bool split(struct gotypes *t, size_t n)
 			return false;
 		off += count[i] * size[i];
 	}
-	*t = (struct gotypes){ h->dwarf,      (void *)at[0], (void *)at[1], (void *)at[2],
-			       (void *)at[3], (void *)at[4], h->ntypes,	    h->nfields,
-			       h->nvars,      h->nslots,     h->nclosures,  h->ntext,
-			       at[5],	      t->data };
-	bound_sizes((void *)at[0], h->ntypes);
+	*t = (struct gotypes){ .dwarf = h->dwarf,
+			       .types = at[0],
+			       .fields = at[1],
+			       .vars = at[2],
+			       .slots = at[3],
+			       .closures = at[4],
+			       .funcs = at[5],
+			       .text = at[6],
+			       .ntypes = h->ntypes,
+			       .nfields = h->nfields,
+			       .nvars = h->nvars,
+			       .nslots = h->nslots,
+			       .nclosures = h->nclosures,
+			       .nfuncs = h->nfuncs,
+			       .ntext = h->ntext,
+			       .data = t->data };
+	bound_sizes(at[0], h->ntypes);
 	return off == n && t->ntext && !t->text[t->ntext - 1];
 }
 
@@ -373,6 +426,15 @@ const struct govar *gotypes_var(const struct gotypes *t, uint64_t addr)
 	}
 	return low && addr - t->vars[low - 1].addr < t->vars[low - 1].size ? &t->vars[low - 1] :
 									     NULL;
+}
+
+const char *gotypes_function(const struct gotypes *t, uint64_t entry)
+{
+	const struct gofuncname key = { .entry = entry };
+	const struct gofuncname *f =
+		t->nfuncs ? bsearch(&key, t->funcs, t->nfuncs, sizeof(key), by_function) : NULL;
+
+	return f ? gotypes_text(t, f->name) : NULL;
 }
 
 const struct goclosure *gotypes_closure(const struct gotypes *t, uint64_t entry)

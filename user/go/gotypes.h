@@ -82,6 +82,11 @@ struct goclosure {
 	uint32_t type;	/* a struct, its code pointer included */
 };
 
+struct gofuncname {
+	uint64_t entry;
+	uint32_t name;
+};
+
 struct gotypes {
 	bool dwarf; /* false: there is none, and only variables of the symbol table are known */
 	const struct gotype *types;
@@ -89,7 +94,8 @@ struct gotypes {
 	const struct govar *vars;	  /* by address; those with a type before those without */
 	const struct goslot *slots;	  /* by pc, and by variable */
 	const struct goclosure *closures; /* by entry */
-	size_t ntypes, nfields, nvars, nslots, nclosures, ntext;
+	const struct gofuncname *funcs;	  /* of the symbol table, by entry; if wanted */
+	size_t ntypes, nfields, nvars, nslots, nclosures, nfuncs, ntext;
 	const char *text;
 	void *data; /* private */
 };
@@ -101,6 +107,7 @@ struct gotypes_want {
 	uint64_t data, edata;	/* [data, edata): where global variables are, */
 	uint64_t bss, ebss;	/* and these */
 	uint64_t types, etypes; /* moduledata's: the range of descriptors */
+	bool functions;		/* names of those in the symbol table */
 };
 
 /*
@@ -123,5 +130,7 @@ static inline const char *gotypes_text(const struct gotypes *t, uint32_t at)
 const struct govar *gotypes_var(const struct gotypes *t, uint64_t addr);
 /* The captured variables of a function; NULL: not known, or there are none. */
 const struct goclosure *gotypes_closure(const struct gotypes *t, uint64_t entry);
+/* The name of the function that begins there; NULL: none does, or they were not wanted. */
+const char *gotypes_function(const struct gotypes *t, uint64_t entry);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* Before each array stands nothing: they follow in this order, text last. */
 struct gotypes_head {
-	uint64_t dwarf, ntypes, nfields, nvars, nslots, nclosures, ntext;
+	uint64_t dwarf, ntypes, nfields, nvars, nslots, nclosures, nfuncs, ntext;
 };
 
 struct gotypes_made {
@@ -17,6 +17,7 @@ struct gotypes_made {
 	VEC(struct govar) vars;
 	VEC(struct goslot) slots;
 	VEC(struct goclosure) closures;
+	VEC(struct gofuncname) funcs;
 	VEC(char) text; /* text.at[0] is "" */
 };
 

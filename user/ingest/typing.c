@@ -17,7 +17,7 @@ struct job {
 	struct heapdump *d;
 	int exe;
 	const char *path;
-	struct gobin *bin;
+	struct typing_program program;
 	struct gotypes *t;
 	struct typing_index ix;
 	struct flow x;
@@ -28,20 +28,15 @@ static void job_fini(struct job *j)
 	flow_fini(&j->x);
 	typing_index_fini(&j->ix);
 	gotypes_freep(&j->t);
-	gobin_freep(&j->bin);
+	typing_program_fini(&j->program);
 }
 
 /* ---- is it the program? ---- */
 
-static const char *arch_name(const struct gobin *b)
-{
-	return gobin_info(b)->arch == GOARCH_AMD64 ? "amd64" : "arm64";
-}
-
 static int check_dump(const struct job *j, struct err *e)
 {
 	const struct heapdump_params *p = heapdump_params(j->d);
-	const char *arch = arch_name(j->bin);
+	const char *arch = j->program.arch;
 
 	if (p->ptrsize != 8 || p->big_endian || heapdump_version(j->d) < 5)
 		return err_set(e, -ENOTSUP,
@@ -65,50 +60,45 @@ static int check_segment(const struct job *j, const char *name, const struct hea
 		       (unsigned long long)s->addr, (unsigned long long)s->contents.len);
 }
 
-static int check_function(const struct job *j, const struct typing_func *f, struct err *e)
-{
-	const char *want = strtab_get(j->g->heap.names, f->name), *have = NULL;
-	struct gofunc at;
-
-	if (!f->entry)
-		return 0;
-	if (!gobin_func_at(j->bin, f->entry - j->x.bias, &at, NULL) &&
-	    at.entry == f->entry - j->x.bias)
-		have = gobin_func_name(j->bin, &at);
-	if (have && !strcmp(have, want))
-		return 0;
-	return err_set(e, -EINVAL,
-		       "%s is not the program that wrote the dump: %s is at 0x%llx in the dump, "
-		       "where the program has %s",
-		       j->path, want, (unsigned long long)f->entry, have ? have : "no function");
-}
-
 /* The same build has its segments and functions at the same places. */
-static int check_program(struct job *j, struct err *e)
+static int check_segments(struct job *j, struct err *e)
 {
-	const struct gomodule *m = gobin_module(j->bin);
+	const struct gomodule *m = &j->program.module;
 	int ret;
 
 	if (!j->ix.has_data || !j->ix.has_bss)
 		return err_set(e, -ENOENT,
 			       "the dump breaks off before its global variables, "
 			       "without which no types can be told");
-	if (!m->data || !m->bss)
-		return err_set(e, -ENOTSUP, "%s: its data segment is not found", j->path);
 	j->x.bias = j->ix.data.addr - m->data;
 	ret = check_segment(j, "data", &j->ix.data, m->data, m->edata, e);
-	if (!ret)
-		ret = check_segment(j, "bss", &j->ix.bss, m->bss, m->ebss, e);
-	for (size_t i = 0; !ret && i < j->ix.funcs.n; i++)
-		ret = check_function(j, &j->ix.funcs.at[i], e);
-	return ret;
+	return ret ? ret : check_segment(j, "bss", &j->ix.bss, m->bss, m->ebss, e);
+}
+
+static int check_functions(struct job *j, struct err *e)
+{
+	for (size_t i = 0; i < j->ix.funcs.n; i++) {
+		const struct typing_func *f = &j->ix.funcs.at[i];
+		const char *want = strtab_get(j->g->heap.names, f->name), *have;
+
+		if (!f->entry)
+			continue;
+		have = typing_program_function(&j->program, f->entry - j->x.bias);
+		if (!have || strcmp(have, want))
+			return err_set(e, -EINVAL,
+				       "%s is not the program that wrote the dump: %s begins at "
+				       "0x%llx in the dump, where the program has %s",
+				       j->path, want, (unsigned long long)f->entry,
+				       have ? have : "no function that begins");
+	}
+	return 0;
 }
 
 /* ---- its types ---- */
 
 static int read_types(struct job *j, struct err *e)
 {
-	const struct gomodule *m = gobin_module(j->bin);
+	const struct gomodule *m = &j->program.module;
 	CLEANUP(freep) uint64_t *pcs = calloc(j->ix.pcs.n + 1, sizeof(*pcs));
 	struct gotypes_want want = { .pcs = pcs,
 				     .npcs = j->ix.pcs.n,
@@ -117,13 +107,17 @@ static int read_types(struct job *j, struct err *e)
 				     .bss = m->bss,
 				     .ebss = m->ebss,
 				     .types = m->types,
-				     .etypes = m->etypes };
+				     .etypes = m->etypes,
+				     .functions = typing_program_wants_functions(&j->program) };
+	int ret;
 
 	if (!pcs)
 		return err_set(e, -ENOMEM, "no memory for frames");
 	for (size_t i = 0; i < j->ix.pcs.n; i++)
 		pcs[i] = j->ix.pcs.at[i] - j->x.bias;
-	return gotypes_read(j->exe, &want, &j->t, e);
+	ret = gotypes_read(j->exe, &want, &j->t, e);
+	j->program.t = j->t;
+	return ret;
 }
 
 static int flow(struct job *j, struct err *e)
@@ -134,7 +128,7 @@ static int flow(struct job *j, struct err *e)
 	j->x.g = j->g;
 	j->x.t = j->t;
 	j->x.ix = &j->ix;
-	j->x.bin = j->bin;
+	j->x.program = &j->program;
 	j->x.headers = dumpslots_go(heapdump_params(j->d)) >= MINOR_HEADERS;
 	ret = flow_init(&j->x, e);
 	if (ret)
@@ -178,16 +172,18 @@ int typing_read(struct typing *out, struct classes *c, struct dumpgraph *g, stru
 		int exe, const char *path, struct err *e)
 {
 	CLEANUP(job_fini) struct job j = { .c = c, .g = g, .d = d, .exe = exe, .path = path };
-	int ret = gobin_open(exe, path, NULL, 0, &j.bin, e);
+	int ret = typing_program_open(exe, path, &j.program, e);
 
 	if (!ret)
 		ret = check_dump(&j, e);
 	if (!ret)
 		ret = typing_index_make(&j.ix, g, d, e);
 	if (!ret)
-		ret = check_program(&j, e);
+		ret = check_segments(&j, e);
 	if (!ret)
 		ret = read_types(&j, e);
+	if (!ret)
+		ret = check_functions(&j, e);
 	if (!ret)
 		ret = flow(&j, e);
 	if (ret)

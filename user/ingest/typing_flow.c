@@ -406,39 +406,29 @@ static bool read_word(struct flow *x, uint64_t off, uint64_t *out)
 	return typing_index_read(x->ix, off, out, sizeof(*out));
 }
 
+/* In names; 0: no function begins there. */
+static uint32_t function_name(struct flow *x, uint64_t code)
+{
+	const char *name = typing_program_function(x->program, code - x->bias);
+	uint32_t id = name ? strtab_puts(x->c->names, name) : 0;
+
+	return id == UINT32_MAX ? 0 : id;
+}
+
 /* The type of the closure whose code is there, or the name of its function | 1 << 32. */
 static bool code_of(struct flow *x, uint64_t code, uint64_t *out)
 {
 	const struct goclosure *known;
-	struct gofunc f;
-	const char *name;
-	uint32_t id = 0;
+	uint32_t name;
 
 	if (map_get(&x->code, code, out))
 		return *out != UINT64_MAX;
-	*out = UINT64_MAX;
 	known = gotypes_closure(x->t, code - x->bias);
-	if (!gobin_func_at(x->bin, code - x->bias, &f, NULL) && f.entry == code - x->bias) {
-		name = gobin_func_name(x->bin, &f);
-		id = name ? strtab_puts(x->c->names, name) : 0;
-	}
-	if (known)
-		*out = known->type;
-	else if (id && id != UINT32_MAX)
-		*out = (uint64_t)id | 1ull << 32;
+	name = known ? 0 : function_name(x, code);
+	*out = known ? known->type : name ? (uint64_t)name | 1ull << 32 : UINT64_MAX;
 	if (x->code.n < FITS_MAX)
 		map_put(&x->code, code, *out);
 	return *out != UINT64_MAX;
-}
-
-static uint32_t closure_name(struct flow *x, uint64_t code)
-{
-	struct gofunc f;
-	const char *name = NULL;
-
-	if (!gobin_func_at(x->bin, code - x->bias, &f, NULL))
-		name = gobin_func_name(x->bin, &f);
-	return name ? strtab_puts(x->c->names, name) : 0;
 }
 
 static bool is_closure(const struct flow *x, uint32_t index)
@@ -466,7 +456,7 @@ void flow_closure(struct flow *x, uint64_t addr)
 		c.rank |= g->size;
 		if (g->size <= o.size && put(x, &o, &c))
 			return;
-		is = closure_name(x, code);
+		is = function_name(x, code);
 	}
 	c = inferred((uint32_t)is, FORM_CLOSURE, RANK_FIT | (next_smaller(x, o.size) + 1));
 	put(x, &o, &c);
@@ -476,9 +466,14 @@ void flow_closure(struct flow *x, uint64_t addr)
 
 uint32_t flow_type(struct flow *x, uint64_t descriptor)
 {
-	uint64_t id;
+	uint64_t id, at = descriptor - x->bias;
 
-	return map_get(&x->runtime, descriptor - x->bias, &id) ? (uint32_t)id : GOTYPE_NONE;
+	if (map_get(&x->runtime, at, &id))
+		return (uint32_t)id;
+	id = typing_program_type(x->program, at);
+	if (id != GOTYPE_NONE)
+		map_put(&x->runtime, at, id);
+	return (uint32_t)id;
 }
 
 /*

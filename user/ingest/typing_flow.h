@@ -10,9 +10,9 @@
 #ifndef INGEST_TYPING_FLOW_H
 #define INGEST_TYPING_FLOW_H
 
-#include "go/gobin.h"
 #include "heapgraph/classes.h"
 #include "ingest/typing_index.h"
+#include "ingest/typing_program.h"
 #include "ingest/typing_shape.h"
 
 enum { FLOW_WINDOW = 1 << 16 };
@@ -36,7 +36,7 @@ struct flow {
 	struct dumpgraph *g;
 	const struct gotypes *t;
 	struct typing_index *ix;
-	struct gobin *bin;
+	struct typing_program *program;
 	uint64_t bias; /* an address in the dump less the one in the file */
 	bool headers;  /* objects of some sizes begin with their type */
 	/* What does not work out as it should. */

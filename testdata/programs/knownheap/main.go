@@ -111,6 +111,8 @@ type local2 struct {
 	}
 }
 
+type message int
+
 type key struct {
 	a, b int32
 }
@@ -131,7 +133,7 @@ var (
 	longest []cell
 	larges  []*large
 	jobs    []chan *job
-	ints    []chan int
+	ints    []chan message
 	things  []interface{}
 	shapes  []shape
 	squares []shape
@@ -220,7 +222,7 @@ func fill() {
 		jobs = append(jobs, c)
 	}
 	for i := 0; i < 4; i++ {
-		ints = append(ints, make(chan int, 16))
+		ints = append(ints, make(chan message, 16))
 	}
 	for i := 0; i < 40; i++ {
 		things = append(things, boxed{i, i, "boxed"})
@@ -269,7 +271,7 @@ func truth() {
 	fmt.Println("exactly 3 chan *main.job")
 	fmt.Println("exactly 3 chan *main.job buffer")
 	fmt.Println("exactly 24 main.job")
-	fmt.Println("exactly 4 chan int")
+	fmt.Println("exactly 4 chan main.message")
 	fmt.Println("exactly 40 main.boxed")
 	fmt.Println("exactly 25 main.circle")
 	fmt.Println("exactly 15 main.square")
