@@ -125,19 +125,41 @@ static void index_names(struct typing_program *p)
 	}
 }
 
-/* A flag, the length in two bytes, the text. */
-static bool read_name(struct typing_program *p, uint64_t addr, bool star, char *to, size_t cap)
+static bool read_text(struct typing_program *p, uint64_t addr, uint64_t n, char *to, size_t cap)
 {
-	uint8_t head[3];
-	size_t n;
-
-	if (mem_read(elfimg_mem(p->img), addr, head, sizeof(head), NULL))
-		return false;
-	n = (size_t)head[1] << 8 | head[2];
-	if (n <= star || n >= cap || mem_read(elfimg_mem(p->img), addr + 3, to, n, NULL))
+	if (!n || n >= cap || mem_read(elfimg_mem(p->img), addr, to, (size_t)n, NULL))
 		return false;
 	to[n] = '\0';
-	memmove(to, to + star, n + 1 - star);
+	return true;
+}
+
+/* Go 1.5 and 1.6: the address of a string. */
+static bool read_string(struct typing_program *p, const uint8_t *head, char *to, size_t cap)
+{
+	uint64_t at, string[2];
+
+	memcpy(&at, head + TYPE_STR, sizeof(at));
+	return !mem_read(elfimg_mem(p->img), at, string, sizeof(string), NULL) &&
+	       read_text(p, string[0], string[1], to, cap);
+}
+
+/*
+ * From Go 1.7 on: where it stands behind the first descriptor; there, a flag, the length in two bytes
+ * and the text.
+ */
+static bool read_name(struct typing_program *p, const uint8_t *head, char *to, size_t cap)
+{
+	bool star = head[TYPE_TFLAG] & FLAG_EXTRA_STAR;
+	uint64_t at = p->module.types;
+	uint8_t length[2];
+	uint32_t str;
+
+	memcpy(&str, head + TYPE_STR, sizeof(str));
+	at += str;
+	if (mem_read(elfimg_mem(p->img), at + 1, length, sizeof(length), NULL) ||
+	    !read_text(p, at + 3, (uint64_t)length[0] << 8 | length[1], to, cap))
+		return false;
+	memmove(to, to + star, strlen(to + star) + 1);
 	return true;
 }
 
@@ -145,20 +167,18 @@ uint32_t typing_program_type(struct typing_program *p, uint64_t descriptor)
 {
 	uint8_t head[TYPE_HEAD];
 	char name[NAME_MAX_BYTES];
+	bool old = !p->module.types, read;
 	uint64_t size, id;
-	int32_t str;
 
-	if (p->bin || descriptor < p->module.types || descriptor >= p->module.etypes ||
+	if (p->bin || (!old && (descriptor < p->module.types || descriptor >= p->module.etypes)) ||
 	    mem_read(elfimg_mem(p->img), descriptor, head, sizeof(head), NULL))
 		return GOTYPE_NONE;
 	if (!p->names.n)
 		index_names(p);
 	memcpy(&size, head + TYPE_SIZE, sizeof(size));
-	memcpy(&str, head + TYPE_STR, sizeof(str));
-	if (str < 0 ||
-	    !read_name(p, p->module.types + (uint64_t)str, head[TYPE_TFLAG] & FLAG_EXTRA_STAR, name,
-		       sizeof(name)) ||
-	    !map_get(&p->names, name_key(name), &id) || id >= p->t->ntypes ||
+	read = old ? read_string(p, head, name, sizeof(name)) :
+		     read_name(p, head, name, sizeof(name));
+	if (!read || !map_get(&p->names, name_key(name), &id) || id >= p->t->ntypes ||
 	    p->t->types[id].size != size)
 		return GOTYPE_NONE;
 	return (uint32_t)id;

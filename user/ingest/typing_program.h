@@ -34,7 +34,7 @@ const char *typing_program_function(struct typing_program *p, uint64_t entry);
 /*
  * The type whose descriptor is at a link-time address, by the name in it, for programs whose DWARF
  * does not tell the addresses of descriptors. GOTYPE_NONE: not known.
- * Source: runtime/type.go, Go 1.7 to 1.16.
+ * Source: runtime/type.go, Go 1.5 to 1.16.
  */
 uint32_t typing_program_type(struct typing_program *p, uint64_t descriptor);
 

@@ -303,5 +303,4 @@ func main() {
 	debug.WriteHeapDump(f.Fd())
 	f.Close()
 	truth()
-	runtime.KeepAlive(hidden)
 }
