@@ -71,7 +71,8 @@ static int put_file(struct run *r, const char *path, output_writer *write, void 
 	tell_bar(0, 0);
 	stop_at_once(false);
 	ret = output_file(path, &r->access, write, arg, e);
-	stop_at_once(true);
+	if (!ret)
+		stop_at_once(true);
 	if (!ret && r->access.kept && !r->access.told) {
 		tell("%s: stays root's, since the directory is another user's", path);
 		r->access.told = true;
