@@ -23,6 +23,18 @@ has_cum() {
 	"$check" cum -type inuse_space "$3" | grep -qx -- "$2 $1" || wrong "$1: not $2 bytes"
 }
 
+# Variables on the stack that pointers lead to: of its own frame, of one further out, and one before another.
+"$O/tests/mkdump" stack >"$TMP/stack"
+echo first >"$TMP/got"
+"$GOPROF" heapdump "$TMP/stack" --holders - --format folded >>"$TMP/got" || wrong "stdout: $?"
+judge diff - "$TMP/got" <<-END
+	first
+	goroutine main.outer: chan receive;main.inner;32 B, pointers at 0 8 32
+	goroutine main.outer: chan receive;main.outer;32 B, pointers at 0 8 64
+	(garbage that was not collected yet) 32
+END
+result "stack objects"
+
 for v in 1.19.13 1.27.4; do
 	dumped $v 20000 before || { fail "heapdump_out/$v" "no dump"; continue; }
 	"$GOPROF" heapdump "$TMP/before" --pprof "$TMP/own" 2>"$TMP/err" || wrong "--pprof: $(cat "$TMP/err")"
@@ -40,14 +52,15 @@ for v in 1.19.13 1.27.4; do
 	# 20,000 nodes of 32 bytes with 112 for their data; 10,000 of a tree with 48 each.
 	has_cum "global $LIST" 2880000 "$TMP/holders"
 	has_cum "global $ROOT" 480000 "$TMP/holders"
-	has_cum main.hold 3145728 "$TMP/holders"
+	# A buffer of 1 MB, and one of 256 kB that only a stack object holds, in each of three goroutines.
+	has_cum main.hold 3932160 "$TMP/holders"
 	# What all three goroutines share is held by none of them.
 	"$check" stacks -type inuse_space "$TMP/holders" | grep '65536 B without pointers' | grep -q hold && wrong "shared, and held by one"
 	"$GOPROF" heapdump "$TMP/before" --json >"$TMP/json"
 	bytes=$(sed -n 's/^  "bytes": \([0-9]*\),/\1/p' "$TMP/json")
 	[ "$("$check" sum "$TMP/holders" | awk '$2 == "inuse_space" { print $1 }')" = "${bytes:-none}" ] ||
 		wrong "holders: the sum is not the $bytes bytes of the heap"
-	grep -q 'label="main.hold\\lretains 3.00 MB' "$TMP/dot" || wrong "--dot: no main.hold"
+	grep -q 'label="main.hold\\lretains 3.75 MB' "$TMP/dot" || wrong "--dot: no main.hold"
 	awk '{ gsub(/\\./, "") } gsub(/"/, "") % 2 { exit 1 }' "$TMP/dot" || wrong "--dot: quotes"
 	for format in folded text flame; do
 		"$GOPROF" heapdump "$TMP/before" --holders "$TMP/x" --format $format || wrong "--format $format"

@@ -4,6 +4,8 @@
  *	mkdump KIND [N]
  *
  * small: a list of three objects, of which a global holds the first, and one that nobody holds
+ * stack: objects that variables on a stack hold, which only pointers to these tell of; and one whose
+ *	address lies in front of them
  * cycle: N objects in a ring, which a global holds, each with a pointer to itself and to the next
  * goroutines: N goroutines with two frames each, which all share an object
  * sites: N allocation sites with a stack of their own, and a live sample of each
@@ -176,6 +178,40 @@ static void small(void)
 	sample(0, at(0));
 }
 
+/* Words, of which the first is a pointer. */
+static void frame_of(uint64_t sp, unsigned depth, const char *name, const uint64_t words[5])
+{
+	number(FRAME);
+	number(sp);
+	number(depth);
+	number(0);
+	number(5 * WORD);
+	for (unsigned i = 0; i < 5; i++)
+		word(words[i]);
+	number(CODE);
+	number(CODE + 16);
+	number(CODE + 20);
+	text(name);
+	number(1);
+	number(0);
+	number(0);
+}
+
+static void stack(void)
+{
+	uint64_t inner = STACK + 4096, outer = inner + 64;
+
+	for (unsigned i = 0; i < 4; i++)
+		object(at(i), 0, 0);
+	goroutine(0);
+	/* A variable of its own, and a pointer in it to one of the frame further out. */
+	frame_of(inner, 0, "main.inner",
+		 (const uint64_t[]){ inner + 24, at(3), at(3), at(0), outer + 32 });
+	/* There the last word leads to a variable before it. */
+	frame_of(outer, 1, "main.outer", (const uint64_t[]){ 0, 0, at(1) + 8, at(2), outer + 16 });
+	stats(4);
+}
+
 static void cycle(uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)
@@ -217,6 +253,8 @@ int main(int argc, char **argv)
 	begin();
 	if (!strcmp(kind, "small")) {
 		small();
+	} else if (!strcmp(kind, "stack")) {
+		stack();
 	} else if (!strcmp(kind, "cycle")) {
 		cycle(n);
 	} else if (!strcmp(kind, "goroutines")) {

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "ingest/dumpdraft.h"
 #include "ingest/dumpslots.h"
+#include "ingest/dumpstack.h"
 
 enum { MINOR_NO_ARGS = 18, MINOR_MARKS = 26, DEFER_BYTES = 4096 };
 
@@ -126,7 +127,8 @@ struct round {
 	struct holder goroutine;
 	uint32_t frames;    /* the first of them, a holder */
 	VEC(uint64_t) held; /* what its defers and panics point to */
-	struct map defers;  /* those that were told, which each can be once */
+	struct dumpstack stack;
+	struct map defers; /* those that were told, which each can be once */
 	struct dumpdraft draft;
 };
 
@@ -260,6 +262,7 @@ static int goroutine(struct round *x, const struct heapdump_goroutine *gr, struc
 	x->open = true;
 	x->frames = x->holders;
 	x->goroutine = goroutine_holder(x, gr);
+	dumpstack_goroutine(&x->stack, heapdump_version(x->d), heapdump_params(x->d));
 	return ret ? ret : hold(x, gr->ctxt, e);
 }
 
@@ -270,12 +273,37 @@ static struct holder frame_holder(struct round *x, const struct heapdump_frame *
 	};
 }
 
+/* From the first of its stack objects on; one may lead to another one before it. */
+static int stack_objects(struct round *x, struct err *e)
+{
+	uint64_t size = heapdump_params(x->d)->ptrsize, end = x->stack.len, from;
+	int ret = 0;
+
+	while (!ret && (from = x->stack.from) < end) {
+		for (uint64_t at = (from + size - 1) / size * size; !ret && at < end; at += size) {
+			uint64_t word = heapdump_word(x->d, at);
+
+			dumpstack_word(&x->stack, word);
+			if (word)
+				ret = points(x, at, word, e);
+		}
+		end = from;
+	}
+	return ret;
+}
+
 static int frame(struct round *x, const struct heapdump_frame *f, struct err *e)
 {
 	struct holder holder = frame_holder(x, f);
+	struct heapdump_field field;
 	int ret = begin_holder(x, &holder, e);
 
-	return ret ? ret : fields(x, e);
+	dumpstack_frame(&x->stack, f->sp, f->contents.len);
+	while (!ret && (ret = heapdump_field(x->d, &field, e)) > 0) {
+		dumpstack_word(&x->stack, field.addr);
+		ret = points(x, field.offset, field.addr, e);
+	}
+	return ret ? ret : stack_objects(x, e);
 }
 
 /* A holder for each word of a segment that points to an object. */
@@ -472,6 +500,7 @@ static int end_round(struct round *x, int ret, struct err *e)
 	if (!ret)
 		ret = draft_end(x, e);
 	vec_fini(&x->held);
+	dumpstack_fini(&x->stack);
 	map_fini(&x->defers);
 	dumpdraft_fini(&x->draft);
 	return ret;

@@ -229,6 +229,13 @@ static uint64_t word(struct heapdump *d, uint64_t offset)
 	return heapdump_pointer(d, d->far.buf + (off - d->far.base));
 }
 
+uint64_t heapdump_word(struct heapdump *d, uint64_t offset)
+{
+	uint64_t n = d->params.ptrsize;
+
+	return n <= d->contents.len && offset <= d->contents.len - n ? word(d, offset) : 0;
+}
+
 static int bad_field(const struct heapdump *d, uint64_t kind, uint64_t offset, struct err *e)
 {
 	return err_set(e, -EBADMSG,

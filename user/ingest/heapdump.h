@@ -235,6 +235,11 @@ int heapdump_next(struct heapdump *d, struct heapdump_record *r, struct err *e);
  */
 int heapdump_field(struct heapdump *d, struct heapdump_field *f, struct err *e);
 
+/*
+ * The word at @offset of the contents of the record that was read last, as heapdump_field() reads it;
+ * 0 beyond its end.
+ */
+uint64_t heapdump_word(struct heapdump *d, uint64_t offset);
 /* Reads @n bytes of contents from a file. */
 int heapdump_bytes(struct heapdump *d, uint64_t off, void *buf, size_t n, struct err *e);
 /* The pointer that such bytes are. */

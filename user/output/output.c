@@ -187,7 +187,10 @@ static bool is_stream(const char *path)
 
 static int write_stream(const char *path, output_writer *write, void *arg, struct err *e)
 {
-	CLEANUP(closep) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	/* Opened anew, a file that stdout goes to would be written from its beginning on. */
+	CLEANUP(closep)
+	int fd = !strcmp(path, "/dev/stdout") ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) :
+						open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 	int r;
 

@@ -2,8 +2,8 @@
 //
 //	dumped PROFILE DUMP N
 //
-// There are N nodes in a list, N/2 in a tree, N values in a map, and 3 goroutines, each with a buffer of
-// its own and one that they share.
+// There are N nodes in a list, N/2 in a tree, N values in a map, and 3 goroutines, each with two buffers of
+// its own, one of them in a variable on the stack that it has the address of, and one that they share.
 package main
 
 import (
@@ -62,11 +62,29 @@ func makeNumbers(n int) {
 	}
 }
 
+// On the stack it is known by a pointer to it alone: the frame's pointers tell nothing of its own.
+type boxed struct {
+	n    int
+	data *[1 << 18]byte
+}
+
+//go:noinline
+func fill(b *boxed) *boxed {
+	b.n++
+	if b.data == nil {
+		b.data = new([1 << 18]byte)
+	}
+	return b
+}
+
 //go:noinline
 func hold(s *shared, ready, end chan bool) {
 	own := new([1 << 20]byte)
+	var b boxed
+	p := fill(&b)
 	ready <- true
 	<-end
+	fill(p)
 	own[0] = s.data[0]
 	runtime.KeepAlive(own)
 }
