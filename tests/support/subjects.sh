@@ -25,6 +25,10 @@ list() {
 	echo "INSTALL_ONLY=1 bash tests/e2e/realwait.sh"
 	each "1.27.4" subject "checksum"
 	each "1.27.4" subject "alloctruth $S"
+	each "1.19.13" subject knownheap
+	each "1.27.4" subject "knownheap -buildmode=pie"
+	each "1.27.4" subject "knownheap -ldflags=-w"
+	each "1.27.4" subject "knownheap $S"
 	each "1.16.15 1.19.13 1.22.12 1.24.13" subject "alloctruth $S"
 	each "1.16.15 1.22.12 1.24.13 1.27.4" subject heaplabels
 	each "1.18.10 1.27.4" subject "typed $S"

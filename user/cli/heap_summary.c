@@ -159,7 +159,7 @@ static void put_known(const struct heap_summary *s)
 		line("%12llu %12s %6.2f%%  %s", (unsigned long long)k.objects[how[i].certainty],
 		     bytes_text(k.bytes[how[i].certainty], bytes),
 		     percent(k.bytes[how[i].certainty], s->graph->heap.objects.bytes), how[i].text);
-	if (s->typing->unknown)
+	if (s->typing->dwarf && s->typing->unknown)
 		line("%12llu interfaces and objects have types that the DWARF does not describe",
 		     (unsigned long long)s->typing->unknown);
 	if (s->typing->lost)
