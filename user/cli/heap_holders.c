@@ -124,10 +124,14 @@ static int add_header(struct prof *p, const struct holdings *x, const struct dum
 		ret = prof_comment(p, e,
 				   "the dump is damaged or cut: holders and objects are "
 				   "missing, and others may look like garbage");
+	if (!ret && x->squeezed)
+		ret = prof_comment(p, e,
+				   "%llu things have no frame of their own, and count to what "
+				   "holds them: there are too many different ones",
+				   (unsigned long long)x->squeezed);
 	prof_set_kind(p, "holders");
 	if (g->whole && g->memstats.last_gc <= INT64_MAX)
 		prof_set_time(p, (int64_t)g->memstats.last_gc, 0);
-	prof_loss(p)->n[LOSS_STACKS_MANY] += x->squeezed;
 	return ret;
 }
 

@@ -18,8 +18,10 @@ enum {
 /* More pointers than these are elements, where they have no names. */
 enum { FIELDS_SHOWN = 16, NAME_BYTES = 512 };
 
-/* Holdings of a small heap are few; those of a large one may take 1/64 of an entry per object. */
-enum { HOLDINGS_MIN = 1 << 13, HOLDINGS_MAX = 1 << 18, OBJECTS_EACH = 64 };
+/* One for so many objects, and some more. */
+enum { HOLDINGS_MIN = 1 << 15, HOLDINGS_MAX = 1 << 18, OBJECTS_EACH = 64 };
+/* What retains this part of all is no small thing. */
+enum { LEAST_PART = 1 << 16 };
 
 static int no_memory(struct err *e)
 {
@@ -48,6 +50,7 @@ int holdings_init(struct holdings *x, struct heapgraph *h, const struct classes 
 	root = vec_add(&x->all, x->max);
 	if (!x->of || !x->seen || !root)
 		return no_memory(e);
+	x->least = heapgraph_retained(h, h->program) / LEAST_PART;
 	root->name = name_id(x, "the program");
 	root->things = 1;
 	return 0;
@@ -57,6 +60,7 @@ void holdings_fini(struct holdings *x)
 {
 	vec_fini(&x->all);
 	map_fini(&x->keys);
+	map_fini(&x->plain);
 	free(x->of);
 	free(x->seen);
 	*x = (struct holdings){};
@@ -118,6 +122,38 @@ void holdings_field(const struct heapgraph *h, const struct classes *c, uint16_t
 		   cap);
 }
 
+/* "items[17].name": "items[*].name" */
+static void without_indexes(const char *name, char *to, size_t cap)
+{
+	size_t n = 0;
+
+	for (; *name && n + 4 < cap; name++) {
+		size_t digits = *name == '[' ? strspn(name + 1, "0123456789") : 0;
+
+		to[n++] = *name;
+		if (!digits || name[digits + 1] != ']')
+			continue;
+		to[n++] = '*';
+		name += digits;
+	}
+	to[n] = 0;
+}
+
+static uint32_t plain_key(struct holdings *x, uint32_t key)
+{
+	char text[NAME_BYTES];
+	uint64_t plain;
+
+	if (key < FIRST_NAME || key & IS_OFFSET)
+		return key;
+	if (map_get(&x->plain, key, &plain))
+		return (uint32_t)plain;
+	without_indexes(strtab_get(x->heap->names, key - FIRST_NAME), text, sizeof(text));
+	plain = FIRST_NAME + name_id(x, text);
+	x->failed |= !map_put(&x->plain, key, plain);
+	return (uint32_t)plain;
+}
+
 /* The class of the thing whose pointers are told; many come one after the other. */
 static uint32_t key_from(struct holdings *x, uint32_t thing, uint64_t offset)
 {
@@ -129,7 +165,9 @@ static uint32_t key_from(struct holdings *x, uint32_t thing, uint64_t offset)
 		x->thing = thing;
 		x->class = is ? x->classes->of[o.index] : 0;
 	}
-	return thing < x->heap->objects.nnodes ? field_key(x->classes, x->class, offset) : DIRECT;
+	if (thing >= x->heap->objects.nnodes)
+		return DIRECT;
+	return plain_key(x, field_key(x->classes, x->class, offset));
 }
 
 void holdings_points(struct holdings *x, uint32_t thing, uint64_t offset, uint64_t addr)
@@ -256,8 +294,12 @@ static uint32_t again_name(struct holdings *x, uint32_t what, uint32_t key)
 
 /* ---- merging ---- */
 
-/* The holding below @parent with this key; GRAPH_NONE: there is none yet, nor room for one. */
-static uint32_t below(struct holdings *x, uint32_t parent, uint64_t key, bool *made)
+/*
+ * The holding below @parent with this key; GRAPH_NONE: there is none yet, and none is made for what
+ * retains so little.
+ */
+static uint32_t below(struct holdings *x, uint32_t parent, uint64_t key, uint64_t retained,
+		      bool *made)
 {
 	uint64_t k = hash_pair(parent, key), at;
 	struct holding *new;
@@ -265,6 +307,8 @@ static uint32_t below(struct holdings *x, uint32_t parent, uint64_t key, bool *m
 	*made = false;
 	if (map_get(&x->keys, k, &at))
 		return (uint32_t)at;
+	if (x->all.n > x->max / 2 && retained < x->least)
+		return GRAPH_NONE;
 	new = vec_add(&x->all, x->max);
 	if (!new)
 		return GRAPH_NONE;
@@ -289,14 +333,14 @@ static void count(struct holdings *x, uint32_t i, uint64_t bytes)
 }
 
 /* An object that another of its type dominates. Of a tree with several fields none is named. */
-static uint32_t place_again(struct holdings *x, uint32_t parent, uint32_t key)
+static uint32_t place_again(struct holdings *x, uint32_t parent, uint32_t key, uint64_t retained)
 {
 	uint32_t what = x->all.at[parent].what, i = parent;
 	bool made = false;
 	struct holding *to;
 
 	if (!x->all.at[parent].again)
-		i = below(x, parent, AGAIN, &made);
+		i = below(x, parent, AGAIN, retained, &made);
 	if (i == GRAPH_NONE)
 		return i;
 	to = &x->all.at[i];
@@ -309,21 +353,22 @@ static uint32_t place_again(struct holdings *x, uint32_t parent, uint32_t key)
 	return i;
 }
 
-static uint32_t place_object(struct holdings *x, uint32_t parent, uint32_t key, uint16_t class)
+static uint32_t place_object(struct holdings *x, uint32_t parent, uint32_t key, uint16_t class,
+			     uint64_t retained)
 {
 	uint32_t what = x->classes->all.at[class].name, i;
 	const struct holding *above = &x->all.at[parent];
 	bool made;
 
 	if (class && above->what == what)
-		return place_again(x, parent, key);
+		return place_again(x, parent, key, retained);
 	if (above->depth >= HOLDINGS_DEPTH)
 		return parent;
 	if (above->depth == HOLDINGS_DEPTH - 1) {
 		key = DEEPER;
 		what = 0;
 	}
-	i = below(x, parent, hash_pair(key, what), &made);
+	i = below(x, parent, hash_pair(key, what), retained, &made);
 	if (i == GRAPH_NONE || !made)
 		return i;
 	x->all.at[i].name = object_name(x, &x->all.at[parent], key, class);
@@ -332,9 +377,9 @@ static uint32_t place_object(struct holdings *x, uint32_t parent, uint32_t key, 
 }
 
 static void add_object(struct holdings *x, uint32_t parent, uint32_t key, const struct object *o,
-		       uint32_t *at)
+		       uint64_t retained, uint32_t *at)
 {
-	uint32_t i = place_object(x, parent, key, x->classes->of[o->index]);
+	uint32_t i = place_object(x, parent, key, x->classes->of[o->index], retained);
 
 	x->squeezed += i == GRAPH_NONE;
 	*at = i == GRAPH_NONE ? parent : i;
@@ -346,7 +391,7 @@ static void add_holder(struct holdings *x, uint32_t parent, uint32_t thing, uint
 	uint32_t name = holder_name(x, thing), i;
 	bool made;
 
-	i = below(x, parent, (uint64_t)name << 32, &made);
+	i = below(x, parent, (uint64_t)name << 32, heapgraph_retained(x->heap, thing), &made);
 	x->squeezed += i == GRAPH_NONE;
 	*at = i == GRAPH_NONE ? parent : i;
 	if (i == GRAPH_NONE)
@@ -366,7 +411,7 @@ int holdings_points_end(struct holdings *x, struct err *e)
 		uint32_t parent = x->of[d->dom[v]], thing = d->node[v];
 
 		if (heapgraph_object_of(x->heap, thing, &o))
-			add_object(x, parent, x->of[v], &o, &x->of[v]);
+			add_object(x, parent, x->of[v], &o, x->heap->retained[v], &x->of[v]);
 		else
 			add_holder(x, parent, thing, &x->of[v]);
 	}
@@ -389,7 +434,7 @@ int holdings_leaf(struct holdings *x, uint32_t thing, uint64_t offset, uint64_t 
 	if (h->leaf[leaf] != number || x->seen[leaf / 8] >> leaf % 8 & 1)
 		return 0;
 	x->seen[leaf / 8] |= (uint8_t)(1u << leaf % 8);
-	add_object(x, x->of[number], key_from(x, thing, offset), &to, &at);
+	add_object(x, x->of[number], key_from(x, thing, offset), &to, to.size, &at);
 	return 0;
 }
 
@@ -404,7 +449,7 @@ int holdings_end(struct holdings *x, struct err *e)
 
 		if (o.node || !h->leaf[leaf] || x->seen[leaf / 8] >> leaf % 8 & 1)
 			continue;
-		add_object(x, x->of[h->leaf[leaf]], SHARED, &o, &at);
+		add_object(x, x->of[h->leaf[leaf]], SHARED, &o, o.size, &at);
 	}
 	return x->failed ? no_memory(e) : 0;
 }

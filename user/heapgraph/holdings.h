@@ -14,8 +14,9 @@
  *	      main.entry.next ...
  *
  * Objects that one of their own type dominates are one holding, however long the list or deep the
- * tree that they make ("TYPE.FIELD ..."). How deep and how many holdings are is bounded; what is
- * beyond counts to the holding above, so that no sum is wrong.
+ * tree that they make ("TYPE.FIELD ..."). Elements of arrays have one name, "[*]". How deep and how
+ * many holdings are is bounded; what is beyond counts to the holding above, so that no sum is wrong:
+ * when half of the room is taken, things that retain little get no new ones.
  *
  * The source tells all pointers twice more, each time in the same order as before.
  */
@@ -47,8 +48,9 @@ struct holdings {
 	const struct classes *classes;
 	uint32_t *of;  /* by number in the dominator tree: first the field, then the holding */
 	uint8_t *seen; /* a bit for each leaf */
-	struct map keys;
+	struct map keys, plain; /* plain: by name of a field, that without indexes */
 	size_t max;
+	uint64_t least; /* bytes; what retains less gets a holding only while there is much room */
 	bool failed;
 	uint32_t thing; /* whose class is known: */
 	uint16_t class;
