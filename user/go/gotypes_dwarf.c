@@ -558,6 +558,7 @@ int gotypes_from_dwarf(int fd, const struct gotypes_want *want, struct gotypes_m
 		rc = read_image(&im, &r, e);
 	if (rc)
 		return rc;
-	m->dwarf = true;
-	return gotypes_link(m, &refs, e);
+	rc = gotypes_link(m, &refs, e);
+	m->dwarf = !rc;
+	return rc;
 }
