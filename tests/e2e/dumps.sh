@@ -64,6 +64,19 @@ if [ -z "${CELLS:-}" ]; then
 		1.13.15:arm64 1.22.12:arm64 1.27.4:arm64 1.13.15:s390x 1.21.13:s390x 1.22.12:s390x 1.27.4:s390x
 		1.13.15:ppc64 1.27.4:ppc64 1.13.15:mips 1.22.12:mips 1.27.4:mips"
 fi
+# Beyond 16 GB: objects and their bytes, and the list's global holds all of it.
+sparse() {
+	local objects bytes
+	read -r objects bytes < <(python3 tests/support/sparsedump.py "$TMP/dump" 20)
+	"$O/tests/dumpfacts" "$TMP/dump" >"$TMP/said"
+	for line in "objects $objects $bytes" "memstats $objects $bytes" "reached $bytes" "global 6291464 $bytes"; do
+		has -x "$line" "$TMP/said" || echo "not said: $line"
+	done
+	rm "$TMP/dump"
+}
+steps sparse
+outcome "dumps/20 GB"
+
 for cell in $CELLS; do
 	real "$cell"
 done
