@@ -233,6 +233,14 @@ static void compare_children(const struct heapgraph *h, unsigned n, unsigned i)
 	}
 }
 
+static bool holds(const struct small *s)
+{
+	for (unsigned k = 1; k < s->n; k++)
+		if (s->edge[0][k])
+			return true;
+	return false;
+}
+
 /* By definition. */
 static void compare(const struct small *s)
 {
@@ -242,6 +250,7 @@ static void compare(const struct small *s)
 	tell(&h, s);
 	tell_leaves(&h, s);
 	reach(s, 0, MOST, all);
+	all[0] = holds(s); /* a holder of nothing is not in the graph */
 	for (unsigned i = 0; i < s->n; i++) {
 		uint32_t t = thing(&h, i);
 		struct object o;

@@ -61,6 +61,8 @@ int heapgraph_points(struct heapgraph *h, uint64_t addr, struct err *e)
 
 	if (!addr || !objects_find(&h->objects, addr, &to))
 		return 0;
+	if (h->holders.n)
+		h->holders.at[h->holders.n - 1].holds = true;
 	if (to.node)
 		return graph_edge(&h->graph, to.nodes, e);
 	return h->path ? heap_path_points(h->path, (uint32_t)h->graph.first.n - 1, &to, e) : 0;
@@ -68,6 +70,9 @@ int heapgraph_points(struct heapgraph *h, uint64_t addr, struct err *e)
 
 int heapgraph_has_frame(struct heapgraph *h, uint32_t frame, struct err *e)
 {
+	if (!h->holders.at[frame].holds)
+		return 0;
+	h->holders.at[h->holders.n - 1].holds = true;
 	return graph_edge(&h->graph, heapgraph_thing_of_holder(h, frame), e);
 }
 
@@ -77,7 +82,7 @@ int heapgraph_edges_end(struct heapgraph *h, struct err *e)
 
 	h->program = heapgraph_thing_of_holder(h, (uint32_t)h->holders.n);
 	for (uint32_t i = 0; !ret && i < h->holders.n; i++)
-		if (h->holders.at[i].kind != HOLDER_FRAME)
+		if (h->holders.at[i].kind != HOLDER_FRAME && h->holders.at[i].holds)
 			ret = graph_edge(&h->graph, heapgraph_thing_of_holder(h, i), e);
 	if (!ret)
 		ret = graph_seal(&h->graph, e);

@@ -9,7 +9,8 @@
  * there are many and whose edges are therefore not stored.
  *
  * Things are numbers: objects that may hold pointers; then the holders; then the program, which
- * points to all holders but frames, to which their goroutines do; then leaves.
+ * points to all holders but frames, to which their goroutines do; then leaves. Holders that hold no
+ * object, such as most frames, are not in the graph: they count as not reached.
  */
 #ifndef HEAPGRAPH_HEAPGRAPH_H
 #define HEAPGRAPH_HEAPGRAPH_H
@@ -32,6 +33,7 @@ enum holder_kind {
 struct holder {
 	enum holder_kind kind;
 	uint8_t state; /* of a goroutine: 1 runnable, 2 running, 3 in a system call, 4 waiting */
+	bool holds;    /* private: something in the heap */
 	uint32_t name; /* in names: of a frame its function, of a goroutine why it waits */
 	uint32_t up;   /* of a frame: the holder that is its goroutine */
 	uint64_t addr; /* where it is; of a goroutine its id; of a frame its pc */
