@@ -241,6 +241,46 @@ static void test_deferred_arguments(void **state)
 	}
 }
 
+/* ---- Go 1.3 tells types ---- */
+
+static void object_1_3(char letter, uint64_t of, uint64_t kind)
+{
+	DUMP_NUMBERS(1, AT(letter), of, kind);
+	DUMP_WORDS(AT('A'), 0, AT('A'), 0);
+}
+
+static void test_types(void **state)
+{
+	static const char *const want[] = { "main.node", "[]main.node", "32 B without pointers",
+					    "32 B, every 8 B pointers at 0" };
+	struct classes c;
+	struct heapdump *d;
+
+	(void)state;
+	dump_begin(3, false, 8);
+	DUMP_NUMBERS(3, 0x500200, 16);
+	dump_text("main.node");
+	DUMP_NUMBERS(1, 1, 0, 0);
+	object_1_3('A', 0x500200, 0);
+	object_1_3('B', 0x500200, 1);
+	object_1_3('C', 0, 0);
+	object_1_3('D', 0, 127);
+	dump_number(0);
+	d = read_world();
+	assert_int_equal(dumpclasses_read(&c, &g, d, &e), 0);
+	for (uint32_t i = 0; i < ARRAY_LEN(want); i++) {
+		const struct heap_class *class = &c.all.at[c.of[i]];
+
+		assert_string_equal(strtab_get(g.heap.names, class->name), want[i]);
+		assert_int_equal(class->certainty, i < 2 ? HEAP_EXACT : HEAP_LAYOUT);
+		assert_int_equal(class->count, 1);
+	}
+	assert_int_equal(c.all.at[c.of[0]].nfields, 1);
+	assert_int_equal(c.all.at[c.of[1]].nfields, 2);
+	classes_fini(&c);
+	end(d);
+}
+
 /* ---- phantoms ---- */
 
 static void page(uint64_t at, uint64_t size, bool pointers, unsigned slots)
@@ -361,9 +401,13 @@ static void test_shorter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_roots),	 cmocka_unit_test(test_goroutines),
-		cmocka_unit_test(test_phantoms), cmocka_unit_test(test_deferred_arguments),
-		cmocka_unit_test(test_cut),	 cmocka_unit_test(test_shorter),
+		cmocka_unit_test(test_roots),
+		cmocka_unit_test(test_goroutines),
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_phantoms),
+		cmocka_unit_test(test_deferred_arguments),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_shorter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,7 @@ static void check_every_record(struct heapdump *d)
 	assert_int_equal(heapdump_params(d)->end, 0xc000400000);
 	assert_int_equal(heapdump_params(d)->ncpu, 2);
 	assert_int_equal(heapdump_params(d)->arch_char, dump.version < 7 ? '6' : 0);
+	is(&heapdump_params(d)->arch, "amd64");
 	is(&heapdump_params(d)->toolchain, dump.version < 7 ? "" : "go1.27.4");
 	r = next(d, HEAPDUMP_ITAB);
 	assert_int_equal(r.itab.type, 0x500200);

@@ -92,8 +92,8 @@ static void put_totals(const struct heap_summary *s, const char *path)
 	uint64_t garbage = o->bytes - reached(s);
 	char bytes[BYTES_TEXT];
 
-	line("%s: %.*s %.*s, format go1.%u", path, (int)p->toolchain.len, p->toolchain.at,
-	     (int)p->arch.len, p->arch.at, heapdump_version(s->dump));
+	line("%s: %.*s%s%.*s, format go1.%u", path, (int)p->toolchain.len, p->toolchain.at,
+	     p->toolchain.len ? " " : "", (int)p->arch.len, p->arch.at, heapdump_version(s->dump));
 	line("%12u objects      %12s%s", o->n, bytes_text(o->bytes, bytes),
 	     !g->whole ? " before the dump breaks off" : "");
 	if (g->whole && g->memstats.heap_objects == o->n && g->memstats.alloc == o->bytes)

@@ -417,6 +417,27 @@ static int skip_fields(struct heapdump *d, struct err *e)
 
 /* ---- records ---- */
 
+/* Source: thechar in runtime/arch1_*.go, Go 1.5 and 1.6; in arch_*.h before. */
+static const char *arch_name(const struct heapdump_params *p)
+{
+	switch (p->arch_char) {
+	case '0':
+		return p->big_endian ? "mips64" : "mips64le";
+	case '5':
+		return "arm";
+	case '6':
+		return "amd64";
+	case '7':
+		return "arm64";
+	case '8':
+		return "386";
+	case '9':
+		return p->big_endian ? "ppc64" : "ppc64le";
+	default:
+		return "";
+	}
+}
+
 static int keep_params(struct heapdump *d, struct heapdump_record *r, struct err *e)
 {
 	struct heapdump_params *p = &r->params;
@@ -428,7 +449,10 @@ static int keep_params(struct heapdump *d, struct heapdump_record *r, struct err
 		return err_set(e, -EBADMSG, "offset %llu: parameters for a second time",
 			       (unsigned long long)r->off);
 	d->params = *p;
-	snprintf(d->arch, sizeof(d->arch), "%.*s", (int)p->arch.len, p->arch.at ? p->arch.at : "");
+	if (p->arch.at)
+		snprintf(d->arch, sizeof(d->arch), "%.*s", (int)p->arch.len, p->arch.at);
+	else
+		snprintf(d->arch, sizeof(d->arch), "%s", arch_name(p));
 	snprintf(d->toolchain, sizeof(d->toolchain), "%.*s", (int)p->toolchain.len,
 		 p->toolchain.at ? p->toolchain.at : "");
 	d->params.arch = (struct heapdump_text){ d->arch, strlen(d->arch) };

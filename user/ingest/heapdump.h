@@ -57,10 +57,10 @@ struct heapdump_contents {
 /* How contents are written: known when the first record, always the parameters, was read. */
 struct heapdump_params {
 	bool big_endian;
-	uint64_t ptrsize;		      /* 4 or 8 */
-	uint64_t start, end;		      /* of the heap's address range */
-	uint64_t arch_char;		      /* up to Go 1.6: '6', '8', ...; gccgo: 0 */
-	uint64_t hchan_bytes;		      /* Go 1.3 alone */
+	uint64_t ptrsize;     /* 4 or 8 */
+	uint64_t start, end;  /* of the heap's address range */
+	uint64_t arch_char;   /* up to Go 1.6: '6', '8', ..., which arch says in words; gccgo: 0 */
+	uint64_t hchan_bytes; /* Go 1.3 alone */
 	struct heapdump_text arch, toolchain; /* toolchain: before Go 1.17 GOEXPERIMENT */
 	uint64_t ncpu;
 };
