@@ -181,6 +181,34 @@ static void test_every_record(void **state)
 		}
 }
 
+/* Numbers of each length, in the window's middle and where it ends. */
+static void test_numbers(void **state)
+{
+	static const uint64_t near[] = { 0, 1, UINT64_MAX };
+	struct heapdump *d;
+
+	(void)state;
+	dump_begin(7, false, 8);
+	for (unsigned bit = 0; bit < 64; bit++)
+		for (unsigned i = 0; i < 3; i++) {
+			DUMP_NUMBERS(1, (1ull << bit) + near[i]);
+			DUMP_WORDS(bit, i);
+			DUMP_NUMBERS(1, 8, 0);
+		}
+	d = dump_open(false);
+	next(d, HEAPDUMP_PARAMS);
+	for (unsigned bit = 0; bit < 64; bit++)
+		for (unsigned i = 0; i < 3; i++) {
+			struct heapdump_record r = next(d, HEAPDUMP_OBJECT);
+
+			assert_int_equal(r.object.addr, (1ull << bit) + near[i]);
+			assert_int_equal(r.object.contents.len, 16);
+			if (bit % 2)
+				field(d, HEAPDUMP_PTR, 8, 0, i);
+		}
+	dump_close(d);
+}
+
 /* ---- what is other in old versions ---- */
 
 static void type(uint64_t addr, uint64_t size, const char *name, uint64_t pointer)
@@ -671,13 +699,13 @@ static void test_large_object(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_record),  cmocka_unit_test(test_go_1_4),
-		cmocka_unit_test(test_go_1_4_values), cmocka_unit_test(test_go_1_3),
-		cmocka_unit_test(test_go_1_3_kinds),  cmocka_unit_test(test_go_1_3_places),
-		cmocka_unit_test(test_gccgo),	      cmocka_unit_test(test_draft),
-		cmocka_unit_test(test_every_cut),     cmocka_unit_test(test_every_flip),
-		cmocka_unit_test(test_no_dump),	      cmocka_unit_test(test_behind),
-		cmocka_unit_test(test_large_object),
+		cmocka_unit_test(test_every_record),  cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_go_1_4),	      cmocka_unit_test(test_go_1_4_values),
+		cmocka_unit_test(test_go_1_3),	      cmocka_unit_test(test_go_1_3_kinds),
+		cmocka_unit_test(test_go_1_3_places), cmocka_unit_test(test_gccgo),
+		cmocka_unit_test(test_draft),	      cmocka_unit_test(test_every_cut),
+		cmocka_unit_test(test_every_flip),    cmocka_unit_test(test_no_dump),
+		cmocka_unit_test(test_behind),	      cmocka_unit_test(test_large_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
