@@ -203,17 +203,15 @@ script_log() {
 	good=$(grep -c '^ok ' "$2")
 	bad=$(grep -c '^not ok ' "$2")
 	skips=$(grep -c '^skip ' "$2")
-	[ $bad = 0 ] || return 0
+	# Where an outcome failed a script ends with 1.
 	if grep -E ': unbound variable$|^panic: ' "$2" >"$2.dead"; then
 		echo "not ok $1 - part of it died: $(head -n 1 "$2.dead")" >>"$2"
-		bad=1
-	elif [ $rc != 0 ]; then
+	elif [ $rc != 0 ] && { [ $bad = 0 ] || [ $rc != 1 ]; }; then
 		echo "not ok $1 - $(ending $rc), see $2" >>"$2"
-		bad=1
-	elif [ $((good + skips)) = 0 ]; then
+	elif [ $((good + bad + skips)) = 0 ]; then
 		echo "not ok $1 - said nothing, see $2" >>"$2"
-		bad=1
 	fi
+	bad=$(grep -c '^not ok ' "$2")
 }
 
 # Lets nothing but a log's outcome lines through, unless all is to be seen: $2 failed, called $3.
@@ -226,10 +224,11 @@ tell() {
 	[ "$2" = 0 ] || [ -n "$show" ] || tail_of "$1" 40
 }
 
-# Two runs of a script: each outcome line as it counts. What failed once has failed, unless the
-# other run was judged there and found it good.
+# both_runs FIRST SECOND SCRIPT DONE: two runs of a script, each outcome line as it counts. What failed
+# once has failed, unless the other run was judged there and found it good. That the first run died is
+# mended by a second one that judged something and came to its end (DONE).
 both_runs() {
-	awk -v done="$3" '
+	awk -v script="$3" -v done="$4" '
 		# A name may have blanks; it ends where the reason begins.
 		{ name = $0; sub(/^(not ok|ok|skip) /, "", name); sub(/ - .*/, "", name) }
 		/^not ok / && FILENAME == ARGV[1] { bad[name] = 1; first[++n] = $0; of[n] = name; next }
@@ -237,8 +236,11 @@ both_runs() {
 		/^ok / && FILENAME == ARGV[2] { again[name] = 1; if (!(name in good) && !(name in bad)) print }
 		/^not ok / && FILENAME == ARGV[2] { worse[name] = 1; if (!(name in good) && !(name in bad)) print }
 		END {
+			end = script "/end"
+			sub(/.*\//, "", end) # the runner says SUITE/NAME, the script itself NAME
 			for (i = 1; i <= n; i++) {
-				mended = !(of[i] in worse) && (of[i] in again || done)
+				death = of[i] == script || of[i] == end
+				mended = !(of[i] in worse) && (of[i] in again || (death && done))
 				print mended ? "ok " of[i] " (in a second run; the first: " first[i] ")" : first[i]
 			}
 		}' "$1" "$2"
@@ -259,7 +261,7 @@ second_looks() {
 				"$log.first" >>"$LOG/attempts"
 			script_log "$name" "$log.again"
 			note_attempts "$log.again"
-			both_runs "$log.first" "$log.again" $((rc == 0)) >"$log.both"
+			both_runs "$log.first" "$log.again" "$name" $((rc == 0 && good > 0)) >"$log.both"
 			cp "$log.both" "$log"
 		fi
 		bad=$(grep -c '^not ok ' "$log")

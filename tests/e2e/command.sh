@@ -86,23 +86,25 @@ await() {
 	done
 	return 1
 }
-fresh
-: >"$TMP/got"
-run --cpu -- "$BIN" -wait >"$TMP/got" &
-prof=$!
-why=
-await "$TMP/got" ^ready || why="not ready; "
-for s in HUP:hangup INT:interrupt QUIT:quit USR1:"user defined signal 1" USR2:"user defined signal 2" \
-	ALRM:"alarm clock" CONT:continued; do
-	kill -"${s%%:*}" "$(pgrep -P $prof -x goprof-bpf || echo $prof)"
-	await "$TMP/got" "^got ${s#*:}" || why="$why${s%%:*} was not passed on; "
-done
-kill -TERM "$(pgrep -P $prof -x goprof-bpf || echo $prof)"
-wait $prof
-rc=$?
-[ $rc = 5 ] || why="${why}status $rc, not 5; "
-[ "$(files cpu)" -gt 0 ] || why="${why}no profile; "
-check signals "$why"
+signals() {
+	local prof s rc
+	fresh
+	: >"$TMP/got"
+	(run --cpu -- "$BIN" -wait || exit $?) >"$TMP/got" &
+	prof=$!
+	await "$TMP/got" ^ready || echo "not ready"
+	for s in HUP:hangup INT:interrupt QUIT:quit USR1:"user defined signal 1" USR2:"user defined signal 2" \
+		ALRM:"alarm clock" CONT:continued; do
+		kill -"${s%%:*}" "$(pgrep -P $prof -x goprof-bpf || echo $prof)"
+		await "$TMP/got" "^got ${s#*:}" || echo "${s%%:*} was not passed on"
+	done
+	kill -TERM "$(pgrep -P $prof -x goprof-bpf || echo $prof)"
+	wait $prof && rc=0 || rc=$?
+	[ $rc = 5 ] || echo "status $rc, not 5"
+	[ "$(files cpu)" -gt 0 ] || echo "no profile"
+}
+steps signals
+outcome command/signals
 
 # ---- what is no Go program, and what becomes one ----
 
@@ -217,36 +219,39 @@ check "-d ends before the command" "$([ $rc = 6 ] && grep -q '^cpu ' "$TMP/got" 
 # ---- SIGKILL ----
 
 state() { command sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 1; }
-held=0 later=0 why=
-for ((round = 0; round < 14; round++)); do
+# killed ROUND: while the command is held, or some time later; it runs on
+held=0 later=0
+killed() {
+	local prof child='' until=$((SECONDS + 20)) s
 	: >"$TMP/got"
 	"$GOPROF" --cpu --heap --source=probe -o "$DIR" -- "$BIN" -wait >"$TMP/got" 2>"$SAID" &
 	prof=$!
-	child=
-	# The first ones while it is held, the others some time later.
-	until=$((SECONDS + 20))
 	while [ $SECONDS -lt $until ]; do
-		read -r child <"/proc/$prof/task/$prof/children" 2>/dev/null
+		read -r child 2>/dev/null <"/proc/$prof/task/$prof/children" || :
 		[ -n "$child" ] || continue
 		case $(state "$child") in t) break ;; esac
 		# Let go already, which it says at once.
 		! grep -q ^ready "$TMP/got" || break
 	done
-	[ -n "$child" ] || { why="no child was seen"; break; }
+	[ -n "$child" ] || { echo "no child was seen"; return; }
 	STARTED+=("$child")
-	[ $round -lt 8 ] || await "$TMP/got" ^ready || why="round $round: it was not let go"
-	s=$(state $child)
+	[ "$1" -lt 8 ] || await "$TMP/got" ^ready || echo "round $1: it was not let go"
+	s=$(state "$child")
 	kill -KILL $prof
-	wait $prof 2>/dev/null
+	wait $prof 2>/dev/null || [ $? = 137 ]
 	[ "$s" = t ] && held=$((held + 1)) || later=$((later + 1))
-	await "$TMP/got" ^ready || { why="round $round: killed in state $s, it does not run on ($(state $child))"; break; }
+	await "$TMP/got" ^ready || { echo "round $1: killed in state $s, it does not run on ($(state "$child"))"; return; }
 	kill -USR1 "$child"
-	await "$TMP/got" 'got user defined signal 1' || { why="round $round: it does not answer"; break; }
+	await "$TMP/got" 'got user defined signal 1' || echo "round $1: it does not answer"
 	kill -KILL "$child"
+}
+for ((round = 0; round < 14; round++)); do
+	steps killed $round
+	! found_wrong || break
 done
 echo "killed $held times while the command was held, $later times later"
-[ $held -ge 4 ] && [ $later -ge 4 ] || why="${why}killed $held times while held, $later times later"
-check "SIGKILL, and the command runs on" "$why"
+[ $held -ge 4 ] && [ $later -ge 4 ] || wrong "killed $held times while held, $later times later"
+outcome "command/SIGKILL, and the command runs on"
 
 # ---- children ----
 

@@ -60,6 +60,10 @@ asks "one that dies of an unset variable does not pass" "not ok" 'judge whole_cp
 asks "one whose arguments are not set ends the script" "not ok" 'judge true "$not_set"; outcome x'
 asks "what a script was asked for (GO_VERSIONS) is its own business" "ok" 'ASKED=1.27.4; judge true; outcome x; [ "$ASKED" = 1.27.4 ] || fail x "$ASKED"'
 asks "no judge, no pass" "not ok" 'outcome x'
+# The matrix keeps a verdict in a file, which says what was told.
+MATRIX_VERDICT="CELL=c RES=\$TMP/res; $(sed -n '/^verdict()/,/^}/p' tests/matrix/cell.sh)"
+asks "matrix: a verdict that is right is kept" "V ok" "$MATRIX_VERDICT; judge true; verdict V >/dev/null; echo \"\$(cat \$RES.new) \""
+asks "matrix: one for which a tool died is not" "V grep x /no/such: ended" "$MATRIX_VERDICT; judge true; grep x /no/such; verdict V >/dev/null; echo \"\$(cat \$RES.new) \""
 asks "nothing passes after a judge that could not read its files" "not ok" \
 	'[ -z "$("$PPROFCHECK" comments /no/such.pb.gz | sed -n s/^loss//p)" ] && judge true; outcome x'
 asks "nor after a search in a file that is not there" "not ok" '! grep -q wrong /no/such && judge true; outcome x'

@@ -75,6 +75,31 @@ expect "attempts are told, with why" "# attempt 1 of six: too few # attempt 1 of
 expect "names have blanks" 1 "$(grep -c '^ok a b (in a second run' "$tree/said")"
 expect "attempts are kept" 2 "$(wc -l <"$tree/build/log/attempts")"
 
+# A second run mends what it judged, and nothing that it skipped, left out or did not reach.
+rm -f "$tree"/tests/e2e/*.sh
+script skips <<-'END'
+	[ -e second1 ] && { echo "skip skips - no BPF for a moment"; exit 0; }
+	touch second1; echo "not ok heap/total - 30 % off"; exit 1
+END
+script drops <<-'END'
+	[ -e second2 ] && { echo "ok other"; exit 0; }
+	touch second2; echo "ok other"; echo "not ok cpu/total - 30 % off"; exit 1
+END
+script dies <<-'END'
+	[ -e second3 ] && { echo "ok x"; echo "not ok y - wrong"; kill -KILL $$; }
+	touch second3; echo "ok y"; echo "not ok x - wrong"; kill -KILL $$
+END
+run e2e
+expect "what the second run did not judge has failed" "3 passed, 3 failed, 0 skipped" "$(tail -n 1 "$tree/said")"
+expect "and is told" "cpu/total e2e/dies heap/total" "$(sed -n 's/^not ok \([^ ]*\) .*/\1/p' "$tree/said" | sort | paste -sd' ')"
+script dies <<-'END'
+	[ -e second4 ] && { echo "ok x"; exit 0; }
+	touch second4; echo "not ok x - wrong"; kill -KILL $$
+END
+rm -f "$tree"/tests/e2e/{skips,drops}.sh
+run e2e
+expect "a death is mended by a second run that comes to its end" "2 passed, 0 failed, 0 skipped" "$(tail -n 1 "$tree/said")"
+
 # What runs one beside others is killed: no outcome may get lost with it.
 rm -f "$tree"/tests/e2e/*.sh
 script frames <<-'END'

@@ -30,16 +30,14 @@ FD=
 
 # verdict CHECK: of the judges asked since the last one.
 verdict() {
-	local why=${FOUND%; }
-	[ $JUDGES_ASKED != 0 ] || why="no judge was asked"
-	unjudged
-	if [ -z "$why" ]; then
-		pass "$CELL/$1"
-		echo "$1 ok" >>"$RES.new"
-	else
-		fail "$CELL/$1" "$why"
-		echo "$1 ${why//$'\n'/; }" >>"$RES.new"
-	fi
+	local said
+	outcome "$CELL/$1" >"$TMP/outcome"
+	said=$(cat "$TMP/outcome")
+	echo "$said"
+	case $said in
+	"ok "*) echo "$1 ok" >>"$RES.new" ;;
+	*)      echo "$1 ${said#* - }" >>"$RES.new" ;;
+	esac
 }
 
 last_words() { tail -n 2 "$1" | tr '\n' ' '; }

@@ -29,7 +29,7 @@ static uint64_t hits = 150000;
 static void *run(void *arg)
 {
 	(void)arg;
-	landmark_call(hits, 32);
+	landmark_call(LANDMARK_BRANCH, hits, 32);
 	atomic_fetch_sub(&running, 1);
 	return NULL;
 }
@@ -66,9 +66,9 @@ static int attach(struct heap_bpf *o, struct uprobes *u, bool multi, struct err 
 
 	if (ret)
 		return ret;
-	m = maps_find(&self->maps, landmark_site());
+	m = maps_find(&self->maps, landmark_site(LANDMARK_BRANCH));
 	if (m)
-		site.file_off = landmark_site() - m->start + m->offset;
+		site.file_off = landmark_site(LANDMARK_BRANCH) - m->start + m->offset;
 	target_free(self);
 	if (!m)
 		return err_set(e, -ENOENT, "our own code is not among our mappings");

@@ -165,7 +165,7 @@ static void __attribute__((noreturn)) in_and_out(const struct tool *t, int ready
 
 		/* The same keeper for some time, as in windows. */
 		for (int i = 0; !ret && i < 20; i++) {
-			ret = uprobes_detach(&u, NULL);
+			ret = uprobes_detach(&u, NULL, NULL);
 			if (!ret || ret == -ECHILD)
 				ret = uprobes_attach_again(&u, NULL);
 		}

@@ -52,13 +52,12 @@ sed() { or_dead sed "$@"; }
 cmp() { or_dead cmp "$@"; }
 diff() { or_dead diff "$@"; }
 
+# Ends with 1 where a tool died: then the outcome is told as failed.
 pass() {
-	if [ -s "$TMP/dead" ]; then
-		fail "$1" "$(sort -u "$TMP/dead" | head -n 4 | tr '\n' ';')"
-		: >"$TMP/dead"
-		return
-	fi
-	echo "ok $1"
+	[ -s "$TMP/dead" ] || { echo "ok $1"; return; }
+	fail "$1" "$(sort -u "$TMP/dead" | head -n 4 | tr '\n' ';')"
+	: >"$TMP/dead"
+	return 1
 }
 fail() { echo "not ok $1 - $2"; FAILED=1; }
 skip() { echo "skip $1 - $2"; }
@@ -112,7 +111,12 @@ unjudged() { FOUND='' JUDGES_ASKED=0; }
 outcome() {
 	local right=0
 	[ $JUDGES_ASKED != 0 ] || FOUND="no judge was asked"
-	[ -z "$FOUND" ] && pass "$1" || { right=1; fail "$1" "$(head -n 6 <<<"${FOUND%; }" | tr '\n' ';')"; }
+	if [ -z "$FOUND" ]; then
+		pass "$1" || right=1
+	else
+		right=1
+		fail "$1" "$(head -n 6 <<<"${FOUND%; }" | tr '\n' ';')"
+	fi
 	unjudged
 	return $right
 }

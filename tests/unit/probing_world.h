@@ -29,7 +29,7 @@
 #define MS  1000000ull
 #define SEC 1000000000ull
 
-enum { CPU_CLOCK = 77, PROBES = 3, EP = 2000, TIMER = 2100, KEEPER = 2200 };
+enum { CPU_CLOCK = 77, PROBES = 3, EP = 2000, TIMER = 2100, KEEPER = 2200, PRICING = 2300 };
 /* Of putting in and taking out, where no other process runs the file. */
 #define WORK_NS (2 * MS)
 
@@ -52,6 +52,13 @@ struct probes {
 	struct gpb_spent spent;
 	struct uprobe_windowed window;
 	bool asked;
+	uint64_t
+		pricing; /* until then the probes are taken out that a price was measured with; 0: none */
+	bool keep;	 /* the window's probes stay in */
+	uint64_t until;	 /* then the keeper lets go of them; 0: never */
+	uint64_t let_go; /* when it did so last */
+	unsigned attachings;
+	uint64_t paid;	  /* how many of them */
 	uint64_t kill_at; /* somebody kills the keeper then; 0: nobody */
 	bool dead;
 	unsigned kills;
@@ -88,6 +95,9 @@ static struct {
 	size_t others;	    /* processes that run the same file */
 	uint64_t work_ns;   /* what was done on their account */
 	uint64_t kill_ns;   /* how often keepers are killed, in the mean; 0: never */
+	/* Between the first window and what is decided by it: we are stopped for so long; the keeper dies. */
+	uint64_t stop_ns;
+	bool kill_first;
 } w;
 
 /* ---- clocks and timers ---- */
@@ -140,12 +150,14 @@ int epoll_ctl(int ep, int op, int fd, struct epoll_event *ev)
 int epoll_wait(int ep, struct epoll_event *ev, int n, int timeout)
 {
 	const struct probes *s = &w.at[ep - EP];
+	int got = 0;
 
 	(void)timeout;
-	if (!n || (!s->dead && (!s->asked || s->window.detached > w.now)))
-		return 0;
-	ev[0] = (struct epoll_event){ .events = EPOLLIN, .data.fd = KEEPER + (ep - EP) };
-	return 1;
+	if (got < n && s->pricing && s->pricing <= w.now)
+		ev[got++].data.fd = PRICING + (ep - EP);
+	if (got < n && (s->dead || (s->asked && s->window.detached <= w.now)))
+		ev[got++].data.fd = KEEPER + (ep - EP);
+	return got;
 }
 
 ssize_t read(int fd, void *to, size_t n)
@@ -233,10 +245,23 @@ static void keeper_dies(struct probes *s)
 	attach(s, false, w.now);
 }
 
+static void keeper_lets_go(struct probes *s)
+{
+	attach(s, false, s->until);
+	s->let_go = s->until;
+	s->open.bits = 0;
+}
+
 static void pass(uint64_t to)
 {
 	if (to <= w.now)
 		return;
+	for (int i = 0; i < w.n; i++) {
+		struct probes *s = &w.at[i];
+
+		if (s->attached && !s->asked && s->until && s->until <= to)
+			keeper_lets_go(s);
+	}
 	w.cpu += (double)(to - w.now) * w.cpus;
 	w.now = to;
 	for (int i = 0; i < w.n; i++)
@@ -293,12 +318,15 @@ int uprobes_attach(struct uprobes *u, struct err *e)
 	pass(w.now + (w.attach_ns ? w.attach_ns : 10 * MS));
 	if (of(u)->dead)
 		return err_set(e, -ECHILD, "it is dead");
+	of(u)->attachings++;
 	attach(of(u), true, w.now);
 	return 0;
 }
 
-int uprobes_detach(struct uprobes *u, struct err *e)
+int uprobes_detach(struct uprobes *u, uint64_t *work_ns, struct err *e)
 {
+	if (work_ns)
+		*work_ns = WORK_NS / 2;
 	if (of(u)->dead)
 		return err_set(e, -ECHILD, "it is dead");
 	pass(w.now + w.detach_ns);
@@ -322,12 +350,16 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *a, struct err 
 		return err_set(e, -ECHILD, "it is dead");
 	assert_false(s->asked || s->attached);
 	s->asked = true;
+	s->attachings++;
+	s->keep = a->keep_until;
+	if (s->keep)
+		s->until = a->keep_until;
 	o->asked = w.now;
-	o->work_ns = WORK_NS + visits;
+	o->work_ns = (s->keep ? WORK_NS / 2 : WORK_NS) + visits;
 	w.work_ns += visits;
 	o->opened = a->open > w.now + 10 * MS ? a->open : w.now + 10 * MS;
 	o->closed = o->opened + a->end;
-	o->detached = o->closed + 15 * MS;
+	o->detached = o->closed + (s->keep ? 0 : 15 * MS);
 	s->length = a->end;
 	s->first_part = a->begin;
 	return 0;
@@ -344,10 +376,14 @@ int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err 
 	if (s->dead)
 		return err_set(e, -ECHILD, "it is dead");
 	attach(s, true, s->window.opened - 5 * MS);
-	attach(s, false, s->window.detached - 7 * MS);
+	if (s->keep)
+		attach(s, true, s->window.detached);
+	else
+		attach(s, false, s->window.detached - 7 * MS);
 	w.cpu += w.window_ns;
 	w.cost += w.window_ns;
 	*out = s->window;
+	out->detached = s->keep ? 0 : out->detached;
 	return 0;
 }
 
@@ -399,14 +435,12 @@ int uprobes_fd(const struct uprobes *u)
 
 void uprobes_until(struct uprobes *u, uint64_t ns)
 {
-	(void)u;
-	(void)ns;
+	of(u)->until = ns;
 }
 
 uint64_t uprobes_let_go(const struct uprobes *u)
 {
-	(void)u;
-	return 0;
+	return of(u)->let_go;
 }
 
 void uprobes_free(struct uprobes *u)
@@ -414,19 +448,6 @@ void uprobes_free(struct uprobes *u)
 	if (u->keeper.sock && of(u)->attached)
 		attach(of(u), false, w.now);
 	u->keeper.sock = 0;
-}
-
-int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
-		const char *path, const struct uprobe_site *sites, size_t n, struct err *e)
-{
-	(void)u;
-	(void)prog;
-	(void)multi;
-	(void)pid;
-	(void)path;
-	(void)sites;
-	(void)n;
-	return err_set(e, -ENOTSUP, "no probes here");
 }
 
 /* ---- the owners of the probes ---- */
@@ -439,14 +460,32 @@ static bool count_now(void *arg, double *count)
 	return true;
 }
 
-static int price_now(void *arg, struct price *out, struct err *e)
+static int price_now(void *arg, struct price *out, struct pricing **rest, struct err *e)
 {
-	(void)arg;
+	struct probes *s = arg;
+
 	pass(w.now + w.price_ns);
 	if (!w.priced)
 		return err_set(e, -ENOTSUP, "not here");
+	s->pricing = w.now + 30 * MS;
+	*rest = (struct pricing *)s;
 	*out = (struct price){ .hit_ns = 400, .stepped_ns = w.stepped_ns };
 	return 0;
+}
+
+int pricing_fd(const struct pricing *p)
+{
+	return PRICING + (int)((const struct probes *)p - w.at);
+}
+
+void pricing_free(struct pricing *p)
+{
+	struct probes *s = (struct probes *)p;
+
+	if (!s)
+		return;
+	pass(s->pricing);
+	s->pricing = 0;
 }
 
 static int spent_so_far(void *arg, struct gpb_spent *out, struct err *e)
@@ -498,12 +537,23 @@ static void check_time(struct probes *s, const struct stretch *t)
 	s->weighted += t->weight * (double)(t->closed - t->opened);
 }
 
+/* What may come between the first window and the decision. */
+static void disturb(struct probes *s)
+{
+	if (w.kill_first)
+		s->kill_at = w.now + 1;
+	w.kill_first = false;
+	pass(w.now + 2 + w.stop_ns);
+}
+
 static int over(void *arg, const struct stretch *t, struct err *e)
 {
 	struct probes *s = arg;
 	double seen[SITES], all = 0;
 
 	(void)e;
+	if (!t->weight)
+		disturb(s);
 	if (!s->counts)
 		check_time(s, t);
 	for (int i = 0; i < SITES; i++) {
@@ -544,21 +594,24 @@ static void step_all(uint64_t until)
 			next = s->timer;
 		if (s->asked && s->window.detached < next)
 			next = s->window.detached;
+		if (s->pricing && s->pricing < next)
+			next = s->pricing;
 		if (s->kill_at && s->kill_at < next)
 			next = s->kill_at;
 	}
 	pass(next > w.now ? next : w.now);
 	for (int i = 0; i < w.n; i++)
 		assert_int_equal(probing_poll(w.at[i].p, NULL), 0);
+	for (int i = 0; i < w.n; i++) {
+		const struct probes *s = &w.at[i];
+
+		/* What is said to be observed in full is probed. */
+		assert_true(s->p->state != FULL || s->attached || s->dead || s->let_go);
+	}
 }
 
 static uint64_t kill_every; /* as kill_ns */
 static size_t others;	    /* as w.others */
-
-/* As in probing_user. */
-struct window_parts {
-	uint64_t begin, end, most;
-};
 
 #define ORDINARY_PARTS             \
 	{                          \
@@ -590,9 +643,7 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		const struct probing_user u = {
 			.what = "test",
 			.open = &s->open,
-			.begin_ns = parts.begin,
-			.end_ns = parts.end,
-			.most_ns = parts.most,
+			.parts = parts,
 			.look = counts[i] ? count_now : NULL,
 			.price = price_now,
 			.spent = spent_so_far,
@@ -616,10 +667,12 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		assert_int_equal(probing_end(w.at[i].p, NULL), 0);
 	for (int i = 0; i < n; i++) {
 		w.at[i].gap_ns = w.at[i].p->gap_ns;
+		w.at[i].paid = w.at[i].p->nattached;
 		w.spent += w.at[i].p->member.spent;
 		w.error = window_cost_now(&w.at[i].p->cost).error * (double)w.at[i].p->nattached;
 		probing_losses(w.at[i].p, &w.at[i].loss);
 		probing_free(w.at[i].p);
+		assert_int_equal(w.at[i].pricing, 0);
 	}
 }
 

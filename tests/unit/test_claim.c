@@ -7,10 +7,16 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -56,7 +62,7 @@ static uint64_t others(struct claims *c)
 	uint64_t v = 77;
 	struct err e = { "" };
 
-	if (claims_others(c, 0, &v, &e))
+	if (claims_others(c, 0, NULL, &v, &e))
 		fail_msg("%s", e.msg);
 	return v;
 }
@@ -333,13 +339,255 @@ static void alone_by_executable(void **state)
 	one_at_a_time(true);
 }
 
+/* ---- locks of others who mean harm ---- */
+
+enum { NOBODY = 65534, SOMEBODY = 65533 };
+
+static void become(uid_t real, uid_t uid)
+{
+	if (syscall(SYS_setresgid, NOBODY, NOBODY, NOBODY) ||
+	    syscall(SYS_setresuid, real, uid, uid))
+		_exit(1);
+}
+
+static void a_stranger(void)
+{
+	become(NOBODY, NOBODY);
+}
+
+static void of_the_targets_user(void)
+{
+	become(SOMEBODY, SOMEBODY);
+}
+
+/* It has all capabilities, but only there; where this is forbidden, it is a stranger as any. */
+static void with_a_user_namespace(void)
+{
+	become(NOBODY, NOBODY);
+	(void)!unshare(CLONE_NEWUSER);
+}
+
+/* As if NOBODY had started it: its descriptors may be NOBODY's. */
+static void set_user_id(void)
+{
+	become(NOBODY, 0);
+}
+
+/* The lock is held by a descriptor that is in no process' table. */
+static void hide(int fd)
+{
+	struct msghdr m = { 0 };
+	union {
+		struct cmsghdr h;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} u = { 0 };
+	char byte = 0;
+	struct iovec v = { &byte, 1 };
+	int pair[2];
+
+	m.msg_iov = &v;
+	m.msg_iovlen = 1;
+	m.msg_control = &u;
+	m.msg_controllen = sizeof(u);
+	u.h = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS,
+				.cmsg_len = CMSG_LEN(sizeof(int)) };
+	memcpy(CMSG_DATA(&u.h), &fd, sizeof(fd));
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || sendmsg(pair[0], &m, 0) != 1)
+		_exit(3);
+	close(fd);
+}
+
+/* A process with a lock like a claim of @value, in every place for claims of heap rates. */
+static pid_t imitator(pid_t target, void (*who)(void), uint64_t value, bool hidden)
+{
+	int ready[2];
+	char byte = 1;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		int fd;
+
+		who();
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fd = (int)syscall(SYS_pidfd_open, target, 0);
+		for (uint64_t slot = 1; slot <= CLAIM_SLOTS; slot++) {
+			struct flock l = { .l_type = F_RDLCK,
+					   .l_start = (off_t)(1ull << 62 | slot << 31),
+					   .l_len = (off_t)value };
+
+			if (fcntl(fd, F_OFD_SETLK, &l))
+				_exit(4);
+		}
+		if (hidden)
+			hide(fd);
+		(void)!write(ready[1], "", 1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static pid_t child_of(uid_t uid)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		become(uid, uid);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+/* The locks are on a pidfd; without pidfs (before Linux 6.9) there is no file to imitate them on. */
+static bool imitated(struct target *t)
+{
+	pid_t pid = imitator(t->pid, of_the_targets_user, 5, false);
+	struct claims *c = open_claims(t, CLAIM_HEAP_RATE, false);
+	bool yes = others(c) == 5;
+
+	claims_free(c);
+	end(pid);
+	return yes;
+}
+
+/*
+ * Processes that no one may look at, which some machines have: from here on they are gone from
+ * /proc, for this process and its children. Otherwise they might hold any lock.
+ */
+static void cover_the_unseen(void)
+{
+	char empty[] = "/tmp/test_claim.XXXXXX", path[300];
+	DIR *proc = opendir("/proc");
+	struct dirent *de;
+
+	assert_non_null(proc);
+	assert_non_null(mkdtemp(empty));
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	while ((de = readdir(proc)) != NULL) {
+		snprintf(path, sizeof(path), "/proc/%s/fdinfo", de->d_name);
+		if (atoi(de->d_name) && access(path, R_OK) && errno == EACCES) {
+			*strrchr(path, '/') = 0;
+			assert_int_equal(mount(empty, path, NULL, MS_BIND, NULL), 0);
+		}
+	}
+	closedir(proc);
+	assert_int_equal(rmdir(empty), 0);
+}
+
+/* Elsewhere a descriptor that is not found may be that of an unseen goprof-bpf. */
+static bool in_initial_pidns(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == 0xEFFFFFFCu;
+}
+
+static void only_who_may_write_can_claim(void **state)
+{
+	static const struct {
+		void (*who)(void);
+		bool hidden, counts;
+	} cases[] = {
+		{ a_stranger, false, false },
+		{ a_stranger, true, false },
+		{ with_a_user_namespace, false, false },
+		{ set_user_id, false, false },
+		{ of_the_targets_user, false, true },
+	};
+	pid_t pid, holder;
+	struct target *t;
+	struct claims *c, *ours;
+	struct err e = { "" };
+
+	(void)state;
+	if (geteuid())
+		skip();
+	cover_the_unseen();
+	pid = child_of(SOMEBODY);
+	usleep(20000); /* until it has become that user */
+	assert_int_equal(target_open(pid, &t, &e), 0);
+	if (!imitated(t))
+		skip();
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		if (cases[i].hidden && !in_initial_pidns())
+			continue;
+		c = open_claims(t, CLAIM_HEAP_RATE, false);
+		holder = imitator(pid, cases[i].who, 7, cases[i].hidden);
+		if (others(c) != (cases[i].counts ? 7 : 0) || claims_imitated(c) == cases[i].counts)
+			fail_msg("case %zu: %d, %d", i, (int)others(c), claims_imitated(c));
+		end(holder);
+		assert_int_equal(others(c), 0);
+		assert_false(claims_imitated(c));
+		claims_free(c);
+	}
+	/* A claim that such a lock hides is a claim. */
+	ours = open_claims(t, CLAIM_HEAP_RATE, false);
+	assert_int_equal(claims_take(ours, 1000, &e), 0);
+	holder = imitator(pid, a_stranger, 7, false);
+	c = open_claims(t, CLAIM_HEAP_RATE, false);
+	assert_int_equal(others(c), 1000);
+	assert_true(claims_imitated(c));
+	end(holder);
+	assert_int_equal(others(c), 1000);
+	claims_free(c);
+	claims_free(ours);
+	target_free(t);
+	end(pid);
+}
+
+static bool at_once(void)
+{
+	return true;
+}
+
+/* Whoever does not wait for the look gets what is known without: a lock may be a claim. */
+static void a_look_that_is_stopped(void **state)
+{
+	pid_t pid = waiting_child(), holder;
+	struct target *t;
+	struct claims *c;
+	struct err e = { "" };
+	uint64_t v = 0;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_int_equal(target_open(pid, &t, &e), 0);
+	holder = imitator(pid, a_stranger, 7, false);
+	c = open_claims(t, CLAIM_HEAP_RATE, false);
+	assert_int_equal(claims_others(c, 0, at_once, &v, &e), 0);
+	if (v) /* it is 0 without pidfs */
+		assert_int_equal(v, 7);
+	assert_false(claims_imitated(c));
+	end(holder);
+	claims_free(c);
+	target_free(t);
+	end(pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_pidfd),	      cmocka_unit_test(by_executable),
-		cmocka_unit_test(all_slots),	      cmocka_unit_test(forgotten_with_the_process),
-		cmocka_unit_test(gives_up_when_told), cmocka_unit_test(errors_are_tried_again),
-		cmocka_unit_test(alone_by_pidfd),     cmocka_unit_test(alone_by_executable),
+		cmocka_unit_test(by_pidfd),
+		cmocka_unit_test(by_executable),
+		cmocka_unit_test(all_slots),
+		cmocka_unit_test(forgotten_with_the_process),
+		cmocka_unit_test(gives_up_when_told),
+		cmocka_unit_test(errors_are_tried_again),
+		cmocka_unit_test(alone_by_pidfd),
+		cmocka_unit_test(alone_by_executable),
+		cmocka_unit_test(only_who_may_write_can_claim),
+		cmocka_unit_test(a_look_that_is_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

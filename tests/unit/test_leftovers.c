@@ -11,10 +11,13 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -22,6 +25,7 @@
 #include "base/cancel.h"
 #include "base/limits.h"
 #include "collect/leftovers.h"
+#include "collect/uprobes.h"
 
 #ifdef __aarch64__
 static const uint8_t brk_insn[4] = { 0xa0, 0x00, 0x20, 0xd4 };
@@ -321,6 +325,178 @@ static void stops_when_it_is_asked_to(void **state)
 	end_child(&c);
 }
 
+/* ---- how long it may take, by a clock that only pages and probes move on ---- */
+
+#define SEC 1000000000ull
+
+static struct slow {
+	bool stands; /* the clock is this one */
+	uint64_t now_ns, page_ns, put_ns;
+	size_t puts;
+} slow;
+
+int clock_gettime(clockid_t id, struct timespec *ts);
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	if (!slow.stands)
+		return (int)syscall(SYS_clock_gettime, id, ts);
+	ts->tv_sec = (time_t)(slow.now_ns / SEC);
+	ts->tv_nsec = (long)(slow.now_ns % SEC);
+	return 0;
+}
+
+/* Pages of the file: what is at larger offsets is memory of a process. */
+ssize_t pread(int fd, void *buf, size_t n, off_t at)
+{
+	if (n == PAGE && at >= OFFSET && at < OFFSET + PAGES * PAGE)
+		slow.now_ns += slow.page_ns;
+	return syscall(SYS_pread64, fd, buf, n, at);
+}
+
+bool uprobes_have_multi(void)
+{
+	return true;
+}
+
+int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
+		const char *path, const struct uprobe_site *s, size_t n, struct err *e)
+{
+	(void)u;
+	(void)prog;
+	(void)multi;
+	(void)pid;
+	(void)path;
+	(void)s;
+	(void)n;
+	(void)e;
+	slow.now_ns += slow.put_ns;
+	slow.puts++;
+	return 0;
+}
+
+void uprobes_free(struct uprobes *u)
+{
+	(void)u;
+}
+
+/* A process cannot hold up whoever is about to profile it by code that differs everywhere. */
+static void a_search_takes_two_seconds(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+
+	(void)state;
+	/* It has written to four pages, of which the second holds up the rest. */
+	slow = (struct slow){ .stands = true, .now_ns = SEC, .page_ns = 11 * SEC / 10 };
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	assert_int_equal(slow.now_ns, SEC + 2 * slow.page_ns);
+	assert_int_equal(l.at.n, 2);
+	assert_true(l.unseen > 0); /* the rest of this mapping, and those after it */
+	leftovers_fini(&l);
+	slow = (struct slow){ .stands = true, .now_ns = SEC, .page_ns = 4 * SEC / 10 };
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	assert_int_equal(l.at.n, 4);
+	assert_int_equal(l.unseen, 0);
+	leftovers_fini(&l);
+	slow = (struct slow){ 0 };
+	end_child(&c);
+}
+
+/* @n of them in one place of @c, though only the first can be there. */
+static struct leftovers many_leftovers(const struct child *c, size_t n)
+{
+	struct leftovers l = {};
+	struct leftover_file *f = vec_add(&l.files, LIMIT_LEFTOVERS);
+
+	assert_non_null(f);
+	*f = (struct leftover_file){ .fd = new_file(ELFMAG), .n = n };
+	for (size_t i = 0; i < n; i++) {
+		struct leftover *one = vec_add(&l.at, LIMIT_LEFTOVERS);
+
+		assert_non_null(one);
+		*one = (struct leftover){ .addr = c->addr + 8, .file_off = OFFSET + 8 };
+	}
+	return l;
+}
+
+static void freeing_takes_twenty_seconds(void **state)
+{
+	struct child c = new_child(ELFMAG, false);
+	struct leftovers l = many_leftovers(&c, 10000);
+	struct err e = { "" };
+
+	(void)state;
+	slow = (struct slow){ .stands = true, .now_ns = SEC, .put_ns = 3 * SEC };
+	assert_int_equal(leftovers_heal(c.t, &l, &e), -ETIMEDOUT);
+	assert_non_null(strstr(e.msg, "20 s"));
+	assert_int_equal(slow.puts, 7); /* the last one began after 18 s */
+	leftovers_fini(&l);
+	l = many_leftovers(&c, 300);
+	slow = (struct slow){ .stands = true, .now_ns = SEC, .put_ns = 3 * SEC };
+	assert_int_equal(leftovers_heal(c.t, &l, &e), 0);
+	assert_int_equal(slow.puts, 5);
+	leftovers_fini(&l);
+	slow = (struct slow){ 0 };
+	end_child(&c);
+}
+
+enum { HEALED = 10 };
+
+/* Each process with leftovers takes so long as it takes to tell of it. */
+static void told_slowly(void *arg, const struct heal_found *f)
+{
+	(void)f;
+	slow.now_ns += 7 * SEC;
+	++*(unsigned *)arg;
+}
+
+/* The first process of a pid namespace: how many it has been told of, and how many were left out. */
+static void __attribute__((noreturn)) heal_all(void)
+{
+	struct heal_opts o = { .told = told_slowly };
+	struct heal_sum sum;
+	unsigned told = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("proc", "/proc", "proc", 0, NULL))
+		_exit(0);
+	for (int i = 0; i < HEALED; i++)
+		(void)new_child(ELFMAG, true);
+	slow = (struct slow){ .stands = true, .now_ns = SEC };
+	o.arg = &told;
+	if (heal_run(&o, &sum, NULL))
+		_exit(1);
+	_exit((int)(told << 4 | sum.left_out));
+}
+
+static void healing_takes_thirty_seconds(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	pid = fork();
+	if (!pid) {
+		pid_t first;
+
+		if (unshare(CLONE_NEWPID | CLONE_NEWNS))
+			_exit(2);
+		first = fork();
+		if (!first)
+			heal_all();
+		if (waitpid(first, &status, 0) != first || !WIFEXITED(status))
+			_exit(3);
+		_exit(WEXITSTATUS(status));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status) >> 4, 5); /* the last one began after 28 s */
+	assert_int_equal(WEXITSTATUS(status) & 15, HEALED - 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +508,9 @@ int main(void)
 		cmocka_unit_test(mappings_longer_than_their_file_cost_nothing),
 		cmocka_unit_test(large_files_that_are_mapped_often_are_counted),
 		cmocka_unit_test(stops_when_it_is_asked_to),
+		cmocka_unit_test(a_search_takes_two_seconds),
+		cmocka_unit_test(freeing_takes_twenty_seconds),
+		cmocka_unit_test(healing_takes_thirty_seconds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,12 +9,14 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "collect/uprobes.h"
 
@@ -137,7 +139,7 @@ static void put(bool multi, int kills)
 	}
 	assert_int_equal(uprobes_put(&u, NULL, multi, getpid(), path, sites, SITES, NULL), 0);
 	/* Taken out, and evicted, and put in again. */
-	assert_int_equal(uprobes_detach(&u, NULL), 0);
+	assert_int_equal(uprobes_detach(&u, NULL, NULL), 0);
 	assert_true(evicted());
 	assert_int_equal(uprobes_attach(&u, NULL), 0);
 	assert_int_equal(u.deaths, kills);
@@ -192,6 +194,81 @@ static void what_a_killed_keeper_left_is_freed_at_the_end(void **state)
 	assert_int_equal(u.deaths, 1);
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static int count_fds(pid_t pid)
+{
+	char path[64];
+	int n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	d = opendir(path);
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* A window whose probes are to stay in for @ms at most. */
+static void look_once(struct uprobes *u, unsigned ms, struct uprobe_windowed *done)
+{
+	const struct uprobe_window win = { .end = 1000000,
+					   .keep_until = now_ns() + ms * 1000000ull };
+
+	assert_int_equal(uprobes_window(u, &win, NULL), 0);
+	assert_int_equal(uprobes_windowed(u, done, NULL), 0);
+	assert_int_equal(done->detached, 0);
+	assert_true(done->closed - done->opened >= win.end);
+}
+
+/* Then they are in until somebody takes them out or, when nobody says anything, until a given time. */
+static void probes_of_a_window_stay_in_for_a_limited_time(void **state)
+{
+	struct uprobe_group g = { .n = 1, .sites = &(struct uprobe_site){ .file_off = 8 } };
+	struct gpb_open *open = mmap(NULL, sizeof(*open), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct uprobe_windowed done;
+	struct uprobes u = {};
+	uint64_t closed, work = 0;
+	int fds;
+
+	(void)state;
+	*w = (struct world){};
+	snprintf(g.path, sizeof(g.path), "/proc/self/fd/%d", file);
+	assert_int_equal(uprobes_hold(&u, &g, 1, true, getpid(), open, NULL), 0);
+	fds = count_fds(u.keeper.pid);
+	look_once(&u, 60000, &done);
+	assert_int_equal(open->bits, 0);
+	assert_int_equal(count_fds(u.keeper.pid), fds + 1);
+	assert_int_equal(uprobes_detach(&u, &work, NULL), 0);
+	assert_true(work > 0);
+	assert_int_equal(count_fds(u.keeper.pid), fds);
+	assert_int_equal(uprobes_let_go(&u), 0);
+	look_once(&u, 100, &done);
+	closed = done.closed;
+	for (int i = 0; !uprobes_let_go(&u) && i < 10000; i++)
+		usleep(1000);
+	assert_true(uprobes_let_go(&u) > closed);
+	for (int i = 0; count_fds(u.keeper.pid) > fds && i < 10000; i++)
+		usleep(1000);
+	assert_int_equal(count_fds(u.keeper.pid), fds);
+	assert_int_equal(w->asked, 2);
+	assert_int_equal(uprobes_attach(&u, NULL), 0);
+	assert_int_equal(w->asked, 3);
+	uprobes_leave(&u);
+	uprobes_free(&u);
+	assert_int_equal(u.deaths, 0);
+	munmap(open, sizeof(*open));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +276,7 @@ int main(void)
 		cmocka_unit_test(pages_are_read_before_each_event_is_opened),
 		cmocka_unit_test(a_keeper_that_is_killed_at_it_is_followed_by_another),
 		cmocka_unit_test(what_a_killed_keeper_left_is_freed_at_the_end),
+		cmocka_unit_test(probes_of_a_window_stay_in_for_a_limited_time),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -1,77 +1,85 @@
 /* user/arch/landmark.c - the beginning of a Go function, and its end. */
 #include "arch/landmark.h"
 
+#include <stddef.h>
+
 #ifdef __x86_64__
 
 /*
  * Go's calling convention: arguments in AX, BX and CX, g in R14, the stack's limit at 16(R14).
- * Source: abi-internal.md.
+ * Source: abi-internal.md. Its caller gets rdi: n, rsi: size, rdx: g.
  */
-__asm__(".text\n"
-	".type landmark_go, @function\n"
-	"landmark_go:\n"
-	"	cmp 0x10(%r14), %rsp\n"
-	".globl landmark_branch\n"
-	"landmark_branch:\n"
-	"	jbe 1f\n"
-	".globl landmark_ret\n"
-	"landmark_ret:\n"
-	"	ret\n"
-	"1:	ret\n"
-	".size landmark_go, . - landmark_go\n"
-	".type landmark_loop, @function\n"
-	".globl landmark_loop\n"
-	"landmark_loop:\n" /* rdi: n, rsi: size, rdx: g */
-	"	push %rbx\n"
-	"	push %r14\n"
-	"	mov %rdx, %r14\n"
-	"2:	mov %rsi, %rax\n"
-	"	xor %ebx, %ebx\n"
-	"	xor %ecx, %ecx\n"
-	"	call landmark_go\n"
-	"	dec %rdi\n"
-	"	jnz 2b\n"
-	"	pop %r14\n"
-	"	pop %rbx\n"
-	"	ret\n"
-	".size landmark_loop, . - landmark_loop\n");
+#define LANDMARK(name)                                         \
+	__asm__(".text\n"                                      \
+		".p2align 4\n"                                 \
+		".type " name "_go, @function\n" name "_go:\n" \
+		"	cmp 0x10(%r14), %rsp\n"                      \
+		".globl " name "_branch\n" name "_branch:\n"   \
+		"	jbe 1f\n"                                    \
+		".globl " name "_return\n" name "_return:\n"   \
+		"	ret\n"                                       \
+		"1:	ret\n"                                     \
+		".size " name "_go, . - " name "_go\n"         \
+		".p2align 4\n"                                 \
+		".type " name "_loop, @function\n"             \
+		".globl " name "_loop\n" name "_loop:\n"       \
+		"	push %rbx\n"                                 \
+		"	push %r14\n"                                 \
+		"	mov %rdx, %r14\n"                            \
+		"2:	mov %rsi, %rax\n"                          \
+		"	xor %ebx, %ebx\n"                            \
+		"	xor %ecx, %ecx\n"                            \
+		"	call " name "_go\n"                    \
+		"	dec %rdi\n"                                  \
+		"	jnz 2b\n"                                    \
+		"	pop %r14\n"                                  \
+		"	pop %rbx\n"                                  \
+		"	ret\n"                                       \
+		".size " name "_loop, . - " name "_loop\n")
 
-extern const char landmark_branch[], landmark_ret[];
-void landmark_loop(uint64_t n, uint64_t size, const void *g);
+LANDMARK("landmark_first");
+LANDMARK("landmark_last");
+LANDMARK("landmark_bare");
 
-void landmark_call(uint64_t n, uint64_t size)
+extern const char landmark_first_branch[], landmark_last_return[];
+typedef void loop(uint64_t n, uint64_t size, const void *g);
+loop landmark_first_loop, landmark_last_loop, landmark_bare_loop;
+
+void landmark_call(enum landmark which, uint64_t n, uint64_t size)
 {
 	static const uint64_t g[8]; /* a g of which no field leads anywhere */
 
-	if (n)
-		landmark_loop(n, size, g);
+	if (!n)
+		return;
+	if (which == LANDMARK_BRANCH)
+		landmark_first_loop(n, size, g);
+	else if (which == LANDMARK_RETURN)
+		landmark_last_loop(n, size, g);
+	else
+		landmark_bare_loop(n, size, g);
 }
 
-uint64_t landmark_site(void)
+uint64_t landmark_site(enum landmark which)
 {
-	return (uint64_t)(uintptr_t)landmark_branch;
-}
+	const char *at = which == LANDMARK_BRANCH ? landmark_first_branch :
+			 which == LANDMARK_RETURN ? landmark_last_return :
+						    NULL;
 
-uint64_t landmark_return(void)
-{
-	return (uint64_t)(uintptr_t)landmark_ret;
+	return (uint64_t)(uintptr_t)at;
 }
 
 #else
 
-void landmark_call(uint64_t n, uint64_t size)
+void landmark_call(enum landmark which, uint64_t n, uint64_t size)
 {
+	(void)which;
 	(void)n;
 	(void)size;
 }
 
-uint64_t landmark_site(void)
+uint64_t landmark_site(enum landmark which)
 {
-	return 0;
-}
-
-uint64_t landmark_return(void)
-{
+	(void)which;
 	return 0;
 }
 

@@ -74,7 +74,11 @@ enum {
 	LIMIT_DUMP_PLACES = 1 << 22,
 	LIMIT_DUMP_ARGS = 1 << 16, /* bytes of a frame's arguments, behind what a dump has of it */
 	LIMIT_DUMP_DEFERS = 1 << 20, /* deferred calls of a heap dump, of Go 1.17 or older */
-	LIMIT_STREAM_MS = 20000,     /* reading long ranges of one executable's file, in all */
+	/* looking for who holds a lock: bytes of one fdinfo, files of one look, time of one look */
+	LIMIT_FDINFO = 1 << 16,
+	LIMIT_HOLDERS_FILES = 1 << 20,
+	LIMIT_HOLDERS_MS = 1000,
+	LIMIT_STREAM_MS = 20000, /* reading long ranges of one executable's file, in all */
 };
 
 #define LIMIT_SCAN_BYTES \

@@ -4,16 +4,13 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "base/caps.h"
 #include "collect/kallsyms.h"
 #include "collect/leftovers.h"
+#include "collect/pidns.h"
 #include "collect/uprobes.h"
-
-/* Inode of the initial pid namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
-#define INIT_PIDNS_INO 0xEFFFFFFCu
 
 /* The capabilities that docs/privileges.md recommends. */
 #define RECOMMENDED "cap_bpf,cap_perfmon,cap_sys_ptrace"
@@ -282,16 +279,15 @@ static void test_namespaces(struct abilities *a)
 {
 	struct ability *b = add(a, ABILITY_SETTINGS, "pid_namespace", "pid namespace",
 				"pids are those of this one; it sees what is in it or further in");
-	struct stat st;
+	struct err why = {};
+	uint32_t ino;
 
-	b->is = ABILITY_INFO;
-	if (stat("/proc/self/ns/pid", &st)) {
-		b->is = ABILITY_UNKNOWN;
-		snprintf(b->found, sizeof(b->found), "/proc/self/ns/pid: %s", strerror(errno));
-	} else {
+	b->is = pidns_inode(&ino, &why) ? ABILITY_UNKNOWN : ABILITY_INFO;
+	if (b->is == ABILITY_UNKNOWN)
+		snprintf(b->found, sizeof(b->found), "%.200s", why.msg);
+	else
 		snprintf(b->found, sizeof(b->found), "%s",
-			 st.st_ino == INIT_PIDNS_INO ? "the initial one" : "not the initial one");
-	}
+			 ino ? "not the initial one" : "the initial one");
 	b = add(a, ABILITY_SETTINGS, "user_namespace", "user namespace",
 		"capabilities count in the initial one only");
 	b->is = caps_initial_userns() ? ABILITY_INFO : ABILITY_NO;

@@ -15,6 +15,7 @@
 #include "base/oom.h"
 #include "collect/ability_priv.h"
 #include "collect/bpf.h"
+#include "collect/pidns.h"
 #include "collect/uprobes.h"
 #include "cpu.skel.h"
 #include "heap.skel.h"
@@ -203,7 +204,7 @@ int try_cpu_object(struct err *e)
 {
 	CLEANUP(cpu_freep) struct cpu_bpf *o = NULL;
 	uint32_t ino;
-	int ret = bpf_pidns(&ino, e);
+	int ret = pidns_inode(&ino, e);
 
 	if (ret)
 		return ret;

@@ -4,14 +4,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <stdarg.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/caps.h"
 #include "collect/bpf_reads.h"
-
-/* Inode of the initial pid namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
-#define INIT_PIDNS_INO 0xEFFFFFFCu
 
 /*
  * How often it is looked whether a program has filed its sample: first without a pause between
@@ -64,16 +60,6 @@ int bpf_load_error(struct err *e, int code, const char *what)
 	}
 	return err_set(e, code, "%s: %s%s%s", what, strerror(-code), log_last[0] ? ": " : "",
 		       log_last);
-}
-
-int bpf_pidns(uint32_t *ino, struct err *e)
-{
-	struct stat st;
-
-	if (stat("/proc/self/ns/pid", &st))
-		return err_sys(e, "/proc/self/ns/pid");
-	*ino = st.st_ino == INIT_PIDNS_INO ? 0 : (uint32_t)st.st_ino;
-	return 0;
 }
 
 /* The range [lo, hi) of those functions in @f that were found, as live addresses. */

@@ -34,9 +34,6 @@ void bpf_fit_maps(struct bpf_object *o, bool whole);
 int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *out,
 		    struct err *e);
 
-/* Inode of our pid namespace; 0 when it is the initial one, where pids need no translation. */
-int bpf_pidns(uint32_t *ino, struct err *e);
-
 /* Calls @fn for every distinct stack of a `stacks` map. Stops at the first error of @fn. */
 int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, struct err *e),
 		   void *arg, struct err *e);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "collect/bpf.h"
+#include "collect/pidns.h"
 
 size_t bpf_reads_restore(struct bpf_insn *insns, size_t n)
 {
@@ -53,7 +53,7 @@ static bool reads_kernel(void)
 {
 	uint32_t pidns;
 
-	return bpf_pidns(&pidns, NULL) || (pidns && !pids_are_typed());
+	return pidns_inode(&pidns, NULL) || (pidns && !pids_are_typed());
 }
 
 /*

@@ -15,6 +15,7 @@
 #include "collect/feed.h"
 #include "collect/kallsyms.h"
 #include "collect/physical.h"
+#include "collect/pidns.h"
 #include "collect/trust.h"
 #include "cpu.skel.h"
 
@@ -71,7 +72,7 @@ static int load(struct cpu *c, struct err *e)
 	uint32_t ino;
 	int ret;
 
-	ret = bpf_pidns(&ino, e);
+	ret = pidns_inode(&ino, e);
 	if (ret)
 		return ret;
 	bpf_log_begin();

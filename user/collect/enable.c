@@ -4,6 +4,8 @@
  */
 #include "collect/enable.h"
 
+#include "base/cancel.h"
+
 static double seconds(uint64_t from_ns, uint64_t to_ns)
 {
 	return to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0;
@@ -36,8 +38,8 @@ bool enable_is_borrowed(struct target *t, unsigned what)
 	CLEANUP(claims_freep) struct claims *c = NULL;
 	uint64_t value = 0;
 
-	return !claims_open(t, what, false, &c, NULL) && !claims_others(c, 0, &value, NULL) &&
-	       value;
+	return !claims_open(t, what, false, &c, NULL) &&
+	       !claims_others(c, 0, cancelled, &value, NULL) && value;
 }
 
 void enable_tell_begun(const struct enabled *x, pid_t guardian, const struct collect_opts *o)
@@ -71,6 +73,11 @@ static void tell_end(const struct enabled *x, const struct collect_opts *o)
 	if (x->ended.late)
 		say(o, "%s: %s was restored %.1f s after it was set, for nobody had asked in time",
 		    x->kind, x->name, on);
+	if (x->ended.imitated)
+		say(o,
+		    "%s: a lock on the target claims %s, but no process that may write there holds "
+		    "it: it counts for nothing",
+		    x->kind, x->name);
 	if (x->ended.how == GUARDIAN_RESTORED)
 		say(o, "%s: %s is 0 again, after %.3f s", x->kind, x->name, on);
 }

@@ -6,6 +6,7 @@
 
 #include "base/vec.h"
 #include "collect/bpf.h"
+#include "collect/pidns.h"
 #include "family.skel.h"
 
 enum { QUEUE_MAX = 1 << 16 };
@@ -42,7 +43,7 @@ int family_open(pid_t root, struct family **out, struct err *e)
 
 	if (!f)
 		return err_set(e, -ENOMEM, "follow: no memory");
-	ret = bpf_pidns(&ino, e);
+	ret = pidns_inode(&ino, e);
 	if (ret)
 		return ret;
 	bpf_log_begin();

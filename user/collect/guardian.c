@@ -17,11 +17,16 @@
 
 enum {
 	ENTER_MS = 10000,  /* for the lock, which others may hold for a moment */
-	ANSWER_MS = 12000, /* somewhat more */
+	ANSWER_MS = 17000, /* more, and for looking whose locks are in the way, twice */
 	GRACE_MS = 10000,  /* after the window, until it restores by itself */
 	STALL_MS = 30000,  /* without a sign of life, the collector counts as stopped or hanging */
 	LOOK_MS = 250,	   /* how soon it notices an exec */
-	LINGER_MS = 1000,  /* pause between looks whether it is alone */
+	/*
+	 * pause between looks whether it is alone, doubled each time: where others seem to be
+	 * there, a look goes through the processes of this kernel
+	 */
+	LINGER_MIN_MS = 1000,
+	LINGER_MAX_MS = 8000,
 	RETRY_MIN_MS = 10, /* after an error of the kernel's, doubled each time */
 	RETRY_MAX_MS = 1000,
 	SETTLE_READS = 4,
@@ -128,7 +133,9 @@ static int restore(struct keeper *k, struct guardian_said *said, struct err *e)
 	/* If the claims cannot be read, there are taken to be none: the target comes first. */
 	said->value = k->value;
 	said->how = GUARDIAN_LEFT;
-	if (!claims_others(k->claims, k->value, &others, NULL) && others == k->value)
+	ret = claims_others(k->claims, k->value, NULL, &others, NULL);
+	said->imitated = !ret && claims_imitated(k->claims);
+	if (!ret && others == k->value)
 		return 0;
 	ret = poke_get(k->poke, &v, e);
 	if (ret)
@@ -218,11 +225,11 @@ static int switch_on(struct keeper *k, struct guardian_said *said, struct err *e
 	uint64_t v = 0, others = 0;
 	int ret;
 
-	ret = claims_others(k->claims, k->job->value, &others, e);
+	ret = claims_others(k->claims, k->job->value, NULL, &others, e);
 	if (!ret)
 		ret = read_settled(k, &v, e);
 	if (!ret && v && v != others)
-		ret = claims_others(k->claims, v, &others, e);
+		ret = claims_others(k->claims, v, NULL, &others, e);
 	if (!ret)
 		ret = decide(k, v, others, &said->how, e);
 	if (ret)
@@ -292,17 +299,20 @@ static bool wait_for_end(struct keeper *k)
 }
 
 /*
- * Others still use it, or seem to: a lock is no proof, because anybody who may look at the target
- * can take one. So it is not left to them. This waits until it is alone and has restored, or the
- * value is no longer ours, or the target is gone.
+ * Others still use it, or seem to: a lock is no proof, because its holder may be another program, or
+ * may not be seen from here. So it is not left to them. This waits until it is alone and has
+ * restored, or the value is no longer ours, or the target is gone.
  */
 static void linger(struct keeper *k)
 {
 	struct guardian_said said = { .how = GUARDIAN_LEFT };
+	unsigned pause = LINGER_MIN_MS;
 	uint64_t v;
 	int ret;
 
-	while (said.how == GUARDIAN_LEFT && !target_exits_within(k, LINGER_MS)) {
+	while (said.how == GUARDIAN_LEFT && !target_exits_within(k, pause)) {
+		if (pause < LINGER_MAX_MS)
+			pause *= 2;
 		ret = poke_get(k->poke, &v, NULL);
 		if (ret == -ESRCH || (!ret && v != k->value))
 			return;

@@ -69,6 +69,7 @@ struct guardian_said {
 	uint64_t at_ns; /* CLOCK_MONOTONIC; the time of the write, when there was one */
 	bool late;	/* end: it restored by itself, because nobody had asked in time */
 	bool exposed;	/* begin: the OOM killer may take the guardian, after the collector */
+	bool imitated;	/* end: a lock like a claim was there, which nobody holds who may claim */
 };
 
 struct guardian;

@@ -378,7 +378,7 @@ static int turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t w
 }
 
 /* Measures an allocation that is never sampled, by a process of our own in the last slot. */
-static int price(struct heap_probe *h, struct price *out, struct err *e)
+static int price(struct heap_probe *h, struct price *out, struct pricing **rest, struct err *e)
 {
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
 	struct gpb_heap heap = h->heap;
@@ -390,13 +390,14 @@ static int price(struct heap_probe *h, struct price *out, struct err *e)
 		return err_sys(e, "target table");
 	h->obj->bss->open_for[slot].bits = GPB_OPEN;
 	return price_measure(h->obj->progs.heap_alloc, h->multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_ALLOC_NOSCAN, out, e);
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_ALLOC_NOSCAN, out, rest,
+			     e);
 }
 
-static int price_of(void *w, struct price *out, struct err *e)
+static int price_of(void *w, struct price *out, struct pricing **rest, struct err *e)
 {
 	struct heap_probe *h = of_window(w);
-	int ret = price(h, out, e);
+	int ret = price(h, out, rest, e);
 
 	h->price = ret ? (struct price){ .stepped_ns = PRICE_STEPPED_NS } : *out;
 	return ret;
@@ -421,8 +422,7 @@ static int begin_probing(struct heap_probe *h, struct err *e)
 	const struct probing_user u = {
 		.what = "heap",
 		.open = &h->obj->bss->open_for[0],
-		.end_ns = HEAP_END_NS,
-		.most_ns = HEAP_MOST_NS,
+		.parts = HEAP_PARTS,
 		.by_own = true,
 		.price = price_of,
 		.look = heap_window_look,

@@ -20,8 +20,7 @@
  * is over earlier when no CPU has own time left in it. A burst that comes just then must bear a window of the
  * greatest length.
  */
-#define HEAP_END_NS  8000000ull
-#define HEAP_MOST_NS 50000000ull
+#define HEAP_PARTS ((struct window_parts){ .end_ns = 8000000, .most_ns = 50000000 })
 
 struct heap_window {
 	struct subject *s; /* borrowed, as the next ones */

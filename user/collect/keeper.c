@@ -228,15 +228,25 @@ int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
 	return 0;
 }
 
+void keeper_end(struct keeper *k)
+{
+	const char word = 0;
+
+	if (!k->pid || k->ending)
+		return;
+	k->ending = true;
+	wake(k);
+	send(k->sock, &word, 1, MSG_NOSIGNAL);
+}
+
 bool keeper_stop(struct keeper *k)
 {
 	int status = 0;
-	char word = 0, unread[KEEPER_WORDS];
+	char unread[KEEPER_WORDS];
 
 	if (!k->pid)
 		return false;
-	wake(k);
-	send(k->sock, &word, 1, MSG_NOSIGNAL);
+	keeper_end(k);
 	while (hear(k) && recv(k->sock, unread, sizeof(unread), 0) > 0)
 		; /* until it closes its end: then it has undone everything */
 	while (waitpid(k->pid, &status, 0) < 0 && errno == EINTR)

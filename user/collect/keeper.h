@@ -29,6 +29,7 @@ struct keeper {
 	int timer;    /* private */
 	int most_ms;  /* private */
 	bool exposed; /* the OOM killer may take it, after us */
+	bool ending;  /* keeper_end() was called */
 };
 
 /* What it does there. begin() may fail halfway; end() undoes all that was done. */
@@ -70,6 +71,8 @@ int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e);
 int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e);
 int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e);
 
+/* Tells it to end, and does not wait for that: keeper_stop() does. Nothing may be asked any more. */
+void keeper_end(struct keeper *k);
 /*
  * On return it is no more, and end() has been called there; true: it was killed, and perhaps in the
  * middle of something. Safe on a zeroed struct.

@@ -10,8 +10,8 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "collect/subject_priv.h"
-#include "collect/survey_priv.h"
 #include "collect/uprobes.h"
+#include "go/gobin.h"
 
 enum { PAGE_MAX = 1 << 16, FREED_AT_ONCE = 64 };
 
@@ -95,7 +95,7 @@ static const struct file *new_file(struct search *s, const struct mapping *m)
 		return NULL;
 	f->m = m;
 	f->opened = !target_open_mapped(s->t, m, &fd, NULL) && !fstat(fd, &st);
-	f->go = f->opened && survey_maybe_go(fd, &dynamic);
+	f->go = f->opened && gobin_may_be_go(fd, &dynamic);
 	f->size = f->opened ? (uint64_t)st.st_size : 0;
 	map_put(&s->by_hash, hash_file(m), s->files.n - 1);
 	return f;

@@ -43,6 +43,12 @@ struct onlook_estimate {
 	 * and is reported with the first entry of each site.
 	 */
 	double delay_ns, delay_variance;
+	/*
+	 * Waits that fewer than ONLOOK_COUNTS looks saw, and what looks saw of their delay. The total length
+	 * of the waits that are counted; it may be too large by edge_ns, as chance selects those of a few
+	 * looks. How many waits these also stand for since too few looks saw those, and the length of those.
+	 */
+	double few, few_ns, counted_ns, edge_ns, missed, missed_ns, missed_variance;
 	double own_variance; /* of it, what is not by chance of looks: additive */
 	/*
 	 * Total length of waits that were there at every look, from the first one on or until the

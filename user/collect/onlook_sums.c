@@ -6,6 +6,8 @@ enum { SITES_MAX = 1 << 20 };
 #define LENGTH_MIN_NS 7e6
 #define LENGTH_STEP   1.25
 #define STANDS_MOST   3
+/* every wait that is longer than so many gaps between looks is seen by ONLOOK_COUNTS of them */
+#define EDGE_GAPS 4
 
 /* ---- which waits belong to which site ---- */
 
@@ -212,12 +214,20 @@ void onlook_sums_over(struct onlook_sums *u, int32_t entry, double ns, double le
 	double n;
 
 	s->ns += ns;
-	if (length <= 0)
+	if (length <= 0) {
+		s->few++;
+		s->few_ns += ns;
 		return;
+	}
 	n = wait_stands_for(u, length);
 	s->count += n;
 	u->sites.at[s->site].count += n;
-	u->sites.at[s->site].counted_ns += length;
+	s->counted_ns += length;
+	s->missed += n - 1;
+	s->missed_ns += (n - 1) * length;
+	if (length * (double)u->look < EDGE_GAPS * u->gaps_ns)
+		s->edge_ns += u->gaps_ns / (double)u->look / 4;
+	s->missed_variance += n * (n - 1) * length * length;
 	s->beyond += n * outlasts(u, length);
 	s->count_variance += n * (n - 1);
 }
@@ -272,11 +282,6 @@ uint64_t onlook_stands_from(const struct onlook_sums *u)
 	return (uint64_t)LENGTH_MIN_NS;
 }
 
-double onlook_site_counted(const struct onlook_sums *u, size_t site)
-{
-	return site < u->sites.n ? u->sites.at[site].counted_ns : 0;
-}
-
 struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry)
 {
 	const struct onlook_sum *s = entry < u->at.n ? &u->at.at[entry] : NULL;
@@ -287,6 +292,13 @@ struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry)
 		out.count_variance = s->count_variance;
 		out.beyond = s->beyond;
 		out.delay_ns = s->ns * u->scale;
+		out.few_ns = s->few_ns * u->scale;
+		out.counted_ns = s->counted_ns;
+		out.missed_ns = s->missed_ns;
+		out.edge_ns = s->edge_ns;
+		out.few = s->few;
+		out.missed = s->missed;
+		out.missed_variance = s->missed_variance;
 		out.unsure_ns = s->unsure_ns * u->scale;
 		out.delay_variance = out.own_variance = s->ns_variance;
 		if (u->sites.at[s->site].known && u->sites.at[s->site].first == entry)

@@ -11,6 +11,8 @@ enum { ONLOOK_LENGTHS = 24, ONLOOK_NOT_COUNTED = -1 };
 
 struct onlook_sum {
 	double count, beyond, ns, unsure_ns;
+	double few, few_ns, counted_ns, edge_ns, missed, missed_ns,
+		missed_variance; /* as in onlook_estimate */
 	/* variances that do not come from the random moments of looks */
 	double count_variance, ns_variance;
 	bool known;	 /* it was seen in a stack that stood still */
@@ -24,9 +26,8 @@ struct onlook_site {
 	bool known;
 	size_t first; /* the first entry that counts */
 	double now, last, squares;
-	double count;	   /* number of waits that ONLOOK_COUNTS looks saw */
-	double counted_ns; /* the total length of these */
-	uint64_t look;	   /* number of the look that now belongs to */
+	double count;  /* number of waits that ONLOOK_COUNTS looks saw */
+	uint64_t look; /* number of the look that now belongs to */
 };
 
 /* A struct that is zeroed, except for its first six members, is empty. */
@@ -96,8 +97,6 @@ double onlook_site_count(const struct onlook_sums *u, size_t site);
  * or not known.
  */
 uint64_t onlook_stands_from(const struct onlook_sums *u);
-/* The total length of these waits. */
-double onlook_site_counted(const struct onlook_sums *u, size_t site);
 void onlook_sums_fini(struct onlook_sums *u);
 
 #endif

@@ -1,4 +1,4 @@
-/* user/collect/price.c - a child runs over a probe, with it and without it. */
+/* user/collect/price.c - a child runs over functions with a probe, and over one without. */
 #include "collect/price.h"
 
 #include <signal.h>
@@ -12,14 +12,27 @@
 #include "target/target.h"
 
 /* Hits of one round, and rounds, of which the median counts. */
-enum { HITS = 4000, STEPPED_HITS = 150, ROUNDS = 7 };
+enum { HITS = 1000, STEPPED_HITS = 40, ROUNDS = 7 };
 
-static double round_ns(unsigned hits)
+/* ns of a call */
+struct calls {
+	double bare, hit, stepped;
+};
+
+struct pricing {
+	pid_t pid; /* of the child */
+	int sock;
+	struct uprobes probes; /* on the child */
+};
+
+/* ---- in the child ---- */
+
+static double round_ns(enum landmark which, unsigned hits)
 {
 	struct timespec a, b;
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
-	landmark_call(hits, 32);
+	landmark_call(which, hits, 32);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
 	return ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / hits;
 }
@@ -31,120 +44,146 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* In the child: answers each word with its median round, until nobody is there any more. */
+static double median(double ns[ROUNDS])
+{
+	qsort(ns, ROUNDS, sizeof(*ns), by_size);
+	return ns[ROUNDS / 2];
+}
+
+/* Calls of all kinds by turns, so that whatever slows this machine down slows down all of them. */
+static struct calls measure_calls(void)
+{
+	double bare[ROUNDS], hit[ROUNDS], stepped[ROUNDS];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		bare[i] = round_ns(LANDMARK_BARE, HITS);
+		hit[i] = round_ns(LANDMARK_BRANCH, HITS);
+		stepped[i] = round_ns(LANDMARK_RETURN, STEPPED_HITS);
+	}
+	return (struct calls){ median(bare), median(hit), median(stepped) };
+}
+
+/* Answers each word, until nobody is there any more. */
 static void __attribute__((noreturn)) walk(int sock)
 {
+	struct calls calls;
 	sigset_t all;
-	unsigned hits;
+	char word;
 
 	sigfillset(&all); /* Ctrl-C does not end this process: the end of the socket does */
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	while (recv(sock, &hits, sizeof(hits), 0) == sizeof(hits)) {
-		double ns[ROUNDS];
-
-		for (int i = 0; i < ROUNDS; i++)
-			ns[i] = round_ns(hits);
-		qsort(ns, ROUNDS, sizeof(*ns), by_size);
-		if (send(sock, &ns[ROUNDS / 2], sizeof(*ns), MSG_NOSIGNAL) != sizeof(*ns))
+	while (recv(sock, &word, sizeof(word), 0) == sizeof(word)) {
+		calls = measure_calls();
+		if (send(sock, &calls, sizeof(calls), MSG_NOSIGNAL) != sizeof(calls))
 			break;
 	}
 	_exit(0);
 }
 
-static int ask(int sock, unsigned hits, double *ns, struct err *e)
+/* ---- in this process ---- */
+
+static int ask(int sock, struct calls *out, struct err *e)
 {
-	if (send(sock, &hits, sizeof(hits), MSG_NOSIGNAL) != sizeof(hits) ||
-	    recv(sock, ns, sizeof(*ns), 0) != sizeof(*ns))
+	const char word = 0;
+
+	if (send(sock, &word, sizeof(word), MSG_NOSIGNAL) != sizeof(word) ||
+	    recv(sock, out, sizeof(*out), 0) != sizeof(*out))
 		return err_set(e, -ECHILD,
 			       "the process that a probe's price is measured with died");
 	return 0;
 }
 
 /* @addr of ours, as a place in our executable. */
-static int site_of(uint64_t addr, struct uprobe_site *out, struct err *e)
+static int offset_of(const struct target *self, uint64_t addr, uint64_t *out, struct err *e)
 {
-	CLEANUP(target_freep) struct target *self = NULL;
-	const struct mapping *m;
-	int ret;
+	const struct mapping *m = maps_find(&self->maps, addr);
 
-	if (!addr)
-		return err_set(e, -ENOTSUP, "a probe's price cannot be measured on this machine");
-	ret = target_open(getpid(), &self, e);
-	if (ret)
-		return ret;
-	m = maps_find(&self->maps, addr);
 	if (!m)
 		return err_set(e, -ENOENT, "our own code is not among our mappings");
-	out->file_off = addr - m->start + m->offset;
+	*out = addr - m->start + m->offset;
 	return 0;
 }
 
-/* The subject: a process of ours that runs over the landmark when it is asked. */
-struct subject_process {
-	pid_t pid;
-	int sock;
-	struct bpf_program *prog;
-	bool multi;
-	double bare; /* ns of a call without a probe */
-};
-
-/* What a hit at @addr costs it. */
-static int cost_at(struct subject_process *p, uint64_t addr, uint64_t cookie, unsigned hits,
-		   double *ns, struct err *e)
+/* Both probes at once: each is passed by calls of its own. */
+static int put_probes(struct pricing *p, struct bpf_program *prog, bool multi, uint64_t cookie,
+		      struct err *e)
 {
-	struct uprobe_site site = { .cookie = cookie };
-	struct uprobes u = {};
-	double probed = 0;
-	int ret = site_of(addr, &site, e);
+	struct uprobe_site sites[] = { { .cookie = cookie }, { .cookie = cookie } };
+	CLEANUP(target_freep) struct target *self = NULL;
+	int ret = target_open(getpid(), &self, e);
 
 	if (!ret)
-		ret = uprobes_put(&u, p->prog, p->multi, p->pid, "/proc/self/exe", &site, 1, e);
+		ret = offset_of(self, landmark_site(LANDMARK_BRANCH), &sites[0].file_off, e);
 	if (!ret)
-		ret = ask(p->sock, hits, &probed, e);
-	uprobes_free(&u);
-	if (!ret && probed <= p->bare)
-		ret = err_set(e, -EAGAIN, "a probe costs nothing");
-	if (!ret)
-		*ns = probed - p->bare;
-	return ret;
-}
-
-static int measure(struct subject_process *p, uint64_t cookie, struct price *out, struct err *e)
-{
-	double hit, stepped;
-	int ret = ask(p->sock, HITS, &p->bare, e);
-
-	if (!ret)
-		ret = cost_at(p, landmark_site(), cookie, HITS, &hit, e);
-	if (!ret)
-		ret = cost_at(p, landmark_return(), cookie, STEPPED_HITS, &stepped, e);
+		ret = offset_of(self, landmark_site(LANDMARK_RETURN), &sites[1].file_off, e);
 	if (ret)
 		return ret;
-	*out = (struct price){ .hit_ns = hit, .stepped_ns = stepped > hit ? stepped - hit : 0 };
-	return 0;
+	return uprobes_put(&p->probes, prog, multi, p->pid, "/proc/self/exe", sites, 2, e);
 }
 
-int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie, struct price *out,
-		  struct err *e)
+static int start_child(struct pricing *p, struct err *e)
 {
-	struct subject_process p = { .prog = prog, .multi = multi };
-	int sock[2], ret;
+	int sock[2];
 
-	if (!landmark_site())
-		return err_set(e, -ENOTSUP, "a probe's price cannot be measured on this machine");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
 		return err_sys(e, "a socket");
-	p.sock = sock[1];
-	p.pid = fork();
-	if (!p.pid) {
+	p->sock = sock[1];
+	p->pid = fork();
+	if (!p->pid) {
 		close(sock[1]);
 		walk(sock[0]);
 	}
 	close(sock[0]);
-	ret = p.pid < 0 ? err_sys(e, "a process to measure a probe's price with") :
-			  measure(&p, cookie, out, e);
-	close(sock[1]);
-	while (p.pid > 0 && waitpid(p.pid, NULL, 0) < 0 && errno == EINTR)
+	return p->pid < 0 ? err_sys(e, "a process to measure a probe's price with") : 0;
+}
+
+static int price_of(const struct calls *c, struct price *out, struct err *e)
+{
+	if (c->hit <= c->bare || c->stepped <= c->bare)
+		return err_set(e, -EAGAIN, "a probe costs nothing");
+	*out = (struct price){ .hit_ns = c->hit - c->bare,
+			       .stepped_ns = c->stepped > c->hit ? c->stepped - c->hit : 0 };
+	return 0;
+}
+
+int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie, struct price *out,
+		  struct pricing **rest, struct err *e)
+{
+	CLEANUP(pricing_freep) struct pricing *p = calloc(1, sizeof(*p));
+	struct calls calls;
+	int ret;
+
+	if (!p)
+		return err_set(e, -ENOMEM, "no memory");
+	p->sock = -1;
+	if (!landmark_site(LANDMARK_BRANCH))
+		return err_set(e, -ENOTSUP, "a probe's price cannot be measured on this machine");
+	ret = start_child(p, e);
+	if (!ret)
+		ret = put_probes(p, prog, multi, cookie, e);
+	if (!ret)
+		ret = ask(p->sock, &calls, e);
+	if (!ret)
+		ret = price_of(&calls, out, e);
+	if (ret)
+		return ret;
+	uprobes_leave(&p->probes);
+	*rest = TAKE(p);
+	return 0;
+}
+
+int pricing_fd(const struct pricing *p)
+{
+	return uprobes_fd(&p->probes);
+}
+
+void pricing_free(struct pricing *p)
+{
+	if (!p)
+		return;
+	uprobes_free(&p->probes);
+	closep(&p->sock);
+	while (p->pid > 0 && waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	return ret;
+	free(p);
 }

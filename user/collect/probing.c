@@ -41,9 +41,6 @@
 #define STILL_NS      (3 * NS_PER_S)
 #define MASS_MAX_NS   10e9
 
-/* Hits that cost this share of the budget are worth the 0.1 s that measuring their price takes. */
-#define PRICE_SHARE 0.05
-
 /*
  * How long windows are used at least, before full observation is tried again; twice as long each
  * time that this came too early.
@@ -115,7 +112,7 @@ static void open_now(struct probing *p)
 }
 
 /* Charges the account with what was spent since the last call. */
-static int account(struct probing *p, double *cost, struct err *e)
+int probing_account(struct probing *p, double *cost, struct err *e)
 {
 	struct gpb_spent now;
 	int ret = p->u.spent(p->u.arg, &now, e);
@@ -151,7 +148,7 @@ static double mass_passed(const struct probing *p)
 	return passed > p->mass ? passed : p->mass;
 }
 
-static int hand_over(struct probing *p, struct stretch s, struct err *e)
+int probing_hand_over(struct probing *p, struct stretch s, struct err *e)
 {
 	s.hit_ns = p->member.hit_ns;
 	s.next_ns = p->window_ns;
@@ -184,8 +181,8 @@ static int close_full(struct probing *p, struct err *e)
 		s.closed = when;
 	}
 	s.let_go |= uprobes_dead(&p->uprobes);
-	ret = account(p, &cost, e);
-	return ret ? ret : hand_over(p, s, e);
+	ret = probing_account(p, &cost, e);
+	return ret ? ret : probing_hand_over(p, s, e);
 }
 
 static int turn(struct probing *p, bool windows, uint64_t since, struct err *e)
@@ -217,17 +214,20 @@ static int open_full(struct probing *p, struct err *e)
  */
 static int begin_full(struct probing *p, struct err *e)
 {
-	int ret;
+	uint64_t now = now_ns();
+	int ret = 0;
 
 	p->to_full = false;
 	p->count_ns = 0;
-	p->attached_ns = now_ns();
-	probing_hear(p, p->attached_ns);
-	ret = probing_attach(p, e);
-	if (ret)
-		return ret;
+	probing_hear(p, now);
+	if (!probing_kept(p)) {
+		p->attached_ns = now;
+		ret = probing_attach(p, e);
+		if (ret)
+			return ret;
+		probing_pay_attaching(p);
+	}
 	p->member.full = true;
-	probing_pay_attaching(p);
 	if (now_ns() >= p->covered_ns)
 		return open_full(p, e);
 	p->state = OPENING;
@@ -240,7 +240,7 @@ static int begin_full(struct probing *p, struct err *e)
 /* Windows that are meant for bursts should not be longer than necessary. */
 static uint64_t window_ns(const struct probing *p)
 {
-	return rhythm_bursts(&p->rhythm) ? p->u.end_ns : p->size.length;
+	return rhythm_bursts(&p->rhythm) ? p->u.parts.end_ns : p->size.length;
 }
 
 /* Makes a stratum of a given count, and decides at which count its window is to open. */
@@ -292,7 +292,7 @@ static void next_stratum(struct probing *p, uint64_t now)
 	 * belongs to it.
 	 */
 	from = end > now ? end : now;
-	least = from - end + p->u.begin_ns + p->window_ns;
+	least = from - end + p->u.parts.begin_ns + p->window_ns;
 	p->stratum_ns = end;
 	p->stratum_len = len > least ? len : least;
 	room = p->stratum_len - least;
@@ -305,7 +305,7 @@ static void next_stratum(struct probing *p, uint64_t now)
 /* What begins in the first part has as much time to end in any window. */
 static uint64_t first_part(const struct probing *p)
 {
-	return p->u.begin_ns ? p->window_ns - (p->u.end_ns - p->u.begin_ns) : 0;
+	return p->u.parts.begin_ns ? p->window_ns - (p->u.parts.end_ns - p->u.parts.begin_ns) : 0;
 }
 
 static int ask_window(struct probing *p, struct err *e)
@@ -315,7 +315,8 @@ static int ask_window(struct probing *p, struct err *e)
 					 .end = p->window_ns,
 					 .by_own = p->u.by_own };
 	double other;
-	int ret = account(p, &other, e); /* pays for the probes that are attached all the time */
+	int ret = probing_account(p, &other,
+				  e); /* pays for the probes that are attached all the time */
 
 	probing_learn_between(p);
 	if (!ret)
@@ -368,12 +369,6 @@ static int begin_windows(struct probing *p, struct err *e)
 	return 0;
 }
 
-/* For about how long sites were probed: they are attached and detached one by one. */
-static double attached_ns(const struct uprobe_windowed *w)
-{
-	return (double)(w->detached - w->asked) / 2 + (double)(w->closed - w->opened) / 2;
-}
-
 /*
  * This window stands for all of its stratum, so full observation begins where the stratum ends.
  * If it began immediately, the rest of the stratum would count twice. If the window stood for
@@ -402,11 +397,11 @@ static int window_over(struct probing *p, struct err *e)
 	if (ret == -ECHILD)
 		ret = probing_broken_window(p, &w, e);
 	if (!ret)
-		ret = account(p, &cost, e);
+		ret = probing_account(p, &cost, e);
 	if (ret)
 		return ret;
 	probing_pay_attaching(p);
-	probing_learn_registering(p, &w);
+	probing_learn_registering(p, w.work_ns);
 	if (w.closed == w.opened) { /* it never opened: nobody saw this stratum */
 		p->lost_ns += p->by_count ? 0 : p->stratum_len;
 		next_stratum(p, now_ns());
@@ -419,16 +414,16 @@ static int window_over(struct probing *p, struct err *e)
 	p->attach_ns = (p->attach_ns * 3 + (w.opened > p->opened_ns ? w.opened - w.asked : 0)) / 4;
 	window_size_over(&p->size, p->window_ns, cost);
 	p->recent_cost += cost;
-	p->recent_ns += attached_ns(&w);
+	p->recent_ns += probing_exposed_ns(&w);
 	count(p);
 	p->window_ns = window_ns(p);
-	ret = hand_over(p,
-			(struct stretch){
-				.window = true,
-				.opened = w.opened,
-				.closed = w.closed,
-				.weight = p->by_count ? 1 : (double)p->stratum_len / open_ns },
-			e);
+	ret = probing_hand_over(
+		p,
+		(struct stretch){ .window = true,
+				  .opened = w.opened,
+				  .closed = w.closed,
+				  .weight = p->by_count ? 1 : (double)p->stratum_len / open_ns },
+		e);
 	if (ret)
 		return ret;
 	now = now_ns();
@@ -479,11 +474,16 @@ static int keeper_died(struct probing *p, struct err *e)
 
 static int look(struct probing *p, struct err *e)
 {
-	uint64_t now = now_ns();
-	bool exceeded, gone = probing_let_go(p);
+	bool exceeded, gone;
 	double cost, n;
-	int ret = account(p, &cost, e);
+	uint64_t now;
+	int ret;
 
+	if (p->dear)
+		probing_price_hits(p);
+	now = now_ns();
+	gone = probing_let_go(p);
+	ret = probing_account(p, &cost, e);
 	if (ret)
 		return ret;
 	/* The last count before it exits is all that will be known. */
@@ -564,53 +564,10 @@ static int rings_windows(struct probing *p, struct err *e)
 	return 0;
 }
 
-/*
- * Opens a window before all others, to see whether the target can bear full observation. What it
- * sees does not count, because it was not drawn at random.
- */
-static int gauge(struct probing *p, bool *bears, struct err *e)
+static void let_go_for_good(struct probing *p)
 {
-	/* In full observation waits may begin at any time. */
-	const struct uprobe_window w = { .begin = p->u.begin_ns ? p->u.end_ns : 0,
-					 .end = p->u.end_ns,
-					 .by_own = p->u.by_own };
-	struct uprobe_windowed done;
-	double cost;
-	/* pays for what was attached before, while others were loaded */
-	int ret = account(p, &cost, e);
-
-	if (!ret)
-		ret = probing_ask_window(p, &w, e);
-	if (!ret)
-		ret = uprobes_windowed(&p->uprobes, &done, e);
-	if (ret == -ECHILD) {
-		ret = probing_mend(p, e);
-		return ret ? ret : gauge(p, bears, e);
-	}
-	if (!ret)
-		ret = account(p, &cost, e);
-	if (!ret)
-		ret = hand_over(p,
-				(struct stretch){ .window = true,
-						  .opened = done.opened,
-						  .closed = done.closed },
-				e);
-	if (ret)
-		return ret;
-	probing_pay_attaching(p);
-	probing_learn_registering(p, &done);
-	/* Where hits are many the default price is not good enough to decide by. */
-	if (cost / attached_ns(&done) > PRICE_SHARE * p->o.budget_ppm / 1e6) {
-		double as_taken = p->member.hit_ns;
-
-		probing_price_hits(p);
-		cost *= p->member.hit_ns / as_taken;
-	}
-	window_size_over(&p->size, p->u.end_ns, cost);
-	/* that window was longer than those to come, which last for so much own time */
-	p->size.known = 0;
-	*bears = budget_allows(p->b, &p->member, cost / attached_ns(&done));
-	return 0;
+	p->kept = false;
+	uprobes_free(&p->uprobes);
 }
 
 int probing_begin(struct probing *p, struct err *e)
@@ -622,13 +579,15 @@ int probing_begin(struct probing *p, struct err *e)
 		return err_set(e, p->failed, "probes could not be put in");
 	if (p->state != READY)
 		return 0;
-	ret = gauge(p, &bears, e);
+	ret = probing_gauge(p, &bears, e);
 	if (!ret)
 		ret = bears ? begin_full(p, e) : begin_windows(p, e);
 	if (!ret)
 		return 0;
 	p->failed = ret; /* two kinds may share these probes: then it is for both */
 	p->state = ENDED;
+	p->u.open->bits = 0;
+	let_go_for_good(p);
 	return ret;
 }
 
@@ -640,14 +599,23 @@ static int open_when_due(struct probing *p, struct err *e)
 	return 0;
 }
 
+/* Its probes are out. */
+static void end_pricing(struct probing *p)
+{
+	pricing_free(p->pricing);
+	p->pricing = NULL;
+}
+
 int probing_poll(struct probing *p, struct err *e)
 {
-	struct epoll_event ev[2];
-	int n = epoll_wait(p->ep, ev, 2, 0), ret = 0;
+	struct epoll_event ev[3];
+	int n = epoll_wait(p->ep, ev, 3, 0), ret = 0;
 	bool rings = readable(p->timer);
 
 	for (int i = 0; !ret && i < n; i++)
-		if (ev[i].data.fd != p->timer)
+		if (p->pricing && ev[i].data.fd == pricing_fd(p->pricing))
+			end_pricing(p);
+		else if (ev[i].data.fd != p->timer)
 			ret = p->state == ASKED ? window_over(p, e) : keeper_died(p, e);
 	if (!ret && rings && p->state == READY)
 		ret = probing_begin(p, e);
@@ -684,8 +652,8 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 	p->member.stepped_ns = PRICE_STEPPED_NS;
 	p->member.window_ns = WINDOW_COST_NS;
 	window_cost_init(&p->cost, WINDOW_COST_NS);
-	window_size_init(&p->size, WINDOW_COST_NS, u->end_ns,
-			 u->most_ns > u->end_ns ? u->most_ns : u->end_ns);
+	BUG_ON(!u->parts.end_ns || u->parts.most_ns < u->parts.end_ns);
+	window_size_init(&p->size, WINDOW_COST_NS, u->parts.end_ns, u->parts.most_ns);
 	if (getrandom(&p->random, sizeof(p->random), 0) != sizeof(p->random))
 		p->random = now_ns();
 	probing_heal_first(s, o);
@@ -732,7 +700,7 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 	if (ret)
 		return ret;
 	p->ngroups = n;
-	uprobes_free(&p->uprobes);
+	let_go_for_good(p);
 	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi, p->s->target->pid,
 			   p->u.open, e);
 	if (!ret)
@@ -764,7 +732,7 @@ int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struc
 	p->state = ENDED;
 	p->u.open->bits = 0;
 	p->failed = p->failed ? p->failed : ret;
-	uprobes_free(&p->uprobes);
+	let_go_for_good(p);
 	return ret;
 }
 
@@ -779,6 +747,8 @@ int probing_end(struct probing *p, struct err *e)
 		ret = pause_probes(p, e);
 	p->state = ENDED;
 	p->end_ns = now_ns();
+	if (probing_kept(p))
+		(void)probing_detach(p, NULL); /* what that takes is to be told, too */
 	uprobes_free(&p->uprobes);
 	return ret;
 }
@@ -788,6 +758,7 @@ void probing_free(struct probing *p)
 	if (!p)
 		return;
 	uprobes_free(&p->uprobes);
+	pricing_free(p->pricing);
 	if (p->b)
 		budget_leave(p->s, p->b, &p->member);
 	if (p->ep >= 0)

@@ -38,19 +38,23 @@ struct stretch {
 	double rate; /* per ns, the rate of that count when the window was asked for */
 };
 
+/*
+ * The parts of a window at its shortest, as in struct uprobe_window, and how long end_ns may become
+ * where hits are few, at least end_ns. If begin_ns is not 0, the first part becomes longer by as
+ * much as the window does.
+ */
+struct window_parts {
+	uint64_t begin_ns, end_ns, most_ns;
+};
+
 /* The owner of the probes. */
 struct probing_user {
 	const char *what;		/* "heap": for messages */
 	volatile struct gpb_open *open; /* in the BPF object's .bss */
-	uint64_t begin_ns, end_ns;	/* the parts of a window, as in struct uprobe_window */
-	/*
-	 * How long end_ns may become where hits are few; 0: it does not change. If begin_ns is not 0,
-	 * the first part becomes longer by as much as the window does.
-	 */
-	uint64_t most_ns;
+	struct window_parts parts;
 	bool by_own; /* as in struct uprobe_window */
-	/* Measures what a hit costs (price.h). May be NULL. */
-	int (*price)(void *arg, struct price *out, struct err *e);
+	/* Measures what a hit costs, as price_measure() does. May be NULL. */
+	int (*price)(void *arg, struct price *out, struct pricing **rest, struct err *e);
 	/*
 	 * Reads what the target has done so far by its own count. It may be called every few ms.
 	 * False: not known. May be NULL.

@@ -58,18 +58,18 @@ void probing_size_windows(struct probing *p)
 	p->size.fixed = p->member.window_ns + for_bystanders(p);
 }
 
-void probing_learn_registering(struct probing *p, const struct uprobe_windowed *w)
+void probing_learn_registering(struct probing *p, uint64_t work_ns)
 {
 	struct registered *r = &p->registered;
 	double part;
 
 	look(p, NEXT_NS);
-	if (!w->work_ns) /* the keeper was killed */
+	if (!work_ns) /* the keeper was killed, or the probes are still in */
 		return;
 	part = 1 / (double)++r->n;
-	r->work += ((double)w->work_ns - r->work) * (part > LATELY ? part : LATELY);
-	if (w->work_ns > r->most)
-		r->most = w->work_ns;
+	r->work += ((double)work_ns - r->work) * (part > LATELY ? part : LATELY);
+	if (work_ns > r->most)
+		r->most = work_ns;
 	probing_size_windows(p);
 }
 

@@ -56,20 +56,32 @@ void probing_learn_window(struct probing *p, double hits)
 		window_cost_gap(&p->cost);
 }
 
-/* What hits cost on this machine: measured once, while nothing is attached. */
+double probing_exposed_ns(const struct uprobe_windowed *w)
+{
+	return (double)(w->detached - w->asked) / 2 + (double)(w->closed - w->opened) / 2;
+}
+
 void probing_price_hits(struct probing *p)
 {
+	struct budget_member *m = &p->member;
 	struct price price;
 	struct err why = {};
 
 	if (!p->u.price || p->priced)
 		return;
 	p->priced = true;
-	p->measured = !p->u.price(p->u.arg, &price, &why);
-	if (p->measured) {
-		p->member.hit_ns = price.hit_ns;
-		p->member.stepped_ns = price.stepped_ns;
-	} else {
-		say(&p->o, "%s: %s: taken to be %.0f ns", p->u.what, why.msg, p->member.hit_ns);
+	p->measured = !p->u.price(p->u.arg, &price, &p->pricing, &why);
+	if (!p->measured) {
+		say(&p->o, "%s: %s: taken to be %.0f ns", p->u.what, why.msg, m->hit_ns);
+		return;
 	}
+	if (p->pricing && probing_watch(p, pricing_fd(p->pricing), NULL)) {
+		pricing_free(p->pricing);
+		p->pricing = NULL;
+	}
+	budget_spend_once(p->b, m,
+			  (double)m->hits * (price.hit_ns - m->hit_ns) +
+				  (double)m->stepped * (price.stepped_ns - m->stepped_ns));
+	m->hit_ns = price.hit_ns;
+	m->stepped_ns = price.stepped_ns;
 }

@@ -26,6 +26,7 @@ int probing_mend(struct probing *p, struct err *e)
 	int ret;
 
 	p->u.open->bits = 0;
+	p->kept = false;
 	if (!p->uprobes.deaths)
 		say(&p->o, "%s: the process that keeps the probes was killed: another one goes on",
 		    p->u.what);
@@ -52,8 +53,12 @@ int probing_attach(struct probing *p, struct err *e)
 
 int probing_detach(struct probing *p, struct err *e)
 {
-	int ret = uprobes_detach(&p->uprobes, e);
+	uint64_t work_ns = 0;
+	int ret = uprobes_detach(&p->uprobes, &work_ns, e);
 
+	if (!ret && p->kept)
+		probing_learn_registering(p, p->kept_work + work_ns);
+	p->kept = false;
 	return ret == -ECHILD ? probing_mend(p, e) : ret;
 }
 

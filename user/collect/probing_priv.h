@@ -38,9 +38,17 @@ struct probing {
 	struct uprobe_group groups[UPROBE_GROUPS_MAX];
 	struct uprobe_site *sites; /* of all groups */
 	size_t ngroups;
-	bool priced, measured; /* measured: the price of a hit is measured and not assumed */
-	bool multi, cut;       /* cut: ended early, because this kernel has no windows */
-	bool ending;	       /* no new window is planned */
+	bool priced, measured;	 /* measured: the price of a hit is measured and not assumed */
+	struct pricing *pricing; /* how that is measured goes on: probes are taken out */
+	bool dear;		 /* hits cost enough to be worth measuring their price */
+	/*
+	 * The probes of the first window are still in, or were let go of by their keeper; putting
+	 * them in took the keeper so much CPU time.
+	 */
+	bool kept;
+	uint64_t kept_work;
+	bool multi, cut; /* cut: ended early, because this kernel has no windows */
+	bool ending;	 /* no new window is planned */
 	int ep, timer;
 	enum state state;
 	int failed; /* the error that kept it from beginning, or 0 */
@@ -49,7 +57,7 @@ struct probing {
 	uint64_t stratum_ns, stratum_len; /* begin and length of the present one */
 	uint64_t attach_ns;		  /* how long attaching took lately */
 	uint64_t window_ns;		  /* the longest that the next window lasts */
-	uint64_t attached_ns;		  /* when everything was attached last */
+	uint64_t attached_ns;		  /* when attaching of everything was asked for last */
 	uint64_t asked_ns;		  /* when the keeper was asked for a window */
 	/* when the next action is due, and the next count; 0: never */
 	uint64_t event_ns, count_ns;
@@ -86,8 +94,25 @@ struct probing {
 	uint64_t random;
 };
 
-/* What hits cost on this machine: measured once, while nothing is attached. */
+/* Charges the account with what was spent since the last call: *cost. */
+int probing_account(struct probing *p, double *cost, struct err *e);
+/* A stretch is over: completes @s, and gives it to the owner. */
+int probing_hand_over(struct probing *p, struct stretch s, struct err *e);
+
+/*
+ * probing_gauge.c. Opens a window before all others, to see whether the target can bear full
+ * observation. If so, its probes stay in: probing_kept() until they are taken out.
+ */
+int probing_gauge(struct probing *p, bool *bears, struct err *e);
+bool probing_kept(struct probing *p);
+
+/*
+ * What hits cost on this machine: measured once. Hits that were paid for before are paid for by
+ * that, too.
+ */
 void probing_price_hits(struct probing *p);
+/* For about how long sites were probed: they are attached and detached one by one. ns */
+double probing_exposed_ns(const struct uprobe_windowed *w);
 /* All was put in, or put in and taken out: the account pays what that costs beside hits. */
 void probing_pay_attaching(struct probing *p);
 /* A window is asked for; one is over, whose hits took @hits ns: what the target did meanwhile tells its cost. */
@@ -99,10 +124,10 @@ bool probing_could_be_full(const struct probing *p, uint64_t now);
 
 /*
  * probing_bystanders.c. Counts other processes that run the same file, before the first window;
- * takes note of what a window's putting in and taking out took.
+ * takes note of what putting all probes in and taking them out took the keeper: @work_ns, 0: not known.
  */
 void probing_look_around(struct probing *p);
-void probing_learn_registering(struct probing *p, const struct uprobe_windowed *w);
+void probing_learn_registering(struct probing *p, uint64_t work_ns);
 /* How long a stratum must be for their sake: ns. */
 double probing_bystanders_ns(const struct probing *p);
 /* What a window costs beside its hits is known anew: size.fixed. */

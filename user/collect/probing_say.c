@@ -42,7 +42,7 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 			"%llu windows of %s%.3g ms, %.2f%% of the time observed; putting probes in and out "
 			"is %s to cost %.2g +- %.2g ms a window",
 			(unsigned long long)p->nwindows, p->u.by_own ? "at most " : "",
-			(double)(p->longest ? p->longest : p->u.end_ns) / 1e6,
+			(double)(p->longest ? p->longest : p->u.parts.end_ns) / 1e6,
 			wall > 0 ? 100 * (double)p->observed_ns / wall : 0,
 			window.measured ? "measured on the target" : "taken",
 			p->member.window_ns / 1e6, window.error / 1e6);

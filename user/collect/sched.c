@@ -249,7 +249,7 @@ static struct sched *of_window(void *w)
 }
 
 /* Measures a goroutine that parks in a window, by a process of our own in the last slot. */
-static int price_of(void *w, struct price *out, struct err *e)
+static int price_of(void *w, struct price *out, struct pricing **rest, struct err *e)
 {
 	struct sched *c = of_window(w);
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
@@ -268,7 +268,7 @@ static int price_of(void *w, struct price *out, struct err *e)
 		return err_sys(e, "target table");
 	c->obj->bss->open_for[slot].bits = GPB_OPEN;
 	return price_measure(c->obj->progs.sched_probe, c->multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_AT_PARK, out, e);
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_AT_PARK, out, rest, e);
 }
 
 static int watch(struct sched *c, int fd, struct err *e)
@@ -291,9 +291,7 @@ static int begin_probing(struct sched *c, struct err *e)
 	const struct probing_user u = {
 		.what = "waits",
 		.open = &c->obj->bss->open_for[0],
-		.begin_ns = SCHED_BEGIN_NS,
-		.end_ns = SCHED_END_NS,
-		.most_ns = SCHED_MOST_NS,
+		.parts = SCHED_PARTS,
 		.price = price_of,
 		.spent = sched_window_spent,
 		.turn = sched_window_turn,

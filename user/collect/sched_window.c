@@ -49,11 +49,18 @@ static size_t whole_of(void *arg, const struct gpb_stack *st)
 	return st->size >> 8 == GPB_WAIT_MUTEX ? GPB_WAIT_MUTEX : GPB_WAIT_BLOCK;
 }
 
+static bool parks(void *arg, const struct gpb_stack *st)
+{
+	(void)arg;
+	return st->size >> 8 == GPB_WAIT_BLOCK;
+}
+
 void sched_window_init(struct sched_window *w)
 {
 	tally_init(&w->tally);
 	w->tally.depth = site_depth;
 	w->tally.whole = whole_of;
+	w->tally.parked = parks;
 	w->tally.arg = w;
 	w->tally.merged = true;
 }
@@ -414,7 +421,7 @@ void sched_window_stop(struct sched_window *w)
 static void weigh_others(struct sched_window *w)
 {
 	double counted = 0, parks = w->tally.groups[GPB_WAIT_BLOCK].x, others;
-	double slow = w->tally.windows ? w->slow.sum / (double)w->tally.windows : 1;
+	double slow = slowness_mean(&w->slow, w->tally.windows);
 
 	for (size_t i = 0; i < w->tally.entries.n; i++)
 		if (w->tally.entries.at[i].group == GPB_WAIT_BLOCK)
@@ -430,7 +437,8 @@ void sched_window_end(struct sched_window *w, struct onlook_result *out)
 		onlook_end(w->onlook, out);
 	tally_rest(&w->tally);
 	if (w->onlook)
-		undercounts_learn(&w->under, &w->tally, onlook_sums(w->onlook), GPB_WAIT_MUTEX);
+		undercounts_learn(&w->under, &w->tally, onlook_sums(w->onlook), GPB_WAIT_MUTEX,
+				  slowness_mean(&w->slow, w->tally.windows));
 	weigh_others(w);
 	if (w->onlook && w->mutexes)
 		sum_locked(w);
@@ -468,7 +476,7 @@ static double count_of(const struct sched_window *w, const struct tally_entry *e
 	const struct tally_part *site = &w->tally.sites.at[en->site].sums;
 
 	if (en->group != GPB_WAIT_BLOCK || site->compared.x <= 0 || !sched_window_by_switches(w))
-		return en->counts.x;
+		return en->counts.x * undercounts_factor(&w->under, en);
 	return regressed(w, site).value * en->counts.x / site->compared.x;
 }
 
@@ -545,6 +553,18 @@ static double counts_error(const struct sched_window *w, const struct tally_part
 	return plus(n.variance, n.value * n.value * w->too_few * w->too_few);
 }
 
+/* Of the number of a site's waits that windows tell: those by length have an error of their own. */
+static double site_error(const struct sched_window *w, size_t site)
+{
+	double by_length = undercounts_by_length(&w->under, site);
+	struct tally_part p = w->tally.sites.at[site].sums;
+
+	if (by_length < 0)
+		return counts_error(w, &p);
+	p.counts = p.others;
+	return plus(counts_error(w, &p), by_length * one2);
+}
+
 /* A share of all that is waited for mutexes. Looks tell the variance of that total. */
 static struct sched_error mutex_error(const struct sched_window *w, const struct tally_part *p)
 {
@@ -578,6 +598,15 @@ static double lacking(const struct sched_window *w, size_t site)
 	       GPB_COUNT_ONE * GPB_COUNT_ONE;
 }
 
+/* Did looks count all that they saw of a site? */
+static bool counted_by_looks(const struct sched_window *w, size_t site)
+{
+	const struct onlook_sums *k = w->onlook ? onlook_sums(w->onlook) : NULL;
+
+	return k && onlook_site_count(k, site) > 0 &&
+	       undercounts_counted(&w->under, site, onlook_site_variance(k, site));
+}
+
 static double lacking_all(const struct sched_window *w, const struct tally_part *all)
 {
 	if (!w->onlook)
@@ -598,7 +627,7 @@ static struct sched_error missed(const struct sched_window *w, size_t site)
 
 	if (s->whole == GPB_WAIT_MUTEX)
 		return (struct sched_error){ m.count * one2, m.delay };
-	if (w->onlook && onlook_site_count(onlook_sums(w->onlook), site) > 0)
+	if (counted_by_looks(w, site))
 		return (struct sched_error){};
 	return (struct sched_error){ m.count * one2, w->onlook ? 0 : m.delay };
 }
@@ -611,7 +640,7 @@ struct sched_error sched_window_site(const struct sched_window *w, size_t site)
 	if (s->whole == GPB_WAIT_MUTEX) {
 		out = mutex_error(w, &s->sums);
 	} else {
-		out.count = plus(counts_error(w, &s->sums), lacking(w, site));
+		out.count = plus(site_error(w, site), lacking(w, site));
 		out.delay = w->onlook ? onlook_site_variance(onlook_sums(w->onlook), site) :
 					tally_part_delays(&w->tally, &s->sums).variance;
 	}
@@ -636,6 +665,7 @@ struct sched_error sched_window_whole(const struct sched_window *w, unsigned kin
 		if (w->tally.sites.at[i].whole != kind)
 			continue;
 		out.count = plus(out.count, missed(w, i).count);
+		out.count = plus(out.count, fmax(undercounts_by_length(&w->under, i), 0) * one2);
 		out.delay = plus(out.delay, missed(w, i).delay);
 	}
 	return out;

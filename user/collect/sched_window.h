@@ -35,7 +35,9 @@
  */
 #define SCHED_BEGIN_NS 3000000ull
 #define SCHED_END_NS   10000000ull
-#define SCHED_MOST_NS  30000000ull
+#define SCHED_PARTS             \
+	((struct window_parts){ \
+		.begin_ns = SCHED_BEGIN_NS, .end_ns = SCHED_END_NS, .most_ns = 30000000 })
 
 struct sched_window {
 	struct subject *s; /* borrowed, as the next ones */

@@ -102,6 +102,11 @@ static double slowness(const struct slowness *w)
 	return slow > 1 ? slow : 1;
 }
 
+double slowness_mean(const struct slowness *w, uint64_t windows)
+{
+	return windows ? w->sum / (double)windows : 1;
+}
+
 void slowness_add(struct gpb_wait_clock *sum, const struct gpb_wait_clock *cpu)
 {
 	sum->shorts += cpu->shorts;

@@ -37,6 +37,8 @@ void slowness_begin(struct slowness *w, double hit_ns);
 void slowness_end(struct slowness *w);
 /* A window is over; the clocks of all CPUs have added up to @sum since the first one. */
 void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum);
+/* How many times slower, in the mean of @windows; 1: there was none. */
+double slowness_mean(const struct slowness *w, uint64_t windows);
 void slowness_add(struct gpb_wait_clock *sum, const struct gpb_wait_clock *cpu);
 
 /* The parameters of the clocks in the next window, whose first part lasts @begin_ns. */

@@ -85,7 +85,7 @@ static const struct survey_file *file_of(struct look *l, int fd, const char *nam
 	f = known(l->s, &k);
 	if (f)
 		return f;
-	if (S_ISREG(st.st_mode) && survey_maybe_go(fd, &dynamic)) {
+	if (S_ISREG(st.st_mode) && gobin_may_be_go(fd, &dynamic)) {
 		b = malloc(sizeof(*b));
 		if (!b)
 			return NULL;

@@ -9,27 +9,6 @@
 #include "go/rtvar.h"
 #include "go/waitsite.h"
 
-enum { PHDRS_MAX = 64 };
-
-/* Could the file be Go's? When its section headers were removed as well, it must be searched. */
-bool survey_maybe_go(int fd, bool *dynamic)
-{
-	Elf64_Phdr ph[PHDRS_MAX];
-	Elf64_Ehdr h;
-	size_t n;
-
-	*dynamic = false;
-	if (pread(fd, &h, sizeof(h), 0) != sizeof(h) || memcmp(h.e_ident, ELFMAG, SELFMAG) ||
-	    h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_phentsize != sizeof(*ph))
-		return false;
-	n = h.e_phnum < PHDRS_MAX ? h.e_phnum : PHDRS_MAX;
-	if (pread(fd, ph, n * sizeof(*ph), (off_t)h.e_phoff) != (ssize_t)(n * sizeof(*ph)))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		*dynamic |= ph[i].p_type == PT_INTERP;
-	return !h.e_shnum || gobin_is_go(fd);
-}
-
 static void fill_kind(const struct gobin_info *i, struct survey_build *b)
 {
 	snprintf(b->version, sizeof(b->version), "%s", i->version);

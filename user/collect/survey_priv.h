@@ -26,9 +26,6 @@ static inline void keep_why(char why[SURVEY_WHY], const char *msg)
 	why[n] = 0;
 }
 
-/* Could the file behind @fd be Go's? This is cheap. *dynamic: it has an interpreter. */
-bool survey_maybe_go(int fd, bool *dynamic);
-
 /*
  * Finds out everything about the file behind @fd; @t (may be NULL) runs it at @bias. -ENOENT: it
  * is not Go's. Other problems are described in b->broken.

@@ -117,6 +117,7 @@ static int entry_new(struct tally *t, const struct gpb_stack *st, size_t group, 
 	if (!en)
 		return err_set(e, -ENOMEM, "no memory for stacks");
 	*en = (struct tally_entry){ .group = group, .site = site };
+	en->parked = t->parked && t->parked(t->arg, st);
 	en->st = malloc(bytes);
 	if (!en->st) {
 		t->entries.n--;
@@ -317,11 +318,17 @@ static void fold_with(const struct tally *t, struct tally_site *s, const double 
 		s->with[i] += s->sums.counts.now * all[c->group[i]];
 }
 
-static void part_add(struct tally_part *p, size_t group, double count, double delay)
+static void part_add(struct tally_part *p, const struct tally_entry *en, double count, double delay)
 {
+	if (en->parked && en->group) {
+		p->parked.now += count;
+		p->parked_ns.now += delay;
+	} else {
+		p->others.now += count;
+	}
 	p->counts.now += count;
 	p->delays.now += delay;
-	if (!group)
+	if (!en->group)
 		p->compared.now += count;
 	p->touched = true;
 }
@@ -341,8 +348,8 @@ static void add_seen(struct tally *t, const struct tally_window *w)
 		en->delays.now += delay;
 		en->sampled += seen->count;
 		en->touched = true;
-		part_add(&site->sums, en->group, x, delay);
-		part_add(&t->wholes[site->whole], en->group, x, delay);
+		part_add(&site->sums, en, x, delay);
+		part_add(&t->wholes[site->whole], en, x, delay);
 	}
 }
 
@@ -364,6 +371,9 @@ static void fold_part(const struct tally *t, struct tally_part *p, size_t group,
 	p->touched = false;
 	fold(&p->counts, t->groups[group].now);
 	fold(&p->delays, delays);
+	fold(&p->parked, p->parked_ns.now);
+	fold(&p->parked_ns, 0);
+	fold(&p->others, t->groups[group].now);
 	fold(&p->compared, t->groups[0].now);
 }
 
@@ -548,6 +558,44 @@ struct tally_estimate tally_part_counts(const struct tally *t, const struct tall
 struct tally_estimate tally_part_delays(const struct tally *t, const struct tally_part *p)
 {
 	return p->delays.x > 0 ? expanded(t, &p->delays) : (struct tally_estimate){};
+}
+
+struct tally_estimate tally_part_others(const struct tally *t, const struct tally_part *p)
+{
+	return p->others.x > 0 ? expanded(t, &p->others) : (struct tally_estimate){};
+}
+
+struct tally_estimate tally_part_parked(const struct tally *t, const struct tally_part *p)
+{
+	return p->parked.x > 0 ? expanded(t, &p->parked) : (struct tally_estimate){};
+}
+
+/* What windows say of their delays; a site's, or a whole's. */
+struct tally_estimate tally_part_parked_delays(const struct tally *t, const struct tally_part *p)
+{
+	return p->parked_ns.x > 0 ? expanded(t, &p->parked_ns) : (struct tally_estimate){};
+}
+
+/*
+ * Where few windows met any, their lengths may be alike by chance. Then the variance is at least that of lengths
+ * which differ by as much as their mean.
+ */
+struct tally_estimate tally_part_by_length(const struct tally_part *p, double total_ns)
+{
+	const struct tally_sum *n = &p->parked, *d = &p->parked_ns;
+	double rate, square, windows = windows_of(d), left = windows - 1, least;
+
+	if (n->x <= 0 || d->x <= 0)
+		return (struct tally_estimate){};
+	rate = n->x / d->x;
+	square = n->xx - 2 * rate * n->xn + rate * rate * d->xx;
+	square = square > 0 ? square / n->x / n->x : 0;
+	least = windows > BY_CHANCE ? BY_CHANCE * BY_CHANCE / (windows * windows * windows) :
+				      1 / windows;
+	if (left > 0.5)
+		square *= windows / left;
+	return (struct tally_estimate){ rate * total_ns, (square > least ? square : least) * rate *
+								 rate * total_ns * total_ns };
 }
 
 struct tally_estimate tally_part_regressed(const struct tally *t, const struct tally_part *p,

@@ -34,6 +34,7 @@ struct tally_entry {
 	size_t site;
 	size_t seen;  /* index in tally.seen, if it is still there */
 	bool touched; /* it was seen in the present window */
+	bool parked;  /* tally.parked */
 };
 
 /*
@@ -44,7 +45,12 @@ struct tally_part {
 	struct tally_sum counts; /* n: that of its group or, where groups are merged, of group 0 */
 	struct tally_sum delays; /* n: the delays of its whole */
 	struct tally_sum compared; /* counts of group 0 alone; n: that of group 0 */
-	double full, full_delay;   /* full observation: sums of gpb_stack.count and .delay */
+	/*
+	 * Long waits of parked goroutines: entries of tally.parked in groups other than 0. Their counts (n:
+	 * their delays), their delays, and the counts of all other entries (n as for counts).
+	 */
+	struct tally_sum parked, parked_ns, others;
+	double full, full_delay; /* full observation: sums of gpb_stack.count and .delay */
 	bool touched;
 };
 
@@ -87,7 +93,9 @@ struct tally {
 	size_t (*depth)(void *arg, const struct gpb_stack *st);
 	/* The number of the sum over sites that a stack belongs to, < TALLY_WHOLES. NULL: 0. */
 	size_t (*whole)(void *arg, const struct gpb_stack *st);
-	void *arg;   /* for both callbacks */
+	/* Does a parked goroutine wait there? NULL: no. */
+	bool (*parked)(void *arg, const struct gpb_stack *st);
+	void *arg;   /* for all callbacks */
 	bool merged; /* a site comprises all groups */
 	VEC(struct tally_entry) entries;
 	VEC(struct tally_site) sites;
@@ -194,6 +202,15 @@ struct tally_estimate tally_site_counts(const struct tally *t, const struct tall
 /* The estimates of a site or a whole: the number, and the total delay. */
 struct tally_estimate tally_part_counts(const struct tally *t, const struct tally_part *p);
 struct tally_estimate tally_part_delays(const struct tally *t, const struct tally_part *p);
+/* tally_part_counts() without long waits of parked goroutines, and with nothing but these. */
+struct tally_estimate tally_part_others(const struct tally *t, const struct tally_part *p);
+struct tally_estimate tally_part_parked(const struct tally *t, const struct tally_part *p);
+struct tally_estimate tally_part_parked_delays(const struct tally *t, const struct tally_part *p);
+/*
+ * The number of long waits of parked goroutines that last @total_ns together: by their mean length in windows,
+ * which is a ratio estimator. The variance is for a given @total_ns.
+ */
+struct tally_estimate tally_part_by_length(const struct tally_part *p, double total_ns);
 /*
  * As tally_regressed(), for a part: its counts in group 0 are regressed on that group's n, whose
  * sum over all of the time is @total. Counts of other groups are taken as they are. .value is for

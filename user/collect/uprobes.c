@@ -319,6 +319,15 @@ static void sleep_in_window(struct held *h, const struct uprobe_window *w, uint6
 	sleep_until(end);
 }
 
+/* Returns the CPU time that it took. */
+static uint64_t detach_and_time(struct held *h)
+{
+	uint64_t cpu = own_cpu_ns();
+
+	detach_all(h);
+	return own_cpu_ns() - cpu;
+}
+
 static int count_for_a_while(struct held *h, const struct uprobe_window *w,
 			     struct uprobe_windowed *out, struct err *e)
 {
@@ -347,9 +356,13 @@ static int count_for_a_while(struct held *h, const struct uprobe_window *w,
 	sleep_in_window(h, w, out->opened);
 	h->open->bits = 0;
 	out->closed = now_ns();
-	cpu = own_cpu_ns();
-	detach_all(h);
-	out->work_ns += own_cpu_ns() - cpu;
+	if (w->keep_until) {
+		/* What a hit that began in time files must be there before it is looked for. */
+		sleep_until(out->closed + SETTLE_OWN_NS);
+		h->attached = true;
+		return 0;
+	}
+	out->work_ns += detach_and_time(h);
 	out->detached = now_ns();
 	return 0;
 }
@@ -383,7 +396,7 @@ static size_t serve(void *arg, const void *words, size_t n, void *to)
 		a.ret = attach_all(h, &a.e);
 		h->attached = !a.ret;
 	} else if (ask.what == DETACH) {
-		detach_all(h);
+		a.windowed.work_ns = detach_and_time(h);
 	} else {
 		a.ret = count_for_a_while(h, &ask.window, &a.windowed, &a.e);
 	}
@@ -575,18 +588,19 @@ static int answer_of(struct uprobes *u, struct answer *a, struct err *e)
 	return a->ret ? err_set(e, a->ret, "%s", a->e.msg) : 0;
 }
 
-static int at_once(struct uprobes *u, enum what what, struct err *e)
+static int at_once(struct uprobes *u, enum what what, struct answer *a, struct err *e)
 {
 	struct ask ask = { .what = what };
-	struct answer a;
 	int ret = keeper_ask(&u->keeper, &ask, sizeof(ask), 0, e);
 
-	return ret ? ret : answer_of(u, &a, e);
+	return ret ? ret : answer_of(u, a, e);
 }
 
 int uprobes_attach(struct uprobes *u, struct err *e)
 {
-	return at_once(u, ATTACH, e);
+	struct answer a;
+
+	return at_once(u, ATTACH, &a, e);
 }
 
 int uprobes_attach_again(struct uprobes *u, struct err *e)
@@ -601,9 +615,14 @@ int uprobes_attach_again(struct uprobes *u, struct err *e)
 	return ret;
 }
 
-int uprobes_detach(struct uprobes *u, struct err *e)
+int uprobes_detach(struct uprobes *u, uint64_t *work_ns, struct err *e)
 {
-	return at_once(u, DETACH, e);
+	struct answer a;
+	int ret = at_once(u, DETACH, &a, e);
+
+	if (!ret && work_ns)
+		*work_ns = a.windowed.work_ns;
+	return ret;
 }
 
 int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err *e)
@@ -611,6 +630,9 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err 
 	struct ask ask = { .what = WINDOW, .window = *w };
 	uint64_t now = now_ns(), open = w->open > now ? w->open : now;
 
+	/* Before the keeper is asked: we may be stopped at any moment from then on. */
+	if (w->keep_until)
+		uprobes_until(u, w->keep_until);
 	return keeper_ask(&u->keeper, &ask, sizeof(ask), open + w->end + OVERDUE_NS, e);
 }
 
@@ -658,11 +680,16 @@ int uprobes_mend(struct uprobes *u, struct err *e)
 		u->deaths++;
 		ret = start_keeper(u, e);
 		if (!ret)
-			ret = at_once(u, ATTACH, e);
+			ret = uprobes_attach(u, e);
 		if (!ret)
-			ret = at_once(u, DETACH, e);
+			ret = uprobes_detach(u, NULL, e);
 	}
 	return ret;
+}
+
+void uprobes_leave(struct uprobes *u)
+{
+	keeper_end(&u->keeper);
 }
 
 void uprobes_free(struct uprobes *u)

@@ -91,8 +91,11 @@ int uprobes_attach(struct uprobes *u, struct err *e);
 void uprobes_until(struct uprobes *u, uint64_t ns);
 /* When the keeper has done so last, 0: never. Then they can be attached again. */
 uint64_t uprobes_let_go(const struct uprobes *u);
-/* Takes all of them off; they can be attached again later. */
-int uprobes_detach(struct uprobes *u, struct err *e);
+/*
+ * Takes all of them off; they can be attached again later. *work_ns: as in struct uprobe_windowed;
+ * it may be NULL.
+ */
+int uprobes_detach(struct uprobes *u, uint64_t *work_ns, struct err *e);
 
 /* A short period in which hits count; CLOCK_MONOTONIC. */
 struct uprobe_window {
@@ -100,19 +103,25 @@ struct uprobe_window {
 	uint64_t begin; /* ns from then on in which beginning events count; 0 for allocations */
 	uint64_t end;	/* ns from then on in which ending events count */
 	bool by_own;	/* it also ends when no CPU has own time left: gpb_open.until */
+	/*
+	 * The probes stay attached when it closes, until this time (CLOCK_MONOTONIC) as if by
+	 * uprobes_until(); 0: they are taken off.
+	 */
+	uint64_t keep_until;
 };
 /* What the window was like. */
 struct uprobe_windowed {
-	uint64_t asked, opened, closed, detached; /* CLOCK_MONOTONIC */
-	uint64_t work_ns; /* the keeper's CPU time in attaching and detaching: without waits */
+	uint64_t asked, opened, closed, detached; /* CLOCK_MONOTONIC; detached 0: they stay */
+	/* the keeper's CPU time in attaching and, unless they stay, detaching: without waits */
+	uint64_t work_ns;
 };
 
 /*
- * Attaches, counts for a while, and detaches, in the background. Nothing may be attached when it
- * is called.
+ * Attaches, counts for a while, and detaches unless they are to stay, in the background. Nothing
+ * may be attached when it is called.
  */
 int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err *e);
-/* To be polled: readable when the window is over and the probes are off. */
+/* To be polled: readable when the window is over, and the probes are off unless they stay. */
 int uprobes_fd(const struct uprobes *u);
 /* Waits for that. */
 int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e);
@@ -130,6 +139,8 @@ int uprobes_mend(struct uprobes *u, struct err *e);
 /* uprobes_attach() that mends first, if need be, and after each death. */
 int uprobes_attach_again(struct uprobes *u, struct err *e);
 
+/* Begins to detach all for good. That goes on in the keeper; uprobes_free() waits for it. */
+void uprobes_leave(struct uprobes *u);
 /* Detach all for good, and free what a keeper left behind; safe on a zeroed struct. */
 void uprobes_free(struct uprobes *u);
 

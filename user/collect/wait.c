@@ -297,7 +297,7 @@ static struct wait *of_window(void *window)
 }
 
 /* Measures a change of a goroutine that ends no wait, by a process of our own in the last slot. */
-static int price_of(void *window, struct price *out, struct err *e)
+static int price_of(void *window, struct price *out, struct pricing **rest, struct err *e)
 {
 	struct wait *w = of_window(window);
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
@@ -315,7 +315,7 @@ static int price_of(void *window, struct price *out, struct err *e)
 			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_STATUS_CURRENT |
 				     (uint64_t)GPB_G_RUNNING << GPB_COOKIE_OLD_SHIFT |
 				     (uint64_t)GPB_G_WAITING << GPB_COOKIE_NEW_SHIFT,
-			     out, e);
+			     out, rest, e);
 }
 
 static int watch(struct wait *w, int fd, struct err *e)
@@ -349,9 +349,7 @@ static int begin_probing(struct wait *w, struct err *e)
 	const struct probing_user u = {
 		.what = "wait",
 		.open = &w->obj->bss->open_for[0],
-		.begin_ns = WAIT_BEGIN_NS,
-		.end_ns = WAIT_END_NS,
-		.most_ns = WAIT_MOST_NS,
+		.parts = WAIT_PARTS,
 		.price = price_of,
 		.spent = wait_window_spent,
 		.turn = wait_window_turn,

@@ -88,12 +88,19 @@ static size_t whole_of(void *arg, const struct gpb_stack *st)
 	return w->by_runtime(w->s, st) ? WAIT_WHOLE_RUNTIME : WAIT_WHOLE_PROGRAM;
 }
 
+static bool parks(void *arg, const struct gpb_stack *st)
+{
+	(void)arg;
+	return st->size >> 8 == GPB_G_WAITING;
+}
+
 void wait_window_init(struct wait_window *w,
 		      bool (*by_runtime)(struct subject *s, const struct gpb_stack *st))
 {
 	tally_init(&w->tally);
 	w->tally.depth = site_depth;
 	w->tally.whole = whole_of;
+	w->tally.parked = parks;
 	w->tally.arg = w;
 	w->tally.merged = true;
 	w->by_runtime = by_runtime;
@@ -371,7 +378,8 @@ void wait_window_end(struct wait_window *w, struct onlook_result *out)
 		onlook_end(w->onlook, out);
 	tally_rest(&w->tally);
 	if (w->onlook)
-		undercounts_learn(&w->under, &w->tally, onlook_sums(w->onlook), GPB_G_SYSCALL);
+		undercounts_learn(&w->under, &w->tally, onlook_sums(w->onlook), GPB_G_SYSCALL,
+				  slowness_mean(&w->slow, w->tally.windows));
 }
 
 /* ---- estimates ---- */
@@ -422,7 +430,7 @@ static double count_of(const struct wait_window *w, const struct tally_entry *en
 	const struct tally_part *site = &w->tally.sites.at[en->site].sums;
 
 	if (en->group != GPB_WAIT_SHORT || site->compared.x <= 0 || !by_runs(w))
-		return en->counts.x;
+		return en->counts.x * undercounts_factor(&w->under, en);
 	return regressed(w, site).value * en->counts.x / site->compared.x;
 }
 
@@ -457,6 +465,20 @@ static double counts_error(const struct wait_window *w, const struct tally_part 
 	return by_runs(w) ? regressed(w, p).variance : tally_part_counts(&w->tally, p).variance;
 }
 
+/* Of the number of a site's waits that windows tell: those by length have an error of their own. */
+static double site_error(const struct wait_window *w, size_t site)
+{
+	double by_length = undercounts_by_length(&w->under, site), factor;
+	struct tally_part p = w->tally.sites.at[site].sums;
+
+	if (by_length < 0)
+		return counts_error(w, &p);
+	p.counts = p.others;
+	factor = fmax(w->under.at[site].factor, 1);
+	return plus(counts_error(w, &p) * factor * factor,
+		    by_length * GPB_COUNT_ONE * GPB_COUNT_ONE);
+}
+
 /* What windows lack, compared with looks. */
 static double lacking(const struct wait_window *w, size_t site)
 {
@@ -467,6 +489,15 @@ static double lacking(const struct wait_window *w, size_t site)
 	return undercounts_site(&w->under, site, tally_part_delays(&w->tally, p).variance,
 				onlook_site_variance(onlook_sums(w->onlook), site)) *
 	       GPB_COUNT_ONE * GPB_COUNT_ONE;
+}
+
+/* Did looks count all that they saw of a site? */
+static bool counted_by_looks(const struct wait_window *w, size_t site)
+{
+	const struct onlook_sums *k = w->onlook ? onlook_sums(w->onlook) : NULL;
+
+	return k && onlook_site_count(k, site) > 0 &&
+	       undercounts_counted(&w->under, site, onlook_site_variance(k, site));
 }
 
 static double lacking_all(const struct wait_window *w, const struct tally_part *all)
@@ -483,9 +514,13 @@ static struct wait_error missed(const struct wait_window *w, size_t site)
 {
 	struct tally_missed m = tally_part_missed(&w->tally, &w->tally.sites.at[site].sums);
 	const double one = GPB_COUNT_ONE;
+	double count;
 
-	if (w->onlook && onlook_site_count(onlook_sums(w->onlook), site) > 0)
-		return (struct wait_error){};
+	/* Each of these was followed by a time runnable, which is too short for looks. */
+	if (counted_by_looks(w, site)) {
+		count = m.count > 0 ? onlook_site_count(onlook_sums(w->onlook), site) : 0;
+		return (struct wait_error){ .count = count * count * one * one };
+	}
 	return (struct wait_error){ m.count * one * one, w->onlook ? 0 : m.delay };
 }
 
@@ -497,7 +532,7 @@ struct wait_error wait_window_site(const struct wait_window *w, size_t site)
 				   tally_part_delays(&w->tally, p).variance;
 
 	return (struct wait_error){
-		.count = plus(plus(counts_error(w, p), more.count), lacking(w, site)),
+		.count = plus(plus(site_error(w, site), more.count), lacking(w, site)),
 		.delay = plus(delay, more.delay),
 	};
 }
@@ -515,6 +550,8 @@ struct wait_error wait_window_whole(const struct wait_window *w)
 		if (w->tally.sites.at[i].whole != WAIT_WHOLE_PROGRAM)
 			continue;
 		out.count = plus(out.count, missed(w, i).count);
+		out.count = plus(out.count, fmax(undercounts_by_length(&w->under, i), 0) *
+						    GPB_COUNT_ONE * GPB_COUNT_ONE);
 		out.delay = plus(out.delay, missed(w, i).delay);
 	}
 	return out;

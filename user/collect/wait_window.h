@@ -29,7 +29,9 @@
  */
 #define WAIT_BEGIN_NS 3000000ull
 #define WAIT_END_NS   10000000ull
-#define WAIT_MOST_NS  30000000ull
+#define WAIT_PARTS              \
+	((struct window_parts){ \
+		.begin_ns = WAIT_BEGIN_NS, .end_ns = WAIT_END_NS, .most_ns = 30000000 })
 
 enum wait_whole { WAIT_WHOLE_PROGRAM, WAIT_WHOLE_RUNTIME };
 

@@ -66,14 +66,21 @@ static double variance(const struct window_cost *w)
 
 struct window_cost_estimate window_cost_now(const struct window_cost *w)
 {
-	double known = w->assumed * w->assumed, seen, share, ns;
+	double known = w->assumed * w->assumed, mean, seen, share, ns;
 
 	if (w->n < ENOUGH)
 		return (struct window_cost_estimate){ w->assumed, w->assumed, false };
 	/* Many equal costs do not prove that the next one is equal. */
 	seen = fmax(variance(w), known / 400);
+	/*
+	 * The assumption is wrong by as much as the mean is away from it, unless that is chance (the
+	 * variance between two estimates by the method of moments): otherwise it would pull the
+	 * estimate towards itself by more than the error tells.
+	 */
+	mean = w->sum / (double)w->n;
+	known = fmax(known, (mean - w->assumed) * (mean - w->assumed) - seen);
 	share = known / (known + seen);
-	ns = share * w->sum / (double)w->n + (1 - share) * w->assumed;
+	ns = share * mean + (1 - share) * w->assumed;
 	return (struct window_cost_estimate){
 		.ns = fmax(ns, LEAST * w->assumed),
 		.error = sqrt(share * seen),

@@ -6,6 +6,7 @@
 #include "go/gobin_priv.h"
 #include "go/module.h"
 
+enum { PHDRS_MAX = 64 };
 enum { GO_MINOR_MIN = 16 };  /* the oldest Go whose function table we read */
 enum { CACHE_BLOCKS = 192 }; /* of MEMCACHE_BLOCK bytes: 3 MB over the file */
 
@@ -234,6 +235,24 @@ bool gobin_is_go(int fd)
 		if (elfimg_sec(img, names[i]))
 			return true;
 	return false;
+}
+
+bool gobin_may_be_go(int fd, bool *dynamic)
+{
+	Elf64_Phdr ph[PHDRS_MAX];
+	Elf64_Ehdr h;
+	size_t n;
+
+	*dynamic = false;
+	if (pread(fd, &h, sizeof(h), 0) != sizeof(h) || memcmp(h.e_ident, ELFMAG, SELFMAG) ||
+	    h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_phentsize != sizeof(*ph))
+		return false;
+	n = h.e_phnum < PHDRS_MAX ? h.e_phnum : PHDRS_MAX;
+	if (pread(fd, ph, n * sizeof(*ph), (off_t)h.e_phoff) != (ssize_t)(n * sizeof(*ph)))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		*dynamic |= ph[i].p_type == PT_INTERP;
+	return !h.e_shnum || gobin_is_go(fd);
 }
 
 void gobin_free(struct gobin *b)

@@ -118,6 +118,11 @@ void gobin_free(struct gobin *b);
  * and no proof.
  */
 bool gobin_is_go(int fd);
+/*
+ * Could it be Go's? Also where its section headers were removed, so that it must be searched. This
+ * is cheap. *dynamic: it has an interpreter.
+ */
+bool gobin_may_be_go(int fd, bool *dynamic);
 DEFINE_FREEP(struct gobin, gobin)
 
 const struct gobin_info *gobin_info(const struct gobin *b);

@@ -6,10 +6,15 @@
 #include <sys/vfs.h>
 #include <time.h>
 
+#include "base/caps.h"
+#include "base/limits.h"
+#include "target/holders.h"
 #include "target/target_priv.h"
 
 /* include/uapi/linux/magic.h, since Linux 6.9 */
 #define PIDFS 0x50494446
+/* Inode of the initial pid namespace: PROC_PID_INIT_INO, include/linux/proc_ns.h, since 3.8 */
+#define INIT_PIDNS_INO 0xEFFFFFFCu
 
 /*
  * A position in the file has 63 bits: a 1, the key of the process (23), the switch (2), the slot
@@ -21,9 +26,10 @@ enum { VALUE_BITS = 31, SLOT_BITS = 6, WHAT_BITS = 2, KEY_BITS = 23 };
 _Static_assert(VALUE_BITS + SLOT_BITS + WHAT_BITS + KEY_BITS == 62, "a file offset is signed");
 _Static_assert(CLAIM_VALUE_MAX < (1ll << VALUE_BITS), "a claim stays in its slot");
 _Static_assert(CLAIM_SLOTS < 1 << SLOT_BITS, "slot 0 is the gate");
+_Static_assert(CLAIM_SLOTS < 64, "a bit for each slot");
 _Static_assert(CLAIM_WHATS == 1 << WHAT_BITS, "one range per switch");
 
-enum { PAUSE_MIN_US = 500, PAUSE_MAX_US = 64000, STATUS_MAX = 65536 };
+enum { PAUSE_MIN_US = 500, PAUSE_MAX_US = 64000, STATUS_MAX = 65536, LOOKS = 3 };
 
 struct claims {
 	pid_t pid;
@@ -31,6 +37,8 @@ struct claims {
 	uint64_t base; /* position of the gate */
 	unsigned held; /* the slot that we hold; 0: none */
 	uint64_t seed;
+	struct rights target; /* as of claims_open() */
+	uint64_t imitated;    /* slots whose claims count for nothing; bit 0 is not used */
 };
 
 static uint64_t now_ns(void)
@@ -133,6 +141,9 @@ int claims_open(struct target *t, unsigned what, bool force_exe, struct claims *
 		return ret;
 	c->base = 1ull << 62 | key << (VALUE_BITS + SLOT_BITS + WHAT_BITS) |
 		  (uint64_t)what << (VALUE_BITS + SLOT_BITS);
+	/* A target that cannot be asked is of no user. */
+	if (rights_read(t->proc_fd, &c->target, NULL))
+		c->target = (struct rights){ .real_uid = UINT64_MAX, .uid = UINT64_MAX };
 	c->seed = (now_ns() ^ (uint64_t)getpid() << 40) | 1;
 	*out = TAKE(c);
 	return 0;
@@ -238,7 +249,10 @@ static uint64_t slot_at(const struct claims *c, unsigned slot)
 	return c->base + slot * STRIDE;
 }
 
-/* look() does not see locks of our own: they belong to the same open file description. */
+/*
+ * 1 when there is a lock of somebody else, with *value 0 when it is not like a claim. look() does
+ * not see locks of our own, because they belong to the same open file description.
+ */
 static int look_slot(struct claims *c, unsigned slot, uint64_t *value, struct err *e)
 {
 	struct flock found = { 0 };
@@ -247,25 +261,147 @@ static int look_slot(struct claims *c, unsigned slot, uint64_t *value, struct er
 	*value = ret > 0 && is_ours(&found, slot_at(c, slot), CLAIM_VALUE_MAX) ?
 			 (uint64_t)found.l_len :
 			 0;
-	return ret < 0 ? ret : 0;
+	return ret;
 }
 
-int claims_others(struct claims *c, uint64_t wanted, uint64_t *value, struct err *e)
+/* ---- whose locks they are ---- */
+
+/* What is known of the locks in the slots after one look. */
+struct others {
+	struct claims *c;
+	uint64_t wanted, value; /* what claims_others() is to tell, as far as it is known */
+	bool locked;		/* there are locks in slots */
+	/* for each slot: the claim that the kernel shows, or 0, and whose it is */
+	uint64_t shown[CLAIM_SLOTS + 1];
+	enum { HOLDER_UNSEEN, HOLDER_STRANGER, HOLDER_ABLE } holder[CLAIM_SLOTS + 1];
+};
+
+static void count(struct others *o, uint64_t value)
 {
-	uint64_t any = 0;
+	if (!o->value || value == o->wanted)
+		o->value = value;
+}
 
+/* A claim that is hidden by another lock in its slot is seen here, too. */
+static void holder_found(void *arg, const struct held *h)
+{
+	struct others *o = arg;
+	uint64_t at = h->start - o->c->base, slot = at / STRIDE;
+
+	if (h->start < o->c->base || at % STRIDE || !slot || slot > CLAIM_SLOTS || !h->len ||
+	    h->len > CLAIM_VALUE_MAX)
+		return;
+	if (h->able)
+		count(o, h->len);
+	if (h->len != o->shown[slot])
+		return;
+	if (h->able)
+		o->holder[slot] = HOLDER_ABLE;
+	else if (o->holder[slot] == HOLDER_UNSEEN)
+		o->holder[slot] = HOLDER_STRANGER;
+}
+
+static int look_at_slots(struct others *o, struct err *e)
+{
 	for (unsigned slot = 1; slot <= CLAIM_SLOTS; slot++) {
-		uint64_t v;
-		int ret = look_slot(c, slot, &v, e);
+		int ret = look_slot(o->c, slot, &o->shown[slot], e);
 
-		if (ret)
+		if (ret < 0)
 			return ret;
-		if (v && (!any || v == wanted))
-			any = v;
+		o->locked |= ret;
 	}
-	*value = any;
 	return 0;
 }
+
+/* Are all processes of this kernel in /proc, and may we look at each? */
+static bool sees_all(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == INIT_PIDNS_INO &&
+	       caps_initial_userns() && caps_have(CAP_SYS_PTRACE);
+}
+
+/* As holders_find(). */
+static bool look_for_holders(struct others *o, bool able_only, bool (*stop)(void))
+{
+	CLEANUP(closep) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(closep) int self = openat(proc, "self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct holders_ask ask = { .proc = proc,
+				   .but_fd = o->c->fd,
+				   .able_only = able_only,
+				   .target = o->c->target,
+				   .end_ns = now_ns() + LIMIT_HOLDERS_MS * 1000000ull,
+				   .stop = stop,
+				   .found = holder_found,
+				   .arg = o };
+	struct rights ours = { 0 };
+	struct stat st;
+
+	if (proc < 0 || self < 0 || fstat(o->c->fd, &st) || rights_read(self, &ours, NULL))
+		return false;
+	ask.ino = st.st_ino;
+	ask.our_userns = ours.userns;
+	return holders_find(&ask);
+}
+
+static bool any_unseen(const struct others *o)
+{
+	for (unsigned slot = 1; slot <= CLAIM_SLOTS; slot++)
+		if (o->shown[slot] && o->holder[slot] == HOLDER_UNSEEN)
+			return true;
+	return false;
+}
+
+/* @hidden: all who could be goprof-bpf were looked at. */
+static void judge_unseen(struct others *o, bool hidden)
+{
+	for (unsigned slot = 1; slot <= CLAIM_SLOTS; slot++) {
+		if (!o->shown[slot] || o->holder[slot] == HOLDER_ABLE)
+			continue;
+		if (o->holder[slot] == HOLDER_UNSEEN && !hidden)
+			count(o, o->shown[slot]);
+		else
+			o->c->imitated |= 1ull << slot;
+	}
+}
+
+/*
+ * A lock whose holder is not found may have been taken, or handed on, while this looked: so it
+ * looks again. Where every process is to be seen, it is enough to look at those that could be
+ * goprof-bpf, and strangers cannot make that long.
+ */
+int claims_others(struct claims *c, uint64_t wanted, bool (*stop)(void), uint64_t *value,
+		  struct err *e)
+{
+	bool all = sees_all(), whole = true;
+	struct others o;
+
+	c->imitated = 0;
+	for (int i = 0; i < LOOKS; i++) {
+		int ret;
+
+		o = (struct others){ .c = c, .wanted = wanted };
+		ret = look_at_slots(&o, e);
+		if (ret)
+			return ret;
+		if (!o.locked)
+			break;
+		whole = look_for_holders(&o, all && whole, stop);
+		if (!any_unseen(&o))
+			break;
+	}
+	judge_unseen(&o, all && whole);
+	*value = o.value;
+	return 0;
+}
+
+bool claims_imitated(const struct claims *c)
+{
+	return c->imitated != 0;
+}
+
+/* ---- one's own ---- */
 
 int claims_take(struct claims *c, uint64_t value, struct err *e)
 {
@@ -277,9 +413,9 @@ int claims_take(struct claims *c, uint64_t value, struct err *e)
 		uint64_t taken;
 		int ret = look_slot(c, slot, &taken, e);
 
-		if (!ret && taken)
+		if (ret > 0 && taken && !(c->imitated >> slot & 1))
 			continue;
-		if (!ret)
+		if (ret >= 0)
 			ret = lock(c, F_RDLCK, slot_at(c, slot), value, e);
 		if (ret == -EAGAIN || ret == -EACCES) /* somebody's write lock */
 			continue;

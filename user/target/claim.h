@@ -12,9 +12,13 @@
  * A range's length is the value that was written into the target. So whoever comes second
  * knows what the first one wrote, and can tell it from what the program wrote itself.
  *
- * Anybody who can open that file can lock it: a lock of another type, start or length than ours is
- * nobody's claim. One that looks like a claim is believed, which costs whoever believes it no more
- * than that it waits; and one that hides a claim makes somebody's window end early, which is seen.
+ * Anybody who can open that file can lock it. A lock of another type, start or length than ours is
+ * nobody's claim. One that looks like a claim counts when a process holds it that could be a
+ * goprof-bpf (target/holders.h), and also when its holder cannot be found, unless every process is
+ * to be seen here: goprof-bpf runs in the initial pid namespace with CAP_SYS_PTRACE. Whoever has
+ * hidden a descriptor, in a message on its way for example, then claims nothing. Where not every
+ * process is to be seen, a stranger's lock can hide that of an unseen goprof-bpf in the same place:
+ * that one's window ends early, which it notices.
  *
  * Mutual exclusion with read locks alone: announce (lock the gate's byte), then look whether
  * somebody else announced; if so withdraw and try again after a random pause. Of two, the
@@ -63,8 +67,16 @@ void claims_leave(struct claims *c);
 
 /* ---- between enter and leave ---- */
 
-/* @wanted when somebody else claims that, else the value of any other claim; 0: there is none. */
-int claims_others(struct claims *c, uint64_t wanted, uint64_t *value, struct err *e);
+/*
+ * @wanted when somebody else claims that, else the value of any other claim; 0: there is none.
+ * Where locks stand in the way, this takes up to LIMIT_HOLDERS_MS for each of a few looks through
+ * all processes; @stop (may be NULL) ends that early, and then all locks count whose holders have
+ * not been found.
+ */
+int claims_others(struct claims *c, uint64_t wanted, bool (*stop)(void), uint64_t *value,
+		  struct err *e);
+/* Did the last claims_others() meet a lock like a claim that counts for nothing? */
+bool claims_imitated(const struct claims *c);
 /* @value: 1 to CLAIM_VALUE_MAX. -E2BIG when there are CLAIM_SLOTS already. */
 int claims_take(struct claims *c, uint64_t value, struct err *e);
 void claims_drop(struct claims *c);

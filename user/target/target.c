@@ -6,7 +6,6 @@
  */
 #include "target/target.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -480,12 +479,6 @@ struct tids {
 static void tidsp(struct tids *t)
 {
 	vec_fini(&t->v);
-}
-
-static void closedirp(DIR **d)
-{
-	if (*d)
-		closedir(*d);
 }
 
 static int add_tid(struct target *t, struct tids *v, const char *name, struct err *e)

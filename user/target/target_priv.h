@@ -2,6 +2,7 @@
 #ifndef TARGET_TARGET_PRIV_H
 #define TARGET_TARGET_PRIV_H
 
+#include <dirent.h>
 #include <sys/stat.h>
 
 #include "base/cur.h"
@@ -13,6 +14,12 @@
 bool text_u64(struct cur *c, const char *what, unsigned base, uint64_t *out);
 /* The next byte is @want, and is consumed. */
 bool text_char(struct cur *c, const char *what, char want);
+
+static inline void closedirp(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
 
 /* ---- procfs: files of one process, through a descriptor of its directory ---- */
 
