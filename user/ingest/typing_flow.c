@@ -269,7 +269,7 @@ static bool put(struct flow *x, const struct object *o, const struct candidate *
 	const struct flow_class *now = typed(x, o->index);
 	uint16_t layout = now ? now->layout : x->c->of[o->index], class;
 
-	if (now && now->rank >= c->rank)
+	if (now && (x->untyped || now->rank >= c->rank))
 		return true;
 	class = layout ? class_of(x, o, layout, c) : 0;
 	if (!class)

@@ -113,6 +113,16 @@ type local2 struct {
 
 type message int
 
+type server struct {
+	held []*stacked
+	name string
+}
+
+type stacked struct {
+	p *int
+	n [13]int
+}
+
 type key struct {
 	a, b int32
 }
@@ -175,6 +185,27 @@ func blocked(n int) {
 	ready <- true
 	<-wait
 	fmt.Println(here.n[0])
+}
+
+//go:noinline
+func newStacked() *stacked { return &stacked{p: number} }
+
+//go:noinline
+func (s *server) serve() {
+	ready <- true
+	<-wait
+	fmt.Println(len(s.held))
+}
+
+// What it holds, a variable on its stack does, to which a pointer leads.
+//
+//go:noinline
+func host() {
+	var s server
+	for i := 0; i < 8; i++ {
+		s.held = append(s.held, newStacked())
+	}
+	s.serve()
 }
 
 //go:noinline
@@ -280,6 +311,7 @@ func truth() {
 	fmt.Println("exactly 12 closure main.call.func1")
 	fmt.Println("exactly 6 main.finished")
 	fmt.Println("exactly 9 main.local")
+	fmt.Println("exactly 8 main.stacked")
 	fmt.Println("exactly 11 main.boss")
 	fmt.Println("exactly 11 main.local2")
 	fmt.Println("at least 60 string")
@@ -294,6 +326,8 @@ func main() {
 		go blocked(i)
 		<-ready
 	}
+	go host()
+	<-ready
 	runtime.GC()
 	runtime.GC()
 	f, err := os.Create(os.Args[1])
