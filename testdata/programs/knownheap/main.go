@@ -160,6 +160,10 @@ var (
 	number  = new(int)
 	yes     = new(bool)
 	label   = "name"
+
+	// What only newer Gos have (newer.go).
+	fillMore = func() {}
+	more     = func() {}
 )
 
 func grow(depth int) *tree {
@@ -286,6 +290,7 @@ func fill() {
 }
 
 func truth() {
+	more()
 	fmt.Println("exactly 100 main.node")
 	fmt.Println("exactly 127 main.tree")
 	fmt.Println("exactly 1035 main.item")
@@ -321,6 +326,7 @@ func truth() {
 
 func main() {
 	fill()
+	fillMore()
 	finish()
 	for i := 0; i < 9; i++ {
 		go blocked(i)
