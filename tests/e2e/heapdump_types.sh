@@ -41,6 +41,7 @@ judge_types() {
 		NR == FNR { n = $1; sub(/^[0-9]+ [a-z]+ /, ""); have[$0] += n; next }
 		{
 			sub(/ \/\/ .*/, "")
+			gsub(/,/, "")
 			since = 0
 			if (match($0, / since 1\.[0-9]+$/)) { since = substr($0, RSTART + 9) + 0; $0 = substr($0, 1, RSTART - 1) }
 			if (since > minor) next

@@ -11,11 +11,6 @@ struct conversion {
 	struct heap_hprof *w;
 	struct heapdump *d;
 	const struct objects *objects;
-	/* Objects in the dump's order, and the next of them. */
-	struct objects_walk walk;
-	struct object next;
-	bool more;
-	uint32_t told;
 	/* Allocation samples: a second reader, which is where the objects are. */
 	struct heapdump *samples;
 	uint64_t samples_off; /* of the first record; 0: none */
@@ -29,45 +24,19 @@ static void conversion_fini(struct conversion *x)
 	heapdump_freep(&x->samples);
 }
 
-/* ---- which object a record is of ---- */
-
-static void walk_begin(struct conversion *x)
-{
-	x->walk = (struct objects_walk){};
-	x->more = objects_next(x->objects, &x->walk, &x->next);
-	x->told = 0;
-}
-
-/*
- * Records come in the order of the objects; among them are phantoms. Where objects overlap, which none
- * of Go do, only those are told that their address leads to, so that none is told twice.
- */
-static bool is_object(struct conversion *x, const struct heapdump_object *r, struct object *o)
-{
-	if (x->objects->overlap) {
-		if (!objects_find(x->objects, r->addr, o) || o->index != x->told)
-			return false;
-		x->told++;
-		return true;
-	}
-	if (!x->more || r->addr != x->next.addr || r->contents.len != x->next.size)
-		return false;
-	*o = x->next;
-	x->more = objects_next(x->objects, &x->walk, &x->next);
-	return true;
-}
-
 /* ---- before the heap ---- */
 
+/* Of an object in which the dump breaks off what came before counts. */
 static int look(struct conversion *x, const struct object *o, struct err *e)
 {
 	struct heapdump_field f;
-	int ret;
+	int ret, damage;
 
 	heap_hprof_look(x->w, o);
-	while ((ret = heapdump_field(x->d, &f, e)) > 0)
+	while ((damage = heapdump_field(x->d, &f, e)) > 0)
 		heap_hprof_look_pointer(x->w, f.offset);
-	return ret ? ret : heap_hprof_looked(x->w, e);
+	ret = damage && damage != -EBADMSG ? damage : heap_hprof_looked(x->w, e);
+	return ret ? ret : damage;
 }
 
 /* All records of objects; the dump was read before, so damage is known. */
@@ -78,13 +47,15 @@ static int each_object(struct conversion *x,
 {
 	const struct dumpgraph *g = x->to->graph;
 	uint64_t end = g->objects_end > g->holders_off ? g->objects_end : g->holders_off;
+	struct objects_follow follow = {};
 	struct heapdump_record r;
 	struct object o;
 	int ret = heapdump_rewind(x->d, e);
 
-	walk_begin(x);
 	while (!ret && !(ret = heapdump_next(x->d, &r, e)) && r.kind && r.off < end)
-		if (r.kind == HEAPDUMP_OBJECT && is_object(x, &r.object, &o))
+		if (r.kind == HEAPDUMP_OBJECT &&
+		    objects_follow(x->objects, &follow, r.object.addr, r.object.contents.len, &o) &&
+		    objects_leads_to(x->objects, &o))
 			ret = fn(x, &r, &o, e);
 	return dumpgraph_damaged(x->to->graph, ret, e);
 }
@@ -229,7 +200,7 @@ static int put_object(struct conversion *x, const struct heapdump_record *r, con
 
 	if (heap_hprof_must_look(x->w, o)) {
 		ret = look(x, o, e);
-		if (!ret)
+		if (!ret || ret == -EBADMSG)
 			ret = heapdump_seek(x->d, r->off, e);
 		if (!ret)
 			ret = heapdump_next(x->d, &same, e);

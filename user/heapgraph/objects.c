@@ -313,3 +313,24 @@ bool objects_next(const struct objects *o, struct objects_walk *w, struct object
 	}
 	return false;
 }
+
+bool objects_follow(const struct objects *o, struct objects_follow *f, uint64_t addr, uint64_t size,
+		    struct object *out)
+{
+	if (!f->begun)
+		f->more = objects_next(o, &f->walk, &f->next);
+	f->begun = true;
+	if (!f->more || f->next.addr != addr || f->next.size != size)
+		return false;
+	*out = f->next;
+	f->more = objects_next(o, &f->walk, &f->next);
+	return true;
+}
+
+bool objects_leads_to(const struct objects *o, const struct object *object)
+{
+	struct object found;
+
+	return !o->overlap ||
+	       (objects_find(o, object->addr, &found) && found.index == object->index);
+}

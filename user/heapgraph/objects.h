@@ -76,4 +76,18 @@ struct objects_walk {
 };
 bool objects_next(const struct objects *o, struct objects_walk *walk, struct object *out);
 
+/*
+ * Whose record is this? For one who reads again, in the same order, what the objects were added
+ * from: zero @f first. False: it is of none, or of one that comes later.
+ */
+struct objects_follow {
+	struct objects_walk walk;
+	struct object next;
+	bool begun, more;
+};
+bool objects_follow(const struct objects *o, struct objects_follow *f, uint64_t addr, uint64_t size,
+		    struct object *out);
+/* Does its own address lead to it? Where objects overlap, which none of Go do, to one of them. */
+bool objects_leads_to(const struct objects *o, const struct object *object);
+
 #endif

@@ -13,7 +13,7 @@ struct pass {
 	struct dumpgraph *g;
 	struct heapdump *d;
 	VEC(uint32_t) offsets;
-	uint32_t objects;   /* told so far */
+	struct objects_follow objects;
 	struct map types;   /* of Go 1.3, by address: the name */
 	struct map sites;   /* by bucket: the name of the function that allocates */
 	struct map sampled; /* by class and site: objects */
@@ -87,9 +87,8 @@ static int object(struct pass *x, const struct heapdump_object *told, struct err
 	uint16_t class;
 	int ret;
 
-	if (!objects_find(&x->g->heap.objects, told->addr, &o) || o.index != x->objects)
+	if (!objects_follow(&x->g->heap.objects, &x->objects, told->addr, told->contents.len, &o))
 		return 0;
-	x->objects++;
 	ret = read_offsets(x, e);
 	if (ret)
 		return ret;

@@ -118,9 +118,9 @@ struct round {
 	bool holders_only;     /* nobody wants to know of objects */
 	dumpgraph_pointer *fn; /* of a later one */
 	void *arg;
-	uint32_t thing;	  /* whose pointers are read */
-	uint32_t objects; /* told so far, */
-	uint32_t nodes;	  /* those with pointers among them, */
+	uint32_t thing; /* whose pointers are read */
+	struct objects_follow objects;
+	uint32_t nodes;	  /* objects with pointers that were told so far, */
 	uint32_t holders; /* and these */
 	/* The goroutine whose frames are read: it is told after them. */
 	bool open;
@@ -176,7 +176,7 @@ static int fields(struct round *x, struct err *e)
 	return ret;
 }
 
-/* Phantoms, and objects that are told twice, are not among the objects, or not here. */
+/* Phantoms are not among the objects. Nothing points to objects that others overlap. */
 static int object(struct round *x, const struct heapdump_object *told, struct err *e)
 {
 	struct object o;
@@ -184,11 +184,10 @@ static int object(struct round *x, const struct heapdump_object *told, struct er
 
 	if (x->holders_only)
 		return 0;
-	if (!objects_find(&x->g->heap.objects, told->addr, &o) || o.index != x->objects) {
+	if (!objects_follow(&x->g->heap.objects, &x->objects, told->addr, told->contents.len, &o)) {
 		x->g->astray += !x->leaves;
 		return 0;
 	}
-	x->objects++;
 	if (x->g->defers.n && map_get(&x->g->defers, o.addr, &(uint64_t){ 0 }))
 		map_put(&x->g->defers, o.addr, told->contents.off);
 	if (!o.node)

@@ -139,7 +139,8 @@ static int flow(struct job *j, struct err *e)
 		return ret;
 	roots_globals(&j->x);
 	flow_run(&j->x);
-	return roots_frames(&j->x, e);
+	ret = roots_frames(&j->x, e);
+	return ret ? ret : roots_stack_objects(&j->x, e);
 }
 
 /* ---- names of globals ---- */

@@ -1,238 +1,18 @@
 /* user/ingest/typing_flow.c - who gets which type, and what is looked through next. */
-#include "ingest/typing_flow.h"
-
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "ingest/typing_flow_priv.h"
 
 enum {
-	WORD = 8,
 	STACK_MAX = 1 << 16,
 	PARTS_MAX = 1 << 16,
 	SEEN_MAX = 1 << 20,
-	FITS_MAX = 1 << 20,  /* answers that are kept */
-	NAMED_FIELDS = 1024, /* of a class: those that come later have no name */
-	/* Source: runtime/malloc.go, maxTinySize and maxSmallSize; heapBitsInSpan from Go 1.22 on. */
-	TINY = 16,
-	SMALL_MAX = 32768,
-	PAGE = 8192,
-	HEADER_OVER = 512,
-	HEADER = 8,
+	SHAPE_NAME_MAX = 1024,
+	EMBED_MAX = 256, /* structs that begin with one type and are looked at */
 };
-
-enum form {
-	FORM_NONE,
-	FORM_ONE,
-	FORM_MANY,    /* side by side, however many */
-	FORM_BUFFER,  /* the same, of a channel */
-	FORM_TABLES,  /* the same, pointers to a map's tables */
-	FORM_BYTES,   /* of a string */
-	FORM_TINY,    /* small values without pointers, which share a block */
-	FORM_CLOSURE, /* whose variables are not known */
-};
-
-#define RANK_EXACT (3ull << 60)
-#define RANK_FIT   (1ull << 60)
-
-struct candidate {
-	uint32_t type;
-	enum form form;
-	enum heap_certainty certainty;
-	uint64_t rank;
-};
-
-/* ---- slots ---- */
-
-/* Bytes at the beginning of an object that are not the program's. */
-static uint64_t header_of(const struct flow *x, const struct object *o)
-{
-	return x->headers && o->node && o->size > HEADER_OVER && o->size <= SMALL_MAX ? HEADER : 0;
-}
-
-/* The largest that the allocator would have put into a smaller slot, by the slots that there are. */
-static uint64_t next_smaller(const struct flow *x, uint64_t size)
-{
-	if (size > SMALL_MAX)
-		return size - PAGE;
-	for (uint64_t i = size / WORD; i > 0; i--)
-		if (x->small[i - 1])
-			return (i - 1) * WORD;
-	return 0;
-}
-
-static bool takes_up(const struct flow *x, const struct object *o, uint64_t bytes)
-{
-	uint64_t all = bytes + header_of(x, o);
-
-	return bytes && all <= o->size && all > next_smaller(x, o->size);
-}
-
-/* The tiny allocator puts them together. */
-static bool is_tiny(const struct object *o, uint64_t bytes)
-{
-	return !o->node && o->size == TINY && bytes < TINY;
-}
-
-/* ---- classes ---- */
-
-static const struct gotype *type_of(const struct flow *x, uint32_t id)
-{
-	return id < x->t->ntypes ? &x->t->types[id] : NULL;
-}
-
-static const char *name_of(const struct flow *x, const struct gotype *g)
-{
-	const char *name = gotypes_text(x->t, g->name);
-
-	return strncmp(name, "noalg.", 6) ? name : name + 6;
-}
-
-static void name_one(const struct flow *x, const struct gotype *g, char *to, size_t cap)
-{
-	static const char *const before[GOTYPE_ROLES] = {
-		[GOTYPE_MAP_BUCKET] = "map bucket of ",
-		[GOTYPE_MAP_TABLE] = "map table of ",
-		[GOTYPE_MAP_GROUP] = "map group of ",
-	};
-	static const char *const after[GOTYPE_KINDS] = {
-		[GOTYPE_STRING] = " header", [GOTYPE_SLICE] = " header",
-		[GOTYPE_MAP] = " variable",  [GOTYPE_CHAN] = " variable",
-		[GOTYPE_FUNC] = " variable",
-	};
-	const struct gotype *is = g->role && g->role != GOTYPE_CLOSURE ? type_of(x, g->of) : g;
-
-	snprintf(to, cap, "%s%s%s", before[g->role] ? before[g->role] : "", name_of(x, is),
-		 after[g->kind] ? after[g->kind] : "");
-}
-
-static uint32_t name_class(const struct flow *x, const struct candidate *c)
-{
-	const struct gotype *g = c->form == FORM_CLOSURE ? NULL : type_of(x, c->type);
-	char text[LIMIT_NAME + 64];
-
-	if (c->form == FORM_CLOSURE)
-		snprintf(text, sizeof(text), "closure %s", strtab_get(x->c->names, c->type));
-	else if (c->form == FORM_BYTES)
-		snprintf(text, sizeof(text), "string");
-	else if (c->form == FORM_TINY)
-		snprintf(text, sizeof(text), "tiny block");
-	else if (c->form == FORM_MANY && g->role != GOTYPE_MAP_BUCKET &&
-		 g->role != GOTYPE_MAP_GROUP)
-		snprintf(text, sizeof(text), "[]%s", name_of(x, g));
-	else if (c->form == FORM_BUFFER)
-		snprintf(text, sizeof(text), "chan %s buffer", name_of(x, g));
-	else if (c->form == FORM_TABLES)
-		snprintf(text, sizeof(text), "map directory of %s",
-			 name_of(x, type_of(x, type_of(x, g->elem)->of)));
-	else
-		name_one(x, g, text, sizeof(text));
-	return strtab_puts(x->c->names, text);
-}
-
-static bool has_values(enum form form)
-{
-	return form >= FORM_ONE && form <= FORM_TABLES;
-}
-
-/* "a.b[3].next", "[7].next"; 0: it is the value itself. */
-static uint32_t name_field(const struct flow *x, const struct candidate *c, uint64_t offset)
-{
-	const struct gotype *g = type_of(x, c->type);
-	char path[1024], text[1100];
-
-	if (!has_values(c->form) || !g->size || (c->form == FORM_ONE && offset >= g->size))
-		return 0;
-	shapes_path(&x->shapes, c->type, c->form == FORM_ONE ? offset : offset % g->size, path,
-		    sizeof(path));
-	if (c->form != FORM_ONE)
-		snprintf(text, sizeof(text), "[%llu]%s", (unsigned long long)(offset / g->size),
-			 path);
-	else
-		snprintf(text, sizeof(text), "%s", path + (path[0] == '.'));
-	return *text ? strtab_puts(x->c->names, text) : 0;
-}
-
-/* Its pointers are those of the layout, and have names. */
-static void name_fields(struct flow *x, uint16_t class, uint16_t layout, uint64_t header,
-			const struct candidate *c)
-{
-	uint32_t first = x->c->all.at[layout].first, n = x->c->all.at[layout].nfields;
-
-	x->c->all.at[class].first = (uint32_t)x->c->fields.n;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t offset = x->c->fields.at[first + i].offset;
-		uint32_t name = i < NAMED_FIELDS && offset >= header ?
-					name_field(x, c, offset - header) :
-					0;
-
-		if (!classes_field(x->c, class, offset, name == UINT32_MAX ? 0 : name)) {
-			x->c->all.at[class].nfields = 0;
-			return;
-		}
-	}
-}
-
-/* Does the layout have pointers where a candidate has some? */
-static bool fits(struct flow *x, const struct object *o, uint16_t layout, const struct candidate *c)
-{
-	const struct heap_class *l = &x->c->all.at[layout];
-	const struct gotype *g = has_values(c->form) ? type_of(x, c->type) : NULL;
-	uint64_t header = header_of(x, o), count;
-
-	if (!g)
-		return c->form == FORM_CLOSURE || !o->node;
-	if (o->node && !l->nfields)
-		return true; /* the layout was not kept */
-	/* A channel of elements without pointers is allocated as if it had none itself. */
-	if (g->role == GOTYPE_CHAN_HEAD && !l->nfields)
-		return true;
-	/* Variables that were optimised away in it are not among those that are known. */
-	if (g->role == GOTYPE_CLOSURE)
-		return shapes_within(&x->shapes, c->type, x->c->fields.at + l->first, l->nfields);
-	count = c->form == FORM_ONE ? 1 : (o->size - header) / g->size;
-	/* Where the runtime goes by the type, it tells the dump of pointers up to the slot's end. */
-	if (header || (x->headers && o->size > SMALL_MAX))
-		count = SHAPES_REPEAT;
-	return shapes_fit(&x->shapes, c->type, header, count, x->c->fields.at + l->first,
-			  l->nfields);
-}
-
-static bool keep_class(struct flow *x, uint16_t class, const struct flow_class *is)
-{
-	while (x->of.n <= class)
-		if (!vec_add(&x->of, CLASSES_MAX + 1))
-			return false;
-	x->of.at[class] = *is;
-	return true;
-}
-
-/* 0: the object cannot be that, or there are too many classes. */
-static uint16_t class_of(struct flow *x, const struct object *o, uint16_t layout,
-			 const struct candidate *c)
-{
-	uint64_t key = hash_pair(hash_pair(layout, c->type),
-				 (uint64_t)c->form << 32 | (uint64_t)c->certainty << 16 | 0x7479);
-	uint64_t class = 0;
-	bool made;
-
-	if (map_get(&x->fit, key, &class))
-		return (uint16_t) class;
-	if (fits(x, o, layout, c)) {
-		class = classes_typed(x->c, key, o->size, c->certainty, &made);
-		if (made) {
-			struct flow_class is = { c->type, (uint8_t)c->form, layout, c->rank };
-
-			x->c->all.at[class].name = name_class(x, c);
-			name_fields(x, (uint16_t) class, layout, header_of(x, o), c);
-			if (!keep_class(x, (uint16_t) class, &is))
-				class = 0;
-		}
-	}
-	map_put(&x->fit, key, class);
-	return (uint16_t) class;
-}
 
 static const struct flow_class *typed(const struct flow *x, uint32_t index)
 {
@@ -264,18 +44,18 @@ static bool has_leaves(struct flow *x, uint32_t type)
 }
 
 /* True: the object has this type, or a better one. */
-static bool put(struct flow *x, const struct object *o, const struct candidate *c)
+static bool put(struct flow *x, const struct object *o, const struct flow_candidate *c)
 {
 	const struct flow_class *now = typed(x, o->index);
 	uint16_t layout = now ? now->layout : x->c->of[o->index], class;
 
-	if (now && now->rank >= c->rank)
+	if (now && (x->untyped || now->rank >= c->rank))
 		return true;
-	class = layout ? class_of(x, o, layout, c) : 0;
+	class = layout ? flow_class_of(x, o, layout, c) : 0;
 	if (!class)
 		return false;
 	classes_put(x->c, o->index, class);
-	if (has_values(c->form) && has_leaves(x, c->type))
+	if (flow_has_values(c->form) && has_leaves(x, c->type))
 		mark(x, o->index);
 	return true;
 }
@@ -306,7 +86,7 @@ static bool find(const struct flow *x, uint64_t addr, struct object *o, uint64_t
 
 	if (!addr || !objects_find(&x->g->heap.objects, addr, o))
 		return false;
-	header = header_of(x, o);
+	header = flow_header_of(x, o);
 	*offset = addr - o->addr - header;
 	return addr - o->addr >= header;
 }
@@ -316,31 +96,100 @@ static bool is_array_role(const struct gotype *g)
 	return g->role == GOTYPE_MAP_BUCKET || g->role == GOTYPE_MAP_GROUP;
 }
 
-static struct candidate inferred(uint32_t type, enum form form, uint64_t rank)
+static struct flow_candidate inferred(uint32_t type, enum flow_form form, uint64_t rank)
 {
-	return (struct candidate){ type, form, HEAP_INFERRED, rank };
+	return (struct flow_candidate){ type, form, HEAP_INFERRED, rank };
+}
+
+/*
+ * A type that several instances of generic code share has the name of none of them:
+ * "sync.node[go.shape.interface {}]" is that of sync.node[interface {}], too.
+ */
+static uint64_t shape_key(const struct flow *x, const struct gotype *g)
+{
+	static const char shape[] = "go.shape.";
+	const char *name = gotypes_text(x->t, g->name);
+	char text[SHAPE_NAME_MAX];
+	size_t n = 0;
+
+	for (; *name && n < sizeof(text); name++) {
+		if (!strncmp(name, shape, sizeof(shape) - 1))
+			name += sizeof(shape) - 1;
+		text[n++] = *name;
+	}
+	return hash_bytes(text, n);
+}
+
+/*
+ * The one struct that begins with this type, has the object's size, and has pointers where the object
+ * has some; GOTYPE_NONE: none or several. Go's own maps for many threads (sync.Map from Go 1.24 on)
+ * point to what their nodes begin with.
+ */
+static uint32_t find_whole(struct flow *x, const struct object *o, uint16_t layout, uint32_t type)
+{
+	uint64_t s = GOTYPE_NONE;
+	uint32_t found = GOTYPE_NONE;
+
+	(void)map_get(&x->begins, shape_key(x, &x->t->types[type]), &s);
+	for (int n = 0; s != GOTYPE_NONE && n < EMBED_MAX; s = x->next_of[s], n++) {
+		struct flow_candidate c = inferred((uint32_t)s, FORM_ONE, 1);
+		const struct gotype *g = &x->t->types[s];
+
+		if (!flow_takes_up(x, o, g->size) || !flow_fits(x, o, layout, &c))
+			continue;
+		if (found != GOTYPE_NONE && shape_key(x, g) != shape_key(x, &x->t->types[found]))
+			return GOTYPE_NONE;
+		/* Where a shape's pointers lead is known by the shape alone. */
+		if (found == GOTYPE_NONE || !strstr(gotypes_text(x->t, g->name), "go.shape."))
+			found = (uint32_t)s;
+	}
+	return found;
+}
+
+static uint32_t whole_of(struct flow *x, const struct object *o, uint32_t type)
+{
+	uint16_t layout = x->c->of[o->index];
+	uint64_t key = hash_pair(layout, type), found;
+
+	if (map_get(&x->whole, key, &found))
+		return (uint32_t)found;
+	found = find_whole(x, o, layout, type);
+	if (x->whole.n < FLOW_ANSWERS_MAX)
+		map_put(&x->whole, key, found);
+	return (uint32_t)found;
+}
+
+/* Weak evidence, as nobody says so. */
+static bool embeds(struct flow *x, const struct object *o, uint32_t type)
+{
+	struct flow_candidate c = inferred(GOTYPE_NONE, FORM_ONE, 1);
+
+	if (typed(x, o->index) || !x->c->of[o->index])
+		return false;
+	c.type = whole_of(x, o, type);
+	return c.type != GOTYPE_NONE && put(x, o, &c);
 }
 
 static void pointer(struct flow *x, uint64_t addr, uint32_t type)
 {
-	const struct gotype *g = type_of(x, type);
-	struct candidate c = inferred(type, FORM_ONE, RANK_FIT);
+	const struct gotype *g = flow_type_at(x, type);
+	struct flow_candidate c = inferred(type, FORM_ONE, FLOW_FIT);
 	struct object o;
 	uint64_t offset;
 	bool whole;
 
 	if (!g || !g->size || !find(x, addr, &o, &offset))
 		return;
-	whole = !offset && takes_up(x, &o, g->size);
+	whole = !offset && flow_takes_up(x, &o, g->size);
 	if (is_array_role(g) || g->role == GOTYPE_CHAN_HEAD)
 		whole = !offset && o.size >= g->size;
 	c.form = is_array_role(g) ? FORM_MANY : FORM_ONE;
 	c.rank |= g->size;
-	if (!whole && is_tiny(&o, g->size)) {
+	if (!whole && flow_is_tiny(&o, g->size)) {
 		c = inferred(GOTYPE_NONE, FORM_TINY, 2);
 		whole = true;
 	}
-	if (!whole || !put(x, &o, &c))
+	if ((!whole || !put(x, &o, &c)) && (offset || !embeds(x, &o, type)))
 		part(x, &o, addr, 1, type);
 }
 
@@ -348,10 +197,10 @@ static void pointer(struct flow *x, uint64_t addr, uint32_t type)
  * Values side by side, as slices and buffers have them. A slice of a part of an array that is not
  * known otherwise is weak evidence, and so is part of a string.
  */
-static void array(struct flow *x, uint64_t addr, uint64_t count, uint32_t type, enum form form)
+static void array(struct flow *x, uint64_t addr, uint64_t count, uint32_t type, enum flow_form form)
 {
-	const struct gotype *g = type_of(x, type);
-	struct candidate c = inferred(type, form, 1);
+	const struct gotype *g = flow_type_at(x, type);
+	struct flow_candidate c = inferred(type, form, 1);
 	struct object o;
 	uint64_t offset, bytes;
 
@@ -362,9 +211,9 @@ static void array(struct flow *x, uint64_t addr, uint64_t count, uint32_t type, 
 		part(x, &o, addr, count, type);
 		return;
 	}
-	if (takes_up(x, &o, offset + bytes))
-		c.rank = RANK_FIT | (next_smaller(x, o.size) + 1);
-	else if (is_tiny(&o, bytes))
+	if (flow_takes_up(x, &o, offset + bytes))
+		c.rank = FLOW_FIT | (flow_next_smaller(x, o.size) + 1);
+	else if (flow_is_tiny(&o, bytes))
 		c = inferred(GOTYPE_NONE, FORM_TINY, 2);
 	if (!put(x, &o, &c))
 		part(x, &o, addr, count, type);
@@ -372,30 +221,30 @@ static void array(struct flow *x, uint64_t addr, uint64_t count, uint32_t type, 
 
 static void string(struct flow *x, uint64_t addr, uint64_t len)
 {
-	struct candidate c = inferred(GOTYPE_NONE, FORM_BYTES, 1);
+	struct flow_candidate c = inferred(GOTYPE_NONE, FORM_BYTES, 1);
 	struct object o;
 	uint64_t offset;
 
 	if (!len || !find(x, addr, &o, &offset) || o.node || len > o.size)
 		return;
-	if (takes_up(x, &o, offset + len))
-		c.rank = RANK_FIT | (next_smaller(x, o.size) + 1);
-	else if (is_tiny(&o, len))
+	if (flow_takes_up(x, &o, offset + len))
+		c.rank = FLOW_FIT | (flow_next_smaller(x, o.size) + 1);
+	else if (flow_is_tiny(&o, len))
 		c = inferred(GOTYPE_NONE, FORM_TINY, 2);
 	put(x, &o, &c);
 }
 
 void flow_exact(struct flow *x, uint64_t addr, uint32_t type)
 {
-	const struct gotype *g = type_of(x, type);
-	struct candidate c = { type, FORM_ONE, HEAP_EXACT, RANK_EXACT };
+	const struct gotype *g = flow_type_at(x, type);
+	struct flow_candidate c = { type, FORM_ONE, HEAP_EXACT, FLOW_EXACT };
 	struct object o;
 	uint64_t offset;
 
 	if (!g || !g->size || !find(x, addr, &o, &offset))
 		return;
 	c.rank |= g->size;
-	if (offset || !takes_up(x, &o, g->size) || !put(x, &o, &c))
+	if (offset || !flow_takes_up(x, &o, g->size) || !put(x, &o, &c))
 		pointer(x, addr, type);
 }
 
@@ -426,7 +275,7 @@ static bool code_of(struct flow *x, uint64_t code, uint64_t *out)
 	known = gotypes_closure(x->t, code - x->bias);
 	name = known ? 0 : function_name(x, code);
 	*out = known ? known->type : name ? (uint64_t)name | 1ull << 32 : UINT64_MAX;
-	if (x->code.n < FITS_MAX)
+	if (x->code.n < FLOW_ANSWERS_MAX)
 		map_put(&x->code, code, *out);
 	return *out != UINT64_MAX;
 }
@@ -434,31 +283,31 @@ static bool code_of(struct flow *x, uint64_t code, uint64_t *out)
 static bool is_closure(const struct flow *x, uint32_t index)
 {
 	const struct flow_class *is = typed(x, index);
-	const struct gotype *g = is && is->form == FORM_ONE ? type_of(x, is->type) : NULL;
+	const struct gotype *g = is && is->form == FORM_ONE ? flow_type_at(x, is->type) : NULL;
 
 	return is && (is->form == FORM_CLOSURE || (g && g->role == GOTYPE_CLOSURE));
 }
 
 void flow_closure(struct flow *x, uint64_t addr)
 {
-	struct candidate c = inferred(0, FORM_CLOSURE, RANK_FIT | 1);
+	struct flow_candidate c = inferred(0, FORM_CLOSURE, FLOW_FIT | 1);
 	uint64_t offset, contents, code, is;
 	const struct gotype *g;
 	struct object o;
 
 	if (!find(x, addr, &o, &offset) || offset || is_closure(x, o.index) ||
 	    !typing_index_find(x->ix, &o, &contents) ||
-	    !read_word(x, contents + header_of(x, &o), &code) || !code_of(x, code, &is))
+	    !read_word(x, contents + flow_header_of(x, &o), &code) || !code_of(x, code, &is))
 		return;
 	if (!(is >> 32)) {
-		c = inferred((uint32_t)is, FORM_ONE, RANK_FIT);
-		g = type_of(x, c.type);
+		c = inferred((uint32_t)is, FORM_ONE, FLOW_FIT);
+		g = flow_type_at(x, c.type);
 		c.rank |= g->size;
 		if (g->size <= o.size && put(x, &o, &c))
 			return;
 		is = function_name(x, code);
 	}
-	c = inferred((uint32_t)is, FORM_CLOSURE, RANK_FIT | (next_smaller(x, o.size) + 1));
+	c = inferred((uint32_t)is, FORM_CLOSURE, FLOW_FIT | (flow_next_smaller(x, o.size) + 1));
 	put(x, &o, &c);
 }
 
@@ -482,13 +331,13 @@ uint32_t flow_type(struct flow *x, uint64_t descriptor)
  */
 static const struct gotype *direct(const struct flow *x, uint32_t type)
 {
-	const struct gotype *g = type_of(x, type);
+	const struct gotype *g = flow_type_at(x, type);
 
 	for (int i = 0; g && i < LIMIT_TYPE_DEPTH; i++) {
 		if (g->kind == GOTYPE_STRUCT && g->nfields == 1)
-			g = type_of(x, x->t->fields[g->first].type);
+			g = flow_type_at(x, x->t->fields[g->first].type);
 		else if (g->kind == GOTYPE_ARRAY && g->count == 1)
-			g = type_of(x, g->elem);
+			g = flow_type_at(x, g->elem);
 		else
 			break;
 	}
@@ -547,9 +396,9 @@ static uint64_t word(struct flow *x, uint64_t off)
 {
 	uint64_t v;
 
-	if (off > x->end || x->end - off < WORD)
+	if (off > x->end || x->end - off < FLOW_WORD)
 		return 0;
-	if (off < x->at || off - x->at > x->n || x->n - (off - x->at) < WORD) {
+	if (off < x->at || off - x->at > x->n || x->n - (off - x->at) < FLOW_WORD) {
 		size_t n = x->end - off < FLOW_WINDOW ? (size_t)(x->end - off) : FLOW_WINDOW;
 
 		x->n = 0;
@@ -565,7 +414,8 @@ static uint64_t word(struct flow *x, uint64_t off)
 /* Up to eight entries a map has one group and no table. */
 static void map_directory(struct flow *x, uint64_t addr, uint64_t n, uint32_t pointers)
 {
-	const struct gotype *to = type_of(x, pointers), *table = to ? type_of(x, to->elem) : NULL;
+	const struct gotype *to = flow_type_at(x, pointers),
+			    *table = to ? flow_type_at(x, to->elem) : NULL;
 	const struct shape *s = table && table->role == GOTYPE_MAP_TABLE ?
 					shapes_get(&x->shapes, to->elem) :
 					NULL;
@@ -575,8 +425,8 @@ static void map_directory(struct flow *x, uint64_t addr, uint64_t n, uint32_t po
 		return;
 	}
 	for (uint32_t i = 0; s && i < s->n; i++) {
-		const struct gotype *leaf = type_of(x, s->leaves[i].type);
-		const struct gotype *group = leaf ? type_of(x, leaf->elem) : NULL;
+		const struct gotype *leaf = flow_type_at(x, s->leaves[i].type);
+		const struct gotype *group = leaf ? flow_type_at(x, leaf->elem) : NULL;
 
 		if (group && leaf->kind == GOTYPE_POINTER && group->role == GOTYPE_MAP_GROUP)
 			pointer(x, addr, leaf->elem);
@@ -596,18 +446,18 @@ void flow_leaf(struct flow *x, const struct leaf *l, uint64_t base)
 		pointer(x, at, x->t->types[l->type].elem);
 		return;
 	case GOTYPE_STRING:
-		string(x, at, word(x, base + WORD));
+		string(x, at, word(x, base + FLOW_WORD));
 		return;
 	case GOTYPE_SLICE:
-		if (word(x, base + WORD) <= word(x, base + 2 * WORD))
-			array(x, at, word(x, base + 2 * WORD), x->t->types[l->type].elem,
+		if (word(x, base + FLOW_WORD) <= word(x, base + 2 * FLOW_WORD))
+			array(x, at, word(x, base + 2 * FLOW_WORD), x->t->types[l->type].elem,
 			      FORM_MANY);
 		return;
 	case GOTYPE_EFACE:
-		flow_interface(x, at, word(x, base + WORD));
+		flow_interface(x, at, word(x, base + FLOW_WORD));
 		return;
 	case GOTYPE_IFACE:
-		iface(x, at, word(x, base + WORD));
+		iface(x, at, word(x, base + FLOW_WORD));
 		return;
 	case GOTYPE_FUNC:
 		flow_closure(x, at);
@@ -643,9 +493,9 @@ static void scan_object(struct flow *x, uint32_t index)
 {
 	const struct flow_class *is = typed(x, index);
 	struct object o = objects_at(&x->g->heap.objects, index);
-	uint64_t contents, header = header_of(x, &o), size;
+	uint64_t contents, header = flow_header_of(x, &o), size;
 
-	if (!is || !has_values(is->form))
+	if (!is || !flow_has_values(is->form))
 		return;
 	if (!typing_index_find(x->ix, &o, &contents)) {
 		x->lost++;
@@ -712,7 +562,7 @@ void flow_run(struct flow *x)
 /* They tell the type of an array's elements, too. */
 static void header(struct flow *x, const struct object *o)
 {
-	struct candidate c = { GOTYPE_NONE, FORM_ONE, HEAP_EXACT, RANK_EXACT };
+	struct flow_candidate c = { GOTYPE_NONE, FORM_ONE, HEAP_EXACT, FLOW_EXACT };
 	uint64_t contents, descriptor;
 	const struct gotype *g;
 
@@ -721,12 +571,12 @@ static void header(struct flow *x, const struct object *o)
 		return;
 	}
 	c.type = flow_type(x, descriptor);
-	g = type_of(x, c.type);
-	if (!g || !g->size || g->size > o->size - HEADER) {
+	g = flow_type_at(x, c.type);
+	if (!g || !g->size || g->size > o->size - FLOW_HEADER) {
 		x->unknown++;
 		return;
 	}
-	if (is_array_role(g) || !takes_up(x, o, g->size))
+	if (is_array_role(g) || !flow_takes_up(x, o, g->size))
 		c.form = FORM_MANY;
 	c.rank |= o->size;
 	put(x, o, &c);
@@ -738,7 +588,7 @@ void flow_headers(struct flow *x)
 	struct object o;
 
 	while (x->headers && objects_next(&x->g->heap.objects, &walk, &o))
-		if (header_of(x, &o))
+		if (flow_header_of(x, &o))
 			header(x, &o);
 }
 
@@ -756,24 +606,45 @@ static int index_types(struct flow *x, struct err *e)
 	return 0;
 }
 
-static void note_sizes(struct flow *x)
+static bool is_shape(const struct flow *x, const struct gotype *g)
 {
-	const struct objects *o = &x->g->heap.objects;
+	return !strncmp(gotypes_text(x->t, g->name), "go.shape.", 9);
+}
 
-	for (size_t i = 0; i < o->runs.n; i++)
-		if (o->runs.at[i].size <= SMALL_MAX)
-			x->small[o->runs.at[i].size / WORD] = 1;
+static int index_structs(struct flow *x, struct err *e)
+{
+	for (uint32_t i = 0; i < x->t->ntypes; i++) {
+		const struct gotype *g = &x->t->types[i], *first;
+		const struct gofield *f = g->nfields ? &x->t->fields[g->first] : NULL;
+		uint64_t next = GOTYPE_NONE, key;
+
+		x->next_of[i] = GOTYPE_NONE;
+		if (g->kind != GOTYPE_STRUCT || !g->size || !f || f->offset || is_shape(x, g))
+			continue;
+		first = flow_type_at(x, f->type);
+		if (!first || first->kind != GOTYPE_STRUCT)
+			continue;
+		key = shape_key(x, first);
+		(void)map_get(&x->begins, key, &next);
+		x->next_of[i] = (uint32_t)next;
+		if (!map_put(&x->begins, key, i))
+			return err_set(e, -ENOMEM, "no memory for %zu types", x->t->ntypes);
+	}
+	return 0;
 }
 
 int flow_init(struct flow *x, struct err *e)
 {
 	x->pending = calloc(((size_t)x->c->nobjects + 63) / 64 + 1, sizeof(*x->pending));
-	x->small = calloc(SMALL_MAX / WORD + 1, 1);
+	x->small = calloc(FLOW_SMALL_MAX / FLOW_WORD + 1, 1);
 	x->window = malloc(FLOW_WINDOW);
-	if (!x->pending || !x->small || !x->window)
+	x->next_of = calloc(x->t->ntypes + 1, sizeof(*x->next_of));
+	if (!x->pending || !x->small || !x->window || !x->next_of)
 		return err_set(e, -ENOMEM, "no memory for the types of %u objects", x->c->nobjects);
-	note_sizes(x);
+	flow_note_sizes(x);
 	if (shapes_init(&x->shapes, x->t, e))
+		return -ENOMEM;
+	if (index_structs(x, e))
 		return -ENOMEM;
 	return index_types(x, e);
 }
@@ -782,6 +653,8 @@ void flow_fini(struct flow *x)
 {
 	shapes_fini(&x->shapes);
 	map_fini(&x->runtime);
+	map_fini(&x->begins);
+	map_fini(&x->whole);
 	map_fini(&x->fit);
 	map_fini(&x->code);
 	map_fini(&x->seen);
@@ -790,5 +663,6 @@ void flow_fini(struct flow *x)
 	vec_fini(&x->parts);
 	free(x->small);
 	free(x->pending);
+	free(x->next_of);
 	free(x->window);
 }

@@ -39,15 +39,20 @@ struct flow {
 	struct typing_program *program;
 	uint64_t bias; /* an address in the dump less the one in the file */
 	bool headers;  /* objects of some sizes begin with their type */
+	bool untyped;  /* only objects without a type get one */
 	/* What does not work out as it should. */
 	uint64_t unknown; /* interfaces and objects whose descriptors the DWARF does not know */
 	uint64_t lost; /* objects that were not looked through: no record, or no room for parts */
 	/* private: */
 	struct shapes shapes;
-	struct map runtime;	   /* by link-time address of a descriptor: type */
-	struct map fit;		   /* by layout, type and form: class; 0: they do not fit */
-	struct map code;	   /* by address of a closure's code: type, or name | 1 << 32 */
-	struct map seen;	   /* parts */
+	struct map runtime; /* by link-time address of a descriptor: type */
+	/* Structs that begin with one: by the key of a type's name the first, of that one the next. */
+	struct map begins;
+	uint32_t *next_of;
+	struct map whole; /* by layout and type of the first field: the struct, or GOTYPE_NONE */
+	struct map fit;	  /* by layout, type and form: class; 0: they do not fit */
+	struct map code;  /* by address of a closure's code: type, or name | 1 << 32 */
+	struct map seen;  /* parts */
 	VEC(struct flow_class) of; /* by class */
 	uint8_t *small;		   /* by size / 8: do objects have it? */
 	uint64_t *pending;	   /* a bit for each object */

@@ -81,6 +81,7 @@ struct stack_frame {
 /* Frames of one goroutine: variables of one may be in the one above it, where its arguments are. */
 struct walk {
 	struct flow *x;
+	bool objects; /* what is not live is looked at, where its address may be taken */
 	struct stack_frame frame[2];
 	unsigned last; /* the one that was read last */
 	bool open;     /* it is to be looked through */
@@ -128,15 +129,23 @@ static uint64_t address_of(const struct goslot *s, size_t n, uint64_t cfa, uint6
 	return 0;
 }
 
-static void variable(struct flow *x, const struct stack_frame *f, const struct stack_frame *up,
+/* What has its address taken lies in one place, and the compiler does not take it apart. */
+static bool may_be_object(const struct gotype *g, const struct goslot *s, size_t n)
+{
+	return n == 1 && !s->offset && s->len == g->size &&
+	       (g->kind == GOTYPE_STRUCT || g->kind == GOTYPE_ARRAY);
+}
+
+static void variable(struct walk *w, const struct stack_frame *f, const struct stack_frame *up,
 		     const struct goslot *s, size_t n)
 {
+	struct flow *x = w->x;
 	const struct gotype *g = s->type < x->t->ntypes ? &x->t->types[s->type] : NULL;
 	const struct shape *shape = g && g->size <= VALUE_MAX ? shapes_get(&x->shapes, s->type) :
 								NULL;
 	uint64_t cfa = f->sp + f->len;
 
-	if (!shape || !shape->n)
+	if (!shape || !shape->n || (w->objects && !may_be_object(g, s, n)))
 		return;
 	memset(x->window, 0, (size_t)g->size);
 	for (size_t i = 0; i < n; i++) {
@@ -152,7 +161,7 @@ static void variable(struct flow *x, const struct stack_frame *f, const struct s
 	for (uint32_t i = 0; i < shape->n; i++) {
 		uint64_t at = address_of(s, n, cfa, leaf_pointer(&shape->leaves[i]));
 
-		if (at && (is_live(f, at) || is_live(up, at)))
+		if (at && w->objects != (is_live(f, at) || is_live(up, at)))
 			flow_leaf(x, &shape->leaves[i], shape->leaves[i].offset);
 	}
 }
@@ -173,8 +182,9 @@ static size_t first_slot(const struct gotypes *t, uint32_t pc)
 	return low;
 }
 
-static void look_through(struct flow *x, const struct stack_frame *f, const struct stack_frame *up)
+static void look_through(struct walk *w, const struct stack_frame *f, const struct stack_frame *up)
 {
+	struct flow *x = w->x;
 	const uint64_t *pc = x->ix->pcs.n ? bsearch(&f->pc, x->ix->pcs.at, x->ix->pcs.n,
 						    sizeof(f->pc), rising) :
 					    NULL;
@@ -186,7 +196,7 @@ static void look_through(struct flow *x, const struct stack_frame *f, const stru
 	index = (uint32_t)(pc - x->ix->pcs.at);
 	for (i = first_slot(x->t, index); i < x->t->nslots && x->t->slots[i].pc == index; i += n) {
 		n = slots_of(x->t, i);
-		variable(x, f, up, &x->t->slots[i], n);
+		variable(w, f, up, &x->t->slots[i], n);
 	}
 }
 
@@ -197,7 +207,7 @@ static void flush(struct walk *w, const struct stack_frame *up)
 
 	if (!w->open)
 		return;
-	look_through(w->x, f, up && up->sp == f->sp + f->len ? up : NULL);
+	look_through(w, f, up && up->sp == f->sp + f->len ? up : NULL);
 	flow_run(w->x);
 	w->open = false;
 }
@@ -228,9 +238,9 @@ static int frame(struct walk *w, const struct heapdump_frame *told, struct err *
 	return ret;
 }
 
-int roots_frames(struct flow *x, struct err *e)
+static int frames(struct flow *x, bool objects, struct err *e)
 {
-	struct walk w = { .x = x };
+	struct walk w = { .x = x, .objects = objects };
 	struct heapdump_record r;
 	int ret = x->ix->roots ? heapdump_seek(x->ix->d, x->ix->roots, e) : 0;
 
@@ -246,4 +256,19 @@ int roots_frames(struct flow *x, struct err *e)
 	vec_fini(&w.frame[0].live);
 	vec_fini(&w.frame[1].live);
 	return dumpgraph_damaged(x->g, ret, e);
+}
+
+int roots_frames(struct flow *x, struct err *e)
+{
+	return frames(x, false, e);
+}
+
+int roots_stack_objects(struct flow *x, struct err *e)
+{
+	int ret;
+
+	x->untyped = true;
+	ret = frames(x, true, e);
+	x->untyped = false;
+	return ret;
 }

@@ -9,5 +9,10 @@ int roots_exact(struct flow *x, struct err *e);
 void roots_globals(struct flow *x);
 /* The same for frames: only words that are live there, as the dump says, are looked at. */
 int roots_frames(struct flow *x, struct err *e);
+/*
+ * From Go 1.12 on the dump does not say what is live of variables that pointers lead to, the stack's
+ * objects. Their pointers may be old ones, so that this comes last: what has a type keeps it.
+ */
+int roots_stack_objects(struct flow *x, struct err *e);
 
 #endif

@@ -91,6 +91,30 @@ static void push(struct flat *f, uint32_t type, uint64_t offset)
 	f->at[f->depth++] = (struct level){ .type = type, .base = offset, .leaves = f->leaves.n };
 }
 
+/*
+ * The pointer that an atomic.Pointer[T] is: *T, as its field of no size says. GOTYPE_NONE: it is none.
+ * Source: sync/atomic/type.go, Go 1.20 to 1.27.
+ */
+static uint32_t atomic_pointer(const struct gotypes *t, const struct gotype *s,
+			       const struct gofield *field)
+{
+	const char *name = gotypes_text(t, s->name);
+
+	if ((strncmp(name, "sync/atomic.Pointer[", 20) &&
+	     strncmp(name, "internal/runtime/atomic.Pointer[", 32)) ||
+	    strcmp(gotypes_text(t, field->name), "v"))
+		return GOTYPE_NONE;
+	for (uint32_t i = 0; i < s->nfields; i++) {
+		const struct gotype *is = type_at(t, t->fields[s->first + i].type);
+		const struct gotype *to = is && is->kind == GOTYPE_ARRAY ? type_at(t, is->elem) :
+									   NULL;
+
+		if (to && !is->count && to->kind == GOTYPE_POINTER)
+			return is->elem;
+	}
+	return GOTYPE_NONE;
+}
+
 /* Words of the runtime's own structs. False: it is a field as others. */
 static bool special(struct flat *f, const struct gotype *s, const struct gofield *field,
 		    uint64_t offset)
@@ -104,6 +128,10 @@ static bool special(struct flat *f, const struct gotype *s, const struct gofield
 
 	if (!is)
 		return false;
+	if (is->kind == GOTYPE_UNSAFE)
+		type = atomic_pointer(f->t, s, field);
+	if (type != GOTYPE_NONE)
+		return add_leaf(f, type, offset) || f->full;
 	if (s->role == GOTYPE_CHAN_HEAD && !strcmp(name, "buf")) {
 		length = field_named(f->t, s, "dataqsiz");
 		type = f->t->types[s->of].of;

@@ -117,6 +117,9 @@ bool heap_hprof_must_look(const struct heap_hprof *x, const struct object *o)
 
 static void begin_fields(struct heap_hprof *x, const struct heap_class *k)
 {
+	x->object.field = x->object.end = NULL;
+	if (!k->nfields)
+		return;
 	x->object.field = x->c->fields.at + k->first;
 	x->object.end = x->object.field + k->nfields;
 }

@@ -64,7 +64,7 @@ static struct shape class_shape(const struct heap_hprof *x, uint32_t class)
 
 	return (struct shape){ .number = x->number[class],
 			       .size = c->size,
-			       .fields = x->c->fields.at + c->first,
+			       .fields = c->nfields ? x->c->fields.at + c->first : NULL,
 			       .n = c->nfields,
 			       .contents = x->opts.contents && !c->nfields };
 }
@@ -130,51 +130,88 @@ static void load_shape(struct heap_hprof *x, struct shape *s, const char *name)
 	}
 }
 
-static int by_name(const void *a, const void *b, void *arg)
+/* What a class is called beyond its name, which others may have as well. */
+struct suffix {
+	bool size;	 /* objects of one type may have several */
+	uint32_t number; /* among those of its name and size */
+};
+
+static int by_name_and_size(const void *a, const void *b, void *arg)
 {
 	const struct classes *c = arg;
-	uint32_t p = c->all.at[*(const uint32_t *)a].name, q = c->all.at[*(const uint32_t *)b].name;
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	const struct heap_class *p = &c->all.at[i], *q = &c->all.at[k];
 
-	return (p > q) - (p < q);
+	if (p->name != q->name)
+		return p->name < q->name ? -1 : 1;
+	if (p->size != q->size)
+		return p->size < q->size ? -1 : 1;
+	return (i > k) - (i < k);
 }
 
-/* Those that have a name of their own: objects of one type may have several sizes. */
-static int find_unique(const struct classes *c, bool *unique, struct err *e)
+/* Those in @order from @from to @to have one name. */
+static void set_suffixes(const struct classes *c, const uint32_t *order, size_t from, size_t to,
+			 struct suffix *suffixes)
+{
+	uint64_t first = c->all.at[order[from]].size, last = c->all.at[order[to - 1]].size;
+
+	for (size_t i = from; i < to; i++) {
+		struct suffix *s = &suffixes[order[i]];
+
+		s->size = first != last;
+		s->number = 1;
+		if (i > from && c->all.at[order[i]].size == c->all.at[order[i - 1]].size)
+			s->number += suffixes[order[i - 1]].number;
+	}
+}
+
+static int find_suffixes(const struct classes *c, struct suffix *suffixes, struct err *e)
 {
 	CLEANUP(freep) uint32_t *order = malloc(c->all.n * sizeof(*order));
+	size_t n = 0, from = 0;
 
 	if (!order)
 		return err_set(e, -ENOMEM, "no memory for %zu classes", c->all.n);
-	for (uint32_t i = 0; i < c->all.n; i++)
-		order[i] = i;
-	qsort_r(order, c->all.n, sizeof(*order), by_name, (void *)c);
-	for (size_t i = 0; i < c->all.n; i++) {
-		uint32_t name = c->all.at[order[i]].name;
-
-		unique[order[i]] = (!i || c->all.at[order[i - 1]].name != name) &&
-				   (i + 1 == c->all.n || c->all.at[order[i + 1]].name != name);
+	for (uint32_t i = 1; i < c->all.n; i++)
+		if (c->all.at[i].count)
+			order[n++] = i;
+	qsort_r(order, n, sizeof(*order), by_name_and_size, (void *)c);
+	for (size_t i = 1; i <= n; i++) {
+		if (i < n && c->all.at[order[i]].name == c->all.at[order[from]].name)
+			continue;
+		set_suffixes(c, order, from, i, suffixes);
+		from = i;
 	}
 	return 0;
 }
 
+static void class_name(const struct heap_hprof *x, uint32_t class, const struct suffix *s,
+		       char *text, size_t cap)
+{
+	const struct heap_class *c = &x->c->all.at[class];
+	int n = snprintf(text, cap, "%.400s", strtab_get(x->c->names, c->name));
+
+	if (s->size)
+		n += snprintf(text + n, cap - (size_t)n, " (%llu B)", (unsigned long long)c->size);
+	if (s->number > 1)
+		snprintf(text + n, cap - (size_t)n, " #%u", s->number);
+}
+
 static int load_heap_classes(struct heap_hprof *x, struct err *e)
 {
-	CLEANUP(freep) bool *unique = calloc(x->c->all.n, sizeof(*unique));
+	CLEANUP(freep) struct suffix *suffixes = calloc(x->c->all.n, sizeof(*suffixes));
 	char text[512];
 	int ret;
 
-	if (!unique)
+	if (!suffixes)
 		return err_set(e, -ENOMEM, "no memory for %zu classes", x->c->all.n);
-	ret = find_unique(x->c, unique, e);
+	ret = find_suffixes(x->c, suffixes, e);
 	for (uint32_t i = 1; !ret && i < x->c->all.n; i++) {
-		const struct heap_class *c = &x->c->all.at[i];
 		struct shape s = class_shape(x, i);
 
-		if (!c->count)
+		if (!x->c->all.at[i].count)
 			continue;
-		snprintf(text, sizeof(text), "%.*s", 400, strtab_get(x->c->names, c->name));
-		if (!unique[i])
-			snprintf(text + strlen(text), 64, " (%llu B)", (unsigned long long)c->size);
+		class_name(x, i, &suffixes[i], text, sizeof(text));
 		load_shape(x, &s, text);
 		x->number[i] = s.number;
 		ret = hprof_check(x->w, e);

@@ -113,6 +113,16 @@ type local2 struct {
 
 type message int
 
+type server struct {
+	held []*stacked
+	name string
+}
+
+type stacked struct {
+	p *int
+	n [13]int
+}
+
 type key struct {
 	a, b int32
 }
@@ -150,6 +160,10 @@ var (
 	number  = new(int)
 	yes     = new(bool)
 	label   = "name"
+
+	// What only newer Gos have (newer.go).
+	fillMore = func() {}
+	more     = func() {}
 )
 
 func grow(depth int) *tree {
@@ -175,6 +189,27 @@ func blocked(n int) {
 	ready <- true
 	<-wait
 	fmt.Println(here.n[0])
+}
+
+//go:noinline
+func newStacked() *stacked { return &stacked{p: number} }
+
+//go:noinline
+func (s *server) serve() {
+	ready <- true
+	<-wait
+	fmt.Println(len(s.held))
+}
+
+// What it holds, a variable on its stack does, to which a pointer leads.
+//
+//go:noinline
+func host() {
+	var s server
+	for i := 0; i < 8; i++ {
+		s.held = append(s.held, newStacked())
+	}
+	s.serve()
 }
 
 //go:noinline
@@ -255,6 +290,7 @@ func fill() {
 }
 
 func truth() {
+	more()
 	fmt.Println("exactly 100 main.node")
 	fmt.Println("exactly 127 main.tree")
 	fmt.Println("exactly 1035 main.item")
@@ -280,6 +316,7 @@ func truth() {
 	fmt.Println("exactly 12 closure main.call.func1")
 	fmt.Println("exactly 6 main.finished")
 	fmt.Println("exactly 9 main.local")
+	fmt.Println("exactly 8 main.stacked")
 	fmt.Println("exactly 11 main.boss")
 	fmt.Println("exactly 11 main.local2")
 	fmt.Println("at least 60 string")
@@ -289,11 +326,14 @@ func truth() {
 
 func main() {
 	fill()
+	fillMore()
 	finish()
 	for i := 0; i < 9; i++ {
 		go blocked(i)
 		<-ready
 	}
+	go host()
+	<-ready
 	runtime.GC()
 	runtime.GC()
 	f, err := os.Create(os.Args[1])
