@@ -88,7 +88,7 @@ measured "records (--pprof)" "wanted: half of cat's speed" "$GOPROF" heapdump "$
 measured "summary, with dominators" "wanted: 10 million objects within 60 s, a quarter of the dump in memory" "$GOPROF" heapdump "$DUMP"
 "$GOPROF" heapdump "$DUMP" --json | sed -n 's/^ *"\(objects\|bytes\)": \([0-9]*\),*$/  \1: \2/p' | head -n 2
 echo "  10 million objects at this rate: $("$GOPROF" heapdump "$DUMP" --json |
-	awk -v ms="$MS" '/^ *"objects":/ { printf "%.1f s", ms * 1e4 / ($2 + 0); exit }')"
+	awk -v ms="$MS" '/^ *"objects":/ { if (!n++) printf "%.1f s", ms * 1e4 / ($2 + 0) }')"
 if has -e '--hprof' <("$GOPROF" heapdump --help); then
 	rm -f "$TMP/out"
 	measured "HPROF (--hprof)" "wanted: a fifth of cat's speed" "$GOPROF" heapdump "$DUMP" --hprof "$TMP/out"

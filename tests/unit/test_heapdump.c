@@ -550,6 +550,33 @@ static int read_all(struct heapdump *d)
 	return ret;
 }
 
+/* The records, and where they break off, are the same when objects are passed over. */
+static void same_but_objects(struct heapdump *d)
+{
+	struct heapdump_record r;
+	uint64_t kinds[2] = { 0 }, sum[2] = { 0 };
+	char said[2][sizeof(e.msg)];
+
+	for (int pass = 0; pass < 2; pass++) {
+		int ret = 0;
+
+		memset(&e, 0, sizeof(e));
+		if (pass)
+			assert_int_equal(heapdump_rewind(d, &e), 0);
+		while (!ret) {
+			ret = pass ? heapdump_next_other(d, &r, &e) : heapdump_next(d, &r, &e);
+			if (ret || !r.kind)
+				break;
+			kinds[pass] += r.kind != HEAPDUMP_OBJECT;
+			sum[pass] += r.kind != HEAPDUMP_OBJECT ? r.off * r.kind : 0;
+		}
+		memcpy(said[pass], e.msg, sizeof(e.msg));
+	}
+	assert_int_equal(kinds[0], kinds[1]);
+	assert_int_equal(sum[0], sum[1]);
+	assert_string_equal(said[0], said[1]);
+}
+
 /* Wherever it is cut, that is said, with a place; and nothing is read that is not there. */
 static void cut_everywhere(void)
 {
@@ -585,6 +612,8 @@ static void flip_everywhere(void)
 			dump.at[i] ^= (uint8_t)(1u << bit);
 			d = dump_open(false);
 			read_all(d);
+			assert_int_equal(heapdump_rewind(d, &e), 0);
+			same_but_objects(d);
 			dump_close(d);
 			dump.at[i] ^= (uint8_t)(1u << bit);
 		}

@@ -189,7 +189,7 @@ int dumpsites_read(struct dumpsites *s, struct heapdump *d, struct err *e)
 	struct heapdump_record r;
 	int ret = 0;
 
-	while (!ret && !(ret = heapdump_next(d, &r, e)) && r.kind)
+	while (!ret && !(ret = heapdump_next_other(d, &r, e)) && r.kind)
 		ret = dumpsites_record(s, d, &r, e);
 	return ret;
 }

@@ -618,6 +618,46 @@ int heapdump_next(struct heapdump *d, struct heapdump_record *r, struct err *e)
 	return read_record(d, r, e);
 }
 
+/* Over objects that lie in the window whole, and are as they should be. */
+static void pass_objects(struct heapdump *d)
+{
+	struct stream *s = &d->s;
+	uint64_t word = d->params.ptrsize, v, len;
+
+	while (d->known && d->version >= 5) {
+		const uint8_t *p = s->buf + s->at, *end = s->buf + s->n;
+
+		if (end - p < FAST_BYTES || *p != HEAPDUMP_OBJECT)
+			return;
+		p = uvarint_inside(p + 1, &v);
+		p = p ? uvarint_inside(p, &len) : NULL;
+		if (!p || len > (uint64_t)(end - p))
+			return;
+		for (p += len; end - p >= FAST_BYTES && *p == HEAPDUMP_PTR;) {
+			p = uvarint_inside(p + 1, &v);
+			if (!p || len < word || v > len - word)
+				return;
+		}
+		if (end - p < FAST_BYTES || *p)
+			return;
+		s->at = s->mark = (size_t)(p - s->buf) + 1;
+	}
+}
+
+int heapdump_next_other(struct heapdump *d, struct heapdump_record *r, struct err *e)
+{
+	int ret;
+
+	do {
+		ret = skip_fields(d, e);
+		if (!ret)
+			pass_objects(d);
+		if (!ret)
+			ret = heapdump_next(d, r, e);
+	} while (!ret && r->kind == HEAPDUMP_OBJECT);
+	return ret;
+}
+
 /* ---- the file ---- */
 
 /* "go1.7 heap dump\n" */

@@ -228,6 +228,8 @@ void heapdump_watch(struct heapdump *d, void (*tick)(void *arg, uint64_t offset)
  * that came before it is good.
  */
 int heapdump_next(struct heapdump *d, struct heapdump_record *r, struct err *e);
+/* The same, but objects are passed over, which is faster. */
+int heapdump_next_other(struct heapdump *d, struct heapdump_record *r, struct err *e);
 /*
  * Of the record that was read last, an object, a frame, a segment (or, in Go 1.3, a type): 1, the
  * next place that holds a pointer; 0, there is none. Values are read from a file only: from a pipe
