@@ -1,6 +1,7 @@
 /* user/cli/cmd_heapdump.c - read what runtime/debug.WriteHeapDump wrote. */
 #include <fcntl.h>
 #include <libgen.h>
+#include <malloc.h>
 #include <sys/stat.h>
 
 #include "base/cancel.h"
@@ -374,6 +375,7 @@ static int compare(struct run *r, struct err *e)
 		if (one.status)
 			r->status = one.status;
 		run_fini(&one);
+		malloc_trim(0); /* or the second graph comes on top of what the first one left */
 	}
 	tell_bar(0, 0);
 	if (ret)
