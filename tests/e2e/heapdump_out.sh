@@ -35,6 +35,17 @@ judge diff - "$TMP/got" <<-END
 END
 result "stack objects"
 
+# On a terminal a bar shows bytes and time left, and is taken away again; elsewhere there is none.
+"$O/tests/mkdump" cycle 300000 >"$TMP/ring"
+if command -v script >/dev/null; then
+	TERM=xterm script -qc "$GOPROF heapdump $TMP/ring --holders $TMP/x" /dev/null </dev/null | tr '\r' '\n' >"$TMP/bar"
+	has -E '^\[#* *\] [0-9.]+ [kM]B of [0-9.]+ [kM]B, .* left' "$TMP/bar" || wrong "no bar: $(head -c 200 "$TMP/bar")"
+	[ "$(tail -n 1 "$TMP/bar")" = $'\033[K' ] || wrong "the bar stays"
+fi
+"$GOPROF" heapdump "$TMP/ring" --holders "$TMP/x" 2>"$TMP/err" || wrong "a ring: $?"
+[ -s "$TMP/err" ] && wrong "a bar without a terminal: $(head -c 200 "$TMP/err")"
+result bar
+
 for v in 1.19.13 1.27.4; do
 	dumped $v 20000 before || { fail "heapdump_out/$v" "no dump"; continue; }
 	"$GOPROF" heapdump "$TMP/before" --pprof "$TMP/own" 2>"$TMP/err" || wrong "--pprof: $(cat "$TMP/err")"
@@ -83,7 +94,8 @@ for v in 1.19.13 1.27.4; do
 	grep -Eq "^ +\+0 +1 +\+1.37 MB +4.12 MB  global $LIST" "$TMP/grew" || wrong "the list did not grow"
 	grep -Eq "^ +\+5000 .* 48 B, pointers at 0 8" "$TMP/grew" || wrong "the tree did not grow"
 	grep -q 'main.makeList main.go:' "$TMP/grew" || wrong "no site grew"
-	"$GOPROF" heapdump "$TMP/before" "$TMP/after" --json | grep -q '"bytes_after": 4320000' || wrong "two dumps in JSON"
+	"$GOPROF" heapdump "$TMP/before" "$TMP/after" --json >"$TMP/json" || wrong "two dumps in JSON: $?"
+	has '"bytes_after": 4320000' "$TMP/json" || wrong "two dumps in JSON: not the list"
 	"$GOPROF" heapdump "$TMP/before" - <"$TMP/before" | grep -c '^ *none$' | grep -qx 4 || wrong "one dump grew"
 	result "growth, Go $v"
 done

@@ -25,6 +25,7 @@ list() {
 	echo "INSTALL_ONLY=1 bash tests/e2e/realwait.sh"
 	each "1.27.4" subject "checksum"
 	each "1.27.4" subject "alloctruth $S"
+	each "1.19.13 1.27.4" subject dumped
 	each "1.19.13" subject knownheap
 	each "1.27.4" subject "knownheap -buildmode=pie"
 	each "1.27.4" subject "knownheap -ldflags=-w"
