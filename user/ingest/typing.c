@@ -131,16 +131,7 @@ static int flow(struct job *j, struct err *e)
 	j->x.program = &j->program;
 	j->x.headers = dumpslots_go(heapdump_params(j->d)) >= MINOR_HEADERS;
 	ret = flow_init(&j->x, e);
-	if (ret)
-		return ret;
-	flow_headers(&j->x);
-	ret = roots_exact(&j->x, e);
-	if (ret)
-		return ret;
-	roots_globals(&j->x);
-	flow_run(&j->x);
-	ret = roots_frames(&j->x, e);
-	return ret ? ret : roots_stack_objects(&j->x, e);
+	return ret ? ret : roots_flow(&j->x, e);
 }
 
 /* ---- names of globals ---- */

@@ -31,7 +31,7 @@ static void mark(struct flow *x, uint32_t index)
 	if (!(*word & bit))
 		x->npending++;
 	*word |= bit;
-	to = vec_add(&x->stack, STACK_MAX);
+	to = vec_add(&x->stack, x->stack_max);
 	if (to)
 		*to = index;
 }
@@ -635,6 +635,7 @@ static int index_structs(struct flow *x, struct err *e)
 
 int flow_init(struct flow *x, struct err *e)
 {
+	x->stack_max = x->stack_max ? x->stack_max : STACK_MAX;
 	x->pending = calloc(((size_t)x->c->nobjects + 63) / 64 + 1, sizeof(*x->pending));
 	x->small = calloc(FLOW_SMALL_MAX / FLOW_WORD + 1, 1);
 	x->window = malloc(FLOW_WINDOW);

@@ -58,6 +58,7 @@ struct flow {
 	uint64_t *pending;	   /* a bit for each object */
 	size_t npending, cursor;
 	VEC(uint32_t) stack;
+	uint32_t stack_max; /* 0 when flow_init() is called: as many as are right */
 	VEC(struct flow_part) parts;
 	/* Bytes of the file that are being looked through. */
 	uint8_t *window; /* FLOW_WINDOW bytes */

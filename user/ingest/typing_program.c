@@ -170,7 +170,7 @@ uint32_t typing_program_type(struct typing_program *p, uint64_t descriptor)
 	bool old = !p->module.types, read;
 	uint64_t size, id;
 
-	if (p->bin || (!old && (descriptor < p->module.types || descriptor >= p->module.etypes)) ||
+	if (!p->img || (!old && (descriptor < p->module.types || descriptor >= p->module.etypes)) ||
 	    mem_read(elfimg_mem(p->img), descriptor, head, sizeof(head), NULL))
 		return GOTYPE_NONE;
 	if (!p->names.n)

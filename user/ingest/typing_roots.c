@@ -272,3 +272,17 @@ int roots_stack_objects(struct flow *x, struct err *e)
 	x->untyped = false;
 	return ret;
 }
+
+int roots_flow(struct flow *x, struct err *e)
+{
+	int ret;
+
+	flow_headers(x);
+	ret = roots_exact(x, e);
+	if (ret)
+		return ret;
+	roots_globals(x);
+	flow_run(x);
+	ret = roots_frames(x, e);
+	return ret ? ret : roots_stack_objects(x, e);
+}

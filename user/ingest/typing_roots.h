@@ -15,4 +15,7 @@ int roots_frames(struct flow *x, struct err *e);
  */
 int roots_stack_objects(struct flow *x, struct err *e);
 
+/* All of it in the right order, after flow_init(). */
+int roots_flow(struct flow *x, struct err *e);
+
 #endif
