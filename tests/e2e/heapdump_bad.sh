@@ -68,6 +68,12 @@ said=$(ulimit -f 0 && "$GOPROF" heapdump small --pprof out 2>&1)
 "$GOPROF" heapdump small --pprof out --mode 0644 2>/dev/null
 [ "$(stat -c %a out)" = 644 ] || wrong "mode $(stat -c %a out) and not 644"
 "$GOPROF" heapdump small --pprof - --format folded 2>/dev/null | grep -q '^main.f0_2;main.f0_1;main.f0_0 ' || wrong "not on stdout"
+# Into a FIFO of our own it goes as it comes.
+mkfifo "$TMP/sink"
+timeout 60 cat "$TMP/sink" >"$TMP/sunk" &
+"$GOPROF" heapdump small --pprof "$TMP/sink" 2>/dev/null || wrong "to a FIFO: $?"
+wait $!
+[ -p "$TMP/sink" ] && cmp -s out "$TMP/sunk" || wrong "to a FIFO: not what a file has"
 result outputs
 
 # ---- pipes ----
