@@ -19,6 +19,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -283,7 +284,15 @@ func start() {
 	<-ready
 	go panicking()
 	<-ready
-	time.Sleep(50 * time.Millisecond) // until they wait
+	for n := 0; n < 1000 && !allWait(); n++ {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Is nobody but this goroutine running, or about to?
+func allWait() bool {
+	buf := make([]byte, 1<<18)
+	return strings.Count(string(buf[:runtime.Stack(buf, true)]), "[run") == 1
 }
 
 func layout(name string, count int, size uintptr, offsets ...uintptr) {
