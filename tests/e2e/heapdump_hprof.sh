@@ -8,8 +8,8 @@ need_go
 command -v python3 >/dev/null || skip_all "needs python3"
 hprof=tests/support/hprof.py
 
-# Classes with one name are told apart by what follows it.
-plain() { sed -E 's/^(object [^ ]+ ([0-9]+) [^ ]+)_#[0-9]+ /\1 /; s/^(object [^ ]+ ([0-9]+) [^ ]+)_\(\2_B\) /\1 /' "$1" | sort; }
+# Classes with one name are told apart by what follows it, and a bracket in front is Java's.
+plain() { sed -E 's/^(object [^ ]+ [0-9]+ )\[/\1array_[/; s/^(object [^ ]+ ([0-9]+) [^ ]+)_#[0-9]+ /\1 /; s/^(object [^ ]+ ([0-9]+) [^ ]+)_\(\2_B\) /\1 /' "$1" | sort; }
 
 # converted DUMP [FLAG]: $TMP/hprof, what is in it, and what should be
 converted() {
