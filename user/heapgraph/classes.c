@@ -122,12 +122,31 @@ static uint32_t layout_name(struct classes *c, uint64_t size, const uint32_t *at
 	return strtab_puts(c->names, text);
 }
 
+/* Objects of one layout lie side by side: no hash is needed then. */
+static bool is_layout(const struct classes *c, uint16_t class, uint64_t size,
+		      const uint32_t *offsets, size_t n)
+{
+	const struct heap_class *k = &c->all.at[class];
+	const struct heap_field *f = n && k->nfields == n ? &c->fields.at[k->first] : NULL;
+
+	if (!class || k->size != size || k->nfields != n || c->untold)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (f[i].offset != offsets[i])
+			return false;
+	return true;
+}
+
 uint16_t classes_layout(struct classes *c, uint64_t size, const uint32_t *offsets, size_t n)
 {
-	uint64_t hash = hash_pair(size, hash_bytes(offsets, n * sizeof(*offsets)));
+	uint16_t *recent = &c->recent[(size / 8 + n) % LAYOUTS_RECENT], class;
+	uint64_t hash;
 	bool made;
-	uint16_t class = classes_typed(c, hash, size, HEAP_LAYOUT, &made);
 
+	if (is_layout(c, *recent, size, offsets, n))
+		return *recent;
+	hash = hash_pair(size, hash_bytes(offsets, n * sizeof(*offsets)));
+	*recent = class = classes_typed(c, hash, size, HEAP_LAYOUT, &made);
 	if (!made)
 		return class;
 	c->all.at[class].name = layout_name(c, size, offsets, n);

@@ -37,6 +37,7 @@ struct heap_class {
 enum { CLASSES_MAX = UINT16_MAX };
 /* A layout with more pointers is told by so many first ones. */
 enum { LAYOUT_POINTERS_MAX = 1 << 20 };
+enum { LAYOUTS_RECENT = 64 };
 
 struct classes {
 	VEC(struct heap_class) all; /* all.at[0]: "other", of which there are too many */
@@ -46,7 +47,8 @@ struct classes {
 	uint32_t nobjects;
 	uint64_t other_bytes; /* of the objects in class 0 */
 	bool untold;	      /* there was no room for the fields of some class */
-	struct map keys;      /* private */
+	struct map keys;      /* private, and so are layouts that were asked for lately: */
+	uint16_t recent[LAYOUTS_RECENT];
 };
 
 /* @names outlives it. At first each of the objects, which have @bytes in all, is in class 0. */
