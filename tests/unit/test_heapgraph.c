@@ -312,9 +312,70 @@ static void test_long_lists(void **state)
 	dominators_fini(&d);
 }
 
+/* ---- records that come again ---- */
+
+static void follows(const struct objects *o, struct objects_follow *f, uint64_t addr, uint64_t size,
+		    uint32_t want)
+{
+	struct object got;
+
+	assert_true(objects_follow(o, f, addr, size, &got));
+	assert_int_equal(got.addr, addr);
+	assert_int_equal(got.index, want);
+}
+
+static void test_follow(void **state)
+{
+	struct objects o = {};
+	struct objects_follow f = {};
+	struct object got;
+
+	(void)state;
+	add(&o, 0xc000002000, 32);
+	add(&o, 0xc000002040, 32);
+	add(&o, 0xc000000000, 48); /* spans need not rise */
+	assert_int_equal(objects_seal(&o, &e), 0);
+	assert_false(o.overlap);
+	assert_int_equal(o.end, 0xc000002060);
+	follows(&o, &f, 0xc000002000, 32, 0);
+	assert_false(objects_follow(&o, &f, 0xc000002020, 32, &got)); /* a slot without an object */
+	follows(&o, &f, 0xc000002040, 32, 1);
+	assert_false(objects_follow(&o, &f, 0xc000000000, 64, &got));
+	follows(&o, &f, 0xc000000000, 48, 2);
+	assert_true(objects_leads_to(&o, &(struct object){ .addr = 0xc000000000, .index = 2 }));
+	assert_false(objects_follow(&o, &f, 0xc000000000, 48, &got));
+	objects_fini(&o);
+}
+
+static void test_overlap(void **state)
+{
+	struct objects o = {};
+	struct objects_follow f = {};
+	struct object got;
+	uint32_t led = 0;
+
+	(void)state;
+	add(&o, 0xc000000000, 0x2000);
+	add(&o, 0xc000001000, 16);
+	add(&o, 0xc000001000, 16);
+	assert_int_equal(objects_seal(&o, &e), 0);
+	assert_true(o.overlap);
+	follows(&o, &f, 0xc000000000, 0x2000, 0);
+	follows(&o, &f, 0xc000001000, 16, 1);
+	follows(&o, &f, 0xc000001000, 16, 2);
+	/* Of two at one address one is meant. */
+	for (uint32_t i = 1; i < 3; i++) {
+		got = objects_at(&o, i);
+		led += objects_leads_to(&o, &got);
+	}
+	assert_int_equal(led, 1);
+	objects_fini(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_follow),	   cmocka_unit_test(test_overlap),
 		cmocka_unit_test(test_objects),	   cmocka_unit_test(test_many_objects),
 		cmocka_unit_test(test_no_objects), cmocka_unit_test(test_random_graphs),
 		cmocka_unit_test(test_long_lists),
