@@ -3,6 +3,7 @@
 # says, under its name; globals have theirs; another build is refused; without DWARF globals have
 # names all the same.
 #
+#	WIDE=1				more of both
 #	VERSIONS="1.7.6 1.12.17 ..."	other versions of Go, from 1.6.2 on
 #	KINDS="plain pie cgo race noopt"	all of these kinds for each of them
 set -u
@@ -119,5 +120,14 @@ else
 	mkdir -p "$TMP/other" && sed 's/return c.n\[0\] + n/return c.n[0] + n*n + len(label)/' testdata/programs/knownheap/main.go >"$TMP/other/main.go"
 	gobuild 1.27.4 "$TMP/other/other" "$TMP/other/main.go" -buildmode=pie || wrong "does not build"
 	refused 'is not the program that wrote the dump' "$TMP/other/other" "another build"
+	# Without its last part there is nothing to compare the program with: the rest is told.
+	head -c 200000 "$TMP/dump" >"$TMP/cut"
+	"$GOPROF" heapdump "$TMP/cut" --exe "$(build 1.27.4 pie)" >"$TMP/text" 2>"$TMP/err"
+	[ $? = 3 ] || wrong "not exit status 3"
+	has 'breaks off before its global variables' "$TMP/err" || wrong "$(cat "$TMP/err")"
+	has 'objects .* before the dump breaks off' "$TMP/text" || wrong "no summary"
+	result "cut"
+	for v in ${WIDE:+1.6.2 1.7.6 1.10.8 1.12.17 1.16.15 1.17.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.14 1.26.11}; do run "$v" plain; done
+	for k in ${WIDE:+cgo race noopt}; do run 1.22.12 "$k" && run 1.27.4 "$k"; done
 fi
 finish

@@ -170,8 +170,10 @@ static int open_exe(struct run *r, struct err *e)
 	r->exe = open(r->o->exe, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (r->exe < 0)
 		return err_sys(e, "--exe %s", r->o->exe);
-	return gobin_is_go(r->exe) ? 0 :
-				     err_set(e, -EINVAL, "--exe %s: not a Go program", r->o->exe);
+	return gobin_is_go(r->exe) ?
+		       0 :
+		       err_set(e, -EINVAL, "--exe %s: not a Go program for amd64 or arm64",
+			       r->o->exe);
 }
 
 static int read_types(struct run *r, struct err *e)
@@ -181,6 +183,11 @@ static int read_types(struct run *r, struct err *e)
 	if (!r->o->exe)
 		return 0;
 	ret = typing_read(&r->typing, &r->classes, &r->graph, r->in.dump, r->exe, r->o->exe, e);
+	if (ret == -ENOENT) { /* of a dump that is cut everything else is told */
+		tell("%s: %s", r->in.name, e->msg);
+		r->status = EXIT_LOSSES;
+		return 0;
+	}
 	if (ret)
 		return ret;
 	if (!r->typing.dwarf)

@@ -20,7 +20,8 @@ struct typing {
 
 /*
  * After dumpclasses_read(). @exe: borrowed, the file of the program; @path: its name for messages.
- * One more pass over the dump, and objects at random. -EINVAL: another program's dump; -ENOTSUP: of a
+ * One more pass over the dump, and objects at random. -ENOENT: the dump is cut, and has no globals by
+ * which the program could be compared; -EINVAL: another program's dump; -ENOTSUP: of a
  * processor whose programs are not read; other errors as of gobin_open() and gotypes_read().
  */
 int typing_read(struct typing *out, struct classes *c, struct dumpgraph *g, struct heapdump *d,
