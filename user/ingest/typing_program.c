@@ -60,7 +60,7 @@ int typing_program_open(int fd, const char *path, struct typing_program *p, stru
 	if (ret == -ENOTSUP)
 		return open_old(fd, path, p, e);
 	if (ret)
-		return err_set(e, ret, "%s", why.msg);
+		return err_set(e, ret == -ENOENT ? -EINVAL : ret, "%s", why.msg);
 	p->module = *gobin_module(p->bin);
 	p->arch = gobin_info(p->bin)->arch == GOARCH_AMD64 ? "amd64" : "arm64";
 	if (!p->module.data || !p->module.bss)

@@ -21,7 +21,7 @@ struct typing_program {
 	struct map names;	 /* of types, without paths: private */
 };
 
-/* @fd, @path: borrowed. Errors as of gobin_open(). */
+/* @fd, @path: borrowed. Errors as of gobin_open(), but -EINVAL: it is no Go program. */
 int typing_program_open(int fd, const char *path, struct typing_program *p, struct err *e);
 void typing_program_fini(struct typing_program *p);
 
