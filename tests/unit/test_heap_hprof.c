@@ -427,6 +427,25 @@ static void test_contents(void **state)
 	end_all();
 }
 
+/* The array's identifier would be that of another object, as none of Go is. */
+static void test_contents_overlap(void **state)
+{
+	(void)state;
+	begin_heap();
+	add_object(HEAP, 16, false);
+	add_object(HEAP + 1, 24, false);
+	add_object(HEAP + 64, 1, false);
+	end_objects();
+	classes_put(&heap.c, 0, classes_layout(&heap.c, 16, NULL, 0));
+	classes_put(&heap.c, 1, classes_layout(&heap.c, 24, NULL, 0));
+	classes_put(&heap.c, 2, classes_layout(&heap.c, 1, NULL, 0));
+	convert(true);
+	has_field(rh_object(&r, HEAP), 0, "contents", 0);
+	has_field(rh_object(&r, HEAP + 1), 0, "contents", HEAP + 2);
+	assert_int_equal(losses.contents, 16 + 1);
+	end_all();
+}
+
 static void test_roots(void **state)
 {
 	uint32_t frames[2], goroutine, holder;
@@ -576,13 +595,14 @@ static void test_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layouts),	       cmocka_unit_test(test_site),
-		cmocka_unit_test(test_types),	       cmocka_unit_test(test_other),
-		cmocka_unit_test(test_names_twice),    cmocka_unit_test(test_many_fields),
-		cmocka_unit_test(test_contents),       cmocka_unit_test(test_roots),
-		cmocka_unit_test(test_many_globals),   cmocka_unit_test(test_low_heap),
-		cmocka_unit_test(test_no_identifiers), cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_names),	       cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_layouts),	    cmocka_unit_test(test_site),
+		cmocka_unit_test(test_types),	    cmocka_unit_test(test_other),
+		cmocka_unit_test(test_names_twice), cmocka_unit_test(test_many_fields),
+		cmocka_unit_test(test_contents),    cmocka_unit_test(test_contents_overlap),
+		cmocka_unit_test(test_roots),	    cmocka_unit_test(test_many_globals),
+		cmocka_unit_test(test_low_heap),    cmocka_unit_test(test_no_identifiers),
+		cmocka_unit_test(test_losses),	    cmocka_unit_test(test_names),
+		cmocka_unit_test(test_empty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

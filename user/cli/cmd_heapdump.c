@@ -283,7 +283,7 @@ static int put_hprof(struct run *r, struct err *e)
 		return ret;
 	tell_lost(r, x.losses.pointers, "pointers for which an instance has no room");
 	tell_lost(r, x.losses.sizes, "objects of 2 GiB or more, whose size HPROF cannot tell");
-	tell_lost(r, x.losses.contents, "bytes of contents beyond 2 GiB of an object");
+	tell_lost(r, x.losses.contents, "bytes of contents for which there is no room");
 	tell_lost(r, x.losses.frames, "frames of stacks that are deeper than a million");
 	tell_lost(r, x.losses.unnamed, "objects at address 0");
 	tell_lost(r, x.samples, "allocation samples without a place in the heap");

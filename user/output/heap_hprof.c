@@ -328,11 +328,16 @@ static uint32_t trace_of(const struct heap_hprof *x, uint64_t site)
 	return (uint32_t)serial;
 }
 
-/* Its bytes: an array with an identifier inside the object, which no other object has. */
+/* Its bytes: an array with an identifier inside the object, if no other object is there. */
 static void plan_contents(struct heap_hprof *x, const struct object *o)
 {
-	if (o->size < 2)
+	struct object there;
+
+	if (o->size < 2 || !objects_find(&x->h->objects, o->addr + 1, &there) ||
+	    there.index != o->index) {
+		x->losses.contents += o->size;
 		return;
+	}
 	x->object.bytes_id = o->addr + 1;
 	x->object.bytes = o->size < HPROF_COUNT_MAX ? (uint32_t)o->size : HPROF_COUNT_MAX;
 	x->losses.contents += o->size - x->object.bytes;

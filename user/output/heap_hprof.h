@@ -39,7 +39,7 @@ struct heap_hprof_opts {
 struct heap_hprof_losses {
 	uint64_t pointers; /* beyond those that an instance can have */
 	uint64_t sizes;	   /* objects of 2 GiB and more, which count as 2 GiB less 1 */
-	uint64_t contents; /* bytes of such objects beyond that */
+	uint64_t contents; /* bytes: beyond that, and of objects of 1 byte or that others overlap */
 	uint64_t frames;   /* of stacks that are deeper than a million */
 	uint64_t
 		unnamed; /* objects at address 0, which is no identifier, with what they point to */
