@@ -168,10 +168,10 @@ static bool is_text(const uint8_t *p, size_t n)
 
 static void read_string(struct readhprof *r)
 {
-	struct rh_string *s = vec_add(&r->strings, MOST);
-	size_t n, i;
 	struct rh_string new;
+	size_t n, i;
 
+	vec_add(&r->strings, MOST);
 	new.id = take(r, 8);
 	n = (size_t)(r->end - r->p);
 	new_id(r, new.id);
@@ -184,7 +184,6 @@ static void read_string(struct readhprof *r)
 			wrong(r, "string %" PRIx64 " for a second time", new.id);
 		r->strings.at[i] = r->strings.at[i - 1];
 	}
-	(void)s;
 	r->strings.at[i] = new;
 }
 
