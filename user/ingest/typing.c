@@ -120,6 +120,12 @@ static int read_types(struct job *j, struct err *e)
 	return ret;
 }
 
+/* Go 1.22 and 1.23 could be built without: "go1.22.12 X:noallocheaders". */
+static bool has_headers(const struct heapdump_params *p)
+{
+	return dumpslots_go(p) >= MINOR_HEADERS && !strstr(p->toolchain.at, "noallocheaders");
+}
+
 static int flow(struct job *j, struct err *e)
 {
 	int ret;
@@ -129,7 +135,7 @@ static int flow(struct job *j, struct err *e)
 	j->x.t = j->t;
 	j->x.ix = &j->ix;
 	j->x.program = &j->program;
-	j->x.headers = dumpslots_go(heapdump_params(j->d)) >= MINOR_HEADERS;
+	j->x.headers = has_headers(heapdump_params(j->d));
 	ret = flow_init(&j->x, e);
 	return ret ? ret : roots_flow(&j->x, e);
 }
