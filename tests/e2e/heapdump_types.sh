@@ -5,7 +5,7 @@
 #
 #	WIDE=1				more of both
 #	VERSIONS="1.7.6 1.12.17 ..."	other versions of Go, from 1.6.2 on
-#	KINDS="plain pie cgo race noopt"	all of these kinds for each of them
+#	KINDS="plain pie cgo race noopt noheaders"	all of these kinds for each of them
 set -u
 . tests/support/lib.sh
 need_go
@@ -20,6 +20,7 @@ build() {
 	cgo) CGO=1 subject "$1" knownheap -buildmode=pie -ldflags='-linkmode external' ;;
 	race) CGO=1 subject "$1" knownheap -race ;;
 	noopt) subject "$1" knownheap -gcflags='-N -l' ;;
+	noheaders) GOEXPERIMENT=noallocheaders subject "$1" knownheap -tags=noheaders ;; # 1.22 and 1.23
 	nodwarf) subject "$1" knownheap -ldflags=-w ;;
 	stripped) subject "$1" knownheap -ldflags='-s -w' ;;
 	esac
@@ -128,6 +129,7 @@ else
 	has 'objects .* before the dump breaks off' "$TMP/text" || wrong "no summary"
 	result "cut"
 	for v in ${WIDE:+1.6.2 1.7.6 1.10.8 1.12.17 1.16.15 1.17.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.14 1.26.11}; do run "$v" plain; done
+	[ -z "${WIDE:-}" ] || run 1.22.12 noheaders
 	for k in ${WIDE:+cgo race noopt}; do run 1.22.12 "$k" && run 1.27.4 "$k"; done
 fi
 finish

@@ -82,7 +82,7 @@ static inline int mktyped_read(struct mktyped *m, int fd, const struct mktypes *
 	m->x.ix = &m->ix;
 	m->x.program = &m->program;
 	m->x.bias = MKTYPED_BIAS;
-	m->x.headers = dumpslots_go(heapdump_params(m->d)) >= 22;
+	m->x.headers = dumpslots_headers(heapdump_params(m->d));
 	m->x.stack_max = mktyped_stack_max;
 	ret = flow_init(&m->x, e);
 	return ret ? ret : roots_flow(&m->x, e);

@@ -16,13 +16,18 @@ unsigned dumpslots_go(const struct heapdump_params *p)
 	return minor;
 }
 
+bool dumpslots_headers(const struct heapdump_params *p)
+{
+	return dumpslots_go(p) >= MINOR_BITMAP && !strstr(p->toolchain.at, "noallocheaders");
+}
+
 void dumpslots_init(struct dumpslots *s, const struct heapdump_params *p, bool marks,
 		    int (*add)(void *arg, uint64_t addr, uint64_t size, bool pointers,
 			       struct err *e),
 		    void *arg)
 {
 	*s = (struct dumpslots){ .add = add, .arg = arg };
-	if (dumpslots_go(p) < MINOR_BITMAP)
+	if (!dumpslots_headers(p))
 		return;
 	s->limit = p->ptrsize * p->ptrsize * 8; /* 512, or 128 on 32 bits */
 	s->bitmap = DUMPSLOTS_PAGE / p->ptrsize / 8;

@@ -30,6 +30,11 @@ struct dumpslots {
 
 /* Go's minor version that wrote the dump; 0: not told. */
 unsigned dumpslots_go(const struct heapdump_params *p);
+/*
+ * Do spans have such bitmaps, and larger objects begin with their type? Go 1.22 and 1.23 could be
+ * built without: "go1.22.12 X:noallocheaders". Source: internal/buildcfg/exp.go.
+ */
+bool dumpslots_headers(const struct heapdump_params *p);
 /* @marks: Green Tea is on. */
 void dumpslots_init(struct dumpslots *s, const struct heapdump_params *p, bool marks,
 		    int (*add)(void *arg, uint64_t addr, uint64_t size, bool pointers,

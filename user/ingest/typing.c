@@ -8,9 +8,6 @@
 #include "ingest/dumpslots.h"
 #include "ingest/typing_roots.h"
 
-/* Source: runtime/mbitmap.go, heapBitsInSpan: objects begin with their type from Go 1.22 on. */
-enum { MINOR_HEADERS = 22 };
-
 struct job {
 	struct classes *c;
 	struct dumpgraph *g;
@@ -120,12 +117,6 @@ static int read_types(struct job *j, struct err *e)
 	return ret;
 }
 
-/* Go 1.22 and 1.23 could be built without: "go1.22.12 X:noallocheaders". */
-static bool has_headers(const struct heapdump_params *p)
-{
-	return dumpslots_go(p) >= MINOR_HEADERS && !strstr(p->toolchain.at, "noallocheaders");
-}
-
 static int flow(struct job *j, struct err *e)
 {
 	int ret;
@@ -135,7 +126,7 @@ static int flow(struct job *j, struct err *e)
 	j->x.t = j->t;
 	j->x.ix = &j->ix;
 	j->x.program = &j->program;
-	j->x.headers = has_headers(heapdump_params(j->d));
+	j->x.headers = dumpslots_headers(heapdump_params(j->d));
 	ret = flow_init(&j->x, e);
 	return ret ? ret : roots_flow(&j->x, e);
 }
