@@ -76,6 +76,25 @@ wait $!
 [ -p "$TMP/sink" ] && cmp -s out "$TMP/sunk" || wrong "to a FIFO: not what a file has"
 result outputs
 
+# ---- a dump that changes ----
+# An output that is a FIFO is opened once the graph is read, and holds up what comes next.
+changes() { # COMMAND...: changes $TMP/changed while its HPROF file is written
+	cp "$big" "$TMP/changed"
+	timeout 60 "$GOPROF" heapdump "$TMP/changed" --hprof "$TMP/sink" 2>"$TMP/err" &
+	local pid=$! fd
+	exec {fd}<"$TMP/sink"
+	"$@" "$TMP/changed"
+	cat <&$fd >"$TMP/sunk"
+	exec {fd}<&-
+	wait $pid
+	[ $? = 1 ] || wrong "$*: not status 1"
+	has 'the dump changed while it was read' "$TMP/err" || wrong "$*: $(cat "$TMP/err")"
+}
+changes truncate -s 5000000
+changes truncate -s 20000000
+changes touch
+result changes
+
 # ---- pipes ----
 says_piped() { # STATUS TEXT ENV... <dump
 	local status=$1 text=$2 rc

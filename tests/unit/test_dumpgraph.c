@@ -388,10 +388,7 @@ static void test_shorter(void **state)
 		assert_int_equal(heapdump_open(s.fd, &d, &e), 0);
 		heapdump_watch(d, shorten, &s);
 		ret = dumpgraph_read(&g, d, &e);
-		if (ret)
-			assert_int_equal(ret, -EBADMSG);
-		else if (s.done)
-			assert_false(g.whole);
+		assert_int_equal(ret, s.done ? -EIO : 0);
 		assert_int_equal(s.done, pass < 3);
 		dumpgraph_fini(&g);
 		heapdump_free(d);

@@ -64,14 +64,29 @@ static int write_profile(void *arg, FILE *f, struct err *e)
 	return x->format->write(x->prof, f, e);
 }
 
+struct checked {
+	const struct dump_input *in;
+	output_writer *write;
+	void *arg;
+};
+
+static int write_checked(void *arg, FILE *f, struct err *e)
+{
+	struct checked *x = arg;
+	int ret = x->write(x->arg, f, e);
+
+	return ret ? ret : dump_input_unchanged(x->in, e);
+}
+
 /* While a file is written the first Ctrl-C ends reading and writing, and leaves nothing behind. */
 static int put_file(struct run *r, const char *path, output_writer *write, void *arg, struct err *e)
 {
+	struct checked x = { &r->in, write, arg };
 	int ret;
 
 	tell_bar(0, 0);
 	stop_at_once(false);
-	ret = output_file(path, &r->access, write, arg, e);
+	ret = output_file(path, &r->access, write_checked, &x, e);
 	if (!ret)
 		stop_at_once(true);
 	if (!ret && r->access.kept && !r->access.told) {
@@ -107,8 +122,10 @@ static int check_output(const struct run *r, const char *path, struct err *e)
 		return err_set(e, -ENOMEM, "no memory");
 	if (!stat(path, &st) && S_ISDIR(st.st_mode))
 		return err_set(e, -EISDIR, "%s: it is a directory", path);
-	if (dump_input_is(&r->in, path))
+	if (dump_input_is(r->in.fd, path))
 		return err_set(e, -EINVAL, "%s: that is the dump itself", path);
+	if (dump_input_is(r->exe, path))
+		return err_set(e, -EINVAL, "%s: that is the program of --exe", path);
 	if (access(dirname(copy), W_OK | X_OK) && strncmp(path, "/dev/", 5))
 		return err_sys(e, "%s: cannot write to its directory", path);
 	return 0;
@@ -136,7 +153,9 @@ static int read_sites(struct run *r, struct err *e)
 	if (ret)
 		return ret;
 	ret = dumpsites_read(r->sites, r->in.dump, &why);
-	if (ret == -EBADMSG && !r->graph.heap.names) {
+	if (r->graph.heap.names) {
+		ret = dumpgraph_damaged(&r->graph, r->in.dump, ret, &why);
+	} else if (ret == -EBADMSG) {
 		tell("%s: %s", r->in.name, why.msg);
 		r->status = EXIT_LOSSES;
 	}
@@ -150,8 +169,14 @@ static int put_sites(struct run *r, struct err *e)
 
 	if (ret)
 		return ret;
-	if (!dumpsites_count(r->sites) && r->status == EXIT_LOSSES)
-		return err_set(e, -ENOENT, "the dump breaks off before its allocation sites");
+	if (!dumpsites_count(r->sites) && r->status == EXIT_LOSSES) {
+		if (!heapdump_opt_graph(r->o) && !r->o->hprof)
+			return err_set(e, -ENOENT,
+				       "the dump breaks off before its allocation sites");
+		tell("%s: loss: no %s: the dump breaks off before its allocation sites", r->in.name,
+		     r->o->pprof);
+		return 0;
+	}
 	if (!dumpsites_count(r->sites))
 		tell("%s: no allocation sites: the program ran with MemProfileRate 0, or has "
 		     "no use for a memory profile",
@@ -183,14 +208,14 @@ static int read_types(struct run *r, struct err *e)
 	if (!r->o->exe)
 		return 0;
 	ret = typing_read(&r->typing, &r->classes, &r->graph, r->in.dump, r->exe, r->o->exe, e);
-	if (ret == -ENOENT) { /* of a dump that is cut everything else is told */
-		tell("%s: %s", r->in.name, e->msg);
-		r->status = EXIT_LOSSES;
-		return 0;
-	}
 	if (ret)
 		return ret;
-	if (!r->typing.dwarf)
+	if (r->typing.unchecked) {
+		tell("%s: loss: no types: the dump breaks off before its global variables, by which "
+		     "it is known that %s wrote it",
+		     r->in.name, r->o->exe);
+		r->status = EXIT_LOSSES;
+	} else if (!r->typing.dwarf)
 		tell("%s: it has no DWARF (built with -ldflags=-w or -s, or stripped), so it tells "
 		     "no types",
 		     r->o->exe);
@@ -209,6 +234,8 @@ static int read_graph(struct run *r, struct err *e)
 		ret = dumpclasses_read(&r->classes, &r->graph, r->in.dump, e);
 	if (!ret)
 		ret = read_types(r, e);
+	if (!ret)
+		ret = dump_input_unchanged(&r->in, e);
 	tell_bar(0, 0);
 	if (!ret && !r->graph.whole) {
 		tell("%s: %s", r->in.name, r->graph.damage.msg);
@@ -250,6 +277,8 @@ static int put_path(struct run *r, struct err *e)
 
 	if (!ret && r->o->dot)
 		ret = put_file(r, r->o->dot, write_path_dot, &v, e);
+	if (!ret)
+		ret = dump_input_unchanged(&r->in, e);
 	tell_bar(0, 0);
 	if (!ret && r->o->json)
 		r->status = heap_path_json(&v, r->in.name, r->status);
@@ -326,9 +355,9 @@ static int run(struct run *r, struct err *e)
 	int ret = dump_input_open(&r->in, o->files[0], passes(o), e);
 
 	if (!ret)
-		ret = check_outputs(r, e);
-	if (!ret)
 		ret = open_exe(r, e);
+	if (!ret)
+		ret = check_outputs(r, e);
 	if (!ret && (heapdump_opt_graph(o) || o->hprof))
 		ret = read_graph(r, e);
 	if (!ret && o->hprof)

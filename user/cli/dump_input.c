@@ -130,7 +130,7 @@ static void tick(void *arg, uint64_t offset)
 
 int dump_input_open(struct dump_input *in, const char *file, unsigned passes, struct err *e)
 {
-	struct stat st;
+	struct stat *st = &in->was;
 	int ret;
 
 	*in = (struct dump_input){ .name = strcmp(file, "-") ? file : "stdin", .passes = passes };
@@ -138,13 +138,13 @@ int dump_input_open(struct dump_input *in, const char *file, unsigned passes, st
 	in->fd = open_file(file, e);
 	if (in->fd < 0)
 		return in->fd;
-	if (fstat(in->fd, &st))
+	if (fstat(in->fd, st))
 		return err_sys(e, "fstat");
-	if (S_ISDIR(st.st_mode))
+	if (S_ISDIR(st->st_mode))
 		return err_set(e, -EISDIR, "it is a directory, and no heap dump");
-	if (S_ISREG(st.st_mode))
-		in->size = (uint64_t)st.st_size;
-	ret = !S_ISREG(st.st_mode) && passes > 1 ? spool(in, e) : 0;
+	if (S_ISREG(st->st_mode))
+		in->size = (uint64_t)st->st_size;
+	ret = !S_ISREG(st->st_mode) && passes > 1 ? spool(in, e) : 0;
 	if (!ret)
 		ret = heapdump_open(in->fd, &in->dump, e);
 	if (!ret)
@@ -160,10 +160,27 @@ void dump_input_fini(struct dump_input *in)
 	*in = (struct dump_input){ .fd = -1 };
 }
 
-bool dump_input_is(const struct dump_input *in, const char *path)
+int dump_input_unchanged(const struct dump_input *in, struct err *e)
+{
+	const struct stat *was = &in->was;
+	struct stat now;
+
+	if (!S_ISREG(was->st_mode))
+		return 0;
+	if (fstat(in->fd, &now))
+		return err_sys(e, "fstat");
+	if (now.st_size == was->st_size && now.st_mtim.tv_sec == was->st_mtim.tv_sec &&
+	    now.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
+		return 0;
+	return err_set(e, -EIO,
+		       "the dump changed while it was read: it had %lld bytes, and has %lld",
+		       (long long)was->st_size, (long long)now.st_size);
+}
+
+bool dump_input_is(int fd, const char *path)
 {
 	struct stat a, b;
 
-	return !fstat(in->fd, &a) && S_ISREG(a.st_mode) && !stat(path, &b) &&
+	return fd >= 0 && !fstat(fd, &a) && S_ISREG(a.st_mode) && !stat(path, &b) &&
 	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "ingest/heapdump.h"
 
@@ -11,6 +12,7 @@ struct dump_input {
 	int fd;
 	const char *name; /* for messages; borrowed */
 	struct heapdump *dump;
+	struct stat was; /* as it was opened */
 	/* Of the bar. */
 	uint64_t size; /* 0: not known */
 	unsigned passes, pass;
@@ -25,7 +27,10 @@ struct dump_input {
 int dump_input_open(struct dump_input *in, const char *file, unsigned passes, struct err *e);
 void dump_input_fini(struct dump_input *in);
 
-/* Would writing to @path replace the dump that is being read? */
-bool dump_input_is(const struct dump_input *in, const char *path);
+/* -EIO: the file has another size or time than when it was opened. Of a pipe's copy it has not. */
+int dump_input_unchanged(const struct dump_input *in, struct err *e);
+
+/* Would writing to @path replace the file that is open as @fd (-1: none is)? */
+bool dump_input_is(int fd, const char *path);
 
 #endif

@@ -363,7 +363,8 @@ static json_t *json_known(const struct heap_summary *s)
 	json_t *typing = json_null();
 
 	if (s->typing)
-		typing = json_pack("{s:b, s:I, s:I}", "dwarf", s->typing->dwarf, "unknown_types",
+		typing = json_pack("{s:b, s:b, s:I, s:I}", "checked", !s->typing->unchecked,
+				   "dwarf", s->typing->dwarf, "unknown_types",
 				   (json_int_t)s->typing->unknown, "lost_objects",
 				   (json_int_t)s->typing->lost);
 	return json_pack("{s:{s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I}, s:o}", "exact", "objects",

@@ -16,6 +16,7 @@ struct conversion {
 	uint64_t samples_off; /* of the first record; 0: none */
 	uint64_t index;	      /* of its object; UINT64_MAX: no more samples */
 	uint64_t site;
+	uint64_t objects_put, bytes_put;
 };
 
 static void conversion_fini(struct conversion *x)
@@ -57,7 +58,7 @@ static int each_object(struct conversion *x,
 		    objects_follow(x->objects, &follow, r.object.addr, r.object.contents.len, &o) &&
 		    objects_leads_to(x->objects, &o))
 			ret = fn(x, &r, &o, e);
-	return dumpgraph_damaged(x->to->graph, ret, e);
+	return dumpgraph_damaged(x->to->graph, x->d, ret, e);
 }
 
 static int look_at(struct conversion *x, const struct heapdump_record *r, const struct object *o,
@@ -95,7 +96,7 @@ static int read_sites(struct conversion *x, struct err *e)
 		else if (r.kind == HEAPDUMP_SAMPLE)
 			x->samples_off = r.off;
 	}
-	return dumpgraph_damaged(x->to->graph, ret, e);
+	return dumpgraph_damaged(x->to->graph, x->d, ret, e);
 }
 
 static int held(void *arg, uint32_t thing, uint64_t offset, uint64_t addr, struct err *e)
@@ -127,7 +128,7 @@ static int next_sample(struct conversion *x, struct err *e)
 		return 0;
 	}
 	x->index = UINT64_MAX;
-	return dumpgraph_damaged(x->to->graph, ret, e);
+	return dumpgraph_damaged(x->to->graph, x->samples, ret, e);
 }
 
 static int open_samples(struct conversion *x, struct err *e)
@@ -211,11 +212,35 @@ static int put_object(struct conversion *x, const struct heapdump_record *r, con
 		ret = heap_hprof_object(x->w, o, bucket, e);
 	if (ret)
 		return ret;
+	x->objects_put++;
+	x->bytes_put += o->size;
 	while ((ret = heapdump_field(x->d, &f, e)) > 0)
 		heap_hprof_pointer(x->w, f.offset, f.addr);
 	/* What was begun is ended even where the dump is damaged: its file is not. */
 	bytes = heap_hprof_object_end(x->w);
 	return bytes ? put_contents(x, &r->object.contents, bytes, e) : ret;
+}
+
+/* What was found in the first pass must be there. Of objects that overlap some are left out. */
+static int check_totals(const struct conversion *x, struct err *e)
+{
+	uint64_t n = x->objects->n, bytes = x->objects->bytes;
+	struct objects_walk walk = {};
+	struct object o;
+
+	while (x->objects->overlap && objects_next(x->objects, &walk, &o))
+		if (!objects_leads_to(x->objects, &o)) {
+			n--;
+			bytes -= o.size;
+		}
+	if (x->objects_put == n && x->bytes_put == bytes)
+		return 0;
+	return err_set(
+		e, -EIO,
+		"the dump changed while it was read: of %llu objects with %llu bytes, %llu with "
+		"%llu are left",
+		(unsigned long long)n, (unsigned long long)bytes,
+		(unsigned long long)x->objects_put, (unsigned long long)x->bytes_put);
 }
 
 int heap_to_hprof(void *arg, FILE *f, struct err *e)
@@ -243,5 +268,7 @@ int heap_to_hprof(void *arg, FILE *f, struct err *e)
 		ret = open_samples(&x, e);
 	if (!ret)
 		ret = each_object(&x, put_object, e);
+	if (!ret)
+		ret = check_totals(&x, e);
 	return ret ? ret : heap_hprof_end(x.w, &to->losses, e);
 }

@@ -170,5 +170,5 @@ int dumpclasses_read(struct classes *c, struct dumpgraph *g, struct heapdump *d,
 	map_fini(&x.types);
 	map_fini(&x.sites);
 	map_fini(&x.sampled);
-	return dumpgraph_damaged(g, ret, e);
+	return dumpgraph_damaged(g, d, ret, e);
 }

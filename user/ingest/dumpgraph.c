@@ -18,12 +18,23 @@ static int add_object(void *arg, uint64_t addr, uint64_t size, bool pointers, st
 	return heapgraph_object(&g->heap, addr, size, pointers, e);
 }
 
-int dumpgraph_damaged(struct dumpgraph *g, int ret, const struct err *why)
+/* What is no object by its address ends the first pass alone: others may get further. */
+int dumpgraph_damaged(struct dumpgraph *g, const struct heapdump *d, int ret, struct err *e)
 {
+	uint64_t off = heapdump_record_off(d);
+
 	if (ret != -EBADMSG)
 		return ret;
+	if (g->settled && (g->whole || off < g->damage_off))
+		return err_set(e, -EIO,
+			       "the dump changed while it was read: the record at offset %llu was "
+			       "whole before",
+			       (unsigned long long)off);
+	if (g->settled)
+		return 0;
 	g->whole = false;
-	g->damage = *why;
+	g->damage = *e;
+	g->damage_off = off;
 	return 0;
 }
 
@@ -68,7 +79,7 @@ static int read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
 		if (ret)
 			break;
 	}
-	ret = dumpgraph_damaged(g, ret, e);
+	ret = dumpgraph_damaged(g, d, ret, e);
 	if (!ret)
 		ret = dumpslots_end(&slots, e);
 	g->phantoms = slots.phantoms;
@@ -158,7 +169,7 @@ static int begin_holder(struct round *x, const struct holder *holder, struct err
 	if (!x->leaves)
 		return heapgraph_holder(h, holder, e);
 	if (x->holders > h->holders.n)
-		return err_set(e, -EBADMSG, "the dump changed while it was read");
+		return err_set(e, -EIO, "the dump changed while it was read: it has more roots");
 	return 0;
 }
 
@@ -493,7 +504,7 @@ static int record(struct round *x, const struct heapdump_record *r, struct err *
 
 static int end_round(struct round *x, int ret, struct err *e)
 {
-	ret = dumpgraph_damaged(x->g, ret, e);
+	ret = dumpgraph_damaged(x->g, x->d, ret, e);
 	if (!ret)
 		ret = end_goroutine(x, e);
 	if (!ret)
@@ -579,6 +590,7 @@ int dumpgraph_read_objects(struct dumpgraph *g, struct heapdump *d, struct err *
 		ret = heapdump_next(d, &params, e);
 	if (!ret)
 		ret = find_objects(g, d, e);
+	g->settled = true;
 	if (!ret)
 		ret = heapgraph_objects_end(&g->heap, e);
 	/* Where deferred calls have their arguments is found among the objects. */
@@ -601,6 +613,7 @@ int dumpgraph_read_path(struct dumpgraph *g, struct heapdump *d, struct heap_pat
 		ret = heapdump_next(d, &params, e);
 	if (!ret)
 		ret = find_objects(g, d, e);
+	g->settled = true;
 	if (!ret)
 		ret = heapgraph_objects_end(&g->heap, e);
 	if (!ret)

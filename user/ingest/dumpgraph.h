@@ -13,10 +13,12 @@
 struct dumpgraph {
 	struct heapgraph heap;
 	struct heapdump_memstats memstats;
-	bool whole;	   /* the dump's end was reached, */
-	struct err damage; /* and if not, why */
-	uint64_t phantoms; /* slots that Go 1.22 and newer dump though no object can be there */
-	bool inline_marks; /* spans reserve room for mark bits, too (Green Tea) */
+	bool whole;	     /* the dump's end was reached, */
+	struct err damage;   /* and if not, why, */
+	uint64_t damage_off; /* and in the record that begins there */
+	bool settled;	     /* private: the first pass is over, which tells these */
+	uint64_t phantoms;   /* slots that Go 1.22 and newer dump though no object can be there */
+	bool inline_marks;   /* spans reserve room for mark bits, too (Green Tea) */
 	uint64_t astray; /* records of objects that are no nodes: phantoms, and those told twice */
 	uint64_t behind; /* pointers on stacks that the dump names, but does not have */
 	struct map
@@ -52,9 +54,10 @@ int dumpgraph_held(struct dumpgraph *g, struct heapdump *d, dumpgraph_pointer *f
 		   struct err *e);
 
 /*
- * What a pass over the dump returned: damage is no error there, but is kept, and what came before
- * it counts.
+ * What a pass over the dump with @d returned. The first pass keeps damage in @g, and what came before
+ * it counts. Later ones meet the same damage, which is no error; -EIO: they met some before it, so
+ * that the dump changed meanwhile. @e: why, and the error.
  */
-int dumpgraph_damaged(struct dumpgraph *g, int ret, const struct err *why);
+int dumpgraph_damaged(struct dumpgraph *g, const struct heapdump *d, int ret, struct err *e);
 
 #endif

@@ -777,6 +777,11 @@ uint64_t heapdump_behind(const struct heapdump *d)
 	return d->behind;
 }
 
+uint64_t heapdump_record_off(const struct heapdump *d)
+{
+	return d->began;
+}
+
 uint64_t heapdump_offset(const struct heapdump *d)
 {
 	return stream_offset(&d->s);

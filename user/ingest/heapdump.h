@@ -214,6 +214,8 @@ unsigned heapdump_version(const struct heapdump *d);
 bool heapdump_draft(const struct heapdump *d);
 /* Pointers in frames, in this pass, that the dump names without writing what is there. */
 uint64_t heapdump_behind(const struct heapdump *d);
+/* Where the record that was read last begins, or the one that is damaged. */
+uint64_t heapdump_record_off(const struct heapdump *d);
 /* How far it has read. */
 uint64_t heapdump_offset(const struct heapdump *d);
 /* How long the file is; UINT64_MAX: not known. */

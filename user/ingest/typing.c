@@ -63,13 +63,11 @@ static int check_segments(struct job *j, struct err *e)
 	const struct gomodule *m = &j->program.module;
 	int ret;
 
-	if (!j->ix.has_data || !j->ix.has_bss)
-		return err_set(e, -ENOENT,
-			       "the dump breaks off before its global variables, "
-			       "without which no types can be told");
 	j->x.bias = j->ix.data.addr - m->data;
 	ret = check_segment(j, "data", &j->ix.data, m->data, m->edata, e);
-	return ret ? ret : check_segment(j, "bss", &j->ix.bss, m->bss, m->ebss, e);
+	if (ret || !j->ix.has_bss)
+		return ret;
+	return check_segment(j, "bss", &j->ix.bss, m->bss, m->ebss, e);
 }
 
 static int check_functions(struct job *j, struct err *e)
@@ -167,6 +165,11 @@ int typing_read(struct typing *out, struct classes *c, struct dumpgraph *g, stru
 		ret = check_dump(&j, e);
 	if (!ret)
 		ret = typing_index_make(&j.ix, g, d, e);
+	if (!ret && !j.ix.has_data) {
+		/* Another build's types would be told as if they were this one's. */
+		*out = (struct typing){ .unchecked = true };
+		return 0;
+	}
 	if (!ret)
 		ret = check_segments(&j, e);
 	if (!ret)
@@ -178,6 +181,6 @@ int typing_read(struct typing *out, struct classes *c, struct dumpgraph *g, stru
 	if (ret)
 		return ret;
 	name_globals(&j);
-	*out = (struct typing){ j.t->dwarf, j.x.unknown, j.x.lost };
+	*out = (struct typing){ .dwarf = j.t->dwarf, .unknown = j.x.unknown, .lost = j.x.lost };
 	return 0;
 }

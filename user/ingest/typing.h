@@ -13,6 +13,8 @@
 #include "ingest/dumpgraph.h"
 
 struct typing {
+	/* The dump breaks off before its data segment, by which its program is known: no types. */
+	bool unchecked;
 	bool dwarf;	  /* false: the program has none, so that only global variables got names */
 	uint64_t unknown; /* interfaces and objects with types that the DWARF does not describe */
 	uint64_t lost;	  /* objects that were not looked through for want of room */
@@ -20,8 +22,7 @@ struct typing {
 
 /*
  * After dumpclasses_read(). @exe: borrowed, the file of the program; @path: its name for messages.
- * One more pass over the dump, and objects at random. -ENOENT: the dump is cut, and has no globals by
- * which the program could be compared; -EINVAL: another program's dump; -ENOTSUP: of a
+ * One more pass over the dump, and objects at random. -EINVAL: another program's dump; -ENOTSUP: of a
  * processor whose programs are not read; other errors as of gobin_open() and gotypes_read().
  */
 int typing_read(struct typing *out, struct classes *c, struct dumpgraph *g, struct heapdump *d,

@@ -151,7 +151,7 @@ int typing_index_make(struct typing_index *ix, struct dumpgraph *g, struct heapd
 	if (ix->pcs.n)
 		qsort(ix->pcs.at, ix->pcs.n, sizeof(*ix->pcs.at), rising);
 	map_fini(&ix->seen);
-	return dumpgraph_damaged(g, ret, e);
+	return dumpgraph_damaged(g, d, ret, e);
 }
 
 void typing_index_fini(struct typing_index *ix)

@@ -46,7 +46,7 @@ int roots_exact(struct flow *x, struct err *e)
 
 	while (x->ix->roots && !ret && !(ret = heapdump_next(x->ix->d, &r, e)) && r.kind)
 		exact(x, &r);
-	return dumpgraph_damaged(x->g, ret, e);
+	return dumpgraph_damaged(x->g, x->ix->d, ret, e);
 }
 
 /* ---- globals ---- */
@@ -255,7 +255,7 @@ static int frames(struct flow *x, bool objects, struct err *e)
 	flush(&w, NULL);
 	vec_fini(&w.frame[0].live);
 	vec_fini(&w.frame[1].live);
-	return dumpgraph_damaged(x->g, ret, e);
+	return dumpgraph_damaged(x->g, x->ix->d, ret, e);
 }
 
 int roots_frames(struct flow *x, struct err *e)
