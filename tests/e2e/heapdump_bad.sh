@@ -35,20 +35,36 @@ says 1 "only 0 bytes" empty
 says 1 "only 10 bytes" stub
 says 1 'does not begin with "go1.7 heap dump"' "$GOPROF"
 says 1 "No such file" missing
-says 1 "unknown version go1.8" newer
+says 1 "a heap dump of format go1.8, which is newer than go1.7" newer
+printf 'go1.99 heap dump\nx' >newest
+says 1 "a heap dump of format go1.99, which is newer than go1.7" newest
+rm newest
+# What has no end is not copied.
+TMPDIR=$TMP/none says 1 'does not begin with "go1.7 heap dump"' /dev/zero
 result input
 
 # What came before the damage is there.
 says 3 "the dump ends in" cut
 grep -q ' objects ' "$TMP/stdout" || wrong "cut: no summary"
 says 3 "it says 1099511627776 bytes" long
-says 3 "the dump ends in function of the memory profile at offset" count
+says 3 "the dump ends in the function of the memory profile at offset" count
 "$GOPROF" heapdump cut --json >"$TMP/json" 2>/dev/null
 grep -q '"whole": false' "$TMP/json" || wrong "cut: not told in JSON"
 timeout 60 "$GOPROF" heapdump small --pprof out 2>/dev/null || wrong "small: status $?"
 timeout 60 "$GOPROF" heapdump cut --holders out.cut 2>/dev/null
 [ $? = 3 ] && [ -s out.cut ] || wrong "cut: no holders"
 rm -f out out.cut
+# The end mark is the last byte.
+head -c -1 small >markless
+says 3 "the dump ends at offset $(stat -c %s markless) without its end mark" markless
+printf '\377\377\377\377\377\377\377\377\377\377\377\377' >>markless
+says 3 "wrong kind in the record that begins at" markless
+cat small small >two
+for outputs in "" "--json" "--pprof /dev/null" "--holders /dev/null --pprof $TMP/x"; do
+	# shellcheck disable=SC2086
+	says 3 "the dump ends at offset $(stat -c %s small); the $(stat -c %s small) bytes behind it" two $outputs
+done
+rm markless two
 result damage
 
 # ---- outputs ----
@@ -105,6 +121,9 @@ says_piped() { # STATUS TEXT ENV... <dump
 	grep -q -- "$text" "$TMP/err" "$TMP/stdout" || wrong "a pipe, $*: $(head -c 300 "$TMP/err")"
 }
 cat small | says_piped 0 'as many as the runtime counted' TMPDIR="$TMP"
+cat small small | says_piped 3 'stdin: loss: the dump ends at offset' TMPDIR="$TMP"
+cat small small | "$GOPROF" heapdump - --pprof /dev/null 2>"$TMP/err"
+[ $? = 3 ] && has "the $(stat -c %s small) bytes behind it" "$TMP/err" || wrong "a pipe with two dumps: $(cat "$TMP/err")"
 cat cut | says_piped 3 'stdin: the dump ends in' TMPDIR="$TMP"
 cat small | says_piped 1 'set TMPDIR' TMPDIR="$TMP/none"
 said=$(ulimit -f 1024 && cat "$big" | TMPDIR=$TMP "$GOPROF" heapdump - 2>&1)

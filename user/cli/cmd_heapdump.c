@@ -36,6 +36,7 @@ struct run {
 	struct heap_path path;
 	struct holdings holdings;
 	struct dumpsites *sites;
+	bool cut;   /* the dump breaks off */
 	int status; /* EXIT_LOSSES when something is missing */
 };
 
@@ -143,9 +144,20 @@ static int check_outputs(const struct run *r, struct err *e)
 
 /* ---- allocation sites ---- */
 
+/* As where two dumps were put together. */
+static void tell_left(struct run *r, uint64_t left, uint64_t at)
+{
+	if (!left)
+		return;
+	tell("%s: loss: the dump ends at offset %llu; the %llu bytes behind it were not looked at",
+	     r->in.name, (unsigned long long)at, (unsigned long long)left);
+	r->status = EXIT_LOSSES;
+}
+
 static int read_sites(struct run *r, struct err *e)
 {
 	struct err why = { "" };
+	uint64_t at;
 	int ret = dumpsites_new(&r->sites, e);
 
 	if (!ret && r->o->nfiles && heapdump_offset(r->in.dump) > 0 && r->graph.heap.names)
@@ -155,8 +167,12 @@ static int read_sites(struct run *r, struct err *e)
 	ret = dumpsites_read(r->sites, r->in.dump, &why);
 	if (r->graph.heap.names) {
 		ret = dumpgraph_damaged(&r->graph, r->in.dump, ret, &why);
+	} else if (!ret) {
+		at = heapdump_offset(r->in.dump);
+		tell_left(r, heapdump_left(r->in.dump), at);
 	} else if (ret == -EBADMSG) {
 		tell("%s: %s", r->in.name, why.msg);
+		r->cut = true;
 		r->status = EXIT_LOSSES;
 	}
 	return ret && ret != -EBADMSG ? err_set(e, ret, "%s", why.msg) : 0;
@@ -169,7 +185,7 @@ static int put_sites(struct run *r, struct err *e)
 
 	if (ret)
 		return ret;
-	if (!dumpsites_count(r->sites) && r->status == EXIT_LOSSES) {
+	if (!dumpsites_count(r->sites) && r->cut) {
 		if (!heapdump_opt_graph(r->o) && !r->o->hprof)
 			return err_set(e, -ENOENT,
 				       "the dump breaks off before its allocation sites");
@@ -181,7 +197,7 @@ static int put_sites(struct run *r, struct err *e)
 		tell("%s: no allocation sites: the program ran with MemProfileRate 0, or has "
 		     "no use for a memory profile",
 		     r->in.name);
-	ret = dumpsites_profile(r->sites, r->o->heap_rate, r->status == EXIT_DONE, &p, e);
+	ret = dumpsites_profile(r->sites, r->o->heap_rate, !r->cut, &p, e);
 	return ret ? ret : put_profile(r, p, r->o->pprof, e);
 }
 
@@ -239,8 +255,11 @@ static int read_graph(struct run *r, struct err *e)
 	tell_bar(0, 0);
 	if (!ret && !r->graph.whole) {
 		tell("%s: %s", r->in.name, r->graph.damage.msg);
+		r->cut = true;
 		r->status = EXIT_LOSSES;
 	}
+	if (!ret)
+		tell_left(r, r->graph.left, heapdump_size(r->in.dump) - r->graph.left);
 	return ret;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/tell.h"
+#include "ingest/heapdump_header.h"
 
 enum { COPY_BYTES = 1 << 18 };
 
@@ -66,11 +67,31 @@ static int write_all(int fd, const uint8_t *buf, size_t n)
 	return 0;
 }
 
-/* Returns how much was copied, or a negative errno. */
+/* What is no dump is not copied: it may have no end. */
+static int read_header(int fd, uint8_t to[HEAPDUMP_HEADER_BYTES], struct err *e)
+{
+	size_t n = 0;
+	unsigned version;
+
+	while (n < HEAPDUMP_HEADER_BYTES) {
+		ssize_t got = read(fd, to + n, HEAPDUMP_HEADER_BYTES - n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return err_sys(e, "reading");
+		if (!got)
+			break;
+		n += (size_t)got;
+	}
+	return heapdump_header(to, n, &version, e);
+}
+
+/* Behind the header. Returns how much the copy has, or a negative errno. */
 static int64_t copy(int from, int to, uint64_t began_ns, struct err *e)
 {
 	CLEANUP(freep) uint8_t *buf = malloc(COPY_BYTES);
-	uint64_t copied = 0;
+	uint64_t copied = HEAPDUMP_HEADER_BYTES;
 
 	if (!buf)
 		return err_set(e, -ENOMEM, "no memory to copy with");
@@ -92,9 +113,17 @@ static int64_t copy(int from, int to, uint64_t began_ns, struct err *e)
 
 static int spool(struct dump_input *in, struct err *e)
 {
-	CLEANUP(closep) int fd = spool_open(spool_dir(), e);
-	int64_t n = fd < 0 ? fd : copy(in->fd, fd, in->began_ns, e);
+	CLEANUP(closep) int fd = -1;
+	uint8_t header[HEAPDUMP_HEADER_BYTES];
+	int64_t n = read_header(in->fd, header, e);
 
+	if (n < 0)
+		return (int)n;
+	fd = spool_open(spool_dir(), e);
+	if (fd < 0)
+		return fd;
+	n = write_all(fd, header, sizeof(header)) ? no_room(spool_dir(), 0, e) :
+						    copy(in->fd, fd, in->began_ns, e);
 	tell_bar(0, 0);
 	if (n < 0)
 		return (int)n;

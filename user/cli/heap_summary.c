@@ -396,7 +396,7 @@ int heap_summary_json(const struct heap_summary *s, const char *path, int status
 	return report_print(
 		json_pack(
 			"{s:o, s:o, s:o, s:i, s:b, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, "
-			"s:o}",
+			"s:o, s:I}",
 			"file", report_string(path), "go", json_text(&p->toolchain), "arch",
 			json_text(&p->arch), "format", (int)heapdump_version(s->dump), "whole",
 			g->whole, "damage", report_maybe(g->damage.msg), "objects",
@@ -404,6 +404,6 @@ int heap_summary_json(const struct heap_summary *s, const char *path, int status
 			"reached_bytes", (json_int_t)reached(s), "stack_pointers_left_out",
 			(json_int_t)g->behind, "memstats", memstats, "known", json_known(s),
 			"types", json_types(s), "holders", json_held(s), "chains", json_suspects(s),
-			"goroutines", json_groups(s)),
+			"goroutines", json_groups(s), "bytes_behind_end", (json_int_t)g->left),
 		status);
 }

@@ -82,6 +82,7 @@ static int read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
 	ret = dumpgraph_damaged(g, d, ret, e);
 	if (!ret)
 		ret = dumpslots_end(&slots, e);
+	g->left = heapdump_left(d);
 	g->phantoms = slots.phantoms;
 	g->behind = heapdump_behind(d);
 	return ret;

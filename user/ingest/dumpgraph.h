@@ -17,6 +17,7 @@ struct dumpgraph {
 	struct err damage;   /* and if not, why, */
 	uint64_t damage_off; /* and in the record that begins there */
 	bool settled;	     /* private: the first pass is over, which tells these */
+	uint64_t left;	     /* bytes behind the dump's end mark */
 	uint64_t phantoms;   /* slots that Go 1.22 and newer dump though no object can be there */
 	bool inline_marks;   /* spans reserve room for mark bits, too (Green Tea) */
 	uint64_t astray; /* records of objects that are no nodes: phantoms, and those told twice */

@@ -9,11 +9,12 @@
 #include "base/limits.h"
 #include "base/vec.h"
 #include "ingest/dumptypes.h"
+#include "ingest/heapdump_header.h"
 #include "ingest/heapdump_layouts.h"
 #include "ingest/stream.h"
 
 /* FAST_BYTES: room for the kind of a record, two numbers and more */
-enum { FAST_BYTES = 32, HEADER_BYTES = 16, TEXT_BYTES = 4 * LIMIT_NAME, VALUES_BYTES = 1 << 16 };
+enum { FAST_BYTES = 32, TEXT_BYTES = 4 * LIMIT_NAME, VALUES_BYTES = 1 << 16 };
 
 /* Where the fields of the record that was read last are. */
 enum fields {
@@ -141,7 +142,7 @@ static void read_memstats(struct heapdump *d, struct heapdump_memstats *m)
 	uint64_t *to = (uint64_t *)m;
 
 	for (size_t i = 0; i < sizeof(*m) / sizeof(*to); i++)
-		number(d, "a number", &to[i]);
+		number(d, "number", &to[i]);
 }
 
 static int read_memprof(struct heapdump *d, struct heapdump_memprof *m, struct err *e)
@@ -181,19 +182,23 @@ static int cut_short(const struct heapdump *d, struct err *e)
 	if (d->s.failed)
 		return err_set(e, -d->s.failed, "reading at offset %llu: %s",
 			       (unsigned long long)stream_offset(&d->s), strerror(d->s.failed));
-	return err_set(e, -EBADMSG, "the dump ends in %s of the %s at offset %llu", d->bad,
+	if (d->kind == HEAPDUMP_KINDS && d->s.at == d->s.n)
+		return err_set(e, -EBADMSG, "the dump ends at offset %llu without its end mark",
+			       (unsigned long long)d->began);
+	return err_set(e, -EBADMSG, "the dump ends in the %s of the %s at offset %llu", d->bad,
 		       record_name(d), (unsigned long long)d->began);
 }
 
 static int fail(const struct heapdump *d, struct err *e)
 {
 	if (d->too_long)
-		return err_set(e, -EBADMSG,
-			       "the dump ends in %s of the %s at offset %llu: it says %llu bytes, "
-			       "of which %llu are there",
-			       d->bad, record_name(d), (unsigned long long)d->began,
-			       (unsigned long long)d->too_long,
-			       (unsigned long long)(d->s.size - d->bad_off));
+		return err_set(
+			e, -EBADMSG,
+			"the dump ends in the %s of the %s at offset %llu: it says %llu bytes, "
+			"of which %llu are there",
+			d->bad, record_name(d), (unsigned long long)d->began,
+			(unsigned long long)d->too_long,
+			(unsigned long long)(d->s.size - d->bad_off));
 	if (d->s.ended && d->s.n - d->s.at < 10)
 		return cut_short(d, e);
 	return err_set(e, -EBADMSG, "offset %llu: wrong %s in the %s that begins at %llu",
@@ -602,7 +607,7 @@ int heapdump_next(struct heapdump *d, struct heapdump_record *r, struct err *e)
 	r->off = d->began;
 	if (d->ended)
 		return 0;
-	if (!number(d, "the kind", &kind))
+	if (!number(d, "kind", &kind))
 		return fail(d, e);
 	if (!d->known)
 		d->draft = d->version == 3 && kind == LAYOUT_DRAFT_PARAMS;
@@ -660,25 +665,15 @@ int heapdump_next_other(struct heapdump *d, struct heapdump_record *r, struct er
 
 /* ---- the file ---- */
 
-/* "go1.7 heap dump\n" */
 static int read_header(struct heapdump *d, struct err *e)
 {
-	const char *at;
+	int ret;
 
-	if (!stream_have(&d->s, HEADER_BYTES))
-		return d->s.failed ? err_set(e, -d->s.failed, "%s", strerror(d->s.failed)) :
-				     err_set(e, -EBADMSG, "no heap dump: only %zu bytes",
-					     d->s.n - d->s.at);
-	at = (const char *)d->s.buf + d->s.at;
-	if (memcmp(at, "go1.", 4) || memcmp(at + 5, " heap dump\n", 11))
-		return err_set(e, -EBADMSG,
-			       "no heap dump: it does not begin with "
-			       "\"go1.7 heap dump\"");
-	if (at[4] < '3' || at[4] > '7')
-		return err_set(e, -ENOTSUP, "a heap dump of the unknown version go1.%c", at[4]);
-	d->version = (unsigned)(at[4] - '0');
-	stream_skip(&d->s, HEADER_BYTES);
-	return 0;
+	if (!stream_have(&d->s, HEAPDUMP_HEADER_BYTES) && d->s.failed)
+		return err_set(e, -d->s.failed, "%s", strerror(d->s.failed));
+	ret = heapdump_header(d->s.buf + d->s.at, d->s.n - d->s.at, &d->version, e);
+	stream_skip(&d->s, HEAPDUMP_HEADER_BYTES);
+	return ret;
 }
 
 int heapdump_open(int fd, struct heapdump **out, struct err *e)
@@ -725,7 +720,7 @@ int heapdump_seek(struct heapdump *d, uint64_t off, struct err *e)
 
 int heapdump_rewind(struct heapdump *d, struct err *e)
 {
-	int ret = heapdump_seek(d, HEADER_BYTES, e);
+	int ret = heapdump_seek(d, HEAPDUMP_HEADER_BYTES, e);
 
 	if (ret)
 		return ret;
@@ -791,6 +786,11 @@ void heapdump_watch(struct heapdump *d, void (*tick)(void *arg, uint64_t offset)
 {
 	d->s.tick = tick;
 	d->s.tick_arg = arg;
+}
+
+uint64_t heapdump_left(struct heapdump *d)
+{
+	return d->ended ? stream_rest(&d->s) : 0;
 }
 
 uint64_t heapdump_size(const struct heapdump *d)

@@ -218,6 +218,11 @@ uint64_t heapdump_behind(const struct heapdump *d);
 uint64_t heapdump_record_off(const struct heapdump *d);
 /* How far it has read. */
 uint64_t heapdump_offset(const struct heapdump *d);
+/*
+ * Once the end mark was read: how many bytes follow it. Those of a pipe are read for it, until the
+ * pipe's end.
+ */
+uint64_t heapdump_left(struct heapdump *d);
 /* How long the file is; UINT64_MAX: not known. */
 uint64_t heapdump_size(const struct heapdump *d);
 

@@ -116,6 +116,19 @@ bool stream_skip_far(struct stream *s, uint64_t n)
 	return true;
 }
 
+uint64_t stream_rest(struct stream *s)
+{
+	uint64_t n = 0, at = stream_offset(s);
+
+	if (s->seekable)
+		return s->size > at ? s->size - at : 0;
+	while (stream_have(s, 1)) {
+		n += s->n - s->at;
+		s->at = s->mark = s->n;
+	}
+	return n;
+}
+
 bool stream_uvarint_slow(struct stream *s, uint64_t *out)
 {
 	uint64_t v = 0;

@@ -39,6 +39,9 @@ bool stream_fill(struct stream *s, size_t n);
 /* Skips bytes. False: the file ends before, or there. */
 bool stream_skip_far(struct stream *s, uint64_t n);
 
+/* How many bytes follow the position. Those of a pipe are read, and dropped. */
+uint64_t stream_rest(struct stream *s);
+
 static inline uint64_t stream_offset(const struct stream *s)
 {
 	return s->base + s->at;
