@@ -25,6 +25,7 @@ enum { PAGE = 0x2000 };
 #define TEXT		   (UNKNOWN + 96)
 #define CLOSURE		   (HEAP + 3 * PAGE)
 #define TINY		   (CLOSURE + 16)
+#define SHARED		   (CLOSURE + 32)
 #define BUCKETS		   (HEAP + 4 * PAGE)
 #define CHAN		   (HEAP + 5 * PAGE)
 #define BUFFER		   (HEAP + 6 * PAGE)
@@ -72,7 +73,8 @@ static void nodes(void)
 	node(0, NODE(1), STRING, 20, INTS, 4, NODE_TYPE, NODE(1), CLOSURE);
 	node(1, NODE(0), NODE(2) + 16, 8, 0, 0, NODE_TYPE, NODE(2), 0);
 	empty(2); /* in an interface */
-	empty(3); /* held by the closure */
+	/* Held by the closure; a short string and an int share a block of the allocator. */
+	node(3, 0, SHARED + 4, 10, SHARED, 1, 0, 0, 0);
 	empty(4); /* by the map */
 	empty(5); /* by a frame */
 	empty(6); /* by its finalizer alone */
@@ -94,6 +96,7 @@ static void others(void)
 	OBJECT(TEXT, NOTHING, 1, 2, 3, 4, 5, 6);
 	OBJECT(CLOSURE, AT(8), CODE, NODE(3));
 	OBJECT(TINY, NOTHING, 7, 0);
+	OBJECT(SHARED, NOTHING, 7, 0);
 	OBJECT(BUCKETS, AT(72, 80, 88, 216, 224, 232), 0, 0, 0, 0, 0, 0, 0, 0, 0, NODE(4), 0, 0, 0,
 	       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 	OBJECT(CHAN, AT(16), 1, 2, BUFFER, 0, 0, 0, 0, 0, 0, 0, 0, 0);
@@ -189,6 +192,7 @@ static void every_type(void **state)
 		is(&m, LARGE, HEAP_EXACT, "[]main.node");
 		is(&m, UNKNOWN, HEAP_LAYOUT, "48 B, pointers at 8");
 		is(&m, TINY, HEAP_LAYOUT, "16 B without pointers");
+		is(&m, SHARED, HEAP_INFERRED, "tiny block");
 		mktyped_fini(&m);
 	}
 	(void)state;

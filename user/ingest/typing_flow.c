@@ -185,7 +185,7 @@ static void pointer(struct flow *x, uint64_t addr, uint32_t type)
 		whole = !offset && o.size >= g->size;
 	c.form = is_array_role(g) ? FORM_MANY : FORM_ONE;
 	c.rank |= g->size;
-	if (!whole && flow_is_tiny(&o, g->size)) {
+	if (flow_is_tiny(&o, g->size)) { /* others may be there, too, whose pointers come later */
 		c = inferred(GOTYPE_NONE, FORM_TINY, 2);
 		whole = true;
 	}
@@ -211,10 +211,10 @@ static void array(struct flow *x, uint64_t addr, uint64_t count, uint32_t type, 
 		part(x, &o, addr, count, type);
 		return;
 	}
-	if (flow_takes_up(x, &o, offset + bytes))
-		c.rank = FLOW_FIT | (flow_next_smaller(x, o.size) + 1);
-	else if (flow_is_tiny(&o, bytes))
+	if (flow_is_tiny(&o, bytes))
 		c = inferred(GOTYPE_NONE, FORM_TINY, 2);
+	else if (flow_takes_up(x, &o, offset + bytes))
+		c.rank = FLOW_FIT | (flow_next_smaller(x, o.size) + 1);
 	if (!put(x, &o, &c))
 		part(x, &o, addr, count, type);
 }
@@ -227,10 +227,10 @@ static void string(struct flow *x, uint64_t addr, uint64_t len)
 
 	if (!len || !find(x, addr, &o, &offset) || o.node || len > o.size)
 		return;
-	if (flow_takes_up(x, &o, offset + len))
-		c.rank = FLOW_FIT | (flow_next_smaller(x, o.size) + 1);
-	else if (flow_is_tiny(&o, len))
+	if (flow_is_tiny(&o, len))
 		c = inferred(GOTYPE_NONE, FORM_TINY, 2);
+	else if (flow_takes_up(x, &o, offset + len))
+		c.rank = FLOW_FIT | (flow_next_smaller(x, o.size) + 1);
 	put(x, &o, &c);
 }
 
