@@ -1,27 +1,33 @@
 /* user/cli/dot.c - the few statements of the DOT language that are needed. */
 #include "cli/dot.h"
 
+#include <stdbool.h>
+#include <string.h>
+
+#include "profile/utf8.h"
+
 /* Long names make a box that fills the page. */
 enum { LABEL_BYTES = 160 };
 
 static void quoted(FILE *f, const char *s)
 {
-	size_t line = 0;
+	size_t line = 0, left = strlen(s), len;
+	bool shown;
 
 	putc('"', f);
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-
-		if (c == '\n') {
+	for (; left; left -= len, s += len) {
+		len = utf8_next(s, left, &shown);
+		if (*s == '\n') {
 			fputs("\\l", f);
 			line = 0;
 			continue;
 		}
-		if (++line > LABEL_BYTES)
+		line += len;
+		if (line > LABEL_BYTES)
 			continue;
-		if (c == '"' || c == '\\')
+		if (*s == '"' || *s == '\\')
 			putc('\\', f);
-		putc(c < ' ' || c == 0x7f ? '?' : c, f);
+		fwrite(shown ? s : "?", 1, shown ? len : 1, f);
 	}
 	putc('"', f);
 }

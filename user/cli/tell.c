@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/err.h"
+#include "profile/utf8.h"
 
 enum { BAR_CELLS = 30 };
 
@@ -18,15 +19,21 @@ static void drop_bar(void)
 	bar_shown = false;
 }
 
-/* Well-formed UTF-8 passes; C0, DEL and C1 (U+0080 to U+009F) are replaced. */
 void tell_clean(char *s)
 {
-	for (unsigned char *p = (unsigned char *)s; *p; p++) {
-		if (*p < ' ' || *p == 0x7f)
-			*p = '?';
-		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
-			p[0] = p[1] = '?';
+	size_t left = strlen(s), len;
+	char *to = s;
+	bool shown;
+
+	for (; left; left -= len, s += len) {
+		len = utf8_next(s, left, &shown);
+		if (shown)
+			memmove(to, s, len);
+		else
+			*to = '?';
+		to += shown ? len : 1;
 	}
+	*to = 0;
 }
 
 void tell_line(void *arg, const char *line)

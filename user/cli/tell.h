@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* Replaces what could move a terminal's cursor or end a line; UTF-8 stays. */
+/* Replaces what is no UTF-8, and what no terminal should have of it (profile/utf8.h). */
 void tell_clean(char *s);
 
 /* "goprof-bpf: ..." and a newline. */

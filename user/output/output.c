@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "output/output_priv.h"
+#include "profile/utf8.h"
 
 static const struct output_format formats[] = {
 	{ "pprof", "pb.gz", pprof_write },
@@ -52,17 +53,15 @@ size_t output_main_type(const struct prof *p)
 
 void output_clean(const char *s, char also, FILE *f)
 {
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
+	size_t left = strlen(s), len;
+	bool shown;
 
-		/* U+0080 to U+009F are control characters, too: c2 80 to c2 9f in UTF-8. */
-		if (c == 0xc2 && (unsigned char)s[1] >= 0x80 && (unsigned char)s[1] < 0xa0)
-			s++;
-		else if (c >= 0x20 && c != 0x7f && (!also || *s != also)) {
-			putc(c, f);
-			continue;
-		}
-		putc('_', f);
+	for (; left; left -= len, s += len) {
+		len = utf8_next(s, left, &shown);
+		if (shown && (!also || *s != also))
+			fwrite(s, 1, len, f);
+		else
+			putc('_', f);
 	}
 }
 
