@@ -9,11 +9,12 @@ allowed() {
 	arch)          echo "base arch" ;;
 	go)            echo "base arch go" ;;
 	target)        echo "base arch target" ;;
-	output)        echo "base profile output" ;;
-	ingest)        echo "base go profile ingest" ;;
+	heapgraph)     echo "base heapgraph" ;;
+	output)        echo "base profile heapgraph output" ;;
+	ingest)        echo "base go profile heapgraph ingest" ;;
 	collect)       echo "base arch go target profile collect" ;;
 	agent)         echo "base go target profile output collect agent" ;;
-	cli)           echo "base go target profile ingest output collect agent cli" ;;
+	cli)           echo "base go target profile heapgraph ingest output collect agent cli" ;;
 	*)             echo "" ;;
 	esac
 }

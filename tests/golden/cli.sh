@@ -59,6 +59,17 @@ case_of heal_unknown_option "$GOPROF" heal -z
 case_of heal_bad_pid "$GOPROF" heal -p 12x
 case_of heal_no_value "$GOPROF" heal -p
 case_of heal_argument "$GOPROF" heal 12
+case_of heapdump_help "$GOPROF" heapdump --help
+case_of heapdump_no_file "$GOPROF" heapdump
+case_of heapdump_unknown_option "$GOPROF" heapdump --nonsense
+case_of heapdump_no_value "$GOPROF" heapdump x --pprof
+case_of heapdump_three "$GOPROF" heapdump a b c
+case_of heapdump_bad_rate "$GOPROF" heapdump x --heap-rate much
+case_of heapdump_bad_address "$GOPROF" heapdump x --path main.x
+case_of heapdump_bad_format "$GOPROF" heapdump x --pprof y --format svg
+case_of heapdump_bad_mode "$GOPROF" heapdump x --mode 0755
+case_of heapdump_two_to_files "$GOPROF" heapdump a b --pprof y
+case_of heapdump_missing "$GOPROF" heapdump "$TMP/none"
 case_of no_pid "$GOPROF"
 case_of no_value "$GOPROF" --cpu -p
 case_of bad_pid "$GOPROF" -p 12x

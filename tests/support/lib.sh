@@ -170,7 +170,7 @@ made() {
 subject() {
 	local v=$1 name=$2 out
 	shift 2
-	out=$O/programs/$name-$v$(printf '%s' "$*" | tr -c 'a-zA-Z0-9\n' _)
+	out=$O/programs/$name-$v${GOARCH:+-$GOARCH}${GOEXPERIMENT:+-$GOEXPERIMENT}$(printf '%s' "$*" | tr -c 'a-zA-Z0-9\n' _)
 	made "$out" "testdata/programs/$name" testdata/gopath -- gobuild "$v" "$out" "testdata/programs/$name" "$@" || return 1
 	echo "$out"
 }

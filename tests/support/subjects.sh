@@ -25,6 +25,11 @@ list() {
 	echo "INSTALL_ONLY=1 bash tests/e2e/realwait.sh"
 	each "1.27.4" subject "checksum"
 	each "1.27.4" subject "alloctruth $S"
+	each "1.19.13 1.27.4" subject dumped
+	each "1.19.13" subject knownheap
+	each "1.27.4" subject "knownheap -buildmode=pie"
+	each "1.27.4" subject "knownheap -ldflags=-w"
+	each "1.27.4" subject "knownheap $S"
 	each "1.16.15 1.19.13 1.22.12 1.24.13" subject "alloctruth $S"
 	each "1.16.15 1.22.12 1.24.13 1.27.4" subject heaplabels
 	each "1.18.10 1.27.4" subject "typed $S"
@@ -76,6 +81,9 @@ list() {
 	each "1.27.4" subject "leaf31 -buildmode=pie"
 	each "1.22.12" "CGO=1 subject" "leaf31 -race"
 	each "1.27.4" subject pingpong
+	each "1.4.3 1.16.15 1.22.12 1.27.4" subject heapworld
+	each "1.27.4" "GOARCH=386 subject" heapworld
+	each "1.27.4" "GOARCH=s390x subject" heapworld
 	for cell in $(sed -n 's/^set -- ${CELLS:-\(.*\)}$/\1/p' tests/e2e/matrix.sh); do
 		echo "cell ${cell%%:*} ${cell#*:}"
 	done
@@ -98,7 +106,7 @@ toolchains)
 	export -f goroot goroot_fetch
 	export GOARCH_HOST
 	# shellcheck disable=SC2086
-	printf '%s\n' $ALL_MINORS | tac | xargs -P 4 -I{} bash -c 'goroot {} >/dev/null || exit 1' ;;
+	printf '%s\n' 1.4.3 $ALL_MINORS | tac | xargs -P 4 -I{} bash -c 'goroot {} >/dev/null || exit 1' ;;
 list)  list ;;
 build)
 	. tests/support/toolchains.sh

@@ -10,7 +10,9 @@
 # reach the builds, hence GOENV=off, GOFLAGS= and GOTOOLCHAIN=local.
 # CGO=1 builds with cgo; GOARCH, GOOS and GOEXPERIMENT pass through.
 
-# The newest point release of every minor that can be had.
+# The newest point release of every minor that we profile, and of those before whose heap dumps we read.
+# shellcheck disable=SC2034
+OLD_MINORS="1.4.3 1.5.4 1.6.2 1.7.6 1.8.3 1.9.7 1.10.8 1.11.13 1.12.17 1.13.15 1.14.15 1.15.15"
 # shellcheck disable=SC2034
 ALL_MINORS="1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.14 1.26.11 1.27.4"
 
@@ -88,9 +90,14 @@ gobuild() {
 	(cd "$dir" && GO111MODULE=$mod go_env "$root" "$root/bin/go" build "$@" -o "$out" "$pkg") || return 1
 	# A build that fell back to another Go proves nothing. Old Gos do not tell a library's.
 	case $out in *.so) [ "$("$root/bin/go" env GOVERSION)" = "go$v" ]; return ;; esac
+	case $v in 1.[4-9].*|1.1[0-2].*) # which cannot tell the version of a program
+		LC_ALL=C command grep -aqF "go$v" "$out" && return
+		echo "$out: not built by go$v" >&2
+		return 1 ;;
+	esac
 	said=$(go_env "$root" "$root/bin/go" version "$out") || return 1
 	case $said in
-	*": go$v"|*": go$v "*) ;;
+	*": go$v"|*": go$v "*|*": go$v-X:"*) ;;
 	*) echo "$out: built by ${said##*: }, not by go$v" >&2; return 1 ;;
 	esac
 }

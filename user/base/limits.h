@@ -21,6 +21,11 @@ enum {
 	LIMIT_DWARF_BYTES = 1 << 20,
 	LIMIT_DWARF_IMAGE = 512 << 20, /* of all sections that are read, inflated */
 	LIMIT_DWARF_HEAP = 256 << 20,  /* what reading them may take beside that */
+	LIMIT_TYPES = 1 << 21,	       /* types of one binary */
+	LIMIT_TYPE_FIELDS = 1 << 23,   /* fields of all of them */
+	LIMIT_TYPE_VARS = 1 << 22,     /* global variables, and variables in frames */
+	LIMIT_TYPE_TEXT = 1 << 28,     /* bytes of their names */
+	LIMIT_TYPES_MS = 60000,	       /* reading them */
 	LIMIT_MAPS = 1 << 17,	       /* lines of /proc/PID/maps */
 	LIMIT_MAPS_BYTES = 64 << 20,   /* bytes of it */
 	/* pages of one mapping of code, when it is compared with its file */
@@ -56,6 +61,19 @@ enum {
 	LIMIT_LIVE_CELLS = 1 << 20,   /* pairs of such a stack and a group of windows */
 	LIMIT_DECODE = 4096,	      /* bytes of one function that are decoded */
 	LIMIT_TYPE_DEPTH = 16,	      /* nesting of a type that reflect made of others */
+	/*
+	 * Allocation sites of a heap dump, frames of all their stacks, and bytes of the names in
+	 * them, where LIMIT_DUMP_LOCATION more are counted for each that is new
+	 */
+	LIMIT_DUMP_SITES = 1 << 17,
+	LIMIT_DUMP_FRAMES = 1 << 21,
+	LIMIT_DUMP_TEXT = 24 << 20,
+	LIMIT_DUMP_LOCATION = 128,
+	/* of a heap dump of Go 1.3 or 1.4: types, itabs, and places of pointers in all types */
+	LIMIT_DUMP_TYPES = 1 << 17,
+	LIMIT_DUMP_PLACES = 1 << 22,
+	LIMIT_DUMP_ARGS = 1 << 16, /* bytes of a frame's arguments, behind what a dump has of it */
+	LIMIT_DUMP_DEFERS = 1 << 20, /* deferred calls of a heap dump, of Go 1.17 or older */
 	/* looking for who holds a lock: bytes of one fdinfo, files of one look, time of one look */
 	LIMIT_FDINFO = 1 << 16,
 	LIMIT_HOLDERS_FILES = 1 << 20,

@@ -21,5 +21,7 @@ int cmd_ps(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 /* Free breakpoints that were left behind in other processes. */
 int cmd_heal(int argc, char **argv);
+/* Read a heap dump that a Go program wrote. */
+int cmd_heapdump(int argc, char **argv);
 
 #endif

@@ -7,6 +7,7 @@ const char opt_help[] =
 	"       goprof-bpf ps      lists Go processes, and what would work on each\n"
 	"       goprof-bpf doctor  tells what works here, and what is missing\n"
 	"       goprof-bpf heal    frees breakpoints that killed tracers left behind\n"
+	"       goprof-bpf heapdump FILE  tells who holds the memory in a heap dump\n"
 	"\n"
 	"Profiles a running Go program from outside: no rebuild, no restart, no endpoint\n"
 	"in it; stripped is fine. Writes pprof files with the numbers that Go's own\n"

@@ -46,6 +46,7 @@ static const struct {
 	{ "ps", cmd_ps },
 	{ "doctor", cmd_doctor },
 	{ "heal", cmd_heal },
+	{ "heapdump", cmd_heapdump },
 };
 
 static int run(int argc, char **argv)

@@ -337,17 +337,26 @@ static int set_format(struct opts *o, const char *s, struct err *e)
 	return 0;
 }
 
-/* As chmod takes it: octal. Who cannot read it has no use for it, and nobody runs it. */
-static int set_mode(struct opts *o, const char *s, struct err *e)
+bool opt_mode(const char *s, mode_t *mode)
 {
-	mode_t mode = 0;
+	mode_t v = 0;
 	size_t n = strspn(s, "01234567");
 
 	if (!n || n > 4 || s[n])
-		return err_set(e, -EINVAL, "--mode: '%s' is not an octal number such as 0600", s);
+		return false;
 	for (size_t i = 0; i < n; i++)
-		mode = mode << 3 | (mode_t)(s[i] - '0');
-	if (!(mode & 0400) || (mode & ~(mode_t)0666))
+		v = v << 3 | (mode_t)(s[i] - '0');
+	*mode = v;
+	return true;
+}
+
+static int set_mode(struct opts *o, const char *s, struct err *e)
+{
+	mode_t mode;
+
+	if (!opt_mode(s, &mode))
+		return err_set(e, -EINVAL, "--mode: '%s' is not an octal number such as 0600", s);
+	if (!opt_mode_fits(mode))
 		return err_set(e, -EINVAL, "--mode: '%s' is not between 0400 and 0666, for files",
 			       s);
 	o->mode = mode;

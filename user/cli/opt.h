@@ -46,6 +46,14 @@ bool opt_share(const char *s, uint64_t *ppm);
 /* "524288", "512k", "1M", "1G", in bytes, by 1024. */
 bool opt_size(const char *s, uint64_t *bytes);
 
+/* An octal number such as "0600", as chmod takes it. */
+bool opt_mode(const char *s, mode_t *mode);
+/* Who cannot read a file has no use for it, and nobody runs it. */
+static inline bool opt_mode_fits(mode_t mode)
+{
+	return (mode & 0400) && !(mode & ~(mode_t)0666);
+}
+
 /* The help text. */
 extern const char opt_help[];
 

@@ -31,7 +31,7 @@ static volatile sig_atomic_t at_once_pid; /* not a child that inherited the hand
 
 static _Noreturn void end_at_once(void)
 {
-	static const char text[] = "goprof-bpf: stopped before anything was collected\n";
+	static const char text[] = "goprof-bpf: stopped before there was anything to keep\n";
 
 	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 	_exit(EXIT_FAILED);

@@ -3,8 +3,10 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <time.h>
 
 #include "base/err.h"
+#include "profile/utf8.h"
 
 enum { BAR_CELLS = 30 };
 
@@ -17,15 +19,21 @@ static void drop_bar(void)
 	bar_shown = false;
 }
 
-/* Well-formed UTF-8 passes; C0, DEL and C1 (U+0080 to U+009F) are replaced. */
 void tell_clean(char *s)
 {
-	for (unsigned char *p = (unsigned char *)s; *p; p++) {
-		if (*p < ' ' || *p == 0x7f)
-			*p = '?';
-		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
-			p[0] = p[1] = '?';
+	size_t left = strlen(s), len;
+	char *to = s;
+	bool shown;
+
+	for (; left; left -= len, s += len) {
+		len = utf8_next(s, left, &shown);
+		if (shown)
+			memmove(to, s, len);
+		else
+			*to = '?';
+		to += shown ? len : 1;
 	}
+	*to = 0;
 }
 
 void tell_line(void *arg, const char *line)
@@ -57,10 +65,23 @@ static bool on_terminal(void)
 	return isatty(STDERR_FILENO) && term && strcmp(term, "dumb");
 }
 
+/* @share: of 1 */
+static void draw(double share, const char *text)
+{
+	char bar[BAR_CELLS + 1];
+	unsigned cells = (unsigned)(share * BAR_CELLS);
+
+	memset(bar, ' ', BAR_CELLS);
+	memset(bar, '#', cells < BAR_CELLS ? cells : BAR_CELLS);
+	bar[BAR_CELLS] = 0;
+	fprintf(stderr, "\r[%s] %s\033[K", bar, text);
+	fflush(stderr);
+	bar_shown = true;
+}
+
 void tell_bar(uint64_t done_ns, uint64_t total_ns)
 {
-	char bar[BAR_CELLS + 1], done[NS_TEXT], total[NS_TEXT];
-	unsigned cells;
+	char text[128], done[NS_TEXT], total[NS_TEXT];
 
 	if (!total_ns) {
 		drop_bar();
@@ -70,14 +91,59 @@ void tell_bar(uint64_t done_ns, uint64_t total_ns)
 		return;
 	if (done_ns > total_ns)
 		done_ns = total_ns;
-	cells = (unsigned)((double)done_ns / (double)total_ns * BAR_CELLS);
-	memset(bar, ' ', BAR_CELLS);
-	memset(bar, '#', cells);
-	bar[BAR_CELLS] = 0;
-	fprintf(stderr, "\r[%s] %s of %s, Ctrl-C ends early\033[K", bar,
-		ns_text(done_ns / 100000000 * 100000000, done), ns_text(total_ns, total));
-	fflush(stderr);
-	bar_shown = true;
+	snprintf(text, sizeof(text), "%s of %s, Ctrl-C ends early",
+		 ns_text(done_ns / 100000000 * 100000000, done), ns_text(total_ns, total));
+	draw((double)done_ns / (double)total_ns, text);
+}
+
+/* ---- bytes ---- */
+
+enum { REDRAW_NS = 100000000 };
+
+uint64_t tell_clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+void tell_progress(uint64_t done_bytes, uint64_t total_bytes, uint64_t began_ns)
+{
+	static uint64_t drawn_ns;
+	char text[160], done[BYTES_TEXT], total[BYTES_TEXT], left[NS_TEXT];
+	uint64_t now = tell_clock_ns();
+	double took = (double)(now - began_ns), rest;
+
+	if (!on_terminal() || now - drawn_ns < REDRAW_NS)
+		return;
+	drawn_ns = now;
+	if (!total_bytes || done_bytes > total_bytes) {
+		snprintf(text, sizeof(text), "%s", bytes_text(done_bytes, done));
+		draw(0, text);
+		return;
+	}
+	rest = done_bytes ? took * (double)(total_bytes - done_bytes) / (double)done_bytes : 0;
+	snprintf(text, sizeof(text), "%s of %s, %s left", bytes_text(done_bytes, done),
+		 bytes_text(total_bytes, total),
+		 took < 1e9 ? "?" : ns_text((uint64_t)(rest / 1e9) * 1000000000, left));
+	draw((double)done_bytes / (double)total_bytes, text);
+}
+
+const char *bytes_text(uint64_t bytes, char to[BYTES_TEXT])
+{
+	static const char *const units[] = { "kB", "MB", "GB", "TB" };
+	double v = (double)bytes / 1024;
+	size_t unit = 0;
+
+	if (bytes < 1024) {
+		snprintf(to, BYTES_TEXT, "%llu B", (unsigned long long)bytes);
+		return to;
+	}
+	for (; v >= 1024 && unit + 1 < ARRAY_LEN(units); unit++)
+		v /= 1024;
+	snprintf(to, BYTES_TEXT, "%.2f %s", v, units[unit]);
+	return to;
 }
 
 const char *ns_text(uint64_t ns, char buf[NS_TEXT])

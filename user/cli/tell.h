@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* Replaces what could move a terminal's cursor or end a line; UTF-8 stays. */
+/* Replaces what is no UTF-8, and what no terminal should have of it (profile/utf8.h). */
 void tell_clean(char *s);
 
 /* "goprof-bpf: ..." and a newline. */
@@ -20,6 +20,17 @@ void tell_line(void *arg, const char *line);
 
 /* Redraws the bar; only on a terminal. @total_ns 0 takes it away. */
 void tell_bar(uint64_t done_ns, uint64_t total_ns);
+
+/*
+ * The same for work that is counted in bytes, begun at @began_ns of the monotonic clock: how much is
+ * done and how long it may still take. Draws at most ten times a second.
+ */
+void tell_progress(uint64_t done_bytes, uint64_t total_bytes, uint64_t began_ns);
+uint64_t tell_clock_ns(void);
+
+/* "12 B", "1.50 MB", by 1024; returns @buf. */
+enum { BYTES_TEXT = 32 };
+const char *bytes_text(uint64_t bytes, char buf[BYTES_TEXT]);
 
 /* "500 ms", "2.5 s", "10 s"; returns @buf. */
 enum { NS_TEXT = 32 };

@@ -36,8 +36,6 @@ int layout_dwarf_bytes(int fd, uint64_t *bytes, struct err *e);
  */
 int layout_dwarf_read(int fd, int32_t off[LAYOUT_COUNT], uint32_t *header_over, struct err *e);
 
-enum { LAYOUT_EXIT_NO_MEMORY = 3 }; /* status of the reader's process */
-
 /*
  * The same in a forked child with limits on time and memory, which crashes instead of us. -E2BIG:
  * too long; -ENOMEM: more than @most_bytes.

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "output/output_priv.h"
+#include "profile/utf8.h"
 
 static const struct output_format formats[] = {
 	{ "pprof", "pb.gz", pprof_write },
@@ -52,17 +53,15 @@ size_t output_main_type(const struct prof *p)
 
 void output_clean(const char *s, char also, FILE *f)
 {
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
+	size_t left = strlen(s), len;
+	bool shown;
 
-		/* U+0080 to U+009F are control characters, too: c2 80 to c2 9f in UTF-8. */
-		if (c == 0xc2 && (unsigned char)s[1] >= 0x80 && (unsigned char)s[1] < 0xa0)
-			s++;
-		else if (c >= 0x20 && c != 0x7f && (!also || *s != also)) {
-			putc(c, f);
-			continue;
-		}
-		putc('_', f);
+	for (; left; left -= len, s += len) {
+		len = utf8_next(s, left, &shown);
+		if (shown && (!also || *s != also))
+			fwrite(s, 1, len, f);
+		else
+			putc('_', f);
 	}
 }
 
@@ -172,23 +171,84 @@ static int temp_commit(struct temp *t, const char *name, struct err *e)
 	return 0;
 }
 
-int output_to_file(struct prof *p, const struct output_format *fmt, const char *path,
-		   struct output_access *access, struct err *e)
+/* Names of open descriptors, devices, and our own FIFOs: nothing there could be replaced. */
+static bool is_stream(const char *path)
 {
-	struct output_access private = { 0 };
+	struct stat st;
+
+	if (!strcmp(path, "/dev/stdout") || !strncmp(path, "/dev/fd/", 8) ||
+	    !strncmp(path, "/proc/self/fd/", 14))
+		return true;
+	if (lstat(path, &st))
+		return false;
+	return S_ISCHR(st.st_mode) || (S_ISFIFO(st.st_mode) && st.st_uid == geteuid());
+}
+
+static int write_stream(const char *path, output_writer *write, void *arg, struct err *e)
+{
+	/* Opened anew, a file that stdout goes to would be written from its beginning on. */
+	CLEANUP(closep)
+	int fd = !strcmp(path, "/dev/stdout") ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) :
+						open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	int r;
+
+	if (!f)
+		return err_sys(e, "open");
+	fd = -1;
+	r = write(arg, f, e);
+	if (r >= 0 && (fflush(f) || ferror(f)))
+		r = err_sys(e, "write");
+	if (fclose(f) && r >= 0)
+		r = err_sys(e, "close");
+	return r;
+}
+
+static int write_whole(const char *path, struct output_access *access, output_writer *write,
+		       void *arg, struct err *e)
+{
 	CLEANUP(temp_fini) struct temp t = { .dir = -1 };
 	CLEANUP(freep) char *for_dir = strdup(path);
 	CLEANUP(freep) char *for_name = strdup(path);
+	struct output_access private = { 0 };
 	int r;
 
 	if (!for_dir || !for_name)
-		return err_set(e, -ENOMEM, "%s: no memory", path);
+		return err_set(e, -ENOMEM, "no memory");
 	r = temp_open(&t, dirname(for_dir), e);
 	if (r >= 0)
-		r = fmt->write(p, t.f, e);
+		r = write(arg, t.f, e);
 	if (r >= 0)
 		r = temp_give(&t, access ? access : &private, e);
-	if (r >= 0)
-		r = temp_commit(&t, basename(for_name), e);
+	return r < 0 ? r : temp_commit(&t, basename(for_name), e);
+}
+
+int output_file(const char *path, struct output_access *access, output_writer *write, void *arg,
+		struct err *e)
+{
+	int r = is_stream(path) ? write_stream(path, write, arg, e) :
+				  write_whole(path, access, write, arg, e);
+
+	return r < 0 ? err_wrap(e, r, "%s", path) : 0;
+}
+
+struct formatted {
+	struct prof *p;
+	const struct output_format *fmt;
+};
+
+static int write_formatted(void *arg, FILE *f, struct err *e)
+{
+	struct formatted *x = arg;
+
+	return x->fmt->write(x->p, f, e);
+}
+
+int output_to_file(struct prof *p, const struct output_format *fmt, const char *path,
+		   struct output_access *access, struct err *e)
+{
+	struct formatted x = { p, fmt };
+	int r = write_whole(path, access, write_formatted, &x, e);
+
 	return r < 0 ? err_wrap(e, r, "%s", path) : 0;
 }

@@ -52,4 +52,14 @@ struct output_access {
 int output_to_file(struct prof *p, const struct output_format *fmt, const char *path,
 		   struct output_access *access, struct err *e);
 
+/* Writes to @f, which the caller flushes, checks and closes. May seek, but on streams. */
+typedef int output_writer(void *arg, FILE *f, struct err *e);
+
+/*
+ * The same for any contents, at a path that somebody named. To /dev/stdout, /dev/fd/N, a device and
+ * a FIFO of our own it writes as it goes, since nothing there can be replaced.
+ */
+int output_file(const char *path, struct output_access *access, output_writer *write, void *arg,
+		struct err *e);
+
 #endif

@@ -14,7 +14,7 @@ size_t output_main_type(const struct prof *p);
 int output_check(FILE *f, struct err *e);
 
 /*
- * Writes a name or comment of foreign origin, with each control character shown as '_': the text
+ * Writes a name or comment of foreign origin, with what no terminal should have shown as '_': the text
  * may go to a terminal, and a line break would make two records of one. @also: one more character
  * to replace, 0 for none.
  */

@@ -3,7 +3,8 @@
 #
 #	generate.sh PROGRAM TEMPLATE.in >FILE
 #
-# A line "@OPTIONS KIND@" becomes the options (help.awk), @VERSION@ and @DATE@ what they say.
+# A line "@OPTIONS KIND@" becomes the options (help.awk), "@OPTIONS KIND COMMAND@" those of a command,
+# @VERSION@ and @DATE@ what they say.
 set -eu
 program=$1 template=$2
 dir=$(dirname "$0")
@@ -26,8 +27,10 @@ date=$(LC_ALL=C date -u -d "$(sed -n 's/^ -- .*>  //p' "$dir/changelog" | head -
 while IFS= read -r line; do
 	case $line in
 	"@OPTIONS "*)
-		kind=${line#@OPTIONS } kind=${kind%@}
-		"$program" --help | awk -v make="$kind" -v values="$all" -f "$dir/help.awk" ;;
+		read -r kind command <<<"${line#@OPTIONS }"
+		kind=${kind%@} command=${command%@}
+		"$program" ${command:+"$command"} --help |
+			awk -v make="$kind" -v command="$command" -v values="$all" -f "$dir/help.awk" ;;
 	*)
 		line=${line//@VERSION@/$version}
 		printf '%s\n' "${line//@DATE@/$date}" ;;

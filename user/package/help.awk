@@ -3,6 +3,8 @@
 #
 #	goprof-bpf --help | awk -v make=man|bash|zsh|fish -v values="format:pprof folded;..." -f help.awk
 #
+# With -v command=NAME it is the help of that command.
+#
 # An option's line is "  -x, --long METAVAR   text"; lines indented by 24 go on with the text.
 
 function flush_option() {
@@ -84,7 +86,7 @@ function short_text(i,  t) { # up to the first clause
 	gsub(/['\[\]`"$\\]/, "", t)
 	return t
 }
-function bash(  i, words, args) {
+function bash(  i, words, args, prefix) {
 	for (i = 1; i <= n; i++) {
 		if (L[i] == "--")
 			continue
@@ -92,9 +94,10 @@ function bash(  i, words, args) {
 		if (M[i] != "")
 			args = args (args == "" ? "" : "|") "--" L[i] (S[i] == "" ? "" : "|-" S[i])
 	}
-	print "_goprof_bpf_options='" substr(words, 2) "'"
-	print "_goprof_bpf_with_value='" args "'"
-	for (i = 1; i <= n; i++)
+	prefix = "_goprof_bpf_" (command == "" ? "" : command "_")
+	print prefix "options='" substr(words, 2) "'"
+	print prefix "with_value='" args "'"
+	for (i = 1; i <= n && command == ""; i++)
 		if (L[i] in V)
 			print "_goprof_bpf_values_" L[i] "='" V[L[i]] "'"
 }
@@ -107,6 +110,8 @@ function zsh(  i, spec, what) {
 			what = what "_goprof_bpf_pids"
 		else if (M[i] == "DIR")
 			what = what "_files -/"
+		else if (M[i] == "OUT")
+			what = what "_files"
 		else if (L[i] in V)
 			what = what "(" V[L[i]] ")"
 		spec = "[" short_text(i) "]" what "'"
@@ -121,13 +126,16 @@ function fish(  i, line) {
 	for (i = 1; i <= n; i++) {
 		if (L[i] == "--")
 			continue
-		line = "complete -c goprof-bpf -n __goprof_bpf_own -l " L[i]
+		line = "complete -c goprof-bpf -n " (command == "" ? "__goprof_bpf_own" : \
+			"'__fish_seen_subcommand_from " command "'") " -l " L[i]
 		if (S[i] != "")
 			line = line " -s " S[i]
 		if (M[i] == "PID")
 			line = line " -x -a '(__goprof_bpf_pids)'"
 		else if (M[i] == "DIR")
 			line = line " -x -a '(__fish_complete_directories)'"
+		else if (M[i] == "OUT")
+			line = line " -r -F"
 		else if (L[i] in V)
 			line = line " -x -a '" V[L[i]] "'"
 		else if (M[i] != "")

@@ -60,6 +60,40 @@ bool utf8_valid(const char *s, size_t n)
 	return true;
 }
 
+static bool is_between(const uint8_t *s, uint8_t second, uint8_t lo, uint8_t hi)
+{
+	return s[1] == second && s[2] >= lo && s[2] <= hi;
+}
+
+/*
+ * C0, DEL and C1; the separators of lines and paragraphs; and the marks, embeddings, overrides and
+ * isolates of the bidirectional algorithm: U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069.
+ * Source: Unicode Standard Annex 9, section 2.
+ */
+static bool is_control(const uint8_t *s, size_t len)
+{
+	switch (len) {
+	case 1:
+		return s[0] < ' ' || s[0] == 0x7f;
+	case 2:
+		return (s[0] == 0xc2 && s[1] < 0xa0) || (s[0] == 0xd8 && s[1] == 0x9c);
+	case 3:
+		return s[0] == 0xe2 &&
+		       (is_between(s, 0x80, 0x8e, 0x8f) || is_between(s, 0x80, 0xa8, 0xae) ||
+			is_between(s, 0x81, 0xa6, 0xa9));
+	default:
+		return false;
+	}
+}
+
+size_t utf8_next(const char *s, size_t n, bool *shown)
+{
+	size_t len = sequence((const uint8_t *)s, n);
+
+	*shown = len && !is_control((const uint8_t *)s, len);
+	return len ? len : 1;
+}
+
 size_t utf8_fix(const char *s, size_t n, char *out)
 {
 	size_t used = 0;

@@ -11,6 +11,13 @@
 bool utf8_valid(const char *s, size_t n);
 
 /*
+ * The length of what @s begins with, at least 1; @n is at least 1, too. *shown: a terminal may have it:
+ * a valid sequence, and none that moves the cursor, ends a line, or turns the direction of what
+ * follows.
+ */
+size_t utf8_next(const char *s, size_t n, bool *shown);
+
+/*
  * Copies @n bytes to @out, each byte that belongs to no valid sequence replaced with U+FFFD
  * (3 bytes), as Go's conversion to runes does. @out has room for 3 * @n + 1 bytes and gets a
  * NUL. Returns the length without it.

@@ -1,0 +1,346 @@
+// A program that knows its heap: it prints how many objects of which type it holds, and writes a
+// heap dump to the file that it is given.
+//
+// "exactly N T", "at least N T" and "none T", where T is what goprof-bpf heapdump calls them. Names
+// that depend on how Go's maps are made say "{bucket}".
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"unsafe"
+)
+
+type node struct {
+	next *node
+	id   int
+	pad  [2]int
+}
+
+type tree struct {
+	left, right *tree
+	name        string
+	v           [4]int64
+}
+
+type item struct {
+	id    int
+	label *int
+}
+
+type cell struct {
+	p *int
+	s string
+	n int
+}
+
+// Larger than 512 bytes: from Go 1.22 on it says itself what it is.
+type large struct {
+	first *node
+	a     [100]int64
+}
+
+type job struct {
+	done  *bool
+	input []byte
+}
+
+type boxed struct {
+	a, b int
+	s    string
+}
+
+type shape interface {
+	area() int
+}
+
+type circle struct {
+	r    int
+	name *string
+}
+
+func (c *circle) area() int { return c.r }
+
+type square struct {
+	side int
+	name *string
+	tags [2]string
+}
+
+func (s square) area() int { return s.side }
+
+// What a pointer to its first field leads to is all of it.
+type inner struct {
+	a, b *int
+}
+
+type outer struct {
+	inner
+	c, d, e *int
+}
+
+type captive struct {
+	p *int
+	n [5]int
+}
+
+type finished struct {
+	p *int
+	n [7]int
+}
+
+type local struct {
+	p *int
+	n [9]int
+}
+
+type boss struct {
+	worker *local2
+}
+
+type local2 struct {
+	up   *boss
+	n    [11]int
+	deep struct {
+		list [3]struct {
+			next *node
+			n    int
+		}
+	}
+}
+
+type message int
+
+type server struct {
+	held []*stacked
+	name string
+}
+
+type stacked struct {
+	p *int
+	n [13]int
+}
+
+type key struct {
+	a, b int32
+}
+
+type wide struct {
+	a [20]int64 // more than 128 bytes: maps keep pointers to such values
+}
+
+var (
+	list    *node
+	root    *tree
+	items   []map[string]*item
+	many    = map[int]*item{}
+	numbers = map[int]int{}
+	keys    = map[key]string{}
+	wides   = map[int]wide{}
+	cells   [][]cell
+	longest []cell
+	larges  []*large
+	jobs    []chan *job
+	ints    []chan message
+	things  []interface{}
+	shapes  []shape
+	squares []shape
+	outers  []*outer
+	inners  []*inner
+	calls   []func() int
+	hidden  []unsafe.Pointer
+	bosses  []*boss
+	inside  []*int
+	texts   []string
+	bytes   [][]byte
+	wait    = make(chan bool)
+	ready   = make(chan bool)
+	number  = new(int)
+	yes     = new(bool)
+	label   = "name"
+
+	// What only newer Gos have (newer.go).
+	fillMore = func() {}
+	more     = func() {}
+)
+
+func grow(depth int) *tree {
+	if depth == 0 {
+		return nil
+	}
+	return &tree{left: grow(depth - 1), right: grow(depth - 1), name: "tree"}
+}
+
+//go:noinline
+func call(c *captive, n int) func() int { return func() int { return c.n[0] + n } }
+
+//go:noinline
+func locally(n int) *local {
+	l := &local{p: number}
+	l.n[0] = n
+	return l
+}
+
+//go:noinline
+func blocked(n int) {
+	here := locally(n)
+	ready <- true
+	<-wait
+	fmt.Println(here.n[0])
+}
+
+//go:noinline
+func newStacked() *stacked { return &stacked{p: number} }
+
+//go:noinline
+func (s *server) serve() {
+	ready <- true
+	<-wait
+	fmt.Println(len(s.held))
+}
+
+// What it holds, a variable on its stack does, to which a pointer leads.
+//
+//go:noinline
+func host() {
+	var s server
+	for i := 0; i < 8; i++ {
+		s.held = append(s.held, newStacked())
+	}
+	s.serve()
+}
+
+//go:noinline
+func finish() {
+	for i := 0; i < 6; i++ {
+		f := &finished{p: number}
+		runtime.SetFinalizer(f, func(f *finished) { fmt.Println(f.n[0]) })
+		hidden = append(hidden, unsafe.Pointer(f))
+	}
+}
+
+//go:noinline
+func fill() {
+	for i := 0; i < 100; i++ {
+		list = &node{next: list, id: i}
+	}
+	root = grow(7)
+	for i := 0; i < 7; i++ {
+		m := map[string]*item{}
+		for k := 0; k < 5; k++ {
+			m[fmt.Sprint(k)] = &item{k, number}
+		}
+		items = append(items, m)
+	}
+	for i := 0; i < 1000; i++ {
+		many[i] = &item{i, number}
+		numbers[i] = i
+		keys[key{int32(i), 1}] = "key"
+	}
+	for i := 0; i < 50; i++ {
+		wides[i] = wide{}
+	}
+	for i := 0; i < 10; i++ {
+		cells = append(cells, make([]cell, 20))
+	}
+	longest = make([]cell, 5000)
+	for i := 0; i < 30; i++ {
+		larges = append(larges, &large{first: list})
+	}
+	for i := 0; i < 3; i++ {
+		c := make(chan *job, 8)
+		for k := 0; k < 8; k++ {
+			c <- &job{done: yes}
+		}
+		jobs = append(jobs, c)
+	}
+	for i := 0; i < 4; i++ {
+		ints = append(ints, make(chan message, 16))
+	}
+	for i := 0; i < 40; i++ {
+		things = append(things, boxed{i, i, "boxed"})
+	}
+	for i := 0; i < 25; i++ {
+		shapes = append(shapes, &circle{i, &label})
+	}
+	for i := 0; i < 15; i++ {
+		squares = append(squares, square{side: i, name: &label})
+	}
+	for i := 0; i < 20; i++ {
+		o := &outer{}
+		inners = append(inners, &o.inner)
+		outers = append(outers, o)
+	}
+	for i := 0; i < 12; i++ {
+		calls = append(calls, call(&captive{p: number}, i))
+	}
+	for i := 0; i < 11; i++ {
+		b := &boss{&local2{}}
+		b.worker.up = b
+		b.worker.deep.list[2].next = list
+		inside = append(inside, &b.worker.n[3])
+		bosses = append(bosses, b)
+	}
+	for i := 0; i < 60; i++ {
+		texts = append(texts, string(make([]byte, 100)))
+		bytes = append(bytes, make([]byte, 200))
+	}
+}
+
+func truth() {
+	more()
+	fmt.Println("exactly 100 main.node")
+	fmt.Println("exactly 127 main.tree")
+	fmt.Println("exactly 1035 main.item")
+	fmt.Println("exactly 7 map[string]*main.item")
+	fmt.Println("at least 7 {bucket} of map[string]*main.item")
+	fmt.Println("exactly 1 map[int]*main.item")
+	fmt.Println("at least 1 {bucket} of map[int]*main.item")
+	fmt.Println("exactly 1 map[int]int")
+	fmt.Println("at least 1 {bucket} of map[int]int")
+	fmt.Println("at least 1 {bucket} of map[main.key]string")
+	fmt.Println("exactly 50 main.wide")
+	fmt.Println("exactly 11 []main.cell")
+	fmt.Println("exactly 30 main.large")
+	fmt.Println("exactly 3 chan *main.job")
+	fmt.Println("exactly 3 chan *main.job buffer")
+	fmt.Println("exactly 24 main.job")
+	fmt.Println("exactly 4 chan main.message")
+	fmt.Println("exactly 40 main.boxed")
+	fmt.Println("exactly 25 main.circle")
+	fmt.Println("exactly 15 main.square")
+	fmt.Println("exactly 20 main.outer")
+	fmt.Println("none main.inner")
+	fmt.Println("exactly 12 closure main.call.func1")
+	fmt.Println("exactly 6 main.finished")
+	fmt.Println("exactly 9 main.local")
+	fmt.Println("exactly 8 main.stacked")
+	fmt.Println("exactly 11 main.boss")
+	fmt.Println("exactly 11 main.local2")
+	fmt.Println("at least 60 string")
+	fmt.Println("at least 60 []uint8")
+	fmt.Println("exactly 12 main.captive since 1.23") // only there the DWARF tells what closures hold
+}
+
+func main() {
+	fill()
+	fillMore()
+	finish()
+	for i := 0; i < 9; i++ {
+		go blocked(i)
+		<-ready
+	}
+	go host()
+	<-ready
+	runtime.GC()
+	runtime.GC()
+	f, err := os.Create(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	debug.WriteHeapDump(f.Fd())
+	f.Close()
+	truth()
+}

@@ -1,0 +1,164 @@
+#!/bin/bash
+# heapdump with what is no heap dump, a damaged one, or outputs that cannot be written: one clear
+# sentence, the right status, and no file that is not whole.
+set -u
+. tests/support/lib.sh
+mkdump=$O/tests/mkdump
+# What was wrong since the last result is told by then.
+result() { JUDGES_ASKED=$((JUDGES_ASKED + 1)); outcome "heapdump_bad/$1"; }
+D=$TMP/d
+mkdir "$D"
+cd "$D" || exit 1
+for kind in small long count newer; do "$mkdump" $kind >$kind || wrong "mkdump $kind"; done
+: >empty
+head -c 300 small >cut
+head -c 10 small >stub
+big=$TMP/ring
+"$mkdump" cycle 200000 >"$big"
+
+# says STATUS TEXT ARG...: this status, and one line on stderr, which has the text. No file is left or changed.
+says() {
+	local status=$1 text=$2 before rc
+	shift 2
+	before=$(md5sum ./* | sort)
+	timeout 60 "$GOPROF" heapdump "$@" >"$TMP/stdout" 2>"$TMP/err" </dev/null
+	rc=$?
+	[ $rc = "$status" ] || wrong "$*: status $rc and not $status"
+	[ "$(wc -l <"$TMP/err")" = 1 ] || wrong "$*: $(wc -l <"$TMP/err") lines: $(head -c 300 "$TMP/err")"
+	[[ $(cat "$TMP/err") == *"$text"* ]] || wrong "$*: $(head -c 300 "$TMP/err")"
+	[ "$before" = "$(md5sum ./* | sort)" ] || wrong "$*: files changed"
+	[ -z "$(find . -name '.*' -type f)" ] || wrong "$*: left $(find . -name '.*' -type f)"
+}
+
+says 1 "it is a directory" .
+says 1 "only 0 bytes" empty
+says 1 "only 10 bytes" stub
+says 1 'does not begin with "go1.7 heap dump"' "$GOPROF"
+says 1 "No such file" missing
+says 1 "a heap dump of format go1.8, which is newer than go1.7" newer
+printf 'go1.99 heap dump\nx' >newest
+says 1 "a heap dump of format go1.99, which is newer than go1.7" newest
+rm newest
+# What has no end is not copied.
+TMPDIR=$TMP/none says 1 'does not begin with "go1.7 heap dump"' /dev/zero
+result input
+
+# What came before the damage is there.
+says 3 "the dump ends in" cut
+grep -q ' objects ' "$TMP/stdout" || wrong "cut: no summary"
+says 3 "it says 1099511627776 bytes" long
+says 3 "the dump ends in the function of the memory profile at offset" count
+"$GOPROF" heapdump cut --json >"$TMP/json" 2>/dev/null
+grep -q '"whole": false' "$TMP/json" || wrong "cut: not told in JSON"
+timeout 60 "$GOPROF" heapdump small --pprof out 2>/dev/null || wrong "small: status $?"
+timeout 60 "$GOPROF" heapdump cut --holders out.cut 2>/dev/null
+[ $? = 3 ] && [ -s out.cut ] || wrong "cut: no holders"
+rm -f out out.cut
+# The end mark is the last byte.
+head -c -1 small >markless
+says 3 "the dump ends at offset $(stat -c %s markless) without its end mark" markless
+printf '\377\377\377\377\377\377\377\377\377\377\377\377' >>markless
+says 3 "wrong kind in the record that begins at" markless
+cat small small >two
+for outputs in "" "--json" "--pprof /dev/null" "--holders /dev/null --pprof $TMP/x"; do
+	# shellcheck disable=SC2086
+	says 3 "the dump ends at offset $(stat -c %s small); the $(stat -c %s small) bytes behind it" two $outputs
+done
+rm markless two
+result damage
+
+# ---- outputs ----
+says 1 "No space left" small --pprof /dev/full
+says 1 "it is a directory" small --pprof "$TMP"
+says 1 "that is the dump itself" small --pprof "$PWD/small"
+says 1 "cannot write to its directory" small --holders none/out
+says 2 "two outputs to the same file" small --holders out --pprof out
+echo old >out
+said=$(ulimit -f 0 && "$GOPROF" heapdump small --pprof out 2>&1)
+[ $? = 1 ] || wrong "a limit on files: status $?"
+[[ $said == *"out: write: File too large" ]] || wrong "a limit on files: $said"
+[ "$(cat out)" = old ] || wrong "a file was replaced by half of another"
+[ "$(ls -A | wc -l)" = 8 ] || wrong "files are left: $(ls -A | tr '\n' ' ')"
+"$GOPROF" heapdump small --pprof out 2>/dev/null || wrong "it cannot be replaced"
+[ "$(stat -c %a out)" = 600 ] || wrong "mode $(stat -c %a out)"
+"$GOPROF" heapdump small --pprof out --mode 0644 2>/dev/null
+[ "$(stat -c %a out)" = 644 ] || wrong "mode $(stat -c %a out) and not 644"
+"$GOPROF" heapdump small --pprof - --format folded 2>/dev/null | grep -q '^main.f0_2;main.f0_1;main.f0_0 ' || wrong "not on stdout"
+# Into a FIFO of our own it goes as it comes.
+mkfifo "$TMP/sink"
+timeout 60 cat "$TMP/sink" >"$TMP/sunk" &
+"$GOPROF" heapdump small --pprof "$TMP/sink" 2>/dev/null || wrong "to a FIFO: $?"
+wait $!
+[ -p "$TMP/sink" ] && cmp -s out "$TMP/sunk" || wrong "to a FIFO: not what a file has"
+result outputs
+
+# ---- a dump that changes ----
+# An output that is a FIFO is opened once the graph is read, and holds up what comes next.
+changes() { # COMMAND...: changes $TMP/changed while its HPROF file is written
+	cp "$big" "$TMP/changed"
+	timeout 60 "$GOPROF" heapdump "$TMP/changed" --hprof "$TMP/sink" 2>"$TMP/err" &
+	local pid=$! fd
+	exec {fd}<"$TMP/sink"
+	"$@" "$TMP/changed"
+	cat <&$fd >"$TMP/sunk"
+	exec {fd}<&-
+	wait $pid
+	[ $? = 1 ] || wrong "$*: not status 1"
+	has 'the dump changed while it was read' "$TMP/err" || wrong "$*: $(cat "$TMP/err")"
+}
+changes truncate -s 5000000
+changes truncate -s 20000000
+changes touch
+result changes
+
+# ---- pipes ----
+says_piped() { # STATUS TEXT ENV... <dump
+	local status=$1 text=$2 rc
+	shift 2
+	env "$@" timeout 60 "$GOPROF" heapdump - >"$TMP/stdout" 2>"$TMP/err"
+	rc=$?
+	[ $rc = "$status" ] || wrong "a pipe, $*: status $rc"
+	grep -q -- "$text" "$TMP/err" "$TMP/stdout" || wrong "a pipe, $*: $(head -c 300 "$TMP/err")"
+}
+cat small | says_piped 0 'as many as the runtime counted' TMPDIR="$TMP"
+cat small small | says_piped 3 'stdin: loss: the dump ends at offset' TMPDIR="$TMP"
+cat small small | "$GOPROF" heapdump - --pprof /dev/null 2>"$TMP/err"
+[ $? = 3 ] && has "the $(stat -c %s small) bytes behind it" "$TMP/err" || wrong "a pipe with two dumps: $(cat "$TMP/err")"
+cat cut | says_piped 3 'stdin: the dump ends in' TMPDIR="$TMP"
+cat small | says_piped 1 'set TMPDIR' TMPDIR="$TMP/none"
+said=$(ulimit -f 1024 && cat "$big" | TMPDIR=$TMP "$GOPROF" heapdump - 2>&1)
+[ $? = 1 ] || wrong "no room for a copy: status $?"
+[[ $said == *"no room in $TMP for the dump's copy after 1.00 MB (File too large)"* ]] || wrong "no room for a copy: $said"
+cat "$big" | timeout 60 "$GOPROF" heapdump - --pprof "$TMP/out.pb.gz" 2>/dev/null || wrong "a pipe to --pprof"
+# One that stalls: Ctrl-C ends it at once, and leaves nothing.
+mkfifo "$TMP/fifo"
+for option in "" "--pprof $TMP/never"; do
+	# shellcheck disable=SC2086
+	timeout 60 "$GOPROF" heapdump "$TMP/fifo" $option 2>"$TMP/err" &
+	pid=$!
+	exec {fd}>"$TMP/fifo"
+	head -c 200 small >&$fd
+	sleep 0.3
+	kill -INT "$pid"
+	wait "$pid"
+	[ $? = 1 ] || wrong "stalled, stopped: $?"
+	grep -q 'stopped before' "$TMP/err" || wrong "stalled: $(cat "$TMP/err")"
+	exec {fd}>&-
+done
+[ ! -e "$TMP/never" ] || wrong "a stopped one left a file"
+result pipes
+
+# ---- large ----
+# 200,000 objects in a ring with a pointer to themselves each, held by one global.
+"$GOPROF" heapdump "$big" >"$TMP/stdout" || wrong "a ring: $?"
+grep -q '6.10 MB 100.00% *1  global 0x500000' "$TMP/stdout" || wrong "a ring: not all is held by the global"
+"$mkdump" goroutines 100000 >"$TMP/many"
+"$GOPROF" heapdump "$TMP/many" >"$TMP/stdout" || wrong "goroutines: $?"
+grep -q '100000  waiting: chan receive' "$TMP/stdout" || wrong "goroutines: not counted"
+# More sites than there is room for: the bound on memory holds, and what is lost is told.
+"$mkdump" sites 400000 >"$TMP/sites"
+said=$(ulimit -d 65536 && "$GOPROF" heapdump "$TMP/sites" --pprof "$TMP/out.pb.gz" 2>&1)
+[ $? = 3 ] || wrong "many sites: status $?"
+[[ $said == *"more distinct stacks than there is room for"* ]] || wrong "many sites: $said"
+result large
+finish

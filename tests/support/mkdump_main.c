@@ -1,0 +1,276 @@
+/*
+ * tests/support/mkdump_main.c - writes a made-up heap dump of Go 1.27 to stdout.
+ *
+ *	mkdump KIND [N]
+ *
+ * small: a list of three objects, of which a global holds the first, and one that nobody holds
+ * stack: objects that variables on a stack hold, which only pointers to these tell of; and one whose
+ *	address lies in front of them
+ * cycle: N objects in a ring, which a global holds, each with a pointer to itself and to the next
+ * goroutines: N goroutines with two frames each, which all share an object
+ * sites: N allocation sites with a stack of their own, and a live sample of each
+ * long: an object that is said to be 2^40 bytes long
+ * count: a site that is said to have 2^40 frames
+ * newer: the header of a version that there is not
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EOF_, OBJECT, GOROUTINE = 4, FRAME, PARAMS, MEMSTATS = 10, BSS = 13, MEMPROF = 16, SAMPLE };
+enum { WORD = 8, STATS = 280, SIZE = 32 };
+
+#define HEAP  0xc000000000ull
+#define CODE  0x401000ull
+#define STACK 0xc100000000ull
+
+static void number(uint64_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		putchar((int)(v & 0x7f) | 0x80);
+	putchar((int)v);
+}
+
+static void text(const char *s)
+{
+	number(strlen(s));
+	fputs(s, stdout);
+}
+
+static void word(uint64_t v)
+{
+	fwrite(&v, 1, sizeof(v), stdout);
+}
+
+static uint64_t at(uint64_t i)
+{
+	return HEAP + i * SIZE;
+}
+
+static void begin(void)
+{
+	fputs("go1.7 heap dump\n", stdout);
+	number(PARAMS);
+	number(0);
+	number(WORD);
+	number(HEAP);
+	number(HEAP + (1ull << 38));
+	text("amd64");
+	text("go1.21.13"); /* without bitmaps in spans */
+	number(2);
+}
+
+/* An object with two pointers. */
+static void object(uint64_t addr, uint64_t a, uint64_t b)
+{
+	number(OBJECT);
+	number(addr);
+	number(SIZE);
+	word(a);
+	word(b);
+	word(1);
+	word(2);
+	number(1);
+	number(0);
+	number(1);
+	number(WORD);
+	number(0);
+}
+
+static void global(uint64_t to)
+{
+	number(BSS);
+	number(0x500000);
+	number(WORD);
+	word(to);
+	number(1);
+	number(0);
+	number(0);
+}
+
+static void goroutine(uint64_t i)
+{
+	number(GOROUTINE);
+	number(STACK + i * 8192);
+	number(STACK + i * 8192 + 4096);
+	number(i + 1);
+	number(CODE);
+	number(4);
+	number(0);
+	number(0);
+	number(0);
+	text("chan receive");
+	number(0);
+	number(0);
+	number(0);
+	number(0);
+}
+
+/* With one pointer. */
+static void frame(uint64_t i, unsigned depth, const char *name, uint64_t to)
+{
+	number(FRAME);
+	number(STACK + i * 8192 + 4096 + 64 * depth);
+	number(depth);
+	number(0);
+	number(2 * WORD);
+	word(to);
+	word(0);
+	number(CODE);
+	number(CODE + 16);
+	number(CODE + 20);
+	text(name);
+	number(1);
+	number(0);
+	number(0);
+}
+
+/* Where the runtime's own counts are asked for: @objects of SIZE bytes. */
+static void stats(uint64_t objects)
+{
+	number(MEMSTATS);
+	for (unsigned i = 0; i < STATS + 1; i++)
+		number(i == 0  ? objects * SIZE :
+		       i == 11 ? objects :
+		       i == 22 ? 1700000000000000000 :
+				 0);
+}
+
+static void site(uint64_t i, uint64_t frames)
+{
+	char name[64];
+
+	number(MEMPROF);
+	number(0x7f0000000000 + i * 256);
+	number(SIZE);
+	number(frames);
+	for (uint64_t k = 0; k < frames && k < 32; k++) {
+		snprintf(name, sizeof(name), "main.f%llu_%llu", (unsigned long long)i,
+			 (unsigned long long)k);
+		text(name);
+		text("/src/main.go");
+		number(i % 1000 + k);
+	}
+	number(3);
+	number(2);
+}
+
+static void sample(uint64_t i, uint64_t addr)
+{
+	number(SAMPLE);
+	number(addr);
+	number(0x7f0000000000 + i * 256);
+}
+
+static void small(void)
+{
+	object(at(0), at(1), 0);
+	object(at(1), at(2) + 8, 0);
+	object(at(2), 0, 0);
+	object(at(3), at(3), 0);
+	goroutine(0);
+	frame(0, 0, "main.work", 0);
+	frame(0, 1, "main.main", at(2));
+	global(at(0));
+	stats(4);
+	site(0, 3);
+	sample(0, at(0));
+}
+
+/* Words, of which the first is a pointer. */
+static void frame_of(uint64_t sp, unsigned depth, const char *name, const uint64_t words[5])
+{
+	number(FRAME);
+	number(sp);
+	number(depth);
+	number(0);
+	number(5 * WORD);
+	for (unsigned i = 0; i < 5; i++)
+		word(words[i]);
+	number(CODE);
+	number(CODE + 16);
+	number(CODE + 20);
+	text(name);
+	number(1);
+	number(0);
+	number(0);
+}
+
+static void stack(void)
+{
+	uint64_t inner = STACK + 4096, outer = inner + 64;
+
+	for (unsigned i = 0; i < 4; i++)
+		object(at(i), 0, 0);
+	goroutine(0);
+	/* A variable of its own, and a pointer in it to one of the frame further out. */
+	frame_of(inner, 0, "main.inner",
+		 (const uint64_t[]){ inner + 24, at(3), at(3), at(0), outer + 32 });
+	/* There the last word leads to a variable before it. */
+	frame_of(outer, 1, "main.outer", (const uint64_t[]){ 0, 0, at(1) + 8, at(2), outer + 16 });
+	stats(4);
+}
+
+static void cycle(uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		object(at(i), at(i), at((i + 1) % n));
+	global(at(0));
+	stats(n);
+}
+
+static void goroutines(uint64_t n)
+{
+	object(at(0), 0, 0);
+	for (uint64_t i = 0; i < n; i++) {
+		goroutine(i);
+		frame(i, 0, "main.worker", at(0));
+		frame(i, 1, "runtime.goexit", 0);
+	}
+	stats(1);
+}
+
+static void sites(uint64_t n)
+{
+	object(at(0), 0, 0);
+	stats(1);
+	for (uint64_t i = 0; i < n; i++)
+		site(i, 8);
+	for (uint64_t i = 0; i < n; i++)
+		sample(i, at(0));
+}
+
+int main(int argc, char **argv)
+{
+	const char *kind = argc > 1 ? argv[1] : "";
+	uint64_t n = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000;
+
+	if (!strcmp(kind, "newer")) {
+		fputs("go1.8 heap dump\n", stdout);
+		return 0;
+	}
+	begin();
+	if (!strcmp(kind, "small")) {
+		small();
+	} else if (!strcmp(kind, "stack")) {
+		stack();
+	} else if (!strcmp(kind, "cycle")) {
+		cycle(n);
+	} else if (!strcmp(kind, "goroutines")) {
+		goroutines(n);
+	} else if (!strcmp(kind, "sites")) {
+		sites(n);
+	} else if (!strcmp(kind, "long")) {
+		number(OBJECT);
+		number(at(0));
+		number(1ull << 40);
+	} else if (!strcmp(kind, "count")) {
+		site(0, 1ull << 40);
+	} else {
+		fprintf(stderr, "mkdump: no such kind: '%s'\n", kind);
+		return 2;
+	}
+	number(EOF_);
+	return ferror(stdout) || fflush(stdout);
+}

@@ -1,0 +1,284 @@
+/* tests/unit/test_hprof.c - records of HPROF, byte by byte. */
+#include "output/hprof.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct err e;
+static char *bytes;
+static size_t nbytes, at;
+static FILE *file;
+
+static struct hprof *begin(void)
+{
+	struct hprof *h = NULL;
+
+	free(bytes);
+	file = open_memstream(&bytes, &nbytes);
+	assert_int_equal(hprof_new(file, 0x123456789ab, &h, &e), 0);
+	return h;
+}
+
+static void end(struct hprof *h)
+{
+	assert_int_equal(hprof_end(h, &e), 0);
+	hprof_free(h);
+	fclose(file);
+	at = 0;
+}
+
+static uint64_t take(unsigned n)
+{
+	uint64_t v = 0;
+
+	assert_true(at + n <= nbytes);
+	while (n--)
+		v = v << 8 | (uint8_t)bytes[at++];
+	return v;
+}
+
+static void is(unsigned n, uint64_t want)
+{
+	assert_int_equal(take(n), want);
+}
+
+static void text(const char *want)
+{
+	assert_true(at + strlen(want) <= nbytes);
+	assert_memory_equal(bytes + at, want, strlen(want));
+	at += strlen(want);
+}
+
+static void record(uint8_t tag, uint32_t len)
+{
+	is(1, tag);
+	is(4, 0);
+	is(4, len);
+}
+
+static void header(void)
+{
+	text("JAVA PROFILE 1.0.2");
+	is(1, 0);
+	is(4, 8);
+	is(8, 0x123456789ab);
+}
+
+static void test_before_the_heap(void **state)
+{
+	struct hprof *h = begin();
+	uint64_t frames[] = { 0x101, 0x102 };
+
+	(void)state;
+	hprof_string(h, 0x11, "main.node", 9);
+	hprof_load_class(h, 7, 0x21, 0x11);
+	hprof_frame(h, &(struct hprof_frame){ .id = 0x101,
+					      .method = 0x12,
+					      .signature = 0x13,
+					      .file = 0x14,
+					      .class_serial = 7,
+					      .line = -2 });
+	hprof_trace(h, 3, 4, frames, 2);
+	end(h);
+	header();
+	record(0x01, 8 + 9);
+	is(8, 0x11);
+	text("main.node");
+	record(0x02, 24);
+	is(4, 7);
+	is(8, 0x21);
+	is(4, 0);
+	is(8, 0x11);
+	record(0x04, 40);
+	for (int i = 0; i < 4; i++)
+		is(8, (uint64_t[]){ 0x101, 0x12, 0x13, 0x14 }[i]);
+	is(4, 7);
+	is(4, (uint32_t)-2);
+	record(0x05, 28);
+	is(4, 3);
+	is(4, 4);
+	is(4, 2);
+	is(8, 0x101);
+	is(8, 0x102);
+	record(0x2c, 0);
+	assert_int_equal(at, nbytes);
+}
+
+static void roots(void)
+{
+	is(1, 0x05);
+	is(8, 0x21);
+	is(1, 0xff);
+	is(8, 0x31);
+	is(1, 0x08);
+	is(8, 0x32);
+	is(4, 1);
+	is(4, 2);
+	is(1, 0x03);
+	is(8, 0x33);
+	is(4, 1);
+	is(4, 0xffffffff);
+}
+
+static void test_roots_and_classes(void **state)
+{
+	struct hprof *h = begin();
+	struct hprof_static statics[] = { { 0x41, 0x31 } };
+	struct hprof_field fields[] = { { 0x42, HPROF_OBJECT }, { 0x43, HPROF_LONG } };
+
+	(void)state;
+	hprof_heap(h);
+	hprof_root_sticky(h, 0x21);
+	hprof_root_unknown(h, 0x31);
+	hprof_root_thread(h, 0x32, 1, 2);
+	hprof_root_frame(h, 0x33, 1, UINT32_MAX);
+	hprof_class(h, &(struct hprof_class){ .id = 0x21,
+					      .super = 0x22,
+					      .size = 48,
+					      .statics = statics,
+					      .nstatics = 1,
+					      .fields = fields,
+					      .nfields = 2 });
+	end(h);
+	header();
+	record(0x1c, 9 + 9 + 17 + 17 + 1 + 7 * 8 + 14 + 17 + 18);
+	roots();
+	is(1, 0x20);
+	is(8, 0x21);
+	is(4, 0);
+	is(8, 0x22);
+	for (int i = 0; i < 5; i++)
+		is(8, 0);
+	is(4, 48);
+	is(2, 0);
+	is(2, 1);
+	is(8, 0x41);
+	is(1, 2);
+	is(8, 0x31);
+	is(2, 2);
+	is(8, 0x42);
+	is(1, 2);
+	is(8, 0x43);
+	is(1, 11);
+	record(0x2c, 0);
+	assert_int_equal(at, nbytes);
+}
+
+static void test_objects(void **state)
+{
+	struct hprof *h = begin();
+
+	(void)state;
+	hprof_heap(h);
+	hprof_instance(h, 0x51, 9, 0x21, 16);
+	hprof_value_object(h, 0x52);
+	hprof_value_object(h, 0);
+	hprof_array(h, 0x53, 9, HPROF_CHAR, 2);
+	hprof_value_bytes(h, "\0a\0b", 4);
+	end(h);
+	header();
+	record(0x1c, 25 + 16 + 18 + 4);
+	is(1, 0x21);
+	is(8, 0x51);
+	is(4, 9);
+	is(8, 0x21);
+	is(4, 16);
+	is(8, 0x52);
+	is(8, 0);
+	is(1, 0x23);
+	is(8, 0x53);
+	is(4, 9);
+	is(4, 2);
+	is(1, 5);
+	is(4, 0x00610062);
+	record(0x2c, 0);
+	assert_int_equal(at, nbytes);
+}
+
+/* How many instances are in the segment that begins here, whose length is checked. */
+static unsigned segment(uint32_t each)
+{
+	uint64_t len;
+
+	is(1, 0x1c);
+	is(4, 0);
+	len = take(4);
+	assert_true(len && len % each == 0);
+	for (size_t i = 0; i < len / each; i++)
+		assert_int_equal(bytes[at + i * each], 0x21);
+	at += (size_t)len;
+	return (unsigned)(len / each);
+}
+
+/* No record is in two segments, and one that is larger than a segment has its own. */
+static void test_segments(void **state)
+{
+	enum { MANY = 100000, LARGE = 5 << 20 };
+	struct hprof *h = begin();
+	unsigned seen = 0, segments = 0;
+
+	(void)state;
+	hprof_heap(h);
+	for (unsigned i = 0; i < MANY; i++) {
+		hprof_instance(h, i + 1, 0, 0x21, 8);
+		hprof_value_object(h, i);
+	}
+	hprof_instance(h, 1 << 20, 0, 0x21, LARGE);
+	for (unsigned i = 0; i < LARGE / 8; i++)
+		hprof_value_object(h, i);
+	hprof_instance(h, 1 << 21, 0, 0x21, 8);
+	hprof_value_object(h, 3);
+	end(h);
+	header();
+	for (; seen < MANY; segments++)
+		seen += segment(33);
+	assert_int_equal(seen, MANY);
+	assert_true(segments > 1);
+	assert_int_equal(segment(25 + LARGE), 1);
+	assert_int_equal(segment(33), 1);
+	record(0x2c, 0);
+	assert_int_equal(at, nbytes);
+}
+
+static void test_full_disk(void **state)
+{
+	FILE *full = fopen("/dev/full", "w");
+	struct hprof *h = NULL;
+
+	(void)state;
+	assert_int_equal(hprof_new(full, 0, &h, &e), 0);
+	hprof_heap(h);
+	for (unsigned i = 0; i < 100000 && !hprof_check(h, &e); i++) {
+		hprof_instance(h, i + 1, 0, 0x21, 8);
+		hprof_value_object(h, i);
+	}
+	assert_int_equal(hprof_check(h, &e), -ENOSPC);
+	assert_string_equal(e.msg, "write: No space left on device");
+	assert_int_equal(hprof_end(h, &e), -ENOSPC);
+	hprof_free(h);
+	fclose(full);
+}
+
+static int free_bytes(void **state)
+{
+	(void)state;
+	free(bytes);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_before_the_heap), cmocka_unit_test(test_roots_and_classes),
+		cmocka_unit_test(test_objects),		cmocka_unit_test(test_segments),
+		cmocka_unit_test(test_full_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, free_bytes);
+}

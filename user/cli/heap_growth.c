@@ -1,0 +1,362 @@
+/* user/cli/heap_growth.c - sums by name of two dumps, side by side. */
+#include "cli/heap_growth.h"
+
+#include "cli/report.h"
+#include "cli/tell.h"
+
+enum {
+	TOP = 12,
+	FRAMES = 24,
+	FRAMES_SHOWN = 8,
+	STACK_BYTES = 1 << 13,
+	SITE_OBJECTS = 2,
+	SITE_BYTES
+};
+
+int growth_init(struct growth *g, struct err *e)
+{
+	*g = (struct growth){};
+	return strtab_new(&g->names, e);
+}
+
+void growth_fini(struct growth *g)
+{
+	for (int k = 0; k < GROWTH_KINDS; k++) {
+		vec_fini(&g->tables[k]);
+		map_fini(&g->tables[k].keys);
+	}
+	strtab_free(g->names);
+	*g = (struct growth){};
+}
+
+/* ---- adding ---- */
+
+static int add(struct growth *g, enum growth_kind kind, int side, const char *name, uint64_t count,
+	       uint64_t bytes, struct err *e)
+{
+	struct growth_table *t = &g->tables[kind];
+	uint32_t id = strtab_puts(g->names, name);
+	struct grown *to = NULL;
+	uint64_t at;
+
+	if (id != UINT32_MAX && map_get(&t->keys, id, &at)) {
+		to = &t->at[at];
+	} else if (id != UINT32_MAX) {
+		to = vec_add(t, UINT32_MAX);
+		if (to && !map_put(&t->keys, id, t->n - 1))
+			to = NULL;
+	}
+	if (!to)
+		return err_set(e, -ENOMEM, "no memory to compare dumps");
+	to->name = id;
+	to->count[side] += count;
+	to->bytes[side] += bytes;
+	return 0;
+}
+
+static int add_types(struct growth *g, int side, const struct classes *c, struct err *e)
+{
+	CLEANUP(freep) struct class_sum *sums = NULL;
+	size_t n = 0;
+	int ret = classes_sums(c, &sums, &n, e);
+
+	for (size_t i = 0; !ret && i < n; i++)
+		if (sums[i].objects)
+			ret = add(g, GROWTH_TYPES, side, strtab_get(c->names, sums[i].name),
+				  sums[i].objects, sums[i].bytes, e);
+	return ret;
+}
+
+static int add_holders(struct growth *g, int side, const struct holdings *x, struct err *e)
+{
+	int ret = 0;
+
+	for (size_t i = 1; !ret && i < x->all.n; i++)
+		if (!x->all.at[i].parent && x->all.at[i].bytes)
+			ret = add(g, GROWTH_HOLDERS, side,
+				  strtab_get(x->heap->names, x->all.at[i].name),
+				  x->all.at[i].things, x->all.at[i].bytes, e);
+	return ret;
+}
+
+/* A line to a stack; what does not fit is left out. */
+static size_t append(char to[STACK_BYTES], size_t len, const char *text)
+{
+	int n = snprintf(to + len, STACK_BYTES - len, "%s%s", len ? "\n" : "", text);
+
+	if (n < 0 || (size_t)n >= STACK_BYTES - len) {
+		to[len] = 0;
+		return len;
+	}
+	return len + (size_t)n;
+}
+
+static int add_group(struct growth *g, int side, const struct heapgraph *h,
+		     const struct goroutine_group *group, struct err *e)
+{
+	const struct holder *first = &h->holders.at[group->first];
+	const char *why = first->state == 4 ? strtab_get(h->names, first->name) : "";
+	char stack[STACK_BYTES];
+	size_t len = append(stack, 0, *why ? why : describe_state(first->state));
+
+	for (uint32_t i = 0; i < group->frames && i < FRAMES; i++)
+		len = append(stack, len,
+			     strtab_get(h->names,
+					h->holders.at[group->first - group->frames + i].name));
+	return add(g, GROWTH_GOROUTINES, side, stack, group->count, group->retained, e);
+}
+
+static int add_goroutines(struct growth *g, int side, const struct heapgraph *h, struct err *e)
+{
+	CLEANUP(freep) struct goroutine_group *groups = NULL;
+	size_t n = 0;
+	int ret = goroutine_groups(h, &groups, &n, e);
+
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = add_group(g, side, h, &groups[i], e);
+	return ret;
+}
+
+static int add_site(struct growth *g, int side, const struct prof *p, size_t i, struct err *e)
+{
+	struct prof_sample_view s = prof_sample_at(p, i);
+	const struct strtab *strings = prof_strings(p);
+	char stack[STACK_BYTES] = "", frame[1024];
+	size_t len = 0;
+
+	if (!s.values[SITE_BYTES])
+		return 0;
+	for (size_t k = 0; k < s.nlocs && k < FRAMES; k++) {
+		struct prof_location_view l = prof_location_at(p, s.locs[k] - 1);
+		struct prof_function_view f = prof_function_at(p, l.func[0] - 1);
+		const char *file = strtab_get(strings, f.file), *slash = strrchr(file, '/');
+
+		snprintf(frame, sizeof(frame), "%s %s:%lld", strtab_get(strings, f.name),
+			 slash ? slash + 1 : file, (long long)l.line[0]);
+		len = append(stack, len, frame);
+	}
+	return add(g, GROWTH_SITES, side, stack, (uint64_t)s.values[SITE_OBJECTS],
+		   (uint64_t)s.values[SITE_BYTES], e);
+}
+
+int growth_add(struct growth *g, int side, const char *file, const struct heapdump *d,
+	       const struct dumpgraph *graph, const struct classes *c, const struct holdings *x,
+	       const struct prof *sites, struct err *e)
+{
+	const struct heapdump_params *p = heapdump_params(d);
+	int ret = add_types(g, side, c, e);
+
+	g->files[side] = file;
+	snprintf(g->programs[side], sizeof(g->programs[side]), "%.*s %.*s", (int)p->toolchain.len,
+		 p->toolchain.at, (int)p->arch.len, p->arch.at);
+	g->objects[side] = graph->heap.objects.n;
+	g->bytes[side] = graph->heap.objects.bytes;
+	g->whole[side] = graph->whole;
+	if (!ret)
+		ret = add_holders(g, side, x, e);
+	if (!ret)
+		ret = add_goroutines(g, side, &graph->heap, e);
+	for (size_t i = 0; !ret && sites && i < prof_nsamples(sites); i++)
+		ret = add_site(g, side, sites, i, e);
+	return ret;
+}
+
+/* ---- order ---- */
+
+static int64_t difference(const uint64_t v[2])
+{
+	return (int64_t)(v[1] - v[0]);
+}
+
+/* What grew most comes first, what shrank most comes last. */
+static int by_bytes(const void *a, const void *b)
+{
+	const struct grown *x = a, *y = b;
+	int64_t dx = difference(x->bytes), dy = difference(y->bytes);
+
+	if (dx != dy)
+		return dx < dy ? 1 : -1;
+	dx = difference(x->count);
+	dy = difference(y->count);
+	if (dx != dy)
+		return dx < dy ? 1 : -1;
+	return (x->name > y->name) - (x->name < y->name);
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const struct grown *x = a, *y = b;
+	int64_t dx = difference(x->count), dy = difference(y->count);
+
+	return dx != dy ? (dx < dy ? 1 : -1) : by_bytes(a, b);
+}
+
+static bool changed(const struct grown *x)
+{
+	return x->count[0] != x->count[1] || x->bytes[0] != x->bytes[1];
+}
+
+static void sort(struct growth *g)
+{
+	for (int k = 0; k < GROWTH_KINDS; k++)
+		if (g->tables[k].n)
+			qsort(g->tables[k].at, g->tables[k].n, sizeof(*g->tables[k].at),
+			      k == GROWTH_GOROUTINES ? by_count : by_bytes);
+}
+
+/* ---- text ---- */
+
+static void line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void line(const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	tell_clean(text);
+	puts(text);
+}
+
+static const char *signed_bytes(int64_t v, char to[BYTES_TEXT])
+{
+	char size[BYTES_TEXT];
+
+	bytes_text(v < 0 ? -(uint64_t)v : (uint64_t)v, size);
+	snprintf(to, BYTES_TEXT, "%s%.24s", v < 0 ? "-" : v ? "+" : "", size);
+	return to;
+}
+
+static void put_name(const char *name)
+{
+	unsigned frames = 0, more = 0;
+
+	for (; name; name = strchr(name, '\n')) {
+		name += *name == '\n';
+		if (frames++ <= FRAMES_SHOWN)
+			line("%50s%.*s", frames > 1 ? "    " : "", (int)strcspn(name, "\n"), name);
+		else
+			more++;
+	}
+	if (more)
+		line("%50s... %u more", "    ", more);
+}
+
+static void put_row(const struct growth *g, const struct grown *x)
+{
+	const char *name = strtab_get(g->names, x->name);
+	size_t first = strcspn(name, "\n");
+	char change[BYTES_TEXT], now[BYTES_TEXT];
+
+	line("%+10lld %9llu  %12s %12s  %.*s", (long long)difference(x->count),
+	     (unsigned long long)x->count[1], signed_bytes(difference(x->bytes), change),
+	     bytes_text(x->bytes[1], now), (int)first, name);
+	if (name[first])
+		put_name(name + first + 1);
+}
+
+static void put_table(const struct growth *g, enum growth_kind kind, const char *title,
+		      const char *count, const char *bytes)
+{
+	const struct growth_table *t = &g->tables[kind];
+	size_t grew = 0, shrank = 0;
+
+	putchar('\n');
+	line("%s", title);
+	line("%10s %9s  %12s %12s", count, "now", bytes, "now");
+	for (size_t i = 0; i < t->n; i++) {
+		const struct grown *x = &t->at[i];
+		bool less = difference(kind == GROWTH_GOROUTINES ? x->count : x->bytes) < 0;
+
+		if (!changed(x))
+			continue;
+		/* Of those that shrank the last ones are the largest. */
+		if (!less && grew++ < TOP)
+			put_row(g, x);
+		shrank += less;
+	}
+	for (size_t i = t->n > TOP / 2 ? t->n - TOP / 2 : 0; shrank && i < t->n; i++)
+		if (difference(kind == GROWTH_GOROUTINES ? t->at[i].count : t->at[i].bytes) < 0)
+			put_row(g, &t->at[i]);
+	if (!grew && !shrank)
+		line("%10s", "none");
+	else if (grew > TOP || shrank > TOP / 2)
+		line("%10s %zu grew, %zu shrank", "in all", grew, shrank);
+}
+
+void growth_text(struct growth *g)
+{
+	char before[BYTES_TEXT], after[BYTES_TEXT], change[BYTES_TEXT];
+
+	sort(g);
+	line("%s: %s, %llu objects, %s", g->files[0], g->programs[0],
+	     (unsigned long long)g->objects[0], bytes_text(g->bytes[0], before));
+	line("%s: %s, %llu objects, %s", g->files[1], g->programs[1],
+	     (unsigned long long)g->objects[1], bytes_text(g->bytes[1], after));
+	line("%+lld objects, %s", (long long)difference(g->objects),
+	     signed_bytes(difference(g->bytes), change));
+	put_table(g, GROWTH_TYPES, "Types", "objects", "bytes");
+	put_table(g, GROWTH_HOLDERS, "Holders: roots, and types that several of them share",
+		  "things", "retained");
+	put_table(g, GROWTH_GOROUTINES, "Goroutines, by why they wait and their stacks",
+		  "goroutines", "retained");
+	put_table(g, GROWTH_SITES, "Allocation sites: what is in use of them, by samples",
+		  "objects", "bytes");
+}
+
+/* ---- JSON ---- */
+
+static json_t *json_name(const struct growth *g, enum growth_kind kind, uint32_t id)
+{
+	const char *name = strtab_get(g->names, id);
+	char frame[1024];
+	json_t *all;
+
+	if (kind != GROWTH_GOROUTINES && kind != GROWTH_SITES)
+		return report_string(name);
+	all = json_array();
+	for (; name; name = strchr(name, '\n')) {
+		name += *name == '\n';
+		snprintf(frame, sizeof(frame), "%.*s", (int)strcspn(name, "\n"), name);
+		json_array_append_new(all, report_string(frame));
+	}
+	return all;
+}
+
+static json_t *json_table(const struct growth *g, enum growth_kind kind)
+{
+	const struct growth_table *t = &g->tables[kind];
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < t->n; i++) {
+		const struct grown *x = &t->at[i];
+
+		json_array_append_new(all, json_pack("{s:o, s:I, s:I, s:I, s:I}", "name",
+						     json_name(g, kind, x->name), "count_before",
+						     (json_int_t)x->count[0], "count_after",
+						     (json_int_t)x->count[1], "bytes_before",
+						     (json_int_t)x->bytes[0], "bytes_after",
+						     (json_int_t)x->bytes[1]));
+	}
+	return all;
+}
+
+static json_t *json_side(const struct growth *g, int side)
+{
+	return json_pack("{s:o, s:o, s:b, s:I, s:I}", "file", report_string(g->files[side]), "go",
+			 report_maybe(g->programs[side]), "whole", g->whole[side], "objects",
+			 (json_int_t)g->objects[side], "bytes", (json_int_t)g->bytes[side]);
+}
+
+int growth_json(struct growth *g, int status)
+{
+	sort(g);
+	return report_print(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "before", json_side(g, 0),
+				      "after", json_side(g, 1), "types",
+				      json_table(g, GROWTH_TYPES), "holders",
+				      json_table(g, GROWTH_HOLDERS), "goroutines",
+				      json_table(g, GROWTH_GOROUTINES), "sites",
+				      json_table(g, GROWTH_SITES)),
+			    status);
+}

@@ -1,0 +1,51 @@
+/*
+ * user/cli/heap_growth.h - what grew between two heap dumps of one program.
+ *
+ * Each dump is reduced to sums by name before the next one is read, so that there is one graph at a
+ * time. Names are compared, not addresses: objects move from dump to dump, types and stacks do not.
+ */
+#ifndef CLI_HEAP_GROWTH_H
+#define CLI_HEAP_GROWTH_H
+
+#include "base/map.h"
+#include "heapgraph/describe.h"
+#include "heapgraph/holdings.h"
+#include "ingest/dumpgraph.h"
+#include "profile/profile.h"
+
+enum growth_kind { GROWTH_TYPES, GROWTH_HOLDERS, GROWTH_GOROUTINES, GROWTH_SITES, GROWTH_KINDS };
+
+/* [0]: in the dump before, [1]: in the one after. */
+struct grown {
+	uint32_t name; /* in names; of stacks a line for each frame */
+	uint64_t count[2], bytes[2];
+};
+
+struct growth_table {
+	struct grown *at;
+	size_t n, cap;
+	struct map keys; /* by name */
+};
+
+struct growth {
+	struct strtab *names;
+	struct growth_table tables[GROWTH_KINDS];
+	const char *files[2];  /* borrowed */
+	char programs[2][256]; /* Go's version and the architecture */
+	uint64_t objects[2], bytes[2];
+	bool whole[2];
+};
+
+int growth_init(struct growth *g, struct err *e);
+void growth_fini(struct growth *g);
+
+/* @x: summed up (holdings_sum). @sites: NULL, there is no memory profile in it. */
+int growth_add(struct growth *g, int side, const char *file, const struct heapdump *d,
+	       const struct dumpgraph *graph, const struct classes *c, const struct holdings *x,
+	       const struct prof *sites, struct err *e);
+
+void growth_text(struct growth *g);
+/* The exit status. */
+int growth_json(struct growth *g, int status);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * user/heapgraph/objects.h - which objects there are: an index for each, by its address.
+ *
+ * Go allocates objects of one size side by side, so they are kept as runs of slots with two bits for
+ * each: less than a byte for a small object. Those that may hold pointers (here: nodes, for the graph
+ * has a node for each) are also counted apart, and so are the others, which are leaves of the graph.
+ */
+#ifndef HEAPGRAPH_OBJECTS_H
+#define HEAPGRAPH_OBJECTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+
+/* Slots of @size bytes from @addr on. */
+struct object_run {
+	uint64_t addr, size;
+	uint32_t first; /* index of its first object */
+	uint32_t node;	/* nodes before it */
+	uint32_t bits;	/* index of its first words of bits */
+};
+
+/* Of 64 slots. */
+struct object_bits {
+	uint64_t taken, node;
+};
+
+struct objects {
+	VEC(struct object_run) runs; /* in the order in which objects were added */
+	VEC(struct object_bits) bits;
+	uint32_t n, nnodes;
+	uint64_t bytes;	 /* of all objects */
+	uint64_t last;	 /* address of the last one */
+	uint32_t *order; /* runs by address, when all have been added */
+	uint32_t *
+		guide; /* by a part of the address range: the first run in order that it may be in */
+	uint64_t low, high;
+	unsigned shift;
+	uint64_t end; /* of the objects' address range; UINT64_MAX: or more */
+	bool overlap; /* runs do, so that objects may, too */
+};
+
+struct object {
+	uint64_t addr, size;
+	uint32_t index;
+	uint32_t nodes; /* before it: the number of its node, if it is one */
+	bool node;
+};
+
+/* A leaf's number among the leaves. */
+static inline uint32_t object_leaf(const struct object *o)
+{
+	return o->index - o->nodes;
+}
+
+/* Its index is the number of those that were added before. -E2BIG: there are more than 2^32. */
+int objects_add(struct objects *o, uint64_t addr, uint64_t size, bool node, struct err *e);
+/* All have been added: they can be looked up. */
+int objects_seal(struct objects *o, struct err *e);
+void objects_fini(struct objects *o);
+
+/* The object that an address lies in. */
+bool objects_find(const struct objects *o, uint64_t addr, struct object *out);
+/* By its index, by its number among the nodes, and by its number among the leaves. */
+struct object objects_at(const struct objects *o, uint32_t index);
+struct object objects_node(const struct objects *o, uint32_t node);
+struct object objects_leaf(const struct objects *o, uint32_t leaf);
+
+/* All of them, in their order: zero @walk first. */
+struct objects_walk {
+	size_t run;
+	uint64_t slot;
+	uint32_t index, nodes;
+};
+bool objects_next(const struct objects *o, struct objects_walk *walk, struct object *out);
+
+/*
+ * Whose record is this? For one who reads again, in the same order, what the objects were added
+ * from: zero @f first. False: it is of none, or of one that comes later.
+ */
+struct objects_follow {
+	struct objects_walk walk;
+	struct object next;
+	bool begun, more;
+};
+bool objects_follow(const struct objects *o, struct objects_follow *f, uint64_t addr, uint64_t size,
+		    struct object *out);
+/* Does its own address lead to it? Where objects overlap, which none of Go do, to one of them. */
+bool objects_leads_to(const struct objects *o, const struct object *object);
+
+#endif

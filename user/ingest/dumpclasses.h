@@ -1,0 +1,13 @@
+/*
+ * user/ingest/dumpclasses.h - the classes of a dump's objects, by what the dump itself tells.
+ */
+#ifndef INGEST_DUMPCLASSES_H
+#define INGEST_DUMPCLASSES_H
+
+#include "heapgraph/classes.h"
+#include "ingest/dumpgraph.h"
+
+/* One more pass over the file, after dumpgraph_read(). @c: not initialised; it uses @g's names. */
+int dumpclasses_read(struct classes *c, struct dumpgraph *g, struct heapdump *d, struct err *e);
+
+#endif

@@ -1,0 +1,150 @@
+/* user/ingest/stream.c - buffered reading that goes forward. */
+#include "ingest/stream.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cancel.h"
+#include "base/cleanup.h"
+
+int stream_open(struct stream *s, int fd, struct err *e)
+{
+	struct stat st;
+
+	*s = (struct stream){ .fd = fd, .size = UINT64_MAX };
+	if (fstat(fd, &st))
+		return err_sys(e, "fstat");
+	if (S_ISREG(st.st_mode)) {
+		s->seekable = true;
+		s->size = (uint64_t)st.st_size;
+	}
+	s->buf = malloc(STREAM_WINDOW);
+	return s->buf ? 0 : err_set(e, -ENOMEM, "no memory to read with");
+}
+
+void stream_fini(struct stream *s)
+{
+	free(s->buf);
+	s->buf = NULL;
+}
+
+void stream_seek(struct stream *s, uint64_t off)
+{
+	s->ended = false;
+	if (off >= s->base && off - s->base <= s->n) {
+		s->at = s->mark = (size_t)(off - s->base);
+		return;
+	}
+	s->base = off;
+	s->at = s->n = s->mark = 0;
+}
+
+static void drop_before_mark(struct stream *s)
+{
+	if (!s->mark)
+		return;
+	memmove(s->buf, s->buf + s->mark, s->n - s->mark);
+	s->base += s->mark;
+	s->n -= s->mark;
+	s->at -= s->mark;
+	s->mark = 0;
+}
+
+static ssize_t read_more(struct stream *s)
+{
+	ssize_t got;
+
+	if (cancelled()) {
+		errno = ECANCELED;
+		return -1;
+	}
+	if (s->tick)
+		s->tick(s->tick_arg, s->base + s->n);
+	do {
+		if (s->seekable)
+			got = pread(s->fd, s->buf + s->n, STREAM_WINDOW - s->n,
+				    (off_t)(s->base + s->n));
+		else
+			got = read(s->fd, s->buf + s->n, STREAM_WINDOW - s->n);
+	} while (got < 0 && errno == EINTR);
+	return got;
+}
+
+bool stream_fill(struct stream *s, size_t n)
+{
+	BUG_ON(n > STREAM_WINDOW / 2);
+	/* What is marked may be too long to stay. */
+	if (s->at - s->mark > STREAM_WINDOW - n)
+		s->mark = s->at;
+	drop_before_mark(s);
+	while (s->n - s->at < n && !s->ended) {
+		ssize_t got = read_more(s);
+
+		if (got < 0)
+			s->failed = errno;
+		if (got <= 0)
+			s->ended = true;
+		else
+			s->n += (size_t)got;
+	}
+	return s->n - s->at >= n;
+}
+
+bool stream_skip_far(struct stream *s, uint64_t n)
+{
+	if (s->seekable) {
+		if (n > s->size - stream_offset(s) || stream_offset(s) > s->size) {
+			s->at = s->mark = s->n;
+			s->ended = true;
+			return false;
+		}
+		stream_seek(s, stream_offset(s) + n);
+		return true;
+	}
+	while (n) {
+		size_t step = n < STREAM_WINDOW / 2 ? (size_t)n : STREAM_WINDOW / 2;
+
+		s->mark = s->at;
+		if (!stream_have(s, step)) {
+			s->at = s->n;
+			return false;
+		}
+		s->at += step;
+		n -= step;
+	}
+	return true;
+}
+
+uint64_t stream_rest(struct stream *s)
+{
+	uint64_t n = 0, at = stream_offset(s);
+
+	if (s->seekable)
+		return s->size > at ? s->size - at : 0;
+	while (stream_have(s, 1)) {
+		n += s->n - s->at;
+		s->at = s->mark = s->n;
+	}
+	return n;
+}
+
+bool stream_uvarint_slow(struct stream *s, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	stream_fill(s, 10);
+	for (unsigned i = 0; i < 10 && i < s->n - s->at; i++) {
+		uint8_t b = s->buf[s->at + i];
+
+		if (i == 9 && b > 1)
+			return false;
+		v |= (uint64_t)(b & 0x7f) << (7 * i);
+		if (b < 0x80) {
+			s->at += i + 1;
+			*out = v;
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,91 @@
+/*
+ * user/ingest/stream.h - a window that moves forward over a file or a pipe.
+ *
+ * Bytes are read in large pieces; what lies between the mark and the position stays in the window.
+ */
+#ifndef INGEST_STREAM_H
+#define INGEST_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum { STREAM_WINDOW = 1 << 18 };
+
+struct stream {
+	int fd;	       /* borrowed */
+	bool seekable; /* skipped bytes need not be read */
+	uint64_t size; /* of a file; UINT64_MAX: not known */
+	uint64_t base; /* offset of buf[0] */
+	uint8_t *buf;  /* owned, STREAM_WINDOW bytes */
+	size_t at, n;  /* position and end in buf */
+	size_t mark;   /* <= at: nothing from here on is dropped */
+	bool ended;    /* a read met the end */
+	int failed;    /* errno of a read that failed, which is an end as well */
+	/* Called before each read with the offset of what is read; NULL: nobody wants to know. */
+	void (*tick)(void *arg, uint64_t offset);
+	void *tick_arg;
+};
+
+int stream_open(struct stream *s, int fd, struct err *e);
+void stream_fini(struct stream *s);
+/* Goes to an offset of a file that is seekable. */
+void stream_seek(struct stream *s, uint64_t off);
+
+/* Reads on until @n bytes (at most half a window) are there, or the end; false: there are fewer. */
+bool stream_fill(struct stream *s, size_t n);
+/* Skips bytes. False: the file ends before, or there. */
+bool stream_skip_far(struct stream *s, uint64_t n);
+
+/* How many bytes follow the position. Those of a pipe are read, and dropped. */
+uint64_t stream_rest(struct stream *s);
+
+static inline uint64_t stream_offset(const struct stream *s)
+{
+	return s->base + s->at;
+}
+
+static inline bool stream_have(struct stream *s, size_t n)
+{
+	return n <= s->n - s->at || stream_fill(s, n);
+}
+
+static inline bool stream_skip(struct stream *s, uint64_t n)
+{
+	if (n <= s->n - s->at) {
+		s->at += (size_t)n;
+		return true;
+	}
+	return stream_skip_far(s, n);
+}
+
+/* Keeps what comes from here on. */
+static inline void stream_mark(struct stream *s)
+{
+	s->mark = s->at;
+}
+
+/* Unsigned LEB128. False: the file ends in it, or it has more than 64 bits. */
+bool stream_uvarint_slow(struct stream *s, uint64_t *out);
+
+static inline bool stream_uvarint(struct stream *s, uint64_t *out)
+{
+	const uint8_t *p = s->buf + s->at;
+	uint64_t v = 0;
+
+	if (s->n - s->at < 10)
+		return stream_uvarint_slow(s, out);
+	for (unsigned i = 0; i < 9; i++) {
+		v |= (uint64_t)(p[i] & 0x7f) << (7 * i);
+		if (p[i] < 0x80) {
+			s->at += i + 1;
+			*out = v;
+			return true;
+		}
+	}
+	return stream_uvarint_slow(s, out);
+}
+
+#endif

@@ -1,0 +1,309 @@
+/* user/output/hprof.c - records, and segments of many records. */
+#include "output/hprof.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+
+enum {
+	TAG_STRING = 0x01,
+	TAG_LOAD_CLASS = 0x02,
+	TAG_FRAME = 0x04,
+	TAG_TRACE = 0x05,
+	TAG_SEGMENT = 0x1c,
+	TAG_END = 0x2c,
+};
+
+enum {
+	SUB_ROOT_UNKNOWN = 0xff,
+	SUB_ROOT_FRAME = 0x03,
+	SUB_ROOT_STICKY = 0x05,
+	SUB_ROOT_THREAD = 0x08,
+	SUB_CLASS = 0x20,
+	SUB_INSTANCE = 0x21,
+	SUB_PRIMITIVES = 0x23,
+};
+
+/*
+ * A segment tells its length in front, so it is put together here; no record may span two. One that
+ * is larger than this gets a segment of its own, whose length is known.
+ */
+enum { SEGMENT_BYTES = 1 << 20, ID_BYTES = 8 };
+
+struct hprof {
+	FILE *f;
+	bool heap; /* records go into segments */
+	int failed;
+	uint8_t *buf; /* SEGMENT_BYTES */
+	size_t n;
+	uint64_t large; /* bytes that are still to come of a record with its own segment */
+};
+
+/* ---- bytes ---- */
+
+static void out(struct hprof *h, const void *p, size_t n)
+{
+	if (!h->failed && fwrite(p, 1, n, h->f) != n)
+		h->failed = errno ? errno : EIO;
+}
+
+static void head(struct hprof *h, uint8_t tag, uint64_t len)
+{
+	uint32_t n = __builtin_bswap32((uint32_t)len), zero = 0;
+
+	BUG_ON(len > UINT32_MAX);
+	out(h, &tag, 1);
+	out(h, &zero, 4); /* microseconds since the time in the header */
+	out(h, &n, 4);
+}
+
+static void flush(struct hprof *h)
+{
+	if (!h->n)
+		return;
+	head(h, TAG_SEGMENT, h->n);
+	out(h, h->buf, h->n);
+	h->n = 0;
+}
+
+/* Room for a record of @n bytes. */
+static void begin(struct hprof *h, uint64_t n)
+{
+	if (!h->heap)
+		return;
+	BUG_ON(h->large);
+	if (n > SEGMENT_BYTES - h->n)
+		flush(h);
+	if (n > SEGMENT_BYTES) {
+		head(h, TAG_SEGMENT, n);
+		h->large = n;
+	}
+}
+
+static void put(struct hprof *h, const void *p, size_t n)
+{
+	if (!h->heap) {
+		out(h, p, n);
+	} else if (h->large) {
+		BUG_ON(n > h->large);
+		out(h, p, n);
+		h->large -= n;
+	} else {
+		BUG_ON(n > SEGMENT_BYTES - h->n);
+		memcpy(h->buf + h->n, p, n);
+		h->n += n;
+	}
+}
+
+static void u1(struct hprof *h, uint8_t v)
+{
+	put(h, &v, 1);
+}
+
+static void u2(struct hprof *h, uint16_t v)
+{
+	v = __builtin_bswap16(v);
+	put(h, &v, 2);
+}
+
+static void u4(struct hprof *h, uint32_t v)
+{
+	v = __builtin_bswap32(v);
+	put(h, &v, 4);
+}
+
+static void u8(struct hprof *h, uint64_t v)
+{
+	v = __builtin_bswap64(v);
+	put(h, &v, 8);
+}
+
+/* ---- before the heap ---- */
+
+int hprof_new(FILE *f, uint64_t time_ms, struct hprof **to, struct err *e)
+{
+	static const char magic[] = "JAVA PROFILE 1.0.2";
+	CLEANUP(hprof_freep) struct hprof *h = calloc(1, sizeof(*h));
+
+	if (h)
+		h->buf = malloc(SEGMENT_BYTES);
+	if (!h || !h->buf)
+		return err_set(e, -ENOMEM, "no memory");
+	h->f = f;
+	put(h, magic, sizeof(magic));
+	u4(h, ID_BYTES);
+	u8(h, time_ms);
+	*to = TAKE(h);
+	return 0;
+}
+
+void hprof_free(struct hprof *h)
+{
+	free(h->buf);
+	free(h);
+}
+
+void hprof_string(struct hprof *h, uint64_t id, const char *text, size_t len)
+{
+	head(h, TAG_STRING, ID_BYTES + len);
+	u8(h, id);
+	put(h, text, len);
+}
+
+void hprof_load_class(struct hprof *h, uint32_t serial, uint64_t id, uint64_t name)
+{
+	head(h, TAG_LOAD_CLASS, 2 * 4 + 2 * ID_BYTES);
+	u4(h, serial);
+	u8(h, id);
+	u4(h, 0);
+	u8(h, name);
+}
+
+void hprof_frame(struct hprof *h, const struct hprof_frame *f)
+{
+	head(h, TAG_FRAME, 4 * ID_BYTES + 2 * 4);
+	u8(h, f->id);
+	u8(h, f->method);
+	u8(h, f->signature);
+	u8(h, f->file);
+	u4(h, f->class_serial);
+	u4(h, (uint32_t)f->line);
+}
+
+void hprof_trace(struct hprof *h, uint32_t serial, uint32_t thread, const uint64_t *frames,
+		 uint32_t n)
+{
+	head(h, TAG_TRACE, 3 * 4 + (uint64_t)n * ID_BYTES);
+	u4(h, serial);
+	u4(h, thread);
+	u4(h, n);
+	for (uint32_t i = 0; i < n; i++)
+		u8(h, frames[i]);
+}
+
+/* ---- the heap ---- */
+
+void hprof_heap(struct hprof *h)
+{
+	h->heap = true;
+}
+
+static uint64_t bytes_of(enum hprof_type t)
+{
+	switch (t) {
+	case HPROF_BOOLEAN:
+	case HPROF_BYTE:
+		return 1;
+	case HPROF_CHAR:
+	case HPROF_SHORT:
+		return 2;
+	case HPROF_FLOAT:
+	case HPROF_INT:
+		return 4;
+	default:
+		return 8;
+	}
+}
+
+void hprof_class(struct hprof *h, const struct hprof_class *c)
+{
+	uint64_t statics = c->nstatics * (2ull * ID_BYTES + 1);
+
+	BUG_ON(c->nstatics > HPROF_FIELDS_MAX || c->nfields > HPROF_FIELDS_MAX);
+	begin(h, 1 + 7 * ID_BYTES + 2 * 4 + 3 * 2 + statics + c->nfields * (ID_BYTES + 1));
+	u1(h, SUB_CLASS);
+	u8(h, c->id);
+	u4(h, 0);
+	u8(h, c->super);
+	for (int i = 0; i < 5; i++) /* loader, signers, protection domain, and two reserved */
+		u8(h, 0);
+	u4(h, c->size);
+	u2(h, 0); /* constants */
+	u2(h, (uint16_t)c->nstatics);
+	for (size_t i = 0; i < c->nstatics; i++) {
+		u8(h, c->statics[i].name);
+		u1(h, HPROF_OBJECT);
+		u8(h, c->statics[i].object);
+	}
+	u2(h, (uint16_t)c->nfields);
+	for (size_t i = 0; i < c->nfields; i++) {
+		u8(h, c->fields[i].name);
+		u1(h, (uint8_t)c->fields[i].type);
+	}
+}
+
+void hprof_root_sticky(struct hprof *h, uint64_t class)
+{
+	begin(h, 1 + ID_BYTES);
+	u1(h, SUB_ROOT_STICKY);
+	u8(h, class);
+}
+
+void hprof_root_unknown(struct hprof *h, uint64_t object)
+{
+	begin(h, 1 + ID_BYTES);
+	u1(h, SUB_ROOT_UNKNOWN);
+	u8(h, object);
+}
+
+static void root(struct hprof *h, uint8_t tag, uint64_t object, uint32_t a, uint32_t b)
+{
+	begin(h, 1 + ID_BYTES + 2 * 4);
+	u1(h, tag);
+	u8(h, object);
+	u4(h, a);
+	u4(h, b);
+}
+
+void hprof_root_thread(struct hprof *h, uint64_t object, uint32_t thread, uint32_t trace)
+{
+	root(h, SUB_ROOT_THREAD, object, thread, trace);
+}
+
+void hprof_root_frame(struct hprof *h, uint64_t object, uint32_t thread, uint32_t frame)
+{
+	root(h, SUB_ROOT_FRAME, object, thread, frame);
+}
+
+void hprof_instance(struct hprof *h, uint64_t id, uint32_t trace, uint64_t class, uint32_t bytes)
+{
+	begin(h, 1 + 2 * ID_BYTES + 2 * 4 + (uint64_t)bytes);
+	u1(h, SUB_INSTANCE);
+	u8(h, id);
+	u4(h, trace);
+	u8(h, class);
+	u4(h, bytes);
+}
+
+void hprof_value_object(struct hprof *h, uint64_t id)
+{
+	u8(h, id);
+}
+
+void hprof_value_bytes(struct hprof *h, const void *bytes, size_t n)
+{
+	put(h, bytes, n);
+}
+
+void hprof_array(struct hprof *h, uint64_t id, uint32_t trace, enum hprof_type type, uint32_t n)
+{
+	begin(h, 1 + ID_BYTES + 2 * 4 + 1 + n * bytes_of(type));
+	u1(h, SUB_PRIMITIVES);
+	u8(h, id);
+	u4(h, trace);
+	u4(h, n);
+	u1(h, (uint8_t)type);
+}
+
+int hprof_check(const struct hprof *h, struct err *e)
+{
+	return h->failed ? err_set(e, -h->failed, "write: %s", strerror(h->failed)) : 0;
+}
+
+int hprof_end(struct hprof *h, struct err *e)
+{
+	BUG_ON(h->large);
+	flush(h);
+	head(h, TAG_END, 0);
+	return hprof_check(h, e);
+}
