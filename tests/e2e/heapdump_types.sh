@@ -86,6 +86,7 @@ without() {
 	dumped "$1" "$2" || return
 	"$GOPROF" heapdump "$TMP/dump" --exe "$PROGRAM" >"$TMP/text" 2>"$TMP/err" || wrong "exit $?"
 	has 'has no DWARF' "$TMP/err" || wrong "not told: $(cat "$TMP/err")"
+	has 'DWARF does not describe' "$TMP/text" && wrong "types of a DWARF that is not there"
 	if [ "$2" = nodwarf ]; then
 		has 'global main\.longest$' "$TMP/text" || wrong "no global main.longest"
 	else
