@@ -120,11 +120,9 @@ fetch_jar() {
 			tar xO ./usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar >"$1.new"
 	) && mv "$1.new" "$1"
 }
-if ! command -v javac >/dev/null; then
+if [ -z "$(command -v javac)" ]; then
 	skip heapdump_hprof/VisualVM "needs a JDK: default-jdk-headless"
-elif ! made "$jar" tests/support/hprof.py -- fetch_jar "$jar" 2>"$TMP/why"; then
-	skip heapdump_hprof/VisualVM "its library cannot be had: $(tail -n 1 "$TMP/why")"
-else
+elif made "$jar" tests/support/hprof.py -- fetch_jar "$jar" 2>"$TMP/why"; then
 	for cell in 1.16.15 1.27.4; do
 		dumped $cell && converted "$TMP/dump"
 		rm -rf "$TMP"/*.hwcache # it believes an old index
@@ -133,6 +131,8 @@ else
 		judge python3 tests/support/hprofjudge.py "$TMP/facts" "$TMP/visualvm.out" 2>"$TMP/asked"
 		outcome "heapdump_hprof/VisualVM, $cell ($(tr '\n' ';' <"$TMP/asked"))"
 	done
+else
+	skip heapdump_hprof/VisualVM "its library cannot be had: $(tail -n 1 "$TMP/why")"
 fi
 for reader in ${READERS:-}; do
 	dumped 1.27.4 && converted "$TMP/dump"
