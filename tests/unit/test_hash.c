@@ -102,6 +102,45 @@ static void chosen_keys_do_not_pile_up(void **state)
 	map_fini(&m);
 }
 
+/* What is deleted is gone, and nothing that was put behind it gets lost. */
+static void a_map_forgets_what_is_deleted(void **state)
+{
+	enum { IDS = 300, STEPS = 100000 };
+	struct {
+		bool in;
+		uint64_t v;
+	} model[IDS] = { 0 };
+	struct map m = { 0 };
+	uint64_t rng = 1, v;
+	size_t n = 0;
+
+	(void)state;
+	map_del(&m, 1);
+	for (int i = 0; i < STEPS; i++) {
+		unsigned id;
+
+		rng = rng * 6364136223846793005ull + 1442695040888963407ull;
+		id = (unsigned)(rng >> 33) % IDS;
+		n -= model[id].in;
+		model[id].in = rng >> 63;
+		model[id].v = rng;
+		n += model[id].in;
+		if (model[id].in)
+			assert_true(map_put(&m, id, rng));
+		else
+			map_del(&m, id);
+		assert_int_equal(m.n, n);
+		if (i % 100)
+			continue;
+		for (unsigned k = 0; k < IDS; k++) {
+			assert_int_equal(map_get(&m, k, &v), model[k].in);
+			if (model[k].in)
+				assert_int_equal(v, model[k].v);
+		}
+	}
+	map_fini(&m);
+}
+
 /* Writes a profile under one key, with enough labels and stacks that tables grow. */
 static size_t write_under(struct gpb_hash_key k, const char *format, char **text)
 {
@@ -176,6 +215,7 @@ int main(void)
 		cmocka_unit_test(as_published),
 		cmocka_unit_test(high_bits_do_not_cancel),
 		cmocka_unit_test(chosen_keys_do_not_pile_up),
+		cmocka_unit_test(a_map_forgets_what_is_deleted),
 		cmocka_unit_test(what_is_written_does_not_depend_on_it),
 	};
 

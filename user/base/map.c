@@ -59,6 +59,28 @@ bool map_put(struct map *m, uint64_t key, uint64_t val)
 	return true;
 }
 
+/* Entries behind it that a search would not find past an empty slot move up. */
+void map_del(struct map *m, uint64_t key)
+{
+	size_t i, k, mask = m->cap - 1;
+
+	if (!m->cap)
+		return;
+	i = slot_of(m, key);
+	if (!m->slots[i].used)
+		return;
+	for (k = (i + 1) & mask; m->slots[k].used; k = (k + 1) & mask) {
+		size_t home = (size_t)hash_u64(m->slots[k].key) & mask;
+
+		if (((k - home) & mask) < ((k - i) & mask))
+			continue;
+		m->slots[i] = m->slots[k];
+		i = k;
+	}
+	m->slots[i].used = false;
+	m->n--;
+}
+
 void map_fini(struct map *m)
 {
 	free(m->slots);

@@ -26,4 +26,7 @@ bool map_get(const struct map *m, uint64_t key, uint64_t *val);
 /* Sets or replaces. False when there is no memory. */
 bool map_put(struct map *m, uint64_t key, uint64_t val);
 
+/* No error when it is absent. */
+void map_del(struct map *m, uint64_t key);
+
 #endif
