@@ -68,7 +68,7 @@ judge_abi() {
 
 tab=$(printf '\t')
 found=$(
-	includes user/*/*.[ch] | while IFS=$tab read -r f inc; do judge_user "$f" "$inc"; done
+	includes user/*/*.[ch] user/*/*/*.[ch] | while IFS=$tab read -r f inc; do judge_user "$f" "$inc"; done
 	includes bpf/*.[ch] | while IFS=$tab read -r f inc; do judge_bpf "$f" "$inc"; done
 	includes include/*.h | while IFS=$tab read -r f inc; do judge_abi "$f" "$inc"; done
 )

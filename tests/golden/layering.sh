@@ -8,7 +8,7 @@ bad=0
 
 plant() { # FILE INCLUDE
 	rm -rf "${tree:?}"/*
-	mkdir -p "$tree"/user/{base,go,target,collect,output,cli} "$tree"/{bpf,include}
+	mkdir -p "$tree"/user/{base,go,target,collect,output,cli,ingest/exectrace} "$tree"/{bpf,include}
 	touch "$tree/bpf/common.bpf.h"
 	printf '#include <stdio.h>\n\t# include "%s"\n' "$2" >"$tree/$1"
 	(cd "$tree" && sh "$rule") >"$tree/said" 2>&1
@@ -45,12 +45,14 @@ refuses user/cli/x.c goprof_abi.h
 refuses user/go/x.c profile.pb-c.h
 refuses user/collect/x.c target/target_priv.h
 refuses user/go/x.c gobin.h
+refuses user/ingest/exectrace/x.c target/target.h
 refuses bpf/x.bpf.c base/err.h
 refuses bpf/x.bpf.c vmlinux.h
 refuses include/x.h base/err.h
 allows user/collect/x.c cpu.skel.h
 allows user/collect/x.c goprof_abi.h
 allows user/collect/x.c go/gobin.h
+allows user/ingest/exectrace/x.c profile/profile.h
 allows user/target/x.c target/target_priv.h
 allows user/cli/x.c output/output.h
 allows bpf/x.bpf.c common.bpf.h
