@@ -1,0 +1,376 @@
+/* user/ingest/exectrace/order.c - what each kind of event demands, and what it changes. */
+#include "ingest/exectrace/order_priv.h"
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+
+int order_wrong(struct order *o, const char *what)
+{
+	return err_set(o->e, -EBADMSG,
+		       "generation %llu, thread %lld (P %lld, goroutine %lld), event %u: %s",
+		       (unsigned long long)o->gen->number, (long long)o->m, (long long)o->now.p,
+		       (long long)o->now.g, o->ev->type, what);
+}
+
+int order_no_memory(struct order *o)
+{
+	return err_set(o->e, -ENOMEM, "no memory for the states of goroutines");
+}
+
+/* ---- states ---- */
+
+struct gstate *order_goroutine(const struct order *o, int64_t id)
+{
+	uint64_t at;
+
+	return map_get(&o->by_g, (uint64_t)id, &at) ? &o->gs.at[at] : NULL;
+}
+
+struct pstate *order_proc(const struct order *o, int64_t id)
+{
+	uint64_t at;
+
+	return map_get(&o->by_p, (uint64_t)id, &at) ? &o->ps.at[at] : NULL;
+}
+
+struct mstate *order_thread(const struct order *o, int64_t id)
+{
+	uint64_t at;
+
+	return map_get(&o->by_m, (uint64_t)id, &at) ? &o->ms.at[at] : NULL;
+}
+
+struct seq order_seq(const struct order *o, uint64_t n)
+{
+	return (struct seq){ o->gen->number, n };
+}
+
+bool order_succeeds(const struct order *o, uint64_t n, struct seq before)
+{
+	return before.gen == o->gen->number && n == before.n + 1;
+}
+
+struct gstate *order_new_goroutine(struct order *o, int64_t id, enum gstatus status)
+{
+	uint32_t at = o->free_gs.n ? o->free_gs.at[--o->free_gs.n] : (uint32_t)o->gs.n;
+	struct gstate *g = at < o->gs.n ? &o->gs.at[at] : vec_add(&o->gs, LIMIT_TRACE_IDS);
+
+	if (!g || !map_put(&o->by_g, (uint64_t)id, at))
+		return NULL;
+	g->id = id;
+	g->status = status;
+	g->seq = order_seq(o, 0);
+	return g;
+}
+
+static void drop_regions(struct gstate *g)
+{
+	for (size_t i = 0; i < g->regions.n; i++)
+		free(g->regions.at[i].type);
+	vec_fini(&g->regions);
+	free(g->stw);
+	g->stw = NULL;
+	g->assists = false;
+}
+
+/* Where there is no memory for the place it stays empty. */
+void order_delete_goroutine(struct order *o, struct gstate *g)
+{
+	uint32_t *to = vec_add(&o->free_gs, LIMIT_TRACE_IDS);
+
+	map_del(&o->by_g, (uint64_t)g->id);
+	drop_regions(g);
+	if (to)
+		*to = (uint32_t)(g - o->gs.at);
+}
+
+struct pstate *order_new_proc(struct order *o, int64_t id, enum pstatus status)
+{
+	struct pstate *p = vec_add(&o->ps, LIMIT_TRACE_IDS);
+
+	if (!p || !map_put(&o->by_p, (uint64_t)id, o->ps.n - 1))
+		return NULL;
+	*p = (struct pstate){ .id = id, .status = status, .seq = order_seq(o, 0) };
+	return p;
+}
+
+struct mstate *order_new_thread(struct order *o, int64_t id, int64_t g)
+{
+	struct mstate *m = vec_add(&o->ms, LIMIT_TRACE_IDS);
+
+	if (!m || !map_put(&o->by_m, (uint64_t)id, o->ms.n - 1))
+		return NULL;
+	*m = (struct mstate){ .g = g, .p = TRACE_NONE };
+	return m;
+}
+
+unsigned order_g_state(enum gstatus status)
+{
+	static const unsigned of[] = { TRACE_G_UNDETERMINED, TRACE_G_RUNNABLE, TRACE_G_RUNNING,
+				       TRACE_G_SYSCALL, TRACE_G_WAITING };
+
+	return of[status];
+}
+
+/* An abandoned P counts as idle, one in a system call as running. */
+unsigned order_p_state(enum pstatus status)
+{
+	static const unsigned of[] = { TRACE_P_UNDETERMINED, TRACE_P_RUNNING, TRACE_P_IDLE,
+				       TRACE_P_RUNNING, TRACE_P_IDLE };
+
+	return of[status];
+}
+
+/* ---- what comes out ---- */
+
+struct trace_text order_text(const struct order *o, uint64_t id)
+{
+	struct trace_text t;
+
+	(void)tables_string(&o->gen->tables, id, &t);
+	return t;
+}
+
+uint32_t order_stack(const struct order *o, uint64_t id)
+{
+	uint32_t at;
+
+	(void)tables_stack(&o->gen->tables, id, &at);
+	return at;
+}
+
+struct trace_event *order_put(struct order *o, enum trace_kind kind, uint64_t stack_id)
+{
+	struct trace_event *ev = &o->queue[o->queued++];
+
+	BUG_ON(o->queued > QUEUE_MAX);
+	*ev = (struct trace_event){ .kind = kind,
+				    .time_ns = o->ev->time_ns,
+				    .m = o->m,
+				    .p = o->now.p,
+				    .g = o->now.g,
+				    .stack = order_stack(o, stack_id) };
+	return ev;
+}
+
+struct trace_event *order_put_g(struct order *o, int64_t id, unsigned from, unsigned to,
+				uint64_t stack_id)
+{
+	struct trace_event *ev = order_put(o, TRACE_GOROUTINE, stack_id);
+
+	ev->transition = (struct trace_transition){ .id = id, .from = from, .to = to };
+	return ev;
+}
+
+void order_put_p(struct order *o, int64_t id, unsigned from, unsigned to)
+{
+	struct trace_event *ev = order_put(o, TRACE_PROC, 0);
+
+	ev->transition = (struct trace_transition){ .id = id, .from = from, .to = to };
+}
+
+struct trace_event *order_put_range(struct order *o, enum trace_kind kind, const char *name,
+				    enum trace_scope scope, int64_t id, uint64_t stack_id)
+{
+	struct trace_event *ev = order_put(o, kind, stack_id);
+
+	ev->range = (struct trace_range){ { name, strlen(name) }, scope, id, 0, 0 };
+	return ev;
+}
+
+/* ---- all of them ---- */
+
+static int metric(struct order *o, const char *name, uint64_t value, uint64_t stack_id)
+{
+	struct trace_event *ev = order_put(o, TRACE_METRIC, stack_id);
+
+	ev->metric.name = name;
+	ev->metric.value = value;
+	return DONE;
+}
+
+/* Source: internal/trace/tracev2/events.go, experiment AllocFree, Go 1.23 to 1.27. */
+static int experimental(struct order *o, const uint64_t *a)
+{
+	static const struct {
+		const char *name;
+		unsigned nargs;
+	} of[] = {
+		{ "Span", 3 },		 { "SpanAlloc", 3 },	       { "SpanFree", 1 },
+		{ "HeapObject", 2 },	 { "HeapObjectAlloc", 2 },     { "HeapObjectFree", 1 },
+		{ "GoroutineStack", 2 }, { "GoroutineStackAlloc", 2 }, { "GoroutineStackFree", 1 }
+	};
+	unsigned i = o->ev->type - EV_EXPERIMENT_FIRST;
+	struct trace_event *ev;
+
+	if (o->m == TRACE_NONE)
+		return order_wrong(o, "it needs a thread");
+	ev = order_put(o, TRACE_EXPERIMENTAL, 0);
+	ev->experimental.name = of[i].name;
+	ev->experimental.nargs = of[i].nargs;
+	memcpy(ev->experimental.args, a, of[i].nargs * sizeof(*a));
+	return DONE;
+}
+
+/* Ranges, metrics and what the program notes. */
+static int advance_range(struct order *o, const uint64_t *a)
+{
+	switch (o->ev->type) {
+	case EV_PROCS_CHANGE:
+		return metric(o, "/sched/gomaxprocs:threads", a[0], a[1]);
+	case EV_STW_BEGIN:
+		return order_stw_begin(o, a);
+	case EV_STW_END:
+		return order_stw_end(o);
+	case EV_GC_ACTIVE:
+		return order_gc_active(o, a);
+	case EV_GC_BEGIN:
+		return order_gc_begin(o, a);
+	case EV_GC_END:
+		return order_gc_end(o, a);
+	case EV_GC_SWEEP_ACTIVE:
+	case EV_GC_SWEEP_BEGIN:
+	case EV_GC_SWEEP_END:
+		return order_sweep(o, a);
+	case EV_GC_ASSIST_ACTIVE:
+	case EV_GC_ASSIST_BEGIN:
+	case EV_GC_ASSIST_END:
+		return order_assist(o, a);
+	case EV_HEAP_ALLOC:
+		return metric(o, "/memory/classes/heap/objects:bytes", a[0], 0);
+	case EV_HEAP_GOAL:
+		return metric(o, "/gc/heap/goal:bytes", a[0], 0);
+	case EV_GO_LABEL:
+	case EV_LOG:
+		return order_annotation(o, a);
+	case EV_TASK_BEGIN:
+		return order_task_begin(o, a);
+	case EV_TASK_END:
+		return order_task_end(o, a);
+	case EV_REGION_BEGIN:
+		return order_region_begin(o, a);
+	case EV_REGION_END:
+		return order_region_end(o, a);
+	default:
+		return experimental(o, a);
+	}
+}
+
+static int advance(struct order *o, const uint64_t *a)
+{
+	switch (o->ev->type) {
+	case EV_PROC_START:
+		return order_proc_start(o, a);
+	case EV_PROC_STOP:
+		return order_proc_stop(o);
+	case EV_PROC_STEAL:
+		return order_proc_steal(o, a);
+	case EV_PROC_STATUS:
+		return order_proc_status(o, a);
+	case EV_GO_CREATE:
+		return order_go_create(o, a, G_RUNNABLE);
+	case EV_GO_CREATE_BLOCKED:
+		return order_go_create(o, a, G_WAITING);
+	case EV_GO_CREATE_SYSCALL:
+		return order_go_create_syscall(o, a);
+	case EV_GO_START:
+		return order_go_start(o, a);
+	case EV_GO_DESTROY:
+		return order_go_destroy(o);
+	case EV_GO_DESTROY_SYSCALL:
+		return order_destroy_syscall(o);
+	case EV_GO_STOP:
+		return order_go_stop(o, a, G_RUNNABLE);
+	case EV_GO_BLOCK:
+		return order_go_stop(o, a, G_WAITING);
+	case EV_GO_UNBLOCK:
+		return order_go_unblock(o, a);
+	case EV_GO_SWITCH:
+		return order_go_switch(o, a, false);
+	case EV_GO_SWITCH_DESTROY:
+		return order_go_switch(o, a, true);
+	case EV_GO_SYSCALL_BEGIN:
+		return order_syscall_begin(o, a);
+	case EV_GO_SYSCALL_END:
+		return order_syscall_end(o);
+	case EV_GO_SYSCALL_END_BLOCKED:
+		return order_syscall_end_blocked(o);
+	case EV_GO_STATUS:
+		return order_go_status(o, a, 0);
+	case EV_GO_STATUS_STACK:
+		return order_go_status(o, a, a[3]);
+	default:
+		return advance_range(o, a);
+	}
+}
+
+int order_advance(struct order *o, const struct raw_event *ev, int64_t m, struct err *e)
+{
+	static const struct mstate nothing = { TRACE_NONE, TRACE_NONE };
+	struct mstate *at = m == TRACE_NONE ? NULL : order_thread(o, m);
+	int ret;
+
+	BUG_ON(o->queued);
+	o->ev = ev;
+	o->m = m;
+	o->e = e;
+	if (m != TRACE_NONE && !at && !(at = order_new_thread(o, m, TRACE_NONE)))
+		return order_no_memory(o);
+	o->now = o->next = at ? *at : nothing;
+	ret = advance(o, ev->args);
+	if (ret == DONE && m != TRACE_NONE)
+		*order_thread(o, m) = o->next;
+	if (ret != DONE)
+		o->queued = 0;
+	return ret;
+}
+
+bool order_take(struct order *o, struct trace_event *out)
+{
+	if (o->head == o->queued) {
+		o->head = o->queued = 0;
+		return false;
+	}
+	*out = o->queue[o->head++];
+	return true;
+}
+
+int order_new(struct order **out, struct err *e)
+{
+	struct order *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return err_set(e, -ENOMEM, "no memory");
+	*out = o;
+	return 0;
+}
+
+void order_begin(struct order *o, const struct generation *g, unsigned version)
+{
+	o->gen = g;
+	o->version = version;
+	if (!o->first)
+		o->first = g->number;
+}
+
+void order_free(struct order *o)
+{
+	if (!o)
+		return;
+	for (size_t i = 0; i < o->gs.n; i++)
+		drop_regions(&o->gs.at[i]);
+	for (size_t i = 0; i < o->tasks.n; i++)
+		free(o->tasks.at[i].type);
+	vec_fini(&o->gs);
+	vec_fini(&o->ps);
+	vec_fini(&o->ms);
+	vec_fini(&o->tasks);
+	vec_fini(&o->free_gs);
+	vec_fini(&o->free_tasks);
+	map_fini(&o->by_g);
+	map_fini(&o->by_p);
+	map_fini(&o->by_m);
+	map_fini(&o->by_task);
+	free(o->kept);
+	free(o);
+}

@@ -1,0 +1,40 @@
+/*
+ * user/ingest/exectrace/order.h - the model of Go's scheduler by which events of several threads are
+ * put in order.
+ *
+ * Time stamps of threads only suggest an order. An event may come next if the states of its
+ * goroutine, P and thread allow it, and the sequence numbers of those that others act on. Source:
+ * internal/trace/order.go, Go 1.22 to 1.27.
+ */
+#ifndef INGEST_EXECTRACE_ORDER_H
+#define INGEST_EXECTRACE_ORDER_H
+
+#include "ingest/exectrace/generation.h"
+
+enum { ORDER_ARGS_MAX = 5 };
+
+/* An event as a batch has it. */
+struct raw_event {
+	uint8_t type;
+	int64_t time_ns;
+	uint64_t args[ORDER_ARGS_MAX];
+};
+
+struct order;
+
+int order_new(struct order **out, struct err *e);
+void order_free(struct order *o);
+DEFINE_FREEP(struct order, order)
+
+/* Events that come are of this generation; @g stays until the next one is begun. */
+void order_begin(struct order *o, const struct generation *g, unsigned version);
+
+/*
+ * 1: the event of thread @m is next, and order_take() gives what it means; 0: it must wait for
+ * another thread; -EBADMSG: it can never come.
+ */
+int order_advance(struct order *o, const struct raw_event *ev, int64_t m, struct err *e);
+/* False: there is no more. */
+bool order_take(struct order *o, struct trace_event *out);
+
+#endif

@@ -1,0 +1,124 @@
+/* user/ingest/exectrace/tables.c - two arenas, and an index of each. */
+#include "ingest/exectrace/tables.h"
+
+#include "base/limits.h"
+
+static int no_memory(struct err *e)
+{
+	return err_set(e, -ENOMEM, "no memory for the trace's strings and stacks");
+}
+
+void tables_reset(struct trace_tables *t)
+{
+	t->bytes.n = t->strings.n = t->frames.n = t->stacks.n = 0;
+	map_fini(&t->string_ids);
+	map_fini(&t->stack_ids);
+}
+
+void tables_fini(struct trace_tables *t)
+{
+	tables_reset(t);
+	vec_fini(&t->bytes);
+	vec_fini(&t->strings);
+	vec_fini(&t->frames);
+	vec_fini(&t->stacks);
+}
+
+/* Room for @n bytes; NULL: none. */
+static char *room(struct trace_tables *t, size_t n)
+{
+	size_t cap = t->bytes.cap ? t->bytes.cap : 4096;
+	char *at;
+
+	if (n > LIMIT_TRACE_TEXT - t->bytes.n)
+		return NULL;
+	while (cap - t->bytes.n < n)
+		cap *= 2;
+	if (cap != t->bytes.cap) {
+		at = realloc(t->bytes.at, cap);
+		if (!at)
+			return NULL;
+		t->bytes.at = at;
+		t->bytes.cap = cap;
+	}
+	at = t->bytes.at + t->bytes.n;
+	t->bytes.n += n;
+	return at;
+}
+
+static int new_id(struct map *ids, uint64_t id, size_t index, const char *what, struct err *e)
+{
+	uint64_t before;
+
+	if (!id || map_get(ids, id, &before))
+		return err_set(e, -EBADMSG, "%s %llu %s", what, (unsigned long long)id,
+			       id ? "for a second time" : "is no id");
+	return map_put(ids, id, index) ? 0 : no_memory(e);
+}
+
+int tables_add_string(struct trace_tables *t, uint64_t id, const void *at, size_t len,
+		      struct err *e)
+{
+	int ret = new_id(&t->string_ids, id, t->strings.n, "string", e);
+	struct table_span *s;
+	char *to;
+
+	if (ret)
+		return ret;
+	s = vec_add(&t->strings, LIMIT_TRACE_IDS);
+	to = s ? room(t, len) : NULL;
+	if (!to)
+		return no_memory(e);
+	memcpy(to, at, len);
+	*s = (struct table_span){ t->bytes.n - len, (uint32_t)len };
+	return 0;
+}
+
+int tables_add_stack(struct trace_tables *t, uint64_t id, struct err *e)
+{
+	int ret = new_id(&t->stack_ids, id, t->stacks.n, "stack", e);
+	struct table_span *s;
+
+	if (ret)
+		return ret;
+	s = vec_add(&t->stacks, LIMIT_TRACE_IDS);
+	if (!s)
+		return no_memory(e);
+	s->at = t->frames.n;
+	return 0;
+}
+
+int tables_add_frame(struct trace_tables *t, const struct table_frame *f, struct err *e)
+{
+	struct table_frame *to = vec_add(&t->frames, LIMIT_TRACE_IDS);
+
+	if (!to)
+		return no_memory(e);
+	*to = *f;
+	t->stacks.at[t->stacks.n - 1].n++;
+	return 0;
+}
+
+bool tables_string(const struct trace_tables *t, uint64_t id, struct trace_text *out)
+{
+	uint64_t i;
+
+	*out = (struct trace_text){ "", 0 };
+	if (!id)
+		return true;
+	if (!map_get(&t->string_ids, id, &i))
+		return false;
+	*out = (struct trace_text){ t->bytes.at + t->strings.at[i].at, t->strings.at[i].n };
+	return true;
+}
+
+bool tables_stack(const struct trace_tables *t, uint64_t id, uint32_t *out)
+{
+	uint64_t i = 0;
+
+	*out = 0;
+	if (id && !map_get(&t->stack_ids, id, &i))
+		return false;
+	*out = id ? (uint32_t)i + 1 : 0;
+	return true;
+}

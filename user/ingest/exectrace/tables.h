@@ -1,0 +1,45 @@
+/*
+ * user/ingest/exectrace/tables.h - strings and stacks of one generation, by the ids that the trace
+ * gives them.
+ */
+#ifndef INGEST_EXECTRACE_TABLES_H
+#define INGEST_EXECTRACE_TABLES_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "ingest/exectrace/exectrace.h"
+
+struct table_frame {
+	uint64_t pc, func, file, line; /* func, file: ids of strings */
+};
+
+struct table_span {
+	size_t at; /* the first byte, or frame */
+	uint32_t n;
+};
+
+struct trace_tables {
+	VEC(char) bytes;
+	VEC(struct table_span) strings;
+	VEC(struct table_frame) frames;
+	VEC(struct table_span) stacks;
+	struct map string_ids, stack_ids; /* id -> index */
+};
+
+/* Forgets all; memory is kept. */
+void tables_reset(struct trace_tables *t);
+void tables_fini(struct trace_tables *t);
+
+/* -EBADMSG: the id is 0, or known. */
+int tables_add_string(struct trace_tables *t, uint64_t id, const void *at, size_t len,
+		      struct err *e);
+/* The stack that tables_add_frame() then adds to. */
+int tables_add_stack(struct trace_tables *t, uint64_t id, struct err *e);
+int tables_add_frame(struct trace_tables *t, const struct table_frame *f, struct err *e);
+
+/* false: there is none with this id. Id 0 is "". */
+bool tables_string(const struct trace_tables *t, uint64_t id, struct trace_text *out);
+/* A number from 1 on, as in struct trace_event; 0 for id 0. False: there is none with this id. */
+bool tables_stack(const struct trace_tables *t, uint64_t id, uint32_t *out);
+
+#endif

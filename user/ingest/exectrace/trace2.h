@@ -1,0 +1,17 @@
+/* user/ingest/exectrace/trace2.h - a trace of version 2, event by event: a merge of its threads. */
+#ifndef INGEST_EXECTRACE_TRACE2_H
+#define INGEST_EXECTRACE_TRACE2_H
+
+#include "ingest/exectrace/generation.h"
+
+struct trace2;
+
+/* @fd: borrowed; @version: of the header, behind which the file goes on at offset 16. */
+int trace2_open(int fd, unsigned version, struct trace2 **out, struct err *e);
+void trace2_free(struct trace2 *t);
+/* As exectrace_next(). */
+int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e);
+const struct trace_tables *trace2_tables(const struct trace2 *t);
+const struct stream *trace2_stream(const struct trace2 *t);
+
+#endif

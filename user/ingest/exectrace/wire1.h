@@ -1,0 +1,103 @@
+/*
+ * user/ingest/exectrace/wire1.h - events of a trace of version 1 as bytes.
+ *
+ * Source: runtime/trace.go of Go 1.7 to 1.21; internal/trace/parser.go of the same.
+ */
+#ifndef INGEST_EXECTRACE_WIRE1_H
+#define INGEST_EXECTRACE_WIRE1_H
+
+#include "ingest/exectrace/exectrace.h"
+
+enum tracev1_type {
+	EV1_BATCH = 1,
+	EV1_FREQUENCY,
+	EV1_STACK,
+	EV1_GOMAXPROCS,
+	EV1_PROC_START,
+	EV1_PROC_STOP,
+	EV1_GC_START,
+	EV1_GC_DONE,
+	EV1_STW_START,
+	EV1_STW_DONE,
+	EV1_SWEEP_START,
+	EV1_SWEEP_DONE,
+	EV1_GO_CREATE,
+	EV1_GO_START,
+	EV1_GO_END,
+	EV1_GO_STOP,
+	EV1_GO_SCHED,
+	EV1_GO_PREEMPT,
+	EV1_GO_SLEEP,
+	EV1_GO_BLOCK,
+	EV1_GO_UNBLOCK,
+	EV1_GO_BLOCK_SEND,
+	EV1_GO_BLOCK_RECV,
+	EV1_GO_BLOCK_SELECT,
+	EV1_GO_BLOCK_SYNC,
+	EV1_GO_BLOCK_COND,
+	EV1_GO_BLOCK_NET,
+	EV1_GO_SYSCALL,
+	EV1_GO_SYS_EXIT,
+	EV1_GO_SYS_BLOCK,
+	EV1_GO_WAITING,
+	EV1_GO_IN_SYSCALL,
+	EV1_HEAP_ALLOC,
+	EV1_HEAP_GOAL,
+	EV1_TIMER_GOROUTINE,
+	EV1_FUTILE_WAKEUP,
+	EV1_STRING,
+	EV1_GO_START_LOCAL,
+	EV1_GO_UNBLOCK_LOCAL,
+	EV1_GO_SYS_EXIT_LOCAL,
+	EV1_GO_START_LABEL, /* 1.8 */
+	EV1_GO_BLOCK_GC,
+	EV1_MARK_ASSIST_START, /* 1.9 */
+	EV1_MARK_ASSIST_DONE,
+	EV1_TASK_CREATE, /* 1.11 */
+	EV1_TASK_END,
+	EV1_REGION,
+	EV1_LOG,
+	EV1_CPU_SAMPLE, /* 1.19 */
+	EV1_TYPES,
+};
+
+enum { WIRE1_ARGS = 8, WIRE1_BUF = 16 << 10 };
+
+/* Reads a part of the file from its beginning to its end. */
+struct wire1 {
+	int fd;		     /* borrowed */
+	uint64_t off, until; /* of the file: what is behind buf, and where this ends */
+	uint32_t at, n;	     /* in buf */
+	int failed;	     /* errno */
+	uint8_t *buf;	     /* owned, WIRE1_BUF bytes */
+};
+
+int wire1_open(struct wire1 *w, int fd, uint64_t from, uint64_t until, struct err *e);
+void wire1_fini(struct wire1 *w);
+/* Goes on there. */
+void wire1_seek(struct wire1 *w, uint64_t from, uint64_t until);
+uint64_t wire1_offset(const struct wire1 *w);
+
+struct event1 {
+	uint64_t off; /* where it begins */
+	uint8_t type;
+	unsigned nargs; /* of which the first WIRE1_ARGS are in args */
+	uint64_t args[WIRE1_ARGS];
+	uint64_t text_off; /* a string, or a log's message: where it is, */
+	uint32_t text_len; /* and how long */
+};
+
+/*
+ * 1: the next event; 0: there is none. What a string or a stack has is passed to @each, if that is not
+ * NULL: all arguments of a stack, one after the other. -EBADMSG: damaged or cut.
+ */
+int wire1_next(struct wire1 *w, unsigned version, struct event1 *ev,
+	       int (*each)(void *arg, const struct event1 *ev, uint64_t value, struct err *e),
+	       void *arg, struct err *e);
+/* @n bytes of the file. */
+int wire1_bytes(const struct wire1 *w, uint64_t off, void *to, size_t n, struct err *e);
+
+/* Has the event a time stamp, as its first argument? */
+bool wire1_timed(uint8_t type);
+
+#endif
