@@ -39,7 +39,7 @@ static bool parse_header(const char h[HEADER_BYTES], unsigned *version)
 
 static int read_header(int fd, unsigned *version, struct err *e)
 {
-	static const unsigned known[] = { 7, 8, 9, 10, 11, 19, 21, 22, 23, 25, 26 };
+	static const unsigned known[] = { 5, 7, 8, 9, 10, 11, 19, 21, 22, 23, 25, 26 };
 	char h[HEADER_BYTES] = { 0 };
 	ssize_t got;
 
@@ -119,6 +119,11 @@ struct trace_frame exectrace_frame(const struct exectrace *t, uint32_t stack, si
 	(void)tables_string(tables, f->func, &out.func);
 	(void)tables_string(tables, f->file, &out.file);
 	return out;
+}
+
+bool exectrace_has_clock(const struct exectrace *t)
+{
+	return t->one ? trace1_has_clock(t->one) : trace2_has_clock(t->two);
 }
 
 uint64_t exectrace_offset(const struct exectrace *t)

@@ -96,7 +96,8 @@ enum trace_scope { TRACE_SCOPE_PROGRAM, TRACE_SCOPE_GOROUTINE, TRACE_SCOPE_PROC 
 struct trace_range {
 	/*
 	 * "GC concurrent mark phase" of the program, "GC incremental sweep" of a P, "GC mark assist"
-	 * and "stop-the-world (GOMAXPROCS)" or the like of a goroutine. A name has one range at a
+	 * and "stop-the-world (GOMAXPROCS)" or the like of a goroutine; in version 1 that is of the
+	 * program, and before Go 1.10 there is "GC scan" of a P instead. A name has one range at a
 	 * time in each place.
 	 */
 	struct trace_text name;
@@ -110,8 +111,8 @@ enum { TRACE_EXPERIMENTAL_ARGS = 4 };
 struct trace_event {
 	enum trace_kind kind;
 	/*
-	 * It rises from event to event. Version 2: of the clock that the runtime traces with, which
-	 * is CLOCK_MONOTONIC on Linux; version 1: from the trace's first event on.
+	 * Version 2: of the clock that the runtime traces with, which is CLOCK_MONOTONIC on Linux; it
+	 * rises from event to event. Version 1: from the trace's first event on; it never falls.
 	 */
 	int64_t time_ns;
 	/* On which it happens, as things were just before it; each may be TRACE_NONE. */
@@ -183,6 +184,11 @@ unsigned exectrace_version(const struct exectrace *t);
  * comes before that. After 0 or an error each call answers the same.
  */
 int exectrace_next(struct exectrace *t, struct trace_event *ev, struct err *e);
+/*
+ * False: the trace is cut before it tells how fast its clock goes, so all times are in its ticks. That is
+ * known from the beginning in version 1, and from the first event on in version 2.
+ */
+bool exectrace_has_clock(const struct exectrace *t);
 /* How many frames a stack has. */
 size_t exectrace_stack(const struct exectrace *t, uint32_t stack);
 /* The @i-th, from the innermost on. */

@@ -13,6 +13,7 @@ void tables_reset(struct trace_tables *t)
 	t->bytes.n = t->strings.n = t->frames.n = t->stacks.n = 0;
 	map_fini(&t->string_ids);
 	map_fini(&t->stack_ids);
+	map_fini(&t->addresses);
 }
 
 void tables_fini(struct trace_tables *t)
@@ -96,6 +97,24 @@ int tables_add_frame(struct trace_tables *t, const struct table_frame *f, struct
 		return no_memory(e);
 	*to = *f;
 	t->stacks.at[t->stacks.n - 1].n++;
+	return 0;
+}
+
+int tables_address(struct trace_tables *t, uint64_t pc, uint32_t *out, struct err *e)
+{
+	struct table_span *s;
+	uint64_t at;
+
+	if (!map_get(&t->addresses, pc, &at)) {
+		at = t->stacks.n;
+		s = vec_add(&t->stacks, LIMIT_TRACE_IDS);
+		if (!s || !map_put(&t->addresses, pc, at))
+			return no_memory(e);
+		s->at = t->frames.n;
+		if (tables_add_frame(t, &(struct table_frame){ .pc = pc }, e))
+			return -ENOMEM;
+	}
+	*out = (uint32_t)at + 1;
 	return 0;
 }
 

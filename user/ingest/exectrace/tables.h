@@ -24,6 +24,7 @@ struct trace_tables {
 	VEC(struct table_frame) frames;
 	VEC(struct table_span) stacks;
 	struct map string_ids, stack_ids; /* id -> index */
+	struct map addresses;		  /* of tables_address() -> index in stacks */
 };
 
 /* Forgets all; memory is kept. */
@@ -35,6 +36,8 @@ int tables_add_string(struct trace_tables *t, uint64_t id, const void *at, size_
 		      struct err *e);
 /* The stack that tables_add_frame() then adds to. */
 int tables_add_stack(struct trace_tables *t, uint64_t id, struct err *e);
+/* The stack of this address alone, as tables_stack() gives it. */
+int tables_address(struct trace_tables *t, uint64_t pc, uint32_t *out, struct err *e);
 int tables_add_frame(struct trace_tables *t, const struct table_frame *f, struct err *e);
 
 /* false: there is none with this id. Id 0 is "". */

@@ -1,9 +1,10 @@
 /*
- * user/ingest/exectrace/trace1.h - a trace of version 1 (Go 1.7 to 1.21), event by event.
+ * user/ingest/exectrace/trace1.h - a trace of version 1 (Go 1.5 to 1.21), event by event.
  *
- * Its events come as those of version 2 do. What differs: a system call that did not block is no
- * stretch, since nothing tells when it ended; the reasons of waits are those that version 2 has for
- * the same; and an event's thread is the one that its P told when it started.
+ * Its events come as those of version 2 do. What differs: a system call that did not block has no
+ * length, since nothing tells when it ended; the reasons of waits are those that version 2 has for the
+ * same; an event's thread is the one that its P told when it started; and stops of the world are the
+ * program's, not a goroutine's.
  */
 #ifndef INGEST_EXECTRACE_TRACE1_H
 #define INGEST_EXECTRACE_TRACE1_H
@@ -15,8 +16,12 @@ struct trace1;
 /* As trace2.h. */
 int trace1_open(int fd, unsigned version, struct trace1 **out, struct err *e);
 void trace1_free(struct trace1 *t);
+DEFINE_FREEP(struct trace1, trace1)
 int trace1_next(struct trace1 *t, struct trace_event *ev, struct err *e);
+/* False: it is cut before it tells its clock's rate, so times are in ticks. */
+bool trace1_has_clock(const struct trace1 *t);
 const struct trace_tables *trace1_tables(const struct trace1 *t);
+/* Of the next event; events of Ps are not in order in the file. */
 uint64_t trace1_offset(const struct trace1 *t);
 uint64_t trace1_size(const struct trace1 *t);
 

@@ -1,84 +1,78 @@
-/* user/ingest/exectrace/trace1_priv.h - what trace1.c, which orders, and trace1_events.c share. */
+/*
+ * user/ingest/exectrace/trace1_priv.h - what trace1.c, which knows the order, and states1.c, which knows
+ * the meanings, share.
+ */
 #ifndef INGEST_EXECTRACE_TRACE1_PRIV_H
 #define INGEST_EXECTRACE_TRACE1_PRIV_H
 
-#include "base/map.h"
-#include "base/vec.h"
-#include "ingest/exectrace/trace1.h"
-#include "ingest/exectrace/wire1.h"
+#include "ingest/exectrace/index1.h"
+#include "ingest/exectrace/merge1.h"
 
-struct t1_batch {
-	uint64_t from, until; /* in the file, without the event that begins it */
-	int64_t ticks;
+enum { STATES1_QUEUE = 4 };
+
+struct region1 {
+	uint64_t task, type; /* a string's number */
 };
 
-/* A P's batches, and its next event. */
-struct t1_proc {
-	int64_t p;
-	VEC(struct t1_batch) batches;
-	uint32_t batch; /* the next one */
-	struct wire1 w;
-	int64_t ticks; /* of the event that was read last */
-	int64_t g;     /* that runs on it; 0: none */
-	int64_t m;     /* its thread; TRACE_NONE: not told yet */
-	struct event1 ev;
-	int64_t ev_g; /* whose event it is */
-};
-
-/* A goroutine as the order needs it, and as the events need it. */
-enum g1 { G1_DEAD, G1_RUNNABLE, G1_RUNNING, G1_WAITING };
-struct t1_g {
+/* A goroutine that exists, as events had it last. */
+struct g1 {
 	int64_t id;
-	uint64_t seq;
-	enum g1 is;
-	unsigned told; /* enum trace_gstate, as events had it last */
-	/* The system call that it entered last, and when it blocked. */
-	int64_t entered, blocked;
-	uint32_t syscall_stack;
+	unsigned told;	      /* enum trace_gstate */
+	bool assists;	      /* a range is open */
+	int64_t blocked;      /* ticks of when its system call blocked; -1: it is in none */
+	uint64_t call_stack;  /* of the system call that it entered last */
+	uint32_t start_stack; /* where it begins */
+	VEC(struct region1) regions;
 };
 
-/* When a system call that had blocked really ended: that is told later. */
-struct t1_sample {
-	int64_t ticks, p, g;
-	uint64_t stack;
+struct p1 {
+	int64_t m; /* its thread; TRACE_NONE: not told, or it does not run */
+	bool seen, runs;
+	bool sweeps, scans; /* ranges that are open */
 };
 
-struct trace1 {
-	int fd;
-	unsigned version;
-	uint64_t size;
-	struct trace_tables tables;
-	VEC(struct t1_proc) procs;
-	struct map by_p;
-	VEC(uint32_t) front; /* procs with a next event */
-	VEC(struct t1_g) gs;
-	struct map by_g;
+struct task1 {
+	int64_t parent;
+	uint64_t type;
+};
+
+struct states1 {
+	struct index1 *index; /* borrowed */
+	VEC(struct g1) gs;
 	VEC(uint32_t) free_gs;
-	VEC(struct t1_sample) samples; /* by time */
-	size_t sample;
-	struct map timers; /* goroutines that run timers, up to Go 1.13 */
-	uint64_t gc_seq;
-	bool begun, stopped;
-	double ns_per_tick;
-	int64_t first, last; /* ticks of the first event, and of the one that came last */
-	struct trace_event queue[2];
+	struct map by_g;
+	VEC(struct p1) ps; /* as in index.procs */
+	VEC(struct task1) tasks;
+	VEC(uint32_t) free_tasks;
+	struct map by_task;
+	bool started; /* all that was there when the trace began is told */
+	bool collects, stopped;
+	struct trace_text stop_name;
+	int64_t first; /* ticks that are time 0 */
+	size_t older; /* goroutines with @before that were not looked at, from the first of gs on */
+	struct trace_event queue[STATES1_QUEUE];
 	size_t head, queued;
-	char *kept; /* what an event's text is in; owned */
-	/* While it is read for the first time: */
-	struct table_frame frame;
-	uint64_t left;
-	char *text; /* owned */
-	size_t room;
-	int pending;
-	struct err damage;
+	char *message; /* of the event that was told last; owned */
 };
 
-int trace1_no_memory(struct err *e);
-/* NULL: there is none of that id. */
-struct t1_g *trace1_goroutine(const struct trace1 *t, int64_t id);
-int64_t trace1_ns(const struct trace1 *t, int64_t ticks);
-uint32_t trace1_stack(const struct trace1 *t, uint64_t id);
-/* Queues what the next event of a P means. */
-int trace1_tell(struct trace1 *t, struct t1_proc *p, struct err *e);
+int states1_init(struct states1 *s, struct index1 *x, struct err *e);
+void states1_fini(struct states1 *s);
+/* Queues what an event means. */
+int states1_tell(struct states1 *s, const struct merged1 *m, struct err *e);
+/* A system call that had blocked ends. */
+int states1_exit(struct states1 *s, const struct exit1 *x, uint64_t off, struct err *e);
+void states1_sample(struct states1 *s, const struct sample1 *sample);
+/* What is queued. */
+bool states1_take(struct states1 *s, struct trace_event *out);
+int64_t states1_ns(const struct states1 *s, int64_t ticks);
+
+/* For notes1.c, which tells ranges, tasks, regions and the like. */
+int states1_wrong(const struct merged1 *m, const char *what, struct err *e);
+int states1_no_memory(struct err *e);
+struct g1 *states1_g(const struct states1 *s, int64_t id);
+struct trace_event *states1_put(struct states1 *s, const struct merged1 *m, enum trace_kind kind,
+				uint64_t stack);
+struct trace_text states1_text(const struct states1 *s, uint64_t id);
+int states1_note(struct states1 *s, const struct merged1 *m, struct err *e);
 
 #endif

@@ -31,7 +31,10 @@ struct early {
 /* What is known of a goroutine. */
 struct track {
 	bool in, ran;
-	uint32_t spent; /* where the stretch that goes on counts */
+	uint32_t
+		spent; /* where the stretch that goes on counts; version 1: told when it ends, by */
+	uint32_t stack;
+	struct trace_text reason;
 	int64_t since_ns;
 };
 
@@ -111,12 +114,11 @@ static int stack_of(struct trace_profile *p, const struct exectrace *t, uint32_t
 	return 0;
 }
 
-static int spent_at(struct trace_profile *p, const struct exectrace *t,
-		    const struct trace_event *ev, struct trace_text reason, uint32_t *out,
-		    struct err *e)
+static int spent_at(struct trace_profile *p, const struct exectrace *t, uint32_t number,
+		    struct trace_text reason, uint32_t *out, struct err *e)
 {
 	uint32_t stack = 0, why = strtab_put(p->reasons, reason.at, reason.len);
-	int ret = stack_of(p, t, ev->stack, &stack, e);
+	int ret = stack_of(p, t, number, &stack, e);
 	struct spent *s;
 	uint64_t at;
 
@@ -152,7 +154,7 @@ static bool wanted(const struct trace_profile *p, const struct trace_transition 
 	case TRACE_PROFILE_NET:
 		return t->to == TRACE_G_WAITING && is(t->reason, "network");
 	case TRACE_PROFILE_SYNC:
-		if (p->old && is(t->reason, "wait until GC ends"))
+		if (p->old && is(t->reason, "GC mark assist wait for work"))
 			return true;
 		return t->to == TRACE_G_WAITING &&
 		       (has(t->reason, "chan") || has(t->reason, "sync") ||
@@ -195,14 +197,19 @@ static struct track *track_of(struct trace_profile *p, int64_t g)
 	return to;
 }
 
-static int finish(struct trace_profile *p, struct track *t, int64_t g, int64_t now_ns,
-		  struct err *e)
+/* A trace of version 1 is one generation, so its stacks are known still. */
+static int finish(struct trace_profile *p, const struct exectrace *of, struct track *t, int64_t g,
+		  int64_t now_ns, struct err *e)
 {
 	struct early *to;
+	int ret;
 
 	t->in = false;
 	if (now_ns <= t->since_ns)
 		return 0;
+	ret = p->old ? spent_at(p, of, t->stack, t->reason, &t->spent, e) : 0;
+	if (ret)
+		return ret;
 	if (t->ran || p->old || p->kind == TRACE_PROFILE_WAIT) {
 		p->spent.at[t->spent].count++;
 		p->spent.at[t->spent].ns += (uint64_t)(now_ns - t->since_ns);
@@ -238,12 +245,15 @@ static int transition(struct trace_profile *p, const struct exectrace *t,
 	if (of->in && p->old && tr->from == TRACE_G_RUNNABLE && tr->to != TRACE_G_RUNNING)
 		of->in = false; /* it was created as the trace began, and waits */
 	if (of->in && tr->from != tr->to)
-		ret = finish(p, of, tr->id, ev->time_ns, e);
+		ret = finish(p, t, of, tr->id, ev->time_ns, e);
 	if (!ret && tr->to == TRACE_G_RUNNING && !of->ran)
 		first_run(p, of, tr->id);
 	if (!ret && !of->in && wanted(p, tr) &&
 	    (!p->old || ev->stack || p->kind == TRACE_PROFILE_WAIT)) {
-		ret = spent_at(p, t, ev, reason_of(p, tr), &of->spent, e);
+		of->stack = ev->stack;
+		of->reason = reason_of(p, tr);
+		if (!p->old)
+			ret = spent_at(p, t, of->stack, of->reason, &of->spent, e);
 		of->in = !ret;
 		of->since_ns = ev->time_ns;
 	}
@@ -260,7 +270,7 @@ static int cpu_sample(struct trace_profile *p, const struct exectrace *t,
 		      const struct trace_event *ev, struct err *e)
 {
 	uint32_t at;
-	int ret = spent_at(p, t, ev, (struct trace_text){ "", 0 }, &at, e);
+	int ret = spent_at(p, t, ev->stack, (struct trace_text){ "", 0 }, &at, e);
 
 	if (!ret)
 		p->spent.at[at].count++;

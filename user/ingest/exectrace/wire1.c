@@ -7,11 +7,13 @@
 #include "base/cleanup.h"
 
 /* Source: internal/trace/parser.go: a string of at most 1e6 bytes, a stack of at most 1,000 frames. */
-enum { STRING_MAX = 1000000, STACK_ARGS_MAX = 4 * 1000 + 2 };
+enum { TEXT_MAX = 1000000, FRAMES_MAX = 1000 };
 
-int wire1_open(struct wire1 *w, int fd, uint64_t from, uint64_t until, struct err *e)
+int wire1_open(struct wire1 *w, int fd, uint64_t most, struct err *e)
 {
-	*w = (struct wire1){ .fd = fd, .off = from, .until = until, .buf = malloc(WIRE1_BUF) };
+	uint32_t cap = most < WIRE1_BUF ? (uint32_t)most + 1 : WIRE1_BUF;
+
+	*w = (struct wire1){ .fd = fd, .cap = cap, .buf = malloc(cap) };
 	return w->buf ? 0 : err_set(e, -ENOMEM, "no memory to read the trace");
 }
 
@@ -36,7 +38,7 @@ uint64_t wire1_offset(const struct wire1 *w)
 static bool fill(struct wire1 *w)
 {
 	uint64_t left = w->until - w->off;
-	size_t n = left < WIRE1_BUF ? (size_t)left : WIRE1_BUF;
+	size_t n = left < w->cap ? (size_t)left : w->cap;
 	ssize_t got;
 
 	do
@@ -83,12 +85,12 @@ static void skip(struct wire1 *w, uint64_t n)
 		wire1_seek(w, wire1_offset(w) + n, w->until);
 }
 
-int wire1_bytes(const struct wire1 *w, uint64_t off, void *to, size_t n, struct err *e)
+int wire1_bytes(int fd, uint64_t off, void *to, size_t n, struct err *e)
 {
 	ssize_t got;
 
 	do
-		got = pread(w->fd, to, n, (off_t)off);
+		got = pread(fd, to, n, (off_t)off);
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return err_sys(e, "reading the trace");
@@ -107,21 +109,94 @@ static int bad(const struct wire1 *w, const struct event1 *ev, const char *what,
 static unsigned since(uint8_t type)
 {
 	if (type < EV1_STRING)
-		return 5;
+		return V1_5;
 	if (type < EV1_GO_START_LABEL)
-		return 7;
+		return V1_7;
 	if (type < EV1_MARK_ASSIST_START)
 		return 8;
 	if (type < EV1_TASK_CREATE)
-		return 9;
+		return V1_9;
 	return type < EV1_CPU_SAMPLE ? 11 : 19;
 }
 
-static int text(struct wire1 *w, struct event1 *ev, uint64_t most, struct err *e)
+bool wire1_timed(uint8_t type)
+{
+	return type != EV1_BATCH && type != EV1_FREQUENCY && type != EV1_STACK &&
+	       type != EV1_TIMER_GOROUTINE && type != EV1_STRING;
+}
+
+/* How many arguments each kind has in Go 1.21. */
+static const uint8_t nargs[EV1_TYPES] = {
+	[EV1_BATCH] = 2,
+	[EV1_FREQUENCY] = 1,
+	[EV1_GOMAXPROCS] = 3,
+	[EV1_PROC_START] = 2,
+	[EV1_PROC_STOP] = 1,
+	[EV1_GC_START] = 3,
+	[EV1_GC_DONE] = 1,
+	[EV1_STW_START] = 2,
+	[EV1_STW_DONE] = 1,
+	[EV1_SWEEP_START] = 2,
+	[EV1_SWEEP_DONE] = 3,
+	[EV1_GO_CREATE] = 4,
+	[EV1_GO_START] = 3,
+	[EV1_GO_END] = 1,
+	[EV1_GO_STOP] = 2,
+	[EV1_GO_SCHED] = 2,
+	[EV1_GO_PREEMPT] = 2,
+	[EV1_GO_SLEEP] = 2,
+	[EV1_GO_BLOCK] = 2,
+	[EV1_GO_UNBLOCK] = 4,
+	[EV1_GO_BLOCK_SEND] = 2,
+	[EV1_GO_BLOCK_RECV] = 2,
+	[EV1_GO_BLOCK_SELECT] = 2,
+	[EV1_GO_BLOCK_SYNC] = 2,
+	[EV1_GO_BLOCK_COND] = 2,
+	[EV1_GO_BLOCK_NET] = 2,
+	[EV1_GO_SYSCALL] = 2,
+	[EV1_GO_SYS_EXIT] = 4,
+	[EV1_GO_SYS_BLOCK] = 1,
+	[EV1_GO_WAITING] = 2,
+	[EV1_GO_IN_SYSCALL] = 2,
+	[EV1_HEAP_ALLOC] = 2,
+	[EV1_HEAP_GOAL] = 2,
+	[EV1_TIMER_GOROUTINE] = 1,
+	[EV1_FUTILE_WAKEUP] = 1,
+	[EV1_GO_START_LOCAL] = 2,
+	[EV1_GO_UNBLOCK_LOCAL] = 3,
+	[EV1_GO_SYS_EXIT_LOCAL] = 3,
+	[EV1_GO_START_LABEL] = 4,
+	[EV1_GO_BLOCK_GC] = 2,
+	[EV1_MARK_ASSIST_START] = 2,
+	[EV1_MARK_ASSIST_DONE] = 1,
+	[EV1_TASK_CREATE] = 5,
+	[EV1_TASK_END] = 3,
+	[EV1_REGION] = 5,
+	[EV1_LOG] = 4,
+	[EV1_CPU_SAMPLE] = 5,
+};
+
+/* How many are right, once a sequence number is taken off. */
+static unsigned expected(uint8_t type, unsigned version)
+{
+	if (type == EV1_SWEEP_DONE && version < V1_9)
+		return 1;
+	if (type == EV1_STW_START && version < V1_10)
+		return 1;
+	if (version < V1_7 &&
+	    (type == EV1_GC_START || type == EV1_GO_START || type == EV1_GO_UNBLOCK))
+		return nargs[type] - 1u;
+	/* An argument that nobody used. */
+	if (version < V1_7 && (type == EV1_FREQUENCY || type == EV1_TIMER_GOROUTINE))
+		return 2;
+	return nargs[type];
+}
+
+static int text(struct wire1 *w, struct event1 *ev, struct err *e)
 {
 	uint64_t len = 0;
 
-	if (!uvarint(w, &len) || len > most)
+	if (!uvarint(w, &len) || len > TEXT_MAX)
 		return bad(w, ev, "a text that is cut or too long", e);
 	ev->text_off = wire1_offset(w);
 	ev->text_len = (uint32_t)len;
@@ -131,9 +206,7 @@ static int text(struct wire1 *w, struct event1 *ev, uint64_t most, struct err *e
 	return 0;
 }
 
-static int one_arg(struct wire1 *w, struct event1 *ev,
-		   int (*each)(void *arg, const struct event1 *ev, uint64_t value, struct err *e),
-		   void *arg, struct err *e)
+static int one_arg(struct wire1 *w, struct event1 *ev, wire1_each *each, void *arg, struct err *e)
 {
 	uint64_t v;
 
@@ -145,30 +218,51 @@ static int one_arg(struct wire1 *w, struct event1 *ev,
 	return each && ev->type == EV1_STACK ? each(arg, ev, v, e) : 0;
 }
 
-static int read_args(struct wire1 *w, struct event1 *ev, unsigned few,
-		     int (*each)(void *arg, const struct event1 *ev, uint64_t value, struct err *e),
-		     void *arg, struct err *e)
+/* @few: how many there are beside those that each event has; 3: their length in bytes comes first. */
+static int read_args(struct wire1 *w, struct event1 *ev, unsigned few, unsigned beside,
+		     wire1_each *each, void *arg, struct err *e)
 {
 	uint64_t len = 0, end;
 	int ret = 0;
 
-	for (unsigned i = 0; few < 3 && !ret && i <= few; i++)
+	for (unsigned i = 0; few < 3 && !ret && i < few + beside; i++)
 		ret = one_arg(w, ev, each, arg, e);
 	if (few < 3)
 		return ret;
-	if (!uvarint(w, &len))
-		return bad(w, ev, "the trace ends in its length", e);
+	if (!uvarint(w, &len) || len > w->until - wire1_offset(w))
+		return bad(w, ev, "the trace ends in its arguments", e);
 	end = wire1_offset(w) + len;
-	while (!ret && wire1_offset(w) < end && ev->nargs < STACK_ARGS_MAX)
+	while (!ret && wire1_offset(w) < end && ev->nargs < 2 + 4 * FRAMES_MAX)
 		ret = one_arg(w, ev, each, arg, e);
 	if (!ret && wire1_offset(w) != end)
 		ret = bad(w, ev, "its arguments are not as long as it says", e);
 	return ret;
 }
 
-int wire1_next(struct wire1 *w, unsigned version, struct event1 *ev,
-	       int (*each)(void *arg, const struct event1 *ev, uint64_t value, struct err *e),
-	       void *arg, struct err *e)
+/* The sequence number of Go 1.5 is not among the arguments any more. */
+static void take_seq(struct event1 *ev)
+{
+	unsigned at = ev->type == EV1_BATCH ? 1 : 0;
+
+	if (ev->nargs <= at || ev->nargs > WIRE1_ARGS ||
+	    (!wire1_timed(ev->type) && ev->type != EV1_BATCH))
+		return;
+	ev->seq = ev->args[at];
+	ev->nargs--;
+	for (unsigned i = at; i < ev->nargs; i++)
+		ev->args[i] = ev->args[i + 1];
+}
+
+static bool right_number(const struct event1 *ev, unsigned version)
+{
+	if (ev->type != EV1_STACK)
+		return ev->nargs == expected(ev->type, version);
+	return ev->nargs >= 2 && ev->args[1] <= FRAMES_MAX &&
+	       ev->nargs == 2 + ev->args[1] * (version < V1_7 ? 1 : 4);
+}
+
+int wire1_next(struct wire1 *w, unsigned version, struct event1 *ev, wire1_each *each, void *arg,
+	       struct err *e)
 {
 	uint8_t b;
 	int ret;
@@ -178,22 +272,22 @@ int wire1_next(struct wire1 *w, unsigned version, struct event1 *ev,
 		return w->failed ? bad(w, ev, "", e) : 0;
 	ev->type = b & 0x3f;
 	if (!ev->type || ev->type >= EV1_TYPES || since(ev->type) > version)
-		return bad(w, ev, "no such event in this version", e);
+		return bad(w, ev, "there is none in this version", e);
 	if (ev->type == EV1_STRING) {
 		ev->nargs = 1;
 		if (!uvarint(w, &ev->args[0]))
 			return bad(w, ev, "the trace ends in its number", e);
-		ret = text(w, ev, STRING_MAX, e);
+		ret = text(w, ev, e);
 		return ret ? ret : 1;
 	}
-	ret = read_args(w, ev, b >> 6, each, arg, e);
-	if (!ret && ev->type == EV1_LOG)
-		ret = text(w, ev, STRING_MAX, e);
+	ret = read_args(w, ev, b >> 6, version < V1_7 ? 2 : 1, each, arg, e);
+	if (ret)
+		return ret;
+	if (version < V1_7)
+		take_seq(ev);
+	if (!right_number(ev, version))
+		return bad(w, ev, "another number of arguments than its kind has", e);
+	if (ev->type == EV1_LOG)
+		ret = text(w, ev, e);
 	return ret ? ret : 1;
-}
-
-bool wire1_timed(uint8_t type)
-{
-	return type != EV1_BATCH && type != EV1_FREQUENCY && type != EV1_STACK &&
-	       type != EV1_TIMER_GOROUTINE && type != EV1_STRING;
 }

@@ -1,7 +1,8 @@
 /*
  * user/ingest/exectrace/wire1.h - events of a trace of version 1 as bytes.
  *
- * Source: runtime/trace.go of Go 1.7 to 1.21; internal/trace/parser.go of the same.
+ * Source: runtime/trace.go of Go 1.5 to 1.21; readTrace() and argNum() in internal/trace/parser.go of
+ * Go 1.21.
  */
 #ifndef INGEST_EXECTRACE_WIRE1_H
 #define INGEST_EXECTRACE_WIRE1_H
@@ -17,7 +18,7 @@ enum tracev1_type {
 	EV1_PROC_STOP,
 	EV1_GC_START,
 	EV1_GC_DONE,
-	EV1_STW_START,
+	EV1_STW_START, /* before 1.10: a P scans for a collection */
 	EV1_STW_DONE,
 	EV1_SWEEP_START,
 	EV1_SWEEP_DONE,
@@ -61,25 +62,34 @@ enum tracev1_type {
 	EV1_TYPES,
 };
 
+/* The versions whose formats differ from the ones before. */
+enum { V1_5 = 5, V1_7 = 7, V1_9 = 9, V1_10 = 10, V1_21 = 21 };
+
 enum { WIRE1_ARGS = 8, WIRE1_BUF = 16 << 10 };
 
 /* Reads a part of the file from its beginning to its end. */
 struct wire1 {
 	int fd;		     /* borrowed */
 	uint64_t off, until; /* of the file: what is behind buf, and where this ends */
-	uint32_t at, n;	     /* in buf */
+	uint32_t at, n, cap; /* in buf */
 	int failed;	     /* errno */
-	uint8_t *buf;	     /* owned, WIRE1_BUF bytes */
+	uint8_t *buf;	     /* owned */
 };
 
-int wire1_open(struct wire1 *w, int fd, uint64_t from, uint64_t until, struct err *e);
+/* @most: no part that is read is longer. */
+int wire1_open(struct wire1 *w, int fd, uint64_t most, struct err *e);
 void wire1_fini(struct wire1 *w);
 /* Goes on there. */
 void wire1_seek(struct wire1 *w, uint64_t from, uint64_t until);
 uint64_t wire1_offset(const struct wire1 *w);
 
+/*
+ * Arguments have the same places in all versions: the first is the time since the event before in the
+ * batch, in ticks, where there is one; the stack is the last.
+ */
 struct event1 {
 	uint64_t off; /* where it begins */
+	uint64_t seq; /* Go 1.5: since the event before, or of a batch */
 	uint8_t type;
 	unsigned nargs; /* of which the first WIRE1_ARGS are in args */
 	uint64_t args[WIRE1_ARGS];
@@ -87,15 +97,17 @@ struct event1 {
 	uint32_t text_len; /* and how long */
 };
 
+/* What is done with each argument of a stack. */
+typedef int wire1_each(void *arg, const struct event1 *ev, uint64_t value, struct err *e);
+
 /*
- * 1: the next event; 0: there is none. What a string or a stack has is passed to @each, if that is not
- * NULL: all arguments of a stack, one after the other. -EBADMSG: damaged or cut.
+ * 1: the next event, which has as many arguments as its kind has; 0: there is none. @each may be NULL.
+ * -EBADMSG: damaged or cut.
  */
-int wire1_next(struct wire1 *w, unsigned version, struct event1 *ev,
-	       int (*each)(void *arg, const struct event1 *ev, uint64_t value, struct err *e),
-	       void *arg, struct err *e);
+int wire1_next(struct wire1 *w, unsigned version, struct event1 *ev, wire1_each *each, void *arg,
+	       struct err *e);
 /* @n bytes of the file. */
-int wire1_bytes(const struct wire1 *w, uint64_t off, void *to, size_t n, struct err *e);
+int wire1_bytes(int fd, uint64_t off, void *to, size_t n, struct err *e);
 
 /* Has the event a time stamp, as its first argument? */
 bool wire1_timed(uint8_t type);

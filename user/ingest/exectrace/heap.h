@@ -1,0 +1,23 @@
+/* user/ingest/exectrace/heap.h - what comes next of many: a binary heap. */
+#ifndef INGEST_EXECTRACE_HEAP_H
+#define INGEST_EXECTRACE_HEAP_H
+
+#include "base/vec.h"
+
+struct heap_item {
+	int64_t key; /* the least comes first, */
+	int64_t id;  /* of equal ones that with the least id */
+	int64_t value;
+};
+
+struct heap {
+	VEC(struct heap_item) items; /* items.at[0] is the first, if items.n */
+};
+
+void heap_fini(struct heap *h);
+/* False: there is no memory. */
+bool heap_push(struct heap *h, struct heap_item item);
+/* The first one goes; there is one. */
+struct heap_item heap_pop(struct heap *h);
+
+#endif
