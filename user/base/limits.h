@@ -78,9 +78,10 @@ enum {
 	LIMIT_FDINFO = 1 << 16,
 	LIMIT_HOLDERS_FILES = 1 << 20,
 	LIMIT_HOLDERS_MS = 1000,
-	LIMIT_TRACE_TEXT = 1 << 30, /* strings of one generation of an execution trace */
-	LIMIT_TRACE_IDS = 1 << 26,  /* its strings, its stacks, and frames of all stacks */
-	LIMIT_STREAM_MS = 20000,    /* reading long ranges of one executable's file, in all */
+	LIMIT_TRACE_TEXT = 1 << 30,  /* strings of one generation of an execution trace */
+	LIMIT_TRACE_IDS = 1 << 26,   /* its strings, its stacks, and frames of all stacks */
+	LIMIT_TRACE_NAMES = 1 << 28, /* names of its tasks and regions that go on */
+	LIMIT_STREAM_MS = 20000,     /* reading long ranges of one executable's file, in all */
 };
 
 #define LIMIT_SCAN_BYTES \

@@ -285,7 +285,7 @@ static void reset(struct generation *g)
 	g->nthreads = g->samples.n = 0;
 	g->ns_per_tick = 0;
 	g->start_ns = INT64_MAX;
-	g->snapshot = false;
+	g->snapshot = g->damaged = false;
 }
 
 void generation_fini(struct generation *g)
@@ -310,15 +310,42 @@ static int64_t in_ns(const struct generation *g, int64_t ticks)
 	return (int64_t)((double)(uint64_t)ticks * g->ns_per_tick);
 }
 
-/* Ticks become ns. */
-static int finish(const struct generations *s, struct generation *g, struct err *e)
+/* Go's reader refuses a generation whose stacks name strings that it does not have. */
+static int check_frames(const struct generation *g, struct err *e)
+{
+	const struct trace_tables *t = &g->tables;
+	struct trace_text text;
+
+	for (size_t i = 0; i < t->frames.n; i++)
+		if (!tables_string(t, t->frames.at[i].func, &text) ||
+		    !tables_string(t, t->frames.at[i].file, &text))
+			return err_set(e, -EBADMSG,
+				       "generation %llu: a stack names a string that it does not "
+				       "have",
+				       (unsigned long long)g->number);
+	return 0;
+}
+
+static int check(const struct generations *s, const struct generation *g, struct err *e)
 {
 	if (g->ns_per_tick <= 0)
-		return err_set(e, -EBADMSG, "generation %llu has no frequency",
+		return err_set(e, -EBADMSG, "generation %llu does not tell its clock's rate",
 			       (unsigned long long)g->number);
 	if (s->version >= 25 && !g->snapshot)
 		return err_set(e, -EBADMSG, "generation %llu has no clock snapshot",
 			       (unsigned long long)g->number);
+	return check_frames(g, e);
+}
+
+/* Ticks become ns. */
+static void finish(struct generations *s, struct generation *g)
+{
+	if (g->ns_per_tick <= 0)
+		g->ns_per_tick = s->ns_per_tick;
+	g->has_clock = g->ns_per_tick > 0;
+	s->ns_per_tick = g->ns_per_tick;
+	if (!g->has_clock)
+		g->ns_per_tick = 1;
 	g->start_ns = in_ns(g, g->start_ns);
 	g->snapshot_ns = in_ns(g, g->snapshot_ns);
 	for (size_t i = 0; i < g->nthreads; i++)
@@ -331,12 +358,20 @@ static int finish(const struct generations *s, struct generation *g, struct err 
 		g->samples.at[i].time_ns = in_ns(g, g->samples.at[i].time_ns);
 	if (g->samples.n)
 		qsort(g->samples.at, g->samples.n, sizeof(*g->samples.at), by_time);
-	return 0;
 }
 
-/* 1: go on, 0: the generation is whole. */
+static int out_of_order(const struct generations *s, const struct generation *g,
+			const struct head *h, struct err *e)
+{
+	return err_set(e, -EBADMSG, "offset %llu: a batch of generation %llu after %llu",
+		       (unsigned long long)h->off, (unsigned long long)h->gen,
+		       (unsigned long long)(g->number ? g->number : s->next - 1));
+}
+
+/* Up to Go 1.25 a generation ends where the next one begins. 1: go on, 0: it is whole. */
 static int take(struct generations *s, struct generation *g, struct err *e)
 {
+	bool marked = s->version >= 26;
 	struct head h;
 	int ret = read_head(s, &h, e);
 
@@ -344,29 +379,30 @@ static int take(struct generations *s, struct generation *g, struct err *e)
 		return ret;
 	if (h.what == HEAD_END) {
 		s->ended = true;
-		if (!g->number || s->version < 26)
+		if (g->number ? !marked : marked || s->next)
 			return 0;
-		return bad_at(h.off, "the trace ends within a generation", e);
+		return bad_at(h.off,
+			      g->number ? "the trace ends within a generation" :
+					  "the trace ends before it begins",
+			      e);
 	}
 	if (h.what == HEAD_END_OF_GENERATION)
-		return 0;
-	if (!g->number && (!s->next || h.gen == s->next))
-		g->number = h.gen;
-	if (g->number && h.gen == g->number + 1 && s->version < 26) {
+		return g->number ? 0 : bad_at(h.off, "a generation ends that had not begun", e);
+	if (!marked && g->number && h.gen == g->number + 1) {
 		stream_seek(&s->s, h.off);
 		return 0;
 	}
+	if (!g->number && (marked || !s->next || h.gen == s->next))
+		g->number = h.gen;
 	if (h.gen != g->number)
-		return err_set(e, -EBADMSG, "offset %llu: a batch of generation %llu after %llu",
-			       (unsigned long long)h.off, (unsigned long long)h.gen,
-			       (unsigned long long)(g->number ? g->number : s->next - 1));
+		return out_of_order(s, g, &h, e);
 	ret = read_batch(s, g, &h, e);
 	return ret ? ret : 1;
 }
 
 int generation_read(struct generations *s, struct generation *g, struct err *e)
 {
-	int ret = 1, done;
+	int ret = 1;
 
 	reset(g);
 	while (!s->ended && ret > 0)
@@ -374,10 +410,9 @@ int generation_read(struct generations *s, struct generation *g, struct err *e)
 	if (!g->number)
 		return ret < 0 ? ret : 0;
 	s->next = g->number + 1;
-	done = finish(s, g, ret ? NULL : e);
-	if (done)
-		g->number = 0;
-	if (ret < 0)
-		return ret;
-	return done ? done : 1;
+	if (!ret)
+		ret = check(s, g, e);
+	g->damaged = ret < 0;
+	finish(s, g);
+	return ret < 0 ? ret : 1;
 }

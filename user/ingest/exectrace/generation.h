@@ -91,8 +91,10 @@ struct gen_thread {
 
 struct generation {
 	uint64_t number;
+	bool damaged; /* some of it is not there */
 	struct trace_tables tables;
-	double ns_per_tick;
+	double ns_per_tick; /* 1, and !has_clock: not known */
+	bool has_clock;
 	int64_t start_ns; /* of its earliest batch */
 	VEC(struct gen_thread) threads;
 	size_t nthreads;		/* in use; others keep their memory */
@@ -107,12 +109,15 @@ struct generations {
 	struct stream s;
 	unsigned version; /* 22 to 26 */
 	bool ended;
-	uint64_t next; /* the number of the next one; 0: any */
+	uint64_t next;	    /* the number of the next one; 0: any */
+	double ns_per_tick; /* of the one before; 0: not known */
 };
 
 /*
  * 1: *g is the next generation; 0: there is none. -EBADMSG: the trace is damaged there, or ends in
- * the middle; *g is what came before that, if g->number is not 0.
+ * the middle; *g is what came before that, if g->number is not 0. Then g->damaged tells whether it is a
+ * part of a generation; of one that is cut before its clock's rate, that of the generation before is
+ * taken.
  */
 int generation_read(struct generations *s, struct generation *g, struct err *e);
 void generation_fini(struct generation *g);

@@ -2,6 +2,7 @@
 #include "ingest/exectrace/order_priv.h"
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/limits.h"
 
 int order_wrong(struct order *o, const char *what)
@@ -12,9 +13,52 @@ int order_wrong(struct order *o, const char *what)
 		       (long long)o->now.g, o->ev->type, what);
 }
 
+int order_needs(struct order *o, unsigned what)
+{
+	if (what & NEEDS_M && o->m == TRACE_NONE)
+		return order_wrong(o, "it needs a thread, and there is none");
+	if (what & NEEDS_P && o->now.p == TRACE_NONE)
+		return order_wrong(o, "it needs a P, and there is none");
+	if (what & NEEDS_G && o->now.g == TRACE_NONE)
+		return order_wrong(o, "it needs a goroutine, and there is none");
+	return 0;
+}
+
 int order_no_memory(struct order *o)
 {
 	return err_set(o->e, -ENOMEM, "no memory for the states of goroutines");
+}
+
+/* ---- texts ---- */
+
+int order_hold(struct order *o, struct trace_text a, struct trace_text b, struct held *out)
+{
+	if (a.len + b.len > LIMIT_TRACE_NAMES - o->held)
+		return err_set(o->e, -E2BIG,
+			       "names of tasks and regions that go on: more than %d MiB",
+			       LIMIT_TRACE_NAMES >> 20);
+	out->len = a.len + b.len;
+	out->at = malloc(out->len + 1);
+	if (!out->at)
+		return order_no_memory(o);
+	memcpy(out->at, a.at, a.len);
+	memcpy(out->at + a.len, b.at, b.len);
+	o->held += out->len;
+	return 0;
+}
+
+void order_let_go(struct order *o, struct held *h)
+{
+	o->held -= h->len;
+	free(h->at);
+	*h = (struct held){};
+}
+
+void order_keep(struct order *o, struct held *h)
+{
+	order_let_go(o, &o->kept);
+	o->kept = *h;
+	*h = (struct held){};
 }
 
 /* ---- states ---- */
@@ -63,13 +107,14 @@ struct gstate *order_new_goroutine(struct order *o, int64_t id, enum gstatus sta
 	return g;
 }
 
-static void drop_regions(struct gstate *g)
+static void drop_regions(struct order *o, struct gstate *g)
 {
 	for (size_t i = 0; i < g->regions.n; i++)
-		free(g->regions.at[i].type);
+		order_let_go(o, &g->regions.at[i].type);
+	for (size_t i = 0; i < g->stops.n; i++)
+		order_let_go(o, &g->stops.at[i].name);
 	vec_fini(&g->regions);
-	free(g->stw);
-	g->stw = NULL;
+	vec_fini(&g->stops);
 	g->assists = false;
 }
 
@@ -79,7 +124,7 @@ void order_delete_goroutine(struct order *o, struct gstate *g)
 	uint32_t *to = vec_add(&o->free_gs, LIMIT_TRACE_IDS);
 
 	map_del(&o->by_g, (uint64_t)g->id);
-	drop_regions(g);
+	drop_regions(o, g);
 	if (to)
 		*to = (uint32_t)(g - o->gs.at);
 }
@@ -121,21 +166,99 @@ unsigned order_p_state(enum pstatus status)
 	return of[status];
 }
 
+/* ---- who waits for what ---- */
+
+enum object { GOROUTINE = 1, PROC, LEAVES, COLLECTION };
+
+static uint64_t state_hash(enum object what, int64_t id, unsigned status, uint64_t n)
+{
+	return hash_pair((uint64_t)id, hash_pair((uint64_t)what << 32 | status, n)) | 1;
+}
+
+int order_await_g(struct order *o, int64_t id, enum gstatus status, uint64_t n)
+{
+	o->awaited = state_hash(GOROUTINE, id, status, n - 1);
+	return WAIT;
+}
+
+/* A P that is in a system call may be stolen from a thread that is gone, too. */
+static enum pstatus class_of(enum pstatus status)
+{
+	return status == P_ABANDONED ? P_SYSCALL : status;
+}
+
+int order_await_p(struct order *o, int64_t id, enum pstatus status, uint64_t n)
+{
+	o->awaited = state_hash(PROC, id, class_of(status), n - 1);
+	return WAIT;
+}
+
+int order_await_lost_p(struct order *o)
+{
+	o->awaited = state_hash(LEAVES, o->now.p, 0, 0);
+	return WAIT;
+}
+
+int order_await_gc(struct order *o, uint64_t n)
+{
+	o->awaited = state_hash(COLLECTION, 0, 0, n - 1);
+	return WAIT;
+}
+
+static void reach(struct order *o, uint64_t hash)
+{
+	BUG_ON(o->nreached == ORDER_REACHED);
+	o->reached[o->nreached++] = hash;
+}
+
+/* Numbers of another generation mean nothing in this one. */
+void order_reach_g(struct order *o, const struct gstate *g)
+{
+	if (g->seq.gen == o->gen->number)
+		reach(o, state_hash(GOROUTINE, g->id, g->status, g->seq.n));
+}
+
+void order_reach_p(struct order *o, const struct pstate *p)
+{
+	if (p->seq.gen == o->gen->number)
+		reach(o, state_hash(PROC, p->id, class_of(p->status), p->seq.n));
+	if (p->status == P_IDLE)
+		reach(o, state_hash(LEAVES, p->id, 0, 0));
+}
+
+void order_reach_gc(struct order *o)
+{
+	reach(o, state_hash(COLLECTION, 0, 0, o->gc_seq));
+}
+
+uint64_t order_awaited(const struct order *o)
+{
+	return o->awaited;
+}
+
+size_t order_reached(const struct order *o, const uint64_t **out)
+{
+	*out = o->reached;
+	return o->nreached;
+}
+
 /* ---- what comes out ---- */
 
-struct trace_text order_text(const struct order *o, uint64_t id)
+struct trace_text order_text(struct order *o, uint64_t id)
 {
 	struct trace_text t;
 
-	(void)tables_string(&o->gen->tables, id, &t);
+	if (!tables_string(&o->gen->tables, id, &t))
+		o->missing = "string";
 	return t;
 }
 
-uint32_t order_stack(const struct order *o, uint64_t id)
+uint32_t order_stack(struct order *o, uint64_t id)
 {
 	uint32_t at;
 
-	(void)tables_stack(&o->gen->tables, id, &at);
+	if (!tables_stack(&o->gen->tables, id, &at))
+		o->missing = "stack";
 	return at;
 }
 
@@ -169,21 +292,25 @@ void order_put_p(struct order *o, int64_t id, unsigned from, unsigned to)
 	ev->transition = (struct trace_transition){ .id = id, .from = from, .to = to };
 }
 
-struct trace_event *order_put_range(struct order *o, enum trace_kind kind, const char *name,
+struct trace_event *order_put_range(struct order *o, enum trace_kind kind, struct trace_text name,
 				    enum trace_scope scope, int64_t id, uint64_t stack_id)
 {
 	struct trace_event *ev = order_put(o, kind, stack_id);
 
-	ev->range = (struct trace_range){ { name, strlen(name) }, scope, id, 0, 0 };
+	ev->range = (struct trace_range){ name, scope, id, 0, 0 };
 	return ev;
 }
 
 /* ---- all of them ---- */
 
-static int metric(struct order *o, const char *name, uint64_t value, uint64_t stack_id)
+static int metric(struct order *o, unsigned needs, const char *name, uint64_t value,
+		  uint64_t stack_id)
 {
-	struct trace_event *ev = order_put(o, TRACE_METRIC, stack_id);
+	struct trace_event *ev;
 
+	if (order_needs(o, needs))
+		return -EBADMSG;
+	ev = order_put(o, TRACE_METRIC, stack_id);
 	ev->metric.name = name;
 	ev->metric.value = value;
 	return DONE;
@@ -203,8 +330,8 @@ static int experimental(struct order *o, const uint64_t *a)
 	unsigned i = o->ev->type - EV_EXPERIMENT_FIRST;
 	struct trace_event *ev;
 
-	if (o->m == TRACE_NONE)
-		return order_wrong(o, "it needs a thread");
+	if (order_needs(o, NEEDS_M))
+		return -EBADMSG;
 	ev = order_put(o, TRACE_EXPERIMENTAL, 0);
 	ev->experimental.name = of[i].name;
 	ev->experimental.nargs = of[i].nargs;
@@ -217,7 +344,7 @@ static int advance_range(struct order *o, const uint64_t *a)
 {
 	switch (o->ev->type) {
 	case EV_PROCS_CHANGE:
-		return metric(o, "/sched/gomaxprocs:threads", a[0], a[1]);
+		return metric(o, NEEDS_ALL, "/sched/gomaxprocs:threads", a[0], a[1]);
 	case EV_STW_BEGIN:
 		return order_stw_begin(o, a);
 	case EV_STW_END:
@@ -237,9 +364,9 @@ static int advance_range(struct order *o, const uint64_t *a)
 	case EV_GC_ASSIST_END:
 		return order_assist(o, a);
 	case EV_HEAP_ALLOC:
-		return metric(o, "/memory/classes/heap/objects:bytes", a[0], 0);
+		return metric(o, NEEDS_M | NEEDS_P, "/memory/classes/heap/objects:bytes", a[0], 0);
 	case EV_HEAP_GOAL:
-		return metric(o, "/gc/heap/goal:bytes", a[0], 0);
+		return metric(o, NEEDS_M | NEEDS_P, "/gc/heap/goal:bytes", a[0], 0);
 	case EV_GO_LABEL:
 	case EV_LOG:
 		return order_annotation(o, a);
@@ -304,6 +431,16 @@ static int advance(struct order *o, const uint64_t *a)
 	}
 }
 
+/* The thread is as the event leaves it. */
+static void leave(struct order *o, int64_t m)
+{
+	struct pstate *p = o->next.p == TRACE_NONE ? NULL : order_proc(o, o->next.p);
+
+	*order_thread(o, m) = o->next;
+	if (p)
+		p->m = m;
+}
+
 int order_advance(struct order *o, const struct raw_event *ev, int64_t m, struct err *e)
 {
 	static const struct mstate nothing = { TRACE_NONE, TRACE_NONE };
@@ -317,9 +454,17 @@ int order_advance(struct order *o, const struct raw_event *ev, int64_t m, struct
 	if (m != TRACE_NONE && !at && !(at = order_new_thread(o, m, TRACE_NONE)))
 		return order_no_memory(o);
 	o->now = o->next = at ? *at : nothing;
+	o->missing = NULL;
+	o->nreached = 0;
 	ret = advance(o, ev->args);
 	if (ret == DONE && m != TRACE_NONE)
-		*order_thread(o, m) = o->next;
+		leave(o, m);
+	if (ret == DONE && o->missing && !o->gen->damaged)
+		ret = err_set(e, -EBADMSG,
+			      "generation %llu, thread %lld, event %u: it refers to a %s that the "
+			      "generation does not have",
+			      (unsigned long long)o->gen->number, (long long)m, ev->type,
+			      o->missing);
 	if (ret != DONE)
 		o->queued = 0;
 	return ret;
@@ -358,9 +503,9 @@ void order_free(struct order *o)
 	if (!o)
 		return;
 	for (size_t i = 0; i < o->gs.n; i++)
-		drop_regions(&o->gs.at[i]);
+		drop_regions(o, &o->gs.at[i]);
 	for (size_t i = 0; i < o->tasks.n; i++)
-		free(o->tasks.at[i].type);
+		order_let_go(o, &o->tasks.at[i].type);
 	vec_fini(&o->gs);
 	vec_fini(&o->ps);
 	vec_fini(&o->ms);
@@ -371,6 +516,6 @@ void order_free(struct order *o)
 	map_fini(&o->by_p);
 	map_fini(&o->by_m);
 	map_fini(&o->by_task);
-	free(o->kept);
+	order_let_go(o, &o->kept);
 	free(o);
 }

@@ -11,7 +11,7 @@
 
 #include "ingest/exectrace/generation.h"
 
-enum { ORDER_ARGS_MAX = 5 };
+enum { ORDER_ARGS_MAX = 5, ORDER_REACHED = 4 };
 
 /* An event as a batch has it. */
 struct raw_event {
@@ -26,7 +26,10 @@ int order_new(struct order **out, struct err *e);
 void order_free(struct order *o);
 DEFINE_FREEP(struct order, order)
 
-/* Events that come are of this generation; @g stays until the next one is begun. */
+/*
+ * Events that come are of this generation; @g stays until the next one is begun. If it is damaged, events
+ * may refer to strings and stacks that it does not have.
+ */
 void order_begin(struct order *o, const struct generation *g, unsigned version);
 
 /*
@@ -34,6 +37,10 @@ void order_begin(struct order *o, const struct generation *g, unsigned version);
  * another thread; -EBADMSG: it can never come.
  */
 int order_advance(struct order *o, const struct raw_event *ev, int64_t m, struct err *e);
+/* After 0: for which state it must wait, as a hash that is not 0. */
+uint64_t order_awaited(const struct order *o);
+/* After 1: which states are reached by it, as such hashes; how many is returned. */
+size_t order_reached(const struct order *o, const uint64_t **out);
 /* False: there is no more. */
 bool order_take(struct order *o, struct trace_event *out);
 

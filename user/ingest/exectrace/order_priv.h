@@ -21,9 +21,21 @@ struct seq {
 	uint64_t gen, n;
 };
 
+/* A text that outlives its generation; owned. */
+struct held {
+	char *at;
+	size_t len;
+};
+
 struct region {
 	uint64_t task;
-	char *type; /* owned: it outlives its generation */
+	struct held type;
+};
+
+/* The world is stopped by a goroutine. */
+struct stop {
+	uint64_t why;	  /* a string's number, of the generation in which it began */
+	struct held name; /* of the range */
 };
 
 struct gstate {
@@ -31,7 +43,7 @@ struct gstate {
 	enum gstatus status;
 	struct seq seq;
 	bool assists; /* a range is open */
-	char *stw;    /* why the world is stopped by it; NULL: it is not; owned */
+	VEC(struct stop) stops;
 	VEC(struct region) regions;
 };
 
@@ -40,6 +52,7 @@ struct pstate {
 	enum pstatus status;
 	struct seq seq;
 	bool sweeps;
+	int64_t m; /* the thread that had it last */
 };
 
 struct mstate {
@@ -48,7 +61,7 @@ struct mstate {
 
 struct task {
 	int64_t parent;
-	char *type; /* owned */
+	struct held type;
 };
 
 enum { QUEUE_MAX = 4 };
@@ -73,14 +86,43 @@ struct order {
 	struct mstate now, next; /* of its thread: before it, and after it */
 	int64_t m;
 	struct err *e;
-	char *kept; /* a text that the queued event refers to; owned */
+	struct held kept;    /* a text that the queued event refers to */
+	size_t held;	     /* bytes of all that is held */
+	const char *missing; /* a table does not have what the event refers to */
+	/* Hashes of states: that which the event waits for, and those that there are now. */
+	uint64_t awaited;
+	uint64_t reached[ORDER_REACHED];
+	size_t nreached;
 };
 
 enum { WAIT, DONE };
 
+/* On the thread there must be what is told here. */
+enum { NEEDS_M = 1, NEEDS_P = 2, NEEDS_G = 4, NEEDS_ALL = 7 };
+
 /* -EBADMSG: the event that is tried can never come. */
 int order_wrong(struct order *o, const char *what);
 int order_no_memory(struct order *o);
+/* A copy of both, one behind the other. */
+int order_hold(struct order *o, struct trace_text a, struct trace_text b, struct held *out);
+void order_let_go(struct order *o, struct held *h);
+/* Until the next event: what the present one refers to. */
+void order_keep(struct order *o, struct held *h);
+/* 0, or as order_wrong(). */
+int order_needs(struct order *o, unsigned what);
+/*
+ * WAIT, for the state that is told: a goroutine or P of that status which @n acts of others succeed, or a
+ * collection of that number.
+ */
+int order_await_g(struct order *o, int64_t id, enum gstatus status, uint64_t n);
+int order_await_p(struct order *o, int64_t id, enum pstatus status, uint64_t n);
+/* WAIT, until the thread's P is taken from it. */
+int order_await_lost_p(struct order *o);
+int order_await_gc(struct order *o, uint64_t n);
+/* Those are how things are now. */
+void order_reach_g(struct order *o, const struct gstate *g);
+void order_reach_p(struct order *o, const struct pstate *p);
+void order_reach_gc(struct order *o);
 /* NULL: there is none of that id. */
 struct gstate *order_goroutine(const struct order *o, int64_t id);
 struct pstate *order_proc(const struct order *o, int64_t id);
@@ -96,15 +138,15 @@ struct mstate *order_new_thread(struct order *o, int64_t id, int64_t g);
 /* As events have it; an abandoned P counts as idle, one in a system call as running. */
 unsigned order_g_state(enum gstatus status);
 unsigned order_p_state(enum pstatus status);
-/* Of the present generation; "" and 0 for what it does not have. */
-struct trace_text order_text(const struct order *o, uint64_t id);
-uint32_t order_stack(const struct order *o, uint64_t id);
+/* Of the present generation; what it does not have is noted in o->missing. */
+struct trace_text order_text(struct order *o, uint64_t id);
+uint32_t order_stack(struct order *o, uint64_t id);
 /* What comes out: of the event that is tried, where and as it is. */
 struct trace_event *order_put(struct order *o, enum trace_kind kind, uint64_t stack_id);
 struct trace_event *order_put_g(struct order *o, int64_t id, unsigned from, unsigned to,
 				uint64_t stack_id);
 void order_put_p(struct order *o, int64_t id, unsigned from, unsigned to);
-struct trace_event *order_put_range(struct order *o, enum trace_kind kind, const char *name,
+struct trace_event *order_put_range(struct order *o, enum trace_kind kind, struct trace_text name,
 				    enum trace_scope scope, int64_t id, uint64_t stack_id);
 
 /*

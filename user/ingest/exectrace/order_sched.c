@@ -1,23 +1,20 @@
-/* user/ingest/exectrace/order_sched.c - what events of Ps and goroutines demand, and what they change. */
+/*
+ * user/ingest/exectrace/order_sched.c - what events of Ps and goroutines demand, and what they change.
+ */
 #include "ingest/exectrace/order_priv.h"
 
 /* ---- Ps ---- */
 
 /* The P is about to be taken from the thread that it belongs to: the event is that one's. */
-static int on_owner(struct order *o, int64_t p)
+static int on_owner(struct order *o, const struct pstate *p)
 {
-	for (size_t i = 0; i < o->ms.n; i++) {
-		uint64_t m;
+	struct mstate *m = order_thread(o, p->m);
 
-		if (o->ms.at[i].p != p)
-			continue;
-		for (size_t k = 0; k < o->gen->nthreads; k++)
-			if (map_get(&o->by_m, (uint64_t)o->gen->threads.at[k].m, &m) && m == i)
-				o->m = o->gen->threads.at[k].m;
-		o->now = o->ms.at[i];
-		return DONE;
-	}
-	return order_wrong(o, "no thread has the P that is about to be stolen");
+	if (!m || m->p != p->id)
+		return order_wrong(o, "no thread has the P that is about to be stolen");
+	o->m = p->m;
+	o->now = *m;
+	return DONE;
 }
 
 int order_proc_status(struct order *o, const uint64_t *a)
@@ -45,12 +42,13 @@ int order_proc_status(struct order *o, const uint64_t *a)
 	if (status == P_RUNNING || status == P_SYSCALL)
 		o->next.p = id;
 	if (promoted) {
-		int ret = on_owner(o, id);
+		int ret = on_owner(o, p);
 
 		if (ret < 0)
 			return ret;
 	}
 	order_put_p(o, id, from, order_p_state(p->status));
+	order_reach_p(o, p);
 	return DONE;
 }
 
@@ -58,12 +56,18 @@ int order_proc_start(struct order *o, const uint64_t *a)
 {
 	struct pstate *p = order_proc(o, (int64_t)a[0]);
 
-	if (!p || p->status != P_IDLE || !order_succeeds(o, a[1], p->seq) || o->now.p != TRACE_NONE)
-		return WAIT;
+	if (!p || p->status != P_IDLE || !order_succeeds(o, a[1], p->seq))
+		return order_await_p(o, (int64_t)a[0], P_IDLE, a[1]);
+	/* In a system call whose P was stolen already, but that is not told yet. */
+	if (o->now.p != TRACE_NONE)
+		return order_await_lost_p(o);
+	if (order_needs(o, NEEDS_M))
+		return -EBADMSG;
 	p->status = P_RUNNING;
 	p->seq = order_seq(o, a[1]);
 	o->next.p = p->id;
 	order_put_p(o, p->id, TRACE_P_IDLE, TRACE_P_RUNNING);
+	order_reach_p(o, p);
 	return DONE;
 }
 
@@ -71,11 +75,14 @@ int order_proc_stop(struct order *o)
 {
 	struct pstate *p = order_proc(o, o->now.p);
 
+	if (order_needs(o, NEEDS_M | NEEDS_P))
+		return -EBADMSG;
 	if (!p || (p->status != P_RUNNING && p->status != P_SYSCALL))
 		return order_wrong(o, "a P stops that does not run");
 	p->status = P_IDLE;
 	o->next.p = TRACE_NONE;
 	order_put_p(o, p->id, TRACE_P_RUNNING, TRACE_P_IDLE);
+	order_reach_p(o, p);
 	return DONE;
 }
 
@@ -87,7 +94,9 @@ int order_proc_steal(struct order *o, const uint64_t *a)
 
 	if (!p || (p->status != P_SYSCALL && p->status != P_ABANDONED) ||
 	    !order_succeeds(o, a[1], p->seq))
-		return WAIT;
+		return order_await_p(o, (int64_t)a[0], P_SYSCALL, a[1]);
+	if (order_needs(o, NEEDS_M))
+		return -EBADMSG;
 	before = p->status;
 	p->status = P_IDLE;
 	p->seq = order_seq(o, a[1]);
@@ -100,11 +109,13 @@ int order_proc_steal(struct order *o, const uint64_t *a)
 		from->p = TRACE_NONE;
 	}
 	order_put_p(o, p->id, order_p_state(before), TRACE_P_IDLE);
+	order_reach_p(o, p);
 	return DONE;
 }
 
 /* ---- goroutines ---- */
 
+/* On another thread it was in its system call for the whole generation, without a P. */
 static int in_syscall(struct order *o, int64_t g, int64_t m)
 {
 	struct mstate *at = order_thread(o, m);
@@ -118,7 +129,7 @@ static int in_syscall(struct order *o, int64_t g, int64_t m)
 		o->next.g = g;
 		return DONE;
 	}
-	if (at && (at->g != g || at->p != TRACE_NONE))
+	if (at && at->g != g)
 		return order_wrong(o, "a goroutine in a system call on a thread that has another");
 	if (at)
 		o->now.g = g;
@@ -150,30 +161,38 @@ int order_go_status(struct order *o, const uint64_t *a, uint64_t stack_id)
 		o->next.g = id;
 	if (g->status == G_SYSCALL)
 		ret = in_syscall(o, id, (int64_t)a[1]);
-	if (ret == DONE)
-		order_put_g(o, id, known ? order_g_state(g->status) : TRACE_G_UNDETERMINED,
-			    order_g_state(g->status), stack_id);
-	return ret;
+	if (ret != DONE)
+		return ret;
+	order_put_g(o, id, known ? order_g_state(g->status) : TRACE_G_UNDETERMINED,
+		    order_g_state(g->status), stack_id);
+	order_reach_g(o, g);
+	return DONE;
 }
 
 int order_go_create(struct order *o, const uint64_t *a, enum gstatus status)
 {
-	struct gstate *g = order_goroutine(o, o->now.g);
+	struct gstate *by = order_goroutine(o, o->now.g), *g;
 
-	if (o->now.p == TRACE_NONE || (g && g->status != G_RUNNING))
-		return order_wrong(
-			o, "a goroutine is created without a P, or by one that does not run");
+	if (order_needs(o, NEEDS_M | NEEDS_P))
+		return -EBADMSG;
+	if (by && by->status != G_RUNNING)
+		return order_wrong(o, "a goroutine is created by one that does not run");
 	if (order_goroutine(o, (int64_t)a[0]))
 		return order_wrong(o, "a goroutine is created that exists");
-	if (!order_new_goroutine(o, (int64_t)a[0], status))
+	g = order_new_goroutine(o, (int64_t)a[0], status);
+	if (!g)
 		return order_no_memory(o);
-	order_put_g(o, (int64_t)a[0], TRACE_G_NOT_EXIST, order_g_state(status), a[2])
-		->transition.stack = order_stack(o, a[1]);
+	order_put_g(o, g->id, TRACE_G_NOT_EXIST, order_g_state(status), a[2])->transition.stack =
+		order_stack(o, a[1]);
+	order_reach_g(o, g);
 	return DONE;
 }
 
+/* A thread of C's enters Go. */
 int order_go_create_syscall(struct order *o, const uint64_t *a)
 {
+	if (order_needs(o, NEEDS_M))
+		return -EBADMSG;
 	if (o->now.g != TRACE_NONE || order_goroutine(o, (int64_t)a[0]))
 		return order_wrong(
 			o, "a goroutine is created that exists, or on a thread that has one");
@@ -189,13 +208,16 @@ int order_go_start(struct order *o, const uint64_t *a)
 	struct gstate *g = order_goroutine(o, (int64_t)a[0]);
 
 	if (!g || g->status != G_RUNNABLE || !order_succeeds(o, a[1], g->seq))
-		return WAIT;
-	if (o->now.p == TRACE_NONE || o->now.g != TRACE_NONE)
-		return order_wrong(o, "a goroutine starts without a P, or beside another one");
+		return order_await_g(o, (int64_t)a[0], G_RUNNABLE, a[1]);
+	if (order_needs(o, NEEDS_M | NEEDS_P))
+		return -EBADMSG;
+	if (o->now.g != TRACE_NONE)
+		return order_wrong(o, "a goroutine starts beside another one");
 	g->status = G_RUNNING;
 	g->seq = order_seq(o, a[1]);
 	o->next.g = g->id;
 	order_put_g(o, g->id, TRACE_G_RUNNABLE, TRACE_G_RUNNING, 0);
+	order_reach_g(o, g);
 	return DONE;
 }
 
@@ -204,23 +226,27 @@ static struct gstate *running(struct order *o)
 {
 	struct gstate *g = order_goroutine(o, o->now.g);
 
-	if (o->now.p != TRACE_NONE && g && g->status == G_RUNNING)
+	if (order_needs(o, NEEDS_ALL))
+		return NULL;
+	if (g && g->status == G_RUNNING)
 		return g;
-	(void)order_wrong(o, "no goroutine runs there");
+	(void)order_wrong(o, "the goroutine does not run");
 	return NULL;
 }
 
 int order_go_stop(struct order *o, const uint64_t *a, enum gstatus status)
 {
 	struct gstate *g = running(o);
+	struct trace_event *ev;
 
 	if (!g)
 		return -EBADMSG;
 	g->status = status;
 	o->next.g = TRACE_NONE;
-	order_put_g(o, g->id, TRACE_G_RUNNING, order_g_state(status), a[1])->transition.reason =
-		order_text(o, a[0]);
-	o->queue[o->queued - 1].transition.stack = order_stack(o, a[1]);
+	ev = order_put_g(o, g->id, TRACE_G_RUNNING, order_g_state(status), a[1]);
+	ev->transition.reason = order_text(o, a[0]);
+	ev->transition.stack = ev->stack;
+	order_reach_g(o, g);
 	return DONE;
 }
 
@@ -236,15 +262,17 @@ int order_go_destroy(struct order *o)
 	return DONE;
 }
 
+/* Anybody may do that, a thread without a P as well. */
 int order_go_unblock(struct order *o, const uint64_t *a)
 {
 	struct gstate *g = order_goroutine(o, (int64_t)a[0]);
 
 	if (!g || g->status != G_WAITING || !order_succeeds(o, a[1], g->seq))
-		return WAIT;
+		return order_await_g(o, (int64_t)a[0], G_WAITING, a[1]);
 	g->status = G_RUNNABLE;
 	g->seq = order_seq(o, a[1]);
 	order_put_g(o, g->id, TRACE_G_WAITING, TRACE_G_RUNNABLE, a[2]);
+	order_reach_g(o, g);
 	return DONE;
 }
 
@@ -256,24 +284,30 @@ int order_go_switch(struct order *o, const uint64_t *a, bool destroy)
 	if (!g)
 		return -EBADMSG;
 	if (!next || next->status != G_WAITING || !order_succeeds(o, a[1], next->seq))
-		return WAIT;
+		return order_await_g(o, (int64_t)a[0], G_WAITING, a[1]);
 	order_put_g(o, next->id, TRACE_G_WAITING, TRACE_G_RUNNABLE, 0);
 	order_put_g(o, g->id, TRACE_G_RUNNING, destroy ? TRACE_G_NOT_EXIST : TRACE_G_WAITING, 0);
 	order_put_g(o, next->id, TRACE_G_RUNNABLE, TRACE_G_RUNNING, 0)->g = TRACE_NONE;
 	next->status = G_RUNNING;
 	next->seq = order_seq(o, a[1]);
 	o->next.g = next->id;
-	if (destroy)
+	order_reach_g(o, next);
+	if (destroy) {
 		order_delete_goroutine(o, g);
-	else
-		g->status = G_WAITING;
+		return DONE;
+	}
+	g->status = G_WAITING;
+	order_reach_g(o, g);
 	return DONE;
 }
+
+/* ---- system calls ---- */
 
 int order_syscall_begin(struct order *o, const uint64_t *a)
 {
 	struct gstate *g = running(o);
 	struct pstate *p = order_proc(o, o->now.p);
+	struct trace_event *ev;
 
 	if (!g)
 		return -EBADMSG;
@@ -282,8 +316,9 @@ int order_syscall_begin(struct order *o, const uint64_t *a)
 	g->status = G_SYSCALL;
 	p->status = P_SYSCALL;
 	p->seq = order_seq(o, a[0]);
-	order_put_g(o, g->id, TRACE_G_RUNNING, TRACE_G_SYSCALL, a[1])->transition.stack =
-		order_stack(o, a[1]);
+	ev = order_put_g(o, g->id, TRACE_G_RUNNING, TRACE_G_SYSCALL, a[1]);
+	ev->transition.stack = ev->stack;
+	order_reach_p(o, p);
 	return DONE;
 }
 
@@ -292,6 +327,8 @@ int order_syscall_end(struct order *o)
 	struct gstate *g = order_goroutine(o, o->now.g);
 	struct pstate *p = order_proc(o, o->now.p);
 
+	if (order_needs(o, NEEDS_ALL))
+		return -EBADMSG;
 	if (!g || g->status != G_SYSCALL || !p || p->status != P_SYSCALL)
 		return order_wrong(o, "a system call ends that had not begun");
 	g->status = G_RUNNING;
@@ -304,15 +341,18 @@ int order_syscall_end(struct order *o)
 int order_syscall_end_blocked(struct order *o)
 {
 	struct gstate *g = order_goroutine(o, o->now.g);
-	struct pstate *p = order_proc(o, o->now.p);
+	struct pstate *p = o->now.p == TRACE_NONE ? NULL : order_proc(o, o->now.p);
 
 	if (p && p->status == P_SYSCALL)
-		return WAIT;
+		return order_await_lost_p(o);
+	if (order_needs(o, NEEDS_M | NEEDS_G))
+		return -EBADMSG;
 	if (!g || g->status != G_SYSCALL)
 		return order_wrong(o, "a system call ends that had not begun");
 	g->status = G_RUNNABLE;
 	o->next.g = TRACE_NONE;
 	order_put_g(o, g->id, TRACE_G_SYSCALL, TRACE_G_RUNNABLE, 0);
+	order_reach_g(o, g);
 	return DONE;
 }
 
@@ -322,12 +362,16 @@ int order_destroy_syscall(struct order *o)
 	struct gstate *g = order_goroutine(o, o->now.g);
 	struct pstate *p = order_proc(o, o->now.p);
 
-	if (!g || g->status != G_SYSCALL || (p && p->status != P_SYSCALL))
+	if (order_needs(o, NEEDS_M | NEEDS_G))
+		return -EBADMSG;
+	if (!g || g->status != G_SYSCALL ||
+	    (o->now.p != TRACE_NONE && (!p || p->status != P_SYSCALL)))
 		return order_wrong(o, "a goroutine of a C thread ends elsewhere than in C");
-	if (p) {
+	if (o->now.p != TRACE_NONE) {
 		p->status = P_ABANDONED;
 		o->next.p = TRACE_NONE;
 		order_put_p(o, p->id, TRACE_P_RUNNING, TRACE_P_IDLE);
+		order_reach_p(o, p);
 	}
 	order_put_g(o, g->id, TRACE_G_SYSCALL, TRACE_G_NOT_EXIST, 0);
 	order_delete_goroutine(o, g);

@@ -7,9 +7,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "ingest/exectrace/order.h"
 
 enum { HEADER_BYTES = 16 };
+
+/* Up to so many threads are tried one after the other, which gives Go's order of equal times. */
+enum { FEW_THREADS = 64 };
 
 /* A thread whose next event is known. */
 struct cursor {
@@ -19,6 +23,12 @@ struct cursor {
 	uint32_t at, len; /* in buf */
 	int64_t time_ns;  /* of the event that was read last */
 	struct raw_event ev;
+	uint32_t other; /* the next one that waits for the same, + 1 */
+};
+
+struct slot {
+	int64_t time_ns; /* of its next event */
+	uint32_t cursor; /* index */
 };
 
 struct trace2 {
@@ -26,10 +36,17 @@ struct trace2 {
 	struct generations gens;
 	struct generation gen;
 	struct order *order;
-	VEC(struct cursor) cursors; /* a heap by the time of the next event, unless sorted */
-	size_t sample;		    /* the next one */
-	int64_t last_ns;	    /* of the event that was delivered last */
+	VEC(struct cursor) cursors; /* one per thread of the generation */
+	VEC(struct slot) slots;	    /* a heap by time */
+	bool many;	    /* threads: those that must wait are in a list of what they wait for */
+	struct map waiting; /* hash of a state -> the first cursor, + 1 */
+	size_t nwaiting;
+	uint32_t waiter; /* that began to wait last */
+	size_t sample;	 /* the next one */
+	int64_t last_ns; /* of the event that was delivered last */
 	bool begun, ended;
+	int failed; /* the event behind the one that was tried last cannot be read */
+	struct err why;
 	/* The trace is damaged behind what this generation has; told when all that was delivered. */
 	int pending;
 	struct err damage;
@@ -152,56 +169,119 @@ static int next_event(struct trace2 *t, struct cursor *c, struct err *e)
 	return 1;
 }
 
-/* ---- the heap ---- */
-
-static void swap(struct trace2 *t, size_t a, size_t b)
-{
-	struct cursor c = t->cursors.at[a];
-
-	t->cursors.at[a] = t->cursors.at[b];
-	t->cursors.at[b] = c;
-}
-
-static bool earlier(const struct trace2 *t, size_t a, size_t b)
-{
-	return t->cursors.at[a].ev.time_ns < t->cursors.at[b].ev.time_ns;
-}
+/* ---- the heap, as Go's reader has it ---- */
 
 static void sift_down(struct trace2 *t, size_t i)
 {
+	struct slot *at = t->slots.at;
+
 	for (;;) {
 		size_t least = i, left = 2 * i + 1;
+		struct slot s;
 
-		if (left < t->cursors.n && earlier(t, left, least))
+		if (left < t->slots.n && at[left].time_ns < at[least].time_ns)
 			least = left;
-		if (left + 1 < t->cursors.n && earlier(t, left + 1, least))
+		if (left + 1 < t->slots.n && at[left + 1].time_ns < at[least].time_ns)
 			least = left + 1;
 		if (least == i)
 			return;
-		swap(t, i, least);
+		s = at[i];
+		at[i] = at[least];
+		at[least] = s;
 		i = least;
 	}
 }
 
-static int by_time(const void *a, const void *b)
+static int push(struct trace2 *t, uint32_t cursor, struct err *e)
 {
-	const struct cursor *x = a, *y = b;
+	struct slot new = { t->cursors.at[cursor].ev.time_ns, cursor };
+	size_t i = t->slots.n;
 
-	return (x->ev.time_ns > y->ev.time_ns) - (x->ev.time_ns < y->ev.time_ns);
+	if (!vec_add(&t->slots, LIMIT_TRACE_IDS))
+		return err_set(e, -ENOMEM, "no memory for the trace's threads");
+	for (; i && t->slots.at[(i - 1) / 2].time_ns > new.time_ns; i = (i - 1) / 2)
+		t->slots.at[i] = t->slots.at[(i - 1) / 2];
+	t->slots.at[i] = new;
+	return 0;
 }
 
-static void drop(struct trace2 *t, size_t i)
+/* What was above it moves down, and the last one to the top. */
+static void pull(struct trace2 *t, size_t i)
 {
-	free(t->cursors.at[i].buf);
-	t->cursors.at[i] = t->cursors.at[--t->cursors.n];
+	for (; i; i = (i - 1) / 2)
+		t->slots.at[i] = t->slots.at[(i - 1) / 2];
+	t->slots.at[0] = t->slots.at[--t->slots.n];
+	sift_down(t, 0);
+}
+
+/* Few things, and nearly sorted. Equal ones stay as they are. */
+static void sort(struct trace2 *t)
+{
+	struct slot *at = t->slots.at;
+
+	for (size_t i = 1; i < t->slots.n; i++) {
+		struct slot s = at[i];
+		size_t k = i;
+
+		for (; k && at[k - 1].time_ns > s.time_ns; k--)
+			at[k] = at[k - 1];
+		at[k] = s;
+	}
+}
+
+/* ---- who waits ---- */
+
+static int park(struct trace2 *t, uint32_t cursor, struct err *e)
+{
+	uint64_t hash = order_awaited(t->order), first = 0;
+
+	(void)map_get(&t->waiting, hash, &first);
+	t->cursors.at[cursor].other = (uint32_t)first;
+	t->waiter = cursor;
+	t->nwaiting++;
+	return map_put(&t->waiting, hash, cursor + 1) ?
+		       0 :
+		       err_set(e, -ENOMEM, "no memory for the trace's threads");
+}
+
+/* One is enough: what it does, or another one, ends the state, or it waits again. */
+static int wake(struct trace2 *t, struct err *e)
+{
+	const uint64_t *reached;
+	size_t n = order_reached(t->order, &reached);
+	int ret = 0;
+
+	for (size_t i = 0; !ret && t->nwaiting && i < n; i++) {
+		uint64_t first;
+		uint32_t other;
+
+		if (!map_get(&t->waiting, reached[i], &first))
+			continue;
+		other = t->cursors.at[first - 1].other;
+		if (!other)
+			map_del(&t->waiting, reached[i]);
+		else
+			(void)map_put(&t->waiting, reached[i], other); /* replaces */
+		t->nwaiting--;
+		ret = push(t, (uint32_t)first - 1, e);
+	}
+	return ret;
 }
 
 /* ---- generations ---- */
 
+static void close_cursors(struct trace2 *t)
+{
+	for (size_t i = 0; i < t->cursors.n; i++)
+		free(t->cursors.at[i].buf);
+	t->cursors.n = t->slots.n = t->nwaiting = 0;
+	map_fini(&t->waiting);
+}
+
 static int open_cursor(struct trace2 *t, uint32_t thread, struct err *e)
 {
 	const struct gen_thread *of = &t->gen.threads.at[thread];
-	struct cursor *c = vec_add(&t->cursors, UINT32_MAX);
+	struct cursor *c = vec_add(&t->cursors, LIMIT_TRACE_IDS);
 	uint32_t most = 1;
 	int ret;
 
@@ -216,9 +296,7 @@ static int open_cursor(struct trace2 *t, uint32_t thread, struct err *e)
 	ret = load_batch(t, c, e);
 	if (!ret)
 		ret = next_event(t, c, e);
-	if (!ret)
-		drop(t, t->cursors.n - 1);
-	return ret < 0 ? ret : 0;
+	return ret > 0 ? push(t, thread, e) : ret;
 }
 
 /* 1: there is one, 0: the trace has ended. */
@@ -230,6 +308,8 @@ static int next_generation(struct trace2 *t, struct err *e)
 		*e = t->damage;
 		return t->pending;
 	}
+	close_cursors(t);
+	t->sample = 0;
 	ret = generation_read(&t->gens, &t->gen, e);
 	if (ret < 0 && t->gen.number) { /* what is whole of it comes first */
 		t->pending = ret;
@@ -239,65 +319,118 @@ static int next_generation(struct trace2 *t, struct err *e)
 	if (ret <= 0)
 		return ret;
 	order_begin(t->order, &t->gen, t->gens.version);
-	t->sample = 0;
+	t->many = t->gen.nthreads > FEW_THREADS;
 	for (uint32_t i = 0; i < t->gen.nthreads; i++) {
 		ret = open_cursor(t, i, e);
 		if (ret)
 			return ret;
 	}
-	for (size_t i = t->cursors.n / 2; i-- > 0;)
-		sift_down(t, i);
 	return 1;
 }
 
 /* ---- one event ---- */
 
+static int order_of(struct trace2 *t, uint32_t cursor, struct err *e)
+{
+	const struct cursor *c = &t->cursors.at[cursor];
+
+	return order_advance(t->order, &c->ev, t->gen.threads.at[c->thread].m, e);
+}
+
+/* False: there is no more, or that failed, which is told after the present event. */
+static bool read_on(struct trace2 *t, uint32_t cursor)
+{
+	int ret = next_event(t, &t->cursors.at[cursor], &t->why);
+
+	if (ret < 0)
+		t->failed = ret;
+	return ret > 0;
+}
+
 /* 1: what it means is in the order's queue, 0: it has to wait. */
 static int try(struct trace2 *t, size_t i, struct err *e)
 {
-	struct cursor *c = &t->cursors.at[i];
-	int64_t m = t->gen.threads.at[c->thread].m;
-	int ret = order_advance(t->order, &c->ev, m, e), more;
+	struct slot s = t->slots.at[i];
+	struct cursor *c = &t->cursors.at[s.cursor];
+	int ret = order_of(t, s.cursor, e);
 
 	if (ret <= 0)
 		return ret;
-	more = next_event(t, c, e);
-	if (more < 0)
-		return more;
-	if (!more)
-		drop(t, i);
-	if (i)
-		for (size_t k = t->cursors.n / 2; k-- > 0;)
-			sift_down(t, k);
-	else
-		sift_down(t, 0);
+	if (!read_on(t, s.cursor)) {
+		pull(t, i);
+		return 1;
+	}
+	/* Time stamps may go back, from one batch to the next. */
+	for (s.time_ns = c->ev.time_ns; i && t->slots.at[(i - 1) / 2].time_ns > s.time_ns;
+	     i = (i - 1) / 2)
+		t->slots.at[i] = t->slots.at[(i - 1) / 2];
+	t->slots.at[i] = s;
+	sift_down(t, i);
 	return 1;
 }
 
-static int stuck(const struct trace2 *t, struct err *e)
+static int stuck(const struct trace2 *t, uint32_t cursor, struct err *e)
 {
-	const struct cursor *c = &t->cursors.at[0];
+	const struct cursor *c = &t->cursors.at[cursor];
+	const struct gen_thread *m = &t->gen.threads.at[c->thread];
 
 	return err_set(
 		e, -EBADMSG,
 		"generation %llu: no event can come next; that of thread %lld is of kind %u, "
-		"at offset %llu",
-		(unsigned long long)t->gen.number, (long long)t->gen.threads.at[c->thread].m,
-		c->ev.type,
-		(unsigned long long)t->gen.threads.at[c->thread].batches.at[c->batch].off + c->at);
+		"before offset %llu",
+		(unsigned long long)t->gen.number, (long long)m->m, c->ev.type,
+		(unsigned long long)m->batches.at[c->batch].off + c->at);
 }
 
 /* Of all threads the earliest event that may come next. */
-static int advance(struct trace2 *t, struct err *e)
+static int advance_few(struct trace2 *t, struct err *e)
 {
 	int ret = try(t, 0, e);
 
 	if (ret)
 		return ret;
-	qsort(t->cursors.at, t->cursors.n, sizeof(*t->cursors.at), by_time);
-	for (size_t i = 1; !ret && i < t->cursors.n; i++)
+	sort(t);
+	for (size_t i = 1; !ret && i < t->slots.n; i++)
 		ret = try(t, i, e);
-	return ret ? ret : stuck(t, e);
+	return ret ? ret : stuck(t, t->slots.at[0].cursor, e);
+}
+
+/* The same, where nobody is asked again before what it waits for is there. */
+static int advance_many(struct trace2 *t, struct err *e)
+{
+	int ret = 0;
+
+	while (!ret && t->slots.n) {
+		uint32_t cursor = t->slots.at[0].cursor;
+
+		pull(t, 0);
+		ret = order_of(t, cursor, e);
+		if (!ret)
+			ret = park(t, cursor, e);
+		if (ret <= 0)
+			continue;
+		ret = wake(t, e);
+		if (!ret && read_on(t, cursor))
+			ret = push(t, cursor, e);
+		return ret < 0 ? ret : 1;
+	}
+	return ret ? ret : stuck(t, t->waiter, e);
+}
+
+static int advance(struct trace2 *t, struct err *e)
+{
+	int ret;
+
+	if (t->failed) {
+		*e = t->why;
+		return t->failed;
+	}
+	ret = t->many ? advance_many(t, e) : advance_few(t, e);
+	if (ret < 0 && t->pending) { /* that is why */
+		*e = t->damage;
+		ret = t->pending;
+	}
+	return ret;
 }
 
 static void take_sample(struct trace2 *t, struct trace_event *ev)
@@ -308,6 +441,15 @@ static void take_sample(struct trace2 *t, struct trace_event *ev)
 		.kind = TRACE_CPU_SAMPLE, .time_ns = s->time_ns, .m = s->m, .p = s->p, .g = s->g
 	};
 	(void)tables_stack(&t->gen.tables, s->stack, &ev->stack);
+}
+
+static bool sample_is_next(const struct trace2 *t)
+{
+	if (t->sample == t->gen.samples.n)
+		return false;
+	if (!t->slots.n)
+		return !t->nwaiting;
+	return t->gen.samples.at[t->sample].time_ns < t->slots.at[0].time_ns;
 }
 
 /* Time stamps of threads may be equal, or contradict each other; what is delivered rises. */
@@ -344,13 +486,11 @@ int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e)
 	for (;;) {
 		if (order_take(t->order, ev))
 			return deliver(t, ev);
-		if (t->sample < t->gen.samples.n &&
-		    (!t->cursors.n ||
-		     t->gen.samples.at[t->sample].time_ns < t->cursors.at[0].ev.time_ns)) {
+		if (sample_is_next(t)) {
 			take_sample(t, ev);
 			return deliver(t, ev);
 		}
-		if (t->cursors.n) {
+		if (t->slots.n || t->nwaiting || t->failed) {
 			ret = advance(t, e);
 			if (ret < 0)
 				return ret;
@@ -359,7 +499,7 @@ int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e)
 		ret = next_generation(t, e);
 		if (ret > 0)
 			return sync_event(t, ev, t->gen.start_ns);
-		if (ret < 0 || t->ended || !t->begun)
+		if (ret < 0 || t->ended)
 			return ret;
 		t->ended = true;
 		return sync_event(t, ev, t->last_ns);
@@ -393,9 +533,9 @@ void trace2_free(struct trace2 *t)
 {
 	if (!t)
 		return;
-	while (t->cursors.n)
-		drop(t, t->cursors.n - 1);
+	close_cursors(t);
 	vec_fini(&t->cursors);
+	vec_fini(&t->slots);
 	generation_fini(&t->gen);
 	order_free(t->order);
 	stream_fini(&t->gens.s);
@@ -404,8 +544,7 @@ void trace2_free(struct trace2 *t)
 
 bool trace2_has_clock(const struct trace2 *t)
 {
-	(void)t;
-	return true;
+	return !t->gen.number || t->gen.has_clock;
 }
 
 const struct trace_tables *trace2_tables(const struct trace2 *t)
