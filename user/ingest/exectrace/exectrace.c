@@ -8,7 +8,7 @@
 #include "ingest/exectrace/trace1.h"
 #include "ingest/exectrace/trace2.h"
 
-enum { HEADER_BYTES = 16, VERSION2 = 22 };
+enum { VERSION2 = 22 };
 
 struct exectrace {
 	unsigned version;
@@ -20,7 +20,7 @@ struct exectrace {
 };
 
 /* "go 1.22 trace" and zeros. Source: internal/trace/version, Go 1.22 to 1.27. */
-static bool parse_header(const char h[HEADER_BYTES], unsigned *version)
+static bool parse_header(const char h[EXECTRACE_HEADER_BYTES], unsigned *version)
 {
 	static const char before[] = "go 1.", after[] = " trace";
 	const char *at = h + sizeof(before) - 1;
@@ -31,24 +31,17 @@ static bool parse_header(const char h[HEADER_BYTES], unsigned *version)
 		*version = *version * 10 + (unsigned)(*at - '0');
 	if (memcmp(at, after, sizeof(after) - 1))
 		return false;
-	for (at += sizeof(after) - 1; at < h + HEADER_BYTES; at++)
+	for (at += sizeof(after) - 1; at < h + EXECTRACE_HEADER_BYTES; at++)
 		if (*at)
 			return false;
 	return true;
 }
 
-static int read_header(int fd, unsigned *version, struct err *e)
+int exectrace_header(const void *bytes, size_t n, unsigned *version, struct err *e)
 {
 	static const unsigned known[] = { 5, 7, 8, 9, 10, 11, 19, 21, 22, 23, 25, 26 };
-	char h[HEADER_BYTES] = { 0 };
-	ssize_t got;
 
-	do
-		got = pread(fd, h, HEADER_BYTES, 0);
-	while (got < 0 && errno == EINTR);
-	if (got < 0)
-		return err_sys(e, "reading it");
-	if (got != HEADER_BYTES || !parse_header(h, version))
+	if (n < EXECTRACE_HEADER_BYTES || !parse_header(bytes, version))
 		return err_set(e, -EBADMSG,
 			       "no execution trace: it does not begin with "
 			       "\"go 1.22 trace\" or the like");
@@ -56,6 +49,19 @@ static int read_header(int fd, unsigned *version, struct err *e)
 		if (*version == known[i])
 			return 0;
 	return err_set(e, -ENOTSUP, "an execution trace of the unknown version go 1.%u", *version);
+}
+
+static int read_header(int fd, unsigned *version, struct err *e)
+{
+	char h[EXECTRACE_HEADER_BYTES];
+	ssize_t got;
+
+	do
+		got = pread(fd, h, sizeof(h), 0);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return err_sys(e, "reading it");
+	return exectrace_header(h, (size_t)got, version, e);
 }
 
 int exectrace_open(int fd, struct exectrace **out, struct err *e)

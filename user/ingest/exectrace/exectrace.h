@@ -166,6 +166,14 @@ struct trace_frame {
 	uint64_t line;
 };
 
+enum { EXECTRACE_HEADER_BYTES = 16 };
+
+/*
+ * @n: how many bytes there are, of which no more than the header's are looked at. *version: 5 to 26.
+ * -EBADMSG: it is no execution trace; -ENOTSUP: of a version that is not known.
+ */
+int exectrace_header(const void *bytes, size_t n, unsigned *version, struct err *e);
+
 struct exectrace;
 
 /*
