@@ -14,6 +14,7 @@
 #include "cli/heap_summary.h"
 #include "cli/heap_to_hprof.h"
 #include "cli/heapdump_opt.h"
+#include "cli/input.h"
 #include "cli/outdir.h"
 #include "cli/stop.h"
 #include "cli/tell.h"
@@ -123,9 +124,9 @@ static int check_output(const struct run *r, const char *path, struct err *e)
 		return err_set(e, -ENOMEM, "no memory");
 	if (!stat(path, &st) && S_ISDIR(st.st_mode))
 		return err_set(e, -EISDIR, "%s: it is a directory", path);
-	if (dump_input_is(r->in.fd, path))
+	if (input_is(r->in.fd, path))
 		return err_set(e, -EINVAL, "%s: that is the dump itself", path);
-	if (dump_input_is(r->exe, path))
+	if (input_is(r->exe, path))
 		return err_set(e, -EINVAL, "%s: that is the program of --exe", path);
 	if (access(dirname(copy), W_OK | X_OK) && strncmp(path, "/dev/", 5))
 		return err_sys(e, "%s: cannot write to its directory", path);

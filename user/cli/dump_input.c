@@ -1,147 +1,19 @@
-/* user/cli/dump_input.c - opens dumps, copies pipes, and shows how far reading is. */
+/* user/cli/dump_input.c - opens dumps, and shows how far reading is. */
 #include "cli/dump_input.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
+#include "cli/input.h"
 #include "cli/tell.h"
 #include "ingest/heapdump_header.h"
 
-enum { COPY_BYTES = 1 << 18 };
-
-/* ---- a pipe's copy ---- */
-
-static const char *spool_dir(void)
+static int check_header(const void *header, size_t n, struct err *e)
 {
-	const char *dir = getenv("TMPDIR");
-
-	return dir && *dir ? dir : "/tmp";
-}
-
-/* Not every file system has files without names from the start. */
-static int spool_open(const char *dir, struct err *e)
-{
-	char path[4096];
-	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-	if (fd >= 0)
-		return fd;
-	if ((size_t)snprintf(path, sizeof(path), "%s/.goprof-bpf.XXXXXX", dir) >= sizeof(path))
-		return err_set(e, -ENAMETOOLONG, "the name in TMPDIR is too long");
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(e,
-			       "a dump from a pipe is copied first, but in %s no file can be "
-			       "made (set TMPDIR)",
-			       dir);
-	unlink(path);
-	return fd;
-}
-
-static int no_room(const char *dir, uint64_t copied, struct err *e)
-{
-	char bytes[BYTES_TEXT];
-	int ret = -errno;
-
-	bytes_text(copied, bytes);
-	if (ret == -ENOSPC || ret == -EDQUOT || ret == -EFBIG)
-		return err_set(e, ret,
-			       "no room in %s for the dump's copy after %s (%s): set TMPDIR to "
-			       "a directory with more room, or give a file",
-			       dir, bytes, strerror(-ret));
-	return err_sys(e, "copying the dump to %s, after %s", dir, bytes);
-}
-
-static int write_all(int fd, const uint8_t *buf, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, buf, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -1;
-		buf += done;
-		n -= (size_t)done;
-	}
-	return 0;
-}
-
-/* What is no dump is not copied: it may have no end. */
-static int read_header(int fd, uint8_t to[HEAPDUMP_HEADER_BYTES], struct err *e)
-{
-	size_t n = 0;
 	unsigned version;
 
-	while (n < HEAPDUMP_HEADER_BYTES) {
-		ssize_t got = read(fd, to + n, HEAPDUMP_HEADER_BYTES - n);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return err_sys(e, "reading");
-		if (!got)
-			break;
-		n += (size_t)got;
-	}
-	return heapdump_header(to, n, &version, e);
+	return heapdump_header(header, n, &version, e);
 }
 
-/* Behind the header. Returns how much the copy has, or a negative errno. */
-static int64_t copy(int from, int to, uint64_t began_ns, struct err *e)
-{
-	CLEANUP(freep) uint8_t *buf = malloc(COPY_BYTES);
-	uint64_t copied = HEAPDUMP_HEADER_BYTES;
-
-	if (!buf)
-		return err_set(e, -ENOMEM, "no memory to copy with");
-	for (;;) {
-		ssize_t got = read(from, buf, COPY_BYTES);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return err_sys(e, "reading at offset %llu", (unsigned long long)copied);
-		if (!got)
-			return (int64_t)copied;
-		if (write_all(to, buf, (size_t)got))
-			return no_room(spool_dir(), copied, e);
-		copied += (uint64_t)got;
-		tell_progress(copied, 0, began_ns);
-	}
-}
-
-static int spool(struct dump_input *in, struct err *e)
-{
-	CLEANUP(closep) int fd = -1;
-	uint8_t header[HEAPDUMP_HEADER_BYTES];
-	int64_t n = read_header(in->fd, header, e);
-
-	if (n < 0)
-		return (int)n;
-	fd = spool_open(spool_dir(), e);
-	if (fd < 0)
-		return fd;
-	n = write_all(fd, header, sizeof(header)) ? no_room(spool_dir(), 0, e) :
-						    copy(in->fd, fd, in->began_ns, e);
-	tell_bar(0, 0);
-	if (n < 0)
-		return (int)n;
-	close(in->fd);
-	in->fd = TAKE_FD(fd);
-	in->size = (uint64_t)n;
-	return 0;
-}
-
-/* ---- opening ---- */
-
-static int open_file(const char *file, struct err *e)
-{
-	int fd = !strcmp(file, "-") ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) :
-				      open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-
-	return fd < 0 ? err_sys(e, "cannot open it") : fd;
-}
+static const struct input_kind dump_kind = { "dump", "heap dump", HEAPDUMP_HEADER_BYTES,
+					     check_header };
 
 /* A new pass begins where it goes back. */
 static void tick(void *arg, uint64_t offset)
@@ -164,16 +36,14 @@ int dump_input_open(struct dump_input *in, const char *file, unsigned passes, st
 
 	*in = (struct dump_input){ .name = strcmp(file, "-") ? file : "stdin", .passes = passes };
 	in->began_ns = tell_clock_ns();
-	in->fd = open_file(file, e);
+	in->fd = input_open(file, &dump_kind, st, e);
 	if (in->fd < 0)
 		return in->fd;
-	if (fstat(in->fd, st))
-		return err_sys(e, "fstat");
-	if (S_ISDIR(st->st_mode))
-		return err_set(e, -EISDIR, "it is a directory, and no heap dump");
 	if (S_ISREG(st->st_mode))
 		in->size = (uint64_t)st->st_size;
-	ret = !S_ISREG(st->st_mode) && passes > 1 ? spool(in, e) : 0;
+	ret = !S_ISREG(st->st_mode) && passes > 1 ?
+		      input_spool(&in->fd, &dump_kind, in->began_ns, &in->size, e) :
+		      0;
 	if (!ret)
 		ret = heapdump_open(in->fd, &in->dump, e);
 	if (!ret)
@@ -191,25 +61,5 @@ void dump_input_fini(struct dump_input *in)
 
 int dump_input_unchanged(const struct dump_input *in, struct err *e)
 {
-	const struct stat *was = &in->was;
-	struct stat now;
-
-	if (!S_ISREG(was->st_mode))
-		return 0;
-	if (fstat(in->fd, &now))
-		return err_sys(e, "fstat");
-	if (now.st_size == was->st_size && now.st_mtim.tv_sec == was->st_mtim.tv_sec &&
-	    now.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
-		return 0;
-	return err_set(e, -EIO,
-		       "the dump changed while it was read: it had %lld bytes, and has %lld",
-		       (long long)was->st_size, (long long)now.st_size);
-}
-
-bool dump_input_is(int fd, const char *path)
-{
-	struct stat a, b;
-
-	return fd >= 0 && !fstat(fd, &a) && S_ISREG(a.st_mode) && !stat(path, &b) &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return input_unchanged(in->fd, &dump_kind, &in->was, e);
 }

@@ -30,7 +30,4 @@ void dump_input_fini(struct dump_input *in);
 /* -EIO: the file has another size or time than when it was opened. Of a pipe's copy it has not. */
 int dump_input_unchanged(const struct dump_input *in, struct err *e);
 
-/* Would writing to @path replace the file that is open as @fd (-1: none is)? */
-bool dump_input_is(int fd, const char *path);
-
 #endif
