@@ -70,6 +70,19 @@ case_of heapdump_bad_format "$GOPROF" heapdump x --pprof y --format svg
 case_of heapdump_bad_mode "$GOPROF" heapdump x --mode 0755
 case_of heapdump_two_to_files "$GOPROF" heapdump a b --pprof y
 case_of heapdump_missing "$GOPROF" heapdump "$TMP/none"
+case_of trace_help "$GOPROF" trace --help
+case_of trace_no_file "$GOPROF" trace
+case_of trace_two_files "$GOPROF" trace a b
+case_of trace_unknown_option "$GOPROF" trace --nonsense
+case_of trace_no_value "$GOPROF" trace x --perfetto
+case_of trace_bad_kind "$GOPROF" trace x --pprof heap
+case_of trace_bad_format "$GOPROF" trace x --pprof net --format svg
+case_of trace_bad_mode "$GOPROF" trace x --mode 0755
+case_of trace_bad_time "$GOPROF" trace x --from soon
+case_of trace_backwards "$GOPROF" trace x --from 2s --to 1s
+case_of trace_one_stdout "$GOPROF" trace x --pprof net --pprof sync
+case_of trace_same_file "$GOPROF" trace x --pprof net=y --perfetto y
+case_of trace_missing "$GOPROF" trace "$TMP/none"
 case_of no_pid "$GOPROF"
 case_of no_value "$GOPROF" --cpu -p
 case_of bad_pid "$GOPROF" -p 12x

@@ -75,6 +75,8 @@ is "bash: a command" "doctor" "$(complete_bash goprof-bpf doc)"
 is "bash: a command's option" "--wide" "$(complete_bash goprof-bpf ps --w)"
 is "bash: options of heapdump" "--holders --hprof" "$(complete_bash goprof-bpf heapdump --h | tr ' ' '\n' | grep 'ho\|hp' | paste -sd' ')"
 is "bash: a value of heapdump" "flame" "$(complete_bash goprof-bpf heapdump x --format fl)"
+is "bash: options of trace" "--perfetto --pprof" "$(complete_bash goprof-bpf trace --p | tr ' ' '\n' | sort | paste -sd' ')"
+is "bash: a kind of trace" "syscall" "$(complete_bash goprof-bpf trace x --pprof sysc)"
 is "bash: no option behind --" "" "$(complete_bash goprof-bpf -- --mut)"
 # At a real prompt: what the line is once Tab was pressed. No file of the user's is read, nor bash-completion.
 typed_bash() { # LINE
@@ -101,6 +103,7 @@ if command -v fish >/dev/null; then
 	is "fish: a value" "flame folded" "$(complete_fish 'goprof-bpf --format f' | tr ' ' '\n' | sort | paste -sd' ')"
 	is "fish: a command" "doctor" "$(complete_fish 'goprof-bpf doc')"
 	is "fish: an option of heapdump" "--holders" "$(complete_fish 'goprof-bpf heapdump --ho')"
+	is "fish: an option of trace" "--perfetto" "$(complete_fish 'goprof-bpf trace --pe')"
 	is "fish: a dump" "Makefile" "$(complete_fish 'goprof-bpf heapdump Makef')"
 	is "fish: a command's files" "Makefile" "$(complete_fish 'goprof-bpf --cpu -- cat Makef')"
 else
@@ -126,6 +129,7 @@ if command -v zsh >/dev/null; then
 	is "zsh: a command" "<goprof-bpf doctor>" "$(complete_zsh 'goprof-bpf doc' | sed 's/ >/>/')"
 	is "zsh: a command's option" "<goprof-bpf ps --wide>" "$(complete_zsh 'goprof-bpf ps --w' | sed 's/ >/>/')"
 	is "zsh: an option of heapdump" "<goprof-bpf heapdump --holders=>" "$(complete_zsh 'goprof-bpf heapdump --ho' | sed 's/ >/>/')"
+	is "zsh: an option of trace" "<goprof-bpf trace --perfetto=>" "$(complete_zsh 'goprof-bpf trace --pe' | sed 's/ >/>/')"
 	is "zsh: a command to run" "<goprof-bpf -- user/package/deb.sh>" "$(complete_zsh 'goprof-bpf -- user/package/de' | sed 's/ >/>/')"
 else
 	skip install/zsh "there is no zsh here"

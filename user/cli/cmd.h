@@ -23,5 +23,7 @@ int cmd_doctor(int argc, char **argv);
 int cmd_heal(int argc, char **argv);
 /* Read a heap dump that a Go program wrote. */
 int cmd_heapdump(int argc, char **argv);
+/* Read an execution trace that a Go program wrote. */
+int cmd_trace(int argc, char **argv);
 
 #endif

@@ -8,6 +8,7 @@ const char opt_help[] =
 	"       goprof-bpf doctor  tells what works here, and what is missing\n"
 	"       goprof-bpf heal    frees breakpoints that killed tracers left behind\n"
 	"       goprof-bpf heapdump FILE  tells who holds the memory in a heap dump\n"
+	"       goprof-bpf trace FILE     tells what an execution trace has in it\n"
 	"\n"
 	"Profiles a running Go program from outside: no rebuild, no restart, no endpoint\n"
 	"in it; stripped is fine. Writes pprof files with the numbers that Go's own\n"

@@ -43,10 +43,9 @@ static const struct {
 	const char *word;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "ps", cmd_ps },
-	{ "doctor", cmd_doctor },
-	{ "heal", cmd_heal },
-	{ "heapdump", cmd_heapdump },
+	{ "ps", cmd_ps },	{ "doctor", cmd_doctor },
+	{ "heal", cmd_heal },	{ "heapdump", cmd_heapdump },
+	{ "trace", cmd_trace },
 };
 
 static int run(int argc, char **argv)

@@ -58,6 +58,18 @@ void tell(const char *fmt, ...)
 	tell_line(NULL, text);
 }
 
+void tell_out(const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	tell_clean(text);
+	puts(text);
+}
+
 static bool on_terminal(void)
 {
 	const char *term = getenv("TERM");
@@ -157,5 +169,24 @@ const char *ns_text(uint64_t ns, char buf[NS_TEXT])
 	else
 		snprintf(buf, NS_TEXT, "%llu.%llu s", (unsigned long long)(ms / 1000),
 			 (unsigned long long)(ms % 1000 / 100));
+	return buf;
+}
+
+const char *span_text(int64_t ns, char buf[NS_TEXT])
+{
+	static const char *const units[] = { "us", "ms", "s" };
+	double v = (double)ns / 1000;
+	size_t unit = 0;
+	int digits;
+
+	if (ns < 1000) {
+		snprintf(buf, NS_TEXT, "%lld ns", (long long)ns);
+		return buf;
+	}
+	/* 999.5 would be shown as 1000 */
+	for (; v >= 999.5 && unit + 1 < ARRAY_LEN(units); unit++)
+		v /= 1000;
+	digits = v < 9.995 ? 2 : v < 99.95 ? 1 : 0;
+	snprintf(buf, NS_TEXT, "%.*f %s", digits, v, units[unit]);
 	return buf;
 }

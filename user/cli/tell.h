@@ -15,7 +15,10 @@ void tell_clean(char *s);
 /* "goprof-bpf: ..." and a newline. */
 void tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same as a callback for struct collect_opts; @arg is not used. */
+/* A line on stdout, as clean. */
+void tell_out(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* tell() as a callback for struct collect_opts; @arg is not used. */
 void tell_line(void *arg, const char *line);
 
 /* Redraws the bar; only on a terminal. @total_ns 0 takes it away. */
@@ -35,5 +38,8 @@ const char *bytes_text(uint64_t bytes, char buf[BYTES_TEXT]);
 /* "500 ms", "2.5 s", "10 s"; returns @buf. */
 enum { NS_TEXT = 32 };
 const char *ns_text(uint64_t ns, char buf[NS_TEXT]);
+
+/* "12 ns", "1.23 us", "45.6 ms", "1.50 s": three digits; returns @buf. */
+const char *span_text(int64_t ns, char buf[NS_TEXT]);
 
 #endif

@@ -26,7 +26,7 @@ group == "" || /^$/ { next }
 	match(rest, /^[a-z-]+/)
 	long = substr(rest, 1, RLENGTH)
 	rest = substr(rest, RLENGTH + 1)
-	if (match(rest, /^ [A-Z]+/)) {
+	if (match(rest, /^ [A-Z]+(\[=[A-Z]+\])?/)) {
 		meta = substr(rest, 2, RLENGTH - 1)
 		rest = substr(rest, RLENGTH + 1)
 	}

@@ -1,0 +1,25 @@
+/* user/cli/trace_input.h - the trace that is read: a file, or a pipe's copy in a file. */
+#ifndef CLI_TRACE_INPUT_H
+#define CLI_TRACE_INPUT_H
+
+#include "cli/input.h"
+#include "ingest/exectrace/exectrace.h"
+
+struct trace_input {
+	int fd;
+	const char *name; /* for messages; borrowed */
+	struct exectrace *trace;
+	struct stat was; /* as it was opened */
+	uint64_t began_ns;
+};
+
+/* "-": stdin. One sentence in @e, without the file's name. */
+int trace_input_open(struct trace_input *in, const char *file, struct err *e);
+void trace_input_fini(struct trace_input *in);
+
+/* Draws how far it is read. */
+void trace_input_tick(const struct trace_input *in);
+/* As input_unchanged(). */
+int trace_input_unchanged(const struct trace_input *in, struct err *e);
+
+#endif
