@@ -143,6 +143,7 @@ int order_go_status(struct order *o, const uint64_t *a, uint64_t stack_id)
 {
 	int64_t id = (int64_t)a[0];
 	struct gstate *g = order_goroutine(o, id);
+	struct trace_event *ev;
 	bool known = g;
 	int ret = DONE;
 
@@ -163,8 +164,9 @@ int order_go_status(struct order *o, const uint64_t *a, uint64_t stack_id)
 		ret = in_syscall(o, id, (int64_t)a[1]);
 	if (ret != DONE)
 		return ret;
-	order_put_g(o, id, known ? order_g_state(g->status) : TRACE_G_UNDETERMINED,
-		    order_g_state(g->status), stack_id);
+	ev = order_put_g(o, id, known ? order_g_state(g->status) : TRACE_G_UNDETERMINED,
+			 order_g_state(g->status), stack_id);
+	ev->transition.stack = ev->stack;
 	order_reach_g(o, g);
 	return DONE;
 }

@@ -44,7 +44,7 @@ struct trace2 {
 	uint32_t waiter; /* that began to wait last */
 	size_t sample;	 /* the next one */
 	int64_t last_ns; /* of the event that was delivered last */
-	bool begun, ended;
+	bool ended;
 	int failed; /* the event behind the one that was tried last cannot be read */
 	struct err why;
 	/* The trace is damaged behind what this generation has; told when all that was delivered. */
@@ -369,11 +369,16 @@ static int try(struct trace2 *t, size_t i, struct err *e)
 	return 1;
 }
 
+/* Where a part of the generation is not there, that is why. */
 static int stuck(const struct trace2 *t, uint32_t cursor, struct err *e)
 {
 	const struct cursor *c = &t->cursors.at[cursor];
 	const struct gen_thread *m = &t->gen.threads.at[c->thread];
 
+	if (t->pending) {
+		*e = t->damage;
+		return t->pending;
+	}
 	return err_set(
 		e, -EBADMSG,
 		"generation %llu: no event can come next; that of thread %lld is of kind %u, "
@@ -419,18 +424,11 @@ static int advance_many(struct trace2 *t, struct err *e)
 
 static int advance(struct trace2 *t, struct err *e)
 {
-	int ret;
-
 	if (t->failed) {
 		*e = t->why;
 		return t->failed;
 	}
-	ret = t->many ? advance_many(t, e) : advance_few(t, e);
-	if (ret < 0 && t->pending) { /* that is why */
-		*e = t->damage;
-		ret = t->pending;
-	}
-	return ret;
+	return t->many ? advance_many(t, e) : advance_few(t, e);
 }
 
 static void take_sample(struct trace2 *t, struct trace_event *ev)
@@ -455,10 +453,9 @@ static bool sample_is_next(const struct trace2 *t)
 /* Time stamps of threads may be equal, or contradict each other; what is delivered rises. */
 static int deliver(struct trace2 *t, struct trace_event *ev)
 {
-	if (t->begun && ev->time_ns <= t->last_ns)
+	if (ev->time_ns <= t->last_ns)
 		ev->time_ns = t->last_ns + 1;
 	t->last_ns = ev->time_ns;
-	t->begun = true;
 	return 1;
 }
 
