@@ -3,6 +3,7 @@
 //	v2 events FILE		as traceevents does
 //	v2 frames FILE		one line per frame of each event's stack
 //	v2 cost FILE		reads it, and says how many events that were
+//	v2 fuzzed INPUT OUT	makes a trace of an input that Go's fuzzing found
 //	v2 assemble TEXT OUT	makes a trace of a text of Go's own tests, and prints what is expected of it
 package main
 
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"judge/trace"
@@ -180,6 +182,23 @@ func assemble(in, out string) error {
 	return os.WriteFile(out, buf.Bytes(), 0o666)
 }
 
+// An input is a line of Go: []byte("...").
+func fuzzed(in, out string) error {
+	b, err := os.ReadFile(in)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(b), "\n")
+	if len(lines) < 2 {
+		return errors.New(in + ": not an input")
+	}
+	s, err := strconv.Unquote(strings.TrimSuffix(strings.TrimPrefix(lines[1], "[]byte("), ")"))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(out, []byte(s), 0o666)
+}
+
 func read(what, path string, out io.Writer) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -215,9 +234,12 @@ func read(what, path string, out io.Writer) error {
 func main() {
 	var err error
 	out := &buffered{}
-	if os.Args[1] == "assemble" {
+	switch os.Args[1] {
+	case "assemble":
 		err = assemble(os.Args[2], os.Args[3])
-	} else {
+	case "fuzzed":
+		err = fuzzed(os.Args[2], os.Args[3])
+	default:
 		err = read(os.Args[1], os.Args[2], out)
 		if err != nil {
 			fmt.Fprintf(out, "end: %s\n", strings.SplitN(err.Error(), "\n", 2)[0])

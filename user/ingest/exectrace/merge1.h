@@ -25,6 +25,10 @@ struct merge1;
 int merge1_new(const struct index1 *x, struct merge1 **out, struct err *e);
 void merge1_free(struct merge1 *m);
 DEFINE_FREEP(struct merge1, merge1)
+/*
+ * The trace is damaged: where no order is possible by states, events come by time from there on.
+ */
+void merge1_allow_loose(struct merge1 *m);
 /* 1: the next one; 0: no more. -EBADMSG: no order is possible from here on. */
 int merge1_next(struct merge1 *m, struct merged1 *out, struct err *e);
 

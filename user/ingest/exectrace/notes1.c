@@ -34,7 +34,7 @@ static int collection(struct states1 *s, const struct merged1 *m, struct err *e)
 	bool begins = m->ev.type == EV1_GC_START;
 
 	if (begins == s->collects)
-		return states1_wrong(m,
+		return states1_wrong(s, m,
 				     begins ? "a collection is going on" :
 					      "no collection is going on",
 				     e);
@@ -84,7 +84,7 @@ static int stop_the_world(struct states1 *s, const struct merged1 *m, struct err
 	const char *name;
 
 	if (begins == s->stopped)
-		return states1_wrong(m,
+		return states1_wrong(s, m,
 				     begins ? "the world is stopped already" :
 					      "the world is not stopped",
 				     e);
@@ -104,7 +104,7 @@ static int scan(struct states1 *s, const struct merged1 *m, struct err *e)
 	bool begins = m->ev.type == EV1_STW_START, *scans = &s->ps.at[m->proc].scans;
 
 	if (begins == *scans)
-		return states1_wrong(m, begins ? "it scans already" : "it does not scan", e);
+		return states1_wrong(s, m, begins ? "it scans already" : "it does not scan", e);
 	*scans = begins;
 	put_range(s, m, begins ? TRACE_RANGE_BEGIN : TRACE_RANGE_END, "GC scan", TRACE_SCOPE_PROC,
 		  m->p);
@@ -118,7 +118,7 @@ static int sweep(struct states1 *s, const struct merged1 *m, struct err *e)
 	struct trace_event *ev;
 
 	if (begins == *sweeps)
-		return states1_wrong(m, begins ? "it sweeps already" : "it does not sweep", e);
+		return states1_wrong(s, m, begins ? "it sweeps already" : "it does not sweep", e);
 	*sweeps = begins;
 	ev = put_range(s, m, begins ? TRACE_RANGE_BEGIN : TRACE_RANGE_END, name, TRACE_SCOPE_PROC,
 		       m->p);
@@ -139,7 +139,7 @@ static int assist(struct states1 *s, const struct merged1 *m, struct err *e)
 	struct g1 *g = states1_g(s, m->g);
 
 	if (begins && g && g->assists)
-		return states1_wrong(m, "it assists already", e);
+		return states1_wrong(s, m, "it assists already", e);
 	if (g)
 		g->assists = begins;
 	if (begins)
@@ -160,7 +160,7 @@ static int begin_task(struct states1 *s, const struct merged1 *m, struct err *e)
 	struct task1 *t;
 
 	if (map_get(&s->by_task, a[1], &before))
-		return states1_wrong(m, "the task has begun already", e);
+		return states1_wrong(s, m, "the task has begun already", e);
 	t = at < s->tasks.n ? &s->tasks.at[at] : vec_add(&s->tasks, LIMIT_TRACE_IDS);
 	if (!t || !map_put(&s->by_task, a[1], at))
 		return states1_no_memory(e);
@@ -201,9 +201,9 @@ static int region(struct states1 *s, const struct merged1 *m, struct err *e)
 	struct region1 *r;
 
 	if (a[2] > 1)
-		return states1_wrong(m, "a region neither begins nor ends", e);
+		return states1_wrong(s, m, "a region neither begins nor ends", e);
 	if (!g)
-		return states1_wrong(m, "a region of no goroutine", e);
+		return states1_wrong(s, m, "a region of no goroutine", e);
 	r = a[2] ? NULL : vec_add(&g->regions, LIMIT_TRACE_IDS);
 	if (!a[2] && !r)
 		return states1_no_memory(e);
@@ -212,7 +212,8 @@ static int region(struct states1 *s, const struct merged1 *m, struct err *e)
 	} else if (g->regions.n) { /* those that began before the trace are not known */
 		r = &g->regions.at[--g->regions.n];
 		if (r->task != a[1] || r->type != a[3])
-			return states1_wrong(m, "a region ends that is not the innermost one", e);
+			return states1_wrong(s, m, "a region ends that is not the innermost one",
+					     e);
 	}
 	ev = states1_put(s, m, a[2] ? TRACE_REGION_END : TRACE_REGION_BEGIN, a[4]);
 	ev->region.task = a[1];
@@ -282,6 +283,6 @@ int states1_note(struct states1 *s, const struct merged1 *m, struct err *e)
 	case EV1_LOG:
 		return log_event(s, m, e);
 	default: /* wire1_next() knows no other */
-		return states1_wrong(m, "it has no meaning here", e);
+		return states1_wrong(s, m, "it has no meaning here", e);
 	}
 }

@@ -175,10 +175,28 @@ static uint64_t state_hash(enum object what, int64_t id, unsigned status, uint64
 	return hash_pair((uint64_t)id, hash_pair((uint64_t)what << 32 | status, n)) | 1;
 }
 
-int order_await_g(struct order *o, int64_t id, enum gstatus status, uint64_t n)
+static void adopt(struct order *o, int64_t id, unsigned from)
 {
+	o->adopted = true;
+	o->adopted_id = id;
+	o->adopted_from = from;
+}
+
+struct gstate *order_await_g(struct order *o, int64_t id, enum gstatus status, uint64_t n)
+{
+	struct gstate *g = order_goroutine(o, id);
+
 	o->awaited = state_hash(GOROUTINE, id, status, n - 1);
-	return WAIT;
+	if (!o->force)
+		return NULL;
+	adopt(o, id, order_g_state(g ? g->status : G_NONE));
+	if (!g)
+		g = order_new_goroutine(o, id, status);
+	if (!g)
+		return NULL;
+	g->status = status;
+	g->seq = order_seq(o, n - 1);
+	return g;
 }
 
 /* A P that is in a system call may be stolen from a thread that is gone, too. */
@@ -187,22 +205,42 @@ static enum pstatus class_of(enum pstatus status)
 	return status == P_ABANDONED ? P_SYSCALL : status;
 }
 
-int order_await_p(struct order *o, int64_t id, enum pstatus status, uint64_t n)
+struct pstate *order_await_p(struct order *o, int64_t id, enum pstatus status, uint64_t n)
 {
+	struct pstate *p = order_proc(o, id);
+
 	o->awaited = state_hash(PROC, id, class_of(status), n - 1);
-	return WAIT;
+	if (!o->force)
+		return NULL;
+	adopt(o, id, order_p_state(p ? p->status : P_NONE));
+	if (!p)
+		p = order_new_proc(o, id, status);
+	if (!p)
+		return NULL;
+	p->status = status;
+	p->seq = order_seq(o, n - 1);
+	return p;
 }
 
-int order_await_lost_p(struct order *o)
+bool order_await_lost_p(struct order *o)
 {
 	o->awaited = state_hash(LEAVES, o->now.p, 0, 0);
-	return WAIT;
+	if (o->force)
+		o->now.p = o->next.p = TRACE_NONE;
+	return o->force;
 }
 
-int order_await_gc(struct order *o, uint64_t n)
+bool order_await_gc(struct order *o, uint64_t n, enum gc_state gc)
 {
 	o->awaited = state_hash(COLLECTION, 0, 0, n - 1);
-	return WAIT;
+	if (o->force)
+		o->gc = gc;
+	return o->force;
+}
+
+int order_waits(struct order *o)
+{
+	return o->force ? order_no_memory(o) : WAIT;
 }
 
 static void reach(struct order *o, uint64_t hash)
@@ -282,6 +320,9 @@ struct trace_event *order_put_g(struct order *o, int64_t id, unsigned from, unsi
 	struct trace_event *ev = order_put(o, TRACE_GOROUTINE, stack_id);
 
 	ev->transition = (struct trace_transition){ .id = id, .from = from, .to = to };
+	if (o->adopted && id == o->adopted_id)
+		ev->transition.from = o->adopted_from;
+	o->adopted &= id != o->adopted_id;
 	return ev;
 }
 
@@ -289,6 +330,8 @@ void order_put_p(struct order *o, int64_t id, unsigned from, unsigned to)
 {
 	struct trace_event *ev = order_put(o, TRACE_PROC, 0);
 
+	if (o->adopted)
+		from = o->adopted_from;
 	ev->transition = (struct trace_transition){ .id = id, .from = from, .to = to };
 }
 
@@ -441,7 +484,7 @@ static void leave(struct order *o, int64_t m)
 		p->m = m;
 }
 
-int order_advance(struct order *o, const struct raw_event *ev, int64_t m, struct err *e)
+int order_advance(struct order *o, const struct raw_event *ev, int64_t m, bool force, struct err *e)
 {
 	static const struct mstate nothing = { TRACE_NONE, TRACE_NONE };
 	struct mstate *at = m == TRACE_NONE ? NULL : order_thread(o, m);
@@ -456,6 +499,8 @@ int order_advance(struct order *o, const struct raw_event *ev, int64_t m, struct
 	o->now = o->next = at ? *at : nothing;
 	o->missing = NULL;
 	o->nreached = 0;
+	o->force = force;
+	o->adopted = false;
 	ret = advance(o, ev->args);
 	if (ret == DONE && m != TRACE_NONE)
 		leave(o, m);

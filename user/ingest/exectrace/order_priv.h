@@ -16,6 +16,8 @@
 enum gstatus { G_NONE, G_RUNNABLE, G_RUNNING, G_SYSCALL, G_WAITING };
 enum pstatus { P_NONE, P_RUNNING, P_IDLE, P_SYSCALL, P_ABANDONED };
 
+enum gc_state { GC_UNKNOWN, GC_OFF, GC_ON };
+
 /* Counts what others do to a goroutine or P; it begins anew in each generation. */
 struct seq {
 	uint64_t gen, n;
@@ -77,7 +79,7 @@ struct order {
 	VEC(struct task) tasks;
 	VEC(uint32_t) free_gs, free_tasks;
 	struct map by_g, by_p, by_m, by_task;
-	enum { GC_UNKNOWN, GC_OFF, GC_ON } gc;
+	enum gc_state gc;
 	uint64_t gc_seq;
 	struct trace_event queue[QUEUE_MAX];
 	size_t head, queued;
@@ -93,6 +95,10 @@ struct order {
 	uint64_t awaited;
 	uint64_t reached[ORDER_REACHED];
 	size_t nreached;
+	/* The event is forced: then this goroutine or P was in that state before. */
+	bool force, adopted;
+	int64_t adopted_id;
+	unsigned adopted_from;
 };
 
 enum { WAIT, DONE };
@@ -111,14 +117,16 @@ void order_keep(struct order *o, struct held *h);
 /* 0, or as order_wrong(). */
 int order_needs(struct order *o, unsigned what);
 /*
- * WAIT, for the state that is told: a goroutine or P of that status which @n acts of others succeed, or a
- * collection of that number.
+ * What is told is not so yet: a goroutine or P of that status which @n acts of others succeed, a P that
+ * was taken from the thread, a collection of that number. NULL, false: order_waits() is the answer.
+ * Otherwise the event is forced, and it is so now.
  */
-int order_await_g(struct order *o, int64_t id, enum gstatus status, uint64_t n);
-int order_await_p(struct order *o, int64_t id, enum pstatus status, uint64_t n);
-/* WAIT, until the thread's P is taken from it. */
-int order_await_lost_p(struct order *o);
-int order_await_gc(struct order *o, uint64_t n);
+struct gstate *order_await_g(struct order *o, int64_t id, enum gstatus status, uint64_t n);
+struct pstate *order_await_p(struct order *o, int64_t id, enum pstatus status, uint64_t n);
+bool order_await_lost_p(struct order *o);
+bool order_await_gc(struct order *o, uint64_t n, enum gc_state gc);
+/* WAIT, or no memory. */
+int order_waits(struct order *o);
 /* Those are how things are now. */
 void order_reach_g(struct order *o, const struct gstate *g);
 void order_reach_p(struct order *o, const struct pstate *p);

@@ -23,8 +23,8 @@ int order_gc_active(struct order *o, const uint64_t *a)
 		if (o->gc != GC_UNKNOWN)
 			return order_wrong(o, "a collection is going on that had not begun");
 	} else {
-		if (a[0] != o->gc_seq + 1)
-			return order_await_gc(o, a[0]);
+		if (a[0] != o->gc_seq + 1 && !order_await_gc(o, a[0], GC_ON))
+			return order_waits(o);
 		if (o->gc != GC_ON)
 			return order_wrong(o, "a collection is going on that had not begun");
 		if (order_needs(o, NEEDS_ALL))
@@ -37,8 +37,8 @@ int order_gc_active(struct order *o, const uint64_t *a)
 int order_gc_begin(struct order *o, const uint64_t *a)
 {
 	if (o->gc != GC_UNKNOWN) {
-		if (a[0] != o->gc_seq + 1)
-			return order_await_gc(o, a[0]);
+		if (a[0] != o->gc_seq + 1 && !order_await_gc(o, a[0], GC_OFF))
+			return order_waits(o);
 		if (o->gc == GC_ON)
 			return order_wrong(o, "a collection begins while one is going on");
 		if (order_needs(o, NEEDS_ALL))
@@ -50,8 +50,8 @@ int order_gc_begin(struct order *o, const uint64_t *a)
 
 int order_gc_end(struct order *o, const uint64_t *a)
 {
-	if (a[0] != o->gc_seq + 1)
-		return order_await_gc(o, a[0]);
+	if (a[0] != o->gc_seq + 1 && !order_await_gc(o, a[0], GC_ON))
+		return order_waits(o);
 	if (o->gc != GC_ON)
 		return order_wrong(o, "a collection ends that had not begun");
 	if (order_needs(o, NEEDS_ALL))
@@ -65,7 +65,7 @@ static int may_be_active(struct order *o, bool *open)
 {
 	bool first = o->gen->number == o->first;
 
-	if (*open == first)
+	if (*open == first && !o->gen->damaged)
 		return order_wrong(o, "a range is going on that had not begun, or goes on twice");
 	*open = true;
 	return DONE;
@@ -90,7 +90,7 @@ int order_sweep(struct order *o, const uint64_t *a)
 		return order_wrong(o, "a sweep of a P that is not known");
 	if (active && may_be_active(o, &p->sweeps) < 0)
 		return -EBADMSG;
-	if (!active && p->sweeps != end)
+	if (!active && p->sweeps != end && !o->gen->damaged)
 		return order_wrong(o, "a sweep begins twice, or ends that had not begun");
 	p->sweeps = !end;
 	ev = order_put_range(o, kind_of(active, end), sweep_name, TRACE_SCOPE_PROC, p->id,
@@ -113,7 +113,7 @@ int order_assist(struct order *o, const uint64_t *a)
 		return order_wrong(o, "a mark assist of a goroutine that is not known");
 	if (active && may_be_active(o, &g->assists) < 0)
 		return -EBADMSG;
-	if (!active && g->assists != end)
+	if (!active && g->assists != end && !o->gen->damaged)
 		return order_wrong(o, "a mark assist begins twice, or ends that had not begun");
 	g->assists = !end;
 	order_put_range(o, kind_of(active, end), assist_name, TRACE_SCOPE_GOROUTINE, g->id,

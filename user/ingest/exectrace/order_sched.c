@@ -29,9 +29,10 @@ int order_proc_status(struct order *o, const uint64_t *a)
 		return order_wrong(o, "no such status of a P");
 	if (p) {
 		promoted = status == P_ABANDONED && p->status == P_SYSCALL;
-		if (!promoted && p->status != status)
+		if (!promoted && p->status != status && !o->gen->damaged)
 			return order_wrong(o, "another status of a P than it had");
 		from = order_p_state(p->status);
+		p->status = promoted ? p->status : status;
 		p->seq = order_seq(o, 0);
 	} else {
 		p = order_new_proc(o, id, status);
@@ -56,11 +57,12 @@ int order_proc_start(struct order *o, const uint64_t *a)
 {
 	struct pstate *p = order_proc(o, (int64_t)a[0]);
 
-	if (!p || p->status != P_IDLE || !order_succeeds(o, a[1], p->seq))
-		return order_await_p(o, (int64_t)a[0], P_IDLE, a[1]);
+	if ((!p || p->status != P_IDLE || !order_succeeds(o, a[1], p->seq)) &&
+	    !(p = order_await_p(o, (int64_t)a[0], P_IDLE, a[1])))
+		return order_waits(o);
 	/* In a system call whose P was stolen already, but that is not told yet. */
-	if (o->now.p != TRACE_NONE)
-		return order_await_lost_p(o);
+	if (o->now.p != TRACE_NONE && !order_await_lost_p(o))
+		return order_waits(o);
 	if (order_needs(o, NEEDS_M))
 		return -EBADMSG;
 	p->status = P_RUNNING;
@@ -92,9 +94,10 @@ int order_proc_steal(struct order *o, const uint64_t *a)
 	struct mstate *from;
 	enum pstatus before;
 
-	if (!p || (p->status != P_SYSCALL && p->status != P_ABANDONED) ||
-	    !order_succeeds(o, a[1], p->seq))
-		return order_await_p(o, (int64_t)a[0], P_SYSCALL, a[1]);
+	if ((!p || (p->status != P_SYSCALL && p->status != P_ABANDONED) ||
+	     !order_succeeds(o, a[1], p->seq)) &&
+	    !(p = order_await_p(o, (int64_t)a[0], P_ABANDONED, a[1])))
+		return order_waits(o);
 	if (order_needs(o, NEEDS_M))
 		return -EBADMSG;
 	before = p->status;
@@ -146,17 +149,20 @@ int order_go_status(struct order *o, const uint64_t *a, uint64_t stack_id)
 	struct trace_event *ev;
 	bool known = g;
 	int ret = DONE;
+	unsigned from;
 
 	if (a[2] < G_RUNNABLE || a[2] > G_WAITING)
 		return order_wrong(o, "no such status of a goroutine");
-	if (known && g->status != (enum gstatus)a[2])
+	if (known && g->status != (enum gstatus)a[2] && !o->gen->damaged)
 		return order_wrong(o, "another status of a goroutine than it had");
-	if (!known && o->gen->number != o->first)
+	if (!known && o->gen->number != o->first && !o->gen->damaged)
 		return order_wrong(o, "the status of a new goroutine, after the first generation");
 	if (!known)
 		g = order_new_goroutine(o, id, (enum gstatus)a[2]);
 	if (!g)
 		return order_no_memory(o);
+	from = known ? order_g_state(g->status) : TRACE_G_UNDETERMINED;
+	g->status = (enum gstatus)a[2];
 	g->seq = order_seq(o, 0);
 	if (g->status == G_RUNNING)
 		o->next.g = id;
@@ -164,8 +170,7 @@ int order_go_status(struct order *o, const uint64_t *a, uint64_t stack_id)
 		ret = in_syscall(o, id, (int64_t)a[1]);
 	if (ret != DONE)
 		return ret;
-	ev = order_put_g(o, id, known ? order_g_state(g->status) : TRACE_G_UNDETERMINED,
-			 order_g_state(g->status), stack_id);
+	ev = order_put_g(o, id, from, order_g_state(g->status), stack_id);
 	ev->transition.stack = ev->stack;
 	order_reach_g(o, g);
 	return DONE;
@@ -209,8 +214,9 @@ int order_go_start(struct order *o, const uint64_t *a)
 {
 	struct gstate *g = order_goroutine(o, (int64_t)a[0]);
 
-	if (!g || g->status != G_RUNNABLE || !order_succeeds(o, a[1], g->seq))
-		return order_await_g(o, (int64_t)a[0], G_RUNNABLE, a[1]);
+	if ((!g || g->status != G_RUNNABLE || !order_succeeds(o, a[1], g->seq)) &&
+	    !(g = order_await_g(o, (int64_t)a[0], G_RUNNABLE, a[1])))
+		return order_waits(o);
 	if (order_needs(o, NEEDS_M | NEEDS_P))
 		return -EBADMSG;
 	if (o->now.g != TRACE_NONE)
@@ -269,8 +275,9 @@ int order_go_unblock(struct order *o, const uint64_t *a)
 {
 	struct gstate *g = order_goroutine(o, (int64_t)a[0]);
 
-	if (!g || g->status != G_WAITING || !order_succeeds(o, a[1], g->seq))
-		return order_await_g(o, (int64_t)a[0], G_WAITING, a[1]);
+	if ((!g || g->status != G_WAITING || !order_succeeds(o, a[1], g->seq)) &&
+	    !(g = order_await_g(o, (int64_t)a[0], G_WAITING, a[1])))
+		return order_waits(o);
 	g->status = G_RUNNABLE;
 	g->seq = order_seq(o, a[1]);
 	order_put_g(o, g->id, TRACE_G_WAITING, TRACE_G_RUNNABLE, a[2]);
@@ -285,8 +292,10 @@ int order_go_switch(struct order *o, const uint64_t *a, bool destroy)
 
 	if (!g)
 		return -EBADMSG;
-	if (!next || next->status != G_WAITING || !order_succeeds(o, a[1], next->seq))
-		return order_await_g(o, (int64_t)a[0], G_WAITING, a[1]);
+	if ((!next || next->status != G_WAITING || !order_succeeds(o, a[1], next->seq)) &&
+	    !(next = order_await_g(o, (int64_t)a[0], G_WAITING, a[1])))
+		return order_waits(o);
+	g = running(o); /* the other one may have moved it */
 	order_put_g(o, next->id, TRACE_G_WAITING, TRACE_G_RUNNABLE, 0);
 	order_put_g(o, g->id, TRACE_G_RUNNING, destroy ? TRACE_G_NOT_EXIST : TRACE_G_WAITING, 0);
 	order_put_g(o, next->id, TRACE_G_RUNNABLE, TRACE_G_RUNNING, 0)->g = TRACE_NONE;
@@ -345,8 +354,8 @@ int order_syscall_end_blocked(struct order *o)
 	struct gstate *g = order_goroutine(o, o->now.g);
 	struct pstate *p = o->now.p == TRACE_NONE ? NULL : order_proc(o, o->now.p);
 
-	if (p && p->status == P_SYSCALL)
-		return order_await_lost_p(o);
+	if (p && p->status == P_SYSCALL && !order_await_lost_p(o))
+		return order_waits(o);
 	if (order_needs(o, NEEDS_M | NEEDS_G))
 		return -EBADMSG;
 	if (!g || g->status != G_SYSCALL)

@@ -18,8 +18,10 @@ int states1_no_memory(struct err *e)
 	return err_set(e, -ENOMEM, "no memory for the states of goroutines");
 }
 
-int states1_wrong(const struct merged1 *m, const char *what, struct err *e)
+int states1_wrong(const struct states1 *s, const struct merged1 *m, const char *what, struct err *e)
 {
+	if (s->loose)
+		return 0;
 	return err_set(e, -EBADMSG, "offset %llu: event %u of P %lld, goroutine %lld: %s",
 		       (unsigned long long)m->ev.off, m->ev.type, (long long)m->p, (long long)m->g,
 		       what);
@@ -136,8 +138,30 @@ static struct g1 *running(struct states1 *s, const struct merged1 *m, struct err
 
 	if (g && g->told == TRACE_G_RUNNING)
 		return g;
-	(void)states1_wrong(m, "the goroutine does not run", e);
+	if (s->loose && m->g)
+		return g ? g : new_g(s, m->g);
+	(void)states1_wrong(s, m, "the goroutine does not run", e);
 	return NULL;
+}
+
+/* One that something is done to. NULL: it is not in that state, and the error says @what. */
+static struct g1 *in_state(struct states1 *s, const struct merged1 *m, int64_t id, unsigned told,
+			   const char *what, struct err *e)
+{
+	struct g1 *g = states1_g(s, id);
+
+	if (g && g->told == told)
+		return g;
+	if (s->loose && id)
+		return g ? g : new_g(s, id);
+	(void)states1_wrong(s, m, what, e);
+	return NULL;
+}
+
+/* Where the trace is damaged nothing is wrong. */
+static int refuse(const struct states1 *s)
+{
+	return s->loose ? 0 : -EBADMSG;
 }
 
 static int stop(struct states1 *s, const struct merged1 *m, unsigned to, const char *reason,
@@ -146,7 +170,7 @@ static int stop(struct states1 *s, const struct merged1 *m, unsigned to, const c
 	struct g1 *g = running(s, m, e);
 
 	if (!g)
-		return -EBADMSG;
+		return refuse(s);
 	put_g(s, m, g, to, to == TRACE_G_NOT_EXIST ? 0 : m->ev.args[1])->transition.reason =
 		word(reason);
 	if (to == TRACE_G_NOT_EXIST)
@@ -161,10 +185,10 @@ static int create(struct states1 *s, const struct merged1 *m, struct err *e)
 	int64_t id = (int64_t)m->ev.args[1];
 	int ret = 0;
 
-	if (m->g && (!by || by->told != TRACE_G_RUNNING))
-		return states1_wrong(m, "the creator does not run", e);
+	if (m->g && (!by || by->told != TRACE_G_RUNNING) && !s->loose)
+		return states1_wrong(s, m, "the creator does not run", e);
 	if (!id || states1_g(s, id))
-		return states1_wrong(m, "the new goroutine exists", e);
+		return states1_wrong(s, m, "the new goroutine exists", e);
 	g = new_g(s, id);
 	if (!g)
 		return states1_no_memory(e);
@@ -181,10 +205,11 @@ static int create(struct states1 *s, const struct merged1 *m, struct err *e)
 /* A state that it had when the trace began. */
 static int was_in(struct states1 *s, const struct merged1 *m, unsigned to, struct err *e)
 {
-	struct g1 *g = states1_g(s, m->g);
+	struct g1 *g = in_state(s, m, m->g, TRACE_G_RUNNABLE,
+				"the goroutine waits, but it was not to run", e);
 
-	if (!g || g->told != TRACE_G_RUNNABLE)
-		return states1_wrong(m, "the goroutine waits, but it was not to run", e);
+	if (!g)
+		return refuse(s);
 	if (to == TRACE_G_SYSCALL)
 		g->blocked = m->ticks;
 	put_g(s, m, g, to, 0);
@@ -193,13 +218,14 @@ static int was_in(struct states1 *s, const struct merged1 *m, unsigned to, struc
 
 static int start(struct states1 *s, const struct merged1 *m, struct err *e)
 {
-	struct g1 *g = states1_g(s, m->g);
+	struct g1 *g = in_state(s, m, m->g, TRACE_G_RUNNABLE,
+				"a goroutine starts that was not to run", e);
 	struct trace_event *label;
 
-	if (!g || g->told != TRACE_G_RUNNABLE)
-		return states1_wrong(m, "a goroutine starts that was not to run", e);
-	if (m->ran)
-		return states1_wrong(m, "another goroutine runs on this P", e);
+	if (!g)
+		return refuse(s);
+	if (m->ran && !s->loose)
+		return states1_wrong(s, m, "another goroutine runs on this P", e);
 	put_g(s, m, g, TRACE_G_RUNNING, 0);
 	if (m->ev.type != EV1_GO_START_LABEL)
 		return 0;
@@ -211,12 +237,14 @@ static int start(struct states1 *s, const struct merged1 *m, struct err *e)
 
 static int unblock(struct states1 *s, const struct merged1 *m, uint64_t stack, struct err *e)
 {
-	struct g1 *by = states1_g(s, m->g), *g = states1_g(s, (int64_t)m->ev.args[1]);
+	struct g1 *by = states1_g(s, m->g), *g;
 
-	if (m->g && (!by || by->told != TRACE_G_RUNNING))
-		return states1_wrong(m, "who unblocks does not run", e);
-	if (!g || g->told != TRACE_G_WAITING)
-		return states1_wrong(m, "the goroutine does not wait", e);
+	if (m->g && (!by || by->told != TRACE_G_RUNNING) && !s->loose)
+		return states1_wrong(s, m, "who unblocks does not run", e);
+	g = in_state(s, m, (int64_t)m->ev.args[1], TRACE_G_WAITING, "the goroutine does not wait",
+		     e);
+	if (!g)
+		return refuse(s);
 	put_g(s, m, g, TRACE_G_RUNNABLE, stack);
 	return 0;
 }
@@ -229,7 +257,7 @@ static int enter_syscall(struct states1 *s, const struct merged1 *m, struct err 
 	struct g1 *g = running(s, m, e);
 
 	if (!g)
-		return -EBADMSG;
+		return refuse(s);
 	g->call_stack = m->ev.args[1];
 	put_g(s, m, g, TRACE_G_SYSCALL, g->call_stack);
 	if (m->then != EV1_GO_SYS_BLOCK)
@@ -242,7 +270,7 @@ static int block_in_syscall(struct states1 *s, const struct merged1 *m, struct e
 	struct g1 *g = states1_g(s, m->g);
 
 	if (!g || g->blocked >= 0 || (g->told != TRACE_G_RUNNING && g->told != TRACE_G_SYSCALL))
-		return states1_wrong(m, "a system call of a goroutine that does not run", e);
+		return states1_wrong(s, m, "a system call of a goroutine that does not run", e);
 	if (g->told == TRACE_G_RUNNING)
 		put_g(s, m, g, TRACE_G_SYSCALL, g->call_stack);
 	g->blocked = m->ticks;
@@ -255,10 +283,12 @@ int states1_exit(struct states1 *s, const struct exit1 *x, uint64_t off, struct 
 	struct trace_event *ev;
 
 	if (!g || g->told != TRACE_G_SYSCALL || g->blocked < 0 || x->ticks < g->blocked)
-		return err_set(e, -EBADMSG,
-			       "before offset %llu: a system call of goroutine %lld ends which had "
-			       "not blocked by then",
-			       (unsigned long long)off, (long long)x->g);
+		return s->loose ?
+			       0 :
+			       err_set(e, -EBADMSG,
+				       "before offset %llu: a system call of goroutine %lld ends which had "
+				       "not blocked by then",
+				       (unsigned long long)off, (long long)x->g);
 	ev = put_at(s, TRACE_GOROUTINE, x->ticks);
 	ev->g = g->id;
 	ev->transition = (struct trace_transition){ g->id, g->told, TRACE_G_RUNNABLE, word(""), 0 };
@@ -282,9 +312,9 @@ static int proc_event(struct states1 *s, const struct merged1 *m, struct err *e)
 	struct trace_event *ev;
 
 	if (runs == p->runs)
-		return states1_wrong(m, runs ? "it runs already" : "it does not run", e);
+		return states1_wrong(s, m, runs ? "it runs already" : "it does not run", e);
 	if (!runs && m->ran)
-		return states1_wrong(m, "a goroutine runs on it", e);
+		return states1_wrong(s, m, "a goroutine runs on it", e);
 	if (runs)
 		p->m = (int64_t)m->ev.args[1];
 	ev = states1_put(s, m, TRACE_PROC, 0);

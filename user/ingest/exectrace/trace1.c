@@ -56,6 +56,8 @@ static bool sample_is_next(const struct trace1 *t)
 
 static int in_time(struct trace1 *t, int64_t ticks, uint64_t off, struct err *e)
 {
+	if (ticks < t->last && t->states.loose)
+		return 0;
 	if (ticks < t->last)
 		return err_set(e, -EBADMSG,
 			       "offset %llu: time stamps contradict the order of events",
@@ -158,6 +160,8 @@ int trace1_next(struct trace1 *t, struct trace_event *ev, struct err *e)
 	}
 	while (t->stage == GOES_ON && ret <= 0) {
 		if (states1_take(&t->states, ev)) {
+			if (ev->time_ns < t->last_ns)
+				ev->time_ns = t->last_ns; /* of a damaged trace */
 			t->last_ns = ev->time_ns;
 			return 1;
 		}
@@ -211,6 +215,9 @@ int trace1_open(int fd, unsigned version, struct trace1 **out, struct err *e)
 		ret = futile1_find(&t->index, &t->futile, e);
 	if (!ret)
 		ret = merge1_new(&t->index, &t->merge, e);
+	t->states.loose = t->damaged;
+	if (!ret && t->damaged)
+		merge1_allow_loose(t->merge);
 	if (!ret)
 		ret = exits1_new(&t->index, &t->exits, e);
 	if (!ret)

@@ -45,6 +45,7 @@ struct states1 {
 	VEC(struct task1) tasks;
 	VEC(uint32_t) free_tasks;
 	struct map by_task;
+	bool loose;   /* the trace is damaged, and what goroutines did is not all there */
 	bool started; /* all that was there when the trace began is told */
 	bool collects, stopped;
 	struct trace_text stop_name;
@@ -67,7 +68,9 @@ bool states1_take(struct states1 *s, struct trace_event *out);
 int64_t states1_ns(const struct states1 *s, int64_t ticks);
 
 /* For notes1.c, which tells ranges, tasks, regions and the like. */
-int states1_wrong(const struct merged1 *m, const char *what, struct err *e);
+/* 0 where the trace is damaged, so that nothing is told of it. */
+int states1_wrong(const struct states1 *s, const struct merged1 *m, const char *what,
+		  struct err *e);
 int states1_no_memory(struct err *e);
 struct g1 *states1_g(const struct states1 *s, int64_t id);
 struct trace_event *states1_put(struct states1 *s, const struct merged1 *m, enum trace_kind kind,

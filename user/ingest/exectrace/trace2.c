@@ -50,6 +50,11 @@ struct trace2 {
 	/* The trace is damaged behind what this generation has; told when all that was delivered. */
 	int pending;
 	struct err damage;
+	/* Of a generation that is damaged: */
+	size_t forced; /* events that came though others were missing before them */
+	size_t tried;  /* the slot that was tried last */
+	int bad;       /* the first error within it */
+	struct err first_bad;
 };
 
 /* ---- events of a batch ---- */
@@ -299,15 +304,23 @@ static int open_cursor(struct trace2 *t, uint32_t thread, struct err *e)
 	return ret > 0 ? push(t, thread, e) : ret;
 }
 
+static int tell_damage(const struct trace2 *t, struct err *e)
+{
+	const char *before = t->bad ? "; before it: " : "", *what = t->bad ? t->first_bad.msg : "";
+
+	if (!t->forced)
+		return err_set(e, t->pending, "%s%s%s", t->damage.msg, before, what);
+	return err_set(e, t->pending, "%s%s%s; %zu events before it came out of Go's order",
+		       t->damage.msg, before, what, t->forced);
+}
+
 /* 1: there is one, 0: the trace has ended. */
 static int next_generation(struct trace2 *t, struct err *e)
 {
 	int ret;
 
-	if (t->pending) {
-		*e = t->damage;
-		return t->pending;
-	}
+	if (t->pending)
+		return tell_damage(t, e);
 	close_cursors(t);
 	t->sample = 0;
 	ret = generation_read(&t->gens, &t->gen, e);
@@ -330,11 +343,11 @@ static int next_generation(struct trace2 *t, struct err *e)
 
 /* ---- one event ---- */
 
-static int order_of(struct trace2 *t, uint32_t cursor, struct err *e)
+static int order_of(struct trace2 *t, uint32_t cursor, bool force, struct err *e)
 {
 	const struct cursor *c = &t->cursors.at[cursor];
 
-	return order_advance(t->order, &c->ev, t->gen.threads.at[c->thread].m, e);
+	return order_advance(t->order, &c->ev, t->gen.threads.at[c->thread].m, force, e);
 }
 
 /* False: there is no more, or that failed, which is told after the present event. */
@@ -348,14 +361,16 @@ static bool read_on(struct trace2 *t, uint32_t cursor)
 }
 
 /* 1: what it means is in the order's queue, 0: it has to wait. */
-static int try(struct trace2 *t, size_t i, struct err *e)
+static int try(struct trace2 *t, size_t i, bool force, struct err *e)
 {
 	struct slot s = t->slots.at[i];
 	struct cursor *c = &t->cursors.at[s.cursor];
-	int ret = order_of(t, s.cursor, e);
+	int ret = order_of(t, s.cursor, force, e);
 
+	t->tried = i;
 	if (ret <= 0)
 		return ret;
+	t->forced += force;
 	if (!read_on(t, s.cursor)) {
 		pull(t, i);
 		return 1;
@@ -369,16 +384,11 @@ static int try(struct trace2 *t, size_t i, struct err *e)
 	return 1;
 }
 
-/* Where a part of the generation is not there, that is why. */
 static int stuck(const struct trace2 *t, uint32_t cursor, struct err *e)
 {
 	const struct cursor *c = &t->cursors.at[cursor];
 	const struct gen_thread *m = &t->gen.threads.at[c->thread];
 
-	if (t->pending) {
-		*e = t->damage;
-		return t->pending;
-	}
 	return err_set(
 		e, -EBADMSG,
 		"generation %llu: no event can come next; that of thread %lld is of kind %u, "
@@ -390,13 +400,15 @@ static int stuck(const struct trace2 *t, uint32_t cursor, struct err *e)
 /* Of all threads the earliest event that may come next. */
 static int advance_few(struct trace2 *t, struct err *e)
 {
-	int ret = try(t, 0, e);
+	int ret = try(t, 0, false, e);
 
 	if (ret)
 		return ret;
 	sort(t);
 	for (size_t i = 1; !ret && i < t->slots.n; i++)
-		ret = try(t, i, e);
+		ret = try(t, i, false, e);
+	if (!ret && t->gen.damaged)
+		ret = try(t, 0, true, e);
 	return ret ? ret : stuck(t, t->slots.at[0].cursor, e);
 }
 
@@ -409,7 +421,7 @@ static int advance_many(struct trace2 *t, struct err *e)
 		uint32_t cursor = t->slots.at[0].cursor;
 
 		pull(t, 0);
-		ret = order_of(t, cursor, e);
+		ret = order_of(t, cursor, t->gen.damaged, e);
 		if (!ret)
 			ret = park(t, cursor, e);
 		if (ret <= 0)
@@ -422,13 +434,27 @@ static int advance_many(struct trace2 *t, struct err *e)
 	return ret ? ret : stuck(t, t->waiter, e);
 }
 
+/* Of a thread whose event cannot be in a damaged generation no more is told. */
+static int give_up(struct trace2 *t, int why, const struct err *e)
+{
+	if (!t->bad)
+		t->first_bad = *e;
+	t->bad = why;
+	if (!t->many) /* otherwise it is out of the heap already */
+		pull(t, t->tried);
+	return 1;
+}
+
 static int advance(struct trace2 *t, struct err *e)
 {
+	int ret;
+
 	if (t->failed) {
 		*e = t->why;
 		return t->failed;
 	}
-	return t->many ? advance_many(t, e) : advance_few(t, e);
+	ret = t->many ? advance_many(t, e) : advance_few(t, e);
+	return ret == -EBADMSG && t->gen.damaged ? give_up(t, ret, e) : ret;
 }
 
 static void take_sample(struct trace2 *t, struct trace_event *ev)
