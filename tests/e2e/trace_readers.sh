@@ -104,6 +104,14 @@ done
 [ $n -ge 5 ] || wrong "only $n inputs"
 outcome trace_readers/v2_attacks
 
+# Nothing that is promised of an event is broken, and no memory is, by any of them.
+if [ -x "$O/asan/tests/fuzz/replay_exectrace" ]; then
+	judge timeout 300 "$O/asan/tests/fuzz/replay_exectrace" "$O/tracejudge/seeds" >/dev/null
+	outcome trace_readers/sanitized
+else
+	skip trace_readers/sanitized "$O/asan/tests/fuzz/replay_exectrace is not built"
+fi
+
 # ---- programs ----
 
 for what in $PROGRAMS; do

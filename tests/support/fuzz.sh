@@ -1,7 +1,8 @@
 #!/bin/bash
 # fuzz.sh SECONDS NAME...: fuzz each parser for that long.
 # New inputs go to $O/corpus/NAME; testdata/corpus/NAME is read, never written. A crash
-# leaves its input in $O/crash/: keep it in testdata/corpus/NAME once mended.
+# leaves its input in $O/crash/: keep it in testdata/corpus/NAME once mended. Of execution traces those of Go's own tests
+# are seeds, too.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 O=${O:-build}
@@ -13,6 +14,9 @@ for name in "$@"; do
 	mkdir -p "$O/corpus/$name" "$O/crash" "$O/log"
 	seeds=testdata/corpus/$name
 	[ -d "$seeds" ] || seeds=
+	if [ "$name" = exectrace ] && command -v go >/dev/null && O=$O tests/support/tracejudge.sh >/dev/null; then
+		seeds="$seeds $O/tracejudge/seeds"
+	fi
 	log=$O/log/fuzz_$name.log
 	# shellcheck disable=SC2086
 	if "$O/fuzz/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 \

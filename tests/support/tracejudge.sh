@@ -1,6 +1,7 @@
 #!/bin/bash
 # tracejudge.sh: build the judges of execution traces, $O/tracejudge/v1 and v2: Go's own readers, internal/trace of
-# Go 1.21 and of the newest Go, as they are in the official toolchains, with a main function.
+# Go 1.21 and of the newest Go, as they are in the official toolchains, with a main function. And gather the traces of
+# their tests, and the inputs that their fuzzing found, in $O/tracejudge/seeds.
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/support/toolchains.sh
@@ -44,3 +45,16 @@ import "io"
 func ParseVersion(r io.Reader) (int, ParseResult, error) { return parse(r, "") }
 EOF
 gobuild 1.21.13 "$J/v1" "$D" -trimpath
+
+seeds() {
+	local old new f
+	old=$(goroot 1.21.13)/src/internal/trace/testdata
+	new=$(goroot 1.27.4)/src/internal/trace/testdata
+	rm -rf "$J/seeds"
+	mkdir -p "$J/seeds"
+	find "$old" -maxdepth 1 -type f -size -64k -exec cp {} "$J/seeds" \;
+	for f in "$new"/tests/*.test; do "$J/v2" assemble "$f" "$J/seeds/$(basename "$f" .test)" >/dev/null; done
+	for f in "$new"/fuzz/FuzzReader/*; do "$J/v2" fuzzed "$f" "$J/seeds/$(basename "$f")"; done
+	chmod -R u+w "$J/seeds"
+}
+seeds

@@ -1,10 +1,10 @@
 // Traced writes an execution trace of itself while it does what a trace can tell of: channels, locks, timers,
 // the network, system calls that block and such that do not, garbage.
 //
-//	traced FILE [SECONDS [cpu|flight]]
+//	traced FILE [SECONDS [cpu|flight|small]]
 //
-// With "cpu" the CPU profiler is on. With "flight" the trace is the cut of a flight recorder. It is written for
-// Go 1.5 and all newer.
+// With "cpu" the CPU profiler is on. With "flight" the trace is the cut of a flight recorder, and a "small" one has
+// each of these things about once. It is written for Go 1.5 and all newer.
 package main
 
 import (
@@ -135,6 +135,18 @@ func load(rounds int) {
 	release(&waiters)
 }
 
+func smallest() {
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		noted(func() { wait(1) })
+		wg.Done()
+	}()
+	talk(make(chan int, 1), 2)
+	runtime.GC()
+	wg.Wait()
+}
+
 // Who waits for the condition has begun to wait by then, or will.
 func release(waiters *sync.WaitGroup) {
 	done := make(chan bool)
@@ -170,8 +182,14 @@ func main() {
 	}
 	stop := begin(f, how == "flight")
 	start := time.Now()
-	for load(5); time.Since(start).Seconds() < seconds; {
+	if how == "small" {
+		smallest()
+	}
+	for how != "small" {
 		load(5)
+		if time.Since(start).Seconds() >= seconds {
+			break
+		}
 	}
 	stop()
 	if how == "cpu" {

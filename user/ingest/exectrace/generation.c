@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "ingest/exectrace/ticks.h"
 
 /*
  * Source: internal/trace/tracev2/tracev2.go: MaxBatchSize, MaxFramesPerStack (MaxStackFrames before),
@@ -307,7 +308,7 @@ static int by_time(const void *a, const void *b)
 
 static int64_t in_ns(const struct generation *g, int64_t ticks)
 {
-	return (int64_t)((double)(uint64_t)ticks * g->ns_per_tick);
+	return ticks_ns((double)(uint64_t)ticks, g->ns_per_tick);
 }
 
 /* Go's reader refuses a generation whose stacks name strings that it does not have. */

@@ -319,7 +319,7 @@ struct trace_event *order_put_g(struct order *o, int64_t id, unsigned from, unsi
 {
 	struct trace_event *ev = order_put(o, TRACE_GOROUTINE, stack_id);
 
-	ev->transition = (struct trace_transition){ .id = id, .from = from, .to = to };
+	ev->transition = (struct trace_transition){ id, from, to, { "", 0 }, 0 };
 	if (o->adopted && id == o->adopted_id)
 		ev->transition.from = o->adopted_from;
 	o->adopted &= id != o->adopted_id;
@@ -332,7 +332,7 @@ void order_put_p(struct order *o, int64_t id, unsigned from, unsigned to)
 
 	if (o->adopted)
 		from = o->adopted_from;
-	ev->transition = (struct trace_transition){ .id = id, .from = from, .to = to };
+	ev->transition = (struct trace_transition){ id, from, to, { "", 0 }, 0 };
 }
 
 struct trace_event *order_put_range(struct order *o, enum trace_kind kind, struct trace_text name,

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "ingest/exectrace/ticks.h"
 #include "ingest/exectrace/trace1_priv.h"
 
 int states1_no_memory(struct err *e)
@@ -62,10 +63,10 @@ static void delete_g(struct states1 *s, struct g1 *g)
 
 int64_t states1_ns(const struct states1 *s, int64_t ticks)
 {
-	uint64_t since = (uint64_t)ticks - (uint64_t)s->first;
+	int64_t since = (int64_t)((uint64_t)ticks - (uint64_t)s->first);
 	double rate = s->index->ns_per_tick;
 
-	return rate > 0 ? (int64_t)((double)(int64_t)since * rate) : (int64_t)since;
+	return rate > 0 ? ticks_ns((double)since, rate) : since;
 }
 
 static uint32_t stack_of(const struct states1 *s, uint64_t id)
@@ -282,7 +283,7 @@ int states1_exit(struct states1 *s, const struct exit1 *x, uint64_t off, struct 
 	struct g1 *g = states1_g(s, x->g);
 	struct trace_event *ev;
 
-	if (!g || g->told != TRACE_G_SYSCALL || g->blocked < 0 || x->ticks < g->blocked)
+	if (!g || g->told != TRACE_G_SYSCALL || g->blocked < 0)
 		return s->loose ?
 			       0 :
 			       err_set(e, -EBADMSG,
@@ -318,7 +319,7 @@ static int proc_event(struct states1 *s, const struct merged1 *m, struct err *e)
 	if (runs)
 		p->m = (int64_t)m->ev.args[1];
 	ev = states1_put(s, m, TRACE_PROC, 0);
-	ev->transition = (struct trace_transition){ .id = m->p };
+	ev->transition = (struct trace_transition){ .id = m->p, .reason = word("") };
 	ev->transition.from = !p->seen ? TRACE_P_UNDETERMINED :
 			      runs     ? TRACE_P_IDLE :
 					 TRACE_P_RUNNING;

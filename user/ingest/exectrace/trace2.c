@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "ingest/exectrace/order.h"
+#include "ingest/exectrace/ticks.h"
 
 enum { HEADER_BYTES = 16 };
 
@@ -169,7 +170,7 @@ static int next_event(struct trace2 *t, struct cursor *c, struct err *e)
 	if (!whole)
 		return err_set(e, -EBADMSG, "offset %llu: an event that is cut",
 			       (unsigned long long)thread->batches.at[c->batch].off + c->at);
-	c->time_ns += (int64_t)((double)dt * t->gen.ns_per_tick);
+	c->time_ns = ticks_add(c->time_ns, ticks_ns((double)dt, t->gen.ns_per_tick));
 	c->ev.time_ns = c->time_ns;
 	return 1;
 }
@@ -480,7 +481,7 @@ static bool sample_is_next(const struct trace2 *t)
 static int deliver(struct trace2 *t, struct trace_event *ev)
 {
 	if (ev->time_ns <= t->last_ns)
-		ev->time_ns = t->last_ns + 1;
+		ev->time_ns = ticks_add(t->last_ns, 1);
 	t->last_ns = ev->time_ns;
 	return 1;
 }

@@ -347,16 +347,22 @@ void trace_profile_free(struct trace_profile *p)
 	free(p);
 }
 
+/* A text of the table may begin at any address, so what was put there is copied. */
 static int put_sample(struct trace_profile *p, const struct spent *s, struct err *e)
 {
 	const struct prof_label reason = { .key = "reason",
 					   .str = strtab_get(p->reasons, s->reason) };
+	size_t n = strtab_len(p->stacks, s->stack) / sizeof(uint32_t);
 	bool cpu = p->kind == TRACE_PROFILE_CPU;
 	int64_t values[] = { (int64_t)s->count, (int64_t)(cpu ? s->count * CPU_PERIOD_NS : s->ns) };
 
-	return prof_sample(p->prof, (const uint32_t *)strtab_get(p->stacks, s->stack),
-			   strtab_len(p->stacks, s->stack) / sizeof(uint32_t), values, &reason,
-			   p->kind == TRACE_PROFILE_WAIT, e);
+	while (p->locs.n < n)
+		if (!vec_add(&p->locs, LIMIT_TRACE_IDS))
+			return no_memory(e);
+	if (n)
+		memcpy(p->locs.at, strtab_get(p->stacks, s->stack), n * sizeof(uint32_t));
+	return prof_sample(p->prof, p->locs.at, n, values, &reason, p->kind == TRACE_PROFILE_WAIT,
+			   e);
 }
 
 int trace_profile_end(struct trace_profile *p, struct prof **out, struct err *e)

@@ -1,0 +1,564 @@
+/*
+ * tests/unit/test_exectrace.c - execution traces that are made here, event by event: what Go's readers cannot be
+ * asked of. tests/e2e/trace_readers.sh compares with them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka.h needs those four first. */
+#include <cmocka.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ingest/exectrace/exectrace.h"
+#include "ingest/exectrace/generation.h"
+#include "ingest/exectrace/heap.h"
+#include "ingest/exectrace/trace_profile.h"
+#include "ingest/exectrace/wire1.h"
+
+/* ---- a trace that is being made ---- */
+
+enum { NAMES = 64 };
+
+struct made {
+	VEC(uint8_t) bytes;
+	size_t size_at; /* of the batch that is open: where its size goes, in three bytes */
+	char said[NAMES][64];
+	size_t nsaid;
+};
+
+static void byte(struct made *m, uint8_t b)
+{
+	uint8_t *to = vec_add(&m->bytes, SIZE_MAX);
+
+	assert_non_null(to);
+	*to = b;
+}
+
+static void number(struct made *m, uint64_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		byte(m, (uint8_t)(v | 0x80));
+	byte(m, (uint8_t)v);
+}
+
+static struct made begin(const char *header)
+{
+	struct made m = { .size_at = 0 };
+	char h[16] = { 0 };
+
+	memcpy(h, header, strlen(header));
+	for (size_t i = 0; i < sizeof(h); i++)
+		byte(&m, (uint8_t)h[i]);
+	return m;
+}
+
+#define NUMBERS(...)                         \
+	((const uint64_t[]){ __VA_ARGS__ }), \
+		(sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
+
+static void numbers(struct made *m, const uint64_t *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		number(m, v[i]);
+}
+
+/* Version 2: a batch of one thread. Its size is known when the next one begins. */
+static void end_batch(struct made *m)
+{
+	size_t size = m->bytes.n - m->size_at - 3;
+
+	if (!m->size_at)
+		return;
+	assert_true(size < 1 << 21);
+	for (int i = 0; i < 3; i++)
+		m->bytes.at[m->size_at + (size_t)i] = (uint8_t)((size >> (7 * i) & 0x7f) |
+								(i < 2 ? 0x80 : 0));
+	m->size_at = 0;
+}
+
+static void batch(struct made *m, uint64_t gen, uint64_t thread, uint64_t time)
+{
+	end_batch(m);
+	byte(m, EV_BATCH);
+	numbers(m, NUMBERS(gen, thread, time));
+	m->size_at = m->bytes.n;
+	for (int i = 0; i < 3; i++)
+		byte(m, 0);
+}
+
+#define EVENT2(m, type, ...) (byte(m, type), numbers(m, NUMBERS(__VA_ARGS__)))
+
+/* A nanosecond is a tick. */
+static void clock_of(struct made *m, uint64_t gen)
+{
+	batch(m, gen, UINT64_MAX, 0);
+	EVENT2(m, EV_FREQUENCY, 1000000000);
+}
+
+/* Version 1: an event with its arguments, of which the first is the time since the one before. */
+static void event1(struct made *m, uint8_t type, const uint64_t *v, size_t n)
+{
+	struct made args = { .size_at = 0 };
+
+	byte(m, (uint8_t)(type | (n > 3 ? 3 : n - 1) << 6));
+	numbers(&args, v, n);
+	if (n > 3)
+		number(m, args.bytes.n);
+	for (size_t i = 0; i < args.bytes.n; i++)
+		byte(m, args.bytes.at[i]);
+	vec_fini(&args.bytes);
+}
+
+#define EVENT1(m, type, ...) event1(m, type, NUMBERS(__VA_ARGS__))
+
+/* ---- and what it says ---- */
+
+static void say(struct made *m, const struct trace_event *ev)
+{
+	static const char *const states[] = { "?",	 "none",    "runnable",
+					      "running", "syscall", "waiting" };
+	char *to = m->said[m->nsaid];
+
+	if (ev->kind == TRACE_SYNC || m->nsaid == NAMES)
+		return;
+	if (ev->kind == TRACE_GOROUTINE)
+		snprintf(to, sizeof(m->said[0]), "%lld g%lld %s>%s", (long long)ev->time_ns,
+			 (long long)ev->transition.id, states[ev->transition.from],
+			 states[ev->transition.to]);
+	else if (ev->kind == TRACE_METRIC)
+		snprintf(to, sizeof(m->said[0]), "%lld heap %llu", (long long)ev->time_ns,
+			 (unsigned long long)ev->metric.value);
+	else
+		return;
+	m->nsaid++;
+}
+
+static int file_of(struct made *m)
+{
+	int fd = memfd_create("test_exectrace", MFD_CLOEXEC);
+
+	end_batch(m);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, m->bytes.at, m->bytes.n), m->bytes.n);
+	return fd;
+}
+
+/* Reads it all; what the last call answered, and why. */
+static int read_all(struct made *m, struct err *e)
+{
+	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
+	int fd CLEANUP(closep) = file_of(m);
+	struct trace_event ev;
+	int ret = exectrace_open(fd, &t, e);
+
+	m->nsaid = 0;
+	while (!ret && (ret = exectrace_next(t, &ev, e)) > 0) {
+		say(m, &ev);
+		ret = 0;
+	}
+	return ret;
+}
+
+static void says(const struct made *m, const char *const *want)
+{
+	size_t i;
+
+	for (i = 0; want[i]; i++) {
+		assert_true(i < m->nsaid);
+		assert_string_equal(m->said[i], want[i]);
+	}
+	assert_int_equal(i, m->nsaid);
+}
+
+#define SAYS(m, ...) says(m, (const char *const[]){ __VA_ARGS__, NULL })
+
+static void done(struct made *m)
+{
+	vec_fini(&m->bytes);
+}
+
+/* ---- version 2 ---- */
+
+/*
+ * One goroutine runs on each thread in turn. The sequence numbers tell the order, and the time stamps the
+ * opposite one.
+ */
+static struct made relay(unsigned threads)
+{
+	struct made m = begin("go 1.22 trace");
+
+	clock_of(&m, 1);
+	for (unsigned i = 0; i < threads; i++) {
+		batch(&m, 1, i, 10 * (threads - i));
+		EVENT2(&m, EV_PROC_STATUS, 1, i, 1);
+		if (i == 0)
+			EVENT2(&m, EV_GO_STATUS, 0, 1, UINT64_MAX, 1);
+		EVENT2(&m, EV_GO_START, 1, 1, i + 1);
+		EVENT2(&m, EV_GO_STOP, 1, 0, 0);
+	}
+	return m;
+}
+
+/* Threads on which the goroutine started, in order. */
+static unsigned runs_in_order(struct made *m)
+{
+	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
+	int fd CLEANUP(closep) = file_of(m);
+	struct trace_event ev;
+	unsigned n = 0;
+	int64_t last = -1;
+	struct err e;
+
+	assert_int_equal(exectrace_open(fd, &t, &e), 0);
+	while (exectrace_next(t, &ev, &e) == 1) {
+		assert_true(ev.time_ns > last);
+		last = ev.time_ns;
+		if (ev.kind == TRACE_GOROUTINE && ev.transition.to == TRACE_G_RUNNING)
+			assert_int_equal(ev.m, n++);
+	}
+	assert_int_equal(exectrace_next(t, &ev, &e), 0);
+	return n;
+}
+
+static void sequence_numbers_beat_time_stamps(void **state)
+{
+	(void)state;
+	for (unsigned threads = 1; threads <= 300; threads = threads * 3 + 1) {
+		struct made m = relay(threads);
+
+		assert_int_equal(runs_in_order(&m), threads);
+		done(&m);
+	}
+}
+
+/* Each of them waits for the one before: to ask all of them for each event takes minutes. */
+static void time_does_not_follow_the_square_of_threads(void **state)
+{
+	enum { THREADS = 20000 };
+	struct made m = relay(THREADS);
+	clock_t start = clock();
+
+	(void)state;
+	assert_int_equal(runs_in_order(&m), THREADS);
+	assert_true(clock() - start < 2 * CLOCKS_PER_SEC);
+	done(&m);
+}
+
+/* While one thread must wait, the earliest of the others goes on. */
+static void others_go_on_by_time(void **state)
+{
+	struct made m = begin("go 1.22 trace");
+	struct err e;
+
+	(void)state;
+	clock_of(&m, 1);
+	for (uint64_t i = 0; i < 3; i++) {
+		batch(&m, 1, i, i == 1 ? 20 : 10);
+		EVENT2(&m, EV_PROC_STATUS, i ? 10 : 0, i, 1);
+		if (i == 0)
+			EVENT2(&m, EV_GO_START, 0, 1, 1);
+		else
+			EVENT2(&m, EV_HEAP_ALLOC, 0, i);
+	}
+	EVENT2(&m, EV_GO_STATUS, 20, 1, UINT64_MAX, 1);
+	assert_int_equal(read_all(&m, &e), 0);
+	SAYS(&m, "21 heap 2", "31 heap 1", "40 g1 ?>runnable", "41 g1 runnable>running");
+	done(&m);
+}
+
+static void a_start_that_never_can_be_is_told(void **state)
+{
+	struct made m = relay(2);
+	struct err e;
+
+	(void)state;
+	batch(&m, 1, 7, 5);
+	EVENT2(&m, EV_PROC_STATUS, 1, 7, 1);
+	EVENT2(&m, EV_GO_START, 1, 1, 9);
+	assert_int_equal(read_all(&m, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "no event can come next; that of thread 7 is of kind 16"));
+	assert_int_equal(m.nsaid, 5);
+	done(&m);
+}
+
+static void what_a_table_does_not_have_is_told(void **state)
+{
+	struct made m = relay(1);
+	struct err e;
+
+	(void)state;
+	EVENT2(&m, EV_GO_START, 1, 1, 2);
+	EVENT2(&m, EV_GO_STOP, 1, 33, 0);
+	assert_int_equal(read_all(&m, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "refers to a string"));
+	SAYS(&m, "12 g1 ?>runnable", "13 g1 runnable>running", "14 g1 running>runnable",
+	     "15 g1 runnable>running");
+	done(&m);
+}
+
+/* The rate of the clock is in the first generation, and the second one is cut: all its events come. */
+static void a_cut_generation_gives_its_events(void **state)
+{
+	struct made m = relay(1);
+	struct err e;
+
+	(void)state;
+	batch(&m, 2, 0, 100);
+	EVENT2(&m, EV_PROC_STATUS, 1, 0, 1);
+	EVENT2(&m, EV_GO_START, 1, 5, 3); /* its status was in what is lost */
+	EVENT2(&m, EV_GO_BLOCK, 1, 44, 55);
+	end_batch(&m);
+	byte(&m, EV_BATCH);
+	assert_int_equal(read_all(&m, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "the head of a batch is cut"));
+	assert_non_null(strstr(e.msg, "1 events before it came out of Go's order"));
+	SAYS(&m, "12 g1 ?>runnable", "13 g1 runnable>running", "14 g1 running>runnable",
+	     "102 g5 ?>running", "103 g5 running>waiting");
+	done(&m);
+}
+
+/* Without a rate at all times are in ticks. */
+static void a_trace_without_a_rate_is_in_ticks(void **state)
+{
+	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
+	struct made m = begin("go 1.23 trace");
+	struct trace_event ev;
+	struct err e;
+	int fd;
+
+	(void)state;
+	batch(&m, 1, 3, 1000);
+	EVENT2(&m, EV_PROC_STATUS, 7, 0, 1);
+	fd = file_of(&m);
+	assert_int_equal(exectrace_open(fd, &t, &e), 0);
+	assert_int_equal(exectrace_next(t, &ev, &e), 1);
+	assert_int_equal(ev.kind, TRACE_SYNC);
+	assert_int_equal(exectrace_next(t, &ev, &e), 1);
+	assert_int_equal(ev.time_ns, 1007);
+	assert_false(exectrace_has_clock(t));
+	assert_int_equal(exectrace_next(t, &ev, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "does not tell its clock's rate"));
+	close(fd);
+	done(&m);
+}
+
+/* ---- version 1 ---- */
+
+/* Two Ps; the goroutine begins on the first one, and its system call blocks at 40. */
+static struct made blocked_call(void)
+{
+	struct made m = begin("go 1.21 trace");
+
+	EVENT1(&m, EV1_BATCH, 0, 1000);
+	EVENT1(&m, EV1_FREQUENCY, 1000000000);
+	EVENT1(&m, EV1_PROC_START, 0, 7);
+	EVENT1(&m, EV1_GOMAXPROCS, 1, 2, 0);
+	EVENT1(&m, EV1_GO_CREATE, 9, 1, 0, 0);
+	EVENT1(&m, EV1_GO_START_LOCAL, 10, 1);
+	EVENT1(&m, EV1_GO_SYSCALL, 10, 0);
+	EVENT1(&m, EV1_GO_SYS_BLOCK, 10);
+	EVENT1(&m, EV1_HEAP_ALLOC, 10, 50);
+	EVENT1(&m, EV1_HEAP_ALLOC, 10, 60);
+	return m;
+}
+
+/* It ended at 55, between two events that were noted before it could tell. */
+static void a_system_call_ends_when_it_ended(void **state)
+{
+	struct made m = blocked_call();
+	struct err e;
+
+	(void)state;
+	EVENT1(&m, EV1_HEAP_ALLOC, 10, 70);
+	EVENT1(&m, EV1_BATCH, 1, 1000);
+	EVENT1(&m, EV1_PROC_START, 75, 8);
+	EVENT1(&m, EV1_GO_SYS_EXIT, 5, 1, 2, 1055);
+	EVENT1(&m, EV1_GO_START, 5, 1, 3);
+	assert_int_equal(read_all(&m, &e), 0);
+	SAYS(&m, "1 heap 2", "10 g1 none>runnable", "20 g1 runnable>running",
+	     "30 g1 running>syscall", "50 heap 50", "55 g1 syscall>runnable", "60 heap 60",
+	     "70 heap 70", "85 g1 runnable>running");
+	done(&m);
+}
+
+/* Told much later than is read ahead, it comes where it was all the same. */
+static void a_late_end_comes_in_time(void **state)
+{
+	struct made m = blocked_call();
+	struct err e;
+
+	(void)state;
+	EVENT1(&m, EV1_HEAP_ALLOC, 1ull << 30, 70);
+	EVENT1(&m, EV1_BATCH, 1, 1000);
+	EVENT1(&m, EV1_PROC_START, 1ull << 31, 8);
+	EVENT1(&m, EV1_GO_SYS_EXIT, 5, 1, 2, 1055);
+	assert_int_equal(read_all(&m, &e), 0);
+	SAYS(&m, "1 heap 2", "10 g1 none>runnable", "20 g1 runnable>running",
+	     "30 g1 running>syscall", "50 heap 50", "55 g1 syscall>runnable", "60 heap 60",
+	     "1073741884 heap 70");
+	done(&m);
+}
+
+static void an_end_before_the_call_blocked_is_refused(void **state)
+{
+	struct made m = blocked_call();
+	struct err e;
+
+	(void)state;
+	EVENT1(&m, EV1_BATCH, 1, 1000);
+	EVENT1(&m, EV1_PROC_START, 75, 8);
+	EVENT1(&m, EV1_GO_SYS_EXIT, 5, 1, 2, 1035);
+	assert_int_equal(read_all(&m, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "goroutine 1 ends which had not blocked by then"));
+	done(&m);
+}
+
+/* The goroutine was woken, ran, and waited again for the same: it waited all the time. */
+static void a_wakeup_in_vain_is_left_out(void **state)
+{
+	struct made m = begin("go 1.7 trace");
+	struct err e;
+
+	(void)state;
+	EVENT1(&m, EV1_BATCH, 0, 0);
+	EVENT1(&m, EV1_FREQUENCY, 1000000000);
+	EVENT1(&m, EV1_PROC_START, 1, 7);
+	EVENT1(&m, EV1_GO_CREATE, 1, 1, 0, 0);
+	EVENT1(&m, EV1_GO_CREATE, 1, 2, 0, 0);
+	EVENT1(&m, EV1_GO_START_LOCAL, 1, 1);
+	EVENT1(&m, EV1_GO_BLOCK_RECV, 1, 0);
+	for (int in_vain = 1; in_vain >= 0; in_vain--) {
+		EVENT1(&m, EV1_GO_START_LOCAL, 1, 2);
+		EVENT1(&m, EV1_GO_UNBLOCK_LOCAL, 1, 1, 0);
+		EVENT1(&m, EV1_GO_SCHED, 1, 0);
+		EVENT1(&m, EV1_GO_START_LOCAL, 1, 1);
+		if (in_vain)
+			EVENT1(&m, EV1_FUTILE_WAKEUP, 1);
+		EVENT1(&m, EV1_GO_BLOCK_RECV, 1, 0);
+	}
+	assert_int_equal(read_all(&m, &e), 0);
+	SAYS(&m, "1 g1 ?>runnable", "2 g2 ?>runnable", "3 g1 runnable>running",
+	     "4 g1 running>waiting", "5 g2 runnable>running", "7 g2 running>runnable",
+	     "11 g2 runnable>running", "12 g1 waiting>runnable", "13 g2 running>runnable",
+	     "14 g1 runnable>running", "15 g1 running>waiting");
+	done(&m);
+}
+
+/* Each P's event waits for another one's: the last one in the file is the first that may come. */
+static void time_does_not_follow_the_square_of_ps(void **state)
+{
+	enum { PS = 30000 };
+	struct made m = begin("go 1.21 trace");
+	clock_t start;
+	struct err e;
+
+	(void)state;
+	EVENT1(&m, EV1_BATCH, 0, 0);
+	EVENT1(&m, EV1_FREQUENCY, 1000000000);
+	EVENT1(&m, EV1_PROC_START, 1, 1);
+	EVENT1(&m, EV1_GO_CREATE, 1, 1, 0, 0);
+	for (uint64_t p = PS; p > 0; p--) {
+		EVENT1(&m, EV1_BATCH, p, 10);
+		EVENT1(&m, EV1_PROC_START, p, p);
+		EVENT1(&m, EV1_GO_START, PS, 1, p);
+		EVENT1(&m, EV1_GO_SCHED, 0, 0);
+	}
+	start = clock();
+	assert_int_equal(read_all(&m, &e), 0);
+	assert_true(clock() - start < 5 * CLOCKS_PER_SEC);
+	assert_int_equal(m.nsaid, NAMES);
+	done(&m);
+}
+
+/* ---- all versions ---- */
+
+/* No strict part of a trace is taken for the whole, or read past its end; what comes before is the same. */
+static void every_truncation_is_told(void **state)
+{
+	struct made kinds[] = { relay(3), blocked_call() };
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+		struct made *m = &kinds[k];
+		size_t whole, batches = 0;
+		struct err e;
+
+		end_batch(m);
+		whole = m->bytes.n;
+		for (size_t n = whole - 1; n > 0; n--) {
+			m->bytes.n = n;
+			batches += !read_all(m, &e); /* cut between batches, version 2 is whole */
+			assert_true(e.msg[0] || batches);
+		}
+		assert_true(k || batches <= 3);
+		done(m);
+	}
+}
+
+static void headers_are_told_apart(void **state)
+{
+	static const struct {
+		const char *header;
+		int ret;
+	} of[] = { { "go 1.4 trace", -ENOTSUP },  { "go 1.6 trace", -ENOTSUP },
+		   { "go 1.99 trace", -ENOTSUP }, { "go 1.222 trace", -ENOTSUP },
+		   { "go 1.x trace", -EBADMSG },  { "go 1.22 tracex", -EBADMSG },
+		   { "go 2.22 trace", -EBADMSG }, { "go1.7 heap dump", -EBADMSG } };
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+		struct made m = begin(of[i].header);
+
+		assert_int_equal(read_all(&m, &e), of[i].ret);
+		done(&m);
+	}
+}
+
+static void a_heap_gives_the_least_first(void **state)
+{
+	struct heap h = { .items = { .n = 0 } };
+	struct heap_item last = { .key = INT64_MIN };
+	uint64_t rng = 7;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		rng = rng * 6364136223846793005ull + 1442695040888963407ull;
+		assert_true(heap_push(&h, (struct heap_item){ (int64_t)(rng >> 56), i, 0 }));
+	}
+	for (int i = 0; i < 1000; i++) {
+		struct heap_item it = heap_pop(&h);
+
+		assert_true(it.key > last.key || (it.key == last.key && it.id > last.id));
+		last = it;
+	}
+	assert_int_equal(h.items.n, 0);
+	heap_fini(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sequence_numbers_beat_time_stamps),
+		cmocka_unit_test(time_does_not_follow_the_square_of_threads),
+		cmocka_unit_test(others_go_on_by_time),
+		cmocka_unit_test(a_start_that_never_can_be_is_told),
+		cmocka_unit_test(what_a_table_does_not_have_is_told),
+		cmocka_unit_test(a_cut_generation_gives_its_events),
+		cmocka_unit_test(a_trace_without_a_rate_is_in_ticks),
+		cmocka_unit_test(a_system_call_ends_when_it_ended),
+		cmocka_unit_test(a_late_end_comes_in_time),
+		cmocka_unit_test(an_end_before_the_call_blocked_is_refused),
+		cmocka_unit_test(a_wakeup_in_vain_is_left_out),
+		cmocka_unit_test(time_does_not_follow_the_square_of_ps),
+		cmocka_unit_test(every_truncation_is_told),
+		cmocka_unit_test(headers_are_told_apart),
+		cmocka_unit_test(a_heap_gives_the_least_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

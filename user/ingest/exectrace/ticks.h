@@ -1,0 +1,24 @@
+/* user/ingest/exectrace/ticks.h - times of a trace, of which hostile ones stop at the largest. */
+#ifndef INGEST_EXECTRACE_TICKS_H
+#define INGEST_EXECTRACE_TICKS_H
+
+#include <stdint.h>
+
+/* As Go's readers round: towards 0, after a product of doubles. */
+static inline int64_t ticks_ns(double ticks, double ns_per_tick)
+{
+	double ns = ticks * ns_per_tick;
+
+	if (ns >= 9223372036854775807.0)
+		return INT64_MAX;
+	return ns > -9223372036854775807.0 ? (int64_t)ns : -INT64_MAX;
+}
+
+static inline int64_t ticks_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+#endif
