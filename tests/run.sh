@@ -30,7 +30,7 @@ E2E_LIMIT=${SCRIPT_LIMIT:-900} # one script's toolchains may have to be fetched
 # Scripts that compare exactly: a busy machine does not change their outcomes, and they change
 # nothing for others on it. The longest first.
 BESIDE=" frames bad_binary heap_read dumps heapdump_hprof heapdump_out heapdump_bad package rtvars goroutine contention_read heap_types counters
-	waitreasons allocsites trace_readers layout_tab unknown_go flame verifier lockdown drain "
+	waitreasons allocsites trace_readers trace_out layout_tab unknown_go flame verifier lockdown drain "
 # Scripts that judge by counts, shares, callers, files and exit statuses, never by seconds: two at a
 # time, when nobody builds any more.
 PAIRS=" enable heap_probe command images namespaces stress bad_input cpu_more cpu_hard contention_enable

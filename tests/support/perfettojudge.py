@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Judges a Perfetto trace by the rules that Perfetto's importer has, and by the events it was made of.
 
-    perfettojudge.py TRACE [EVENTS]     EVENTS: what --events said of the same part of the same trace
+    perfettojudge.py TRACE [EVENTS [FROM]]
+
+EVENTS: what --events said of the same trace up to the same time. FROM, in seconds: TRACE has only what is
+later.
 
 Prints what is wrong, and ends with 1; else one line that counts what was looked at. Field numbers and
 rules are those of protos/perfetto/trace/ and src/trace_processor/importers/ of the Perfetto project:
@@ -345,8 +348,10 @@ def slices_of_events(path):
     return out, counts
 
 
-def compare(imp, path):
+def compare(imp, path, begin):
     want, counts = slices_of_events(path)
+    if begin:
+        want = [s[:3] + (max(s[3], begin), s[4]) for s in want if s[4] is None or s[4] >= begin]
     got = []
     for track, name, began, ended, notes in imp.slices:
         t = imp.tracks[track]
@@ -384,7 +389,10 @@ def main():
     imp.finish()
     if not imp.slices:
         bad("no slices")
-    compared = compare(imp, sys.argv[2]) if len(sys.argv) > 2 else 0
+    compared = 0
+    if len(sys.argv) > 2:
+        begin = round(float(sys.argv[3]) * 1e9) if len(sys.argv) > 3 else 0
+        compared = compare(imp, sys.argv[2], begin)
     if wrong:
         print("; ".join(wrong))
         sys.exit(1)

@@ -90,13 +90,16 @@ static int take(struct run *r, struct trace_event *ev, struct err *e)
 	return ret;
 }
 
-/* What is damaged, or cut, has been read up to there. */
+/*
+ * What is damaged, or cut, has been read up to there. A generation that goes into the file is read to
+ * its end.
+ */
 static int read_events(struct run *r, struct err *e)
 {
 	struct trace_event ev;
 	int ret;
 
-	for (unsigned n = 0; !r->over; n++) {
+	for (unsigned n = 0;; n++) {
 		ret = exectrace_next(r->in.trace, &ev, e);
 		if (ret == -EBADMSG && r->begun) {
 			r->damage = *e;
@@ -107,7 +110,10 @@ static int read_events(struct run *r, struct err *e)
 		if (!r->begun)
 			begin(r, &ev);
 		r->over = ev.time_ns > r->to_ns;
-		ret = r->over ? 0 : take(r, &ev, e);
+		if (r->over && (!r->cut || ev.kind == TRACE_SYNC))
+			return 0;
+		ret = r->over ? trace_cut_event(r->cut, r->in.trace, &ev, r->from_ns, e) :
+				take(r, &ev, e);
 		if (ret)
 			return ret;
 		if (n % LOOK_EVERY == 0)
@@ -137,9 +143,13 @@ static int pass(struct run *r, struct err *e)
 		return err_set(e, -ENOENT,
 			       "the trace has no events in this time: it is %.9f s long",
 			       (double)(r->last_ns - r->start_ns) / 1e9);
-	if (r->over)
-		r->last_ns = r->to_ns;
-	return 0;
+	if (!r->over)
+		return 0;
+	r->last_ns = r->to_ns;
+	for (int k = 0; !ret && k < TRACE_PROFILE_KINDS; k++)
+		if (r->profiles[k])
+			ret = trace_profile_stop(r->profiles[k], r->in.trace, r->to_ns, e);
+	return ret;
 }
 
 /* ---- files ---- */

@@ -115,8 +115,8 @@ static void put_group(const struct trace_report *r, const struct trace_group *g)
 
 		if (w->key < TRACE_SPENT_WAITING || !w->ns)
 			continue;
-		tell_out("%54s %10s    %s, %" PRIu64 " times", "", span_text(w->ns, wait),
-			 reason_of(r, w->key), w->count);
+		tell_out("%54s %10s    %s, %" PRIu64 " time%s", "", span_text(w->ns, wait),
+			 reason_of(r, w->key), w->count, w->count == 1 ? "" : "s");
 		waits++;
 	}
 }

@@ -50,6 +50,8 @@ static bool push(struct trace_tracks *t, const struct perfetto_event *ev)
 				  .used = true };
 	if (t->shown)
 		return true;
+	if (ev->nnotes && !ev->notes[0].text.at)
+		s->note = ev->notes[0];
 	s->name = malloc(ev->name.len + 1);
 	if (!s->name)
 		return false;
@@ -156,7 +158,9 @@ int trace_tracks_show(struct trace_tracks *t, uint64_t time_ns, struct err *e)
 						   .time_ns = time_ns,
 						   .track = open[i].track,
 						   .name = { open[i].name, open[i].name_len },
-						   .category = open[i].category };
+						   .category = open[i].category,
+						   .nnotes = open[i].note.name != NULL,
+						   .notes = { open[i].note } };
 
 		ret = put(t, &ev, e);
 	}

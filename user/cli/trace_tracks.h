@@ -18,6 +18,7 @@ struct open_slice {
 	size_t name_len;
 	uint32_t below; /* the one around it, or the next free one; from 1 on, 0: none */
 	const char *category;
+	struct perfetto_note note; /* the first one, if it is a number; name NULL: there is none */
 	bool used;
 };
 

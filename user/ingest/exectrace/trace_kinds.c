@@ -146,6 +146,20 @@ static int by_sum(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
+/* All that was only before the time that counts. */
+static void drop_empty(struct trace_kinds *k)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < k->all.n; i++) {
+		if (k->all.at[i].q.n || k->all.at[i].unfinished)
+			k->all.at[n++] = k->all.at[i];
+		else
+			quantiles_fini(&k->all.at[i].q);
+	}
+	k->all.n = n;
+}
+
 void trace_kinds_finish(struct trace_kinds *k)
 {
 	/* Each stretch that is not free goes on. */
@@ -155,6 +169,7 @@ void trace_kinds_finish(struct trace_kinds *k)
 		if (k->stretches.at[i].since_ns != INT64_MIN)
 			unfinished(k, k->stretches.at[i]);
 	map_fini(&k->open);
+	drop_empty(k);
 	if (k->all.n)
 		qsort(k->all.at, k->all.n, sizeof(*k->all.at), by_sum);
 }

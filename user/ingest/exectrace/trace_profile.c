@@ -365,6 +365,17 @@ static int put_sample(struct trace_profile *p, const struct spent *s, struct err
 			   e);
 }
 
+int trace_profile_stop(struct trace_profile *p, const struct exectrace *t, int64_t time_ns,
+		       struct err *e)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < p->tracks.n; i++)
+		if (p->tracks.at[i].in)
+			ret = finish(p, t, &p->tracks.at[i], TRACE_NONE, time_ns, e);
+	return ret;
+}
+
 int trace_profile_end(struct trace_profile *p, struct prof **out, struct err *e)
 {
 	int ret = 0;

@@ -36,6 +36,9 @@ DEFINE_FREEP(struct trace_profile, trace_profile)
 /* Each event of the trace, in order. */
 int trace_profile_event(struct trace_profile *p, const struct exectrace *t,
 			const struct trace_event *ev, struct err *e);
+/* It ends here, though the trace goes on: stretches that have not ended count up to now. */
+int trace_profile_stop(struct trace_profile *p, const struct exectrace *t, int64_t time_ns,
+		       struct err *e);
 /* The trace has ended. *out is the caller's. */
 int trace_profile_end(struct trace_profile *p, struct prof **out, struct err *e);
 
