@@ -16,6 +16,7 @@
 #include "ingest/exectrace/exectrace.h"
 #include "ingest/exectrace/generation.h"
 #include "ingest/exectrace/heap.h"
+#include "ingest/exectrace/ids.h"
 #include "ingest/exectrace/trace_profile.h"
 #include "ingest/exectrace/wire1.h"
 
@@ -519,6 +520,32 @@ static void headers_are_told_apart(void **state)
 	}
 }
 
+/* Small and large numbers, those that share a place among the last ones, and one that comes back. */
+static void numbers_are_found_again(void **state)
+{
+	static const uint64_t of[] = {
+		0, 1, 63, 64, IDS_LOW - 1, IDS_LOW, IDS_LOW + IDS_RECENT, 1ull << 40, UINT64_MAX
+	};
+	struct ids x = { .nlow = 0 };
+	uint64_t v;
+
+	(void)state;
+	for (uint64_t round = 0; round < 3; round++) {
+		for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+			assert_int_equal(ids_get(&x, of[i], &v), false);
+			assert_true(ids_put(&x, of[i], i + round));
+		}
+		for (size_t i = 0; i < 2 * ARRAY_LEN(of); i++) {
+			assert_true(ids_get(&x, of[i % ARRAY_LEN(of)], &v));
+			assert_int_equal(v, i % ARRAY_LEN(of) + round);
+		}
+		assert_true(ids_put(&x, of[6], 77) && ids_get(&x, of[6], &v) && v == 77);
+		for (size_t i = 0; i < ARRAY_LEN(of); i++)
+			ids_del(&x, of[i]);
+	}
+	ids_fini(&x);
+}
+
 static void a_heap_gives_the_least_first(void **state)
 {
 	struct heap h = { .items = { .n = 0 } };
@@ -557,6 +584,7 @@ int main(void)
 		cmocka_unit_test(time_does_not_follow_the_square_of_ps),
 		cmocka_unit_test(every_truncation_is_told),
 		cmocka_unit_test(headers_are_told_apart),
+		cmocka_unit_test(numbers_are_found_again),
 		cmocka_unit_test(a_heap_gives_the_least_first),
 	};
 

@@ -38,7 +38,7 @@ static int begin_stack(struct trace_tables *t, uint64_t id, struct err *e)
 {
 	if (!id)
 		return 0;
-	map_del(&t->stack_ids, id);
+	ids_del(&t->stack_ids, id);
 	return tables_add_stack(t, id, e);
 }
 

@@ -30,7 +30,7 @@ struct merge1 {
 	struct heap ready;
 	struct map waiting; /* hash of a demanded state -> its first source, + 1 */
 	size_t nwaiting;
-	struct map gs; /* goroutine -> its number, times 4, and status */
+	struct ids gs; /* goroutine -> its number, times 4, and status */
 	bool may_be_loose, loose;
 };
 
@@ -98,7 +98,7 @@ static uint64_t state_of(const struct merge1 *m, int64_t g)
 {
 	uint64_t state = 0;
 
-	(void)map_get(&m->gs, (uint64_t)g, &state);
+	(void)ids_get(&m->gs, (uint64_t)g, &state);
 	return state;
 }
 
@@ -160,7 +160,7 @@ static int apply(struct merge1 *m, const struct rule *r, struct err *e)
 
 	if (r->g == TRACE_NONE)
 		return 0;
-	if (!map_put(&m->gs, (uint64_t)r->g, seq << 2 | r->to))
+	if (!ids_put(&m->gs, (uint64_t)r->g, seq << 2 | r->to))
 		return no_memory(e);
 	if (!m->nwaiting)
 		return 0;
@@ -281,7 +281,7 @@ static int take(struct merge1 *m, uint32_t i, struct merged1 *out, struct err *e
 				 .ran = s->ran };
 	ret = apply(m, &r, e);
 	if (!ret && out->ev.type == EV1_GO_END)
-		map_del(&m->gs, (uint64_t)out->g);
+		ids_del(&m->gs, (uint64_t)out->g);
 	if (!ret)
 		ret = advance(m, i, e);
 	if (ret < 0)
@@ -333,6 +333,6 @@ void merge1_free(struct merge1 *m)
 	vec_fini(&m->sources);
 	heap_fini(&m->ready);
 	map_fini(&m->waiting);
-	map_fini(&m->gs);
+	ids_fini(&m->gs);
 	free(m);
 }

@@ -67,21 +67,21 @@ struct gstate *order_goroutine(const struct order *o, int64_t id)
 {
 	uint64_t at;
 
-	return map_get(&o->by_g, (uint64_t)id, &at) ? &o->gs.at[at] : NULL;
+	return ids_get(&o->by_g, (uint64_t)id, &at) ? &o->gs.at[at] : NULL;
 }
 
 struct pstate *order_proc(const struct order *o, int64_t id)
 {
 	uint64_t at;
 
-	return map_get(&o->by_p, (uint64_t)id, &at) ? &o->ps.at[at] : NULL;
+	return ids_get(&o->by_p, (uint64_t)id, &at) ? &o->ps.at[at] : NULL;
 }
 
 struct mstate *order_thread(const struct order *o, int64_t id)
 {
 	uint64_t at;
 
-	return map_get(&o->by_m, (uint64_t)id, &at) ? &o->ms.at[at] : NULL;
+	return ids_get(&o->by_m, (uint64_t)id, &at) ? &o->ms.at[at] : NULL;
 }
 
 struct seq order_seq(const struct order *o, uint64_t n)
@@ -99,7 +99,7 @@ struct gstate *order_new_goroutine(struct order *o, int64_t id, enum gstatus sta
 	uint32_t at = o->free_gs.n ? o->free_gs.at[--o->free_gs.n] : (uint32_t)o->gs.n;
 	struct gstate *g = at < o->gs.n ? &o->gs.at[at] : vec_add(&o->gs, LIMIT_TRACE_IDS);
 
-	if (!g || !map_put(&o->by_g, (uint64_t)id, at))
+	if (!g || !ids_put(&o->by_g, (uint64_t)id, at))
 		return NULL;
 	g->id = id;
 	g->status = status;
@@ -123,7 +123,7 @@ void order_delete_goroutine(struct order *o, struct gstate *g)
 {
 	uint32_t *to = vec_add(&o->free_gs, LIMIT_TRACE_IDS);
 
-	map_del(&o->by_g, (uint64_t)g->id);
+	ids_del(&o->by_g, (uint64_t)g->id);
 	drop_regions(o, g);
 	if (to)
 		*to = (uint32_t)(g - o->gs.at);
@@ -133,7 +133,7 @@ struct pstate *order_new_proc(struct order *o, int64_t id, enum pstatus status)
 {
 	struct pstate *p = vec_add(&o->ps, LIMIT_TRACE_IDS);
 
-	if (!p || !map_put(&o->by_p, (uint64_t)id, o->ps.n - 1))
+	if (!p || !ids_put(&o->by_p, (uint64_t)id, o->ps.n - 1))
 		return NULL;
 	*p = (struct pstate){ .id = id, .status = status, .seq = order_seq(o, 0) };
 	return p;
@@ -143,7 +143,7 @@ struct mstate *order_new_thread(struct order *o, int64_t id, int64_t g)
 {
 	struct mstate *m = vec_add(&o->ms, LIMIT_TRACE_IDS);
 
-	if (!m || !map_put(&o->by_m, (uint64_t)id, o->ms.n - 1))
+	if (!m || !ids_put(&o->by_m, (uint64_t)id, o->ms.n - 1))
 		return NULL;
 	*m = (struct mstate){ .g = g, .p = TRACE_NONE };
 	return m;
@@ -170,8 +170,12 @@ unsigned order_p_state(enum pstatus status)
 
 enum object { GOROUTINE = 1, PROC, LEAVES, COLLECTION };
 
-static uint64_t state_hash(enum object what, int64_t id, unsigned status, uint64_t n)
+/* Nobody asks for them where all threads are tried one after the other. */
+static uint64_t state_hash(const struct order *o, enum object what, int64_t id, unsigned status,
+			   uint64_t n)
 {
+	if (!o->hashes)
+		return 0;
 	return hash_pair((uint64_t)id, hash_pair((uint64_t)what << 32 | status, n)) | 1;
 }
 
@@ -186,7 +190,7 @@ struct gstate *order_await_g(struct order *o, int64_t id, enum gstatus status, u
 {
 	struct gstate *g = order_goroutine(o, id);
 
-	o->awaited = state_hash(GOROUTINE, id, status, n - 1);
+	o->awaited = state_hash(o, GOROUTINE, id, status, n - 1);
 	if (!o->force)
 		return NULL;
 	adopt(o, id, order_g_state(g ? g->status : G_NONE));
@@ -209,7 +213,7 @@ struct pstate *order_await_p(struct order *o, int64_t id, enum pstatus status, u
 {
 	struct pstate *p = order_proc(o, id);
 
-	o->awaited = state_hash(PROC, id, class_of(status), n - 1);
+	o->awaited = state_hash(o, PROC, id, class_of(status), n - 1);
 	if (!o->force)
 		return NULL;
 	adopt(o, id, order_p_state(p ? p->status : P_NONE));
@@ -224,7 +228,7 @@ struct pstate *order_await_p(struct order *o, int64_t id, enum pstatus status, u
 
 bool order_await_lost_p(struct order *o)
 {
-	o->awaited = state_hash(LEAVES, o->now.p, 0, 0);
+	o->awaited = state_hash(o, LEAVES, o->now.p, 0, 0);
 	if (o->force)
 		o->now.p = o->next.p = TRACE_NONE;
 	return o->force;
@@ -232,7 +236,7 @@ bool order_await_lost_p(struct order *o)
 
 bool order_await_gc(struct order *o, uint64_t n, enum gc_state gc)
 {
-	o->awaited = state_hash(COLLECTION, 0, 0, n - 1);
+	o->awaited = state_hash(o, COLLECTION, 0, 0, n - 1);
 	if (o->force)
 		o->gc = gc;
 	return o->force;
@@ -253,20 +257,20 @@ static void reach(struct order *o, uint64_t hash)
 void order_reach_g(struct order *o, const struct gstate *g)
 {
 	if (g->seq.gen == o->gen->number)
-		reach(o, state_hash(GOROUTINE, g->id, g->status, g->seq.n));
+		reach(o, state_hash(o, GOROUTINE, g->id, g->status, g->seq.n));
 }
 
 void order_reach_p(struct order *o, const struct pstate *p)
 {
 	if (p->seq.gen == o->gen->number)
-		reach(o, state_hash(PROC, p->id, class_of(p->status), p->seq.n));
+		reach(o, state_hash(o, PROC, p->id, class_of(p->status), p->seq.n));
 	if (p->status == P_IDLE)
-		reach(o, state_hash(LEAVES, p->id, 0, 0));
+		reach(o, state_hash(o, LEAVES, p->id, 0, 0));
 }
 
 void order_reach_gc(struct order *o)
 {
-	reach(o, state_hash(COLLECTION, 0, 0, o->gc_seq));
+	reach(o, state_hash(o, COLLECTION, 0, 0, o->gc_seq));
 }
 
 uint64_t order_awaited(const struct order *o)
@@ -535,8 +539,9 @@ int order_new(struct order **out, struct err *e)
 	return 0;
 }
 
-void order_begin(struct order *o, const struct generation *g, unsigned version)
+void order_begin(struct order *o, const struct generation *g, unsigned version, bool hashes)
 {
+	o->hashes = hashes;
 	o->gen = g;
 	o->version = version;
 	if (!o->first)
@@ -557,9 +562,9 @@ void order_free(struct order *o)
 	vec_fini(&o->tasks);
 	vec_fini(&o->free_gs);
 	vec_fini(&o->free_tasks);
-	map_fini(&o->by_g);
-	map_fini(&o->by_p);
-	map_fini(&o->by_m);
+	ids_fini(&o->by_g);
+	ids_fini(&o->by_p);
+	ids_fini(&o->by_m);
 	map_fini(&o->by_task);
 	order_let_go(o, &o->kept);
 	free(o);

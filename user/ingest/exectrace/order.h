@@ -28,9 +28,10 @@ DEFINE_FREEP(struct order, order)
 
 /*
  * Events that come are of this generation; @g stays until the next one is begun. If it is damaged, events
- * may refer to strings and stacks that it does not have.
+ * may refer to strings and stacks that it does not have. @hashes: order_awaited() and order_reached() will be
+ * asked.
  */
-void order_begin(struct order *o, const struct generation *g, unsigned version);
+void order_begin(struct order *o, const struct generation *g, unsigned version, bool hashes);
 
 /*
  * 1: the event of thread @m is next, and order_take() gives what it means; 0: it must wait for

@@ -78,7 +78,8 @@ struct order {
 	VEC(struct mstate) ms;
 	VEC(struct task) tasks;
 	VEC(uint32_t) free_gs, free_tasks;
-	struct map by_g, by_p, by_m, by_task;
+	struct ids by_g, by_p, by_m;
+	struct map by_task;
 	enum gc_state gc;
 	uint64_t gc_seq;
 	struct trace_event queue[QUEUE_MAX];
@@ -92,6 +93,7 @@ struct order {
 	size_t held;	     /* bytes of all that is held */
 	const char *missing; /* a table does not have what the event refers to */
 	/* Hashes of states: that which the event waits for, and those that there are now. */
+	bool hashes; /* are wanted: */
 	uint64_t awaited;
 	uint64_t reached[ORDER_REACHED];
 	size_t nreached;

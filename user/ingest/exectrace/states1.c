@@ -34,7 +34,7 @@ struct g1 *states1_g(const struct states1 *s, int64_t id)
 {
 	uint64_t at;
 
-	return map_get(&s->by_g, (uint64_t)id, &at) ? &s->gs.at[at] : NULL;
+	return ids_get(&s->by_g, (uint64_t)id, &at) ? &s->gs.at[at] : NULL;
 }
 
 static struct g1 *new_g(struct states1 *s, int64_t id)
@@ -42,7 +42,7 @@ static struct g1 *new_g(struct states1 *s, int64_t id)
 	uint64_t at = s->free_gs.n ? s->free_gs.at[--s->free_gs.n] : s->gs.n;
 	struct g1 *g = at < s->gs.n ? &s->gs.at[at] : vec_add(&s->gs, LIMIT_TRACE_IDS);
 
-	if (!g || !map_put(&s->by_g, (uint64_t)id, at))
+	if (!g || !ids_put(&s->by_g, (uint64_t)id, at))
 		return NULL;
 	*g = (struct g1){ .id = id, .blocked = -1 };
 	return g;
@@ -53,7 +53,7 @@ static void delete_g(struct states1 *s, struct g1 *g)
 {
 	uint32_t *to = vec_add(&s->free_gs, LIMIT_TRACE_IDS);
 
-	map_del(&s->by_g, (uint64_t)g->id);
+	ids_del(&s->by_g, (uint64_t)g->id);
 	vec_fini(&g->regions);
 	if (to)
 		*to = (uint32_t)(g - s->gs.at);
@@ -435,7 +435,7 @@ void states1_fini(struct states1 *s)
 		vec_fini(&s->gs.at[i].regions);
 	vec_fini(&s->gs);
 	vec_fini(&s->free_gs);
-	map_fini(&s->by_g);
+	ids_fini(&s->by_g);
 	vec_fini(&s->ps);
 	vec_fini(&s->tasks);
 	vec_fini(&s->free_tasks);

@@ -8,17 +8,22 @@ static int no_memory(struct err *e)
 	return err_set(e, -ENOMEM, "no memory for the trace's strings and stacks");
 }
 
+/* Each id by itself: there may be many generations, and one large id. */
 void tables_reset(struct trace_tables *t)
 {
+	for (size_t i = 0; i < t->strings.n; i++)
+		ids_del(&t->string_ids, t->strings.at[i].id);
+	for (size_t i = 0; i < t->stacks.n; i++)
+		ids_del(&t->stack_ids, t->stacks.at[i].id);
 	t->bytes.n = t->strings.n = t->frames.n = t->stacks.n = 0;
-	map_fini(&t->string_ids);
-	map_fini(&t->stack_ids);
 	map_fini(&t->addresses);
 }
 
 void tables_fini(struct trace_tables *t)
 {
-	tables_reset(t);
+	ids_fini(&t->string_ids);
+	ids_fini(&t->stack_ids);
+	map_fini(&t->addresses);
 	vec_fini(&t->bytes);
 	vec_fini(&t->strings);
 	vec_fini(&t->frames);
@@ -47,14 +52,14 @@ static char *room(struct trace_tables *t, size_t n)
 	return at;
 }
 
-static int new_id(struct map *ids, uint64_t id, size_t index, const char *what, struct err *e)
+static int new_id(struct ids *ids, uint64_t id, size_t index, const char *what, struct err *e)
 {
 	uint64_t before;
 
-	if (!id || map_get(ids, id, &before))
+	if (!id || ids_get(ids, id, &before))
 		return err_set(e, -EBADMSG, "%s %llu %s", what, (unsigned long long)id,
 			       id ? "for a second time" : "is no id");
-	return map_put(ids, id, index) ? 0 : no_memory(e);
+	return ids_put(ids, id, index) ? 0 : no_memory(e);
 }
 
 int tables_add_string(struct trace_tables *t, uint64_t id, const void *at, size_t len,
@@ -71,7 +76,7 @@ int tables_add_string(struct trace_tables *t, uint64_t id, const void *at, size_
 	if (!to)
 		return no_memory(e);
 	memcpy(to, at, len);
-	*s = (struct table_span){ t->bytes.n - len, (uint32_t)len };
+	*s = (struct table_span){ id, t->bytes.n - len, (uint32_t)len };
 	return 0;
 }
 
@@ -85,6 +90,7 @@ int tables_add_stack(struct trace_tables *t, uint64_t id, struct err *e)
 	s = vec_add(&t->stacks, LIMIT_TRACE_IDS);
 	if (!s)
 		return no_memory(e);
+	s->id = id;
 	s->at = t->frames.n;
 	return 0;
 }
@@ -125,7 +131,7 @@ bool tables_string(const struct trace_tables *t, uint64_t id, struct trace_text 
 	*out = (struct trace_text){ "", 0 };
 	if (!id)
 		return true;
-	if (!map_get(&t->string_ids, id, &i))
+	if (!ids_get(&t->string_ids, id, &i))
 		return false;
 	*out = (struct trace_text){ t->bytes.at + t->strings.at[i].at, t->strings.at[i].n };
 	return true;
@@ -136,7 +142,7 @@ bool tables_stack(const struct trace_tables *t, uint64_t id, uint32_t *out)
 	uint64_t i = 0;
 
 	*out = 0;
-	if (id && !map_get(&t->stack_ids, id, &i))
+	if (id && !ids_get(&t->stack_ids, id, &i))
 		return false;
 	*out = id ? (uint32_t)i + 1 : 0;
 	return true;

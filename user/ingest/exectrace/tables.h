@@ -5,16 +5,16 @@
 #ifndef INGEST_EXECTRACE_TABLES_H
 #define INGEST_EXECTRACE_TABLES_H
 
-#include "base/map.h"
-#include "base/vec.h"
 #include "ingest/exectrace/exectrace.h"
+#include "ingest/exectrace/ids.h"
 
 struct table_frame {
 	uint64_t pc, func, file, line; /* func, file: ids of strings */
 };
 
 struct table_span {
-	size_t at; /* the first byte, or frame */
+	uint64_t id; /* by which the trace knows it */
+	size_t at;   /* the first byte, or frame */
 	uint32_t n;
 };
 
@@ -23,7 +23,7 @@ struct trace_tables {
 	VEC(struct table_span) strings;
 	VEC(struct table_frame) frames;
 	VEC(struct table_span) stacks;
-	struct map string_ids, stack_ids; /* id -> index */
+	struct ids string_ids, stack_ids; /* id -> index */
 	struct map addresses;		  /* of tables_address() -> index in stacks */
 };
 

@@ -40,7 +40,7 @@ struct states1 {
 	struct index1 *index; /* borrowed */
 	VEC(struct g1) gs;
 	VEC(uint32_t) free_gs;
-	struct map by_g;
+	struct ids by_g;
 	VEC(struct p1) ps; /* as in index.procs */
 	VEC(struct task1) tasks;
 	VEC(uint32_t) free_tasks;

@@ -107,7 +107,7 @@ static unsigned arguments(uint8_t type, unsigned version)
 	return type >= EV_PROCS_CHANGE && type <= last ? n[type] : 0xff;
 }
 
-static bool uvarint(struct cursor *c, uint64_t *out)
+static bool uvarint_slow(struct cursor *c, uint64_t *out)
 {
 	uint64_t v = 0;
 
@@ -121,6 +121,22 @@ static bool uvarint(struct cursor *c, uint64_t *out)
 		}
 	}
 	return false;
+}
+
+/* Most numbers have one byte or two. */
+static inline bool uvarint(struct cursor *c, uint64_t *out)
+{
+	const uint8_t *at = c->buf + c->at;
+
+	if (c->len - c->at < 2 || (at[0] & at[1] & 0x80))
+		return uvarint_slow(c, out);
+	*out = at[0] & 0x7f;
+	c->at++;
+	if (at[0] & 0x80) {
+		*out |= (uint64_t)at[1] << 7;
+		c->at++;
+	}
+	return true;
 }
 
 static int load_batch(struct trace2 *t, struct cursor *c, struct err *e)
@@ -332,8 +348,8 @@ static int next_generation(struct trace2 *t, struct err *e)
 	}
 	if (ret <= 0)
 		return ret;
-	order_begin(t->order, &t->gen, t->gens.version);
 	t->many = t->gen.nthreads > FEW_THREADS;
+	order_begin(t->order, &t->gen, t->gens.version, t->many);
 	for (uint32_t i = 0; i < t->gen.nthreads; i++) {
 		ret = open_cursor(t, i, e);
 		if (ret)

@@ -62,7 +62,7 @@ static inline bool byte(struct wire1 *w, uint8_t *out)
 	return true;
 }
 
-static inline bool uvarint(struct wire1 *w, uint64_t *out)
+static bool uvarint_slow(struct wire1 *w, uint64_t *out)
 {
 	uint64_t v = 0;
 	uint8_t b;
@@ -75,6 +75,22 @@ static inline bool uvarint(struct wire1 *w, uint64_t *out)
 		}
 	}
 	return false;
+}
+
+/* Most numbers have one byte or two, and lie in the window. */
+static inline bool uvarint(struct wire1 *w, uint64_t *out)
+{
+	const uint8_t *at = w->buf + w->at;
+
+	if (w->n - w->at < 2 || (at[0] & at[1] & 0x80))
+		return uvarint_slow(w, out);
+	*out = at[0] & 0x7f;
+	w->at++;
+	if (at[0] & 0x80) {
+		*out |= (uint64_t)at[1] << 7;
+		w->at++;
+	}
+	return true;
 }
 
 static void skip(struct wire1 *w, uint64_t n)
@@ -206,7 +222,8 @@ static int text(struct wire1 *w, struct event1 *ev, struct err *e)
 	return 0;
 }
 
-static int one_arg(struct wire1 *w, struct event1 *ev, wire1_each *each, void *arg, struct err *e)
+static inline int one_arg(struct wire1 *w, struct event1 *ev, wire1_each *each, void *arg,
+			  struct err *e)
 {
 	uint64_t v;
 
@@ -267,7 +284,10 @@ int wire1_next(struct wire1 *w, unsigned version, struct event1 *ev, wire1_each 
 	uint8_t b;
 	int ret;
 
-	*ev = (struct event1){ .off = wire1_offset(w) };
+	ev->off = wire1_offset(w);
+	ev->type = 0;
+	ev->nargs = 0;
+	ev->seq = 0;
 	if (!byte(w, &b))
 		return w->failed ? bad(w, ev, "", e) : 0;
 	ev->type = b & 0x3f;
