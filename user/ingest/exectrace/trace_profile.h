@@ -2,8 +2,10 @@
  * user/ingest/exectrace/trace_profile.h - profiles of the time that goroutines spent in a state.
  *
  * Each stretch counts 1 and its length, at the stack of the event that began it. Source:
- * cmd/trace/pprof.go, whose answers these are. Of Go 1.23 to 1.27, for traces of version 2: a stretch
- * that began before its goroutine first ran in the trace is left out, unless it never ran. Of Go 1.8
+ * cmd/trace/pprof.go, whose answers these are. Of Go 1.26 and 1.27, for traces of version 2: a stretch
+ * that began before its goroutine first ran in the trace is left out, unless it never ran. (Go 1.23 to
+ * 1.25 overlook what has no stack, the start of a goroutine as well, so that it counts as runnable while it
+ * runs: golang.org/issue/68542.) Of Go 1.8
  * to 1.21, for version 1: what has no stack is left out, waits for the end of a collection count as
  * sync, and sched has only goroutines that were created or unblocked.
  */
