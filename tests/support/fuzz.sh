@@ -14,7 +14,7 @@ for name in "$@"; do
 	mkdir -p "$O/corpus/$name" "$O/crash" "$O/log"
 	seeds=testdata/corpus/$name
 	[ -d "$seeds" ] || seeds=
-	if [ "$name" = exectrace ] && command -v go >/dev/null && O=$O tests/support/tracejudge.sh >/dev/null; then
+	if [[ $name == exectrace || $name == traceout ]] && command -v go >/dev/null && O=$O tests/support/tracejudge.sh >/dev/null; then
 		seeds="$seeds $O/tracejudge/seeds"
 	fi
 	log=$O/log/fuzz_$name.log

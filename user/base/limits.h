@@ -78,12 +78,13 @@ enum {
 	LIMIT_FDINFO = 1 << 16,
 	LIMIT_HOLDERS_FILES = 1 << 20,
 	LIMIT_HOLDERS_MS = 1000,
-	LIMIT_TRACE_TEXT = 1 << 30,   /* strings of one generation of an execution trace */
-	LIMIT_TRACE_IDS = 1 << 26,    /* its strings, its stacks, and frames of all stacks */
-	LIMIT_TRACE_NAMES = 1 << 28,  /* names of its tasks and regions that go on */
-	LIMIT_TRACE_STEPS = 1 << 20,  /* changes of mutator utilisation in one second */
-	LIMIT_TRACE_KINDS = 1 << 11,  /* kinds of tasks, of regions, of ranges */
-	LIMIT_TRACE_REASONS = 256,    /* why goroutines wait */
+	LIMIT_TRACE_TEXT = 1 << 30,  /* strings of one generation of an execution trace */
+	LIMIT_TRACE_IDS = 1 << 26,   /* its strings, its stacks, and frames of all stacks */
+	LIMIT_TRACE_NAMES = 1 << 28, /* names of its tasks and regions that go on */
+	LIMIT_TRACE_STEPS = 1 << 20, /* changes of mutator utilisation in one second */
+	LIMIT_TRACE_KINDS = 1 << 11, /* kinds of tasks, of regions, of ranges */
+	LIMIT_TRACE_REASONS = 256,   /* why goroutines wait */
+	LIMIT_TRACE_TOLD = 1 << 16,  /* names that a Perfetto trace has before it tells them anew */
 	LIMIT_TRACE_GROUPS = 1 << 16, /* functions that goroutines start in */
 	LIMIT_STREAM_MS = 20000,      /* reading long ranges of one executable's file, in all */
 };

@@ -68,6 +68,25 @@ static bool reindex(struct strtab *t)
 	return true;
 }
 
+/* Where these bytes are in the index, or would be. */
+static size_t find(const struct strtab *t, const void *s, size_t len, uint32_t hash)
+{
+	size_t i = hash & (t->nindex - 1);
+
+	for (; t->index[i]; i = (i + 1) & (t->nindex - 1)) {
+		const struct str *str = &t->strs.at[t->index[i] - 1];
+
+		if (str->hash == hash && str->len == len && (!len || !memcmp(str->s, s, len)))
+			break;
+	}
+	return i;
+}
+
+uint32_t strtab_find(const struct strtab *t, const void *s, size_t len)
+{
+	return t->index[find(t, s, len, (uint32_t)hash_bytes(s, len))] - 1;
+}
+
 uint32_t strtab_put(struct strtab *t, const void *s, size_t len)
 {
 	uint32_t hash = (uint32_t)hash_bytes(s, len);
@@ -77,11 +96,9 @@ uint32_t strtab_put(struct strtab *t, const void *s, size_t len)
 
 	if (len > LIMIT_STRING || (t->strs.n * 2 >= t->nindex && !reindex(t)))
 		return UINT32_MAX;
-	for (i = hash & (t->nindex - 1); t->index[i]; i = (i + 1) & (t->nindex - 1)) {
-		str = &t->strs.at[t->index[i] - 1];
-		if (str->hash == hash && str->len == len && (!len || !memcmp(str->s, s, len)))
-			return t->index[i] - 1;
-	}
+	i = find(t, s, len, hash);
+	if (t->index[i])
+		return t->index[i] - 1;
 	copy = store(t, s, len);
 	str = copy ? vec_add(&t->strs, LIMIT_STRINGS) : NULL;
 	if (!str)

@@ -21,6 +21,9 @@ DEFINE_FREEP(struct strtab, strtab)
 uint32_t strtab_put(struct strtab *t, const void *s, size_t len);
 uint32_t strtab_puts(struct strtab *t, const char *s);
 
+/* Id of the bytes; UINT32_MAX: they are not in. */
+uint32_t strtab_find(const struct strtab *t, const void *s, size_t len);
+
 /* NUL-terminated; borrowed and at the same address until strtab_free. */
 const char *strtab_get(const struct strtab *t, uint32_t id);
 size_t strtab_len(const struct strtab *t, uint32_t id);

@@ -194,18 +194,23 @@ static bool is_text(const struct output_format *f)
 	return strcmp(f->name, "pprof") != 0;
 }
 
+static bool on_terminal(const char *path)
+{
+	return path && !strcmp(path, "/dev/stdout") && isatty(STDOUT_FILENO);
+}
+
 static int check_outputs(const struct run *r, struct err *e)
 {
 	const struct trace_opts *o = r->o;
-	bool terminal = isatty(STDOUT_FILENO);
 	int ret = check_output(r, o->perfetto, e);
 
 	if (!ret)
 		ret = check_output(r, o->cut, e);
+	if (!ret && (on_terminal(o->perfetto) || on_terminal(o->cut)))
+		return err_set(e, -EINVAL, "a trace is no text for a terminal: name a file");
 	for (int k = 0; !ret && k < TRACE_PROFILE_KINDS; k++) {
 		ret = check_output(r, o->pprof[k], e);
-		if (!ret && o->pprof[k] && terminal && !is_text(o->format) &&
-		    !strcmp(o->pprof[k], "/dev/stdout"))
+		if (!ret && on_terminal(o->pprof[k]) && !is_text(o->format))
 			return err_set(e, -EINVAL,
 				       "--pprof %s: a profile is no text for a terminal: name a "
 				       "file (--pprof %s=OUT), or take --format text",

@@ -132,9 +132,6 @@ static void put_groups(const struct trace_report *r)
 		put_group(r, &s->groups.at[i]);
 	if (s->groups.n > TOP_GROUPS)
 		tell_out("%10s  ... %zu more functions", "", s->groups.n - TOP_GROUPS);
-	if (s->groups_lost)
-		tell_out("%10" PRIu64 "  goroutines of still more functions are among the first",
-			 s->groups_lost);
 }
 
 static void put_quantiles(const struct quantiles *q, char *to, size_t n)
@@ -370,7 +367,6 @@ int trace_json(const struct trace_report *r, int status)
 	json_object_set_new(root, "heap_bytes", json_metric(&s->heap));
 	json_object_set_new(root, "heap_goal_bytes", json_metric(&s->goal));
 	json_object_set_new(root, "groups", json_groups(r));
-	json_object_set_new(root, "groups_lost", json_integer((json_int_t)s->groups_lost));
 	json_object_set_new(root, "scheduler_latency", json_latency(r));
 	json_object_set_new(root, "mutator_utilisation", json_utilisation(r));
 	json_object_set_new(root, "ranges", json_kinds(r, &s->ranges));

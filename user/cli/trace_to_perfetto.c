@@ -100,9 +100,10 @@ static struct perfetto_text text_of(const char *s)
 	return (struct perfetto_text){ s, strlen(s) };
 }
 
+/* What is longer than that nobody reads. */
 static struct perfetto_text text(struct trace_text t)
 {
-	return (struct perfetto_text){ t.at, t.len };
+	return (struct perfetto_text){ t.at, t.len < LIMIT_NAME ? t.len : LIMIT_NAME };
 }
 
 static uint64_t time_of(const struct trace_to_perfetto *p, const struct trace_event *ev)
@@ -727,7 +728,9 @@ int trace_to_perfetto_event(struct trace_to_perfetto *p, const struct exectrace 
 	if (!p->begun)
 		p->from_ns = time_of(p, ev);
 	p->begun = true;
-	if (!before && !p->tracks.shown)
+	if (perfetto_names(p->out) > LIMIT_TRACE_TOLD)
+		ret = perfetto_forget(p->out, e);
+	if (!ret && !before && !p->tracks.shown)
 		ret = show(p, e);
 	return ret ? ret : put(p, t, ev, e);
 }

@@ -116,6 +116,15 @@ void perfetto_free(struct perfetto *p)
 	free(p);
 }
 
+size_t perfetto_names(const struct perfetto *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < KINDS; i++)
+		n += strtab_count(p->names[i].known);
+	return n;
+}
+
 int perfetto_forget(struct perfetto *p, struct err *e)
 {
 	return fresh_tables(p, e);

@@ -89,6 +89,8 @@ int perfetto_clock(struct perfetto *p, uint64_t time_ns, uint64_t mono_ns, uint6
 /* Writes what is not written yet. Nothing comes after it. */
 int perfetto_end(struct perfetto *p, struct err *e);
 
+/* How many names are known: since the beginning, or the last perfetto_forget(). */
+size_t perfetto_names(const struct perfetto *p);
 /* Names that follow are told anew. */
 int perfetto_forget(struct perfetto *p, struct err *e);
 

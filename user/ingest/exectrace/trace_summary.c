@@ -112,15 +112,26 @@ static struct trace_group *group_of(struct trace_summary *s, uint32_t name)
 
 	if (map_get(&s->group_of, name, &at))
 		return &s->groups.at[at];
-	if (s->groups.n >= LIMIT_TRACE_GROUPS) {
-		s->groups_lost++;
-		return &s->groups.at[0];
-	}
-	to = vec_add(&s->groups, LIMIT_TRACE_GROUPS);
+	to = vec_add(&s->groups, LIMIT_TRACE_IDS);
 	if (!to || !map_put(&s->group_of, name, s->groups.n - 1))
 		return NULL;
 	to->name = name;
 	return to;
+}
+
+/*
+ * The number of a name, which is new only as long as there are less than @most. Else it is @others;
+ * UINT32_MAX: no memory.
+ */
+static uint32_t name_in(struct trace_summary *s, struct trace_text text, size_t n, size_t most,
+			const char *others)
+{
+	uint32_t name;
+
+	if (n < most)
+		return strtab_put(s->names, text.at, text.len);
+	name = strtab_find(s->names, text.at, text.len);
+	return name == UINT32_MAX ? strtab_puts(s->names, others) : name;
 }
 
 static bool add_spent(struct trace_group *to, const struct trace_spent *from)
@@ -198,7 +209,8 @@ static bool name_it(struct trace_summary *s, const struct exectrace *t,
 	if (!n || n >= STACK_MAX)
 		return true;
 	f = exectrace_frame(t, stack, n - 1);
-	g->name = strtab_put(s->names, f.func.at, f.func.len);
+	g->name = name_in(s, f.func, strtab_count(s->names), LIMIT_TRACE_GROUPS,
+			  "(other functions)");
 	return g->name != UINT32_MAX;
 }
 
@@ -221,13 +233,7 @@ static const char *why_runnable(const struct trace_transition *t)
 /* A trace has some twenty reasons. What has very many is not searched through for long. */
 static bool reason_of(struct trace_summary *s, struct trace_text text, uint32_t *out)
 {
-	static const char others[] = "(other reasons)";
-	uint64_t at;
-
-	*out = strtab_put(s->names, text.at, text.len);
-	if (*out != UINT32_MAX && !map_get(&s->reasons, *out, &at) &&
-	    s->reasons.n >= LIMIT_TRACE_REASONS)
-		*out = strtab_puts(s->names, others);
+	*out = name_in(s, text, s->reasons.n, LIMIT_TRACE_REASONS, "(other reasons)");
 	return *out < UINT32_MAX - TRACE_SPENT_WAITING && map_put(&s->reasons, *out, 0);
 }
 
@@ -330,10 +336,12 @@ static bool transition(struct trace_summary *s, const struct exectrace *t,
 
 /* ---- other events ---- */
 
+static const char others[] = "(others)";
+
 static bool range(struct trace_summary *s, const struct trace_event *ev, bool before)
 {
 	const struct trace_range *r = &ev->range;
-	uint32_t name = strtab_put(s->names, r->name.at, r->name.len);
+	uint32_t name = name_in(s, r->name, s->ranges.all.n, LIMIT_TRACE_KINDS, others);
 	uint64_t key = hash_pair(hash_pair(r->scope, (uint64_t)r->id), name);
 
 	if (name == UINT32_MAX)
@@ -352,7 +360,7 @@ static bool mark(struct trace_summary *s, const struct trace_event *ev, bool bef
 	bool begin = ev->kind == TRACE_TASK_BEGIN || ev->kind == TRACE_REGION_BEGIN;
 	struct trace_kinds *k = task ? &s->tasks : &s->regions;
 	struct trace_text type = task ? ev->task.type : ev->region.type;
-	uint32_t name = strtab_put(s->names, type.at, type.len);
+	uint32_t name = name_in(s, type, k->all.n, LIMIT_TRACE_KINDS, others);
 	uint64_t key = task ? ev->task.id : (uint64_t)ev->g;
 
 	if (name == UINT32_MAX)

@@ -2,8 +2,8 @@
  * user/ingest/exectrace/trace_summary.h - what is worth knowing of a trace, added up as it is read.
  *
  * A goroutine is of the function that it starts in: so say the event that created it, or the
- * outermost frame of its first known stack. Memory is that of the goroutines and tasks that live,
- * and of the names; durations are in histograms (quantiles.h).
+ * outermost frame of its first known stack. Memory is that of the goroutines and tasks that live, and
+ * of the names, whose number has a bound; durations are in histograms (quantiles.h).
  */
 #ifndef INGEST_EXECTRACE_TRACE_SUMMARY_H
 #define INGEST_EXECTRACE_TRACE_SUMMARY_H
@@ -59,10 +59,11 @@ struct trace_summary {
 	struct strtab *names;
 	uint64_t events, samples, logs, generations;
 	bool begun;
-	int64_t from_ns, to_ns;		/* what it is of */
-	VEC(struct trace_group) groups; /* those that existed longest first */
-	uint64_t goroutines, peak;	/* in all, and at most at a time */
-	uint64_t groups_lost; /* of more functions than LIMIT_TRACE_GROUPS, in groups[0] */
+	int64_t from_ns, to_ns; /* what it is of */
+	/* Those that existed longest first; of very many functions some are "(other functions)". */
+	VEC(struct trace_group) groups;
+	uint64_t goroutines, peak; /* in all, and at most at a time */
+	uint64_t groups_lost;	   /* of more functions than LIMIT_TRACE_GROUPS, in groups[0] */
 	struct quantiles latency;
 	struct trace_latency longest[TRACE_LONGEST]; /* the longest first */
 	size_t nlongest;
