@@ -169,6 +169,27 @@ refuses "made in windows: an error bar that says nothing" flow_made.comments 's/
 refuses "made in windows: a plugin's function is missing" flow_made.comments '/_.a.b/d' "${L[@]}"
 refuses "made in windows: no truth" flow_made.truth '/^#/d' "${L[@]}"
 
+right late.truth <<-END
+	ready
+	# main.allocGarbage 20000 112
+	# main.allocHost 600000 80
+	done
+END
+right late.comments <<-END
+	hits: 540600 allocations of 46454528 bytes seen at 36 probes (one multi link), 22022 sampled
+	unobserved: 5 ms in which probes were being put in
+	missed: 79697 allocations, by the runtime's own counts, did not pass the probes
+END
+right late.err <<-END
+	goprof-bpf: heap: 79697 allocations that did not pass the probes, by the runtime's own count
+END
+LATE="told_late $D/late.truth $D/late.comments $D/late.err"
+accepts late $LATE
+refuses "late: nothing was missed" late.comments '/missed:/d' $LATE
+refuses "late: too few are missed" late.comments 's/79697/50000/' $LATE
+refuses "late: too many are missed" late.comments 's/79697/100000/' $LATE
+refuses "late: no loss is told" late.err 's/did not pass/passed/' $LATE
+
 right labels.truth <<-END
 	7 200000 kind=a
 	8 200000 -

@@ -62,6 +62,8 @@ struct probes {
 	uint64_t kill_at; /* somebody kills the keeper then; 0: nobody */
 	bool dead;
 	unsigned kills;
+	/* What epoll watches of it. A child may have these files open, so closing does not end that. */
+	bool watched_keeper, watched_pricing;
 	/* The results. */
 	double estimate[SITES];
 	uint64_t observed, windows, full, length, first_part;
@@ -140,10 +142,14 @@ int epoll_create1(int flags)
 
 int epoll_ctl(int ep, int op, int fd, struct epoll_event *ev)
 {
-	(void)ep;
-	(void)op;
-	(void)fd;
+	struct probes *s = &w.at[ep - EP];
+	bool *watched = fd >= PRICING ? &s->watched_pricing : &s->watched_keeper;
+
 	(void)ev;
+	if (fd < KEEPER)
+		return 0;
+	assert_true(op == EPOLL_CTL_ADD ? !*watched : *watched);
+	*watched = op == EPOLL_CTL_ADD;
 	return 0;
 }
 
@@ -398,7 +404,7 @@ int uprobes_mend(struct uprobes *u, struct err *e)
 	struct probes *s = of(u);
 
 	(void)e;
-	assert_true(s->dead && !s->attached);
+	assert_true(s->dead && !s->attached && !s->watched_keeper);
 	s->dead = false;
 	u->deaths++;
 	pass(w.now + 20 * MS);
@@ -430,7 +436,7 @@ void leftovers_begin(struct target *t, const struct collect_opts *o)
 
 int uprobes_fd(const struct uprobes *u)
 {
-	return u->keeper.sock;
+	return u->keeper.sock ? u->keeper.sock : -1;
 }
 
 void uprobes_until(struct uprobes *u, uint64_t ns)
@@ -445,7 +451,10 @@ uint64_t uprobes_let_go(const struct uprobes *u)
 
 void uprobes_free(struct uprobes *u)
 {
-	if (u->keeper.sock && of(u)->attached)
+	if (!u->keeper.sock)
+		return;
+	assert_false(of(u)->watched_keeper);
+	if (of(u)->attached)
 		attach(of(u), false, w.now);
 	u->keeper.sock = 0;
 }
@@ -484,6 +493,7 @@ void pricing_free(struct pricing *p)
 
 	if (!s)
 		return;
+	assert_false(s->watched_pricing);
 	pass(s->pricing);
 	s->pricing = 0;
 }

@@ -449,6 +449,12 @@ static void it_goes_on_when_its_keeper_is_killed(void **state)
 	assert_int_equal(s->windows, 0);
 	seen = share_observed(s, 20) + (double)s->loss.n[LOSS_UNWATCHED] / 20000;
 	assert_true(seen > 0.98 && seen < 1.01);
+	/* The keeper dies after windows, in full observation that has lasted long: only what follows is lost. */
+	kill_every = 4 * SEC;
+	run_one(much_at_first, true, 1, 30);
+	assert_true(s->windows > 3 && s->kills > 2);
+	assert_true((double)s->full / 1e6 + (double)s->loss.n[LOSS_UNWATCHED] < 30000);
+	assert_true(s->loss.n[LOSS_UNWATCHED] < 100ull * s->kills);
 	/* In windows: of a broken one the end is not known to the millisecond. */
 	kill_every = 300 * MS;
 	unbiased(heavy, NULL, 2, 0.005);

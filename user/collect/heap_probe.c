@@ -365,6 +365,8 @@ static int turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t w
 	struct heap_probe *h = of_window(w);
 
 	(void)since; /* the runtime's own counts tell of all of it */
+	if (!windows)
+		heap_window_watch(w, h->o.held && !probing_since(h->probing));
 	if (windows != (h->heap.own.ns > 0))
 		heap_window_turn(w, windows, hit_ns, (double)window_ns);
 	if (!windows && h->o.fine_heap)
@@ -497,7 +499,6 @@ static void note_begin(struct heap_probe *h)
 		return;
 	h->start_ns = (int64_t)probing_since(h->probing);
 	h->start_unix_ns = now_ns(CLOCK_REALTIME) - (now_ns(CLOCK_MONOTONIC) - h->start_ns);
-	heap_window_watch(&h->window, h->o.held);
 }
 
 int heap_probe_start(struct subject *s, const struct collect_opts *o, struct heap_probe **out,
@@ -676,7 +677,8 @@ static int comment_missed(struct heap_probe *h, struct err *e)
 	return prof_comment(
 		h->prof, e,
 		"missed: %llu allocations, by the runtime's own counts, did not pass the "
-		"probes: a profile-guided build may have copied the allocator",
+		"probes: a profile-guided build may have copied the allocator, or a plugin "
+		"allocated before it was found",
 		(unsigned long long)missed);
 }
 

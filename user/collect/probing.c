@@ -456,8 +456,8 @@ static int cut_short(struct probing *p, struct err *e)
 static int keeper_died(struct probing *p, struct err *e)
 {
 	bool full = p->state == FULL, opening = p->state == OPENING;
-	uint64_t since = p->covered_ns ? p->covered_ns : now_ns();
 	int ret = full ? close_full(p, e) : 0;
+	uint64_t since = p->covered_ns ? p->covered_ns : now_ns();
 
 	if (!ret)
 		ret = probing_mend(p, e);
@@ -567,6 +567,7 @@ static int rings_windows(struct probing *p, struct err *e)
 static void let_go_for_good(struct probing *p)
 {
 	p->kept = false;
+	probing_unwatch(p, uprobes_fd(&p->uprobes));
 	uprobes_free(&p->uprobes);
 }
 
@@ -602,6 +603,7 @@ static int open_when_due(struct probing *p, struct err *e)
 /* Its probes are out. */
 static void end_pricing(struct probing *p)
 {
+	probing_unwatch(p, pricing_fd(p->pricing));
 	pricing_free(p->pricing);
 	p->pricing = NULL;
 }
@@ -749,7 +751,7 @@ int probing_end(struct probing *p, struct err *e)
 	p->end_ns = now_ns();
 	if (probing_kept(p))
 		(void)probing_detach(p, NULL); /* what that takes is to be told, too */
-	uprobes_free(&p->uprobes);
+	let_go_for_good(p);
 	return ret;
 }
 

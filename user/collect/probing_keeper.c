@@ -20,6 +20,17 @@ int probing_watch(struct probing *p, int fd, struct err *e)
 	return epoll_ctl(p->ep, EPOLL_CTL_ADD, fd, &ev) ? err_sys(e, "epoll") : 0;
 }
 
+/*
+ * To be called before @fd is closed. Closing it is not enough: epoll watches the open file, and a
+ * child that was forked meanwhile may have it open for a while. Then the end of one keeper would be
+ * told as that of the next one.
+ */
+void probing_unwatch(struct probing *p, int fd)
+{
+	if (fd >= 0 && p->ep >= 0)
+		epoll_ctl(p->ep, EPOLL_CTL_DEL, fd, NULL);
+}
+
 /* The keeper was killed: a new one frees what it left behind. Then nothing is attached. */
 int probing_mend(struct probing *p, struct err *e)
 {
@@ -30,6 +41,7 @@ int probing_mend(struct probing *p, struct err *e)
 	if (!p->uprobes.deaths)
 		say(&p->o, "%s: the process that keeps the probes was killed: another one goes on",
 		    p->u.what);
+	probing_unwatch(p, uprobes_fd(&p->uprobes));
 	ret = uprobes_mend(&p->uprobes, e);
 	if (ret)
 		return ret;

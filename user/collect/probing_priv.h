@@ -140,6 +140,7 @@ void probing_tell_bystanders(const struct probing *p, char *to, size_t size);
  * killed one left in the target's code (uprobes_mend): then nothing is attached and nothing open.
  */
 int probing_watch(struct probing *p, int fd, struct err *e);
+void probing_unwatch(struct probing *p, int fd);
 int probing_mend(struct probing *p, struct err *e);
 int probing_attach(struct probing *p, struct err *e);
 int probing_detach(struct probing *p, struct err *e);

@@ -638,7 +638,7 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err 
 
 int uprobes_fd(const struct uprobes *u)
 {
-	return u->keeper.ready;
+	return u->keeper.pid ? u->keeper.ready : -1;
 }
 
 int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e)
