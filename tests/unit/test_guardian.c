@@ -214,9 +214,13 @@ static void a_lock_is_no_collector(void **state)
 	becomes(w, 0);
 }
 
+#define GATE	    (1ull << 62)
+#define PLACE(slot) (GATE | (uint64_t)(slot) << 31)
+
 /*
  * A lock on the target's pidfd that is no claim: anybody can have it. The guardian may hold the gate
- * for a moment after it has told what it did.
+ * for a moment after it has told what it did. Its own claim has a place drawn at random: where that is
+ * the one to be locked for writing, the next one is.
  */
 static int foreign_lock(struct world *w, short type, uint64_t from, uint64_t len)
 {
@@ -224,8 +228,11 @@ static int foreign_lock(struct world *w, short type, uint64_t from, uint64_t len
 	int fd = (int)syscall(SYS_pidfd_open, w->pid, 0);
 
 	assert_true(fd >= 0);
-	for (int i = 0; i < 1000 && fcntl(fd, F_OFD_SETLK, &l); i++)
+	for (int i = 0; i < 1000 && fcntl(fd, F_OFD_SETLK, &l); i++) {
+		if (type == F_WRLCK && from != GATE)
+			l.l_start ^= 1ll << 31;
 		usleep(10000);
+	}
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &l), 0);
 	return fd;
 }
@@ -236,11 +243,11 @@ static void locks_of_strangers_mean_nothing(void **state)
 		short type;
 		uint64_t from, len;
 	} locks[] = {
-		{ F_RDLCK, 1ull << 62 | 1ull << 31, 0 },   /* all places of claims */
-		{ F_RDLCK, 1ull << 62, 0 },		   /* and the gate */
-		{ F_RDLCK, 0, 0 },			   /* everything */
-		{ F_RDLCK, (1ull << 62) - 1, 1ull << 38 }, /* much */
-		{ F_WRLCK, 1ull << 62 | 5ull << 31, 1 },   /* one place, for writing */
+		{ F_RDLCK, PLACE(1), 0 },	   /* all places of claims */
+		{ F_RDLCK, GATE, 0 },		   /* and the gate */
+		{ F_RDLCK, 0, 0 },		   /* everything */
+		{ F_RDLCK, GATE - 1, 1ull << 38 }, /* much */
+		{ F_WRLCK, PLACE(5), 1 },	   /* one place, for writing */
 	};
 	struct world *w = *state;
 
@@ -265,7 +272,7 @@ static void nobody_holds_the_gate_for_ever(void **state)
 	w->job.enter_ms = 200;
 	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
 		struct guardian *g = start(w, GUARDIAN_WROTE, VALUE);
-		int fd = foreign_lock(w, types[i], 1ull << 62, 1);
+		int fd = foreign_lock(w, types[i], GATE, 1);
 
 		ends(g, GUARDIAN_RESTORED, 0);
 		assert_int_equal(now(w), 0);
