@@ -333,6 +333,7 @@ static struct slow {
 	bool stands; /* the clock is this one */
 	uint64_t now_ns, page_ns, put_ns;
 	size_t puts;
+	off_t bad; /* the page of the file that cannot be read; 0: none */
 } slow;
 
 int clock_gettime(clockid_t id, struct timespec *ts);
@@ -350,6 +351,10 @@ ssize_t pread(int fd, void *buf, size_t n, off_t at)
 {
 	if (n == PAGE && at >= OFFSET && at < OFFSET + PAGES * PAGE)
 		slow.now_ns += slow.page_ns;
+	if (slow.bad && at == slow.bad) {
+		errno = EIO;
+		return -1;
+	}
 	return syscall(SYS_pread64, fd, buf, n, at);
 }
 
@@ -400,6 +405,84 @@ static void a_search_takes_two_seconds(void **state)
 	leftovers_fini(&l);
 	slow = (struct slow){ 0 };
 	end_child(&c);
+}
+
+/* ---- pages that cannot be had ---- */
+
+/* The second of the four pages that it has written to is bad on the disk: the others are searched, and it is said. */
+static void a_page_that_the_file_does_not_give_is_unseen(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+
+	(void)state;
+	slow.bad = OFFSET + 3 * PAGE;
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	slow.bad = 0;
+	assert_int_equal(l.at.n, 3);
+	assert_int_equal(l.at.at[0].addr, c.addr + changes[0].at);
+	assert_int_equal(l.at.at[1].addr, c.addr + changes[3].at);
+	assert_int_equal(l.unseen, 1);
+	leftovers_fini(&l);
+	end_child(&c);
+}
+
+/* The memory of a process in which something happens just before one page is read. */
+static struct meanwhile {
+	struct mem mem, *under; /* mem first: casts back */
+	struct child *c;
+	uint64_t addr;
+	bool ends; /* it ends; otherwise it has unmapped the page */
+} meanwhile;
+
+static int read_meanwhile(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+{
+	const struct meanwhile *w = (const struct meanwhile *)m;
+
+	if (addr == w->addr && w->ends) {
+		kill(w->c->pid, SIGKILL);
+		waitpid(w->c->pid, NULL, 0);
+	} else if (addr == w->addr) {
+		return err_set(e, -EFAULT, "no memory at 0x%llx", (unsigned long long)addr);
+	}
+	return mem_read(w->under, addr, buf, n, e);
+}
+
+static void happens(struct child *c, uint64_t addr, bool ends)
+{
+	meanwhile = (struct meanwhile){ { .read = read_meanwhile }, c->t->mem, c, addr, ends };
+	c->t->mem = &meanwhile.mem;
+}
+
+static void a_page_that_is_gone_has_none(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+
+	(void)state;
+	happens(&c, c.addr + 3 * PAGE, false);
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	assert_int_equal(l.at.n, 3);
+	assert_int_equal(l.unseen, 0);
+	leftovers_fini(&l);
+	c.t->mem = meanwhile.under;
+	end_child(&c);
+}
+
+/* Not "none were found". */
+static void a_process_that_ends_meanwhile_is_an_error(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+	struct err e = { "" };
+
+	(void)state;
+	happens(&c, c.addr + 3 * PAGE, true);
+	assert_int_equal(leftovers_find(c.t, &l, &e), -ESRCH);
+	assert_non_null(strstr(e.msg, "exited"));
+	assert_int_equal(l.at.n, 0);
+	c.t->mem = meanwhile.under;
+	target_free(c.t);
 }
 
 /* @n of them in one place of @c, though only the first can be there. */
@@ -509,6 +592,9 @@ int main(void)
 		cmocka_unit_test(large_files_that_are_mapped_often_are_counted),
 		cmocka_unit_test(stops_when_it_is_asked_to),
 		cmocka_unit_test(a_search_takes_two_seconds),
+		cmocka_unit_test(a_page_that_the_file_does_not_give_is_unseen),
+		cmocka_unit_test(a_page_that_is_gone_has_none),
+		cmocka_unit_test(a_process_that_ends_meanwhile_is_an_error),
 		cmocka_unit_test(freeing_takes_twenty_seconds),
 		cmocka_unit_test(healing_takes_thirty_seconds),
 	};

@@ -115,13 +115,19 @@ static int add_breakpoints(struct leftovers *l, const uint8_t *now, const uint8_
 	return 0;
 }
 
-/* The page at @addr beside the file's at @off. What cannot be had has no breakpoint of ours. */
-static int compare_page(struct search *s, int fd, uint64_t addr, uint64_t off, struct err *e)
+/*
+ * The page at @addr beside the file's at @off. A page that the process has unmapped meanwhile has no breakpoint;
+ * of one that cannot be read from the file nobody knows, so *unseen is set.
+ */
+static int compare_page(struct search *s, int fd, uint64_t addr, uint64_t off, bool *unseen,
+			struct err *e)
 {
 	ssize_t got = pread(fd, s->buf, (size_t)sysconf(_SC_PAGESIZE), (off_t)off);
 
-	if (got <= 0)
+	if (got <= 0) {
+		*unseen = true;
 		return 0;
+	}
 	if (mem_read(s->t->mem, addr, s->buf + PAGE_MAX, (size_t)got, e))
 		return target_alive(s->t, e);
 	return add_breakpoints(s->l, s->buf + PAGE_MAX, s->buf, (size_t)got, addr, off, e);
@@ -140,6 +146,7 @@ static int compare_pages(struct search *s, const struct mapping *m, const uint64
 {
 	struct leftover_file f = { .first = s->l->at.n }, *slot;
 	CLEANUP(closep) int fd = -1;
+	bool unseen = false;
 	int ret = 0;
 	size_t i;
 
@@ -150,9 +157,10 @@ static int compare_pages(struct search *s, const struct mapping *m, const uint64
 	for (i = 0; !ret && i < n && !is_late(s); i++) {
 		ret = stopped(s, e);
 		if (!ret)
-			ret = compare_page(s, fd, pages[i], pages[i] - m->start + m->offset, e);
+			ret = compare_page(s, fd, pages[i], pages[i] - m->start + m->offset,
+					   &unseen, e);
 	}
-	s->l->unseen += !ret && i < n;
+	s->l->unseen += !ret && (unseen || i < n);
 	f.n = s->l->at.n - f.first;
 	if (ret || !f.n)
 		return ret;
