@@ -578,10 +578,10 @@ static double counts_error(const struct sched_window *w, const struct tally_part
 /* Of the number of a site's waits that windows tell: those by length have an error of their own. */
 static double site_error(const struct sched_window *w, size_t site)
 {
-	double by_length = undercounts_by_length(&w->under, site);
+	double by_length;
 	struct tally_part p = w->tally.sites.at[site].sums;
 
-	if (by_length < 0)
+	if (!undercounts_apart(&w->under, site, &by_length))
 		return counts_error(w, &p);
 	p.counts = p.others;
 	return plus(counts_error(w, &p), by_length * one2);
@@ -675,6 +675,7 @@ struct sched_error sched_window_whole(const struct sched_window *w, unsigned kin
 {
 	const struct tally_part *all = &w->tally.wholes[kind];
 	struct sched_error out = { -1, -1 };
+	double by_length;
 
 	if (kind == GPB_WAIT_MUTEX) {
 		out = mutex_error(w, all);
@@ -687,7 +688,9 @@ struct sched_error sched_window_whole(const struct sched_window *w, unsigned kin
 		if (w->tally.sites.at[i].whole != kind)
 			continue;
 		out.count = plus(out.count, missed(w, i).count);
-		out.count = plus(out.count, fmax(undercounts_by_length(&w->under, i), 0) * one2);
+		by_length = 0;
+		if (undercounts_apart(&w->under, i, &by_length))
+			out.count = plus(out.count, by_length * one2);
 		out.delay = plus(out.delay, missed(w, i).delay);
 	}
 	return out;
