@@ -32,6 +32,7 @@
 enum { CPU_CLOCK = 77, PROBES = 3, EP = 2000, TIMER = 2100, KEEPER = 2200, PRICING = 2300 };
 /* Of putting in and taking out, where no other process runs the file. */
 #define WORK_NS (2 * MS)
+enum { PROBED = 20 }; /* sites */
 
 enum { STEP = 100000, SECONDS = 40, STEPS = SECONDS * 10000, SITES = 2 };
 
@@ -83,6 +84,8 @@ static struct {
 	struct probes at[PROBES];
 	uint64_t detach_ns, attach_ns; /* how long that takes; 0: as usual */
 	bool refuses;		       /* the kernel puts no more probes in */
+	uint64_t crowded;	       /* from then on that takes it too long; 0: never */
+	uint64_t mapped_ns;	       /* what one probe, in and out, takes it longer than usual */
 	int n, eps, timers;
 	int heals; /* how many times leftovers were looked for */
 	uint64_t random;
@@ -159,7 +162,7 @@ int epoll_wait(int ep, struct epoll_event *ev, int n, int timeout)
 	int got = 0;
 
 	(void)timeout;
-	if (got < n && s->pricing && s->pricing <= w.now)
+	if (got < n && s->watched_pricing && s->pricing <= w.now)
 		ev[got++].data.fd = PRICING + (ep - EP);
 	if (got < n && (s->dead || (s->asked && s->window.detached <= w.now)))
 		ev[got++].data.fd = KEEPER + (ep - EP);
@@ -283,11 +286,9 @@ static void pass(uint64_t to)
 int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
 		       const struct uprobe_group *g, size_t n, struct err *e)
 {
-	(void)to;
 	(void)sites;
-	(void)g;
-	(void)n;
 	(void)e;
+	memcpy(to, g, n * sizeof(*g));
 	return 0;
 }
 
@@ -321,6 +322,8 @@ int uprobes_attach(struct uprobes *u, struct err *e)
 {
 	if (w.refuses)
 		return err_set(e, -EINVAL, "no");
+	if (w.crowded && w.now >= w.crowded)
+		return err_set(e, -EUSERS, "it takes long");
 	pass(w.now + (w.attach_ns ? w.attach_ns : 10 * MS));
 	if (of(u)->dead)
 		return err_set(e, -ECHILD, "it is dead");
@@ -361,7 +364,7 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *a, struct err 
 	if (s->keep)
 		s->until = a->keep_until;
 	o->asked = w.now;
-	o->work_ns = (s->keep ? WORK_NS / 2 : WORK_NS) + visits;
+	o->work_ns = (s->keep ? WORK_NS / 2 : WORK_NS) + visits + w.mapped_ns * PROBED;
 	w.work_ns += visits;
 	o->opened = a->open > w.now + 10 * MS ? a->open : w.now + 10 * MS;
 	o->closed = o->opened + a->end;
@@ -381,6 +384,8 @@ int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err 
 		s->open.since = s->window.opened;
 	if (s->dead)
 		return err_set(e, -ECHILD, "it is dead");
+	if (w.crowded && s->window.asked >= w.crowded)
+		return err_set(e, -EUSERS, "it takes long");
 	attach(s, true, s->window.opened - 5 * MS);
 	if (s->keep)
 		attach(s, true, s->window.detached);
@@ -666,7 +671,8 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		s->counts = counts[i];
 		assert_int_equal(probing_new(&subject, &o, &u, true, &s->p, NULL), 0);
 		w.n++;
-		assert_int_equal(probing_set(s->p, NULL, 0, NULL), 0);
+		assert_int_equal(probing_set(s->p, &(struct uprobe_group){ .n = PROBED }, 1, NULL),
+				 0);
 		/* Nothing is attached while others prepare. */
 		assert_true(w.now == w.begin && !probing_since(s->p));
 	}

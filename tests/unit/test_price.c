@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -21,6 +23,8 @@
 
 /* A child that does not end is waited for without an end: then SIGALRM fails this program. */
 enum { HANG_S = 20 };
+/* The time that a child has to close what it inherited. */
+enum { CLOSE_MS = 5000 };
 
 /* ---- a machine of which it is known what calls cost ---- */
 
@@ -63,6 +67,33 @@ uint64_t landmark_site(enum landmark which)
 	return (uint64_t)(uintptr_t)landmark_call;
 }
 
+/* Of the newest child, beside 0, 1 and 2, after it had time to close others. */
+static int descriptors;
+
+static int count_fds(pid_t pid)
+{
+	char path[64];
+	struct dirent *d;
+	int n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((d = readdir(dir)))
+		n += d->d_name[0] != '.' && atoi(d->d_name) > 2;
+	closedir(dir);
+	return n;
+}
+
+static void look_at_descriptors(pid_t pid)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	for (int i = 0; i < CLOSE_MS && (descriptors = count_fds(pid)) > 1; i++)
+		nanosleep(&pause, NULL);
+}
+
 int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
 		const char *path, const struct uprobe_site *s, size_t n, struct err *e)
 {
@@ -74,6 +105,7 @@ int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t p
 	assert_int_equal(n, 2);
 	assert_int_equal(s[0].cookie, 7);
 	assert_int_equal(kill(pid, 0), 0);
+	look_at_descriptors(pid);
 	return 0;
 }
 
@@ -155,12 +187,35 @@ static void several_at_once_end_in_any_order(void **state)
 	}
 }
 
+/*
+ * A copy of ours in the child would keep in an epoll instance what we close meanwhile, and a keeper's
+ * socket open after our death.
+ */
+static void its_child_has_no_descriptor_of_ours(void **state)
+{
+	struct pricing *rest = NULL;
+	struct price price;
+	int low = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int high = fcntl(low, F_DUPFD_CLOEXEC, 200);
+
+	(void)state;
+	assert_true(low > 2 && high >= 200);
+	machine = (struct machine){ .bare = 3, .hit = 403, .stepped = 2803 };
+	descriptors = -1;
+	assert_int_equal(measure(&price, &rest, NULL), 0);
+	assert_int_equal(descriptors, 1);
+	pricing_free(rest);
+	close(low);
+	close(high);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(told_in_ns_of_a_hit),
 		cmocka_unit_test(no_price_is_an_error),
 		cmocka_unit_test(several_at_once_end_in_any_order),
+		cmocka_unit_test(its_child_has_no_descriptor_of_ours),
 	};
 
 	alarm(HANG_S);

@@ -458,7 +458,7 @@ int cmd_heapdump(int argc, char **argv)
 	r.in.name = o.files[0];
 	status = stop_init(&e);
 	if (!status) {
-		cancel_when(stop_asked);
+		cancel_when(stop_asked_ms);
 		stop_at_once(true);
 		status = o.nfiles == 2 ? compare(&r, &e) : run(&r, &e);
 	}

@@ -17,14 +17,14 @@ enum { SAME_WISH_MS = 500 };
 
 static int wish_fd = -1;
 static volatile sig_atomic_t asked;
-static int64_t first_ms; /* written before asked is set, and read after */
+static uint64_t first_ms; /* written before asked is set, and read after */
 
-static int64_t now_ms(void)
+static uint64_t now_ms(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
 static volatile sig_atomic_t at_once_pid; /* not a child that inherited the handler */
@@ -178,7 +178,7 @@ int stop_fd(void)
 	return wish_fd;
 }
 
-bool stop_asked(void)
+uint64_t stop_asked_ms(void)
 {
-	return asked;
+	return asked ? first_ms : 0;
 }

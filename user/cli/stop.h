@@ -10,6 +10,7 @@
 #define CLI_STOP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -42,6 +43,7 @@ void stop_at_once(bool yes);
 
 /* Readable once we were asked to stop; -1 before stop_init(). */
 int stop_fd(void);
-bool stop_asked(void);
+/* When that was: the time of CLOCK_MONOTONIC in ms; 0 before. */
+uint64_t stop_asked_ms(void);
 
 #endif

@@ -15,9 +15,9 @@
 #include "collect/feed.h"
 #include "collect/kallsyms.h"
 #include "collect/physical.h"
-#include "collect/pidns.h"
 #include "collect/trust.h"
 #include "cpu.skel.h"
+#include "target/pidns.h"
 
 /*
  * Clock steps per second. A thread's last, unfinished step is lost, half a step on average, and

@@ -707,8 +707,9 @@ static int finish_comments(struct heap_probe *h, struct err *e)
 	if (!ret)
 		ret = prof_comment(h->prof, e, "window: %.3f s", window);
 	if (!ret)
-		ret = prof_comment(h->prof, e, "rate: one sample in %llu bytes",
-				   (unsigned long long)h->window.rate);
+		ret = prof_comment(h->prof, e, "rate: one sample in %llu bytes%s",
+				   (unsigned long long)h->window.rate,
+				   h->window.rate_in_windows ? " outside of windows" : "");
 	if (!ret)
 		ret = prof_set_period(h->prof, "space", "bytes", (int64_t)h->window.rate, e);
 	if (!ret)

@@ -159,6 +159,10 @@ static int compare_pages(struct search *s, const struct mapping *m, const uint64
 		if (!ret)
 			ret = compare_page(s, fd, pages[i], pages[i] - m->start + m->offset,
 					   &unseen, e);
+		/* Too many breakpoints: those that there is room for are freed all the same. */
+		unseen |= ret == -E2BIG;
+		if (ret == -E2BIG)
+			ret = 0;
 	}
 	s->l->unseen += !ret && (unseen || i < n);
 	f.n = s->l->at.n - f.first;
@@ -311,7 +315,10 @@ static int free_at_once(struct freeing *fr, int fd, const struct leftover *at, s
 	return ret;
 }
 
-/* One place that cannot be probed, which nobody's probe can have been, must not save the others. */
+/*
+ * Tries each place alone, so that one which the kernel refuses does not keep the others from being
+ * freed. (Such a place was no probe.)
+ */
 static int free_each(struct freeing *fr, int fd, const struct leftover *at, size_t n, struct err *e)
 {
 	int ret = 0;

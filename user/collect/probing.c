@@ -192,7 +192,7 @@ static int turn(struct probing *p, bool windows, uint64_t since, struct err *e)
 	return p->u.turn(p->u.arg, windows, since, p->member.hit_ns, p->window_ns, e);
 }
 
-/* Until here the time belongs to windows, and to what goes with them. */
+/* Time up to here belongs to strata of windows. */
 static int open_full(struct probing *p, struct err *e)
 {
 	int ret = turn(p, false, now_ns(), e);
@@ -302,7 +302,7 @@ static void next_stratum(struct probing *p, uint64_t now)
 	set_event(p, at > now + p->attach_ns ? at - p->attach_ns : now + 1);
 }
 
-/* What begins in the first part has as much time to end in any window. */
+/* The second part, in which waits may still end, is equally long in all windows. */
 static uint64_t first_part(const struct probing *p)
 {
 	return p->u.parts.begin_ns ? p->window_ns - (p->u.parts.end_ns - p->u.parts.begin_ns) : 0;
@@ -394,6 +394,8 @@ static int window_over(struct probing *p, struct err *e)
 
 	p->state = BETWEEN; /* whatever the answer is, no other comes */
 	ret = uprobes_windowed(&p->uprobes, &w, e);
+	if (ret == -EUSERS)
+		p->lost_ns += p->by_count ? 0 : p->stratum_len;
 	if (ret == -ECHILD)
 		ret = probing_broken_window(p, &w, e);
 	if (!ret)
@@ -564,13 +566,6 @@ static int rings_windows(struct probing *p, struct err *e)
 	return 0;
 }
 
-static void let_go_for_good(struct probing *p)
-{
-	p->kept = false;
-	probing_unwatch(p, uprobes_fd(&p->uprobes));
-	uprobes_free(&p->uprobes);
-}
-
 int probing_begin(struct probing *p, struct err *e)
 {
 	bool bears = true;
@@ -588,7 +583,7 @@ int probing_begin(struct probing *p, struct err *e)
 	p->failed = ret; /* two kinds may share these probes: then it is for both */
 	p->state = ENDED;
 	p->u.open->bits = 0;
-	let_go_for_good(p);
+	probing_release(p);
 	return ret;
 }
 
@@ -608,7 +603,7 @@ static void end_pricing(struct probing *p)
 	p->pricing = NULL;
 }
 
-int probing_poll(struct probing *p, struct err *e)
+static int poll_probes(struct probing *p, struct err *e)
 {
 	struct epoll_event ev[3];
 	int n = epoll_wait(p->ep, ev, 3, 0), ret = 0;
@@ -628,6 +623,17 @@ int probing_poll(struct probing *p, struct err *e)
 	else if (!ret && rings && (p->state == BETWEEN || p->state == ASKED))
 		ret = rings_windows(p, e);
 	return ret;
+}
+
+int probing_poll(struct probing *p, struct err *e)
+{
+	bool begun = p->state != READY;
+	struct err why = { "" };
+	int ret = poll_probes(p, &why);
+
+	if (ret == -EUSERS && begun)
+		return probing_crowded(p, why.msg);
+	return ret ? err_set(e, ret, "%s", why.msg) : 0;
 }
 
 int probing_fd(const struct probing *p)
@@ -702,7 +708,7 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 	if (ret)
 		return ret;
 	p->ngroups = n;
-	let_go_for_good(p);
+	probing_release(p);
 	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi, p->s->target->pid,
 			   p->u.open, e);
 	if (!ret)
@@ -731,10 +737,12 @@ int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struc
 	ret = set_groups(p, g, n, e);
 	if (!ret)
 		return 0;
+	if (ret == -EUSERS && p->set_ns)
+		return probing_crowded(p, e ? e->msg : "");
 	p->state = ENDED;
 	p->u.open->bits = 0;
 	p->failed = p->failed ? p->failed : ret;
-	let_go_for_good(p);
+	probing_release(p);
 	return ret;
 }
 
@@ -742,16 +750,21 @@ int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struc
 
 int probing_end(struct probing *p, struct err *e)
 {
+	struct err why = { "" };
 	int ret = 0;
 
 	p->ending = true;
 	if (p->state != ENDED)
-		ret = pause_probes(p, e);
+		ret = pause_probes(p, &why);
+	if (ret == -EUSERS)
+		ret = probing_crowded(p, why.msg);
+	else if (ret)
+		err_set(e, ret, "%s", why.msg);
 	p->state = ENDED;
 	p->end_ns = now_ns();
 	if (probing_kept(p))
 		(void)probing_detach(p, NULL); /* what that takes is to be told, too */
-	let_go_for_good(p);
+	probing_release(p);
 	return ret;
 }
 

@@ -31,6 +31,13 @@ void probing_unwatch(struct probing *p, int fd)
 		epoll_ctl(p->ep, EPOLL_CTL_DEL, fd, NULL);
 }
 
+void probing_release(struct probing *p)
+{
+	p->kept = false;
+	probing_unwatch(p, uprobes_fd(&p->uprobes));
+	uprobes_free(&p->uprobes);
+}
+
 /* The keeper was killed: a new one frees what it left behind. Then nothing is attached. */
 int probing_mend(struct probing *p, struct err *e)
 {
@@ -48,10 +55,19 @@ int probing_mend(struct probing *p, struct err *e)
 	return probing_watch(p, uprobes_fd(&p->uprobes), e);
 }
 
+/* Another kind that put its probes into the same files has tried how long the kernel takes. */
+static bool tried(const struct probing *p)
+{
+	return p->s->images.n && p->s->probed == p->s->images.n;
+}
+
 /* Also when keepers are killed at it, but not for ever. */
 int probing_attach(struct probing *p, struct err *e)
 {
-	int ret = uprobes_attach(&p->uprobes, e);
+	int ret;
+
+	p->uprobes.tried = tried(p);
+	ret = uprobes_attach(&p->uprobes, e);
 
 	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
 		ret = probing_mend(p, e);
@@ -79,6 +95,7 @@ int probing_ask_window(struct probing *p, const struct uprobe_window *w, struct 
 	int ret;
 
 	p->asked_ns = clock_ns();
+	p->uprobes.tried = tried(p);
 	ret = uprobes_window(&p->uprobes, w, e);
 	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
 		ret = probing_mend(p, e);

@@ -8,12 +8,13 @@ uint64_t probing_since(const struct probing *p)
 
 bool probing_windowed(const struct probing *p)
 {
-	return p->nwindows || p->cut;
+	return p->nwindows || p->cut || p->crowded;
 }
 
 void probing_losses(const struct probing *p, struct loss *to)
 {
 	to->n[LOSS_BUDGET_CUT] |= p->cut;
+	to->n[LOSS_CROWDED] |= p->crowded;
 	to->n[LOSS_KEEPER_KILLED] += p->uprobes.deaths;
 	to->n[LOSS_UNWATCHED] += p->lost_ns / NS_PER_MS;
 }

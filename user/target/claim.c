@@ -9,12 +9,11 @@
 #include "base/caps.h"
 #include "base/limits.h"
 #include "target/holders.h"
+#include "target/pidns.h"
 #include "target/target_priv.h"
 
 /* include/uapi/linux/magic.h, since Linux 6.9 */
 #define PIDFS 0x50494446
-/* Inode of the initial pid namespace: PROC_PID_INIT_INO, include/linux/proc_ns.h, since 3.8 */
-#define INIT_PIDNS_INO 0xEFFFFFFCu
 
 /*
  * A position in the file has 63 bits: a 1, the key of the process (23), the switch (2), the slot
@@ -316,10 +315,10 @@ static int look_at_slots(struct others *o, struct err *e)
 /* Are all processes of this kernel in /proc, and may we look at each? */
 static bool sees_all(void)
 {
-	struct stat st;
+	uint32_t ino;
 
-	return !stat("/proc/self/ns/pid", &st) && st.st_ino == INIT_PIDNS_INO &&
-	       caps_initial_userns() && caps_have(CAP_SYS_PTRACE);
+	return !pidns_inode(&ino, NULL) && !ino && caps_initial_userns() &&
+	       caps_have(CAP_SYS_PTRACE);
 }
 
 /* As holders_find(). */

@@ -1,6 +1,6 @@
-/* user/collect/pidns.h - the pid namespace that we are in: BPF programs count pids in another one. */
-#ifndef COLLECT_PIDNS_H
-#define COLLECT_PIDNS_H
+/* user/target/pidns.h - the pid namespace that we are in: BPF programs count pids in another one. */
+#ifndef TARGET_PIDNS_H
+#define TARGET_PIDNS_H
 
 #include <stdint.h>
 

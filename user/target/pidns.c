@@ -1,5 +1,5 @@
-/* user/collect/pidns.c - by the number that the kernel gives the initial namespace. */
-#include "collect/pidns.h"
+/* user/target/pidns.c - by the number that the kernel gives the initial namespace. */
+#include "target/pidns.h"
 
 #include <sys/stat.h>
 
