@@ -232,14 +232,14 @@ int sched_window_poll(struct sched_window *w, struct err *e)
 
 /* ---- windows ---- */
 
-/* Learns what the clocks of all CPUs say of this window. */
-static void learn(struct sched_window *w, const struct gpb_sched_seen *now, size_t ncpu)
+/* The clocks of all CPUs. */
+static struct gpb_wait_clock clock_sum(const struct gpb_sched_seen *now, size_t ncpu)
 {
 	struct gpb_wait_clock sum = {};
 
 	for (size_t c = 0; c < ncpu; c++)
 		slowness_add(&sum, &now[c].clock);
-	slowness_learn(&w->slow, &sum);
+	return sum;
 }
 
 /* Sets the terms of the next window, which is to last @window_ns. */
@@ -325,8 +325,9 @@ static int close_window(struct sched_window *w, const struct stretch *s,
 	double weight = stratum / (double)w->conf->own.ns;
 	double parks = (double)parks_since(w, now, ncpu);
 	struct tally_window tw = { .weight = weight, .n = &parks, .inverse = by_length, .arg = w };
+	const struct gpb_wait_clock clock = clock_sum(now, ncpu);
 
-	learn(w, now, ncpu);
+	slowness_learn(&w->slow, &clock);
 	run_rates_window(&w->slow.rates, parks, (double)w->conf->own.ns, stratum);
 	parks *= weight;
 	w->tally.windows_ns += stratum;
@@ -357,9 +358,15 @@ int sched_window_over(void *arg, const struct stretch *s, struct err *e)
 {
 	CLEANUP(freep) uint64_t *now = NULL;
 	struct sched_window *w = arg;
+	struct gpb_wait_clock clock;
 	uint64_t cut = 0;
 	size_t ncpu;
-	int ret = feed_poll(w->feed, e);
+	int ret;
+
+	/* This comes first, because the runtime goes on counting. */
+	if (s->weight && !s->window)
+		slowness_mark(&w->slow);
+	ret = feed_poll(w->feed, e);
 
 	if (!ret)
 		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), &w->obj->bss->rounds,
@@ -368,16 +375,16 @@ int sched_window_over(void *arg, const struct stretch *s, struct err *e)
 		ret = bpf_each_cpu(seen_map(w), SEEN_WORDS, &now, &ncpu, e);
 	if (ret)
 		return ret;
-	if (!s->weight) {
-		parks_since(w, (void *)now, ncpu);
-		return forget(w, s, e);
-	}
-	if (s->window) {
+	if (s->weight && s->window) {
 		ret = close_window(w, s, (void *)now, ncpu, e);
 		next_window(w, s->next_ns);
 		return ret ? ret : sched_window_put(w, e);
 	}
 	parks_since(w, (void *)now, ncpu);
+	clock = clock_sum((void *)now, ncpu);
+	slowness_skip(&w->slow, &clock);
+	if (!s->weight)
+		return forget(w, s, e);
 	tally_full(&w->tally);
 	w->tally.full_ns += (double)(s->closed - s->opened);
 	w->opened = s->opened;

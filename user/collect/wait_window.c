@@ -354,8 +354,12 @@ int wait_window_over(void *arg, const struct stretch *s, struct err *e)
 	struct wait_window *w = arg;
 	struct gpb_waiting_seen now;
 	size_t ncpu;
-	int ret = feed_poll(w->feed, e);
+	int ret;
 
+	/* This comes first, because the runtime goes on counting. */
+	if (s->weight && !s->window)
+		slowness_mark(&w->slow);
+	ret = feed_poll(w->feed, e);
 	if (!ret)
 		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), &w->obj->bss->rounds,
 				      take_stack, w, e);
@@ -364,6 +368,8 @@ int wait_window_over(void *arg, const struct stretch *s, struct err *e)
 	if (ret)
 		return ret;
 	now = sum_of((void *)cpus, ncpu);
+	if (!s->weight || !s->window)
+		slowness_skip(&w->slow, &now.clock);
 	if (!s->weight) {
 		ret = forget(w, s, e);
 	} else if (s->window) {
