@@ -332,7 +332,7 @@ static void stops_when_it_is_asked_to(void **state)
 static struct slow {
 	bool stands; /* the clock is this one */
 	uint64_t now_ns, page_ns, put_ns;
-	size_t puts;
+	size_t puts, sites;
 	off_t bad; /* the page of the file that cannot be read; 0: none */
 } slow;
 
@@ -372,10 +372,10 @@ int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t p
 	(void)pid;
 	(void)path;
 	(void)s;
-	(void)n;
 	(void)e;
 	slow.now_ns += slow.put_ns;
 	slow.puts++;
+	slow.sites += n;
 	return 0;
 }
 
@@ -504,8 +504,8 @@ static struct leftovers many_leftovers(const struct child *c, size_t n)
 
 static void freeing_takes_twenty_seconds(void **state)
 {
-	struct child c = new_child(ELFMAG, false);
-	struct leftovers l = many_leftovers(&c, 10000);
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = many_leftovers(&c, 1000);
 	struct err e = { "" };
 
 	(void)state;
@@ -520,6 +520,68 @@ static void freeing_takes_twenty_seconds(void **state)
 	assert_int_equal(slow.puts, 5);
 	leftovers_fini(&l);
 	slow = (struct slow){ 0 };
+	end_child(&c);
+}
+
+/* ---- a profile in windows beside what was left ---- */
+
+enum { WINDOW_LOOKS = 20 };
+
+/* Memory in which one breakpoint is not there from a look on, and the others as soon as they were probed. */
+static struct windows {
+	struct mem mem, *under; /* mem first: casts back */
+	uint64_t addr;
+	unsigned looks;
+} windows;
+
+static int read_in_windows(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+{
+	struct windows *w = (struct windows *)m;
+	int ret = mem_read(w->under, addr, buf, n, e);
+
+	if (n >= PAGE)
+		return ret;
+	if (addr == w->addr ? ++w->looks % WINDOW_LOOKS == 0 || slow.puts : slow.puts)
+		memset(buf, 0x90, n);
+	return ret;
+}
+
+static void windows_that_close_meanwhile_are_not_freed(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+
+	(void)state;
+	slow = (struct slow){ 0 };
+	windows = (struct windows){ { .read = read_in_windows }, c.t->mem, c.addr + 9 * PAGE, 0 };
+	c.t->mem = &windows.mem;
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	assert_int_equal(l.at.n, 4);
+	assert_int_equal(leftovers_heal(c.t, &l, NULL), 0);
+	assert_int_equal(slow.sites, 3); /* nor is it probed */
+	assert_int_equal(l.freed, 3);
+	assert_true(l.at.at[2].comes_and_goes);
+	leftovers_fini(&l);
+	c.t->mem = windows.under;
+	end_child(&c);
+}
+
+/* Nobody waits for windows to close where all have. */
+static void watching_ends_when_all_have_gone(void **state)
+{
+	struct child c = new_child(ELFMAG, false);
+	struct leftovers l = many_leftovers(&c, 3);
+
+	(void)state;
+	slow = (struct slow){ 0 };
+	windows = (struct windows){ { .read = read_in_windows }, c.t->mem, c.addr + 8, 0 };
+	c.t->mem = &windows.mem;
+	assert_int_equal(leftovers_heal(c.t, &l, NULL), 0);
+	assert_int_equal(windows.looks, 3);
+	assert_int_equal(slow.puts, 0);
+	assert_int_equal(l.freed, 0);
+	leftovers_fini(&l);
+	c.t->mem = windows.under;
 	end_child(&c);
 }
 
@@ -596,6 +658,8 @@ int main(void)
 		cmocka_unit_test(a_page_that_is_gone_has_none),
 		cmocka_unit_test(a_process_that_ends_meanwhile_is_an_error),
 		cmocka_unit_test(freeing_takes_twenty_seconds),
+		cmocka_unit_test(windows_that_close_meanwhile_are_not_freed),
+		cmocka_unit_test(watching_ends_when_all_have_gone),
 		cmocka_unit_test(healing_takes_thirty_seconds),
 	};
 

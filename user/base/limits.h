@@ -38,6 +38,7 @@ enum {
 	LIMIT_LEFTOVERS_PAGES = 1 << 22,
 	LIMIT_LEFTOVERS_MS = 2000,
 	LIMIT_FREE_MS = 20000,
+	LIMIT_STAND_MS = 400, /* that leftovers are watched before they are freed */
 	LIMIT_HEAL_MS = 30000,
 	LIMIT_KEEPER_MS = 60000, /* that the keeper of the probes may take for an answer */
 	LIMIT_THREADS = 1 << 16, /* threads of one target */
