@@ -321,14 +321,15 @@ static bool sees_all(void)
 	       caps_have(CAP_SYS_PTRACE);
 }
 
-/* As holders_find(). */
-static bool look_for_holders(struct others *o, bool able_only, bool (*stop)(void))
+/* As holders_find(). @all: sees_all(). */
+static bool look_for_holders(struct others *o, bool all, bool able_only, bool (*stop)(void))
 {
 	CLEANUP(closep) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CLEANUP(closep) int self = openat(proc, "self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct holders_ask ask = { .proc = proc,
 				   .but_fd = o->c->fd,
 				   .able_only = able_only,
+				   .comm = all ? CLAIM_HOLDER : NULL,
 				   .target = o->c->target,
 				   .end_ns = now_ns() + LIMIT_HOLDERS_MS * 1000000ull,
 				   .stop = stop,
@@ -386,7 +387,7 @@ int claims_others(struct claims *c, uint64_t wanted, bool (*stop)(void), uint64_
 			return ret;
 		if (!o.locked)
 			break;
-		whole = look_for_holders(&o, all && whole, stop);
+		whole = look_for_holders(&o, all, all && whole, stop);
 		if (!any_unseen(&o))
 			break;
 	}
