@@ -288,7 +288,8 @@ int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
 {
 	(void)sites;
 	(void)e;
-	memcpy(to, g, n * sizeof(*g));
+	if (n)
+		memcpy(to, g, n * sizeof(*g));
 	return 0;
 }
 
