@@ -5,6 +5,9 @@
  * later one the process exits immediately, with 128 + the signal. SIGHUP stays ignored where it
  * was ignored (nohup). SIGINT does not, though shells start background jobs that way: a script
  * that sends SIGINT to us wants us to stop. There is one of these in a process.
+ *
+ * Where a signal is not even handled, because we wait for memory of the target that never comes, the
+ * process ends a second or two later, with a sentence and status 1. Only stop_init() has that.
  */
 #ifndef CLI_STOP_H
 #define CLI_STOP_H
