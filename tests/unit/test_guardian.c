@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/oom.h"
 #include "collect/guardian.h"
@@ -28,12 +29,22 @@ enum { VALUE = 524288, OTHER = 4096 };
 
 static struct faults {
 	int fcntls, writes; /* how many more of them fail */
+	int64_t ahead_s;    /* of the clock */
 } * faults;
 
 static bool fails(int *left)
 {
 	return faults && __atomic_load_n(left, __ATOMIC_SEQ_CST) > 0 &&
 	       __atomic_fetch_sub(left, 1, __ATOMIC_SEQ_CST) > 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int ret = (int)syscall(SYS_clock_gettime, clock, ts);
+
+	if (faults)
+		ts->tv_sec += __atomic_load_n(&faults->ahead_s, __ATOMIC_SEQ_CST);
+	return ret;
 }
 
 int fcntl(int fd, int cmd, ...);
@@ -342,6 +353,50 @@ static void a_collector_that_stalls(void **state)
 	guardian_free(g);
 }
 
+static void clock_jumps_s(int64_t s)
+{
+	__atomic_fetch_add(&faults->ahead_s, s, __ATOMIC_SEQ_CST);
+}
+
+/* As docs/heap.md has it, by a clock that jumps: after 30 s without a sign of life. */
+static void a_collector_stalls_after_30_s(void **state)
+{
+	struct world *w = *state;
+	struct guardian_said said = { .how = -1 };
+	struct guardian *g;
+
+	w->job.window_ns = 0;
+	g = start(w, GUARDIAN_WROTE, VALUE);
+	clock_jumps_s(15);
+	usleep(600000); /* it looks every 250 ms */
+	assert_int_equal(now(w), VALUE);
+	clock_jumps_s(16);
+	becomes(w, 0);
+	assert_int_equal(guardian_end(g, &said, NULL), 0);
+	assert_true(said.how == GUARDIAN_RESTORED && said.late);
+	guardian_free(g);
+}
+
+/* And 10 s after the window, however lively it is. */
+static void a_collector_is_late_after_10_s(void **state)
+{
+	struct world *w = *state;
+	struct guardian_said said = { .how = -1 };
+	struct guardian *g;
+
+	w->job.window_ns = 5000000000ull;
+	g = start(w, GUARDIAN_WROTE, VALUE);
+	clock_jumps_s(9);
+	usleep(600000);
+	assert_int_equal(guardian_check(g), 0);
+	assert_int_equal(now(w), VALUE);
+	clock_jumps_s(7);
+	becomes(w, 0);
+	assert_int_equal(guardian_end(g, &said, NULL), 0);
+	assert_true(said.how == GUARDIAN_RESTORED && said.late);
+	guardian_free(g);
+}
+
 static void the_program_wins(void **state)
 {
 	struct world *w = *state;
@@ -531,6 +586,8 @@ int main(void)
 		WITH_A_CHILD(errors_are_tried_again),
 		WITH_A_CHILD(an_heir_goes_on),
 		WITH_A_CHILD(a_collector_that_stalls),
+		WITH_A_CHILD(a_collector_stalls_after_30_s),
+		WITH_A_CHILD(a_collector_is_late_after_10_s),
 		WITH_A_CHILD(the_program_wins),
 		WITH_A_CHILD(off_by_the_program),
 		WITH_A_CHILD(guardian_killed),
