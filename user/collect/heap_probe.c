@@ -137,7 +137,7 @@ static int load(struct heap_probe *h, struct err *e)
 	h->multi = uprobes_have_multi();
 	h->obj = heap_bpf__open();
 	if (!h->obj)
-		return bpf_load_error(e, -errno, "heap");
+		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(h->obj);
 	fill_log2(h->obj);
 	/* Where many objects are followed, each is reported through the ring. */
@@ -148,7 +148,7 @@ static int load(struct heap_probe *h, struct err *e)
 	uprobes_prepare(h->obj->progs.heap_cycle, h->multi);
 	ret = heap_bpf__load(h->obj);
 	if (ret)
-		return bpf_load_error(e, ret, "heap");
+		return bpf_load_error(e, ret, NULL);
 	return feed_open(&h->feed, h->s, h->obj->maps.ring, h->obj->maps.rules, heap_window_add,
 			 &h->window, e);
 }
@@ -173,7 +173,7 @@ static int find_makers(struct heap_probe *h, size_t i, struct err *e)
 	int ret = h->o.types ? rtmaker_sites(h->s->images.at[i].bin, h->makers[i], e) : 0;
 
 	if (ret < 0)
-		return err_wrap(e, ret, "heap");
+		return ret;
 	h->nmakers[i] = (size_t)ret;
 	return 0;
 }
@@ -186,12 +186,12 @@ static int find_entries(struct heap_probe *h, size_t i, struct err *e)
 	int ret = alloc_entries(img->bin, at, e);
 
 	if (ret < 0)
-		return err_wrap(e, ret, "heap");
+		return ret;
 	h->nentries[i] = (size_t)ret;
 	h->nsites += h->nentries[i];
 	ret = h->s->layout.newer ? alloc_check(img->bin, at, h->nentries[i], e) : 0;
 	if (ret < 0)
-		return err_wrap(e, ret, "heap");
+		return ret;
 	for (size_t k = 0; k < h->nentries[i]; k++) {
 		if (!at[k].not_from_hi)
 			continue;

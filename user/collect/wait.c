@@ -196,7 +196,7 @@ static int load(struct wait *w, struct err *e)
 	w->multi = uprobes_have_multi();
 	w->obj = wait_bpf__open();
 	if (!w->obj)
-		return bpf_load_error(e, -errno, "wait");
+		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(w->obj);
 	uprobes_prepare(w->obj->progs.wait_status, w->multi);
 	/*
@@ -207,7 +207,7 @@ static int load(struct wait *w, struct err *e)
 		bpf_map__set_max_entries(w->obj->maps.ring, 16 * GPB_RING_BYTES);
 	ret = wait_bpf__load(w->obj);
 	if (ret)
-		return bpf_load_error(e, ret, "wait");
+		return bpf_load_error(e, ret, NULL);
 	return feed_open(&w->feed, w->s, w->obj->maps.ring, w->obj->maps.rules, wait_window_add,
 			 &w->window, e);
 }
@@ -247,7 +247,7 @@ static int find_sites(struct wait *w, size_t i, struct err *e)
 	if (n == -ENOENT && i)
 		return 0;
 	if (n < 0)
-		return err_wrap(e, n, "wait");
+		return n;
 	for (int k = 0; k < n; k++)
 		w->sites[i][k] = (struct uprobe_site){ .file_off = at[k].site.file_off,
 						       .cookie = cookie_of(&at[k]) };
