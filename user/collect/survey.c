@@ -303,16 +303,8 @@ static void look_at_libraries(struct look *l)
 /* The first reason is shown for all. */
 static void count_denied(struct survey *s, int cap)
 {
-	const char *name = cap == CAP_SYS_PTRACE ? "CAP_SYS_PTRACE" : "CAP_DAC_READ_SEARCH";
-
-	if (s->denied++)
-		return;
-	if (!caps_have(cap))
-		snprintf(s->denied_why, sizeof(s->denied_why), "no %s", name);
-	else
-		snprintf(s->denied_why, sizeof(s->denied_why), "%s %s", name,
-			 caps_initial_userns() ? "is there, but the kernel refuses" :
-						 "counts in this user namespace only");
+	if (!s->denied++)
+		caps_denied(cap, s->denied_why);
 }
 
 /*
