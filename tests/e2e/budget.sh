@@ -108,7 +108,17 @@ part_light() {
 	judged heap alloc_objects
 	all_seen
 	densely 300
+	UNMET=yes watch 1 --heap --budget 0.001%
+	exceeds
 	stop
+}
+
+# exceeds: what was taken is above the budget, and that is said with its cause
+exceeds() {
+	local why='(a program that uses less than a tenth of a CPU counts as using that much, and )?some 10 ms are taken ahead, and more until that is noticed'
+	grep -qE "^goprof-bpf: heap: probes took [0-9.]+% of the target's CPU time, and --budget is 0.001%: $why\$" "$TMP/err" ||
+		echo "the excess is not said: $(tail -n 2 "$TMP/err")"
+	comments heap | has -E "^budget: 0.001%.*; all probes together took [0-9.]*%: $why\$" || echo "the receipt does not say it"
 }
 
 # densely LEAST: at least so many samples, and the period is the rate that the comments tell
@@ -120,6 +130,7 @@ densely() {
 	echo "# $n sampled, one in $rate bytes" >&2
 	[ "${n:-0}" -ge "$1" ] || echo "${n:-none} sampled"
 	[ -n "$rate" ] && [ "$rate" = "$period" ] || echo "the period is $period, the rate $rate"
+	grep -qx "goprof-bpf: heap: one sample in $rate bytes" "$TMP/err" || echo "the rate $rate is not told on stderr"
 }
 
 # all_seen: the program's own allocations, and few of its runtime's

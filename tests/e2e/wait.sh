@@ -117,6 +117,7 @@ densely() {
 	rate=$(comments | sed -n 's/^rate: waits of \([0-9]*\) ns and longer.*/\1/p')
 	echo "# rate $rate ns" >&2
 	[ "${rate:-999999999}" -le "$1" ] || echo "the rate is ${rate:-not told}"
+	grep -q "wait: waits of $rate ns and longer" "$TMP/err" || echo "the rate $rate is not told on stderr"
 	comments | awk -v part="$2" '/^hits: ended and sampled:/ { ended = $5 + $12 + $17; got = $7 + $14 + $19 }
 		END { if (!ended || got < part * ended) { print got + 0 " of " ended + 0 " waits are samples"; exit 1 } }'
 }

@@ -700,6 +700,7 @@ static int comment_unseen(struct heap_probe *h, struct err *e)
 
 static int finish_comments(struct heap_probe *h, struct err *e)
 {
+	const struct fine_rate rate = { &h->o, "heap", h->o.fine_heap };
 	double window = (double)(h->end_ns - h->start_ns) / 1e9;
 	uint64_t allocs = 0, bytes = 0;
 	int ret = heap_window_seen(&h->window, &allocs, &bytes, e);
@@ -707,7 +708,7 @@ static int finish_comments(struct heap_probe *h, struct err *e)
 	if (!ret)
 		ret = prof_comment(h->prof, e, "window: %.3f s", window);
 	if (!ret)
-		ret = prof_comment(h->prof, e, "rate: one sample in %llu bytes%s",
+		ret = fine_comment(&rate, h->prof, e, "one sample in %llu bytes%s",
 				   (unsigned long long)h->window.rate,
 				   h->window.rate_in_windows ? " outside of windows" : "");
 	if (!ret)

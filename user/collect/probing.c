@@ -765,6 +765,7 @@ int probing_end(struct probing *p, struct err *e)
 	if (probing_kept(p))
 		(void)probing_detach(p, NULL); /* what that takes is to be told, too */
 	probing_release(p);
+	probing_say_excess(p);
 	return ret;
 }
 

@@ -34,6 +34,9 @@ struct probing {
 	struct probing_user u;
 	struct budget *b; /* shared with the target's other probes */
 	struct budget_member member;
+	double cpu_ns;		/* at the end: the target's, since its first probe was asked for */
+	double excess;		/* the share of it that all probes took, above the budget */
+	const char *excess_why; /* NULL: it is not above */
 	struct uprobes uprobes;
 	struct uprobe_group groups[UPROBE_GROUPS_MAX];
 	struct uprobe_site *sites; /* of all groups */
@@ -135,6 +138,8 @@ double probing_bystanders_ns(const struct probing *p);
 void probing_size_windows(struct probing *p);
 /* The end of the receipt: how many they are, and what may have held them up. */
 void probing_tell_bystanders(const struct probing *p, char *to, size_t size);
+/* probing_say.c. On stderr: that probes took more than the budget, if they did, and why. */
+void probing_say_excess(struct probing *p);
 /* To be called when putting probes in has failed with -EUSERS in mid-profile: the profile ends there. */
 int probing_crowded(struct probing *p, const char *why);
 

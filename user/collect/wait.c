@@ -623,6 +623,7 @@ static int comment_estimates(struct wait *w, struct err *e)
 
 static int comments(struct wait *w, struct err *e)
 {
+	const struct fine_rate rate = { &w->o, "wait", w->o.fine_wait };
 	double window = (double)(w->end - w->start) / 1e9;
 	struct gpb_waiting_seen seen = {};
 	int ret = wait_window_seen(&w->window, &seen, e);
@@ -633,8 +634,8 @@ static int comments(struct wait *w, struct err *e)
 	if (!ret)
 		ret = prof_comment(w->prof, e, "window: %.3f s", window);
 	if (!ret)
-		ret = prof_comment(w->prof, e,
-				   "rate: waits of %llu ns and longer, shorter ones in proportion",
+		ret = fine_comment(&rate, w->prof, e,
+				   "waits of %llu ns and longer, shorter ones in proportion",
 				   (unsigned long long)w->window.o.wait_rate);
 	if (!ret)
 		ret = prof_set_period(w->prof, "delay", "nanoseconds",
