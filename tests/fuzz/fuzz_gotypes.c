@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "go/gotypes.h"
-#include "ingest/typing_shape.h"
+#include "ingest/typing/shape.h"
 #include "mktypes.h"
 
 static void look_at(const struct gotypes *t)

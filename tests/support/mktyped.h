@@ -8,9 +8,9 @@
 
 #include <sys/mman.h>
 
-#include "ingest/dumpclasses.h"
-#include "ingest/dumpslots.h"
-#include "ingest/typing_roots.h"
+#include "ingest/heapdump/classes.h"
+#include "ingest/heapdump/slots.h"
+#include "ingest/typing/roots.h"
 #include "mktypes.h"
 
 /* The program was loaded so much higher than its file says. */

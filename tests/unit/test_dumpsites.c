@@ -1,5 +1,5 @@
 /* tests/unit/test_dumpsites.c - buckets and live samples of a dump as a heap profile. */
-#include "ingest/dumpsites.h"
+#include "ingest/heapdump/sites.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "heapgraph/classes.h"
-#include "ingest/typing_shape.h"
+#include "ingest/typing/shape.h"
 #include "mktypes.h"
 
 static struct err e;

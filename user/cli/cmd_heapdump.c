@@ -18,9 +18,9 @@
 #include "cli/stop.h"
 #include "cli/tell.h"
 #include "go/gobin.h"
-#include "ingest/dumpclasses.h"
-#include "ingest/dumpsites.h"
-#include "ingest/typing.h"
+#include "ingest/heapdump/classes.h"
+#include "ingest/heapdump/sites.h"
+#include "ingest/typing/typing.h"
 
 /* How often the graph and the classes of objects have the file read, and how often types do. */
 enum { GRAPH_PASSES = 4, OBJECT_PASSES = 2, TYPING_PASSES = 1 };

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/tell.h"
-#include "ingest/heapdump_header.h"
+#include "ingest/heapdump/header.h"
 
 enum { COPY_BYTES = 1 << 18 };
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "ingest/heapdump.h"
+#include "ingest/heapdump/heapdump.h"
 
 struct dump_input {
 	int fd;

@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "heapgraph/describe.h"
 #include "heapgraph/holdings.h"
-#include "ingest/dumpgraph.h"
+#include "ingest/heapdump/graph.h"
 #include "profile/profile.h"
 
 enum growth_kind { GROWTH_TYPES, GROWTH_HOLDERS, GROWTH_GOROUTINES, GROWTH_SITES, GROWTH_KINDS };

@@ -1,0 +1,41 @@
+/*
+ * user/ingest/typing/program.h - the program that wrote a dump: where it has what.
+ *
+ * go/gobin.h understands Go 1.16 and newer. Of what is older, the symbol table tells the few things
+ * that are needed here.
+ */
+#ifndef INGEST_TYPING_PROGRAM_H
+#define INGEST_TYPING_PROGRAM_H
+
+#include "base/map.h"
+#include "go/elfimg.h"
+#include "go/gobin.h"
+#include "go/gotypes.h"
+
+struct typing_program {
+	struct gobin *bin;  /* NULL: older than Go 1.16, */
+	struct elfimg *img; /* then this one */
+	struct gomodule module;
+	const char *arch;	 /* as Go calls it */
+	const struct gotypes *t; /* borrowed; set it once it was read */
+	struct map names;	 /* of types, without paths: private */
+};
+
+/* @fd, @path: borrowed. Errors as of gobin_open(), but -EINVAL: it is no Go program. */
+int typing_program_open(int fd, const char *path, struct typing_program *p, struct err *e);
+void typing_program_fini(struct typing_program *p);
+
+/* Must the symbol table's functions be among the types? */
+bool typing_program_wants_functions(const struct typing_program *p);
+
+/* The function that begins at a link-time address; NULL: none does. Borrowed. */
+const char *typing_program_function(struct typing_program *p, uint64_t entry);
+
+/*
+ * The type whose descriptor is at a link-time address, by the name in it, for programs whose DWARF
+ * does not tell the addresses of descriptors. GOTYPE_NONE: not known.
+ * Source: runtime/type.go, Go 1.5 to 1.16.
+ */
+uint32_t typing_program_type(struct typing_program *p, uint64_t descriptor);
+
+#endif
