@@ -62,11 +62,12 @@ static uint32_t type_name(const struct pass *x, uint32_t of, uint64_t kind)
 /* Of the type that the object's record names. False: none, or it is unknown. */
 static bool typed(struct pass *x, const struct heapdump_object *o, uint16_t *class)
 {
-	uint64_t of, key = hash_pair(hash_pair(o->type, o->kind), o->contents.len);
+	uint64_t of, key;
 	bool made;
 
 	if (!o->type || o->kind > DUMPTYPES_CHAN || !map_get(&x->types, o->type, &of))
 		return false;
+	key = hash_pair(hash_pair(o->type, o->kind), o->contents.len);
 	*class = classes_typed(x->c, key, o->contents.len, HEAP_EXACT, &made);
 	if (!made)
 		return true;

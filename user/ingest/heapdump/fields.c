@@ -17,6 +17,20 @@ uint64_t heapdump_pointer(const struct heapdump *d, const uint8_t *p)
 	return d->params.big_endian ? __builtin_bswap32(v4) : v4;
 }
 
+void heapdump_pointers(const struct heapdump *d, const struct heapdump_object *o, uint64_t *out)
+{
+	const struct heapdump_layout *l = o->layout;
+
+	if (d->params.ptrsize == 8 && !d->params.big_endian)
+		for (uint32_t i = 0; i < l->n; i++) {
+			memcpy(&out[i], o->at + l->offset[i], 8);
+			out[i] = le64toh(out[i]);
+		}
+	else
+		for (uint32_t i = 0; i < l->n; i++)
+			out[i] = heapdump_pointer(d, o->at + l->offset[i]);
+}
+
 /* The word of the contents at @offset. */
 static uint64_t word(struct heapdump *d, uint64_t offset)
 {
@@ -155,11 +169,22 @@ static inline int next_inside(struct heapdump *d, struct heapdump_field *f)
 	return 1;
 }
 
+static bool next_in_layout(struct heapdump *d, struct heapdump_field *f)
+{
+	if (d->at == d->layout->n)
+		return false;
+	f->kind = HEAPDUMP_PTR;
+	f->offset = d->layout->offset[d->at++];
+	return true;
+}
+
 int heapdump_field(struct heapdump *d, struct heapdump_field *f, struct err *e)
 {
 	int more = 0;
 
-	if (d->fields == FIELDS_LIST) {
+	if (d->fields == FIELDS_LAYOUT) {
+		more = next_in_layout(d, f);
+	} else if (d->fields == FIELDS_LIST) {
 		more = next_inside(d, f);
 		if (more < 0)
 			more = next_listed(d, f, e);

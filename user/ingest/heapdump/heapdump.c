@@ -232,6 +232,25 @@ static int read_record(struct heapdump *d, struct heapdump_record *r, struct err
 	return d->version < 5 ? heapdump_keep_types(d, r, e) : 0;
 }
 
+/* The list that follows the contents: it is passed when it is a usual one. */
+static struct heapdump_layout *list_after(struct heapdump *d)
+{
+	const uint8_t *p = d->s.buf + d->s.at;
+	struct heapdump_list *l;
+
+	d->fields = FIELDS_LIST;
+	if (d->s.n - d->s.at < LISTS_ROOM || d->version < 5)
+		return NULL;
+	l = lists_get(&d->lists, p, d->contents.len, d->params.ptrsize);
+	if (!l)
+		return NULL;
+	d->fields = FIELDS_LAYOUT;
+	d->s.at += l->n;
+	d->layout = &l->layout;
+	d->at = 0;
+	return &l->layout;
+}
+
 /*
  * Nearly all records are objects that lie in the window whole: they are read without asking for
  * each byte whether it is there. False: this one must be read the long way.
@@ -240,7 +259,7 @@ static bool read_object_fast(struct heapdump *d, struct heapdump_record *r)
 {
 	struct stream *s = &d->s;
 	const uint8_t *p = s->buf + s->at, *end = s->buf + s->n;
-	uint64_t addr, len, off;
+	uint64_t addr, len;
 
 	if (end - p < FAST_BYTES || *p != HEAPDUMP_OBJECT || d->version == 3 || !d->known)
 		return false;
@@ -251,12 +270,11 @@ static bool read_object_fast(struct heapdump *d, struct heapdump_record *r)
 	d->began = stream_offset(s);
 	d->kind = r->kind = HEAPDUMP_OBJECT;
 	r->off = d->began;
-	off = s->base + (uint64_t)(p - s->buf);
-	r->object = (struct heapdump_object){ .addr = addr, .contents = { len, off } };
 	s->mark = (size_t)(p - s->buf);
 	s->at = s->mark + (size_t)len;
-	d->contents = (struct heapdump_contents){ len, off };
-	d->fields = FIELDS_LIST;
+	d->contents = (struct heapdump_contents){ len, s->base + s->mark };
+	r->object = (struct heapdump_object){ .addr = addr, .contents = d->contents, .at = p };
+	r->object.layout = list_after(d);
 	return true;
 }
 
@@ -404,6 +422,7 @@ int heapdump_rewind(struct heapdump *d, struct err *e)
 	if (ret)
 		return ret;
 	dumptypes_fini(&d->types); /* each pass meets them at the same places */
+	memset(&d->lists, 0, sizeof(d->lists));
 	d->known = false;
 	d->behind = 0;
 	return 0;

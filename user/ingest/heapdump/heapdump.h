@@ -65,10 +65,23 @@ struct heapdump_params {
 	uint64_t ncpu;
 };
 
+/*
+ * Where objects of one size have pointers. Nearly all objects have one of a few layouts, so that the
+ * caller can keep in tag what it found out of one: it is 0 until then, and after heapdump_rewind().
+ */
+enum { HEAPDUMP_LAYOUT_MAX = 32 };
+struct heapdump_layout {
+	uint32_t tag, n;
+	uint16_t offset[HEAPDUMP_LAYOUT_MAX]; /* in the order of the dump, which need not rise */
+};
+
 struct heapdump_object {
 	uint64_t addr;
 	uint64_t type, kind;		   /* Go 1.3 alone: see types.h */
 	struct heapdump_contents contents; /* as long as the object's size class */
+	/* Of usual objects, until the next call; NULL: heapdump_field() tells. */
+	struct heapdump_layout *layout;
+	const uint8_t *at; /* the contents, if layout is not NULL */
 };
 
 struct heapdump_type {
@@ -249,6 +262,8 @@ int heapdump_field(struct heapdump *d, struct heapdump_field *f, struct err *e);
  * 0 beyond its end.
  */
 uint64_t heapdump_word(struct heapdump *d, uint64_t offset);
+/* The pointers of an object whose layout is not NULL, which was read last: layout->n of them. */
+void heapdump_pointers(const struct heapdump *d, const struct heapdump_object *o, uint64_t *out);
 /* Reads @n bytes of contents from a file. */
 int heapdump_bytes(struct heapdump *d, uint64_t off, void *buf, size_t n, struct err *e);
 /* The pointer that such bytes are. */

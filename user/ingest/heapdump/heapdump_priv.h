@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/vec.h"
 #include "ingest/heapdump/heapdump.h"
+#include "ingest/heapdump/lists.h"
 #include "ingest/heapdump/types.h"
 #include "ingest/stream.h"
 
@@ -23,6 +24,7 @@ enum fields {
 	FIELDS_LIST,	/* they follow in the file */
 	FIELDS_BY_TYPE, /* its type says so */
 	FIELDS_ALL,	/* every word may be one */
+	FIELDS_LAYOUT,	/* its list was seen before */
 };
 
 struct heapdump {
@@ -41,8 +43,11 @@ struct heapdump {
 	uint64_t bad_off, too_long; /* too_long: what it says that it has, more than there is */
 	struct heapdump_contents contents;
 	enum fields fields;
-	uint64_t behind;	    /* fields of frames that were left out */
-	uint64_t word;		    /* FIELDS_ALL: the offset of the next one */
+	uint64_t behind;		      /* fields of frames that were left out */
+	uint64_t word;			      /* FIELDS_ALL: the offset of the next one */
+	const struct heapdump_layout *layout; /* FIELDS_LAYOUT, */
+	uint32_t at;			      /* and the next one in it */
+	struct heapdump_lists lists;
 	struct dumptypes types;	    /* of Go 1.3 and 1.4 */
 	struct dumptypes_walk walk; /* FIELDS_BY_TYPE */
 	char *text;		    /* TEXT_BYTES, of which ntext are used */
