@@ -23,7 +23,7 @@
 #include "ingest/typing/typing.h"
 
 /* How often the graph and the classes of objects have the file read, and how often types do. */
-enum { GRAPH_PASSES = 4, OBJECT_PASSES = 2, TYPING_PASSES = 1 };
+enum { GRAPH_PASSES = 3, OBJECT_PASSES = 1, TYPING_PASSES = 1 };
 
 struct run {
 	const struct heapdump_opts *o;

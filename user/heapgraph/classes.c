@@ -15,6 +15,7 @@ int classes_init(struct classes *c, struct strtab *names, uint32_t nobjects, uin
 
 	*c = (struct classes){ .names = names, .nobjects = nobjects, .other_bytes = bytes };
 	c->of = calloc((size_t)nobjects + 1, sizeof(*c->of));
+	c->cap = nobjects;
 	other = vec_add(&c->all, CLASSES_MAX);
 	if (!c->of || !other)
 		return err_set(e, -ENOMEM, "no memory for the classes of %u objects", nobjects);
@@ -159,6 +160,31 @@ uint16_t classes_layout(struct classes *c, uint64_t size, const uint32_t *offset
 }
 
 /* ---- objects ---- */
+
+static bool grow(struct classes *c)
+{
+	uint64_t cap = c->cap ? 2ull * c->cap : 1024;
+	uint16_t *of;
+
+	cap = cap < UINT32_MAX ? cap : UINT32_MAX;
+	of = cap > c->cap ? reallocarray(c->of, cap, sizeof(*of)) : NULL;
+	if (!of)
+		return false;
+	c->of = of;
+	c->cap = (uint32_t)cap;
+	return true;
+}
+
+bool classes_add(struct classes *c, uint16_t class, uint64_t size)
+{
+	if (c->nobjects == c->cap && !grow(c))
+		return false;
+	c->of[c->nobjects++] = class;
+	c->all.at[class].count++;
+	if (!class)
+		c->other_bytes += size;
+	return true;
+}
 
 void classes_put(struct classes *c, uint32_t index, uint16_t class)
 {

@@ -7,7 +7,10 @@
 #include "heapgraph/classes.h"
 #include "ingest/heapdump/graph.h"
 
-/* One more pass over the file, after dumpgraph_read(). @c: not initialised; it uses @g's names. */
+/*
+ * After dumpgraph_read() or dumpgraph_read_objects(), once: hands over the classes of objects, which
+ * use @g's names, and reads the allocation samples behind the objects. @c: not initialised.
+ */
 int dumpclasses_read(struct classes *c, struct dumpgraph *g, struct heapdump *d, struct err *e);
 
 #endif

@@ -2,21 +2,14 @@
 #include "ingest/heapdump/graph.h"
 
 #include "base/cleanup.h"
-#include "base/limits.h"
 #include "ingest/heapdump/draft.h"
-#include "ingest/heapdump/slots.h"
+#include "ingest/heapdump/classify.h"
+#include "ingest/heapdump/objects.h"
 #include "ingest/heapdump/stack.h"
 
-enum { MINOR_NO_ARGS = 18, MINOR_MARKS = 26, DEFER_BYTES = 4096 };
+enum { DEFER_BYTES = 4096 };
 
-/* ---- objects ---- */
-
-static int add_object(void *arg, uint64_t addr, uint64_t size, bool pointers, struct err *e)
-{
-	struct dumpgraph *g = arg;
-
-	return heapgraph_object(&g->heap, addr, size, pointers, e);
-}
+/* ---- damage ---- */
 
 /* What is no object by its address ends the first pass alone: others may get further. */
 int dumpgraph_damaged(struct dumpgraph *g, const struct heapdump *d, int ret, struct err *e)
@@ -38,88 +31,6 @@ int dumpgraph_damaged(struct dumpgraph *g, const struct heapdump *d, int ret, st
 	return 0;
 }
 
-/*
- * Up to Go 1.17 (amd64: 1.16) the arguments of a deferred call, and what a closure that is deferred captured, lie
- * behind the runtime's struct in one object with it, and no field tells where the pointers are: any
- * word may be one. Source: newdefer() and deferArgs() in runtime/panic.go, Go 1.5 to 1.17.
- */
-static void note_defer(struct dumpgraph *g, const struct heapdump *d, uint64_t addr)
-{
-	if (dumpslots_go(heapdump_params(d)) < MINOR_NO_ARGS && g->defers.n < LIMIT_DUMP_DEFERS)
-		map_put(&g->defers, addr, 0);
-}
-
-static bool comes_before_holders(enum heapdump_kind kind)
-{
-	return kind == HEAPDUMP_OBJECT || kind == HEAPDUMP_PARAMS || kind == HEAPDUMP_TYPE ||
-	       kind == HEAPDUMP_ITAB;
-}
-
-static int read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
-{
-	struct dumpslots slots;
-	struct heapdump_record r;
-	struct heapdump_field f;
-	int ret, more;
-
-	dumpslots_init(&slots, heapdump_params(d), g->inline_marks, add_object, g);
-	g->holders_off = g->objects_end = 0;
-	for (ret = heapdump_next(d, &r, e); !ret && r.kind; ret = heapdump_next(d, &r, e)) {
-		if (r.kind == HEAPDUMP_MEMSTATS)
-			g->memstats = r.memstats;
-		if (r.kind == HEAPDUMP_DEFER)
-			note_defer(g, d, r.defer.d);
-		if (!g->holders_off && !comes_before_holders(r.kind))
-			g->holders_off = r.off;
-		if (r.kind != HEAPDUMP_OBJECT)
-			continue;
-		g->objects_end = r.off + 1;
-		more = heapdump_field(d, &f, e);
-		ret = more < 0 ? more : dumpslots_object(&slots, &r.object, more, e);
-		if (ret)
-			break;
-	}
-	ret = dumpgraph_damaged(g, d, ret, e);
-	if (!ret)
-		ret = dumpslots_end(&slots, e);
-	g->left = heapdump_left(d);
-	g->phantoms = slots.phantoms;
-	g->behind = heapdump_behind(d);
-	return ret;
-}
-
-static int again(struct dumpgraph *g, struct heapdump *d, bool inline_marks, struct err *e)
-{
-	struct heapdump_record params;
-	int ret = heapdump_rewind(d, e);
-
-	objects_fini(&g->heap.objects);
-	g->whole = true;
-	g->inline_marks = inline_marks;
-	if (!ret)
-		ret = heapdump_next(d, &params, e);
-	return ret ? ret : read_objects(g, d, e);
-}
-
-/*
- * Green Tea can be switched off when a program is built, which the dump does not tell; the memstats
- * in it tell how many objects there are.
- */
-static int find_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
-{
-	bool may = dumpslots_go(heapdump_params(d)) >= MINOR_MARKS;
-	int ret;
-
-	g->inline_marks = may;
-	ret = read_objects(g, d, e);
-	if (ret || !g->whole || !may || g->heap.objects.n == g->memstats.heap_objects)
-		return ret;
-	ret = again(g, d, false, e);
-	if (ret || g->heap.objects.n == g->memstats.heap_objects)
-		return ret;
-	return again(g, d, true, e);
-}
-
 /* ---- edges ---- */
 
 /* One of the rounds in which all records are read for what they point to. */
@@ -132,8 +43,9 @@ struct round {
 	void *arg;
 	uint32_t thing; /* whose pointers are read */
 	struct objects_follow objects;
-	uint32_t nodes;	  /* objects with pointers that were told so far, */
-	uint32_t holders; /* and these */
+	struct dumpclassify *layouts; /* NULL: classes are known, or wait for a later round */
+	uint32_t nodes;		      /* objects with pointers that were told so far, */
+	uint32_t holders;	      /* and these */
 	/* The goroutine whose frames are read: it is told after them. */
 	bool open;
 	struct holder goroutine;
@@ -180,12 +92,44 @@ static int fields(struct round *x, struct err *e)
 	struct heapdump_field f;
 	int ret;
 
+	if (x->layouts)
+		dumpclassify_begin(x->layouts);
 	while ((ret = heapdump_field(x->d, &f, e)) > 0) {
+		if (x->layouts && !dumpclassify_pointer(x->layouts, f.offset))
+			return err_set(e, -ENOMEM, "no memory for pointers");
 		ret = points(x, f.offset, f.addr, e);
 		if (ret)
 			break;
 	}
 	return ret;
+}
+
+/* The same of an object that has a layout. */
+static int pointers(struct round *x, const struct heapdump_object *told, struct err *e)
+{
+	const struct heapdump_layout *l = told->layout;
+	uint64_t addrs[HEAPDUMP_LAYOUT_MAX];
+	int ret = 0;
+
+	heapdump_pointers(x->d, told, addrs);
+	for (uint32_t i = 0; !ret && i < l->n; i++)
+		ret = points(x, l->offset[i], addrs[i], e);
+	return ret;
+}
+
+static int pointers_of(struct round *x, const struct heapdump_object *told, const struct object *o,
+		       struct err *e)
+{
+	int ret = 0;
+
+	if (o->node) {
+		x->nodes++;
+		x->thing = o->nodes;
+		ret = x->leaves || x->fn ? 0 : heapgraph_node(&x->g->heap, e);
+	}
+	if (ret || (!o->node && !x->layouts))
+		return ret;
+	return told->layout ? pointers(x, told, e) : fields(x, e);
 }
 
 /* Phantoms are not among the objects. Nothing points to objects that others overlap. */
@@ -202,12 +146,10 @@ static int object(struct round *x, const struct heapdump_object *told, struct er
 	}
 	if (x->g->defers.n && map_get(&x->g->defers, o.addr, &(uint64_t){ 0 }))
 		map_put(&x->g->defers, o.addr, told->contents.off);
-	if (!o.node)
-		return 0;
-	x->nodes++;
-	x->thing = o.nodes;
-	ret = x->leaves || x->fn ? 0 : heapgraph_node(&x->g->heap, e);
-	return ret ? ret : fields(x, e);
+	ret = pointers_of(x, told, &o, e);
+	if (!ret && x->layouts)
+		classes_put(&x->g->classes, o.index, dumpclassify_of(x->layouts, told));
+	return ret;
 }
 
 static int end_goroutine(struct round *x, struct err *e)
@@ -460,6 +402,13 @@ static int draft_end(struct round *x, struct err *e)
 
 /* ---- all records ---- */
 
+static int type(struct round *x, const struct heapdump_type *t, struct err *e)
+{
+	return !x->layouts || heapdump_version(x->d) != 3 || dumpclassify_type(x->layouts, t) ?
+		       0 :
+		       err_set(e, -ENOMEM, "no memory for types");
+}
+
 /* Up to Go 1.4 types come between frames. */
 static bool is_of_goroutine(enum heapdump_kind kind)
 {
@@ -476,6 +425,8 @@ static int record(struct round *x, const struct heapdump_record *r, struct err *
 	switch (r->kind) {
 	case HEAPDUMP_OBJECT:
 		return object(x, &r->object, e);
+	case HEAPDUMP_TYPE:
+		return type(x, &r->type, e);
 	case HEAPDUMP_GOROUTINE:
 		return heapdump_draft(x->d) ? draft_goroutine(x, &r->goroutine, e) :
 					      goroutine(x, &r->goroutine, e);
@@ -527,14 +478,28 @@ static int read_round(struct round *x, struct err *e)
 	return end_round(x, ret, e);
 }
 
-static int read_edges(struct dumpgraph *g, struct heapdump *d, bool leaves, struct err *e)
+static int read_edges(struct dumpgraph *g, struct heapdump *d, struct err *e)
 {
-	struct round x = { .g = g, .d = d, .leaves = leaves };
+	struct round x = { .g = g, .d = d };
 	int ret = read_round(&x, e);
 
 	/* Only when the file became shorter between two rounds. */
-	for (; !ret && !leaves && x.nodes < g->heap.objects.nnodes; x.nodes++)
+	for (; !ret && x.nodes < g->heap.objects.nnodes; x.nodes++)
 		ret = heapgraph_node(&g->heap, e);
+	return ret;
+}
+
+/* Classes come now that the dominators need no room any more. */
+static int read_leaves(struct dumpgraph *g, struct heapdump *d, struct err *e)
+{
+	const struct objects *o = &g->heap.objects;
+	struct dumpclassify layouts = { .c = &g->classes };
+	struct round x = { .g = g, .d = d, .leaves = true, .layouts = &layouts };
+	int ret = classes_init(&g->classes, g->heap.names, o->n, o->bytes, e);
+
+	if (!ret)
+		ret = read_round(&x, e);
+	dumpclassify_fini(&layouts);
 	return ret;
 }
 
@@ -590,7 +555,7 @@ int dumpgraph_read_objects(struct dumpgraph *g, struct heapdump *d, struct err *
 	if (!ret)
 		ret = heapdump_next(d, &params, e);
 	if (!ret)
-		ret = find_objects(g, d, e);
+		ret = dumpobjects_read(g, d, true, e);
 	g->settled = true;
 	if (!ret)
 		ret = heapgraph_objects_end(&g->heap, e);
@@ -613,16 +578,16 @@ int dumpgraph_read_path(struct dumpgraph *g, struct heapdump *d, struct heap_pat
 	if (!ret)
 		ret = heapdump_next(d, &params, e);
 	if (!ret)
-		ret = find_objects(g, d, e);
+		ret = dumpobjects_read(g, d, false, e);
 	g->settled = true;
 	if (!ret)
 		ret = heapgraph_objects_end(&g->heap, e);
 	if (!ret)
-		ret = read_edges(g, d, false, e);
+		ret = read_edges(g, d, e);
 	if (!ret)
 		ret = heapgraph_edges_end(&g->heap, e);
 	if (!ret)
-		ret = read_edges(g, d, true, e);
+		ret = read_leaves(g, d, e);
 	return ret ? ret : heapgraph_end(&g->heap, e);
 }
 
@@ -633,6 +598,8 @@ int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e)
 
 void dumpgraph_fini(struct dumpgraph *g)
 {
+	classes_fini(&g->classes);
 	heapgraph_fini(&g->heap);
 	map_fini(&g->defers);
+	vec_fini(&g->run_offs);
 }

@@ -7,6 +7,7 @@
 #define INGEST_HEAPDUMP_GRAPH_H
 
 #include "base/map.h"
+#include "heapgraph/classes.h"
 #include "heapgraph/heapgraph.h"
 #include "ingest/heapdump/heapdump.h"
 
@@ -29,6 +30,9 @@ struct dumpgraph {
 	 * none), and before which all objects' records begin.
 	 */
 	uint64_t holders_off, objects_end;
+	struct classes classes; /* private until dumpclasses_read() */
+	/* By run of objects: the offset of its first record. Of dumpgraph_read_objects() alone. */
+	VEC(uint64_t) run_offs;
 };
 
 /* @d: from a file. What could be read of a damaged dump is there (damage). */

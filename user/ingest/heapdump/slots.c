@@ -22,7 +22,7 @@ bool dumpslots_headers(const struct heapdump_params *p)
 }
 
 void dumpslots_init(struct dumpslots *s, const struct heapdump_params *p, bool marks,
-		    int (*add)(void *arg, uint64_t addr, uint64_t size, bool pointers,
+		    int (*add)(void *arg, uint64_t off, uint64_t addr, uint64_t size,
 			       struct err *e),
 		    void *arg)
 {
@@ -34,41 +34,75 @@ void dumpslots_init(struct dumpslots *s, const struct heapdump_params *p, bool m
 	s->marks = marks ? MARKS_BYTES : 0;
 }
 
+/* Where the room for objects of the page ends, with or without a bitmap. */
+static uint64_t room_end(const struct dumpslots *s, bool pointers)
+{
+	uint64_t reserved = (pointers ? s->bitmap : 0) + (s->size >= MARKS_SIZE_MIN ? s->marks : 0);
+
+	return s->page + DUMPSLOTS_PAGE - reserved;
+}
+
 static int flush(struct dumpslots *s, struct err *e)
 {
-	uint64_t reserved = (s->pointers ? s->bitmap : 0) +
-			    (s->size >= MARKS_SIZE_MIN ? s->marks : 0);
-	uint64_t end = s->page + DUMPSLOTS_PAGE - reserved;
+	uint64_t end = room_end(s, s->pointers);
 	int ret = 0;
 
 	for (size_t i = 0; !ret && i < s->n; i++) {
-		if (s->addr[i] + s->size > end)
+		if (s->held[i].addr + s->size > end)
 			s->phantoms++;
 		else
-			ret = s->add(s->arg, s->addr[i], s->size, s->has[i], e);
+			ret = s->add(s->arg, s->held[i].off, s->held[i].addr, s->size, e);
 	}
 	s->n = 0;
+	return ret;
+}
+
+static int next_page(struct dumpslots *s, uint64_t page, uint64_t size, struct err *e)
+{
+	int ret = s->n ? flush(s, e) : 0;
+
+	s->page = page;
+	s->size = size;
 	s->pointers = false;
 	return ret;
 }
 
-int dumpslots_object(struct dumpslots *s, const struct heapdump_object *o, bool pointers,
-		     struct err *e)
+/* One near the page's end without pointers waits for one that has some, and others wait for it. */
+static int hold(struct dumpslots *s, uint64_t addr, uint64_t off, struct err *e)
 {
-	uint64_t page = o->addr & ~(uint64_t)(DUMPSLOTS_PAGE - 1);
-	bool small = o->contents.len <= s->limit;
+	int ret = s->n == DUMPSLOTS_HELD ? flush(s, e) : 0;
+
+	s->held[s->n].addr = addr;
+	s->held[s->n++].off = off;
+	return ret;
+}
+
+int dumpslots_object(struct dumpslots *s, uint64_t addr, uint64_t size, uint64_t off, bool pointers,
+		     bool *is, struct err *e)
+{
+	uint64_t page = addr & ~(uint64_t)(DUMPSLOTS_PAGE - 1);
+	bool large = size > s->limit;
 	int ret = 0;
 
-	if (s->n &&
-	    (!small || page != s->page || o->contents.len != s->size || s->n == DUMPSLOTS_MOST))
-		ret = flush(s, e);
-	if (ret || !small)
-		return ret ? ret : s->add(s->arg, o->addr, o->contents.len, pointers, e);
-	s->page = page;
-	s->size = o->contents.len;
-	s->addr[s->n] = o->addr;
-	s->has[s->n++] = pointers;
-	s->pointers |= pointers;
+	*is = true;
+	if (large || page != s->page || size != s->size)
+		ret = next_page(s, large ? 0 : page, large ? 0 : size, e);
+	if (ret || large)
+		return ret;
+	if (pointers && !s->pointers) {
+		s->pointers = true;
+		ret = s->n ? flush(s, e) : 0;
+	}
+	if (ret || (!s->n && addr + size <= room_end(s, true)))
+		return ret;
+	*is = false;
+	if (addr + size > room_end(s, s->pointers)) {
+		s->phantoms++;
+		return 0;
+	}
+	if (!s->pointers)
+		return hold(s, addr, off, e);
+	*is = true;
 	return 0;
 }
 

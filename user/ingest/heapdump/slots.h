@@ -12,10 +12,10 @@
 
 #include "ingest/heapdump/heapdump.h"
 
-enum { DUMPSLOTS_PAGE = 8192, DUMPSLOTS_MOST = DUMPSLOTS_PAGE / 8 };
+enum { DUMPSLOTS_PAGE = 8192, DUMPSLOTS_HELD = 64 };
 
 struct dumpslots {
-	int (*add)(void *arg, uint64_t addr, uint64_t size, bool pointers, struct err *e);
+	int (*add)(void *arg, uint64_t off, uint64_t addr, uint64_t size, struct err *e);
 	void *arg;
 	uint64_t limit;		/* larger objects are in other spans */
 	uint64_t bitmap, marks; /* bytes of a page that are reserved for them; 0: none */
@@ -23,9 +23,11 @@ struct dumpslots {
 	/* The page that is being read. */
 	uint64_t page, size;
 	bool pointers; /* an object in it has some */
+	/* Objects without pointers, of which later ones decide, and what comes after them. */
 	size_t n;
-	uint64_t addr[DUMPSLOTS_MOST];
-	bool has[DUMPSLOTS_MOST]; /* pointers */
+	struct {
+		uint64_t addr, off;
+	} held[DUMPSLOTS_HELD];
 };
 
 /* Go's minor version that wrote the dump; 0: not told. */
@@ -35,14 +37,17 @@ unsigned dumpslots_go(const struct heapdump_params *p);
  * built without: "go1.22.12 X:noallocheaders". Source: internal/buildcfg/exp.go.
  */
 bool dumpslots_headers(const struct heapdump_params *p);
-/* @marks: Green Tea is on. */
+/* @marks: Green Tea is on. @add: an object that had to wait, and has no pointers. */
 void dumpslots_init(struct dumpslots *s, const struct heapdump_params *p, bool marks,
-		    int (*add)(void *arg, uint64_t addr, uint64_t size, bool pointers,
+		    int (*add)(void *arg, uint64_t off, uint64_t addr, uint64_t size,
 			       struct err *e),
 		    void *arg);
-/* Passes objects on, some later, in the order in which they come. */
-int dumpslots_object(struct dumpslots *s, const struct heapdump_object *o, bool pointers,
-		     struct err *e);
+/*
+ * *is: it is an object, and the next one. Or it is none, or waits for others of its page; those that
+ * waited are told before. @off: where its record is.
+ */
+int dumpslots_object(struct dumpslots *s, uint64_t addr, uint64_t size, uint64_t off, bool pointers,
+		     bool *is, struct err *e);
 int dumpslots_end(struct dumpslots *s, struct err *e);
 
 #endif
