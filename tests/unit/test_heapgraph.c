@@ -23,6 +23,7 @@ static void found(const struct objects *o, uint64_t addr, uint32_t want, uint64_
 	struct object got;
 
 	assert_true(objects_find(o, addr, &got));
+	assert_int_equal(objects_start(o, addr), got.addr);
 	assert_int_equal(got.index, want);
 	assert_int_equal(addr - got.addr, where);
 	assert_int_equal(got.node, (got.addr & 16) != 0);
@@ -33,6 +34,7 @@ static void missing(const struct objects *o, uint64_t addr)
 	struct object got;
 
 	assert_false(objects_find(o, addr, &got));
+	assert_int_equal(objects_start(o, addr), 0);
 }
 
 static void same(struct object a, struct object b)
@@ -42,6 +44,26 @@ static void same(struct object a, struct object b)
 	assert_int_equal(a.index, b.index);
 	assert_int_equal(a.nodes, b.nodes);
 	assert_int_equal(a.node, b.node);
+}
+
+/* From each run on come its objects first. */
+static void walk_runs(const struct objects *o)
+{
+	struct objects_walk w;
+	struct object at = {};
+	uint32_t n = 0, nodes = 0;
+
+	for (size_t run = 0; run < o->runs.n; run++) {
+		objects_walk_run(o, &w, run);
+		for (uint32_t i = objects_in_run(o, run); i; i--) {
+			assert_true(objects_next(o, &w, &at));
+			assert_int_equal(at.index, n++);
+			same(objects_at(o, at.index), at);
+			nodes += at.node;
+		}
+		assert_int_equal(nodes - o->runs.at[run].node, objects_nodes_in_run(o, run));
+	}
+	assert_int_equal(n, o->n);
 }
 
 /* Each way to come to an object leads to the same one. */
@@ -60,6 +82,7 @@ static void walk(const struct objects *o)
 	}
 	assert_int_equal(n, o->n);
 	assert_int_equal(nodes, o->nnodes);
+	walk_runs(o);
 }
 
 /* Spans come in any order; their objects side by side, with gaps. */

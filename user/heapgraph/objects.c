@@ -9,22 +9,20 @@ enum { RUN_SLOTS = 512, WORD = 64, PAGE = 8192 };
 /* ---- adding ---- */
 
 /* The slot of the last run that an object can have; false: it needs a run of its own. */
-static bool slot_in_last(const struct objects *o, uint64_t addr, uint64_t size, uint64_t *slot)
+static bool slot_in_last(const struct objects *o, uint64_t addr, uint64_t size, uint32_t *slot)
 {
-	const struct object_run *run;
+	uint64_t step = addr - o->last;
 
-	if (!o->runs.n || addr <= o->last)
+	if (!o->runs.n || addr <= o->last || o->runs.at[o->runs.n - 1].size != size || !size)
 		return false;
-	run = &o->runs.at[o->runs.n - 1];
-	if (run->size != size || !size || (addr - run->addr) % size)
-		return false;
-	/* A page in between may be of another size. Source: runtime/sizeclasses.go: _PageSize. */
-	if (addr - o->last - size >= PAGE)
-		return false;
-	if ((addr - run->addr) / size >= RUN_SLOTS)
-		return false;
-	*slot = (addr - run->addr) / size;
-	return true;
+	*slot = o->slot + 1;
+	if (step != size) {
+		/* A page in between may be of another size. Source: runtime/sizeclasses.go: _PageSize. */
+		if (step % size || step - size >= PAGE)
+			return false;
+		*slot = o->slot + (uint32_t)(step / size);
+	}
+	return *slot < RUN_SLOTS;
 }
 
 static int begin_run(struct objects *o, uint64_t addr, uint64_t size, struct err *e)
@@ -46,7 +44,7 @@ static int begin_run(struct objects *o, uint64_t addr, uint64_t size, struct err
 int objects_add(struct objects *o, uint64_t addr, uint64_t size, bool node, struct err *e)
 {
 	struct object_bits *bits;
-	uint64_t slot = 0;
+	uint32_t slot = 0;
 	size_t word;
 
 	if (o->n >= OBJECTS_MAX)
@@ -54,8 +52,11 @@ int objects_add(struct objects *o, uint64_t addr, uint64_t size, bool node, stru
 	if (addr + size < addr)
 		return err_set(e, -EBADMSG, "an object of %llu bytes at 0x%llx",
 			       (unsigned long long)size, (unsigned long long)addr);
-	if (!slot_in_last(o, addr, size, &slot) && begin_run(o, addr, size, e))
-		return -ENOMEM;
+	if (!slot_in_last(o, addr, size, &slot)) {
+		if (begin_run(o, addr, size, e))
+			return -ENOMEM;
+		slot = 0;
+	}
 	word = o->runs.at[o->runs.n - 1].bits + (size_t)(slot / WORD);
 	while (o->bits.n <= word)
 		if (!vec_add(&o->bits, SIZE_MAX / 16))
@@ -67,6 +68,7 @@ int objects_add(struct objects *o, uint64_t addr, uint64_t size, bool node, stru
 	o->nnodes += node;
 	o->bytes += size;
 	o->last = addr;
+	o->slot = slot;
 	return 0;
 }
 
@@ -173,43 +175,52 @@ void objects_fini(struct objects *o)
 	*o = (struct objects){};
 }
 
-static unsigned ones(uint64_t word)
+/* Not every machine has an instruction for it, and the library's function is slower. */
+static inline unsigned ones(uint64_t w)
 {
-	return (unsigned)__builtin_popcountll(word);
+	w -= w >> 1 & 0x5555555555555555;
+	w = (w & 0x3333333333333333) + (w >> 2 & 0x3333333333333333);
+	w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return (unsigned)(w * 0x0101010101010101 >> 56);
 }
 
-/* Is the slot taken, and by which object? */
-static bool taken(const struct objects *o, size_t r, uint64_t slot, struct object *out)
+static inline bool is_taken(const struct objects *o, size_t r, uint64_t slot)
+{
+	const struct object_run *run = &o->runs.at[r];
+	size_t word = run->bits + (size_t)(slot / WORD);
+
+	return slot < RUN_SLOTS && word < bits_end(o, r) &&
+	       o->bits.at[word].taken >> slot % WORD & 1;
+}
+
+/* The object in a slot that is taken. */
+static struct object object_in(const struct objects *o, size_t r, uint64_t slot)
 {
 	const struct object_run *run = &o->runs.at[r];
 	const struct object_bits *bits = o->bits.at + run->bits;
 	uint64_t word = slot / WORD, bit = 1ull << slot % WORD;
 	uint32_t before = 0, nodes = 0;
 
-	if (slot >= RUN_SLOTS || run->bits + word >= bits_end(o, r) || !(bits[word].taken & bit))
-		return false;
 	for (uint64_t i = 0; i < word; i++) {
 		before += ones(bits[i].taken);
 		nodes += ones(bits[i].node);
 	}
-	*out = (struct object){ .addr = run->addr + slot * run->size,
+	return (struct object){ .addr = run->addr + slot * run->size,
 				.size = run->size,
 				.index = run->first + before + ones(bits[word].taken & (bit - 1)),
 				.nodes = run->node + nodes + ones(bits[word].node & (bit - 1)),
 				.node = bits[word].node & bit };
-	return true;
 }
 
-bool objects_find(const struct objects *o, uint64_t addr, struct object *out)
+/* The slot that an address lies in, of the last run that begins at or before it. */
+static inline bool find_slot(const struct objects *o, uint64_t addr, size_t *r, uint64_t *slot)
 {
-	const struct object_run *run;
+	uint64_t part, offset, size;
 	size_t low, high;
-	uint64_t part;
 
 	if (!o->guide || addr < o->low)
 		return false;
-	part = addr < o->high ? (addr - o->low) >> o->shift : (o->high - o->low) >> o->shift;
-	/* The last run that begins at or before it. */
+	part = (addr < o->high ? addr - o->low : o->high - o->low) >> o->shift;
 	low = o->guide[part];
 	high = o->guide[part + 1];
 	while (low < high) {
@@ -220,8 +231,33 @@ bool objects_find(const struct objects *o, uint64_t addr, struct object *out)
 		else
 			high = mid - 1;
 	}
-	run = by_address(o, low);
-	return run->size && taken(o, o->order[low], (addr - run->addr) / run->size, out);
+	*r = o->order[low];
+	offset = addr - o->runs.at[*r].addr;
+	size = o->runs.at[*r].size;
+	if (!size)
+		return false;
+	/* To divide numbers of 32 bits takes half as long. */
+	*slot = (offset | size) >> 32 ? offset / size : (uint32_t)offset / (uint32_t)size;
+	return is_taken(o, *r, *slot);
+}
+
+bool objects_find(const struct objects *o, uint64_t addr, struct object *out)
+{
+	uint64_t slot;
+	size_t r;
+
+	if (!find_slot(o, addr, &r, &slot))
+		return false;
+	*out = object_in(o, r, slot);
+	return true;
+}
+
+uint64_t objects_start(const struct objects *o, uint64_t addr)
+{
+	uint64_t slot;
+	size_t r;
+
+	return find_slot(o, addr, &r, &slot) ? o->runs.at[r].addr + slot * o->runs.at[r].size : 0;
 }
 
 /* What is counted: all objects, nodes or leaves. */
@@ -258,7 +294,6 @@ static struct object nth(const struct objects *o, uint32_t n, enum which which)
 	size_t run = run_of(o, n, which);
 	const struct object_bits *at = o->bits.at + o->runs.at[run].bits;
 	uint64_t slot = 0, bits = which_bits(at, which);
-	struct object out = {};
 
 	for (n -= before(&o->runs.at[run], which); n >= ones(bits); slot += WORD) {
 		n -= ones(bits);
@@ -266,8 +301,9 @@ static struct object nth(const struct objects *o, uint32_t n, enum which which)
 	}
 	for (; n; n--)
 		bits &= bits - 1;
-	BUG_ON(!taken(o, run, slot + (unsigned)__builtin_ctzll(bits), &out));
-	return out;
+	slot += (unsigned)__builtin_ctzll(bits);
+	BUG_ON(!is_taken(o, run, slot));
+	return object_in(o, run, slot);
 }
 
 struct object objects_at(const struct objects *o, uint32_t index)
@@ -288,30 +324,37 @@ struct object objects_leaf(const struct objects *o, uint32_t leaf)
 	return nth(o, leaf, LEAVES);
 }
 
-bool objects_next(const struct objects *o, struct objects_walk *w, struct object *out)
+static void enter_run(const struct objects *o, struct objects_walk *w)
 {
-	for (; w->run < o->runs.n; w->run++, w->slot = 0) {
-		const struct object_run *run = &o->runs.at[w->run];
-		const struct object_bits *bits = o->bits.at + run->bits;
-		uint64_t end = (bits_end(o, w->run) - run->bits) * WORD;
+	const struct object_run *run = &o->runs.at[w->run];
 
-		while (w->slot < end) {
-			uint64_t slot = w->slot, left = bits[slot / WORD].taken >> slot % WORD;
+	w->word = run->bits;
+	w->end = bits_end(o, w->run++);
+	w->size = run->size;
+	w->addr = run->addr - WORD * run->size;
+}
 
-			if (!left) {
-				w->slot = (slot / WORD + 1) * WORD;
-				continue;
-			}
-			slot += (unsigned)__builtin_ctzll(left);
-			w->slot = slot + 1;
-			*out = (struct object){ run->addr + slot * run->size, run->size, w->index++,
-						w->nodes,
-						bits[slot / WORD].node >> slot % WORD & 1 };
-			w->nodes += out->node;
-			return true;
+void objects_walk_run(const struct objects *o, struct objects_walk *w, size_t run)
+{
+	*w = (struct objects_walk){ .run = run,
+				    .index = o->runs.at[run].first,
+				    .nodes = o->runs.at[run].node };
+	enter_run(o, w);
+}
+
+bool objects_walk_on(const struct objects *o, struct objects_walk *w)
+{
+	while (!w->left) {
+		if (w->word == w->end) {
+			if (w->run == o->runs.n)
+				return false;
+			enter_run(o, w);
 		}
+		w->left = o->bits.at[w->word].taken;
+		w->node = o->bits.at[w->word++].node;
+		w->addr += WORD * w->size;
 	}
-	return false;
+	return true;
 }
 
 bool objects_follow(const struct objects *o, struct objects_follow *f, uint64_t addr, uint64_t size,

@@ -32,7 +32,8 @@ struct objects {
 	VEC(struct object_bits) bits;
 	uint32_t n, nnodes;
 	uint64_t bytes;	 /* of all objects */
-	uint64_t last;	 /* address of the last one */
+	uint64_t last;	 /* address of the last one, */
+	uint32_t slot;	 /* and its slot in the last run */
 	uint32_t *order; /* runs by address, when all have been added */
 	uint32_t *
 		guide; /* by a part of the address range: the first run in order that it may be in */
@@ -68,13 +69,46 @@ struct object objects_at(const struct objects *o, uint32_t index);
 struct object objects_node(const struct objects *o, uint32_t node);
 struct object objects_leaf(const struct objects *o, uint32_t leaf);
 
-/* All of them, in their order: zero @walk first. */
+/* The beginning of the object that an address lies in; 0: there is none. */
+uint64_t objects_start(const struct objects *o, uint64_t addr);
+
+/* All of them, in their order: zero @walk first, or begin at a run. */
 struct objects_walk {
-	size_t run;
-	uint64_t slot;
+	/* private: */
+	size_t run;	     /* the next one */
+	size_t word, end;    /* the next 64 slots of this one */
+	uint64_t left, node; /* those that are to come of the last 64, from bit 0 on */
+	uint64_t addr, size; /* of bit 0 */
 	uint32_t index, nodes;
 };
-bool objects_next(const struct objects *o, struct objects_walk *walk, struct object *out);
+void objects_walk_run(const struct objects *o, struct objects_walk *walk, size_t run);
+/* False: there are no more. */
+bool objects_walk_on(const struct objects *o, struct objects_walk *walk);
+
+static inline bool objects_next(const struct objects *o, struct objects_walk *w, struct object *out)
+{
+	unsigned bit;
+
+	if (!w->left && !objects_walk_on(o, w))
+		return false;
+	bit = (unsigned)__builtin_ctzll(w->left);
+	w->left &= w->left - 1;
+	*out = (struct object){ w->addr + bit * w->size, w->size, w->index++, w->nodes,
+				w->node >> bit & 1 };
+	w->nodes += out->node;
+	return true;
+}
+
+/* How many objects a run has, and how many of them are nodes. */
+static inline uint32_t objects_in_run(const struct objects *o, size_t run)
+{
+	return (run + 1 < o->runs.n ? o->runs.at[run + 1].first : o->n) - o->runs.at[run].first;
+}
+
+static inline uint32_t objects_nodes_in_run(const struct objects *o, size_t run)
+{
+	return (run + 1 < o->runs.n ? o->runs.at[run + 1].node : o->nnodes) - o->runs.at[run].node;
+}
 
 /*
  * Whose record is this? For one who reads again, in the same order, what the objects were added
