@@ -5,26 +5,9 @@
 # draft of its format and of gccgo are made by tests/support/mkdump13.py.
 # WIDE=1: every version and architecture. CELLS="VERSION[:GOARCH[:GOEXPERIMENT]]...": these.
 . tests/support/lib.sh
+. tests/support/emulator.sh
 need_go
 command -v python3 >/dev/null || skip_all "needs python3"
-
-# What runs programs of an architecture; nothing: the kernel.
-emulator() {
-	local cpu=$1 out
-	case $1 in
-	"" | "$GOARCH_HOST") return ;;
-	386)   [ "$GOARCH_HOST" = amd64 ] && return || cpu=i386 ;;
-	arm64) cpu=aarch64 ;;
-	esac
-	out=$O/programs/qemu-$cpu-static
-	command -v "qemu-$cpu-static" || { made "$out" testdata/programs/heapworld -- fetch_emulator "$out" && echo "$out"; }
-}
-fetch_emulator() {
-	mkdir -p "$TMP/qemu" && (
-		cd "$TMP/qemu" && { [ -n "$(ls)" ] || fetch_debs qemu-user-static; } &&
-			dpkg-deb --fsys-tarfile qemu-user-static*.deb | tar xO "./usr/bin/$(basename "$1")" >"$1.new"
-	) && chmod +x "$1.new" && mv "$1.new" "$1"
-}
 
 # judged NAME DUMP FACTS: one outcome.
 judged() {

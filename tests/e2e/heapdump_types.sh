@@ -5,9 +5,10 @@
 #
 #	WIDE=1				more of both
 #	VERSIONS="1.7.6 1.12.17 ..."	other versions of Go, from 1.6.2 on
-#	KINDS="plain pie cgo race noopt noheaders"	all of these kinds for each of them
+#	KINDS="plain pie cgo race noopt noheaders 386 s390x ..."	all of these kinds for each of them
 set -u
 . tests/support/lib.sh
+. tests/support/emulator.sh
 need_go
 
 # What was wrong since the last result is told by then.
@@ -23,13 +24,18 @@ build() {
 	noheaders) GOEXPERIMENT=noallocheaders subject "$1" knownheap -tags=noheaders ;; # 1.22 and 1.23
 	nodwarf) subject "$1" knownheap -ldflags=-w ;;
 	stripped) subject "$1" knownheap -ldflags='-s -w' ;;
+	*) GOARCH=$2 subject "$1" knownheap ;;
 	esac
 }
 
 # dumped V KIND: makes $TMP/dump, and sets PROGRAM.
 dumped() {
+	local emulator=
+	case $2 in 386 | arm* | s390x | ppc64* | mips* | riscv64)
+		emulator=$(emulator "$2") || { fail "heapdump_types/$1_$2" "no emulator"; return 1; } ;;
+	esac
 	PROGRAM=$(build "$1" "$2") || { fail "heapdump_types/$1_$2" "does not build"; return 1; }
-	"$PROGRAM" "$TMP/dump" >"$TMP/truth" || { fail "heapdump_types/$1_$2" "no dump"; return 1; }
+	$emulator "$PROGRAM" "$TMP/dump" >"$TMP/truth" || { fail "heapdump_types/$1_$2" "no dump"; return 1; }
 }
 
 # From --json: objects, how they are known, and their type; and what is known in all.
@@ -125,6 +131,9 @@ if [ -n "${VERSIONS:-}" ]; then
 else
 	without 1.27.4 nodwarf
 	without 1.27.4 stripped
+	run 1.27.4 s390x
+	run 1.27.4 386
+	refused 'the symbol table is needed, and it has none' "$(GOARCH=386 build 1.27.4 stripped)" "stripped, of 32 bits"
 	run 1.19.13 plain
 	refused 'is not the program that wrote the dump: its data segment' "$(build 1.27.4 stripped)" "another program"
 	run 1.27.4 pie
@@ -146,6 +155,9 @@ else
 	refused 'is not the program that wrote the dump' "$TMP/other/other" "another build"
 	for v in ${WIDE:+1.6.2 1.7.6 1.10.8 1.12.17 1.16.15 1.17.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.14 1.26.11}; do run "$v" plain; done
 	[ -z "${WIDE:-}" ] || run 1.22.12 noheaders
+	for v in ${WIDE:+1.6.2 1.7.6 1.12.17 1.17.13 1.22.12 1.26.11}; do run "$v" 386; done
+	for v in ${WIDE:+1.12.17 1.17.13 1.22.12 1.26.11}; do run "$v" s390x; done
+	for k in ${WIDE:+arm arm64 ppc64le ppc64 mips mipsle mips64 mips64le riscv64}; do run 1.27.4 "$k"; done
 	for k in ${WIDE:+cgo race noopt}; do run 1.22.12 "$k" && run 1.27.4 "$k"; done
 fi
 finish

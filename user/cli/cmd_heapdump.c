@@ -211,10 +211,9 @@ static int open_exe(struct run *r, struct err *e)
 	r->exe = open(r->o->exe, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (r->exe < 0)
 		return err_sys(e, "--exe %s", r->o->exe);
-	return gobin_is_go(r->exe) ?
+	return gobin_is_go_any(r->exe) ?
 		       0 :
-		       err_set(e, -EINVAL, "--exe %s: not a Go program for amd64 or arm64",
-			       r->o->exe);
+		       err_set(e, -EINVAL, "--exe %s: not a Go program", r->o->exe);
 }
 
 static int read_types(struct run *r, struct err *e)

@@ -1,6 +1,4 @@
 /* user/ingest/typing/class.c - which slots a type takes up, and the class of what is in them. */
-#include <string.h>
-
 #include "base/hash.h"
 #include "base/limits.h"
 #include "go/rttype.h"
@@ -8,28 +6,29 @@
 
 enum {
 	NAMED_FIELDS = 1024, /* of a class: those that come later have no name */
-	/* Source: runtime/malloc.go, maxTinySize and _PageSize; heapBitsInSpan from Go 1.22 on. */
+	/* Source: runtime/malloc.go, maxTinySize and _PageSize. */
 	TINY = 16,
 	PAGE = 8192,
-	HEADER_OVER = 512,
 };
 
 /* ---- slots ---- */
 
+/* Source: heapBitsInSpan, Go 1.22 to 1.27: above 512 bytes, or 128 on 32 bits. */
 uint64_t flow_header_of(const struct flow *x, const struct object *o)
 {
-	return x->headers && o->node && o->size > HEADER_OVER && o->size <= FLOW_SMALL_MAX ?
-		       FLOW_HEADER :
-		       0;
+	uint64_t over = x->t->word * x->t->word * 8;
+
+	return x->headers && o->node && o->size > over && o->size <= FLOW_SMALL_MAX ? FLOW_HEADER :
+										      0;
 }
 
 uint64_t flow_next_smaller(const struct flow *x, uint64_t size)
 {
 	if (size > FLOW_SMALL_MAX)
 		return size - PAGE;
-	for (uint64_t i = size / FLOW_WORD; i > 0; i--)
+	for (uint64_t i = size / FLOW_SIZES; i > 0; i--)
 		if (x->small[i - 1])
-			return (i - 1) * FLOW_WORD;
+			return (i - 1) * FLOW_SIZES;
 	return 0;
 }
 
@@ -51,7 +50,7 @@ void flow_note_sizes(struct flow *x)
 
 	for (size_t i = 0; i < o->runs.n; i++)
 		if (o->runs.at[i].size <= FLOW_SMALL_MAX)
-			x->small[o->runs.at[i].size / FLOW_WORD] = 1;
+			x->small[o->runs.at[i].size / FLOW_SIZES] = 1;
 }
 
 /* ---- classes ---- */

@@ -1,6 +1,4 @@
 /* user/ingest/typing/flow.c - who gets which type, and what is looked through next. */
-#include <string.h>
-
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -252,7 +250,12 @@ void flow_exact(struct flow *x, uint64_t addr, uint32_t type)
 
 static bool read_word(struct flow *x, uint64_t off, uint64_t *out)
 {
-	return typing_index_read(x->ix, off, out, sizeof(*out));
+	uint8_t bytes[8];
+
+	if (!typing_index_read(x->ix, off, bytes, (size_t)x->t->word))
+		return false;
+	*out = flow_word(x, bytes);
+	return true;
 }
 
 /* In names; 0: no function begins there. */
@@ -394,11 +397,11 @@ void flow_window(struct flow *x, size_t n)
 /* 0 beyond the end. */
 static uint64_t word(struct flow *x, uint64_t off)
 {
-	uint64_t v;
+	uint64_t size = x->t->word;
 
-	if (off > x->end || x->end - off < FLOW_WORD)
+	if (off > x->end || x->end - off < size)
 		return 0;
-	if (off < x->at || off - x->at > x->n || x->n - (off - x->at) < FLOW_WORD) {
+	if (off < x->at || off - x->at > x->n || x->n - (off - x->at) < size) {
 		size_t n = x->end - off < FLOW_WINDOW ? (size_t)(x->end - off) : FLOW_WINDOW;
 
 		x->n = 0;
@@ -407,8 +410,7 @@ static uint64_t word(struct flow *x, uint64_t off)
 		x->at = off;
 		x->n = n;
 	}
-	memcpy(&v, x->window + (off - x->at), sizeof(v));
-	return v;
+	return flow_word(x, x->window + (off - x->at));
 }
 
 /* Up to eight entries a map has one group and no table. */
@@ -435,7 +437,7 @@ static void map_directory(struct flow *x, uint64_t addr, uint64_t n, uint32_t po
 
 void flow_leaf(struct flow *x, const struct leaf *l, uint64_t base)
 {
-	uint64_t at = word(x, base);
+	uint64_t at = word(x, base), size = x->t->word;
 
 	if (!at)
 		return;
@@ -446,18 +448,18 @@ void flow_leaf(struct flow *x, const struct leaf *l, uint64_t base)
 		pointer(x, at, x->t->types[l->type].elem);
 		return;
 	case GOTYPE_STRING:
-		string(x, at, word(x, base + FLOW_WORD));
+		string(x, at, word(x, base + size));
 		return;
 	case GOTYPE_SLICE:
-		if (word(x, base + FLOW_WORD) <= word(x, base + 2 * FLOW_WORD))
-			array(x, at, word(x, base + 2 * FLOW_WORD), x->t->types[l->type].elem,
+		if (word(x, base + size) <= word(x, base + 2 * size))
+			array(x, at, word(x, base + 2 * size), x->t->types[l->type].elem,
 			      FORM_MANY);
 		return;
 	case GOTYPE_EFACE:
-		flow_interface(x, at, word(x, base + FLOW_WORD));
+		flow_interface(x, at, word(x, base + size));
 		return;
 	case GOTYPE_IFACE:
-		iface(x, at, word(x, base + FLOW_WORD));
+		iface(x, at, word(x, base + size));
 		return;
 	case GOTYPE_FUNC:
 		flow_closure(x, at);
@@ -637,7 +639,7 @@ int flow_init(struct flow *x, struct err *e)
 {
 	x->stack_max = x->stack_max ? x->stack_max : STACK_MAX;
 	x->pending = calloc(((size_t)x->c->nobjects + 63) / 64 + 1, sizeof(*x->pending));
-	x->small = calloc(FLOW_SMALL_MAX / FLOW_WORD + 1, 1);
+	x->small = calloc(FLOW_SMALL_MAX / FLOW_SIZES + 1, 1);
 	x->window = malloc(FLOW_WINDOW);
 	x->next_of = calloc(x->t->ntypes + 1, sizeof(*x->next_of));
 	if (!x->pending || !x->small || !x->window || !x->next_of)

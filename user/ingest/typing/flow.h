@@ -39,7 +39,8 @@ struct flow {
 	struct typing_program *program;
 	uint64_t bias; /* an address in the dump less the one in the file */
 	bool headers;  /* objects of some sizes begin with their type */
-	bool untyped;  /* only objects without a type get one */
+	bool big_endian;
+	bool untyped; /* only objects without a type get one */
 	/* What does not work out as it should. */
 	uint64_t unknown; /* interfaces and objects whose descriptors the DWARF does not know */
 	uint64_t lost; /* objects that were not looked through: no record, or no room for parts */
@@ -66,7 +67,7 @@ struct flow {
 	size_t n;
 };
 
-/* Set the borrowed ones, bias and headers before. */
+/* Set the borrowed ones, bias, headers and big_endian before. */
 int flow_init(struct flow *x, struct err *e);
 void flow_fini(struct flow *x);
 

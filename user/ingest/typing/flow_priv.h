@@ -2,13 +2,15 @@
 #ifndef INGEST_TYPING_FLOW_PRIV_H
 #define INGEST_TYPING_FLOW_PRIV_H
 
+#include <string.h>
+
 #include "ingest/typing/flow.h"
 
 enum {
-	FLOW_WORD = 8,
 	/* Source: runtime/malloc.go, maxSmallSize; mallocHeaderSize from Go 1.22 on. */
 	FLOW_SMALL_MAX = 32768,
-	FLOW_HEADER = 8,
+	FLOW_HEADER = 8,	    /* on 32 bits, too */
+	FLOW_SIZES = 8,		    /* all sizes of slots are multiples of it */
 	FLOW_ANSWERS_MAX = 1 << 20, /* answers that are kept, of each kind */
 };
 
@@ -33,6 +35,20 @@ struct flow_candidate {
 	enum heap_certainty certainty;
 	uint64_t rank;
 };
+
+/* A word of the program's. */
+static inline uint64_t flow_word(const struct flow *x, const uint8_t *at)
+{
+	uint64_t v8;
+	uint32_t v4;
+
+	if (x->t->word == 8) {
+		memcpy(&v8, at, 8);
+		return x->big_endian ? __builtin_bswap64(v8) : v8;
+	}
+	memcpy(&v4, at, 4);
+	return x->big_endian ? __builtin_bswap32(v4) : v4;
+}
 
 /* Bytes at the beginning of an object that are not the program's. */
 uint64_t flow_header_of(const struct flow *x, const struct object *o);

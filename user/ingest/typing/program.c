@@ -10,13 +10,9 @@
 
 enum {
 	CACHE_BLOCKS = 64, /* 1 MiB */
-	/* In a descriptor: runtime/type.go, struct _type. */
-	TYPE_SIZE = 0,
-	TYPE_TFLAG = 20,
-	TYPE_STR = 40,
-	TYPE_HEAD = 48,
 	FLAG_EXTRA_STAR = 2,
 	NAME_MAX_BYTES = 1024,
+	TYPE_HEAD_MOST = 48, /* of a descriptor: up to str, and that */
 };
 
 /* ---- opening ---- */
@@ -36,19 +32,55 @@ static int read_module(struct typing_program *p, const char *path, struct err *e
 		*to[i] = sym[i].found ? sym[i].value : 0;
 	if (!p->module.data || !p->module.bss)
 		return err_set(e, -ENOTSUP,
-			       "%s: of programs older than Go 1.16 the symbol table is needed, and "
-			       "it has none",
+			       "%s: of programs older than Go 1.16, or for other processors than "
+			       "amd64 and arm64, the symbol table is needed, and it has none",
 			       path);
 	return 0;
 }
 
-static int open_old(int fd, const char *path, struct typing_program *p, struct err *e)
+/* As Go calls it; NULL: not known. */
+static const char *arch_of(const struct elfimg *img)
 {
-	int ret = elfimg_open(fd, path, CACHE_BLOCKS, &p->img, e);
+	bool big = elfimg_big_endian(img);
+
+	switch (elfimg_machine(img)) {
+	case EM_X86_64:
+		return "amd64";
+	case EM_AARCH64:
+		return "arm64";
+	case EM_386:
+		return "386";
+	case EM_ARM:
+		return "arm";
+	case EM_S390:
+		return "s390x";
+	case EM_PPC64:
+		return big ? "ppc64" : "ppc64le";
+	case EM_RISCV:
+		return "riscv64";
+	case EM_LOONGARCH:
+		return "loong64";
+	case EM_MIPS:
+		if (elfimg_narrow(img))
+			return big ? "mips" : "mipsle";
+		return big ? "mips64" : "mips64le";
+	default:
+		return NULL;
+	}
+}
+
+static int open_by_symbols(int fd, const char *path, struct typing_program *p, struct err *e)
+{
+	int ret = elfimg_open_any(fd, path, CACHE_BLOCKS, &p->img, e);
 
 	if (ret)
 		return ret;
-	p->arch = elfimg_machine(p->img) == EM_X86_64 ? "amd64" : "arm64";
+	p->arch = arch_of(p->img);
+	if (!p->arch)
+		return err_set(e, -ENOTSUP, "%s: a program for the unknown machine %u", path,
+			       elfimg_machine(p->img));
+	p->word = elfimg_narrow(p->img) ? 4 : 8;
+	p->big_endian = elfimg_big_endian(p->img);
 	return read_module(p, path, e);
 }
 
@@ -58,9 +90,10 @@ int typing_program_open(int fd, const char *path, struct typing_program *p, stru
 	int ret = gobin_open(fd, path, NULL, 0, &p->bin, &why);
 
 	if (ret == -ENOTSUP)
-		return open_old(fd, path, p, e);
+		return open_by_symbols(fd, path, p, e);
 	if (ret)
 		return err_set(e, ret == -ENOENT ? -EINVAL : ret, "%s", why.msg);
+	p->word = 8;
 	p->module = *gobin_module(p->bin);
 	p->arch = gobin_info(p->bin)->arch == GOARCH_AMD64 ? "amd64" : "arm64";
 	if (!p->module.data || !p->module.bss)
@@ -133,14 +166,38 @@ static bool read_text(struct typing_program *p, uint64_t addr, uint64_t n, char 
 	return true;
 }
 
+static uint64_t number(const struct typing_program *p, const uint8_t *at, uint64_t n)
+{
+	uint64_t v = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		v = v << 8 | at[p->big_endian ? i : n - 1 - i];
+	return v;
+}
+
+/*
+ * A descriptor: size and ptrdata, a word each; hash, 4 bytes; tflag and three more; alg and gcdata, a
+ * word each; str. Source: runtime/type.go, struct _type.
+ */
+static uint64_t tflag_at(const struct typing_program *p)
+{
+	return 2 * p->word + 4;
+}
+
+static uint64_t str_at(const struct typing_program *p)
+{
+	return 4 * p->word + 8;
+}
+
 /* Go 1.5 and 1.6: the address of a string. */
 static bool read_string(struct typing_program *p, const uint8_t *head, char *to, size_t cap)
 {
-	uint64_t at, string[2];
+	uint64_t at = number(p, head + str_at(p), p->word);
+	uint8_t string[16];
 
-	memcpy(&at, head + TYPE_STR, sizeof(at));
-	return !mem_read(elfimg_mem(p->img), at, string, sizeof(string), NULL) &&
-	       read_text(p, string[0], string[1], to, cap);
+	return !mem_read(elfimg_mem(p->img), at, string, (size_t)(2 * p->word), NULL) &&
+	       read_text(p, number(p, string, p->word), number(p, string + p->word, p->word), to,
+			 cap);
 }
 
 /*
@@ -149,13 +206,10 @@ static bool read_string(struct typing_program *p, const uint8_t *head, char *to,
  */
 static bool read_name(struct typing_program *p, const uint8_t *head, char *to, size_t cap)
 {
-	bool star = head[TYPE_TFLAG] & FLAG_EXTRA_STAR;
-	uint64_t at = p->module.types;
+	bool star = head[tflag_at(p)] & FLAG_EXTRA_STAR;
+	uint64_t at = p->module.types + number(p, head + str_at(p), 4);
 	uint8_t length[2];
-	uint32_t str;
 
-	memcpy(&str, head + TYPE_STR, sizeof(str));
-	at += str;
 	if (mem_read(elfimg_mem(p->img), at + 1, length, sizeof(length), NULL) ||
 	    !read_text(p, at + 3, (uint64_t)length[0] << 8 | length[1], to, cap))
 		return false;
@@ -165,17 +219,18 @@ static bool read_name(struct typing_program *p, const uint8_t *head, char *to, s
 
 uint32_t typing_program_type(struct typing_program *p, uint64_t descriptor)
 {
-	uint8_t head[TYPE_HEAD];
+	uint8_t head[TYPE_HEAD_MOST];
 	char name[NAME_MAX_BYTES];
 	bool old = !p->module.types, read;
 	uint64_t size, id;
 
-	if (!p->img || (!old && (descriptor < p->module.types || descriptor >= p->module.etypes)) ||
-	    mem_read(elfimg_mem(p->img), descriptor, head, sizeof(head), NULL))
+	if (!p->img || !p->names_told ||
+	    (!old && (descriptor < p->module.types || descriptor >= p->module.etypes)) ||
+	    mem_read(elfimg_mem(p->img), descriptor, head, (size_t)(5 * p->word + 8), NULL))
 		return GOTYPE_NONE;
 	if (!p->names.n)
 		index_names(p);
-	memcpy(&size, head + TYPE_SIZE, sizeof(size));
+	size = number(p, head, p->word);
 	read = old ? read_string(p, head, name, sizeof(name)) :
 		     read_name(p, head, name, sizeof(name));
 	if (!read || !map_get(&p->names, name_key(name), &id) || id >= p->t->ntypes ||

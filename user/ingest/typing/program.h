@@ -1,8 +1,8 @@
 /*
  * user/ingest/typing/program.h - the program that wrote a dump: where it has what.
  *
- * go/gobin.h understands Go 1.16 and newer. Of what is older, the symbol table tells the few things
- * that are needed here.
+ * go/gobin.h understands Go 1.16 and newer on amd64 and arm64. Of all else the symbol table tells the
+ * few things that are needed here.
  */
 #ifndef INGEST_TYPING_PROGRAM_H
 #define INGEST_TYPING_PROGRAM_H
@@ -13,9 +13,12 @@
 #include "go/gotypes.h"
 
 struct typing_program {
-	struct gobin *bin;  /* NULL: older than Go 1.16, */
+	struct gobin *bin;  /* NULL: older than Go 1.16, or of another processor, */
 	struct elfimg *img; /* then this one */
 	struct gomodule module;
+	uint64_t word; /* bytes of a pointer */
+	bool big_endian;
+	bool names_told;	 /* set it: is it older than Go 1.17? typing_program_type() */
 	const char *arch;	 /* as Go calls it */
 	const struct gotypes *t; /* borrowed; set it once it was read */
 	struct map names;	 /* of types, without paths: private */

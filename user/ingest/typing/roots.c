@@ -159,7 +159,7 @@ static void variable(struct walk *w, const struct stack_frame *f, const struct s
 	}
 	flow_window(x, (size_t)g->size);
 	for (uint32_t i = 0; i < shape->n; i++) {
-		uint64_t at = address_of(s, n, cfa, leaf_pointer(&shape->leaves[i]));
+		uint64_t at = address_of(s, n, cfa, shape->leaves[i].pointer);
 
 		if (at && w->objects != (is_live(f, at) || is_live(up, at)))
 			flow_leaf(x, &shape->leaves[i], shape->leaves[i].offset);

@@ -61,15 +61,20 @@ static bool is_optional(const struct gotypes *t, const struct gotype *g)
 static struct leaf *add_leaf(struct flat *f, uint32_t type, uint64_t offset)
 {
 	struct leaf *l = vec_add(&f->leaves, LEAVES_MAX);
+	uint8_t kind;
+	bool iface;
 
 	if (!l) {
 		f->to->cut = true;
 		f->full = true;
 		return NULL;
 	}
+	kind = f->t->types[type].kind;
+	iface = kind == GOTYPE_EFACE || kind == GOTYPE_IFACE;
 	*l = (struct leaf){ .offset = offset,
+			    .pointer = offset + (iface ? f->t->word : 0),
 			    .type = type,
-			    .kind = f->t->types[type].kind,
+			    .kind = kind,
 			    .optional = is_optional(f->t, &f->t->types[type]) };
 	return l;
 }
@@ -146,6 +151,7 @@ static bool special(struct flat *f, const struct gotype *s, const struct gofield
 	l = add_leaf(f, type, offset);
 	if (l) {
 		l->kind = kind;
+		l->pointer = offset;
 		l->optional = false;
 		l->length = (int64_t)(length->offset - field->offset);
 	}
@@ -255,12 +261,12 @@ static const struct leaf *leaf_at(const struct shape *s, uint64_t offset)
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (leaf_pointer(&s->leaves[mid]) < offset)
+		if (s->leaves[mid].pointer < offset)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	if (low < s->n && leaf_pointer(&s->leaves[low]) == offset)
+	if (low < s->n && s->leaves[low].pointer == offset)
 		return &s->leaves[low];
 	/* The first word of an interface: some Gos told the collector that it is a pointer. */
 	if (low < s->n && s->leaves[low].offset == offset)
@@ -293,7 +299,7 @@ bool shapes_fit(struct shapes *s, uint32_t type, uint64_t base, uint64_t count,
 		l = leaf_at(shape, (at[i].offset - base) % size);
 		if (!l)
 			return false;
-		found += !l->optional && leaf_pointer(l) == (at[i].offset - base) % size;
+		found += !l->optional && l->pointer == (at[i].offset - base) % size;
 	}
 	return found == shape->required || (count == SHAPES_REPEAT && value);
 }
@@ -304,10 +310,10 @@ bool shapes_within(struct shapes *s, uint32_t type, const struct heap_field *at,
 	size_t i = 0;
 
 	for (uint32_t k = 0; shape && k < shape->n; k++) {
-		while (i < n && at[i].offset < leaf_pointer(&shape->leaves[k]))
+		while (i < n && at[i].offset < shape->leaves[k].pointer)
 			i++;
 		if (!shape->leaves[k].optional &&
-		    (i == n || at[i].offset != leaf_pointer(&shape->leaves[k])))
+		    (i == n || at[i].offset != shape->leaves[k].pointer))
 			return false;
 	}
 	return shape;

@@ -14,10 +14,12 @@ enum {
 
 struct leaf {
 	uint64_t offset;
-	uint32_t type;	/* its own; of LEAF_MAP_DIR and LEAF_CHAN_BUF: of what lies there */
-	uint8_t kind;	/* enum gotype_kind, or one of the above */
-	bool optional;	/* the garbage collector need not see it */
-	int64_t length; /* from offset to the word with the number of elements */
+	uint64_t
+		pointer; /* where its pointer is: that of an interface is the second of its words */
+	uint32_t type;	 /* its own; of LEAF_MAP_DIR and LEAF_CHAN_BUF: of what lies there */
+	uint8_t kind;	 /* enum gotype_kind, or one of the above */
+	bool optional;	 /* the garbage collector need not see it */
+	int64_t length;	 /* from offset to the word with the number of elements */
 };
 
 struct shape {
@@ -36,12 +38,6 @@ void shapes_fini(struct shapes *s);
 
 /* Borrowed. NULL: there is no memory. */
 const struct shape *shapes_get(struct shapes *s, uint32_t type);
-
-/* Where its pointer is: that of an interface is the second of its words. */
-static inline uint64_t leaf_pointer(const struct leaf *l)
-{
-	return l->offset + (l->kind == GOTYPE_EFACE || l->kind == GOTYPE_IFACE ? 8 : 0);
-}
 
 /*
  * Can it be that @n pointers at these (rising) offsets of an object are those of @count values of the

@@ -35,11 +35,10 @@ static int check_dump(const struct job *j, struct err *e)
 	const struct heapdump_params *p = heapdump_params(j->d);
 	const char *arch = j->program.arch;
 
-	if (p->ptrsize != 8 || p->big_endian || heapdump_version(j->d) < 5)
-		return err_set(e, -ENOTSUP,
-			       "--exe: types are told of dumps of Go 1.5 and newer with 64-bit "
-			       "little-endian pointers");
-	if (p->arch.len && (p->arch.len != strlen(arch) || memcmp(p->arch.at, arch, p->arch.len)))
+	if (heapdump_version(j->d) < 5)
+		return err_set(e, -ENOTSUP, "--exe: types are told of dumps of Go 1.5 and newer");
+	if (p->ptrsize != j->program.word || p->big_endian != j->program.big_endian ||
+	    (p->arch.len && (p->arch.len != strlen(arch) || memcmp(p->arch.at, arch, p->arch.len))))
 		return err_set(e, -EINVAL, "%s is a program for %s, the dump is of one for %.*s",
 			       j->path, arch, (int)p->arch.len, p->arch.at);
 	return 0;
@@ -95,7 +94,8 @@ static int read_types(struct job *j, struct err *e)
 {
 	const struct gomodule *m = &j->program.module;
 	CLEANUP(freep) uint64_t *pcs = calloc(j->ix.pcs.n + 1, sizeof(*pcs));
-	struct gotypes_want want = { .pcs = pcs,
+	struct gotypes_want want = { .word = j->program.word,
+				     .pcs = pcs,
 				     .npcs = j->ix.pcs.n,
 				     .data = m->data,
 				     .edata = m->edata,
@@ -124,6 +124,7 @@ static int flow(struct job *j, struct err *e)
 	j->x.t = j->t;
 	j->x.ix = &j->ix;
 	j->x.program = &j->program;
+	j->x.big_endian = j->program.big_endian;
 	j->x.headers = dumpslots_headers(heapdump_params(j->d));
 	ret = flow_init(&j->x, e);
 	return ret ? ret : roots_flow(&j->x, e);
@@ -163,6 +164,7 @@ int typing_read(struct typing *out, struct classes *c, struct dumpgraph *g, stru
 
 	if (!ret)
 		ret = check_dump(&j, e);
+	j.program.names_told = !dumpslots_go(heapdump_params(d));
 	if (!ret)
 		ret = typing_index_make(&j.ix, g, d, e);
 	if (!ret && !j.ix.has_data) {
