@@ -102,18 +102,38 @@ without() {
 	result "$1_$2"
 }
 
-# Cut before its globals, by which the program is known: no types, and all outputs of layouts.
+# Cut before its globals: the program is known by its types, and what is exact is what it is in the whole dump.
 cut() {
 	local cut=$TMP/cut rc
-	head -c 100000 "$TMP/dump" >"$cut"
+	"$GOPROF" heapdump "$TMP/dump" --exe "$PROGRAM" --json >"$TMP/json" 2>"$TMP/err" || wrong "the whole dump: $(cat "$TMP/err")"
+	types "$TMP/json" >"$TMP/whole"
+	head -c "$(($(stat -c %s "$TMP/dump") / 2))" "$TMP/dump" >"$cut"
 	"$GOPROF" heapdump "$cut" --exe "$PROGRAM" --hprof "$TMP/cut.hprof" --holders "$TMP/cut.pb.gz" --dot "$TMP/cut.dot" --json >"$TMP/json" 2>"$TMP/err"
 	rc=$?
 	[ $rc = 3 ] || wrong "a cut dump: exit $rc: $(cat "$TMP/err")"
-	has 'loss: no types: the dump breaks off before its global variables' "$TMP/err" || wrong "a cut dump: $(cat "$TMP/err")"
+	has 'loss: the dump breaks off before its global variables' "$TMP/err" || wrong "a cut dump: $(cat "$TMP/err")"
 	[ -s "$TMP/cut.hprof" ] && [ -s "$TMP/cut.pb.gz" ] && [ -s "$TMP/cut.dot" ] || wrong "a cut dump: no outputs"
-	[ "$(known "$TMP/json" exact)$(known "$TMP/json" inferred)" = 00 ] || wrong "a cut dump: types of a program that was not checked"
-	[ "$(known "$TMP/json" layout)" -gt 100 ] || wrong "a cut dump: no layouts"
-	result "cut before its globals"
+	[ "$(known "$TMP/json" exact)" -gt 10 ] && [ "$(known "$TMP/json" inferred)" -gt 10 ] ||
+		wrong "a cut dump: only $(known "$TMP/json" exact) objects are known exactly, $(known "$TMP/json" inferred) inferred"
+	types "$TMP/json" >"$TMP/part"
+	judge awk '{ n = $1; how = $2; sub(/^[0-9]+ [a-z]+ /, "") }
+		NR == FNR { have[$0] += n; next }
+		how == "exact" && n > have[$0] { print $0 ": " n " of " have[$0] + 0; bad = 1 } END { exit bad }' "$TMP/whole" "$TMP/part"
+	# Before anything is known of it.
+	head -c 150 "$TMP/dump" >"$cut"
+	"$GOPROF" heapdump "$cut" --exe "$PROGRAM" --json >"$TMP/json" 2>"$TMP/err"
+	has 'loss: no types: the dump breaks off before its global variables' "$TMP/err" || wrong "cut at once: $(cat "$TMP/err")"
+	[ "$(known "$TMP/json" exact)$(known "$TMP/json" inferred)" = 00 ] || wrong "cut at once: types of a program that was not checked"
+	result "cut before its globals: $1"
+}
+
+# Another program of the same Go: its types are at other places than those of the cut dump.
+other() {
+	head -c 100000 "$TMP/dump" >"$TMP/cut"
+	"$GOPROF" heapdump "$TMP/cut" --exe "$(GOARCH=386 subject 1.27.4 heapworld)" --json >"$TMP/json" 2>"$TMP/err"
+	has 'loss: no types\|is not the program that wrote the dump' "$TMP/err" || wrong "$(cat "$TMP/err")"
+	[ -s "$TMP/json" ] && [ "$(known "$TMP/json" exact)$(known "$TMP/json" inferred)" != 00 ] && wrong "types of another program"
+	result "another program, by types"
 }
 
 # refused WHY BINARY NAME
@@ -133,13 +153,15 @@ else
 	without 1.27.4 stripped
 	run 1.27.4 s390x
 	run 1.27.4 386
+	cut "of 32 bits"
+	other
 	refused 'the symbol table is needed, and it has none' "$(GOARCH=386 build 1.27.4 stripped)" "stripped, of 32 bits"
 	run 1.19.13 plain
 	refused 'is not the program that wrote the dump: its data segment' "$(build 1.27.4 stripped)" "another program"
 	run 1.27.4 pie
 	has 'adds Go.s types' <("$GOPROF" heapdump "$TMP/dump") || wrong "no hint at --exe"
 	result "hint"
-	cut
+	cut "position-independent"
 	# An output in place of the program.
 	cp "$PROGRAM" "$TMP/program" && ln -sf program "$TMP/link"
 	"$GOPROF" heapdump "$TMP/dump" --exe "$TMP/program" --hprof "$TMP/link" 2>"$TMP/err"

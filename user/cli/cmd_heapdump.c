@@ -230,6 +230,11 @@ static int read_types(struct run *r, struct err *e)
 		     "it is known that %s wrote it",
 		     r->in.name, r->o->exe);
 		r->status = EXIT_LOSSES;
+	} else if (r->typing.by_types) {
+		tell("%s: loss: the dump breaks off before its global variables: types start from objects "
+		     "and stacks alone; that %s wrote it is known by %d types",
+		     r->in.name, r->o->exe, r->typing.by_types);
+		r->status = EXIT_LOSSES;
 	} else if (!r->typing.dwarf)
 		tell("%s: it has no DWARF (built with -ldflags=-w or -s, or stripped), so it tells "
 		     "no types",

@@ -81,6 +81,7 @@ static int open_by_symbols(int fd, const char *path, struct typing_program *p, s
 			       elfimg_machine(p->img));
 	p->word = elfimg_narrow(p->img) ? 4 : 8;
 	p->big_endian = elfimg_big_endian(p->img);
+	p->moves = elfimg_is_dyn(p->img);
 	return read_module(p, path, e);
 }
 
@@ -94,6 +95,7 @@ int typing_program_open(int fd, const char *path, struct typing_program *p, stru
 	if (ret)
 		return err_set(e, ret == -ENOENT ? -EINVAL : ret, "%s", why.msg);
 	p->word = 8;
+	p->moves = gobin_info(p->bin)->pie;
 	p->module = *gobin_module(p->bin);
 	p->arch = gobin_info(p->bin)->arch == GOARCH_AMD64 ? "amd64" : "arm64";
 	if (!p->module.data || !p->module.bss)

@@ -18,6 +18,7 @@ struct typing_program {
 	struct gomodule module;
 	uint64_t word; /* bytes of a pointer */
 	bool big_endian;
+	bool moves;		 /* position-independent: it is loaded anywhere */
 	bool names_told;	 /* set it: is it older than Go 1.17? typing_program_type() */
 	const char *arch;	 /* as Go calls it */
 	const struct gotypes *t; /* borrowed; set it once it was read */

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "ingest/heapdump/slots.h"
+#include "ingest/typing/bytypes.h"
 #include "ingest/typing/roots.h"
 
 struct job {
@@ -115,6 +116,34 @@ static int read_types(struct job *j, struct err *e)
 	return ret;
 }
 
+/* ---- which program it is ---- */
+
+static int know_by_data(struct job *j, struct err *e)
+{
+	int ret = check_segments(j, e);
+
+	return ret ? ret : read_types(j, e);
+}
+
+/*
+ * The dump breaks off before its segments. The types are read before it is known where the program was
+ * loaded, and again for its frames where that was elsewhere.
+ */
+static int know_by_types(struct job *j, int *n, struct err *e)
+{
+	int ret = read_types(j, e);
+
+	if (ret)
+		return ret;
+	*n = bytypes_check(&j->ix, j->g->heap.names, &j->program, &j->x.bias, e);
+	if (*n < 0)
+		return err_wrap(e, *n, "%s is not the program that wrote the dump", j->path);
+	if (!j->x.bias || !j->ix.pcs.n)
+		return 0;
+	gotypes_freep(&j->t);
+	return read_types(j, e);
+}
+
 static int flow(struct job *j, struct err *e)
 {
 	int ret;
@@ -160,29 +189,29 @@ int typing_read(struct typing *out, struct classes *c, struct dumpgraph *g, stru
 		int exe, const char *path, struct err *e)
 {
 	CLEANUP(job_fini) struct job j = { .c = c, .g = g, .d = d, .exe = exe, .path = path };
-	int ret = typing_program_open(exe, path, &j.program, e);
+	int ret = typing_program_open(exe, path, &j.program, e), by_types = 0;
 
 	if (!ret)
 		ret = check_dump(&j, e);
 	j.program.names_told = !dumpslots_go(heapdump_params(d));
 	if (!ret)
 		ret = typing_index_make(&j.ix, g, d, e);
-	if (!ret && !j.ix.has_data) {
-		/* Another build's types would be told as if they were this one's. */
-		*out = (struct typing){ .unchecked = true };
+	if (!ret)
+		ret = j.ix.has_data ? know_by_data(&j, e) : know_by_types(&j, &by_types, e);
+	if (ret)
+		return ret;
+	*out = (struct typing){ .dwarf = j.t->dwarf,
+				.by_types = by_types,
+				.unchecked = !j.ix.has_data && by_types < BYTYPES_FEWEST };
+	if (out->unchecked)
 		return 0;
-	}
-	if (!ret)
-		ret = check_segments(&j, e);
-	if (!ret)
-		ret = read_types(&j, e);
-	if (!ret)
-		ret = check_functions(&j, e);
+	ret = check_functions(&j, e);
 	if (!ret)
 		ret = flow(&j, e);
 	if (ret)
 		return ret;
 	name_globals(&j);
-	*out = (struct typing){ .dwarf = j.t->dwarf, .unknown = j.x.unknown, .lost = j.x.lost };
+	out->unknown = j.x.unknown;
+	out->lost = j.x.lost;
 	return 0;
 }

@@ -13,8 +13,12 @@
 #include "ingest/heapdump/graph.h"
 
 struct typing {
-	/* The dump breaks off before its data segment, by which its program is known: no types. */
+	/*
+	 * The dump breaks off before its data segment, by which its program is known: unchecked, it is
+	 * not known by types either, and objects have none; else so many types agree.
+	 */
 	bool unchecked;
+	int by_types;
 	bool dwarf;	  /* false: the program has none, so that only global variables got names */
 	uint64_t unknown; /* interfaces and objects with types that the DWARF does not describe */
 	uint64_t lost;	  /* objects that were not looked through for want of room */
