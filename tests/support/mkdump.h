@@ -21,6 +21,8 @@ extern struct dump {
 	bool big;	  /* endian */
 	unsigned ptr;	  /* bytes of a pointer */
 } dump;
+/* What dumps of version 7 say of their toolchain. */
+extern const char *dump_toolchain;
 
 void dump_number(uint64_t v);
 void dump_numbers(const uint64_t *v, size_t n);

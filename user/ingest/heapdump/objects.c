@@ -1,11 +1,14 @@
 /* user/ingest/heapdump/objects.c - objects, and slots that are none. */
 #include "ingest/heapdump/objects.h"
 
+#include <string.h>
+
 #include "base/limits.h"
 #include "ingest/heapdump/classify.h"
 #include "ingest/heapdump/slots.h"
 
-enum { MINOR_NO_ARGS = 18, MINOR_MARKS = 26 };
+/* MINOR_GREEN: Green Tea was there to be switched on; MINOR_MARKS: it was on without asking. */
+enum { MINOR_NO_ARGS = 18, MINOR_GREEN = 25, MINOR_MARKS = 26 };
 
 struct pass {
 	struct dumpgraph *g;
@@ -172,21 +175,32 @@ static int again(struct dumpgraph *g, struct heapdump *d, bool classes, bool inl
 	return ret ? ret : read_objects(g, d, classes, e);
 }
 
+/* What differs from the toolchain's default is behind its version: "go1.25.14 X:greenteagc". */
+static bool marks_expected(const struct heapdump_params *p)
+{
+	const char *asked = p->toolchain.len ? strstr(p->toolchain.at, "greenteagc") : NULL;
+
+	if (!asked)
+		return dumpslots_go(p) >= MINOR_MARKS;
+	return asked - p->toolchain.at < 2 || strncmp(asked - 2, "no", 2) != 0;
+}
+
 /*
- * Green Tea can be switched off when a program is built, which the dump does not tell; the memstats
- * in it tell how many objects there are.
+ * Green Tea can be switched when a program is built. The memstats in the dump tell how many objects
+ * there are, and have the last word.
  */
 int dumpobjects_read(struct dumpgraph *g, struct heapdump *d, bool classes, struct err *e)
 {
-	bool may = dumpslots_go(heapdump_params(d)) >= MINOR_MARKS;
+	bool may = dumpslots_go(heapdump_params(d)) >= MINOR_GREEN;
+	bool expected = may && marks_expected(heapdump_params(d));
 	int ret;
 
-	g->inline_marks = may;
+	g->inline_marks = expected;
 	ret = read_objects(g, d, classes, e);
 	if (ret || !g->whole || !may || g->heap.objects.n == g->memstats.heap_objects)
 		return ret;
-	ret = again(g, d, classes, false, e);
+	ret = again(g, d, classes, !expected, e);
 	if (ret || g->heap.objects.n == g->memstats.heap_objects)
 		return ret;
-	return again(g, d, classes, true, e);
+	return again(g, d, classes, expected, e);
 }

@@ -2,7 +2,7 @@
  * user/ingest/heapdump/slots.h - which slots of a dumped span are objects.
  *
  * From Go 1.22 on, a span of one page with small objects keeps a bitmap of pointers at its end and,
- * with the Green Tea collector (the default from 1.26 on), mark bits beside it. The runtime's
+ * with the Green Tea collector (from 1.25 on, the default from 1.26 on), mark bits beside it. The runtime's
  * dumper still writes as many slots as the page would have without them, so that the last ones are
  * no objects. Source: runtime/heapdump.go (dumpobjs), runtime/mbitmap.go (heapBitsInSpan),
  * runtime/mgcmark_greenteagc.go (spanInlineMarkBits), Go 1.22 to 1.27.
