@@ -12,6 +12,8 @@ enum {
 	EMBED_MAX = 256, /* structs that begin with one type and are looked at */
 };
 
+#define SHAPE "go.shape."
+
 static const struct flow_class *typed(const struct flow *x, uint32_t index)
 {
 	uint16_t class = x->c->of[index];
@@ -41,19 +43,49 @@ static bool has_leaves(struct flow *x, uint32_t type)
 	return s && s->n;
 }
 
+/*
+ * Generic code allocates "main.tree[go.shape.int]", which several instances share: the allocator, and so
+ * the object's header, is told no other type. What points to the object knows which instance it is.
+ */
+static bool is_instance_of(const struct flow *x, uint32_t shared, const struct flow_candidate *c)
+{
+	const struct gotype *s = flow_type_at(x, shared), *g = flow_type_at(x, c->type);
+	const char *name;
+
+	if (!s || !g || !x->shared[shared] || x->shared[c->type] || g->size != s->size ||
+	    g->role != s->role)
+		return false;
+	name = gotypes_text(x->t, s->name);
+	return !strncmp(gotypes_text(x->t, g->name), name, (size_t)(strstr(name, SHAPE) - name));
+}
+
+/* Such a type is replaced by an instance, as certain as it was itself. */
+static bool more_told(const struct flow *x, uint32_t index, const struct flow_class *now,
+		      struct flow_candidate *c)
+{
+	if (!flow_has_values(now->form) || !flow_has_values(c->form) ||
+	    !is_instance_of(x, now->type, c))
+		return false;
+	c->form = now->form;
+	c->rank = now->rank;
+	c->certainty = x->c->all.at[x->c->of[index]].certainty;
+	return true;
+}
+
 /* True: the object has this type, or a better one. */
-static bool put(struct flow *x, const struct object *o, const struct flow_candidate *c)
+static bool put(struct flow *x, const struct object *o, const struct flow_candidate *as)
 {
 	const struct flow_class *now = typed(x, o->index);
 	uint16_t layout = now ? now->layout : x->c->of[o->index], class;
+	struct flow_candidate c = *as;
 
-	if (now && (x->untyped || now->rank >= c->rank))
+	if (now && (x->untyped || (now->rank >= c.rank && !more_told(x, o->index, now, &c))))
 		return true;
-	class = layout ? flow_class_of(x, o, layout, c) : 0;
+	class = layout ? flow_class_of(x, o, layout, &c) : 0;
 	if (!class)
 		return false;
 	classes_put(x->c, o->index, class);
-	if (flow_has_values(c->form) && has_leaves(x, c->type))
+	if (flow_has_values(c.form) && has_leaves(x, c.type))
 		mark(x, o->index);
 	return true;
 }
@@ -105,14 +137,13 @@ static struct flow_candidate inferred(uint32_t type, enum flow_form form, uint64
  */
 static uint64_t shape_key(const struct flow *x, const struct gotype *g)
 {
-	static const char shape[] = "go.shape.";
 	const char *name = gotypes_text(x->t, g->name);
 	char text[SHAPE_NAME_MAX];
 	size_t n = 0;
 
 	for (; *name && n < sizeof(text); name++) {
-		if (!strncmp(name, shape, sizeof(shape) - 1))
-			name += sizeof(shape) - 1;
+		if (!strncmp(name, SHAPE, sizeof(SHAPE) - 1))
+			name += sizeof(SHAPE) - 1;
 		text[n++] = *name;
 	}
 	return hash_bytes(text, n);
@@ -138,7 +169,7 @@ static uint32_t find_whole(struct flow *x, const struct object *o, uint16_t layo
 		if (found != GOTYPE_NONE && shape_key(x, g) != shape_key(x, &x->t->types[found]))
 			return GOTYPE_NONE;
 		/* Where a shape's pointers lead is known by the shape alone. */
-		if (found == GOTYPE_NONE || !strstr(gotypes_text(x->t, g->name), "go.shape."))
+		if (found == GOTYPE_NONE || !x->shared[s])
 			found = (uint32_t)s;
 	}
 	return found;
@@ -610,7 +641,7 @@ static int index_types(struct flow *x, struct err *e)
 
 static bool is_shape(const struct flow *x, const struct gotype *g)
 {
-	return !strncmp(gotypes_text(x->t, g->name), "go.shape.", 9);
+	return !strncmp(gotypes_text(x->t, g->name), SHAPE, sizeof(SHAPE) - 1);
 }
 
 static int index_structs(struct flow *x, struct err *e)
@@ -621,6 +652,7 @@ static int index_structs(struct flow *x, struct err *e)
 		uint64_t next = GOTYPE_NONE, key;
 
 		x->next_of[i] = GOTYPE_NONE;
+		x->shared[i] = strstr(gotypes_text(x->t, g->name), SHAPE) != NULL;
 		if (g->kind != GOTYPE_STRUCT || !g->size || !f || f->offset || is_shape(x, g))
 			continue;
 		first = flow_type_at(x, f->type);
@@ -642,7 +674,8 @@ int flow_init(struct flow *x, struct err *e)
 	x->small = calloc(FLOW_SMALL_MAX / FLOW_SIZES + 1, 1);
 	x->window = malloc(FLOW_WINDOW);
 	x->next_of = calloc(x->t->ntypes + 1, sizeof(*x->next_of));
-	if (!x->pending || !x->small || !x->window || !x->next_of)
+	x->shared = calloc(x->t->ntypes + 1, sizeof(*x->shared));
+	if (!x->pending || !x->small || !x->window || !x->next_of || !x->shared)
 		return err_set(e, -ENOMEM, "no memory for the types of %u objects", x->c->nobjects);
 	flow_note_sizes(x);
 	if (shapes_init(&x->shapes, x->t, e))
@@ -667,5 +700,6 @@ void flow_fini(struct flow *x)
 	free(x->small);
 	free(x->pending);
 	free(x->next_of);
+	free(x->shared);
 	free(x->window);
 }

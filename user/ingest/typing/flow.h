@@ -50,6 +50,7 @@ struct flow {
 	/* Structs that begin with one: by the key of a type's name the first, of that one the next. */
 	struct map begins;
 	uint32_t *next_of;
+	bool *shared;	  /* by type: several instances of generic code share it */
 	struct map whole; /* by layout and type of the first field: the struct, or GOTYPE_NONE */
 	struct map fit;	  /* by layout, type and form: class; 0: they do not fit */
 	struct map code;  /* by address of a closure's code: type, or name | 1 << 32 */
