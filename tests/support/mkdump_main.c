@@ -11,6 +11,8 @@
  * sites: N allocation sites with a stack of their own, and a live sample of each
  * long: an object that is said to be 2^40 bytes long
  * count: a site that is said to have 2^40 frames
+ * deep: as small, and then a site with 2000 frames, which are there
+ * top: an object that ends behind the last address, after one that does not
  * newer: the header of a version that there is not
  */
 #include <stdint.h>
@@ -145,7 +147,7 @@ static void site(uint64_t i, uint64_t frames)
 	number(0x7f0000000000 + i * 256);
 	number(SIZE);
 	number(frames);
-	for (uint64_t k = 0; k < frames && k < 32; k++) {
+	for (uint64_t k = 0; k < frames && (k < 32 || frames < 4096); k++) {
 		snprintf(name, sizeof(name), "main.f%llu_%llu", (unsigned long long)i,
 			 (unsigned long long)k);
 		text(name);
@@ -267,6 +269,12 @@ int main(int argc, char **argv)
 		number(1ull << 40);
 	} else if (!strcmp(kind, "count")) {
 		site(0, 1ull << 40);
+	} else if (!strcmp(kind, "deep")) {
+		small();
+		site(1, 2000);
+	} else if (!strcmp(kind, "top")) {
+		object(at(0), 0, 0);
+		object(0ull - SIZE, 0, 0);
 	} else {
 		fprintf(stderr, "mkdump: no such kind: '%s'\n", kind);
 		return 2;

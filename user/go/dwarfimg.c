@@ -219,8 +219,16 @@ static int inflate_section(int fd, const struct section *s, uint8_t *to, struct 
 		left -= n;
 	}
 	inflateEnd(&z);
-	if (!rc && (zrc != Z_STREAM_END || z.total_out != s->full))
-		rc = err_set(e, -EBADMSG, "debug data inflates to %lu bytes, not %llu", z.total_out,
+	if (!rc && zrc != Z_STREAM_END && zrc != Z_OK)
+		rc = err_set(e, -EBADMSG,
+			     "debug data in the file from 0x%llx on cannot be inflated (zlib: %s)",
+			     (unsigned long long)s->off, zError(zrc));
+	else if (!rc && (zrc != Z_STREAM_END || z.total_out != s->full))
+		rc = err_set(e, -EBADMSG,
+			     "debug data in the file from 0x%llx on inflates to %lu bytes%s, where "
+			     "its header says %llu",
+			     (unsigned long long)s->off, z.total_out,
+			     zrc == Z_STREAM_END ? "" : " before it breaks off",
 			     (unsigned long long)s->full);
 	return rc;
 }

@@ -50,7 +50,8 @@ int objects_add(struct objects *o, uint64_t addr, uint64_t size, bool node, stru
 	if (o->n >= OBJECTS_MAX)
 		return err_set(e, -E2BIG, "more than %u objects", OBJECTS_MAX);
 	if (addr + size < addr)
-		return err_set(e, -EBADMSG, "an object of %llu bytes at 0x%llx",
+		return err_set(e, -EBADMSG,
+			       "an object of %llu bytes at 0x%llx ends behind the last address",
 			       (unsigned long long)size, (unsigned long long)addr);
 	if (!slot_in_last(o, addr, size, &slot)) {
 		if (begin_run(o, addr, size, e))

@@ -116,9 +116,15 @@ static int read_memprof(struct heapdump *d, struct heapdump_memprof *m, struct e
 	for (uint64_t i = 0; i < n && !d->bad; i++) {
 		struct heapdump_line *l = vec_add(&d->lines, LIMIT_BUCKET_STACK);
 
+		if (!l && d->lines.n < LIMIT_BUCKET_STACK)
+			return err_set(e, -ENOMEM, "no memory for a stack");
 		if (!l)
-			return err_set(e, -E2BIG, "%llu frames in the stack at offset %llu",
-				       (unsigned long long)n, (unsigned long long)d->began);
+			return err_set(
+				e, -EBADMSG,
+				"offset %llu: the memory profile has a stack of %llu frames, and "
+				"%d are read",
+				(unsigned long long)d->began, (unsigned long long)n,
+				LIMIT_BUCKET_STACK);
 		text(d, "function", &l->func);
 		text(d, "file", &l->file);
 		heapdump_number(d, "line", &l->line);

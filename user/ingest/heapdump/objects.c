@@ -22,10 +22,13 @@ static int add(struct pass *x, uint64_t off, uint64_t addr, uint64_t size, bool 
 	       struct err *e)
 {
 	struct heapgraph *h = &x->g->heap;
-	int ret = heapgraph_object(h, addr, size, pointers, e);
+	struct err why;
+	int ret = heapgraph_object(h, addr, size, pointers, &why);
 	uint64_t *to;
 
-	if (ret || !x->classes || x->g->run_offs.n == h->objects.runs.n)
+	if (ret)
+		return err_set(e, ret, "offset %llu: %s", (unsigned long long)off, why.msg);
+	if (!x->classes || x->g->run_offs.n == h->objects.runs.n)
 		return ret;
 	to = vec_add(&x->g->run_offs, SIZE_MAX);
 	if (!to)

@@ -105,13 +105,16 @@ static int read_types(struct job *j, struct err *e)
 				     .types = m->types,
 				     .etypes = m->etypes,
 				     .functions = typing_program_wants_functions(&j->program) };
+	struct err why;
 	int ret;
 
 	if (!pcs)
 		return err_set(e, -ENOMEM, "no memory for frames");
 	for (size_t i = 0; i < j->ix.pcs.n; i++)
 		pcs[i] = j->ix.pcs.at[i] - j->x.bias;
-	ret = gotypes_read(j->exe, &want, &j->t, e);
+	ret = gotypes_read(j->exe, &want, &j->t, &why);
+	if (ret)
+		return err_set(e, ret, "--exe %s: %s", j->path, why.msg);
 	j->program.t = j->t;
 	return ret;
 }
