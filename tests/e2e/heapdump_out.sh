@@ -93,6 +93,7 @@ for v in 1.19.13 1.27.4; do
 	"$GOPROF" heapdump "$TMP/before" "$TMP/after" >"$TMP/grew" || wrong "two dumps: $?"
 	grep -Eq "^ +\+0 +1 +\+1.37 MB +4.12 MB  global $LIST" "$TMP/grew" || wrong "the list did not grow"
 	grep -Eq "^ +\+5000 .* 48 B, pointers at 0 8" "$TMP/grew" || wrong "the tree did not grow"
+	has 'by samples; one in 524288 bytes is assumed' "$TMP/grew" || wrong "two dumps: not which rate"
 	grep -q 'main.makeList main.go:' "$TMP/grew" || wrong "no site grew"
 	"$GOPROF" heapdump "$TMP/before" "$TMP/after" --json >"$TMP/json" || wrong "two dumps in JSON: $?"
 	has '"bytes_after": 4320000' "$TMP/json" || wrong "two dumps in JSON: not the list"

@@ -178,6 +178,19 @@ static int read_sites(struct run *r, struct err *e)
 	return ret && ret != -EBADMSG ? err_set(e, ret, "%s", why.msg) : 0;
 }
 
+/* @what: where the numbers are that are wrong. */
+static void tell_rate(const struct run *r, const char *what)
+{
+	struct dumpsites_check c = dumpsites_check(r->sites);
+	char inuse[BYTES_TEXT], heap[BYTES_TEXT];
+
+	if (c.wrong)
+		tell("%s: the numbers in %s are wrong: with one sample in %lld bytes %s would be in use "
+		     "of a heap of %s. Give the program's runtime.MemProfileRate (--heap-rate)",
+		     r->in.name, what, (long long)r->o->heap_rate, bytes_text(c.inuse, inuse),
+		     bytes_text(c.heap, heap));
+}
+
 static int put_sites(struct run *r, struct err *e)
 {
 	CLEANUP(prof_freep) struct prof *p = NULL;
@@ -198,7 +211,10 @@ static int put_sites(struct run *r, struct err *e)
 		     "no use for a memory profile",
 		     r->in.name);
 	ret = dumpsites_profile(r->sites, r->o->heap_rate, !r->cut, &p, e);
-	return ret ? ret : put_profile(r, p, r->o->pprof, e);
+	if (ret)
+		return ret;
+	tell_rate(r, r->o->pprof);
+	return put_profile(r, p, r->o->pprof, e);
 }
 
 /* ---- the graph ---- */
@@ -416,6 +432,7 @@ static int reduce(struct growth *g, int side, struct run *r, struct err *e)
 		ret = dumpsites_profile(r->sites, r->o->heap_rate, r->graph.whole, &p, e);
 	if (ret)
 		return ret;
+	tell_rate(r, "the table of allocation sites");
 	holdings_sum(&r->holdings);
 	return growth_add(g, side, r->in.name, r->in.dump, &r->graph, &r->classes, &r->holdings, p,
 			  e);
@@ -424,7 +441,7 @@ static int reduce(struct growth *g, int side, struct run *r, struct err *e)
 static int compare(struct run *r, struct err *e)
 {
 	CLEANUP(growth_fini) struct growth g;
-	int ret = growth_init(&g, e);
+	int ret = growth_init(&g, r->o->heap_rate, e);
 
 	for (int side = 0; !ret && side < 2; side++) {
 		struct run one = { .o = r->o, .in = { .fd = -1 }, .exe = -1 };

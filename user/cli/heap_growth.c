@@ -13,9 +13,9 @@ enum {
 	SITE_BYTES
 };
 
-int growth_init(struct growth *g, struct err *e)
+int growth_init(struct growth *g, int64_t rate, struct err *e)
 {
-	*g = (struct growth){};
+	*g = (struct growth){ .rate = rate };
 	return strtab_new(&g->names, e);
 }
 
@@ -287,7 +287,7 @@ static void put_table(const struct growth *g, enum growth_kind kind, const char 
 
 void growth_text(struct growth *g)
 {
-	char before[BYTES_TEXT], after[BYTES_TEXT], change[BYTES_TEXT];
+	char before[BYTES_TEXT], after[BYTES_TEXT], change[BYTES_TEXT], title[128];
 
 	sort(g);
 	line("%s: %s, %llu objects, %s", g->files[0], g->programs[0],
@@ -301,8 +301,12 @@ void growth_text(struct growth *g)
 		  "things", "retained");
 	put_table(g, GROWTH_GOROUTINES, "Goroutines, by why they wait and their stacks",
 		  "goroutines", "retained");
-	put_table(g, GROWTH_SITES, "Allocation sites: what is in use of them, by samples",
-		  "objects", "bytes");
+	snprintf(
+		title, sizeof(title),
+		"Allocation sites: what is in use of them, by samples; one in %lld bytes is assumed "
+		"(--heap-rate)",
+		(long long)g->rate);
+	put_table(g, GROWTH_SITES, title, "objects", "bytes");
 }
 
 /* ---- JSON ---- */
@@ -352,8 +356,9 @@ static json_t *json_side(const struct growth *g, int side)
 int growth_json(struct growth *g, int status)
 {
 	sort(g);
-	return report_print(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "before", json_side(g, 0),
-				      "after", json_side(g, 1), "types",
+	return report_print(json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "before",
+				      json_side(g, 0), "after", json_side(g, 1),
+				      "heap_rate_assumed", (json_int_t)g->rate, "types",
 				      json_table(g, GROWTH_TYPES), "holders",
 				      json_table(g, GROWTH_HOLDERS), "goroutines",
 				      json_table(g, GROWTH_GOROUTINES), "sites",

@@ -34,9 +34,10 @@ struct growth {
 	char programs[2][256]; /* Go's version and the architecture */
 	uint64_t objects[2], bytes[2];
 	bool whole[2];
+	int64_t rate; /* one sample in so many bytes: it is assumed */
 };
 
-int growth_init(struct growth *g, struct err *e);
+int growth_init(struct growth *g, int64_t rate, struct err *e);
 void growth_fini(struct growth *g);
 
 /* @x: summed up (holdings_sum). @sites: NULL, there is no memory profile in it. */

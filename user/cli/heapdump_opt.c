@@ -9,7 +9,8 @@
 
 static const char help[] =
 	"Usage: goprof-bpf heapdump FILE [options]\n"
-	"       goprof-bpf heapdump BEFORE AFTER [--json]\n"
+	"       goprof-bpf heapdump BEFORE AFTER [--exe BINARY] [--heap-rate BYTES]\n"
+	"                                         [--json]\n"
 	"\n"
 	"Reads a heap dump that a Go program wrote with runtime/debug.WriteHeapDump, of\n"
 	"any version since Go 1.3, and tells which types use the heap, who holds it, and\n"

@@ -1,6 +1,7 @@
 /* user/ingest/heapdump/sites.c - buckets become samples of a profile, whose values come last. */
 #include "ingest/heapdump/sites.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -8,6 +9,9 @@
 #include "base/vec.h"
 #include "ingest/heapdump/slots.h"
 #include "profile/scale.h"
+
+/* Standard deviations: chance goes beyond them in one dump of 30,000. */
+#define CHANCE 4
 
 enum { ALLOC_OBJECTS, ALLOC_BYTES, INUSE_OBJECTS, INUSE_BYTES, VALUES };
 
@@ -21,7 +25,8 @@ struct dumpsites {
 	VEC(struct site) sites;
 	struct map by_bucket;
 	unsigned minor;
-	uint64_t live, last_gc_ns;
+	uint64_t live, last_gc_ns, heap;
+	double inuse, variance;	    /* of the estimate in bytes, and in their square */
 	uint64_t too_many, unknown; /* sites without room; samples of no site */
 	/* What is left of the bounds on memory. */
 	size_t frames_left, text_left;
@@ -169,6 +174,7 @@ int dumpsites_record(struct dumpsites *s, const struct heapdump *d, const struct
 		return 0;
 	case HEAPDUMP_MEMSTATS:
 		s->last_gc_ns = r->memstats.last_gc;
+		s->heap = r->memstats.alloc;
 		return 0;
 	case HEAPDUMP_MEMPROF:
 		return add_site(s, &r->memprof, e);
@@ -231,6 +237,19 @@ static uint64_t allocations(const struct site *s)
 	return seen >= s->frees && seen > s->allocs ? seen : s->allocs;
 }
 
+/*
+ * A sample of an object that is seen with probability p stands for 1 / p of them: the variance of
+ * their sum is that of each, added up.
+ */
+static void add_estimate(struct dumpsites *s, const struct site *site, int64_t rate)
+{
+	double live = (double)site->live, each = scale_heap_one(bounded(site->size), rate);
+	double bytes = each * (double)site->size;
+
+	s->inuse += live * bytes;
+	s->variance += live * bytes * bytes * (1 - 1 / each);
+}
+
 static void add_values(int64_t to[VALUES], const struct site *s, int64_t rate)
 {
 	int64_t size = bounded(s->size);
@@ -258,14 +277,27 @@ static int fill(struct dumpsites *s, int64_t rate, struct err *e)
 
 	if (!at)
 		return no_memory(e);
-	for (size_t i = 0; i < s->sites.n; i++)
+	s->inuse = s->variance = 0;
+	for (size_t i = 0; i < s->sites.n; i++) {
 		add_values(at[s->sites.at[i].sample], &s->sites.at[i], rate);
+		add_estimate(s, &s->sites.at[i], rate);
+	}
 	prof_each_sample(s->prof, set_values, &v);
 	return 0;
 }
 
+struct dumpsites_check dumpsites_check(const struct dumpsites *s)
+{
+	struct dumpsites_check c = { .heap = s->heap };
+
+	c.inuse = s->inuse < 0x1p63 ? (uint64_t)s->inuse : INT64_MAX;
+	c.wrong = s->heap && s->inuse - CHANCE * sqrt(s->variance) > (double)s->heap;
+	return c;
+}
+
 static int describe(struct dumpsites *s, int64_t rate, bool whole, struct err *e)
 {
+	struct dumpsites_check check = dumpsites_check(s);
 	int ret = prof_set_period(s->prof, "space", "bytes", rate, e);
 
 	prof_set_kind(s->prof, "heap");
@@ -282,6 +314,11 @@ static int describe(struct dumpsites *s, int64_t rate, bool whole, struct err *e
 				   "rate: one sample in %lld bytes is assumed: a heap dump does "
 				   "not tell it",
 				   (long long)rate);
+	if (!ret && check.wrong)
+		ret = prof_comment(s->prof, e,
+				   "rate: it was another one: %llu bytes would be in use of a heap "
+				   "of %llu",
+				   (unsigned long long)check.inuse, (unsigned long long)check.heap);
 	if (!ret)
 		ret = prof_comment(s->prof, e, "hits: %zu sites, %llu live samples", s->sites.n,
 				   (unsigned long long)s->live);

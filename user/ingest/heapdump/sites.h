@@ -38,6 +38,16 @@ size_t dumpsites_count(const struct dumpsites *s);
 uint64_t dumpsites_live(const struct dumpsites *s);
 
 /*
+ * After dumpsites_profile(): can the rate not be the program's? So it is when the estimate for what is
+ * in use is beyond what the runtime counted on its heap, by more than chance explains.
+ */
+struct dumpsites_check {
+	uint64_t inuse, heap; /* bytes */
+	bool wrong;
+};
+struct dumpsites_check dumpsites_check(const struct dumpsites *s);
+
+/*
  * The profile, with the sample types of Go's own heap profile. @rate: runtime.MemProfileRate of the
  * program, which the dump does not tell; 1: every allocation was recorded. @whole: the dump was
  * read to its end. It hands its profile over, so nothing can be added after it.
