@@ -5,6 +5,7 @@
 
 enum { RUN_SLOTS = 512, WORD = 64, PAGE = 8192 };
 #define OBJECTS_MAX (UINT32_MAX - 1)
+#define BEGINS	    (1u << 31) /* in guide: the run's first address is the part's */
 
 /* ---- adding ---- */
 
@@ -214,7 +215,8 @@ static struct object object_in(const struct objects *o, size_t r, uint64_t slot)
 }
 
 /* The slot that an address lies in, of the last run that begins at or before it. */
-static inline bool find_slot(const struct objects *o, uint64_t addr, size_t *r, uint64_t *slot)
+static inline __attribute__((always_inline)) bool find_slot(const struct objects *o, uint64_t addr,
+							    size_t *r, uint64_t *slot)
 {
 	uint64_t part, offset, size;
 	size_t low, high;
@@ -253,12 +255,15 @@ bool objects_find(const struct objects *o, uint64_t addr, struct object *out)
 	return true;
 }
 
-uint64_t objects_start(const struct objects *o, uint64_t addr)
+void objects_starts(const struct objects *o, const uint64_t *addrs, size_t n, uint64_t *out)
 {
 	uint64_t slot;
 	size_t r;
 
-	return find_slot(o, addr, &r, &slot) ? o->runs.at[r].addr + slot * o->runs.at[r].size : 0;
+	for (size_t i = 0; i < n; i++)
+		out[i] = find_slot(o, addrs[i], &r, &slot) ?
+				 o->runs.at[r].addr + slot * o->runs.at[r].size :
+				 0;
 }
 
 /* What is counted: all objects, nodes or leaves. */

@@ -69,8 +69,8 @@ struct object objects_at(const struct objects *o, uint32_t index);
 struct object objects_node(const struct objects *o, uint32_t node);
 struct object objects_leaf(const struct objects *o, uint32_t leaf);
 
-/* The beginning of the object that an address lies in; 0: there is none. */
-uint64_t objects_start(const struct objects *o, uint64_t addr);
+/* The beginnings of the objects that @n addresses lie in; 0: there is none. */
+void objects_starts(const struct objects *o, const uint64_t *addrs, size_t n, uint64_t *out);
 
 /* All of them, in their order: zero @walk first, or begin at a run. */
 struct objects_walk {

@@ -353,8 +353,10 @@ void heap_hprof_whole(struct heap_hprof *x, const struct object *o, uint64_t sit
 	uint64_t ids[HEAP_HPROF_WHOLE_MAX];
 
 	BUG_ON(n > ARRAY_LEN(ids) || !o->addr);
+	objects_starts(&x->h->objects, addrs, n, ids);
+	/* A nil pointer leads nowhere, even where an object begins at 0. */
 	for (uint32_t i = 0; i < n; i++)
-		ids[i] = addrs[i] ? objects_start(&x->h->objects, addrs[i]) : 0;
+		ids[i] = addrs[i] ? ids[i] : 0;
 	hprof_instance_of(x->w, o->addr, trace_of(x, site),
 			  class_id(x, x->number[x->c->of[o->index]]), ids, n);
 }
@@ -435,8 +437,10 @@ int heap_hprof_object(struct heap_hprof *x, const struct object *o, uint64_t sit
 
 void heap_hprof_pointer(struct heap_hprof *x, uint64_t offset, uint64_t addr)
 {
-	uint64_t id = addr ? objects_start(&x->h->objects, addr) : 0;
+	uint64_t id = 0;
 
+	if (addr)
+		objects_starts(&x->h->objects, &addr, 1, &id);
 	if (x->object.unnamed)
 		return;
 	if (x->object.room) {

@@ -265,7 +265,7 @@ static bool read_object_fast(struct heapdump *d, struct heapdump_record *r)
 {
 	struct stream *s = &d->s;
 	const uint8_t *p = s->buf + s->at, *end = s->buf + s->n;
-	uint64_t addr, len;
+	uint64_t addr, len, off;
 
 	if (end - p < FAST_BYTES || *p != HEAPDUMP_OBJECT || d->version == 3 || !d->known)
 		return false;
@@ -278,8 +278,9 @@ static bool read_object_fast(struct heapdump *d, struct heapdump_record *r)
 	r->off = d->began;
 	s->mark = (size_t)(p - s->buf);
 	s->at = s->mark + (size_t)len;
-	d->contents = (struct heapdump_contents){ len, s->base + s->mark };
-	r->object = (struct heapdump_object){ .addr = addr, .contents = d->contents, .at = p };
+	off = s->base + s->mark;
+	d->contents = (struct heapdump_contents){ len, off };
+	r->object = (struct heapdump_object){ .addr = addr, .contents = { len, off }, .at = p };
 	r->object.layout = list_after(d);
 	return true;
 }
@@ -296,10 +297,11 @@ static void clear(struct heapdump_record *r)
 int heapdump_next(struct heapdump *d, struct heapdump_record *r, struct err *e)
 {
 	uint64_t kind = 0;
-	int ret = d->fields ? heapdump_skip_fields(d, e) : 0;
+	int ret = d->fields == FIELDS_LIST ? heapdump_skip_fields(d, e) : 0;
 
 	if (ret)
 		return ret;
+	d->fields = FIELDS_NONE;
 	if (read_object_fast(d, r))
 		return 0;
 	stream_mark(&d->s);
