@@ -157,11 +157,46 @@ static void test_layout_outside(void **state)
 	dump_close(d);
 }
 
+/* What is not read ahead can be read nevertheless. */
+static void test_seek_until(void **state)
+{
+	enum { N = 2500 }; /* more than the reader's window has room for */
+	uint64_t offs[N];
+	struct heapdump *d;
+
+	(void)state;
+	dump_begin(7, false, 8);
+	for (unsigned i = 0; i < N; i++)
+		object_with(0x10000 + 1024 * i, 0, i % 3, 1);
+	dump_number(0);
+	d = dump_open(false);
+	next(d, HEAPDUMP_PARAMS);
+	for (unsigned i = 0; i < N; i++)
+		offs[i] = next(d, HEAPDUMP_OBJECT).off;
+	for (unsigned from = 0; from < N; from += 397)
+		for (unsigned until = 0; until <= N; until += 500) {
+			assert_int_equal(heapdump_rewind(d, &e), 0);
+			next(d, HEAPDUMP_PARAMS);
+			assert_int_equal(heapdump_seek_until(d, offs[from],
+							     until < N ? offs[until] : 0, &e),
+					 0);
+			for (unsigned i = from; i < N; i++) {
+				struct heapdump_record r = next(d, HEAPDUMP_OBJECT);
+
+				assert_int_equal(r.off, offs[i]);
+				has(d, &r.object, 0, i % 3, 1);
+			}
+			next(d, HEAPDUMP_EOF);
+		}
+	dump_close(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layouts),
 		cmocka_unit_test(test_layout_outside),
+		cmocka_unit_test(test_seek_until),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,17 @@ static int each_of_run(struct conversion *x, size_t run, const struct visit *v, 
 	return ret ? ret : heap_hprof_check(x->w, e);
 }
 
+/* Behind runs that were passed over, up to the next ones. */
+static int go_to(struct conversion *x, size_t run, struct err *e)
+{
+	const uint64_t *offs = x->to->graph->run_offs.at;
+	size_t end = run + 1;
+
+	while (end < x->objects->runs.n && !are_leaves(x, end))
+		end++;
+	return heapdump_seek_until(x->d, offs[run], end < x->objects->runs.n ? offs[end] : 0, e);
+}
+
 /* The dump was read before, so damage is known. */
 static int each_object(struct conversion *x, const struct visit *v, struct err *e)
 {
@@ -143,7 +154,7 @@ static int each_object(struct conversion *x, const struct visit *v, struct err *
 			continue;
 		}
 		if (behind)
-			ret = heapdump_seek(x->d, x->to->graph->run_offs.at[run], e);
+			ret = go_to(x, run, e);
 		behind = false;
 		if (!ret)
 			ret = each_of_run(x, run, v, e);

@@ -411,16 +411,21 @@ void heapdump_free(struct heapdump *d)
 	free(d);
 }
 
-int heapdump_seek(struct heapdump *d, uint64_t off, struct err *e)
+int heapdump_seek_until(struct heapdump *d, uint64_t off, uint64_t until, struct err *e)
 {
 	if (!d->s.seekable)
 		return err_set(e, -ESPIPE, "a pipe cannot be read twice");
-	stream_seek(&d->s, off);
+	stream_seek_until(&d->s, off, until ? until + LISTS_ROOM : 0);
 	d->ended = false;
 	d->fields = FIELDS_NONE;
 	d->bad = NULL;
 	d->too_long = 0;
 	return 0;
+}
+
+int heapdump_seek(struct heapdump *d, uint64_t off, struct err *e)
+{
+	return heapdump_seek_until(d, off, 0, e);
 }
 
 int heapdump_rewind(struct heapdump *d, struct err *e)

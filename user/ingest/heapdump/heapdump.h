@@ -280,5 +280,7 @@ int heapdump_rewind(struct heapdump *d, struct err *e);
  * -ESPIPE: it is a pipe.
  */
 int heapdump_seek(struct heapdump *d, uint64_t off, struct err *e);
+/* The same where nothing is wanted of what lies from @until on (0: all is): it is not read ahead. */
+int heapdump_seek_until(struct heapdump *d, uint64_t off, uint64_t until, struct err *e);
 
 #endif
