@@ -60,9 +60,11 @@ int objects_add(struct objects *o, uint64_t addr, uint64_t size, bool node, stru
 		slot = 0;
 	}
 	word = o->runs.at[o->runs.n - 1].bits + (size_t)(slot / WORD);
-	while (o->bits.n <= word)
+	while (o->bits.n <= word) {
 		if (!vec_add(&o->bits, SIZE_MAX / 16))
 			return err_set(e, -ENOMEM, "no memory for objects");
+		o->runs.at[o->runs.n - 1].words++;
+	}
 	bits = &o->bits.at[word];
 	bits->taken |= 1ull << slot % WORD;
 	bits->node |= (uint64_t)node << slot % WORD;
@@ -98,7 +100,7 @@ static bool is_sorted(const struct objects *o)
 	return true;
 }
 
-/* guide[k]: the last run that begins at or before part k of the range, or the first one. */
+/* The last run that begins at or before each part, or the first one. */
 static void fill_guide(struct objects *o, size_t parts)
 {
 	size_t run = 0;
@@ -108,20 +110,19 @@ static void fill_guide(struct objects *o, size_t parts)
 
 		while (run + 1 < o->runs.n && by_address(o, run + 1)->addr <= from)
 			run++;
-		o->guide[k] = (uint32_t)run;
+		o->guide[k] = (struct objects_part){ (uint32_t)run, OBJECTS_NOT_SOLE };
+		/* No other one begins in the part before this one. */
+		if (k && (o->guide[k - 1].from == run ||
+			  (o->guide[k - 1].from + 1 == run && by_address(o, run)->addr == from)))
+			o->guide[k - 1].sole = o->order[o->guide[k - 1].from];
 	}
-}
-
-static size_t bits_end(const struct objects *o, size_t run)
-{
-	return run + 1 < o->runs.n ? o->runs.at[run + 1].bits : o->bits.n;
 }
 
 /* Of the last slot that is taken. */
 static uint64_t run_end(const struct objects *o, size_t r)
 {
 	const struct object_run *run = &o->runs.at[r];
-	size_t last = bits_end(o, r) - 1;
+	size_t last = run->bits + run->words - 1;
 	uint64_t slots = (last - run->bits) * WORD + WORD -
 			 (uint64_t)__builtin_clzll(o->bits.at[last].taken),
 		 n, end;
@@ -157,7 +158,7 @@ int objects_seal(struct objects *o, struct err *e)
 		qsort_r(o->order, o->runs.n, sizeof(*o->order), compare_runs, o);
 	o->low = by_address(o, 0)->addr;
 	o->high = by_address(o, o->runs.n - 1)->addr;
-	while ((o->high - o->low) >> o->shift > o->runs.n)
+	while ((o->high - o->low) >> o->shift > 2 * o->runs.n)
 		o->shift++;
 	parts = (size_t)((o->high - o->low) >> o->shift) + 1;
 	o->guide = malloc((parts + 1) * sizeof(*o->guide));
@@ -189,10 +190,9 @@ static inline unsigned ones(uint64_t w)
 static inline bool is_taken(const struct objects *o, size_t r, uint64_t slot)
 {
 	const struct object_run *run = &o->runs.at[r];
-	size_t word = run->bits + (size_t)(slot / WORD);
+	uint64_t word = slot / WORD;
 
-	return slot < RUN_SLOTS && word < bits_end(o, r) &&
-	       o->bits.at[word].taken >> slot % WORD & 1;
+	return word < run->words && o->bits.at[run->bits + word].taken >> slot % WORD & 1;
 }
 
 /* The object in a slot that is taken. */
@@ -214,18 +214,11 @@ static struct object object_in(const struct objects *o, size_t r, uint64_t slot)
 				.node = bits[word].node & bit };
 }
 
-/* The slot that an address lies in, of the last run that begins at or before it. */
-static inline __attribute__((always_inline)) bool find_slot(const struct objects *o, uint64_t addr,
-							    size_t *r, uint64_t *slot)
+/* The last run that begins at or before an address in this part. */
+static size_t search(const struct objects *o, uint64_t part, uint64_t addr)
 {
-	uint64_t part, offset, size;
-	size_t low, high;
+	size_t low = o->guide[part].from, high = o->guide[part + 1].from;
 
-	if (!o->guide || addr < o->low)
-		return false;
-	part = (addr < o->high ? addr - o->low : o->high - o->low) >> o->shift;
-	low = o->guide[part];
-	high = o->guide[part + 1];
 	while (low < high) {
 		size_t mid = low + (high - low + 1) / 2;
 
@@ -234,7 +227,21 @@ static inline __attribute__((always_inline)) bool find_slot(const struct objects
 		else
 			high = mid - 1;
 	}
-	*r = o->order[low];
+	return o->order[low];
+}
+
+/* The slot that an address lies in, if it is taken. */
+static inline __attribute__((always_inline)) bool find_slot(const struct objects *o, uint64_t addr,
+							    size_t *r, uint64_t *slot)
+{
+	uint64_t part, offset, size;
+
+	if (!o->guide || addr < o->low)
+		return false;
+	part = (addr < o->high ? addr - o->low : o->high - o->low) >> o->shift;
+	*r = o->guide[part].sole;
+	if (*r == OBJECTS_NOT_SOLE)
+		*r = search(o, part, addr);
 	offset = addr - o->runs.at[*r].addr;
 	size = o->runs.at[*r].size;
 	if (!size)
@@ -335,7 +342,8 @@ static void enter_run(const struct objects *o, struct objects_walk *w)
 	const struct object_run *run = &o->runs.at[w->run];
 
 	w->word = run->bits;
-	w->end = bits_end(o, w->run++);
+	w->end = run->bits + run->words;
+	w->run++;
 	w->size = run->size;
 	w->addr = run->addr - WORD * run->size;
 }

@@ -19,13 +19,21 @@ struct object_run {
 	uint64_t addr, size;
 	uint32_t first; /* index of its first object */
 	uint32_t node;	/* nodes before it */
-	uint32_t bits;	/* index of its first words of bits */
+	uint32_t bits;	/* index of its first words of bits, */
+	uint32_t words; /* and how many they are */
 };
 
 /* Of 64 slots. */
 struct object_bits {
 	uint64_t taken, node;
 };
+
+/* A part of the address range; they are of one size. */
+struct objects_part {
+	uint32_t from; /* the first run that it may be in, by order */
+	uint32_t sole; /* the only one, if there is one that begins before it or with it */
+};
+enum { OBJECTS_NOT_SOLE = UINT32_MAX };
 
 struct objects {
 	VEC(struct object_run) runs; /* in the order in which objects were added */
@@ -35,8 +43,7 @@ struct objects {
 	uint64_t last;	 /* address of the last one, */
 	uint32_t slot;	 /* and its slot in the last run */
 	uint32_t *order; /* runs by address, when all have been added */
-	uint32_t *
-		guide; /* by a part of the address range: the first run in order that it may be in */
+	struct objects_part *guide;
 	uint64_t low, high;
 	unsigned shift;
 	uint64_t end; /* of the objects' address range; UINT64_MAX: or more */
