@@ -161,7 +161,7 @@ uint16_t classes_layout(struct classes *c, uint64_t size, const uint32_t *offset
 
 /* ---- objects ---- */
 
-static bool grow(struct classes *c)
+bool classes_grow(struct classes *c)
 {
 	uint64_t cap = c->cap ? 2ull * c->cap : 1024;
 	uint16_t *of;
@@ -172,17 +172,6 @@ static bool grow(struct classes *c)
 		return false;
 	c->of = of;
 	c->cap = (uint32_t)cap;
-	return true;
-}
-
-bool classes_add(struct classes *c, uint16_t class, uint64_t size)
-{
-	if (c->nobjects == c->cap && !grow(c))
-		return false;
-	c->of[c->nobjects++] = class;
-	c->all.at[class].count++;
-	if (!class)
-		c->other_bytes += size;
 	return true;
 }
 

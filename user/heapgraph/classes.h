@@ -55,8 +55,19 @@ struct classes {
 int classes_init(struct classes *c, struct strtab *names, uint32_t nobjects, uint64_t bytes,
 		 struct err *e);
 void classes_fini(struct classes *c);
+/* Room for more objects. */
+bool classes_grow(struct classes *c);
 /* One object more, of this class; of class 0 the size is not known otherwise. False: no memory. */
-bool classes_add(struct classes *c, uint16_t class, uint64_t size);
+static inline bool classes_add(struct classes *c, uint16_t class, uint64_t size)
+{
+	if (c->nobjects == c->cap && !classes_grow(c))
+		return false;
+	c->of[c->nobjects++] = class;
+	c->all.at[class].count++;
+	if (!class)
+		c->other_bytes += size;
+	return true;
+}
 
 /* The class of all that have this size, and pointers at these offsets. 0: there are too many. */
 uint16_t classes_layout(struct classes *c, uint64_t size, const uint32_t *offsets, size_t n);

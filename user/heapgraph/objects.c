@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 
-enum { RUN_SLOTS = 512, WORD = 64, PAGE = 8192 };
+enum { RUN_SLOTS = 512, WORD = OBJECTS_WORD, PAGE = 8192 };
 #define OBJECTS_MAX (UINT32_MAX - 1)
 #define BEGINS	    (1u << 31) /* in guide: the run's first address is the part's */
 
@@ -73,6 +73,12 @@ int objects_add(struct objects *o, uint64_t addr, uint64_t size, bool node, stru
 	o->bytes += size;
 	o->last = addr;
 	o->slot = slot;
+	o->next = addr + size;
+	/* As many as have bits in one word need no checks then. */
+	o->size = size <= UINT32_MAX && o->n < OBJECTS_MAX - WORD &&
+				  addr <= UINT64_MAX - (WORD + 1) * size ?
+			  size :
+			  0;
 	return 0;
 }
 

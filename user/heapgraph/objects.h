@@ -35,14 +35,17 @@ struct objects_part {
 };
 enum { OBJECTS_NOT_SOLE = UINT32_MAX };
 
+enum { OBJECTS_WORD = 64 };
+
 struct objects {
 	VEC(struct object_run) runs; /* in the order in which objects were added */
 	VEC(struct object_bits) bits;
 	uint32_t n, nnodes;
-	uint64_t bytes;	 /* of all objects */
-	uint64_t last;	 /* address of the last one, */
-	uint32_t slot;	 /* and its slot in the last run */
-	uint32_t *order; /* runs by address, when all have been added */
+	uint64_t bytes;	     /* of all objects */
+	uint64_t last;	     /* address of the last one, */
+	uint32_t slot;	     /* and its slot in the last run; */
+	uint64_t next, size; /* what may follow it right away (size 0: nothing may) */
+	uint32_t *order;     /* runs by address, when all have been added */
 	struct objects_part *guide;
 	uint64_t low, high;
 	unsigned shift;
@@ -65,6 +68,25 @@ static inline uint32_t object_leaf(const struct object *o)
 
 /* Its index is the number of those that were added before. -E2BIG: there are more than 2^32. */
 int objects_add(struct objects *o, uint64_t addr, uint64_t size, bool node, struct err *e);
+/* The same where it comes right behind the last one in the same word of bits. False: nothing was added. */
+static inline bool objects_add_next(struct objects *o, uint64_t addr, uint64_t size, bool node)
+{
+	unsigned bit = (o->slot + 1) % OBJECTS_WORD;
+	struct object_bits *bits;
+
+	if (!o->size || !bit || addr != o->next || size != o->size)
+		return false;
+	bits = &o->bits.at[o->bits.n - 1];
+	bits->taken |= 1ull << bit;
+	bits->node |= (uint64_t)node << bit;
+	o->n++;
+	o->nnodes += node;
+	o->bytes += size;
+	o->last = addr;
+	o->next = addr + size;
+	o->slot++;
+	return true;
+}
 /* All have been added: they can be looked up. */
 int objects_seal(struct objects *o, struct err *e);
 void objects_fini(struct objects *o);

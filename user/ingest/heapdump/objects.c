@@ -72,14 +72,27 @@ static int read_pointers(struct pass *x, bool *pointers, struct err *e)
 	return ret;
 }
 
+/* Most lie beside the last one, and have a layout that was met before. */
+static bool add_next(struct pass *x, const struct heapdump_object *o)
+{
+	bool pointers = o->layout && o->layout->n;
+
+	return o->layout && o->layout->tag && x->classes &&
+	       dumpslots_sure(&x->slots, o->addr, o->contents.len, pointers) &&
+	       objects_add_next(&x->g->heap.objects, o->addr, o->contents.len, pointers);
+}
+
 /* Of an object in which the dump breaks off what came before counts. */
 static int object(struct pass *x, const struct heapdump_record *r, struct err *e)
 {
 	const struct heapdump_object *o = &r->object;
 	bool pointers = o->layout && o->layout->n, is;
-	int damage = o->layout ? 0 : read_pointers(x, &pointers, e), ret;
 	uint16_t class = 0;
+	int damage, ret;
 
+	if (add_next(x, o))
+		return put(x, o->contents.len, dumpclassify_of(&x->layouts, o), e);
+	damage = o->layout ? 0 : read_pointers(x, &pointers, e);
 	if (damage && (damage != -EBADMSG || !pointers))
 		return damage;
 	ret = dumpslots_object(&x->slots, o->addr, o->contents.len, r->off, pointers, &is, e);

@@ -64,6 +64,7 @@ static int next_page(struct dumpslots *s, uint64_t page, uint64_t size, struct e
 	s->page = page;
 	s->size = size;
 	s->pointers = false;
+	s->sure = size ? room_end(s, true) : 0;
 	return ret;
 }
 
@@ -93,7 +94,7 @@ int dumpslots_object(struct dumpslots *s, uint64_t addr, uint64_t size, uint64_t
 		s->pointers = true;
 		ret = s->n ? flush(s, e) : 0;
 	}
-	if (ret || (!s->n && addr + size <= room_end(s, true)))
+	if (ret || (!s->n && addr + size <= s->sure))
 		return ret;
 	*is = false;
 	if (addr + size > room_end(s, s->pointers)) {

@@ -23,6 +23,7 @@ struct dumpslots {
 	/* The page that is being read. */
 	uint64_t page, size;
 	bool pointers; /* an object in it has some */
+	uint64_t sure; /* where the room ends if one has */
 	/* Objects without pointers, of which later ones decide, and what comes after them. */
 	size_t n;
 	struct {
@@ -48,6 +49,15 @@ void dumpslots_init(struct dumpslots *s, const struct heapdump_params *p, bool m
  */
 int dumpslots_object(struct dumpslots *s, uint64_t addr, uint64_t size, uint64_t off, bool pointers,
 		     bool *is, struct err *e);
+/* Is it an object without a doubt, and of the page of the last one? Then nothing needs to be said. */
+static inline bool dumpslots_sure(const struct dumpslots *s, uint64_t addr, uint64_t size,
+				  bool pointers)
+{
+	if (!s->limit)
+		return true;
+	return addr - s->page < DUMPSLOTS_PAGE && size == s->size && size && !s->n &&
+	       (s->pointers || !pointers) && addr + size <= s->sure;
+}
 int dumpslots_end(struct dumpslots *s, struct err *e);
 
 #endif
