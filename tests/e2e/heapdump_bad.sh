@@ -30,6 +30,19 @@ says() {
 	[ -z "$(find . -name '.*' -type f)" ] || wrong "$*: left $(find . -name '.*' -type f)"
 }
 
+# Pipes that stall meanwhile: before the first byte, while they are copied, and while they are read.
+mkfifo "$TMP/none.fifo" "$TMP/copied.fifo" "$TMP/read.fifo"
+STALLED=()
+for name in none copied read; do
+	case $name in read) set -- --pprof "$TMP/stalled.pb.gz" ;; *) set -- ;; esac
+	TMPDIR=$TMP timeout 60 "$GOPROF" heapdump "$TMP/$name.fifo" "$@" >"$TMP/$name.out" 2>"$TMP/$name.err" &
+	STALLED+=($!)
+done
+exec {none}>"$TMP/none.fifo" {copied}>"$TMP/copied.fifo" {read}>"$TMP/read.fifo"
+head -c 200 small >&$copied
+head -c 200 small >&$read
+STALL_SECONDS=$SECONDS
+
 says 1 "it is a directory" .
 says 1 "only 0 bytes" empty
 says 1 "only 10 bytes" stub
@@ -81,7 +94,16 @@ says 1 "it is a directory" small --pprof "$TMP"
 says 1 "that is the dump itself" small --pprof "$PWD/small"
 says 1 "cannot write to its directory" small --holders none/out
 says 2 "two outputs to the same file" small --holders out --pprof out
+says 2 "two outputs to the same file" small --holders out --dot ./out
+says 2 "two outputs to the same file" small --holders new --dot ./new
 echo old >out
+ln -s out link
+says 2 "two outputs to the same file" small --holders link --dot out
+rm link
+says 2 "two outputs to the same file" small --holders - --json
+says 2 "two outputs to the same file" small --dot - --path c000000000
+says 2 "--format is of --pprof and --holders" small --format flame
+says 2 "--format is of --pprof and --holders" small --dot out --format pprof
 said=$(ulimit -f 0 && "$GOPROF" heapdump small --pprof out 2>&1)
 [ $? = 1 ] || wrong "a limit on files: status $?"
 [[ $said == *"out: write: File too large" ]] || wrong "a limit on files: $said"
@@ -174,4 +196,19 @@ said=$(ulimit -d 65536 && "$GOPROF" heapdump "$TMP/sites" --pprof "$TMP/out.pb.g
 "$GOPROF" heapdump "$TMP/sites" --pprof "$TMP/out.pb.gz" --heap-rate 1 2>&1 | grep -q 'the numbers in' || wrong "an impossible rate of 1"
 "$GOPROF" heapdump small --pprof "$TMP/out.pb.gz" 2>&1 | grep 'the numbers in' && wrong "chance is told"
 result large
+
+# The stalled ones have said so by now, once, and go on when something comes.
+while [ $((SECONDS - STALL_SECONDS)) -lt 12 ]; do sleep 0.2; done
+cat small >&$none
+tail -c +201 small >&$copied
+tail -c +201 small >&$read
+exec {none}>&- {copied}>&- {read}>&-
+for pid in "${STALLED[@]}"; do wait "$pid" || wrong "stalled: status $?"; done
+for name in none copied read; do
+	case $name in none) at=0 ;; *) at=200 ;; esac
+	has -x "goprof-bpf: $TMP/$name.fifo: nothing came for 10 s, after $at bytes: waiting for more" "$TMP/$name.err" ||
+		wrong "stalled, $name: $(cat "$TMP/$name.err")"
+	[ "$(grep -c 'nothing came' "$TMP/$name.err")" = 1 ] || wrong "stalled, $name: told again"
+done
+result stalls
 finish

@@ -64,10 +64,14 @@ judge_types() {
 }
 
 judge_known() {
-	local exact inferred layout all
+	local exact inferred layout all how sum
 	exact=$(known "$TMP/json" exact) inferred=$(known "$TMP/json" inferred) layout=$(known "$TMP/json" layout)
 	all=$(sed -n 's/^  "objects": \([0-9]*\),/\1/p' "$TMP/json")
 	[ "$((exact + inferred + layout))" = "$all" ] || echo "$exact + $inferred + $layout are not $all objects"
+	for how in exact inferred layout; do
+		sum=$(awk -v how="\"${how}_objects\":" '$1 == how { n += $2 } END { print n + 0 }' "$TMP/json")
+		[ "$sum" = "${!how}" ] || echo "$sum objects of all types are known as $how, and ${!how} in all"
+	done
 	[ "$exact" -ge 40 ] || echo "only $exact objects are known exactly"
 	# The rest is the runtime's, and differs.
 	[ "$((layout * 10))" -lt "$all" ] || echo "$layout of $all objects have no type"

@@ -3,6 +3,7 @@
 
 #include <zlib.h>
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 
 /* Pointers of all classes together. */
@@ -222,9 +223,13 @@ int classes_sums(const struct classes *c, struct class_sum **out, size_t *n, str
 	for (size_t i = 0; i < c->all.n; i++) {
 		const struct heap_class *class = &c->all.at[i];
 
-		sums[i] = (struct class_sum){ class->name, class->certainty, class->site,
-					      class->count,
-					      i ? class->count * class->size : c->other_bytes };
+		sums[i] = (struct class_sum){ .name = class->name,
+					      .certainty = class->certainty,
+					      .site = class->site,
+					      .objects = class->count,
+					      .bytes = i ? class->count * class->size :
+							   c->other_bytes };
+		sums[i].by[class->certainty] = class->count;
 	}
 	qsort(sums, c->all.n, sizeof(*sums), by_name);
 	for (size_t i = 1; i < c->all.n; i++) {
@@ -234,6 +239,8 @@ int classes_sums(const struct classes *c, struct class_sum **out, size_t *n, str
 		}
 		sums[to].objects += sums[i].objects;
 		sums[to].bytes += sums[i].bytes;
+		for (size_t k = 0; k < ARRAY_LEN(sums[to].by); k++)
+			sums[to].by[k] += sums[i].by[k];
 		if (sums[i].certainty < sums[to].certainty)
 			sums[to].certainty = sums[i].certainty;
 		if (!sums[to].site)

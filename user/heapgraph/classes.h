@@ -90,6 +90,7 @@ struct class_sum {
 	enum heap_certainty certainty; /* the least of them */
 	uint32_t site;		       /* of the first of them that has one */
 	uint64_t objects, bytes;
+	uint64_t by[3]; /* of the objects: how they are known, by enum heap_certainty */
 };
 /* By falling bytes; the caller frees *out. */
 int classes_sums(const struct classes *c, struct class_sum **out, size_t *n, struct err *e);

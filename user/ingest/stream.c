@@ -1,6 +1,7 @@
 /* user/ingest/stream.c - buffered reading that goes forward. */
 #include "ingest/stream.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,6 +58,15 @@ static void drop_before_mark(struct stream *s)
 	s->mark = 0;
 }
 
+/* A pipe may have nothing for as long as it likes: the caller is told so again and again. */
+static void await_more(struct stream *s)
+{
+	struct pollfd p = { .fd = s->fd, .events = POLLIN };
+
+	while (!s->seekable && s->tick && !cancelled() && !poll(&p, 1, STREAM_STALLS_MS))
+		s->tick(s->tick_arg, s->base + s->n);
+}
+
 /* At least @n bytes are needed. */
 static ssize_t read_more(struct stream *s, size_t n)
 {
@@ -72,6 +82,7 @@ static ssize_t read_more(struct stream *s, size_t n)
 	}
 	if (s->tick)
 		s->tick(s->tick_arg, end);
+	await_more(s);
 	do {
 		if (s->seekable)
 			got = pread(s->fd, s->buf + s->n, room, (off_t)end);

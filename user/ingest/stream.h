@@ -12,7 +12,8 @@
 
 #include "base/err.h"
 
-enum { STREAM_WINDOW = 1 << 18 };
+/* STREAM_STALLS_MS: how long a pipe has nothing until that is told. */
+enum { STREAM_WINDOW = 1 << 18, STREAM_STALLS_MS = 10000 };
 
 struct stream {
 	int fd;		/* borrowed */
@@ -25,7 +26,10 @@ struct stream {
 	uint64_t until; /* 0: reads go as far ahead as they can, and not only to this offset */
 	bool ended;	/* a read met the end */
 	int failed;	/* errno of a read that failed, which is an end as well */
-	/* Called before each read with the offset of what is read; NULL: nobody wants to know. */
+	/*
+	 * Called before each read with the offset of what is read, and again each time that a pipe has
+	 * had nothing there for STREAM_STALLS_MS; NULL: nobody wants to know.
+	 */
 	void (*tick)(void *arg, uint64_t offset);
 	void *tick_arg;
 };
