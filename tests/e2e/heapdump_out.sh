@@ -46,6 +46,25 @@ fi
 [ -s "$TMP/err" ] && wrong "a bar without a terminal: $(head -c 200 "$TMP/err")"
 result bar
 
+# What grew of who holds what: not what has another name alone.
+for how in 0 1 3 4 9; do "$O/tests/mkdump" held $how >"$TMP/held$how"; done
+grew() { # BEFORE AFTER: the table of holders
+	"$GOPROF" heapdump "$TMP/held$1" "$TMP/held$2" 2>"$TMP/err" | sed -n '/^Holders/,/^$/p' | tail -n +3 | grep . >"$TMP/grew"
+}
+grew 0 4
+judge grep -qx ' *none' "$TMP/grew" # globals lie elsewhere
+grew 1 3
+judge grep -qx ' *none' "$TMP/grew" # another site made most of them
+grew 0 1
+judge diff - "$TMP/grew" <<-END
+	      none
+	         2 more, +64 B and -64 B: one thing held before what several hold now, or the other way round
+END
+# Held by several now, and more of it: that is growth.
+grew 0 9
+has ' shared: 32 B, pointers at 0 8' "$TMP/grew" || wrong "what grew is told to have moved: $(cat "$TMP/grew")"
+result "holders of the same name"
+
 for v in 1.19.13 1.27.4; do
 	dumped $v 20000 before || { fail "heapdump_out/$v" "no dump"; continue; }
 	"$GOPROF" heapdump "$TMP/before" --pprof "$TMP/own" 2>"$TMP/err" || wrong "--pprof: $(cat "$TMP/err")"

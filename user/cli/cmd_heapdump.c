@@ -414,6 +414,26 @@ static int run(struct run *r, struct err *e)
 
 /* ---- two dumps ---- */
 
+/*
+ * What has other names in each dump of one program: globals without a name, by their address where
+ * the program lay in the first dump; and layouts, without the site that made most of them.
+ */
+static void name_alike(struct growth *g, int side, struct run *r)
+{
+	struct heapgraph *h = &r->graph.heap;
+	uint64_t shift = 0;
+
+	g->segment[side] = r->graph.segment.addr;
+	g->segment_len[side] = r->graph.segment.len;
+	if (side && g->segment_len[0] == g->segment_len[1])
+		shift = g->segment[1] - g->segment[0];
+	for (size_t i = 0; i < h->holders.n; i++)
+		if (h->holders.at[i].kind == HOLDER_GLOBAL)
+			h->holders.at[i].addr -= shift;
+	for (size_t i = 0; i < r->classes.all.n; i++)
+		r->classes.all.at[i].site = 0;
+}
+
 static int reduce(struct growth *g, int side, struct run *r, struct err *e)
 {
 	CLEANUP(prof_freep) struct prof *p = NULL;
@@ -424,8 +444,10 @@ static int reduce(struct growth *g, int side, struct run *r, struct err *e)
 		ret = open_exe(r, e);
 	if (!ret)
 		ret = read_graph(r, e);
-	if (!ret)
+	if (!ret) {
+		name_alike(g, side, r);
 		ret = heap_holders_read(&r->holdings, &r->graph, &r->classes, r->in.dump, e);
+	}
 	if (!ret)
 		ret = read_sites(r, e);
 	if (!ret)

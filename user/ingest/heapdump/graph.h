@@ -25,6 +25,10 @@ struct dumpgraph {
 	uint64_t behind; /* pointers on stacks that the dump names, but does not have */
 	struct map
 		defers; /* private: objects that are deferred calls, and where their contents are */
+	/* The first one with globals; len 0: none. Programs that are put anywhere have it anywhere. */
+	struct {
+		uint64_t addr, len;
+	} segment;
 	/*
 	 * Offsets: of the first record that is neither parameters, type, itab nor object (0: there is
 	 * none), and before which all objects' records begin.

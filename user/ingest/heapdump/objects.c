@@ -132,6 +132,10 @@ static int record(struct pass *x, const struct heapdump_record *r, struct err *e
 	}
 	if (!g->holders_off && !comes_before_holders(r->kind))
 		g->holders_off = r->off;
+	if ((r->kind == HEAPDUMP_DATA || r->kind == HEAPDUMP_BSS) && !g->segment.len) {
+		g->segment.addr = r->segment.addr;
+		g->segment.len = r->segment.contents.len;
+	}
 	if (r->kind == HEAPDUMP_MEMSTATS)
 		g->memstats = r->memstats;
 	else if (r->kind == HEAPDUMP_DEFER)
