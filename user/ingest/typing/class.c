@@ -87,6 +87,9 @@ static uint32_t name_class(const struct flow *x, const struct flow_candidate *c)
 
 	if (c->form == FORM_CLOSURE)
 		snprintf(text, sizeof(text), "closure %s", strtab_get(x->c->names, c->type));
+	else if (c->form == FORM_NAMED)
+		snprintf(text, sizeof(text), "%s",
+			 strtab_get(x->c->names, x->named.at[c->type].name));
 	else if (c->form == FORM_BYTES)
 		snprintf(text, sizeof(text), "string");
 	else if (c->form == FORM_TINY)
@@ -150,6 +153,8 @@ bool flow_fits(struct flow *x, const struct object *o, uint16_t layout,
 	const struct gotype *g = flow_has_values(c->form) ? flow_type_at(x, c->type) : NULL;
 	uint64_t header = flow_header_of(x, o), count;
 
+	if (c->form == FORM_NAMED)
+		return flow_named_fits(x, o, l, &x->named.at[c->type]);
 	if (!g)
 		return c->form == FORM_CLOSURE || !o->node;
 	if (o->node && !l->nfields)

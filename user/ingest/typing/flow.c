@@ -73,7 +73,7 @@ static bool more_told(const struct flow *x, uint32_t index, const struct flow_cl
 }
 
 /* True: the object has this type, or a better one. */
-static bool put(struct flow *x, const struct object *o, const struct flow_candidate *as)
+bool flow_put(struct flow *x, const struct object *o, const struct flow_candidate *as)
 {
 	const struct flow_class *now = typed(x, o->index);
 	uint16_t layout = now ? now->layout : x->c->of[o->index], class;
@@ -110,7 +110,7 @@ static void part(struct flow *x, const struct object *o, uint64_t addr, uint64_t
 /* ---- what is pointed to ---- */
 
 /* The object, and how far into its values an address is. */
-static bool find(const struct flow *x, uint64_t addr, struct object *o, uint64_t *offset)
+bool flow_find(const struct flow *x, uint64_t addr, struct object *o, uint64_t *offset)
 {
 	uint64_t header;
 
@@ -196,10 +196,10 @@ static bool embeds(struct flow *x, const struct object *o, uint32_t type)
 	if (typed(x, o->index) || !x->c->of[o->index])
 		return false;
 	c.type = whole_of(x, o, type);
-	return c.type != GOTYPE_NONE && put(x, o, &c);
+	return c.type != GOTYPE_NONE && flow_put(x, o, &c);
 }
 
-static void pointer(struct flow *x, uint64_t addr, uint32_t type)
+void flow_pointer(struct flow *x, uint64_t addr, uint32_t type)
 {
 	const struct gotype *g = flow_type_at(x, type);
 	struct flow_candidate c = inferred(type, FORM_ONE, FLOW_FIT);
@@ -207,7 +207,7 @@ static void pointer(struct flow *x, uint64_t addr, uint32_t type)
 	uint64_t offset;
 	bool whole;
 
-	if (!g || !g->size || !find(x, addr, &o, &offset))
+	if (!g || !g->size || !flow_find(x, addr, &o, &offset))
 		return;
 	whole = !offset && flow_takes_up(x, &o, g->size);
 	if (is_array_role(g) || g->role == GOTYPE_CHAN_HEAD)
@@ -218,7 +218,7 @@ static void pointer(struct flow *x, uint64_t addr, uint32_t type)
 		c = inferred(GOTYPE_NONE, FORM_TINY, 2);
 		whole = true;
 	}
-	if ((!whole || !put(x, &o, &c)) && (offset || !embeds(x, &o, type)))
+	if ((!whole || !flow_put(x, &o, &c)) && (offset || !embeds(x, &o, type)))
 		part(x, &o, addr, 1, type);
 }
 
@@ -234,7 +234,7 @@ static void array(struct flow *x, uint64_t addr, uint64_t count, uint32_t type, 
 	uint64_t offset, bytes;
 
 	if (!g || !g->size || !count || __builtin_mul_overflow(count, g->size, &bytes) ||
-	    !find(x, addr, &o, &offset) || bytes > o.size)
+	    !flow_find(x, addr, &o, &offset) || bytes > o.size)
 		return;
 	if (offset % g->size || (offset && form == FORM_BUFFER)) {
 		part(x, &o, addr, count, type);
@@ -244,7 +244,7 @@ static void array(struct flow *x, uint64_t addr, uint64_t count, uint32_t type, 
 		c = inferred(GOTYPE_NONE, FORM_TINY, 2);
 	else if (flow_takes_up(x, &o, offset + bytes))
 		c.rank = FLOW_FIT | (flow_next_smaller(x, o.size) + 1);
-	if (!put(x, &o, &c))
+	if (!flow_put(x, &o, &c))
 		part(x, &o, addr, count, type);
 }
 
@@ -254,13 +254,13 @@ static void string(struct flow *x, uint64_t addr, uint64_t len)
 	struct object o;
 	uint64_t offset;
 
-	if (!len || !find(x, addr, &o, &offset) || o.node || len > o.size)
+	if (!len || !flow_find(x, addr, &o, &offset) || o.node || len > o.size)
 		return;
 	if (flow_is_tiny(&o, len))
 		c = inferred(GOTYPE_NONE, FORM_TINY, 2);
 	else if (flow_takes_up(x, &o, offset + len))
 		c.rank = FLOW_FIT | (flow_next_smaller(x, o.size) + 1);
-	put(x, &o, &c);
+	flow_put(x, &o, &c);
 }
 
 void flow_exact(struct flow *x, uint64_t addr, uint32_t type)
@@ -270,11 +270,11 @@ void flow_exact(struct flow *x, uint64_t addr, uint32_t type)
 	struct object o;
 	uint64_t offset;
 
-	if (!g || !g->size || !find(x, addr, &o, &offset))
+	if (!g || !g->size || !flow_find(x, addr, &o, &offset))
 		return;
 	c.rank |= g->size;
-	if (offset || !flow_takes_up(x, &o, g->size) || !put(x, &o, &c))
-		pointer(x, addr, type);
+	if (offset || !flow_takes_up(x, &o, g->size) || !flow_put(x, &o, &c))
+		flow_pointer(x, addr, type);
 }
 
 /* ---- closures ---- */
@@ -329,7 +329,7 @@ void flow_closure(struct flow *x, uint64_t addr)
 	const struct gotype *g;
 	struct object o;
 
-	if (!find(x, addr, &o, &offset) || offset || is_closure(x, o.index) ||
+	if (!flow_find(x, addr, &o, &offset) || offset || is_closure(x, o.index) ||
 	    !typing_index_find(x->ix, &o, &contents) ||
 	    !read_word(x, contents + flow_header_of(x, &o), &code) || !code_of(x, code, &is))
 		return;
@@ -337,12 +337,12 @@ void flow_closure(struct flow *x, uint64_t addr)
 		c = inferred((uint32_t)is, FORM_ONE, FLOW_FIT);
 		g = flow_type_at(x, c.type);
 		c.rank |= g->size;
-		if (g->size <= o.size && put(x, &o, &c))
+		if (g->size <= o.size && flow_put(x, &o, &c))
 			return;
 		is = function_name(x, code);
 	}
 	c = inferred((uint32_t)is, FORM_CLOSURE, FLOW_FIT | (flow_next_smaller(x, o.size) + 1));
-	put(x, &o, &c);
+	flow_put(x, &o, &c);
 }
 
 /* ---- interfaces ---- */
@@ -354,7 +354,7 @@ uint32_t flow_type(struct flow *x, uint64_t descriptor)
 	if (map_get(&x->runtime, at, &id))
 		return (uint32_t)id;
 	id = typing_program_type(x->program, at);
-	if (id != GOTYPE_NONE)
+	if (x->runtime.n < FLOW_ANSWERS_MAX)
 		map_put(&x->runtime, at, id);
 	return (uint32_t)id;
 }
@@ -396,7 +396,8 @@ void flow_interface(struct flow *x, uint64_t descriptor, uint64_t data)
 	struct object o;
 
 	if (type == GOTYPE_NONE) {
-		x->unknown += descriptor && objects_find(&x->g->heap.objects, data, &o);
+		x->unknown += descriptor && objects_find(&x->g->heap.objects, data, &o) &&
+			      !flow_named_interface(x, descriptor, data);
 		return;
 	}
 	g = direct(x, type);
@@ -405,7 +406,7 @@ void flow_interface(struct flow *x, uint64_t descriptor, uint64_t data)
 	else if (g->kind == GOTYPE_FUNC)
 		flow_closure(x, data);
 	else if (g->kind != GOTYPE_UNSAFE)
-		pointer(x, data, g->elem);
+		flow_pointer(x, data, g->elem);
 }
 
 static void iface(struct flow *x, uint64_t itab, uint64_t data)
@@ -462,7 +463,7 @@ static void map_directory(struct flow *x, uint64_t addr, uint64_t n, uint32_t po
 		const struct gotype *group = leaf ? flow_type_at(x, leaf->elem) : NULL;
 
 		if (group && leaf->kind == GOTYPE_POINTER && group->role == GOTYPE_MAP_GROUP)
-			pointer(x, addr, leaf->elem);
+			flow_pointer(x, addr, leaf->elem);
 	}
 }
 
@@ -476,7 +477,7 @@ void flow_leaf(struct flow *x, const struct leaf *l, uint64_t base)
 	case GOTYPE_POINTER:
 	case GOTYPE_MAP:
 	case GOTYPE_CHAN:
-		pointer(x, at, x->t->types[l->type].elem);
+		flow_pointer(x, at, x->t->types[l->type].elem);
 		return;
 	case GOTYPE_STRING:
 		string(x, at, word(x, base + size));
@@ -606,13 +607,13 @@ static void header(struct flow *x, const struct object *o)
 	c.type = flow_type(x, descriptor);
 	g = flow_type_at(x, c.type);
 	if (!g || !g->size || g->size > o->size - FLOW_HEADER) {
-		x->unknown++;
+		x->unknown += !flow_named_value(x, o->addr + FLOW_HEADER, descriptor, HEAP_EXACT);
 		return;
 	}
 	if (is_array_role(g) || !flow_takes_up(x, o, g->size))
 		c.form = FORM_MANY;
 	c.rank |= o->size;
-	put(x, o, &c);
+	flow_put(x, o, &c);
 }
 
 void flow_headers(struct flow *x)
@@ -689,6 +690,8 @@ void flow_fini(struct flow *x)
 {
 	shapes_fini(&x->shapes);
 	map_fini(&x->runtime);
+	map_fini(&x->described);
+	vec_fini(&x->named);
 	map_fini(&x->begins);
 	map_fini(&x->whole);
 	map_fini(&x->fit);

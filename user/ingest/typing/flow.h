@@ -19,7 +19,7 @@ enum { FLOW_WINDOW = 1 << 16 };
 
 /* What a class of typed objects is. */
 struct flow_class {
-	uint32_t type;	 /* GOTYPE_NONE: none; of a closure that has no type: its name */
+	uint32_t type;	 /* GOTYPE_NONE: none; of some forms another number */
 	uint8_t form;	 /* private; 0: this class has no type */
 	uint16_t layout; /* the class that the dump alone told */
 	uint64_t rank;	 /* the higher one wins */
@@ -29,6 +29,14 @@ struct flow_class {
 struct flow_part {
 	uint64_t addr, count;
 	uint32_t type;
+};
+
+/* A type by its descriptor alone. */
+struct flow_named {
+	uint32_t name;
+	uint8_t kind;		/* reflect.Kind */
+	uint64_t size, ptrdata; /* ptrdata: where its last pointer ends; 0: it has none */
+	uint64_t elem;		/* of a pointer: the descriptor in the dump of what it leads to */
 };
 
 struct flow {
@@ -46,7 +54,9 @@ struct flow {
 	uint64_t lost; /* objects that were not looked through: no record, or no room for parts */
 	/* private: */
 	struct shapes shapes;
-	struct map runtime; /* by link-time address of a descriptor: type */
+	struct map runtime;   /* by link-time address of a descriptor: type */
+	struct map described; /* the same, of those that the DWARF lacks: index in named */
+	VEC(struct flow_named) named;
 	/* Structs that begin with one: by the key of a type's name the first, of that one the next. */
 	struct map begins;
 	uint32_t *next_of;

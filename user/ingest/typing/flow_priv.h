@@ -23,14 +23,17 @@ enum flow_form {
 	FORM_BYTES,   /* of a string */
 	FORM_TINY,    /* small values without pointers, which share a block */
 	FORM_CLOSURE, /* whose variables are not known */
+	FORM_NAMED,   /* of a type of which only the descriptor is known */
 };
+
+enum { FLOW_NAMED_MAX = 1 << 16 };
 
 #define FLOW_EXACT (3ull << 60)
 #define FLOW_FIT   (1ull << 60)
 
 /* What an object may be. */
 struct flow_candidate {
-	uint32_t type; /* of FORM_CLOSURE: its name */
+	uint32_t type; /* of FORM_CLOSURE: its name; of FORM_NAMED: its index */
 	enum flow_form form;
 	enum heap_certainty certainty;
 	uint64_t rank;
@@ -49,6 +52,25 @@ static inline uint64_t flow_word(const struct flow *x, const uint8_t *at)
 	memcpy(&v4, at, 4);
 	return x->big_endian ? __builtin_bswap32(v4) : v4;
 }
+
+/* True: the object has this type, or a better one. */
+bool flow_put(struct flow *x, const struct object *o, const struct flow_candidate *c);
+/* The object, and how far into its values an address is. */
+bool flow_find(const struct flow *x, uint64_t addr, struct object *o, uint64_t *offset);
+/* What a pointer to a type leads to. */
+void flow_pointer(struct flow *x, uint64_t addr, uint32_t type);
+
+/*
+ * Types that the DWARF does not have: *index is that in x->named. NULL: the descriptor is none, or is
+ * not read. Where their values have pointers is known by the last one alone, so that nothing flows on.
+ */
+const struct flow_named *flow_described(struct flow *x, uint64_t descriptor, uint32_t *index);
+bool flow_named_fits(const struct flow *x, const struct object *o, const struct heap_class *l,
+		     const struct flow_named *n);
+/* True: what the interface, or the value's place, leads to got a type. */
+bool flow_named_interface(struct flow *x, uint64_t descriptor, uint64_t data);
+bool flow_named_value(struct flow *x, uint64_t addr, uint64_t descriptor,
+		      enum heap_certainty certainty);
 
 /* Bytes at the beginning of an object that are not the program's. */
 uint64_t flow_header_of(const struct flow *x, const struct object *o);

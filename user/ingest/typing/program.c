@@ -11,7 +11,8 @@
 enum {
 	CACHE_BLOCKS = 64, /* 1 MiB */
 	FLAG_EXTRA_STAR = 2,
-	NAME_MAX_BYTES = 1024,
+	KIND_MASK = 31, /* above it: flags, up to Go 1.25 */
+	KIND_POINTER = 22,
 	TYPE_HEAD_MOST = 48, /* of a descriptor: up to str, and that */
 };
 
@@ -133,7 +134,7 @@ const char *typing_program_function(struct typing_program *p, uint64_t entry)
 /* Descriptors have the name of the package, the DWARF its path: "*net/http.Request". */
 static uint64_t name_key(const char *name)
 {
-	char text[NAME_MAX_BYTES];
+	char text[TYPING_NAME_MAX];
 	size_t n = 0, from = 0;
 
 	for (; *name && n < sizeof(text); name++) {
@@ -160,9 +161,14 @@ static void index_names(struct typing_program *p)
 	}
 }
 
+static struct mem *mem_of(const struct typing_program *p)
+{
+	return p->bin ? gobin_mem(p->bin) : elfimg_mem(p->img);
+}
+
 static bool read_text(struct typing_program *p, uint64_t addr, uint64_t n, char *to, size_t cap)
 {
-	if (!n || n >= cap || mem_read(elfimg_mem(p->img), addr, to, (size_t)n, NULL))
+	if (!n || n >= cap || mem_read(mem_of(p), addr, to, (size_t)n, NULL))
 		return false;
 	to[n] = '\0';
 	return true;
@@ -197,46 +203,79 @@ static bool read_string(struct typing_program *p, const uint8_t *head, char *to,
 	uint64_t at = number(p, head + str_at(p), p->word);
 	uint8_t string[16];
 
-	return !mem_read(elfimg_mem(p->img), at, string, (size_t)(2 * p->word), NULL) &&
+	return !mem_read(mem_of(p), at, string, (size_t)(2 * p->word), NULL) &&
 	       read_text(p, number(p, string, p->word), number(p, string + p->word, p->word), to,
 			 cap);
 }
 
 /*
- * From Go 1.7 on: where it stands behind the first descriptor; there, a flag, the length in two bytes
- * and the text.
+ * From Go 1.7 on: where it stands behind the first descriptor; there, a flag, the length and the text.
+ * The length is two bytes, the upper one first, and from Go 1.17 on a varint.
  */
 static bool read_name(struct typing_program *p, const uint8_t *head, char *to, size_t cap)
 {
 	bool star = head[tflag_at(p)] & FLAG_EXTRA_STAR;
 	uint64_t at = p->module.types + number(p, head + str_at(p), 4);
+	uint64_t n, head_bytes = 3;
 	uint8_t length[2];
 
-	if (mem_read(elfimg_mem(p->img), at + 1, length, sizeof(length), NULL) ||
-	    !read_text(p, at + 3, (uint64_t)length[0] << 8 | length[1], to, cap))
+	if (mem_read(mem_of(p), at + 1, length, sizeof(length), NULL))
+		return false;
+	n = (uint64_t)length[0] << 8 | length[1];
+	if (!p->names_long) {
+		n = length[0] < 0x80 ? length[0] : (length[0] & 0x7f) | (uint64_t)length[1] << 7;
+		head_bytes = length[0] < 0x80 ? 2 : 3;
+	}
+	if (!read_text(p, at + head_bytes, n, to, cap))
 		return false;
 	memmove(to, to + star, strlen(to + star) + 1);
 	return true;
 }
 
+/* Its head and its name. */
+static bool read_head(struct typing_program *p, uint64_t descriptor, uint8_t head[TYPE_HEAD_MOST],
+		      char *name)
+{
+	bool old = !p->module.types;
+
+	if ((!p->img && !p->bin) ||
+	    (!old && (descriptor < p->module.types || descriptor >= p->module.etypes)) ||
+	    mem_read(mem_of(p), descriptor, head, (size_t)(5 * p->word + 8), NULL))
+		return false;
+	if (!p->names.n)
+		index_names(p);
+	return old ? read_string(p, head, name, TYPING_NAME_MAX) :
+		     read_name(p, head, name, TYPING_NAME_MAX);
+}
+
 uint32_t typing_program_type(struct typing_program *p, uint64_t descriptor)
 {
 	uint8_t head[TYPE_HEAD_MOST];
-	char name[NAME_MAX_BYTES];
-	bool old = !p->module.types, read;
-	uint64_t size, id;
+	char name[TYPING_NAME_MAX];
+	uint64_t id;
 
-	if (!p->img || !p->names_told ||
-	    (!old && (descriptor < p->module.types || descriptor >= p->module.etypes)) ||
-	    mem_read(elfimg_mem(p->img), descriptor, head, (size_t)(5 * p->word + 8), NULL))
-		return GOTYPE_NONE;
-	if (!p->names.n)
-		index_names(p);
-	size = number(p, head, p->word);
-	read = old ? read_string(p, head, name, sizeof(name)) :
-		     read_name(p, head, name, sizeof(name));
-	if (!read || !map_get(&p->names, name_key(name), &id) || id >= p->t->ntypes ||
-	    p->t->types[id].size != size)
+	if (!read_head(p, descriptor, head, name) || !map_get(&p->names, name_key(name), &id) ||
+	    id >= p->t->ntypes || p->t->types[id].size != number(p, head, p->word))
 		return GOTYPE_NONE;
 	return (uint32_t)id;
+}
+
+/* A pointer's type has that of what it leads to right behind the head. */
+bool typing_program_describe(struct typing_program *p, uint64_t descriptor,
+			     struct typing_described *out)
+{
+	uint8_t head[TYPE_HEAD_MOST], elem[8] = { 0 };
+	uint64_t old;
+
+	if (!p->module.types || !read_head(p, descriptor, head, out->name) ||
+	    map_get(&p->names, name_key(out->name), &old))
+		return false;
+	out->size = number(p, head, p->word);
+	out->ptrdata = number(p, head + p->word, p->word);
+	out->kind = head[tflag_at(p) + 3] & KIND_MASK;
+	out->elem = 0;
+	if (out->kind == KIND_POINTER &&
+	    !mem_read(mem_of(p), descriptor + str_at(p) + 8, elem, (size_t)p->word, NULL))
+		out->elem = number(p, elem, p->word);
+	return out->size && out->ptrdata <= out->size && out->ptrdata % p->word == 0;
 }

@@ -12,6 +12,8 @@
 #include "go/gobin.h"
 #include "go/gotypes.h"
 
+enum { TYPING_NAME_MAX = 1024 };
+
 struct typing_program {
 	struct gobin *bin;  /* NULL: older than Go 1.16, or of another processor, */
 	struct elfimg *img; /* then this one */
@@ -19,7 +21,7 @@ struct typing_program {
 	uint64_t word; /* bytes of a pointer */
 	bool big_endian;
 	bool moves;		 /* position-independent: it is loaded anywhere */
-	bool names_told;	 /* set it: is it older than Go 1.17? typing_program_type() */
+	bool names_long;	 /* set it: is it older than Go 1.17? typing_program_type() */
 	const char *arch;	 /* as Go calls it */
 	const struct gotypes *t; /* borrowed; set it once it was read */
 	struct map names;	 /* of types, without paths: private */
@@ -36,10 +38,26 @@ bool typing_program_wants_functions(const struct typing_program *p);
 const char *typing_program_function(struct typing_program *p, uint64_t entry);
 
 /*
- * The type whose descriptor is at a link-time address, by the name in it, for programs whose DWARF
- * does not tell the addresses of descriptors. GOTYPE_NONE: not known.
- * Source: runtime/type.go, Go 1.5 to 1.16.
+ * The type whose descriptor is at a link-time address, by the name in it, where the DWARF does not tell
+ * the address of its descriptor: up to Go 1.16 of none, later of those that are only put into
+ * interfaces. GOTYPE_NONE: not known.
+ * Source: runtime/type.go, Go 1.5 to 1.20; internal/abi/type.go, Go 1.21 to 1.27.
  */
 uint32_t typing_program_type(struct typing_program *p, uint64_t descriptor);
+
+/* What a descriptor itself says. */
+struct typing_described {
+	uint64_t size, ptrdata; /* ptrdata: bytes up to the end of its last pointer */
+	uint8_t kind;		/* reflect.Kind */
+	uint64_t elem; /* of a pointer: the link-time address of that descriptor; 0: not known */
+	char name[TYPING_NAME_MAX];
+};
+
+/*
+ * Of Go 1.7 and newer. False: no descriptor is there, or the DWARF has types of that name, and it is
+ * not known which of them it is.
+ */
+bool typing_program_describe(struct typing_program *p, uint64_t descriptor,
+			     struct typing_described *out);
 
 #endif

@@ -196,7 +196,7 @@ int typing_read(struct typing *out, struct classes *c, struct dumpgraph *g, stru
 
 	if (!ret)
 		ret = check_dump(&j, e);
-	j.program.names_told = !dumpslots_go(heapdump_params(d));
+	j.program.names_long = !dumpslots_go(heapdump_params(d));
 	if (!ret)
 		ret = typing_index_make(&j.ix, g, d, e);
 	if (!ret)
