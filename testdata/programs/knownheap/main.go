@@ -225,6 +225,9 @@ func host() {
 }
 
 //go:noinline
+func secret(v interface{}) { secrets = append(secrets, v) }
+
+//go:noinline
 func finish() {
 	for i := 0; i < 6; i++ {
 		f := &finished{p: number}
@@ -275,10 +278,10 @@ func fill() {
 		things = append(things, boxed{i, i, "boxed"})
 	}
 	for i := 0; i < 10; i++ {
-		secrets = append(secrets, &anonymous{p: number})
+		secret(&anonymous{p: number})
 	}
 	for i := 0; i < 14; i++ {
-		secrets = append(secrets, unnamed{p: number})
+		secret(unnamed{p: number})
 	}
 	for i := 0; i < 25; i++ {
 		shapes = append(shapes, &circle{i, &label})
