@@ -65,7 +65,7 @@ BPF_CFLAGS := -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Wall \
 
 # ---- sources ------------------------------------------------------------------------------------
 
-SRCS := $(wildcard user/*/*.c)
+SRCS := $(wildcard user/*/*.c user/*/*/*.c)
 # SKIP='FILE...' leaves out files that do not compile yet.
 LIB_SRCS := $(filter-out user/cli/main.c $(SKIP),$(SRCS))
 SKELS := $(patsubst bpf/%.bpf.c,$O/gen/%.skel.h,$(wildcard bpf/*.bpf.c))
@@ -296,4 +296,4 @@ $(TOOLS): $O/tools/%: $(wildcard testdata/tools/*/*.go testdata/tools/*/go.*)
 	$(Q)tests/support/gotool.sh testdata/tools/$* $@
 
 -include $(wildcard $O/bpf/*.d $O/newest/*/*.d) $(foreach v,$O $O/asan $O/fuzz, \
-	$(wildcard $v/obj/*/*.d $v/obj/tests/*/*.d))
+	$(wildcard $v/obj/*/*.d $v/obj/*/*/*.d))

@@ -15,7 +15,7 @@ result() { JUDGES_ASKED=$((JUDGES_ASKED + 1)); outcome "heapdump_out/$1"; }
 # dumped V N NAME: makes $TMP/NAME and $TMP/NAME.pb.gz, and sets LIST, ROOT and MIDDLE.
 dumped() {
 	local p
-	p=$(subject "$1" dumped) && "$p" "$TMP/$3.pb.gz" "$TMP/$3" "$2" >"$TMP/said" || return
+	p=$(subject "$1" dumped) && GODEBUG=${RATE:+memprofilerate=$RATE} "$p" "$TMP/$3.pb.gz" "$TMP/$3" "$2" >"$TMP/said" || return
 	LIST=$(sed -n 's/^list //p' "$TMP/said") ROOT=$(sed -n 's/^root //p' "$TMP/said") MIDDLE=$(sed -n 's/^middle //p' "$TMP/said")
 }
 # has_cum NAME BYTES FILE: a frame of this name, with what is below it
@@ -45,6 +45,25 @@ fi
 "$GOPROF" heapdump "$TMP/ring" --holders "$TMP/x" 2>"$TMP/err" || wrong "a ring: $?"
 [ -s "$TMP/err" ] && wrong "a bar without a terminal: $(head -c 200 "$TMP/err")"
 result bar
+
+# What grew of who holds what: not what has another name alone.
+for how in 0 1 3 4 9; do "$O/tests/mkdump" held $how >"$TMP/held$how"; done
+grew() { # BEFORE AFTER: the table of holders
+	"$GOPROF" heapdump "$TMP/held$1" "$TMP/held$2" 2>"$TMP/err" | sed -n '/^Holders/,/^$/p' | tail -n +3 | grep . >"$TMP/grew"
+}
+grew 0 4
+judge grep -qx ' *none' "$TMP/grew" # globals lie elsewhere
+grew 1 3
+judge grep -qx ' *none' "$TMP/grew" # another site made most of them
+grew 0 1
+judge diff - "$TMP/grew" <<-END
+	      none
+	         2 more, +64 B and -64 B: one thing held before what several hold now, or the other way round
+END
+# Held by several now, and more of it: that is growth.
+grew 0 9
+has ' shared: 32 B, pointers at 0 8' "$TMP/grew" || wrong "what grew is told to have moved: $(cat "$TMP/grew")"
+result "holders of the same name"
 
 for v in 1.19.13 1.27.4; do
 	dumped $v 20000 before || { fail "heapdump_out/$v" "no dump"; continue; }
@@ -93,6 +112,10 @@ for v in 1.19.13 1.27.4; do
 	"$GOPROF" heapdump "$TMP/before" "$TMP/after" >"$TMP/grew" || wrong "two dumps: $?"
 	grep -Eq "^ +\+0 +1 +\+1.37 MB +4.12 MB  global $LIST" "$TMP/grew" || wrong "the list did not grow"
 	grep -Eq "^ +\+5000 .* 48 B, pointers at 0 8" "$TMP/grew" || wrong "the tree did not grow"
+	has 'by samples; one in 524288 bytes is assumed' "$TMP/grew" || wrong "two dumps: not which rate"
+	# At Go's own rate 1.37 MB may well be no sample.
+	RATE=16384 dumped $v 20000 before && RATE=16384 dumped $v 30000 after || wrong "no two dumps"
+	"$GOPROF" heapdump "$TMP/before" "$TMP/after" --heap-rate 16384 >"$TMP/grew" || wrong "two dumps: $?"
 	grep -q 'main.makeList main.go:' "$TMP/grew" || wrong "no site grew"
 	"$GOPROF" heapdump "$TMP/before" "$TMP/after" --json >"$TMP/json" || wrong "two dumps in JSON: $?"
 	has '"bytes_after": 4320000' "$TMP/json" || wrong "two dumps in JSON: not the list"

@@ -18,12 +18,12 @@
 #include "cli/stop.h"
 #include "cli/tell.h"
 #include "go/gobin.h"
-#include "ingest/dumpclasses.h"
-#include "ingest/dumpsites.h"
-#include "ingest/typing.h"
+#include "ingest/heapdump/classes.h"
+#include "ingest/heapdump/sites.h"
+#include "ingest/typing/typing.h"
 
 /* How often the graph and the classes of objects have the file read, and how often types do. */
-enum { GRAPH_PASSES = 4, OBJECT_PASSES = 2, TYPING_PASSES = 1 };
+enum { GRAPH_PASSES = 3, OBJECT_PASSES = 1, TYPING_PASSES = 1 };
 
 struct run {
 	const struct heapdump_opts *o;
@@ -178,6 +178,19 @@ static int read_sites(struct run *r, struct err *e)
 	return ret && ret != -EBADMSG ? err_set(e, ret, "%s", why.msg) : 0;
 }
 
+/* @what: where the numbers are that are wrong. */
+static void tell_rate(const struct run *r, const char *what)
+{
+	struct dumpsites_check c = dumpsites_check(r->sites);
+	char inuse[BYTES_TEXT], heap[BYTES_TEXT];
+
+	if (c.wrong)
+		tell("%s: the numbers in %s are wrong: with one sample in %lld bytes %s would be in use "
+		     "of a heap of %s. Give the program's runtime.MemProfileRate (--heap-rate)",
+		     r->in.name, what, (long long)r->o->heap_rate, bytes_text(c.inuse, inuse),
+		     bytes_text(c.heap, heap));
+}
+
 static int put_sites(struct run *r, struct err *e)
 {
 	CLEANUP(prof_freep) struct prof *p = NULL;
@@ -198,7 +211,10 @@ static int put_sites(struct run *r, struct err *e)
 		     "no use for a memory profile",
 		     r->in.name);
 	ret = dumpsites_profile(r->sites, r->o->heap_rate, !r->cut, &p, e);
-	return ret ? ret : put_profile(r, p, r->o->pprof, e);
+	if (ret)
+		return ret;
+	tell_rate(r, r->o->pprof);
+	return put_profile(r, p, r->o->pprof, e);
 }
 
 /* ---- the graph ---- */
@@ -211,10 +227,9 @@ static int open_exe(struct run *r, struct err *e)
 	r->exe = open(r->o->exe, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (r->exe < 0)
 		return err_sys(e, "--exe %s", r->o->exe);
-	return gobin_is_go(r->exe) ?
+	return gobin_is_go_any(r->exe) ?
 		       0 :
-		       err_set(e, -EINVAL, "--exe %s: not a Go program for amd64 or arm64",
-			       r->o->exe);
+		       err_set(e, -EINVAL, "--exe %s: not a Go program", r->o->exe);
 }
 
 static int read_types(struct run *r, struct err *e)
@@ -230,6 +245,11 @@ static int read_types(struct run *r, struct err *e)
 		tell("%s: loss: no types: the dump breaks off before its global variables, by which "
 		     "it is known that %s wrote it",
 		     r->in.name, r->o->exe);
+		r->status = EXIT_LOSSES;
+	} else if (r->typing.by_types) {
+		tell("%s: loss: the dump breaks off before its global variables: types start from objects "
+		     "and stacks alone; that %s wrote it is known by %d types",
+		     r->in.name, r->o->exe, r->typing.by_types);
 		r->status = EXIT_LOSSES;
 	} else if (!r->typing.dwarf)
 		tell("%s: it has no DWARF (built with -ldflags=-w or -s, or stripped), so it tells "
@@ -394,6 +414,26 @@ static int run(struct run *r, struct err *e)
 
 /* ---- two dumps ---- */
 
+/*
+ * What has other names in each dump of one program: globals without a name, by their address where
+ * the program lay in the first dump; and layouts, without the site that made most of them.
+ */
+static void name_alike(struct growth *g, int side, struct run *r)
+{
+	struct heapgraph *h = &r->graph.heap;
+	uint64_t shift = 0;
+
+	g->segment[side] = r->graph.segment.addr;
+	g->segment_len[side] = r->graph.segment.len;
+	if (side && g->segment_len[0] == g->segment_len[1])
+		shift = g->segment[1] - g->segment[0];
+	for (size_t i = 0; i < h->holders.n; i++)
+		if (h->holders.at[i].kind == HOLDER_GLOBAL)
+			h->holders.at[i].addr -= shift;
+	for (size_t i = 0; i < r->classes.all.n; i++)
+		r->classes.all.at[i].site = 0;
+}
+
 static int reduce(struct growth *g, int side, struct run *r, struct err *e)
 {
 	CLEANUP(prof_freep) struct prof *p = NULL;
@@ -404,14 +444,17 @@ static int reduce(struct growth *g, int side, struct run *r, struct err *e)
 		ret = open_exe(r, e);
 	if (!ret)
 		ret = read_graph(r, e);
-	if (!ret)
+	if (!ret) {
+		name_alike(g, side, r);
 		ret = heap_holders_read(&r->holdings, &r->graph, &r->classes, r->in.dump, e);
+	}
 	if (!ret)
 		ret = read_sites(r, e);
 	if (!ret)
 		ret = dumpsites_profile(r->sites, r->o->heap_rate, r->graph.whole, &p, e);
 	if (ret)
 		return ret;
+	tell_rate(r, "the table of allocation sites");
 	holdings_sum(&r->holdings);
 	return growth_add(g, side, r->in.name, r->in.dump, &r->graph, &r->classes, &r->holdings, p,
 			  e);
@@ -420,7 +463,7 @@ static int reduce(struct growth *g, int side, struct run *r, struct err *e)
 static int compare(struct run *r, struct err *e)
 {
 	CLEANUP(growth_fini) struct growth g;
-	int ret = growth_init(&g, e);
+	int ret = growth_init(&g, r->o->heap_rate, e);
 
 	for (int side = 0; !ret && side < 2; side++) {
 		struct run one = { .o = r->o, .in = { .fd = -1 }, .exe = -1 };

@@ -2,12 +2,44 @@
 #include "cli/dump_input.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 
+#include "cli/stop.h"
 #include "cli/tell.h"
-#include "ingest/heapdump_header.h"
+#include "ingest/heapdump/header.h"
+#include "ingest/stream.h"
 
 enum { COPY_BYTES = 1 << 18 };
+
+/* ---- a pipe that has nothing ---- */
+
+/* After so long without a byte it is said, once: whoever waits may have forgotten to write. */
+static void tell_stall(struct dump_input *in, uint64_t offset)
+{
+	uint64_t now = tell_clock_ns();
+
+	if (offset != in->stall_off || !in->stall_ns) {
+		in->stall_off = offset;
+		in->stall_ns = now;
+		return;
+	}
+	if (in->stall_told || now - in->stall_ns < STREAM_STALLS_MS * 1000000ull)
+		return;
+	in->stall_told = true;
+	tell_bar(0, 0);
+	tell("%s: nothing came for %d s, after %llu bytes: waiting for more", in->name,
+	     STREAM_STALLS_MS / 1000, (unsigned long long)offset);
+}
+
+static void await_more(struct dump_input *in, uint64_t offset)
+{
+	struct pollfd p = { .fd = in->fd, .events = POLLIN };
+
+	tell_stall(in, offset);
+	while (!stop_asked_ms() && !poll(&p, 1, STREAM_STALLS_MS))
+		tell_stall(in, offset);
+}
 
 /* ---- a pipe's copy ---- */
 
@@ -68,14 +100,16 @@ static int write_all(int fd, const uint8_t *buf, size_t n)
 }
 
 /* What is no dump is not copied: it may have no end. */
-static int read_header(int fd, uint8_t to[HEAPDUMP_HEADER_BYTES], struct err *e)
+static int read_header(struct dump_input *in, uint8_t to[HEAPDUMP_HEADER_BYTES], struct err *e)
 {
 	size_t n = 0;
 	unsigned version;
 
 	while (n < HEAPDUMP_HEADER_BYTES) {
-		ssize_t got = read(fd, to + n, HEAPDUMP_HEADER_BYTES - n);
+		ssize_t got;
 
+		await_more(in, n);
+		got = read(in->fd, to + n, HEAPDUMP_HEADER_BYTES - n);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -88,7 +122,7 @@ static int read_header(int fd, uint8_t to[HEAPDUMP_HEADER_BYTES], struct err *e)
 }
 
 /* Behind the header. Returns how much the copy has, or a negative errno. */
-static int64_t copy(int from, int to, uint64_t began_ns, struct err *e)
+static int64_t copy(struct dump_input *in, int to, struct err *e)
 {
 	CLEANUP(freep) uint8_t *buf = malloc(COPY_BYTES);
 	uint64_t copied = HEAPDUMP_HEADER_BYTES;
@@ -96,8 +130,10 @@ static int64_t copy(int from, int to, uint64_t began_ns, struct err *e)
 	if (!buf)
 		return err_set(e, -ENOMEM, "no memory to copy with");
 	for (;;) {
-		ssize_t got = read(from, buf, COPY_BYTES);
+		ssize_t got;
 
+		await_more(in, copied);
+		got = read(in->fd, buf, COPY_BYTES);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -107,7 +143,7 @@ static int64_t copy(int from, int to, uint64_t began_ns, struct err *e)
 		if (write_all(to, buf, (size_t)got))
 			return no_room(spool_dir(), copied, e);
 		copied += (uint64_t)got;
-		tell_progress(copied, 0, began_ns);
+		tell_progress(copied, 0, in->began_ns);
 	}
 }
 
@@ -115,15 +151,14 @@ static int spool(struct dump_input *in, struct err *e)
 {
 	CLEANUP(closep) int fd = -1;
 	uint8_t header[HEAPDUMP_HEADER_BYTES];
-	int64_t n = read_header(in->fd, header, e);
+	int64_t n = read_header(in, header, e);
 
 	if (n < 0)
 		return (int)n;
 	fd = spool_open(spool_dir(), e);
 	if (fd < 0)
 		return fd;
-	n = write_all(fd, header, sizeof(header)) ? no_room(spool_dir(), 0, e) :
-						    copy(in->fd, fd, in->began_ns, e);
+	n = write_all(fd, header, sizeof(header)) ? no_room(spool_dir(), 0, e) : copy(in, fd, e);
 	tell_bar(0, 0);
 	if (n < 0)
 		return (int)n;
@@ -151,6 +186,8 @@ static void tick(void *arg, uint64_t offset)
 	if (offset < in->last && in->last - offset > in->size / 2)
 		in->pass++;
 	in->last = offset;
+	if (!in->size)
+		tell_stall(in, offset);
 	if (in->pass >= in->passes)
 		in->passes = in->pass + 1;
 	tell_progress(in->size ? in->pass * in->size + offset : offset, in->passes * in->size,
@@ -174,6 +211,8 @@ int dump_input_open(struct dump_input *in, const char *file, unsigned passes, st
 	if (S_ISREG(st->st_mode))
 		in->size = (uint64_t)st->st_size;
 	ret = !S_ISREG(st->st_mode) && passes > 1 ? spool(in, e) : 0;
+	if (!ret && !in->size && !S_ISREG(st->st_mode))
+		await_more(in, 0);
 	if (!ret)
 		ret = heapdump_open(in->fd, &in->dump, e);
 	if (!ret)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "ingest/heapdump.h"
+#include "ingest/heapdump/heapdump.h"
 
 struct dump_input {
 	int fd;
@@ -17,6 +17,9 @@ struct dump_input {
 	uint64_t size; /* 0: not known */
 	unsigned passes, pass;
 	uint64_t last, began_ns;
+	/* Since when a pipe has stood at an offset. */
+	uint64_t stall_off, stall_ns;
+	bool stall_told;
 };
 
 /*

@@ -319,6 +319,11 @@ int heap_hprof_objects(struct heap_hprof *x, struct err *e)
 
 /* ---- objects ---- */
 
+int heap_hprof_check(const struct heap_hprof *x, struct err *e)
+{
+	return hprof_check(x->w, e);
+}
+
 static uint32_t trace_of(const struct heap_hprof *x, uint64_t site)
 {
 	uint64_t serial = 0;
@@ -326,6 +331,39 @@ static uint32_t trace_of(const struct heap_hprof *x, uint64_t site)
 	if (site)
 		map_get(&x->sites, site, &serial);
 	return (uint32_t)serial;
+}
+
+bool heap_hprof_fits(const struct heap_hprof *x, uint16_t class, uint64_t size,
+		     const uint16_t *offsets, uint32_t n)
+{
+	const struct heap_class *k = &x->c->all.at[class];
+	const struct heap_field *f = n ? x->c->fields.at + k->first : NULL;
+
+	if (!class || k->size != size || k->nfields != n)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (f[i].offset != offsets[i] || (i && offsets[i] <= offsets[i - 1]))
+			return false;
+	return true;
+}
+
+void heap_hprof_whole(struct heap_hprof *x, const struct object *o, uint64_t site,
+		      const uint64_t *addrs, uint32_t n)
+{
+	uint64_t ids[HEAP_HPROF_WHOLE_MAX];
+
+	BUG_ON(n > ARRAY_LEN(ids) || !o->addr);
+	objects_starts(&x->h->objects, addrs, n, ids);
+	/* A nil pointer leads nowhere, even where an object begins at 0. */
+	for (uint32_t i = 0; i < n; i++)
+		ids[i] = addrs[i] ? ids[i] : 0;
+	hprof_instance_of(x->w, o->addr, trace_of(x, site),
+			  class_id(x, x->number[x->c->of[o->index]]), ids, n);
+}
+
+void heap_hprof_leaves(struct heap_hprof *x, uint16_t class, const uint64_t *addrs, size_t n)
+{
+	hprof_instances(x->w, addrs, n, class_id(x, x->number[class]));
 }
 
 /* Its bytes: an array with an identifier inside the object, if no other object is there. */
@@ -399,9 +437,10 @@ int heap_hprof_object(struct heap_hprof *x, const struct object *o, uint64_t sit
 
 void heap_hprof_pointer(struct heap_hprof *x, uint64_t offset, uint64_t addr)
 {
-	struct object to;
-	uint64_t id = addr && objects_find(&x->h->objects, addr, &to) ? to.addr : 0;
+	uint64_t id = 0;
 
+	if (addr)
+		objects_starts(&x->h->objects, &addr, 1, &id);
 	if (x->object.unnamed)
 		return;
 	if (x->object.room) {

@@ -127,6 +127,17 @@ type key struct {
 	a, b int32
 }
 
+// Only put into interfaces: the DWARF has neither.
+type anonymous struct {
+	p *int
+	n [21]int
+}
+
+type unnamed struct {
+	n [23]int
+	p *int
+}
+
 type wide struct {
 	a [20]int64 // more than 128 bytes: maps keep pointers to such values
 }
@@ -145,6 +156,7 @@ var (
 	jobs    []chan *job
 	ints    []chan message
 	things  []interface{}
+	secrets []interface{}
 	shapes  []shape
 	squares []shape
 	outers  []*outer
@@ -213,6 +225,9 @@ func host() {
 }
 
 //go:noinline
+func secret(v interface{}) { secrets = append(secrets, v) }
+
+//go:noinline
 func finish() {
 	for i := 0; i < 6; i++ {
 		f := &finished{p: number}
@@ -262,6 +277,12 @@ func fill() {
 	for i := 0; i < 40; i++ {
 		things = append(things, boxed{i, i, "boxed"})
 	}
+	for i := 0; i < 10; i++ {
+		secret(&anonymous{p: number})
+	}
+	for i := 0; i < 14; i++ {
+		secret(unnamed{p: number})
+	}
 	for i := 0; i < 25; i++ {
 		shapes = append(shapes, &circle{i, &label})
 	}
@@ -309,6 +330,8 @@ func truth() {
 	fmt.Println("exactly 24 main.job")
 	fmt.Println("exactly 4 chan main.message")
 	fmt.Println("exactly 40 main.boxed")
+	fmt.Println("exactly 10 main.anonymous")
+	fmt.Println("exactly 14 main.unnamed")
 	fmt.Println("exactly 25 main.circle")
 	fmt.Println("exactly 15 main.square")
 	fmt.Println("exactly 20 main.outer")
