@@ -122,7 +122,7 @@ spared= collector=
 goes_on() {
 	local i n rc profiler keeper killed=0
 	: >"$TMP/said"
-	"$GOPROF" -p "$PID" --heap --source=probe --heap-rate=16k --budget=2% -d 60s -o "$TMP" >"$TMP/paths" 2>"$TMP/said" &
+	"$GOPROF" -p "$PID" --heap --source=probe --heap-rate=16k --budget=2% -v -d 60s -o "$TMP" >"$TMP/paths" 2>"$TMP/said" &
 	profiler=$!
 	STARTED+=("$profiler")
 	for ((i = 0; i < 500; i++)); do grep -q 'profiling pid' "$TMP/said" && break; sleep 0.02; done
@@ -146,6 +146,8 @@ goes_on() {
 	[ "${n:-0}" -gt $((KILLS / 2)) ] && [ "${n:-0}" -le "$killed" ] || echo "it says ${n:-none} times of $killed"
 	"$PPROFCHECK" check "$(cat "$TMP/paths")" 2>&1
 	"$PPROFCHECK" cum -type alloc_space "$(cat "$TMP/paths")" | has 'main\.fill' || echo "no work in the profile"
+	[ "$spared" = -1000 ] || grep -q 'the OOM killer does not spare the process that keeps the probes' "$TMP/said" ||
+		echo "not said that its keeper is not spared"
 	heal "*no breakpoints*"
 }
 check "a profile in windows goes on when its keeper is killed" goes_on
@@ -162,7 +164,7 @@ fi
 nobodys() {
 	local i said profiler
 	: >"$TMP/said"
-	"$GOPROF" -p "$PID" --heap --source=probe --heap-rate=16k --budget=2% -d 60s -o "$TMP" >"$TMP/paths" 2>"$TMP/said" &
+	"$GOPROF" -p "$PID" --heap --source=probe --heap-rate=16k --budget=2% -v -d 60s -o "$TMP" >"$TMP/paths" 2>"$TMP/said" &
 	profiler=$!
 	STARTED+=("$profiler")
 	for ((i = 0; i < 500; i++)); do grep -q 'profiling pid' "$TMP/said" && break; sleep 0.02; done

@@ -715,6 +715,8 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 		ret = probing_watch(p, uprobes_fd(&p->uprobes), e);
 	if (ret)
 		return ret;
+	if (p->uprobes.keeper.exposed)
+		say_exposed(p->s, &p->o, "the process that keeps the probes");
 	if (windows && p->state != FULL)
 		return 0;
 	if (p->state == FULL || p->state == OPENING || !p->o.budget_ppm || !p->multi || p->o.held)

@@ -74,8 +74,6 @@ int probing_attach(struct probing *p, struct err *e)
 		if (!ret)
 			ret = uprobes_attach(&p->uprobes, e);
 	}
-	if (p->uprobes.keeper.exposed)
-		say_exposed(p->s, &p->o, "the process that keeps the probes");
 	return ret;
 }
 
