@@ -9,7 +9,7 @@ result() { JUDGES_ASKED=$((JUDGES_ASKED + 1)); outcome "heapdump_bad/$1"; }
 D=$TMP/d
 mkdir "$D"
 cd "$D" || exit 1
-for kind in small long count deep top newer; do "$mkdump" $kind >$kind || wrong "mkdump $kind"; done
+for kind in small long count deep top nought newer; do "$mkdump" $kind >$kind || wrong "mkdump $kind"; done
 : >empty
 head -c 300 small >cut
 head -c 10 small >stub
@@ -69,6 +69,11 @@ says 3 "offset $at: the memory profile has a stack of 2000 frames" deep --pprof 
 grep -q . "$TMP/stdout" || wrong "deep: no sites"
 says 3 "offset 93: an object of 32 bytes at 0xffffffffffffffe0 ends behind the last address" top
 grep -q '^ *1 objects ' "$TMP/stdout" || wrong "top: no objects"
+# Either of two, and what HPROF cannot have.
+says 3 "cut: the dump ends in" small cut
+says 3 "cut: the dump ends in" cut small
+grep -q '^Types' "$TMP/stdout" || wrong "cut, and small: nothing that grew"
+says 3 "nought: loss: 1 objects at address 0" nought --hprof /dev/null
 "$GOPROF" heapdump cut --json >"$TMP/json" 2>/dev/null
 grep -q '"whole": false' "$TMP/json" || wrong "cut: not told in JSON"
 timeout 60 "$GOPROF" heapdump small --pprof out 2>/dev/null || wrong "small: status $?"
@@ -108,7 +113,7 @@ said=$(ulimit -f 0 && "$GOPROF" heapdump small --pprof out 2>&1)
 [ $? = 1 ] || wrong "a limit on files: status $?"
 [[ $said == *"out: write: File too large" ]] || wrong "a limit on files: $said"
 [ "$(cat out)" = old ] || wrong "a file was replaced by half of another"
-[ "$(ls -A | wc -l)" = 10 ] || wrong "files are left: $(ls -A | tr '\n' ' ')"
+[ "$(ls -A | wc -l)" = 11 ] || wrong "files are left: $(ls -A | tr '\n' ' ')"
 "$GOPROF" heapdump small --pprof out 2>/dev/null || wrong "it cannot be replaced"
 [ "$(stat -c %a out)" = 600 ] || wrong "mode $(stat -c %a out)"
 "$GOPROF" heapdump small --pprof out --mode 0644 2>/dev/null

@@ -47,7 +47,7 @@ fi
 result bar
 
 # What grew of who holds what: not what has another name alone.
-for how in 0 1 3 4 9; do "$O/tests/mkdump" held $how >"$TMP/held$how"; done
+for how in 0 1 3 4 9 16; do "$O/tests/mkdump" held $how >"$TMP/held$how"; done
 grew() { # BEFORE AFTER: the table of holders
 	"$GOPROF" heapdump "$TMP/held$1" "$TMP/held$2" 2>"$TMP/err" | sed -n '/^Holders/,/^$/p' | tail -n +3 | grep . >"$TMP/grew"
 }
@@ -63,6 +63,10 @@ END
 # Held by several now, and more of it: that is growth.
 grew 0 9
 has ' shared: 32 B, pointers at 0 8' "$TMP/grew" || wrong "what grew is told to have moved: $(cat "$TMP/grew")"
+has . "$TMP/err" && wrong "two dumps of one program: $(cat "$TMP/err")"
+grew 0 16
+has -x 'goprof-bpf: the dumps are of go1.21.13 amd64 and of go1.20.14 amd64: hardly of one program' "$TMP/err" ||
+	wrong "dumps of two programs: $(cat "$TMP/err")"
 result "holders of the same name"
 
 for v in 1.19.13 1.27.4; do

@@ -7,7 +7,9 @@
  * stack: objects that variables on a stack hold, which only pointers to these tell of; and one whose
  *	address lies in front of them
  * held: an object that a global holds, in a ring of two; N & 1: another global holds it, too;
- *	N & 2: another site made it; N & 4: globals lie elsewhere; N & 8: the ring has three
+ *	N & 2: another site made it; N & 4: globals lie elsewhere; N & 8: the ring has three;
+ *	N & 16: another Go wrote it
+ * nought: an object at address 0
  * cycle: N objects in a ring, which a global holds, each with a pointer to itself and to the next
  * goroutines: N goroutines with two frames each, which all share an object
  * sites: N allocation sites with a stack of their own, and a live sample of each
@@ -52,7 +54,7 @@ static uint64_t at(uint64_t i)
 	return HEAP + i * SIZE;
 }
 
-static void begin(void)
+static void begin(const char *go)
 {
 	fputs("go1.7 heap dump\n", stdout);
 	number(PARAMS);
@@ -61,7 +63,7 @@ static void begin(void)
 	number(HEAP);
 	number(HEAP + (1ull << 38));
 	text("amd64");
-	text("go1.21.13"); /* without bitmaps in spans */
+	text(go); /* without bitmaps in spans */
 	number(2);
 }
 
@@ -276,7 +278,7 @@ int main(int argc, char **argv)
 		fputs("go1.8 heap dump\n", stdout);
 		return 0;
 	}
-	begin();
+	begin(!strcmp(kind, "held") && n & 16 ? "go1.20.14" : "go1.21.13");
 	if (!strcmp(kind, "small")) {
 		small();
 	} else if (!strcmp(kind, "stack")) {
@@ -298,6 +300,9 @@ int main(int argc, char **argv)
 	} else if (!strcmp(kind, "deep")) {
 		small();
 		site(1, 2000);
+	} else if (!strcmp(kind, "nought")) {
+		object(0, 0, 0);
+		stats(1);
 	} else if (!strcmp(kind, "top")) {
 		object(at(0), 0, 0);
 		object(0ull - SIZE, 0, 0);

@@ -212,6 +212,15 @@ static void test_goroutines(void **state)
 	end(d);
 }
 
+static int count_pointer(void *arg, uint32_t thing, uint64_t offset, uint64_t addr, struct err *why)
+{
+	(void)thing;
+	(void)offset;
+	(void)why;
+	*(unsigned *)arg += addr == AT('B');
+	return 0;
+}
+
 /*
  * A deferred call of Go 1.5 to 1.17 has arguments behind it that no field tells of; in later
  * versions there are none, and what lies there means nothing.
@@ -221,6 +230,7 @@ static void test_deferred_arguments(void **state)
 	(void)state;
 	for (unsigned version = 5; version <= 7; version += 2) {
 		struct heapdump *d;
+		unsigned told = 0;
 
 		dump_begin(version, false, 8);
 		DUMP_NUMBERS(1, AT('A'));
@@ -234,6 +244,9 @@ static void test_deferred_arguments(void **state)
 		dump_number(0);
 		d = read_world();
 		assert_int_equal(heapgraph_reached(&g.heap, thing('B')), version == 5);
+		/* The record comes twice; what is behind the call is read once. */
+		assert_int_equal(dumpgraph_pointers(&g, d, count_pointer, &told, &e), 0);
+		assert_int_equal(told, version == 5);
 		if (version == 5)
 			assert_int_equal(heapgraph_dominator(&g.heap, thing('B')),
 					 heapgraph_thing_of_holder(&g.heap, 0));

@@ -127,6 +127,23 @@ type key struct {
 	a, b int32
 }
 
+// More than registers take: it is in the frame of the function that calls.
+type cargo struct {
+	p *passenger
+	n [14]int
+}
+
+type passenger struct {
+	p *int
+	n [25]int
+}
+
+// So many of them are no whole number of pages above 32 KiB, and do not fill it.
+type triple struct {
+	p *int
+	s string
+}
+
 // Only put into interfaces: the DWARF has neither.
 type anonymous struct {
 	p *int
@@ -152,6 +169,7 @@ var (
 	wides   = map[int]wide{}
 	cells   [][]cell
 	longest []cell
+	triples []triple
 	larges  []*large
 	jobs    []chan *job
 	ints    []chan message
@@ -225,6 +243,21 @@ func host() {
 }
 
 //go:noinline
+func newPassenger() *passenger { return &passenger{p: number} }
+
+//go:noinline
+func carry(c cargo) {
+	ready <- true
+	<-wait
+	fmt.Println(c.p.n[0], c.n[3])
+}
+
+//go:noinline
+func ship() {
+	carry(cargo{p: newPassenger()})
+}
+
+//go:noinline
 func secret(v interface{}) { secrets = append(secrets, v) }
 
 //go:noinline
@@ -261,6 +294,7 @@ func fill() {
 		cells = append(cells, make([]cell, 20))
 	}
 	longest = make([]cell, 5000)
+	triples = make([]triple, 4500)
 	for i := 0; i < 30; i++ {
 		larges = append(larges, &large{first: list})
 	}
@@ -324,6 +358,8 @@ func truth() {
 	fmt.Println("at least 1 {bucket} of map[main.key]string")
 	fmt.Println("exactly 50 main.wide")
 	fmt.Println("exactly 11 []main.cell")
+	fmt.Println("exactly 1 []main.triple")
+	fmt.Println("exactly 4 main.passenger")
 	fmt.Println("exactly 30 main.large")
 	fmt.Println("exactly 3 chan *main.job")
 	fmt.Println("exactly 3 chan *main.job buffer")
@@ -357,6 +393,10 @@ func main() {
 	}
 	go host()
 	<-ready
+	for i := 0; i < 4; i++ {
+		go ship()
+		<-ready
+	}
 	runtime.GC()
 	runtime.GC()
 	f, err := os.Create(os.Args[1])

@@ -99,7 +99,7 @@ static void part(struct flow *x, const struct object *o, uint64_t addr, uint64_t
 
 	if (typed(x, o->index) || !has_leaves(x, type) || map_get(&x->seen, key, &old))
 		return;
-	to = x->seen.n < SEEN_MAX && map_put(&x->seen, key, 1) ? vec_add(&x->parts, PARTS_MAX) :
+	to = x->seen.n < SEEN_MAX && map_put(&x->seen, key, 1) ? vec_add(&x->parts, x->parts_max) :
 								 NULL;
 	if (to)
 		*to = (struct flow_part){ addr, count, type };
@@ -671,6 +671,7 @@ static int index_structs(struct flow *x, struct err *e)
 int flow_init(struct flow *x, struct err *e)
 {
 	x->stack_max = x->stack_max ? x->stack_max : STACK_MAX;
+	x->parts_max = x->parts_max ? x->parts_max : PARTS_MAX;
 	x->pending = calloc(((size_t)x->c->nobjects + 63) / 64 + 1, sizeof(*x->pending));
 	x->small = calloc(FLOW_SMALL_MAX / FLOW_SIZES + 1, 1);
 	x->window = malloc(FLOW_WINDOW);

@@ -72,6 +72,7 @@ struct flow {
 	VEC(uint32_t) stack;
 	uint32_t stack_max; /* 0 when flow_init() is called: as many as are right */
 	VEC(struct flow_part) parts;
+	uint32_t parts_max; /* as stack_max */
 	/* Bytes of the file that are being looked through. */
 	uint8_t *window; /* FLOW_WINDOW bytes */
 	uint64_t at, end;
