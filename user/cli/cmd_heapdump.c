@@ -44,6 +44,7 @@ static void run_fini(struct run *r)
 {
 	holdings_fini(&r->holdings);
 	heap_path_fini(&r->path);
+	typing_fini(&r->typing);
 	classes_fini(&r->classes);
 	dumpgraph_fini(&r->graph);
 	dumpsites_freep(&r->sites);
@@ -232,13 +233,18 @@ static int open_exe(struct run *r, struct err *e)
 		       err_set(e, -EINVAL, "--exe %s: not a Go program", r->o->exe);
 }
 
+static int open_types(struct run *r, struct err *e)
+{
+	return r->o->exe ? typing_open(&r->typing, &r->graph, r->in.dump, r->exe, r->o->exe, e) : 0;
+}
+
 static int read_types(struct run *r, struct err *e)
 {
 	int ret;
 
 	if (!r->o->exe)
 		return 0;
-	ret = typing_read(&r->typing, &r->classes, &r->graph, r->in.dump, r->exe, r->o->exe, e);
+	ret = typing_flow(&r->typing, &r->classes, e);
 	if (ret)
 		return ret;
 	if (r->typing.unchecked) {
@@ -264,8 +270,11 @@ static int read_graph(struct run *r, struct err *e)
 	int ret;
 
 	r->path.addr = r->o->address;
-	ret = heapdump_opt_graph(r->o) ? dumpgraph_read_path(&r->graph, r->in.dump, path, e) :
-					 dumpgraph_read_objects(&r->graph, r->in.dump, e);
+	ret = dumpgraph_begin(&r->graph, r->in.dump, heapdump_opt_graph(r->o), path, e);
+	if (!ret)
+		ret = open_types(r, e);
+	if (!ret)
+		ret = dumpgraph_finish(&r->graph, r->in.dump, e);
 	if (!ret)
 		ret = dumpclasses_read(&r->classes, &r->graph, r->in.dump, e);
 	if (!ret)

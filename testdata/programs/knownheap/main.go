@@ -155,6 +155,16 @@ type unnamed struct {
 	p *int
 }
 
+type member struct {
+	next, prev *member
+	n          [15]int
+}
+
+type slot struct {
+	p *int
+	n int
+}
+
 type wide struct {
 	a [20]int64 // more than 128 bytes: maps keep pointers to such values
 }
@@ -190,6 +200,16 @@ var (
 	number  = new(int)
 	yes     = new(bool)
 	label   = "name"
+
+	// Reached from both of its ends, through one variable.
+	ring struct {
+		n           int
+		first, last *member
+	}
+	shards [8]struct {
+		n       int
+		buckets [900]*slot
+	}
 
 	// What only newer Gos have (newer.go).
 	fillMore = func() {}
@@ -344,8 +364,28 @@ func fill() {
 	}
 }
 
+//go:noinline
+func fillVariables() {
+	for i := 0; i < 200; i++ {
+		m := &member{next: ring.first}
+		if ring.first == nil {
+			ring.last = m
+		} else {
+			ring.first.prev = m
+		}
+		ring.first = m
+	}
+	for i := range shards {
+		for k := range shards[i].buckets {
+			shards[i].buckets[k] = &slot{p: number}
+		}
+	}
+}
+
 func truth() {
 	more()
+	fmt.Println("exactly 200 main.member")
+	fmt.Println("exactly 7200 main.slot")
 	fmt.Println("exactly 100 main.node")
 	fmt.Println("exactly 127 main.tree")
 	fmt.Println("exactly 1035 main.item")
@@ -385,6 +425,7 @@ func truth() {
 
 func main() {
 	fill()
+	fillVariables()
 	fillMore()
 	finish()
 	for i := 0; i < 9; i++ {
