@@ -165,6 +165,16 @@ type slot struct {
 	n int
 }
 
+type pool struct {
+	n     int
+	slots [70000]*slot
+}
+
+type series struct {
+	n      int
+	values [100000]*int
+}
+
 type wide struct {
 	a [20]int64 // more than 128 bytes: maps keep pointers to such values
 }
@@ -206,10 +216,13 @@ var (
 		n           int
 		first, last *member
 	}
+	// Very many pointers, in a variable and in an object.
 	shards [8]struct {
 		n       int
-		buckets [900]*slot
+		buckets [9000]*slot
 	}
+	pooled  *pool
+	windows [][]*int
 
 	// What only newer Gos have (newer.go).
 	fillMore = func() {}
@@ -365,7 +378,7 @@ func fill() {
 }
 
 //go:noinline
-func fillVariables() {
+func fillWide() {
 	for i := 0; i < 200; i++ {
 		m := &member{next: ring.first}
 		if ring.first == nil {
@@ -380,12 +393,25 @@ func fillVariables() {
 			shards[i].buckets[k] = &slot{p: number}
 		}
 	}
+	pooled = new(pool)
+	for i := range pooled.slots {
+		pooled.slots[i] = &slot{p: number}
+	}
+	// One array, to which slices of all of its ends lead.
+	s := new(series)
+	for i := range s.values {
+		s.values[i] = number
+	}
+	for i := 1; i < len(s.values); i++ {
+		windows = append(windows, s.values[i:])
+	}
 }
 
 func truth() {
 	more()
 	fmt.Println("exactly 200 main.member")
-	fmt.Println("exactly 7200 main.slot")
+	fmt.Println("exactly 142000 main.slot")
+	fmt.Println("exactly 1 main.pool")
 	fmt.Println("exactly 100 main.node")
 	fmt.Println("exactly 127 main.tree")
 	fmt.Println("exactly 1035 main.item")
@@ -425,7 +451,7 @@ func truth() {
 
 func main() {
 	fill()
-	fillVariables()
+	fillWide()
 	fillMore()
 	finish()
 	for i := 0; i < 9; i++ {

@@ -243,6 +243,7 @@ int typing_flow(struct typing *t, struct classes *c, struct err *e)
 
 	t->unknown = j->x.unknown;
 	t->lost = j->x.lost;
+	t->cut = j->x.shapes.cut;
 	flow_end(j);
 	return ret;
 }

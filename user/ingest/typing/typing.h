@@ -22,6 +22,7 @@ struct typing {
 	bool dwarf;	  /* false: the program has none, so that only global variables got names */
 	uint64_t unknown; /* interfaces and objects with types that the DWARF does not describe */
 	uint64_t lost;	  /* objects that were not looked through for want of room */
+	uint64_t cut;	  /* types of which not all pointers are followed */
 	struct typing_job *job; /* private */
 };
 
