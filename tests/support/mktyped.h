@@ -87,7 +87,7 @@ static inline int mktyped_read(struct mktyped *m, int fd, const struct mktypes *
 	m->x.big_endian = heapdump_params(m->d)->big_endian;
 	m->x.headers = dumpslots_headers(heapdump_params(m->d));
 	m->x.stack_max = mktyped_stack_max;
-	m->x.parts_max = mktyped_parts_max;
+	m->x.parts.max = mktyped_parts_max;
 	ret = flow_init(&m->x, e);
 	return ret ? ret : roots_flow(&m->x, e);
 }

@@ -181,6 +181,76 @@ static void test_roots(void **state)
 	end(d);
 }
 
+/* ---- global variables ---- */
+
+/* A variable of three words, which are the ends of a list, and a word that is in none. */
+enum { VARIABLE = 0x600010, POINTERS = 256 };
+
+static bool find_variable(void *arg, uint64_t addr, struct heap_variable *out)
+{
+	*out = (struct heap_variable){ VARIABLE, 24, arg };
+	return addr - VARIABLE < 24;
+}
+
+static void variable_part(void *arg, uint64_t addr, char *to, size_t cap)
+{
+	(void)arg;
+	snprintf(to, cap, "%s", addr == VARIABLE + 8 ? ".ends[1]" : "");
+}
+
+static int note_pointer(void *arg, uint32_t thing_, uint64_t offset, uint64_t addr, struct err *why)
+{
+	char *to = arg, part[64];
+	const struct holder *r = heapgraph_holder_of(&g.heap, thing_);
+
+	(void)why;
+	if (!r)
+		return 0;
+	describe_part(&g.heap, r, offset, part, sizeof(part));
+	snprintf(to + strlen(to), POINTERS - strlen(to), "%s@%llu=%c ", part,
+		 (unsigned long long)offset, (char)('A' + (addr - AT('A')) / 32));
+	return 0;
+}
+
+/*
+ * What a list holds that is reached from both of its ends, through one variable, that variable
+ * retains; without a name for it nobody does.
+ */
+static void test_variables(void **state)
+{
+	const struct heap_variables known = { (char *)"main.ends", find_variable, variable_part };
+	char pointers[POINTERS] = "";
+	struct heapdump *d;
+	struct classes c;
+
+	(void)state;
+	dump_begin(7, false, 8);
+	object('A', AT('B'), 0);
+	object('B', AT('C'), AT('A'));
+	object('C', AT('B'), 0);
+	object('D', AT('D'), 0);
+	DUMP_NUMBERS(12, 0x600000);
+	DUMP_WORDS(0, AT('D'), AT('A'), AT('C'), 0, 0);
+	DUMP_NUMBERS(1, 8, 1, 16, 1, 24, 1, 32, 0);
+	dump_number(0);
+	for (int named = 0; named < 2; named++) {
+		d = dump_open(false);
+		assert_int_equal(dumpgraph_begin(&g, d, true, NULL, &e), 0);
+		g.heap.variables = named ? &known : NULL;
+		assert_int_equal(dumpgraph_finish(&g, d, &e), 0);
+		assert_int_equal(dumpclasses_read(&c, &g, d, &e), 0);
+		assert_int_equal(g.heap.holders.n, named ? 2 : 3);
+		assert_string_equal(held_by(&c, 'B'), named ? "global main.ends" : "the program");
+		assert_string_equal(held_by(&c, 'D'), "global 0x600008");
+		assert_int_equal(heapgraph_retained(&g.heap, heapgraph_thing_of_holder(&g.heap, 1)),
+				 named ? 3 * 32 : 0);
+		assert_int_equal(dumpgraph_pointers(&g, d, note_pointer, pointers, &e), 0);
+		classes_fini(&c);
+		end(d);
+	}
+	assert_string_equal(pointers, "@0=D @0=A @0=C @0=D @0=A main.ends.ends[1]@8=C ");
+}
+
 static const struct holder *holder(enum holder_kind kind, unsigned which)
 {
 	for (uint32_t i = 0; i < g.heap.holders.n; i++)
@@ -432,13 +502,10 @@ static void test_shorter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_roots),
-		cmocka_unit_test(test_goroutines),
-		cmocka_unit_test(test_types),
-		cmocka_unit_test(test_phantoms),
-		cmocka_unit_test(test_deferred_arguments),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_shorter),
+		cmocka_unit_test(test_roots),	   cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_goroutines), cmocka_unit_test(test_types),
+		cmocka_unit_test(test_phantoms),   cmocka_unit_test(test_deferred_arguments),
+		cmocka_unit_test(test_cut),	   cmocka_unit_test(test_shorter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,7 @@ static void run_fini(struct run *r)
 {
 	holdings_fini(&r->holdings);
 	heap_path_fini(&r->path);
+	typing_fini(&r->typing);
 	classes_fini(&r->classes);
 	dumpgraph_fini(&r->graph);
 	dumpsites_freep(&r->sites);
@@ -232,15 +233,34 @@ static int open_exe(struct run *r, struct err *e)
 		       err_set(e, -EINVAL, "--exe %s: not a Go program", r->o->exe);
 }
 
+static void tell_lost(struct run *r, uint64_t n, const char *what)
+{
+	if (!n)
+		return;
+	tell("%s: loss: %llu %s", r->in.name, (unsigned long long)n, what);
+	r->status = EXIT_LOSSES;
+}
+
+static int open_types(struct run *r, struct err *e)
+{
+	return r->o->exe ? typing_open(&r->typing, &r->graph, r->in.dump, r->exe, r->o->exe, e) : 0;
+}
+
 static int read_types(struct run *r, struct err *e)
 {
 	int ret;
 
 	if (!r->o->exe)
 		return 0;
-	ret = typing_read(&r->typing, &r->classes, &r->graph, r->in.dump, r->exe, r->o->exe, e);
+	ret = typing_flow(&r->typing, &r->classes, e);
 	if (ret)
 		return ret;
+	tell_lost(
+		r, r->typing.lost,
+		"objects that were not looked through for types, for want of room or of their record");
+	tell_lost(
+		r, r->typing.cut,
+		"types of which not all pointers are followed: more than 65,536 outside of arrays, or too deep");
 	if (r->typing.unchecked) {
 		tell("%s: loss: no types: the dump breaks off before its global variables, by which "
 		     "it is known that %s wrote it",
@@ -264,8 +284,11 @@ static int read_graph(struct run *r, struct err *e)
 	int ret;
 
 	r->path.addr = r->o->address;
-	ret = heapdump_opt_graph(r->o) ? dumpgraph_read_path(&r->graph, r->in.dump, path, e) :
-					 dumpgraph_read_objects(&r->graph, r->in.dump, e);
+	ret = dumpgraph_begin(&r->graph, r->in.dump, heapdump_opt_graph(r->o), path, e);
+	if (!ret)
+		ret = open_types(r, e);
+	if (!ret)
+		ret = dumpgraph_finish(&r->graph, r->in.dump, e);
 	if (!ret)
 		ret = dumpclasses_read(&r->classes, &r->graph, r->in.dump, e);
 	if (!ret)
@@ -324,14 +347,6 @@ static int put_path(struct run *r, struct err *e)
 	else if (!ret)
 		heap_path_text(&v);
 	return ret;
-}
-
-static void tell_lost(struct run *r, uint64_t n, const char *what)
-{
-	if (!n)
-		return;
-	tell("%s: loss: %llu %s", r->in.name, (unsigned long long)n, what);
-	r->status = EXIT_LOSSES;
 }
 
 static int put_hprof(struct run *r, struct err *e)

@@ -368,10 +368,11 @@ static json_t *json_known(const struct heap_summary *s)
 	json_t *typing = json_null();
 
 	if (s->typing)
-		typing = json_pack("{s:b, s:b, s:I, s:I}", "checked", !s->typing->unchecked,
+		typing = json_pack("{s:b, s:b, s:I, s:I, s:I}", "checked", !s->typing->unchecked,
 				   "dwarf", s->typing->dwarf, "unknown_types",
 				   (json_int_t)s->typing->unknown, "lost_objects",
-				   (json_int_t)s->typing->lost);
+				   (json_int_t)s->typing->lost, "cut_types",
+				   (json_int_t)s->typing->cut);
 	return json_pack("{s:{s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I}, s:o}", "exact", "objects",
 			 (json_int_t)k.objects[HEAP_EXACT], "bytes",
 			 (json_int_t)k.bytes[HEAP_EXACT], "inferred", "objects",

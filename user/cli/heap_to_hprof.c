@@ -199,8 +199,7 @@ static int held(void *arg, uint32_t thing, uint64_t offset, uint64_t addr, struc
 {
 	struct conversion *x = arg;
 
-	(void)offset;
-	return heap_hprof_held(x->w, thing - x->objects->nnodes, addr, e);
+	return heap_hprof_held(x->w, thing - x->objects->nnodes, offset, addr, e);
 }
 
 /* ---- allocation samples ---- */
@@ -437,6 +436,8 @@ int heap_to_hprof(void *arg, FILE *f, struct err *e)
 		ret = each_object(&x, &(struct visit){ look_at, look_at_leaves }, e);
 	if (!ret)
 		ret = read_sites(&x, e);
+	if (!ret)
+		ret = dumpgraph_held(to->graph, to->dump, held, &x, e);
 	if (!ret)
 		ret = heap_hprof_roots(x.w, e);
 	if (!ret)

@@ -248,11 +248,28 @@ static int add_static(struct heap_hprof *x, uint32_t holder, uint64_t object, st
 	to = s->classes ? vec_add(&s->all, HPROF_FIELDS_MAX) : NULL;
 	if (!to)
 		return err_set(e, -ENOMEM, "no memory for roots");
-	*to = (struct hprof_static){ hprof_id(x, ID_HOLDER_NAME, holder), object };
+	*to = (struct hprof_static){ hprof_id(x, ID_STATIC_NAME, x->told++), object };
 	return 0;
 }
 
-int heap_hprof_held(struct heap_hprof *x, uint32_t holder, uint64_t addr, struct err *e)
+/* Before the heap: strings come first. */
+static void name_static(struct heap_hprof *x, uint32_t holder, uint64_t offset)
+{
+	const struct holder *r = &x->h->holders.at[holder];
+	const char *name = strtab_get(x->h->names, r->name);
+	char text[DESCRIBE_BYTES];
+
+	describe_part(x->h, r, offset, text, sizeof(text));
+	if (!*text && *name)
+		snprintf(text, sizeof(text), "%s", name);
+	else if (!*text)
+		snprintf(text, sizeof(text), "0x%llx", (unsigned long long)r->addr);
+	heap_hprof_name(x, hprof_id(x, ID_STATIC_NAME, x->named++), text);
+	x->statics[r->kind].n++;
+}
+
+int heap_hprof_held(struct heap_hprof *x, uint32_t holder, uint64_t offset, uint64_t addr,
+		    struct err *e)
 {
 	enum holder_kind kind;
 	bool local;
@@ -262,8 +279,13 @@ int heap_hprof_held(struct heap_hprof *x, uint32_t holder, uint64_t addr, struct
 		return err_set(e, -ESTALE, "the heap changed while it was read");
 	kind = x->h->holders.at[holder].kind;
 	local = kind == HOLDER_FRAME || kind == HOLDER_GOROUTINE;
-	if (local != !x->classes || !addr || !objects_find(&x->h->objects, addr, &o) || !o.addr)
+	if (local == (x->classes || !x->heap) || !addr || !objects_find(&x->h->objects, addr, &o) ||
+	    !o.addr)
 		return 0;
+	if (!x->heap) {
+		name_static(x, holder, offset);
+		return hprof_check(x->w, e);
+	}
 	if (!local)
 		return add_static(x, holder, o.addr, e);
 	root_local(x, holder, o.addr);

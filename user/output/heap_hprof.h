@@ -16,9 +16,9 @@
  * - What else is there are java.lang classes that readers look for, and for each goroutine a
  *   java.lang.Thread, its name and the name's characters.
  *
- * The order: heap_hprof_new(); looks, if wanted; sites; heap_hprof_roots(), held pointers;
- * heap_hprof_classes(), the same held pointers again; heap_hprof_objects(), objects;
- * heap_hprof_end(). Nothing is kept per object.
+ * The order: heap_hprof_new(); looks, if wanted; sites; held pointers, for their names;
+ * heap_hprof_roots(), the same held pointers; heap_hprof_classes(), and again;
+ * heap_hprof_objects(), objects; heap_hprof_end(). Nothing is kept per object.
  */
 #ifndef OUTPUT_HEAP_HPROF_H
 #define OUTPUT_HEAP_HPROF_H
@@ -75,8 +75,9 @@ int heap_hprof_site(struct heap_hprof *x, uint64_t key, const struct heap_hprof_
 
 /* Names, classes and stacks are written, and the heap begins. */
 int heap_hprof_roots(struct heap_hprof *x, struct err *e);
-/* A pointer of a holder; holders come in their order, each time. */
-int heap_hprof_held(struct heap_hprof *x, uint32_t holder, uint64_t addr, struct err *e);
+/* A pointer of a holder, at @offset of it; holders come in their order, each time. */
+int heap_hprof_held(struct heap_hprof *x, uint32_t holder, uint64_t offset, uint64_t addr,
+		    struct err *e);
 int heap_hprof_classes(struct heap_hprof *x, struct err *e);
 int heap_hprof_objects(struct heap_hprof *x, struct err *e);
 

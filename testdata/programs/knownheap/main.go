@@ -155,6 +155,26 @@ type unnamed struct {
 	p *int
 }
 
+type member struct {
+	next, prev *member
+	n          [15]int
+}
+
+type slot struct {
+	p *int
+	n int
+}
+
+type pool struct {
+	n     int
+	slots [70000]*slot
+}
+
+type series struct {
+	n      int
+	values [100000]*int
+}
+
 type wide struct {
 	a [20]int64 // more than 128 bytes: maps keep pointers to such values
 }
@@ -190,6 +210,19 @@ var (
 	number  = new(int)
 	yes     = new(bool)
 	label   = "name"
+
+	// Reached from both of its ends, through one variable.
+	ring struct {
+		n           int
+		first, last *member
+	}
+	// Very many pointers, in a variable and in an object.
+	shards [8]struct {
+		n       int
+		buckets [9000]*slot
+	}
+	pooled  *pool
+	windows [][]*int
 
 	// What only newer Gos have (newer.go).
 	fillMore = func() {}
@@ -344,8 +377,41 @@ func fill() {
 	}
 }
 
+//go:noinline
+func fillWide() {
+	for i := 0; i < 200; i++ {
+		m := &member{next: ring.first}
+		if ring.first == nil {
+			ring.last = m
+		} else {
+			ring.first.prev = m
+		}
+		ring.first = m
+	}
+	for i := range shards {
+		for k := range shards[i].buckets {
+			shards[i].buckets[k] = &slot{p: number}
+		}
+	}
+	pooled = new(pool)
+	for i := range pooled.slots {
+		pooled.slots[i] = &slot{p: number}
+	}
+	// One array, to which slices of all of its ends lead.
+	s := new(series)
+	for i := range s.values {
+		s.values[i] = number
+	}
+	for i := 1; i < len(s.values); i++ {
+		windows = append(windows, s.values[i:])
+	}
+}
+
 func truth() {
 	more()
+	fmt.Println("exactly 200 main.member")
+	fmt.Println("exactly 142000 main.slot")
+	fmt.Println("exactly 1 main.pool")
 	fmt.Println("exactly 100 main.node")
 	fmt.Println("exactly 127 main.tree")
 	fmt.Println("exactly 1035 main.item")
@@ -385,6 +451,7 @@ func truth() {
 
 func main() {
 	fill()
+	fillWide()
 	fillMore()
 	finish()
 	for i := 0; i < 9; i++ {

@@ -1,6 +1,8 @@
 /* user/ingest/heapdump/graph.c - from records to objects and edges. */
 #include "ingest/heapdump/graph.h"
 
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "ingest/heapdump/draft.h"
 #include "ingest/heapdump/classify.h"
@@ -259,21 +261,35 @@ static int frame(struct round *x, const struct heapdump_frame *f, struct err *e)
 	return ret ? ret : stack_objects(x, e);
 }
 
-/* A holder for each word of a segment that points to an object. */
+/* Without a variable that is known to be there the word is one. */
+static int begin_variable(struct round *x, uint64_t at, struct heap_variable *v, struct err *e)
+{
+	const struct heap_variables *known = x->g->heap.variables;
+	struct holder holder = { .kind = HOLDER_GLOBAL };
+
+	if (!known || !known->find(known->arg, at, v))
+		*v = (struct heap_variable){ at, 1, "" };
+	holder.addr = v->addr;
+	holder.name = text_id(x, &(struct heapdump_text){ v->name, strlen(v->name) });
+	return begin_holder(x, &holder, e);
+}
+
+/* A holder for each variable that points to an object. */
 static int segment(struct round *x, const struct heapdump_segment *s, struct err *e)
 {
+	struct heap_variable v = {};
 	struct heapdump_field f;
 	struct object to;
 	int ret;
 
 	while ((ret = heapdump_field(x->d, &f, e)) > 0) {
-		struct holder holder = { .kind = HOLDER_GLOBAL, .addr = s->addr + f.offset };
+		uint64_t at = s->addr + f.offset;
 
 		if (!f.addr || !objects_find(&x->g->heap.objects, f.addr, &to))
 			continue;
-		ret = begin_holder(x, &holder, e);
+		ret = at - v.addr < v.size ? 0 : begin_variable(x, at, &v, e);
 		if (!ret)
-			ret = points(x, 0, f.addr, e);
+			ret = points(x, at - v.addr, f.addr, e);
 		if (ret)
 			break;
 	}
@@ -544,46 +560,40 @@ static int ignore(void *arg, uint32_t thing, uint64_t offset, uint64_t addr, str
 
 /* ---- all of it ---- */
 
-int dumpgraph_read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
-{
-	struct round x = { .g = g, .d = d, .fn = ignore };
-	struct heapdump_record params;
-	int ret;
-
-	*g = (struct dumpgraph){ .whole = true };
-	ret = heapgraph_init(&g->heap, e);
-	if (!ret)
-		ret = heapdump_next(d, &params, e);
-	if (!ret)
-		ret = dumpobjects_read(g, d, true, e);
-	g->settled = true;
-	if (!ret)
-		ret = heapgraph_objects_end(&g->heap, e);
-	/* Where deferred calls have their arguments is found among the objects. */
-	if (!ret)
-		ret = g->defers.n ? read_round(&x, e) : read_holders(&x, e);
-	g->heap.program = heapgraph_thing_of_holder(&g->heap, (uint32_t)g->heap.holders.n);
-	return ret;
-}
-
-int dumpgraph_read_path(struct dumpgraph *g, struct heapdump *d, struct heap_path *path,
-			struct err *e)
+int dumpgraph_begin(struct dumpgraph *g, struct heapdump *d, bool edges, struct heap_path *path,
+		    struct err *e)
 {
 	struct heapdump_record params;
 	int ret;
 
-	*g = (struct dumpgraph){ .whole = true };
+	*g = (struct dumpgraph){ .whole = true, .edges = edges };
 	ret = heapgraph_init(&g->heap, e);
 	g->heap.path = path;
 	if (!ret)
 		ret = heapdump_next(d, &params, e);
 	if (!ret)
-		ret = dumpobjects_read(g, d, false, e);
+		ret = dumpobjects_read(g, d, !edges, e);
 	g->settled = true;
-	if (!ret)
-		ret = heapgraph_objects_end(&g->heap, e);
-	if (!ret)
-		ret = read_edges(g, d, e);
+	return ret ? ret : heapgraph_objects_end(&g->heap, e);
+}
+
+static int finish_holders(struct dumpgraph *g, struct heapdump *d, struct err *e)
+{
+	struct round x = { .g = g, .d = d, .fn = ignore };
+	/* Where deferred calls have their arguments is found among the objects. */
+	int ret = g->defers.n ? read_round(&x, e) : read_holders(&x, e);
+
+	g->heap.program = heapgraph_thing_of_holder(&g->heap, (uint32_t)g->heap.holders.n);
+	return ret;
+}
+
+int dumpgraph_finish(struct dumpgraph *g, struct heapdump *d, struct err *e)
+{
+	int ret;
+
+	if (!g->edges)
+		return finish_holders(g, d, e);
+	ret = read_edges(g, d, e);
 	if (!ret)
 		ret = heapgraph_edges_end(&g->heap, e);
 	if (!ret)
@@ -593,7 +603,16 @@ int dumpgraph_read_path(struct dumpgraph *g, struct heapdump *d, struct heap_pat
 
 int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e)
 {
-	return dumpgraph_read_path(g, d, NULL, e);
+	int ret = dumpgraph_begin(g, d, true, NULL, e);
+
+	return ret ? ret : dumpgraph_finish(g, d, e);
+}
+
+int dumpgraph_read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e)
+{
+	int ret = dumpgraph_begin(g, d, false, NULL, e);
+
+	return ret ? ret : dumpgraph_finish(g, d, e);
 }
 
 void dumpgraph_fini(struct dumpgraph *g)

@@ -18,6 +18,7 @@ struct dumpgraph {
 	struct err damage;   /* and if not, why, */
 	uint64_t damage_off; /* and in the record that begins there */
 	bool settled;	     /* private: the first pass is over, which tells these */
+	bool edges;	     /* private: as asked for */
 	uint64_t left;	     /* bytes behind the dump's end mark */
 	uint64_t phantoms;   /* slots that Go 1.22 and newer dump though no object can be there */
 	bool inline_marks;   /* spans reserve room for mark bits, too (Green Tea) */
@@ -39,18 +40,23 @@ struct dumpgraph {
 	VEC(uint64_t) run_offs;
 };
 
-/* @d: from a file. What could be read of a damaged dump is there (damage). */
+/*
+ * @d: from a file. What could be read of a damaged dump is there (damage). Objects come first; before
+ * the rest the caller may say what is known of global variables (heap.variables), each of which is one
+ * holder then. Without @edges objects and holders are there, and nothing is known of what is retained.
+ * @path: its way is to be found; NULL: none is.
+ */
+int dumpgraph_begin(struct dumpgraph *g, struct heapdump *d, bool edges, struct heap_path *path,
+		    struct err *e);
+int dumpgraph_finish(struct dumpgraph *g, struct heapdump *d, struct err *e);
+/* Both, with edges and no path, or without edges. */
 int dumpgraph_read(struct dumpgraph *g, struct heapdump *d, struct err *e);
-/* The same, and finds the way to path->addr (NULL: to nothing). */
-int dumpgraph_read_path(struct dumpgraph *g, struct heapdump *d, struct heap_path *path,
-			struct err *e);
-/* The same without edges: objects and holders are there, nothing is known of what is retained. */
 int dumpgraph_read_objects(struct dumpgraph *g, struct heapdump *d, struct err *e);
 void dumpgraph_fini(struct dumpgraph *g);
 
 /*
  * Once more over the file, after dumpgraph_read(): calls @fn for each pointer of each thing, with its
- * offset in the object or the frame (of other things 0), and where it points to, which may be
+ * offset in the object, the frame or the variable (of other things 0), and where it points to, which may be
  * nowhere. Things come in rising order but goroutines, which come after their frames. An error of
  * @fn ends it and is returned.
  */

@@ -6,8 +6,6 @@
 
 enum {
 	STACK_MAX = 1 << 16,
-	PARTS_MAX = 1 << 16,
-	SEEN_MAX = 1 << 20,
 	SHAPE_NAME_MAX = 1024,
 	EMBED_MAX = 256, /* structs that begin with one type and are looked at */
 };
@@ -23,11 +21,23 @@ static const struct flow_class *typed(const struct flow *x, uint32_t index)
 
 /* ---- what is to be looked through ---- */
 
+/* An object counts once, however many ways led to it. */
+static void lost(struct flow *x, uint32_t index)
+{
+	uint64_t *word = &x->missed[index / 64], bit = 1ull << index % 64;
+
+	x->lost += !(*word & bit);
+	*word |= bit;
+}
+
 static void mark(struct flow *x, uint32_t index)
 {
 	uint64_t *word = &x->pending[index / 64], bit = 1ull << index % 64;
 	uint32_t *to;
 
+	/* All of it will be. */
+	x->lost -= (x->missed[index / 64] & bit) != 0;
+	x->missed[index / 64] &= ~bit;
 	if (!(*word & bit))
 		x->npending++;
 	*word |= bit;
@@ -90,21 +100,16 @@ bool flow_put(struct flow *x, const struct object *o, const struct flow_candidat
 	return true;
 }
 
-/* Once each. What has a type is looked through with it. */
+/* What has a type is looked through with it. */
 static void part(struct flow *x, const struct object *o, uint64_t addr, uint64_t count,
 		 uint32_t type)
 {
-	uint64_t key = hash_pair(addr, hash_pair(type, count)), old;
-	struct flow_part *to;
+	uint64_t size = x->t->types[type].size, left = o->addr + o->size - addr,
+		 most = (left + size - 1) / size;
+	struct typing_part p = { addr, count < most ? count : most, type, o->index };
 
-	if (typed(x, o->index) || !has_leaves(x, type) || map_get(&x->seen, key, &old))
-		return;
-	to = x->seen.n < SEEN_MAX && map_put(&x->seen, key, 1) ? vec_add(&x->parts, x->parts_max) :
-								 NULL;
-	if (to)
-		*to = (struct flow_part){ addr, count, type };
-	else
-		x->lost++;
+	if (!typed(x, o->index) && has_leaves(x, type) && !typing_parts_add(&x->parts, &p, size))
+		lost(x, o->index);
 }
 
 /* ---- what is pointed to ---- */
@@ -462,7 +467,8 @@ static void map_directory(struct flow *x, uint64_t addr, uint64_t n, uint32_t po
 		const struct gotype *leaf = flow_type_at(x, s->leaves[i].type);
 		const struct gotype *group = leaf ? flow_type_at(x, leaf->elem) : NULL;
 
-		if (group && leaf->kind == GOTYPE_POINTER && group->role == GOTYPE_MAP_GROUP)
+		if (group && s->leaves[i].kind == GOTYPE_POINTER && leaf->kind == GOTYPE_POINTER &&
+		    group->role == GOTYPE_MAP_GROUP)
 			flow_pointer(x, addr, leaf->elem);
 	}
 }
@@ -510,15 +516,19 @@ void flow_leaf(struct flow *x, const struct leaf *l, uint64_t base)
 void flow_scan(struct flow *x, uint32_t type, uint64_t off, uint64_t count, uint64_t end)
 {
 	const struct shape *s = shapes_get(&x->shapes, type);
-	uint64_t size = x->t->types[type].size;
+	uint64_t size = x->t->types[type].size, base;
+	const struct leaf *l;
+	struct shape_walk w;
 
 	if (!s || !s->n || !size)
 		return;
 	x->n = 0;
 	x->end = end;
-	for (uint64_t k = 0; k < count && off < end; k++, off += size)
-		for (uint32_t i = 0; i < s->n; i++)
-			flow_leaf(x, &s->leaves[i], off + s->leaves[i].offset);
+	for (uint64_t k = 0; k < count && off < end; k++, off += size) {
+		shape_walk(&w, s);
+		while ((l = shape_next(&w, &base)) && off + base + l->offset < end)
+			flow_leaf(x, l, off + base + l->offset);
+	}
 }
 
 /* ---- one after the other ---- */
@@ -532,7 +542,7 @@ static void scan_object(struct flow *x, uint32_t index)
 	if (!is || !flow_has_values(is->form))
 		return;
 	if (!typing_index_find(x->ix, &o, &contents)) {
-		x->lost++;
+		lost(x, index);
 		return;
 	}
 	size = x->t->types[is->type].size;
@@ -540,17 +550,15 @@ static void scan_object(struct flow *x, uint32_t index)
 		  is->form == FORM_ONE ? 1 : (o.size - header) / size, contents + o.size);
 }
 
-static void scan_part(struct flow *x, const struct flow_part *p)
+static void scan_part(struct flow *x, const struct typing_part *p)
 {
-	struct object o;
+	struct object o = objects_at(&x->g->heap.objects, p->object);
 	uint64_t contents;
 
-	if (!objects_find(&x->g->heap.objects, p->addr, &o))
-		return;
 	if (typing_index_find(x->ix, &o, &contents))
 		flow_scan(x, p->type, contents + (p->addr - o.addr), p->count, contents + o.size);
 	else
-		x->lost++;
+		lost(x, o.index);
 }
 
 /* The next bit from the cursor on, which goes round. */
@@ -576,10 +584,10 @@ static void take(struct flow *x, uint32_t index)
 
 void flow_run(struct flow *x)
 {
-	for (;;) {
-		if (x->parts.n) {
-			struct flow_part p = x->parts.at[--x->parts.n];
+	struct typing_part p;
 
+	for (;;) {
+		if (typing_parts_take(&x->parts, &p)) {
 			scan_part(x, &p);
 		} else if (x->stack.n) {
 			take(x, x->stack.at[--x->stack.n]);
@@ -601,7 +609,7 @@ static void header(struct flow *x, const struct object *o)
 	const struct gotype *g;
 
 	if (!typing_index_find(x->ix, o, &contents) || !read_word(x, contents, &descriptor)) {
-		x->lost++;
+		lost(x, o->index);
 		return;
 	}
 	c.type = flow_type(x, descriptor);
@@ -671,13 +679,13 @@ static int index_structs(struct flow *x, struct err *e)
 int flow_init(struct flow *x, struct err *e)
 {
 	x->stack_max = x->stack_max ? x->stack_max : STACK_MAX;
-	x->parts_max = x->parts_max ? x->parts_max : PARTS_MAX;
 	x->pending = calloc(((size_t)x->c->nobjects + 63) / 64 + 1, sizeof(*x->pending));
+	x->missed = calloc(((size_t)x->c->nobjects + 63) / 64 + 1, sizeof(*x->missed));
 	x->small = calloc(FLOW_SMALL_MAX / FLOW_SIZES + 1, 1);
 	x->window = malloc(FLOW_WINDOW);
 	x->next_of = calloc(x->t->ntypes + 1, sizeof(*x->next_of));
 	x->shared = calloc(x->t->ntypes + 1, sizeof(*x->shared));
-	if (!x->pending || !x->small || !x->window || !x->next_of || !x->shared)
+	if (!x->pending || !x->missed || !x->small || !x->window || !x->next_of || !x->shared)
 		return err_set(e, -ENOMEM, "no memory for the types of %u objects", x->c->nobjects);
 	flow_note_sizes(x);
 	if (shapes_init(&x->shapes, x->t, e))
@@ -697,12 +705,12 @@ void flow_fini(struct flow *x)
 	map_fini(&x->whole);
 	map_fini(&x->fit);
 	map_fini(&x->code);
-	map_fini(&x->seen);
 	vec_fini(&x->of);
 	vec_fini(&x->stack);
-	vec_fini(&x->parts);
+	typing_parts_fini(&x->parts);
 	free(x->small);
 	free(x->pending);
+	free(x->missed);
 	free(x->next_of);
 	free(x->shared);
 	free(x->window);

@@ -12,6 +12,7 @@
 
 #include "heapgraph/classes.h"
 #include "ingest/typing/index.h"
+#include "ingest/typing/parts.h"
 #include "ingest/typing/program.h"
 #include "ingest/typing/shape.h"
 
@@ -23,12 +24,6 @@ struct flow_class {
 	uint8_t form;	 /* private; 0: this class has no type */
 	uint16_t layout; /* the class that the dump alone told */
 	uint64_t rank;	 /* the higher one wins */
-};
-
-/* A part of an object, whose type is known and the object's is not. */
-struct flow_part {
-	uint64_t addr, count;
-	uint32_t type;
 };
 
 /* A type by its descriptor alone. */
@@ -64,15 +59,15 @@ struct flow {
 	struct map whole; /* by layout and type of the first field: the struct, or GOTYPE_NONE */
 	struct map fit;	  /* by layout, type and form: class; 0: they do not fit */
 	struct map code;  /* by address of a closure's code: type, or name | 1 << 32 */
-	struct map seen;  /* parts */
 	VEC(struct flow_class) of; /* by class */
 	uint8_t *small;		   /* by size / 8: do objects have it? */
 	uint64_t *pending;	   /* a bit for each object */
 	size_t npending, cursor;
 	VEC(uint32_t) stack;
 	uint32_t stack_max; /* 0 when flow_init() is called: as many as are right */
-	VEC(struct flow_part) parts;
-	uint32_t parts_max; /* as stack_max */
+	/* Of objects whose type is not known, while that of a part is. */
+	struct typing_parts parts;
+	uint64_t *missed; /* a bit for each object: it was not looked through */
 	/* Bytes of the file that are being looked through. */
 	uint8_t *window; /* FLOW_WINDOW bytes */
 	uint64_t at, end;

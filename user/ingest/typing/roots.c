@@ -143,7 +143,9 @@ static void variable(struct walk *w, const struct stack_frame *f, const struct s
 	const struct gotype *g = s->type < x->t->ntypes ? &x->t->types[s->type] : NULL;
 	const struct shape *shape = g && g->size <= VALUE_MAX ? shapes_get(&x->shapes, s->type) :
 								NULL;
-	uint64_t cfa = f->sp + f->len;
+	uint64_t cfa = f->sp + f->len, base;
+	const struct leaf *l;
+	struct shape_walk leaves;
 
 	if (!shape || !shape->n || (w->objects && !may_be_object(g, s, n)))
 		return;
@@ -158,11 +160,12 @@ static void variable(struct walk *w, const struct stack_frame *f, const struct s
 			read_stack(x, up, at, to, s[i].len);
 	}
 	flow_window(x, (size_t)g->size);
-	for (uint32_t i = 0; i < shape->n; i++) {
-		uint64_t at = address_of(s, n, cfa, shape->leaves[i].pointer);
+	shape_walk(&leaves, shape);
+	while ((l = shape_next(&leaves, &base))) {
+		uint64_t at = address_of(s, n, cfa, base + l->pointer);
 
 		if (at && w->objects != (is_live(f, at) || is_live(up, at)))
-			flow_leaf(x, &shape->leaves[i], shape->leaves[i].offset);
+			flow_leaf(x, l, base + l->offset);
 	}
 }
 

@@ -9,18 +9,62 @@
 #include "base/vec.h"
 #include "heapgraph/classes.h"
 
-enum { LEAVES_MAX = 1 << 16, STEPS_MAX = 1 << 20, DEPTH = 2 * LIMIT_TYPE_DEPTH };
+enum {
+	LEAVES_MAX = 1 << 16,
+	STEPS_MAX = 1 << 20,
+	DEPTH = SHAPE_DEPTH,
+	UNROLLED_MAX = 64, /* leaves of an array that are told one by one */
+};
+
+/* ---- going over one ---- */
+
+void shape_walk(struct shape_walk *w, const struct shape *s)
+{
+	w->depth = 0;
+	w->at[0].of = s;
+	w->at[0].base = 0;
+	w->at[0].left = 1;
+	w->at[0].i = 0;
+}
+
+const struct leaf *shape_next(struct shape_walk *w, uint64_t *base)
+{
+	for (;;) {
+		const struct shape *s = w->at[w->depth].of;
+		const struct leaf *l;
+
+		if (w->at[w->depth].i < s->n) {
+			l = &s->leaves[w->at[w->depth].i++];
+			*base = w->at[w->depth].base;
+			if (l->kind != LEAF_REPEAT)
+				return l;
+			w->depth++;
+			w->at[w->depth].of = l->of;
+			w->at[w->depth].base = *base + l->offset;
+			w->at[w->depth].left = l->count;
+			w->at[w->depth].i = 0;
+		} else if (--w->at[w->depth].left) {
+			w->at[w->depth].base += s->size;
+			w->at[w->depth].i = 0;
+		} else if (w->depth) {
+			w->depth--;
+		} else {
+			w->at[0].left = 1;
+			return NULL;
+		}
+	}
+}
 
 /* ---- flattening ---- */
 
-/* A struct or an array that is being looked through. */
+/* A struct that is being looked through. */
 struct level {
 	uint32_t type;
-	uint64_t base, next; /* next: field, or element */
-	size_t leaves;	     /* how many there were when it began */
+	uint64_t base, next; /* next: field */
 };
 
 struct flat {
+	struct shapes *all;
 	const struct gotypes *t;
 	struct shape *to;
 	VEC(struct leaf) leaves;
@@ -58,17 +102,23 @@ static bool is_optional(const struct gotypes *t, const struct gotype *g)
 	       (to && to->role == GOTYPE_MAP_BUCKET);
 }
 
-static struct leaf *add_leaf(struct flat *f, uint32_t type, uint64_t offset)
+static struct leaf *new_leaf(struct flat *f)
 {
 	struct leaf *l = vec_add(&f->leaves, LEAVES_MAX);
+
+	f->to->cut |= !l;
+	f->full |= !l;
+	return l;
+}
+
+static struct leaf *add_leaf(struct flat *f, uint32_t type, uint64_t offset)
+{
+	struct leaf *l = new_leaf(f);
 	uint8_t kind;
 	bool iface;
 
-	if (!l) {
-		f->to->cut = true;
-		f->full = true;
+	if (!l)
 		return NULL;
-	}
 	kind = f->t->types[type].kind;
 	iface = kind == GOTYPE_EFACE || kind == GOTYPE_IFACE;
 	*l = (struct leaf){ .offset = offset,
@@ -79,13 +129,57 @@ static struct leaf *add_leaf(struct flat *f, uint32_t type, uint64_t offset)
 	return l;
 }
 
+/* Those of one element, as often as there are elements. */
+static void unroll(struct flat *f, const struct shape *of, uint64_t offset, uint64_t count)
+{
+	for (uint64_t k = 0; k < count; k++, offset += of->size)
+		for (uint32_t i = 0; i < of->n; i++) {
+			struct leaf *l = new_leaf(f);
+
+			if (!l)
+				return;
+			*l = of->leaves[i];
+			l->offset += offset;
+			l->pointer += offset;
+		}
+}
+
+static void add_array(struct flat *f, const struct gotype *g, uint64_t offset)
+{
+	const struct gotype *elem = type_at(f->t, g->elem);
+	const struct shape *of;
+	uint64_t count = elem && elem->size ? g->size / elem->size : 0;
+	struct leaf *l;
+
+	of = count ? shapes_get(f->all, g->elem) : NULL;
+	f->to->cut |= count && (!of || of->cut || of->depth >= DEPTH);
+	if (!of || !of->n || of->depth >= DEPTH)
+		return;
+	if (count <= UNROLLED_MAX / of->n) {
+		unroll(f, of, offset, count);
+		return;
+	}
+	l = new_leaf(f);
+	if (l)
+		*l = (struct leaf){ .offset = offset,
+				    .pointer = offset,
+				    .type = g->elem,
+				    .kind = LEAF_REPEAT,
+				    .of = of,
+				    .count = count };
+}
+
 static void push(struct flat *f, uint32_t type, uint64_t offset)
 {
 	const struct gotype *g = type_at(f->t, type);
 
 	if (!g || g->kind == GOTYPE_PLAIN || !g->size)
 		return;
-	if (g->kind != GOTYPE_STRUCT && g->kind != GOTYPE_ARRAY) {
+	if (g->kind == GOTYPE_ARRAY) {
+		add_array(f, g, offset);
+		return;
+	}
+	if (g->kind != GOTYPE_STRUCT) {
 		add_leaf(f, type, offset);
 		return;
 	}
@@ -93,7 +187,7 @@ static void push(struct flat *f, uint32_t type, uint64_t offset)
 		f->to->cut = true;
 		return;
 	}
-	f->at[f->depth++] = (struct level){ .type = type, .base = offset, .leaves = f->leaves.n };
+	f->at[f->depth++] = (struct level){ .type = type, .base = offset };
 }
 
 /*
@@ -172,19 +266,6 @@ static void step_struct(struct flat *f, struct level *at, const struct gotype *g
 	push(f, field->type, at->base + field->offset);
 }
 
-/* When its first element has nothing, no other one has. */
-static void step_array(struct flat *f, struct level *at, const struct gotype *g)
-{
-	const struct gotype *elem = type_at(f->t, g->elem);
-
-	if (!elem || !elem->size || at->next >= g->size / elem->size ||
-	    (at->next && f->leaves.n == at->leaves)) {
-		f->depth--;
-		return;
-	}
-	push(f, g->elem, at->base + at->next++ * elem->size);
-}
-
 static int by_offset(const void *a, const void *b)
 {
 	const struct leaf *x = a, *y = b;
@@ -205,17 +286,49 @@ static void flatten(struct flat *f, uint32_t type)
 			f->to->cut = true;
 			break;
 		}
-		if (g->kind == GOTYPE_STRUCT)
-			step_struct(f, at, g);
-		else
-			step_array(f, at, g);
+		step_struct(f, at, g);
 	}
 	if (f->leaves.n)
 		qsort(f->leaves.at, f->leaves.n, sizeof(*f->leaves.at), by_offset);
-	for (size_t i = 0; i < f->leaves.n; i++)
-		f->to->required += !f->leaves.at[i].optional;
-	f->to->n = (uint32_t)f->leaves.n;
-	f->to->leaves = f->leaves.at;
+}
+
+/* False: it claims more leaves than it has bytes. */
+static bool sum_up(const struct flat *f)
+{
+	struct shape *to = f->to;
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < f->leaves.n; i++) {
+		const struct leaf *l = &f->leaves.at[i];
+		bool repeat = l->kind == LEAF_REPEAT;
+		uint64_t n = 1;
+
+		/* No sum is larger than the number of leaves. */
+		ok = (!repeat || !__builtin_mul_overflow(l->of->leaves_all, l->count, &n)) &&
+		     !__builtin_add_overflow(to->leaves_all, n, &to->leaves_all) &&
+		     to->leaves_all <= to->size;
+		to->required += repeat ? l->of->required * l->count : !l->optional;
+		if (repeat && l->of->depth >= to->depth)
+			to->depth = l->of->depth + 1;
+	}
+	return ok;
+}
+
+static void make(struct flat *f, uint32_t type)
+{
+	struct shape *to = f->to;
+
+	to->size = f->t->types[type].size;
+	flatten(f, type);
+	if (sum_up(f)) {
+		to->n = (uint32_t)f->leaves.n;
+		to->leaves = f->leaves.at;
+	} else {
+		vec_fini(&f->leaves);
+		to->cut = true;
+	}
+	to->made = true;
+	f->all->cut += to->cut;
 }
 
 const struct shape *shapes_get(struct shapes *s, uint32_t type)
@@ -223,14 +336,17 @@ const struct shape *shapes_get(struct shapes *s, uint32_t type)
 	CLEANUP(freep) struct flat *f = NULL;
 
 	if (s->of[type])
-		return s->of[type];
-	f = calloc(1, sizeof(*f));
-	s->of[type] = calloc(1, sizeof(*s->of[type]));
-	if (!f || !s->of[type])
+		return s->of[type]->made ? s->of[type] : NULL;
+	f = s->nested < DEPTH ? calloc(1, sizeof(*f)) : NULL;
+	s->of[type] = f ? calloc(1, sizeof(*s->of[type])) : NULL;
+	if (!s->of[type])
 		return NULL;
+	f->all = s;
 	f->t = s->t;
 	f->to = s->of[type];
-	flatten(f, type);
+	s->nested++;
+	make(f, type);
+	s->nested--;
 	return s->of[type];
 }
 
@@ -253,25 +369,36 @@ void shapes_fini(struct shapes *s)
 
 /* ---- fitting ---- */
 
-/* The leaf whose pointer is at an offset; NULL: none. */
-static const struct leaf *leaf_at(const struct shape *s, uint64_t offset)
+/*
+ * The leaf that has its pointer at an offset; *@first: or the first word of an interface, of which some
+ * Gos told the collector that it is a pointer. NULL: none.
+ */
+static const struct leaf *leaf_at(const struct shape *s, uint64_t offset, bool *first)
 {
-	size_t low = 0, high = s->n;
+	for (;;) {
+		size_t low = 0, high = s->n;
+		const struct leaf *l;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
+		while (low < high) {
+			size_t mid = low + (high - low) / 2;
 
-		if (s->leaves[mid].pointer < offset)
-			low = mid + 1;
-		else
-			high = mid;
+			if (s->leaves[mid].offset <= offset)
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		if (!low)
+			return NULL;
+		l = &s->leaves[low - 1];
+		*first = l->pointer != offset;
+		if (l->kind != LEAF_REPEAT)
+			return l->pointer == offset || l->offset == offset ? l : NULL;
+		offset -= l->offset;
+		if (offset / l->of->size >= l->count)
+			return NULL;
+		offset %= l->of->size;
+		s = l->of;
 	}
-	if (low < s->n && s->leaves[low].pointer == offset)
-		return &s->leaves[low];
-	/* The first word of an interface: some Gos told the collector that it is a pointer. */
-	if (low < s->n && s->leaves[low].offset == offset)
-		return &s->leaves[low];
-	return NULL;
 }
 
 bool shapes_fit(struct shapes *s, uint32_t type, uint64_t base, uint64_t count,
@@ -287,6 +414,7 @@ bool shapes_fit(struct shapes *s, uint32_t type, uint64_t base, uint64_t count,
 	for (size_t i = 0; i < n; i++) {
 		uint64_t k = (at[i].offset - base) / size;
 		const struct leaf *l;
+		bool first;
 
 		if (at[i].offset < base || k >= count)
 			return false;
@@ -296,27 +424,34 @@ bool shapes_fit(struct shapes *s, uint32_t type, uint64_t base, uint64_t count,
 		if (k != value)
 			found = 0;
 		value = k;
-		l = leaf_at(shape, (at[i].offset - base) % size);
+		l = leaf_at(shape, (at[i].offset - base) % size, &first);
 		if (!l)
 			return false;
-		found += !l->optional && l->pointer == (at[i].offset - base) % size;
+		found += !l->optional && !first;
 	}
-	return found == shape->required || (count == SHAPES_REPEAT && value);
+	/* Of an object with more pointers the first ones are known. */
+	return found == shape->required || n >= LAYOUT_POINTERS_MAX ||
+	       (count == SHAPES_REPEAT && value);
 }
 
 bool shapes_within(struct shapes *s, uint32_t type, const struct heap_field *at, size_t n)
 {
 	const struct shape *shape = shapes_get(s, type);
+	const struct leaf *l;
+	struct shape_walk w;
+	uint64_t from;
 	size_t i = 0;
 
-	for (uint32_t k = 0; shape && k < shape->n; k++) {
-		while (i < n && at[i].offset < shape->leaves[k].pointer)
+	if (!shape)
+		return false;
+	shape_walk(&w, shape);
+	while ((l = shape_next(&w, &from))) {
+		while (i < n && at[i].offset < from + l->pointer)
 			i++;
-		if (!shape->leaves[k].optional &&
-		    (i == n || at[i].offset != shape->leaves[k].pointer))
+		if (!l->optional && (i == n || at[i].offset != from + l->pointer))
 			return false;
 	}
-	return shape;
+	return true;
 }
 
 /* ---- paths ---- */

@@ -4,12 +4,16 @@
 #ifndef INGEST_TYPING_SHAPE_H
 #define INGEST_TYPING_SHAPE_H
 
+#include "base/limits.h"
 #include "go/gotypes.h"
 
-/* Beyond the kinds of types: words that only their struct gives a meaning to. */
+/* Beyond the kinds of types: */
 enum {
+	/* words that only their struct gives a meaning to, */
 	LEAF_MAP_DIR = GOTYPE_KINDS, /* of Go 1.24's maps: to a group, or to pointers to tables */
 	LEAF_CHAN_BUF,
+	/* and a shape several times side by side: of arrays that are too long to be told one by one. */
+	LEAF_REPEAT,
 };
 
 struct leaf {
@@ -20,23 +24,51 @@ struct leaf {
 	uint8_t kind;	 /* enum gotype_kind, or one of the above */
 	bool optional;	 /* the garbage collector need not see it */
 	int64_t length;	 /* from offset to the word with the number of elements */
+	/* Of LEAF_REPEAT: the shape, so many times. */
+	const struct shape *of;
+	uint64_t count;
 };
 
 struct shape {
 	struct leaf *leaves; /* by offset */
-	uint32_t n, required;
-	bool cut; /* there are more */
+	uint32_t n;
+	uint64_t required; /* pointers, those of all repeats */
+	uint64_t size;	   /* of a value */
+	bool cut;	   /* there are more */
+	/* private: */
+	bool made;
+	unsigned depth;	     /* of repeats in repeats */
+	uint64_t leaves_all; /* those of all repeats */
 };
+
+enum { SHAPE_DEPTH = 2 * LIMIT_TYPE_DEPTH };
+
+/* Goes over all leaves of a value, those of repeats as well. */
+struct shape_walk {
+	/* private: */
+	struct {
+		const struct shape *of;
+		uint64_t base, left;
+		uint32_t i;
+	} at[SHAPE_DEPTH + 1];
+	unsigned depth;
+};
+
+void shape_walk(struct shape_walk *w, const struct shape *s);
+/* No repeat; its offsets are from @base on, in the value. NULL: there are no more. */
+const struct leaf *shape_next(struct shape_walk *w, uint64_t *base);
 
 struct shapes {
 	const struct gotypes *t; /* borrowed */
+	uint64_t cut;		 /* types that are cut */
 	struct shape **of;	 /* by type; private */
+	unsigned nested;	 /* private */
 };
 
 int shapes_init(struct shapes *s, const struct gotypes *t, struct err *e);
 void shapes_fini(struct shapes *s);
 
-/* Borrowed. NULL: there is no memory. */
+/* Borrowed. NULL: there is no memory, or the type is within itself. */
 const struct shape *shapes_get(struct shapes *s, uint32_t type);
 
 /*

@@ -9,8 +9,7 @@
 #include "ingest/typing/bytypes.h"
 #include "ingest/typing/roots.h"
 
-struct job {
-	struct classes *c;
+struct typing_job {
 	struct dumpgraph *g;
 	struct heapdump *d;
 	int exe;
@@ -19,19 +18,29 @@ struct job {
 	struct gotypes *t;
 	struct typing_index ix;
 	struct flow x;
+	struct heap_variables variables;
 };
 
-static void job_fini(struct job *j)
+/* What is needed until objects have types. */
+static void flow_end(struct typing_job *j)
 {
 	flow_fini(&j->x);
 	typing_index_fini(&j->ix);
+	j->x = (struct flow){ .bias = j->x.bias };
+	j->ix = (struct typing_index){};
+}
+
+static void job_free(struct typing_job *j)
+{
+	flow_end(j);
 	gotypes_freep(&j->t);
 	typing_program_fini(&j->program);
+	free(j);
 }
 
 /* ---- is it the program? ---- */
 
-static int check_dump(const struct job *j, struct err *e)
+static int check_dump(const struct typing_job *j, struct err *e)
 {
 	const struct heapdump_params *p = heapdump_params(j->d);
 	const char *arch = j->program.arch;
@@ -45,8 +54,9 @@ static int check_dump(const struct job *j, struct err *e)
 	return 0;
 }
 
-static int check_segment(const struct job *j, const char *name, const struct heapdump_segment *s,
-			 uint64_t begin, uint64_t end, struct err *e)
+static int check_segment(const struct typing_job *j, const char *name,
+			 const struct heapdump_segment *s, uint64_t begin, uint64_t end,
+			 struct err *e)
 {
 	if (s->contents.len == end - begin && s->addr - begin == j->x.bias)
 		return 0;
@@ -58,7 +68,7 @@ static int check_segment(const struct job *j, const char *name, const struct hea
 }
 
 /* The same build has its segments and functions at the same places. */
-static int check_segments(struct job *j, struct err *e)
+static int check_segments(struct typing_job *j, struct err *e)
 {
 	const struct gomodule *m = &j->program.module;
 	int ret;
@@ -70,7 +80,7 @@ static int check_segments(struct job *j, struct err *e)
 	return check_segment(j, "bss", &j->ix.bss, m->bss, m->ebss, e);
 }
 
-static int check_functions(struct job *j, struct err *e)
+static int check_functions(struct typing_job *j, struct err *e)
 {
 	for (size_t i = 0; i < j->ix.funcs.n; i++) {
 		const struct typing_func *f = &j->ix.funcs.at[i];
@@ -91,7 +101,7 @@ static int check_functions(struct job *j, struct err *e)
 
 /* ---- its types ---- */
 
-static int read_types(struct job *j, struct err *e)
+static int read_types(struct typing_job *j, struct err *e)
 {
 	const struct gomodule *m = &j->program.module;
 	CLEANUP(freep) uint64_t *pcs = calloc(j->ix.pcs.n + 1, sizeof(*pcs));
@@ -121,7 +131,7 @@ static int read_types(struct job *j, struct err *e)
 
 /* ---- which program it is ---- */
 
-static int know_by_data(struct job *j, struct err *e)
+static int know_by_data(struct typing_job *j, struct err *e)
 {
 	int ret = check_segments(j, e);
 
@@ -132,7 +142,7 @@ static int know_by_data(struct job *j, struct err *e)
  * The dump breaks off before its segments. The types are read before it is known where the program was
  * loaded, and again for its frames where that was elsewhere.
  */
-static int know_by_types(struct job *j, int *n, struct err *e)
+static int know_by_types(struct typing_job *j, int *n, struct err *e)
 {
 	int ret = read_types(j, e);
 
@@ -147,11 +157,11 @@ static int know_by_types(struct job *j, int *n, struct err *e)
 	return read_types(j, e);
 }
 
-static int flow(struct job *j, struct err *e)
+static int flow(struct typing_job *j, struct classes *c, struct err *e)
 {
 	int ret;
 
-	j->x.c = j->c;
+	j->x.c = c;
 	j->x.g = j->g;
 	j->x.t = j->t;
 	j->x.ix = &j->ix;
@@ -162,59 +172,85 @@ static int flow(struct job *j, struct err *e)
 	return ret ? ret : roots_flow(&j->x, e);
 }
 
-/* ---- names of globals ---- */
+/* ---- global variables ---- */
 
-static void name_global(const struct job *j, struct holder *h)
+static bool find_variable(void *arg, uint64_t addr, struct heap_variable *out)
 {
-	const struct govar *v = gotypes_var(j->t, h->addr - j->x.bias);
-	char path[1024] = "", text[LIMIT_NAME + 1100];
-	uint32_t id;
+	const struct typing_job *j = arg;
+	const struct govar *v = gotypes_var(j->t, addr - j->x.bias);
 
-	if (!v)
-		return;
-	if (v->type < j->t->ntypes)
-		shapes_path(&j->x.shapes, v->type, h->addr - j->x.bias - v->addr, path,
-			    sizeof(path));
-	snprintf(text, sizeof(text), "%s%s", gotypes_text(j->t, v->name), path);
-	id = strtab_puts(j->g->heap.names, text);
-	if (id != UINT32_MAX)
-		h->name = id;
+	if (v)
+		*out = (struct heap_variable){ v->addr + j->x.bias, v->size,
+					       gotypes_text(j->t, v->name) };
+	return v;
 }
 
-static void name_globals(struct job *j)
+static void variable_part(void *arg, uint64_t addr, char *to, size_t cap)
 {
-	for (size_t i = 0; i < j->g->heap.holders.n; i++)
-		if (j->g->heap.holders.at[i].kind == HOLDER_GLOBAL)
-			name_global(j, &j->g->heap.holders.at[i]);
+	const struct typing_job *j = arg;
+	const struct govar *v = gotypes_var(j->t, addr - j->x.bias);
+	struct shapes names = { .t = j->t };
+
+	*to = 0;
+	if (v && v->type < j->t->ntypes)
+		shapes_path(&names, v->type, addr - j->x.bias - v->addr, to, cap);
 }
 
-int typing_read(struct typing *out, struct classes *c, struct dumpgraph *g, struct heapdump *d,
-		int exe, const char *path, struct err *e)
+/* ---- all of it ---- */
+
+static int open_job(struct typing_job *j, struct typing *t, struct err *e)
 {
-	CLEANUP(job_fini) struct job j = { .c = c, .g = g, .d = d, .exe = exe, .path = path };
-	int ret = typing_program_open(exe, path, &j.program, e), by_types = 0;
+	int ret = typing_program_open(j->exe, j->path, &j->program, e);
 
 	if (!ret)
-		ret = check_dump(&j, e);
-	j.program.names_long = !dumpslots_go(heapdump_params(d));
+		ret = check_dump(j, e);
+	j->program.names_long = !dumpslots_go(heapdump_params(j->d));
 	if (!ret)
-		ret = typing_index_make(&j.ix, g, d, e);
+		ret = typing_index_make(&j->ix, j->g, j->d, e);
 	if (!ret)
-		ret = j.ix.has_data ? know_by_data(&j, e) : know_by_types(&j, &by_types, e);
+		ret = j->ix.has_data ? know_by_data(j, e) : know_by_types(j, &t->by_types, e);
 	if (ret)
 		return ret;
-	*out = (struct typing){ .dwarf = j.t->dwarf,
-				.by_types = by_types,
-				.unchecked = !j.ix.has_data && by_types < BYTYPES_FEWEST };
-	if (out->unchecked)
-		return 0;
-	ret = check_functions(&j, e);
-	if (!ret)
-		ret = flow(&j, e);
-	if (ret)
-		return ret;
-	name_globals(&j);
-	out->unknown = j.x.unknown;
-	out->lost = j.x.lost;
-	return 0;
+	t->dwarf = j->t->dwarf;
+	t->unchecked = !j->ix.has_data && t->by_types < BYTYPES_FEWEST;
+	return t->unchecked ? 0 : check_functions(j, e);
+}
+
+int typing_open(struct typing *t, struct dumpgraph *g, struct heapdump *d, int exe,
+		const char *path, struct err *e)
+{
+	struct typing_job *j = calloc(1, sizeof(*j));
+	int ret;
+
+	*t = (struct typing){ .job = j };
+	if (!j)
+		return err_set(e, -ENOMEM, "no memory for types");
+	j->g = g;
+	j->d = d;
+	j->exe = exe;
+	j->path = path;
+	j->variables = (struct heap_variables){ j, find_variable, variable_part };
+	ret = open_job(j, t, e);
+	if (!ret && !t->unchecked)
+		g->heap.variables = &j->variables;
+	return ret;
+}
+
+int typing_flow(struct typing *t, struct classes *c, struct err *e)
+{
+	struct typing_job *j = t->job;
+	int ret = t->unchecked ? 0 : flow(j, c, e);
+
+	t->unknown = j->x.unknown;
+	t->lost = j->x.lost;
+	t->cut = j->x.shapes.cut;
+	flow_end(j);
+	return ret;
+}
+
+void typing_fini(struct typing *t)
+{
+	if (t->job)
+		job_free(t->job);
+	*t = (struct typing){};
 }

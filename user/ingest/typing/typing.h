@@ -22,14 +22,21 @@ struct typing {
 	bool dwarf;	  /* false: the program has none, so that only global variables got names */
 	uint64_t unknown; /* interfaces and objects with types that the DWARF does not describe */
 	uint64_t lost;	  /* objects that were not looked through for want of room */
+	uint64_t cut;	  /* types of which not all pointers are followed */
+	struct typing_job *job; /* private */
 };
 
 /*
- * After dumpclasses_read(). @exe: borrowed, the file of the program; @path: its name for messages.
- * One more pass over the dump, and objects at random. -EINVAL: another program's dump; -ENOTSUP: of a
- * processor whose programs are not read; other errors as of gobin_open() and gotypes_read().
+ * Between dumpgraph_begin() and dumpgraph_finish(): which program it is, by one pass over the dump,
+ * and its global variables (@g's heap.variables, until typing_fini()). @g, @d and @exe, the file of
+ * the program, are borrowed; @path: its name for messages. -EINVAL: another program's dump; -ENOTSUP:
+ * of a processor whose programs are not read; other errors as of gobin_open() and gotypes_read().
  */
-int typing_read(struct typing *out, struct classes *c, struct dumpgraph *g, struct heapdump *d,
-		int exe, const char *path, struct err *e);
+int typing_open(struct typing *t, struct dumpgraph *g, struct heapdump *d, int exe,
+		const char *path, struct err *e);
+/* After dumpclasses_read(): gives objects their types. It reads objects at random. */
+int typing_flow(struct typing *t, struct classes *c, struct err *e);
+/* Also of one that is all zero. */
+void typing_fini(struct typing *t);
 
 #endif
