@@ -19,6 +19,14 @@ allowed() {
 	esac
 }
 
+# The same for folders within a folder: what they may include of it, beside what lies in it directly.
+allowed_within() {
+	case $1 in
+	ingest/typing) echo "ingest/heapdump ingest/typing" ;;
+	*)             echo "$1" ;;
+	esac
+}
+
 # "file<TAB>name" for every include with quotes.
 includes() {
 	for f in "$@"; do
@@ -46,9 +54,19 @@ judge_user() {
 		*) echo "$1: $dir/ may not include $2" ;;
 		esac
 		case $2 in
-		*_priv.h) [ "$other" = "$dir" ] || echo "$1: $2 is private to $other/" ;;
+		*_priv.h) [ "user/${2%/*}" = "${1%/*}" ] || echo "$1: $2 is private to ${2%/*}/" ;;
+		"$dir"/*/*) judge_within "$1" "$2" ;;
 		esac ;;
 	*) echo "$1: write \"$2\" from user/, with its folder" ;;
+	esac
+}
+
+judge_within() {
+	inner=${1#user/}
+	inner=${inner%/*}
+	case " $(allowed_within "$inner") " in
+	*" ${2%/*} "*) ;;
+	*) echo "$1: $inner/ may not include $2" ;;
 	esac
 }
 

@@ -76,6 +76,7 @@ struct task_struct {
 static struct task_struct host_task;
 static uint64_t host_now_ns;
 static uint32_t host_random;
+static uint64_t host_cookie; /* of the clock that hit */
 
 static inline struct task_struct *bpf_get_current_task_btf(void)
 {
@@ -85,6 +86,12 @@ static inline struct task_struct *bpf_get_current_task_btf(void)
 static inline uint64_t bpf_ktime_get_ns(void)
 {
 	return host_now_ns;
+}
+
+static inline uint64_t bpf_get_attach_cookie(void *ctx)
+{
+	(void)ctx;
+	return host_cookie;
 }
 
 static inline uint32_t bpf_get_prandom_u32(void)

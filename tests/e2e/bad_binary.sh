@@ -3,6 +3,7 @@
 # spoilt at random, thousands of them, under the sanitizers: never a crash, never a hang, never
 # without a bound on memory; what can be said is said, and the target runs on.
 . tests/support/lib.sh
+. tests/support/judges.sh
 need_root && need_bpf && need_go
 
 V=1.27.4
@@ -27,19 +28,10 @@ run() {
 }
 
 # Anything besides what every run says, and $1.
-said_more() { grep -vE ": (cpu: [0-9]+ Hz|heap: source|heap: probing|profiling pid|warning: .* is no Go release known here)|$1" "$TMP/said" | grep -q .; }
+said_more() { sentences "$TMP/said" | grep -vE ": warning: .* is no Go release known here|$1" | grep -q .; }
 
-unharmed() {
-	local before after i
-	before=$(grep -c '^good' "$OUT")
-	kill -USR1 "$PID" 2>/dev/null || return 1
-	for ((i = 0; i < 100; i++)); do
-		after=$(grep -c '^good' "$OUT")
-		[ "$after" -gt "$before" ] && ! grep -q '^wrong' "$OUT" && return 0
-		sleep 0.05
-	done
-	return 1
-}
+# verdict NAME: an outcome; what was said is shown where it is wrong.
+verdict() { outcome "$1" || head -n 8 "$TMP/said" | cat -v | sed 's/^/    | /'; }
 
 stop_subject() { kill -KILL "$PID" 2>/dev/null; wait "$PID" 2>/dev/null; }
 
@@ -53,31 +45,28 @@ other_version() {
 
 # version NAME BIN VERSION RC GUESSED KINDS FILES
 version() {
-	local name=$1 bin=$2 v=$3 rc=$4 guessed=$5 kinds=$6 files=$7 why= path
+	local name=$1 bin=$2 v=$3 rc=$4 guessed=$5 kinds=$6 files=$7 path
 	other_version "$bin" "$v" "$TMP/other" || { fail "$name" "the version is not where it was"; return; }
 	start "$TMP/other" || { fail "$name" "it does not run"; return; }
 	# shellcheck disable=SC2086
 	run "$GOPROF" -p "$PID" $kinds -d 500ms -o "$OUT_DIR"
-	[ $RC = "$rc" ] || why="exit status $RC, not $rc"
-	[ "$(wc -l <"$TMP/paths")" = "$files" ] || why="$why; not $files files"
+	judge judge_run "$TMP/said" "$TMP/paths" $RC "$rc" "$files"
 	if [ $guessed = 1 ]; then
-		[ "$(grep -c 'warning: .* guessed from go1\.27\.4' "$TMP/said")" = 1 ] || why="$why; no warning"
-		[ "$(grep -cE "(cpu|heap): $GUESSED" "$TMP/said")" = "$files" ] || why="$why; the loss is not said for each"
+		[ "$(grep -c 'warning: .* guessed from go1\.27\.4' "$TMP/said")" = 1 ] || wrong "no warning"
+		[ "$(grep -cE "(cpu|heap): $GUESSED" "$TMP/said")" = "$files" ] || wrong "the loss is not said for each"
 	else
-		grep -qE "guessed|$GUESSED" "$TMP/said" && why="$why; guessed"
-		[ "$(grep -c 'warning: .* is no Go release known here .*DWARF' "$TMP/said")" = 1 ] ||
-			why="$why; no warning"
+		[ "$(grep -cE "guessed|$GUESSED" "$TMP/said")" = 0 ] || wrong "guessed"
+		[ "$(grep -c 'warning: .* is no Go release known here .*DWARF' "$TMP/said")" = 1 ] || wrong "no warning"
 	fi
 	while read -r path; do
-		"$PPROFCHECK" check "$path" >"$TMP/check" 2>&1 || why="$why; $(head -n 1 "$TMP/check")"
 		case $path in
-		*.cpu.*) "$PPROFCHECK" stacks "$path" | grep -q 'main\.work' || why="$why; no main.work" ;;
-		*) "$PPROFCHECK" stacks -type alloc_space "$path" | grep -q 'main\.fill' || why="$why; no main.fill" ;;
+		*.cpu.*) "$PPROFCHECK" stacks "$path" | grep -q 'main\.work' || wrong "no main.work" ;;
+		*) "$PPROFCHECK" stacks -type alloc_space "$path" | grep -q 'main\.fill' || wrong "no main.fill" ;;
 		esac
 	done <"$TMP/paths"
-	unharmed || why="$why; the target is harmed"
+	judge judge_unharmed "$PID" "$OUT"
 	stop_subject
-	[ -z "$why" ] && pass "$name" || { fail "$name" "$why"; head -n 8 "$TMP/said" | sed 's/^/    | /'; }
+	verdict "$name"
 }
 
 versions() {
@@ -95,10 +84,12 @@ version_of_bytes() {
 	other_version "$PROBED" '\xff\x01\x1b[2Jmx' "$TMP/other"
 	start "$TMP/other" || { fail "a version of bytes" "it does not run"; return; }
 	run "$GOPROF" -p "$PID" --cpu --heap --budget=0 -d 300ms -o "$OUT_DIR"
-	[ $RC = 1 ] && [ "$(wc -l <"$TMP/said")" = 1 ] && grep -q 'Go version is not text' "$TMP/said" &&
-		[ ! -e "$OUT_DIR" ] && unharmed && pass "a version of bytes" ||
-		fail "a version of bytes" "exit status $RC: $(cat -v "$TMP/said")"
+	judge judge_run "$TMP/said" "$TMP/paths" $RC 1 0 'Go version is not text'
+	[ "$(wc -l <"$TMP/said")" = 1 ] || wrong "$(wc -l <"$TMP/said") lines are said"
+	[ ! -e "$OUT_DIR" ] || wrong "$OUT_DIR was left behind"
+	judge judge_unharmed "$PID" "$OUT"
 	stop_subject
+	verdict "a version of bytes"
 }
 
 # ---- spoilt, and running ----
@@ -109,42 +100,37 @@ dies_alone() {
 	for ((i = 0; i < 8; i++)); do
 		start "$TMP/spoilt" 2>/dev/null || return 0
 		sleep 2
-		unharmed || { stop_subject; return 0; }
+		judge_unharmed "$PID" "$OUT" >/dev/null || { stop_subject; return 0; }
 		stop_subject
 	done
 	return 1
 }
 
-# spoilt NAME BIN: $TMP/spoilt was made from BIN. It may refuse to start; where it runs, it is
-# profiled, refused in one sentence, or profiled with what was lost.
+# spoilt NAME KINDS: judges ask of $TMP/spoilt. It may refuse to start; where it runs, it is profiled,
+# refused in one sentence, or profiled with what was lost.
 ran=0 delivered=0
 spoilt() {
-	local name=$1 kinds=$2 why= path
+	local name=$1 kinds=$2 before=${#FOUND} harmed
 	start "$TMP/spoilt" 2>/dev/null || { stop_subject; return 0; }
 	ran=$((ran + 1))
 	# shellcheck disable=SC2086
 	run "$GOPROF" -p "$PID" $kinds -d 300ms -o "$OUT_DIR"
+	judge judge_run "$TMP/said" "$TMP/paths" $RC "0 1 3" -
 	case $RC in
 	0|3) delivered=$((delivered + 1)) ;;
 	1)
-		said_more 'no such text' || why="failed without a reason"
+		said_more 'no such text' || wrong "failed without a reason"
 		sed -n "s/^goprof-bpf: /$name: /p" "$TMP/said" | tail -n 1
 		;;
-	*) why="exit status $RC" ;;
 	esac
-	while read -r path; do
-		"$PPROFCHECK" check "$path" >"$TMP/check" 2>&1 || why="$why; $(head -n 1 "$TMP/check")"
-	done <"$TMP/paths"
-	if ! unharmed; then
+	if ! harmed=$(judge_unharmed "$PID" "$OUT"); then
 		stop_subject
-		dies_alone && return 0
-		why="$why; the target is harmed"
+		dies_alone || wrong "$harmed"
 	fi
 	stop_subject
-	[ -z "$why" ] && return 0
-	fail "$name" "$why"
-	head -n 5 "$TMP/said" | sed 's/^/    | /'
-	return 1
+	[ ${#FOUND} = "$before" ] && return
+	FOUND="${FOUND:0:before}$name: ${FOUND:before}"
+	head -n 5 "$TMP/said" | cat -v | sed 's/^/    | /'
 }
 
 # poke OFFSET BYTES: into $TMP/spoilt
@@ -155,12 +141,14 @@ section() { readelf -SW "$1" | sed -n "s/^ *\[ *[0-9]*\] \\$2 *[A-Z_]* *[0-9a-f]
 with() {
 	local name=$1 kinds=$2 before=$ran
 	shift 2
-	spoilt "$name" "$kinds" || return
-	[ $ran -gt $before ] || { fail "$name" "it does not run: this case shows nothing"; return; }
+	RC=none
+	spoilt "$name" "$kinds"
+	[ $ran -gt $before ] || wrong "it does not run: this case shows nothing"
 	case " $* " in
-	*" $RC "*) pass "$name" ;;
-	*) fail "$name" "exit status $RC, not $*"; head -n 5 "$TMP/said" | sed 's/^/    | /' ;;
+	*" $RC "*) ;;
+	*) wrong "exit status $RC, not $*" ;;
 	esac
+	verdict "$name"
 }
 
 known_lies() {
@@ -211,18 +199,18 @@ known_lies() {
 
 # Spoilt at random where a program may still run: what its runtime does not read.
 random_lies() {
-	local area seed bad=0 n=0
+	local area seed n=0
 	for area in shdr pcheader functab pcdata module buildinfo debug any; do
 		for ((seed = 1; seed <= ${SEEDS:-6}; seed++)); do
 			n=$((n + 1))
 			rm -f "$TMP/spoilt"
 			"$CORRUPT" copy "$PROBED" "$TMP/spoilt" $area $seed ||
-				{ fail "spoilt $area $seed" "cannot be made"; bad=1; continue; }
-			spoilt "spoilt $area $seed" "--cpu --heap --budget=0" || bad=1
+				{ wrong "$area $seed cannot be made"; continue; }
+			spoilt "$area $seed" "--cpu --heap --budget=0"
 		done
 	done
 	echo "$n spoilt versions: $ran ran, $delivered of them gave profiles"
-	[ $bad = 0 ] && pass "spoilt at random and running ($n)"
+	verdict "spoilt at random and running ($n)"
 }
 
 # ---- spoilt, and opened ----
@@ -236,15 +224,15 @@ opened() {
 			"$CORRUPT_ASAN" try "$bin" $seed $n >"$TMP/tried" 2>"$TMP/said"
 		rc=$?
 		cat "$TMP/tried"
-		[ $rc = 0 ] && pass "opened, sanitized: $n versions of $(basename "$bin")" ||
-			fail "opened, sanitized: $(basename "$bin")" \
-				"exit status $rc: $(tr '\r' '\n' <"$TMP/said" | tail -n 15)"
+		judge [ $rc = 0 ]
+		found_wrong && wrong "exit status $rc: $(tr '\r' '\n' <"$TMP/said" | tail -n 15)"
+		outcome "opened, sanitized: $n versions of $(basename "$bin")"
 		(ulimit -v 400000; timeout -k 5 120 "$CORRUPT" try "$bin" $((seed + n)) $n) \
 			>"$TMP/tried" 2>"$TMP/said"
 		rc=$?
-		[ $rc = 0 ] && pass "opened, 400 MB at most: $n versions of $(basename "$bin")" ||
-			fail "opened, 400 MB at most: $(basename "$bin")" \
-				"exit status $rc: $(tr '\r' '\n' <"$TMP/said" | tail -n 5)"
+		judge [ $rc = 0 ]
+		found_wrong && wrong "exit status $rc: $(tr '\r' '\n' <"$TMP/said" | tail -n 5)"
+		outcome "opened, 400 MB at most: $n versions of $(basename "$bin")"
 	done
 }
 

@@ -3,6 +3,7 @@
 # one clear sentence on stderr, the right exit status, what was collected is written, the target
 # unharmed. tests/e2e/bad_binary.sh does the same for executables that lie.
 . tests/support/lib.sh
+. tests/support/judges.sh
 need_root && need_bpf && need_go
 
 V=1.27.4
@@ -24,57 +25,34 @@ run() {
 	timeout -k 5 $LIMIT "$@" >"$TMP/paths" 2>"$TMP/said" </dev/null
 	RC=$?
 	# On a busy machine clock ticks come late; that is not what is looked at here.
-	[ $RC != 3 ] || sentences | grep -qvE 'clock ticks the kernel|stacks that end before' || RC=0
+	[ $RC != 3 ] || sentences "$TMP/said" | grep -qvE 'clock ticks the kernel|stacks that end before' || RC=0
 }
 
-# Lines that are not what every run says.
-sentences() {
-	grep -vE ': (cpu: [0-9]+ Hz|heap: source|heap: probing|profiling pid)' "$TMP/said"
+# ends_so NAME RC SENTENCE FILES: SENTENCE is an extended regular expression and, unless it is empty, must be
+# said once. FILES is how many paths must have been printed, each of a file that is there and whole; nothing
+# else may lie beside them.
+ends_so() {
+	judge judge_run "$TMP/said" "$TMP/paths" $RC "$2" "$4" "$3"
+	[ "$4" != 0 ] || [ ! -e "$OUT_DIR" ] || wrong "$OUT_DIR was left behind"
+	verdict "$1"
 }
 
-# judge NAME RC SENTENCE FILES: SENTENCE is an extended regular expression and, unless it is
-# empty, must be said once. FILES is how many paths must have been printed, each of a file that
-# is there and whole; nothing else may lie beside them.
-judge() {
-	local name=$1 rc=$2 sentence=$3 files=$4 why= path
-	[ $RC = "$rc" ] || why="exit status $RC, not $rc"
-	[ -z "$sentence" ] || [ "$(sentences | grep -cE "$sentence")" = 1 ] ||
-		why="$why; not said once: $sentence"
-	[ "$(wc -l <"$TMP/paths")" = "$files" ] || why="$why; $(wc -l <"$TMP/paths") files, not $files"
-	while read -r path; do
-		"$PPROFCHECK" check "$path" >"$TMP/check" 2>&1 || why="$why; $path: $(head -n 1 "$TMP/check")"
-	done <"$TMP/paths"
-	[ "$files" != 0 ] || [ ! -e "$OUT_DIR" ] || why="$why; $OUT_DIR was left behind"
-	grep -qE 'Sanitizer|runtime error|BUG' "$TMP/said" && why="$why; $(grep -E 'Sanit|error|BUG' "$TMP/said" | head -n 1)"
-	if [ -z "$why" ]; then
-		pass "$name"
-	else
-		fail "$name" "${why#; }"
-		head -n 8 "$TMP/said" | sed 's/^/    | /'
-	fi
-}
+# verdict NAME: an outcome; what was said is shown where it is wrong.
+verdict() { outcome "$1" || head -n 8 "$TMP/said" | cat -v | sed 's/^/    | /'; }
 
 # refused NAME RC SENTENCE CMD...: nothing is profiled, and exactly one line says why.
 refused() {
 	local name=$1 rc=$2 sentence=$3
 	shift 3
 	run "$@"
-	[ "$(wc -l <"$TMP/said")" = 1 ] || { fail "$name" "said more or less than one line"; cat "$TMP/said"; return; }
-	judge "$name" "$rc" "$sentence" 0
+	[ "$(wc -l <"$TMP/said")" = 1 ] || wrong "said more or less than one line"
+	ends_so "$name" "$rc" "$sentence" 0
 }
 
 # The subject still computes, and its sums are right.
 unharmed() {
-	local before after i
-	before=$(grep -c '^good' "$OUT")
-	kill -USR1 "$PID" || { fail "$1: the target is unharmed" "it is gone: $(tail -n 1 "$OUT")"; return 1; }
-	for ((i = 0; i < 100; i++)); do
-		after=$(grep -c '^good' "$OUT")
-		[ "$after" -gt "$before" ] && ! grep -q '^wrong' "$OUT" && { pass "$1: the target is unharmed"; return 0; }
-		sleep 0.05
-	done
-	fail "$1: the target is unharmed" "$(tail -n 1 "$OUT")"
-	return 1
+	judge judge_unharmed "$PID" "$OUT"
+	outcome "$1: the target is unharmed"
 }
 
 stop_subject() { kill -KILL "$PID"; wait "$PID" 2>/dev/null; }
@@ -160,7 +138,7 @@ privileges() {
 	OUT_DIR=$dir/out
 	nobody "$TMP/goprof" --version >/dev/null 2>&1 || { skip privileges "no other user here"; return; }
 	export -f nobody
-	start "$READ" || return
+	start "$READ" || { fail "not ours" "did not start"; return; }
 	set -- bash -c 'nobody "$@"' - "$TMP/goprof" -d 300ms -o "$OUT_DIR" -p "$PID"
 	refused "not ours, cpu" 1 "BPF is not allowed: run as root, or with CAP_BPF and CAP_PERFMON .missing: CAP_BPF and CAP_PERFMON." "$@" --cpu
 	refused "not ours, heap+read" 1 "not allowed to .*: run as root or add CAP_SYS_PTRACE" "$@" --heap --source=read
@@ -169,14 +147,14 @@ privileges() {
 	# The three capabilities that the message asks for are all that it takes.
 	run setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=$caps --ambient-caps=$caps \
 		--bounding-set=$caps "$TMP/goprof" -p "$PID" --cpu --heap --source=probe --budget=0 -d 500ms -o "$OUT_DIR"
-	judge "with the three capabilities only" 0 "" 2
+	ends_so "with the three capabilities only" 0 "" 2
 	unharmed "not ours"
 	stop_subject
 	start nobody "$TMP/own" || { fail "our own" "did not start"; return; }
 	PID=$(pgrep -P "$PID" 2>/dev/null || echo "$PID")
 	set -- bash -c 'nobody "$@"' - "$TMP/goprof" -d 300ms -o "$OUT_DIR" -p "$PID"
 	run "$@" --heap --source=read
-	judge "our own without privileges, heap+read" 0 "" 1
+	ends_so "our own without privileges, heap+read" 0 "" 1
 	refused "our own without privileges, cpu" 1 "BPF is not allowed: run as root, or with CAP_BPF and CAP_PERFMON .missing: CAP_BPF and CAP_PERFMON." "$@" --cpu
 	refused "our own without privileges, heap+probe" 1 "BPF is not allowed: run as root, or with CAP_BPF and CAP_PERFMON .missing: CAP_BPF and CAP_PERFMON." "$@" --heap --source=probe
 	kill -KILL "$PID"
@@ -209,7 +187,7 @@ ends() {
 	# shellcheck disable=SC2086
 	run "$GOPROF" -p "$PID" $kinds -d 10s -o "$OUT_DIR"
 	wait $!
-	judge "$name" 3 "pid $PID .*$sentence.*: writing what was collected" "$files"
+	ends_so "$name" 3 "pid $PID .*$sentence.*: writing what was collected" "$files"
 }
 
 endings() {
@@ -231,17 +209,14 @@ endings() {
 }
 
 alive_after() {
-	if [ "$(cat "/proc/$PID/comm")" = sleep ]; then
-		pass "$1: the new program is unharmed"
-	else
-		fail "$1: the new program is unharmed" "it is gone"
-	fi
+	judge [ "$(cat "/proc/$PID/comm")" = sleep ]
+	outcome "$1: the new program is unharmed"
 	stop_subject
 }
 
 # It is gone at some moment of the start; whichever it is, the answer is one of these.
 races() {
-	local i bad= n=0
+	local i n=0
 	for i in 0 0.005 0.01 0.015 0.02 0.03 0.04 0.06 0.08 0.1; do
 		start "$PROBED" 2>/dev/null || continue
 		n=$((n + 1))
@@ -249,14 +224,14 @@ races() {
 		disown "$PID" 2>/dev/null
 		run "$GOPROF" -p "$PID" --cpu --heap --budget=0 -d 500ms -o "$OUT_DIR"
 		case $RC in
-		1) grep -qE 'exited|no process|zombie|another program' "$TMP/said" || bad="after $i s: $(cat "$TMP/said")" ;;
-		3) grep -q 'exited' "$TMP/said" || bad="after $i s: $(cat "$TMP/said")" ;;
-		*) bad="after $i s: exit status $RC" ;;
+		1) grep -qE 'exited|no process|zombie|another program' "$TMP/said" || wrong "after $i s: $(cat "$TMP/said")" ;;
+		3) grep -q 'exited' "$TMP/said" || wrong "after $i s: $(cat "$TMP/said")" ;;
+		*) wrong "after $i s: exit status $RC" ;;
 		esac
 		wait "$PID" 2>/dev/null
 	done
-	[ -z "$bad" ] && [ $n -gt 5 ] && pass "exits while it is opened ($n moments)" ||
-		fail "exits while it is opened" "$bad ($n moments)"
+	judge [ $n -gt 5 ]
+	outcome "exits while it is opened ($n moments)"
 }
 
 # as_named_by BIN OTHER NAME...: what lies in BIN at the addresses of OTHER's functions.
@@ -278,7 +253,7 @@ exec_mixes_nothing() {
 	[ -n "$names" ] || { fail "exec: nothing of the new program" "its functions are not found"; return; }
 	: >"$TMP/stacks"
 	for i in 0.31 0.34 0.37 0.41; do
-		start "$PROBED" -exec "$OTHER" || continue
+		start "$PROBED" -exec "$OTHER" || { wrong "did not start"; continue; }
 		meanwhile $i kill -USR2 "$PID"
 		run "$GOPROF" -p "$PID" --cpu -F 1000 -d 10s -o "$OUT_DIR"
 		"$PPROFCHECK" stacks -type samples "$(cat "$TMP/paths")" >>"$TMP/stacks"
@@ -286,11 +261,9 @@ exec_mixes_nothing() {
 	done
 	echo "leaf31's functions lie at this one's $(echo $names)"
 	n=$(awk '{ print $2 }' "$TMP/stacks" | grep -cxF "$names")
-	if [ "$n" = 0 ] && [ "$(wc -l <"$TMP/stacks")" -gt 100 ]; then
-		pass "exec: nothing of the new program is counted"
-	else
-		fail "exec: nothing of the new program is counted" "$n of $(wc -l <"$TMP/stacks") stacks"
-	fi
+	[ "$n" = 0 ] || wrong "$n of $(wc -l <"$TMP/stacks") stacks are"
+	judge [ "$(wc -l <"$TMP/stacks")" -gt 100 ]
+	outcome "exec: nothing of the new program is counted"
 }
 
 # ---- the file of the executable ----
@@ -298,20 +271,19 @@ exec_mixes_nothing() {
 executables() {
 	local what
 	for what in deleted replaced; do
-		cp "$PROBED" "$TMP/moving" && start "$TMP/moving" || return
+		cp "$PROBED" "$TMP/moving" && start "$TMP/moving" || { fail "$what on disk" "did not start"; return; }
 		rm "$TMP/moving"
 		[ $what = deleted ] || cp /bin/sleep "$TMP/moving"
 		run "$GOPROF" -p "$PID" --cpu --heap --budget=0 -d 500ms -o "$OUT_DIR"
-		judge "$what on disk, cpu+heap+probe" 0 "" 2
-		"$PPROFCHECK" stacks "$(head -n 1 "$TMP/paths")" | grep -q 'main\.work' ||
-			fail "$what on disk: names" "main.work is not in it"
+		"$PPROFCHECK" stacks "$(head -n 1 "$TMP/paths")" | grep -q 'main\.work' || wrong "main.work is not in it"
+		ends_so "$what on disk, cpu+heap+probe" 0 "" 2
 		unharmed "$what on disk, probe"
 		stop_subject
-		cp "$READ" "$TMP/moved" && start "$TMP/moved" || return
+		cp "$READ" "$TMP/moved" && start "$TMP/moved" || { fail "$what on disk" "did not start"; return; }
 		rm "$TMP/moved"
 		[ $what = deleted ] || cp /bin/sleep "$TMP/moved"
 		run "$GOPROF" -p "$PID" --heap --source=read -d 300ms -o "$OUT_DIR"
-		judge "$what on disk, heap+read" 0 "" 1
+		ends_so "$what on disk, heap+read" 0 "" 1
 		unharmed "$what on disk, read"
 		stop_subject
 	done
@@ -321,7 +293,7 @@ executables() {
 
 outputs() {
 	local comm
-	start "$PROBED" || return
+	start "$PROBED" || { fail outputs "did not start"; return; }
 	comm=$(tr -c 'a-zA-Z0-9._+@\n-' _ <"/proc/$PID/comm")
 	set -- "$GOPROF" -p "$PID" --cpu --heap --budget=0 -d 300ms
 	refused "no such directory above" 1 "cannot make the directory" "$@" -o "$TMP/none/at/all"
@@ -337,9 +309,9 @@ outputs() {
 		MOUNTED=$TMP/small
 		head -c 100000 /dev/zero >"$MOUNTED/fill" 2>/dev/null
 		run "$@" -o "$MOUNTED"
-		judge "a full disk" 1 "cpu: .*No space left on device" 0
-		[ "$(ls -A "$MOUNTED")" = fill ] && pass "a full disk: no remains" ||
-			fail "a full disk: no remains" "$(ls -A "$MOUNTED")"
+		ends_so "a full disk" 1 "cpu: .*No space left on device" 0
+		judge [ "$(ls -A "$MOUNTED")" = fill ]
+		outcome "a full disk: no remains"
 		mount -o remount,ro "$MOUNTED"
 		refused "a read-only disk" 1 "Read-only file system" "$@" -o "$MOUNTED"
 		umount "$MOUNTED" && MOUNTED=
@@ -351,26 +323,27 @@ outputs() {
 	echo precious >"$TMP/precious"
 	ln -s "$TMP/precious" "$TMP/taken/$comm.$PID.cpu.pb.gz"
 	run "$@" -o "$TMP/taken"
-	judge "a directory in the place of one file" 1 "heap: .*Is a directory" 1
-	[ "$(cat "$TMP/precious")" = precious ] && [ ! -L "$(cat "$TMP/paths")" ] &&
-		pass "a planted link is replaced, not followed" ||
-		fail "a planted link is replaced, not followed" "$(cat "$TMP/precious")"
+	ends_so "a directory in the place of one file" 1 "heap: .*Is a directory" 1
+	judge [ "$(cat "$TMP/precious")" = precious ]
+	judge [ ! -L "$(cat "$TMP/paths")" ]
+	outcome "a planted link is replaced, not followed"
 
 	mkdir "$TMP/going"
 	meanwhile 0.05 rmdir "$TMP/going"
 	run "$@" -o "$TMP/going"
-	judge "the directory goes away" 1 "cpu: .*No such file or directory" 0
+	ends_so "the directory goes away" 1 "cpu: .*No such file or directory" 0
 
 	run sh -c '"$@" >&-' - "$@" -o "$OUT_DIR"
 	# The files stay, their paths are lost.
-	[ $RC = 1 ] && grep -q 'cannot write to stdout' "$TMP/said" && [ "$(ls "$OUT_DIR" | wc -l)" = 2 ] &&
-		pass "stdout is closed" || fail "stdout is closed" "exit status $RC: $(cat "$TMP/said")"
+	judge judge_run "$TMP/said" "$TMP/paths" $RC 1 0
+	grep -q 'cannot write to stdout' "$TMP/said" || wrong "not said: cannot write to stdout"
+	[ "$(ls "$OUT_DIR" | wc -l)" = 2 ] || wrong "$(ls "$OUT_DIR" | wc -l) files are there"
+	verdict "stdout is closed"
 	run sh -c '"$@" >&- 2>&- <&-' - "$@" -o "$OUT_DIR"
-	[ $RC = 1 ] && "$PPROFCHECK" check "$OUT_DIR"/*.pb.gz >"$TMP/check" 2>&1 &&
-		pass "all of stdin, stdout and stderr are closed" ||
-		fail "all of stdin, stdout and stderr are closed" "exit status $RC: $(head -n 2 "$TMP/check")"
+	ls "$OUT_DIR"/*.pb.gz >"$TMP/paths"
+	ends_so "all of stdin, stdout and stderr are closed" 1 "" 2
 	run sh -c '"$@" 2>&-' - "$GOPROF" -p "$PID" --heap -d 300ms -o "$OUT_DIR"
-	judge "stderr is closed" 0 "" 1
+	ends_so "stderr is closed" 0 "" 1
 	unharmed "outputs"
 	stop_subject
 }

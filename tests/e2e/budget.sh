@@ -11,6 +11,7 @@
 #	kinds	the heap in windows while waits need little: these are observed in full
 #	none	--budget 0: no windows, all is seen
 #	keeper	who holds the probes is killed: no profile that ends early passes for a whole one
+#	crowd	others map its file so often that probes would hold up the machine: it is refused, in time
 #	stopped	it is stopped itself (SIGSTOP) while it observes everything
 #	skewed, bursty, periodic	see testdata/programs/churn
 #	ends	a command that ends while it is watched in windows: all that it did is told
@@ -23,7 +24,7 @@
 need_root && need_bpf && need_go
 
 VERSIONS=${VERSIONS:-1.27.4}
-ONLY=${ONLY:-judge light heavy skewed bursty periodic ends waits kinds none keeper stopped}
+ONLY=${ONLY:-judge light heavy skewed bursty periodic ends waits kinds none keeper crowd stopped}
 SECONDS_EACH=${SECONDS_EACH:-8}
 RUNS=${RUNS:-1}
 Z=$TMP/z
@@ -107,7 +108,17 @@ part_light() {
 	judged heap alloc_objects
 	all_seen
 	densely 300
+	UNMET=yes watch 1 --heap --budget 0.001%
+	exceeds
 	stop
+}
+
+# exceeds: what was taken is above the budget, and that is said with its cause
+exceeds() {
+	local why='(a program that uses less than a tenth of a CPU counts as using that much, and )?some 10 ms are taken ahead, and more until that is noticed'
+	grep -qE "^goprof-bpf: heap: probes took [0-9.]+% of the target's CPU time, and --budget is 0.001%: $why\$" "$TMP/err" ||
+		echo "the excess is not said: $(tail -n 2 "$TMP/err")"
+	comments heap | has -E "^budget: 0.001%.*; all probes together took [0-9.]*%: $why\$" || echo "the receipt does not say it"
 }
 
 # densely LEAST: at least so many samples, and the period is the rate that the comments tell
@@ -119,6 +130,7 @@ densely() {
 	echo "# $n sampled, one in $rate bytes" >&2
 	[ "${n:-0}" -ge "$1" ] || echo "${n:-none} sampled"
 	[ -n "$rate" ] && [ "$rate" = "$period" ] || echo "the period is $period, the rate $rate"
+	grep -qx "goprof-bpf: heap: one sample in $rate bytes" "$TMP/err" || echo "the rate $rate is not told on stderr"
 }
 
 # all_seen: the program's own allocations, and few of its runtime's
@@ -241,6 +253,36 @@ part_keeper() {
 	stop
 }
 
+# A refusal takes as long as some probes, where a profile would take a hundred times that.
+part_crowd() {
+	local rc from took exe
+	begin "$1" churn heavy
+	exe=$(readlink /proc/"$PID"/exe)
+	: >"$TMP/mapped"
+	mkfifo "$TMP/crowd"
+	tests/support/manymaps.py "$exe" 3 60000 <"$TMP/crowd" >"$TMP/mapped" &
+	STARTED+=("$!")
+	exec 9>"$TMP/crowd"
+	for ((i = 0; i < 300; i++)); do grep -q mapped "$TMP/mapped" && break; sleep 0.1; done
+	grep -q mapped "$TMP/mapped" || echo "it is not mapped so often"
+	from=${EPOCHREALTIME/./}
+	"$GOPROF" -p "$PID" --heap --mutex --source=probe -d 3s -o "$TMP" >"$TMP/paths" 2>"$TMP/err" </dev/null && rc=0 || rc=$?
+	took=$(((${EPOCHREALTIME/./} - from) / 1000))
+	echo "# $took ms: $(sed -n '/heap: putting/s/.*takes/takes/p' "$TMP/err")" >&2
+	[ $rc = 1 ] || echo "exit $rc"
+	[ ! -s "$TMP/paths" ] || echo "a profile was written"
+	[ $took -lt 2500 ] || echo "it took $took ms"
+	for kind in heap mutex; do
+		grep -qE "$kind: putting in one probe takes the kernel [0-9]+ ms" "$TMP/err" || echo "$kind: not said"
+	done
+	exec 9>&-
+	wait "${STARTED[-1]}" || :
+	rm "$TMP/crowd"
+	UNMET=yes watch 2 --heap
+	[ "$(windows heap)" -ge 1 ] || echo "no windows afterwards"
+	stop
+}
+
 # links PID: of its keepers
 links() {
 	local k
@@ -263,6 +305,9 @@ part_stopped() {
 	prof=$!
 	STARTED+=("$prof")
 	for ((i = 0; i < 100; i++)); do grep -q profiling "$TMP/err" && break; sleep 0.1; done
+	# Another keeper has probes while a price is measured; when we are stopped then, they stay.
+	sleep 0.5
+	for ((i = 0; i < 100; i++)); do [ "$(pgrep -c -P $prof -x uprobe-keeper)" = 2 ] && break; sleep 0.1; done
 	all=$(links $prof)
 	[ "$all" -gt 1 ] || echo "$all links"
 	from=$(date +%s%N)
@@ -271,7 +316,8 @@ part_stopped() {
 	links_are $prof 1 20 || echo "$(links $prof) links of $all are still there"
 	sleep 1
 	kill -CONT $prof
-	links_are $prof "$all" 20 || echo "$(links $prof) links of $all came back"
+	# The first time, the keeper of the many tries its first probe alone: with a link of its own.
+	links_are $prof $((all - 1)) 20 || echo "$(links $prof) links of $((all - 1)) came back"
 	took=$((($(date +%s%N) - from) / 1000000))
 	sleep 1
 	kill -INT $prof
@@ -293,7 +339,7 @@ part() {
 : >"$Z"
 for ((run = 0; run < RUNS; run++)); do
 	for v in $VERSIONS; do
-		for name in judge light heavy skewed bursty periodic ends waits kinds none keeper stopped; do part $name "$v"; done
+		for name in judge light heavy skewed bursty periodic ends waits kinds none keeper crowd stopped; do part $name "$v"; done
 	done
 done
 deviations() {

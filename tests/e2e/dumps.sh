@@ -5,26 +5,9 @@
 # draft of its format and of gccgo are made by tests/support/mkdump13.py.
 # WIDE=1: every version and architecture. CELLS="VERSION[:GOARCH[:GOEXPERIMENT]]...": these.
 . tests/support/lib.sh
+. tests/support/emulator.sh
 need_go
 command -v python3 >/dev/null || skip_all "needs python3"
-
-# What runs programs of an architecture; nothing: the kernel.
-emulator() {
-	local cpu=$1 out
-	case $1 in
-	"" | "$GOARCH_HOST") return ;;
-	386)   [ "$GOARCH_HOST" = amd64 ] && return || cpu=i386 ;;
-	arm64) cpu=aarch64 ;;
-	esac
-	out=$O/programs/qemu-$cpu-static
-	command -v "qemu-$cpu-static" || { made "$out" testdata/programs/heapworld -- fetch_emulator "$out" && echo "$out"; }
-}
-fetch_emulator() {
-	mkdir -p "$TMP/qemu" && (
-		cd "$TMP/qemu" && { [ -n "$(ls)" ] || fetch_debs qemu-user-static; } &&
-			dpkg-deb --fsys-tarfile qemu-user-static*.deb | tar xO "./usr/bin/$(basename "$1")" >"$1.new"
-	) && chmod +x "$1.new" && mv "$1.new" "$1"
-}
 
 # judged NAME DUMP FACTS: one outcome.
 judged() {
@@ -59,7 +42,7 @@ if [ -z "${CELLS:-}" ]; then
 	made13 1.3-draft draft
 	made13 1.3-gccgo gccgo
 	CELLS="1.4.3 1.16.15 1.22.12 1.27.4 1.27.4:386 1.27.4:s390x"
-	[ -z "${WIDE:-}" ] || CELLS="$OLD_MINORS $ALL_MINORS 1.26.11::nogreenteagc 1.27.4::nogreenteagc
+	[ -z "${WIDE:-}" ] || CELLS="$OLD_MINORS $ALL_MINORS 1.25.14::greenteagc 1.26.11::nogreenteagc 1.27.4::nogreenteagc
 		1.7.6:386 1.13.15:386 1.21.13:386 1.22.12:386 1.25.14:386 1.26.11:386 1.26.11:386:nogreenteagc 1.27.4:386
 		1.13.15:arm64 1.16.15:arm64 1.17.13:arm64 1.22.12:arm64 1.27.4:arm64 1.13.15:s390x 1.17.13:s390x 1.18.10:s390x 1.21.13:s390x 1.22.12:s390x 1.27.4:s390x
 		1.13.15:ppc64 1.27.4:ppc64 1.13.15:mips 1.22.12:mips 1.27.4:mips"

@@ -416,15 +416,19 @@ check "a stopped collector: the guardian restores after the window" stopped
 stranger() {
 	: >"$TMP/stranger"
 	python3 -c '
-import fcntl, os, pwd, struct, sys, time
+import fcntl, os, pwd, socket, struct, sys, time
 OFD_SETLK = 37
 os.setgroups([])
 os.setresgid(*[pwd.getpwnam("nobody").pw_gid] * 3)
 os.setresuid(*[pwd.getpwnam("nobody").pw_uid] * 3)
 fd = os.pidfd_open(int(sys.argv[1]))
-places = {"all": [(1, 0)], "claims": [(slot, 524288) for slot in range(1, 64)]}[sys.argv[2]]
+places = {"all": [(1, 0)], "claims": [(slot, 524288) for slot in range(1, 64)]}[sys.argv[2].removesuffix(" in flight")]
 for slot, length in places:
     fcntl.fcntl(fd, OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 1 << 62 | slot << 31, length, 0))
+if sys.argv[2].endswith(" in flight"):
+    pair = socket.socketpair()
+    socket.send_fds(pair[0], [b"x"], [fd])
+    os.close(fd)
 print("locked", flush=True)
 time.sleep(60)' "$PID" "$1" >"$TMP/stranger" 2>&1 &
 	LOCKER=$!
@@ -449,7 +453,7 @@ all_places() {
 # The locks outlive the collector, and the rate is off all the same. They also keep no other from its work.
 like_claims() {
 	enable -d 60s
-	stranger claims || cat "$TMP/stranger"
+	stranger "$1" || cat "$TMP/stranger"
 	is_on "with the locks" 524288
 	kill -INT "$PROF"
 	ended 0
@@ -472,7 +476,9 @@ if id nobody >/dev/null 2>&1; then
 	for how in INT KILL; do
 		check "SIG$how while an unprivileged user locks the target's pidfd: restored" all_places $how
 	done
-	check "an unprivileged user's locks that look like claims: restored while they are held" like_claims
+	check "an unprivileged user's locks that look like claims: restored while they are held" like_claims claims
+	# No process has the descriptor: it waits in a socket.
+	check "such locks that no process holds: restored all the same" like_claims "claims in flight"
 else
 	skip "an unprivileged user's locks" "no user nobody"
 fi

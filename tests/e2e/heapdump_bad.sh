@@ -9,7 +9,7 @@ result() { JUDGES_ASKED=$((JUDGES_ASKED + 1)); outcome "heapdump_bad/$1"; }
 D=$TMP/d
 mkdir "$D"
 cd "$D" || exit 1
-for kind in small long count newer; do "$mkdump" $kind >$kind || wrong "mkdump $kind"; done
+for kind in small long count deep top nought newer; do "$mkdump" $kind >$kind || wrong "mkdump $kind"; done
 : >empty
 head -c 300 small >cut
 head -c 10 small >stub
@@ -30,6 +30,19 @@ says() {
 	[ -z "$(find . -name '.*' -type f)" ] || wrong "$*: left $(find . -name '.*' -type f)"
 }
 
+# Pipes that stall meanwhile: before the first byte, while they are copied, and while they are read.
+mkfifo "$TMP/none.fifo" "$TMP/copied.fifo" "$TMP/read.fifo"
+STALLED=()
+for name in none copied read; do
+	case $name in read) set -- --pprof "$TMP/stalled.pb.gz" ;; *) set -- ;; esac
+	TMPDIR=$TMP timeout 60 "$GOPROF" heapdump "$TMP/$name.fifo" "$@" >"$TMP/$name.out" 2>"$TMP/$name.err" &
+	STALLED+=($!)
+done
+exec {none}>"$TMP/none.fifo" {copied}>"$TMP/copied.fifo" {read}>"$TMP/read.fifo"
+head -c 200 small >&$copied
+head -c 200 small >&$read
+STALL_SECONDS=$SECONDS
+
 says 1 "it is a directory" .
 says 1 "only 0 bytes" empty
 says 1 "only 10 bytes" stub
@@ -48,6 +61,19 @@ says 3 "the dump ends in" cut
 grep -q ' objects ' "$TMP/stdout" || wrong "cut: no summary"
 says 3 "it says 1099511627776 bytes" long
 says 3 "the dump ends in the function of the memory profile at offset" count
+# Absurd numbers in a dump that goes on: what came before is there, and its offset is told.
+at=$(($(stat -c %s small) - 1))
+says 3 "offset $at: the memory profile has a stack of 2000 frames" deep
+grep -q '^ *4 objects ' "$TMP/stdout" || wrong "deep: no objects"
+says 3 "offset $at: the memory profile has a stack of 2000 frames" deep --pprof -
+grep -q . "$TMP/stdout" || wrong "deep: no sites"
+says 3 "offset 93: an object of 32 bytes at 0xffffffffffffffe0 ends behind the last address" top
+grep -q '^ *1 objects ' "$TMP/stdout" || wrong "top: no objects"
+# Either of two, and what HPROF cannot have.
+says 3 "cut: the dump ends in" small cut
+says 3 "cut: the dump ends in" cut small
+grep -q '^Types' "$TMP/stdout" || wrong "cut, and small: nothing that grew"
+says 3 "nought: loss: 1 objects at address 0" nought --hprof /dev/null
 "$GOPROF" heapdump cut --json >"$TMP/json" 2>/dev/null
 grep -q '"whole": false' "$TMP/json" || wrong "cut: not told in JSON"
 timeout 60 "$GOPROF" heapdump small --pprof out 2>/dev/null || wrong "small: status $?"
@@ -73,12 +99,21 @@ says 1 "it is a directory" small --pprof "$TMP"
 says 1 "that is the dump itself" small --pprof "$PWD/small"
 says 1 "cannot write to its directory" small --holders none/out
 says 2 "two outputs to the same file" small --holders out --pprof out
+says 2 "two outputs to the same file" small --holders out --dot ./out
+says 2 "two outputs to the same file" small --holders new --dot ./new
 echo old >out
+ln -s out link
+says 2 "two outputs to the same file" small --holders link --dot out
+rm link
+says 2 "two outputs to the same file" small --holders - --json
+says 2 "two outputs to the same file" small --dot - --path c000000000
+says 2 "--format is of --pprof and --holders" small --format flame
+says 2 "--format is of --pprof and --holders" small --dot out --format pprof
 said=$(ulimit -f 0 && "$GOPROF" heapdump small --pprof out 2>&1)
 [ $? = 1 ] || wrong "a limit on files: status $?"
 [[ $said == *"out: write: File too large" ]] || wrong "a limit on files: $said"
 [ "$(cat out)" = old ] || wrong "a file was replaced by half of another"
-[ "$(ls -A | wc -l)" = 8 ] || wrong "files are left: $(ls -A | tr '\n' ' ')"
+[ "$(ls -A | wc -l)" = 11 ] || wrong "files are left: $(ls -A | tr '\n' ' ')"
 "$GOPROF" heapdump small --pprof out 2>/dev/null || wrong "it cannot be replaced"
 [ "$(stat -c %a out)" = 600 ] || wrong "mode $(stat -c %a out)"
 "$GOPROF" heapdump small --pprof out --mode 0644 2>/dev/null
@@ -160,5 +195,25 @@ grep -q '100000  waiting: chan receive' "$TMP/stdout" || wrong "goroutines: not 
 said=$(ulimit -d 65536 && "$GOPROF" heapdump "$TMP/sites" --pprof "$TMP/out.pb.gz" 2>&1)
 [ $? = 3 ] || wrong "many sites: status $?"
 [[ $said == *"more distinct stacks than there is room for"* ]] || wrong "many sites: $said"
+# One sample in 512 kB cannot be: 200,000 live samples would be 100 GB on a heap of 32 bytes.
+[[ $said == *"the numbers in $TMP/out.pb.gz are wrong: with one sample in 524288 bytes "*" would be in use of a heap of 32 B."* ]] ||
+	wrong "an impossible rate: $said"
+"$GOPROF" heapdump "$TMP/sites" --pprof "$TMP/out.pb.gz" --heap-rate 1 2>&1 | grep -q 'the numbers in' || wrong "an impossible rate of 1"
+"$GOPROF" heapdump small --pprof "$TMP/out.pb.gz" 2>&1 | grep 'the numbers in' && wrong "chance is told"
 result large
+
+# The stalled ones have said so by now, once, and go on when something comes.
+while [ $((SECONDS - STALL_SECONDS)) -lt 12 ]; do sleep 0.2; done
+cat small >&$none
+tail -c +201 small >&$copied
+tail -c +201 small >&$read
+exec {none}>&- {copied}>&- {read}>&-
+for pid in "${STALLED[@]}"; do wait "$pid" || wrong "stalled: status $?"; done
+for name in none copied read; do
+	case $name in none) at=0 ;; *) at=200 ;; esac
+	has -x "goprof-bpf: $TMP/$name.fifo: nothing came for 10 s, after $at bytes: waiting for more" "$TMP/$name.err" ||
+		wrong "stalled, $name: $(cat "$TMP/$name.err")"
+	[ "$(grep -c 'nothing came' "$TMP/$name.err")" = 1 ] || wrong "stalled, $name: told again"
+done
+result stalls
 finish

@@ -60,8 +60,8 @@ has '^bytes ' "$TMP/told" || wrong "no contents"
 outcome "heapdump_hprof/contents ($READ)"
 
 # ---- types ----
-typed() {
-	"$GOPROF" heapdump "$TMP/dump" --exe "$(GOARCH='' subject 1.27.4 heapworld)" --hprof "$TMP/hprof" >"$TMP/out"
+typed() { # GOARCH
+	"$GOPROF" heapdump "$TMP/dump" --exe "$(GOARCH=$1 subject 1.27.4 heapworld)" --hprof "$TMP/hprof" >"$TMP/out"
 	"$hprof" "$TMP/hprof" "$TMP/typed" >"$TMP/totals"
 	# The same heap, with other names of classes and fields.
 	awk '$1 == "object" { print $2, $3, $5 } $1 == "edge" { print $2, $4 }' "$TMP/typed" | sort >"$TMP/typed.sorted"
@@ -71,7 +71,13 @@ typed() {
 	has '^edge [^ ]* next ' "$TMP/typed"
 	has '^root (globals) main[.]' "$TMP/typed"
 }
-steps typed
+if [ "$GOARCH_HOST" = amd64 ]; then
+	dumped 1.27.4:386 && converted "$TMP/dump"
+	steps typed 386
+	outcome "heapdump_hprof/types of 32 bits"
+fi
+dumped 1.27.4 && converted "$TMP/dump"
+steps typed ''
 outcome heapdump_hprof/types
 
 # ---- output ----

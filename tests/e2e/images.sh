@@ -64,8 +64,12 @@ says() {
 	return 1
 }
 
-# watch_liveset MEANWHILE BUDGET COMMAND...: liveset's work in a plugin, which with MEANWHILE=1 comes
-# while the host allocates and is observed. Sets FILE, and WHY on failure.
+# found: a plugin's probes are put in.
+found() { says 'heap: probing .* allocator entries' "$TMP/err" 2; }
+
+# watch_liveset MEANWHILE BUDGET COMMAND...: liveset's work in a plugin, which with MEANWHILE=1 or 2
+# comes while the host allocates and is observed; with 2 it works before it is found. Sets FILE, and
+# WHY on failure.
 watch_liveset() {
 	local meanwhile=$1 budget=$2 fd prof rc
 	shift 2
@@ -84,9 +88,11 @@ watch_liveset() {
 	says 'profiling pid' "$TMP/err" 1
 	[ "$meanwhile" = 0 ] || {
 		echo busy >&"$fd"
-		says '^ready' "$TMP/truth" 2 && says 'heap: probing' "$TMP/err" 2 || WHY="no plugin was found; "
+		says '^ready' "$TMP/truth" 2 || WHY="no plugin was loaded; "
+		[ "$meanwhile" = 2 ] || found || WHY="no plugin was found; "
 	}
 	echo go >&"$fd"
+	[ "$meanwhile" = 1 ] || [ "$meanwhile" = 0 ] || found || WHY+="no plugin was found; "
 	says '^done' "$TMP/truth" 1 || WHY+="the program did not finish; "
 	[ "$meanwhile" = 0 ] || says '^# main.allocHost' "$TMP/truth" 1 || WHY+="the host did not finish; "
 	kill -INT $prof
@@ -115,6 +121,22 @@ liveset_full() {
 	sed -n 's/^# //p' "$TMP/truth" >"$TMP/made"
 	judge "$PPROFCHECK" allocs -rate 2048 -missed $((200 * $(comment '^unobserved: \([0-9]*\) ms.*'))) "$TMP/made" "$FILE"
 	judge "$PPROFCHECK" live -rate 2048 -lost $lost "$TMP/truth" "$FILE"
+	outcome "$name"
+}
+
+# liveset_late NAME COMMAND...: what a plugin allocates before it is found is told as missed. It is looked
+# for once a second, so by chance it may be found immediately: then once more, twice.
+liveset_late() {
+	local name=$1 try
+	shift
+	for try in 1 2 3; do
+		watch_liveset 2 0 "$@"
+		WHY=${WHY//exit 3: */}
+		[ "$(comment 'missed: \([0-9]*\) .*')" -lt 1000 ] || break
+		attempt $try "$name" "nothing was missed; $WHY"
+	done
+	[ -z "$WHY" ] || wrong "$WHY"
+	judge told_late "$TMP/truth" "$TMP/comments" "$TMP/err"
 	outcome "$name"
 }
 
@@ -150,7 +172,7 @@ waits_meanwhile() {
 	"$GOPROF" -p "$PID" --block --heap --source=probe --budget=0 -d 120s -o "$TMP" >"$TMP/path" 2>"$TMP/err" &
 	prof=$!
 	STARTED+=("$prof")
-	says '^ready' "$TMP/truth" 2 && says 'heap: probing' "$TMP/err" 2 || wrong "no plugin was found"
+	says '^ready' "$TMP/truth" 2 && found || wrong "no plugin was found"
 	sleep 0.5
 	printf 'rate 10000 10\nrun all 40 5\n' >&"$fd"
 	says '^done' "$TMP/truth" 2 || wrong "the program did not finish"
@@ -195,6 +217,7 @@ as_plugin() {
 	lib=$(library $v liveset plugin -ldflags=-w) || { fail "images/$v" "the plugin does not build"; return; }
 	case $ASKED$v in 1.22.*) ;; *) liveset_full "images/$v, plugin, in use" 0 "$phost" "$lib" -scale 4 -gc 5ms -turns 10 ;; esac
 	liveset_full "images/$v, plugin loaded meanwhile, in use" 1 "$phost" -busy 4s -after 1s "$lib" -scale 4
+	liveset_late "images/$v, plugin that is found late" "$phost" -busy 4s -after 1s "$lib" -scale 4
 	case $ASKED$v in 1.22.*) ;; *) liveset_windows "images/$v, plugin loaded in windows" "$phost" -busy 8s -after 2s "$lib" -flow 6s -scale 20 ;; esac
 }
 

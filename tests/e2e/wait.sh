@@ -13,6 +13,8 @@
 #		standard errors, by reason
 #	storm	most runs of goroutines are yields that come in storms between windows (testdata/programs/storm):
 #		waits are not scaled up for them, and they are told
+#	ended	a command (testdata/programs/pingpong) that is observed in full at first, then in windows until it
+#		exits: numbers of waits within 2 % and five standard errors
 #
 # What is to be exact is watched with --budget=0: at rate 1 a program that does nothing but start
 # goroutines that wait is above 5 % of what it uses.
@@ -27,7 +29,7 @@ SOURCE=
 ASKED=${WIDE:+wide}${VERSIONS:+these}
 VERSIONS=${VERSIONS:-1.18.10 1.22.12 1.27.4}
 [ "$VERSIONS" != all ] || VERSIONS=$WAITS_VERSIONS
-ONLY=${ONLY:-known reasons rates labels edges kill light heavy storm}
+ONLY=${ONLY:-known reasons rates labels edges kill light heavy storm ended}
 
 part_known() {
 	watch --wait --budget=0 --wait-rate 1
@@ -115,6 +117,7 @@ densely() {
 	rate=$(comments | sed -n 's/^rate: waits of \([0-9]*\) ns and longer.*/\1/p')
 	echo "# rate $rate ns" >&2
 	[ "${rate:-999999999}" -le "$1" ] || echo "the rate is ${rate:-not told}"
+	grep -q "wait: waits of $rate ns and longer" "$TMP/err" || echo "the rate $rate is not told on stderr"
 	comments | awk -v part="$2" '/^hits: ended and sampled:/ { ended = $5 + $12 + $17; got = $7 + $14 + $19 }
 		END { if (!ended || got < part * ended) { print got + 0 " of " ended + 0 " waits are samples"; exit 1 } }'
 }
@@ -201,6 +204,29 @@ part_storm() {
 		}' "$TMP/labels"
 }
 
+# The runtime's count is read for the last time before the command exits, and what full observation saw is
+# none of what windows stand for.
+part_ended() {
+	local bin rc=0 kind waits
+	bin=$(subject "$1" pingpong)
+	"$GOPROF" --block --wait -o "$TMP" -- "$bin" 4s >"$TMP/pairs" 2>"$TMP/err" || rc=$?
+	grep '\.pb\.gz$' "$TMP/err" >"$TMP/paths"
+	BLOCK=$(file_of block) WAIT=$(file_of wait)
+	"$PPROFCHECK" losses -list "$LOSSES" -status $rc -ends 0 "$TMP/err" "$BLOCK" "$WAIT" || echo "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"
+	grep -q 'from now on in short windows' "$TMP/err" || echo "not said that there are windows"
+	waits=$(awk 'NF == 3 && $1 $3 ~ /^[0-9]+$/ { n = $3 } END { print n + 0 }' "$TMP/pairs")
+	for kind in "$BLOCK" "$WAIT"; do
+		"$PPROFCHECK" comments "$kind" | sed -nE 's/^(budget|error: all)/# &/p' >&2
+		# Each wait is followed by a time runnable, and a wait profile has both.
+		"$PPROFCHECK" comments "$kind" | awk -v waits="$waits" -v each="$([ "$kind" = "$WAIT" ] && echo 2 || echo 1)" '
+			/^error: all sites contentions [0-9]+ \+- [0-9]+ / { n = $5; se = $7 }
+			END {
+				off = n - each * waits
+				if (waits < 100000 || !n || off * off > (0.02 * each * waits + 5 * se) ^ 2) {
+					print n + 0 " +- " se + 0 " for " each * waits; exit 1 } }'
+	done
+}
+
 for V in $VERSIONS; do
 	# Each Go in one part, the newest in both; with WIDE=1 or VERSIONS both in all of them.
 	case $ASKED$V in 1.22.*) ;; *) part known "$V" ;; esac
@@ -216,6 +242,11 @@ if wanted heavy; then
 	echo "## heavy $V" >&2
 	steps part_heavy "$V"
 	outcome "wait/heavy/$V"
+fi
+if wanted ended; then
+	echo "## ended $V" >&2
+	steps part_ended "$V"
+	outcome "wait/ended/$V"
 fi
 if wanted storm; then
 	echo "## storm $V" >&2

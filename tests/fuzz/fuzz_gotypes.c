@@ -2,8 +2,9 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
+#include "go/elfimg.h"
 #include "go/gotypes.h"
-#include "ingest/typing_shape.h"
+#include "ingest/typing/shape.h"
 #include "mktypes.h"
 
 static void look_at(const struct gotypes *t)
@@ -25,24 +26,36 @@ static void look_at(const struct gotypes *t)
 	shapes_fini(&s);
 }
 
+static void ask_symbols(int fd)
+{
+	static const char *const names[] = { "main.list", "runtime.bss", "none" };
+	CLEANUP(elfimg_freep) struct elfimg *img = NULL;
+	struct elf_sym sym[ARRAY_LEN(names)];
+
+	if (!elfimg_open_any(fd, "fuzz", 4, &img, NULL))
+		elfimg_symbols(img, names, ARRAY_LEN(names), sym, NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint64_t pcs[] = { MKTYPES_CODE + 4, MKTYPES_CODE + 16, MKTYPES_CODE_END };
-	static const struct gotypes_want want = { .pcs = pcs,
-						  .npcs = ARRAY_LEN(pcs),
-						  .data = MKTYPES_DATA,
-						  .edata = MKTYPES_DATA_END,
-						  .bss = MKTYPES_BSS,
-						  .ebss = MKTYPES_BSS_END,
-						  .types = MKTYPES_TYPES,
-						  .etypes = MKTYPES_TYPES_END,
-						  .functions = true };
+	const struct gotypes_want want = { .word = size & 1 ? 4 : 8,
+					   .pcs = pcs,
+					   .npcs = ARRAY_LEN(pcs),
+					   .data = MKTYPES_DATA,
+					   .edata = MKTYPES_DATA_END,
+					   .bss = MKTYPES_BSS,
+					   .ebss = MKTYPES_BSS_END,
+					   .types = MKTYPES_TYPES,
+					   .etypes = MKTYPES_TYPES_END,
+					   .functions = true };
 	int fd CLEANUP(closep) = memfd_create("fuzz_gotypes", MFD_CLOEXEC);
 	CLEANUP(gotypes_freep) struct gotypes *t = NULL;
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		return 0;
+	ask_symbols(fd);
 	if (!gotypes_read_here(fd, &want, &t, NULL))
 		look_at(t);
 	return 0;

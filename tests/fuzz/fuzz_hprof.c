@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "cli/heap_to_hprof.h"
-#include "ingest/dumpclasses.h"
+#include "ingest/heapdump/classes.h"
 #include "readhprof.h"
 
 struct run {

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
+#include "ingest/typing/bytypes.h"
 #include "mktyped.h"
 
 /* Classes of all objects agree with the totals, whatever was put where. */
@@ -19,6 +20,16 @@ static void look(const struct mktyped *m)
 	BUG_ON(objects != m->g.heap.objects.n || bytes != m->g.heap.objects.bytes);
 }
 
+static void ask_which(struct mktyped *m)
+{
+	uint64_t bias;
+
+	for (int moves = 0; moves < 2; moves++) {
+		m->program.moves = moves;
+		bytypes_check(&m->ix, m->g.heap.names, &m->program, &bias, NULL);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -31,9 +42,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	m = (struct mktyped){};
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		return 0;
-	if (!mktyped_read(&m, fd, &how, &e))
+	if (!mktyped_read(&m, fd, &how, &e)) {
 		look(&m);
-	else
+		ask_which(&m);
+	} else {
 		BUG_ON(!e.msg[0]);
+	}
 	return 0;
 }

@@ -169,6 +169,27 @@ refuses "made in windows: an error bar that says nothing" flow_made.comments 's/
 refuses "made in windows: a plugin's function is missing" flow_made.comments '/_.a.b/d' "${L[@]}"
 refuses "made in windows: no truth" flow_made.truth '/^#/d' "${L[@]}"
 
+right late.truth <<-END
+	ready
+	# main.allocGarbage 20000 112
+	# main.allocHost 600000 80
+	done
+END
+right late.comments <<-END
+	hits: 540600 allocations of 46454528 bytes seen at 36 probes (one multi link), 22022 sampled
+	unobserved: 5 ms in which probes were being put in
+	missed: 79697 allocations, by the runtime's own counts, did not pass the probes
+END
+right late.err <<-END
+	goprof-bpf: heap: 79697 allocations that did not pass the probes, by the runtime's own count
+END
+LATE="told_late $D/late.truth $D/late.comments $D/late.err"
+accepts late $LATE
+refuses "late: nothing was missed" late.comments '/missed:/d' $LATE
+refuses "late: too few are missed" late.comments 's/79697/50000/' $LATE
+refuses "late: too many are missed" late.comments 's/79697/100000/' $LATE
+refuses "late: no loss is told" late.err 's/did not pass/passed/' $LATE
+
 right labels.truth <<-END
 	7 200000 kind=a
 	8 200000 -
@@ -578,6 +599,40 @@ refuses "check: a pc outside of its mapping" one.pb.gz '1s/^/mapping 4194304 419
 refuses "check: an id is left out" one.pb.gz '1s/^/skip 1\n/' "${V[@]}"
 refuses "check: a name that is not UTF-8" one.pb.gz "s/alloc16/alloc\xff16/" "${V[@]}"
 refuses "check: a label that is not UTF-8" one.pb.gz "s/bytes=96/bytes=96 kind:\xff/" "${V[@]}"
+
+# ---- a run, and its target ----
+
+right run.said <<-END
+	goprof-bpf: profiling pid 7
+	goprof-bpf: cpu: 100 Hz
+	goprof-bpf: pid 7 (x) exited: writing what was collected
+END
+echo "$D/one.pb.gz" | right run.paths
+R=(judge_run "$D/run.said" "$D/run.paths" 3 "0 3" 1 'pid 7 .* exited')
+accepts run "${R[@]}"
+refuses "run: nothing is said" run.said '/exited/d' "${R[@]}"
+refuses "run: it is said twice" run.said '/exited/s/(.*)/\1\n\1/' "${R[@]}"
+refuses "run: it is said in a line that every run says" run.said '/exited/s/pid 7 .x. /profiling &/' "${R[@]}"
+refuses "run: a sanitizer speaks" run.said '1s/^/x.c:1: runtime error: overflow\n/' "${R[@]}"
+refuses "run: no profile" run.paths 'd' "${R[@]}"
+refuses "run: one too many" run.paths 's/(.*)/\1\n\1/' "${R[@]}"
+refuses "run: one that is not valid" one.pb.gz '1s/^/skip 1\n/' "${R[@]}"
+refuses "run: any number, and one of them is not valid" one.pb.gz '1s/^/skip 1\n/' judge_run "$D/run.said" "$D/run.paths" 3 3 -
+asks "run: another status" "not ok" "judge judge_run $D/run.said $D/run.paths 1 '0 3' 1; outcome x"
+asks "run: a status that looks like one of them" "not ok" "judge judge_run $D/run.said $D/run.paths 13 '0 3 137' 1; outcome x"
+asks "run: no stderr" "not ok" "judge judge_run $D/none $D/run.paths 3 3 1; outcome x"
+echo "$D/none.pb.gz" >"$D/none.paths"
+asks "run: a profile that is not there" "not ok" "judge judge_run $D/run.said $D/none.paths 3 3 1; outcome x"
+asks "run: no stdout" "not ok" "judge judge_run $D/run.said $D/none 3 3 -; outcome x"
+
+# target OUTPUT [TRIES]: a program that says this when it is asked
+target() { echo "start bash -c 'trap \"$1\" USR1; echo ready; while :; do sleep 0.01; done'; judge judge_unharmed \$PID \$OUT ${2:-400}; outcome x"; }
+asks "a target that goes on" "ok" "$(target 'echo good')"
+asks "one that computes wrongly" "not ok" "$(target 'echo wrong')"
+asks "one that computed wrongly before" "not ok" "$(target 'echo wrong; echo good')"
+asks "one that does not answer" "not ok" "$(target '' 3)"
+asks "one that has ended" "not ok" 'echo good >$TMP/out; true & PID=$!; wait $PID; judge judge_unharmed $PID $TMP/out 3; outcome x'
+
 right still.block.pb.gz <"$D/before.block.pb.gz.txt"
 W=("$PPROFCHECK" grew -addresses -tolerance 0.01 -still 'main\.' -but '(^| )runtime\.unlock ' "$D/before.block.pb.gz" "$D/still.block.pb.gz")
 accepts grew "${W[@]}"

@@ -8,7 +8,7 @@ bad=0
 
 plant() { # FILE INCLUDE
 	rm -rf "${tree:?}"/*
-	mkdir -p "$tree"/user/{base,go,target,collect,output,cli,ingest/exectrace} "$tree"/{bpf,include}
+	mkdir -p "$tree"/user/{base,go,target,collect,output,ingest/{heapdump,typing,exectrace},cli} "$tree"/{bpf,include}
 	touch "$tree/bpf/common.bpf.h"
 	printf '#include <stdio.h>\n\t# include "%s"\n' "$2" >"$tree/$1"
 	(cd "$tree" && sh "$rule") >"$tree/said" 2>&1
@@ -46,6 +46,11 @@ refuses user/go/x.c profile.pb-c.h
 refuses user/collect/x.c target/target_priv.h
 refuses user/go/x.c gobin.h
 refuses user/ingest/exectrace/x.c target/target.h
+refuses user/ingest/heapdump/x.c target/target.h
+refuses user/ingest/heapdump/x.c ingest/typing/typing.h
+refuses user/ingest/exectrace/x.c ingest/heapdump/heapdump.h
+refuses user/ingest/x.c ingest/heapdump/heapdump.h
+refuses user/ingest/typing/x.c ingest/heapdump/heapdump_priv.h
 refuses bpf/x.bpf.c base/err.h
 refuses bpf/x.bpf.c vmlinux.h
 refuses include/x.h base/err.h
@@ -55,5 +60,9 @@ allows user/collect/x.c go/gobin.h
 allows user/ingest/exectrace/x.c profile/profile.h
 allows user/target/x.c target/target_priv.h
 allows user/cli/x.c output/output.h
+allows user/cli/x.c ingest/typing/typing.h
+allows user/ingest/heapdump/x.c ingest/stream.h
+allows user/ingest/heapdump/x.c ingest/heapdump/heapdump_priv.h
+allows user/ingest/typing/x.c ingest/heapdump/heapdump.h
 allows bpf/x.bpf.c common.bpf.h
 exit $bad

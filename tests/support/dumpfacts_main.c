@@ -15,7 +15,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "ingest/dumpclasses.h"
+#include "ingest/heapdump/classes.h"
 
 struct facts {
 	int fd;

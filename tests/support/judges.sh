@@ -243,3 +243,54 @@ cpu_end() {
 	# shellcheck disable=SC2034
 	CPU=$(cat "$TMP/paths") OUTER=$(($(ticks "$PID") - OUTER)) STOLEN=$(($(stolen) - STOLEN)) SWITCHES=$(($(switches "$PID") - SWITCHES))
 }
+
+# told_late TRUTH COMMENTS SAID: what the probes saw and what is said to be missed is all that was made,
+# and at most one in fifty more, by the runtime itself.
+told_late() {
+	! grep -q '^missed:' "$2" || grep -q 'allocations that did not pass the probes' "$3" || { echo "no loss is told"; return 1; }
+	awk 'FILENAME == ARGV[1] && /^# / { made += $3 }
+	/^hits: / { hits = $2 }
+	/^missed: / { missed = $2 }
+	/^unobserved: [0-9]* ms/ { gap = $2 }
+	END {
+		seen = hits + missed
+		if (seen < 0.98 * made - 1000 * gap || seen > 1.02 * made + 1000)
+			why = hits " seen and " missed " missed of " made
+		if (why) print why
+		exit why != ""
+	}' "$1" "$2"
+}
+
+# ---- a run of goprof-bpf, by what it left ----
+
+# sentences SAID: of its stderr, the lines that not every run says.
+sentences() { sed -E '/: (cpu: [0-9]+ Hz|heap: source|heap: probing|profiling pid)/d' "$1"; }
+
+# judge_run SAID PATHS STATUS WANTED FILES [SENTENCE]: its exit status is one of WANTED ("0 3"), FILES paths were
+# printed (-: any number), each of a valid profile, and SENTENCE (extended regular expression) was said once.
+judge_run() {
+	local said=$1 paths=$2 rc=$3 wanted=$4 files=$5 sentence=${6:-} path bad=0
+	case " $wanted " in *" $rc "*) ;; *) echo "exit status $rc, not $wanted"; bad=1 ;; esac
+	[ -z "$sentence" ] || [ "$(sentences "$said" | grep -cE -- "$sentence")" = 1 ] || { echo "not said once: $sentence"; bad=1; }
+	[ "$files" = - ] || [ "$(wc -l <"$paths")" = "$files" ] || { echo "$(wc -l <"$paths") files, not $files"; bad=1; }
+	while read -r path; do
+		valid "$path" 2>&1 || { echo "$path is no valid profile"; bad=1; }
+	done <"$paths" || bad=1
+	[ "$(grep -cE 'Sanitizer|runtime error|BUG' "$said")" = 0 ] || { grep -m 1 -E 'Sanitizer|runtime error|BUG' "$said"; bad=1; }
+	return $bad
+}
+
+# judge_unharmed PID OUT [TRIES]: testdata/programs/checksum, whose output is OUT, still computes, and its sums are right.
+judge_unharmed() {
+	local before good i
+	before=$(grep -c '^good' "$2")
+	kill -USR1 "$1" 2>/dev/null || { echo "the target is gone: $(tail -n 1 "$2")"; return 1; }
+	for ((i = 0; i < ${3:-100}; i++)); do
+		good=$(grep -c '^good' "$2")
+		[ "$(grep -c '^wrong' "$2")" = 0 ] || break # what was wrong before this good sum
+		[ "$good" -le "$before" ] || return 0
+		sleep 0.05
+	done
+	echo "the target is harmed: $(tail -n 1 "$2")"
+	return 1
+}

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 
 struct dump dump;
+const char *dump_toolchain = "go1.27.4";
 
 static void byte(uint64_t v)
 {
@@ -61,7 +62,7 @@ void dump_begin(unsigned version, bool big, unsigned ptr)
 		dump_number('6');
 	else
 		dump_text("amd64");
-	dump_text(version < 7 ? "" : "go1.27.4");
+	dump_text(version < 7 ? "" : dump_toolchain);
 	dump_number(2);
 }
 

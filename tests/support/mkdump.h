@@ -2,7 +2,7 @@
  * tests/support/mkdump.h - writes heap dumps, by the tables of the format.
  *
  * Source: the Go wiki's page on the format, and the runtime where that is wrong; see
- * user/ingest/heapdump_layouts.h. Nothing of the reader is used.
+ * user/ingest/heapdump/layouts.h. Nothing of the reader is used.
  */
 #ifndef TESTS_MKDUMP_H
 #define TESTS_MKDUMP_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ingest/heapdump.h"
+#include "ingest/heapdump/heapdump.h"
 
 /* The dump that is being written. */
 extern struct dump {
@@ -21,6 +21,8 @@ extern struct dump {
 	bool big;	  /* endian */
 	unsigned ptr;	  /* bytes of a pointer */
 } dump;
+/* What dumps of version 7 say of their toolchain. */
+extern const char *dump_toolchain;
 
 void dump_number(uint64_t v);
 void dump_numbers(const uint64_t *v, size_t n);

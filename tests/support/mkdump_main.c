@@ -6,11 +6,17 @@
  * small: a list of three objects, of which a global holds the first, and one that nobody holds
  * stack: objects that variables on a stack hold, which only pointers to these tell of; and one whose
  *	address lies in front of them
+ * held: an object that a global holds, in a ring of two; N & 1: another global holds it, too;
+ *	N & 2: another site made it; N & 4: globals lie elsewhere; N & 8: the ring has three;
+ *	N & 16: another Go wrote it
+ * nought: an object at address 0
  * cycle: N objects in a ring, which a global holds, each with a pointer to itself and to the next
  * goroutines: N goroutines with two frames each, which all share an object
  * sites: N allocation sites with a stack of their own, and a live sample of each
  * long: an object that is said to be 2^40 bytes long
  * count: a site that is said to have 2^40 frames
+ * deep: as small, and then a site with 2000 frames, which are there
+ * top: an object that ends behind the last address, after one that does not
  * newer: the header of a version that there is not
  */
 #include <stdint.h>
@@ -48,7 +54,7 @@ static uint64_t at(uint64_t i)
 	return HEAP + i * SIZE;
 }
 
-static void begin(void)
+static void begin(const char *go)
 {
 	fputs("go1.7 heap dump\n", stdout);
 	number(PARAMS);
@@ -57,7 +63,7 @@ static void begin(void)
 	number(HEAP);
 	number(HEAP + (1ull << 38));
 	text("amd64");
-	text("go1.21.13"); /* without bitmaps in spans */
+	text(go); /* without bitmaps in spans */
 	number(2);
 }
 
@@ -145,7 +151,7 @@ static void site(uint64_t i, uint64_t frames)
 	number(0x7f0000000000 + i * 256);
 	number(SIZE);
 	number(frames);
-	for (uint64_t k = 0; k < frames && k < 32; k++) {
+	for (uint64_t k = 0; k < frames && (k < 32 || frames < 4096); k++) {
 		snprintf(name, sizeof(name), "main.f%llu_%llu", (unsigned long long)i,
 			 (unsigned long long)k);
 		text(name);
@@ -212,6 +218,28 @@ static void stack(void)
 	stats(4);
 }
 
+static void held(uint64_t how)
+{
+	uint64_t n = how & 8 ? 3 : 2;
+
+	for (uint64_t i = 0; i < n; i++)
+		object(at(i), at((i + 1) % n), 0);
+	number(BSS);
+	number(0x500000 + (how & 4 ? 0x1230000 : 0));
+	number(2 * WORD);
+	word(at(0));
+	word(how & 1 ? at(0) : 0);
+	number(1);
+	number(0);
+	number(1);
+	number(WORD);
+	number(0);
+	stats(n);
+	site(0, 1);
+	site(1, 1);
+	sample(how & 2 ? 1 : 0, at(0));
+}
+
 static void cycle(uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)
@@ -250,11 +278,13 @@ int main(int argc, char **argv)
 		fputs("go1.8 heap dump\n", stdout);
 		return 0;
 	}
-	begin();
+	begin(!strcmp(kind, "held") && n & 16 ? "go1.20.14" : "go1.21.13");
 	if (!strcmp(kind, "small")) {
 		small();
 	} else if (!strcmp(kind, "stack")) {
 		stack();
+	} else if (!strcmp(kind, "held")) {
+		held(n);
 	} else if (!strcmp(kind, "cycle")) {
 		cycle(n);
 	} else if (!strcmp(kind, "goroutines")) {
@@ -267,6 +297,15 @@ int main(int argc, char **argv)
 		number(1ull << 40);
 	} else if (!strcmp(kind, "count")) {
 		site(0, 1ull << 40);
+	} else if (!strcmp(kind, "deep")) {
+		small();
+		site(1, 2000);
+	} else if (!strcmp(kind, "nought")) {
+		object(0, 0, 0);
+		stats(1);
+	} else if (!strcmp(kind, "top")) {
+		object(at(0), 0, 0);
+		object(0ull - SIZE, 0, 0);
 	} else {
 		fprintf(stderr, "mkdump: no such kind: '%s'\n", kind);
 		return 2;

@@ -8,9 +8,9 @@
 
 #include <sys/mman.h>
 
-#include "ingest/dumpclasses.h"
-#include "ingest/dumpslots.h"
-#include "ingest/typing_roots.h"
+#include "ingest/heapdump/classes.h"
+#include "ingest/heapdump/slots.h"
+#include "ingest/typing/roots.h"
 #include "mktypes.h"
 
 /* The program was loaded so much higher than its file says. */
@@ -28,6 +28,7 @@ struct mktyped {
 
 /* How many objects the stack has room for; 0: as many as usual. */
 static uint32_t mktyped_stack_max;
+static uint32_t mktyped_parts_max; /* the same of parts */
 
 static inline int mktyped_program(struct mktyped *m, const struct mktypes *how, struct err *e)
 {
@@ -35,7 +36,8 @@ static inline int mktyped_program(struct mktyped *m, const struct mktypes *how, 
 	size_t n = mktypes(how, file);
 	int fd CLEANUP(closep) = memfd_create("program", MFD_CLOEXEC);
 	VEC(uint64_t) pcs = { 0 };
-	struct gotypes_want want = { .data = MKTYPES_DATA,
+	struct gotypes_want want = { .word = 8,
+				     .data = MKTYPES_DATA,
 				     .edata = MKTYPES_DATA_END,
 				     .bss = MKTYPES_BSS,
 				     .ebss = MKTYPES_BSS_END,
@@ -82,8 +84,10 @@ static inline int mktyped_read(struct mktyped *m, int fd, const struct mktypes *
 	m->x.ix = &m->ix;
 	m->x.program = &m->program;
 	m->x.bias = MKTYPED_BIAS;
+	m->x.big_endian = heapdump_params(m->d)->big_endian;
 	m->x.headers = dumpslots_headers(heapdump_params(m->d));
 	m->x.stack_max = mktyped_stack_max;
+	m->x.parts.max = mktyped_parts_max;
 	ret = flow_init(&m->x, e);
 	return ret ? ret : roots_flow(&m->x, e);
 }

@@ -32,6 +32,7 @@
 enum { CPU_CLOCK = 77, PROBES = 3, EP = 2000, TIMER = 2100, KEEPER = 2200, PRICING = 2300 };
 /* Of putting in and taking out, where no other process runs the file. */
 #define WORK_NS (2 * MS)
+enum { PROBED = 20 }; /* sites */
 
 enum { STEP = 100000, SECONDS = 40, STEPS = SECONDS * 10000, SITES = 2 };
 
@@ -62,6 +63,8 @@ struct probes {
 	uint64_t kill_at; /* somebody kills the keeper then; 0: nobody */
 	bool dead;
 	unsigned kills;
+	/* What epoll watches of it. A child may have these files open, so closing does not end that. */
+	bool watched_keeper, watched_pricing;
 	/* The results. */
 	double estimate[SITES];
 	uint64_t observed, windows, full, length, first_part;
@@ -81,6 +84,8 @@ static struct {
 	struct probes at[PROBES];
 	uint64_t detach_ns, attach_ns; /* how long that takes; 0: as usual */
 	bool refuses;		       /* the kernel puts no more probes in */
+	uint64_t crowded;	       /* from then on that takes it too long; 0: never */
+	uint64_t mapped_ns;	       /* what one probe, in and out, takes it longer than usual */
 	int n, eps, timers;
 	int heals; /* how many times leftovers were looked for */
 	uint64_t random;
@@ -140,10 +145,14 @@ int epoll_create1(int flags)
 
 int epoll_ctl(int ep, int op, int fd, struct epoll_event *ev)
 {
-	(void)ep;
-	(void)op;
-	(void)fd;
+	struct probes *s = &w.at[ep - EP];
+	bool *watched = fd >= PRICING ? &s->watched_pricing : &s->watched_keeper;
+
 	(void)ev;
+	if (fd < KEEPER)
+		return 0;
+	assert_true(op == EPOLL_CTL_ADD ? !*watched : *watched);
+	*watched = op == EPOLL_CTL_ADD;
 	return 0;
 }
 
@@ -153,7 +162,7 @@ int epoll_wait(int ep, struct epoll_event *ev, int n, int timeout)
 	int got = 0;
 
 	(void)timeout;
-	if (got < n && s->pricing && s->pricing <= w.now)
+	if (got < n && s->watched_pricing && s->pricing <= w.now)
 		ev[got++].data.fd = PRICING + (ep - EP);
 	if (got < n && (s->dead || (s->asked && s->window.detached <= w.now)))
 		ev[got++].data.fd = KEEPER + (ep - EP);
@@ -277,11 +286,10 @@ static void pass(uint64_t to)
 int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
 		       const struct uprobe_group *g, size_t n, struct err *e)
 {
-	(void)to;
 	(void)sites;
-	(void)g;
-	(void)n;
 	(void)e;
+	if (n)
+		memcpy(to, g, n * sizeof(*g));
 	return 0;
 }
 
@@ -315,6 +323,8 @@ int uprobes_attach(struct uprobes *u, struct err *e)
 {
 	if (w.refuses)
 		return err_set(e, -EINVAL, "no");
+	if (w.crowded && w.now >= w.crowded)
+		return err_set(e, -EUSERS, "it takes long");
 	pass(w.now + (w.attach_ns ? w.attach_ns : 10 * MS));
 	if (of(u)->dead)
 		return err_set(e, -ECHILD, "it is dead");
@@ -355,7 +365,7 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *a, struct err 
 	if (s->keep)
 		s->until = a->keep_until;
 	o->asked = w.now;
-	o->work_ns = (s->keep ? WORK_NS / 2 : WORK_NS) + visits;
+	o->work_ns = (s->keep ? WORK_NS / 2 : WORK_NS) + visits + w.mapped_ns * PROBED;
 	w.work_ns += visits;
 	o->opened = a->open > w.now + 10 * MS ? a->open : w.now + 10 * MS;
 	o->closed = o->opened + a->end;
@@ -375,6 +385,8 @@ int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err 
 		s->open.since = s->window.opened;
 	if (s->dead)
 		return err_set(e, -ECHILD, "it is dead");
+	if (w.crowded && s->window.asked >= w.crowded)
+		return err_set(e, -EUSERS, "it takes long");
 	attach(s, true, s->window.opened - 5 * MS);
 	if (s->keep)
 		attach(s, true, s->window.detached);
@@ -398,7 +410,7 @@ int uprobes_mend(struct uprobes *u, struct err *e)
 	struct probes *s = of(u);
 
 	(void)e;
-	assert_true(s->dead && !s->attached);
+	assert_true(s->dead && !s->attached && !s->watched_keeper);
 	s->dead = false;
 	u->deaths++;
 	pass(w.now + 20 * MS);
@@ -430,7 +442,7 @@ void leftovers_begin(struct target *t, const struct collect_opts *o)
 
 int uprobes_fd(const struct uprobes *u)
 {
-	return u->keeper.sock;
+	return u->keeper.sock ? u->keeper.sock : -1;
 }
 
 void uprobes_until(struct uprobes *u, uint64_t ns)
@@ -445,7 +457,10 @@ uint64_t uprobes_let_go(const struct uprobes *u)
 
 void uprobes_free(struct uprobes *u)
 {
-	if (u->keeper.sock && of(u)->attached)
+	if (!u->keeper.sock)
+		return;
+	assert_false(of(u)->watched_keeper);
+	if (of(u)->attached)
 		attach(of(u), false, w.now);
 	u->keeper.sock = 0;
 }
@@ -484,6 +499,7 @@ void pricing_free(struct pricing *p)
 
 	if (!s)
 		return;
+	assert_false(s->watched_pricing);
 	pass(s->pricing);
 	s->pricing = 0;
 }
@@ -656,7 +672,8 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		s->counts = counts[i];
 		assert_int_equal(probing_new(&subject, &o, &u, true, &s->p, NULL), 0);
 		w.n++;
-		assert_int_equal(probing_set(s->p, NULL, 0, NULL), 0);
+		assert_int_equal(probing_set(s->p, &(struct uprobe_group){ .n = PROBED }, 1, NULL),
+				 0);
 		/* Nothing is attached while others prepare. */
 		assert_true(w.now == w.begin && !probing_since(s->p));
 	}

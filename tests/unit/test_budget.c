@@ -483,6 +483,58 @@ static void unwatched_for_so_long(void **state)
 	budget_leave(&w.s, b, &m);
 }
 
+/* What is above the share at the end is told, with what allowed it. */
+static void an_excess_is_told(void **state)
+{
+	struct world w = world(50000);
+	struct budget_member m = {}, left = {};
+	struct budget *b = join(&w, &m);
+	double taken = -1;
+
+	(void)state;
+	assert_ptr_equal(join(&w, &left), b);
+	assert_null(budget_excess(b, &taken)); /* there is no time yet */
+	pass_ms(1000, 1);
+	budget_spend_once(b, &m, 30 * MS);
+	budget_spend(b, &left, 20.2 * MS);
+	assert_null(budget_excess(b, &taken));
+	budget_leave(&w.s, b, &left); /* what it took was taken */
+	budget_spend(b, &m, 9.8 * MS);
+	assert_string_equal(budget_excess(b, &taken),
+			    "some 10 ms are taken ahead, and more until that is noticed");
+	near(taken * 1e6, 60000);
+	budget_leave(&w.s, b, &m);
+}
+
+static void an_excess_has_its_cause(void **state)
+{
+	struct world w = world(50000), none = world(0);
+	struct budget_member m = {}, n = {};
+	struct budget *b = join(&w, &m);
+	double taken = -1;
+
+	(void)state;
+	pass_ms(10000, 0.02);
+	budget_spend(b, &m, 50 * MS); /* of 200 ms; a twentieth of 1,000 ms */
+	assert_non_null(strstr(budget_excess(b, &taken), "less than a tenth of a CPU"));
+	near(taken * 1e6, 250000);
+	budget_leave(&w.s, b, &m);
+
+	w.o.budget_ahead_ns = 1000000000;
+	m = (struct budget_member){};
+	b = join(&w, &m);
+	pass_ms(2000, 1);
+	budget_spend(b, &m, 900 * MS);
+	assert_non_null(strstr(budget_excess(b, &taken), "first second"));
+	budget_leave(&w.s, b, &m);
+
+	b = join(&none, &n);
+	pass_ms(1000, 1);
+	budget_spend(b, &n, 900 * MS);
+	assert_null(budget_excess(b, &taken));
+	budget_leave(&none.s, b, &n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -505,6 +557,8 @@ int main(void)
 		cmocka_unit_test(others_in_windows_forbid_nobody_to_see_all),
 		cmocka_unit_test(full_again_only_well_within),
 		cmocka_unit_test(unwatched_for_so_long),
+		cmocka_unit_test(an_excess_is_told),
+		cmocka_unit_test(an_excess_has_its_cause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

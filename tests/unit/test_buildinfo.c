@@ -235,7 +235,7 @@ static void searching_ends_in_time(void **state)
 
 static int looks;
 
-static bool after_ten(void)
+static uint64_t after_ten(void)
 {
 	return ++looks > 10;
 }

@@ -1,5 +1,5 @@
 /* tests/unit/test_dumpsites.c - buckets and live samples of a dump as a heap profile. */
-#include "ingest/dumpsites.h"
+#include "ingest/heapdump/sites.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,6 +117,50 @@ static void test_rate_one(void **state)
 	assert_int_equal(prof_sample_at(p, 0).values[3], 48);
 }
 
+static void heap(uint64_t bytes)
+{
+	struct heapdump_record r = { .kind = HEAPDUMP_MEMSTATS, .memstats = { .alloc = bytes } };
+
+	assert_int_equal(dumpsites_record(sites, NULL, &r, &e), 0);
+}
+
+/*
+ * 100 samples of 48 bytes stand for 50 MiB by the usual rate, give or take 5 MiB: a heap of 30 MiB
+ * may be chance (four times that), one of 29 is not. Without the runtime's count nothing is said.
+ */
+static void test_rate_wrong(void **state)
+{
+	static const struct {
+		uint64_t heap;
+		int64_t rate;
+		bool wrong;
+	} t[] = { { 29 << 20, RATE, true },
+		  { 31 << 20, RATE, false },
+		  { 0, RATE, false },
+		  { 4800, 1, false },
+		  { 4799, 1, true } };
+	const struct heapdump_line stack[] = { frame("main.f", 3) };
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+		CLEANUP(prof_freep) struct prof *p = NULL;
+		struct prof_header_view h;
+		bool said = false;
+
+		heap(t[i].heap);
+		bucket(1, 48, stack, 1, 100, 0);
+		live(1, 100);
+		assert_int_equal(dumpsites_profile(sites, t[i].rate, true, &p, &e), 0);
+		assert_int_equal(dumpsites_check(sites).wrong, t[i].wrong);
+		h = prof_header(p);
+		for (size_t k = 0; k < h.ncomments; k++)
+			said |= strstr(strtab_get(prof_strings(p), h.comments[k]),
+				       "it was another one") != NULL;
+		assert_int_equal(said, t[i].wrong);
+		end(state);
+		begin(state);
+	}
+}
+
 /* Lost is told; numbers of a file overflow nothing. */
 static void test_hostile(void **state)
 {
@@ -158,6 +202,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_values, begin, end),
 		cmocka_unit_test_setup_teardown(test_rate_one, begin, end),
+		cmocka_unit_test_setup_teardown(test_rate_wrong, begin, end),
 		cmocka_unit_test_setup_teardown(test_hostile, begin, end),
 		cmocka_unit_test_setup_teardown(test_too_many, begin, end),
 	};

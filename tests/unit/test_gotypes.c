@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "heapgraph/classes.h"
-#include "ingest/typing_shape.h"
+#include "ingest/typing/shape.h"
 #include "mktypes.h"
 
 static struct err e;
@@ -21,7 +21,8 @@ static uint8_t file[MKTYPES_MAX];
 
 /* The first is in a register there, the second in the frame. */
 static const uint64_t pcs[] = { MKTYPES_CODE + 4, MKTYPES_CODE + 16, MKTYPES_CODE_END };
-static const struct gotypes_want want = { .pcs = pcs,
+static const struct gotypes_want want = { .word = 8,
+					  .pcs = pcs,
 					  .npcs = 3,
 					  .data = MKTYPES_DATA,
 					  .edata = MKTYPES_DATA_END,
@@ -221,8 +222,7 @@ static void shape_of_node(void **state)
 	shape = shapes_get(&s, node);
 	assert_int_equal(shape->n, 5);
 	assert_int_equal(shape->required, 5);
-	assert_int_equal(leaf_pointer(&shape->leaves[3]),
-			 56); /* of an interface: its second word */
+	assert_int_equal(shape->leaves[3].pointer, 56); /* of an interface: its second word */
 	assert_true(shapes_fit(&s, node, 0, 1, right, 5));
 	assert_true(shapes_fit(&s, node, 0, 2, right, 10));
 	assert_false(shapes_fit(&s, node, 0, 1, right, 10));	       /* there are more */

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/oom.h"
 #include "collect/guardian.h"
@@ -28,12 +29,22 @@ enum { VALUE = 524288, OTHER = 4096 };
 
 static struct faults {
 	int fcntls, writes; /* how many more of them fail */
+	int64_t ahead_s;    /* of the clock */
 } * faults;
 
 static bool fails(int *left)
 {
 	return faults && __atomic_load_n(left, __ATOMIC_SEQ_CST) > 0 &&
 	       __atomic_fetch_sub(left, 1, __ATOMIC_SEQ_CST) > 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int ret = (int)syscall(SYS_clock_gettime, clock, ts);
+
+	if (faults)
+		ts->tv_sec += __atomic_load_n(&faults->ahead_s, __ATOMIC_SEQ_CST);
+	return ret;
 }
 
 int fcntl(int fd, int cmd, ...);
@@ -214,9 +225,13 @@ static void a_lock_is_no_collector(void **state)
 	becomes(w, 0);
 }
 
+#define GATE	    (1ull << 62)
+#define PLACE(slot) (GATE | (uint64_t)(slot) << 31)
+
 /*
  * A lock on the target's pidfd that is no claim: anybody can have it. The guardian may hold the gate
- * for a moment after it has told what it did.
+ * for a moment after it has told what it did. Its own claim has a place drawn at random: where that is
+ * the one to be locked for writing, the next one is.
  */
 static int foreign_lock(struct world *w, short type, uint64_t from, uint64_t len)
 {
@@ -224,8 +239,11 @@ static int foreign_lock(struct world *w, short type, uint64_t from, uint64_t len
 	int fd = (int)syscall(SYS_pidfd_open, w->pid, 0);
 
 	assert_true(fd >= 0);
-	for (int i = 0; i < 1000 && fcntl(fd, F_OFD_SETLK, &l); i++)
+	for (int i = 0; i < 1000 && fcntl(fd, F_OFD_SETLK, &l); i++) {
+		if (type == F_WRLCK && from != GATE)
+			l.l_start ^= 1ll << 31;
 		usleep(10000);
+	}
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &l), 0);
 	return fd;
 }
@@ -236,11 +254,11 @@ static void locks_of_strangers_mean_nothing(void **state)
 		short type;
 		uint64_t from, len;
 	} locks[] = {
-		{ F_RDLCK, 1ull << 62 | 1ull << 31, 0 },   /* all places of claims */
-		{ F_RDLCK, 1ull << 62, 0 },		   /* and the gate */
-		{ F_RDLCK, 0, 0 },			   /* everything */
-		{ F_RDLCK, (1ull << 62) - 1, 1ull << 38 }, /* much */
-		{ F_WRLCK, 1ull << 62 | 5ull << 31, 1 },   /* one place, for writing */
+		{ F_RDLCK, PLACE(1), 0 },	   /* all places of claims */
+		{ F_RDLCK, GATE, 0 },		   /* and the gate */
+		{ F_RDLCK, 0, 0 },		   /* everything */
+		{ F_RDLCK, GATE - 1, 1ull << 38 }, /* much */
+		{ F_WRLCK, PLACE(5), 1 },	   /* one place, for writing */
 	};
 	struct world *w = *state;
 
@@ -265,7 +283,7 @@ static void nobody_holds_the_gate_for_ever(void **state)
 	w->job.enter_ms = 200;
 	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
 		struct guardian *g = start(w, GUARDIAN_WROTE, VALUE);
-		int fd = foreign_lock(w, types[i], 1ull << 62, 1);
+		int fd = foreign_lock(w, types[i], GATE, 1);
 
 		ends(g, GUARDIAN_RESTORED, 0);
 		assert_int_equal(now(w), 0);
@@ -332,6 +350,50 @@ static void a_collector_that_stalls(void **state)
 	assert_int_equal(guardian_end(g, &said, NULL), 0);
 	assert_int_equal(said.how, GUARDIAN_RESTORED);
 	assert_true(said.late);
+	guardian_free(g);
+}
+
+static void clock_jumps_s(int64_t s)
+{
+	__atomic_fetch_add(&faults->ahead_s, s, __ATOMIC_SEQ_CST);
+}
+
+/* As docs/heap.md has it, by a clock that jumps: after 30 s without a sign of life. */
+static void a_collector_stalls_after_30_s(void **state)
+{
+	struct world *w = *state;
+	struct guardian_said said = { .how = -1 };
+	struct guardian *g;
+
+	w->job.window_ns = 0;
+	g = start(w, GUARDIAN_WROTE, VALUE);
+	clock_jumps_s(15);
+	usleep(600000); /* it looks every 250 ms */
+	assert_int_equal(now(w), VALUE);
+	clock_jumps_s(16);
+	becomes(w, 0);
+	assert_int_equal(guardian_end(g, &said, NULL), 0);
+	assert_true(said.how == GUARDIAN_RESTORED && said.late);
+	guardian_free(g);
+}
+
+/* And 10 s after the window, however lively it is. */
+static void a_collector_is_late_after_10_s(void **state)
+{
+	struct world *w = *state;
+	struct guardian_said said = { .how = -1 };
+	struct guardian *g;
+
+	w->job.window_ns = 5000000000ull;
+	g = start(w, GUARDIAN_WROTE, VALUE);
+	clock_jumps_s(9);
+	usleep(600000);
+	assert_int_equal(guardian_check(g), 0);
+	assert_int_equal(now(w), VALUE);
+	clock_jumps_s(7);
+	becomes(w, 0);
+	assert_int_equal(guardian_end(g, &said, NULL), 0);
+	assert_true(said.how == GUARDIAN_RESTORED && said.late);
 	guardian_free(g);
 }
 
@@ -524,6 +586,8 @@ int main(void)
 		WITH_A_CHILD(errors_are_tried_again),
 		WITH_A_CHILD(an_heir_goes_on),
 		WITH_A_CHILD(a_collector_that_stalls),
+		WITH_A_CHILD(a_collector_stalls_after_30_s),
+		WITH_A_CHILD(a_collector_is_late_after_10_s),
 		WITH_A_CHILD(the_program_wins),
 		WITH_A_CHILD(off_by_the_program),
 		WITH_A_CHILD(guardian_killed),

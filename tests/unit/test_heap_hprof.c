@@ -30,7 +30,7 @@ static struct {
 	VEC(struct pointer) pointers; /* by object */
 	struct {
 		uint32_t holder;
-		uint64_t to;
+		uint64_t offset, to;
 	} held[100000];
 	size_t nheld;
 	uint64_t sites[64]; /* by object */
@@ -75,10 +75,16 @@ static uint32_t add_holder(enum holder_kind kind, uint64_t addr, const char *nam
 	return (uint32_t)heap.h.holders.n - 1;
 }
 
-static void hold(uint32_t holder, uint64_t to)
+static void hold_at(uint32_t holder, uint64_t offset, uint64_t to)
 {
 	heap.held[heap.nheld].holder = holder;
+	heap.held[heap.nheld].offset = offset;
 	heap.held[heap.nheld++].to = to;
+}
+
+static void hold(uint32_t holder, uint64_t to)
+{
+	hold_at(holder, 0, to);
 }
 
 static uint16_t typed(uint64_t key, const char *name, uint64_t size)
@@ -132,7 +138,9 @@ static void tell_object(struct heap_hprof *x, const struct object *o)
 static void tell_held(struct heap_hprof *x)
 {
 	for (size_t i = 0; i < heap.nheld; i++)
-		assert_int_equal(heap_hprof_held(x, heap.held[i].holder, heap.held[i].to, &e), 0);
+		assert_int_equal(heap_hprof_held(x, heap.held[i].holder, heap.held[i].offset,
+						 heap.held[i].to, &e),
+				 0);
 }
 
 static void tell_site(struct heap_hprof *x)
@@ -168,6 +176,7 @@ static void convert(bool contents)
 	if (heap_hprof_wants_looks(x))
 		each_object(x, look);
 	tell_site(x);
+	tell_held(x);
 	assert_int_equal(heap_hprof_roots(x, &e), 0);
 	tell_held(x);
 	assert_int_equal(heap_hprof_classes(x, &e), 0);
@@ -495,6 +504,44 @@ static void test_roots(void **state)
 	end_all();
 }
 
+static bool no_variable(void *arg, uint64_t addr, struct heap_variable *out)
+{
+	(void)arg, (void)addr, (void)out;
+	return false;
+}
+
+static void variable_part(void *arg, uint64_t addr, char *to, size_t cap)
+{
+	(void)arg;
+	snprintf(to, cap, "%s", addr == 0x5a0010 ? ".tail" : "");
+}
+
+/* Each pointer of a variable is a field, by its name or offset. */
+static void test_variable(void **state)
+{
+	const struct heap_variables known = { NULL, no_variable, variable_part };
+	uint32_t holder;
+
+	(void)state;
+	begin_heap();
+	for (uint32_t i = 0; i < 3; i++)
+		add_object(HEAP + 16 * i, 16, false);
+	end_objects();
+	heap.h.variables = &known;
+	for (uint32_t i = 0; i < 3; i++)
+		classes_put(&heap.c, i, classes_layout(&heap.c, 16, NULL, 0));
+	holder = add_holder(HOLDER_GLOBAL, 0x5a0000, "main.ends");
+	for (uint32_t i = 0; i < 3; i++)
+		hold_at(holder, 8 * i, HEAP + 16 * i);
+	hold_at(holder, 24, 0x123); /* to no object */
+	convert(false);
+	has_static("(globals)", "main.ends", HEAP);
+	has_static("(globals)", "main.ends+8", HEAP + 16);
+	has_static("(globals)", "main.ends.tail", HEAP + 32);
+	assert_int_equal(rh_class_named(&r, "(globals)")->nstatics, 3);
+	end_all();
+}
+
 static void test_many_globals(void **state)
 {
 	char name[32];
@@ -595,14 +642,14 @@ static void test_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layouts),	    cmocka_unit_test(test_site),
-		cmocka_unit_test(test_types),	    cmocka_unit_test(test_other),
-		cmocka_unit_test(test_names_twice), cmocka_unit_test(test_many_fields),
-		cmocka_unit_test(test_contents),    cmocka_unit_test(test_contents_overlap),
-		cmocka_unit_test(test_roots),	    cmocka_unit_test(test_many_globals),
-		cmocka_unit_test(test_low_heap),    cmocka_unit_test(test_no_identifiers),
-		cmocka_unit_test(test_losses),	    cmocka_unit_test(test_names),
-		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_layouts),	       cmocka_unit_test(test_site),
+		cmocka_unit_test(test_types),	       cmocka_unit_test(test_other),
+		cmocka_unit_test(test_names_twice),    cmocka_unit_test(test_many_fields),
+		cmocka_unit_test(test_contents),       cmocka_unit_test(test_contents_overlap),
+		cmocka_unit_test(test_variable),       cmocka_unit_test(test_roots),
+		cmocka_unit_test(test_many_globals),   cmocka_unit_test(test_low_heap),
+		cmocka_unit_test(test_no_identifiers), cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_names),	       cmocka_unit_test(test_empty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

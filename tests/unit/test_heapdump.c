@@ -1,5 +1,5 @@
 /* tests/unit/test_heapdump.c - dumps of every version, written here by the format's tables. */
-#include "ingest/heapdump.h"
+#include "ingest/heapdump/heapdump.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

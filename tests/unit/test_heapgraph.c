@@ -15,7 +15,17 @@ static struct err e;
 
 static void add(struct objects *o, uint64_t addr, uint64_t size)
 {
-	assert_int_equal(objects_add(o, addr, size, addr & 16, &e), 0);
+	if (!objects_add_next(o, addr, size, addr & 16))
+		assert_int_equal(objects_add(o, addr, size, addr & 16, &e), 0);
+}
+
+static uint64_t start(const struct objects *o, uint64_t addr)
+{
+	uint64_t out[2];
+
+	objects_starts(o, (uint64_t[]){ 0, addr }, 2, out);
+	assert_int_equal(out[0], 0);
+	return out[1];
 }
 
 static void found(const struct objects *o, uint64_t addr, uint32_t want, uint64_t where)
@@ -23,6 +33,7 @@ static void found(const struct objects *o, uint64_t addr, uint32_t want, uint64_
 	struct object got;
 
 	assert_true(objects_find(o, addr, &got));
+	assert_int_equal(start(o, addr), got.addr);
 	assert_int_equal(got.index, want);
 	assert_int_equal(addr - got.addr, where);
 	assert_int_equal(got.node, (got.addr & 16) != 0);
@@ -33,6 +44,7 @@ static void missing(const struct objects *o, uint64_t addr)
 	struct object got;
 
 	assert_false(objects_find(o, addr, &got));
+	assert_int_equal(start(o, addr), 0);
 }
 
 static void same(struct object a, struct object b)
@@ -42,6 +54,26 @@ static void same(struct object a, struct object b)
 	assert_int_equal(a.index, b.index);
 	assert_int_equal(a.nodes, b.nodes);
 	assert_int_equal(a.node, b.node);
+}
+
+/* From each run on come its objects first. */
+static void walk_runs(const struct objects *o)
+{
+	struct objects_walk w;
+	struct object at = {};
+	uint32_t n = 0, nodes = 0;
+
+	for (size_t run = 0; run < o->runs.n; run++) {
+		objects_walk_run(o, &w, run);
+		for (uint32_t i = objects_in_run(o, run); i; i--) {
+			assert_true(objects_next(o, &w, &at));
+			assert_int_equal(at.index, n++);
+			same(objects_at(o, at.index), at);
+			nodes += at.node;
+		}
+		assert_int_equal(nodes - o->runs.at[run].node, objects_nodes_in_run(o, run));
+	}
+	assert_int_equal(n, o->n);
 }
 
 /* Each way to come to an object leads to the same one. */
@@ -60,6 +92,7 @@ static void walk(const struct objects *o)
 	}
 	assert_int_equal(n, o->n);
 	assert_int_equal(nodes, o->nnodes);
+	walk_runs(o);
 }
 
 /* Spans come in any order; their objects side by side, with gaps. */

@@ -8,6 +8,7 @@
 #include <ftw.h>
 #include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "base/limits.h"
 #include "target/holders.h"
@@ -211,6 +212,60 @@ static void what_cannot_be_read(void **state)
 	free(much);
 }
 
+/* A security module refuses the descriptors of process 40 to everybody. */
+static bool refuses;
+
+int openat(int at, const char *name, int flags, ...)
+{
+	char link[64], dir[128] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
+	if (refuses && !strcmp(name, "fdinfo") && readlink(link, dir, sizeof(dir) - 1) > 3 &&
+	    !strcmp(dir + strlen(dir) - 3, "/40")) {
+		errno = EACCES;
+		return -1;
+	}
+	return (int)syscall(SYS_openat, at, name, flags, 0);
+}
+
+static void who_may_not_be_looked_at(void **state)
+{
+	struct holders_ask q = question();
+
+	(void)state;
+	process(40, 0, 0, UINT64_MAX, OUR_NS);
+	locks(FDINFO LOCK, "40/fdinfo/3");
+	locks("supervisor\n", "40/comm");
+	is(ask(q), 1, 0, true);
+	refuses = true;
+	is(ask(q), 0, 0, false);
+	q.comm = "goprof-guardian";
+	is(ask(q), 0, 0, true);
+	locks("goprof-guardian\n", "40/comm");
+	is(ask(q), 0, 0, false);
+	locks("goprof-guardia\n", "40/comm");
+	is(ask(q), 0, 0, true);
+	refuses = false;
+	is(ask(q), 1, 0, true);
+}
+
+/* An epoll descriptor that watches a thousand others. */
+static void long_text_of_another_file(void **state)
+{
+	static const char other[] = "pos:\t0\nflags:\t02\nmnt_id:\t4\nino:\t1055\ntfd: 5";
+	char *much = calloc(1, 4 * LIMIT_FDINFO);
+
+	(void)state;
+	memcpy(much, other, sizeof(other));
+	process(31, 1000, 1000, 0, OUR_NS);
+	put(much, 4 * LIMIT_FDINFO, "31/fdinfo/4");
+	is(ask(question()), 0, 0, true);
+	memcpy(much, FDINFO, strlen(FDINFO));
+	put(much, 4 * LIMIT_FDINFO, "31/fdinfo/4");
+	is(ask(question()), 0, 0, false);
+	free(much);
+}
+
 static void bounds(void **state)
 {
 	struct holders_ask q = question();
@@ -295,6 +350,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(whose_locks, set_up, tear_down),
 		cmocka_unit_test(whose_rights_suffice),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_may_not_be_looked_at, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(long_text_of_another_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(bounds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_proc_of_others, set_up, tear_down),
 		cmocka_unit_test(lines),

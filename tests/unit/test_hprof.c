@@ -246,6 +246,47 @@ static void test_segments(void **state)
 	assert_int_equal(at, nbytes);
 }
 
+/* Written as a whole or side by side, instances are the same, and so are the segments they are in. */
+static void test_whole_instances(void **state)
+{
+	enum { N = 50000, FIELDS = 3 };
+	static uint64_t ids[N];
+	char *want = NULL;
+	size_t nwant = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < N; i++)
+		ids[i] = 0xc000000000 + 48 * i;
+	for (unsigned whole = 0; whole < 2; whole++) {
+		struct hprof *h = begin();
+
+		hprof_heap(h);
+		for (unsigned i = 0; i < N; i += 500) {
+			if (whole)
+				hprof_instances(h, &ids[i], 500, 0x21);
+			for (unsigned k = 0; !whole && k < 500; k++)
+				hprof_instance(h, ids[i + k], 0, 0x21, 0);
+			if (whole) {
+				hprof_instance_of(h, i + 1, i, 0x22, &ids[i], FIELDS);
+				continue;
+			}
+			hprof_instance(h, i + 1, i, 0x22, 8 * FIELDS);
+			for (unsigned k = 0; k < FIELDS; k++)
+				hprof_value_object(h, ids[i + k]);
+		}
+		end(h);
+		if (whole)
+			break;
+		want = bytes;
+		nwant = nbytes;
+		bytes = NULL;
+	}
+	assert_true(nwant > 1 << 20);
+	assert_int_equal(nbytes, nwant);
+	assert_memory_equal(bytes, want, nwant);
+	free(want);
+}
+
 static void test_full_disk(void **state)
 {
 	FILE *full = fopen("/dev/full", "w");
@@ -277,7 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_before_the_heap), cmocka_unit_test(test_roots_and_classes),
 		cmocka_unit_test(test_objects),		cmocka_unit_test(test_segments),
-		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_full_disk),	cmocka_unit_test(test_whole_instances),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_bytes);

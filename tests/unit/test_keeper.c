@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/oom.h"
 #include "collect/keeper.h"
 #include "oomscore.h"
@@ -65,6 +66,22 @@ static size_t serve(void *arg, const void *ask, size_t n, void *answer)
 	return n;
 }
 
+/* A question that takes long, as the kernel may. */
+static size_t serve_slowly(void *arg, const void *ask, size_t n, void *answer)
+{
+	const struct timespec time = { .tv_sec = 4 };
+
+	nanosleep(&time, NULL);
+	return serve(arg, ask, n, answer);
+}
+
+static uint64_t asked_ms; /* to stop */
+
+static uint64_t when_asked(void)
+{
+	return asked_ms;
+}
+
 static int idle(void *arg)
 {
 	struct log *l = arg;
@@ -100,6 +117,32 @@ static void begins_serves_and_ends(void **state)
 	assert_int_equal(k.pid, 0);
 	keeper_stop(&k);
 	assert_int_equal(l->ended, 1);
+	free_log(l);
+}
+
+/* It is neither waited for nor killed: it ends when it is back, and undoes what it did. */
+static void one_that_is_busy_is_left_when_we_are_to_stop(void **state)
+{
+	struct log *l = new_log();
+	struct keeper_job job = { .begin = begin, .end = end, .serve = serve_slowly, .arg = l };
+	struct keeper k = {};
+	struct timespec a, b;
+	char got[3];
+
+	(void)state;
+	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(keeper_ask(&k, "abc", 3, 0, NULL), 0);
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	asked_ms = (uint64_t)a.tv_sec * 1000 + (uint64_t)a.tv_nsec / 1000000;
+	cancel_when(when_asked);
+	assert_int_equal(keeper_answer(&k, got, 3, NULL), -ECANCELED);
+	assert_false(keeper_stop(&k));
+	cancel_when(NULL);
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	assert_in_range(b.tv_sec - a.tv_sec, 1, 3);
+	assert_int_equal(l->ended, 0);
+	assert_int_equal(k.pid, 0);
+	comes_to(&l->ended, 1);
 	free_log(l);
 }
 
@@ -360,6 +403,7 @@ int main(void)
 		/* First: after any other this process may be raised already. */
 		cmocka_unit_test(its_maker_dies_first_when_memory_runs_out),
 		cmocka_unit_test(begins_serves_and_ends),
+		cmocka_unit_test(one_that_is_busy_is_left_when_we_are_to_stop),
 		cmocka_unit_test(what_cannot_begin_is_undone),
 		cmocka_unit_test(looks_by_itself),
 		cmocka_unit_test(one_that_was_stopped_answers),

@@ -303,9 +303,9 @@ static void large_files_that_are_mapped_often_are_counted(void **state)
 	end_child(&c);
 }
 
-static bool yes(void)
+static uint64_t long_ago(void)
 {
-	return true;
+	return 1;
 }
 
 static void stops_when_it_is_asked_to(void **state)
@@ -314,11 +314,11 @@ static void stops_when_it_is_asked_to(void **state)
 	struct leftovers l = {};
 
 	(void)state;
-	cancel_when(yes);
+	cancel_when(long_ago);
 	assert_int_equal(leftovers_find(c.t, &l, NULL), -ECANCELED);
 	cancel_when(NULL);
 	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
-	cancel_when(yes);
+	cancel_when(long_ago);
 	assert_int_equal(leftovers_heal(c.t, &l, NULL), -ECANCELED);
 	cancel_when(NULL);
 	leftovers_fini(&l);
@@ -332,7 +332,8 @@ static void stops_when_it_is_asked_to(void **state)
 static struct slow {
 	bool stands; /* the clock is this one */
 	uint64_t now_ns, page_ns, put_ns;
-	size_t puts;
+	size_t puts, sites;
+	off_t bad; /* the page of the file that cannot be read; 0: none */
 } slow;
 
 int clock_gettime(clockid_t id, struct timespec *ts);
@@ -350,6 +351,10 @@ ssize_t pread(int fd, void *buf, size_t n, off_t at)
 {
 	if (n == PAGE && at >= OFFSET && at < OFFSET + PAGES * PAGE)
 		slow.now_ns += slow.page_ns;
+	if (slow.bad && at == slow.bad) {
+		errno = EIO;
+		return -1;
+	}
 	return syscall(SYS_pread64, fd, buf, n, at);
 }
 
@@ -367,10 +372,10 @@ int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t p
 	(void)pid;
 	(void)path;
 	(void)s;
-	(void)n;
 	(void)e;
 	slow.now_ns += slow.put_ns;
 	slow.puts++;
+	slow.sites += n;
 	return 0;
 }
 
@@ -402,6 +407,84 @@ static void a_search_takes_two_seconds(void **state)
 	end_child(&c);
 }
 
+/* ---- pages that cannot be had ---- */
+
+/* The second of the four pages that it has written to is bad on the disk: the others are searched, and it is said. */
+static void a_page_that_the_file_does_not_give_is_unseen(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+
+	(void)state;
+	slow.bad = OFFSET + 3 * PAGE;
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	slow.bad = 0;
+	assert_int_equal(l.at.n, 3);
+	assert_int_equal(l.at.at[0].addr, c.addr + changes[0].at);
+	assert_int_equal(l.at.at[1].addr, c.addr + changes[3].at);
+	assert_int_equal(l.unseen, 1);
+	leftovers_fini(&l);
+	end_child(&c);
+}
+
+/* The memory of a process in which something happens just before one page is read. */
+static struct meanwhile {
+	struct mem mem, *under; /* mem first: casts back */
+	struct child *c;
+	uint64_t addr;
+	bool ends; /* it ends; otherwise it has unmapped the page */
+} meanwhile;
+
+static int read_meanwhile(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+{
+	const struct meanwhile *w = (const struct meanwhile *)m;
+
+	if (addr == w->addr && w->ends) {
+		kill(w->c->pid, SIGKILL);
+		waitpid(w->c->pid, NULL, 0);
+	} else if (addr == w->addr) {
+		return err_set(e, -EFAULT, "no memory at 0x%llx", (unsigned long long)addr);
+	}
+	return mem_read(w->under, addr, buf, n, e);
+}
+
+static void happens(struct child *c, uint64_t addr, bool ends)
+{
+	meanwhile = (struct meanwhile){ { .read = read_meanwhile }, c->t->mem, c, addr, ends };
+	c->t->mem = &meanwhile.mem;
+}
+
+static void a_page_that_is_gone_has_none(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+
+	(void)state;
+	happens(&c, c.addr + 3 * PAGE, false);
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	assert_int_equal(l.at.n, 3);
+	assert_int_equal(l.unseen, 0);
+	leftovers_fini(&l);
+	c.t->mem = meanwhile.under;
+	end_child(&c);
+}
+
+/* Not "none were found". */
+static void a_process_that_ends_meanwhile_is_an_error(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+	struct err e = { "" };
+
+	(void)state;
+	happens(&c, c.addr + 3 * PAGE, true);
+	assert_int_equal(leftovers_find(c.t, &l, &e), -ESRCH);
+	assert_non_null(strstr(e.msg, "exited"));
+	assert_int_equal(l.at.n, 0);
+	c.t->mem = meanwhile.under;
+	target_free(c.t);
+}
+
 /* @n of them in one place of @c, though only the first can be there. */
 static struct leftovers many_leftovers(const struct child *c, size_t n)
 {
@@ -421,8 +504,8 @@ static struct leftovers many_leftovers(const struct child *c, size_t n)
 
 static void freeing_takes_twenty_seconds(void **state)
 {
-	struct child c = new_child(ELFMAG, false);
-	struct leftovers l = many_leftovers(&c, 10000);
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = many_leftovers(&c, 1000);
 	struct err e = { "" };
 
 	(void)state;
@@ -437,6 +520,68 @@ static void freeing_takes_twenty_seconds(void **state)
 	assert_int_equal(slow.puts, 5);
 	leftovers_fini(&l);
 	slow = (struct slow){ 0 };
+	end_child(&c);
+}
+
+/* ---- a profile in windows beside what was left ---- */
+
+enum { WINDOW_LOOKS = 20 };
+
+/* Memory in which one breakpoint is not there from a look on, and the others as soon as they were probed. */
+static struct windows {
+	struct mem mem, *under; /* mem first: casts back */
+	uint64_t addr;
+	unsigned looks;
+} windows;
+
+static int read_in_windows(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+{
+	struct windows *w = (struct windows *)m;
+	int ret = mem_read(w->under, addr, buf, n, e);
+
+	if (n >= PAGE)
+		return ret;
+	if (addr == w->addr ? ++w->looks % WINDOW_LOOKS == 0 || slow.puts : slow.puts)
+		memset(buf, 0x90, n);
+	return ret;
+}
+
+static void windows_that_close_meanwhile_are_not_freed(void **state)
+{
+	struct child c = new_child(ELFMAG, true);
+	struct leftovers l = {};
+
+	(void)state;
+	slow = (struct slow){ 0 };
+	windows = (struct windows){ { .read = read_in_windows }, c.t->mem, c.addr + 9 * PAGE, 0 };
+	c.t->mem = &windows.mem;
+	assert_int_equal(leftovers_find(c.t, &l, NULL), 0);
+	assert_int_equal(l.at.n, 4);
+	assert_int_equal(leftovers_heal(c.t, &l, NULL), 0);
+	assert_int_equal(slow.sites, 3); /* nor is it probed */
+	assert_int_equal(l.freed, 3);
+	assert_true(l.at.at[2].comes_and_goes);
+	leftovers_fini(&l);
+	c.t->mem = windows.under;
+	end_child(&c);
+}
+
+/* Nobody waits for windows to close where all have. */
+static void watching_ends_when_all_have_gone(void **state)
+{
+	struct child c = new_child(ELFMAG, false);
+	struct leftovers l = many_leftovers(&c, 3);
+
+	(void)state;
+	slow = (struct slow){ 0 };
+	windows = (struct windows){ { .read = read_in_windows }, c.t->mem, c.addr + 8, 0 };
+	c.t->mem = &windows.mem;
+	assert_int_equal(leftovers_heal(c.t, &l, NULL), 0);
+	assert_int_equal(windows.looks, 3);
+	assert_int_equal(slow.puts, 0);
+	assert_int_equal(l.freed, 0);
+	leftovers_fini(&l);
+	c.t->mem = windows.under;
 	end_child(&c);
 }
 
@@ -509,7 +654,12 @@ int main(void)
 		cmocka_unit_test(large_files_that_are_mapped_often_are_counted),
 		cmocka_unit_test(stops_when_it_is_asked_to),
 		cmocka_unit_test(a_search_takes_two_seconds),
+		cmocka_unit_test(a_page_that_the_file_does_not_give_is_unseen),
+		cmocka_unit_test(a_page_that_is_gone_has_none),
+		cmocka_unit_test(a_process_that_ends_meanwhile_is_an_error),
 		cmocka_unit_test(freeing_takes_twenty_seconds),
+		cmocka_unit_test(windows_that_close_meanwhile_are_not_freed),
+		cmocka_unit_test(watching_ends_when_all_have_gone),
 		cmocka_unit_test(healing_takes_thirty_seconds),
 	};
 

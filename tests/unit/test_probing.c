@@ -136,6 +136,79 @@ static void kinds_share_what_there_is(void **state)
 		free(p[i]);
 }
 
+/* At the first probe, nothing begins; later, what was seen until then is told, and that it ends there. */
+static void nothing_is_put_in_where_the_kernel_takes_long(void **state)
+{
+	static double (*const rates[])(double) = { light, heavy };
+	const struct probes *s = &w.at[0];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rates); i++) {
+		struct program *p = program(rates[i], NULL);
+		bool counts = false;
+
+		begin_world(i ? 1 : 0.1, 1);
+		w.crowded = w.begin + 2 * SEC;
+		run((const struct program *[]){ p }, &counts, 1, 8);
+		/* Probes that are in stay, as they hold nobody up. */
+		assert_int_equal(s->loss.n[LOSS_CROWDED], i);
+		assert_false(s->attached);
+		assert_int_equal(windows_between(s, 2.2, 8), 0);
+		assert_true(!i || windows_between(s, 0, 2) >= 2);
+		free(p);
+	}
+}
+
+static void a_crowd_at_the_start_is_an_error(void **state)
+{
+	struct target target = { .pid = 1 };
+	struct subject subject = { .target = &target };
+	const struct collect_opts o = { .budget_ppm = 50000 };
+	struct probes *s = &w.at[0];
+	const struct probing_user u = { .what = "test",
+					.open = &s->open,
+					.parts = parts,
+					.spent = spent_so_far,
+					.over = over,
+					.arg = s };
+	struct program *p = program(light, NULL);
+	struct err e = { "" };
+
+	(void)state;
+	begin_world(0.1, 1);
+	w.crowded = w.begin;
+	w.n = 1;
+	s->program = p;
+	assert_int_equal(probing_new(&subject, &o, &u, true, &s->p, NULL), 0);
+	assert_int_equal(probing_set(s->p, &(struct uprobe_group){ .n = PROBED }, 1, NULL), 0);
+	pass(w.timers ? s->timer : w.now);
+	assert_int_equal(probing_begin(s->p, &e), -EUSERS);
+	assert_string_equal(e.msg, "it takes long");
+	assert_int_equal(probing_poll(s->p, NULL), 0);
+	assert_int_equal(s->attachings, 1);
+	probing_free(s->p);
+	free(p);
+}
+
+/*
+ * Below that limit windows are so rare that the kernel's work is a hundredth of the time; and the
+ * receipt has it.
+ */
+static void work_for_mappings_is_charged(void **state)
+{
+	struct program *p = program(heavy, NULL);
+	bool counts = false;
+	const struct probes *s = &w.at[0];
+
+	(void)state;
+	begin_world(1, 1);
+	w.mapped_ns = 4 * MS; /* 80 ms in all */
+	run((const struct program *[]){ p }, &counts, 1, 38);
+	assert_in_range(windows_between(s, 4, 38), 3, 6);
+	assert_true(w.spent > (double)(s->windows + 1) * 76 * MS);
+	free(p);
+}
+
 /*
  * The opening burst may be a large part of what a program does; what comes after it must be seen
  * all the same.
@@ -449,6 +522,12 @@ static void it_goes_on_when_its_keeper_is_killed(void **state)
 	assert_int_equal(s->windows, 0);
 	seen = share_observed(s, 20) + (double)s->loss.n[LOSS_UNWATCHED] / 20000;
 	assert_true(seen > 0.98 && seen < 1.01);
+	/* The keeper dies after windows, in full observation that has lasted long: only what follows is lost. */
+	kill_every = 4 * SEC;
+	run_one(much_at_first, true, 1, 30);
+	assert_true(s->windows > 3 && s->kills > 2);
+	assert_true((double)s->full / 1e6 + (double)s->loss.n[LOSS_UNWATCHED] < 30000);
+	assert_true(s->loss.n[LOSS_UNWATCHED] < 100ull * s->kills);
 	/* In windows: of a broken one the end is not known to the millisecond. */
 	kill_every = 300 * MS;
 	unbiased(heavy, NULL, 2, 0.005);
@@ -494,6 +573,9 @@ int main(void)
 		cmocka_unit_test_teardown(first_parts_become_longer_with_windows, ordinary_parts),
 		cmocka_unit_test_teardown(every_kind_has_long_windows, ordinary_parts),
 		cmocka_unit_test(kinds_share_what_there_is),
+		cmocka_unit_test(nothing_is_put_in_where_the_kernel_takes_long),
+		cmocka_unit_test(a_crowd_at_the_start_is_an_error),
+		cmocka_unit_test(work_for_mappings_is_charged),
 		cmocka_unit_test(windows_come_back_after_an_opening_burst),
 		cmocka_unit_test(windows_are_paid_for_when_nothing_is_done),
 		cmocka_unit_test(estimates_are_unbiased),

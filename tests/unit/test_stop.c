@@ -34,10 +34,10 @@ static int in_child(void (*body)(void))
 
 static void one_wish(void)
 {
-	if (stop_init(NULL) || stop_asked() || readable())
+	if (stop_init(NULL) || stop_asked_ms() || readable())
 		_exit(1);
 	raise(SIGTERM);
-	if (!stop_asked() || !readable())
+	if (!stop_asked_ms() || !readable())
 		_exit(2);
 	raise(SIGTERM); /* what timeout(1) and others send in one breath is one wish */
 	raise(SIGHUP);
@@ -60,10 +60,10 @@ static void hangup_stays_ignored(void)
 	if (stop_init(NULL))
 		_exit(1);
 	raise(SIGHUP);
-	if (stop_asked() || readable())
+	if (stop_asked_ms() || readable())
 		_exit(2);
 	raise(SIGINT);
-	if (!stop_asked() || !readable())
+	if (!stop_asked_ms() || !readable())
 		_exit(3);
 }
 
@@ -108,7 +108,7 @@ static void passes_on(void)
 	if (!died_of(pid, SIGTERM))
 		_exit(2);
 	stop_pass_to(0);
-	if (stop_asked() || readable())
+	if (stop_asked_ms() || readable())
 		_exit(3);
 	pid = mortal(SIGUSR2);
 	stop_pass_to(pid);
@@ -118,7 +118,7 @@ static void passes_on(void)
 	stop_pass_to(0);
 	raise(SIGUSR2); /* it has no meaning for us */
 	raise(SIGINT);	/* after the command's end these are wishes to stop again */
-	if (!stop_asked() || !readable())
+	if (!stop_asked_ms() || !readable())
 		_exit(5);
 }
 

@@ -669,7 +669,7 @@ static void unmapped_under_the_reader(void **state)
 	/* The other way, for systems where /proc/PID/mem cannot be opened. */
 	assert_int_equal(memproc_new(c.pid, -1, &by_pid, &e), 0);
 	names_the_first_bad_byte(by_pid, pages);
-	assert_true(memproc_alive(by_pid, 0));
+	assert_true(memproc_alive(by_pid));
 
 	assert_int_equal(write(c.go, "", 1), 1);
 	wait_ready(&c);
@@ -677,7 +677,7 @@ static void unmapped_under_the_reader(void **state)
 	assert_int_equal(mem_read(by_pid, (uintptr_t)pages, &b, 1, &e), -EFAULT);
 	no_more(&c);
 	assert_int_equal(mem_read(by_pid, (uintptr_t)pages, &b, 1, &e), -ESRCH);
-	assert_false(memproc_alive(by_pid, 0));
+	assert_false(memproc_alive(by_pid));
 	memproc_free(by_pid);
 	assert_int_equal(memproc_new(t->pid, -1, &by_pid, &e), -ESRCH);
 	target_free(t);

@@ -252,6 +252,67 @@ static void no_types(void **state)
 	(void)state;
 }
 
+/* Globals: the first node, and a channel. */
+static void write_two(uint64_t list, uint64_t chan)
+{
+	DUMP_NUMBERS(HEAPDUMP_DATA, MKTYPED_BIAS + MKTYPES_DATA);
+	DUMP_WORDS(0, 0, list, 0);
+	DUMP_NUMBERS(HEAPDUMP_PTR, 16, 0);
+	DUMP_NUMBERS(HEAPDUMP_BSS, MKTYPED_BIAS + MKTYPES_BSS);
+	DUMP_WORDS(0, chan);
+	DUMP_NUMBERS(HEAPDUMP_PTR, 8, 0);
+	dump_number(HEAPDUMP_EOF);
+}
+
+/* What is longer than its capacity is no slice, and what a channel cannot hold no buffer. */
+static void no_lengths(void **state)
+{
+	struct mktyped m;
+
+	for (uint64_t wrong = 0; wrong < 2; wrong++) {
+		dump_begin(7, false, 8);
+		OBJECT(NODE(0), AT(0, 8, 24, 56, 64), 0, 0, 0, INTS, 4 + wrong, 4, 0, 0, 0, 0);
+		OBJECT(INTS, NOTHING, 1, 2, 3, 4);
+		OBJECT(CHAN, AT(16), 1, wrong ? 100 : 2, BUFFER, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+		OBJECT(BUFFER, AT(0, 8, 24, 56, 64, 72, 80, 96, 128, 136), 0, 0, 0, 0, 0, 0, 0, 0,
+		       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+		write_two(NODE(0), CHAN);
+		read_dump(&m, &(struct mktypes){ .version = 4 });
+		is(&m, NODE(0), HEAP_INFERRED, "main.node");
+		is(&m, CHAN, HEAP_INFERRED, "chan main.node");
+		if (wrong) {
+			is(&m, INTS, HEAP_LAYOUT, "32 B without pointers");
+			assert_int_equal(mktyped_certainty(&m, BUFFER), HEAP_LAYOUT);
+		} else {
+			is(&m, INTS, HEAP_INFERRED, "[]int");
+			is(&m, BUFFER, HEAP_INFERRED, "chan main.node buffer");
+		}
+		mktyped_fini(&m);
+	}
+	(void)state;
+}
+
+/* Nodes in the middle of an object without a type: there is room for one of them. */
+static void lost_parts(void **state)
+{
+	struct mktyped m;
+
+	for (mktyped_parts_max = 2; mktyped_parts_max; mktyped_parts_max--) {
+		int fd CLEANUP(closep) = -1;
+
+		dump_begin(7, false, 8);
+		OBJECT(NODE(0), AT(0, 8, 24, 56, 64), UNKNOWN + 8, 0, 0, 0, 0, 0, NODE_TYPE,
+		       UNKNOWN + 16, 0, 0);
+		OBJECT(UNKNOWN, AT(8), 0, 0, 0, 0, 0, 0);
+		write_two(NODE(0), 0);
+		fd = dump_fd();
+		assert_int_equal(mktyped_read(&m, fd, &(struct mktypes){ .version = 4 }, &e), 0);
+		assert_int_equal(m.x.lost, 2 - mktyped_parts_max);
+		mktyped_fini(&m);
+	}
+	(void)state;
+}
+
 /* A channel's buffer with nodes that lead to so many lists of nodes. */
 enum { LISTS = 100, LENGTH = 60 };
 
@@ -329,7 +390,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_type), cmocka_unit_test(field_names),
-		cmocka_unit_test(dead_slots), cmocka_unit_test(no_types),
+		cmocka_unit_test(dead_slots), cmocka_unit_test(no_lengths),
+		cmocka_unit_test(lost_parts), cmocka_unit_test(no_types),
 		cmocka_unit_test(many),	      cmocka_unit_test(any_byte),
 	};
 

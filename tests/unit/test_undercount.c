@@ -9,160 +9,7 @@
 
 #include <cmocka.h>
 
-#include <math.h>
-
-#include "base/random.h"
-#include "collect/undercount.h"
-#include "collect/wait_window.h"
-#include "mkgobin.h"
-
-#define MS	1000000.0
-#define STRATUM (200 * MS)
-
-/*
- * Of 400 intervals of two standard errors, of which each covers with 94.5 % as those of 60 windows do, fewer
- * than 372 would cover by chance in one world of 12, and fewer than 362 in one of 4,000.
- */
-enum { PROGRAMS = 400, STRATA = 60, WAITS_MAX = 8000, COVERED_LEAST = 372, COVERED_OF_MANY = 362 };
-
-static uint64_t seed;
-static struct target target = { .pid = 1 };
-static struct subject subject; /* a program of which no function is known */
-
-struct wait {
-	double at, end, since, ns;
-	unsigned looks;
-	bool over;
-};
-
-static struct wait waits[WAITS_MAX];
-static size_t n;
-
-struct world {
-	double lacks; /* the part of waits that does not begin in a window, because the target waits for a CPU */
-	double late;		  /* the part of looks that come up to 6 ms too late */
-	double shortest, longest; /* ms */
-	bool uneven;		  /* lengths are exponential, with a mean of a quarter of that */
-	int bursts;		  /* waits come so many at a time; 0: 1 */
-	double dilation;	  /* so much longer probes make waits in windows; 0: 1 */
-	double slower;		  /* so much slower is the target then; 0: 1 */
-};
-
-static double length_in(const struct world *w)
-{
-	double more = w->longest - w->shortest;
-
-	if (!w->uneven)
-		return (w->shortest + more * random_part(&seed)) * MS;
-	return (w->shortest - log(1 - random_part(&seed)) * more / 4) * MS;
-}
-
-static void make_waits(const struct world *w)
-{
-	int at_once = w->bursts ? w->bursts : 1;
-	double gap = 5 * MS * at_once;
-
-	n = 0;
-	for (double at = 0; (at -= log(1 - random_part(&seed)) * gap) < STRATA * STRATUM;) {
-		double length = length_in(w);
-
-		assert_true(n + (size_t)at_once <= WAITS_MAX);
-		for (int i = 0; i < at_once; i++)
-			waits[n++] = (struct wait){ .at = at, .end = at + length };
-	}
-}
-
-static struct gpb_stack stack_of(const struct wait *w, uint64_t type)
-{
-	return (struct gpb_stack){
-		.count = GPB_COUNT_ONE,
-		.delay = (uint64_t)(w->end - w->at),
-		.nfirst = 2,
-		.size = GPB_G_WAITING << 8,
-		.type = type,
-		.pc = { 0x1000, 0x2000 },
-	};
-}
-
-/* ---- looks ---- */
-
-static void see(struct onlook_sums *u, int32_t entry, double now, double before, struct wait *w)
-{
-	if (w->over || w->at > now)
-		return;
-	if (w->end > now) {
-		if (!w->looks++)
-			w->since = (now + before) / 2;
-		w->ns += (double)ONLOOK_STRATUM_NS;
-		onlook_sums_saw(u, entry, (double)ONLOOK_STRATUM_NS);
-		return;
-	}
-	w->over = true;
-	if (w->looks)
-		onlook_sums_over(u, entry, w->ns,
-				 w->looks >= ONLOOK_COUNTS ? (now + before) / 2 - w->since : 0);
-}
-
-static void look_on(struct onlook_sums *u, int32_t entry, double late)
-{
-	const double len = (double)ONLOOK_STRATUM_NS, all = STRATA * STRATUM + 50 * MS;
-	double stratum = 0, before = 0;
-	size_t first = 0;
-
-	while (stratum < all) {
-		double end = stratum + len, now = stratum + len * random_part(&seed);
-
-		if (random_part(&seed) < late)
-			now += 6 * MS * random_part(&seed);
-		if (now < before)
-			now = before;
-		for (size_t i = first; i < n && waits[i].at <= now; i++)
-			see(u, entry, now, before, &waits[i]);
-		while (first < n && waits[first].over)
-			first++;
-		if (before > 0)
-			onlook_sums_gap(u, now - before);
-		before = now;
-		u->look++;
-		stratum = end + len > now ? end : now;
-	}
-	onlook_sums_end(u, all, (double)u->look * len);
-}
-
-/* ---- windows ---- */
-
-/* As the BPF side has it. */
-static bool looks_count(const struct wait *w, double from)
-{
-	return w->looks >= ONLOOK_COUNTS || (from > 0 && w->end - w->at >= from);
-}
-
-static void observe(struct wait_window *w, double from, const struct world *in)
-{
-	size_t first = 0; /* wait that begins in this window */
-
-	for (int i = 0; i < STRATA; i++) {
-		double open = i * STRATUM + random_part(&seed) * (STRATUM - WAIT_END_NS);
-		const struct stretch s = { .window = true,
-					   .opened = 1,
-					   .closed = 1 + WAIT_END_NS,
-					   .weight = STRATUM / WAIT_END_NS };
-		struct gpb_waiting_seen none = {};
-
-		while (first < n && waits[first].at < open + GPB_LONG_NS)
-			first++;
-		for (size_t k = first; k < n && waits[k].at < open + WAIT_BEGIN_NS; k++) {
-			struct gpb_stack st = stack_of(&waits[k], GPB_WAIT_LONG);
-
-			if (in->dilation > 0)
-				st.delay = (uint64_t)((double)st.delay * in->dilation);
-			if (waits[k].end < open + WAIT_END_NS && !looks_count(&waits[k], from) &&
-			    random_part(&seed) >= in->lacks)
-				assert_int_equal(wait_window_add(w, &st, NULL), 0);
-		}
-		wait_window_close(w, &s, &none);
-	}
-}
+#include "wait_world.h"
 
 /* ---- results ---- */
 
@@ -172,13 +19,6 @@ struct told {
 	bool by_length;
 	double looks, windows;
 };
-
-static bool not_runtime(struct subject *s, const struct gpb_stack *st)
-{
-	(void)s;
-	(void)st;
-	return false;
-}
 
 static struct told tell(struct wait_window *w, const struct onlook_sums *u, double dilation)
 {
@@ -206,7 +46,7 @@ static struct told tell(struct wait_window *w, const struct onlook_sums *u, doub
 
 static struct told run(const struct world *in)
 {
-	struct wait_window w = { .s = &subject, .slow = { .s = &subject, .counted = true } };
+	struct wait_window w = { .s = &subject, .slow = { .s = &subject, .opened = ~0u } };
 	struct onlook_sums u = { .s = &subject, .tally = &w.tally };
 	struct wait any = { .end = MS };
 	struct gpb_stack st = stack_of(&any, 0);
@@ -425,7 +265,7 @@ static void no_wait_counts_twice(void **state)
 /* Times runnable after a paced wait are of its group and last a microsecond: looks do not say how many lack. */
 static void short_ones_do_not_lack(void **state)
 {
-	struct wait_window w = { .s = &subject, .slow = { .s = &subject, .counted = true } };
+	struct wait_window w = { .s = &subject, .slow = { .s = &subject, .opened = ~0u } };
 	struct onlook_sums u = { .s = &subject, .tally = &w.tally };
 	const struct wait brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&brief, GPB_WAIT_LONG), seen = stack_of(&brief, 0);
@@ -436,7 +276,7 @@ static void short_ones_do_not_lack(void **state)
 
 	(void)state;
 	wait_window_init(&w, not_runtime);
-	st.size = GPB_G_RUNNABLE << 8;
+	st.size = seen.size = GPB_G_RUNNABLE << 8;
 	assert_int_equal(onlook_sums_entry(&u, &seen, 0, true, &known, &entry, NULL), 0);
 	onlook_sums_saw(&u, entry, 2 * MS);
 	onlook_sums_over(&u, entry, 2 * MS, 0);
@@ -454,7 +294,7 @@ static void short_ones_do_not_lack(void **state)
 /* Windows met half of the waits, and with each the time runnable that follows. */
 static void what_follows_is_scaled_as_well(void **state)
 {
-	struct wait_window w = { .s = &subject, .slow = { .s = &subject, .counted = true } };
+	struct wait_window w = { .s = &subject, .slow = { .s = &subject, .opened = ~0u } };
 	struct onlook_sums u = { .s = &subject, .tally = &w.tally };
 	const struct wait two = { .end = 2 * MS }, brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&two, GPB_WAIT_LONG),
@@ -489,30 +329,6 @@ static void what_follows_is_scaled_as_well(void **state)
 	}
 	onlook_sums_fini(&u);
 	wait_window_fini(&w);
-}
-
-static int open_subject(void **state)
-{
-	static struct mkgobin elf;
-	struct mkopt o = { .minor = 27 };
-	struct err e = {};
-
-	(void)state;
-	mkgobin(&elf, &o);
-	assert_int_equal(gobin_open(mkgobin_fd(elf.b, elf.n), "hand.elf", NULL, 0, &subject.bin,
-				    &e),
-			 0);
-	subject.images.at[0] = (struct image){ .bin = subject.bin };
-	subject.images.n = 1;
-	subject.target = &target;
-	return 0;
-}
-
-static int close_subject(void **state)
-{
-	(void)state;
-	gobin_free(subject.bin);
-	return 0;
 }
 
 int main(void)

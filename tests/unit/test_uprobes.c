@@ -20,13 +20,18 @@
 
 #include "collect/uprobes.h"
 
-enum { PAGE = 4096, STRIDE = 4 << 20, SITES = 5, SIZE = STRIDE * SITES };
+enum { PAGE = 4096, STRIDE = 4 << 20, SITES = 6, SIZE = STRIDE * SITES };
+/* Sites of the first of two groups: more than a few. */
+enum { FIRST = 4 };
 
 /* Shared with the keeper. */
 static struct world {
-	volatile int asked;   /* how often for probes */
-	volatile int missing; /* sites whose pages were not there then */
-	volatile int kills;   /* it is killed so many times when it asks */
+	volatile int asked;	 /* how often for probes */
+	volatile int missing;	 /* sites whose pages were not there then */
+	volatile int kills;	 /* it is killed so many times when it asks */
+	volatile int sites;	 /* how many probes were asked for */
+	volatile int slow_ms;	 /* CPU time that a probe takes */
+	volatile bool slow_once; /* only when the kernel is asked the next time */
 } * w;
 static int file;
 static const uint8_t *view; /* the file, mapped: nothing of it is touched */
@@ -57,9 +62,22 @@ static int count_missing(const uint64_t *off, size_t n)
 	return missing;
 }
 
+static long cpu_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
 static int kernel_asked(const uint64_t *off, size_t n)
 {
 	w->asked++;
+	w->sites += (int)n;
+	for (clock_t end = cpu_ms() + w->slow_ms * (int)n; cpu_ms() < end;)
+		;
+	if (w->slow_once)
+		w->slow_ms = 0;
 	w->missing += count_missing(off, n);
 	if (w->kills > 0) {
 		w->kills--;
@@ -92,6 +110,17 @@ long syscall(long nr, ...)
 		return open("/dev/null", O_RDONLY | O_CLOEXEC);
 	errno = ENOSYS;
 	return -1;
+}
+
+/* In place of libbpf's: no program is ever called here. */
+int bpf_program__fd(const struct bpf_program *prog)
+{
+	static int fd = -1;
+
+	(void)prog;
+	if (fd < 0)
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd;
 }
 
 static int set_up(void **state)
@@ -194,14 +223,6 @@ static void what_a_killed_keeper_left_is_freed_at_the_end(void **state)
 	assert_int_equal(u.deaths, 1);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
 static int count_fds(pid_t pid)
 {
 	char path[64];
@@ -215,6 +236,117 @@ static int count_fds(pid_t pid)
 		n++;
 	closedir(d);
 	return n;
+}
+
+static struct uprobe_site slow_sites[SITES];
+
+/* Holds them in two groups of one file; @prog: nothing calls it here. */
+static void hold_slowly(struct uprobes *u, struct bpf_program *prog, int ms)
+{
+	struct uprobe_group g[] = {
+		{ .prog = prog, .sites = slow_sites, .n = FIRST },
+		{ .prog = prog, .sites = slow_sites + FIRST, .n = SITES - FIRST }
+	};
+
+	*w = (struct world){};
+	w->slow_ms = ms;
+	for (size_t i = 0; i < SITES; i++)
+		slow_sites[i].file_off = offset_of(i);
+	for (size_t i = 0; i < 2; i++)
+		snprintf(g[i].path, sizeof(g[i].path), "/proc/self/fd/%d", file);
+	*u = (struct uprobes){};
+	assert_int_equal(uprobes_hold(u, g, 2, true, getpid(), NULL, NULL), 0);
+}
+
+/* One probe that goes in alone tells so, twice, and then no other is put in: at first, and later. */
+static void nothing_is_put_in_where_that_takes_the_kernel_long(void **state)
+{
+	struct bpf_program *prog = (struct bpf_program *)&slow_sites;
+	struct err e = { "" };
+	struct uprobes u;
+	int fds;
+
+	(void)state;
+	hold_slowly(&u, prog, 40);
+	fds = count_fds(u.keeper.pid);
+	assert_int_equal(uprobes_attach(&u, &e), -EUSERS);
+	assert_non_null(strstr(e.msg, "takes the kernel 4"));
+	assert_int_equal(w->sites, 2);
+	assert_int_equal(count_fds(u.keeper.pid), fds);
+	w->slow_ms = 2;
+	assert_int_equal(uprobes_attach(&u, &e), 0);
+	assert_int_equal(w->sites, 2 + SITES);
+	assert_int_equal(uprobes_detach(&u, NULL, NULL), 0);
+	w->slow_ms = 40; /* the file is mapped more often meanwhile */
+	assert_int_equal(uprobes_attach(&u, &e), -EUSERS);
+	assert_int_equal(w->sites, 2 + SITES + FIRST + 1);
+	w->slow_ms = 210; /* so long that it is not tried twice */
+	w->sites = 0;
+	assert_int_equal(uprobes_attach(&u, &e), -EUSERS);
+	assert_int_equal(w->sites, 1);
+	assert_int_equal(count_fds(u.keeper.pid), fds);
+	uprobes_free(&u);
+}
+
+/* As when a hypervisor takes our CPU away: at the first probe, and when they are put in again. */
+static void one_slow_moment_refuses_nothing(void **state)
+{
+	struct uprobes u;
+	int fds;
+
+	(void)state;
+	hold_slowly(&u, (struct bpf_program *)&slow_sites, 40);
+	fds = count_fds(u.keeper.pid);
+	w->slow_once = true;
+	assert_int_equal(uprobes_attach(&u, NULL), 0);
+	assert_int_equal(w->sites, 1 + SITES);
+	assert_int_equal(uprobes_detach(&u, NULL, NULL), 0);
+	w->slow_ms = 40;
+	assert_int_equal(uprobes_attach(&u, NULL), 0);
+	assert_int_equal(w->sites, 1 + SITES + FIRST + SITES);
+	assert_int_equal(uprobes_detach(&u, NULL, NULL), 0);
+	assert_int_equal(count_fds(u.keeper.pid), fds);
+	uprobes_free(&u);
+}
+
+/* Nor does a keeper try alone what another one has just put in. */
+static void what_another_has_tried_goes_in_at_once(void **state)
+{
+	struct uprobes u;
+	int asked;
+
+	(void)state;
+	hold_slowly(&u, (struct bpf_program *)&slow_sites, 2);
+	u.tried = true;
+	asked = w->asked;
+	assert_int_equal(uprobes_attach(&u, NULL), 0);
+	assert_int_equal(w->asked - asked, 2); /* groups */
+	uprobes_free(&u);
+}
+
+/* However long that takes. */
+static void what_was_left_behind_is_freed_all_the_same(void **state)
+{
+	struct bpf_program *prog = (struct bpf_program *)&slow_sites;
+	struct uprobes u;
+
+	(void)state;
+	hold_slowly(&u, NULL, 30);
+	assert_int_equal(uprobes_attach(&u, NULL), 0);
+	uprobes_free(&u);
+	hold_slowly(&u, prog, 30);
+	kill(u.keeper.pid, SIGKILL);
+	assert_int_equal(uprobes_mend(&u, NULL), 0);
+	assert_int_equal(w->sites, SITES);
+	uprobes_free(&u);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
 /* A window whose probes are to stay in for @ms at most. */
@@ -272,6 +404,10 @@ static void probes_of_a_window_stay_in_for_a_limited_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_put_in_where_that_takes_the_kernel_long),
+		cmocka_unit_test(one_slow_moment_refuses_nothing),
+		cmocka_unit_test(what_another_has_tried_goes_in_at_once),
+		cmocka_unit_test(what_was_left_behind_is_freed_all_the_same),
 		cmocka_unit_test(pages_are_read_before_one_link_is_made),
 		cmocka_unit_test(pages_are_read_before_each_event_is_opened),
 		cmocka_unit_test(a_keeper_that_is_killed_at_it_is_followed_by_another),

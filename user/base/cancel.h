@@ -8,9 +8,15 @@
 #define BASE_CANCEL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* From here on cancelled() answers what @asked does (NULL: no). @asked may be called very often. */
-void cancel_when(bool (*asked)(void));
+/*
+ * From here on @since_ms says when we were asked to stop: the time of CLOCK_MONOTONIC in ms, or 0 if
+ * nobody has asked. It may be called very often. NULL: nobody can ask.
+ */
+void cancel_when(uint64_t (*since_ms)(void));
 bool cancelled(void);
+/* How many ms ago we were asked to stop; 0 if nobody has asked. */
+uint64_t cancelled_for_ms(void);
 
 #endif

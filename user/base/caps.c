@@ -94,3 +94,14 @@ int caps_refused(struct err *e, const char *what, const int *caps, size_t n)
 		       "%s, though %s %s there: a seccomp filter or a security module forbids it",
 		       what, all, n == 1 ? "is" : "are");
 }
+
+const char *caps_denied(int cap, char buf[CAPS_DENIED])
+{
+	if (!caps_have(cap))
+		snprintf(buf, CAPS_DENIED, "no %s", name(cap));
+	else
+		snprintf(buf, CAPS_DENIED, "%s %s", name(cap),
+			 caps_initial_userns() ? "is there, but the kernel refuses" :
+						 "counts in this user namespace only");
+	return buf;
+}

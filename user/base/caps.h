@@ -32,4 +32,8 @@ bool caps_initial_userns(void);
  */
 int caps_refused(struct err *e, const char *what, const int *caps, size_t n);
 
+/* Why something that needs @cap was denied: "no CAP_A", or what else stands in the way. Returns @buf. */
+enum { CAPS_DENIED = 80 };
+const char *caps_denied(int cap, char buf[CAPS_DENIED]);
+
 #endif

@@ -38,14 +38,19 @@ enum {
 	LIMIT_LEFTOVERS_PAGES = 1 << 22,
 	LIMIT_LEFTOVERS_MS = 2000,
 	LIMIT_FREE_MS = 20000,
+	LIMIT_STAND_MS = 400, /* that leftovers are watched before they are freed */
 	LIMIT_HEAL_MS = 30000,
 	LIMIT_KEEPER_MS = 60000, /* that the keeper of the probes may take for an answer */
 	LIMIT_THREADS = 1 << 16, /* threads of one target */
 	/* pcs of one bucket: the maximum of profstackdepth, and two */
 	LIMIT_BUCKET_STACK = 1026,
-	LIMIT_BUCKETS = 1 << 22,      /* runtime buckets of one kind */
-	LIMIT_BUCKET_PCS = 1 << 24,   /* pcs of all buckets together */
-	LIMIT_SURVEY = 1 << 16,	      /* Go processes, and distinct files, of one ps */
+	LIMIT_BUCKETS = 1 << 22,    /* runtime buckets of one kind */
+	LIMIT_BUCKET_PCS = 1 << 24, /* pcs of all buckets together */
+	LIMIT_SURVEY = 1 << 16,	    /* Go processes, and distinct files, of one ps */
+	/* looking at one process: without any use of CPU time, in all; how many may be so */
+	LIMIT_QUIET_MS = 3000,
+	LIMIT_LOOK_MS = 60000,
+	LIMIT_UNANSWERED = 16,
 	LIMIT_CGROUP = 1 << 16,	      /* bytes of /proc/PID/cgroup */
 	LIMIT_PS = 1 << 13,	      /* Ps: GOMAXPROCS */
 	LIMIT_GOROUTINES = 1 << 24,   /* goroutines, dead ones included */

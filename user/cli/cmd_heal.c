@@ -1,6 +1,7 @@
 /* user/cli/cmd_heal.c - free the breakpoints that killed tracers left behind. */
 #include <getopt.h>
 
+#include "base/caps.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "cli/cmd.h"
@@ -88,10 +89,20 @@ static void one(void *arg, const struct heal_found *f)
 		printf("%zu breakpoints freed\n", f->freed);
 }
 
+static void tell_denied(const struct heal_sum *sum)
+{
+	bool may = caps_have(CAP_SYS_PTRACE) && caps_initial_userns();
+	char why[CAPS_DENIED];
+
+	tell("heal: %zu processes could not be looked at%s%s", sum->denied, may ? "" : ": ",
+	     may ? "" : caps_denied(CAP_SYS_PTRACE, why));
+}
+
 int cmd_heal(int argc, char **argv)
 {
 	struct options o = { 0 };
 	struct heal_sum sum;
+	const char *others;
 	struct err e = { "" };
 	int status = parse(argc, argv, &o);
 	struct heal_opts h = { .pid = o.pid, .heal = true, .told = one };
@@ -102,11 +113,11 @@ int cmd_heal(int argc, char **argv)
 		tell("heal: %s", e.msg);
 		return EXIT_FAILED;
 	}
-	if (!sum.found)
-		tell("heal: no breakpoints in the code of %s",
-		     o.pid ? "this process" : "Go processes");
+	others = sum.denied ? "the other processes" : "Go processes";
 	if (sum.denied)
-		tell("heal: %zu processes could not be looked at", sum.denied);
+		tell_denied(&sum);
+	if (!sum.found)
+		tell("heal: no breakpoints in the code of %s", o.pid ? "this process" : others);
 	if (sum.left_out)
 		tell("heal: %zu processes were left out: looking at the others took more than %d s",
 		     sum.left_out, LIMIT_HEAL_MS / 1000);

@@ -19,12 +19,12 @@
 #include "cli/stop.h"
 #include "cli/tell.h"
 #include "go/gobin.h"
-#include "ingest/dumpclasses.h"
-#include "ingest/dumpsites.h"
-#include "ingest/typing.h"
+#include "ingest/heapdump/classes.h"
+#include "ingest/heapdump/sites.h"
+#include "ingest/typing/typing.h"
 
 /* How often the graph and the classes of objects have the file read, and how often types do. */
-enum { GRAPH_PASSES = 4, OBJECT_PASSES = 2, TYPING_PASSES = 1 };
+enum { GRAPH_PASSES = 3, OBJECT_PASSES = 1, TYPING_PASSES = 1 };
 
 struct run {
 	const struct heapdump_opts *o;
@@ -45,6 +45,7 @@ static void run_fini(struct run *r)
 {
 	holdings_fini(&r->holdings);
 	heap_path_fini(&r->path);
+	typing_fini(&r->typing);
 	classes_fini(&r->classes);
 	dumpgraph_fini(&r->graph);
 	dumpsites_freep(&r->sites);
@@ -179,6 +180,19 @@ static int read_sites(struct run *r, struct err *e)
 	return ret && ret != -EBADMSG ? err_set(e, ret, "%s", why.msg) : 0;
 }
 
+/* @what: where the numbers are that are wrong. */
+static void tell_rate(const struct run *r, const char *what)
+{
+	struct dumpsites_check c = dumpsites_check(r->sites);
+	char inuse[BYTES_TEXT], heap[BYTES_TEXT];
+
+	if (c.wrong)
+		tell("%s: the numbers in %s are wrong: with one sample in %lld bytes %s would be in use "
+		     "of a heap of %s. Give the program's runtime.MemProfileRate (--heap-rate)",
+		     r->in.name, what, (long long)r->o->heap_rate, bytes_text(c.inuse, inuse),
+		     bytes_text(c.heap, heap));
+}
+
 static int put_sites(struct run *r, struct err *e)
 {
 	CLEANUP(prof_freep) struct prof *p = NULL;
@@ -199,7 +213,10 @@ static int put_sites(struct run *r, struct err *e)
 		     "no use for a memory profile",
 		     r->in.name);
 	ret = dumpsites_profile(r->sites, r->o->heap_rate, !r->cut, &p, e);
-	return ret ? ret : put_profile(r, p, r->o->pprof, e);
+	if (ret)
+		return ret;
+	tell_rate(r, r->o->pprof);
+	return put_profile(r, p, r->o->pprof, e);
 }
 
 /* ---- the graph ---- */
@@ -212,10 +229,22 @@ static int open_exe(struct run *r, struct err *e)
 	r->exe = open(r->o->exe, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (r->exe < 0)
 		return err_sys(e, "--exe %s", r->o->exe);
-	return gobin_is_go(r->exe) ?
+	return gobin_is_go_any(r->exe) ?
 		       0 :
-		       err_set(e, -EINVAL, "--exe %s: not a Go program for amd64 or arm64",
-			       r->o->exe);
+		       err_set(e, -EINVAL, "--exe %s: not a Go program", r->o->exe);
+}
+
+static void tell_lost(struct run *r, uint64_t n, const char *what)
+{
+	if (!n)
+		return;
+	tell("%s: loss: %llu %s", r->in.name, (unsigned long long)n, what);
+	r->status = EXIT_LOSSES;
+}
+
+static int open_types(struct run *r, struct err *e)
+{
+	return r->o->exe ? typing_open(&r->typing, &r->graph, r->in.dump, r->exe, r->o->exe, e) : 0;
 }
 
 static int read_types(struct run *r, struct err *e)
@@ -224,13 +253,24 @@ static int read_types(struct run *r, struct err *e)
 
 	if (!r->o->exe)
 		return 0;
-	ret = typing_read(&r->typing, &r->classes, &r->graph, r->in.dump, r->exe, r->o->exe, e);
+	ret = typing_flow(&r->typing, &r->classes, e);
 	if (ret)
 		return ret;
+	tell_lost(
+		r, r->typing.lost,
+		"objects that were not looked through for types, for want of room or of their record");
+	tell_lost(
+		r, r->typing.cut,
+		"types of which not all pointers are followed: more than 65,536 outside of arrays, or too deep");
 	if (r->typing.unchecked) {
 		tell("%s: loss: no types: the dump breaks off before its global variables, by which "
 		     "it is known that %s wrote it",
 		     r->in.name, r->o->exe);
+		r->status = EXIT_LOSSES;
+	} else if (r->typing.by_types) {
+		tell("%s: loss: the dump breaks off before its global variables: types start from objects "
+		     "and stacks alone; that %s wrote it is known by %d types",
+		     r->in.name, r->o->exe, r->typing.by_types);
 		r->status = EXIT_LOSSES;
 	} else if (!r->typing.dwarf)
 		tell("%s: it has no DWARF (built with -ldflags=-w or -s, or stripped), so it tells "
@@ -245,8 +285,11 @@ static int read_graph(struct run *r, struct err *e)
 	int ret;
 
 	r->path.addr = r->o->address;
-	ret = heapdump_opt_graph(r->o) ? dumpgraph_read_path(&r->graph, r->in.dump, path, e) :
-					 dumpgraph_read_objects(&r->graph, r->in.dump, e);
+	ret = dumpgraph_begin(&r->graph, r->in.dump, heapdump_opt_graph(r->o), path, e);
+	if (!ret)
+		ret = open_types(r, e);
+	if (!ret)
+		ret = dumpgraph_finish(&r->graph, r->in.dump, e);
 	if (!ret)
 		ret = dumpclasses_read(&r->classes, &r->graph, r->in.dump, e);
 	if (!ret)
@@ -305,14 +348,6 @@ static int put_path(struct run *r, struct err *e)
 	else if (!ret)
 		heap_path_text(&v);
 	return ret;
-}
-
-static void tell_lost(struct run *r, uint64_t n, const char *what)
-{
-	if (!n)
-		return;
-	tell("%s: loss: %llu %s", r->in.name, (unsigned long long)n, what);
-	r->status = EXIT_LOSSES;
 }
 
 static int put_hprof(struct run *r, struct err *e)
@@ -395,6 +430,26 @@ static int run(struct run *r, struct err *e)
 
 /* ---- two dumps ---- */
 
+/*
+ * What has other names in each dump of one program: globals without a name, by their address where
+ * the program lay in the first dump; and layouts, without the site that made most of them.
+ */
+static void name_alike(struct growth *g, int side, struct run *r)
+{
+	struct heapgraph *h = &r->graph.heap;
+	uint64_t shift = 0;
+
+	g->segment[side] = r->graph.segment.addr;
+	g->segment_len[side] = r->graph.segment.len;
+	if (side && g->segment_len[0] == g->segment_len[1])
+		shift = g->segment[1] - g->segment[0];
+	for (size_t i = 0; i < h->holders.n; i++)
+		if (h->holders.at[i].kind == HOLDER_GLOBAL)
+			h->holders.at[i].addr -= shift;
+	for (size_t i = 0; i < r->classes.all.n; i++)
+		r->classes.all.at[i].site = 0;
+}
+
 static int reduce(struct growth *g, int side, struct run *r, struct err *e)
 {
 	CLEANUP(prof_freep) struct prof *p = NULL;
@@ -405,14 +460,17 @@ static int reduce(struct growth *g, int side, struct run *r, struct err *e)
 		ret = open_exe(r, e);
 	if (!ret)
 		ret = read_graph(r, e);
-	if (!ret)
+	if (!ret) {
+		name_alike(g, side, r);
 		ret = heap_holders_read(&r->holdings, &r->graph, &r->classes, r->in.dump, e);
+	}
 	if (!ret)
 		ret = read_sites(r, e);
 	if (!ret)
 		ret = dumpsites_profile(r->sites, r->o->heap_rate, r->graph.whole, &p, e);
 	if (ret)
 		return ret;
+	tell_rate(r, "the table of allocation sites");
 	holdings_sum(&r->holdings);
 	return growth_add(g, side, r->in.name, r->in.dump, &r->graph, &r->classes, &r->holdings, p,
 			  e);
@@ -421,7 +479,7 @@ static int reduce(struct growth *g, int side, struct run *r, struct err *e)
 static int compare(struct run *r, struct err *e)
 {
 	CLEANUP(growth_fini) struct growth g;
-	int ret = growth_init(&g, e);
+	int ret = growth_init(&g, r->o->heap_rate, e);
 
 	for (int side = 0; !ret && side < 2; side++) {
 		struct run one = { .o = r->o, .in = { .fd = -1 }, .exe = -1 };
@@ -459,7 +517,7 @@ int cmd_heapdump(int argc, char **argv)
 	r.in.name = o.files[0];
 	status = stop_init(&e);
 	if (!status) {
-		cancel_when(stop_asked);
+		cancel_when(stop_asked_ms);
 		stop_at_once(true);
 		status = o.nfiles == 2 ? compare(&r, &e) : run(&r, &e);
 	}

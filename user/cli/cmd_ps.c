@@ -346,17 +346,20 @@ static json_t *json_proc(const struct survey_proc *p)
 
 static int print_json(const struct survey *s, int status)
 {
-	json_t *procs = json_array();
+	json_t *procs = json_array(), *unanswered = json_array();
 
+	for (size_t i = 0; i < s->unanswered.n; i++)
+		if (json_array_append_new(unanswered, json_integer(s->unanswered.at[i])))
+			status = EXIT_FAILED;
 	for (size_t i = 0; i < s->at.n; i++)
 		if (json_array_append_new(procs, json_proc(&s->at.at[i])))
 			status = EXIT_FAILED;
-	return report_print(json_pack("{s:s, s:I, s:I, s:o, s:I, s:b, s:o}", "version",
+	return report_print(json_pack("{s:s, s:I, s:I, s:o, s:I, s:o, s:b, s:o}", "version",
 				      GOPROF_VERSION, "seen", (json_int_t)s->seen, "denied",
 				      (json_int_t)s->denied, "denied_reason",
 				      report_maybe(s->denied_why), "left_out",
-				      (json_int_t)s->left_out, "hidden", (int)s->hidden,
-				      "processes", procs),
+				      (json_int_t)s->left_out, "unanswered", unanswered, "hidden",
+				      (int)s->hidden, "processes", procs),
 			    status);
 }
 
@@ -368,10 +371,14 @@ static int say_losses(const struct survey *s)
 		tell("%zu of %zu processes could not be looked at: %s", s->denied, s->seen,
 		     s->denied_why);
 	if (s->left_out)
-		tell("%zu processes were left out: no memory, or too many of them", s->left_out);
+		tell("%zu processes were left out: no memory, too many of them, or too many did not answer",
+		     s->left_out);
+	for (size_t i = 0; i < s->unanswered.n; i++)
+		tell("pid %d could not be looked at: its memory or its files do not answer",
+		     s->unanswered.at[i]);
 	if (s->hidden)
 		tell("/proc hides other users' processes (hidepid): run as root");
-	return s->denied || s->left_out || s->hidden ? EXIT_LOSSES : EXIT_DONE;
+	return s->denied || s->left_out || s->unanswered.n || s->hidden ? EXIT_LOSSES : EXIT_DONE;
 }
 
 int cmd_ps(int argc, char **argv)

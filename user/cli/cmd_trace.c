@@ -380,7 +380,7 @@ int cmd_trace(int argc, char **argv)
 	r.in.name = strcmp(o.file, "-") ? o.file : "stdin";
 	status = stop_init(&e);
 	if (!status) {
-		cancel_when(stop_asked);
+		cancel_when(stop_asked_ms);
 		stop_at_once(true);
 		status = run(&r, &e);
 	}

@@ -3,7 +3,7 @@
 
 #include "cli/input.h"
 #include "cli/tell.h"
-#include "ingest/heapdump_header.h"
+#include "ingest/heapdump/header.h"
 
 static int check_header(const void *header, size_t n, struct err *e)
 {
@@ -23,6 +23,8 @@ static void tick(void *arg, uint64_t offset)
 	if (offset < in->last && in->last - offset > in->size / 2)
 		in->pass++;
 	in->last = offset;
+	if (!in->size)
+		input_stands(&in->stall, offset);
 	if (in->pass >= in->passes)
 		in->passes = in->pass + 1;
 	tell_progress(in->size ? in->pass * in->size + offset : offset, in->passes * in->size,
@@ -35,6 +37,7 @@ int dump_input_open(struct dump_input *in, const char *file, unsigned passes, st
 	int ret;
 
 	*in = (struct dump_input){ .name = strcmp(file, "-") ? file : "stdin", .passes = passes };
+	in->stall.name = in->name;
 	in->began_ns = tell_clock_ns();
 	in->fd = input_open(file, &dump_kind, st, e);
 	if (in->fd < 0)
@@ -42,8 +45,10 @@ int dump_input_open(struct dump_input *in, const char *file, unsigned passes, st
 	if (S_ISREG(st->st_mode))
 		in->size = (uint64_t)st->st_size;
 	ret = !S_ISREG(st->st_mode) && passes > 1 ?
-		      input_spool(&in->fd, &dump_kind, in->began_ns, &in->size, e) :
+		      input_spool(&in->fd, &dump_kind, &in->stall, in->began_ns, &in->size, e) :
 		      0;
+	if (!ret && !in->size && !S_ISREG(st->st_mode))
+		input_await(&in->stall, in->fd, 0);
 	if (!ret)
 		ret = heapdump_open(in->fd, &in->dump, e);
 	if (!ret)

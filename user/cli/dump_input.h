@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "ingest/heapdump.h"
+#include "cli/input.h"
+#include "ingest/heapdump/heapdump.h"
 
 struct dump_input {
 	int fd;
@@ -17,6 +18,7 @@ struct dump_input {
 	uint64_t size; /* 0: not known */
 	unsigned passes, pass;
 	uint64_t last, began_ns;
+	struct input_stall stall;
 };
 
 /*

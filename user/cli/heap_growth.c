@@ -13,9 +13,9 @@ enum {
 	SITE_BYTES
 };
 
-int growth_init(struct growth *g, struct err *e)
+int growth_init(struct growth *g, int64_t rate, struct err *e)
 {
-	*g = (struct growth){};
+	*g = (struct growth){ .rate = rate };
 	return strtab_new(&g->names, e);
 }
 
@@ -67,9 +67,28 @@ static int add_types(struct growth *g, int side, const struct classes *c, struct
 	return ret;
 }
 
+/* The objects that holders point to themselves, by root and type. */
+static int add_below(struct growth *g, int side, const struct holdings *x, size_t i, struct err *e)
+{
+	const struct strtab *names = x->heap->names;
+	uint32_t root = x->all.at[i].parent;
+	char text[STACK_BYTES];
+
+	if (!x->all.at[i].what || !root || x->all.at[root].what)
+		return 0;
+	while (x->all.at[root].parent)
+		root = x->all.at[root].parent;
+	snprintf(text, sizeof(text), "%s\n%s", strtab_get(names, x->all.at[root].name),
+		 strtab_get(names, x->all.at[i].what));
+	return add(g, GROWTH_BELOW, side, text, x->all.at[i].things, x->all.at[i].bytes, e);
+}
+
 static int add_holders(struct growth *g, int side, const struct holdings *x, struct err *e)
 {
 	int ret = 0;
+
+	for (size_t i = 1; !ret && i < x->all.n; i++)
+		ret = add_below(g, side, x, i, e);
 
 	for (size_t i = 1; !ret && i < x->all.n; i++)
 		if (!x->all.at[i].parent && x->all.at[i].bytes)
@@ -161,12 +180,101 @@ int growth_add(struct growth *g, int side, const char *file, const struct heapdu
 	return ret;
 }
 
-/* ---- order ---- */
+/* ---- what only moved ---- */
 
 static int64_t difference(const uint64_t v[2])
 {
 	return (int64_t)(v[1] - v[0]);
 }
+
+static struct grown *find(struct growth *g, enum growth_kind kind, const char *name)
+{
+	uint32_t id = strtab_puts(g->names, name);
+	uint64_t at;
+
+	return id != UINT32_MAX && map_get(&g->tables[kind].keys, id, &at) ?
+		       &g->tables[kind].at[at] :
+		       NULL;
+}
+
+#define SHARED "shared: "
+
+/* As many objects of the type as before, of which more or fewer are held by several things. */
+static bool shared_moved(struct growth *g, const struct grown *x)
+{
+	const char *name = strtab_get(g->names, x->name);
+	const struct grown *type;
+
+	if (strncmp(name, SHARED, sizeof(SHARED) - 1) || x->count[0] == x->count[1])
+		return false;
+	type = find(g, GROWTH_TYPES, name + sizeof(SHARED) - 1);
+	return type && type->count[0] == type->count[1];
+}
+
+/* The other side of it: a root holds them alone no more, or alone now. */
+static void give(struct growth *g, const struct grown *below)
+{
+	const char *name = strtab_get(g->names, below->name);
+	size_t root = strcspn(name, "\n");
+	char text[STACK_BYTES];
+	struct grown *to;
+
+	if (!name[root])
+		return;
+	snprintf(text, sizeof(text), SHARED "%s", name + root + 1);
+	to = find(g, GROWTH_HOLDERS, text);
+	if (!to || !to->moved)
+		return;
+	snprintf(text, sizeof(text), "%.*s", (int)root, name);
+	to = find(g, GROWTH_HOLDERS, text);
+	if (to)
+		to->moved += difference(below->bytes);
+}
+
+/* But for a tenth. */
+static bool nearly(int64_t part, int64_t all)
+{
+	double off = (double)part - (double)all;
+
+	return all && (off < 0 ? -off : off) * 10 <= (all < 0 ? -(double)all : (double)all);
+}
+
+static bool moved(const struct grown *x)
+{
+	return x->moved && nearly(x->moved, difference(x->bytes));
+}
+
+/*
+ * Whether one thing holds an object or several share it may change from dump to dump, as when a timer
+ * points to it for a moment: a root loses what "shared" wins, or the other way round. Such rows are
+ * none of growth where their sum is nearly nothing.
+ */
+static void find_moved(struct growth *g)
+{
+	struct growth_table *t = &g->tables[GROWTH_HOLDERS], *below = &g->tables[GROWTH_BELOW];
+
+	for (size_t i = 0; i < t->n; i++)
+		t->at[i].moved = shared_moved(g, &t->at[i]) ? difference(t->at[i].bytes) : 0;
+	for (size_t i = 0; i < below->n; i++)
+		give(g, &below->at[i]);
+	g->nmoved = 0;
+	g->moved_up = g->moved_down = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		int64_t by = difference(t->at[i].bytes);
+
+		if (!moved(&t->at[i]))
+			continue;
+		g->nmoved++;
+		*(by < 0 ? &g->moved_down : &g->moved_up) += by;
+	}
+	if (nearly(g->moved_up, -g->moved_down))
+		return;
+	for (size_t i = 0; i < t->n; i++)
+		t->at[i].moved = 0;
+	g->nmoved = 0;
+}
+
+/* ---- order ---- */
 
 /* What grew most comes first, what shrank most comes last. */
 static int by_bytes(const void *a, const void *b)
@@ -193,13 +301,14 @@ static int by_count(const void *a, const void *b)
 
 static bool changed(const struct grown *x)
 {
-	return x->count[0] != x->count[1] || x->bytes[0] != x->bytes[1];
+	return (x->count[0] != x->count[1] || x->bytes[0] != x->bytes[1]) && !moved(x);
 }
 
 static void sort(struct growth *g)
 {
+	find_moved(g);
 	for (int k = 0; k < GROWTH_KINDS; k++)
-		if (g->tables[k].n)
+		if (g->tables[k].n && k != GROWTH_BELOW)
 			qsort(g->tables[k].at, g->tables[k].n, sizeof(*g->tables[k].at),
 			      k == GROWTH_GOROUTINES ? by_count : by_bytes);
 }
@@ -260,6 +369,7 @@ static void put_table(const struct growth *g, enum growth_kind kind, const char 
 		      const char *count, const char *bytes)
 {
 	const struct growth_table *t = &g->tables[kind];
+	char up[BYTES_TEXT], down[BYTES_TEXT];
 	size_t grew = 0, shrank = 0;
 
 	putchar('\n');
@@ -277,17 +387,22 @@ static void put_table(const struct growth *g, enum growth_kind kind, const char 
 		shrank += less;
 	}
 	for (size_t i = t->n > TOP / 2 ? t->n - TOP / 2 : 0; shrank && i < t->n; i++)
-		if (difference(kind == GROWTH_GOROUTINES ? t->at[i].count : t->at[i].bytes) < 0)
+		if (changed(&t->at[i]) &&
+		    difference(kind == GROWTH_GOROUTINES ? t->at[i].count : t->at[i].bytes) < 0)
 			put_row(g, &t->at[i]);
 	if (!grew && !shrank)
 		line("%10s", "none");
 	else if (grew > TOP || shrank > TOP / 2)
 		line("%10s %zu grew, %zu shrank", "in all", grew, shrank);
+	if (kind == GROWTH_HOLDERS && g->nmoved)
+		line("%10zu more, %s and %s: one thing held before what several hold now, or the "
+		     "other way round",
+		     g->nmoved, signed_bytes(g->moved_up, up), signed_bytes(g->moved_down, down));
 }
 
 void growth_text(struct growth *g)
 {
-	char before[BYTES_TEXT], after[BYTES_TEXT], change[BYTES_TEXT];
+	char before[BYTES_TEXT], after[BYTES_TEXT], change[BYTES_TEXT], title[128];
 
 	sort(g);
 	line("%s: %s, %llu objects, %s", g->files[0], g->programs[0],
@@ -301,8 +416,12 @@ void growth_text(struct growth *g)
 		  "things", "retained");
 	put_table(g, GROWTH_GOROUTINES, "Goroutines, by why they wait and their stacks",
 		  "goroutines", "retained");
-	put_table(g, GROWTH_SITES, "Allocation sites: what is in use of them, by samples",
-		  "objects", "bytes");
+	snprintf(
+		title, sizeof(title),
+		"Allocation sites: what is in use of them, by samples; one in %lld bytes is assumed "
+		"(--heap-rate)",
+		(long long)g->rate);
+	put_table(g, GROWTH_SITES, title, "objects", "bytes");
 }
 
 /* ---- JSON ---- */
@@ -332,12 +451,12 @@ static json_t *json_table(const struct growth *g, enum growth_kind kind)
 	for (size_t i = 0; i < t->n; i++) {
 		const struct grown *x = &t->at[i];
 
-		json_array_append_new(all, json_pack("{s:o, s:I, s:I, s:I, s:I}", "name",
+		json_array_append_new(all, json_pack("{s:o, s:I, s:I, s:I, s:I, s:b}", "name",
 						     json_name(g, kind, x->name), "count_before",
 						     (json_int_t)x->count[0], "count_after",
 						     (json_int_t)x->count[1], "bytes_before",
 						     (json_int_t)x->bytes[0], "bytes_after",
-						     (json_int_t)x->bytes[1]));
+						     (json_int_t)x->bytes[1], "moved", moved(x)));
 	}
 	return all;
 }
@@ -352,8 +471,9 @@ static json_t *json_side(const struct growth *g, int side)
 int growth_json(struct growth *g, int status)
 {
 	sort(g);
-	return report_print(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "before", json_side(g, 0),
-				      "after", json_side(g, 1), "types",
+	return report_print(json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "before",
+				      json_side(g, 0), "after", json_side(g, 1),
+				      "heap_rate_assumed", (json_int_t)g->rate, "types",
 				      json_table(g, GROWTH_TYPES), "holders",
 				      json_table(g, GROWTH_HOLDERS), "goroutines",
 				      json_table(g, GROWTH_GOROUTINES), "sites",

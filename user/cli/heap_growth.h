@@ -10,15 +10,23 @@
 #include "base/map.h"
 #include "heapgraph/describe.h"
 #include "heapgraph/holdings.h"
-#include "ingest/dumpgraph.h"
+#include "ingest/heapdump/graph.h"
 #include "profile/profile.h"
 
-enum growth_kind { GROWTH_TYPES, GROWTH_HOLDERS, GROWTH_GOROUTINES, GROWTH_SITES, GROWTH_KINDS };
+enum growth_kind {
+	GROWTH_TYPES,
+	GROWTH_HOLDERS,
+	GROWTH_GOROUTINES,
+	GROWTH_SITES,
+	GROWTH_BELOW, /* "ROOT\nTYPE": what a root holds by objects of a type; it is not shown */
+	GROWTH_KINDS,
+};
 
 /* [0]: in the dump before, [1]: in the one after. */
 struct grown {
 	uint32_t name; /* in names; of stacks a line for each frame */
 	uint64_t count[2], bytes[2];
+	int64_t moved; /* bytes of the change that others hold now, or held before */
 };
 
 struct growth_table {
@@ -34,9 +42,13 @@ struct growth {
 	char programs[2][256]; /* Go's version and the architecture */
 	uint64_t objects[2], bytes[2];
 	bool whole[2];
+	uint64_t segment[2], segment_len[2]; /* where globals lay: the caller's */
+	int64_t moved_up, moved_down;	     /* sums of the holders that only gave or took */
+	size_t nmoved;
+	int64_t rate; /* one sample in so many bytes: it is assumed */
 };
 
-int growth_init(struct growth *g, struct err *e);
+int growth_init(struct growth *g, int64_t rate, struct err *e);
 void growth_fini(struct growth *g);
 
 /* @x: summed up (holdings_sum). @sites: NULL, there is no memory profile in it. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "heapgraph/holdings.h"
-#include "ingest/dumpgraph.h"
+#include "ingest/heapdump/graph.h"
 #include "profile/profile.h"
 
 /* How often it reads the file. */

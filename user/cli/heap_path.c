@@ -80,15 +80,18 @@ int heap_path_view(struct heap_path_view *v, struct dumpgraph *g, const struct c
 
 /* ---- words ---- */
 
-/* Where in a thing the pointer is: "main.node.next", "+8"; of holders nothing is known. */
+/* Where in a thing the pointer is: "main.node.next", "+8"; of frames nothing is known. */
 static void field_of(const struct heap_path_view *v, const struct heap_step *s,
 		     char to[FIELD_BYTES])
 {
 	const struct heapgraph *h = &v->graph->heap;
+	const struct holder *r = heapgraph_holder_of(h, s->thing);
 	struct object o;
 
 	*to = 0;
-	if (s->offset != UINT64_MAX && heapgraph_object_of(h, s->thing, &o))
+	if (s->offset != UINT64_MAX && r)
+		describe_part(h, r, s->offset, to, FIELD_BYTES);
+	else if (s->offset != UINT64_MAX && heapgraph_object_of(h, s->thing, &o))
 		holdings_field(h, v->classes, v->classes->of[o.index], s->offset, to, FIELD_BYTES);
 }
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "heapgraph/classes.h"
-#include "ingest/dumpgraph.h"
+#include "ingest/heapdump/graph.h"
 
 enum {
 	HEAP_PATH_PASSES = 1,

@@ -289,7 +289,7 @@ static json_t *json_types(const struct heap_summary *s)
 	for (size_t i = 0; i < s->ntypes; i++)
 		if (s->types[i].objects)
 			json_array_append_new(
-				all, json_pack("{s:o, s:s, s:o, s:I, s:I}", "type",
+				all, json_pack("{s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "type",
 					       report_string(strtab_get(s->graph->heap.names,
 									s->types[i].name)),
 					       "known_by", certainty[s->types[i].certainty],
@@ -297,7 +297,12 @@ static json_t *json_types(const struct heap_summary *s)
 					       report_maybe(strtab_get(s->graph->heap.names,
 								       s->types[i].site)),
 					       "objects", (json_int_t)s->types[i].objects, "bytes",
-					       (json_int_t)s->types[i].bytes));
+					       (json_int_t)s->types[i].bytes, "exact_objects",
+					       (json_int_t)s->types[i].by[HEAP_EXACT],
+					       "inferred_objects",
+					       (json_int_t)s->types[i].by[HEAP_INFERRED],
+					       "layout_objects",
+					       (json_int_t)s->types[i].by[HEAP_LAYOUT]));
 	return all;
 }
 
@@ -363,10 +368,11 @@ static json_t *json_known(const struct heap_summary *s)
 	json_t *typing = json_null();
 
 	if (s->typing)
-		typing = json_pack("{s:b, s:b, s:I, s:I}", "checked", !s->typing->unchecked,
+		typing = json_pack("{s:b, s:b, s:I, s:I, s:I}", "checked", !s->typing->unchecked,
 				   "dwarf", s->typing->dwarf, "unknown_types",
 				   (json_int_t)s->typing->unknown, "lost_objects",
-				   (json_int_t)s->typing->lost);
+				   (json_int_t)s->typing->lost, "cut_types",
+				   (json_int_t)s->typing->cut);
 	return json_pack("{s:{s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I}, s:o}", "exact", "objects",
 			 (json_int_t)k.objects[HEAP_EXACT], "bytes",
 			 (json_int_t)k.bytes[HEAP_EXACT], "inferred", "objects",

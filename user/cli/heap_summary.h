@@ -3,8 +3,8 @@
 #define CLI_HEAP_SUMMARY_H
 
 #include "heapgraph/describe.h"
-#include "ingest/dumpgraph.h"
-#include "ingest/typing.h"
+#include "ingest/heapdump/graph.h"
+#include "ingest/typing/typing.h"
 
 enum { HEAP_TOP = 15, HEAP_SUSPECTS = 3, HEAP_CHAIN = 64 };
 

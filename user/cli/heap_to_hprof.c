@@ -4,7 +4,8 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 
-enum { CHUNK = 1 << 16 };
+enum { CHUNK = 1 << 16, LEAVES = 64 };
+_Static_assert((int)HEAPDUMP_LAYOUT_MAX <= (int)HEAP_HPROF_WHOLE_MAX, "pointers of a layout");
 
 struct conversion {
 	struct heap_to_hprof *to;
@@ -40,33 +41,128 @@ static int look(struct conversion *x, const struct object *o, struct err *e)
 	return ret ? ret : damage;
 }
 
-/* All records of objects; the dump was read before, so damage is known. */
-static int each_object(struct conversion *x,
-		       int (*fn)(struct conversion *x, const struct heapdump_record *r,
-				 const struct object *o, struct err *e),
-		       struct err *e)
+/* Does an object of a usual layout fit its class? The layout keeps for which it does. */
+static bool fits(struct conversion *x, struct heapdump_layout *l, uint16_t class, uint64_t size)
 {
-	const struct dumpgraph *g = x->to->graph;
-	uint64_t end = g->objects_end > g->holders_off ? g->objects_end : g->holders_off;
-	struct objects_follow follow = {};
-	struct heapdump_record r;
-	struct object o;
-	int ret = heapdump_rewind(x->d, e);
-
-	while (!ret && !(ret = heapdump_next(x->d, &r, e)) && r.kind && r.off < end)
-		if (r.kind == HEAPDUMP_OBJECT &&
-		    objects_follow(x->objects, &follow, r.object.addr, r.object.contents.len, &o) &&
-		    objects_leads_to(x->objects, &o))
-			ret = fn(x, &r, &o, e);
-	return dumpgraph_damaged(x->to->graph, x->d, ret, e);
+	if (l->tag != class + 1u && heap_hprof_fits(x->w, class, size, l->offset, l->n))
+		l->tag = class + 1u;
+	return l->tag == class + 1u;
 }
 
 static int look_at(struct conversion *x, const struct heapdump_record *r, const struct object *o,
 		   struct err *e)
 {
-	(void)r;
-	return heap_hprof_must_look(x->w, o) ? look(x, o, e) : 0;
+	struct heapdump_layout *l = r->object.layout;
+
+	if (!heap_hprof_must_look(x->w, o) ||
+	    (l && fits(x, l, x->to->classes->of[o->index], o->size)))
+		return 0;
+	return look(x, o, e);
 }
+
+/* One that has no pointers. */
+static int look_at_leaf(struct conversion *x, const struct object *o, struct err *e)
+{
+	if (!heap_hprof_must_look(x->w, o))
+		return 0;
+	heap_hprof_look(x->w, o);
+	return heap_hprof_looked(x->w, e);
+}
+
+static int look_at_leaves(struct conversion *x, size_t run, struct err *e)
+{
+	struct objects_walk walk;
+	struct object o;
+	int ret = 0;
+
+	objects_walk_run(x->objects, &walk, run);
+	for (uint32_t n = objects_in_run(x->objects, run); !ret && n; n--) {
+		objects_next(x->objects, &walk, &o);
+		ret = look_at_leaf(x, &o, e);
+	}
+	return ret;
+}
+
+/* ---- all objects ---- */
+
+/* What is done with an object whose record was read, and with all of a run that has no pointers. */
+struct visit {
+	int (*object)(struct conversion *x, const struct heapdump_record *r, const struct object *o,
+		      struct err *e);
+	int (*leaves)(struct conversion *x, size_t run, struct err *e);
+};
+
+/* Nothing needs to be read of them: Go has objects without pointers in pages of their own. */
+static bool are_leaves(const struct conversion *x, size_t run)
+{
+	return !objects_nodes_in_run(x->objects, run) && !x->objects->overlap &&
+	       !x->to->opts.contents && heapdump_version(x->d) >= 5 &&
+	       x->to->graph->run_offs.n == x->objects->runs.n;
+}
+
+/* 1: the records of objects are over, before its last one: the dump changed. */
+static int each_of_run(struct conversion *x, size_t run, const struct visit *v, struct err *e)
+{
+	const struct dumpgraph *g = x->to->graph;
+	uint64_t end = g->objects_end > g->holders_off ? g->objects_end : g->holders_off;
+	uint32_t n = objects_in_run(x->objects, run);
+	struct heapdump_record r;
+	struct objects_walk walk;
+	struct object o;
+	int ret = 0;
+
+	objects_walk_run(x->objects, &walk, run);
+	while (!ret && n--) {
+		objects_next(x->objects, &walk, &o);
+		do
+			ret = heapdump_next(x->d, &r, e);
+		while (!ret && r.kind && r.off < end &&
+		       (r.kind != HEAPDUMP_OBJECT || r.object.addr != o.addr ||
+			r.object.contents.len != o.size));
+		if (!ret && (!r.kind || r.off >= end))
+			return 1;
+		if (!ret && objects_leads_to(x->objects, &o))
+			ret = v->object(x, &r, &o, e);
+	}
+	return ret ? ret : heap_hprof_check(x->w, e);
+}
+
+/* Behind runs that were passed over, up to the next ones. */
+static int go_to(struct conversion *x, size_t run, struct err *e)
+{
+	const uint64_t *offs = x->to->graph->run_offs.at;
+	size_t end = run + 1;
+
+	while (end < x->objects->runs.n && !are_leaves(x, end))
+		end++;
+	return heapdump_seek_until(x->d, offs[run], end < x->objects->runs.n ? offs[end] : 0, e);
+}
+
+/* The dump was read before, so damage is known. */
+static int each_object(struct conversion *x, const struct visit *v, struct err *e)
+{
+	struct heapdump_record params;
+	bool behind = false;
+	int ret = heapdump_rewind(x->d, e);
+
+	if (!ret)
+		ret = heapdump_next(x->d, &params, e);
+	for (size_t run = 0; !ret && run < x->objects->runs.n; run++) {
+		if (are_leaves(x, run)) {
+			ret = v->leaves(x, run, e);
+			behind = true;
+			continue;
+		}
+		if (behind)
+			ret = go_to(x, run, e);
+		behind = false;
+		if (!ret)
+			ret = each_of_run(x, run, v, e);
+	}
+	return ret > 0 ? 0 : dumpgraph_damaged(x->to->graph, x->d, ret, e);
+}
+
+/* ---- sites ---- */
 
 static int site(struct conversion *x, const struct heapdump_memprof *m, struct err *e)
 {
@@ -103,8 +199,7 @@ static int held(void *arg, uint32_t thing, uint64_t offset, uint64_t addr, struc
 {
 	struct conversion *x = arg;
 
-	(void)offset;
-	return heap_hprof_held(x->w, thing - x->objects->nnodes, addr, e);
+	return heap_hprof_held(x->w, thing - x->objects->nnodes, offset, addr, e);
 }
 
 /* ---- allocation samples ---- */
@@ -190,6 +285,26 @@ static int put_contents(struct conversion *x, const struct heapdump_contents *c,
 	return 0;
 }
 
+/* False: it takes the long way. */
+static bool put_whole(struct conversion *x, const struct heapdump_record *r, const struct object *o,
+		      struct err *e, int *ret)
+{
+	struct heapdump_layout *l = r->object.layout;
+	uint64_t addrs[HEAPDUMP_LAYOUT_MAX], bucket;
+
+	if (!l || !o->addr || (!l->n && x->to->opts.contents) ||
+	    !fits(x, l, x->to->classes->of[o->index], o->size))
+		return false;
+	*ret = sample_of(x, o, &bucket, e);
+	if (*ret)
+		return true;
+	heapdump_pointers(x->d, &r->object, addrs);
+	heap_hprof_whole(x->w, o, bucket, addrs, l->n);
+	x->objects_put++;
+	x->bytes_put += o->size;
+	return true;
+}
+
 static int put_object(struct conversion *x, const struct heapdump_record *r, const struct object *o,
 		      struct err *e)
 {
@@ -199,6 +314,8 @@ static int put_object(struct conversion *x, const struct heapdump_record *r, con
 	uint32_t bytes;
 	int ret = 0;
 
+	if (put_whole(x, r, o, e, &ret))
+		return ret;
 	if (heap_hprof_must_look(x->w, o)) {
 		ret = look(x, o, e);
 		if (!ret || ret == -EBADMSG)
@@ -219,6 +336,71 @@ static int put_object(struct conversion *x, const struct heapdump_record *r, con
 	/* What was begun is ended even where the dump is damaged: its file is not. */
 	bytes = heap_hprof_object_end(x->w);
 	return bytes ? put_contents(x, &r->object.contents, bytes, e) : ret;
+}
+
+/* One without pointers, of which nothing was read. */
+static int put_leaf(struct conversion *x, const struct object *o, struct err *e)
+{
+	uint64_t bucket = 0;
+	int ret = look_at_leaf(x, o, e);
+
+	if (!ret)
+		ret = sample_of(x, o, &bucket, e);
+	if (!ret)
+		ret = heap_hprof_object(x->w, o, bucket, e);
+	if (!ret)
+		heap_hprof_object_end(x->w);
+	return ret;
+}
+
+/* Leaves of one class that were not sampled go side by side. */
+struct leaves {
+	uint64_t addrs[LEAVES];
+	size_t n;
+	uint16_t class; /* 0: none */
+};
+
+static void put_some(struct conversion *x, struct leaves *l)
+{
+	heap_hprof_leaves(x->w, l->class, l->addrs, l->n);
+	l->n = 0;
+}
+
+static bool add_leaf(struct conversion *x, struct leaves *l, const struct object *o)
+{
+	uint16_t class = x->to->classes->of[o->index];
+
+	if (l->n && (class != l->class || l->n == LEAVES))
+		put_some(x, l);
+	if (o->index >= x->index || !o->addr || o->size > INT32_MAX)
+		return false;
+	if (!class || (class != l->class && !heap_hprof_fits(x->w, class, o->size, NULL, 0)))
+		return false;
+	l->class = class;
+	l->addrs[l->n++] = o->addr;
+	return true;
+}
+
+static int put_leaves(struct conversion *x, size_t run, struct err *e)
+{
+	uint32_t n = objects_in_run(x->objects, run);
+	struct leaves l = {};
+	struct objects_walk walk;
+	struct object o;
+	int ret = 0;
+
+	objects_walk_run(x->objects, &walk, run);
+	for (uint32_t i = 0; !ret && i < n; i++) {
+		objects_next(x->objects, &walk, &o);
+		if (add_leaf(x, &l, &o))
+			continue;
+		put_some(x, &l);
+		ret = put_leaf(x, &o, e);
+	}
+	put_some(x, &l);
+	x->objects_put += n;
+	x->bytes_put += n * x->objects->runs.at[run].size;
+	return ret ? ret : heap_hprof_check(x->w, e);
 }
 
 /* What was found in the first pass must be there. Of objects that overlap some are left out. */
@@ -251,9 +433,11 @@ int heap_to_hprof(void *arg, FILE *f, struct err *e)
 	int ret = heap_hprof_new(f, &to->graph->heap, to->classes, &to->opts, &x.w, e);
 
 	if (!ret && heap_hprof_wants_looks(x.w))
-		ret = each_object(&x, look_at, e);
+		ret = each_object(&x, &(struct visit){ look_at, look_at_leaves }, e);
 	if (!ret)
 		ret = read_sites(&x, e);
+	if (!ret)
+		ret = dumpgraph_held(to->graph, to->dump, held, &x, e);
 	if (!ret)
 		ret = heap_hprof_roots(x.w, e);
 	if (!ret)
@@ -267,7 +451,7 @@ int heap_to_hprof(void *arg, FILE *f, struct err *e)
 	if (!ret)
 		ret = open_samples(&x, e);
 	if (!ret)
-		ret = each_object(&x, put_object, e);
+		ret = each_object(&x, &(struct visit){ put_object, put_leaves }, e);
 	if (!ret)
 		ret = check_totals(&x, e);
 	return ret ? ret : heap_hprof_end(x.w, &to->losses, e);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "ingest/dumpgraph.h"
+#include "ingest/heapdump/graph.h"
 #include "output/heap_hprof.h"
 
 /* How often the dump is read, if its classes do not make it one more. */

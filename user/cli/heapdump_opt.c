@@ -2,6 +2,8 @@
 #include "cli/heapdump_opt.h"
 
 #include <getopt.h>
+#include <libgen.h>
+#include <sys/stat.h>
 
 #include "cli/cmd.h"
 #include "cli/opt.h"
@@ -9,7 +11,8 @@
 
 static const char help[] =
 	"Usage: goprof-bpf heapdump FILE [options]\n"
-	"       goprof-bpf heapdump BEFORE AFTER [--json]\n"
+	"       goprof-bpf heapdump BEFORE AFTER [--exe BINARY] [--heap-rate BYTES]\n"
+	"                                         [--json]\n"
 	"\n"
 	"Reads a heap dump that a Go program wrote with runtime/debug.WriteHeapDump, of\n"
 	"any version since Go 1.3, and tells which types use the heap, who holds it, and\n"
@@ -173,14 +176,32 @@ bool heapdump_opt_graph(const struct heapdump_opts *o)
 	return (!o->pprof && !o->hprof) || o->holders || o->dot || o->path || o->json;
 }
 
-/* Two outputs with one name would be one. */
+/* Two names of one file: "x" and "./x", links, files that are there or will be. */
+static bool same_file(const char *a, const char *b)
+{
+	CLEANUP(freep) char *da = strdup(a), *db = strdup(b);
+	const char *na = strrchr(a, '/'), *nb = strrchr(b, '/');
+	struct stat sa, sb;
+
+	if (!strcmp(a, b))
+		return true;
+	if (!stat(a, &sa) && !stat(b, &sb))
+		return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino && !S_ISCHR(sa.st_mode);
+	if (!da || !db || strcmp(na ? na + 1 : a, nb ? nb + 1 : b))
+		return false;
+	return !stat(dirname(da), &sa) && !stat(dirname(db), &sb) && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+/* Of what is written, stdout included, two to one place would overwrite or mix each other. */
 static bool twice(const struct heapdump_opts *o)
 {
-	const char *all[] = { o->pprof, o->holders, o->dot, o->hprof };
+	const char *all[] = { o->pprof, o->holders, o->dot, o->hprof,
+			      o->json || o->path ? "/dev/stdout" : NULL };
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		for (size_t k = 0; k < i; k++)
-			if (all[i] && all[k] && !strcmp(all[i], all[k]))
+			if (all[i] && all[k] && same_file(all[i], all[k]))
 				return true;
 	return false;
 }
@@ -204,6 +225,11 @@ static int check(const struct heapdump_opts *o)
 		tell("heapdump: --contents without --hprof (try heapdump --help)");
 		return EXIT_USAGE;
 	}
+	if (o->format && !o->pprof && !o->holders) {
+		tell("heapdump: --format is of --pprof and --holders, and neither is asked for "
+		     "(try heapdump --help)");
+		return EXIT_USAGE;
+	}
 	if (twice(o)) {
 		tell("heapdump: two outputs to the same file");
 		return EXIT_USAGE;
@@ -215,7 +241,7 @@ int heapdump_opt_parse(int argc, char **argv, struct heapdump_opts *o)
 {
 	int opt, status;
 
-	*o = (struct heapdump_opts){ .heap_rate = 512 << 10, .format = output_find("pprof") };
+	*o = (struct heapdump_opts){ .heap_rate = 512 << 10 };
 	optind = 0;
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":h", table, NULL)) != -1) {
@@ -236,5 +262,8 @@ int heapdump_opt_parse(int argc, char **argv, struct heapdump_opts *o)
 			return complain("unexpected argument", argv[optind]);
 		o->files[o->nfiles++] = argv[optind];
 	}
-	return check(o);
+	status = check(o);
+	if (!o->format)
+		o->format = output_find("pprof");
+	return status;
 }

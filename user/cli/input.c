@@ -2,10 +2,43 @@
 #include "cli/input.h"
 
 #include <fcntl.h>
+#include <poll.h>
 
+#include "cli/stop.h"
 #include "cli/tell.h"
+#include "ingest/stream.h"
 
 enum { COPY_BYTES = 1 << 18 };
+
+/* ---- a pipe that has nothing ---- */
+
+void input_stands(struct input_stall *s, uint64_t offset)
+{
+	uint64_t now = tell_clock_ns();
+
+	if (offset != s->offset || !s->since_ns) {
+		s->offset = offset;
+		s->since_ns = now;
+		return;
+	}
+	if (s->told || now - s->since_ns < STREAM_STALLS_MS * 1000000ull)
+		return;
+	s->told = true;
+	tell_bar(0, 0);
+	tell("%s: nothing came for %d s, after %llu bytes: waiting for more", s->name,
+	     STREAM_STALLS_MS / 1000, (unsigned long long)offset);
+}
+
+void input_await(struct input_stall *s, int fd, uint64_t offset)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	input_stands(s, offset);
+	while (!stop_asked_ms() && !poll(&p, 1, STREAM_STALLS_MS))
+		input_stands(s, offset);
+}
+
+/* ---- a pipe's copy ---- */
 
 static const char *spool_dir(void)
 {
@@ -63,12 +96,15 @@ static int write_all(int fd, const uint8_t *buf, size_t n)
 	return 0;
 }
 
-static int read_header(int fd, const struct input_kind *kind, uint8_t *to, size_t *n, struct err *e)
+static int read_header(int fd, const struct input_kind *kind, struct input_stall *stall,
+		       uint8_t *to, size_t *n, struct err *e)
 {
 	*n = 0;
 	while (*n < kind->header_bytes) {
-		ssize_t got = read(fd, to + *n, kind->header_bytes - *n);
+		ssize_t got;
 
+		input_await(stall, fd, *n);
+		got = read(fd, to + *n, kind->header_bytes - *n);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -81,8 +117,8 @@ static int read_header(int fd, const struct input_kind *kind, uint8_t *to, size_
 }
 
 /* Behind the header. Returns how much the copy has, or a negative errno. */
-static int64_t copy(int from, int to, const struct input_kind *kind, uint64_t began_ns,
-		    struct err *e)
+static int64_t copy(int from, int to, const struct input_kind *kind, struct input_stall *stall,
+		    uint64_t began_ns, struct err *e)
 {
 	CLEANUP(freep) uint8_t *buf = malloc(COPY_BYTES);
 	uint64_t copied = kind->header_bytes;
@@ -90,8 +126,10 @@ static int64_t copy(int from, int to, const struct input_kind *kind, uint64_t be
 	if (!buf)
 		return err_set(e, -ENOMEM, "no memory to copy with");
 	for (;;) {
-		ssize_t got = read(from, buf, COPY_BYTES);
+		ssize_t got;
 
+		input_await(stall, from, copied);
+		got = read(from, buf, COPY_BYTES);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -105,13 +143,13 @@ static int64_t copy(int from, int to, const struct input_kind *kind, uint64_t be
 	}
 }
 
-int input_spool(int *fd, const struct input_kind *kind, uint64_t began_ns, uint64_t *size,
-		struct err *e)
+int input_spool(int *fd, const struct input_kind *kind, struct input_stall *stall,
+		uint64_t began_ns, uint64_t *size, struct err *e)
 {
 	CLEANUP(closep) int to = -1;
 	uint8_t header[INPUT_HEADER_MAX];
 	size_t n;
-	int64_t copied = read_header(*fd, kind, header, &n, e);
+	int64_t copied = read_header(*fd, kind, stall, header, &n, e);
 
 	if (copied < 0)
 		return (int)copied;
@@ -119,7 +157,7 @@ int input_spool(int *fd, const struct input_kind *kind, uint64_t began_ns, uint6
 	if (to < 0)
 		return to;
 	copied = write_all(to, header, n) ? no_room(kind->what, spool_dir(), 0, e) :
-					    copy(*fd, to, kind, began_ns, e);
+					    copy(*fd, to, kind, stall, began_ns, e);
 	tell_bar(0, 0);
 	if (copied < 0)
 		return (int)copied;

@@ -22,12 +22,24 @@ struct input_kind {
 /* Opens @file ("-": stdin), which is no directory. *was: as it is now. Returns the descriptor. */
 int input_open(const char *file, const struct input_kind *kind, struct stat *was, struct err *e);
 
+/* Since when a pipe has stood at an offset. A zeroed struct but for the name: it never did. */
+struct input_stall {
+	const char *name; /* for the message; borrowed */
+	uint64_t offset, since_ns;
+	bool told;
+};
+
+/* Reading is at @offset. After 10 s without a byte that is said, once: whoever waits may have forgotten to write. */
+void input_stands(struct input_stall *s, uint64_t offset);
+/* Waits until @fd has more than the @offset bytes that came, or has ended, or we are to end. */
+void input_await(struct input_stall *s, int fd, uint64_t offset);
+
 /*
  * Copies all that comes from *fd to a file without a name in TMPDIR (or /tmp), closes *fd, and has
  * the file there in its place. @began_ns: of the monotonic clock, for the bar. *size: of the copy.
  */
-int input_spool(int *fd, const struct input_kind *kind, uint64_t began_ns, uint64_t *size,
-		struct err *e);
+int input_spool(int *fd, const struct input_kind *kind, struct input_stall *stall,
+		uint64_t began_ns, uint64_t *size, struct err *e);
 
 /* -EIO: the file has another size or time than when it was opened. Of a pipe's copy it has not. */
 int input_unchanged(int fd, const struct input_kind *kind, const struct stat *was, struct err *e);

@@ -316,7 +316,7 @@ static void write_one(struct job *j, struct job_slot *s, const struct output_for
 static bool uncounted(size_t kind)
 {
 	return kind == LOSS_TARGET_GONE || kind == LOSS_LAYOUT_GUESSED || kind == LOSS_WINDOW_CUT ||
-	       kind == LOSS_NOT_RESTORED || kind == LOSS_BUDGET_CUT;
+	       kind == LOSS_NOT_RESTORED || kind == LOSS_BUDGET_CUT || kind == LOSS_CROWDED;
 }
 
 static void report_losses(struct job *j, const struct job_slot *s)

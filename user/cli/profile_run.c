@@ -184,7 +184,7 @@ static void follow_news(struct run *r)
 		bool held = r->spawn && x.pid == spawn_pid(r->spawn) && spawn_traces(r->spawn);
 
 		if (!held) {
-			cancel_when(stop_asked);
+			cancel_when(stop_asked_ms);
 			follow_one(r, &x);
 			cancel_when(NULL);
 		}
@@ -364,7 +364,7 @@ static int prepare_live(struct run *r)
 		return -1;
 	}
 	r->jobs = NULL;
-	cancel_when(stop_asked);
+	cancel_when(stop_asked_ms);
 	begun = begin(r, j);
 	cancel_when(NULL);
 	return begun ? 0 : -1;

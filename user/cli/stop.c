@@ -3,6 +3,8 @@
 
 #include "cli/cmd.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
@@ -17,14 +19,14 @@ enum { SAME_WISH_MS = 500 };
 
 static int wish_fd = -1;
 static volatile sig_atomic_t asked;
-static int64_t first_ms; /* written before asked is set, and read after */
+static uint64_t first_ms; /* written before asked is set, and read after */
 
-static int64_t now_ms(void)
+static uint64_t now_ms(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
 static volatile sig_atomic_t at_once_pid; /* not a child that inherited the handler */
@@ -59,6 +61,81 @@ static int catch_signal(struct err *e, int sig, struct sigaction *sa)
 	return sigaction(sig, sa, NULL) ? err_sys(e, "sigaction") : 0;
 }
 
+/* ---- a wish that nobody hears ---- */
+
+enum { WATCH_STACK = 65536 };
+
+static const int wishes[] = { SIGINT, SIGTERM, SIGHUP };
+
+static bool wish_pending(const sigset_t *of)
+{
+	sigset_t pending;
+	bool any = false;
+
+	if (sigpending(&pending))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(wishes); i++)
+		any |= sigismember(of, wishes[i]) && sigismember(&pending, wishes[i]);
+	return any;
+}
+
+/* Is the main thread in a wait that no handled signal ends? One that merely gets no CPU is not. */
+static bool is_deaf(void)
+{
+	CLEANUP(closep) int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	char text[128], *name_end;
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+	text[n > 0 ? n : 0] = 0;
+	name_end = strrchr(text, ')');
+	return name_end && !strncmp(name_end, ") D", 3);
+}
+
+/*
+ * Memory of the target may never come (it may map a file whose file system does not answer), and a
+ * handled signal does not end the wait for it: it stays pending for the process. The end of the process
+ * does end the wait. So that is what a signal means that has been pending for a second.
+ */
+static void *watch(void *of)
+{
+	static const char text[] = "goprof-bpf: stopped while it waited for memory or a file that "
+				   "does not come: nothing was kept\n";
+	unsigned looks = 0;
+
+	while (looks < 2) {
+		struct timespec ts = { .tv_sec = 1 };
+
+		(void)nanosleep(&ts, NULL);
+		looks = wish_pending(of) && is_deaf() ? looks + 1 : 0;
+	}
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(EXIT_FAILED);
+}
+
+/* A thread that blocks all signals, so that none is handled there; those blocked everywhere do not count. */
+static int start_watch(struct err *e)
+{
+	static sigset_t of;
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int ret;
+
+	sigfillset(&all);
+	sigemptyset(&of);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	for (size_t i = 0; i < ARRAY_LEN(wishes); i++)
+		if (!sigismember(&before, wishes[i]))
+			sigaddset(&of, wishes[i]);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, WATCH_STACK);
+	ret = pthread_create(&thread, &attr, watch, &of);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ret ? err_set(e, -ret, "a thread that waits for signals: %s", strerror(ret)) : 0;
+}
+
 static int make_wish_fd(struct err *e)
 {
 	wish_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -67,20 +144,21 @@ static int make_wish_fd(struct err *e)
 
 int stop_init(struct err *e)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, old;
 	int ret = make_wish_fd(e);
 
 	/* while one handler runs, the other signals wait */
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		sigaddset(&sa.sa_mask, signals[i]);
-	for (size_t i = 0; !ret && i < ARRAY_LEN(signals); i++) {
-		if (sigaction(signals[i], NULL, &old))
+	for (size_t i = 0; i < ARRAY_LEN(wishes); i++)
+		sigaddset(&sa.sa_mask, wishes[i]);
+	for (size_t i = 0; !ret && i < ARRAY_LEN(wishes); i++) {
+		if (sigaction(wishes[i], NULL, &old))
 			return err_sys(e, "sigaction");
-		if (signals[i] == SIGHUP && old.sa_handler == SIG_IGN)
+		if (wishes[i] == SIGHUP && old.sa_handler == SIG_IGN)
 			continue; /* it was ignored when we started: nohup */
-		ret = catch_signal(e, signals[i], &sa);
+		ret = catch_signal(e, wishes[i], &sa);
 	}
+	if (!ret)
+		ret = start_watch(e);
 	return ret;
 }
 
@@ -178,7 +256,7 @@ int stop_fd(void)
 	return wish_fd;
 }
 
-bool stop_asked(void)
+uint64_t stop_asked_ms(void)
 {
-	return asked;
+	return asked ? first_ms : 0;
 }

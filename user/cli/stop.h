@@ -5,11 +5,15 @@
  * later one the process exits immediately, with 128 + the signal. SIGHUP stays ignored where it
  * was ignored (nohup). SIGINT does not, though shells start background jobs that way: a script
  * that sends SIGINT to us wants us to stop. There is one of these in a process.
+ *
+ * Where a signal is not even handled, because we wait for memory of the target that never comes, the
+ * process ends a second or two later, with a sentence and status 1. Only stop_init() has that.
  */
 #ifndef CLI_STOP_H
 #define CLI_STOP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -42,6 +46,7 @@ void stop_at_once(bool yes);
 
 /* Readable once we were asked to stop; -1 before stop_init(). */
 int stop_fd(void);
-bool stop_asked(void);
+/* When that was: the time of CLOCK_MONOTONIC in ms; 0 before. */
+uint64_t stop_asked_ms(void);
 
 #endif

@@ -15,16 +15,16 @@ static const struct input_kind trace_kind = { "trace", "execution trace", EXECTR
 
 int trace_input_open(struct trace_input *in, const char *file, struct err *e)
 {
+	struct input_stall stall = { .name = strcmp(file, "-") ? file : "stdin" };
 	uint64_t size;
 	int ret = 0;
 
-	*in = (struct trace_input){ .name = strcmp(file, "-") ? file : "stdin",
-				    .began_ns = tell_clock_ns() };
+	*in = (struct trace_input){ .name = stall.name, .began_ns = tell_clock_ns() };
 	in->fd = input_open(file, &trace_kind, &in->was, e);
 	if (in->fd < 0)
 		return in->fd;
 	if (!S_ISREG(in->was.st_mode))
-		ret = input_spool(&in->fd, &trace_kind, in->began_ns, &size, e);
+		ret = input_spool(&in->fd, &trace_kind, &stall, in->began_ns, &size, e);
 	return ret ? ret : exectrace_open(in->fd, &in->trace, e);
 }
 

@@ -9,8 +9,8 @@
 #include "base/caps.h"
 #include "collect/kallsyms.h"
 #include "collect/leftovers.h"
-#include "collect/pidns.h"
 #include "collect/uprobes.h"
+#include "target/pidns.h"
 
 /* The capabilities that docs/privileges.md recommends. */
 #define RECOMMENDED "cap_bpf,cap_perfmon,cap_sys_ptrace"

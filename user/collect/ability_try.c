@@ -15,11 +15,11 @@
 #include "base/oom.h"
 #include "collect/ability_priv.h"
 #include "collect/bpf.h"
-#include "collect/pidns.h"
 #include "collect/uprobes.h"
 #include "cpu.skel.h"
 #include "heap.skel.h"
 #include "sched.skel.h"
+#include "target/pidns.h"
 #include "target/target.h"
 #include "wait.skel.h"
 

@@ -49,17 +49,19 @@ int bpf_load_error(struct err *e, int code, const char *what)
 	static const int caps[] = { CAP_BPF, CAP_PERFMON };
 	bool ours = caps_have(CAP_BPF) && caps_have(CAP_PERFMON);
 	char refused[128];
+	const char *sep = what ? ": " : "";
 
 	/*
 	 * When all capabilities are there, EACCES comes from the verifier, and its words are in
 	 * the log.
 	 */
 	if (code == -EPERM || (code == -EACCES && !ours)) {
-		snprintf(refused, sizeof(refused), "%s: the kernel refused BPF", what);
+		snprintf(refused, sizeof(refused), "%s%sthe kernel refused BPF", what ? what : "",
+			 sep);
 		return caps_refused(e, refused, caps, ARRAY_LEN(caps));
 	}
-	return err_set(e, code, "%s: %s%s%s", what, strerror(-code), log_last[0] ? ": " : "",
-		       log_last);
+	return err_set(e, code, "%s%s%s%s%s", what ? what : "", sep, strerror(-code),
+		       log_last[0] ? ": " : "", log_last);
 }
 
 /* The range [lo, hi) of those functions in @f that were found, as live addresses. */

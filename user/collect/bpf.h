@@ -60,7 +60,10 @@ void bpf_losses(const uint64_t *losses, struct loss *to);
 void bpf_log_begin(void);
 const char *bpf_log_last(void);
 
-/* -EPERM with the capability named, or what libbpf said. @code: libbpf's negative errno. */
+/*
+ * -EPERM with the capability named, or what libbpf said. @code: libbpf's negative errno. @what: what was
+ * loaded; NULL for a kind of profile, which whoever tells the error names.
+ */
 int bpf_load_error(struct err *e, int code, const char *what);
 
 #endif

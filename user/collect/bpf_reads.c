@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "collect/pidns.h"
+#include "target/pidns.h"
 
 size_t bpf_reads_restore(struct bpf_insn *insns, size_t n)
 {

@@ -22,10 +22,12 @@ enum { MEMBERS_MAX = 4 };
 struct budget {
 	double share; /* of the target's CPU time; 0: no bound */
 	clockid_t clock;
-	double ahead;	     /* ns that may still be taken before the share holds */
+	double ahead; /* ns that may still be taken before the share holds */
+	bool advanced;
+	double spent;	     /* ns in all, by members that have left, too */
 	double credit, rate; /* credit: ns; rate: CPU time per ns, over the last half second */
 	double rate_ns;	     /* over how many ns that is known */
-	uint64_t cpu_first, cpu, at;
+	uint64_t cpu_first, cpu, first, at;
 	struct budget_member *members[MEMBERS_MAX];
 	size_t n;
 };
@@ -94,7 +96,8 @@ int budget_join(struct subject *s, const struct collect_opts *o, struct budget_m
 			return err_set(e, -ENOMEM, "no memory");
 		b->share = o->budget_ppm / 1e6;
 		b->ahead = (double)o->budget_ahead_ns;
-		b->at = clock_ns(CLOCK_MONOTONIC);
+		b->advanced = o->budget_ahead_ns > 0;
+		b->first = b->at = clock_ns(CLOCK_MONOTONIC);
 		if (clock_getcpuclockid(s->target->pid, &b->clock)) {
 			free(b);
 			return err_set(e, -ESRCH, "the target exited");
@@ -132,6 +135,7 @@ void budget_spend_once(struct budget *b, struct budget_member *m, double ns)
 	earn(b);
 	b->ahead -= unbound;
 	b->credit -= ns - unbound;
+	b->spent += ns;
 	m->spent += ns;
 }
 
@@ -240,4 +244,22 @@ double budget_cpu_ns(struct budget *b)
 {
 	earn(b);
 	return (double)(b->cpu - b->cpu_first);
+}
+
+/* Hundredths of a percent are what people see. */
+#define EXCESS 1.01
+
+const char *budget_excess(struct budget *b, double *taken)
+{
+	double cpu = budget_cpu_ns(b);
+
+	if (b->share <= 0 || cpu <= 0 || b->spent <= EXCESS * b->share * cpu)
+		return NULL;
+	*taken = b->spent / cpu;
+	if (b->advanced)
+		return "a command's first second of probes does not count";
+	if (cpu < BUDGET_CPUS_MIN * (double)(b->at - b->first))
+		return "a program that uses less than a tenth of a CPU counts as using that much, and "
+		       "some 10 ms are taken ahead, and more until that is noticed";
+	return "some 10 ms are taken ahead, and more until that is noticed";
 }

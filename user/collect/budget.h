@@ -58,5 +58,10 @@ bool budget_allows(struct budget *b, const struct budget_member *m, double rate)
 bool budget_in_debt(struct budget *b);
 /* The target's CPU time since the first member joined. */
 double budget_cpu_ns(struct budget *b);
+/*
+ * Have all members together taken more than their share of that time? Then *taken is the share that they
+ * took, and this says what allowed it; else NULL.
+ */
+const char *budget_excess(struct budget *b, double *taken);
 
 #endif

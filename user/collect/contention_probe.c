@@ -156,8 +156,9 @@ static int comment_errors(struct contention_probe *c, const struct sched_result 
 
 static int comment_block(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
-	int ret = prof_comment(c->prof, e,
-			       "rate: waits of %llu ns and longer, shorter ones in proportion",
+	const struct fine_rate rate = { &c->o, "block", c->o.fine_block };
+	int ret = fine_comment(&rate, c->prof, e,
+			       "waits of %llu ns and longer, shorter ones in proportion",
 			       (unsigned long long)r->rate);
 
 	if (!ret)
@@ -192,7 +193,8 @@ static int comment_block(struct contention_probe *c, const struct sched_result *
 
 static int comment_mutex(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
-	int ret = prof_comment(c->prof, e, "rate: one contention in %llu",
+	const struct fine_rate rate = { &c->o, "mutex", c->o.fine_mutex };
+	int ret = fine_comment(&rate, c->prof, e, "one contention in %llu",
 			       (unsigned long long)r->rate);
 
 	/* The type is as Go writes it, so that profiles can be merged with Go's own. */

@@ -15,9 +15,9 @@
 #include "collect/feed.h"
 #include "collect/kallsyms.h"
 #include "collect/physical.h"
-#include "collect/pidns.h"
 #include "collect/trust.h"
 #include "cpu.skel.h"
+#include "target/pidns.h"
 
 /*
  * Clock steps per second. A thread's last, unfinished step is lost, half a step on average, and
@@ -78,7 +78,7 @@ static int load(struct cpu *c, struct err *e)
 	bpf_log_begin();
 	c->obj = cpu_bpf__open();
 	if (!c->obj)
-		return bpf_load_error(e, -errno, "cpu");
+		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(c->obj);
 	c->obj->rodata->pidns_ino = ino;
 	c->obj->rodata->clock_steps = c->steps;
@@ -91,7 +91,7 @@ static int load(struct cpu *c, struct err *e)
 		bpf_map__set_max_entries(c->obj->maps.ring, 4 * GPB_RING_BYTES);
 	ret = cpu_bpf__load(c->obj);
 	if (ret)
-		return bpf_load_error(e, ret, "cpu");
+		return bpf_load_error(e, ret, NULL);
 	return feed_open(&c->feed, c->s, c->obj->maps.ring, c->obj->maps.rules, add_stack, c, e);
 }
 

@@ -6,8 +6,8 @@
 
 #include "base/vec.h"
 #include "collect/bpf.h"
-#include "collect/pidns.h"
 #include "family.skel.h"
+#include "target/pidns.h"
 
 enum { QUEUE_MAX = 1 << 16 };
 

@@ -2,6 +2,7 @@
 #include "collect/fine_rate.h"
 
 #include <math.h>
+#include <stdarg.h>
 
 #include "collect/budget.h"
 
@@ -72,5 +73,18 @@ uint64_t fine_mutex_fraction(const struct fine_waits *s, unsigned budget_ppm, ui
 
 const char *fine_words(const struct collect_opts *o, bool fine)
 {
-	return fine && o->budget_ppm ? " (or more densely, if there are few)" : "";
+	return fine && o->budget_ppm ? ", or more densely: told at the end" : "";
+}
+
+int fine_comment(const struct fine_rate *r, struct prof *prof, struct err *e, const char *fmt, ...)
+{
+	char text[160];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (r->fine && r->o->budget_ppm)
+		say(r->o, "%s: %s", r->kind, text);
+	return prof_comment(prof, e, "rate: %s", text);
 }

@@ -35,7 +35,19 @@ uint64_t fine_heap_rate(const struct fine_seen *s, unsigned budget_ppm, uint64_t
 uint64_t fine_wait_rate(const struct fine_waits *s, unsigned budget_ppm, uint64_t most);
 /* One in how many contentions is a sample, at most @most. */
 uint64_t fine_mutex_fraction(const struct fine_waits *s, unsigned budget_ppm, uint64_t most);
+/* Is the rate ours to choose? Then the one that was used is told at the end. */
+bool fine_chosen(const struct collect_opts *o, bool fine);
 /* What is said of a rate when probing begins: "", or that it may become finer. */
 const char *fine_words(const struct collect_opts *o, bool fine);
+
+/* The rate that was used, whose it is, and whether nobody asked for one. */
+struct fine_rate {
+	const struct collect_opts *o;
+	const char *kind;
+	bool fine;
+};
+/* The comment "rate: ...". Where the rate was chosen here, it is said, too. */
+int fine_comment(const struct fine_rate *r, struct prof *prof, struct err *e, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 #endif

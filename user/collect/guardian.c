@@ -416,7 +416,7 @@ static _Noreturn void guardian_main(struct keeper *k)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
-	prctl(PR_SET_NAME, "goprof-guardian");
+	prctl(PR_SET_NAME, CLAIM_HOLDER);
 	(void)!chdir("/");
 	k->exposed = oom_spare(OOM_FILE);
 	if (syscall(SYS_close_range, ~0u, ~0u, 0) && errno == ENOSYS)

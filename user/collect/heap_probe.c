@@ -137,7 +137,7 @@ static int load(struct heap_probe *h, struct err *e)
 	h->multi = uprobes_have_multi();
 	h->obj = heap_bpf__open();
 	if (!h->obj)
-		return bpf_load_error(e, -errno, "heap");
+		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(h->obj);
 	fill_log2(h->obj);
 	/* Where many objects are followed, each is reported through the ring. */
@@ -148,7 +148,7 @@ static int load(struct heap_probe *h, struct err *e)
 	uprobes_prepare(h->obj->progs.heap_cycle, h->multi);
 	ret = heap_bpf__load(h->obj);
 	if (ret)
-		return bpf_load_error(e, ret, "heap");
+		return bpf_load_error(e, ret, NULL);
 	return feed_open(&h->feed, h->s, h->obj->maps.ring, h->obj->maps.rules, heap_window_add,
 			 &h->window, e);
 }
@@ -173,7 +173,7 @@ static int find_makers(struct heap_probe *h, size_t i, struct err *e)
 	int ret = h->o.types ? rtmaker_sites(h->s->images.at[i].bin, h->makers[i], e) : 0;
 
 	if (ret < 0)
-		return err_wrap(e, ret, "heap");
+		return ret;
 	h->nmakers[i] = (size_t)ret;
 	return 0;
 }
@@ -186,12 +186,12 @@ static int find_entries(struct heap_probe *h, size_t i, struct err *e)
 	int ret = alloc_entries(img->bin, at, e);
 
 	if (ret < 0)
-		return err_wrap(e, ret, "heap");
+		return ret;
 	h->nentries[i] = (size_t)ret;
 	h->nsites += h->nentries[i];
 	ret = h->s->layout.newer ? alloc_check(img->bin, at, h->nentries[i], e) : 0;
 	if (ret < 0)
-		return err_wrap(e, ret, "heap");
+		return ret;
 	for (size_t k = 0; k < h->nentries[i]; k++) {
 		if (!at[k].not_from_hi)
 			continue;
@@ -365,6 +365,8 @@ static int turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t w
 	struct heap_probe *h = of_window(w);
 
 	(void)since; /* the runtime's own counts tell of all of it */
+	if (!windows)
+		heap_window_watch(w, h->o.held && !probing_since(h->probing));
 	if (windows != (h->heap.own.ns > 0))
 		heap_window_turn(w, windows, hit_ns, (double)window_ns);
 	if (!windows && h->o.fine_heap)
@@ -497,7 +499,6 @@ static void note_begin(struct heap_probe *h)
 		return;
 	h->start_ns = (int64_t)probing_since(h->probing);
 	h->start_unix_ns = now_ns(CLOCK_REALTIME) - (now_ns(CLOCK_MONOTONIC) - h->start_ns);
-	heap_window_watch(&h->window, h->o.held);
 }
 
 int heap_probe_start(struct subject *s, const struct collect_opts *o, struct heap_probe **out,
@@ -676,7 +677,8 @@ static int comment_missed(struct heap_probe *h, struct err *e)
 	return prof_comment(
 		h->prof, e,
 		"missed: %llu allocations, by the runtime's own counts, did not pass the "
-		"probes: a profile-guided build may have copied the allocator",
+		"probes: a profile-guided build may have copied the allocator, or a plugin "
+		"allocated before it was found",
 		(unsigned long long)missed);
 }
 
@@ -698,6 +700,7 @@ static int comment_unseen(struct heap_probe *h, struct err *e)
 
 static int finish_comments(struct heap_probe *h, struct err *e)
 {
+	const struct fine_rate rate = { &h->o, "heap", h->o.fine_heap };
 	double window = (double)(h->end_ns - h->start_ns) / 1e9;
 	uint64_t allocs = 0, bytes = 0;
 	int ret = heap_window_seen(&h->window, &allocs, &bytes, e);
@@ -705,8 +708,9 @@ static int finish_comments(struct heap_probe *h, struct err *e)
 	if (!ret)
 		ret = prof_comment(h->prof, e, "window: %.3f s", window);
 	if (!ret)
-		ret = prof_comment(h->prof, e, "rate: one sample in %llu bytes",
-				   (unsigned long long)h->window.rate);
+		ret = fine_comment(&rate, h->prof, e, "one sample in %llu bytes%s",
+				   (unsigned long long)h->window.rate,
+				   h->window.rate_in_windows ? " outside of windows" : "");
 	if (!ret)
 		ret = prof_set_period(h->prof, "space", "bytes", (int64_t)h->window.rate, e);
 	if (!ret)

@@ -553,7 +553,10 @@ struct heap_estimate heap_window_estimate(const struct heap_window *w, const str
 	/* The variance of the whole site is reported with its first stack. */
 	if (en == &w->tally.entries.at[w->tally.sites.at[en->site].first] || made.seen.variance < 0)
 		variance = made.seen.variance;
-	/* What windows missed of one site they took for that of others: the number of all is known. */
+	/*
+	 * The class's total is known, so allocations of a missed site were credited to others: the
+	 * error of the total stays the same.
+	 */
 	of_all = made.missed && w->tally.groups[en->group].x > 0 ? 0 : variance;
 	return (struct heap_estimate){
 		.objects = (double)full.objects + more,

@@ -13,12 +13,19 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/oom.h"
 
 /* How often a keeper that does not answer is woken up. */
 enum { WAKE_MS = 1000 };
+
+/*
+ * How often we look whether we were asked to stop, and how long after that we wait for all keepers
+ * together.
+ */
+enum { LOOK_MS = 100, PATIENCE_MS = 1000 };
 
 struct answer {
 	int ret;
@@ -129,22 +136,40 @@ static void wake(const struct keeper *k)
 		kill(k->pid, SIGCONT);
 }
 
-/* Is its socket readable, or closed at its end, in time? If not, it is killed. */
-static bool hear(const struct keeper *k)
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+enum heard { ANSWERED, KILLED, LEFT };
+
+/*
+ * Waits until the keeper answers or closes its end of the socket, and kills it if that takes too long.
+ * Once we were asked to stop, it is left alone after PATIENCE_MS: while it is inside the kernel nothing
+ * interrupts it; when it comes back and finds our end of the socket closed, it takes the probes out and
+ * exits.
+ */
+static enum heard hear(const struct keeper *k)
 {
 	struct pollfd p = { .fd = k->sock, .events = POLLIN };
-	int n;
+	uint64_t begin = now_ms(), woken = begin, now = begin;
 
-	for (int ms = 0; ms < k->most_ms; ms += WAKE_MS) {
-		do
-			n = poll(&p, 1, WAKE_MS);
-		while (n < 0 && errno == EINTR);
-		if (n > 0)
-			return true;
+	while (now - begin < (uint64_t)k->most_ms) {
+		if (poll(&p, 1, LOOK_MS) > 0)
+			return ANSWERED;
+		now = now_ms();
+		if (cancelled_for_ms() >= PATIENCE_MS)
+			return LEFT;
+		if (now - woken < WAKE_MS)
+			continue;
 		wake(k);
+		woken = now;
 	}
 	kill(k->pid, SIGKILL);
-	return false;
+	return KILLED;
 }
 
 static int watch(int ep, int fd)
@@ -216,10 +241,14 @@ int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, str
 
 int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
 {
+	enum heard heard;
 	ssize_t got = -1;
 
 	set_due(k, 0);
-	if (hear(k))
+	heard = hear(k);
+	if (heard == LEFT)
+		return err_set(e, -ECANCELED, "stopped while probes were put in or taken out");
+	if (heard == ANSWERED)
 		do
 			got = recv(k->sock, answer, n, 0);
 		while (got < 0 && errno == EINTR);
@@ -239,18 +268,29 @@ void keeper_end(struct keeper *k)
 	send(k->sock, &word, 1, MSG_NOSIGNAL);
 }
 
+/* Until it closes its end: then it has undone everything. */
+static enum heard hear_end(const struct keeper *k)
+{
+	char unread[KEEPER_WORDS];
+	enum heard heard;
+
+	do
+		heard = hear(k);
+	while (heard == ANSWERED && recv(k->sock, unread, sizeof(unread), 0) > 0);
+	return heard;
+}
+
 bool keeper_stop(struct keeper *k)
 {
 	int status = 0;
-	char unread[KEEPER_WORDS];
 
 	if (!k->pid)
 		return false;
 	keeper_end(k);
-	while (hear(k) && recv(k->sock, unread, sizeof(unread), 0) > 0)
-		; /* until it closes its end: then it has undone everything */
-	while (waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
-		;
+	wake(k);
+	if (hear_end(k) != LEFT)
+		while (waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
+			;
 	close(k->sock);
 	closep(&k->timer);
 	closep(&k->ready);

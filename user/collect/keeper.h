@@ -66,7 +66,8 @@ int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e);
  *
  * Somebody may stop the keeper. While we wait for an answer, or for its end, it is woken up
  * (SIGCONT) once a second, and killed when it has not answered for keeper_job.most_ms: then it is as
- * if somebody else had killed it.
+ * if somebody else had killed it. From a second after we were asked to stop (base/cancel.h) on, nobody
+ * waits: -ECANCELED, after which only keeper_stop() may be called.
  */
 int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e);
 int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e);
@@ -75,7 +76,8 @@ int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e);
 void keeper_end(struct keeper *k);
 /*
  * On return it is no more, and end() has been called there; true: it was killed, and perhaps in the
- * middle of something. Safe on a zeroed struct.
+ * middle of something. From a second after we were asked to stop on, it is not waited for: it calls
+ * end() when it can, and exits by itself. Safe on a zeroed struct.
  */
 bool keeper_stop(struct keeper *k);
 

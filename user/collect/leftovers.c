@@ -14,6 +14,11 @@
 #include "go/gobin.h"
 
 enum { PAGE_MAX = 1 << 16, FREED_AT_ONCE = 64 };
+/*
+ * How often it is asked whether a breakpoint still stands, and how far apart: windows of ours are at most
+ * 50 ms long (and as long again while probes go in and out), and pauses between them at least 8 ms.
+ */
+enum { STAND_LOOKS = 150, STAND_STEP_US = 2000 };
 
 static uint64_t now_ns(void)
 {
@@ -115,13 +120,19 @@ static int add_breakpoints(struct leftovers *l, const uint8_t *now, const uint8_
 	return 0;
 }
 
-/* The page at @addr beside the file's at @off. What cannot be had has no breakpoint of ours. */
-static int compare_page(struct search *s, int fd, uint64_t addr, uint64_t off, struct err *e)
+/*
+ * The page at @addr beside the file's at @off. A page that the process has unmapped meanwhile has no breakpoint;
+ * of one that cannot be read from the file nobody knows, so *unseen is set.
+ */
+static int compare_page(struct search *s, int fd, uint64_t addr, uint64_t off, bool *unseen,
+			struct err *e)
 {
 	ssize_t got = pread(fd, s->buf, (size_t)sysconf(_SC_PAGESIZE), (off_t)off);
 
-	if (got <= 0)
+	if (got <= 0) {
+		*unseen = true;
 		return 0;
+	}
 	if (mem_read(s->t->mem, addr, s->buf + PAGE_MAX, (size_t)got, e))
 		return target_alive(s->t, e);
 	return add_breakpoints(s->l, s->buf + PAGE_MAX, s->buf, (size_t)got, addr, off, e);
@@ -140,6 +151,7 @@ static int compare_pages(struct search *s, const struct mapping *m, const uint64
 {
 	struct leftover_file f = { .first = s->l->at.n }, *slot;
 	CLEANUP(closep) int fd = -1;
+	bool unseen = false;
 	int ret = 0;
 	size_t i;
 
@@ -150,9 +162,14 @@ static int compare_pages(struct search *s, const struct mapping *m, const uint64
 	for (i = 0; !ret && i < n && !is_late(s); i++) {
 		ret = stopped(s, e);
 		if (!ret)
-			ret = compare_page(s, fd, pages[i], pages[i] - m->start + m->offset, e);
+			ret = compare_page(s, fd, pages[i], pages[i] - m->start + m->offset,
+					   &unseen, e);
+		/* Too many breakpoints: those that there is room for are freed all the same. */
+		unseen |= ret == -E2BIG;
+		if (ret == -E2BIG)
+			ret = 0;
 	}
-	s->l->unseen += !ret && i < n;
+	s->l->unseen += !ret && (unseen || i < n);
 	f.n = s->l->at.n - f.first;
 	if (ret || !f.n)
 		return ret;
@@ -253,6 +270,50 @@ void leftovers_fini(struct leftovers *l)
 	vec_fini(&l->at);
 }
 
+/* ---- who uses them ---- */
+
+/*
+ * @unread where it cannot be read. The file has no breakpoint here, or it would not be in the list.
+ */
+static bool stands(struct target *t, const struct leftover *one, bool unread)
+{
+	uint8_t now[4] = { 0 }, was[4] = { 0 };
+
+	if (mem_read(t->mem, one->addr, now, sizeof(now), NULL))
+		return unread;
+	return breakpoint_find(now, was, sizeof(now), 0) == 0;
+}
+
+/* Returns how many there are that were there each time so far. */
+static size_t look_once(struct target *t, struct leftovers *l)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->at.n; i++) {
+		struct leftover *one = &l->at.at[i];
+
+		one->comes_and_goes = one->comes_and_goes || !stands(t, one, false);
+		n += !one->comes_and_goes;
+	}
+	return n;
+}
+
+/*
+ * A breakpoint that goes while nobody touches it belongs to a profile in windows, which would be
+ * taken for freed when its window happened to close just then.
+ */
+static int watch(struct target *t, struct leftovers *l, struct err *e)
+{
+	uint64_t until_ns = from_now(LIMIT_STAND_MS);
+
+	for (int i = 0; i < STAND_LOOKS && look_once(t, l) && now_ns() <= until_ns; i++) {
+		if (cancelled())
+			return err_set(e, -ECANCELED, "stopped before they were freed");
+		usleep(STAND_STEP_US);
+	}
+	return target_alive(t, e);
+}
+
 /* ---- freeing ---- */
 
 /* Put in at @n places of a file and taken out again. */
@@ -303,7 +364,10 @@ static int free_at_once(struct freeing *fr, int fd, const struct leftover *at, s
 	return ret;
 }
 
-/* One place that cannot be probed, which nobody's probe can have been, must not save the others. */
+/*
+ * Tries each place alone, so that one which the kernel refuses does not keep the others from being
+ * freed. (Such a place was no probe.)
+ */
 static int free_each(struct freeing *fr, int fd, const struct leftover *at, size_t n, struct err *e)
 {
 	int ret = 0;
@@ -313,17 +377,27 @@ static int free_each(struct freeing *fr, int fd, const struct leftover *at, size
 	return ret;
 }
 
+/* The first run of those in [@from, @end) that nobody was seen to use: where it begins; *n: how many. */
+static size_t next_run(const struct leftovers *l, size_t from, size_t end, size_t *n)
+{
+	while (from < end && l->at.at[from].comes_and_goes)
+		from++;
+	for (*n = 0; *n < FREED_AT_ONCE && from + *n < end && !l->at.at[from + *n].comes_and_goes;)
+		++*n;
+	return from;
+}
+
 /* Some at a time, because a process may have written thousands into its own code. */
 static int free_file(struct freeing *fr, const struct leftovers *l, const struct leftover_file *f,
 		     struct err *e)
 {
-	size_t before = fr->done, n;
+	size_t before = fr->done, end = f->first + f->n, n;
+	size_t i = next_run(l, f->first, end, &n);
 	int ret = 0;
 
-	for (size_t i = 0; i < f->n && !is_final(ret); i += n) {
-		const struct leftover *at = &l->at.at[f->first + i];
+	for (; n && !is_final(ret); i = next_run(l, i + n, end, &n)) {
+		const struct leftover *at = &l->at.at[i];
 
-		n = f->n - i < FREED_AT_ONCE ? f->n - i : FREED_AT_ONCE;
 		ret = free_at_once(fr, f->fd, at, n, e);
 		if (ret && !is_final(ret))
 			ret = free_each(fr, f->fd, at, n, e);
@@ -333,23 +407,17 @@ static int free_file(struct freeing *fr, const struct leftovers *l, const struct
 
 static void look_again(struct target *t, struct leftovers *l)
 {
-	for (size_t f = 0; f < l->files.n; f++)
-		for (size_t i = 0; i < l->files.at[f].n; i++) {
-			struct leftover *one = &l->at.at[l->files.at[f].first + i];
-			uint8_t now[4] = { 0 }, was[4] = { 0 };
+	for (size_t i = 0; i < l->at.n; i++) {
+		struct leftover *one = &l->at.at[i];
 
-			if (mem_read(t->mem, one->addr, now, sizeof(now), NULL) ||
-			    pread(l->files.at[f].fd, was, sizeof(was), (off_t)one->file_off) !=
-				    sizeof(was))
-				continue;
-			one->freed = breakpoint_find(now, was, sizeof(now), 0) != 0;
-			l->freed += one->freed;
-		}
+		one->freed = !one->comes_and_goes && !stands(t, one, true);
+		l->freed += one->freed;
+	}
 }
 
 int leftovers_heal(struct target *t, struct leftovers *l, struct err *e)
 {
-	struct freeing fr = { .t = t, .until_ns = from_now(LIMIT_FREE_MS) };
+	struct freeing fr = { .t = t };
 	pid_t tracer;
 	int ret;
 
@@ -362,6 +430,10 @@ int leftovers_heal(struct target *t, struct leftovers *l, struct err *e)
 		return err_set(e, -EBUSY,
 			       "pid %d is being traced by %d, whose breakpoints these may be",
 			       t->pid, tracer);
+	ret = watch(t, l, e);
+	if (ret)
+		return ret;
+	fr.until_ns = from_now(LIMIT_FREE_MS);
 	for (size_t i = 0; !ret && i < l->files.n; i++)
 		ret = free_file(&fr, l, &l->files.at[i], e);
 	look_again(t, l);

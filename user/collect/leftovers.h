@@ -21,6 +21,7 @@
 
 struct leftover {
 	uint64_t addr, file_off;
+	bool comes_and_goes; /* leftovers_heal(): somebody's probe, in windows */
 	bool freed;
 };
 
@@ -45,7 +46,10 @@ struct leftovers {
  */
 int leftovers_find(struct target *t, struct leftovers *out, struct err *e);
 /*
- * Those that nobody uses are gone afterwards, and counted. -EBUSY: the process is being traced.
+ * Those that nobody uses are gone afterwards, and counted. Where there are any it first watches them
+ * for LIMIT_STAND_MS: one that goes by itself meanwhile is a probe of a profile in windows. (One that
+ * stands all this time and whose owner takes it out in the milliseconds of the freeing is taken for freed.)
+ * -EBUSY: the process is being traced.
  * -ETIMEDOUT: there are so many (LIMIT_FREE_MS) that some have not been tried. -ECANCELED.
  */
 int leftovers_heal(struct target *t, struct leftovers *l, struct err *e);

@@ -600,9 +600,10 @@ static bool leaf_has_frame(struct subject *s, const struct gpb_rec_raw *raw)
 }
 
 /*
- * Appends the frames above the last one, which is called from @last or, if it is the innermost with
- * a frame, at which the frame pointers begin. Without that count the calls of a recursion, whose
- * return addresses are all the same, would be taken for each other.
+ * Appends the rest of the frame-pointer chain. Where that begins is told by the number of frames that
+ * are known already, because all return addresses of a recursion are equal. The first frame pointer
+ * belongs to the innermost function if that has a frame. @last is the return address of the last
+ * known frame: where the chain does not have it at that place, the first occurrence counts.
  */
 static void follow_hints(struct subject *s, struct gpb_rec_raw *raw, const struct hints *h,
 			 uint64_t last)

@@ -192,7 +192,7 @@ static int turn(struct probing *p, bool windows, uint64_t since, struct err *e)
 	return p->u.turn(p->u.arg, windows, since, p->member.hit_ns, p->window_ns, e);
 }
 
-/* Until here the time belongs to windows, and to what goes with them. */
+/* Time up to here belongs to strata of windows. */
 static int open_full(struct probing *p, struct err *e)
 {
 	int ret = turn(p, false, now_ns(), e);
@@ -302,7 +302,7 @@ static void next_stratum(struct probing *p, uint64_t now)
 	set_event(p, at > now + p->attach_ns ? at - p->attach_ns : now + 1);
 }
 
-/* What begins in the first part has as much time to end in any window. */
+/* The second part, in which waits may still end, is equally long in all windows. */
 static uint64_t first_part(const struct probing *p)
 {
 	return p->u.parts.begin_ns ? p->window_ns - (p->u.parts.end_ns - p->u.parts.begin_ns) : 0;
@@ -394,6 +394,8 @@ static int window_over(struct probing *p, struct err *e)
 
 	p->state = BETWEEN; /* whatever the answer is, no other comes */
 	ret = uprobes_windowed(&p->uprobes, &w, e);
+	if (ret == -EUSERS)
+		p->lost_ns += p->by_count ? 0 : p->stratum_len;
 	if (ret == -ECHILD)
 		ret = probing_broken_window(p, &w, e);
 	if (!ret)
@@ -456,8 +458,8 @@ static int cut_short(struct probing *p, struct err *e)
 static int keeper_died(struct probing *p, struct err *e)
 {
 	bool full = p->state == FULL, opening = p->state == OPENING;
-	uint64_t since = p->covered_ns ? p->covered_ns : now_ns();
 	int ret = full ? close_full(p, e) : 0;
+	uint64_t since = p->covered_ns ? p->covered_ns : now_ns();
 
 	if (!ret)
 		ret = probing_mend(p, e);
@@ -564,12 +566,6 @@ static int rings_windows(struct probing *p, struct err *e)
 	return 0;
 }
 
-static void let_go_for_good(struct probing *p)
-{
-	p->kept = false;
-	uprobes_free(&p->uprobes);
-}
-
 int probing_begin(struct probing *p, struct err *e)
 {
 	bool bears = true;
@@ -587,7 +583,7 @@ int probing_begin(struct probing *p, struct err *e)
 	p->failed = ret; /* two kinds may share these probes: then it is for both */
 	p->state = ENDED;
 	p->u.open->bits = 0;
-	let_go_for_good(p);
+	probing_release(p);
 	return ret;
 }
 
@@ -602,11 +598,12 @@ static int open_when_due(struct probing *p, struct err *e)
 /* Its probes are out. */
 static void end_pricing(struct probing *p)
 {
+	probing_unwatch(p, pricing_fd(p->pricing));
 	pricing_free(p->pricing);
 	p->pricing = NULL;
 }
 
-int probing_poll(struct probing *p, struct err *e)
+static int poll_probes(struct probing *p, struct err *e)
 {
 	struct epoll_event ev[3];
 	int n = epoll_wait(p->ep, ev, 3, 0), ret = 0;
@@ -626,6 +623,17 @@ int probing_poll(struct probing *p, struct err *e)
 	else if (!ret && rings && (p->state == BETWEEN || p->state == ASKED))
 		ret = rings_windows(p, e);
 	return ret;
+}
+
+int probing_poll(struct probing *p, struct err *e)
+{
+	bool begun = p->state != READY;
+	struct err why = { "" };
+	int ret = poll_probes(p, &why);
+
+	if (ret == -EUSERS && begun)
+		return probing_crowded(p, why.msg);
+	return ret ? err_set(e, ret, "%s", why.msg) : 0;
 }
 
 int probing_fd(const struct probing *p)
@@ -700,13 +708,15 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 	if (ret)
 		return ret;
 	p->ngroups = n;
-	let_go_for_good(p);
+	probing_release(p);
 	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi, p->s->target->pid,
 			   p->u.open, e);
 	if (!ret)
 		ret = probing_watch(p, uprobes_fd(&p->uprobes), e);
 	if (ret)
 		return ret;
+	if (p->uprobes.keeper.exposed)
+		say_exposed(p->s, &p->o, "the process that keeps the probes");
 	if (windows && p->state != FULL)
 		return 0;
 	if (p->state == FULL || p->state == OPENING || !p->o.budget_ppm || !p->multi || p->o.held)
@@ -729,10 +739,12 @@ int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struc
 	ret = set_groups(p, g, n, e);
 	if (!ret)
 		return 0;
+	if (ret == -EUSERS && p->set_ns)
+		return probing_crowded(p, e ? e->msg : "");
 	p->state = ENDED;
 	p->u.open->bits = 0;
 	p->failed = p->failed ? p->failed : ret;
-	let_go_for_good(p);
+	probing_release(p);
 	return ret;
 }
 
@@ -740,16 +752,22 @@ int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struc
 
 int probing_end(struct probing *p, struct err *e)
 {
+	struct err why = { "" };
 	int ret = 0;
 
 	p->ending = true;
 	if (p->state != ENDED)
-		ret = pause_probes(p, e);
+		ret = pause_probes(p, &why);
+	if (ret == -EUSERS)
+		ret = probing_crowded(p, why.msg);
+	else if (ret)
+		err_set(e, ret, "%s", why.msg);
 	p->state = ENDED;
 	p->end_ns = now_ns();
 	if (probing_kept(p))
 		(void)probing_detach(p, NULL); /* what that takes is to be told, too */
-	uprobes_free(&p->uprobes);
+	probing_release(p);
+	probing_say_excess(p);
 	return ret;
 }
 

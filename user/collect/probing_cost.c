@@ -4,6 +4,7 @@
 void probing_pay_attaching(struct probing *p)
 {
 	p->nattached++;
+	p->s->probed = p->s->images.n;
 	budget_spend_once(p->b, &p->member, p->member.window_ns);
 }
 

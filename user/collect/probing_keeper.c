@@ -20,6 +20,24 @@ int probing_watch(struct probing *p, int fd, struct err *e)
 	return epoll_ctl(p->ep, EPOLL_CTL_ADD, fd, &ev) ? err_sys(e, "epoll") : 0;
 }
 
+/*
+ * To be called before @fd is closed. Closing it is not enough: epoll watches the open file, and a
+ * child that was forked meanwhile may have it open for a while. Then the end of one keeper would be
+ * told as that of the next one.
+ */
+void probing_unwatch(struct probing *p, int fd)
+{
+	if (fd >= 0 && p->ep >= 0)
+		epoll_ctl(p->ep, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void probing_release(struct probing *p)
+{
+	p->kept = false;
+	probing_unwatch(p, uprobes_fd(&p->uprobes));
+	uprobes_free(&p->uprobes);
+}
+
 /* The keeper was killed: a new one frees what it left behind. Then nothing is attached. */
 int probing_mend(struct probing *p, struct err *e)
 {
@@ -30,24 +48,32 @@ int probing_mend(struct probing *p, struct err *e)
 	if (!p->uprobes.deaths)
 		say(&p->o, "%s: the process that keeps the probes was killed: another one goes on",
 		    p->u.what);
+	probing_unwatch(p, uprobes_fd(&p->uprobes));
 	ret = uprobes_mend(&p->uprobes, e);
 	if (ret)
 		return ret;
 	return probing_watch(p, uprobes_fd(&p->uprobes), e);
 }
 
+/* Another kind that put its probes into the same files has tried how long the kernel takes. */
+static bool tried(const struct probing *p)
+{
+	return p->s->images.n && p->s->probed == p->s->images.n;
+}
+
 /* Also when keepers are killed at it, but not for ever. */
 int probing_attach(struct probing *p, struct err *e)
 {
-	int ret = uprobes_attach(&p->uprobes, e);
+	int ret;
+
+	p->uprobes.tried = tried(p);
+	ret = uprobes_attach(&p->uprobes, e);
 
 	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
 		ret = probing_mend(p, e);
 		if (!ret)
 			ret = uprobes_attach(&p->uprobes, e);
 	}
-	if (p->uprobes.keeper.exposed)
-		say_exposed(p->s, &p->o, "the process that keeps the probes");
 	return ret;
 }
 
@@ -67,6 +93,7 @@ int probing_ask_window(struct probing *p, const struct uprobe_window *w, struct 
 	int ret;
 
 	p->asked_ns = clock_ns();
+	p->uprobes.tried = tried(p);
 	ret = uprobes_window(&p->uprobes, w, e);
 	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
 		ret = probing_mend(p, e);

@@ -34,6 +34,9 @@ struct probing {
 	struct probing_user u;
 	struct budget *b; /* shared with the target's other probes */
 	struct budget_member member;
+	double cpu_ns;		/* at the end: the target's, since its first probe was asked for */
+	double excess;		/* the share of it that all probes took, above the budget */
+	const char *excess_why; /* NULL: it is not above */
 	struct uprobes uprobes;
 	struct uprobe_group groups[UPROBE_GROUPS_MAX];
 	struct uprobe_site *sites; /* of all groups */
@@ -48,6 +51,7 @@ struct probing {
 	bool kept;
 	uint64_t kept_work;
 	bool multi, cut; /* cut: ended early, because this kernel has no windows */
+	bool crowded;	 /* ended early, because putting probes in takes the kernel too long */
 	bool ending;	 /* no new window is planned */
 	int ep, timer;
 	enum state state;
@@ -64,8 +68,8 @@ struct probing {
 	double look_ns; /* how long reading the count took lately */
 	struct rhythm rhythm;
 	/*
-	 * The next stratum is to begin now. What lies in the present one so far had its chance to
-	 * be seen: the place of its window did not influence when this was decided.
+	 * The present stratum is to be cut here. That adds no bias: the decision did not depend on
+	 * where its window lies.
 	 */
 	bool anew;
 	/* the present stratum is measured in the target's count: */
@@ -113,13 +117,13 @@ bool probing_kept(struct probing *p);
 void probing_price_hits(struct probing *p);
 /* For about how long sites were probed: they are attached and detached one by one. ns */
 double probing_exposed_ns(const struct uprobe_windowed *w);
-/* All was put in, or put in and taken out: the account pays what that costs beside hits. */
+/* Charges the budget with attaching, or attaching and detaching, apart from hits. */
 void probing_pay_attaching(struct probing *p);
 /* A window is asked for; one is over, whose hits took @hits ns: what the target did meanwhile tells its cost. */
 void probing_learn_between(struct probing *p);
 void probing_learn_window(struct probing *p, double hits);
 
-/* Would observing everything keep to the budget, as windows say that were many enough? */
+/* Did enough windows show that full observation would keep to the budget? */
 bool probing_could_be_full(const struct probing *p, uint64_t now);
 
 /*
@@ -134,12 +138,20 @@ double probing_bystanders_ns(const struct probing *p);
 void probing_size_windows(struct probing *p);
 /* The end of the receipt: how many they are, and what may have held them up. */
 void probing_tell_bystanders(const struct probing *p, char *to, size_t size);
+/* probing_say.c. On stderr: that probes took more than the budget, if they did, and why. */
+void probing_say_excess(struct probing *p);
+/* To be called when putting probes in has failed with -EUSERS in mid-profile: the profile ends there. */
+int probing_crowded(struct probing *p, const char *why);
 
 /*
  * probing_keeper.c. A keeper that was killed is followed by another one, which first frees what the
  * killed one left in the target's code (uprobes_mend): then nothing is attached and nothing open.
  */
 int probing_watch(struct probing *p, int fd, struct err *e);
+/* To be called before what probing_watch() was given is closed. */
+void probing_unwatch(struct probing *p, int fd);
+/* Takes all probes out and ends the keeper. */
+void probing_release(struct probing *p);
 int probing_mend(struct probing *p, struct err *e);
 int probing_attach(struct probing *p, struct err *e);
 int probing_detach(struct probing *p, struct err *e);

@@ -8,12 +8,13 @@ uint64_t probing_since(const struct probing *p)
 
 bool probing_windowed(const struct probing *p)
 {
-	return p->nwindows || p->cut;
+	return p->nwindows || p->cut || p->crowded;
 }
 
 void probing_losses(const struct probing *p, struct loss *to)
 {
 	to->n[LOSS_BUDGET_CUT] |= p->cut;
+	to->n[LOSS_CROWDED] |= p->crowded;
 	to->n[LOSS_KEEPER_KILLED] += p->uprobes.deaths;
 	to->n[LOSS_UNWATCHED] += p->lost_ns / NS_PER_MS;
 }
@@ -23,13 +24,23 @@ double probing_hit_ns(const struct probing *p)
 	return p->member.hit_ns;
 }
 
+void probing_say_excess(struct probing *p)
+{
+	p->cpu_ns = budget_cpu_ns(p->b);
+	p->excess_why = budget_excess(p->b, &p->excess);
+	if (p->excess_why)
+		say(&p->o,
+		    "%s: probes took %.2f%% of the target's CPU time, and --budget is %g%%: %s",
+		    p->u.what, 100 * p->excess, p->o.budget_ppm / 1e4, p->excess_why);
+}
+
 int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 {
-	double cpu = budget_cpu_ns(p->b), cost = p->member.spent;
+	double cpu = p->cpu_ns, cost = p->member.spent;
 	double wall = (double)(p->end_ns - p->set_ns);
 	struct window_cost_estimate window = window_cost_now(&p->cost);
 	int ret = 0;
-	char stepped[80] = "", most[96] = "none", others[320],
+	char stepped[80] = "", most[96] = "none", others[320], excess[256],
 	     how[256] = "all of the time observed";
 
 	if (p->o.budget_ppm)
@@ -59,13 +70,16 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 		snprintf(stepped, sizeof(stepped), " and %.0f ns more for %llu single-stepped ones",
 			 p->member.stepped_ns, (unsigned long long)p->member.stepped);
 	probing_tell_bystanders(p, others, sizeof(others));
+	if (p->excess_why)
+		snprintf(excess, sizeof(excess), "; all probes together took %.2f%%: %s",
+			 100 * p->excess, p->excess_why);
 	return prof_comment(
 		prof, e,
 		"budget: %s; took %.1f ms of %.1f ms (%.2f%%): %llu hits of %.0f ns each%s "
-		"(%s), %s%s",
+		"(%s), %s%s%s",
 		most, cost / 1e6, cpu / 1e6, cpu > 0 ? 100 * cost / cpu : 0,
 		(unsigned long long)p->member.hits, p->member.hit_ns, stepped,
-		p->measured ? "measured" : "assumed", how, others);
+		p->measured ? "measured" : "assumed", how, others, excess);
 }
 
 bool probing_could_be_full(const struct probing *p, uint64_t now)

@@ -168,13 +168,13 @@ static int load(struct sched *c, struct err *e)
 	c->multi = uprobes_have_multi();
 	c->obj = sched_bpf__open();
 	if (!c->obj)
-		return bpf_load_error(e, -errno, "block and mutex");
+		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(c->obj);
 	bpf_map__set_max_entries(c->obj->maps.ring, GPB_RING_BYTES / 4);
 	bpf_object__for_each_program(p, c->obj->obj) uprobes_prepare(p, c->multi);
 	ret = sched_bpf__load(c->obj);
 	if (ret)
-		return bpf_load_error(e, ret, "block and mutex");
+		return bpf_load_error(e, ret, NULL);
 	return feed_open(&c->feed, c->s, c->obj->maps.ring, c->obj->maps.rules, sched_window_add,
 			 &c->window, e);
 }

@@ -232,14 +232,14 @@ int sched_window_poll(struct sched_window *w, struct err *e)
 
 /* ---- windows ---- */
 
-/* Learns what the clocks of all CPUs say of this window. */
-static void learn(struct sched_window *w, const struct gpb_sched_seen *now, size_t ncpu)
+/* The clocks of all CPUs. */
+static struct gpb_wait_clock clock_sum(const struct gpb_sched_seen *now, size_t ncpu)
 {
 	struct gpb_wait_clock sum = {};
 
 	for (size_t c = 0; c < ncpu; c++)
 		slowness_add(&sum, &now[c].clock);
-	slowness_learn(&w->slow, &sum);
+	return sum;
 }
 
 /* Sets the terms of the next window, which is to last @window_ns. */
@@ -325,8 +325,9 @@ static int close_window(struct sched_window *w, const struct stretch *s,
 	double weight = stratum / (double)w->conf->own.ns;
 	double parks = (double)parks_since(w, now, ncpu);
 	struct tally_window tw = { .weight = weight, .n = &parks, .inverse = by_length, .arg = w };
+	const struct gpb_wait_clock clock = clock_sum(now, ncpu);
 
-	learn(w, now, ncpu);
+	slowness_learn(&w->slow, &clock);
 	run_rates_window(&w->slow.rates, parks, (double)w->conf->own.ns, stratum);
 	parks *= weight;
 	w->tally.windows_ns += stratum;
@@ -357,9 +358,15 @@ int sched_window_over(void *arg, const struct stretch *s, struct err *e)
 {
 	CLEANUP(freep) uint64_t *now = NULL;
 	struct sched_window *w = arg;
+	struct gpb_wait_clock clock;
 	uint64_t cut = 0;
 	size_t ncpu;
-	int ret = feed_poll(w->feed, e);
+	int ret;
+
+	/* This comes first, because the runtime goes on counting. */
+	if (s->weight && !s->window)
+		slowness_mark(&w->slow);
+	ret = feed_poll(w->feed, e);
 
 	if (!ret)
 		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), &w->obj->bss->rounds,
@@ -368,16 +375,16 @@ int sched_window_over(void *arg, const struct stretch *s, struct err *e)
 		ret = bpf_each_cpu(seen_map(w), SEEN_WORDS, &now, &ncpu, e);
 	if (ret)
 		return ret;
-	if (!s->weight) {
-		parks_since(w, (void *)now, ncpu);
-		return forget(w, s, e);
-	}
-	if (s->window) {
+	if (s->weight && s->window) {
 		ret = close_window(w, s, (void *)now, ncpu, e);
 		next_window(w, s->next_ns);
 		return ret ? ret : sched_window_put(w, e);
 	}
 	parks_since(w, (void *)now, ncpu);
+	clock = clock_sum((void *)now, ncpu);
+	slowness_skip(&w->slow, &clock);
+	if (!s->weight)
+		return forget(w, s, e);
 	tally_full(&w->tally);
 	w->tally.full_ns += (double)(s->closed - s->opened);
 	w->opened = s->opened;
@@ -578,10 +585,10 @@ static double counts_error(const struct sched_window *w, const struct tally_part
 /* Of the number of a site's waits that windows tell: those by length have an error of their own. */
 static double site_error(const struct sched_window *w, size_t site)
 {
-	double by_length = undercounts_by_length(&w->under, site);
+	double by_length;
 	struct tally_part p = w->tally.sites.at[site].sums;
 
-	if (by_length < 0)
+	if (!undercounts_apart(&w->under, site, &by_length))
 		return counts_error(w, &p);
 	p.counts = p.others;
 	return plus(counts_error(w, &p), by_length * one2);
@@ -675,6 +682,7 @@ struct sched_error sched_window_whole(const struct sched_window *w, unsigned kin
 {
 	const struct tally_part *all = &w->tally.wholes[kind];
 	struct sched_error out = { -1, -1 };
+	double by_length;
 
 	if (kind == GPB_WAIT_MUTEX) {
 		out = mutex_error(w, all);
@@ -687,7 +695,9 @@ struct sched_error sched_window_whole(const struct sched_window *w, unsigned kin
 		if (w->tally.sites.at[i].whole != kind)
 			continue;
 		out.count = plus(out.count, missed(w, i).count);
-		out.count = plus(out.count, fmax(undercounts_by_length(&w->under, i), 0) * one2);
+		by_length = 0;
+		if (undercounts_apart(&w->under, i, &by_length))
+			out.count = plus(out.count, by_length * one2);
 		out.delay = plus(out.delay, missed(w, i).delay);
 	}
 	return out;

@@ -23,17 +23,22 @@
 /* Runs that no window met are worth telling from this part of all runs on. */
 #define MANY 0.01
 
+/* How many times the counters are searched for: a process that has just begun may not have them yet. */
+enum { OPENS = 10 };
+
 /* The runtime's count of switches now; 0: not known. */
 static uint64_t switches_now(struct slowness *w)
 {
 	struct subject *s = w->s;
 	uint64_t now;
 
-	if (!w->counted)
+	if (!w->counters && w->opened < OPENS) {
+		w->opened++;
 		rtcounters_open(s->bin, &s->layout, s->target->mem, s->bias, &w->counters, NULL);
-	w->counted = true;
+	}
 	if (!w->counters || rtcounters_switches(w->counters, &now, NULL))
 		return 0;
+	w->switches_last = now;
 	return now;
 }
 
@@ -86,12 +91,20 @@ static void step(struct slowness *w, double least_ns)
 	w->step_began = now;
 }
 
+void slowness_mark(struct slowness *w)
+{
+	w->switches_marked = switches_now(w);
+}
+
 void slowness_begin(struct slowness *w, double hit_ns)
 {
+	uint64_t now = switches_now(w);
+
 	w->hit_ns = hit_ns;
 	w->now = SLOW_FIRST;
-	w->switches_first = w->switches_before = switches_now(w);
-	w->step_count = w->switches_first;
+	w->switches_first = w->switches_marked ? w->switches_marked : now;
+	w->switches_marked = 0;
+	w->switches_before = w->step_count = now;
 	w->step_began = clock_now(CLOCK_MONOTONIC);
 	busy_since(w);
 }
@@ -106,6 +119,9 @@ void slowness_end(struct slowness *w)
 {
 	uint64_t now = switches_now(w);
 
+	/* The target has exited: the few ms since the last reading are not included. */
+	if (!now)
+		now = w->switches_last;
 	step(w, 0);
 	w->step_count = 0;
 	if (!now || now < w->switches_first || !w->switches_first)
@@ -151,6 +167,11 @@ void slowness_add(struct gpb_wait_clock *sum, const struct gpb_wait_clock *cpu)
 static void remember(double *v, uint64_t now, uint64_t was)
 {
 	*v = MEMORY * *v + (double)(now - was);
+}
+
+void slowness_skip(struct slowness *w, const struct gpb_wait_clock *sum)
+{
+	w->clock = *sum;
 }
 
 /* Learns from the clocks of this window, and from the runtime's count since the last one. */

@@ -22,9 +22,11 @@ struct slowness {
 	double switches;
 
 	struct rtcounters *counters;
-	bool counted;		     /* counters were asked for */
-	uint64_t switches_before;    /* 0: not known */
-	uint64_t switches_first;     /* the count when windows began */
+	unsigned opened;	  /* how often counters were asked for */
+	uint64_t switches_last;	  /* the count at the last time that it was read; 0: it never was */
+	uint64_t switches_before; /* 0: not known */
+	/* The count where the time begins that windows stand for, and where full observation has just ended. */
+	uint64_t switches_first, switches_marked;
 	struct gpb_wait_clock clock; /* sums over all windows, at the last look */
 	/*
 	 * Of late: short and other times between hits, parks that were seen; the runtime's
@@ -38,11 +40,15 @@ struct slowness {
 	double step_began;	/* CLOCK_MONOTONIC, ns */
 };
 
+/* Full observation ends here, at the first moment after it: what is counted from now on belongs to windows. */
+void slowness_mark(struct slowness *w);
 /* Windows begin, and a hit costs @hit_ns; or there are no more windows. */
 void slowness_begin(struct slowness *w, double hit_ns);
 void slowness_end(struct slowness *w);
 /* To be called often while there are windows: looks at the runtime's count from time to time. */
 void slowness_poll(struct slowness *w);
+/* Passes over what the clocks of all CPUs counted where there was no window. */
+void slowness_skip(struct slowness *w, const struct gpb_wait_clock *sum);
 /* A window is over; the clocks of all CPUs have added up to @sum since the first one. */
 void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum);
 /* How many times slower, in the mean of @windows; 1: there was none. */

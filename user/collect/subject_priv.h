@@ -33,8 +33,9 @@ struct subject {
 	bool plugins, plugins_known;  /* it can load plugins */
 	struct bystanders bystanders; /* others that run images.at[0]; counted when it is probed */
 	bool healed;		      /* of what was left in its code, before the first probe */
-	bool exposed_told;	      /* said: the OOM killer does not spare the helpers */
-	time_t refreshed;	      /* when plugins were last looked for; monotonic, seconds */
+	size_t probed;	   /* so many images were probed, and the kernel did not take too long */
+	bool exposed_told; /* said: the OOM killer does not spare the helpers */
+	time_t refreshed;  /* when plugins were last looked for; monotonic, seconds */
 };
 
 /* Prints a line for the person who waits; printf-like; does nothing when nobody listens. */

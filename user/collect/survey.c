@@ -4,7 +4,6 @@
  */
 #include "collect/survey_priv.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -13,20 +12,14 @@
 #include "base/caps.h"
 #include "base/hash.h"
 #include "base/limits.h"
-#include "collect/ability.h"
 #include "collect/enable.h"
 #include "target/claim.h"
 #include "target/poke.h"
 
-/* Errors of our own that are the same for all processes; "": it works. */
-struct rights {
-	struct err cpu, probe;
-};
-
 /* What one look at a process needs. */
 struct look {
 	struct survey *s;
-	const struct rights *rights;
+	const struct survey_rights *rights;
 	pid_t pid;
 	int dir_fd; /* of /proc/PID: it stays with this process, whatever happens to its number */
 	struct target *t;
@@ -54,8 +47,7 @@ static const struct survey_file *known(const struct survey *s, const struct surv
 	return memcmp(&s->files.at[i].key, k, sizeof(*k)) ? NULL : &s->files.at[i];
 }
 
-/* Takes @build over. NULL when there is no room. */
-static const struct survey_file *remember(struct survey *s, const struct survey_key *k,
+const struct survey_file *survey_remember(struct survey *s, const struct survey_key *k,
 					  struct survey_build *build, bool dynamic)
 {
 	struct survey_file *f = vec_add(&s->files, LIMIT_SURVEY);
@@ -96,7 +88,7 @@ static const struct survey_file *file_of(struct look *l, int fd, const char *nam
 			b->library = library;
 		}
 	}
-	return remember(l->s, &k, b, dynamic);
+	return survey_remember(l->s, &k, b, dynamic);
 }
 
 /* ---- one process ---- */
@@ -311,16 +303,8 @@ static void look_at_libraries(struct look *l)
 /* The first reason is shown for all. */
 static void count_denied(struct survey *s, int cap)
 {
-	const char *name = cap == CAP_SYS_PTRACE ? "CAP_SYS_PTRACE" : "CAP_DAC_READ_SEARCH";
-
-	if (s->denied++)
-		return;
-	if (!caps_have(cap))
-		snprintf(s->denied_why, sizeof(s->denied_why), "no %s", name);
-	else
-		snprintf(s->denied_why, sizeof(s->denied_why), "%s %s", name,
-			 caps_initial_userns() ? "is there, but the kernel refuses" :
-						 "counts in this user namespace only");
+	if (!s->denied++)
+		caps_denied(cap, s->denied_why);
 }
 
 /*
@@ -382,65 +366,18 @@ static void look_at(struct look *l)
 		look_at_libraries(l);
 }
 
-/* ---- all of them ---- */
-
-/* A pid is digits and nothing else; 0 is none. */
-static pid_t pid_of(const char *name)
+void survey_look(struct survey *s, const struct survey_rights *rights, int proc, pid_t pid)
 {
-	uint64_t v = 0;
+	struct look l = { .s = s, .rights = rights, .pid = pid };
+	char name[16];
 
-	for (; *name; name++) {
-		if (*name < '0' || *name > '9' || v > INT32_MAX / 10)
-			return 0;
-		v = v * 10 + (uint64_t)(*name - '0');
-	}
-	return v <= INT32_MAX ? (pid_t)v : 0;
-}
-
-static void try_rights(struct rights *r)
-{
-	*r = (struct rights){ 0 };
-	ability_cpu(&r->cpu);
-	ability_uprobe(&r->probe);
-}
-
-static void closedirp(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
-int survey_run(struct survey *out, struct err *e)
-{
-	CLEANUP(closedirp) DIR *proc = opendir("/proc");
-	struct survey s = { 0 };
-	const struct dirent *d;
-	struct rights rights;
-
-	if (!proc)
-		return err_sys(e, "/proc");
-	if (faccessat(dirfd(proc), "self/stat", R_OK, 0))
-		return err_set(e, -ENOENT, "there is no /proc of this pid namespace here");
-	/*
-	 * With hidepid, /proc does not even name others' processes; otherwise pid 1 is always
-	 * there.
-	 */
-	s.hidden = faccessat(dirfd(proc), "1", F_OK, 0) != 0;
-	try_rights(&rights);
-	while ((d = readdir(proc)) != NULL) {
-		struct look l = { .s = &s, .rights = &rights, .pid = pid_of(d->d_name) };
-
-		if (!l.pid || l.pid == getpid())
-			continue;
-		l.dir_fd = openat(dirfd(proc), d->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (l.dir_fd < 0)
-			continue;
-		look_at(&l);
-		target_free(l.t);
-		close(l.dir_fd);
-	}
-	*out = s;
-	return 0;
+	snprintf(name, sizeof(name), "%d", pid);
+	l.dir_fd = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (l.dir_fd < 0)
+		return;
+	look_at(&l);
+	target_free(l.t);
+	close(l.dir_fd);
 }
 
 void survey_fini(struct survey *s)
@@ -450,6 +387,7 @@ void survey_fini(struct survey *s)
 	for (size_t i = 0; i < s->files.n; i++)
 		free(s->files.at[i].build);
 	vec_fini(&s->at);
+	vec_fini(&s->unanswered);
 	vec_fini(&s->files);
 	map_fini(&s->by_key);
 }

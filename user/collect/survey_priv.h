@@ -1,4 +1,4 @@
-/* user/collect/survey_priv.h - examines one file, apart from walking processes. */
+/* user/collect/survey_priv.h - the parts of a survey: one file, one process, all of them. */
 #ifndef COLLECT_SURVEY_PRIV_H
 #define COLLECT_SURVEY_PRIV_H
 
@@ -16,6 +16,18 @@ struct survey_file {
 	struct survey_build *build; /* owned; NULL: it is not Go's */
 	bool dynamic;		    /* may load libraries */
 };
+
+/* Errors of our own that are the same for all processes; "": it works. */
+struct survey_rights {
+	struct err cpu, probe;
+};
+
+/* Takes @build over. NULL when there is no room. */
+const struct survey_file *survey_remember(struct survey *s, const struct survey_key *k,
+					  struct survey_build *build, bool dynamic);
+
+/* Looks at one process of @proc, the directory /proc (borrowed), and adds to *s what it finds. */
+void survey_look(struct survey *s, const struct survey_rights *rights, int proc, pid_t pid);
 
 /* Keeps a message, cut to the length that is stored. */
 static inline void keep_why(char why[SURVEY_WHY], const char *msg)

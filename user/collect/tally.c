@@ -118,6 +118,7 @@ static int entry_new(struct tally *t, const struct gpb_stack *st, size_t group, 
 		return err_set(e, -ENOMEM, "no memory for stacks");
 	*en = (struct tally_entry){ .group = group, .site = site };
 	en->parked = t->parked && t->parked(t->arg, st);
+	en->follows = t->follows && t->follows(t->arg, st);
 	en->st = malloc(bytes);
 	if (!en->st) {
 		t->entries.n--;
@@ -323,6 +324,8 @@ static void part_add(struct tally_part *p, const struct tally_entry *en, double 
 	if (en->parked && en->group) {
 		p->parked.now += count;
 		p->parked_ns.now += delay;
+	} else if (en->follows && en->group) {
+		p->follow.now += count;
 	} else {
 		p->others.now += count;
 	}
@@ -373,6 +376,7 @@ static void fold_part(const struct tally *t, struct tally_part *p, size_t group,
 	fold(&p->delays, delays);
 	fold(&p->parked, p->parked_ns.now);
 	fold(&p->parked_ns, 0);
+	fold(&p->follow, t->groups[group].now);
 	fold(&p->others, t->groups[group].now);
 	fold(&p->compared, t->groups[0].now);
 }
@@ -565,9 +569,9 @@ struct tally_estimate tally_part_delays(const struct tally *t, const struct tall
 	return p->delays.x > 0 ? expanded(t, &p->delays) : (struct tally_estimate){};
 }
 
-struct tally_estimate tally_part_others(const struct tally *t, const struct tally_part *p)
+struct tally_estimate tally_part_follow(const struct tally *t, const struct tally_part *p)
 {
-	return p->others.x > 0 ? expanded(t, &p->others) : (struct tally_estimate){};
+	return p->follow.x > 0 ? expanded(t, &p->follow) : (struct tally_estimate){};
 }
 
 struct tally_estimate tally_part_parked(const struct tally *t, const struct tally_part *p)

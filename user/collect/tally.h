@@ -34,7 +34,8 @@ struct tally_entry {
 	size_t site;
 	size_t seen;  /* index in tally.seen, if it is still there */
 	bool touched; /* it was seen in the present window */
-	bool parked;  /* tally.parked */
+	bool parked;  /* tally.parked, as the next one */
+	bool follows;
 };
 
 /*
@@ -47,9 +48,10 @@ struct tally_part {
 	struct tally_sum compared; /* counts of group 0 alone; n: that of group 0 */
 	/*
 	 * Long waits of parked goroutines: entries of tally.parked in groups other than 0. Their counts (n:
-	 * their delays), their delays, and the counts of all other entries (n as for counts).
+	 * their delays) and their delays; the counts of entries of tally.follows in these groups, and of all
+	 * others (n as for counts).
 	 */
-	struct tally_sum parked, parked_ns, others;
+	struct tally_sum parked, parked_ns, follow, others;
 	double full, full_delay; /* full observation: sums of gpb_stack.count and .delay */
 	bool touched;
 };
@@ -95,6 +97,8 @@ struct tally {
 	size_t (*whole)(void *arg, const struct gpb_stack *st);
 	/* Does a parked goroutine wait there? NULL: no. */
 	bool (*parked)(void *arg, const struct gpb_stack *st);
+	/* Outside of group 0: does every wait of a parked goroutine end in one of these? NULL: no. */
+	bool (*follows)(void *arg, const struct gpb_stack *st);
 	void *arg;   /* for all callbacks */
 	bool merged; /* a site comprises all groups */
 	VEC(struct tally_entry) entries;
@@ -204,8 +208,8 @@ struct tally_estimate tally_group(const struct tally *t, size_t group);
 /* The estimates of a site or a whole: the number, and the total delay. */
 struct tally_estimate tally_part_counts(const struct tally *t, const struct tally_part *p);
 struct tally_estimate tally_part_delays(const struct tally *t, const struct tally_part *p);
-/* tally_part_counts() without long waits of parked goroutines, and with nothing but these. */
-struct tally_estimate tally_part_others(const struct tally *t, const struct tally_part *p);
+/* tally_part_counts() of nothing but what follows long waits of parked goroutines, and of nothing but these. */
+struct tally_estimate tally_part_follow(const struct tally *t, const struct tally_part *p);
 struct tally_estimate tally_part_parked(const struct tally *t, const struct tally_part *p);
 struct tally_estimate tally_part_parked_delays(const struct tally *t, const struct tally_part *p);
 /*

@@ -18,8 +18,11 @@ static void add(struct undercount *to, const struct tally_entry *en,
 
 	to->windows_ns += en->delays.x;
 	to->looks_ns += looks->delay_ns - looks->counted_ns;
-	to->few_ns += looks->few_ns;
-	to->few += looks->few;
+	if (en->parked) {
+		to->parked_ns += en->delays.x;
+		to->few_ns += looks->few_ns;
+		to->few += looks->few;
+	}
 	to->edge_ns += looks->edge_ns;
 	to->missed += looks->missed;
 	to->missed_ns += looks->missed_ns;
@@ -52,6 +55,12 @@ static bool saw_others(const struct undercount *c, double errors, double looks)
 static double square(double x)
 {
 	return x * x;
+}
+
+/* Of two variances, each < 0 if not known. */
+static double plus(double a, double b)
+{
+	return a < 0 || b < 0 ? -1 : a + b;
 }
 
 /* ---- numbers by length ---- */
@@ -101,13 +110,21 @@ static void by_length(struct undercount *out, const struct undercount *c, const 
 	    (plain.variance >= 0 && plain.variance <= by.variance))
 		return;
 	out->factor = by.value / plain.value;
-	out->variance = by.variance * square(1 + out->follow / plain.value) / square(GPB_COUNT_ONE);
+	out->length_variance = out->variance = by.variance / square(GPB_COUNT_ONE);
 }
 
-/* Times runnable that follow long waits lack as these do. */
-static bool follows(const struct undercounts *u, const struct tally_entry *en)
+/* What times runnable are compared with. */
+static void count_followed(struct undercount *site, const struct tally_entry *en, bool is_call,
+			   const struct onlook_estimate *looks)
 {
-	return !en->parked && en->group && en->st->size >> 8 != u->but;
+	if (en->parked) {
+		site->counted += looks->count;
+		site->counted_variance += looks->count_variance;
+	} else if (is_call) {
+		site->calls += en->group ? en->counts.x / GPB_COUNT_ONE : 0;
+	} else {
+		site->runnable += looks->count;
+	}
 }
 
 /* Decides for each site. Only waits of parked goroutines are compared here. */
@@ -119,12 +136,12 @@ static int choose(struct undercounts *u, const struct tally *t, const struct onl
 	if (!parked)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->entries.n; i++) {
+		const struct tally_entry *en = &t->entries.at[i];
 		struct onlook_estimate looks = onlook_sums_of(k, i);
 
-		if (t->entries.at[i].parked)
-			add(&parked[t->entries.at[i].site], &t->entries.at[i], &looks);
-		else if (follows(u, &t->entries.at[i]))
-			u->at[t->entries.at[i].site].follow += t->entries.at[i].counts.x;
+		if (en->parked)
+			add(&parked[en->site], en, &looks);
+		count_followed(&u->at[en->site], en, en->st->size >> 8 == u->but, &looks);
 	}
 	for (size_t i = 0; i < u->n; i++)
 		by_length(&u->at[i], &parked[i], t, &t->sites.at[i].sums,
@@ -132,6 +149,117 @@ static int choose(struct undercounts *u, const struct tally *t, const struct onl
 	free(parked);
 	return 0;
 }
+
+/* ---- what windows lack ---- */
+
+/* A difference that is no larger than its standard error may be chance. */
+static double lacking(const struct undercount *c, double windows, double looks)
+{
+	double lacks = c->looks_ns - c->windows_ns;
+
+	if (c->long_ns <= 0 || !beyond(lacks, 1, at_least_0(windows) + at_least_0(looks)))
+		return 0;
+	/* Lengths are taken to differ by as much as their mean, which is uncertain where windows met few. */
+	return square(lacks / c->long_ns * c->count) * (1 + 1 / c->met);
+}
+
+/*
+ * Where windows met no wait at all, nothing tells how long those are that looks saw, so their number is not
+ * known; a few may be those that the waits which looks count stand for.
+ */
+static double variance(const struct undercount *c, double windows, double looks)
+{
+	if (c->parked_ns > 0)
+		return lacking(c, windows, looks) + square(c->missed);
+	if (saw_others(c, SURELY, looks))
+		return -1;
+	return square(c->few - c->missed);
+}
+
+/* ---- times runnable ---- */
+
+/*
+ * Where times runnable are as many as waits, what windows lack of these counts twice. Otherwise windows lack
+ * @lacks of the times runnable as well.
+ */
+static double with_follow(double variance, bool twice, double lacks)
+{
+	return variance < 0 ? -1 : square(sqrt(variance) * (twice ? 2 : 1) + lacks);
+}
+
+static struct tally_estimate in_waits(struct tally_estimate n)
+{
+	n.value /= GPB_COUNT_ONE;
+	if (n.variance > 0)
+		n.variance /= square(GPB_COUNT_ONE);
+	return n;
+}
+
+/* Long waits of parked goroutines that looks do not count: by length or by time. */
+static struct tally_estimate long_waits(const struct undercount *c, const struct tally *t,
+					const struct tally_part *p)
+{
+	struct tally_estimate n = in_waits(tally_part_parked(t, p));
+
+	if (c->factor > 0)
+		return (struct tally_estimate){ n.value * c->factor, c->length_variance };
+	return n;
+}
+
+/*
+ * Which end in a time runnable that windows count: also those that looks count, but where these count times
+ * runnable, or system calls are long, it is not known which belong together.
+ */
+static struct tally_estimate followed(const struct undercount *c,
+				      const struct tally_estimate *waits)
+{
+	double n = waits->value + c->counted - c->runnable;
+
+	return (struct tally_estimate){ n > 0 ? n : 0,
+					waits->variance < 0 ?
+						-1 :
+						waits->variance + c->counted_variance +
+							square(c->runnable) + square(c->calls) };
+}
+
+/* Are a site's times runnable as many as its waits, or as many as windows say? @lacks: waits that windows lack. */
+static void follow(struct undercount *c, const struct tally *t, const struct tally_part *p,
+		   double lacks)
+{
+	struct tally_estimate waits = long_waits(c, t, p), by = followed(c, &waits),
+			      plain = in_waits(tally_part_follow(t, p));
+	double chance = at_least_0(plain.variance) + at_least_0(by.variance);
+	double off = by.value + lacks - plain.value;
+
+	off = beyond(off, 1, chance) ? off : 0;
+	if (by.variance >= 0 && !beyond(plain.value - by.value, SURELY, chance) && by.value > 0 &&
+	    plain.value > 0 &&
+	    (c->factor > 0 || plain.variance < 0 ||
+	     3 * (by.variance + square(lacks)) < plain.variance + square(off))) {
+		c->after = by.value / plain.value;
+		c->variance = 4 * waits.variance + 3 * c->counted_variance;
+		return;
+	}
+	c->variance = plus(waits.variance, plain.variance);
+	c->lacks = off;
+}
+
+static void learn_follow(struct undercounts *u, const struct tally *t, const struct onlook_sums *k,
+			 size_t site)
+{
+	const struct tally_part *p = &t->sites.at[site].sums;
+	struct undercount *c = &u->at[site];
+
+	follow(c, t, p,
+	       sqrt(at_least_0(variance(c, tally_part_delays(t, p).variance,
+					onlook_site_variance(k, site)))));
+	if (t->sites.at[site].whole)
+		return;
+	u->all.lacks += c->lacks;
+	u->followed |= c->after > 0;
+}
+
+/* ---- all of it ---- */
 
 void undercounts_learn(struct undercounts *u, const struct tally *t, const struct onlook_sums *k,
 		       uint64_t but, double dilation)
@@ -154,51 +282,36 @@ void undercounts_learn(struct undercounts *u, const struct tally *t, const struc
 		if (!t->sites.at[en->site].whole)
 			add(&u->all, en, &looks);
 	}
+	for (size_t i = 0; t->follows && i < u->n; i++)
+		learn_follow(u, t, k, i);
 }
 
 double undercounts_factor(const struct undercounts *u, const struct tally_entry *en)
 {
 	double factor = u->at ? u->at[en->site].factor : 0;
 
-	return factor > 0 && en->group && (en->parked || follows(u, en)) ? factor : 1;
+	if (en->follows)
+		factor = u->at ? u->at[en->site].after : 0;
+	return factor > 0 && en->group && (en->parked || en->follows) ? factor : 1;
 }
 
-double undercounts_by_length(const struct undercounts *u, size_t site)
+bool undercounts_apart(const struct undercounts *u, size_t site, double *variance)
 {
-	return u->at && site < u->n && u->at[site].factor > 0 ? u->at[site].variance : -1;
-}
+	const struct undercount *c = u->at && site < u->n ? &u->at[site] : NULL;
 
-/* ---- what windows lack ---- */
-
-/* A difference that is no larger than its standard error may be chance. */
-static double lacking(const struct undercount *c, double windows, double looks)
-{
-	double lacks = c->looks_ns - c->windows_ns;
-
-	if (c->long_ns <= 0 || !beyond(lacks, 1, at_least_0(windows) + at_least_0(looks)))
-		return 0;
-	/* Lengths are taken to differ by as much as their mean, which is uncertain where windows met few. */
-	return square(lacks / c->long_ns * c->count) * (1 + 1 / c->met);
-}
-
-/*
- * Where windows met no wait at all, nothing tells how long those are that looks saw, so their number is not
- * known; a few may be those that the waits which looks count stand for.
- */
-static double variance(const struct undercount *c, double windows, double looks)
-{
-	if (c->windows_ns > 0)
-		return lacking(c, windows, looks) + square(c->missed);
-	if (saw_others(c, SURELY, looks))
-		return -1;
-	return square(c->few - c->missed);
+	if (!c || (c->factor <= 0 && c->after <= 0))
+		return false;
+	*variance = c->variance;
+	return true;
 }
 
 double undercounts_site(const struct undercounts *u, size_t site, double windows, double looks)
 {
 	if (!u->at)
 		return -1;
-	return site < u->n ? variance(&u->at[site], windows, looks) : 0;
+	return site < u->n ? with_follow(variance(&u->at[site], windows, looks),
+					 u->at[site].after > 0, u->at[site].lacks) :
+			     0;
 }
 
 bool undercounts_counted(const struct undercounts *u, size_t site, double looks)
@@ -210,7 +323,8 @@ bool undercounts_counted(const struct undercounts *u, size_t site, double looks)
 
 double undercounts_all(const struct undercounts *u, double windows, double looks)
 {
-	return u->at ? variance(&u->all, windows, looks) : -1;
+	return u->at ? with_follow(variance(&u->all, windows, looks), u->followed, u->all.lacks) :
+		       -1;
 }
 
 void undercounts_fini(struct undercounts *u)

@@ -10,6 +10,11 @@
  * Where it is not, the delay that windows saw is compared with what looks tell. What windows lack beyond
  * chance is a systematic error of the number of long waits, which is stated with the others. Short waits are no
  * part of this: their numbers have other sources (wait_window.h, sched_window.h).
+ *
+ * Each wait of a parked goroutine ends in a time runnable (tally.follows), which is too short for looks. Windows
+ * lack these as they lack waits. So there are as many as waits: those that looks counted, and the long ones that
+ * are told as above. That number is taken where its error is smaller than that of the times that windows met;
+ * otherwise the difference, beyond chance, is part of the stated error.
  */
 #ifndef COLLECT_UNDERCOUNT_H
 #define COLLECT_UNDERCOUNT_H
@@ -19,28 +24,37 @@
 struct undercount {
 	double count, long_ns; /* long waits by windows: number and total length */
 	double met;	       /* how many of these windows met */
-	double windows_ns;     /* the total length of all waits, by windows */
+	/* the total length of all waits, by windows, and of waits of parked goroutines alone */
+	double windows_ns, parked_ns;
 	/*
 	 * By looks, without the waits that enough looks saw. Those of that length that too few looks saw
 	 * are still in it: where looks come late, the error is stated too large rather than too small.
 	 */
 	double looks_ns;
-	double few, few_ns, edge_ns, missed; /* these as in onlook_estimate */
-	double missed_ns, missed_variance;   /* the length of such waits that others stand for */
+	double few, few_ns, edge_ns,
+		missed; /* these as in onlook_estimate; few: of parked goroutines */
+	double missed_ns, missed_variance; /* the length of such waits that others stand for */
 	/*
 	 * Of a site. > 0: numbers are by length, so that each long wait of a parked goroutine stands for so
-	 * many times its weight, and so do times runnable that follow. Those waits are no part of the members
-	 * above. The variance of their number.
+	 * many times its weight. Those waits are no part of the members above. The variance of their number.
 	 */
-	double factor, variance;
-	double follow; /* times runnable that follow long waits, in 1 / GPB_COUNT_ONE */
+	double factor, length_variance;
+	/* Waits that looks count: of parked goroutines, and times runnable; long system calls, by windows. */
+	double counted, counted_variance, runnable, calls;
+	/*
+	 * > 0: the times runnable that follow long waits are as many as these, so that each stands for so many
+	 * times its weight. The variance of the number of both, < 0: not known; and by how many windows may
+	 * lack those that follow, where these are by time.
+	 */
+	double after, variance, lacks;
 };
 
 struct undercounts {
 	struct undercount *at; /* by site of the tally; NULL: there was no memory */
 	size_t n;
 	uint64_t but;
-	struct undercount all; /* of the tally's first whole */
+	struct undercount all; /* of the tally's first whole; its lacks: the sum over its sites */
+	bool followed;	       /* after > 0 at one of these sites */
 };
 
 /*
@@ -52,10 +66,10 @@ void undercounts_learn(struct undercounts *u, const struct tally *t, const struc
 /* By what the count of an entry is to be multiplied. */
 double undercounts_factor(const struct undercounts *u, const struct tally_entry *en);
 /*
- * The variance of the number of a site's long waits of parked goroutines, and of the times runnable that follow,
- * for what the factor is uncertain; < 0: it is not by length.
+ * Does the number of a site's long waits of parked goroutines, and of the times runnable that follow, have a
+ * variance of its own, besides that of all others (tally_part.others)? < 0: it is not known.
  */
-double undercounts_by_length(const struct undercounts *u, size_t site);
+bool undercounts_apart(const struct undercounts *u, size_t site, double *variance);
 /*
  * The square of the systematic error of the number of waits; < 0: not known. @windows, @looks: the variances
  * of both total lengths.

@@ -1,102 +1,37 @@
-/*
- * user/collect/uprobes.c - a keeper that attaches and detaches, and the raw link-create call, for
- * which libbpf 1.1 has no function.
- */
+/* user/collect/uprobes.c - a keeper that attaches and detaches. */
 #include "collect/uprobes.h"
 
-#include <bpf/bpf.h>
 #include <fcntl.h>
-#include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
 #include "base/caps.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
-
-/* Source: include/uapi/linux/bpf.h, Linux 6.6, enum bpf_attach_type. */
-#define ATTACH_UPROBE_MULTI 48
+#include "collect/uprobe_link.h"
 
 /* Source: arch/x86/include/asm/uprobes.h; arm64 has 4. */
 #define MAX_UINSN_BYTES 16
 
-/* The part of union bpf_attr that BPF_LINK_CREATE reads for a multi uprobe; same source. */
-struct link_create_uprobe_multi {
-	uint32_t prog_fd, target_fd, attach_type, flags;
-	uint64_t path, offsets, ref_ctr_offsets, cookies;
-	uint32_t cnt, multi_flags, pid, pad;
-};
-_Static_assert(sizeof(struct link_create_uprobe_multi) == 64, "kernel ABI");
-
-static int link_create(int prog_fd, pid_t pid, const char *path, const uint64_t *offsets,
-		       const uint64_t *cookies, size_t n)
-{
-	struct link_create_uprobe_multi a = {
-		.prog_fd = (uint32_t)prog_fd,
-		.attach_type = ATTACH_UPROBE_MULTI,
-		.path = (uint64_t)(uintptr_t)path,
-		.offsets = (uint64_t)(uintptr_t)offsets,
-		.cookies = (uint64_t)(uintptr_t)cookies,
-		.cnt = (uint32_t)n,
-		.pid = (uint32_t)pid,
-	};
-
-	return (int)syscall(SYS_bpf, BPF_LINK_CREATE, &a, sizeof(a));
-}
-
-static int load_empty_program(void)
-{
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = ATTACH_UPROBE_MULTI);
-	const struct bpf_insn insns[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
-
-	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", insns, 2, &opts);
-}
-
-/* The errno of an attempt that cannot succeed: "/" is not a file that can be probed. */
-static int attempt(int prog, pid_t pid)
-{
-	uint64_t off = 0;
-	int fd = link_create(prog, pid, "/", &off, NULL, 1);
-
-	if (fd < 0)
-		return errno;
-	close(fd);
-	return 0;
-}
-
-/*
- * A kernel that knows the link type gets as far as checking the path. The first such kernels
- * filtered by thread where a process was asked for; those in which that is mended also refuse a
- * negative pid. Source: bpf_uprobe_multi_link_attach in kernel/trace/bpf_trace.c, Linux 6.6 and
- * 6.10.
- */
-bool uprobes_have_multi(void)
-{
-	CLEANUP(closep) int prog = load_empty_program();
-
-	return prog >= 0 && attempt(prog, 0) == EBADF && attempt(prog, -1) == EINVAL;
-}
-
-void uprobes_prepare(struct bpf_program *prog, bool multi)
-{
-	if (multi)
-		bpf_program__set_expected_attach_type(prog, ATTACH_UPROBE_MULTI);
-}
-
 /* ---- in the keeper ---- */
+
+/* So many are put in together even when it is not known how long one takes. */
+enum { FEW_SITES = 3 };
+
+/* Nobody takes a CPU away for so long. */
+#define CERTAIN_NS (10 * UPROBE_WORK_MOST_NS)
 
 struct group {
 	struct uprobe_group g;	 /* its path is one that the keeper can open */
 	int prog_fd;		 /* -1 none */
 	int file_fd;		 /* of the file, for reading; or O_PATH, where we may not read it */
 	int link_fd;		 /* of the multi link; -1: none */
+	int first_fd;		 /* the same, of the first site alone */
 	struct bpf_link **links; /* one for each site, when there is no multi link */
 	int *events;		 /* the same, without a program */
 	size_t nlinks;
@@ -109,13 +44,71 @@ struct held {
 	pid_t pid;
 	volatile struct gpb_open *open;
 	struct uprobe_watch *watch;
-	bool attached; /* until told otherwise */
+	bool attached;	  /* until told otherwise */
+	bool tried;	  /* they were in before, and the kernel did not take too long */
+	uint64_t each_ns; /* CPU time of a probe that was put in, the last time */
+	bool mending;	  /* it may take as long as it needs */
 	struct group group[UPROBE_GROUPS_MAX];
 	size_t n;
 };
 
-static int attach_multi(struct held *h, struct group *u, struct err *e)
+static uint64_t clock_ns(clockid_t clock)
 {
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t own_cpu_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/*
+ * For each probe the kernel visits every mapping of the file, whoever made it. Our CPU time tells
+ * how long that takes; the time in which we sleep delays nobody. @since: our CPU time before the @n
+ * probes were put in.
+ */
+static int check_work(struct held *h, const struct group *u, uint64_t since, size_t n,
+		      struct err *e)
+{
+	uint64_t each = (own_cpu_ns() - since) / n;
+
+	h->each_ns = each;
+	if (!u->g.prog || h->mending || each <= UPROBE_WORK_MOST_NS)
+		return 0;
+	return err_set(
+		e, -EUSERS,
+		"putting in one probe takes the kernel %.0f ms, in which no process of this "
+		"machine can fork, since the file is mapped very often (/proc/*/maps tells by "
+		"whom): above %d ms nothing is probed",
+		(double)each / 1e6, (int)(UPROBE_WORK_MOST_NS / 1000000));
+}
+
+static int link_sites(const struct held *h, const struct group *u, const uint64_t *offsets,
+		      const uint64_t *cookies, size_t n, int *fd, struct err *e)
+{
+	*fd = uprobe_link_create(u->prog_fd, h->pid, u->g.path, offsets, cookies, n);
+	if (*fd < 0 && errno == ESRCH)
+		return err_set(e, -ESRCH, "the target exited");
+	return *fd < 0 ? err_sys(e, "attaching %zu uprobes to %s", n, u->g.path) : 0;
+}
+
+/*
+ * Where there are more than a few, the first probe of all goes in alone, so that no more are put into a
+ * file in which that takes too long. This needs a link of its own, which takes its time to close.
+ */
+static int attach_multi(struct held *h, struct group *u, bool first, struct err *e)
+{
+	uint64_t since = own_cpu_ns();
+	size_t alone = first && u->g.n > FEW_SITES;
+	int ret = 0;
 	CLEANUP(freep) uint64_t *offsets = calloc(u->g.n, sizeof(*offsets));
 	CLEANUP(freep) uint64_t *cookies = calloc(u->g.n, sizeof(*cookies));
 
@@ -125,12 +118,14 @@ static int attach_multi(struct held *h, struct group *u, struct err *e)
 		offsets[i] = u->g.sites[i].file_off;
 		cookies[i] = u->g.sites[i].cookie;
 	}
-	u->link_fd = link_create(u->prog_fd, h->pid, u->g.path, offsets, cookies, u->g.n);
-	if (u->link_fd < 0 && errno == ESRCH)
-		return err_set(e, -ESRCH, "the target exited");
-	if (u->link_fd < 0)
-		return err_sys(e, "attaching %zu uprobes to %s", u->g.n, u->g.path);
-	return 0;
+	if (alone)
+		ret = link_sites(h, u, offsets, cookies, 1, &u->first_fd, e);
+	if (!ret && alone)
+		ret = check_work(h, u, since, 1, e);
+	if (!ret)
+		ret = link_sites(h, u, offsets + alone, cookies + alone, u->g.n - alone,
+				 &u->link_fd, e);
+	return ret ? ret : check_work(h, u, since, u->g.n, e);
 }
 
 /*
@@ -181,12 +176,15 @@ static int attach_bare(struct held *h, struct group *u, struct err *e)
 
 static int attach_each(struct held *h, struct group *u, struct err *e)
 {
+	uint64_t since = own_cpu_ns();
+	int ret = 0;
+
 	if (!u->g.prog)
 		return attach_bare(h, u, e);
 	u->links = calloc(u->g.n, sizeof(struct bpf_link *));
 	if (!u->links)
 		return err_set(e, -ENOMEM, "no memory for probes");
-	for (size_t i = 0; i < u->g.n; i++) {
+	for (size_t i = 0; !ret && i < u->g.n; i++) {
 		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = u->g.sites[i].cookie);
 		struct bpf_link *l = bpf_program__attach_uprobe_opts(u->g.prog, h->pid, u->g.path,
 								     u->g.sites[i].file_off, &opts);
@@ -194,15 +192,16 @@ static int attach_each(struct held *h, struct group *u, struct err *e)
 		if (!l)
 			return refused_each(e, u->g.path, u->g.sites[i].file_off);
 		u->links[u->nlinks++] = l;
+		ret = check_work(h, u, since, i + 1, e);
 	}
-	return 0;
+	return ret;
 }
 
 static void detach_group(struct group *u)
 {
-	if (u->link_fd >= 0)
-		close(u->link_fd);
-	u->link_fd = -1;
+	closep(&u->first_fd);
+	closep(&u->link_fd);
+	u->first_fd = u->link_fd = -1;
 	for (size_t i = 0; i < u->nlinks; i++)
 		u->events ? (void)close(u->events[i]) : (void)bpf_link__destroy(u->links[i]);
 	free(u->links);
@@ -235,17 +234,52 @@ static void read_pages(const struct group *u)
 		(void)!pread(u->file_fd, insn, sizeof(insn), (off_t)u->g.sites[i].file_off);
 }
 
-static int attach_all(struct held *h, struct err *e)
+/* Of the groups of its file. What cannot be told is taken to be another file. */
+static bool first_of_file(const struct held *h, size_t i)
+{
+	struct stat mine, other;
+
+	if (fstat(h->group[i].file_fd, &mine))
+		return true;
+	for (size_t j = 0; j < i; j++)
+		if (!fstat(h->group[j].file_fd, &other) && other.st_dev == mine.st_dev &&
+		    other.st_ino == mine.st_ino)
+			return false;
+	return true;
+}
+
+static int try_to_attach(struct held *h, struct err *e)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < h->n; i++)
-		read_pages(&h->group[i]);
-	for (size_t i = 0; !ret && i < h->n; i++)
-		ret = h->multi ? attach_multi(h, &h->group[i], e) : attach_each(h, &h->group[i], e);
+	for (size_t i = 0; !ret && i < h->n; i++) {
+		struct group *u = &h->group[i];
+		bool first = u->g.prog && !h->tried && !h->mending && first_of_file(h, i);
+
+		ret = h->multi ? attach_multi(h, u, first, e) : attach_each(h, u, e);
+	}
+	h->tried |= !ret;
 	if (ret)
 		detach_all(h);
 	return ret;
+}
+
+/*
+ * Our CPU time also contains what a hypervisor or an interrupt took from us. So, unless the kernel takes
+ * very long, a file is refused only when it takes too long twice, the second time for a probe that goes
+ * in alone.
+ */
+static int attach_all(struct held *h, struct err *e)
+{
+	int ret;
+
+	for (size_t i = 0; i < h->n; i++)
+		read_pages(&h->group[i]);
+	ret = try_to_attach(h, e);
+	if (ret != -EUSERS || h->each_ns > CERTAIN_NS)
+		return ret;
+	h->tried = false;
+	return try_to_attach(h, e);
 }
 
 /* pause between attaching and opening, so that the disturbance is over; hits cost meanwhile */
@@ -260,10 +294,11 @@ static int attach_all(struct held *h, struct err *e)
 #define NS_PER_MS  1000000ull
 #define NS_PER_S   1000000000ull
 
-enum what { ATTACH, DETACH, WINDOW };
+enum what { ATTACH, DETACH, WINDOW, MEND };
 
 struct ask {
 	enum what what;
+	bool tried;
 	struct uprobe_window window;
 };
 
@@ -274,24 +309,6 @@ struct answer {
 };
 _Static_assert(sizeof(struct ask) <= KEEPER_WORDS && sizeof(struct answer) <= KEEPER_WORDS,
 	       "the keeper's socket has room");
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
-static uint64_t own_cpu_ns(void)
-{
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-}
 
 static void sleep_until(uint64_t ns)
 {
@@ -384,6 +401,18 @@ static int let_go_in_time(void *arg)
 	return -1;
 }
 
+/* What was left behind is taken out however long that takes. */
+static int come_and_go(struct held *h, struct err *e)
+{
+	int ret;
+
+	h->mending = true;
+	ret = attach_all(h, e);
+	h->mending = h->tried = false;
+	detach_all(h);
+	return ret;
+}
+
 static size_t serve(void *arg, const void *words, size_t n, void *to)
 {
 	struct answer a = {};
@@ -392,11 +421,14 @@ static size_t serve(void *arg, const void *words, size_t n, void *to)
 
 	BUG_ON(n != sizeof(ask));
 	memcpy(&ask, words, sizeof(ask));
+	h->tried |= ask.tried;
 	if (ask.what == ATTACH) {
 		a.ret = attach_all(h, &a.e);
 		h->attached = !a.ret;
 	} else if (ask.what == DETACH) {
 		a.windowed.work_ns = detach_and_time(h);
+	} else if (ask.what == MEND) {
+		a.ret = come_and_go(h, &a.e);
 	} else {
 		a.ret = count_for_a_while(h, &ask.window, &a.windowed, &a.e);
 	}
@@ -487,7 +519,7 @@ static int prepare_bare(struct uprobe_plan *p, struct err *e)
 		return perf_type_of_uprobes(&p->perf_type, e);
 	if (!bare)
 		return 0;
-	p->empty_fd = load_empty_program();
+	p->empty_fd = uprobe_empty_program();
 	return p->empty_fd < 0 ? err_sys(e, "a BPF program that does nothing") : 0;
 }
 
@@ -505,7 +537,7 @@ DEFINE_FREEP(struct uprobe_plan, plan)
 static int open_group(const struct uprobe_plan *p, struct group *to, const struct uprobe_group *g,
 		      struct err *e)
 {
-	*to = (struct group){ .g = *g, .link_fd = -1, .file_fd = -1 };
+	*to = (struct group){ .g = *g, .link_fd = -1, .first_fd = -1, .file_fd = -1 };
 	to->prog_fd = g->prog ? bpf_program__fd(g->prog) : p->empty_fd;
 	to->file_fd = open(g->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (to->file_fd < 0)
@@ -590,7 +622,7 @@ static int answer_of(struct uprobes *u, struct answer *a, struct err *e)
 
 static int at_once(struct uprobes *u, enum what what, struct answer *a, struct err *e)
 {
-	struct ask ask = { .what = what };
+	struct ask ask = { .what = what, .tried = u->tried };
 	int ret = keeper_ask(&u->keeper, &ask, sizeof(ask), 0, e);
 
 	return ret ? ret : answer_of(u, a, e);
@@ -627,7 +659,7 @@ int uprobes_detach(struct uprobes *u, uint64_t *work_ns, struct err *e)
 
 int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err *e)
 {
-	struct ask ask = { .what = WINDOW, .window = *w };
+	struct ask ask = { .what = WINDOW, .tried = u->tried, .window = *w };
 	uint64_t now = now_ns(), open = w->open > now ? w->open : now;
 
 	/* Before the keeper is asked: we may be stopped at any moment from then on. */
@@ -638,7 +670,7 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err 
 
 int uprobes_fd(const struct uprobes *u)
 {
-	return u->keeper.ready;
+	return u->keeper.pid ? u->keeper.ready : -1;
 }
 
 int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e)
@@ -671,6 +703,7 @@ bool uprobes_dead(const struct uprobes *u)
 int uprobes_mend(struct uprobes *u, struct err *e)
 {
 	uint64_t until_ns = now_ns() + LIMIT_KEEPER_MS * NS_PER_MS;
+	struct answer a;
 	int ret = -ECHILD;
 
 	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
@@ -680,9 +713,7 @@ int uprobes_mend(struct uprobes *u, struct err *e)
 		u->deaths++;
 		ret = start_keeper(u, e);
 		if (!ret)
-			ret = uprobes_attach(u, e);
-		if (!ret)
-			ret = uprobes_detach(u, NULL, e);
+			ret = at_once(u, MEND, &a, e);
 	}
 	return ret;
 }

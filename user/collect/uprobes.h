@@ -52,7 +52,17 @@ struct uprobes {
 	struct uprobe_watch *watch; /* NULL: nothing is held */
 	struct uprobe_plan *plan;   /* owned */
 	unsigned deaths;	    /* how many keepers were killed so far */
+	bool tried; /* set by the owner: others have just put probes into these files, in time */
 };
+
+/*
+ * To put one probe in, the kernel visits every mapping of the file, and anybody who may read the file
+ * can make 65,530 of them in each process, for nothing. It takes the keeper some 0.25 us for each;
+ * no process of the machine can fork meanwhile (bystanders.h). So the keeper's CPU time for a probe
+ * is measured, for the first one before others are put in unless uprobes.tried: when it is above this limit twice, all come
+ * off, and the answer is -EUSERS. Probes without a program free what was left behind, and are never refused.
+ */
+#define UPROBE_WORK_MOST_NS 20000000ull
 
 /* Does this kernel know multi links? This decides how the program must be loaded. */
 bool uprobes_have_multi(void);
@@ -80,7 +90,7 @@ int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool
 /* Holds one group, and attaches it immediately. */
 int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
 		const char *path, const struct uprobe_site *sites, size_t n, struct err *e);
-/* Attaches all of them, or none, and says why. */
+/* Attaches all of them, or none, and says why; -EUSERS: it takes the kernel too long. */
 int uprobes_attach(struct uprobes *u, struct err *e);
 /*
  * The process that attached them may be stopped (SIGSTOP, a debugger), and the target would go on
@@ -118,7 +128,7 @@ struct uprobe_windowed {
 
 /*
  * Attaches, counts for a while, and detaches unless they are to stay, in the background. Nothing
- * may be attached when it is called.
+ * may be attached when it is called. The answer may be -EUSERS, as that of uprobes_attach().
  */
 int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err *e);
 /* To be polled: readable when the window is over, and the probes are off unless they stay. */

@@ -196,7 +196,7 @@ static int load(struct wait *w, struct err *e)
 	w->multi = uprobes_have_multi();
 	w->obj = wait_bpf__open();
 	if (!w->obj)
-		return bpf_load_error(e, -errno, "wait");
+		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(w->obj);
 	uprobes_prepare(w->obj->progs.wait_status, w->multi);
 	/*
@@ -207,7 +207,7 @@ static int load(struct wait *w, struct err *e)
 		bpf_map__set_max_entries(w->obj->maps.ring, 16 * GPB_RING_BYTES);
 	ret = wait_bpf__load(w->obj);
 	if (ret)
-		return bpf_load_error(e, ret, "wait");
+		return bpf_load_error(e, ret, NULL);
 	return feed_open(&w->feed, w->s, w->obj->maps.ring, w->obj->maps.rules, wait_window_add,
 			 &w->window, e);
 }
@@ -247,7 +247,7 @@ static int find_sites(struct wait *w, size_t i, struct err *e)
 	if (n == -ENOENT && i)
 		return 0;
 	if (n < 0)
-		return err_wrap(e, n, "wait");
+		return n;
 	for (int k = 0; k < n; k++)
 		w->sites[i][k] = (struct uprobe_site){ .file_off = at[k].site.file_off,
 						       .cookie = cookie_of(&at[k]) };
@@ -623,6 +623,7 @@ static int comment_estimates(struct wait *w, struct err *e)
 
 static int comments(struct wait *w, struct err *e)
 {
+	const struct fine_rate rate = { &w->o, "wait", w->o.fine_wait };
 	double window = (double)(w->end - w->start) / 1e9;
 	struct gpb_waiting_seen seen = {};
 	int ret = wait_window_seen(&w->window, &seen, e);
@@ -633,8 +634,8 @@ static int comments(struct wait *w, struct err *e)
 	if (!ret)
 		ret = prof_comment(w->prof, e, "window: %.3f s", window);
 	if (!ret)
-		ret = prof_comment(w->prof, e,
-				   "rate: waits of %llu ns and longer, shorter ones in proportion",
+		ret = fine_comment(&rate, w->prof, e,
+				   "waits of %llu ns and longer, shorter ones in proportion",
 				   (unsigned long long)w->window.o.wait_rate);
 	if (!ret)
 		ret = prof_set_period(w->prof, "delay", "nanoseconds",

@@ -94,6 +94,13 @@ static bool parks(void *arg, const struct gpb_stack *st)
 	return st->size >> 8 == GPB_G_WAITING;
 }
 
+/* A wait that was long, or that a clock paces, ends in one of these (bpf/wait.bpf.c). */
+static bool follows(void *arg, const struct gpb_stack *st)
+{
+	(void)arg;
+	return st->size >> 8 == GPB_G_RUNNABLE;
+}
+
 void wait_window_init(struct wait_window *w,
 		      bool (*by_runtime)(struct subject *s, const struct gpb_stack *st))
 {
@@ -101,6 +108,7 @@ void wait_window_init(struct wait_window *w,
 	w->tally.depth = site_depth;
 	w->tally.whole = whole_of;
 	w->tally.parked = parks;
+	w->tally.follows = follows;
 	w->tally.arg = w;
 	w->tally.merged = true;
 	w->by_runtime = by_runtime;
@@ -346,8 +354,12 @@ int wait_window_over(void *arg, const struct stretch *s, struct err *e)
 	struct wait_window *w = arg;
 	struct gpb_waiting_seen now;
 	size_t ncpu;
-	int ret = feed_poll(w->feed, e);
+	int ret;
 
+	/* This comes first, because the runtime goes on counting. */
+	if (s->weight && !s->window)
+		slowness_mark(&w->slow);
+	ret = feed_poll(w->feed, e);
 	if (!ret)
 		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), &w->obj->bss->rounds,
 				      take_stack, w, e);
@@ -356,6 +368,8 @@ int wait_window_over(void *arg, const struct stretch *s, struct err *e)
 	if (ret)
 		return ret;
 	now = sum_of((void *)cpus, ncpu);
+	if (!s->weight || !s->window)
+		slowness_skip(&w->slow, &now.clock);
 	if (!s->weight) {
 		ret = forget(w, s, e);
 	} else if (s->window) {
@@ -504,18 +518,24 @@ static double counts_error(const struct wait_window *w, const struct tally_part 
 	return by_runs(w) ? regressed_error(w, p) : tally_part_counts(&w->tally, p).variance;
 }
 
-/* Of the number of a site's waits that windows tell: those by length have an error of their own. */
+/* Long waits by their length, and times runnable that are as many as waits: they have an error of their own. */
+static double apart_error(const struct wait_window *w, size_t site)
+{
+	double variance = 0;
+
+	(void)undercounts_apart(&w->under, site, &variance);
+	return variance < 0 ? -1 : variance * GPB_COUNT_ONE * GPB_COUNT_ONE;
+}
+
+/* Of the number of a site's waits that windows tell. */
 static double site_error(const struct wait_window *w, size_t site)
 {
-	double by_length = undercounts_by_length(&w->under, site), factor;
 	struct tally_part p = w->tally.sites.at[site].sums;
+	double any;
 
-	if (by_length < 0)
-		return counts_error(w, &p);
-	p.counts = p.others;
-	factor = fmax(w->under.at[site].factor, 1);
-	return plus(counts_error(w, &p) * factor * factor,
-		    by_length * GPB_COUNT_ONE * GPB_COUNT_ONE);
+	if (undercounts_apart(&w->under, site, &any))
+		p.counts = p.others;
+	return plus(counts_error(w, &p), apart_error(w, site));
 }
 
 /* What windows lack, compared with looks. */
@@ -553,13 +573,9 @@ static struct wait_error missed(const struct wait_window *w, size_t site)
 {
 	struct tally_missed m = tally_part_missed(&w->tally, &w->tally.sites.at[site].sums);
 	const double one = GPB_COUNT_ONE;
-	double count;
 
-	/* Each of these was followed by a time runnable, which is too short for looks. */
-	if (counted_by_looks(w, site)) {
-		count = m.count > 0 ? onlook_site_count(onlook_sums(w->onlook), site) : 0;
-		return (struct wait_error){ .count = count * count * one * one };
-	}
+	if (counted_by_looks(w, site))
+		return (struct wait_error){};
 	return (struct wait_error){ m.count * one * one, w->onlook ? 0 : m.delay };
 }
 
@@ -591,8 +607,7 @@ struct wait_error wait_window_whole(const struct wait_window *w)
 		if (w->tally.sites.at[i].whole != WAIT_WHOLE_PROGRAM)
 			continue;
 		out.count = plus(out.count, missed(w, i).count);
-		out.count = plus(out.count, fmax(undercounts_by_length(&w->under, i), 0) *
-						    GPB_COUNT_ONE * GPB_COUNT_ONE);
+		out.count = plus(out.count, apart_error(w, i));
 		out.delay = plus(out.delay, missed(w, i).delay);
 	}
 	return out;

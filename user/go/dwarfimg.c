@@ -34,6 +34,7 @@ struct section {
 	uint64_t off, size; /* of the stored bytes, compression header left out */
 	uint64_t full;	    /* bytes once inflated; 0: the section is not there */
 	bool packed;
+	bool narrow, big_endian; /* as the file is */
 };
 
 static void elf_endp(Elf **elf)
@@ -88,24 +89,37 @@ static int old_style_header(int fd, struct section *s, struct err *e)
 	return 0;
 }
 
+static uint64_t number(const struct section *s, const uint8_t *at, size_t n)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < n; i++)
+		v = v << 8 | at[s->big_endian ? i : n - 1 - i];
+	return v;
+}
+
 static int elf_header(int fd, struct section *s, struct err *e)
 {
-	Elf64_Chdr h;
+	size_t n = s->narrow ? sizeof(Elf32_Chdr) : sizeof(Elf64_Chdr);
+	uint8_t h[sizeof(Elf64_Chdr)];
+	uint64_t method;
 	int rc;
 
-	if (s->size < sizeof(h))
+	if (s->size < n)
 		return err_set(e, -EBADMSG,
 			       "a compressed debug section of %llu bytes has no header",
 			       (unsigned long long)s->size);
-	rc = read_exact(fd, &h, sizeof(h), s->off, e);
+	rc = read_exact(fd, h, n, s->off, e);
 	if (rc < 0)
 		return rc;
-	if (h.ch_type != ELFCOMPRESS_ZLIB)
-		return err_set(e, -ENOTSUP, "debug data compressed by method %u, not zlib",
-			       h.ch_type);
-	s->full = h.ch_size;
-	s->off += sizeof(h);
-	s->size -= sizeof(h);
+	method = number(s, h, 4);
+	if (method != ELFCOMPRESS_ZLIB)
+		return err_set(e, -ENOTSUP, "debug data compressed by method %llu, not zlib",
+			       (unsigned long long)method);
+	s->full = s->narrow ? number(s, h + offsetof(Elf32_Chdr, ch_size), 4) :
+			      number(s, h + offsetof(Elf64_Chdr, ch_size), 8);
+	s->off += n;
+	s->size -= n;
 	s->packed = true;
 	return 0;
 }
@@ -148,6 +162,7 @@ static int find_sections(int fd, const struct want *w, struct section *out, stru
 {
 	Elf *elf CLEANUP(elf_endp) = NULL;
 	Elf_Scn *scn = NULL;
+	const char *ident = NULL;
 	size_t names, seen = 0;
 	struct stat st;
 
@@ -156,7 +171,7 @@ static int find_sections(int fd, const struct want *w, struct section *out, stru
 		return err_sys(e, "the file with the debug data");
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 ||
+	if (!elf || elf_kind(elf) != ELF_K_ELF || !(ident = elf_getident(elf, NULL)) ||
 	    elf_getshdrstrndx(elf, &names) < 0)
 		return err_set(e, -EBADMSG, "no readable section table: %s", elf_errmsg(-1));
 	while ((scn = elf_nextscn(elf, scn)) && seen++ < LIMIT_SECTIONS) {
@@ -171,8 +186,10 @@ static int find_sections(int fd, const struct want *w, struct section *out, stru
 		i = name && name[0] == '.' ? wanted_index(w, name, &old_style) : -1;
 		if (i < 0 || out[i].full)
 			continue;
-		out[i].off = sh.sh_offset;
-		out[i].size = sh.sh_size;
+		out[i] = (struct section){ .off = sh.sh_offset,
+					   .size = sh.sh_size,
+					   .narrow = ident[EI_CLASS] == ELFCLASS32,
+					   .big_endian = ident[EI_DATA] == ELFDATA2MSB };
 		rc = section_sizes(fd, (uint64_t)st.st_size, old_style, sh.sh_flags, &out[i], e);
 		if (rc < 0)
 			return err_wrap(e, rc, "%s", name);
@@ -202,13 +219,48 @@ static int inflate_section(int fd, const struct section *s, uint8_t *to, struct 
 		left -= n;
 	}
 	inflateEnd(&z);
-	if (!rc && (zrc != Z_STREAM_END || z.total_out != s->full))
-		rc = err_set(e, -EBADMSG, "debug data inflates to %lu bytes, not %llu", z.total_out,
+	if (!rc && zrc != Z_STREAM_END && zrc != Z_OK)
+		rc = err_set(e, -EBADMSG,
+			     "debug data in the file from 0x%llx on cannot be inflated (zlib: %s)",
+			     (unsigned long long)s->off, zError(zrc));
+	else if (!rc && (zrc != Z_STREAM_END || z.total_out != s->full))
+		rc = err_set(e, -EBADMSG,
+			     "debug data in the file from 0x%llx on inflates to %lu bytes%s, where "
+			     "its header says %llu",
+			     (unsigned long long)s->off, z.total_out,
+			     zrc == Z_STREAM_END ? "" : " before it breaks off",
 			     (unsigned long long)s->full);
 	return rc;
 }
 
-/* Lays the image out: ELF header, section headers, names, sections. */
+/* Headers as the file's byte order has them. */
+static int write_headers(const struct section *sec, Elf64_Ehdr *eh, Elf64_Shdr *sh, size_t nsh,
+			 uint8_t *to, struct err *e)
+{
+	unsigned order = sec->big_endian ? ELFDATA2MSB : ELFDATA2LSB;
+	Elf_Data from = {
+		.d_buf = eh, .d_type = ELF_T_EHDR, .d_size = sizeof(*eh), .d_version = EV_CURRENT
+	};
+	Elf_Data out = { .d_buf = to, .d_size = sizeof(*eh), .d_version = EV_CURRENT };
+
+	eh->e_ident[EI_DATA] = (unsigned char)order;
+	if (!elf64_xlatetof(&out, &from, order))
+		return err_set(e, -EBADMSG, "headers of debug data: %s", elf_errmsg(-1));
+	from = (Elf_Data){ .d_buf = sh,
+			   .d_type = ELF_T_SHDR,
+			   .d_size = nsh * sizeof(*sh),
+			   .d_version = EV_CURRENT };
+	out.d_buf = to + sizeof(*eh);
+	out.d_size = from.d_size;
+	if (!elf64_xlatetof(&out, &from, order))
+		return err_set(e, -EBADMSG, "headers of debug data: %s", elf_errmsg(-1));
+	return 0;
+}
+
+/*
+ * Lays the image out: ELF header, section headers, names, sections. It is one of 64 bits for all: the
+ * debug data says itself how long its addresses are.
+ */
 static int image_build(int fd, const struct want *w, const struct section *sec, struct dwarfimg *im,
 		       struct err *e)
 {
@@ -257,10 +309,8 @@ static int image_build(int fd, const struct want *w, const struct section *sec, 
 			return rc;
 		at += sec[i].full;
 	}
-	memcpy(im->bytes, &eh, sizeof(eh));
-	memcpy(im->bytes + sizeof(eh), sh, sizeof(sh));
 	memcpy(im->bytes + sizeof(eh) + sizeof(sh), names, NAMES);
-	return 0;
+	return write_headers(&sec[0], &eh, sh, MOST, im->bytes, e);
 }
 
 int dwarfimg_bytes(int fd, uint64_t *bytes, struct err *e)

@@ -140,23 +140,27 @@ int elfimg_offset(const struct elfimg *img, uint64_t vaddr, uint64_t *off, uint6
 
 static int check_header(struct elfimg *img, Elf *elf, struct err *e)
 {
+	uint64_t header;
 	GElf_Ehdr h;
 
 	if (elf_kind(elf) != ELF_K_ELF)
 		return err_set(e, -ENOENT, "%s: not an ELF file", img->path);
 	if (!gelf_getehdr(elf, &h))
 		return err_set(e, -EBADMSG, "%s: ELF header: %s", img->path, elf_errmsg(-1));
-	if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
+	img->narrow = h.e_ident[EI_CLASS] == ELFCLASS32;
+	img->big_endian = h.e_ident[EI_DATA] == ELFDATA2MSB;
+	if (!img->any && (img->narrow || img->big_endian))
 		return err_set(e, -ENOTSUP, "%s: class %u, data %u: only 64-bit little endian",
 			       img->path, h.e_ident[EI_CLASS], h.e_ident[EI_DATA]);
-	if (h.e_machine != EM_X86_64 && h.e_machine != EM_AARCH64)
+	if (!img->any && h.e_machine != EM_X86_64 && h.e_machine != EM_AARCH64)
 		return err_set(e, -ENOTSUP, "%s: machine %u: only x86-64 (62) and AArch64 (183)",
 			       img->path, h.e_machine);
 	if (h.e_type != ET_EXEC && h.e_type != ET_DYN)
 		return err_set(e, -ENOTSUP, "%s: ELF type %u: only executables (2, 3)", img->path,
 			       h.e_type);
 	/* libelf treats headers that lie beyond the file as absent. */
-	if (h.e_shnum && !range_ok(img, h.e_shoff, (uint64_t)h.e_shnum * sizeof(Elf64_Shdr)))
+	header = img->narrow ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
+	if (h.e_shnum && !range_ok(img, h.e_shoff, h.e_shnum * header))
 		return err_set(e, -EBADMSG, "%s: %u section headers at 0x%llx are beyond the file",
 			       img->path, h.e_shnum, (unsigned long long)h.e_shoff);
 	img->machine = h.e_machine;
@@ -333,7 +337,8 @@ static int read_headers(struct elfimg *img, struct err *e)
 	return ret;
 }
 
-int elfimg_open(int fd, const char *path, size_t blocks, struct elfimg **out, struct err *e)
+static int open_image(int fd, const char *path, size_t blocks, bool any, struct elfimg **out,
+		      struct err *e)
 {
 	CLEANUP(elfimg_freep) struct elfimg *img = calloc(1, sizeof(*img));
 	int ret;
@@ -343,6 +348,7 @@ int elfimg_open(int fd, const char *path, size_t blocks, struct elfimg **out, st
 	if (!img || !img->path)
 		return err_set(e, -ENOMEM, "no memory for an ELF image");
 	img->fd = fd;
+	img->any = any;
 	img->file = (struct filemem){ .mem = { .read = file_read }, .img = img };
 	img->stream = (struct filemem){ .mem = { .read = stream_read }, .img = img };
 	img->mem = (struct vmem){ .mem = { .read = image_read }, .img = img };
@@ -350,12 +356,22 @@ int elfimg_open(int fd, const char *path, size_t blocks, struct elfimg **out, st
 	ret = memcache_new(&img->file.mem, blocks, &img->cache, e);
 	if (!ret)
 		ret = read_headers(img, e);
-	if (!ret)
+	if (!ret && !any)
 		ret = elftab_find_rela(img, e);
 	if (ret)
 		return ret;
 	*out = TAKE(img);
 	return 0;
+}
+
+int elfimg_open(int fd, const char *path, size_t blocks, struct elfimg **out, struct err *e)
+{
+	return open_image(fd, path, blocks, false, out, e);
+}
+
+int elfimg_open_any(int fd, const char *path, size_t blocks, struct elfimg **out, struct err *e)
+{
+	return open_image(fd, path, blocks, true, out, e);
 }
 
 int elfimg_fd(const struct elfimg *img)
@@ -378,6 +394,16 @@ void elfimg_free(struct elfimg *img)
 uint16_t elfimg_machine(const struct elfimg *img)
 {
 	return img->machine;
+}
+
+bool elfimg_narrow(const struct elfimg *img)
+{
+	return img->narrow;
+}
+
+bool elfimg_big_endian(const struct elfimg *img)
+{
+	return img->big_endian;
 }
 
 bool elfimg_is_dyn(const struct elfimg *img)

@@ -4,7 +4,7 @@
  * libelf decodes the headers; every range is checked against the file's size here before
  * it is used. Bytes are read with pread only (a file that shrinks is an error, never a
  * SIGBUS), and nothing large is held: symbol and string tables are streamed.
- * 64-bit little-endian files for amd64 and arm64 only.
+ * 64-bit little-endian files for amd64 and arm64 only, but for elfimg_open_any().
  */
 #ifndef GO_ELFIMG_H
 #define GO_ELFIMG_H
@@ -42,13 +42,20 @@ struct elfimg;
  * -EBADMSG: a header or range that lies.
  */
 int elfimg_open(int fd, const char *path, size_t blocks, struct elfimg **out, struct err *e);
+/*
+ * The same for programs of any class, byte order and machine. Of these there are headers, elfimg_mem()
+ * and symbols; relocations are not read.
+ */
+int elfimg_open_any(int fd, const char *path, size_t blocks, struct elfimg **out, struct err *e);
 void elfimg_free(struct elfimg *img);
 DEFINE_FREEP(struct elfimg, elfimg)
 
 int elfimg_fd(const struct elfimg *img); /* borrowed */
 
-uint16_t elfimg_machine(const struct elfimg *img); /* EM_X86_64 or EM_AARCH64 */
-bool elfimg_is_dyn(const struct elfimg *img);	   /* ET_DYN */
+uint16_t elfimg_machine(const struct elfimg *img); /* EM_X86_64, EM_AARCH64; or any */
+bool elfimg_narrow(const struct elfimg *img);	   /* 32 bits */
+bool elfimg_big_endian(const struct elfimg *img);
+bool elfimg_is_dyn(const struct elfimg *img); /* ET_DYN */
 
 /* All program headers; only ranges of PT_LOAD, PT_DYNAMIC and PT_NOTE are checked. */
 const struct elf_seg *elfimg_segs(const struct elfimg *img, size_t *n);

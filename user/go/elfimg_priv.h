@@ -23,6 +23,8 @@ struct elfimg {
 	char *path;
 	uint64_t size; /* of the file */
 	uint16_t machine, type;
+	bool any; /* elfimg_open_any() */
+	bool narrow, big_endian;
 	struct elf_seg *segs;
 	struct elf_sec *secs;
 	size_t nsegs, nsecs;

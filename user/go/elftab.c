@@ -67,6 +67,27 @@ static int find_names(struct elfimg *img, const struct elf_sec *str, const char 
 	return ret;
 }
 
+static uint64_t number(const struct elfimg *img, const uint8_t *at, size_t n)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < n; i++)
+		v = v << 8 | at[img->big_endian ? i : n - 1 - i];
+	return v;
+}
+
+/* Of another class or byte order than ours. */
+static Elf64_Sym foreign_symbol(const struct elfimg *img, const uint8_t *at)
+{
+	bool narrow = img->narrow;
+
+	return (Elf64_Sym){ .st_name = (Elf64_Word)number(img, at, 4),
+			    .st_info = at[narrow ? 12 : 4],
+			    .st_shndx = (Elf64_Half)number(img, at + (narrow ? 14 : 6), 2),
+			    .st_value = number(img, at + (narrow ? 4 : 8), narrow ? 4 : 8),
+			    .st_size = number(img, at + (narrow ? 8 : 16), narrow ? 4 : 8) };
+}
+
 static void match_symbol(const Elf64_Sym *sym, const struct strpos_set *set, struct elf_sym *out)
 {
 	for (size_t i = 0; i < set->n; i++) {
@@ -93,6 +114,7 @@ static int match_symbols(struct elfimg *img, const struct elf_sec *tab,
 			 const struct strpos_set *set, struct elf_sym *out, struct err *e)
 {
 	CLEANUP(scan_fini) struct scan s = { 0 };
+	size_t size = img->narrow ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
 	uint64_t bloom = 0;
 	int ret;
 
@@ -100,20 +122,23 @@ static int match_symbols(struct elfimg *img, const struct elf_sec *tab,
 	 * SCAN_CHUNK is not a multiple of 24: what remains of a chunk is read again with the next
 	 * one.
 	 */
-	_Static_assert(sizeof(Elf64_Sym) == 24, "symbol size");
+	_Static_assert(sizeof(Elf64_Sym) == 24 && sizeof(Elf32_Sym) == 16, "symbol sizes");
 	for (size_t i = 0; i < set->n; i++)
 		bloom |= bloom_bit(set->at[i].off);
-	ret = scan_init(&s, elfimg_file(img), tab->off, tab->size, sizeof(Elf64_Sym) - 1, e);
+	ret = scan_init(&s, elfimg_file(img), tab->off, tab->size, size - 1, e);
 	if (ret)
 		return ret;
 	while ((ret = scan_next(&s, e)) == 1) {
-		size_t skew = (size_t)((s.at - tab->off) % sizeof(Elf64_Sym));
-		size_t i = skew ? sizeof(Elf64_Sym) - skew : 0;
+		size_t skew = (size_t)((s.at - tab->off) % size);
+		size_t i = skew ? size - skew : 0;
 
-		for (; i + sizeof(Elf64_Sym) <= s.n; i += sizeof(Elf64_Sym)) {
+		for (; i + size <= s.n; i += size) {
 			Elf64_Sym sym;
 
-			memcpy(&sym, s.buf + i, sizeof(sym));
+			if (img->narrow || img->big_endian)
+				sym = foreign_symbol(img, s.buf + i);
+			else
+				memcpy(&sym, s.buf + i, sizeof(sym));
 			if (bloom & bloom_bit(sym.st_name))
 				match_symbol(&sym, set, out);
 		}
@@ -139,7 +164,7 @@ int elfimg_symbols(struct elfimg *img, const char *const *names, size_t n, struc
 			       "%s: .symtab's names are section %u, which is no "
 			       "string table",
 			       img->path, tab->link);
-	if (tab->size / sizeof(Elf64_Sym) > LIMIT_SYMBOLS)
+	if (tab->size / (img->narrow ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym)) > LIMIT_SYMBOLS)
 		return err_set(e, -E2BIG, "%s: .symtab has more than %d symbols", img->path,
 			       LIMIT_SYMBOLS);
 	ret = find_names(img, &img->secs[tab->link], names, n, set, e);

@@ -223,18 +223,29 @@ int gobin_open(int fd, const char *path, struct mem *live, uint64_t bias, struct
 	return 0;
 }
 
-bool gobin_is_go(int fd)
+static bool is_go(int fd, int (*open)(int fd, const char *path, size_t blocks, struct elfimg **out,
+				      struct err *e))
 {
 	static const char *const names[] = { ".note.go.buildid", ".go.buildinfo", ".gopclntab",
 					     ".data.rel.ro.gopclntab" };
 	CLEANUP(elfimg_freep) struct elfimg *img = NULL;
 
-	if (elfimg_open(fd, "a mapped file", 1, &img, NULL))
+	if (open(fd, "a mapped file", 1, &img, NULL))
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (elfimg_sec(img, names[i]))
 			return true;
 	return false;
+}
+
+bool gobin_is_go(int fd)
+{
+	return is_go(fd, elfimg_open);
+}
+
+bool gobin_is_go_any(int fd)
+{
+	return is_go(fd, elfimg_open_any);
 }
 
 bool gobin_may_be_go(int fd, bool *dynamic)

@@ -118,6 +118,8 @@ void gobin_free(struct gobin *b);
  * and no proof.
  */
 bool gobin_is_go(int fd);
+/* The same of any class, byte order and machine (elfimg_open_any). */
+bool gobin_is_go_any(int fd);
 /*
  * Could it be Go's? Also where its section headers were removed, so that it must be searched. This
  * is cheap. *dynamic: it has an interpreter.

@@ -53,6 +53,21 @@ static bool is_function(const struct gotypes_want *w, const GElf_Sym *sym)
 	return w->functions && sym->st_shndx != SHN_UNDEF && GELF_ST_TYPE(sym->st_info) == STT_FUNC;
 }
 
+/*
+ * The linker marks symbols of functions that have two ways to be called: "runtime.memmove.abi0".
+ * Source: mangleABIName() in cmd/link/internal/ld/symtab.go, Go 1.17 to 1.27.
+ */
+static uint32_t add_function_name(struct gotypes_made *m, const char *name)
+{
+	static const char abi[] = ".abi0";
+	uint32_t at = gotypes_add_text(m, name);
+	size_t n = strlen(m->text.at + at), cut = sizeof(abi) - 1;
+
+	if (n > cut && !strcmp(m->text.at + at + n - cut, abi))
+		m->text.at[at + n - cut] = '\0';
+	return at;
+}
+
 /* False: there is no room. */
 static bool add_symbol(const GElf_Sym *sym, const char *name, const struct gotypes_want *w,
 		       struct gotypes_made *m)
@@ -63,7 +78,7 @@ static bool add_symbol(const GElf_Sym *sym, const char *name, const struct gotyp
 	if (is_function(w, sym)) {
 		f = vec_add(&m->funcs, LIMIT_TYPE_VARS);
 		if (f)
-			*f = (struct gofuncname){ sym->st_value, gotypes_add_text(m, name) };
+			*f = (struct gofuncname){ sym->st_value, add_function_name(m, name) };
 		return f;
 	}
 	v = vec_add(&m->vars, 2 * LIMIT_TYPE_VARS);
@@ -340,7 +355,7 @@ static bool split(struct gotypes *t, size_t n)
 	return off == n && t->ntext && !t->text[t->ntext - 1];
 }
 
-static int take(int from, size_t npcs, struct gotypes **out, struct err *e)
+static int take(int from, size_t npcs, uint64_t word, struct gotypes **out, struct err *e)
 {
 	CLEANUP(gotypes_freep) struct gotypes *t = calloc(1, sizeof(*t));
 	struct stat st;
@@ -362,6 +377,7 @@ static int take(int from, size_t npcs, struct gotypes **out, struct err *e)
 	}
 	if (!split(t, n) || !types_right(t) || !vars_right(t, npcs))
 		return err_set(e, -EBADMSG, "the types contradict each other");
+	t->word = word;
 	*out = TAKE(t);
 	return 0;
 }
@@ -376,7 +392,7 @@ static int read_by(int (*run)(struct job *job, int out, struct err *e), int fd,
 	if (answer < 0)
 		return err_sys(e, "memory for types");
 	rc = run(&job, answer, e);
-	return rc ? rc : take(answer, want->npcs, out, e);
+	return rc ? rc : take(answer, want->npcs, want->word, out, e);
 }
 
 static int run_apart(struct job *job, int out, struct err *e)

@@ -88,7 +88,8 @@ struct gofuncname {
 };
 
 struct gotypes {
-	bool dwarf; /* false: there is none, and only variables of the symbol table are known */
+	uint64_t word; /* bytes of a pointer, as was asked for */
+	bool dwarf;    /* false: there is none, and only variables of the symbol table are known */
 	const struct gotype *types;
 	const struct gofield *fields;
 	const struct govar *vars;	  /* by address; those with a type before those without */
@@ -102,6 +103,7 @@ struct gotypes {
 
 /* What of a program is asked for. */
 struct gotypes_want {
+	uint64_t word;	     /* bytes of a pointer: 4 or 8 */
 	const uint64_t *pcs; /* rising; each is inside of the call instruction */
 	size_t npcs;
 	uint64_t data, edata;	/* [data, edata): where global variables are, */

@@ -32,7 +32,7 @@ enum {
 	KIND_UNSAFE = 26
 };
 
-enum { UNITS_MAX = 1 << 20, BLOCK_DEPTH = 64, POINTER = 8 };
+enum { UNITS_MAX = 1 << 20, BLOCK_DEPTH = 64 };
 
 static const char *const wanted[] = { "debug_info",	"debug_abbrev",	     "debug_str",
 				      "debug_line_str", "debug_str_offsets", "debug_loc",
@@ -204,10 +204,10 @@ static void struct_type(struct reader *r, Dwarf_Die *die, uint64_t kind, struct 
 static void typedef_type(struct reader *r, Dwarf_Die *die, uint64_t kind, struct gotype *t)
 {
 	t->elem = reference(die, DW_AT_type);
-	t->size = POINTER;
+	t->size = r->want->word;
 	if (kind == KIND_INTERFACE) {
 		t->kind = GOTYPE_EFACE; /* or GOTYPE_IFACE: by what it stands for */
-		t->size = 2 * POINTER;
+		t->size = 2 * r->want->word;
 	} else if (kind == KIND_MAP) {
 		t->kind = GOTYPE_MAP;
 	} else if (kind == KIND_CHAN) {
@@ -232,11 +232,11 @@ static bool describe(struct reader *r, Dwarf_Die *die, struct gotype *t)
 	case DW_TAG_pointer_type:
 		t->elem = reference(die, DW_AT_type);
 		t->kind = t->elem && kind != KIND_UNSAFE ? GOTYPE_POINTER : GOTYPE_UNSAFE;
-		t->size = POINTER;
+		t->size = r->want->word;
 		return true;
 	case DW_TAG_subroutine_type:
 		t->kind = GOTYPE_FUNC;
-		t->size = POINTER;
+		t->size = r->want->word;
 		return true;
 	case DW_TAG_array_type:
 		t->kind = GOTYPE_ARRAY;
@@ -558,7 +558,7 @@ int gotypes_from_dwarf(int fd, const struct gotypes_want *want, struct gotypes_m
 		rc = read_image(&im, &r, e);
 	if (rc)
 		return rc;
-	rc = gotypes_link(m, &refs, e);
+	rc = gotypes_link(m, &refs, want->word, e);
 	m->dwarf = !rc;
 	return rc;
 }

@@ -16,8 +16,10 @@ void gotypes_refs_fini(struct gotypes_refs *r);
 
 /*
  * Until then, elem, of, and the types of fields, variables and slots are offsets of entries; 0: none.
- * It also finds out what roles structs have, and how large variables and closures are.
+ * It also finds out what roles structs have, and how large variables and closures are. @word: bytes of a
+ * pointer.
  */
-int gotypes_link(struct gotypes_made *m, const struct gotypes_refs *refs, struct err *e);
+int gotypes_link(struct gotypes_made *m, const struct gotypes_refs *refs, uint64_t word,
+		 struct err *e);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "go/gotypes_dwarf_priv.h"
 
-enum { ALIAS_DEPTH = 8, POINTER = 8 };
+enum { ALIAS_DEPTH = 8 };
 
 void gotypes_refs_fini(struct gotypes_refs *r)
 {
@@ -141,12 +141,12 @@ static int by_offset(const void *a, const void *b)
 }
 
 /* It ends where the last of its variables does. */
-static void measure_closure(struct gotypes_made *m, struct gotype *t)
+static void measure_closure(struct gotypes_made *m, struct gotype *t, uint64_t word)
 {
 	struct gofield *f = m->fields.at + t->first;
 
 	qsort(f, t->nfields, sizeof(*f), by_offset);
-	t->size = POINTER;
+	t->size = word;
 	for (uint32_t i = 0; i < t->nfields; i++) {
 		const struct gotype *is = type_at(m, f[i].type);
 		uint64_t end;
@@ -154,17 +154,17 @@ static void measure_closure(struct gotypes_made *m, struct gotype *t)
 		if (is && !__builtin_add_overflow(f[i].offset, is->size, &end) && end > t->size)
 			t->size = end;
 	}
-	t->size = (t->size + POINTER - 1) & ~(uint64_t)(POINTER - 1);
+	t->size = (t->size + word - 1) & ~(word - 1);
 }
 
-static void measure(struct gotypes_made *m)
+static void measure(struct gotypes_made *m, uint64_t word)
 {
 	for (size_t i = 0; i < m->types.n; i++) {
 		struct gotype *t = &m->types.at[i];
 		const struct gotype *elem = type_at(m, t->elem);
 
 		if (t->role == GOTYPE_CLOSURE)
-			measure_closure(m, t);
+			measure_closure(m, t, word);
 		if (t->kind == GOTYPE_ARRAY && !t->size && elem &&
 		    __builtin_mul_overflow(elem->size, t->count, &t->size))
 			t->size = 0;
@@ -182,7 +182,8 @@ static void measure(struct gotypes_made *m)
 	}
 }
 
-int gotypes_link(struct gotypes_made *m, const struct gotypes_refs *refs, struct err *e)
+int gotypes_link(struct gotypes_made *m, const struct gotypes_refs *refs, uint64_t word,
+		 struct err *e)
 {
 	if (!m->types.n)
 		return err_set(e, -ENOENT, "the DWARF describes no Go type");
@@ -196,7 +197,7 @@ int gotypes_link(struct gotypes_made *m, const struct gotypes_refs *refs, struct
 		else if (m->types.at[i].kind == GOTYPE_EFACE)
 			interface_kind(m, i);
 	}
-	measure(m);
+	measure(m, word);
 	for (size_t i = 0; i < m->types.n; i++)
 		if (m->types.at[i].kind == GOTYPES_ALIAS)
 			m->types.at[i] = (struct gotype){ .elem = GOTYPE_NONE, .of = GOTYPE_NONE };

@@ -3,6 +3,7 @@
 
 #include <zlib.h>
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 
 /* Pointers of all classes together. */
@@ -15,6 +16,7 @@ int classes_init(struct classes *c, struct strtab *names, uint32_t nobjects, uin
 
 	*c = (struct classes){ .names = names, .nobjects = nobjects, .other_bytes = bytes };
 	c->of = calloc((size_t)nobjects + 1, sizeof(*c->of));
+	c->cap = nobjects;
 	other = vec_add(&c->all, CLASSES_MAX);
 	if (!c->of || !other)
 		return err_set(e, -ENOMEM, "no memory for the classes of %u objects", nobjects);
@@ -160,6 +162,20 @@ uint16_t classes_layout(struct classes *c, uint64_t size, const uint32_t *offset
 
 /* ---- objects ---- */
 
+bool classes_grow(struct classes *c)
+{
+	uint64_t cap = c->cap ? 2ull * c->cap : 1024;
+	uint16_t *of;
+
+	cap = cap < UINT32_MAX ? cap : UINT32_MAX;
+	of = cap > c->cap ? reallocarray(c->of, cap, sizeof(*of)) : NULL;
+	if (!of)
+		return false;
+	c->of = of;
+	c->cap = (uint32_t)cap;
+	return true;
+}
+
 void classes_put(struct classes *c, uint32_t index, uint16_t class)
 {
 	uint16_t before = c->of[index];
@@ -207,9 +223,13 @@ int classes_sums(const struct classes *c, struct class_sum **out, size_t *n, str
 	for (size_t i = 0; i < c->all.n; i++) {
 		const struct heap_class *class = &c->all.at[i];
 
-		sums[i] = (struct class_sum){ class->name, class->certainty, class->site,
-					      class->count,
-					      i ? class->count * class->size : c->other_bytes };
+		sums[i] = (struct class_sum){ .name = class->name,
+					      .certainty = class->certainty,
+					      .site = class->site,
+					      .objects = class->count,
+					      .bytes = i ? class->count * class->size :
+							   c->other_bytes };
+		sums[i].by[class->certainty] = class->count;
 	}
 	qsort(sums, c->all.n, sizeof(*sums), by_name);
 	for (size_t i = 1; i < c->all.n; i++) {
@@ -219,6 +239,8 @@ int classes_sums(const struct classes *c, struct class_sum **out, size_t *n, str
 		}
 		sums[to].objects += sums[i].objects;
 		sums[to].bytes += sums[i].bytes;
+		for (size_t k = 0; k < ARRAY_LEN(sums[to].by); k++)
+			sums[to].by[k] += sums[i].by[k];
 		if (sums[i].certainty < sums[to].certainty)
 			sums[to].certainty = sums[i].certainty;
 		if (!sums[to].site)

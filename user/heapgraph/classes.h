@@ -44,7 +44,7 @@ struct classes {
 	VEC(struct heap_field) fields;
 	struct strtab *names; /* borrowed */
 	uint16_t *of;	      /* by object index */
-	uint32_t nobjects;
+	uint32_t nobjects, cap;
 	uint64_t other_bytes; /* of the objects in class 0 */
 	bool untold;	      /* there was no room for the fields of some class */
 	struct map keys;      /* private, and so are layouts that were asked for lately: */
@@ -55,6 +55,19 @@ struct classes {
 int classes_init(struct classes *c, struct strtab *names, uint32_t nobjects, uint64_t bytes,
 		 struct err *e);
 void classes_fini(struct classes *c);
+/* Room for more objects. */
+bool classes_grow(struct classes *c);
+/* One object more, of this class; of class 0 the size is not known otherwise. False: no memory. */
+static inline bool classes_add(struct classes *c, uint16_t class, uint64_t size)
+{
+	if (c->nobjects == c->cap && !classes_grow(c))
+		return false;
+	c->of[c->nobjects++] = class;
+	c->all.at[class].count++;
+	if (!class)
+		c->other_bytes += size;
+	return true;
+}
 
 /* The class of all that have this size, and pointers at these offsets. 0: there are too many. */
 uint16_t classes_layout(struct classes *c, uint64_t size, const uint32_t *offsets, size_t n);
@@ -77,6 +90,7 @@ struct class_sum {
 	enum heap_certainty certainty; /* the least of them */
 	uint32_t site;		       /* of the first of them that has one */
 	uint64_t objects, bytes;
+	uint64_t by[3]; /* of the objects: how they are known, by enum heap_certainty */
 };
 /* By falling bytes; the caller frees *out. */
 int classes_sums(const struct classes *c, struct class_sum **out, size_t *n, struct err *e);

@@ -52,6 +52,21 @@ static void describe_holder(const struct heapgraph *h, const struct holder *r, c
 	}
 }
 
+void describe_part(const struct heapgraph *h, const struct holder *r, uint64_t offset, char *to,
+		   size_t cap)
+{
+	char part[DESCRIBE_BYTES] = "";
+
+	*to = 0;
+	if (r->kind != HOLDER_GLOBAL || !h->variables)
+		return;
+	h->variables->part(h->variables->arg, r->addr + offset, part, sizeof(part));
+	if (*part)
+		snprintf(to, cap, "%s%s", name_of(h, r->name), part);
+	else if (offset)
+		snprintf(to, cap, "%s+%llu", name_of(h, r->name), (unsigned long long)offset);
+}
+
 void describe_thing(const struct heapgraph *h, const struct classes *c, uint32_t thing,
 		    char to[DESCRIBE_BYTES])
 {

@@ -10,6 +10,9 @@ enum { DESCRIBE_BYTES = 512 };
 /* "goroutine 7 (chan receive)", "main.worker of goroutine 7", "object 0xc000012345: main.node". */
 void describe_thing(const struct heapgraph *h, const struct classes *c, uint32_t thing,
 		    char to[DESCRIBE_BYTES]);
+/* Where in a global variable: "main.cache.items", "main.table+8"; "": itself, or it is no variable. */
+void describe_part(const struct heapgraph *h, const struct holder *r, uint64_t offset, char *to,
+		   size_t cap);
 /* "runnable", "waiting", ... of holder.state. */
 const char *describe_state(uint8_t state);
 

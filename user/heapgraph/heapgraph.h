@@ -22,7 +22,7 @@
 #include "heapgraph/path.h"
 
 enum holder_kind {
-	HOLDER_GLOBAL, /* a word of the data or bss segment */
+	HOLDER_GLOBAL, /* a variable, or a word that is in none that is known */
 	HOLDER_GOROUTINE,
 	HOLDER_FRAME,
 	HOLDER_FINALIZER, /* what a registered one needs to run */
@@ -39,12 +39,28 @@ struct holder {
 	uint64_t addr; /* where it is; of a goroutine its id; of a frame its pc */
 };
 
+/* A global variable. */
+struct heap_variable {
+	uint64_t addr, size;
+	const char *name; /* borrowed */
+};
+
+/* What is known of global variables; @arg is the first argument of both. */
+struct heap_variables {
+	void *arg;
+	/* The one that an address lies in; false: none is known there. */
+	bool (*find)(void *arg, uint64_t addr, struct heap_variable *out);
+	/* What is at an address in it: ".items[3].next"; "": itself, or that is not known. */
+	void (*part)(void *arg, uint64_t addr, char *to, size_t cap);
+};
+
 struct heapgraph {
 	struct objects objects;
 	VEC(struct holder) holders;
 	struct strtab *names;
 	uint32_t program;	/* the thing that points to all holders */
 	struct heap_path *path; /* borrowed: to be found, if set before the second round */
+	const struct heap_variables *variables; /* borrowed; NULL: each word is a holder */
 	/* private: */
 	struct graph graph;
 	struct dominators dom;

@@ -16,7 +16,7 @@ enum {
 #define IS_OFFSET (1u << 31)
 
 /* More pointers than these are elements, where they have no names. */
-enum { FIELDS_SHOWN = 16, NAME_BYTES = 512 };
+enum { FIELDS_SHOWN = 16, VARIABLE_SHOWN = 8 * FIELDS_SHOWN, NAME_BYTES = 512 };
 
 /* One for so many objects, and some more. */
 enum { HOLDINGS_MIN = 1 << 15, HOLDINGS_MAX = 1 << 18, OBJECTS_EACH = 64 };
@@ -139,19 +139,44 @@ static void without_indexes(const char *name, char *to, size_t cap)
 	to[n] = 0;
 }
 
+static uint32_t text_key(struct holdings *x, const char *text)
+{
+	char plain[NAME_BYTES];
+
+	without_indexes(text, plain, sizeof(plain));
+	return FIRST_NAME + name_id(x, plain);
+}
+
 static uint32_t plain_key(struct holdings *x, uint32_t key)
 {
-	char text[NAME_BYTES];
 	uint64_t plain;
 
 	if (key < FIRST_NAME || key & IS_OFFSET)
 		return key;
 	if (map_get(&x->plain, key, &plain))
 		return (uint32_t)plain;
-	without_indexes(strtab_get(x->heap->names, key - FIRST_NAME), text, sizeof(text));
-	plain = FIRST_NAME + name_id(x, text);
+	plain = text_key(x, strtab_get(x->heap->names, key - FIRST_NAME));
 	x->failed |= !map_put(&x->plain, key, plain);
 	return (uint32_t)plain;
+}
+
+/* Where in a global variable. */
+static uint32_t variable_key(struct holdings *x, const struct holder *r, uint64_t offset)
+{
+	const struct heap_variables *known = x->heap->variables;
+	struct heap_variable v = {};
+	char part[NAME_BYTES] = "";
+
+	if (r->kind != HOLDER_GLOBAL || !known)
+		return DIRECT;
+	known->part(known->arg, r->addr + offset, part, sizeof(part));
+	if (*part)
+		return text_key(x, part);
+	if (!offset)
+		return DIRECT;
+	known->find(known->arg, r->addr, &v);
+	return v.size > VARIABLE_SHOWN || offset >= IS_OFFSET ? ELEMENT :
+								IS_OFFSET | (uint32_t)offset;
 }
 
 /* The class of the thing whose pointers are told; many come one after the other. */
@@ -166,7 +191,7 @@ static uint32_t key_from(struct holdings *x, uint32_t thing, uint64_t offset)
 		x->class = is ? x->classes->of[o.index] : 0;
 	}
 	if (thing >= x->heap->objects.nnodes)
-		return DIRECT;
+		return variable_key(x, heapgraph_holder_of(x->heap, thing), offset);
 	return plain_key(x, field_key(x->classes, x->class, offset));
 }
 
@@ -265,7 +290,7 @@ static void what_text(const struct holdings *x, uint16_t class, char *to)
 static uint32_t object_name(struct holdings *x, const struct holding *above, uint32_t key,
 			    uint16_t class)
 {
-	const char *of = above->what ? strtab_get(x->heap->names, above->what) : "";
+	const char *of = strtab_get(x->heap->names, above->what ? above->what : above->name);
 	char text[2 * NAME_BYTES + 16], field[NAME_BYTES], what[NAME_BYTES];
 
 	what_text(x, class, what);

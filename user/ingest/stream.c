@@ -1,6 +1,7 @@
 /* user/ingest/stream.c - buffered reading that goes forward. */
 #include "ingest/stream.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,6 +41,12 @@ void stream_seek(struct stream *s, uint64_t off)
 	s->at = s->n = s->mark = 0;
 }
 
+void stream_seek_until(struct stream *s, uint64_t off, uint64_t until)
+{
+	stream_seek(s, off);
+	s->until = until;
+}
+
 static void drop_before_mark(struct stream *s)
 {
 	if (!s->mark)
@@ -51,22 +58,36 @@ static void drop_before_mark(struct stream *s)
 	s->mark = 0;
 }
 
-static ssize_t read_more(struct stream *s)
+/* A pipe may have nothing for as long as it likes: the caller is told so again and again. */
+static void await_more(struct stream *s)
 {
+	struct pollfd p = { .fd = s->fd, .events = POLLIN };
+
+	while (!s->seekable && s->tick && !cancelled() && !poll(&p, 1, STREAM_STALLS_MS))
+		s->tick(s->tick_arg, s->base + s->n);
+}
+
+/* At least @n bytes are needed. */
+static ssize_t read_more(struct stream *s, size_t n)
+{
+	uint64_t end = s->base + s->n;
+	size_t room = STREAM_WINDOW - s->n;
 	ssize_t got;
 
+	if (s->until && (s->until <= end || s->until - end < room))
+		room = s->until > end + n ? (size_t)(s->until - end) : n;
 	if (cancelled()) {
 		errno = ECANCELED;
 		return -1;
 	}
 	if (s->tick)
-		s->tick(s->tick_arg, s->base + s->n);
+		s->tick(s->tick_arg, end);
+	await_more(s);
 	do {
 		if (s->seekable)
-			got = pread(s->fd, s->buf + s->n, STREAM_WINDOW - s->n,
-				    (off_t)(s->base + s->n));
+			got = pread(s->fd, s->buf + s->n, room, (off_t)end);
 		else
-			got = read(s->fd, s->buf + s->n, STREAM_WINDOW - s->n);
+			got = read(s->fd, s->buf + s->n, room);
 	} while (got < 0 && errno == EINTR);
 	return got;
 }
@@ -79,7 +100,7 @@ bool stream_fill(struct stream *s, size_t n)
 		s->mark = s->at;
 	drop_before_mark(s);
 	while (s->n - s->at < n && !s->ended) {
-		ssize_t got = read_more(s);
+		ssize_t got = read_more(s, n - (s->n - s->at));
 
 		if (got < 0)
 			s->failed = errno;

@@ -12,19 +12,24 @@
 
 #include "base/err.h"
 
-enum { STREAM_WINDOW = 1 << 18 };
+/* STREAM_STALLS_MS: how long a pipe has nothing until that is told. */
+enum { STREAM_WINDOW = 1 << 18, STREAM_STALLS_MS = 10000 };
 
 struct stream {
-	int fd;	       /* borrowed */
-	bool seekable; /* skipped bytes need not be read */
-	uint64_t size; /* of a file; UINT64_MAX: not known */
-	uint64_t base; /* offset of buf[0] */
-	uint8_t *buf;  /* owned, STREAM_WINDOW bytes */
-	size_t at, n;  /* position and end in buf */
-	size_t mark;   /* <= at: nothing from here on is dropped */
-	bool ended;    /* a read met the end */
-	int failed;    /* errno of a read that failed, which is an end as well */
-	/* Called before each read with the offset of what is read; NULL: nobody wants to know. */
+	int fd;		/* borrowed */
+	bool seekable;	/* skipped bytes need not be read */
+	uint64_t size;	/* of a file; UINT64_MAX: not known */
+	uint64_t base;	/* offset of buf[0] */
+	uint8_t *buf;	/* owned, STREAM_WINDOW bytes */
+	size_t at, n;	/* position and end in buf */
+	size_t mark;	/* <= at: nothing from here on is dropped */
+	uint64_t until; /* 0: reads go as far ahead as they can, and not only to this offset */
+	bool ended;	/* a read met the end */
+	int failed;	/* errno of a read that failed, which is an end as well */
+	/*
+	 * Called before each read with the offset of what is read, and again each time that a pipe has
+	 * had nothing there for STREAM_STALLS_MS; NULL: nobody wants to know.
+	 */
 	void (*tick)(void *arg, uint64_t offset);
 	void *tick_arg;
 };
@@ -33,6 +38,8 @@ int stream_open(struct stream *s, int fd, struct err *e);
 void stream_fini(struct stream *s);
 /* Goes to an offset of a file that is seekable. */
 void stream_seek(struct stream *s, uint64_t off);
+/* The same to read no more than is needed, from there on to @until (0: to any offset). */
+void stream_seek_until(struct stream *s, uint64_t off, uint64_t until);
 
 /* Reads on until @n bytes (at most half a window) are there, or the end; false: there are fewer. */
 bool stream_fill(struct stream *s, size_t n);

@@ -248,11 +248,28 @@ static int add_static(struct heap_hprof *x, uint32_t holder, uint64_t object, st
 	to = s->classes ? vec_add(&s->all, HPROF_FIELDS_MAX) : NULL;
 	if (!to)
 		return err_set(e, -ENOMEM, "no memory for roots");
-	*to = (struct hprof_static){ hprof_id(x, ID_HOLDER_NAME, holder), object };
+	*to = (struct hprof_static){ hprof_id(x, ID_STATIC_NAME, x->told++), object };
 	return 0;
 }
 
-int heap_hprof_held(struct heap_hprof *x, uint32_t holder, uint64_t addr, struct err *e)
+/* Before the heap: strings come first. */
+static void name_static(struct heap_hprof *x, uint32_t holder, uint64_t offset)
+{
+	const struct holder *r = &x->h->holders.at[holder];
+	const char *name = strtab_get(x->h->names, r->name);
+	char text[DESCRIBE_BYTES];
+
+	describe_part(x->h, r, offset, text, sizeof(text));
+	if (!*text && *name)
+		snprintf(text, sizeof(text), "%s", name);
+	else if (!*text)
+		snprintf(text, sizeof(text), "0x%llx", (unsigned long long)r->addr);
+	heap_hprof_name(x, hprof_id(x, ID_STATIC_NAME, x->named++), text);
+	x->statics[r->kind].n++;
+}
+
+int heap_hprof_held(struct heap_hprof *x, uint32_t holder, uint64_t offset, uint64_t addr,
+		    struct err *e)
 {
 	enum holder_kind kind;
 	bool local;
@@ -262,8 +279,13 @@ int heap_hprof_held(struct heap_hprof *x, uint32_t holder, uint64_t addr, struct
 		return err_set(e, -ESTALE, "the heap changed while it was read");
 	kind = x->h->holders.at[holder].kind;
 	local = kind == HOLDER_FRAME || kind == HOLDER_GOROUTINE;
-	if (local != !x->classes || !addr || !objects_find(&x->h->objects, addr, &o) || !o.addr)
+	if (local == (x->classes || !x->heap) || !addr || !objects_find(&x->h->objects, addr, &o) ||
+	    !o.addr)
 		return 0;
+	if (!x->heap) {
+		name_static(x, holder, offset);
+		return hprof_check(x->w, e);
+	}
 	if (!local)
 		return add_static(x, holder, o.addr, e);
 	root_local(x, holder, o.addr);
@@ -319,6 +341,11 @@ int heap_hprof_objects(struct heap_hprof *x, struct err *e)
 
 /* ---- objects ---- */
 
+int heap_hprof_check(const struct heap_hprof *x, struct err *e)
+{
+	return hprof_check(x->w, e);
+}
+
 static uint32_t trace_of(const struct heap_hprof *x, uint64_t site)
 {
 	uint64_t serial = 0;
@@ -326,6 +353,39 @@ static uint32_t trace_of(const struct heap_hprof *x, uint64_t site)
 	if (site)
 		map_get(&x->sites, site, &serial);
 	return (uint32_t)serial;
+}
+
+bool heap_hprof_fits(const struct heap_hprof *x, uint16_t class, uint64_t size,
+		     const uint16_t *offsets, uint32_t n)
+{
+	const struct heap_class *k = &x->c->all.at[class];
+	const struct heap_field *f = n ? x->c->fields.at + k->first : NULL;
+
+	if (!class || k->size != size || k->nfields != n)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (f[i].offset != offsets[i] || (i && offsets[i] <= offsets[i - 1]))
+			return false;
+	return true;
+}
+
+void heap_hprof_whole(struct heap_hprof *x, const struct object *o, uint64_t site,
+		      const uint64_t *addrs, uint32_t n)
+{
+	uint64_t ids[HEAP_HPROF_WHOLE_MAX];
+
+	BUG_ON(n > ARRAY_LEN(ids) || !o->addr);
+	objects_starts(&x->h->objects, addrs, n, ids);
+	/* A nil pointer leads nowhere, even where an object begins at 0. */
+	for (uint32_t i = 0; i < n; i++)
+		ids[i] = addrs[i] ? ids[i] : 0;
+	hprof_instance_of(x->w, o->addr, trace_of(x, site),
+			  class_id(x, x->number[x->c->of[o->index]]), ids, n);
+}
+
+void heap_hprof_leaves(struct heap_hprof *x, uint16_t class, const uint64_t *addrs, size_t n)
+{
+	hprof_instances(x->w, addrs, n, class_id(x, x->number[class]));
 }
 
 /* Its bytes: an array with an identifier inside the object, if no other object is there. */
@@ -399,9 +459,10 @@ int heap_hprof_object(struct heap_hprof *x, const struct object *o, uint64_t sit
 
 void heap_hprof_pointer(struct heap_hprof *x, uint64_t offset, uint64_t addr)
 {
-	struct object to;
-	uint64_t id = addr && objects_find(&x->h->objects, addr, &to) ? to.addr : 0;
+	uint64_t id = 0;
 
+	if (addr)
+		objects_starts(&x->h->objects, &addr, 1, &id);
 	if (x->object.unnamed)
 		return;
 	if (x->object.room) {

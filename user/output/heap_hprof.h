@@ -16,9 +16,9 @@
  * - What else is there are java.lang classes that readers look for, and for each goroutine a
  *   java.lang.Thread, its name and the name's characters.
  *
- * The order: heap_hprof_new(); looks, if wanted; sites; heap_hprof_roots(), held pointers;
- * heap_hprof_classes(), the same held pointers again; heap_hprof_objects(), objects;
- * heap_hprof_end(). Nothing is kept per object.
+ * The order: heap_hprof_new(); looks, if wanted; sites; held pointers, for their names;
+ * heap_hprof_roots(), the same held pointers; heap_hprof_classes(), and again;
+ * heap_hprof_objects(), objects; heap_hprof_end(). Nothing is kept per object.
  */
 #ifndef OUTPUT_HEAP_HPROF_H
 #define OUTPUT_HEAP_HPROF_H
@@ -75,12 +75,31 @@ int heap_hprof_site(struct heap_hprof *x, uint64_t key, const struct heap_hprof_
 
 /* Names, classes and stacks are written, and the heap begins. */
 int heap_hprof_roots(struct heap_hprof *x, struct err *e);
-/* A pointer of a holder; holders come in their order, each time. */
-int heap_hprof_held(struct heap_hprof *x, uint32_t holder, uint64_t addr, struct err *e);
+/* A pointer of a holder, at @offset of it; holders come in their order, each time. */
+int heap_hprof_held(struct heap_hprof *x, uint32_t holder, uint64_t offset, uint64_t addr,
+		    struct err *e);
 int heap_hprof_classes(struct heap_hprof *x, struct err *e);
 int heap_hprof_objects(struct heap_hprof *x, struct err *e);
 
-/* An object; @site 0: not sampled. Then its pointers by rising offset. */
+/*
+ * Has an object of this class and size that has pointers at these offsets exactly the fields of its
+ * class? Nobody must look at it then, and it can be told at once.
+ */
+bool heap_hprof_fits(const struct heap_hprof *x, uint16_t class, uint64_t size,
+		     const uint16_t *offsets, uint32_t n);
+/*
+ * One that fits, not at address 0, of less than 2 GiB, and whose contents are not wanted, with its
+ * pointers; @site 0: not sampled.
+ */
+enum { HEAP_HPROF_WHOLE_MAX = 32 };
+void heap_hprof_whole(struct heap_hprof *x, const struct object *o, uint64_t site,
+		      const uint64_t *addrs, uint32_t n);
+/* Some of them that have none and were not sampled, of one class, by their addresses. */
+void heap_hprof_leaves(struct heap_hprof *x, uint16_t class, const uint64_t *addrs, size_t n);
+/* Did a write fail? */
+int heap_hprof_check(const struct heap_hprof *x, struct err *e);
+
+/* Any object: @site as above. Then its pointers by rising offset. */
 int heap_hprof_object(struct heap_hprof *x, const struct object *o, uint64_t site, struct err *e);
 void heap_hprof_pointer(struct heap_hprof *x, uint64_t offset, uint64_t addr);
 /* The bytes that follow: 0, none. */

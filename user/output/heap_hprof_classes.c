@@ -253,27 +253,14 @@ static const char *statics_name(enum holder_kind kind)
 	}
 }
 
-/* A holder has one pointer; a finalizer that is to run has two. */
 static void load_statics(struct heap_hprof *x)
 {
-	uint64_t most[HOLDER_OTHER + 1] = {};
-	const struct heapgraph *h = x->h;
 	char text[128];
 
-	for (size_t i = 0; i < h->holders.n; i++) {
-		const struct holder *r = &h->holders.at[i];
-		const char *name = strtab_get(h->names, r->name);
-
-		if (r->kind == HOLDER_FRAME || r->kind == HOLDER_GOROUTINE)
-			continue;
-		most[r->kind] += r->kind == HOLDER_QUEUED ? 2 : 1;
-		snprintf(text, sizeof(text), "0x%llx", (unsigned long long)r->addr);
-		heap_hprof_name(x, hprof_id(x, ID_HOLDER_NAME, i), *name ? name : text);
-	}
 	for (int k = 0; k <= HOLDER_OTHER; k++) {
 		struct statics *s = &x->statics[k];
 
-		s->classes = most[k] ? parts_of(most[k]) : 0;
+		s->classes = s->n ? parts_of(s->n) : 0;
 		s->number = x->nclasses + 1;
 		x->nclasses += s->classes;
 		for (uint32_t i = 0; i < s->classes; i++) {

@@ -14,7 +14,7 @@ enum id_kind {
 	ID_THREAD,
 	ID_THREAD_NAME,
 	ID_THREAD_CHARS,
-	ID_HOLDER_NAME,
+	ID_STATIC_NAME,
 	ID_KINDS,
 };
 #define ID_EACH (1ull << 32)
@@ -52,7 +52,8 @@ struct variant {
 /* What kinds of holders are static fields, by enum holder_kind. */
 struct statics {
 	VEC(struct hprof_static) all; /* those that come into the next class */
-	uint32_t number, classes;     /* its number, and how many may come from it on */
+	uint32_t number, classes;     /* its number, and how many come from it on */
+	uint64_t n;		      /* in all */
 };
 
 struct heap_hprof {
@@ -65,6 +66,7 @@ struct heap_hprof {
 	/* names */
 	struct strtab *strings; /* those that were written; ids are theirs */
 	bool heap;		/* it begun: no strings any more */
+	uint64_t named, told;	/* static fields: their names are numbered */
 	bool no_memory;		/* for one of them, or for another part of a file */
 	char *text;
 	size_t room; /* of text */

@@ -1,6 +1,7 @@
 /* user/output/hprof.c - records, and segments of many records. */
 #include "output/hprof.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -28,7 +29,7 @@ enum {
  * A segment tells its length in front, so it is put together here; no record may span two. One that
  * is larger than this gets a segment of its own, whose length is known.
  */
-enum { SEGMENT_BYTES = 1 << 20, ID_BYTES = 8 };
+enum { SEGMENT_BYTES = 1 << 20, ID_BYTES = 8, INSTANCE_BYTES = 1 + 2 * ID_BYTES + 2 * 4 };
 
 struct hprof {
 	FILE *f;
@@ -49,7 +50,7 @@ static void out(struct hprof *h, const void *p, size_t n)
 
 static void head(struct hprof *h, uint8_t tag, uint64_t len)
 {
-	uint32_t n = __builtin_bswap32((uint32_t)len), zero = 0;
+	uint32_t n = htobe32((uint32_t)len), zero = 0;
 
 	BUG_ON(len > UINT32_MAX);
 	out(h, &tag, 1);
@@ -102,19 +103,19 @@ static void u1(struct hprof *h, uint8_t v)
 
 static void u2(struct hprof *h, uint16_t v)
 {
-	v = __builtin_bswap16(v);
+	v = htobe16(v);
 	put(h, &v, 2);
 }
 
 static void u4(struct hprof *h, uint32_t v)
 {
-	v = __builtin_bswap32(v);
+	v = htobe32(v);
 	put(h, &v, 4);
 }
 
 static void u8(struct hprof *h, uint64_t v)
 {
-	v = __builtin_bswap64(v);
+	v = htobe64(v);
 	put(h, &v, 8);
 }
 
@@ -267,12 +268,63 @@ void hprof_root_frame(struct hprof *h, uint64_t object, uint32_t thread, uint32_
 
 void hprof_instance(struct hprof *h, uint64_t id, uint32_t trace, uint64_t class, uint32_t bytes)
 {
-	begin(h, 1 + 2 * ID_BYTES + 2 * 4 + (uint64_t)bytes);
+	begin(h, INSTANCE_BYTES + (uint64_t)bytes);
 	u1(h, SUB_INSTANCE);
 	u8(h, id);
 	u4(h, trace);
 	u8(h, class);
 	u4(h, bytes);
+}
+
+/* Nearly all of a file are instances: they are put where they belong as a whole. */
+static inline uint8_t *instance_at(uint8_t *p, uint64_t id, uint32_t trace, uint64_t class,
+				   uint32_t bytes)
+{
+	id = htobe64(id);
+	trace = htobe32(trace);
+	class = htobe64(class);
+	bytes = htobe32(bytes);
+	*p = SUB_INSTANCE;
+	memcpy(p + 1, &id, 8);
+	memcpy(p + 9, &trace, 4);
+	memcpy(p + 13, &class, 8);
+	memcpy(p + 21, &bytes, 4);
+	return p + INSTANCE_BYTES;
+}
+
+void hprof_instance_of(struct hprof *h, uint64_t id, uint32_t trace, uint64_t class,
+		       const uint64_t *objects, uint32_t n)
+{
+	uint64_t bytes = INSTANCE_BYTES + (uint64_t)n * ID_BYTES;
+	uint8_t *p;
+
+	BUG_ON(!h->heap || h->large || bytes > SEGMENT_BYTES);
+	if (bytes > SEGMENT_BYTES - h->n)
+		flush(h);
+	p = instance_at(h->buf + h->n, id, trace, class, n * ID_BYTES);
+	for (uint32_t i = 0; i < n; i++, p += ID_BYTES) {
+		uint64_t v = htobe64(objects[i]);
+
+		memcpy(p, &v, sizeof(v));
+	}
+	h->n += bytes;
+}
+
+void hprof_instances(struct hprof *h, const uint64_t *ids, size_t n, uint64_t class)
+{
+	BUG_ON(!h->heap || h->large);
+	while (n) {
+		size_t room = (SEGMENT_BYTES - h->n) / INSTANCE_BYTES, some = n < room ? n : room;
+		uint8_t *p = h->buf + h->n;
+
+		for (size_t i = 0; i < some; i++)
+			p = instance_at(p, ids[i], 0, class, 0);
+		h->n += some * INSTANCE_BYTES;
+		ids += some;
+		n -= some;
+		if (n)
+			flush(h);
+	}
 }
 
 void hprof_value_object(struct hprof *h, uint64_t id)

@@ -83,6 +83,11 @@ void hprof_root_frame(struct hprof *h, uint64_t object, uint32_t thread, uint32_
 /* An instance whose fields, in all @bytes, are written next: own ones first, then the super's. */
 void hprof_instance(struct hprof *h, uint64_t id, uint32_t trace, uint64_t class, uint32_t bytes);
 void hprof_value_object(struct hprof *h, uint64_t id);
+/* A whole one whose fields are objects, @n of them. */
+void hprof_instance_of(struct hprof *h, uint64_t id, uint32_t trace, uint64_t class,
+		       const uint64_t *objects, uint32_t n);
+/* @n instances without a trace and without fields. */
+void hprof_instances(struct hprof *h, const uint64_t *ids, size_t n, uint64_t class);
 void hprof_value_bytes(struct hprof *h, const void *bytes, size_t n);
 /* An array of @n numbers or characters, which are written next, big-endian. */
 void hprof_array(struct hprof *h, uint64_t id, uint32_t trace, enum hprof_type type, uint32_t n);

@@ -48,7 +48,9 @@
 	X(KEEPER_KILLED, "keeper_killed",                                                                         \
 	  "times somebody killed the process that keeps the probes: nothing was seen until another one had them") \
 	X(RUNS_UNMET, "runs_unmet",                                                                               \
-	  "runs of goroutines at a pace that no window met: take longer, or a larger --budget")
+	  "runs of goroutines at a pace that no window met: take longer, or a larger --budget")                   \
+	X(CROWDED, "crowded",                                                                                     \
+	  "the file came to be mapped so often that probes would hold up the machine: numbers end there")
 
 enum loss_kind {
 #define LOSS_ENUM(id, key, text) LOSS_##id,

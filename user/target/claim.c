@@ -9,12 +9,11 @@
 #include "base/caps.h"
 #include "base/limits.h"
 #include "target/holders.h"
+#include "target/pidns.h"
 #include "target/target_priv.h"
 
 /* include/uapi/linux/magic.h, since Linux 6.9 */
 #define PIDFS 0x50494446
-/* Inode of the initial pid namespace: PROC_PID_INIT_INO, include/linux/proc_ns.h, since 3.8 */
-#define INIT_PIDNS_INO 0xEFFFFFFCu
 
 /*
  * A position in the file has 63 bits: a 1, the key of the process (23), the switch (2), the slot
@@ -316,20 +315,21 @@ static int look_at_slots(struct others *o, struct err *e)
 /* Are all processes of this kernel in /proc, and may we look at each? */
 static bool sees_all(void)
 {
-	struct stat st;
+	uint32_t ino;
 
-	return !stat("/proc/self/ns/pid", &st) && st.st_ino == INIT_PIDNS_INO &&
-	       caps_initial_userns() && caps_have(CAP_SYS_PTRACE);
+	return !pidns_inode(&ino, NULL) && !ino && caps_initial_userns() &&
+	       caps_have(CAP_SYS_PTRACE);
 }
 
-/* As holders_find(). */
-static bool look_for_holders(struct others *o, bool able_only, bool (*stop)(void))
+/* As holders_find(). @all: sees_all(). */
+static bool look_for_holders(struct others *o, bool all, bool able_only, bool (*stop)(void))
 {
 	CLEANUP(closep) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CLEANUP(closep) int self = openat(proc, "self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct holders_ask ask = { .proc = proc,
 				   .but_fd = o->c->fd,
 				   .able_only = able_only,
+				   .comm = all ? CLAIM_HOLDER : NULL,
 				   .target = o->c->target,
 				   .end_ns = now_ns() + LIMIT_HOLDERS_MS * 1000000ull,
 				   .stop = stop,
@@ -387,7 +387,7 @@ int claims_others(struct claims *c, uint64_t wanted, bool (*stop)(void), uint64_
 			return ret;
 		if (!o.locked)
 			break;
-		whole = look_for_holders(&o, all && whole, stop);
+		whole = look_for_holders(&o, all, all && whole, stop);
 		if (!any_unseen(&o))
 			break;
 	}

@@ -16,7 +16,8 @@
  * nobody's claim. One that looks like a claim counts when a process holds it that could be a
  * goprof-bpf (target/holders.h), and also when its holder cannot be found, unless every process is
  * to be seen here: goprof-bpf runs in the initial pid namespace with CAP_SYS_PTRACE. Whoever has
- * hidden a descriptor, in a message on its way for example, then claims nothing. Where not every
+ * hidden a descriptor, in a message on its way for example, then claims nothing. A process that a
+ * security module hides all the same may hold a claim if it is named CLAIM_HOLDER, as those are that do. Where not every
  * process is to be seen, a stranger's lock can hide that of an unseen goprof-bpf in the same place:
  * that one's window ends early, which it notices.
  *
@@ -44,6 +45,9 @@ enum {
 	CLAIM_VALUE_MAX = 1 << 30,
 	CLAIM_SLOTS = 63, /* claims at once, for each switch */
 };
+
+/* The name (comm) of a process that holds claims for a longer time. */
+#define CLAIM_HOLDER "goprof-guardian"
 
 struct claims;
 

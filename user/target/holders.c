@@ -149,6 +149,18 @@ static bool ends_here(struct search *s)
 	return s->over;
 }
 
+/* The inode in the first lines of an fdinfo (Linux 5.14); false: it is not told. */
+static bool is_other_file(int fdinfo, const char *name, uint64_t ino)
+{
+	CLEANUP(closep) int fd = openat(fdinfo, name, O_RDONLY | O_CLOEXEC);
+	char text[256];
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text)) : -1;
+	struct cur c = behind(text, n > 0 ? (size_t)n : 0, "\nino:\t");
+	uint64_t v;
+
+	return text_u64(&c, "ino", 10, &v) && text_char(&c, "ino", '\n') && v != ino;
+}
+
 /* What is gone holds nothing; what cannot be read may. */
 static void missed(struct search *s, int why)
 {
@@ -170,6 +182,9 @@ static void look_at_fd(struct search *s, int fdinfo, const char *name, bool able
 	size_t len;
 	int ret = procfs_read(fdinfo, name, LIMIT_FDINFO, &text, &len, NULL);
 
+	/* An epoll or inotify descriptor lists all that it watches, which is as much as somebody likes. */
+	if (ret == -E2BIG && is_other_file(fdinfo, name, s->ask->ino))
+		return;
 	if (ret) {
 		missed(s, ret);
 		return;
@@ -212,6 +227,36 @@ static DIR *open_dir(struct search *s, int at, const char *name)
 	return NULL;
 }
 
+static bool is_named(int pid_dir, const char *name)
+{
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+
+	return procfs_read(pid_dir, "comm", TEXT_MAX, &text, &len, NULL) ||
+	       (len == strlen(name) + 1 && !strncmp(text, name, len - 1));
+}
+
+/*
+ * A security module may refuse a process to everybody, whatever their capabilities: one that
+ * protects itself, for example. Were it always counted, then one such process would make every lock
+ * of this machine count whose holder is not found.
+ */
+static DIR *open_fdinfo(struct search *s, int pid_dir)
+{
+	int fd = openat(pid_dir, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC), why = errno;
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (d)
+		return d;
+	if (fd >= 0)
+		why = ENOMEM;
+	closep(&fd);
+	if ((why == EACCES || why == EPERM) && s->ask->comm && !is_named(pid_dir, s->ask->comm))
+		return NULL;
+	missed(s, why == ENOENT ? -ESRCH : -why);
+	return NULL;
+}
+
 static void look_at_process(struct search *s, const char *name, uint64_t number)
 {
 	CLEANUP(closep) int dir = openat(s->ask->proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -233,7 +278,7 @@ static void look_at_process(struct search *s, const char *name, uint64_t number)
 	able = rights_suffice(&r, &s->ask->target, s->ask->our_userns);
 	if (!able && s->ask->able_only)
 		return;
-	fdinfo = open_dir(s, dir, "fdinfo");
+	fdinfo = open_fdinfo(s, dir);
 	while (fdinfo && (fd = next_name(s, fdinfo)) != NULL && !ends_here(s)) {
 		uint64_t v;
 

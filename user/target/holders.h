@@ -44,6 +44,11 @@ struct holders_ask {
 	uint64_t ino;	/* of the file, as fstat() tells it */
 	int but_fd;	/* a descriptor of this process whose locks are not asked about */
 	bool able_only; /* those whose rights do not suffice are not asked about either */
+	/*
+	 * Nor are those with another name whose descriptors we may not see; NULL: all are. Only for who may
+	 * look at every process as far as capabilities go.
+	 */
+	const char *comm;
 	struct rights target;
 	uint64_t our_userns;
 	uint64_t end_ns;    /* CLOCK_MONOTONIC: no longer than that */

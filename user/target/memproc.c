@@ -1,13 +1,16 @@
 /*
  * user/target/memproc.c - struct mem over a live process.
  *
- * A descriptor of /proc/PID/mem belongs to the address space that was there when it was
- * opened, not to the pid: after exec or exit it reads nothing, so the bytes of another
- * program are never taken for the target's (mem_open() and mem_rw() in fs/proc/base.c).
- * process_vm_readv asks by pid, costs the same (0.6 us for 8 bytes, 1.5 us for 16 KiB,
- * Linux 6.18), and stands in where the file cannot be opened. Neither stops the process.
- * Many small pieces are asked for by pid, up to 1,024 in one call: whether the process is
- * still the one that the file belongs to is then looked at before and after.
+ * process_vm_readv reads it, because that can be killed while a page does not come: of a file system
+ * that does not answer, for example (FAULT_FLAG_KILLABLE, which the kernel sets in
+ * pin_user_pages_remote() for this call and not in access_remote_vm() for /proc/PID/mem; mm/gup.c,
+ * Linux 6.18). It asks by pid, so a descriptor tells whether the pid is still that process:
+ * /proc/PID/pagemap belongs to the address space that was there when it was opened, and reads nothing after
+ * exec or exit. What is asked after a read holds for the read, and the bytes of another program are
+ * never taken for the target's. Many small pieces are asked for in one call, up to 1,024.
+ *
+ * /proc/PID/mem is read where process_vm_readv cannot: pages without the right to read, if they are in memory; and
+ * where the main thread has ended before the others. Neither stops the process.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -15,26 +18,56 @@
 
 #include "target/target_priv.h"
 
-enum { PIECES = 1024 }; /* UIO_MAXIOV */
+enum { PIECES = 1024 };		/* UIO_MAXIOV */
+#define PAGE_THERE (3ull << 62) /* of a word in pagemap: present, or swapped */
 
 struct memproc {
 	struct mem mem; /* first: casts back */
 	pid_t pid;
-	int fd; /* -1: by process_vm_readv */
+	int fd;	   /* of mem; -1: it cannot be opened */
+	int pages; /* of pagemap; -1: it cannot be opened */
 };
+
+/* Only such a page is read from the file, because one of a file system may never come. */
+static bool is_there(const struct memproc *p, uint64_t addr)
+{
+	uint64_t word, page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return p->pages >= 0 &&
+	       pread(p->pages, &word, sizeof(word), (off_t)(addr / page * sizeof(word))) ==
+		       sizeof(word) &&
+	       word & PAGE_THERE;
+}
+
+/* At most to the end of the page. */
+static ssize_t read_file(const struct memproc *p, uint64_t addr, void *buf, size_t n)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), left = page - addr % page;
+
+	return pread(p->fd, buf, n < left ? n : left, (off_t)addr);
+}
 
 static ssize_t read_some(const struct memproc *p, uint64_t addr, void *buf, size_t n)
 {
 	struct iovec to = { .iov_base = buf, .iov_len = n };
 	struct iovec from = { .iov_base = (void *)(uintptr_t)addr, .iov_len = n };
+	ssize_t got;
+	int why;
 
 	if (addr > INT64_MAX) { /* pread takes no such offset, and no process has memory there */
 		errno = EFAULT;
 		return -1;
 	}
-	if (p->fd >= 0)
-		return pread(p->fd, buf, n, (off_t)addr);
-	return process_vm_readv(p->pid, &to, 1, &from, 1, 0);
+	got = process_vm_readv(p->pid, &to, 1, &from, 1, 0);
+	if (p->fd < 0 || (got < 0 && errno == EINTR))
+		return got;
+	why = got < 0 ? errno : 0;
+	if (why && (why != EFAULT || is_there(p, addr)))
+		return read_file(p, addr, buf, n);
+	if (!memproc_alive(&p->mem))
+		return 0;
+	errno = why;
+	return got;
 }
 
 /* Says what a short read means: @got is what read_some() returned for @addr. */
@@ -103,8 +136,6 @@ static int memproc_readv(struct mem *m, struct mem_piece *v, size_t n, struct er
 	struct iovec to[PIECES], from[PIECES];
 	size_t i = 0;
 
-	if (!memproc_alive(m, 0))
-		return err_set(e, -ESRCH, "pid %d exited or became another program", p->pid);
 	while (i < n) {
 		size_t k = gather(v + i, n - i, to, from);
 		ssize_t got = process_vm_readv(p->pid, to, k, from, k, 0);
@@ -120,7 +151,7 @@ static int memproc_readv(struct mem *m, struct mem_piece *v, size_t n, struct er
 			i++;
 		}
 	}
-	if (!memproc_alive(m, 0))
+	if (!memproc_alive(m))
 		return err_set(e, -ESRCH, "pid %d exited or became another program", p->pid);
 	return 0;
 }
@@ -137,6 +168,7 @@ int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e)
 	p->mem.readv = memproc_readv;
 	p->pid = pid;
 	p->fd = openat(proc_fd, "mem", O_RDONLY | O_CLOEXEC);
+	p->pages = p->fd < 0 ? -1 : openat(proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
 	/* Nothing is mapped at address 0, but the kernel checks the permission first. */
 	if (p->fd < 0 && process_vm_readv(pid, &to, 1, &from, 1, 0) < 0 && errno != EFAULT) {
 		int code = errno;
@@ -160,16 +192,22 @@ void memproc_free(struct mem *m)
 	if (!p)
 		return;
 	closep(&p->fd);
+	closep(&p->pages);
 	free(p);
 }
 
-bool memproc_alive(struct mem *m, uint64_t some_addr)
+bool memproc_alive(const struct mem *m)
 {
 	const struct memproc *p = (const struct memproc *)m;
-	char byte;
+	uint64_t word;
 
-	/* Through the file a bad address is an error; zero bytes mean that the memory is gone. */
+	/*
+	 * No memory is read, and mmap_lock is taken for reading only; a read of mem at an address
+	 * where nothing is mapped would take it for writing (expand_stack() in mm/mmap.c, Linux 6.5).
+	 */
+	if (p->pages >= 0)
+		return pread(p->pages, &word, sizeof(word), 0) != 0;
 	if (p->fd >= 0)
-		return pread(p->fd, &byte, 1, (off_t)(some_addr & INT64_MAX)) != 0;
+		return pread(p->fd, &word, 1, 0) != 0;
 	return kill(p->pid, 0) == 0 || errno != ESRCH;
 }

@@ -327,7 +327,7 @@ static int changed_now(struct target *t, struct err *e)
 		return -EAGAIN;
 	if (st.start_ticks != t->start_ticks)
 		return 1;
-	if (memproc_alive(t->mem, t->start_stack) && st.start_stack == t->start_stack)
+	if (memproc_alive(t->mem) && st.start_stack == t->start_stack)
 		return 0;
 	return st.start_stack ? 1 : -EAGAIN;
 }

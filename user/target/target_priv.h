@@ -66,7 +66,7 @@ int target_maps_now(struct target *t, struct maps *out, struct err *e);
 int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e);
 void memproc_free(struct mem *m);
 /* False when the memory that was opened exists no more: the process exited or called exec. */
-bool memproc_alive(struct mem *m, uint64_t some_addr);
+bool memproc_alive(const struct mem *m);
 
 /* ---- bias ---- */
 

@@ -4,6 +4,7 @@
 //
 // There are N nodes in a list, N/2 in a tree, N values in a map, and 3 goroutines, each with two buffers of
 // its own, one of them in a variable on the stack that it has the address of, and one that they share.
+// RATE in the environment is runtime.MemProfileRate.
 package main
 
 import (
@@ -87,6 +88,12 @@ func hold(s *shared, ready, end chan bool) {
 	fill(p)
 	own[0] = s.data[0]
 	runtime.KeepAlive(own)
+}
+
+func init() {
+	if rate, err := strconv.Atoi(os.Getenv("RATE")); err == nil {
+		runtime.MemProfileRate = rate
+	}
 }
 
 func check(err error) {

@@ -127,6 +127,54 @@ type key struct {
 	a, b int32
 }
 
+// More than registers take: it is in the frame of the function that calls.
+type cargo struct {
+	p *passenger
+	n [14]int
+}
+
+type passenger struct {
+	p *int
+	n [25]int
+}
+
+// So many of them are no whole number of pages above 32 KiB, and do not fill it.
+type triple struct {
+	p *int
+	s string
+}
+
+// Only put into interfaces: the DWARF has neither.
+type anonymous struct {
+	p *int
+	n [21]int
+}
+
+type unnamed struct {
+	n [23]int
+	p *int
+}
+
+type member struct {
+	next, prev *member
+	n          [15]int
+}
+
+type slot struct {
+	p *int
+	n int
+}
+
+type pool struct {
+	n     int
+	slots [70000]*slot
+}
+
+type series struct {
+	n      int
+	values [100000]*int
+}
+
 type wide struct {
 	a [20]int64 // more than 128 bytes: maps keep pointers to such values
 }
@@ -141,10 +189,12 @@ var (
 	wides   = map[int]wide{}
 	cells   [][]cell
 	longest []cell
+	triples []triple
 	larges  []*large
 	jobs    []chan *job
 	ints    []chan message
 	things  []interface{}
+	secrets []interface{}
 	shapes  []shape
 	squares []shape
 	outers  []*outer
@@ -160,6 +210,19 @@ var (
 	number  = new(int)
 	yes     = new(bool)
 	label   = "name"
+
+	// Reached from both of its ends, through one variable.
+	ring struct {
+		n           int
+		first, last *member
+	}
+	// Very many pointers, in a variable and in an object.
+	shards [8]struct {
+		n       int
+		buckets [9000]*slot
+	}
+	pooled  *pool
+	windows [][]*int
 
 	// What only newer Gos have (newer.go).
 	fillMore = func() {}
@@ -213,6 +276,24 @@ func host() {
 }
 
 //go:noinline
+func newPassenger() *passenger { return &passenger{p: number} }
+
+//go:noinline
+func carry(c cargo) {
+	ready <- true
+	<-wait
+	fmt.Println(c.p.n[0], c.n[3])
+}
+
+//go:noinline
+func ship() {
+	carry(cargo{p: newPassenger()})
+}
+
+//go:noinline
+func secret(v interface{}) { secrets = append(secrets, v) }
+
+//go:noinline
 func finish() {
 	for i := 0; i < 6; i++ {
 		f := &finished{p: number}
@@ -246,6 +327,7 @@ func fill() {
 		cells = append(cells, make([]cell, 20))
 	}
 	longest = make([]cell, 5000)
+	triples = make([]triple, 4500)
 	for i := 0; i < 30; i++ {
 		larges = append(larges, &large{first: list})
 	}
@@ -261,6 +343,12 @@ func fill() {
 	}
 	for i := 0; i < 40; i++ {
 		things = append(things, boxed{i, i, "boxed"})
+	}
+	for i := 0; i < 10; i++ {
+		secret(&anonymous{p: number})
+	}
+	for i := 0; i < 14; i++ {
+		secret(unnamed{p: number})
 	}
 	for i := 0; i < 25; i++ {
 		shapes = append(shapes, &circle{i, &label})
@@ -289,8 +377,41 @@ func fill() {
 	}
 }
 
+//go:noinline
+func fillWide() {
+	for i := 0; i < 200; i++ {
+		m := &member{next: ring.first}
+		if ring.first == nil {
+			ring.last = m
+		} else {
+			ring.first.prev = m
+		}
+		ring.first = m
+	}
+	for i := range shards {
+		for k := range shards[i].buckets {
+			shards[i].buckets[k] = &slot{p: number}
+		}
+	}
+	pooled = new(pool)
+	for i := range pooled.slots {
+		pooled.slots[i] = &slot{p: number}
+	}
+	// One array, to which slices of all of its ends lead.
+	s := new(series)
+	for i := range s.values {
+		s.values[i] = number
+	}
+	for i := 1; i < len(s.values); i++ {
+		windows = append(windows, s.values[i:])
+	}
+}
+
 func truth() {
 	more()
+	fmt.Println("exactly 200 main.member")
+	fmt.Println("exactly 142000 main.slot")
+	fmt.Println("exactly 1 main.pool")
 	fmt.Println("exactly 100 main.node")
 	fmt.Println("exactly 127 main.tree")
 	fmt.Println("exactly 1035 main.item")
@@ -303,12 +424,16 @@ func truth() {
 	fmt.Println("at least 1 {bucket} of map[main.key]string")
 	fmt.Println("exactly 50 main.wide")
 	fmt.Println("exactly 11 []main.cell")
+	fmt.Println("exactly 1 []main.triple")
+	fmt.Println("exactly 4 main.passenger")
 	fmt.Println("exactly 30 main.large")
 	fmt.Println("exactly 3 chan *main.job")
 	fmt.Println("exactly 3 chan *main.job buffer")
 	fmt.Println("exactly 24 main.job")
 	fmt.Println("exactly 4 chan main.message")
 	fmt.Println("exactly 40 main.boxed")
+	fmt.Println("exactly 10 main.anonymous")
+	fmt.Println("exactly 14 main.unnamed")
 	fmt.Println("exactly 25 main.circle")
 	fmt.Println("exactly 15 main.square")
 	fmt.Println("exactly 20 main.outer")
@@ -326,6 +451,7 @@ func truth() {
 
 func main() {
 	fill()
+	fillWide()
 	fillMore()
 	finish()
 	for i := 0; i < 9; i++ {
@@ -334,6 +460,10 @@ func main() {
 	}
 	go host()
 	<-ready
+	for i := 0; i < 4; i++ {
+		go ship()
+		<-ready
+	}
 	runtime.GC()
 	runtime.GC()
 	f, err := os.Create(os.Args[1])

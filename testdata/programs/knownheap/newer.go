@@ -30,10 +30,31 @@ type pair[K comparable, V any] struct {
 	p     *int
 }
 
+// Larger than 512 bytes: its header names the shape that instances share. What V points to is known by
+// the instance alone.
+type branch[K comparable, V any] struct {
+	below *branch[K, V]
+	key   K
+	value V
+	n     [70]int64
+}
+
+type fruit struct {
+	p *int
+	n [19]int
+}
+
+//go:noinline
+func sprout[K comparable, V any](below *branch[K, V], k K, v V) *branch[K, V] {
+	return &branch[K, V]{below: below, key: k, value: v}
+}
+
 var (
-	swaps []*swapped
-	shelf sync.Map
-	pairs []*pair[string, int]
+	names  *branch[string, int]
+	fruits *branch[int, *fruit]
+	swaps  []*swapped
+	shelf  sync.Map
+	pairs  []*pair[string, int]
 )
 
 func init() {
@@ -41,6 +62,9 @@ func init() {
 		fmt.Println("exactly 13 main.pointed")
 		fmt.Println("exactly 13 main.swapped")
 		fmt.Println("exactly 30 main.kept")
+		fmt.Println("exactly 16 main.branch[string,int]")
+		fmt.Println("exactly 17 main.branch[int,*main.fruit]")
+		fmt.Println("exactly 17 main.fruit")
 		fmt.Println("exactly 14 main.pair[string,int]")
 	}
 	fillMore = func() {
@@ -51,6 +75,12 @@ func init() {
 		}
 		for i := 0; i < 30; i++ {
 			shelf.Store(i, &kept{p: number})
+		}
+		for i := 0; i < 16; i++ {
+			names = sprout(names, label, i)
+		}
+		for i := 0; i < 17; i++ {
+			fruits = sprout(fruits, i, &fruit{p: number})
 		}
 		for i := 0; i < 14; i++ {
 			pairs = append(pairs, &pair[string, int]{label, i, number})

@@ -3,7 +3,7 @@
 //
 // On one P: each round trip is two waits for a channel, each of them one gopark and one ready,
 // and nothing else sleeps or wakes. It links no pprof. After "ready" it prints a line every
-// 20 ms until it is killed:
+// 20 ms until it is killed, or for as long as its argument (4s) says:
 //
 //	MONOTONIC_MS NS_PER_PAIR PAIRS
 //
@@ -57,6 +57,13 @@ func setRate(rate int) {
 
 func main() {
 	runtime.GOMAXPROCS(1)
+	length := time.Duration(1<<63 - 1)
+	if len(os.Args) > 1 {
+		var err error
+		if length, err = time.ParseDuration(os.Args[1]); err != nil {
+			panic(err)
+		}
+	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
 	ping, back := make(chan int), make(chan int)
@@ -64,7 +71,7 @@ func main() {
 	fmt.Println("ready")
 	begin := time.Now()
 	all := 0
-	for last, used := begin, cpu(); ; {
+	for last, used := begin, cpu(); last.Sub(begin) < length; {
 		n, now := 0, last
 		for now.Sub(last) < 20*time.Millisecond {
 			rounds(batch, ping, back)
