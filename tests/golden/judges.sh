@@ -598,6 +598,7 @@ refuses "check: equal samples were not added up" one.pb.gz 's/^(sample 7,.*)/\1\
 refuses "check: a pc outside of its mapping" one.pb.gz '1s/^/mapping 4194304 4194320\n/' "${V[@]}"
 refuses "check: an id is left out" one.pb.gz '1s/^/skip 1\n/' "${V[@]}"
 refuses "check: a name that is not UTF-8" one.pb.gz "s/alloc16/alloc\xff16/" "${V[@]}"
+refuses "check: a comment that cannot be printed" one.pb.gz '1s/^/comment all of it\x01\x02\n/' "${V[@]}"
 refuses "check: a label that is not UTF-8" one.pb.gz "s/bytes=96/bytes=96 kind:\xff/" "${V[@]}"
 
 # ---- a run, and its target ----

@@ -40,7 +40,7 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 	double wall = (double)(p->end_ns - p->set_ns);
 	struct window_cost_estimate window = window_cost_now(&p->cost);
 	int ret = 0;
-	char stepped[80] = "", most[96] = "none", others[320], excess[256],
+	char stepped[80] = "", most[96] = "none", others[320], excess[256] = "",
 	     how[256] = "all of the time observed";
 
 	if (p->o.budget_ppm)

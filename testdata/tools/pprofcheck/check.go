@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/pprof/profile"
@@ -62,6 +64,9 @@ func (c *complaints) strings(p *profile.Profile) {
 	}
 	for _, s := range p.Comments {
 		c.text("comment", s)
+		if strings.IndexFunc(s, unicode.IsControl) >= 0 {
+			c.add("comment is not printable: %q", s)
+		}
 	}
 	for _, s := range p.Sample {
 		for k, vs := range s.Label {
