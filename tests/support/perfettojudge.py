@@ -307,7 +307,7 @@ def read_events(path):
 
 def slices_of_events(path):
     """What there must be: (group, id, name, begin, end) for each slice."""
-    states, out, start, opened, counts = {}, [], None, {}, {}
+    states, out, start, opened, counts, threads = {}, [], None, {}, {}, {}
     for when, m, p, g, kind, rest in read_events(path):
         start = when if start is None else start
         counts[kind] = counts.get(kind, 0) + 1
@@ -327,6 +327,12 @@ def slices_of_events(path):
                 on = new in ("running", "syscall")
                 states[gid] = (since, new, reason if new == "waiting" and reason else new,
                                p if new == "running" else "-", m if on else "-")
+                if on and m != "-":  # a thread has one goroutine: the next one ends what it had
+                    other = threads.get(m)
+                    if other in states and other != gid and states[other][4] == m:
+                        out.append(("M", m, other, states[other][0], when))
+                        states[other] = states[other][:4] + ("-",)
+                    threads[m] = gid
         elif kind in ("region-begin", "task-begin"):
             what = "R" if kind[0] == "r" else "T"
             gid = g if what == "R" else re.match(r" task=(\d+)", rest)[1]

@@ -77,6 +77,8 @@ struct trace_to_perfetto {
 	uint64_t from_ns; /* from there on: where the time that is asked for begins */
 	uint64_t flows;	  /* how many there were */
 	struct map by_g;  /* in goroutines */
+	struct map
+		holders; /* the track of a P or a thread -> the goroutine whose slice is open there */
 	VEC(struct shown_goroutine) goroutines;
 	VEC(uint32_t) free_goroutines;
 	/* Counters: as they are, and as they were told last. */
@@ -220,6 +222,7 @@ void trace_to_perfetto_free(struct trace_to_perfetto *p)
 	perfetto_free(p->out);
 	strtab_free(p->names);
 	map_fini(&p->by_g);
+	map_fini(&p->holders);
 	vec_fini(&p->goroutines);
 	vec_fini(&p->free_goroutines);
 	vec_fini(&p->text);
@@ -370,6 +373,19 @@ static bool name_it(struct trace_to_perfetto *p, const struct exectrace *t,
 	return g->name != UINT32_MAX;
 }
 
+/* The slice of a P or a thread ends, if it is that of this goroutine still; id TRACE_NONE: whose ever it is. */
+static int vacate(struct trace_to_perfetto *p, uint64_t track, int64_t id, uint64_t now,
+		  struct err *e)
+{
+	uint64_t holder;
+	bool was;
+
+	if (!map_get(&p->holders, track, &holder) || (id != TRACE_NONE && holder != (uint64_t)id))
+		return 0;
+	map_del(&p->holders, track);
+	return trace_tracks_end(&p->tracks, track, now, &was, e);
+}
+
 /* Its slices end: its own, and those of the P and the thread that it had. */
 static int leave(struct trace_to_perfetto *p, struct shown_goroutine *g,
 		 const struct trace_event *ev, struct err *e)
@@ -381,9 +397,9 @@ static int leave(struct trace_to_perfetto *p, struct shown_goroutine *g,
 	if (g->state != TRACE_G_UNDETERMINED)
 		ret = trace_tracks_end(&p->tracks, track_of(OF_G, ev->transition.id), now, &was, e);
 	if (!ret && g->p != TRACE_NONE)
-		ret = trace_tracks_end(&p->tracks, track_of(OF_P, g->p), now, &was, e);
+		ret = vacate(p, track_of(OF_P, g->p), ev->transition.id, now, e);
 	if (!ret && g->m != TRACE_NONE)
-		ret = trace_tracks_end(&p->tracks, track_of(OF_M, g->m), now, &was, e);
+		ret = vacate(p, track_of(OF_M, g->m), ev->transition.id, now, e);
 	g->p = g->m = TRACE_NONE;
 	return ret;
 }
@@ -432,15 +448,25 @@ static int begin_own(struct trace_to_perfetto *p, const struct exectrace *t,
 	return trace_tracks_put(&p->tracks, &out, e);
 }
 
-/* On the P, or the thread, that it has now. */
+/*
+ * On the P, or the thread, that it has now. A thread runs one goroutine at a time: before Go 1.22 a
+ * thread whose system call lasted may be seen with its next goroutine before the event that ends the
+ * call.
+ */
 static int begin_at(struct trace_to_perfetto *p, enum of of, int64_t id,
 		    const struct shown_goroutine *g, const struct trace_event *ev, struct err *e)
 {
 	struct perfetto_event out = { .type = PERFETTO_BEGIN, .category = "goroutine" };
+	int ret;
 
 	if (id == TRACE_NONE)
 		return 0;
 	out.track = track_of(of, id);
+	ret = vacate(p, out.track, TRACE_NONE, time_of(p, ev), e);
+	if (ret)
+		return ret;
+	if (!map_put(&p->holders, out.track, (uint64_t)ev->transition.id))
+		return no_memory(e);
 	out.time_ns = since(p, ev, out.track);
 	out.name = ev->transition.to == TRACE_G_SYSCALL ? text_of("syscall") :
 		   g->name				? text_of(strtab_get(p->names, g->name)) :
