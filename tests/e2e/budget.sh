@@ -52,7 +52,7 @@ watch() {
 	sort "$TMP/err" | uniq -d | sed -n '/short windows/s/^/said more than once: /p'
 	# A burst that no window met is said; of few windows that can be.
 	# shellcheck disable=SC2046
-	"$PPROFCHECK" losses -list "$LOSSES" -status $rc ${UNMET:+-allow heap:ALLOCS_UNSEEN=any} "$TMP/err" $(cat "$TMP/paths") ||
+	"$PPROFCHECK" losses -list "$LOSSES" -status $rc ${UNMET:+-allow heap:ALLOCS_UNSEEN=any -allow heap:ALLOCS_UNMET=any} "$TMP/err" $(cat "$TMP/paths") ||
 		echo "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"
 }
 
@@ -171,7 +171,7 @@ part_ends() {
 	local bin rc
 	bin=$(subject "$1" churn -ldflags='-s -w')
 	"$GOPROF" --heap --source=probe -o "$TMP" -- "$bin" -for 6s heavy "$TMP/log.ends" >/dev/null 2>"$TMP/paths" </dev/null && rc=0 || rc=$?
-	"$PPROFCHECK" losses -list "$LOSSES" -status $rc -allow heap:ALLOCS_UNSEEN=any "$TMP/paths" "$(file heap)"
+	"$PPROFCHECK" losses -list "$LOSSES" -status $rc -allow heap:ALLOCS_UNSEEN=any -allow heap:ALLOCS_UNMET=any "$TMP/paths" "$(file heap)"
 	in_windows heap 1
 	comments heap >"$TMP/comments"
 	judge_whole "$TMP/log.ends" "$TMP/comments"

@@ -123,7 +123,7 @@ judge_seen() {
 # as there are, Student's t would ask for 8 errors (tests/README.md), and an error is 2 to 9 % of all.
 judge_whole() {
 	sed -nE 's/^error: all sites alloc_space ([0-9]+) \+- ([0-9a-z]+).*/got \1 \2/p
-		s/^unseen: [0-9]+ allocations of at least ([0-9]+).*/got \1 0/p' "$2" | awk '
+		s/^unseen: (about )?[0-9]+ allocations of (at least )?([0-9]+).*/got \3 0/p' "$2" | awk '
 		$1 == "site" { size[n++] = $4 }
 		$1 == "at" { truth = 0; for (i = 0; i < n; i++) truth += size[i] * $(4 + i) }
 		$1 == "got" { got += $2; unknown += $3 == "unknown"; square += $3 * $3; told++ }

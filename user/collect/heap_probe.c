@@ -667,37 +667,6 @@ static int comment_identity(struct heap_probe *h, struct err *e)
 	return ret;
 }
 
-static int comment_missed(struct heap_probe *h, struct err *e)
-{
-	uint64_t missed = h->window.missed;
-
-	if (!missed)
-		return 0;
-	h->loss.n[LOSS_ALLOCS_MISSED] += missed;
-	return prof_comment(
-		h->prof, e,
-		"missed: %llu allocations, by the runtime's own counts, did not pass the "
-		"probes: a profile-guided build may have copied the allocator, or a plugin "
-		"allocated before it was found",
-		(unsigned long long)missed);
-}
-
-/* A burst that fell between two windows is not in the samples, but it is known from the count. */
-static int comment_unseen(struct heap_probe *h, struct err *e)
-{
-	struct heap_unseen un = heap_window_unseen(&h->window);
-
-	if (!un.allocs)
-		return 0;
-	if (un.many)
-		h->loss.n[LOSS_ALLOCS_UNSEEN] += un.allocs;
-	return prof_comment(
-		h->prof, e,
-		"unseen: %llu allocations of at least %llu bytes, of sizes that no window saw, "
-		"by the runtime's own count: beside the estimates and their errors",
-		(unsigned long long)un.allocs, (unsigned long long)un.bytes);
-}
-
 static int finish_comments(struct heap_probe *h, struct err *e)
 {
 	const struct fine_rate rate = { &h->o, "heap", h->o.fine_heap };
@@ -722,17 +691,8 @@ static int finish_comments(struct heap_probe *h, struct err *e)
 				   (unsigned long long)h->window.sampled);
 	if (!ret)
 		ret = probing_comment(h->probing, h->prof, e);
-	if (!ret && h->window.rate_in_windows)
-		ret = prof_comment(h->prof, e,
-				   "rate in windows: one sample in %llu bytes, scaled by %s",
-				   (unsigned long long)h->window.rate_in_windows,
-				   h->window.total[0] < 0 ?
-					   "the share of time" :
-					   "the runtime's own counts of allocations");
 	if (!ret)
-		ret = comment_unseen(h, e);
-	if (!ret)
-		ret = comment_missed(h, e);
+		ret = heap_window_comment(&h->window, &h->o, h->prof, &h->loss, e);
 	if (!ret)
 		ret = comment_identity(h, e);
 	if (!ret)

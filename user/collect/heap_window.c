@@ -8,6 +8,8 @@
 #include "collect/bpf.h"
 #include "collect/site_errors.h"
 
+#define UNSEEN_SHARE 0.01 /* of all bytes: what no window stands for is a loss from here on */
+
 enum { COUNTDOWN_WORDS = sizeof(struct gpb_countdown) / 8, COUNT_TRIES = 5 };
 
 static int countdowns(const struct heap_window *w)
@@ -88,32 +90,37 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 
 /* ---- the runtime's own counts ---- */
 
-/* How many times the counters are searched for. */
-enum { OPENS = 10 };
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
 
-/* Reads the counts by class. -ENOTSUP where they cannot be read. */
-static int count_exactly(struct heap_window *w, uint64_t out[GPB_CLASSES], struct err *e)
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* Reads the counts by class. If they cannot be read, w->why says why: -ENOTSUP where that may be so for good. */
+static int count_exactly(struct heap_window *w, uint64_t out[GPB_CLASSES])
 {
 	struct subject *s = w->s;
 	struct rtalloc_counts c;
 	int ret = 0;
 
-	if (!w->counters && w->opened++ < OPENS)
-		ret = rtcounters_open(s->bin, &s->layout, s->target->mem, s->bias, &w->counters, e);
-	else if (!w->counters)
-		ret = err_set(e, -ENOTSUP, "%s", w->why_not.msg);
+	if (!w->counters && !again_due(&w->open_again, now_ns()))
+		return -ENOTSUP;
+	if (!w->counters)
+		ret = rtcounters_open(s->bin, &s->layout, s->target->mem, s->bias, &w->counters,
+				      &w->why);
 	for (int i = 0; !ret && i < COUNT_TRIES; i++) {
-		ret = rtcounters_allocs(w->counters, &c, e);
+		ret = rtcounters_allocs(w->counters, &c, &w->why);
 		if (ret != -EAGAIN)
 			break;
 		ret = i + 1 < COUNT_TRIES ? 0 : ret;
 	}
 	/* In a process that has just begun, not everything can be found yet. */
-	if (ret == -ENOTSUP && w->counters) {
-		if (e)
-			w->why_not = *e;
+	if (ret == -ENOTSUP || !w->counters) {
 		rtcounters_free(w->counters);
 		w->counters = NULL;
+		again_later(&w->open_again, now_ns());
 	}
 	if (ret)
 		return ret;
@@ -124,40 +131,27 @@ static int count_exactly(struct heap_window *w, uint64_t out[GPB_CLASSES], struc
 	return 0;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
 static int seen_now(struct heap_window *w, uint64_t out[GPB_CLASSES])
 {
 	return bpf_sum_cpus(classes(w), GPB_CLASSES, out, NULL);
 }
 
-bool heap_window_look(void *arg, double *count)
+/*
+ * The counts were read at @now. Where they could not be read when windows began, windows stand for what comes
+ * from here on.
+ */
+static void counted(struct heap_window *w, const uint64_t counts[GPB_CLASSES], uint64_t now)
 {
-	struct heap_window *w = arg;
-	uint64_t now[GPB_CLASSES], sum = 0, began = now_ns();
-
-	if (count_exactly(w, now, NULL))
-		return false;
-	memcpy(w->last, now, sizeof(now));
+	memcpy(w->last, counts, sizeof(w->last));
 	w->last_known = true;
-	w->last_watched = w->watched && !seen_now(w, w->last_seen);
-	w->last_skew = now_ns() - began;
-	for (size_t i = 0; i < GPB_CLASSES; i++)
-		sum += now[i];
-	*count = (double)sum;
-	return true;
-}
-
-/* Called where full observation ends: windows stand for all from here on. */
-static void count_from_here(struct heap_window *w)
-{
-	w->marked = !count_exactly(w, w->first, NULL);
+	if (!w->windows_since)
+		return;
+	if (!w->marked) {
+		memcpy(w->first, counts, sizeof(w->first));
+		w->uncounted_ns += now > w->windows_since ? (double)(now - w->windows_since) : 0;
+	}
+	w->marked = true;
+	paces_step(&w->paces, counts, now);
 }
 
 /* A count that is off by its slack may seem to have gone down. */
@@ -166,26 +160,74 @@ static double grown(uint64_t now, uint64_t then)
 	return now > then ? (double)(now - then) : 0;
 }
 
-static void count_windows(struct heap_window *w, bool begin)
+bool heap_window_look(void *arg, double *count)
+{
+	struct heap_window *w = arg;
+	uint64_t now[GPB_CLASSES], sum = 0, began = now_ns();
+
+	if (count_exactly(w, now))
+		return false;
+	counted(w, now, began);
+	w->last_watched = w->watched && !seen_now(w, w->last_seen);
+	w->last_skew = now_ns() - began;
+	for (size_t i = 0; i < GPB_CLASSES; i++)
+		sum += now[i];
+	*count = (double)sum;
+	return true;
+}
+
+/*
+ * Called where full observation ends: windows stand for all from here on. If the counts cannot be read just now,
+ * they are those of its beginning and what the probes have seen since, which is all there was.
+ */
+static void count_from_here(struct heap_window *w, bool watched)
+{
+	uint64_t seen[GPB_CLASSES];
+
+	w->marked_ns = now_ns();
+	w->marked = !count_exactly(w, w->first);
+	if (w->marked || !watched || seen_now(w, seen))
+		return;
+	for (size_t i = 0; i < GPB_CLASSES; i++)
+		w->first[i] = w->watch_exact[i] + (i || !w->large ? seen[i] - w->watch_seen[i] : 0);
+	w->marked = true;
+}
+
+static void begin_counting(struct heap_window *w)
 {
 	uint64_t now[GPB_CLASSES];
-	int ret = count_exactly(w, now, &w->why);
 
-	/* The target has exited: the few ms since the last reading are not included. */
-	if (ret && !begin && w->last_known) {
+	w->windows_since = w->marked ? w->marked_ns : now_ns();
+	if (w->marked)
+		paces_step(&w->paces, w->first, w->marked_ns);
+	else if (!count_exactly(w, now))
+		counted(w, now, w->windows_since);
+}
+
+static void end_counting(struct heap_window *w)
+{
+	uint64_t now[GPB_CLASSES], at = now_ns();
+
+	if (!count_exactly(w, now))
+		counted(w, now, at);
+	else if (w->last_known) /* it has exited: the few ms since the last reading are not included */
 		memcpy(now, w->last, sizeof(now));
-		ret = 0;
-	}
-
-	for (size_t i = 0; i < GPB_CLASSES; i++) {
-		if (ret)
-			w->total[i] = -1;
-		else if (begin && !w->marked)
-			w->first[i] = now[i];
-		else if (!begin && w->total[i] >= 0)
+	else
+		w->marked = false;
+	w->windows_ns += (double)(at - w->windows_since);
+	if (!w->marked)
+		w->uncounted_ns += (double)(at - w->windows_since);
+	for (size_t i = 0; w->marked && i < GPB_CLASSES; i++)
+		if (w->total[i] >= 0)
 			w->total[i] += grown(now[i], w->first[i]);
-	}
+	paces_pause(&w->paces);
+	w->windows_since = 0;
 	w->marked = false;
+}
+
+bool heap_window_counted(const struct heap_window *w)
+{
+	return w->windows_ns <= 0 || w->uncounted_ns < w->windows_ns;
 }
 
 int heap_window_seen(struct heap_window *w, uint64_t *allocs, uint64_t *bytes, struct err *e)
@@ -211,10 +253,11 @@ void heap_window_large(struct heap_window *w, bool always)
 
 	w->large = always;
 	w->counted_before = 0;
+	paces_pause(&w->paces);
 	if (always)
 		return;
 	/* From now on windows are about large objects, too. */
-	if (count_exactly(w, now, NULL))
+	if (count_exactly(w, now))
 		w->total[0] = -1;
 	else
 		w->first[0] = now[0];
@@ -229,7 +272,7 @@ void heap_window_watch(struct heap_window *w, bool begins)
 		w->watched = true; /* it has done nothing yet */
 		return;
 	}
-	w->watched = !count_exactly(w, w->watch_exact, NULL) && !seen_now(w, w->watch_seen);
+	w->watched = !count_exactly(w, w->watch_exact) && !seen_now(w, w->watch_seen);
 	w->watch_skew = now_ns() - began;
 }
 
@@ -253,7 +296,7 @@ static uint64_t count_missed(struct heap_window *w, const struct stretch *s)
 
 	if (!w->watched)
 		return 0;
-	if (count_exactly(w, exact, NULL) || seen_now(w, seen)) {
+	if (count_exactly(w, exact) || seen_now(w, seen)) {
 		/* It has exited: the counts are those of a few ms before. */
 		if (!w->last_watched)
 			return 0;
@@ -299,7 +342,10 @@ static uint64_t window_rate(struct heap_window *w)
 
 void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double window_ns)
 {
-	count_windows(w, windows);
+	if (windows)
+		begin_counting(w);
+	else
+		end_counting(w);
 	w->counted_before = 0;
 	w->nominal = window_ns;
 	if (windows)
@@ -347,12 +393,11 @@ static void count_again(struct heap_window *w, double *exact, double *seen, doub
 		w->seen_before[i] = hit[i];
 	}
 	w->large_seen = hit[0];
-	if (count_exactly(w, now, NULL)) {
+	if (count_exactly(w, now)) {
 		w->counted_before = 0; /* otherwise the next count would cover two windows */
 		return;
 	}
-	memcpy(w->last, now, sizeof(now));
-	w->last_known = true;
+	counted(w, now, now_ns());
 	for (size_t i = 0; i < GPB_CLASSES; i++)
 		sum += now[i];
 	if (w->counted_before)
@@ -387,6 +432,7 @@ static void close_window(struct heap_window *w, const struct stretch *s,
 	struct owntime_window ow = {};
 
 	count_again(w, &exact, &seen, all);
+	paces_window(&w->paces, s->opened, s->closed, all, w->own.own, s->weight * window);
 	if (s->mass > 0) {
 		tw.weight = by_mass(w, s, seen);
 		exact = -1; /* this does not tell the price of a hit */
@@ -450,6 +496,7 @@ int heap_window_over(void *arg, const struct stretch *s, struct err *e)
 {
 	CLEANUP(freep) uint64_t *now = NULL;
 	struct heap_window *w = arg;
+	bool watched = w->watched;
 	int ret;
 
 	/* This comes first, because the runtime goes on counting. */
@@ -473,7 +520,7 @@ int heap_window_over(void *arg, const struct stretch *s, struct err *e)
 		forget(w);
 	}
 	if (s->weight && !s->window)
-		count_from_here(w);
+		count_from_here(w, watched);
 	if (!s->weight || !s->window)
 		(void)seen_now(w, w->seen_before);
 	return w->next ? w->next(w, !s->window && s->weight, e) : 0;
@@ -492,6 +539,7 @@ int heap_window_rest(struct heap_window *w, struct err *e)
 void heap_window_fini(struct heap_window *w)
 {
 	tally_fini(&w->tally);
+	paces_fini(&w->paces);
 	rtcounters_free(w->counters);
 }
 
@@ -507,24 +555,48 @@ static int64_t plus(int64_t a, double b)
 	return sum;
 }
 
+/* What of a class's growth windows stand for. Where no window saw any of it, shares come from elsewhere, or none. */
+static void set_met(struct heap_window *w, unsigned class)
+{
+	struct run_unmet u = {};
+	double total = w->total[class];
+
+	if (total > 0 && w->tally.groups[class].x > 0)
+		u = paces_unmet(&w->paces, class);
+	w->unmet[class] = u.runs < total ? u.runs : total;
+	if (w->unmet[class] < 0)
+		w->unmet[class] = 0;
+	w->met[class] = total > 0 ? total - w->unmet[class] : total;
+	w->faster[class] = u.faster;
+}
+
 void heap_window_end(struct heap_window *w)
 {
 	double bytes[GPB_CLASSES];
 
-	for (size_t i = 0; i < GPB_CLASSES; i++)
-		bytes[i] = w->total[i] * (i ? w->heap->class_size[i] : 2 * GPB_SIZE_MEDIUM);
-	calibrate_init(&w->calibrate, &w->tally, w->total, bytes);
+	paces_end(&w->paces);
+	for (unsigned i = 0; i < GPB_CLASSES; i++) {
+		if (!heap_window_counted(w))
+			w->total[i] = -1;
+		set_met(w, i);
+		bytes[i] = w->met[i] * (i ? w->heap->class_size[i] : 2 * GPB_SIZE_MEDIUM);
+	}
+	calibrate_init(&w->calibrate, &w->tally, w->met, bytes);
 	for (size_t i = 0; i < w->tally.entries.n; i++)
 		w->in_full[w->tally.entries.at[i].group] += (double)w->tally.entries.at[i].count;
 }
 
 struct heap_made heap_window_made(const struct heap_window *w, const struct tally_entry *en)
 {
-	double total = w->total[en->group], by_site = w->tally.sites.at[en->site].sums.counts.x;
+	double total = w->met[en->group], by_site = w->tally.sites.at[en->site].sums.counts.x;
+	/* Any site may have made what no window met. */
+	double off = w->unmet[en->group] + w->faster[en->group];
 	struct heap_made m = { .seen = calibrate_site(&w->calibrate, &w->tally, en, total) };
 
 	/* The entry's part of its site. */
 	m.seen.value = by_site > 0 ? m.seen.value * en->counts.x / by_site : 0;
+	if (by_site > 0 && m.seen.variance >= 0)
+		m.seen.variance += off * off;
 	if (by_site > 0 || total == 0 || !en->count)
 		return m;
 	/*
@@ -570,8 +642,7 @@ struct heap_estimate heap_window_estimate(const struct heap_window *w, const str
 
 struct heap_unseen heap_window_unseen(const struct heap_window *w)
 {
-	struct heap_unseen out = {};
-	double all = 0, allocs = 0, bytes = 0;
+	double all = 0, allocs = 0, bytes = 0, fast = 0, fast_bytes = 0;
 
 	for (size_t i = 0; i < GPB_CLASSES; i++) {
 		double size = i ? w->heap->class_size[i] : GPB_SIZE_MEDIUM;
@@ -579,13 +650,16 @@ struct heap_unseen heap_window_unseen(const struct heap_window *w)
 		if (w->total[i] <= 0)
 			continue;
 		all += w->total[i] * size;
+		fast += w->unmet[i];
+		fast_bytes += w->unmet[i] * size;
 		if (w->tally.groups[i].x > 0 || w->in_full[i] > 0)
 			continue;
 		allocs += w->total[i];
 		bytes += w->total[i] * size;
 	}
-	out.allocs = (uint64_t)scale_round(allocs);
-	out.bytes = (uint64_t)scale_round(bytes);
-	out.many = bytes * 100 > all;
-	return out;
+	return (struct heap_unseen){ .allocs = (uint64_t)scale_round(allocs),
+				     .bytes = (uint64_t)scale_round(bytes),
+				     .fast = (uint64_t)scale_round(fast),
+				     .fast_bytes = (uint64_t)scale_round(fast_bytes),
+				     .many = bytes + fast_bytes > UNSEEN_SHARE * all };
 }

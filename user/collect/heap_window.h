@@ -5,10 +5,12 @@
 #ifndef COLLECT_HEAP_WINDOW_H
 #define COLLECT_HEAP_WINDOW_H
 
+#include "collect/again.h"
 #include "collect/calibrate.h"
 #include "collect/feed.h"
 #include "collect/fine_rate.h"
 #include "collect/owntime.h"
+#include "collect/paces.h"
 #include "collect/probing.h"
 #include "collect/tally.h"
 #include "go/rtcounters.h"
@@ -54,8 +56,8 @@ struct heap_window {
 	/* slowdown that was measured before anything counted; 0: not known */
 	double gauged;
 	struct rtcounters *counters; /* NULL until there are windows */
-	unsigned opened;	     /* how many times opening them was tried */
-	struct err why, why_not;     /* why they cannot be read */
+	struct again open_again;     /* when they are searched for again */
+	struct err why;		     /* why they could not be read lately */
 	uint64_t missed;	     /* allocations that did not pass the probes */
 	bool watched;		     /* the next two are set */
 	uint64_t watch_exact[GPB_CLASSES], watch_seen[GPB_CLASSES];
@@ -66,9 +68,19 @@ struct heap_window {
 	uint64_t last_seen[GPB_CLASSES];
 	bool last_known, last_watched; /* last_watched: last_seen was read at the same moment */
 	uint64_t first[GPB_CLASSES];   /* the runtime's counts when windows began */
-	bool marked;		       /* first was set when a stretch of full observation ended */
-	double in_full[GPB_CLASSES];   /* samples of full observation; set at the end */
-	double total[GPB_CLASSES];     /* growth while there were windows; -1: unknown */
+	bool marked;		       /* first is set, or was when full observation ended: */
+	uint64_t marked_ns;
+	uint64_t windows_since; /* CLOCK_MONOTONIC, ns; 0: there are none now */
+	/* ns in which there were windows, and the part of it of which the runtime's counts are not known */
+	double windows_ns, uncounted_ns;
+	double in_full[GPB_CLASSES]; /* samples of full observation; set at the end */
+	double total[GPB_CLASSES];   /* growth while there were windows; -1: unknown */
+	struct paces paces;	     /* of that growth, and of what windows saw */
+	/*
+	 * Set at the end, by run_rates_above(): the growth that windows stand for, the rest of it, and what was
+	 * somewhat faster than windows.
+	 */
+	double met[GPB_CLASSES], unmet[GPB_CLASSES], faster[GPB_CLASSES];
 };
 
 /* @w must be zero except for s. It must not be moved afterwards. */
@@ -123,12 +135,23 @@ struct heap_estimate heap_window_estimate(const struct heap_window *w,
  */
 void heap_window_watch(struct heap_window *w, bool begins);
 
-/* What the runtime counted while there were windows, in size classes that no window saw. */
+/* What the runtime counted while there were windows, and no window stands for. */
 struct heap_unseen {
-	uint64_t allocs, bytes; /* of large objects: at least so many */
-	bool many;		/* more than a hundredth of all bytes of that time */
+	uint64_t allocs,
+		bytes; /* in size classes that no window saw; of large objects: at least so many */
+	uint64_t fast, fast_bytes; /* in others, at a pace that no window met */
+	bool many;		   /* both: more than a hundredth of all bytes of that time */
 };
 struct heap_unseen heap_window_unseen(const struct heap_window *w);
+/* Were the runtime's counts known of some of the time in which there were windows? */
+bool heap_window_counted(const struct heap_window *w);
+
+/*
+ * heap_window_say.c. Writes as comments and losses by what numbers of windows were scaled, what no window stands
+ * for, and what did not pass the probes.
+ */
+int heap_window_comment(const struct heap_window *w, const struct collect_opts *o, struct prof *p,
+			struct loss *to, struct err *e);
 
 /* The sums of all that was seen. */
 int heap_window_seen(struct heap_window *w, uint64_t *allocs, uint64_t *bytes, struct err *e);

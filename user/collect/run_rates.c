@@ -83,18 +83,23 @@ double run_rates_lack(const struct run_rates *r)
 	return steps > 0 && windows > 0 ? steps / windows : 1;
 }
 
-/* Runs in RUN_STEP_NS: a step with more is, beyond chance, more than @times as fast as the fastest window. */
-static double fast(const struct run_rates *r, double times)
+/* Runs in RUN_STEP_NS: a step with more is, beyond chance, more than @times as fast as @pace. */
+static double fast(double pace, double times)
 {
-	double met = run_rates_lack(r) * r->most * RUN_STEP_NS;
+	double met = pace * RUN_STEP_NS;
 
 	return times * met + ERRORS * sqrt(EACH_TELLS * met) + EACH_TELLS * TOGETHER;
 }
 
 struct run_unmet run_rates_unmet(const struct run_rates *r)
 {
-	double runs = 0, ns = 0, rest = 0, rest_ns = 0, met = fast(r, 1) / RUN_STEP_NS;
-	unsigned last = bin_of(fast(r, FAR), RUN_STEP_NS);
+	return run_rates_above(r, run_rates_lack(r) * r->most);
+}
+
+struct run_unmet run_rates_above(const struct run_rates *r, double pace)
+{
+	double runs = 0, ns = 0, rest = 0, rest_ns = 0, met = fast(pace, 1) / RUN_STEP_NS;
+	unsigned last = bin_of(fast(pace, FAR), RUN_STEP_NS);
 	struct run_unmet out = {};
 
 	if (time_of(&r->windows) <= 0)

@@ -42,6 +42,8 @@ struct run_unmet {
 	double faster; /* of the others: those beyond the highest pace in windows */
 };
 struct run_unmet run_rates_unmet(const struct run_rates *r);
+/* The same where windows met paces of up to @pace, in runs per ns as the runtime counts them. */
+struct run_unmet run_rates_above(const struct run_rates *r, double pace);
 /*
  * How many times fewer runs windows saw than the runtime counted at the same pace: where CPUs are scarce, a
  * window has less of the program's work than its own time says. 1: not known.

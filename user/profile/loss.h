@@ -44,13 +44,19 @@
 	X(ALLOCS_MISSED, "allocs_missed",                                                                         \
 	  "allocations that did not pass the probes, by the runtime's own count")                                 \
 	X(UNWATCHED, "unwatched_ms",                                                                              \
-	  "milliseconds in which nothing was observed: goprof-bpf was stopped, or had no time")                   \
+	  "milliseconds in which nothing was observed: goprof-bpf was stopped, or had no time or no window")      \
 	X(KEEPER_KILLED, "keeper_killed",                                                                         \
 	  "times somebody killed the process that keeps the probes: nothing was seen until another one had them") \
 	X(RUNS_UNMET, "runs_unmet",                                                                               \
 	  "runs of goroutines at a pace that no window met: take longer, or a larger --budget")                   \
 	X(CROWDED, "crowded",                                                                                     \
-	  "the file came to be mapped so often that probes would hold up the machine: numbers end there")
+	  "the file came to be mapped so often that probes would hold up the machine: numbers end there")         \
+	X(ALLOCS_UNMET, "allocs_unmet",                                                                           \
+	  "allocations at a pace that no window met: take longer, or a larger --budget")                          \
+	X(UNCOUNTED, "uncounted_ms",                                                                              \
+	  "milliseconds of which the runtime's own counts, and so all totals, are not known")                     \
+	X(LOCKS_UNSEEN, "locks_unseen_ms",                                                                        \
+	  "milliseconds waited for mutexes, and no window saw who made others wait")
 
 enum loss_kind {
 #define LOSS_ENUM(id, key, text) LOSS_##id,
