@@ -46,7 +46,8 @@ static struct told tell(struct wait_window *w, const struct onlook_sums *u, doub
 
 static struct told run(const struct world *in)
 {
-	struct wait_window w = { .s = &subject, .slow = { .s = &subject, .opened = ~0u } };
+	struct wait_window w = { .s = &subject,
+				 .slow = { .s = &subject, .open_again = { .at = UINT64_MAX } } };
 	struct onlook_sums u = { .s = &subject, .tally = &w.tally };
 	struct wait any = { .end = MS };
 	struct gpb_stack st = stack_of(&any, 0);
@@ -265,7 +266,8 @@ static void no_wait_counts_twice(void **state)
 /* Times runnable after a paced wait are of its group and last a microsecond: looks do not say how many lack. */
 static void short_ones_do_not_lack(void **state)
 {
-	struct wait_window w = { .s = &subject, .slow = { .s = &subject, .opened = ~0u } };
+	struct wait_window w = { .s = &subject,
+				 .slow = { .s = &subject, .open_again = { .at = UINT64_MAX } } };
 	struct onlook_sums u = { .s = &subject, .tally = &w.tally };
 	const struct wait brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&brief, GPB_WAIT_LONG), seen = stack_of(&brief, 0);
@@ -294,7 +296,8 @@ static void short_ones_do_not_lack(void **state)
 /* Windows met half of the waits, and with each the time runnable that follows. */
 static void what_follows_is_scaled_as_well(void **state)
 {
-	struct wait_window w = { .s = &subject, .slow = { .s = &subject, .opened = ~0u } };
+	struct wait_window w = { .s = &subject,
+				 .slow = { .s = &subject, .open_again = { .at = UINT64_MAX } } };
 	struct onlook_sums u = { .s = &subject, .tally = &w.tally };
 	const struct wait two = { .end = 2 * MS }, brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&two, GPB_WAIT_LONG),

@@ -322,7 +322,7 @@ static struct told told_by_length(bool longer, double *truth, double *calls)
 	const double stratum = 200 * MS, length = 2 * MS, pace = 40 / stratum;
 	static struct target target = { .pid = 1 };
 	struct subject s = subject;
-	struct wait_window w = { .s = &s, .slow = { .s = &s, .opened = ~0u } };
+	struct wait_window w = { .s = &s, .slow = { .s = &s, .open_again = { .at = UINT64_MAX } } };
 	struct told out = {};
 
 	s.target = &target;

@@ -89,7 +89,7 @@ static struct gpb_stack lasts(double ns)
 static void begin(struct wait_window *w, bool looked)
 {
 	*w = (struct wait_window){ .s = &subject,
-				   .slow = { .s = &subject, .opened = ~0u },
+				   .slow = { .s = &subject, .open_again = { .at = UINT64_MAX } },
 				   .paced = 1e300 };
 	wait_window_init(w, not_runtime);
 	w->conf.begin_ns = w->conf.own.ns = WAIT_BEGIN_NS;

@@ -174,7 +174,7 @@ static struct told run(const struct world *is)
 	static struct target target = { .pid = 1 };
 	const double one = GPB_COUNT_ONE;
 	struct subject s = subject;
-	struct wait_window w = { .s = &s, .slow = { .s = &s, .opened = ~0u } };
+	struct wait_window w = { .s = &s, .slow = { .s = &s, .open_again = { .at = UINT64_MAX } } };
 	struct told out = {};
 
 	s.target = &target;

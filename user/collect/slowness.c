@@ -23,20 +23,33 @@
 /* Runs that no window met are worth telling from this part of all runs on. */
 #define MANY 0.01
 
-/* How many times the counters are searched for: a process that has just begun may not have them yet. */
-enum { OPENS = 10 };
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
 
-/* The runtime's count of switches now; 0: not known. */
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* The runtime's count of switches now; 0: not known. A process that has just begun may not have the counters yet. */
 static uint64_t switches_now(struct slowness *w)
 {
 	struct subject *s = w->s;
 	uint64_t now;
+	int ret = -ENOTSUP;
 
-	if (!w->counters && w->opened < OPENS) {
-		w->opened++;
+	if (!w->counters && again_due(&w->open_again, now_ns()))
 		rtcounters_open(s->bin, &s->layout, s->target->mem, s->bias, &w->counters, NULL);
+	else if (!w->counters)
+		return 0;
+	if (w->counters)
+		ret = rtcounters_switches(w->counters, &now, NULL);
+	if (ret == -ENOTSUP) {
+		rtcounters_free(w->counters);
+		w->counters = NULL;
+		again_later(&w->open_again, now_ns());
 	}
-	if (!w->counters || rtcounters_switches(w->counters, &now, NULL))
+	if (ret)
 		return 0;
 	w->switches_last = now;
 	return now;

@@ -8,6 +8,7 @@
 #ifndef COLLECT_SLOWNESS_H
 #define COLLECT_SLOWNESS_H
 
+#include "collect/again.h"
 #include "collect/run_rates.h"
 #include "collect/subject_priv.h"
 #include "collect/tally.h"
@@ -22,7 +23,7 @@ struct slowness {
 	double switches;
 
 	struct rtcounters *counters;
-	unsigned opened;	  /* how often counters were asked for */
+	struct again open_again;  /* when they are searched for again */
 	uint64_t switches_last;	  /* the count at the last time that it was read; 0: it never was */
 	uint64_t switches_before; /* 0: not known */
 	/* The count where the time begins that windows stand for, and where full observation has just ended. */
