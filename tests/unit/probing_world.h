@@ -627,7 +627,10 @@ static void step_all(uint64_t until)
 }
 
 static uint64_t kill_every; /* as kill_ns */
-static size_t others;	    /* as w.others */
+static uint64_t
+	lasts_ns; /* how long the profile lasts, from when hits count on; 0: the run's seconds */
+static bool told_lasts; /* it is told so beforehand */
+static size_t others;	/* as w.others */
 
 #define ORDINARY_PARTS             \
 	{                          \
@@ -652,7 +655,9 @@ static void run(const struct program *const *programs, const bool *counts, int n
 {
 	struct target target = { .pid = 1 };
 	struct subject subject = { .target = &target };
-	const struct collect_opts o = { .budget_ppm = 50000 };
+	const struct collect_opts o = { .budget_ppm = 50000,
+					.window_ns = told_lasts ? lasts_ns : 0 };
+	uint64_t until = w.begin + seconds * SEC;
 
 	for (int i = 0; i < n; i++) {
 		struct probes *s = &w.at[w.n];
@@ -678,8 +683,10 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		assert_true(w.now == w.begin && !probing_since(s->p));
 	}
 	assert_int_equal(probing_begin(w.at[0].p, NULL), 0);
-	while (w.now < w.begin + seconds * SEC)
-		step_all(w.begin + seconds * SEC);
+	if (lasts_ns)
+		until = probing_since(w.at[0].p) + lasts_ns;
+	while (w.now < until)
+		step_all(until);
 	for (int i = 0; i < n; i++)
 		assert_int_equal(probing_end(w.at[i].p, NULL), 0);
 	for (int i = 0; i < n; i++) {

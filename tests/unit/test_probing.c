@@ -563,6 +563,38 @@ static void each_start_heals_once(void **state)
 	}
 }
 
+/* @runs of a program that needs windows, 200 ms long: how many have none; each of these is a loss of its time. */
+static unsigned without_windows(unsigned runs, bool told)
+{
+	struct program *p = program(heavy, NULL);
+	bool counts = false;
+	unsigned none = 0;
+
+	lasts_ns = 200 * MS;
+	told_lasts = told;
+	for (unsigned i = 0; i < runs; i++) {
+		begin_world(0.1, 100 + i);
+		run((const struct program *[]){ p }, &counts, 1, 1);
+		none += !w.at[0].windows;
+		if (w.at[0].windows)
+			assert_int_equal(w.at[0].loss.n[LOSS_UNWATCHED], 0);
+		else
+			assert_in_range(w.at[0].loss.n[LOSS_UNWATCHED], 190, 220);
+	}
+	lasts_ns = 0;
+	told_lasts = false;
+	free(p);
+	return none;
+}
+
+/* The first window comes before the profile ends, if it is told when that is. */
+static void a_short_run_has_a_window(void **state)
+{
+	(void)state;
+	assert_in_range(without_windows(40, false), 10, 35);
+	assert_int_equal(without_windows(40, true), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -587,6 +619,7 @@ int main(void)
 		cmocka_unit_test(other_probes_in_windows),
 		cmocka_unit_test(what_is_not_attached_observes_nothing),
 		cmocka_unit_test(each_start_heals_once),
+		cmocka_unit_test(a_short_run_has_a_window),
 		cmocka_unit_test(it_goes_on_when_its_keeper_is_killed),
 	};
 

@@ -374,8 +374,10 @@ void job_finish(struct job *j)
 {
 	unwatch(j);
 	if (j->became && j->origin != JOB_LIVE)
-		about(j, "the command became another program (exec): what that does is not in "
-			 "these profiles (--follow has it)");
+		about(j,
+		      "the command became another program (exec): what that does is not in "
+		      "these profiles (%s)",
+		      j->o->follow ? "it has its own if it is a Go program" : "--follow has it");
 	stop_all(j);
 	for (size_t i = 0; i < j->n; i++) {
 		struct job_slot *s = &j->slots[i];

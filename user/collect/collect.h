@@ -31,7 +31,7 @@ struct collect_opts {
 	uint64_t block_rate;
 	uint64_t mutex_fraction; /* one contention in so many is counted */
 	uint64_t wait_rate;	 /* as block_rate, for wait profiles */
-	uint64_t window_ns;	 /* how long the window will last, 0 unknown, for SOURCE_ENABLE */
+	uint64_t window_ns;	 /* how long the profile will last, 0: unknown */
 	/* largest share of the target's CPU time that probes may take; 0: no bound */
 	unsigned budget_ppm;
 	uint64_t budget_ahead_ns; /* what they may take before that bound applies */

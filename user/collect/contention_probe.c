@@ -7,6 +7,9 @@
 #include "collect/sched.h"
 #include "collect/site_errors.h"
 
+/* Of a block profile whose windows saw fewer waits end, what else there was is a loss. */
+enum { FEW = 10 };
+
 struct contention_probe {
 	struct subject *s;
 	struct collect_opts o;
@@ -136,7 +139,10 @@ static int comment_looks(struct contention_probe *c, const struct sched_result *
 				   "cut: %llu waits were under way when what was observed in full "
 				   "ended, and are not counted up to then",
 				   (unsigned long long)r->cut);
-	/* It is no loss: the probes do not see yields, and so windows may well have met them. */
+	/*
+	 * Where windows met waits it is no loss: the probes do not see yields, and so windows may well have met
+	 * them.
+	 */
 	if (!ret && r->unmet > 0 && c->kind == CONTENTION_BLOCK)
 		ret = prof_comment(c->prof, e, SLOWNESS_UNMET, (unsigned long long)r->unmet);
 	return ret;
@@ -261,6 +267,17 @@ static void set_window(struct contention_probe *c, const struct sched_result *r)
 	prof_set_time(c->prof, c->start_unix_ns, ns_between(&c->start, &c->end));
 }
 
+/* Waits that are known from elsewhere, and of which windows met none or next to none. */
+static void add_losses(const struct contention_probe *c, struct sched_result *r)
+{
+	if (!r->windowed)
+		return;
+	if (c->kind != CONTENTION_BLOCK)
+		r->loss.n[LOSS_LOCKS_UNSEEN] += (uint64_t)(r->unseen_ns / 1e6);
+	else if (r->ended < FEW)
+		r->loss.n[LOSS_RUNS_UNMET] += (uint64_t)r->unmet;
+}
+
 int contention_probe_stop(struct contention_probe *c, struct prof **out, struct err *e)
 {
 	struct sched_result r = {};
@@ -275,6 +292,7 @@ int contention_probe_stop(struct contention_probe *c, struct prof **out, struct 
 		return ret;
 	sched_leave(TAKE(c->sched), wait_kind(c));
 	prof_each_sample(c->prof, whole_counts, NULL);
+	add_losses(c, &r);
 	loss_merge(prof_loss(c->prof), &r.loss);
 	*out = TAKE(c->prof);
 	return 0;

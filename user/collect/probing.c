@@ -203,7 +203,7 @@ static int open_full(struct probing *p, struct err *e)
 	open_now(p);
 	if (!p->set_ns)
 		p->set_ns = p->opened_ns;
-	if (p->covered_ns && p->opened_ns > p->covered_ns)
+	if (p->covered_ns && p->opened_ns > p->covered_ns && (!p->o.held || p->begun))
 		p->gap_ns += p->opened_ns - p->covered_ns;
 	look_again(p, p->opened_ns);
 	return 0;
@@ -246,7 +246,7 @@ static uint64_t window_ns(const struct probing *p)
 /* Makes a stratum of a given count, and decides at which count its window is to open. */
 static void next_mass(struct probing *p, uint64_t now)
 {
-	double ns = probing_stratum_ns(p), paid = probing_until_paid(p, now);
+	double ns = probing_stratum_ns(p, now), paid = probing_until_paid(p, now);
 
 	if (p->by_count)
 		p->mass_from += mass_passed(p);
@@ -286,7 +286,8 @@ static void next_stratum(struct probing *p, uint64_t now)
 	if (p->by_count) /* such windows do not stand for time */
 		end = now;
 	p->by_count = false;
-	len = (uint64_t)fmin(probing_stratum_ns(p), fmax(STRATUM_MAX_NS, probing_bystanders_ns(p)));
+	len = (uint64_t)fmin(probing_stratum_ns(p, now),
+			     fmax(STRATUM_MAX_NS, probing_bystanders_ns(p)));
 	/*
 	 * It begins where the last one ended. The part that has passed has no window, and still
 	 * belongs to it.
@@ -354,6 +355,8 @@ static int begin_windows(struct probing *p, struct err *e)
 		    p->u.what, p->o.budget_ppm / 1e4);
 	p->member.full = false;
 	p->windows_since = now;
+	p->windows_before = p->nwindows;
+	p->lost_before = p->lost_ns;
 	p->done_known = false;
 	window_cost_gap(&p->cost);
 	p->stratum_ns = since;
@@ -571,6 +574,7 @@ int probing_begin(struct probing *p, struct err *e)
 	bool bears = true;
 	int ret;
 
+	p->begun = true;
 	if (p->failed)
 		return err_set(e, p->failed, "probes could not be put in");
 	if (p->state != READY)

@@ -92,9 +92,11 @@ struct probing {
 	double recent_cost, recent_ns;
 	uint64_t nwindows, observed_ns; /* over everything; observed: in windows and in full */
 	uint64_t lost_ns;		/* not observed because we did not run */
-	uint64_t gap_ns;		/* not observed, because probes were being put in */
-	uint64_t covered_ns;		/* all time up to here is accounted for; 0: none yet */
-	bool to_full;			/* observe in full when the present stratum is over */
+	uint64_t windows_before, lost_before; /* nwindows and lost_ns, at windows_since */
+	bool begun; /* probing_begin() was called: a target that was held before does nothing until then */
+	uint64_t gap_ns;     /* not observed, because probes were being put in */
+	uint64_t covered_ns; /* all time up to here is accounted for; 0: none yet */
+	bool to_full;	     /* observe in full when the present stratum is over */
 	uint64_t random;
 };
 
@@ -165,8 +167,8 @@ void probing_hear(struct probing *p, uint64_t now);
 /* Once for each target, before its first probe. */
 void probing_heal_first(struct subject *s, const struct collect_opts *o);
 
-/* probing_strata.c. How long the next stratum must be, and when a window in bursts is paid for: ns. */
-double probing_stratum_ns(const struct probing *p);
+/* probing_strata.c. How long the stratum from @now on must be, and when a window in bursts is paid for: ns. */
+double probing_stratum_ns(const struct probing *p, uint64_t now);
 double probing_until_paid(struct probing *p, uint64_t now);
 
 #endif

@@ -11,12 +11,27 @@ bool probing_windowed(const struct probing *p)
 	return p->nwindows || p->cut || p->crowded;
 }
 
+/* Windows stand for what is between them; where there was none after all, nothing stands for that time. */
+#define NONE_SHARE 0.1 /* of all of the time: from there on that is a loss */
+
+static uint64_t lost_ns(const struct probing *p)
+{
+	uint64_t since = p->windows_since, none = 0;
+
+	if (p->end_ns && since && !p->member.full && p->nwindows == p->windows_before)
+		none = p->end_ns - since;
+	if ((double)none <= NONE_SHARE * (double)(p->end_ns - p->set_ns))
+		none = 0;
+	/* Some of its strata may have been counted when they passed. */
+	return none > p->lost_ns - p->lost_before ? p->lost_before + none : p->lost_ns;
+}
+
 void probing_losses(const struct probing *p, struct loss *to)
 {
 	to->n[LOSS_BUDGET_CUT] |= p->cut;
 	to->n[LOSS_CROWDED] |= p->crowded;
 	to->n[LOSS_KEEPER_KILLED] += p->uprobes.deaths;
-	to->n[LOSS_UNWATCHED] += p->lost_ns / NS_PER_MS;
+	to->n[LOSS_UNWATCHED] += lost_ns(p) / NS_PER_MS;
 }
 
 double probing_hit_ns(const struct probing *p)
@@ -42,11 +57,15 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 	int ret = 0;
 	char stepped[80] = "", most[96] = "none", others[320], excess[256] = "",
 	     how[256] = "all of the time observed";
+	uint64_t missing = p->gap_ns + lost_ns(p);
 
 	if (p->o.budget_ppm)
 		snprintf(most, sizeof(most), "%g%% of the target's CPU time%s",
 			 p->o.budget_ppm / 1e4,
 			 p->o.budget_ahead_ns ? " after a first second of theirs" : "");
+	if (missing >= NS_PER_MS && wall > 0)
+		snprintf(how, sizeof(how), "%.2f%% of the time observed",
+			 100 * (double)p->observed_ns / wall);
 	if (p->windows_since)
 		snprintf(
 			how, sizeof(how),
