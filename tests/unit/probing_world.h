@@ -76,6 +76,7 @@ struct probes {
 	uint64_t told_until;  /* of this time all was told, by windows or in full; 0: nothing yet */
 	uint64_t at[1 << 14]; /* when windows opened */
 	struct loss loss;
+	char receipt[1024];
 };
 
 static struct {
@@ -626,6 +627,21 @@ static void step_all(uint64_t until)
 	}
 }
 
+/* The last comment of the profile. */
+static void take_receipt(struct probes *s)
+{
+	struct prof_header_view v;
+	struct prof *p;
+
+	assert_int_equal(prof_new(&p, NULL), 0);
+	assert_int_equal(probing_comment(s->p, p, NULL), 0);
+	v = prof_header(p);
+	assert_true(v.ncomments > 0);
+	snprintf(s->receipt, sizeof(s->receipt), "%s",
+		 strtab_get(prof_strings(p), v.comments[v.ncomments - 1]));
+	prof_free(p);
+}
+
 static uint64_t kill_every; /* as kill_ns */
 static uint64_t
 	lasts_ns; /* how long the profile lasts, from when hits count on; 0: the run's seconds */
@@ -695,6 +711,7 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		w.spent += w.at[i].p->member.spent;
 		w.error = window_cost_now(&w.at[i].p->cost).error * (double)w.at[i].p->nattached;
 		probing_losses(w.at[i].p, &w.at[i].loss);
+		take_receipt(&w.at[i]);
 		probing_free(w.at[i].p);
 		assert_int_equal(w.at[i].pricing, 0);
 	}

@@ -228,6 +228,26 @@ static void test_comes_late(void **state)
 	fini(&h);
 }
 
+/* It exits after we had no time to look for a while: that part of the time is in no total, either. */
+static void test_exits_unseen(void **state)
+{
+	struct heap_window h;
+
+	(void)state;
+	for (uint64_t ms = 10; ms <= 310; ms += 300) {
+		begin(&h);
+		full(&h);
+		heap_window_turn(&h, true, 400, 8e6);
+		pass(&h, 1000);
+		w.now += ms * MS;
+		w.fails = -ESRCH;
+		end(&h);
+		assert_int_equal((int)h.total[CLASS], 1000 * PER_MS);
+		assert_int_equal(uncounted(&h), ms < 100 ? 0 : ms + 1);
+		fini(&h);
+	}
+}
+
 /* A constructor runs for seconds before the runtime begins. It is not asked ten times and never again. */
 static void test_slow_start(void **state)
 {
@@ -289,6 +309,7 @@ int main(void)
 		cmocka_unit_test(test_fails_at_the_turn),
 		cmocka_unit_test(test_fails_after_the_turn),
 		cmocka_unit_test(test_comes_late),
+		cmocka_unit_test(test_exits_unseen),
 		cmocka_unit_test(test_slow_start),
 		cmocka_unit_test(test_never),
 	};

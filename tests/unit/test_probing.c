@@ -17,6 +17,7 @@ static void a_light_one_is_seen_in_full(void **state)
 	/* The probes of the first window stayed in, and were paid for once. */
 	assert_int_equal(w.at[0].attachings, 1);
 	assert_int_equal(w.at[0].paid, 1);
+	assert_non_null(strstr(w.at[0].receipt, ", all of the time observed"));
 }
 
 /* Between the first window and what is decided by it. */
@@ -522,6 +523,9 @@ static void it_goes_on_when_its_keeper_is_killed(void **state)
 	assert_int_equal(s->windows, 0);
 	seen = share_observed(s, 20) + (double)s->loss.n[LOSS_UNWATCHED] / 20000;
 	assert_true(seen > 0.98 && seen < 1.01);
+	/* Beside a loss of seconds nobody is told that all was observed. */
+	assert_null(strstr(s->receipt, "all of the time observed"));
+	assert_non_null(strstr(s->receipt, "% of the time observed"));
 	/* The keeper dies after windows, in full observation that has lasted long: only what follows is lost. */
 	kill_every = 4 * SEC;
 	run_one(much_at_first, true, 1, 30);

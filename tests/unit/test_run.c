@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli/cmd.h"
+#include "cli/job.h"
 #include "cli/outdir.h"
 #include "cli/profile_run.h"
 #include "cli/tell.h"
@@ -209,23 +210,39 @@ static void slurp(FILE *f, char *buf, size_t cap)
 	fclose(f);
 }
 
-/* Runs with stderr and the paths in memory; every resource that was opened must be given back. */
-static int run(struct run_opts *o)
+/* Calls @f with stderr in memory. */
+static int listen_to(int (*f)(struct run_opts *o), struct run_opts *o)
 {
-	FILE *p = tmpfile(), *err = tmpfile();
+	FILE *err = tmpfile();
 	int old = dup(STDERR_FILENO), status;
 
-	assert_true(p && err && old >= 0);
-	if (!o->paths)
-		o->paths = p;
+	assert_true(err && old >= 0);
 	fflush(stderr);
 	dup2(fileno(err), STDERR_FILENO);
-	status = profile_run(o);
+	status = f(o);
 	fflush(stderr);
 	dup2(old, STDERR_FILENO);
 	close(old);
-	slurp(p, paths, sizeof(paths));
 	slurp(err, said, sizeof(said));
+	return status;
+}
+
+static int profile(struct run_opts *o)
+{
+	return profile_run(o);
+}
+
+/* Runs with stderr and the paths in memory; every resource that was opened must be given back. */
+static int run(struct run_opts *o)
+{
+	FILE *p = tmpfile();
+	int status;
+
+	assert_non_null(p);
+	if (!o->paths)
+		o->paths = p;
+	status = listen_to(profile, o);
+	slurp(p, paths, sizeof(paths));
 	assert_int_equal(world.opens, world.frees);
 	assert_int_equal(world.starts, world.state_frees);
 	return status;
@@ -436,6 +453,31 @@ static void target_goes_by_descriptor(void **state)
 	close(p[1]);
 }
 
+static int finish_after_exec(struct run_opts *o)
+{
+	struct job *j;
+
+	assert_int_equal(job_open(o, 5, JOB_HELD, &j, NULL), 0);
+	j->became = j->gone = true;
+	job_finish(j);
+	job_free(j);
+	return 0;
+}
+
+/* Nobody is told of an option that was given. */
+static void a_command_becomes_another_program(void **state)
+{
+	struct run_opts o = usual();
+
+	(void)state;
+	listen_to(finish_after_exec, &o);
+	has_said("not in these profiles (--follow has it)");
+	o.follow = true;
+	listen_to(finish_after_exec, &o);
+	has_said("not in these profiles (it has its own if it is a Go program)");
+	assert_null(strstr(said, "--follow"));
+}
+
 static void heap_of_a_dead_target_is_a_failure(void **state)
 {
 	struct run_opts o = usual();
@@ -629,6 +671,7 @@ int main(void)
 		TEST(says_when_there_is_nothing),
 		TEST(target_goes),
 		TEST(target_goes_by_descriptor),
+		TEST(a_command_becomes_another_program),
 		TEST(heap_of_a_dead_target_is_a_failure),
 		TEST(wish_ends_the_window),
 		TEST(wish_in_the_middle),

@@ -144,6 +144,7 @@ static void counted(struct heap_window *w, const uint64_t counts[GPB_CLASSES], u
 {
 	memcpy(w->last, counts, sizeof(w->last));
 	w->last_known = true;
+	w->last_ns = now;
 	if (!w->windows_since)
 		return;
 	if (!w->marked) {
@@ -204,14 +205,23 @@ static void begin_counting(struct heap_window *w)
 		counted(w, now, w->windows_since);
 }
 
+static void end_at_last(struct heap_window *w, uint64_t counts[GPB_CLASSES], uint64_t at)
+{
+	uint64_t since = w->last_ns > w->windows_since ? w->last_ns : w->windows_since;
+
+	memcpy(counts, w->last, sizeof(w->last));
+	w->uncounted_ns += at > since ? (double)(at - since) : 0;
+}
+
 static void end_counting(struct heap_window *w)
 {
 	uint64_t now[GPB_CLASSES], at = now_ns();
 
 	if (!count_exactly(w, now))
 		counted(w, now, at);
-	else if (w->last_known) /* it has exited: the few ms since the last reading are not included */
-		memcpy(now, w->last, sizeof(now));
+	else if (w->last_known &&
+		 w->marked) /* it has exited: what came after the last reading is not included */
+		end_at_last(w, now, at);
 	else
 		w->marked = false;
 	w->windows_ns += (double)(at - w->windows_since);

@@ -66,6 +66,7 @@ struct heap_window {
 		last_skew;
 	uint64_t last[GPB_CLASSES]; /* at the last look */
 	uint64_t last_seen[GPB_CLASSES];
+	uint64_t last_ns;	       /* CLOCK_MONOTONIC: when that was */
 	bool last_known, last_watched; /* last_watched: last_seen was read at the same moment */
 	uint64_t first[GPB_CLASSES];   /* the runtime's counts when windows began */
 	bool marked;		       /* first is set, or was when full observation ended: */
