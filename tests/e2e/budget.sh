@@ -24,7 +24,7 @@
 need_root && need_bpf && need_go
 
 VERSIONS=${VERSIONS:-1.27.4}
-ONLY=${ONLY:-judge light heavy skewed bursty periodic ends waits kinds none keeper crowd stopped}
+ONLY=${ONLY:-judge light heavy skewed bursty periodic ends short waits kinds none keeper crowd stopped}
 SECONDS_EACH=${SECONDS_EACH:-8}
 RUNS=${RUNS:-1}
 Z=$TMP/z
@@ -175,6 +175,16 @@ part_ends() {
 	in_windows heap 1
 	comments heap >"$TMP/comments"
 	judge_whole "$TMP/log.ends" "$TMP/comments"
+}
+
+# One that is shorter than the time between two windows has a window all the same.
+part_short() {
+	begin "$1" churn heavy
+	for _ in 1 2 3 4; do
+		UNMET=yes watch 0.1 --heap
+		in_windows heap 1
+	done
+	stop
 }
 
 # Numbers by windows that are few, of what is rare: only where the error is small is its
@@ -339,7 +349,7 @@ part() {
 : >"$Z"
 for ((run = 0; run < RUNS; run++)); do
 	for v in $VERSIONS; do
-		for name in judge light heavy skewed bursty periodic ends waits kinds none keeper crowd stopped; do part $name "$v"; done
+		for name in judge light heavy skewed bursty periodic ends short waits kinds none keeper crowd stopped; do part $name "$v"; done
 	done
 done
 deviations() {

@@ -10,6 +10,9 @@
 /* Of a block profile whose windows saw fewer waits end, what else there was is a loss. */
 enum { FEW = 10 };
 
+/* Of a mutex profile that no window saw anything of, this part of the time waited for mutexes is a loss. */
+#define UNSEEN_SHARE 0.01
+
 struct contention_probe {
 	struct subject *s;
 	struct collect_opts o;
@@ -272,10 +275,10 @@ static void add_losses(const struct contention_probe *c, struct sched_result *r)
 {
 	if (!r->windowed)
 		return;
-	if (c->kind != CONTENTION_BLOCK)
-		r->loss.n[LOSS_LOCKS_UNSEEN] += (uint64_t)(r->unseen_ns / 1e6);
-	else if (r->ended < FEW)
-		r->loss.n[LOSS_RUNS_UNMET] += (uint64_t)r->unmet;
+	if (c->kind == CONTENTION_BLOCK)
+		r->loss.n[LOSS_RUNS_UNMET] += r->ended < FEW ? (uint64_t)r->unmet : 0;
+	else if (r->unseen_ns > UNSEEN_SHARE * (double)ns_between(&c->start, &c->end))
+		r->loss.n[LOSS_LOCKS_UNSEEN] += (uint64_t)(r->unseen_ns / 1e6) + 1;
 }
 
 int contention_probe_stop(struct contention_probe *c, struct prof **out, struct err *e)
