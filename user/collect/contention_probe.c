@@ -270,14 +270,13 @@ static void set_window(struct contention_probe *c, const struct sched_result *r)
 	prof_set_time(c->prof, c->start_unix_ns, ns_between(&c->start, &c->end));
 }
 
-/* Waits that are known from elsewhere, and of which windows met none or next to none. */
-static void add_losses(const struct contention_probe *c, struct sched_result *r)
+void contention_probe_unseen(enum contention kind, int64_t ns, struct sched_result *r)
 {
 	if (!r->windowed)
 		return;
-	if (c->kind == CONTENTION_BLOCK)
+	if (kind == CONTENTION_BLOCK)
 		r->loss.n[LOSS_RUNS_UNMET] += r->ended < FEW ? (uint64_t)r->unmet : 0;
-	else if (r->unseen_ns > UNSEEN_SHARE * (double)ns_between(&c->start, &c->end))
+	else if (r->unseen_ns > UNSEEN_SHARE * (double)ns)
 		r->loss.n[LOSS_LOCKS_UNSEEN] += (uint64_t)(r->unseen_ns / 1e6) + 1;
 }
 
@@ -295,7 +294,7 @@ int contention_probe_stop(struct contention_probe *c, struct prof **out, struct 
 		return ret;
 	sched_leave(TAKE(c->sched), wait_kind(c));
 	prof_each_sample(c->prof, whole_counts, NULL);
-	add_losses(c, &r);
+	contention_probe_unseen(c->kind, ns_between(&c->start, &c->end), &r);
 	loss_merge(prof_loss(c->prof), &r.loss);
 	*out = TAKE(c->prof);
 	return 0;

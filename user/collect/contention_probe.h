@@ -26,6 +26,12 @@ int contention_probe_begin(struct contention_probe *c, struct err *e);
 int contention_probe_tick(struct contention_probe *c, struct err *e);
 int contention_probe_stop(struct contention_probe *c, struct prof **out, struct err *e);
 void contention_probe_free(struct contention_probe *c);
+/*
+ * Adds losses to the result of a profile that lasted @ns: waits that are known from elsewhere, and of which its
+ * windows met none or next to none.
+ */
+struct sched_result;
+void contention_probe_unseen(enum contention kind, int64_t ns, struct sched_result *r);
 DEFINE_FREEP(struct contention_probe, contention_probe)
 
 #endif
