@@ -120,6 +120,9 @@ e2e: all $(addprefix $O/,$(SUPPORT_BINS)) $(NEWEST) $O/asan/tests/corrupt $(TOOL
 toolchains:
 	$(Q)if command -v go >/dev/null; then tests/support/subjects.sh toolchains || true; fi
 
+readers: all $O/tests/heapedges ## heapdump --hprof in its other readers, hprof-slurp too (needs cargo 1.88)
+	$(Q)SLURP=1 E2E=heapdump_hprof tests/run.sh --show e2e
+
 stress: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## 1,000 attachings, 200 kills, 20 profilers at once (root; half an hour)
 	$(Q)CYCLES=1000 KILLS=200 COLLECTORS=20 SCRIPT_LIMIT=7200 E2E="stress heal" tests/run.sh --show e2e
 
@@ -183,7 +186,7 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 12
 	@echo "Variables: V=1 shows commands, ASAN=1 sanitizes, CC, OPT='-O0 -g', T=seconds"
 
-.PHONY: all deps demo test unit e2e toolchains stress soak bench matrix fuzz layout lint objects bpfobjects install uninstall deb clean help
+.PHONY: all deps demo test unit e2e toolchains readers stress soak bench matrix fuzz layout lint objects bpfobjects install uninstall deb clean help
 
 # ---- BPF: source, object, skeleton --------------------------------------------------------------
 

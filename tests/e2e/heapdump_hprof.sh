@@ -1,12 +1,41 @@
 #!/bin/bash
 # heapdump --hprof: a reader of its own (tests/support/hprof.py) finds in the file what is in the dump, by
 # heapedges, which knows nothing of HPROF: objects, sizes, pointers, fields, roots, stacks, allocation sites
-# and contents. What VisualVM's library finds is compared too, where there is a Java to run it.
-# WIDE=1: every version. READERS="COMMAND...": each is run with a file, and must end with 0.
+# and contents. VisualVM's and NetBeans' libraries, LeakCanary's shark and, with SLURP=1 (make readers), hprof-slurp
+# read the same files without a complaint and find the same.
+# WIDE=1: every version. INSTALL_ONLY=1: the readers alone.
 . tests/support/lib.sh
 need_go
 command -v python3 >/dev/null || skip_all "needs python3"
 hprof=tests/support/hprof.py
+readers=$O/programs/hprof-readers
+slurp=$O/programs/hprof-slurp/bin/hprof-slurp
+
+# A part of Debian's package visualvm, what tests/support/readers.xml names, and who asks them
+fetch_java() {
+	local ivy=/usr/share/java/ivy.jar from=usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar java=tests/support jars
+	rm -rf "$readers" && mkdir -p "$readers" "$TMP/visualvm" "$TMP/netbeans" &&
+		thrice timeout 100 java -jar $ivy -error -ivy $java/readers.xml -retrieve "$readers/[artifact].[ext]" &&
+		(cd "$TMP/visualvm" && fetch_debs visualvm && dpkg-deb -x visualvm*.deb .) &&
+		cp "$TMP/visualvm/$from" "$readers/visualvm.jar" || return 1
+	jars=$(printf '%s:' "$readers"/*.jar)
+	# The same API
+	sed 's/org.graalvm.visualvm.lib.jfluid.heap/org.netbeans.lib.profiler.heap/; s/getAllInstancesIterator()/getAllInstances().iterator()/' \
+		$java/VisualVm.java >"$TMP/netbeans/VisualVm.java"
+	ecj -17 -proc:none -nowarn -cp "$jars" -d "$readers" $java/VisualVm.java $java/Shark.java &&
+		ecj -17 -proc:none -nowarn -cp "$jars" -d "$readers/netbeans" "$TMP/netbeans/VisualVm.java" &&
+		touch "$readers.made"
+}
+install_java() {
+	command -v ecj >/dev/null && [ -e /usr/share/java/ivy.jar ] || { echo "needs ecj and ivy: 'make deps' installs them"; return 1; }
+	made "$readers.made" tests/support/{readers.xml,VisualVm.java,Shark.java} -- fetch_java
+}
+fetch_slurp() { thrice cargo install -q --debug --locked --force --root "${slurp%/bin/*}" hprof-slurp@0.10.0; }
+install_slurp() {
+	command -v cargo >/dev/null || { echo "needs cargo 1.88 or newer"; return 1; }
+	made "$slurp" tests/e2e/heapdump_hprof.sh -- fetch_slurp
+}
+[ -z "${INSTALL_ONLY:-}" ] || { install_java; finish; } # ahead of the measuring
 
 # Classes with one name are told apart by what follows it, and a bracket in front is Java's.
 plain() { sed -E 's/^(object [^ ]+ [0-9]+ )\[/\1array_[/; s/^(object [^ ]+ ([0-9]+) [^ ]+)_#[0-9]+ /\1 /; s/^(object [^ ]+ ([0-9]+) [^ ]+)_\(\2_B\) /\1 /' "$1" | sort; }
@@ -118,31 +147,66 @@ steps damaged
 outcome "heapdump_hprof/damaged ($(sed 's/ edges.*//' "$TMP/totals"))"
 
 # ---- other readers ----
-jar=$O/programs/visualvm-heap.jar
-fetch_jar() {
-	mkdir -p "$TMP/visualvm" && (
-		cd "$TMP/visualvm" && fetch_debs visualvm &&
-			dpkg-deb --fsys-tarfile visualvm*.deb |
-			tar xO ./usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar >"$1.new"
-	) && mv "$1.new" "$1"
+# read_by COMMAND...: what it prints is in $TMP/read. What it says on stderr is a complaint.
+read_by() {
+	"$@" >"$TMP/read" 2>"$TMP/err"
+	head -n 2 "$TMP/err"
 }
-if [ -z "$(command -v javac)" ]; then
-	skip heapdump_hprof/VisualVM "needs a JDK: default-jdk-headless"
-elif made "$jar" tests/support/hprof.py -- fetch_jar "$jar" 2>"$TMP/why"; then
-	for cell in 1.16.15 1.27.4; do
-		dumped $cell && converted "$TMP/dump"
-		rm -rf "$TMP"/*.hwcache # it believes an old index
-		java -Djava.awt.headless=true -cp "$jar" tests/support/VisualVm.java "$TMP/hprof" >"$TMP/visualvm.out" 2>"$TMP/err" ||
-			wrong "$(head -n 1 "$TMP/err")"
-		judge python3 tests/support/hprofjudge.py "$TMP/facts" "$TMP/visualvm.out" 2>"$TMP/asked"
-		outcome "heapdump_hprof/VisualVM, $cell ($(tr '\n' ';' <"$TMP/asked"))"
-	done
+asked_of() { # CLASSES JUDGE_ARG...
+	rm -rf "$TMP"/*.hwcache # they believe an old index
+	read_by java -Djava.awt.headless=true -cp "$1:$readers/*" VisualVm "$TMP/hprof"
+	python3 tests/support/hprofjudge.py "$TMP/facts" "$TMP/read" "${@:2}" 2>"$TMP/asked"
+}
+VisualVM() { asked_of "$readers"; }
+NetBeans() { asked_of "$readers/netbeans" netbeans; }
+# Objects, bytes, fields and threads as hprof.py tells them
+shark() {
+	read_by java -cp "$readers:$readers/*" Shark "$TMP/hprof"
+	read -r _ objects _ bytes _ <"$TMP/totals"
+	has -x "total $objects $bytes" "$TMP/read"
+	grep '^edge ' "$TMP/told" | sort >"$TMP/want.sorted"
+	grep '^edge ' "$TMP/read" | sort | diff "$TMP/want.sorted" -
+	grep '^thread ' "$TMP/told" | cut -d' ' -f2 | sort >"$TMP/want.sorted"
+	grep '^thread ' "$TMP/read" | cut -d' ' -f2- | tr ' ' '_' | sort | diff "$TMP/want.sorted" -
+	echo "$objects objects, $(grep -c '^edge ' "$TMP/read") references" >"$TMP/asked"
+}
+# The instances of each class; sizes it estimates.
+slurp() {
+	"$slurp" "$TMP/hprof" --top 1000000 --json --output "$TMP/json" >"$TMP/out" 2>&1
+	python3 -c 'if 1:
+		import json, sys
+		for c in json.load(open(sys.argv[1]))["heap"]["top_allocated_classes"]:
+			print(c["class_name"].replace(" ", "_"), c["instance_count"])' "$TMP/json" >"$TMP/read"
+	grep '^object ' "$TMP/told" | cut -d' ' -f4 | tr / . | sort | uniq -c | awk '{ print $2, $1 }' | sort >"$TMP/want.sorted"
+	tr / . <"$TMP/read" | grep -vE '^(java[.]lang[.]|(byte|char)\[\])' | sort | diff "$TMP/want.sorted" -
+	echo "$(wc -l <"$TMP/want.sorted") classes" >"$TMP/asked"
+}
+# asked READER WHAT: what it made of $TMP/hprof
+asked() {
+	rm -f "$TMP/asked"
+	steps "$1"
+	outcome "heapdump_hprof/$1, $2 ($(tr '\n' ';' <"$TMP/asked"))"
+}
+
+DUMPED='' TYPED=''
+if install_java >"$TMP/why" 2>&1; then
+	DUMPED="VisualVM NetBeans" TYPED=shark
 else
-	skip heapdump_hprof/VisualVM "its library cannot be had: $(tail -n 1 "$TMP/why")"
+	skip "heapdump_hprof/VisualVM, NetBeans, shark" "they cannot be had: $(tail -n 1 "$TMP/why")"
 fi
-for reader in ${READERS:-}; do
-	dumped 1.27.4 && converted "$TMP/dump"
-	judge "$reader" "$TMP/hprof" >"$TMP/out"
-	outcome "heapdump_hprof/$(basename "$reader")"
+if [ -n "${SLURP:-}" ]; then
+	if install_slurp >"$TMP/why" 2>&1; then DUMPED+=" slurp" TYPED+=" slurp"; else
+		skip heapdump_hprof/slurp "it cannot be had: $(tail -n 1 "$TMP/why")"
+	fi
+fi
+for cell in 1.16.15 1.27.4; do
+	[ -n "$DUMPED" ] && dumped $cell && converted "$TMP/dump" || continue
+	for reader in $DUMPED; do asked "$reader" $cell; done
 done
+# The judge of the first two knows of no contents.
+if [ -n "$TYPED" ]; then
+	"$GOPROF" heapdump "$TMP/dump" --exe "$(subject 1.27.4 heapworld)" --contents --hprof "$TMP/hprof" >"$TMP/out"
+	"$hprof" "$TMP/hprof" "$TMP/told" >"$TMP/totals" 2>"$TMP/err" || wrong "hprof.py: $(head -n 3 "$TMP/err")"
+	for reader in $TYPED; do asked "$reader" "types and contents"; done
+fi
 finish

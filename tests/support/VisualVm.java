@@ -1,6 +1,6 @@
 // tests/support/VisualVm.java - what VisualVM's library reads in an HPROF file, in the words of hprof.py:
 //
-//	java -cp org-graalvm-visualvm-lib-jfluid-heap.jar VisualVm.java FILE
+//	java -cp 'CLASSES:org-graalvm-visualvm-lib-jfluid-heap.jar' VisualVm FILE
 //
 // "total OBJECTS BYTES" of the classes that are not Java's, "thread NAME FUNCTION...", "size ADDRESS BYTES",
 // "retained ADDRESS BYTES", and "distance ADDRESS N": steps to the nearest root, -1: none.

@@ -39,6 +39,7 @@ tools() {
 	perf linux-perf
 	chromium chromium
 	dpkg-shlibdeps dpkg-dev
+	ecj ecj
 	mmdebstrap mmdebstrap
 	man man-db
 	fish fish
@@ -70,6 +71,7 @@ missing() {
 	[ "$1" = check ] || fuzzer_runtime
 	[ "$1" = check ] || [ -d /usr/share/fonts/truetype/dejavu ] ||
 		echo "fonts-dejavu-core a font for the browser is missing"
+	[ "$1" = check ] || [ -e /usr/share/java/ivy.jar ] || echo "ivy the program Ivy is missing"
 	[ -e /usr/include/linux/bpf.h ] || echo "linux-libc-dev the header linux/bpf.h is missing"
 }
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Compares what is held with what is said of it.
 
-usage: hprofjudge.py FACTS [VISUALVM]
+usage: hprofjudge.py FACTS [VISUALVM [netbeans]]
 
 FACTS: what hprof.py and heapedges print. What each object retains, by dominators that are found here in
 another way than the program's, must be what "retained" lines say. VISUALVM: what VisualVm.java prints; there
 garbage retains nothing, but nobody else retains what it points to, and the nearest root is as far as it is by a search from all roots.
+netbeans: NetBeans' library printed it. It takes each object for 16 bytes more, and may count an object twice that another
+one points to twice; so what retains two such pointers is compared by its size and distance alone.
 Complains on stdout; prints to stderr what was compared.
 """
 import sys
@@ -24,12 +26,16 @@ class Heap:
     def __init__(self, path):
         self.size, self.to, self.frames, self.statics = {}, {}, [], []
         self.retained, self.threads = {}, set()
+        self.doubled = set()  # point to one object twice, or retain what does
         for line in open(path):
             w = line.split()
             if w[0] == "object":
                 self.size[w[1]] = int(w[2])
             elif w[0] == "edge":
-                self.to.setdefault(w[1], []).append(w[3])
+                to = self.to.setdefault(w[1], [])
+                if w[3] in to:
+                    self.doubled.add(w[1])
+                to.append(w[3])
             elif w[0] == "root":
                 (self.frames if w[1] == "frame" else self.statics).append(w[3])
             elif w[0] == "retained":
@@ -84,6 +90,8 @@ class Heap:
         bytes_ = {n: self.size.get(n, 0) for n in nodes}
         for n in reversed(nodes[1:]):
             bytes_[up[n]] += bytes_[n]
+            if n in self.doubled:
+                self.doubled.add(up[n])
         return bytes_
 
     @staticmethod
@@ -117,7 +125,9 @@ def compare(what, want, got):
             wrong(f"{what} of {n}: {got.get(n)}, not {want[n]}")
 
 
-def visualvm(h, path):
+def visualvm(h, path, netbeans):
+    if netbeans:
+        h.size = {n: size + 16 for n, size in h.size.items()}
     got = {"size": {}, "retained": {}, "distance": {}}
     threads = set()
     for line in open(path):
@@ -133,12 +143,17 @@ def visualvm(h, path):
     bytes_.update(dict.fromkeys(garbage, 0))
     near = h.distances()
     compare("VisualVM: size", h.size, got["size"])
+    unsure = h.doubled - {None} if netbeans else ()
+    for n in unsure:
+        bytes_[n] = got["retained"].get(n)
     compare("VisualVM: retained", {n: bytes_[n] for n in h.size}, got["retained"])
     compare("VisualVM: distance", {n: near.get(n, -1) for n in h.size}, got["distance"])
     # Its names have dots for slashes.
     for t in {t.replace("/", ".") for t in h.threads} ^ {t.replace("/", ".") for t in threads}:
         wrong(f"VisualVM: {t}")
     print(f"{len(threads)} stacks, {len(garbage)} objects of garbage", file=sys.stderr)
+    if netbeans:
+        print(f"{len(unsure)} not by what they retain", file=sys.stderr)
 
 
 def main():
@@ -147,7 +162,7 @@ def main():
     compare("retained", {n: bytes_.get(n, 0) for n in h.size}, h.retained)
     print(f"{len(h.size)} objects", file=sys.stderr)
     if len(sys.argv) > 2:
-        visualvm(h, sys.argv[2])
+        visualvm(h, sys.argv[2], sys.argv[3:] == ["netbeans"])
     sys.exit(1 if said else 0)
 
 

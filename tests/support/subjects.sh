@@ -23,6 +23,7 @@ list() {
 	local cell
 	echo "INSTALL_ONLY=1 bash tests/e2e/realsoft.sh"
 	echo "INSTALL_ONLY=1 bash tests/e2e/realwait.sh"
+	echo "INSTALL_ONLY=1 bash tests/e2e/heapdump_hprof.sh"
 	each "1.27.4" subject "checksum"
 	each "1.27.4" subject "alloctruth $S"
 	each "1.19.13 1.27.4" subject dumped
