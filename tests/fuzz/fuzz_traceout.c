@@ -11,6 +11,7 @@
 #include "cli/trace_cut.h"
 #include "cli/trace_events.h"
 #include "cli/trace_to_perfetto.h"
+#include "ingest/exectrace/ticks.h"
 #include "ingest/exectrace/trace_summary.h"
 #include "output/perfetto.h"
 #include "perfetto.pb-c.h"
@@ -126,7 +127,7 @@ static void adds_up(const struct trace_summary *s)
 		goroutines += g->goroutines;
 		for (size_t k = 0; k < g->spent.n; k++) {
 			BUG_ON(g->spent.at[k].ns < 0);
-			sum += g->spent.at[k].ns;
+			sum = ticks_add(sum, g->spent.at[k].ns);
 		}
 		BUG_ON(sum != g->total_ns);
 	}

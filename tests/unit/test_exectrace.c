@@ -13,11 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "ingest/exectrace/exectrace.h"
 #include "ingest/exectrace/generation.h"
 #include "ingest/exectrace/heap.h"
 #include "ingest/exectrace/ids.h"
 #include "ingest/exectrace/trace_profile.h"
+#include "ingest/exectrace/trace_summary.h"
 #include "ingest/exectrace/wire1.h"
 
 /* ---- a trace that is being made ---- */
@@ -475,6 +477,137 @@ static void time_does_not_follow_the_square_of_ps(void **state)
 	done(&m);
 }
 
+/* ---- hostile ones ---- */
+
+/* Goroutines that come out of a system call, and run later or never: such a stretch is kept until that is known. */
+static struct made early_stretches(uint64_t n)
+{
+	struct made m = begin("go 1.22 trace");
+
+	clock_of(&m, 1);
+	for (uint64_t i = 0; i < n + n / 2; i++) {
+		if (i % 2000 == 0)
+			batch(&m, 1, 1, 1 + i * 10);
+		if (i < n) {
+			EVENT2(&m, EV_GO_CREATE_SYSCALL, 1, i + 1);
+			EVENT2(&m, EV_GO_SYSCALL_END_BLOCKED, 5);
+			continue;
+		}
+		if (i == n)
+			EVENT2(&m, EV_PROC_STATUS, 0, 0, 1);
+		EVENT2(&m, EV_GO_START, 1, i - n + 1, 1);
+		EVENT2(&m, EV_GO_DESTROY, 1);
+	}
+	return m;
+}
+
+/* Seconds that it takes; *ns: of its first sample. */
+static double profile_of(struct made *m, enum trace_profile_kind kind, int64_t *ns)
+{
+	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
+	CLEANUP(trace_profile_freep) struct trace_profile *p = NULL;
+	CLEANUP(prof_freep) struct prof *out = NULL;
+	int fd CLEANUP(closep) = file_of(m);
+	clock_t start = clock();
+	struct trace_event ev;
+	struct err e;
+
+	assert_int_equal(exectrace_open(fd, &t, &e), 0);
+	assert_int_equal(trace_profile_new(kind, exectrace_version(t), &p, &e), 0);
+	while (exectrace_next(t, &ev, &e) == 1)
+		assert_int_equal(trace_profile_event(p, t, &ev, &e), 0);
+	assert_int_equal(exectrace_next(t, &ev, &e), 0);
+	assert_int_equal(trace_profile_end(p, &out, &e), 0);
+	*ns = prof_nsamples(out) ? prof_sample_at(out, 0).values[1] : 0;
+	return (double)(clock() - start) / CLOCKS_PER_SEC;
+}
+
+static void first_runs_are_not_looked_for_among_all(void **state)
+{
+	enum { GOROUTINES = 150000 };
+	struct made m = early_stretches(GOROUTINES);
+	int64_t ns;
+
+	(void)state;
+	assert_true(profile_of(&m, TRACE_PROFILE_SYSCALL, &ns) < 3);
+	assert_int_equal(ns, 5 * GOROUTINES / 2); /* of those that never run */
+	done(&m);
+}
+
+/* Each one is compared with all that go on. */
+static void stops_of_one_goroutine_have_a_bound(void **state)
+{
+	struct made m = begin("go 1.22 trace");
+	struct err e;
+
+	(void)state;
+	clock_of(&m, 1);
+	batch(&m, 1, UINT64_MAX, 0);
+	byte(&m, EV_STRINGS);
+	for (uint64_t i = 1; i <= LIMIT_TRACE_STOPS + 1; i++)
+		EVENT2(&m, EV_STRING, i, 0);
+	batch(&m, 1, 1, 10);
+	EVENT2(&m, EV_PROC_STATUS, 0, 0, 1);
+	EVENT2(&m, EV_GO_STATUS, 0, 1, 1, 2);
+	for (uint64_t i = 1; i <= LIMIT_TRACE_STOPS + 1; i++)
+		EVENT2(&m, EV_STW_BEGIN, 1, i, 0);
+	assert_int_equal(read_all(&m, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "stopped too many times"));
+	done(&m);
+}
+
+/* Version 1 has names of up to 1,000,000 bytes, and each event and frame may have one. */
+static struct made long_names(uint64_t n)
+{
+	enum { BYTES = 1000000, FRAMES = 1000 };
+	struct made m = begin("go 1.21 trace");
+
+	byte(&m, EV1_STRING);
+	numbers(&m, NUMBERS(1, BYTES));
+	for (int i = 0; i < BYTES; i++)
+		byte(&m, 'x');
+	EVENT1(&m, EV1_BATCH, 0, 0);
+	EVENT1(&m, EV1_FREQUENCY, 1000000000);
+	byte(&m, EV1_STACK | 3 << 6);
+	numbers(&m, NUMBERS(2 + 4 * FRAMES + 1, 1, FRAMES));
+	for (int i = 0; i < FRAMES; i++)
+		numbers(&m, NUMBERS(1, 1, 1, (uint64_t)i % 100));
+	EVENT1(&m, EV1_PROC_START, 1, 1);
+	EVENT1(&m, EV1_GO_CREATE, 1, 1, 1, 0);
+	EVENT1(&m, EV1_GO_START_LOCAL, 1, 1);
+	for (uint64_t i = 0; i < n; i++) {
+		EVENT1(&m, EV1_REGION, 1, 0, 0, 1, 1);
+		EVENT1(&m, EV1_REGION, 1, 0, 1, 1, 1);
+	}
+	EVENT1(&m, EV1_GO_BLOCK_RECV, 1, 1);
+	EVENT1(&m, EV1_GO_UNBLOCK_LOCAL, 1, 1, 0);
+	EVENT1(&m, EV1_GO_START_LOCAL, 1, 1);
+	return m;
+}
+
+static void long_names_are_not_looked_at_each_time(void **state)
+{
+	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
+	CLEANUP(trace_summary_freep) struct trace_summary *s = NULL;
+	struct made m = long_names(10000);
+	int fd CLEANUP(closep) = file_of(&m);
+	clock_t start = clock();
+	struct trace_event ev;
+	struct err e;
+	int64_t ns;
+
+	(void)state;
+	assert_true(profile_of(&m, TRACE_PROFILE_SYNC, &ns) < 1);
+	assert_int_equal(ns, 1);
+	assert_int_equal(exectrace_open(fd, &t, &e), 0);
+	assert_int_equal(trace_summary_new(&s, &e), 0);
+	while (exectrace_next(t, &ev, &e) == 1)
+		assert_int_equal(trace_summary_event(s, t, &ev, false, &e), 0);
+	assert_int_equal(s->regions.all.at[0].q.n, 10000);
+	assert_true(clock() - start < 2 * CLOCKS_PER_SEC);
+	done(&m);
+}
+
 /* ---- all versions ---- */
 
 /* No strict part of a trace is taken for the whole, or read past its end; what comes before is the same. */
@@ -582,6 +715,9 @@ int main(void)
 		cmocka_unit_test(an_end_before_the_call_blocked_is_refused),
 		cmocka_unit_test(a_wakeup_in_vain_is_left_out),
 		cmocka_unit_test(time_does_not_follow_the_square_of_ps),
+		cmocka_unit_test(first_runs_are_not_looked_for_among_all),
+		cmocka_unit_test(stops_of_one_goroutine_have_a_bound),
+		cmocka_unit_test(long_names_are_not_looked_at_each_time),
 		cmocka_unit_test(every_truncation_is_told),
 		cmocka_unit_test(headers_are_told_apart),
 		cmocka_unit_test(numbers_are_found_again),

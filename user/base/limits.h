@@ -86,6 +86,9 @@ enum {
 	LIMIT_TRACE_TEXT = 1 << 30,  /* strings of one generation of an execution trace */
 	LIMIT_TRACE_IDS = 1 << 26,   /* its strings, its stacks, and frames of all stacks */
 	LIMIT_TRACE_NAMES = 1 << 28, /* names of its tasks and regions that go on */
+	LIMIT_TRACE_STOPS = 64,	     /* of the world, by one goroutine, that go on */
+	LIMIT_TRACE_NAME = 1 << 10,  /* bytes of a name, as it is shown */
+	LIMIT_TRACE_STACK = 1 << 16, /* bytes of a stack, the same */
 	LIMIT_TRACE_STEPS = 1 << 20, /* changes of mutator utilisation in one second */
 	LIMIT_TRACE_KINDS = 1 << 11, /* kinds of tasks, of regions, of ranges */
 	LIMIT_TRACE_REASONS = 256,   /* why goroutines wait */

@@ -16,6 +16,7 @@
 #include "cli/trace_opt.h"
 #include "cli/trace_text.h"
 #include "cli/trace_to_perfetto.h"
+#include "ingest/exectrace/ticks.h"
 
 enum { LOOK_EVERY = 1 << 12 }; /* events between two looks at whether somebody waits */
 
@@ -25,6 +26,8 @@ struct run {
 	struct trace_input in;
 	/* What is made of each event; NULL: it is not asked for. */
 	struct trace_profile *profiles[TRACE_PROFILE_KINDS];
+	struct trace_profile *asked[TRACE_PROFILE_KINDS]; /* those that are there */
+	size_t nasked;
 	struct trace_summary *summary;
 	struct trace_cut *cut;
 	struct trace_to_perfetto *perfetto;
@@ -51,8 +54,8 @@ static void begin(struct run *r, const struct trace_event *ev)
 {
 	r->begun = true;
 	r->start_ns = ev->time_ns;
-	r->from_ns = ev->time_ns + r->o->from_ns;
-	r->to_ns = r->o->has_to ? ev->time_ns + r->o->to_ns : INT64_MAX;
+	r->from_ns = ticks_add(ev->time_ns, r->o->from_ns);
+	r->to_ns = r->o->has_to ? ticks_add(ev->time_ns, r->o->to_ns) : INT64_MAX;
 	if (ev->kind == TRACE_SYNC && ev->sync.has_clock)
 		r->unix_ns = ev->sync.unix_ns + (ev->time_ns - ev->sync.trace_ns);
 }
@@ -61,9 +64,10 @@ static int profile_event(struct run *r, const struct trace_event *ev, bool befor
 {
 	int ret = 0;
 
-	for (int k = 0; !ret && k < TRACE_PROFILE_KINDS; k++)
-		if (r->profiles[k] && !(before && ev->kind == TRACE_CPU_SAMPLE))
-			ret = trace_profile_event(r->profiles[k], r->in.trace, ev, e);
+	if (before && ev->kind == TRACE_CPU_SAMPLE)
+		return 0;
+	for (size_t i = 0; !ret && i < r->nasked; i++)
+		ret = trace_profile_event(r->asked[i], r->in.trace, ev, e);
 	return ret;
 }
 
@@ -146,9 +150,8 @@ static int pass(struct run *r, struct err *e)
 	if (!r->over)
 		return 0;
 	r->last_ns = r->to_ns;
-	for (int k = 0; !ret && k < TRACE_PROFILE_KINDS; k++)
-		if (r->profiles[k])
-			ret = trace_profile_stop(r->profiles[k], r->in.trace, r->to_ns, e);
+	for (size_t i = 0; !ret && i < r->nasked; i++)
+		ret = trace_profile_stop(r->asked[i], r->in.trace, r->to_ns, e);
 	return ret;
 }
 
@@ -337,9 +340,12 @@ static int prepare(struct run *r, struct err *e)
 	unsigned version = exectrace_version(r->in.trace);
 	int ret = check_outputs(r, e);
 
-	for (int k = 0; !ret && k < TRACE_PROFILE_KINDS; k++)
-		if (o->pprof[k])
-			ret = trace_profile_new(k, version, &r->profiles[k], e);
+	for (int k = 0; !ret && k < TRACE_PROFILE_KINDS; k++) {
+		if (!o->pprof[k])
+			continue;
+		ret = trace_profile_new(k, version, &r->profiles[k], e);
+		r->asked[r->nasked++] = r->profiles[k];
+	}
 	if (!ret && trace_opt_summary(o))
 		ret = trace_summary_new(&r->summary, e);
 	if (!ret && o->cut)

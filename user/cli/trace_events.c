@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/limits.h"
 #include "profile/utf8.h"
 
 static const char *const gstates[] = { "undetermined", "none",	  "runnable",
@@ -51,10 +52,28 @@ static void put_quoted(FILE *f, const char *name, struct trace_text text)
 	putc_unlocked('"', f);
 }
 
-/* From the innermost frame on. */
+static void put_name(FILE *f, const char *name, struct trace_text text)
+{
+	put_quoted(f, name, trace_text_cut(text, LIMIT_TRACE_NAME));
+}
+
+static void put_frame(FILE *f, const struct trace_frame *fr)
+{
+	if (fr->func.len)
+		put_text(f, trace_text_cut(fr->func, LIMIT_TRACE_NAME));
+	else
+		fprintf(f, "0x%" PRIx64, fr->pc);
+	if (!fr->file.len)
+		return;
+	putc_unlocked(' ', f);
+	put_text(f, trace_text_cut(fr->file, LIMIT_TRACE_NAME));
+	fprintf(f, ":%" PRIu64, fr->line);
+}
+
+/* From the innermost frame on. What is too long for a line is only counted. */
 static void put_stack(FILE *f, const char *name, const struct exectrace *t, uint32_t stack)
 {
-	size_t n = exectrace_stack(t, stack);
+	size_t n = exectrace_stack(t, stack), bytes = 0;
 
 	if (!n)
 		return;
@@ -64,15 +83,13 @@ static void put_stack(FILE *f, const char *name, const struct exectrace *t, uint
 
 		if (i)
 			fputs(" < ", f);
-		if (fr.func.len)
-			put_text(f, fr.func);
-		else
-			fprintf(f, "0x%" PRIx64, fr.pc);
-		if (!fr.file.len)
-			continue;
-		putc_unlocked(' ', f);
-		put_text(f, fr.file);
-		fprintf(f, ":%" PRIu64, fr.line);
+		if (bytes > LIMIT_TRACE_STACK) {
+			fprintf(f, "... %zu more", n - i);
+			break;
+		}
+		put_frame(f, &fr);
+		bytes += trace_text_cut(fr.func, LIMIT_TRACE_NAME).len +
+			 trace_text_cut(fr.file, LIMIT_TRACE_NAME).len + 1;
 	}
 	putc_unlocked('"', f);
 }
@@ -90,7 +107,7 @@ static void put_range(FILE *f, const struct trace_event *ev)
 	static const char *const scopes[] = { "program", "goroutine", "proc" };
 	const struct trace_range *r = &ev->range;
 
-	put_quoted(f, "name", r->name);
+	put_name(f, "name", r->name);
 	fprintf(f, " of=%s", scopes[r->scope]);
 	if (r->scope != TRACE_SCOPE_PROGRAM)
 		fprintf(f, " id=%" PRId64, r->id);
@@ -105,7 +122,7 @@ static void put_transition(FILE *f, const struct exectrace *t, const struct trac
 
 	fprintf(f, " id=%" PRId64 " %s->%s", tr->id, states[tr->from], states[tr->to]);
 	if (tr->reason.len)
-		put_quoted(f, "reason", tr->reason);
+		put_name(f, "reason", tr->reason);
 	if (ev->kind == TRACE_GOROUTINE)
 		put_stack(f, "its-stack", t, tr->stack);
 }
@@ -129,7 +146,7 @@ static void put_arguments(FILE *f, const struct exectrace *t, const struct trace
 		fprintf(f, " name=\"%s\" value=%" PRIu64, ev->metric.name, ev->metric.value);
 		return;
 	case TRACE_LABEL:
-		put_quoted(f, "label", ev->label.label);
+		put_name(f, "label", ev->label.label);
 		fprintf(f, " id=%" PRId64, ev->label.g);
 		return;
 	case TRACE_RANGE_BEGIN:
@@ -142,16 +159,16 @@ static void put_arguments(FILE *f, const struct exectrace *t, const struct trace
 		fprintf(f, " task=%" PRIu64, ev->task.id);
 		if (ev->task.parent != TRACE_NONE)
 			fprintf(f, " parent=%" PRId64, ev->task.parent);
-		put_quoted(f, "type", ev->task.type);
+		put_name(f, "type", ev->task.type);
 		return;
 	case TRACE_REGION_BEGIN:
 	case TRACE_REGION_END:
 		fprintf(f, " task=%" PRIu64, ev->region.task);
-		put_quoted(f, "type", ev->region.type);
+		put_name(f, "type", ev->region.type);
 		return;
 	case TRACE_LOG:
 		fprintf(f, " task=%" PRIu64, ev->log.task);
-		put_quoted(f, "category", ev->log.category);
+		put_name(f, "category", ev->log.category);
 		put_quoted(f, "message", ev->log.message);
 		return;
 	case TRACE_GOROUTINE:

@@ -5,6 +5,7 @@
 
 #include "cli/report.h"
 #include "cli/tell.h"
+#include "ingest/exectrace/ticks.h"
 
 enum { TOP_GROUPS = 20, TOP_WAITS = 4, TOP_KINDS = 15 };
 
@@ -36,7 +37,7 @@ static int64_t waiting_ns(const struct trace_group *g)
 
 	for (size_t i = 0; i < g->spent.n; i++)
 		if (g->spent.at[i].key >= TRACE_SPENT_WAITING)
-			sum += g->spent.at[i].ns;
+			sum = ticks_add(sum, g->spent.at[i].ns);
 	return sum;
 }
 
@@ -45,7 +46,7 @@ static int64_t running_ns(const struct trace_summary *s)
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < s->groups.n; i++)
-		sum += spent_of(&s->groups.at[i], TRACE_SPENT_RUNNING)->ns;
+		sum = ticks_add(sum, spent_of(&s->groups.at[i], TRACE_SPENT_RUNNING)->ns);
 	return sum;
 }
 

@@ -105,7 +105,7 @@ static struct perfetto_text text_of(const char *s)
 /* What is longer than that nobody reads. */
 static struct perfetto_text text(struct trace_text t)
 {
-	return (struct perfetto_text){ t.at, t.len < LIMIT_NAME ? t.len : LIMIT_NAME };
+	return (struct perfetto_text){ t.at, trace_text_cut(t, LIMIT_TRACE_NAME).len };
 }
 
 static uint64_t time_of(const struct trace_to_perfetto *p, const struct trace_event *ev)
@@ -234,10 +234,11 @@ void trace_to_perfetto_free(struct trace_to_perfetto *p)
 static bool add(struct trace_to_perfetto *p, const char *at, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		char *to = vec_add(&p->text, LIMIT_STRING);
+		char *to = vec_add(&p->text, LIMIT_TRACE_STACK);
 
 		if (!to)
-			return p->text.n >= LIMIT_STRING; /* cut, where it is longer than that */
+			return p->text.n >=
+			       LIMIT_TRACE_STACK; /* cut, where it is longer than that */
 		*to = at[i];
 	}
 	return true;
@@ -245,14 +246,15 @@ static bool add(struct trace_to_perfetto *p, const char *at, size_t n)
 
 static bool add_frame(struct trace_to_perfetto *p, const struct trace_frame *f)
 {
+	struct perfetto_text func = text(f->func), file = text(f->file);
 	char line[64];
 
 	if (f->func.len)
 		snprintf(line, sizeof(line), ":%" PRIu64 "\n", f->line);
 	else
 		snprintf(line, sizeof(line), "0x%" PRIx64 "\n", f->pc);
-	return add(p, f->func.at, f->func.len) && (!f->file.len || add(p, "  ", 2)) &&
-	       add(p, f->file.at, f->file.len) && add(p, line, strlen(line));
+	return add(p, func.at, func.len) && (!file.len || add(p, "  ", 2)) &&
+	       add(p, file.at, file.len) && add(p, line, strlen(line));
 }
 
 /* A note with the frames, from the innermost on; each stack of a generation is told once. */
@@ -269,7 +271,7 @@ static bool note_stack(struct trace_to_perfetto *p, const struct exectrace *t, u
 	if (perfetto_knows(p->out, stack))
 		return true;
 	p->text.n = 0;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && p->text.n < LIMIT_TRACE_STACK; i++) {
 		struct trace_frame f = exectrace_frame(t, stack, i);
 
 		if (!add_frame(p, &f))
@@ -369,7 +371,7 @@ static bool name_it(struct trace_to_perfetto *p, const struct exectrace *t,
 	if (!n || n >= STACK_MAX)
 		return true;
 	f = exectrace_frame(t, stack, n - 1);
-	g->name = strtab_put(p->names, f.func.at, f.func.len);
+	g->name = strtab_put(p->names, f.func.at, text(f.func).len);
 	return g->name != UINT32_MAX;
 }
 

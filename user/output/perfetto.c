@@ -51,7 +51,8 @@ enum { BLOCK_BYTES = 128 << 10 };
 struct perfetto {
 	FILE *f; /* borrowed */
 	struct names names[KINDS];
-	VEC(uint64_t) keyed; /* numbers of texts by the caller's keys; 0: not told */
+	VEC(uint64_t) keyed; /* numbers of texts by the caller's keys; 0: not told, */
+	uint64_t forgotten;  /* nor are those up to this one, any more */
 	bool cleared;	     /* the next packet tells that names are forgotten */
 	struct block buf;    /* packets that were not written yet */
 	struct block packed; /* scratch: the same, compressed */
@@ -74,7 +75,7 @@ static int fresh_tables(struct perfetto *p, struct err *e)
 		n->known = NULL;
 		ret = strtab_new(&n->known, e);
 	}
-	p->keyed.n = 0;
+	p->forgotten = p->names[NOTE_TEXTS].last;
 	p->cleared = true;
 	return ret;
 }
@@ -265,12 +266,14 @@ static bool keyed(struct perfetto *p, uint32_t key, struct perfetto_text text, u
 	while (p->keyed.n <= key)
 		if (!vec_add(&p->keyed, SIZE_MAX))
 			return false;
+	if (p->keyed.at[key] <= p->forgotten)
+		p->keyed.at[key] = 0;
 	return told(&p->names[NOTE_TEXTS], &p->keyed.at[key], text, iid);
 }
 
 bool perfetto_knows(const struct perfetto *p, uint32_t key)
 {
-	return key < p->keyed.n && p->keyed.at[key];
+	return key < p->keyed.n && p->keyed.at[key] > p->forgotten;
 }
 
 static void tell_fresh(struct perfetto *p, pb_interned_data *data, pb_packet *packet)

@@ -140,16 +140,21 @@ static int intern_fixed(struct prof *p, const char *s, size_t n, uint32_t *id, s
 	return *id == UINT32_MAX ? no_memory(e) : 0;
 }
 
+int prof_name(struct prof *p, const char *at, size_t len, uint32_t *id, struct err *e)
+{
+	if (len > LIMIT_STRING)
+		return err_set(e, -E2BIG, "string of over %d bytes", LIMIT_STRING);
+	if (!utf8_valid(at, len))
+		return intern_fixed(p, at, len, id, e);
+	*id = strtab_put(p->strs, at, len);
+	return *id == UINT32_MAX ? no_memory(e) : 0;
+}
+
 static int intern(struct prof *p, const char *s, uint32_t *id, struct err *e)
 {
 	size_t n = s ? strnlen(s, LIMIT_STRING + 1) : 0;
 
-	if (n > LIMIT_STRING)
-		return err_set(e, -E2BIG, "string of over %d bytes", LIMIT_STRING);
-	if (!utf8_valid(s, n))
-		return intern_fixed(p, s, n, id, e);
-	*id = strtab_put(p->strs, n ? s : "", n);
-	return *id == UINT32_MAX ? no_memory(e) : 0;
+	return prof_name(p, n ? s : "", n, id, e);
 }
 
 /* ---- life and header ---- */
@@ -335,17 +340,10 @@ static bool same_func(const struct prof *p, size_t a, size_t b)
 	return x->name == y->name && x->file == y->file && x->start_line == y->start_line;
 }
 
-static int intern_func(struct prof *p, const struct prof_line *l, uint32_t *id, struct err *e)
+static int put_func(struct prof *p, struct prof_function_view v, uint32_t *id, struct err *e)
 {
-	struct prof_function_view v = { .start_line = l->start_line }, *fresh;
-	int r;
+	struct prof_function_view *fresh = vec_add(&p->funcs, IDS_MAX);
 
-	r = intern(p, l->func, &v.name, e);
-	if (r >= 0)
-		r = intern(p, l->file, &v.file, e);
-	if (r < 0)
-		return r;
-	fresh = vec_add(&p->funcs, IDS_MAX);
 	if (!fresh)
 		return no_memory(e);
 	*fresh = v;
@@ -354,6 +352,17 @@ static int intern_func(struct prof *p, const struct prof_line *l, uint32_t *id, 
 	if (*id != p->funcs.n)
 		p->funcs.n--;
 	return *id ? 0 : no_memory(e);
+}
+
+static int intern_func(struct prof *p, const struct prof_line *l, uint32_t *id, struct err *e)
+{
+	struct prof_function_view v = { .start_line = l->start_line };
+	int r;
+
+	r = intern(p, l->func, &v.name, e);
+	if (r >= 0)
+		r = intern(p, l->file, &v.file, e);
+	return r < 0 ? r : put_func(p, v, id, e);
 }
 
 /* ---- locations ---- */
@@ -383,21 +392,28 @@ static uint64_t hash_location(const struct prof *p, const struct location *l)
 	return h;
 }
 
+static int append_line(struct prof *p, uint32_t func, int64_t number, struct err *e)
+{
+	uint32_t *to = vec_add(&p->line_funcs, SIZE_MAX);
+	int64_t *line = vec_add(&p->line_numbers, SIZE_MAX);
+
+	if (!to || !line)
+		return no_memory(e);
+	*to = func;
+	*line = number;
+	return 0;
+}
+
 static int append_lines(struct prof *p, const struct prof_line *lines, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		uint32_t id, *func;
-		int64_t *line;
+		uint32_t id;
 		int r = intern_func(p, &lines[i], &id, e);
 
+		if (r >= 0)
+			r = append_line(p, id, lines[i].line, e);
 		if (r < 0)
 			return r;
-		func = vec_add(&p->line_funcs, SIZE_MAX);
-		line = vec_add(&p->line_numbers, SIZE_MAX);
-		if (!func || !line)
-			return no_memory(e);
-		*func = id;
-		*line = lines[i].line;
 	}
 	return 0;
 }
@@ -435,6 +451,24 @@ int prof_location(struct prof *p, int mapping, uint64_t address, const struct pr
 
 	BUG_ON(mapping < 0 || (size_t)mapping > p->mappings.n || n > UINT32_MAX);
 	r = append_lines(p, lines, n, e);
+	if (r >= 0)
+		r = append_location(p, l, e);
+	if (p->locs.n == known)
+		p->line_funcs.n = p->line_numbers.n = l.first_line;
+	return r;
+}
+
+int prof_location_named(struct prof *p, uint64_t address, uint32_t func, uint32_t file,
+			int64_t line, struct err *e)
+{
+	struct location l = { .address = address, .first_line = p->line_funcs.n, .nlines = 1 };
+	struct prof_function_view v = { .name = func, .file = file };
+	size_t known = p->locs.n;
+	uint32_t id;
+	int r = put_func(p, v, &id, e);
+
+	if (r >= 0)
+		r = append_line(p, id, line, e);
 	if (r >= 0)
 		r = append_location(p, l, e);
 	if (p->locs.n == known)

@@ -82,6 +82,14 @@ int prof_location(struct prof *p, int mapping, uint64_t address, const struct pr
 		  size_t n, struct err *e);
 
 /*
+ * The same for one line whose names are ids that prof_name() gave, for callers that meet the same
+ * names over and over. No mapping.
+ */
+int prof_name(struct prof *p, const char *at, size_t len, uint32_t *id, struct err *e);
+int prof_location_named(struct prof *p, uint64_t address, uint32_t func, uint32_t file,
+			int64_t line, struct err *e);
+
+/*
  * Add @values (one per sample type) to the sample with these locations (leaf first) and
  * labels (in any order). The number of samples and of locations is bounded only by memory.
  */

@@ -37,6 +37,12 @@ struct trace_text {
 	size_t len;
 };
 
+/* Its first @most bytes: version 1 has names of up to 1,000,000, and each event may have one. */
+static inline struct trace_text trace_text_cut(struct trace_text t, size_t most)
+{
+	return (struct trace_text){ t.at, t.len < most ? t.len : most };
+}
+
 enum trace_kind {
 	TRACE_SYNC,	   /* sync: a generation begins; also the last event of a whole trace */
 	TRACE_METRIC,	   /* metric */

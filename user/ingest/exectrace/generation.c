@@ -11,11 +11,16 @@
  */
 enum { BATCH_MAX = 64 << 10, FRAMES_MAX = 128, STRING_MAX = 1 << 10 };
 
+/* A head has no more than HEAD_BYTES, with a byte of what follows. */
+enum { WORTH_SKIPPING = 32 << 10, HEAD_BYTES = 64 };
+
 /* ---- bytes of a batch ---- */
 
 struct bytes {
 	const uint8_t *at, *end;
 	bool bad;
+	unsigned version;
+	uint64_t ticks; /* of its beginning */
 };
 
 static uint64_t uvarint(struct bytes *b)
@@ -33,11 +38,6 @@ static uint64_t uvarint(struct bytes *b)
 	}
 	b->bad = true;
 	return 0;
-}
-
-static bool is_next(const struct bytes *b, uint8_t type)
-{
-	return b->at < b->end && *b->at == type;
 }
 
 /* ---- heads ---- */
@@ -90,12 +90,15 @@ static int read_head(struct generations *s, struct head *h, struct err *e)
 	if (h->size > BATCH_MAX)
 		return err_set(e, -EBADMSG, "offset %llu: a batch of %llu bytes",
 			       (unsigned long long)h->off, (unsigned long long)h->size);
-	if (!stream_have(t, (size_t)h->size))
+	if (stream_offset(t) > t->size || h->size > t->size - stream_offset(t) ||
+	    !stream_have(t, h->size > 0))
 		return bad_at(h->off, "the trace ends in this batch", e);
 	return 0;
 }
 
 /* ---- tables ---- */
+
+typedef int table_reader(struct generation *g, struct bytes *b, struct err *e);
 
 static int read_strings(struct generation *g, struct bytes *b, struct err *e)
 {
@@ -191,18 +194,18 @@ static int read_snapshot(struct generation *g, struct bytes *b, uint64_t *ticks,
 }
 
 /* From Go 1.25 on a batch of its own kind, which the snapshot is in as well. */
-static int read_sync(struct generations *s, struct generation *g, struct bytes *b, uint64_t ticks,
-		     struct err *e)
+static int read_sync(struct generation *g, struct bytes *b, struct err *e)
 {
+	uint64_t ticks = b->ticks;
 	int ret = 0;
 
-	if (s->version >= 25)
+	if (b->version >= 25)
 		b->at++;
 	while (!ret && b->at < b->end) {
 		uint8_t type = *b->at++;
 		uint64_t frequency;
 
-		if (type == EV_CLOCK_SNAPSHOT && s->version >= 25) {
+		if (type == EV_CLOCK_SNAPSHOT && b->version >= 25) {
 			ret = read_snapshot(g, b, &ticks, e);
 			continue;
 		}
@@ -250,30 +253,66 @@ static int add_batch(struct generation *g, const struct head *h, uint64_t off, s
 	return 0;
 }
 
+/* NULL: it has events. */
+static table_reader *reader_of(const struct generations *s, uint8_t first)
+{
+	if (first == EV_STRINGS)
+		return read_strings;
+	if (first == EV_STACKS)
+		return read_stacks;
+	if (first == EV_CPU_SAMPLES)
+		return read_samples;
+	return first == (s->version < 25 ? EV_FREQUENCY : EV_SYNC) ? read_sync : NULL;
+}
+
+static int read_table(struct generations *s, struct generation *g, const struct head *h,
+		      table_reader *read, struct err *e)
+{
+	struct bytes b;
+	int ret;
+
+	if (!stream_have(&s->s, (size_t)h->size))
+		return bad_at(h->off, "the trace ends in this batch", e);
+	b = (struct bytes){ .at = s->s.buf + s->s.at,
+			    .end = s->s.buf + s->s.at + h->size,
+			    .version = s->version,
+			    .ticks = h->base };
+	ret = read(g, &b, e);
+	return ret ? err_wrap(e, ret, "in the batch at offset %llu", (unsigned long long)h->off) :
+		     0;
+}
+
+/* Events are read later, so the bytes of large batches of them are not read here, and their heads alone. */
+static void skip_events(struct stream *s, uint64_t size)
+{
+	uint64_t end = stream_offset(s) + size;
+
+	if (size < WORTH_SKIPPING) {
+		s->until = 0;
+		stream_skip(s, size);
+	} else {
+		stream_seek_until(s, end, end + HEAD_BYTES);
+	}
+}
+
 static int read_batch(struct generations *s, struct generation *g, const struct head *h,
 		      struct err *e)
 {
-	struct bytes b = { s->s.buf + s->s.at, s->s.buf + s->s.at + h->size, false };
-	uint64_t off = stream_offset(&s->s);
+	table_reader *read = h->size && h->what == HEAD_BATCH ? reader_of(s, s->s.buf[s->s.at]) :
+								NULL;
 	int ret = 0;
 
 	if ((int64_t)h->base < g->start_ns)
 		g->start_ns = (int64_t)h->base;
-	if (h->what == HEAD_EXPERIMENT || !h->size)
-		ret = 0;
-	else if (is_next(&b, EV_STRINGS))
-		ret = read_strings(g, &b, e);
-	else if (is_next(&b, EV_STACKS))
-		ret = read_stacks(g, &b, e);
-	else if (is_next(&b, EV_CPU_SAMPLES))
-		ret = read_samples(g, &b, e);
-	else if (is_next(&b, s->version < 25 ? EV_FREQUENCY : EV_SYNC))
-		ret = read_sync(s, g, &b, h->base, e);
+	if (read)
+		ret = read_table(s, g, h, read, e);
+	else if (h->size && h->what == HEAD_BATCH)
+		ret = add_batch(g, h, stream_offset(&s->s), e);
+	if (read)
+		stream_skip(&s->s, h->size);
 	else
-		ret = add_batch(g, h, off, e);
-	stream_skip(&s->s, h->size);
-	return ret ? err_wrap(e, ret, "in the batch at offset %llu", (unsigned long long)h->off) :
-		     0;
+		skip_events(&s->s, h->size);
+	return ret;
 }
 
 /* ---- all of it ---- */

@@ -13,7 +13,7 @@ int order_wrong(struct order *o, const char *what)
 		       (long long)o->now.g, o->ev->type, what);
 }
 
-int order_needs(struct order *o, unsigned what)
+int order_lacks(struct order *o, unsigned what)
 {
 	if (what & NEEDS_M && o->m == TRACE_NONE)
 		return order_wrong(o, "it needs a thread, and there is none");
@@ -62,37 +62,6 @@ void order_keep(struct order *o, struct held *h)
 }
 
 /* ---- states ---- */
-
-struct gstate *order_goroutine(const struct order *o, int64_t id)
-{
-	uint64_t at;
-
-	return ids_get(&o->by_g, (uint64_t)id, &at) ? &o->gs.at[at] : NULL;
-}
-
-struct pstate *order_proc(const struct order *o, int64_t id)
-{
-	uint64_t at;
-
-	return ids_get(&o->by_p, (uint64_t)id, &at) ? &o->ps.at[at] : NULL;
-}
-
-struct mstate *order_thread(const struct order *o, int64_t id)
-{
-	uint64_t at;
-
-	return ids_get(&o->by_m, (uint64_t)id, &at) ? &o->ms.at[at] : NULL;
-}
-
-struct seq order_seq(const struct order *o, uint64_t n)
-{
-	return (struct seq){ o->gen->number, n };
-}
-
-bool order_succeeds(const struct order *o, uint64_t n, struct seq before)
-{
-	return before.gen == o->gen->number && n == before.n + 1;
-}
 
 struct gstate *order_new_goroutine(struct order *o, int64_t id, enum gstatus status)
 {
@@ -254,13 +223,13 @@ static void reach(struct order *o, uint64_t hash)
 }
 
 /* Numbers of another generation mean nothing in this one. */
-void order_reach_g(struct order *o, const struct gstate *g)
+void order_reached_g(struct order *o, const struct gstate *g)
 {
 	if (g->seq.gen == o->gen->number)
 		reach(o, state_hash(o, GOROUTINE, g->id, g->status, g->seq.n));
 }
 
-void order_reach_p(struct order *o, const struct pstate *p)
+void order_reached_p(struct order *o, const struct pstate *p)
 {
 	if (p->seq.gen == o->gen->number)
 		reach(o, state_hash(o, PROC, p->id, class_of(p->status), p->seq.n));
@@ -270,6 +239,8 @@ void order_reach_p(struct order *o, const struct pstate *p)
 
 void order_reach_gc(struct order *o)
 {
+	if (!o->hashes)
+		return;
 	reach(o, state_hash(o, COLLECTION, 0, 0, o->gc_seq));
 }
 
@@ -285,38 +256,6 @@ size_t order_reached(const struct order *o, const uint64_t **out)
 }
 
 /* ---- what comes out ---- */
-
-struct trace_text order_text(struct order *o, uint64_t id)
-{
-	struct trace_text t;
-
-	if (!tables_string(&o->gen->tables, id, &t))
-		o->missing = "string";
-	return t;
-}
-
-uint32_t order_stack(struct order *o, uint64_t id)
-{
-	uint32_t at;
-
-	if (!tables_stack(&o->gen->tables, id, &at))
-		o->missing = "stack";
-	return at;
-}
-
-struct trace_event *order_put(struct order *o, enum trace_kind kind, uint64_t stack_id)
-{
-	struct trace_event *ev = &o->queue[o->queued++];
-
-	BUG_ON(o->queued > QUEUE_MAX);
-	*ev = (struct trace_event){ .kind = kind,
-				    .time_ns = o->ev->time_ns,
-				    .m = o->m,
-				    .p = o->now.p,
-				    .g = o->now.g,
-				    .stack = order_stack(o, stack_id) };
-	return ev;
-}
 
 struct trace_event *order_put_g(struct order *o, int64_t id, unsigned from, unsigned to,
 				uint64_t stack_id)
@@ -488,44 +427,54 @@ static void leave(struct order *o, int64_t m)
 		p->m = m;
 }
 
-int order_advance(struct order *o, const struct raw_event *ev, int64_t m, bool force, struct err *e)
+static int refers_to_nothing(struct order *o, int64_t m)
+{
+	return err_set(o->e, -EBADMSG,
+		       "generation %llu, thread %lld, event %u: it refers to a %s that the "
+		       "generation does not have",
+		       (unsigned long long)o->gen->number, (long long)m, o->ev->type, o->missing);
+}
+
+int order_advance(struct order *o, const struct raw_event *ev, int64_t m, bool force,
+		  struct trace_event *out, struct err *e)
 {
 	static const struct mstate nothing = { TRACE_NONE, TRACE_NONE };
-	struct mstate *at = m == TRACE_NONE ? NULL : order_thread(o, m);
+	struct mstate *at = m == TRACE_NONE ? NULL : order_thread(o, m), before;
 	int ret;
 
 	BUG_ON(o->queued);
 	o->ev = ev;
 	o->m = m;
 	o->e = e;
+	o->out = out;
 	if (m != TRACE_NONE && !at && !(at = order_new_thread(o, m, TRACE_NONE)))
 		return order_no_memory(o);
-	o->now = o->next = at ? *at : nothing;
+	before = o->now = o->next = at ? *at : nothing;
 	o->missing = NULL;
 	o->nreached = 0;
 	o->force = force;
 	o->adopted = false;
 	ret = advance(o, ev->args);
-	if (ret == DONE && m != TRACE_NONE)
+	if (ret == DONE && m != TRACE_NONE &&
+	    (o->next.p != before.p || o->next.g != before.g || ev->type == EV_PROC_STATUS))
 		leave(o, m);
 	if (ret == DONE && o->missing && !o->gen->damaged)
-		ret = err_set(e, -EBADMSG,
-			      "generation %llu, thread %lld, event %u: it refers to a %s that the "
-			      "generation does not have",
-			      (unsigned long long)o->gen->number, (long long)m, ev->type,
-			      o->missing);
+		ret = refers_to_nothing(o, m);
 	if (ret != DONE)
 		o->queued = 0;
 	return ret;
 }
 
+/* The first one is there already. */
 bool order_take(struct order *o, struct trace_event *out)
 {
 	if (o->head == o->queued) {
 		o->head = o->queued = 0;
 		return false;
 	}
-	*out = o->queue[o->head++];
+	if (o->head)
+		*out = o->queue[o->head - 1];
+	o->head++;
 	return true;
 }
 

@@ -34,12 +34,12 @@ DEFINE_FREEP(struct order, order)
 void order_begin(struct order *o, const struct generation *g, unsigned version, bool hashes);
 
 /*
- * 1: the event of thread @m is next, and order_take() gives what it means; 0: it must wait for
- * another thread; -EBADMSG: it can never come. @force: it comes all the same where what it waits for is
- * not in the trace, and its transition is from the state that is known.
+ * 1: the event of thread @m is next, and order_take() with the same @out gives what it means; 0: it must
+ * wait for another thread; -EBADMSG: it can never come. @force: it comes all the same where what it waits
+ * for is not in the trace, and its transition is from the state that is known.
  */
 int order_advance(struct order *o, const struct raw_event *ev, int64_t m, bool force,
-		  struct err *e);
+		  struct trace_event *out, struct err *e);
 /* After 0: for which state it must wait, as a hash that is not 0. */
 uint64_t order_awaited(const struct order *o);
 /* After 1: which states are reached by it, as such hashes; how many is returned. */

@@ -8,6 +8,7 @@
 #ifndef INGEST_EXECTRACE_ORDER_PRIV_H
 #define INGEST_EXECTRACE_ORDER_PRIV_H
 
+#include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "ingest/exectrace/order.h"
@@ -66,7 +67,7 @@ struct task {
 	struct held type;
 };
 
-enum { QUEUE_MAX = 4 };
+enum { QUEUE_MAX = 4 }; /* what one event means, at most */
 
 struct order {
 	const struct generation *gen;
@@ -82,7 +83,8 @@ struct order {
 	struct map by_task;
 	enum gc_state gc;
 	uint64_t gc_seq;
-	struct trace_event queue[QUEUE_MAX];
+	/* What the event that came last means: the first in *out, the others in queue. */
+	struct trace_event *out, queue[QUEUE_MAX - 1];
 	size_t head, queued;
 	/* The event that is tried. */
 	const struct raw_event *ev;
@@ -117,7 +119,16 @@ void order_let_go(struct order *o, struct held *h);
 /* Until the next event: what the present one refers to. */
 void order_keep(struct order *o, struct held *h);
 /* 0, or as order_wrong(). */
-int order_needs(struct order *o, unsigned what);
+int order_lacks(struct order *o, unsigned what);
+static inline int order_needs(struct order *o, unsigned what)
+{
+	bool there = (!(what & NEEDS_M) || o->m != TRACE_NONE) &&
+		     (!(what & NEEDS_P) || o->now.p != TRACE_NONE) &&
+		     (!(what & NEEDS_G) || o->now.g != TRACE_NONE);
+
+	return there ? 0 : order_lacks(o, what);
+}
+
 /*
  * What is told is not so yet: a goroutine or P of that status which @n acts of others succeed, a P that
  * was taken from the thread, a collection of that number. NULL, false: order_waits() is the answer.
@@ -129,17 +140,55 @@ bool order_await_lost_p(struct order *o);
 bool order_await_gc(struct order *o, uint64_t n, enum gc_state gc);
 /* WAIT, or no memory. */
 int order_waits(struct order *o);
-/* Those are how things are now. */
-void order_reach_g(struct order *o, const struct gstate *g);
-void order_reach_p(struct order *o, const struct pstate *p);
+/* Those are how things are now, which only matters where somebody waits by hashes. */
+void order_reached_g(struct order *o, const struct gstate *g);
+void order_reached_p(struct order *o, const struct pstate *p);
+static inline void order_reach_g(struct order *o, const struct gstate *g)
+{
+	if (o->hashes)
+		order_reached_g(o, g);
+}
+
+static inline void order_reach_p(struct order *o, const struct pstate *p)
+{
+	if (o->hashes)
+		order_reached_p(o, p);
+}
+
 void order_reach_gc(struct order *o);
 /* NULL: there is none of that id. */
-struct gstate *order_goroutine(const struct order *o, int64_t id);
-struct pstate *order_proc(const struct order *o, int64_t id);
-struct mstate *order_thread(const struct order *o, int64_t id);
+static inline struct gstate *order_goroutine(const struct order *o, int64_t id)
+{
+	uint64_t at;
+
+	return ids_get(&o->by_g, (uint64_t)id, &at) ? &o->gs.at[at] : NULL;
+}
+
+static inline struct pstate *order_proc(const struct order *o, int64_t id)
+{
+	uint64_t at;
+
+	return ids_get(&o->by_p, (uint64_t)id, &at) ? &o->ps.at[at] : NULL;
+}
+
+static inline struct mstate *order_thread(const struct order *o, int64_t id)
+{
+	uint64_t at;
+
+	return ids_get(&o->by_m, (uint64_t)id, &at) ? &o->ms.at[at] : NULL;
+}
+
 /* The @n-th act of others in the present generation. */
-struct seq order_seq(const struct order *o, uint64_t n);
-bool order_succeeds(const struct order *o, uint64_t n, struct seq before);
+static inline struct seq order_seq(const struct order *o, uint64_t n)
+{
+	return (struct seq){ o->gen->number, n };
+}
+
+static inline bool order_succeeds(const struct order *o, uint64_t n, struct seq before)
+{
+	return before.gen == o->gen->number && n == before.n + 1;
+}
+
 /* NULL: no memory. */
 struct gstate *order_new_goroutine(struct order *o, int64_t id, enum gstatus status);
 void order_delete_goroutine(struct order *o, struct gstate *g);
@@ -149,10 +198,44 @@ struct mstate *order_new_thread(struct order *o, int64_t id, int64_t g);
 unsigned order_g_state(enum gstatus status);
 unsigned order_p_state(enum pstatus status);
 /* Of the present generation; what it does not have is noted in o->missing. */
-struct trace_text order_text(struct order *o, uint64_t id);
-uint32_t order_stack(struct order *o, uint64_t id);
-/* What comes out: of the event that is tried, where and as it is. */
-struct trace_event *order_put(struct order *o, enum trace_kind kind, uint64_t stack_id);
+static inline struct trace_text order_text(struct order *o, uint64_t id)
+{
+	struct trace_text t;
+
+	if (!tables_string(&o->gen->tables, id, &t))
+		o->missing = "string";
+	return t;
+}
+
+static inline uint32_t order_stack(struct order *o, uint64_t id)
+{
+	uint32_t at;
+
+	if (!tables_stack(&o->gen->tables, id, &at))
+		o->missing = "stack";
+	return at;
+}
+
+/*
+ * What comes out: of the event that is tried, where and as it is. The caller sets all that its kind has:
+ * to clear an event first takes longer than all else that is done with it.
+ */
+static inline struct trace_event *order_put(struct order *o, enum trace_kind kind,
+					    uint64_t stack_id)
+{
+	struct trace_event *ev = o->queued ? &o->queue[o->queued - 1] : o->out;
+
+	BUG_ON(o->queued == QUEUE_MAX);
+	o->queued++;
+	ev->kind = kind;
+	ev->time_ns = o->ev->time_ns;
+	ev->m = o->m;
+	ev->p = o->now.p;
+	ev->g = o->now.g;
+	ev->stack = order_stack(o, stack_id);
+	return ev;
+}
+
 struct trace_event *order_put_g(struct order *o, int64_t id, unsigned from, unsigned to,
 				uint64_t stack_id);
 void order_put_p(struct order *o, int64_t id, unsigned from, unsigned to);

@@ -154,6 +154,9 @@ int order_stw_begin(struct order *o, const uint64_t *a)
 	for (size_t i = 0; i < g->stops.n; i++)
 		if (g->stops.at[i].why == a[0])
 			return order_wrong(o, "the world is stopped twice by one");
+	/* Go's runtime has one at a time, and Go's reader looks at each of them each time. */
+	if (g->stops.n == LIMIT_TRACE_STOPS)
+		return order_wrong(o, "the world is stopped too many times by one");
 	s = vec_add(&g->stops, LIMIT_TRACE_IDS);
 	if (!s)
 		return order_no_memory(o);

@@ -292,10 +292,12 @@ int order_go_switch(struct order *o, const uint64_t *a, bool destroy)
 
 	if (!g)
 		return -EBADMSG;
+	if (next == g && o->force)
+		return order_wrong(o, "a goroutine switches to itself");
 	if ((!next || next->status != G_WAITING || !order_succeeds(o, a[1], next->seq)) &&
 	    !(next = order_await_g(o, (int64_t)a[0], G_WAITING, a[1])))
 		return order_waits(o);
-	g = running(o); /* the other one may have moved it */
+	g = order_goroutine(o, o->now.g); /* the other one may have moved it */
 	order_put_g(o, next->id, TRACE_G_WAITING, TRACE_G_RUNNABLE, 0);
 	order_put_g(o, g->id, TRACE_G_RUNNING, destroy ? TRACE_G_NOT_EXIST : TRACE_G_WAITING, 0);
 	order_put_g(o, next->id, TRACE_G_RUNNABLE, TRACE_G_RUNNING, 0)->g = TRACE_NONE;

@@ -123,27 +123,3 @@ int tables_address(struct trace_tables *t, uint64_t pc, uint32_t *out, struct er
 	*out = (uint32_t)at + 1;
 	return 0;
 }
-
-bool tables_string(const struct trace_tables *t, uint64_t id, struct trace_text *out)
-{
-	uint64_t i;
-
-	*out = (struct trace_text){ "", 0 };
-	if (!id)
-		return true;
-	if (!ids_get(&t->string_ids, id, &i))
-		return false;
-	*out = (struct trace_text){ t->bytes.at + t->strings.at[i].at, t->strings.at[i].n };
-	return true;
-}
-
-bool tables_stack(const struct trace_tables *t, uint64_t id, uint32_t *out)
-{
-	uint64_t i = 0;
-
-	*out = 0;
-	if (id && !ids_get(&t->stack_ids, id, &i))
-		return false;
-	*out = id ? (uint32_t)i + 1 : 0;
-	return true;
-}

@@ -41,8 +41,29 @@ int tables_address(struct trace_tables *t, uint64_t pc, uint32_t *out, struct er
 int tables_add_frame(struct trace_tables *t, const struct table_frame *f, struct err *e);
 
 /* false: there is none with this id. Id 0 is "". */
-bool tables_string(const struct trace_tables *t, uint64_t id, struct trace_text *out);
+static inline bool tables_string(const struct trace_tables *t, uint64_t id, struct trace_text *out)
+{
+	uint64_t i;
+
+	*out = (struct trace_text){ "", 0 };
+	if (!id)
+		return true;
+	if (!ids_get(&t->string_ids, id, &i))
+		return false;
+	*out = (struct trace_text){ t->bytes.at + t->strings.at[i].at, t->strings.at[i].n };
+	return true;
+}
+
 /* A number from 1 on, as in struct trace_event; 0 for id 0. False: there is none with this id. */
-bool tables_stack(const struct trace_tables *t, uint64_t id, uint32_t *out);
+static inline bool tables_stack(const struct trace_tables *t, uint64_t id, uint32_t *out)
+{
+	uint64_t i = 0;
+
+	*out = 0;
+	if (id && !ids_get(&t->stack_ids, id, &i))
+		return false;
+	*out = id ? (uint32_t)i + 1 : 0;
+	return true;
+}
 
 #endif

@@ -18,6 +18,7 @@ enum { FEW_THREADS = 64 };
 
 /* A thread whose next event is known. */
 struct cursor {
+	int64_t m;
 	uint32_t thread;  /* index in generation.threads */
 	uint32_t batch;	  /* the one that is read, */
 	uint8_t *buf;	  /* its bytes; owned */
@@ -37,6 +38,9 @@ struct trace2 {
 	struct generations gens;
 	struct generation gen;
 	struct order *order;
+	uint8_t arguments
+		[256]; /* of each kind of event, behind the time stamp; 0xff: there is none */
+	struct trace_event *next;   /* where the next event goes */
 	VEC(struct cursor) cursors; /* one per thread of the generation */
 	VEC(struct slot) slots;	    /* a heap by time */
 	bool many;	    /* threads: those that must wait are in a list of what they wait for */
@@ -123,19 +127,23 @@ static bool uvarint_slow(struct cursor *c, uint64_t *out)
 	return false;
 }
 
-/* Most numbers have one byte or two. */
+/* Most numbers have one byte to three. */
 static inline bool uvarint(struct cursor *c, uint64_t *out)
 {
 	const uint8_t *at = c->buf + c->at;
 
-	if (c->len - c->at < 2 || (at[0] & at[1] & 0x80))
+	if (c->len - c->at < 3 || (at[0] & at[1] & at[2] & 0x80))
 		return uvarint_slow(c, out);
 	*out = at[0] & 0x7f;
 	c->at++;
-	if (at[0] & 0x80) {
-		*out |= (uint64_t)at[1] << 7;
-		c->at++;
-	}
+	if (at[0] < 0x80)
+		return true;
+	*out |= (uint64_t)(at[1] & 0x7f) << 7;
+	c->at++;
+	if (at[1] < 0x80)
+		return true;
+	*out |= (uint64_t)at[2] << 14;
+	c->at++;
 	return true;
 }
 
@@ -174,8 +182,8 @@ static int next_event(struct trace2 *t, struct cursor *c, struct err *e)
 		if (ret)
 			return ret;
 	}
-	c->ev = (struct raw_event){ .type = c->buf[c->at++] };
-	n = arguments(c->ev.type, t->gens.version);
+	c->ev.type = c->buf[c->at++];
+	n = t->arguments[c->ev.type];
 	if (n > ORDER_ARGS_MAX)
 		return err_set(e, -EBADMSG, "offset %llu: an event of the unknown kind %u",
 			       (unsigned long long)thread->batches.at[c->batch].off + c->at - 1,
@@ -314,6 +322,7 @@ static int open_cursor(struct trace2 *t, uint32_t thread, struct err *e)
 		c->buf = malloc(most);
 	if (!c || !c->buf)
 		return err_set(e, -ENOMEM, "no memory for the events of a thread");
+	c->m = of->m;
 	c->thread = thread;
 	ret = load_batch(t, c, e);
 	if (!ret)
@@ -364,7 +373,7 @@ static int order_of(struct trace2 *t, uint32_t cursor, bool force, struct err *e
 {
 	const struct cursor *c = &t->cursors.at[cursor];
 
-	return order_advance(t->order, &c->ev, t->gen.threads.at[c->thread].m, force, e);
+	return order_advance(t->order, &c->ev, c->m, force, t->next, e);
 }
 
 /* False: there is no more, or that failed, which is told after the present event. */
@@ -523,6 +532,7 @@ int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e)
 {
 	int ret;
 
+	t->next = ev;
 	for (;;) {
 		if (order_take(t->order, ev))
 			return deliver(t, ev);
@@ -557,6 +567,8 @@ int trace2_open(int fd, unsigned version, struct trace2 **out, struct err *e)
 		return err_set(e, -ENOMEM, "no memory");
 	t->fd = fd;
 	t->gens.version = version;
+	for (unsigned type = 0; type < sizeof(t->arguments); type++)
+		t->arguments[type] = (uint8_t)arguments((uint8_t)type, version);
 	ret = stream_open(&t->gens.s, fd, e);
 	if (!ret)
 		ret = order_new(&t->order, e);

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "ingest/exectrace/ids.h"
 
 static const char *const names[TRACE_PROFILE_KINDS] = { "net",	 "sync", "syscall",
 							"sched", "wait", "cpu" };
@@ -23,9 +24,15 @@ struct spent {
 
 /* A stretch that ended before its goroutine first ran. */
 struct early {
-	int64_t g;
-	uint32_t spent;
 	uint64_t ns;
+	uint32_t spent;
+	uint32_t next; /* the same goroutine's, or the next free one; from 1 on, 0: none */
+};
+
+/* A stack of this generation, and where what was spent there last counts; both from 1 on, 0: not known. */
+struct seen {
+	uint32_t stack, spent;
+	struct trace_text reason; /* of the latter: in the tables of the generation, too */
 };
 
 /* What is known of a goroutine. */
@@ -47,11 +54,14 @@ struct trace_profile {
 	VEC(struct spent) spent;
 	struct map by_key; /* (stack, reason) -> index in spent */
 	VEC(struct track) tracks;
-	struct map by_g;
+	struct ids by_g;
 	VEC(uint32_t) free_tracks;
 	VEC(struct early) early;
-	VEC(uint32_t) seen; /* stacks of this generation: index in stacks, + 1 */
-	VEC(uint32_t) locs; /* scratch */
+	struct map early_of; /* goroutine -> the last of its own */
+	uint32_t free_early;
+	VEC(struct seen) seen; /* stacks of this generation */
+	struct map names;      /* its strings, by where they are -> as the profile knows them */
+	VEC(uint32_t) locs;    /* scratch */
 };
 
 static int no_memory(struct err *e)
@@ -61,13 +71,32 @@ static int no_memory(struct err *e)
 
 /* ---- stacks ---- */
 
+/* Each string of the generation is looked for once, however many frames have it. */
+static int name_of(struct trace_profile *p, struct trace_text text, uint32_t *out, struct err *e)
+{
+	uint64_t known, key = (uint64_t)(uintptr_t)text.at;
+	int ret;
+
+	*out = 0;
+	if (!text.len)
+		return 0;
+	if (map_get(&p->names, key, &known)) {
+		*out = (uint32_t)known;
+		return 0;
+	}
+	ret = prof_name(p->prof, text.at,
+			strnlen(text.at, text.len < LIMIT_NAME ? text.len : LIMIT_NAME), out, e);
+	return ret || map_put(&p->names, key, *out) ? ret : no_memory(e);
+}
+
 static int location(struct trace_profile *p, const struct trace_frame *f, struct err *e)
 {
-	CLEANUP(freep) char *func = strndup(f->func.at, f->func.len);
-	CLEANUP(freep) char *file = strndup(f->file.at, f->file.len);
-	struct prof_line line = { .func = func, .file = file, .line = (int64_t)f->line };
+	uint32_t func, file;
+	int ret = name_of(p, f->func, &func, e);
 
-	return func && file ? prof_location(p->prof, 0, f->pc, &line, 1, e) : no_memory(e);
+	if (!ret)
+		ret = name_of(p, f->file, &file, e);
+	return ret ? ret : prof_location_named(p->prof, f->pc, func, file, (int64_t)f->line, e);
 }
 
 static int intern(struct trace_profile *p, const struct exectrace *t, uint32_t stack, struct err *e)
@@ -92,47 +121,68 @@ static int intern(struct trace_profile *p, const struct exectrace *t, uint32_t s
 	return 0;
 }
 
-/* A stack of this generation, as the profile knows it. */
+static struct seen *seen_of(struct trace_profile *p, uint32_t stack)
+{
+	while (p->seen.n <= stack)
+		if (!vec_add(&p->seen, LIMIT_TRACE_IDS))
+			return NULL;
+	return &p->seen.at[stack];
+}
+
+/* The index of a stack of this generation in stacks. */
 static int stack_of(struct trace_profile *p, const struct exectrace *t, uint32_t stack,
-		    uint32_t *out, struct err *e)
+		    struct seen *seen, uint32_t *out, struct err *e)
 {
 	int ret;
 
-	while (p->seen.n <= stack)
-		if (!vec_add(&p->seen, LIMIT_TRACE_IDS))
-			return no_memory(e);
-	if (!p->seen.at[stack]) {
+	if (!seen->stack) {
 		ret = intern(p, t, stack, e);
 		if (ret)
 			return ret;
 		*out = strtab_put(p->stacks, p->locs.at, p->locs.n * sizeof(uint32_t));
 		if (*out == UINT32_MAX)
 			return no_memory(e);
-		p->seen.at[stack] = *out + 1;
+		seen->stack = *out + 1;
 	}
-	*out = p->seen.at[stack] - 1;
+	*out = seen->stack - 1;
+	return 0;
+}
+
+static int new_spent(struct trace_profile *p, uint32_t stack, uint32_t reason, uint64_t *at,
+		     struct err *e)
+{
+	struct spent *s = vec_add(&p->spent, LIMIT_TRACE_IDS);
+
+	*at = p->spent.n - 1;
+	if (!s || !map_put(&p->by_key, (uint64_t)reason << 32 | stack, *at))
+		return no_memory(e);
+	*s = (struct spent){ .stack = stack, .reason = reason };
 	return 0;
 }
 
 static int spent_at(struct trace_profile *p, const struct exectrace *t, uint32_t number,
 		    struct trace_text reason, uint32_t *out, struct err *e)
 {
-	uint32_t stack = 0, why = strtab_put(p->reasons, reason.at, reason.len);
-	int ret = stack_of(p, t, number, &stack, e);
-	struct spent *s;
+	struct seen *seen = seen_of(p, number);
+	uint32_t stack = 0, why;
 	uint64_t at;
+	int ret;
 
-	if (ret || why == UINT32_MAX)
-		return ret ? ret : no_memory(e);
-	if (map_get(&p->by_key, (uint64_t)why << 32 | stack, &at)) {
-		*out = (uint32_t)at;
+	if (!seen)
+		return no_memory(e);
+	if (seen->spent && seen->reason.at == reason.at && seen->reason.len == reason.len) {
+		*out = seen->spent - 1;
 		return 0;
 	}
-	s = vec_add(&p->spent, LIMIT_TRACE_IDS);
-	if (!s || !map_put(&p->by_key, (uint64_t)why << 32 | stack, p->spent.n - 1))
-		return no_memory(e);
-	*s = (struct spent){ .stack = stack, .reason = why };
-	*out = (uint32_t)(p->spent.n - 1);
+	why = strtab_put(p->reasons, reason.at, reason.len);
+	ret = why == UINT32_MAX ? no_memory(e) : stack_of(p, t, number, seen, &stack, e);
+	if (!ret && !map_get(&p->by_key, (uint64_t)why << 32 | stack, &at))
+		ret = new_spent(p, stack, why, &at, e);
+	if (ret)
+		return ret;
+	*out = (uint32_t)at;
+	seen->spent = *out + 1;
+	seen->reason = reason;
 	return 0;
 }
 
@@ -187,21 +237,45 @@ static struct track *track_of(struct trace_profile *p, int64_t g)
 	struct track *to;
 	uint64_t at;
 
-	if (map_get(&p->by_g, (uint64_t)g, &at))
+	if (ids_get(&p->by_g, (uint64_t)g, &at))
 		return &p->tracks.at[at];
 	at = p->free_tracks.n ? p->free_tracks.at[--p->free_tracks.n] : p->tracks.n;
 	to = at < p->tracks.n ? &p->tracks.at[at] : vec_add(&p->tracks, LIMIT_TRACE_IDS);
-	if (!to || !map_put(&p->by_g, (uint64_t)g, at))
+	if (!to || !ids_put(&p->by_g, (uint64_t)g, at))
 		return NULL;
 	*to = (struct track){};
 	return to;
+}
+
+/* Times of hostile traces add up to more than there are numbers. */
+static void spend(struct spent *s, uint64_t ns)
+{
+	s->count++;
+	s->ns = ns < INT64_MAX - s->ns ? s->ns + ns : INT64_MAX;
+}
+
+static int keep_early(struct trace_profile *p, const struct track *t, int64_t g, uint64_t ns,
+		      struct err *e)
+{
+	uint64_t next = 0;
+	uint32_t at = p->free_early;
+	struct early *to = at ? &p->early.at[at - 1] : vec_add(&p->early, LIMIT_TRACE_IDS);
+
+	if (!to)
+		return no_memory(e);
+	if (at)
+		p->free_early = to->next;
+	else
+		at = (uint32_t)p->early.n;
+	(void)map_get(&p->early_of, (uint64_t)g, &next);
+	*to = (struct early){ ns, t->spent, (uint32_t)next };
+	return map_put(&p->early_of, (uint64_t)g, at) ? 0 : no_memory(e);
 }
 
 /* A trace of version 1 is one generation, so its stacks are known still. */
 static int finish(struct trace_profile *p, const struct exectrace *of, struct track *t, int64_t g,
 		  int64_t now_ns, struct err *e)
 {
-	struct early *to;
 	int ret;
 
 	t->in = false;
@@ -210,25 +284,28 @@ static int finish(struct trace_profile *p, const struct exectrace *of, struct tr
 	ret = p->old ? spent_at(p, of, t->stack, t->reason, &t->spent, e) : 0;
 	if (ret)
 		return ret;
-	if (t->ran || p->old || p->kind == TRACE_PROFILE_WAIT) {
-		p->spent.at[t->spent].count++;
-		p->spent.at[t->spent].ns += (uint64_t)(now_ns - t->since_ns);
-		return 0;
-	}
-	to = vec_add(&p->early, LIMIT_TRACE_IDS);
-	if (!to)
-		return no_memory(e);
-	*to = (struct early){ g, t->spent, (uint64_t)(now_ns - t->since_ns) };
+	if (!t->ran && !p->old && p->kind != TRACE_PROFILE_WAIT)
+		return keep_early(p, t, g, (uint64_t)(now_ns - t->since_ns), e);
+	spend(&p->spent.at[t->spent], (uint64_t)(now_ns - t->since_ns));
 	return 0;
 }
 
-/* Of a goroutine that runs now, what came before does not count; that is found last in, first out. */
+/* Of a goroutine that runs now, what came before does not count. */
 static void first_run(struct trace_profile *p, struct track *t, int64_t g)
 {
+	uint64_t at;
+
 	t->ran = true;
-	for (size_t i = p->early.n; i-- > 0;)
-		if (p->early.at[i].g == g)
-			p->early.at[i] = p->early.at[--p->early.n];
+	if (!map_get(&p->early_of, (uint64_t)g, &at))
+		return;
+	map_del(&p->early_of, (uint64_t)g);
+	while (at) {
+		struct early *one = &p->early.at[at - 1];
+
+		at = one->next;
+		*one = (struct early){ .next = p->free_early };
+		p->free_early = (uint32_t)(one - p->early.at) + 1;
+	}
 }
 
 static int transition(struct trace_profile *p, const struct exectrace *t,
@@ -260,9 +337,9 @@ static int transition(struct trace_profile *p, const struct exectrace *t,
 	if (ret || tr->to != TRACE_G_NOT_EXIST)
 		return ret;
 	empty = vec_add(&p->free_tracks, LIMIT_TRACE_IDS);
-	if (empty && map_get(&p->by_g, (uint64_t)tr->id, &at))
+	if (empty && ids_get(&p->by_g, (uint64_t)tr->id, &at))
 		*empty = (uint32_t)at;
-	map_del(&p->by_g, (uint64_t)tr->id);
+	ids_del(&p->by_g, (uint64_t)tr->id);
 	return 0;
 }
 
@@ -280,8 +357,10 @@ static int cpu_sample(struct trace_profile *p, const struct exectrace *t,
 int trace_profile_event(struct trace_profile *p, const struct exectrace *t,
 			const struct trace_event *ev, struct err *e)
 {
-	if (ev->kind == TRACE_SYNC)
-		p->seen.n = 0; /* stacks have other numbers from now on */
+	if (ev->kind == TRACE_SYNC) { /* stacks and strings are others from now on */
+		p->seen.n = 0;
+		map_fini(&p->names);
+	}
 	if (ev->kind == TRACE_CPU_SAMPLE && p->kind == TRACE_PROFILE_CPU)
 		return cpu_sample(p, t, ev, e);
 	if (ev->kind == TRACE_GOROUTINE && p->kind != TRACE_PROFILE_CPU)
@@ -339,10 +418,12 @@ void trace_profile_free(struct trace_profile *p)
 	vec_fini(&p->spent);
 	map_fini(&p->by_key);
 	vec_fini(&p->tracks);
-	map_fini(&p->by_g);
+	ids_fini(&p->by_g);
 	vec_fini(&p->free_tracks);
 	vec_fini(&p->early);
+	map_fini(&p->early_of);
 	vec_fini(&p->seen);
+	map_fini(&p->names);
 	vec_fini(&p->locs);
 	free(p);
 }
@@ -381,8 +462,11 @@ int trace_profile_end(struct trace_profile *p, struct prof **out, struct err *e)
 	int ret = 0;
 
 	for (size_t i = 0; i < p->early.n; i++) {
-		p->spent.at[p->early.at[i].spent].count++;
-		p->spent.at[p->early.at[i].spent].ns += p->early.at[i].ns;
+		const struct early *one = &p->early.at[i];
+
+		if (!one->ns) /* free */
+			continue;
+		spend(&p->spent.at[one->spent], one->ns);
 	}
 	for (size_t i = 0; !ret && i < p->spent.n; i++)
 		if (p->spent.at[i].count)

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "ingest/exectrace/ticks.h"
 
 /* Where stacks in a trace end, however deep they are. Source: runtime/tracestack.go, Go 1.27. */
 enum { STACK_MAX = 128 };
@@ -128,6 +129,7 @@ static uint32_t name_in(struct trace_summary *s, struct trace_text text, size_t 
 {
 	uint32_t name;
 
+	text = trace_text_cut(text, LIMIT_TRACE_NAME);
 	if (n < most)
 		return strtab_put(s->names, text.at, text.len);
 	name = strtab_find(s->names, text.at, text.len);
@@ -147,7 +149,7 @@ static bool add_spent(struct trace_group *to, const struct trace_spent *from)
 		return false;
 	at->key = from->key;
 	at->count += from->count;
-	at->ns += from->ns;
+	at->ns = ticks_add(at->ns, from->ns);
 	return true;
 }
 
@@ -162,7 +164,7 @@ static bool settle(struct trace_summary *s, struct live_goroutine *g, int64_t no
 	to->goroutines++;
 	to->created += g->created;
 	to->ended += ended;
-	to->total_ns += now_ns - g->born_ns;
+	to->total_ns = ticks_add(to->total_ns, now_ns - g->born_ns);
 	for (; at; at = next) {
 		struct trace_cell *c = &s->cells.at[at - 1];
 
