@@ -72,6 +72,14 @@ static void header_is_kept(void **state)
 	assert_string_equal(str(p, h.comments[1]), "rate 100");
 }
 
+static void a_comment_is_one_line(void **state)
+{
+	struct prof *p = *state;
+
+	assert_int_equal(prof_comment(p, &e, "%s", "of \x1b[2J\xfe\xe2\x80\xae\n\xc3\xa9"), 0);
+	assert_string_equal(str(p, prof_header(p).comments[0]), "of ?[2J???\xc3\xa9");
+}
+
 static void mappings_are_stored_once_in_order(void **state)
 {
 	struct prof *p = *state;
@@ -224,7 +232,8 @@ static void too_long_a_string_is_refused_and_leaves_nothing(void **state)
 	memset(s, 0xff, LIMIT_STRING); /* three times as long once it is text */
 	s[LIMIT_STRING] = 0;
 	assert_int_equal(prof_location(p, 0, 2, l + 1, 1, &e), 3);
-	assert_int_equal(prof_comment(p, &e, "%s", s), -E2BIG);
+	memset(s, 'a', LIMIT_STRING + 1);
+	assert_int_equal(prof_comment(p, &e, "%s%s", s, s), -E2BIG);
 	free(s);
 }
 
@@ -281,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(header_is_kept, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_comment_is_one_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(mappings_are_stored_once_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(locations_differ_by_all_they_hold, setup, teardown),
 		cmocka_unit_test_setup_teardown(equal_samples_are_added_up, setup, teardown),

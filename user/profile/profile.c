@@ -246,6 +246,24 @@ int prof_set_default_type(struct prof *p, const char *type, struct err *e)
 	return intern(p, type, &p->head.default_type, e);
 }
 
+/* A comment is one line that tools print as it is, and names of the target's choice are in it. */
+static void make_printable(char *text)
+{
+	size_t n = strlen(text), len;
+	char *out = text;
+	bool shown;
+
+	for (size_t i = 0; i < n; i += len) {
+		len = utf8_next(text + i, n - i, &shown);
+		if (shown)
+			memmove(out, text + i, len);
+		else
+			*out = '?';
+		out += shown ? len : 1;
+	}
+	*out = '\0';
+}
+
 int prof_comment(struct prof *p, struct err *e, const char *fmt, ...)
 {
 	CLEANUP(freep) char *text = NULL;
@@ -260,6 +278,7 @@ int prof_comment(struct prof *p, struct err *e, const char *fmt, ...)
 		text = NULL;
 		return no_memory(e);
 	}
+	make_printable(text);
 	r = intern(p, text, &id, e);
 	if (r < 0)
 		return r;

@@ -55,6 +55,7 @@ int prof_set_period(struct prof *p, const char *type, const char *unit, int64_t 
 void prof_set_time(struct prof *p, int64_t time_ns, int64_t duration_ns); /* unix ns; 0: unset */
 void prof_set_kind(struct prof *p, const char *kind); /* "heap", ...; borrowed for its life */
 int prof_set_default_type(struct prof *p, const char *type, struct err *e);
+/* One line: what a terminal may not have (control characters, what is not UTF-8) becomes "?". */
 int prof_comment(struct prof *p, struct err *e, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Calls @change on the values of every sample; there are as many values as types. */
