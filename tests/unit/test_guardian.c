@@ -30,6 +30,8 @@ enum { VALUE = 524288, OTHER = 4096 };
 static struct faults {
 	int fcntls, writes; /* how many more of them fail */
 	int64_t ahead_s;    /* of the clock */
+	pid_t test;
+	unsigned readings; /* of the clock, by other processes than the test's */
 } * faults;
 
 static bool fails(int *left)
@@ -42,8 +44,11 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	int ret = (int)syscall(SYS_clock_gettime, clock, ts);
 
-	if (faults)
-		ts->tv_sec += __atomic_load_n(&faults->ahead_s, __ATOMIC_SEQ_CST);
+	if (!faults)
+		return ret;
+	ts->tv_sec += __atomic_load_n(&faults->ahead_s, __ATOMIC_SEQ_CST);
+	if (getpid() != faults->test)
+		__atomic_fetch_add(&faults->readings, 1, __ATOMIC_SEQ_CST);
 	return ret;
 }
 
@@ -88,7 +93,7 @@ static int set_up(void **state)
 	if (!faults)
 		faults = mmap(NULL, sizeof(*faults), PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	*faults = (struct faults){ 0 };
+	*faults = (struct faults){ .test = getpid() };
 
 	w->pid = fork();
 	if (!w->pid) {
@@ -358,6 +363,18 @@ static void clock_jumps_s(int64_t s)
 	__atomic_fetch_add(&faults->ahead_s, s, __ATOMIC_SEQ_CST);
 }
 
+/* Waits until the guardian has begun to wait, and has looked at the clock twice at least since this began. */
+static void guardian_looks(void)
+{
+	unsigned before = __atomic_load_n(&faults->readings, __ATOMIC_SEQ_CST), n = before;
+
+	for (int i = 0; i < 1000 && n < before + 6; i++) {
+		usleep(10000);
+		n = __atomic_load_n(&faults->readings, __ATOMIC_SEQ_CST);
+	}
+	assert_true(n >= before + 6);
+}
+
 /* As docs/heap.md has it, by a clock that jumps: after 30 s without a sign of life. */
 static void a_collector_stalls_after_30_s(void **state)
 {
@@ -367,8 +384,9 @@ static void a_collector_stalls_after_30_s(void **state)
 
 	w->job.window_ns = 0;
 	g = start(w, GUARDIAN_WROTE, VALUE);
+	guardian_looks();
 	clock_jumps_s(15);
-	usleep(600000); /* it looks every 250 ms */
+	guardian_looks();
 	assert_int_equal(now(w), VALUE);
 	clock_jumps_s(16);
 	becomes(w, 0);
@@ -386,8 +404,9 @@ static void a_collector_is_late_after_10_s(void **state)
 
 	w->job.window_ns = 5000000000ull;
 	g = start(w, GUARDIAN_WROTE, VALUE);
+	guardian_looks();
 	clock_jumps_s(9);
-	usleep(600000);
+	guardian_looks();
 	assert_int_equal(guardian_check(g), 0);
 	assert_int_equal(now(w), VALUE);
 	clock_jumps_s(7);
