@@ -345,7 +345,7 @@ static void hostile_names(void **state)
 		assert_string_equal(str(d, (json_int_t)i + 1), fixed);
 		assert_string_equal(json_string_value(
 					    json_array_get(json_object_get(d, "comments"), i)),
-				    fixed);
+				    strtab_get(prof_strings(p), prof_header(p).comments[i]));
 	}
 	json_decref(d);
 }
