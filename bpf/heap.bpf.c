@@ -12,6 +12,7 @@
 #include "sample.bpf.h"
 #include "rules.bpf.h"
 #include "types.bpf.h"
+#include "uprobe.bpf.h"
 #include "heap_slot.bpf.h"
 
 #define TINY_SIZE 16
@@ -251,15 +252,15 @@ SEC("uprobe")
 int heap_alloc(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx), size, bytes, g;
-	__u32 kind = cookie & GPB_COOKIE_KIND;
+	__u32 kind = cookie & GPB_COOKIE_KIND, class;
 	__u32 slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
 	struct gpb_countdown *c;
 	struct gpb_target *t;
 	struct gpb_classes *seen;
 	struct gpb_heap *h;
-	__u32 class;
 	int noscan, regabi, always;
 
+	uprobe_begin(ctx);
 	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
 		return 0;
 	c = bpf_map_lookup_elem(&countdowns, &slot);

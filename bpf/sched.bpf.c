@@ -16,6 +16,7 @@
 #include "ownclock.bpf.h"
 #include "parked.bpf.h"
 #include "sema.bpf.h"
+#include "uprobe.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -430,6 +431,7 @@ int sched_probe(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	struct hit h;
 
+	uprobe_begin(ctx);
 	if (!hit_init(&h, ctx, cookie))
 		return 0;
 	switch (cookie & GPB_COOKIE_KIND) {

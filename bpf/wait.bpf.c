@@ -20,6 +20,7 @@
 #include "ownclock.bpf.h"
 #include "parked.bpf.h"
 #include "standing.bpf.h"
+#include "uprobe.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -340,6 +341,7 @@ int wait_status(struct pt_regs *ctx)
 	int clocked = 0;
 	struct hit h;
 
+	uprobe_begin(ctx);
 	c.slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
 	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
 		return 0;
