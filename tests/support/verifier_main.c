@@ -3,6 +3,8 @@
  *
  *	verifier		a line a program: name, instructions verified, states, most of them at
  *				once, ms of CPU to load its whole object, tables included
+ *				one that is refused: the end of what the verifier said; one of a uprobe
+ *				that has a private stack (bpf/uprobe.bpf.h): that it has
  *	verifier noread [NS]	"OBJECT loads" or "OBJECT: why not", where the helpers that read kernel
  *				memory are refused, as with lockdown=confidentiality. NS: pidns_ino
  *
@@ -10,6 +12,7 @@
  * that can be reached, and so does the kernel's own refusal. And bpf_probe_read_user is replaced by
  * bpf_probe_read, as libbpf does on such a kernel: what bpf_reads.h puts back must be loaded.
  */
+#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <stdbool.h>
@@ -18,6 +21,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "collect/bpf.h"
+#include "collect/bpf_fit.h"
 #include "collect/bpf_reads.h"
 #include "goprof_abi.h" /* before the skeletons, which use its types */
 
@@ -27,7 +32,7 @@
 #include "sched.skel.h"
 #include "wait.skel.h"
 
-enum { LOG_STATS = 4, LOG_BYTES = 16384, PROGRAMS_MAX = 8 };
+enum { LOG_STATS = 4, LOG_BYTES = 16384, PROGRAMS_MAX = 8, CODE_BYTES = 1 << 20 };
 
 /*
  * The numbers of bpf_probe_read, _read_str, _read_kernel and _read_kernel_str. Source:
@@ -102,6 +107,7 @@ static struct bpf_object *open_object(const struct object *o, bool noread, unsig
 
 	if (!copy)
 		return NULL;
+	memset(logs, 0, sizeof(logs));
 	memcpy(copy, bytes, n);
 	if (noread)
 		forbid_reads(copy, n);
@@ -116,6 +122,7 @@ static struct bpf_object *open_object(const struct object *o, bool noread, unsig
 	}
 	if (ns)
 		set_pidns(obj, ns);
+	bpf_fit(obj, bpf_try_growing(NULL) == -EINVAL);
 	return obj;
 }
 
@@ -163,15 +170,66 @@ static void print_stats(struct bpf_object *obj, double load_ms)
 	}
 }
 
+/*
+ * Is there a private stack in the machine code of a program? For amd64: the one instruction that
+ * adds the CPU's offset to r9, "add %gs:this_cpu_off,%r9". Source: emit_priv_frame_ptr in
+ * arch/x86/net/bpf_jit_comp.c, Linux 6.13 to 7.2.
+ */
+static bool has_private_stack(const struct bpf_program *p)
+{
+	static const unsigned char add[] = { 0x65, 0x4c, 0x03, 0x0c, 0x25 };
+	static unsigned char code[CODE_BYTES];
+	struct bpf_prog_info info = { .jited_prog_insns = (uintptr_t)code,
+				      .jited_prog_len = sizeof(code) };
+	unsigned size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size) || !info.jited_prog_len ||
+	    info.jited_prog_len > sizeof(code))
+		return true; /* it cannot be told */
+	return memmem(code, info.jited_prog_len, add, sizeof(add));
+}
+
+/* Prints each program of a uprobe that has one. */
+static bool private_stacks(struct bpf_object *obj)
+{
+	struct bpf_program *p;
+	bool any = false;
+
+	bpf_object__for_each_program(p, obj)
+	{
+		if (strcmp(bpf_program__section_name(p), "uprobe") || !has_private_stack(p))
+			continue;
+		printf("%s: has a private stack\n", bpf_program__name(p));
+		any = true;
+	}
+	return any;
+}
+
+/* Of the programs that were refused, and of those that came after them. */
+static void print_refusal(struct bpf_object *obj)
+{
+	struct bpf_program *p;
+	int i = 0;
+
+	bpf_object__for_each_program(p, obj)
+	{
+		const char *log = logs[i++ % PROGRAMS_MAX];
+		size_t n = strlen(log);
+
+		if (n && bpf_program__fd(p) < 0)
+			printf("%s:\n%s\n", bpf_program__name(p), log + (n > 1500 ? n - 1500 : 0));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	bool noread = argc > 1 && !strcmp(argv[1], "noread");
 	unsigned ns = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 0) : 0;
 	int bad = 0;
 
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	libbpf_set_print(quiet);
-	if (noread)
-		bpf_reads_keep();
+	bpf_reads_keep();
 	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++) {
 		struct bpf_object *obj = open_object(&objects[i], noread, ns);
 		double began = cpu_ms();
@@ -179,13 +237,14 @@ int main(int argc, char **argv)
 
 		if (ret)
 			printf("%s: %s\n", objects[i].name, strerror(-ret));
-		else if (noread && calls_refused(obj))
-			printf("%s: calls bpf_probe_read\n", objects[i].name);
-		else if (noread)
-			printf("%s loads\n", objects[i].name);
-		else
+		if (ret && obj && !noread)
+			print_refusal(obj);
+		if (!ret && noread)
+			printf(calls_refused(obj) ? "%s: calls bpf_probe_read\n" : "%s loads\n",
+			       objects[i].name);
+		else if (!ret)
 			print_stats(obj, cpu_ms() - began);
-		bad |= ret || (noread && calls_refused(obj));
+		bad |= ret || (noread ? calls_refused(obj) : private_stacks(obj));
 		bpf_object__close(obj);
 	}
 	return bad;

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "collect/bpf.h"
+#include "collect/bpf_fit.h"
 
 #include "cpu.skel.h"
 #include "family.skel.h"
@@ -87,9 +88,9 @@ static void fit_and_load(struct bpf_object *o)
 
 	assert_non_null(o);
 	assert_true(growing(o) > 0);
-	bpf_fit_maps(o, false);
+	bpf_fit(o, false);
 	assert_true(growing(o) > 0);
-	bpf_fit_maps(o, true);
+	bpf_fit(o, true);
 	assert_int_equal(growing(o), 0);
 	ret = bpf_object__load(o);
 	if (ret != -EPERM && ret != -EACCES) /* an ordinary user is not allowed */

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/caps.h"
+#include "collect/bpf_fit.h"
 #include "collect/bpf_reads.h"
 
 /*
@@ -342,15 +343,8 @@ int bpf_try_growing(struct err *e)
 	return prog < 0 ? bpf_load_error(e, prog, "a program with such a map") : 0;
 }
 
-void bpf_fit_maps(struct bpf_object *o, bool whole)
+void bpf_fit_kernel(struct bpf_object *o)
 {
-	struct bpf_map *m;
-
-	bpf_object__for_each_map(m, o)
-	{
-		uint32_t flags = bpf_map__map_flags(m);
-
-		if (whole && bpf_map__type(m) == BPF_MAP_TYPE_HASH && (flags & BPF_F_NO_PREALLOC))
-			bpf_map__set_map_flags(m, flags & ~(uint32_t)BPF_F_NO_PREALLOC);
-	}
+	bpf_fit(o, bpf_try_growing(NULL) == -EINVAL);
+	bpf_log_begin();
 }

@@ -14,9 +14,7 @@ struct bpf_object;
  * key, so that user space computes the same hashes, and its maps are allocated as this kernel
  * requires.
  */
-#define bpf_prepare(skel)                          \
-	((skel)->rodata->hash_key = hash_secret(), \
-	 bpf_fit_maps((skel)->obj, bpf_try_growing(NULL) == -EINVAL))
+#define bpf_prepare(skel) ((skel)->rodata->hash_key = hash_secret(), bpf_fit_kernel((skel)->obj))
 
 /*
  * May programs of perf events and uprobes use hash maps that allocate entry by entry? Returns 0;
@@ -27,8 +25,8 @@ struct bpf_object;
  */
 int bpf_try_growing(struct err *e);
 
-/* @whole: hash maps are allocated as a whole from the start. */
-void bpf_fit_maps(struct bpf_object *o, bool whole);
+/* What differs between kernels is tried (bpf_fit.h); what libbpf said is forgotten. */
+void bpf_fit_kernel(struct bpf_object *o);
 
 /* Fills in the offsets and ranges of one target for the BPF side; live addresses. */
 int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *out,

@@ -50,7 +50,7 @@ int family_open(pid_t root, struct family **out, struct err *e)
 	f->obj = family_bpf__open();
 	if (!f->obj)
 		return bpf_load_error(e, -errno, "follow");
-	bpf_fit_maps(f->obj->obj, bpf_try_growing(NULL) == -EINVAL);
+	bpf_fit_kernel(f->obj->obj);
 	f->obj->rodata->pidns_ino = ino;
 	f->obj->rodata->root = (uint32_t)root;
 	ret = family_bpf__load(f->obj);
