@@ -70,6 +70,8 @@ SRCS := $(wildcard user/*/*.c user/*/*/*.c)
 LIB_SRCS := $(filter-out user/cli/main.c $(SKIP),$(SRCS))
 SKELS := $(patsubst bpf/%.bpf.c,$O/gen/%.skel.h,$(wildcard bpf/*.bpf.c))
 BPF_OBJS := $(patsubst bpf/%.bpf.c,$O/bpf/%.bpf.o,$(wildcard bpf/*.bpf.c))
+# Folders under user/ that know no BPF.
+LEAVES := base arch go target profile heapgraph output ingest subject sampling
 PROTO := $(wildcard user/output/*.proto)
 PB_H := $(PROTO:user/output/%.proto=$O/gen/%.pb-c.h)
 PB_OBJ := $(PROTO:user/output/%.proto=gen/%.pb-c.o)
@@ -142,8 +144,8 @@ matrix: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## every Go version x ever
 fuzz: $(FUZZERS:%=$O/fuzz/tests/fuzz/fuzz_%) ## fuzz each parser for T=60 seconds; FUZZ=NAME runs one
 	$(Q)tests/support/fuzz.sh $T $(or $(FUZZ),$(FUZZERS))
 
-layout: $O/tests/layoutgen ## make user/go/layout_tab.c anew, from official toolchains (fetches 32)
-	$(Q)tests/support/layoutgen.sh >$O/layout_tab.c && mv $O/layout_tab.c user/go/layout_tab.c
+layout: $O/tests/layoutgen ## make user/go/layout/layout_tab.c anew, from official toolchains (fetches 32)
+	$(Q)tests/support/layoutgen.sh >$O/layout_tab.c && mv $O/layout_tab.c user/go/layout/layout_tab.c
 
 # With WERROR=1 the objects that lint compiles are those that the tests link: CI compiles once.
 LINT_O := $(if $(filter 1,$(WERROR)),$O,$O/lint)
@@ -222,8 +224,8 @@ $1/obj/gen/%.pb-c.o: $O/gen/%.pb-c.c $O/gen/%.pb-c.h $O/flags
 	@mkdir -p $$(@D)
 	$$(Q)$2 -w -std=gnu11 $$(OPT) $$(LIB_CFLAGS) $3 -I$O/gen -c $$< -o $$@
 
-# Only these folders include generated headers.
-$(patsubst user/%.c,$1/obj/%.o,$(filter user/collect/%,$(LIB_SRCS))): $(SKELS)
+# Only the other folders include skeletons.
+$(patsubst user/%.c,$1/obj/%.o,$(filter-out $(LEAVES:%=user/%/%),$(LIB_SRCS))): $(SKELS)
 $(patsubst user/%.c,$1/obj/%.o,$(filter user/output/%,$(LIB_SRCS))): $(PB_H)
 
 # The assembler embeds these files, so the compiler's dependency files do not list them.
@@ -282,7 +284,7 @@ $(PACKAGE): $O/package/%: user/package/%.in $B/goprof-bpf $(wildcard user/packag
 
 # ---- builds that do not know newer Go versions: newest/26 knows 1.26 and nothing after ----------
 
-$O/newest/%/layout.o: user/go/layout.c $O/flags
+$O/newest/%/layout.o: user/go/layout/layout.c $O/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(OPT) -DLAYOUT_NEWEST_MINOR=$* -MMD -MP -c $< -o $@

@@ -30,7 +30,7 @@
 #define offsetof(t, f) __builtin_offsetof(t, f)
 #endif
 
-/* A random key that user space draws when it starts: collect/bpf.h. */
+/* A random key that user space draws when it starts: probe/bpf.h. */
 const volatile struct gpb_hash_key hash_key;
 
 /* Losses, read by user space through .bss. */

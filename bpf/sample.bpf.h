@@ -232,7 +232,7 @@ static __always_inline void sample_add(struct gpb_stack *have, __u64 count, __u6
 
 /*
  * Adds the count of sc->raw.stack to its entry. Global: verified once; but not up to Linux 6.1, where
- * such a function may not hand what it was given to a map (user/collect/bpf_fit.h).
+ * such a function may not hand what it was given to a map (user/probe/bpf_fit.h).
  */
 __noinline int sample_count(struct scratch *sc)
 {

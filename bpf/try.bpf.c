@@ -1,5 +1,5 @@
 /*
- * bpf/try.bpf.c - is loaded to see whether the kernel does: user/collect/bpf_fit.h.
+ * bpf/try.bpf.c - is loaded to see whether the kernel does: user/probe/bpf_fit.h.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>

@@ -15,7 +15,7 @@
  * runtime/proc.go, Go 1.16 to 1.27.
  *
  * A profile-guided build copies casgstatus into some of its callers. These are then probed
- * themselves (user/go/waitsite.h), and the function tells which status is set.
+ * themselves (user/go/sites/waitsite.h), and the function tells which status is set.
  */
 #include "ownclock.bpf.h"
 #include "parked.bpf.h"

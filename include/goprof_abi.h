@@ -158,6 +158,13 @@ struct gpb_stack {
 	__u64 type;
 	__u64 pc[GPB_MAX_PCS];
 };
+
+/* Does it have frames, and no more than there can be? What takes stacks refuses others. */
+static inline int gpb_stack_whole(const struct gpb_stack *st)
+{
+	return st->nfirst && st->nkernel <= GPB_MAX_KERNEL &&
+	       st->nfirst + st->nsecond <= GPB_MAX_USER;
+}
 _Static_assert(sizeof(struct gpb_stack) == 64 + 8 * GPB_MAX_PCS, "ABI layout");
 
 /*
@@ -295,7 +302,7 @@ struct gpb_open {
 	__u32 pad;
 };
 
-/* Kinds of allocator entry, equal to enum alloc_kind of user/go/probesite.h (asserted there). */
+/* Kinds of allocator entry, equal to enum alloc_kind of user/go/sites/probesite.h (asserted there). */
 enum {
 	GPB_ALLOC_ANY,
 	GPB_ALLOC_TINY,

@@ -3,28 +3,43 @@
 # Reads the tree it is started in, so that its own test can give it a bad one.
 set -u
 
+# What a folder may include, beside itself. The parts of go/ see those before them, and no other
+# folder than a collector's own sees its insides.
+go="go/image go/layout go/runtime go/sites"
+below_subject="base arch $go target"
+below_probe="$below_subject subject profile"
+below_collect="$below_probe symbolize probe sampling engine"
+
 allowed() {
 	case $1 in
-	base|profile)  echo "base $1" ;;
-	arch)          echo "base arch" ;;
-	go)            echo "base arch go" ;;
-	target)        echo "base arch target" ;;
-	heapgraph)     echo "base heapgraph" ;;
-	output)        echo "base profile heapgraph output" ;;
-	ingest)        echo "base go profile heapgraph ingest" ;;
-	collect)       echo "base arch go target profile collect" ;;
-	agent)         echo "base go target profile output collect agent" ;;
-	cli)           echo "base go target profile heapgraph ingest output collect agent cli" ;;
+	base)          echo "" ;;
+	arch|profile|sampling|heapgraph) echo "base" ;;
+	go/image)      echo "base arch" ;;
+	go/layout)     echo "base arch go/image" ;;
+	go/runtime)    echo "base arch go/image go/layout" ;;
+	go/sites)      echo "base arch go/image go/layout go/runtime" ;;
+	target)        echo "base arch" ;;
+	output)        echo "base profile heapgraph" ;;
+	ingest|ingest/heapdump|ingest/exectrace) echo "base $go profile heapgraph ingest" ;;
+	ingest/typing) echo "base $go profile heapgraph ingest ingest/heapdump" ;;
+	subject)       echo "$below_subject" ;;
+	symbolize)     echo "$below_subject subject profile" ;;
+	probe)         echo "$below_probe" ;;
+	engine)        echo "$below_probe probe sampling" ;;
+	collect|collect/ratewrite|collect/cpu|collect/goroutine) echo "$below_collect collect" ;;
+	collect/heap|collect/waits) echo "$below_collect collect collect/ratewrite" ;;
+	inspect)       echo "$below_probe probe collect" ;;
 	*)             echo "" ;;
 	esac
 }
 
-# The same for folders within a folder: what they may include of it, beside what lies in it directly.
-allowed_within() {
-	case $1 in
-	ingest/typing) echo "ingest/heapdump ingest/typing" ;;
-	*)             echo "$1" ;;
+# cli/ drives everything, and nobody includes it.
+may_include() {
+	[ "$1" = "$2" ] || [ "$1" = cli ] && return 0
+	case " $(allowed "$1") " in
+	*" $2 "*) return 0 ;;
 	esac
+	return 1
 }
 
 # "file<TAB>name" for every include with quotes.
@@ -36,37 +51,31 @@ includes() {
 	done
 }
 
-# Why one include of user/ is wrong, or nothing.
+# Why one include of user/ is wrong, or nothing. sampling/ and symbolize/ know the contract as plain data.
 judge_user() {
 	dir=${1#user/}
-	dir=${dir%%/*}
+	dir=${dir%/*}
 	case $2 in
 	goprof_hash.h)
 		[ "$dir" = base ] || echo "$1: include base/hash.h for $2" ;;
-	*.skel.h|goprof_abi.h)
-		[ "$dir" = collect ] || echo "$1: only collect/ may include $2" ;;
+	goprof_abi.h)
+		case $dir in
+		probe|engine|symbolize|sampling|inspect|collect|collect/*) ;;
+		*) echo "$1: $dir/ may not include $2" ;;
+		esac ;;
+	*.skel.h)
+		case $dir in
+		probe|engine|inspect|collect|collect/*) ;;
+		*) echo "$1: $dir/ may not include $2" ;;
+		esac ;;
 	*.pb-c.h)
 		[ "$dir" = output ] || [ "$dir" = ingest ] || echo "$1: only output/ and ingest/ may include $2" ;;
 	*/*)
-		other=${2%%/*}
-		case " $(allowed "$dir") " in
-		*" $other "*) ;;
-		*) echo "$1: $dir/ may not include $2" ;;
-		esac
+		may_include "$dir" "${2%/*}" || echo "$1: $dir/ may not include $2"
 		case $2 in
 		*_priv.h) [ "user/${2%/*}" = "${1%/*}" ] || echo "$1: $2 is private to ${2%/*}/" ;;
-		"$dir"/*/*) judge_within "$1" "$2" ;;
 		esac ;;
 	*) echo "$1: write \"$2\" from user/, with its folder" ;;
-	esac
-}
-
-judge_within() {
-	inner=${1#user/}
-	inner=${inner%/*}
-	case " $(allowed_within "$inner") " in
-	*" ${2%/*} "*) ;;
-	*) echo "$1: $inner/ may not include $2" ;;
 	esac
 }
 

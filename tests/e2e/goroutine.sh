@@ -1,5 +1,5 @@
 #!/bin/bash
-# Goroutine profiles read from outside (user/collect/goroutine.c) are the target's own.
+# Goroutine profiles read from outside (user/collect/goroutine/goroutine.c) are the target's own.
 #
 # A program with goroutines parked in every way that Go knows, deeper than the limit and with
 # labels, stands still: our profile is /debug/pprof/goroutine sample by sample (the handler's

@@ -9,8 +9,8 @@ need_go
 : "${LAYOUT_VERSIONS:=1.19.13 1.27.4}"
 GEN=tests/support/layoutgen.sh
 if [ "$LAYOUT_VERSIONS" = all ]; then
-	"$GEN" >"$TMP/tab.c" && cmp "$TMP/tab.c" user/go/layout_tab.c && pass "made anew, the same" ||
-		fail "made anew, the same" "user/go/layout_tab.c differs"
+	"$GEN" >"$TMP/tab.c" && cmp "$TMP/tab.c" user/go/layout/layout_tab.c && pass "made anew, the same" ||
+		fail "made anew, the same" "user/go/layout/layout_tab.c differs"
 else
 	export GO_VERSIONS=$LAYOUT_VERSIONS
 fi

@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_buildinfo.c - the bytes are memory that starts with a build info block. */
-#include "go/buildinfo.h"
+#include "go/image/buildinfo.h"
 #include "mkgobin.h"
 
 enum { ADDR = 0x401000 };

@@ -3,7 +3,7 @@
  * be a string.
  */
 #include "base/cleanup.h"
-#include "collect/container.h"
+#include "target/container.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_dwarf.c - the bytes are an ELF file with debug sections. */
 #include <sys/mman.h>
 
-#include "go/layout_priv.h"
+#include "go/layout/layout_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

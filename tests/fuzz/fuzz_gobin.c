@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_gobin.c - the bytes are an executable: it is opened and asked everything. */
-#include "go/gobin.h"
+#include "go/image/gobin.h"
 #include "mkgobin.h"
 
 enum { FUNCS = 32 };

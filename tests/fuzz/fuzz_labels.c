@@ -5,7 +5,7 @@
  * record.
  */
 #define GPB_HOST
-#include "collect/labels.h"
+#include "probe/labels.h"
 #include "labels.bpf.h"
 
 enum { HEAP = 0x10000 };

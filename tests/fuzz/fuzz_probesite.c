@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_probesite.c - the bytes are a function's body: first byte the machine, then code. */
 #include "arch/pair.h"
-#include "go/probesite_priv.h"
+#include "go/sites/probesite_priv.h"
 
 enum { ENTRY = 0x401000 };
 

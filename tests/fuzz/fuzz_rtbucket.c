@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_rtbucket.c - the bytes are the memory: flags, variables, then buckets. */
-#include "go/rtbucket.h"
+#include "go/runtime/rtbucket.h"
 
 enum { BASE = 0x1000, HEAD = 24 };
 

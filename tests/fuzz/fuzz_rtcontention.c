@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_rtcontention.c - the bytes are the memory: flags, variables, then buckets. */
-#include "go/layout_check.h"
-#include "go/rtcontention.h"
+#include "go/layout/layout_check.h"
+#include "go/runtime/rtcontention.h"
 
 enum { BASE = 0x1000, HEAD = 16 };
 

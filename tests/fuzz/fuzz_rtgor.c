@@ -2,8 +2,8 @@
  * tests/fuzz/fuzz_rtgor.c - the bytes are the memory: flags, allglen, allgptr, then goroutines,
  * labels and stacks, which are unwound with rules made of the pcs.
  */
-#include "go/rtgor.h"
-#include "go/unwind.h"
+#include "go/runtime/rtgor.h"
+#include "go/runtime/unwind.h"
 
 enum { BASE = 0x1000, HEAD = 16, FIELD_STEP = 8 };
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "go/rtspan.h"
+#include "go/runtime/rtspan.h"
 
 enum { OBJECTS = 300 };
 

@@ -8,7 +8,7 @@ bad=0
 
 plant() { # FILE INCLUDE
 	rm -rf "${tree:?}"/*
-	mkdir -p "$tree"/user/{base,go,target,collect,output,ingest/{heapdump,typing,exectrace},cli} "$tree"/{bpf,include}
+	mkdir -p "$tree"/user/{base,go/{image,layout,runtime,sites},target,subject,symbolize,probe,sampling,engine,inspect,collect/{cpu,heap,waits},profile,output,ingest/{heapdump,typing,exectrace},cli} "$tree"/{bpf,include}
 	touch "$tree/bpf/common.bpf.h"
 	printf '#include <stdio.h>\n\t# include "%s"\n' "$2" >"$tree/$1"
 	(cd "$tree" && sh "$rule") >"$tree/said" 2>&1
@@ -35,16 +35,28 @@ allows() {
 	fi
 }
 
-refuses user/base/x.c go/gobin.h
-refuses user/go/x.h target/target.h
-refuses user/go/x.c profile/profile.h
-refuses user/collect/x.c output/output.h
+refuses user/base/x.c go/image/gobin.h
+refuses user/go/image/x.h target/target.h
+refuses user/go/runtime/x.c profile/profile.h
+refuses user/go/image/x.c go/layout/layout.h
+refuses user/go/runtime/x.c go/sites/probesite.h
+refuses user/target/x.c go/image/gobin.h
+refuses user/subject/x.c profile/profile.h
+refuses user/subject/x.c goprof_abi.h
+refuses user/symbolize/x.c probe/uprobes.h
+refuses user/sampling/x.c subject/subject.h
+refuses user/sampling/x.c cpu.skel.h
+refuses user/probe/x.c engine/probing.h
+refuses user/engine/x.c collect/collect.h
+refuses user/collect/heap/x.c output/output.h
+refuses user/collect/heap/x.c collect/waits/sched.h
+refuses user/inspect/x.c collect/waits/sched.h
 refuses user/output/x.c collect/collect.h
 refuses user/output/x.c cpu.skel.h
 refuses user/cli/x.c goprof_abi.h
-refuses user/go/x.c profile.pb-c.h
-refuses user/collect/x.c target/target_priv.h
-refuses user/go/x.c gobin.h
+refuses user/go/image/x.c profile.pb-c.h
+refuses user/collect/cpu/x.c target/target_priv.h
+refuses user/go/image/x.c gobin.h
 refuses user/ingest/exectrace/x.c target/target.h
 refuses user/ingest/heapdump/x.c target/target.h
 refuses user/ingest/heapdump/x.c ingest/typing/typing.h
@@ -54,9 +66,14 @@ refuses user/ingest/typing/x.c ingest/heapdump/heapdump_priv.h
 refuses bpf/x.bpf.c base/err.h
 refuses bpf/x.bpf.c vmlinux.h
 refuses include/x.h base/err.h
-allows user/collect/x.c cpu.skel.h
-allows user/collect/x.c goprof_abi.h
-allows user/collect/x.c go/gobin.h
+allows user/collect/cpu/x.c cpu.skel.h
+allows user/collect/waits/x.c goprof_abi.h
+allows user/collect/heap/x.c go/image/gobin.h
+allows user/collect/heap/x.c collect/ratewrite/enable.h
+allows user/collect/heap/x.c engine/probing.h
+allows user/engine/x.c sampling/tally.h
+allows user/probe/x.c subject/subject.h
+allows user/inspect/x.c collect/collect.h
 allows user/ingest/exectrace/x.c profile/profile.h
 allows user/target/x.c target/target_priv.h
 allows user/cli/x.c output/output.h

@@ -18,8 +18,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "go/gobin.h"
-#include "go/probesite.h"
+#include "go/image/gobin.h"
+#include "go/sites/probesite.h"
 
 enum { KINDS = 64, INSNS = 64, HELPER_LOOKUP = 1, HELPER_READ_USER = 112 };
 /* struct pt_regs of x86-64. */

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "arch/landmark.h"
-#include "collect/bpf.h"
-#include "collect/uprobes.h"
+#include "probe/bpf.h"
+#include "probe/uprobes.h"
 #include "heap.skel.h"
 #include "target/target.h"
 

@@ -19,7 +19,7 @@
 #include <time.h>
 
 #include "base/limits.h"
-#include "go/gobin.h"
+#include "go/image/gobin.h"
 
 struct live {
 	struct mem mem;

@@ -8,10 +8,10 @@
  */
 #include <fcntl.h>
 
-#include "go/gobin.h"
-#include "go/layout.h"
-#include "go/probesite.h"
-#include "go/rtvar.h"
+#include "go/image/gobin.h"
+#include "go/layout/layout.h"
+#include "go/sites/probesite.h"
+#include "go/runtime/rtvar.h"
 
 static const char *const kinds[] = { "any",	      "tiny",	     "noscan",
 				     "scan-noheader", "scan-header", "large" };

@@ -7,7 +7,8 @@
  */
 #include <time.h>
 
-#include "collect/heap_read.h"
+#include "collect/heap/heap_read.h"
+#include "symbolize/subject_prof.h"
 #include "output/output.h"
 
 static double now_ms(void)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# layoutgen.sh: user/go/layout_tab.c from official toolchains.
+# layoutgen.sh: user/go/layout/layout_tab.c from official toolchains.
 #
 #	tests/support/layoutgen.sh		print it (make layout puts it in its place)
 #	tests/support/layoutgen.sh --check	compare with what the table of this tree says

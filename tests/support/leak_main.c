@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "collect/leftovers.h"
-#include "collect/subject_priv.h"
-#include "collect/uprobes.h"
-#include "go/probesite.h"
+#include "probe/leftovers.h"
+#include "subject/subject.h"
+#include "probe/uprobes.h"
+#include "go/sites/probesite.h"
 
 enum { SITES_MAX = 24, LEAVE_MOST = 400 };
 

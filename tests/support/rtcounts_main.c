@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collect/subject_priv.h"
-#include "go/rtcounters.h"
+#include "subject/subject.h"
+#include "go/runtime/rtcounters.h"
 
 enum { EXACT_ROUNDS = 12, BETWEEN_ROUNDS = 40, TIMED = 200, CLASSES = 128, QUIET_MS = 3000 };
 

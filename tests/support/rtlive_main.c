@@ -6,8 +6,8 @@
  *
  * The exit status is 1 when a variable was found whose value cannot be right.
  */
-#include "collect/subject_priv.h"
-#include "go/rtvar.h"
+#include "subject/subject.h"
+#include "go/runtime/rtvar.h"
 
 static bool look(struct subject *s, enum rtvar v)
 {

@@ -21,9 +21,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "collect/bpf.h"
-#include "collect/bpf_fit.h"
-#include "collect/bpf_reads.h"
+#include "probe/bpf.h"
+#include "probe/bpf_fit.h"
+#include "probe/bpf_reads.h"
 #include "goprof_abi.h" /* before the skeletons, which use its types */
 
 #include "cpu.skel.h"

@@ -6,8 +6,8 @@
  */
 #include <fcntl.h>
 
-#include "go/gobin.h"
-#include "go/waitreason.h"
+#include "go/image/gobin.h"
+#include "go/runtime/waitreason.h"
 
 static int differences(struct gobin *b, int minor, struct err *e)
 {

@@ -22,8 +22,8 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "collect/leftovers.h"
-#include "collect/probing_priv.h"
+#include "probe/leftovers.h"
+#include "engine/probing_priv.h"
 #include "rates.h"
 
 #define MS  1000000ull

@@ -11,8 +11,8 @@
 #include <linux/bpf.h>
 #include <sys/syscall.h>
 
-#include "collect/bpf.h"
-#include "collect/bpf_fit.h"
+#include "probe/bpf.h"
+#include "probe/bpf_fit.h"
 
 #include "cpu.skel.h"
 #include "family.skel.h"

@@ -12,7 +12,7 @@
 
 #include <time.h>
 
-#include "collect/budget.h"
+#include "engine/budget.h"
 
 enum { CPU_CLOCK = 77 };
 

@@ -10,8 +10,8 @@
 
 #include "base/cancel.h"
 #include "base/limits.h"
-#include "go/buildinfo.h"
-#include "go/elfimg_priv.h"
+#include "go/image/buildinfo.h"
+#include "go/image/elfimg_priv.h"
 #include "mkgobin.h"
 
 enum { BLOCK = 0x100 };

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collect/bystanders.h"
+#include "target/bystanders.h"
 
 #define SEC 1000000000ull
 

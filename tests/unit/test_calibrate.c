@@ -1,5 +1,5 @@
 /* tests/unit/test_calibrate.c - the regression estimator for sites, and rhythms. */
-#include "collect/calibrate.h"
+#include "sampling/calibrate.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "collect/rhythm.h"
+#include "engine/rhythm.h"
 
 static void add(struct tally *t, uint64_t pc, size_t group, double n)
 {

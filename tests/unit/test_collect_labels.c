@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "collect/labels.h"
+#include "probe/labels.h"
 
 static struct gpb_rec_labels rec;
 

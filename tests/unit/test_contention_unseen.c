@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "collect/contention_probe.h"
-#include "collect/sched.h"
+#include "collect/waits/contention_probe.h"
+#include "collect/waits/sched.h"
 
 #define MS 1000000
 

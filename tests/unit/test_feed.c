@@ -11,7 +11,7 @@
 
 #include <bpf/bpf.h>
 
-#include "collect/feed.h"
+#include "probe/feed.h"
 
 enum { TABLE = 77 };
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "collect/fine_rate.h"
+#include "engine/fine_rate.h"
 #include "profile/scale.h"
 
 enum { BUDGET = 50000, GO_RATE = 512 << 10 };

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "collect/firsts.h"
+#include "collect/heap/firsts.h"
 
 enum { A = 0x1000, B = 0x2000, C = 0x3000 };
 

@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "go/gobin.h"
+#include "go/image/gobin.h"
 #include "mkgobin.h"
 
 static struct mkgobin g;

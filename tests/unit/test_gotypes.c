@@ -1,5 +1,5 @@
 /* tests/unit/test_gotypes.c - types, roles and variables of a program whose DWARF is written here. */
-#include "go/gotypes.h"
+#include "go/runtime/gotypes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

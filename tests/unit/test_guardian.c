@@ -18,7 +18,7 @@
 #include <time.h>
 
 #include "base/oom.h"
-#include "collect/guardian.h"
+#include "collect/ratewrite/guardian.h"
 #include "oomscore.h"
 
 static volatile uint64_t word __attribute__((aligned(8)));

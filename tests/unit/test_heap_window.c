@@ -1,5 +1,5 @@
 /* tests/unit/test_heap_window.c - what full observation saw of a site, and windows did not. */
-#include "collect/heap_window.h"
+#include "collect/heap/heap_window.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

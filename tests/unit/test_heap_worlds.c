@@ -6,7 +6,7 @@
  * be told; and where windows met all, nothing may be told, and no error may be larger than without paces.h. The worlds
  * with phases show without it that they do what they are for: there sites are too far off.
  */
-#include "collect/heap_window.h"
+#include "collect/heap/heap_window.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "collect/kallsyms.h"
+#include "target/kallsyms.h"
 
 static bool parse(const char *s, struct kallsym_line *l)
 {

@@ -17,7 +17,7 @@
 
 #include "base/cancel.h"
 #include "base/oom.h"
-#include "collect/keeper.h"
+#include "probe/keeper.h"
 #include "oomscore.h"
 
 /* What happened there; in shared memory. */

@@ -1,7 +1,7 @@
 /*
  * tests/unit/test_layout.c - offsets of runtime structs: from DWARF, from the table, guessed.
  *
- * The binary is a fake: the few gobin functions that go/layout.c asks are below.
+ * The binary is a fake: the few gobin functions that go/layout/layout.c asks are below.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <sys/mman.h>
 
-#include "go/layout_priv.h"
+#include "go/layout/layout_priv.h"
 #include "mkdwarf.h"
 
 struct gobin {
@@ -341,7 +341,7 @@ static void table_makes_sense(void **state)
 		/* The word that always holds the address. */
 		assert_int_equal(off[LAYOUT_sudog_elem], minor >= 26 ? 32 : 24);
 		assert_int_equal(off[LAYOUT_bucket_sizeof], 48);
-		/* go/rtvar_tab.c finds memstats by this part of it. */
+		/* go/runtime/rtvar_tab.c finds memstats by this part of it. */
 		assert_int_equal(off[LAYOUT_mstats_heapstats], minor < 17 ? 6024 :
 							       minor < 19 ? 5960 :
 									    0);

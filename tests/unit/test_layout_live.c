@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "go/layout_check.h"
+#include "go/layout/layout_check.h"
 
 enum {
 	BASE = 0x100000,

@@ -24,8 +24,8 @@
 #include "arch/breakpoint.h"
 #include "base/cancel.h"
 #include "base/limits.h"
-#include "collect/leftovers.h"
-#include "collect/uprobes.h"
+#include "probe/leftovers.h"
+#include "probe/uprobes.h"
 
 #ifdef __aarch64__
 static const uint8_t brk_insn[4] = { 0xa0, 0x00, 0x20, 0xd4 };

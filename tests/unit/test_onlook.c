@@ -11,8 +11,8 @@
 
 #include <math.h>
 
-#include "collect/onlook_priv.h"
-#include "go/rtgor.h"
+#include "collect/waits/onlook_priv.h"
+#include "go/runtime/rtgor.h"
 #include "mkgobin.h"
 
 enum {

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "collect/owntime.h"
+#include "sampling/owntime.h"
 
 #define WINDOW 8e6
 #define PRICE  800.0

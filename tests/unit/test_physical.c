@@ -9,8 +9,9 @@
 
 #include <cmocka.h>
 
-#include "collect/feed.h"
-#include "collect/physical.h"
+#include "probe/feed.h"
+#include "symbolize/physical.h"
+#include "probe/unwinding.h"
 #include "mkgobin.h"
 
 /* Return addresses inside the functions of tests/support/mkgobin.h. */
@@ -201,7 +202,7 @@ static int settle(void)
 {
 	struct err e = {};
 
-	return physical_settle(&subject, &raw, learn, NULL, &e);
+	return unwinding_settle(&subject, &raw, learn, NULL, &e);
 }
 
 /* main.main: delta 0 at its entry, 8 from +4 on. text0: 0. last ends the stack. */
@@ -324,7 +325,7 @@ static void injected_calls_are_exact(void **state)
 
 	(void)state;
 	open_subject(ID_SIGPANIC, 0, 0);
-	assert_int_equal(physical_rule(&subject, TEXT0, &r), 0);
+	assert_int_equal(unwinding_rule(&subject, TEXT0, &r), 0);
 	assert_int_equal(r.flags, GPB_RULE_EXACT);
 	raw_at(TEXT0);
 	raw.top[0] = MK_TEXT + 0x40;
@@ -350,12 +351,12 @@ static void sp_writers_stand_alone(void **state)
 
 	(void)state;
 	open_subject(ID_MORESTACK, 0, 2);
-	assert_int_equal(physical_rule(&subject, LAST, &r), 0);
+	assert_int_equal(unwinding_rule(&subject, LAST, &r), 0);
 	assert_int_equal(r.flags, GPB_RULE_END);
-	assert_int_equal(physical_rule(&subject, TEXT0, &r), 0);
+	assert_int_equal(unwinding_rule(&subject, TEXT0, &r), 0);
 	assert_int_equal(r.flags, GPB_RULE_SEAM);
 	assert_int_equal(r.delta, -1);
-	assert_true(physical_rule(&subject, 0x10, &r) < 0);
+	assert_true(unwinding_rule(&subject, 0x10, &r) < 0);
 }
 
 static void records_that_lie_are_refused(void **state)

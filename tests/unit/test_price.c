@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "arch/landmark.h"
-#include "collect/price.h"
-#include "collect/uprobes.h"
+#include "probe/price.h"
+#include "probe/uprobes.h"
 
 /* A child that does not end is waited for without an end: then SIGALRM fails this program. */
 enum { HANG_S = 20 };

@@ -1,7 +1,7 @@
 /*
  * tests/unit/test_probesite.c - the places of probes, in functions made by hand.
  *
- * The binary is a fake: the few gobin functions that go/probesite.c calls are below.
+ * The binary is a fake: the few gobin functions that go/sites/probesite.c calls are below.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "go/probesite.h"
-#include "go/probesite_priv.h"
+#include "go/sites/probesite.h"
+#include "go/sites/probesite_priv.h"
 
 enum { TEXT = 0x401000, FUNC_BYTES = 256, FUNCS = 32, FILE_BIAS = 0x400000 };
 

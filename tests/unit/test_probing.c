@@ -1,9 +1,9 @@
 /*
  * tests/unit/test_probing.c - the closed loop of windows and budget, over simulated programs.
  */
-#include "collect/heap_window.h"
-#include "collect/sched_window.h"
-#include "collect/wait_window.h"
+#include "collect/heap/heap_window.h"
+#include "collect/waits/sched_window.h"
+#include "collect/waits/wait_window.h"
 #include "probing_world.h"
 
 /* ---- tests ---- */

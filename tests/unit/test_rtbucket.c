@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "go/rtbucket.h"
+#include "go/runtime/rtbucket.h"
 
 enum { BASE = 0x10000, SIZE = 1 << 20, RATE_AT = BASE, HEAD_AT = BASE + 8, CYCLE_AT = BASE + 16 };
 enum { ACTIVE, FUTURE0, FUTURE1, FUTURE2 };

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "go/layout_check.h"
-#include "go/rtcontention.h"
+#include "go/layout/layout_check.h"
+#include "go/runtime/rtcontention.h"
 
 enum { BASE = 0x10000, SIZE = 1 << 20, HEAD_AT = BASE, RATE_AT = BASE + 8, MEM_AT = BASE + 16 };
 enum { NEXT = 8, TYP = 16, HASH = 24, OBJ = 32, NSTK = 40, HEADER = 48, RECORD = 16 };

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "go/rtgor.h"
+#include "go/runtime/rtgor.h"
 
 enum {
 	BASE = 0x100000,

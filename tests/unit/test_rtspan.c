@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "go/rtspan.h"
+#include "go/runtime/rtspan.h"
 
 enum {
 	SWEEPGEN = 0x1000,

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "go/rtmaker.h"
-#include "go/rttype.h"
+#include "go/sites/rtmaker.h"
+#include "go/runtime/rttype.h"
 #include "mkgobin.h"
 
 enum {

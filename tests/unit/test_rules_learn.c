@@ -8,7 +8,7 @@
 
 #include <bpf/bpf.h>
 
-#include "collect/rules.h"
+#include "probe/rules.h"
 
 /* Replaces the kernel's table, behind libbpf's calls: it takes so many entries and no more. */
 static struct map table;

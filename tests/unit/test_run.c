@@ -175,10 +175,12 @@ static void fake_state_free(void *state)
 	free(state);
 }
 
-static const struct collector fake_cpu = { "cpu",     start_0,	       fake_fd, fake_poll,
-					   fake_stop, fake_state_free, NULL,	fake_begin };
-static const struct collector fake_heap = { "heap",    start_1,		fake_fd, fake_poll,
-					    fake_stop, fake_state_free, NULL,	 fake_begin };
+static const struct collector fake_cpu = { "cpu",     start_0,	  fake_fd,
+					   fake_poll, fake_stop,  fake_state_free,
+					   NULL,      fake_begin, NULL };
+static const struct collector fake_heap = { "heap",    start_1,	   fake_fd,
+					    fake_poll, fake_stop,  fake_state_free,
+					    NULL,      fake_begin, NULL };
 static const struct collector *const both[] = { &fake_cpu, &fake_heap };
 
 /* ---- running it ---- */
@@ -518,8 +520,9 @@ static int poll_and_wish(void *state, struct err *e)
 
 static void wish_in_the_middle(void **state)
 {
-	static const struct collector wisher = { "cpu",	    start_0,	     fake_fd, poll_and_wish,
-						 fake_stop, fake_state_free, NULL,    NULL };
+	static const struct collector wisher = { "cpu",		start_0,   fake_fd,
+						 poll_and_wish, fake_stop, fake_state_free,
+						 NULL,		NULL,	   NULL };
 	static const struct collector *const kinds[] = { &wisher };
 	struct run_opts o = usual();
 	int p[2];

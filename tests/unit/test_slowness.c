@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#include "collect/slowness.h"
+#include "collect/waits/slowness.h"
 
 /* The runtime's count; found: its counters can be found; alive: it can be read. */
 static struct {

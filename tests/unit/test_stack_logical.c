@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "collect/stack_logical.h"
+#include "symbolize/stack_logical.h"
 
 enum { BIAS = 0x400000 };
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "collect/tally.h"
+#include "sampling/tally.h"
 
 static double one(void *arg, const struct gpb_stack *st)
 {

@@ -1,5 +1,5 @@
 /* tests/unit/test_tally_weights.c - estimates of windows that have weights of their own. */
-#include "collect/tally.h"
+#include "sampling/tally.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "go/unwind.h"
+#include "go/runtime/unwind.h"
 
 enum { SP = 0x1000, TOP = 1, SPWRITE = 2 };
 

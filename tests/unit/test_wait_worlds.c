@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "collect/wait_window.h"
+#include "collect/waits/wait_window.h"
 #include "mkgobin.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "go/waitreason.h"
+#include "go/runtime/waitreason.h"
 
 static void numbers_move_with_versions(void **state)
 {

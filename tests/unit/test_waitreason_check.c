@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "go/waitreason.h"
+#include "go/runtime/waitreason.h"
 
 enum { TEXT = 0x401000, BIAS = 0x10000, TABLE = 0x500000, STRINGS = 0x501000, BYTES = 0x2000 };
 

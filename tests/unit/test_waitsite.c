@@ -2,7 +2,7 @@
  * tests/unit/test_waitsite.c - where changes of a goroutine's status are seen, in functions made
  * by hand.
  *
- * The binary is a fake: the few gobin functions that go/probesite.c and go/waitsite.c call are
+ * The binary is a fake: the few gobin functions that go/sites/probesite.c and go/sites/waitsite.c call are
  * below.
  */
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "go/waitsite.h"
+#include "go/sites/waitsite.h"
 
 enum { TEXT = 0x401000, FUNC_BYTES = 128, FUNCS = 16, FILE_BIAS = 0x400000, STATUS_OFF = 0x90 };
 

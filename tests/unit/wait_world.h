@@ -8,8 +8,8 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "collect/undercount.h"
-#include "collect/wait_window.h"
+#include "collect/waits/undercount.h"
+#include "collect/waits/wait_window.h"
 #include "mkgobin.h"
 
 #define MS	1000000.0

@@ -4,7 +4,7 @@
 #include "cli/cmd.h"
 #include "cli/report.h"
 #include "cli/tell.h"
-#include "collect/ability.h"
+#include "inspect/ability.h"
 
 static const char help[] =
 	"Usage: goprof-bpf doctor [--wide] [--json]\n"

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "cli/cmd.h"
 #include "cli/tell.h"
-#include "collect/leftovers.h"
+#include "probe/leftovers.h"
 
 static const char help[] =
 	"Usage: goprof-bpf heal [-p PID]\n"

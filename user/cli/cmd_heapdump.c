@@ -18,7 +18,7 @@
 #include "cli/outdir.h"
 #include "cli/stop.h"
 #include "cli/tell.h"
-#include "go/gobin.h"
+#include "go/image/gobin.h"
 #include "ingest/heapdump/classes.h"
 #include "ingest/heapdump/sites.h"
 #include "ingest/typing/typing.h"

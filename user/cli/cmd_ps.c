@@ -7,7 +7,7 @@
 #include "cli/cmd.h"
 #include "cli/report.h"
 #include "cli/tell.h"
-#include "collect/survey.h"
+#include "inspect/survey.h"
 
 static const char help[] =
 	"Usage: goprof-bpf ps [--wide] [--json]\n"

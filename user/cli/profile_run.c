@@ -11,7 +11,7 @@
 #include "cli/stop.h"
 #include "cli/tell.h"
 #include "cli/window.h"
-#include "collect/family.h"
+#include "probe/family.h"
 
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* the numbers that shells use */
 

@@ -6,6 +6,7 @@
 #include <sys/vfs.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/caps.h"
 #include "base/limits.h"
 #include "target/holders.h"
@@ -439,4 +440,13 @@ void claims_drop(struct claims *c)
 int claims_fd(const struct claims *c)
 {
 	return c->fd;
+}
+
+bool claims_any(struct target *t, unsigned what)
+{
+	CLEANUP(claims_freep) struct claims *c = NULL;
+	uint64_t value = 0;
+
+	return !claims_open(t, what, false, &c, NULL) &&
+	       !claims_others(c, 0, cancelled, &value, NULL) && value;
 }

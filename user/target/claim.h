@@ -87,4 +87,7 @@ void claims_drop(struct claims *c);
 
 int claims_fd(const struct claims *c); /* borrowed, for code that closes all other descriptors */
 
+/* Has some goprof-bpf, this one or another, switched it on? @what: CLAIM_HEAP_RATE, ... */
+bool claims_any(struct target *t, unsigned what);
+
 #endif

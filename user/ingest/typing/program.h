@@ -1,16 +1,16 @@
 /*
  * user/ingest/typing/program.h - the program that wrote a dump: where it has what.
  *
- * go/gobin.h understands Go 1.16 and newer on amd64 and arm64. Of all else the symbol table tells the
+ * go/image/gobin.h understands Go 1.16 and newer on amd64 and arm64. Of all else the symbol table tells the
  * few things that are needed here.
  */
 #ifndef INGEST_TYPING_PROGRAM_H
 #define INGEST_TYPING_PROGRAM_H
 
 #include "base/map.h"
-#include "go/elfimg.h"
-#include "go/gobin.h"
-#include "go/gotypes.h"
+#include "go/image/elfimg.h"
+#include "go/image/gobin.h"
+#include "go/runtime/gotypes.h"
 
 enum { TYPING_NAME_MAX = 1024 };
 

@@ -5,7 +5,7 @@
 #define INGEST_TYPING_SHAPE_H
 
 #include "base/limits.h"
-#include "go/gotypes.h"
+#include "go/runtime/gotypes.h"
 
 /* Beyond the kinds of types: */
 enum {

@@ -1,0 +1,324 @@
+/*
+ * user/collect/cpu/cpu.c - CPU profiles: one clock per thread, and stacks that are counted in the
+ * kernel.
+ *
+ * A pc that the BPF side meets for the first time comes through the ring with the memory above
+ * its sp. Here, pclntab tells where the return addresses are, and the answers go back as rules,
+ * so that the same stack is counted in the kernel from then on.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <time.h>
+
+#include "collect/collect.h"
+#include "collect/cpu/clocks.h"
+#include "goprof_abi.h"
+#include "probe/bpf.h"
+#include "probe/feed.h"
+#include "profile/profile.h"
+#include "subject/trust.h"
+#include "symbolize/physical.h"
+#include "symbolize/subject_prof.h"
+#include "target/kallsyms.h"
+#include "target/pidns.h"
+#include "cpu.skel.h"
+
+/*
+ * Clock steps per second. A thread's last, unfinished step is lost, half a step on average, and
+ * each step costs the target an interrupt of about a microsecond. So a step is a millisecond.
+ */
+enum { STEPS_HZ = 1000, UNCLOCKED_MAY_NS = 50000000 };
+
+struct cpu {
+	struct subject *s;
+	struct collect_opts o;
+	unsigned steps;
+	uint64_t period_ns; /* time between samples; a whole number of steps */
+	struct cpu_bpf *obj;
+	struct feed feed;
+	struct clocks clocks;
+	struct prof *prof;
+	struct physical ph;
+	struct loss loss;
+	uint64_t start_ns, end_ns; /* monotonic */
+	int64_t start_unix_ns;
+	uint64_t charged_ns;	   /* what the kernel charged to all threads; 0: unknown */
+	uint64_t charged_start_ns; /* what /proc showed when the window began */
+	uint64_t unclocked_ns;	   /* time charged to the process that no thread's clock counted */
+	size_t nimages;		   /* how many of them the BPF side knows */
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- samples ---- */
+
+static int add_stack(void *arg, const struct gpb_stack *st, struct err *e)
+{
+	struct cpu *c = arg;
+	struct prof_label labels[GPB_MAX_LABELS + 1];
+	int64_t n = (int64_t)st->count;
+	int64_t values[] = { n, n * (int64_t)c->period_ns };
+	size_t nlabels = labelsets_of(&c->feed.labels, st, 1, labels, &c->loss);
+
+	return physical_add(&c->ph, st, values, labels, nlabels, e);
+}
+
+/* ---- the window ---- */
+
+static int load(struct cpu *c, struct err *e)
+{
+	uint32_t ino;
+	int ret;
+
+	ret = pidns_inode(&ino, e);
+	if (ret)
+		return ret;
+	bpf_log_begin();
+	c->obj = cpu_bpf__open();
+	if (!c->obj)
+		return bpf_load_error(e, -errno, NULL);
+	bpf_prepare(c->obj);
+	c->obj->rodata->pidns_ino = ino;
+	c->obj->rodata->clock_steps = c->steps;
+	c->obj->rodata->step_ns = c->period_ns / c->steps;
+	/*
+	 * A sample carries its stack's memory until user space has seen its frames. Loading the
+	 * next kind's programs takes 0.05 s, on a machine that is busy ten times that.
+	 */
+	if (c->o.others)
+		bpf_map__set_max_entries(c->obj->maps.ring, 4 * GPB_RING_BYTES);
+	ret = cpu_bpf__load(c->obj);
+	if (ret)
+		return bpf_load_error(e, ret, NULL);
+	return feed_open(&c->feed, c->s, c->obj->maps.ring, c->obj->maps.rules, add_stack, c, e);
+}
+
+static int put_target(struct cpu *c, struct err *e)
+{
+	struct gpb_target t;
+	uint32_t slot = 0, tgid = (uint32_t)c->s->target->pid;
+	int ret;
+
+	ret = bpf_target_fill(c->s, &c->o, &t, e);
+	if (ret)
+		return ret;
+	if (bpf_map_update_elem(bpf_map__fd(c->obj->maps.targets), &slot, &t, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(c->obj->maps.slot_of_tgid), &tgid, &slot, BPF_ANY))
+		return err_sys(e, "target table");
+	c->nimages = c->s->images.n;
+	return 0;
+}
+
+/* This is reported at the start, when something can still be done about it. */
+static int kernel_names(struct cpu *c, struct err *e)
+{
+	struct err why = {};
+
+	if (!c->o.kernel || !kallsyms_shown(&why))
+		return 0;
+	say(&c->o, "cpu: warning: %s", why.msg);
+	return prof_comment(c->prof, e, "%s", why.msg);
+}
+
+static int begin_prof(struct cpu *c, struct err *e)
+{
+	int ret;
+
+	ret = subject_prof(c->s, "perf task clock per thread", &c->prof, e);
+	if (!ret)
+		ret = prof_add_type(c->prof, "samples", "count", e);
+	if (!ret)
+		ret = prof_add_type(c->prof, "cpu", "nanoseconds", e);
+	if (!ret)
+		ret = prof_set_period(c->prof, "cpu", "nanoseconds", (int64_t)c->period_ns, e);
+	if (!ret)
+		physical_init(&c->ph, c->s, c->prof, HIDE_NONE);
+	return ret ? ret : kernel_names(c, e);
+}
+
+static void cpu_free(void *state)
+{
+	struct cpu *c = state;
+
+	if (!c)
+		return;
+	clocks_close(&c->clocks);
+	feed_fini(&c->feed);
+	cpu_bpf__destroy(c->obj);
+	physical_fini(&c->ph);
+	prof_free(c->prof);
+	free(c);
+}
+
+static void cpu_freep(struct cpu **c)
+{
+	cpu_free(*c);
+}
+
+static int cpu_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
+{
+	CLEANUP(cpu_freep) struct cpu *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		return err_set(e, -ENOMEM, "no memory");
+	c->s = s;
+	c->o = *o;
+	c->steps = o->hz >= STEPS_HZ ? 1 : STEPS_HZ / o->hz;
+	c->period_ns = 1000000000u / o->hz / c->steps * c->steps;
+	ret = trust_structs(s, LAYOUT_USE_STACKS, e);
+	if (!ret)
+		ret = begin_prof(c, e);
+	if (!ret)
+		ret = load(c, e);
+	if (!ret)
+		ret = put_target(c, e);
+	if (ret)
+		return ret;
+	c->start_unix_ns = (int64_t)now_ns(CLOCK_REALTIME);
+	c->start_ns = now_ns(CLOCK_MONOTONIC);
+	ret = clocks_open(&c->clocks, s->target, bpf_program__fd(c->obj->progs.cpu_clock),
+			  bpf_map__fd(c->obj->maps.own_clock), c->period_ns / c->steps, e);
+	if (ret)
+		return err_wrap(e, ret, "pid %d", s->target->pid);
+	if (target_cpu_ns(s->target, &c->charged_start_ns, NULL))
+		c->charged_start_ns = 0;
+	say(o, "cpu: %u Hz on %zu threads", o->hz, c->clocks.at.n);
+	*state = TAKE(c);
+	return 0;
+}
+
+static int cpu_fd(void *state)
+{
+	struct cpu *c = state;
+
+	return feed_fd(&c->feed);
+}
+
+static int cpu_poll(void *state, struct err *e)
+{
+	struct cpu *c = state;
+
+	return feed_poll(&c->feed, e);
+}
+
+static int cpu_tick(void *state, struct err *e)
+{
+	struct cpu *c = state;
+
+	return c->s->images.n != c->nimages ? put_target(c, e) : 0;
+}
+
+/* ---- the end ---- */
+
+static int finish_comments(struct cpu *c, struct err *e)
+{
+	uint64_t taken = c->obj->bss->samples[0];
+	double window = (double)(c->end_ns - c->start_ns) / 1e9;
+	int ret;
+
+	ret = prof_comment(c->prof, e, "window: %.3f s", window);
+	if (!ret)
+		ret = prof_comment(c->prof, e, "rate: %u Hz of each thread's CPU time", c->o.hz);
+	if (!ret)
+		ret = prof_comment(c->prof, e, "hits: %llu samples, %.3f s of CPU time",
+				   (unsigned long long)taken, (double)(taken * c->period_ns) / 1e9);
+	if (!ret && c->charged_ns)
+		ret = prof_comment(c->prof, e, "charged: %.3f s of CPU time by the kernel",
+				   (double)c->charged_ns / 1e9);
+	if (!ret && c->unclocked_ns)
+		ret = prof_comment(c->prof, e,
+				   "unclocked: %.2f s more were charged to the process than its "
+				   "threads' clocks counted: none runs while threads are switched",
+				   (double)c->unclocked_ns / 1e9);
+	return ret ? ret : rules_comment(&c->feed.rules, c->prof, e);
+}
+
+/*
+ * The kernel stops the clocks of a thread before it switches to another one, starts that one's
+ * clocks after the switch, and charges the time between to the threads. Where timers are
+ * expensive, as on a virtual machine, that is some us a switch. It is reported when it is more
+ * than the two readings may differ by. Source: prepare_task_switch and finish_task_switch in
+ * kernel/sched/core.c.
+ */
+static uint64_t unclocked(const struct cpu *c, uint64_t end_ns)
+{
+	uint64_t proc = end_ns > c->charged_start_ns ? end_ns - c->charged_start_ns : 0;
+	uint64_t may = c->charged_ns / 100 + UNCLOCKED_MAY_NS;
+
+	if (!c->charged_start_ns || proc <= c->charged_ns + may)
+		return 0;
+	return proc - c->charged_ns;
+}
+
+/*
+ * A clock that is served late skips the steps that it missed, and where the thread was switched
+ * out meanwhile nobody knows how many those were. Each thread also ends in the middle of a step;
+ * that part is no loss.
+ */
+static void count_missed(struct cpu *c)
+{
+	uint64_t due = c->charged_ns / c->period_ns;
+	uint64_t taken = c->obj->bss->samples[0];
+	uint64_t inside = 1 + c->obj->bss->threads_seen / c->steps + due / 50;
+
+	if (due > taken + inside)
+		c->loss.n[LOSS_CLOCK_MISSED] += due - taken;
+}
+
+/*
+ * The clocks are exact to the nanosecond. Where a thread had two of them, /proc is used, which is
+ * exact to the tick.
+ */
+static uint64_t charged(struct cpu *c)
+{
+	uint64_t ns = clocks_total_ns(&c->clocks);
+
+	if (ns || target_cpu_ns(c->s->target, &ns, NULL))
+		return ns;
+	return ns > c->charged_start_ns ? ns - c->charged_start_ns : 0;
+}
+
+static int cpu_stop(void *state, struct prof **out, struct err *e)
+{
+	struct cpu *c = state;
+	uint64_t proc_ns = 0; /* read before the clocks stop, because stopping them takes time */
+	int ret;
+
+	if (target_cpu_ns(c->s->target, &proc_ns, NULL))
+		proc_ns = 0;
+	clocks_stop(&c->clocks);
+	c->charged_ns = charged(c);
+	c->unclocked_ns = unclocked(c, proc_ns);
+	c->end_ns = now_ns(CLOCK_MONOTONIC);
+	count_missed(c);
+	c->loss.n[LOSS_THREADS_MISSED] += c->clocks.missed;
+	ret = feed_drain(&c->feed, c->obj->maps.stacks, e);
+	if (!ret)
+		ret = finish_comments(c, e);
+	if (ret)
+		return ret;
+	prof_set_time(c->prof, c->start_unix_ns, (int64_t)(c->end_ns - c->start_ns));
+	feed_losses(&c->feed, (const uint64_t *)c->obj->bss->losses, NULL, &c->loss);
+	loss_merge(prof_loss(c->prof), &c->loss);
+	physical_fini(&c->ph);
+	c->ph = (struct physical){};
+	*out = TAKE(c->prof);
+	return 0;
+}
+
+const struct collector collector_cpu = {
+	.kind = "cpu",
+	.start = cpu_start,
+	.fd = cpu_fd,
+	.poll = cpu_poll,
+	.tick = cpu_tick,
+	.stop = cpu_stop,
+	.free = cpu_free,
+};

@@ -1,0 +1,763 @@
+/* user/collect/heap/heap_probe.c - attaches to the allocator's entries, drains, scales. */
+#include "collect/heap/heap_probe.h"
+#include "symbolize/subject_prof.h"
+
+#include <bpf/bpf.h>
+#include <math.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "collect/heap/heap_large.h"
+#include "collect/heap/heap_use.h"
+#include "collect/heap/heap_window.h"
+#include "collect/heap/types.h"
+#include "collect/site_errors.h"
+#include "engine/probing.h"
+#include "go/sites/probesite.h"
+#include "go/sites/rtmaker.h"
+#include "goprof_abi.h"
+#include "probe/bpf.h"
+#include "probe/feed.h"
+#include "probe/price.h"
+#include "profile/profile.h"
+#include "subject/trust.h"
+#include "symbolize/physical.h"
+
+_Static_assert(GPB_ALLOC_ANY == (int)ALLOC_ANY && GPB_ALLOC_TINY == (int)ALLOC_TINY &&
+		       GPB_ALLOC_NOSCAN == (int)ALLOC_NOSCAN &&
+		       GPB_ALLOC_SCAN_NOHEADER == (int)ALLOC_SCAN_NOHEADER &&
+		       GPB_ALLOC_SCAN_HEADER == (int)ALLOC_SCAN_HEADER &&
+		       GPB_ALLOC_LARGE == (int)ALLOC_LARGE,
+	       "the BPF side counts alloc_kind alike");
+
+#define DENSE_RATE 262144 /* bytes per sample: with fewer than this the ring is large */
+
+enum { MAX_RATE_SHIFT = 36 }; /* the arithmetic of gaps in heap.bpf.c has room for so much */
+
+struct heap_probe {
+	struct subject *s;
+	struct collect_opts o;
+	struct heap_bpf *obj;
+	struct feed feed;
+	struct probing *probing;
+	int ep;			     /* the ring and the budget behind one descriptor */
+	struct alloc_entry *entries; /* ALLOC_ENTRIES_MAX for each image */
+	size_t nentries[GPB_IMAGES];
+	struct maker_site makers[GPB_IMAGES][MAKER_SITES_MAX];
+	size_t nmakers[GPB_IMAGES];
+	size_t nimages; /* how many are probed */
+	struct heap_window window;
+	struct price price; /* of a hit: zeros until it is measured */
+	struct heap_use use;
+	struct heap_large large;
+	struct gpb_heap heap;
+	struct prof *prof;
+	struct physical ph;
+	struct types types;
+	struct loss loss;
+	int64_t start_ns, end_ns; /* monotonic; start: from when on hits counted, 0: not yet */
+	int64_t start_unix_ns;
+	size_t nsites;
+	bool multi, ending;
+};
+
+/* ---- how this target's allocator rounds sizes ---- */
+
+/* The runtime's number of the class; these begin at 1. 0: no class is as large. */
+static uint8_t class_for(const struct sizeclasses *sc, uint32_t size)
+{
+	for (uint32_t i = 0; i < sc->n; i++)
+		if (sc->size[i] >= size)
+			return (uint8_t)(i + 1);
+	return 0;
+}
+
+static int fill_heap(struct heap_probe *h, struct err *e)
+{
+	struct gpb_heap *out = &h->heap;
+	struct sizeclasses sc;
+	int ret = layout_sizeclasses(h->s->bin, &sc, e);
+
+	if (!ret && (h->s->layout.newer || !layout_is_sure(&h->s->layout)))
+		ret = layout_check_sizeclasses(h->s->bin, &sc, e);
+	if (ret)
+		return ret;
+	*out = (struct gpb_heap){
+		.rate = h->o.heap_rate,
+		.header_over = sc.header_over,
+		.max_small = GPB_SIZE_MEDIUM - (sc.header_over ? 8 : 0),
+		.page = sc.page,
+		.round = 1,
+	};
+	for (uint32_t i = 0; i < sc.n && i + 1 < GPB_CLASSES; i++)
+		out->class_size[i + 1] = (uint16_t)sc.size[i];
+	for (uint32_t i = 0; i < GPB_SIZE8; i++)
+		out->class8[i] = class_for(&sc, i * 8);
+	for (uint32_t i = 0; i < GPB_SIZE128; i++)
+		out->class128[i] = class_for(&sc, GPB_SIZE_SMALL + i * 128);
+	if (!out->class128[GPB_SIZE128 - 1] || sc.n >= GPB_CLASSES)
+		return err_set(e, -ENOTSUP, "the allocator's size classes end at %u bytes",
+			       sc.n ? sc.size[sc.n - 1] : 0);
+	return 0;
+}
+
+static int put_target(struct heap_probe *h, struct err *e)
+{
+	struct gpb_target t;
+	uint32_t slot = 0;
+	int ret;
+
+	ret = bpf_target_fill(h->s, &h->o, &t, e);
+	if (ret)
+		return ret;
+	if (!h->o.labels)
+		t.flags &= ~(__u32)GPB_TARGET_LABELS;
+	if (h->o.types)
+		t.flags |= GPB_TARGET_TYPES;
+	ret = heap_use_target(&h->use, h->obj, &t, e);
+	if (ret)
+		return ret;
+	if (bpf_map_update_elem(bpf_map__fd(h->obj->maps.targets), &slot, &t, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(h->obj->maps.heaps), &slot, &h->heap, BPF_ANY))
+		return err_sys(e, "target table");
+	return 0;
+}
+
+/* ---- the window ---- */
+
+static void fill_log2(struct heap_bpf *obj)
+{
+	for (int i = 0; i <= GPB_LOG_STEPS; i++)
+		obj->rodata->log2_table[i] =
+			(uint32_t)lround(log2(1.0 + (double)i / GPB_LOG_STEPS) * (1 << 26));
+}
+
+static int load(struct heap_probe *h, struct err *e)
+{
+	int ret;
+
+	bpf_log_begin();
+	h->multi = uprobes_have_multi();
+	h->obj = heap_bpf__open();
+	if (!h->obj)
+		return bpf_load_error(e, -errno, NULL);
+	bpf_prepare(h->obj);
+	fill_log2(h->obj);
+	/* Where many objects are followed, each is reported through the ring. */
+	bpf_map__set_max_entries(h->obj->maps.ring,
+				 GPB_RING_BYTES /
+					 (h->o.fine_heap || h->o.heap_rate < DENSE_RATE ? 1 : 4));
+	uprobes_prepare(h->obj->progs.heap_alloc, h->multi);
+	uprobes_prepare(h->obj->progs.heap_cycle, h->multi);
+	ret = heap_bpf__load(h->obj);
+	if (ret)
+		return bpf_load_error(e, ret, NULL);
+	return feed_open(&h->feed, h->s, h->obj->maps.ring, h->obj->maps.rules, heap_window_add,
+			 &h->window, e);
+}
+
+static uint64_t cookie_of(const struct alloc_entry *a, size_t image)
+{
+	return (uint64_t)a->kind | image << GPB_COOKIE_IMAGE_SHIFT |
+	       (a->site.kind == SITE_NOSPLIT_ENTRY ? GPB_COOKIE_ENTRY : 0) |
+	       (a->site.stepped ? GPB_COOKIE_STEPPED : 0) |
+	       (a->not_from_hi ? GPB_COOKIE_NOT_FROM : 0) | (a->assists ? GPB_COOKIE_ASSISTS : 0);
+}
+
+static struct uprobe_site maker_site_of(const struct maker_site *m)
+{
+	return (struct uprobe_site){ .file_off = m->site.file_off,
+				     .cookie = m->arg | GPB_COOKIE_MAKER };
+}
+
+/* Finds the functions that alone know the type of what they allocate. */
+static int find_makers(struct heap_probe *h, size_t i, struct err *e)
+{
+	int ret = h->o.types ? rtmaker_sites(h->s->images.at[i].bin, h->makers[i], e) : 0;
+
+	if (ret < 0)
+		return ret;
+	h->nmakers[i] = (size_t)ret;
+	return 0;
+}
+
+/* Finds what is to be probed in one image; 0 where there is nothing. */
+static int find_entries(struct heap_probe *h, size_t i, struct err *e)
+{
+	const struct image *img = &h->s->images.at[i];
+	struct alloc_entry *at = h->entries + i * ALLOC_ENTRIES_MAX;
+	int ret = alloc_entries(img->bin, at, e);
+
+	if (ret < 0)
+		return ret;
+	h->nentries[i] = (size_t)ret;
+	h->nsites += h->nentries[i];
+	ret = h->s->layout.newer ? alloc_check(img->bin, at, h->nentries[i], e) : 0;
+	if (ret < 0)
+		return ret;
+	for (size_t k = 0; k < h->nentries[i]; k++) {
+		if (!at[k].not_from_hi)
+			continue;
+		h->heap.not_from[i].lo = at[k].not_from_lo + img->bias;
+		h->heap.not_from[i].hi = at[k].not_from_hi + img->bias;
+	}
+	return find_makers(h, i, e);
+}
+
+/* The sites of several images, in groups. */
+struct site_list {
+	struct uprobe_site
+		sites[GPB_IMAGES * (ALLOC_ENTRIES_MAX + MAKER_SITES_MAX + HEAP_LIVE_SITES)];
+	struct uprobe_group groups[GPB_IMAGES];
+	size_t n, ngroups;
+};
+
+static void list_image(struct heap_probe *h, struct site_list *l, size_t i)
+{
+	struct uprobe_group *g = &l->groups[l->ngroups];
+
+	*g = (struct uprobe_group){ .prog = h->obj->progs.heap_alloc, .sites = l->sites + l->n };
+	image_path(&h->s->images.at[i], g->path);
+}
+
+static void list_end(struct site_list *l)
+{
+	l->groups[l->ngroups].n = (size_t)(l->sites + l->n - l->groups[l->ngroups].sites);
+	l->ngroups += l->groups[l->ngroups].n > 0;
+}
+
+/* Lists the sites of one image: all except those that @large takes, which may be NULL. */
+static void list_sites(struct heap_probe *h, size_t i, struct site_list *all,
+		       struct site_list *large)
+{
+	const struct alloc_entry *at = h->entries + i * ALLOC_ENTRIES_MAX;
+	struct site_list *to = large ? large : all;
+	struct uprobe_site live[HEAP_LIVE_SITES];
+	size_t more = 0;
+
+	list_image(h, all, i);
+	if (large)
+		list_image(h, large, i);
+	for (size_t k = 0; k < h->nentries[i]; k++) {
+		struct site_list *l = at[k].kind == ALLOC_LARGE ? to : all;
+
+		l->sites[l->n++] = (struct uprobe_site){ .file_off = at[k].site.file_off,
+							 .cookie = cookie_of(&at[k], i) };
+	}
+	for (size_t k = 0; k < h->nmakers[i]; k++)
+		all->sites[all->n++] = maker_site_of(&h->makers[i][k]);
+	if (h->nentries[i])
+		more = heap_use_sites(&h->use, i, live);
+	for (size_t k = 0; k < more; k++) {
+		struct site_list *l = (live[k].cookie & GPB_COOKIE_KIND) == GPB_ALLOC_PLACED ? to :
+											       all;
+
+		l->sites[l->n++] = live[k];
+	}
+	list_end(all);
+	if (large)
+		list_end(large);
+}
+
+/* Can large objects be held apart? That needs entries that nothing else passes. */
+static bool large_apart(const struct heap_probe *h)
+{
+	if (!h->o.budget_ppm || !h->multi || h->large.dear)
+		return false;
+	for (size_t i = 0; i < h->nimages; i++) {
+		const struct alloc_entry *at = h->entries + i * ALLOC_ENTRIES_MAX;
+		bool large = !h->nentries[i];
+
+		for (size_t k = 0; k < h->nentries[i]; k++) {
+			large |= at[k].kind == ALLOC_LARGE;
+			if (at[k].kind == ALLOC_ANY)
+				return false;
+		}
+		if (!large)
+			return false;
+	}
+	return h->nsites > 0;
+}
+
+static void large_stop(struct heap_probe *h)
+{
+	if (h->large.always)
+		heap_window_large(&h->window, false);
+	heap_large_detach(&h->large);
+	h->heap.large_rate = 0;
+}
+
+static int attach_lists(struct heap_probe *h, struct site_list *all, struct site_list *large,
+			struct err *e)
+{
+	bool apart = large_apart(h);
+	int ret;
+
+	for (size_t i = 0; i < h->nimages; i++)
+		list_sites(h, i, all, apart ? large : NULL);
+	if (!apart)
+		large_stop(h);
+	ret = put_target(h, e);
+	if (!ret && apart) {
+		ret = heap_large_attach(&h->large, h->s, large->groups, large->ngroups, e);
+		if (ret)
+			large_stop(h);
+	}
+	return ret ? ret : probing_set(h->probing, all->groups, all->ngroups, e);
+}
+
+/* The BPF side is told of the entries of all images before they are probed. */
+static int attach(struct heap_probe *h, struct err *e)
+{
+	CLEANUP(freep) struct site_list *lists = calloc(2, sizeof(*lists));
+	int ret = lists ? 0 : err_set(e, -ENOMEM, "no memory for probes");
+	size_t before = h->nimages;
+
+	for (; !ret && h->nimages < h->s->images.n; h->nimages++)
+		ret = find_entries(h, h->nimages, e);
+	if (!ret)
+		ret = heap_use_attach(&h->use, h->obj, h->multi, e);
+	if (!ret)
+		ret = attach_lists(h, &lists[0], &lists[1], e);
+	if (!ret && h->nimages > before)
+		say(&h->o, "heap: probing %zu allocator entries, one sample in %llu bytes%s",
+		    h->nsites, (unsigned long long)h->o.heap_rate,
+		    fine_words(&h->o, h->o.fine_heap));
+	return ret;
+}
+
+static struct heap_probe *of_window(void *w)
+{
+	return (struct heap_probe *)((char *)w - offsetof(struct heap_probe, window));
+}
+
+/* From the end of the first stretch of full observation on; from now on, where there is none. */
+static void large_goes_on(struct heap_probe *h)
+{
+	if (!h->large.apart || h->large.always || h->ending)
+		return;
+	h->large.always = true;
+	h->heap.large_rate = h->window.rate;
+	heap_window_large(&h->window, true);
+}
+
+static struct gpb_own own_of(const struct heap_probe *h)
+{
+	struct gpb_own own = owntime_abi(&h->window.own);
+
+	own.stepped_ns = (uint64_t)h->price.stepped_ns;
+	return own;
+}
+
+/* Sets which part of the next window counts. */
+static int next_window(struct heap_window *w, bool full, struct err *e)
+{
+	struct heap_probe *h = of_window(w);
+
+	if (h->heap.own.ns)
+		h->heap.own = own_of(h);
+	if (full)
+		large_goes_on(h);
+	return put_target(h, e);
+}
+
+/* Changes to windows, or back to full observation. */
+static int turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		struct err *e)
+{
+	struct heap_probe *h = of_window(w);
+
+	(void)since; /* the runtime's own counts tell of all of it */
+	if (!windows)
+		heap_window_watch(w, h->o.held && !probing_since(h->probing));
+	if (windows != (h->heap.own.ns > 0))
+		heap_window_turn(w, windows, hit_ns, (double)window_ns);
+	if (!windows && h->o.fine_heap)
+		heap_window_light(w, h->o.budget_ppm);
+	h->heap.rate = windows ? h->window.rate_in_windows : h->window.rate;
+	h->heap.own = windows ? own_of(h) : (struct gpb_own){};
+	h->heap.round++;
+	if (windows)
+		large_goes_on(h);
+	return put_target(h, e);
+}
+
+/* Measures an allocation that is never sampled, by a process of our own in the last slot. */
+static int price(struct heap_probe *h, struct price *out, struct pricing **rest, struct err *e)
+{
+	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
+	struct gpb_heap heap = h->heap;
+	uint32_t slot = GPB_TARGETS - 1;
+
+	heap.rate = 1ull << MAX_RATE_SHIFT;
+	if (bpf_map_update_elem(bpf_map__fd(h->obj->maps.targets), &slot, &t, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(h->obj->maps.heaps), &slot, &heap, BPF_ANY))
+		return err_sys(e, "target table");
+	h->obj->bss->open_for[slot].bits = GPB_OPEN;
+	return price_measure(h->obj->progs.heap_alloc, h->multi,
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_ALLOC_NOSCAN, out, rest,
+			     e);
+}
+
+static int price_of(void *w, struct price *out, struct pricing **rest, struct err *e)
+{
+	struct heap_probe *h = of_window(w);
+	int ret = price(h, out, rest, e);
+
+	h->price = ret ? (struct price){ .stepped_ns = PRICE_STEPPED_NS } : *out;
+	return ret;
+}
+
+/* Puts the descriptors of the ring and of the budget behind one. */
+static int watch(struct heap_probe *h, struct err *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int budget = probing_fd(h->probing), gc = heap_use_fd(&h->use);
+
+	h->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (h->ep < 0 || epoll_ctl(h->ep, EPOLL_CTL_ADD, feed_fd(&h->feed), &ev) ||
+	    (gc >= 0 && epoll_ctl(h->ep, EPOLL_CTL_ADD, gc, &ev)) ||
+	    (budget >= 0 && epoll_ctl(h->ep, EPOLL_CTL_ADD, budget, &ev)))
+		return err_sys(e, "epoll");
+	return 0;
+}
+
+static int begin_probing(struct heap_probe *h, struct err *e)
+{
+	const struct probing_user u = {
+		.what = "heap",
+		.open = &h->obj->bss->open_for[0],
+		.parts = HEAP_PARTS,
+		.by_own = true,
+		.price = price_of,
+		.look = heap_window_look,
+		.spent = heap_window_spent,
+		.turn = turn,
+		.over = heap_window_over,
+		.arg = &h->window,
+	};
+	int ret;
+
+	h->window.s = h->s;
+	heap_window_init(&h->window);
+	h->window.keys = h->use.live != NULL;
+	h->window.obj = h->obj;
+	h->window.feed = &h->feed;
+	h->window.heap = &h->heap;
+	h->window.rate = h->window.rate_most = h->o.heap_rate;
+	h->window.next = next_window;
+	h->window.weighed = heap_use_weighed;
+	h->window.weighed_arg = &h->use;
+	ret = probing_new(h->s, &h->o, &u, h->multi, &h->probing, e);
+	return ret ? ret : watch(h, e);
+}
+
+static int begin_prof(struct heap_probe *h, struct err *e)
+{
+	int ret = subject_prof(h->s, "probe (uprobes on the allocator)", &h->prof, e);
+
+	if (!ret)
+		ret = prof_add_type(h->prof, "alloc_objects", "count", e);
+	if (!ret)
+		ret = prof_add_type(h->prof, "alloc_space", "bytes", e);
+	if (!ret)
+		ret = heap_use_types(&h->use, h->prof, e);
+	/*
+	 * What is left of a window is often nothing, or a few objects by chance. So readers begin
+	 * with all allocations.
+	 */
+	if (!ret)
+		ret = prof_set_default_type(h->prof, "alloc_space", e);
+	if (!ret)
+		ret = prof_set_period(h->prof, "space", "bytes", (int64_t)h->o.heap_rate, e);
+	if (!ret)
+		physical_init(&h->ph, h->s, h->prof, HIDE_RUNTIME);
+	return ret;
+}
+
+/* A Go whose types are not known is probed without them. */
+static int begin_types(struct heap_probe *h, struct err *e)
+{
+	int ret = h->o.types ? types_init(&h->types, h->s, e) : 0;
+
+	if (ret != -ENOTSUP)
+		return ret;
+	say(&h->o, "heap: no types: %s", e->msg);
+	h->o.types = false;
+	return 0;
+}
+
+static int64_t now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
+
+/* Called when hits begin to count. */
+static void note_begin(struct heap_probe *h)
+{
+	if (h->start_ns || !probing_since(h->probing))
+		return;
+	h->start_ns = (int64_t)probing_since(h->probing);
+	h->start_unix_ns = now_ns(CLOCK_REALTIME) - (now_ns(CLOCK_MONOTONIC) - h->start_ns);
+}
+
+int heap_probe_start(struct subject *s, const struct collect_opts *o, struct heap_probe **out,
+		     struct err *e)
+{
+	CLEANUP(heap_probe_freep) struct heap_probe *h = calloc(1, sizeof(*h));
+	int ret;
+
+	if (!h)
+		return err_set(e, -ENOMEM, "no memory");
+	if (o->heap_rate >> MAX_RATE_SHIFT)
+		return err_set(e, -E2BIG, "heap rate %llu is above 2^%d",
+			       (unsigned long long)o->heap_rate, MAX_RATE_SHIFT);
+	h->ep = -1;
+	h->s = s;
+	h->o = *o;
+	h->entries = calloc(GPB_IMAGES * ALLOC_ENTRIES_MAX, sizeof(*h->entries));
+	if (!h->entries)
+		return err_set(e, -ENOMEM, "no memory");
+	ret = begin_types(h, e);
+	if (!ret)
+		ret = trust_structs(s, LAYOUT_USE_PROBE, e);
+	if (!ret)
+		ret = heap_use_open(&h->use, s, e);
+	if (!ret)
+		ret = begin_prof(h, e);
+	if (!ret)
+		ret = fill_heap(h, e);
+	if (!ret)
+		ret = load(h, e);
+	heap_use_begin(&h->use, &h->feed, &h->window.tally);
+	if (!ret)
+		ret = begin_probing(h, e);
+	if (!ret)
+		ret = attach(h, e);
+	if (ret)
+		return ret;
+	note_begin(h);
+	*out = TAKE(h);
+	return 0;
+}
+
+int heap_probe_fd(struct heap_probe *h)
+{
+	return h->ep;
+}
+
+int heap_probe_begin(struct heap_probe *h, struct err *e)
+{
+	/* Other kinds were loaded meanwhile, and its keeper may have let go. */
+	int ret = heap_large_hear(&h->large, e);
+
+	if (!ret)
+		ret = probing_begin(h->probing, e);
+	note_begin(h);
+	return ret;
+}
+
+/* What a large object costs: it passes the allocator's entry, and the place that tells its address. */
+static double large_ns(const struct heap_probe *h)
+{
+	double hit_ns = probing_hit_ns(h->probing);
+
+	return h->use.live ? 2 * hit_ns + h->price.stepped_ns : hit_ns;
+}
+
+int heap_probe_poll(struct heap_probe *h, struct err *e)
+{
+	int ret = feed_poll(&h->feed, e);
+
+	if (!ret)
+		ret = heap_use_poll(&h->use, e);
+	if (!ret)
+		ret = heap_large_hear(&h->large, e);
+	if (!ret)
+		ret = probing_poll(h->probing, e);
+	note_begin(h);
+	if (!ret && heap_large_dear(&h->large, h->window.large_seen, large_ns(h), h->o.budget_ppm))
+		ret = attach(h, e); /* then all are held together */
+	return ret;
+}
+
+int heap_probe_tick(struct heap_probe *h, struct err *e)
+{
+	return h->s->images.n > h->nimages ? attach(h, e) : 0;
+}
+
+/* ---- the end ---- */
+
+/* Errors of allocations, and of what of them is in use. */
+struct heap_errors {
+	struct site_errors made, objects, bytes;
+};
+
+static int add_error(struct heap_probe *h, struct site_errors *s, const struct heap_estimate *est,
+		     double size, struct err *e)
+{
+	return site_errors_add(s, h->prof, est->objects * size,
+			       est->variance < 0 ? -1 : est->variance * size * size, e);
+}
+
+static int add_entry(struct heap_probe *h, struct tally_entry *en, struct heap_errors *errors,
+		     struct err *e)
+{
+	struct heap_estimate est = heap_window_estimate(&h->window, en);
+	struct heap_estimate use = h->use.live ? heap_use_of(&h->use, &h->window, en) :
+						 (struct heap_estimate){ 0 };
+	const int64_t values[] = { est.values.objects, est.values.bytes, use.values.objects,
+				   use.values.bytes };
+	struct prof_label labels[GPB_MAX_LABELS + 3];
+	double size = (double)en->st->size;
+	size_t nlabels;
+	int ret;
+
+	en->st->count = en->count + en->sampled;
+	nlabels = labelsets_of(&h->feed.labels, en->st, 1, labels, &h->loss);
+	labels[nlabels++] = (struct prof_label){ .key = "bytes", .num = (int64_t)en->st->size };
+	if (h->o.types)
+		nlabels = types_add(&h->types, en->st, labels, nlabels);
+	ret = physical_add(&h->ph, en->st, values, labels, nlabels, e);
+	site_errors_all(&errors->made, est.of_all < 0 ? -1 : est.of_all * size * size);
+	if (!ret)
+		ret = add_error(h, &errors->made, &est, size, e);
+	if (!ret && h->use.live && (use.objects > 0 || use.variance != 0))
+		ret = add_error(h, &errors->objects, &use, 1, e);
+	if (!ret && h->use.live && (use.objects > 0 || use.variance != 0))
+		ret = add_error(h, &errors->bytes, &use, size, e);
+	return ret;
+}
+
+static int add_entries(struct heap_probe *h, struct err *e)
+{
+	struct tally *t = &h->window.tally;
+	struct heap_errors errors = {};
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < t->entries.n; i++)
+		ret = add_entry(h, &t->entries.at[i], &errors, e);
+	/* The sum lacks what no window saw, and nobody knows how much that is. */
+	if (heap_window_unseen(&h->window).many)
+		site_errors_all(&errors.made, -1);
+	if (!ret && probing_windowed(h->probing))
+		ret = site_errors_comment(&errors.made, h->prof, "alloc_space", e);
+	if (!ret)
+		ret = site_errors_comment(&errors.objects, h->prof, "inuse_objects", e);
+	if (!ret)
+		ret = site_errors_comment(&errors.bytes, h->prof, "inuse_space", e);
+	site_errors_fini(&errors.made);
+	site_errors_fini(&errors.objects);
+	site_errors_fini(&errors.bytes);
+	return ret;
+}
+
+/* Says which labels the samples have beside their size. */
+static int comment_identity(struct heap_probe *h, struct err *e)
+{
+	bool readable = h->s->layout.off[LAYOUT_g_labels] >= 0;
+	int ret = 0;
+
+	if (h->o.labels)
+		ret = prof_comment(h->prof, e, "labels: %s",
+				   readable ? "of the goroutine, as they were at the allocation" :
+					      "this Go keeps them where they cannot be found");
+	if (!ret && h->o.goid)
+		ret = prof_comment(h->prof, e, "goid: of the allocating goroutine");
+	return ret;
+}
+
+static int finish_comments(struct heap_probe *h, struct err *e)
+{
+	const struct fine_rate rate = { &h->o, "heap", h->o.fine_heap };
+	double window = (double)(h->end_ns - h->start_ns) / 1e9;
+	uint64_t allocs = 0, bytes = 0;
+	int ret = heap_window_seen(&h->window, &allocs, &bytes, e);
+
+	if (!ret)
+		ret = prof_comment(h->prof, e, "window: %.3f s", window);
+	if (!ret)
+		ret = fine_comment(&rate, h->prof, e, "one sample in %llu bytes%s",
+				   (unsigned long long)h->window.rate,
+				   h->window.rate_in_windows ? " outside of windows" : "");
+	if (!ret)
+		ret = prof_set_period(h->prof, "space", "bytes", (int64_t)h->window.rate, e);
+	if (!ret)
+		ret = prof_comment(h->prof, e,
+				   "hits: %llu allocations of %llu bytes seen at %zu probes (%s), "
+				   "%llu sampled",
+				   (unsigned long long)allocs, (unsigned long long)bytes, h->nsites,
+				   h->multi ? "one multi link" : "perf uprobes",
+				   (unsigned long long)h->window.sampled);
+	if (!ret)
+		ret = probing_comment(h->probing, h->prof, e);
+	if (!ret)
+		ret = heap_window_comment(&h->window, &h->o, h->prof, &h->loss, e);
+	if (!ret)
+		ret = comment_identity(h, e);
+	if (!ret)
+		ret = types_comment(&h->types, h->prof, e);
+	return ret ? ret : heap_use_comments(&h->use, h->obj, h->prof, e);
+}
+
+int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
+{
+	int ret;
+
+	h->end_ns = now_ns(CLOCK_MONOTONIC);
+	if (!h->start_ns)
+		h->start_ns = h->end_ns;
+	h->ending = true;
+	/* While the last window ends, no more of them are sampled. */
+	if (h->large.always && h->heap.own.ns) {
+		h->heap.large_rate = 1ull << MAX_RATE_SHIFT;
+		(void)put_target(h, e);
+	}
+	if (h->heap.own.ns)
+		heap_window_turn(&h->window, false, 0, 0);
+	ret = probing_end(h->probing, e);
+	heap_large_detach(&h->large);
+	if (!ret)
+		ret = heap_window_rest(&h->window, e);
+	if (!ret)
+		heap_window_end(&h->window);
+	if (!ret)
+		ret = heap_use_end(&h->use, &h->window, e);
+	if (!ret)
+		ret = add_entries(h, e);
+	if (!ret)
+		ret = finish_comments(h, e);
+	if (ret)
+		return ret;
+	prof_set_time(h->prof, h->start_unix_ns, h->end_ns - h->start_ns);
+	feed_losses(&h->feed, (const uint64_t *)h->obj->bss->losses, h->obj->obj, &h->loss);
+	heap_use_losses(&h->use, h->obj, &h->loss);
+	probing_losses(h->probing, &h->loss);
+	h->loss.n[LOSS_KEEPER_KILLED] += h->large.probes.deaths;
+	h->loss.n[LOSS_STACKS_MANY] += h->window.crowded;
+	loss_merge(prof_loss(h->prof), &h->loss);
+	*out = TAKE(h->prof);
+	return 0;
+}
+
+void heap_probe_free(struct heap_probe *h)
+{
+	if (!h)
+		return;
+	probing_free(h->probing);
+	heap_large_detach(&h->large);
+	heap_use_fini(&h->use);
+	heap_window_fini(&h->window);
+	feed_fini(&h->feed);
+	heap_bpf__destroy(h->obj);
+	physical_fini(&h->ph);
+	types_fini(&h->types);
+	prof_free(h->prof);
+	free(h->entries);
+	if (h->ep >= 0)
+		close(h->ep);
+	free(h);
+}

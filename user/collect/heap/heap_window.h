@@ -1,0 +1,162 @@
+/*
+ * user/collect/heap/heap_window.h - the numbers of a probed heap profile: what its stretches
+ * (probing.h) say, combined with what the runtime counts itself.
+ */
+#ifndef COLLECT_HEAP_HEAP_WINDOW_H
+#define COLLECT_HEAP_HEAP_WINDOW_H
+
+#include "base/again.h"
+#include "engine/fine_rate.h"
+#include "engine/probing.h"
+#include "go/runtime/rtcounters.h"
+#include "goprof_abi.h"
+#include "probe/feed.h"
+#include "profile/profile.h"
+#include "profile/scale.h"
+#include "sampling/calibrate.h"
+#include "sampling/owntime.h"
+#include "sampling/paces.h"
+#include "sampling/tally.h"
+#include "heap.skel.h"
+
+/*
+ * The length of a window at its shortest, and how long it may be where hits are few, in ns. A window
+ * is over earlier when no CPU has own time left in it. A burst that comes just then must bear a window of the
+ * greatest length.
+ */
+#define HEAP_PARTS ((struct window_parts){ .end_ns = 8000000, .most_ns = 50000000 })
+
+struct heap_window {
+	struct subject *s; /* borrowed, as the next ones */
+	struct heap_bpf *obj;
+	struct feed *feed;
+	const struct gpb_heap *heap;	/* its classes */
+	uint64_t rate, rate_in_windows; /* mean bytes between samples */
+	uint64_t sampled, crowded;	/* crowded: samples of stacks that there was no room for */
+	uint64_t forgotten_allocs, forgotten_bytes; /* allocations seen before anything counted */
+	bool keys; /* the kernel's keys of stacks are needed, too */
+	struct tally tally;
+	struct owntime own;
+	bool large; /* large objects are observed all the time, so windows are not about them */
+	uint64_t large_seen; /* how many there were, at the last look */
+	/*
+	 * Tells the BPF side how long the next window is. @full: it comes after a stretch of full
+	 * observation.
+	 */
+	int (*next)(struct heap_window *w, bool full, struct err *e);
+	/* Called for each window with what it stands for, when all of it has been taken. */
+	void (*weighed)(void *arg, uint64_t opened, double weight);
+	void *weighed_arg;
+	uint64_t seen_before[GPB_CLASSES]; /* the counts when the last stretch ended */
+	uint64_t counted_before;
+	struct calibrate calibrate; /* set by heap_window_end() */
+	size_t ncpu;
+	double nominal;	    /* ns: wall time of the next window, which its own time is a part of */
+	uint64_t rate_most; /* what the user asked for, or Go's: windows are sampled as densely */
+	bool rate_used;	    /* rate stays what it is */
+	struct fine_seen light; /* what was seen before anything counted */
+	/* slowdown that was measured before anything counted; 0: not known */
+	double gauged;
+	struct rtcounters *counters; /* NULL until there are windows */
+	struct again open_again;     /* when they are searched for again */
+	struct err why;		     /* why they could not be read lately */
+	uint64_t missed;	     /* allocations that did not pass the probes */
+	bool watched;		     /* the next two are set */
+	uint64_t watch_exact[GPB_CLASSES], watch_seen[GPB_CLASSES];
+	uint64_t watch_skew,
+		/* ns that passed while these two, and the last ones, were read */
+		last_skew;
+	uint64_t last[GPB_CLASSES]; /* at the last look */
+	uint64_t last_seen[GPB_CLASSES];
+	uint64_t last_ns;	       /* CLOCK_MONOTONIC: when that was */
+	bool last_known, last_watched; /* last_watched: last_seen was read at the same moment */
+	uint64_t first[GPB_CLASSES];   /* the runtime's counts when windows began */
+	bool marked;		       /* first is set, or was when full observation ended: */
+	uint64_t marked_ns;
+	uint64_t windows_since; /* CLOCK_MONOTONIC, ns; 0: there are none now */
+	/* ns in which there were windows, and the part of it of which the runtime's counts are not known */
+	double windows_ns, uncounted_ns;
+	double in_full[GPB_CLASSES]; /* samples of full observation; set at the end */
+	double total[GPB_CLASSES];   /* growth while there were windows; -1: unknown */
+	struct paces paces;	     /* of that growth, and of what windows saw */
+	/*
+	 * Set at the end, by run_rates_above(): the growth that windows stand for, the rest of it, and what was
+	 * somewhat faster than windows.
+	 */
+	double met[GPB_CLASSES], unmet[GPB_CLASSES], faster[GPB_CLASSES];
+};
+
+/* @w must be zero except for s. It must not be moved afterwards. */
+void heap_window_init(struct heap_window *w);
+/* Takes a stack that came through the ring. */
+int heap_window_add(void *w, const struct gpb_stack *st, struct err *e);
+/*
+ * Full observation from now on is sampled as finely as the budget allows, judged by what was seen
+ * before anything counted. Only the first such stretch decides this, so that all samples are
+ * scaled alike; a stretch that comes after windows does not, because then the program is not
+ * light.
+ */
+void heap_window_light(struct heap_window *w, unsigned budget_ppm);
+/* Changes to windows, or back from them. */
+void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double window_ns);
+/* Large objects are observed all the time from now on, or no longer. */
+void heap_window_large(struct heap_window *w, bool always);
+/* Takes what came since the last stretch. */
+int heap_window_rest(struct heap_window *w, struct err *e);
+/* For struct probing_user. @w: a heap_window. */
+bool heap_window_look(void *w, double *count);
+int heap_window_spent(void *w, struct gpb_spent *out, struct err *e);
+int heap_window_over(void *w, const struct stretch *s, struct err *e);
+void heap_window_fini(struct heap_window *w);
+
+/* Nothing more is added: estimates can be asked for. */
+void heap_window_end(struct heap_window *w);
+struct heap_estimate {
+	double objects, variance; /* variance: -1: not known */
+	/*
+	 * Its part of the variance of all sites together; the number of all objects of a class is
+	 * known.
+	 */
+	double of_all;
+	struct scaled values;
+};
+/* Full observation is scaled by Go's own arithmetic; windows add to that. */
+/* The part of it that windows saw, or that was borrowed from full observation. */
+struct heap_made {
+	struct tally_estimate seen; /* variance: of the whole site; -1: not known */
+	double borrowed;
+	bool missed; /* full observation saw the site, and no window */
+};
+struct heap_made heap_window_made(const struct heap_window *w, const struct tally_entry *en);
+struct heap_estimate heap_window_estimate(const struct heap_window *w,
+					  const struct tally_entry *en);
+
+/*
+ * From here on everything is observed: do all allocations pass the probes? A profile-guided build
+ * may have copied the allocator into its callers. The runtime's own counts tell, when the stretch
+ * is over. @begins: the process has not begun yet.
+ */
+void heap_window_watch(struct heap_window *w, bool begins);
+
+/* What the runtime counted while there were windows, and no window stands for. */
+struct heap_unseen {
+	uint64_t allocs,
+		bytes; /* in size classes that no window saw; of large objects: at least so many */
+	uint64_t fast, fast_bytes; /* in others, at a pace that no window met */
+	bool many;		   /* both: more than a hundredth of all bytes of that time */
+};
+struct heap_unseen heap_window_unseen(const struct heap_window *w);
+/* Were the runtime's counts known of some of the time in which there were windows? */
+bool heap_window_counted(const struct heap_window *w);
+
+/*
+ * heap_window_say.c. Writes as comments and losses by what numbers of windows were scaled, what no window stands
+ * for, and what did not pass the probes.
+ */
+int heap_window_comment(const struct heap_window *w, const struct collect_opts *o, struct prof *p,
+			struct loss *to, struct err *e);
+
+/* The sums of all that was seen. */
+int heap_window_seen(struct heap_window *w, uint64_t *allocs, uint64_t *bytes, struct err *e);
+
+#endif

@@ -1,0 +1,94 @@
+/* user/collect/ratewrite/early.c - keeps the last reading for a target that has gone. */
+#include "collect/ratewrite/early.h"
+#include "profile/profile.h"
+
+#include <sys/timerfd.h>
+#include <time.h>
+
+#define NS_PER_MS	  1000000ull
+#define NS_PER_S	  1000000000ull
+#define READ_AGAIN_MIN_NS (10 * NS_PER_MS)
+#define READ_AGAIN_MAX_NS (1000 * NS_PER_MS)
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+void early_init(struct early *a, struct subject *s,
+		int (*read)(void *arg, struct prof **out, struct err *e), void *arg)
+{
+	*a = (struct early){ .s = s, .read = read, .arg = arg, .timer = -1 };
+}
+
+void early_fini(struct early *a)
+{
+	prof_free(a->prof);
+	closep(&a->timer);
+}
+
+static int arm(struct early *a, uint64_t took_ns, struct err *e)
+{
+	uint64_t wait = (a->read_ns - a->start_ns) / 10;
+	struct itimerspec t = { 0 };
+
+	if (wait < READ_AGAIN_MIN_NS)
+		wait = READ_AGAIN_MIN_NS;
+	if (wait > READ_AGAIN_MAX_NS)
+		wait = READ_AGAIN_MAX_NS;
+	if (wait < 10 * took_ns)
+		wait = 10 * took_ns;
+	t.it_value.tv_sec = (time_t)(wait / NS_PER_S);
+	t.it_value.tv_nsec = (long)(wait % NS_PER_S);
+	return timerfd_settime(a->timer, 0, &t, NULL) ? err_sys(e, "timer") : 0;
+}
+
+int early_start(struct early *a, bool again, struct err *e)
+{
+	int ret;
+
+	a->start_ns = a->read_ns = now_ns();
+	ret = a->read(a->arg, &a->prof, e);
+	if (ret || !again)
+		return ret;
+	a->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (a->timer < 0)
+		return err_sys(e, "timer");
+	return arm(a, 0, e);
+}
+
+int early_again(struct early *a, struct err *e)
+{
+	CLEANUP(prof_freep) struct prof *p = NULL;
+	uint64_t expired, before = now_ns();
+
+	(void)!read(a->timer, &expired, sizeof(expired));
+	if (!target_alive(a->s->target, NULL) && !a->read(a->arg, &p, NULL)) {
+		prof_free(a->prof);
+		a->prof = TAKE(p);
+		a->read_ns = before;
+	}
+	return arm(a, now_ns() - before, e);
+}
+
+int early_hand_over(struct early *a, struct prof **out, struct err *e)
+{
+	int ret;
+
+	if (a->timer < 0)
+		ret = prof_comment(a->prof, e,
+				   "state: as of the start of the window; the target went");
+	else
+		ret = prof_comment(a->prof, e,
+				   "state: as of %.3f s after its start, its last %.3f s are not "
+				   "in here",
+				   (double)(a->read_ns - a->start_ns) / 1e9,
+				   (double)(now_ns() - a->read_ns) / 1e9);
+	if (ret)
+		return ret;
+	*out = TAKE(a->prof);
+	return 0;
+}

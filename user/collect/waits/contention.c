@@ -1,0 +1,330 @@
+/*
+ * user/collect/waits/contention.c - block and mutex profiles: chooses the source, and is the collector
+ * for all of them.
+ *
+ * The runtime records contention when the program has asked for it (SetBlockProfileRate,
+ * SetMutexProfileFraction): then its buckets are read. Otherwise its scheduler is probed or, when
+ * that was asked for, the runtime is made to record for the time of the window.
+ *
+ * Unlike the heap's, these buckets only add up, and hold the values that are to be shown: what
+ * was recorded under another rate than the present one stays right (but see
+ * contention_scales_at_read).
+ */
+#include "collect/waits/contention.h"
+#include "symbolize/subject_prof.h"
+
+#include "collect/collect.h"
+#include "collect/ratewrite/early.h"
+#include "collect/ratewrite/enable.h"
+#include "collect/waits/contention_enable.h"
+#include "collect/waits/contention_probe.h"
+#include "collect/waits/contention_read.h"
+#include "collect/waits/sched.h"
+#include "profile/profile.h"
+
+struct contention_state {
+	struct subject *s;
+	enum contention what;
+	struct contention_probe *probe;
+	struct contention_enable *enable; /* neither probe nor enable: the source is read */
+	struct rtcontention_vars vars;
+	double measured;    /* cputicks per second of this machine */
+	uint64_t rate;	    /* when the window began; 0: it may still be set */
+	struct early early; /* readings, when the source is read */
+	bool whose;	    /* labels or goid were asked for */
+};
+
+static void state_free(void *state)
+{
+	struct contention_state *c = state;
+
+	if (!c)
+		return;
+	contention_probe_free(c->probe);
+	contention_enable_free(c->enable);
+	early_fini(&c->early);
+	free(c);
+}
+
+static void state_freep(struct contention_state **c)
+{
+	state_free(*c);
+}
+
+/* Makes one reading, as a profile. */
+static int read_now(void *arg, struct prof **out, struct err *e)
+{
+	struct contention_state *c = arg;
+	CLEANUP(prof_freep) struct prof *p = NULL;
+	int ret;
+
+	ret = subject_prof(c->s, "read (the runtime's own buckets)", &p, e);
+	if (!ret)
+		ret = contention_read_profile(c->s, &c->vars, c->measured, p, e);
+	if (!ret && c->whose)
+		ret = prof_comment(p, e,
+				   "labels: the runtime's own records have none, and no goid");
+	if (ret)
+		return ret;
+	*out = TAKE(p);
+	return 0;
+}
+
+/* ---- which source ---- */
+
+static unsigned claim_of(enum contention what)
+{
+	return what == CONTENTION_MUTEX ? CLAIM_MUTEX_FRACTION : CLAIM_BLOCK_RATE;
+}
+
+/* Was something recorded before the rate went to 0, and is it known what that is worth? */
+static bool has_older(struct contention_state *c)
+{
+	uint64_t head = 0;
+
+	return !contention_scales_at_read(&c->vars) &&
+	       !mem_u64(c->s->target->mem, c->vars.buckets, &head, NULL) && head;
+}
+
+/* Says why it cannot be read, or 0. */
+static int may_read(struct contention_state *c, const struct collect_opts *o, struct err *e)
+{
+	const char *name = contention_rate_name(c->what);
+	int ret = contention_read_find(c->s, c->what, &c->vars, e);
+
+	if (!ret && o->held) /* the program decides that when it runs */
+		return o->source == SOURCE_READ ?
+			       0 :
+			       err_set(e, -ENOTSUP,
+				       "whether the command will record it is not known yet");
+	if (!ret)
+		ret = contention_read_rate(c->s, &c->vars, &c->rate, e);
+	if (ret)
+		return ret;
+	/* Then the buckets contain that window, and not the program's life. */
+	if (c->rate && claims_any(c->s->target, claim_of(c->what)))
+		return err_set(e, -EBUSY,
+			       "a lock on the target says that another goprof-bpf has it record "
+			       "now");
+	if (!c->rate && !(o->source == SOURCE_READ && has_older(c)))
+		return err_set(e, -ENOTSUP, "the target does not record it (%s is 0)", name);
+	return 0;
+}
+
+/*
+ * Returns 1 to read, 0 to probe, or an error. With SOURCE_READ every obstacle is an error, with
+ * SOURCE_AUTO it is a reason to probe.
+ */
+static int choose(struct contention_state *c, const struct collect_opts *o, struct err *e)
+{
+	const char *kind = contention_name(c->what);
+	struct err why = {};
+	int ret;
+
+	if (o->source == SOURCE_PROBE) {
+		say(o, "%s: source probe, as asked for", kind);
+		return 0;
+	}
+	ret = may_read(c, o, &why);
+	if (!ret) {
+		say(o, "%s: source read: %s", kind,
+		    o->held ? "what the command records when it asks its runtime to" :
+		    c->rate ? "the target records it itself" :
+			      "what the target has recorded; it does not any more");
+		return 1;
+	}
+	if (o->source == SOURCE_READ)
+		return err_set(e, ret, "%s; --source=enable or probe works without", why.msg);
+	say(o, "%s: source probe: %s", kind, why.msg);
+	return 0;
+}
+
+static int start_reading(struct contention_state *c, const struct collect_opts *o, struct err *e)
+{
+	int ret = ticks_measure(&c->measured, e);
+
+	return ret ? ret : early_start(&c->early, o->held, e);
+}
+
+/* Makes the program record, or reads it when it records by itself. */
+static int start_enable(struct contention_state *c, const struct collect_opts *o, struct err *e)
+{
+	struct collect_opts as_read = *o;
+	int ret = contention_enable_start(c->s, o, c->what, &c->enable, e);
+
+	if (ret <= 0)
+		return ret;
+	as_read.source = SOURCE_READ;
+	ret = choose(c, &as_read, e);
+	return ret < 0 ? ret : start_reading(c, &as_read, e);
+}
+
+static int start(struct subject *s, const struct collect_opts *o, enum contention what,
+		 void **state, struct err *e)
+{
+	CLEANUP(state_freep) struct contention_state *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		return err_set(e, -ENOMEM, "no memory");
+	c->s = s;
+	c->what = what;
+	c->whose = o->labels || o->goid;
+	early_init(&c->early, s, read_now, c);
+	if (o->source == SOURCE_ENABLE) {
+		ret = start_enable(c, o, e);
+	} else {
+		ret = choose(c, o, e);
+		if (ret >= 0)
+			ret = ret ? start_reading(c, o, e) :
+				    contention_probe_start(s, o, what, &c->probe, e);
+	}
+	if (!ret && c->whose && !c->probe)
+		say(o, "%s: the runtime's own records have no goroutine labels and no goid",
+		    contention_name(what));
+	if (ret)
+		return ret;
+	*state = TAKE(c);
+	return 0;
+}
+
+static int block_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
+{
+	return start(s, o, CONTENTION_BLOCK, state, e);
+}
+
+static int mutex_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
+{
+	return start(s, o, CONTENTION_MUTEX, state, e);
+}
+
+/* ---- while it runs ---- */
+
+static int state_fd(void *state)
+{
+	struct contention_state *c = state;
+
+	return c->probe	 ? contention_probe_fd(c->probe) :
+	       c->enable ? contention_enable_fd(c->enable) :
+			   c->early.timer;
+}
+
+static int state_poll(void *state, struct err *e)
+{
+	struct contention_state *c = state;
+
+	return c->probe	 ? contention_probe_poll(c->probe, e) :
+	       c->enable ? contention_enable_poll(c->enable, e) :
+			   early_again(&c->early, e);
+}
+
+static int state_tick(void *state, struct err *e)
+{
+	struct contention_state *c = state;
+
+	if (c->enable)
+		contention_enable_tick(c->enable);
+	return c->probe ? contention_probe_tick(c->probe, e) : 0;
+}
+
+/* ---- the end ---- */
+
+static int hand_over_before_change(struct contention_state *c, uint64_t now, struct prof **out,
+				   struct err *e)
+{
+	struct prof *p = c->early.prof;
+	int ret = prof_comment(p, e,
+			       "state: as of the start of the window; since then %s went from "
+			       "%llu to %llu",
+			       contention_rate_name(c->what), (unsigned long long)c->rate,
+			       (unsigned long long)now);
+
+	if (ret)
+		return ret;
+	prof_loss(p)->n[LOSS_WINDOW_CUT] = 1;
+	*out = TAKE(c->early.prof);
+	return 0;
+}
+
+/* What was recorded before the change stays right, but the reader may want to know about it. */
+static int comment_change(struct contention_state *c, uint64_t now, struct prof *p, struct err *e)
+{
+	if (now == c->rate || !c->rate)
+		return 0;
+	return prof_comment(p, e, "rate: %s went from %llu to %llu meanwhile",
+			    contention_rate_name(c->what), (unsigned long long)c->rate,
+			    (unsigned long long)now);
+}
+
+static int stop_reading(struct contention_state *c, struct prof **out, struct err *e)
+{
+	CLEANUP(prof_freep) struct prof *p = NULL;
+	uint64_t now = c->rate;
+	int ret = contention_read_rate(c->s, &c->vars, &now, e);
+
+	if (!ret && c->rate && now != c->rate && contention_scales_at_read(&c->vars))
+		return hand_over_before_change(c, now, out, e);
+	if (!ret)
+		ret = read_now(c, &p, e);
+	if (!ret)
+		ret = comment_change(c, now, p, e);
+	if (!ret)
+		*out = TAKE(p);
+	return ret;
+}
+
+static int state_stop(void *state, struct prof **out, struct err *e)
+{
+	struct contention_state *c = state;
+	int ret;
+
+	if (c->probe)
+		return contention_probe_stop(c->probe, out, e);
+	if (c->enable)
+		return contention_enable_stop(c->enable, out, e);
+	ret = target_alive(c->s->target, e);
+	if (!ret)
+		ret = stop_reading(c, out, e);
+	return ret == -ESRCH ? early_hand_over(&c->early, out, e) : ret;
+}
+
+static int state_begin(void *state, struct err *e)
+{
+	struct contention_state *c = state;
+
+	return c->probe ? contention_probe_begin(c->probe, e) : 0;
+}
+
+static int block_possible(struct gobin *b, const struct golayout *l, struct err *e)
+{
+	return sched_possible(b, l, GPB_WAIT_BLOCK, e);
+}
+
+static int mutex_possible(struct gobin *b, const struct golayout *l, struct err *e)
+{
+	return sched_possible(b, l, GPB_WAIT_MUTEX, e);
+}
+
+const struct collector collector_block = {
+	.kind = "block",
+	.start = block_start,
+	.fd = state_fd,
+	.poll = state_poll,
+	.tick = state_tick,
+	.begin = state_begin,
+	.stop = state_stop,
+	.free = state_free,
+	.possible = block_possible,
+};
+
+const struct collector collector_mutex = {
+	.kind = "mutex",
+	.start = mutex_start,
+	.fd = state_fd,
+	.poll = state_poll,
+	.tick = state_tick,
+	.begin = state_begin,
+	.stop = state_stop,
+	.free = state_free,
+	.possible = mutex_possible,
+};

@@ -1,0 +1,38 @@
+/*
+ * user/collect/waits/contention_probe.h - block and mutex profiles of a program that keeps none: its
+ * waits are watched (collect/waits/sched.h), and nothing is written in it.
+ *
+ * What the numbers are. Block: waits that ended in the window, from the moment that a channel or
+ * semaphore could not be had to the moment that the goroutine was made ready, by the stack of the
+ * goroutine that waited; the waits that Go's own profile has, and no others. Mutex: contentions,
+ * by the stack of the unlock that ended one, charged as that Go version does it. Short waits, and
+ * all but one contention in --mutex-fraction, are sampled, and scaled as Go scales its own. Locks
+ * of the runtime itself, which Go's mutex profile has from Go 1.22 on, are not seen.
+ */
+#ifndef COLLECT_WAITS_CONTENTION_PROBE_H
+#define COLLECT_WAITS_CONTENTION_PROBE_H
+
+#include "collect/waits/contention.h"
+#include "profile/profile.h"
+#include "subject/subject.h"
+
+struct contention_probe;
+
+/* -ENOTSUP when this Go cannot be probed so, with why. */
+int contention_probe_start(struct subject *s, const struct collect_opts *o, enum contention kind,
+			   struct contention_probe **out, struct err *e);
+int contention_probe_fd(struct contention_probe *c); /* or -1 */
+int contention_probe_poll(struct contention_probe *c, struct err *e);
+int contention_probe_begin(struct contention_probe *c, struct err *e);
+int contention_probe_tick(struct contention_probe *c, struct err *e);
+int contention_probe_stop(struct contention_probe *c, struct prof **out, struct err *e);
+void contention_probe_free(struct contention_probe *c);
+/*
+ * Adds losses to the result of a profile that lasted @ns: waits that are known from elsewhere, and of which its
+ * windows met none or next to none.
+ */
+struct sched_result;
+void contention_probe_unseen(enum contention kind, int64_t ns, struct sched_result *r);
+DEFINE_FREEP(struct contention_probe, contention_probe)
+
+#endif

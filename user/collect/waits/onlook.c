@@ -1,0 +1,800 @@
+/*
+ * user/collect/waits/onlook.c - a pass over allgs at each look.
+ *
+ * Reading disturbs (observer effect): the target's CPU that next writes what we read must get the
+ * cache line back, and writes a bit later. Of two goroutines that wake each other 1.6 million
+ * times a second, the one looked at right after the other was seen to wait up to 30 % too often.
+ * So goroutines that changed between the last looks are looked at one by one, in random order,
+ * each after a random pause: at which moment the next one is met is random again.
+ *
+ * A look costs us less than a microsecond a goroutine, and the target nothing. Where looks would
+ * take more than 1 / CPU_SHARE of a CPU, strata are longer.
+ */
+#include "collect/waits/onlook.h"
+
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "base/random.h"
+#include "collect/waits/onlook_priv.h"
+#include "collect/waits/onlook_sums.h"
+#include "collect/waits/parked.h"
+#include "go/runtime/rtgor.h"
+#include "go/runtime/rtvar.h"
+#include "probe/bpf.h"
+#include "probe/unwinding.h"
+#include "subject/trust.h"
+
+enum {
+	READ_TRIES = 3, /* attempts at a stack that moves */
+	SHALLOW = 2048, /* bytes of a stack that are read at once; a waiting goroutine uses few */
+	/* More busy ones are read together: two in a row rarely wait for each other. */
+	APART_MAX = 32,
+	REST_NS = 4000, /* mean pause, and limit of all pauses of a look */
+	RESTS_NS = 32000,
+	CPU_SHARE = 20, /* looks take at most 1 / CPU_SHARE of a CPU, in the long run */
+};
+#define STRATUM_MAX_NS 1000000000ull
+
+/* The stack that a goroutine was last found with when it waited for this. */
+struct found {
+	uint64_t goid;
+	double owed_ns; /* the strata of looks that saw the wait without a stack */
+	int32_t entry;	/* of the tally, or ONLOOK_NOT_COUNTED; ONLOOK_UNFOUND: no stack yet */
+	uint16_t what;	/* parked_for() of the wait; 0: none */
+};
+enum { FOUND = 3, ONLOOK_UNFOUND = -2 };
+
+/* A goroutine, at its index in allgs. */
+struct seen {
+	uint64_t g;
+	struct parked was;
+	double ns;	/* the strata of looks that saw this wait */
+	uint64_t since; /* about when it began to wait */
+	uint32_t looks;
+	int32_t entry; /* as found.entry */
+	struct found found[FOUND];
+	uint8_t turn;  /* index in found: the next to be forgotten */
+	uint64_t look; /* the look that saw it last, from 1 on */
+	bool waits, early;
+};
+
+/* Indices of onlook.at; a VEC. */
+struct places {
+	uint32_t *at;
+	size_t n, cap;
+};
+
+struct onlook {
+	struct subject *s;
+	struct collect_opts o;
+	struct onlook_conf c;
+	struct gpb_target t;
+	size_t nimages;
+	struct parked_reader reader;
+	uint64_t allgs, array, n; /* where; what was there at the last look */
+	uint64_t *list;		  /* ONLOOK_MAX */
+	VEC(struct seen) at;
+	struct places fresh;	   /* goroutines whose wait began since the last look */
+	struct places busy, later; /* whose state changed: at the last look; at this one */
+	struct onlook_sums sums;
+	struct gpb_stack st;
+	struct gpb_rec_raw raw;
+	uint8_t *copies; /* PARKED_BATCH * SHALLOW */
+	struct onlook_result sum;
+	uint64_t (*now)(void), (*cpu)(void);
+	void (*rest)(uint64_t ns);
+	uint64_t random;
+	uint64_t begun, stratum, len, due;     /* the phase, and where its present stratum lies */
+	double phase_ns, strata_ns;	       /* of all phases; of all looks */
+	double cost;			       /* CPU ns of a look, a moving average */
+	uint64_t at_ns, looked, looked_before; /* this look, the last one and the one before */
+	int fd;
+	bool on, gone;
+};
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t monotonic(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t thread_cpu(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* A timer would be late by more than this. */
+static void spin(uint64_t ns)
+{
+	uint64_t end = monotonic() + ns;
+
+	while (monotonic() < end)
+		;
+}
+
+void onlook_set_clock(struct onlook *k, uint64_t (*now)(void), uint64_t (*cpu)(void),
+		      void (*rest)(uint64_t))
+{
+	k->now = now;
+	k->cpu = cpu;
+	k->rest = rest;
+}
+
+void onlook_set_seed(struct onlook *k, uint64_t seed)
+{
+	k->random = seed;
+}
+
+uint64_t onlook_due(const struct onlook *k)
+{
+	return k->on && !k->gone ? k->due : 0;
+}
+
+void onlook_set_allgs(struct onlook *k, uint64_t addr)
+{
+	k->allgs = addr;
+}
+
+/* ---- begin and end ---- */
+
+void onlook_free(struct onlook *k)
+{
+	if (!k)
+		return;
+	vec_fini(&k->at);
+	vec_fini(&k->fresh);
+	vec_fini(&k->busy);
+	vec_fini(&k->later);
+	onlook_sums_fini(&k->sums);
+	free(k->list);
+	free(k->copies);
+	parked_fini(&k->reader);
+	if (k->fd >= 0)
+		close(k->fd);
+	free(k);
+}
+
+/* Plugins that were loaded since have text, too. */
+static int fill_target(struct onlook *k, struct err *e)
+{
+	int ret = bpf_target_fill(k->s, &k->o, &k->t, e);
+
+	if (ret)
+		return ret;
+	if (!k->c.labels)
+		k->t.flags &= ~(uint32_t)GPB_TARGET_LABELS;
+	k->nimages = k->s->images.n;
+	return 0;
+}
+
+static int onlook_init(struct onlook *k, struct err *e)
+{
+	int ret = trust_structs(k->s, LAYOUT_USE_WAITS | LAYOUT_USE_GOROUTINES, e);
+
+	if (!ret)
+		ret = parked_init(&k->reader, k->s->target->mem, &k->s->layout, e);
+	if (!ret)
+		ret = fill_target(k, e);
+	if (ret)
+		return ret;
+	k->list = malloc(ONLOOK_MAX * sizeof(*k->list));
+	k->copies = malloc((size_t)PARKED_BATCH * SHALLOW);
+	if (!k->list || !k->copies)
+		return err_set(e, -ENOMEM, "no memory to look at goroutines");
+	k->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	return k->fd < 0 ? err_sys(e, "timer") : 0;
+}
+
+int onlook_new(struct subject *s, const struct collect_opts *o, const struct onlook_conf *c,
+	       struct onlook **out, struct err *e)
+{
+	CLEANUP(onlook_freep) struct onlook *k = calloc(1, sizeof(*k));
+	int ret;
+
+	if (!k)
+		return err_set(e, -ENOMEM, "no memory to look at goroutines");
+	k->fd = -1;
+	k->s = s;
+	k->o = *o;
+	k->c = *c;
+	k->sums.s = s;
+	k->sums.tally = c->tally;
+	k->sums.semas = c->semas;
+	k->sums.reasons_apart = c->apart;
+	k->sums.begin_ns = c->begin_ns;
+	k->sums.last_ns = (double)c->last_ns;
+	if (!o->labels)
+		k->c.labels = NULL;
+	onlook_set_clock(k, monotonic, thread_cpu, spin);
+	if (getrandom(&k->random, sizeof(k->random), GRND_NONBLOCK) < 0)
+		k->random = k->now();
+	ret = onlook_init(k, e);
+	if (ret)
+		return ret;
+	*out = TAKE(k);
+	return 0;
+}
+
+static int find_allgs(struct onlook *k, struct err *e)
+{
+	uint64_t addr;
+	int ret = k->allgs ? 0 : rtvar_find(k->s->bin, RTVAR_ALLGS, &addr, e);
+
+	if (!ret && !k->allgs)
+		k->allgs = addr + k->s->bias;
+	return ret;
+}
+
+/* ---- waits ---- */
+
+static void saw(struct onlook *k, struct seen *g, double ns)
+{
+	g->looks++;
+	g->ns += ns;
+	if (g->entry != ONLOOK_NOT_COUNTED && !g->early)
+		onlook_sums_saw(&k->sums, g->entry, ns);
+}
+
+static uint64_t between_looks(const struct onlook *k)
+{
+	return k->looked ? k->looked + (k->at_ns - k->looked) / 2 : k->at_ns;
+}
+
+static void wait_over(struct onlook *k, struct seen *g)
+{
+	uint64_t length = g->looks >= ONLOOK_COUNTS ? between_looks(k) - g->since : 0;
+
+	if (g->was.status == GSTATUS_SYSCALL)
+		length = 0;
+	g->waits = false;
+	if (g->entry == ONLOOK_NOT_COUNTED)
+		return;
+	if (!g->early) {
+		onlook_sums_over(&k->sums, g->entry, g->ns, (double)length);
+		return;
+	}
+	k->sum.early++;
+	onlook_sums_unsure(&k->sums, g->entry, g->ns);
+}
+
+/* Gives up the strata that are owed to waits whose stack was never found. */
+static void forget(struct onlook *k, struct found *f)
+{
+	k->sum.lost_ns += f->owed_ns;
+	f->owed_ns = 0;
+}
+
+static struct found *found_of(struct onlook *k, struct seen *g)
+{
+	uint16_t what = parked_for(&g->was);
+	struct found *f;
+
+	for (size_t i = 0; i < FOUND; i++)
+		if (g->found[i].what == what && g->found[i].goid == g->was.goid)
+			return &g->found[i];
+	f = &g->found[g->turn++ % FOUND];
+	forget(k, f);
+	*f = (struct found){ .goid = g->was.goid, .what = what, .entry = ONLOOK_UNFOUND };
+	return f;
+}
+
+static void wait_begins(struct onlook *k, struct seen *g, int32_t entry)
+{
+	struct found *f = found_of(k, g);
+
+	g->waits = true;
+	g->entry = f->entry = entry;
+	g->since = between_looks(k);
+	g->early = !k->sums.look;
+	g->looks = 0;
+	g->ns = 0;
+	saw(k, g, (double)k->len + f->owed_ns);
+	f->owed_ns = 0;
+}
+
+/* ---- stacks ---- */
+
+static bool waits(const struct onlook *k, const struct parked *p)
+{
+	if (p->sp < p->stack_lo || p->sp >= p->stack_hi)
+		return false;
+	if (k->c.all)
+		return parked_for(p) != 0;
+	return (p->status == GSTATUS_WAITING || p->status == GSTATUS_LEAKED) && p->reason < 64 &&
+	       k->c.reasons >> p->reason & 1;
+}
+
+static int read_labels(struct onlook *k, const struct parked *p, struct gpb_stack *st,
+		       struct err *e)
+{
+	uint64_t id = 0;
+	bool cut = false;
+	int ret;
+
+	if (!(k->t.flags & GPB_TARGET_LABELS) || !p->labels)
+		return 0;
+	ret = labelsets_read(k->c.labels, k->s->target->mem, gobin_info(k->s->bin)->minor,
+			     p->labels, &id, &cut, e);
+	st->labels = id;
+	k->sum.labels_cut += cut;
+	return ret;
+}
+
+static void learn_nothing(void *arg, uint64_t pc, const struct gpb_rule *r)
+{
+	(void)arg, (void)pc, (void)r;
+}
+
+/* As probes do: by frame pointers where it parked, else by rules; true: it must be settled. */
+static bool walk_as_it_is(struct onlook *k, const struct parked_stack *ps)
+{
+	const struct parked *p = ps->p;
+	const struct image *img;
+	struct gofunc f;
+	const char *name;
+
+	if (p->status == GSTATUS_WAITING || p->status == GSTATUS_LEAKED ||
+	    subject_func(k->s, p->pc, &f, &img))
+		return parked_walk(ps, &k->st, &k->raw);
+	name = gobin_func_name(img->bin, &f);
+	if (p->status == GSTATUS_RUNNABLE && name && !strcmp(name, "runtime.gopark"))
+		return parked_walk(ps, &k->st, &k->raw);
+	return parked_walk_saved(ps, p->status != GSTATUS_RUNNABLE || p->pc != f.entry + img->bias,
+				 &k->st, &k->raw);
+}
+
+/* The stack of @p as the probes would give it; its first @n bytes are in @copy, above lies *deep. */
+static int walk(struct onlook *k, const struct parked *p, const uint8_t *copy, size_t n,
+		struct gpb_stack **out, bool *deep, struct err *e)
+{
+	struct parked_stack ps = { k->s->target->mem, &k->t, p, copy, n, deep };
+	struct gpb_stack *st = &k->st;
+	int ret;
+
+	memset(st, 0, offsetof(struct gpb_stack, pc));
+	st->size = k->c.all ? parked_for(p) : GPB_WAIT_BLOCK << 8 | p->reason;
+	st->goid = k->t.flags & GPB_TARGET_GOID ? p->goid : 0;
+	if (walk_as_it_is(k, &ps) && gpb_stack_whole(&k->raw.stack)) {
+		ret = unwinding_settle(k->s, &k->raw, learn_nothing, NULL, e);
+		if (ret)
+			return ret;
+		st = &k->raw.stack;
+	}
+	if (p->status == GSTATUS_SYSCALL && k->c.settle)
+		k->c.settle(k->c.settle_arg, st);
+	*out = st;
+	return read_labels(k, p, st, e);
+}
+
+/* The goroutines of one attempt. */
+struct batch {
+	uint32_t at[PARKED_BATCH];
+	uint64_t g[PARKED_BATCH];
+	struct parked p[PARKED_BATCH], after[PARKED_BATCH];
+	bool ok[PARKED_BATCH], ok_after[PARKED_BATCH];
+	size_t len[PARKED_BATCH], n; /* lengths of their copies */
+};
+
+/* Reads the beginnings of the stacks into k->copies. */
+static int copy_stacks(struct onlook *k, struct batch *b, struct err *e)
+{
+	struct mem_piece piece[PARKED_BATCH];
+	size_t owner[PARKED_BATCH], n = 0;
+	int ret;
+
+	for (size_t i = 0; i < b->n; i++) {
+		uint64_t used = b->p[i].stack_hi - b->p[i].sp;
+
+		b->len[i] = 0;
+		if (!b->ok[i] || !waits(k, &b->p[i]))
+			continue;
+		owner[n] = i;
+		piece[n++] = (struct mem_piece){ .addr = b->p[i].sp,
+						 .buf = k->copies + i * SHALLOW,
+						 .n = used < SHALLOW ? (size_t)used : SHALLOW };
+	}
+	ret = mem_readv(k->s->target->mem, piece, n, e);
+	for (size_t i = 0; !ret && i < n; i++)
+		b->len[owner[i]] = piece[i].ok ? piece[i].n : 0;
+	return ret;
+}
+
+/* Do both wait for the same in the same frame, even if it may be another wait? */
+static bool alike(const struct parked *a, const struct parked *b)
+{
+	return a->goid == b->goid && parked_for(a) == parked_for(b) && a->pc == b->pc &&
+	       parked_still(a, b);
+}
+
+/* Is it still alike, and *still the same wait, after frames above the copy were read? */
+static int see_again(struct onlook *k, struct seen *g, const struct parked *p, bool *like,
+		     bool *still, struct err *e)
+{
+	struct parked now;
+	int ret = parked_look(&k->reader, &g->g, 1, &now, like, e);
+
+	*like = !ret && *like && alike(p, &now);
+	*still = *still && *like && parked_same(p, &now);
+	return ret;
+}
+
+/* Takes the stack of one that stood still, or that is alike before and after and known. */
+static int try_stack(struct onlook *k, struct batch *b, size_t i, bool *done, struct err *e)
+{
+	struct seen *g = &k->at.at[b->at[i]];
+	const struct parked *p = &b->p[i], *after = &b->after[i];
+	bool still, known = false, deep = false, like = true;
+	struct gpb_stack *st;
+	int32_t entry = 0;
+	int ret;
+
+	*done = false;
+	if (!b->len[i] || !b->ok_after[i] || !waits(k, after) ||
+	    parked_for(p) != parked_for(&g->was) || p->goid != g->was.goid || !alike(p, after))
+		return 0;
+	still = parked_same(p, after);
+	ret = walk(k, p, k->copies + i * SHALLOW, b->len[i], &st, &deep, e);
+	if (!ret && deep)
+		ret = see_again(k, g, p, &like, &still, e);
+	if (ret || !like || !gpb_stack_whole(st))
+		return ret;
+	ret = onlook_sums_entry(&k->sums, st, p->reason, still, &known, &entry, e);
+	if (ret || !known)
+		return ret;
+	g->was = *p;
+	wait_begins(k, g, entry);
+	*done = true;
+	return 0;
+}
+
+/* Puts goroutines whose stack moved back into k->fresh, from *kept on. */
+static int try_batch(struct onlook *k, struct batch *b, bool first, size_t *kept, struct err *e)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < b->n; i++) {
+		b->g[i] = k->at.at[b->at[i]].g;
+		b->p[i] = k->at.at[b->at[i]].was;
+		b->ok[i] = true;
+	}
+	if (!first)
+		ret = parked_look(&k->reader, b->g, b->n, b->p, b->ok, e);
+	if (!ret)
+		ret = copy_stacks(k, b, e);
+	if (!ret)
+		ret = parked_look(&k->reader, b->g, b->n, b->after, b->ok_after, e);
+	for (size_t i = 0; !ret && i < b->n; i++) {
+		bool done;
+
+		ret = try_stack(k, b, i, &done, e);
+		if (!done)
+			k->fresh.at[(*kept)++] = b->at[i];
+	}
+	return ret;
+}
+
+/* It gets the stack that it had a moment ago for the same wait, or is owed one. */
+static void without_stack(struct onlook *k, struct seen *g)
+{
+	struct found *f = found_of(k, g);
+
+	if (f->entry != ONLOOK_UNFOUND)
+		wait_begins(k, g, f->entry);
+	else
+		f->owed_ns += (double)k->len;
+}
+
+static int read_fresh(struct onlook *k, struct err *e)
+{
+	struct batch b;
+	int ret = 0;
+
+	for (int try = 0; !ret && k->fresh.n && try < READ_TRIES; try++) {
+		size_t n = k->fresh.n, kept = 0;
+
+		for (size_t i = 0; !ret && i < n; i += b.n) {
+			b.n = n - i < PARKED_BATCH ? n - i : PARKED_BATCH;
+			memcpy(b.at, k->fresh.at + i, b.n * sizeof(b.at[0]));
+			ret = try_batch(k, &b, !try, &kept, e);
+		}
+		k->fresh.n = kept;
+	}
+	for (size_t i = 0; !ret && i < k->fresh.n; i++)
+		without_stack(k, &k->at.at[k->fresh.at[i]]);
+	return ret;
+}
+
+/* ---- a look ---- */
+
+static int read_list(struct onlook *k, struct err *e)
+{
+	uint64_t slice[3], n;
+	int ret = mem_read(k->s->target->mem, k->allgs, slice, sizeof(slice), e);
+
+	if (ret)
+		return ret;
+	if (!slice[0] || slice[1] > slice[2])
+		return err_set(e, -EBADMSG, "runtime.allgs has %llu goroutines at 0x%llx",
+			       (unsigned long long)slice[1], (unsigned long long)slice[0]);
+	n = slice[1] < ONLOOK_MAX ? slice[1] : ONLOOK_MAX;
+	if (slice[1] - n > k->sum.beyond)
+		k->sum.beyond = slice[1] - n;
+	if (n > k->n)
+		ret = mem_read(k->s->target->mem, slice[0] + 8 * k->n, k->list + k->n,
+			       (n - k->n) * 8, e);
+	for (; !ret && k->n < n; k->n++) {
+		struct seen *to = vec_add(&k->at, ONLOOK_MAX);
+
+		if (!to)
+			return err_set(e, -ENOMEM, "no memory to look at goroutines");
+		*to = (struct seen){ .g = k->list[k->n] };
+	}
+	return ret;
+}
+
+static int put(struct places *v, uint32_t at, struct err *e)
+{
+	uint32_t *to = vec_add(v, ONLOOK_MAX);
+
+	if (!to)
+		return err_set(e, -ENOMEM, "no memory to look at goroutines");
+	*to = at;
+	return 0;
+}
+
+static bool lives(const struct parked *p)
+{
+	return p->status != GSTATUS_IDLE && p->status != GSTATUS_DEAD &&
+	       p->status != GSTATUS_DEADEXTRA;
+}
+
+static int see(struct onlook *k, uint32_t at, const struct parked *p, bool ok, struct err *e)
+{
+	struct seen *g = &k->at.at[at];
+	bool same = ok && parked_same(&g->was, p);
+	int ret = 0;
+
+	g->look = k->sums.look + 1;
+	if (g->waits && !same)
+		wait_over(k, g);
+	if (!ok)
+		return 0;
+	g->was = *p;
+	if (!same && lives(p))
+		ret = put(&k->later, at, e);
+	if (ret || !waits(k, p))
+		return ret;
+	if (!g->waits)
+		return put(&k->fresh, at, e);
+	saw(k, g, (double)k->len);
+	return 0;
+}
+
+static int see_these(struct onlook *k, const uint32_t *at, size_t n, struct err *e)
+{
+	struct parked p[PARKED_BATCH];
+	uint64_t g[PARKED_BATCH] = { 0 };
+	bool ok[PARKED_BATCH];
+	int ret;
+
+	for (size_t i = 0; i < n; i++)
+		g[i] = k->at.at[at[i]].g;
+	ret = parked_look(&k->reader, g, n, p, ok, e);
+	k->fresh.n = 0;
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = see(k, at[i], &p[i], ok[i], e);
+	return ret ? ret : read_fresh(k, e);
+}
+
+/* The sum of two draws: no phase of a rhythm of the target is met more often than others. */
+static void rest(struct onlook *k)
+{
+	uint64_t mean = RESTS_NS / k->busy.n;
+
+	mean = mean < REST_NS ? mean : REST_NS;
+	k->rest(random_below(&k->random, mean) + random_below(&k->random, mean));
+}
+
+static int see_busy(struct onlook *k, struct err *e)
+{
+	size_t n, most = k->busy.n > APART_MAX ? PARKED_BATCH : 1;
+	int ret = 0;
+
+	for (size_t i = k->busy.n; i > 1; i--) {
+		uint32_t *a = &k->busy.at[i - 1], was = *a;
+		uint32_t *b = &k->busy.at[random_below(&k->random, i)];
+
+		*a = *b;
+		*b = was;
+	}
+	for (size_t i = 0; !ret && i < k->busy.n; i += n) {
+		n = k->busy.n - i < most ? k->busy.n - i : most;
+		rest(k);
+		ret = see_these(k, k->busy.at + i, n, e);
+	}
+	return ret;
+}
+
+static int see_calm(struct onlook *k, struct err *e)
+{
+	uint32_t at[PARKED_BATCH];
+	int ret = 0;
+
+	for (size_t i = 0, n; !ret && i < k->at.n;) {
+		for (n = 0; n < PARKED_BATCH && i < k->at.n; i++)
+			if (k->at.at[i].look <= k->sums.look)
+				at[n++] = (uint32_t)i;
+		ret = see_these(k, at, n, e);
+	}
+	return ret;
+}
+
+static int see_all(struct onlook *k, struct err *e)
+{
+	const struct places was = k->busy;
+	int ret = read_list(k, e);
+
+	if (!ret)
+		ret = see_busy(k, e);
+	if (!ret)
+		ret = see_calm(k, e);
+	k->busy = k->later;
+	k->later = was;
+	k->later.n = 0;
+	return ret;
+}
+
+static int look(struct onlook *k, struct err *e)
+{
+	int ret = k->nimages == k->s->images.n ? 0 : fill_target(k, e);
+
+	k->at_ns = k->now();
+	if (!ret)
+		ret = see_all(k, e);
+	if (ret == -ESRCH) { /* the target has gone */
+		k->gone = true;
+		if (e)
+			e->msg[0] = 0;
+		return 0;
+	}
+	if (ret)
+		return ret;
+	if (k->looked)
+		onlook_sums_gap(&k->sums, (double)(k->at_ns - k->looked));
+	*k->c.counted = k->looked_before;
+	k->looked_before = k->looked;
+	k->looked = k->at_ns;
+	k->strata_ns += (double)k->len;
+	k->sums.look++;
+	return 0;
+}
+
+/* ---- when to look ---- */
+
+/* Strata that a look came too late for are left out. */
+static void next_stratum(struct onlook *k)
+{
+	uint64_t now = k->now(), end = k->stratum + k->len, len = ONLOOK_STRATUM_NS;
+
+	if (k->cost * CPU_SHARE > (double)len)
+		len = (uint64_t)(k->cost * CPU_SHARE);
+	k->len = len < STRATUM_MAX_NS ? len : STRATUM_MAX_NS;
+	k->stratum = end + k->len > now ? end : now;
+	k->due = k->stratum + random_below(&k->random, k->len);
+}
+
+static int set_timer(struct onlook *k, struct err *e)
+{
+	uint64_t due = onlook_due(k);
+	struct itimerspec t = { .it_value = { .tv_sec = (time_t)(due / 1000000000u),
+					      .tv_nsec = (long)(due % 1000000000u) } };
+
+	return timerfd_settime(k->fd, TFD_TIMER_ABSTIME, &t, NULL) ? err_sys(e, "timer") : 0;
+}
+
+int onlook_begin(struct onlook *k, uint64_t since, struct err *e)
+{
+	int ret = k->on ? 0 : find_allgs(k, e);
+
+	if (ret || k->on)
+		return ret;
+	k->on = true;
+	k->stratum = k->now();
+	k->begun = since ? since : k->stratum;
+	k->len = 0;
+	next_stratum(k);
+	return set_timer(k, e);
+}
+
+/* Goroutines that wait now are no longer followed. */
+static void leave(struct onlook *k, bool count)
+{
+	for (size_t i = 0; i < k->at.n; i++) {
+		struct seen *g = &k->at.at[i];
+
+		if (!g->waits)
+			continue;
+		if (count)
+			wait_over(k, g);
+		else if (g->entry != ONLOOK_NOT_COUNTED) {
+			k->sum.waiting++;
+			onlook_sums_unsure(&k->sums, g->entry, g->ns);
+		}
+		g->waits = false;
+	}
+}
+
+static void phase_over(struct onlook *k)
+{
+	if (k->on)
+		k->phase_ns += (double)(k->now() - k->begun);
+	k->on = false;
+	k->looked = k->looked_before = *k->c.counted = 0;
+	k->sums.gap = k->sums.before = 0;
+}
+
+int onlook_pause(struct onlook *k, struct err *e)
+{
+	leave(k, true);
+	phase_over(k);
+	return set_timer(k, e);
+}
+
+void onlook_stop(struct onlook *k)
+{
+	phase_over(k);
+}
+
+int onlook_fd(const struct onlook *k)
+{
+	return k->fd;
+}
+
+int onlook_poll(struct onlook *k, struct err *e)
+{
+	uint64_t cpu = k->cpu(), rung, spent;
+	int ret = 0;
+
+	if (!onlook_due(k) || k->now() < k->due)
+		return 0;
+	if (read(k->fd, &rung, sizeof(rung)) < 0 && errno != EAGAIN)
+		return err_sys(e, "timer");
+	ret = look(k, e);
+	spent = k->cpu() - cpu;
+	k->sum.cpu_ns += spent;
+	k->cost += ((double)spent - k->cost) / (k->sums.look < 8 ? 2 : 32);
+	next_stratum(k);
+	return ret ? ret : set_timer(k, e);
+}
+
+void onlook_end(struct onlook *k, struct onlook_result *out)
+{
+	phase_over(k);
+	leave(k, false);
+	onlook_sums_end(&k->sums, k->phase_ns, k->strata_ns);
+	for (size_t i = 0; i < k->at.n * FOUND; i++)
+		forget(k, &k->at.at[i / FOUND].found[i % FOUND]);
+	k->sum.crowded = k->sums.crowded;
+	k->sum.looks = k->sums.look;
+	k->sum.stratum_ns = k->sums.look ? k->strata_ns / (double)k->sums.look : 0;
+	*out = k->sum;
+}
+
+const struct onlook_sums *onlook_sums(const struct onlook *k)
+{
+	return &k->sums;
+}
+
+struct onlook_estimate onlook_of(const struct onlook *k, size_t entry)
+{
+	return onlook_sums_of(&k->sums, entry);
+}

@@ -1,0 +1,134 @@
+/*
+ * user/collect/waits/onlook.h - how long goroutines wait, seen from outside: all of them are looked at,
+ * at random moments, and nothing of the target is changed.
+ *
+ * Little's law: the total length of a site's waits in a period is the period times the mean
+ * number of goroutines that wait there at a random moment (J. D. C. Little, Operations Research
+ * 9, 1961). This holds for short waits and long ones alike, while probes would make short ones
+ * longer. So a look stands for the stratum of time that its moment was drawn from uniformly, and
+ * a wait for the looks that saw it:
+ *
+ * 	time	|--- stratum ---|--- stratum ---|--- stratum ---|
+ * 	look	       x                   x      x
+ *
+ * Two looks in a row that see one goroutine have seen one wait when it was the same
+ * (parked_same). A wait counts when a look finds that it has ended. A wait that the first look
+ * found, or the last one, does not count, because its beginning or its end is not known. A wait
+ * that ONLOOK_COUNTS looks saw is counted here and not by probes (onlook_conf.counted). That
+ * number is small enough that probes need not count waits which they make a little longer, and
+ * large enough that a shorter wait ends while probes are there.
+ *
+ * A wait that is shorter than the reading of its stack gets the stack that its goroutine is found
+ * with next, waiting for the same: one that the probes have seen, or that stood still; or else
+ * the stack that it was last found with.
+ */
+#ifndef COLLECT_WAITS_ONLOOK_H
+#define COLLECT_WAITS_ONLOOK_H
+
+#include "goprof_abi.h"
+#include "probe/labels.h"
+#include "profile/profile.h"
+#include "sampling/tally.h"
+#include "subject/subject.h"
+
+#define ONLOOK_STRATUM_NS 2000000ull
+enum { ONLOOK_COUNTS = 3, ONLOOK_MAX = 1 << 18 /* goroutines that are looked at */ };
+
+struct onlook;
+
+/* What looks say of one entry of the tally. */
+struct onlook_estimate {
+	double count, count_variance; /* number of waits that ONLOOK_COUNTS looks saw */
+	double beyond;		      /* how many of these outlast a window (onlook_conf) */
+	/*
+	 * Total length of all of its waits. The variance from random looks is that of the site,
+	 * and is reported with the first entry of each site.
+	 */
+	double delay_ns, delay_variance;
+	/*
+	 * Waits that fewer than ONLOOK_COUNTS looks saw, and what looks saw of their delay. The total length
+	 * of the waits that are counted; it may be too large by edge_ns, as chance selects those of a few
+	 * looks. How many waits these also stand for since too few looks saw those, and the length of those.
+	 */
+	double few, few_ns, counted_ns, edge_ns, missed, missed_ns, missed_variance;
+	double own_variance; /* of it, what is not by chance of looks: additive */
+	/*
+	 * Total length of waits that were there at every look, from the first one on or until the
+	 * last one.
+	 */
+	double unsure_ns;
+};
+
+struct onlook_result {
+	uint64_t looks, cpu_ns;
+	double stratum_ns;	 /* mean length */
+	uint64_t early, waiting; /* waits that were seen at the first look, and at the last */
+	double lost_ns;		 /* length of waits whose stacks could not be read */
+	uint64_t beyond;	 /* largest number of goroutines beyond ONLOOK_MAX at a time */
+	uint64_t labels_cut;
+	uint64_t crowded; /* waits of stacks that there was no room for */
+};
+
+/*
+ * Which waits are looked at. @reasons: one bit for each reason. @all: every wait, with those for
+ * a thread and system calls; then stacks have the size of wait profiles. System calls are never
+ * counted by ONLOOK_COUNTS looks, because it is not known whether several looks saw one call.
+ * @semas: of semaphores, those that Go's block profile has. Stacks become entries of @t
+ * (borrowed, as @labels). *@counted: waits that began before this time and still last have been
+ * seen by ONLOOK_COUNTS looks; CLOCK_MONOTONIC, 0: none. -ENOTSUP when the layout lacks what is
+ * needed.
+ */
+struct onlook_conf {
+	/*
+	 * A window of probes sees the end of a wait that begins in its first part. Where that is
+	 * written how long the first part is now (borrowed); how long the second part is.
+	 */
+	const __u64 *begin_ns;
+	uint64_t last_ns;
+	struct labelsets *labels;
+	struct tally *tally;
+	uint64_t reasons, semas;
+	uint64_t apart; /* of these delays are summed apart, too */
+	bool all;
+	/*
+	 * With @all: what is to be done with the stack of a system call, which looks find on its
+	 * way into the kernel.
+	 */
+	void (*settle)(void *arg, struct gpb_stack *st);
+	void *settle_arg;
+	volatile uint64_t *counted;
+};
+int onlook_new(struct subject *s, const struct collect_opts *o, const struct onlook_conf *c,
+	       struct onlook **out, struct err *e);
+void onlook_free(struct onlook *k);
+DEFINE_FREEP(struct onlook, onlook)
+
+/*
+ * Looks are made from now on, until onlook_pause(), and stand for all of the time from @since on
+ * (CLOCK_MONOTONIC, not long ago; 0: now). A wait that is there at a pause counts up to it.
+ */
+int onlook_begin(struct onlook *k, uint64_t since, struct err *e);
+int onlook_pause(struct onlook *k, struct err *e);
+
+/* Looks are for the time up to now; no more are made. */
+void onlook_stop(struct onlook *k);
+
+/* To be polled for reading; onlook_poll() then looks when it is time. */
+int onlook_fd(const struct onlook *k);
+int onlook_poll(struct onlook *k, struct err *e);
+
+/* The results. Waits that are there now have not ended. */
+void onlook_end(struct onlook *k, struct onlook_result *out);
+/*
+ * Says in a profile's comments how delays were learned; the other parameters are as in
+ * onlook_conf.
+ */
+int onlook_comment(const struct onlook_result *r, uint64_t begin_ns, uint64_t end_ns,
+		   struct prof *p, struct err *e);
+/* To be called after onlook_end(); @entry: its index in the tally. */
+struct onlook_estimate onlook_of(const struct onlook *k, size_t entry);
+/* For what is told of a site, or of all (onlook_sums.h). */
+struct onlook_sums;
+const struct onlook_sums *onlook_sums(const struct onlook *k);
+
+#endif

@@ -1,0 +1,348 @@
+/* user/collect/waits/onlook_sums.c - the sums of looks, and their variances. */
+#include "collect/waits/onlook_sums.h"
+#include "profile/profile.h"
+
+enum { SITES_MAX = 1 << 20 };
+/* shorter waits that looks miss are seen as a whole by windows of probes */
+#define LENGTH_MIN_NS 7e6
+#define LENGTH_STEP   1.25
+#define STANDS_MOST   3
+/* every wait that is longer than so many gaps between looks is seen by ONLOOK_COUNTS of them */
+#define EDGE_GAPS 4
+
+/* ---- which waits belong to which site ---- */
+
+static const char *func_at(struct onlook_sums *u, uint64_t pc)
+{
+	const struct image *img;
+	struct gofunc f;
+	const char *name;
+
+	if (subject_func(u->s, pc - 1, &f, &img))
+		return "";
+	name = gobin_func_name(img->bin, &f);
+	return name ? name : "";
+}
+
+/*
+ * Go's block profile has the waits for semaphores of sync and of poll, which enter through
+ * functions with names of their own (sync.runtime_Semacquire), and not those of the runtime.
+ * Source: the callers of semacquire1 in runtime/sema.go, Go 1.18 to 1.27.
+ */
+static bool is_counted(struct onlook_sums *u, const struct gpb_stack *st, uint8_t reason)
+{
+	bool asked = false;
+
+	if (!(u->semas >> (reason & 63) & 1))
+		return true;
+	for (size_t i = 0; i < st->nfirst; i++) {
+		const char *name = func_at(u, st->pc[i]);
+
+		if (asked)
+			return strncmp(name, "runtime.", 8) != 0;
+		asked = !strcmp(name, "runtime.semacquire1");
+	}
+	return true;
+}
+
+/* The first of a site's entries that counts identifies the site. */
+static int site_of(struct onlook_sums *u, size_t entry, size_t *out, struct err *e)
+{
+	size_t at = u->tally->entries.at[entry].site;
+
+	while (u->sites.n <= at) {
+		struct onlook_site *to = vec_add(&u->sites, SITES_MAX);
+
+		if (!to)
+			return err_set(e, -ENOMEM, "no memory for stacks");
+		*to = (struct onlook_site){ .known = false };
+	}
+	*out = at;
+	return 0;
+}
+
+static int room_for(struct onlook_sums *u, size_t entry, struct err *e)
+{
+	while (u->at.n <= entry) {
+		struct onlook_sum *to = vec_add(&u->at, SITES_MAX);
+
+		if (!to)
+			return err_set(e, -ENOMEM, "no memory for stacks");
+		*to = (struct onlook_sum){ .counted = 0 };
+	}
+	return 0;
+}
+
+int onlook_sums_entry(struct onlook_sums *u, const struct gpb_stack *st, uint8_t reason, bool still,
+		      bool *known, int32_t *out, struct err *e)
+{
+	struct tally_entry *en;
+	struct onlook_sum *sums;
+	size_t entry;
+	int ret = 0;
+
+	*known = false;
+	if (still)
+		ret = tally_index(u->tally, st, GPB_WAIT_BLOCK, &entry, e);
+	else if (!tally_has(u->tally, st, &entry))
+		return 0;
+	if (ret == -E2BIG) {
+		u->crowded++;
+		*known = true;
+		*out = ONLOOK_NOT_COUNTED;
+		return 0;
+	}
+	if (!ret)
+		ret = room_for(u, entry, e);
+	if (ret)
+		return ret;
+	en = &u->tally->entries.at[entry];
+	sums = &u->at.at[entry];
+	sums->known |= still;
+	*known = sums->known || en->sampled || en->count;
+	if (!*known)
+		return 0;
+	if (!sums->counted) {
+		ret = site_of(u, entry, &sums->site, e);
+		if (ret)
+			return ret;
+		sums->counted = is_counted(u, st, reason) ? 1 : ONLOOK_NOT_COUNTED;
+		sums->apart = u->reasons_apart >> (reason & 63) & 1;
+	}
+	*out = sums->counted == ONLOOK_NOT_COUNTED ? ONLOOK_NOT_COUNTED : (int32_t)entry;
+	return 0;
+}
+
+/* ---- sums ---- */
+
+static void site_turn(struct onlook_site *s, uint64_t look)
+{
+	s->squares += (s->now - s->last) * (s->now - s->last);
+	s->last = s->now;
+	s->now = 0;
+	if (s->look + 1 < look) { /* the looks in between saw nothing */
+		s->squares += s->last * s->last;
+		s->last = 0;
+	}
+	s->look = look;
+}
+
+static void site_saw(struct onlook_site *s, uint64_t look, double ns)
+{
+	if (s->look != look)
+		site_turn(s, look);
+	s->now += ns;
+}
+
+void onlook_sums_saw(struct onlook_sums *u, int32_t entry, double ns)
+{
+	const struct onlook_sum *sum = &u->at.at[entry];
+	struct onlook_site *s = &u->sites.at[sum->site];
+
+	if (!s->known)
+		s->first = (size_t)entry;
+	s->known = true;
+	site_saw(s, u->look, ns);
+	if (!u->tally->sites.at[sum->site].whole)
+		site_saw(&u->all, u->look, ns);
+	if (sum->apart)
+		site_saw(&u->apart, u->look, ns);
+}
+
+/*
+ * A wait of length L that begins between two looks is seen by the next three, unless the third
+ * one comes more than L after its beginning. missed[i]: the total of the moments at which that
+ * was so, for L of LENGTH_MIN_NS * LENGTH_STEP^i. It happens because we do not always run when we
+ * want to.
+ */
+void onlook_sums_gap(struct onlook_sums *u, double gap)
+{
+	double length = LENGTH_MIN_NS;
+
+	for (size_t i = 0; i < ONLOOK_LENGTHS; i++, length *= LENGTH_STEP) {
+		double missed = u->before + u->gap + gap - length;
+
+		if (missed <= 0)
+			break;
+		u->missed[i] += missed < u->before ? missed : u->before;
+	}
+	u->gaps_ns += gap;
+	u->before = u->gap;
+	u->gap = gap;
+}
+
+/* How many waits of this length each one stands for that was seen often enough. */
+static double wait_stands_for(const struct onlook_sums *u, double ns)
+{
+	double length = LENGTH_MIN_NS, part, missed, seen;
+	size_t i = 0;
+
+	if (ns < length || u->gaps_ns <= 0)
+		return 1;
+	for (; i < ONLOOK_LENGTHS - 2 && length * LENGTH_STEP < ns; i++)
+		length *= LENGTH_STEP;
+	part = (ns - length) / (length * (LENGTH_STEP - 1));
+	part = part < 1 ? part : 1;
+	missed = u->missed[i] + part * (u->missed[i + 1] - u->missed[i]);
+	seen = 1 - missed / u->gaps_ns;
+	return seen > 0.1 ? 1 / seen : 10;
+}
+
+/*
+ * The probability that a wait which began in the first part of a window still lasts at the
+ * window's end.
+ */
+static double outlasts(const struct onlook_sums *u, double length)
+{
+	double begin = u->begin_ns ? (double)*u->begin_ns : 0;
+	double p = begin > 0 ? (length - u->last_ns) / begin : 0;
+
+	return p < 0 ? 0 : p > 1 ? 1 : p;
+}
+
+void onlook_sums_unsure(struct onlook_sums *u, int32_t entry, double ns)
+{
+	struct onlook_sum *s = &u->at.at[entry];
+
+	s->count_variance += 1;
+	s->ns_variance += ns * ns;
+	s->unsure_ns += ns;
+}
+
+void onlook_sums_over(struct onlook_sums *u, int32_t entry, double ns, double length)
+{
+	struct onlook_sum *s = &u->at.at[entry];
+	double n;
+
+	s->ns += ns;
+	if (length <= 0) {
+		s->few++;
+		s->few_ns += ns;
+		return;
+	}
+	n = wait_stands_for(u, length);
+	s->count += n;
+	u->sites.at[s->site].count += n;
+	s->counted_ns += length;
+	s->missed += n - 1;
+	s->missed_ns += (n - 1) * length;
+	if (length * (double)u->look < EDGE_GAPS * u->gaps_ns)
+		s->edge_ns += u->gaps_ns / (double)u->look / 4;
+	s->missed_variance += n * (n - 1) * length * length;
+	s->beyond += n * outlasts(u, length);
+	s->count_variance += n * (n - 1);
+}
+
+void onlook_sums_end(struct onlook_sums *u, double phase_ns, double strata_ns)
+{
+	double look = u->look ? phase_ns / (double)u->look : 0;
+
+	for (size_t i = 0; i < u->sites.n; i++)
+		site_turn(&u->sites.at[i], UINT64_MAX);
+	site_turn(&u->all, UINT64_MAX);
+	site_turn(&u->apart, UINT64_MAX);
+	u->scale = strata_ns > 0 ? phase_ns / strata_ns : 1;
+	u->unmet = look * look;
+}
+
+/*
+ * The variance comes from the differences between neighbouring looks; where both see the same,
+ * chance had no effect.
+ */
+static double variance_of(const struct onlook_sums *u, const struct onlook_site *s)
+{
+	return s->squares / 2 * u->scale * u->scale;
+}
+
+double onlook_site_variance(const struct onlook_sums *u, size_t site)
+{
+	if (site >= u->sites.n || !u->sites.at[site].known)
+		return u->unmet;
+	return variance_of(u, &u->sites.at[site]);
+}
+
+double onlook_all_variance(const struct onlook_sums *u)
+{
+	return variance_of(u, &u->all);
+}
+
+double onlook_apart_variance(const struct onlook_sums *u)
+{
+	return variance_of(u, &u->apart);
+}
+
+double onlook_site_count(const struct onlook_sums *u, size_t site)
+{
+	return site < u->sites.n ? u->sites.at[site].count : 0;
+}
+
+uint64_t onlook_stands_from(const struct onlook_sums *u)
+{
+	if (u->gaps_ns <= 0 || wait_stands_for(u, LENGTH_MIN_NS) > STANDS_MOST)
+		return 0;
+	return (uint64_t)LENGTH_MIN_NS;
+}
+
+struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry)
+{
+	const struct onlook_sum *s = entry < u->at.n ? &u->at.at[entry] : NULL;
+	struct onlook_estimate out = {};
+
+	if (s && s->counted == 1) {
+		out.count = s->count;
+		out.count_variance = s->count_variance;
+		out.beyond = s->beyond;
+		out.delay_ns = s->ns * u->scale;
+		out.few_ns = s->few_ns * u->scale;
+		out.counted_ns = s->counted_ns;
+		out.missed_ns = s->missed_ns;
+		out.edge_ns = s->edge_ns;
+		out.few = s->few;
+		out.missed = s->missed;
+		out.missed_variance = s->missed_variance;
+		out.unsure_ns = s->unsure_ns * u->scale;
+		out.delay_variance = out.own_variance = s->ns_variance;
+		if (u->sites.at[s->site].known && u->sites.at[s->site].first == entry)
+			out.delay_variance += variance_of(u, &u->sites.at[s->site]);
+	}
+	/* A site that no look met may have been met by one: its variance is that of one look. */
+	if (!out.delay_ns && !out.unsure_ns)
+		out.delay_variance += u->unmet;
+	return out;
+}
+
+int onlook_comment(const struct onlook_result *r, uint64_t begin_ns, uint64_t end_ns,
+		   struct prof *p, struct err *e)
+{
+	int ret = prof_comment(p, e,
+			       "delays: by %llu looks from outside, every %.1f ms, at who waits; "
+			       "how many waits there were: by windows, longer ones by looks",
+			       (unsigned long long)r->looks, r->stratum_ns / 1e6);
+
+	if (!ret && 3 * r->stratum_ns > (double)end_ns)
+		ret = prof_comment(p, e,
+				   "so many goroutines take long to look at: of waits of %.0f to "
+				   "%.0f ms not all are counted",
+				   (double)(end_ns - begin_ns) / 1e6, 2 * r->stratum_ns / 1e6);
+	if (!ret && r->early)
+		ret = prof_comment(p, e,
+				   "early: %llu waits ended that had begun before the window, and "
+				   "are not counted",
+				   (unsigned long long)r->early);
+	if (!ret && r->waiting)
+		ret = prof_comment(p, e,
+				   "waiting: %llu waits had not ended when the window did, and are "
+				   "not counted",
+				   (unsigned long long)r->waiting);
+	if (!ret && r->lost_ns > 0)
+		ret = prof_comment(p, e,
+				   "lost: waits of %.3f ms in all whose stacks could not be read",
+				   r->lost_ns / 1e6);
+	return ret;
+}
+
+void onlook_sums_fini(struct onlook_sums *u)
+{
+	vec_fini(&u->at);
+	vec_fini(&u->sites);
+}

@@ -1,0 +1,641 @@
+/*
+ * user/collect/waits/sched.c - loads the probes, attaches those that are needed, hands samples to the
+ * profiles that they belong to.
+ */
+#include "collect/waits/sched.h"
+
+#include <bpf/bpf.h>
+#include <sys/epoll.h>
+
+#include "base/cleanup.h"
+#include "collect/waits/wait_left.h"
+#include "go/runtime/waitreason.h"
+#include "go/sites/probesite.h"
+#include "probe/bpf.h"
+#include "probe/feed.h"
+#include "probe/price.h"
+#include "subject/trust.h"
+#include "sched.skel.h"
+
+#define BLOCK (1u << GPB_WAIT_BLOCK)
+#define MUTEX (1u << GPB_WAIT_MUTEX)
+
+/* What is probed, and for which kinds of profile. */
+static const struct place {
+	const char *func;
+	unsigned at, kinds;
+} places[] = {
+	{ "runtime.ready", GPB_AT_READY, BLOCK },
+	{ "runtime.semacquire1", GPB_AT_SEMA, BLOCK | MUTEX },
+	{ "runtime.park_m", GPB_AT_PARK, BLOCK | MUTEX },
+	{ "runtime.(*semaRoot).dequeue", GPB_AT_DEQUEUE, MUTEX },
+};
+enum { PLACES = ARRAY_LEN(places) };
+
+struct sched {
+	struct subject *s;
+	struct collect_opts o;
+	struct sched_bpf *obj;
+	struct feed feed;
+	struct gpb_sched conf;
+	struct sched_window window;
+	struct probing *probing;
+	int ep; /* one descriptor for the ring, the budget and what is followed */
+	bool looks_on;
+	struct uprobe_site sites[GPB_IMAGES][PLACES];
+	size_t nsites[GPB_IMAGES];
+	size_t nimages; /* how many are probed */
+	bool multi, ended;
+	struct timespec start[GPB_WAIT_KINDS]; /* when each kind joined, */
+	struct timespec end;		       /* and when counting ended */
+	struct onlook_result looks;
+	struct sched_user users[GPB_WAIT_KINDS];
+	unsigned kinds;	  /* that have joined */
+	char what[16];	  /* their names */
+	unsigned fd_kind; /* the kind that polls */
+};
+
+static void sched_free(struct sched *c)
+{
+	if (!c)
+		return;
+	probing_free(c->probing);
+	sched_window_fini(&c->window);
+	feed_fini(&c->feed);
+	sched_bpf__destroy(c->obj);
+	if (c->ep >= 0)
+		close(c->ep);
+	free(c);
+}
+DEFINE_FREEP(struct sched, sched)
+
+/* ---- samples ---- */
+
+size_t sched_labels(struct sched *c, const struct gpb_stack *st,
+		    struct prof_label out[GPB_MAX_LABELS + 1], struct prof *p)
+{
+	return labelsets_of(&c->feed.labels, st, GPB_COUNT_ONE, out, prof_loss(p));
+}
+
+/* ---- what counts in this target ---- */
+
+/* One bit for each of these reasons; a Go that lacks one never uses it. */
+static uint64_t reasons_of(int minor, const char *const *names, size_t n)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int v = waitreason_value(minor, names[i]);
+
+		if (v >= 0 && v < 64)
+			bits |= 1ull << v;
+	}
+	return bits;
+}
+
+/*
+ * The reasons in Go's block profile. Source: the callers of blockevent in runtime/chan.go,
+ * select.go and sema.go, Go 1.18 to 1.27.
+ */
+static void fill_reasons(struct sched *c)
+{
+	static const char *const channels[] = { "chan receive",
+						"chan send",
+						"select",
+						"sync.Cond.Wait",
+						"chan receive (durable)",
+						"chan send (durable)",
+						"select (durable)" };
+	static const char *const semas[] = {
+		"semacquire",	     "sync.Mutex.Lock",	    "sync.RWMutex.RLock",
+		"sync.RWMutex.Lock", "sync.WaitGroup.Wait", "sync.WaitGroup.Wait (durable)"
+	};
+	/* For these, Go's mutex profile has the code that made others wait. */
+	static const char *const mutexes[] = { "sync.Mutex.Lock", "sync.RWMutex.RLock",
+					       "sync.RWMutex.Lock" };
+	int minor = gobin_info(c->s->bin)->minor;
+
+	if (c->conf.charge_all)
+		c->window.mutexes = reasons_of(minor, mutexes, ARRAY_LEN(mutexes));
+	c->conf.sema_reasons = reasons_of(minor, semas, ARRAY_LEN(semas));
+	c->conf.reasons = c->conf.sema_reasons | reasons_of(minor, channels, ARRAY_LEN(channels));
+}
+
+static void fill_conf(struct sched *c)
+{
+	const int32_t *off = c->s->layout.off;
+
+	c->conf = (struct gpb_sched){
+		.block_rate = c->o.block_rate,
+		.mutex_fraction = c->o.mutex_fraction,
+		.charge_all = off[LAYOUT_sudog_waiters] >= 0,
+		.g_waitreason = off[LAYOUT_g_waitreason],
+		.sudog_g = off[LAYOUT_sudog_g],
+		.sudog_next = off[LAYOUT_sudog_next],
+		.sudog_prev = off[LAYOUT_sudog_prev],
+		.sudog_elem = off[LAYOUT_sudog_elem],
+		.sudog_waitlink = off[LAYOUT_sudog_waitlink],
+		.sudog_waittail = off[LAYOUT_sudog_waittail],
+		.sudog_waiters = off[LAYOUT_sudog_waiters],
+		.semaroot_treap = off[LAYOUT_semaroot_treap],
+	};
+	fill_reasons(c);
+}
+
+static int put_target(struct sched *c, struct err *e)
+{
+	struct gpb_target t;
+	uint32_t slot = 0;
+	int ret = bpf_target_fill(c->s, &c->o, &t, e);
+
+	if (ret)
+		return ret;
+	if (!c->o.labels)
+		t.flags &= ~(uint32_t)GPB_TARGET_LABELS;
+	if (bpf_map_update_elem(bpf_map__fd(c->obj->maps.targets), &slot, &t, BPF_ANY))
+		return err_sys(e, "target table");
+	return 0;
+}
+
+/* ---- load and attach ---- */
+
+static int load(struct sched *c, struct err *e)
+{
+	struct bpf_program *p;
+	int ret;
+
+	bpf_log_begin();
+	c->multi = uprobes_have_multi();
+	c->obj = sched_bpf__open();
+	if (!c->obj)
+		return bpf_load_error(e, -errno, NULL);
+	bpf_prepare(c->obj);
+	bpf_map__set_max_entries(c->obj->maps.ring, GPB_RING_BYTES / 4);
+	bpf_object__for_each_program(p, c->obj->obj) uprobes_prepare(p, c->multi);
+	ret = sched_bpf__load(c->obj);
+	if (ret)
+		return bpf_load_error(e, ret, NULL);
+	return feed_open(&c->feed, c->s, c->obj->maps.ring, c->obj->maps.rules, sched_window_add,
+			 &c->window, e);
+}
+
+static int find_site(struct gobin *bin, const struct place *p, struct uprobe_site *out,
+		     struct err *e)
+{
+	struct probesite site;
+	struct gofunc f = {};
+	int ret = gobin_funcs_named(bin, &p->func, 1, &f, e);
+
+	if (ret < 0)
+		return ret;
+	if (!f.entry)
+		return err_set(e, -ENOENT, "%s is not in this program", p->func);
+	ret = probesite_find(bin, &f, &site, e);
+	if (ret)
+		return ret;
+	*out = (struct uprobe_site){ .file_off = site.file_off, .cookie = p->at };
+	if (site.kind == SITE_NOSPLIT_ENTRY)
+		out->cookie |= GPB_COOKIE_ENTRY;
+	if (site.stepped)
+		out->cookie |= GPB_COOKIE_STEPPED;
+	return 0;
+}
+
+static int find_sites(struct sched *c, size_t image, struct err *e)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < PLACES; i++) {
+		int ret = places[i].kinds & c->kinds ?
+				  find_site(c->s->images.at[image].bin, &places[i],
+					    &c->sites[image][n], e) :
+				  -ENOENT;
+
+		if (!ret)
+			n++;
+		else if (places[i].kinds & c->kinds && !(ret == -ENOENT && image))
+			return ret; /* a plugin contains only what it uses */
+	}
+	c->nsites[image] = n;
+	return 0;
+}
+
+/* Attaches all sites of all images, as those of one program. */
+static int attach(struct sched *c, struct err *e)
+{
+	struct uprobe_group groups[GPB_IMAGES];
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->s->images.n; i++) {
+		int ret = find_sites(c, i, e);
+
+		if (ret)
+			return ret;
+		if (!c->nsites[i])
+			continue;
+		groups[n] = (struct uprobe_group){ .prog = c->obj->progs.sched_probe,
+						   .sites = c->sites[i],
+						   .n = c->nsites[i] };
+		image_path(&c->s->images.at[i], groups[n++].path);
+	}
+	c->nimages = c->s->images.n;
+	return probing_set(c->probing, groups, n, e);
+}
+
+/* ---- the budget ---- */
+
+static struct sched *of_window(void *w)
+{
+	return (struct sched *)((char *)w - offsetof(struct sched, window));
+}
+
+/* Measures a goroutine that parks in a window, by a process of our own in the last slot. */
+static int price_of(void *w, struct price *out, struct pricing **rest, struct err *e)
+{
+	struct sched *c = of_window(w);
+	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
+	struct gpb_sched conf = c->conf;
+	uint32_t slot = GPB_TARGETS - 1;
+
+	conf.kinds = BLOCK;
+	conf.reasons = ~0ull;
+	conf.sema_reasons = 0;
+	conf.g_waitreason = -1;
+	conf.own = (struct gpb_own){ .ns = UINT64_MAX / 4, .hit_ns = 1 };
+	conf.begin_ns = conf.short_ns = UINT64_MAX;
+	conf.own_share = 1;
+	if (bpf_map_update_elem(bpf_map__fd(c->obj->maps.targets), &slot, &t, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(c->obj->maps.scheds), &slot, &conf, BPF_ANY))
+		return err_sys(e, "target table");
+	c->obj->bss->open_for[slot].bits = GPB_OPEN;
+	return price_measure(c->obj->progs.sched_probe, c->multi,
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_AT_PARK, out, rest, e);
+}
+
+static int watch(struct sched *c, int fd, struct err *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(c->ep, EPOLL_CTL_ADD, fd, &ev) ? err_sys(e, "epoll") : 0;
+}
+
+static int watch_looks(struct sched *c, struct err *e)
+{
+	if (!c->window.onlook || c->looks_on)
+		return 0;
+	c->looks_on = true;
+	return watch(c, onlook_fd(c->window.onlook), e);
+}
+
+static int begin_probing(struct sched *c, struct err *e)
+{
+	const struct probing_user u = {
+		.what = c->what,
+		.open = &c->obj->bss->open_for[0],
+		.parts = SCHED_PARTS,
+		.price = price_of,
+		.spent = sched_window_spent,
+		.turn = sched_window_turn,
+		.over = sched_window_over,
+		.arg = &c->window,
+	};
+	int ret;
+
+	sched_window_init(&c->window);
+	c->window.s = c->window.slow.s = c->s;
+	c->window.obj = c->obj;
+	c->window.feed = &c->feed;
+	c->window.o = c->o;
+	c->window.conf = &c->conf;
+	ret = probing_new(c->s, &c->o, &u, c->multi, &c->probing, e);
+	if (ret)
+		return ret;
+	c->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (c->ep < 0)
+		return err_sys(e, "epoll");
+	ret = watch(c, feed_fd(&c->feed), e);
+	if (!ret && probing_fd(c->probing) >= 0)
+		ret = watch(c, probing_fd(c->probing), e);
+	return ret;
+}
+
+static int sched_new(struct subject *s, const struct collect_opts *o, struct sched **out,
+		     struct err *e)
+{
+	CLEANUP(sched_freep) struct sched *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		return err_set(e, -ENOMEM, "no memory");
+	c->ep = -1;
+	c->s = s;
+	c->o = *o;
+	ret = trust_structs(s, LAYOUT_USE_WAITS, e);
+	if (!ret)
+		ret = load(c, e);
+	if (ret)
+		return ret;
+	fill_conf(c);
+	ret = put_target(c, e);
+	if (!ret)
+		ret = begin_probing(c, e);
+	if (ret)
+		return ret;
+	*out = TAKE(c);
+	return 0;
+}
+
+/* Checks what a mutex profile needs beyond a block profile. */
+static int check_queues(struct gobin *b, const struct golayout *l, struct err *e)
+{
+	static const enum layout_field fields[] = {
+		LAYOUT_sudog_g,	       LAYOUT_sudog_next,     LAYOUT_sudog_prev,
+		LAYOUT_sudog_elem,     LAYOUT_sudog_waitlink, LAYOUT_sudog_waittail,
+		LAYOUT_semaroot_treap,
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+		if (l->off[fields[i]] < 0)
+			return err_set(e, -ENOTSUP,
+				       "how %s queues waiters of a mutex is not known (%s)",
+				       gobin_info(b)->version, l->from);
+	return 0;
+}
+
+static int check_mutex(struct sched *c, struct err *e)
+{
+	int ret = trust_structs(c->s, LAYOUT_USE_SEMA, e);
+
+	return ret ? ret : check_queues(c->s->bin, &c->s->layout, e);
+}
+
+int sched_possible(struct gobin *b, const struct golayout *l, unsigned kind, struct err *e)
+{
+	int ret = kind == GPB_WAIT_MUTEX ? check_queues(b, l, e) : 0;
+
+	for (size_t i = 0; !ret && i < PLACES; i++) {
+		struct uprobe_site site;
+
+		if (places[i].kinds & 1u << kind)
+			ret = find_site(b, &places[i], &site, e);
+	}
+	return ret ? ret : wait_check(b, kind == GPB_WAIT_MUTEX, e);
+}
+
+static void name_kinds(struct sched *c)
+{
+	snprintf(c->what, sizeof(c->what), "%s%s%s", c->kinds & BLOCK ? "block" : "",
+		 c->kinds == (BLOCK | MUTEX) ? " and " : "", c->kinds & MUTEX ? "mutex" : "");
+}
+
+int sched_join(struct subject *s, const struct collect_opts *o, const struct sched_user *u,
+	       struct sched **out, struct err *e)
+{
+	int ret = s->sched ? 0 : sched_new(s, o, &s->sched, e);
+	struct sched *c = s->sched;
+
+	if (ret)
+		return ret;
+	BUG_ON(u->kind >= GPB_WAIT_KINDS || (c->kinds & 1u << u->kind));
+	if (!c->kinds)
+		c->fd_kind = u->kind;
+	c->kinds |= 1u << u->kind;
+	name_kinds(c);
+	c->users[u->kind] = *u;
+	ret = wait_check(s->bin, u->kind == GPB_WAIT_MUTEX, e);
+	if (!ret && u->kind == GPB_WAIT_MUTEX)
+		ret = check_mutex(c, e);
+	/*
+	 * This is done before the first window: hits that nobody wants cost nothing, and would
+	 * tell nothing about cost.
+	 */
+	c->conf.kinds |= 1u << u->kind;
+	if (!ret)
+		ret = sched_window_put(&c->window, e);
+	if (!ret)
+		ret = attach(c, e);
+	if (!ret)
+		ret = sched_window_joined(&c->window, e);
+	if (!ret)
+		ret = watch_looks(c, e);
+	if (ret) {
+		sched_leave(c, u->kind);
+		return ret;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &c->start[u->kind]);
+	*out = c;
+	return 0;
+}
+
+int sched_fd(struct sched *c, unsigned kind)
+{
+	return c->fd_kind == kind ? c->ep : -1;
+}
+
+int sched_poll(struct sched *c, struct err *e)
+{
+	int ret = feed_poll(&c->feed, e);
+
+	if (!ret && !c->ended)
+		ret = probing_poll(c->probing, e);
+	if (!ret)
+		ret = watch_looks(c, e);
+	return ret ? ret : sched_window_poll(&c->window, e);
+}
+
+int sched_begin(struct sched *c, struct err *e)
+{
+	int ret = probing_begin(c->probing, e);
+
+	return ret ? ret : watch_looks(c, e);
+}
+
+int sched_tick(struct sched *c, struct err *e)
+{
+	int ret;
+
+	if (c->s->images.n == c->nimages)
+		return 0;
+	ret = put_target(c, e);
+	return ret ? ret : attach(c, e);
+}
+
+/* ---- the end ---- */
+
+static uint64_t timespec_ns(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
+}
+
+/* Ends all kinds, which end together. */
+static int end_all(struct sched *c, struct err *e)
+{
+	int ret;
+
+	if (c->ended)
+		return 0;
+	c->ended = true;
+	clock_gettime(CLOCK_MONOTONIC, &c->end);
+	sched_window_stop(&c->window);
+	ret = probing_end(c->probing, e);
+	sched_window_end(&c->window, &c->looks);
+	return ret;
+}
+
+/*
+ * Goroutines that waited when the window ended, without those that were seen to begin. For
+ * semaphores it cannot be told whether Go's block profile leaves them out: the runtime's own are
+ * counted, too.
+ */
+static int64_t count_through(struct sched *c, uint64_t waiting)
+{
+	struct wait_left left;
+	uint64_t sum = 0;
+
+	if (trust_structs(c->s, LAYOUT_USE_GOROUTINES, NULL) || wait_left(c->s, &left, NULL))
+		return -1;
+	for (unsigned i = 0; i < 64; i++)
+		if (c->conf.reasons >> i & 1)
+			sum += left.waiting[i];
+	return sum > waiting ? (int64_t)(sum - waiting) : 0;
+}
+
+static double sum_or_unknown(double a, double b)
+{
+	return b < 0 ? -1 : a + b;
+}
+
+/* The error that a site's stacks share is reported with the first of them. */
+static void add_site(const struct sched *c, size_t site, struct sched_estimate *est)
+{
+	struct sched_error s = sched_window_site(&c->window, site);
+
+	est->count_error = sum_or_unknown(est->count_error, s.count);
+	est->delay_error = sum_or_unknown(est->delay_error, s.delay);
+}
+
+static int hand_over(struct sched *c, unsigned kind, struct sched_result *out, struct err *e)
+{
+	const struct sched_user *u = &c->users[kind];
+	struct tally *t = &c->window.tally;
+	CLEANUP(freep) bool *told = calloc(t->sites.n + 1, sizeof(*told));
+	int ret = told ? 0 : err_set(e, -ENOMEM, "no memory for stacks");
+
+	out->whole = sched_window_whole(&c->window, kind);
+	for (size_t i = 0; !ret && i < t->entries.n; i++) {
+		const struct tally_entry *en = &t->entries.at[i];
+		struct sched_estimate est;
+
+		if (en->st->size >> 8 != kind)
+			continue;
+		est = sched_window_estimate(&c->window, i);
+		if (!est.count && !est.delay)
+			continue;
+		out->whole.count = sum_or_unknown(est.count_error, out->whole.count);
+		out->whole.delay = sum_or_unknown(est.delay_error, out->whole.delay);
+		if (!told[en->site])
+			add_site(c, en->site, &est);
+		told[en->site] = true;
+		ret = u->add(u->arg, en->st, &est, e);
+	}
+	return ret;
+}
+
+static size_t count_sites(const struct sched *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->nimages; i++)
+		n += c->nsites[i];
+	return n;
+}
+
+/* From when on this kind counted: it had joined, and hits counted. */
+static struct timespec start_of(const struct sched *c, unsigned kind)
+{
+	uint64_t joined = timespec_ns(&c->start[kind]), counted = probing_since(c->probing);
+
+	if (counted <= joined)
+		return c->start[kind];
+	return (struct timespec){ (time_t)(counted / 1000000000u), (long)(counted % 1000000000u) };
+}
+
+static int result_of(struct sched *c, unsigned kind, struct sched_result *out, struct err *e)
+{
+	const struct sched_window *w = &c->window;
+	struct gpb_sched_seen seen;
+	uint64_t lost;
+	int ret = sched_window_seen(w, &seen, e);
+
+	if (ret)
+		return ret;
+	*out = (struct sched_result){
+		.ended = seen.ended[kind],
+		.sampled = seen.sampled[kind],
+		.rate = kind == GPB_WAIT_BLOCK ? w->o.block_rate : w->o.mutex_fraction,
+		.early = seen.early,
+		.nsites = count_sites(c),
+		.multi = c->multi,
+		.windowed = probing_windowed(c->probing),
+		.looks = c->looks,
+		.no_looks = w->why.msg[0] ? w->why.msg : NULL,
+		.outlasted = w->locked.known ? 0 : w->outlasted,
+		.cut = w->cut,
+		.unmet = slowness_unmet(&w->slow),
+		.unseen_ns = w->locked.known ? 0 : w->locked.delay,
+		.start = start_of(c, kind),
+		.end = c->end,
+	};
+	probing_losses(c->probing, &out->loss);
+	feed_losses(&c->feed, (const uint64_t *)c->obj->bss->losses, c->obj->obj, &out->loss);
+	out->loss.n[LOSS_STACKS_MANY] += w->crowded + c->looks.crowded;
+	/*
+	 * A goroutine that found no place in the table is also unknown when it is woken: it is a
+	 * loss, and did not begin early.
+	 */
+	lost = out->loss.n[LOSS_WAITS_UNKNOWN];
+	out->early -= lost < out->early ? lost : out->early;
+	if (out->windowed)
+		out->early = 0;
+	out->loss.n[LOSS_WAITS_UNKNOWN] += c->looks.beyond;
+	return 0;
+}
+
+int sched_drain(struct sched *c, unsigned kind, struct sched_result *out, struct err *e)
+{
+	int ret = end_all(c, e);
+
+	if (!ret)
+		ret = result_of(c, kind, out, e);
+	if (!ret)
+		ret = hand_over(c, kind, out, e);
+	if (ret || kind != GPB_WAIT_BLOCK)
+		return ret;
+	out->through = -1;
+	if (out->windowed)
+		return 0;
+	ret = sched_window_waiting(&c->window, c->window.opened, &out->waiting, e);
+	if (!ret)
+		out->through = count_through(c, out->waiting);
+	return ret;
+}
+
+int sched_comment(struct sched *c, struct prof *prof, struct err *e)
+{
+	return probing_comment(c->probing, prof, e);
+}
+
+void sched_leave(struct sched *c, unsigned kind)
+{
+	if (!c)
+		return;
+	c->conf.kinds &= ~(1u << kind);
+	sched_window_put(&c->window, NULL);
+	c->users[kind] = (struct sched_user){};
+	c->kinds &= ~(1u << kind);
+	name_kinds(c);
+	if (c->kinds)
+		return;
+	c->s->sched = NULL;
+	sched_free(c);
+}

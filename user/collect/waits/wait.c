@@ -1,0 +1,712 @@
+/*
+ * user/collect/waits/wait.c - where goroutines wait, for any reason, and how long: every status except
+ * running, from one change to the next (bpf/wait.bpf.c).
+ *
+ * A sample has the label "reason": Go's name for the wait, "syscall" (calls into C count as such)
+ * or "runnable", which is waiting for a thread to run on. The runtime's own goroutines are left
+ * out, as in Go's own goroutine profile.
+ */
+#include <bpf/bpf.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "collect/collect.h"
+#include "collect/site_errors.h"
+#include "collect/waits/wait_left.h"
+#include "collect/waits/wait_window.h"
+#include "go/runtime/waitreason.h"
+#include "go/sites/waitsite.h"
+#include "goprof_abi.h"
+#include "probe/bpf.h"
+#include "probe/price.h"
+#include "profile/profile.h"
+#include "subject/trust.h"
+#include "symbolize/physical.h"
+#include "symbolize/subject_prof.h"
+
+_Static_assert(GPB_STATUS_ARGS == WAITSITE_ARGS + 1 && GPB_STATUS_ARG0 == WAITSITE_ARG0 + 1 &&
+		       GPB_STATUS_CURRENT == WAITSITE_CURRENT + 1,
+	       "the BPF side counts waitsite_who alike");
+
+struct wait {
+	struct subject *s;
+	struct collect_opts o;
+	struct wait_bpf *obj;
+	struct feed feed;
+	struct wait_window window;
+	struct probing *probing;
+	int ep; /* one descriptor for the ring, the budget and looks */
+	bool looks_on, ended;
+	struct uprobe_site sites[GPB_IMAGES][WAITSITES_MAX];
+	size_t nimages; /* how many of them were examined */
+	size_t nsites;
+	struct prof *prof;
+	struct physical ph;
+	struct site_errors counts, delays; /* standard errors of estimates */
+	struct wait_error whole;	   /* variances of all sites together */
+	struct onlook_result looks;
+	struct loss loss;
+	uint64_t start, end; /* monotonic */
+	int64_t start_unix_ns;
+	uint64_t by_runtime; /* sampled stacks that were left out */
+	struct err who_err;  /* why goroutines cannot be read, when who_ret is not 0 */
+	int who_ret;
+	bool multi;
+};
+
+/* ---- samples ---- */
+
+static bool is_function(struct subject *s, uint64_t pc, const char *is)
+{
+	const struct image *img;
+	struct gofunc f;
+	const char *name;
+
+	if (subject_func(s, pc, &f, &img))
+		return false;
+	name = gobin_func_name(img->bin, &f);
+	return name && !strcmp(name, is);
+}
+
+static bool in_runtime(struct subject *s, uint64_t pc)
+{
+	const struct image *img;
+	struct gofunc f;
+	const char *name;
+
+	if (subject_func(s, pc, &f, &img))
+		return false;
+	name = gobin_func_name(img->bin, &f);
+	return name && (!strncmp(name, "runtime.", 8) || !strncmp(name, "runtime/internal/", 17) ||
+			!strncmp(name, "internal/runtime/", 17));
+}
+
+/*
+ * Does the goroutine belong to the runtime? It does when it began in the runtime, and does not
+ * run code that a program gave it (finalizers, cleanups). A stack that was cut does not tell how
+ * it began.
+ */
+static bool by_runtime(struct subject *s, const struct gpb_stack *st)
+{
+	size_t n = (size_t)st->nkernel + st->nfirst + st->nsecond;
+
+	if ((st->flags & GPB_STACK_CUT) || !n)
+		return false;
+	if (n > 1 && is_function(s, st->pc[n - 1] - 1, "runtime.goexit"))
+		n--;
+	if (!wait_by_runtime(s, st->pc[n - 1] - 1))
+		return false;
+	for (size_t i = st->nkernel; i < n; i++)
+		if (!in_runtime(s, st->pc[i] - 1))
+			return false;
+	return true;
+}
+
+static const char *reason_of(struct wait *w, const struct gpb_stack *st, char buf[32])
+{
+	switch (st->size >> 8) {
+	case GPB_G_RUNNABLE:
+		return "runnable";
+	case GPB_G_SYSCALL:
+		return "syscall";
+	default:
+		return wait_reason_text(gobin_info(w->s->bin)->minor, st->size & 0xff, buf);
+	}
+}
+
+static int add_errors(struct wait *w, const struct wait_estimate *est, struct err *e)
+{
+	const double one = GPB_COUNT_ONE;
+	int ret = site_errors_add(&w->counts, w->prof, (double)est->count / one,
+				  est->count_error < 0 ? -1 : est->count_error / one / one, e);
+
+	return ret ? ret :
+		     site_errors_add(&w->delays, w->prof, (double)est->delay, est->delay_error, e);
+}
+
+/* Counts of one stack are added up before they are rounded. */
+static int add_stack(struct wait *w, const struct gpb_stack *st, const struct wait_estimate *est,
+		     struct err *e)
+{
+	struct prof_label labels[GPB_MAX_LABELS + 2];
+	int64_t values[] = { est->count, est->delay };
+	size_t n;
+	char buf[32];
+	int ret;
+
+	if (by_runtime(w->s, st)) {
+		w->by_runtime++;
+		return 0;
+	}
+	n = labelsets_of(&w->feed.labels, st, GPB_COUNT_ONE, labels, &w->loss);
+	for (size_t i = 0; i < n; i++) /* the program's own label may have that name, too */
+		if (!strcmp(labels[i].key, "reason"))
+			labels[i].key = "reason (label)";
+	labels[n++] = (struct prof_label){ .key = "reason", .str = reason_of(w, st, buf) };
+	ret = physical_add(&w->ph, st, values, labels, n, e);
+	return ret ? ret : add_errors(w, est, e);
+}
+
+static double sum_or_unknown(double a, double b)
+{
+	return b < 0 ? -1 : a + b;
+}
+
+static void sum_all(struct wait *w, const struct wait_estimate *est)
+{
+	w->whole.count = sum_or_unknown(est->count_error, w->whole.count);
+	w->whole.delay = sum_or_unknown(est->delay_error, w->whole.delay);
+}
+
+/* The error that a site's stacks share is reported with the first of them. */
+static void add_site(const struct wait *w, size_t site, struct wait_estimate *est)
+{
+	struct wait_error s = wait_window_site(&w->window, site);
+
+	est->count_error = sum_or_unknown(est->count_error, s.count);
+	est->delay_error = sum_or_unknown(est->delay_error, s.delay);
+}
+
+static int add_all(struct wait *w, struct err *e)
+{
+	const struct tally *t = &w->window.tally;
+	CLEANUP(freep) bool *told = calloc(t->sites.n + 1, sizeof(*told));
+	int ret = told ? 0 : err_set(e, -ENOMEM, "no memory for stacks");
+
+	w->whole = wait_window_whole(&w->window);
+	for (size_t i = 0; !ret && i < t->entries.n; i++) {
+		struct wait_estimate est = wait_window_estimate(&w->window, i);
+		size_t site = t->entries.at[i].site;
+
+		if (!est.count && !est.delay)
+			continue;
+		if (t->sites.at[site].whole == WAIT_WHOLE_PROGRAM)
+			sum_all(w, &est);
+		if (!told[site])
+			add_site(w, site, &est);
+		told[site] = true;
+		ret = add_stack(w, t->entries.at[i].st, &est, e);
+	}
+	return ret;
+}
+
+/* ---- the window ---- */
+
+static int load(struct wait *w, struct err *e)
+{
+	int ret;
+
+	bpf_log_begin();
+	w->multi = uprobes_have_multi();
+	w->obj = wait_bpf__open();
+	if (!w->obj)
+		return bpf_load_error(e, -errno, NULL);
+	bpf_prepare(w->obj);
+	uprobes_prepare(w->obj->progs.wait_status, w->multi);
+	/*
+	 * A goroutine that is preempted can stand at any instruction, and until user space has seen
+	 * that one its sample carries the stack's memory. Without a budget these come in bursts.
+	 */
+	if (!w->o.budget_ppm)
+		bpf_map__set_max_entries(w->obj->maps.ring, 16 * GPB_RING_BYTES);
+	ret = wait_bpf__load(w->obj);
+	if (ret)
+		return bpf_load_error(e, ret, NULL);
+	return feed_open(&w->feed, w->s, w->obj->maps.ring, w->obj->maps.rules, wait_window_add,
+			 &w->window, e);
+}
+
+static int put_target(struct wait *w, struct err *e)
+{
+	struct gpb_target t;
+	uint32_t slot = 0;
+	int ret = bpf_target_fill(w->s, &w->o, &t, e);
+
+	if (ret)
+		return ret;
+	if (!w->o.labels)
+		t.flags &= ~(uint32_t)GPB_TARGET_LABELS;
+	if (bpf_map_update_elem(bpf_map__fd(w->obj->maps.targets), &slot, &t, BPF_ANY))
+		return err_sys(e, "target table");
+	return 0;
+}
+
+static uint64_t cookie_of(const struct waitsite *at)
+{
+	return (uint64_t)(at->who + 1) |
+	       (at->site.kind == SITE_STACK_BRANCH ? 0 : GPB_COOKIE_ENTRY) |
+	       (at->site.kind == SITE_FRAMED_BRANCH ? GPB_COOKIE_FRAMED : 0) |
+	       (at->site.stepped ? GPB_COOKIE_STEPPED : 0) |
+	       (uint64_t)at->old << GPB_COOKIE_OLD_SHIFT |
+	       (uint64_t)at->new << GPB_COOKIE_NEW_SHIFT;
+}
+
+/* Returns their number; a plugin need not contain a scheduler. */
+static int find_sites(struct wait *w, size_t i, struct err *e)
+{
+	const struct image *img = &w->s->images.at[i];
+	struct waitsite at[WAITSITES_MAX];
+	int n = waitsites_find(img->bin, w->s->layout.off[LAYOUT_g_atomicstatus], at, e);
+
+	if (n == -ENOENT && i)
+		return 0;
+	if (n < 0)
+		return n;
+	for (int k = 0; k < n; k++)
+		w->sites[i][k] = (struct uprobe_site){ .file_off = at[k].site.file_off,
+						       .cookie = cookie_of(&at[k]) };
+	return n;
+}
+
+/* Attaches all sites of all images. */
+static int attach_all(struct wait *w, struct err *e)
+{
+	struct uprobe_group groups[GPB_IMAGES];
+	size_t ngroups = 0;
+
+	w->nsites = 0;
+	for (size_t i = 0; i < w->s->images.n; i++) {
+		int n = find_sites(w, i, e);
+
+		if (n < 0)
+			return n;
+		if (!n)
+			continue;
+		groups[ngroups] = (struct uprobe_group){ .prog = w->obj->progs.wait_status,
+							 .sites = w->sites[i],
+							 .n = (size_t)n };
+		image_path(&w->s->images.at[i], groups[ngroups++].path);
+		w->nsites += (size_t)n;
+	}
+	w->nimages = w->s->images.n;
+	return probing_set(w->probing, groups, ngroups, e);
+}
+
+/* Examines the images that were loaded since. */
+static int attach(struct wait *w, struct err *e)
+{
+	int ret;
+
+	if (w->nimages == w->s->images.n)
+		return 0;
+	ret = put_target(w, e);
+	return ret ? ret : attach_all(w, e);
+}
+
+/* ---- the budget ---- */
+
+static struct wait *of_window(void *window)
+{
+	return (struct wait *)((char *)window - offsetof(struct wait, window));
+}
+
+/* Measures a change of a goroutine that ends no wait, by a process of our own in the last slot. */
+static int price_of(void *window, struct price *out, struct pricing **rest, struct err *e)
+{
+	struct wait *w = of_window(window);
+	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
+	struct gpb_waiting conf = { .rate = 1, .g_waitreason = -1 };
+	uint32_t slot = GPB_TARGETS - 1;
+
+	conf.own = (struct gpb_own){ .ns = UINT64_MAX / 4, .hit_ns = 1 };
+	conf.begin_ns = conf.short_ns = UINT64_MAX;
+	conf.own_share = 1;
+	if (bpf_map_update_elem(bpf_map__fd(w->obj->maps.targets), &slot, &t, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(w->obj->maps.waitings), &slot, &conf, BPF_ANY))
+		return err_sys(e, "target table");
+	w->obj->bss->open_for[slot].bits = GPB_OPEN;
+	return price_measure(w->obj->progs.wait_status, w->multi,
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_STATUS_CURRENT |
+				     (uint64_t)GPB_G_RUNNING << GPB_COOKIE_OLD_SHIFT |
+				     (uint64_t)GPB_G_WAITING << GPB_COOKIE_NEW_SHIFT,
+			     out, rest, e);
+}
+
+static int watch(struct wait *w, int fd, struct err *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(w->ep, EPOLL_CTL_ADD, fd, &ev) ? err_sys(e, "epoll") : 0;
+}
+
+static int watch_looks(struct wait *w, struct err *e)
+{
+	if (!w->window.onlook || w->looks_on)
+		return 0;
+	w->looks_on = true;
+	return watch(w, onlook_fd(w->window.onlook), e);
+}
+
+/*
+ * One bit for each reason, in windows: probes that slow the target down do not make a sleep
+ * longer.
+ */
+static uint64_t clocked(const struct wait *w)
+{
+	int v = waitreason_value(gobin_info(w->s->bin)->minor, "sleep");
+
+	return v >= 0 && v < 64 ? 1ull << v : 0;
+}
+
+static int begin_probing(struct wait *w, struct err *e)
+{
+	const struct probing_user u = {
+		.what = "wait",
+		.open = &w->obj->bss->open_for[0],
+		.parts = WAIT_PARTS,
+		.price = price_of,
+		.spent = wait_window_spent,
+		.turn = wait_window_turn,
+		.over = wait_window_over,
+		.arg = &w->window,
+	};
+	int ret;
+
+	wait_window_init(&w->window, by_runtime);
+	w->window.s = w->window.slow.s = w->s;
+	w->window.obj = w->obj;
+	w->window.feed = &w->feed;
+	w->window.o = w->o;
+	w->window.conf.rate = w->o.wait_rate;
+	w->window.conf.clocked = clocked(w);
+	w->window.conf.g_waitreason = w->s->layout.off[LAYOUT_g_waitreason];
+	ret = probing_new(w->s, &w->o, &u, w->multi, &w->probing, e);
+	if (ret)
+		return ret;
+	w->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (w->ep < 0)
+		return err_sys(e, "epoll");
+	ret = watch(w, feed_fd(&w->feed), e);
+	if (!ret && probing_fd(w->probing) >= 0)
+		ret = watch(w, probing_fd(w->probing), e);
+	return ret ? ret : wait_window_put(&w->window, e);
+}
+
+static int begin_prof(struct wait *w, struct err *e)
+{
+	int ret = subject_prof(w->s, "probe (uprobes on changes of a goroutine's status)", &w->prof,
+			       e);
+
+	if (!ret)
+		ret = prof_add_type(w->prof, "contentions", "count", e);
+	if (!ret)
+		ret = prof_add_type(w->prof, "delay", "nanoseconds", e);
+	if (!ret)
+		ret = prof_set_period(w->prof, "delay", "nanoseconds", (int64_t)w->o.wait_rate, e);
+	if (!ret)
+		ret = prof_set_default_type(w->prof, "delay", e);
+	if (!ret)
+		physical_init(&w->ph, w->s, w->prof, HIDE_PARKED);
+	return ret;
+}
+
+static void wait_free(void *state)
+{
+	struct wait *w = state;
+
+	if (!w)
+		return;
+	probing_free(w->probing);
+	wait_window_fini(&w->window);
+	feed_fini(&w->feed);
+	wait_bpf__destroy(w->obj);
+	if (w->ep >= 0)
+		close(w->ep);
+	site_errors_fini(&w->counts);
+	site_errors_fini(&w->delays);
+	physical_fini(&w->ph);
+	prof_free(w->prof);
+	free(w);
+}
+
+static void wait_freep(struct wait **w)
+{
+	wait_free(*w);
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int begin(struct wait *w, struct err *e)
+{
+	int ret = trust_structs(w->s, LAYOUT_USE_WAITS, e);
+
+	/* Who waits at the end matters less than the profile, so an error is only remembered. */
+	w->who_ret = ret ? ret : trust_structs(w->s, LAYOUT_USE_GOROUTINES, &w->who_err);
+	if (!ret)
+		ret = begin_prof(w, e);
+	if (!ret)
+		ret = load(w, e);
+	if (!ret)
+		ret = begin_probing(w, e);
+	if (!ret)
+		ret = attach(w, e);
+	return ret ? ret : watch_looks(w, e);
+}
+
+static int wait_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
+{
+	CLEANUP(wait_freep) struct wait *w = calloc(1, sizeof(*w));
+	int ret;
+
+	if (!w)
+		return err_set(e, -ENOMEM, "no memory");
+	w->ep = -1;
+	w->s = s;
+	w->o = *o;
+	if (!w->o.wait_rate)
+		w->o.wait_rate = 1;
+	ret = begin(w, e);
+	if (ret)
+		return ret;
+	say(o, "wait: %zu probes, all waits of %llu ns and longer, shorter ones in proportion%s",
+	    w->nsites, (unsigned long long)w->o.wait_rate, fine_words(o, o->fine_wait));
+	*state = TAKE(w);
+	return 0;
+}
+
+static int wait_fd(void *state)
+{
+	struct wait *w = state;
+
+	return w->ep;
+}
+
+static int wait_poll(void *state, struct err *e)
+{
+	struct wait *w = state;
+	int ret = feed_poll(&w->feed, e);
+
+	if (!ret && !w->ended)
+		ret = probing_poll(w->probing, e);
+	if (!ret)
+		ret = watch_looks(w, e);
+	return ret ? ret : wait_window_poll(&w->window, e);
+}
+
+static int wait_begin(void *state, struct err *e)
+{
+	struct wait *w = state;
+	int ret = probing_begin(w->probing, e);
+
+	return ret ? ret : watch_looks(w, e);
+}
+
+static int wait_tick(void *state, struct err *e)
+{
+	return attach(state, e);
+}
+
+/* ---- the end ---- */
+
+/* Writes for example "chan receive 5, IO wait 7, syscall 1". */
+static void left_text(struct wait *w, const struct wait_left *left, char *to, size_t size)
+{
+	int minor = gobin_info(w->s->bin)->minor;
+	size_t at = 0;
+	char buf[32];
+
+	to[0] = 0;
+	for (unsigned r = 0; r < WAIT_REASONS && at < size; r++)
+		if (left->waiting[r])
+			at += (size_t)snprintf(to + at, size - at, "%s%s %llu", at ? ", " : "",
+					       wait_reason_text(minor, r, buf),
+					       (unsigned long long)left->waiting[r]);
+	if (left->syscall && at < size)
+		at += (size_t)snprintf(to + at, size - at, "%ssyscall %llu", at ? ", " : "",
+				       (unsigned long long)left->syscall);
+	if (left->runnable && at < size)
+		snprintf(to + at, size - at, "%srunnable %llu", at ? ", " : "",
+			 (unsigned long long)left->runnable);
+}
+
+static int comment_left(struct wait *w, struct err *e)
+{
+	struct err why = w->who_err;
+	struct wait_left left;
+	char text[512];
+
+	if (w->who_ret || wait_left(w->s, &left, &why))
+		return prof_comment(w->prof, e,
+				    "waiting: who still waited at the end is not known: %s",
+				    why.msg);
+	if (!left.sum)
+		return 0;
+	left_text(w, &left, text, sizeof(text));
+	say(&w->o, "wait: not counted: %llu goroutines that still waited at the end",
+	    (unsigned long long)left.sum);
+	return prof_comment(w->prof, e,
+			    "waiting: %llu goroutines waited when the window ended (%s): what has "
+			    "not ended is not counted",
+			    (unsigned long long)left.sum, text);
+}
+
+static int comment_seen(struct wait *w, const struct gpb_waiting_seen *n, struct err *e)
+{
+	const __u64 *end = n->ended, *got = n->sampled, *early = n->early;
+	uint64_t before = early[GPB_G_RUNNABLE] + early[GPB_G_SYSCALL] + early[GPB_G_WAITING];
+	int ret = prof_comment(
+		w->prof, e,
+		"hits: ended and sampled: %llu and %llu waits of parked goroutines, %llu and %llu "
+		"system calls, %llu and %llu times runnable",
+		(unsigned long long)end[GPB_G_WAITING], (unsigned long long)got[GPB_G_WAITING],
+		(unsigned long long)end[GPB_G_SYSCALL], (unsigned long long)got[GPB_G_SYSCALL],
+		(unsigned long long)end[GPB_G_RUNNABLE], (unsigned long long)got[GPB_G_RUNNABLE]);
+
+	if (!ret && before && !w->window.windowed)
+		ret = prof_comment(w->prof, e,
+				   "early: %llu waits ended that had begun before the window (or "
+				   "where no probe was), and are not counted",
+				   (unsigned long long)before);
+	if (!ret && n->unseen)
+		ret = prof_comment(w->prof, e,
+				   "unseen: %llu changes between two that were seen (as by "
+				   "iter.Pull, or by a GC that stops a goroutine)",
+				   (unsigned long long)n->unseen);
+	if (!ret && w->by_runtime)
+		ret = prof_comment(w->prof, e,
+				   "the runtime's own goroutines are left out: %llu stacks",
+				   (unsigned long long)w->by_runtime);
+	return ret;
+}
+
+/* How long waits lasted while there were windows. */
+static int comment_looks(struct wait *w, struct err *e)
+{
+	int ret;
+
+	if (w->window.why.msg[0])
+		return prof_comment(w->prof, e,
+				    "delays are as the probes saw them, who slow the target down; "
+				    "waits that outlasted their window are not counted: %s",
+				    w->window.why.msg);
+	ret = onlook_comment(&w->looks, WAIT_BEGIN_NS, WAIT_END_NS, w->prof, e);
+	if (!ret)
+		ret = prof_comment(w->prof, e,
+				   "system calls: all counted by windows; looks do not tell one "
+				   "from the next");
+	if (!ret && w->window.cut)
+		ret = prof_comment(w->prof, e,
+				   "cut: %llu waits were under way when what was observed in full "
+				   "ended, and are not counted up to then",
+				   (unsigned long long)w->window.cut);
+	return ret;
+}
+
+static int comment_unmet(struct wait *w, struct err *e)
+{
+	uint64_t runs = (uint64_t)slowness_unmet(&w->window.slow);
+
+	if (!runs)
+		return 0;
+	w->loss.n[LOSS_RUNS_UNMET] += runs;
+	return prof_comment(w->prof, e, SLOWNESS_UNMET, (unsigned long long)runs);
+}
+
+static int comment_estimates(struct wait *w, struct err *e)
+{
+	const double one = GPB_COUNT_ONE;
+	int ret = probing_comment(w->probing, w->prof, e);
+
+	if (ret || !probing_windowed(w->probing))
+		return ret;
+	ret = comment_looks(w, e);
+	if (!ret)
+		ret = comment_unmet(w, e);
+	site_errors_all(&w->counts, w->whole.count < 0 ? -1 : w->whole.count / one / one);
+	site_errors_all(&w->delays, w->whole.delay);
+	if (!ret)
+		ret = site_errors_comment(&w->counts, w->prof, "contentions", e);
+	return ret ? ret : site_errors_comment(&w->delays, w->prof, "delay", e);
+}
+
+static int comments(struct wait *w, struct err *e)
+{
+	const struct fine_rate rate = { &w->o, "wait", w->o.fine_wait };
+	double window = (double)(w->end - w->start) / 1e9;
+	struct gpb_waiting_seen seen = {};
+	int ret = wait_window_seen(&w->window, &seen, e);
+
+	w->loss.n[LOSS_WAITS_UNSEEN] += seen.lost;
+	w->loss.n[LOSS_WAITS_UNKNOWN] += w->looks.beyond;
+	w->loss.n[LOSS_STACKS_MANY] += w->window.crowded + w->looks.crowded;
+	if (!ret)
+		ret = prof_comment(w->prof, e, "window: %.3f s", window);
+	if (!ret)
+		ret = fine_comment(&rate, w->prof, e,
+				   "waits of %llu ns and longer, shorter ones in proportion",
+				   (unsigned long long)w->window.o.wait_rate);
+	if (!ret)
+		ret = prof_set_period(w->prof, "delay", "nanoseconds",
+				      (int64_t)w->window.o.wait_rate, e);
+	if (!ret)
+		ret = comment_seen(w, &seen, e);
+	if (!ret)
+		ret = prof_comment(w->prof, e, "probes: %zu (%s)", w->nsites,
+				   w->multi ? "one multi link" : "perf uprobes");
+	if (!ret)
+		ret = comment_estimates(w, e);
+	return ret ? ret : comment_left(w, e);
+}
+
+/* Counts as Go shows them: whole numbers, and never 0 for what was seen. */
+static void whole_counts(void *arg, int64_t *values)
+{
+	(void)arg;
+	values[0] /= GPB_COUNT_ONE;
+	if (!values[0])
+		values[0] = 1;
+}
+
+/* From now on nothing counts. */
+static int end(struct wait *w, struct err *e)
+{
+	int ret;
+
+	w->ended = true;
+	w->end = now_ns(CLOCK_MONOTONIC);
+	w->start = probing_since(w->probing);
+	if (!w->start)
+		w->start = w->end;
+	w->start_unix_ns = (int64_t)(now_ns(CLOCK_REALTIME) - (w->end - w->start));
+	wait_window_stop(&w->window);
+	ret = probing_end(w->probing, e);
+	wait_window_end(&w->window, &w->looks);
+	return ret;
+}
+
+static int wait_stop(void *state, struct prof **out, struct err *e)
+{
+	struct wait *w = state;
+	int ret = end(w, e);
+
+	if (!ret)
+		ret = add_all(w, e);
+	if (!ret)
+		ret = comments(w, e);
+	if (ret)
+		return ret;
+	prof_each_sample(w->prof, whole_counts, NULL);
+	prof_set_time(w->prof, w->start_unix_ns, (int64_t)(w->end - w->start));
+	probing_losses(w->probing, &w->loss);
+	feed_losses(&w->feed, (const uint64_t *)w->obj->bss->losses, w->obj->obj, &w->loss);
+	loss_merge(prof_loss(w->prof), &w->loss);
+	*out = TAKE(w->prof);
+	return 0;
+}
+
+const struct collector collector_wait = {
+	.kind = "wait",
+	.start = wait_start,
+	.fd = wait_fd,
+	.poll = wait_poll,
+	.tick = wait_tick,
+	.begin = wait_begin,
+	.stop = wait_stop,
+	.free = wait_free,
+};

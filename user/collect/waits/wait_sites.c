@@ -1,0 +1,26 @@
+/* user/collect/waits/wait_sites.c - finds the first frame that is not machinery. */
+#include "collect/waits/wait_sites.h"
+
+#include "collect/site_errors.h"
+
+static bool is_machinery(struct subject *s, uint64_t pc)
+{
+	const struct image *img;
+	struct gofunc f;
+	const char *name;
+
+	if (subject_func(s, pc, &f, &img))
+		return false;
+	name = gobin_func_name(img->bin, &f);
+	return name && site_is_machinery(name);
+}
+
+size_t wait_site_depth(struct subject *s, const struct gpb_stack *st)
+{
+	size_t from = st->nkernel, n = from + st->nfirst + st->nsecond;
+
+	for (size_t i = from; i < n && i < GPB_MAX_PCS; i++)
+		if (!is_machinery(s, st->pc[i] - 1))
+			return i - from + 1;
+	return 1;
+}

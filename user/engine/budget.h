@@ -1,0 +1,67 @@
+/*
+ * user/engine/budget.h - the account that all probes of one target share: a token bucket.
+ *
+ * The target's CPU time fills it (at least that of a tenth of a CPU), and the cost of its probes
+ * empties it.
+ */
+#ifndef ENGINE_BUDGET_H
+#define ENGINE_BUDGET_H
+
+#include "subject/subject.h"
+
+/*
+ * CPUs that a program is assumed to use at least. A share of nothing would be nothing, and a
+ * program that does next to nothing is not harmed by so much.
+ */
+#define BUDGET_CPUS_MIN 0.1
+
+/* The probes of one profile. Whoever joins fills in the first two fields. */
+struct budget_member {
+	double hit_ns;	  /* what a hit costs the target */
+	bool full;	  /* it observes everything now */
+	double window_ns; /* what attaching and detaching once costs the target, beside hits */
+	double spent;	  /* ns in all */
+	uint64_t hits, windows;
+	double stepped_ns; /* what a hit costs more where the kernel single-steps */
+	uint64_t stepped;  /* so many of the hits */
+	/* spent per ns, a decaying mean; and over how many ns that is known */
+	double lately, lately_ns;
+	double owed; /* the part of spent that is not in lately yet */
+	uint64_t at; /* when the last payment was made */
+};
+
+struct budget;
+
+/*
+ * Members are borrowed until they leave; the last one to leave frees the budget. Members without
+ * a bound have an account of their own.
+ */
+int budget_join(struct subject *s, const struct collect_opts *o, struct budget_member *m,
+		struct budget **out, struct err *e);
+void budget_leave(struct subject *s, struct budget *b, struct budget_member *m);
+
+void budget_spend(struct budget *b, struct budget_member *m, double ns);
+/* The same for a cost that does not repeat: attaching. It does not change @m->lately. */
+void budget_spend_once(struct budget *b, struct budget_member *m, double ns);
+/*
+ * Is the credit used up, and is @m the most expensive member in full observation, and does it take
+ * more than half of what the other such members leave?
+ */
+bool budget_exceeded(struct budget *b, const struct budget_member *m);
+/* How far apart windows of @m must be when each costs @window ns. In ns, at most 1e12. */
+double budget_stratum(struct budget *b, const struct budget_member *m, double window);
+/* For how long @m may go on as it did lately while nobody watches: 1 to 3 s. */
+double budget_lasts(const struct budget *b, const struct budget_member *m);
+/* Would @m keep well within the budget at @rate (ns of cost per ns)? */
+bool budget_allows(struct budget *b, const struct budget_member *m, double rate);
+/* Is the credit below zero by more than one or two windows cost? */
+bool budget_in_debt(struct budget *b);
+/* The target's CPU time since the first member joined. */
+double budget_cpu_ns(struct budget *b);
+/*
+ * Have all members together taken more than their share of that time? Then *taken is the share that they
+ * took, and this says what allowed it; else NULL.
+ */
+const char *budget_excess(struct budget *b, double *taken);
+
+#endif

@@ -1,0 +1,793 @@
+/*
+ * user/engine/probing.c - the closed loop: measures what probes cost, and decides when they are
+ * there.
+ */
+#include "engine/probing.h"
+
+#include <math.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "base/random.h"
+#include "engine/probing_priv.h"
+#include "goprof_abi.h"
+#include "probe/price.h"
+
+/* How often costs are looked at while everything is observed: more often at first. */
+#define LOOK_FIRST_NS (5 * NS_PER_MS)
+#define LOOK_NS	      (20 * NS_PER_MS)
+#define FIRST_NS      (500 * NS_PER_MS)
+
+/*
+ * What a program pays for a window apart from hits: its code is written and copied, its threads
+ * are interrupted. Measured with windows of no length: 1.5 to 3 ms; Linux 6.18, 2 CPUs.
+ */
+#define WINDOW_COST_NS 2e6
+
+/* A stratum that begins later than this was missed, because we did not run. */
+#define LATE_NS	       NS_PER_S
+
+#define STRATUM_MAX_NS (3000 * NS_PER_MS)
+
+/*
+ * How often the target's own count is read. That takes our time and none of the target's: at most
+ * this share of ours, and it is done rarely when nothing has changed for long.
+ */
+#define COUNT_NS      (5 * NS_PER_MS)
+#define COUNT_IDLE_NS (20 * NS_PER_MS)
+#define COUNT_SHARE   0.02
+#define FULL_NS	      (100 * NS_PER_MS) /* while everything is observed */
+#define STILL_NS      (3 * NS_PER_S)
+#define MASS_MAX_NS   10e9
+
+/*
+ * How long windows are used at least, before full observation is tried again; twice as long each
+ * time that this came too early.
+ */
+#define WINDOWS_MIN_NS NS_PER_S
+#define WINDOWS_MAX_NS (60 * NS_PER_S)
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static void set_timer(struct probing *p, uint64_t at_ns)
+{
+	struct itimerspec t = { .it_value = { (time_t)(at_ns / NS_PER_S),
+					      (long)(at_ns % NS_PER_S) } };
+
+	if (p->timer >= 0)
+		timerfd_settime(p->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+static void arm(struct probing *p)
+{
+	uint64_t at = p->event_ns;
+
+	if (p->count_ns && (!at || p->count_ns < at))
+		at = p->count_ns;
+	set_timer(p, at); /* 0: never */
+}
+
+static void set_event(struct probing *p, uint64_t at_ns)
+{
+	p->event_ns = at_ns;
+	arm(p);
+}
+
+/* Reads what the target has done by its own count, as far as that is known. */
+static void count(struct probing *p)
+{
+	uint64_t begin = now_ns(), now, every;
+	bool bursts = rhythm_bursts(&p->rhythm);
+	double n;
+
+	p->count_ns = 0;
+	if (!p->u.look)
+		return;
+	if (p->u.look(p->u.arg, &n) && rhythm_look(&p->rhythm, begin, n)) {
+		window_size_forget(&p->size);
+		p->recent_cost = p->recent_ns = 0;
+		p->anew = true;
+	}
+	p->anew |= rhythm_bursts(&p->rhythm) != bursts;
+	now = now_ns();
+	p->look_ns += ((double)(now - begin) - p->look_ns) / 4;
+	every = now - p->rhythm.moved < STILL_NS ? COUNT_NS : COUNT_IDLE_NS;
+	if ((double)every < p->look_ns / COUNT_SHARE)
+		every = (uint64_t)(p->look_ns / COUNT_SHARE);
+	p->count_ns = now + every;
+}
+
+static void open_now(struct probing *p)
+{
+	p->opened_ns = now_ns();
+	p->u.open->since = p->opened_ns;
+	p->u.open->bits = GPB_OPEN;
+}
+
+/* Charges the account with what was spent since the last call. */
+int probing_account(struct probing *p, double *cost, struct err *e)
+{
+	struct gpb_spent now;
+	int ret = p->u.spent(p->u.arg, &now, e);
+
+	if (ret)
+		return ret;
+	*cost = (double)(now.hits - p->seen.hits) * p->member.hit_ns +
+		(double)(now.stepped - p->seen.stepped) * p->member.stepped_ns +
+		(double)(now.ns - p->seen.ns);
+	p->member.stepped += now.stepped - p->seen.stepped;
+	p->member.hits += now.hits - p->seen.hits;
+	p->seen = now;
+	budget_spend(p->b, &p->member, *cost);
+	return 0;
+}
+
+/* ---- everything observed ---- */
+
+static void look_again(struct probing *p, uint64_t now)
+{
+	p->count_ns = 0;
+	if (!p->o.budget_ppm)
+		set_event(p, now + FULL_NS);
+	else
+		set_event(p, now + (now - p->set_ns < FIRST_NS ? LOOK_FIRST_NS : LOOK_NS));
+}
+
+/* The length of the present stratum, or more when the target was faster than its window. */
+static double mass_passed(const struct probing *p)
+{
+	double passed = p->rhythm.count - p->mass_from;
+
+	return passed > p->mass ? passed : p->mass;
+}
+
+int probing_hand_over(struct probing *p, struct stretch s, struct err *e)
+{
+	s.hit_ns = p->member.hit_ns;
+	s.next_ns = p->window_ns;
+	if (s.window && s.weight > 0 && p->by_count) {
+		s.mass = mass_passed(p);
+		s.rate = p->asked_rate;
+	}
+	if (s.weight > 0)
+		p->observed_ns += s.closed - s.opened;
+	return p->u.over(p->u.arg, &s, e);
+}
+
+/* Ends a stretch of full observation; the probes stay where they are. */
+static int close_full(struct probing *p, struct err *e)
+{
+	struct stretch s = { .opened = p->opened_ns, .closed = now_ns(), .weight = 1 };
+	double cost;
+	int ret;
+
+	p->covered_ns = s.closed;
+	probing_hear(p, s.closed);
+	p->u.open->bits = 0;
+	s.let_go = probing_let_go(p);
+	if (s.let_go) {
+		uint64_t when = uprobes_let_go(&p->uprobes);
+
+		if (when < s.opened)
+			when = s.opened;
+		p->lost_ns += s.closed - when;
+		s.closed = when;
+	}
+	s.let_go |= uprobes_dead(&p->uprobes);
+	ret = probing_account(p, &cost, e);
+	return ret ? ret : probing_hand_over(p, s, e);
+}
+
+static int turn(struct probing *p, bool windows, uint64_t since, struct err *e)
+{
+	if (!p->u.turn)
+		return 0;
+	return p->u.turn(p->u.arg, windows, since, p->member.hit_ns, p->window_ns, e);
+}
+
+/* Time up to here belongs to strata of windows. */
+static int open_full(struct probing *p, struct err *e)
+{
+	int ret = turn(p, false, now_ns(), e);
+
+	if (ret)
+		return ret;
+	p->state = FULL;
+	open_now(p);
+	if (!p->set_ns)
+		p->set_ns = p->opened_ns;
+	if (p->covered_ns && p->opened_ns > p->covered_ns && (!p->o.held || p->begun))
+		p->gap_ns += p->opened_ns - p->covered_ns;
+	look_again(p, p->opened_ns);
+	return 0;
+}
+
+/*
+ * Nothing counts until the stratum of the last window is over, so that each instant counts once.
+ */
+static int begin_full(struct probing *p, struct err *e)
+{
+	uint64_t now = now_ns();
+	int ret = 0;
+
+	p->to_full = false;
+	p->count_ns = 0;
+	probing_hear(p, now);
+	if (!probing_kept(p)) {
+		p->attached_ns = now;
+		ret = probing_attach(p, e);
+		if (ret)
+			return ret;
+		probing_pay_attaching(p);
+	}
+	p->member.full = true;
+	if (now_ns() >= p->covered_ns)
+		return open_full(p, e);
+	p->state = OPENING;
+	set_event(p, p->covered_ns);
+	return 0;
+}
+
+/* ---- windows ---- */
+
+/* Windows that are meant for bursts should not be longer than necessary. */
+static uint64_t window_ns(const struct probing *p)
+{
+	return rhythm_bursts(&p->rhythm) ? p->u.parts.end_ns : p->size.length;
+}
+
+/* Makes a stratum of a given count, and decides at which count its window is to open. */
+static void next_mass(struct probing *p, uint64_t now)
+{
+	double ns = probing_stratum_ns(p, now), paid = probing_until_paid(p, now);
+
+	if (p->by_count)
+		p->mass_from += mass_passed(p);
+	else
+		p->mass_from = p->rhythm.count;
+	if (ns < paid)
+		ns = paid;
+	ns = fmin(ns, fmax(MASS_MAX_NS, probing_bystanders_ns(p)));
+	p->by_count = true;
+	p->mass = p->rhythm.mean * ns;
+	p->mass_at = p->mass_from + random_part(&p->random) * p->mass;
+	p->stratum_ns = now;
+	p->stratum_len = 0;
+	p->state = BETWEEN;
+	set_event(p, 0);
+}
+
+/* Decides where the next stratum ends, and when its window is to open. */
+static void next_stratum(struct probing *p, uint64_t now)
+{
+	uint64_t end, len, at, room, from, least;
+
+	if (p->anew) {
+		p->stratum_ns = now;
+		p->stratum_len = 0;
+	}
+	p->anew = false;
+	end = p->stratum_ns + p->stratum_len;
+	if (rhythm_bursts(&p->rhythm)) {
+		next_mass(p, now);
+		return;
+	}
+	if (!p->by_count && now > end + LATE_NS) {
+		p->lost_ns += now - end;
+		end = now;
+	}
+	if (p->by_count) /* such windows do not stand for time */
+		end = now;
+	p->by_count = false;
+	len = (uint64_t)fmin(probing_stratum_ns(p, now),
+			     fmax(STRATUM_MAX_NS, probing_bystanders_ns(p)));
+	/*
+	 * It begins where the last one ended. The part that has passed has no window, and still
+	 * belongs to it.
+	 */
+	from = end > now ? end : now;
+	least = from - end + p->u.parts.begin_ns + p->window_ns;
+	p->stratum_ns = end;
+	p->stratum_len = len > least ? len : least;
+	room = p->stratum_len - least;
+	at = from + (uint64_t)(random_part(&p->random) * (double)room);
+	p->opened_ns = at;
+	p->state = BETWEEN;
+	set_event(p, at > now + p->attach_ns ? at - p->attach_ns : now + 1);
+}
+
+/* The second part, in which waits may still end, is equally long in all windows. */
+static uint64_t first_part(const struct probing *p)
+{
+	return p->u.parts.begin_ns ? p->window_ns - (p->u.parts.end_ns - p->u.parts.begin_ns) : 0;
+}
+
+static int ask_window(struct probing *p, struct err *e)
+{
+	const struct uprobe_window w = { .open = p->opened_ns,
+					 .begin = first_part(p),
+					 .end = p->window_ns,
+					 .by_own = p->u.by_own };
+	double other;
+	int ret = probing_account(p, &other,
+				  e); /* pays for the probes that are attached all the time */
+
+	probing_learn_between(p);
+	if (!ret)
+		ret = probing_ask_window(p, &w, e);
+	if (ret)
+		return ret;
+	p->state = ASKED;
+	if (p->window_ns > p->longest)
+		p->longest = p->window_ns;
+	p->asked_rate = p->rhythm.rate;
+	set_event(p, 0);
+	return 0;
+}
+
+static int begin_windows(struct probing *p, struct err *e)
+{
+	bool again = p->windows_since; /* it was observed in full once more meanwhile */
+	uint64_t now, since;
+	int ret = 0;
+
+	probing_price_hits(p);
+	if (p->state != READY)
+		window_size_again(&p->size);
+	p->rhythm = (struct rhythm){};
+	p->window_ns = window_ns(p);
+	since = p->covered_ns ? p->covered_ns : now_ns();
+	ret = turn(p, true, since, e);
+	if (ret)
+		return ret;
+	now = now_ns();
+	if (!again)
+		say(&p->o,
+		    "%s: probing costs the target more than %g%% of its CPU time: from now on in "
+		    "short windows, scaled",
+		    p->u.what, p->o.budget_ppm / 1e4);
+	p->member.full = false;
+	p->windows_since = now;
+	p->windows_before = p->nwindows;
+	p->lost_before = p->lost_ns;
+	p->done_known = false;
+	window_cost_gap(&p->cost);
+	p->stratum_ns = since;
+	p->stratum_len = 0;
+	p->recent_cost = p->recent_ns = 0;
+	p->windows_cpu = budget_cpu_ns(p->b);
+	p->windows_spent = p->member.spent;
+	p->by_count = false;
+	count(p);
+	if (!p->set_ns)
+		p->set_ns = now;
+	next_stratum(p, now);
+	return 0;
+}
+
+/*
+ * This window stands for all of its stratum, so full observation begins where the stratum ends.
+ * If it began immediately, the rest of the stratum would count twice. If the window stood for
+ * less instead, quiet windows would, because they are the ones that lead here; that would be a
+ * bias.
+ */
+static void full_after_stratum(struct probing *p, uint64_t now)
+{
+	uint64_t end = p->stratum_ns + p->stratum_len, lead = 2 * p->attach_ns;
+
+	p->to_full = true;
+	p->anew = false;
+	p->covered_ns = p->by_count ? 0 : end;
+	set_event(p, p->by_count ? 0 : end > now + lead ? end - lead : now + 1);
+}
+
+static int window_over(struct probing *p, struct err *e)
+{
+	struct uprobe_windowed w;
+	double cost, open_ns;
+	uint64_t now;
+	int ret;
+
+	p->state = BETWEEN; /* whatever the answer is, no other comes */
+	ret = uprobes_windowed(&p->uprobes, &w, e);
+	if (ret == -EUSERS)
+		p->lost_ns += p->by_count ? 0 : p->stratum_len;
+	if (ret == -ECHILD)
+		ret = probing_broken_window(p, &w, e);
+	if (!ret)
+		ret = probing_account(p, &cost, e);
+	if (ret)
+		return ret;
+	probing_pay_attaching(p);
+	probing_learn_registering(p, w.work_ns);
+	if (w.closed == w.opened) { /* it never opened: nobody saw this stratum */
+		p->lost_ns += p->by_count ? 0 : p->stratum_len;
+		next_stratum(p, now_ns());
+		return 0;
+	}
+	open_ns = (double)(w.closed - w.opened);
+	probing_learn_window(p, cost);
+	p->nwindows++;
+	p->member.windows++;
+	p->attach_ns = (p->attach_ns * 3 + (w.opened > p->opened_ns ? w.opened - w.asked : 0)) / 4;
+	window_size_over(&p->size, p->window_ns, cost);
+	p->recent_cost += cost;
+	p->recent_ns += probing_exposed_ns(&w);
+	count(p);
+	p->window_ns = window_ns(p);
+	ret = probing_hand_over(
+		p,
+		(struct stretch){ .window = true,
+				  .opened = w.opened,
+				  .closed = w.closed,
+				  .weight = p->by_count ? 1 : (double)p->stratum_len / open_ns },
+		e);
+	if (ret)
+		return ret;
+	now = now_ns();
+	if (probing_could_be_full(p, now)) {
+		p->windows_min = p->windows_min * 2 < WINDOWS_MAX_NS ? p->windows_min * 2 :
+								       WINDOWS_MAX_NS;
+		full_after_stratum(p, now);
+		return 0;
+	}
+	p->anew = false; /* this window stands for all of its stratum */
+	next_stratum(p, now);
+	return 0;
+}
+
+/* ---- the loop ---- */
+
+/* Links that take seconds to detach cannot be used for windows, so this ends everything. */
+static int cut_short(struct probing *p, struct err *e)
+{
+	p->cut = true;
+	p->state = ENDED;
+	say(&p->o,
+	    "%s: probing costs the target more than %g%% of its CPU time, and this kernel cannot "
+	    "probe in short windows: no more is observed",
+	    p->u.what, p->o.budget_ppm / 1e4);
+	return probing_detach(p, e);
+}
+
+/* The keeper was not asked, so its socket is readable because it has ended. */
+static int keeper_died(struct probing *p, struct err *e)
+{
+	bool full = p->state == FULL, opening = p->state == OPENING;
+	int ret = full ? close_full(p, e) : 0;
+	uint64_t since = p->covered_ns ? p->covered_ns : now_ns();
+
+	if (!ret)
+		ret = probing_mend(p, e);
+	if (ret || (!full && !opening))
+		return ret;
+	if (full)
+		p->covered_ns =
+			0; /* what is missing is a loss, and no gap between two ways to observe */
+	ret = begin_full(p, e);
+	if (full && !ret)
+		p->lost_ns += p->opened_ns - since;
+	return ret;
+}
+
+static int look(struct probing *p, struct err *e)
+{
+	bool exceeded, gone;
+	double cost, n;
+	uint64_t now;
+	int ret;
+
+	if (p->dear)
+		probing_price_hits(p);
+	now = now_ns();
+	gone = probing_let_go(p);
+	ret = probing_account(p, &cost, e);
+	if (ret)
+		return ret;
+	/* The last count before it exits is all that will be known. */
+	if (p->u.look && now - p->rhythm.at >= (now - p->set_ns < FIRST_NS ? LOOK_NS : FULL_NS)) {
+		(void)p->u.look(p->u.arg, &n);
+		p->rhythm.at = now;
+	}
+	exceeded = budget_exceeded(p->b, &p->member);
+	if (!exceeded && !gone) {
+		probing_hear(p, now);
+		look_again(p, now);
+		return 0;
+	}
+	ret = close_full(p, e);
+	if (ret)
+		return ret;
+	if (!exceeded)
+		return begin_full(p, e);
+	if (!p->multi)
+		return cut_short(p, e);
+	ret = probing_detach(p, e);
+	return ret ? ret : begin_windows(p, e);
+}
+
+static bool readable(int fd)
+{
+	uint64_t n;
+
+	return fd >= 0 && read(fd, &n, sizeof(n)) == sizeof(n);
+}
+
+/*
+ * While a window is open, nobody should wake up if that can be avoided: see the keeper's wake-ups
+ * in uprobes.c.
+ */
+static void count_between(struct probing *p, uint64_t now)
+{
+	uint64_t since = p->u.open->since;
+
+	if (p->state == ASKED && p->u.open->bits) {
+		p->count_ns = since + p->window_ns + NS_PER_MS;
+		if (p->count_ns <= now)
+			p->count_ns = now + COUNT_NS;
+		return;
+	}
+	count(p);
+	if (p->state == BETWEEN && p->anew && !p->to_full)
+		next_stratum(p, now);
+}
+
+/* Has the stratum ended that full_after_stratum() waits for? */
+static bool stratum_passed(const struct probing *p, uint64_t now)
+{
+	if (p->by_count)
+		return p->rhythm.count >= p->mass_from + p->mass;
+	return p->event_ns && now >= p->event_ns;
+}
+
+static int rings_windows(struct probing *p, struct err *e)
+{
+	uint64_t now = now_ns();
+
+	if (p->count_ns && now >= p->count_ns)
+		count_between(p, now);
+	if (p->state == BETWEEN && p->to_full) {
+		if (stratum_passed(p, now))
+			return begin_full(p, e);
+		arm(p);
+		return 0;
+	}
+	if (p->state == BETWEEN && p->by_count && p->rhythm.count >= p->mass_at) {
+		p->opened_ns = now;
+		return ask_window(p, e);
+	}
+	if (p->state == BETWEEN && p->event_ns && now >= p->event_ns)
+		return ask_window(p, e);
+	arm(p);
+	return 0;
+}
+
+int probing_begin(struct probing *p, struct err *e)
+{
+	bool bears = true;
+	int ret;
+
+	p->begun = true;
+	if (p->failed)
+		return err_set(e, p->failed, "probes could not be put in");
+	if (p->state != READY)
+		return 0;
+	ret = probing_gauge(p, &bears, e);
+	if (!ret)
+		ret = bears ? begin_full(p, e) : begin_windows(p, e);
+	if (!ret)
+		return 0;
+	p->failed = ret; /* two kinds may share these probes: then it is for both */
+	p->state = ENDED;
+	p->u.open->bits = 0;
+	probing_release(p);
+	return ret;
+}
+
+static int open_when_due(struct probing *p, struct err *e)
+{
+	if (now_ns() >= p->covered_ns)
+		return open_full(p, e);
+	set_event(p, p->covered_ns);
+	return 0;
+}
+
+/* Its probes are out. */
+static void end_pricing(struct probing *p)
+{
+	probing_unwatch(p, pricing_fd(p->pricing));
+	pricing_free(p->pricing);
+	p->pricing = NULL;
+}
+
+static int poll_probes(struct probing *p, struct err *e)
+{
+	struct epoll_event ev[3];
+	int n = epoll_wait(p->ep, ev, 3, 0), ret = 0;
+	bool rings = readable(p->timer);
+
+	for (int i = 0; !ret && i < n; i++)
+		if (p->pricing && ev[i].data.fd == pricing_fd(p->pricing))
+			end_pricing(p);
+		else if (ev[i].data.fd != p->timer)
+			ret = p->state == ASKED ? window_over(p, e) : keeper_died(p, e);
+	if (!ret && rings && p->state == READY)
+		ret = probing_begin(p, e);
+	else if (!ret && rings && p->state == OPENING)
+		ret = open_when_due(p, e);
+	else if (!ret && rings && p->state == FULL)
+		ret = look(p, e);
+	else if (!ret && rings && (p->state == BETWEEN || p->state == ASKED))
+		ret = rings_windows(p, e);
+	return ret;
+}
+
+int probing_poll(struct probing *p, struct err *e)
+{
+	bool begun = p->state != READY;
+	struct err why = { "" };
+	int ret = poll_probes(p, &why);
+
+	if (ret == -EUSERS && begun)
+		return probing_crowded(p, why.msg);
+	return ret ? err_set(e, ret, "%s", why.msg) : 0;
+}
+
+int probing_fd(const struct probing *p)
+{
+	return p->ep;
+}
+
+int probing_new(struct subject *s, const struct collect_opts *o, const struct probing_user *u,
+		bool multi, struct probing **out, struct err *e)
+{
+	CLEANUP(probing_freep) struct probing *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return err_set(e, -ENOMEM, "no memory");
+	p->ep = p->timer = -1;
+	p->s = s;
+	p->o = *o;
+	p->u = *u;
+	p->multi = multi;
+	p->windows_min = WINDOWS_MIN_NS;
+	p->attach_ns = 10 * NS_PER_MS;
+	p->member.hit_ns = PRICE_DEFAULT_NS;
+	p->member.stepped_ns = PRICE_STEPPED_NS;
+	p->member.window_ns = WINDOW_COST_NS;
+	window_cost_init(&p->cost, WINDOW_COST_NS);
+	BUG_ON(!u->parts.end_ns || u->parts.most_ns < u->parts.end_ns);
+	window_size_init(&p->size, WINDOW_COST_NS, u->parts.end_ns, u->parts.most_ns);
+	if (getrandom(&p->random, sizeof(p->random), 0) != sizeof(p->random))
+		p->random = now_ns();
+	probing_heal_first(s, o);
+	if (o->budget_ppm)
+		probing_look_around(p);
+	ret = budget_join(s, o, &p->member, &p->b, e);
+	if (ret)
+		return ret;
+	p->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (p->ep < 0)
+		return err_sys(e, "epoll");
+	if (o->budget_ppm || u->look) {
+		p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		if (p->timer < 0)
+			return err_sys(e, "a timer for the budget");
+		ret = probing_watch(p, p->timer, e);
+	}
+	if (ret)
+		return ret;
+	*out = TAKE(p);
+	return 0;
+}
+
+/* Stops what is going on. */
+static int pause_probes(struct probing *p, struct err *e)
+{
+	int ret = 0;
+
+	if (p->state == FULL)
+		ret = close_full(p, e);
+	else if (p->state == ASKED)
+		ret = window_over(p, e);
+	p->u.open->bits = 0;
+	return ret;
+}
+
+static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e)
+{
+	bool windows = p->state == BETWEEN || p->state == ASKED;
+	int ret = pause_probes(p, e);
+
+	if (!ret)
+		ret = uprobe_groups_copy(p->groups, &p->sites, g, n, e);
+	if (ret)
+		return ret;
+	p->ngroups = n;
+	probing_release(p);
+	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi, p->s->target->pid,
+			   p->u.open, e);
+	if (!ret)
+		ret = probing_watch(p, uprobes_fd(&p->uprobes), e);
+	if (ret)
+		return ret;
+	if (p->uprobes.keeper.exposed)
+		say_exposed(p->s, &p->o, "the process that keeps the probes");
+	if (windows && p->state != FULL)
+		return 0;
+	if (p->state == FULL || p->state == OPENING || !p->o.budget_ppm || !p->multi || p->o.held)
+		return begin_full(p, e);
+	p->state = READY;
+	set_event(p, now_ns());
+	return 0;
+}
+
+/*
+ * When it fails, as a library that was loaded meanwhile can make it, nothing is attached any more,
+ * and no time from then on may pass for observed.
+ */
+int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e)
+{
+	int ret;
+
+	if (p->state == ENDED)
+		return 0;
+	ret = set_groups(p, g, n, e);
+	if (!ret)
+		return 0;
+	if (ret == -EUSERS && p->set_ns)
+		return probing_crowded(p, e ? e->msg : "");
+	p->state = ENDED;
+	p->u.open->bits = 0;
+	p->failed = p->failed ? p->failed : ret;
+	probing_release(p);
+	return ret;
+}
+
+/* ---- the end ---- */
+
+int probing_end(struct probing *p, struct err *e)
+{
+	struct err why = { "" };
+	int ret = 0;
+
+	p->ending = true;
+	if (p->state != ENDED)
+		ret = pause_probes(p, &why);
+	if (ret == -EUSERS)
+		ret = probing_crowded(p, why.msg);
+	else if (ret)
+		err_set(e, ret, "%s", why.msg);
+	p->state = ENDED;
+	p->end_ns = now_ns();
+	if (probing_kept(p))
+		(void)probing_detach(p, NULL); /* what that takes is to be told, too */
+	probing_release(p);
+	probing_say_excess(p);
+	return ret;
+}
+
+void probing_free(struct probing *p)
+{
+	if (!p)
+		return;
+	uprobes_free(&p->uprobes);
+	pricing_free(p->pricing);
+	if (p->b)
+		budget_leave(p->s, p->b, &p->member);
+	if (p->ep >= 0)
+		close(p->ep);
+	if (p->timer >= 0)
+		close(p->timer);
+	free(p->sites);
+	free(p);
+}

@@ -1,0 +1,134 @@
+/*
+ * user/engine/probing_gauge.c - the first window, which tells whether the target can bear full
+ * observation.
+ */
+#include <math.h>
+#include <time.h>
+
+#include "engine/probing_priv.h"
+
+/* Hits that cost this share of the budget are worth measuring their price, which takes some ms. */
+#define PRICE_SHARE 0.05
+
+/*
+ * For how long its probes stay in while nobody decides: the collector may be stopped just then.
+ */
+#define KEEP_NS NS_PER_S
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* A window of which nothing counts, since it was not drawn at random; its probes stay in. */
+static int open_first(struct probing *p, struct uprobe_windowed *done, struct err *e)
+{
+	struct uprobe_window w = { .end = p->u.parts.end_ns, .by_own = p->u.by_own };
+	int ret;
+
+	/* In full observation waits may begin at any time. */
+	w.begin = p->u.parts.begin_ns ? p->u.parts.end_ns : 0;
+	w.keep_until = now_ns() + KEEP_NS;
+	ret = probing_ask_window(p, &w, e);
+	if (!ret)
+		ret = uprobes_windowed(&p->uprobes, done, e);
+	if (ret)
+		return ret;
+	p->attached_ns = p->asked_ns;
+	p->kept = true;
+	p->kept_work = done->work_ns;
+	probing_pay_attaching(p);
+	probing_learn_registering(p, 0);
+	return 0;
+}
+
+/* What the first window tells. */
+struct gauged {
+	uint64_t hits, stepped; /* stepped: so many of them */
+	double cost, ns;	/* of these hits; in so long */
+};
+
+/*
+ * In a light program such a window meets few hits, some of which may cost forty times as much as
+ * others. So it is believed as far as chance does not explain it: hits of a Poisson process, two
+ * standard errors. Of what turns out to be too much, full observation notices more.
+ */
+static bool bears_it(struct probing *p, const struct gauged *g)
+{
+	double hit = p->member.hit_ns, step = hit + p->member.stepped_ns;
+	double variance = (double)(g->hits - g->stepped) * hit * hit +
+			  (double)g->stepped * step * step;
+
+	return budget_allows(p->b, &p->member, (g->cost - 2 * sqrt(variance)) / g->ns);
+}
+
+/* The default price may be too high: with the true one the target may bear it all the same. */
+static int bears_true_price(struct probing *p, struct gauged *g, bool *bears, struct err *e)
+{
+	const struct budget_member was = p->member;
+	int ret = probing_detach(p, e); /* the target does not pay for probes meanwhile */
+
+	if (ret || !p->dear)
+		return ret;
+	probing_price_hits(p);
+	g->cost += (double)g->hits * (p->member.hit_ns - was.hit_ns) +
+		   (double)g->stepped * (p->member.stepped_ns - was.stepped_ns);
+	*bears = bears_it(p, g);
+	return 0;
+}
+
+static int look(struct probing *p, struct gauged *g, struct err *e)
+{
+	struct stretch s = { .window = true };
+	struct uprobe_windowed done;
+	struct budget_member before;
+	/* pays for what was attached before, while others were loaded */
+	int ret = probing_account(p, &g->cost, e);
+
+	before = p->member;
+	if (!ret)
+		ret = open_first(p, &done, e);
+	if (!ret)
+		ret = probing_account(p, &g->cost, e);
+	if (ret)
+		return ret;
+	s.opened = done.opened;
+	s.closed = done.closed;
+	done.closed = done.detached = now_ns(); /* hits cost until then, though they do not count */
+	g->ns = probing_exposed_ns(&done);
+	g->hits = p->member.hits - before.hits;
+	g->stepped = p->member.stepped - before.stepped;
+	return probing_hand_over(p, s, e);
+}
+
+int probing_gauge(struct probing *p, bool *bears, struct err *e)
+{
+	struct gauged g;
+	int ret = look(p, &g, e);
+
+	if (ret == -ECHILD) {
+		ret = probing_mend(p, e);
+		return ret ? ret : probing_gauge(p, bears, e);
+	}
+	if (ret)
+		return ret;
+	p->dear = g.cost / g.ns > PRICE_SHARE * p->o.budget_ppm / 1e6;
+	*bears = bears_it(p, &g);
+	if (!*bears)
+		ret = bears_true_price(p, &g, bears, e);
+	window_size_over(&p->size, p->u.parts.end_ns, g.cost);
+	/* that window was longer than those to come, which last for so much own time */
+	p->size.known = 0;
+	return ret;
+}
+
+/* The keeper may have let go of them, or may be dead, since it was not asked. */
+bool probing_kept(struct probing *p)
+{
+	if (p->kept && (uprobes_dead(&p->uprobes) || probing_let_go(p)))
+		p->kept = false;
+	return p->kept;
+}

@@ -1,0 +1,25 @@
+/* user/go/runtime/gotypes_dwarf_priv.h - between the reader of DWARF and what makes numbers of references. */
+#ifndef GO_RUNTIME_GOTYPES_DWARF_PRIV_H
+#define GO_RUNTIME_GOTYPES_DWARF_PRIV_H
+
+#include "base/map.h"
+#include "go/runtime/gotypes_priv.h"
+
+/* A typedef that is only another name: no type is one when all is linked. */
+enum { GOTYPES_ALIAS = GOTYPE_KINDS };
+
+struct gotypes_refs {
+	struct map by_offset; /* of entries: the number of their type */
+};
+
+void gotypes_refs_fini(struct gotypes_refs *r);
+
+/*
+ * Until then, elem, of, and the types of fields, variables and slots are offsets of entries; 0: none.
+ * It also finds out what roles structs have, and how large variables and closures are. @word: bytes of a
+ * pointer.
+ */
+int gotypes_link(struct gotypes_made *m, const struct gotypes_refs *refs, uint64_t word,
+		 struct err *e);
+
+#endif

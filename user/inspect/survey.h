@@ -1,0 +1,108 @@
+/*
+ * user/inspect/survey.h - the Go processes of this machine, and which profiles would work on
+ * each.
+ *
+ * Each executable is examined once, however many processes run it; files that are not Go's are
+ * recognized by their section names. Nothing is written to a process, and none is stopped.
+ */
+#ifndef INSPECT_SURVEY_H
+#define INSPECT_SURVEY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "target/container.h"
+
+enum { SURVEY_WHY = 320 };
+
+/* It works, or why not: a sentence for people. */
+struct survey_answer {
+	bool yes;
+	char why[SURVEY_WHY];
+};
+
+/* The kinds of profile that have a rate, records and three sources. */
+enum survey_rate { SURVEY_RATE_HEAP, SURVEY_RATE_BLOCK, SURVEY_RATE_MUTEX, SURVEY_RATES };
+
+struct survey_sources {
+	struct survey_answer read, probe, enable;
+};
+
+/*
+ * A rate of the running process: bytes, CPU ticks (1: every wait), or one in so many; 0: off. why
+ * is "" when it is known.
+ */
+struct survey_value {
+	bool known;
+	int64_t value;
+	char why[SURVEY_WHY];
+};
+
+/* One file with Go code, the same for all processes that run it. */
+struct survey_build {
+	char version[256]; /* "go1.22.12"; foreign bytes, as all strings here */
+	char path[1024];   /* main package; "" unknown */
+	char module[1024], module_version[256];
+	char broken[SURVEY_WHY]; /* it is Go's but cannot be understood: why; else "" */
+	bool library;		 /* it is a library of a C program (c-shared) */
+	bool pie, dynamic, cgo, stripped, dwarf;
+	int race;     /* 1, 0, -1 not recorded */
+	int endpoint; /* net/http/pprof is linked in: 1, 0, -1 unknown */
+	struct survey_answer layout;
+	/* The places where probes would be put: for heap, block, mutex and wait profiles. */
+	struct survey_answer alloc, park, queue, status;
+	char layout_from[64];
+	bool layout_guessed; /* it is a Go that is not known here */
+	struct {
+		bool found;
+		uint64_t addr; /* link-time */
+		char why[SURVEY_WHY];
+	} rate[SURVEY_RATES], buckets[SURVEY_RATES], mprofcycle, allgs;
+};
+
+struct survey_proc {
+	pid_t pid;
+	uid_t uid;	 /* effective; (uid_t)-1 unknown */
+	char comm[64];	 /* foreign bytes */
+	char *exe;	 /* path, foreign bytes; owned */
+	int exe_deleted; /* deleted or replaced: 1, 0, -1 unknown */
+	struct container where;
+	const struct survey_build *build; /* borrowed from the survey */
+	struct survey_value rate[SURVEY_RATES];
+	struct survey_answer cpu, wait, goroutine;
+	struct survey_sources sources[SURVEY_RATES];
+};
+
+struct survey_file; /* private */
+
+struct survey {
+	VEC(struct survey_proc) at;  /* by pid */
+	size_t seen;		     /* processes with a program, whether Go's or not */
+	size_t denied;		     /* processes that could not be examined */
+	bool hidden;		     /* /proc does not even name others' processes (hidepid) */
+	size_t left_out;	     /* Go processes that there was no room or memory for */
+	char denied_why[SURVEY_WHY]; /* of the first of them */
+	/*
+	 * Processes whose files or memory did not come within LIMIT_QUIET_MS (a file system that does not
+	 * answer), or whose files broke what looked at them
+	 */
+	VEC(pid_t) unanswered;
+
+	VEC(struct survey_file) files; /* private: every file that was looked at */
+	struct map by_key;	       /* private */
+};
+
+/*
+ * -ENOENT: no /proc. A single process is never an error: it may be gone, or belong to another
+ * user. A child looks at them, and is left behind where it waits for what does not come: so one
+ * process costs LIMIT_QUIET_MS, and the others are told. After LIMIT_UNANSWERED such ones the rest is
+ * counted in left_out.
+ */
+int survey_run(struct survey *out, struct err *e);
+void survey_fini(struct survey *s);
+
+#endif

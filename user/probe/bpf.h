@@ -1,0 +1,71 @@
+/*
+ * user/probe/bpf.h - what the collectors share of working with BPF objects.
+ */
+#ifndef PROBE_BPF_H
+#define PROBE_BPF_H
+
+#include "base/hash.h"
+#include "goprof_abi.h"
+#include "profile/loss.h"
+#include "subject/subject.h"
+
+_Static_assert(IMAGES_MAX == GPB_IMAGES, "images of a target");
+
+struct bpf_object;
+
+/*
+ * To be called between open and load of each skeleton. The BPF side hashes under this process'
+ * key, so that user space computes the same hashes, and its maps are allocated as this kernel
+ * requires.
+ */
+#define bpf_prepare(skel) ((skel)->rodata->hash_key = hash_secret(), bpf_fit_kernel((skel)->obj))
+
+/*
+ * May programs of perf events and uprobes use hash maps that allocate entry by entry? Returns 0;
+ * -EINVAL: this kernel requires them to be allocated as a whole. (Up to Linux 6.0 it refuses such
+ * maps for perf events, and gives a WARNING for uprobes, which stops a host with panic_on_warn.)
+ * Another error: it could not be tried. Source: check_map_prealloc_compatibility in
+ * kernel/bpf/verifier.c up to 6.0.
+ */
+int bpf_try_growing(struct err *e);
+
+/* What differs between kernels is tried (bpf_fit.h); what libbpf said is forgotten. */
+void bpf_fit_kernel(struct bpf_object *o);
+
+/* Fills in the offsets and ranges of one target for the BPF side; live addresses. */
+int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *out,
+		    struct err *e);
+
+/* Calls @fn for every distinct stack of a `stacks` map. Stops at the first error of @fn. */
+int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, struct err *e),
+		   void *arg, struct err *e);
+
+/*
+ * The same, and takes the stacks out of the table, also while programs count into it. Each sample
+ * is handed to @fn exactly once, by this call or a later one. @key is the one that the stack was
+ * filed under; @rounds: the object's.
+ */
+int bpf_take_stacks(int map_fd, struct gpb_rounds *rounds,
+		    int (*fn)(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
+			      struct err *e),
+		    void *arg, struct err *e);
+
+/* Adds up a per-CPU map's element of the only target over all CPUs: @words u64 for each. */
+int bpf_sum_cpus(int map_fd, size_t words, uint64_t *out, struct err *e);
+/* The same for each CPU, one after the other. *ncpu: how many there are. The caller frees. */
+int bpf_each_cpu(int map_fd, size_t words, uint64_t **out, size_t *ncpu, struct err *e);
+
+/* Adds the BPF side's losses[] to the losses of a profile. */
+void bpf_losses(const uint64_t *losses, struct loss *to);
+
+/* libbpf's own words for why a load failed, at most one line; bpf_log_begin() clears them. */
+void bpf_log_begin(void);
+const char *bpf_log_last(void);
+
+/*
+ * -EPERM with the capability named, or what libbpf said. @code: libbpf's negative errno. @what: what was
+ * loaded; NULL for a kind of profile, which whoever tells the error names.
+ */
+int bpf_load_error(struct err *e, int code, const char *what);
+
+#endif

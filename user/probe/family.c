@@ -1,0 +1,98 @@
+/* user/probe/family.c - fork, exec and exit tracepoints, and a queue of what they report. */
+#include "probe/family.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/vec.h"
+#include "goprof_abi.h"
+#include "probe/bpf.h"
+#include "target/pidns.h"
+#include "family.skel.h"
+
+enum { QUEUE_MAX = 1 << 16 };
+
+struct family {
+	struct family_bpf *obj;
+	struct ring_buffer *ring;
+	VEC(struct family_exec) queue;
+	size_t next;   /* index in the queue of the next one to hand out */
+	uint64_t lost; /* execs that the queue had no room for */
+};
+
+static int on_exec(void *arg, void *data, size_t len)
+{
+	struct family *f = arg;
+	const struct gpb_rec_exec *x = data;
+	struct family_exec *to;
+
+	if (len < sizeof(*x))
+		return 0;
+	to = vec_add(&f->queue, QUEUE_MAX);
+	if (to)
+		*to = (struct family_exec){ .pid = (pid_t)x->tgid, .when_ns = x->when_ns };
+	else
+		f->lost++;
+	return 0;
+}
+
+int family_open(pid_t root, struct family **out, struct err *e)
+{
+	CLEANUP(family_freep) struct family *f = calloc(1, sizeof(*f));
+	uint32_t ino;
+	int ret;
+
+	if (!f)
+		return err_set(e, -ENOMEM, "follow: no memory");
+	ret = pidns_inode(&ino, e);
+	if (ret)
+		return ret;
+	bpf_log_begin();
+	f->obj = family_bpf__open();
+	if (!f->obj)
+		return bpf_load_error(e, -errno, "follow");
+	bpf_fit_kernel(f->obj->obj);
+	f->obj->rodata->pidns_ino = ino;
+	f->obj->rodata->root = (uint32_t)root;
+	ret = family_bpf__load(f->obj);
+	if (!ret)
+		ret = family_bpf__attach(f->obj);
+	if (ret)
+		return bpf_load_error(e, ret, "follow");
+	f->ring = ring_buffer__new(bpf_map__fd(f->obj->maps.execs), on_exec, f, NULL);
+	if (!f->ring)
+		return err_sys(e, "follow: ring buffer");
+	*out = TAKE(f);
+	return 0;
+}
+
+int family_fd(const struct family *f)
+{
+	return ring_buffer__epoll_fd(f->ring);
+}
+
+bool family_next(struct family *f, struct family_exec *out)
+{
+	if (f->next == f->queue.n)
+		f->next = f->queue.n = 0;
+	ring_buffer__consume(f->ring);
+	if (f->next == f->queue.n)
+		return false;
+	*out = f->queue.at[f->next++];
+	return true;
+}
+
+uint64_t family_lost(const struct family *f)
+{
+	return f->lost + f->obj->bss->losses[GPB_LOSS_DROPPED];
+}
+
+void family_free(struct family *f)
+{
+	if (!f)
+		return;
+	ring_buffer__free(f->ring);
+	family_bpf__destroy(f->obj);
+	vec_fini(&f->queue);
+	free(f);
+}

@@ -1,0 +1,116 @@
+/* user/probe/feed.c - takes records from the ring and hands each to where it belongs. */
+#include "probe/feed.h"
+
+#include <bpf/bpf.h>
+
+#include "goprof_abi.h"
+#include "probe/bpf.h"
+#include "profile/loss.h"
+
+bool feed_whole(struct feed *f, const struct gpb_stack *st)
+{
+	bool whole = gpb_stack_whole(st);
+
+	f->frameless += !whole;
+	return whole;
+}
+
+static int on_record(void *arg, void *data, size_t len)
+{
+	struct feed *f = arg;
+	const struct gpb_rec_raw *rec = data;
+	const struct gpb_stack *st = NULL;
+	int ret = 0;
+
+	if (len < sizeof(rec->type))
+		return 0;
+	if (rec->type == GPB_REC_LABELS)
+		ret = labelsets_add(&f->labels, data, len, &f->why);
+	else if (rec->type == GPB_REC_RAW)
+		ret = rules_settle(&f->rules, data, len, &st, &f->why);
+	else if (rec->type == GPB_REC_STACK && len >= offsetof(struct gpb_rec_raw, top))
+		st = &rec->stack;
+	if (st && !feed_whole(f, st))
+		return 0;
+	if (!ret && st)
+		ret = f->add(f->arg, st, &f->why);
+	if (!ret && f->other && rec->type != GPB_REC_LABELS && rec->type != GPB_REC_RAW)
+		ret = f->other(f->other_arg, data, len, &f->why);
+	if (ret < 0 && !f->failed)
+		f->failed = ret;
+	return 0;
+}
+
+int feed_open(struct feed *f, struct subject *s, const struct bpf_map *ring,
+	      const struct bpf_map *rules, feed_add *add, void *arg, struct err *e)
+{
+	int ret = labelsets_init(&f->labels, e);
+
+	if (ret)
+		return ret;
+	f->add = add;
+	f->arg = arg;
+	rules_init(&f->rules, s, bpf_map__fd(rules));
+	f->ring = ring_buffer__new(bpf_map__fd(ring), on_record, f, NULL);
+	return f->ring ? 0 : err_sys(e, "ring buffer");
+}
+
+void feed_fini(struct feed *f)
+{
+	ring_buffer__free(f->ring);
+	rules_fini(&f->rules);
+	labelsets_fini(&f->labels);
+}
+
+int feed_fd(const struct feed *f)
+{
+	return ring_buffer__epoll_fd(f->ring);
+}
+
+int feed_poll(struct feed *f, struct err *e)
+{
+	ring_buffer__consume(f->ring);
+	if (f->failed)
+		return err_set(e, f->failed, "%s", f->why.msg);
+	return 0;
+}
+
+static int add_whole(void *arg, const struct gpb_stack *st, struct err *e)
+{
+	struct feed *f = arg;
+
+	return feed_whole(f, st) ? f->add(f->arg, st, e) : 0;
+}
+
+int feed_drain(struct feed *f, const struct bpf_map *stacks, struct err *e)
+{
+	int ret = feed_poll(f, e);
+
+	return ret ? ret : bpf_each_stack(bpf_map__fd(stacks), add_whole, f, e);
+}
+
+static uint64_t missed_hits(const struct bpf_object *obj)
+{
+	struct bpf_program *p;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_program(p, obj)
+	{
+		struct bpf_prog_info info = {};
+		uint32_t len = sizeof(info);
+
+		if (!bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &len))
+			sum += info.recursion_misses;
+	}
+	return sum;
+}
+
+void feed_losses(const struct feed *f, const uint64_t *losses, const struct bpf_object *obj,
+		 struct loss *to)
+{
+	bpf_losses(losses, to);
+	to->n[LOSS_STACKS_CUT] += f->rules.cut;
+	to->n[LOSS_STACKS_UNREADABLE] += f->rules.broken + f->frameless;
+	if (obj)
+		to->n[LOSS_PROBES_MISSED] += missed_hits(obj);
+}

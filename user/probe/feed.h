@@ -1,0 +1,57 @@
+/*
+ * user/probe/feed.h - what a BPF object reports while it runs: label sets, stacks with a frame
+ * that has no rule yet, stacks that its table has no room for. The rest is drained from the table
+ * when the window ends.
+ */
+#ifndef PROBE_FEED_H
+#define PROBE_FEED_H
+
+#include <bpf/libbpf.h>
+
+#include "goprof_abi.h"
+#include "probe/labels.h"
+#include "probe/rules.h"
+#include "profile/loss.h"
+
+/* Takes one finished stack. */
+typedef int feed_add(void *arg, const struct gpb_stack *st, struct err *e);
+
+struct feed {
+	struct ring_buffer *ring;
+	struct rules rules;
+	struct labelsets labels;
+	feed_add *add;
+	/*
+	 * Also called for records of other kinds and, after add, for GPB_REC_STACK. May be NULL.
+	 */
+	int (*other)(void *other_arg, const void *rec, size_t len, struct err *e);
+	void *other_arg;
+	void *arg;
+	uint64_t frameless; /* stacks without frames, or with more than there can be: lost */
+	struct err why;	    /* the first error in a callback of the ring */
+	int failed;
+};
+
+/*
+ * @ring and @rules: the object's maps. feed_fini() is called also after a failure, and does
+ * nothing to a zeroed struct.
+ */
+int feed_open(struct feed *f, struct subject *s, const struct bpf_map *ring,
+	      const struct bpf_map *rules, feed_add *add, void *arg, struct err *e);
+void feed_fini(struct feed *f);
+
+/* Does it have frames, and no more than there can be? Others are counted as lost. */
+bool feed_whole(struct feed *f, const struct gpb_stack *st);
+
+int feed_fd(const struct feed *f); /* to be polled for reading */
+int feed_poll(struct feed *f, struct err *e);
+/* Drains everything that is left: the ring, then the table. */
+int feed_drain(struct feed *f, const struct bpf_map *stacks, struct err *e);
+/*
+ * Adds up what was lost: the object's losses[], stacks cut here and, with @obj, hits that never
+ * ran.
+ */
+void feed_losses(const struct feed *f, const uint64_t *losses, const struct bpf_object *obj,
+		 struct loss *to);
+
+#endif

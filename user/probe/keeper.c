@@ -1,0 +1,299 @@
+/* user/probe/keeper.c - forks, and has a socket over which one word goes each way. */
+#include "probe/keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/cancel.h"
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "base/oom.h"
+
+/* How often a keeper that does not answer is woken up. */
+enum { WAKE_MS = 1000 };
+
+/*
+ * How often we look whether we were asked to stop, and how long after that we wait for all keepers
+ * together.
+ */
+enum { LOOK_MS = 100, PATIENCE_MS = 1000 };
+
+struct answer {
+	int ret;
+	bool exposed;
+	struct err e;
+};
+
+static bool needed(const struct keeper_job *job, int sock, unsigned fd)
+{
+	bool yes = (unsigned)sock == fd;
+
+	for (size_t i = 0; i < job->nfds; i++)
+		yes |= (unsigned)job->fds[i] == fd;
+	return yes;
+}
+
+/* The clocks, maps and pipes of our maker must not live on in us. 0, 1 and 2 stay in use. */
+static void close_others(const struct keeper_job *job, int sock)
+{
+	unsigned from = 3, last = (unsigned)sock;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		if (!needed(job, sock, (unsigned)fd))
+			dup2(null, fd);
+	for (size_t i = 0; i < job->nfds; i++)
+		if ((unsigned)job->fds[i] > last)
+			last = (unsigned)job->fds[i];
+	for (unsigned fd = from; fd <= last; fd++) {
+		if (!needed(job, sock, fd))
+			continue;
+		if (fd > from)
+			close_range(from, fd - 1, 0);
+		from = fd + 1;
+	}
+	close_range(from, ~0u, 0);
+}
+
+/* Waits for a question, or for the end of the socket. */
+static void wait_for_word(const struct keeper_job *job, int sock)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+
+	int n;
+
+	do
+		n = poll(&p, 1, job->idle ? job->idle(job->arg) : -1);
+	while (!n || (n < 0 && errno == EINTR));
+}
+
+/* Serves until it is to end: one byte, or nobody at the other end of the socket. */
+static void serve(const struct keeper_job *job, int sock)
+{
+	char ask[KEEPER_WORDS], answer[KEEPER_WORDS];
+	ssize_t n;
+
+	for (;;) {
+		wait_for_word(job, sock);
+		n = recv(sock, ask, sizeof(ask), 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 1 || !job->serve)
+			return;
+		n = (ssize_t)job->serve(job->arg, ask, (size_t)n, answer);
+		if (send(sock, answer, (size_t)n, MSG_NOSIGNAL) != n)
+			return;
+	}
+}
+
+static void __attribute__((noreturn)) keep(const struct keeper_job *job, int sock)
+{
+	struct answer a = { 0 };
+
+	/*
+	 * It does not have our name: whoever kills all goprof-bpf by name does not mean this
+	 * process.
+	 */
+	prctl(PR_SET_NAME, "uprobe-keeper");
+	setsid();
+	close_others(job, sock);
+	a.exposed = oom_spare(OOM_FILE);
+	a.ret = job->begin(job->arg, &a.e);
+	if (send(sock, &a, sizeof(a), MSG_NOSIGNAL) == sizeof(a) && !a.ret)
+		serve(job, sock);
+	job->end(job->arg);
+	_exit(0);
+}
+
+/* @sock: its end and ours. All signals are blocked in it from its first moment on. */
+static pid_t fork_keeper(const struct keeper_job *job, const int sock[2])
+{
+	sigset_t all, before;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid = fork();
+	if (!pid)
+		keep(job, sock[0]);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
+}
+
+/* Somebody may have stopped it; then we would wait for it for ever. */
+static void wake(const struct keeper *k)
+{
+	if (k->pid)
+		kill(k->pid, SIGCONT);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+enum heard { ANSWERED, KILLED, LEFT };
+
+/*
+ * Waits until the keeper answers or closes its end of the socket, and kills it if that takes too long.
+ * Once we were asked to stop, it is left alone after PATIENCE_MS: while it is inside the kernel nothing
+ * interrupts it; when it comes back and finds our end of the socket closed, it takes the probes out and
+ * exits.
+ */
+static enum heard hear(const struct keeper *k)
+{
+	struct pollfd p = { .fd = k->sock, .events = POLLIN };
+	uint64_t begin = now_ms(), woken = begin, now = begin;
+
+	while (now - begin < (uint64_t)k->most_ms) {
+		if (poll(&p, 1, LOOK_MS) > 0)
+			return ANSWERED;
+		now = now_ms();
+		if (cancelled_for_ms() >= PATIENCE_MS)
+			return LEFT;
+		if (now - woken < WAKE_MS)
+			continue;
+		wake(k);
+		woken = now;
+	}
+	kill(k->pid, SIGKILL);
+	return KILLED;
+}
+
+static int watch(int ep, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev);
+}
+
+/* What is polled for an answer: the socket, and the time at which the answer is overdue. */
+static int make_ready(struct keeper *k, struct err *e)
+{
+	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	k->ready = epoll_create1(EPOLL_CLOEXEC);
+	if (k->timer < 0 || k->ready < 0 || watch(k->ready, k->sock) || watch(k->ready, k->timer))
+		return err_sys(e, "a timer for the keeper of the probes");
+	return 0;
+}
+
+/* 0: never */
+static void set_due(const struct keeper *k, uint64_t ns)
+{
+	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(ns / 1000000000),
+					       .tv_nsec = (long)(ns % 1000000000) } };
+
+	timerfd_settime(k->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e)
+{
+	struct answer a = { 0 };
+	int sock[2], ret;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
+		return err_sys(e, "a socket to the keeper of the probes");
+	k->most_ms = job->most_ms ? job->most_ms : LIMIT_KEEPER_MS;
+	k->pid = fork_keeper(job, sock);
+	k->sock = sock[1];
+	close(sock[0]);
+	if (k->pid < 0) {
+		k->pid = 0;
+		close(sock[1]);
+		return err_sys(e, "a process to keep the probes");
+	}
+	ret = make_ready(k, e);
+	if (!ret)
+		ret = keeper_answer(k, &a, sizeof(a), e);
+	if (!ret && !a.ret) {
+		k->exposed = a.exposed;
+		if (a.exposed)
+			(void)oom_above(OOM_FILE);
+		return 0;
+	}
+	keeper_stop(k);
+	a.e.msg[sizeof(a.e.msg) - 1] = '\0';
+	return ret ? ret : err_set(e, a.ret, "%s", a.e.msg);
+}
+
+int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e)
+{
+	BUG_ON(n <= 1 || n > KEEPER_WORDS);
+	if (k->pid)
+		set_due(k, due_ns);
+	wake(k);
+	if (!k->pid || send(k->sock, ask, n, MSG_NOSIGNAL) != (ssize_t)n)
+		return err_set(e, -ECHILD, "the process that keeps the probes died");
+	return 0;
+}
+
+int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
+{
+	enum heard heard;
+	ssize_t got = -1;
+
+	set_due(k, 0);
+	heard = hear(k);
+	if (heard == LEFT)
+		return err_set(e, -ECANCELED, "stopped while probes were put in or taken out");
+	if (heard == ANSWERED)
+		do
+			got = recv(k->sock, answer, n, 0);
+		while (got < 0 && errno == EINTR);
+	if (got != (ssize_t)n)
+		return err_set(e, -ECHILD, "the process that keeps the probes died");
+	return 0;
+}
+
+void keeper_end(struct keeper *k)
+{
+	const char word = 0;
+
+	if (!k->pid || k->ending)
+		return;
+	k->ending = true;
+	wake(k);
+	send(k->sock, &word, 1, MSG_NOSIGNAL);
+}
+
+/* Until it closes its end: then it has undone everything. */
+static enum heard hear_end(const struct keeper *k)
+{
+	char unread[KEEPER_WORDS];
+	enum heard heard;
+
+	do
+		heard = hear(k);
+	while (heard == ANSWERED && recv(k->sock, unread, sizeof(unread), 0) > 0);
+	return heard;
+}
+
+bool keeper_stop(struct keeper *k)
+{
+	int status = 0;
+
+	if (!k->pid)
+		return false;
+	keeper_end(k);
+	wake(k);
+	if (hear_end(k) != LEFT)
+		while (waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
+			;
+	close(k->sock);
+	closep(&k->timer);
+	closep(&k->ready);
+	*k = (struct keeper){ 0 };
+	return WIFSIGNALED(status);
+}

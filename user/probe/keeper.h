@@ -1,0 +1,84 @@
+/*
+ * user/probe/keeper.h - a process that holds something for us, so that our death cannot come
+ * in the middle of it.
+ *
+ * Uprobes are put into a target's code, and taken out of it, one by one in a system call. When
+ * SIGKILL hits the caller meanwhile, the kernel gives up and leaves the rest where it is: "failed
+ * to unregister, leaking uprobe" (uprobe_unregister_nosync() and get_user_pages_remote(), which
+ * fails once a fatal signal is pending; seen on Linux 6.18). So a small process does both. It
+ * is in a session of its own, blocks all signals and has nothing to do but wait for our word,
+ * or for our end, which is the same to it. The kernel's OOM killer spares it, or at least takes us
+ * first (base/oom.h). When somebody kills it all the same, another one frees what it left behind
+ * (uprobes_mend). Only SIGKILL to both at such a moment leaves something: breakpoints without a
+ * handler, which cost time and change nothing, until `goprof-bpf heal` or the next profile.
+ */
+#ifndef PROBE_KEEPER_H
+#define PROBE_KEEPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct keeper {
+	pid_t pid; /* 0: there is none */
+	int sock;
+	int ready;    /* to be polled: an answer can be read, is overdue, or will never come */
+	int timer;    /* private */
+	int most_ms;  /* private */
+	bool exposed; /* the OOM killer may take it, after us */
+	bool ending;  /* keeper_end() was called */
+};
+
+/* What it does there. begin() may fail halfway; end() undoes all that was done. */
+struct keeper_job {
+	int (*begin)(void *arg, struct err *e);
+	void (*end)(void *arg);
+	void *arg;
+	const int *fds; /* descriptors that it needs; all others are closed there */
+	size_t nfds;
+	/*
+	 * Answers a question meanwhile: @n bytes at @ask, KEEPER_WORDS at most and more than one.
+	 * The answer has KEEPER_WORDS bytes of room; its length is returned. May be NULL.
+	 */
+	size_t (*serve)(void *arg, const void *ask, size_t n, void *answer);
+	/*
+	 * Called before each wait for a question: does what is to be done when none comes.
+	 * Returns for how many ms to wait until it is called again, -1 for ever. May be NULL.
+	 */
+	int (*idle)(void *arg);
+	int most_ms; /* that an answer, and its end, may take; 0: LIMIT_KEEPER_MS */
+};
+
+enum { KEEPER_WORDS = 2048 };
+
+/*
+ * An error of begin() is returned here. On success the job is done, as if in this process, until
+ * keeper_stop().
+ */
+int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e);
+
+/*
+ * Asks one question; later reads its answer, when keeper->ready is readable, which it is from
+ * @due_ns (CLOCK_MONOTONIC; 0: never) on in any case. -ECHILD: the keeper is gone.
+ *
+ * Somebody may stop the keeper. While we wait for an answer, or for its end, it is woken up
+ * (SIGCONT) once a second, and killed when it has not answered for keeper_job.most_ms: then it is as
+ * if somebody else had killed it. From a second after we were asked to stop (base/cancel.h) on, nobody
+ * waits: -ECANCELED, after which only keeper_stop() may be called.
+ */
+int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e);
+int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e);
+
+/* Tells it to end, and does not wait for that: keeper_stop() does. Nothing may be asked any more. */
+void keeper_end(struct keeper *k);
+/*
+ * On return it is no more, and end() has been called there; true: it was killed, and perhaps in the
+ * middle of something. From a second after we were asked to stop on, it is not waited for: it calls
+ * end() when it can, and exits by itself. Safe on a zeroed struct.
+ */
+bool keeper_stop(struct keeper *k);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * user/probe/rules.h - tells the BPF side, for each pc that it meets for the first time, where
+ * the pc's frame ends. Stacks that it could not finish without that are finished here.
+ */
+#ifndef PROBE_RULES_H
+#define PROBE_RULES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "goprof_abi.h"
+#include "profile/profile.h"
+#include "subject/subject.h"
+
+/*
+ * The table has room for GPB_RULES. When it is full, so many of the oldest rules are evicted at a
+ * time.
+ */
+enum { RULES_EVICT = GPB_RULES / 8 };
+
+struct rules {
+	struct subject *s;   /* borrowed */
+	int map_fd;	     /* the BPF side's table; borrowed */
+	struct map known;    /* pcs that the table has */
+	VEC(uint64_t) order; /* the same pcs, the oldest first */
+	struct gpb_rec_raw raw;
+	uint64_t cut;	 /* stacks that turned out too deep here */
+	uint64_t broken; /* records without a stack that could be finished: lost */
+	/* rules that were evicted; where such a pc is met again it is learned again */
+	uint64_t evicted;
+	uint64_t refused; /* rules that the table did not take; their stacks are finished here */
+};
+
+void rules_init(struct rules *r, struct subject *s, int map_fd);
+void rules_fini(struct rules *r);
+
+/*
+ * Tells the BPF side the rule of @pc, unless it knows it. @arg: struct rules; of the type that
+ * unwinding_settle() takes.
+ */
+void rules_learn(void *arg, uint64_t pc, const struct gpb_rule *rule);
+
+/* Adds a comment on rules that were evicted or refused, when there were any. */
+int rules_comment(const struct rules *r, struct prof *p, struct err *e);
+
+/*
+ * The complete stack of a GPB_REC_RAW record of @len bytes; borrowed until the next call. Each pc
+ * on the way is learned.
+ * A record that contradicts itself is counted as broken and leaves *out as it was.
+ */
+int rules_settle(struct rules *r, const void *data, size_t len, const struct gpb_stack **out,
+		 struct err *e);
+
+#endif

@@ -1,0 +1,192 @@
+/*
+ * user/probe/unwinding.c - rules of pcs, from pclntab; the rest of a walk, from memory that came with it.
+ *
+ * Sources: unwinder.resolveInternal and tracebackPCs in runtime/traceback.go; Go 1.16 to 1.27.
+ */
+#include "probe/unwinding.h"
+
+#include "subject/calling.h"
+
+/*
+ * Was this function called by nobody? A signal handler made it look as if it had been called from
+ * where the goroutine was. Source: injectedCall in runtime/traceback.go; sigpanic0 jumps to
+ * sigpanic.
+ */
+static bool is_injected(const struct calling *p)
+{
+	const char *name;
+
+	if (p->f.id == FUNC_SIGPANIC || p->f.id == FUNC_ASYNCPREEMPT)
+		return true;
+	name = gobin_func_name(p->bin, &p->f);
+	return name && !strcmp(name, "runtime.sigpanic0");
+}
+
+int unwinding_rule(struct subject *s, uint64_t pc, struct gpb_rule *out)
+{
+	const struct image *img;
+	struct calling p;
+	int32_t delta = 0;
+	bool last;
+	int ret = subject_func(s, pc, &p.f, &img);
+
+	if (ret)
+		return ret;
+	p.bin = img->bin;
+	last = pc + 1 - img->bias == p.f.end;
+	ret = gobin_spdelta(img->bin, pc - img->bias, &delta, NULL);
+	if (ret && !last) /* behind a function's last instruction, nothing is known of sp */
+		return ret;
+	*out = (struct gpb_rule){ .delta = ret ? -1 : delta, .flags = last ? GPB_RULE_LAST : 0 };
+	delta = out->delta;
+	if (p.f.id == FUNC_MORESTACK)
+		*out = (struct gpb_rule){ .delta = -1, .flags = out->flags | GPB_RULE_SEAM };
+	else if (delta < 0 || delta % 8)
+		*out = (struct gpb_rule){ .flags = out->flags | GPB_RULE_END };
+	else if (p.f.id == FUNC_SYSTEMSTACK)
+		out->flags |= GPB_RULE_SEAM;
+	else if (calling_ends_stack(&p) || calling_from_outside(&p))
+		out->flags |= GPB_RULE_END;
+	else if (is_injected(&p))
+		out->flags |= GPB_RULE_EXACT;
+	return 0;
+}
+
+/* Appends @pc to the segment that the walk is in. False when the stack is full. */
+static bool append_pc(struct gpb_stack *st, bool second, uint64_t pc)
+{
+	uint32_t at = (uint32_t)st->nkernel + st->nfirst + (second ? st->nsecond : 0);
+	uint32_t n = (uint32_t)st->nkernel + st->nfirst + st->nsecond;
+
+	if (st->nfirst + st->nsecond >= GPB_MAX_USER) {
+		st->flags |= GPB_STACK_CUT;
+		return false;
+	}
+	memmove(&st->pc[at + 1], &st->pc[at], (n - at) * sizeof(st->pc[0]));
+	st->pc[at] = pc;
+	if (second)
+		st->nsecond++;
+	else
+		st->nfirst++;
+	return true;
+}
+
+struct hints {
+	uint64_t pc[GPB_MAX_PCS];
+	size_t n;
+};
+
+/* The hints lie where frames are about to be put, so they are copied first. */
+static struct hints take_hints(struct gpb_stack *st)
+{
+	size_t at = (size_t)st->nkernel + st->nfirst + st->nsecond;
+	struct hints h = { .n = st->hints };
+
+	if (at + h.n > GPB_MAX_PCS)
+		h.n = GPB_MAX_PCS - at;
+	memcpy(h.pc, st->pc + at, h.n * sizeof(h.pc[0]));
+	st->hints = 0;
+	return h;
+}
+
+/* Has the innermost function a frame, so that the first frame pointer is its own? */
+static bool leaf_has_frame(struct subject *s, const struct gpb_rec_raw *raw)
+{
+	const struct gpb_stack *st = &raw->stack;
+	uint64_t pc = st->pc[st->nkernel + (raw->second ? st->nfirst : 0)];
+	struct gpb_rule rule;
+
+	return !unwinding_rule(s, pc - 1, &rule) && rule.delta >= 8;
+}
+
+/*
+ * Appends the rest of the frame-pointer chain. Where that begins is told by the number of frames that
+ * are known already, because all return addresses of a recursion are equal. The first frame pointer
+ * belongs to the innermost function if that has a frame. @last is the return address of the last
+ * known frame: where the chain does not have it at that place, the first occurrence counts.
+ */
+static void follow_hints(struct subject *s, struct gpb_rec_raw *raw, const struct hints *h,
+			 uint64_t last)
+{
+	size_t frames = raw->second ? raw->stack.nsecond : raw->stack.nfirst, found = 0, i;
+
+	i = frames - 1 - (leaf_has_frame(s, raw) || frames < 2 ? 0 : 1);
+	while (found < h->n && h->pc[found] != last)
+		found++;
+	if (i ? i > h->n || h->pc[i - 1] != last : found < h->n && found)
+		i = found + 1;
+	for (; i < h->n; i++)
+		if (!append_pc(&raw->stack, raw->second, h->pc[i]))
+			return;
+}
+
+enum { SETTLE_DONE, SETTLE_MORE, SETTLE_NO_MEMORY };
+
+/* The present position of the walk. */
+struct settling {
+	uint64_t pc, sp;
+	bool called; /* pc is that of a call */
+};
+
+/* The return address that was just met is the entry of a function: that function is meant. */
+static void step_into(struct gpb_rec_raw *raw, struct settling *at)
+{
+	struct gpb_stack *st = &raw->stack;
+
+	st->pc[st->nkernel + st->nfirst + (raw->second ? st->nsecond : 0) - 1]++;
+	at->pc++;
+	at->called = false;
+}
+
+/* Goes one frame further. */
+static int settle_frame(struct subject *s, struct gpb_rec_raw *raw, struct settling *where,
+			void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg)
+{
+	const struct image *img;
+	struct gpb_rule rule;
+	struct gofunc f;
+	uint64_t at, ret, exact;
+
+	if (unwinding_rule(s, where->pc, &rule))
+		return SETTLE_DONE;
+	learn(arg, where->pc, &rule);
+	if ((rule.flags & GPB_RULE_LAST) && where->called) {
+		step_into(raw, where);
+		return SETTLE_MORE;
+	}
+	if (rule.flags & (GPB_RULE_END | GPB_RULE_SEAM))
+		return SETTLE_DONE;
+	at = (where->sp - raw->sp + (uint64_t)rule.delta) / 8;
+	if (at >= raw->ntop || at >= GPB_TOP_WORDS)
+		return SETTLE_NO_MEMORY;
+	ret = raw->top[at];
+	exact = !!(rule.flags & GPB_RULE_EXACT);
+	if (subject_func(s, ret - 1 + exact, &f, &img) ||
+	    !append_pc(&raw->stack, raw->second, ret + exact))
+		return SETTLE_DONE;
+	where->sp += (uint64_t)rule.delta + 8;
+	where->pc = ret - !exact;
+	where->called = !exact;
+	return SETTLE_MORE;
+}
+
+int unwinding_settle(struct subject *s, struct gpb_rec_raw *raw,
+		     void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg,
+		     struct err *e)
+{
+	struct gpb_stack *st = &raw->stack;
+	struct settling at = { .pc = raw->pc, .sp = raw->sp };
+	struct hints hints;
+	int how = SETTLE_MORE;
+
+	if (!gpb_stack_whole(st))
+		return err_set(e, -EBADMSG, "raw sample of %u frames", st->nfirst);
+	st->flags &= ~(uint32_t)GPB_STACK_UNRULED;
+	at.called = raw->second ? st->nsecond > 0 : st->nfirst > 1;
+	hints = take_hints(st);
+	for (int i = 0; i < GPB_MAX_USER && how == SETTLE_MORE; i++)
+		how = settle_frame(s, raw, &at, learn, arg);
+	if (how == SETTLE_NO_MEMORY)
+		follow_hints(s, raw, &hints, at.pc + at.called);
+	return 0;
+}

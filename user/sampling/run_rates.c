@@ -1,0 +1,118 @@
+/* user/sampling/run_rates.c - two histograms of the pace of runs: by the runtime's count, and in windows. */
+#include "sampling/run_rates.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+enum { BINS_EACH = 4 }; /* for each doubling */
+#define NS_PER_S 1e9
+
+/*
+ * Only time at more than twice the highest pace in windows counts as met by none: a moderate extrapolation is
+ * what a regression is for. The runtime counts one run in eight, for all eight (rtcounters_switches): the
+ * variance of a step's number is at most eight times the number, and a few may come together.
+ */
+#define FAR	   2
+#define EACH_TELLS 8
+#define ERRORS	   5
+#define TOGETHER   8
+
+/* Windows and steps are compared without so much of the time at either end, the slowest and the fastest. */
+#define TRIMMED 0.25
+
+static unsigned bin_of(double runs, double ns)
+{
+	double rate = runs / ns * NS_PER_S, at;
+
+	if (rate < 1)
+		return 0;
+	at = 1 + BINS_EACH * log2(rate);
+	return at < RUN_BINS - 1 ? (unsigned)at : RUN_BINS - 1;
+}
+
+static void add(struct run_bins *b, double runs, double ns, double weight)
+{
+	unsigned i = bin_of(runs, ns);
+
+	b->runs[i] += runs * weight;
+	b->ns[i] += ns * weight;
+}
+
+void run_rates_step(struct run_rates *r, double runs, double ns)
+{
+	if (ns > 0)
+		add(&r->steps, runs, ns, 1);
+}
+
+void run_rates_window(struct run_rates *r, double runs, double ns, double stands_ns)
+{
+	if (ns <= 0)
+		return;
+	add(&r->windows, runs, ns, stands_ns / ns);
+	if (runs / ns > r->most)
+		r->most = runs / ns;
+}
+
+static double time_of(const struct run_bins *b)
+{
+	double ns = 0;
+
+	for (unsigned i = 0; i < RUN_BINS; i++)
+		ns += b->ns[i];
+	return ns;
+}
+
+/* The interquartile mean of the pace, over time: no rare storm is in it, and chance makes it neither more nor less. */
+static double usual(const struct run_bins *b)
+{
+	double all = time_of(b), from = all * TRIMMED, to = all - from, at = 0, runs = 0;
+
+	for (unsigned i = 0; i < RUN_BINS; at += b->ns[i++]) {
+		double ns = fmin(at + b->ns[i], to) - fmax(at, from);
+
+		if (ns > 0)
+			runs += b->runs[i] * ns / b->ns[i];
+	}
+	return to > from ? runs / (to - from) : 0;
+}
+
+double run_rates_lack(const struct run_rates *r)
+{
+	double steps = usual(&r->steps), windows = usual(&r->windows);
+
+	return steps > 0 && windows > 0 ? steps / windows : 1;
+}
+
+/* Runs in RUN_STEP_NS: a step with more is, beyond chance, more than @times as fast as @pace. */
+static double fast(double pace, double times)
+{
+	double met = pace * RUN_STEP_NS;
+
+	return times * met + ERRORS * sqrt(EACH_TELLS * met) + EACH_TELLS * TOGETHER;
+}
+
+struct run_unmet run_rates_unmet(const struct run_rates *r)
+{
+	return run_rates_above(r, run_rates_lack(r) * r->most);
+}
+
+struct run_unmet run_rates_above(const struct run_rates *r, double pace)
+{
+	double runs = 0, ns = 0, rest = 0, rest_ns = 0, met = fast(pace, 1) / RUN_STEP_NS;
+	unsigned last = bin_of(fast(pace, FAR), RUN_STEP_NS);
+	struct run_unmet out = {};
+
+	if (time_of(&r->windows) <= 0)
+		return out;
+	for (unsigned i = 0; i < RUN_BINS; i++) {
+		const struct run_bins *s = &r->steps;
+
+		*(i > last ? &runs : &rest) += s->runs[i];
+		*(i > last ? &ns : &rest_ns) += s->ns[i];
+		if (i <= last)
+			out.faster += fmax(s->runs[i] - met * s->ns[i], 0);
+	}
+	out.unsure = rest_ns > 0 ? rest / rest_ns * ns / 2 : 0;
+	out.runs = runs - out.unsure;
+	return out;
+}

@@ -1,0 +1,53 @@
+/*
+ * user/sampling/run_rates.h - are there runs of goroutines that no window stands for?
+ *
+ * The runtime's own count of runs is an auxiliary variable with a known total (regression estimator): numbers of
+ * waits are made to agree with it. That is right only if windows met the program at every pace. A storm of
+ * yields (runtime.Gosched) or of waits that lasts for some milliseconds can have more runs than all the rest of
+ * the time, and no window may have met one: then the total says nothing about what windows saw.
+ *
+ * So the count is read every few milliseconds (steps). Time in which goroutines ran far more often than in any
+ * window is a stratum without a window: its runs are taken out of the total, and are told apart.
+ */
+#ifndef SAMPLING_RUN_RATES_H
+#define SAMPLING_RUN_RATES_H
+
+#include <stdint.h>
+
+#define RUN_STEP_NS 5000000ull
+
+/* A histogram over time: for how long goroutines ran how often. Four bins for each doubling of the pace. */
+enum { RUN_BINS = 160 };
+struct run_bins {
+	double runs[RUN_BINS], ns[RUN_BINS];
+};
+
+/* A struct that is zeroed is a new one. */
+struct run_rates {
+	struct run_bins steps, windows;
+	double most; /* runs per ns: the highest pace in a window */
+};
+
+/* By the runtime's count there were so many runs in so much time, about RUN_STEP_NS or more. */
+void run_rates_step(struct run_rates *r, double runs, double ns);
+/* A window saw so many in @ns of the target's own time, and stands for @stands_ns. */
+void run_rates_window(struct run_rates *r, double runs, double ns, double stands_ns);
+
+/*
+ * About how many runs were at a pace that no window met; 0 without windows. While others ran so often, the
+ * rest may have gone on as ever or not at all: half of that is taken off, and may be wrong (@unsure).
+ */
+struct run_unmet {
+	double runs, unsure;
+	double faster; /* of the others: those beyond the highest pace in windows */
+};
+struct run_unmet run_rates_unmet(const struct run_rates *r);
+/* The same where windows met paces of up to @pace, in runs per ns as the runtime counts them. */
+struct run_unmet run_rates_above(const struct run_rates *r, double pace);
+/*
+ * How many times fewer runs windows saw than the runtime counted at the same pace: where CPUs are scarce, a
+ * window has less of the program's work than its own time says. 1: not known.
+ */
+double run_rates_lack(const struct run_rates *r);
+
+#endif

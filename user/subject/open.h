@@ -1,0 +1,63 @@
+/*
+ * user/subject/open.h - one target, understood: process, binary, layout, symbolizer. The front door of subject/.
+ *
+ * It holds no process-wide state, so that hundreds can live side by side.
+ */
+#ifndef SUBJECT_OPEN_H
+#define SUBJECT_OPEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+enum source { SOURCE_AUTO, SOURCE_READ, SOURCE_PROBE, SOURCE_ENABLE };
+
+struct collect_opts {
+	unsigned hz;	    /* CPU samples per second of each thread's CPU time */
+	uint64_t heap_rate; /* bytes per sample, for SOURCE_PROBE and SOURCE_ENABLE */
+	/*
+	 * Block profiles: a wait of this length (ns) or longer is always counted, a shorter one
+	 * in proportion.
+	 */
+	uint64_t block_rate;
+	uint64_t mutex_fraction; /* one contention in so many is counted */
+	uint64_t wait_rate;	 /* as block_rate, for wait profiles */
+	uint64_t window_ns;	 /* how long the profile will last, 0: unknown */
+	/* largest share of the target's CPU time that probes may take; 0: no bound */
+	unsigned budget_ppm;
+	uint64_t budget_ahead_ns; /* what they may take before that bound applies */
+	enum source source;	  /* only SOURCE_ENABLE writes to the target */
+	bool verbose;		  /* report each step */
+	bool kernel;		  /* kernel frames in CPU profiles */
+	bool goid;		  /* a numeric label "goid" */
+	bool labels; /* goroutine labels on probed heap, block, mutex and wait samples */
+	bool types;  /* label probed heap samples with the type that was allocated */
+	bool text;   /* --format text will be written: keep what only that format shows */
+	/* nobody asked for that rate: probes may sample more densely (fine_rate.h) */
+	bool fine_heap, fine_block, fine_mutex, fine_wait;
+	bool held;   /* the target is held before its first instruction */
+	bool others; /* more kinds are started after this one, and nobody polls meanwhile */
+	/* Progress and warnings, one line without newline; may be NULL. */
+	void (*say)(void *arg, const char *line);
+	void *say_arg;
+};
+
+struct subject;
+int subject_open(pid_t pid, const struct collect_opts *o, struct subject **out, struct err *e);
+void subject_free(struct subject *s);
+DEFINE_FREEP(struct subject, subject)
+const char *subject_comm(const struct subject *s);	 /* for file names; no '/' in it */
+const char *subject_go_version(const struct subject *s); /* "go1.22.12" */
+/* Readable when the target exits. */
+int subject_pidfd(const struct subject *s);
+/* Reads its mappings again, for pcs that were met since: libraries come and go. */
+void subject_refresh(struct subject *s);
+/* 0; -ESRCH when it exited or became another program, with a sentence. */
+int subject_alive(struct subject *s, struct err *e);
+/* To be asked after that: does it live on, as another program? */
+bool subject_became(const struct subject *s);
+
+#endif

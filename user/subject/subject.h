@@ -1,0 +1,74 @@
+/* user/subject/subject.h - one target, understood: what the collectors share. */
+#ifndef SUBJECT_SUBJECT_H
+#define SUBJECT_SUBJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/map.h"
+#include "go/image/gobin.h"
+#include "go/layout/layout.h"
+#include "go/runtime/rtvar.h"
+#include "subject/images.h"
+#include "subject/open.h"
+#include "target/bystanders.h"
+#include "target/target.h"
+
+struct sched;
+struct budget;
+
+struct subject {
+	struct target *target;
+	struct images images;
+	struct gobin *bin; /* that of images.at[0], which has the runtime; and its bias */
+	uint64_t bias;
+	struct golayout layout;
+	struct budget *budget;	      /* engine/budget.h; NULL while nothing is probed */
+	struct sched *sched;	      /* collect/waits/sched.h; NULL while no profile needs it */
+	uint64_t vdso_lo, vdso_hi;    /* live; 0 when there is none */
+	char comm[32];		      /* safe in a file name */
+	bool plugins, plugins_known;  /* it can load plugins */
+	struct bystanders bystanders; /* others that run images.at[0]; counted when it is probed */
+	bool healed;		      /* of what was left in its code, before the first probe */
+	size_t probed;	   /* so many images were probed, and the kernel did not take too long */
+	bool exposed_told; /* said: the OOM killer does not spare the helpers */
+	time_t refreshed;  /* when plugins were last looked for; monotonic, seconds */
+};
+
+/* Prints a line for the person who waits; printf-like; does nothing when nobody listens. */
+void say(const struct collect_opts *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* With -v, once for a target: @helper ("the guardian") is not spared by the OOM killer. */
+void say_exposed(struct subject *s, const struct collect_opts *o, const char *helper);
+
+/*
+ * The live address of a variable of the runtime, if the value there can be its value. It may
+ * decode instructions, so it should be called once for each target. -ENOENT, -EBADMSG, -EFAULT,
+ * -ESRCH.
+ */
+int subject_rtvar(struct subject *s, enum rtvar v, uint64_t *addr, struct err *e);
+
+/* Path of an image's file, for the kernel; it is valid in this process only. */
+enum { SUBJECT_PATH = 64 };
+const char *image_path(const struct image *img, char buf[SUBJECT_PATH]);
+
+/*
+ * The physical function at the live address @pc (link-time addresses), and the image that it
+ * belongs to.
+ */
+int subject_func(struct subject *s, uint64_t pc, struct gofunc *f, const struct image **img);
+
+/*
+ * The logical frames at the live address @pc, innermost first, including wrappers; parent_pc is a
+ * live address, too. Returns their number, -ENOENT outside of Go text.
+ */
+int subject_frames(struct subject *s, uint64_t pc, struct goframe *f, size_t cap, struct err *e);
+
+/*
+ * Go elides a wrapper frame unless it was entered to panic. Source: runtime/traceback.go,
+ * elideWrapperCalling. @callee is the function that it called (FUNC_NORMAL at the leaf).
+ */
+bool frame_elided(enum func_id id, enum func_id callee);
+
+#endif
