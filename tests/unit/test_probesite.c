@@ -269,6 +269,30 @@ static void loop_at_the_entry(void **state)
 	assert_non_null(strstr(e.msg, "back to the entry"));
 }
 
+/* A jump over eight bytes is never probed (user/arch/amd64.c); one over seven may be. */
+static void jump_like_a_kernels_own(void **state)
+{
+	enum site_kind kind;
+	uint64_t addr;
+	struct err e = { "" };
+
+	(void)state;
+	assert_int_equal(SITE(true, &kind, &addr, &e, 0xeb, 0x08, 0x90, 0x90, 0x90, 0x90, 0x90,
+			      0x90, 0x90, 0x90, 0xc3),
+			 -ENOTSUP);
+	assert_non_null(strstr(e.msg, "0x401000 looks like a kernel's own"));
+	assert_int_equal(SITE(true, &kind, &addr, &e, 0xeb, 0x07, 0x90, 0x90, 0x90, 0x90, 0x90,
+			      0x90, 0x90, 0xc3),
+			 0);
+	assert_int_equal(kind, SITE_NOSPLIT_ENTRY);
+	assert_int_equal(addr, TEXT);
+	/* Elsewhere it does not matter. */
+	assert_int_equal(SITE(true, &kind, &addr, &e, 0x90, 0xeb, 0x08, 0x90, 0x90, 0x90, 0x90,
+			      0x90, 0x90, 0x90, 0x90, 0xc3),
+			 0);
+	assert_int_equal(addr, TEXT);
+}
+
 static void garbage(void **state)
 {
 	enum site_kind kind;
@@ -493,6 +517,7 @@ int main(void)
 		cmocka_unit_test(check_that_leaves),
 		cmocka_unit_test(check_missing),
 		cmocka_unit_test(loop_at_the_entry),
+		cmocka_unit_test(jump_like_a_kernels_own),
 		cmocka_unit_test(garbage),
 		cmocka_unit_test(truncated_function),
 		cmocka_unit_test(returns_that_control_reaches),

@@ -278,6 +278,12 @@ static void probed(const struct arch *a, const cs_insn *in, struct insn *out)
 	out->emulated = (in->id == X86_INS_PUSH && x->operands[0].type == X86_OP_REG) ||
 			(in->id == X86_INS_NOP && in->size == 1) ||
 			(in_group(a, in, CS_GRP_JUMP) && x->operands[0].type == X86_OP_IMM);
+	/*
+	 * A jump of two bytes over eight. Kernels in development after Linux 7.0 leave one where a
+	 * nop of ten bytes was probed, take any such jump under a probe for theirs, and write over
+	 * what is behind it.
+	 */
+	out->mistaken = in->size == 2 && in->bytes[0] == 0xeb && in->bytes[1] == 0x08;
 	out->arg_write = writes_argument(in);
 	out->sets_frame = sets_frame(a, in);
 }

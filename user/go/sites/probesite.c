@@ -66,8 +66,8 @@ static enum line_end walk(struct arch *a, const uint8_t *code, size_t n, uint64_
 }
 
 /*
- * Is the entry passed once per call? That is so when there is no stack check anywhere and nothing
- * jumps back to it.
+ * Is the entry passed once per call, and may a probe be there? It is when there is no stack check
+ * anywhere and nothing jumps back to it.
  */
 static int entry_is_once(struct arch *a, const uint8_t *code, size_t n, uint64_t entry,
 			 struct err *e)
@@ -78,6 +78,9 @@ static int entry_is_once(struct arch *a, const uint8_t *code, size_t n, uint64_t
 		arch_decode(a, code + at, n - at, entry + at, &in);
 		if (in.kind == INSN_BAD)
 			return err_set(e, -ENOTSUP, "no instruction at 0x%llx",
+				       (unsigned long long)in.addr);
+		if (in.mistaken && in.addr == entry)
+			return err_set(e, -ENOTSUP, "the jump at 0x%llx looks like a kernel's own",
 				       (unsigned long long)in.addr);
 		if (in.kind == INSN_STACK_CMP)
 			return err_set(e, -ENOTSUP,
