@@ -41,35 +41,17 @@ static __always_inline void lose(enum gpb_loss why)
 	__sync_fetch_and_add(&losses[why], 1);
 }
 
+/* Where tests let another thread preempt this one. */
+static __always_inline void preempt_point(void)
+{
+}
+
 /* For each target: which hits are counted. User space sets it through .bss. */
 struct gpb_open open_for[GPB_TARGETS];
 
 static __always_inline int is_open(__u32 slot, __u32 bits)
 {
 	return (*(volatile __u32 *)&open_for[slot & (GPB_TARGETS - 1)].bits & bits) != 0;
-}
-
-/* Has this CPU own time left in the window that is open? This counts the hit, too. */
-static __always_inline int own_time_left(const struct gpb_own *own, struct gpb_own_spent *spent,
-					 __u32 slot)
-{
-	struct gpb_open *open = &open_for[slot & (GPB_TARGETS - 1)];
-	__u64 since = *(volatile __u64 *)&open->since;
-	__u64 now = bpf_ktime_get_ns(), taken, until;
-
-	if (now < since)
-		return 0;
-	if (spent->since != since) {
-		spent->since = since;
-		spent->ns = 0;
-	}
-	taken = spent->ns;
-	spent->ns += own->hit_ns;
-	until = since + taken + own->ns;
-	/* The time is written in steps, rounded up, because all CPUs share its cache line. */
-	if (until > *(volatile __u64 *)&open->until)
-		*(volatile __u64 *)&open->until = until + own->ns / 8;
-	return now < until;
 }
 
 static __always_inline int user_read(void *dst, __u32 n, __u64 addr)

@@ -6,12 +6,13 @@
  * its flags clear. An allocation that is not sampled costs the trap, a look at the flags, the
  * rounding of the size and one subtraction.
  *
- * Sources: mallocgc and profilealloc in runtime/malloc.go; nextSample in runtime/mcache.go and
- * mprof.go; Go 1.16 to 1.27.
+ * Sources: mallocgc and profilealloc in runtime/malloc.go, Go 1.16 to 1.27.
  */
 #include "sample.bpf.h"
 #include "rules.bpf.h"
 #include "types.bpf.h"
+#include "countdown.bpf.h"
+#include "percpu.bpf.h"
 #include "uprobe.bpf.h"
 #include "heap_slot.bpf.h"
 
@@ -37,37 +38,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct gpb_classes);
 } classes SEC(".maps");
-
-/* log2(1 + i / GPB_LOG_STEPS) * 2^26, filled in before load. */
-const volatile __u32 log2_table[GPB_LOG_STEPS + 1];
-
-#define LN2_Q26 46516320ULL /* ln(2) * 2^26 */
-
-/*
- * Draws an exponential gap with mean @rate: -ln(u) * rate for u uniform in (0, 1]. The 31 random
- * bits below the leading one are interpolated in the table: the error is below 2^-20.
- */
-__noinline __s64 next_sample(__u64 rate)
-{
-	__u32 u = bpf_get_prandom_u32() | 1, lead = 31, i, frac, lo, hi;
-	__u64 log2;
-
-	if (rate <= 1)
-		return 1;
-	for (int k = 0; k < 32 && !(u & 0x80000000u); k++) {
-		u <<= 1;
-		lead--;
-	}
-	u <<= 1; /* drop the leading one: 32 bits of mantissa, the lowest zero */
-	i = u >> 22;
-	frac = u & ((1u << 22) - 1);
-	lo = log2_table[i & (GPB_LOG_STEPS - 1)];
-	hi = log2_table[(i & (GPB_LOG_STEPS - 1)) + 1];
-	log2 = ((__u64)lead << 26) + lo + (((__u64)(hi - lo) * frac) >> 22);
-	log2 = (32ULL << 26) - log2; /* -log2(u / 2^32), 26 fraction bits */
-	/* (log2 * ln2) has 52 fraction bits; keep 20 of them against the rate. */
-	return (__s64)((((log2 * LN2_Q26) >> 32) * rate) >> 20) + 1;
-}
 
 /* The bytes of the slot that a request of @size gets, and its size class. */
 static __always_inline __u64 slot_size(const struct gpb_heap *h, __u64 size, __u32 kind, int noscan,
@@ -193,27 +163,24 @@ static __always_inline int counted_before(struct pt_regs *ctx, const struct gpb_
 	       within(user_u64(regs_of(ctx).sp), h->not_from[i].lo, h->not_from[i].hi);
 }
 
-/*
- * Is an allocation of so many bytes a sample? Large objects that are observed all the time have a
- * countdown of their own.
- */
-static __always_inline int due(const struct gpb_heap *h, struct gpb_countdown *c, __u64 bytes,
-			       int always)
+/* Has this CPU own time left in the window that is open? This counts the hit, which took @ns. */
+static __always_inline int own_time_left(const struct gpb_own *own, struct gpb_own_spent *spent,
+					 __u32 slot, __u64 ns)
 {
-	if (always) {
-		if (!c->large_drawn) {
-			c->large_left = next_sample(h->large_rate);
-			c->large_drawn = 1;
-		}
-		c->large_left -= bytes;
-		return c->large_left <= 0;
-	}
-	if (c->round != h->round) {
-		c->left = next_sample(h->rate);
-		c->round = h->round;
-	}
-	c->left -= bytes;
-	return c->left <= 0;
+	struct gpb_open *open = &open_for[slot & (GPB_TARGETS - 1)];
+	__u64 since = now_is(&open->since);
+	__u64 now = bpf_ktime_get_ns(), taken, until;
+
+	if (now < since)
+		return 0;
+	taken = own_book(spent, since, ns);
+	if (taken == OWN_OVER)
+		return 0;
+	until = since + taken + own->ns;
+	/* The time is written in steps, rounded up, because all CPUs share its cache line. */
+	if (until > now_is(&open->until))
+		*(volatile __u64 *)&open->until = until + own->ns / 8;
+	return now < until;
 }
 
 /* Takes this allocation as a sample. */
@@ -224,7 +191,7 @@ static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_targ
 {
 	__u32 kind = cookie & GPB_COOKIE_KIND;
 	__u32 slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
-	__u64 ns = bpf_ktime_get_ns();
+	__u64 ns = bpf_ktime_get_ns(), switches = switched_out();
 	struct follow f = { .g = g,
 			    .asked = (cookie & GPB_COOKIE_ASSISTS) ? size : 0,
 			    .size = bytes,
@@ -238,14 +205,9 @@ static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_targ
 		slot_follow(t, &f);
 	else if (t->flags & GPB_TARGET_LIVE)
 		slot_unknown();
-	if (always)
-		c->large_left = next_sample(h->large_rate);
-	else
-		c->left = next_sample(h->rate);
-	ns = bpf_ktime_get_ns() - ns;
-	c->spent.samples++;
-	c->spent.ns += ns;
-	c->own.ns += ns;
+	ns = walk_took(&c->spent, bpf_ktime_get_ns() - ns, switched_out() != switches);
+	spent_walk(&c->spent, ns);
+	count(&c->own.ns, ns);
 }
 
 SEC("uprobe")
@@ -269,8 +231,7 @@ int heap_alloc(struct pt_regs *ctx)
 	t = bpf_map_lookup_elem(&targets, &slot);
 	if (!c || !h || !t || !seen)
 		return 0;
-	c->spent.hits++;
-	c->spent.stepped += !!(cookie & GPB_COOKIE_STEPPED);
+	spent_hit(&c->spent, cookie);
 	if (cookie & GPB_COOKIE_MAKER)
 		return maker_enter(ctx, t, slot, kind);
 	always = h->large_rate && (kind == GPB_ALLOC_LARGE || kind == GPB_ALLOC_PLACED);
@@ -283,16 +244,16 @@ int heap_alloc(struct pt_regs *ctx)
 	if (any_placing(slot) && !counted_before(ctx, h, cookie))
 		slot_hit(t, slot, g, kind, size);
 	if (h->own.ns) {
-		int left = own_time_left(&h->own, &c->own, slot);
+		__u64 ns = h->own.hit_ns;
 
 		if (cookie & GPB_COOKIE_STEPPED)
-			c->own.ns += h->own.stepped_ns;
-		if (!left && !always)
+			ns += h->own.stepped_ns;
+		if (!own_time_left(&h->own, &c->own, slot, ns) && !always)
 			return 0;
 	}
 	if (kind >= GPB_ALLOC_PLACED)
 		return 0;
-	c->spent.counted++;
+	count(&c->spent.counted, 1);
 	if (counted_before(ctx, h, cookie))
 		return 0;
 	if (kind == GPB_ALLOC_ANY && !size)
@@ -306,8 +267,8 @@ int heap_alloc(struct pt_regs *ctx)
 	} else {
 		bytes = slot_size(h, size, kind, noscan, &class);
 	}
-	seen->n[class]++;
-	c->bytes += bytes;
+	count(&seen->n[class], 1);
+	count(&c->bytes, bytes);
 	if (due(h, c, bytes, always))
 		heap_take(ctx, t, h, c, cookie, g, class, noscan, size, bytes, always);
 	return 0;

@@ -5,9 +5,36 @@
 #ifndef BPF_OWNCLOCK_BPF_H
 #define BPF_OWNCLOCK_BPF_H
 
-#include "common.bpf.h"
+#include "percpu.bpf.h"
 
 #define IDLE_NS 500000 /* between hits that are so far apart, the target did not run */
+
+/*
+ * The clock belongs to the window that opened at @opened from now on. 0: a later one has begun. What was
+ * read before since is left alone if another thread has changed it: that one was first.
+ */
+static __always_inline int clock_open(struct gpb_wait_clock *k, __u64 opened)
+{
+	__u64 own = now_is(&k->own), last = now_is(&k->last), of = now_is(&k->since);
+
+	if (of < opened) {
+		swap(&k->own, own, 0);
+		swap(&k->last, last, opened);
+		swap(&k->since, of, opened);
+	}
+	return of <= opened;
+}
+
+/*
+ * The time from the last hit to @now, which counts for one hit alone. 0: another thread's hit, which
+ * preempted this one, has counted it.
+ */
+static __always_inline __u64 clock_pass(struct gpb_wait_clock *k, __u64 now)
+{
+	__u64 last = now_is(&k->last);
+
+	return now > last && swap(&k->last, last, now) ? now - last : 0;
+}
 
 /*
  * For a hit at @now, in a window that opened at @opened: is there own time left in which waits
@@ -19,22 +46,23 @@ static __always_inline int own_time_is_left(struct gpb_wait_clock *k, const stru
 {
 	__u64 passed;
 
-	if (k->since != opened) {
-		k->since = k->last = opened;
-		k->own = 0;
-	}
-	passed = now > k->last ? now - k->last : 0;
-	k->last = now;
-	if (passed < short_ns) {
-		k->shorts++;
-		k->short_ns += passed;
-		k->own += passed * own_share / GPB_SHARE_ONE;
+	if (!clock_open(k, opened))
+		return 0;
+	passed = clock_pass(k, now);
+	if (!passed) {
+		;
+	} else if (passed < short_ns) {
+		count(&k->shorts, 1);
+		count(&k->short_ns, passed);
+		count(&k->own, passed * own_share / GPB_SHARE_ONE);
 	} else {
-		k->longs += passed < IDLE_NS;
-		k->long_ns += passed < IDLE_NS ? passed : 0;
-		k->own += passed - own->hit_ns;
+		if (passed < IDLE_NS) {
+			count(&k->longs, 1);
+			count(&k->long_ns, passed);
+		}
+		count(&k->own, passed - own->hit_ns);
 	}
-	return k->own < own->ns;
+	return now_is(&k->own) < own->ns;
 }
 
 #endif

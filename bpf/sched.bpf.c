@@ -44,6 +44,7 @@ struct hit {
 	struct gpb_sched *c;
 	struct gpb_sched_seen *n;
 	__u64 known_from; /* what began before this time is not known */
+	__u64 switches;	  /* how often the thread had been switched out when it hit */
 	__u32 slot;
 	int regabi;
 	int chance; /* GPB_CHANCE_* of a wait that begins now; all bits when there are no windows */
@@ -61,15 +62,15 @@ static __always_inline int hit_init(struct hit *h, struct pt_regs *ctx, __u64 co
 	h->n = bpf_map_lookup_elem(&seen, &h->slot);
 	if (!h->t || !h->c || !h->n || !h->c->kinds)
 		return 0;
-	h->n->spent.hits++;
-	h->n->spent.stepped += !!(cookie & GPB_COOKIE_STEPPED);
+	spent_hit(&h->n->spent, cookie);
 	if (!is_open(h->slot, GPB_OPEN_END))
 		return 0;
+	h->switches = switched_out();
 	h->known_from = *(volatile __u64 *)&open_for[h->slot & (GPB_TARGETS - 1)].since;
 	now = bpf_ktime_get_ns();
 	if (h->known_from > now)
 		return 0;
-	h->n->spent.counted++;
+	count(&h->n->spent.counted, 1);
 	h->chance = GPB_CHANCE_OWN | GPB_CHANCE_WALL;
 	if (h->c->own.ns && !own_time_is_left(&h->n->clock, &h->c->own, h->c->own_share,
 					      h->c->short_ns, h->known_from, now))
@@ -128,9 +129,9 @@ static __always_inline void hit_sampled(const struct hit *h, __u64 began)
 {
 	__u64 now = bpf_ktime_get_ns();
 
-	h->n->spent.samples++;
-	h->n->spent.ns += now - began;
-	h->n->clock.last = now;
+	spent_walk(&h->n->spent,
+		   walk_took(&h->n->spent, now - began, switched_out() != h->switches));
+	clock_pass(&h->n->clock, now);
 }
 
 static __always_inline struct gpb_wait *wait_make(__u32 slot, __u64 g)
@@ -151,8 +152,9 @@ static __always_inline struct gpb_wait *wait_make(__u32 slot, __u64 g)
 
 static __always_inline void count_seen(const struct hit *h, __u32 kind, int sampled)
 {
-	h->n->ended[kind]++;
-	h->n->sampled[kind] += !!sampled;
+	count(&h->n->ended[kind], 1);
+	if (sampled)
+		count(&h->n->sampled[kind], 1);
 }
 
 static __always_inline struct scratch *sample_begin(const struct hit *h, __u32 kind, __u32 reason,
@@ -332,8 +334,9 @@ static __noinline int at_park(struct pt_regs *ctx, struct hit *h)
 	__u32 number;
 	int sema;
 
-	h->n->parks += h->chance & GPB_CHANCE_OWN;
-	h->n->clock.parks++;
+	if (h->chance & GPB_CHANCE_OWN)
+		count(&h->n->parks, 1);
+	count(&h->n->clock.parks, 1);
 	g = go_arg(ctx, 0, h->regabi);
 	number = field_u32(g, h->c->g_waitreason) & 0xff;
 	reason = number < 64 ? 1ULL << number : 0;
@@ -378,7 +381,7 @@ static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb
 		weight.count = 0; /* it was counted when it was first woken */
 	else
 		count_seen(h, GPB_WAIT_BLOCK, sampled);
-	h->n->capped_ns += capped(delay, h->c->block_rate);
+	count(&h->n->capped_ns, capped(delay, h->c->block_rate));
 	if (!sampled)
 		return;
 	own = hit_undisturbed(h, w, now, delay);
@@ -394,7 +397,7 @@ static __always_inline void ended_early(const struct hit *h, __u64 g)
 	__u32 reason = field_u32(g, h->c->g_waitreason) & 0xff;
 
 	if (reason < 64 && (h->c->reasons & (1ULL << reason)))
-		h->n->early++;
+		count(&h->n->early, 1);
 }
 
 static __noinline int at_ready(struct pt_regs *ctx, struct hit *h)

@@ -36,4 +36,12 @@ static __always_inline void uprobe_begin(struct pt_regs *ctx)
 		bpf_tail_call(ctx, &no_programs, 0);
 }
 
+/* How often the current thread has been switched out. */
+static __always_inline __u64 switched_out(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return task->nvcsw + task->nivcsw;
+}
+
 #endif

@@ -168,6 +168,7 @@ struct hit {
 	struct gpb_waiting *cfg;
 	struct gpb_waiting_seen *n;
 	__u64 known_from; /* what began before this time is not known */
+	__u64 switches;	  /* how often the thread had been switched out when it hit */
 	int chance;	  /* GPB_CHANCE_* of what begins now; all bits when there are no windows */
 	int windows;
 };
@@ -202,9 +203,9 @@ static __always_inline void sample(struct pt_regs *ctx, const struct hit *h, con
 	sample_send(sc);
 	scratch_release(sc);
 	now = bpf_ktime_get_ns();
-	h->n->spent.samples++;
-	h->n->spent.ns += now - c->now;
-	h->n->clock.last = now;
+	spent_walk(&h->n->spent,
+		   walk_took(&h->n->spent, now - c->now, switched_out() != h->switches));
+	clock_pass(&h->n->clock, now);
 }
 
 /* In windows: is the wait that ends now paced by a clock, or by the outside world? */
@@ -239,11 +240,12 @@ static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, cons
 			  h->cfg->looked_ns))))
 		return;
 	sampled = weigh(&weight, delay, h->cfg->rate);
-	h->n->ended[old]++;
-	h->n->sampled[old] += !!sampled;
-	h->n->capped_ns += capped(delay, h->cfg->rate);
-	if (sampled)
-		sample(ctx, h, c, was, &weight, type);
+	count(&h->n->ended[old], 1);
+	count(&h->n->capped_ns, capped(delay, h->cfg->rate));
+	if (!sampled)
+		return;
+	count(&h->n->sampled[old], 1);
+	sample(ctx, h, c, was, &weight, type);
 }
 
 /*
@@ -262,21 +264,22 @@ static __always_inline void met(struct pt_regs *ctx, const struct hit *h, const 
 	at.chance = h->chance;
 	at.paced = is_long && c->new == GPB_G_RUNNABLE &&is_wait(old);
 	if (is_wait(old) && old <= GPB_G_WAITING)
-		h->n->early[old]++;
+		count(&h->n->early[old], 1);
 	if (is_wait(c->new) && bpf_map_update_elem(&standings, &key, &at, BPF_ANY))
 		lose(GPB_LOSS_WAITS);
 	if (!is_long || old != GPB_G_SYSCALL)
 		return;
-	h->n->ended[old]++;
-	h->n->sampled[old]++;
+	count(&h->n->ended[old], 1);
+	count(&h->n->sampled[old], 1);
 	was.from = GPB_G_RUNNING;
 	sample(ctx, h, c, &was, &once, GPB_WAIT_CALL);
 }
 
 static __always_inline void unseen(const struct hit *h, enum standing_end end)
 {
-	h->n->unseen++;
-	h->n->lost += end == STANDING_LOST;
+	count(&h->n->unseen, 1);
+	if (end == STANDING_LOST)
+		count(&h->n->lost, 1);
 }
 
 /* The own time begins to run when waits may begin. */
@@ -302,15 +305,15 @@ static __always_inline int hit_init(struct hit *h, __u32 slot, __u64 cookie)
 	h->n = bpf_map_lookup_elem(&seen, &slot);
 	if (!h->t || !h->cfg || !h->n || !h->cfg->rate)
 		return 0;
-	h->n->spent.hits++;
-	h->n->spent.stepped += !!(cookie & GPB_COOKIE_STEPPED);
+	spent_hit(&h->n->spent, cookie);
 	if (!is_open(slot, GPB_OPEN_END))
 		return 0;
+	h->switches = switched_out();
 	h->known_from = *(volatile __u64 *)&open_for[slot & (GPB_TARGETS - 1)].since;
 	now = bpf_ktime_get_ns();
 	if (h->known_from > now)
 		return 0;
-	h->n->spent.counted++;
+	count(&h->n->spent.counted, 1);
 	h->windows = h->cfg->own.ns != 0;
 	h->chance = is_open(slot, GPB_OPEN_BEGIN) ? GPB_CHANCE_OWN | GPB_CHANCE_WALL : 0;
 	if (h->windows)
@@ -324,11 +327,11 @@ static __always_inline void count_run(const struct hit *h, const struct change *
 {
 	if (c->new != GPB_G_RUNNING || (cookie & GPB_COOKIE_KIND) == GPB_STATUS_CURRENT)
 		return;
-	h->n->clock.parks++;
-	if (paced)
-		h->n->paced_runs += h->chance != 0;
-	else
-		h->n->runs += h->chance & GPB_CHANCE_OWN;
+	count(&h->n->clock.parks, 1);
+	if (paced && h->chance)
+		count(&h->n->paced_runs, 1);
+	else if (!paced && (h->chance & GPB_CHANCE_OWN))
+		count(&h->n->runs, 1);
 }
 
 SEC("uprobe")

@@ -47,6 +47,16 @@ __attribute__((unused)) static inline void lose(enum gpb_loss why)
 	host_losses[why]++;
 }
 
+/* Another thread that preempts this one at the host_preempt-th point from now on. */
+__attribute__((unused)) static void (*host_other)(void);
+__attribute__((unused)) static int host_preempt;
+
+__attribute__((unused)) static inline void preempt_point(void)
+{
+	if (host_preempt && !--host_preempt)
+		host_other();
+}
+
 /* All or nothing, and zeroes on failure, like bpf_probe_read_user. */
 static inline int user_read(void *dst, __u32 n, __u64 addr)
 {
