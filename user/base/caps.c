@@ -2,8 +2,11 @@
 #include "base/caps.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+
+#include "base/cleanup.h"
 
 /* Inode of the initial user namespace. Source: include/linux/proc_ns.h, PROC_USER_INIT_INO. */
 #define INIT_USERNS_INO 0xEFFFFFFDu
@@ -93,6 +96,27 @@ int caps_refused(struct err *e, const char *what, const int *caps, size_t n)
 	return err_set(e, -EPERM,
 		       "%s, though %s %s there: a seccomp filter or a security module forbids it",
 		       what, all, n == 1 ? "is" : "are");
+}
+
+int caps_paranoia(void)
+{
+	CLEANUP(fclosep) FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	int level = 0;
+
+	return f && fscanf(f, "%d", &level) == 1 ? level : 0;
+}
+
+int caps_refused_clock(struct err *e, const char *what, int paranoia)
+{
+	static const int perfmon[] = { CAP_PERFMON };
+
+	if (paranoia < CAPS_PARANOIA_ADMIN || !caps_have(CAP_PERFMON) || caps_have(CAP_SYS_ADMIN))
+		return caps_refused(e, what, perfmon, 1);
+	return err_set(
+		e, -EPERM,
+		"%s: kernel.perf_event_paranoid is %d, where Debian's and Ubuntu's kernels want "
+		"CAP_SYS_ADMIN: run as root, or with that, or set it to 2",
+		what, paranoia);
 }
 
 const char *caps_denied(int cap, char buf[CAPS_DENIED])

@@ -32,6 +32,19 @@ bool caps_initial_userns(void);
  */
 int caps_refused(struct err *e, const char *what, const int *caps, size_t n);
 
+/*
+ * From this value of kernel.perf_event_paranoid on, kernels of Debian (3) and Ubuntu (4) refuse
+ * perf_event_open() to all who have no CAP_SYS_ADMIN, CAP_PERFMON or not. Others know no more than 2.
+ * Source: security-perf-allow-further-restriction-of-perf_event_open.patch of Debian's linux 5.10 to 6.1.
+ */
+enum { CAPS_PARANOIA_ADMIN = 3 };
+
+/* The value of kernel.perf_event_paranoid; 0 when it cannot be read. */
+int caps_paranoia(void);
+
+/* caps_refused() for a CPU clock (perf_event_open), at this value of kernel.perf_event_paranoid. */
+int caps_refused_clock(struct err *e, const char *what, int paranoia);
+
 /* Why something that needs @cap was denied: "no CAP_A", or what else stands in the way. Returns @buf. */
 enum { CAPS_DENIED = 80 };
 const char *caps_denied(int cap, char buf[CAPS_DENIED]);

@@ -227,9 +227,9 @@ static bool setting(struct ability *b, const char *path, const char *absent)
 
 static void test_paranoia(struct abilities *a)
 {
-	struct ability *b = add(a, ABILITY_SETTINGS, "perf_event_paranoid",
-				"kernel.perf_event_paranoid",
-				"does not matter to a holder of CAP_PERFMON");
+	struct ability *b =
+		add(a, ABILITY_SETTINGS, "perf_event_paranoid", "kernel.perf_event_paranoid",
+		    "at 3 and 4 Debian's and Ubuntu's kernels want CAP_SYS_ADMIN for CPU profiles");
 
 	setting(b, "/proc/sys/kernel/perf_event_paranoid", "this kernel has no perf events");
 	b = add(a, ABILITY_SETTINGS, "unprivileged_bpf_disabled",

@@ -77,7 +77,6 @@ int try_ring(struct err *e)
 
 static int open_clock(int *fd, struct err *e)
 {
-	static const int perfmon[] = { CAP_PERFMON };
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
@@ -88,7 +87,7 @@ static int open_clock(int *fd, struct err *e)
 
 	*fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (*fd < 0 && (errno == EACCES || errno == EPERM))
-		return caps_refused(e, "the kernel refused a CPU clock", perfmon, 1);
+		return caps_refused_clock(e, "the kernel refused a CPU clock", caps_paranoia());
 	return *fd < 0 ? err_sys(e, "perf_event_open") : 0;
 }
 

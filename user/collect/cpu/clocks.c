@@ -34,13 +34,12 @@ static int open_event(pid_t tid, uint64_t step_ns)
 
 static int explain(struct err *e, int code, pid_t tid)
 {
-	static const int perfmon[] = { CAP_PERFMON };
 	char refused[64];
 
 	if (code == EACCES || code == EPERM) {
 		snprintf(refused, sizeof(refused), "thread %d: the kernel refused a CPU clock",
 			 tid);
-		return caps_refused(e, refused, perfmon, 1);
+		return caps_refused_clock(e, refused, caps_paranoia());
 	}
 	if (code == EMFILE)
 		return err_set(e, -EMFILE,
