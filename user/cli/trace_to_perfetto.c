@@ -205,6 +205,7 @@ int trace_to_perfetto_new(FILE *f, const char *name, struct trace_to_perfetto **
 	if (!ret)
 		ret = strtab_new(&p->names, e);
 	p->tracks.out = p->out;
+	p->tracks.names = p->names;
 	p->tracks.tell = tell_track;
 	p->tracks.arg = p;
 	for (uint64_t id = PROGRAM_ROOT; !ret && id < PROGRAM_TRACKS; id++)

@@ -10,8 +10,6 @@ static int no_memory(struct err *e)
 
 void trace_tracks_fini(struct trace_tracks *t)
 {
-	for (size_t i = 0; i < t->slices.n; i++)
-		free(t->slices.at[i].name);
 	vec_fini(&t->slices);
 	map_fini(&t->told);
 	map_fini(&t->top);
@@ -52,12 +50,8 @@ static bool push(struct trace_tracks *t, const struct perfetto_event *ev)
 		return true;
 	if (ev->nnotes && !ev->notes[0].text.at)
 		s->note = ev->notes[0];
-	s->name = malloc(ev->name.len + 1);
-	if (!s->name)
-		return false;
-	memcpy(s->name, ev->name.at, ev->name.len);
-	s->name_len = ev->name.len;
-	return true;
+	s->name = strtab_put(t->names, ev->name.at, ev->name.len);
+	return s->name != UINT32_MAX;
 }
 
 /* False: there is none. */
@@ -73,7 +67,6 @@ static bool pop(struct trace_tracks *t, uint64_t track)
 		(void)map_put(&t->top, track, s->below); /* it is there already */
 	else
 		map_del(&t->top, track);
-	free(s->name);
 	*s = (struct open_slice){ .below = t->free_slices };
 	t->free_slices = (uint32_t)number;
 	return true;
@@ -157,7 +150,8 @@ int trace_tracks_show(struct trace_tracks *t, uint64_t time_ns, struct err *e)
 		const struct perfetto_event ev = { .type = PERFETTO_BEGIN,
 						   .time_ns = time_ns,
 						   .track = open[i].track,
-						   .name = { open[i].name, open[i].name_len },
+						   .name = { strtab_get(t->names, open[i].name),
+							     strtab_len(t->names, open[i].name) },
 						   .category = open[i].category,
 						   .nnotes = open[i].note.name != NULL,
 						   .notes = { open[i].note } };

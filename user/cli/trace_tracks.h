@@ -8,23 +8,24 @@
 #define CLI_TRACE_TRACKS_H
 
 #include "base/map.h"
+#include "base/strtab.h"
 #include "base/vec.h"
 #include "output/perfetto.h"
 
 struct open_slice {
 	uint64_t track;
 	uint64_t order; /* which began first */
-	char *name;	/* owned; NULL when it was shown */
-	size_t name_len;
+	uint32_t name;	/* in names; 0 when it was shown */
 	uint32_t below; /* the one around it, or the next free one; from 1 on, 0: none */
 	const char *category;
 	struct perfetto_note note; /* the first one, if it is a number; name NULL: there is none */
 	bool used;
 };
 
-/* A zeroed struct, but for the first three, is ready. */
+/* A zeroed struct, but for the first four, is ready. */
 struct trace_tracks {
 	struct perfetto *out; /* borrowed */
+	struct strtab *names; /* borrowed */
 	/* Tells of a track, with perfetto_track(), before the first event on it, which has this name. */
 	int (*tell)(void *arg, uint64_t track, struct perfetto_text first, struct err *e);
 	void *arg;
