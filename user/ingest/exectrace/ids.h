@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-enum { IDS_LOW = 1 << 20, IDS_RECENT = 256 };
+enum { IDS_LOW = 1 << 18, IDS_RECENT = 256 };
 
 struct recent_id {
 	uint64_t id, val; /* id: 0: none, for it is at least IDS_LOW */

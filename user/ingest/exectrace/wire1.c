@@ -62,6 +62,7 @@ static inline bool byte(struct wire1 *w, uint8_t *out)
 	return true;
 }
 
+/* Source: readVal() in internal/trace/parser.go: what is beyond 64 bits is dropped. */
 static bool uvarint_slow(struct wire1 *w, uint64_t *out)
 {
 	uint64_t v = 0;
@@ -71,7 +72,7 @@ static bool uvarint_slow(struct wire1 *w, uint64_t *out)
 		v |= (uint64_t)(b & 0x7f) << shift;
 		if (b < 0x80) {
 			*out = v;
-			return shift < 63 || b < 2;
+			return true;
 		}
 	}
 	return false;
