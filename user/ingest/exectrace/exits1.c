@@ -7,7 +7,7 @@
 
 struct exits1 {
 	const struct index1 *index;
-	int64_t window;
+	int64_t window, reached; /* all that is told up to there was found */
 	VEC(struct proc1) procs;
 	struct heap ahead; /* procs by their next event */
 	struct heap found; /* key, g, ticks */
@@ -38,13 +38,20 @@ static int look(struct exits1 *x, const struct proc1 *p, struct err *e)
 	return add(x, &of, e);
 }
 
-static int read_on(struct exits1 *x, uint32_t i, struct err *e)
+/* What is told up to @until. */
+static int read_on(struct exits1 *x, uint32_t i, int64_t until, struct err *e)
 {
 	struct proc1 *p = &x->procs.at[i];
-	int ret = proc1_next(p, e);
+	int ret;
 
-	if (ret <= 0)
-		return ret;
+	do {
+		ret = p->ev.type ? look(x, p, e) : 0;
+		if (ret)
+			return ret;
+		ret = proc1_next(p, e);
+		if (ret <= 0)
+			return ret;
+	} while (proc1_key(p) <= until);
 	return heap_push(&x->ahead, (struct heap_item){ .key = proc1_key(p), .id = i }) ?
 		       0 :
 		       no_memory(e);
@@ -56,15 +63,18 @@ int exits1_reach(struct exits1 *x, int64_t key, struct err *e)
 
 	if (__builtin_add_overflow(key, x->window, &until))
 		until = INT64_MAX;
+	if (until <= x->reached)
+		return 0;
+	/* Twice as far, so that each P's events are read in a row. */
+	if (__builtin_add_overflow(until, x->window, &until))
+		until = INT64_MAX;
 	while (x->ahead.items.n && x->ahead.items.at[0].key <= until) {
-		uint32_t i = (uint32_t)heap_pop(&x->ahead).id;
-		int ret = look(x, &x->procs.at[i], e);
+		int ret = read_on(x, (uint32_t)heap_pop(&x->ahead).id, until, e);
 
-		if (!ret)
-			ret = read_on(x, i, e);
 		if (ret)
 			return ret;
 	}
+	x->reached = until;
 	return 0;
 }
 
@@ -91,6 +101,7 @@ int exits1_new(const struct index1 *index, struct exits1 **out, struct err *e)
 	if (!x)
 		return no_memory(e);
 	x->index = index;
+	x->reached = INT64_MIN;
 	x->window = index->version < V1_7 ? EXIT1_WINDOW_SEQ : EXIT1_WINDOW;
 	for (size_t i = 0; !ret && i < index->late.n; i++)
 		ret = add(x, &index->late.at[i], e);
@@ -99,7 +110,7 @@ int exits1_new(const struct index1 *index, struct exits1 **out, struct err *e)
 
 		ret = p ? proc1_open(p, index, i, e) : no_memory(e);
 		if (!ret)
-			ret = read_on(x, i, e);
+			ret = read_on(x, i, INT64_MIN, e);
 	}
 	if (!ret)
 		*out = TAKE(x);

@@ -19,5 +19,12 @@ void heap_fini(struct heap *h);
 bool heap_push(struct heap *h, struct heap_item item);
 /* The first one goes; there is one. */
 struct heap_item heap_pop(struct heap *h);
+/* The same, and another one comes. */
+struct heap_item heap_replace(struct heap *h, struct heap_item item);
+
+static inline bool heap_before(const struct heap_item *a, const struct heap_item *b)
+{
+	return a->key != b->key ? a->key < b->key : a->id < b->id;
+}
 
 #endif

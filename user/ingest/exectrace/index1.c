@@ -214,13 +214,13 @@ static int by_ticks(const void *a, const void *b)
 static int read_all(struct reading *r, struct err *e)
 {
 	struct event1 ev = { .off = HEADER_BYTES };
-	int ret = wire1_open(&r->w, r->x->fd, UINT64_MAX, e);
+	int ret = wire1_open(&r->w, r->x->fd, r->x->version, UINT64_MAX, e);
 
 	if (ret)
 		return ret;
 	wire1_seek(&r->w, HEADER_BYTES, r->x->size);
 	do {
-		ret = wire1_next(&r->w, r->x->version, &ev, stack_value, r, e);
+		ret = wire1_next(&r->w, &ev, stack_value, r, e);
 		if (ret > 0)
 			ret = index_event(r, &ev, e) ?: 1;
 	} while (ret > 0);
@@ -264,7 +264,7 @@ void index1_fini(struct index1 *x)
 int proc1_open(struct proc1 *p, const struct index1 *x, uint32_t proc, struct err *e)
 {
 	*p = (struct proc1){ .index = x, .of = &x->procs.at[proc] };
-	return wire1_open(&p->w, x->fd, p->of->most, e);
+	return wire1_open(&p->w, x->fd, x->version, p->of->most, e);
 }
 
 void proc1_fini(struct proc1 *p)
@@ -280,7 +280,7 @@ int64_t proc1_key(const struct proc1 *p)
 int proc1_next(struct proc1 *p, struct err *e)
 {
 	for (;;) {
-		int ret = wire1_next(&p->w, p->index->version, &p->ev, NULL, NULL, e);
+		int ret = wire1_next(&p->w, &p->ev, NULL, NULL, e);
 
 		if (ret < 0)
 			return ret;

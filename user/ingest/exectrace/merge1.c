@@ -28,7 +28,9 @@ struct merge1 {
 	const struct index1 *index;
 	VEC(struct source) sources;
 	struct heap ready;
-	struct map waiting; /* hash of a demanded state -> its first source, + 1 */
+	struct heap_item hot; /* comes next or soon, so that it is not put into the heap at once; */
+	bool is_hot;	      /* if there is one */
+	struct map waiting;   /* hash of a demanded state -> its first source, + 1 */
 	size_t nwaiting;
 	struct ids gs; /* goroutine -> its number, times 4, and status */
 	bool may_be_loose, loose;
@@ -126,7 +128,11 @@ static int place(struct merge1 *m, uint32_t i, struct err *e)
 	if (allowed(m, &r)) {
 		struct heap_item it = { .key = proc1_key(&s->in), .id = i };
 
-		return heap_push(&m->ready, it) ? 0 : no_memory(e);
+		if (m->is_hot)
+			return heap_push(&m->ready, it) ? 0 : no_memory(e);
+		m->hot = it;
+		m->is_hot = true;
+		return 0;
 	}
 	hash = state_hash(r.g, r.seq, r.from);
 	(void)map_get(&m->waiting, hash, &first);
@@ -290,15 +296,33 @@ static int take(struct merge1 *m, uint32_t i, struct merged1 *out, struct err *e
 	return ret ? place(m, i, e) : 0;
 }
 
+static bool any_ready(const struct merge1 *m)
+{
+	return m->is_hot || m->ready.items.n;
+}
+
+/* Most often it is of the P that the last one was of. */
+static struct heap_item earliest(struct merge1 *m)
+{
+	struct heap_item it = m->hot;
+
+	if (!m->is_hot)
+		return heap_pop(&m->ready);
+	m->is_hot = false;
+	if (!m->ready.items.n || heap_before(&it, &m->ready.items.at[0]))
+		return it;
+	return heap_replace(&m->ready, it);
+}
+
 int merge1_next(struct merge1 *m, struct merged1 *out, struct err *e)
 {
 	int ret;
 
-	if (!m->ready.items.n && m->nwaiting && m->may_be_loose && let_loose(m, e))
+	if (!any_ready(m) && m->nwaiting && m->may_be_loose && let_loose(m, e))
 		return -ENOMEM;
-	if (!m->ready.items.n)
+	if (!any_ready(m))
 		return m->nwaiting ? stuck(m, e) : 0;
-	ret = take(m, (uint32_t)heap_pop(&m->ready).id, out, e);
+	ret = take(m, (uint32_t)earliest(m).id, out, e);
 	return ret ? ret : 1;
 }
 

@@ -9,13 +9,8 @@
 /* Source: internal/trace/parser.go: a string of at most 1e6 bytes, a stack of at most 1,000 frames. */
 enum { TEXT_MAX = 1000000, FRAMES_MAX = 1000 };
 
-int wire1_open(struct wire1 *w, int fd, uint64_t most, struct err *e)
-{
-	uint32_t cap = most < WIRE1_BUF ? (uint32_t)most + 1 : WIRE1_BUF;
-
-	*w = (struct wire1){ .fd = fd, .cap = cap, .buf = malloc(cap) };
-	return w->buf ? 0 : err_set(e, -ENOMEM, "no memory to read the trace");
-}
+/* The longest event that is read at once: its kind, its length, and arguments that are numbers. */
+enum { VARINT_MAX = 10, PLAIN_MAX = 2 + WIRE1_ARGS * VARINT_MAX };
 
 void wire1_fini(struct wire1 *w)
 {
@@ -279,12 +274,82 @@ static bool right_number(const struct event1 *ev, unsigned version)
 	       ev->nargs == 2 + ev->args[1] * (version < V1_7 ? 1 : 4);
 }
 
-int wire1_next(struct wire1 *w, unsigned version, struct event1 *ev, wire1_each *each, void *arg,
-	       struct err *e)
+/* Without a text, a stack or a sequence number: nearly all events. */
+static uint8_t plain_args(uint8_t type, unsigned version)
 {
+	if (version < V1_7 || !type || since(type) > version || type == EV1_STACK ||
+	    type == EV1_STRING || type == EV1_LOG)
+		return 0;
+	return (uint8_t)expected(type, version);
+}
+
+int wire1_open(struct wire1 *w, int fd, unsigned version, uint64_t most, struct err *e)
+{
+	uint32_t cap = most < WIRE1_BUF ? (uint32_t)most + 1 : WIRE1_BUF;
+
+	*w = (struct wire1){ .fd = fd, .version = version, .cap = cap, .buf = malloc(cap) };
+	for (uint8_t type = 0; type < EV1_TYPES; type++)
+		w->plain[type] = plain_args(type, version);
+	return w->buf ? 0 : err_set(e, -ENOMEM, "no memory to read the trace");
+}
+
+/* An argument that ends before @end, for which there is room in any case. NULL: it has no end. */
+static inline const uint8_t *plain_arg(const uint8_t *at, uint64_t *v)
+{
+	*v = at[0] & 0x7f;
+	if (at[0] < 0x80)
+		return at + 1;
+	*v |= (uint64_t)(at[1] & 0x7f) << 7;
+	if (at[1] < 0x80)
+		return at + 2;
+	for (unsigned i = 2; i < VARINT_MAX; i++) {
+		*v |= (uint64_t)(at[i] & 0x7f) << (7 * i);
+		if (at[i] < 0x80)
+			return at + i + 1;
+	}
+	return NULL;
+}
+
+/* False: it is not plain, or wrong, or too near to the end of the window; nothing was taken. */
+static inline bool next_plain(struct wire1 *w, struct event1 *ev)
+{
+	const uint8_t *begin = w->buf + w->at, *at = begin + 1, *end = NULL;
+	unsigned n, few;
+
+	if (w->n - w->at < PLAIN_MAX)
+		return false;
+	n = (*begin & 0x3f) < EV1_TYPES ? w->plain[*begin & 0x3f] : 0;
+	few = *begin >> 6;
+	if (!n || (few < 3 && few + 1 != n))
+		return false;
+	if (few == 3) {
+		end = at + 1 + *at;
+		if (*at++ >= 0x80)
+			return false;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		at = plain_arg(at, &ev->args[i]);
+		if (!at)
+			return false;
+	}
+	if (end && at != end)
+		return false;
+	ev->off = wire1_offset(w);
+	ev->seq = 0;
+	ev->type = *begin & 0x3f;
+	ev->nargs = n;
+	w->at += (uint32_t)(at - begin);
+	return true;
+}
+
+int wire1_next(struct wire1 *w, struct event1 *ev, wire1_each *each, void *arg, struct err *e)
+{
+	unsigned version = w->version;
 	uint8_t b;
 	int ret;
 
+	if (next_plain(w, ev))
+		return 1;
 	ev->off = wire1_offset(w);
 	ev->type = 0;
 	ev->nargs = 0;

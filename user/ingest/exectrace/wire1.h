@@ -74,10 +74,12 @@ struct wire1 {
 	uint32_t at, n, cap; /* in buf */
 	int failed;	     /* errno */
 	uint8_t *buf;	     /* owned */
+	unsigned version;
+	uint8_t plain[EV1_TYPES]; /* arguments of kinds that have nothing else; 0: all others */
 };
 
-/* @most: no part that is read is longer. */
-int wire1_open(struct wire1 *w, int fd, uint64_t most, struct err *e);
+/* @version: of the trace. @most: no part that is read is longer. */
+int wire1_open(struct wire1 *w, int fd, unsigned version, uint64_t most, struct err *e);
 void wire1_fini(struct wire1 *w);
 /* Goes on there. */
 void wire1_seek(struct wire1 *w, uint64_t from, uint64_t until);
@@ -104,8 +106,7 @@ typedef int wire1_each(void *arg, const struct event1 *ev, uint64_t value, struc
  * 1: the next event, which has as many arguments as its kind has; 0: there is none. @each may be NULL.
  * -EBADMSG: damaged or cut.
  */
-int wire1_next(struct wire1 *w, unsigned version, struct event1 *ev, wire1_each *each, void *arg,
-	       struct err *e);
+int wire1_next(struct wire1 *w, struct event1 *ev, wire1_each *each, void *arg, struct err *e);
 /* @n bytes of the file. */
 int wire1_bytes(int fd, uint64_t off, void *to, size_t n, struct err *e);
 
