@@ -78,47 +78,62 @@ utilisation() {
 steps utilisation
 result "utilisation as go tool trace has it"
 
-# A cut: whole generations, which Go reads as it reads any trace.
+# A cut in the middle of generations is a trace: Go reads it, and each event in it is on the thread, P and goroutine, with
+# the arguments and stacks, that it has in the whole. cut V FROM TO
 cut() {
-	local n from to
-	traced 1.27.4 long 5000000 0.25
-	"$GOPROF" trace "$TMP/long" --events >"$TMP/all"
-	n=$(count ' G=- sync' "$TMP/all")
-	[ "$n" -ge 6 ] || echo "only $n generations"
-	# behind the beginning of one to behind that of the next
-	from=$(sed -n '/ G=- sync/ { n; s/ .*//; p }' "$TMP/all" | sed -n 3p)
-	to=$(sed -n '/ G=- sync/ { n; s/ .*//; p }' "$TMP/all" | sed -n 4p)
-	"$GOPROF" trace "$TMP/long" --from "$from" --to "$to" -o "$TMP/part" 2>"$TMP/err"
-	has 'has the generations from' "$TMP/err" || echo "it does not say what it has: $(cat "$TMP/err")"
-	gorun 1.27.4 tool trace -d=parsed "$TMP/part" >"$TMP/parsed"
-	"$GOPROF" trace "$TMP/part" --events >"$TMP/events"
-	# Each event that is in it is on the thread, P and goroutine that it is on in the whole, where those are known
-	# already; and Go reads the same, with the same times. (In the whole a generation's first events may come after
-	# the last ones of the one before.)
-	python3 - "$TMP/all" "$TMP/events" "$TMP/parsed" "$TMP/err" "$from" "$to" <<-'END'
+	local file=$TMP/long.$1
+	"$GOPROF" trace "$file" --from "$2" --to "$3" -o "$TMP/part" --events >"$TMP/all" 2>"$TMP/err" || cat "$TMP/err"
+	has 'has the events from' "$TMP/err" || echo "it does not say what it has: $(cat "$TMP/err")"
+	"$GOPROF" trace "$TMP/part" --events >"$TMP/events" || echo "the part: $?"
+	gorun 1.27.4 tool trace -d=parsed "$TMP/part" >"$TMP/parsed" || echo "Go does not read it"
+	"$GOPROF" trace "$file" --to "$3" --events >"$TMP/before"
+	python3 - "$TMP/all" "$TMP/events" "$TMP/parsed" "$TMP/before" <<-'END'
 		import re, sys
-		line = re.compile(r"(\d+)\.(\d{9}) M=(\S+) P=(\S+) G=(\S+) (\S+)")
+		line = re.compile(r"(\d+)\.(\d{9}) M=(\S+) P=(\S+) G=(\S+) (\S+)(.*)")
 		def events(path):
-		    all_ = [(int(m[1]) * 10**9 + int(m[2]), *(m[i].replace("-", "-1") for i in (3, 4, 5)), m[6]) for m in map(line.match, open(path))]
-		    return [e for e in all_ if e[4] != "sync"]
+		    return [(int(m[1]) * 10**9 + int(m[2]), *m.group(3, 4, 5, 6), rest(m)) for m in map(line.match, open(path))]
+		# Of what begins a task only its begin tells.
+		rest = lambda m: re.sub(r"( parent=\d+)? type=\"[^\"]*\"", "", m[7]) if m[6] == "task-end" else m[7]
+		# What a generation's beginning, or the cut's own, tells anew; times that are equal in the file are 1 ns apart in any order.
+		told = lambda e: e[4] == "sync" or e[4] == "range-active" or "undetermined->" in e[5]
 		all_, part = events(sys.argv[1]), events(sys.argv[2])
-		m = re.search(r"from ([\d.]+) s to ([\d.]+) s", open(sys.argv[4]).read())
-		begin, end = (round(float(t) * 1e9) for t in m.groups())
-		if not (begin < float(sys.argv[5]) * 1e9 and float(sys.argv[6]) * 1e9 < end < all_[-1][0]):
-		    print(f"from {begin} to {end}")
-		went = [e for e in all_ if begin <= e[0] <= end]
-		alike = lambda a, b: a[1] == b[1] and a[4] == b[4] and a[2] in (b[2], "-1") and a[3] in (b[3], "-1")
-		# Threads may come in another order where their times are the same; samples are not their own events.
-		by_thread = lambda events: sorted(events, key=lambda e: (e[1], e[4] == "cpu-sample"))
-		if not part or len(part) != len(went) or not all(map(alike, by_thread(part), by_thread(went))):
-		    print(f"{len(part)} events are not those {len(went)} of the whole")
+		def own(events, begin): # samples are not their thread's own events
+		    return sorted((e[1], e[4] == "cpu-sample", i, e) for i, e in enumerate(events) if not told(e) and e[0] >= begin)
+		whole, cut = own(all_, 0), own(part, 0)
+		if len(cut) < 100 or len(cut) != len(whole):
+		    print(f"{len(cut)} events are not those {len(whole)} of the whole")
+		def ends(events): # goroutines and Ps, and their last states: those that did nothing are there, too
+		    return {(e[4], m[1]): m[2] for e in events if (m := re.match(r" id=(\d+) \w+->(\w+)", e[5]))}
+		missing = {i: s for i, s in ends(events(sys.argv[4])).items() if s != "none" and ends(part).get(i) != s}
+		if missing:
+		    print(f"not in the cut: {missing}")
+		shift = cut[0][3][0] - whole[0][3][0] if cut else 0
+		for a, b in zip(whole, cut):
+		    if a[3][1:] != b[3][1:] or abs(b[3][0] - shift - a[3][0]) > 50:
+		        print(f"{a[3]} is in the cut: {b[3]}")
+		        break
 		go = re.findall(r"^M=(\S+) P=(\S+) G=(\S+) (?!Sync)\S+ Time=(\d+)", open(sys.argv[3]).read(), re.M)
-		if [(int(g[3]) - int(go[0][3]), *g[:3]) for g in go] != [(e[0] - part[0][0], *e[1:4]) for e in part]:
+		none = lambda e: tuple(x.replace("-", "-1") for x in e[1:4])
+		part = [e for e in part if e[4] != "sync"]
+		if not go or [(int(g[3]) - int(go[0][3]), *g[:3]) for g in go] != [(e[0] - part[0][0], *none(e)) for e in part]:
 		    print(f"Go reads {len(go)} events in it, and others")
 	END
 }
-steps cut
-result "a cut is a trace"
+# between N I K: the time of the event I tenths of the way from the N-th generation's beginning to that of the next
+between() {
+	local from to
+	from=$(grep -n ' G=- sync' "$TMP/every" | sed -n "$1s/:.*//p")
+	to=$(grep -n ' G=- sync' "$TMP/every" | sed -n "$(($1 + 1))s/:.*//p")
+	sed -n "$((from + (to - from) * $2 / 10)){s/ .*//p}" "$TMP/every"
+}
+for v in 1.24.13 1.27.4; do
+	traced $v long.$v 20000000 0.25 && "$GOPROF" trace "$TMP/long.$v" --events >"$TMP/every" && [ "$(count ' G=- sync' "$TMP/every")" -ge 6 ] ||
+		{ fail "trace_out/cuts, Go $v" "no trace"; continue; }
+	steps cut $v "$(between 3 3)" "$(between 3 7)"
+	steps cut $v "$(between 1 5)" "$(between 4 5)"
+	result "a cut is a trace, Go $v"
+done
+mv "$TMP/long.1.27.4" "$TMP/long"
 
 # Damaged: what is before that counts, a cut leaves it out, and both say so.
 damaged() {

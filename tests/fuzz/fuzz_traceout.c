@@ -8,7 +8,6 @@
 #include <zlib.h>
 
 #include "base/map.h"
-#include "cli/trace_cut.h"
 #include "cli/trace_events.h"
 #include "cli/trace_to_perfetto.h"
 #include "ingest/exectrace/ticks.h"
@@ -144,15 +143,15 @@ static void adds_up(const struct trace_summary *s)
 struct outputs {
 	struct trace_summary *summary;
 	struct trace_to_perfetto *perfetto;
-	struct trace_cut *cut;
-	FILE *events, *trace;
+	bool cuts;
+	FILE *events, *trace, *cut;
 };
 
 static void outputs_fini(struct outputs *o)
 {
 	trace_summary_freep(&o->summary);
 	trace_to_perfetto_freep(&o->perfetto);
-	trace_cut_freep(&o->cut);
+	fclose(o->cut);
 	fclose(o->events);
 	fclose(o->trace);
 }
@@ -161,15 +160,12 @@ static int64_t give_events(struct outputs *o, struct exectrace *t, uint64_t skip
 {
 	struct trace_event ev;
 	struct err e = { "" };
-	int64_t start = 0, from = 0, last = 0;
+	int64_t start = 0, last = 0;
 
 	for (uint64_t n = 0; exectrace_next(t, &ev, &e) > 0; n++) {
 		bool before = n < skip;
 
 		start = n ? start : ev.time_ns;
-		from = before ? ev.time_ns : from;
-		if (o->cut)
-			BUG_ON(trace_cut_event(o->cut, t, &ev, from, &e));
 		trace_events_put(o->events, t, &ev, start);
 		if (before)
 			ev.time_ns = start;
@@ -180,11 +176,37 @@ static int64_t give_events(struct outputs *o, struct exectrace *t, uint64_t skip
 	return last;
 }
 
+/* Whatever was cut from it is a trace of the same version, and its first event there. */
+static void reads_again(const char *bytes, size_t n, unsigned version)
+{
+	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
+	int fd CLEANUP(closep) = memfd_create("fuzz_cut", MFD_CLOEXEC);
+	struct trace_event ev;
+	struct err e = { "" };
+
+	if (fd < 0 || write(fd, bytes, n) != (ssize_t)n)
+		return;
+	BUG_ON(exectrace_open(fd, &t, &e) || exectrace_version(t) != version);
+	BUG_ON(exectrace_next(t, &ev, &e) <= 0 || ev.kind != TRACE_SYNC);
+	while (exectrace_next(t, &ev, &e) > 0)
+		;
+}
+
+/* Small traces of fuzzers have times of some ms. */
+enum { CUT_NS = 100000 };
+
+static int64_t cut_until(size_t size)
+{
+	return size % 3 ? (int64_t)(size % 5 + size % 7) * CUT_NS : INT64_MAX;
+}
+
 static void read_trace(int fd, size_t size)
 {
 	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
 	CLEANUP(freep) char *bytes = NULL;
-	size_t nbytes = 0;
+	CLEANUP(freep) char *part = NULL;
+	size_t nbytes = 0, npart = 0;
+	int64_t from, to;
 	struct outputs o = {};
 	struct err e = { "" };
 	int64_t last;
@@ -193,19 +215,22 @@ static void read_trace(int fd, size_t size)
 		return;
 	o.events = fopen("/dev/null", "w");
 	o.trace = open_memstream(&bytes, &nbytes);
-	BUG_ON(!o.events || !o.trace);
+	o.cut = open_memstream(&part, &npart);
+	BUG_ON(!o.events || !o.trace || !o.cut);
 	BUG_ON(trace_summary_new(&o.summary, &e));
 	BUG_ON(trace_to_perfetto_new(o.trace, "fuzz", &o.perfetto, &e));
-	if (trace_cut_new(exectrace_version(t), &o.cut, &e))
-		BUG_ON(exectrace_version(t) >= 22);
+	o.cuts = !exectrace_cut(t, o.cut, (int64_t)size % 5 * CUT_NS, cut_until(size), &e);
+	BUG_ON(!o.cuts && exectrace_version(t) >= 22);
 	last = give_events(&o, t, size % 3 * size / 16);
 	BUG_ON(trace_to_perfetto_end(o.perfetto, &e));
 	BUG_ON(trace_summary_end(o.summary, last, &e));
 	adds_up(o.summary);
-	if (o.cut && !trace_cut_end(o.cut, size % 2, &e))
-		BUG_ON(trace_cut_write(o.cut, fd, o.events, &e));
 	fflush(o.trace);
 	import(bytes, nbytes);
+	if (o.cuts && !exectrace_cut_finish(t, &from, &to, &e)) {
+		BUG_ON(from > to || fflush(o.cut));
+		reads_again(part, npart, exectrace_version(t));
+	}
 	outputs_fini(&o);
 }
 

@@ -21,104 +21,22 @@
 #include "ingest/exectrace/trace_profile.h"
 #include "ingest/exectrace/trace_summary.h"
 #include "ingest/exectrace/wire1.h"
+#include "mktrace.h"
 
-/* ---- a trace that is being made ---- */
+/* ---- a trace that is being made, and what it says ---- */
 
 enum { NAMES = 64 };
 
 struct made {
-	VEC(uint8_t) bytes;
-	size_t size_at; /* of the batch that is open: where its size goes, in three bytes */
+	struct mktrace t;
 	char said[NAMES][64];
 	size_t nsaid;
 };
 
-static void byte(struct made *m, uint8_t b)
-{
-	uint8_t *to = vec_add(&m->bytes, SIZE_MAX);
-
-	assert_non_null(to);
-	*to = b;
-}
-
-static void number(struct made *m, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		byte(m, (uint8_t)(v | 0x80));
-	byte(m, (uint8_t)v);
-}
-
 static struct made begin(const char *header)
 {
-	struct made m = { .size_at = 0 };
-	char h[16] = { 0 };
-
-	memcpy(h, header, strlen(header));
-	for (size_t i = 0; i < sizeof(h); i++)
-		byte(&m, (uint8_t)h[i]);
-	return m;
+	return (struct made){ .t = mktrace(header) };
 }
-
-#define NUMBERS(...)                         \
-	((const uint64_t[]){ __VA_ARGS__ }), \
-		(sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
-
-static void numbers(struct made *m, const uint64_t *v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		number(m, v[i]);
-}
-
-/* Version 2: a batch of one thread. Its size is known when the next one begins. */
-static void end_batch(struct made *m)
-{
-	size_t size = m->bytes.n - m->size_at - 3;
-
-	if (!m->size_at)
-		return;
-	assert_true(size < 1 << 21);
-	for (int i = 0; i < 3; i++)
-		m->bytes.at[m->size_at + (size_t)i] = (uint8_t)((size >> (7 * i) & 0x7f) |
-								(i < 2 ? 0x80 : 0));
-	m->size_at = 0;
-}
-
-static void batch(struct made *m, uint64_t gen, uint64_t thread, uint64_t time)
-{
-	end_batch(m);
-	byte(m, EV_BATCH);
-	numbers(m, NUMBERS(gen, thread, time));
-	m->size_at = m->bytes.n;
-	for (int i = 0; i < 3; i++)
-		byte(m, 0);
-}
-
-#define EVENT2(m, type, ...) (byte(m, type), numbers(m, NUMBERS(__VA_ARGS__)))
-
-/* A nanosecond is a tick. */
-static void clock_of(struct made *m, uint64_t gen)
-{
-	batch(m, gen, UINT64_MAX, 0);
-	EVENT2(m, EV_FREQUENCY, 1000000000);
-}
-
-/* Version 1: an event with its arguments, of which the first is the time since the one before. */
-static void event1(struct made *m, uint8_t type, const uint64_t *v, size_t n)
-{
-	struct made args = { .size_at = 0 };
-
-	byte(m, (uint8_t)(type | (n > 3 ? 3 : n - 1) << 6));
-	numbers(&args, v, n);
-	if (n > 3)
-		number(m, args.bytes.n);
-	for (size_t i = 0; i < args.bytes.n; i++)
-		byte(m, args.bytes.at[i]);
-	vec_fini(&args.bytes);
-}
-
-#define EVENT1(m, type, ...) event1(m, type, NUMBERS(__VA_ARGS__))
-
-/* ---- and what it says ---- */
 
 static void say(struct made *m, const struct trace_event *ev)
 {
@@ -142,12 +60,7 @@ static void say(struct made *m, const struct trace_event *ev)
 
 static int file_of(struct made *m)
 {
-	int fd = memfd_create("test_exectrace", MFD_CLOEXEC);
-
-	end_batch(m);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, m->bytes.at, m->bytes.n), m->bytes.n);
-	return fd;
+	return mktrace_fd(&m->t);
 }
 
 /* Reads it all; what the last call answered, and why. */
@@ -181,7 +94,7 @@ static void says(const struct made *m, const char *const *want)
 
 static void done(struct made *m)
 {
-	vec_fini(&m->bytes);
+	mktrace_done(&m->t);
 }
 
 /* ---- version 2 ---- */
@@ -194,14 +107,14 @@ static struct made relay(unsigned threads)
 {
 	struct made m = begin("go 1.22 trace");
 
-	clock_of(&m, 1);
+	mktrace_clock(&m.t, 1);
 	for (unsigned i = 0; i < threads; i++) {
-		batch(&m, 1, i, 10 * (threads - i));
-		EVENT2(&m, EV_PROC_STATUS, 1, i, 1);
+		mktrace_batch(&m.t, 1, i, 10 * (threads - i));
+		EVENT2(&m.t, EV_PROC_STATUS, 1, i, 1);
 		if (i == 0)
-			EVENT2(&m, EV_GO_STATUS, 0, 1, UINT64_MAX, 1);
-		EVENT2(&m, EV_GO_START, 1, 1, i + 1);
-		EVENT2(&m, EV_GO_STOP, 1, 0, 0);
+			EVENT2(&m.t, EV_GO_STATUS, 0, 1, UINT64_MAX, 1);
+		EVENT2(&m.t, EV_GO_START, 1, 1, i + 1);
+		EVENT2(&m.t, EV_GO_STOP, 1, 0, 0);
 	}
 	return m;
 }
@@ -258,16 +171,16 @@ static void others_go_on_by_time(void **state)
 	struct err e;
 
 	(void)state;
-	clock_of(&m, 1);
+	mktrace_clock(&m.t, 1);
 	for (uint64_t i = 0; i < 3; i++) {
-		batch(&m, 1, i, i == 1 ? 20 : 10);
-		EVENT2(&m, EV_PROC_STATUS, i ? 10 : 0, i, 1);
+		mktrace_batch(&m.t, 1, i, i == 1 ? 20 : 10);
+		EVENT2(&m.t, EV_PROC_STATUS, i ? 10 : 0, i, 1);
 		if (i == 0)
-			EVENT2(&m, EV_GO_START, 0, 1, 1);
+			EVENT2(&m.t, EV_GO_START, 0, 1, 1);
 		else
-			EVENT2(&m, EV_HEAP_ALLOC, 0, i);
+			EVENT2(&m.t, EV_HEAP_ALLOC, 0, i);
 	}
-	EVENT2(&m, EV_GO_STATUS, 20, 1, UINT64_MAX, 1);
+	EVENT2(&m.t, EV_GO_STATUS, 20, 1, UINT64_MAX, 1);
 	assert_int_equal(read_all(&m, &e), 0);
 	SAYS(&m, "21 heap 2", "31 heap 1", "40 g1 ?>runnable", "41 g1 runnable>running");
 	done(&m);
@@ -279,9 +192,9 @@ static void a_start_that_never_can_be_is_told(void **state)
 	struct err e;
 
 	(void)state;
-	batch(&m, 1, 7, 5);
-	EVENT2(&m, EV_PROC_STATUS, 1, 7, 1);
-	EVENT2(&m, EV_GO_START, 1, 1, 9);
+	mktrace_batch(&m.t, 1, 7, 5);
+	EVENT2(&m.t, EV_PROC_STATUS, 1, 7, 1);
+	EVENT2(&m.t, EV_GO_START, 1, 1, 9);
 	assert_int_equal(read_all(&m, &e), -EBADMSG);
 	assert_non_null(strstr(e.msg, "no event can come next; that of thread 7 is of kind 16"));
 	assert_int_equal(m.nsaid, 5);
@@ -294,8 +207,8 @@ static void what_a_table_does_not_have_is_told(void **state)
 	struct err e;
 
 	(void)state;
-	EVENT2(&m, EV_GO_START, 1, 1, 2);
-	EVENT2(&m, EV_GO_STOP, 1, 33, 0);
+	EVENT2(&m.t, EV_GO_START, 1, 1, 2);
+	EVENT2(&m.t, EV_GO_STOP, 1, 33, 0);
 	assert_int_equal(read_all(&m, &e), -EBADMSG);
 	assert_non_null(strstr(e.msg, "refers to a string"));
 	SAYS(&m, "12 g1 ?>runnable", "13 g1 runnable>running", "14 g1 running>runnable",
@@ -310,12 +223,12 @@ static void a_cut_generation_gives_its_events(void **state)
 	struct err e;
 
 	(void)state;
-	batch(&m, 2, 0, 100);
-	EVENT2(&m, EV_PROC_STATUS, 1, 0, 1);
-	EVENT2(&m, EV_GO_START, 1, 5, 3); /* its status was in what is lost */
-	EVENT2(&m, EV_GO_BLOCK, 1, 44, 55);
-	end_batch(&m);
-	byte(&m, EV_BATCH);
+	mktrace_batch(&m.t, 2, 0, 100);
+	EVENT2(&m.t, EV_PROC_STATUS, 1, 0, 1);
+	EVENT2(&m.t, EV_GO_START, 1, 5, 3); /* its status was in what is lost */
+	EVENT2(&m.t, EV_GO_BLOCK, 1, 44, 55);
+	mktrace_end_batch(&m.t);
+	mktrace_byte(&m.t, EV_BATCH);
 	assert_int_equal(read_all(&m, &e), -EBADMSG);
 	assert_non_null(strstr(e.msg, "the head of a batch is cut"));
 	assert_non_null(strstr(e.msg, "1 events before it came out of Go's order"));
@@ -334,8 +247,8 @@ static void a_trace_without_a_rate_is_in_ticks(void **state)
 	int fd;
 
 	(void)state;
-	batch(&m, 1, 3, 1000);
-	EVENT2(&m, EV_PROC_STATUS, 7, 0, 1);
+	mktrace_batch(&m.t, 1, 3, 1000);
+	EVENT2(&m.t, EV_PROC_STATUS, 7, 0, 1);
 	fd = file_of(&m);
 	assert_int_equal(exectrace_open(fd, &t, &e), 0);
 	assert_int_equal(exectrace_next(t, &ev, &e), 1);
@@ -356,16 +269,16 @@ static struct made blocked_call(void)
 {
 	struct made m = begin("go 1.21 trace");
 
-	EVENT1(&m, EV1_BATCH, 0, 1000);
-	EVENT1(&m, EV1_FREQUENCY, 1000000000);
-	EVENT1(&m, EV1_PROC_START, 0, 7);
-	EVENT1(&m, EV1_GOMAXPROCS, 1, 2, 0);
-	EVENT1(&m, EV1_GO_CREATE, 9, 1, 0, 0);
-	EVENT1(&m, EV1_GO_START_LOCAL, 10, 1);
-	EVENT1(&m, EV1_GO_SYSCALL, 10, 0);
-	EVENT1(&m, EV1_GO_SYS_BLOCK, 10);
-	EVENT1(&m, EV1_HEAP_ALLOC, 10, 50);
-	EVENT1(&m, EV1_HEAP_ALLOC, 10, 60);
+	EVENT1(&m.t, EV1_BATCH, 0, 1000);
+	EVENT1(&m.t, EV1_FREQUENCY, 1000000000);
+	EVENT1(&m.t, EV1_PROC_START, 0, 7);
+	EVENT1(&m.t, EV1_GOMAXPROCS, 1, 2, 0);
+	EVENT1(&m.t, EV1_GO_CREATE, 9, 1, 0, 0);
+	EVENT1(&m.t, EV1_GO_START_LOCAL, 10, 1);
+	EVENT1(&m.t, EV1_GO_SYSCALL, 10, 0);
+	EVENT1(&m.t, EV1_GO_SYS_BLOCK, 10);
+	EVENT1(&m.t, EV1_HEAP_ALLOC, 10, 50);
+	EVENT1(&m.t, EV1_HEAP_ALLOC, 10, 60);
 	return m;
 }
 
@@ -376,11 +289,11 @@ static void a_system_call_ends_when_it_ended(void **state)
 	struct err e;
 
 	(void)state;
-	EVENT1(&m, EV1_HEAP_ALLOC, 10, 70);
-	EVENT1(&m, EV1_BATCH, 1, 1000);
-	EVENT1(&m, EV1_PROC_START, 75, 8);
-	EVENT1(&m, EV1_GO_SYS_EXIT, 5, 1, 2, 1055);
-	EVENT1(&m, EV1_GO_START, 5, 1, 3);
+	EVENT1(&m.t, EV1_HEAP_ALLOC, 10, 70);
+	EVENT1(&m.t, EV1_BATCH, 1, 1000);
+	EVENT1(&m.t, EV1_PROC_START, 75, 8);
+	EVENT1(&m.t, EV1_GO_SYS_EXIT, 5, 1, 2, 1055);
+	EVENT1(&m.t, EV1_GO_START, 5, 1, 3);
 	assert_int_equal(read_all(&m, &e), 0);
 	SAYS(&m, "1 heap 2", "10 g1 none>runnable", "20 g1 runnable>running",
 	     "30 g1 running>syscall", "50 heap 50", "55 g1 syscall>runnable", "60 heap 60",
@@ -395,10 +308,10 @@ static void a_late_end_comes_in_time(void **state)
 	struct err e;
 
 	(void)state;
-	EVENT1(&m, EV1_HEAP_ALLOC, 1ull << 30, 70);
-	EVENT1(&m, EV1_BATCH, 1, 1000);
-	EVENT1(&m, EV1_PROC_START, 1ull << 31, 8);
-	EVENT1(&m, EV1_GO_SYS_EXIT, 5, 1, 2, 1055);
+	EVENT1(&m.t, EV1_HEAP_ALLOC, 1ull << 30, 70);
+	EVENT1(&m.t, EV1_BATCH, 1, 1000);
+	EVENT1(&m.t, EV1_PROC_START, 1ull << 31, 8);
+	EVENT1(&m.t, EV1_GO_SYS_EXIT, 5, 1, 2, 1055);
 	assert_int_equal(read_all(&m, &e), 0);
 	SAYS(&m, "1 heap 2", "10 g1 none>runnable", "20 g1 runnable>running",
 	     "30 g1 running>syscall", "50 heap 50", "55 g1 syscall>runnable", "60 heap 60",
@@ -412,9 +325,9 @@ static void an_end_before_the_call_blocked_is_refused(void **state)
 	struct err e;
 
 	(void)state;
-	EVENT1(&m, EV1_BATCH, 1, 1000);
-	EVENT1(&m, EV1_PROC_START, 75, 8);
-	EVENT1(&m, EV1_GO_SYS_EXIT, 5, 1, 2, 1035);
+	EVENT1(&m.t, EV1_BATCH, 1, 1000);
+	EVENT1(&m.t, EV1_PROC_START, 75, 8);
+	EVENT1(&m.t, EV1_GO_SYS_EXIT, 5, 1, 2, 1035);
 	assert_int_equal(read_all(&m, &e), -EBADMSG);
 	assert_non_null(strstr(e.msg, "goroutine 1 ends which had not blocked by then"));
 	done(&m);
@@ -427,21 +340,21 @@ static void a_wakeup_in_vain_is_left_out(void **state)
 	struct err e;
 
 	(void)state;
-	EVENT1(&m, EV1_BATCH, 0, 0);
-	EVENT1(&m, EV1_FREQUENCY, 1000000000);
-	EVENT1(&m, EV1_PROC_START, 1, 7);
-	EVENT1(&m, EV1_GO_CREATE, 1, 1, 0, 0);
-	EVENT1(&m, EV1_GO_CREATE, 1, 2, 0, 0);
-	EVENT1(&m, EV1_GO_START_LOCAL, 1, 1);
-	EVENT1(&m, EV1_GO_BLOCK_RECV, 1, 0);
+	EVENT1(&m.t, EV1_BATCH, 0, 0);
+	EVENT1(&m.t, EV1_FREQUENCY, 1000000000);
+	EVENT1(&m.t, EV1_PROC_START, 1, 7);
+	EVENT1(&m.t, EV1_GO_CREATE, 1, 1, 0, 0);
+	EVENT1(&m.t, EV1_GO_CREATE, 1, 2, 0, 0);
+	EVENT1(&m.t, EV1_GO_START_LOCAL, 1, 1);
+	EVENT1(&m.t, EV1_GO_BLOCK_RECV, 1, 0);
 	for (int in_vain = 1; in_vain >= 0; in_vain--) {
-		EVENT1(&m, EV1_GO_START_LOCAL, 1, 2);
-		EVENT1(&m, EV1_GO_UNBLOCK_LOCAL, 1, 1, 0);
-		EVENT1(&m, EV1_GO_SCHED, 1, 0);
-		EVENT1(&m, EV1_GO_START_LOCAL, 1, 1);
+		EVENT1(&m.t, EV1_GO_START_LOCAL, 1, 2);
+		EVENT1(&m.t, EV1_GO_UNBLOCK_LOCAL, 1, 1, 0);
+		EVENT1(&m.t, EV1_GO_SCHED, 1, 0);
+		EVENT1(&m.t, EV1_GO_START_LOCAL, 1, 1);
 		if (in_vain)
-			EVENT1(&m, EV1_FUTILE_WAKEUP, 1);
-		EVENT1(&m, EV1_GO_BLOCK_RECV, 1, 0);
+			EVENT1(&m.t, EV1_FUTILE_WAKEUP, 1);
+		EVENT1(&m.t, EV1_GO_BLOCK_RECV, 1, 0);
 	}
 	assert_int_equal(read_all(&m, &e), 0);
 	SAYS(&m, "1 g1 ?>runnable", "2 g2 ?>runnable", "3 g1 runnable>running",
@@ -460,15 +373,15 @@ static void time_does_not_follow_the_square_of_ps(void **state)
 	struct err e;
 
 	(void)state;
-	EVENT1(&m, EV1_BATCH, 0, 0);
-	EVENT1(&m, EV1_FREQUENCY, 1000000000);
-	EVENT1(&m, EV1_PROC_START, 1, 1);
-	EVENT1(&m, EV1_GO_CREATE, 1, 1, 0, 0);
+	EVENT1(&m.t, EV1_BATCH, 0, 0);
+	EVENT1(&m.t, EV1_FREQUENCY, 1000000000);
+	EVENT1(&m.t, EV1_PROC_START, 1, 1);
+	EVENT1(&m.t, EV1_GO_CREATE, 1, 1, 0, 0);
 	for (uint64_t p = PS; p > 0; p--) {
-		EVENT1(&m, EV1_BATCH, p, 10);
-		EVENT1(&m, EV1_PROC_START, p, p);
-		EVENT1(&m, EV1_GO_START, PS, 1, p);
-		EVENT1(&m, EV1_GO_SCHED, 0, 0);
+		EVENT1(&m.t, EV1_BATCH, p, 10);
+		EVENT1(&m.t, EV1_PROC_START, p, p);
+		EVENT1(&m.t, EV1_GO_START, PS, 1, p);
+		EVENT1(&m.t, EV1_GO_SCHED, 0, 0);
 	}
 	start = clock();
 	assert_int_equal(read_all(&m, &e), 0);
@@ -484,19 +397,19 @@ static struct made early_stretches(uint64_t n)
 {
 	struct made m = begin("go 1.22 trace");
 
-	clock_of(&m, 1);
+	mktrace_clock(&m.t, 1);
 	for (uint64_t i = 0; i < n + n / 2; i++) {
 		if (i % 2000 == 0)
-			batch(&m, 1, 1, 1 + i * 10);
+			mktrace_batch(&m.t, 1, 1, 1 + i * 10);
 		if (i < n) {
-			EVENT2(&m, EV_GO_CREATE_SYSCALL, 1, i + 1);
-			EVENT2(&m, EV_GO_SYSCALL_END_BLOCKED, 5);
+			EVENT2(&m.t, EV_GO_CREATE_SYSCALL, 1, i + 1);
+			EVENT2(&m.t, EV_GO_SYSCALL_END_BLOCKED, 5);
 			continue;
 		}
 		if (i == n)
-			EVENT2(&m, EV_PROC_STATUS, 0, 0, 1);
-		EVENT2(&m, EV_GO_START, 1, i - n + 1, 1);
-		EVENT2(&m, EV_GO_DESTROY, 1);
+			EVENT2(&m.t, EV_PROC_STATUS, 0, 0, 1);
+		EVENT2(&m.t, EV_GO_START, 1, i - n + 1, 1);
+		EVENT2(&m.t, EV_GO_DESTROY, 1);
 	}
 	return m;
 }
@@ -541,16 +454,16 @@ static void stops_of_one_goroutine_have_a_bound(void **state)
 	struct err e;
 
 	(void)state;
-	clock_of(&m, 1);
-	batch(&m, 1, UINT64_MAX, 0);
-	byte(&m, EV_STRINGS);
+	mktrace_clock(&m.t, 1);
+	mktrace_batch(&m.t, 1, UINT64_MAX, 0);
+	mktrace_byte(&m.t, EV_STRINGS);
 	for (uint64_t i = 1; i <= LIMIT_TRACE_STOPS + 1; i++)
-		EVENT2(&m, EV_STRING, i, 0);
-	batch(&m, 1, 1, 10);
-	EVENT2(&m, EV_PROC_STATUS, 0, 0, 1);
-	EVENT2(&m, EV_GO_STATUS, 0, 1, 1, 2);
+		EVENT2(&m.t, EV_STRING, i, 0);
+	mktrace_batch(&m.t, 1, 1, 10);
+	EVENT2(&m.t, EV_PROC_STATUS, 0, 0, 1);
+	EVENT2(&m.t, EV_GO_STATUS, 0, 1, 1, 2);
 	for (uint64_t i = 1; i <= LIMIT_TRACE_STOPS + 1; i++)
-		EVENT2(&m, EV_STW_BEGIN, 1, i, 0);
+		EVENT2(&m.t, EV_STW_BEGIN, 1, i, 0);
 	assert_int_equal(read_all(&m, &e), -EBADMSG);
 	assert_non_null(strstr(e.msg, "stopped too many times"));
 	done(&m);
@@ -562,26 +475,26 @@ static struct made long_names(uint64_t n)
 	enum { BYTES = 1000000, FRAMES = 1000 };
 	struct made m = begin("go 1.21 trace");
 
-	byte(&m, EV1_STRING);
-	numbers(&m, NUMBERS(1, BYTES));
+	mktrace_byte(&m.t, EV1_STRING);
+	mktrace_numbers(&m.t, NUMBERS(1, BYTES));
 	for (int i = 0; i < BYTES; i++)
-		byte(&m, 'x');
-	EVENT1(&m, EV1_BATCH, 0, 0);
-	EVENT1(&m, EV1_FREQUENCY, 1000000000);
-	byte(&m, EV1_STACK | 3 << 6);
-	numbers(&m, NUMBERS(2 + 4 * FRAMES + 1, 1, FRAMES));
+		mktrace_byte(&m.t, 'x');
+	EVENT1(&m.t, EV1_BATCH, 0, 0);
+	EVENT1(&m.t, EV1_FREQUENCY, 1000000000);
+	mktrace_byte(&m.t, EV1_STACK | 3 << 6);
+	mktrace_numbers(&m.t, NUMBERS(2 + 4 * FRAMES + 1, 1, FRAMES));
 	for (int i = 0; i < FRAMES; i++)
-		numbers(&m, NUMBERS(1, 1, 1, (uint64_t)i % 100));
-	EVENT1(&m, EV1_PROC_START, 1, 1);
-	EVENT1(&m, EV1_GO_CREATE, 1, 1, 1, 0);
-	EVENT1(&m, EV1_GO_START_LOCAL, 1, 1);
+		mktrace_numbers(&m.t, NUMBERS(1, 1, 1, (uint64_t)i % 100));
+	EVENT1(&m.t, EV1_PROC_START, 1, 1);
+	EVENT1(&m.t, EV1_GO_CREATE, 1, 1, 1, 0);
+	EVENT1(&m.t, EV1_GO_START_LOCAL, 1, 1);
 	for (uint64_t i = 0; i < n; i++) {
-		EVENT1(&m, EV1_REGION, 1, 0, 0, 1, 1);
-		EVENT1(&m, EV1_REGION, 1, 0, 1, 1, 1);
+		EVENT1(&m.t, EV1_REGION, 1, 0, 0, 1, 1);
+		EVENT1(&m.t, EV1_REGION, 1, 0, 1, 1, 1);
 	}
-	EVENT1(&m, EV1_GO_BLOCK_RECV, 1, 1);
-	EVENT1(&m, EV1_GO_UNBLOCK_LOCAL, 1, 1, 0);
-	EVENT1(&m, EV1_GO_START_LOCAL, 1, 1);
+	EVENT1(&m.t, EV1_GO_BLOCK_RECV, 1, 1);
+	EVENT1(&m.t, EV1_GO_UNBLOCK_LOCAL, 1, 1, 0);
+	EVENT1(&m.t, EV1_GO_START_LOCAL, 1, 1);
 	return m;
 }
 
@@ -621,10 +534,10 @@ static void every_truncation_is_told(void **state)
 		size_t whole, batches = 0;
 		struct err e;
 
-		end_batch(m);
-		whole = m->bytes.n;
+		mktrace_end_batch(&m->t);
+		whole = m->t.bytes.n;
 		for (size_t n = whole - 1; n > 0; n--) {
-			m->bytes.n = n;
+			m->t.bytes.n = n;
 			batches += !read_all(m, &e); /* cut between batches, version 2 is whole */
 			assert_true(e.msg[0] || batches);
 		}

@@ -9,7 +9,6 @@
 /* cmocka.h needs those four first. */
 #include <cmocka.h>
 #include <malloc.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -17,83 +16,17 @@
 #include "cli/trace_events.h"
 #include "cli/trace_to_perfetto.h"
 #include "ingest/exectrace/wire1.h"
+#include "mktrace.h"
 #include "output/perfetto.h"
 #include "perfetto.pb-c.h"
 
 static struct err e;
 
-/* ---- a trace of version 1 that is being made ---- */
-
-struct made {
-	VEC(uint8_t) bytes;
-};
-
-static void byte(struct made *m, uint8_t b)
-{
-	uint8_t *to = vec_add(&m->bytes, SIZE_MAX);
-
-	assert_non_null(to);
-	*to = b;
-}
-
-static void number(struct made *m, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		byte(m, (uint8_t)(v | 0x80));
-	byte(m, (uint8_t)v);
-}
-
-/* Its arguments, of which the first is the time since the one before, behind their length in bytes. */
-static void event(struct made *m, uint8_t type, const uint64_t *v, size_t n)
-{
-	struct made args = {};
-
-	for (size_t i = 0; i < n; i++)
-		number(&args, v[i]);
-	byte(m, (uint8_t)(type | (n > 3 ? 3 : n - 1) << 6));
-	if (n > 3)
-		number(m, args.bytes.n);
-	for (size_t i = 0; i < args.bytes.n; i++)
-		byte(m, args.bytes.at[i]);
-	vec_fini(&args.bytes);
-}
-
-#define EVENT(m, type, ...)                               \
-	event(m, type, (const uint64_t[]){ __VA_ARGS__ }, \
-	      sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
-
-/* String 1 is all x. */
-static void string(struct made *m, size_t n)
-{
-	byte(m, EV1_STRING);
-	number(m, 1);
-	number(m, n);
-	for (size_t i = 0; i < n; i++)
-		byte(m, 'x');
-}
-
-static struct made begin(void)
-{
-	static const char header[EXECTRACE_HEADER_BYTES] = "go 1.21 trace";
-	struct made m = {};
-
-	for (size_t i = 0; i < sizeof(header); i++)
-		byte(&m, (uint8_t)header[i]);
-	return m;
-}
-
-static void done(struct made *m)
-{
-	vec_fini(&m->bytes);
-}
-
-static struct exectrace *open_made(const struct made *m, int *fd)
+static struct exectrace *open_made(struct mktrace *m, int *fd)
 {
 	struct exectrace *t;
 
-	*fd = memfd_create("test_trace_out", MFD_CLOEXEC);
-	assert_true(*fd >= 0);
-	assert_int_equal(write(*fd, m->bytes.at, m->bytes.n), m->bytes.n);
+	*fd = mktrace_fd(m);
 	assert_int_equal(exectrace_open(*fd, &t, &e), 0);
 	return t;
 }
@@ -101,19 +34,19 @@ static struct exectrace *open_made(const struct made *m, int *fd)
 /* ---- hostile traces ---- */
 
 /* Regions with the longest name that there may be, none of which ends. */
-static struct made long_names(uint64_t regions)
+static struct mktrace long_names(uint64_t regions)
 {
-	struct made m = begin();
+	struct mktrace m = mktrace("go 1.21 trace");
 
-	string(&m, 1000000);
-	EVENT(&m, EV1_BATCH, 0, 0);
-	EVENT(&m, EV1_FREQUENCY, 1000000000);
-	EVENT(&m, EV1_GOMAXPROCS, 1, 1, 0);
-	EVENT(&m, EV1_PROC_START, 1, 1);
-	EVENT(&m, EV1_GO_CREATE, 1, 1, 0, 0);
-	EVENT(&m, EV1_GO_START, 1, 1, 1);
+	mktrace_string(&m, EV1_STRING, 1, 'x', 1000000);
+	EVENT1(&m, EV1_BATCH, 0, 0);
+	EVENT1(&m, EV1_FREQUENCY, 1000000000);
+	EVENT1(&m, EV1_GOMAXPROCS, 1, 1, 0);
+	EVENT1(&m, EV1_PROC_START, 1, 1);
+	EVENT1(&m, EV1_GO_CREATE, 1, 1, 0, 0);
+	EVENT1(&m, EV1_GO_START, 1, 1, 1);
 	for (uint64_t i = 0; i < regions; i++)
-		EVENT(&m, EV1_REGION, 1, 0, 0, 1, 0);
+		EVENT1(&m, EV1_REGION, 1, 0, 0, 1, 0);
 	return m;
 }
 
@@ -121,7 +54,7 @@ static struct made long_names(uint64_t regions)
 static void room_does_not_follow_names_times_slices(void **state)
 {
 	enum { REGIONS = 100000 };
-	struct made m = long_names(REGIONS);
+	struct mktrace m = long_names(REGIONS);
 	CLEANUP(trace_to_perfetto_freep) struct trace_to_perfetto *p = NULL;
 	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
 	FILE *f = fopen("/dev/null", "w");
@@ -139,14 +72,14 @@ static void room_does_not_follow_names_times_slices(void **state)
 	assert_int_equal(ret, 0);
 	assert_true(mallinfo2().uordblks - before < (size_t)REGIONS * 512);
 	fclose(f);
-	done(&m);
+	mktrace_done(&m);
 }
 
 /* A stack of 1,000 names of 1 KiB each, in a line. */
 static void a_line_has_a_bound(void **state)
 {
 	enum { FRAMES = 1000 };
-	struct made m = begin();
+	struct mktrace m = mktrace("go 1.21 trace");
 	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
 	CLEANUP(freep) char *lines = NULL;
 	uint64_t stack[2 + 4 * FRAMES] = { 1, FRAMES };
@@ -158,19 +91,19 @@ static void a_line_has_a_bound(void **state)
 	(void)state;
 	for (size_t i = 2; i < ARRAY_LEN(stack); i++)
 		stack[i] = 1;
-	string(&m, 1024);
-	EVENT(&m, EV1_BATCH, 0, 0);
-	EVENT(&m, EV1_FREQUENCY, 1000000000);
-	event(&m, EV1_STACK, stack, ARRAY_LEN(stack));
-	EVENT(&m, EV1_PROC_START, 1, 1);
-	EVENT(&m, EV1_GO_CREATE, 1, 1, 0, 1);
+	mktrace_string(&m, EV1_STRING, 1, 'x', 1024);
+	EVENT1(&m, EV1_BATCH, 0, 0);
+	EVENT1(&m, EV1_FREQUENCY, 1000000000);
+	mktrace_event1(&m, EV1_STACK, stack, ARRAY_LEN(stack));
+	EVENT1(&m, EV1_PROC_START, 1, 1);
+	EVENT1(&m, EV1_GO_CREATE, 1, 1, 0, 1);
 	t = open_made(&m, &fd);
 	while (exectrace_next(t, &ev, &e) > 0)
 		trace_events_put(f, t, &ev, 0);
 	fclose(f);
 	assert_non_null(strstr(lines, " more\""));
 	assert_in_range(n, 64 << 10, 128 << 10);
-	done(&m);
+	mktrace_done(&m);
 }
 
 /* ---- tracks of a Perfetto trace ---- */
@@ -203,7 +136,7 @@ static void see_packets(const ProtobufCBinaryData *block, struct track_events *o
 	goprof__perfetto__trace__free_unpacked(t, NULL);
 }
 
-static void perfetto_of(const struct made *m, struct track_events *of)
+static void perfetto_of(struct mktrace *m, struct track_events *of)
 {
 	CLEANUP(trace_to_perfetto_freep) struct trace_to_perfetto *p = NULL;
 	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
@@ -232,33 +165,33 @@ static void perfetto_of(const struct made *m, struct track_events *of)
  * The system call of goroutine 1 lasts, so its thread loses P 2; it is told with P 1 and goroutine 2 before
  * the event that ends the call, whose own time is later.
  */
-static struct made thread_goes_on_early(void)
+static struct mktrace thread_goes_on_early(void)
 {
-	struct made m = begin();
+	struct mktrace m = mktrace("go 1.21 trace");
 
-	EVENT(&m, EV1_BATCH, 2, 0);
-	EVENT(&m, EV1_FREQUENCY, 1000000000);
-	EVENT(&m, EV1_GOMAXPROCS, 1, 3, 0);
-	EVENT(&m, EV1_PROC_START, 1, 3);
-	EVENT(&m, EV1_GO_CREATE, 1, 1, 0, 0);
-	EVENT(&m, EV1_GO_CREATE, 1, 2, 0, 0);
-	EVENT(&m, EV1_GO_START, 1, 1, 1);
-	EVENT(&m, EV1_GO_SYSCALL, 1, 0);
-	EVENT(&m, EV1_GO_SYS_BLOCK, 1);
-	EVENT(&m, EV1_PROC_STOP, 1);
-	EVENT(&m, EV1_BATCH, 1, 20);
-	EVENT(&m, EV1_PROC_START, 1, 3);
-	EVENT(&m, EV1_GO_START, 1, 2, 1);
-	EVENT(&m, EV1_GO_SYS_EXIT, 10, 1, 2, 30);
-	EVENT(&m, EV1_GO_SCHED, 10, 0);
-	EVENT(&m, EV1_GO_START, 1, 1, 3);
-	EVENT(&m, EV1_GO_END, 1);
+	EVENT1(&m, EV1_BATCH, 2, 0);
+	EVENT1(&m, EV1_FREQUENCY, 1000000000);
+	EVENT1(&m, EV1_GOMAXPROCS, 1, 3, 0);
+	EVENT1(&m, EV1_PROC_START, 1, 3);
+	EVENT1(&m, EV1_GO_CREATE, 1, 1, 0, 0);
+	EVENT1(&m, EV1_GO_CREATE, 1, 2, 0, 0);
+	EVENT1(&m, EV1_GO_START, 1, 1, 1);
+	EVENT1(&m, EV1_GO_SYSCALL, 1, 0);
+	EVENT1(&m, EV1_GO_SYS_BLOCK, 1);
+	EVENT1(&m, EV1_PROC_STOP, 1);
+	EVENT1(&m, EV1_BATCH, 1, 20);
+	EVENT1(&m, EV1_PROC_START, 1, 3);
+	EVENT1(&m, EV1_GO_START, 1, 2, 1);
+	EVENT1(&m, EV1_GO_SYS_EXIT, 10, 1, 2, 30);
+	EVENT1(&m, EV1_GO_SCHED, 10, 0);
+	EVENT1(&m, EV1_GO_START, 1, 1, 3);
+	EVENT1(&m, EV1_GO_END, 1);
 	return m;
 }
 
 static void a_thread_has_one_slice_at_a_time(void **state)
 {
-	struct made m = thread_goes_on_early();
+	struct mktrace m = thread_goes_on_early();
 	struct track_events thread = { THREAD_3, "" }, p = { P_2, "" };
 
 	(void)state;
@@ -267,7 +200,7 @@ static void a_thread_has_one_slice_at_a_time(void **state)
 	assert_string_equal(thread.said, "()()()()");
 	perfetto_of(&m, &p);
 	assert_string_equal(p.said, "()");
-	done(&m);
+	mktrace_done(&m);
 }
 
 int main(void)

@@ -10,7 +10,6 @@
 #include "cli/outdir.h"
 #include "cli/stop.h"
 #include "cli/tell.h"
-#include "cli/trace_cut.h"
 #include "cli/trace_events.h"
 #include "cli/trace_input.h"
 #include "cli/trace_opt.h"
@@ -29,14 +28,15 @@ struct run {
 	struct trace_profile *asked[TRACE_PROFILE_KINDS]; /* those that are there */
 	size_t nasked;
 	struct trace_summary *summary;
-	struct trace_cut *cut;
+	bool cuts; /* a part of the trace is written while it is read */
 	struct trace_to_perfetto *perfetto;
 	/* Times are those of the trace. */
 	bool begun, over; /* over: the trace goes on behind --to */
 	int64_t start_ns, from_ns, to_ns, last_ns, unix_ns;
 	uint64_t counted; /* events in the time that is asked for */
 	struct err damage;
-	int status; /* EXIT_LOSSES when something is missing */
+	unsigned writing; /* files that are open */
+	int status;	  /* EXIT_LOSSES when something is missing */
 };
 
 static void run_fini(struct run *r)
@@ -44,7 +44,6 @@ static void run_fini(struct run *r)
 	for (int k = 0; k < TRACE_PROFILE_KINDS; k++)
 		trace_profile_freep(&r->profiles[k]);
 	trace_summary_freep(&r->summary);
-	trace_cut_freep(&r->cut);
 	trace_input_fini(&r->in);
 }
 
@@ -75,18 +74,15 @@ static int profile_event(struct run *r, const struct trace_event *ev, bool befor
 static int take(struct run *r, struct trace_event *ev, struct err *e)
 {
 	bool before = ev->time_ns < r->from_ns;
-	int ret = 0;
+	int ret;
 
-	if (r->cut)
-		ret = trace_cut_event(r->cut, r->in.trace, ev, r->from_ns, e);
 	if (!before && r->o->events)
 		trace_events_put(stdout, r->in.trace, ev, r->start_ns);
 	if (before)
 		ev->time_ns = r->from_ns;
 	r->counted += !before;
 	r->last_ns = ev->time_ns;
-	if (!ret)
-		ret = profile_event(r, ev, before, e);
+	ret = profile_event(r, ev, before, e);
 	if (!ret && r->summary)
 		ret = trace_summary_event(r->summary, r->in.trace, ev, before, e);
 	if (!ret && r->perfetto)
@@ -94,10 +90,7 @@ static int take(struct run *r, struct trace_event *ev, struct err *e)
 	return ret;
 }
 
-/*
- * What is damaged, or cut, has been read up to there. A generation that goes into the file is read to
- * its end.
- */
+/* What is damaged, or cut, has been read up to there. A cut may need what comes behind its time. */
 static int read_events(struct run *r, struct err *e)
 {
 	struct trace_event ev;
@@ -114,10 +107,9 @@ static int read_events(struct run *r, struct err *e)
 		if (!r->begun)
 			begin(r, &ev);
 		r->over = ev.time_ns > r->to_ns;
-		if (r->over && (!r->cut || ev.kind == TRACE_SYNC))
+		if (r->over && (!r->cuts || exectrace_cut_is_over(r->in.trace)))
 			return 0;
-		ret = r->over ? trace_cut_event(r->cut, r->in.trace, &ev, r->from_ns, e) :
-				take(r, &ev, e);
+		ret = r->over ? 0 : take(r, &ev, e);
 		if (ret)
 			return ret;
 		if (n % LOOK_EVERY == 0)
@@ -157,14 +149,19 @@ static int pass(struct run *r, struct err *e)
 
 /* ---- files ---- */
 
-/* While a file is written the first Ctrl-C ends reading and writing, and leaves nothing behind. */
+/*
+ * While files are written, one within the other, the first Ctrl-C ends reading and writing, and leaves nothing
+ * behind.
+ */
 static int put_file(struct run *r, const char *path, output_writer *write, void *arg, struct err *e)
 {
 	int ret;
 
+	r->writing++;
 	stop_at_once(false);
 	ret = output_file(path, &r->access, write, arg, e);
-	if (!ret)
+	r->writing--;
+	if (!ret && !r->writing)
 		stop_at_once(true);
 	if (!ret && r->access.kept && !r->access.told) {
 		tell("%s: stays root's, since the directory is another user's", path);
@@ -273,42 +270,42 @@ static int put_profiles(struct run *r, struct err *e)
 	return ret;
 }
 
-/* The one thing that is written while the trace is read. */
+/* Two things are written while the trace is read. */
+static int write_cut(void *arg, FILE *f, struct err *e)
+{
+	struct run *r = arg;
+	int64_t from, to;
+	int ret = exectrace_cut(r->in.trace, f, r->o->from_ns,
+				r->o->has_to ? r->o->to_ns : INT64_MAX, e);
+
+	r->cuts = !ret;
+	if (!ret)
+		ret = pass(r, e);
+	if (!ret)
+		ret = exectrace_cut_finish(r->in.trace, &from, &to, e);
+	if (!ret)
+		tell("%s: has the events from %.9f s to %.9f s", r->o->cut,
+		     (double)(from - r->start_ns) / 1e9, (double)(to - r->start_ns) / 1e9);
+	return ret;
+}
+
+static int cut_or_pass(struct run *r, struct err *e)
+{
+	return r->o->cut ? put_file(r, r->o->cut, write_cut, r, e) : pass(r, e);
+}
+
 static int write_perfetto(void *arg, FILE *f, struct err *e)
 {
 	struct run *r = arg;
 	int ret = trace_to_perfetto_new(f, r->in.name, &r->perfetto, e);
 
 	if (!ret)
-		ret = pass(r, e);
+		ret = cut_or_pass(r, e);
 	if (!ret)
 		ret = trace_to_perfetto_end(r->perfetto, e);
 	trace_to_perfetto_freep(&r->perfetto);
 	r->perfetto = NULL;
 	return ret;
-}
-
-static int write_cut(void *arg, FILE *f, struct err *e)
-{
-	const struct run *r = arg;
-	int ret = trace_cut_write(r->cut, r->in.fd, f, e);
-
-	return ret ? ret : trace_input_unchanged(&r->in, e);
-}
-
-static int put_cut(struct run *r, struct err *e)
-{
-	int64_t from, to;
-	int ret = trace_cut_end(r->cut, r->damage.msg[0], e);
-
-	if (!ret)
-		ret = put_file(r, r->o->cut, write_cut, r, e);
-	if (ret)
-		return ret;
-	trace_cut_span(r->cut, &from, &to);
-	tell("%s: has the generations from %.9f s to %.9f s", r->o->cut,
-	     (double)(from - r->start_ns) / 1e9, (double)(to - r->start_ns) / 1e9);
-	return 0;
 }
 
 /* ---- all of it ---- */
@@ -348,8 +345,6 @@ static int prepare(struct run *r, struct err *e)
 	}
 	if (!ret && trace_opt_summary(o))
 		ret = trace_summary_new(&r->summary, e);
-	if (!ret && o->cut)
-		ret = trace_cut_new(version, &r->cut, e);
 	return ret;
 }
 
@@ -362,11 +357,9 @@ static int run(struct run *r, struct err *e)
 		ret = prepare(r, e);
 	if (!ret)
 		ret = r->o->perfetto ? put_file(r, r->o->perfetto, write_perfetto, r, e) :
-				       pass(r, e);
+				       cut_or_pass(r, e);
 	if (!ret)
 		ret = put_profiles(r, e);
-	if (!ret && r->cut)
-		ret = put_cut(r, e);
 	if (!ret && r->summary)
 		ret = put_summary(r, e);
 	return ret ? ret : r->status;

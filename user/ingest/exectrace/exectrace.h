@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/err.h"
 
@@ -207,6 +208,18 @@ bool exectrace_has_clock(const struct exectrace *t);
 size_t exectrace_stack(const struct exectrace *t, uint32_t stack);
 /* The @i-th, from the innermost on. */
 struct trace_frame exectrace_frame(const struct exectrace *t, uint32_t stack, size_t i);
+/*
+ * What is in a time, from the first event on (@to_ns INT64_MAX: to its end), is written to @f (borrowed) as a
+ * trace of the same version, while it is read. Before the first event. -ENOTSUP: version 1.
+ */
+int exectrace_cut(struct exectrace *t, FILE *f, int64_t from_ns, int64_t to_ns, struct err *e);
+/* Nothing that comes matters for it. */
+bool exectrace_cut_is_over(const struct exectrace *t);
+/*
+ * Writes what is missing; a generation of which a part is missing is left out. *from_ns, *to_ns: when its first
+ * and its last event are, as events have it. -ENOENT: nothing is left.
+ */
+int exectrace_cut_finish(struct exectrace *t, int64_t *from_ns, int64_t *to_ns, struct err *e);
 /* How far it has read, and how long the file is; bytes. */
 uint64_t exectrace_offset(const struct exectrace *t);
 uint64_t exectrace_size(const struct exectrace *t);

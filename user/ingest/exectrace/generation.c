@@ -249,7 +249,7 @@ static int add_batch(struct generation *g, const struct head *h, uint64_t off, s
 
 	if (!b)
 		return err_set(e, -ENOMEM, "no memory for batches");
-	*b = (struct gen_batch){ off, (uint32_t)h->size, (int64_t)h->base };
+	*b = (struct gen_batch){ off, (uint32_t)h->size, (int64_t)h->base, h->base };
 	return 0;
 }
 
@@ -455,4 +455,42 @@ int generation_read(struct generations *s, struct generation *g, struct err *e)
 	g->damaged = ret < 0;
 	finish(s, g);
 	return ret < 0 ? ret : 1;
+}
+
+static struct gen_piece piece_of(const struct generations *s, const struct head *h)
+{
+	struct gen_piece p = { GEN_TABLE, h->off,	 stream_offset(&s->s),
+			       h->size,	  (int64_t)h->m, h->base };
+	const uint8_t *first = s->s.buf + s->s.at;
+
+	if (!h->size || h->what != HEAD_BATCH)
+		return p;
+	if (*first == EV_CPU_SAMPLES)
+		p.what = GEN_SAMPLES;
+	else if (!reader_of(s, *first))
+		p.what = GEN_EVENTS;
+	return p;
+}
+
+int generation_walk(struct generations *s, uint64_t off, uint64_t end, generation_each *each,
+		    void *arg, struct err *e)
+{
+	uint64_t back = stream_offset(&s->s);
+	int ret = 0;
+
+	for (stream_seek(&s->s, off); !ret && stream_offset(&s->s) < end;) {
+		struct gen_piece p;
+		struct head h;
+
+		ret = read_head(s, &h, e);
+		if (ret || h.what == HEAD_END)
+			break;
+		if (h.what == HEAD_END_OF_GENERATION)
+			continue;
+		p = piece_of(s, &h);
+		ret = each(arg, &p, e);
+		skip_events(&s->s, h.size);
+	}
+	stream_seek(&s->s, back);
+	return ret;
 }

@@ -75,7 +75,8 @@ enum tracev2_type {
 struct gen_batch {
 	uint64_t off; /* of its first event */
 	uint32_t size;
-	int64_t base; /* ns */
+	int64_t base;	/* ns */
+	uint64_t ticks; /* the same as the trace has it */
 };
 
 struct gen_sample {
@@ -121,5 +122,20 @@ struct generations {
  */
 int generation_read(struct generations *s, struct generation *g, struct err *e);
 void generation_fini(struct generation *g);
+
+/* A batch as it is in the file, with its head; experiments' are tables. */
+struct gen_piece {
+	enum { GEN_EVENTS, GEN_SAMPLES, GEN_TABLE } what;
+	uint64_t off, data; /* where it begins, and what is behind its head */
+	uint64_t size;	    /* of the latter */
+	int64_t m;
+	uint64_t base;
+};
+
+typedef int generation_each(void *arg, const struct gen_piece *p, struct err *e);
+
+/* Each batch between two offsets, of what generation_read() has read. It goes on there afterwards. */
+int generation_walk(struct generations *s, uint64_t off, uint64_t end, generation_each *each,
+		    void *arg, struct err *e);
 
 #endif

@@ -111,9 +111,11 @@ struct pstate *order_new_proc(struct order *o, int64_t id, enum pstatus status)
 struct mstate *order_new_thread(struct order *o, int64_t id, int64_t g)
 {
 	struct mstate *m = vec_add(&o->ms, LIMIT_TRACE_IDS);
+	int64_t *its_id = m ? vec_add(&o->thread_ids, LIMIT_TRACE_IDS) : NULL;
 
-	if (!m || !ids_put(&o->by_m, (uint64_t)id, o->ms.n - 1))
+	if (!its_id || !ids_put(&o->by_m, (uint64_t)id, o->ms.n - 1))
 		return NULL;
+	*its_id = id;
 	*m = (struct mstate){ .g = g, .p = TRACE_NONE };
 	return m;
 }
@@ -508,6 +510,7 @@ void order_free(struct order *o)
 	vec_fini(&o->gs);
 	vec_fini(&o->ps);
 	vec_fini(&o->ms);
+	vec_fini(&o->thread_ids);
 	vec_fini(&o->tasks);
 	vec_fini(&o->free_gs);
 	vec_fini(&o->free_tasks);

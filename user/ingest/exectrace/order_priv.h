@@ -37,8 +37,8 @@ struct region {
 
 /* The world is stopped by a goroutine. */
 struct stop {
-	uint64_t why;	  /* a string's number, of the generation in which it began */
-	struct held name; /* of the range */
+	uint64_t why, gen; /* a string's number, and of the generation in which it began */
+	struct held name;  /* of the range */
 };
 
 struct gstate {
@@ -77,12 +77,13 @@ struct order {
 	VEC(struct gstate) gs;
 	VEC(struct pstate) ps;
 	VEC(struct mstate) ms;
+	VEC(int64_t) thread_ids; /* of each in ms */
 	VEC(struct task) tasks;
 	VEC(uint32_t) free_gs, free_tasks;
 	struct ids by_g, by_p, by_m;
 	struct map by_task;
 	enum gc_state gc;
-	uint64_t gc_seq;
+	uint64_t gc_seq, gc_gen; /* gc_gen: the generation that told it */
 	/* What the event that came last means: the first in *out, the others in queue. */
 	struct trace_event *out, queue[QUEUE_MAX - 1];
 	size_t head, queued;
@@ -118,6 +119,8 @@ int order_hold(struct order *o, struct trace_text a, struct trace_text b, struct
 void order_let_go(struct order *o, struct held *h);
 /* Until the next event: what the present one refers to. */
 void order_keep(struct order *o, struct held *h);
+/* Is it a stop of the world for that reason? */
+bool order_is_stop(const struct held *name, struct trace_text why);
 /* 0, or as order_wrong(). */
 int order_lacks(struct order *o, unsigned what);
 static inline int order_needs(struct order *o, unsigned what)

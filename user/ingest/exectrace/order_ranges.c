@@ -12,6 +12,7 @@ static const struct trace_text gc_name = { "GC concurrent mark phase", 24 },
 static void collection(struct order *o, enum trace_kind kind, uint64_t seq, uint64_t stack_id)
 {
 	o->gc_seq = seq;
+	o->gc_gen = o->gen->number;
 	o->gc = kind == TRACE_RANGE_END ? GC_OFF : GC_ON;
 	order_put_range(o, kind, gc_name, TRACE_SCOPE_PROGRAM, 0, stack_id);
 	order_reach_gc(o);
@@ -127,16 +128,24 @@ static struct trace_text text_of(const struct held *h)
 }
 
 /* "stop-the-world (why)" */
+static const char stop_before[] = "stop-the-world (", stop_after[] = ")";
+
+bool order_is_stop(const struct held *name, struct trace_text why)
+{
+	return name->len == sizeof(stop_before) - 1 + why.len + sizeof(stop_after) - 1 &&
+	       !memcmp(name->at + sizeof(stop_before) - 1, why.at, why.len);
+}
+
 static int hold_stop(struct order *o, uint64_t why, struct held *out)
 {
-	static const char before[] = "stop-the-world (", after[] = ")";
 	struct held begin;
-	int ret = order_hold(o, (struct trace_text){ before, sizeof(before) - 1 },
+	int ret = order_hold(o, (struct trace_text){ stop_before, sizeof(stop_before) - 1 },
 			     order_text(o, why), &begin);
 
 	if (ret)
 		return ret;
-	ret = order_hold(o, text_of(&begin), (struct trace_text){ after, sizeof(after) - 1 }, out);
+	ret = order_hold(o, text_of(&begin),
+			 (struct trace_text){ stop_after, sizeof(stop_after) - 1 }, out);
 	order_let_go(o, &begin);
 	return ret;
 }
@@ -161,6 +170,7 @@ int order_stw_begin(struct order *o, const uint64_t *a)
 	if (!s)
 		return order_no_memory(o);
 	s->why = a[0];
+	s->gen = o->gen->number;
 	ret = hold_stop(o, a[0], &s->name);
 	if (ret)
 		return ret;

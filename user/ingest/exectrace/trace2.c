@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "ingest/exectrace/cut2.h"
 #include "ingest/exectrace/order.h"
 #include "ingest/exectrace/ticks.h"
 
@@ -23,7 +24,8 @@ struct cursor {
 	uint32_t batch;	  /* the one that is read, */
 	uint8_t *buf;	  /* its bytes; owned */
 	uint32_t at, len; /* in buf */
-	int64_t time_ns;  /* of the event that was read last */
+	int64_t time_ns;  /* of the event that was read last, */
+	uint64_t ticks;	  /* as the trace has it */
 	struct raw_event ev;
 	uint32_t other; /* the next one that waits for the same, + 1 */
 };
@@ -37,7 +39,9 @@ struct trace2 {
 	int fd;
 	struct generations gens;
 	struct generation gen;
+	uint64_t off; /* where it begins */
 	struct order *order;
+	struct cut2 *cut; /* NULL: none is made */
 	uint8_t arguments
 		[256]; /* of each kind of event, behind the time stamp; 0xff: there is none */
 	struct trace_event *next;   /* where the next event goes */
@@ -163,6 +167,7 @@ static int load_batch(struct trace2 *t, struct cursor *c, struct err *e)
 	c->at = 0;
 	c->len = b->size;
 	c->time_ns = b->base;
+	c->ticks = b->ticks;
 	return 0;
 }
 
@@ -196,6 +201,7 @@ static int next_event(struct trace2 *t, struct cursor *c, struct err *e)
 			       (unsigned long long)thread->batches.at[c->batch].off + c->at);
 	c->time_ns = ticks_add(c->time_ns, ticks_ns((double)dt, t->gen.ns_per_tick));
 	c->ev.time_ns = c->time_ns;
+	c->ticks += dt;
 	return 1;
 }
 
@@ -347,8 +353,12 @@ static int next_generation(struct trace2 *t, struct err *e)
 
 	if (t->pending)
 		return tell_damage(t, e);
+	ret = t->cut && t->gen.number ? cut2_end(t->cut, e) : 0;
+	if (ret)
+		return ret;
 	close_cursors(t);
 	t->sample = 0;
+	t->off = stream_offset(&t->gens.s);
 	ret = generation_read(&t->gens, &t->gen, e);
 	if (ret < 0 && t->gen.number) { /* what is whole of it comes first */
 		t->pending = ret;
@@ -376,6 +386,32 @@ static int order_of(struct trace2 *t, uint32_t cursor, bool force, struct err *e
 	return order_advance(t->order, &c->ev, c->m, force, t->next, e);
 }
 
+/* Time stamps of threads may be equal, or contradict each other; what is delivered rises. */
+static int64_t risen(const struct trace2 *t, int64_t time_ns)
+{
+	return time_ns <= t->last_ns ? ticks_add(t->last_ns, 1) : time_ns;
+}
+
+/* What came goes into the cut, as it is told. */
+static int keep(struct trace2 *t, uint32_t cursor, struct err *e)
+{
+	const struct cursor *c = &t->cursors.at[cursor];
+	struct trace_event told = *t->next;
+	struct cut2_event ev = { &c->ev, t->arguments[c->ev.type], c->m, c->ticks, &told };
+
+	told.time_ns = risen(t, told.time_ns);
+	return cut2_put(t->cut, t->order, &ev, e);
+}
+
+static int open_cut(struct trace2 *t, struct err *e)
+{
+	const struct slot *first = t->slots.at;
+
+	if (!t->slots.n || !cut2_opens_at(t->cut, risen(t, first->time_ns)))
+		return 0;
+	return cut2_open(t->cut, t->order, t->cursors.at[first->cursor].ticks, e);
+}
+
 /* False: there is no more, or that failed, which is told after the present event. */
 static bool read_on(struct trace2 *t, uint32_t cursor)
 {
@@ -397,6 +433,9 @@ static int try(struct trace2 *t, size_t i, bool force, struct err *e)
 	if (ret <= 0)
 		return ret;
 	t->forced += force;
+	ret = t->cut ? keep(t, s.cursor, e) : 1;
+	if (ret < 0)
+		return ret;
 	if (!read_on(t, s.cursor)) {
 		pull(t, i);
 		return 1;
@@ -453,6 +492,8 @@ static int advance_many(struct trace2 *t, struct err *e)
 		if (ret <= 0)
 			continue;
 		ret = wake(t, e);
+		if (!ret && t->cut)
+			ret = keep(t, cursor, e);
 		if (!ret && read_on(t, cursor))
 			ret = push(t, cursor, e);
 		return ret < 0 ? ret : 1;
@@ -479,6 +520,9 @@ static int advance(struct trace2 *t, struct err *e)
 		*e = t->why;
 		return t->failed;
 	}
+	ret = t->cut ? open_cut(t, e) : 0;
+	if (ret)
+		return ret;
 	ret = t->many ? advance_many(t, e) : advance_few(t, e);
 	return ret == -EBADMSG && t->gen.damaged ? give_up(t, ret, e) : ret;
 }
@@ -502,11 +546,9 @@ static bool sample_is_next(const struct trace2 *t)
 	return t->gen.samples.at[t->sample].time_ns < t->slots.at[0].time_ns;
 }
 
-/* Time stamps of threads may be equal, or contradict each other; what is delivered rises. */
 static int deliver(struct trace2 *t, struct trace_event *ev)
 {
-	if (ev->time_ns <= t->last_ns)
-		ev->time_ns = ticks_add(t->last_ns, 1);
+	ev->time_ns = risen(t, ev->time_ns);
 	t->last_ns = ev->time_ns;
 	return 1;
 }
@@ -547,8 +589,13 @@ int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e)
 			continue;
 		}
 		ret = next_generation(t, e);
-		if (ret > 0)
-			return sync_event(t, ev, t->gen.start_ns);
+		if (ret > 0) {
+			ret = sync_event(t, ev, t->gen.start_ns);
+			if (t->cut)
+				cut2_begin(t->cut, &t->gen, t->off, stream_offset(&t->gens.s),
+					   ev->time_ns);
+			return ret;
+		}
 		if (ret < 0 || t->ended)
 			return ret;
 		t->ended = true;
@@ -589,6 +636,7 @@ void trace2_free(struct trace2 *t)
 	vec_fini(&t->cursors);
 	vec_fini(&t->slots);
 	generation_fini(&t->gen);
+	cut2_freep(&t->cut);
 	order_free(t->order);
 	stream_fini(&t->gens.s);
 	free(t);
@@ -607,4 +655,19 @@ const struct trace_tables *trace2_tables(const struct trace2 *t)
 const struct stream *trace2_stream(const struct trace2 *t)
 {
 	return &t->gens.s;
+}
+
+int trace2_cut(struct trace2 *t, FILE *f, int64_t from_ns, int64_t to_ns, struct err *e)
+{
+	return cut2_new(&t->gens, f, from_ns, to_ns, &t->cut, e);
+}
+
+bool trace2_cut_is_over(const struct trace2 *t)
+{
+	return cut2_is_over(t->cut);
+}
+
+int trace2_cut_finish(struct trace2 *t, int64_t *from_ns, int64_t *to_ns, struct err *e)
+{
+	return cut2_finish(t->cut, from_ns, to_ns, e);
 }

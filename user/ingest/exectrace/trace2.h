@@ -2,6 +2,10 @@
 #ifndef INGEST_EXECTRACE_TRACE2_H
 #define INGEST_EXECTRACE_TRACE2_H
 
+#include <stdio.h>
+
+#include <stdio.h>
+
 #include "ingest/exectrace/generation.h"
 
 struct trace2;
@@ -15,5 +19,10 @@ int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e);
 bool trace2_has_clock(const struct trace2 *t);
 const struct trace_tables *trace2_tables(const struct trace2 *t);
 const struct stream *trace2_stream(const struct trace2 *t);
+
+/* As exectrace_cut() and what follows it. */
+int trace2_cut(struct trace2 *t, FILE *f, int64_t from_ns, int64_t to_ns, struct err *e);
+bool trace2_cut_is_over(const struct trace2 *t);
+int trace2_cut_finish(struct trace2 *t, int64_t *from_ns, int64_t *to_ns, struct err *e);
 
 #endif

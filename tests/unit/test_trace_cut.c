@@ -1,0 +1,293 @@
+/*
+ * tests/unit/test_trace_cut.c - a part of an execution trace is a trace: what goes on where it begins is told
+ * there, numbers count from there on, and what is told behind its end alone is in it. The e2e test trace_out
+ * compares parts of real traces with the whole, and has them read by Go.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka.h needs those four first. */
+#include <cmocka.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "ingest/exectrace/exectrace.h"
+#include "ingest/exectrace/generation.h"
+#include "mktrace.h"
+
+static struct err e;
+
+/* ---- parts ---- */
+
+struct part {
+	int fd;
+	char *bytes;
+	size_t n;
+	int64_t from_ns, to_ns;
+};
+
+static void part_fini(struct part *p)
+{
+	closep(&p->fd);
+	free(p->bytes);
+}
+
+/* What exectrace_cut() makes of a time, and what it answers in the end. */
+static int cut(int fd, int64_t from_ns, int64_t to_ns, struct part *p)
+{
+	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
+	FILE *f = open_memstream(&p->bytes, &p->n);
+	struct trace_event ev;
+	int ret;
+
+	assert_non_null(f);
+	assert_int_equal(exectrace_open(fd, &t, &e), 0);
+	assert_int_equal(exectrace_cut(t, f, from_ns, to_ns, &e), 0);
+	while (!exectrace_cut_is_over(t) && exectrace_next(t, &ev, &e) > 0)
+		;
+	ret = exectrace_cut_finish(t, &p->from_ns, &p->to_ns, &e);
+	fclose(f);
+	p->fd = memfd_create("part", MFD_CLOEXEC);
+	assert_int_equal(write(p->fd, p->bytes, p->n), p->n);
+	return ret;
+}
+
+/* ---- what a trace says ---- */
+
+enum { SAID = 8192 };
+
+static void say(char *to, const struct trace_event *ev)
+{
+	static const char *const states[] = { "?",	 "none",    "runnable",
+					      "running", "syscall", "waiting" };
+	static const char *const procs[] = { "?", "none", "running", "idle" };
+	const struct trace_transition *tr = &ev->transition;
+	size_t at = strlen(to), left = SAID - at;
+
+	to += at;
+	if (ev->kind == TRACE_GOROUTINE)
+		snprintf(to, left, "%lld m%lld g%lld %s>%s\n", (long long)ev->time_ns,
+			 (long long)ev->m, (long long)tr->id, states[tr->from], states[tr->to]);
+	else if (ev->kind == TRACE_PROC)
+		snprintf(to, left, "%lld m%lld p%lld %s>%s\n", (long long)ev->time_ns,
+			 (long long)ev->m, (long long)tr->id, procs[tr->from], procs[tr->to]);
+	else if (ev->kind >= TRACE_RANGE_BEGIN && ev->kind <= TRACE_RANGE_END)
+		snprintf(to, left, "%lld %s %.*s\n", (long long)ev->time_ns,
+			 ev->kind == TRACE_RANGE_BEGIN	? "begin" :
+			 ev->kind == TRACE_RANGE_ACTIVE ? "active" :
+							  "end",
+			 (int)ev->range.name.len, ev->range.name.at);
+	else if (ev->kind == TRACE_CPU_SAMPLE)
+		snprintf(to, left, "%lld sample\n", (long long)ev->time_ns);
+}
+
+static void says(int fd, const char *want)
+{
+	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
+	char said[SAID] = "";
+	struct trace_event ev;
+	int ret;
+
+	assert_int_equal(exectrace_open(fd, &t, &e), 0);
+	while ((ret = exectrace_next(t, &ev, &e)) > 0)
+		say(said, &ev);
+	assert_string_equal(said, want);
+	assert_int_equal(ret, 0);
+}
+
+/* ---- one generation ---- */
+
+enum { RUNNABLE = 1, RUNNING, SYSCALL, WAITING };
+enum { P_RUNNING = 1, P_IDLE };
+
+/* Thread 1: what goes on at 50, and ends before 100. */
+static void busy_thread(struct mktrace *m)
+{
+	mktrace_batch(m, 1, 1, 10);
+	EVENT2(m, EV_PROC_STATUS, 0, 0, P_RUNNING);
+	EVENT2(m, EV_GO_STATUS, 0, 1, 1, RUNNING);
+	EVENT2(m, EV_PROC_STATUS, 0, 2, P_IDLE);
+	EVENT2(m, EV_GO_STATUS, 0, 3, UINT64_MAX, WAITING);
+	EVENT2(m, EV_GO_UNBLOCK, 2, 3, 1, 0);
+	EVENT2(m, EV_GC_BEGIN, 1, 7, 0);
+	EVENT2(m, EV_GC_SWEEP_BEGIN, 1, 0);
+	EVENT2(m, EV_GC_ASSIST_BEGIN, 1, 0);
+	EVENT2(m, EV_STW_BEGIN, 1, 1, 0); /* at 16 */
+	EVENT2(m, EV_STW_END, 44);	  /* at 60 */
+	EVENT2(m, EV_GC_ASSIST_END, 1);
+	EVENT2(m, EV_GC_SWEEP_END, 1, 0, 0);
+	EVENT2(m, EV_GC_END, 1, 8);
+	EVENT2(m, EV_GO_STOP, 1, 0, 0);
+	EVENT2(m, EV_GO_START, 1, 3, 2);
+	EVENT2(m, EV_GO_BLOCK, 1, 0, 0); /* at 66 */
+	/* Who did nothing before 100 is told only now. */
+	EVENT2(m, EV_GO_STATUS, 54, 4, UINT64_MAX, WAITING);
+	EVENT2(m, EV_PROC_STATUS, 0, 3, P_IDLE);
+	EVENT2(m, EV_GO_UNBLOCK, 0, 4, 1, 0);
+	EVENT2(m, EV_GO_STATUS, 0, 3, UINT64_MAX, WAITING);
+}
+
+static void calling_thread(struct mktrace *m)
+{
+	mktrace_batch(m, 1, 2, 10);
+	EVENT2(m, EV_PROC_STATUS, 0, 1, P_RUNNING);
+	EVENT2(m, EV_GO_STATUS, 0, 2, 2, RUNNING);
+	EVENT2(m, EV_GO_SYSCALL_BEGIN, 5, 1, 0); /* at 15 */
+	EVENT2(m, EV_GO_SYSCALL_END, 55);
+	EVENT2(m, EV_GO_SYSCALL_BEGIN, 1, 2, 0);
+}
+
+static void tables(struct mktrace *m, uint64_t gen, uint64_t string)
+{
+	mktrace_clock(m, gen);
+	mktrace_batch(m, gen, UINT64_MAX, 10);
+	mktrace_byte(m, EV_STRINGS);
+	mktrace_string(m, EV_STRING, string, 'x', 3);
+	mktrace_batch(m, gen, UINT64_MAX, 10);
+	mktrace_byte(m, EV_CPU_SAMPLES);
+	EVENT2(m, EV_CPU_SAMPLE, 20, 1, 0, 1, 0);
+	EVENT2(m, EV_CPU_SAMPLE, 80, 1, 0, 1, 0);
+	EVENT2(m, EV_CPU_SAMPLE, 110, 1, 0, 1, 0);
+}
+
+static void states_are_told_where_it_begins(void **state)
+{
+	struct mktrace m = mktrace("go 1.22 trace");
+	CLEANUP(part_fini) struct part p = { .fd = -1 };
+	int fd CLEANUP(closep) = -1;
+
+	(void)state;
+	tables(&m, 1, 1);
+	busy_thread(&m);
+	calling_thread(&m);
+	fd = mktrace_fd(&m);
+	assert_int_equal(cut(fd, 40, 90, &p), 0); /* the first event is at 10 */
+	assert_int_equal(p.from_ns, 60);
+	assert_int_equal(p.to_ns, 71);
+	says(p.fd, "42 m1 p0 ?>running\n43 active GC incremental sweep\n44 m1 g1 ?>running\n"
+		   "45 active GC mark assist\n46 begin stop-the-world (xxx)\n47 m1 p2 ?>idle\n"
+		   "48 m1 g3 ?>runnable\n49 m2 p1 ?>running\n50 m2 g2 ?>syscall\n"
+		   "51 active GC concurrent mark phase\n"
+		   "60 end stop-the-world (xxx)\n61 end GC mark assist\n"
+		   "62 end GC incremental sweep\n63 end GC concurrent mark phase\n"
+		   "64 m1 g1 running>runnable\n65 m1 g3 runnable>running\n"
+		   "66 m1 g3 running>waiting\n70 m2 g2 syscall>running\n"
+		   "71 m2 g2 running>syscall\n72 m1 g4 ?>waiting\n73 m1 p3 ?>idle\n80 sample\n");
+	mktrace_done(&m);
+}
+
+/* ---- several ---- */
+
+/* What goes on from generation 1 to 2 is told in 2 once more, at 220; threads pass on goroutines and Ps. */
+static struct mktrace two_generations(const char *header)
+{
+	struct mktrace m = mktrace(header);
+
+	tables(&m, 1, 1);
+	mktrace_batch(&m, 1, 1, 10);
+	EVENT2(&m, EV_PROC_STATUS, 0, 0, P_RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 1, 1, RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 3, UINT64_MAX, WAITING);
+	EVENT2(&m, EV_GO_STATUS, 0, 4, UINT64_MAX, WAITING);
+	EVENT2(&m, EV_GC_BEGIN, 0, 1, 0);
+	EVENT2(&m, EV_GC_ASSIST_BEGIN, 0, 0);
+	EVENT2(&m, EV_STW_BEGIN, 0, 1, 0);
+	tables(&m, 2, 5);
+	mktrace_batch(&m, 2, 1, 200);
+	EVENT2(&m, EV_PROC_STATUS, 0, 0, P_RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 1, 1, RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 2, 3, UINT64_MAX, WAITING);
+	EVENT2(&m, EV_GO_UNBLOCK, 8, 3, 1, 0);
+	EVENT2(&m, EV_GC_ACTIVE, 10, 2);
+	EVENT2(&m, EV_GC_ASSIST_ACTIVE, 0, 1);
+	EVENT2(&m, EV_STW_END, 5); /* at 225 */
+	EVENT2(&m, EV_GC_ASSIST_END, 1);
+	EVENT2(&m, EV_GC_END, 1, 3);
+	EVENT2(&m, EV_GO_SYSCALL_BEGIN, 3, 1, 0); /* at 230 */
+	EVENT2(&m, EV_GO_SYSCALL_END_BLOCKED, 30);
+	mktrace_batch(&m, 2, 2, 210);
+	EVENT2(&m, EV_PROC_STEAL, 30, 0, 2, 1); /* at 240 */
+	EVENT2(&m, EV_PROC_START, 1, 0, 3);
+	EVENT2(&m, EV_GO_START, 1, 3, 2);
+	EVENT2(&m, EV_GO_SWITCH, 8, 4, 1); /* at 250 */
+	mktrace_batch(&m, 2, 3, 205);
+	EVENT2(&m, EV_GO_STATUS, 0, 4, UINT64_MAX, WAITING);
+	mktrace_end_batch(&m);
+	return m;
+}
+
+static void numbers_count_from_where_it_begins(void **state)
+{
+	struct mktrace m = two_generations("go 1.23 trace");
+	CLEANUP(part_fini) struct part p = { .fd = -1 }, q = { .fd = -1 };
+	int fd CLEANUP(closep) = -1;
+
+	(void)state;
+	fd = mktrace_fd(&m);
+	assert_int_equal(cut(fd, 214, 244, &p), 0);
+	says(p.fd, "216 m1 p0 ?>running\n217 m1 g1 ?>running\n218 active GC mark assist\n"
+		   "219 begin stop-the-world (xxx)\n220 m1 g3 ?>runnable\n221 m1 g4 ?>waiting\n"
+		   "222 active GC concurrent mark phase\n225 end stop-the-world (xxx)\n"
+		   "226 end GC mark assist\n227 end GC concurrent mark phase\n"
+		   "230 m1 g1 running>syscall\n240 m2 p0 running>idle\n"
+		   "241 m2 p0 idle>running\n242 m2 g3 runnable>running\n");
+	assert_int_equal(cut(fd, 234, INT64_MAX, &q), 0);
+	says(q.fd, "236 m1 p0 ?>running\n237 m1 g1 ?>syscall\n238 m1 g3 ?>runnable\n"
+		   "239 m1 g4 ?>waiting\n240 m2 p0 running>idle\n241 m2 p0 idle>running\n"
+		   "242 m2 g3 runnable>running\n250 m2 g4 waiting>runnable\n"
+		   "251 m2 g3 running>waiting\n252 m2 g4 runnable>running\n"
+		   "260 m1 g1 syscall>runnable\n");
+	mktrace_done(&m);
+}
+
+/* A whole generation stays as it is, byte by byte. */
+static void whole_generations_are_copied(void **state)
+{
+	struct mktrace m = two_generations("go 1.23 trace");
+	CLEANUP(part_fini) struct part all = { .fd = -1 };
+	int fd CLEANUP(closep) = mktrace_fd(&m);
+
+	(void)state;
+	assert_int_equal(cut(fd, 0, INT64_MAX, &all), 0);
+	assert_int_equal(all.n, m.bytes.n);
+	assert_memory_equal(all.bytes, m.bytes.at, all.n);
+	mktrace_done(&m);
+}
+
+/* What comes behind an event that cannot be is not in it, and all before it is. */
+static void what_breaks_off_is_cut_there(void **state)
+{
+	struct mktrace m = mktrace("go 1.22 trace");
+	CLEANUP(part_fini) struct part p = { .fd = -1 }, none = { .fd = -1 };
+	int fd CLEANUP(closep) = -1;
+
+	(void)state;
+	tables(&m, 1, 1);
+	mktrace_batch(&m, 1, 1, 10);
+	EVENT2(&m, EV_PROC_STATUS, 0, 0, P_RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 1, 1, RUNNING);
+	EVENT2(&m, EV_GO_STOP, 40, 0, 0);
+	EVENT2(&m, EV_GO_STOP, 10, 0, 0); /* nobody runs */
+	fd = mktrace_fd(&m);
+	assert_int_equal(cut(fd, 30, 200, &p), 0);
+	says(p.fd,
+	     "32 m1 p0 ?>running\n33 m1 g1 ?>running\n50 m1 g1 running>runnable\n80 sample\n110 sample\n");
+	/* To its end a generation is there wholly, or not. */
+	assert_int_equal(cut(fd, 0, INT64_MAX, &none), -ENOENT);
+	mktrace_done(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(states_are_told_where_it_begins),
+		cmocka_unit_test(numbers_count_from_where_it_begins),
+		cmocka_unit_test(whole_generations_are_copied),
+		cmocka_unit_test(what_breaks_off_is_cut_there),
+	};
+
+	return cmocka_run_group_tests_name("trace_cut", tests, NULL, NULL);
+}
