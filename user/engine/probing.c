@@ -426,6 +426,7 @@ static int window_over(struct probing *p, struct err *e)
 	ret = probing_hand_over(
 		p,
 		(struct stretch){ .window = true,
+				  .asked = w.asked,
 				  .opened = w.opened,
 				  .closed = w.closed,
 				  .weight = p->by_count ? 1 : (double)p->stratum_len / open_ns },

@@ -29,6 +29,7 @@ struct stretch {
 	bool window;		 /* false: everything was observed, from one decision to the next */
 	bool let_go;		 /* it ended before this was known, because we were stopped */
 	uint64_t opened, closed; /* CLOCK_MONOTONIC */
+	uint64_t asked;		 /* of a window: when the first probe may have been put in */
 	/*
 	 * how many times its length it stands for: 1 when it is no window; 0: it is to be dropped
 	 */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define NEAR_NS 100000000ull /* a step so much before a window, or after it, tells of its time */
-#define DILATED 10	     /* windows may see so many times too few, and not more */
 
 static bool ready(struct paces *p)
 {
@@ -25,7 +24,7 @@ static bool ready(struct paces *p)
  */
 static bool tells_of(const struct pace_step *s, const struct pace_window *w)
 {
-	if (!s->ended || s->all > DILATED * w->saw.all)
+	if (!s->ended || s->all > RUN_DILATED * w->saw.all)
 		return false;
 	return s->ended <= w->opened ? s->ended + NEAR_NS > w->opened :
 				       s->began >= w->closed && s->began < w->closed + NEAR_NS;
@@ -106,15 +105,11 @@ void paces_pause(struct paces *p)
 	p->known = false;
 }
 
-/*
- * Windows end by each CPU's own time (owntime.h), which is mended until they agree with the runtime's count: so
- * they lack nothing where both are at the same pace.
- */
 struct run_unmet paces_unmet(const struct paces *p, unsigned class)
 {
 	if (!p->of)
 		return (struct run_unmet){};
-	return run_rates_above(&p->of[class], p->of[class].most);
+	return run_rates_unmet(&p->of[class]);
 }
 
 void paces_fini(struct paces *p)

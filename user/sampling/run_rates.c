@@ -49,8 +49,13 @@ void run_rates_window(struct run_rates *r, double runs, double ns, double stands
 	if (ns <= 0)
 		return;
 	add(&r->windows, runs, ns, stands_ns / ns);
-	if (runs / ns > r->most)
-		r->most = runs / ns;
+	run_rates_met(r, runs / ns);
+}
+
+void run_rates_met(struct run_rates *r, double pace)
+{
+	if (pace > r->most)
+		r->most = pace;
 }
 
 static double time_of(const struct run_bins *b)
@@ -91,15 +96,15 @@ static double fast(double pace, double times)
 	return times * met + ERRORS * sqrt(EACH_TELLS * met) + EACH_TELLS * TOGETHER;
 }
 
-struct run_unmet run_rates_unmet(const struct run_rates *r)
+bool run_rates_beyond(double pace, double than)
 {
-	return run_rates_above(r, run_rates_lack(r) * r->most);
+	return pace * RUN_STEP_NS > fast(than, 1);
 }
 
-struct run_unmet run_rates_above(const struct run_rates *r, double pace)
+struct run_unmet run_rates_unmet(const struct run_rates *r)
 {
-	double runs = 0, ns = 0, rest = 0, rest_ns = 0, met = fast(pace, 1) / RUN_STEP_NS;
-	unsigned last = bin_of(fast(pace, FAR), RUN_STEP_NS);
+	double runs = 0, ns = 0, rest = 0, rest_ns = 0, met = fast(r->most, 1) / RUN_STEP_NS;
+	unsigned last = bin_of(fast(r->most, FAR), RUN_STEP_NS);
 	struct run_unmet out = {};
 
 	if (time_of(&r->windows) <= 0)

@@ -12,6 +12,7 @@
 #ifndef SAMPLING_RUN_RATES_H
 #define SAMPLING_RUN_RATES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define RUN_STEP_NS 5000000ull
@@ -25,13 +26,18 @@ struct run_bins {
 /* A struct that is zeroed is a new one. */
 struct run_rates {
 	struct run_bins steps, windows;
-	double most; /* runs per ns: the highest pace in a window */
+	double most; /* runs per ns: the highest pace that a window met; 0: none did */
 };
 
 /* By the runtime's count there were so many runs in so much time, about RUN_STEP_NS or more. */
 void run_rates_step(struct run_rates *r, double runs, double ns);
 /* A window saw so many in @ns of the target's own time, and stands for @stands_ns. */
 void run_rates_window(struct run_rates *r, double runs, double ns, double stands_ns);
+/* It was at this pace, in runs per ns, by what is known from elsewhere. */
+void run_rates_met(struct run_rates *r, double pace);
+/* Is a pace higher than another one, beyond chance, where both are of RUN_STEP_NS? */
+bool run_rates_beyond(double pace, double than);
+#define RUN_DILATED 10 /* windows may see so many times too few runs, and not more */
 
 /*
  * About how many runs were at a pace that no window met; 0 without windows. While others ran so often, the
@@ -39,11 +45,9 @@ void run_rates_window(struct run_rates *r, double runs, double ns, double stands
  */
 struct run_unmet {
 	double runs, unsure;
-	double faster; /* of the others: those beyond the highest pace in windows */
+	double faster; /* of the others: those beyond the highest pace that a window met */
 };
 struct run_unmet run_rates_unmet(const struct run_rates *r);
-/* The same where windows met paces of up to @pace, in runs per ns as the runtime counts them. */
-struct run_unmet run_rates_above(const struct run_rates *r, double pace);
 /*
  * How many times fewer runs windows saw than the runtime counted at the same pace: where CPUs are scarce, a
  * window has less of the program's work than its own time says. 1: not known.

@@ -1,6 +1,8 @@
 /* user/sampling/tally.c - sums per stack and window, and estimates from them. */
 #include "sampling/tally.h"
 
+#include <math.h>
+
 #include "base/cleanup.h"
 #include "base/hash.h"
 
@@ -607,6 +609,13 @@ struct tally_estimate tally_part_by_length(const struct tally_part *p, double to
 								 rate * total_ns * total_ns };
 }
 
+/*
+ * One run more is one wait more, or none, or one of another site instead. Chance makes slopes of sites larger and
+ * smaller, but together they are 1.
+ */
+#define SLOPE_LEAST (-1.0 * GPB_COUNT_ONE)
+#define SLOPE_MOST  (2.0 * GPB_COUNT_ONE)
+
 struct tally_estimate tally_part_regressed(const struct tally *t, const struct tally_part *p,
 					   double total, double lack)
 {
@@ -619,8 +628,9 @@ struct tally_estimate tally_part_regressed(const struct tally *t, const struct t
 	if (k < 3 || spread <= 0)
 		return (struct tally_estimate){ x->x / n->x * total,
 						tally_part_counts(t, p).variance };
-	/* Below 0 where others run instead. */
+	/* Below 0 where others run instead. Beyond these bounds it is chance, which an extrapolation would blow up. */
 	slope = (x->xn - x->x * n->x / k) / spread;
+	slope = fmax(SLOPE_LEAST, fmin(slope, SLOPE_MOST));
 	rest = all->x - slope * n->x;
 	square = all->xx - 2 * slope * all->xn + slope * slope * n->xx - rest * rest / k;
 	/* The farther the total is from what windows tell, the more an error of the slope matters. */

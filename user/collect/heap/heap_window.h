@@ -80,7 +80,7 @@ struct heap_window {
 	double total[GPB_CLASSES];   /* growth while there were windows; -1: unknown */
 	struct paces paces;	     /* of that growth, and of what windows saw */
 	/*
-	 * Set at the end, by run_rates_above(): the growth that windows stand for, the rest of it, and what was
+	 * Set at the end, by run_rates_unmet(): the growth that windows stand for, the rest of it, and what was
 	 * somewhat faster than windows.
 	 */
 	double met[GPB_CLASSES], unmet[GPB_CLASSES], faster[GPB_CLASSES];

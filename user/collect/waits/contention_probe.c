@@ -10,9 +10,6 @@
 #include "profile/profile.h"
 #include "symbolize/physical.h"
 
-/* Of a block profile whose windows saw fewer waits end, what else there was is a loss. */
-enum { FEW = 10 };
-
 /* Of a mutex profile that no window saw anything of, this part of the time waited for mutexes is a loss. */
 #define UNSEEN_SHARE 0.01
 
@@ -145,12 +142,6 @@ static int comment_looks(struct contention_probe *c, const struct sched_result *
 				   "cut: %llu waits were under way when what was observed in full "
 				   "ended, and are not counted up to then",
 				   (unsigned long long)r->cut);
-	/*
-	 * Where windows met waits it is no loss: the probes do not see yields, and so windows may well have met
-	 * them.
-	 */
-	if (!ret && r->unmet > 0 && c->kind == CONTENTION_BLOCK)
-		ret = prof_comment(c->prof, e, SLOWNESS_UNMET, (unsigned long long)r->unmet);
 	return ret;
 }
 
@@ -248,6 +239,8 @@ static int comments(struct contention_probe *c, const struct sched_result *r, st
 				   r->multi ? "multi links" : "perf uprobes");
 	if (!ret)
 		ret = sched_comment(c->sched, c->prof, e);
+	if (!ret && r->windowed && r->unmet > 0)
+		ret = prof_comment(c->prof, e, SLOWNESS_UNMET, (unsigned long long)r->unmet);
 	if (!ret && r->windowed)
 		ret = comment_errors(c, r, e);
 	return ret;
@@ -277,9 +270,8 @@ void contention_probe_unseen(enum contention kind, int64_t ns, struct sched_resu
 {
 	if (!r->windowed)
 		return;
-	if (kind == CONTENTION_BLOCK)
-		r->loss.n[LOSS_RUNS_UNMET] += r->ended < FEW ? (uint64_t)r->unmet : 0;
-	else if (r->unseen_ns > UNSEEN_SHARE * (double)ns)
+	r->loss.n[LOSS_RUNS_UNMET] += (uint64_t)r->unmet;
+	if (kind == CONTENTION_MUTEX && r->unseen_ns > UNSEEN_SHARE * (double)ns)
 		r->loss.n[LOSS_LOCKS_UNSEEN] += (uint64_t)(r->unseen_ns / 1e6) + 1;
 }
 

@@ -11,13 +11,6 @@
 
 enum { SEEN_WORDS = sizeof(struct gpb_sched_seen) / 8, WAITS_BATCH = 4096, FOLD_AT = 65536 };
 
-/*
- * How many times slower probes must make the target so that numbers are made to agree with the
- * runtime's count of switches. Then nearly all of these switches must be parks; otherwise the
- * count contains too many others.
- */
-#define AGREE_SLOW 3
-
 static int seen_map(const struct sched_window *w)
 {
 	return bpf_map__fd(w->obj->maps.seen);
@@ -185,8 +178,9 @@ static int add_contention(void *arg, uint64_t g, const struct gpb_wait *wait, st
 	return 0;
 }
 
-static int outlasting(struct sched_window *w, const struct stretch *s, double weight, struct err *e)
+static int outlasting(struct sched_window *w, const struct stretch *s, struct err *e)
 {
+	double weight = s->weight * (double)(s->closed - s->opened) / (double)w->conf->begin_ns;
 	uint64_t n = 0;
 	int ret = each_waiting(w, s->opened, add_contention, &n, e);
 
@@ -310,30 +304,51 @@ static uint64_t parks_since(struct sched_window *w, const struct gpb_sched_seen 
 	return since;
 }
 
+/* Counts of the kinds that are told, of those that group 0 has, since the last window. */
+static double told_now(const struct sched_window *w)
+{
+	double n = 0;
+
+	for (size_t i = 0; i < w->tally.seen.n; i++)
+		if (w->tally.entries.at[w->tally.seen.at[i].entry].group == GPB_WAIT_BLOCK)
+			n += (double)w->tally.seen.at[i].count / GPB_COUNT_ONE;
+	return n;
+}
+
 /* Waits that are counted by the clock had a larger part of the window. */
 static double by_length(void *arg, const struct gpb_stack *st)
 {
 	const struct sched_window *w = arg;
 
-	return st->type ? (double)w->conf->own.ns / (double)w->conf->begin_ns : 1;
+	return st->type ? w->own / (double)w->conf->begin_ns : 1;
 }
 
-static int close_window(struct sched_window *w, const struct stretch *s,
-			const struct gpb_sched_seen *now, size_t ncpu, struct err *e)
+/*
+ * Windows are compared with the runtime's own count at their moment, which has yields, preemptions and system calls,
+ * too, that these probes do not see.
+ */
+void sched_window_close(struct sched_window *w, const struct stretch *s,
+			const struct gpb_sched_seen *now, size_t ncpu)
 {
-	/* Each CPU's part was only as long as its own time. */
 	double stratum = s->weight * (double)(s->closed - s->opened);
-	double weight = stratum / (double)w->conf->own.ns;
-	double parks = (double)parks_since(w, now, ncpu);
-	struct tally_window tw = { .weight = weight, .n = &parks, .inverse = by_length, .arg = w };
+	double parks = (double)parks_since(w, now, ncpu), pace, runs;
 	const struct gpb_wait_clock clock = clock_sum(now, ncpu);
+	struct tally_window tw = { .n = &runs, .inverse = by_length, .arg = w };
 
-	slowness_learn(&w->slow, &clock);
-	run_rates_window(&w->slow.rates, parks, (double)w->conf->own.ns, stratum);
-	parks *= weight;
+	slowness_learn(&w->slow, &clock, s, (double)w->conf->begin_ns,
+		       parks / (double)w->conf->own.ns);
+	/* Each CPU's part was only as long as its own time. */
+	w->own = slowness_own(&w->slow, parks, (double)w->conf->own.ns);
+	tw.weight = stratum / w->own;
+	pace = slowness_pace(&w->slow, parks / w->own);
+	runs = pace * stratum;
+	run_rates_window(&w->slow.rates, pace * w->own, w->own, stratum);
+	if (w->slow.at.dense) {
+		w->dense.parks += parks * tw.weight;
+		w->dense.told += told_now(w) * tw.weight;
+	}
 	w->tally.windows_ns += stratum;
 	tally_window(&w->tally, &tw);
-	return outlasting(w, s, stratum / (double)w->conf->begin_ns, e);
 }
 
 /* Drops what was seen before anything counted, and remembers how much it was. */
@@ -377,7 +392,8 @@ int sched_window_over(void *arg, const struct stretch *s, struct err *e)
 	if (ret)
 		return ret;
 	if (s->weight && s->window) {
-		ret = close_window(w, s, (void *)now, ncpu, e);
+		sched_window_close(w, s, (void *)now, ncpu);
+		ret = outlasting(w, s, e);
 		next_window(w, s->next_ns);
 		return ret ? ret : sched_window_put(w, e);
 	}
@@ -426,18 +442,16 @@ void sched_window_stop(struct sched_window *w)
  * Some of the parks in windows are not of the kinds that are counted, for example sleepers. Parks
  * that a clock paces are too many in windows, compared with the others, by the slowdown; in the
  * runtime's count they are not. How many of these there are is not known, so the middle is taken,
- * and the largest possible error is reported.
+ * and the largest possible error is reported. Only windows in which the target is slow have this.
  */
 static void weigh_others(struct sched_window *w)
 {
-	double counted = 0, parks = w->tally.groups[GPB_WAIT_BLOCK].x, others;
+	double runs = w->tally.groups[GPB_WAIT_BLOCK].x, parks = w->dense.parks;
+	double others = parks > w->dense.told ? 1 - w->dense.told / parks : 0;
 	double slow = slowness_mean(&w->slow, w->tally.windows);
 
-	for (size_t i = 0; i < w->tally.entries.n; i++)
-		if (w->tally.entries.at[i].group == GPB_WAIT_BLOCK)
-			counted += w->tally.entries.at[i].counts.x / GPB_COUNT_ONE;
-	others = parks > counted ? 1 - counted / parks : 0;
-	w->too_few = slow > 1 ? others * (1 - 1 / slow) / 2 : 0;
+	if (slow > 1 && runs > 0)
+		w->too_few = others * (1 - 1 / slow) / 2 * fmin(parks / runs, 1);
 }
 
 void sched_window_end(struct sched_window *w, struct onlook_result *out)
@@ -456,8 +470,7 @@ void sched_window_end(struct sched_window *w, struct onlook_result *out)
 
 bool sched_window_by_switches(const struct sched_window *w)
 {
-	return slowness_met(&w->slow) > 0 && w->tally.windows &&
-	       w->slow.sum >= AGREE_SLOW * (double)w->tally.windows;
+	return slowness_met(&w->slow) > 0 && w->tally.windows;
 }
 
 /* ---- estimates ---- */
@@ -472,9 +485,8 @@ static const double one2 = (double)GPB_COUNT_ONE * GPB_COUNT_ONE;
 static struct tally_estimate with_total(const struct sched_window *w, const struct tally_part *p,
 					double total)
 {
-	const struct tally_estimate parks = tally_group(&w->tally, GPB_WAIT_BLOCK);
-	struct tally_estimate n = tally_part_regressed(&w->tally, p, total,
-						       slowness_lack(&w->slow, &parks));
+	/* Both are the runtime's own counts, so windows lack nothing (slowness_lack). */
+	struct tally_estimate n = tally_part_regressed(&w->tally, p, total, 1);
 
 	n.value *= 1 + w->too_few;
 	return n;
@@ -561,8 +573,8 @@ struct sched_estimate sched_window_estimate(const struct sched_window *w, size_t
 static double unsure_of_total(const struct sched_window *w, const struct tally_part *p,
 			      double value)
 {
-	const struct tally_estimate parks = tally_group(&w->tally, GPB_WAIT_BLOCK);
-	double unsure = slowness_unsure(&w->slow, &parks);
+	const struct tally_estimate runs = tally_group(&w->tally, GPB_WAIT_BLOCK);
+	double unsure = slowness_unsure(&w->slow, &runs, 1);
 
 	return with_total(w, p, slowness_met(&w->slow) + unsure).value - value;
 }
@@ -675,6 +687,8 @@ struct sched_error sched_window_site(const struct sched_window *w, size_t site)
 					tally_part_delays(&w->tally, &s->sums).variance;
 	}
 	out.count = plus(out.count, missed(w, site).count);
+	if (!counted_by_looks(w, site))
+		out.count = plus(out.count, slowness_of_site(&w->slow));
 	out.delay = plus(out.delay, missed(w, site).delay);
 	return out;
 }
@@ -701,6 +715,8 @@ struct sched_error sched_window_whole(const struct sched_window *w, unsigned kin
 			out.count = plus(out.count, by_length * one2);
 		out.delay = plus(out.delay, missed(w, i).delay);
 	}
+	if (slowness_unmet(&w->slow) > 0)
+		out.count = -1; /* nobody knows how much of that were waits */
 	return out;
 }
 

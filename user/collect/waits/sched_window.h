@@ -55,12 +55,16 @@ struct sched_window {
 	struct onlook *onlook; /* NULL: not yet, or see why */
 	struct err why;
 	struct slowness slow;
+	double own; /* ns: of the window that was closed last, the target's own time */
 	struct undercounts under; /* set at the end, if there were looks */
 	/*
 	 * share by which numbers from switches are too small, roughly, and how far off that may
 	 * be
 	 */
 	double too_few;
+	struct {
+		double parks, told; /* all, and those of the kinds that are counted */
+	} dense;		    /* in dense windows (slowness.h) */
 	uint64_t parks_before;
 	struct gpb_sched_seen forgotten; /* seen before anything counted */
 	/* about how many contentions did not end in their window */
@@ -88,6 +92,9 @@ int sched_window_turn(void *w, bool windows, uint64_t since, double hit_ns, uint
 		      struct err *e);
 int sched_window_over(void *w, const struct stretch *s, struct err *e);
 
+/* For tests: what was added since the last window was seen in this one; @now: by CPU. */
+void sched_window_close(struct sched_window *w, const struct stretch *s,
+			const struct gpb_sched_seen *now, size_t ncpu);
 /* To be called when a profile of another kind has joined; conf has that already. */
 int sched_window_joined(struct sched_window *w, struct err *e);
 /* Looks at goroutines that wait, when onlook_fd() is readable. */
@@ -113,7 +120,7 @@ struct sched_estimate {
 struct sched_error {
 	double count, delay; /* variances */
 };
-/* Are numbers of waits made to agree with the runtime's own count of switches? */
+/* Are numbers of short waits made to agree with the runtime's own count of runs? */
 bool sched_window_by_switches(const struct sched_window *w);
 struct sched_estimate sched_window_estimate(const struct sched_window *w, size_t entry);
 /* For a site of the tally; for all of a kind, GPB_WAIT_*. */

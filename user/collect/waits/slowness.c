@@ -14,11 +14,13 @@
 #define ROOM	   1.3 /* a window's own time must be over before its wall time is */
 /* in prices of a hit: two hits no farther apart than this follow each other closely */
 #define SHORT_HITS 4
-/*
- * where more than this share of all hits follow closely, the mean gap of all hits is taken for
- * theirs
- */
+/* Where more than this share of all hits follow closely, the mean gap of all hits is taken for theirs. */
 #define SHORT_MOST 0.9
+/* As many times slower the target must be for slowness_dense(). */
+#define DENSE_SLOW 3
+/* Two measurements of the same pace, some milliseconds apart, may be so many times apart by chance. */
+#define PACE_TELLS 1.5
+#define ALIKE	   2
 /* A difference of so many standard errors is no chance. */
 #define SURELY 3
 /* Runs that no window met are worth telling from this part of all runs on. */
@@ -56,15 +58,6 @@ static uint64_t switches_now(struct slowness *w)
 	return now;
 }
 
-/* Switches since the last call; < 0: not known. */
-static double switches_since(struct slowness *w)
-{
-	uint64_t now = switches_now(w), before = w->switches_before;
-
-	w->switches_before = now;
-	return before && now >= before ? (double)(now - before) : -1;
-}
-
 static double clock_now(clockid_t clock)
 {
 	struct timespec ts;
@@ -88,10 +81,16 @@ static double busy_since(struct slowness *w)
 	return busy;
 }
 
+void slowness_step(struct slowness *w, const struct slowness_step *s)
+{
+	run_rates_step(&w->rates, s->runs, s->ns);
+	w->steps[w->nsteps++ % SLOWNESS_STEPS] = *s;
+}
+
 /* Ends a step, if it has lasted for long enough, and begins the next one. */
 static void step(struct slowness *w, double least_ns)
 {
-	double now = clock_now(CLOCK_MONOTONIC);
+	double now = clock_now(CLOCK_MONOTONIC), busy;
 	uint64_t count;
 
 	if (now - w->step_began < least_ns)
@@ -99,8 +98,12 @@ static void step(struct slowness *w, double least_ns)
 	count = switches_now(w);
 	if (!count) /* the step goes on */
 		return;
+	busy = busy_since(w);
 	if (w->step_count && count >= w->step_count)
-		run_rates_step(&w->rates, (double)(count - w->step_count), now - w->step_began);
+		slowness_step(w, &(struct slowness_step){ .end = now,
+							  .ns = now - w->step_began,
+							  .runs = (double)(count - w->step_count),
+							  .busy_ns = busy });
 	w->step_count = count;
 	w->step_began = now;
 }
@@ -118,7 +121,8 @@ void slowness_begin(struct slowness *w, double hit_ns)
 	w->now = SLOW_FIRST;
 	w->switches_first = w->switches_marked ? w->switches_marked : now;
 	w->switches_marked = 0;
-	w->switches_before = w->step_count = now;
+	w->step_count = now;
+	w->nsteps = 0; /* of another time */
 	w->step_began = clock_now(CLOCK_MONOTONIC);
 	busy_since(w);
 }
@@ -127,6 +131,74 @@ void slowness_poll(struct slowness *w)
 {
 	if (w->step_count) /* there are windows, and the count is known */
 		step(w, RUN_STEP_NS);
+}
+
+/* The last one that ended before @when; NULL: it is not known. */
+static const struct slowness_step *step_before(const struct slowness *w, uint64_t when)
+{
+	for (uint64_t back = 1; back <= SLOWNESS_STEPS && back <= w->nsteps; back++) {
+		const struct slowness_step *s = &w->steps[(w->nsteps - back) % SLOWNESS_STEPS];
+
+		if (s->end <= (double)when)
+			return s;
+	}
+	return NULL;
+}
+
+/* The paces of the time of a window, by the runtime's count. */
+static struct slowness_at paces_at(const struct slowness *w, const struct stretch *s,
+				   double begin_ns)
+{
+	const struct slowness_step *before = step_before(w, s->asked);
+	double from = (double)s->opened, to = from + begin_ns;
+	struct slowness_at at = { .beside = before && before->ns > 0 ? before->runs / before->ns :
+								       -1 };
+
+	for (uint64_t back = 1; back <= SLOWNESS_STEPS && back <= w->nsteps; back++) {
+		const struct slowness_step *in = &w->steps[(w->nsteps - back) % SLOWNESS_STEPS];
+		double pace = in->ns > 0 ? in->runs / in->ns : 0;
+
+		if (in->end <= from || in->end - in->ns >= to)
+			continue;
+		at.least = at.known ? fmin(at.least, pace) : pace;
+		at.most = fmax(at.most, pace);
+		at.known = true;
+	}
+	return at;
+}
+
+/* Were next to all runs at about this pace such that probes see? */
+static bool all_seen_at(const struct slowness *w, double pace)
+{
+	return pace < ALIKE * w->dense && w->dense < ALIKE * pace;
+}
+
+/*
+ * Did the target run far less in the window than beside it? By what was seen and by the count, because what only the
+ * count has may be yields, unless windows at that pace have shown that there are none. Then a target that saw no CPU
+ * for a few milliseconds is told from one that ran all the time.
+ */
+static bool over(const struct slowness *w, double seen)
+{
+	const struct slowness_at *at = &w->at;
+
+	return run_rates_beyond(at->beside, RUN_DILATED * seen) &&
+	       (all_seen_at(w, at->beside) ||
+		(at->known && run_rates_beyond(at->beside, RUN_DILATED * at->least)));
+}
+
+double slowness_pace(const struct slowness *w, double seen)
+{
+	const struct slowness_at *at = &w->at;
+	double pace = at->beside;
+
+	if (pace < 0)
+		return seen;
+	if (at->over)
+		return at->known ? fmin(seen, at->least) : seen;
+	if (run_rates_beyond(at->most, pace))
+		pace = at->most;
+	return at->faster && run_rates_beyond(seen, pace) ? seen : pace;
 }
 
 void slowness_end(struct slowness *w)
@@ -152,14 +224,14 @@ void slowness_end(struct slowness *w)
  */
 static double slowness(const struct slowness *w)
 {
-	double hits = w->shorts + w->longs, gap, mean, slow;
+	double gap, mean, slow;
 
 	if (w->shorts < 1)
 		return w->now;
 	mean = w->short_ns / w->shorts;
 	gap = mean - w->hit_ns;
-	if (w->exact > 0 && w->parks > 0 && w->shorts > SHORT_MOST * hits)
-		gap = w->busy_ns / (w->exact * hits / w->parks);
+	if (w->own_ns > 0 && w->shorts > SHORT_MOST * (w->shorts + w->longs))
+		gap = mean * w->own_ns / w->taken_ns;
 	slow = gap > mean / SLOW_MAX ? mean / gap : SLOW_MAX;
 	return slow > 1 ? slow : 1;
 }
@@ -178,9 +250,9 @@ void slowness_add(struct gpb_wait_clock *sum, const struct gpb_wait_clock *cpu)
 	sum->parks += cpu->parks;
 }
 
-static void remember(double *v, uint64_t now, uint64_t was)
+static void remember(double *v, double now)
 {
-	*v = MEMORY * *v + (double)(now - was);
+	*v = MEMORY * *v + now;
 }
 
 void slowness_skip(struct slowness *w, const struct gpb_wait_clock *sum)
@@ -188,25 +260,67 @@ void slowness_skip(struct slowness *w, const struct gpb_wait_clock *sum)
 	w->clock = *sum;
 }
 
-/* Learns from the clocks of this window, and from the runtime's count since the last one. */
-void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum)
+static struct gpb_wait_clock since(const struct gpb_wait_clock *now,
+				   const struct gpb_wait_clock *was)
 {
-	double exact = switches_since(w), busy = busy_since(w);
-	const struct gpb_wait_clock was = w->clock;
+	return (struct gpb_wait_clock){
+		.shorts = now->shorts - was->shorts,
+		.short_ns = now->short_ns - was->short_ns,
+		.longs = now->longs - was->longs,
+		.long_ns = now->long_ns - was->long_ns,
+		.parks = now->parks - was->parks,
+	};
+}
 
+/*
+ * How long this window's parks take at the pace beside it, where next to all hits follow closely. Each window has
+ * the pace of its own moment: in the mean over some seconds, a program that has just become busy would seem to be
+ * as fast with probes as without. Probes make nothing faster: then the pace was another one.
+ */
+static void learn_pace(struct slowness *w, const struct gpb_wait_clock *n, uint64_t asked)
+{
+	const struct slowness_step *s = step_before(w, asked);
+	double taken = (double)(n->short_ns + n->long_ns), own;
+
+	if (!s || w->at.over || (double)n->shorts <= SHORT_MOST * (double)(n->shorts + n->longs))
+		return;
+	own = s->runs > 0 ? (double)n->parks * s->busy_ns / s->runs : taken;
+	w->at.faster = own >= taken || run_rates_beyond(w->at.most, w->at.beside);
+	if (own <= 0 || w->at.faster)
+		return;
+	remember(&w->taken_ns, taken);
+	remember(&w->own_ns, own);
+	w->at.close = w->at.beside;
+	w->at.dense = taken >= DENSE_SLOW * own;
+	if (w->at.dense)
+		w->dense = w->at.beside;
+}
+
+void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum, const struct stretch *s,
+		    double begin_ns, double seen)
+{
+	const struct gpb_wait_clock n = since(sum, &w->clock);
+
+	switches_now(w); /* it may be the last reading before the target exits */
 	slowness_poll(w);
 	w->clock = *sum;
-	remember(&w->shorts, sum->shorts, was.shorts);
-	remember(&w->short_ns, sum->short_ns, was.short_ns);
-	remember(&w->longs, sum->longs, was.longs);
-	remember(&w->long_ns, sum->long_ns, was.long_ns);
-	remember(&w->parks, sum->parks, was.parks);
-	if (exact >= 0 && busy > 0) {
-		w->exact = MEMORY * w->exact + exact;
-		w->busy_ns = MEMORY * w->busy_ns + busy;
-	}
+	remember(&w->shorts, (double)n.shorts);
+	remember(&w->short_ns, (double)n.short_ns);
+	remember(&w->longs, (double)n.longs);
+	w->at = paces_at(w, s, begin_ns);
+	w->at.over = over(w, seen);
+	learn_pace(w, &n, s->asked);
 	w->now = slowness(w);
 	w->sum += w->now;
+}
+
+double slowness_own(const struct slowness *w, double runs, double own_ns)
+{
+	double least = w->at.close > 0 ? runs / w->at.close : 0;
+
+	if (least <= 0)
+		return own_ns;
+	return w->at.dense || least > PACE_TELLS * own_ns ? least : own_ns;
 }
 
 struct slowness_terms slowness_terms(const struct slowness *w, uint64_t begin_ns)
@@ -259,10 +373,17 @@ static double few_unmet(const struct slowness *w)
 	return slowness_unmet(w) > 0 ? 0 : run_rates_unmet(&w->rates).runs;
 }
 
-double slowness_unsure(const struct slowness *w, const struct tally_estimate *windows)
+double slowness_of_site(const struct slowness *w)
+{
+	double unmet = slowness_unmet(w) * GPB_COUNT_ONE;
+
+	return unmet * unmet;
+}
+
+double slowness_unsure(const struct slowness *w, const struct tally_estimate *windows, double lack)
 {
 	struct run_unmet u = run_rates_unmet(&w->rates);
-	double faster = misfit(w, windows, slowness_lack(w, windows)) ? u.faster : 0;
+	double faster = misfit(w, windows, lack) ? u.faster : 0;
 
 	return faster + u.unsure + few_unmet(w);
 }

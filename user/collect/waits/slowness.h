@@ -9,11 +9,31 @@
 #define COLLECT_WAITS_SLOWNESS_H
 
 #include "base/again.h"
+#include "engine/probing.h"
 #include "go/runtime/rtcounters.h"
 #include "goprof_abi.h"
 #include "sampling/run_rates.h"
 #include "sampling/tally.h"
 #include "subject/subject.h"
+
+/* By the runtime's count and the target's clock: runs and CPU time in some milliseconds that ended at @end. */
+struct slowness_step {
+	double end, ns, runs, busy_ns; /* end: CLOCK_MONOTONIC, ns */
+};
+enum { SLOWNESS_STEPS = 32 };
+
+/* Paces of the time of a window, in runs per ns by the runtime's count. */
+struct slowness_at {
+	double beside;	    /* in the last step before a probe was put in; < 0: not known */
+	double least, most; /* of the steps in which the window was */
+	double close; /* beside it, if nearly all hits in it follow each other closely; otherwise 0 */
+	/*
+	 * Dense: so closely, and so much slower for it, that next to nothing but what is probed can have run.
+	 * Faster: closely, and with probes in it the target ran faster than beside it without.
+	 * Over: the target ran far less than beside it, by the count and by what was seen.
+	 */
+	bool known, dense, faster, over; /* known: least and most are */
+};
 
 /* A struct that is zeroed, except for its first member, is a new one. */
 struct slowness {
@@ -24,22 +44,28 @@ struct slowness {
 	double switches;
 
 	struct rtcounters *counters;
-	struct again open_again;  /* when they are searched for again */
-	uint64_t switches_last;	  /* the count at the last time that it was read; 0: it never was */
-	uint64_t switches_before; /* 0: not known */
+	struct again open_again; /* when they are searched for again */
+	uint64_t switches_last;	 /* the count at the last time that it was read; 0: it never was */
 	/* The count where the time begins that windows stand for, and where full observation has just ended. */
 	uint64_t switches_first, switches_marked;
 	struct gpb_wait_clock clock; /* sums over all windows, at the last look */
+	/* Of late: the times between two hits that follow closely; longs: how many do not. */
+	double shorts, short_ns, longs;
 	/*
-	 * Of late: short and other times between hits, parks that were seen; the runtime's
-	 * switches, CPU ns.
+	 * Of late, in windows in which next to all hits follow closely: how long they took, and how long they
+	 * take at the pace beside the window.
 	 */
-	double shorts, short_ns, longs, long_ns, parks, exact, busy_ns;
-	double cpu_before; /* ns: the target's clock */
+	double taken_ns, own_ns;
+	double cpu_before;     /* ns: the target's clock */
+	struct slowness_at at; /* of the window that was learned last */
+	double dense;	       /* .beside of the last dense one; 0: there was none */
 
 	struct run_rates rates; /* of the runtime's count, and of what windows saw of it */
 	uint64_t step_count;	/* the count when the present step began; 0: not known */
 	double step_began;	/* CLOCK_MONOTONIC, ns */
+	/* The last ones, from the oldest at nsteps % SLOWNESS_STEPS on; nsteps: of all. */
+	struct slowness_step steps[SLOWNESS_STEPS];
+	uint64_t nsteps;
 };
 
 /* Full observation ends here, at the first moment after it: what is counted from now on belongs to windows. */
@@ -51,8 +77,26 @@ void slowness_end(struct slowness *w);
 void slowness_poll(struct slowness *w);
 /* Passes over what the clocks of all CPUs counted where there was no window. */
 void slowness_skip(struct slowness *w, const struct gpb_wait_clock *sum);
-/* A window is over; the clocks of all CPUs have added up to @sum since the first one. */
-void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum);
+/*
+ * The window @s is over, in which waits may have begun for @begin_ns, and in which so many runs were seen for each
+ * ns of the target's own time; the clocks of all CPUs have added up to @sum since the first one.
+ */
+void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum, const struct stretch *s,
+		    double begin_ns, double seen);
+/* For tests: the count and the clock, in steps. */
+void slowness_step(struct slowness *w, const struct slowness_step *s);
+/*
+ * The target's own time in the part of the window that was learned last in which @runs were seen: @own_ns by the
+ * clock of struct gpb_own. In a dense one it is as long as so many runs take beside it. It is so, too, where hits
+ * follow closely and the clock is far shorter than that: other runs may have come in between, so it can only be longer.
+ */
+double slowness_own(const struct slowness *w, double runs, double own_ns);
+/*
+ * The pace of the runtime's count at that window, in runs per ns, as if there were no probes: that beside it, except
+ * at the beginning and the end of a storm, and where the target got no CPU in the window. @seen: what the window
+ * saw, in runs per ns of the target's own time.
+ */
+double slowness_pace(const struct slowness *w, double seen);
 /* How many times slower, in the mean of @windows; 1: there was none. */
 double slowness_mean(const struct slowness *w, uint64_t windows);
 void slowness_add(struct gpb_wait_clock *sum, const struct gpb_wait_clock *cpu);
@@ -69,7 +113,10 @@ double slowness_met(const struct slowness *w);
 double slowness_unmet(const struct slowness *w);
 #define SLOWNESS_UNMET                                                                                  \
 	"unseen: goroutines began to run about %llu times, by the runtime's own count, at a pace that " \
-	"no window met: waits or yields that are beside the estimates and their errors"
+	"no window met: waits or yields that are beside the estimates; nobody knows how many of them "  \
+	"were waits, and the error of each place allows for all of them"
+/* What these runs add to the variance of any site's number of waits, in 1 / GPB_COUNT_ONE: it may have had them all. */
+double slowness_of_site(const struct slowness *w);
 /*
  * @windows: what these say of the same number. How many times fewer that is than the runtime's count where both
  * are at the same pace (run_rates_lack); 1 where the difference may be chance.
@@ -77,9 +124,9 @@ double slowness_unmet(const struct slowness *w);
 double slowness_lack(const struct slowness *w, const struct tally_estimate *windows);
 /*
  * How far off slowness_met() may be as a total for what windows saw. Where these do not fit beyond chance, time at
- * a somewhat higher pace than that of any window may be like other time or not.
+ * a somewhat higher pace than that of any window may be like other time or not. @lack: slowness_lack(), or 1.
  */
-double slowness_unsure(const struct slowness *w, const struct tally_estimate *windows);
+double slowness_unsure(const struct slowness *w, const struct tally_estimate *windows, double lack);
 void slowness_fini(struct slowness *w);
 
 #endif

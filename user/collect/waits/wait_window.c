@@ -275,13 +275,12 @@ static double begin_ns(const struct wait_window *w)
 static double by_length(void *arg, const struct gpb_stack *st)
 {
 	const struct wait_window *w = arg;
-	double own = (double)w->conf.own.ns;
 
 	switch (st->type) {
 	case GPB_WAIT_LONG:
-		return own / begin_ns(w);
+		return w->own / begin_ns(w);
 	case GPB_WAIT_CALL:
-		return own / (w->length - GPB_LONG_NS);
+		return w->own / (w->length - GPB_LONG_NS);
 	default:
 		return 1;
 	}
@@ -290,20 +289,25 @@ static double by_length(void *arg, const struct gpb_stack *st)
 void wait_window_close(struct wait_window *w, const struct stretch *s,
 		       const struct gpb_waiting_seen *now)
 {
-	/* Each CPU's part was only as long as its own time. */
 	double stratum = s->weight * (double)(s->closed - s->opened);
-	double weight = stratum / (double)w->conf.own.ns;
-	double runs = (double)(now->runs - w->runs) * weight;
+	double seen = (double)(now->runs - w->runs), runs, pace;
 	double paced = (double)(now->paced_runs - w->paced_runs) * stratum / begin_ns(w);
-	struct tally_window tw = { .weight = weight, .n = &runs, .inverse = by_length, .arg = w };
+	struct tally_window tw = { .n = &runs, .inverse = by_length, .arg = w };
 
-	run_rates_window(&w->slow.rates, (runs + paced) / stratum * (double)w->conf.own.ns,
-			 (double)w->conf.own.ns, stratum);
+	slowness_learn(&w->slow, &now->clock, s, begin_ns(w), seen / (double)w->conf.own.ns);
+	/* Each CPU's part was only as long as its own time. */
+	w->own = slowness_own(&w->slow, seen, (double)w->conf.own.ns);
+	tw.weight = stratum / w->own;
+	runs = seen * tw.weight;
+	pace = (runs + paced) / stratum;
+	run_rates_window(&w->slow.rates, pace * w->own, w->own, stratum);
+	/* It saw little where probes made the target slower, but a storm that was over, or had not begun, it did not meet. */
+	if (RUN_DILATED * w->slow.at.least >= w->slow.at.beside)
+		run_rates_met(&w->slow.rates, w->slow.at.beside);
 	w->paced += paced;
 	w->length = (double)(s->closed - s->opened);
 	w->tally.windows_ns += stratum;
 	tally_window(&w->tally, &tw);
-	slowness_learn(&w->slow, &now->clock);
 }
 
 /* Counts waits that the probes saw begin since @from, and did not see end. */
@@ -472,7 +476,7 @@ static double regressed_error(const struct wait_window *w, const struct tally_pa
 {
 	const struct tally_estimate runs = runs_of(w);
 	double total = slowness_met(&w->slow) - w->paced;
-	double unsure = slowness_unsure(&w->slow, &runs);
+	double unsure = slowness_unsure(&w->slow, &runs, slowness_lack(&w->slow, &runs));
 	struct tally_estimate n = regressed(w, p);
 	double more = with_total(w, p, total + unsure).value - n.value;
 
@@ -583,11 +587,13 @@ struct wait_error wait_window_site(const struct wait_window *w, size_t site)
 {
 	const struct tally_part *p = &w->tally.sites.at[site].sums;
 	struct wait_error more = missed(w, site);
+	double unmet = counted_by_looks(w, site) ? 0 : slowness_of_site(&w->slow);
+	double count = plus(site_error(w, site), plus(lacking(w, site), unmet));
 	double delay = w->onlook ? onlook_site_variance(onlook_sums(w->onlook), site) :
 				   tally_part_delays(&w->tally, p).variance;
 
 	return (struct wait_error){
-		.count = plus(plus(site_error(w, site), more.count), lacking(w, site)),
+		.count = plus(count, more.count),
 		.delay = plus(delay, more.delay),
 	};
 }

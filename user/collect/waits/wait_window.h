@@ -53,6 +53,7 @@ struct wait_window {
 	struct onlook *onlook; /* NULL: not yet, or see why */
 	struct err why;
 	struct slowness slow;
+	double own; /* ns: of the window that was closed last, the target's own time */
 	struct undercounts under;  /* set at the end, if there were looks */
 	double length;		   /* ns: of the window that was closed last, from open to closed */
 	uint64_t runs, paced_runs; /* at the end of the last stretch */
