@@ -141,6 +141,9 @@ matrix: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## every Go version x ever
 	$(Q)tests/matrix/run.sh
 	$(Q)$(if $(VERSIONS)$(KINDS),,for s in $(WIDE_SCRIPTS); do WIDE=1 E2E=$$s tests/run.sh e2e || exit 1; done)
 
+vmtest: all $(addprefix $O/,tests/verifier tests/cycles tools/pprofcheck) ## boot kernels in QEMU and try everything on them; K=7.2 one (vmtest/kernels.txt)
+	$(Q)vmtest/run.sh $K
+
 fuzz: $(FUZZERS:%=$O/fuzz/tests/fuzz/fuzz_%) ## fuzz each parser for T=60 seconds; FUZZ=NAME runs one
 	$(Q)tests/support/fuzz.sh $T $(or $(FUZZ),$(FUZZERS))
 
@@ -188,7 +191,7 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 12
 	@echo "Variables: V=1 shows commands, ASAN=1 sanitizes, CC, OPT='-O0 -g', T=seconds"
 
-.PHONY: all deps demo test unit e2e toolchains readers stress soak bench matrix fuzz layout lint objects bpfobjects install uninstall deb clean help
+.PHONY: all deps demo test unit e2e toolchains readers stress soak bench matrix vmtest fuzz layout lint objects bpfobjects install uninstall deb clean help
 
 # ---- BPF: source, object, skeleton --------------------------------------------------------------
 

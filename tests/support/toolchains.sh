@@ -23,7 +23,7 @@ export GOPROF_PACKAGES
 GOARCH_HOST=$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')
 # The ways to modules and the caches are the machine settings that we keep: the standard library of a Go
 # version is compiled once a machine and not once a clone.
-if [ -z "${GOPROF_GOPROXY:-}" ]; then
+if [ -z "${GOPROF_GOPROXY:-}${PREBUILT:-}" ]; then
 	GOPROF_GOPROXY=$(cd / && go env GOPROXY 2>/dev/null)
 	GOPROF_GOSUMDB=$(cd / && go env GOSUMDB 2>/dev/null)
 	GOPROF_MODCACHE=$(cd / && go env GOMODCACHE 2>/dev/null)

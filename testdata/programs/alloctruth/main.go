@@ -1,7 +1,7 @@
 // alloctruth allocates known numbers of objects of known sizes, each kind from a function
 // and line of its own, and prints what it did. It links no pprof.
 //
-//	alloctruth [-goroutines N] [-deep] [-gc] [-scale N]
+//	alloctruth [-goroutines N] [-deep] [-gc] [-scale N] [-part N]
 //
 // It prints "ready" and waits for a line on stdin, allocates, prints the truth, one line per
 // kind, "FUNC COUNT BYTES_EACH" (the slot size the runtime uses), then "done", and
@@ -13,6 +13,7 @@
 //			that stacks grow in the middle of allocating functions
 //	-gc		one goroutine runs runtime.GC all the time
 //	-scale N	N times the counts
+//	-part N		an N-th of the counts, for slow machines: 1, 2, 4, 5, 10 or 20
 //
 // Checked against the runtime's own profile at rate 1, Go 1.16 to 1.27: exact, but for up to ten
 // 96-byte sudogs a line that a GC assist or a wait allocates below it.
@@ -301,7 +302,11 @@ func main() {
 	deep := flag.Bool("deep", false, "allocate while stacks grow")
 	gc := flag.Bool("gc", false, "collect garbage all the time")
 	scale := flag.Int("scale", 1, "multiply the counts")
+	part := flag.Int("part", 1, "divide the counts")
 	flag.Parse()
+	for i := range kinds {
+		kinds[i].count /= *part
+	}
 
 	in := bufio.NewReader(os.Stdin)
 	fmt.Println("ready")

@@ -1,0 +1,125 @@
+#!/bin/bash
+# Boots kernels in QEMU, emulated, runs vmtest/suite.sh on each, and counts its outcomes.
+#
+#	run.sh [NAME...]	lines of kernels.txt; all without a NAME
+#	run.sh page		puts a line for each kernel whose suite was run whole into docs/tested.md
+#
+# All that runs there has been built before: `make vmtest`. There is a line for each outcome; the rest of what
+# was said is in $O/log/vmtest/NAME.log; the very last line is "N passed, N failed, N skipped". A kernel that
+# does not get to the end of the suite is a failure. PARTS="load cpu": these parts of the suite alone.
+#
+# Time is counted in emulated instructions (-icount): what else runs on this machine changes no outcome, and
+# nobody waits while the emulated machine sleeps.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+O=${O:-build}
+case $O in /*) ;; *) O=$PWD/$O ;; esac
+export O
+ARCH=amd64
+LIMIT=${LIMIT:-1200} # seconds for one kernel
+MEMORY=1536
+LOG=$O/log/vmtest
+ROOT=$O/vmtest/root
+BINARIES="goprof-bpf tests/verifier tests/cycles tools/pprofcheck"
+# What scripts of tests/ call, and busybox has not, or has otherwise.
+TOOLS="bash cat cmp cp cut dd diff env expr find grep head kill ls mawk mkdir mkfifo nm od pgrep ps readelf readlink rm sed seq
+	setcap setpriv sleep sort stat tail tr uniq unshare wc"
+mkdir -p "$LOG"
+
+die() { echo "$0: $*" >&2; exit 1; }
+command -v qemu-system-x86_64 >/dev/null || die "qemu-system-x86_64 is not there (package qemu-system-x86)"
+
+# put FILE TO: with the libraries that it needs
+put() {
+	local lib
+	mkdir -p "$ROOT$(dirname "$2")"
+	cp -L "$1" "$ROOT$2" || return 1
+	for lib in $(ldd "$1" 2>/dev/null | grep -oE '/[^ ]+'); do
+		[ -e "$ROOT$lib" ] || { mkdir -p "$ROOT$(dirname "$lib")" && cp -L "$lib" "$ROOT$lib"; } || return 1
+	done
+}
+
+tools() {
+	local tool path
+	for tool in $TOOLS; do
+		path=$(PATH=$PATH:/usr/sbin command -v -p "$tool" || PATH=$PATH:/usr/sbin:/sbin type -P "$tool") || die "$tool is not there"
+		case $path in /*) ;; *) path=$(PATH=$PATH:/usr/sbin:/sbin type -P "$tool") || die "$tool is not there" ;; esac
+		put "$path" "/usr/bin/$tool" || return 1
+	done
+	ln -s mawk "$ROOT/usr/bin/awk"
+	ln -s /usr/bin/bash "$ROOT/bin/bash"
+	ln -s /usr/bin/bash "$ROOT/bin/sh"
+}
+
+# One shell each: what is shared by end-to-end scripts ends with the script.
+programs() {
+	local command path
+	mkdir -p "$ROOT/w/build/programs"
+	while read -r command; do
+		path=$(. tests/support/lib.sh; eval "$command"; ENDS=1) && [ -n "$path" ] || die "$command: not built"
+		cp "$path" "$ROOT/w/build/programs/" || return 1
+	done < <(vmtest/suite.sh programs)
+}
+
+build_root() {
+	local busybox file
+	busybox=$(vmtest/fetch.sh busybox $ARCH) || return 1
+	rm -rf "$ROOT"
+	mkdir -p "$ROOT"/{bin,busybox,dev,etc,proc,sys,tmp,w/build/log,w/user/profile}
+	cp "$busybox" "$ROOT/bin/busybox" && cp vmtest/init "$ROOT/init" || return 1
+	echo 'root:x:0:0:root:/:/bin/sh' >"$ROOT/etc/passwd"
+	tools || return 1
+	for file in $BINARIES; do put "$O/$file" "/w/build/$file" || return 1; done
+	programs || return 1
+	cp -r --parents vmtest tests/support/*.sh testdata/programs/waits user/profile/loss.h "$ROOT/w/" || return 1
+	(cd "$ROOT" && find . | ./bin/busybox cpio -o -H newc 2>/dev/null) >"$O/vmtest/initrd"
+}
+
+# -cx16: a kernel that uses it is several times slower under emulation.
+boot() {
+	timeout -k 5 "$LIMIT" qemu-system-x86_64 -M q35 -accel tcg -icount "${ICOUNT:-shift=1,sleep=off}" -rtc clock=vm -cpu max,-cx16 \
+		-m $MEMORY -smp 2 -display none -monitor none -serial "file:$2" -no-reboot -kernel "$1" -initrd "$O/vmtest/initrd" \
+		-append "console=ttyS0 panic=-1 oops=panic quiet ${PARTS:+PARTS=${PARTS// /,}}" </dev/null
+}
+
+# run NAME: its outcomes, each with the kernel's name before it
+run() {
+	local image log=$LOG/$1.log rc began=$SECONDS
+	image=$(vmtest/fetch.sh kernel "$1" $ARCH) || { echo "not ok $1/boot - it cannot be had"; return; }
+	boot "$image" "$log" >"$LOG/$1.qemu" 2>&1
+	rc=$?
+	tr -d '\r' <"$log" | sed -nE "s/^(ok|not ok|skip) /\1 $1\//p; s/^# (Linux .*)/# \1/p"
+	grep -q '^# end' "$log" || echo "not ok $1/end - it did not get to the end (status $rc), see $log"
+	echo "# $1: $((SECONDS - began)) s"
+	mkdir -p "$O/vmtest/rows"
+	if [ -z "${PARTS:-}" ] && grep -q '^# end' "$log"; then row "$1" "$log" >"$O/vmtest/rows/$1"; fi
+}
+
+# has TEXT LOG: does doctor say that it is there?
+has() { grep -q "^#   ok  $1" "$2" && echo yes || echo no; }
+
+# row NAME LOG: a line of the table
+row() {
+	echo "| $1 | $(sed -n 's/^# Linux \([^ ]*\) \(.*\)/\2 | \1/p' "$2") | $(has 'many uprobes in one link' "$2") |" \
+		"$(has 'BPF tables that grow' "$2") | $(grep -c '^ok ' "$2") | $(grep -c '^not ok ' "$2") |"
+}
+
+page() {
+	local begin='<!-- made by make vmtest -->' end='<!-- end of what make vmtest made -->' name
+	{
+		echo '| kernel | machine | what ran | one link for all probes | tables that grow | passed | failed |'
+		echo '|---|---|---|---|---|---|---|'
+		while read -r name; do cat "$O/vmtest/rows/$name" 2>/dev/null; done < <(awk '!/^(#|$)/ { print $1 }' vmtest/kernels.txt)
+	} >"$O/vmtest/table"
+	sed -i "/^$begin/,/^$end/ { /^$begin/ { p; r $O/vmtest/table
+		}; /^$end/ p; d }" docs/tested.md
+}
+[ "${1:-}" != page ] || { page; exit; }
+
+build_root || die "no initramfs"
+names=("$@")
+[ $# -gt 0 ] || mapfile -t names < <(awk '!/^(#|$)/ { print $1 }' vmtest/kernels.txt)
+for name in "${names[@]}"; do run "$name"; done | tee "$LOG/outcomes"
+passed=$(grep -c '^ok ' "$LOG/outcomes") failed=$(grep -c '^not ok ' "$LOG/outcomes") skipped=$(grep -c '^skip ' "$LOG/outcomes")
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ] && [ "$passed" != 0 ]

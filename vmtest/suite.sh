@@ -1,0 +1,409 @@
+#!/bin/bash
+# What runs on a kernel under test, from the top of a tree in which all is built (vmtest/run.sh).
+#
+#	suite.sh programs	one line each: the command of tests/support/lib.sh that builds what the tests need
+#	suite.sh		the tests, an outcome a line, as scripts of tests/e2e print them
+#
+# The judges and their bounds are those of tests/e2e. The counts are smaller, because a probe costs some
+# hundred times as much under emulation. PARTS="load cpu" runs these parts alone.
+set -u
+OLD=1.18.10 MIDDLE=1.22.12 NEWEST=1.27.4
+S="-ldflags='-s -w'"
+
+programs() {
+	local v name
+	for v in $OLD $MIDDLE $NEWEST; do
+		for name in leaf31 alloctruth waits; do echo "subject $v $name $S"; done
+	done
+	for v in $OLD $NEWEST; do echo "subject $v heapself $S"; done
+	for name in goroutines command churn; do echo "subject $NEWEST $name $S"; done
+	for name in ratewatch checksum; do echo "subject $NEWEST $name"; done
+}
+[ "${1:-}" != programs ] || { programs; exit; }
+
+. tests/support/lib.sh
+. tests/support/judges.sh
+. tests/support/harmless.sh
+. tests/support/waits.sh
+PARTS=${PARTS:-load doctor cpu probe waits read goroutine enable command budget caps soak kill}
+RATE=1024
+OURS=42430 # a user of our own
+DOCTOR=$TMP/doctor.json
+"$GOPROF" doctor --json >"$DOCTOR" 2>"$TMP/err"
+# able ID [FILE]: what doctor says: yes, no, unknown
+able() { awk -F'"' -v id="$1" '$2 == "id" { this = $4 } $2 == "status" && this == id { print $4; exit }' "${2:-$DOCTOR}"; }
+
+subject_s() { subject "$1" "$2" '-ldflags=-s -w'; }
+stop() { kill -KILL "$PID" 2>/dev/null; wait "$PID" 2>/dev/null; }
+last_said() { tail -n 3 "$TMP/err" | tr '\n' ' '; }
+
+# within SECONDS COMMAND...: it becomes true
+within() {
+	local until=$((SECONDS + $1))
+	while ! "${@:2}"; do
+		[ $SECONDS -lt $until ] || return 1
+		sleep 0.1
+	done
+}
+
+# profile ARG...: in the background; PROF is its pid, and its window has begun
+profile() {
+	: >"$TMP/err"
+	"$GOPROF" -o "$TMP/out" "$@" >"$TMP/paths" 2>"$TMP/err" </dev/null &
+	PROF=$!
+	STARTED+=("$PROF")
+	within 60 grep -q 'profiling pid' "$TMP/err" || echo "it does not profile: $(last_said)"
+}
+# ended [FLAG...]: it is to end now, and what it lost is little; FLAGs of pprofcheck losses. FILE is the first profile.
+ended() {
+	local rc
+	kill -INT "$PROF" 2>/dev/null || :
+	wait "$PROF" && rc=0 || rc=$?
+	FILE=$(head -n 1 "$TMP/paths")
+	[ -s "$FILE" ] || { echo "exit $rc: $(last_said)"; return 1; }
+	# shellcheck disable=SC2046
+	"$PPROFCHECK" losses -list "$LOSSES" -status $rc "$@" "$TMP/err" $(cat "$TMP/paths") || echo "exit $rc: $(last_said)"
+	"$PPROFCHECK" check "$FILE"
+}
+
+# ---- the verifier: every program loads, and costs at most what vmtest/verifier.txt grants ----------
+
+part_load() {
+	local name insns states said
+	"$O/tests/verifier" >"$TMP/verifier" 2>&1 && pass load/all || fail load/all "$(grep private "$TMP/verifier" | tr '\n' ' ')"
+	sed 's/^/# /' "$TMP/verifier"
+	while read -r name insns states; do
+		said=$(awk -v p="$name" -v i="$insns" -v s="$states" '$1 == p && NF == 5 { found = 1
+			if ($2 > i || $3 > s) print $2 " instructions, " $3 " states; at most " i ", " s }
+			END { if (!found) print "not loaded" }' "$TMP/verifier")
+		[ -z "$said" ] && pass "load/$name" || fail "load/$name" "$said"
+	done < <(command grep -v '^#' vmtest/verifier.txt)
+}
+
+# ---- doctor: what it says is what happens ----------------------------------------------------------
+
+# agrees ID WHAT ARG...: a profile of that kind works where doctor says so, and there alone
+agrees() {
+	local id=$1 said rc
+	said=$(able "$id")
+	"$GOPROF" -p "$PID" -d 300ms -o "$TMP/out" "${@:2}" >"$TMP/paths" 2>"$TMP/err" && rc=0 || rc=$?
+	case $said:$rc in
+	yes:0 | yes:3 | no:1 | unknown:1) ;;
+	*) echo "$id: doctor says '$said', and ${*:2} ended with $rc: $(last_said)" ;;
+	esac
+}
+# Probes one by one are perf events of the helper that holds them; otherwise it holds none.
+probes_agree() {
+	local events
+	profile -p "$PID" --heap --source=probe --budget=0 -d 60s
+	events=$({ ls -l /proc/[0-9]*/fd 2>/dev/null || :; } | awk '/perf_event/ { n++ } END { print n + 0 }')
+	ended >"$TMP/quiet"
+	case $(able uprobe_multi):$events in
+	yes:0 | no:[1-9]*) ;;
+	*) echo "doctor says '$(able uprobe_multi)' of many probes in one link, and there are $events perf events" ;;
+	esac
+}
+part_doctor() {
+	"$GOPROF" doctor 2>&1 | sed 's/^/# /'
+	start "$(subject $NEWEST checksum)"
+	steps agree
+	outcome doctor/agrees
+	stop
+}
+agree() {
+	agrees cpu --cpu
+	agrees heap_probe --heap --source=probe
+	agrees block_probe --block --source=probe
+	agrees wait --wait
+	agrees goroutine --goroutine
+	[ "$(able heap_probe)" != yes ] || probes_agree
+}
+
+# ---- each kind, on an old, a middle and the newest Go ------------------------------------------------
+
+part_cpu() {
+	local v
+	for v in $OLD $MIDDLE $NEWEST; do
+		start_quiet "$(subject_s $v leaf31)"
+		judge leaf_callers
+		stop
+		outcome "cpu/$v"
+	done
+}
+
+# known V ARG...: a program of known allocations, all of them probed
+known() {
+	local fd
+	rm -f "$TMP/in"
+	mkfifo "$TMP/in"
+	: >"$TMP/truth"
+	"$(subject_s "$1" alloctruth)" -part 20 "${@:2}" <"$TMP/in" >"$TMP/truth" 2>&1 &
+	PID=$!
+	STARTED+=("$PID")
+	exec {fd}>"$TMP/in"
+	within 30 grep -q ready "$TMP/truth"
+	profile -p "$PID" --heap --source=probe --heap-rate=$RATE --budget=0 -d 300s
+	echo go >&"$fd"
+	within 200 grep -q '^done' "$TMP/truth" || echo "the program did not finish"
+	ended -allow heap:STACKS_CUT=any -allow heap:OBJECTS_UNCONFIRMED=any
+	echo end >&"$fd"
+	exec {fd}>&-
+	"$PPROFCHECK" comments "$FILE" | sed -nE '/^(hits|loss)/s/^/# /p' >&2
+	judge_allocs "$TMP/truth" "$FILE" $RATE 0 0.07 # one object of 512 KiB is 1 % of all
+}
+part_probe() {
+	steps known $OLD
+	outcome "probe/$OLD"
+	steps known $MIDDLE -goroutines 8
+	outcome "probe/$MIDDLE, eight goroutines"
+	steps known $NEWEST -goroutines 4 -deep -gc
+	outcome "probe/$NEWEST, growing stacks and GC"
+}
+
+part_waits() {
+	local v
+	for v in $OLD $MIDDLE $NEWEST; do
+		SOURCE=probe one "block/$v" "$v" blocks
+		SOURCE='' one "wait/$v" "$v" waits
+	done
+}
+# From the moment at which the program says that a goroutine waits until it does, some milliseconds pass
+# here where 100 begin at once. Waits are therefore long; while all wait, an emulated machine's time costs none.
+ROUNDS=4 WAIT_MS=400
+# one NAME V FUNCTION: with a program of its own that waits as it is told
+one() {
+	if begin "$2" waits '-ldflags=-s -w'; then
+		steps "$3"
+		steps end
+	else
+		wrong "no program"
+	fi
+	outcome "$1"
+}
+blocks() {
+	watch --block --mutex --block-rate 1 --mutex-fraction 1
+	ask run all,mutex100 $ROUNDS $WAIT_MS
+	unwatch
+	judged block "$BLOCK"
+	judged mutex "$MUTEX"
+}
+waits() {
+	watch --wait --budget=0 --wait-rate 1
+	ask run all,mutex100 $ROUNDS $WAIT_MS
+	unwatch
+	judged wait "$WAIT"
+}
+
+# ---- what is read ------------------------------------------------------------------------------------
+
+# The program's own profile before and after ours.
+reading() {
+	http_get "$PORT" /debug/pprof/heap "$TMP/one.pb.gz"
+	"$GOPROF" -p "$PID" --heap --source=read -d 1s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" || echo "exit $?: $(last_said)"
+	http_get "$PORT" /debug/pprof/heap "$TMP/two.pb.gz"
+}
+part_read() {
+	local v
+	for v in $OLD $NEWEST; do
+		start "$(subject_s $v heapself)"
+		steps reading
+		judge judge_read "$TMP/one.pb.gz" "$(cat "$TMP/paths")" "$TMP/two.pb.gz"
+		stop
+		outcome "read/$v"
+	done
+}
+
+goroutines() {
+	local rc
+	"$GOPROF" -p "$PID" --goroutine -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" || echo "exit $?: $(last_said)"
+	http_get "$PORT" /debug/pprof/goroutine "$TMP/own.pb.gz"
+	# The handler's own goroutines aside.
+	"$PPROFCHECK" equal -addresses -without 'net/http\.\(\*(conn|connReader|Server)\)' "$TMP/own.pb.gz" "$(cat "$TMP/paths")" >"$TMP/diff" && rc=0 || rc=$?
+	[ $rc = 0 ] || sed -n 1,5p "$TMP/diff"
+	awk '/in both:/ && $NF >= 40 { ok = 1 } END { if (!ok) { print "too few samples"; exit 1 } }' "$TMP/diff"
+}
+part_goroutine() {
+	start "$(subject_s $NEWEST goroutines)"
+	steps goroutines
+	stop
+	outcome "goroutine/$NEWEST"
+}
+
+# ---- what is written -----------------------------------------------------------------------------------
+
+rate() { { dd if="/proc/$PID/mem" bs=8 skip="$AT" count=1 status=none 2>/dev/null || :; } | od -An -td8 | tr -d ' '; }
+rate_is() { [ "$(rate)" = "$1" ]; }
+# KILL: the guardian restores it.
+enables() {
+	profile -p "$PID" --heap --source=enable -d 300s
+	rate_is 524288 || echo "in the window the rate is $(rate)"
+	if [ "$1" = KILL ]; then
+		kill -KILL "$PROF"
+		wait "$PROF" 2>/dev/null || :
+	else
+		ended -allow heap:ANY=any >"$TMP/quiet" # other than that nothing is asked of so short a profile
+	fi
+	within 20 rate_is 0 || echo "after it the rate is $(rate)"
+}
+part_enable() {
+	local bin how
+	bin=$(subject $NEWEST ratewatch)
+	AT=$((0x$(nm "$bin" | sed -n 's/ . runtime\.MemProfileRate$//p') / 8))
+	start "$bin" -busy
+	for how in INT KILL; do
+		steps enables $how
+		outcome "enable/restored after SIG$how"
+	done
+	stop
+}
+
+# ---- a command, a budget, an ordinary user -----------------------------------------------------------
+
+commanded() {
+	local rc bin
+	bin=$(subject_s $NEWEST command)
+	rm -rf "$TMP/cmd"
+	"$GOPROF" --cpu --heap --source=probe --budget=0 --heap-rate 1k -o "$TMP/cmd" -- "$bin" -burn 2s -status 4 >"$TMP/got" 2>"$TMP/err" </dev/null && rc=0 || rc=$?
+	[ $rc = 4 ] || echo "exit $rc: $(last_said)"
+	# All that main.inInit allocated before main, and nearly all CPU time: that of its probes is in it.
+	"$PPROFCHECK" cum -type alloc_objects "$TMP"/cmd/*.heap.pb.gz | awk '$2 == "main.inInit" { n = $1 }
+		END { if (n < 9000 || n > 11000) print n + 0 " objects of 10000" }'
+	"$PPROFCHECK" cum -type cpu "$TMP"/cmd/*.cpu.pb.gz | awk '$2 == "main.burn" || $2 == "main.inInit" { n += $1 / 1e9 }
+		END { if (n < 1.6 || n > 2.6) print n + 0 " s of 2 in main.burn and main.inInit" }'
+}
+part_command() {
+	steps commanded
+	outcome command
+}
+
+# The estimates of windows lie as near to the truth as the error that the profile states (tests/e2e/budget.sh).
+windows() {
+	local rc
+	start "$(subject_s $NEWEST churn)" heavy "$TMP/log"
+	sleep 0.2
+	"$GOPROF" -p "$PID" --heap --source=probe -d 15s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" </dev/null && rc=0 || rc=$?
+	FILE=$(cat "$TMP/paths")
+	sleep 0.5
+	"$PPROFCHECK" losses -list "$LOSSES" -status $rc -allow heap:ALLOCS_UNSEEN=any "$TMP/err" "$FILE" || echo "exit $rc: $(last_said)"
+	"$PPROFCHECK" comments "$FILE" | sed -nE 's/^(budget|hits|window|error: all):/# &/p' >&2
+	"$PPROFCHECK" check "$FILE"
+	"$PPROFCHECK" budget -kind heap -type alloc_space -sure 0.5 -absent "$TMP/log" "$FILE" >"$TMP/verdict" && rc=0 || rc=$?
+	sed 's/^/# /' "$TMP/verdict" >&2
+	[ $rc = 0 ] || sed -n '/WRONG/p' "$TMP/verdict" | tr -s ' '
+	kill "$PID"
+}
+# Where probes cannot be taken out at once there are no windows: the budget ends the observation, which is told.
+ends_observation() {
+	local rc
+	start "$(subject_s $NEWEST churn)" heavy "$TMP/log"
+	sleep 0.2
+	"$GOPROF" -p "$PID" --heap --source=probe -d 5s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" </dev/null && rc=0 || rc=$?
+	FILE=$(cat "$TMP/paths")
+	grep -q 'this kernel cannot probe in short windows' "$TMP/err" || echo "not said: $(last_said)"
+	"$PPROFCHECK" losses -list "$LOSSES" -status $rc -allow heap:BUDGET_CUT=any -allow heap:ALLOCS_UNSEEN=any "$TMP/err" "$FILE" || echo "exit $rc: $(last_said)"
+	[ $rc = 3 ] || echo "exit $rc: it is no loss"
+	"$PPROFCHECK" check "$FILE"
+	kill "$PID"
+}
+part_budget() {
+	if [ "$(able uprobe_multi)" = yes ]; then steps windows; else steps ends_observation; fi
+	outcome budget
+}
+
+# user CAPS: AS is a user of our own with these capabilities
+user() {
+	local caps=-all,+${1//,/,+}
+	AS=(setpriv --reuid $OURS --regid $OURS --clear-groups --bounding-set="$caps" --inh-caps="$caps" --ambient-caps="$caps")
+}
+# AS is a user who may probe; CAPS says by what. Some kernels want CAP_SYS_ADMIN for probes that are set one
+# by one, and doctor knows it. Debian's want it for all perf events where the setting is above 2, as it is at first.
+ordinary() {
+	echo 2 >/proc/sys/kernel/perf_event_paranoid
+	CAPS=bpf,perfmon,sys_ptrace
+	user $CAPS
+	"${AS[@]}" "$TMP/goprof" doctor --json >"$TMP/doctor.user" 2>"$TMP/err" || :
+	[ "$(able uprobe_multi)" = yes ] || [ "$(able heap_probe "$TMP/doctor.user")" = yes ] || { CAPS+=,sys_admin; user $CAPS; }
+}
+
+# with CAPS ARG...: a profile of one second as that user
+with() {
+	user "$1"
+	"${AS[@]}" "$TMP/goprof" -d 1s -o "$TMP/any" "${@:2}" >"$TMP/paths" 2>"$TMP/err"
+}
+capable() {
+	local rc file
+	with $CAPS -p "$PID" --cpu --heap --source=probe && rc=0 || rc=$?
+	[ $rc = 0 ] || [ $rc = 3 ] || echo "exit $rc: $(last_said)"
+	while read -r file; do
+		"$PPROFCHECK" cum "$file" | has 'main\.' || echo "$file: nothing of the program in it"
+	done <"$TMP/paths"
+	[ "$(wc -l <"$TMP/paths")" = 2 ] || echo "$(wc -l <"$TMP/paths") files"
+}
+# incapable CAPS WHY ARG...
+incapable() {
+	local rc
+	with "$1" -p "$PID" "${@:3}" && rc=0 || rc=$?
+	[ $rc = 1 ] && grep -q "$2" "$TMP/err" || echo "exit $rc: $(last_said)"
+}
+part_caps() {
+	ordinary
+	start "$(subject $NEWEST checksum)"
+	steps capable
+	outcome "caps/$CAPS"
+	case $CAPS in
+	*,sys_admin)
+		steps incapable ${CAPS%,*} 'missing: CAP_SYS_ADMIN' --heap --source=probe
+		outcome "caps/without sys_admin it is named"
+		;;
+	esac
+	steps incapable perfmon,sys_ptrace 'missing: CAP_BPF' --cpu
+	outcome "caps/without bpf it is named"
+	stop
+}
+
+# ---- the target stays as it was ------------------------------------------------------------------------
+
+part_soak() {
+	local said
+	ordinary
+	code "$(subject $NEWEST checksum)"
+	start "$(subject $NEWEST checksum)"
+	said=$("${AS[@]}" "$TMP/cycles" "$PID" 8 2>&1) || wrong "$said"
+	echo "# $said"
+	judge harmless
+	outcome "soak/attached and detached"
+	stop
+}
+killed() {
+	local n
+	for n in 1 2 3; do
+		: >"$TMP/err"
+		"${AS[@]}" "$TMP/goprof" -p "$PID" --cpu --heap --source=probe --budget=0 -d 60s -o "$TMP/any" >"$TMP/paths" 2>"$TMP/err" </dev/null &
+		PROF=$!
+		STARTED+=("$PROF")
+		within 60 grep -q 'profiling pid' "$TMP/err" || echo "it does not profile: $(last_said)"
+		[ "$(changed)" != 0 ] || echo "no probe is in place"
+		kill -KILL $PROF
+		wait $PROF 2>/dev/null || :
+		harmless
+	done
+}
+part_kill() {
+	ordinary
+	code "$(subject $NEWEST checksum)"
+	start "$(subject $NEWEST checksum)"
+	steps killed
+	outcome "kill/the target is as it was"
+	stop
+}
+
+# ---- ---------------------------------------------------------------------------------------------------
+
+chmod 755 "$TMP" && mkdir -m 777 "$TMP/any" "$TMP/out" && cp "$GOPROF" "$TMP/goprof" && cp "$O/tests/cycles" "$TMP/cycles" &&
+	chmod 755 "$TMP/goprof" "$TMP/cycles"
+for p in $PARTS; do
+	began=$SECONDS
+	"part_$p"
+	echo "# $p: $((SECONDS - began)) s"
+done
+finish
