@@ -10,22 +10,6 @@
 #define IDLE_NS 500000 /* between hits that are so far apart, the target did not run */
 
 /*
- * The clock belongs to the window that opened at @opened from now on. 0: a later one has begun. What was
- * read before since is left alone if another thread has changed it: that one was first.
- */
-static __always_inline int clock_open(struct gpb_wait_clock *k, __u64 opened)
-{
-	__u64 own = now_is(&k->own), last = now_is(&k->last), of = now_is(&k->since);
-
-	if (of < opened) {
-		swap(&k->own, own, 0);
-		swap(&k->last, last, opened);
-		swap(&k->since, of, opened);
-	}
-	return of <= opened;
-}
-
-/*
  * The time from the last hit to @now, which counts for one hit alone. 0: another thread's hit, which
  * preempted this one, has counted it.
  */
@@ -36,6 +20,32 @@ static __always_inline __u64 clock_pass(struct gpb_wait_clock *k, __u64 now)
 	return now > last && swap(&k->last, last, now) ? now - last : 0;
 }
 
+#define CLOCK_OVER ~0ULL
+
+/*
+ * The time from the last hit to this one at @now, in the window that opened at @opened; CLOCK_OVER:
+ * a later one has begun. What the window's first hit sets back is read before since. So it is left
+ * alone if another thread has changed it: that one was first. Global: verified once.
+ */
+__noinline __u64 clock_hit(struct gpb_wait_clock *k, __u64 opened, __u64 now)
+{
+	__u64 own, last, of;
+
+	if (!k)
+		return CLOCK_OVER;
+	own = now_is(&k->own);
+	last = now_is(&k->last);
+	of = now_is(&k->since);
+	if (of > opened)
+		return CLOCK_OVER;
+	if (of < opened) {
+		swap(&k->own, own, 0);
+		swap(&k->last, last, opened);
+		swap(&k->since, of, opened);
+	}
+	return clock_pass(k, now);
+}
+
 /*
  * For a hit at @now, in a window that opened at @opened: is there own time left in which waits
  * may begin?
@@ -44,11 +54,10 @@ static __always_inline int own_time_is_left(struct gpb_wait_clock *k, const stru
 					    __u64 own_share, __u64 short_ns, __u64 opened,
 					    __u64 now)
 {
-	__u64 passed;
+	__u64 passed = clock_hit(k, opened, now);
 
-	if (!clock_open(k, opened))
+	if (passed == CLOCK_OVER)
 		return 0;
-	passed = clock_pass(k, now);
 	if (!passed) {
 		;
 	} else if (passed < short_ns) {

@@ -75,14 +75,15 @@ static __always_inline __u64 own_book(struct gpb_own_spent *own, __u64 since, __
 /*
  * How long a stack walk took, from whose beginning to whose end @ns have passed. When the thread was
  * switched out meanwhile, the CPU ran other threads, perhaps of the target: then the mean of the
- * walks before is taken.
+ * walks before is taken. Global: verified once.
  */
-static __always_inline __u64 walk_took(const struct gpb_spent *s, __u64 ns, int switched)
+__noinline __u64 walk_took(const struct gpb_spent *s, __u64 ns, int switched)
 {
-	__u64 n = now_is(&s->samples);
+	__u64 n;
 
-	if (!switched)
+	if (!s || !switched)
 		return ns;
+	n = now_is(&s->samples);
 	return n ? now_is(&s->ns) / n : 0;
 }
 
