@@ -57,6 +57,8 @@ CMOCKA_LIBS := $(shell pkg-config --libs cmocka 2>/dev/null || echo -lcmocka)
 CPPFLAGS := -D_GNU_SOURCE -Iuser -Iinclude -isystem $O/gen $(LIB_CFLAGS)
 TEST_CPPFLAGS := $(CPPFLAGS) -Itests -Itests/support -Itests/bpfhost -Ibpf
 CFLAGS := -std=gnu11 $(WARN)
+# Half of the compiler's work at -O2 -g; reports have their lines all the same.
+SAN_OPT ?= -O1 -g1
 SAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
 BPF_CFLAGS := -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Wall \
@@ -87,7 +89,7 @@ TOOLS := $(patsubst testdata/tools/%/go.mod,$O/tools/%,$(wildcard testdata/tools
 differ = $(filter-out $1,$2)$(filter-out $2,$1)
 stamp = $(if $(call differ,$2,$(file <$1)),$(shell mkdir -p $(dir $1))$(file >$1,$2))
 ifneq ($(filter-out clean help deps uninstall,$(GOALS)),)
-$(call stamp,$O/flags,$(CC) $(CLANG) $(OPT) $(CFLAGS) $(TEST_CPPFLAGS) $(LIB_LDLIBS) $(BPF_CFLAGS))
+$(call stamp,$O/flags,$(CC) $(CLANG) $(OPT) $(SAN_OPT) $(CFLAGS) $(TEST_CPPFLAGS) $(LIB_LDLIBS) $(BPF_CFLAGS))
 $(call stamp,$O/sources,$(LIB_SRCS))
 endif
 
@@ -269,7 +271,7 @@ endef
 
 $(eval $(call VARIANT,$O,$$(CC),))
 # Sanitizers move what the optimiser sees, and with it what it warns of.
-$(eval $(call VARIANT,$O/asan,$$(CC),$$(SAN) -Wno-error))
+$(eval $(call VARIANT,$O/asan,$$(CC),$$(SAN) $$(SAN_OPT) -Wno-error))
 $(eval $(call VARIANT,$O/fuzz,$$(CLANG),$$(SAN) -fsanitize=fuzzer-no-link -Wno-error))
 
 $O/fuzz/tests/fuzz/fuzz_%: $O/fuzz/obj/tests/fuzz/fuzz_%.o $(SUPPORT_$O/fuzz) \

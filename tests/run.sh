@@ -26,17 +26,18 @@ GOLDEN_LIMIT=${SCRIPT_LIMIT:-180}
 E2E_LIMIT=${SCRIPT_LIMIT:-900} # one script's toolchains may have to be fetched
 
 # The programs of all scripts are built from the start (tests/support/subjects.sh), with what the
-# others leave idle: programs of cmocka, corpora and these scripts, JOBS beside each other.
+# others leave idle: programs of cmocka, corpora and these scripts, BUSY_JOBS beside each other.
 # Scripts that compare exactly: a busy machine does not change their outcomes, and they change
 # nothing for others on it. The longest first.
-BESIDE=" frames bad_binary heap_read dumps heapdump_hprof heapdump_out heapdump_bad package rtvars goroutine contention_read heap_types counters
-	waitreasons allocsites trace_readers trace_out layout_tab unknown_go flame verifier lockdown drain "
+BESIDE=" bad_binary trace_out frames heap_read flame package unknown_go trace_readers rtvars goroutine contention_read counters allocsites
+	heapdump_bad heapdump_hprof dumps heap_types heapdump_types doctor heapdump_out waitreasons layout_tab verifier lockdown drain "
 # Scripts that judge by counts, shares, callers, files and exit statuses, never by seconds: two at a
-# time, when nobody builds any more.
-PAIRS=" enable heap_probe command images namespaces stress bad_input cpu_more cpu_hard contention_enable
-	callbacks heap_labels cpu_leaf demo ps "
+# time, when nobody builds any more. Beside heap_live, which must look at each collection in time, run two that sleep.
+PAIRS=" images enable cpu_more stress namespaces heap_probe command heal bad_input cpu_hard caps
+	callbacks heap_labels cpu_leaf demo ps budget_counts heap_live contention_enable unanswered "
 JOBS=${JOBS:-$(nproc)}
 [ "$JOBS" -le 3 ] || JOBS=3
+BUSY_JOBS=$((JOBS + 1)) # each of them sleeps now and then
 PAIR_JOBS=$((JOBS < 2 ? 1 : 2))
 
 AGAIN_MAX=${AGAIN_MAX-${E2E:-4}} # scripts that are run a second time: none when one is asked for
@@ -145,7 +146,7 @@ names() {
 
 units_of() {
 	names "$1" tests/unit/test_*.c tests/bpfhost/test_*.c
-	beside "$JOBS" unit_run unit_tell "${NAMES[@]}"
+	beside $BUSY_JOBS unit_run unit_tell "${NAMES[@]}"
 	[ ${#NAMES[@]} -gt 0 ] || skip "$1" "there are no unit tests"
 }
 
@@ -170,7 +171,7 @@ corpus_tell() {
 
 run_corpus() {
 	names corpus tests/fuzz/fuzz_*.c
-	beside "$JOBS" corpus_run corpus_tell "${NAMES[@]}"
+	beside $BUSY_JOBS corpus_run corpus_tell "${NAMES[@]}"
 	[ ${#NAMES[@]} -gt 0 ] || skip corpus "there are no fuzz targets"
 }
 
@@ -323,7 +324,7 @@ scripts_of() {
 		for name in $PAIRS; do ! in_list "$all" "$name" || pairs="$pairs $1/$name"; done
 	fi
 	# shellcheck disable=SC2086
-	beside "$JOBS" script_run run_script $beside
+	beside $BUSY_JOBS script_run run_script $beside
 	[ "$1" != e2e ] || built
 	# shellcheck disable=SC2086
 	beside $PAIR_JOBS script_run run_script $pairs

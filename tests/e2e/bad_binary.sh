@@ -19,6 +19,9 @@ PROBED=$(subject $V checksum) && READ=$(subject $V checksum -tags=sampled) &&
 	PIE=$(subject $V checksum -buildmode=pie '-ldflags=-s -w') ||
 	{ fail bad_binary "the subject cannot be built"; finish; }
 
+# The subject is to have one CPU at most, so that its own work does not hold up what it is there for.
+export GOMAXPROCS=1
+
 run() {
 	rm -rf "$OUT_DIR"
 	(ulimit -v $MEMORY; exec timeout -k 5 $LIMIT "$@") >"$TMP/paths" 2>"$TMP/said" </dev/null

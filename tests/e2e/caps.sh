@@ -17,7 +17,7 @@ bin=$(subject 1.27.4 checksum -tags sampled) || { fail caps "the subject does no
 
 # start_as UID PROGRAM [ARG...]: no shell in between, so that PID is the program.
 start_as() {
-	start setpriv --reuid "$1" --regid "$1" --clear-groups --inh-caps=-all "${@:2}" ||
+	start env GOMAXPROCS=1 setpriv --reuid "$1" --regid "$1" --clear-groups --inh-caps=-all "${@:2}" ||
 		fail caps "$2 does not start as $1"
 }
 
@@ -122,8 +122,6 @@ works "own process, --wait: bpf,perfmon" 1 bpf,perfmon -p "$W_MINE" --wait
 kill "$W_MINE" "$W_THEIRS"
 
 # Names of kernel functions, and only they, need CAP_SYSLOG, or a paranoia below 2.
-echo 2 >$PARANOID
-echo 0 >$KPTR
 kernel() { # NAME CAPS SENTENCE: what is said about names; - for nothing
 	local rc said
 	with "$2" -p "$MINE" --cpu --kernel -F 1000 -d 1s
@@ -141,11 +139,16 @@ kernel() { # NAME CAPS SENTENCE: what is said about names; - for nothing
 		fail "caps/$1" "exit status $rc: $(tail -n 3 "$TMP/said" | tr '\n' ' ')"
 	fi
 }
-kernel "--kernel: bpf,perfmon,syslog" bpf,perfmon,syslog -
-kernel "--kernel without syslog says so" bpf,perfmon "run as root, or with CAP_SYSLOG"
-echo 2 >$KPTR
-kernel "--kernel with kptr_restrict 2 says so" bpf,perfmon,syslog "kernel.kptr_restrict is 2"
-echo "$WAS_KPTR" >$KPTR
+kernels() {
+	echo 2 >$PARANOID
+	echo 0 >$KPTR
+	kernel "--kernel: bpf,perfmon,syslog" bpf,perfmon,syslog -
+	kernel "--kernel without syslog says so" bpf,perfmon "run as root, or with CAP_SYSLOG"
+	echo 2 >$KPTR
+	kernel "--kernel with kptr_restrict 2 says so" bpf,perfmon,syslog "kernel.kptr_restrict is 2"
+	echo "$WAS_KPTR" >$KPTR
+}
+by_turns kptr_restrict kernels
 
 # An executable that only its owner may read.
 cp "$bin" "$TMP/secret" && chown $OTHER "$TMP/secret" && chmod 700 "$TMP/secret"

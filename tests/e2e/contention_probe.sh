@@ -239,14 +239,21 @@ part_pgo() {
 	fi
 }
 
-# hot FILE V: a CPU profile of a program that does nothing but wait
+# hot FILE V: a CPU profile of a program that does nothing but wait, unless there is one of this goprof-bpf
 hot() {
 	local bin
+	[ ! "$1" -nt "$GOPROF" ] || return 0
 	bin=$(subject "$2" hotwaits '-ldflags=-s -w') && start_quiet "$bin" || return 1
 	"$GOPROF" -p "$PID" --cpu -F 997 -d 3s -o "$TMP" >"$TMP/paths" 2>"$TMP/err"
 	kill "$PID"
 	mv "$(cat "$TMP/paths")" "$1"
 }
+HOT=$O/programs/hotwaits.pprof
+v=${VERSIONS##* }
+if [ -n "${PREPARE:-}" ]; then # what takes the compiler long, ahead of the measuring
+	hot "$HOT" "$v" && subject "$v" waits -pgo="$HOT" '-ldflags=-s -w'
+	finish
+fi
 
 for v in $VERSIONS; do
 	# Each Go in two parts, the newest in all; with WIDE=1 or VERSIONS all in all of them.
@@ -263,8 +270,8 @@ part edges "$v"
 part alone "$v"
 part kill "$v" -tags=self
 if wanted pgo; then
-	if hot "$O/programs/hotwaits.pprof" "$v" >&2; then
-		part pgo "$v" -pgo="$O/programs/hotwaits.pprof"
+	if hot "$HOT" "$v" >&2; then
+		part pgo "$v" -pgo="$HOT"
 	else
 		fail "contention_probe/pgo/$v" "no profile to build by: $(tail -n 1 "$TMP/err")"
 	fi

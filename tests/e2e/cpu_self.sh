@@ -101,8 +101,11 @@ threads() {
 look() {
 	declare -gA WRONG=()
 	OUTCOMES=()
+	kill -CONT "$PID"
 	both "$1" || { WRONG[lost]="$(tail -n 2 "$TMP/err" | tr '\n' ' ')"; return 1; }
-	hide "$CPU" "$TMP/a" && hide "$TMP/own" "$TMP/b" || { WRONG[lost]="go tool pprof"; return 1; }
+	kill -STOP "$PID" # the CPUs are for the judges
+	hide "$CPU" "$TMP/a" &
+	hide "$TMP/own" "$TMP/b" && wait $! || { WRONG[lost]="go tool pprof"; return 1; }
 	asked share shares
 	asked valid valid "$CPU"
 	asked total whole_cpu "$CPU" "$INNER" "$OUTER" "$STOLEN" "$SWITCHES"
@@ -130,7 +133,7 @@ run() {
 		look "$seconds" && break
 		attempt $n "$name" "${WRONG[*]}"
 	done
-	kill $PID
+	kill -KILL $PID
 	[ -z "${WRONG[lost]:-}" ] || { fail "$name" "${WRONG[lost]}"; return; }
 	for what in "${OUTCOMES[@]}"; do
 		[ -z "${WRONG[$what]:-}" ] && pass "$name-$what" || fail "$name-$what" "${WRONG[$what]}"

@@ -10,7 +10,7 @@ result() { JUDGES_ASKED=$((JUDGES_ASKED + 1)); outcome "trace_out/$1"; }
 # traced V NAME [PERIOD [SECONDS]]: makes $TMP/NAME; of 1.22 and newer with a generation each PERIOD ns.
 traced() {
 	local p
-	p=$(subject "$1" traced) && GODEBUG=${3:+traceadvanceperiod=$3} "$p" "$TMP/$2" "${4:-0.1}" cpu
+	p=$(subject "$1" traced) && GODEBUG=${3:+traceadvanceperiod=$3} "$p" "$TMP/$2" "${4:-0.07}" cpu
 }
 # outputs FILE FROM ARG...: all that is made of it, beside its events
 outputs() {

@@ -257,6 +257,18 @@ thrice() {
 	return 1
 }
 
+# by_turns NAME COMMAND...: of all scripts only one at a time; for what is the whole machine's (NAME)
+by_turns() {
+	local fd rc
+	exec {fd}>"$O/.$1.lock"
+	flock "$fd"
+	"${@:2}"
+	rc=$?
+	flock -u "$fd"
+	exec {fd}>&-
+	return $rc
+}
+
 # fetch_debs PACKAGE...: into this directory
 fetch_debs() {
 	thrice apt-get -q -o Acquire::Retries=3 download "$@" || {

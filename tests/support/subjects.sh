@@ -46,6 +46,14 @@ list() {
 	each "1.18.10 1.22.12 1.27.4" subject "waits $S"
 	each "1.18.10 1.22.12 1.27.4" subject "waits -tags=self $S"
 	each "1.27.4" subject "hotwaits $S"
+	echo "PREPARE=1 bash tests/e2e/contention_probe.sh"
+	each "1.27.4" subject "storm $S"
+	each "1.27.4" subject deaf
+	each "1.27.4" "GOARCH=386 subject" knownheap
+	each "1.27.4" "GOARCH=386 subject" "knownheap $S"
+	each "1.27.4" "GOARCH=s390x subject" knownheap
+	each "1.22.12" library "waits plugin -ldflags=-w"
+	each "1.22.12 1.27.4" library "liveset plugin -ldflags=-w"
 	each "1.16.15 1.19.13 1.22.12 1.27.4" subject cpuself
 	each "1.16.15 1.19.13 1.27.4" subject "cpuself $S"
 	each "1.19.13 1.27.4" subject "cpuself -buildmode=pie $S"
