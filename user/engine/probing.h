@@ -31,12 +31,16 @@ struct stretch {
 	uint64_t opened, closed; /* CLOCK_MONOTONIC */
 	uint64_t asked;		 /* of a window: when the first probe may have been put in */
 	/*
-	 * how many times its length it stands for: 1 when it is no window; 0: it is to be dropped
+	 * how many times its own length this stretch stands for: 1 when it is no window; 0: it is
+	 * to be dropped
 	 */
 	double weight;
 	double hit_ns;	  /* what a hit cost in it */
 	uint64_t next_ns; /* the longest that the next window will last */
-	/* For a window that stands for so much of the target's count, and not for time: */
+	/*
+	 * How much of the target's own count this window stands for; 0: it stands for time, as
+	 * weight says. Only with mass:
+	 */
 	double mass;
 	double rate; /* per ns, the rate of that count when the window was asked for */
 };

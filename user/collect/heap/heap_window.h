@@ -21,8 +21,8 @@
 
 /*
  * The length of a window at its shortest, and how long it may be where hits are few, in ns. A window
- * is over earlier when no CPU has own time left in it. A burst that comes just then must bear a window of the
- * greatest length.
+ * is over earlier when no CPU has own time left in it. A burst may begin while such a long window is
+ * open, so the budget must allow for one of the greatest length.
  */
 #define HEAP_PARTS ((struct window_parts){ .end_ns = 8000000, .most_ns = 50000000 })
 
@@ -80,8 +80,9 @@ struct heap_window {
 	double total[GPB_CLASSES];   /* growth while there were windows; -1: unknown */
 	struct paces paces;	     /* of that growth, and of what windows saw */
 	/*
-	 * Set at the end, by run_rates_unmet(): the growth that windows stand for, the rest of it, and what was
-	 * somewhat faster than windows.
+	 * Set at the end, by run_rates_unmet(), of the growth of the runtime's counts: what was at
+	 * a pace that windows met, and stands in them; what was far faster than in any window, so
+	 * that no window stands for it; and what was somewhat faster.
 	 */
 	double met[GPB_CLASSES], unmet[GPB_CLASSES], faster[GPB_CLASSES];
 };

@@ -45,12 +45,18 @@ struct onlook_estimate {
 	 * and is reported with the first entry of each site.
 	 */
 	double delay_ns, delay_variance;
+	/* Waits that fewer than ONLOOK_COUNTS looks saw: their number, and their delay. */
+	double few, few_ns;
 	/*
-	 * Waits that fewer than ONLOOK_COUNTS looks saw, and what looks saw of their delay. The total length
-	 * of the waits that are counted; it may be too large by edge_ns, as chance selects those of a few
-	 * looks. How many waits these also stand for since too few looks saw those, and the length of those.
+	 * The total length of the waits that are counted. Chance selects which of those that last
+	 * about ONLOOK_COUNTS looks are among them, so it may be too large by edge_ns.
 	 */
-	double few, few_ns, counted_ns, edge_ns, missed, missed_ns, missed_variance;
+	double counted_ns, edge_ns;
+	/*
+	 * Waits of the same lengths that too few looks saw, by chance: the waits that are counted
+	 * stand for them, too. Their number, total length, and the variance of that length.
+	 */
+	double missed, missed_ns, missed_variance;
 	double own_variance; /* of it, what is not by chance of looks: additive */
 	/*
 	 * Total length of waits that were there at every look, from the first one on or until the
@@ -80,8 +86,9 @@ struct onlook_result {
  */
 struct onlook_conf {
 	/*
-	 * A window of probes sees the end of a wait that begins in its first part. Where that is
-	 * written how long the first part is now (borrowed); how long the second part is.
+	 * A window of probes has two parts, and sees the end of a wait that begins in the first
+	 * one. *begin_ns (borrowed): the present length of the first part; last_ns: the length of
+	 * the second.
 	 */
 	const __u64 *begin_ns;
 	uint64_t last_ns;
