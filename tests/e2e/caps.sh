@@ -31,10 +31,15 @@ with() {
 		--ambient-caps=$caps "$TMP/goprof" -d 300ms -o "$TMP/any/out" "$@" >"$TMP/paths" 2>"$TMP/said"
 }
 
+# In 300 ms there is one window or none. It may not meet what rtvars does in bursts when it is a minute old and collects
+# garbage 14 times a second (5,000 to 50,000 runs in 300 ms). That this is told is right, and no matter of capabilities.
+UNMET=()
+for kind in block mutex wait; do UNMET+=(-allow $kind:RUNS_UNMET=any); done
+
 # right N: after a run: N files, each of them valid, with the program's own functions in them.
 right() {
 	local rc=$? p n=0 type
-	[ $rc = 3 ] && only_small_losses "$TMP/said" "$(cat "$TMP/paths")" && rc=0
+	[ $rc = 3 ] && only_small_losses "$TMP/said" "$(cat "$TMP/paths")" 10 "${UNMET[@]}" && rc=0
 	[ $rc = 0 ] || { echo "exit status $rc: $(tail -n 2 "$TMP/said" | tr '\n' ' ')"; return; }
 	while read -r p; do
 		n=$((n + 1))
