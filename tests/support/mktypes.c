@@ -20,6 +20,7 @@ enum {
 	NODE,
 	NODE_PTR,
 	NODE_ALIAS,
+	PAIR,
 	STRING,
 	INTS,
 	INT_PTR,
@@ -268,6 +269,14 @@ static void node_type(void)
 	refer(NODE);
 }
 
+static void pair_type(void)
+{
+	open_struct(PAIR, "main.pair", 16, 25, 0);
+	member("a", 0, NODE_PTR);
+	member("b", 8, NODE_PTR);
+	close_children();
+}
+
 static void map_types(void)
 {
 	pointer(HEAD_PTR, "*hash<int,*main.node>", HEAD, 0);
@@ -395,6 +404,15 @@ static void function(const struct mktypes *how)
 	place(how, MKTYPES_CODE + 8, MKTYPES_CODE_END, "\x9c\x11\x60\x22\x93\x08\x91\x50\x93\x08",
 	      10); /* cfa - 32, cfa - 48 */
 	places_end(how);
+	local("whole", PAIR);
+	place(how, MKTYPES_CODE + 8, MKTYPES_CODE_END, "\x91\x40", 2);
+	places_end(how);
+	local("parts", PAIR);
+	place(how, MKTYPES_CODE + 8, MKTYPES_CODE_END, "\x91\x58\x93\x08\x91\x68\x93\x08", 8);
+	places_end(how);
+	local("half", PAIR);
+	place(how, MKTYPES_CODE + 8, MKTYPES_CODE_END, "\x91\x78\x93\x08\x93\x08", 6);
+	places_end(how);
 	begin(CAPTURED, TYPES, "p");
 	refer(NODE_PTR);
 	put_uleb(&info, 8);
@@ -430,6 +448,7 @@ static void unit(const struct mktypes *how)
 		cycles();
 	else
 		node_type();
+	pair_type();
 	if (how->swiss)
 		swiss_types();
 	else

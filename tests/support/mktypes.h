@@ -2,11 +2,14 @@
  * tests/support/mktypes.h - a small ELF file with the DWARF and the symbols of a made-up Go program.
  *
  *	type node struct { next *node; name string; ints []int; any interface{}; f func() }
+ *	type pair struct { a, b *node }
  *	var list *node				at MKTYPES_DATA + 16
  *	var m map[int]*node			at MKTYPES_DATA + 24
  *	var c chan node				at MKTYPES_BSS + 8
  *	func f(): local *node in its frame at CFA - 16 from MKTYPES_CODE + 8 on; text string in two
- *		parts, at CFA - 32 and - 48; and in a register before. It captured p *node at 8.
+ *		parts, at CFA - 32 and - 48; and in a register before; whole pair at
+ *		CFA - 64, parts pair at CFA - 40 and - 24, half pair of which a is at CFA - 8 and b
+ *		nowhere. It captured p *node at 8.
  *	symbols: main.list, main.raw (8 bytes at MKTYPES_BSS + 64), main.f
  */
 #ifndef TESTS_MKTYPES_H

@@ -109,27 +109,40 @@ static void check_variables(const struct gotypes *t)
 	assert_null(gotypes_function(t, MKTYPES_CODE + 1));
 }
 
-static void check_slot(const struct goslot *s, int64_t cfa, uint64_t offset)
+static const struct goslot *first_slot(const struct gotypes *t, const char *name)
+{
+	for (size_t i = 0; i < t->nslots; i++)
+		if (!strcmp(gotypes_text(t, t->slots[i].name), name))
+			return &t->slots[i];
+	fail_msg("no %s", name);
+	return NULL;
+}
+
+static void check_slot(const struct goslot *s, int64_t cfa, uint64_t offset, uint64_t len)
 {
 	assert_int_equal(s->pc, 1);
 	assert_int_equal(s->cfa, cfa);
 	assert_int_equal(s->offset, offset);
-	assert_int_equal(s->len, 8);
+	assert_int_equal(s->len, len);
 }
 
 /* Those of one variable follow each other; which variable comes first is open. */
 static void check_slots(const struct gotypes *t)
 {
-	bool first = t->slots[0].type == named(t, "*main.node");
-	const struct goslot *here = t->slots + (first ? 0 : 2), *text = t->slots + first;
+	const struct goslot *here = first_slot(t, "here"), *text = first_slot(t, "text"),
+			    *parts = first_slot(t, "parts");
 
-	assert_int_equal(t->nslots, 3);
+	assert_int_equal(t->nslots, 7);
 	assert_int_equal(here->type, named(t, "*main.node"));
-	assert_string_equal(gotypes_text(t, here->name), "here");
-	check_slot(here, -16, 0);
+	check_slot(here, -16, 0, 8);
 	assert_int_equal(text->type, named(t, "string"));
-	check_slot(&text[0], -32, 0);
-	check_slot(&text[1], -48, 8);
+	check_slot(&text[0], -32, 0, 8);
+	check_slot(&text[1], -48, 8, 8);
+	assert_int_equal(parts->type, named(t, "main.pair"));
+	check_slot(first_slot(t, "whole"), -64, 0, 16);
+	check_slot(&parts[0], -40, 0, 8);
+	check_slot(&parts[1], -24, 8, 8);
+	check_slot(first_slot(t, "half"), -8, 0, 8);
 }
 
 static void check_closure(const struct gotypes *t)

@@ -111,6 +111,10 @@ static void others(void)
 	object(LARGE, slices, 72, large);
 }
 
+/* Words of the frame in which variables that nothing says to be alive may be. */
+enum { WHOLE, PARTS = 3, HALF = 7 };
+static uint64_t dead[8];
+
 static void stack(uint64_t here)
 {
 	DUMP_NUMBERS(HEAPDUMP_GOROUTINE, 0xc000002000, STACK, 1, 0, 4, 0, 0, 0);
@@ -118,7 +122,7 @@ static void stack(uint64_t here)
 	DUMP_NUMBERS(0, 0, 0, 0);
 	DUMP_NUMBERS(HEAPDUMP_FRAME, STACK, 0, 0);
 	/* The CFA is at 64: here at 48, the string's pointer at 32 and its length at 16. */
-	DUMP_WORDS(0, 0, 40, 0, TEXT, 0, here, 0);
+	DUMP_WORDS(dead[WHOLE], 0, 40, dead[PARTS], TEXT, 0, here, dead[HALF]);
 	DUMP_NUMBERS(CODE, CODE + 17, CODE + 17);
 	dump_text("main.f");
 	DUMP_NUMBERS(HEAPDUMP_PTR, 32);
@@ -230,6 +234,29 @@ static void dead_slots(void **state)
 	is(&m, NODE(5), HEAP_LAYOUT, "80 B, pointers at 0 8 24 56 64");
 	is(&m, TEXT, HEAP_INFERRED, "string");
 	mktyped_fini(&m);
+	(void)state;
+}
+
+/*
+ * What has its address taken is never told to be alive, and lies in one place: words of other variables
+ * are of the past.
+ */
+static void stack_objects(void **state)
+{
+	static const int at[] = { WHOLE, PARTS, HALF };
+	struct mktyped m;
+
+	for (size_t i = 0; i < ARRAY_LEN(at); i++) {
+		dead[at[i]] = NODE(9);
+		write_dump(NODE(5));
+		dead[at[i]] = 0;
+		read_dump(&m, &(struct mktypes){ .version = 4 });
+		if (at[i] == WHOLE)
+			is(&m, NODE(9), HEAP_INFERRED, "main.node");
+		else
+			is(&m, NODE(9), HEAP_LAYOUT, "80 B, pointers at 0 8 24 56 64");
+		mktyped_fini(&m);
+	}
 	(void)state;
 }
 
@@ -390,9 +417,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_type), cmocka_unit_test(field_names),
-		cmocka_unit_test(dead_slots), cmocka_unit_test(no_lengths),
-		cmocka_unit_test(lost_parts), cmocka_unit_test(no_types),
-		cmocka_unit_test(many),	      cmocka_unit_test(any_byte),
+		cmocka_unit_test(dead_slots), cmocka_unit_test(stack_objects),
+		cmocka_unit_test(no_lengths), cmocka_unit_test(lost_parts),
+		cmocka_unit_test(no_types),   cmocka_unit_test(many),
+		cmocka_unit_test(any_byte),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,9 +127,11 @@ void tell_progress(uint64_t done_bytes, uint64_t total_bytes, uint64_t began_ns)
 	uint64_t now = tell_clock_ns();
 	double took = (double)(now - began_ns), rest;
 
-	if (!on_terminal() || now - drawn_ns < REDRAW_NS)
+	if (now - drawn_ns < REDRAW_NS)
 		return;
 	drawn_ns = now;
+	if (!on_terminal())
+		return;
 	if (!total_bytes || done_bytes > total_bytes) {
 		snprintf(text, sizeof(text), "%s", bytes_text(done_bytes, done));
 		draw(0, text);
