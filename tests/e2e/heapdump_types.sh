@@ -191,6 +191,10 @@ else
 	result "not over the program"
 	refused 'not a Go program' /bin/sh "no Go program"
 	refused 'No such file' "$TMP/none" "no file"
+	# The debug data are inflated: zeros among what they are packed into.
+	at=$(readelf -SW "$PROGRAM" | sed -n 's/.* \.debug_info *PROGBITS *[0-9a-f]* \([0-9a-f]*\) .*/\1/p')
+	head -c 64 /dev/zero | dd of="$TMP/program" bs=1 seek=$((0x${at:-0} + 100)) conv=notrunc status=none || wrong "no zeros at 0x$at"
+	refused '/program: .*debug data in the file from 0x' "$TMP/program" "damaged DWARF"
 	# The same program with another constant: all segments and most functions are where they were.
 	mkdir -p "$TMP/other" && sed 's/return c.n\[0\] + n/return c.n[0] + n*n + len(label)/' testdata/programs/knownheap/main.go >"$TMP/other/main.go"
 	gobuild 1.27.4 "$TMP/other/other" "$TMP/other/main.go" -buildmode=pie || wrong "does not build"
