@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "output/behind.h"
 
 enum {
 	TAG_STRING = 0x01,
@@ -29,13 +30,19 @@ enum {
  * A segment tells its length in front, so it is put together here; no record may span two. One that
  * is larger than this gets a segment of its own, whose length is known.
  */
-enum { SEGMENT_BYTES = 1 << 20, ID_BYTES = 8, INSTANCE_BYTES = 1 + 2 * ID_BYTES + 2 * 4 };
+enum {
+	SEGMENT_BYTES = 1 << 20,
+	HEAD_BYTES = 1 + 2 * 4,
+	ID_BYTES = 8,
+	INSTANCE_BYTES = 1 + 2 * ID_BYTES + 2 * 4,
+};
 
 struct hprof {
 	FILE *f;
 	bool heap; /* records go into segments */
 	int failed;
-	uint8_t *buf; /* SEGMENT_BYTES */
+	struct behind *behind; /* full segments */
+	uint8_t *buf;	       /* SEGMENT_BYTES behind the head of the one that is being filled */
 	size_t n;
 	uint64_t large; /* bytes that are still to come of a record with its own segment */
 };
@@ -44,26 +51,37 @@ struct hprof {
 
 static void out(struct hprof *h, const void *p, size_t n)
 {
+	if (!h->failed)
+		h->failed = behind_wait(h->behind);
 	if (!h->failed && fwrite(p, 1, n, h->f) != n)
 		h->failed = errno ? errno : EIO;
 }
 
-static void head(struct hprof *h, uint8_t tag, uint64_t len)
+static void put_head(uint8_t to[HEAD_BYTES], uint8_t tag, uint64_t len)
 {
-	uint32_t n = htobe32((uint32_t)len), zero = 0;
+	uint32_t n = htobe32((uint32_t)len);
 
 	BUG_ON(len > UINT32_MAX);
-	out(h, &tag, 1);
-	out(h, &zero, 4); /* microseconds since the time in the header */
-	out(h, &n, 4);
+	to[0] = tag;
+	memset(to + 1, 0, 4); /* microseconds since the time in the header */
+	memcpy(to + 5, &n, 4);
+}
+
+static void head(struct hprof *h, uint8_t tag, uint64_t len)
+{
+	uint8_t bytes[HEAD_BYTES];
+
+	put_head(bytes, tag, len);
+	out(h, bytes, sizeof(bytes));
 }
 
 static void flush(struct hprof *h)
 {
 	if (!h->n)
 		return;
-	head(h, TAG_SEGMENT, h->n);
-	out(h, h->buf, h->n);
+	put_head(h->buf - HEAD_BYTES, TAG_SEGMENT, h->n);
+	behind_put(h->behind, HEAD_BYTES + h->n);
+	h->buf = behind_buffer(h->behind) + HEAD_BYTES;
 	h->n = 0;
 }
 
@@ -125,11 +143,12 @@ int hprof_new(FILE *f, uint64_t time_ms, struct hprof **to, struct err *e)
 {
 	static const char magic[] = "JAVA PROFILE 1.0.2";
 	CLEANUP(hprof_freep) struct hprof *h = calloc(1, sizeof(*h));
+	int ret = h ? behind_new(f, HEAD_BYTES + SEGMENT_BYTES, &h->behind, e) :
+		      err_set(e, -ENOMEM, "no memory");
 
-	if (h)
-		h->buf = malloc(SEGMENT_BYTES);
-	if (!h || !h->buf)
-		return err_set(e, -ENOMEM, "no memory");
+	if (ret)
+		return ret;
+	h->buf = behind_buffer(h->behind) + HEAD_BYTES;
 	h->f = f;
 	put(h, magic, sizeof(magic));
 	u4(h, ID_BYTES);
@@ -140,7 +159,7 @@ int hprof_new(FILE *f, uint64_t time_ms, struct hprof **to, struct err *e)
 
 void hprof_free(struct hprof *h)
 {
-	free(h->buf);
+	behind_freep(&h->behind);
 	free(h);
 }
 
@@ -349,7 +368,9 @@ void hprof_array(struct hprof *h, uint64_t id, uint32_t trace, enum hprof_type t
 
 int hprof_check(const struct hprof *h, struct err *e)
 {
-	return h->failed ? err_set(e, -h->failed, "write: %s", strerror(h->failed)) : 0;
+	int failed = h->failed ? h->failed : behind_failed(h->behind);
+
+	return failed ? err_set(e, -failed, "write: %s", strerror(failed)) : 0;
 }
 
 int hprof_end(struct hprof *h, struct err *e)
