@@ -202,6 +202,34 @@ said=$(ulimit -d 65536 && "$GOPROF" heapdump "$TMP/sites" --pprof "$TMP/out.pb.g
 "$GOPROF" heapdump small --pprof "$TMP/out.pb.gz" 2>&1 | grep 'the numbers in' && wrong "chance is told"
 result large
 
+# ---- memory ----
+# However small its objects are, and however many its roots, a quarter of the dump's size is enough, or 32 MB: what
+# is more lies in files without a name. The answer is the same, and where there can be none it is said.
+bounded() { # LIMIT_MB KIND N
+	local kb
+	[ -s "$TMP/$2" ] || "$mkdump" "$2" "$3" >"$TMP/$2"
+	TMPDIR=$TMP "$O/tests/rusage" "$TMP/use" "$GOPROF" heapdump "$TMP/$2" >"$TMP/stdout" 2>"$TMP/err" || wrong "$2: status $?"
+	read -r _ _ kb _ <"$TMP/use"
+	[ "$kb" -lt $(($1 * 1024)) ] || wrong "$2: $kb kB of a dump of $(stat -c %s "$TMP/$2") bytes"
+	[ ! -s "$TMP/err" ] || wrong "$2: $(head -n 1 "$TMP/err")"
+	TMPDIR=/dev/shm "$GOPROF" heapdump "$TMP/$2" 2>"$TMP/err" | cmp -s - "$TMP/stdout" || wrong "$2: another answer without files"
+	has -x "goprof-bpf: $TMP/$2: takes more memory than a quarter of its size: no file for a part of it: /dev/shm lies in memory itself" "$TMP/err" ||
+		wrong "$2: without files: $(head -n 1 "$TMP/err")"
+	rm "$TMP/$2"
+}
+if [ "$(stat -f -c %T "$TMP")" != tmpfs ]; then
+	bounded 34 tiny 2500000
+	grep -q '38.15 MB 100.00% *1  global 0x500000' "$TMP/stdout" || wrong "tiny: not all is held"
+	bounded 34 globals 700000
+	if [ -n "${WIDE:-}" ]; then
+		bounded $((1507886723 / 4 >> 20)) goroutines 10000000
+		grep -q '10000000  waiting: chan receive' "$TMP/stdout" || wrong "ten million goroutines: not counted"
+	fi
+	result memory
+else
+	skip heapdump_bad/memory "$TMP lies in memory"
+fi
+
 # The stalled ones have said so by now, once, and go on when something comes.
 while [ $((SECONDS - STALL_SECONDS)) -lt 12 ]; do sleep 0.2; done
 cat small >&$none

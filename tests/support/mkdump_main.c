@@ -12,6 +12,8 @@
  * nought: an object at address 0
  * cycle: N objects in a ring, which a global holds, each with a pointer to itself and to the next
  * goroutines: N goroutines with two frames each, which all share an object
+ * tiny: a list of N objects of 16 bytes, of which a global holds the first
+ * globals: N words that point to an object of 16 bytes each, which point to nothing
  * sites: N allocation sites with a stack of their own, and a live sample of each
  * long: an object that is said to be 2^40 bytes long
  * count: a site that is said to have 2^40 frames
@@ -25,7 +27,7 @@
 #include <string.h>
 
 enum { EOF_, OBJECT, GOROUTINE = 4, FRAME, PARAMS, MEMSTATS = 10, BSS = 13, MEMPROF = 16, SAMPLE };
-enum { WORD = 8, STATS = 280, SIZE = 32 };
+enum { WORD = 8, STATS = 280, SIZE = 32, TINY = 16 };
 
 #define HEAP  0xc000000000ull
 #define CODE  0x401000ull
@@ -84,6 +86,19 @@ static void object(uint64_t addr, uint64_t a, uint64_t b)
 	number(0);
 }
 
+/* The smallest that Go allocates with a pointer. */
+static void tiny_object(uint64_t i, uint64_t to)
+{
+	number(OBJECT);
+	number(HEAP + i * TINY);
+	number(TINY);
+	word(to);
+	word(1);
+	number(1);
+	number(0);
+	number(0);
+}
+
 static void global(uint64_t to)
 {
 	number(BSS);
@@ -132,15 +147,20 @@ static void frame(uint64_t i, unsigned depth, const char *name, uint64_t to)
 	number(0);
 }
 
-/* Where the runtime's own counts are asked for: @objects of SIZE bytes. */
-static void stats(uint64_t objects)
+/* Where the runtime's own counts are asked for. */
+static void stats_of(uint64_t objects, uint64_t size)
 {
 	number(MEMSTATS);
 	for (unsigned i = 0; i < STATS + 1; i++)
-		number(i == 0  ? objects * SIZE :
+		number(i == 0  ? objects * size :
 		       i == 11 ? objects :
 		       i == 22 ? 1700000000000000000 :
 				 0);
+}
+
+static void stats(uint64_t objects)
+{
+	stats_of(objects, SIZE);
 }
 
 static void site(uint64_t i, uint64_t frames)
@@ -248,6 +268,31 @@ static void cycle(uint64_t n)
 	stats(n);
 }
 
+static void tiny(uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		tiny_object(i, i + 1 < n ? HEAP + (i + 1) * TINY : 0);
+	global(HEAP);
+	stats_of(n, TINY);
+}
+
+static void globals(uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		tiny_object(i, 0);
+	number(BSS);
+	number(0x500000);
+	number(n * WORD);
+	for (uint64_t i = 0; i < n; i++)
+		word(HEAP + i * TINY);
+	for (uint64_t i = 0; i < n; i++) {
+		number(1);
+		number(i * WORD);
+	}
+	number(0);
+	stats_of(n, TINY);
+}
+
 static void goroutines(uint64_t n)
 {
 	object(at(0), 0, 0);
@@ -287,6 +332,10 @@ int main(int argc, char **argv)
 		held(n);
 	} else if (!strcmp(kind, "cycle")) {
 		cycle(n);
+	} else if (!strcmp(kind, "tiny")) {
+		tiny(n);
+	} else if (!strcmp(kind, "globals")) {
+		globals(n);
 	} else if (!strcmp(kind, "goroutines")) {
 		goroutines(n);
 	} else if (!strcmp(kind, "sites")) {

@@ -6,6 +6,7 @@
 
 #include "base/cancel.h"
 #include "base/err.h"
+#include "base/spill.h"
 #include "cli/cmd.h"
 #include "cli/dump_input.h"
 #include "cli/heap_growth.h"
@@ -22,6 +23,9 @@
 #include "ingest/heapdump/classes.h"
 #include "ingest/heapdump/sites.h"
 #include "ingest/typing/typing.h"
+
+/* All memory that is taken: this part of the dump's size, or so many bytes. */
+enum { MEMORY_PART = 4, MEMORY_MIN = 32 << 20 };
 
 /* How often the graph and the classes of objects have the file read, and how often types do. */
 enum { GRAPH_PASSES = 3, OBJECT_PASSES = 1, TYPING_PASSES = 1 };
@@ -279,11 +283,31 @@ static int read_types(struct run *r, struct err *e)
 	return 0;
 }
 
+static void bound_memory(const struct run *r)
+{
+	uint64_t part = r->in.size / MEMORY_PART;
+
+	if (part < MEMORY_MIN)
+		part = MEMORY_MIN;
+	/* The bound is kept a bit late. */
+	spill_bound(part - part / 8);
+}
+
+static void tell_memory(const struct run *r)
+{
+	struct err why;
+
+	if (spill_refused(&why))
+		tell("%s: takes more memory than a quarter of its size: no file for a part of it: %s",
+		     r->in.name, why.msg);
+}
+
 static int read_graph(struct run *r, struct err *e)
 {
 	struct heap_path *path = r->o->path ? &r->path : NULL;
 	int ret;
 
+	bound_memory(r);
 	r->path.addr = r->o->address;
 	ret = dumpgraph_begin(&r->graph, r->in.dump, heapdump_opt_graph(r->o), path, e);
 	if (!ret)
@@ -297,6 +321,7 @@ static int read_graph(struct run *r, struct err *e)
 	if (!ret)
 		ret = dump_input_unchanged(&r->in, e);
 	tell_bar(0, 0);
+	tell_memory(r);
 	if (!ret && !r->graph.whole) {
 		tell("%s: %s", r->in.name, r->graph.damage.msg);
 		r->cut = true;

@@ -1,6 +1,7 @@
 /* user/cli/dump_input.c - opens dumps, and shows how far reading is. */
 #include "cli/dump_input.h"
 
+#include "base/spill.h"
 #include "cli/input.h"
 #include "cli/tell.h"
 #include "ingest/heapdump/header.h"
@@ -25,6 +26,7 @@ static void tick(void *arg, uint64_t offset)
 	in->last = offset;
 	if (!in->size)
 		input_stands(&in->stall, offset);
+	spill_rest();
 	if (in->pass >= in->passes)
 		in->passes = in->pass + 1;
 	tell_progress(in->size ? in->pass * in->size + offset : offset, in->passes * in->size,

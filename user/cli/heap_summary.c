@@ -47,7 +47,7 @@ int heap_summary_make(struct heap_summary *s, const struct heapdump *d, const st
 	if (!ret)
 		ret = goroutine_groups(&g->heap, &s->groups, &s->ngroups, e);
 	if (!ret)
-		ret = held_groups(&g->heap, c, &s->held, &s->nheld, e);
+		ret = held_groups(&g->heap, c, s->held, HEAP_TOP, &s->nheld, e);
 	return ret ? ret : find_suspects(s, e);
 }
 
@@ -55,7 +55,6 @@ void heap_summary_fini(struct heap_summary *s)
 {
 	free(s->types);
 	free(s->groups);
-	free(s->held);
 }
 
 /* ---- text ---- */
@@ -217,7 +216,7 @@ static void put_holders(const struct heap_summary *s)
 {
 	heading("Who holds most: what could be freed if they were gone");
 	line("%12s %7s %9s  %s", "retained", "share", "how many", "what");
-	for (size_t i = 0; i < s->nheld && i < HEAP_TOP; i++)
+	for (size_t i = 0; i < s->nheld; i++)
 		put_held(s, &s->held[i]);
 }
 
@@ -311,7 +310,7 @@ static json_t *json_held(const struct heap_summary *s)
 	json_t *all = json_array();
 	char what[DESCRIBE_BYTES];
 
-	for (size_t i = 0; i < s->nheld && i < HEAP_TOP; i++) {
+	for (size_t i = 0; i < s->nheld; i++) {
 		describe_thing(&s->graph->heap, s->classes, s->held[i].example, what);
 		json_array_append_new(all, json_pack("{s:I, s:I, s:o}", "things",
 						     (json_int_t)s->held[i].count, "retained_bytes",

@@ -24,7 +24,7 @@ struct heap_summary {
 	size_t ntypes;
 	struct goroutine_group *groups;
 	size_t ngroups;
-	struct held_group *held;
+	struct held_group held[HEAP_TOP];
 	size_t nheld;
 	struct heap_suspect suspects[HEAP_SUSPECTS];
 	size_t nsuspects;

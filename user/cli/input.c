@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include "base/unnamed.h"
 #include "cli/stop.h"
 #include "cli/tell.h"
 #include "ingest/stream.h"
@@ -39,33 +40,6 @@ void input_await(struct input_stall *s, int fd, uint64_t offset)
 }
 
 /* ---- a pipe's copy ---- */
-
-static const char *spool_dir(void)
-{
-	const char *dir = getenv("TMPDIR");
-
-	return dir && *dir ? dir : "/tmp";
-}
-
-/* Not every file system has files without names from the start. */
-static int spool_open(const char *what, const char *dir, struct err *e)
-{
-	char path[4096];
-	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-	if (fd >= 0)
-		return fd;
-	if ((size_t)snprintf(path, sizeof(path), "%s/.goprof-bpf.XXXXXX", dir) >= sizeof(path))
-		return err_set(e, -ENAMETOOLONG, "the name in TMPDIR is too long");
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(e,
-			       "a %s from a pipe is copied first, but in %s no file can be "
-			       "made (set TMPDIR)",
-			       what, dir);
-	unlink(path);
-	return fd;
-}
 
 static int no_room(const char *what, const char *dir, uint64_t copied, struct err *e)
 {
@@ -137,7 +111,7 @@ static int64_t copy(int from, int to, const struct input_kind *kind, struct inpu
 		if (!got)
 			return (int64_t)copied;
 		if (write_all(to, buf, (size_t)got))
-			return no_room(kind->what, spool_dir(), copied, e);
+			return no_room(kind->what, unnamed_dir(), copied, e);
 		copied += (uint64_t)got;
 		tell_progress(copied, 0, began_ns);
 	}
@@ -153,10 +127,10 @@ int input_spool(int *fd, const struct input_kind *kind, struct input_stall *stal
 
 	if (copied < 0)
 		return (int)copied;
-	to = spool_open(kind->what, spool_dir(), e);
+	to = unnamed_open(e);
 	if (to < 0)
-		return to;
-	copied = write_all(to, header, n) ? no_room(kind->what, spool_dir(), 0, e) :
+		return err_wrap(e, to, "a %s from a pipe is copied first", kind->what);
+	copied = write_all(to, header, n) ? no_room(kind->what, unnamed_dir(), 0, e) :
 					    copy(*fd, to, kind, stall, began_ns, e);
 	tell_bar(0, 0);
 	if (copied < 0)

@@ -15,7 +15,7 @@ int classes_init(struct classes *c, struct strtab *names, uint32_t nobjects, uin
 	struct heap_class *other;
 
 	*c = (struct classes){ .names = names, .nobjects = nobjects, .other_bytes = bytes };
-	c->of = calloc((size_t)nobjects + 1, sizeof(*c->of));
+	c->of = spill_alloc((size_t)nobjects + 1, sizeof(*c->of));
 	c->cap = nobjects;
 	other = vec_add(&c->all, CLASSES_MAX);
 	if (!c->of || !other)
@@ -30,7 +30,7 @@ void classes_fini(struct classes *c)
 	vec_fini(&c->all);
 	vec_fini(&c->fields);
 	map_fini(&c->keys);
-	free(c->of);
+	spill_free(c->of);
 	*c = (struct classes){};
 }
 
@@ -168,7 +168,7 @@ bool classes_grow(struct classes *c)
 	uint16_t *of;
 
 	cap = cap < UINT32_MAX ? cap : UINT32_MAX;
-	of = cap > c->cap ? reallocarray(c->of, cap, sizeof(*of)) : NULL;
+	of = cap > c->cap ? spill_realloc(c->of, cap, sizeof(*of)) : NULL;
 	if (!of)
 		return false;
 	c->of = of;

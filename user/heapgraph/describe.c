@@ -87,74 +87,90 @@ void describe_thing(const struct heapgraph *h, const struct classes *c, uint32_t
 struct tops {
 	const struct heapgraph *h;
 	const struct classes *c;
-	VEC(struct held_group) all;
+	VEC(struct held_group) named;
 	struct map keys;
+	struct held_group *best; /* by falling bytes */
+	size_t n, max;
 };
 
 static void tops_fini(struct tops *t)
 {
-	vec_fini(&t->all);
+	vec_fini(&t->named);
 	map_fini(&t->keys);
 }
 
-/* Objects by their class's name; frames by their function; other holders each alone. */
+static bool is_before(const struct held_group *x, const struct held_group *y)
+{
+	return x->retained != y->retained ? x->retained > y->retained : x->example < y->example;
+}
+
+static void offer(struct tops *t, const struct held_group *g)
+{
+	size_t i;
+
+	if (t->n == t->max && !is_before(g, &t->best[t->n - 1]))
+		return;
+	for (i = t->n < t->max ? t->n++ : t->n - 1; i && is_before(g, &t->best[i - 1]); i--)
+		t->best[i] = t->best[i - 1];
+	t->best[i] = *g;
+}
+
+/* Objects by their class's name; frames by their function; other holders are each alone: 0. */
 static uint64_t top_key(const struct tops *t, uint32_t thing)
 {
 	const struct holder *r = heapgraph_holder_of(t->h, thing);
 	struct object o;
 
 	if (r && r->kind == HOLDER_FRAME)
-		return hash_pair(1, r->name);
+		return 2ull * r->name + 1;
 	if (r || !heapgraph_object_of(t->h, thing, &o))
-		return hash_pair(2, thing);
-	return hash_pair(3, t->c->all.at[t->c->of[o.index]].name);
+		return 0;
+	return 2ull * t->c->all.at[t->c->of[o.index]].name + 2;
+}
+
+static struct held_group *named_group(struct tops *t, uint64_t key)
+{
+	struct held_group *g;
+	uint64_t at;
+
+	if (map_get(&t->keys, key, &at))
+		return &t->named.at[at];
+	g = vec_add(&t->named, UINT32_MAX);
+	return g && map_put(&t->keys, key, t->named.n - 1) ? g : NULL;
 }
 
 static int add_top(void *arg, uint32_t thing, struct err *e)
 {
 	struct tops *t = arg;
-	uint64_t retained = heapgraph_retained(t->h, thing), key = top_key(t, thing), at;
+	uint64_t retained = heapgraph_retained(t->h, thing), key = top_key(t, thing);
 	struct held_group *g;
 
 	if (!retained)
 		return 0;
-	if (map_get(&t->keys, key, &at)) {
-		g = &t->all.at[at];
-	} else {
-		g = vec_add(&t->all, UINT32_MAX);
-		if (!g || !map_put(&t->keys, key, t->all.n - 1))
-			return err_set(e, -ENOMEM, "no memory for what holds objects");
-		g->example = thing;
+	if (!key) {
+		offer(t, &(struct held_group){ thing, 1, retained });
+		return 0;
 	}
-	if (retained > heapgraph_retained(t->h, g->example))
+	g = named_group(t, key);
+	if (!g)
+		return err_set(e, -ENOMEM, "no memory for what holds objects");
+	if (!g->count || retained > heapgraph_retained(t->h, g->example))
 		g->example = thing;
 	g->count++;
 	g->retained += retained;
 	return 0;
 }
 
-static int by_retained(const void *a, const void *b)
+int held_groups(const struct heapgraph *h, const struct classes *c, struct held_group *out,
+		size_t max, size_t *n, struct err *e)
 {
-	const struct held_group *x = a, *y = b;
-
-	if (x->retained != y->retained)
-		return x->retained < y->retained ? 1 : -1;
-	return (x->example > y->example) - (x->example < y->example);
-}
-
-int held_groups(const struct heapgraph *h, const struct classes *c, struct held_group **out,
-		size_t *n, struct err *e)
-{
-	CLEANUP(tops_fini) struct tops t = { .h = h, .c = c };
+	CLEANUP(tops_fini) struct tops t = { .h = h, .c = c, .best = out, .max = max };
 	int ret = heapgraph_each_top(h, add_top, &t, e);
 
-	if (ret)
-		return ret;
-	if (t.all.n)
-		qsort(t.all.at, t.all.n, sizeof(*t.all.at), by_retained);
-	*n = t.all.n;
-	*out = TAKE(t.all.at);
-	return 0;
+	for (size_t i = 0; i < t.named.n; i++)
+		offer(&t, &t.named.at[i]);
+	*n = t.n;
+	return ret;
 }
 
 /* ---- goroutines ---- */
@@ -224,6 +240,7 @@ int goroutine_groups(const struct heapgraph *h, struct goroutine_group **out, si
 	for (uint32_t i = 0; i < h->holders.n; i++) {
 		struct goroutine_group *g;
 
+		spill_turn(i);
 		if (h->holders.at[i].kind != HOLDER_GOROUTINE)
 			continue;
 		g = group_of(&s, h, i);

@@ -25,9 +25,9 @@ struct held_group {
 	uint32_t count;
 	uint64_t retained; /* by all of them; nothing counts twice */
 };
-/* By falling bytes; the caller frees *out. */
-int held_groups(const struct heapgraph *h, const struct classes *c, struct held_group **out,
-		size_t *n, struct err *e);
+/* The @max with the most bytes, by falling bytes; *n: how many there are in @out. */
+int held_groups(const struct heapgraph *h, const struct classes *c, struct held_group *out,
+		size_t max, size_t *n, struct err *e);
 
 /* Goroutines that are in one state, for one reason, with the same functions on their stacks. */
 struct goroutine_group {

@@ -1,8 +1,6 @@
 /* user/heapgraph/dominators.c - Semi-NCA over numbers in depth-first preorder. */
 #include "heapgraph/dominators.h"
 
-#include <string.h>
-
 #include "base/cleanup.h"
 
 /* Everything is indexed by preorder number, from 1 on. */
@@ -18,7 +16,7 @@ struct work {
 
 static uint32_t *numbers(size_t n)
 {
-	return calloc(n + 2, sizeof(uint32_t));
+	return spill_alloc(n + 2, sizeof(uint32_t));
 }
 
 /* ---- depth first ---- */
@@ -38,12 +36,14 @@ static void enter(struct work *w, uint32_t node, uint32_t parent, size_t *depth)
 static void depth_first(struct work *w, uint32_t root)
 {
 	size_t depth = 0;
+	uint64_t turn = 0;
 
 	enter(w, root, 0, &depth);
 	while (depth) {
 		uint32_t number = w->semi[depth - 1], node = w->d->node[number];
 		uint32_t end = w->g->first.at[node + 1], at = w->label[depth - 1], to = 0;
 
+		spill_turn(turn++);
 		for (; at < end; at++) {
 			to = w->g->edges.at[at];
 			if (!w->d->number[to])
@@ -72,11 +72,13 @@ static int turn_around(struct work *w, struct err *e)
 		for (uint32_t i = w->g->first.at[node]; i < w->g->first.at[node + 1]; i++) {
 			uint32_t to = w->g->edges.at[i];
 
+			spill_turn(i);
 			if (w->parent[d->number[to]] != v)
 				w->first[d->number[to]]++;
 		}
 	}
 	for (uint32_t v = 1; v <= d->n + 1; v++) {
+		spill_turn(v);
 		sum += w->first[v];
 		w->first[v] = sum; /* the end of its part; filling makes it the beginning */
 	}
@@ -89,6 +91,7 @@ static int turn_around(struct work *w, struct err *e)
 		for (uint32_t i = w->g->first.at[node]; i < w->g->first.at[node + 1]; i++) {
 			uint32_t to = w->g->edges.at[i];
 
+			spill_turn(i);
 			if (w->parent[d->number[to]] != v)
 				w->preds[--w->first[d->number[to]]] = v;
 		}
@@ -110,10 +113,12 @@ static uint32_t eval(struct work *w, uint32_t v, uint32_t linked, uint32_t *path
 	if (w->parent[v] < linked)
 		return w->label[v];
 	do {
+		spill_turn(n);
 		path[n++] = v;
 		v = w->parent[v];
 	} while (w->parent[v] >= linked);
 	for (uint32_t above = v; n--; above = v) {
+		spill_turn(n);
 		v = path[n];
 		w->parent[v] = w->parent[above];
 		if (w->semi[w->label[above]] < w->semi[w->label[v]])
@@ -127,21 +132,27 @@ static void semidominators(struct work *w, uint32_t *path)
 	uint32_t n = w->d->n;
 
 	for (uint32_t v = 1; v <= n; v++) {
+		spill_turn(v);
 		w->d->dom[v] = w->semi[v] = w->parent[v];
 		w->label[v] = v;
 	}
-	for (uint32_t v = n; v > 1; v--)
+	for (uint32_t v = n; v > 1; v--) {
+		spill_turn(v);
 		for (uint32_t i = w->first[v]; i < w->first[v + 1]; i++) {
 			uint32_t u = w->preds[i];
 			uint32_t least = u <= v ? u : w->semi[eval(w, u, v + 1, path)];
 
+			spill_turn(i);
 			if (least < w->semi[v])
 				w->semi[v] = least;
 		}
+	}
 	/* A dominator is the nearest ancestor that is no younger than the semidominator. */
-	for (uint32_t v = 2; v <= n; v++)
+	for (uint32_t v = 2; v <= n; v++) {
+		spill_turn(v);
 		while (w->d->dom[v] > w->semi[v])
 			w->d->dom[v] = w->d->dom[w->d->dom[v]];
+	}
 }
 
 /* ---- common ancestors ---- */
@@ -154,19 +165,24 @@ static void heavy_paths(struct work *w, uint32_t *count)
 {
 	uint32_t n = w->d->n, *head = w->semi, *heavy = w->label;
 
-	memset(heavy, 0, ((size_t)n + 1) * sizeof(*heavy));
-	for (uint32_t v = 1; v <= n; v++)
+	for (uint32_t v = 1; v <= n; v++) {
+		spill_turn(v);
+		heavy[v] = 0;
 		count[v] = 1;
+	}
 	for (uint32_t v = n; v > 1; v--) {
 		uint32_t up = w->d->dom[v];
 
+		spill_turn(v);
 		count[up] += count[v];
 		if (!heavy[up] || count[v] > count[heavy[up]])
 			heavy[up] = v;
 	}
 	head[1] = 1;
-	for (uint32_t v = 2; v <= n; v++)
+	for (uint32_t v = 2; v <= n; v++) {
+		spill_turn(v);
 		head[v] = heavy[w->d->dom[v]] == v ? head[w->d->dom[v]] : v;
+	}
 }
 
 /* The dominator of a node has a lower number than the node. */
@@ -186,11 +202,11 @@ uint32_t dominators_join(const struct dominators *d, uint32_t a, uint32_t b)
 
 static void work_fini(struct work *w)
 {
-	free(w->parent);
-	free(w->semi);
-	free(w->label);
-	free(w->first);
-	free(w->preds);
+	spill_free(w->parent);
+	spill_free(w->semi);
+	spill_free(w->label);
+	spill_free(w->first);
+	spill_free(w->preds);
 }
 
 static int no_memory(uint32_t n, struct err *e)
@@ -208,7 +224,7 @@ int dominators_find(struct dominators *d, struct graph *g, uint32_t root, struct
 			  .semi = numbers(n),
 			  .label = numbers(n),
 			  .first = numbers(n) };
-	CLEANUP(freep) uint32_t *path = NULL;
+	CLEANUP(spill_freep) uint32_t *path = NULL;
 	int ret;
 
 	*d = (struct dominators){ .node = numbers(n), .number = numbers(n) };
@@ -231,9 +247,9 @@ int dominators_find(struct dominators *d, struct graph *g, uint32_t root, struct
 
 void dominators_fini(struct dominators *d)
 {
-	free(d->node);
-	free(d->number);
-	free(d->dom);
-	free(d->head);
+	spill_free(d->node);
+	spill_free(d->number);
+	spill_free(d->dom);
+	spill_free(d->head);
 	*d = (struct dominators){};
 }

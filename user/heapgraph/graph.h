@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/vec.h"
+#include "base/spill.h"
 
 enum { GRAPH_NONE = -1u };
 

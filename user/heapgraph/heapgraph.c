@@ -14,10 +14,10 @@ void heapgraph_fini(struct heapgraph *h)
 	objects_fini(&h->objects);
 	graph_fini(&h->graph);
 	dominators_fini(&h->dom);
-	vec_fini(&h->holders);
+	spill_fini(&h->holders);
 	strtab_free(h->names);
-	free(h->leaf);
-	free(h->retained);
+	spill_free(h->leaf);
+	spill_free(h->retained);
 	*h = (struct heapgraph){};
 }
 
@@ -47,7 +47,7 @@ int heapgraph_node(struct heapgraph *h, struct err *e)
 
 int heapgraph_holder(struct heapgraph *h, const struct holder *holder, struct err *e)
 {
-	struct holder *to = vec_add(&h->holders, UINT32_MAX - 2 - h->objects.n);
+	struct holder *to = spill_add(&h->holders, UINT32_MAX - 2 - h->objects.n);
 
 	if (!to)
 		return err_set(e, -ENOMEM, "no memory for %zu roots", h->holders.n);
@@ -81,9 +81,11 @@ int heapgraph_edges_end(struct heapgraph *h, struct err *e)
 	int ret = graph_node(&h->graph, e);
 
 	h->program = heapgraph_thing_of_holder(h, (uint32_t)h->holders.n);
-	for (uint32_t i = 0; !ret && i < h->holders.n; i++)
+	for (uint32_t i = 0; !ret && i < h->holders.n; i++) {
+		spill_turn(i);
 		if (h->holders.at[i].kind != HOLDER_FRAME && h->holders.at[i].holds)
 			ret = graph_edge(&h->graph, heapgraph_thing_of_holder(h, i), e);
+	}
 	if (!ret)
 		ret = graph_seal(&h->graph, e);
 	if (!ret && h->path)
@@ -93,7 +95,7 @@ int heapgraph_edges_end(struct heapgraph *h, struct err *e)
 		ret = dominators_find(&h->dom, &h->graph, h->program, e);
 	if (ret)
 		return ret;
-	h->leaf = calloc((size_t)(h->objects.n - h->objects.nnodes) + 1, sizeof(*h->leaf));
+	h->leaf = spill_alloc((size_t)(h->objects.n - h->objects.nnodes) + 1, sizeof(*h->leaf));
 	return h->leaf ? 0 : err_set(e, -ENOMEM, "no memory for %u objects", h->objects.n);
 }
 
@@ -115,16 +117,20 @@ int heapgraph_end(struct heapgraph *h, struct err *e)
 	struct objects_walk walk = {};
 	struct object o;
 
-	free(h->dom.head);
+	spill_free(h->dom.head);
 	h->dom.head = NULL;
-	h->retained = calloc((size_t)h->dom.n + 1, sizeof(*h->retained));
+	h->retained = spill_alloc((size_t)h->dom.n + 1, sizeof(*h->retained));
 	if (!h->retained)
 		return err_set(e, -ENOMEM, "no memory for %u objects", h->dom.n);
 	/* What has number 0 cannot be reached. */
-	while (objects_next(&h->objects, &walk, &o))
+	while (objects_next(&h->objects, &walk, &o)) {
+		spill_turn(o.index);
 		h->retained[o.node ? h->dom.number[o.nodes] : h->leaf[object_leaf(&o)]] += o.size;
-	for (uint32_t v = h->dom.n; v > 1; v--)
+	}
+	for (uint32_t v = h->dom.n; v > 1; v--) {
+		spill_turn(v);
 		h->retained[h->dom.dom[v]] += h->retained[v];
+	}
 	return 0;
 }
 
@@ -227,12 +233,16 @@ size_t heapgraph_heaviest(const struct heapgraph *h, uint32_t thing, uint32_t *o
 	BUG_ON(!max || max > ARRAY_LEN(t.bytes));
 	if (!number)
 		return 0;
-	for (uint32_t v = number + 1; v <= h->dom.n; v++)
+	for (uint32_t v = number + 1; v <= h->dom.n; v++) {
+		spill_turn(v);
 		if (h->dom.dom[v] == number)
 			offer(&t, h->dom.node[v], h->retained[v]);
-	while (objects_next(&h->objects, &walk, &o))
+	}
+	while (objects_next(&h->objects, &walk, &o)) {
+		spill_turn(o.index);
 		if (!o.node && h->leaf[object_leaf(&o)] == number)
 			offer(&t, heapgraph_thing_of(h, &o), o.size);
+	}
 	return t.n;
 }
 
@@ -244,19 +254,23 @@ int heapgraph_each_top(const struct heapgraph *h,
 	struct object o;
 	int ret = 0;
 
-	for (uint32_t v = 2; !ret && v <= h->dom.n; v++)
+	for (uint32_t v = 2; !ret && v <= h->dom.n; v++) {
+		spill_turn(v);
 		if (h->dom.dom[v] == 1)
 			ret = fn(arg, h->dom.node[v], e);
-	while (!ret && objects_next(&h->objects, &walk, &o))
+	}
+	while (!ret && objects_next(&h->objects, &walk, &o)) {
+		spill_turn(o.index);
 		if (!o.node && h->leaf[object_leaf(&o)] == 1)
 			ret = fn(arg, heapgraph_thing_of(h, &o), e);
+	}
 	return ret;
 }
 
 int heapgraph_descend(const struct heapgraph *h, uint32_t thing, double share, uint32_t *out,
 		      size_t max, size_t *n, struct err *e)
 {
-	CLEANUP(freep) uint32_t *heavy = calloc((size_t)h->dom.n + 1, sizeof(*heavy));
+	CLEANUP(spill_freep) uint32_t *heavy = spill_alloc((size_t)h->dom.n + 1, sizeof(*heavy));
 	uint32_t v = is_leaf(h, thing) ? 0 : h->dom.number[thing];
 
 	if (!heavy)
@@ -264,6 +278,7 @@ int heapgraph_descend(const struct heapgraph *h, uint32_t thing, double share, u
 	for (uint32_t i = 2; i <= h->dom.n; i++) {
 		uint32_t *of = &heavy[h->dom.dom[i]];
 
+		spill_turn(i);
 		if (!*of || h->retained[i] > h->retained[*of])
 			*of = i;
 	}

@@ -56,7 +56,7 @@ struct heap_variables {
 
 struct heapgraph {
 	struct objects objects;
-	VEC(struct holder) holders;
+	VEC(struct holder) holders; /* of spill.h, as are the arrays below */
 	struct strtab *names;
 	uint32_t program;	/* the thing that points to all holders */
 	struct heap_path *path; /* borrowed: to be found, if set before the second round */

@@ -45,8 +45,8 @@ int holdings_init(struct holdings *x, struct heapgraph *h, const struct classes 
 	*x = (struct holdings){ .heap = h, .classes = c, .thing = GRAPH_NONE };
 	x->max = HOLDINGS_MIN + h->objects.n / OBJECTS_EACH;
 	x->max = x->max < HOLDINGS_MAX ? x->max : HOLDINGS_MAX;
-	x->of = calloc((size_t)h->dom.n + 2, sizeof(*x->of));
-	x->seen = calloc(leaves / 8 + 1, 1);
+	x->of = spill_alloc((size_t)h->dom.n + 2, sizeof(*x->of));
+	x->seen = spill_alloc(leaves / 8 + 1, 1);
 	root = vec_add(&x->all, x->max);
 	if (!x->of || !x->seen || !root)
 		return no_memory(e);
@@ -61,8 +61,8 @@ void holdings_fini(struct holdings *x)
 	vec_fini(&x->all);
 	map_fini(&x->keys);
 	map_fini(&x->plain);
-	free(x->of);
-	free(x->seen);
+	spill_free(x->of);
+	spill_free(x->seen);
 	*x = (struct holdings){};
 }
 
@@ -411,18 +411,28 @@ static void add_object(struct holdings *x, uint32_t parent, uint32_t key, const 
 	count(x, *at, o->size);
 }
 
+/* Words without a name are told apart without one: there may be millions, and few get a holding. */
+static uint64_t holder_key(struct holdings *x, uint32_t thing)
+{
+	const struct holder *r = &x->heap->holders.at[thing - x->heap->objects.nnodes];
+
+	return r->kind == HOLDER_GLOBAL && !r->name ? hash_pair(r->addr, HOLDER_GLOBAL) :
+						      (uint64_t)holder_name(x, thing) << 32;
+}
+
 static void add_holder(struct holdings *x, uint32_t parent, uint32_t thing, uint32_t *at)
 {
-	uint32_t name = holder_name(x, thing), i;
+	uint32_t i;
 	bool made;
 
-	i = below(x, parent, (uint64_t)name << 32, heapgraph_retained(x->heap, thing), &made);
+	i = below(x, parent, holder_key(x, thing), heapgraph_retained(x->heap, thing), &made);
 	x->squeezed += i == GRAPH_NONE;
 	*at = i == GRAPH_NONE ? parent : i;
 	if (i == GRAPH_NONE)
 		return;
 	x->all.at[i].things++;
-	x->all.at[i].name = name;
+	if (made)
+		x->all.at[i].name = holder_name(x, thing);
 }
 
 /* A dominator has a lower number than what it dominates, so its holding is known. */
@@ -435,6 +445,7 @@ int holdings_points_end(struct holdings *x, struct err *e)
 	for (uint32_t v = 2; v <= d->n; v++) {
 		uint32_t parent = x->of[d->dom[v]], thing = d->node[v];
 
+		spill_turn(v);
 		if (heapgraph_object_of(x->heap, thing, &o))
 			add_object(x, parent, x->of[v], &o, x->heap->retained[v], &x->of[v]);
 		else
@@ -472,6 +483,7 @@ int holdings_end(struct holdings *x, struct err *e)
 	while (objects_next(&h->objects, &walk, &o)) {
 		uint32_t leaf = object_leaf(&o), at;
 
+		spill_turn(o.index);
 		if (o.node || !h->leaf[leaf] || x->seen[leaf / 8] >> leaf % 8 & 1)
 			continue;
 		add_object(x, x->of[h->leaf[leaf]], SHARED, &o, o.size, &at);

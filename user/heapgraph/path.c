@@ -34,7 +34,7 @@ int heap_path_points(struct heap_path *p, uint32_t thing, const struct object *t
 /* What the search ends at: the object, or one of those that point to it. */
 static bool *ends(const struct heap_path *p, uint32_t nodes)
 {
-	bool *at = calloc((size_t)nodes + 1, sizeof(*at));
+	bool *at = spill_alloc((size_t)nodes + 1, sizeof(*at));
 
 	if (!at)
 		return NULL;
@@ -51,18 +51,22 @@ static uint32_t search(const struct graph *g, uint32_t program, const bool *end,
 {
 	size_t done = 0, n = 0;
 
-	for (uint32_t i = 0; i < graph_nodes(g); i++)
+	for (uint32_t i = 0; i < graph_nodes(g); i++) {
+		spill_turn(i);
 		up[i] = GRAPH_NONE;
+	}
 	up[program] = program;
 	queue[n++] = program;
 	while (done < n) {
 		uint32_t node = queue[done++];
 
+		spill_turn(done);
 		if (end[node])
 			return node;
 		for (uint32_t i = g->first.at[node]; i < g->first.at[node + 1]; i++) {
 			uint32_t to = g->edges.at[i];
 
+			spill_turn(i);
 			if (up[to] != GRAPH_NONE)
 				continue;
 			up[to] = node;
@@ -86,9 +90,9 @@ int heap_path_find(struct heap_path *p, const struct graph *g, uint32_t program,
 		   struct err *e)
 {
 	uint32_t nodes = graph_nodes(g), at;
-	CLEANUP(freep) uint32_t *up = calloc((size_t)nodes + 1, sizeof(*up));
-	CLEANUP(freep) uint32_t *queue = calloc((size_t)nodes + 1, sizeof(*queue));
-	CLEANUP(freep) bool *end = ends(p, nodes);
+	CLEANUP(spill_freep) uint32_t *up = spill_alloc((size_t)nodes + 1, sizeof(*up));
+	CLEANUP(spill_freep) uint32_t *queue = spill_alloc((size_t)nodes + 1, sizeof(*queue));
+	CLEANUP(spill_freep) bool *end = ends(p, nodes);
 	int ret = 0;
 
 	if (!up || !queue || !end)
