@@ -5,7 +5,8 @@
  * cache line back, and writes a bit later. Of two goroutines that wake each other 1.6 million
  * times a second, the one looked at right after the other was seen to wait up to 30 % too often.
  * So goroutines that changed between the last looks are looked at one by one, in random order,
- * each after a random pause: at which moment the next one is met is random again.
+ * each after a random pause: at which moment the next one is met is random again. For the same
+ * reason their status is read before their registers (parked_look_at_status).
  *
  * A look costs us less than a microsecond a goroutine, and the target nothing. Where looks would
  * take more than 1 / CPU_SHARE of a CPU, strata are longer.
@@ -303,10 +304,9 @@ static void wait_begins(struct onlook *k, struct seen *g, int32_t entry)
 
 /* ---- stacks ---- */
 
+/* The status alone tells. The registers may be of another moment (struct parked), when it ran. */
 static bool waits(const struct onlook *k, const struct parked *p)
 {
-	if (p->sp < p->stack_lo || p->sp >= p->stack_hi)
-		return false;
 	if (k->c.all)
 		return parked_for(p) != 0;
 	return (p->status == GSTATUS_WAITING || p->status == GSTATUS_LEAKED) && p->reason < 64 &&
@@ -384,6 +384,11 @@ struct batch {
 	size_t len[PARKED_BATCH], n; /* lengths of their copies */
 };
 
+static bool has_stack(const struct parked *p)
+{
+	return p->sp >= p->stack_lo && p->sp < p->stack_hi;
+}
+
 /* Reads the beginnings of the stacks into k->copies. */
 static int copy_stacks(struct onlook *k, struct batch *b, struct err *e)
 {
@@ -395,7 +400,7 @@ static int copy_stacks(struct onlook *k, struct batch *b, struct err *e)
 		uint64_t used = b->p[i].stack_hi - b->p[i].sp;
 
 		b->len[i] = 0;
-		if (!b->ok[i] || !waits(k, &b->p[i]))
+		if (!b->ok[i] || !waits(k, &b->p[i]) || !has_stack(&b->p[i]))
 			continue;
 		owner[n] = i;
 		piece[n++] = (struct mem_piece){ .addr = b->p[i].sp,
@@ -579,7 +584,11 @@ static int see(struct onlook *k, uint32_t at, const struct parked *p, bool ok, s
 	return 0;
 }
 
-static int see_these(struct onlook *k, const uint32_t *at, size_t n, struct err *e)
+typedef int parked_looker(struct parked_reader *r, const uint64_t *g, size_t n, struct parked *out,
+			  bool *ok, struct err *e);
+
+static int see_these(struct onlook *k, parked_looker *look_at, const uint32_t *at, size_t n,
+		     struct err *e)
 {
 	struct parked p[PARKED_BATCH];
 	uint64_t g[PARKED_BATCH] = { 0 };
@@ -588,7 +597,7 @@ static int see_these(struct onlook *k, const uint32_t *at, size_t n, struct err 
 
 	for (size_t i = 0; i < n; i++)
 		g[i] = k->at.at[at[i]].g;
-	ret = parked_look(&k->reader, g, n, p, ok, e);
+	ret = look_at(&k->reader, g, n, p, ok, e);
 	k->fresh.n = 0;
 	for (size_t i = 0; !ret && i < n; i++)
 		ret = see(k, at[i], &p[i], ok[i], e);
@@ -619,7 +628,7 @@ static int see_busy(struct onlook *k, struct err *e)
 	for (size_t i = 0; !ret && i < k->busy.n; i += n) {
 		n = k->busy.n - i < most ? k->busy.n - i : most;
 		rest(k);
-		ret = see_these(k, k->busy.at + i, n, e);
+		ret = see_these(k, parked_look_at_status, k->busy.at + i, n, e);
 	}
 	return ret;
 }
@@ -633,7 +642,7 @@ static int see_calm(struct onlook *k, struct err *e)
 		for (n = 0; n < PARKED_BATCH && i < k->at.n; i++)
 			if (k->at.at[i].look <= k->sums.look)
 				at[n++] = (uint32_t)i;
-		ret = see_these(k, at, n, e);
+		ret = see_these(k, parked_look, at, n, e);
 	}
 	return ret;
 }

@@ -29,6 +29,7 @@ int parked_init(struct parked_reader *r, struct mem *mem, const struct golayout 
 			end = (size_t)off + 8;
 	}
 	r->n = end - r->at;
+	r->status = (size_t)l->off[LAYOUT_g_atomicstatus] - r->at;
 	r->raw = malloc(PARKED_BATCH * r->n);
 	return r->raw ? 0 : err_set(e, -ENOMEM, "no memory to look at goroutines");
 }
@@ -65,25 +66,45 @@ static void parse(const struct parked_reader *r, const uint8_t *raw, struct park
 				.seq = (uint8_t)field(r, raw, LAYOUT_g_trackingseq) };
 }
 
+/* Reads pieces, @each of them for one goroutine. */
+static int look(struct parked_reader *r, size_t n, size_t each, struct parked *out, bool *ok,
+		struct err *e)
+{
+	int ret = mem_readv(r->mem, r->pieces, n * each, e);
+
+	for (size_t i = 0; !ret && i < n; i++) {
+		ok[i] = r->pieces[each * i].ok && r->pieces[each * (i + 1) - 1].ok;
+		if (ok[i])
+			parse(r, r->raw + i * r->n, &out[i]);
+	}
+	return ret;
+}
+
 int parked_look(struct parked_reader *r, const uint64_t *g, size_t n, struct parked *out, bool *ok,
 		struct err *e)
 {
-	int ret;
-
 	BUG_ON(n > PARKED_BATCH);
 	for (size_t i = 0; i < n; i++)
 		r->pieces[i] = (struct mem_piece){ .addr = g[i] + r->at,
 						   .buf = r->raw + i * r->n,
 						   .n = r->n };
-	ret = mem_readv(r->mem, r->pieces, n, e);
-	if (ret)
-		return ret;
+	return look(r, n, 1, out, ok, e);
+}
+
+int parked_look_at_status(struct parked_reader *r, const uint64_t *g, size_t n, struct parked *out,
+			  bool *ok, struct err *e)
+{
+	BUG_ON(n > PARKED_BATCH);
 	for (size_t i = 0; i < n; i++) {
-		ok[i] = r->pieces[i].ok;
-		if (ok[i])
-			parse(r, r->raw + i * r->n, &out[i]);
+		uint8_t *raw = r->raw + i * r->n;
+
+		r->pieces[2 * i] = (struct mem_piece){ .addr = g[i] + r->at + r->status,
+						       .buf = raw + r->status,
+						       .n = r->n - r->status };
+		r->pieces[2 * i + 1] =
+			(struct mem_piece){ .addr = g[i] + r->at, .buf = raw, .n = r->status };
 	}
-	return 0;
+	return look(r, n, 2, out, ok, e);
 }
 
 uint16_t parked_for(const struct parked *p)
