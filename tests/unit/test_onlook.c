@@ -39,6 +39,7 @@ enum { LABELS = 72, SEQ = 80 };
 #define PC0 (MK_TEXT + 0x08)
 #define PC1 (MK_TEXT + 0x48)
 #define PC2 (MK_TEXT + 0xd8)
+#define RUN (MK_TEXT + 0x58) /* in a stack while its goroutine runs */
 
 /* What a goroutine does: from begins on, it waits for so long of each period; period 0: once. */
 struct gor {
@@ -46,6 +47,8 @@ struct gor {
 	uint32_t status;
 	uint8_t reason;
 	bool moves; /* its stack is at another place at each look */
+	/* So long after a wait has begun it counts that (casgstatus in runtime/proc.go). */
+	uint64_t lags;
 };
 
 /*
@@ -134,7 +137,9 @@ static uint64_t which_wait(const struct gor *it)
 {
 	if (turns.on && it < &gor[2])
 		return turns.rounds;
-	return it->period && now_ns >= it->begins ? (now_ns - it->begins) / it->period : 0;
+	return it->period && now_ns >= it->begins ?
+		       (now_ns - it->begins + it->period - it->lags) / it->period :
+		       0;
 }
 
 static uint64_t stack_of(size_t i)
@@ -167,7 +172,7 @@ static void make_stack(size_t i, uint8_t s[STACK])
 {
 	memset(s, 0, STACK);
 	put(s, STACK - USED + 16, stack_of(i) + STACK - 32);
-	put(s, STACK - USED + 24, PC1);
+	put(s, STACK - USED + 24, waits_now(&gor[i]) ? PC1 : RUN);
 	put(s, STACK - 24, PC2);
 }
 
@@ -567,6 +572,27 @@ static void stacks_that_do_not_hold(void **state)
 	assert_true(of(0).count == 1);
 }
 
+/*
+ * It is met in two waits, and in the second one before it has counted that: it seems to have stood still. But it ran
+ * when its stack was read.
+ */
+static void stacks_of_who_ran_meanwhile(void **state)
+{
+	(void)state;
+	for (uint64_t period = 600; period <= 1600; period += 100) {
+		tear_down(NULL);
+		set_up(NULL);
+		read_ns = 300;
+		gor[0].begins = START + 10 * MS;
+		gor[0].period = period;
+		gor[0].lasts = period / 10 * 4;
+		gor[0].lags = 100;
+		run_for(LONG / 8);
+		assert_true(result().lost_ns > 0.3 * (double)LONG / 8);
+		assert_int_equal(tally.entries.n, 0);
+	}
+}
+
 static void stacks_that_move(void **state)
 {
 	struct onlook_result r;
@@ -744,6 +770,7 @@ int main(void)
 		TEST(others),
 		TEST(waits_of_all_kinds),
 		TEST(stacks_that_do_not_hold),
+		TEST(stacks_of_who_ran_meanwhile),
 		TEST(stacks_that_move),
 		TEST(when_looks_are_late),
 		TEST(more_than_there_is_room_for),
