@@ -334,24 +334,6 @@ static void learn_nothing(void *arg, uint64_t pc, const struct gpb_rule *r)
 	(void)arg, (void)pc, (void)r;
 }
 
-/* As probes do: by frame pointers where it parked, else by rules; true: it must be settled. */
-static bool walk_as_it_is(struct onlook *k, const struct parked_stack *ps)
-{
-	const struct parked *p = ps->p;
-	const struct image *img;
-	struct gofunc f;
-	const char *name;
-
-	if (p->status == GSTATUS_WAITING || p->status == GSTATUS_LEAKED ||
-	    subject_func(k->s, p->pc, &f, &img))
-		return parked_walk(ps, &k->st, &k->raw);
-	name = gobin_func_name(img->bin, &f);
-	if (p->status == GSTATUS_RUNNABLE && name && !strcmp(name, "runtime.gopark"))
-		return parked_walk(ps, &k->st, &k->raw);
-	return parked_walk_saved(ps, p->status != GSTATUS_RUNNABLE || p->pc != f.entry + img->bias,
-				 &k->st, &k->raw);
-}
-
 /* The stack of @p as the probes would give it; its first @n bytes are in @copy, above lies *deep. */
 static int walk(struct onlook *k, const struct parked *p, const uint8_t *copy, size_t n,
 		struct gpb_stack **out, bool *deep, struct err *e)
@@ -363,7 +345,7 @@ static int walk(struct onlook *k, const struct parked *p, const uint8_t *copy, s
 	memset(st, 0, offsetof(struct gpb_stack, pc));
 	st->size = k->c.all ? parked_for(p) : GPB_WAIT_BLOCK << 8 | p->reason;
 	st->goid = k->t.flags & GPB_TARGET_GOID ? p->goid : 0;
-	if (walk_as_it_is(k, &ps) && gpb_stack_whole(&k->raw.stack)) {
+	if (parked_walk_as_it_is(&ps, k->s, st, &k->raw) && gpb_stack_whole(&k->raw.stack)) {
 		ret = unwinding_settle(k->s, &k->raw, learn_nothing, NULL, e);
 		if (ret)
 			return ret;
@@ -384,11 +366,6 @@ struct batch {
 	size_t len[PARKED_BATCH], n; /* lengths of their copies */
 };
 
-static bool has_stack(const struct parked *p)
-{
-	return p->sp >= p->stack_lo && p->sp < p->stack_hi;
-}
-
 /* Reads the beginnings of the stacks into k->copies. */
 static int copy_stacks(struct onlook *k, struct batch *b, struct err *e)
 {
@@ -400,7 +377,7 @@ static int copy_stacks(struct onlook *k, struct batch *b, struct err *e)
 		uint64_t used = b->p[i].stack_hi - b->p[i].sp;
 
 		b->len[i] = 0;
-		if (!b->ok[i] || !waits(k, &b->p[i]) || !has_stack(&b->p[i]))
+		if (!b->ok[i] || !waits(k, &b->p[i]) || !parked_has_stack(&b->p[i]))
 			continue;
 		owner[n] = i;
 		piece[n++] = (struct mem_piece){ .addr = b->p[i].sp,
@@ -413,13 +390,6 @@ static int copy_stacks(struct onlook *k, struct batch *b, struct err *e)
 	return ret;
 }
 
-/* Do both wait for the same in the same frame, even if it may be another wait? */
-static bool alike(const struct parked *a, const struct parked *b)
-{
-	return a->goid == b->goid && parked_for(a) == parked_for(b) && a->pc == b->pc &&
-	       parked_still(a, b);
-}
-
 /* Is it still alike, and *still the same wait, after frames above the copy were read? */
 static int see_again(struct onlook *k, struct seen *g, const struct parked *p, bool *like,
 		     bool *still, struct err *e)
@@ -427,7 +397,7 @@ static int see_again(struct onlook *k, struct seen *g, const struct parked *p, b
 	struct parked now;
 	int ret = parked_look(&k->reader, &g->g, 1, &now, like, e);
 
-	*like = !ret && *like && alike(p, &now);
+	*like = !ret && *like && parked_alike(p, &now);
 	*still = *still && *like && parked_same(p, &now);
 	return ret;
 }
@@ -461,7 +431,8 @@ static int try_stack(struct onlook *k, struct batch *b, size_t i, bool *done, st
 
 	*done = false;
 	if (!b->len[i] || !b->ok_after[i] || !waits(k, after) ||
-	    parked_for(p) != parked_for(&g->was) || p->goid != g->was.goid || !alike(p, after))
+	    parked_for(p) != parked_for(&g->was) || p->goid != g->was.goid ||
+	    !parked_alike(p, after))
 		return 0;
 	still = parked_same(p, after);
 	ret = walk(k, p, k->copies + i * SHALLOW, b->len[i], &st, &deep, e);
@@ -575,12 +546,6 @@ static int put(struct places *v, uint32_t at, struct err *e)
 	return 0;
 }
 
-static bool lives(const struct parked *p)
-{
-	return p->status != GSTATUS_IDLE && p->status != GSTATUS_DEAD &&
-	       p->status != GSTATUS_DEADEXTRA;
-}
-
 static int see(struct onlook *k, uint32_t at, const struct parked *p, bool ok, struct err *e)
 {
 	struct seen *g = &k->at.at[at];
@@ -593,7 +558,7 @@ static int see(struct onlook *k, uint32_t at, const struct parked *p, bool ok, s
 	if (!ok)
 		return 0;
 	g->was = *p;
-	if (!same && lives(p))
+	if (!same && parked_lives(p))
 		ret = put(&k->later, at, e);
 	if (ret || !waits(k, p))
 		return ret;
@@ -602,9 +567,6 @@ static int see(struct onlook *k, uint32_t at, const struct parked *p, bool ok, s
 	saw(k, g, (double)k->len);
 	return 0;
 }
-
-typedef int parked_looker(struct parked_reader *r, const uint64_t *g, size_t n, struct parked *out,
-			  bool *ok, struct err *e);
 
 static int see_these(struct onlook *k, parked_looker *look_at, const uint32_t *at, size_t n,
 		     struct err *e)

@@ -133,6 +133,18 @@ bool parked_same(const struct parked *a, const struct parked *b)
 	return b->scan || a->scan || a->stack_hi - a->sp == b->stack_hi - b->sp;
 }
 
+bool parked_lives(const struct parked *p)
+{
+	return p->status != GSTATUS_IDLE && p->status != GSTATUS_DEAD &&
+	       p->status != GSTATUS_DEADEXTRA;
+}
+
+bool parked_alike(const struct parked *a, const struct parked *b)
+{
+	return a->goid == b->goid && parked_for(a) == parked_for(b) && a->pc == b->pc &&
+	       parked_still(a, b);
+}
+
 /* ---- stacks ---- */
 
 static bool read_at(const struct parked_stack *k, uint64_t addr, void *to, size_t n)
@@ -285,4 +297,22 @@ bool parked_walk(const struct parked_stack *k, struct gpb_stack *st, struct gpb_
 		return false;
 	for_rules(k, st, raw);
 	return true;
+}
+
+bool parked_walk_as_it_is(const struct parked_stack *k, struct subject *s, struct gpb_stack *st,
+			  struct gpb_rec_raw *raw)
+{
+	const struct parked *p = k->p;
+	const struct image *img;
+	struct gofunc f;
+	const char *name;
+
+	if (p->status == GSTATUS_WAITING || p->status == GSTATUS_LEAKED ||
+	    subject_func(s, p->pc, &f, &img))
+		return parked_walk(k, st, raw);
+	name = gobin_func_name(img->bin, &f);
+	if (p->status == GSTATUS_RUNNABLE && name && !strcmp(name, "runtime.gopark"))
+		return parked_walk(k, st, raw);
+	return parked_walk_saved(k, p->status != GSTATUS_RUNNABLE || p->pc != f.entry + img->bias,
+				 st, raw);
 }

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "go/layout/layout.h"
 #include "goprof_abi.h"
+#include "subject/subject.h"
 
 enum { PARKED_BATCH = 256 }; /* goroutines that are looked at in one call of the kernel */
 
@@ -55,8 +56,9 @@ int parked_look(struct parked_reader *r, const uint64_t *g, size_t n, struct par
  * about to park writes them late, and then its status. Of waits of 0.15 us parked_look() sees 2 to 25 % too
  * few (Xeon, two CPUs). This takes 0.1 us more for each goroutine.
  */
-int parked_look_at_status(struct parked_reader *r, const uint64_t *g, size_t n, struct parked *out,
+typedef int parked_looker(struct parked_reader *r, const uint64_t *g, size_t n, struct parked *out,
 			  bool *ok, struct err *e);
+parked_looker parked_look_at_status;
 
 /*
  * What it waits for, as gpb_stack.size of wait profiles: status << 8 | reason; 0: it does not
@@ -71,12 +73,24 @@ uint16_t parked_for(const struct parked *p);
  */
 bool parked_same(const struct parked *a, const struct parked *b);
 
+/* Is it a goroutine, and no struct that waits to be used again? */
+bool parked_lives(const struct parked *p);
+
+/* Does sp lie in the stack? Not when it ran as its registers were read. */
+static inline bool parked_has_stack(const struct parked *p)
+{
+	return p->sp >= p->stack_lo && p->sp < p->stack_hi;
+}
+
 /* Did its stack stay in place between the looks? */
 static inline bool parked_still(const struct parked *a, const struct parked *b)
 {
 	return a->stack_lo == b->stack_lo && a->stack_hi == b->stack_hi && a->sp == b->sp &&
 	       a->bp == b->bp;
 }
+
+/* Do both wait for the same in the same frame, even if it may be another wait? */
+bool parked_alike(const struct parked *a, const struct parked *b);
 
 /*
  * What a walk of one stack reads from. @copy: the first bytes from p->sp on, to save calls.
@@ -104,5 +118,9 @@ bool parked_walk(const struct parked_stack *k, struct gpb_stack *st, struct gpb_
  */
 bool parked_walk_saved(const struct parked_stack *k, bool begun, struct gpb_stack *st,
 		       struct gpb_rec_raw *raw);
+
+/* One of these two, as probes do: by frame pointers where it parked, else by rules. */
+bool parked_walk_as_it_is(const struct parked_stack *k, struct subject *s, struct gpb_stack *st,
+			  struct gpb_rec_raw *raw);
 
 #endif
