@@ -11,6 +11,9 @@
 
 enum { SEEN_WORDS = sizeof(struct gpb_sched_seen) / 8, WAITS_BATCH = 4096, FOLD_AT = 65536 };
 
+/* Windows that saw fewer waits, all together, and far less than ran beside them, met nothing. */
+enum { FEW = 10 };
+
 static int seen_map(const struct sched_window *w)
 {
 	return bpf_map__fd(w->obj->maps.seen);
@@ -340,6 +343,8 @@ void sched_window_close(struct sched_window *w, const struct stretch *s,
 	/* Each CPU's part was only as long as its own time. */
 	w->own = slowness_own(&w->slow, parks, (double)w->conf->own.ns);
 	tw.weight = stratum / w->own;
+	w->seen.parks += parks;
+	w->seen.stand_for += parks * tw.weight;
 	pace = slowness_pace(&w->slow, parks / w->own);
 	runs = pace * stratum;
 	run_rates_window(&w->slow.rates, pace * w->own, w->own, stratum);
@@ -460,6 +465,9 @@ void sched_window_end(struct sched_window *w, struct onlook_result *out)
 	if (w->onlook)
 		onlook_end(w->onlook, out);
 	tally_rest(&w->tally);
+	/* Did the target get no CPU in windows, or did it only yield? Nobody knows. */
+	if (w->seen.parks < FEW && RUN_DILATED * w->seen.stand_for < w->tally.groups[0].x)
+		w->slow.rates.most = 0;
 	if (w->onlook)
 		undercounts_learn(&w->under, &w->tally, onlook_sums(w->onlook), GPB_WAIT_MUTEX,
 				  slowness_mean(&w->slow, w->tally.windows));
@@ -687,8 +695,7 @@ struct sched_error sched_window_site(const struct sched_window *w, size_t site)
 					tally_part_delays(&w->tally, &s->sums).variance;
 	}
 	out.count = plus(out.count, missed(w, site).count);
-	if (!counted_by_looks(w, site))
-		out.count = plus(out.count, slowness_of_site(&w->slow));
+	out.count = plus(out.count, slowness_of_site(&w->slow));
 	out.delay = plus(out.delay, missed(w, site).delay);
 	return out;
 }

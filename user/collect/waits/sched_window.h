@@ -63,6 +63,9 @@ struct sched_window {
 	 */
 	double too_few;
 	struct {
+		double parks, stand_for;
+	} seen; /* in all windows */
+	struct {
 		double parks, told; /* all, and those of the kinds that are counted */
 	} dense;		    /* in dense windows (slowness.h) */
 	uint64_t parks_before;

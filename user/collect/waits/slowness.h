@@ -115,7 +115,10 @@ double slowness_unmet(const struct slowness *w);
 	"unseen: goroutines began to run about %llu times, by the runtime's own count, at a pace that " \
 	"no window met: waits or yields that are beside the estimates; nobody knows how many of them "  \
 	"were waits, and the error of each place allows for all of them"
-/* What these runs add to the variance of any site's number of waits, in 1 / GPB_COUNT_ONE: it may have had them all. */
+/*
+ * What these runs add to the variance of any site's number of waits, in 1 / GPB_COUNT_ONE: it may have had them all,
+ * however many longer ones looks counted.
+ */
 double slowness_of_site(const struct slowness *w);
 /*
  * @windows: what these say of the same number. How many times fewer that is than the runtime's count where both

@@ -587,8 +587,8 @@ struct wait_error wait_window_site(const struct wait_window *w, size_t site)
 {
 	const struct tally_part *p = &w->tally.sites.at[site].sums;
 	struct wait_error more = missed(w, site);
-	double unmet = counted_by_looks(w, site) ? 0 : slowness_of_site(&w->slow);
-	double count = plus(site_error(w, site), plus(lacking(w, site), unmet));
+	double count = plus(site_error(w, site),
+			    plus(lacking(w, site), slowness_of_site(&w->slow)));
 	double delay = w->onlook ? onlook_site_variance(onlook_sums(w->onlook), site) :
 				   tally_part_delays(&w->tally, p).variance;
 
