@@ -21,6 +21,7 @@ struct small {
 	bool leaf[MOST];
 	bool edge[MOST][MOST];
 	uint16_t type[MOST];
+	unsigned named, stride; /* fields with names (0: all), and bytes of an element */
 };
 
 struct world {
@@ -107,9 +108,13 @@ static void make_classes(struct world *w)
 		assert_int_equal(class, t);
 		snprintf(name, sizeof(name), "t%u", t);
 		w->c.all.at[class].name = strtab_puts(w->h.names, name);
+		w->c.all.at[class].stride = w->s->stride;
 		for (unsigned k = 0; k < MOST; k++) {
+			bool named = !w->s->named || k < w->s->named;
+
 			snprintf(name, sizeof(name), "f%u", k);
-			assert_true(classes_field(&w->c, class, k, strtab_puts(w->h.names, name)));
+			assert_true(classes_field(&w->c, class, k,
+						  named ? strtab_puts(w->h.names, name) : 0));
 		}
 	}
 	for (unsigned i = HOLDERS; i < w->s->n; i++)
@@ -300,6 +305,25 @@ static void test_names(void **state)
 	fini(&w);
 }
 
+/* Of a large array the first elements' fields have names, which are those of all. */
+static void test_elements(void **state)
+{
+	struct small s = { .n = 8, .named = 2, .stride = 2 };
+	struct world w;
+
+	(void)state;
+	s.edge[0][3] = true;
+	for (unsigned i = 3; i < s.n; i++) {
+		s.edge[3][i] = i > 3;
+		s.type[i] = i == 3 ? 1 : 2;
+	}
+	s.leaf[6] = s.leaf[7] = true;
+	make(&w, &s, 7);
+	is_held(&w, "global 0x0 > t1 > t1.f0: t2", 2 * BYTES);
+	is_held(&w, "global 0x0 > t1 > t1.f1: t2", 2 * BYTES);
+	fini(&w);
+}
+
 /* Types that hold each other in turn are no list of one type: what is too deep stays above. */
 static void test_deep(void **state)
 {
@@ -348,6 +372,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_graphs),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_elements),
 		cmocka_unit_test(test_deep),
 	};
 

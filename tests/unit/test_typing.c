@@ -214,11 +214,19 @@ static void field_names(void **state)
 	assert_true(objects_find(&m.g.heap.objects, BUFFER, &o));
 	c = &m.c.all.at[m.c.of[o.index]];
 	assert_int_equal(c->nfields, 10);
+	assert_int_equal(c->stride, 72);
+	assert_int_equal(c->base, 0);
 	assert_int_equal(m.c.fields.at[c->first + 7].offset, 96);
 	assert_string_equal(strtab_get(m.c.names, m.c.fields.at[c->first + 7].name), "[1].ints");
 	assert_true(objects_find(&m.g.heap.objects, NODE(2), &o));
 	c = &m.c.all.at[m.c.of[o.index]];
 	assert_string_equal(strtab_get(m.c.names, m.c.fields.at[c->first].name), "next");
+	assert_int_equal(c->stride, 0);
+	/* An array that begins with its type. */
+	assert_true(objects_find(&m.g.heap.objects, LARGE, &o));
+	c = &m.c.all.at[m.c.of[o.index]];
+	assert_int_equal(c->stride, 72);
+	assert_int_equal(c->base, 8);
 	mktyped_fini(&m);
 	(void)state;
 }

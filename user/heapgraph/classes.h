@@ -29,7 +29,9 @@ struct heap_class {
 	uint64_t size;	/* of an object: what the allocator took for it */
 	uint32_t count; /* objects */
 	uint32_t first,
-		nfields;  /* its pointers, in fields, by offset; nfields 0: not told, or none */
+		nfields; /* its pointers, in fields, by offset; nfields 0: not told, or none */
+	uint32_t base,
+		stride; /* of an array: where its elements begin, and bytes of each; stride 0: none */
 	uint32_t site;	  /* in names: who allocates most of them, by samples; 0: not known */
 	uint64_t sampled; /* those of them that were sampled there */
 };

@@ -98,6 +98,17 @@ static uint32_t field_key(const struct classes *c, uint16_t class, uint64_t offs
 	return IS_OFFSET | (uint32_t)offset;
 }
 
+/* The same in the first element of an array of which not all elements have names. */
+static uint64_t first_like(const struct classes *c, uint16_t class, uint64_t offset)
+{
+	const struct heap_class *k = &c->all.at[class];
+	const struct heap_field *f = field_at(c, class, offset);
+
+	if (!f || f->name || !k->stride || offset < k->base)
+		return offset;
+	return k->base + (offset - k->base) % k->stride;
+}
+
 static void field_text(const struct heapgraph *h, const char *of, uint32_t key, char *to,
 		       size_t cap)
 {
@@ -192,6 +203,7 @@ static uint32_t key_from(struct holdings *x, uint32_t thing, uint64_t offset)
 	}
 	if (thing >= x->heap->objects.nnodes)
 		return variable_key(x, heapgraph_holder_of(x->heap, thing), offset);
+	offset = first_like(x->classes, x->class, offset);
 	return plain_key(x, field_key(x->classes, x->class, offset));
 }
 

@@ -126,6 +126,18 @@ static uint32_t name_field(const struct flow *x, const struct flow_candidate *c,
 	return *text ? strtab_puts(x->c->names, text) : 0;
 }
 
+/* Names of further pointers are those of the first element's, but for the index. */
+static void set_stride(struct flow *x, uint16_t class, uint64_t header,
+		       const struct flow_candidate *c)
+{
+	const struct gotype *g = flow_has_values(c->form) ? flow_type_at(x, c->type) : NULL;
+
+	if (!g || c->form == FORM_ONE || g->size > UINT32_MAX)
+		return;
+	x->c->all.at[class].base = (uint32_t)header;
+	x->c->all.at[class].stride = (uint32_t)g->size;
+}
+
 /* Its pointers are those of the layout, and have names. */
 static void name_fields(struct flow *x, uint16_t class, uint16_t layout, uint64_t header,
 			const struct flow_candidate *c)
@@ -133,6 +145,7 @@ static void name_fields(struct flow *x, uint16_t class, uint16_t layout, uint64_
 	uint32_t first = x->c->all.at[layout].first, n = x->c->all.at[layout].nfields;
 
 	x->c->all.at[class].first = (uint32_t)x->c->fields.n;
+	set_stride(x, class, header, c);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t offset = x->c->fields.at[first + i].offset;
 		uint32_t name = i < NAMED_FIELDS && offset >= header ?
