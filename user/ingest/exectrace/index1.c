@@ -272,11 +272,6 @@ void proc1_fini(struct proc1 *p)
 	wire1_fini(&p->w);
 }
 
-int64_t proc1_key(const struct proc1 *p)
-{
-	return p->index->version < V1_7 ? (int64_t)p->seq : p->ticks;
-}
-
 int proc1_next(struct proc1 *p, struct err *e)
 {
 	for (;;) {

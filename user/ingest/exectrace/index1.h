@@ -74,7 +74,10 @@ void proc1_fini(struct proc1 *p);
 /* 1: p->ev is the next one; 0: no more. What has no time stamp, and CPU samples, are left out. */
 int proc1_next(struct proc1 *p, struct err *e);
 /* By what events are put in order: ticks, or the number that Go 1.5 gives each. */
-int64_t proc1_key(const struct proc1 *p);
+static inline int64_t proc1_key(const struct proc1 *p)
+{
+	return p->index->version < V1_7 ? (int64_t)p->seq : p->ticks;
+}
 
 /*
  * Is the event the end of a system call whose time is another one than its own? @ticks, @key: its own;

@@ -16,12 +16,21 @@ enum status { DEAD, RUNNABLE, RUNNING, WAITING };
 #define COLLECTIONS (-2ll)
 #define NO_SEQ	    UINT64_MAX
 
+/* What an event demands of a goroutine, and what it leaves. */
+struct rule {
+	int64_t g; /* TRACE_NONE: of nobody */
+	uint64_t seq;
+	enum status from, to;
+	unsigned counts; /* what is added to the number */
+};
+
 struct source {
 	struct proc1 in;
-	int64_t g;	/* that runs on it after its next event; 0: none */
-	int64_t ran;	/* before its next event, */
-	int64_t ev_g;	/* whose that one is */
-	uint32_t other; /* the next one in the same list, + 1 */
+	int64_t g;	  /* that runs on it after its next event; 0: none */
+	int64_t ran;	  /* before its next event, */
+	int64_t ev_g;	  /* whose that one is */
+	struct rule rule; /* of that one */
+	uint32_t other;	  /* the next one in the same list, + 1 */
 };
 
 struct merge1 {
@@ -32,7 +41,8 @@ struct merge1 {
 	bool is_hot;	      /* if there is one */
 	struct map waiting;   /* hash of a demanded state -> its first source, + 1 */
 	size_t nwaiting;
-	struct ids gs; /* goroutine -> its number, times 4, and status */
+	uint64_t awaited; /* a bit for each goroutine that somebody may wait for */
+	struct ids gs;	  /* goroutine -> its number, times 4, and status */
 	bool may_be_loose, loose;
 };
 
@@ -43,57 +53,48 @@ static int no_memory(struct err *e)
 
 /* ---- what an event demands ---- */
 
-struct rule {
-	int64_t g; /* TRACE_NONE: of nobody */
-	uint64_t seq;
-	enum status from, to;
-	unsigned counts; /* what is added to the number */
+/* Tables and not switches: which kind comes next is hard to foresee. */
+enum whom { NOBODY, OWN, OTHER, GC }; /* OTHER: of its second argument */
+enum number { NO_NUMBER, ZERO, ONE, SECOND, THIRD };
+
+static const struct {
+	uint8_t whom, number, from, to, counts;
+} rules[EV1_TYPES] = {
+	[EV1_GO_CREATE] = { OTHER, ZERO, DEAD, RUNNABLE, 1 },
+	[EV1_GO_WAITING] = { OWN, ONE, RUNNABLE, WAITING, 1 },
+	[EV1_GO_IN_SYSCALL] = { OWN, ONE, RUNNABLE, WAITING, 1 },
+	[EV1_GO_START] = { OWN, THIRD, RUNNABLE, RUNNING, 1 },
+	[EV1_GO_START_LABEL] = { OWN, THIRD, RUNNABLE, RUNNING, 1 },
+	[EV1_GO_START_LOCAL] = { OWN, NO_NUMBER, RUNNABLE, RUNNING, 1 },
+	[EV1_GO_BLOCK] = { OWN, NO_NUMBER, RUNNING, WAITING, 0 },
+	[EV1_GO_BLOCK_SEND] = { OWN, NO_NUMBER, RUNNING, WAITING, 0 },
+	[EV1_GO_BLOCK_RECV] = { OWN, NO_NUMBER, RUNNING, WAITING, 0 },
+	[EV1_GO_BLOCK_SELECT] = { OWN, NO_NUMBER, RUNNING, WAITING, 0 },
+	[EV1_GO_BLOCK_SYNC] = { OWN, NO_NUMBER, RUNNING, WAITING, 0 },
+	[EV1_GO_BLOCK_COND] = { OWN, NO_NUMBER, RUNNING, WAITING, 0 },
+	[EV1_GO_BLOCK_NET] = { OWN, NO_NUMBER, RUNNING, WAITING, 0 },
+	[EV1_GO_SLEEP] = { OWN, NO_NUMBER, RUNNING, WAITING, 0 },
+	[EV1_GO_SYS_BLOCK] = { OWN, NO_NUMBER, RUNNING, WAITING, 0 },
+	[EV1_GO_BLOCK_GC] = { OWN, NO_NUMBER, RUNNING, WAITING, 0 },
+	[EV1_GO_SCHED] = { OWN, NO_NUMBER, RUNNING, RUNNABLE, 0 },
+	[EV1_GO_PREEMPT] = { OWN, NO_NUMBER, RUNNING, RUNNABLE, 0 },
+	[EV1_GO_UNBLOCK] = { OTHER, THIRD, WAITING, RUNNABLE, 1 },
+	[EV1_GO_SYS_EXIT] = { OTHER, THIRD, WAITING, RUNNABLE, 1 },
+	[EV1_GO_UNBLOCK_LOCAL] = { OTHER, NO_NUMBER, WAITING, RUNNABLE, 1 },
+	[EV1_GO_SYS_EXIT_LOCAL] = { OTHER, NO_NUMBER, WAITING, RUNNABLE, 1 },
+	[EV1_GC_START] = { GC, SECOND, DEAD, DEAD, 1 },
 };
 
 static struct rule rule_of(const struct source *s)
 {
 	const struct event1 *ev = &s->in.ev;
-	int64_t other = (int64_t)ev->args[1], own = s->ev_g;
-	uint64_t n = ev->args[2];
+	const uint64_t numbers[] = { NO_SEQ, 0, 1, ev->args[1], ev->args[2] };
+	const int64_t whom[] = { TRACE_NONE, s->ev_g, (int64_t)ev->args[1], COLLECTIONS };
+	__typeof__(&rules[0]) r = &rules[ev->type];
 
 	if (s->in.index->version < V1_7)
 		return (struct rule){ .g = TRACE_NONE };
-	switch (ev->type) {
-	case EV1_GO_CREATE:
-		return (struct rule){ other, 0, DEAD, RUNNABLE, 1 };
-	case EV1_GO_WAITING:
-	case EV1_GO_IN_SYSCALL:
-		return (struct rule){ own, 1, RUNNABLE, WAITING, 1 };
-	case EV1_GO_START:
-	case EV1_GO_START_LABEL:
-		return (struct rule){ own, n, RUNNABLE, RUNNING, 1 };
-	case EV1_GO_START_LOCAL:
-		return (struct rule){ own, NO_SEQ, RUNNABLE, RUNNING, 1 };
-	case EV1_GO_BLOCK:
-	case EV1_GO_BLOCK_SEND:
-	case EV1_GO_BLOCK_RECV:
-	case EV1_GO_BLOCK_SELECT:
-	case EV1_GO_BLOCK_SYNC:
-	case EV1_GO_BLOCK_COND:
-	case EV1_GO_BLOCK_NET:
-	case EV1_GO_SLEEP:
-	case EV1_GO_SYS_BLOCK:
-	case EV1_GO_BLOCK_GC:
-		return (struct rule){ own, NO_SEQ, RUNNING, WAITING, 0 };
-	case EV1_GO_SCHED:
-	case EV1_GO_PREEMPT:
-		return (struct rule){ own, NO_SEQ, RUNNING, RUNNABLE, 0 };
-	case EV1_GO_UNBLOCK:
-	case EV1_GO_SYS_EXIT:
-		return (struct rule){ other, n, WAITING, RUNNABLE, 1 };
-	case EV1_GO_UNBLOCK_LOCAL:
-	case EV1_GO_SYS_EXIT_LOCAL:
-		return (struct rule){ other, NO_SEQ, WAITING, RUNNABLE, 1 };
-	case EV1_GC_START:
-		return (struct rule){ COLLECTIONS, ev->args[1], DEAD, DEAD, 1 };
-	default:
-		return (struct rule){ .g = TRACE_NONE };
-	}
+	return (struct rule){ whom[r->whom], numbers[r->number], r->from, r->to, r->counts };
 }
 
 static uint64_t state_of(const struct merge1 *m, int64_t g)
@@ -119,13 +120,18 @@ static uint64_t state_hash(int64_t g, uint64_t seq, enum status status)
 	return hash_pair((uint64_t)g, hash_pair(seq, status));
 }
 
+static uint64_t g_bit(int64_t g)
+{
+	return 1ull << ((uint64_t)g & 63);
+}
+
 static int place(struct merge1 *m, uint32_t i, struct err *e)
 {
 	struct source *s = &m->sources.at[i];
-	struct rule r = rule_of(s);
+	const struct rule *r = &s->rule;
 	uint64_t hash, first = 0;
 
-	if (allowed(m, &r)) {
+	if (allowed(m, r)) {
 		struct heap_item it = { .key = proc1_key(&s->in), .id = i };
 
 		if (m->is_hot)
@@ -134,10 +140,11 @@ static int place(struct merge1 *m, uint32_t i, struct err *e)
 		m->is_hot = true;
 		return 0;
 	}
-	hash = state_hash(r.g, r.seq, r.from);
+	hash = state_hash(r->g, r->seq, r->from);
 	(void)map_get(&m->waiting, hash, &first);
 	s->other = (uint32_t)first;
 	m->nwaiting++;
+	m->awaited |= g_bit(r->g);
 	return map_put(&m->waiting, hash, i + 1) ? 0 : no_memory(e);
 }
 
@@ -169,6 +176,8 @@ static int apply(struct merge1 *m, const struct rule *r, struct err *e)
 	if (!ids_put(&m->gs, (uint64_t)r->g, seq << 2 | r->to))
 		return no_memory(e);
 	if (!m->nwaiting)
+		m->awaited = 0;
+	if (!(m->awaited & g_bit(r->g)))
 		return 0;
 	ret = wake(m, state_hash(r->g, seq, r->to), e);
 	return ret ? ret : wake(m, state_hash(r->g, NO_SEQ, r->to), e);
@@ -176,49 +185,46 @@ static int apply(struct merge1 *m, const struct rule *r, struct err *e)
 
 /* ---- the next event of a P ---- */
 
+enum of { ITS_OWN, STARTS, STOPS, OF_NOBODY, OF_OTHER };
+
+static const uint8_t of_kind[EV1_TYPES] = {
+	[EV1_GO_START] = STARTS,
+	[EV1_GO_START_LOCAL] = STARTS,
+	[EV1_GO_START_LABEL] = STARTS,
+	[EV1_GC_START] = OF_NOBODY,
+	[EV1_GC_DONE] = OF_NOBODY,
+	[EV1_STW_START] = OF_NOBODY,
+	[EV1_STW_DONE] = OF_NOBODY,
+	[EV1_GO_SYS_EXIT] = OF_OTHER,
+	[EV1_GO_SYS_EXIT_LOCAL] = OF_OTHER,
+	[EV1_GO_WAITING] = OF_OTHER,
+	[EV1_GO_IN_SYSCALL] = OF_OTHER,
+	[EV1_GO_END] = STOPS,
+	[EV1_GO_STOP] = STOPS,
+	[EV1_GO_SCHED] = STOPS,
+	[EV1_GO_PREEMPT] = STOPS,
+	[EV1_GO_SLEEP] = STOPS,
+	[EV1_GO_BLOCK] = STOPS,
+	[EV1_GO_BLOCK_SEND] = STOPS,
+	[EV1_GO_BLOCK_RECV] = STOPS,
+	[EV1_GO_BLOCK_SELECT] = STOPS,
+	[EV1_GO_BLOCK_SYNC] = STOPS,
+	[EV1_GO_BLOCK_COND] = STOPS,
+	[EV1_GO_BLOCK_NET] = STOPS,
+	[EV1_GO_SYS_BLOCK] = STOPS,
+	[EV1_GO_BLOCK_GC] = STOPS,
+};
+
 /* Whose event it is, and who runs on the P afterwards. */
 static void whose(struct source *s)
 {
-	const struct event1 *ev = &s->in.ev;
+	int64_t g = s->g, other = (int64_t)s->in.ev.args[1];
+	const int64_t event[] = { g, other, g, 0, other }, after[] = { g, other, 0, g, g };
+	enum of of = of_kind[s->in.ev.type];
 
-	s->ran = s->ev_g = s->g;
-	switch (ev->type) {
-	case EV1_GO_START:
-	case EV1_GO_START_LOCAL:
-	case EV1_GO_START_LABEL:
-		s->g = s->ev_g = (int64_t)ev->args[1];
-		break;
-	case EV1_GC_START:
-	case EV1_GC_DONE:
-	case EV1_STW_START:
-	case EV1_STW_DONE:
-		s->ev_g = 0;
-		break;
-	case EV1_GO_SYS_EXIT:
-	case EV1_GO_SYS_EXIT_LOCAL:
-	case EV1_GO_WAITING:
-	case EV1_GO_IN_SYSCALL:
-		s->ev_g = (int64_t)ev->args[1];
-		break;
-	case EV1_GO_END:
-	case EV1_GO_STOP:
-	case EV1_GO_SCHED:
-	case EV1_GO_PREEMPT:
-	case EV1_GO_SLEEP:
-	case EV1_GO_BLOCK:
-	case EV1_GO_BLOCK_SEND:
-	case EV1_GO_BLOCK_RECV:
-	case EV1_GO_BLOCK_SELECT:
-	case EV1_GO_BLOCK_SYNC:
-	case EV1_GO_BLOCK_COND:
-	case EV1_GO_BLOCK_NET:
-	case EV1_GO_SYS_BLOCK:
-	case EV1_GO_BLOCK_GC:
-		s->g = 0;
-		break;
-	default:
-		break;
-	}
+	s->ran = g;
+	s->ev_g = event[of];
+	s->g = after[of];
 }
 
 static int advance(struct merge1 *m, uint32_t i, struct err *e)
@@ -231,6 +237,7 @@ static int advance(struct merge1 *m, uint32_t i, struct err *e)
 		return ret;
 	}
 	whose(s);
+	s->rule = rule_of(s);
 	return 1;
 }
 
@@ -271,7 +278,7 @@ void merge1_allow_loose(struct merge1 *m)
 static int take(struct merge1 *m, uint32_t i, struct merged1 *out, struct err *e)
 {
 	struct source *s = &m->sources.at[i];
-	struct rule r = rule_of(s);
+	struct rule r = s->rule;
 	int ret;
 
 	if (!allowed(m, &r))

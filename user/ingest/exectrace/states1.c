@@ -93,9 +93,10 @@ static struct trace_text word(const char *s)
 
 static struct trace_event *put_at(struct states1 *s, enum trace_kind kind, int64_t ticks)
 {
-	struct trace_event *ev = &s->queue[s->queued++];
+	struct trace_event *ev = s->queued ? &s->queue[s->queued - 1] : s->out;
 
-	BUG_ON(s->queued > STATES1_QUEUE);
+	BUG_ON(s->queued == STATES1_QUEUE);
+	s->queued++;
 	*ev = (struct trace_event){ .kind = kind,
 				    .time_ns = states1_ns(s, ticks),
 				    .m = TRACE_NONE,
@@ -412,7 +413,9 @@ bool states1_take(struct states1 *s, struct trace_event *out)
 		s->head = s->queued = 0;
 		return false;
 	}
-	*out = s->queue[s->head++];
+	if (s->head)
+		*out = s->queue[s->head - 1];
+	s->head++;
 	return true;
 }
 

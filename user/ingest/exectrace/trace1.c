@@ -158,6 +158,7 @@ int trace1_next(struct trace1 *t, struct trace_event *ev, struct err *e)
 		ret = begin(t, e);
 		return ret ? ret : sync_event(t, ev);
 	}
+	t->states.out = ev;
 	while (t->stage == GOES_ON && ret <= 0) {
 		if (states1_take(&t->states, ev)) {
 			if (ev->time_ns < t->last_ns)

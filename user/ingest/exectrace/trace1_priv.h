@@ -51,7 +51,8 @@ struct states1 {
 	struct trace_text stop_name;
 	int64_t first; /* ticks that are time 0 */
 	size_t older; /* goroutines with @before that were not looked at, from the first of gs on */
-	struct trace_event queue[STATES1_QUEUE];
+	/* What the event that came last means: the first in *out, the others in queue. */
+	struct trace_event *out, queue[STATES1_QUEUE - 1];
 	size_t head, queued;
 	char *message; /* of the event that was told last; owned */
 };
@@ -63,7 +64,7 @@ int states1_tell(struct states1 *s, const struct merged1 *m, struct err *e);
 /* A system call that had blocked ends. */
 int states1_exit(struct states1 *s, const struct exit1 *x, uint64_t off, struct err *e);
 void states1_sample(struct states1 *s, const struct sample1 *sample);
-/* What is queued. */
+/* What is queued; the first is in s->out already, which must be @out. */
 bool states1_take(struct states1 *s, struct trace_event *out);
 int64_t states1_ns(const struct states1 *s, int64_t ticks);
 

@@ -131,12 +131,6 @@ static unsigned since(uint8_t type)
 	return type < EV1_CPU_SAMPLE ? 11 : 19;
 }
 
-bool wire1_timed(uint8_t type)
-{
-	return type != EV1_BATCH && type != EV1_FREQUENCY && type != EV1_STACK &&
-	       type != EV1_TIMER_GOROUTINE && type != EV1_STRING;
-}
-
 /* How many arguments each kind has in Go 1.21. */
 static const uint8_t nargs[EV1_TYPES] = {
 	[EV1_BATCH] = 2,
@@ -342,14 +336,14 @@ static inline bool next_plain(struct wire1 *w, struct event1 *ev)
 	return true;
 }
 
-int wire1_next(struct wire1 *w, struct event1 *ev, wire1_each *each, void *arg, struct err *e)
+/* Apart, so that the others do not save its registers. */
+static __attribute__((noinline)) int next_any(struct wire1 *w, struct event1 *ev, wire1_each *each,
+					      void *arg, struct err *e)
 {
 	unsigned version = w->version;
 	uint8_t b;
 	int ret;
 
-	if (next_plain(w, ev))
-		return 1;
 	ev->off = wire1_offset(w);
 	ev->type = 0;
 	ev->nargs = 0;
@@ -376,4 +370,9 @@ int wire1_next(struct wire1 *w, struct event1 *ev, wire1_each *each, void *arg, 
 	if (ev->type == EV1_LOG)
 		ret = text(w, ev, e);
 	return ret ? ret : 1;
+}
+
+int wire1_next(struct wire1 *w, struct event1 *ev, wire1_each *each, void *arg, struct err *e)
+{
+	return next_plain(w, ev) ? 1 : next_any(w, ev, each, arg, e);
 }

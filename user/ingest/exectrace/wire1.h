@@ -111,6 +111,10 @@ int wire1_next(struct wire1 *w, struct event1 *ev, wire1_each *each, void *arg, 
 int wire1_bytes(int fd, uint64_t off, void *to, size_t n, struct err *e);
 
 /* Has the event a time stamp, as its first argument? */
-bool wire1_timed(uint8_t type);
+static inline bool wire1_timed(uint8_t type)
+{
+	return type != EV1_BATCH && type != EV1_FREQUENCY && type != EV1_STACK &&
+	       type != EV1_TIMER_GOROUTINE && type != EV1_STRING;
+}
 
 #endif
