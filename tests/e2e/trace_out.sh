@@ -1,6 +1,8 @@
 #!/bin/bash
 # The outputs of trace, for programs of three Go versions that traced themselves (testdata/programs/traced):
 # profiles beside `go tool trace`, the summary and the Perfetto trace beside the events.
+#
+#	WIDE=1		profiles of traces of all versions of Go
 set -u
 . tests/support/lib.sh
 need_go
@@ -28,6 +30,16 @@ outputs() {
 		wrong "CPU samples: $("$check" sum "$TMP/cpu")"
 }
 
+# profiles FILE V [PROGRAM]: those of this Go's tool, which wants the program up to Go 1.10.
+profiles() {
+	local kind
+	for kind in net sync syscall sched; do
+		gorun "$2" tool trace -pprof=$kind ${3:+"$3"} "$1" >"$TMP/go" 2>"$TMP/err" || wrong "go tool trace: $(cat "$TMP/err")"
+		"$GOPROF" trace "$1" ${3:+--exe "$3"} --pprof $kind >"$TMP/own" || wrong "--pprof $kind: $?"
+		judge "$check" equal -ignore-startline "$TMP/go" "$TMP/own"
+	done
+}
+
 samples=0
 # An event at the end itself would hide that the trace goes on: no clock of Go has such a time.
 for v in 1.21.13 1.24.13 1.27.4; do
@@ -37,14 +49,22 @@ for v in 1.21.13 1.24.13 1.27.4; do
 	result "all of it, Go $v"
 	outputs "$TMP/whole" 0.01 --to 0.030000001
 	result "a part, Go $v"
-	for kind in net sync syscall sched; do
-		[ $v != 1.24.13 ] || continue
-		gorun $v tool trace -pprof=$kind "$TMP/whole" >"$TMP/go" 2>"$TMP/err" || wrong "go tool trace: $(cat "$TMP/err")"
-		"$GOPROF" trace "$TMP/whole" --pprof $kind >"$TMP/own" || wrong "--pprof $kind: $?"
-		judge "$check" equal -ignore-startline "$TMP/go" "$TMP/own"
-	done
-	[ $v = 1.24.13 ] || result "profiles as go tool trace has them, Go $v"
+	[ $v != 1.24.13 ] || continue
+	profiles "$TMP/whole" $v
+	result "profiles as go tool trace has them, Go $v"
 done
+
+# Go 1.8 is the first whose tool has them, and those of Go 1.22 to 1.25 have errors of their own. Traces of Go 1.11 have
+# addresses with two names, of which its tool takes one.
+if [ -n "${WIDE:-}" ]; then
+	for v in 1.5.4 1.6.2 1.7.6 1.8.3 1.9.7 1.10.8 1.12.17 1.13.15 1.14.15 1.15.15 1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.26.11; do
+		program='' tool=$v
+		case $v in 1.5.* | 1.6.* | 1.7.*) tool=1.8.3 ;; esac
+		case $tool in 1.8.* | 1.9.* | 1.10.*) program=$(subject $v traced) ;; esac
+		traced $v old && profiles "$TMP/old" $tool "$program"
+		result "profiles as go tool trace has them, Go $v"
+	done
+fi
 
 [ $samples != 0 ] || wrong "none of the traces has any"
 result "CPU samples"

@@ -184,6 +184,8 @@ static int check_output(const struct run *r, const char *path, struct err *e)
 		return err_set(e, -EISDIR, "%s: it is a directory", path);
 	if (input_is(r->in.fd, path))
 		return err_set(e, -EINVAL, "%s: that is the trace itself", path);
+	if (input_is(r->in.exe_fd, path))
+		return err_set(e, -EINVAL, "%s: that is the program of --exe", path);
 	if (access(dirname(copy), W_OK | X_OK) && strncmp(path, "/dev/", 5))
 		return err_sys(e, "%s: cannot write to its directory", path);
 	return 0;
@@ -351,7 +353,7 @@ static int prepare(struct run *r, struct err *e)
 /* The exit status, or a negative errno. */
 static int run(struct run *r, struct err *e)
 {
-	int ret = trace_input_open(&r->in, r->o->file, e);
+	int ret = trace_input_open(&r->in, r->o->file, r->o->exe, e);
 
 	if (!ret)
 		ret = prepare(r, e);
@@ -368,7 +370,7 @@ static int run(struct run *r, struct err *e)
 int cmd_trace(int argc, char **argv)
 {
 	struct trace_opts o;
-	CLEANUP(run_fini) struct run r = { .o = &o, .in = { .fd = -1 } };
+	CLEANUP(run_fini) struct run r = { .o = &o, .in = { .fd = -1, .exe_fd = -1 } };
 	struct err e = { "" };
 	int status = trace_opt_parse(argc, argv, &o);
 

@@ -3,18 +3,20 @@
 #define CLI_TRACE_INPUT_H
 
 #include "cli/input.h"
+#include "go/image/pclntab12.h"
 #include "ingest/exectrace/exectrace.h"
 
 struct trace_input {
-	int fd;
-	const char *name; /* for messages; borrowed */
+	int fd, exe_fd;	       /* exe_fd: -1: not told */
+	struct pclntab12 *exe; /* NULL: the trace has names itself, or nobody told */
+	const char *name;      /* for messages; borrowed */
 	struct exectrace *trace;
 	struct stat was; /* as it was opened */
 	uint64_t began_ns;
 };
 
-/* "-": stdin. One sentence in @e, without the file's name. */
-int trace_input_open(struct trace_input *in, const char *file, struct err *e);
+/* "-": stdin. @exe: the program, for names; may be NULL. One sentence in @e, without the file's name. */
+int trace_input_open(struct trace_input *in, const char *file, const char *exe, struct err *e);
 void trace_input_fini(struct trace_input *in);
 
 /* Draws how far it is read. */

@@ -37,6 +37,8 @@ static const char help[] =
 	"      --from TIME     only what is later; from the first event on: 1.5s, 20ms,\n"
 	"                      1.000123456\n"
 	"      --to TIME       only what is not later\n"
+	"      --exe BINARY    the program that wrote a trace of Go 1.5 or 1.6: it has the names\n"
+	"                      of the trace's addresses; newer traces have them themselves\n"
 	"      --format FORMAT\n"
 	"                      of profiles: pprof (default), folded, text, or flame, a page\n"
 	"                      for a browser\n"
@@ -61,6 +63,7 @@ enum {
 	O_JSON,
 	O_FROM,
 	O_TO,
+	O_EXE,
 	O_FORMAT,
 	O_MODE,
 };
@@ -73,6 +76,7 @@ static const struct option table[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "from", required_argument, NULL, O_FROM },
 	{ "to", required_argument, NULL, O_TO },
+	{ "exe", required_argument, NULL, O_EXE },
 	{ "format", required_argument, NULL, O_FORMAT },
 	{ "mode", required_argument, NULL, O_MODE },
 	{ "help", no_argument, NULL, 'h' },
@@ -193,6 +197,9 @@ static int set(struct trace_opts *o, int opt, const char *word)
 	case O_TO:
 		o->has_to = true;
 		return set_time(&o->to_ns, "--to", word);
+	case O_EXE:
+		o->exe = word;
+		return -1;
 	case O_FORMAT:
 		o->format = output_find(word);
 		return o->format ? -1 :

@@ -9,6 +9,7 @@ struct trace_opts {
 	const char *file;			/* borrowed from argv, as all names; "-": stdin */
 	const char *pprof[TRACE_PROFILE_KINDS]; /* where to; NULL: not asked for */
 	const char *perfetto, *cut;		/* the same */
+	const char *exe;			/* the traced program; NULL: not told */
 	bool json, events;			/* on stdout */
 	bool has_to;				/* is there an end? */
 	int64_t from_ns, to_ns;			/* from the first event on */

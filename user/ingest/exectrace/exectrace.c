@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "ingest/exectrace/trace1.h"
 #include "ingest/exectrace/trace2.h"
+#include "ingest/exectrace/wire1.h"
 
 enum { VERSION2 = 22 };
 
@@ -109,6 +110,21 @@ int exectrace_next(struct exectrace *t, struct trace_event *ev, struct err *e)
 static const struct trace_tables *tables_of(const struct exectrace *t)
 {
 	return t->one ? trace1_tables(t->one) : trace2_tables(t->two);
+}
+
+int exectrace_use_exe(struct exectrace *t, struct pclntab12 *exe, struct err *e)
+{
+	struct trace_tables *tables;
+	size_t named;
+	int ret;
+
+	if (t->version >= V1_7)
+		return 0;
+	tables = trace1_own_tables(t->one);
+	ret = tables_use_exe(tables, exe, &named, e);
+	if (!ret && tables->frames.n && !named)
+		ret = err_set(e, -ENOENT, "it has none of the trace's addresses");
+	return ret;
 }
 
 size_t exectrace_stack(const struct exectrace *t, uint32_t stack)

@@ -191,6 +191,13 @@ int exectrace_open(int fd, struct exectrace **out, struct err *e);
 void exectrace_free(struct exectrace *t);
 DEFINE_FREEP(struct exectrace, exectrace)
 
+struct pclntab12;
+
+/*
+ * Addresses of a trace of Go 1.5 or 1.6 get the names that its program @exe (borrowed as long as @t) has for
+ * them; other traces have names, and stay as they are. Before the first event. -ENOENT: it has none of them.
+ */
+int exectrace_use_exe(struct exectrace *t, struct pclntab12 *exe, struct err *e);
 /* The number in the header: 5 to 26. */
 unsigned exectrace_version(const struct exectrace *t);
 /*

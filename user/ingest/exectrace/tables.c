@@ -2,6 +2,7 @@
 #include "ingest/exectrace/tables.h"
 
 #include "base/limits.h"
+#include "go/image/pclntab12.h"
 
 static int no_memory(struct err *e)
 {
@@ -17,6 +18,7 @@ void tables_reset(struct trace_tables *t)
 		ids_del(&t->stack_ids, t->stacks.at[i].id);
 	t->bytes.n = t->strings.n = t->frames.n = t->stacks.n = 0;
 	map_fini(&t->addresses);
+	map_fini(&t->exe_names);
 }
 
 void tables_fini(struct trace_tables *t)
@@ -24,6 +26,7 @@ void tables_fini(struct trace_tables *t)
 	ids_fini(&t->string_ids);
 	ids_fini(&t->stack_ids);
 	map_fini(&t->addresses);
+	map_fini(&t->exe_names);
 	vec_fini(&t->bytes);
 	vec_fini(&t->strings);
 	vec_fini(&t->frames);
@@ -95,6 +98,48 @@ int tables_add_stack(struct trace_tables *t, uint64_t id, struct err *e)
 	return 0;
 }
 
+/* ---- names of addresses ---- */
+
+/* The id of a string of the executable, which gives the same string from the same place. */
+static int exe_string(struct trace_tables *t, const char *s, uint64_t *id, struct err *e)
+{
+	int ret;
+
+	*id = 0;
+	if (!s || !*s || map_get(&t->exe_names, (uint64_t)(uintptr_t)s, id))
+		return 0;
+	*id = t->strings.n + 1;
+	ret = tables_add_string(t, *id, s, strnlen(s, LIMIT_NAME), e);
+	return ret || map_put(&t->exe_names, (uint64_t)(uintptr_t)s, *id) ? ret : no_memory(e);
+}
+
+/* Source: symbolize() in internal/trace/parser.go, Go 1.8: addresses are those that calls return to. */
+static int name_frame(struct trace_tables *t, size_t i, struct err *e)
+{
+	struct table_frame *f = &t->frames.at[i];
+	struct pcline at;
+	int ret;
+
+	if (f->func || !f->pc || !pclntab12_find(t->exe, f->pc - 1, &at))
+		return 0;
+	f->line = at.line;
+	ret = exe_string(t, at.file, &f->file, e);
+	return ret ? ret : exe_string(t, at.func, &f->func, e);
+}
+
+int tables_use_exe(struct trace_tables *t, struct pclntab12 *exe, size_t *named, struct err *e)
+{
+	int ret = 0;
+
+	*named = 0;
+	t->exe = exe;
+	for (size_t i = 0; !ret && i < t->frames.n; i++) {
+		ret = name_frame(t, i, e);
+		*named += t->frames.at[i].func != 0;
+	}
+	return ret;
+}
+
 int tables_add_frame(struct trace_tables *t, const struct table_frame *f, struct err *e)
 {
 	struct table_frame *to = vec_add(&t->frames, LIMIT_TRACE_IDS);
@@ -103,7 +148,7 @@ int tables_add_frame(struct trace_tables *t, const struct table_frame *f, struct
 		return no_memory(e);
 	*to = *f;
 	t->stacks.at[t->stacks.n - 1].n++;
-	return 0;
+	return t->exe ? name_frame(t, t->frames.n - 1, e) : 0;
 }
 
 int tables_address(struct trace_tables *t, uint64_t pc, uint32_t *out, struct err *e)

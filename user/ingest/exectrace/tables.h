@@ -8,6 +8,8 @@
 #include "ingest/exectrace/exectrace.h"
 #include "ingest/exectrace/ids.h"
 
+struct pclntab12;
+
 struct table_frame {
 	uint64_t pc, func, file, line; /* func, file: ids of strings */
 };
@@ -25,6 +27,8 @@ struct trace_tables {
 	VEC(struct table_span) stacks;
 	struct ids string_ids, stack_ids; /* id -> index */
 	struct map addresses;		  /* of tables_address() -> index in stacks */
+	struct pclntab12 *exe; /* has the names of addresses; borrowed; NULL: nothing has */
+	struct map exe_names;  /* its strings, by where they are -> their ids here */
 };
 
 /* Forgets all; memory is kept. */
@@ -39,6 +43,12 @@ int tables_add_stack(struct trace_tables *t, uint64_t id, struct err *e);
 /* The stack of this address alone, as tables_stack() gives it. */
 int tables_address(struct trace_tables *t, uint64_t pc, uint32_t *out, struct err *e);
 int tables_add_frame(struct trace_tables *t, const struct table_frame *f, struct err *e);
+
+/*
+ * All frames so far that are addresses alone, and those that come, have the names that @exe has for them.
+ * *named: how many of those so far have one.
+ */
+int tables_use_exe(struct trace_tables *t, struct pclntab12 *exe, size_t *named, struct err *e);
 
 /* false: there is none with this id. Id 0 is "". */
 static inline bool tables_string(const struct trace_tables *t, uint64_t id, struct trace_text *out)

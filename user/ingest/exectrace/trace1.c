@@ -243,6 +243,11 @@ bool trace1_has_clock(const struct trace1 *t)
 	return t->index.ns_per_tick > 0;
 }
 
+struct trace_tables *trace1_own_tables(struct trace1 *t)
+{
+	return &t->index.tables;
+}
+
 const struct trace_tables *trace1_tables(const struct trace1 *t)
 {
 	return &t->index.tables;

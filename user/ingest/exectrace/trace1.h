@@ -20,6 +20,7 @@ DEFINE_FREEP(struct trace1, trace1)
 int trace1_next(struct trace1 *t, struct trace_event *ev, struct err *e);
 /* False: it is cut before it tells its clock's rate, so times are in ticks. */
 bool trace1_has_clock(const struct trace1 *t);
+struct trace_tables *trace1_own_tables(struct trace1 *t);
 const struct trace_tables *trace1_tables(const struct trace1 *t);
 /* Of the next event; events of Ps are not in order in the file. */
 uint64_t trace1_offset(const struct trace1 *t);
