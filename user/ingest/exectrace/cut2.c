@@ -9,7 +9,7 @@
 #include "ingest/exectrace/ticks.h"
 
 /* A batch is written when it has that many bytes: the runtime's have 64 KiB at most, and so have Go's readers. */
-enum { BATCH_FULL = 32 << 10, COPY_BYTES = 1 << 18, VARINT_MAX = 10 };
+enum { STOPS_LOOKED = 4, BATCH_FULL = 32 << 10, COPY_BYTES = 1 << 18, VARINT_MAX = 10 };
 
 /* A batch that is being made. */
 struct making {
@@ -32,6 +32,7 @@ struct cut2 {
 	bool writes;		   /* it is in the cut */
 	bool whole;		   /* and copied as it is */
 	bool opened;		   /* its earlier events are not in the cut */
+	unsigned looked;	   /* stops whose reason was looked for */
 	bool gc_told;		   /* whether a collection goes on */
 	bool first, oldest;	   /* of the cut; of the trace */
 	struct map g_base, p_base; /* what is taken from the numbers of a goroutine, a P */
@@ -209,7 +210,10 @@ static int tell_g(const struct opening *x, int64_t m, int64_t its_m, const struc
 	return ret;
 }
 
-/* The number of a stop's reason in this generation; 0, which is "": it has no such string. */
+/*
+ * The number of a stop's reason in this generation; 0, which is "": it has no such string. The runtime has one stop
+ * at a time, so those of a hostile trace are not all looked for.
+ */
 static uint64_t stop_reason(const struct opening *x, const struct stop *s)
 {
 	const struct trace_tables *t = &x->o->gen->tables;
@@ -217,6 +221,9 @@ static uint64_t stop_reason(const struct opening *x, const struct stop *s)
 
 	if (s->gen == x->o->gen->number)
 		return s->why;
+	if (x->c->looked == STOPS_LOOKED)
+		return 0;
+	x->c->looked++;
 	for (size_t i = 0; i < t->strings.n; i++) {
 		of = (struct trace_text){ t->bytes.at + t->strings.at[i].at, t->strings.at[i].n };
 		if (order_is_stop(&s->name, of))
