@@ -15,7 +15,7 @@
 
 #include "base/random.h"
 #include "collect/waits/sched_window.h"
-#include "mkgobin.h"
+#include "mksubject.h"
 
 enum {
 	PROGRAMS = 1000,
@@ -34,7 +34,6 @@ enum {
 	0.01 /* windows slow the program down for up to so much of its time, and that is in no error */
 
 static uint64_t seed;
-static struct subject subject; /* a program of which no function is known */
 
 static double between(double from, double to)
 {
@@ -371,29 +370,6 @@ static void test_spike(void **state)
 {
 	(void)state;
 	world("spike", make_spike, 10, true);
-}
-
-static int open_subject(void **state)
-{
-	static struct mkgobin elf;
-	struct mkopt o = { .minor = 27 };
-	struct err e = {};
-
-	(void)state;
-	mkgobin(&elf, &o);
-	assert_int_equal(gobin_open(mkgobin_fd(elf.b, elf.n), "hand.elf", NULL, 0, &subject.bin,
-				    &e),
-			 0);
-	subject.images.at[0] = (struct image){ .bin = subject.bin };
-	subject.images.n = 1;
-	return 0;
-}
-
-static int close_subject(void **state)
-{
-	(void)state;
-	gobin_free(subject.bin);
-	return 0;
 }
 
 int main(void)

@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "collect/waits/sched_window.h"
 #include "collect/waits/wait_window.h"
-#include "mkgobin.h"
+#include "mksubject.h"
 
 enum {
 	PROGRAMS = 1000,
@@ -31,7 +31,6 @@ enum {
 enum { COVERED_LEAST = 930 };
 
 static uint64_t seed;
-static struct subject subject; /* a program of which no function is known */
 
 struct program {
 	double in_burst[STRATA]; /* the part of each stratum that is a burst */
@@ -424,29 +423,6 @@ static void more_stacks_than_there_is_room_for(void **state)
 	assert_int_equal(v.crowded, 2 * 3);
 	sched_window_fini(&w);
 	wait_window_fini(&v);
-}
-
-static int open_subject(void **state)
-{
-	static struct mkgobin elf;
-	struct mkopt o = { .minor = 27 };
-	struct err e = {};
-
-	(void)state;
-	mkgobin(&elf, &o);
-	assert_int_equal(gobin_open(mkgobin_fd(elf.b, elf.n), "hand.elf", NULL, 0, &subject.bin,
-				    &e),
-			 0);
-	subject.images.at[0] = (struct image){ .bin = subject.bin };
-	subject.images.n = 1;
-	return 0;
-}
-
-static int close_subject(void **state)
-{
-	(void)state;
-	gobin_free(subject.bin);
-	return 0;
 }
 
 int main(void)

@@ -15,7 +15,7 @@
 
 #include "base/random.h"
 #include "collect/waits/wait_window.h"
-#include "mkgobin.h"
+#include "mksubject.h"
 
 enum {
 	PROGRAMS = 1000,
@@ -31,7 +31,6 @@ enum {
 #define MS 1000000.0
 
 static uint64_t seed;
-static struct subject subject; /* a program of which no function is known */
 
 /* A normal number, nearly, of mean 0 and variance 1. */
 static double normal(void)
@@ -303,29 +302,6 @@ static void test_lacking(void **state)
 {
 	(void)state;
 	world(&(struct world){ "windows see half", make_steady, 0.5, false, false }, 1.5);
-}
-
-static int open_subject(void **state)
-{
-	static struct mkgobin elf;
-	struct mkopt o = { .minor = 27 };
-	struct err e = {};
-
-	(void)state;
-	mkgobin(&elf, &o);
-	assert_int_equal(gobin_open(mkgobin_fd(elf.b, elf.n), "hand.elf", NULL, 0, &subject.bin,
-				    &e),
-			 0);
-	subject.images.at[0] = (struct image){ .bin = subject.bin };
-	subject.images.n = 1;
-	return 0;
-}
-
-static int close_subject(void **state)
-{
-	(void)state;
-	gobin_free(subject.bin);
-	return 0;
 }
 
 int main(void)

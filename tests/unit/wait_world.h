@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "collect/waits/undercount.h"
 #include "collect/waits/wait_window.h"
-#include "mkgobin.h"
+#include "mksubject.h"
 
 #define MS	1000000.0
 #define STRATUM (200 * MS)
@@ -29,8 +29,6 @@ enum {
 };
 
 static uint64_t seed;
-static struct target target = { .pid = 1 };
-static struct subject subject; /* a program of which no function is known */
 
 struct wait {
 	double at, end, since, ns;
@@ -194,30 +192,6 @@ static bool not_runtime(struct subject *s, const struct gpb_stack *st)
 	(void)s;
 	(void)st;
 	return false;
-}
-
-static int open_subject(void **state)
-{
-	static struct mkgobin elf;
-	struct mkopt o = { .minor = 27 };
-	struct err e = {};
-
-	(void)state;
-	mkgobin(&elf, &o);
-	assert_int_equal(gobin_open(mkgobin_fd(elf.b, elf.n), "hand.elf", NULL, 0, &subject.bin,
-				    &e),
-			 0);
-	subject.images.at[0] = (struct image){ .bin = subject.bin };
-	subject.images.n = 1;
-	subject.target = &target;
-	return 0;
-}
-
-static int close_subject(void **state)
-{
-	(void)state;
-	gobin_free(subject.bin);
-	return 0;
 }
 
 #endif
