@@ -196,7 +196,7 @@ judge_heap() {
 }
 
 # Where the machine itself stands still for a while, clocks are served late, which is reported and
-# counted. Then the CPU check is repeated once.
+# counted. Such a window is not judged, unless it is the fifth in a row.
 check_cpu_and_probe() {
 	local try
 	ask rate 0
