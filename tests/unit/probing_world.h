@@ -667,13 +667,11 @@ static void begin_world(double cpus, uint64_t seed)
 	w.others = others;
 }
 
-static void run(const struct program *const *programs, const bool *counts, int n, uint64_t seconds)
+static void prepare(struct subject *subject, const struct program *const *programs,
+		    const bool *counts, int n)
 {
-	struct target target = { .pid = 1 };
-	struct subject subject = { .target = &target };
 	const struct collect_opts o = { .budget_ppm = 50000,
 					.window_ns = told_lasts ? lasts_ns : 0 };
-	uint64_t until = w.begin + seconds * SEC;
 
 	for (int i = 0; i < n; i++) {
 		struct probes *s = &w.at[w.n];
@@ -691,13 +689,22 @@ static void run(const struct program *const *programs, const bool *counts, int n
 
 		s->program = programs[i];
 		s->counts = counts[i];
-		assert_int_equal(probing_new(&subject, &o, &u, true, &s->p, NULL), 0);
+		assert_int_equal(probing_new(subject, &o, &u, true, &s->p, NULL), 0);
 		w.n++;
 		assert_int_equal(probing_set(s->p, &(struct uprobe_group){ .n = PROBED }, 1, NULL),
 				 0);
 		/* Nothing is attached while others prepare. */
 		assert_true(w.now == w.begin && !probing_since(s->p));
 	}
+}
+
+static void run(const struct program *const *programs, const bool *counts, int n, uint64_t seconds)
+{
+	struct target target = { .pid = 1 };
+	struct subject subject = { .target = &target };
+	uint64_t until = w.begin + seconds * SEC;
+
+	prepare(&subject, programs, counts, n);
 	assert_int_equal(probing_begin(w.at[0].p, NULL), 0);
 	if (lasts_ns)
 		until = probing_since(w.at[0].p) + lasts_ns;

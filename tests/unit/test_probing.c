@@ -62,6 +62,25 @@ static void a_keeper_that_dies_before_the_decision_is_followed(void **state)
 	assert_true(share_observed(s, 8) > 0.98);
 }
 
+/* Somebody kills each keeper in the first window: that is tried so often, and then it is an error. */
+static void keepers_that_all_die_are_not_followed_for_ever(void **state)
+{
+	struct target target = { .pid = 1 };
+	struct subject subject = { .target = &target };
+	struct program *p = program(light, NULL);
+	bool counts = true;
+
+	(void)state;
+	begin_world(0.1, 1);
+	w.kill_ns = MS;
+	prepare(&subject, (const struct program *const[]){ p }, &counts, 1);
+	assert_int_equal(probing_begin(w.at[0].p, NULL), -ECHILD);
+	assert_true(w.at[0].kills > UPROBES_MENDS);
+	assert_int_equal(w.at[0].open.bits, 0);
+	probing_free(w.at[0].p);
+	free(p);
+}
+
 /* Most of the cost of its windows is that of attaching, so they are long. */
 static void one_that_is_nearly_light_has_long_windows(void **state)
 {
@@ -605,6 +624,7 @@ int main(void)
 		cmocka_unit_test(a_light_one_is_seen_in_full),
 		cmocka_unit_test(probes_do_not_stay_in_while_we_are_stopped),
 		cmocka_unit_test(a_keeper_that_dies_before_the_decision_is_followed),
+		cmocka_unit_test(keepers_that_all_die_are_not_followed_for_ever),
 		cmocka_unit_test(one_that_is_nearly_light_has_long_windows),
 		cmocka_unit_test_teardown(first_parts_become_longer_with_windows, ordinary_parts),
 		cmocka_unit_test_teardown(every_kind_has_long_windows, ordinary_parts),

@@ -52,9 +52,9 @@ struct gauged {
 };
 
 /*
- * In a light program such a window meets few hits, some of which may cost forty times as much as
- * others. So it is believed as far as chance does not explain it: hits of a Poisson process, two
- * standard errors. Of what turns out to be too much, full observation notices more.
+ * In a light program such a window meets few hits, and a single-stepped one may cost forty times as
+ * much as another, so its cost is mostly chance. Two standard errors (hits of a Poisson process) are
+ * taken off it. Where that was too kind, full observation soon exceeds the budget, and windows begin.
  */
 static bool bears_it(struct probing *p, const struct gauged *g)
 {
@@ -109,9 +109,10 @@ int probing_gauge(struct probing *p, bool *bears, struct err *e)
 	struct gauged g;
 	int ret = look(p, &g, e);
 
-	if (ret == -ECHILD) {
+	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
 		ret = probing_mend(p, e);
-		return ret ? ret : probing_gauge(p, bears, e);
+		if (!ret)
+			ret = look(p, &g, e);
 	}
 	if (ret)
 		return ret;
