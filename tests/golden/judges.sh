@@ -415,6 +415,36 @@ refuses "losses: status 0" err 's/heap: 2/heap: 3/' "$PPROFCHECK" losses -status
 refuses "losses: a crash" err 's/heap: 2/heap: 3/' "$PPROFCHECK" losses -status 134 "$D/err"
 accepts "losses: none" "$PPROFCHECK" losses -status 0 /dev/null
 
+# ---- the matrix's judges of a program that runs ----
+
+of_matrix() { sed -n "/^$1()/,/^}/p" tests/matrix/cell.sh; }
+MATRIX="PID=\$\$; last_words() { tail -n 2 \"\$1\"; }; $(of_matrix kept)
+$(of_matrix restored)
+$(of_matrix check_live)"
+KEPT="$MATRIX; cp $D/err \$TMP/err; RC=3"
+asks "matrix: what was lost is little, and said" "ok" "$KEPT; judge kept heap $D/lost.heap.pb.gz; outcome x"
+asks "matrix: a loss is unsaid" "not ok" "$KEPT; sed -i '/heap: 2/d' \$TMP/err; judge kept heap $D/lost.heap.pb.gz; outcome x"
+asks "matrix: much is lost" "not ok" "$KEPT; sed -i 's/heap: 2/heap: 11/' \$TMP/err; judge kept heap $D/lost.heap.pb.gz; outcome x"
+asks "matrix: a crash" "not ok" "$KEPT; RC=134; judge kept heap $D/lost.heap.pb.gz; outcome x"
+asks "matrix: no profile" "not ok" "$KEPT; judge kept heap $D/absent.pb.gz; outcome x"
+
+right enabled.heap.pb.gz <<-END
+	types alloc_objects/count
+	comment enabled: runtime.MemProfileRate was 0 and was set to 4096 for 2.001 s; it is 0 again
+	sample 1 main.main
+END
+sed s/enabled/source/ "$D/enabled.heap.pb.gz.txt" | right unsaid.heap.pb.gz
+RATE_IS="$MATRIX"'; ask() { echo "rate $NOW" >>"$TMP/out"; }; NOW=0'
+asks "matrix: the rate is as it was" "ok" "$RATE_IS; HEAP=$D/enabled.heap.pb.gz; judge restored; outcome x"
+asks "matrix: the rate stays on" "not ok" "$RATE_IS; NOW=4096; HEAP=$D/enabled.heap.pb.gz; judge restored; outcome x"
+asks "matrix: not said that it was restored" "not ok" "$RATE_IS; HEAP=$D/unsaid.heap.pb.gz; judge restored; outcome x"
+asks "matrix: the program does not answer" "not ok" "$RATE_IS; ask() { return 1; }; HEAP=$D/enabled.heap.pb.gz; judge restored; outcome x"
+
+VARIABLES="$MATRIX"'; RTLIVE=live N=10 RC=0; live() { for ((i = 0; i < N; i++)); do echo "v$i ok"; done; return $RC; }'
+asks "matrix: what variables hold is plausible" "ok" "$VARIABLES; judge check_live; outcome x"
+asks "matrix: of one it is not" "not ok" "$VARIABLES; RC=1; judge check_live; outcome x"
+asks "matrix: few are looked at" "not ok" "$VARIABLES; N=9; judge check_live; outcome x"
+
 # ---- waits ---------------------------------------------------------------------------------------
 
 right waits.truth <<-END
