@@ -72,8 +72,9 @@ check_wait() {
 	judged wait "$WAIT"
 }
 
+# What the program does once the rates are off again is not recorded.
 check_enable() {
-	local fraction
+	local fraction kind
 	ask rate 0 0
 	watch --source=enable --block --mutex --block-rate 1 --mutex-fraction 1
 	mark
@@ -84,6 +85,12 @@ check_enable() {
 	ask own "$TMP/off"
 	fraction=$(grep ^fraction "$SAID" | tail -n 1)
 	[ "$fraction" = "fraction 0" ] || echo "after it: $fraction"
+	ask $WORK
+	ask own "$TMP/later"
+	for kind in block mutex; do
+		"$PPROFCHECK" equal -addresses "$TMP/off.$kind" "$TMP/later.$kind" >"$TMP/diff" ||
+			{ echo "$kind is recorded after it: $(sed -n 1,3p "$TMP/diff")"; return 1; }
+	done
 }
 
 # A request for a profile leaves records of its own; the records of what the program did are the
