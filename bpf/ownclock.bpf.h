@@ -24,8 +24,9 @@ static __always_inline __u64 clock_pass(struct gpb_wait_clock *k, __u64 now)
 
 /*
  * The time from the last hit to this one at @now, in the window that opened at @opened; CLOCK_OVER:
- * a later one has begun. What the window's first hit sets back is read before since. So it is left
- * alone if another thread has changed it: that one was first. Global: verified once.
+ * a later one has begun. The first hit of a window sets own and last back. It reads both before since,
+ * as own_book() does: swap() fails where another thread has preempted it and was the first. Global:
+ * verified once.
  */
 __noinline __u64 clock_hit(struct gpb_wait_clock *k, __u64 opened, __u64 now)
 {

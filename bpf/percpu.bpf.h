@@ -56,8 +56,8 @@ static __always_inline void spent_hit(struct gpb_spent *s, __u64 cookie)
  * Books @ns for a hit of the window that opened at @since. Returns what probes had taken in this
  * window before, or OWN_OVER when a later window has begun.
  *
- * The first hit of a window sets the time back. It reads ns before since. So when another thread
- * was first, either since is seen to be new, or ns has changed and is left alone.
+ * The first hit of a window sets ns to 0. It reads ns before since, because another thread may preempt
+ * it and be the first instead. Then it finds that since is new, or ns has changed, and swap() fails.
  */
 static __always_inline __u64 own_book(struct gpb_own_spent *own, __u64 since, __u64 ns)
 {

@@ -49,10 +49,9 @@ static __always_inline struct gpb_standing standing_first(const struct change *c
 }
 
 /*
- * In windows: may a wait that begins at @now, so long after the window opened, count? It may from
- * GPB_LONG_NS on and up to @begin_ns. Before, it is not known whether a wait that ends had been long, so
- * that a clock paces what follows it: such times runnable were counted with the weight of short waits,
- * and with that of long ones when they began later.
+ * In windows: does a wait count that begins @after ns after the window opened? It does from GPB_LONG_NS
+ * up to @begin_ns. The beginning of a wait that ends before GPB_LONG_NS was not seen, so it may have
+ * been long or short, and that decides the weight of the time runnable that follows it.
  */
 static __always_inline int may_begin(__u64 after, __u64 begin_ns)
 {

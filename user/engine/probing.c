@@ -375,9 +375,8 @@ static int begin_windows(struct probing *p, struct err *e)
 
 /*
  * This window stands for all of its stratum, so full observation begins where the stratum ends.
- * If it began immediately, the rest of the stratum would count twice. If the window stood for
- * less instead, quiet windows would, because they are the ones that lead here; that would be a
- * bias.
+ * If it began immediately, the rest of the stratum would count twice. A smaller weight for this
+ * window would be a bias: quiet windows lead here, so quiet windows alone would get it.
  */
 static void full_after_stratum(struct probing *p, uint64_t now)
 {

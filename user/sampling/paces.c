@@ -16,11 +16,11 @@ static bool ready(struct paces *p)
 /* ---- windows ---- */
 
 /*
- * Does the step tell of the time of the window? Until the price of a hit has been mended by many windows, one of a
- * thread that does nothing but allocate sees several times too few in what is taken for its own time. And a window
- * of less than a millisecond sees what a loop does just then, and not all that it does. So if it saw not much
- * fewer allocations of all classes together than there were just before it or after it, it met that pace of each
- * class. If it saw next to nothing of these, the burst was over, or had not begun.
+ * Does the step tell at which pace the target was in the window? What the window itself saw may be several times
+ * too low: while the price of a hit is not known well, for a thread that does nothing but allocate, and where the
+ * window lasted for less than a millisecond. So a window met the pace of each class that there was just before it
+ * or after it, unless it saw less than 1 / RUN_DILATED of all allocations at that pace: then it lay before a burst
+ * or after it.
  */
 static bool tells_of(const struct pace_step *s, const struct pace_window *w)
 {

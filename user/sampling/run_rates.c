@@ -17,7 +17,7 @@ enum { BINS_EACH = 4 }; /* for each doubling */
 #define ERRORS	   5
 #define TOGETHER   8
 
-/* Windows and steps are compared without so much of the time at either end, the slowest and the fastest. */
+/* The part of the time that is left out at either end, the slowest and the fastest: an interquartile mean. */
 #define TRIMMED 0.25
 
 static unsigned bin_of(double runs, double ns)

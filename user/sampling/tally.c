@@ -657,8 +657,8 @@ struct tally_estimate tally_part_share(const struct tally *t, const struct tally
 /*
  * All that full observation saw of a part is taken for one burst, because that is the worst case. Bursts
  * that go on to come at that rate are a Poisson process: with n of them expected in the time that windows
- * stand for, the mean square of their number is n + n^2. It is at most the square of a window's weight,
- * because of more bursts than that windows would have met one. A single wait may have come in any case.
+ * stand for, the mean square of their number is n + n^2. It is at most the square of a window's weight:
+ * had there been more bursts, windows would have met one. A single wait may have come in any case.
  */
 struct tally_missed tally_part_missed(const struct tally *t, const struct tally_part *p)
 {

@@ -3,14 +3,10 @@
 
 #include "engine/budget.h"
 
-/*
- * their share of the budget; stacks of samples are walked from time to time, and that is in the
- * price
- */
-#define PART	 0.25
-#define WITH_ITS 2
-#define LOOK_NS	 1000000000ull
-#define LASTS_NS 1500000000ull
+#define PART	   0.25 /* of the budget, for these probes */
+#define WITH_WALKS 2	/* a hit costs so many times its price, with the stack walks of samples */
+#define LOOK_NS	   1000000000ull
+#define LASTS_NS   1500000000ull
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -66,13 +62,13 @@ bool heap_large_dear(struct heap_large *l, uint64_t n, double hit_ns, uint32_t b
 	if (may < BUDGET_CPUS_MIN * ns)
 		may = BUDGET_CPUS_MIN * ns;
 	may *= budget_ppm / 1e6;
-	/* Sooner only where it is too much for all of the time until then. */
-	if (early && more * hit_ns * WITH_ITS <= PART * may * (double)LOOK_NS / ns)
+	/* Before LOOK_NS are over they are dear only if they have taken more than is allowed in all of it. */
+	if (early && more * hit_ns * WITH_WALKS <= PART * may * (double)LOOK_NS / ns)
 		return false;
 	l->at = now;
 	l->cpu = cpu;
 	l->n = n;
-	l->dear = !first && more * hit_ns * WITH_ITS > PART * may;
+	l->dear = !first && more * hit_ns * WITH_WALKS > PART * may;
 	return l->dear;
 }
 

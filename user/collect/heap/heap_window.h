@@ -80,9 +80,9 @@ struct heap_window {
 	double total[GPB_CLASSES];   /* growth while there were windows; -1: unknown */
 	struct paces paces;	     /* of that growth, and of what windows saw */
 	/*
-	 * Set at the end, by run_rates_unmet(), of the growth of the runtime's counts: what was at
-	 * a pace that windows met, and stands in them; what was far faster than in any window, so
-	 * that no window stands for it; and what was somewhat faster.
+	 * Parts of total, set at the end (run_rates_unmet). met: at a pace for which windows stand.
+	 * unmet: at a far higher pace, for which no window stands. faster: of met, at a pace somewhat
+	 * above the highest of all windows.
 	 */
 	double met[GPB_CLASSES], unmet[GPB_CLASSES], faster[GPB_CLASSES];
 };

@@ -180,8 +180,8 @@ static double variance(const struct undercount *c, double windows, double looks)
 /* ---- times runnable ---- */
 
 /*
- * Where times runnable are as many as waits, what windows lack of these counts twice. Otherwise windows lack
- * @lacks of the times runnable as well.
+ * The variance of waits and times runnable together. Where these are taken to be as many as the waits, an error
+ * of the number of waits counts twice. Otherwise windows lack @lacks of the times runnable as well.
  */
 static double with_follow(double variance, bool twice, double lacks)
 {

@@ -301,7 +301,8 @@ void wait_window_close(struct wait_window *w, const struct stretch *s,
 	runs = seen * tw.weight;
 	pace = (runs + paced) / stratum;
 	run_rates_window(&w->slow.rates, pace * w->own, w->own, stratum);
-	/* It saw little where probes made the target slower, but a storm that was over, or had not begun, it did not meet. */
+	/* Probes make the target slower, at most RUN_DILATED times. A window that saw still fewer runs than there
+	 * were beside it lay before a storm or after it, and did not meet that pace. */
 	if (RUN_DILATED * w->slow.at.least >= w->slow.at.beside)
 		run_rates_met(&w->slow.rates, w->slow.at.beside);
 	w->paced += paced;
