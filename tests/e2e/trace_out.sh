@@ -107,7 +107,7 @@ cut() {
 	"$GOPROF" trace "$TMP/part" --events >"$TMP/events" || echo "the part: $?"
 	gorun 1.27.4 tool trace -d=parsed "$TMP/part" >"$TMP/parsed" || echo "Go does not read it"
 	"$GOPROF" trace "$file" --to "$3" --events >"$TMP/before"
-	python3 - "$TMP/all" "$TMP/events" "$TMP/parsed" "$TMP/before" <<-'END'
+	python3 - "$TMP/all" "$TMP/events" "$TMP/parsed" "$TMP/before" "$2" <<-'END'
 		import re, sys
 		line = re.compile(r"(\d+)\.(\d{9}) M=(\S+) P=(\S+) G=(\S+) (\S+)(.*)")
 		def events(path):
@@ -128,6 +128,8 @@ cut() {
 		if missing:
 		    print(f"not in the cut: {missing}")
 		shift = cut[0][3][0] - whole[0][3][0] if cut else 0
+		if abs(shift + float(sys.argv[5]) * 1e9) > 10000: # after states that are told, 1 ns apart
+		    print(f"it begins {shift} ns later, not {sys.argv[5]} s")
 		for a, b in zip(whole, cut):
 		    if a[3][1:] != b[3][1:] or abs(b[3][0] - shift - a[3][0]) > 50:
 		        print(f"{a[3]} is in the cut: {b[3]}")

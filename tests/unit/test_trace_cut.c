@@ -167,10 +167,10 @@ static void states_are_told_where_it_begins(void **state)
 	assert_int_equal(cut(fd, 40, 90, &p), 0); /* the first event is at 10 */
 	assert_int_equal(p.from_ns, 60);
 	assert_int_equal(p.to_ns, 71);
-	says(p.fd, "42 m1 p0 ?>running\n43 active GC incremental sweep\n44 m1 g1 ?>running\n"
-		   "45 active GC mark assist\n46 begin stop-the-world (xxx)\n47 m1 p2 ?>idle\n"
-		   "48 m1 g3 ?>runnable\n49 m2 p1 ?>running\n50 m2 g2 ?>syscall\n"
-		   "51 active GC concurrent mark phase\n"
+	says(p.fd, "43 m1 p0 ?>running\n44 active GC incremental sweep\n45 m1 g1 ?>running\n"
+		   "46 active GC mark assist\n47 begin stop-the-world (xxx)\n48 m1 p2 ?>idle\n"
+		   "49 m1 g3 ?>runnable\n50 m2 p1 ?>running\n51 m2 g2 ?>syscall\n"
+		   "52 active GC concurrent mark phase\n"
 		   "60 end stop-the-world (xxx)\n61 end GC mark assist\n"
 		   "62 end GC incremental sweep\n63 end GC concurrent mark phase\n"
 		   "64 m1 g1 running>runnable\n65 m1 g3 runnable>running\n"
@@ -228,16 +228,16 @@ static void numbers_count_from_where_it_begins(void **state)
 	(void)state;
 	fd = mktrace_fd(&m);
 	assert_int_equal(cut(fd, 214, 244, &p), 0);
-	says(p.fd, "216 m1 p0 ?>running\n217 m1 g1 ?>running\n218 active GC mark assist\n"
-		   "219 begin stop-the-world (xxx)\n220 m1 g3 ?>runnable\n221 m1 g4 ?>waiting\n"
-		   "222 active GC concurrent mark phase\n225 end stop-the-world (xxx)\n"
+	says(p.fd, "217 m1 p0 ?>running\n218 m1 g1 ?>running\n219 active GC mark assist\n"
+		   "220 begin stop-the-world (xxx)\n221 m1 g3 ?>runnable\n222 m1 g4 ?>waiting\n"
+		   "223 active GC concurrent mark phase\n225 end stop-the-world (xxx)\n"
 		   "226 end GC mark assist\n227 end GC concurrent mark phase\n"
 		   "230 m1 g1 running>syscall\n240 m2 p0 running>idle\n"
 		   "241 m2 p0 idle>running\n242 m2 g3 runnable>running\n");
 	assert_int_equal(cut(fd, 234, INT64_MAX, &q), 0);
-	says(q.fd, "236 m1 p0 ?>running\n237 m1 g1 ?>syscall\n238 m1 g3 ?>runnable\n"
-		   "239 m1 g4 ?>waiting\n240 m2 p0 running>idle\n241 m2 p0 idle>running\n"
-		   "242 m2 g3 runnable>running\n250 m2 g4 waiting>runnable\n"
+	says(q.fd, "237 m1 p0 ?>running\n238 m1 g1 ?>syscall\n239 m1 g3 ?>runnable\n"
+		   "240 m1 g4 ?>waiting\n241 m2 p0 running>idle\n242 m2 p0 idle>running\n"
+		   "243 m2 g3 runnable>running\n250 m2 g4 waiting>runnable\n"
 		   "251 m2 g3 running>waiting\n252 m2 g4 runnable>running\n"
 		   "260 m1 g1 syscall>runnable\n");
 	mktrace_done(&m);
@@ -274,7 +274,7 @@ static void what_breaks_off_is_cut_there(void **state)
 	fd = mktrace_fd(&m);
 	assert_int_equal(cut(fd, 30, 200, &p), 0);
 	says(p.fd,
-	     "32 m1 p0 ?>running\n33 m1 g1 ?>running\n50 m1 g1 running>runnable\n80 sample\n110 sample\n");
+	     "33 m1 p0 ?>running\n34 m1 g1 ?>running\n50 m1 g1 running>runnable\n80 sample\n110 sample\n");
 	/* To its end a generation is there wholly, or not. */
 	assert_int_equal(cut(fd, 0, INT64_MAX, &none), -ENOENT);
 	mktrace_done(&m);

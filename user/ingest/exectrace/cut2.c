@@ -9,7 +9,13 @@
 #include "ingest/exectrace/ticks.h"
 
 /* A batch is written when it has that many bytes: the runtime's have 64 KiB at most, and so have Go's readers. */
-enum { STOPS_LOOKED = 4, BATCH_FULL = 32 << 10, COPY_BYTES = 1 << 18, VARINT_MAX = 10 };
+enum {
+	STOPS_LOOKED = 4,
+	BATCH_FULL = 32 << 10,
+	COPY_BYTES = 1 << 18,
+	VARINT_MAX = 10,
+	SYNC_MAX = 64
+};
 
 /* A batch that is being made. */
 struct making {
@@ -33,6 +39,7 @@ struct cut2 {
 	bool whole;		   /* and copied as it is */
 	bool opened;		   /* its earlier events are not in the cut */
 	unsigned looked;	   /* stops whose reason was looked for */
+	uint64_t begins;	   /* ticks of the states, if it is opened */
 	bool gc_told;		   /* whether a collection goes on */
 	bool first, oldest;	   /* of the cut; of the trace */
 	struct map g_base, p_base; /* what is taken from the numbers of a goroutine, a P */
@@ -311,6 +318,7 @@ int cut2_open(struct cut2 *c, const struct order *o, uint64_t ticks, struct err 
 
 	if (wanted < (double)ticks)
 		x.ticks = (uint64_t)wanted;
+	c->begins = x.ticks;
 	c->inside = c->writes = c->opened = c->first = true;
 	return tell_states(&x);
 }
@@ -478,24 +486,62 @@ static int put_samples(struct cut2 *c, const struct gen_piece *p, uint8_t *bytes
 		memmove(bytes + kept, begin, (size_t)(at - begin));
 		kept += (size_t)(at - begin);
 	}
-	return kept > 1 ? put_batch(c, p->m, p->base, bytes, kept, e) : 0;
+	return kept > 1 ? put_batch(c, p->m, c->opened ? c->begins : p->base, bytes, kept, e) : 0;
+}
+
+/* Three clocks of one moment: here of that at which the cut begins. */
+static size_t sync_bytes(const struct cut2 *c, const uint8_t *at, const uint8_t *end,
+			 uint8_t to[SYNC_MAX])
+{
+	int64_t begins_ns = ticks_ns((double)c->begins, c->gen->ns_per_tick);
+	uint64_t later = (uint64_t)begins_ns - (uint64_t)c->gen->snapshot_ns, frequency = 0, other;
+	uint64_t unix_ns = (uint64_t)c->gen->unix_ns + later;
+	size_t n = 0;
+
+	while (at < end) {
+		bool rate = *at++ == EV_FREQUENCY;
+
+		for (int i = 0; i < (rate ? 1 : 4); i++)
+			at += take_varint(at, end, rate ? &frequency : &other);
+	}
+	to[n++] = EV_SYNC;
+	to[n++] = EV_FREQUENCY;
+	n += varint(to + n, frequency);
+	to[n++] = EV_CLOCK_SNAPSHOT;
+	n += varint(to + n, 0);
+	n += varint(to + n, (uint64_t)c->gen->mono_ns + later);
+	n += varint(to + n, unix_ns / 1000000000);
+	return n + varint(to + n, unix_ns % 1000000000);
+}
+
+/* A generation begins with its earliest batch, whatever that has. */
+static int put_table(struct cut2 *c, const struct gen_piece *p, const uint8_t *bytes, struct err *e)
+{
+	uint8_t sync[SYNC_MAX];
+	size_t n;
+
+	if (c->gens->version < 25 || !p->size || *bytes != EV_SYNC)
+		return put_batch(c, p->m, c->begins, bytes, p->size, e);
+	n = sync_bytes(c, bytes + 1, bytes + p->size, sync);
+	return put_batch(c, p->m, c->begins, sync, n, e);
 }
 
 static int put_piece(void *arg, const struct gen_piece *p, struct err *e)
 {
 	struct cut2 *c = arg;
 	CLEANUP(freep) uint8_t *bytes = NULL;
+	bool early = c->opened && p->base < c->begins;
 
 	if (p->what == GEN_EVENTS)
 		return 0;
-	if (p->what != GEN_SAMPLES)
+	if (p->what == GEN_EXPERIMENT || (p->what == GEN_TABLE && !early))
 		return copy(c, p->off, p->data + p->size, e);
 	bytes = malloc(p->size + 1);
 	if (!bytes)
 		return no_memory(e);
 	if (pread(c->gens->s.fd, bytes, p->size, (off_t)p->data) != (ssize_t)p->size)
 		return err_set(e, -EIO, "the trace became shorter while it was read");
-	return put_samples(c, p, bytes, e);
+	return p->what == GEN_TABLE ? put_table(c, p, bytes, e) : put_samples(c, p, bytes, e);
 }
 
 static void forget(struct cut2 *c)

@@ -463,6 +463,8 @@ static struct gen_piece piece_of(const struct generations *s, const struct head 
 			       h->size,	  (int64_t)h->m, h->base };
 	const uint8_t *first = s->s.buf + s->s.at;
 
+	if (h->what == HEAD_EXPERIMENT)
+		p.what = GEN_EXPERIMENT;
 	if (!h->size || h->what != HEAD_BATCH)
 		return p;
 	if (*first == EV_CPU_SAMPLES)

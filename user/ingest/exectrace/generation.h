@@ -123,9 +123,9 @@ struct generations {
 int generation_read(struct generations *s, struct generation *g, struct err *e);
 void generation_fini(struct generation *g);
 
-/* A batch as it is in the file, with its head; experiments' are tables. */
+/* A batch as it is in the file, with its head. */
 struct gen_piece {
-	enum { GEN_EVENTS, GEN_SAMPLES, GEN_TABLE } what;
+	enum { GEN_EVENTS, GEN_SAMPLES, GEN_TABLE, GEN_EXPERIMENT } what;
 	uint64_t off, data; /* where it begins, and what is behind its head */
 	uint64_t size;	    /* of the latter */
 	int64_t m;
