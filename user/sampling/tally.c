@@ -446,8 +446,9 @@ static double among(const struct tally *t, double squares)
 }
 
 /*
- * A lower bound of the variance of a share that so many objects tell. Even for an entry that is
- * all of its group, it has not been seen that nothing else is. Source: Agresti and Coull, 1998.
+ * A lower bound of the variance of a share that so many objects tell. It is above 0 even where all
+ * sampled objects of a group are of one entry: others of the group may not have been sampled.
+ * Source: Agresti and Coull, 1998.
  */
 static double share_variance(double share, double sampled)
 {

@@ -73,9 +73,9 @@ struct window_cost_estimate window_cost_now(const struct window_cost *w)
 	/* Many equal costs do not prove that the next one is equal. */
 	seen = fmax(variance(w), known / 400);
 	/*
-	 * The assumption is wrong by as much as the mean is away from it, unless that is chance (the
-	 * variance between two estimates by the method of moments): otherwise it would pull the
-	 * estimate towards itself by more than the error tells.
+	 * The variance of the assumption, by the method of moments: the squared distance from the mean
+	 * to it, less what chance makes of that. With less variance than that, the assumption would
+	 * pull the estimate towards itself by more than the stated error.
 	 */
 	mean = w->sum / (double)w->n;
 	known = fmax(known, (mean - w->assumed) * (mean - w->assumed) - seen);

@@ -441,7 +441,7 @@ static void note_fate(struct heap_live *l, struct live_object *o, const struct r
 	all->lived += cycles;
 	one->died += a->answer == RTSPAN_DEAD;
 	all->died += a->answer == RTSPAN_DEAD;
-	/* A cycle was missed before the last look at it, too. */
+	/* The look before this one missed its cycle, too: it would have found nothing in its slot. */
 	one->gone += a->answer == RTSPAN_DEAD && (int32_t)(l->gen - o->gen) > 4;
 }
 

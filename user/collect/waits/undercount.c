@@ -166,7 +166,7 @@ static double lacking(const struct undercount *c, double windows, double looks)
 
 /*
  * Where windows met no wait at all, nothing tells how long those are that looks saw, so their number is not
- * known; a few may be those that the waits which looks count stand for.
+ * known. The exception is a few waits (c->few): looks may have met those among the waits that they count.
  */
 static double variance(const struct undercount *c, double windows, double looks)
 {
@@ -180,7 +180,7 @@ static double variance(const struct undercount *c, double windows, double looks)
 /* ---- times runnable ---- */
 
 /*
- * The variance of waits and times runnable together. Where these are taken to be as many as the waits, an error
+ * The variance of waits and times runnable together. Where there are taken to be as many times runnable as waits, an error
  * of the number of waits counts twice. Otherwise windows lack @lacks of the times runnable as well.
  */
 static double with_follow(double variance, bool twice, double lacks)
