@@ -33,12 +33,22 @@
 /* A random key that user space draws when it starts: probe/bpf.h. */
 const volatile struct gpb_hash_key hash_key;
 
-/* Losses, read by user space through .bss. */
-__u64 losses[GPB_LOSS_COUNT];
+/* How many targets this object can follow: a power of two. */
+#ifndef SLOTS
+#define SLOTS GPB_TARGETS
+#endif
 
-static __always_inline void lose(enum gpb_loss why)
+/* For each target, read by user space through .bss. */
+struct gpb_tally tallies[SLOTS];
+
+static __always_inline struct gpb_tally *tally_of(__u32 slot)
 {
-	__sync_fetch_and_add(&losses[why], 1);
+	return &tallies[slot & (SLOTS - 1)];
+}
+
+static __always_inline void lose(__u32 slot, enum gpb_loss why)
+{
+	__sync_fetch_and_add(&tally_of(slot)->lost[why], 1);
 }
 
 /* Where tests let another thread preempt this one. */
@@ -61,7 +71,7 @@ static __always_inline int user_read(void *dst, __u32 n, __u64 addr)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, GPB_TARGETS);
+	__uint(max_entries, SLOTS);
 	__type(key, __u32);
 	__type(value, struct gpb_target);
 } targets SEC(".maps");

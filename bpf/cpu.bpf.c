@@ -1,12 +1,17 @@
 /*
- * bpf/cpu.bpf.c - on-CPU sampler. It runs when the CPU clock of one of the target's threads has
- * advanced by one step; every clock_steps-th step is a sample.
+ * bpf/cpu.bpf.c - on-CPU samplers, one for the threads of one target, one for many targets.
  *
- * A clock starts when its thread (or the window) does. Sampling at whole periods would therefore
+ * thread_clock runs when the CPU clock of one of the target's threads has advanced by one step;
+ * every clock_steps-th step is a sample. A clock starts when its thread (or the window) does. Sampling at whole periods would therefore
  * miss half a period of each thread, and would never see short threads. Steps smaller than the
  * period, with the first sample after a random number of steps, make the sampling unbiased: a
  * thread that runs for a third of a period is seen in a third of all cases.
+ *
+ * host_clock runs at each tick of a clock that each CPU has, and samples whichever target it finds
+ * there. User space loads the one that it needs.
  */
+#define SLOTS GPB_CPU_TARGETS
+
 #include "clocks.bpf.h"
 #include "phase.bpf.h"
 #include "pidns.bpf.h"
@@ -17,16 +22,13 @@
 const volatile __u32 clock_steps = 1; /* steps for each sample */
 const volatile __u64 step_ns = 1;
 
-/* process id -> slot in targets */
+/* process id -> its slot */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, GPB_TARGETS);
+	__uint(max_entries, SLOTS);
 	__type(key, __u32);
 	__type(value, __u32);
 } slot_of_tgid SEC(".maps");
-
-/* Samples that were taken, for each target, whatever became of them. */
-__u64 samples[GPB_TARGETS];
 
 /* The user registers, also when the kernel was interrupted. */
 static __always_inline int user_regs(struct bpf_perf_event_data *ctx, struct regs *out, int *user)
@@ -59,31 +61,49 @@ static __always_inline void take(struct bpf_perf_event_data *ctx, struct scratch
 	stack_init(s, slot);
 	s->count = count;
 	if (!user_regs(ctx, &r, &user)) {
-		lose(GPB_LOSS_UNREADABLE);
+		lose(slot, GPB_LOSS_UNREADABLE);
 		return;
 	}
 	if (!user && (t->flags & GPB_TARGET_KERNEL))
 		kernel_frames(ctx, s);
 	g = current_g(t);
-	walk_interrupted(&sc->walk, s, t, slot, g, &r);
+	walk_interrupted(&sc->walk, s, t, g, &r);
 	if (t->flags & (GPB_TARGET_GOID | GPB_TARGET_LABELS))
 		sample_identity(sc, t, field_u64(field_u64(g, t->g_m), t->m_curg));
 	sample_send(sc);
 }
 
+/* Files the current stack under @slot, as @due samples. */
+static __always_inline void sample(struct bpf_perf_event_data *ctx, const struct gpb_target *t,
+				   __u32 slot, __u64 due)
+{
+	struct scratch *sc = scratch_claim(slot);
+
+	if (!sc)
+		return;
+	take(ctx, sc, t, slot, due);
+	scratch_release(sc);
+}
+
+static __always_inline struct gpb_target *target_at(__u32 slot)
+{
+	__u32 at = slot & (SLOTS - 1);
+
+	return bpf_map_lookup_elem(&targets, &at);
+}
+
 SEC("perf_event")
-int cpu_clock(struct bpf_perf_event_data *ctx)
+int thread_clock(struct bpf_perf_event_data *ctx)
 {
 	__u64 id = pid_tgid();
 	__u32 tgid = id >> 32, *slot;
 	struct gpb_target *t;
-	struct scratch *sc;
 	__u64 due;
 
 	slot = bpf_map_lookup_elem(&slot_of_tgid, &tgid);
-	t = slot ? bpf_map_lookup_elem(&targets, slot) : NULL;
+	t = slot ? target_at(*slot) : NULL;
 	if (!t) {
-		lose(GPB_LOSS_NO_TARGET);
+		lose(0, GPB_LOSS_NO_TARGET);
 		return 0;
 	}
 	if (!clock_counts(ctx, (__u32)id))
@@ -91,15 +111,22 @@ int cpu_clock(struct bpf_perf_event_data *ctx)
 	due = samples_due((__u32)id, clock_steps, step_ns);
 	if (!due)
 		return 0;
-	if (*slot < GPB_TARGETS)
-		__sync_fetch_and_add(&samples[*slot], due);
-	if (!same_program(t))
+	__sync_fetch_and_add(&tally_of(*slot)->samples, due);
+	if (same_program(t))
+		sample(ctx, t, *slot, due);
+	return 0;
+}
+
+SEC("perf_event")
+int host_clock(struct bpf_perf_event_data *ctx)
+{
+	__u32 tgid = pid_tgid() >> 32, *slot = bpf_map_lookup_elem(&slot_of_tgid, &tgid);
+	struct gpb_target *t = slot ? target_at(*slot) : NULL;
+
+	if (!t || !same_program(t))
 		return 0;
-	sc = scratch_claim();
-	if (!sc)
-		return 0;
-	take(ctx, sc, t, *slot, due);
-	scratch_release(sc);
+	__sync_fetch_and_add(&tally_of(*slot)->samples, 1);
+	sample(ctx, t, *slot, 1);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * bpf/family.bpf.c - which programs the descendants of one process run: it writes a record at
- * each exec.
+ * bpf/family.bpf.c - which programs the descendants of one process run, or all processes: it writes
+ * a record at each exec.
  *
  * No process is held: when user space learns of a program, that already runs.
  */
@@ -8,7 +8,7 @@
 
 #include <bpf/bpf_tracing.h>
 
-/* set before load; the number of the process in the collector's namespace */
+/* set before load; the number of the process in the collector's namespace; 0: all */
 const volatile __u32 root;
 
 /* Processes that are root or descend from it, by their number in the initial pid namespace. */
@@ -29,7 +29,7 @@ static __always_inline int is_member(void)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 
-	return (__u32)(pid_tgid() >> 32) == root || bpf_map_lookup_elem(&family, &tgid);
+	return !root || (__u32)(pid_tgid() >> 32) == root || bpf_map_lookup_elem(&family, &tgid);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -41,7 +41,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (child->pid != child->tgid || !is_member())
 		return 0; /* this is a thread, or no descendant */
 	if (bpf_map_update_elem(&family, &tgid, &one, BPF_ANY))
-		lose(GPB_LOSS_DROPPED);
+		lose(0, GPB_LOSS_DROPPED);
 	return 0;
 }
 
@@ -54,8 +54,10 @@ int BPF_PROG(on_exec)
 		return 0;
 	x.when_ns = bpf_ktime_get_ns();
 	x.tgid = pid_tgid() >> 32;
+	if (!x.tgid && !root)
+		return 0; /* it has no number here */
 	if (!x.tgid || bpf_ringbuf_output(&execs, &x, sizeof(x), 0))
-		lose(GPB_LOSS_DROPPED);
+		lose(0, GPB_LOSS_DROPPED);
 	return 0;
 }
 

@@ -98,7 +98,7 @@ static __always_inline int heap_sample(struct pt_regs *ctx, const struct gpb_tar
 
 	if (!same_program(t))
 		return 0;
-	sc = scratch_claim();
+	sc = scratch_claim(slot);
 	if (!sc)
 		return 0;
 	s = &sc->raw.stack;
@@ -112,7 +112,7 @@ static __always_inline int heap_sample(struct pt_regs *ctx, const struct gpb_tar
 		s->type = type_allocated(ctx, t, s, g);
 	if (ends_in_callback(t, s, &sc->walk)) {
 		s->flags = 0;
-		walk_interrupted(&sc->walk, s, t, slot, g, &r);
+		walk_interrupted(&sc->walk, s, t, g, &r);
 	}
 	if (t->flags & (GPB_TARGET_GOID | GPB_TARGET_LABELS))
 		sample_identity(sc, t, field_u64(field_u64(g, t->g_m), t->m_curg));

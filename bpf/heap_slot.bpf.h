@@ -213,7 +213,7 @@ static __always_inline struct gpb_live *live_of(__u32 slot)
 }
 
 /* User space looks often enough by itself; it is woken only when the ring fills. */
-static __always_inline int object_send(struct gpb_rec_object *rec)
+static __always_inline int object_send(struct gpb_rec_object *rec, __u32 slot)
 {
 	__u64 flags = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) * 4 >
 				      bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) ?
@@ -222,7 +222,7 @@ static __always_inline int object_send(struct gpb_rec_object *rec)
 
 	if (!bpf_ringbuf_output(&ring, rec, sizeof(*rec), flags))
 		return 1;
-	lose(GPB_LOSS_OBJECTS);
+	lose(slot, GPB_LOSS_OBJECTS);
 	return 0;
 }
 
@@ -292,7 +292,7 @@ static __always_inline int slot_tell(const struct gpb_target *t, const struct gp
 	}
 	p->rec.index = p->index;
 	span_tell(l, p->span, &p->rec);
-	return object_send(&p->rec);
+	return object_send(&p->rec, key->slot);
 }
 
 /* An allocation that was sampled, and whose object is to be followed. */
@@ -340,7 +340,7 @@ __noinline int slot_follow(const struct gpb_target *t, const struct follow *f)
 
 /* @g allocates again, and what its last sample waited for has not come. */
 static __always_inline void slot_settle(const struct gpb_target *t, const struct gpb_live *l,
-					__u64 g, struct placing *p)
+					__u32 slot, __u64 g, struct placing *p)
 {
 	__u64 span = user_u64(p->cache + l->mcache_alloc + 8 * p->class);
 	int index = slot_taken(l, p->span, p->index, span, p->rec.size);
@@ -354,12 +354,13 @@ static __always_inline void slot_settle(const struct gpb_target *t, const struct
 	}
 	p->rec.index = index;
 	span_tell(l, span, &p->rec);
-	if (object_send(&p->rec))
+	if (object_send(&p->rec, slot))
 		__sync_fetch_and_add(&objects_settled, 1);
 }
 
 /* Handles the return of allocLarge with @span. */
-static __always_inline void slot_placed(const struct gpb_live *l, __u64 span, struct placing *p)
+static __always_inline void slot_placed(const struct gpb_live *l, __u32 slot, __u64 span,
+					struct placing *p)
 {
 	if (field_u64(span, l->span_elemsize) != p->rec.size ||
 	    user_read(&p->rec.sweepgen, sizeof(p->rec.sweepgen), l->sweepgen)) {
@@ -367,7 +368,7 @@ static __always_inline void slot_placed(const struct gpb_live *l, __u64 span, st
 		return;
 	}
 	span_tell(l, span, &p->rec);
-	if (object_send(&p->rec))
+	if (object_send(&p->rec, slot))
 		__sync_fetch_and_add(&objects_large, 1);
 }
 
@@ -393,9 +394,9 @@ __noinline int slot_hit(const struct gpb_target *t, __u32 slot, __u64 g, __u32 k
 	if (!placing_take(&key, &p))
 		return 0;
 	if (kind == GPB_ALLOC_PLACED) {
-		slot_placed(l, arg, &p);
+		slot_placed(l, slot, arg, &p);
 	} else if (kind < GPB_ALLOC_PLACED) {
-		slot_settle(t, l, g, &p);
+		slot_settle(t, l, slot, g, &p);
 	} else {
 		p.kind = 0;
 		if (slot_tell(t, l, &key, &p))

@@ -86,12 +86,11 @@ __noinline int walk_parked(struct walk *w, struct gpb_stack *s, const struct gpb
 
 /* For a stack that was called from C: what called C is found by rules. */
 static __always_inline void walk_parked_callback(struct walk *w, struct gpb_stack *s,
-						 const struct gpb_target *t, __u32 slot, __u64 g)
+						 const struct gpb_target *t, __u64 g)
 {
 	if (!ends_in_callback(t, s, w))
 		return;
 	w->n = 0;
-	w->slot = slot;
 	w->seam = -1;
 	s->nfirst = 0;
 	s->flags = 0;
@@ -107,8 +106,7 @@ static __always_inline void walk_parked_callback(struct walk *w, struct gpb_stac
  * For a goroutine that was preempted where its frame may not be set up: its stack is walked by
  * rules.
  */
-__noinline int walk_saved(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
-			  __u32 slot, __u64 g)
+__noinline int walk_saved(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
 {
 	__u64 pc;
 
@@ -118,7 +116,6 @@ __noinline int walk_saved(struct walk *w, struct gpb_stack *s, const struct gpb_
 	w->lo = w->avoid_lo = w->avoid_hi = 0;
 	w->n = 0;
 	w->max = GPB_MAX_USER;
-	w->slot = slot;
 	w->second = 0;
 	w->why = WALK_ROOT;
 	w->hi = field_u64(g, t->g_stack_hi);

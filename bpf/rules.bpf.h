@@ -17,8 +17,19 @@
 
 #include "stack.bpf.h"
 
+/* The rule of @pc is filed under its file and its link-time address. */
+static __always_inline __u64 rule_key(const struct gpb_target *t, __u64 pc)
+{
+	const struct gpb_image *img = image_at(t, pc);
+
+	return (img->id << 48) | ((pc - img->bias) & ((1ULL << 48) - 1));
+}
+
 #ifndef GPB_HOST
-/* (slot << 48 | pc) -> where that pc's frame ends, learned from user space. */
+/*
+ * rule_key() -> where that pc's frame ends, learned from user space. All processes that run a file
+ * share its rules.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, GPB_RULES);
@@ -27,9 +38,9 @@ struct {
 	__type(value, struct gpb_rule);
 } rules SEC(".maps");
 
-static __always_inline struct gpb_rule *rule_of(__u32 slot, __u64 pc)
+static __always_inline struct gpb_rule *rule_of(const struct gpb_target *t, __u64 pc)
 {
-	__u64 key = ((__u64)slot << 48) | (pc & ((1ULL << 48) - 1));
+	__u64 key = rule_key(t, pc);
 
 	return bpf_map_lookup_elem(&rules, &key);
 }
@@ -46,7 +57,7 @@ __noinline int rule_step(struct walk *w, struct gpb_stack *s, const struct gpb_t
 
 	if (!w || !s || !t)
 		return WALK_ROOT;
-	rule = rule_of(w->slot, w->pc);
+	rule = rule_of(t, w->pc);
 	if (!rule)
 		return WALK_UNRULED;
 	if ((rule->flags & GPB_RULE_LAST) && w->called && w->n && w->n <= GPB_MAX_PCS) {
@@ -214,8 +225,8 @@ static __always_inline int rules_start(struct walk *w, struct gpb_stack *s,
 }
 
 /*
- * Walks the user part of a sample of a thread that was interrupted (w->at), whose target is in
- * w->slot: fills s->pc from s->nkernel on. @g may be 0. Global: verified once.
+ * Walks the user part of a sample of a thread that was interrupted (w->at): fills s->pc from
+ * s->nkernel on. @g may be 0. Global: verified once.
  */
 __noinline int walk_by_rules(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
 			     __u64 g)
@@ -262,11 +273,10 @@ __noinline int walk_by_rules(struct walk *w, struct gpb_stack *s, const struct g
 
 /* The same from the registers @r. @w is scratch. */
 static __always_inline void walk_interrupted(struct walk *w, struct gpb_stack *s,
-					     const struct gpb_target *t, __u32 slot, __u64 g,
+					     const struct gpb_target *t, __u64 g,
 					     const struct regs *r)
 {
 	w->at = *r;
-	w->slot = slot;
 	walk_by_rules(w, s, t, g);
 }
 

@@ -6,6 +6,7 @@
 #define BPF_SAMPLE_BPF_H
 
 #include "labels.bpf.h"
+#include "quota.bpf.h"
 #include "stack.bpf.h"
 
 /*
@@ -77,7 +78,7 @@ __noinline int round_enter(struct scratch *s)
 	return 0;
 }
 
-static __always_inline struct scratch *scratch_claim(void)
+static __always_inline struct scratch *scratch_claim(__u32 slot)
 {
 	for (__u32 i = 0; i < SCRATCH_PLACES; i++) {
 		__u32 key = i;
@@ -90,7 +91,7 @@ static __always_inline struct scratch *scratch_claim(void)
 		__sync_lock_test_and_set(&s->busy, 0);
 		break;
 	}
-	lose(GPB_LOSS_DROPPED);
+	lose(slot, GPB_LOSS_DROPPED);
 	return NULL;
 }
 
@@ -108,23 +109,26 @@ __noinline __u64 sample_labels(struct scratch *sc, const struct gpb_target *t, _
 {
 	struct gpb_rec_labels *l;
 	__u64 addr, size, id;
+	__u32 slot;
 	int cut = 0;
 	__u8 one = 1;
 
 	if (!sc || !t)
 		return 0;
 	l = &sc->labels;
+	slot = sc->raw.stack.slot;
 	addr = field_u64(g, t->g_labels);
 	if (!addr)
 		return 0;
 	l->type = GPB_REC_LABELS;
 	l->n = 0;
+	l->slot = slot;
 	if (t->labels_kind == GPB_LABELS_SLICE)
 		cut = labels_slice(l, addr);
 	else if (t->labels_kind == GPB_LABELS_MAP)
 		cut = labels_map(l, addr);
 	if (cut)
-		lose(GPB_LOSS_LABELS);
+		lose(slot, GPB_LOSS_LABELS);
 	if (!l->n)
 		return 0;
 	labels_hash(l);
@@ -136,8 +140,8 @@ __noinline __u64 sample_labels(struct scratch *sc, const struct gpb_target *t, _
 	       (__u64)(l->n & (2 * GPB_MAX_LABELS - 1)) * sizeof(struct gpb_label);
 	if (size > sizeof(*l))
 		size = sizeof(*l);
-	if (bpf_ringbuf_output(&ring, l, size, 0)) {
-		lose(GPB_LOSS_LABELS);
+	if (ring_send(slot, l, size)) {
+		lose(slot, GPB_LOSS_LABELS);
 		return 0;
 	}
 	/* A full table only means that a set is sent more than once. */
@@ -178,10 +182,11 @@ __noinline int stack_hash(const struct gpb_stack *s, struct gpb_hash *h)
 
 	if (!s || !h)
 		return 0;
-	n = s->nkernel + s->nfirst + s->nsecond;
+	n = s->nkernel + s->nfirst + s->nsecond + s->hints;
 	hash_begin(&sip);
 	gpb_sip_word(&sip, ((__u64)s->flags << 32) | s->slot);
-	gpb_sip_word(&sip, ((__u64)s->nkernel << 32) | ((__u64)s->nfirst << 16) | s->nsecond);
+	gpb_sip_word(&sip, ((__u64)s->hints << 48) | ((__u64)s->nkernel << 32) |
+				   ((__u64)s->nfirst << 16) | s->nsecond);
 	gpb_sip_word(&sip, s->goid);
 	gpb_sip_word(&sip, s->labels);
 	gpb_sip_word(&sip, s->size);
@@ -194,17 +199,19 @@ __noinline int stack_hash(const struct gpb_stack *s, struct gpb_hash *h)
 	return 0;
 }
 
-/* The table is full, so the stack is sent as a record. */
+/* The table has no room, so the stack is sent as a record. */
 static __always_inline void sample_overflow(struct scratch *sc)
 {
+	__u32 slot = sc->raw.stack.slot;
+
 	sc->raw.type = GPB_REC_STACK;
-	if (bpf_ringbuf_output(&ring, &sc->raw, offsetof(struct gpb_rec_raw, top), 0))
-		lose(GPB_LOSS_DROPPED);
+	if (ring_send(slot, &sc->raw, offsetof(struct gpb_rec_raw, top)))
+		lose(slot, GPB_LOSS_DROPPED);
 }
 
 /*
  * The entry of sc->raw.stack in the kernel's table; *fresh: it was just put there, as it is.
- * NULL: the table is full.
+ * NULL: the table has no room for this target.
  */
 static __always_inline struct gpb_stack *sample_entry(struct scratch *sc, int *fresh)
 {
@@ -218,8 +225,12 @@ static __always_inline struct gpb_stack *sample_entry(struct scratch *sc, int *f
 	have = bpf_map_lookup_elem(&stacks, &key);
 	if (have)
 		return have;
+	if (!stack_allowed(s->slot))
+		return NULL;
 	/* This fails also when another CPU was first. */
 	*fresh = !bpf_map_update_elem(&stacks, &key, s, BPF_NOEXIST);
+	if (*fresh)
+		stack_was_put(s->slot);
 	return bpf_map_lookup_elem(&stacks, &key);
 }
 
@@ -249,6 +260,19 @@ __noinline int sample_count(struct scratch *sc)
 	else
 		sample_overflow(sc);
 	return 0;
+}
+
+/*
+ * Counts a stack that could not be sent with its memory. User space finishes it by frame pointers, so its
+ * first caller may be missing.
+ */
+static __always_inline void sample_unsettled(struct scratch *sc)
+{
+	struct gpb_stack *s = &sc->raw.stack;
+
+	s->flags |= GPB_STACK_CALLER | (sc->walk.second ? GPB_STACK_SECOND : 0);
+	lose(s->slot, GPB_LOSS_CALLER);
+	sample_count(sc);
 }
 
 /*
@@ -294,19 +318,23 @@ __noinline int sample_raw(struct scratch *sc)
 	n = offsetof(struct gpb_rec_raw, top) + 8ULL * raw->ntop;
 	/* Linux 6.1 needs the check that the compiler would leave out. */
 	barrier_var(n);
-	if (n > sizeof(*raw) || bpf_ringbuf_output(&ring, raw, n, 0))
-		lose(GPB_LOSS_DROPPED);
+	if (n <= sizeof(*raw) && !ring_send(raw->stack.slot, raw, n))
+		return 0;
+	if (many_targets)
+		sample_unsettled(sc);
+	else
+		lose(raw->stack.slot, GPB_LOSS_DROPPED);
 	return 0;
 }
 
 static __always_inline void sample_flags(const struct gpb_stack *s)
 {
 	if (s->flags & GPB_STACK_CUT)
-		lose(GPB_LOSS_CUT);
+		lose(s->slot, GPB_LOSS_CUT);
 	if (s->flags & GPB_STACK_FAULT)
-		lose(GPB_LOSS_UNREADABLE);
+		lose(s->slot, GPB_LOSS_UNREADABLE);
 	if (s->flags & GPB_STACK_CALLER)
-		lose(GPB_LOSS_CALLER);
+		lose(s->slot, GPB_LOSS_CALLER);
 }
 
 /* Sends the sample on to user space in the way that sc->raw.stack.flags demand. */

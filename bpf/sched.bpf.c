@@ -144,7 +144,7 @@ static __always_inline struct gpb_wait *wait_make(__u32 slot, __u64 g)
 	bpf_map_update_elem(&waits, &key, &none, BPF_NOEXIST);
 	w = bpf_map_lookup_elem(&waits, &key);
 	if (!w)
-		lose(GPB_LOSS_WAITS);
+		lose(slot, GPB_LOSS_WAITS);
 	return w;
 }
 
@@ -164,7 +164,7 @@ static __always_inline struct scratch *sample_begin(const struct hit *h, __u32 k
 
 	if (!same_program(h->t))
 		return NULL;
-	sc = scratch_claim();
+	sc = scratch_claim(h->slot);
 	if (!sc)
 		return NULL;
 	stack_init(&sc->raw.stack, h->slot);
@@ -184,7 +184,7 @@ static __always_inline void sample_parked(const struct hit *h, __u64 g, __u32 ki
 	if (!sc)
 		return;
 	walk_parked(&sc->walk, &sc->raw.stack, h->t, g);
-	walk_parked_callback(&sc->walk, &sc->raw.stack, h->t, h->slot, g);
+	walk_parked_callback(&sc->walk, &sc->raw.stack, h->t, g);
 	sample_identity(sc, h->t, g);
 	sample_send(sc);
 	scratch_release(sc);
@@ -204,7 +204,7 @@ static __always_inline void walk_current(struct scratch *sc, struct pt_regs *ctx
 	walk_user(&sc->walk, s, h->t, g, &r, 0);
 	if (ends_in_callback(h->t, s, &sc->walk)) {
 		s->flags = 0;
-		walk_interrupted(&sc->walk, s, h->t, h->slot, g, &r);
+		walk_interrupted(&sc->walk, s, h->t, g, &r);
 	}
 	sample_identity(sc, h->t, g);
 }

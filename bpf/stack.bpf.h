@@ -24,11 +24,9 @@ struct walk {
 	__u32 n, max;	/* number of pcs used in the sample's pc[], and its limit */
 	struct regs at; /* where the thread was interrupted or probed, */
 	__s32 delta;	/* and how far below its return address sp is, where probed */
-	/*
-	 * For walks by rules: the next frame is looked up at pc; its target; how the walk ended.
-	 */
+	/* For walks by rules: the next frame is looked up at pc; how the walk ended. */
 	__u64 pc, sp;
-	__u32 slot, why;
+	__u32 why;
 	__s32 seam;
 	__u32 second;
 	__u32 called; /* pc is that of a call, not of an interrupted instruction */

@@ -136,7 +136,7 @@ static __always_inline void walk_here(struct pt_regs *ctx, struct scratch *sc,
 	if (called_from_c(t, s, &sc->walk)) {
 		s->flags = 0;
 		s->nfirst = s->nsecond = 0;
-		walk_interrupted(&sc->walk, s, t, c->slot, current, &r);
+		walk_interrupted(&sc->walk, s, t, current, &r);
 	}
 }
 
@@ -153,10 +153,10 @@ static __always_inline void walk_who(struct pt_regs *ctx, struct scratch *sc,
 	} else if (c->old == GPB_G_RUNNABLE && was->from == GPB_G_DEAD) {
 		walk_fresh(&sc->walk, s, t, c->g);
 	} else if (c->old == GPB_G_RUNNABLE && was->from != GPB_G_WAITING) {
-		walk_saved(&sc->walk, s, t, c->slot, c->g);
+		walk_saved(&sc->walk, s, t, c->g);
 	} else {
 		walk_parked(&sc->walk, s, t, c->g);
-		walk_parked_callback(&sc->walk, s, t, c->slot, c->g);
+		walk_parked_callback(&sc->walk, s, t, c->g);
 	}
 }
 
@@ -183,7 +183,7 @@ static __always_inline void sample(struct pt_regs *ctx, const struct hit *h, con
 
 	if (!same_program(h->t))
 		return;
-	sc = scratch_claim();
+	sc = scratch_claim(c->slot);
 	if (!sc)
 		return;
 	s = &sc->raw.stack;
@@ -266,7 +266,7 @@ static __always_inline void met(struct pt_regs *ctx, const struct hit *h, const 
 	if (is_wait(old) && old <= GPB_G_WAITING)
 		count(&h->n->early[old], 1);
 	if (is_wait(c->new) && bpf_map_update_elem(&standings, &key, &at, BPF_ANY))
-		lose(GPB_LOSS_WAITS);
+		lose(c->slot, GPB_LOSS_WAITS);
 	if (!is_long || old != GPB_G_SYSCALL)
 		return;
 	count(&h->n->ended[old], 1);

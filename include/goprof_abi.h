@@ -10,7 +10,8 @@
 
 #include "goprof_hash.h"
 
-#define GPB_TARGETS	64  /* processes one loaded BPF object can follow */
+#define GPB_TARGETS	64  /* processes that the programs of one loaded object can follow, */
+#define GPB_CPU_TARGETS 512 /* and those of cpu.bpf.c */
 #define GPB_IMAGES	8   /* files with Go code in one process: the program and its plugins */
 #define GPB_MAX_USER	128 /* user frames of one sample, all segments together */
 #define GPB_MAX_KERNEL	64  /* kernel frames */
@@ -40,6 +41,40 @@
 enum gpb_loss { GPB_LOSSES(GPB_ENUM) GPB_LOSS_COUNT };
 #undef GPB_ENUM
 
+/*
+ * A slot: the index of a target in all tables, and in the upper half its generation, because an
+ * index is used again. A table that is indexed takes the lower half.
+ */
+#define GPB_SLOT_GENERATION 16
+
+/*
+ * What the BPF side counts of one target. It only ever adds, so user space keeps what it saw last
+ * and subtracts.
+ */
+struct gpb_tally {
+	__u64 lost[GPB_LOSS_COUNT];
+	__u64 samples; /* by a CPU clock, whatever became of them */
+	/* These are counted where many targets share table and ring. */
+	__u64 stacks; /* entries put into the table of stacks */
+	__u64 sent;   /* bytes put into the ring, headers included */
+};
+
+/*
+ * How a table or ring is shared by many targets (bpf/quota.bpf.h), in entries or bytes.
+ */
+struct gpb_quota {
+	__u64 part; /* what each target may always have */
+	__u64 free; /* it may have more while all have less than this together */
+};
+
+/* What user space has taken out again, of each target: it alone writes this. */
+struct gpb_taken {
+	__u64 stacks, bytes;
+};
+
+/* What a record of @size bytes takes in the ring. Source: BPF_RINGBUF_HDR_SZ, Linux 5.8 to 6.18. */
+#define GPB_RING_RECORD(size) ((((__u64)(size) + 7) & ~7ULL) + 8)
+
 /* How g.labels is stored. */
 enum { GPB_LABELS_NONE, GPB_LABELS_MAP /* to Go 1.23 */, GPB_LABELS_SLICE /* 1.24+ */ };
 
@@ -62,6 +97,8 @@ enum {
  */
 struct gpb_image {
 	__u64 text_lo, text_hi;
+	__u64 bias;		  /* live address = link-time address + bias */
+	__u64 id;		  /* of the file, in the keys of rules: 16 bits */
 	__u64 mcall_lo, mcall_hi; /* runtime.mcall: a stack ends here */
 	/* runtime.gcWriteBarrier1..8: they have no frame, and they both call and are called */
 	__u64 stub_lo, stub_hi;
@@ -96,7 +133,7 @@ struct gpb_target {
 	__s32 seam;
 	__u32 nimages;
 };
-_Static_assert(sizeof(struct gpb_target) == GPB_IMAGES * 80 + 8 + 28 * 4, "ABI layout");
+_Static_assert(sizeof(struct gpb_target) == GPB_IMAGES * 96 + 8 + 28 * 4, "ABI layout");
 
 /*
  * An unwinding rule: what is known of one pc about where its frame ends. It comes from pclntab's
@@ -124,7 +161,10 @@ struct gpb_rule {
 
 /* Bits of gpb_stack.flags. */
 enum {
-	/* the rule of a frame is missing: gpb_rec_raw carries what user space needs to finish */
+	/*
+	 * the rule of a frame is missing: gpb_rec_raw carries what user space needs to finish. Where the
+	 * ring had no room for that, the stack is counted so, and frame pointers must do.
+	 */
 	GPB_STACK_UNRULED = 1,
 	GPB_STACK_CUT = 2,
 	GPB_STACK_FAULT = 4,
@@ -133,6 +173,8 @@ enum {
 	/* m.preemptoff was set: Go files a leaf of this kind under runtime._GC */
 	GPB_STACK_GC = 32,
 	GPB_STACK_CALLER = 64, /* the leaf's caller could not be determined */
+	GPB_STACK_SECOND =
+		128, /* with UNRULED, outside of gpb_rec_raw: the frame is in the second segment */
 };
 
 /*
@@ -146,10 +188,10 @@ enum {
 struct gpb_stack {
 	__u64 count; /* waits: in units of 1 / GPB_COUNT_ONE */
 	__u64 delay; /* waits: sum of their delays, in nanoseconds */
-	__u32 slot;  /* index of the target */
+	__u32 slot;  /* of the target, with its generation */
 	__u32 flags;
 	__u16 nkernel, nfirst, nsecond;
-	__u16 hints;  /* gpb_rec_raw only: pcs behind the frames that frame pointers suggest */
+	__u16 hints;  /* with UNRULED: pcs behind the frames that frame pointers suggest */
 	__u64 goid;   /* 0 unless GPB_TARGET_GOID */
 	__u64 labels; /* gpb_labelset.id, 0: none */
 	/* heap: slot bytes of the object; waits: GPB_WAIT_KIND << 8 | wait reason */
@@ -219,7 +261,8 @@ struct gpb_label {
 struct gpb_rec_labels {
 	__u64 type;
 	__u64 id;
-	__u32 n, pad;
+	__u32 n;
+	__u32 slot; /* of the target that had it first */
 	struct gpb_label label[GPB_MAX_LABELS];
 };
 

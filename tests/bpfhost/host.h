@@ -24,6 +24,7 @@ struct host_region {
 #define HOST_REGIONS 16
 static struct host_region host_mem[HOST_REGIONS];
 static uint64_t host_losses[GPB_LOSS_COUNT];
+__attribute__((unused)) static __u32 host_loser; /* whose loss was the last one */
 __attribute__((unused)) static struct gpb_hash_key hash_key;
 
 static inline void host_reset(void)
@@ -42,9 +43,10 @@ static inline void host_map(uint64_t addr, void *bytes, size_t len)
 	}
 }
 
-__attribute__((unused)) static inline void lose(enum gpb_loss why)
+__attribute__((unused)) static inline void lose(__u32 slot, enum gpb_loss why)
 {
 	host_losses[why]++;
+	host_loser = slot;
 }
 
 /* Another thread that preempts this one at the host_preempt-th point from now on. */

@@ -19,10 +19,10 @@ static struct {
 } known[16];
 static size_t nknown;
 
-static struct gpb_rule *rule_of(__u32 slot, __u64 pc)
+static struct gpb_rule *rule_of(const struct gpb_target *t, __u64 pc)
 {
 	for (size_t i = 0; i < nknown; i++)
-		if (slot == 3 && known[i].pc == pc)
+		if (t && known[i].pc == pc)
 			return &known[i].rule;
 	return NULL;
 }
@@ -333,7 +333,7 @@ static void preempted(void **state)
 	known[nknown++].rule = (struct gpb_rule){ .delta = 8, .flags = GPB_RULE_END };
 	saved(TEXT + 0x10, STACK + 80, STACK + 800);
 	stack_words[10] = TEXT + 0x100;
-	walk_saved(&walk, &st, &target, 3, G);
+	walk_saved(&walk, &st, &target, G);
 	expect(2, (uint64_t[]){ TEXT + 0x10, TEXT + 0x100 });
 	assert_int_equal(st.flags, 0);
 }
@@ -344,7 +344,7 @@ static void preempted_where_a_rule_is_missing(void **state)
 	saved(TEXT + 0x10, STACK + 80, STACK + 800);
 	stack_words[100] = 0;
 	stack_words[101] = TEXT + 0x300;
-	walk_saved(&walk, &st, &target, 3, G);
+	walk_saved(&walk, &st, &target, G);
 	assert_int_equal(st.nfirst, 1);
 	assert_true(st.flags & GPB_STACK_UNRULED);
 	assert_int_equal(walk.pc, TEXT + 0x10 - 1);

@@ -14,9 +14,9 @@
 #include "goprof_abi.h"
 #include "host.h"
 
-static struct gpb_rule *rule_of(__u32 slot, __u64 pc)
+static struct gpb_rule *rule_of(const struct gpb_target *t, __u64 pc)
 {
-	(void)slot, (void)pc;
+	(void)t, (void)pc;
 	return NULL;
 }
 
@@ -118,7 +118,7 @@ static void stacks_are_equal(void **state)
 		callback = ends_in_callback(&t, &st, &walk);
 		assert_int_equal(parked_walk(&k, &mine, &raw), callback);
 		if (callback) {
-			walk_parked_callback(&walk, &st, &t, 0, G);
+			walk_parked_callback(&walk, &st, &t, G);
 			assert_true(st.flags & GPB_STACK_UNRULED);
 			assert_int_equal(raw.pc, walk.pc);
 			assert_int_equal(raw.sp, walk.sp);
@@ -160,7 +160,7 @@ static void hints_are_equal(void **state)
 		random_stack(3000);
 		k = random_parked(&p, &target, 64, &beyond);
 		memset(&mine, 0, sizeof(mine));
-		walk_saved(&walk, &st, &target, 0, G);
+		walk_saved(&walk, &st, &target, G);
 		assert_true(st.flags & GPB_STACK_UNRULED);
 		assert_true(parked_walk_saved(&k, true, &mine, &raw));
 		higher = p.stack_hi - p.sp > sizeof(raw.top);

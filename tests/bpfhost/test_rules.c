@@ -17,10 +17,10 @@ static struct {
 } known[64];
 static size_t nknown;
 
-static struct gpb_rule *rule_of(__u32 slot, __u64 pc)
+static struct gpb_rule *rule_of(const struct gpb_target *t, __u64 pc)
 {
 	for (size_t i = 0; i < nknown; i++)
-		if (slot == 3 && known[i].pc == pc)
+		if (t && known[i].pc == pc)
 			return &known[i].rule;
 	return NULL;
 }
@@ -47,7 +47,7 @@ static void run(uint64_t g, uint64_t pc, uint64_t sp)
 {
 	struct regs r = { .pc = pc, .sp = sp, .bp = 0x1234 };
 
-	walk_interrupted(&walk, &st, &target, 3, g, &r);
+	walk_interrupted(&walk, &st, &target, g, &r);
 }
 
 static void expect(size_t nfirst, size_t nsecond, const uint64_t *pcs)
@@ -114,6 +114,32 @@ static void a_missing_rule_is_asked_for(void **state)
 	assert_int_equal(walk.pc, TEXT + 0x100 - 1);
 	assert_int_equal(walk.sp, STACK + 88);
 	assert_int_equal(walk.second, 0);
+}
+
+/* Processes that run a file at different addresses share its rules; other files have their own. */
+static void rules_belong_to_files(void **state)
+{
+	struct gpb_target a = {
+		.nimages = 2,
+		.image = { { .text_lo = TEXT, .text_hi = TEXT_END, .bias = 0x1000, .id = 7 },
+			   { .text_lo = PLUGIN,
+			     .text_hi = PLUGIN_END,
+			     .bias = PLUGIN - 0x1000,
+			     .id = 9 } }
+	};
+	struct gpb_target b = { .nimages = 1,
+				.image = { { .text_lo = TEXT + 0x5000,
+					     .text_hi = TEXT_END + 0x5000,
+					     .bias = 0x6000,
+					     .id = 7 } } };
+	struct gpb_target c = b;
+
+	(void)state;
+	c.image[0].id = 8;
+	assert_int_equal(rule_key(&a, TEXT + 0x50), 7ull << 48 | (TEXT + 0x50 - 0x1000));
+	assert_int_equal(rule_key(&b, TEXT + 0x5050), rule_key(&a, TEXT + 0x50));
+	assert_int_not_equal(rule_key(&c, TEXT + 0x5050), rule_key(&a, TEXT + 0x50));
+	assert_int_equal(rule_key(&a, PLUGIN + 0x50), 9ull << 48 | 0x1050);
 }
 
 static void systemstack_goes_on(void **state)
@@ -231,6 +257,7 @@ int main(void)
 		cmocka_unit_test_setup(injected_calls_are_exact, reset),
 		cmocka_unit_test_setup(made_up_return_addresses, reset),
 		cmocka_unit_test_setup(a_missing_rule_is_asked_for, reset),
+		cmocka_unit_test_setup(rules_belong_to_files, reset),
 		cmocka_unit_test_setup(systemstack_goes_on, reset),
 		cmocka_unit_test_setup(morestack_goes_on_at_the_saved_pc, reset),
 		cmocka_unit_test_setup(goroutine_goes_ahead, reset),

@@ -305,6 +305,38 @@ refuses "charged: 6 % less" charged 's/4.95/4.70/' judge_charged "$D/charged" 0.
 refuses "charged: 5 % more" charged 's/4.95/5.25/' judge_charged "$D/charged" 0.95 1.02
 refuses "charged: nothing" charged '/charged/d' judge_charged "$D/charged" 0.95 1.02
 
+right totals <<-END
+	one 100 1004000000
+	two 250 2460000000
+END
+accepts totals judge_totals "$D/totals"
+refuses "totals: 5 % more" totals 's/1004/1054/' judge_totals "$D/totals"
+refuses "totals: 6 % less" totals 's/2460/2350/' judge_totals "$D/totals"
+refuses "totals: it did not run" totals 's/100 1004/1 1004/' judge_totals "$D/totals"
+refuses "totals: none" totals d judge_totals "$D/totals"
+
+right split.pb.gz <<-END
+	types samples/count cpu/nanoseconds
+	period cpu/nanoseconds 10000000
+	sample 760,7600000000 main.spin;main.first;main.busy
+	sample 240,2400000000 main.spin;main.second;main.busy
+	sample 30,300000000 runtime.mcall
+END
+accepts split judge_split "$D/split.pb.gz" first 0.75
+refuses "split: 2:1" split.pb.gz 's/ 760,/ 667,/;s/ 240,/ 333,/' judge_split "$D/split.pb.gz" first 0.75
+refuses "split: the other way round" split.pb.gz 's/first/third/;s/second/first/;s/third/second/' judge_split "$D/split.pb.gz" first 0.75
+refuses "split: too few" split.pb.gz 's/ 760,/ 38,/;s/ 240,/ 12,/' judge_split "$D/split.pb.gz" first 0.75
+
+right unhurt <<-END
+	hits: 300 samples, 3.030 s of CPU time
+	charged: 3.010 s of CPU time by the kernel: each sample stands for 10.033 ms of it
+END
+accepts unhurt judge_unhurt "$D/unhurt"
+refuses "unhurt: a loss" unhurt '$a loss: 3 samples dropped: kernel buffer full' judge_unhurt "$D/unhurt"
+refuses "unhurt: callers" unhurt '$a loss: 3 samples whose first caller could not be told' judge_unhurt "$D/unhurt"
+refuses "unhurt: many callers" unhurt '$a loss: 9 samples whose first caller could not be told' judge_unhurt "$D/unhurt" 0.02
+refuses "unhurt: nothing" unhurt d judge_unhurt "$D/unhurt"
+
 {
 	for ((i = 0; i < 18; i++)); do echo "var runtime.v$i 0x$i 0x$i"; done
 	echo "site runtime.mallocgc 0x40"

@@ -99,7 +99,7 @@ static uint64_t lost(struct heap_bpf *o)
 
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(o->progs.heap_alloc), &info, &len))
 		return 0;
-	return info.recursion_misses + o->bss->losses[GPB_LOSS_DROPPED];
+	return info.recursion_misses + o->bss->tallies[0].lost[GPB_LOSS_DROPPED];
 }
 
 int main(int argc, char **argv)

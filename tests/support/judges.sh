@@ -217,6 +217,42 @@ switches() { cat /proc/"$1"/task/*/status 2>/dev/null | awk '/ctxt_switches/ { n
 # Of the whole machine: ticks that its host took, and interrupts.
 stolen() { awk '$1 == "cpu" { print $7 + $8 + $9 }' /proc/stat; }
 
+# judge_totals FILE: lines "NAME TICKS NS": each profile has the CPU time that /proc counted, within 2 %
+# and what its two readings may differ by.
+judge_totals() {
+	awk '{ n++; want = $2 / 100; got = $3 / 1e9; off = got > want ? got - want : want - got
+			if (want < 0.2) print $1 " ran for only " want " s; "
+			else if (off > 0.02 * want + 0.03) print $1 " has " got " s of " want " s; "
+			else right++ }
+		END { if (!n || right != n) { print right + 0 " of " n + 0 " are right"; exit 1 } }' "$1"
+}
+
+# judge_split PROFILE FUNC SHARE: of the samples of testdata/programs/hosted that are work, main.FUNC has
+# this share, within four standard errors.
+judge_split() {
+	"$PPROFCHECK" stacks -type samples "$1" | awk -v f="main.$2 " -v share="$3" '
+		/main\.(first|second) / { n += $1; if (index($0, f)) has += $1 }
+		END {
+			if (n < 60) { print "only " n + 0 " samples"; exit 1 }
+			off = has / n - share; may = 4 * sqrt(share * (1 - share) / n)
+			if (off > may || off < -may) { printf "%s has %.3f of %d samples, not %.3f\n", f, has / n, n, share; exit 1 }
+		}'
+}
+
+# judge_unhurt COMMENTS [SHARE]: of a profile of many, no sample was lost, and none lost its caller; or so many
+# did, while the program was new.
+judge_unhurt() {
+	awk -v may="${2:-0}" '
+		/^hits:/ { hits = $2 }
+		/^loss: [0-9]+ samples whose first caller/ { callers = $2; next }
+		/^loss:/ { print; bad = 1 }
+		END {
+			if (!hits) { print "that is no such profile"; exit 1 }
+			if (callers > may * hits) { print callers " of " hits " samples lost their callers"; exit 1 }
+			exit bad
+		}' "$1"
+}
+
 # cpu_begin FLAG...: a CPU profile of PID begins, and has begun; cpu_end: it ends, and $CPU is its
 # file, $CPU_RC how it ended. $INNER is what /proc counted meanwhile in ticks, $OUTER what it counted
 # from before to after: start-up takes its time on a busy machine. $STOLEN, $SWITCHES: in that time.

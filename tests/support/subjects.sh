@@ -61,6 +61,8 @@ list() {
 	each "1.16.15 1.19.13 1.23.12 1.27.4" subject "hardstacks $S"
 	each "1.16.15 1.19.13 1.27.4" subject "leaf31 $S"
 	each "1.27.4" subject "threads $S"
+	each "1.27.4" subject hosted
+	each "1.19.13" subject "hosted $S"
 	each "1.27.4" subject ratewatch
 	each "1.19.13" subject ratewatch
 	each "1.19.13 1.24.13 1.27.4" subject alloctruth

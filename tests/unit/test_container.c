@@ -45,6 +45,25 @@ static void test_runtimes(void **state)
 	check("0::/lxc/web1\n", CONTAINER_IS, "lxc", "web1");
 }
 
+static const char *path_of(const char *text)
+{
+	static char buf[16];
+
+	container_path(text, buf, sizeof(buf));
+	return buf;
+}
+
+static void test_paths(void **state)
+{
+	(void)state;
+	assert_string_equal(path_of("3:cpu:/a\n0::/b/c\n"), "/b/c");
+	assert_string_equal(path_of("10::/a\n"), "/a");
+	assert_string_equal(path_of("3:cpu:/a\n2:x:/b"), "/a");
+	assert_string_equal(path_of("0::/0123456789abcdefgh\n"), "/0123456789abcd");
+	assert_string_equal(path_of(""), "");
+	assert_string_equal(path_of("0::"), "");
+}
+
 static void test_outside_of_containers(void **state)
 {
 	(void)state;
@@ -87,6 +106,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_runtimes),
+		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_outside_of_containers),
 		cmocka_unit_test(test_lies),
 	};

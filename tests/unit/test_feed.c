@@ -87,7 +87,7 @@ static void stacks_that_are_not_whole_are_counted_not_taken(void **state)
 	assert_int_equal(feed_drain(&f, NULL, NULL), 0);
 	assert_int_equal(ntaken, 2);
 	assert_true(taken[0] == 1 && taken[1] == 5);
-	feed_losses(&f, (const uint64_t[GPB_LOSS_COUNT]){ 0 }, NULL, &loss);
+	feed_losses(&f, &(struct gpb_tally){ 0 }, NULL, &loss);
 	assert_int_equal(loss.n[LOSS_STACKS_UNREADABLE], 3);
 }
 

@@ -91,8 +91,37 @@ static void all_of_them(void **state)
 	assert_int_equal(o.nformats, 2);
 	assert_ptr_equal(o.formats[0], output_find("text"));
 	assert_ptr_equal(o.formats[1], output_find("pprof"));
-	assert_int_equal(good("-p 7 -p 8").pid, 8);
 	assert_int_equal(good("-p 2147483647 --").pid, INT32_MAX);
+}
+
+static void many(void **state)
+{
+	struct opts o = good("-p 7 -p 8 -p 7");
+
+	(void)state;
+	assert_true(o.cpu && !o.all && o.npids == 2 && o.pids[0] == 7 && o.pids[1] == 8);
+	assert_int_equal(good("-p 7 -p 7").npids, 1);
+	o = good("--all --match user=root --match x --exclude exe=*/y --dry-run");
+	assert_true(o.all && o.cpu && o.dry_run && !o.npids);
+	assert_int_equal(o.pick.nmatch, 2);
+	assert_string_equal(o.pick.match[1], "x");
+	assert_string_equal(o.pick.exclude[0], "exe=*/y");
+	assert_true(o.duration_ns == 10000000000);
+	good("-p 7 -p 7 --heap"); /* that is one process */
+	bad("--all --heap", "--heap is not yet possible with --all: only --cpu is");
+	bad("--all --cpu --goroutine", "--goroutine is not yet possible with --all: only --cpu is");
+	bad("-p 7 -p 8 --mutex",
+	    "--mutex is not yet possible with more than one -p: only --cpu is");
+	bad("--all -p 7", "--all and -p PID at once: one or the other");
+	bad("--all -- true", "--all and a COMMAND at once: one or the other");
+	bad("-p 7 -p 8 --follow", "more than one -p and --follow at once: one or the other");
+	bad("-p 7 --match x", "--match is for all processes: add --all");
+	bad("-p 7 -p 8 --exclude x", "--exclude is for all processes: add --all");
+	bad("-p 7 --dry-run", "--dry-run is for many processes: add --all");
+	bad("--all --match ''", "--match: '' fits everything");
+	bad("--all --exclude user=", "--exclude: 'user=' fits everything");
+	bad("--all --match usr=x",
+	    "--match: 'usr=x' does not begin with name=, exe=, cmd=, user=, cgroup= or module=");
 }
 
 static void waits(void **state)
@@ -164,8 +193,8 @@ static void help_and_version_come_first(void **state)
 static void wrong_usage(void **state)
 {
 	(void)state;
-	bad("", "no process given: -p PID or -- COMMAND");
-	bad("--cpu", "no process given: -p PID or -- COMMAND");
+	bad("", "no process given: -p PID, --all or -- COMMAND");
+	bad("--cpu", "no process given: -p PID, --all or -- COMMAND");
 	bad("-p 7 --mode 0648", "--mode: '0648' is not an octal number such as 0600");
 	bad("-p 7 --mode 0700", "--mode: '0700' is not between 0400 and 0666, for files");
 	bad("-p 7 --mode 0200", "--mode: '0200' is not between 0400 and 0666, for files");
@@ -182,11 +211,11 @@ static void wrong_usage(void **state)
 	bad("-p 1 --he", "option '--he' is ambiguous");
 	bad("-p 1 more", "unexpected argument 'more'");
 	bad("-p 1 -- sleep", "-p PID and a COMMAND at once: one or the other");
-	bad("--", "no process given: -p PID or -- COMMAND");
+	bad("--", "no process given: -p PID, --all or -- COMMAND");
 	bad("--heap --source enable -- prog",
 	    "--source enable is for a process that runs: with a COMMAND the runtime sets its rate "
 	    "itself when it starts");
-	bad("--cpu --", "no process given: -p PID or -- COMMAND");
+	bad("--cpu --", "no process given: -p PID, --all or -- COMMAND");
 	bad("sleep 1", "unexpected argument 'sleep'");
 	bad("sleep -- sleep", "unexpected argument 'sleep'");
 	bad("-o -- sleep", "unexpected argument 'sleep'");
@@ -370,23 +399,18 @@ static void help_tells_the_truth(void **state)
 			fail_msg("%s: %s", word, e.msg);
 		options++;
 	}
-	assert_int_equal(options, 27); /* "--" is one of them */
+	assert_int_equal(options, 31); /* "--" is one of them */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults),
-		cmocka_unit_test(all_of_them),
-		cmocka_unit_test(waits),
-		cmocka_unit_test(commands),
-		cmocka_unit_test(help_and_version_come_first),
-		cmocka_unit_test(wrong_usage),
-		cmocka_unit_test(wrong_values),
-		cmocka_unit_test(durations),
-		cmocka_unit_test(sizes),
-		cmocka_unit_test(shares),
-		cmocka_unit_test(help_tells_the_truth),
+		cmocka_unit_test(defaults),    cmocka_unit_test(all_of_them),
+		cmocka_unit_test(many),	       cmocka_unit_test(waits),
+		cmocka_unit_test(commands),    cmocka_unit_test(help_and_version_come_first),
+		cmocka_unit_test(wrong_usage), cmocka_unit_test(wrong_values),
+		cmocka_unit_test(durations),   cmocka_unit_test(sizes),
+		cmocka_unit_test(shares),      cmocka_unit_test(help_tells_the_truth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -307,6 +307,47 @@ static void hints_begin_at_the_large_frame(void **state)
 	assert_int_equal(raw.stack.pc[2], TEXT0);
 }
 
+/* The ring had no room for a stack's memory: it was counted with what frame pointers suggest. */
+static void bare_stacks_go_on_by_frame_pointers(void **state)
+{
+	struct gpb_stack st = { .count = 3,
+				.flags = GPB_STACK_UNRULED | GPB_STACK_CALLER,
+				.nfirst = 1,
+				.hints = 2,
+				.pc = { MK_TEXT + 0x41, MAIN, LAST } };
+	const struct gpb_stack *out = NULL;
+	struct rules rules;
+
+	(void)state;
+	open_subject(0, 0, 1);
+	rules_init(&rules, -1);
+	assert_int_equal(rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
+	assert_int_equal(out->nfirst, 3);
+	assert_int_equal(out->count, 3);
+	assert_int_equal(out->hints, 0);
+	assert_true(out->pc[1] == MAIN && out->pc[2] == LAST);
+	assert_int_equal(out->flags, GPB_STACK_CALLER);
+	/* the same on the goroutine's stack, behind a whole system stack */
+	st = (struct gpb_stack){ .flags = GPB_STACK_UNRULED | GPB_STACK_SECOND,
+				 .nfirst = 1,
+				 .nsecond = 1,
+				 .hints = 1,
+				 .pc = { TEXT0, MAIN, LAST } };
+	assert_int_equal(rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
+	assert_int_equal(out->nfirst, 1);
+	assert_int_equal(out->nsecond, 2);
+	assert_int_equal(out->pc[2], LAST);
+	/* one that is finished, and one that is none */
+	st.flags = 0;
+	assert_int_equal(rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
+	assert_ptr_equal(out, &st);
+	st.flags = GPB_STACK_UNRULED;
+	st.nfirst = 0;
+	assert_int_equal(rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
+	assert_ptr_equal(out, &st);
+	rules_fini(&rules);
+}
+
 /* A stack that ends before its root is counted. */
 static void stacks_that_break_off_are_counted(void **state)
 {
@@ -384,25 +425,25 @@ static void a_lying_record_is_a_loss(void **state)
 {
 	const struct gpb_stack *st = NULL;
 	struct loss loss = {};
-	uint64_t none[GPB_LOSS_COUNT] = {};
+	struct gpb_tally none = {};
 	struct feed f = {};
 
 	(void)state;
 	open_subject(0, 0, 0);
-	rules_init(&f.rules, &subject, -1);
+	rules_init(&f.rules, -1);
 	raw_at(MK_TEXT + 0x40);
 	raw.stack.nfirst = 0;
-	assert_int_equal(rules_settle(&f.rules, &raw, sizeof(raw), &st, NULL), 0);
+	assert_int_equal(rules_settle(&f.rules, &subject, &raw, sizeof(raw), &st, NULL), 0);
 	raw_at(MK_TEXT + 0x40);
-	assert_int_equal(rules_settle(&f.rules, &raw, 100, &st, NULL), 0);
+	assert_int_equal(rules_settle(&f.rules, &subject, &raw, 100, &st, NULL), 0);
 	raw.ntop = GPB_TOP_WORDS + 1;
-	assert_int_equal(rules_settle(&f.rules, &raw, sizeof(raw), &st, NULL), 0);
+	assert_int_equal(rules_settle(&f.rules, &subject, &raw, sizeof(raw), &st, NULL), 0);
 	assert_null(st);
 	raw.stack.nfirst = 0;
 	assert_false(feed_whole(&f, &raw.stack));
 	raw.stack.nfirst = 1;
 	assert_true(feed_whole(&f, &raw.stack));
-	feed_losses(&f, none, NULL, &loss);
+	feed_losses(&f, &none, NULL, &loss);
 	assert_int_equal(loss.n[LOSS_STACKS_UNREADABLE], 4);
 	rules_fini(&f.rules);
 }
@@ -423,6 +464,7 @@ int main(void)
 		cmocka_unit_test_teardown(ends_where_the_memory_does, close_subject),
 		cmocka_unit_test_teardown(hints_reach_over_large_frames, close_subject),
 		cmocka_unit_test_teardown(hints_begin_at_the_large_frame, close_subject),
+		cmocka_unit_test_teardown(bare_stacks_go_on_by_frame_pointers, close_subject),
 		cmocka_unit_test_teardown(stacks_that_break_off_are_counted, close_subject),
 		cmocka_unit_test_teardown(injected_calls_are_exact, close_subject),
 		cmocka_unit_test_teardown(full_stacks_are_cut, close_subject),

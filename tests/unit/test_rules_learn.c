@@ -63,7 +63,7 @@ static int setup(void **state)
 	room = GPB_RULES;
 	deleted = 0;
 	refuse = 0;
-	rules_init(&r, NULL, -1);
+	rules_init(&r, -1);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "base/caps.h"
 #include "base/version.h"
 #include "cli/cmd.h"
+#include "cli/host_run.h"
 #include "cli/job.h"
 #include "cli/outdir.h"
 #include "cli/opt.h"
@@ -42,6 +43,37 @@ static int check_privileges(const struct opts *o, struct err *e)
 	if (caps_have(CAP_BPF) && caps_have(CAP_PERFMON))
 		return 0;
 	return caps_refused(e, "BPF is not allowed", caps, ARRAY_LEN(caps));
+}
+
+/* Many processes at once. */
+static int run_many(const struct opts *o)
+{
+	struct output_access access = { .mode = o->mode };
+	struct host_opts h = {
+		.all = o->all,
+		.pids = o->pids,
+		.npids = o->npids,
+		.pick = o->pick,
+		.dry_run = o->dry_run,
+		.duration_ns = o->duration_ns,
+		.dir = o->dir,
+		.access = &access,
+		.formats = o->formats,
+		.nformats = o->nformats,
+		.collect = o->collect,
+		.paths = stdout,
+	};
+	struct err e = { "" };
+
+	if ((!o->dry_run && check_privileges(o, &e)) || stop_init(&e)) {
+		tell("%s", e.msg);
+		return EXIT_FAILED;
+	}
+	h.collect.window_ns = o->duration_ns;
+	h.collect.say = tell_line;
+	outdir_asked_by(&access);
+	h.stop_fd = stop_fd();
+	return host_run(&h);
 }
 
 static int run(const struct opts *o)
@@ -102,7 +134,7 @@ int cmd_profile(int argc, char **argv)
 
 	switch (opt_parse(argc, argv, &o, &e)) {
 	case OPT_RUN:
-		return run(&o);
+		return o.all || o.npids > 1 ? run_many(&o) : run(&o);
 	case OPT_HELP:
 		fputs(opt_help, stdout);
 		return EXIT_DONE;

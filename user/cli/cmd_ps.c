@@ -1,5 +1,4 @@
 /* user/cli/cmd_ps.c - the Go processes of this machine, as a table or as JSON. */
-#include <pwd.h>
 #include <sys/ioctl.h>
 
 #include "base/err.h"
@@ -49,18 +48,6 @@ static void ascii(char *s)
 }
 
 /* ---- words ---- */
-
-static void user_name(uid_t uid, char *buf, size_t cap)
-{
-	const struct passwd *pw = uid == (uid_t)-1 ? NULL : getpwuid(uid);
-
-	if (pw)
-		snprintf(buf, cap, "%s", pw->pw_name);
-	else if (uid == (uid_t)-1)
-		snprintf(buf, cap, "?");
-	else
-		snprintf(buf, cap, "%u", uid);
-}
 
 /* "static", "pie,cgo,race,stripped", ...; "?" when the file is not understood. */
 static void build_words(const struct survey_proc *p, char *buf, size_t cap)
@@ -138,7 +125,7 @@ static void fill_row(const struct survey_proc *p, struct row *r)
 
 	where_words(&p->where, where, sizeof(where));
 	snprintf(r->cell[0], CELL, "%d", p->pid);
-	user_name(p->uid, r->cell[1], CELL);
+	report_user(p->uid, r->cell[1], CELL);
 	snprintf(r->cell[2], CELL, "%.40s",
 		 !*b->version		      ? "?" :
 		 strncmp(b->version, "go", 2) ? b->version :
@@ -327,7 +314,7 @@ static json_t *json_proc(const struct survey_proc *p)
 	const struct survey_build *b = p->build;
 	char user[64];
 
-	user_name(p->uid, user, sizeof(user));
+	report_user(p->uid, user, sizeof(user));
 	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
 			 " s:o, s:o, s:o, s:o}",
 			 "pid", p->pid, "comm", report_string(p->comm), "uid",

@@ -35,6 +35,10 @@ enum {
 	O_FORMAT,
 	O_MODE,
 	O_FOLLOW,
+	O_ALL,
+	O_MATCH,
+	O_EXCLUDE,
+	O_DRY_RUN,
 	O_VERSION,
 };
 
@@ -62,6 +66,10 @@ static const struct option table[] = {
 	{ "budget", required_argument, NULL, O_BUDGET },
 	{ "format", required_argument, NULL, O_FORMAT },
 	{ "follow", no_argument, NULL, O_FOLLOW },
+	{ "all", no_argument, NULL, O_ALL },
+	{ "match", required_argument, NULL, O_MATCH },
+	{ "exclude", required_argument, NULL, O_EXCLUDE },
+	{ "dry-run", no_argument, NULL, O_DRY_RUN },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, O_VERSION },
@@ -226,7 +234,26 @@ static int set_pid(struct opts *o, const char *s, struct err *e)
 
 	if (!opt_number(s, 1, INT32_MAX, &v))
 		return err_set(e, -EINVAL, "--pid: '%s' is not a process id", s);
-	o->pid = (pid_t)v;
+	for (size_t i = 0; i < o->npids; i++)
+		if (o->pids[i] == (pid_t)v)
+			return 0;
+	if (o->npids == OPT_PIDS_MAX)
+		return err_set(e, -EINVAL, "--pid: more than %d processes", OPT_PIDS_MAX);
+	o->pids[o->npids++] = (pid_t)v;
+	o->pid = o->pids[0];
+	return 0;
+}
+
+static int set_pick(const char *name, const char *at[PICK_MAX], size_t *n, const char *s,
+		    struct err *e)
+{
+	int ret = pick_check(s, e);
+
+	if (ret)
+		return err_wrap(e, ret, "--%s", name);
+	if (*n == PICK_MAX)
+		return err_set(e, -EINVAL, "--%s: more than %d patterns", name, PICK_MAX);
+	at[(*n)++] = s;
 	return 0;
 }
 
@@ -389,6 +416,8 @@ static bool set_flag(struct opts *o, int opt)
 		{ O_KERNEL, &o->collect.kernel },
 		{ O_GOID, &o->collect.goid },
 		{ O_FOLLOW, &o->follow },
+		{ O_ALL, &o->all },
+		{ O_DRY_RUN, &o->dry_run },
 		{ 'v', &o->verbose },
 	};
 
@@ -436,6 +465,10 @@ static int set_value(struct opts *o, struct given *g, int opt, const char *s, st
 		return set_budget(o, s, e);
 	case O_FORMAT:
 		return set_format(o, s, e);
+	case O_MATCH:
+		return set_pick("match", o->pick.match, &o->pick.nmatch, s, e);
+	case O_EXCLUDE:
+		return set_pick("exclude", o->pick.exclude, &o->pick.nexclude, s, e);
 	}
 	BUG_ON(true);
 }
@@ -523,6 +556,39 @@ static const char *misplaced(const struct opts *o, const struct given *g, const 
 	return NULL;
 }
 
+/* What the profiles of many processes at once cannot be yet. */
+static int check_many(const struct opts *o, struct err *e)
+{
+	const char *what = o->all ? "--all" : "more than one -p";
+	const char *kind = o->heap	? "--heap" :
+			   o->block	? "--block" :
+			   o->mutex	? "--mutex" :
+			   o->wait	? "--wait" :
+			   o->goroutine ? "--goroutine" :
+					  NULL;
+
+	if (kind)
+		return err_set(e, -EINVAL, "%s is not yet possible with %s: only --cpu is", kind,
+			       what);
+	if (o->command || o->follow)
+		return err_set(e, -EINVAL, "%s and %s at once: one or the other", what,
+			       o->command ? "a COMMAND" : "--follow");
+	if (o->all && o->npids)
+		return err_set(e, -EINVAL, "--all and -p PID at once: one or the other");
+	return 0;
+}
+
+static int check_picks(const struct opts *o, struct err *e)
+{
+	const char *option = o->pick.nmatch ? "--match" : o->pick.nexclude ? "--exclude" : NULL;
+
+	if (option && !o->all)
+		return err_set(e, -EINVAL, "%s is for all processes: add --all", option);
+	if (o->dry_run && !o->all && o->npids < 2)
+		return err_set(e, -EINVAL, "--dry-run is for many processes: add --all");
+	return o->all || o->npids > 1 ? check_many(o, e) : 0;
+}
+
 /* Refuses options that would otherwise have no effect without notice. */
 static int check_together(const struct opts *o, const struct given *g, struct err *e)
 {
@@ -531,9 +597,12 @@ static int check_together(const struct opts *o, const struct given *g, struct er
 			   g->mutex_fraction ? "--mutex-fraction" :
 					       NULL;
 	const char *kinds, *option = misplaced(o, g, &kinds);
+	int ret = check_picks(o, e);
 
-	if (!o->pid && !o->command)
-		return err_set(e, -EINVAL, "no process given: -p PID or -- COMMAND");
+	if (ret)
+		return ret;
+	if (!o->pid && !o->command && !o->all)
+		return err_set(e, -EINVAL, "no process given: -p PID, --all or -- COMMAND");
 	if (o->pid && o->command)
 		return err_set(e, -EINVAL, "-p PID and a COMMAND at once: one or the other");
 	if (o->command && o->collect.source == SOURCE_ENABLE)

@@ -8,15 +8,21 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "cli/host_pick.h"
 #include "collect/collect.h"
 #include "output/output.h"
 
-enum { OPT_FORMATS_MAX = 8 };
+enum { OPT_FORMATS_MAX = 8, OPT_PIDS_MAX = 512 };
 
 struct opts {
-	pid_t pid;	/* 0 with a command */
+	pid_t pid;	/* the first one that is given; 0 with a command */
 	char **command; /* what stands behind "--", borrowed from argv; NULL with a pid */
 	bool follow;	/* its children too */
+	/* many at once: all Go processes that pick wants, or these, none twice */
+	bool all, dry_run;
+	pid_t pids[OPT_PIDS_MAX];
+	size_t npids;
+	struct pick pick;
 	bool cpu, heap, block, mutex, wait, goroutine; /* the kinds */
 	bool verbose;
 	uint64_t duration_ns;				      /* 0: until the command ends */

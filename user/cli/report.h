@@ -3,6 +3,8 @@
 #define CLI_REPORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
 
 #include <jansson.h>
 
@@ -20,6 +22,9 @@ int report_options(int argc, char **argv, const char *help, struct report_opts *
 json_t *report_string(const char *s);
 /* The same, and null for "". */
 json_t *report_maybe(const char *s);
+
+/* The user's name, or the number; "?" for (uid_t)-1. */
+void report_user(uid_t uid, char *buf, size_t cap);
 
 /*
  * Prints @root (ASCII only, indented) and frees it; a NULL @root means no memory. Returns the

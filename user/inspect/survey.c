@@ -81,7 +81,7 @@ static const struct survey_file *file_of(struct look *l, int fd, const char *nam
 		b = malloc(sizeof(*b));
 		if (!b)
 			return NULL;
-		if (survey_understand(fd, name, l->t, bias, b)) {
+		if (survey_understand(fd, name, l->t, bias, l->s->cpu_only, b)) {
 			free(b);
 			b = NULL;
 		} else {
@@ -127,6 +127,18 @@ static void fill_user(struct look *l, struct survey_proc *p)
 	p->uid = at ? (uid_t)strtoul(at, NULL, 10) : (uid_t)-1;
 }
 
+static void fill_command(struct look *l, struct survey_proc *p)
+{
+	size_t len;
+
+	read_text(l, "cmdline", p->command, sizeof(p->command), &len);
+	while (len && !p->command[len - 1])
+		len--;
+	for (size_t i = 0; i < len; i++)
+		if (!p->command[i])
+			p->command[i] = ' ';
+}
+
 static void fill_where(struct look *l, struct survey_proc *p)
 {
 	CLEANUP(freep) char *text = malloc(LIMIT_CGROUP);
@@ -136,10 +148,12 @@ static void fill_where(struct look *l, struct survey_proc *p)
 	if (len && p->comm[len - 1] == '\n')
 		p->comm[len - 1] = 0;
 	fill_user(l, p);
+	fill_command(l, p);
 	if (!text)
 		return;
 	read_text(l, "cgroup", text, LIMIT_CGROUP, &len);
 	container_parse(text, len, &p->where);
+	container_path(text, p->cgroup, sizeof(p->cgroup));
 }
 
 static void answer(struct survey_answer *a, const char *why)
@@ -240,13 +254,17 @@ static void fill_answers(struct look *l, struct survey_proc *p, uint64_t bias)
 	const struct survey_build *b = p->build;
 	const char *common, *bpf = l->rights->probe.msg;
 
+	common = first_of(b->broken, l->t ? "" : l->denied.msg, b->layout.why);
+	answer(&p->cpu, first_of(common, l->rights->cpu.msg, ""));
+	if (l->s->cpu_only)
+		return;
+
 	for (int r = 0; r < SURVEY_RATES; r++) {
 		if (l->t)
 			survey_read_rate(l->t, bias, b, (enum survey_rate)r, &p->rate[r]);
 		else
 			keep_why(p->rate[r].why, l->denied.msg);
 	}
-	common = first_of(b->broken, l->t ? "" : l->denied.msg, b->layout.why);
 	for (int r = 0; r < SURVEY_RATES; r++) {
 		const struct survey_answer *sites = r == SURVEY_RATE_HEAP  ? &b->alloc :
 						    r == SURVEY_RATE_BLOCK ? &b->park :
@@ -256,7 +274,6 @@ static void fill_answers(struct look *l, struct survey_proc *p, uint64_t bias)
 		fill_enable(l, p, bias, (enum survey_rate)r, common);
 		answer(&p->sources[r].probe, first_of(common, sites->yes ? "" : sites->why, bpf));
 	}
-	answer(&p->cpu, first_of(common, l->rights->cpu.msg, ""));
 	answer(&p->wait, first_of(common, b->status.yes ? "" : b->status.why, bpf));
 	answer(&p->goroutine, first_of(common, b->allgs.found ? "" : b->allgs.why, ""));
 }
@@ -380,12 +397,19 @@ void survey_look(struct survey *s, const struct survey_rights *rights, int proc,
 	close(l.dir_fd);
 }
 
-void survey_fini(struct survey *s)
+void survey_forget(struct survey *s)
 {
 	for (size_t i = 0; i < s->at.n; i++)
 		free(s->at.at[i].exe);
+	s->at.n = 0;
+}
+
+void survey_fini(struct survey *s)
+{
+	survey_forget(s);
 	for (size_t i = 0; i < s->files.n; i++)
 		free(s->files.at[i].build);
+	free(s->rights);
 	vec_fini(&s->at);
 	vec_fini(&s->unanswered);
 	vec_fini(&s->files);

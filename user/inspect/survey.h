@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "target/container.h"
 
-enum { SURVEY_WHY = 320 };
+enum { SURVEY_WHY = 320, SURVEY_TEXT = 512 };
 
 /* It works, or why not: a sentence for people. */
 struct survey_answer {
@@ -71,15 +71,19 @@ struct survey_proc {
 	char *exe;	 /* path, foreign bytes; owned */
 	int exe_deleted; /* deleted or replaced: 1, 0, -1 unknown */
 	struct container where;
+	/* its arguments with blanks between them, and the path of its cgroup; foreign bytes, cut */
+	char command[SURVEY_TEXT], cgroup[SURVEY_TEXT];
 	const struct survey_build *build; /* borrowed from the survey */
 	struct survey_value rate[SURVEY_RATES];
 	struct survey_answer cpu, wait, goroutine;
 	struct survey_sources sources[SURVEY_RATES];
 };
 
-struct survey_file; /* private */
+struct survey_file;   /* private */
+struct survey_rights; /* private */
 
 struct survey {
+	bool cpu_only; /* set before: only what CPU profiles need is found out of files and processes */
 	VEC(struct survey_proc) at;  /* by pid */
 	size_t seen;		     /* processes with a program, whether Go's or not */
 	size_t denied;		     /* processes that could not be examined */
@@ -94,15 +98,23 @@ struct survey {
 
 	VEC(struct survey_file) files; /* private: every file that was looked at */
 	struct map by_key;	       /* private */
+	struct survey_rights *rights;  /* private; owned */
 };
 
 /*
  * -ENOENT: no /proc. A single process is never an error: it may be gone, or belong to another
  * user. A child looks at them, and is left behind where it waits for what does not come: so one
  * process costs LIMIT_QUIET_MS, and the others are told. After LIMIT_UNANSWERED such ones the rest is
- * counted in left_out.
+ * counted in left_out. @out is zeroed, but for what is to be set before.
  */
 int survey_run(struct survey *out, struct err *e);
+/*
+ * Looks at these processes, too. @s is zeroed, or has been filled before: what is known of files is
+ * not looked at again. What it finds is appended to s->at; a process may be there twice then.
+ */
+int survey_more(struct survey *s, const pid_t *pids, size_t n, struct err *e);
+/* Forgets s->at, and keeps what is known of files. */
+void survey_forget(struct survey *s);
 void survey_fini(struct survey *s);
 
 #endif

@@ -24,7 +24,6 @@ enum { POLL_MS = 100, OUT = 3, EXE_MAX = 4096, REAP_TRIES = 10, REAP_US = 1000 }
 
 struct run {
 	struct survey *s;
-	struct survey_rights rights;
 	VEC(pid_t) pids;
 };
 
@@ -115,7 +114,7 @@ static _Noreturn void child(const struct run *r, size_t from, int out, pid_t par
 	for (; to && proc >= 0 && from < r->pids.n; from++) {
 		size_t files = s->files.n, procs = s->at.n;
 
-		survey_look(s, &r->rights, proc, r->pids.at[from]);
+		survey_look(s, s->rights, proc, r->pids.at[from]);
 		if (!put_news(to, s, files, procs))
 			break;
 	}
@@ -327,16 +326,47 @@ static int list_pids(struct run *r, struct err *e)
 	return 0;
 }
 
+/* These are the same for all processes. */
+static int find_rights(struct survey *s, struct err *e)
+{
+	if (s->rights)
+		return 0;
+	s->rights = calloc(1, sizeof(*s->rights));
+	if (!s->rights)
+		return err_set(e, -ENOMEM, "no memory for a survey");
+	ability_cpu(&s->rights->cpu);
+	if (!s->cpu_only)
+		ability_uprobe(&s->rights->probe);
+	return 0;
+}
+
+int survey_more(struct survey *s, const pid_t *pids, size_t n, struct err *e)
+{
+	struct run r = { .s = s };
+	int ret = find_rights(s, e);
+
+	for (size_t i = 0; !ret && i < n; i++) {
+		pid_t *at = vec_add(&r.pids, INT32_MAX);
+
+		if (at)
+			*at = pids[i];
+		else
+			ret = err_set(e, -ENOMEM, "no memory for the list of processes");
+	}
+	if (!ret && n)
+		ret = all_of(&r, e);
+	vec_fini(&r.pids);
+	return ret;
+}
+
 int survey_run(struct survey *out, struct err *e)
 {
-	struct survey s = { 0 };
+	struct survey s = { .cpu_only = out->cpu_only };
 	struct run r = { .s = &s };
 	int ret = list_pids(&r, e);
 
-	ability_cpu(&r.rights.cpu);
-	ability_uprobe(&r.rights.probe);
 	if (!ret)
-		ret = all_of(&r, e);
+		ret = survey_more(&s, r.pids.at, r.pids.n, e);
 	vec_fini(&r.pids);
 	if (ret)
 		survey_fini(&s);

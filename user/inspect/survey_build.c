@@ -102,27 +102,36 @@ static void fill_status(struct gobin *bin, const struct golayout *l, struct surv
 		keep_why(b->status.why, e.msg);
 }
 
+static bool find_layout(struct gobin *bin, struct golayout *l, struct survey_build *b)
+{
+	struct err e = { "" };
+
+	b->layout.yes = !layout_find(bin, l, &e);
+	if (!b->layout.yes) {
+		keep_why(b->layout.why, e.msg);
+		return false;
+	}
+	snprintf(b->layout_from, sizeof(b->layout_from), "%s", l->from);
+	b->layout_guessed = l->how == LAYOUT_GUESSED || l->newer;
+	return true;
+}
+
 static void fill_layout(struct gobin *bin, struct survey_build *b)
 {
 	struct golayout l;
-	struct err e = { "" };
 
-	b->layout.yes = !layout_find(bin, &l, &e);
-	if (!b->layout.yes) {
-		keep_why(b->layout.why, e.msg);
+	if (!find_layout(bin, &l, b))
 		return;
-	}
-	snprintf(b->layout_from, sizeof(b->layout_from), "%s", l.from);
-	b->layout_guessed = l.how == LAYOUT_GUESSED || l.newer;
 	fill_possible(bin, &l, &collector_block, &b->park);
 	fill_possible(bin, &l, &collector_mutex, &b->queue);
 	fill_status(bin, &l, b);
 }
 
-int survey_understand(int fd, const char *name, struct target *t, uint64_t bias,
+int survey_understand(int fd, const char *name, struct target *t, uint64_t bias, bool cpu_only,
 		      struct survey_build *b)
 {
 	CLEANUP(gobin_freep) struct gobin *bin = NULL;
+	struct golayout l;
 	struct err e = { "" };
 	int ret = gobin_open(fd, name, t ? t->mem : NULL, bias, &bin, &e);
 
@@ -134,6 +143,10 @@ int survey_understand(int fd, const char *name, struct target *t, uint64_t bias,
 		return 0;
 	}
 	fill_kind(gobin_info(bin), b);
+	if (cpu_only) {
+		find_layout(bin, &l, b);
+		return 0;
+	}
 	fill_linked(bin, b);
 	fill_layout(bin, b);
 	fill_vars(bin, b);

@@ -9,6 +9,7 @@
 #include "base/caps.h"
 #include "probe/bpf_fit.h"
 #include "probe/bpf_reads.h"
+#include "subject/binary.h"
 
 /*
  * How often it is looked whether a program has filed its sample: first without a pause between
@@ -113,6 +114,8 @@ static int fill_image(const struct image *img, struct gpb_image *t, __s32 *seam,
 		return ret;
 	t->text_lo = img->lo;
 	t->text_hi = img->hi;
+	t->bias = img->bias;
+	t->id = img->id;
 	range_of(img, f, 1, &t->mcall_lo, &t->mcall_hi);
 	/*
 	 * The end of the last stub belongs to the range, because a return address may equal the
@@ -127,6 +130,52 @@ static int fill_image(const struct image *img, struct gpb_image *t, __s32 *seam,
 	range_of(img, sf, 1, &t->switch_lo, &t->switch_hi);
 	range_of(img, sf + 1, 1, &t->callback_lo, &t->callback_hi);
 	*seam = sf[2].entry ? body_delta(img->bin, &sf[2]) : 0;
+	return 0;
+}
+
+/* What fill_image() found out, for an image at its link-time addresses: struct binary.kept. */
+struct kept_image {
+	struct gpb_image image;
+	__s32 seam;
+};
+
+static void move_range(__u64 *lo, __u64 *hi, uint64_t by)
+{
+	if (*hi) {
+		*lo += by;
+		*hi += by;
+	}
+}
+
+static void move_image(struct gpb_image *t, uint64_t by)
+{
+	t->bias += by;
+	move_range(&t->text_lo, &t->text_hi, by);
+	move_range(&t->mcall_lo, &t->mcall_hi, by);
+	move_range(&t->stub_lo, &t->stub_hi, by);
+	move_range(&t->switch_lo, &t->switch_hi, by);
+	move_range(&t->callback_lo, &t->callback_hi, by);
+}
+
+/* Looking for the functions takes milliseconds, so it is done once for a file that is shared. */
+static int fill_shared(const struct image *img, struct gpb_image *t, __s32 *seam, struct err *e)
+{
+	struct kept_image *k = img->shared ? img->shared->kept : NULL;
+	int ret;
+
+	if (k) {
+		*t = k->image;
+		*seam = k->seam;
+		move_image(t, img->bias);
+		return 0;
+	}
+	ret = fill_image(img, t, seam, e);
+	k = !ret && img->shared ? malloc(sizeof(*k)) : NULL;
+	if (!k)
+		return ret;
+	*k = (struct kept_image){ .image = *t, .seam = *seam };
+	move_image(&k->image, -img->bias);
+	img->shared->kept = k;
 	return 0;
 }
 
@@ -171,7 +220,7 @@ int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_
 	t->nimages = (__u32)s->images.n;
 	for (size_t i = 0; i < s->images.n; i++) {
 		__s32 seam;
-		int ret = fill_image(&s->images.at[i], &t->image[i], &seam, e);
+		int ret = fill_shared(&s->images.at[i], &t->image[i], &seam, e);
 
 		if (ret)
 			return ret;
@@ -300,7 +349,7 @@ int bpf_sum_cpus(int map_fd, size_t words, uint64_t *out, struct err *e)
 	return 0;
 }
 
-void bpf_losses(const uint64_t *losses, struct loss *to)
+void bpf_losses(const struct gpb_tally *of, struct loss *to)
 {
 	static const enum loss_kind kinds[GPB_LOSS_COUNT] = {
 		[GPB_LOSS_DROPPED] = LOSS_SAMPLES_DROPPED,
@@ -314,7 +363,7 @@ void bpf_losses(const uint64_t *losses, struct loss *to)
 	};
 
 	for (size_t i = 0; i < GPB_LOSS_COUNT; i++)
-		to->n[kinds[i]] += losses[i];
+		to->n[kinds[i]] += of->lost[i];
 }
 
 int bpf_try_growing(struct err *e)

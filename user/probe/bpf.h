@@ -55,8 +55,8 @@ int bpf_sum_cpus(int map_fd, size_t words, uint64_t *out, struct err *e);
 /* The same for each CPU, one after the other. *ncpu: how many there are. The caller frees. */
 int bpf_each_cpu(int map_fd, size_t words, uint64_t **out, size_t *ncpu, struct err *e);
 
-/* Adds the BPF side's losses[] to the losses of a profile. */
-void bpf_losses(const uint64_t *losses, struct loss *to);
+/* Adds what the BPF side lost to the losses of a profile. */
+void bpf_losses(const struct gpb_tally *of, struct loss *to);
 
 /* libbpf's own words for why a load failed, at most one line; bpf_log_begin() clears them. */
 void bpf_log_begin(void);

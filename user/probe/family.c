@@ -36,6 +36,15 @@ static int on_exec(void *arg, void *data, size_t len)
 	return 0;
 }
 
+/* Those of bpf/common.bpf.h are for samples. */
+static void only_own_maps(struct family_bpf *o)
+{
+	bpf_map__set_autocreate(o->maps.targets, false);
+	bpf_map__set_autocreate(o->maps.stacks, false);
+	bpf_map__set_autocreate(o->maps.ring, false);
+	bpf_map__set_autocreate(o->maps.labelsets, false);
+}
+
 int family_open(pid_t root, struct family **out, struct err *e)
 {
 	CLEANUP(family_freep) struct family *f = calloc(1, sizeof(*f));
@@ -54,6 +63,9 @@ int family_open(pid_t root, struct family **out, struct err *e)
 	bpf_fit_kernel(f->obj->obj);
 	f->obj->rodata->pidns_ino = ino;
 	f->obj->rodata->root = (uint32_t)root;
+	bpf_program__set_autoload(f->obj->progs.on_fork, root != 0);
+	bpf_program__set_autoload(f->obj->progs.on_exit, root != 0);
+	only_own_maps(f->obj);
 	ret = family_bpf__load(f->obj);
 	if (!ret)
 		ret = family_bpf__attach(f->obj);
@@ -84,7 +96,7 @@ bool family_next(struct family *f, struct family_exec *out)
 
 uint64_t family_lost(const struct family *f)
 {
-	return f->lost + f->obj->bss->losses[GPB_LOSS_DROPPED];
+	return f->lost + f->obj->bss->tallies[0].lost[GPB_LOSS_DROPPED];
 }
 
 void family_free(struct family *f)

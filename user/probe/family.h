@@ -1,5 +1,5 @@
 /*
- * user/probe/family.h - the programs that the descendants of one process run.
+ * user/probe/family.h - the programs that the descendants of one process run, or all processes.
  *
  * The kernel reports each fork and exec. No process is held, so a program runs already when it is
  * reported. Only programs that start after family_open() are seen.
@@ -20,7 +20,10 @@ struct family_exec {
 	uint64_t when_ns; /* CLOCK_MONOTONIC: when the new program was in place */
 };
 
-/* @root counts as well, if it calls exec. -EPERM names the capability that is missing. */
+/*
+ * @root counts as well, if it calls exec; 0: all processes that have a number here. -EPERM names the
+ * capability that is missing.
+ */
 int family_open(pid_t root, struct family **out, struct err *e);
 /* Readable when there may be a new one. */
 int family_fd(const struct family *f);

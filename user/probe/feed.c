@@ -15,21 +15,43 @@ bool feed_whole(struct feed *f, const struct gpb_stack *st)
 	return whole;
 }
 
+/* The target that a record is of; NULL: it is not wanted. A record that is too short tells none. */
+static struct subject *subject_of(struct feed *f, const void *data, size_t len)
+{
+	const struct gpb_rec_raw *rec = data;
+	const struct gpb_rec_labels *l = data;
+	uint32_t slot;
+
+	if (f->s)
+		return f->s;
+	if (len < offsetof(struct gpb_rec_labels, label) ||
+	    (rec->type != GPB_REC_LABELS && len < offsetof(struct gpb_rec_raw, stack.pc)))
+		return NULL;
+	slot = rec->type == GPB_REC_LABELS ? l->slot : rec->stack.slot;
+	return f->whose(f->arg, slot, rec->type, len);
+}
+
 static int on_record(void *arg, void *data, size_t len)
 {
 	struct feed *f = arg;
 	const struct gpb_rec_raw *rec = data;
 	const struct gpb_stack *st = NULL;
+	struct subject *s;
 	int ret = 0;
 
 	if (len < sizeof(rec->type))
 		return 0;
+	s = subject_of(f, data, len);
+	if (!s) {
+		f->nobodys++;
+		return 0;
+	}
 	if (rec->type == GPB_REC_LABELS)
 		ret = labelsets_add(&f->labels, data, len, &f->why);
 	else if (rec->type == GPB_REC_RAW)
-		ret = rules_settle(&f->rules, data, len, &st, &f->why);
+		ret = rules_settle(&f->rules, s, data, len, &st, &f->why);
 	else if (rec->type == GPB_REC_STACK && len >= offsetof(struct gpb_rec_raw, top))
-		st = &rec->stack;
+		ret = rules_settle_bare(&f->rules, s, &rec->stack, &st, &f->why);
 	if (st && !feed_whole(f, st))
 		return 0;
 	if (!ret && st)
@@ -50,7 +72,8 @@ int feed_open(struct feed *f, struct subject *s, const struct bpf_map *ring,
 		return ret;
 	f->add = add;
 	f->arg = arg;
-	rules_init(&f->rules, s, bpf_map__fd(rules));
+	f->s = s;
+	rules_init(&f->rules, bpf_map__fd(rules));
 	f->ring = ring_buffer__new(bpf_map__fd(ring), on_record, f, NULL);
 	return f->ring ? 0 : err_sys(e, "ring buffer");
 }
@@ -105,10 +128,10 @@ static uint64_t missed_hits(const struct bpf_object *obj)
 	return sum;
 }
 
-void feed_losses(const struct feed *f, const uint64_t *losses, const struct bpf_object *obj,
+void feed_losses(const struct feed *f, const struct gpb_tally *of, const struct bpf_object *obj,
 		 struct loss *to)
 {
-	bpf_losses(losses, to);
+	bpf_losses(of, to);
 	to->n[LOSS_STACKS_CUT] += f->rules.cut;
 	to->n[LOSS_STACKS_UNREADABLE] += f->rules.broken + f->frameless;
 	if (obj)

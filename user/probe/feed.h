@@ -17,6 +17,12 @@
 typedef int feed_add(void *arg, const struct gpb_stack *st, struct err *e);
 
 struct feed {
+	struct subject *s; /* the only target; NULL: whose() tells them apart */
+	/*
+	 * Of many targets: the one in @slot, or NULL when its records are not wanted. Its record of @len bytes has
+	 * been taken out of the ring.
+	 */
+	struct subject *(*whose)(void *arg, uint32_t slot, uint64_t type, size_t len);
 	struct ring_buffer *ring;
 	struct rules rules;
 	struct labelsets labels;
@@ -28,13 +34,14 @@ struct feed {
 	void *other_arg;
 	void *arg;
 	uint64_t frameless; /* stacks without frames, or with more than there can be: lost */
+	uint64_t nobodys;   /* records that whose() did not want */
 	struct err why;	    /* the first error in a callback of the ring */
 	int failed;
 };
 
 /*
- * @ring and @rules: the object's maps. feed_fini() is called also after a failure, and does
- * nothing to a zeroed struct.
+ * @ring and @rules: the object's maps. @s NULL: the caller sets whose() before it polls. feed_fini() is
+ * called also after a failure, and does nothing to a zeroed struct.
  */
 int feed_open(struct feed *f, struct subject *s, const struct bpf_map *ring,
 	      const struct bpf_map *rules, feed_add *add, void *arg, struct err *e);
@@ -48,10 +55,10 @@ int feed_poll(struct feed *f, struct err *e);
 /* Drains everything that is left: the ring, then the table. */
 int feed_drain(struct feed *f, const struct bpf_map *stacks, struct err *e);
 /*
- * Adds up what was lost: the object's losses[], stacks cut here and, with @obj, hits that never
+ * Adds up what was lost: in the BPF side's tally, stacks cut here and, with @obj, hits that never
  * ran.
  */
-void feed_losses(const struct feed *f, const uint64_t *losses, const struct bpf_object *obj,
+void feed_losses(const struct feed *f, const struct gpb_tally *of, const struct bpf_object *obj,
 		 struct loss *to);
 
 #endif

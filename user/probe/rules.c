@@ -6,9 +6,9 @@
 #include "probe/unwinding.h"
 #include "profile/profile.h"
 
-void rules_init(struct rules *r, struct subject *s, int map_fd)
+void rules_init(struct rules *r, int map_fd)
 {
-	*r = (struct rules){ .s = s, .map_fd = map_fd };
+	*r = (struct rules){ .map_fd = map_fd };
 }
 
 void rules_fini(struct rules *r)
@@ -32,10 +32,16 @@ static void make_room(struct rules *r)
 	r->evicted += n;
 }
 
-void rules_learn(void *arg, uint64_t pc, const struct gpb_rule *rule)
+uint64_t rules_key(const struct subject *s, uint64_t pc)
 {
-	struct rules *r = arg;
-	uint64_t key = pc & ((1ull << 48) - 1), known, *at;
+	const struct image *img = images_at(&s->images, pc);
+
+	return (uint64_t)img->id << 48 | ((pc - img->bias) & ((1ull << 48) - 1));
+}
+
+void rules_learn(struct rules *r, uint64_t key, const struct gpb_rule *rule)
+{
+	uint64_t known, *at;
 	int ret;
 
 	if (map_get(&r->known, key, &known))
@@ -64,10 +70,42 @@ int rules_comment(const struct rules *r, struct prof *p, struct err *e)
 		GPB_RULES, (unsigned long long)r->evicted, (unsigned long long)r->refused);
 }
 
-/* The ring hands out const memory, but settling moves words about, so the record is copied. */
-int rules_settle(struct rules *r, const void *data, size_t len, const struct gpb_stack **out,
-		 struct err *e)
+struct learning {
+	struct rules *r;
+	const struct subject *s;
+};
+
+static void learn_pc(void *arg, uint64_t pc, const struct gpb_rule *rule)
 {
+	struct learning *l = arg;
+
+	rules_learn(l->r, rules_key(l->s, pc), rule);
+}
+
+int rules_settle_bare(struct rules *r, struct subject *s, const struct gpb_stack *st,
+		      const struct gpb_stack **out, struct err *e)
+{
+	struct learning l = { .r = r, .s = s };
+	bool second = st->flags & GPB_STACK_SECOND && st->nsecond;
+	struct gpb_rec_raw *raw = &r->raw;
+	uint32_t last = (uint32_t)st->nkernel + st->nfirst + (second ? st->nsecond : 0) - 1;
+
+	*out = st;
+	if (!(st->flags & GPB_STACK_UNRULED) || !gpb_stack_whole(st))
+		return 0;
+	raw->stack = *st;
+	raw->second = second;
+	raw->pc = st->pc[last] - 1;
+	raw->sp = raw->ntop = 0;
+	*out = &raw->stack;
+	return unwinding_settle(s, raw, learn_pc, &l, e);
+}
+
+/* The ring hands out const memory, but settling moves words about, so the record is copied. */
+int rules_settle(struct rules *r, struct subject *s, const void *data, size_t len,
+		 const struct gpb_stack **out, struct err *e)
+{
+	struct learning l = { .r = r, .s = s };
 	struct gpb_rec_raw *raw = &r->raw;
 	uint32_t was;
 	int ret;
@@ -85,7 +123,7 @@ int rules_settle(struct rules *r, const void *data, size_t len, const struct gpb
 		return 0;
 	}
 	was = raw->stack.flags;
-	ret = unwinding_settle(r->s, raw, rules_learn, r, e);
+	ret = unwinding_settle(s, raw, learn_pc, &l, e);
 	if (ret)
 		return ret;
 	r->cut += !(was & GPB_STACK_CUT) && (raw->stack.flags & GPB_STACK_CUT);

@@ -22,10 +22,9 @@
 enum { RULES_EVICT = GPB_RULES / 8 };
 
 struct rules {
-	struct subject *s;   /* borrowed */
 	int map_fd;	     /* the BPF side's table; borrowed */
-	struct map known;    /* pcs that the table has */
-	VEC(uint64_t) order; /* the same pcs, the oldest first */
+	struct map known;    /* rules_key() of the pcs that the table has */
+	VEC(uint64_t) order; /* the same keys, the oldest first */
 	struct gpb_rec_raw raw;
 	uint64_t cut;	 /* stacks that turned out too deep here */
 	uint64_t broken; /* records without a stack that could be finished: lost */
@@ -34,24 +33,31 @@ struct rules {
 	uint64_t refused; /* rules that the table did not take; their stacks are finished here */
 };
 
-void rules_init(struct rules *r, struct subject *s, int map_fd);
+void rules_init(struct rules *r, int map_fd);
 void rules_fini(struct rules *r);
 
-/*
- * Tells the BPF side the rule of @pc, unless it knows it. @arg: struct rules; of the type that
- * unwinding_settle() takes.
- */
-void rules_learn(void *arg, uint64_t pc, const struct gpb_rule *rule);
+/* What the rule of the live address @pc is filed under, as rule_key() of bpf/rules.bpf.h. */
+uint64_t rules_key(const struct subject *s, uint64_t pc);
+
+/* Tells the BPF side the rule that is filed under @key, unless it knows it. */
+void rules_learn(struct rules *r, uint64_t key, const struct gpb_rule *rule);
 
 /* Adds a comment on rules that were evicted or refused, when there were any. */
 int rules_comment(const struct rules *r, struct prof *p, struct err *e);
 
 /*
- * The complete stack of a GPB_REC_RAW record of @len bytes; borrowed until the next call. Each pc
- * on the way is learned.
- * A record that contradicts itself is counted as broken and leaves *out as it was.
+ * The complete stack of a GPB_REC_RAW record of @len bytes, of a thread of @s; borrowed until the next
+ * call. Each pc on the way is learned. A record that contradicts itself is counted as broken and
+ * leaves *out as it was.
  */
-int rules_settle(struct rules *r, const void *data, size_t len, const struct gpb_stack **out,
-		 struct err *e);
+int rules_settle(struct rules *r, struct subject *s, const void *data, size_t len,
+		 const struct gpb_stack **out, struct err *e);
+
+/*
+ * The same for a stack that was counted without its memory (GPB_STACK_UNRULED): the rest is what frame
+ * pointers suggest. Another stack is *out as it is.
+ */
+int rules_settle_bare(struct rules *r, struct subject *s, const struct gpb_stack *st,
+		      const struct gpb_stack **out, struct err *e);
 
 #endif

@@ -1,4 +1,5 @@
 /* user/subject/images.c - find the Go files among a process' mappings and open them. */
+#include "subject/binary.h"
 #include "subject/images.h"
 
 #include <sys/sysmacros.h>
@@ -6,9 +7,13 @@
 
 static void image_fini(struct image *i)
 {
-	gobin_free(i->bin);
-	if (i->fd >= 0)
-		close(i->fd);
+	if (i->shared) {
+		binary_put(i->shared);
+	} else {
+		gobin_free(i->bin);
+		if (i->fd >= 0)
+			close(i->fd);
+	}
 	*i = (struct image){ .fd = -1 };
 }
 
@@ -94,19 +99,37 @@ static int image_open(struct target *t, const struct mapping *m, struct image *o
 	return ret;
 }
 
-static int open_exe(struct target *t, struct images *im, struct err *e)
+/* The executable's file is understood anew, or was for another process that runs it. */
+static int open_file(struct target *t, struct binaries *cache, struct image *i, struct err *e)
 {
-	struct image i = { .fd = dup(t->exe_fd), .bias = t->bias };
-	const struct mapping *m = target_exe_mapping(t);
 	int ret;
 
-	if (i.fd < 0)
-		return err_sys(e, "pid %d: its executable", t->pid);
-	ret = gobin_open(i.fd, t->exe, t->mem, t->bias, &i.bin, e);
-	if (ret) {
-		image_fini(&i);
-		return ret;
+	if (cache) {
+		ret = binary_get(cache, t, &i->shared, e);
+		if (ret)
+			return ret;
+		i->bin = i->shared->bin;
+		i->fd = i->shared->fd;
+		i->id = i->shared->id;
+		return 0;
 	}
+	i->fd = dup(t->exe_fd);
+	if (i->fd < 0)
+		return err_sys(e, "pid %d: its executable", t->pid);
+	ret = gobin_open(i->fd, t->exe, t->mem, t->bias, &i->bin, e);
+	if (ret)
+		image_fini(i);
+	return ret;
+}
+
+static int open_exe(struct target *t, struct images *im, struct err *e)
+{
+	struct image i = { .fd = -1, .bias = t->bias };
+	const struct mapping *m = target_exe_mapping(t);
+	int ret = open_file(t, im->cache, &i, e);
+
+	if (ret)
+		return ret;
 	if (m) {
 		i.dev = makedev(m->dev_major, m->dev_minor);
 		i.inode = m->inode;
@@ -134,6 +157,12 @@ static bool is_new(const struct target *t, const struct images *im, size_t at)
 	return true;
 }
 
+/* A library is loaded at an address of its own, and some of it is known only there: it is not shared. */
+static void number(const struct images *im, struct image *i)
+{
+	i->id = im->cache ? binaries_number(im->cache) : (uint16_t)im->n;
+}
+
 /*
  * Opens the first Go library that contains a runtime, for a program that is not a Go program
  * itself.
@@ -157,6 +186,7 @@ static int open_library(struct target *t, struct images *im, struct err *e)
 			image_fini(&img);
 			continue;
 		}
+		number(im, &img);
 		im->at[im->n++] = img;
 		return 0;
 	}
@@ -183,6 +213,7 @@ size_t images_refresh(struct target *t, struct images *im)
 			im->runtimes++;
 		} else {
 			gobin_adopt_version(img.bin, im->at[0].bin);
+			number(im, &img);
 			im->at[im->n++] = img;
 			added++;
 			continue;
@@ -193,9 +224,9 @@ size_t images_refresh(struct target *t, struct images *im)
 	return added;
 }
 
-int images_open(struct target *t, struct images *out, struct err *e)
+int images_open(struct target *t, struct binaries *cache, struct images *out, struct err *e)
 {
-	struct images im = {};
+	struct images im = { .cache = cache };
 	struct err not_go = {};
 	int ret = open_exe(t, &im, &not_go);
 

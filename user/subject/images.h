@@ -17,13 +17,19 @@
 #include "go/image/gobin.h"
 #include "target/target.h"
 
+struct binaries;
+struct binary;
+
 struct image {
-	struct gobin *bin; /* owned */
+	struct gobin *bin; /* owned, unless it is shared */
 	uint64_t bias;	   /* live address = link-time address + bias */
 	uint64_t lo, hi;   /* live addresses of its Go text */
 	dev_t dev;	   /* of its file, as /proc/PID/maps says */
 	uint64_t inode;
-	int fd; /* of its file, owned; bin reads from it */
+	int fd;	     /* of its file, owned; bin reads from it */
+	uint16_t id; /* what its unwinding rules are filed under */
+	/* whose bin and fd these are, where processes share them; NULL: its own */
+	struct binary *shared;
 };
 
 /* Files with Go code in one process: the program and its plugins; as GPB_IMAGES. */
@@ -34,13 +40,15 @@ struct images {
 	size_t n;
 	size_t left_out; /* Go files that there was no room for, or that cannot be read */
 	size_t runtimes; /* other runtimes in the same process: not looked at */
+	/* that files are shared in, and which numbers them; borrowed; NULL: none are shared */
+	struct binaries *cache;
 };
 
 /*
  * Finds those of @t by its maps. -ENOENT: no file of it holds a Go runtime. A bad executable is
- * an error; a bad library is left out.
+ * an error; a bad library is left out. @cache: where executables are shared; may be NULL.
  */
-int images_open(struct target *t, struct images *out, struct err *e);
+int images_open(struct target *t, struct binaries *cache, struct images *out, struct err *e);
 void images_fini(struct images *im);
 
 /*

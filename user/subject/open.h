@@ -46,7 +46,11 @@ struct collect_opts {
 };
 
 struct subject;
+struct binaries;
 int subject_open(pid_t pid, const struct collect_opts *o, struct subject **out, struct err *e);
+/* The same; what is known of its executable is shared with others that run it (subject/binary.h). */
+int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries *cache,
+			struct subject **out, struct err *e);
 void subject_free(struct subject *s);
 DEFINE_FREEP(struct subject, subject)
 const char *subject_comm(const struct subject *s);	 /* for file names; no '/' in it */

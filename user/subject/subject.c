@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "base/version.h"
+#include "subject/binary.h"
 
 void say(const struct collect_opts *o, const char *fmt, ...)
 {
@@ -77,12 +78,31 @@ static void tell_images(const struct subject *s, const struct collect_opts *o)
 		    s->target->pid, im->left_out);
 }
 
-static int understand(struct subject *s, const struct collect_opts *o, struct err *e)
+/* DWARF may have to be read for them, so they are found once for each file. */
+static int find_layout(struct subject *s, struct err *e)
+{
+	struct binary *b = s->images.at[0].shared;
+	int ret;
+
+	if (b && b->layout_known) {
+		s->layout = b->layout;
+		return 0;
+	}
+	ret = layout_find(s->bin, &s->layout, e);
+	if (ret || !b)
+		return ret;
+	b->layout = s->layout;
+	b->layout_known = true;
+	return 0;
+}
+
+static int understand(struct subject *s, const struct collect_opts *o, struct binaries *cache,
+		      struct err *e)
 {
 	struct target *t = s->target;
 	int ret;
 
-	ret = images_open(t, &s->images, e);
+	ret = images_open(t, cache, &s->images, e);
 	if (ret == -ENOENT)
 		return err_wrap(e, ret, "pid %d is not a Go program", t->pid);
 	if (ret)
@@ -90,7 +110,7 @@ static int understand(struct subject *s, const struct collect_opts *o, struct er
 	s->bin = s->images.at[0].bin;
 	s->bias = s->images.at[0].bias;
 	tell_images(s, o);
-	ret = layout_find(s->bin, &s->layout, e);
+	ret = find_layout(s, e);
 	if (ret)
 		return err_wrap(e, ret, "pid %d", t->pid);
 	if (s->layout.how == LAYOUT_GUESSED)
@@ -104,7 +124,8 @@ static int understand(struct subject *s, const struct collect_opts *o, struct er
 	return 0;
 }
 
-int subject_open(pid_t pid, const struct collect_opts *o, struct subject **out, struct err *e)
+int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries *cache,
+			struct subject **out, struct err *e)
 {
 	CLEANUP(subject_freep) struct subject *s = calloc(1, sizeof(*s));
 	int ret;
@@ -116,11 +137,16 @@ int subject_open(pid_t pid, const struct collect_opts *o, struct subject **out, 
 		return ret;
 	safe_comm(s->target->comm, s->comm, sizeof(s->comm));
 	find_vdso(s);
-	ret = understand(s, o, e);
+	ret = understand(s, o, cache, e);
 	if (ret)
 		return ret;
 	*out = TAKE(s);
 	return 0;
+}
+
+int subject_open(pid_t pid, const struct collect_opts *o, struct subject **out, struct err *e)
+{
+	return subject_open_shared(pid, o, NULL, out, e);
 }
 
 void subject_free(struct subject *s)
@@ -152,11 +178,18 @@ int subject_pidfd(const struct subject *s)
 static bool can_load(struct subject *s)
 {
 	static const char *const names[] = { "plugin.Open", "plugin.open" };
+	struct binary *b = s->images.at[0].shared;
 	struct gofunc f[ARRAY_LEN(names)] = {};
 
+	if (b && b->plugins_known)
+		return b->plugins;
 	if (!s->plugins_known) {
 		s->plugins_known = true;
 		s->plugins = gobin_funcs_named(s->bin, names, ARRAY_LEN(names), f, NULL) > 0;
+	}
+	if (b) {
+		b->plugins = s->plugins;
+		b->plugins_known = true;
 	}
 	return s->plugins;
 }

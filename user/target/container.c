@@ -164,6 +164,16 @@ static bool pass(const char *text, size_t len, bool unit, struct container *out,
 	return false;
 }
 
+void container_path(const char *text, char *buf, size_t cap)
+{
+	const char *at = strstr(text, "0::"), *path;
+
+	if (!at || (at != text && at[-1] != '\n'))
+		at = text;
+	path = strchr(at, '/');
+	snprintf(buf, cap, "%.*s", path ? (int)strcspn(path, "\n") : 0, path ? path : "");
+}
+
 void container_parse(const char *text, size_t len, struct container *out)
 {
 	bool any = false;

@@ -24,6 +24,12 @@ struct container {
 };
 
 /*
+ * The path in the text of /proc/PID/cgroup: of the unified hierarchy, else of the first one there is;
+ * "" when there is none. Foreign bytes.
+ */
+void container_path(const char *text, char *buf, size_t cap);
+
+/*
  * Parses the text of /proc/PID/cgroup. It is hostile: users name cgroups that are delegated to
  * them. Never fails; what it does not recognize is CONTAINER_UNKNOWN or CONTAINER_NONE.
  */

@@ -10,10 +10,12 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "base/caps.h"
 #include "base/limits.h"
 #include "base/vec.h"
+#include "target/container.h"
 #include "target/target_priv.h"
 
 enum {
@@ -532,6 +534,26 @@ int target_threads(struct target *t, pid_t **tids, size_t *n, struct err *e)
 	*n = v.v.n;
 	*tids = TAKE(v.v.at);
 	return 0;
+}
+
+int64_t target_started(const struct target *t)
+{
+	struct timespec real, boot;
+	long hz = sysconf(_SC_CLK_TCK);
+
+	if (clock_gettime(CLOCK_REALTIME, &real) || clock_gettime(CLOCK_BOOTTIME, &boot) || hz <= 0)
+		return 0;
+	return real.tv_sec - boot.tv_sec + (int64_t)(t->start_ticks / (uint64_t)hz);
+}
+
+void target_cgroup(const struct target *t, char *buf, size_t cap)
+{
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+
+	*buf = 0;
+	if (!procfs_read(t->proc_fd, "cgroup", LIMIT_CGROUP, &text, &len, NULL))
+		container_path(text, buf, cap);
 }
 
 int target_tracer(struct target *t, pid_t *tracer, struct err *e)

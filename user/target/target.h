@@ -90,6 +90,15 @@ int target_own_pages(struct target *t, const struct mapping *m, uint64_t **pages
 /* Who traces it (a debugger), or one of its threads; 0: nobody. */
 int target_tracer(struct target *t, pid_t *tracer, struct err *e);
 
+/* When the process began, in unix seconds; 0: not known. */
+int64_t target_started(const struct target *t);
+
+/*
+ * The path of its cgroup: of the unified hierarchy, else of the first one that /proc/PID/cgroup has.
+ * Foreign bytes; "" when it cannot be read.
+ */
+void target_cgroup(const struct target *t, char *buf, size_t cap);
+
 /* Reads the maps again (because a plugin was loaded, or to look for the vdso). */
 int target_maps(struct target *t, struct err *e);
 

@@ -7,11 +7,11 @@
 #include <bpf/bpf.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "base/caps.h"
 #include "base/limits.h"
+#include "base/nofile.h"
 #include "goprof_abi.h"
 
 /* Threads are born while we list them. So many rounds are far more than any sane program needs. */
@@ -113,21 +113,11 @@ static int round_of_threads(struct clocks *c, struct target *t, int prog_fd, int
 	return fresh;
 }
 
-static void raise_file_limit(void)
-{
-	struct rlimit r;
-
-	if (!getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur < r.rlim_max) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
-}
-
 int clocks_open(struct clocks *c, struct target *t, int prog_fd, int own_clock_fd, uint64_t step_ns,
 		struct err *e)
 {
 	*c = (struct clocks){ .step_ns = step_ns };
-	raise_file_limit();
+	nofile_raise();
 	for (int i = 0; i < MAX_ROUNDS; i++) {
 		int ret = round_of_threads(c, t, prog_fd, own_clock_fd, i > 0, e);
 

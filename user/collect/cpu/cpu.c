@@ -84,6 +84,9 @@ static int load(struct cpu *c, struct err *e)
 	if (!c->obj)
 		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(c->obj);
+	bpf_program__set_autoload(c->obj->progs.host_clock, false);
+	bpf_map__set_max_entries(c->obj->maps.targets, 1);
+	bpf_map__set_max_entries(c->obj->maps.slot_of_tgid, 1);
 	c->obj->rodata->pidns_ino = ino;
 	c->obj->rodata->clock_steps = c->steps;
 	c->obj->rodata->step_ns = c->period_ns / c->steps;
@@ -183,7 +186,7 @@ static int cpu_start(struct subject *s, const struct collect_opts *o, void **sta
 		return ret;
 	c->start_unix_ns = (int64_t)now_ns(CLOCK_REALTIME);
 	c->start_ns = now_ns(CLOCK_MONOTONIC);
-	ret = clocks_open(&c->clocks, s->target, bpf_program__fd(c->obj->progs.cpu_clock),
+	ret = clocks_open(&c->clocks, s->target, bpf_program__fd(c->obj->progs.thread_clock),
 			  bpf_map__fd(c->obj->maps.own_clock), c->period_ns / c->steps, e);
 	if (ret)
 		return err_wrap(e, ret, "pid %d", s->target->pid);
@@ -219,7 +222,7 @@ static int cpu_tick(void *state, struct err *e)
 
 static int finish_comments(struct cpu *c, struct err *e)
 {
-	uint64_t taken = c->obj->bss->samples[0];
+	uint64_t taken = c->obj->bss->tallies[0].samples;
 	double window = (double)(c->end_ns - c->start_ns) / 1e9;
 	int ret;
 
@@ -265,7 +268,7 @@ static uint64_t unclocked(const struct cpu *c, uint64_t end_ns)
 static void count_missed(struct cpu *c)
 {
 	uint64_t due = c->charged_ns / c->period_ns;
-	uint64_t taken = c->obj->bss->samples[0];
+	uint64_t taken = c->obj->bss->tallies[0].samples;
 	uint64_t inside = 1 + c->obj->bss->threads_seen / c->steps + due / 50;
 
 	if (due > taken + inside)
@@ -305,7 +308,7 @@ static int cpu_stop(void *state, struct prof **out, struct err *e)
 	if (ret)
 		return ret;
 	prof_set_time(c->prof, c->start_unix_ns, (int64_t)(c->end_ns - c->start_ns));
-	feed_losses(&c->feed, (const uint64_t *)c->obj->bss->losses, NULL, &c->loss);
+	feed_losses(&c->feed, &c->obj->bss->tallies[0], NULL, &c->loss);
 	loss_merge(prof_loss(c->prof), &c->loss);
 	physical_fini(&c->ph);
 	c->ph = (struct physical){};

@@ -733,7 +733,7 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 	if (ret)
 		return ret;
 	prof_set_time(h->prof, h->start_unix_ns, h->end_ns - h->start_ns);
-	feed_losses(&h->feed, (const uint64_t *)h->obj->bss->losses, h->obj->obj, &h->loss);
+	feed_losses(&h->feed, &h->obj->bss->tallies[0], h->obj->obj, &h->loss);
 	heap_use_losses(&h->use, h->obj, &h->loss);
 	probing_losses(h->probing, &h->loss);
 	h->loss.n[LOSS_KEEPER_KILLED] += h->large.probes.deaths;

@@ -195,7 +195,8 @@ int heap_use_end(struct heap_use *u, const struct heap_window *w, struct err *e)
 	ret = heap_live_end(u->live, e);
 	if (ret)
 		return ret;
-	u->bunched = heap_live_turned_away(u->live) + w->obj->bss->losses[GPB_LOSS_OBJECTS];
+	u->bunched = heap_live_turned_away(u->live) +
+		     w->obj->bss->tallies[0].lost[GPB_LOSS_OBJECTS];
 	u->shares = calloc(t->entries.n + 1, sizeof(*u->shares));
 	u->spreads = calloc(t->sites.n + 1, sizeof(*u->spreads));
 	if (!u->shares || !u->spreads)
@@ -267,7 +268,7 @@ static struct heap_live_told told(const struct heap_bpf *obj)
 					.large = obj->bss->objects_large,
 					.unknown = obj->bss->objects_unknown,
 					.settled = obj->bss->objects_settled,
-					.dropped = obj->bss->losses[GPB_LOSS_OBJECTS],
+					.dropped = obj->bss->tallies[0].lost[GPB_LOSS_OBJECTS],
 					.waiting = obj->bss->nplacing[0] };
 }
 

@@ -587,7 +587,7 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 		.end = c->end,
 	};
 	probing_losses(c->probing, &out->loss);
-	feed_losses(&c->feed, (const uint64_t *)c->obj->bss->losses, c->obj->obj, &out->loss);
+	feed_losses(&c->feed, &c->obj->bss->tallies[0], c->obj->obj, &out->loss);
 	out->loss.n[LOSS_STACKS_MANY] += w->crowded + c->looks.crowded;
 	/*
 	 * A goroutine that found no place in the table is also unknown when it is woken: it is a

@@ -694,7 +694,7 @@ static int wait_stop(void *state, struct prof **out, struct err *e)
 	prof_each_sample(w->prof, whole_counts, NULL);
 	prof_set_time(w->prof, w->start_unix_ns, (int64_t)(w->end - w->start));
 	probing_losses(w->probing, &w->loss);
-	feed_losses(&w->feed, (const uint64_t *)w->obj->bss->losses, w->obj->obj, &w->loss);
+	feed_losses(&w->feed, &w->obj->bss->tallies[0], w->obj->obj, &w->loss);
 	loss_merge(prof_loss(w->prof), &w->loss);
 	*out = TAKE(w->prof);
 	return 0;

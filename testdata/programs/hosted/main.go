@@ -1,0 +1,104 @@
+// hosted is one of many processes on a host. It links no pprof, prints "ready" and runs until it is
+// killed.
+//
+//	hosted idle	sleeps
+//	hosted busy A B	burns CPU in one goroutine: the share A/(A+B) of it in main.first, the
+//			rest in main.second
+//	hosted flood	burns CPU in one goroutine, in stacks of which hardly two are alike
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+var sink uint64
+
+const unit = 20000
+
+//go:noinline
+func spin(x uint64) uint64 {
+	for i := 0; i < unit; i++ {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	return x
+}
+
+//go:noinline
+func first(n int) {
+	for i := 0; i < n; i++ {
+		sink += spin(88172645463325252)
+	}
+}
+
+//go:noinline
+func second(n int) {
+	for i := 0; i < n; i++ {
+		sink += spin(1234567)
+	}
+}
+
+func busy(a, b int) {
+	for {
+		first(a)
+		second(b)
+	}
+}
+
+//go:noinline
+func left(way uint64, depth int) uint64 {
+	if depth == 0 {
+		return spin(way)
+	}
+	return fork(way>>1, depth-1) + 1
+}
+
+//go:noinline
+func right(way uint64, depth int) uint64 {
+	if depth == 0 {
+		return spin(way)
+	}
+	return fork(way>>1, depth-1) + 2
+}
+
+func fork(way uint64, depth int) uint64 {
+	if way&1 == 0 {
+		return left(way, depth)
+	}
+	return right(way, depth)
+}
+
+func flood() {
+	way := uint64(88172645463325252)
+	for {
+		way ^= way << 13
+		way ^= way >> 7
+		way ^= way << 17
+		sink += left(way, 50)
+	}
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func main() {
+	fmt.Println("ready")
+	switch os.Args[1] {
+	case "busy":
+		busy(number(os.Args[2]), number(os.Args[3]))
+	case "flood":
+		flood()
+	}
+	for {
+		time.Sleep(time.Second)
+	}
+}

@@ -1,0 +1,74 @@
+#!/bin/bash
+# CPU profiles of a whole host beside `perf record -a -g` and `perf script`: 200 Go processes of 20
+# binaries, 20 of them busy, 10 seconds. Wanted: begun within 3 s, at most 2 s of CPU time in all, 60 MB
+# resident, 64 MB of BPF maps, 400 descriptors.
+. tests/support/lib.sh
+need_root && need_bpf && need_go
+command -v perf >/dev/null || skip_all "needs perf: 'make deps' installs it"
+
+RUSAGE=$O/tests/rusage
+WINDOW=10
+PROCS=${PROCS:-200} BINARIES=20 BUSY=20
+
+row() { printf '%-14s %8s %8s %8s %9s %8s %8s %8s %8s\n' "$@"; }
+
+bin=$(subject 1.27.4 hosted -ldflags='-s -w') || { fail all_perf "does not build"; finish; }
+mkdir "$TMP/bin"
+for ((i = 0; i < BINARIES; i++)); do cp "$bin" "$TMP/bin/service$i"; done
+for ((i = 0; i < PROCS; i++)); do
+	if [ $i -lt $BUSY ]; then set -- busy 3 1; else set -- idle; fi
+	"$TMP/bin/service$((i % BINARIES))" "$@" >/dev/null 2>&1 </dev/null &
+	STARTED+=($!)
+done
+sleep 2
+
+# What the profiler holds, in the middle of its window: descriptors, bytes of BPF maps.
+held() {
+	cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '
+		/^pos:/ { n++; map = 0 } /^map_type:/ { map = 1 } /^memlock:/ && map { sum += $2 }
+		END { print n + 0, sum + 0 }'
+}
+
+ours() {
+	local began begun pid n bytes user sys rss wall samples files
+	began=$EPOCHREALTIME
+	"$RUSAGE" "$TMP/use" "$GOPROF" --all --match "exe=$TMP/bin/*" -F 99 -d ${WINDOW}s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
+	STARTED+=($!)
+	until grep -q 'profiling the CPU time' "$TMP/err" 2>/dev/null; do sleep 0.01; done
+	begun=$EPOCHREALTIME
+	sleep 5
+	pid=$(pgrep -P $! -f -- --match)
+	read -r n bytes <<<"$(held "$pid")"
+	wait $!
+	read -r user sys rss wall <"$TMP/use"
+	files=$(wc -l <"$TMP/paths")
+	samples=$(for f in $(cat "$TMP/paths"); do "$PPROFCHECK" sum "$f"; done | awk '$2 == "samples" { n += $1 } END { print n + 0 }')
+	row goprof-bpf "$user" "$sys" "$rss" "$samples" "$(awk -v a="$began" -v b="$begun" 'BEGIN { printf "%.2f", b - a }')" \
+		"$(awk -v b="$bytes" 'BEGIN { printf "%.1f", b / 1e6 }')" "$n" "$files"
+	awk -v c="$((${user%.*} + ${sys%.*}))" -v r="$rss" -v m="$bytes" -v n="$n" -v a="$began" -v b="$begun" 'BEGIN {
+		if (c > 2000) print c " ms of CPU time"
+		if (r > 60000) print r " kB resident"
+		if (m > 64e6) print m " bytes of BPF maps"
+		if (n > 400) print n " descriptors"
+		if (b - a > 3) print b - a " s before it began" }' >"$TMP/missed"
+}
+
+theirs() {
+	local user sys rss wall user2 sys2 rss2 n
+	"$RUSAGE" "$TMP/use" perf record -q -F 99 -a -g -o "$TMP/perf.data" -- sleep $WINDOW >/dev/null 2>"$TMP/err" ||
+		{ fail all_perf "perf: $(tail -n 1 "$TMP/err")"; finish; }
+	read -r user sys rss wall <"$TMP/use"
+	"$RUSAGE" "$TMP/use" perf script -i "$TMP/perf.data" >/dev/null 2>&1
+	read -r user2 sys2 rss2 _ <"$TMP/use"
+	n=$(perf report --stats -i "$TMP/perf.data" 2>/dev/null | awk '/SAMPLE events:/ { print $3; exit }')
+	row "perf record -a" "$user" "$sys" "$rss" "$n" - - - -
+	row "perf script" "$user2" "$sys2" "$rss2" - - - - -
+}
+
+echo "A host of $PROCS Go processes of $BINARIES binaries, $BUSY busy; $WINDOW s at 99 Hz"
+uptime
+row collector user/ms sys/ms rss/kB samples begun/s maps/MB fds files
+ours
+theirs
+[ ! -s "$TMP/missed" ] && pass all_perf || fail all_perf "$(tr '\n' ';' <"$TMP/missed")"
+finish

@@ -1,0 +1,156 @@
+#!/bin/bash
+# CPU profiles of many processes in one run: ten of two binaries, of which three are busy, one of these in a PID
+# namespace of its own. They are stopped before and after their time in the window, so what /proc counted is what a
+# profile must have.
+. tests/support/lib.sh
+. tests/support/judges.sh
+need_root && need_bpf && need_go
+
+new=$(subject 1.27.4 hosted) && old=$(subject 1.19.13 hosted -ldflags='-s -w') || { fail all_cpu "does not build"; finish; }
+ours=exe=*/hosted-1.*
+ticks_of() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
+file_of() { command ls "$TMP"/out/*."$1".cpu.pb.gz 2>/dev/null; }
+ns_of() { "$PPROFCHECK" sum "$(file_of "$1")" | awk '$2 == "cpu" { print $1 }'; }
+
+declare -A pid before
+launch() { # NAME PROGRAM ARG...
+	start "${@:2}" || { fail all_cpu "$1 does not start"; finish; }
+	pid[$1]=$PID
+}
+for i in 1 2 3; do launch idle$i "$new" idle; done
+for i in 4 5 6; do launch idle$i "$old" idle; done
+
+ran() {
+	local n
+	for n in $busy; do [ $(($(ticks_of "${pid[$n]}") - before[$n])) -ge $RUN ] || return 1; done
+}
+
+# observe FLAG...: all of $busy run in the window until each has used $RUN ticks of CPU time
+observe() {
+	local n i
+	rm -rf "$TMP/out"
+	: >"$TMP/err"
+	for n in $busy; do before[$n]=$(ticks_of "${pid[$n]}"); done
+	"$GOPROF" --all --match "$ours" --cpu -d 300s -o "$TMP/out" "$@" >"$TMP/paths" 2>"$TMP/err" &
+	PROF=$!
+	STARTED+=("$PROF")
+	for ((i = 0; i < 1200; i++)); do
+		grep -q 'profiling the CPU time' "$TMP/err" && break
+		kill -0 "$PROF" 2>/dev/null || break
+		sleep 0.05
+	done
+	for n in $busy; do kill -CONT "${pid[$n]}"; done
+	for ((i = 0; i < 300; i++)); do
+		ran || { sleep 0.1; continue; }
+		break
+	done
+	meanwhile
+	for n in $busy; do kill -STOP "${pid[$n]}"; done
+	sleep 0.1
+	kill -INT "$PROF"
+	wait "$PROF"
+	RC=$?
+	: >"$TMP/totals"
+	for n in $busy; do
+		[ -s "$(file_of "${pid[$n]}")" ] || continue
+		echo "$n $(($(ticks_of "${pid[$n]}") - before[$n])) $(ns_of "${pid[$n]}")" >>"$TMP/totals"
+		"$PPROFCHECK" comments "$(file_of "${pid[$n]}")" >"$TMP/comments.$n"
+	done
+}
+
+# Status 3 also tells of processes of others here that could not be looked at.
+ended_well() {
+	[ "$RC" = 0 ] || { [ "$RC" = 3 ] && ! grep -E 'pid [0-9]+ \(hosted' "$TMP/err"; } ||
+		{ echo "exit $RC: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"; return 1; }
+}
+each() { # NAME...: has a valid profile
+	local n
+	for n; do "$PPROFCHECK" check "$(file_of "${pid[$n]}")" || return 1; done
+}
+
+# ---- who is meant
+"$GOPROF" --all --match "$ours" --exclude cmd=*busy* --dry-run >"$TMP/table" 2>"$TMP/err"
+said=$(count '  hosted-' "$TMP/table")
+[ "$said" = 6 ] && [ -z "$(command ls "$TMP"/*.gz 2>/dev/null)" ] && pass all_cpu/dry-run || fail all_cpu/dry-run "$said of 6 processes are in the table"
+
+# ---- totals and shares; one that ends, one that starts
+launch b31 "$new" busy 3 1
+launch b11 "$old" busy 1 1
+launch gone "$new" busy 1 3
+launch inner unshare --pid --fork --kill-child "$old" busy 1 3
+pid[inner]=$(pgrep -P "$PID")
+busy="b31 b11 inner"
+for n in $busy; do kill -STOP "${pid[$n]}"; done
+meanwhile() {
+	kill -KILL "${pid[gone]}"
+	wait "${pid[gone]}" 2>/dev/null
+	launch late "$old" busy 1 1
+	born=$EPOCHREALTIME
+	sleep 1
+	late_ticks=$(ticks_of "${pid[late]}") late_ns=$(awk -v a="$born" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
+}
+RUN=120
+observe -F 250
+judge ended_well
+judge each b31 b11 inner gone late
+outcome all_cpu/profiles
+judge judge_totals "$TMP/totals"
+judge judge_unhurt "$TMP/comments.b31"
+judge judge_unhurt "$TMP/comments.b11"
+judge judge_unhurt "$TMP/comments.inner"
+outcome all_cpu/totals
+judge judge_split "$(file_of "${pid[b31]}")" first 0.75
+judge judge_split "$(file_of "${pid[b11]}")" first 0.5
+judge judge_split "$(file_of "${pid[inner]}")" first 0.25
+outcome all_cpu/shares
+
+# Of the new one at most what it did in its first half second is missing.
+late() {
+	awk -v got="$(ns_of "${pid[late]}")" -v ticks="$late_ticks" 'BEGIN {
+		if (ticks < 10 || got / 1e9 < ticks / 100 - 0.5 || got <= 0) { printf "%.2f s of %.2f s\n", got / 1e9, ticks / 100; exit 1 } }'
+	grep -q 'programs started meanwhile' "$TMP/err" || { echo "nobody told that one started"; return 1; }
+}
+judge late
+outcome all_cpu/late
+gone() {
+	"$PPROFCHECK" comments "$(file_of "${pid[gone]}")" >"$TMP/comments.gone"
+	has '^end: the process ended' "$TMP/comments.gone" || { echo "its end is not told"; return 1; }
+	has "${pid[gone]}  hosted.*, ended" "$TMP/err" || { echo "the summary does not tell its end"; return 1; }
+}
+judge gone
+outcome all_cpu/gone
+idle_files=$(for i in 1 2 3 4 5 6; do file_of "${pid[idle$i]}"; done | wc -l)
+[ "$idle_files" -le 2 ] && pass all_cpu/idle || fail all_cpu/idle "$idle_files profiles of processes that sleep"
+kill "${pid[late]}"
+
+# ---- one floods: it loses, and the others do not
+launch flood "$new" flood
+kill -STOP "${pid[flood]}"
+busy="b31 b11 flood"
+meanwhile() { :; }
+RUN=160
+observe -F 10000
+flooded() {
+	has '^loss: [0-9]* samples of more distinct stacks' "$TMP/comments.flood" || { echo "it lost nothing: $(grep -E '^hits' "$TMP/comments.flood")"; return 1; }
+	grep -qE "pid ${pid[flood]} \(hosted[^)]*\): [0-9]+ samples of more distinct stacks" "$TMP/err" || { echo "nobody told it"; return 1; }
+	[ "$RC" = 3 ] || { echo "exit $RC"; return 1; }
+}
+judge flooded
+judge judge_totals "$TMP/totals"
+outcome all_cpu/flooder
+judge judge_unhurt "$TMP/comments.b31" 0.02
+judge judge_unhurt "$TMP/comments.b11" 0.02
+judge judge_split "$(file_of "${pid[b31]}")" first 0.75
+outcome all_cpu/untouched
+
+# ---- those that are named; one of them is none
+sleep 300 &
+STARTED+=($!)
+kill -CONT "${pid[b31]}" "${pid[b11]}"
+rm -rf "$TMP/out"
+"$GOPROF" -p "${pid[b31]}" -p "${pid[b11]}" -p $! --cpu -d 1s --format pprof --format flame -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err"
+rc=$?
+[ $rc = 3 ] && [ "$(wc -l <"$TMP/paths")" = 5 ] && grep -q "pid $! is not a Go program" "$TMP/err" && each b31 b11 >"$TMP/check" &&
+	[ -s "$TMP/out/host.cpu.html" ] && grep -q 'main.first' "$TMP/out/host.cpu.html" &&
+	pass all_cpu/named || fail all_cpu/named "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"
+finish

@@ -1,0 +1,137 @@
+/* tests/unit/test_binary.c - executables that processes share, and which of them are forgotten. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <unistd.h>
+
+#include "mkgobin.h"
+#include "subject/binary.h"
+
+static struct mkgobin g;
+static struct binaries c;
+
+static int make_file(void)
+{
+	struct mkopt o = { .minor = 27 };
+
+	mkgobin(&g, &o);
+	return mkgobin_fd(g.b, g.n);
+}
+
+static struct binary *get(int fd)
+{
+	struct target t = { .exe_fd = fd, .exe = "/x" };
+	struct binary *b = NULL;
+
+	assert_int_equal(binary_get(&c, &t, &b, NULL), 0);
+	assert_non_null(b->bin);
+	return b;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	binaries_fini(&c);
+	c = (struct binaries){ 0 };
+	return 0;
+}
+
+static void processes_of_a_file_share_it(void **state)
+{
+	int fd = make_file(), other = make_file();
+	struct binary *a = get(fd), *b = get(fd), *x = get(other);
+
+	(void)state;
+	assert_ptr_equal(a, b);
+	assert_ptr_not_equal(a, x);
+	assert_int_not_equal(a->id, x->id);
+	assert_true(a->id && x->id);
+	binary_put(a);
+	binaries_trim(&c);
+	assert_ptr_equal(get(fd), b); /* another one still used it */
+	close(fd);
+	close(other);
+}
+
+/* A file that was written to since is another one. */
+static void a_file_that_changed_is_another_one(void **state)
+{
+	int fd = make_file();
+	struct binary *a = get(fd);
+
+	(void)state;
+	assert_int_equal(pwrite(fd, "x", 1, MK_BYTES), 1);
+	assert_ptr_not_equal(get(fd), a);
+	close(fd);
+}
+
+static void those_that_nobody_uses_go_the_oldest_first(void **state)
+{
+	int fd[BINARIES_IDLE_MAX + 3];
+	uint16_t id[BINARIES_IDLE_MAX + 3];
+	struct binary *used;
+
+	(void)state;
+	for (size_t i = 0; i < BINARIES_IDLE_MAX + 3; i++) {
+		struct binary *b;
+
+		fd[i] = make_file();
+		b = get(fd[i]);
+		id[i] = b->id;
+		if (i)
+			binary_put(b);
+		else
+			used = b;
+	}
+	binary_put(get(fd[1])); /* it is the newest now */
+	binaries_trim(&c);
+	assert_ptr_equal(get(fd[0]), used);
+	assert_int_equal(get(fd[1])->id, id[1]);
+	assert_int_not_equal(get(fd[2])->id,
+			     id[2]); /* forgotten, and its number is not given again */
+	assert_int_not_equal(get(fd[3])->id, id[3]);
+	assert_int_equal(get(fd[4])->id, id[4]);
+	for (size_t i = 0; i < BINARIES_IDLE_MAX + 3; i++)
+		close(fd[i]);
+}
+
+static void numbers_end(void **state)
+{
+	int fd = make_file();
+	struct target t = { .exe_fd = fd, .exe = "/x" };
+	struct binary *b = NULL;
+
+	(void)state;
+	c.numbers = UINT16_MAX;
+	assert_int_equal(binary_get(&c, &t, &b, NULL), -E2BIG);
+	assert_null(b);
+	assert_int_equal(binaries_number(&c), 0);
+	close(fd);
+}
+
+static void what_is_no_go_file_is_told(void **state)
+{
+	int fd = mkgobin_fd("no", 2);
+	struct target t = { .exe_fd = fd, .exe = "/x" };
+	struct binary *b = NULL;
+
+	(void)state;
+	assert_true(binary_get(&c, &t, &b, NULL) < 0);
+	assert_null(c.first);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(processes_of_a_file_share_it, teardown),
+		cmocka_unit_test_teardown(a_file_that_changed_is_another_one, teardown),
+		cmocka_unit_test_teardown(those_that_nobody_uses_go_the_oldest_first, teardown),
+		cmocka_unit_test_teardown(numbers_end, teardown),
+		cmocka_unit_test_teardown(what_is_no_go_file_is_told, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

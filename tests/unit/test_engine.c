@@ -1,0 +1,458 @@
+/*
+ * tests/unit/test_engine.c - the lives of targets in an engine: slots and generations, windows one
+ * after another, ends and execs. Processes, files and the kind of profile are this file's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include "engine/engine.h"
+
+enum { NOT_GO = 666, PIDS = 2000 };
+
+/* ---- processes ---- */
+
+static struct {
+	int fd; /* readable: it has ended */
+	bool became;
+	unsigned opened;
+} procs[PIDS];
+static int open_subjects;
+
+int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries *cache,
+			struct subject **out, struct err *e)
+{
+	struct subject *s = calloc(1, sizeof(*s));
+
+	(void)o;
+	(void)cache;
+	if (pid == NOT_GO) {
+		free(s);
+		return err_set(e, -ENOENT, "pid %d is not a Go program", pid);
+	}
+	s->target = calloc(1, sizeof(*s->target));
+	s->target->pid = pid;
+	if (!procs[pid].opened++)
+		procs[pid].fd = eventfd(0, EFD_CLOEXEC);
+	s->target->pidfd = procs[pid].fd;
+	s->images.n = 1;
+	open_subjects++;
+	*out = s;
+	return 0;
+}
+
+void subject_free(struct subject *s)
+{
+	open_subjects--;
+	free(s->target);
+	free(s);
+}
+
+int target_alive(struct target *t, struct err *e)
+{
+	t->became = procs[t->pid].became;
+	return t->became ? err_set(e, -ESRCH, "another program") : 0;
+}
+
+int subject_alive(struct subject *s, struct err *e)
+{
+	return target_alive(s->target, e);
+}
+
+const struct gobin_info *gobin_info(const struct gobin *b)
+{
+	static const struct gobin_info info = { .version = "go1.27", .module = "", .path = "main" };
+
+	(void)b;
+	return &info;
+}
+
+int64_t target_started(const struct target *t)
+{
+	return 1000 + t->pid;
+}
+
+void target_cgroup(const struct target *t, char *buf, size_t cap)
+{
+	(void)t;
+	snprintf(buf, cap, "/x");
+}
+
+void binaries_trim(struct binaries *c)
+{
+	(void)c;
+}
+
+void binaries_fini(struct binaries *c)
+{
+	(void)c;
+}
+
+int clock_getcpuclockid(pid_t pid, clockid_t *clock)
+{
+	(void)pid;
+	*clock = CLOCK_MONOTONIC;
+	return 0;
+}
+
+static void process_ends(pid_t pid)
+{
+	uint64_t one = 1;
+
+	assert_int_equal(write(procs[pid].fd, &one, sizeof(one)), sizeof(one));
+}
+
+/* ---- a kind of profile ---- */
+
+static struct kind {
+	int fd, opened, begun, stopped, drained, put, removed, forgotten, drain_fails;
+	pid_t refuses;
+} k;
+
+static int k_open(const struct collect_opts *o, unsigned expected, void **state, struct err *e)
+{
+	(void)o;
+	(void)expected;
+	(void)e;
+	k.opened++;
+	k.fd = eventfd(0, EFD_CLOEXEC);
+	*state = &k;
+	return 0;
+}
+
+static void k_free(void *state)
+{
+	close(((struct kind *)state)->fd);
+}
+
+static int k_fd(void *state)
+{
+	return ((struct kind *)state)->fd;
+}
+
+static int k_poll(void *state, struct err *e)
+{
+	(void)state;
+	(void)e;
+	return 0;
+}
+
+static int k_put(void *state, struct engine_target *t, struct err *e)
+{
+	(void)state;
+	if (t->id.pid == k.refuses)
+		return err_set(e, -ENOTSUP, "pid %d: not this one", t->id.pid);
+	k.put++;
+	if (!t->kept)
+		t->kept = malloc(1);
+	return 0;
+}
+
+static void k_remove(void *state, struct engine_target *t)
+{
+	(void)state;
+	(void)t;
+	k.removed++;
+}
+
+static void k_forget(void *state, struct engine_target *t)
+{
+	(void)state;
+	free(t->kept);
+	t->kept = NULL;
+	k.forgotten++;
+}
+
+static int k_begin(void *state, struct err *e)
+{
+	(void)state;
+	(void)e;
+	k.begun++;
+	return 0;
+}
+
+static int k_tick(void *state, size_t targets, struct err *e)
+{
+	(void)state;
+	(void)targets;
+	(void)e;
+	return 0;
+}
+
+static void k_stop(void *state)
+{
+	(void)state;
+	k.stopped++;
+}
+
+static int k_drain(void *state, struct err *e)
+{
+	(void)state;
+	k.drained++;
+	return k.drain_fails ? err_set(e, -EIO, "it does not drain") : 0;
+}
+
+static int k_profile(void *state, struct engine_target *t, struct prof **out, struct err *e)
+{
+	(void)state;
+	(void)t;
+	return prof_new(out, e);
+}
+
+static int k_done(void *state, struct err *e)
+{
+	(void)state;
+	(void)e;
+	return 0;
+}
+
+static const struct engine_kind kind = {
+	.name = "fake",
+	.open = k_open,
+	.free = k_free,
+	.fd = k_fd,
+	.poll = k_poll,
+	.put = k_put,
+	.remove = k_remove,
+	.forget = k_forget,
+	.begin = k_begin,
+	.tick = k_tick,
+	.stop = k_stop,
+	.drain = k_drain,
+	.profile = k_profile,
+	.done = k_done,
+};
+
+/* ---- the tests ---- */
+
+static struct engine *en;
+static struct {
+	pid_t pid;
+	uint32_t slot;
+	enum engine_state state;
+	uint64_t cpu_ns;
+} sunk[PIDS];
+static size_t nsunk;
+
+static void sink(void *arg, const struct engine_target *t, struct prof *p, const struct err *failed)
+{
+	(void)arg;
+	assert_non_null(p);
+	assert_null(failed);
+	assert_true(t->until_ns >= t->since_ns);
+	sunk[nsunk].pid = t->id.pid;
+	sunk[nsunk].slot = t->slot;
+	sunk[nsunk].cpu_ns = t->cpu_ns;
+	sunk[nsunk++].state = t->state;
+}
+
+static int setup(void **state)
+{
+	struct collect_opts o = { 0 };
+
+	(void)state;
+	memset(procs, 0, sizeof(procs));
+	k = (struct kind){ 0 };
+	nsunk = 0;
+	return engine_open(&o, &kind, 4, &en, NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	engine_free(en);
+	for (int i = 0; i < PIDS; i++)
+		if (procs[i].opened)
+			close(procs[i].fd);
+	return open_subjects;
+}
+
+static uint32_t add(pid_t pid)
+{
+	const struct engine_target *t;
+
+	assert_int_equal(engine_add(en, pid, &t, NULL), 0);
+	return t->slot;
+}
+
+static void end_window(void)
+{
+	nsunk = 0;
+	assert_int_equal(engine_end(en, sink, NULL, NULL), 0);
+}
+
+static void windows_follow_each_other(void **state)
+{
+	(void)state;
+	add(1);
+	add(2);
+	for (int i = 1; i <= 3; i++) {
+		assert_int_equal(engine_begin(en, NULL), 0);
+		assert_int_equal(engine_tick(en, NULL), 0);
+		end_window();
+		assert_int_equal(nsunk, 2);
+		assert_true(sunk[0].pid == 1 && sunk[1].pid == 2);
+		assert_true(sunk[0].cpu_ns && sunk[0].cpu_ns < 1000000000);
+		assert_int_equal(sunk[0].state, ENGINE_ON);
+		assert_int_equal(k.forgotten, 2 * i);
+		assert_int_equal(k.put, 2 * i);
+	}
+	assert_int_equal(k.opened, 1);
+	assert_int_equal(procs[1].opened, 1);
+}
+
+static void one_that_ends_is_told_and_its_slot_is_given_again(void **state)
+{
+	uint32_t one = add(1), two = add(2);
+
+	(void)state;
+	assert_int_equal(engine_begin(en, NULL), 0);
+	process_ends(1);
+	assert_int_equal(engine_poll(en, NULL), 0);
+	assert_int_equal(engine_targets(en), 1);
+	assert_int_equal(k.removed, 1);
+	end_window();
+	assert_int_equal(nsunk, 2);
+	assert_int_equal(sunk[0].state, ENGINE_ENDED);
+	assert_int_equal(sunk[1].state, ENGINE_ON);
+	assert_int_equal(engine_ntargets(en), 1);
+	assert_int_equal(add(3), one + (1u << GPB_SLOT_GENERATION));
+	assert_int_equal(engine_target_at(en, 0)->slot, two);
+}
+
+/* Its slot is not given away in the same window: its samples are still in the tables. */
+static void exec_makes_another_target(void **state)
+{
+	uint32_t first = add(1), second;
+
+	(void)state;
+	assert_int_equal(engine_begin(en, NULL), 0);
+	engine_exec(en, 1); /* the one after which it was opened */
+	assert_int_equal(engine_targets(en), 1);
+	procs[1].became = true;
+	engine_exec(en, 1);
+	assert_int_equal(engine_targets(en), 0);
+	procs[1].became = false;
+	second = add(1);
+	assert_int_not_equal(second & 0xffff, first & 0xffff);
+	end_window();
+	assert_int_equal(nsunk, 2);
+	assert_true(sunk[0].state == ENGINE_BECAME && sunk[0].slot == first);
+	assert_true(sunk[1].state == ENGINE_ON && sunk[1].slot == second);
+}
+
+static void an_exec_that_nobody_told_is_found(void **state)
+{
+	(void)state;
+	add(1);
+	add(2);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	procs[2].became = true;
+	assert_int_equal(engine_tick(en, NULL), 0);
+	assert_int_equal(engine_targets(en), 1);
+	end_window();
+	assert_int_equal(sunk[1].state, ENGINE_BECAME);
+}
+
+static void what_cannot_be_observed_costs_itself_alone(void **state)
+{
+	const struct engine_target *t = NULL;
+	struct err e = { "" };
+
+	(void)state;
+	add(1);
+	assert_int_equal(engine_add(en, NOT_GO, &t, &e), -ENOENT);
+	assert_string_equal(e.msg, "pid 666 is not a Go program");
+	assert_int_equal(engine_add(en, 1, &t, &e), -EEXIST);
+	k.refuses = 5;
+	assert_int_equal(engine_add(en, 5, &t, &e), -ENOTSUP);
+	assert_null(t);
+	assert_int_equal(open_subjects, 1);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	end_window();
+	assert_int_equal(nsunk, 1);
+	/* One that was observed may be refused in a later window. */
+	k.refuses = 1;
+	assert_int_equal(engine_begin(en, NULL), 0);
+	assert_int_equal(engine_targets(en), 0);
+}
+
+static void there_are_so_many_slots(void **state)
+{
+	const struct engine_target *t;
+	struct err e = { "" };
+
+	(void)state;
+	for (pid_t p = 1000; p < 1000 + GPB_CPU_TARGETS; p++)
+		add(p);
+	assert_int_equal(engine_add(en, 1999, &t, &e), -E2BIG);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	end_window();
+	assert_int_equal(nsunk, GPB_CPU_TARGETS);
+	for (size_t i = 1; i < nsunk; i++)
+		assert_int_not_equal(sunk[i].slot, sunk[i - 1].slot);
+}
+
+/* A host on which programs start and end all the time: their slots are given again within a window. */
+static void those_that_ended_are_handed_over_in_between(void **state)
+{
+	uint32_t slots[ENGINE_REAP + 1];
+
+	(void)state;
+	for (pid_t p = 0; p <= ENGINE_REAP; p++)
+		slots[p] = add(p + 1);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	for (pid_t p = 1; p <= ENGINE_REAP; p++) {
+		assert_int_equal(engine_reap(en, sink, NULL, NULL), 0);
+		assert_int_equal(nsunk, 0);
+		process_ends(p);
+		assert_int_equal(engine_poll(en, NULL), 0);
+	}
+	assert_int_equal(engine_reap(en, sink, NULL, NULL), 0);
+	assert_int_equal(nsunk, ENGINE_REAP);
+	assert_int_equal(sunk[0].state, ENGINE_ENDED);
+	assert_int_equal(k.drained, 1);
+	assert_int_equal(k.stopped, 0);
+	assert_int_equal(engine_ntargets(en), 1);
+	assert_int_equal(open_subjects, 1);
+	assert_int_equal(add(100), slots[0] + (1u << GPB_SLOT_GENERATION));
+	end_window();
+	assert_int_equal(nsunk, 2);
+	assert_true(sunk[0].pid == ENGINE_REAP + 1 && sunk[1].pid == 100);
+}
+
+static void a_window_that_cannot_be_read_is_an_error(void **state)
+{
+	struct err e = { "" };
+
+	(void)state;
+	add(1);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	k.drain_fails = 1;
+	assert_int_equal(engine_end(en, sink, NULL, &e), -EIO);
+	assert_int_equal(nsunk, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(windows_follow_each_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_ends_is_told_and_its_slot_is_given_again,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(exec_makes_another_target, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_exec_that_nobody_told_is_found, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_cannot_be_observed_costs_itself_alone, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(there_are_so_many_slots, setup, teardown),
+		cmocka_unit_test_setup_teardown(those_that_ended_are_handed_over_in_between, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_window_that_cannot_be_read_is_an_error, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

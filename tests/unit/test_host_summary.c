@@ -1,0 +1,136 @@
+/* tests/unit/test_host_summary.c - where the host's CPU time went, in which order, and what is summed up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "cli/host_summary.h"
+
+static struct summary s;
+static char *text;
+static size_t len;
+
+static int teardown(void **state)
+{
+	(void)state;
+	summary_fini(&s);
+	s = (struct summary){ 0 };
+	free(text);
+	text = NULL;
+	return 0;
+}
+
+static const char *print(uint64_t window_ns)
+{
+	FILE *f = open_memstream(&text, &len);
+
+	summary_print(&s, window_ns, f);
+	fclose(f);
+	return text;
+}
+
+/* A profile whose function "fI" has I samples of a millisecond. */
+static struct prof *profile_of(int functions)
+{
+	struct prof *p = NULL;
+
+	assert_int_equal(prof_new(&p, NULL), 0);
+	assert_int_equal(prof_add_type(p, "samples", "count", NULL), 0);
+	assert_int_equal(prof_add_type(p, "cpu", "nanoseconds", NULL), 0);
+	for (int i = 1; i <= functions; i++) {
+		int64_t values[] = { i, i * 1000000ll };
+		char name[16];
+		struct prof_line line = { .func = name, .file = "" };
+		uint32_t loc;
+
+		snprintf(name, sizeof(name), "f%d", i);
+		loc = (uint32_t)prof_location(p, 0, (uint64_t)i, &line, 1, NULL);
+		assert_int_equal(prof_sample(p, &loc, 1, values, NULL, 0, NULL), 0);
+	}
+	return p;
+}
+
+static void add(pid_t pid, const char *name, uint64_t ms, const char *note, const struct prof *p)
+{
+	struct summary_row r = { .pid = pid, .cpu_ns = ms * 1000000, .note = note };
+
+	snprintf(r.name, sizeof(r.name), "%s", name);
+	assert_true(summary_add(&s, &r, p));
+}
+
+static void most_first_with_five_functions(void **state)
+{
+	struct prof *p = profile_of(7);
+	const char *f7, *f3;
+
+	(void)state;
+	add(1, "small", 100, NULL, NULL);
+	add(2, "large", 300, "ended", p);
+	prof_free(p);
+	print(1000000000);
+	assert_non_null(strstr(text, "0.40 s of CPU time in 1.00 s, by 2 of 2 Go processes"));
+	assert_non_null(strstr(text, "0.30 s   75.0%    30.0%        2  large, ended\n"));
+	assert_true(strstr(text, "large") < strstr(text, "small"));
+	f7 = strstr(text, " 25.0%  f7\n");
+	f3 = strstr(text, " 10.7%  f3\n");
+	assert_true(f7 && f3 && f7 < f3);
+	assert_null(strstr(text, "f2"));
+}
+
+static void the_small_and_the_many_are_one_line(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SUMMARY_ROWS + 5; i++)
+		add(i + 1, "x", 100, NULL, NULL);
+	assert_non_null(strstr(print(1000000000), " 5 others\n"));
+	assert_non_null(strstr(text, "0.50 s   20.0%"));
+	teardown(NULL);
+	add(1, "busy", 10000, NULL, NULL);
+	add(2, "tiny", 1, NULL, NULL);
+	add(3, "none", 0, NULL, NULL);
+	assert_non_null(strstr(print(1000000000), "by 2 of 3 Go processes"));
+	assert_null(strstr(text, "tiny"));
+	assert_non_null(strstr(text, " 1 others\n"));
+}
+
+/* A host that starts programs all the time: the largest keep their rows, nothing is forgotten. */
+static void thousands_are_summed_up(void **state)
+{
+	(void)state;
+	add(1, "large", 5000, NULL, NULL);
+	for (int i = 0; i < 5 * SUMMARY_KEPT; i++)
+		add(i + 2, "short", i & 1, NULL, NULL);
+	assert_true(s.rows.n <= SUMMARY_KEPT);
+	print(1000000000);
+	assert_non_null(
+		strstr(text, "7.56 s of CPU time in 1.00 s, by 2561 of 5121 Go processes\n"));
+	assert_non_null(strstr(text, "5.00 s   66.1%   500.0%        1  large\n"));
+	assert_non_null(strstr(text, "2.56 s   33.9%   256.0%           2560 others\n"));
+}
+
+static void nothing_is_said_of_nothing(void **state)
+{
+	(void)state;
+	assert_string_equal(print(0), "0.00 s of CPU time in 0.00 s, by 0 of 0 Go processes\n");
+}
+
+/* Names are other people's. */
+static void a_name_cannot_move_the_cursor(void **state)
+{
+	(void)state;
+	add(1, "a\033[2Jb", 100, NULL, NULL);
+	assert_null(strchr(print(1), '\033'));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(most_first_with_five_functions, teardown),
+		cmocka_unit_test_teardown(the_small_and_the_many_are_one_line, teardown),
+		cmocka_unit_test_teardown(thousands_are_summed_up, teardown),
+		cmocka_unit_test_teardown(nothing_is_said_of_nothing, teardown),
+		cmocka_unit_test_teardown(a_name_cannot_move_the_cursor, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

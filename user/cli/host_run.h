@@ -1,0 +1,41 @@
+/*
+ * user/cli/host_run.h - CPU profiles of many processes in one run: those that were named, or all Go
+ * processes of this machine, also those that start meanwhile.
+ */
+#ifndef CLI_HOST_RUN_H
+#define CLI_HOST_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "cli/host_pick.h"
+#include "output/output.h"
+#include "subject/open.h"
+
+struct host_opts {
+	bool all; /* every Go process that pick wants; else: */
+	const pid_t *pids;
+	size_t npids;
+	struct pick pick;
+	bool dry_run; /* only the table */
+	uint64_t duration_ns;
+	const char *dir;
+	struct output_access *access;
+	const struct output_format *const *formats;
+	size_t nformats;
+	struct collect_opts collect;
+	int stop_fd; /* readable: the run is to end early */
+	FILE *paths; /* gets the path of each finished file, alone on a line */
+};
+
+/*
+ * Tells what it will do, collects, writes, and tells where the CPU time went. Returns the exit status:
+ * a process that could not be profiled, or lost something, makes it 3; where processes were named, and
+ * none can be profiled, it is 1.
+ */
+int host_run(const struct host_opts *o);
+
+#endif

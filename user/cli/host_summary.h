@@ -1,0 +1,52 @@
+/* user/cli/host_summary.h - where the Go CPU time of the host went: by process, five functions each. */
+#ifndef CLI_HOST_SUMMARY_H
+#define CLI_HOST_SUMMARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "profile/profile.h"
+
+enum { SUMMARY_TOP = 5, SUMMARY_NAME = 96, SUMMARY_ROWS = 20 };
+
+/* Processes below this share of all CPU time are summed up in one line. */
+#define SUMMARY_LEAST 0.001
+
+struct summary_row {
+	pid_t pid;
+	char name[SUMMARY_NAME];
+	uint64_t cpu_ns;  /* charged by the kernel */
+	uint64_t lost;	  /* of its samples and stacks, loss_total() */
+	const char *note; /* "ended", "became another program"; NULL */
+	struct {
+		char func[SUMMARY_NAME];
+		double share; /* of the process' CPU time */
+	} top[SUMMARY_TOP];
+	size_t ntop;
+};
+
+/* More rows than this are summed up, but for the largest: a host may start ten programs a second. */
+enum { SUMMARY_KEPT = 1024 };
+
+struct summary {
+	VEC(struct summary_row) rows;
+	/* of the processes that have no row any more: how many, how many of them used CPU time, how much */
+	size_t gone, gone_busy;
+	uint64_t gone_ns;
+};
+
+/* @p: its CPU profile; NULL: it has no samples. False: no memory. */
+bool summary_add(struct summary *s, const struct summary_row *row, const struct prof *p);
+
+/*
+ * Most CPU time first; those after SUMMARY_ROWS, and those that used next to nothing, in one line.
+ * @window_ns: of all.
+ */
+void summary_print(struct summary *s, uint64_t window_ns, FILE *f);
+
+void summary_fini(struct summary *s);
+
+#endif

@@ -1,0 +1,594 @@
+/*
+ * user/collect/cpu/host.c - one clock per CPU, one table and one ring for all targets.
+ *
+ * Targets share table and ring by quotas, and each may have HOST_STACKS_MAX distinct stacks in its
+ * profile: of a program that has more, what comes later keeps only its innermost function. So
+ * what one program floods is lost to itself alone, and its total stays right.
+ */
+#include "collect/cpu/host.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/caps.h"
+#include "probe/bpf.h"
+#include "probe/feed.h"
+#include "subject/trust.h"
+#include "symbolize/physical.h"
+#include "symbolize/subject_prof.h"
+#include "target/pidns.h"
+#include "cpu.skel.h"
+
+enum {
+	HOST_STACKS = 8192,	    /* room of the kernel's table */
+	HOST_STACKS_MAX = 1 << 13,  /* distinct stacks in one profile */
+	HOST_LABELS_MAX = 1 << 14,  /* label sets of one target and window */
+	RING_PER_TARGET = 20 << 10, /* as a part of one half: a record with 8 KiB of a stack */
+	RING_MIN = 4 << 20,	    /* twice this is resident, since it is mapped twice */
+	RING_MAX = 8 << 20,
+	DRAIN_TICKS = 10, /* the table is emptied at least so often */
+};
+
+struct host_clock {
+	int fd, link;
+};
+
+struct host {
+	struct collect_opts o;
+	uint64_t period_ns;
+	struct cpu_bpf *obj;
+	struct feed feed;
+	VEC(struct host_clock) clocks;
+	size_t ring_bytes, targets;
+	unsigned ticks; /* since the table was emptied */
+	struct engine_target *at[GPB_CPU_TARGETS];
+	struct host_target *current; /* whose record is being handled */
+	/* what rules and feed have counted that is some target's already */
+	uint64_t cut, broken;
+	uint64_t begun_ns, ended_ns;
+};
+
+/* What is kept of one target. */
+struct host_target {
+	struct gpb_tally base; /* when its part of the window began */
+	struct prof *prof;     /* NULL: no sample yet */
+	struct physical ph;
+	struct loss loss;
+	size_t labels; /* sets that came */
+};
+
+uint64_t host_period_ns(unsigned hz)
+{
+	uint64_t ns = 1000000000u / hz;
+
+	return ns + ns / 101;
+}
+
+struct gpb_quota host_quota(uint64_t room, uint64_t slack, size_t n)
+{
+	uint64_t half = (room - slack) / 2;
+
+	return (struct gpb_quota){ .part = half / (n ? n : 1) ?: 1, .free = half };
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint32_t index_of(uint32_t slot)
+{
+	return slot & (GPB_CPU_TARGETS - 1);
+}
+
+/* The target that has this slot; NULL: its generation is over. */
+static struct engine_target *target_in(const struct host *h, uint32_t slot)
+{
+	struct engine_target *t = h->at[index_of(slot)];
+
+	return t && t->slot == slot ? t : NULL;
+}
+
+/* ---- samples ---- */
+
+static int begin_prof(struct host *h, struct engine_target *t, struct err *e)
+{
+	struct host_target *k = t->kept;
+	int ret = subject_prof(t->subject, "perf CPU clock of each CPU", &k->prof, e);
+
+	if (!ret)
+		ret = prof_add_type(k->prof, "samples", "count", e);
+	if (!ret)
+		ret = prof_add_type(k->prof, "cpu", "nanoseconds", e);
+	if (!ret)
+		ret = prof_set_period(k->prof, "cpu", "nanoseconds", (int64_t)h->period_ns, e);
+	if (!ret)
+		physical_init(&k->ph, t->subject, k->prof, HIDE_NONE);
+	return ret;
+}
+
+/* A stack that there is no room for: only its innermost function, which others have, too. */
+static struct gpb_stack leaf_of(const struct gpb_stack *st)
+{
+	struct gpb_stack leaf = *st;
+
+	leaf.nsecond = leaf.nkernel = 0;
+	leaf.nfirst = 1;
+	leaf.pc[0] = st->pc[st->nkernel];
+	leaf.flags |= GPB_STACK_CUT;
+	return leaf;
+}
+
+static int add_to(struct host *h, struct engine_target *t, const struct gpb_stack *st,
+		  struct err *e)
+{
+	struct host_target *k = t->kept;
+	struct prof_label labels[GPB_MAX_LABELS + 1];
+	int64_t values[] = { (int64_t)st->count, (int64_t)(st->count * h->period_ns) };
+	struct gpb_stack leaf;
+	size_t nlabels;
+	int ret = k->prof ? 0 : begin_prof(h, t, e);
+
+	if (ret)
+		return ret;
+	if (prof_nsamples(k->prof) < HOST_STACKS_MAX) {
+		nlabels = labelsets_of(&h->feed.labels, st, 1, labels, &k->loss);
+		return physical_add(&k->ph, st, values, labels, nlabels, e);
+	}
+	leaf = leaf_of(st);
+	k->loss.n[LOSS_STACKS_MANY] += st->count;
+	return physical_add(&k->ph, &leaf, values, NULL, 0, e);
+}
+
+/* One target's profile that cannot be made is no error of the others. */
+static int add_stack(void *arg, const struct gpb_stack *st, struct err *e)
+{
+	struct host *h = arg;
+	struct engine_target *t = target_in(h, st->slot);
+	struct host_target *k = t ? t->kept : NULL;
+
+	(void)e;
+	if (k && add_to(h, t, st, NULL))
+		k->loss.n[LOSS_STACKS_UNREADABLE] += st->count;
+	return 0;
+}
+
+/* What was lost of the record that was handled last is its target's loss. */
+static void attribute(struct host *h)
+{
+	const struct feed *f = &h->feed;
+
+	if (h->current) {
+		h->current->loss.n[LOSS_STACKS_CUT] += f->rules.cut - h->cut;
+		h->current->loss.n[LOSS_STACKS_UNREADABLE] += f->rules.broken + f->frameless -
+							      h->broken;
+	}
+	h->cut = f->rules.cut;
+	h->broken = f->rules.broken + f->frameless;
+	h->current = NULL;
+}
+
+static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
+		      struct err *e)
+{
+	struct host *h = arg;
+	struct engine_target *t;
+	int ret;
+
+	(void)key;
+	h->obj->bss->taken[index_of(st->slot)].stacks++;
+	__atomic_store_n(&h->obj->bss->stacks_taken, h->obj->bss->stacks_taken + 1,
+			 __ATOMIC_RELAXED);
+	t = target_in(h, st->slot);
+	if (!t)
+		return 0;
+	h->current = t->kept;
+	ret = rules_settle_bare(&h->feed.rules, t->subject, st, &st, e);
+	if (!ret && feed_whole(&h->feed, st))
+		ret = add_stack(h, st, e);
+	attribute(h);
+	return ret;
+}
+
+static struct subject *whose(void *arg, uint32_t slot, uint64_t type, size_t len)
+{
+	struct host *h = arg;
+	struct engine_target *t = target_in(h, slot);
+	struct host_target *k = t ? t->kept : NULL;
+
+	attribute(h);
+	h->current = k;
+	h->obj->bss->taken[index_of(slot)].bytes += GPB_RING_RECORD(len);
+	if (k && type == GPB_REC_LABELS && ++k->labels > HOST_LABELS_MAX)
+		return NULL; /* its samples will say that their labels are missing */
+	return k ? t->subject : NULL;
+}
+
+/* ---- the tables ---- */
+
+static size_t ring_bytes(unsigned expected)
+{
+	size_t want = (size_t)expected * RING_PER_TARGET, n = RING_MIN;
+
+	while (n < want && n < RING_MAX)
+		n *= 2;
+	return n;
+}
+
+static int load(struct host *h, struct err *e)
+{
+	uint32_t ino;
+	int ret = pidns_inode(&ino, e);
+
+	if (ret)
+		return ret;
+	bpf_log_begin();
+	h->obj = cpu_bpf__open();
+	if (!h->obj)
+		return bpf_load_error(e, -errno, NULL);
+	bpf_prepare(h->obj);
+	h->obj->rodata->pidns_ino = ino;
+	h->obj->rodata->many_targets = 1;
+	bpf_program__set_autoload(h->obj->progs.thread_clock, false);
+	bpf_map__set_autocreate(h->obj->maps.own_clock, false);
+	bpf_map__set_autocreate(h->obj->maps.phases, false);
+	bpf_map__set_max_entries(h->obj->maps.stacks, HOST_STACKS);
+	bpf_map__set_max_entries(h->obj->maps.ring, (uint32_t)h->ring_bytes);
+	ret = cpu_bpf__load(h->obj);
+	if (ret)
+		return bpf_load_error(e, ret, NULL);
+	h->feed.whose = whose;
+	return feed_open(&h->feed, NULL, h->obj->maps.ring, h->obj->maps.rules, add_stack, h, e);
+}
+
+/* What the CPUs may overdraw by together, each by one stack or record. */
+static void share_out(struct host *h, size_t targets)
+{
+	size_t cpus = h->clocks.n;
+
+	if (targets == h->targets)
+		return;
+	h->targets = targets;
+	h->obj->bss->stacks_quota = host_quota(HOST_STACKS, cpus, targets);
+	h->obj->bss->ring_quota = host_quota(h->ring_bytes,
+					     cpus * GPB_RING_RECORD(sizeof(struct gpb_rec_raw)),
+					     targets);
+}
+
+static int open_clock(struct host *h, int cpu, struct err *e)
+{
+	static const int perfmon[] = { CAP_PERFMON };
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = h->period_ns,
+		.disabled = 1,
+		.exclude_idle = 1,
+	};
+	struct host_clock *c;
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0 && (errno == ENODEV || errno == ENXIO))
+		return 0; /* it is offline */
+	if (fd < 0 && (errno == EACCES || errno == EPERM))
+		return caps_refused(e, "the kernel refused a clock of a CPU", perfmon, 1);
+	if (fd < 0)
+		return err_sys(e, "CPU %d: perf_event_open", cpu);
+	c = vec_add(&h->clocks, INT32_MAX);
+	if (!c) {
+		close(fd);
+		return err_set(e, -ENOMEM, "no memory for clocks");
+	}
+	*c = (struct host_clock){ .fd = fd };
+	c->link = bpf_link_create(bpf_program__fd(h->obj->progs.host_clock), fd, BPF_PERF_EVENT,
+				  NULL);
+	return c->link < 0 ? err_set(e, c->link, "CPU %d: attaching the sampler: %s", cpu,
+				     strerror(-c->link)) :
+			     0;
+}
+
+static int open_clocks(struct host *h, struct err *e)
+{
+	int n = libbpf_num_possible_cpus();
+
+	for (int cpu = 0; cpu < n; cpu++) {
+		int ret = open_clock(h, cpu, e);
+
+		if (ret)
+			return ret;
+	}
+	return h->clocks.n ? 0 : err_set(e, -ENODEV, "no CPU has a clock");
+}
+
+static void host_free(void *state)
+{
+	struct host *h = state;
+
+	for (size_t i = 0; i < h->clocks.n; i++) {
+		closep(&h->clocks.at[i].link);
+		closep(&h->clocks.at[i].fd);
+	}
+	vec_fini(&h->clocks);
+	feed_fini(&h->feed);
+	cpu_bpf__destroy(h->obj);
+	free(h);
+}
+
+static void host_freep(struct host **h)
+{
+	if (*h)
+		host_free(*h);
+}
+
+static int host_open(const struct collect_opts *o, unsigned expected, void **state, struct err *e)
+{
+	CLEANUP(host_freep) struct host *h = calloc(1, sizeof(*h));
+	int ret;
+
+	if (!h)
+		return err_set(e, -ENOMEM, "no memory");
+	h->o = *o;
+	h->period_ns = host_period_ns(o->hz);
+	h->ring_bytes = ring_bytes(expected);
+	ret = load(h, e);
+	if (!ret)
+		ret = open_clocks(h, e);
+	if (ret)
+		return ret;
+	share_out(h, expected ?: 1);
+	*state = TAKE(h);
+	return 0;
+}
+
+static int host_fd(void *state)
+{
+	struct host *h = state;
+
+	return feed_fd(&h->feed);
+}
+
+static int host_poll(void *state, struct err *e)
+{
+	struct host *h = state;
+	int ret = feed_poll(&h->feed, e);
+
+	attribute(h);
+	return ret;
+}
+
+/* ---- targets ---- */
+
+static const struct gpb_tally *tally_of(const struct host *h, const struct engine_target *t)
+{
+	return (const struct gpb_tally *)&h->obj->bss->tallies[index_of(t->slot)];
+}
+
+static struct host_target *keep(struct host *h, struct engine_target *t)
+{
+	struct host_target *k = calloc(1, sizeof(*k));
+
+	if (k)
+		k->base = *tally_of(h, t);
+	return k;
+}
+
+static int host_put(void *state, struct engine_target *t, struct err *e)
+{
+	struct host *h = state;
+	uint32_t at = index_of(t->slot), tgid = (uint32_t)t->id.pid;
+	struct gpb_target g;
+	int ret = t->kept ? 0 : trust_structs(t->subject, LAYOUT_USE_STACKS, e);
+
+	if (!ret)
+		ret = bpf_target_fill(t->subject, &h->o, &g, e);
+	if (ret)
+		return ret;
+	if (!t->kept)
+		t->kept = keep(h, t);
+	if (!t->kept)
+		return err_set(e, -ENOMEM, "no memory for a target");
+	h->at[at] = t;
+	if (bpf_map_update_elem(bpf_map__fd(h->obj->maps.targets), &at, &g, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(h->obj->maps.slot_of_tgid), &tgid, &t->slot, BPF_ANY))
+		return err_sys(e, "target table");
+	return 0;
+}
+
+static void host_remove(void *state, struct engine_target *t)
+{
+	struct host *h = state;
+	uint32_t tgid = (uint32_t)t->id.pid;
+
+	bpf_map_delete_elem(bpf_map__fd(h->obj->maps.slot_of_tgid), &tgid);
+}
+
+static void host_forget(void *state, struct engine_target *t)
+{
+	struct host *h = state;
+	struct host_target *k = t->kept;
+
+	if (target_in(h, t->slot) == t)
+		h->at[index_of(t->slot)] = NULL;
+	physical_fini(&k->ph);
+	prof_free(k->prof);
+	free(k);
+	t->kept = NULL;
+}
+
+/* ---- the window ---- */
+
+static int host_begin(void *state, struct err *e)
+{
+	struct host *h = state;
+
+	h->ticks = 0;
+	for (size_t i = 0; i < h->clocks.n; i++)
+		if (ioctl(h->clocks.at[i].fd, PERF_EVENT_IOC_ENABLE, 0))
+			return err_sys(e, "starting the clock of a CPU");
+	h->begun_ns = now_ns();
+	return 0;
+}
+
+static int take_all(struct host *h, struct err *e)
+{
+	h->ticks = 0;
+	return bpf_take_stacks(bpf_map__fd(h->obj->maps.stacks), &h->obj->bss->rounds, take_stack,
+			       h, e);
+}
+
+static int host_tick(void *state, size_t targets, struct err *e)
+{
+	struct host *h = state;
+	uint64_t in = h->obj->bss->stacks_put - h->obj->bss->stacks_taken;
+
+	share_out(h, targets);
+	if (++h->ticks < DRAIN_TICKS && in < HOST_STACKS / 4)
+		return 0;
+	return take_all(h, e);
+}
+
+static void host_stop(void *state)
+{
+	struct host *h = state;
+
+	for (size_t i = 0; i < h->clocks.n; i++)
+		ioctl(h->clocks.at[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	h->ended_ns = now_ns();
+}
+
+static int host_drain(void *state, struct err *e)
+{
+	struct host *h = state;
+	int ret = host_poll(h, e);
+
+	return ret ? ret : take_all(h, e);
+}
+
+/* ---- profiles ---- */
+
+/* The process' CPU time, and its samples. */
+struct sharing {
+	uint64_t cpu_ns, samples;
+};
+
+static void share(void *arg, int64_t *values)
+{
+	const struct sharing *s = arg;
+
+	values[1] = (int64_t)((double)values[0] * (double)s->cpu_ns / (double)s->samples);
+}
+
+static int comment(const struct host *h, const struct engine_target *t, const struct sharing *s,
+		   struct err *e)
+{
+	struct prof *p = ((struct host_target *)t->kept)->prof;
+	uint64_t until = t->until_ns ?: h->ended_ns;
+	int ret = prof_comment(p, e, "window: %.3f s", (double)(until - t->since_ns) / 1e9);
+
+	if (!ret)
+		ret = prof_comment(p, e, "rate: %.2f Hz of each CPU", 1e9 / (double)h->period_ns);
+	if (!ret)
+		ret = prof_comment(p, e, "hits: %llu samples, %.3f s of CPU time",
+				   (unsigned long long)s->samples,
+				   (double)(s->samples * h->period_ns) / 1e9);
+	if (!ret)
+		ret = prof_comment(
+			p, e,
+			"charged: %.3f s of CPU time by the kernel%s: each sample stands "
+			"for %.3f ms of it",
+			(double)s->cpu_ns / 1e9, t->cpu_exact ? "" : ", or by its samples",
+			(double)s->cpu_ns / 1e6 / (double)s->samples);
+	if (!ret)
+		ret = prof_comment(p, e, "process: %s, started %lld, cgroup %s", t->id.exe,
+				   (long long)t->id.started, *t->id.cgroup ? t->id.cgroup : "?");
+	return ret;
+}
+
+/* Of a process whose end nobody read, the samples of its last moments may say more. */
+static struct sharing sharing_of(const struct host *h, const struct engine_target *t,
+				 uint64_t samples)
+{
+	struct sharing s = { .cpu_ns = t->cpu_ns, .samples = samples };
+
+	if (!t->cpu_exact && s.cpu_ns < samples * h->period_ns)
+		s.cpu_ns = samples * h->period_ns;
+	return s;
+}
+
+static void losses(const struct host *h, const struct engine_target *t, struct loss *to)
+{
+	const struct host_target *k = t->kept;
+	const struct gpb_tally *now = tally_of(h, t);
+	struct gpb_tally lost = *now;
+
+	for (size_t i = 0; i < GPB_LOSS_COUNT; i++)
+		lost.lost[i] -= k->base.lost[i];
+	bpf_losses(&lost, to);
+	loss_merge(to, &k->loss);
+}
+
+static int host_profile(void *state, struct engine_target *t, struct prof **out, struct err *e)
+{
+	struct host *h = state;
+	struct host_target *k = t->kept;
+	uint64_t samples = k ? tally_of(h, t)->samples - k->base.samples : 0;
+	struct sharing s;
+	int ret = samples && !k->prof ? begin_prof(h, t, e) : 0; /* all were lost */
+
+	*out = NULL;
+	if (ret || !samples)
+		return ret;
+	s = sharing_of(h, t, samples);
+	prof_each_sample(k->prof, share, &s);
+	prof_set_time(k->prof, t->since_unix_ns,
+		      (int64_t)((t->until_ns ?: h->ended_ns) - t->since_ns));
+	losses(h, t, prof_loss(k->prof));
+	ret = comment(h, t, &s, e);
+	if (!ret)
+		*out = TAKE(k->prof);
+	return ret;
+}
+
+/* The ids of label sets that the kernel takes to be known here: they are not any more. */
+static void forget_labels(struct host *h)
+{
+	int fd = bpf_map__fd(h->obj->maps.labelsets);
+	uint64_t id;
+
+	while (!bpf_map_get_next_key(fd, NULL, &id) && !bpf_map_delete_elem(fd, &id))
+		;
+}
+
+static int host_done(void *state, struct err *e)
+{
+	struct host *h = state;
+
+	labelsets_fini(&h->feed.labels);
+	forget_labels(h);
+	return labelsets_init(&h->feed.labels, e);
+}
+
+const struct engine_kind engine_cpu = {
+	.name = "cpu",
+	.open = host_open,
+	.free = host_free,
+	.fd = host_fd,
+	.poll = host_poll,
+	.put = host_put,
+	.remove = host_remove,
+	.forget = host_forget,
+	.begin = host_begin,
+	.tick = host_tick,
+	.stop = host_stop,
+	.drain = host_drain,
+	.profile = host_profile,
+	.done = host_done,
+};

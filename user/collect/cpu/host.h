@@ -1,0 +1,24 @@
+/*
+ * user/collect/cpu/host.h - CPU profiles of many processes: one clock per CPU, for engine/engine.h.
+ *
+ * Which samples there are follows from chance: one of a process that runs for a third of the time
+ * is met by a third of the ticks. How much CPU time a process took is known exactly, from the
+ * kernel, so a process' samples share that time out among its stacks (a ratio estimator).
+ */
+#ifndef COLLECT_CPU_HOST_H
+#define COLLECT_CPU_HOST_H
+
+#include "engine/engine.h"
+
+extern const struct engine_kind engine_cpu;
+
+/*
+ * Time between two ticks at @hz. It is 1 % longer than 1 / @hz: a clock at exactly 100 Hz would
+ * meet a program that wakes every 10 ms at always the same point.
+ */
+uint64_t host_period_ns(unsigned hz);
+
+/* How @n targets share @room entries or bytes, where @slack may be overdrawn: bpf/quota.bpf.h. */
+struct gpb_quota host_quota(uint64_t room, uint64_t slack, size_t n);
+
+#endif

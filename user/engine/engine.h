@@ -1,0 +1,138 @@
+/*
+ * user/engine/engine.h - many processes observed by one set of BPF objects, window after window.
+ *
+ *	engine_open -> [engine_add]* -> engine_begin -> poll and tick -> engine_end -> engine_begin ...
+ *	-> engine_free
+ *
+ * A target has a slot in the tables of all BPF objects. Targets may be added before and in a
+ * window; one that ends or calls exec in it still has the profile of its part. What happens to one
+ * target is never an error of the engine: engine_add() says why that one cannot be observed, and
+ * its state says how it ended.
+ *
+ * What is observed is a kind's (struct engine_kind); collect/ has them.
+ */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "goprof_abi.h"
+#include "profile/profile.h"
+#include "subject/binary.h"
+#include "subject/subject.h"
+
+enum engine_state {
+	ENGINE_ON,
+	ENGINE_ENDED,  /* the process exited */
+	ENGINE_BECAME, /* it lives on as another program (exec) */
+};
+
+/* Who it was. Strings of the subject are valid as long as the target is. */
+struct engine_identity {
+	pid_t pid;
+	int64_t started; /* unix seconds; 0: unknown */
+	const char *comm, *exe, *build_id, *module, *go_version;
+	char cgroup[512]; /* the path of its cgroup; "": unknown; foreign bytes */
+};
+
+struct engine_target {
+	struct engine_identity id;
+	uint32_t slot;		 /* with its generation: gpb_stack.slot */
+	struct subject *subject; /* owned */
+	size_t nimages;		 /* how many of its images the kind knows */
+	enum engine_state state;
+	/* its part of the window; monotonic, and since_ns also as unix time */
+	uint64_t since_ns, until_ns;
+	int64_t since_unix_ns;
+	/*
+	 * The CPU time that the kernel charged to the process in that part, by its own clock, exact to
+	 * the nanosecond; of one that is gone, up to 100 ms before its end.
+	 */
+	uint64_t cpu_ns;
+	bool cpu_exact; /* it was read at the end, too */
+	void *kept;	/* the kind's, for this target */
+
+	clockid_t clock; /* private */
+	uint64_t base_ns;
+};
+
+struct engine_kind {
+	const char *name; /* "cpu" */
+	/* Loads what it needs, for @expected targets or so, at most GPB_CPU_TARGETS. */
+	int (*open)(const struct collect_opts *o, unsigned expected, void **state, struct err *e);
+	void (*free)(void *state);
+	int (*fd)(void *state); /* to be polled for reading; poll() drains without blocking */
+	int (*poll)(void *state, struct err *e);
+	/* Puts @t into the tables, or writes it anew when its images changed. */
+	int (*put)(void *state, struct engine_target *t, struct err *e);
+	/* No more samples of its process; what there is stays until the window ends. */
+	void (*remove)(void *state, struct engine_target *t);
+	/* Releases t->kept. */
+	void (*forget)(void *state, struct engine_target *t);
+	int (*begin)(void *state, struct err *e);
+	/* Each 100 ms or so in a window; @targets are on now. */
+	int (*tick)(void *state, size_t targets, struct err *e);
+	/* The end of a window: on return nothing is added any more. */
+	void (*stop)(void *state);
+	/*
+	 * Takes everything that is there: of a target that has ended, and of all after stop(), nothing is
+	 * left.
+	 */
+	int (*drain)(void *state, struct err *e);
+	/* After drain(): the profile of @t, which has ended or was stopped, which the caller frees; NULL when there are no samples. */
+	int (*profile)(void *state, struct engine_target *t, struct prof **out, struct err *e);
+	/* After all profiles were taken: forgets the window. */
+	int (*done)(void *state, struct err *e);
+};
+
+struct engine;
+
+int engine_open(const struct collect_opts *o, const struct engine_kind *kind, unsigned expected,
+		struct engine **out, struct err *e);
+void engine_free(struct engine *en);
+DEFINE_FREEP(struct engine, engine)
+
+/*
+ * Observes the process @pid, too, from now on when a window is open. An error is this target's:
+ * -ESRCH: it is gone; -ENOENT: no Go program; -EEXIST: it is observed already; -E2BIG: there is no
+ * slot; others as subject_open(). *out is borrowed, until it is handed over as one that ended.
+ */
+int engine_add(struct engine *en, pid_t pid, const struct engine_target **out, struct err *e);
+
+/*
+ * Somebody has seen that @pid called exec. When that was a target it is one no more, and is told by
+ * its state.
+ */
+void engine_exec(struct engine *en, pid_t pid);
+
+int engine_begin(struct engine *en, struct err *e);
+int engine_fd(const struct engine *en); /* to be polled for reading */
+/* An error is the kind's: the window must be ended. */
+int engine_poll(struct engine *en, struct err *e);
+/* To be called each 100 ms or so in a window. */
+int engine_tick(struct engine *en, struct err *e);
+
+/* How many are on. */
+size_t engine_targets(const struct engine *en);
+/* How many there are, those that ended in this window included, and the i-th. */
+size_t engine_ntargets(const struct engine *en);
+const struct engine_target *engine_target_at(const struct engine *en, size_t i);
+
+/*
+ * Ends the window. @sink gets each target, and its profile or NULL when it has no samples; a target
+ * whose profile failed gets @failed, and no profile. Then targets that ended are forgotten.
+ */
+typedef void engine_sink(void *arg, const struct engine_target *t, struct prof *p,
+			 const struct err *failed);
+int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e);
+
+/*
+ * To be called in a window now and then: hands over targets that have ended, when they are many, so
+ * that their slots and memory are free again. An error is that of engine_poll().
+ */
+enum { ENGINE_REAP = 16 };
+int engine_reap(struct engine *en, engine_sink *sink, void *arg, struct err *e);
+
+#endif

@@ -1,0 +1,128 @@
+/* user/subject/binary.c - the executables that are known, by device, inode, size and time. */
+#include "subject/binary.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void binary_free(struct binary *b)
+{
+	gobin_free(b->bin);
+	if (b->fd >= 0)
+		close(b->fd);
+	free(b->kept);
+	free(b);
+}
+
+static void binary_freep(struct binary **b)
+{
+	if (*b)
+		binary_free(*b);
+}
+
+static struct binary *known(const struct binaries *c, const struct binary_key *k)
+{
+	struct binary *b = c->first;
+
+	while (b && memcmp(&b->key, k, sizeof(*k)))
+		b = b->next;
+	return b;
+}
+
+uint16_t binaries_number(struct binaries *c)
+{
+	return c->numbers < UINT16_MAX ? (uint16_t)++c->numbers : 0;
+}
+
+static int open_new(struct binaries *c, struct target *t, const struct binary_key *k,
+		    struct binary **out, struct err *e)
+{
+	CLEANUP(binary_freep) struct binary *b = calloc(1, sizeof(*b));
+	int ret;
+
+	if (!b)
+		return err_set(e, -ENOMEM, "no memory for an executable");
+	b->key = *k;
+	b->fd = dup(t->exe_fd);
+	if (b->fd < 0)
+		return err_sys(e, "pid %d: its executable", t->pid);
+	ret = gobin_open(b->fd, t->exe, t->mem, t->bias, &b->bin, e);
+	if (ret)
+		return ret;
+	b->id = binaries_number(c);
+	if (!b->id)
+		return err_set(e, -E2BIG, "more than %d executables in one run", UINT16_MAX);
+	b->next = c->first;
+	c->first = b;
+	*out = TAKE(b);
+	return 0;
+}
+
+int binary_get(struct binaries *c, struct target *t, struct binary **out, struct err *e)
+{
+	struct binary *b;
+	struct stat st;
+	int ret = 0;
+
+	if (fstat(t->exe_fd, &st))
+		return err_sys(e, "pid %d: its executable", t->pid);
+	struct binary_key k = { .dev = st.st_dev,
+				.ino = st.st_ino,
+				.size = (uint64_t)st.st_size,
+				.mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec };
+
+	b = known(c, &k);
+	if (!b)
+		ret = open_new(c, t, &k, &b, e);
+	if (ret)
+		return ret;
+	b->users++;
+	b->last_use = ++c->clock;
+	*out = b;
+	return 0;
+}
+
+void binary_put(struct binary *b)
+{
+	b->users--;
+}
+
+/* Of those that nobody uses: how many, and where the one hangs that was used least recently. */
+static struct binary **oldest_idle(struct binaries *c, unsigned *idle)
+{
+	struct binary **oldest = NULL;
+
+	*idle = 0;
+	for (struct binary **p = &c->first; *p; p = &(*p)->next) {
+		if ((*p)->users)
+			continue;
+		++*idle;
+		if (!oldest || (*p)->last_use < (*oldest)->last_use)
+			oldest = p;
+	}
+	return oldest;
+}
+
+static void drop(struct binary **at)
+{
+	struct binary *b = *at;
+
+	*at = b->next;
+	binary_free(b);
+}
+
+void binaries_trim(struct binaries *c)
+{
+	struct binary **oldest;
+	unsigned idle;
+
+	while ((oldest = oldest_idle(c, &idle)) && idle > BINARIES_IDLE_MAX)
+		drop(oldest);
+}
+
+void binaries_fini(struct binaries *c)
+{
+	while (c->first)
+		drop(&c->first);
+}
