@@ -71,6 +71,28 @@ case_of heapdump_bad_format "$GOPROF" heapdump x --pprof y --format svg
 case_of heapdump_bad_mode "$GOPROF" heapdump x --mode 0755
 case_of heapdump_two_to_files "$GOPROF" heapdump a b --pprof y
 case_of heapdump_missing "$GOPROF" heapdump "$TMP/none"
+
+# ---- what it tells of heap dumps, in words and to programs ----
+
+for kind in "small" "goroutines 3" "held 9"; do
+	# shellcheck disable=SC2086
+	"$O/tests/mkdump" $kind >"$TMP/${kind% *}.dump"
+done
+head -c 300 "$TMP/small.dump" >"$TMP/cut.dump"
+for how in "" --json; do
+	case_of "heapdump_summary$how" "$GOPROF" heapdump "$TMP/small.dump" $how
+	case_of "heapdump_cut$how" "$GOPROF" heapdump "$TMP/cut.dump" $how
+	case_of "heapdump_path$how" "$GOPROF" heapdump "$TMP/small.dump" --path 0xc000000048 $how
+	case_of "heapdump_garbage$how" "$GOPROF" heapdump "$TMP/small.dump" --path c000000060 $how
+	case_of "heapdump_grew$how" "$GOPROF" heapdump "$TMP/small.dump" "$TMP/goroutines.dump" $how
+	case_of "heapdump_shrank$how" "$GOPROF" heapdump "$TMP/held.dump" "$TMP/cut.dump" --heap-rate 1 $how
+done
+case_of heapdump_dot "$GOPROF" heapdump "$TMP/small.dump" --dot -
+case_of heapdump_sites "$GOPROF" heapdump "$TMP/small.dump" --pprof - --format text --heap-rate 1
+case_of heapdump_holders "$GOPROF" heapdump "$TMP/small.dump" --holders - --format text
+
+# ---- usage of trace, and of profiles ----
+
 case_of trace_help "$GOPROF" trace --help
 case_of trace_no_file "$GOPROF" trace
 case_of trace_two_files "$GOPROF" trace a b

@@ -402,13 +402,13 @@ static void put_table(const struct growth *g, enum growth_kind kind, const char 
 
 void growth_text(struct growth *g)
 {
-	char before[BYTES_TEXT], after[BYTES_TEXT], change[BYTES_TEXT], title[128];
+	char bytes[BYTES_TEXT], change[BYTES_TEXT], title[128];
 
 	sort(g);
-	line("%s: %s, %llu objects, %s", g->files[0], g->programs[0],
-	     (unsigned long long)g->objects[0], bytes_text(g->bytes[0], before));
-	line("%s: %s, %llu objects, %s", g->files[1], g->programs[1],
-	     (unsigned long long)g->objects[1], bytes_text(g->bytes[1], after));
+	for (int side = 0; side < 2; side++)
+		line("%s: %s, %llu objects, %s%s", g->files[side], g->programs[side],
+		     (unsigned long long)g->objects[side], bytes_text(g->bytes[side], bytes),
+		     g->whole[side] ? "" : " before the dump breaks off");
 	line("%+lld objects, %s", (long long)difference(g->objects),
 	     signed_bytes(difference(g->bytes), change));
 	put_table(g, GROWTH_TYPES, "Types", "objects", "bytes");

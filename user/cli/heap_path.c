@@ -134,7 +134,7 @@ static void put_others(const struct heap_path_view *v)
 	if (!v->nothers)
 		return;
 	putchar('\n');
-	line("%llu other pointers lead to it%s", (unsigned long long)v->nothers,
+	line("Other pointers to it: %llu%s", (unsigned long long)v->nothers,
 	     v->nothers > HEAP_PATH_AROUND ? ", such as" : "");
 	for (size_t i = 0; i < v->nothers && i < HEAP_PATH_AROUND; i++) {
 		thing_of(v, v->others[i].thing, what);
@@ -160,6 +160,7 @@ void heap_path_text(const struct heap_path_view *v)
 		line("No root leads to it: %s", v->graph->whole ?
 							"it is garbage that was not collected yet" :
 							"one may come after the damage");
+		put_others(v);
 		return;
 	}
 	putchar('\n');
