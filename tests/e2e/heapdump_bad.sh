@@ -164,7 +164,8 @@ cat small | says_piped 1 'set TMPDIR' TMPDIR="$TMP/none"
 said=$(ulimit -f 1024 && cat "$big" | TMPDIR=$TMP "$GOPROF" heapdump - 2>&1)
 [ $? = 1 ] || wrong "no room for a copy: status $?"
 [[ $said == *"no room in $TMP for the dump's copy after 1.00 MB (File too large)"* ]] || wrong "no room for a copy: $said"
-cat "$big" | timeout 60 "$GOPROF" heapdump - --pprof "$TMP/out.pb.gz" 2>/dev/null || wrong "a pipe to --pprof"
+cat "$big" | timeout 60 "$GOPROF" heapdump - --pprof "$TMP/out.pb.gz" 2>"$TMP/err" || wrong "a pipe to --pprof"
+has 'stdin: no allocation sites of the program' "$TMP/err" || wrong "no allocation sites: $(cat "$TMP/err")"
 # One that stalls: Ctrl-C ends it at once, and leaves nothing.
 mkfifo "$TMP/fifo"
 for option in "" "--pprof $TMP/never"; do

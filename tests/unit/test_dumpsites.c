@@ -126,19 +126,19 @@ static void heap(uint64_t bytes)
 
 /*
  * 100 samples of 48 bytes stand for 50 MiB by the usual rate, give or take 5 MiB: a heap of 30 MiB
- * may be chance (four times that), one of 29 is not. Without the runtime's count nothing is said.
+ * may be chance (four times that), one of 29 is not. Of a heap of 160 MiB they may be the half, give or
+ * take at most 8.9: from 44 MiB on. Of one of 180 that begins at 52. Without the runtime's count nothing is said.
  */
 static void test_rate_wrong(void **state)
 {
 	static const struct {
 		uint64_t heap;
 		int64_t rate;
-		bool wrong;
-	} t[] = { { 29 << 20, RATE, true },
-		  { 31 << 20, RATE, false },
-		  { 0, RATE, false },
-		  { 4800, 1, false },
-		  { 4799, 1, true } };
+		bool cut, wrong;
+	} t[] = { { 29 << 20, RATE, false, true },  { 31 << 20, RATE, false, false },
+		  { 0, RATE, false, false },	    { 4800, 1, false, false },
+		  { 4799, 1, false, true },	    { 160 << 20, RATE, false, false },
+		  { 180 << 20, RATE, false, true }, { 180 << 20, RATE, true, false } };
 	const struct heapdump_line stack[] = { frame("main.f", 3) };
 
 	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
@@ -149,13 +149,47 @@ static void test_rate_wrong(void **state)
 		heap(t[i].heap);
 		bucket(1, 48, stack, 1, 100, 0);
 		live(1, 100);
-		assert_int_equal(dumpsites_profile(sites, t[i].rate, true, &p, &e), 0);
+		assert_int_equal(dumpsites_profile(sites, t[i].rate, !t[i].cut, &p, &e), 0);
 		assert_int_equal(dumpsites_check(sites).wrong, t[i].wrong);
+		assert_false(dumpsites_check(sites).none);
 		h = prof_header(p);
 		for (size_t k = 0; k < h.ncomments; k++)
 			said |= strstr(strtab_get(prof_strings(p), h.comments[k]),
 				       "it was another one") != NULL;
 		assert_int_equal(said, t[i].wrong);
+		end(state);
+		begin(state);
+	}
+}
+
+/*
+ * A program that links nothing of runtime/pprof has sites of the runtime's start at most: of ten times the
+ * rate that it allocates itself some would be sampled.
+ */
+static void test_no_profile(void **state)
+{
+	const struct heapdump_line start[] = { frame("runtime.mallocgc", 1),
+					       frame("runtime.schedinit", 2),
+					       frame("runtime.rt0_go", 3) };
+	const struct heapdump_line own[] = { frame("main.f", 1), frame("runtime.main", 2) };
+	static const struct {
+		uint64_t heap;
+		bool start, own, cut, none;
+	} t[] = { { 6 << 20, true, false, false, true },  { 4 << 20, true, false, false, false },
+		  { 6 << 20, true, false, true, false },  { 6 << 20, true, true, false, false },
+		  { 6 << 20, false, true, false, false }, { 1, false, false, false, true } };
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+		CLEANUP(prof_freep) struct prof *p = NULL;
+
+		heap(t[i].heap);
+		if (t[i].start)
+			bucket(1, 1024, start, 3, 1, 0);
+		if (t[i].own)
+			bucket(2, 48, own, 2, 1, 0);
+		assert_int_equal(dumpsites_profile(sites, RATE, !t[i].cut, &p, &e), 0);
+		assert_int_equal(dumpsites_check(sites).none, t[i].none);
+		assert_false(dumpsites_check(sites).wrong);
 		end(state);
 		begin(state);
 	}
@@ -203,6 +237,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_values, begin, end),
 		cmocka_unit_test_setup_teardown(test_rate_one, begin, end),
 		cmocka_unit_test_setup_teardown(test_rate_wrong, begin, end),
+		cmocka_unit_test_setup_teardown(test_no_profile, begin, end),
 		cmocka_unit_test_setup_teardown(test_hostile, begin, end),
 		cmocka_unit_test_setup_teardown(test_too_many, begin, end),
 	};

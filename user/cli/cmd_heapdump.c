@@ -190,6 +190,10 @@ static void tell_rate(const struct run *r, const char *what)
 	struct dumpsites_check c = dumpsites_check(r->sites);
 	char inuse[BYTES_TEXT], heap[BYTES_TEXT];
 
+	if (c.none)
+		tell("%s: no allocation sites of the program: it ran with MemProfileRate 0, or links nothing "
+		     "of runtime/pprof, and so keeps no memory profile",
+		     r->in.name);
 	if (c.wrong)
 		tell("%s: the numbers in %s are wrong: with one sample in %lld bytes %s would be in use "
 		     "of a heap of %s. Give the program's runtime.MemProfileRate (--heap-rate)",
@@ -212,10 +216,6 @@ static int put_sites(struct run *r, struct err *e)
 		     r->o->pprof);
 		return 0;
 	}
-	if (!dumpsites_count(r->sites))
-		tell("%s: no allocation sites: the program ran with MemProfileRate 0, or has "
-		     "no use for a memory profile",
-		     r->in.name);
 	ret = dumpsites_profile(r->sites, r->o->heap_rate, !r->cut, &p, e);
 	if (ret)
 		return ret;

@@ -12,6 +12,8 @@
 
 /* Standard deviations: chance goes beyond them in one dump of 30,000. */
 #define CHANCE 4
+/* So many times the rate are allocated without a sample in one program of 20,000 (exp(-10)). */
+#define UNSAMPLED 10
 
 enum { ALLOC_OBJECTS, ALLOC_BYTES, INUSE_OBJECTS, INUSE_BYTES, VALUES };
 
@@ -26,6 +28,9 @@ struct dumpsites {
 	struct map by_bucket;
 	unsigned minor;
 	uint64_t live, last_gc_ns, heap;
+	uint64_t own; /* sites that are not of the runtime's start */
+	int64_t rate;
+	bool whole;
 	double inuse, variance;	    /* of the estimate in bytes, and in their square */
 	uint64_t too_many, unknown; /* sites without room; samples of no site */
 	/* What is left of the bounds on memory. */
@@ -139,11 +144,21 @@ static int add_sample(struct dumpsites *s, const struct heapdump_memprof *m, str
 		     prof_sample(s->prof, s->locs.at, s->locs.n, none, &label, label.num != 0, e);
 }
 
+/* The runtime's start is the only code that no goroutine runs. */
+static bool is_start(const struct heapdump_memprof *m)
+{
+	static const char root[] = "runtime.rt0_go";
+	const struct heapdump_text *last = m->nlines ? &m->lines[m->nlines - 1].func : NULL;
+
+	return last && last->len == sizeof(root) - 1 && begins(last, root);
+}
+
 static int add_site(struct dumpsites *s, const struct heapdump_memprof *m, struct err *e)
 {
 	struct site *site;
 	int ret;
 
+	s->own += !is_start(m);
 	if (!s->text_left || s->frames_left < m->nlines || s->sites.n == LIMIT_DUMP_SITES) {
 		s->too_many++;
 		return 0;
@@ -286,12 +301,27 @@ static int fill(struct dumpsites *s, int64_t rate, struct err *e)
 	return 0;
 }
 
+/*
+ * An object of n bytes is seen with p = 1 - exp(-n / rate), so the variance of its estimate, n / p or 0, is
+ * n * n * (1 - p) / p, which is at most n times the rate.
+ */
+static bool too_low(const struct dumpsites *s)
+{
+	double heap = (double)s->heap;
+
+	return s->whole && !s->too_many && !s->unknown &&
+	       s->inuse + CHANCE * sqrt(heap * (double)s->rate) < heap / 2;
+}
+
 struct dumpsites_check dumpsites_check(const struct dumpsites *s)
 {
 	struct dumpsites_check c = { .heap = s->heap };
+	bool too_high = s->inuse - CHANCE * sqrt(s->variance) > (double)s->heap;
 
 	c.inuse = s->inuse < 0x1p63 ? (uint64_t)s->inuse : INT64_MAX;
-	c.wrong = s->heap && s->inuse - CHANCE * sqrt(s->variance) > (double)s->heap;
+	c.none = s->whole && !s->own &&
+		 (!s->sites.n || (double)s->heap > UNSAMPLED * (double)s->rate);
+	c.wrong = s->heap && !c.none && (too_high || too_low(s));
 	return c;
 }
 
@@ -319,6 +349,11 @@ static int describe(struct dumpsites *s, int64_t rate, bool whole, struct err *e
 				   "rate: it was another one: %llu bytes would be in use of a heap "
 				   "of %llu",
 				   (unsigned long long)check.inuse, (unsigned long long)check.heap);
+	if (!ret && check.none)
+		ret = prof_comment(
+			s->prof, e,
+			"the program keeps no memory profile: MemProfileRate is 0, or nothing of "
+			"runtime/pprof is linked");
 	if (!ret)
 		ret = prof_comment(s->prof, e, "hits: %zu sites, %llu live samples", s->sites.n,
 				   (unsigned long long)s->live);
@@ -334,6 +369,8 @@ int dumpsites_profile(struct dumpsites *s, int64_t rate, bool whole, struct prof
 {
 	int ret = fill(s, rate, e);
 
+	s->rate = rate;
+	s->whole = whole;
 	if (!ret)
 		ret = describe(s, rate, whole, e);
 	if (!ret)

@@ -33,17 +33,22 @@ int dumpsites_record(struct dumpsites *s, const struct heapdump *d, const struct
 /* All records, from where @d stands. -EBADMSG: damaged; what came before it was taken. */
 int dumpsites_read(struct dumpsites *s, struct heapdump *d, struct err *e);
 
-/* How many sites and live samples there are. Without sites the program kept no memory profile. */
+/* How many sites and live samples there are. */
 size_t dumpsites_count(const struct dumpsites *s);
 uint64_t dumpsites_live(const struct dumpsites *s);
 
 /*
  * After dumpsites_profile(): can the rate not be the program's? So it is when the estimate for what is
- * in use is beyond what the runtime counted on its heap, by more than chance explains.
+ * in use is beyond what the runtime counted on its heap, or, in a whole dump, below half of that, by more
+ * than chance explains. (Half: sizes that were asked for may be recorded, and not those of the slots.)
+ * @none: it keeps no memory profile. There are no sites, or only the runtime's start has some, which ends
+ * the sampling where the linker found that nobody asks for the profile; of such a heap the program's own
+ * allocations would have been sampled, too.
+ * Source: disableMemoryProfiling, schedinit() in runtime/proc.go, Go 1.17 to 1.27.
  */
 struct dumpsites_check {
 	uint64_t inuse, heap; /* bytes */
-	bool wrong;
+	bool wrong, none;
 };
 struct dumpsites_check dumpsites_check(const struct dumpsites *s);
 
