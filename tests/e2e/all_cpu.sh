@@ -7,7 +7,7 @@
 need_root && need_bpf && need_go
 
 new=$(subject 1.27.4 hosted) && old=$(subject 1.19.13 hosted -ldflags='-s -w') || { fail all_cpu "does not build"; finish; }
-ours=exe=*/hosted-1.*
+ours=exe=${new%/*}/hosted-1.* # of this tree alone
 ticks_of() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
 file_of() { command ls "$TMP"/out/*."$1".cpu.pb.gz 2>/dev/null; }
 ns_of() { "$PPROFCHECK" sum "$(file_of "$1")" | awk '$2 == "cpu" { print $1 }'; }
@@ -35,7 +35,7 @@ observe() {
 	PROF=$!
 	STARTED+=("$PROF")
 	for ((i = 0; i < 1200; i++)); do
-		grep -q 'profiling the CPU time' "$TMP/err" && break
+		grep -q 'profiling [0-9]* processes' "$TMP/err" && break
 		kill -0 "$PROF" 2>/dev/null || break
 		sleep 0.05
 	done

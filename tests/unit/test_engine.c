@@ -110,17 +110,20 @@ static void process_ends(pid_t pid)
 
 static struct kind {
 	int fd, opened, begun, stopped, drained, put, removed, forgotten, drain_fails;
-	pid_t refuses;
-} k;
+	pid_t refuses, fails;
+} k, other;
 
-static int k_open(const struct collect_opts *o, unsigned expected, void **state, struct err *e)
+static int k_open(const struct engine_kind *kind, const struct collect_opts *o, unsigned expected,
+		  void **state, struct err *e)
 {
+	struct kind *mine = kind->arg ? &other : &k;
+
 	(void)o;
 	(void)expected;
 	(void)e;
-	k.opened++;
-	k.fd = eventfd(0, EFD_CLOEXEC);
-	*state = &k;
+	mine->opened++;
+	mine->fd = eventfd(0, EFD_CLOEXEC);
+	*state = mine;
 	return 0;
 }
 
@@ -141,37 +144,35 @@ static int k_poll(void *state, struct err *e)
 	return 0;
 }
 
-static int k_put(void *state, struct engine_target *t, struct err *e)
+static int k_put(void *state, struct engine_target *t, void **kept, struct err *e)
 {
-	(void)state;
-	if (t->id.pid == k.refuses)
+	struct kind *mine = state;
+
+	if (t->id.pid == mine->refuses)
 		return err_set(e, -ENOTSUP, "pid %d: not this one", t->id.pid);
-	k.put++;
-	if (!t->kept)
-		t->kept = malloc(1);
+	mine->put++;
+	if (!*kept)
+		*kept = malloc(1);
 	return 0;
 }
 
 static void k_remove(void *state, struct engine_target *t)
 {
-	(void)state;
 	(void)t;
-	k.removed++;
+	((struct kind *)state)->removed++;
 }
 
-static void k_forget(void *state, struct engine_target *t)
+static void k_forget(void *state, struct engine_target *t, void *kept)
 {
-	(void)state;
-	free(t->kept);
-	t->kept = NULL;
-	k.forgotten++;
+	(void)t;
+	free(kept);
+	((struct kind *)state)->forgotten++;
 }
 
 static int k_begin(void *state, struct err *e)
 {
-	(void)state;
 	(void)e;
-	k.begun++;
+	((struct kind *)state)->begun++;
 	return 0;
 }
 
@@ -185,21 +186,23 @@ static int k_tick(void *state, size_t targets, struct err *e)
 
 static void k_stop(void *state)
 {
-	(void)state;
-	k.stopped++;
+	((struct kind *)state)->stopped++;
 }
 
 static int k_drain(void *state, struct err *e)
 {
-	(void)state;
-	k.drained++;
-	return k.drain_fails ? err_set(e, -EIO, "it does not drain") : 0;
+	struct kind *mine = state;
+
+	mine->drained++;
+	return mine->drain_fails ? err_set(e, -EIO, "it does not drain") : 0;
 }
 
-static int k_profile(void *state, struct engine_target *t, struct prof **out, struct err *e)
+static int k_profile(void *state, struct engine_target *t, void *kept, struct prof **out,
+		     struct err *e)
 {
-	(void)state;
-	(void)t;
+	assert_non_null(kept);
+	if (t->id.pid == ((struct kind *)state)->fails)
+		return err_set(e, -EIO, "pid %d: no profile", t->id.pid);
 	return prof_new(out, e);
 }
 
@@ -227,6 +230,24 @@ static const struct engine_kind kind = {
 	.done = k_done,
 };
 
+static const struct engine_kind other_kind = {
+	.name = "other",
+	.open = k_open,
+	.free = k_free,
+	.fd = k_fd,
+	.poll = k_poll,
+	.put = k_put,
+	.remove = k_remove,
+	.forget = k_forget,
+	.begin = k_begin,
+	.tick = k_tick,
+	.stop = k_stop,
+	.drain = k_drain,
+	.profile = k_profile,
+	.done = k_done,
+	.arg = &other,
+};
+
 /* ---- the tests ---- */
 
 static struct engine *en;
@@ -238,11 +259,11 @@ static struct {
 } sunk[PIDS];
 static size_t nsunk;
 
-static void sink(void *arg, const struct engine_target *t, struct prof *p, const struct err *failed)
+static void sink(void *arg, const struct engine_target *t, const struct engine_result *results)
 {
 	(void)arg;
-	assert_non_null(p);
-	assert_null(failed);
+	assert_non_null(results[0].prof);
+	assert_null(results[0].failed);
 	assert_true(t->until_ns >= t->since_ns);
 	sunk[nsunk].pid = t->id.pid;
 	sunk[nsunk].slot = t->slot;
@@ -250,15 +271,17 @@ static void sink(void *arg, const struct engine_target *t, struct prof *p, const
 	sunk[nsunk++].state = t->state;
 }
 
+static const struct engine_kind *const only = &kind;
+
 static int setup(void **state)
 {
 	struct collect_opts o = { 0 };
 
 	(void)state;
 	memset(procs, 0, sizeof(procs));
-	k = (struct kind){ 0 };
+	k = other = (struct kind){ 0 };
 	nsunk = 0;
-	return engine_open(&o, &kind, 4, &en, NULL);
+	return engine_open(&o, &only, 1, 4, &en, NULL);
 }
 
 static int teardown(void **state)
@@ -437,6 +460,79 @@ static void a_window_that_cannot_be_read_is_an_error(void **state)
 	assert_int_equal(nsunk, 0);
 }
 
+/* ---- two kinds ---- */
+
+static struct {
+	bool prof[2];
+	char failed[2][64];
+	bool refused[2];
+} two[4];
+
+static void sink_two(void *arg, const struct engine_target *t, const struct engine_result *results)
+{
+	(void)arg;
+	for (int i = 0; i < 2; i++) {
+		two[t->id.pid].prof[i] = results[i].prof;
+		two[t->id.pid].refused[i] = results[i].refused;
+		snprintf(two[t->id.pid].failed[i], sizeof(two[0].failed[0]), "%.60s",
+			 results[i].failed ? results[i].failed->msg : "");
+	}
+	nsunk++;
+}
+
+static int setup_two(void **state)
+{
+	static const struct engine_kind *const both[] = { &kind, &other_kind };
+	struct collect_opts o = { 0 };
+
+	if (setup(state))
+		return -1;
+	engine_free(en);
+	memset(two, 0, sizeof(two));
+	return engine_open(&o, both, 2, 4, &en, NULL);
+}
+
+static void a_kind_that_cannot_leaves_the_target_to_the_others(void **state)
+{
+	const struct engine_target *t;
+	struct err e = { "" };
+
+	(void)state;
+	k.refuses = 1;
+	other.refuses = 2;
+	add(1);
+	add(2);
+	add(3);
+	other.fails = 3;
+	k.refuses = other.refuses = 99;
+	assert_int_equal(engine_add(en, 99, &t, &e), -ENOTSUP);
+	assert_string_equal(e.msg, "pid 99: not this one");
+	assert_int_equal(engine_begin(en, NULL), 0);
+	assert_int_equal(k.put, 2);
+	assert_int_equal(other.put, 2);
+	process_ends(1);
+	assert_int_equal(engine_poll(en, NULL), 0);
+	assert_int_equal(k.removed, 0);
+	assert_int_equal(other.removed, 1);
+	nsunk = 0;
+	assert_int_equal(engine_end(en, sink_two, NULL, NULL), 0);
+	assert_int_equal(nsunk, 3);
+	assert_true(!two[1].prof[0] && two[1].prof[1] && two[1].refused[0] && !two[1].refused[1]);
+	assert_string_equal(two[1].failed[0], "pid 1: not this one");
+	assert_true(two[2].prof[0] && !two[2].prof[1] && two[2].refused[1]);
+	assert_string_equal(two[2].failed[1], "pid 2: not this one");
+	assert_true(two[3].prof[0] && !two[3].prof[1] && !two[3].refused[1]);
+	assert_string_equal(two[3].failed[1], "pid 3: no profile");
+	assert_int_equal(k.forgotten + other.forgotten, 4);
+	/* in the next window, too */
+	assert_int_equal(engine_begin(en, NULL), 0);
+	assert_int_equal(k.put, 4);
+	assert_int_equal(other.put, 3);
+	assert_int_equal(k.stopped + other.stopped, 2);
+	assert_int_equal(engine_end(en, sink_two, NULL, NULL), 0);
+	assert_true(two[2].prof[0] && !two[2].prof[1] && two[2].refused[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +546,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(there_are_so_many_slots, setup, teardown),
 		cmocka_unit_test_setup_teardown(those_that_ended_are_handed_over_in_between, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_kind_that_cannot_leaves_the_target_to_the_others,
+						setup_two, teardown),
 		cmocka_unit_test_setup_teardown(a_window_that_cannot_be_read_is_an_error, setup,
 						teardown),
 	};

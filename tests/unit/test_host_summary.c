@@ -50,9 +50,34 @@ static struct prof *profile_of(int functions)
 	return p;
 }
 
+/* Samples in use on a heap, or waits: their values are at @type, the first function is the runtime's. */
+static struct prof *profile_with(size_t type, size_t ntypes, int64_t value)
+{
+	static const char *const funcs[] = { "runtime.gopark", "sync.(*Mutex).Lock", "main.serve",
+					     "main.main" };
+	struct prof *p = NULL;
+	uint32_t locs[ARRAY_LEN(funcs)];
+	int64_t values[PROF_TYPES_MAX] = { 0 };
+
+	assert_int_equal(prof_new(&p, NULL), 0);
+	for (size_t i = 0; i < ntypes; i++)
+		assert_int_equal(prof_add_type(p, i == type ? "wanted" : "other", "count", NULL),
+				 0);
+	for (size_t i = 0; i < ARRAY_LEN(funcs); i++) {
+		struct prof_line line = { .func = funcs[i], .file = "" };
+
+		locs[i] = (uint32_t)prof_location(p, 0, 16 * (i + 1), &line, 1, NULL);
+	}
+	for (size_t i = 0; i < ntypes; i++)
+		values[i] = 7;
+	values[type] = value;
+	assert_int_equal(prof_sample(p, locs, ARRAY_LEN(locs), values, NULL, 0, NULL), 0);
+	return p;
+}
+
 static void add(pid_t pid, const char *name, uint64_t ms, const char *note, const struct prof *p)
 {
-	struct summary_row r = { .pid = pid, .cpu_ns = ms * 1000000, .note = note };
+	struct summary_row r = { .pid = pid, .value = ms * 1000000, .note = note };
 
 	snprintf(r.name, sizeof(r.name), "%s", name);
 	assert_true(summary_add(&s, &r, p));
@@ -108,6 +133,41 @@ static void thousands_are_summed_up(void **state)
 	assert_non_null(strstr(text, "2.56 s   33.9%   256.0%           2560 others\n"));
 }
 
+/* Of heaps what is in use, of waits how long, and where in the program's own code. */
+static void kinds_have_their_values_and_places(void **state)
+{
+	static const struct {
+		enum summary_of of;
+		size_t type, ntypes;
+		int64_t value;
+		const char *head, *row, *top;
+	} all[] = {
+		{ SUMMARY_HEAP, 3, 4, 3 << 20, "3.00 MB in use on heaps, by 1 of 1 Go processes\n",
+		  "   3.00 MB  100.0%        1  x\n", " 100.0%  runtime.gopark\n" },
+		{ SUMMARY_BLOCK, 1, 2, 2500000000,
+		  "2.50 s of blocking since they started, by 1 of 1 Go processes\n",
+		  "    2.50 s  100.0%        1  x\n", " 100.0%  main.serve\n" },
+		{ SUMMARY_MUTEX, 1, 2, 10000000,
+		  "0.01 s of waits for mutexes since they started, by 1 of 1 Go processes\n",
+		  "    0.01 s  100.0%        1  x\n", " 100.0%  main.serve\n" },
+		{ SUMMARY_GOROUTINE, 0, 1, 12, "12 goroutines, by 1 of 1 Go processes\n",
+		  "        12  100.0%        1  x\n", " 100.0%  main.serve\n" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		struct prof *p = profile_with(all[i].type, all[i].ntypes, all[i].value);
+
+		s.of = all[i].of;
+		add(1, "x", 99, NULL, p);
+		prof_free(p);
+		print(1000000000);
+		assert_ptr_equal(strstr(text, all[i].head), text);
+		assert_non_null(strstr(text, all[i].row));
+		assert_non_null(strstr(text, all[i].top));
+		teardown(state);
+	}
+}
+
 static void nothing_is_said_of_nothing(void **state)
 {
 	(void)state;
@@ -128,6 +188,7 @@ int main(void)
 		cmocka_unit_test_teardown(most_first_with_five_functions, teardown),
 		cmocka_unit_test_teardown(the_small_and_the_many_are_one_line, teardown),
 		cmocka_unit_test_teardown(thousands_are_summed_up, teardown),
+		cmocka_unit_test_teardown(kinds_have_their_values_and_places, teardown),
 		cmocka_unit_test_teardown(nothing_is_said_of_nothing, teardown),
 		cmocka_unit_test_teardown(a_name_cannot_move_the_cursor, teardown),
 	};

@@ -98,6 +98,14 @@ static void many(void **state)
 {
 	struct opts o = good("-p 7 -p 8 -p 7");
 
+	static const struct {
+		const char *args, *option;
+	} probing[] = { { "--source=enable", "--source enable" },
+			{ "--types", "--types" },
+			{ "--labels", "--labels" },
+			{ "--goid", "--goid" },
+			{ "--budget=5%", "--budget" } };
+
 	(void)state;
 	assert_true(o.cpu && !o.all && o.npids == 2 && o.pids[0] == 7 && o.pids[1] == 8);
 	assert_int_equal(good("-p 7 -p 7").npids, 1);
@@ -108,10 +116,26 @@ static void many(void **state)
 	assert_string_equal(o.pick.exclude[0], "exe=*/y");
 	assert_true(o.duration_ns == 10000000000);
 	good("-p 7 -p 7 --heap"); /* that is one process */
-	bad("--all --heap", "--heap is not yet possible with --all: only --cpu is");
-	bad("--all --cpu --goroutine", "--goroutine is not yet possible with --all: only --cpu is");
-	bad("-p 7 -p 8 --mutex",
-	    "--mutex is not yet possible with more than one -p: only --cpu is");
+	assert_true(good("--all --heap --block --source=read").heap);
+	assert_true(good("--all --goroutine").duration_ns < 1000000000);
+	bad("--all --cpu --wait", "--wait is not yet possible with --all: what programs record "
+				  "themselves is read, and only CPU time is sampled");
+	bad("-p 7 -p 8 --mutex --source=probe",
+	    "--source probe is not yet possible with more than one -p: what programs record "
+	    "themselves is read, and only CPU time is sampled");
+	for (size_t i = 0; i < ARRAY_LEN(probing); i++) {
+		char line[96], why[256];
+
+		snprintf(line, sizeof(line), "--all --heap %s", probing[i].args);
+		snprintf(why, sizeof(why),
+			 "%s is not yet possible with --all: what programs record "
+			 "themselves is read, and only CPU time is sampled",
+			 probing[i].option);
+		bad(line, why);
+	}
+	assert_true(good("--all --cpu --heap --goid").collect.goid);
+	bad("--all --heap --heap-rate=1k",
+	    "--heap-rate is for --source enable or probe: what is read has its own rate");
 	bad("--all -p 7", "--all and -p PID at once: one or the other");
 	bad("--all -- true", "--all and a COMMAND at once: one or the other");
 	bad("-p 7 -p 8 --follow", "more than one -p and --follow at once: one or the other");

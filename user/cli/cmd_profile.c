@@ -9,6 +9,9 @@
 #include "cli/profile_run.h"
 #include "cli/tell.h"
 #include "cli/stop.h"
+#include "collect/cpu/host.h"
+#include "collect/reading.h"
+#include "collect/waits/ticks.h"
 
 static const struct run_subject live = {
 	.open = subject_open,
@@ -45,9 +48,27 @@ static int check_privileges(const struct opts *o, struct err *e)
 	return caps_refused(e, "BPF is not allowed", caps, ARRAY_LEN(caps));
 }
 
-/* Many processes at once. */
+static size_t kinds_of_many(const struct opts *o, const struct engine_kind **kinds)
+{
+	size_t n = 0;
+
+	if (o->cpu)
+		kinds[n++] = &engine_cpu;
+	if (o->heap)
+		kinds[n++] = &engine_heap;
+	if (o->block)
+		kinds[n++] = &engine_block;
+	if (o->mutex)
+		kinds[n++] = &engine_mutex;
+	if (o->goroutine)
+		kinds[n++] = &engine_goroutine;
+	return n;
+}
+
+/* Many processes at once. The processor's ticks are the same for all. */
 static int run_many(const struct opts *o)
 {
+	const struct engine_kind *kinds[ENGINE_KINDS_MAX];
 	struct output_access access = { .mode = o->mode };
 	struct host_opts h = {
 		.all = o->all,
@@ -60,12 +81,15 @@ static int run_many(const struct opts *o)
 		.access = &access,
 		.formats = o->formats,
 		.nformats = o->nformats,
+		.kinds = kinds,
+		.nkinds = kinds_of_many(o, kinds),
 		.collect = o->collect,
 		.paths = stdout,
 	};
 	struct err e = { "" };
 
-	if ((!o->dry_run && check_privileges(o, &e)) || stop_init(&e)) {
+	if ((!o->dry_run && check_privileges(o, &e)) || stop_init(&e) ||
+	    ((o->block || o->mutex) && ticks_measure(&h.collect.ticks_per_second, &e))) {
 		tell("%s", e.msg);
 		return EXIT_FAILED;
 	}

@@ -12,6 +12,7 @@
 #include "cli/tell.h"
 #include "cli/window.h"
 #include "collect/cpu/host.h"
+#include "collect/reading.h"
 #include "engine/engine.h"
 #include "probe/family.h"
 #include "profile/graft.h"
@@ -29,9 +30,13 @@ struct run {
 	uint64_t looked_ns;
 	VEC(pid_t) wanted; /* at the start: what the table promised */
 	struct map lives;  /* pid -> programs of it that have files */
-	struct summary summary;
-	struct prof *host; /* all processes, for a flame graph of them; NULL: not wanted */
-	size_t failed;	   /* processes that could not be profiled */
+	struct run_kind {
+		struct summary summary;
+		struct prof *page; /* all processes, for a flame graph of them; NULL: none yet */
+		size_t refused;	   /* processes that this kind cannot observe */
+		struct err why;	   /* the first of them */
+	} kinds[ENGINE_KINDS_MAX];
+	size_t failed; /* processes that could not be profiled */
 	size_t ended, became, started, files;
 	bool lossy, broken; /* broken: the run itself */
 	bool made_dir;
@@ -43,8 +48,10 @@ static void run_fini(struct run *r)
 	engine_free(r->engine);
 	family_free(r->family);
 	survey_fini(&r->survey);
-	summary_fini(&r->summary);
-	prof_free(r->host);
+	for (size_t k = 0; k < ENGINE_KINDS_MAX; k++) {
+		summary_fini(&r->kinds[k].summary);
+		prof_free(r->kinds[k].page);
+	}
 	vec_fini(&r->news);
 	vec_fini(&r->wanted);
 	map_fini(&r->lives);
@@ -60,25 +67,69 @@ static const char *module_of(const struct survey_build *b)
 	return *b->module ? b->module : b->path;
 }
 
-static void print_row(const struct survey_proc *p, FILE *f)
+/* Would this kind work, as far as a look from outside tells? */
+static const struct survey_answer *answer_of(const struct survey_proc *p,
+					     const struct engine_kind *kind)
 {
-	char line[1024], user[64];
+	return kind == &engine_heap	 ? &p->sources[SURVEY_RATE_HEAP].read :
+	       kind == &engine_block	 ? &p->sources[SURVEY_RATE_BLOCK].read :
+	       kind == &engine_mutex	 ? &p->sources[SURVEY_RATE_MUTEX].read :
+	       kind == &engine_goroutine ? &p->goroutine :
+					   &p->cpu;
+}
+
+static bool any_works(const struct host_opts *o, const struct survey_proc *p)
+{
+	for (size_t k = 0; k < o->nkinds; k++)
+		if (answer_of(p, o->kinds[k])->yes)
+			return true;
+	return false;
+}
+
+/* "cpu,heap"; "no: " and why when there is none. */
+static void what_text(const struct host_opts *o, const struct survey_proc *p, char *buf, size_t cap)
+{
+	size_t n = 0;
+
+	buf[0] = 0;
+	for (size_t k = 0; k < o->nkinds && n < cap; k++)
+		if (answer_of(p, o->kinds[k])->yes)
+			n += (size_t)snprintf(buf + n, cap - n, "%s%s", n ? "," : "",
+					      o->kinds[k]->name);
+	if (!n)
+		snprintf(buf, cap, "no: %.200s", answer_of(p, o->kinds[0])->why);
+}
+
+/* The longest that what_text() says, but for reasons. */
+static int what_width(const struct host_opts *o)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < o->nkinds; k++)
+		n += (n != 0) + strlen(o->kinds[k]->name);
+	return n < 4 ? 4 : (int)n;
+}
+
+static void print_row(const struct host_opts *o, const struct survey_proc *p, FILE *f)
+{
+	char line[1024], user[64], what[256];
 	const char *version = p->build->version;
 
 	report_user(p->uid, user, sizeof(user));
-	snprintf(line, sizeof(line), "%8d  %-10.10s  %-8.12s  %-15.15s  %s%.200s  %.200s", p->pid,
-		 user, strncmp(version, "go", 2) ? version : version + 2, p->comm,
-		 p->cpu.yes ? "cpu" : "no: ", p->cpu.yes ? "" : p->cpu.why, module_of(p->build));
+	what_text(o, p, what, sizeof(what));
+	snprintf(line, sizeof(line), "%8d  %-10.10s  %-8.12s  %-15.15s  %-*s  %.200s", p->pid, user,
+		 strncmp(version, "go", 2) ? version : version + 2, p->comm, what_width(o), what,
+		 module_of(p->build));
 	tell_clean(line);
 	fprintf(f, "%s\n", line);
 }
 
-static void print_head(size_t found, size_t seen, FILE *f)
+static void print_head(const struct host_opts *o, size_t found, size_t seen, FILE *f)
 {
 	fprintf(f, "%zu Go processes are meant, of %zu processes\n", found, seen);
 	if (found)
-		fprintf(f, "%8s  %-10s  %-8s  %-15s  %-4s  %s\n", "PID", "USER", "GO", "PROGRAM",
-			"WHAT", "MODULE");
+		fprintf(f, "%8s  %-10s  %-8s  %-15s  %-*s  %s\n", "PID", "USER", "GO", "PROGRAM",
+			what_width(o), "WHAT", "MODULE");
 }
 
 static bool listed(const struct host_opts *o, pid_t pid)
@@ -142,17 +193,18 @@ static int plan(struct run *r, FILE *f, struct err *e)
 
 	for (size_t i = 0; i < s->at.n; i++)
 		n += meant(r->o, &s->at.at[i]);
-	print_head(n, s->seen, f);
+	print_head(r->o, n, s->seen, f);
 	for (size_t i = 0; i < s->at.n; i++) {
 		const struct survey_proc *p = &s->at.at[i];
+		bool works = any_works(r->o, p);
 		pid_t *at;
 
 		if (!meant(r->o, p))
 			continue;
-		print_row(p, f);
-		r->failed += !p->cpu.yes;
-		at = p->cpu.yes ? vec_add(&r->wanted, INT32_MAX) : NULL;
-		if (!at && p->cpu.yes)
+		print_row(r->o, p, f);
+		r->failed += !works;
+		at = works ? vec_add(&r->wanted, INT32_MAX) : NULL;
+		if (!at && works)
 			return err_set(e, -ENOMEM, "no memory for the list of processes");
 		if (at)
 			*at = p->pid;
@@ -186,7 +238,7 @@ static void take_news(struct run *r)
 {
 	struct family_exec x;
 
-	while (family_next(r->family, &x)) {
+	while (r->family && family_next(r->family, &x)) {
 		pid_t *at;
 
 		engine_exec(r->engine, x.pid);
@@ -217,7 +269,7 @@ static void look_at_news(struct run *r)
 	}
 	r->news.n = 0;
 	for (size_t i = 0; i < s->at.n; i++)
-		if (meant(r->o, &s->at.at[i]) && s->at.at[i].cpu.yes)
+		if (meant(r->o, &s->at.at[i]) && any_works(r->o, &s->at.at[i]))
 			add(r, s->at.at[i].pid, true);
 	for (size_t i = before; i < s->unanswered.n; i++)
 		tell("pid %d: its files or its memory do not answer: it is left out",
@@ -277,56 +329,74 @@ static bool wants_page(const struct host_opts *o)
 	return false;
 }
 
-static int begin_page(struct run *r, struct err *e)
+static int begin_page(struct prof **out, const struct engine_kind *kind, const struct prof *p)
 {
-	int ret = wants_page(r->o) ? prof_new(&r->host, e) : 0;
+	const struct prof_header_view h = prof_header(p);
+	const struct strtab *strings = prof_strings(p);
+	int ret = prof_new(out, NULL);
 
-	if (!r->host)
-		return ret;
-	ret = prof_add_type(r->host, "samples", "count", e);
+	for (size_t i = 0; !ret && i < h.ntypes; i++)
+		ret = prof_add_type(*out, strtab_get(strings, h.types[i].type),
+				    strtab_get(strings, h.types[i].unit), NULL);
 	if (!ret)
-		ret = prof_add_type(r->host, "cpu", "nanoseconds", e);
-	prof_set_kind(r->host, "cpu");
+		prof_set_kind(*out, kind->name);
 	return ret;
 }
 
-static void add_to_page(struct run *r, const struct engine_target *t, struct prof *p)
+static void add_to_page(struct run *r, size_t k, const struct engine_target *t, struct prof *p)
 {
+	struct prof **page = &r->kinds[k].page;
 	char root[64];
+	int ret = *page ? 0 : begin_page(page, r->o->kinds[k], p);
 
 	snprintf(root, sizeof(root), "%s [%d]", t->id.comm, t->id.pid);
-	if (r->host && prof_graft(r->host, p, prof_loss(p), root, NULL)) {
-		tell("no memory for a page of all processes");
-		r->broken = true;
-		prof_free(TAKE(r->host));
-	}
+	if (!ret)
+		ret = prof_graft(*page, p, prof_loss(p), root, NULL);
+	if (!ret)
+		return;
+	tell("no memory for a page of all processes");
+	r->broken = true;
+	prof_free(TAKE(*page));
 }
 
-static void write_page(struct run *r)
+static void write_pages(struct run *r)
 {
-	char path[PATH_MAX];
 	size_t n = strlen(r->o->dir);
+	char path[PATH_MAX];
 
-	if (!r->host || !prof_nsamples(r->host))
-		return;
-	if ((size_t)snprintf(path, sizeof(path), "%s%shost.cpu.html", r->o->dir,
-			     n && r->o->dir[n - 1] == '/' ? "" : "/") < sizeof(path))
-		write_one(r, r->host, output_find("flame"), path, "the page of all processes");
+	for (size_t k = 0; k < r->o->nkinds; k++) {
+		struct prof *page = r->kinds[k].page;
+
+		if (page && prof_nsamples(page) &&
+		    (size_t)snprintf(path, sizeof(path), "%s%shost.%s.html", r->o->dir,
+				     n && r->o->dir[n - 1] == '/' ? "" : "/",
+				     r->o->kinds[k]->name) < sizeof(path))
+			write_one(r, page, output_find("flame"), path, "the page of all processes");
+	}
 }
 
 /* ---- one process ---- */
 
-/* Later programs of a pid have other names: NAME.PID.2.cpu.pb.gz. */
-static void write_files(struct run *r, const struct engine_target *t, struct prof *p)
+/* How many programs of this pid have files, this one included. */
+static uint64_t life_of(struct run *r, pid_t pid)
 {
 	uint64_t life = 0;
-	char kind[32] = "cpu", path[PATH_MAX];
 
-	map_get(&r->lives, (uint64_t)t->id.pid, &life);
-	map_put(&r->lives, (uint64_t)t->id.pid, ++life);
+	map_get(&r->lives, (uint64_t)pid, &life);
+	map_put(&r->lives, (uint64_t)pid, ++life);
+	return life;
+}
+
+/* Later programs of a pid have other names: NAME.PID.2.cpu.pb.gz. */
+static void write_files(struct run *r, const struct engine_target *t, const char *name,
+			uint64_t life, struct prof *p)
+{
+	char kind[32], path[PATH_MAX];
+
+	snprintf(kind, sizeof(kind), "%s", name);
 	if (life > 1)
-		snprintf(kind, sizeof(kind), "%llu.cpu", (unsigned long long)life);
-	prof_set_kind(p, "cpu");
+		snprintf(kind, sizeof(kind), "%llu.%s", (unsigned long long)life, name);
+	prof_set_kind(p, name);
 	for (size_t i = 0; i < r->o->nformats; i++) {
 		const struct output_format *f = r->o->formats[i];
 		struct err e = { "" };
@@ -359,40 +429,67 @@ static void report_losses(struct run *r, const struct engine_target *t, struct p
 }
 
 /* Where all are meant, processes come and go. One that was named was meant to stay. */
-static const char *how_it_ended(struct run *r, const struct engine_target *t, struct prof *p)
+static const char *how_it_ended(struct run *r, const struct engine_target *t)
 {
 	if (t->state == ENGINE_ON)
 		return NULL;
 	r->ended += t->state == ENGINE_ENDED;
 	r->became += t->state == ENGINE_BECAME;
-	if (p && !r->o->all)
-		prof_loss(p)->n[LOSS_TARGET_GONE] = 1;
-	else if (p)
-		prof_comment(p, NULL, "end: the process %s in the window",
-			     t->state == ENGINE_ENDED ? "ended" : "became another program (exec)");
 	r->lossy |= !r->o->all;
 	return t->state == ENGINE_ENDED ? "ended" : "became another program";
 }
 
-static void take(void *arg, const struct engine_target *t, struct prof *p, const struct err *failed)
+static void say_end(const struct run *r, const struct engine_target *t, struct prof *p)
+{
+	if (t->state == ENGINE_ON)
+		return;
+	if (!r->o->all)
+		prof_loss(p)->n[LOSS_TARGET_GONE] = 1;
+	else
+		prof_comment(p, NULL, "end: the process %s in the window",
+			     t->state == ENGINE_ENDED ? "ended" : "became another program (exec)");
+}
+
+/* Of many that keep no records one line tells; of those that were named, each has one. */
+static void tell_failed(struct run *r, struct run_kind *k, const struct engine_target *t,
+			const struct engine_result *result)
+{
+	if (result->refused && !k->refused++)
+		k->why = *result->failed;
+	if (!result->refused || !r->o->all)
+		tell("pid %d (%s): %s", t->id.pid, t->id.comm, result->failed->msg);
+	if (result->refused)
+		r->lossy = true;
+	else
+		r->failed++;
+}
+
+static void take(void *arg, const struct engine_target *t, const struct engine_result *results)
 {
 	struct run *r = arg;
-	struct summary_row row = { .pid = t->id.pid, .cpu_ns = t->cpu_ns };
+	struct summary_row row = { .pid = t->id.pid, .note = how_it_ended(r, t) };
+	uint64_t life = 0;
 
-	if (failed) {
-		tell("pid %d (%s): %s", t->id.pid, t->id.comm, failed->msg);
-		r->failed++;
-	}
-	row.note = how_it_ended(r, t, p);
-	row.lost = p ? loss_total(prof_loss(p)) : 0;
 	snprintf(row.name, sizeof(row.name), "%s", t->id.comm);
-	if (!summary_add(&r->summary, &row, p))
-		r->lossy = true;
-	if (!p)
-		return;
-	write_files(r, t, p);
-	add_to_page(r, t, p);
-	report_losses(r, t, p);
+	for (size_t i = 0; i < r->o->nkinds; i++) {
+		struct run_kind *k = &r->kinds[i];
+		struct prof *p = results[i].prof;
+
+		if (results[i].failed)
+			tell_failed(r, k, t, &results[i]);
+		row.value = t->cpu_ns;
+		row.lost = p ? loss_total(prof_loss(p)) : 0;
+		if (!results[i].refused && !summary_add(&k->summary, &row, p))
+			r->lossy = true;
+		if (!p)
+			continue;
+		say_end(r, t, p);
+		life = life ?: life_of(r, t->id.pid);
+		write_files(r, t, r->o->kinds[i]->name, life, p);
+		if (wants_page(r->o))
+			add_to_page(r, i, t, p);
+		report_losses(r, t, p);
+	}
 }
 
 /* ---- the window ---- */
@@ -414,11 +511,24 @@ static bool step(void *arg, bool tick, uint64_t done_ns)
 	return r->broken || (!r->o->all && !engine_targets(r->engine));
 }
 
+static void tell_kind(struct run *r, size_t i)
+{
+	struct run_kind *k = &r->kinds[i];
+	const char *name = r->o->kinds[i]->name;
+
+	if (k->summary.rows.n || k->summary.gone || !k->refused)
+		summary_print(&k->summary, r->lasted_ns, stderr);
+	if (k->refused)
+		tell("%zu %s no %s profile; the first: %s", k->refused,
+		     k->refused == 1 ? "process has" : "processes have", name, k->why.msg);
+}
+
 static void tell_end(struct run *r)
 {
-	uint64_t unheard = family_lost(r->family);
+	uint64_t unheard = r->family ? family_lost(r->family) : 0;
 
-	summary_print(&r->summary, r->lasted_ns, stderr);
+	for (size_t k = 0; k < r->o->nkinds; k++)
+		tell_kind(r, k);
 	if (r->started)
 		tell("%zu programs started meanwhile, and are in here from then on", r->started);
 	if (r->ended || r->became)
@@ -436,10 +546,31 @@ static void tell_end(struct run *r)
 
 static int look_around(struct run *r, struct err *e)
 {
-	r->survey.cpu_only = true;
+	r->survey.cpu_only = r->o->nkinds == 1 && r->o->kinds[0] == &engine_cpu;
 	if (r->o->all)
 		return survey_run(&r->survey, e);
 	return survey_more(&r->survey, r->o->pids, r->o->npids, e);
+}
+
+static bool observes_cpu(const struct host_opts *o)
+{
+	for (size_t k = 0; k < o->nkinds; k++)
+		if (o->kinds[k] == &engine_cpu)
+			return true;
+	return false;
+}
+
+/* What only reads works without BPF, for programs that run already. */
+static int listen_to_execs(struct run *r, struct err *e)
+{
+	struct err why = { "" };
+	int ret = family_open(0, &r->family, &why);
+
+	if (ret && observes_cpu(r->o))
+		return err_set(e, ret, "%s", why.msg);
+	if (ret)
+		tell("programs that start meanwhile are not noticed: %s", why.msg);
+	return 0;
 }
 
 /* Execs are heard of from before the first look on, so that no program comes between the two. */
@@ -447,12 +578,10 @@ static int prepare(struct run *r, struct err *e)
 {
 	int ret = window_new(&r->window, e);
 
-	if (!ret)
-		ret = begin_page(r, e);
 	if (!ret && !r->o->dry_run)
 		ret = outdir_prepare(r->o->dir, r->o->access, &r->made_dir, e);
 	if (!ret && !r->o->dry_run)
-		ret = family_open(0, &r->family, e);
+		ret = listen_to_execs(r, e);
 	if (!ret)
 		ret = look_around(r, e);
 	if (!ret)
@@ -464,7 +593,7 @@ static int start(struct run *r, struct err *e)
 {
 	/* twice as many, because others may start */
 	unsigned expected = (unsigned)r->wanted.n * (r->o->all ? 2 : 1);
-	int ret = engine_open(&r->o->collect, &engine_cpu, expected, &r->engine, e);
+	int ret = engine_open(&r->o->collect, r->o->kinds, r->o->nkinds, expected, &r->engine, e);
 
 	for (size_t i = 0; !ret && i < r->wanted.n; i++)
 		add(r, r->wanted.at[i], false);
@@ -472,9 +601,17 @@ static int start(struct run *r, struct err *e)
 		return err_set(e, -ENOENT, "there is nothing to profile");
 	if (!ret)
 		ret = window_watch(r->window, engine_fd(r->engine), engine_ready, r, e);
-	if (!ret)
+	if (!ret && r->family)
 		ret = window_watch(r->window, family_fd(r->family), nothing, NULL, e);
 	return ret ? ret : engine_begin(r->engine, e);
+}
+
+static void kinds_text(const struct host_opts *o, char *buf, size_t cap)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < o->nkinds && n < cap; k++)
+		n += (size_t)snprintf(buf + n, cap - n, "%s%s", k ? ", " : "", o->kinds[k]->name);
 }
 
 static void observe(struct run *r)
@@ -484,10 +621,11 @@ static void observe(struct run *r)
 	};
 	enum window_end end = WINDOW_OVER;
 	struct err e = { "" };
-	char time[NS_TEXT];
+	char time[NS_TEXT], kinds[64];
 
-	tell("profiling the CPU time of %zu processes for %s", engine_targets(r->engine),
-	     ns_text(r->o->duration_ns, time));
+	kinds_text(r->o, kinds, sizeof(kinds));
+	tell("profiling %zu processes for %s: %s", engine_targets(r->engine),
+	     ns_text(r->o->duration_ns, time), kinds);
 	if (window_wait(r->window, &w, &end, &r->lasted_ns, &e)) {
 		tell("%s", e.msg);
 		r->broken = true;
@@ -501,12 +639,24 @@ static void observe(struct run *r)
 	}
 }
 
+static enum summary_of summary_kind(const struct engine_kind *kind)
+{
+	return kind == &engine_heap	 ? SUMMARY_HEAP :
+	       kind == &engine_block	 ? SUMMARY_BLOCK :
+	       kind == &engine_mutex	 ? SUMMARY_MUTEX :
+	       kind == &engine_goroutine ? SUMMARY_GOROUTINE :
+					   SUMMARY_CPU;
+}
+
 int host_run(const struct host_opts *o)
 {
 	CLEANUP(run_fini) struct run r = { .o = o };
 	struct err e = { "" };
-	int ret = prepare(&r, &e);
+	int ret;
 
+	for (size_t k = 0; k < o->nkinds; k++)
+		r.kinds[k].summary.of = summary_kind(o->kinds[k]);
+	ret = prepare(&r, &e);
 	if (!ret && o->dry_run)
 		return r.lossy || r.failed ? EXIT_LOSSES : EXIT_DONE;
 	if (!ret)
@@ -516,7 +666,7 @@ int host_run(const struct host_opts *o)
 		return EXIT_FAILED;
 	}
 	observe(&r);
-	write_page(&r);
+	write_pages(&r);
 	tell_end(&r);
 	if (r.broken)
 		return EXIT_FAILED;

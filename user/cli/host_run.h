@@ -1,5 +1,5 @@
 /*
- * user/cli/host_run.h - CPU profiles of many processes in one run: those that were named, or all Go
+ * user/cli/host_run.h - profiles of many processes in one run: those that were named, or all Go
  * processes of this machine, also those that start meanwhile.
  */
 #ifndef CLI_HOST_RUN_H
@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "cli/host_pick.h"
+#include "engine/engine.h"
 #include "output/output.h"
 #include "subject/open.h"
 
@@ -26,14 +27,16 @@ struct host_opts {
 	struct output_access *access;
 	const struct output_format *const *formats;
 	size_t nformats;
+	const struct engine_kind *const *kinds; /* at least one */
+	size_t nkinds;
 	struct collect_opts collect;
 	int stop_fd; /* readable: the run is to end early */
 	FILE *paths; /* gets the path of each finished file, alone on a line */
 };
 
 /*
- * Tells what it will do, collects, writes, and tells where the CPU time went. Returns the exit status:
- * a process that could not be profiled, or lost something, makes it 3; where processes were named, and
+ * Tells what it will do, collects, writes, and tells where CPU time, memory and waits went. Returns the
+ * exit status: a process that has not all profiles, or lost something, makes it 3; where processes were named, and
  * none can be profiled, it is 1.
  */
 int host_run(const struct host_opts *o);

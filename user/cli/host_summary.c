@@ -5,17 +5,52 @@
 
 #include "cli/tell.h"
 
-enum { CPU_TYPE = 1 }; /* sample types of a CPU profile: samples, cpu */
+/* What is summed up: the sample type, and words. */
+static const struct kind_words {
+	size_t type;
+	const char *head;
+	const char *what; /* "1.2 s WHAT" */
+	bool own_code;	  /* functions of the runtime and of sync only say how, not where */
+} kinds[] = {
+	[SUMMARY_CPU] = { 1, "CPU", "of CPU time", false },
+	[SUMMARY_HEAP] = { 3, "IN USE", "in use on heaps", false },
+	[SUMMARY_BLOCK] = { 1, "DELAY", "of blocking since they started", true },
+	[SUMMARY_MUTEX] = { 1, "DELAY", "of waits for mutexes since they started", true },
+	[SUMMARY_GOROUTINE] = { 0, "COUNT", "goroutines", true },
+};
 
-/* The innermost function of a sample: its id, 0 when it has none. */
-static uint32_t leaf_func(const struct prof *p, const struct prof_sample_view *s)
+static const char *func_name(const struct prof *p, uint32_t func)
 {
-	struct prof_location_view l;
+	return strtab_get(prof_strings(p), prof_function_at(p, func - 1).name);
+}
 
-	if (!s->nlocs)
-		return 0;
-	l = prof_location_at(p, s->locs[0] - 1);
-	return l.nlines ? l.func[0] : 0;
+static bool of_runtime(const char *name)
+{
+	static const char *const of[] = { "runtime.", "sync.", "internal/", "runtime/" };
+
+	for (size_t i = 0; i < ARRAY_LEN(of); i++)
+		if (!strncmp(name, of[i], strlen(of[i])))
+			return true;
+	return false;
+}
+
+/* The innermost function of a sample, of the program's own where that is wanted and there is one: its id; 0: there is none. */
+static uint32_t inner_func(const struct prof *p, const struct prof_sample_view *s, bool own_code)
+{
+	uint32_t leaf = 0;
+
+	for (size_t i = 0; i < s->nlocs; i++) {
+		struct prof_location_view l = prof_location_at(p, s->locs[i] - 1);
+
+		for (size_t k = 0; k < l.nlines; k++) {
+			if (!own_code || !of_runtime(func_name(p, l.func[k])))
+				return l.func[k];
+			leaf = leaf ?: l.func[k];
+		}
+		if (!own_code)
+			break;
+	}
+	return leaf;
 }
 
 static void keep_name(char to[SUMMARY_NAME], const char *from)
@@ -27,7 +62,6 @@ static void keep_name(char to[SUMMARY_NAME], const char *from)
 /* Keeps the largest ones in order. */
 static void rank(struct summary_row *r, const struct prof *p, uint32_t func, double share)
 {
-	struct prof_function_view f = prof_function_at(p, func - 1);
 	size_t i = r->ntop;
 
 	while (i && r->top[i - 1].share < share)
@@ -37,45 +71,47 @@ static void rank(struct summary_row *r, const struct prof *p, uint32_t func, dou
 	r->ntop += r->ntop < SUMMARY_TOP;
 	memmove(&r->top[i + 1], &r->top[i], (r->ntop - i - 1) * sizeof(r->top[0]));
 	r->top[i].share = share;
-	keep_name(r->top[i].func, strtab_get(prof_strings(p), f.name));
+	keep_name(r->top[i].func, func_name(p, func));
 }
 
-static bool find_top(struct summary_row *r, const struct prof *p)
+/* Finds the row's functions, and the sum of all samples. */
+static bool sum_up(struct summary_row *r, const struct kind_words *k, const struct prof *p,
+		   int64_t *all)
 {
 	size_t n = prof_nfunctions(p);
 	CLEANUP(freep) int64_t *flat = calloc(n + 1, sizeof(*flat));
-	int64_t all = 0;
 
+	*all = 0;
 	if (!flat)
 		return false;
 	for (size_t i = 0; i < prof_nsamples(p); i++) {
 		struct prof_sample_view s = prof_sample_at(p, i);
 
-		flat[leaf_func(p, &s)] += s.values[CPU_TYPE];
-		all += s.values[CPU_TYPE];
+		flat[inner_func(p, &s, k->own_code)] += s.values[k->type];
+		*all += s.values[k->type];
 	}
-	for (size_t f = 1; all && f <= n; f++)
-		if (flat[f])
-			rank(r, p, (uint32_t)f, (double)flat[f] / (double)all);
+	for (size_t f = 1; *all > 0 && f <= n; f++)
+		if (flat[f] > 0)
+			rank(r, p, (uint32_t)f, (double)flat[f] / (double)*all);
 	return true;
 }
 
-static int by_cpu(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
 	const struct summary_row *x = a, *y = b;
 
-	if (x->cpu_ns != y->cpu_ns)
-		return x->cpu_ns < y->cpu_ns ? 1 : -1;
+	if (x->value != y->value)
+		return x->value < y->value ? 1 : -1;
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
 static void fold(struct summary *s)
 {
-	qsort(s->rows.at, s->rows.n, sizeof(*s->rows.at), by_cpu);
+	qsort(s->rows.at, s->rows.n, sizeof(*s->rows.at), by_value);
 	for (size_t i = SUMMARY_ROWS; i < s->rows.n; i++) {
 		s->gone++;
-		s->gone_busy += s->rows.at[i].cpu_ns != 0;
-		s->gone_ns += s->rows.at[i].cpu_ns;
+		s->gone_busy += s->rows.at[i].value != 0;
+		s->gone_value += s->rows.at[i].value;
 	}
 	s->rows.n = SUMMARY_ROWS;
 }
@@ -83,6 +119,8 @@ static void fold(struct summary *s)
 bool summary_add(struct summary *s, const struct summary_row *row, const struct prof *p)
 {
 	struct summary_row *r;
+	int64_t all = 0;
+	bool done;
 
 	if (s->rows.n == SUMMARY_KEPT)
 		fold(s);
@@ -92,49 +130,87 @@ bool summary_add(struct summary *s, const struct summary_row *row, const struct 
 	*r = *row;
 	r->ntop = 0;
 	tell_clean(r->name);
-	return !p || find_top(r, p);
+	done = !p || sum_up(r, &kinds[s->of], p, &all);
+	if (s->of != SUMMARY_CPU)
+		r->value = all > 0 ? (uint64_t)all : 0;
+	return done;
 }
 
-static void print_row(const struct summary_row *r, double all, double window, FILE *f)
+/* "12.34 s", "1.50 MB", "123" */
+static const char *value_text(enum summary_of of, uint64_t value, char buf[BYTES_TEXT])
 {
-	double cpu = (double)r->cpu_ns;
+	if (of == SUMMARY_HEAP)
+		return bytes_text(value, buf);
+	if (of == SUMMARY_GOROUTINE)
+		snprintf(buf, BYTES_TEXT, "%llu", (unsigned long long)value);
+	else
+		snprintf(buf, BYTES_TEXT, "%.2f s", (double)value / 1e9);
+	return buf;
+}
 
-	fprintf(f, "%8.2f s  %5.1f%%  %6.1f%%  %7d  %s%s%s%s\n", cpu / 1e9, 100 * cpu / all,
-		100 * cpu / window, r->pid, r->name, r->note ? ", " : "", r->note ? r->note : "",
+/* Of CPU time also how many CPUs that is. */
+static void print_figures(enum summary_of of, uint64_t value, double all, double window, FILE *f)
+{
+	char text[BYTES_TEXT];
+
+	fprintf(f, "%10s  %5.1f%%  ", value_text(of, value, text), 100 * (double)value / all);
+	if (of == SUMMARY_CPU)
+		fprintf(f, "%6.1f%%  ", 100 * (double)value / window);
+}
+
+static void print_row(enum summary_of of, const struct summary_row *r, double all, double window,
+		      FILE *f)
+{
+	print_figures(of, r->value, all, window, f);
+	fprintf(f, "%7d  %s%s%s%s\n", r->pid, r->name, r->note ? ", " : "", r->note ? r->note : "",
 		r->lost ? ", with losses" : "");
 	for (size_t i = 0; i < r->ntop; i++)
 		fprintf(f, "%19.1f%%  %s\n", 100 * r->top[i].share, r->top[i].func);
 }
 
+static void print_head(const struct summary *s, uint64_t all, size_t busy, double window, FILE *f)
+{
+	const struct kind_words *k = &kinds[s->of];
+	char text[BYTES_TEXT];
+
+	fprintf(f, "%s %s", value_text(s->of, all, text), k->what);
+	if (s->of == SUMMARY_CPU)
+		fprintf(f, " in %.2f s", window / 1e9);
+	fprintf(f, ", by %zu of %zu Go processes\n", busy, s->rows.n + s->gone);
+	if (busy)
+		fprintf(f, "%10s  %6s  %s%7s  %s\n", k->head, "SHARE",
+			s->of == SUMMARY_CPU ? "OF 1 CPU  " : "", "PID", "PROGRAM");
+}
+
 void summary_print(struct summary *s, uint64_t window_ns, FILE *f)
 {
-	double all = (double)s->gone_ns, rest = all, window = window_ns ? (double)window_ns : 1;
+	uint64_t all = s->gone_value, rest = all;
+	double window = window_ns ? (double)window_ns : 1;
 	size_t busy = 0, shown, others;
 
 	if (s->rows.n)
-		qsort(s->rows.at, s->rows.n, sizeof(*s->rows.at), by_cpu);
+		qsort(s->rows.at, s->rows.n, sizeof(*s->rows.at), by_value);
 	for (size_t i = 0; i < s->rows.n; i++) {
-		all += (double)s->rows.at[i].cpu_ns;
-		busy += s->rows.at[i].cpu_ns != 0;
+		all += s->rows.at[i].value;
+		busy += s->rows.at[i].value != 0;
 	}
-	fprintf(f, "%.2f s of CPU time in %.2f s, by %zu of %zu Go processes\n", all / 1e9,
-		window / 1e9, busy + s->gone_busy, s->rows.n + s->gone);
+	print_head(s, all, busy + s->gone_busy, window, f);
 	if (!busy)
 		return;
-	fprintf(f, "%10s  %6s  %7s  %7s  %s\n", "CPU", "SHARE", "OF 1 CPU", "PID", "PROGRAM");
 	for (shown = 0; shown < busy && shown < SUMMARY_ROWS; shown++) {
 		const struct summary_row *r = &s->rows.at[shown];
 
-		if ((double)r->cpu_ns < SUMMARY_LEAST * all)
+		if ((double)r->value < SUMMARY_LEAST * (double)all)
 			break;
-		print_row(r, all, window, f);
+		print_row(s->of, r, (double)all, window, f);
 	}
 	for (size_t i = shown; i < busy; i++)
-		rest += (double)s->rows.at[i].cpu_ns;
+		rest += s->rows.at[i].value;
 	others = busy - shown + s->gone_busy;
-	if (others)
-		fprintf(f, "%8.2f s  %5.1f%%  %6.1f%%  %7s  %zu others\n", rest / 1e9,
-			100 * rest / all, 100 * rest / window, "", others);
+	if (!others)
+		return;
+	print_figures(s->of, rest, (double)all, window, f);
+	fprintf(f, "%7s  %zu others\n", "", others);
 }
 
 void summary_fini(struct summary *s)

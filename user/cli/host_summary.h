@@ -1,4 +1,7 @@
-/* user/cli/host_summary.h - where the Go CPU time of the host went: by process, five functions each. */
+/*
+ * user/cli/host_summary.h - where the host's CPU time, memory or waits went, and whose goroutines there
+ * are: by process, five functions each.
+ */
 #ifndef CLI_HOST_SUMMARY_H
 #define CLI_HOST_SUMMARY_H
 
@@ -15,15 +18,18 @@ enum { SUMMARY_TOP = 5, SUMMARY_NAME = 96, SUMMARY_ROWS = 20 };
 /* Processes below this share of all CPU time are summed up in one line. */
 #define SUMMARY_LEAST 0.001
 
+enum summary_of { SUMMARY_CPU, SUMMARY_HEAP, SUMMARY_BLOCK, SUMMARY_MUTEX, SUMMARY_GOROUTINE };
+
 struct summary_row {
 	pid_t pid;
 	char name[SUMMARY_NAME];
-	uint64_t cpu_ns;  /* charged by the kernel */
+	/* ns of CPU time that the kernel charged; of the others, what its samples have: bytes in use, ns, goroutines */
+	uint64_t value;
 	uint64_t lost;	  /* of its samples and stacks, loss_total() */
 	const char *note; /* "ended", "became another program"; NULL */
 	struct {
 		char func[SUMMARY_NAME];
-		double share; /* of the process' CPU time */
+		double share; /* of the process' */
 	} top[SUMMARY_TOP];
 	size_t ntop;
 };
@@ -32,17 +38,18 @@ struct summary_row {
 enum { SUMMARY_KEPT = 1024 };
 
 struct summary {
+	enum summary_of of;
 	VEC(struct summary_row) rows;
-	/* of the processes that have no row any more: how many, how many of them used CPU time, how much */
+	/* of the processes that have no row any more: how many, how many of them had any of it, how much */
 	size_t gone, gone_busy;
-	uint64_t gone_ns;
+	uint64_t gone_value;
 };
 
-/* @p: its CPU profile; NULL: it has no samples. False: no memory. */
+/* @p: its profile; NULL: it has no samples. @row's value is found out here, but for CPU time. False: no memory. */
 bool summary_add(struct summary *s, const struct summary_row *row, const struct prof *p);
 
 /*
- * Most CPU time first; those after SUMMARY_ROWS, and those that used next to nothing, in one line.
+ * The largest first; those after SUMMARY_ROWS, and those that have next to nothing, in one line.
  * @window_ns: of all.
  */
 void summary_print(struct summary *s, uint64_t window_ns, FILE *f);

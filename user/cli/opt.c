@@ -556,20 +556,24 @@ static const char *misplaced(const struct opts *o, const struct given *g, const 
 	return NULL;
 }
 
-/* What the profiles of many processes at once cannot be yet. */
-static int check_many(const struct opts *o, struct err *e)
+/* What the profiles of many processes at once cannot be yet: but for CPU time, they are read. */
+static int check_many(const struct opts *o, const struct given *g, struct err *e)
 {
 	const char *what = o->all ? "--all" : "more than one -p";
-	const char *kind = o->heap	? "--heap" :
-			   o->block	? "--block" :
-			   o->mutex	? "--mutex" :
-			   o->wait	? "--wait" :
-			   o->goroutine ? "--goroutine" :
-					  NULL;
+	const char *probes = o->collect.source == SOURCE_PROBE	? "--source probe" :
+			     o->collect.source == SOURCE_ENABLE ? "--source enable" :
+			     o->wait				? "--wait" :
+			     o->collect.types			? "--types" :
+			     o->collect.labels			? "--labels" :
+			     o->collect.goid && !o->cpu		? "--goid" :
+			     g->budget				? "--budget" :
+								  NULL;
 
-	if (kind)
-		return err_set(e, -EINVAL, "%s is not yet possible with %s: only --cpu is", kind,
-			       what);
+	if (probes)
+		return err_set(e, -EINVAL,
+			       "%s is not yet possible with %s: what programs record themselves is "
+			       "read, and only CPU time is sampled",
+			       probes, what);
 	if (o->command || o->follow)
 		return err_set(e, -EINVAL, "%s and %s at once: one or the other", what,
 			       o->command ? "a COMMAND" : "--follow");
@@ -578,7 +582,7 @@ static int check_many(const struct opts *o, struct err *e)
 	return 0;
 }
 
-static int check_picks(const struct opts *o, struct err *e)
+static int check_picks(const struct opts *o, const struct given *g, struct err *e)
 {
 	const char *option = o->pick.nmatch ? "--match" : o->pick.nexclude ? "--exclude" : NULL;
 
@@ -586,7 +590,7 @@ static int check_picks(const struct opts *o, struct err *e)
 		return err_set(e, -EINVAL, "%s is for all processes: add --all", option);
 	if (o->dry_run && !o->all && o->npids < 2)
 		return err_set(e, -EINVAL, "--dry-run is for many processes: add --all");
-	return o->all || o->npids > 1 ? check_many(o, e) : 0;
+	return o->all || o->npids > 1 ? check_many(o, g, e) : 0;
 }
 
 /* Refuses options that would otherwise have no effect without notice. */
@@ -597,7 +601,8 @@ static int check_together(const struct opts *o, const struct given *g, struct er
 			   g->mutex_fraction ? "--mutex-fraction" :
 					       NULL;
 	const char *kinds, *option = misplaced(o, g, &kinds);
-	int ret = check_picks(o, e);
+	bool many = o->all || o->npids > 1;
+	int ret = check_picks(o, g, e);
 
 	if (ret)
 		return ret;
@@ -611,7 +616,7 @@ static int check_together(const struct opts *o, const struct given *g, struct er
 			       "runtime sets its rate itself when it starts");
 	if (option)
 		return err_set(e, -EINVAL, "%s: add %s", option, kinds);
-	if (rate && o->collect.source == SOURCE_READ)
+	if (rate && (many || o->collect.source == SOURCE_READ))
 		return err_set(e, -EINVAL,
 			       "%s is for --source enable or probe: what is read has its own rate",
 			       rate);

@@ -11,8 +11,11 @@ enum { EVENTS = 64, LOOKS = 8 };
 
 struct engine {
 	struct collect_opts o;
-	const struct engine_kind *kind;
-	void *state;
+	struct {
+		const struct engine_kind *kind;
+		void *state;
+	} kinds[ENGINE_KINDS_MAX];
+	size_t nkinds;
 	struct binaries binaries;
 	VEC(struct engine_target *) at; /* all of this window */
 	struct engine_target *slots[GPB_CPU_TARGETS];
@@ -31,12 +34,74 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- one target ---- */
+/* ---- one target, and what kinds have of it ---- */
+
+static void parts_forget(struct engine *en, struct engine_target *t)
+{
+	for (size_t k = 0; k < en->nkinds; k++) {
+		struct engine_part *p = &t->part[k];
+
+		if (p->kept)
+			en->kinds[k].kind->forget(en->kinds[k].state, t, p->kept);
+		p->kept = NULL;
+	}
+}
+
+static void parts_remove(struct engine *en, struct engine_target *t)
+{
+	for (size_t k = 0; k < en->nkinds; k++)
+		if (t->part[k].on)
+			en->kinds[k].kind->remove(en->kinds[k].state, t);
+}
+
+/* A kind that cannot observe it is left out, and says why when there is memory for that. */
+static void part_refused(struct engine_part *p, const struct err *why)
+{
+	p->why = malloc(sizeof(*p->why));
+	if (p->why)
+		*p->why = *why;
+}
+
+/*
+ * Has all kinds observe it that have nothing of it yet. An error is the first kind's, when none can.
+ */
+static int parts_put(struct engine *en, struct engine_target *t, struct err *e)
+{
+	bool any = false;
+	int first = 0;
+
+	for (size_t k = 0; k < en->nkinds; k++) {
+		struct engine_part *p = &t->part[k];
+		struct err why = { "" };
+		int ret = 0;
+
+		if (!p->kept && !p->why) {
+			ret = en->kinds[k].kind->put(en->kinds[k].state, t, &p->kept, &why);
+			p->on = !ret;
+		}
+		any |= p->on;
+		if (!ret)
+			continue;
+		part_refused(p, &why);
+		if (!first)
+			first = err_set(e, ret, "%s", why.msg);
+	}
+	return any ? 0 : first ?: -ENOTSUP;
+}
+
+/* Its images are others now. */
+static void parts_renew(struct engine *en, struct engine_target *t)
+{
+	for (size_t k = 0; k < en->nkinds; k++)
+		if (t->part[k].on)
+			en->kinds[k].kind->put(en->kinds[k].state, t, &t->part[k].kept, NULL);
+}
 
 static void target_forget(struct engine *en, struct engine_target *t)
 {
-	if (t->kept)
-		en->kind->forget(en->state, t);
+	parts_forget(en, t);
+	for (size_t k = 0; k < en->nkinds; k++)
+		free(t->part[k].why);
 	if (t->subject)
 		subject_free(t->subject);
 	free(t);
@@ -82,7 +147,7 @@ static void target_read(struct engine_target *t)
 
 static void target_end(struct engine *en, struct engine_target *t, enum engine_state how)
 {
-	en->kind->remove(en->state, t);
+	parts_remove(en, t);
 	target_read(t);
 	t->until_ns = now_ns(CLOCK_MONOTONIC);
 	t->state = how;
@@ -127,14 +192,14 @@ static int enter(struct engine *en, struct engine_target *t, struct err *e)
 		return err_set(e, -E2BIG, "more than %d processes at once", GPB_CPU_TARGETS);
 	t->slot = (uint32_t)en->generation[i] << GPB_SLOT_GENERATION | i;
 	target_begin(t);
-	ret = en->kind->put(en->state, t, e);
+	ret = parts_put(en, t, e);
 	if (ret)
 		return ret;
 	t->nimages = t->subject->images.n;
 	ret = watch(en, t->subject->target->pidfd, t, e);
 	at = ret ? NULL : vec_add(&en->at, INT32_MAX);
 	if (!at) {
-		en->kind->remove(en->state, t);
+		parts_remove(en, t);
 		return ret ? ret : err_set(e, -ENOMEM, "no memory for a target");
 	}
 	*at = en->slots[i] = t;
@@ -176,23 +241,36 @@ void engine_exec(struct engine *en, pid_t pid)
 
 /* ---- the window ---- */
 
-int engine_open(const struct collect_opts *o, const struct engine_kind *kind, unsigned expected,
-		struct engine **out, struct err *e)
+static int open_kind(struct engine *en, const struct engine_kind *kind, unsigned expected,
+		     struct err *e)
+{
+	void *state;
+	int ret = kind->open(kind, &en->o, expected, &state, e), fd;
+
+	if (ret)
+		return ret;
+	en->kinds[en->nkinds].kind = kind;
+	en->kinds[en->nkinds++].state = state;
+	fd = kind->fd(state);
+	return fd < 0 ? 0 : watch(en, fd, NULL, e);
+}
+
+int engine_open(const struct collect_opts *o, const struct engine_kind *const *kinds, size_t n,
+		unsigned expected, struct engine **out, struct err *e)
 {
 	CLEANUP(engine_freep) struct engine *en = calloc(1, sizeof(*en));
-	int ret;
+	int ret = 0;
 
+	BUG_ON(n > ENGINE_KINDS_MAX);
 	if (!en)
 		return err_set(e, -ENOMEM, "no memory for the engine");
 	en->o = *o;
-	en->kind = kind;
 	nofile_raise();
 	en->ep = epoll_create1(EPOLL_CLOEXEC);
 	if (en->ep < 0)
 		return err_sys(e, "epoll");
-	ret = kind->open(o, expected, &en->state, e);
-	if (!ret)
-		ret = watch(en, kind->fd(en->state), NULL, e);
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = open_kind(en, kinds[i], expected, e);
 	if (ret)
 		return ret;
 	*out = TAKE(en);
@@ -206,8 +284,8 @@ void engine_free(struct engine *en)
 	for (size_t i = 0; i < en->at.n; i++)
 		target_forget(en, en->at.at[i]);
 	vec_fini(&en->at);
-	if (en->state)
-		en->kind->free(en->state);
+	for (size_t k = 0; k < en->nkinds; k++)
+		en->kinds[k].kind->free(en->kinds[k].state);
 	binaries_fini(&en->binaries);
 	closep(&en->ep);
 	free(en);
@@ -215,15 +293,19 @@ void engine_free(struct engine *en)
 
 int engine_begin(struct engine *en, struct err *e)
 {
+	int ret = 0;
+
 	for (size_t i = 0; i < en->at.n; i++) {
 		struct engine_target *t = en->at.at[i];
 
 		/* What was kept of it went with the window before. */
-		if (!t->kept && en->kind->put(en->state, t, NULL))
+		if (parts_put(en, t, NULL))
 			target_end(en, t, ENGINE_ENDED);
 		target_begin(t);
 	}
-	return en->kind->begin(en->state, e);
+	for (size_t k = 0; !ret && k < en->nkinds; k++)
+		ret = en->kinds[k].kind->begin(en->kinds[k].state, e);
+	return ret;
 }
 
 int engine_fd(const struct engine *en)
@@ -234,18 +316,17 @@ int engine_fd(const struct engine *en)
 int engine_poll(struct engine *en, struct err *e)
 {
 	struct epoll_event ev[EVENTS];
-	int n = epoll_wait(en->ep, ev, EVENTS, 0);
+	int n = epoll_wait(en->ep, ev, EVENTS, 0), ret = 0;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; !ret && i < n; i++) {
 		struct engine_target *t = ev[i].data.ptr;
-		int ret = t ? 0 : en->kind->poll(en->state, e);
 
-		if (ret)
-			return ret;
+		for (size_t k = 0; !t && !ret && k < en->nkinds; k++)
+			ret = en->kinds[k].kind->poll(en->kinds[k].state, e);
 		if (t && t->state == ENGINE_ON)
 			target_end(en, t, ENGINE_ENDED);
 	}
-	return 0;
+	return ret;
 }
 
 /* An exec that nobody has told of, and plugins that were loaded. */
@@ -254,13 +335,15 @@ static void look_at(struct engine *en, struct engine_target *t)
 	if (subject_alive(t->subject, NULL)) {
 		target_end(en, t, t->subject->target->became ? ENGINE_BECAME : ENGINE_ENDED);
 	} else if (t->subject->images.n != t->nimages) {
-		en->kind->put(en->state, t, NULL);
+		parts_renew(en, t);
 		t->nimages = t->subject->images.n;
 	}
 }
 
 int engine_tick(struct engine *en, struct err *e)
 {
+	int ret = 0;
+
 	for (size_t i = 0; i < en->at.n; i++)
 		if (en->at.at[i]->state == ENGINE_ON)
 			target_read(en->at.at[i]);
@@ -270,7 +353,9 @@ int engine_tick(struct engine *en, struct err *e)
 		if (t->state == ENGINE_ON)
 			look_at(en, t);
 	}
-	return en->kind->tick(en->state, en->on, e);
+	for (size_t k = 0; !ret && k < en->nkinds; k++)
+		ret = en->kinds[k].kind->tick(en->kinds[k].state, en->on, e);
+	return ret;
 }
 
 size_t engine_targets(const struct engine *en)
@@ -290,14 +375,33 @@ const struct engine_target *engine_target_at(const struct engine *en, size_t i)
 
 static void hand_over(struct engine *en, struct engine_target *t, engine_sink *sink, void *arg)
 {
-	CLEANUP(prof_freep) struct prof *p = NULL;
-	struct err e = { "" };
-	int ret = en->kind->profile(en->state, t, &p, &e);
+	struct engine_result results[ENGINE_KINDS_MAX] = { 0 };
+	struct err e[ENGINE_KINDS_MAX] = { 0 };
 
-	sink(arg, t, p, ret ? &e : NULL);
-	if (t->kept)
-		en->kind->forget(en->state, t);
-	t->kept = NULL;
+	for (size_t k = 0; k < en->nkinds; k++) {
+		struct engine_part *p = &t->part[k];
+		struct prof *prof = NULL;
+		int ret = p->on ? en->kinds[k].kind->profile(en->kinds[k].state, t, p->kept, &prof,
+							     &e[k]) :
+				  0;
+
+		results[k] = (struct engine_result){ .prof = prof,
+						     .failed = ret ? &e[k] : p->why,
+						     .refused = !p->on };
+	}
+	sink(arg, t, results);
+	for (size_t k = 0; k < en->nkinds; k++)
+		prof_free(results[k].prof);
+	parts_forget(en, t);
+}
+
+static int drain(struct engine *en, struct err *e)
+{
+	int ret = 0;
+
+	for (size_t k = 0; !ret && k < en->nkinds; k++)
+		ret = en->kinds[k].kind->drain(en->kinds[k].state, e);
+	return ret;
 }
 
 /* Their slots may be given to others: nothing of the old ones is left in the tables. */
@@ -327,7 +431,7 @@ int engine_reap(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 
 	if (en->at.n - en->on < ENGINE_REAP)
 		return 0;
-	ret = en->kind->drain(en->state, e);
+	ret = drain(en, e);
 	for (size_t i = 0; !ret && i < en->at.n; i++)
 		if (en->at.at[i]->state != ENGINE_ON)
 			hand_over(en, en->at.at[i], sink, arg);
@@ -340,7 +444,8 @@ int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 {
 	int ret;
 
-	en->kind->stop(en->state);
+	for (size_t k = 0; k < en->nkinds; k++)
+		en->kinds[k].kind->stop(en->kinds[k].state);
 	for (size_t i = 0; i < en->at.n; i++) {
 		struct engine_target *t = en->at.at[i];
 
@@ -349,11 +454,11 @@ int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 		target_read(t);
 		t->until_ns = now_ns(CLOCK_MONOTONIC);
 	}
-	ret = en->kind->drain(en->state, e);
+	ret = drain(en, e);
 	for (size_t i = 0; !ret && i < en->at.n; i++)
 		hand_over(en, en->at.at[i], sink, arg);
-	if (!ret)
-		ret = en->kind->done(en->state, e);
+	for (size_t k = 0; !ret && k < en->nkinds; k++)
+		ret = en->kinds[k].kind->done(en->kinds[k].state, e);
 	forget_ended(en);
 	return ret;
 }

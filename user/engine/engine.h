@@ -9,7 +9,8 @@
  * target is never an error of the engine: engine_add() says why that one cannot be observed, and
  * its state says how it ended.
  *
- * What is observed is a kind's (struct engine_kind); collect/ has them.
+ * What is observed is a kind's (struct engine_kind); collect/ has them. Several kinds share targets and
+ * windows. A kind that cannot observe a target leaves it to the others.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -18,6 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/err.h"
 #include "goprof_abi.h"
 #include "profile/profile.h"
 #include "subject/binary.h"
@@ -28,6 +30,8 @@ enum engine_state {
 	ENGINE_ENDED,  /* the process exited */
 	ENGINE_BECAME, /* it lives on as another program (exec) */
 };
+
+enum { ENGINE_KINDS_MAX = 6 };
 
 /* Who it was. Strings of the subject are valid as long as the target is. */
 struct engine_identity {
@@ -52,25 +56,37 @@ struct engine_target {
 	 */
 	uint64_t cpu_ns;
 	bool cpu_exact; /* it was read at the end, too */
-	void *kept;	/* the kind's, for this target */
 
-	clockid_t clock; /* private */
+	/* private */
+	struct engine_part {
+		bool on;	 /* the kind observes it, or did until it ended */
+		void *kept;	 /* the kind's, for this target */
+		struct err *why; /* owned: why it is not on; NULL: nothing to say */
+	} part[ENGINE_KINDS_MAX];
+	clockid_t clock;
 	uint64_t base_ns;
 };
 
 struct engine_kind {
-	const char *name; /* "cpu" */
-	/* Loads what it needs, for @expected targets or so, at most GPB_CPU_TARGETS. */
-	int (*open)(const struct collect_opts *o, unsigned expected, void **state, struct err *e);
+	const char *name; /* "cpu": also the file name's part */
+	/*
+	 * Loads what it needs, for @expected targets or so, at most GPB_CPU_TARGETS. @kind is this struct.
+	 */
+	int (*open)(const struct engine_kind *kind, const struct collect_opts *o, unsigned expected,
+		    void **state, struct err *e);
 	void (*free)(void *state);
-	int (*fd)(void *state); /* to be polled for reading; poll() drains without blocking */
+	/* To be polled for reading; poll() drains without blocking. -1: there is nothing to poll. */
+	int (*fd)(void *state);
 	int (*poll)(void *state, struct err *e);
-	/* Puts @t into the tables, or writes it anew when its images changed. */
-	int (*put)(void *state, struct engine_target *t, struct err *e);
+	/*
+	 * Puts @t into the tables, or writes it anew when its images changed. *kept is the kind's, NULL at
+	 * first; where that fails at first, nothing of it stays.
+	 */
+	int (*put)(void *state, struct engine_target *t, void **kept, struct err *e);
 	/* No more samples of its process; what there is stays until the window ends. */
 	void (*remove)(void *state, struct engine_target *t);
-	/* Releases t->kept. */
-	void (*forget)(void *state, struct engine_target *t);
+	/* Releases @kept. */
+	void (*forget)(void *state, struct engine_target *t, void *kept);
 	int (*begin)(void *state, struct err *e);
 	/* Each 100 ms or so in a window; @targets are on now. */
 	int (*tick)(void *state, size_t targets, struct err *e);
@@ -82,22 +98,26 @@ struct engine_kind {
 	 */
 	int (*drain)(void *state, struct err *e);
 	/* After drain(): the profile of @t, which has ended or was stopped, which the caller frees; NULL when there are no samples. */
-	int (*profile)(void *state, struct engine_target *t, struct prof **out, struct err *e);
+	int (*profile)(void *state, struct engine_target *t, void *kept, struct prof **out,
+		       struct err *e);
 	/* After all profiles were taken: forgets the window. */
 	int (*done)(void *state, struct err *e);
+	const void *arg; /* for open() */
 };
 
 struct engine;
 
-int engine_open(const struct collect_opts *o, const struct engine_kind *kind, unsigned expected,
-		struct engine **out, struct err *e);
+/* @n kinds, 1 to ENGINE_KINDS_MAX. */
+int engine_open(const struct collect_opts *o, const struct engine_kind *const *kinds, size_t n,
+		unsigned expected, struct engine **out, struct err *e);
 void engine_free(struct engine *en);
 DEFINE_FREEP(struct engine, engine)
 
 /*
  * Observes the process @pid, too, from now on when a window is open. An error is this target's:
  * -ESRCH: it is gone; -ENOENT: no Go program; -EEXIST: it is observed already; -E2BIG: there is no
- * slot; others as subject_open(). *out is borrowed, until it is handed over as one that ended.
+ * slot; others as subject_open(); where no kind can observe it, the first one's. *out is borrowed,
+ * until it is handed over as one that ended.
  */
 int engine_add(struct engine *en, pid_t pid, const struct engine_target **out, struct err *e);
 
@@ -120,12 +140,19 @@ size_t engine_targets(const struct engine *en);
 size_t engine_ntargets(const struct engine *en);
 const struct engine_target *engine_target_at(const struct engine *en, size_t i);
 
+/* What one kind has of a target. */
+struct engine_result {
+	struct prof *prof;	  /* borrowed; NULL when it has no samples, or failed */
+	const struct err *failed; /* why there is no profile; NULL: it did not fail */
+	bool refused; /* and it failed since this kind cannot observe this target at all */
+};
+
 /*
- * Ends the window. @sink gets each target, and its profile or NULL when it has no samples; a target
- * whose profile failed gets @failed, and no profile. Then targets that ended are forgotten.
+ * Ends the window. @sink gets each target once, with the results of all kinds, in the order of
+ * engine_open(). Then targets that ended are forgotten.
  */
-typedef void engine_sink(void *arg, const struct engine_target *t, struct prof *p,
-			 const struct err *failed);
+typedef void engine_sink(void *arg, const struct engine_target *t,
+			 const struct engine_result *results);
 int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e);
 
 /*

@@ -38,7 +38,8 @@ struct collect_opts {
 	bool text;   /* --format text will be written: keep what only that format shows */
 	/* nobody asked for that rate: probes may sample more densely (fine_rate.h) */
 	bool fine_heap, fine_block, fine_mutex, fine_wait;
-	bool held;   /* the target is held before its first instruction */
+	double ticks_per_second; /* of the processor; 0: to be measured */
+	bool held;		 /* the target is held before its first instruction */
 	bool others; /* more kinds are started after this one, and nobody polls meanwhile */
 	/* Progress and warnings, one line without newline; may be NULL. */
 	void (*say)(void *arg, const char *line);

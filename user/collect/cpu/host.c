@@ -45,7 +45,7 @@ struct host {
 	VEC(struct host_clock) clocks;
 	size_t ring_bytes, targets;
 	unsigned ticks; /* since the table was emptied */
-	struct engine_target *at[GPB_CPU_TARGETS];
+	struct host_target *at[GPB_CPU_TARGETS];
 	struct host_target *current; /* whose record is being handled */
 	/* what rules and feed have counted that is some target's already */
 	uint64_t cut, broken;
@@ -54,6 +54,7 @@ struct host {
 
 /* What is kept of one target. */
 struct host_target {
+	struct engine_target *t;
 	struct gpb_tally base; /* when its part of the window began */
 	struct prof *prof;     /* NULL: no sample yet */
 	struct physical ph;
@@ -89,19 +90,18 @@ static uint32_t index_of(uint32_t slot)
 }
 
 /* The target that has this slot; NULL: its generation is over. */
-static struct engine_target *target_in(const struct host *h, uint32_t slot)
+static struct host_target *target_in(const struct host *h, uint32_t slot)
 {
-	struct engine_target *t = h->at[index_of(slot)];
+	struct host_target *k = h->at[index_of(slot)];
 
-	return t && t->slot == slot ? t : NULL;
+	return k && k->t->slot == slot ? k : NULL;
 }
 
 /* ---- samples ---- */
 
-static int begin_prof(struct host *h, struct engine_target *t, struct err *e)
+static int begin_prof(struct host *h, struct host_target *k, struct err *e)
 {
-	struct host_target *k = t->kept;
-	int ret = subject_prof(t->subject, "perf CPU clock of each CPU", &k->prof, e);
+	int ret = subject_prof(k->t->subject, "perf CPU clock of each CPU", &k->prof, e);
 
 	if (!ret)
 		ret = prof_add_type(k->prof, "samples", "count", e);
@@ -110,7 +110,7 @@ static int begin_prof(struct host *h, struct engine_target *t, struct err *e)
 	if (!ret)
 		ret = prof_set_period(k->prof, "cpu", "nanoseconds", (int64_t)h->period_ns, e);
 	if (!ret)
-		physical_init(&k->ph, t->subject, k->prof, HIDE_NONE);
+		physical_init(&k->ph, k->t->subject, k->prof, HIDE_NONE);
 	return ret;
 }
 
@@ -126,15 +126,13 @@ static struct gpb_stack leaf_of(const struct gpb_stack *st)
 	return leaf;
 }
 
-static int add_to(struct host *h, struct engine_target *t, const struct gpb_stack *st,
-		  struct err *e)
+static int add_to(struct host *h, struct host_target *k, const struct gpb_stack *st, struct err *e)
 {
-	struct host_target *k = t->kept;
 	struct prof_label labels[GPB_MAX_LABELS + 1];
 	int64_t values[] = { (int64_t)st->count, (int64_t)(st->count * h->period_ns) };
 	struct gpb_stack leaf;
 	size_t nlabels;
-	int ret = k->prof ? 0 : begin_prof(h, t, e);
+	int ret = k->prof ? 0 : begin_prof(h, k, e);
 
 	if (ret)
 		return ret;
@@ -151,11 +149,10 @@ static int add_to(struct host *h, struct engine_target *t, const struct gpb_stac
 static int add_stack(void *arg, const struct gpb_stack *st, struct err *e)
 {
 	struct host *h = arg;
-	struct engine_target *t = target_in(h, st->slot);
-	struct host_target *k = t ? t->kept : NULL;
+	struct host_target *k = target_in(h, st->slot);
 
 	(void)e;
-	if (k && add_to(h, t, st, NULL))
+	if (k && add_to(h, k, st, NULL))
 		k->loss.n[LOSS_STACKS_UNREADABLE] += st->count;
 	return 0;
 }
@@ -179,18 +176,18 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 		      struct err *e)
 {
 	struct host *h = arg;
-	struct engine_target *t;
+	struct host_target *k;
 	int ret;
 
 	(void)key;
 	h->obj->bss->taken[index_of(st->slot)].stacks++;
 	__atomic_store_n(&h->obj->bss->stacks_taken, h->obj->bss->stacks_taken + 1,
 			 __ATOMIC_RELAXED);
-	t = target_in(h, st->slot);
-	if (!t)
+	k = target_in(h, st->slot);
+	if (!k)
 		return 0;
-	h->current = t->kept;
-	ret = rules_settle_bare(&h->feed.rules, t->subject, st, &st, e);
+	h->current = k;
+	ret = rules_settle_bare(&h->feed.rules, k->t->subject, st, &st, e);
 	if (!ret && feed_whole(&h->feed, st))
 		ret = add_stack(h, st, e);
 	attribute(h);
@@ -200,15 +197,14 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 static struct subject *whose(void *arg, uint32_t slot, uint64_t type, size_t len)
 {
 	struct host *h = arg;
-	struct engine_target *t = target_in(h, slot);
-	struct host_target *k = t ? t->kept : NULL;
+	struct host_target *k = target_in(h, slot);
 
 	attribute(h);
 	h->current = k;
 	h->obj->bss->taken[index_of(slot)].bytes += GPB_RING_RECORD(len);
 	if (k && type == GPB_REC_LABELS && ++k->labels > HOST_LABELS_MAX)
 		return NULL; /* its samples will say that their labels are missing */
-	return k ? t->subject : NULL;
+	return k ? k->t->subject : NULL;
 }
 
 /* ---- the tables ---- */
@@ -328,11 +324,13 @@ static void host_freep(struct host **h)
 		host_free(*h);
 }
 
-static int host_open(const struct collect_opts *o, unsigned expected, void **state, struct err *e)
+static int host_open(const struct engine_kind *kind, const struct collect_opts *o,
+		     unsigned expected, void **state, struct err *e)
 {
 	CLEANUP(host_freep) struct host *h = calloc(1, sizeof(*h));
 	int ret;
 
+	(void)kind;
 	if (!h)
 		return err_set(e, -ENOMEM, "no memory");
 	h->o = *o;
@@ -375,31 +373,58 @@ static struct host_target *keep(struct host *h, struct engine_target *t)
 {
 	struct host_target *k = calloc(1, sizeof(*k));
 
-	if (k)
+	if (k) {
+		k->t = t;
 		k->base = *tally_of(h, t);
+	}
 	return k;
 }
 
-static int host_put(void *state, struct engine_target *t, struct err *e)
+static void host_forget(void *state, struct engine_target *t, void *kept)
 {
 	struct host *h = state;
+	struct host_target *k = kept;
+
+	if (h->at[index_of(t->slot)] == k)
+		h->at[index_of(t->slot)] = NULL;
+	physical_fini(&k->ph);
+	prof_free(k->prof);
+	free(k);
+}
+
+static int fill(struct host *h, struct engine_target *t, struct err *e)
+{
 	uint32_t at = index_of(t->slot), tgid = (uint32_t)t->id.pid;
 	struct gpb_target g;
-	int ret = t->kept ? 0 : trust_structs(t->subject, LAYOUT_USE_STACKS, e);
+	int ret = bpf_target_fill(t->subject, &h->o, &g, e);
 
-	if (!ret)
-		ret = bpf_target_fill(t->subject, &h->o, &g, e);
 	if (ret)
 		return ret;
-	if (!t->kept)
-		t->kept = keep(h, t);
-	if (!t->kept)
-		return err_set(e, -ENOMEM, "no memory for a target");
-	h->at[at] = t;
 	if (bpf_map_update_elem(bpf_map__fd(h->obj->maps.targets), &at, &g, BPF_ANY) ||
 	    bpf_map_update_elem(bpf_map__fd(h->obj->maps.slot_of_tgid), &tgid, &t->slot, BPF_ANY))
 		return err_sys(e, "target table");
 	return 0;
+}
+
+static int host_put(void *state, struct engine_target *t, void **kept, struct err *e)
+{
+	struct host *h = state;
+	int ret;
+
+	if (*kept)
+		return fill(h, t, e);
+	ret = trust_structs(t->subject, LAYOUT_USE_STACKS, e);
+	if (ret)
+		return ret;
+	*kept = h->at[index_of(t->slot)] = keep(h, t);
+	if (!*kept)
+		return err_set(e, -ENOMEM, "no memory for a target");
+	ret = fill(h, t, e);
+	if (ret) {
+		host_forget(h, t, *kept);
+		*kept = NULL;
+	}
+	return ret;
 }
 
 static void host_remove(void *state, struct engine_target *t)
@@ -408,19 +433,6 @@ static void host_remove(void *state, struct engine_target *t)
 	uint32_t tgid = (uint32_t)t->id.pid;
 
 	bpf_map_delete_elem(bpf_map__fd(h->obj->maps.slot_of_tgid), &tgid);
-}
-
-static void host_forget(void *state, struct engine_target *t)
-{
-	struct host *h = state;
-	struct host_target *k = t->kept;
-
-	if (target_in(h, t->slot) == t)
-		h->at[index_of(t->slot)] = NULL;
-	physical_fini(&k->ph);
-	prof_free(k->prof);
-	free(k);
-	t->kept = NULL;
 }
 
 /* ---- the window ---- */
@@ -486,10 +498,11 @@ static void share(void *arg, int64_t *values)
 	values[1] = (int64_t)((double)values[0] * (double)s->cpu_ns / (double)s->samples);
 }
 
-static int comment(const struct host *h, const struct engine_target *t, const struct sharing *s,
+static int comment(const struct host *h, const struct host_target *k, const struct sharing *s,
 		   struct err *e)
 {
-	struct prof *p = ((struct host_target *)t->kept)->prof;
+	const struct engine_target *t = k->t;
+	struct prof *p = k->prof;
 	uint64_t until = t->until_ns ?: h->ended_ns;
 	int ret = prof_comment(p, e, "window: %.3f s", (double)(until - t->since_ns) / 1e9);
 
@@ -523,10 +536,9 @@ static struct sharing sharing_of(const struct host *h, const struct engine_targe
 	return s;
 }
 
-static void losses(const struct host *h, const struct engine_target *t, struct loss *to)
+static void losses(const struct host *h, const struct host_target *k, struct loss *to)
 {
-	const struct host_target *k = t->kept;
-	const struct gpb_tally *now = tally_of(h, t);
+	const struct gpb_tally *now = tally_of(h, k->t);
 	struct gpb_tally lost = *now;
 
 	for (size_t i = 0; i < GPB_LOSS_COUNT; i++)
@@ -535,13 +547,14 @@ static void losses(const struct host *h, const struct engine_target *t, struct l
 	loss_merge(to, &k->loss);
 }
 
-static int host_profile(void *state, struct engine_target *t, struct prof **out, struct err *e)
+static int host_profile(void *state, struct engine_target *t, void *kept, struct prof **out,
+			struct err *e)
 {
 	struct host *h = state;
-	struct host_target *k = t->kept;
+	struct host_target *k = kept;
 	uint64_t samples = k ? tally_of(h, t)->samples - k->base.samples : 0;
 	struct sharing s;
-	int ret = samples && !k->prof ? begin_prof(h, t, e) : 0; /* all were lost */
+	int ret = samples && !k->prof ? begin_prof(h, k, e) : 0; /* all were lost */
 
 	*out = NULL;
 	if (ret || !samples)
@@ -550,8 +563,8 @@ static int host_profile(void *state, struct engine_target *t, struct prof **out,
 	prof_each_sample(k->prof, share, &s);
 	prof_set_time(k->prof, t->since_unix_ns,
 		      (int64_t)((t->until_ns ?: h->ended_ns) - t->since_ns));
-	losses(h, t, prof_loss(k->prof));
-	ret = comment(h, t, &s, e);
+	losses(h, k, prof_loss(k->prof));
+	ret = comment(h, k, &s, e);
 	if (!ret)
 		*out = TAKE(k->prof);
 	return ret;

@@ -141,8 +141,11 @@ static int choose(struct contention_state *c, const struct collect_opts *o, stru
 
 static int start_reading(struct contention_state *c, const struct collect_opts *o, struct err *e)
 {
-	int ret = ticks_measure(&c->measured, e);
+	int ret = 0;
 
+	c->measured = o->ticks_per_second;
+	if (!c->measured)
+		ret = ticks_measure(&c->measured, e);
 	return ret ? ret : early_start(&c->early, o->held, e);
 }
 

@@ -1,0 +1,112 @@
+#!/bin/bash
+# What many programs have recorded themselves, read in one run, equals what each of them says of itself at the same
+# standstill: heap, block, mutex, and the goroutines that there are. One keeps no records, and one ends meanwhile.
+. tests/support/lib.sh
+. tests/support/judges.sh
+need_root && need_go
+
+HANDLER='net/http\.\(\*(conn|connReader|Server)\)'
+STILL='(?m)(^| )main\.'
+BUT='(?m)(^| )runtime\.(unlock|gcStart) '
+KINDS='--heap --block --mutex --goroutine'
+
+heap=$(subject 1.27.4 heapself) && old=$(subject 1.19.13 heapself -buildmode=pie '-ldflags=-s -w') && waits=$(subject 1.27.4 waitself) &&
+	routines=$(subject 1.24.13 goroutines -ldflags="-s -w") && none=$(subject 1.27.4 hosted) ||
+	{ fail all_read "does not build"; finish; }
+ours=exe=${heap%/*}/*
+
+declare -A pid port
+launch() { # NAME PROGRAM ARG...
+	start "${@:2}" || { fail all_read "$1 does not start"; finish; }
+	pid[$1]=$PID port[$1]=$PORT
+}
+launch heap "$heap"
+launch old "$old"
+launch waits "$waits" -block 1 -mutex 1
+launch routines "$routines"
+launch none "$none" idle
+launch gone "$none" idle
+
+file_of() { command ls "$TMP"/out/*."${pid[$1]}.$2.pb.gz" 2>/dev/null; }
+own() { http_get "${port[$1]}" "/debug/pprof/$2" "$TMP/$3.$1.$2" || { echo "$1 does not answer"; return 1; }; }
+# ask WHEN: each for its own profiles
+ask() {
+	local name
+	for name in heap old; do own $name heap "$1" || return 1; done
+	own waits block "$1"
+	own waits mutex "$1"
+	own routines goroutine "$1"
+}
+
+# ---- who would have what
+table() {
+	"$GOPROF" --all --match "$ours" $KINDS --dry-run >"$TMP/table" 2>"$TMP/err"
+	[ "$(grep -c "  $(basename "$none" | cut -c 1-15)" "$TMP/table")" = 2 ] || { echo "not all are in the table"; return 1; }
+	grep -E "^ *${pid[heap]} " "$TMP/table" | has ' heap,goroutine ' &&
+		grep -E "^ *${pid[waits]} " "$TMP/table" | has ' heap,block,mutex,goroutine ' &&
+		grep -E "^ *${pid[none]} " "$TMP/table" | has ' goroutine ' || { cat "$TMP/table"; return 1; }
+}
+judge table
+outcome all_read/dry-run
+
+# ---- all of them, in a window in which one ends
+ask one || { fail all_read "a program does not answer"; finish; }
+"$GOPROF" --all --match "$ours" $KINDS --format pprof --format flame -d 2s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
+PROF=$!
+STARTED+=("$PROF")
+for ((i = 0; i < 200; i++)); do
+	grep -q 'profiling 6 processes' "$TMP/err" && break
+	sleep 0.05
+done
+kill -KILL "${pid[gone]}"
+wait "${pid[gone]}" 2>/dev/null
+wait "$PROF"
+RC=$?
+ask two
+
+judge judge_read "$TMP/one.heap.heap" "$(file_of heap heap)" "$TMP/two.heap.heap"
+outcome all_read/heap/1.27.4
+judge judge_read "$TMP/one.old.heap" "$(file_of old heap)" "$TMP/two.old.heap"
+outcome all_read/heap/1.19.13
+
+grown() { # KIND
+	"$PPROFCHECK" grew -addresses -tolerance 0.01 -still "$STILL" -but "$BUT" "$TMP/one.waits.$1" "$(file_of waits "$1")" "$TMP/two.waits.$1" >"$TMP/diff" ||
+		{ head -n 6 "$TMP/diff"; return 1; }
+}
+judge grown block
+judge grown mutex
+outcome all_read/contention
+routines() {
+	"$PPROFCHECK" equal -addresses -without "$HANDLER" "$TMP/two.routines.goroutine" "$(file_of routines goroutine)" >"$TMP/diff" ||
+		{ head -n 6 "$TMP/diff"; return 1; }
+	awk '/in both:/ && $NF >= 40 { ok = 1 } END { if (!ok) { print "too few samples"; exit 1 } }' "$TMP/diff"
+}
+judge routines
+outcome all_read/goroutine
+
+# ---- what is said
+gone() {
+	"$PPROFCHECK" comments "$(file_of gone goroutine)" >"$TMP/comments"
+	has '^state: as of .*; the target went' "$TMP/comments" && has '^end: the process ended in the window' "$TMP/comments" ||
+		{ cat "$TMP/comments"; return 1; }
+}
+judge gone
+outcome all_read/gone
+said() {
+	[ "$RC" = 3 ] || { echo "exit $RC"; return 1; }
+	[ -z "$(file_of none heap)" ] && [ -n "$(file_of none goroutine)" ] || { echo "the one without records has other files"; return 1; }
+	grep -qE '^[0-9.]+ [kM]?B in use on heaps, by [34] of [34] Go processes$' "$TMP/err" &&
+		grep -qE '^goprof-bpf: 2 processes have no heap profile; the first: the target does not sample its heap' "$TMP/err" &&
+		grep -qE '^[0-9]+ goroutines, by 6 of 6 Go processes$' "$TMP/err" || { tail -n 40 "$TMP/err"; return 1; }
+	[ "$(sort "$TMP/paths" | uniq | wc -l)" = "$(find "$TMP/out" -type f | wc -l)" ] || { echo "not all files are named"; return 1; }
+	grep -q "heapself[^\"]* \[${pid[heap]}\]" "$TMP/out/host.heap.html" || { echo "the page does not name a process"; return 1; }
+}
+judge said
+outcome all_read/said
+
+# ---- those that are named: one keeps no records
+"$GOPROF" -p "${pid[heap]}" -p "${pid[none]}" --heap -d 100ms -o "$TMP/named" >"$TMP/paths" 2>"$TMP/err"
+rc=$?
+[ $rc = 3 ] && [ "$(wc -l <"$TMP/paths")" = 1 ] && grep -qE "^ *${pid[none]} .* no: it keeps no records" "$TMP/err" &&
+	pass all_read/named || fail all_read/named "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"
+finish
