@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"unsafe"
 )
 
@@ -170,6 +171,12 @@ type pool struct {
 	slots [70000]*slot
 }
 
+// Only in a sync.Pool.
+type spare struct {
+	p *int
+	n [27]int
+}
+
 type series struct {
 	n      int
 	values [100000]*int
@@ -222,6 +229,7 @@ var (
 		buckets [9000]*slot
 	}
 	pooled  *pool
+	spares  sync.Pool
 	windows [][]*int
 
 	// What only newer Gos have (newer.go).
@@ -446,6 +454,7 @@ func truth() {
 	fmt.Println("exactly 11 main.local2")
 	fmt.Println("at least 60 string")
 	fmt.Println("at least 60 []uint8")
+	fmt.Println("at least 10 main.spare")             // with -race a pool drops some
 	fmt.Println("exactly 12 main.captive since 1.23") // only there the DWARF tells what closures hold
 }
 
@@ -466,6 +475,9 @@ func main() {
 	}
 	runtime.GC()
 	runtime.GC()
+	for i := 0; i < 40; i++ { // a collection would empty it
+		spares.Put(&spare{p: number})
+	}
 	f, err := os.Create(os.Args[1])
 	if err != nil {
 		panic(err)

@@ -505,6 +505,9 @@ void flow_leaf(struct flow *x, const struct leaf *l, uint64_t base)
 	case LEAF_CHAN_BUF:
 		array(x, at, word(x, base + (uint64_t)l->length), l->type, FORM_BUFFER);
 		return;
+	case LEAF_VALUES:
+		array(x, at, word(x, base + (uint64_t)l->length), l->type, FORM_MANY);
+		return;
 	case LEAF_MAP_DIR:
 		map_directory(x, at, word(x, base + (uint64_t)l->length), l->type);
 		return;

@@ -214,6 +214,42 @@ static uint32_t atomic_pointer(const struct gotypes *t, const struct gotype *s,
 	return GOTYPE_NONE;
 }
 
+/*
+ * A sync.Pool has an array with what each P keeps, of which its fields do not tell the type, and so have
+ * the interfaces in it: two pointers. False: it is a field as others.
+ * Source: sync/pool.go and sync/poolqueue.go, Go 1.6 to 1.27.
+ */
+static bool pool(struct flat *f, const struct gotype *s, const struct gofield *field,
+		 uint64_t offset)
+{
+	const char *of = gotypes_text(f->t, s->name), *name = gotypes_text(f->t, field->name);
+	const struct gofield *length = NULL;
+	struct leaf *l;
+
+	if (!strcmp(of, "sync.eface") && s->nfields == 2 && s->size == 2 * f->t->word) {
+		l = field->offset ? NULL : add_leaf(f, field->type, offset);
+		if (l) {
+			l->kind = GOTYPE_EFACE;
+			l->pointer = offset + f->t->word;
+		}
+		return true;
+	}
+	if (!strcmp(of, "sync.Pool") && !strcmp(name, "local"))
+		length = field_named(f->t, s, "localSize");
+	else if (!strcmp(of, "sync.Pool") && !strcmp(name, "victim"))
+		length = field_named(f->t, s, "victimSize");
+	if (!length || f->all->pool_local == GOTYPE_NONE)
+		return false;
+	l = add_leaf(f, f->all->pool_local, offset);
+	if (l) {
+		l->kind = LEAF_VALUES;
+		l->pointer = offset;
+		l->optional = false;
+		l->length = (int64_t)(length->offset - field->offset);
+	}
+	return true;
+}
+
 /* Words of the runtime's own structs. False: it is a field as others. */
 static bool special(struct flat *f, const struct gotype *s, const struct gofield *field,
 		    uint64_t offset)
@@ -231,6 +267,8 @@ static bool special(struct flat *f, const struct gotype *s, const struct gofield
 		type = atomic_pointer(f->t, s, field);
 	if (type != GOTYPE_NONE)
 		return add_leaf(f, type, offset) || f->full;
+	if (is->kind == GOTYPE_UNSAFE && pool(f, s, field, offset))
+		return true;
 	if (s->role == GOTYPE_CHAN_HEAD && !strcmp(name, "buf")) {
 		length = field_named(f->t, s, "dataqsiz");
 		type = f->t->types[s->of].of;
@@ -352,7 +390,12 @@ const struct shape *shapes_get(struct shapes *s, uint32_t type)
 
 int shapes_init(struct shapes *s, const struct gotypes *t, struct err *e)
 {
-	*s = (struct shapes){ .t = t, .of = calloc(t->ntypes + 1, sizeof(struct shape *)) };
+	*s = (struct shapes){ .t = t,
+			      .of = calloc(t->ntypes + 1, sizeof(struct shape *)),
+			      .pool_local = GOTYPE_NONE };
+	for (size_t i = 0; i < t->ntypes && s->pool_local == GOTYPE_NONE; i++)
+		if (!strcmp(gotypes_text(t, t->types[i].name), "sync.poolLocal"))
+			s->pool_local = (uint32_t)i;
 	return s->of ? 0 : err_set(e, -ENOMEM, "no memory for %zu types", t->ntypes);
 }
 

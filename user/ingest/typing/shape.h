@@ -12,6 +12,7 @@ enum {
 	/* words that only their struct gives a meaning to, */
 	LEAF_MAP_DIR = GOTYPE_KINDS, /* of Go 1.24's maps: to a group, or to pointers to tables */
 	LEAF_CHAN_BUF,
+	LEAF_VALUES, /* to so many values of a type */
 	/* and a shape several times side by side: of arrays that are too long to be told one by one. */
 	LEAF_REPEAT,
 };
@@ -20,7 +21,7 @@ struct leaf {
 	uint64_t offset;
 	uint64_t
 		pointer; /* where its pointer is: that of an interface is the second of its words */
-	uint32_t type;	 /* its own; of LEAF_MAP_DIR and LEAF_CHAN_BUF: of what lies there */
+	uint32_t type;	 /* its own; of such a word: of what lies there */
 	uint8_t kind;	 /* enum gotype_kind, or one of the above */
 	bool optional;	 /* the garbage collector need not see it */
 	int64_t length;	 /* from offset to the word with the number of elements */
@@ -61,6 +62,7 @@ const struct leaf *shape_next(struct shape_walk *w, uint64_t *base);
 struct shapes {
 	const struct gotypes *t; /* borrowed */
 	uint64_t cut;		 /* types that are cut */
+	uint32_t pool_local;	 /* sync.poolLocal, or GOTYPE_NONE; private */
 	struct shape **of;	 /* by type; private */
 	unsigned nested;	 /* private */
 };
