@@ -1,6 +1,7 @@
 #!/bin/bash
 # The outputs of trace, for programs of three Go versions that traced themselves (testdata/programs/traced):
-# profiles beside `go tool trace`, the summary and the Perfetto trace beside the events.
+# profiles beside `go tool trace`, the summary and the Perfetto trace beside the events, and the summary as text beside
+# that as JSON.
 #
 #	WIDE=1		profiles of traces of all versions of Go
 set -u
@@ -24,6 +25,8 @@ outputs() {
 		wrong "$*: $? $(cat "$TMP/err")"
 	judge "$check" check "$TMP/wait"
 	"$check" labels -type delay "$TMP/wait" >"$TMP/labels" || wrong "no labels"
+	"$GOPROF" trace "$file" "$@" >"$TMP/text" || wrong "$*: $?"
+	judge python3 tests/support/tracetext.py "$TMP/json" "$TMP/text"
 	judge python3 tests/support/tracejudge.py -waits "$TMP/labels" "$TMP/json" "$TMP/events" "$from"
 	judge python3 tests/support/perfettojudge.py "$TMP/perfetto" "$TMP/events" "$from"
 	[ "$("$check" sum "$TMP/cpu" | sed -n 's/ samples count$//p')" = "$(sed -n 's/.*"cpu_samples": \([0-9]*\).*/\1/p' "$TMP/json")" ] ||
@@ -174,7 +177,10 @@ steps damaged
 result "a trace that breaks off"
 
 refused() {
-	local rc
+	local rc last was from to
+	"$GOPROF" trace "$TMP/long" --events >"$TMP/every"
+	last=$(tail -n 1 "$TMP/every")
+	read -r was from to < <(awk '$1 - was > 1e-5 { printf "%.9f %.9f %.9f\n", was, was + 2e-6, was + 4e-6; exit } { was = $1 }' "$TMP/every")
 	rc=0 && "$GOPROF" trace /bin/true >"$TMP/out" 2>"$TMP/err" || rc=$?
 	[ $rc = 1 ] && has 'no execution trace' "$TMP/err" || echo "/bin/true: $rc $(cat "$TMP/err")"
 	rc=0 && "$GOPROF" trace "$TMP/long" -o "$TMP/long" 2>"$TMP/err" || rc=$?
@@ -182,7 +188,9 @@ refused() {
 	rc=0 && "$GOPROF" trace "$TMP/long" --from 1h 2>"$TMP/err" || rc=$?
 	[ $rc = 2 ] || echo "--from 1h: $rc $(cat "$TMP/err")"
 	rc=0 && "$GOPROF" trace "$TMP/long" --from 9s 2>"$TMP/err" || rc=$?
-	[ $rc = 1 ] && has 'no events in this time' "$TMP/err" || echo "--from 9s: $rc $(cat "$TMP/err")"
+	[ $rc = 1 ] && has "no events in this time: it is ${last%% *} s long" "$TMP/err" || echo "--from 9s, $last: $rc $(cat "$TMP/err")"
+	rc=0 && "$GOPROF" trace "$TMP/long" --from "$from" --to "$to" 2>"$TMP/err" || rc=$?
+	[ $rc = 1 ] && has "no events in this time: the last one before it is at $was s" "$TMP/err" || echo "--from $from --to $to: $rc $(cat "$TMP/err")"
 	rc=0 && "$GOPROF" trace "$TMP/whole" --pprof net </dev/null >/dev/full 2>"$TMP/err" || rc=$?
 	[ $rc = 1 ] || echo "a full disk: $rc $(cat "$TMP/err")"
 	rc=0 && "$GOPROF" trace "$(goroot 1.21.13)/src/internal/trace/testdata/http_1_5_good" -o "$TMP/old" 2>"$TMP/err" || rc=$?

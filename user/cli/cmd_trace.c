@@ -33,6 +33,7 @@ struct run {
 	/* Times are those of the trace. */
 	bool begun, over; /* over: the trace goes on behind --to */
 	int64_t start_ns, from_ns, to_ns, last_ns, unix_ns;
+	int64_t read_ns;  /* of the last event, before that time as well */
 	uint64_t counted; /* events in the time that is asked for */
 	struct err damage;
 	unsigned writing; /* files that are open */
@@ -76,6 +77,7 @@ static int take(struct run *r, struct trace_event *ev, struct err *e)
 	bool before = ev->time_ns < r->from_ns;
 	int ret;
 
+	r->read_ns = ev->time_ns;
 	if (!before && r->o->events)
 		trace_events_put(stdout, r->in.trace, ev, r->start_ns);
 	if (before)
@@ -120,6 +122,18 @@ static int read_events(struct run *r, struct err *e)
 	return 0;
 }
 
+static int no_events(const struct run *r, struct err *e)
+{
+	double last = (double)(r->read_ns - r->start_ns) / 1e9;
+
+	return r->over ? err_set(e, -ENOENT,
+				 "the trace has no events in this time: the last one before it is "
+				 "at %.9f s",
+				 last) :
+			 err_set(e, -ENOENT,
+				 "the trace has no events in this time: it is %.9f s long", last);
+}
+
 static int pass(struct run *r, struct err *e)
 {
 	int ret = read_events(r, e);
@@ -136,9 +150,7 @@ static int pass(struct run *r, struct err *e)
 	if (!r->begun)
 		return err_set(e, -ENOENT, "the trace has no events");
 	if (!r->counted)
-		return err_set(e, -ENOENT,
-			       "the trace has no events in this time: it is %.9f s long",
-			       (double)(r->last_ns - r->start_ns) / 1e9);
+		return no_events(r, e);
 	if (!r->over)
 		return 0;
 	r->last_ns = r->to_ns;

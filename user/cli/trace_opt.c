@@ -50,7 +50,7 @@ static const char help[] =
 	"\n"
 	"Examples:\n"
 	"  goprof-bpf trace server.trace\n"
-	"  goprof-bpf trace server.trace --pprof sync | go tool pprof -top /dev/stdin\n"
+	"  goprof-bpf trace server.trace --pprof sync=sync.pb.gz\n"
 	"  goprof-bpf trace server.trace --from 12s --to 14s --perfetto slow.pftrace\n"
 	"\n"
 	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 the trace is damaged or cut: what\n"

@@ -139,6 +139,10 @@ static void put_quantiles(const struct quantiles *q, char *to, size_t n)
 {
 	char p50[NS_TEXT], p90[NS_TEXT], p99[NS_TEXT], max[NS_TEXT];
 
+	if (!q->n) {
+		snprintf(to, n, "%10s %10s %10s %10s", "-", "-", "-", "-");
+		return;
+	}
 	snprintf(to, n, "%10s %10s %10s %10s", span_text((int64_t)quantiles_get(q, 0.5), p50),
 		 span_text((int64_t)quantiles_get(q, 0.9), p90),
 		 span_text((int64_t)quantiles_get(q, 0.99), p99), span_text((int64_t)q->max, max));
@@ -181,14 +185,17 @@ static void put_utilisation(const struct trace_report *r)
 
 static void put_kind(const struct trace_report *r, const struct trace_kind_sum *k)
 {
-	char text[160], sum[NS_TEXT], more[96] = "";
+	char text[160], sum[NS_TEXT] = "-", more[64] = "", cut[64] = "";
 
 	put_quantiles(&k->q, text, sizeof(text));
+	if (k->q.n)
+		span_text(k->q.sum > INT64_MAX ? INT64_MAX : (int64_t)k->q.sum, sum);
+	if (k->earlier)
+		snprintf(cut, sizeof(cut), " (%" PRIu64 " of them began earlier)", k->earlier);
 	if (k->unfinished)
 		snprintf(more, sizeof(more), " (%" PRIu64 " more had not ended)", k->unfinished);
-	tell_out("%10" PRIu64 " %10s %s  %s%s", k->q.n,
-		 span_text(k->q.sum > INT64_MAX ? INT64_MAX : (int64_t)k->q.sum, sum), text,
-		 name_of(r, k->name), more);
+	tell_out("%10" PRIu64 " %10s %s  %s%s%s", k->q.n, sum, text, name_of(r, k->name), cut,
+		 more);
 }
 
 static void put_kinds(const struct trace_report *r, const struct trace_kinds *k)
