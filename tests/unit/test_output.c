@@ -406,7 +406,7 @@ static void stacks(void **state)
 	CLEANUP(prof_freep) struct prof *none = NULL;
 	CLEANUP(freep) char *got = text_of(output_find("text")->write, p);
 	CLEANUP(freep) char *one = text_of(top_stack, p);
-	CLEANUP(freep) char *empty = NULL;
+	CLEANUP(freep) char *empty = NULL, *waits = NULL;
 	const char *first = "   31.50us 75.90%  4 contentions\n"
 			    "              sync.(*Mutex).Lock  mutex.go:90\n"
 			    "              main.(*cache).get  cache.go:12\n"
@@ -430,6 +430,11 @@ static void stacks(void **state)
 	assert_int_equal(prof_add_type(none, "contentions", "count", &e), 0);
 	empty = text_of(top_stack, none);
 	assert_string_equal(empty, "contentions: by stack, 0\n");
+	prof_set_kind(p, "wait");
+	waits = text_of(output_find("text")->write, p);
+	assert_non_null(strstr(waits, "   31.50us 75.90%  4 waits\n"));
+	assert_non_null(strstr(waits, "waits: 12 in total, 4 functions\n"));
+	assert_null(strstr(waits, "contentions"));
 }
 
 /* ---- failures ---- */

@@ -36,6 +36,12 @@ uint32_t output_reason(const struct prof *p, const struct prof_sample_view *s);
 /* String id of the type that a heap sample allocated (its label "type"); 0 when it has none. */
 uint32_t output_type(const struct prof *p, const struct prof_sample_view *s);
 
+/*
+ * What values of this sample type are called. Wait profiles have the types of Go's block profiles, but few of
+ * their waits are contentions.
+ */
+const char *output_noun(const struct prof *p, size_t type);
+
 /* Writes the @max largest stacks, by output_main_type(). */
 int stacks_write(const struct prof *p, size_t max, FILE *f, struct err *e);
 

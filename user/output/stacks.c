@@ -46,6 +46,15 @@ uint32_t output_reason(const struct prof *p, const struct prof_sample_view *s)
 	return label(p, s, "reason");
 }
 
+const char *output_noun(const struct prof *p, size_t type)
+{
+	struct prof_header_view h = prof_header(p);
+	const char *name = strtab_get(prof_strings(p), h.types[type].type);
+	bool wait = h.kind && !strcmp(h.kind, "wait");
+
+	return wait && !strcmp(name, "contentions") ? "waits" : name;
+}
+
 /* Goroutines have labels too, and one of those may also be called "type". */
 uint32_t output_type(const struct prof *p, const struct prof_sample_view *s)
 {
@@ -151,7 +160,7 @@ static void put_stack(const struct ctx *c, const struct stack *st, int64_t total
 		output_amount((double)st->values[i], strtab_get(s, h.types[i].unit), value,
 			      sizeof(value));
 		fprintf(f, "  %s ", value);
-		output_clean(strtab_get(s, h.types[i].type), 0, f);
+		output_clean(output_noun(c->p, i), 0, f);
 	}
 	if (st->reason) {
 		fputs("  ", f);
@@ -181,7 +190,7 @@ int stacks_write(const struct prof *p, size_t max, FILE *f, struct err *e)
 	n = merge(at, n, &c);
 	if (n)
 		qsort_r(at, n, sizeof(*at), by_value, &c);
-	output_clean(strtab_get(prof_strings(p), prof_header(p).types[c.type].type), 0, f);
+	output_clean(output_noun(p, c.type), 0, f);
 	fprintf(f, ": by stack, %s%zu\n", n > max ? "the largest of " : "", n);
 	for (size_t i = 0; i < n && i < max; i++)
 		put_stack(&c, &at[i], total, f);

@@ -320,7 +320,7 @@ static int put_table(const struct prof *p, size_t type, size_t max, FILE *f, str
 	n = all < max ? all : max;
 	t.nodes.n = n; /* the unit fits the rows that are shown */
 	u = table_unit(&t, string(&t, h.types[type].unit));
-	output_clean(string(&t, h.types[type].type), 0, f);
+	output_clean(output_noun(p, type), 0, f);
 	fprintf(f, ": %s in total, ", cell_value((double)t.total, u).s);
 	if (n < all)
 		fprintf(f, "the %zu largest of ", n);
@@ -358,7 +358,7 @@ static int put_types(const struct prof *p, size_t type, FILE *f, struct err *e)
 		return r;
 	t.nodes.n = all < TYPES_SHOWN ? all : TYPES_SHOWN;
 	putc('\n', f);
-	output_clean(string(&t, h.types[type].type), 0, f);
+	output_clean(output_noun(p, type), 0, f);
 	fputs(": by type, ", f);
 	if (t.nodes.n < all)
 		fprintf(f, "the %zu largest of ", t.nodes.n);
