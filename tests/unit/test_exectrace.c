@@ -414,14 +414,13 @@ static struct made early_stretches(uint64_t n)
 	return m;
 }
 
-/* Seconds that it takes; *ns: of its first sample. */
-static double profile_of(struct made *m, enum trace_profile_kind kind, int64_t *ns)
+/* The caller's. */
+static struct prof *profile_of(struct made *m, enum trace_profile_kind kind)
 {
 	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
 	CLEANUP(trace_profile_freep) struct trace_profile *p = NULL;
-	CLEANUP(prof_freep) struct prof *out = NULL;
+	struct prof *out = NULL;
 	int fd CLEANUP(closep) = file_of(m);
-	clock_t start = clock();
 	struct trace_event ev;
 	struct err e;
 
@@ -431,20 +430,57 @@ static double profile_of(struct made *m, enum trace_profile_kind kind, int64_t *
 		assert_int_equal(trace_profile_event(p, t, &ev, &e), 0);
 	assert_int_equal(exectrace_next(t, &ev, &e), 0);
 	assert_int_equal(trace_profile_end(p, &out, &e), 0);
-	*ns = prof_nsamples(out) ? prof_sample_at(out, 0).values[1] : 0;
-	return (double)(clock() - start) / CLOCKS_PER_SEC;
+	return out;
 }
 
 static void first_runs_are_not_looked_for_among_all(void **state)
 {
 	enum { GOROUTINES = 150000 };
 	struct made m = early_stretches(GOROUTINES);
-	int64_t ns;
+	clock_t start = clock();
+	CLEANUP(prof_freep) struct prof *p = profile_of(&m, TRACE_PROFILE_SYSCALL);
 
 	(void)state;
-	assert_true(profile_of(&m, TRACE_PROFILE_SYSCALL, &ns) < 3);
-	assert_int_equal(ns, 5 * GOROUTINES / 2); /* of those that never run */
+	assert_true(clock() - start < 3 * CLOCKS_PER_SEC);
+	/* of those that never run */
+	assert_int_equal(prof_sample_at(p, 0).values[1], 5 * GOROUTINES / 2);
 	done(&m);
+}
+
+/* Goroutine 1 is woken twice: by somebody whose stack is one frame of nothing, and by somebody without one. */
+static struct made two_wakings(bool nothing_last)
+{
+	struct made m = begin("go 1.22 trace");
+
+	mktrace_clock(&m.t, 1);
+	mktrace_batch(&m.t, 1, TRACE_NONE, 0);
+	mktrace_byte(&m.t, EV_STACKS);
+	mktrace_byte(&m.t, EV_STACK);
+	mktrace_numbers(&m.t, NUMBERS(7, 1, 0, 0, 0, 0));
+	mktrace_batch(&m.t, 1, 1, 1);
+	EVENT2(&m.t, EV_PROC_STATUS, 0, 0, 1);
+	EVENT2(&m.t, EV_GO_STATUS, 0, 1, 1, 2);
+	for (uint64_t i = 0; i < 2; i++) {
+		EVENT2(&m.t, EV_GO_BLOCK, 10, 0, 0);
+		EVENT2(&m.t, EV_GO_UNBLOCK, 1, 1, 2 * i + 1, (i == 1) == nothing_last ? 7 : 0);
+		EVENT2(&m.t, EV_GO_START, 10, 1, 2 * i + 2);
+	}
+	return m;
+}
+
+/* One sample, as go tool trace has it: that frame is there where it was met last. */
+static void frames_of_nothing_are_as_met_last(void **state)
+{
+	(void)state;
+	for (unsigned last = 0; last < 2; last++) {
+		struct made m = two_wakings(last);
+		CLEANUP(prof_freep) struct prof *p = profile_of(&m, TRACE_PROFILE_SCHED);
+
+		assert_int_equal(prof_nsamples(p), 1);
+		assert_int_equal(prof_sample_at(p, 0).values[1], 20);
+		assert_int_equal(prof_sample_at(p, 0).nlocs, last);
+		done(&m);
+	}
 }
 
 /* Each one is compared with all that go on. */
@@ -505,13 +541,13 @@ static void long_names_are_not_looked_at_each_time(void **state)
 	struct made m = long_names(10000);
 	int fd CLEANUP(closep) = file_of(&m);
 	clock_t start = clock();
+	CLEANUP(prof_freep) struct prof *p = profile_of(&m, TRACE_PROFILE_SYNC);
 	struct trace_event ev;
 	struct err e;
-	int64_t ns;
 
 	(void)state;
-	assert_true(profile_of(&m, TRACE_PROFILE_SYNC, &ns) < 1);
-	assert_int_equal(ns, 1);
+	assert_true(clock() - start < CLOCKS_PER_SEC);
+	assert_int_equal(prof_sample_at(p, 0).values[1], 1);
 	assert_int_equal(exectrace_open(fd, &t, &e), 0);
 	assert_int_equal(trace_summary_new(&s, &e), 0);
 	while (exectrace_next(t, &ev, &e) == 1)
@@ -629,6 +665,7 @@ int main(void)
 		cmocka_unit_test(a_wakeup_in_vain_is_left_out),
 		cmocka_unit_test(time_does_not_follow_the_square_of_ps),
 		cmocka_unit_test(first_runs_are_not_looked_for_among_all),
+		cmocka_unit_test(frames_of_nothing_are_as_met_last),
 		cmocka_unit_test(stops_of_one_goroutine_have_a_bound),
 		cmocka_unit_test(long_names_are_not_looked_at_each_time),
 		cmocka_unit_test(every_truncation_is_told),

@@ -19,6 +19,7 @@ const char *trace_profile_name(enum trace_profile_kind kind)
 /* A stack and a reason, and what was spent there. */
 struct spent {
 	uint32_t stack, reason; /* in stacks; in reasons, 0: none */
+	uint32_t nothings;	/* frames of nothing, behind the stack, where it was met last */
 	uint64_t count, ns;
 };
 
@@ -32,6 +33,7 @@ struct early {
 /* A stack of this generation, and where what was spent there last counts; both from 1 on, 0: not known. */
 struct seen {
 	uint32_t stack, spent;
+	uint32_t nothings;	  /* frames of nothing at its end */
 	struct trace_text reason; /* of the latter: in the tables of the generation, too */
 };
 
@@ -41,6 +43,7 @@ struct track {
 	uint32_t
 		spent; /* where the stretch that goes on counts; version 1: told when it ends, by */
 	uint32_t stack;
+	uint32_t nothings; /* of it */
 	struct trace_text reason;
 	int64_t since_ns;
 };
@@ -99,19 +102,33 @@ static int location(struct trace_profile *p, const struct trace_frame *f, struct
 	return ret ? ret : prof_location_named(p->prof, f->pc, func, file, (int64_t)f->line, e);
 }
 
-static int intern(struct trace_profile *p, const struct exectrace *t, uint32_t stack, struct err *e)
+/*
+ * Go ends stacks that it could not take with frames of nothing. With or without them it is the same stack, which
+ * go tool trace shows as it was met last. Source: stackMap in cmd/trace/pprof.go, Go 1.27.
+ */
+static size_t without_nothings(const struct exectrace *t, uint32_t stack, size_t n)
 {
-	size_t n = exectrace_stack(t, stack);
+	for (; n; n--) {
+		struct trace_frame f = exectrace_frame(t, stack, n - 1);
 
+		if (f.pc || f.func.len)
+			break;
+	}
+	return n;
+}
+
+static int intern(struct trace_profile *p, const struct exectrace *t, uint32_t stack,
+		  uint32_t *nothings, struct err *e)
+{
+	size_t all = exectrace_stack(t, stack), n = without_nothings(t, stack, all);
+
+	*nothings = (uint32_t)(all - n);
 	p->locs.n = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct trace_frame f = exectrace_frame(t, stack, i);
 		uint32_t *to = NULL;
-		int id;
+		int id = location(p, &f, e);
 
-		if (!f.pc && !f.func.len)
-			continue; /* so Go ends stacks that it could not take */
-		id = location(p, &f, e);
 		if (id > 0)
 			to = vec_add(&p->locs, LIMIT_TRACE_IDS);
 		if (!to)
@@ -136,7 +153,7 @@ static int stack_of(struct trace_profile *p, const struct exectrace *t, uint32_t
 	int ret;
 
 	if (!seen->stack) {
-		ret = intern(p, t, stack, e);
+		ret = intern(p, t, stack, &seen->nothings, e);
 		if (ret)
 			return ret;
 		*out = strtab_put(p->stacks, p->locs.at, p->locs.n * sizeof(uint32_t));
@@ -287,6 +304,7 @@ static int finish(struct trace_profile *p, const struct exectrace *of, struct tr
 	if (!t->ran && !p->old && p->kind != TRACE_PROFILE_WAIT)
 		return keep_early(p, t, g, (uint64_t)(now_ns - t->since_ns), e);
 	spend(&p->spent.at[t->spent], (uint64_t)(now_ns - t->since_ns));
+	p->spent.at[t->spent].nothings = t->nothings;
 	return 0;
 }
 
@@ -331,6 +349,8 @@ static int transition(struct trace_profile *p, const struct exectrace *t,
 		of->reason = reason_of(p, tr);
 		if (!p->old)
 			ret = spent_at(p, t, of->stack, of->reason, &of->spent, e);
+		if (!p->old && !ret && p->kind != TRACE_PROFILE_WAIT)
+			of->nothings = p->seen.at[of->stack].nothings;
 		of->in = !ret;
 		of->since_ns = ev->time_ns;
 	}
@@ -437,13 +457,20 @@ static int put_sample(struct trace_profile *p, const struct spent *s, struct err
 	bool cpu = p->kind == TRACE_PROFILE_CPU;
 	int64_t values[] = { (int64_t)s->count, (int64_t)(cpu ? s->count * CPU_PERIOD_NS : s->ns) };
 
-	while (p->locs.n < n)
+	while (p->locs.n < n + s->nothings)
 		if (!vec_add(&p->locs, LIMIT_TRACE_IDS))
 			return no_memory(e);
+	for (size_t i = n; i < n + s->nothings; i++) {
+		int id = prof_location_named(p->prof, 0, 0, 0, 0, e);
+
+		if (id < 0)
+			return id;
+		p->locs.at[i] = (uint32_t)id;
+	}
 	if (n)
 		memcpy(p->locs.at, strtab_get(p->stacks, s->stack), n * sizeof(uint32_t));
-	return prof_sample(p->prof, p->locs.at, n, values, &reason, p->kind == TRACE_PROFILE_WAIT,
-			   e);
+	return prof_sample(p->prof, p->locs.at, n + s->nothings, values, &reason,
+			   p->kind == TRACE_PROFILE_WAIT, e);
 }
 
 int trace_profile_stop(struct trace_profile *p, const struct exectrace *t, int64_t time_ns,
