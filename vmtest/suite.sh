@@ -40,7 +40,7 @@ last_said() { tail -n 3 "$TMP/err" | tr '\n' ' '; }
 # within SECONDS COMMAND...: it becomes true
 within() {
 	local until=$((SECONDS + $1))
-	while ! "${@:2}"; do
+	until "${@:2}"; do
 		[ $SECONDS -lt $until ] || return 1
 		sleep 0.1
 	done

@@ -8,7 +8,7 @@ O=${O:-build}
 bad=0
 
 c_files() { ls user/*/*.[ch] user/*/*/*.[ch] bpf/*.[ch] include/*.h tests/*/*.[ch] 2>/dev/null; }
-scripts() { ls tests/*.sh tests/*/*.sh user/package/*.sh .ci/run 2>/dev/null; }
+scripts() { ls tests/*.sh tests/*/*.sh vmtest/*.sh vmtest/init user/package/*.sh .ci/run 2>/dev/null; }
 # Everything that people read.
 texts() { ls README.md LICENSE Makefile docs/* user/*/*.{html,css,js} 2>/dev/null; c_files; scripts; ls testdata/programs/*/*.go 2>/dev/null; }
 
@@ -97,7 +97,7 @@ shell_ok() {
 # pipe whose end nobody asks for.
 steps_see() {
 	local ok=0 files tools='grep|has|kill|found_wrong|start_kind|matrix_build|"\$PPROFCHECK"|\{'
-	files=$(grep -lE '^[[:space:]]*steps |waits\.sh' tests/e2e/*.sh tests/matrix/*.sh tests/support/waits.sh)
+	files=$(grep -lE '^[[:space:]]*steps |waits\.sh' tests/e2e/*.sh tests/matrix/*.sh tests/support/waits.sh vmtest/suite.sh)
 	# shellcheck disable=SC2086
 	! grep -nE '[^|]\|[^|].*\|\| *(:|true)( |;|\)|$)' $files | grep -vE '(kill|wait)[^|]*\|\| *:|^[^:]*:[0-9]*:[[:space:]]*#' || ok=1
 	# shellcheck disable=SC2086
