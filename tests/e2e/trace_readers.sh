@@ -2,7 +2,8 @@
 # Execution traces are read as Go's own readers read them: the same events in the same order, with the same
 # times, threads, Ps, goroutines, stacks and clocks, and the same verdict. The traces are those of Go's own
 # tests (Go 1.5 to 1.21, and the texts of all versions since), and such that programs wrote. What is cut or
-# damaged gives at least what Go's reader gives, and says where and why it ends.
+# damaged gives at least what Go's reader gives, and says where and why it ends. What -o cuts from a trace of
+# version 1 is judged by the same reader (that of version 2: trace_out.sh).
 #
 #	WIDE=1				programs of all versions of Go from 1.5 on
 #	VERSIONS="1.9.7:plain ..."	other ones: plain, cpu (CPU samples in the trace), flight (from 1.25 on)
@@ -47,6 +48,17 @@ same_v1() {
 	[ -s "$TMP/b" ] && cmp -s "$TMP/a" "$TMP/b" || { echo "$1: $(diff "$TMP/a" "$TMP/b" | sed -n 2p)"; return 1; }
 }
 
+# part_v1 FILE: after same_v1: what -o cuts from its middle is a trace, which says the same of that time.
+part_v1() {
+	local n from to
+	n=$(($(wc -l <"$TMP/theirs") - 1))
+	from=$(sed -n "$((n * 3 / 10 + 1)){s/ .*//p}" "$TMP/theirs") to=$(sed -n "$((n * 7 / 10 + 1)){s/ .*//p}" "$TMP/theirs")
+	timeout 120 "$GOPROF" trace "$1" --from "$(ns "$from")" --to "$(ns "$to")" -o "$TMP/part" 2>"$TMP/err" >/dev/null || { cat "$TMP/err"; return 1; }
+	timeout 120 "$O/tracejudge/v1" events "$TMP/part" >"$TMP/said" || { echo "$1: its part: the reader died"; return 1; }
+	python3 tests/support/cutjudge.py "$TMP/theirs" "$TMP/said" "$from" "$to" >"$TMP/judged" || { echo "$1: its part: $(head -n 1 "$TMP/judged")"; return 1; }
+}
+ns() { printf '%d.%09d' $(($1 / 1000000000)) $(($1 % 1000000000)); }
+
 # same_v2 FILE: event by event. Where Go's reader ends with an error ours has as many, or more, and one too.
 same_v2() {
 	local n
@@ -68,6 +80,7 @@ same_v2() {
 n=0
 for f in "$OLD"/*_good "$OLD"/*_unordered; do
 	judge same_v1 "$f"
+	case $f in *_good) judge part_v1 "$f" ;; esac
 	n=$((n + 1))
 done
 [ $n -ge 25 ] || wrong "only $n traces of version 1"
@@ -123,7 +136,7 @@ for what in $PROGRAMS; do
 	seconds=0
 	[ "$kind" = plain ] || seconds=0.3
 	GOMAXPROCS=4 timeout 60 "$program" "$TMP/$what" "$seconds" "$kind" || wrong "$what: no trace"
-	if [ "$minor" -lt 22 ]; then judge same_v1 "$TMP/$what"; else judge same_v2 "$TMP/$what"; fi
+	if [ "$minor" -lt 22 ]; then judge same_v1 "$TMP/$what" && judge part_v1 "$TMP/$what"; else judge same_v2 "$TMP/$what"; fi
 	[ "$kind" != cpu ] || [ "$minor" -lt 19 ] || [ "$(count ' sample \[' "$TMP/ours")" -gt 0 ] || wrong "no CPU sample"
 	[ "$(wc -l <"$TMP/ours")" -gt 3000 ] || wrong "only $(wc -l <"$TMP/ours") events"
 	outcome "trace_readers/go$v-$kind"

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "ingest/exectrace/exectrace.h"
 #include "ingest/exectrace/generation.h"
+#include "ingest/exectrace/wire1.h"
 #include "mktrace.h"
 
 static struct err e;
@@ -280,6 +281,173 @@ static void what_breaks_off_is_cut_there(void **state)
 	mktrace_done(&m);
 }
 
+/* ---- where goroutines wait ---- */
+
+/* The address at which a goroutine is when the trace begins; 0: not told. */
+static uint64_t begins_at(int fd, int64_t g)
+{
+	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
+	struct trace_event ev;
+
+	assert_int_equal(exectrace_open(fd, &t, &e), 0);
+	while (exectrace_next(t, &ev, &e) > 0) {
+		uint32_t stack = ev.transition.stack;
+
+		if (ev.kind == TRACE_GOROUTINE && ev.transition.id == g)
+			return stack ? exectrace_frame(t, stack, 0).pc : 0;
+	}
+	fail_msg("goroutine %lld is not told", (long long)g);
+	return 0;
+}
+
+/* At 60: 1 runs, 2 waits where it blocked, 3 is in a system call, 4 waits as was told, 5 as is not told. */
+static struct mktrace waiting(const char *header)
+{
+	struct mktrace m = mktrace(header);
+
+	tables(&m, 1, 1);
+	mktrace_batch(&m, 1, UINT64_MAX, 10);
+	mktrace_byte(&m, EV_STACKS);
+	for (uint64_t i = 1; i <= 4; i++)
+		EVENT2(&m, EV_STACK, i, 1, 0x1000 * i, 1, 1, 7);
+	mktrace_batch(&m, 1, 1, 10);
+	EVENT2(&m, EV_PROC_STATUS, 0, 0, P_RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 2, 1, RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 1, UINT64_MAX, RUNNABLE);
+	EVENT2(&m, EV_GO_STATUS_STACK, 0, 4, UINT64_MAX, WAITING, 4);
+	EVENT2(&m, EV_GO_STATUS, 0, 5, UINT64_MAX, WAITING);
+	EVENT2(&m, EV_GO_BLOCK, 10, 0, 2);
+	EVENT2(&m, EV_GO_START, 1, 1, 1);
+	EVENT2(&m, EV_GO_STOP, 1, 0, 1);
+	EVENT2(&m, EV_GO_START, 1, 1, 2);
+	EVENT2(&m, EV_GO_UNBLOCK, 50, 2, 1, 0);
+	mktrace_batch(&m, 1, 2, 10);
+	EVENT2(&m, EV_PROC_STATUS, 0, 1, P_RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 3, 2, RUNNING);
+	EVENT2(&m, EV_GO_SYSCALL_BEGIN, 5, 1, 3);
+	mktrace_end_batch(&m);
+	return m;
+}
+
+static void who_waits_is_told_with_its_stack(void **state)
+{
+	struct mktrace m = waiting("go 1.23 trace");
+	CLEANUP(part_fini) struct part p = { .fd = -1 };
+	int fd CLEANUP(closep) = mktrace_fd(&m);
+
+	(void)state;
+	assert_int_equal(cut(fd, 50, INT64_MAX, &p), 0);
+	assert_int_equal(begins_at(p.fd, 1), 0);
+	assert_int_equal(begins_at(p.fd, 2), 0x2000);
+	assert_int_equal(begins_at(p.fd, 3), 0x3000);
+	assert_int_equal(begins_at(p.fd, 4), 0x4000);
+	assert_int_equal(begins_at(p.fd, 5), 0);
+	mktrace_done(&m);
+}
+
+/* ---- version 1 ---- */
+
+/* Until 130: what goes on there. */
+static void first_p(struct mktrace *m)
+{
+	EVENT1(m, EV1_BATCH, 0, 100);
+	for (uint64_t g = 1; g <= 5; g++)
+		EVENT1(m, EV1_GO_CREATE, 0, g, 0, 0);
+	EVENT1(m, EV1_GO_WAITING, 0, 2);
+	EVENT1(m, EV1_GO_IN_SYSCALL, 0, 3);
+	EVENT1(m, EV1_GOMAXPROCS, 0, 2, 0);
+	EVENT1(m, EV1_PROC_START, 0, 7);
+	EVENT1(m, EV1_GO_START, 0, 1, 1);
+	EVENT1(m, EV1_GC_START, 10, 0, 0);
+	EVENT1(m, EV1_STW_START, 0, 1);
+	EVENT1(m, EV1_GO_UNBLOCK, 10, 2, 2, 0); /* at 120 */
+	EVENT1(m, EV1_STW_DONE, 20);
+	EVENT1(m, EV1_GO_BLOCK_RECV, 5, 0);
+	EVENT1(m, EV1_GO_START_LOCAL, 5, 2); /* at 150 */
+	EVENT1(m, EV1_GO_UNBLOCK_LOCAL, 5, 1, 0);
+	EVENT1(m, EV1_GC_DONE, 5);
+	EVENT1(m, EV1_GO_END, 5);
+	EVENT1(m, EV1_GO_START_LABEL, 5, 1, 3, 1); /* at 170 */
+	EVENT1(m, EV1_GC_START, 1, 1, 0);
+}
+
+/* A system call that has blocked ends at 135, which is told at 180. */
+static void second_p(struct mktrace *m)
+{
+	EVENT1(m, EV1_BATCH, 1, 105);
+	EVENT1(m, EV1_PROC_START, 0, 8);
+	EVENT1(m, EV1_GO_START, 0, 5, 1);
+	EVENT1(m, EV1_SWEEP_START, 10, 0);
+	EVENT1(m, EV1_GO_SYSCALL, 5, 0); /* at 120 */
+	EVENT1(m, EV1_GO_SYS_BLOCK, 32);
+	EVENT1(m, EV1_SWEEP_DONE, 5, 0, 0);
+	EVENT1(m, EV1_GO_SYS_EXIT, 23, 3, 2, 135); /* at 180 */
+	EVENT1(m, EV1_GO_START, 0, 3, 3);
+	EVENT1(m, EV1_GO_SCHED, 1, 0);
+	EVENT1(m, EV1_PROC_STOP, 1);
+}
+
+static struct mktrace old_trace(void)
+{
+	struct mktrace m = mktrace("go 1.19 trace");
+
+	first_p(&m);
+	second_p(&m);
+	EVENT1(&m, EV1_CPU_SAMPLE, 0, 125, 0, 1, 0);
+	EVENT1(&m, EV1_CPU_SAMPLE, 0, 151, 0, 2, 0);
+	mktrace_string(&m, EV1_STRING, 1, 'x', 3);
+	EVENT1(&m, EV1_FREQUENCY, 1000000000);
+	return m;
+}
+
+/* As the runtime does it where a trace begins. */
+static void an_old_trace_begins_with_all_there_is(void **state)
+{
+	struct mktrace m = old_trace();
+	CLEANUP(part_fini) struct part p = { .fd = -1 }, q = { .fd = -1 };
+	int fd CLEANUP(closep) = mktrace_fd(&m);
+
+	(void)state;
+	assert_int_equal(cut(fd, 30, 55, &p), 0); /* the first event is at 100 */
+	assert_int_equal(p.from_ns, 35);
+	assert_int_equal(p.to_ns, 55);
+	says(p.fd, "0 m-1 g1 ?>runnable\n0 m-1 g2 ?>runnable\n0 m-1 g3 ?>runnable\n"
+		   "0 m-1 g3 runnable>syscall\n0 m-1 g4 ?>runnable\n"
+		   "0 m-1 g5 ?>runnable\n0 begin GC concurrent mark phase\n"
+		   "0 begin stop-the-world (GC sweep termination)\n"
+		   "0 m7 p0 ?>running\n0 m7 g1 runnable>running\n0 m8 p1 ?>running\n"
+		   "0 begin GC incremental sweep\n0 m8 g5 runnable>running\n"
+		   "0 m8 g5 running>syscall\n5 m-1 g3 syscall>runnable\n"
+		   "10 end stop-the-world (GC sweep termination)\n"
+		   "15 m7 g1 running>waiting\n20 m7 g2 runnable>running\n21 sample\n"
+		   "25 m7 g1 waiting>runnable\n");
+	assert_int_equal(cut(fd, 60, INT64_MAX, &q), 0);
+	says(q.fd, "0 m-1 g1 ?>runnable\n0 m-1 g2 ?>runnable\n0 m-1 g3 ?>runnable\n"
+		   "0 m-1 g4 ?>runnable\n0 m-1 g5 ?>runnable\n"
+		   "0 m-1 g5 runnable>syscall\n0 begin GC concurrent mark phase\n"
+		   "0 m7 p0 ?>running\n0 m7 g2 runnable>running\n0 m8 p1 ?>running\n"
+		   "1 end GC concurrent mark phase\n6 m7 g2 running>none\n"
+		   "11 m7 g1 runnable>running\n12 begin GC concurrent mark phase\n"
+		   "21 m8 g3 runnable>running\n22 m8 g3 running>runnable\n"
+		   "23 m8 p1 running>idle\n");
+	mktrace_done(&m);
+}
+
+static void a_damaged_old_trace_is_not_cut(void **state)
+{
+	struct mktrace m = mktrace("go 1.19 trace");
+	CLEANUP(exectrace_freep) struct exectrace *t = NULL;
+	int fd CLEANUP(closep) = -1;
+
+	(void)state;
+	first_p(&m);
+	fd = mktrace_fd(&m);
+	assert_int_equal(exectrace_open(fd, &t, &e), 0);
+	assert_int_equal(exectrace_cut(t, stdout, 0, INT64_MAX, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "before it tells its clock's rate"));
+	mktrace_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +455,9 @@ int main(void)
 		cmocka_unit_test(numbers_count_from_where_it_begins),
 		cmocka_unit_test(whole_generations_are_copied),
 		cmocka_unit_test(what_breaks_off_is_cut_there),
+		cmocka_unit_test(who_waits_is_told_with_its_stack),
+		cmocka_unit_test(an_old_trace_begins_with_all_there_is),
+		cmocka_unit_test(a_damaged_old_trace_is_not_cut),
 	};
 
 	return cmocka_run_group_tests_name("trace_cut", tests, NULL, NULL);

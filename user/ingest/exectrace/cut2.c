@@ -4,25 +4,11 @@
 #include <string.h>
 
 #include "base/cancel.h"
-#include "base/limits.h"
+#include "ingest/exectrace/batches.h"
 #include "ingest/exectrace/order_priv.h"
 #include "ingest/exectrace/ticks.h"
 
-/* A batch is written when it has that many bytes: the runtime's have 64 KiB at most, and so have Go's readers. */
-enum {
-	STOPS_LOOKED = 4,
-	BATCH_FULL = 32 << 10,
-	COPY_BYTES = 1 << 18,
-	VARINT_MAX = 10,
-	SYNC_MAX = 64
-};
-
-/* A batch that is being made. */
-struct making {
-	int64_t m;
-	uint64_t base, ticks; /* of its first event, and of its last one */
-	VEC(uint8_t) bytes;
-};
+enum { STOPS_LOOKED = 4, COPY_BYTES = 1 << 18, SYNC_MAX = 64 };
 
 struct cut2 {
 	struct generations *gens; /* borrowed, as f */
@@ -43,9 +29,8 @@ struct cut2 {
 	bool gc_told;		   /* whether a collection goes on */
 	bool first, oldest;	   /* of the cut; of the trace */
 	struct map g_base, p_base; /* what is taken from the numbers of a goroutine, a P */
-	VEC(struct making) batches;
-	struct map by_m; /* index in batches */
-	uint64_t last;	 /* the latest event's ticks */
+	struct batches batches;	   /* of threads */
+	uint64_t last;		   /* the latest event's ticks */
 	/* Of all that was written: */
 	bool any;
 	int64_t first_ns, last_ns, came_ns; /* came: what is not written yet, too */
@@ -57,16 +42,6 @@ static int no_memory(struct err *e)
 }
 
 /* ---- bytes ---- */
-
-static size_t varint(uint8_t to[VARINT_MAX], uint64_t v)
-{
-	size_t n = 0;
-
-	for (; v >= 0x80; v >>= 7)
-		to[n++] = (uint8_t)(v | 0x80);
-	to[n++] = (uint8_t)v;
-	return n;
-}
 
 static int copy(struct cut2 *c, uint64_t from, uint64_t to, struct err *e);
 
@@ -89,10 +64,10 @@ static int put_batch(struct cut2 *c, int64_t m, uint64_t base, const void *bytes
 	size_t at = 1;
 	int ret;
 
-	at += varint(head + at, c->gen->number);
-	at += varint(head + at, (uint64_t)m);
-	at += varint(head + at, base);
-	at += varint(head + at, n);
+	at += varint_put(head + at, c->gen->number);
+	at += varint_put(head + at, (uint64_t)m);
+	at += varint_put(head + at, base);
+	at += varint_put(head + at, n);
 	ret = put(c, head, at, e);
 	return ret ? ret : put(c, bytes, n, e);
 }
@@ -124,43 +99,17 @@ static int copy(struct cut2 *c, uint64_t from, uint64_t to, struct err *e)
 
 static int flush(struct cut2 *c, struct making *b, struct err *e)
 {
-	int ret = b->bytes.n ? put_batch(c, b->m, b->base, b->bytes.at, b->bytes.n, e) : 0;
+	int ret = b->bytes.n ? put_batch(c, b->of, b->base, b->bytes.at, b->bytes.n, e) : 0;
 
 	b->bytes.n = 0;
 	return ret;
-}
-
-static struct making *batch_of(struct cut2 *c, int64_t m)
-{
-	struct making *b;
-	uint64_t at;
-
-	if (map_get(&c->by_m, (uint64_t)m, &at))
-		return &c->batches.at[at];
-	b = map_put(&c->by_m, (uint64_t)m, c->batches.n) ? vec_add(&c->batches, LIMIT_TRACE_IDS) :
-							   NULL;
-	if (b)
-		b->m = m;
-	return b;
-}
-
-static bool append(struct making *b, const uint8_t *bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		uint8_t *to = vec_add(&b->bytes, SIZE_MAX);
-
-		if (!to)
-			return false;
-		*to = bytes[i];
-	}
-	return true;
 }
 
 static int put_event(struct cut2 *c, int64_t m, uint64_t ticks, uint8_t type, const uint64_t *args,
 		     unsigned nargs, struct err *e)
 {
 	uint8_t bytes[1 + (1 + ORDER_ARGS_MAX) * VARINT_MAX] = { type };
-	struct making *b = batch_of(c, m);
+	struct making *b = batches_of(&c->batches, m);
 	size_t n = 1;
 	int ret = b ? 0 : no_memory(e);
 
@@ -171,12 +120,12 @@ static int put_event(struct cut2 *c, int64_t m, uint64_t ticks, uint8_t type, co
 		return ret;
 	if (!b->bytes.n)
 		b->base = b->ticks = ticks;
-	n += varint(bytes + n, ticks - b->ticks);
+	n += varint_put(bytes + n, ticks - b->ticks);
 	for (unsigned i = 0; i < nargs; i++)
-		n += varint(bytes + n, args[i]);
+		n += varint_put(bytes + n, args[i]);
 	b->ticks = ticks;
 	c->last = ticks;
-	return append(b, bytes, n) ? 0 : no_memory(e);
+	return making_put(b, bytes, n) ? 0 : no_memory(e);
 }
 
 #define PUT(c, m, ticks, type, e, ...)                                  \
@@ -204,10 +153,21 @@ static int tell_p(const struct opening *x, int64_t m, const struct pstate *p)
 	return ret;
 }
 
+/* 0: what the generation has no number for, or the version no event. */
+static uint64_t stack_of(const struct opening *x, const struct gstate *g)
+{
+	bool told = g->stack_gen == x->o->gen->number && g->status != G_RUNNING;
+
+	return told && x->c->gens->version >= 23 ? g->stack : 0;
+}
+
 static int tell_g(const struct opening *x, int64_t m, int64_t its_m, const struct gstate *g)
 {
-	int ret = PUT(x->c, m, x->ticks, EV_GO_STATUS, x->e, (uint64_t)g->id, (uint64_t)its_m,
-		      g->status);
+	uint64_t stack = stack_of(x, g);
+	int ret =
+		put_event(x->c, m, x->ticks, stack ? EV_GO_STATUS_STACK : EV_GO_STATUS,
+			  (const uint64_t[]){ (uint64_t)g->id, (uint64_t)its_m, g->status, stack },
+			  stack ? 4 : 3, x->e);
 
 	if (!ret && g->assists)
 		ret = PUT(x->c, m, x->ticks, EV_GC_ASSIST_ACTIVE, x->e, (uint64_t)g->id);
@@ -506,12 +466,12 @@ static size_t sync_bytes(const struct cut2 *c, const uint8_t *at, const uint8_t 
 	}
 	to[n++] = EV_SYNC;
 	to[n++] = EV_FREQUENCY;
-	n += varint(to + n, frequency);
+	n += varint_put(to + n, frequency);
 	to[n++] = EV_CLOCK_SNAPSHOT;
-	n += varint(to + n, 0);
-	n += varint(to + n, (uint64_t)c->gen->mono_ns + later);
-	n += varint(to + n, unix_ns / 1000000000);
-	return n + varint(to + n, unix_ns % 1000000000);
+	n += varint_put(to + n, 0);
+	n += varint_put(to + n, (uint64_t)c->gen->mono_ns + later);
+	n += varint_put(to + n, unix_ns / 1000000000);
+	return n + varint_put(to + n, unix_ns % 1000000000);
 }
 
 /* A generation begins with its earliest batch, whatever that has. */
@@ -546,10 +506,7 @@ static int put_piece(void *arg, const struct gen_piece *p, struct err *e)
 
 static void forget(struct cut2 *c)
 {
-	for (size_t i = 0; i < c->batches.n; i++)
-		vec_fini(&c->batches.at[i].bytes);
-	vec_fini(&c->batches);
-	map_fini(&c->by_m);
+	batches_fini(&c->batches);
 	map_fini(&c->g_base);
 	map_fini(&c->p_base);
 }
@@ -560,8 +517,8 @@ static int put_rest(struct cut2 *c, struct err *e)
 	static const uint8_t end_of_generation = EV_END_OF_GENERATION;
 	int ret = 0;
 
-	for (size_t i = 0; !ret && i < c->batches.n; i++)
-		ret = flush(c, &c->batches.at[i], e);
+	for (size_t i = 0; !ret && i < c->batches.at.n; i++)
+		ret = flush(c, &c->batches.at.at[i], e);
 	if (!ret)
 		ret = generation_walk(c->gens, c->off, c->end, put_piece, c, e);
 	if (!ret && c->gens->version >= 26)

@@ -150,21 +150,19 @@ bool exectrace_has_clock(const struct exectrace *t)
 
 int exectrace_cut(struct exectrace *t, FILE *f, int64_t from_ns, int64_t to_ns, struct err *e)
 {
-	if (t->one)
-		return err_set(e, -ENOTSUP,
-			       "-o: a trace of Go 1.21 and older has no generations, and cannot be "
-			       "cut");
-	return trace2_cut(t->two, f, from_ns, to_ns, e);
+	return t->one ? trace1_cut(t->one, f, from_ns, to_ns, e) :
+			trace2_cut(t->two, f, from_ns, to_ns, e);
 }
 
 bool exectrace_cut_is_over(const struct exectrace *t)
 {
-	return trace2_cut_is_over(t->two);
+	return t->one ? trace1_cut_is_over(t->one) : trace2_cut_is_over(t->two);
 }
 
 int exectrace_cut_finish(struct exectrace *t, int64_t *from_ns, int64_t *to_ns, struct err *e)
 {
-	return trace2_cut_finish(t->two, from_ns, to_ns, e);
+	return t->one ? trace1_cut_finish(t->one, from_ns, to_ns, e) :
+			trace2_cut_finish(t->two, from_ns, to_ns, e);
 }
 
 uint64_t exectrace_offset(const struct exectrace *t)

@@ -217,7 +217,8 @@ size_t exectrace_stack(const struct exectrace *t, uint32_t stack);
 struct trace_frame exectrace_frame(const struct exectrace *t, uint32_t stack, size_t i);
 /*
  * What is in a time, from the first event on (@to_ns INT64_MAX: to its end), is written to @f (borrowed) as a
- * trace of the same version, while it is read. Before the first event. -ENOTSUP: version 1.
+ * trace of the same version, while it is read. Before the first event. -EBADMSG: a trace of version 1 that is
+ * damaged, so that tables are missing.
  */
 int exectrace_cut(struct exectrace *t, FILE *f, int64_t from_ns, int64_t to_ns, struct err *e);
 /* Nothing that comes matters for it. */

@@ -178,6 +178,16 @@ static int keep_sample(struct index1 *x, const struct event1 *ev, struct err *e)
 	return 0;
 }
 
+static int keep_timer(struct index1 *x, uint64_t g, struct err *e)
+{
+	uint64_t *to = vec_add(&x->timers, LIMIT_TRACE_IDS);
+
+	if (!to)
+		return no_memory(e);
+	*to = g;
+	return 0;
+}
+
 /* ---- all of it ---- */
 
 static int index_event(struct reading *r, const struct event1 *ev, struct err *e)
@@ -191,9 +201,12 @@ static int index_event(struct reading *r, const struct event1 *ev, struct err *e
 	if (ev->type == EV1_FREQUENCY) {
 		if ((int64_t)ev->args[0] <= 0)
 			return bad_at(ev, "the clock's rate is 0 or less", e);
+		r->x->ticks_per_s = ev->args[0];
 		r->x->ns_per_tick = 1e9 / (double)ev->args[0];
 		return 0;
 	}
+	if (ev->type == EV1_TIMER_GOROUTINE)
+		return keep_timer(r->x, ev->args[0], e);
 	if (!wire1_timed(ev->type))
 		return 0;
 	r->ticks = (int64_t)((uint64_t)r->ticks + ev->args[0]);
@@ -255,6 +268,7 @@ void index1_fini(struct index1 *x)
 	vec_fini(&x->procs);
 	vec_fini(&x->samples);
 	vec_fini(&x->late);
+	vec_fini(&x->timers);
 	map_fini(&x->by_p);
 	tables_fini(&x->tables);
 }

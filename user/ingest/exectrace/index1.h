@@ -46,6 +46,8 @@ struct index1 {
 	VEC(struct batches1) procs;
 	VEC(struct sample1) samples; /* by time */
 	VEC(struct exit1) late;
+	VEC(uint64_t) timers; /* goroutines of timers */
+	uint64_t ticks_per_s;
 	double ns_per_tick; /* 0: the trace does not tell */
 	bool futile;	    /* it has wakeups that were in vain */
 	struct map by_p;

@@ -90,7 +90,8 @@ static int stop_the_world(struct states1 *s, const struct merged1 *m, struct err
 				     e);
 	s->stopped = begins;
 	if (begins) {
-		name = stop_name(s->index->version, m->ev.args[1]);
+		s->stop_kind = m->ev.args[1];
+		name = stop_name(s->index->version, s->stop_kind);
 		s->stop_name = (struct trace_text){ name, strlen(name) };
 	}
 	put_range(s, m, begins ? TRACE_RANGE_BEGIN : TRACE_RANGE_END, "", TRACE_SCOPE_PROGRAM, 0)
@@ -257,6 +258,7 @@ int states1_note(struct states1 *s, const struct merged1 *m, struct err *e)
 	switch (m->ev.type) {
 	case EV1_GOMAXPROCS:
 		s->started = true;
+		s->gomaxprocs = m->ev.args[1];
 		return metric(s, m, "/sched/gomaxprocs:threads", m->ev.args[2]);
 	case EV1_HEAP_ALLOC:
 		return metric(s, m, "/memory/classes/heap/objects:bytes", 0);

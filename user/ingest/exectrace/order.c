@@ -73,6 +73,7 @@ struct gstate *order_new_goroutine(struct order *o, int64_t id, enum gstatus sta
 	g->id = id;
 	g->status = status;
 	g->seq = order_seq(o, 0);
+	order_at_stack(o, g, 0);
 	return g;
 }
 

@@ -45,7 +45,9 @@ struct gstate {
 	int64_t id;
 	enum gstatus status;
 	struct seq seq;
-	bool assists; /* a range is open */
+	uint64_t stack,
+		stack_gen; /* where it is while it does not run, of that generation; 0: not told */
+	bool assists;	   /* a range is open */
 	VEC(struct stop) stops;
 	VEC(struct region) regions;
 };
@@ -159,6 +161,13 @@ static inline void order_reach_p(struct order *o, const struct pstate *p)
 }
 
 void order_reach_gc(struct order *o);
+/* It is at this stack of the present generation until it runs. */
+static inline void order_at_stack(const struct order *o, struct gstate *g, uint64_t stack_id)
+{
+	g->stack = stack_id;
+	g->stack_gen = o->gen->number;
+}
+
 /* NULL: there is none of that id. */
 static inline struct gstate *order_goroutine(const struct order *o, int64_t id)
 {

@@ -172,6 +172,8 @@ int order_go_status(struct order *o, const uint64_t *a, uint64_t stack_id)
 		return ret;
 	ev = order_put_g(o, id, from, order_g_state(g->status), stack_id);
 	ev->transition.stack = ev->stack;
+	if (stack_id)
+		order_at_stack(o, g, stack_id);
 	order_reach_g(o, g);
 	return DONE;
 }
@@ -254,6 +256,7 @@ int order_go_stop(struct order *o, const uint64_t *a, enum gstatus status)
 	ev = order_put_g(o, g->id, TRACE_G_RUNNING, order_g_state(status), a[1]);
 	ev->transition.reason = order_text(o, a[0]);
 	ev->transition.stack = ev->stack;
+	order_at_stack(o, g, a[1]);
 	order_reach_g(o, g);
 	return DONE;
 }
@@ -310,6 +313,7 @@ int order_go_switch(struct order *o, const uint64_t *a, bool destroy)
 		return DONE;
 	}
 	g->status = G_WAITING;
+	order_at_stack(o, g, 0);
 	order_reach_g(o, g);
 	return DONE;
 }
@@ -331,6 +335,7 @@ int order_syscall_begin(struct order *o, const uint64_t *a)
 	p->seq = order_seq(o, a[0]);
 	ev = order_put_g(o, g->id, TRACE_G_RUNNING, TRACE_G_SYSCALL, a[1]);
 	ev->transition.stack = ev->stack;
+	order_at_stack(o, g, a[1]);
 	order_reach_p(o, p);
 	return DONE;
 }

@@ -173,6 +173,7 @@ static int stop(struct states1 *s, const struct merged1 *m, unsigned to, const c
 
 	if (!g)
 		return refuse(s);
+	s->ps.at[m->proc].g = 0;
 	put_g(s, m, g, to, to == TRACE_G_NOT_EXIST ? 0 : m->ev.args[1])->transition.reason =
 		word(reason);
 	if (to == TRACE_G_NOT_EXIST)
@@ -228,6 +229,7 @@ static int start(struct states1 *s, const struct merged1 *m, struct err *e)
 		return refuse(s);
 	if (m->ran && !s->loose)
 		return states1_wrong(s, m, "another goroutine runs on this P", e);
+	s->ps.at[m->proc].g = g->id;
 	put_g(s, m, g, TRACE_G_RUNNING, 0);
 	if (m->ev.type != EV1_GO_START_LABEL)
 		return 0;
@@ -275,6 +277,7 @@ static int block_in_syscall(struct states1 *s, const struct merged1 *m, struct e
 		return states1_wrong(s, m, "a system call of a goroutine that does not run", e);
 	if (g->told == TRACE_G_RUNNING)
 		put_g(s, m, g, TRACE_G_SYSCALL, g->call_stack);
+	s->ps.at[m->proc].g = 0;
 	g->blocked = m->ticks;
 	return 0;
 }

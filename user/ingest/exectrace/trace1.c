@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "ingest/exectrace/cut1.h"
 #include "ingest/exectrace/exits1.h"
 #include "ingest/exectrace/futile1.h"
 #include "ingest/exectrace/trace1_priv.h"
@@ -18,6 +19,7 @@ struct trace1 {
 	struct exits1 *exits;
 	struct futile1 *futile; /* NULL: there is nothing to be left out */
 	struct states1 states;
+	struct cut1 *cut;     /* NULL: no part is written */
 	struct merged1 ahead; /* the next merged event, */
 	bool has_ahead;	      /* if there is one; */
 	int merged;	      /* or why there is none */
@@ -54,7 +56,8 @@ static bool sample_is_next(const struct trace1 *t)
 	       (!t->has_ahead || t->index.samples.at[t->sample].ticks < t->ahead.ticks);
 }
 
-static int in_time(struct trace1 *t, int64_t ticks, uint64_t off, struct err *e)
+/* What happens next does so then. */
+static int reach(struct trace1 *t, int64_t ticks, uint64_t off, struct err *e)
 {
 	if (ticks < t->last && t->states.loose)
 		return 0;
@@ -63,7 +66,7 @@ static int in_time(struct trace1 *t, int64_t ticks, uint64_t off, struct err *e)
 			       "offset %llu: time stamps contradict the order of events",
 			       (unsigned long long)off);
 	t->last = ticks;
-	return 0;
+	return t->cut ? cut1_reach(t->cut, ticks, e) : 0;
 }
 
 /* ---- one event ---- */
@@ -71,10 +74,12 @@ static int in_time(struct trace1 *t, int64_t ticks, uint64_t off, struct err *e)
 static int tell_exit(struct trace1 *t, const struct exit1 *x, struct err *e)
 {
 	uint64_t off = trace1_offset(t);
-	int ret = in_time(t, x->ticks, off, e);
+	int ret = reach(t, x->ticks, off, e);
 
 	exits1_drop(t->exits);
-	return ret ? ret : states1_exit(&t->states, x, off, e);
+	if (!ret)
+		ret = states1_exit(&t->states, x, off, e);
+	return ret || !t->cut ? ret : cut1_exit(t->cut, x, e);
 }
 
 /* Its end of a system call is told at another time, or already was. */
@@ -90,12 +95,15 @@ static bool is_elsewhere(const struct trace1 *t)
 static int tell_merged(struct trace1 *t, struct err *e)
 {
 	const struct merged1 *m = &t->ahead;
-	int ret = in_time(t, m->ticks, m->ev.off, e);
+	int ret = reach(t, m->ticks, m->ev.off, e);
 
 	if (ret)
 		return ret;
 	t->has_ahead = false;
-	return is_elsewhere(t) ? 0 : states1_tell(&t->states, m, e);
+	if (is_elsewhere(t))
+		return 0;
+	ret = states1_tell(&t->states, m, e);
+	return ret || !t->cut ? ret : cut1_put(t->cut, m, e);
 }
 
 /* Queues something, or not yet. 1: there is no more. */
@@ -115,10 +123,10 @@ static int step(struct trace1 *t, struct err *e)
 	if (sample_is_next(t)) {
 		const struct sample1 *s = &t->index.samples.at[t->sample++];
 
-		ret = in_time(t, s->ticks, trace1_offset(t), e);
+		ret = reach(t, s->ticks, trace1_offset(t), e);
 		if (!ret)
 			states1_sample(&t->states, s);
-		return ret;
+		return ret || !t->cut ? ret : cut1_sample(t->cut, s, e);
 	}
 	if (t->has_ahead)
 		return tell_merged(t, e);
@@ -230,12 +238,31 @@ void trace1_free(struct trace1 *t)
 {
 	if (!t)
 		return;
+	cut1_free(t->cut);
 	states1_fini(&t->states);
 	exits1_free(t->exits);
 	merge1_free(t->merge);
 	futile1_free(t->futile);
 	index1_fini(&t->index);
 	free(t);
+}
+
+int trace1_cut(struct trace1 *t, FILE *f, int64_t from_ns, int64_t to_ns, struct err *e)
+{
+	if (t->damaged)
+		return err_set(e, t->damaged, "-o: no part of a damaged trace is one: %s",
+			       t->damage.msg);
+	return cut1_new(&t->states, f, from_ns, to_ns, &t->cut, e);
+}
+
+bool trace1_cut_is_over(const struct trace1 *t)
+{
+	return cut1_is_over(t->cut);
+}
+
+int trace1_cut_finish(struct trace1 *t, int64_t *from_ns, int64_t *to_ns, struct err *e)
+{
+	return cut1_finish(t->cut, from_ns, to_ns, e);
 }
 
 bool trace1_has_clock(const struct trace1 *t)

@@ -20,6 +20,10 @@ DEFINE_FREEP(struct trace1, trace1)
 int trace1_next(struct trace1 *t, struct trace_event *ev, struct err *e);
 /* False: it is cut before it tells its clock's rate, so times are in ticks. */
 bool trace1_has_clock(const struct trace1 *t);
+/* As exectrace_cut() and what belongs to it. -EBADMSG: it is damaged. */
+int trace1_cut(struct trace1 *t, FILE *f, int64_t from_ns, int64_t to_ns, struct err *e);
+bool trace1_cut_is_over(const struct trace1 *t);
+int trace1_cut_finish(struct trace1 *t, int64_t *from_ns, int64_t *to_ns, struct err *e);
 struct trace_tables *trace1_own_tables(struct trace1 *t);
 const struct trace_tables *trace1_tables(const struct trace1 *t);
 /* Of the next event; events of Ps are not in order in the file. */

@@ -27,6 +27,7 @@ struct g1 {
 
 struct p1 {
 	int64_t m; /* its thread; TRACE_NONE: not told, or it does not run */
+	int64_t g; /* that runs on it, also in a system call that does not block; 0: none */
 	bool seen, runs;
 	bool sweeps, scans; /* ranges that are open */
 };
@@ -48,6 +49,7 @@ struct states1 {
 	bool loose;   /* the trace is damaged, and what goroutines did is not all there */
 	bool started; /* all that was there when the trace began is told */
 	bool collects, stopped;
+	uint64_t stop_kind, gomaxprocs; /* as the trace has them */
 	struct trace_text stop_name;
 	int64_t first; /* ticks that are time 0 */
 	size_t older; /* goroutines with @before that were not looked at, from the first of gs on */
