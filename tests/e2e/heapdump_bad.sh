@@ -35,7 +35,7 @@ mkfifo "$TMP/none.fifo" "$TMP/copied.fifo" "$TMP/read.fifo"
 STALLED=()
 for name in none copied read; do
 	case $name in read) set -- --pprof "$TMP/stalled.pb.gz" ;; *) set -- ;; esac
-	TMPDIR=$TMP timeout 60 "$GOPROF" heapdump "$TMP/$name.fifo" "$@" >"$TMP/$name.out" 2>"$TMP/$name.err" &
+	TMPDIR=$TMP timeout 400 "$GOPROF" heapdump "$TMP/$name.fifo" "$@" >"$TMP/$name.out" 2>"$TMP/$name.err" &
 	STALLED+=($!)
 done
 exec {none}>"$TMP/none.fifo" {copied}>"$TMP/copied.fifo" {read}>"$TMP/read.fifo"
@@ -119,6 +119,11 @@ said=$(ulimit -f 0 && "$GOPROF" heapdump small --pprof out 2>&1)
 "$GOPROF" heapdump small --pprof out --mode 0644 2>/dev/null
 [ "$(stat -c %a out)" = 644 ] || wrong "mode $(stat -c %a out) and not 644"
 "$GOPROF" heapdump small --pprof - --format folded 2>/dev/null | grep -q '^main.f0_2;main.f0_1;main.f0_0 ' || wrong "not on stdout"
+# A link is replaced, and not followed.
+ln -s out link
+"$GOPROF" heapdump small --pprof link 2>/dev/null || wrong "to a link: $?"
+[ ! -L link ] && cmp -s out link || wrong "to a link: $(ls -l link)"
+rm link
 # Into a FIFO of our own it goes as it comes.
 mkfifo "$TMP/sink"
 timeout 60 cat "$TMP/sink" >"$TMP/sunk" &
@@ -160,6 +165,10 @@ cat small small | says_piped 3 'stdin: loss: the dump ends at offset' TMPDIR="$T
 cat small small | "$GOPROF" heapdump - --pprof /dev/null 2>"$TMP/err"
 [ $? = 3 ] && has "the $(stat -c %s small) bytes behind it" "$TMP/err" || wrong "a pipe with two dumps: $(cat "$TMP/err")"
 cat cut | says_piped 3 'stdin: the dump ends in' TMPDIR="$TMP"
+said=$(cat stub | "$GOPROF" heapdump small - 2>&1)
+[ $? = 1 ] && [ "$said" = "goprof-bpf: stdin: no heap dump: only 10 bytes" ] || wrong "a pipe as the second dump: $said"
+said=$("$GOPROF" heapdump small - <stub 2>&1)
+[ "$said" = "goprof-bpf: stdin: no heap dump: only 10 bytes" ] || wrong "stdin as the second dump: $said"
 cat small | says_piped 1 'set TMPDIR' TMPDIR="$TMP/none"
 said=$(ulimit -f 1024 && cat "$big" | TMPDIR=$TMP "$GOPROF" heapdump - 2>&1)
 [ $? = 1 ] || wrong "no room for a copy: status $?"

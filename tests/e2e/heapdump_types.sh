@@ -117,6 +117,9 @@ without() {
 		has 'global main' "$TMP/text" && wrong "names from nowhere"
 	fi
 	has ' 163840 B, every 32 B pointers at 0 8$' "$TMP/text" || wrong "layouts are gone"
+	"$GOPROF" heapdump "$TMP/dump" --exe "$PROGRAM" --json >"$TMP/json" 2>"$TMP/err"
+	types "$TMP/json" >"$TMP/types"
+	has -x '30 exact main.large' "$TMP/types" || wrong "objects that name their type: $(grep exact "$TMP/types")"
 	result "$1_$2"
 }
 

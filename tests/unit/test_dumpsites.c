@@ -134,11 +134,12 @@ static void test_rate_wrong(void **state)
 	static const struct {
 		uint64_t heap;
 		int64_t rate;
-		bool cut, wrong;
-	} t[] = { { 29 << 20, RATE, false, true },  { 31 << 20, RATE, false, false },
-		  { 0, RATE, false, false },	    { 4800, 1, false, false },
-		  { 4799, 1, false, true },	    { 160 << 20, RATE, false, false },
-		  { 180 << 20, RATE, false, true }, { 180 << 20, RATE, true, false } };
+		bool cut, stray, wrong;
+	} t[] = { { 29 << 20, RATE, .wrong = true },  { 31 << 20, RATE, .wrong = false },
+		  { 0, RATE, .wrong = false },	      { 4800, 1, .wrong = false },
+		  { 4799, 1, .wrong = true },	      { 160 << 20, RATE, .wrong = false },
+		  { 180 << 20, RATE, .wrong = true }, { 180 << 20, RATE, .cut = true },
+		  { 180 << 20, RATE, .stray = true } };
 	const struct heapdump_line stack[] = { frame("main.f", 3) };
 
 	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
@@ -149,6 +150,7 @@ static void test_rate_wrong(void **state)
 		heap(t[i].heap);
 		bucket(1, 48, stack, 1, 100, 0);
 		live(1, 100);
+		live(2, t[i].stray); /* of a site that there was no room for */
 		assert_int_equal(dumpsites_profile(sites, t[i].rate, !t[i].cut, &p, &e), 0);
 		assert_int_equal(dumpsites_check(sites).wrong, t[i].wrong);
 		assert_false(dumpsites_check(sites).none);

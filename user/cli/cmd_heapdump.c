@@ -277,8 +277,8 @@ static int read_types(struct run *r, struct err *e)
 		     r->in.name, r->o->exe, r->typing.by_types);
 		r->status = EXIT_LOSSES;
 	} else if (!r->typing.dwarf)
-		tell("%s: it has no DWARF (built with -ldflags=-w or -s, or stripped), so it tells "
-		     "no types",
+		tell("%s: it has no DWARF (built with -ldflags=-w or -s, or stripped): only objects that "
+		     "begin with their type have one",
 		     r->o->exe);
 	return 0;
 }
@@ -513,6 +513,8 @@ static int compare(struct run *r, struct err *e)
 		ret = reduce(&g, side, &one, e);
 		if (one.status)
 			r->status = one.status;
+		if (one.in.name)
+			r->in.name = one.in.name;
 		run_fini(&one);
 		malloc_trim(0); /* or the second graph comes on top of what the first one left */
 	}
