@@ -28,6 +28,7 @@ outputs() {
 	"$GOPROF" trace "$file" "$@" >"$TMP/text" || wrong "$*: $?"
 	judge python3 tests/support/tracetext.py "$TMP/json" "$TMP/text"
 	judge python3 tests/support/tracejudge.py -waits "$TMP/labels" "$TMP/json" "$TMP/events" "$from"
+	judge python3 tests/support/profilehead.py "$TMP/json" "$TMP/events" "$TMP/wait" "$TMP/cpu"
 	judge python3 tests/support/perfettojudge.py "$TMP/perfetto" "$TMP/events" "$from"
 	[ "$("$check" sum "$TMP/cpu" | sed -n 's/ samples count$//p')" = "$(sed -n 's/.*"cpu_samples": \([0-9]*\).*/\1/p' "$TMP/json")" ] ||
 		wrong "CPU samples: $("$check" sum "$TMP/cpu")"

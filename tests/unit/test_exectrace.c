@@ -216,6 +216,28 @@ static void what_a_table_does_not_have_is_told(void **state)
 	done(&m);
 }
 
+/* A generation is followed by the next one and no other. What comes before is told. */
+static void generations_come_in_order(void **state)
+{
+	static const struct {
+		uint64_t number;
+		const char *why;
+	} wrong[] = { { 3, "a batch of generation 3 after 1" },
+		      { UINT64_MAX, "a batch of generation 18446744073709551615 after 1" } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		struct made m = relay(1);
+		struct err e;
+
+		mktrace_clock(&m.t, wrong[i].number);
+		assert_int_equal(read_all(&m, &e), -EBADMSG);
+		assert_non_null(strstr(e.msg, wrong[i].why));
+		SAYS(&m, "12 g1 ?>runnable", "13 g1 runnable>running", "14 g1 running>runnable");
+		done(&m);
+	}
+}
+
 /* The rate of the clock is in the first generation, and the second one is cut: all its events come. */
 static void a_cut_generation_gives_its_events(void **state)
 {
@@ -330,6 +352,52 @@ static void an_end_before_the_call_blocked_is_refused(void **state)
 	EVENT1(&m.t, EV1_GO_SYS_EXIT, 5, 1, 2, 1035);
 	assert_int_equal(read_all(&m, &e), -EBADMSG);
 	assert_non_null(strstr(e.msg, "goroutine 1 ends which had not blocked by then"));
+	done(&m);
+}
+
+/* The goroutine runs on P 2 first, and on P 1 next, as its numbers say. */
+static struct made runs_twice(uint64_t on_1, uint64_t on_2)
+{
+	struct made m = begin("go 1.21 trace");
+	const uint64_t at[] = { 0, on_1, on_2 };
+
+	EVENT1(&m.t, EV1_BATCH, 0, 0);
+	EVENT1(&m.t, EV1_FREQUENCY, 1000000000);
+	EVENT1(&m.t, EV1_PROC_START, 1, 7);
+	EVENT1(&m.t, EV1_GO_CREATE, 1, 1, 0, 0);
+	for (uint64_t p = 1; p <= 2; p++) {
+		EVENT1(&m.t, EV1_BATCH, p, 0);
+		EVENT1(&m.t, EV1_PROC_START, 5, 7 + p);
+		EVENT1(&m.t, EV1_GO_START, at[p] - 5, 1, 3 - p);
+		EVENT1(&m.t, EV1_HEAP_ALLOC, 0, p);
+		EVENT1(&m.t, EV1_GO_SCHED, 0, 0);
+	}
+	return m;
+}
+
+static void numbers_decide_where_time_does_not(void **state)
+{
+	struct made m = runs_twice(20, 20);
+	struct err e;
+
+	(void)state;
+	assert_int_equal(read_all(&m, &e), 0);
+	SAYS(&m, "1 g1 ?>runnable", "19 g1 runnable>running", "19 heap 2", "19 g1 running>runnable",
+	     "19 g1 runnable>running", "19 heap 1", "19 g1 running>runnable");
+	done(&m);
+}
+
+/* Go's reader refuses it, too. What comes before is told. */
+static void time_that_contradicts_numbers_is_refused(void **state)
+{
+	struct made m = runs_twice(10, 20);
+	struct err e;
+
+	(void)state;
+	assert_int_equal(read_all(&m, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "time stamps contradict the order of events"));
+	SAYS(&m, "1 g1 ?>runnable", "19 g1 runnable>running", "19 heap 2",
+	     "19 g1 running>runnable");
 	done(&m);
 }
 
@@ -657,11 +725,14 @@ int main(void)
 		cmocka_unit_test(others_go_on_by_time),
 		cmocka_unit_test(a_start_that_never_can_be_is_told),
 		cmocka_unit_test(what_a_table_does_not_have_is_told),
+		cmocka_unit_test(generations_come_in_order),
 		cmocka_unit_test(a_cut_generation_gives_its_events),
 		cmocka_unit_test(a_trace_without_a_rate_is_in_ticks),
 		cmocka_unit_test(a_system_call_ends_when_it_ended),
 		cmocka_unit_test(a_late_end_comes_in_time),
 		cmocka_unit_test(an_end_before_the_call_blocked_is_refused),
+		cmocka_unit_test(numbers_decide_where_time_does_not),
+		cmocka_unit_test(time_that_contradicts_numbers_is_refused),
 		cmocka_unit_test(a_wakeup_in_vain_is_left_out),
 		cmocka_unit_test(time_does_not_follow_the_square_of_ps),
 		cmocka_unit_test(first_runs_are_not_looked_for_among_all),
