@@ -1,9 +1,9 @@
 #!/bin/bash
 # Runs suites of tests and counts them.
 #
-#	tests/run.sh [--show] SUITE...      SUITE: unit asan corpus layering golden e2e bench
+#	tests/run.sh [--show] SUITE...      SUITE: unit asan corpus layering golden e2e bench stress
 #
-# A script of tests/golden, tests/e2e or tests/bench prints one line per outcome, "ok NAME",
+# A script of tests/golden, tests/e2e, tests/bench or tests/stress prints one line per outcome, "ok NAME",
 # "not ok NAME - why" or "skip NAME - why", and exits nonzero when something failed. One that
 # dies, is stopped by the clock or prints no outcome counts as failed. Everything it says is in
 # $O/log/, how long each took in $O/log/times; --show repeats it here. E2E=NAME runs one script of
@@ -34,7 +34,8 @@ BESIDE=" bad_binary trace_out frames heap_read flame package unknown_go trace_re
 # Scripts that judge by counts, shares, callers, files and exit statuses, never by seconds: two at a
 # time, when nobody builds any more. Beside heap_live, which must look at each collection in time, run two that sleep.
 PAIRS=" images enable cpu_more stress namespaces heap_probe command heal bad_input cpu_hard caps
-	callbacks heap_labels cpu_leaf demo ps budget_counts heap_live contention_enable unanswered "
+	callbacks heap_labels cpu_leaf demo ps budget_counts heap_live contention_enable unanswered
+	all_host "
 JOBS=${JOBS:-$(nproc)}
 [ "$JOBS" -le 3 ] || JOBS=3
 BUSY_JOBS=$((JOBS + 1)) # each of them sleeps now and then
@@ -339,7 +340,7 @@ run_suite() {
 	unit|asan)        units_of "$1" ;;
 	corpus)           run_corpus ;;
 	layering)         run_layering ;;
-	golden|e2e|bench) scripts_of "$1" ;;
+	golden|e2e|bench|stress) scripts_of "$1" ;;
 	*)                fail "$1" "there is no such suite" ;;
 	esac
 }

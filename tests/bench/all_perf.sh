@@ -34,7 +34,7 @@ ours() {
 	began=$EPOCHREALTIME
 	"$RUSAGE" "$TMP/use" "$GOPROF" --all --match "exe=$TMP/bin/*" -F 99 -d ${WINDOW}s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
 	STARTED+=($!)
-	until grep -q 'profiling [0-9]* processes' "$TMP/err" 2>/dev/null; do sleep 0.01; done
+	until grep -q 'profiling [0-9]* process' "$TMP/err" 2>/dev/null; do sleep 0.01; done
 	begun=$EPOCHREALTIME
 	sleep 5
 	pid=$(pgrep -P $! -f -- --match)

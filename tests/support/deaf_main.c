@@ -1,10 +1,13 @@
 /*
- * tests/support/deaf_main.c - a file system whose only file can be opened and mapped, and never read.
+ * tests/support/deaf_main.c - a file system that falls silent.
  *
- *	deaf DIR COMMAND [ARG...]	mounts it on DIR, in a mount namespace of its own, and runs COMMAND there. It
- *					serves until it is killed; then all who wait get an error
+ *	deaf DIR COMMAND [ARG...]	mounts it on DIR, in a mount namespace of its own, and runs COMMAND there. Its only
+ *					file DIR/f can be opened and mapped, and never read
+ *	deaf -f FILE -n N DIR ARG...	DIR/f has the content of FILE, and is run with ARG. After N requests of other processes
+ *					nothing is answered to others any more
  *
- * The file is DIR/f. Source of the protocol: include/uapi/linux/fuse.h, version 7.31.
+ * It serves until it is killed; then all who wait get an error. Source of the protocol: include/uapi/linux/fuse.h,
+ * version 7.31.
  */
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -25,7 +28,10 @@
 
 enum { FILE_NODE = 2, FILE_SIZE = 1 << 20, REQUEST_MAX = 1 << 18, FOREVER = 1000000 };
 
-static int fuse;
+static int fuse, content = -1;
+static uint64_t size = FILE_SIZE;
+static unsigned long left; /* requests of others that are answered; where there is content */
+static pid_t child;
 
 static void reply(const struct fuse_in_header *to, int error, void *data, size_t n)
 {
@@ -43,9 +49,41 @@ static struct fuse_attr attr_of(uint64_t node)
 
 	return (struct fuse_attr){ .ino = node,
 				   .nlink = 1,
-				   .mode = dir ? S_IFDIR | 0755 : S_IFREG | 0644,
-				   .size = dir ? 0 : FILE_SIZE,
+				   .mode = dir ? S_IFDIR | 0755 : S_IFREG | 0755,
+				   .size = dir ? 0 : size,
 				   .blksize = 4096 };
+}
+
+static void serve_read(const struct fuse_in_header *h)
+{
+	static char data[REQUEST_MAX];
+	const struct fuse_read_in *in = (const void *)(h + 1);
+	ssize_t got = -1;
+
+	if (content < 0)
+		return;
+	if (in->size <= sizeof(data))
+		got = pread(content, data, in->size, (off_t)in->offset);
+	reply(h, got < 0 ? -EIO : 0, data, got < 0 ? 0 : (size_t)got);
+}
+
+/* Of a thread of the program that runs on it? */
+static bool is_own(const struct fuse_in_header *h)
+{
+	char task[64];
+
+	snprintf(task, sizeof(task), "/proc/%d/task/%u", child, h->pid);
+	return !access(task, F_OK);
+}
+
+static bool is_silent(const struct fuse_in_header *h)
+{
+	if (content < 0 || h->opcode == FUSE_INIT || is_own(h))
+		return false;
+	if (!left)
+		return true;
+	left--;
+	return false;
 }
 
 static void serve(const struct fuse_in_header *h)
@@ -58,6 +96,8 @@ static void serve(const struct fuse_in_header *h)
 	struct fuse_attr_out attr = { .attr_valid = FOREVER, .attr = attr_of(h->nodeid) };
 	struct fuse_open_out opened = { .fh = 1 };
 
+	if (is_silent(h))
+		return;
 	if (h->opcode == FUSE_INIT)
 		reply(h, 0, &init, sizeof(init));
 	else if (h->opcode == FUSE_LOOKUP)
@@ -66,7 +106,11 @@ static void serve(const struct fuse_in_header *h)
 		reply(h, 0, &attr, sizeof(attr));
 	else if (h->opcode == FUSE_OPEN)
 		reply(h, 0, &opened, sizeof(opened));
-	else if (h->opcode != FUSE_READ)
+	else if (h->opcode == FUSE_READ)
+		serve_read(h);
+	else if (content >= 0 && (h->opcode == FUSE_FLUSH || h->opcode == FUSE_RELEASE))
+		reply(h, 0, NULL, 0);
+	else
 		reply(h, -ENOSYS, NULL, 0);
 }
 
@@ -77,8 +121,40 @@ static int mount_it(const char *dir)
 	fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (fuse < 0 || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		return -errno;
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other",
+		 fuse);
 	return mount("deaf", dir, "fuse", MS_NOSUID | MS_NODEV, options) ? -errno : 0;
+}
+
+/* -f FILE -n N; how many words these are. */
+static int options(int argc, char **argv)
+{
+	struct stat st;
+
+	if (argc < 6 || strcmp(argv[1], "-f") || strcmp(argv[3], "-n"))
+		return 0;
+	content = open(argv[2], O_RDONLY | O_CLOEXEC);
+	if (content < 0 || fstat(content, &st)) {
+		perror(argv[2]);
+		exit(1);
+	}
+	size = (uint64_t)st.st_size;
+	left = strtoul(argv[4], NULL, 10);
+	return 4;
+}
+
+static void run(char **argv)
+{
+	char path[4096];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(path, sizeof(path), "%s/f", argv[0]);
+	if (content >= 0)
+		argv[0] = path;
+	else
+		argv++;
+	execv(argv[0], argv);
+	_exit(127);
 }
 
 int main(int argc, char **argv)
@@ -86,18 +162,17 @@ int main(int argc, char **argv)
 	static char buf[REQUEST_MAX] __attribute__((aligned(8)));
 	int ret;
 
-	if (argc < 3)
+	argv += options(argc, argv);
+	if (!argv[1] || (content < 0 && !argv[2]))
 		return 2;
 	ret = mount_it(argv[1]);
 	if (ret) {
 		fprintf(stderr, "deaf: %s: %s\n", argv[1], strerror(-ret));
 		return 1;
 	}
-	if (!fork()) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execv(argv[2], argv + 2);
-		_exit(127);
-	}
+	child = fork();
+	if (!child)
+		run(argv + 1);
 	while (read(fuse, buf, sizeof(buf)) >= (ssize_t)sizeof(struct fuse_in_header))
 		serve((const struct fuse_in_header *)(const void *)buf);
 	return 1;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mkgobin.h"
@@ -15,14 +16,27 @@ static struct binaries c;
 static int make_file(void)
 {
 	struct mkopt o = { .minor = 27 };
+	int fd;
 
 	mkgobin(&g, &o);
-	return mkgobin_fd(g.b, g.n);
+	fd = mkgobin_fd(g.b, g.n);
+	assert_int_equal(ftruncate(fd, 2 * MEMCACHE_BLOCK), 0); /* only whole blocks are cached */
+	return fd;
+}
+
+static struct target running(int fd)
+{
+	struct target t = { .exe_fd = fd, .exe = "/x" };
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	t.exe_id = file_id_of(&st);
+	return t;
 }
 
 static struct binary *get(int fd)
 {
-	struct target t = { .exe_fd = fd, .exe = "/x" };
+	struct target t = running(fd);
 	struct binary *b = NULL;
 
 	assert_int_equal(binary_get(&c, &t, &b, NULL), 0);
@@ -97,10 +111,75 @@ static void those_that_nobody_uses_go_the_oldest_first(void **state)
 		close(fd[i]);
 }
 
+/* Its cache of the file, which grows as it is asked. */
+static void ask(struct binary *b)
+{
+	uint8_t byte;
+
+	assert_int_equal(mem_u8(gobin_mem(b->bin), gobin_info(b->bin)->text, &byte, NULL), 0);
+}
+
+static void all_together_are_bounded_in_bytes(void **state)
+{
+	int fd[4];
+	uint16_t id[4];
+	size_t one;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct binary *b;
+
+		fd[i] = make_file();
+		b = get(fd[i]);
+		ask(b);
+		id[i] = b->id;
+		binary_put(b);
+	}
+	one = binaries_bytes(&c) / 4;
+	binary_put(get(fd[0])); /* it is the newest now */
+	c.most = 2 * one + one / 2;
+	binaries_trim(&c);
+	assert_true(binaries_bytes(&c) <= c.most);
+	assert_int_equal(get(fd[0])->id, id[0]);
+	assert_int_equal(get(fd[3])->id, id[3]);
+	assert_int_not_equal(get(fd[1])->id, id[1]);
+	assert_int_not_equal(get(fd[2])->id, id[2]);
+	for (int i = 0; i < 4; i++)
+		close(fd[i]);
+}
+
+/* What processes run cannot be forgotten; its cache can, and it answers as before. */
+static void those_in_use_give_back_their_caches_the_oldest_first(void **state)
+{
+	int fd[2] = { make_file(), make_file() };
+	struct binary *old = get(fd[0]), *young = get(fd[1]);
+	size_t all, of_old, of_young;
+
+	(void)state;
+	ask(old);
+	ask(young);
+	all = binaries_bytes(&c);
+	of_old = gobin_bytes(old->bin);
+	of_young = gobin_bytes(young->bin);
+	c.most = all - 1;
+	binaries_trim(&c);
+	assert_true(binaries_bytes(&c) <= c.most);
+	assert_true(gobin_bytes(old->bin) < of_old);
+	assert_int_equal(gobin_bytes(young->bin), of_young);
+	ask(old);
+	c.most = 1; /* no more than that can be done */
+	binaries_trim(&c);
+	assert_true(gobin_bytes(young->bin) < of_young);
+	assert_ptr_equal(get(fd[0]), old);
+	ask(old);
+	close(fd[0]);
+	close(fd[1]);
+}
+
 static void numbers_end(void **state)
 {
 	int fd = make_file();
-	struct target t = { .exe_fd = fd, .exe = "/x" };
+	struct target t = running(fd);
 	struct binary *b = NULL;
 
 	(void)state;
@@ -114,7 +193,7 @@ static void numbers_end(void **state)
 static void what_is_no_go_file_is_told(void **state)
 {
 	int fd = mkgobin_fd("no", 2);
-	struct target t = { .exe_fd = fd, .exe = "/x" };
+	struct target t = running(fd);
 	struct binary *b = NULL;
 
 	(void)state;
@@ -129,6 +208,9 @@ int main(void)
 		cmocka_unit_test_teardown(processes_of_a_file_share_it, teardown),
 		cmocka_unit_test_teardown(a_file_that_changed_is_another_one, teardown),
 		cmocka_unit_test_teardown(those_that_nobody_uses_go_the_oldest_first, teardown),
+		cmocka_unit_test_teardown(all_together_are_bounded_in_bytes, teardown),
+		cmocka_unit_test_teardown(those_in_use_give_back_their_caches_the_oldest_first,
+					  teardown),
 		cmocka_unit_test_teardown(numbers_end, teardown),
 		cmocka_unit_test_teardown(what_is_no_go_file_is_told, teardown),
 	};

@@ -36,12 +36,39 @@ int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries
 	}
 	s->target = calloc(1, sizeof(*s->target));
 	s->target->pid = pid;
+	s->target->opened_ns = 100;
 	if (!procs[pid].opened++)
 		procs[pid].fd = eventfd(0, EFD_CLOEXEC);
 	s->target->pidfd = procs[pid].fd;
 	s->images.n = 1;
 	open_subjects++;
 	*out = s;
+	return 0;
+}
+
+int subject_adopt(struct target *t, const struct collect_opts *o, struct binaries *cache,
+		  struct subject **out, struct err *e)
+{
+	pid_t pid = t->pid;
+
+	free(t);
+	return subject_open_shared(pid, o, cache, out, e);
+}
+
+void target_free(struct target *t)
+{
+	free(t);
+}
+
+void target_rest(struct target *t)
+{
+	t->resting = true;
+}
+
+int target_wake(struct target *t, struct err *e)
+{
+	(void)e;
+	t->resting = false;
 	return 0;
 }
 
@@ -150,6 +177,7 @@ static int k_put(void *state, struct engine_target *t, void **kept, struct err *
 
 	if (t->id.pid == mine->refuses)
 		return err_set(e, -ENOTSUP, "pid %d: not this one", t->id.pid);
+	assert_false(t->subject->target->resting); /* it reads */
 	mine->put++;
 	if (!*kept)
 		*kept = malloc(1);
@@ -201,6 +229,7 @@ static int k_profile(void *state, struct engine_target *t, void *kept, struct pr
 		     struct err *e)
 {
 	assert_non_null(kept);
+	assert_false(t->subject->target->resting);
 	if (t->id.pid == ((struct kind *)state)->fails)
 		return err_set(e, -EIO, "pid %d: no profile", t->id.pid);
 	return prof_new(out, e);
@@ -215,6 +244,7 @@ static int k_done(void *state, struct err *e)
 
 static const struct engine_kind kind = {
 	.name = "fake",
+	.reads = true,
 	.open = k_open,
 	.free = k_free,
 	.fd = k_fd,
@@ -354,10 +384,10 @@ static void exec_makes_another_target(void **state)
 
 	(void)state;
 	assert_int_equal(engine_begin(en, NULL), 0);
-	engine_exec(en, 1); /* the one after which it was opened */
+	engine_exec(en, 1, 99); /* the one after which it was opened */
 	assert_int_equal(engine_targets(en), 1);
 	procs[1].became = true;
-	engine_exec(en, 1);
+	engine_exec(en, 1, 101);
 	assert_int_equal(engine_targets(en), 0);
 	procs[1].became = false;
 	second = add(1);
@@ -366,6 +396,41 @@ static void exec_makes_another_target(void **state)
 	assert_int_equal(nsunk, 2);
 	assert_true(sunk[0].state == ENGINE_BECAME && sunk[0].slot == first);
 	assert_true(sunk[1].state == ENGINE_ON && sunk[1].slot == second);
+}
+
+/* Without ASLR the new program may look like the old one; who heard of the exec knows when it was. */
+static void an_exec_is_believed_by_its_time(void **state)
+{
+	(void)state;
+	add(1);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	engine_exec(en, 1, 101);
+	assert_int_equal(engine_targets(en), 0);
+	end_window();
+	assert_int_equal(sunk[0].state, ENGINE_BECAME);
+}
+
+/* A host has many processes, and each of them has but one descriptor here. */
+static void one_that_is_observed_rests(void **state)
+{
+	struct target *held = calloc(1, sizeof(*held));
+	const struct engine_target *t;
+
+	(void)state;
+	add(1);
+	assert_true(engine_target_at(en, 0)->subject->target->resting);
+	held->pid = 2;
+	assert_int_equal(engine_adopt(en, held, &t, NULL), 0);
+	assert_int_equal(t->id.pid, 2);
+	assert_true(t->subject->target->resting);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	assert_true(t->subject->target->resting);
+	end_window();
+	assert_true(t->subject->target->resting);
+	held = calloc(1, sizeof(*held));
+	held->pid = 2;
+	assert_int_equal(engine_adopt(en, held, &t, NULL), -EEXIST);
+	assert_int_equal(open_subjects, 2);
 }
 
 static void an_exec_that_nobody_told_is_found(void **state)
@@ -540,6 +605,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_ends_is_told_and_its_slot_is_given_again,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(exec_makes_another_target, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_exec_is_believed_by_its_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_is_observed_rests, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_exec_that_nobody_told_is_found, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_observed_costs_itself_alone, setup,
 						teardown),

@@ -84,6 +84,51 @@ static void one_of_many_must_fit_and_none_of_the_others(void **state)
 	assert_false(pick_wants(&p, &proc));
 }
 
+/* A process that could not be looked at: what is known of it may rule it out, and nothing else. */
+static void what_is_not_known_may_fit(void **state)
+{
+	static const struct survey_proc closed = {
+		.uid = 0, .comm = "cart", .command = "./cart -port 80", .cgroup = "/system.slice"
+	};
+	static const struct {
+		const char *match, *exclude;
+		bool may;
+	} cases[] = {
+		{ NULL, NULL, true },
+		{ "user=root", NULL, true },
+		{ "user=nobody", NULL, false },
+		{ "cmd=-port", NULL, true },
+		{ "cmd=-mode", NULL, false },
+		{ "cgroup=docker", NULL, false },
+		{ "exe=/srv", NULL, true },
+		{ "module=shop", NULL, true },
+		{ "anything", NULL, true },
+		{ NULL, "user=root", false },
+		{ NULL, "name=cart", false },
+		{ NULL, "cart", false },
+		{ NULL, "exe=/srv", true },
+		{ NULL, "anything", true },
+		{ "exe=/srv", "user=root", false },
+		{ "user=nobody", "exe=/srv", false },
+	};
+	struct survey_proc silent = closed;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct pick p = { 0 };
+
+		if (cases[i].match)
+			p.match[p.nmatch++] = cases[i].match;
+		if (cases[i].exclude)
+			p.exclude[p.nexclude++] = cases[i].exclude;
+		assert_int_equal(pick_may_want(&p, &closed), cases[i].may);
+	}
+	silent.command_unread = true;
+	assert_true(
+		pick_may_want(&(struct pick){ .match = { "cmd=-mode" }, .nmatch = 1 }, &silent));
+	assert_false(pick_wants(&(struct pick){ .match = { "cmd=-mode" }, .nmatch = 1 }, &silent));
+}
+
 static void mistakes_are_told(void **state)
 {
 	(void)state;
@@ -102,6 +147,7 @@ int main(void)
 		cmocka_unit_test(without_a_field_any_of_them_will_do),
 		cmocka_unit_test(patterns_of_a_shell_fit_the_whole),
 		cmocka_unit_test(one_of_many_must_fit_and_none_of_the_others),
+		cmocka_unit_test(what_is_not_known_may_fit),
 		cmocka_unit_test(mistakes_are_told),
 	};
 

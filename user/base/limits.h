@@ -51,21 +51,25 @@ enum {
 	LIMIT_QUIET_MS = 3000,
 	LIMIT_LOOK_MS = 60000,
 	LIMIT_UNANSWERED = 16,
-	LIMIT_CGROUP = 1 << 16,	      /* bytes of /proc/PID/cgroup */
-	LIMIT_PS = 1 << 13,	      /* Ps: GOMAXPROCS */
-	LIMIT_GOROUTINES = 1 << 24,   /* goroutines, dead ones included */
-	LIMIT_G_BYTES = 1024,	      /* bytes of one runtime.g that are looked at */
-	LIMIT_STACK_BYTES = 64 << 20, /* bytes of one goroutine's stack, from its leaf */
-	LIMIT_STACK_PAGES = 4 << 20,  /* pages of 4 KiB, of all deep stacks of one look */
-	LIMIT_LABELS = 1024,	      /* labels of one goroutine */
-	LIMIT_LABEL_BYTES = 1 << 20,  /* bytes of text of one goroutine's labels */
-	LIMIT_LABELS_TEXT = 64 << 20, /* text of the labels of 1,024 goroutines */
-	LIMIT_TEXT_LINES = 1 << 24,   /* lines of a goroutine profile's text, roughly */
-	LIMIT_LIVE_OBJECTS = 1 << 18, /* sampled objects that are followed at once */
-	LIMIT_LIVE_STACKS = 1 << 18,  /* distinct stacks that allocated them */
-	LIMIT_LIVE_CELLS = 1 << 20,   /* pairs of such a stack and a group of windows */
-	LIMIT_DECODE = 4096,	      /* bytes of one function that are decoded */
-	LIMIT_TYPE_DEPTH = 16,	      /* nesting of a type that reflect made of others */
+	LIMIT_COPY =
+		256
+		<< 20, /* bytes of a file that is copied because its file system may not answer */
+	LIMIT_SURVEY_MEMORY = 1 << 30, /* bytes that looking at processes may take */
+	LIMIT_CGROUP = 1 << 16,	       /* bytes of /proc/PID/cgroup */
+	LIMIT_PS = 1 << 13,	       /* Ps: GOMAXPROCS */
+	LIMIT_GOROUTINES = 1 << 24,    /* goroutines, dead ones included */
+	LIMIT_G_BYTES = 1024,	       /* bytes of one runtime.g that are looked at */
+	LIMIT_STACK_BYTES = 64 << 20,  /* bytes of one goroutine's stack, from its leaf */
+	LIMIT_STACK_PAGES = 4 << 20,   /* pages of 4 KiB, of all deep stacks of one look */
+	LIMIT_LABELS = 1024,	       /* labels of one goroutine */
+	LIMIT_LABEL_BYTES = 1 << 20,   /* bytes of text of one goroutine's labels */
+	LIMIT_LABELS_TEXT = 64 << 20,  /* text of the labels of 1,024 goroutines */
+	LIMIT_TEXT_LINES = 1 << 24,    /* lines of a goroutine profile's text, roughly */
+	LIMIT_LIVE_OBJECTS = 1 << 18,  /* sampled objects that are followed at once */
+	LIMIT_LIVE_STACKS = 1 << 18,   /* distinct stacks that allocated them */
+	LIMIT_LIVE_CELLS = 1 << 20,    /* pairs of such a stack and a group of windows */
+	LIMIT_DECODE = 4096,	       /* bytes of one function that are decoded */
+	LIMIT_TYPE_DEPTH = 16,	       /* nesting of a type that reflect made of others */
 	/*
 	 * Allocation sites of a heap dump, frames of all their stacks, and bytes of the names in
 	 * them, where LIMIT_DUMP_LOCATION more are counted for each that is new

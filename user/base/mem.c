@@ -13,7 +13,7 @@ struct memcache {
 	struct mem *under;
 	size_t nblocks;
 	struct block *blocks;
-	uint8_t *data; /* nblocks * MEMCACHE_BLOCK */
+	uint8_t *data; /* nblocks * MEMCACHE_BLOCK; NULL after it was shrunk */
 };
 
 int mem_readv(struct mem *m, struct mem_piece *v, size_t n, struct err *e)
@@ -64,8 +64,13 @@ static const uint8_t *block_get(struct memcache *c, uint64_t addr)
 {
 	uint64_t base = addr - addr % MEMCACHE_BLOCK;
 	size_t i = (size_t)(base / MEMCACHE_BLOCK) % c->nblocks;
-	uint8_t *data = c->data + i * MEMCACHE_BLOCK;
+	uint8_t *data;
 
+	if (!c->data)
+		c->data = calloc(c->nblocks, MEMCACHE_BLOCK);
+	if (!c->data)
+		return NULL;
+	data = c->data + i * MEMCACHE_BLOCK;
 	if (c->blocks[i].valid && c->blocks[i].addr == base)
 		return data;
 	c->blocks[i].valid = false;
@@ -127,6 +132,22 @@ struct mem *memcache_mem(struct memcache *c)
 void memcache_drop(struct memcache *c)
 {
 	memset(c->blocks, 0, c->nblocks * sizeof(*c->blocks));
+}
+
+size_t memcache_bytes(const struct memcache *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->nblocks; i++)
+		n += c->blocks[i].valid;
+	return n * MEMCACHE_BLOCK;
+}
+
+void memcache_shrink(struct memcache *c)
+{
+	memcache_drop(c);
+	free(c->data);
+	c->data = NULL;
 }
 
 void memcache_free(struct memcache *c)

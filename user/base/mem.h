@@ -74,6 +74,10 @@ struct memcache;
 int memcache_new(struct mem *under, size_t blocks, struct memcache **out, struct err *e);
 struct mem *memcache_mem(struct memcache *c); /* borrowed: valid until memcache_free */
 void memcache_drop(struct memcache *c);	      /* forget all blocks */
+/* Of the blocks that it holds. */
+size_t memcache_bytes(const struct memcache *c);
+/* Forgets all blocks, and gives their memory back until the next read. */
+void memcache_shrink(struct memcache *c);
 void memcache_free(struct memcache *c);
 DEFINE_FREEP(struct memcache, memcache)
 

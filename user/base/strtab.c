@@ -24,6 +24,7 @@ struct strtab {
 	uint32_t *index; /* id + 1, or 0 */
 	size_t nindex;	 /* a power of two */
 	struct chunk *chunks;
+	size_t stored; /* bytes of all chunks */
 };
 
 static char *store(struct strtab *t, const void *s, size_t len)
@@ -39,6 +40,7 @@ static char *store(struct strtab *t, const void *s, size_t len)
 			return NULL;
 		*c = (struct chunk){ .next = t->chunks, .cap = cap };
 		t->chunks = c;
+		t->stored += sizeof(*c) + cap;
 	}
 	p = c->data + c->used;
 	if (len)
@@ -128,6 +130,12 @@ size_t strtab_len(const struct strtab *t, uint32_t id)
 size_t strtab_count(const struct strtab *t)
 {
 	return t->strs.n;
+}
+
+size_t strtab_bytes(const struct strtab *t)
+{
+	return sizeof(*t) + t->stored + t->strs.cap * sizeof(*t->strs.at) +
+	       t->nindex * sizeof(*t->index);
 }
 
 int strtab_new(struct strtab **out, struct err *e)

@@ -28,5 +28,7 @@ uint32_t strtab_find(const struct strtab *t, const void *s, size_t len);
 const char *strtab_get(const struct strtab *t, uint32_t id);
 size_t strtab_len(const struct strtab *t, uint32_t id);
 size_t strtab_count(const struct strtab *t);
+/* Memory that it takes. */
+size_t strtab_bytes(const struct strtab *t);
 
 #endif

@@ -42,41 +42,79 @@ int pick_check(const char *pattern, struct err *e)
 	return *text ? 0 : err_set(e, -EINVAL, "'%s' fits everything", pattern);
 }
 
-static bool fits(const char *text, const char *value)
+enum fit { FITS_NOT, FITS_UNKNOWN, FITS };
+
+/* @value: NULL: it is not known. */
+static enum fit fits(const char *text, const char *value)
 {
+	if (!value)
+		return FITS_UNKNOWN;
 	if (strpbrk(text, "*?["))
-		return !fnmatch(text, value, 0);
-	return strstr(value, text) != NULL;
+		return fnmatch(text, value, 0) ? FITS_NOT : FITS;
+	return strstr(value, text) ? FITS : FITS_NOT;
 }
 
-static bool fits_proc(const char *pattern, const struct survey_proc *p)
+static const char *module_of(const struct survey_build *b)
 {
-	const struct survey_build *b = p->build;
+	return !b ? NULL : *b->module ? b->module : b->path;
+}
+
+static enum fit fits_proc(const char *pattern, const struct survey_proc *p)
+{
 	char user[64];
 	const char *values[FIELDS] = {
-		[F_NAME] = p->comm,	[F_EXE] = p->exe ? p->exe : "",
-		[F_CMD] = p->command,	[F_USER] = user,
-		[F_CGROUP] = p->cgroup, [F_MODULE] = *b->module ? b->module : b->path,
+		[F_NAME] = p->comm,
+		[F_EXE] = p->exe   ? p->exe :
+			  p->build ? "" :
+				     NULL,
+		[F_CMD] = p->command_unread ? NULL : p->command,
+		[F_USER] = p->uid == (uid_t)-1 ? NULL : user,
+		[F_CGROUP] = p->cgroup,
+		[F_MODULE] = module_of(p->build),
 	};
 	const char *text;
 	enum field f = field_of(pattern, &text);
+	enum fit best = FITS_NOT;
 
 	report_user(p->uid, user, sizeof(user));
 	if (f != FIELDS)
 		return fits(text, values[f]);
-	for (int i = 0; i < FIELDS; i++)
-		if (fits(text, values[i]))
-			return true;
-	return false;
+	for (int i = 0; i < FIELDS && best != FITS; i++) {
+		enum fit now = fits(text, values[i]);
+
+		best = now > best ? now : best;
+	}
+	return best;
+}
+
+static enum fit fits_one(const char *const *patterns, size_t n, const struct survey_proc *proc)
+{
+	enum fit best = FITS_NOT;
+
+	for (size_t i = 0; i < n; i++) {
+		enum fit now = fits_proc(patterns[i], proc);
+
+		best = now > best ? now : best;
+	}
+	return best;
+}
+
+static enum fit judge(const struct pick *p, const struct survey_proc *proc)
+{
+	enum fit match = p->nmatch ? fits_one(p->match, p->nmatch, proc) : FITS;
+	enum fit excluded = fits_one(p->exclude, p->nexclude, proc);
+
+	if (excluded == FITS)
+		return FITS_NOT;
+	return excluded == FITS_UNKNOWN && match == FITS ? FITS_UNKNOWN : match;
 }
 
 bool pick_wants(const struct pick *p, const struct survey_proc *proc)
 {
-	bool wanted = !p->nmatch;
+	return judge(p, proc) == FITS;
+}
 
-	for (size_t i = 0; i < p->nmatch && !wanted; i++)
-		wanted = fits_proc(p->match[i], proc);
-	for (size_t i = 0; i < p->nexclude && wanted; i++)
-		wanted = !fits_proc(p->exclude[i], proc);
-	return wanted;
+bool pick_may_want(const struct pick *p, const struct survey_proc *proc)
+{
+	return judge(p, proc) != FITS_NOT;
 }

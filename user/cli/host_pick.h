@@ -27,4 +27,7 @@ int pick_check(const char *pattern, struct err *e);
 /* Does one of match fit (or is there none), and none of exclude? */
 bool pick_wants(const struct pick *p, const struct survey_proc *proc);
 
+/* The same of one that could not be looked at (survey.closed): false when what is known of it rules it out. */
+bool pick_may_want(const struct pick *p, const struct survey_proc *proc);
+
 #endif

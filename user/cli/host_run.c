@@ -17,8 +17,11 @@
 #include "probe/family.h"
 #include "profile/graft.h"
 
-/* Programs that have just started are looked at together, so often: each look is a fork. */
-enum { NEWS_NS = 50000000 };
+/*
+ * A program that has just started is looked at at once, together with those that started during the look before. Each look is a
+ * fork: where there were so many, the next waits for a tick.
+ */
+enum { NEWS_MANY = 8, TEXT_COUNTED = 64 };
 
 struct run {
 	const struct host_opts *o;
@@ -26,9 +29,11 @@ struct run {
 	struct survey survey;
 	struct engine *engine;
 	struct family *family;
-	VEC(pid_t) news; /* called exec, and were not looked at */
-	uint64_t looked_ns;
-	VEC(pid_t) wanted; /* at the start: what the table promised */
+	VEC(pid_t) news;   /* called exec, and were not looked at */
+	struct map execs;  /* pid -> when it called exec last, monotonic */
+	size_t looked_at;  /* by the last look */
+	size_t wanted;	   /* at the start: processes that the table promises */
+	VEC(pid_t) others; /* that were named, and are not in the survey */
 	struct map lives;  /* pid -> programs of it that have files */
 	struct run_kind {
 		struct summary summary;
@@ -53,8 +58,9 @@ static void run_fini(struct run *r)
 		prof_free(r->kinds[k].page);
 	}
 	vec_fini(&r->news);
-	vec_fini(&r->wanted);
+	vec_fini(&r->others);
 	map_fini(&r->lives);
+	map_fini(&r->execs);
 	window_free(r->window);
 	if (r->made_dir && !r->files)
 		rmdir(r->o->dir);
@@ -62,9 +68,22 @@ static void run_fini(struct run *r)
 
 /* ---- the table ---- */
 
+/* "1 process", "2 processes". */
+static const char *counted(size_t n, const char *one, const char *many, char buf[TEXT_COUNTED])
+{
+	snprintf(buf, TEXT_COUNTED, "%zu %s", n, n == 1 ? one : many);
+	return buf;
+}
+
+static const char *processes(size_t n, char buf[TEXT_COUNTED])
+{
+	return counted(n, "process", "processes", buf);
+}
+
+/* Of what could not be looked at only the name and the user are known. */
 static const char *module_of(const struct survey_build *b)
 {
-	return *b->module ? b->module : b->path;
+	return !b ? "?" : *b->module ? b->module : b->path;
 }
 
 /* Would this kind work, as far as a look from outside tells? */
@@ -113,7 +132,7 @@ static int what_width(const struct host_opts *o)
 static void print_row(const struct host_opts *o, const struct survey_proc *p, FILE *f)
 {
 	char line[1024], user[64], what[256];
-	const char *version = p->build->version;
+	const char *version = p->build ? p->build->version : "?";
 
 	report_user(p->uid, user, sizeof(user));
 	what_text(o, p, what, sizeof(what));
@@ -124,10 +143,13 @@ static void print_row(const struct host_opts *o, const struct survey_proc *p, FI
 	fprintf(f, "%s\n", line);
 }
 
-static void print_head(const struct host_opts *o, size_t found, size_t seen, FILE *f)
+static void print_head(const struct host_opts *o, size_t found, size_t closed, size_t seen, FILE *f)
 {
-	fprintf(f, "%zu Go processes are meant, of %zu processes\n", found, seen);
-	if (found)
+	char go[TEXT_COUNTED], all[TEXT_COUNTED];
+
+	fprintf(f, "%s meant, of %s\n", counted(found, "Go process is", "Go processes are", go),
+		processes(seen, all));
+	if (found + closed)
 		fprintf(f, "%8s  %-10s  %-8s  %-15s  %-*s  %s\n", "PID", "USER", "GO", "PROGRAM",
 			what_width(o), "WHAT", "MODULE");
 }
@@ -145,25 +167,46 @@ static bool meant(const struct host_opts *o, const struct survey_proc *p)
 	return o->all ? pick_wants(&o->pick, p) : listed(o, p->pid);
 }
 
-static void tell_unseen(struct run *r)
+/* Could it be one of those that are meant? Of one that could not be looked at not everything is known. */
+static bool perhaps_meant(const struct host_opts *o, const struct survey_proc *p)
 {
-	const struct survey *s = &r->survey;
-
-	for (size_t i = 0; i < s->unanswered.n; i++)
-		tell("pid %d: its files or its memory do not answer: it is left out",
-		     s->unanswered.at[i]);
-	if (s->denied)
-		tell("%zu processes could not be looked at: %s", s->denied, s->denied_why);
-	if (s->left_out)
-		tell("%zu processes were not looked at: too many", s->left_out);
-	r->failed += s->unanswered.n + s->left_out;
-	r->lossy |= s->denied != 0;
+	return o->all ? pick_may_want(&o->pick, p) : listed(o, p->pid);
 }
 
-static bool unanswered(const struct survey *s, pid_t pid)
+/* What is surely not meant is no loss, and is not told of. */
+static void tell_unseen(struct run *r)
 {
-	for (size_t i = 0; i < s->unanswered.n; i++)
-		if (s->unanswered.at[i] == pid)
+	struct survey *s = &r->survey;
+	char n[TEXT_COUNTED];
+	size_t denied = 0;
+
+	for (size_t i = 0; i < s->closed.n; i++) {
+		const struct survey_proc *p = &s->closed.at[i];
+
+		if (!perhaps_meant(r->o, p))
+			continue;
+		if (p->command_unread)
+			tell("pid %d: %s: it is left out", p->pid, p->cpu.why);
+		r->failed += p->command_unread;
+		denied += !p->command_unread;
+	}
+	if (denied)
+		tell("%s could not be looked at: %s", processes(denied, n), s->denied_why);
+	if (s->left_out)
+		tell("%s not looked at: too many",
+		     counted(s->left_out, "process was", "processes were", n));
+	r->failed += s->left_out;
+	r->lossy |= denied != 0;
+	s->left_out = 0;
+}
+
+static bool in_survey(const struct survey *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->at.n; i++)
+		if (s->at.at[i].pid == pid)
+			return true;
+	for (size_t i = 0; i < s->closed.n; i++)
+		if (s->closed.at[i].pid == pid)
 			return true;
 	return false;
 }
@@ -172,14 +215,11 @@ static bool unanswered(const struct survey *s, pid_t pid)
 static bool want_others(struct run *r)
 {
 	for (size_t i = 0; i < r->o->npids; i++) {
-		pid_t pid = r->o->pids[i], *at;
-		bool there = unanswered(&r->survey, pid);
+		bool there = in_survey(&r->survey, r->o->pids[i]);
+		pid_t *at = there ? NULL : vec_add(&r->others, INT32_MAX);
 
-		for (size_t k = 0; k < r->survey.at.n && !there; k++)
-			there = r->survey.at.at[k].pid == pid;
-		at = there ? NULL : vec_add(&r->wanted, INT32_MAX);
 		if (at)
-			*at = pid;
+			*at = r->o->pids[i];
 		else if (!there)
 			return false;
 	}
@@ -189,26 +229,25 @@ static bool want_others(struct run *r)
 static int plan(struct run *r, FILE *f, struct err *e)
 {
 	const struct survey *s = &r->survey;
-	size_t n = 0;
+	size_t n = 0, closed = 0;
 
 	for (size_t i = 0; i < s->at.n; i++)
 		n += meant(r->o, &s->at.at[i]);
-	print_head(r->o, n, s->seen, f);
+	for (size_t i = 0; i < s->closed.n; i++)
+		closed += perhaps_meant(r->o, &s->closed.at[i]);
+	print_head(r->o, n, closed, s->seen, f);
 	for (size_t i = 0; i < s->at.n; i++) {
 		const struct survey_proc *p = &s->at.at[i];
-		bool works = any_works(r->o, p);
-		pid_t *at;
 
 		if (!meant(r->o, p))
 			continue;
 		print_row(r->o, p, f);
-		r->failed += !works;
-		at = works ? vec_add(&r->wanted, INT32_MAX) : NULL;
-		if (!at && works)
-			return err_set(e, -ENOMEM, "no memory for the list of processes");
-		if (at)
-			*at = p->pid;
+		r->failed += !any_works(r->o, p);
+		r->wanted += any_works(r->o, p);
 	}
+	for (size_t i = 0; i < s->closed.n; i++)
+		if (perhaps_meant(r->o, &s->closed.at[i]))
+			print_row(r->o, &s->closed.at[i], f);
 	if (!want_others(r))
 		return err_set(e, -ENOMEM, "no memory for the list of processes");
 	tell_unseen(r);
@@ -218,20 +257,43 @@ static int plan(struct run *r, FILE *f, struct err *e)
 /* ---- targets ---- */
 
 /* Where all are meant, what ended since somebody saw that it is Go's (a zombie, too) is no failure. */
-static void add(struct run *r, pid_t pid, bool later)
+static void added(struct run *r, int ret, const struct err *e, bool later)
 {
-	const struct engine_target *t;
-	struct err e = { "" };
-	int ret = engine_add(r->engine, pid, &t, &e);
-
 	if (!ret) {
 		r->started += later;
 	} else if ((ret == -ESRCH || ret == -ENOENT) && r->o->all) {
 		r->ended++;
 	} else if (ret != -EEXIST) {
-		tell("%s", e.msg);
+		tell("%s", e->msg);
 		r->failed++;
 	}
+}
+
+static void add_other(struct run *r, pid_t pid)
+{
+	const struct engine_target *t;
+	struct err e = { "" };
+	int ret = engine_add(r->engine, pid, &t, &e);
+
+	added(r, ret, &e, false);
+}
+
+/* Those of the survey that are meant, as they were opened there. */
+static void add_found(struct run *r, bool later)
+{
+	struct survey *s = &r->survey;
+
+	for (size_t i = 0; i < s->at.n; i++) {
+		const struct engine_target *t;
+		struct err e = { "" };
+		int ret;
+
+		if (!s->at.at[i].target)
+			continue;
+		ret = engine_adopt(r->engine, TAKE(s->at.at[i].target), &t, &e);
+		added(r, ret, &e, later);
+	}
+	survey_forget(s);
 }
 
 static void take_news(struct run *r)
@@ -241,9 +303,10 @@ static void take_news(struct run *r)
 	while (r->family && family_next(r->family, &x)) {
 		pid_t *at;
 
-		engine_exec(r->engine, x.pid);
+		engine_exec(r->engine, x.pid, x.when_ns);
 		if (x.pid == getpid() || !r->o->all)
 			continue;
+		map_put(&r->execs, (uint64_t)x.pid, x.when_ns);
 		at = vec_add(&r->news, LIMIT_SURVEY);
 		if (at)
 			*at = x.pid;
@@ -251,36 +314,56 @@ static void take_news(struct run *r)
 	}
 }
 
-/*
- * A child looks at what has started: a program whose file system does not answer must not hold up
- * the others. Files that are known are not looked at again.
- */
-static void look_at_news(struct run *r)
-{
-	struct survey *s = &r->survey;
-	size_t before = s->unanswered.n;
-	struct err e = { "" };
-
-	r->looked_ns = window_now_ns();
-	survey_forget(s);
-	if (survey_more(s, r->news.at, r->news.n, &e)) {
-		tell("%s", e.msg);
-		r->lossy = true;
-	}
-	r->news.n = 0;
-	for (size_t i = 0; i < s->at.n; i++)
-		if (meant(r->o, &s->at.at[i]) && any_works(r->o, &s->at.at[i]))
-			add(r, s->at.at[i].pid, true);
-	for (size_t i = before; i < s->unanswered.n; i++)
-		tell("pid %d: its files or its memory do not answer: it is left out",
-		     s->unanswered.at[i]);
-	r->failed += s->unanswered.n - before;
-}
-
 static int nothing(void *arg)
 {
 	(void)arg;
 	return 0; /* step() looks at it */
+}
+
+/*
+ * A child looks at what has started, and we go on meanwhile: a program whose file system does not answer costs the
+ * others nothing. Files that are known are not looked at again.
+ */
+static void begin_look(struct run *r)
+{
+	struct err e = { "" };
+
+	r->survey.unanswered.n = 0; /* its bound is for one look */
+	if (survey_begin(&r->survey, r->news.at, r->news.n, &e) ||
+	    window_watch(r->window, survey_fd(&r->survey), nothing, NULL, &e)) {
+		tell("%s", e.msg);
+		survey_stop(&r->survey);
+		r->lossy = true;
+	}
+	r->looked_at = r->news.n;
+	r->news.n = 0;
+}
+
+static void go_on_looking(struct run *r)
+{
+	struct survey *s = &r->survey;
+	struct err e = { "" };
+	int ret = survey_step(s, &e);
+
+	if (ret < 0)
+		tell("%s", e.msg);
+	r->lossy |= ret < 0;
+	tell_unseen(r);
+	add_found(r, true);
+	if (!ret)
+		return;
+	window_unwatch(r->window, survey_fd(s));
+	survey_stop(s);
+}
+
+static void look_at_news(struct run *r, bool tick)
+{
+	bool due = tick || r->looked_at < NEWS_MANY;
+
+	if (survey_fd(&r->survey) < 0 && r->news.n && due)
+		begin_look(r);
+	if (survey_fd(&r->survey) >= 0)
+		go_on_looking(r);
 }
 
 static int engine_ready(void *arg)
@@ -428,6 +511,16 @@ static void report_losses(struct run *r, const struct engine_target *t, struct p
 	}
 }
 
+/* What it did before is missing. */
+static void tell_begin(struct run *r, const struct engine_target *t, struct prof *p)
+{
+	uint64_t exec_ns;
+
+	if (map_get(&r->execs, (uint64_t)t->id.pid, &exec_ns) && exec_ns < t->since_ns)
+		prof_comment(p, NULL, "begun: %.1f ms after its exec",
+			     (double)(t->since_ns - exec_ns) / 1e6);
+}
+
 /* Where all are meant, processes come and go. One that was named was meant to stay. */
 static const char *how_it_ended(struct run *r, const struct engine_target *t)
 {
@@ -484,6 +577,7 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 		if (!p)
 			continue;
 		say_end(r, t, p);
+		tell_begin(r, t, p);
 		life = life ?: life_of(r, t->id.pid);
 		write_files(r, t, r->o->kinds[i]->name, life, p);
 		if (wants_page(r->o))
@@ -502,8 +596,7 @@ static bool step(void *arg, bool tick, uint64_t done_ns)
 	if (tick)
 		tell_bar(done_ns, r->o->duration_ns);
 	take_news(r);
-	if (r->news.n && (tick || window_now_ns() - r->looked_ns > NEWS_NS))
-		look_at_news(r);
+	look_at_news(r, tick);
 	if (tick && (engine_tick(r->engine, &e) || engine_reap(r->engine, take, r, &e))) {
 		tell("%s", e.msg);
 		r->broken = true;
@@ -526,27 +619,37 @@ static void tell_kind(struct run *r, size_t i)
 static void tell_end(struct run *r)
 {
 	uint64_t unheard = r->family ? family_lost(r->family) : 0;
+	char n[TEXT_COUNTED], m[TEXT_COUNTED];
 
 	for (size_t k = 0; k < r->o->nkinds; k++)
 		tell_kind(r, k);
 	if (r->started)
-		tell("%zu programs started meanwhile, and are in here from then on", r->started);
+		tell("%s started meanwhile, and %s in here from then on",
+		     counted(r->started, "program", "programs", n), r->started == 1 ? "is" : "are");
 	if (r->ended || r->became)
-		tell("%zu processes ended meanwhile, %zu became other programs", r->ended,
-		     r->became);
+		tell("%s ended meanwhile, %s", processes(r->ended, n),
+		     counted(r->became, "became another program", "became other programs", m));
 	if (r->failed)
-		tell("%zu processes could not be profiled", r->failed);
+		tell("%s could not be profiled", processes(r->failed, n));
 	if (unheard)
-		tell("%llu programs that started were not noticed: too many at once",
-		     (unsigned long long)unheard);
+		tell("%s not noticed: too many at once",
+		     counted(unheard, "program that started was", "programs that started were", n));
 	r->lossy |= r->failed || unheard;
 }
 
 /* ---- from start to end ---- */
 
+/* Asked in the child that has opened it. */
+static bool is_wanted(void *arg, const struct survey_proc *p)
+{
+	return meant(arg, p) && any_works(arg, p);
+}
+
 static int look_around(struct run *r, struct err *e)
 {
 	r->survey.cpu_only = r->o->nkinds == 1 && r->o->kinds[0] == &engine_cpu;
+	r->survey.hold = r->o->dry_run ? NULL : is_wanted;
+	r->survey.hold_arg = (void *)r->o;
 	if (r->o->all)
 		return survey_run(&r->survey, e);
 	return survey_more(&r->survey, r->o->pids, r->o->npids, e);
@@ -592,11 +695,13 @@ static int prepare(struct run *r, struct err *e)
 static int start(struct run *r, struct err *e)
 {
 	/* twice as many, because others may start */
-	unsigned expected = (unsigned)r->wanted.n * (r->o->all ? 2 : 1);
+	unsigned expected = (unsigned)(r->wanted + r->others.n) * (r->o->all ? 2 : 1);
 	int ret = engine_open(&r->o->collect, r->o->kinds, r->o->nkinds, expected, &r->engine, e);
 
-	for (size_t i = 0; !ret && i < r->wanted.n; i++)
-		add(r, r->wanted.at[i], false);
+	if (!ret)
+		add_found(r, false);
+	for (size_t i = 0; !ret && i < r->others.n; i++)
+		add_other(r, r->others.at[i]);
 	if (!ret && !engine_targets(r->engine) && !r->o->all)
 		return err_set(e, -ENOENT, "there is nothing to profile");
 	if (!ret)
@@ -621,10 +726,10 @@ static void observe(struct run *r)
 	};
 	enum window_end end = WINDOW_OVER;
 	struct err e = { "" };
-	char time[NS_TEXT], kinds[64];
+	char time[NS_TEXT], kinds[64], n[TEXT_COUNTED];
 
 	kinds_text(r->o, kinds, sizeof(kinds));
-	tell("profiling %zu processes for %s: %s", engine_targets(r->engine),
+	tell("profiling %s for %s: %s", processes(engine_targets(r->engine), n),
 	     ns_text(r->o->duration_ns, time), kinds);
 	if (window_wait(r->window, &w, &end, &r->lasted_ns, &e)) {
 		tell("%s", e.msg);

@@ -84,13 +84,13 @@ static int reading_profile(void *state, struct engine_target *t, void *kept, str
 	return r->c->stop(kept, out, e);
 }
 
-#define READING(kind, collector)                                                            \
-	{                                                                                   \
-		.name = kind, .open = reading_open, .free = reading_free, .fd = reading_fd, \
-		.poll = nothing, .put = reading_put, .remove = reading_remove,              \
-		.forget = reading_forget, .begin = nothing, .tick = reading_tick,           \
-		.stop = reading_stop, .drain = nothing, .profile = reading_profile,         \
-		.done = nothing, .arg = collector,                                          \
+#define READING(kind, collector)                                                                 \
+	{                                                                                        \
+		.name = kind, .reads = true, .open = reading_open, .free = reading_free,         \
+		.fd = reading_fd, .poll = nothing, .put = reading_put, .remove = reading_remove, \
+		.forget = reading_forget, .begin = nothing, .tick = reading_tick,                \
+		.stop = reading_stop, .drain = nothing, .profile = reading_profile,              \
+		.done = nothing, .arg = collector,                                               \
 	}
 
 const struct engine_kind engine_heap = READING("heap", &collector_heap);

@@ -62,6 +62,17 @@ static void part_refused(struct engine_part *p, const struct err *why)
 		*p->why = *why;
 }
 
+/* For those that read it. One that has gone in the meantime tells that itself. */
+static void wake(struct engine *en, struct engine_target *t)
+{
+	bool reads = false;
+
+	for (size_t k = 0; k < en->nkinds; k++)
+		reads |= en->kinds[k].kind->reads;
+	if (reads)
+		target_wake(t->subject->target, NULL);
+}
+
 /*
  * Has all kinds observe it that have nothing of it yet. An error is the first kind's, when none can.
  */
@@ -70,6 +81,7 @@ static int parts_put(struct engine *en, struct engine_target *t, struct err *e)
 	bool any = false;
 	int first = 0;
 
+	wake(en, t);
 	for (size_t k = 0; k < en->nkinds; k++) {
 		struct engine_part *p = &t->part[k];
 		struct err why = { "" };
@@ -207,36 +219,71 @@ static int enter(struct engine *en, struct engine_target *t, struct err *e)
 	return 0;
 }
 
-int engine_add(struct engine *en, pid_t pid, const struct engine_target **out, struct err *e)
+static int is_new(const struct engine *en, pid_t pid, struct err *e)
 {
-	struct engine_target *t;
+	return target_of(en, pid) ? err_set(e, -EEXIST, "pid %d is observed already", pid) : 0;
+}
+
+/* What was opened to understand it is closed: a host has many processes, and we have few descriptors. */
+static int add(struct engine *en, struct subject *s, const struct engine_target **out,
+	       struct err *e)
+{
+	struct engine_target *t = calloc(1, sizeof(*t));
 	int ret;
 
-	if (target_of(en, pid))
-		return err_set(e, -EEXIST, "pid %d is observed already", pid);
-	t = calloc(1, sizeof(*t));
-	if (!t)
+	if (!t) {
+		subject_free(s);
 		return err_set(e, -ENOMEM, "no memory for a target");
-	ret = subject_open_shared(pid, &en->o, &en->binaries, &t->subject, e);
-	if (!ret)
-		ret = identify(t, pid, e);
+	}
+	t->subject = s;
+	ret = identify(t, s->target->pid, e);
 	if (!ret)
 		ret = enter(en, t, e);
 	if (ret) {
 		target_forget(en, t);
-		binaries_trim(&en->binaries);
-		return ret;
+	} else {
+		target_rest(s->target);
+		*out = t;
 	}
-	*out = t;
-	return 0;
+	binaries_trim(&en->binaries);
+	return ret;
 }
 
-void engine_exec(struct engine *en, pid_t pid)
+int engine_add(struct engine *en, pid_t pid, const struct engine_target **out, struct err *e)
+{
+	struct subject *s = NULL;
+	int ret = is_new(en, pid, e);
+
+	if (!ret)
+		ret = subject_open_shared(pid, &en->o, &en->binaries, &s, e);
+	return ret ? ret : add(en, s, out, e);
+}
+
+int engine_adopt(struct engine *en, struct target *t, const struct engine_target **out,
+		 struct err *e)
+{
+	struct subject *s = NULL;
+	int ret = is_new(en, t->pid, e);
+
+	if (ret)
+		target_free(t);
+	else
+		ret = subject_adopt(t, &en->o, &en->binaries, &s, e);
+	return ret ? ret : add(en, s, out, e);
+}
+
+/* An exec up to opened_ns is the one that it was opened after. */
+void engine_exec(struct engine *en, pid_t pid, uint64_t when_ns)
 {
 	struct engine_target *t = target_of(en, pid);
+	struct target *p = t ? t->subject->target : NULL;
 
-	if (t && target_alive(t->subject->target, NULL))
-		target_end(en, t, t->subject->target->became ? ENGINE_BECAME : ENGINE_ENDED);
+	if (!t)
+		return;
+	if (target_alive(p, NULL))
+		target_end(en, t, p->became ? ENGINE_BECAME : ENGINE_ENDED);
+	else if (when_ns > p->opened_ns)
+		target_end(en, t, ENGINE_BECAME);
 }
 
 /* ---- the window ---- */
@@ -301,6 +348,7 @@ int engine_begin(struct engine *en, struct err *e)
 		/* What was kept of it went with the window before. */
 		if (parts_put(en, t, NULL))
 			target_end(en, t, ENGINE_ENDED);
+		target_rest(t->subject->target);
 		target_begin(t);
 	}
 	for (size_t k = 0; !ret && k < en->nkinds; k++)
@@ -347,6 +395,7 @@ int engine_tick(struct engine *en, struct err *e)
 	for (size_t i = 0; i < en->at.n; i++)
 		if (en->at.at[i]->state == ENGINE_ON)
 			target_read(en->at.at[i]);
+	binaries_trim(&en->binaries);
 	for (int i = 0; i < LOOKS && en->at.n; i++) {
 		struct engine_target *t = en->at.at[en->look++ % en->at.n];
 
@@ -378,6 +427,7 @@ static void hand_over(struct engine *en, struct engine_target *t, engine_sink *s
 	struct engine_result results[ENGINE_KINDS_MAX] = { 0 };
 	struct err e[ENGINE_KINDS_MAX] = { 0 };
 
+	wake(en, t);
 	for (size_t k = 0; k < en->nkinds; k++) {
 		struct engine_part *p = &t->part[k];
 		struct prof *prof = NULL;
@@ -393,6 +443,7 @@ static void hand_over(struct engine *en, struct engine_target *t, engine_sink *s
 	for (size_t k = 0; k < en->nkinds; k++)
 		prof_free(results[k].prof);
 	parts_forget(en, t);
+	target_rest(t->subject->target);
 }
 
 static int drain(struct engine *en, struct err *e)

@@ -68,6 +68,7 @@ struct engine_target {
 };
 
 struct engine_kind {
+	bool reads;	  /* put() and profile() read much of the target's memory */
 	const char *name; /* "cpu": also the file name's part */
 	/*
 	 * Loads what it needs, for @expected targets or so, at most GPB_CPU_TARGETS. @kind is this struct.
@@ -121,11 +122,15 @@ DEFINE_FREEP(struct engine, engine)
  */
 int engine_add(struct engine *en, pid_t pid, const struct engine_target **out, struct err *e);
 
+/* The same of one that is held already; @t is taken over, also on error. */
+int engine_adopt(struct engine *en, struct target *t, const struct engine_target **out,
+		 struct err *e);
+
 /*
- * Somebody has seen that @pid called exec. When that was a target it is one no more, and is told by
- * its state.
+ * Somebody has seen that @pid called exec at @when_ns (monotonic). When that was a target it is one no more, and is
+ * told by its state.
  */
-void engine_exec(struct engine *en, pid_t pid);
+void engine_exec(struct engine *en, pid_t pid, uint64_t when_ns);
 
 int engine_begin(struct engine *en, struct err *e);
 int engine_fd(const struct engine *en); /* to be polled for reading */

@@ -107,10 +107,9 @@ int probing_crowded(struct probing *p, const char *why)
 /* Is it the executable, and no library? Of those that map a library nothing is known. */
 static bool is_executable(const struct subject *s)
 {
-	struct stat file, exe;
+	struct stat file;
 
-	return !fstat(s->images.at[0].fd, &file) && !fstat(s->target->exe_fd, &exe) &&
-	       file.st_ino == exe.st_ino;
+	return !fstat(s->images.at[0].fd, &file) && file.st_ino == s->target->exe_id.ino;
 }
 
 void probing_tell_bystanders(const struct probing *p, char *to, size_t size)

@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "go/image/gobin.h"
 #include "target/claim.h"
+#include "target/handover.h"
 #include "target/poke.h"
 
 /* What one look at a process needs. */
@@ -47,26 +48,38 @@ static const struct survey_file *known(const struct survey *s, const struct surv
 	return memcmp(&s->files.at[i].key, k, sizeof(*k)) ? NULL : &s->files.at[i];
 }
 
-const struct survey_file *survey_remember(struct survey *s, const struct survey_key *k,
-					  struct survey_build *build, bool dynamic)
+struct survey_file *survey_remember(struct survey *s, const struct survey_key *k,
+				    struct survey_build *build, bool dynamic, int copy)
 {
 	struct survey_file *f = vec_add(&s->files, LIMIT_SURVEY);
 
 	if (!f) {
 		free(build);
+		closep(&copy);
 		return NULL;
 	}
-	*f = (struct survey_file){ .key = *k, .build = build, .dynamic = dynamic };
+	*f = (struct survey_file){ .key = *k, .build = build, .dynamic = dynamic, .copy = copy };
 	map_put(&s->by_key, hash_bytes(k, sizeof(*k)), s->files.n - 1);
 	return f;
+}
+
+/* A process of it may be handed over, and whoever takes it must not wait for a file system. */
+static void copy_foreign(struct look *l, int fd, struct survey_file *f)
+{
+	struct err e = { "" };
+
+	if (l->s->hold && f->build && !f->build->library && handover_is_foreign(fd) &&
+	    handover_copy(fd, &f->copy, &e))
+		keep_why(f->no_copy, e.msg);
 }
 
 /* The file behind @fd, which is examined when it is new. NULL: no room, no memory. */
 static const struct survey_file *file_of(struct look *l, int fd, const char *name, uint64_t bias,
 					 bool library)
 {
-	const struct survey_file *f;
+	const struct survey_file *old;
 	struct survey_build *b = NULL;
+	struct survey_file *f;
 	struct survey_key k;
 	bool dynamic = false;
 	struct stat st;
@@ -74,9 +87,9 @@ static const struct survey_file *file_of(struct look *l, int fd, const char *nam
 	if (fstat(fd, &st))
 		return NULL;
 	k = key_of(&st);
-	f = known(l->s, &k);
-	if (f)
-		return f;
+	old = known(l->s, &k);
+	if (old)
+		return old;
 	if (S_ISREG(st.st_mode) && gobin_may_be_go(fd, &dynamic)) {
 		b = malloc(sizeof(*b));
 		if (!b)
@@ -88,7 +101,10 @@ static const struct survey_file *file_of(struct look *l, int fd, const char *nam
 			b->library = library;
 		}
 	}
-	return survey_remember(l->s, &k, b, dynamic);
+	f = survey_remember(l->s, &k, b, dynamic, -1);
+	if (f)
+		copy_foreign(l, fd, f);
+	return f;
 }
 
 /* ---- one process ---- */
@@ -139,7 +155,8 @@ static void fill_command(struct look *l, struct survey_proc *p)
 			p->command[i] = ' ';
 }
 
-static void fill_where(struct look *l, struct survey_proc *p)
+/* What the kernel knows without touching the process' memory. */
+static void fill_names(struct look *l, struct survey_proc *p)
 {
 	CLEANUP(freep) char *text = malloc(LIMIT_CGROUP);
 	size_t len;
@@ -148,12 +165,17 @@ static void fill_where(struct look *l, struct survey_proc *p)
 	if (len && p->comm[len - 1] == '\n')
 		p->comm[len - 1] = 0;
 	fill_user(l, p);
-	fill_command(l, p);
 	if (!text)
 		return;
 	read_text(l, "cgroup", text, LIMIT_CGROUP, &len);
 	container_parse(text, len, &p->where);
 	container_path(text, p->cgroup, sizeof(p->cgroup));
+}
+
+static void fill_where(struct look *l, struct survey_proc *p)
+{
+	fill_names(l, p);
+	fill_command(l, p);
 }
 
 static void answer(struct survey_answer *a, const char *why)
@@ -278,7 +300,54 @@ static void fill_answers(struct look *l, struct survey_proc *p, uint64_t bias)
 	answer(&p->goroutine, first_of(common, b->allgs.found ? "" : b->allgs.why, ""));
 }
 
-static void add_proc(struct look *l, const struct survey_build *b, uint64_t bias, const char *exe)
+/*
+ * A file that may not answer stays behind: here, where waiting for its closing costs this process alone. f->copy stands
+ * in for it, or a copy that is made for this process (of a program that is not Go's itself).
+ */
+static int leave_foreign(struct target *t, const struct survey_file *f, struct err *e)
+{
+	int copy = -1, ret = 0;
+
+	if (f->copy < 0 && handover_is_foreign(t->exe_fd))
+		ret = handover_copy(t->exe_fd, &copy, e);
+	if (ret || (f->copy < 0 && copy < 0))
+		return ret;
+	close(t->exe_fd);
+	t->exe_fd = copy;
+	t->exe_local = false;
+	return 0;
+}
+
+/* Nothing of it can be profiled. */
+static void refuse_all(struct survey_proc *p, const char *why)
+{
+	answer(&p->cpu, why);
+	answer(&p->wait, why);
+	answer(&p->goroutine, why);
+	for (int r = 0; r < SURVEY_RATES; r++) {
+		answer(&p->sources[r].read, why);
+		answer(&p->sources[r].probe, why);
+		answer(&p->sources[r].enable, why);
+	}
+}
+
+/* What a profile needs of the process goes with it. */
+static void hold_it(struct look *l, struct survey_proc *p, const struct survey_file *f)
+{
+	struct err e = { "" };
+
+	if (!l->s->hold || !l->t || !l->s->hold(l->s->hold_arg, p))
+		return;
+	if (*f->no_copy || leave_foreign(l->t, f, &e)) {
+		refuse_all(p, *f->no_copy ? f->no_copy : e.msg);
+		return;
+	}
+	if (f->dynamic || p->build->library)
+		handover_libs(l->t, gobin_is_go);
+	p->target = TAKE(l->t);
+}
+
+static void add_proc(struct look *l, const struct survey_file *f, uint64_t bias, const char *exe)
 {
 	struct survey_proc *p = vec_add(&l->s->at, LIMIT_SURVEY);
 
@@ -287,11 +356,12 @@ static void add_proc(struct look *l, const struct survey_build *b, uint64_t bias
 		return;
 	}
 	p->pid = l->pid;
-	p->build = b;
+	p->build = f->build;
 	p->exe = strdup(exe);
 	p->exe_deleted = l->t ? l->t->exe_deleted : -1;
 	fill_where(l, p);
 	fill_answers(l, p, bias);
+	hold_it(l, p, f);
 }
 
 /* Finds a Go library that a C program has loaded: the first one, as profiles do. */
@@ -311,17 +381,59 @@ static void look_at_libraries(struct look *l)
 			continue;
 		f = file_of(l, fd, m->name, bias, true);
 		if (f && f->build) {
-			add_proc(l, f->build, bias, l->t->exe);
+			add_proc(l, f, bias, l->t->exe);
 			return;
 		}
 	}
 }
 
-/* The first reason is shown for all. */
-static void count_denied(struct survey *s, int cap)
+static struct survey_proc *add_closed(struct look *l)
 {
+	struct survey_proc *p = vec_add(&l->s->closed, LIMIT_SURVEY);
+
+	if (p) {
+		p->pid = l->pid;
+		p->exe_deleted = -1;
+		fill_names(l, p);
+	}
+	return p;
+}
+
+/* The first reason is shown for all. */
+static void count_denied(struct look *l, int cap, const char *exe)
+{
+	struct survey *s = l->s;
+	struct survey_proc *p = add_closed(l);
+
 	if (!s->denied++)
 		caps_denied(cap, s->denied_why);
+	if (!p)
+		return;
+	fill_command(l, p);
+	p->exe = *exe ? strdup(exe) : NULL;
+	answer(&p->cpu, s->denied_why);
+}
+
+void survey_add_unanswered(struct survey *s, pid_t pid)
+{
+	struct look l = { .s = s, .pid = pid };
+	struct survey_proc *p;
+	char name[32], exe[4096];
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "/proc/%d", pid);
+	l.dir_fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (l.dir_fd < 0)
+		return;
+	p = add_closed(&l);
+	n = readlinkat(l.dir_fd, "exe", exe, sizeof(exe) - 1);
+	if (p && n > 0)
+		p->exe = strndup(exe, (size_t)n);
+	if (p) {
+		p->command_unread = true; /* it lies in the process' memory */
+		answer(&p->cpu, "its files or its memory do not answer");
+	}
+	close(l.dir_fd);
 }
 
 /*
@@ -361,7 +473,7 @@ static void look_at(struct look *l)
 
 	if ((ret == -EACCES || ret == -EPERM) && has_cmdline(l)) {
 		l->s->seen++;
-		count_denied(l->s, *exe ? CAP_DAC_READ_SEARCH : CAP_SYS_PTRACE);
+		count_denied(l, *exe ? CAP_DAC_READ_SEARCH : CAP_SYS_PTRACE, exe);
 	}
 	if (ret < 0)
 		return;
@@ -378,7 +490,7 @@ static void look_at(struct look *l)
 	if (!f)
 		l->s->left_out++;
 	else if (f->build)
-		add_proc(l, f->build, l->t ? l->t->bias : 0, l->t ? l->t->exe : exe);
+		add_proc(l, f, l->t ? l->t->bias : 0, l->t ? l->t->exe : exe);
 	else if (f->dynamic && l->t)
 		look_at_libraries(l);
 }
@@ -399,18 +511,26 @@ void survey_look(struct survey *s, const struct survey_rights *rights, int proc,
 
 void survey_forget(struct survey *s)
 {
-	for (size_t i = 0; i < s->at.n; i++)
+	for (size_t i = 0; i < s->at.n; i++) {
 		free(s->at.at[i].exe);
-	s->at.n = 0;
+		target_free(s->at.at[i].target);
+	}
+	for (size_t i = 0; i < s->closed.n; i++)
+		free(s->closed.at[i].exe);
+	s->at.n = s->closed.n = 0;
 }
 
 void survey_fini(struct survey *s)
 {
+	survey_stop(s);
 	survey_forget(s);
-	for (size_t i = 0; i < s->files.n; i++)
+	for (size_t i = 0; i < s->files.n; i++) {
 		free(s->files.at[i].build);
+		closep(&s->files.at[i].copy);
+	}
 	free(s->rights);
 	vec_fini(&s->at);
+	vec_fini(&s->closed);
 	vec_fini(&s->unanswered);
 	vec_fini(&s->files);
 	map_fini(&s->by_key);

@@ -73,20 +73,37 @@ struct survey_proc {
 	struct container where;
 	/* its arguments with blanks between them, and the path of its cgroup; foreign bytes, cut */
 	char command[SURVEY_TEXT], cgroup[SURVEY_TEXT];
+	bool command_unread;
 	const struct survey_build *build; /* borrowed from the survey */
 	struct survey_value rate[SURVEY_RATES];
 	struct survey_answer cpu, wait, goroutine;
 	struct survey_sources sources[SURVEY_RATES];
+	/* where survey.hold wants it: the process, at rest (target/handover.h); owned, may be taken out */
+	struct target *target;
 };
 
+struct target;
 struct survey_file;   /* private */
+struct survey_run;    /* private */
 struct survey_rights; /* private */
 
 struct survey {
 	bool cpu_only; /* set before: only what CPU profiles need is found out of files and processes */
-	VEC(struct survey_proc) at;  /* by pid */
-	size_t seen;		     /* processes with a program, whether Go's or not */
-	size_t denied;		     /* processes that could not be examined */
+	/*
+	 * Set before, may be NULL: which processes are to be handed over as survey_proc.target, so that
+	 * nobody opens them a second time. It is asked in a child.
+	 */
+	bool (*hold)(void *arg, const struct survey_proc *p);
+	void *hold_arg;
+	VEC(struct survey_proc) at; /* by pid */
+	size_t seen;		    /* processes with a program, whether Go's or not */
+	size_t denied;		    /* processes that could not be examined */
+	/*
+	 * Those, and those that did not answer, with what is known without examining them: build is NULL, cpu.why says why,
+	 * exe may be NULL; command_unread: their arguments were not read. Whether they are Go's is not known. At most
+	 * LIMIT_SURVEY; more are only counted.
+	 */
+	VEC(struct survey_proc) closed;
 	bool hidden;		     /* /proc does not even name others' processes (hidepid) */
 	size_t left_out;	     /* Go processes that there was no room or memory for */
 	char denied_why[SURVEY_WHY]; /* of the first of them */
@@ -99,6 +116,7 @@ struct survey {
 	VEC(struct survey_file) files; /* private: every file that was looked at */
 	struct map by_key;	       /* private */
 	struct survey_rights *rights;  /* private; owned */
+	struct survey_run *run;	       /* private: one that is under way; owned */
 };
 
 /*
@@ -113,7 +131,16 @@ int survey_run(struct survey *out, struct err *e);
  * not looked at again. What it finds is appended to s->at; a process may be there twice then.
  */
 int survey_more(struct survey *s, const pid_t *pids, size_t n, struct err *e);
-/* Forgets s->at, and keeps what is known of files. */
+/*
+ * The same, for those who have something else to do meanwhile: survey_begin(), then survey_step() whenever survey_fd()
+ * can be read, and each 100 ms or so. It returns 0 while it goes on, 1 when everything is told, and an error when
+ * nothing more comes; then survey_stop(). survey_fd() is the same until then, and -1 when there is none.
+ */
+int survey_begin(struct survey *s, const pid_t *pids, size_t n, struct err *e);
+int survey_fd(const struct survey *s);
+int survey_step(struct survey *s, struct err *e);
+void survey_stop(struct survey *s);
+/* Forgets s->at and s->closed, and keeps what is known of files. */
 void survey_forget(struct survey *s);
 void survey_fini(struct survey *s);
 

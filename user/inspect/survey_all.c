@@ -4,32 +4,75 @@
  * A process may have mapped a file, or may run one, whose file system does not answer. Whoever reads
  * it waits, and there are waits that not even SIGKILL ends (a FUSE request that its server has
  * taken). So a child does that. After each process it sends what is new: it began as a copy of the parent, so
- * both have the same lists. When it falls silent it is killed, at once or whenever its wait is over, and a new
- * child goes on with the next process.
+ * both have the same lists. Processes that survey.hold wants it hands over with their descriptors. When it falls
+ * silent it is killed, at once or whenever its wait is over, and a new child goes on with the next process.
  */
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "base/limits.h"
+#include "base/nofile.h"
 #include "inspect/ability.h"
 #include "inspect/survey_priv.h"
+#include "target/handover.h"
 
-enum { POLL_MS = 100, OUT = 3, EXE_MAX = 4096, REAP_TRIES = 10, REAP_US = 1000 };
-
-struct run {
-	struct survey *s;
-	VEC(pid_t) pids;
+enum {
+	POLL_MS = 100,
+	OUT = 3,
+	EXE_MAX = 4096,
+	REAP_TRIES = 10,
+	REAP_US = 1000,
+	FRAME_MAX = 256 << 20,	    /* bytes about one process: its maps, and the rest */
+	FDS_MAX = HANDOVER_FDS + 1, /* of one process: its own, and the copy of its file */
 };
 
-/* What follows are @files times a survey_file and its build, and @procs times a survey_proc, a link, its exe. */
+/* What a child sends for each process: this, with the descriptors, and then the bytes. */
+struct frame {
+	uint64_t bytes;
+	uint32_t fds, pad;
+};
+
+/* What is being sent, or has come. */
+struct parcel {
+	uint8_t *data;
+	size_t n, at; /* bytes; that were taken out */
+	int fds[FDS_MAX];
+	size_t nfds, fds_at;
+};
+
+/* A survey under way. */
+struct survey_run {
+	struct survey *s;
+	VEC(pid_t) pids;
+	size_t next; /* the process that the child looks at */
+	int ep;	     /* readable when fd is */
+
+	pid_t child; /* 0: there is none */
+	int fd;
+	clockid_t cpu;	 /* the child's */
+	uint64_t cpu_ns; /* that it has used; quiet_ns: since when it has not used more */
+	uint64_t quiet_ns, began_ns; /* began_ns: with this process */
+
+	struct frame head; /* of what comes now */
+	size_t head_n;	   /* bytes of it */
+	struct parcel in;
+};
+
+/*
+ * What follows are @files times a survey_file and its build, @procs times a survey_proc, a link, its exe and the target,
+ * and @closed times a survey_proc, a link and its exe.
+ */
 struct news {
-	size_t files, procs;
+	size_t files, procs, closed;
 	size_t seen, denied, left_out;
 	char denied_why[SURVEY_WHY];
 };
@@ -38,6 +81,12 @@ struct news {
 struct link {
 	size_t file; /* whose build it is */
 	size_t exe;  /* bytes; 0: there is none */
+	bool held; /* its target follows; if it has no executable's descriptor, the file's copy is that */
+};
+
+/* How many processes and files were told of. */
+struct told {
+	size_t files, procs, closed;
 };
 
 /* ---- the child ---- */
@@ -45,6 +94,15 @@ struct link {
 static bool put(FILE *to, const void *p, size_t n)
 {
 	return !n || fwrite(p, n, 1, to) == 1;
+}
+
+static bool put_fds(struct parcel *to, const int *fds, size_t n)
+{
+	if (n > FDS_MAX - to->nfds)
+		return false;
+	memcpy(to->fds + to->nfds, fds, n * sizeof(*fds));
+	to->nfds += n;
+	return true;
 }
 
 static size_t file_with(const struct survey *s, const struct survey_build *b)
@@ -58,21 +116,33 @@ static size_t file_with(const struct survey *s, const struct survey_build *b)
 
 static bool put_proc(FILE *to, const struct survey *s, const struct survey_proc *p)
 {
-	struct link k = { .file = file_with(s, p->build), .exe = p->exe ? strlen(p->exe) : 0 };
+	struct link k = { .file = p->build ? file_with(s, p->build) : s->files.n,
+			  .exe = p->exe ? strlen(p->exe) : 0,
+			  .held = p->target != NULL };
 
 	return put(to, p, sizeof(*p)) && put(to, &k, sizeof(k)) && put(to, p->exe, k.exe);
 }
 
-static bool put_file(FILE *to, const struct survey_file *f)
+static bool put_target(FILE *to, struct parcel *p, const struct target *t)
 {
-	return put(to, f, sizeof(*f)) && (!f->build || put(to, f->build, sizeof(*f->build)));
+	int fds[HANDOVER_FDS];
+	size_t n;
+
+	return !t || (handover_send(t, to, fds, &n) && put_fds(p, fds, n));
 }
 
-/* What came after the first @files and @procs. */
-static bool put_news(FILE *to, const struct survey *s, size_t files, size_t procs)
+static bool put_file(FILE *to, struct parcel *p, const struct survey_file *f)
 {
-	struct news n = { .files = s->files.n - files,
-			  .procs = s->at.n - procs,
+	return put(to, f, sizeof(*f)) && (!f->build || put(to, f->build, sizeof(*f->build))) &&
+	       (f->copy < 0 || put_fds(p, &f->copy, 1));
+}
+
+/* What came after that. */
+static bool put_news(FILE *to, struct parcel *p, const struct survey *s, struct told was)
+{
+	struct news n = { .files = s->files.n - was.files,
+			  .procs = s->at.n - was.procs,
+			  .closed = s->closed.n - was.closed,
 			  .seen = s->seen,
 			  .denied = s->denied,
 			  .left_out = s->left_out };
@@ -80,11 +150,68 @@ static bool put_news(FILE *to, const struct survey *s, size_t files, size_t proc
 
 	memcpy(n.denied_why, s->denied_why, sizeof(n.denied_why));
 	ok = put(to, &n, sizeof(n));
-	for (; ok && files < s->files.n; files++)
-		ok = put_file(to, &s->files.at[files]);
-	for (; ok && procs < s->at.n; procs++)
-		ok = put_proc(to, s, &s->at.at[procs]);
-	return ok && !fflush(to);
+	for (size_t i = was.files; ok && i < s->files.n; i++)
+		ok = put_file(to, p, &s->files.at[i]);
+	for (size_t i = was.procs; ok && i < s->at.n; i++)
+		ok = put_proc(to, s, &s->at.at[i]) && put_target(to, p, s->at.at[i].target);
+	for (size_t i = was.closed; ok && i < s->closed.n; i++)
+		ok = put_proc(to, s, &s->closed.at[i]);
+	return ok;
+}
+
+union control {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+};
+
+static bool send_head(const struct parcel *p)
+{
+	union control control = { 0 };
+	struct frame f = { .bytes = p->n, .fds = (uint32_t)p->nfds };
+	struct iovec one = { .iov_base = &f, .iov_len = sizeof(f) };
+	struct msghdr m = { .msg_iov = &one, .msg_iovlen = 1 };
+
+	if (p->nfds) {
+		control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+						 .cmsg_type = SCM_RIGHTS,
+						 .cmsg_len = CMSG_LEN(sizeof(int) * p->nfds) };
+		memcpy(CMSG_DATA(&control.head), p->fds, sizeof(int) * p->nfds);
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_SPACE(sizeof(int) * p->nfds);
+	}
+	return sendmsg(OUT, &m, 0) == sizeof(f);
+}
+
+static bool send_parcel(const struct parcel *p)
+{
+	if (!send_head(p))
+		return false;
+	for (size_t done = 0; done < p->n;) {
+		ssize_t sent = write(OUT, p->data + done, p->n - done);
+
+		if (sent < 0 && errno != EINTR)
+			return false;
+		done += sent > 0 ? (size_t)sent : 0;
+	}
+	return true;
+}
+
+/* A child has as few descriptors as we have, so what was handed over is closed here. */
+static bool tell_news(struct survey *s, struct told was)
+{
+	struct parcel p = { 0 };
+	char *data = NULL;
+	FILE *to = open_memstream(&data, &p.n);
+	bool ok = to && put_news(to, &p, s, was) && !fflush(to);
+
+	p.data = (uint8_t *)data;
+	ok = ok && send_parcel(&p);
+	if (to)
+		fclose(to);
+	free(data);
+	for (size_t i = was.procs; i < s->at.n; i++)
+		target_free(TAKE(s->at.at[i].target));
+	return ok;
 }
 
 /* It may be left behind, so it holds nothing of others': no pipe's end, no locked file. */
@@ -100,122 +227,165 @@ static bool let_go(int out)
 	return !syscall(SYS_close_range, OUT + 1, ~0u, 0);
 }
 
-static _Noreturn void child(const struct run *r, size_t from, int out, pid_t parent)
+/* A file that asks for more memory than this costs its process alone. */
+static void bound_memory(void)
+{
+	struct rlimit l = { LIMIT_SURVEY_MEMORY, LIMIT_SURVEY_MEMORY };
+
+	setrlimit(RLIMIT_DATA, &l);
+}
+
+static _Noreturn void child(const struct survey_run *r, int out, pid_t parent)
 {
 	struct survey *s = r->s;
-	FILE *to;
+	size_t i = r->next;
 	int proc;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent || !let_go(out))
 		_exit(1);
-	to = fdopen(OUT, "w");
+	bound_memory();
 	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (; to && proc >= 0 && from < r->pids.n; from++) {
-		size_t files = s->files.n, procs = s->at.n;
+	for (; proc >= 0 && i < r->pids.n; i++) {
+		struct told was = { s->files.n, s->at.n, s->closed.n };
 
-		survey_look(s, s->rights, proc, r->pids.at[from]);
-		if (!put_news(to, s, files, procs))
+		survey_look(s, s->rights, proc, r->pids.at[i]);
+		if (!tell_news(s, was))
 			break;
 	}
-	_exit(from < r->pids.n);
+	_exit(i < r->pids.n);
 }
 
-/* ---- the parent ---- */
+/* ---- the parent: what is in a frame ---- */
 
-static uint64_t ns_of(clockid_t clock)
+static bool get(void *arg, void *buf, size_t n)
 {
-	struct timespec ts = { 0 };
+	struct parcel *p = arg;
 
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
-struct line {
-	int fd;
-	clockid_t cpu;	   /* of the child */
-	uint64_t began_ns; /* with the process that it looks at */
-};
-
-/* Waits until there is something to read. Who uses CPU time is at work. */
-static bool answers(const struct line *l)
-{
-	uint64_t cpu = ns_of(l->cpu), now;
-
-	for (unsigned quiet = 0; quiet < LIMIT_QUIET_MS; quiet += POLL_MS) {
-		struct pollfd p = { .fd = l->fd, .events = POLLIN };
-
-		if (poll(&p, 1, POLL_MS) > 0)
-			return true;
-		now = ns_of(l->cpu);
-		if (now != cpu)
-			quiet = 0;
-		cpu = now;
-		if (ns_of(CLOCK_MONOTONIC) - l->began_ns > LIMIT_LOOK_MS * 1000000ull)
-			return false;
-	}
-	return false;
-}
-
-static bool get(const struct line *l, void *buf, size_t n)
-{
-	for (size_t done = 0; done < n;) {
-		ssize_t got = answers(l) ? read(l->fd, (char *)buf + done, n - done) : 0;
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		done += (size_t)got;
-	}
+	if (n > p->n - p->at)
+		return false;
+	memcpy(buf, p->data + p->at, n);
+	p->at += n;
 	return true;
 }
 
-static bool get_file(struct survey *s, const struct line *l)
+/* So many descriptors, which are the caller's now; NULL: there are not so many. */
+static const int *get_fds(struct parcel *p, size_t n)
+{
+	const int *at = p->fds + p->fds_at;
+
+	if (n > p->nfds - p->fds_at)
+		return NULL;
+	p->fds_at += n;
+	return at;
+}
+
+static void parcel_drop(struct parcel *p)
+{
+	for (size_t i = p->fds_at; i < p->nfds; i++)
+		close(p->fds[i]);
+	free(p->data);
+	*p = (struct parcel){ 0 };
+}
+
+static bool get_file(struct survey *s, struct parcel *p)
 {
 	CLEANUP(freep) struct survey_build *b = NULL;
-	struct survey_file f;
+	struct survey_file f, *at;
+	const int *copy = NULL;
 
-	if (!get(l, &f, sizeof(f)))
+	if (!get(p, &f, sizeof(f)))
 		return false;
 	if (f.build) {
 		b = malloc(sizeof(*b));
-		if (!b || !get(l, b, sizeof(*b)))
+		if (!b || !get(p, b, sizeof(*b)))
 			return false;
 	}
-	return survey_remember(s, &f.key, TAKE(b), f.dynamic) != NULL;
+	if (f.copy >= 0) {
+		copy = get_fds(p, 1);
+		if (!copy)
+			return false;
+	}
+	at = survey_remember(s, &f.key, TAKE(b), f.dynamic, copy ? *copy : -1);
+	if (at)
+		keep_why(at->no_copy, f.no_copy);
+	return at != NULL;
 }
 
-static bool get_proc(struct survey *s, const struct line *l)
+/* @file: the one that it runs. */
+static struct target *get_target(struct parcel *p, const struct survey_file *file)
+{
+	CLEANUP(target_freep) struct target *t = handover_receive(get, p);
+	const int *fds = t ? get_fds(p, handover_fds(t)) : NULL;
+
+	if (!fds)
+		return NULL;
+	handover_adopt(t, fds);
+	if (t->exe_fd < 0 && file->copy >= 0)
+		t->exe_fd = fcntl(file->copy, F_DUPFD_CLOEXEC, 0);
+	return t->exe_fd < 0 ? NULL : TAKE(t);
+}
+
+static bool get_proc(struct survey *s, struct parcel *p, struct survey_proc *proc, struct link *k)
 {
 	CLEANUP(freep) char *exe = NULL;
-	struct survey_proc p, *at;
-	struct link k;
 
-	if (!get(l, &p, sizeof(p)) || !get(l, &k, sizeof(k)) || k.file >= s->files.n ||
-	    !s->files.at[k.file].build || k.exe > EXE_MAX)
+	if (!get(p, proc, sizeof(*proc)) || !get(p, k, sizeof(*k)) || k->exe > EXE_MAX)
 		return false;
-	exe = k.exe ? calloc(1, k.exe + 1) : NULL;
-	if (k.exe && (!exe || !get(l, exe, k.exe)))
+	exe = k->exe ? calloc(1, k->exe + 1) : NULL;
+	if (k->exe && (!exe || !get(p, exe, k->exe)))
 		return false;
-	at = vec_add(&s->at, LIMIT_SURVEY);
-	if (!at)
-		return false;
-	p.build = s->files.at[k.file].build;
-	p.exe = TAKE(exe);
-	*at = p;
+	proc->build = k->file < s->files.n ? s->files.at[k->file].build : NULL;
+	proc->target = NULL;
+	proc->exe = TAKE(exe);
 	return true;
 }
 
-static bool get_news(struct survey *s, const struct line *l)
+static bool get_open(struct survey *s, struct parcel *p)
+{
+	struct survey_proc proc, *at;
+	struct link k;
+
+	if (!get_proc(s, p, &proc, &k))
+		return false;
+	if (proc.build && k.held)
+		proc.target = get_target(p, &s->files.at[k.file]);
+	at = proc.build && (proc.target || !k.held) ? vec_add(&s->at, LIMIT_SURVEY) : NULL;
+	if (at) {
+		*at = proc;
+		return true;
+	}
+	free(proc.exe);
+	target_free(proc.target);
+	return false;
+}
+
+static bool get_closed(struct survey *s, struct parcel *p)
+{
+	struct survey_proc proc, *at;
+	struct link k;
+
+	if (!get_proc(s, p, &proc, &k))
+		return false;
+	at = vec_add(&s->closed, LIMIT_SURVEY);
+	if (at)
+		*at = proc;
+	else
+		free(proc.exe);
+	return at != NULL;
+}
+
+static bool get_news(struct survey *s, struct parcel *p)
 {
 	struct news n;
-	bool ok = get(l, &n, sizeof(n));
+	bool ok = get(p, &n, sizeof(n));
 
 	for (size_t i = 0; ok && i < n.files; i++)
-		ok = get_file(s, l);
+		ok = get_file(s, p);
 	for (size_t i = 0; ok && i < n.procs; i++)
-		ok = get_proc(s, l);
+		ok = get_open(s, p);
+	for (size_t i = 0; ok && i < n.closed; i++)
+		ok = get_closed(s, p);
 	if (!ok)
 		return false;
 	s->seen = n.seen;
@@ -225,60 +395,258 @@ static bool get_news(struct survey *s, const struct line *l)
 	return true;
 }
 
-/* One that cannot be killed now is left to the first process of this machine. */
-static void end(pid_t pid)
+/* ---- the parent: the child, and frames ---- */
+
+static uint64_t ns_of(clockid_t clock)
 {
-	kill(pid, SIGKILL);
-	for (int i = 0; i < REAP_TRIES && !waitpid(pid, NULL, WNOHANG); i++)
-		usleep(REAP_US);
+	struct timespec ts = { 0 };
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
-/* Of a new child; *i: the first process that it did not tell of. */
-static int listen_to_one(struct run *r, size_t *i, struct err *e)
+/* One that cannot be killed now is left to the first process of this machine. */
+static void end_child(struct survey_run *r)
 {
-	struct line l = { 0 };
-	pid_t parent = getpid(), pid;
-	int pipefd[2];
+	if (!r->child)
+		return;
+	kill(r->child, SIGKILL);
+	for (int i = 0; i < REAP_TRIES && !waitpid(r->child, NULL, WNOHANG); i++)
+		usleep(REAP_US);
+	close(r->fd);
+	r->child = 0;
+	r->head_n = 0;
+	parcel_drop(&r->in);
+}
 
-	if (pipe2(pipefd, O_CLOEXEC))
-		return err_sys(e, "a pipe for a survey");
+static int start_child(struct survey_run *r, struct err *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	pid_t parent = getpid(), pid;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return err_sys(e, "a socket for a survey");
 	pid = fork();
 	if (!pid)
-		child(r, *i, pipefd[1], parent);
-	close(pipefd[1]);
-	if (pid < 0 || clock_getcpuclockid(pid, &l.cpu)) {
-		close(pipefd[0]);
+		child(r, pair[1], parent);
+	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
 		return err_sys(e, "a process for a survey");
 	}
-	l.fd = pipefd[0];
-	for (; *i < r->pids.n; ++*i) {
-		l.began_ns = ns_of(CLOCK_MONOTONIC);
-		if (!get_news(r->s, &l))
-			break;
-	}
-	close(l.fd);
-	end(pid);
+	r->child = pid;
+	r->fd = pair[0];
+	r->cpu_ns = 0;
+	r->began_ns = r->quiet_ns = ns_of(CLOCK_MONOTONIC);
+	if (clock_getcpuclockid(pid, &r->cpu) || epoll_ctl(r->ep, EPOLL_CTL_ADD, r->fd, &ev))
+		return err_sys(e, "waiting for a survey");
 	return 0;
 }
 
-static int all_of(struct run *r, struct err *e)
+/* The next one is looked at by another child. */
+static int give_up_one(struct survey_run *r, struct err *e)
 {
-	size_t i = 0;
-	int ret = listen_to_one(r, &i, e);
+	pid_t *one = vec_add(&r->s->unanswered, LIMIT_UNANSWERED);
 
-	while (!ret && i < r->pids.n) {
-		pid_t *one = vec_add(&r->s->unanswered, LIMIT_UNANSWERED);
-
-		if (!one) {
-			r->s->left_out += r->pids.n - i;
-			return 0;
-		}
-		*one = r->pids.at[i++];
-		if (i < r->pids.n)
-			ret = listen_to_one(r, &i, e);
+	end_child(r);
+	if (!one) {
+		r->s->left_out += r->pids.n - r->next;
+		r->next = r->pids.n;
+		return 0;
 	}
+	*one = r->pids.at[r->next++];
+	survey_add_unanswered(r->s, *one);
+	return r->next < r->pids.n ? start_child(r, e) : 0;
+}
+
+static void keep_fds(struct survey_run *r, struct msghdr *m)
+{
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS || r->in.nfds)
+			continue;
+		r->in.nfds = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(r->in.fds, CMSG_DATA(h), r->in.nfds * sizeof(int));
+	}
+}
+
+/* The next bytes, of a frame's head or behind it. */
+static ssize_t receive(struct survey_run *r, void *buf, size_t n)
+{
+	union control control;
+	struct iovec to = { .iov_base = buf, .iov_len = n };
+	struct msghdr m = { .msg_iov = &to,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t got = recvmsg(r->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	if (got > 0) {
+		keep_fds(r, &m);
+		r->quiet_ns = ns_of(CLOCK_MONOTONIC);
+	}
+	return got;
+}
+
+/* The head is there: makes room for what follows. */
+static bool begin_frame(struct survey_run *r)
+{
+	if (r->head.bytes > FRAME_MAX || r->head.fds != r->in.nfds)
+		return false;
+	r->in.data = malloc(r->head.bytes ? r->head.bytes : 1);
+	return r->in.data != NULL;
+}
+
+/* 1: a whole frame is there. 0: not yet. -EPIPE: no more will come, or it contradicts itself. */
+static int read_frame(struct survey_run *r)
+{
+	for (;;) {
+		bool head = r->head_n < sizeof(r->head);
+		uint8_t *to = head ? (uint8_t *)&r->head + r->head_n : r->in.data + r->in.n;
+		size_t want = head ? sizeof(r->head) - r->head_n : r->head.bytes - r->in.n;
+		ssize_t got = want ? receive(r, to, want) : 0;
+
+		if (!want)
+			return 1;
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 && errno == EAGAIN ? 0 : -EPIPE;
+		if (head)
+			r->head_n += (size_t)got;
+		else
+			r->in.n += (size_t)got;
+		if (head && r->head_n == sizeof(r->head) && !begin_frame(r))
+			return -EPIPE;
+	}
+}
+
+/* Who uses CPU time is at work. */
+static bool is_stuck(struct survey_run *r)
+{
+	uint64_t cpu = ns_of(r->cpu), now = ns_of(CLOCK_MONOTONIC);
+
+	if (cpu != r->cpu_ns)
+		r->quiet_ns = now;
+	r->cpu_ns = cpu;
+	return now - r->quiet_ns > LIMIT_QUIET_MS * 1000000ull ||
+	       now - r->began_ns > LIMIT_LOOK_MS * 1000000ull;
+}
+
+/* ---- the parent: steps ---- */
+
+void survey_stop(struct survey *s)
+{
+	struct survey_run *r = TAKE(s->run);
+
+	if (!r)
+		return;
+	end_child(r);
+	closep(&r->ep);
+	vec_fini(&r->pids);
+	free(r);
+}
+
+int survey_fd(const struct survey *s)
+{
+	return s->run ? s->run->ep : -1;
+}
+
+/* What there is of one process. 1: it is told of. 0: not yet. */
+static int step(struct survey_run *r, struct err *e)
+{
+	int ret = read_frame(r);
+
+	if (ret > 0 && get_news(r->s, &r->in)) {
+		parcel_drop(&r->in);
+		r->head_n = 0;
+		r->next++;
+		r->began_ns = ns_of(CLOCK_MONOTONIC);
+		return 1;
+	}
+	if (!ret && !is_stuck(r))
+		return 0;
+	ret = give_up_one(r, e);
+	return ret ? ret : 1;
+}
+
+int survey_step(struct survey *s, struct err *e)
+{
+	int ret = 1;
+
+	while (s->run && ret > 0 && s->run->next < s->run->pids.n)
+		ret = step(s->run, e);
 	return ret;
 }
+
+/* These are the same for all processes. */
+static int find_rights(struct survey *s, struct err *e)
+{
+	if (s->rights)
+		return 0;
+	s->rights = calloc(1, sizeof(*s->rights));
+	if (!s->rights)
+		return err_set(e, -ENOMEM, "no memory for a survey");
+	ability_cpu(&s->rights->cpu);
+	if (!s->cpu_only)
+		ability_uprobe(&s->rights->probe);
+	return 0;
+}
+
+static int begin(struct survey_run *r, const pid_t *pids, size_t n, struct err *e)
+{
+	int ret = find_rights(r->s, e);
+
+	r->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (!ret && r->ep < 0)
+		return err_sys(e, "epoll");
+	for (size_t i = 0; !ret && i < n; i++) {
+		pid_t *at = vec_add(&r->pids, INT32_MAX);
+
+		if (at)
+			*at = pids[i];
+		else
+			ret = err_set(e, -ENOMEM, "no memory for the list of processes");
+	}
+	return ret || !n ? ret : start_child(r, e);
+}
+
+int survey_begin(struct survey *s, const pid_t *pids, size_t n, struct err *e)
+{
+	int ret;
+
+	survey_stop(s);
+	s->run = calloc(1, sizeof(*s->run));
+	if (!s->run)
+		return err_set(e, -ENOMEM, "no memory for a survey");
+	s->run->s = s;
+	if (s->hold)
+		nofile_raise();
+	ret = begin(s->run, pids, n, e);
+	if (ret)
+		survey_stop(s);
+	return ret;
+}
+
+int survey_more(struct survey *s, const pid_t *pids, size_t n, struct err *e)
+{
+	int ret = survey_begin(s, pids, n, e);
+
+	while (!ret) {
+		struct pollfd p = { .fd = survey_fd(s), .events = POLLIN };
+
+		(void)poll(&p, 1, POLL_MS);
+		ret = survey_step(s, e);
+	}
+	survey_stop(s);
+	return ret < 0 ? ret : 0;
+}
+
+/* ---- all processes ---- */
+
+struct pids {
+	VEC(pid_t) v;
+};
 
 /* A pid is digits and nothing else; 0 is none. */
 static pid_t pid_of(const char *name)
@@ -299,7 +667,7 @@ static void closedirp(DIR **d)
 		closedir(*d);
 }
 
-static int list_pids(struct run *r, struct err *e)
+static int list_pids(struct survey *s, struct pids *to, struct err *e)
 {
 	CLEANUP(closedirp) DIR *proc = opendir("/proc");
 	const struct dirent *d;
@@ -312,13 +680,13 @@ static int list_pids(struct run *r, struct err *e)
 	 * With hidepid, /proc does not even name others' processes; otherwise pid 1 is always
 	 * there.
 	 */
-	r->s->hidden = faccessat(dirfd(proc), "1", F_OK, 0) != 0;
+	s->hidden = faccessat(dirfd(proc), "1", F_OK, 0) != 0;
 	while ((d = readdir(proc)) != NULL) {
 		pid_t pid = pid_of(d->d_name), *at;
 
 		if (!pid || pid == getpid())
 			continue;
-		at = vec_add(&r->pids, INT32_MAX);
+		at = vec_add(&to->v, INT32_MAX);
 		if (!at)
 			return err_set(e, -ENOMEM, "no memory for the list of processes");
 		*at = pid;
@@ -326,48 +694,17 @@ static int list_pids(struct run *r, struct err *e)
 	return 0;
 }
 
-/* These are the same for all processes. */
-static int find_rights(struct survey *s, struct err *e)
-{
-	if (s->rights)
-		return 0;
-	s->rights = calloc(1, sizeof(*s->rights));
-	if (!s->rights)
-		return err_set(e, -ENOMEM, "no memory for a survey");
-	ability_cpu(&s->rights->cpu);
-	if (!s->cpu_only)
-		ability_uprobe(&s->rights->probe);
-	return 0;
-}
-
-int survey_more(struct survey *s, const pid_t *pids, size_t n, struct err *e)
-{
-	struct run r = { .s = s };
-	int ret = find_rights(s, e);
-
-	for (size_t i = 0; !ret && i < n; i++) {
-		pid_t *at = vec_add(&r.pids, INT32_MAX);
-
-		if (at)
-			*at = pids[i];
-		else
-			ret = err_set(e, -ENOMEM, "no memory for the list of processes");
-	}
-	if (!ret && n)
-		ret = all_of(&r, e);
-	vec_fini(&r.pids);
-	return ret;
-}
-
 int survey_run(struct survey *out, struct err *e)
 {
-	struct survey s = { .cpu_only = out->cpu_only };
-	struct run r = { .s = &s };
-	int ret = list_pids(&r, e);
+	struct survey s = { .cpu_only = out->cpu_only,
+			    .hold = out->hold,
+			    .hold_arg = out->hold_arg };
+	struct pids all = { 0 };
+	int ret = list_pids(&s, &all, e);
 
 	if (!ret)
-		ret = survey_more(&s, r.pids.at, r.pids.n, e);
-	vec_fini(&r.pids);
+		ret = survey_more(&s, all.v.at, all.v.n, e);
+	vec_fini(&all.v);
 	if (ret)
 		survey_fini(&s);
 	else

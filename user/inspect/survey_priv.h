@@ -15,6 +15,9 @@ struct survey_file {
 	struct survey_key key;
 	struct survey_build *build; /* owned; NULL: it is not Go's */
 	bool dynamic;		    /* may load libraries */
+	/* where its file system may not answer: a copy, for survey.hold; -1: none; owned */
+	int copy;
+	char no_copy[SURVEY_WHY]; /* it should have one: why it has not */
 };
 
 /* Errors of our own that are the same for all processes; "": it works. */
@@ -22,12 +25,15 @@ struct survey_rights {
 	struct err cpu, probe;
 };
 
-/* Takes @build over. NULL when there is no room. */
-const struct survey_file *survey_remember(struct survey *s, const struct survey_key *k,
-					  struct survey_build *build, bool dynamic);
+/* Takes @build and @copy over. NULL when there is no room. */
+struct survey_file *survey_remember(struct survey *s, const struct survey_key *k,
+				    struct survey_build *build, bool dynamic, int copy);
 
 /* Looks at one process of @proc, the directory /proc (borrowed), and adds to *s what it finds. */
 void survey_look(struct survey *s, const struct survey_rights *rights, int proc, pid_t pid);
+
+/* Adds @pid to s->closed. Nothing of it is read that could wait for it. */
+void survey_add_unanswered(struct survey *s, pid_t pid);
 
 /* Keeps a message, cut to the length that is stored. */
 static inline void keep_why(char why[SURVEY_WHY], const char *msg)

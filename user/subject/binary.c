@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static void binary_free(struct binary *b)
@@ -21,7 +20,7 @@ static void binary_freep(struct binary **b)
 		binary_free(*b);
 }
 
-static struct binary *known(const struct binaries *c, const struct binary_key *k)
+static struct binary *known(const struct binaries *c, const struct file_id *k)
 {
 	struct binary *b = c->first;
 
@@ -35,7 +34,7 @@ uint16_t binaries_number(struct binaries *c)
 	return c->numbers < UINT16_MAX ? (uint16_t)++c->numbers : 0;
 }
 
-static int open_new(struct binaries *c, struct target *t, const struct binary_key *k,
+static int open_new(struct binaries *c, struct target *t, const struct file_id *k,
 		    struct binary **out, struct err *e)
 {
 	CLEANUP(binary_freep) struct binary *b = calloc(1, sizeof(*b));
@@ -61,20 +60,9 @@ static int open_new(struct binaries *c, struct target *t, const struct binary_ke
 
 int binary_get(struct binaries *c, struct target *t, struct binary **out, struct err *e)
 {
-	struct binary *b;
-	struct stat st;
-	int ret = 0;
+	struct binary *b = known(c, &t->exe_id);
+	int ret = b ? 0 : open_new(c, t, &t->exe_id, &b, e);
 
-	if (fstat(t->exe_fd, &st))
-		return err_sys(e, "pid %d: its executable", t->pid);
-	struct binary_key k = { .dev = st.st_dev,
-				.ino = st.st_ino,
-				.size = (uint64_t)st.st_size,
-				.mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec };
-
-	b = known(c, &k);
-	if (!b)
-		ret = open_new(c, t, &k, &b, e);
 	if (ret)
 		return ret;
 	b->users++;
@@ -86,6 +74,23 @@ int binary_get(struct binaries *c, struct target *t, struct binary **out, struct
 void binary_put(struct binary *b)
 {
 	b->users--;
+}
+
+static void drop(struct binary **at)
+{
+	struct binary *b = *at;
+
+	*at = b->next;
+	binary_free(b);
+}
+
+size_t binaries_bytes(const struct binaries *c)
+{
+	size_t n = 0;
+
+	for (const struct binary *b = c->first; b; b = b->next)
+		n += sizeof(*b) + gobin_bytes(b->bin);
+	return n;
 }
 
 /* Of those that nobody uses: how many, and where the one hangs that was used least recently. */
@@ -104,21 +109,34 @@ static struct binary **oldest_idle(struct binaries *c, unsigned *idle)
 	return oldest;
 }
 
-static void drop(struct binary **at)
+/* Those in use give back their caches, the least recently used first. */
+static void shrink(struct binaries *c, size_t most)
 {
-	struct binary *b = *at;
+	uint64_t after = 0;
 
-	*at = b->next;
-	binary_free(b);
+	while (binaries_bytes(c) > most) {
+		struct binary *oldest = NULL;
+
+		for (struct binary *b = c->first; b; b = b->next)
+			if (b->last_use > after && (!oldest || b->last_use < oldest->last_use))
+				oldest = b;
+		if (!oldest)
+			return;
+		gobin_shrink(oldest->bin);
+		after = oldest->last_use;
+	}
 }
 
 void binaries_trim(struct binaries *c)
 {
+	size_t most = c->most ? c->most : BINARIES_BYTES;
 	struct binary **oldest;
 	unsigned idle;
 
-	while ((oldest = oldest_idle(c, &idle)) && idle > BINARIES_IDLE_MAX)
+	while ((oldest = oldest_idle(c, &idle)) &&
+	       (idle > BINARIES_IDLE_MAX || binaries_bytes(c) > most))
 		drop(oldest);
+	shrink(c, most);
 }
 
 void binaries_fini(struct binaries *c)

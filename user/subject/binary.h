@@ -16,13 +16,8 @@
 #include "go/layout/layout.h"
 #include "target/target.h"
 
-struct binary_key {
-	uint64_t dev, ino, size;
-	int64_t mtime_ns;
-};
-
 struct binary {
-	struct binary_key key;
+	struct file_id key;
 	struct gobin *bin; /* link-time addresses; owned */
 	int fd;		   /* owned */
 	uint16_t id;	   /* 1 or more, never used again */
@@ -37,19 +32,21 @@ struct binary {
 };
 
 /*
- * Those that no process of ours runs are kept, at most this many; each takes up to 3 MB. The one
- * that was used least recently goes first.
+ * All that are known take at most BINARIES_BYTES, and at most BINARIES_IDLE_MAX of them are those that no process of
+ * ours runs (each has a descriptor). The one that was used least recently is forgotten first; when only such are
+ * left that are in use, it gives back its cache of the file (up to 3 MB).
  */
-enum { BINARIES_IDLE_MAX = 8 };
+enum { BINARIES_BYTES = 24 << 20, BINARIES_IDLE_MAX = 32 };
 
 struct binaries {
 	struct binary *first;
+	size_t most;	  /* bytes; 0: BINARIES_BYTES */
 	unsigned numbers; /* that were given */
 	uint64_t clock;	  /* private */
 };
 
 /*
- * The executable of @t. The first time, the file is read, and @t's memory where the file alone does
+ * The executable of @t, by its exe_id. The first time, the file is read, and @t's memory where the file alone does
  * not tell. Errors as gobin_open(); -E2BIG: no more numbers. binary_put() gives it back.
  */
 int binary_get(struct binaries *c, struct target *t, struct binary **out, struct err *e);
@@ -58,8 +55,11 @@ void binary_put(struct binary *b);
 /* The number of a file that is not shared; 0 when there are no more. */
 uint16_t binaries_number(struct binaries *c);
 
-/* To be called from time to time: closes those that nobody uses, but BINARIES_IDLE_MAX. */
+/* To be called from time to time: makes the bounds true. */
 void binaries_trim(struct binaries *c);
+
+/* What all take, in bytes. */
+size_t binaries_bytes(const struct binaries *c);
 
 /* Closes all. Nobody may use one any more. */
 void binaries_fini(struct binaries *c);

@@ -124,17 +124,18 @@ static int understand(struct subject *s, const struct collect_opts *o, struct bi
 	return 0;
 }
 
-int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries *cache,
-			struct subject **out, struct err *e)
+int subject_adopt(struct target *t, const struct collect_opts *o, struct binaries *cache,
+		  struct subject **out, struct err *e)
 {
 	CLEANUP(subject_freep) struct subject *s = calloc(1, sizeof(*s));
 	int ret;
 
-	if (!s)
-		return err_set(e, -ENOMEM, "pid %d: no memory", pid);
-	ret = target_open(pid, &s->target, e);
-	if (ret)
+	if (!s) {
+		ret = err_set(e, -ENOMEM, "pid %d: no memory", t->pid);
+		target_free(t);
 		return ret;
+	}
+	s->target = t;
 	safe_comm(s->target->comm, s->comm, sizeof(s->comm));
 	find_vdso(s);
 	ret = understand(s, o, cache, e);
@@ -142,6 +143,15 @@ int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries
 		return ret;
 	*out = TAKE(s);
 	return 0;
+}
+
+int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries *cache,
+			struct subject **out, struct err *e)
+{
+	struct target *t;
+	int ret = target_open(pid, &t, e);
+
+	return ret ? ret : subject_adopt(t, o, cache, out, e);
 }
 
 int subject_open(pid_t pid, const struct collect_opts *o, struct subject **out, struct err *e)

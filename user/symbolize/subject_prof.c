@@ -1,7 +1,6 @@
 /* user/symbolize/subject_prof.c - the comments and mappings that every profile of one target has. */
 #include "symbolize/subject_prof.h"
 
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "base/version.h"
@@ -12,11 +11,10 @@
  */
 static bool is_exe(const struct subject *s, const struct mapping *m)
 {
-	struct stat st;
+	const struct file_id *exe = &s->target->exe_id;
 
-	return !fstat(s->target->exe_fd, &st) && m->inode == st.st_ino &&
-	       (makedev(m->dev_major, m->dev_minor) == st.st_dev ||
-		!strcmp(m->name, s->target->exe));
+	return m->inode == exe->ino && (makedev(m->dev_major, m->dev_minor) == exe->dev ||
+					!strcmp(m->name, s->target->exe));
 }
 
 static int add_mapping(struct subject *s, struct prof *p, const struct mapping *m, struct err *e)

@@ -11,7 +11,9 @@ int target_environ(struct target *t, const char *name, char *value, size_t cap)
 {
 	CLEANUP(freep) char *text = NULL;
 	size_t len, n = strlen(name);
-	int ret = procfs_read(t->proc_fd, "environ", ENVIRON_MAX, &text, &len, NULL);
+	CLEANUP(closep) int own = -1;
+	int dir = target_dir(t, &own, NULL);
+	int ret = dir < 0 ? dir : procfs_read(dir, "environ", ENVIRON_MAX, &text, &len, NULL);
 
 	if (ret)
 		return ret;

@@ -20,10 +20,11 @@ enum { FIND = O_PATH | O_CLOEXEC };
 static int find_in_root(struct target *t, const char *name)
 {
 	struct open_how how = { .flags = FIND, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	CLEANUP(closep) int own = -1;
 	char inside[4096 + 8];
-	int root, fd;
+	int dir = target_dir(t, &own, NULL), root, fd;
 
-	root = openat(t->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	root = dir < 0 ? -1 : openat(dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -1;
 	fd = (int)syscall(SYS_openat2, root, name, &how, sizeof(how));
@@ -31,17 +32,19 @@ static int find_in_root(struct target *t, const char *name)
 	if (fd >= 0 || errno != ENOSYS)
 		return fd;
 	snprintf(inside, sizeof(inside), "root%s", name);
-	return openat(t->proc_fd, inside, FIND);
+	return openat(dir, inside, FIND);
 }
 
 /* This also finds a deleted file, but only with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. */
 static int find_map_file(struct target *t, const struct mapping *m)
 {
+	CLEANUP(closep) int own = -1;
+	int dir = target_dir(t, &own, NULL);
 	char name[64];
 
 	snprintf(name, sizeof(name), "map_files/%llx-%llx", (unsigned long long)m->start,
 		 (unsigned long long)m->end);
-	return openat(t->proc_fd, name, FIND);
+	return dir < 0 ? -1 : openat(dir, name, FIND);
 }
 
 /*
@@ -72,12 +75,31 @@ static int open_found(int found, const struct mapping *m)
 	return fd;
 }
 
-int target_open_mapped(struct target *t, const struct mapping *m, int *fd, struct err *e)
+/* One of the files that were opened in advance. */
+static int find_lib(const struct target *t, const struct mapping *m)
+{
+	for (size_t i = 0; i < t->nlibs; i++) {
+		const struct target_lib *l = &t->libs[i];
+
+		if (l->inode == m->inode && l->dev_major == m->dev_major &&
+		    l->dev_minor == m->dev_minor)
+			return fcntl(l->fd, F_DUPFD_CLOEXEC, 0);
+	}
+	errno = ENOENT;
+	return -1;
+}
+
+static int open_mapped(struct target *t, const struct mapping *m)
 {
 	int got = m->deleted || *m->name != '/' ? -1 : open_found(find_in_root(t, m->name), m);
 
-	if (got < 0)
-		got = open_found(find_map_file(t, m), m);
+	return got < 0 ? open_found(find_map_file(t, m), m) : got;
+}
+
+int target_open_mapped(struct target *t, const struct mapping *m, int *fd, struct err *e)
+{
+	int got = t->libs_only ? find_lib(t, m) : open_mapped(t, m);
+
 	if (got < 0)
 		return err_set(e, -ENOENT, "pid %d: %s cannot be opened: %s", t->pid, m->name,
 			       strerror(errno));
@@ -92,7 +114,7 @@ int target_bias(const struct target *t, int fd, const char *name, uint64_t *bias
 
 const struct mapping *target_exe_mapping(const struct target *t)
 {
-	struct stat st;
+	struct stat st = { .st_dev = t->exe_id.dev, .st_ino = t->exe_id.ino };
 
-	return fstat(t->exe_fd, &st) ? NULL : file_mapping(&t->maps, &st, t->exe);
+	return file_mapping(&t->maps, &st, t->exe);
 }

@@ -11,6 +11,9 @@
  *
  * /proc/PID/mem is read where process_vm_readv cannot: pages without the right to read, if they are in memory; and
  * where the main thread has ended before the others. Neither stops the process.
+ *
+ * Of a target that rests (target_rest()) these files are opened for each read. Then only pages that are
+ * there are read: pagemap tells, before process_vm_readv is asked.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -24,8 +27,11 @@ enum { PIECES = 1024 };		/* UIO_MAXIOV */
 struct memproc {
 	struct mem mem; /* first: casts back */
 	pid_t pid;
-	int fd;	   /* of mem; -1: it cannot be opened */
-	int pages; /* of pagemap; -1: it cannot be opened */
+	int fd;			    /* of mem; -1: it cannot be opened */
+	int pages;		    /* of pagemap; -1: it cannot be opened */
+	bool there_only;	    /* no page is waited for */
+	const struct target *of;    /* there_only: the target */
+	const struct target *rests; /* its files are closed; NULL: they are open */
 };
 
 /* Only such a page is read from the file, because one of a file system may never come. */
@@ -39,6 +45,24 @@ static bool is_there(const struct memproc *p, uint64_t addr)
 	       word & PAGE_THERE;
 }
 
+/* A page of the executable comes by itself, when that lies on a disk of this machine. */
+static bool will_come(const struct memproc *p, uint64_t addr)
+{
+	const struct mapping *m = p->of->exe_local ? maps_find(&p->of->maps, addr) : NULL;
+
+	return m && m->inode == p->of->exe_id.ino && !strcmp(m->name, p->of->exe);
+}
+
+/* Of @n bytes from @addr on: how many lie in pages that are there, one after the other. */
+static size_t there_from(const struct memproc *p, uint64_t addr, size_t n)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), to = addr;
+
+	while (to - addr < n && (is_there(p, to) || will_come(p, to)))
+		to += page - to % page;
+	return to - addr < n ? (size_t)(to - addr) : n;
+}
+
 /* At most to the end of the page. */
 static ssize_t read_file(const struct memproc *p, uint64_t addr, void *buf, size_t n)
 {
@@ -49,12 +73,13 @@ static ssize_t read_file(const struct memproc *p, uint64_t addr, void *buf, size
 
 static ssize_t read_some(const struct memproc *p, uint64_t addr, void *buf, size_t n)
 {
-	struct iovec to = { .iov_base = buf, .iov_len = n };
-	struct iovec from = { .iov_base = (void *)(uintptr_t)addr, .iov_len = n };
+	size_t here = addr > INT64_MAX ? 0 : p->there_only ? there_from(p, addr, n) : n;
+	struct iovec to = { .iov_base = buf, .iov_len = here };
+	struct iovec from = { .iov_base = (void *)(uintptr_t)addr, .iov_len = here };
 	ssize_t got;
 	int why;
 
-	if (addr > INT64_MAX) { /* pread takes no such offset, and no process has memory there */
+	if (!here) { /* beyond INT64_MAX: pread takes no such offset, and no process has memory there */
 		errno = EFAULT;
 		return -1;
 	}
@@ -63,7 +88,7 @@ static ssize_t read_some(const struct memproc *p, uint64_t addr, void *buf, size
 		return got;
 	why = got < 0 ? errno : 0;
 	if (why && (why != EFAULT || is_there(p, addr)))
-		return read_file(p, addr, buf, n);
+		return read_file(p, addr, buf, here);
 	if (!memproc_alive(&p->mem))
 		return 0;
 	errno = why;
@@ -83,9 +108,8 @@ static int why_short(const struct memproc *p, ssize_t got, uint64_t addr, struct
 	return err_sys(e, "pid %d: cannot read memory at 0x%llx", p->pid, (unsigned long long)addr);
 }
 
-static int memproc_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+static int read_all(const struct memproc *p, uint64_t addr, void *buf, size_t n, struct err *e)
 {
-	const struct memproc *p = (const struct memproc *)m;
 	size_t done = 0;
 
 	while (done < n) {
@@ -99,6 +123,58 @@ static int memproc_read(struct mem *m, uint64_t addr, void *buf, size_t n, struc
 		done += (size_t)got;
 	}
 	return 0;
+}
+
+static void open_files(struct memproc *p, int proc_fd)
+{
+	p->fd = openat(proc_fd, "mem", O_RDONLY | O_CLOEXEC);
+	p->pages = p->fd < 0 ? -1 : openat(proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+}
+
+static void close_files(struct memproc *p)
+{
+	closep(&p->fd);
+	closep(&p->pages);
+	p->fd = p->pages = -1;
+}
+
+/*
+ * What rests, with its files open. They belong to the memory that there was when they were opened, and that it
+ * is the target's is asked after that.
+ */
+static int wake(const struct memproc *p, struct memproc *awake, struct err *e)
+{
+	CLEANUP(closep) int own = -1;
+	int dir = target_dir(p->rests, &own, e), ret;
+
+	if (dir < 0)
+		return dir;
+	*awake = (struct memproc){
+		.mem = p->mem, .pid = p->pid, .there_only = true, .of = p->rests
+	};
+	open_files(awake, dir);
+	ret = target_same(p->rests, dir, e);
+	if (ret)
+		close_files(awake);
+	return ret;
+}
+
+static int memproc_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+{
+	const struct memproc *p = (const struct memproc *)m;
+	struct memproc awake;
+	int ret;
+
+	if (!p->rests)
+		return read_all(p, addr, buf, n, e);
+	ret = wake(p, &awake, e);
+	if (ret)
+		return ret;
+	ret = read_all(&awake, addr, buf, n, e);
+	if (!ret && !memproc_alive(&awake.mem))
+		ret = err_set(e, -ESRCH, "pid %d exited or became another program", p->pid);
+	close_files(&awake);
+	return ret;
 }
 
 /* Lists the pieces as one call takes them; returns how many those are. */
@@ -167,8 +243,7 @@ int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e)
 	p->mem.read = memproc_read;
 	p->mem.readv = memproc_readv;
 	p->pid = pid;
-	p->fd = openat(proc_fd, "mem", O_RDONLY | O_CLOEXEC);
-	p->pages = p->fd < 0 ? -1 : openat(proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	open_files(p, proc_fd);
 	/* Nothing is mapped at address 0, but the kernel checks the permission first. */
 	if (p->fd < 0 && process_vm_readv(pid, &to, 1, &from, 1, 0) < 0 && errno != EFAULT) {
 		int code = errno;
@@ -181,6 +256,36 @@ int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e)
 		errno = code;
 		return err_sys(e, "pid %d: cannot open its memory", pid);
 	}
+	*out = &p->mem;
+	return 0;
+}
+
+void memproc_rest(struct mem *m, const struct target *t)
+{
+	struct memproc *p = (struct memproc *)m;
+
+	close_files(p);
+	p->mem.readv = NULL; /* they are read one by one */
+	p->there_only = true;
+	p->of = p->rests = t;
+}
+
+void memproc_wake(struct mem *m, int proc_fd)
+{
+	struct memproc *p = (struct memproc *)m;
+
+	open_files(p, proc_fd);
+	p->rests = NULL;
+}
+
+int memproc_resting(const struct target *t, struct mem **out, struct err *e)
+{
+	struct memproc *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return err_set(e, -ENOMEM, "no memory for a memory reader");
+	*p = (struct memproc){ .mem.read = memproc_read, .pid = t->pid, .fd = -1, .pages = -1 };
+	memproc_rest(&p->mem, t);
 	*out = &p->mem;
 	return 0;
 }

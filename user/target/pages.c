@@ -51,11 +51,15 @@ static int add_own(struct addrs *out, const uint64_t *at, size_t n, uint64_t add
 int target_own_pages(struct target *t, const struct mapping *m, uint64_t **pages, size_t *n,
 		     struct err *e)
 {
-	CLEANUP(closep) int fd = openat(t->proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	CLEANUP(closep) int own = -1;
+	int dir = target_dir(t, &own, e);
+	CLEANUP(closep) int fd = dir < 0 ? -1 : openat(dir, "pagemap", O_RDONLY | O_CLOEXEC);
 	CLEANUP(freep) uint64_t *buf = malloc(ENTRIES * sizeof(*buf));
 	CLEANUP(addrsp) struct addrs out = { 0 };
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), addr = m->start;
 
+	if (dir < 0)
+		return dir;
 	if (fd < 0 && (errno == EACCES || errno == EPERM))
 		return denied(t->pid, "see which of its pages it has written to", e);
 	if (fd < 0)

@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "base/vec.h"
 #include "target/container.h"
+#include "target/handover.h"
 #include "target/target_priv.h"
 
 enum {
@@ -70,11 +71,32 @@ static int exited(const struct target *t, struct err *e)
 	return err_set(e, -ESRCH, "pid %d exited", t->pid);
 }
 
+/* It is there, dead or alive: its number cannot have been given to another process. */
+static bool has_number(const struct target *t)
+{
+	return !syscall(SYS_pidfd_send_signal, t->pidfd, 0, NULL, 0) || errno != ESRCH;
+}
+
+int target_dir(const struct target *t, int *own, struct err *e)
+{
+	char dir[32];
+
+	if (!t->resting)
+		return t->proc_fd;
+	snprintf(dir, sizeof(dir), "/proc/%d", t->pid);
+	*own = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*own < 0 && errno != ENOENT && errno != ESRCH)
+		return err_sys(e, "cannot open %s", dir);
+	return *own < 0 || !has_number(t) ? exited(t, e) : *own;
+}
+
 /* Reads a file of /proc/PID; an error is described in terms of this process. */
 static int read_proc(struct target *t, const char *name, size_t max, char **text, size_t *len,
 		     struct err *e)
 {
-	int ret = procfs_read(t->proc_fd, name, max, text, len, e);
+	CLEANUP(closep) int own = -1;
+	int dir = target_dir(t, &own, e);
+	int ret = dir < 0 ? dir : procfs_read(dir, name, max, text, len, e);
 
 	if (ret == -ESRCH)
 		return exited(t, e);
@@ -261,6 +283,8 @@ static int open_exe(struct target *t, struct err *e)
 							   err_sys(e, "/proc/%d/exe", t->pid);
 	if (fstat(t->exe_fd, &st))
 		return err_sys(e, "/proc/%d/exe", t->pid);
+	t->exe_id = file_id_of(&st);
+	t->exe_local = !handover_is_foreign(t->exe_fd);
 	t->exe_deleted = n && !still_there(t, t->exe, &st);
 	if (t->exe_deleted && (size_t)n > len && !strcmp(t->exe + n - len, mark))
 		t->exe[(size_t)n - len] = 0;
@@ -329,7 +353,7 @@ static int changed_now(struct target *t, struct err *e)
 		return -EAGAIN;
 	if (st.start_ticks != t->start_ticks)
 		return 1;
-	if (memproc_alive(t->mem) && st.start_stack == t->start_stack)
+	if ((t->resting || memproc_alive(t->mem)) && st.start_stack == t->start_stack)
 		return 0;
 	return st.start_stack ? 1 : -EAGAIN;
 }
@@ -394,6 +418,14 @@ static int check_loaded(struct target *t, struct err *e)
 	return first ? 0 : -EAGAIN;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 /* -EAGAIN: the process called exec meanwhile, so what was read belongs to two programs. */
 static int open_once(struct target *t, struct err *e)
 {
@@ -426,6 +458,7 @@ static int open_once(struct target *t, struct err *e)
 		ret = bias_find(t->exe_fd, t->exe, &t->maps, &t->bias, e);
 	if (ret == -ESRCH || ret == -EPERM)
 		return ret;
+	t->opened_ns = now_ns();
 	/*
 	 * This check comes before any other complaint, because half of another program can look
 	 * like anything.
@@ -455,16 +488,85 @@ int target_open(pid_t pid, struct target **out, struct err *e)
 	return err_set(e, -ESRCH, "pid %d became another program (exec) while it was opened", pid);
 }
 
+static void forget(int *fd)
+{
+	closep(fd);
+	*fd = -1;
+}
+
+static void close_libs(struct target *t)
+{
+	for (size_t i = 0; i < t->nlibs; i++)
+		forget(&t->libs[i].fd);
+	t->nlibs = 0;
+	t->libs_only = false;
+}
+
 void target_free(struct target *t)
 {
 	if (!t)
 		return;
+	close_libs(t);
 	memproc_free(t->mem);
 	maps_fini(&t->maps);
 	closep(&t->exe_fd);
 	closep(&t->pidfd);
 	closep(&t->proc_fd);
 	free(t);
+}
+
+void target_rest(struct target *t)
+{
+	close_libs(t);
+	forget(&t->exe_fd);
+	if (t->resting)
+		return;
+	forget(&t->proc_fd);
+	memproc_rest(t->mem, t);
+	t->resting = true;
+}
+
+int target_wake(struct target *t, struct err *e)
+{
+	CLEANUP(closep) int own = -1;
+	int dir = t->resting ? target_dir(t, &own, e) : 0, ret;
+
+	if (!t->resting || dir < 0)
+		return dir < 0 ? dir : 0;
+	memproc_wake(t->mem, dir);
+	ret = target_same(t, dir, e);
+	if (ret) {
+		memproc_rest(t->mem, t);
+		return ret;
+	}
+	t->proc_fd = TAKE_FD(own);
+	t->resting = false;
+	return 0;
+}
+
+int target_same(const struct target *t, int dir, struct err *e)
+{
+	CLEANUP(freep) char *text = NULL;
+	struct procstat st;
+	size_t len;
+	int ret = procfs_read(dir, "stat", STAT_MAX, &text, &len, e);
+
+	if (!ret)
+		ret = procstat_parse(text, len, &st, e);
+	if (ret)
+		return ret;
+	if (st.start_ticks != t->start_ticks || st.start_stack != t->start_stack)
+		return err_set(e, -ESRCH, "pid %d exited or became another program", t->pid);
+	return 0;
+}
+
+struct file_id file_id_of(const struct stat *st)
+{
+	return (struct file_id){ .dev = st->st_dev,
+				 .ino = st->st_ino,
+				 .size = (uint64_t)st->st_size,
+				 .mtime_ns = st->st_mtim.tv_sec * 1000000000ll +
+					     st->st_mtim.tv_nsec };
 }
 
 static int by_number(const void *a, const void *b)
@@ -502,10 +604,14 @@ static int add_tid(struct target *t, struct tids *v, const char *name, struct er
 
 int target_threads(struct target *t, pid_t **tids, size_t *n, struct err *e)
 {
-	int fd = openat(t->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(closep) int own = -1;
+	int at = target_dir(t, &own, e);
+	int fd = at < 0 ? at : openat(at, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CLEANUP(closedirp) DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	CLEANUP(tidsp) struct tids v = { 0 };
 
+	if (at < 0)
+		return at;
 	if (!d) {
 		int code = errno;
 
@@ -549,10 +655,12 @@ int64_t target_started(const struct target *t)
 void target_cgroup(const struct target *t, char *buf, size_t cap)
 {
 	CLEANUP(freep) char *text = NULL;
+	CLEANUP(closep) int own = -1;
+	int dir = target_dir(t, &own, NULL);
 	size_t len;
 
 	*buf = 0;
-	if (!procfs_read(t->proc_fd, "cgroup", LIMIT_CGROUP, &text, &len, NULL))
+	if (dir >= 0 && !procfs_read(dir, "cgroup", LIMIT_CGROUP, &text, &len, NULL))
 		container_path(text, buf, cap);
 }
 
@@ -569,7 +677,7 @@ int target_tracer(struct target *t, pid_t *tracer, struct err *e)
 		size_t len;
 
 		snprintf(name, sizeof(name), "task/%d/status", tids[i]);
-		if (procfs_read(t->proc_fd, name, STATUS_MAX, &text, &len, NULL))
+		if (read_proc(t, name, STATUS_MAX, &text, &len, NULL))
 			continue; /* it has ended */
 		ret = procstatus_tracer(text, len, tracer, e);
 	}

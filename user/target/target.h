@@ -38,21 +38,49 @@ void maps_fini(struct maps *m);
 /* The mapping that holds @addr, or NULL. */
 const struct mapping *maps_find(const struct maps *m, uint64_t addr);
 
+/* What tells a file apart from others, and from a later one that has its inode. */
+struct file_id {
+	uint64_t dev, ino, size;
+	int64_t mtime_ns;
+};
+
+struct stat;
+struct file_id file_id_of(const struct stat *st);
+
+/* At most so many files of a process' mappings are opened in advance. */
+enum { TARGET_LIBS = 16 };
+
+struct target_lib {
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	int fd;
+};
+
 struct target {
 	pid_t pid;
 	int pidfd;
-	int exe_fd;
-	char comm[16];	  /* printable ASCII; anything else became '_' */
-	char exe[4096];	  /* the link's text without " (deleted)" */
-	bool exe_deleted; /* deleted or replaced on disk since it was started */
-	struct maps maps; /* as of target_open or the last target_maps */
-	bool became;	  /* target_alive() has seen that it is another program now, by exec */
-	uint64_t bias;	  /* live address = link-time address + bias, of the main executable */
-	struct mem *mem;  /* the process' memory, live; owned */
+	int exe_fd; /* -1 when it rests */
+	struct file_id exe_id;
+	char comm[16];	    /* printable ASCII; anything else became '_' */
+	char exe[4096];	    /* the link's text without " (deleted)" */
+	bool exe_deleted;   /* deleted or replaced on disk since it was started */
+	struct maps maps;   /* as of target_open or the last target_maps */
+	bool became;	    /* target_alive() has seen that it is another program now, by exec */
+	uint64_t bias;	    /* live address = link-time address + bias, of the main executable */
+	struct mem *mem;    /* the process' memory, live; owned */
+	uint64_t opened_ns; /* monotonic: what called exec by then was seen */
 
 	int proc_fd;	      /* private: the directory /proc/PID of this very process */
 	uint64_t start_ticks; /* private: identity */
 	uint64_t start_stack; /* mm.start_stack; changes on exec */
+	bool resting;	      /* private: proc_fd is -1 */
+	/* private: the only files of its mappings that may be opened; as long as libs_only is set */
+	struct target_lib libs[TARGET_LIBS];
+	size_t nlibs;
+	bool libs_only;
+	bool had_exe; /* private: while it is handed over */
+	/* private: its executable lies on a disk of this machine, whose pages always come */
+	bool exe_local;
 };
 
 /*
@@ -63,6 +91,19 @@ struct target {
 int target_open(pid_t pid, struct target **out, struct err *e);
 void target_free(struct target *t);
 DEFINE_FREEP(struct target, target)
+
+/*
+ * Closes all that is open of @t but its pidfd. From now on each question about it opens what it needs
+ * and closes it again, and its memory is read only where it is in memory or swapped out, or is its executable's
+ * on a disk of this machine: a page that others (a file system, userfaultfd) would have to bring is -EFAULT, so
+ * that no read waits for them. Its executable cannot be asked for any more, and it cannot be written to.
+ *
+ * An exec is noticed by the place of the stack, which the kernel chooses anew (ASLR). Where that is
+ * switched off, only whoever hears of execs knows.
+ */
+void target_rest(struct target *t);
+/* For many questions: opens what they need, until target_rest(). Reads wait for nobody all the same. -ESRCH. */
+int target_wake(struct target *t, struct err *e);
 
 /* 0; -ESRCH: "exited" or "became another program (exec)". Cheap enough to call each 100 ms. */
 int target_alive(struct target *t, struct err *e);

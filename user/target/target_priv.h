@@ -29,6 +29,14 @@ static inline void closedirp(DIR **d)
  */
 int procfs_read(int proc_fd, const char *name, size_t max, char **text, size_t *len, struct err *e);
 
+/*
+ * The directory /proc/PID of @t: its own, or, where it rests, one that is opened for the caller, who
+ * closes *own (initially -1). -ESRCH when the process is gone.
+ */
+int target_dir(const struct target *t, int *own, struct err *e);
+/* Is what runs behind @dir, the directory of the process @t, still what was opened? -ESRCH. */
+int target_same(const struct target *t, int dir, struct err *e);
+
 /* The fields of /proc/PID/stat that we need. */
 struct procstat {
 	char state;	/* 'R', 'S', 'Z', ... */
@@ -65,6 +73,12 @@ int target_maps_now(struct target *t, struct maps *out, struct err *e);
 /* @pid, @proc_fd: borrowed for the call only. -EPERM names the capability. */
 int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e);
 void memproc_free(struct mem *m);
+/* Closes its files: each read opens them, and makes sure of @t (borrowed, as long as @m). */
+void memproc_rest(struct mem *m, const struct target *t);
+/* Opens them again, for good. */
+void memproc_wake(struct mem *m, int proc_fd);
+/* A memory of @t that rests from the start. */
+int memproc_resting(const struct target *t, struct mem **out, struct err *e);
 /* False when the memory that was opened exists no more: the process exited or called exec. */
 bool memproc_alive(const struct mem *m);
 

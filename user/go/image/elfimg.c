@@ -374,6 +374,17 @@ int elfimg_open_any(int fd, const char *path, size_t blocks, struct elfimg **out
 	return open_image(fd, path, blocks, true, out, e);
 }
 
+size_t elfimg_bytes(const struct elfimg *img)
+{
+	return sizeof(*img) + img->nsegs * sizeof(*img->segs) + img->nsecs * sizeof(*img->secs) +
+	       memcache_bytes(img->cache);
+}
+
+void elfimg_shrink(struct elfimg *img)
+{
+	memcache_shrink(img->cache);
+}
+
 int elfimg_fd(const struct elfimg *img)
 {
 	return img->fd;

@@ -50,6 +50,10 @@ int elfimg_open_any(int fd, const char *path, size_t blocks, struct elfimg **out
 void elfimg_free(struct elfimg *img);
 DEFINE_FREEP(struct elfimg, elfimg)
 
+/* Memory that it takes; and gives back what its cache has. */
+size_t elfimg_bytes(const struct elfimg *img);
+void elfimg_shrink(struct elfimg *img);
+
 int elfimg_fd(const struct elfimg *img); /* borrowed */
 
 uint16_t elfimg_machine(const struct elfimg *img); /* EM_X86_64, EM_AARCH64; or any */

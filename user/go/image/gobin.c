@@ -275,6 +275,16 @@ void gobin_free(struct gobin *b)
 	free(b);
 }
 
+size_t gobin_bytes(const struct gobin *b)
+{
+	return sizeof(*b) + elfimg_bytes(b->img) + strtab_bytes(b->strings);
+}
+
+void gobin_shrink(struct gobin *b)
+{
+	elfimg_shrink(b->img);
+}
+
 const struct gobin_info *gobin_info(const struct gobin *b)
 {
 	return &b->info;

@@ -113,6 +113,10 @@ int gobin_open(int fd, const char *path, struct mem *live, uint64_t bias, struct
 void gobin_adopt_version(struct gobin *b, const struct gobin *host);
 void gobin_free(struct gobin *b);
 
+/* Memory that it takes, and gives back the part that is only a cache of its file. */
+size_t gobin_bytes(const struct gobin *b);
+void gobin_shrink(struct gobin *b);
+
 /*
  * Was the file behind @fd made by Go? It is judged by its sections' names alone: that is cheap,
  * and no proof.

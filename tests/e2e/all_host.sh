@@ -1,0 +1,162 @@
+#!/bin/bash
+# --all on a host that is not kind: how many descriptors it takes, processes that cannot be looked at, and a file system
+# that falls silent at any moment. Only the process that runs from it may be lost.
+. tests/support/lib.sh
+. tests/support/judges.sh
+need_root && need_bpf && need_go
+
+PROCS=40 BINARIES=4
+OURS=42431 # a user nobody has
+bin=$(subject 1.27.4 hosted -ldflags='-s -w') || { fail all_host "the subject does not build"; finish; }
+chmod 755 "$TMP" && mkdir "$TMP/bin" && mkdir -m 777 "$TMP/any" && cp "$GOPROF" "$TMP/goprof" && chmod 755 "$TMP/goprof"
+for ((i = 0; i < BINARIES; i++)); do cp "$bin" "$TMP/bin/service$i"; done
+for ((i = 0; i < PROCS; i++)); do
+	"$TMP/bin/service$((i % BINARIES))" idle >/dev/null 2>&1 </dev/null &
+	STARTED+=($!)
+done
+cp "$bin" "$TMP/bin/worker"
+start "$TMP/bin/worker" busy 3 1 || { fail all_host "the worker does not start"; finish; }
+WORKER=$PID
+
+# begin ARG...: a run, until it observes or ends.
+begin() {
+	local i
+	rm -rf "$TMP/out"
+	: >"$TMP/err"
+	"$GOPROF" --all "$@" -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
+	PROF=$!
+	STARTED+=("$PROF")
+	for ((i = 0; i < 1200; i++)); do
+		[ "$(count 'profiling [0-9]* process' "$TMP/err")" = 0 ] && kill -0 "$PROF" 2>/dev/null || break
+		sleep 0.05
+	done
+}
+ticks_of() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
+# until_ran PID: it has used 0.1 s of CPU time more.
+until_ran() {
+	local until i
+	until=$(($(ticks_of "$1") + 10))
+	for ((i = 0; i < 1200; i++)); do
+		[ "$(ticks_of "$1")" -lt $until ] || return 0
+		sleep 0.05
+	done
+	echo "pid $1 gets no CPU time"
+}
+gone() { kill -KILL "$1"; wait "$1" 2>/dev/null || :; } # a server
+file_of() { command ls "$TMP"/out/*."$1".cpu.pb.gz 2>/dev/null; }
+
+# ---- descriptors
+begin --match "cmd=$TMP/bin/" -d 300s
+judge until_ran "$WORKER"
+open=$(command ls "/proc/$PROF/fd" | wc -l)
+grep -q "profiling $((PROCS + 1)) processes" "$TMP/err" || wrong "$(grep profiling "$TMP/err")"
+kill -INT "$PROF"
+wait "$PROF" || wrong "exit $?: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
+[ "$open" -le $((2 * PROCS + 40)) ] && [ "$open" -gt "$PROCS" ] || wrong "$open descriptors for $PROCS processes"
+judge "$PPROFCHECK" check "$(file_of "$WORKER")"
+outcome all_host/descriptors
+
+# ---- processes that cannot be looked at
+start setpriv --reuid $OURS --regid $OURS --clear-groups --inh-caps=-all "$TMP/bin/service0" busy 1 1 || { fail all_host "one of $OURS does not start"; finish; }
+THEIRS=$PID
+caps=-all,+bpf,+perfmon
+# as_user ARG...: a run of that user, who may look only at what is its own.
+as_user() {
+	local user
+	rm -rf "$TMP/any/out"
+	setpriv --reuid $OURS --regid $OURS --clear-groups --bounding-set=$caps --inh-caps=$caps --ambient-caps=$caps \
+		"$TMP/goprof" --all -o "$TMP/any/out" "$@" >"$TMP/paths" 2>"$TMP/err" &
+	user=$!
+	STARTED+=("$user")
+	until [ "$(count 'profiling [0-9]* process' "$TMP/err")" != 0 ] || [ ! -e "/proc/$user" ]; do sleep 0.05; done
+	judge until_ran "$THEIRS"
+	kill -INT "$user"
+	wait "$user"
+}
+as_user --match user=$OURS
+rc=$?
+[ $rc = 0 ] || wrong "exit $rc though all of that user could be looked at: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
+[ "$(wc -l <"$TMP/paths")" = 1 ] || wrong "$(wc -l <"$TMP/paths") files"
+[ "$(count 'could not be looked at' "$TMP/err")" = 0 ] || wrong "others are told of: $(grep 'not be looked' "$TMP/err")"
+as_user --match "cmd=worker busy"
+rc=$?
+[ $rc = 3 ] || wrong "exit $rc though the one that is meant could not be looked at"
+grep -q '^goprof-bpf: 1 process could not be looked at: ' "$TMP/err" || wrong "it is not told: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
+grep -qE "^ *$WORKER +root +\? +worker +no: " "$TMP/err" || wrong "it is not in the table"
+outcome all_host/closed
+
+# ---- a file system that falls silent
+if [ ! -e /dev/fuse ]; then
+	skip all_host/silent "there is no FUSE here"
+	finish
+fi
+
+# ended SECONDS PID: is it, by then? Whoever waits for the server longer is set free by its end.
+ended() {
+	local i
+	for ((i = 0; i < $1 * 20; i++)); do
+		[[ $(cut -d' ' -f3 "/proc/$2/stat" 2>/dev/null) =~ ^[^Z]$ ]] || return 0
+		sleep 0.05
+	done
+	kill -KILL "$SERVER"
+	return 1
+}
+
+# serve N: a program whose file system answers N more requests of others. SERVER, and SILENT is the program.
+serve() {
+	mkdir -p "$TMP/mnt.$1"
+	start "$O/tests/deaf" -f "$bin" -n "$1" "$TMP/mnt.$1" busy 1 1 || { skip all_host/silent "FUSE does not work here: $(tail -n 1 "$OUT")"; finish; }
+	SERVER=$PID SILENT=$(pgrep -P "$PID")
+}
+
+told_of() { grep -q "pid $SILENT: its files or its memory do not answer" "$TMP/err"; }
+
+# silent_after N: at whatever request it falls silent, the run ends, and the worker has its profile.
+silent_after() {
+	local rc
+	serve "$1"
+	begin --match "cmd=$TMP/bin/worker" --match name=f -d 300s
+	until_ran "$WORKER"
+	[ "$1" -lt 1000 ] || until_ran "$SILENT"
+	kill -INT "$PROF"
+	ended 15 "$PROF" || { echo "after $1 requests: it does not end"; return; }
+	wait "$PROF" && rc=0 || rc=$?
+	"$PPROFCHECK" check "$(file_of "$WORKER")" || echo "after $1 requests: the worker has no profile"
+	if [ -s "$(file_of "$SILENT")" ]; then
+		[ $rc = 0 ] || echo "after $1 requests: exit $rc: $(tail -n 2 "$TMP/err")"
+		"$PPROFCHECK" check "$(file_of "$SILENT")"
+	else
+		[ $rc = 3 ] || echo "after $1 requests: exit $rc"
+		told_of || echo "after $1 requests: nobody tells of it"
+		LOST=$((LOST + 1))
+	fi
+	gone "$SERVER"
+}
+LOST=0
+for n in 0 ${WIDE:+1 2 3 5 8 13} 20 100000; do steps silent_after $n; done
+[ -s "$(file_of "$SILENT")" ] || wrong "it has no profile where the file system answers"
+[ $LOST != 0 ] || wrong "it was never silent"
+outcome all_host/silent
+
+# In the window it costs the others nothing: the engine goes on while a child waits.
+silent_in_window() {
+	local rc
+	begin --match "cmd=$TMP/bin/worker" --match name=f -d 300s
+	serve 0
+	for ((i = 0; i < 160; i++)); do
+		told_of && break
+		sleep 0.05
+	done
+	until_ran "$WORKER"
+	[ $i -lt 160 ] || echo "nobody tells of it"
+	kill -INT "$PROF"
+	ended 5 "$PROF" || { echo "it does not end"; return; }
+	wait "$PROF" && rc=0 || rc=$?
+	[ $rc = 3 ] || echo "exit $rc"
+	gone "$SERVER"
+	"$PPROFCHECK" comments "$(file_of "$WORKER")" >"$TMP/comments"
+	judge_unhurt "$TMP/comments"
+}
+steps silent_in_window
+outcome all_host/silent_in_window
+finish

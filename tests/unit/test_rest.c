@@ -1,0 +1,327 @@
+/*
+ * tests/unit/test_rest.c - targets that rest, and those that a child opened for its parent: few descriptors, no read that
+ * waits for others. The processes are real children of this test.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "target/handover.h"
+#include "target/target_priv.h"
+
+enum { PAGE = 4096, PAGES = 5, WORD = 0x5eed };
+
+/* [0] and [2] are there; [1] and [4] never were; [3] has to be brought by somebody who does not come. */
+static uint8_t *pages;
+static pid_t child;
+static int go;
+
+static void bring_never(uint8_t *page)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .range = { (uintptr_t)page, PAGE },
+				       .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg))
+		_exit(3); /* nobody may read page [3] then */
+}
+
+static void child_main(int ready, int wait)
+{
+	uint32_t word = WORD;
+	char c = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	memcpy(pages, &word, sizeof(word));
+	memcpy(pages + 2 * PAGE, &word, sizeof(word));
+	bring_never(pages + 3 * PAGE);
+	if (write(ready, &c, 1) != 1 || read(wait, &c, 1) != 1)
+		_exit(0);
+	execl("/bin/sleep", "sleep", "60", NULL);
+	_exit(7);
+}
+
+static int setup(void **state)
+{
+	int ready[2], wait[2];
+	char c;
+
+	(void)state;
+	pages = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0);
+	if (pages == MAP_FAILED || madvise(pages, PAGES * PAGE, MADV_NOHUGEPAGE) ||
+	    pipe2(ready, O_CLOEXEC) || pipe2(wait, O_CLOEXEC))
+		return -1;
+	child = fork();
+	if (!child) {
+		close(wait[1]);
+		child_main(ready[1], wait[0]);
+	}
+	close(ready[1]);
+	close(wait[0]);
+	go = wait[1];
+	alarm(20); /* a read that waits for a page ends the test */
+	if (read(ready[0], &c, 1) != 1)
+		return -1;
+	close(ready[0]);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(go);
+	munmap(pages, PAGES * PAGE);
+	alarm(0);
+	return 0;
+}
+
+static size_t descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static uint64_t at(size_t page)
+{
+	return (uintptr_t)pages + page * PAGE;
+}
+
+static struct target *opened(void)
+{
+	struct target *t = NULL;
+	struct err e = { "" };
+
+	if (target_open(child, &t, &e))
+		fail_msg("%s", e.msg);
+	return t;
+}
+
+static void reads_only_what_is_there(struct target *t)
+{
+	struct err e = { "" };
+	char want[32], buf[8];
+	uint32_t word = 0;
+
+	assert_int_equal(mem_u32(t->mem, at(0), &word, &e), 0);
+	assert_int_equal(word, WORD);
+	assert_int_equal(mem_u32(t->mem, at(2), &word, &e), 0);
+	assert_int_equal(mem_u32(t->mem, at(1), &word, &e), -EFAULT);
+	assert_int_equal(mem_u32(t->mem, at(3), &word, &e), -EFAULT);
+	assert_int_equal(mem_read(t->mem, at(3) - 4, buf, sizeof(buf), &e), -EFAULT);
+	snprintf(want, sizeof(want), "0x%llx", (unsigned long long)at(3));
+	assert_non_null(strstr(e.msg, want));
+	assert_int_equal(mem_u32(t->mem, 8, &word, &e), -EFAULT);
+	assert_int_equal(mem_u32(t->mem, UINT64_MAX - 8, &word, &e), -EFAULT);
+}
+
+static void one_that_rests_has_one_descriptor(void **state)
+{
+	size_t before = descriptors();
+	struct target *t = opened();
+	struct mem_piece piece[2] = { 0 };
+	uint32_t word[2] = { 0 };
+	pid_t *tids = NULL;
+	char cgroup[512];
+	size_t n;
+
+	(void)state;
+	assert_int_equal(mem_u32(t->mem, at(4), word, NULL), 0); /* who waits gets it */
+	assert_true(descriptors() > before + 2);
+	target_rest(t);
+	assert_int_equal(descriptors(), before + 1);
+	target_rest(t);
+	reads_only_what_is_there(t);
+	for (size_t i = 0; i < 2; i++)
+		piece[i] = (struct mem_piece){ .addr = at(3 - i), .buf = &word[i], .n = 4 };
+	assert_int_equal(mem_readv(t->mem, piece, 2, NULL), 0);
+	assert_true(!piece[0].ok && piece[1].ok);
+	assert_int_equal(word[1], WORD);
+	assert_int_equal(target_alive(t, NULL), 0);
+	assert_int_equal(target_maps(t, NULL), 0);
+	assert_non_null(maps_find(&t->maps, at(0)));
+	assert_int_equal(target_threads(t, &tids, &n, NULL), 0);
+	assert_int_equal(tids[0], child);
+	free(tids);
+	target_cgroup(t, cgroup, sizeof(cgroup));
+	assert_true(*cgroup == '/' || !*cgroup);
+	assert_int_equal(descriptors(), before + 1);
+	target_free(t);
+	assert_int_equal(descriptors(), before);
+}
+
+static void its_end_and_its_exec_are_seen(void **state)
+{
+	struct target *t = opened();
+	uint32_t word;
+	char c = 0;
+
+	(void)state;
+	target_rest(t);
+	assert_int_equal(write(go, &c, 1), 1);
+	for (int i = 0; i < 1000 && !target_alive(t, NULL); i++)
+		usleep(2000);
+	assert_int_equal(target_alive(t, NULL), -ESRCH);
+	assert_true(t->became);
+	assert_int_equal(mem_u32(t->mem, at(0), &word, NULL), -ESRCH);
+	target_free(t);
+
+	t = opened();
+	assert_string_equal(t->comm, "sleep");
+	target_rest(t);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(target_alive(t, NULL), -ESRCH);
+	assert_false(t->became);
+	assert_int_equal(mem_u32(t->mem, at(0), &word, NULL), -ESRCH);
+	target_free(t);
+}
+
+/* ---- handing over ---- */
+
+static struct {
+	char *data;
+	size_t n, at;
+} sent;
+
+static bool get(void *arg, void *buf, size_t n)
+{
+	(void)arg;
+	if (n > sent.n - sent.at)
+		return false;
+	memcpy(buf, sent.data + sent.at, n);
+	sent.at += n;
+	return true;
+}
+
+/* Not Go's, but everything else about it is the same. */
+static bool is_go(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_size > 0;
+}
+
+static void send_it(struct target *t, int fds[HANDOVER_FDS], size_t *n)
+{
+	FILE *to = open_memstream(&sent.data, &sent.n);
+
+	assert_true(handover_send(t, to, fds, n));
+	assert_int_equal(fclose(to), 0);
+	sent.at = 0;
+	for (size_t i = 0; i < *n; i++)
+		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+}
+
+static void what_a_child_opened_its_parent_goes_on_with(void **state)
+{
+	size_t before = descriptors(), n;
+	struct target *t = opened(), *got;
+	int fds[HANDOVER_FDS], fd = -1;
+	const struct mapping *lib = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < t->maps.n && !lib; i++)
+		if (t->maps.at[i].exec && strstr(t->maps.at[i].name, "libc"))
+			lib = &t->maps.at[i];
+	assert_non_null(lib);
+	handover_libs(t, is_go);
+	send_it(t, fds, &n);
+	got = handover_receive(get, NULL);
+	assert_non_null(got);
+	assert_int_equal(handover_fds(got), n);
+	handover_adopt(got, fds);
+	assert_string_equal(got->comm, t->comm);
+	assert_string_equal(got->exe, t->exe);
+	assert_int_equal(got->maps.n, t->maps.n);
+	assert_string_equal(got->maps.at[0].name, t->maps.at[0].name);
+	assert_int_equal(target_open_mapped(got, lib, &fd, NULL), 0);
+	close(fd);
+	/* Others were looked at by the child, and are nobody's. */
+	while (got->nlibs)
+		close(got->libs[--got->nlibs].fd);
+	assert_int_equal(target_open_mapped(got, lib, &fd, NULL), -ENOENT);
+	target_free(t);
+	reads_only_what_is_there(got);
+	assert_int_equal(target_alive(got, NULL), 0);
+	target_rest(got);
+	assert_int_equal(target_open_mapped(got, maps_find(&got->maps, lib->start), &fd, NULL), 0);
+	close(fd);
+	target_free(got);
+	free(sent.data);
+	assert_int_equal(descriptors(), before);
+}
+
+static void what_is_cut_off_is_no_target(void **state)
+{
+	size_t before = descriptors(), n, all;
+	struct target *t = opened();
+	int fds[HANDOVER_FDS];
+
+	(void)state;
+	send_it(t, fds, &n);
+	all = sent.n;
+	for (sent.n = 0; sent.n < all; sent.n += sent.n < sizeof(*t) ? 512 : 7) {
+		sent.at = 0;
+		assert_null(handover_receive(get, NULL));
+	}
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+	free(sent.data);
+	target_free(t);
+	assert_int_equal(descriptors(), before);
+}
+
+static void files_of_this_machine_are_told_from_others(void **state)
+{
+	int here = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), far, copy = -1;
+	char a[64], b[64];
+
+	(void)state;
+	far = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	assert_false(handover_is_foreign(here));
+	assert_true(handover_is_foreign(far)); /* procfs: not on the list */
+	assert_int_equal(handover_copy(here, &copy, NULL), 0);
+	assert_false(handover_is_foreign(copy));
+	assert_int_equal(pread(here, a, sizeof(a), 4096), sizeof(a));
+	assert_int_equal(pread(copy, b, sizeof(b), 4096), sizeof(b));
+	assert_memory_equal(a, b, sizeof(a));
+	close(here);
+	close(far);
+	close(copy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(one_that_rests_has_one_descriptor, setup, teardown),
+		cmocka_unit_test_setup_teardown(its_end_and_its_exec_are_seen, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_child_opened_its_parent_goes_on_with, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_is_cut_off_is_no_target, setup, teardown),
+		cmocka_unit_test(files_of_this_machine_are_told_from_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
