@@ -72,11 +72,12 @@ static __always_inline int hit_init(struct hit *h, struct pt_regs *ctx, __u64 co
 		return 0;
 	count(&h->n->spent.counted, 1);
 	h->chance = GPB_CHANCE_OWN | GPB_CHANCE_WALL;
-	if (h->c->own.ns && !own_time_is_left(&h->n->clock, &h->c->own, h->c->own_share,
-					      h->c->short_ns, h->known_from, now))
+	if (h->c->terms.own.ns &&
+	    !own_time_is_left(&h->n->clock, &h->c->terms.own, h->c->terms.own_share,
+			      h->c->terms.short_ns, h->known_from, now))
 		h->chance = GPB_CHANCE_WALL;
 	if (!is_open(h->slot, GPB_OPEN_BEGIN) ||
-	    (h->c->own.ns && now - h->known_from >= h->c->begin_ns))
+	    (h->c->terms.own.ns && now - h->known_from >= h->c->terms.begin_ns))
 		h->chance = 0;
 	h->regabi = h->t->flags & GPB_TARGET_REGABI;
 	return 1;
@@ -107,7 +108,7 @@ static __always_inline __u64 hit_undisturbed(const struct hit *h, const struct g
 {
 	__u64 own = h->n->clock.own, passed = now - h->known_from;
 
-	if (!h->c->own.ns || delay >= GPB_LONG_NS)
+	if (!h->c->terms.own.ns || delay >= GPB_LONG_NS)
 		return delay;
 	if (w->cpu == bpf_get_smp_processor_id())
 		own = own > w->own ? own - w->own : 0;
@@ -120,7 +121,7 @@ static __always_inline __u64 hit_undisturbed(const struct hit *h, const struct g
 static __always_inline int hit_counts(const struct hit *h, const struct gpb_wait *w, __u64 delay,
 				      __u64 *type)
 {
-	*type = h->c->own.ns && delay >= GPB_LONG_NS;
+	*type = h->c->terms.own.ns && delay >= GPB_LONG_NS;
 	return w->chance & (*type ? GPB_CHANCE_WALL : GPB_CHANCE_OWN);
 }
 
@@ -372,9 +373,9 @@ static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb
 	int sampled;
 
 	if (!hit_counts(h, w, delay, &type) ||
-	    (h->c->own.ns &&
+	    (h->c->terms.own.ns &&
 	     looks_count(w->since, delay, sched_counted[h->slot & (GPB_TARGETS - 1)],
-			 h->c->looked_ns)))
+			 h->c->terms.looked_ns)))
 		return;
 	sampled = weigh(&weight, delay, h->c->block_rate);
 	if (w->again)

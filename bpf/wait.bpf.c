@@ -237,7 +237,7 @@ static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, cons
 	    (!(was->chance & (type ? GPB_CHANCE_WALL : GPB_CHANCE_OWN)) ||
 	     (h->windows && old != GPB_G_SYSCALL &&
 	      looks_count(was->since, delay, wait_counted[c->slot & (GPB_TARGETS - 1)],
-			  h->cfg->looked_ns))))
+			  h->cfg->terms.looked_ns))))
 		return;
 	sampled = weigh(&weight, delay, h->cfg->rate);
 	count(&h->n->ended[old], 1);
@@ -289,9 +289,9 @@ static __always_inline int chance_in_window(const struct hit *h, __u64 now)
 	int left;
 
 	from += after >= GPB_LONG_NS ? GPB_LONG_NS : 0;
-	left = own_time_is_left(&h->n->clock, &h->cfg->own, h->cfg->own_share, h->cfg->short_ns,
-				from, now);
-	if (!may_begin(after, h->cfg->begin_ns))
+	left = own_time_is_left(&h->n->clock, &h->cfg->terms.own, h->cfg->terms.own_share,
+				h->cfg->terms.short_ns, from, now);
+	if (!may_begin(after, h->cfg->terms.begin_ns))
 		return 0;
 	return left ? GPB_CHANCE_OWN | GPB_CHANCE_WALL : GPB_CHANCE_WALL;
 }
@@ -314,7 +314,7 @@ static __always_inline int hit_init(struct hit *h, __u32 slot, __u64 cookie)
 	if (h->known_from > now)
 		return 0;
 	count(&h->n->spent.counted, 1);
-	h->windows = h->cfg->own.ns != 0;
+	h->windows = h->cfg->terms.own.ns != 0;
 	h->chance = is_open(slot, GPB_OPEN_BEGIN) ? GPB_CHANCE_OWN | GPB_CHANCE_WALL : 0;
 	if (h->windows)
 		h->chance &= chance_in_window(h, now);

@@ -504,13 +504,8 @@ enum {
 /* waits from this length on are of the second kind; gpb_stack.type is then 1 */
 #define GPB_LONG_NS 200000
 
-/* How one target waits, and which of its waits are counted. */
-struct gpb_sched {
-	__u64 block_rate;     /* ns: a wait this long is always a sample */
-	__u64 mutex_fraction; /* one contention in so many is a sample */
-	__u64 reasons;	      /* one bit for each wait reason: those that block profiles have */
-	/* the reasons of semacquire1, which is told by its caller whether its waits count */
-	__u64 sema_reasons;
+/* The terms of a window of probed waits. */
+struct gpb_wait_terms {
 	struct gpb_own own; /* the part of a window in which waits may begin */
 	/* the target's share of a short time between two hits, in 1 / GPB_SHARE_ONE */
 	__u64 own_share;
@@ -518,6 +513,16 @@ struct gpb_sched {
 	__u64 begin_ns; /* length of the part of a window in which waits may begin */
 	/* in windows: waits of this length and longer are counted by looks, all of them; 0: none */
 	__u64 looked_ns;
+};
+
+/* How one target waits, and which of its waits are counted. */
+struct gpb_sched {
+	__u64 block_rate;     /* ns: a wait this long is always a sample */
+	__u64 mutex_fraction; /* one contention in so many is a sample */
+	__u64 reasons;	      /* one bit for each wait reason: those that block profiles have */
+	/* the reasons of semacquire1, which is told by its caller whether its waits count */
+	__u64 sema_reasons;
+	struct gpb_wait_terms terms;
 	__u32 kinds; /* 1 << GPB_WAIT_*: the kinds that are wanted now */
 	/*
 	 * Go 1.22+: an unlock is charged with what all waiters waited, not with the first one's
@@ -614,9 +619,7 @@ enum { GPB_WAIT_SHORT, GPB_WAIT_LONG, GPB_WAIT_CALL };
 /* How the waits of one target are sampled. gpb_stack.size is status << 8 | g.waitreason. */
 struct gpb_waiting {
 	__u64 rate; /* ns: a wait this long is always a sample; 0: nothing counts */
-	/* These are as in gpb_sched, but waits begin to count GPB_LONG_NS after the window opened. */
-	struct gpb_own own;
-	__u64 own_share, short_ns, begin_ns, looked_ns;
+	struct gpb_wait_terms terms; /* waits begin to count GPB_LONG_NS after the window opened */
 	/* one bit for each wait reason: a clock paces these waits, however short they are */
 	__u64 clocked;
 	__s32 g_waitreason;

@@ -130,11 +130,12 @@ static void count_until(struct sched_window *w, int until)
 			counted_left += waits[PHASE][k] + waits[ALWAYS][k] + yields[k];
 		runs = 8 * floor(counted_left / 8);
 		counted_left -= runs;
-		w->slow.switches += runs;
-		slowness_step(&w->slow, &(struct slowness_step){ .end = (counted_ms + STEP) * MS,
-								 .ns = RUN_STEP_NS,
-								 .runs = runs,
-								 .busy_ns = RUN_STEP_NS });
+		w->engine.slow.switches += runs;
+		slowness_step(&w->engine.slow,
+			      &(struct slowness_step){ .end = (counted_ms + STEP) * MS,
+						       .ns = RUN_STEP_NS,
+						       .runs = runs,
+						       .busy_ns = RUN_STEP_NS });
 	}
 }
 
@@ -166,14 +167,14 @@ static void slow_down(int from, int to)
  * One CPU in a window: the target's own clock takes own_share of each short time between two hits for the
  * target's (bpf/owntime.bpf.h), and what is seen ends with it or with the first part of the window.
  */
-static void window(struct sched_window *w, int at, struct gpb_sched_seen *sum)
+static void window(struct sched_window *w, int at, struct wait_counts *sum)
 {
 	const struct stretch s = { .window = true,
 				   .asked = (uint64_t)(at * MS),
 				   .opened = (uint64_t)(at * MS),
 				   .closed = (uint64_t)((at + OPEN) * MS),
 				   .weight = CELLS / (double)OPEN };
-	struct slowness_terms t = slowness_terms(&w->slow, SCHED_BEGIN_NS);
+	struct slowness_terms t = slowness_terms(&w->engine.slow, WAIT_BEGIN_NS);
 	double all = waits[PHASE][at] + waits[ALWAYS][at] + 0.001, part = waits[PHASE][at] / all;
 	double mean = MS / all + HIT_NS, n, phase;
 	bool close = mean <= (double)t.short_ns;
@@ -181,11 +182,11 @@ static void window(struct sched_window *w, int at, struct gpb_sched_seen *sum)
 
 	slow_down(at, at + OPEN);
 	count_until(w, at + OPEN);
-	n = floor(fmin((double)t.own.ns / own, (double)SCHED_BEGIN_NS / mean) + random_part(&seed));
+	n = floor(fmin((double)t.own.ns / own, (double)WAIT_BEGIN_NS / mean) + random_part(&seed));
 	n *= !shut_out;
-	w->conf->own = t.own;
-	w->conf->begin_ns = SCHED_BEGIN_NS;
-	sum->parks += (uint64_t)n;
+	w->conf.terms.own = t.own;
+	w->conf.terms.begin_ns = WAIT_BEGIN_NS;
+	sum->runs += (uint64_t)n;
 	sum->clock.parks += (uint64_t)n;
 	if (close) {
 		sum->clock.shorts += (uint64_t)n;
@@ -197,7 +198,7 @@ static void window(struct sched_window *w, int at, struct gpb_sched_seen *sum)
 	phase = floor(n * part + random_part(&seed));
 	add(w, pcs[PHASE], phase);
 	add(w, pcs[ALWAYS], n - phase);
-	sched_window_close(w, &s, sum, 1);
+	wait_engine_close(&w->engine, &s, sum);
 }
 
 struct told {
@@ -212,12 +213,12 @@ static void tell(struct sched_window *w, struct tolds *out)
 {
 	const double one = GPB_COUNT_ONE;
 
-	out->unmet = slowness_unmet(&w->slow);
+	out->unmet = slowness_unmet(&w->engine.slow);
 	/* Of a place that no window met, only what was unmet is told. */
 	for (int p = 0; p < PLACES; p++)
 		out->place[p].variance = out->unmet * out->unmet;
-	for (size_t i = 0; i < w->tally.entries.n; i++) {
-		const struct tally_entry *en = &w->tally.entries.at[i];
+	for (size_t i = 0; i < w->engine.tally.entries.n; i++) {
+		const struct tally_entry *en = &w->engine.tally.entries.at[i];
 		struct told *t = &out->place[en->st->pc[0] == pcs[PHASE] ? PHASE : ALWAYS];
 
 		t->count = (double)sched_window_estimate(w, i).count / one;
@@ -237,19 +238,18 @@ static void tell(struct sched_window *w, struct tolds *out)
 static struct tolds run(void (*make_it)(void))
 {
 	static struct target target = { .pid = -1 };
-	struct gpb_sched conf = {};
-	struct gpb_sched_seen sum = {};
+	struct wait_counts sum = {};
 	struct subject s = subject;
-	struct sched_window w = { .s = &s,
-				  .conf = &conf,
-				  .slow = { .s = &s, .open_again = { .at = UINT64_MAX } } };
+	struct sched_window w = {
+		.engine = { .s = &s, .slow = { .s = &s, .open_again = { .at = UINT64_MAX } } }
+	};
 	struct tolds out = {};
 
 	s.target = &target;
 	counted_ms = 0;
 	counted_left = 8 * random_part(&seed);
 	sched_window_init(&w);
-	slowness_begin(&w.slow, HIT_NS);
+	slowness_begin(&w.engine.slow, HIT_NS);
 	shut_out = false;
 	make_it();
 	for (int i = 0; i < STRATA; i++) {
@@ -259,7 +259,7 @@ static struct tolds run(void (*make_it)(void))
 		window(&w, at, &sum);
 	}
 	count_until(&w, ALL);
-	sched_window_end(&w, &(struct onlook_result){});
+	sched_window_end(&w);
 	tell(&w, &out);
 	sched_window_fini(&w);
 	return out;

@@ -2,8 +2,7 @@
  * tests/unit/test_probing.c - the closed loop of windows and budget, over simulated programs.
  */
 #include "collect/heap/heap_window.h"
-#include "collect/waits/sched_window.h"
-#include "collect/waits/wait_window.h"
+#include "collect/waits/wait_engine.h"
 #include "probing_world.h"
 
 /* ---- tests ---- */
@@ -117,7 +116,6 @@ static void every_kind_has_long_windows(void **state)
 {
 	static const struct window_parts kinds[] = {
 		HEAP_PARTS,
-		SCHED_PARTS,
 		WAIT_PARTS,
 	};
 	const struct probes *s = &w.at[0];

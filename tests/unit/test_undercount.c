@@ -22,33 +22,35 @@ struct told {
 
 static struct told tell(struct wait_window *w, const struct onlook_sums *u, double dilation)
 {
-	const struct tally_part *p = &w->tally.sites.at[0].sums;
+	const struct tally_part *p = &w->engine.tally.sites.at[0].sums;
 	const double one = GPB_COUNT_ONE;
 	struct told out = {};
 
-	assert_int_equal(w->tally.sites.n, 1);
-	undercounts_learn(&w->under, &w->tally, u, GPB_G_SYSCALL, dilation);
-	for (size_t i = 0; i < w->tally.entries.n; i++) {
+	assert_int_equal(w->engine.tally.sites.n, 1);
+	undercounts_learn(&w->engine.under, &w->engine.tally, u, GPB_G_SYSCALL, dilation);
+	for (size_t i = 0; i < w->engine.tally.entries.n; i++) {
 		struct onlook_estimate o = onlook_sums_of(u, i);
 
 		out.count += (double)wait_window_estimate(w, i).count / one + o.count;
 		out.before += o.count_variance;
 	}
-	out.looks = w->under.at[0].looks_ns;
+	out.looks = w->engine.under.at[0].looks_ns;
 	out.windows = p->delays.x;
 	out.under = fmax(wait_window_site(w, 0).count, 0) / one / one + out.before;
-	out.before += fmax(tally_part_counts(&w->tally, p).variance, 0) / one / one;
-	out.lacks = undercounts_site(&w->under, 0, tally_part_delays(&w->tally, p).variance,
+	out.before += fmax(tally_part_counts(&w->engine.tally, p).variance, 0) / one / one;
+	out.lacks = undercounts_site(&w->engine.under, 0,
+				     tally_part_delays(&w->engine.tally, p).variance,
 				     onlook_site_variance(u, 0));
-	out.by_length = w->under.at[0].factor > 0;
+	out.by_length = w->engine.under.at[0].factor > 0;
 	return out;
 }
 
 static struct told run(const struct world *in)
 {
-	struct wait_window w = { .s = &subject,
-				 .slow = { .s = &subject, .open_again = { .at = UINT64_MAX } } };
-	struct onlook_sums u = { .s = &subject, .tally = &w.tally };
+	struct wait_window w = { .engine = { .s = &subject,
+					     .slow = { .s = &subject,
+						       .open_again = { .at = UINT64_MAX } } } };
+	struct onlook_sums u = { .s = &subject, .tally = &w.engine.tally };
 	struct wait any = { .end = MS };
 	struct gpb_stack st = stack_of(&any, 0);
 	struct told out;
@@ -56,8 +58,8 @@ static struct told run(const struct world *in)
 	bool known;
 
 	wait_window_init(&w, not_runtime);
-	w.paced = 1e300;
-	w.conf.begin_ns = w.conf.own.ns = WAIT_BEGIN_NS;
+	w.engine.paced = 1e300;
+	w.conf.terms.begin_ns = w.conf.terms.own.ns = WAIT_BEGIN_NS;
 	assert_int_equal(onlook_sums_entry(&u, &st, 0, true, &known, &entry, NULL), 0);
 	make_waits(in);
 	look_on(&u, entry, in->late);
@@ -266,9 +268,10 @@ static void no_wait_counts_twice(void **state)
 /* Times runnable after a paced wait are of its group and last a microsecond: looks do not say how many lack. */
 static void short_ones_do_not_lack(void **state)
 {
-	struct wait_window w = { .s = &subject,
-				 .slow = { .s = &subject, .open_again = { .at = UINT64_MAX } } };
-	struct onlook_sums u = { .s = &subject, .tally = &w.tally };
+	struct wait_window w = { .engine = { .s = &subject,
+					     .slow = { .s = &subject,
+						       .open_again = { .at = UINT64_MAX } } } };
+	struct onlook_sums u = { .s = &subject, .tally = &w.engine.tally };
 	const struct wait brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&brief, GPB_WAIT_LONG), seen = stack_of(&brief, 0);
 	struct undercounts under = {};
@@ -283,9 +286,9 @@ static void short_ones_do_not_lack(void **state)
 	onlook_sums_saw(&u, entry, 2 * MS);
 	onlook_sums_over(&u, entry, 2 * MS, 0);
 	assert_int_equal(wait_window_add(&w, &st, NULL), 0);
-	tally_window(&w.tally, &tw);
+	tally_window(&w.engine.tally, &tw);
 	onlook_sums_end(&u, 100 * MS, 100 * MS);
-	undercounts_learn(&under, &w.tally, &u, GPB_G_SYSCALL, 1);
+	undercounts_learn(&under, &w.engine.tally, &u, GPB_G_SYSCALL, 1);
 	assert_true(under.at[0].looks_ns > under.at[0].windows_ns);
 	assert_true(undercounts_site(&under, 0, 0, 0) == 0);
 	undercounts_fini(&under);
@@ -296,9 +299,10 @@ static void short_ones_do_not_lack(void **state)
 /* Windows met half of the waits, and with each the time runnable that follows. */
 static void what_follows_is_scaled_as_well(void **state)
 {
-	struct wait_window w = { .s = &subject,
-				 .slow = { .s = &subject, .open_again = { .at = UINT64_MAX } } };
-	struct onlook_sums u = { .s = &subject, .tally = &w.tally };
+	struct wait_window w = { .engine = { .s = &subject,
+					     .slow = { .s = &subject,
+						       .open_again = { .at = UINT64_MAX } } } };
+	struct onlook_sums u = { .s = &subject, .tally = &w.engine.tally };
 	const struct wait two = { .end = 2 * MS }, brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&two, GPB_WAIT_LONG),
 			 after = stack_of(&brief, GPB_WAIT_LONG);
@@ -316,19 +320,19 @@ static void what_follows_is_scaled_as_well(void **state)
 		assert_int_equal(wait_window_add(&w, &st, NULL), 0);
 		assert_int_equal(wait_window_add(&w, &after, NULL), 0);
 		assert_int_equal(wait_window_add(&w, &call, NULL), 0);
-		tally_window(&w.tally, &tw);
+		tally_window(&w.engine.tally, &tw);
 	}
 	for (int i = 0; i < 4000; i++, u.look++) {
 		onlook_sums_saw(&u, entry, 2 * MS);
 		onlook_sums_over(&u, entry, 2 * MS, 0);
 	}
 	onlook_sums_end(&u, 8000 * MS, 8000 * MS);
-	undercounts_learn(&w.under, &w.tally, &u, GPB_G_SYSCALL, 1);
-	for (size_t i = 0; i < w.tally.entries.n; i++) {
-		const struct tally_entry *en = &w.tally.entries.at[i];
+	undercounts_learn(&w.engine.under, &w.engine.tally, &u, GPB_G_SYSCALL, 1);
+	for (size_t i = 0; i < w.engine.tally.entries.n; i++) {
+		const struct tally_entry *en = &w.engine.tally.entries.at[i];
 		double scaled = en->group == GPB_WAIT_LONG ? 2 : 1;
 
-		assert_true(fabs(undercounts_factor(&w.under, en) - scaled) < 1e-6);
+		assert_true(fabs(undercounts_factor(&w.engine.under, en) - scaled) < 1e-6);
 	}
 	onlook_sums_fini(&u);
 	wait_window_fini(&w);

@@ -94,15 +94,15 @@ static const double one = GPB_COUNT_ONE;
 
 static struct told told_by_sched(const struct program *p, bool goid)
 {
-	struct sched_window w = { .s = &subject };
+	struct sched_window w = { .engine = { .s = &subject } };
 	struct told out = {};
 
 	sched_window_init(&w);
-	run(p, &w, &w.tally, sched_window_add, goid, GPB_WAIT_BLOCK);
-	out.sites = w.tally.sites.n;
-	out.entries = w.tally.entries.n;
+	run(p, &w, &w.engine.tally, sched_window_add, goid, GPB_WAIT_BLOCK);
+	out.sites = w.engine.tally.sites.n;
+	out.entries = w.engine.tally.entries.n;
 	for (size_t i = 0; i < out.entries; i++) {
-		struct sched_estimate est = sched_window_estimate(&w, i);
+		struct wait_estimate est = sched_window_estimate(&w, i);
 
 		out.count += (double)est.count / one;
 		out.site += est.count_error / one / one;
@@ -123,14 +123,14 @@ static bool not_runtime(struct subject *s, const struct gpb_stack *st)
 
 static struct told told_by_wait(const struct program *p, bool goid)
 {
-	struct wait_window w = { .s = &subject };
+	struct wait_window w = { .engine = { .s = &subject } };
 	struct told out = {};
 
 	wait_window_init(&w, not_runtime);
-	w.paced = 1e300; /* numbers do not come from the runtime's count of switches */
-	run(p, &w, &w.tally, wait_window_add, goid, GPB_G_WAITING);
-	out.sites = w.tally.sites.n;
-	out.entries = w.tally.entries.n;
+	w.engine.paced = 1e300; /* numbers do not come from the runtime's count of switches */
+	run(p, &w, &w.engine.tally, wait_window_add, goid, GPB_G_WAITING);
+	out.sites = w.engine.tally.sites.n;
+	out.entries = w.engine.tally.entries.n;
 	for (size_t i = 0; i < out.entries; i++) {
 		struct wait_estimate est = wait_window_estimate(&w, i);
 
@@ -193,7 +193,7 @@ static void wait_profiles_cover(void **state)
  */
 static void a_whole_of_two_sites(void **state)
 {
-	struct sched_window w = { .s = &subject };
+	struct sched_window w = { .engine = { .s = &subject } };
 	struct program p;
 	double sites, whole;
 
@@ -210,7 +210,7 @@ static void a_whole_of_two_sites(void **state)
 			st.pc[0] += 64 * at;
 			assert_int_equal(sched_window_add(&w, &st, NULL), 0);
 		}
-		tally_window(&w.tally, &tw);
+		tally_window(&w.engine.tally, &tw);
 	}
 	sites = sched_window_site(&w, 0).count + sched_window_site(&w, 1).count;
 	whole = sched_window_whole(&w, GPB_WAIT_BLOCK).count;
@@ -228,7 +228,7 @@ static void regressed_sites_cover(void **state)
 	(void)state;
 	seed = 3;
 	for (int i = 0; i < PROGRAMS; i++) {
-		struct sched_window w = { .s = &subject, .slow.sum = 1e9 };
+		struct sched_window w = { .engine = { .s = &subject, .slow.sum = 1e9 } };
 		double truth = 0, value = 0;
 
 		sched_window_init(&w);
@@ -241,7 +241,7 @@ static void regressed_sites_cover(void **state)
 			 */
 			parks = PARTS * 1.5 * busy * CALLERS;
 			truth += parks * 0.3;
-			w.slow.switches += parks;
+			w.engine.slow.switches += parks;
 			seen = (random_part(&seed) < 0.5 ? busy : 2 * busy) * CALLERS;
 			for (int c = 0; c < CALLERS; c++) {
 				struct gpb_stack st = wait_of(c, true, GPB_WAIT_BLOCK);
@@ -251,11 +251,11 @@ static void regressed_sites_cover(void **state)
 				assert_int_equal(sched_window_add(&w, &st, NULL), 0);
 			}
 			seen *= PARTS;
-			tally_window(&w.tally,
+			tally_window(&w.engine.tally,
 				     &(struct tally_window){ .weight = PARTS, .n = &seen });
 		}
-		assert_true(sched_window_by_switches(&w));
-		for (size_t n = 0; n < w.tally.entries.n; n++)
+		assert_true(wait_estimates_by_count(&w.engine));
+		for (size_t n = 0; n < w.engine.tally.entries.n; n++)
 			value += (double)sched_window_estimate(&w, n).count / one;
 		covered += covers(value, sched_window_site(&w, 0).count / one / one, truth);
 		sched_window_fini(&w);
@@ -272,7 +272,7 @@ static void shares_of_mutexes_cover(void **state)
 	(void)state;
 	seed = 5;
 	for (int i = 0; i < PROGRAMS; i++) {
-		struct sched_window w = { .s = &subject };
+		struct sched_window w = { .engine = { .s = &subject } };
 		double truth = 0, all = 0, value = 0;
 		struct program p;
 
@@ -289,17 +289,18 @@ static void shares_of_mutexes_cover(void **state)
 			other.pc[0] = 0x9000;
 			other.delay = 30000;
 			assert_int_equal(sched_window_add(&w, &other, NULL), 0);
-			tally_window(&w.tally, &(struct tally_window){ .weight = PARTS });
+			tally_window(&w.engine.tally, &(struct tally_window){ .weight = PARTS });
 			truth += p.in_burst[k] * PARTS * CALLERS * 1000;
 			all += PARTS * (30000 + p.in_burst[k] * CALLERS * 1000);
 		}
 		w.locked.known = true;
 		w.locked.delay = all;
-		for (size_t n = 0; n < w.tally.entries.n; n++)
-			if (w.tally.entries.at[n].st->pc[0] == 0x1000)
+		for (size_t n = 0; n < w.engine.tally.entries.n; n++)
+			if (w.engine.tally.entries.at[n].st->pc[0] == 0x1000)
 				value += (double)sched_window_estimate(&w, n).delay;
-		for (size_t n = 0; n < w.tally.sites.n; n++)
-			if (w.tally.entries.at[w.tally.sites.at[n].first].st->pc[0] == 0x1000)
+		for (size_t n = 0; n < w.engine.tally.sites.n; n++)
+			if (w.engine.tally.entries.at[w.engine.tally.sites.at[n].first].st->pc[0] ==
+			    0x1000)
 				covered += covers(value, sched_window_site(&w, n).delay, truth);
 		assert_true(sched_window_whole(&w, GPB_WAIT_MUTEX).delay < 1e-6 * all * all);
 		sched_window_fini(&w);
@@ -321,23 +322,25 @@ static struct told told_by_length(bool longer, double *truth, double *calls)
 	const double stratum = 200 * MS, length = 2 * MS, pace = 40 / stratum;
 	static struct target target = { .pid = 1 };
 	struct subject s = subject;
-	struct wait_window w = { .s = &s, .slow = { .s = &s, .open_again = { .at = UINT64_MAX } } };
+	struct wait_window w = {
+		.engine = { .s = &s, .slow = { .s = &s, .open_again = { .at = UINT64_MAX } } }
+	};
 	struct told out = {};
 
 	s.target = &target;
 	wait_window_init(&w, not_runtime);
-	w.paced = 1e300;
+	w.engine.paced = 1e300;
 	*truth = *calls = 0;
 	for (int i = 0; i < STRATA; i++) {
 		double end = longer ? (10 + 20 * random_part(&seed)) * MS : WAIT_END_NS;
 		double closed = end + (random_part(&seed) < 0.3 ? 5 * MS : 0);
 		double open = random_part(&seed) * (stratum - closed);
 		struct stretch st = { .window = true, .opened = 1, .closed = 1 + (uint64_t)closed };
-		struct gpb_waiting_seen none = {};
+		struct wait_counts none = {};
 
 		st.weight = stratum / (double)(st.closed - st.opened);
-		w.conf.begin_ns = (uint64_t)(end - (WAIT_END_NS - WAIT_BEGIN_NS));
-		w.conf.own.ns = w.conf.begin_ns;
+		w.conf.terms.begin_ns = (uint64_t)(end - (WAIT_END_NS - WAIT_BEGIN_NS));
+		w.conf.terms.own.ns = w.conf.terms.begin_ns;
 		/* The times between two of them are exponential. */
 		for (double at = 0; (at -= log(1 - random_part(&seed)) / pace) < stratum;) {
 			struct gpb_stack wait = wait_of(0, true, GPB_G_WAITING), call = wait;
@@ -349,17 +352,17 @@ static struct told told_by_length(bool longer, double *truth, double *calls)
 			wait.type = GPB_WAIT_LONG;
 			call.type = GPB_WAIT_CALL;
 			call.pc[0] = 0x5000;
-			if (at >= open + GPB_LONG_NS && at < open + (double)w.conf.begin_ns)
+			if (at >= open + GPB_LONG_NS && at < open + (double)w.conf.terms.begin_ns)
 				assert_int_equal(wait_window_add(&w, &wait, NULL), 0);
 			if (done >= open + GPB_LONG_NS && done < open + closed)
 				assert_int_equal(wait_window_add(&w, &call, NULL), 0);
 		}
-		wait_window_close(&w, &st, &none);
+		wait_engine_close(&w.engine, &st, &none);
 	}
-	for (size_t i = 0; i < w.tally.entries.n; i++) {
+	for (size_t i = 0; i < w.engine.tally.entries.n; i++) {
 		double n = (double)wait_window_estimate(&w, i).count / one;
 
-		if (w.tally.entries.at[i].group == GPB_WAIT_CALL)
+		if (w.engine.tally.entries.at[i].group == GPB_WAIT_CALL)
 			out.whole = n;
 		else
 			out.count = n;
@@ -406,21 +409,21 @@ static void fill(struct tally *t)
  */
 static void more_stacks_than_there_is_room_for(void **state)
 {
-	struct sched_window w = { .s = &subject, .full = true };
-	struct wait_window v = { .s = &subject, .full = true };
+	struct sched_window w = { .engine = { .s = &subject, .full = true } };
+	struct wait_window v = { .engine = { .s = &subject, .full = true } };
 	struct gpb_stack st = wait_of(0, true, GPB_WAIT_BLOCK);
 
 	(void)state;
 	sched_window_init(&w);
 	wait_window_init(&v, not_runtime);
-	fill(&w.tally);
-	fill(&v.tally);
+	fill(&w.engine.tally);
+	fill(&v.engine.tally);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(sched_window_add(&w, &st, NULL), 0);
 		assert_int_equal(wait_window_add(&v, &st, NULL), 0);
 	}
-	assert_int_equal(w.crowded, 2 * 3); /* each stack reports two waits */
-	assert_int_equal(v.crowded, 2 * 3);
+	assert_int_equal(w.engine.crowded, 2 * 3); /* each stack reports two waits */
+	assert_int_equal(v.engine.crowded, 2 * 3);
 	sched_window_fini(&w);
 	wait_window_fini(&v);
 }

@@ -60,6 +60,12 @@ int onlook_poll(struct onlook *k, struct err *e)
 	return 0;
 }
 
+int onlook_fd(const struct onlook *k)
+{
+	(void)k;
+	return -1;
+}
+
 void onlook_stop(struct onlook *k)
 {
 	(void)k;
@@ -88,13 +94,14 @@ static struct gpb_stack lasts(double ns)
 /* @looked: there are looks, too. */
 static void begin(struct wait_window *w, bool looked)
 {
-	*w = (struct wait_window){ .s = &subject,
-				   .slow = { .s = &subject, .open_again = { .at = UINT64_MAX } },
-				   .paced = 1e300 };
+	*w = (struct wait_window){ .engine = { .s = &subject,
+					       .slow = { .s = &subject,
+							 .open_again = { .at = UINT64_MAX } },
+					       .paced = 1e300 } };
 	wait_window_init(w, not_runtime);
-	w->conf.begin_ns = w->conf.own.ns = WAIT_BEGIN_NS;
-	sums = (struct onlook_sums){ .s = &subject, .tally = &w->tally };
-	w->onlook = looked ? looks : NULL;
+	w->conf.terms.begin_ns = w->conf.terms.own.ns = WAIT_BEGIN_NS;
+	sums = (struct onlook_sums){ .s = &subject, .tally = &w->engine.tally };
+	w->engine.onlook = looked ? looks : NULL;
 }
 
 static int32_t entry_of(const struct gpb_stack *st)
@@ -108,13 +115,13 @@ static int32_t entry_of(const struct gpb_stack *st)
 
 static void end(struct wait_window *w)
 {
-	if (w->onlook)
-		undercounts_learn(&w->under, &w->tally, &sums, GPB_G_SYSCALL, 1);
+	if (w->engine.onlook)
+		undercounts_learn(&w->engine.under, &w->engine.tally, &sums, GPB_G_SYSCALL, 1);
 }
 
 static void fini(struct wait_window *w)
 {
-	w->onlook = NULL;
+	w->engine.onlook = NULL;
 	wait_window_fini(w);
 	onlook_sums_fini(&sums);
 }
@@ -138,7 +145,7 @@ enum { WINDOWS = 20, WEIGHT = 50 };
 static void windows_see_nothing(struct wait_window *w)
 {
 	for (int i = 0; i < WINDOWS; i++)
-		tally_window(&w->tally, &(struct tally_window){ .weight = WEIGHT });
+		tally_window(&w->engine.tally, &(struct tally_window){ .weight = WEIGHT });
 }
 
 /* Looks counted all waits of the place. No window met a time runnable, though each wait ended in one. */
@@ -175,7 +182,7 @@ static void neither_met_it(void **state)
 		sums.look = 500;
 		if (looked)
 			onlook_sums_end(&sums, 1000 * MS, 1000 * MS);
-		assert_int_equal(tally_add_full(&w.tally, &st, 0, NULL), 0);
+		assert_int_equal(tally_add_full(&w.engine.tally, &st, 0, NULL), 0);
 		windows_see_nothing(&w);
 		end(&w);
 		site = wait_window_site(&w, 0);
@@ -202,19 +209,19 @@ static void run(const struct world *in, struct coverage *c)
 	int32_t entry;
 
 	begin(&w, true);
-	sums.begin_ns = &w.conf.begin_ns;
+	sums.begin_ns = &w.conf.terms.begin_ns;
 	entry = entry_of(&any);
 	make_waits(in);
 	look_on(&sums, entry, in->late);
 	observe(&w, (double)onlook_stands_from(&sums), in);
 	end(&w);
-	for (size_t i = 0; i < w.tally.entries.n; i++) {
+	for (size_t i = 0; i < w.engine.tally.entries.n; i++) {
 		struct wait_estimate est = wait_window_estimate(&w, i);
 
 		count += (double)est.count / one;
 		error += est.count_error / one / one;
 	}
-	assert_int_equal(w.tally.sites.n, 1);
+	assert_int_equal(w.engine.tally.sites.n, 1);
 	truth = (in->follows ? 2 : 1) * (double)n;
 	all = wait_window_whole(&w).count / one / one;
 	c->whole += all < 0 || fabs(count - truth) <= 2 * sqrt(error + all);
@@ -294,10 +301,10 @@ static void what_follows_calls_is_no_wait(void **state)
 			assert_int_equal(wait_window_add(&w, &after, NULL), 0);
 		for (int k = 0; k < 2; k++)
 			assert_int_equal(wait_window_add(&w, &call, NULL), 0);
-		tally_window(&w.tally, &(struct tally_window){ .weight = 2.5 });
+		tally_window(&w.engine.tally, &(struct tally_window){ .weight = 2.5 });
 	}
 	end(&w);
-	assert_true(tally_has(&w.tally, &after, &at));
+	assert_true(tally_has(&w.engine.tally, &after, &at));
 	assert_true(fabs((double)wait_window_estimate(&w, at).count / one - 200) < 2);
 	fini(&w);
 }

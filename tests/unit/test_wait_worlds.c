@@ -118,10 +118,10 @@ static void count_until(struct counted *c, struct wait_window *w, const double *
 			c->left += waits[k] + others[k];
 		runs = 8 * floor(c->left / 8);
 		c->left -= runs;
-		w->slow.switches += runs;
-		slowness_step(&w->slow, &(struct slowness_step){ .end = (c->ms + STEP) * MS,
-								 .ns = RUN_STEP_NS,
-								 .runs = runs });
+		w->engine.slow.switches += runs;
+		slowness_step(&w->engine.slow, &(struct slowness_step){ .end = (c->ms + STEP) * MS,
+									.ns = RUN_STEP_NS,
+									.runs = runs });
 	}
 }
 
@@ -149,7 +149,7 @@ static void window(struct wait_window *w, const struct world *is, int at, const 
 				    .opened = (uint64_t)(at * MS),
 				    .closed = (uint64_t)((at + OPEN) * MS),
 				    .weight = CELLS / (double)OPEN };
-	struct gpb_waiting_seen now = { .runs = w->runs };
+	struct wait_counts now = { .runs = w->engine.last.runs };
 	double n = 0, y = 0;
 
 	for (int i = at; i < at + WINDOW; i++) {
@@ -161,8 +161,7 @@ static void window(struct wait_window *w, const struct world *is, int at, const 
 	add(w, 0x1000, GPB_G_WAITING, n);
 	add(w, 0x5000, is->yields ? GPB_G_RUNNABLE : GPB_G_WAITING, y);
 	now.runs += (uint64_t)(n + y);
-	wait_window_close(w, &st, &now);
-	w->runs = now.runs;
+	wait_engine_close(&w->engine, &st, &now);
 }
 
 static bool not_runtime(struct subject *s, const struct gpb_stack *st)
@@ -184,15 +183,17 @@ static struct told run(const struct world *is)
 	static struct target target = { .pid = 1 };
 	const double one = GPB_COUNT_ONE;
 	struct subject s = subject;
-	struct wait_window w = { .s = &s, .slow = { .s = &s, .open_again = { .at = UINT64_MAX } } };
+	struct wait_window w = {
+		.engine = { .s = &s, .slow = { .s = &s, .open_again = { .at = UINT64_MAX } } }
+	};
 	struct counted c = { .left = 8 * random_part(&seed) };
 	struct told out = {};
 
 	s.target = &target;
 	memset(others, 0, sizeof(others));
 	wait_window_init(&w, not_runtime);
-	w.conf.own.ns = (uint64_t)(WINDOW * MS);
-	w.conf.begin_ns = w.conf.own.ns + GPB_LONG_NS;
+	w.conf.terms.own.ns = (uint64_t)(WINDOW * MS);
+	w.conf.terms.begin_ns = w.conf.terms.own.ns + GPB_LONG_NS;
 	is->make(waits, others);
 	for (int i = 0; i < STRATA; i++) {
 		int at = i * CELLS + (int)((CELLS - WINDOW) * random_part(&seed));
@@ -205,17 +206,18 @@ static struct told run(const struct world *is)
 		out.truth += waits[i];
 		out.all_truth += waits[i] + others[i];
 	}
-	for (size_t i = 0; i < w.tally.entries.n; i++) {
+	for (size_t i = 0; i < w.engine.tally.entries.n; i++) {
 		double n = (double)wait_window_estimate(&w, i).count / one;
 
 		out.all += n;
-		if (w.tally.entries.at[i].st->pc[0] != 0x1000)
+		if (w.engine.tally.entries.at[i].st->pc[0] != 0x1000)
 			continue;
 		out.count += n;
-		out.error = wait_window_site(&w, w.tally.entries.at[i].site).count / one / one;
+		out.error = wait_window_site(&w, w.engine.tally.entries.at[i].site).count / one /
+			    one;
 	}
 	out.all_error = wait_window_whole(&w).count / one / one;
-	out.unmet = slowness_unmet(&w.slow);
+	out.unmet = slowness_unmet(&w.engine.slow);
 	wait_window_fini(&w);
 	return out;
 }

@@ -167,7 +167,7 @@ static void observe(struct wait_window *w, double from, const struct world *in)
 					   .opened = 1,
 					   .closed = 1 + WAIT_END_NS,
 					   .weight = STRATUM / WAIT_END_NS };
-		struct gpb_waiting_seen none = {};
+		struct wait_counts none = {};
 		bool stopped = in->stopped > 0 && random_part(&seed) < in->stopped;
 
 		if (in->follows && !stopped)
@@ -183,7 +183,7 @@ static void observe(struct wait_window *w, double from, const struct world *in)
 			    !looks_count(&waits[k], from) && random_part(&seed) >= in->lacks)
 				assert_int_equal(wait_window_add(w, &st, NULL), 0);
 		}
-		wait_window_close(w, &s, &none);
+		wait_engine_close(&w->engine, &s, &none);
 	}
 }
 

@@ -31,7 +31,7 @@ static unsigned wait_kind(const struct contention_probe *c)
 }
 
 /* Counts of one stack are added up before they are rounded, because Go rounds what it shows. */
-static int add_stack(void *arg, const struct gpb_stack *st, const struct sched_estimate *est,
+static int add_stack(void *arg, const struct gpb_stack *st, const struct wait_estimate *est,
 		     struct err *e)
 {
 	const double one = GPB_COUNT_ONE;
@@ -136,7 +136,7 @@ static int comment_looks(struct contention_probe *c, const struct sched_result *
 				    "delays are as the probes saw them, who slow the target down; "
 				    "waits that outlasted their window are not counted: %s",
 				    r->no_looks);
-	ret = onlook_comment(k, SCHED_BEGIN_NS, SCHED_END_NS, c->prof, e);
+	ret = onlook_comment(k, WAIT_BEGIN_NS, WAIT_END_NS, c->prof, e);
 	if (!ret && r->cut)
 		ret = prof_comment(c->prof, e,
 				   "cut: %llu waits were under way when what was observed in full "

@@ -4,16 +4,11 @@
  */
 #include "collect/waits/sched.h"
 
-#include <bpf/bpf.h>
-#include <sys/epoll.h>
-
 #include "base/cleanup.h"
 #include "collect/waits/wait_left.h"
 #include "go/runtime/waitreason.h"
 #include "go/sites/probesite.h"
 #include "probe/bpf.h"
-#include "probe/feed.h"
-#include "probe/price.h"
 #include "subject/trust.h"
 #include "sched.skel.h"
 
@@ -36,19 +31,12 @@ struct sched {
 	struct subject *s;
 	struct collect_opts o;
 	struct sched_bpf *obj;
-	struct feed feed;
-	struct gpb_sched conf;
 	struct sched_window window;
-	struct probing *probing;
-	int ep; /* one descriptor for the ring, the budget and what is followed */
-	bool looks_on;
 	struct uprobe_site sites[GPB_IMAGES][PLACES];
 	size_t nsites[GPB_IMAGES];
-	size_t nimages; /* how many are probed */
-	bool multi, ended;
+	size_t nimages;			       /* how many are probed */
 	struct timespec start[GPB_WAIT_KINDS]; /* when each kind joined, */
 	struct timespec end;		       /* and when counting ended */
-	struct onlook_result looks;
 	struct sched_user users[GPB_WAIT_KINDS];
 	unsigned kinds;	  /* that have joined */
 	char what[16];	  /* their names */
@@ -59,12 +47,8 @@ static void sched_free(struct sched *c)
 {
 	if (!c)
 		return;
-	probing_free(c->probing);
 	sched_window_fini(&c->window);
-	feed_fini(&c->feed);
 	sched_bpf__destroy(c->obj);
-	if (c->ep >= 0)
-		close(c->ep);
 	free(c);
 }
 DEFINE_FREEP(struct sched, sched)
@@ -74,7 +58,7 @@ DEFINE_FREEP(struct sched, sched)
 size_t sched_labels(struct sched *c, const struct gpb_stack *st,
 		    struct prof_label out[GPB_MAX_LABELS + 1], struct prof *p)
 {
-	return labelsets_of(&c->feed.labels, st, GPB_COUNT_ONE, out, prof_loss(p));
+	return labelsets_of(&c->window.engine.feed.labels, st, GPB_COUNT_ONE, out, prof_loss(p));
 }
 
 /* ---- what counts in this target ---- */
@@ -113,19 +97,23 @@ static void fill_reasons(struct sched *c)
 	/* For these, Go's mutex profile has the code that made others wait. */
 	static const char *const mutexes[] = { "sync.Mutex.Lock", "sync.RWMutex.RLock",
 					       "sync.RWMutex.Lock" };
+	struct gpb_sched *conf = &c->window.conf;
 	int minor = gobin_info(c->s->bin)->minor;
 
-	if (c->conf.charge_all)
+	if (conf->charge_all)
 		c->window.mutexes = reasons_of(minor, mutexes, ARRAY_LEN(mutexes));
-	c->conf.sema_reasons = reasons_of(minor, semas, ARRAY_LEN(semas));
-	c->conf.reasons = c->conf.sema_reasons | reasons_of(minor, channels, ARRAY_LEN(channels));
+	conf->sema_reasons = reasons_of(minor, semas, ARRAY_LEN(semas));
+	conf->reasons = conf->sema_reasons | reasons_of(minor, channels, ARRAY_LEN(channels));
+	c->window.engine.looked = (struct onlook_conf){ .reasons = conf->reasons,
+							.semas = conf->sema_reasons,
+							.apart = c->window.mutexes };
 }
 
 static void fill_conf(struct sched *c)
 {
 	const int32_t *off = c->s->layout.off;
 
-	c->conf = (struct gpb_sched){
+	c->window.conf = (struct gpb_sched){
 		.block_rate = c->o.block_rate,
 		.mutex_fraction = c->o.mutex_fraction,
 		.charge_all = off[LAYOUT_sudog_waiters] >= 0,
@@ -142,41 +130,46 @@ static void fill_conf(struct sched *c)
 	fill_reasons(c);
 }
 
-static int put_target(struct sched *c, struct err *e)
-{
-	struct gpb_target t;
-	uint32_t slot = 0;
-	int ret = bpf_target_fill(c->s, &c->o, &t, e);
-
-	if (ret)
-		return ret;
-	if (!c->o.labels)
-		t.flags &= ~(uint32_t)GPB_TARGET_LABELS;
-	if (bpf_map_update_elem(bpf_map__fd(c->obj->maps.targets), &slot, &t, BPF_ANY))
-		return err_sys(e, "target table");
-	return 0;
-}
-
 /* ---- load and attach ---- */
+
+static struct wait_object object_of(struct sched_bpf *o, bool multi)
+{
+	return (struct wait_object){
+		.obj = o->obj,
+		.probe = o->progs.sched_probe,
+		.ring = o->maps.ring,
+		.rules = o->maps.rules,
+		.targets = o->maps.targets,
+		.stacks = o->maps.stacks,
+		.settings = o->maps.scheds,
+		.seen = o->maps.seen,
+		.waits = o->maps.waits,
+		.rounds = &o->bss->rounds,
+		.open = o->bss->open_for,
+		.counted = (volatile uint64_t *)o->bss->sched_counted,
+		.losses = &o->bss->tallies[0],
+		.multi = multi,
+	};
+}
 
 static int load(struct sched *c, struct err *e)
 {
+	bool multi = uprobes_have_multi();
 	struct bpf_program *p;
 	int ret;
 
 	bpf_log_begin();
-	c->multi = uprobes_have_multi();
 	c->obj = sched_bpf__open();
 	if (!c->obj)
 		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(c->obj);
 	bpf_map__set_max_entries(c->obj->maps.ring, GPB_RING_BYTES / 4);
-	bpf_object__for_each_program(p, c->obj->obj) uprobes_prepare(p, c->multi);
+	bpf_object__for_each_program(p, c->obj->obj) uprobes_prepare(p, multi);
 	ret = sched_bpf__load(c->obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
-	return feed_open(&c->feed, c->s, c->obj->maps.ring, c->obj->maps.rules, sched_window_add,
-			 &c->window, e);
+	c->window.engine.object = object_of(c->obj, multi);
+	return 0;
 }
 
 static int find_site(struct gobin *bin, const struct place *p, struct uprobe_site *out,
@@ -239,84 +232,7 @@ static int attach(struct sched *c, struct err *e)
 		image_path(&c->s->images.at[i], groups[n++].path);
 	}
 	c->nimages = c->s->images.n;
-	return probing_set(c->probing, groups, n, e);
-}
-
-/* ---- the budget ---- */
-
-static struct sched *of_window(void *w)
-{
-	return (struct sched *)((char *)w - offsetof(struct sched, window));
-}
-
-/* Measures a goroutine that parks in a window, by a process of our own in the last slot. */
-static int price_of(void *w, struct price *out, struct pricing **rest, struct err *e)
-{
-	struct sched *c = of_window(w);
-	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
-	struct gpb_sched conf = c->conf;
-	uint32_t slot = GPB_TARGETS - 1;
-
-	conf.kinds = BLOCK;
-	conf.reasons = ~0ull;
-	conf.sema_reasons = 0;
-	conf.g_waitreason = -1;
-	conf.own = (struct gpb_own){ .ns = UINT64_MAX / 4, .hit_ns = 1 };
-	conf.begin_ns = conf.short_ns = UINT64_MAX;
-	conf.own_share = 1;
-	if (bpf_map_update_elem(bpf_map__fd(c->obj->maps.targets), &slot, &t, BPF_ANY) ||
-	    bpf_map_update_elem(bpf_map__fd(c->obj->maps.scheds), &slot, &conf, BPF_ANY))
-		return err_sys(e, "target table");
-	c->obj->bss->open_for[slot].bits = GPB_OPEN;
-	return price_measure(c->obj->progs.sched_probe, c->multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_AT_PARK, out, rest, e);
-}
-
-static int watch(struct sched *c, int fd, struct err *e)
-{
-	struct epoll_event ev = { .events = EPOLLIN };
-
-	return epoll_ctl(c->ep, EPOLL_CTL_ADD, fd, &ev) ? err_sys(e, "epoll") : 0;
-}
-
-static int watch_looks(struct sched *c, struct err *e)
-{
-	if (!c->window.onlook || c->looks_on)
-		return 0;
-	c->looks_on = true;
-	return watch(c, onlook_fd(c->window.onlook), e);
-}
-
-static int begin_probing(struct sched *c, struct err *e)
-{
-	const struct probing_user u = {
-		.what = c->what,
-		.open = &c->obj->bss->open_for[0],
-		.parts = SCHED_PARTS,
-		.price = price_of,
-		.spent = sched_window_spent,
-		.turn = sched_window_turn,
-		.over = sched_window_over,
-		.arg = &c->window,
-	};
-	int ret;
-
-	sched_window_init(&c->window);
-	c->window.s = c->window.slow.s = c->s;
-	c->window.obj = c->obj;
-	c->window.feed = &c->feed;
-	c->window.o = c->o;
-	c->window.conf = &c->conf;
-	ret = probing_new(c->s, &c->o, &u, c->multi, &c->probing, e);
-	if (ret)
-		return ret;
-	c->ep = epoll_create1(EPOLL_CLOEXEC);
-	if (c->ep < 0)
-		return err_sys(e, "epoll");
-	ret = watch(c, feed_fd(&c->feed), e);
-	if (!ret && probing_fd(c->probing) >= 0)
-		ret = watch(c, probing_fd(c->probing), e);
-	return ret;
+	return probing_set(c->window.engine.probing, groups, n, e);
 }
 
 static int sched_new(struct subject *s, const struct collect_opts *o, struct sched **out,
@@ -327,18 +243,16 @@ static int sched_new(struct subject *s, const struct collect_opts *o, struct sch
 
 	if (!c)
 		return err_set(e, -ENOMEM, "no memory");
-	c->ep = -1;
-	c->s = s;
-	c->o = *o;
+	sched_window_init(&c->window);
+	c->s = c->window.engine.s = s;
+	c->o = c->window.engine.o = *o;
 	ret = trust_structs(s, LAYOUT_USE_WAITS, e);
 	if (!ret)
 		ret = load(c, e);
 	if (ret)
 		return ret;
 	fill_conf(c);
-	ret = put_target(c, e);
-	if (!ret)
-		ret = begin_probing(c, e);
+	ret = wait_engine_open(&c->window.engine, c->what, e);
 	if (ret)
 		return ret;
 	*out = TAKE(c);
@@ -409,15 +323,13 @@ int sched_join(struct subject *s, const struct collect_opts *o, const struct sch
 	 * This is done before the first window: hits that nobody wants cost nothing, and would
 	 * tell nothing about cost.
 	 */
-	c->conf.kinds |= 1u << u->kind;
+	c->window.conf.kinds |= 1u << u->kind;
 	if (!ret)
-		ret = sched_window_put(&c->window, e);
+		ret = wait_engine_put(&c->window.engine, e);
 	if (!ret)
 		ret = attach(c, e);
 	if (!ret)
 		ret = sched_window_joined(&c->window, e);
-	if (!ret)
-		ret = watch_looks(c, e);
 	if (ret) {
 		sched_leave(c, u->kind);
 		return ret;
@@ -429,25 +341,17 @@ int sched_join(struct subject *s, const struct collect_opts *o, const struct sch
 
 int sched_fd(struct sched *c, unsigned kind)
 {
-	return c->fd_kind == kind ? c->ep : -1;
+	return c->fd_kind == kind ? c->window.engine.ep : -1;
 }
 
 int sched_poll(struct sched *c, struct err *e)
 {
-	int ret = feed_poll(&c->feed, e);
-
-	if (!ret && !c->ended)
-		ret = probing_poll(c->probing, e);
-	if (!ret)
-		ret = watch_looks(c, e);
-	return ret ? ret : sched_window_poll(&c->window, e);
+	return wait_engine_poll(&c->window.engine, e);
 }
 
 int sched_begin(struct sched *c, struct err *e)
 {
-	int ret = probing_begin(c->probing, e);
-
-	return ret ? ret : watch_looks(c, e);
+	return probing_begin(c->window.engine.probing, e);
 }
 
 int sched_tick(struct sched *c, struct err *e)
@@ -456,7 +360,7 @@ int sched_tick(struct sched *c, struct err *e)
 
 	if (c->s->images.n == c->nimages)
 		return 0;
-	ret = put_target(c, e);
+	ret = wait_engine_target(&c->window.engine, e);
 	return ret ? ret : attach(c, e);
 }
 
@@ -472,13 +376,11 @@ static int end_all(struct sched *c, struct err *e)
 {
 	int ret;
 
-	if (c->ended)
+	if (c->window.engine.ended)
 		return 0;
-	c->ended = true;
 	clock_gettime(CLOCK_MONOTONIC, &c->end);
-	sched_window_stop(&c->window);
-	ret = probing_end(c->probing, e);
-	sched_window_end(&c->window, &c->looks);
+	ret = wait_engine_stop(&c->window.engine, e);
+	sched_window_end(&c->window);
 	return ret;
 }
 
@@ -495,44 +397,39 @@ static int64_t count_through(struct sched *c, uint64_t waiting)
 	if (trust_structs(c->s, LAYOUT_USE_GOROUTINES, NULL) || wait_left(c->s, &left, NULL))
 		return -1;
 	for (unsigned i = 0; i < 64; i++)
-		if (c->conf.reasons >> i & 1)
+		if (c->window.conf.reasons >> i & 1)
 			sum += left.waiting[i];
 	return sum > waiting ? (int64_t)(sum - waiting) : 0;
 }
 
-static double sum_or_unknown(double a, double b)
-{
-	return b < 0 ? -1 : a + b;
-}
-
 /* The error that a site's stacks share is reported with the first of them. */
-static void add_site(const struct sched *c, size_t site, struct sched_estimate *est)
+static void add_site(const struct sched *c, size_t site, struct wait_estimate *est)
 {
-	struct sched_error s = sched_window_site(&c->window, site);
+	struct wait_error s = sched_window_site(&c->window, site);
 
-	est->count_error = sum_or_unknown(est->count_error, s.count);
-	est->delay_error = sum_or_unknown(est->delay_error, s.delay);
+	est->count_error = variance_plus(est->count_error, s.count);
+	est->delay_error = variance_plus(est->delay_error, s.delay);
 }
 
 static int hand_over(struct sched *c, unsigned kind, struct sched_result *out, struct err *e)
 {
 	const struct sched_user *u = &c->users[kind];
-	struct tally *t = &c->window.tally;
+	const struct tally *t = &c->window.engine.tally;
 	CLEANUP(freep) bool *told = calloc(t->sites.n + 1, sizeof(*told));
 	int ret = told ? 0 : err_set(e, -ENOMEM, "no memory for stacks");
 
 	out->whole = sched_window_whole(&c->window, kind);
 	for (size_t i = 0; !ret && i < t->entries.n; i++) {
 		const struct tally_entry *en = &t->entries.at[i];
-		struct sched_estimate est;
+		struct wait_estimate est;
 
 		if (en->st->size >> 8 != kind)
 			continue;
 		est = sched_window_estimate(&c->window, i);
 		if (!est.count && !est.delay)
 			continue;
-		out->whole.count = sum_or_unknown(est.count_error, out->whole.count);
-		out->whole.delay = sum_or_unknown(est.delay_error, out->whole.delay);
+		out->whole.count = variance_plus(est.count_error, out->whole.count);
+		out->whole.delay = variance_plus(est.delay_error, out->whole.delay);
 		if (!told[en->site])
 			add_site(c, en->site, &est);
 		told[en->site] = true;
@@ -553,7 +450,8 @@ static size_t count_sites(const struct sched *c)
 /* From when on this kind counted: it had joined, and hits counted. */
 static struct timespec start_of(const struct sched *c, unsigned kind)
 {
-	uint64_t joined = timespec_ns(&c->start[kind]), counted = probing_since(c->probing);
+	uint64_t joined = timespec_ns(&c->start[kind]),
+		 counted = probing_since(c->window.engine.probing);
 
 	if (counted <= joined)
 		return c->start[kind];
@@ -563,32 +461,31 @@ static struct timespec start_of(const struct sched *c, unsigned kind)
 static int result_of(struct sched *c, unsigned kind, struct sched_result *out, struct err *e)
 {
 	const struct sched_window *w = &c->window;
+	const struct wait_engine *en = &w->engine;
 	struct gpb_sched_seen seen;
 	uint64_t lost;
-	int ret = sched_window_seen(w, &seen, e);
+	int ret = wait_engine_seen(en, &seen, e);
 
 	if (ret)
 		return ret;
 	*out = (struct sched_result){
 		.ended = seen.ended[kind],
 		.sampled = seen.sampled[kind],
-		.rate = kind == GPB_WAIT_BLOCK ? w->o.block_rate : w->o.mutex_fraction,
+		.rate = kind == GPB_WAIT_BLOCK ? en->o.block_rate : en->o.mutex_fraction,
 		.early = seen.early,
 		.nsites = count_sites(c),
-		.multi = c->multi,
-		.windowed = probing_windowed(c->probing),
-		.looks = c->looks,
-		.no_looks = w->why.msg[0] ? w->why.msg : NULL,
+		.multi = en->object.multi,
+		.windowed = probing_windowed(en->probing),
+		.looks = en->looks,
+		.no_looks = en->why.msg[0] ? en->why.msg : NULL,
 		.outlasted = w->locked.known ? 0 : w->outlasted,
-		.cut = w->cut,
-		.unmet = slowness_unmet(&w->slow),
+		.cut = en->cut,
+		.unmet = slowness_unmet(&en->slow),
 		.unseen_ns = w->locked.known ? 0 : w->locked.delay,
 		.start = start_of(c, kind),
 		.end = c->end,
 	};
-	probing_losses(c->probing, &out->loss);
-	feed_losses(&c->feed, &c->obj->bss->tallies[0], c->obj->obj, &out->loss);
-	out->loss.n[LOSS_STACKS_MANY] += w->crowded + c->looks.crowded;
+	wait_engine_losses(en, &out->loss);
 	/*
 	 * A goroutine that found no place in the table is also unknown when it is woken: it is a
 	 * loss, and did not begin early.
@@ -597,7 +494,7 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 	out->early -= lost < out->early ? lost : out->early;
 	if (out->windowed)
 		out->early = 0;
-	out->loss.n[LOSS_WAITS_UNKNOWN] += c->looks.beyond;
+	out->loss.n[LOSS_WAITS_UNKNOWN] += en->looks.beyond;
 	return 0;
 }
 
@@ -614,7 +511,7 @@ int sched_drain(struct sched *c, unsigned kind, struct sched_result *out, struct
 	out->through = -1;
 	if (out->windowed)
 		return 0;
-	ret = sched_window_waiting(&c->window, c->window.opened, &out->waiting, e);
+	ret = sched_window_waiting(&c->window, c->window.engine.opened, &out->waiting, e);
 	if (!ret)
 		out->through = count_through(c, out->waiting);
 	return ret;
@@ -622,15 +519,15 @@ int sched_drain(struct sched *c, unsigned kind, struct sched_result *out, struct
 
 int sched_comment(struct sched *c, struct prof *prof, struct err *e)
 {
-	return probing_comment(c->probing, prof, e);
+	return probing_comment(c->window.engine.probing, prof, e);
 }
 
 void sched_leave(struct sched *c, unsigned kind)
 {
 	if (!c)
 		return;
-	c->conf.kinds &= ~(1u << kind);
-	sched_window_put(&c->window, NULL);
+	c->window.conf.kinds &= ~(1u << kind);
+	wait_engine_put(&c->window.engine, NULL);
 	c->users[kind] = (struct sched_user){};
 	c->kinds &= ~(1u << kind);
 	name_kinds(c);

@@ -21,7 +21,7 @@ struct sched;
 struct sched_user {
 	unsigned kind; /* GPB_WAIT_* */
 	/* Variances in @est: with the first stack of each site, the site's. */
-	int (*add)(void *arg, const struct gpb_stack *st, const struct sched_estimate *est,
+	int (*add)(void *arg, const struct gpb_stack *st, const struct wait_estimate *est,
 		   struct err *e);
 	void *arg;
 };
@@ -47,7 +47,7 @@ struct sched_result {
 	double outlasted; /* about how many contentions there were whose end no window saw */
 	/* Total time waited for mutexes of which no window saw who made others wait. */
 	double unseen_ns;
-	struct sched_error whole; /* variances of all together, but for what stacks do not share */
+	struct wait_error whole; /* variances of all together, but for what stacks do not share */
 	uint64_t cut; /* waits that were under way when full observation was replaced by windows */
 	struct timespec start, end; /* CLOCK_MONOTONIC: the time that was counted */
 };

@@ -9,7 +9,7 @@
  *
  * Where it is not, the delay that windows saw is compared with what looks tell. What windows lack beyond
  * chance is a systematic error of the number of long waits, which is stated with the others. Short waits are no
- * part of this: their numbers have other sources (wait_window.h, sched_window.h).
+ * part of this: their numbers have other sources (wait_estimates.h).
  *
  * Each wait of a parked goroutine ends in a time runnable (tally.follows), which is too short for looks. Windows
  * lack these as they lack waits. So there are as many as waits: those that looks counted, and the long ones that

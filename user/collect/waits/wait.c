@@ -6,8 +6,6 @@
  * or "runnable", which is waiting for a thread to run on. The runtime's own goroutines are left
  * out, as in Go's own goroutine profile.
  */
-#include <bpf/bpf.h>
-#include <sys/epoll.h>
 #include <time.h>
 
 #include "collect/collect.h"
@@ -18,11 +16,11 @@
 #include "go/sites/waitsite.h"
 #include "goprof_abi.h"
 #include "probe/bpf.h"
-#include "probe/price.h"
 #include "profile/profile.h"
 #include "subject/trust.h"
 #include "symbolize/physical.h"
 #include "symbolize/subject_prof.h"
+#include "wait.skel.h"
 
 _Static_assert(GPB_STATUS_ARGS == WAITSITE_ARGS + 1 && GPB_STATUS_ARG0 == WAITSITE_ARG0 + 1 &&
 		       GPB_STATUS_CURRENT == WAITSITE_CURRENT + 1,
@@ -32,11 +30,7 @@ struct wait {
 	struct subject *s;
 	struct collect_opts o;
 	struct wait_bpf *obj;
-	struct feed feed;
 	struct wait_window window;
-	struct probing *probing;
-	int ep; /* one descriptor for the ring, the budget and looks */
-	bool looks_on, ended;
 	struct uprobe_site sites[GPB_IMAGES][WAITSITES_MAX];
 	size_t nimages; /* how many of them were examined */
 	size_t nsites;
@@ -44,14 +38,12 @@ struct wait {
 	struct physical ph;
 	struct site_errors counts, delays; /* standard errors of estimates */
 	struct wait_error whole;	   /* variances of all sites together */
-	struct onlook_result looks;
 	struct loss loss;
 	uint64_t start, end; /* monotonic */
 	int64_t start_unix_ns;
 	uint64_t by_runtime; /* sampled stacks that were left out */
 	struct err who_err;  /* why goroutines cannot be read, when who_ret is not 0 */
 	int who_ret;
-	bool multi;
 };
 
 /* ---- samples ---- */
@@ -138,7 +130,7 @@ static int add_stack(struct wait *w, const struct gpb_stack *st, const struct wa
 		w->by_runtime++;
 		return 0;
 	}
-	n = labelsets_of(&w->feed.labels, st, GPB_COUNT_ONE, labels, &w->loss);
+	n = labelsets_of(&w->window.engine.feed.labels, st, GPB_COUNT_ONE, labels, &w->loss);
 	for (size_t i = 0; i < n; i++) /* the program's own label may have that name, too */
 		if (!strcmp(labels[i].key, "reason"))
 			labels[i].key = "reason (label)";
@@ -147,15 +139,10 @@ static int add_stack(struct wait *w, const struct gpb_stack *st, const struct wa
 	return ret ? ret : add_errors(w, est, e);
 }
 
-static double sum_or_unknown(double a, double b)
-{
-	return b < 0 ? -1 : a + b;
-}
-
 static void sum_all(struct wait *w, const struct wait_estimate *est)
 {
-	w->whole.count = sum_or_unknown(est->count_error, w->whole.count);
-	w->whole.delay = sum_or_unknown(est->delay_error, w->whole.delay);
+	w->whole.count = variance_plus(est->count_error, w->whole.count);
+	w->whole.delay = variance_plus(est->delay_error, w->whole.delay);
 }
 
 /* The error that a site's stacks share is reported with the first of them. */
@@ -163,13 +150,13 @@ static void add_site(const struct wait *w, size_t site, struct wait_estimate *es
 {
 	struct wait_error s = wait_window_site(&w->window, site);
 
-	est->count_error = sum_or_unknown(est->count_error, s.count);
-	est->delay_error = sum_or_unknown(est->delay_error, s.delay);
+	est->count_error = variance_plus(est->count_error, s.count);
+	est->delay_error = variance_plus(est->delay_error, s.delay);
 }
 
 static int add_all(struct wait *w, struct err *e)
 {
-	const struct tally *t = &w->window.tally;
+	const struct tally *t = &w->window.engine.tally;
 	CLEANUP(freep) bool *told = calloc(t->sites.n + 1, sizeof(*told));
 	int ret = told ? 0 : err_set(e, -ENOMEM, "no memory for stacks");
 
@@ -192,17 +179,37 @@ static int add_all(struct wait *w, struct err *e)
 
 /* ---- the window ---- */
 
+static struct wait_object object_of(struct wait_bpf *o, bool multi)
+{
+	return (struct wait_object){
+		.obj = o->obj,
+		.probe = o->progs.wait_status,
+		.ring = o->maps.ring,
+		.rules = o->maps.rules,
+		.targets = o->maps.targets,
+		.stacks = o->maps.stacks,
+		.settings = o->maps.waitings,
+		.seen = o->maps.seen,
+		.waits = o->maps.standings,
+		.rounds = &o->bss->rounds,
+		.open = o->bss->open_for,
+		.counted = (volatile uint64_t *)o->bss->wait_counted,
+		.losses = &o->bss->tallies[0],
+		.multi = multi,
+	};
+}
+
 static int load(struct wait *w, struct err *e)
 {
+	bool multi = uprobes_have_multi();
 	int ret;
 
 	bpf_log_begin();
-	w->multi = uprobes_have_multi();
 	w->obj = wait_bpf__open();
 	if (!w->obj)
 		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(w->obj);
-	uprobes_prepare(w->obj->progs.wait_status, w->multi);
+	uprobes_prepare(w->obj->progs.wait_status, multi);
 	/*
 	 * A goroutine that is preempted can stand at any instruction, and until user space has seen
 	 * that one its sample carries the stack's memory. Without a budget these come in bursts.
@@ -212,22 +219,7 @@ static int load(struct wait *w, struct err *e)
 	ret = wait_bpf__load(w->obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
-	return feed_open(&w->feed, w->s, w->obj->maps.ring, w->obj->maps.rules, wait_window_add,
-			 &w->window, e);
-}
-
-static int put_target(struct wait *w, struct err *e)
-{
-	struct gpb_target t;
-	uint32_t slot = 0;
-	int ret = bpf_target_fill(w->s, &w->o, &t, e);
-
-	if (ret)
-		return ret;
-	if (!w->o.labels)
-		t.flags &= ~(uint32_t)GPB_TARGET_LABELS;
-	if (bpf_map_update_elem(bpf_map__fd(w->obj->maps.targets), &slot, &t, BPF_ANY))
-		return err_sys(e, "target table");
+	w->window.engine.object = object_of(w->obj, multi);
 	return 0;
 }
 
@@ -279,7 +271,7 @@ static int attach_all(struct wait *w, struct err *e)
 		w->nsites += (size_t)n;
 	}
 	w->nimages = w->s->images.n;
-	return probing_set(w->probing, groups, ngroups, e);
+	return probing_set(w->window.engine.probing, groups, ngroups, e);
 }
 
 /* Examines the images that were loaded since. */
@@ -289,52 +281,8 @@ static int attach(struct wait *w, struct err *e)
 
 	if (w->nimages == w->s->images.n)
 		return 0;
-	ret = put_target(w, e);
+	ret = wait_engine_target(&w->window.engine, e);
 	return ret ? ret : attach_all(w, e);
-}
-
-/* ---- the budget ---- */
-
-static struct wait *of_window(void *window)
-{
-	return (struct wait *)((char *)window - offsetof(struct wait, window));
-}
-
-/* Measures a change of a goroutine that ends no wait, by a process of our own in the last slot. */
-static int price_of(void *window, struct price *out, struct pricing **rest, struct err *e)
-{
-	struct wait *w = of_window(window);
-	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
-	struct gpb_waiting conf = { .rate = 1, .g_waitreason = -1 };
-	uint32_t slot = GPB_TARGETS - 1;
-
-	conf.own = (struct gpb_own){ .ns = UINT64_MAX / 4, .hit_ns = 1 };
-	conf.begin_ns = conf.short_ns = UINT64_MAX;
-	conf.own_share = 1;
-	if (bpf_map_update_elem(bpf_map__fd(w->obj->maps.targets), &slot, &t, BPF_ANY) ||
-	    bpf_map_update_elem(bpf_map__fd(w->obj->maps.waitings), &slot, &conf, BPF_ANY))
-		return err_sys(e, "target table");
-	w->obj->bss->open_for[slot].bits = GPB_OPEN;
-	return price_measure(w->obj->progs.wait_status, w->multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_STATUS_CURRENT |
-				     (uint64_t)GPB_G_RUNNING << GPB_COOKIE_OLD_SHIFT |
-				     (uint64_t)GPB_G_WAITING << GPB_COOKIE_NEW_SHIFT,
-			     out, rest, e);
-}
-
-static int watch(struct wait *w, int fd, struct err *e)
-{
-	struct epoll_event ev = { .events = EPOLLIN };
-
-	return epoll_ctl(w->ep, EPOLL_CTL_ADD, fd, &ev) ? err_sys(e, "epoll") : 0;
-}
-
-static int watch_looks(struct wait *w, struct err *e)
-{
-	if (!w->window.onlook || w->looks_on)
-		return 0;
-	w->looks_on = true;
-	return watch(w, onlook_fd(w->window.onlook), e);
 }
 
 /*
@@ -350,36 +298,12 @@ static uint64_t clocked(const struct wait *w)
 
 static int begin_probing(struct wait *w, struct err *e)
 {
-	const struct probing_user u = {
-		.what = "wait",
-		.open = &w->obj->bss->open_for[0],
-		.parts = WAIT_PARTS,
-		.price = price_of,
-		.spent = wait_window_spent,
-		.turn = wait_window_turn,
-		.over = wait_window_over,
-		.arg = &w->window,
-	};
-	int ret;
+	struct gpb_waiting *conf = &w->window.conf;
 
-	wait_window_init(&w->window, by_runtime);
-	w->window.s = w->window.slow.s = w->s;
-	w->window.obj = w->obj;
-	w->window.feed = &w->feed;
-	w->window.o = w->o;
-	w->window.conf.rate = w->o.wait_rate;
-	w->window.conf.clocked = clocked(w);
-	w->window.conf.g_waitreason = w->s->layout.off[LAYOUT_g_waitreason];
-	ret = probing_new(w->s, &w->o, &u, w->multi, &w->probing, e);
-	if (ret)
-		return ret;
-	w->ep = epoll_create1(EPOLL_CLOEXEC);
-	if (w->ep < 0)
-		return err_sys(e, "epoll");
-	ret = watch(w, feed_fd(&w->feed), e);
-	if (!ret && probing_fd(w->probing) >= 0)
-		ret = watch(w, probing_fd(w->probing), e);
-	return ret ? ret : wait_window_put(&w->window, e);
+	conf->rate = w->o.wait_rate;
+	conf->clocked = clocked(w);
+	conf->g_waitreason = w->s->layout.off[LAYOUT_g_waitreason];
+	return wait_engine_open(&w->window.engine, "wait", e);
 }
 
 static int begin_prof(struct wait *w, struct err *e)
@@ -406,12 +330,8 @@ static void wait_free(void *state)
 
 	if (!w)
 		return;
-	probing_free(w->probing);
 	wait_window_fini(&w->window);
-	feed_fini(&w->feed);
 	wait_bpf__destroy(w->obj);
-	if (w->ep >= 0)
-		close(w->ep);
 	site_errors_fini(&w->counts);
 	site_errors_fini(&w->delays);
 	physical_fini(&w->ph);
@@ -444,9 +364,7 @@ static int begin(struct wait *w, struct err *e)
 		ret = load(w, e);
 	if (!ret)
 		ret = begin_probing(w, e);
-	if (!ret)
-		ret = attach(w, e);
-	return ret ? ret : watch_looks(w, e);
+	return ret ? ret : attach_all(w, e);
 }
 
 static int wait_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
@@ -456,11 +374,12 @@ static int wait_start(struct subject *s, const struct collect_opts *o, void **st
 
 	if (!w)
 		return err_set(e, -ENOMEM, "no memory");
-	w->ep = -1;
-	w->s = s;
+	wait_window_init(&w->window, by_runtime);
+	w->s = w->window.engine.s = s;
 	w->o = *o;
 	if (!w->o.wait_rate)
 		w->o.wait_rate = 1;
+	w->window.engine.o = w->o;
 	ret = begin(w, e);
 	if (ret)
 		return ret;
@@ -474,27 +393,21 @@ static int wait_fd(void *state)
 {
 	struct wait *w = state;
 
-	return w->ep;
+	return w->window.engine.ep;
 }
 
 static int wait_poll(void *state, struct err *e)
 {
 	struct wait *w = state;
-	int ret = feed_poll(&w->feed, e);
 
-	if (!ret && !w->ended)
-		ret = probing_poll(w->probing, e);
-	if (!ret)
-		ret = watch_looks(w, e);
-	return ret ? ret : wait_window_poll(&w->window, e);
+	return wait_engine_poll(&w->window.engine, e);
 }
 
 static int wait_begin(void *state, struct err *e)
 {
 	struct wait *w = state;
-	int ret = probing_begin(w->probing, e);
 
-	return ret ? ret : watch_looks(w, e);
+	return probing_begin(w->window.engine.probing, e);
 }
 
 static int wait_tick(void *state, struct err *e)
@@ -558,7 +471,7 @@ static int comment_seen(struct wait *w, const struct gpb_waiting_seen *n, struct
 		(unsigned long long)end[GPB_G_SYSCALL], (unsigned long long)got[GPB_G_SYSCALL],
 		(unsigned long long)end[GPB_G_RUNNABLE], (unsigned long long)got[GPB_G_RUNNABLE]);
 
-	if (!ret && before && !w->window.windowed)
+	if (!ret && before && !w->window.engine.windowed)
 		ret = prof_comment(w->prof, e,
 				   "early: %llu waits ended that had begun before the window (or "
 				   "where no probe was), and are not counted",
@@ -578,29 +491,30 @@ static int comment_seen(struct wait *w, const struct gpb_waiting_seen *n, struct
 /* How long waits lasted while there were windows. */
 static int comment_looks(struct wait *w, struct err *e)
 {
+	const struct wait_engine *en = &w->window.engine;
 	int ret;
 
-	if (w->window.why.msg[0])
+	if (en->why.msg[0])
 		return prof_comment(w->prof, e,
 				    "delays are as the probes saw them, who slow the target down; "
 				    "waits that outlasted their window are not counted: %s",
-				    w->window.why.msg);
-	ret = onlook_comment(&w->looks, WAIT_BEGIN_NS, WAIT_END_NS, w->prof, e);
+				    en->why.msg);
+	ret = onlook_comment(&en->looks, WAIT_BEGIN_NS, WAIT_END_NS, w->prof, e);
 	if (!ret)
 		ret = prof_comment(w->prof, e,
 				   "system calls: all counted by windows; looks do not tell one "
 				   "from the next");
-	if (!ret && w->window.cut)
+	if (!ret && en->cut)
 		ret = prof_comment(w->prof, e,
 				   "cut: %llu waits were under way when what was observed in full "
 				   "ended, and are not counted up to then",
-				   (unsigned long long)w->window.cut);
+				   (unsigned long long)en->cut);
 	return ret;
 }
 
 static int comment_unmet(struct wait *w, struct err *e)
 {
-	uint64_t runs = (uint64_t)slowness_unmet(&w->window.slow);
+	uint64_t runs = (uint64_t)slowness_unmet(&w->window.engine.slow);
 
 	if (!runs)
 		return 0;
@@ -611,9 +525,9 @@ static int comment_unmet(struct wait *w, struct err *e)
 static int comment_estimates(struct wait *w, struct err *e)
 {
 	const double one = GPB_COUNT_ONE;
-	int ret = probing_comment(w->probing, w->prof, e);
+	int ret = probing_comment(w->window.engine.probing, w->prof, e);
 
-	if (ret || !probing_windowed(w->probing))
+	if (ret || !probing_windowed(w->window.engine.probing))
 		return ret;
 	ret = comment_looks(w, e);
 	if (!ret)
@@ -630,25 +544,24 @@ static int comments(struct wait *w, struct err *e)
 	const struct fine_rate rate = { &w->o, "wait", w->o.fine_wait };
 	double window = (double)(w->end - w->start) / 1e9;
 	struct gpb_waiting_seen seen = {};
-	int ret = wait_window_seen(&w->window, &seen, e);
+	const struct wait_engine *en = &w->window.engine;
+	int ret = wait_engine_seen(en, &seen, e);
 
 	w->loss.n[LOSS_WAITS_UNSEEN] += seen.lost;
-	w->loss.n[LOSS_WAITS_UNKNOWN] += w->looks.beyond;
-	w->loss.n[LOSS_STACKS_MANY] += w->window.crowded + w->looks.crowded;
+	w->loss.n[LOSS_WAITS_UNKNOWN] += en->looks.beyond;
 	if (!ret)
 		ret = prof_comment(w->prof, e, "window: %.3f s", window);
 	if (!ret)
 		ret = fine_comment(&rate, w->prof, e,
 				   "waits of %llu ns and longer, shorter ones in proportion",
-				   (unsigned long long)w->window.o.wait_rate);
+				   (unsigned long long)en->o.wait_rate);
 	if (!ret)
-		ret = prof_set_period(w->prof, "delay", "nanoseconds",
-				      (int64_t)w->window.o.wait_rate, e);
+		ret = prof_set_period(w->prof, "delay", "nanoseconds", (int64_t)en->o.wait_rate, e);
 	if (!ret)
 		ret = comment_seen(w, &seen, e);
 	if (!ret)
 		ret = prof_comment(w->prof, e, "probes: %zu (%s)", w->nsites,
-				   w->multi ? "one multi link" : "perf uprobes");
+				   en->object.multi ? "one multi link" : "perf uprobes");
 	if (!ret)
 		ret = comment_estimates(w, e);
 	return ret ? ret : comment_left(w, e);
@@ -668,15 +581,13 @@ static int end(struct wait *w, struct err *e)
 {
 	int ret;
 
-	w->ended = true;
 	w->end = now_ns(CLOCK_MONOTONIC);
-	w->start = probing_since(w->probing);
+	w->start = probing_since(w->window.engine.probing);
 	if (!w->start)
 		w->start = w->end;
 	w->start_unix_ns = (int64_t)(now_ns(CLOCK_REALTIME) - (w->end - w->start));
-	wait_window_stop(&w->window);
-	ret = probing_end(w->probing, e);
-	wait_window_end(&w->window, &w->looks);
+	ret = wait_engine_stop(&w->window.engine, e);
+	wait_engine_end(&w->window.engine);
 	return ret;
 }
 
@@ -693,8 +604,7 @@ static int wait_stop(void *state, struct prof **out, struct err *e)
 		return ret;
 	prof_each_sample(w->prof, whole_counts, NULL);
 	prof_set_time(w->prof, w->start_unix_ns, (int64_t)(w->end - w->start));
-	probing_losses(w->probing, &w->loss);
-	feed_losses(&w->feed, &w->obj->bss->tallies[0], w->obj->obj, &w->loss);
+	wait_engine_losses(&w->window.engine, &w->loss);
 	loss_merge(prof_loss(w->prof), &w->loss);
 	*out = TAKE(w->prof);
 	return 0;

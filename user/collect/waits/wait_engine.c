@@ -1,0 +1,459 @@
+/* user/collect/waits/wait_engine.c - the way of a probed wait: its stretch, its stack, its weight. */
+#include "collect/waits/wait_engine.h"
+
+#include <bpf/bpf.h>
+#include <sys/epoll.h>
+
+#include "collect/waits/onlook_sums.h"
+#include "collect/waits/wait_sites.h"
+#include "probe/bpf.h"
+#include "probe/price.h"
+
+enum { WAITS_BATCH = 4096, FOLD_AT = 65536 };
+
+/* ---- what the BPF side is told ---- */
+
+int wait_engine_put(struct wait_engine *w, struct err *e)
+{
+	uint32_t slot = 0;
+
+	if (bpf_map_update_elem(bpf_map__fd(w->object.settings), &slot, w->settings, BPF_ANY))
+		return err_sys(e, "table of waits");
+	return 0;
+}
+
+int wait_engine_target(struct wait_engine *w, struct err *e)
+{
+	struct gpb_target t;
+	uint32_t slot = 0;
+	int ret = bpf_target_fill(w->s, &w->o, &t, e);
+
+	if (ret)
+		return ret;
+	if (!w->o.labels)
+		t.flags &= ~(uint32_t)GPB_TARGET_LABELS;
+	if (bpf_map_update_elem(bpf_map__fd(w->object.targets), &slot, &t, BPF_ANY))
+		return err_sys(e, "target table");
+	return 0;
+}
+
+struct gpb_wait_terms wait_engine_endless(void)
+{
+	return (struct gpb_wait_terms){
+		.own = { .ns = UINT64_MAX / 4, .hit_ns = 1 },
+		.own_share = 1,
+		.short_ns = UINT64_MAX,
+		.begin_ns = UINT64_MAX,
+	};
+}
+
+int wait_engine_price(struct wait_engine *w, const void *settings, uint64_t cookie,
+		      struct price *out, struct pricing **rest, struct err *e)
+{
+	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
+	uint32_t slot = GPB_TARGETS - 1;
+
+	if (bpf_map_update_elem(bpf_map__fd(w->object.targets), &slot, &t, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(w->object.settings), &slot, settings, BPF_ANY))
+		return err_sys(e, "target table");
+	w->object.open[slot].bits = GPB_OPEN;
+	return price_measure(w->object.probe, w->object.multi,
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | cookie, out, rest, e);
+}
+
+/* ---- samples ---- */
+
+int wait_engine_add(struct wait_engine *w, const struct gpb_stack *st, size_t group, struct err *e)
+{
+	int ret = tally_add(&w->tally, st, group, e);
+
+	if (ret == -E2BIG) {
+		w->crowded += st->count / GPB_COUNT_ONE ?: 1;
+		ret = 0;
+	}
+	if (w->full && w->tally.seen.n >= FOLD_AT)
+		tally_full(&w->tally);
+	return ret;
+}
+
+static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
+		      struct err *e)
+{
+	struct wait_engine *w = arg;
+
+	(void)key;
+	return feed_whole(&w->feed, st) ? w->kind->add(w->arg, st, e) : 0;
+}
+
+int wait_engine_seen(const struct wait_engine *w, void *out, struct err *e)
+{
+	uint64_t n[WAIT_SEEN_WORDS];
+	int ret = bpf_sum_cpus(bpf_map__fd(w->object.seen), w->kind->seen_words, n, e);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < w->kind->seen_words; i++)
+		n[i] -= w->forgotten[i];
+	memcpy(out, n, w->kind->seen_words * sizeof(n[0]));
+	return 0;
+}
+
+static int spent(void *arg, struct gpb_spent *out, struct err *e)
+{
+	uint64_t n[WAIT_SEEN_WORDS];
+	const struct wait_engine *w = arg;
+	int ret = bpf_sum_cpus(bpf_map__fd(w->object.seen), w->kind->seen_words, n, e);
+
+	if (!ret)
+		*out = w->kind->counts(n).spent;
+	return ret;
+}
+
+/* What all CPUs have counted. */
+static int counts_now(const struct wait_engine *w, struct wait_counts *out, struct err *e)
+{
+	CLEANUP(freep) uint64_t *cpus = NULL;
+	struct wait_counts sum = {};
+	size_t ncpu;
+	int ret = bpf_each_cpu(bpf_map__fd(w->object.seen), w->kind->seen_words, &cpus, &ncpu, e);
+
+	if (ret)
+		return ret;
+	for (size_t c = 0; c < ncpu; c++) {
+		const struct wait_counts n = w->kind->counts(cpus + c * w->kind->seen_words);
+
+		slowness_add(&sum.clock, &n.clock);
+		sum.runs += n.runs;
+		sum.paced_runs += n.paced_runs;
+	}
+	*out = sum;
+	return 0;
+}
+
+/* ---- goroutines that wait now ---- */
+
+int wait_engine_waiting(const struct wait_engine *w, uint64_t from,
+			bool (*is)(const void *wait, uint64_t from), uint64_t *out, struct err *e)
+{
+	const size_t bytes = w->kind->wait_bytes;
+	CLEANUP(freep) uint8_t *at = calloc(WAITS_BATCH, bytes);
+	CLEANUP(freep) uint64_t *keys = calloc(WAITS_BATCH, sizeof(*keys));
+	int fd = bpf_map__fd(w->object.waits), ret = 0;
+	uint64_t next = 0, sum = 0;
+	void *after = NULL;
+
+	if (!at || !keys)
+		return err_set(e, -ENOMEM, "no memory to count waits");
+	for (uint32_t total = 0; !ret && total <= GPB_WAITS; after = &next) {
+		uint32_t n = WAITS_BATCH;
+
+		ret = bpf_map_lookup_batch(fd, after, &next, keys, at, &n, NULL);
+		if (ret && errno != ENOENT)
+			return err_sys(e, "table of waits");
+		for (uint32_t i = 0; i < n; i++)
+			sum += !(keys[i] >> 48) && is(at + i * bytes, from);
+		total += n;
+	}
+	*out = sum;
+	return 0;
+}
+
+/* ---- looks from outside ---- */
+
+static int watch(struct wait_engine *w, int fd, struct err *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(w->ep, EPOLL_CTL_ADD, fd, &ev) ? err_sys(e, "epoll") : 0;
+}
+
+/* Makes what looks. It stays NULL where that is not possible, which why says. */
+static int new_looks(struct wait_engine *w, uint64_t since, struct err *e)
+{
+	struct onlook_conf conf = w->looked;
+
+	conf.begin_ns = &w->terms->begin_ns;
+	conf.last_ns = WAIT_END_NS - WAIT_BEGIN_NS;
+	conf.labels = &w->feed.labels;
+	conf.tally = &w->tally;
+	conf.counted = w->object.counted;
+	if (!onlook_new(w->s, &w->o, &conf, &w->onlook, &w->why) &&
+	    !onlook_begin(w->onlook, since, &w->why))
+		return watch(w, onlook_fd(w->onlook), e);
+	onlook_free(TAKE(w->onlook));
+	say(&w->o, "%s: how long waits last is told by probes alone: %s", w->kind->name,
+	    w->why.msg);
+	return 0;
+}
+
+int wait_engine_look(struct wait_engine *w, uint64_t since, struct err *e)
+{
+	int ret = w->onlook || w->why.msg[0] ? 0 : new_looks(w, since, e);
+
+	return !ret && w->onlook ? onlook_begin(w->onlook, since, e) : ret;
+}
+
+/* ---- stretches ---- */
+
+/* Sets the terms of the next window, which is to last @window_ns. */
+static void next_window(struct wait_engine *w, uint64_t window_ns)
+{
+	const uint64_t last = WAIT_END_NS - WAIT_BEGIN_NS;
+	const uint64_t begin = window_ns > WAIT_END_NS ? window_ns - last : WAIT_BEGIN_NS;
+	const struct slowness_terms t = slowness_terms(&w->slow, begin - w->kind->late_ns);
+
+	*w->terms = (struct gpb_wait_terms){
+		.own = t.own,
+		.own_share = t.own_share,
+		.short_ns = t.short_ns,
+		.begin_ns = begin,
+		.looked_ns = w->onlook ? onlook_stands_from(onlook_sums(w->onlook)) : 0,
+	};
+}
+
+static int turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		struct err *e)
+{
+	struct wait_engine *w = arg;
+	bool were = w->terms->own.ns > 0;
+	int ret = 0;
+
+	if (windows && !were)
+		slowness_begin(&w->slow, hit_ns);
+	else if (were && !windows)
+		slowness_end(&w->slow);
+	w->kind->rates(w->arg, windows, !windows && !w->rates_used && w->o.budget_ppm);
+	w->rates_used = true;
+	w->full = !windows;
+	w->windowed |= windows;
+	w->terms->own = (struct gpb_own){};
+	if (windows) {
+		next_window(w, window_ns);
+		ret = wait_engine_look(w, since, e);
+	} else if (w->onlook) {
+		ret = onlook_pause(w->onlook, e);
+	}
+	return ret ? ret : wait_engine_put(w, e);
+}
+
+/* For how long waits may begin in a window. */
+static double begin_ns(const struct wait_engine *w)
+{
+	return (double)(w->terms->begin_ns - w->kind->late_ns);
+}
+
+/*
+ * Which part of a window a wait of this length was counted in. The window's weight is for the own time in
+ * the first part.
+ */
+static double by_length(void *arg, const struct gpb_stack *st)
+{
+	const struct wait_engine *w = arg;
+
+	switch (st->type) {
+	case GPB_WAIT_LONG:
+		return w->own / begin_ns(w);
+	case GPB_WAIT_CALL:
+		return w->own / (w->length - GPB_LONG_NS);
+	default:
+		return 1;
+	}
+}
+
+void wait_engine_close(struct wait_engine *w, const struct stretch *s,
+		       const struct wait_counts *now)
+{
+	struct wait_window_sum sum = {
+		.stratum_ns = s->weight * (double)(s->closed - s->opened),
+		.begin_ns = begin_ns(w),
+		.runs = (double)(now->runs - w->last.runs),
+		.paced_runs = (double)(now->paced_runs - w->last.paced_runs),
+	};
+	double runs;
+	struct tally_window tw = { .n = &runs, .inverse = by_length, .arg = w };
+
+	slowness_learn(&w->slow, &now->clock, s, sum.begin_ns, sum.runs / (double)w->terms->own.ns);
+	/* Each CPU's part was only as long as its own time. */
+	w->own = sum.own_ns = slowness_own(&w->slow, sum.runs, (double)w->terms->own.ns);
+	w->length = (double)(s->closed - s->opened);
+	tw.weight = sum.weight = sum.stratum_ns / w->own;
+	runs = w->kind->runs(w->arg, &sum);
+	w->tally.windows_ns += sum.stratum_ns;
+	tally_window(&w->tally, &tw);
+	w->last = *now;
+}
+
+static int end_window(struct wait_engine *w, const struct stretch *s, const struct wait_counts *now,
+		      struct err *e)
+{
+	int ret;
+
+	wait_engine_close(w, s, now);
+	ret = w->kind->over ? w->kind->over(w->arg, s, e) : 0;
+	next_window(w, s->next_ns);
+	return ret ? ret : wait_engine_put(w, e);
+}
+
+static int end_full(struct wait_engine *w, const struct stretch *s, struct err *e)
+{
+	uint64_t cut = 0;
+	int ret;
+
+	tally_full(&w->tally);
+	w->tally.full_ns += (double)(s->closed - s->opened);
+	w->opened = s->opened;
+	ret = wait_engine_waiting(w, s->opened, w->kind->lasts, &cut, e);
+	w->cut += cut;
+	return ret;
+}
+
+/* Drops what was seen before anything counted, and remembers how much it was. */
+static int forget(struct wait_engine *w, const struct stretch *s, struct err *e)
+{
+	uint64_t seen[WAIT_SEEN_WORDS];
+	int ret = wait_engine_seen(w, seen, e);
+
+	if (ret)
+		return ret;
+	w->kind->before(w->arg, seen, (double)(s->closed - s->opened));
+	w->tally.seen.n = 0;
+	memset(w->forgotten, 0, sizeof(w->forgotten));
+	return wait_engine_seen(w, w->forgotten, e);
+}
+
+static int over(void *arg, const struct stretch *s, struct err *e)
+{
+	struct wait_engine *w = arg;
+	struct wait_counts now;
+	int ret;
+
+	/* This comes first, because the runtime goes on counting. */
+	if (s->weight && !s->window)
+		slowness_mark(&w->slow);
+	ret = feed_poll(&w->feed, e);
+	if (!ret)
+		ret = bpf_take_stacks(bpf_map__fd(w->object.stacks), w->object.rounds, take_stack,
+				      w, e);
+	if (!ret)
+		ret = counts_now(w, &now, e);
+	if (ret)
+		return ret;
+	if (s->weight && s->window)
+		return end_window(w, s, &now, e);
+	slowness_skip(&w->slow, &now.clock);
+	w->last = now;
+	return s->weight ? end_full(w, s, e) : forget(w, s, e);
+}
+
+/* ---- life ---- */
+
+static size_t site_depth(void *arg, const struct gpb_stack *st)
+{
+	const struct wait_engine *w = arg;
+
+	return wait_site_depth(w->s, st);
+}
+
+void wait_engine_init(struct wait_engine *w, const struct wait_kind *kind, void *arg,
+		      void *settings, struct gpb_wait_terms *terms)
+{
+	w->kind = kind;
+	w->arg = arg;
+	w->settings = settings;
+	w->terms = terms;
+	w->ep = -1;
+	tally_init(&w->tally);
+	w->tally.depth = site_depth;
+	w->tally.arg = w;
+	w->tally.merged = true;
+}
+
+static int price(void *arg, struct price *out, struct pricing **rest, struct err *e)
+{
+	struct wait_engine *w = arg;
+
+	return w->kind->price(w->arg, out, rest, e);
+}
+
+int wait_engine_open(struct wait_engine *w, const char *what, struct err *e)
+{
+	const struct probing_user u = {
+		.what = what,
+		.open = w->object.open,
+		.parts = WAIT_PARTS,
+		.price = price,
+		.spent = spent,
+		.turn = turn,
+		.over = over,
+		.arg = w,
+	};
+	int ret = feed_open(&w->feed, w->s, w->object.ring, w->object.rules, w->kind->add, w->arg,
+			    e);
+
+	w->slow.s = w->s;
+	if (!ret)
+		ret = wait_engine_target(w, e);
+	if (!ret)
+		ret = probing_new(w->s, &w->o, &u, w->object.multi, &w->probing, e);
+	if (ret)
+		return ret;
+	w->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (w->ep < 0)
+		return err_sys(e, "epoll");
+	ret = watch(w, feed_fd(&w->feed), e);
+	if (!ret && probing_fd(w->probing) >= 0)
+		ret = watch(w, probing_fd(w->probing), e);
+	return ret ? ret : wait_engine_put(w, e);
+}
+
+int wait_engine_poll(struct wait_engine *w, struct err *e)
+{
+	int ret = feed_poll(&w->feed, e);
+
+	if (!ret && !w->ended)
+		ret = probing_poll(w->probing, e);
+	if (ret)
+		return ret;
+	slowness_poll(&w->slow);
+	return w->onlook ? onlook_poll(w->onlook, e) : 0;
+}
+
+int wait_engine_stop(struct wait_engine *w, struct err *e)
+{
+	w->ended = true;
+	if (w->terms->own.ns)
+		slowness_end(&w->slow);
+	if (w->onlook)
+		onlook_stop(w->onlook);
+	return probing_end(w->probing, e);
+}
+
+void wait_engine_end(struct wait_engine *w)
+{
+	w->looks = (struct onlook_result){};
+	if (w->onlook)
+		onlook_end(w->onlook, &w->looks);
+	tally_rest(&w->tally);
+	if (w->onlook)
+		undercounts_learn(&w->under, &w->tally, onlook_sums(w->onlook), w->kind->but,
+				  slowness_mean(&w->slow, w->tally.windows));
+}
+
+void wait_engine_losses(const struct wait_engine *w, struct loss *to)
+{
+	probing_losses(w->probing, to);
+	feed_losses(&w->feed, w->object.losses, w->object.obj, to);
+	to->n[LOSS_STACKS_MANY] += w->crowded + w->looks.crowded;
+}
+
+void wait_engine_fini(struct wait_engine *w)
+{
+	probing_free(w->probing);
+	onlook_free(w->onlook);
+	undercounts_fini(&w->under);
+	slowness_fini(&w->slow);
+	tally_fini(&w->tally);
+	feed_fini(&w->feed);
+	if (w->ep >= 0)
+		close(w->ep);
+}
