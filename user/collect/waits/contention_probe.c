@@ -1,14 +1,12 @@
 /* user/collect/waits/contention_probe.c - makes a block or mutex profile of waits that were watched. */
 #include "collect/waits/contention_probe.h"
-#include "symbolize/subject_prof.h"
 
 #include <time.h>
 
-#include "collect/site_errors.h"
 #include "collect/waits/sched.h"
+#include "collect/waits/wait_prof.h"
 #include "goprof_abi.h"
 #include "profile/profile.h"
-#include "symbolize/physical.h"
 
 /* Of a mutex profile that no window saw anything of, this part of the time waited for mutexes is a loss. */
 #define UNSEEN_SHARE 0.01
@@ -18,10 +16,8 @@ struct contention_probe {
 	struct collect_opts o;
 	enum contention kind;
 	struct sched *sched; /* borrowed from the subject; NULL after leaving it */
-	struct prof *prof;
-	struct physical ph;
-	struct site_errors counts, delays; /* standard errors of estimates */
-	struct timespec start, end;	   /* monotonic */
+	struct wait_prof out;
+	struct timespec start, end; /* monotonic */
 	int64_t start_unix_ns;
 };
 
@@ -30,42 +26,24 @@ static unsigned wait_kind(const struct contention_probe *c)
 	return c->kind == CONTENTION_BLOCK ? GPB_WAIT_BLOCK : GPB_WAIT_MUTEX;
 }
 
-/* Counts of one stack are added up before they are rounded, because Go rounds what it shows. */
 static int add_stack(void *arg, const struct gpb_stack *st, const struct wait_estimate *est,
 		     struct err *e)
 {
-	const double one = GPB_COUNT_ONE;
 	struct contention_probe *c = arg;
 	struct prof_label labels[GPB_MAX_LABELS + 1];
-	int64_t values[] = { est->count, est->delay };
-	size_t n = sched_labels(c->sched, st, labels, c->prof);
-	int ret = physical_add(&c->ph, st, values, labels, n, e);
+	size_t n = sched_labels(c->sched, st, labels, c->out.prof);
 
-	if (!ret)
-		ret = site_errors_add(&c->counts, c->prof, (double)est->count / one,
-				      est->count_error < 0 ? -1 : est->count_error / one / one, e);
-	if (!ret)
-		ret = site_errors_add(&c->delays, c->prof, (double)est->delay, est->delay_error, e);
-	return ret;
+	return wait_prof_add(&c->out, st, est, labels, n, e);
 }
 
 static int begin_prof(struct contention_probe *c, struct err *e)
 {
-	int ret = subject_prof(c->s,
-			       c->kind == CONTENTION_BLOCK ?
-				       "probe (uprobes on parking and waking)" :
-				       "probe (uprobes on the queues of semaphores)",
-			       &c->prof, e);
+	const char *how = c->kind == CONTENTION_BLOCK ?
+				  "probe (uprobes on parking and waking)" :
+				  "probe (uprobes on the queues of semaphores)";
+	int ret = wait_prof_begin(&c->out, c->s, how, HIDE_WAITING, e);
 
-	if (!ret)
-		ret = prof_add_type(c->prof, "contentions", "count", e);
-	if (!ret)
-		ret = prof_add_type(c->prof, "delay", "nanoseconds", e);
-	if (!ret)
-		ret = prof_set_period(c->prof, "contentions", "count", 1, e);
-	if (!ret)
-		physical_init(&c->ph, c->s, c->prof, HIDE_WAITING);
-	return ret;
+	return ret ? ret : prof_set_period(c->out.prof, "contentions", "count", 1, e);
 }
 
 int contention_probe_start(struct subject *s, const struct collect_opts *o, enum contention kind,
@@ -125,65 +103,33 @@ int contention_probe_tick(struct contention_probe *c, struct err *e)
 
 /* ---- the end ---- */
 
-/* How long waits lasted while there were windows. */
-static int comment_looks(struct contention_probe *c, const struct sched_result *r, struct err *e)
-{
-	const struct onlook_result *k = &r->looks;
-	int ret;
-
-	if (r->no_looks)
-		return prof_comment(c->prof, e,
-				    "delays are as the probes saw them, who slow the target down; "
-				    "waits that outlasted their window are not counted: %s",
-				    r->no_looks);
-	ret = onlook_comment(k, WAIT_BEGIN_NS, WAIT_END_NS, c->prof, e);
-	if (!ret && r->cut)
-		ret = prof_comment(c->prof, e,
-				   "cut: %llu waits were under way when what was observed in full "
-				   "ended, and are not counted up to then",
-				   (unsigned long long)r->cut);
-	return ret;
-}
-
-static int comment_errors(struct contention_probe *c, const struct sched_result *r, struct err *e)
-{
-	const double one = GPB_COUNT_ONE;
-	int ret;
-
-	site_errors_all(&c->counts, r->whole.count < 0 ? -1 : r->whole.count / one / one);
-	site_errors_all(&c->delays, r->whole.delay);
-	ret = site_errors_comment(&c->counts, c->prof, "contentions", e);
-
-	return ret ? ret : site_errors_comment(&c->delays, c->prof, "delay", e);
-}
-
 static int comment_block(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
 	const struct fine_rate rate = { &c->o, "block", c->o.fine_block };
-	int ret = fine_comment(&rate, c->prof, e,
+	int ret = fine_comment(&rate, c->out.prof, e,
 			       "waits of %llu ns and longer, shorter ones in proportion",
 			       (unsigned long long)r->rate);
 
 	if (!ret)
-		ret = prof_comment(c->prof, e, "hits: %llu waits ended, %llu sampled",
+		ret = prof_comment(c->out.prof, e, "hits: %llu waits ended, %llu sampled",
 				   (unsigned long long)r->ended, (unsigned long long)r->sampled);
 	if (!ret && r->windowed)
-		ret = comment_looks(c, r, e);
+		ret = wait_prof_looks(&c->out, &r->looks, r->no_looks, NULL, r->cut, e);
 	if (!ret && r->waiting)
-		ret = prof_comment(c->prof, e,
+		ret = prof_comment(c->out.prof, e,
 				   "waiting: %llu waits had not ended when the window did, and are "
 				   "not counted",
 				   (unsigned long long)r->waiting);
 	if (!ret && r->through > 0)
-		ret = prof_comment(c->prof, e,
+		ret = prof_comment(c->out.prof, e,
 				   "through: %lld goroutines waited already when the window began "
 				   "and still did when it ended: --goroutine shows where",
 				   (long long)r->through);
 	if (!ret && r->through < 0)
-		ret = prof_comment(c->prof, e,
+		ret = prof_comment(c->out.prof, e,
 				   "through: how many waited all through the window is not known");
 	if (!ret && r->early)
-		ret = prof_comment(c->prof, e,
+		ret = prof_comment(c->out.prof, e,
 				   "early: %llu waits ended that had begun before the window, and "
 				   "are not counted",
 				   (unsigned long long)r->early);
@@ -197,27 +143,27 @@ static int comment_block(struct contention_probe *c, const struct sched_result *
 static int comment_mutex(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
 	const struct fine_rate rate = { &c->o, "mutex", c->o.fine_mutex };
-	int ret = fine_comment(&rate, c->prof, e, "one contention in %llu",
+	int ret = fine_comment(&rate, c->out.prof, e, "one contention in %llu",
 			       (unsigned long long)r->rate);
 
 	/* The type is as Go writes it, so that profiles can be merged with Go's own. */
 	if (!ret)
-		ret = prof_set_period(c->prof, "contentions", "count", (int64_t)r->rate, e);
+		ret = prof_set_period(c->out.prof, "contentions", "count", (int64_t)r->rate, e);
 	if (!ret)
-		ret = prof_comment(c->prof, e, "hits: %llu contentions, %llu sampled",
+		ret = prof_comment(c->out.prof, e, "hits: %llu contentions, %llu sampled",
 				   (unsigned long long)r->ended, (unsigned long long)r->sampled);
 	if (!ret && r->windowed && r->outlasted > 0)
-		ret = prof_comment(c->prof, e,
+		ret = prof_comment(c->out.prof, e,
 				   "waiting: about %.0f contentions outlasted their windows, and "
 				   "are not counted",
 				   r->outlasted);
 	if (!ret && r->windowed && r->unseen_ns > 0)
-		ret = prof_comment(c->prof, e,
+		ret = prof_comment(c->out.prof, e,
 				   "unseen: %.3f s were waited for mutexes, and no window saw who "
 				   "made them wait",
 				   r->unseen_ns / 1e9);
 	if (!ret && gobin_info(c->s->bin)->minor >= 22)
-		ret = prof_comment(c->prof, e,
+		ret = prof_comment(c->out.prof, e,
 				   "the runtime's own locks are not in here: they are not probed");
 	return ret;
 }
@@ -230,32 +176,20 @@ static int64_t ns_between(const struct timespec *a, const struct timespec *b)
 static int comments(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
 	double window = (double)ns_between(&c->start, &c->end) / 1e9;
-	int ret = prof_comment(c->prof, e, "window: %.3f s", window);
+	int ret = prof_comment(c->out.prof, e, "window: %.3f s", window);
 
 	if (!ret)
 		ret = c->kind == CONTENTION_BLOCK ? comment_block(c, r, e) : comment_mutex(c, r, e);
 	if (!ret)
-		ret = prof_comment(c->prof, e, "probes: %zu (%s)", r->nsites,
+		ret = prof_comment(c->out.prof, e, "probes: %zu (%s)", r->nsites,
 				   r->multi ? "multi links" : "perf uprobes");
 	if (!ret)
-		ret = sched_comment(c->sched, c->prof, e);
+		ret = sched_comment(c->sched, c->out.prof, e);
 	if (!ret && r->windowed && r->unmet > 0)
-		ret = prof_comment(c->prof, e, SLOWNESS_UNMET, (unsigned long long)r->unmet);
+		ret = prof_comment(c->out.prof, e, SLOWNESS_UNMET, (unsigned long long)r->unmet);
 	if (!ret && r->windowed)
-		ret = comment_errors(c, r, e);
+		ret = wait_prof_errors(&c->out, &r->whole, e);
 	return ret;
-}
-
-/*
- * Counts as Go shows them: whole numbers, and never 0 for what was seen. Source: blockprofile
- * records.
- */
-static void whole_counts(void *arg, int64_t *values)
-{
-	(void)arg;
-	values[0] /= GPB_COUNT_ONE;
-	if (!values[0])
-		values[0] = 1;
 }
 
 static void set_window(struct contention_probe *c, const struct sched_result *r)
@@ -263,7 +197,7 @@ static void set_window(struct contention_probe *c, const struct sched_result *r)
 	c->start_unix_ns += ns_between(&c->start, &r->start);
 	c->start = r->start;
 	c->end = r->end;
-	prof_set_time(c->prof, c->start_unix_ns, ns_between(&c->start, &c->end));
+	prof_set_time(c->out.prof, c->start_unix_ns, ns_between(&c->start, &c->end));
 }
 
 void contention_probe_unseen(enum contention kind, int64_t ns, struct sched_result *r)
@@ -288,10 +222,9 @@ int contention_probe_stop(struct contention_probe *c, struct prof **out, struct 
 	if (ret)
 		return ret;
 	sched_leave(TAKE(c->sched), wait_kind(c));
-	prof_each_sample(c->prof, whole_counts, NULL);
 	contention_probe_unseen(c->kind, ns_between(&c->start, &c->end), &r);
-	loss_merge(prof_loss(c->prof), &r.loss);
-	*out = TAKE(c->prof);
+	loss_merge(prof_loss(c->out.prof), &r.loss);
+	*out = wait_prof_take(&c->out);
 	return 0;
 }
 
@@ -300,9 +233,6 @@ void contention_probe_free(struct contention_probe *c)
 	if (!c)
 		return;
 	sched_leave(c->sched, wait_kind(c));
-	site_errors_fini(&c->counts);
-	site_errors_fini(&c->delays);
-	physical_fini(&c->ph);
-	prof_free(c->prof);
+	wait_prof_fini(&c->out);
 	free(c);
 }

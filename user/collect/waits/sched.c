@@ -402,42 +402,6 @@ static int64_t count_through(struct sched *c, uint64_t waiting)
 	return sum > waiting ? (int64_t)(sum - waiting) : 0;
 }
 
-/* The error that a site's stacks share is reported with the first of them. */
-static void add_site(const struct sched *c, size_t site, struct wait_estimate *est)
-{
-	struct wait_error s = sched_window_site(&c->window, site);
-
-	est->count_error = variance_plus(est->count_error, s.count);
-	est->delay_error = variance_plus(est->delay_error, s.delay);
-}
-
-static int hand_over(struct sched *c, unsigned kind, struct sched_result *out, struct err *e)
-{
-	const struct sched_user *u = &c->users[kind];
-	const struct tally *t = &c->window.engine.tally;
-	CLEANUP(freep) bool *told = calloc(t->sites.n + 1, sizeof(*told));
-	int ret = told ? 0 : err_set(e, -ENOMEM, "no memory for stacks");
-
-	out->whole = sched_window_whole(&c->window, kind);
-	for (size_t i = 0; !ret && i < t->entries.n; i++) {
-		const struct tally_entry *en = &t->entries.at[i];
-		struct wait_estimate est;
-
-		if (en->st->size >> 8 != kind)
-			continue;
-		est = sched_window_estimate(&c->window, i);
-		if (!est.count && !est.delay)
-			continue;
-		out->whole.count = variance_plus(est.count_error, out->whole.count);
-		out->whole.delay = variance_plus(est.delay_error, out->whole.delay);
-		if (!told[en->site])
-			add_site(c, en->site, &est);
-		told[en->site] = true;
-		ret = u->add(u->arg, en->st, &est, e);
-	}
-	return ret;
-}
-
 static size_t count_sites(const struct sched *c)
 {
 	size_t n = 0;
@@ -500,12 +464,15 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 
 int sched_drain(struct sched *c, unsigned kind, struct sched_result *out, struct err *e)
 {
+	const struct sched_user *u = &c->users[kind];
 	int ret = end_all(c, e);
 
 	if (!ret)
 		ret = result_of(c, kind, out, e);
-	if (!ret)
-		ret = hand_over(c, kind, out, e);
+	if (ret)
+		return ret;
+	out->whole = sched_window_whole(&c->window, kind);
+	ret = wait_estimates_each(&c->window.engine, kind, u->add, u->arg, &out->whole, e);
 	if (ret || kind != GPB_WAIT_BLOCK)
 		return ret;
 	out->through = -1;

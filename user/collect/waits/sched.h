@@ -20,9 +20,7 @@ struct sched;
 /* One kind of profile. Each distinct stack is handed over once. */
 struct sched_user {
 	unsigned kind; /* GPB_WAIT_* */
-	/* Variances in @est: with the first stack of each site, the site's. */
-	int (*add)(void *arg, const struct gpb_stack *st, const struct wait_estimate *est,
-		   struct err *e);
+	wait_take *add;
 	void *arg;
 };
 

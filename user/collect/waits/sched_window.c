@@ -163,34 +163,6 @@ int sched_window_joined(struct sched_window *w, struct err *e)
 	return w->conf.terms.own.ns ? wait_engine_look(&w->engine, 0, e) : 0;
 }
 
-void sched_window_init(struct sched_window *w)
-{
-	static const struct wait_kind kind = {
-		.name = "block",
-		.seen_words = sizeof(struct gpb_sched_seen) / 8,
-		.wait_bytes = sizeof(struct gpb_wait),
-		.but = GPB_WAIT_MUTEX,
-		.not_looked = GPB_WAIT_MUTEX,
-		.add = sched_window_add,
-		.counts = counts_of,
-		.before = seen_before,
-		.rates = set_rates,
-		.runs = runs_in,
-		.over = outlasting,
-		.lasts = lasts,
-		.price = price_of,
-	};
-
-	wait_engine_init(&w->engine, &kind, w, &w->conf, &w->conf.terms);
-	w->engine.tally.whole = whole_of;
-	w->engine.tally.parked = parks;
-}
-
-void sched_window_fini(struct sched_window *w)
-{
-	wait_engine_fini(&w->engine);
-}
-
 /* ---- the end ---- */
 
 /*
@@ -278,8 +250,9 @@ static void estimate_mutex(const struct sched_window *w, const struct tally_entr
 	unsure_of_sample(w, en, out);
 }
 
-struct wait_estimate sched_window_estimate(const struct sched_window *w, size_t entry)
+struct wait_estimate sched_window_estimate(const void *arg, size_t entry)
 {
+	const struct sched_window *w = arg;
 	const struct tally_entry *en = &w->engine.tally.entries.at[entry];
 	struct wait_estimate out = {};
 
@@ -310,8 +283,9 @@ static struct wait_error mutex_error(const struct sched_window *w, const struct 
 	};
 }
 
-struct wait_error sched_window_site(const struct sched_window *w, size_t site)
+struct wait_error sched_window_site(const void *arg, size_t site)
 {
+	const struct sched_window *w = arg;
 	const struct tally_site *s = &w->engine.tally.sites.at[site];
 	const struct wait_site_errors of = wait_estimates_site(&w->engine, site);
 	struct wait_error out = of.told;
@@ -333,4 +307,36 @@ struct wait_error sched_window_whole(const struct sched_window *w, unsigned kind
 	return wait_estimates_whole(&w->engine, kind,
 				    kind == GPB_WAIT_MUTEX ? mutex_error(w, all) :
 							     wait_estimates_told(&w->engine, kind));
+}
+
+/* ---- life ---- */
+
+void sched_window_init(struct sched_window *w)
+{
+	static const struct wait_kind kind = {
+		.name = "block",
+		.seen_words = sizeof(struct gpb_sched_seen) / 8,
+		.wait_bytes = sizeof(struct gpb_wait),
+		.but = GPB_WAIT_MUTEX,
+		.not_looked = GPB_WAIT_MUTEX,
+		.add = sched_window_add,
+		.counts = counts_of,
+		.before = seen_before,
+		.rates = set_rates,
+		.runs = runs_in,
+		.over = outlasting,
+		.lasts = lasts,
+		.price = price_of,
+		.estimate = sched_window_estimate,
+		.site = sched_window_site,
+	};
+
+	wait_engine_init(&w->engine, &kind, w, &w->conf, &w->conf.terms);
+	w->engine.tally.whole = whole_of;
+	w->engine.tally.parked = parks;
+}
+
+void sched_window_fini(struct sched_window *w)
+{
+	wait_engine_fini(&w->engine);
 }

@@ -42,9 +42,10 @@ void sched_window_end(struct sched_window *w);
 /* Counts waits that the probes saw begin since @from, and did not see end. */
 int sched_window_waiting(const struct sched_window *w, uint64_t from, uint64_t *out, struct err *e);
 
-struct wait_estimate sched_window_estimate(const struct sched_window *w, size_t entry);
-/* For a site of the tally; for all of a kind, GPB_WAIT_*. */
-struct wait_error sched_window_site(const struct sched_window *w, size_t site);
+/* For struct wait_kind. @w: a sched_window. */
+struct wait_estimate sched_window_estimate(const void *w, size_t entry);
+struct wait_error sched_window_site(const void *w, size_t site);
+/* For all of a kind, GPB_WAIT_*. */
 struct wait_error sched_window_whole(const struct sched_window *w, unsigned kind);
 void sched_window_fini(struct sched_window *w);
 

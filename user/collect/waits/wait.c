@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "collect/collect.h"
-#include "collect/site_errors.h"
 #include "collect/waits/wait_left.h"
+#include "collect/waits/wait_prof.h"
 #include "collect/waits/wait_window.h"
 #include "go/runtime/waitreason.h"
 #include "go/sites/waitsite.h"
@@ -18,8 +18,6 @@
 #include "probe/bpf.h"
 #include "profile/profile.h"
 #include "subject/trust.h"
-#include "symbolize/physical.h"
-#include "symbolize/subject_prof.h"
 #include "wait.skel.h"
 
 _Static_assert(GPB_STATUS_ARGS == WAITSITE_ARGS + 1 && GPB_STATUS_ARG0 == WAITSITE_ARG0 + 1 &&
@@ -34,15 +32,12 @@ struct wait {
 	struct uprobe_site sites[GPB_IMAGES][WAITSITES_MAX];
 	size_t nimages; /* how many of them were examined */
 	size_t nsites;
-	struct prof *prof;
-	struct physical ph;
-	struct site_errors counts, delays; /* standard errors of estimates */
-	struct wait_error whole;	   /* variances of all sites together */
+	struct wait_prof out;
+	struct wait_error whole; /* variances of all sites together */
 	struct loss loss;
 	uint64_t start, end; /* monotonic */
 	int64_t start_unix_ns;
-	uint64_t by_runtime; /* sampled stacks that were left out */
-	struct err who_err;  /* why goroutines cannot be read, when who_ret is not 0 */
+	struct err who_err; /* why goroutines cannot be read, when who_ret is not 0 */
 	int who_ret;
 };
 
@@ -106,75 +101,19 @@ static const char *reason_of(struct wait *w, const struct gpb_stack *st, char bu
 	}
 }
 
-static int add_errors(struct wait *w, const struct wait_estimate *est, struct err *e)
-{
-	const double one = GPB_COUNT_ONE;
-	int ret = site_errors_add(&w->counts, w->prof, (double)est->count / one,
-				  est->count_error < 0 ? -1 : est->count_error / one / one, e);
-
-	return ret ? ret :
-		     site_errors_add(&w->delays, w->prof, (double)est->delay, est->delay_error, e);
-}
-
-/* Counts of one stack are added up before they are rounded. */
-static int add_stack(struct wait *w, const struct gpb_stack *st, const struct wait_estimate *est,
+static int add_stack(void *arg, const struct gpb_stack *st, const struct wait_estimate *est,
 		     struct err *e)
 {
+	struct wait *w = arg;
 	struct prof_label labels[GPB_MAX_LABELS + 2];
-	int64_t values[] = { est->count, est->delay };
-	size_t n;
+	size_t n = labelsets_of(&w->window.engine.feed.labels, st, GPB_COUNT_ONE, labels, &w->loss);
 	char buf[32];
-	int ret;
 
-	if (by_runtime(w->s, st)) {
-		w->by_runtime++;
-		return 0;
-	}
-	n = labelsets_of(&w->window.engine.feed.labels, st, GPB_COUNT_ONE, labels, &w->loss);
 	for (size_t i = 0; i < n; i++) /* the program's own label may have that name, too */
 		if (!strcmp(labels[i].key, "reason"))
 			labels[i].key = "reason (label)";
 	labels[n++] = (struct prof_label){ .key = "reason", .str = reason_of(w, st, buf) };
-	ret = physical_add(&w->ph, st, values, labels, n, e);
-	return ret ? ret : add_errors(w, est, e);
-}
-
-static void sum_all(struct wait *w, const struct wait_estimate *est)
-{
-	w->whole.count = variance_plus(est->count_error, w->whole.count);
-	w->whole.delay = variance_plus(est->delay_error, w->whole.delay);
-}
-
-/* The error that a site's stacks share is reported with the first of them. */
-static void add_site(const struct wait *w, size_t site, struct wait_estimate *est)
-{
-	struct wait_error s = wait_window_site(&w->window, site);
-
-	est->count_error = variance_plus(est->count_error, s.count);
-	est->delay_error = variance_plus(est->delay_error, s.delay);
-}
-
-static int add_all(struct wait *w, struct err *e)
-{
-	const struct tally *t = &w->window.engine.tally;
-	CLEANUP(freep) bool *told = calloc(t->sites.n + 1, sizeof(*told));
-	int ret = told ? 0 : err_set(e, -ENOMEM, "no memory for stacks");
-
-	w->whole = wait_window_whole(&w->window);
-	for (size_t i = 0; !ret && i < t->entries.n; i++) {
-		struct wait_estimate est = wait_window_estimate(&w->window, i);
-		size_t site = t->entries.at[i].site;
-
-		if (!est.count && !est.delay)
-			continue;
-		if (t->sites.at[site].whole == WAIT_WHOLE_PROGRAM)
-			sum_all(w, &est);
-		if (!told[site])
-			add_site(w, site, &est);
-		told[site] = true;
-		ret = add_stack(w, t->entries.at[i].st, &est, e);
-	}
-	return ret;
+	return wait_prof_add(&w->out, st, est, labels, n, e);
 }
 
 /* ---- the window ---- */
@@ -308,20 +247,14 @@ static int begin_probing(struct wait *w, struct err *e)
 
 static int begin_prof(struct wait *w, struct err *e)
 {
-	int ret = subject_prof(w->s, "probe (uprobes on changes of a goroutine's status)", &w->prof,
-			       e);
+	int ret = wait_prof_begin(&w->out, w->s,
+				  "probe (uprobes on changes of a goroutine's status)", HIDE_PARKED,
+				  e);
 
 	if (!ret)
-		ret = prof_add_type(w->prof, "contentions", "count", e);
-	if (!ret)
-		ret = prof_add_type(w->prof, "delay", "nanoseconds", e);
-	if (!ret)
-		ret = prof_set_period(w->prof, "delay", "nanoseconds", (int64_t)w->o.wait_rate, e);
-	if (!ret)
-		ret = prof_set_default_type(w->prof, "delay", e);
-	if (!ret)
-		physical_init(&w->ph, w->s, w->prof, HIDE_PARKED);
-	return ret;
+		ret = prof_set_period(w->out.prof, "delay", "nanoseconds", (int64_t)w->o.wait_rate,
+				      e);
+	return ret ? ret : prof_set_default_type(w->out.prof, "delay", e);
 }
 
 static void wait_free(void *state)
@@ -332,10 +265,7 @@ static void wait_free(void *state)
 		return;
 	wait_window_fini(&w->window);
 	wait_bpf__destroy(w->obj);
-	site_errors_fini(&w->counts);
-	site_errors_fini(&w->delays);
-	physical_fini(&w->ph);
-	prof_free(w->prof);
+	wait_prof_fini(&w->out);
 	free(w);
 }
 
@@ -445,7 +375,7 @@ static int comment_left(struct wait *w, struct err *e)
 	char text[512];
 
 	if (w->who_ret || wait_left(w->s, &left, &why))
-		return prof_comment(w->prof, e,
+		return prof_comment(w->out.prof, e,
 				    "waiting: who still waited at the end is not known: %s",
 				    why.msg);
 	if (!left.sum)
@@ -453,7 +383,7 @@ static int comment_left(struct wait *w, struct err *e)
 	left_text(w, &left, text, sizeof(text));
 	say(&w->o, "wait: not counted: %llu goroutines that still waited at the end",
 	    (unsigned long long)left.sum);
-	return prof_comment(w->prof, e,
+	return prof_comment(w->out.prof, e,
 			    "waiting: %llu goroutines waited when the window ended (%s): what has "
 			    "not ended is not counted",
 			    (unsigned long long)left.sum, text);
@@ -462,9 +392,10 @@ static int comment_left(struct wait *w, struct err *e)
 static int comment_seen(struct wait *w, const struct gpb_waiting_seen *n, struct err *e)
 {
 	const __u64 *end = n->ended, *got = n->sampled, *early = n->early;
+	size_t by_runtimes = wait_estimates_number(&w->window.engine, WAIT_WHOLE_RUNTIME);
 	uint64_t before = early[GPB_G_RUNNABLE] + early[GPB_G_SYSCALL] + early[GPB_G_WAITING];
 	int ret = prof_comment(
-		w->prof, e,
+		w->out.prof, e,
 		"hits: ended and sampled: %llu and %llu waits of parked goroutines, %llu and %llu "
 		"system calls, %llu and %llu times runnable",
 		(unsigned long long)end[GPB_G_WAITING], (unsigned long long)got[GPB_G_WAITING],
@@ -472,19 +403,19 @@ static int comment_seen(struct wait *w, const struct gpb_waiting_seen *n, struct
 		(unsigned long long)end[GPB_G_RUNNABLE], (unsigned long long)got[GPB_G_RUNNABLE]);
 
 	if (!ret && before && !w->window.engine.windowed)
-		ret = prof_comment(w->prof, e,
+		ret = prof_comment(w->out.prof, e,
 				   "early: %llu waits ended that had begun before the window (or "
 				   "where no probe was), and are not counted",
 				   (unsigned long long)before);
 	if (!ret && n->unseen)
-		ret = prof_comment(w->prof, e,
+		ret = prof_comment(w->out.prof, e,
 				   "unseen: %llu changes between two that were seen (as by "
 				   "iter.Pull, or by a GC that stops a goroutine)",
 				   (unsigned long long)n->unseen);
-	if (!ret && w->by_runtime)
-		ret = prof_comment(w->prof, e,
-				   "the runtime's own goroutines are left out: %llu stacks",
-				   (unsigned long long)w->by_runtime);
+	if (!ret && by_runtimes)
+		ret = prof_comment(w->out.prof, e,
+				   "the runtime's own goroutines are left out: %zu stacks",
+				   by_runtimes);
 	return ret;
 }
 
@@ -492,24 +423,11 @@ static int comment_seen(struct wait *w, const struct gpb_waiting_seen *n, struct
 static int comment_looks(struct wait *w, struct err *e)
 {
 	const struct wait_engine *en = &w->window.engine;
-	int ret;
 
-	if (en->why.msg[0])
-		return prof_comment(w->prof, e,
-				    "delays are as the probes saw them, who slow the target down; "
-				    "waits that outlasted their window are not counted: %s",
-				    en->why.msg);
-	ret = onlook_comment(&en->looks, WAIT_BEGIN_NS, WAIT_END_NS, w->prof, e);
-	if (!ret)
-		ret = prof_comment(w->prof, e,
-				   "system calls: all counted by windows; looks do not tell one "
-				   "from the next");
-	if (!ret && en->cut)
-		ret = prof_comment(w->prof, e,
-				   "cut: %llu waits were under way when what was observed in full "
-				   "ended, and are not counted up to then",
-				   (unsigned long long)en->cut);
-	return ret;
+	return wait_prof_looks(&w->out, &en->looks, en->why.msg[0] ? en->why.msg : NULL,
+			       "system calls: all counted by windows; looks do not tell one "
+			       "from the next",
+			       en->cut, e);
 }
 
 static int comment_unmet(struct wait *w, struct err *e)
@@ -519,24 +437,20 @@ static int comment_unmet(struct wait *w, struct err *e)
 	if (!runs)
 		return 0;
 	w->loss.n[LOSS_RUNS_UNMET] += runs;
-	return prof_comment(w->prof, e, SLOWNESS_UNMET, (unsigned long long)runs);
+	return prof_comment(w->out.prof, e, SLOWNESS_UNMET, (unsigned long long)runs);
 }
 
 static int comment_estimates(struct wait *w, struct err *e)
 {
-	const double one = GPB_COUNT_ONE;
-	int ret = probing_comment(w->window.engine.probing, w->prof, e);
+	const struct probing *p = w->window.engine.probing;
+	int ret = probing_comment(p, w->out.prof, e);
 
-	if (ret || !probing_windowed(w->window.engine.probing))
+	if (ret || !probing_windowed(p))
 		return ret;
 	ret = comment_looks(w, e);
 	if (!ret)
 		ret = comment_unmet(w, e);
-	site_errors_all(&w->counts, w->whole.count < 0 ? -1 : w->whole.count / one / one);
-	site_errors_all(&w->delays, w->whole.delay);
-	if (!ret)
-		ret = site_errors_comment(&w->counts, w->prof, "contentions", e);
-	return ret ? ret : site_errors_comment(&w->delays, w->prof, "delay", e);
+	return ret ? ret : wait_prof_errors(&w->out, &w->whole, e);
 }
 
 static int comments(struct wait *w, struct err *e)
@@ -550,30 +464,22 @@ static int comments(struct wait *w, struct err *e)
 	w->loss.n[LOSS_WAITS_UNSEEN] += seen.lost;
 	w->loss.n[LOSS_WAITS_UNKNOWN] += en->looks.beyond;
 	if (!ret)
-		ret = prof_comment(w->prof, e, "window: %.3f s", window);
+		ret = prof_comment(w->out.prof, e, "window: %.3f s", window);
 	if (!ret)
-		ret = fine_comment(&rate, w->prof, e,
+		ret = fine_comment(&rate, w->out.prof, e,
 				   "waits of %llu ns and longer, shorter ones in proportion",
 				   (unsigned long long)en->o.wait_rate);
 	if (!ret)
-		ret = prof_set_period(w->prof, "delay", "nanoseconds", (int64_t)en->o.wait_rate, e);
+		ret = prof_set_period(w->out.prof, "delay", "nanoseconds", (int64_t)en->o.wait_rate,
+				      e);
 	if (!ret)
 		ret = comment_seen(w, &seen, e);
 	if (!ret)
-		ret = prof_comment(w->prof, e, "probes: %zu (%s)", w->nsites,
+		ret = prof_comment(w->out.prof, e, "probes: %zu (%s)", w->nsites,
 				   en->object.multi ? "one multi link" : "perf uprobes");
 	if (!ret)
 		ret = comment_estimates(w, e);
 	return ret ? ret : comment_left(w, e);
-}
-
-/* Counts as Go shows them: whole numbers, and never 0 for what was seen. */
-static void whole_counts(void *arg, int64_t *values)
-{
-	(void)arg;
-	values[0] /= GPB_COUNT_ONE;
-	if (!values[0])
-		values[0] = 1;
 }
 
 /* From now on nothing counts. */
@@ -596,17 +502,19 @@ static int wait_stop(void *state, struct prof **out, struct err *e)
 	struct wait *w = state;
 	int ret = end(w, e);
 
-	if (!ret)
-		ret = add_all(w, e);
+	if (ret)
+		return ret;
+	w->whole = wait_window_whole(&w->window);
+	ret = wait_estimates_each(&w->window.engine, WAIT_WHOLE_PROGRAM, add_stack, w, &w->whole,
+				  e);
 	if (!ret)
 		ret = comments(w, e);
 	if (ret)
 		return ret;
-	prof_each_sample(w->prof, whole_counts, NULL);
-	prof_set_time(w->prof, w->start_unix_ns, (int64_t)(w->end - w->start));
+	prof_set_time(w->out.prof, w->start_unix_ns, (int64_t)(w->end - w->start));
 	wait_engine_losses(&w->window.engine, &w->loss);
-	loss_merge(prof_loss(w->prof), &w->loss);
-	*out = TAKE(w->prof);
+	loss_merge(prof_loss(w->out.prof), &w->loss);
+	*out = wait_prof_take(&w->out);
 	return 0;
 }
 

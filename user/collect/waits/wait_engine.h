@@ -59,6 +59,9 @@ struct wait_window_sum {
 	double runs, paced_runs; /* wait_counts of this window alone */
 };
 
+struct wait_estimate; /* wait_estimates.h */
+struct wait_error;
+
 /* Where the two kinds differ. @arg: wait_engine.arg. */
 struct wait_kind {
 	const char *name; /* for messages */
@@ -91,6 +94,9 @@ struct wait_kind {
 	bool (*lasts)(const void *wait, uint64_t from);
 	/* Measures what a hit costs: wait_engine_price(). */
 	int (*price)(void *arg, struct price *out, struct pricing **rest, struct err *e);
+	/* At the end: what is told of an entry, and how certain it is what is told of a site. */
+	struct wait_estimate (*estimate)(const void *arg, size_t entry);
+	struct wait_error (*site)(const void *arg, size_t site);
 };
 
 /* The BPF side: what both objects have, borrowed from the skeleton. */

@@ -219,3 +219,51 @@ struct wait_error wait_estimates_whole(const struct wait_engine *w, size_t whole
 		out.count = -1; /* nobody knows how much of that were waits */
 	return out;
 }
+
+/* ---- all of them ---- */
+
+/* Is it of that whole, and not 0? */
+static bool told_of(const struct wait_engine *w, size_t whole, size_t entry,
+		    struct wait_estimate *out)
+{
+	if (w->tally.sites.at[w->tally.entries.at[entry].site].whole != whole)
+		return false;
+	*out = w->kind->estimate(w->arg, entry);
+	return out->count || out->delay;
+}
+
+int wait_estimates_each(const struct wait_engine *w, size_t whole, wait_take *take, void *arg,
+			struct wait_error *all, struct err *e)
+{
+	CLEANUP(freep) bool *told = calloc(w->tally.sites.n + 1, sizeof(*told));
+	int ret = told ? 0 : err_set(e, -ENOMEM, "no memory for stacks");
+
+	for (size_t i = 0; !ret && i < w->tally.entries.n; i++) {
+		const struct tally_entry *en = &w->tally.entries.at[i];
+		struct wait_estimate est;
+		struct wait_error site = {};
+
+		if (!told_of(w, whole, i, &est))
+			continue;
+		all->count = variance_plus(est.count_error, all->count);
+		all->delay = variance_plus(est.delay_error, all->delay);
+		/* The error that a site's stacks share is reported with the first of them. */
+		if (!told[en->site])
+			site = w->kind->site(w->arg, en->site);
+		told[en->site] = true;
+		est.count_error = variance_plus(est.count_error, site.count);
+		est.delay_error = variance_plus(est.delay_error, site.delay);
+		ret = take(arg, en->st, &est, e);
+	}
+	return ret;
+}
+
+size_t wait_estimates_number(const struct wait_engine *w, size_t whole)
+{
+	struct wait_estimate est;
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->tally.entries.n; i++)
+		n += told_of(w, whole, i, &est);
+	return n;
+}

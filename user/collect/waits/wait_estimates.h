@@ -50,4 +50,16 @@ struct wait_error wait_estimates_told(const struct wait_engine *w, size_t whole)
 struct wait_error wait_estimates_whole(const struct wait_engine *w, size_t whole,
 				       struct wait_error told);
 
+/* Takes an entry. Variances in @est: with the first entry of each site, the site's. */
+typedef int wait_take(void *arg, const struct gpb_stack *st, const struct wait_estimate *est,
+		      struct err *e);
+/*
+ * Hands over the entries of a whole that are not 0. *all: the errors of all together, to which those of single
+ * entries are added.
+ */
+int wait_estimates_each(const struct wait_engine *w, size_t whole, wait_take *take, void *arg,
+			struct wait_error *all, struct err *e);
+/* How many these are. */
+size_t wait_estimates_number(const struct wait_engine *w, size_t whole);
+
 #endif

@@ -154,41 +154,6 @@ static int price_of(void *arg, struct price *out, struct pricing **rest, struct 
 				 out, rest, e);
 }
 
-void wait_window_init(struct wait_window *w,
-		      bool (*by_runtime)(struct subject *s, const struct gpb_stack *st))
-{
-	static const struct wait_kind kind = {
-		.name = "wait",
-		.seen_words = sizeof(struct gpb_waiting_seen) / 8,
-		.wait_bytes = sizeof(struct gpb_standing),
-		.late_ns = GPB_LONG_NS,
-		.sees_runs = true,
-		.but = GPB_G_SYSCALL,
-		.not_looked = TALLY_WHOLES,
-		.add = wait_window_add,
-		.counts = counts_of,
-		.before = seen_before,
-		.rates = set_rates,
-		.runs = runs_in,
-		.lasts = lasts,
-		.price = price_of,
-	};
-	struct wait_engine *en = &w->engine;
-
-	wait_engine_init(en, &kind, w, &w->conf, &w->conf.terms);
-	en->tally.whole = whole_of;
-	en->tally.parked = parks;
-	en->tally.follows = follows;
-	en->looked = (struct onlook_conf){ .all = true, .settle = settle_call, .settle_arg = w };
-	w->by_runtime = by_runtime;
-}
-
-void wait_window_fini(struct wait_window *w)
-{
-	wait_engine_fini(&w->engine);
-	map_fini(&w->leaves);
-}
-
 /* ---- estimates ---- */
 
 static bool any_seen(const struct tally_entry *en)
@@ -213,16 +178,18 @@ static bool ends(const struct wait_window *w, const struct tally_entry *en)
 	return tally_has(&w->engine.tally, &st, &at) && any_seen(&w->engine.tally.entries.at[at]);
 }
 
-struct wait_estimate wait_window_estimate(const struct wait_window *w, size_t entry)
+struct wait_estimate wait_window_estimate(const void *arg, size_t entry)
 {
+	const struct wait_window *w = arg;
 	const struct tally_entry *en = &w->engine.tally.entries.at[entry];
 
 	return wait_estimates_of(&w->engine, entry,
 				 en->st->size >> 8 == GPB_G_SYSCALL && ends(w, en));
 }
 
-struct wait_error wait_window_site(const struct wait_window *w, size_t site)
+struct wait_error wait_window_site(const void *arg, size_t site)
 {
+	const struct wait_window *w = arg;
 	const struct wait_site_errors s = wait_estimates_site(&w->engine, site);
 	double count = variance_plus(s.told.count, variance_plus(s.lacking, s.unmet));
 
@@ -236,4 +203,43 @@ struct wait_error wait_window_whole(const struct wait_window *w)
 {
 	return wait_estimates_whole(&w->engine, WAIT_WHOLE_PROGRAM,
 				    wait_estimates_told(&w->engine, WAIT_WHOLE_PROGRAM));
+}
+
+/* ---- life ---- */
+
+void wait_window_init(struct wait_window *w,
+		      bool (*by_runtime)(struct subject *s, const struct gpb_stack *st))
+{
+	static const struct wait_kind kind = {
+		.name = "wait",
+		.seen_words = sizeof(struct gpb_waiting_seen) / 8,
+		.wait_bytes = sizeof(struct gpb_standing),
+		.late_ns = GPB_LONG_NS,
+		.sees_runs = true,
+		.but = GPB_G_SYSCALL,
+		.not_looked = TALLY_WHOLES,
+		.add = wait_window_add,
+		.counts = counts_of,
+		.before = seen_before,
+		.rates = set_rates,
+		.runs = runs_in,
+		.lasts = lasts,
+		.price = price_of,
+		.estimate = wait_window_estimate,
+		.site = wait_window_site,
+	};
+	struct wait_engine *en = &w->engine;
+
+	wait_engine_init(en, &kind, w, &w->conf, &w->conf.terms);
+	en->tally.whole = whole_of;
+	en->tally.parked = parks;
+	en->tally.follows = follows;
+	en->looked = (struct onlook_conf){ .all = true, .settle = settle_call, .settle_arg = w };
+	w->by_runtime = by_runtime;
+}
+
+void wait_window_fini(struct wait_window *w)
+{
+	wait_engine_fini(&w->engine);
+	map_fini(&w->leaves);
 }

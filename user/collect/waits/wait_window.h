@@ -36,9 +36,10 @@ void wait_window_init(struct wait_window *w,
 /* Takes a stack that came through the ring. */
 int wait_window_add(void *w, const struct gpb_stack *st, struct err *e);
 
-struct wait_estimate wait_window_estimate(const struct wait_window *w, size_t entry);
-/* For a site of the tally; for all waits of the program's own goroutines. */
-struct wait_error wait_window_site(const struct wait_window *w, size_t site);
+/* For struct wait_kind. @w: a wait_window. */
+struct wait_estimate wait_window_estimate(const void *w, size_t entry);
+struct wait_error wait_window_site(const void *w, size_t site);
+/* For all waits of the program's own goroutines. */
 struct wait_error wait_window_whole(const struct wait_window *w);
 void wait_window_fini(struct wait_window *w);
 
