@@ -253,6 +253,14 @@ int subject_func(struct subject *s, uint64_t pc, struct gofunc *f, const struct 
 	return gobin_func_at((*img)->bin, pc - (*img)->bias, f, NULL);
 }
 
+const char *subject_func_name(struct subject *s, uint64_t pc)
+{
+	const struct image *img;
+	struct gofunc f;
+
+	return subject_func(s, pc, &f, &img) ? NULL : gobin_func_name(img->bin, &f);
+}
+
 int subject_rtvar(struct subject *s, enum rtvar v, uint64_t *addr, struct err *e)
 {
 	uint64_t at = 0;

@@ -58,6 +58,8 @@ const char *image_path(const struct image *img, char buf[SUBJECT_PATH]);
  * belongs to.
  */
 int subject_func(struct subject *s, uint64_t pc, struct gofunc *f, const struct image **img);
+/* Its name, borrowed from the subject; NULL where there is none. */
+const char *subject_func_name(struct subject *s, uint64_t pc);
 
 /*
  * The logical frames at the live address @pc, innermost first, including wrappers; parent_pc is a

@@ -34,13 +34,8 @@ static size_t class_of(const struct heap_window *w, uint64_t size)
 
 static bool is_machinery(const struct heap_window *w, uint64_t pc)
 {
-	const struct image *img = images_at(&w->s->images, pc);
-	struct gofunc f;
-	const char *name;
+	const char *name = subject_func_name(w->s, pc);
 
-	if (gobin_func_at(img->bin, pc - img->bias, &f, NULL))
-		return false;
-	name = gobin_func_name(img->bin, &f);
 	return name && site_is_machinery(name);
 }
 

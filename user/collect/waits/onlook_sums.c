@@ -14,13 +14,8 @@ enum { SITES_MAX = 1 << 20 };
 
 static const char *func_at(struct onlook_sums *u, uint64_t pc)
 {
-	const struct image *img;
-	struct gofunc f;
-	const char *name;
+	const char *name = subject_func_name(u->s, pc - 1);
 
-	if (subject_func(u->s, pc - 1, &f, &img))
-		return "";
-	name = gobin_func_name(img->bin, &f);
 	return name ? name : "";
 }
 

@@ -45,25 +45,15 @@ struct wait {
 
 static bool is_function(struct subject *s, uint64_t pc, const char *is)
 {
-	const struct image *img;
-	struct gofunc f;
-	const char *name;
+	const char *name = subject_func_name(s, pc);
 
-	if (subject_func(s, pc, &f, &img))
-		return false;
-	name = gobin_func_name(img->bin, &f);
 	return name && !strcmp(name, is);
 }
 
 static bool in_runtime(struct subject *s, uint64_t pc)
 {
-	const struct image *img;
-	struct gofunc f;
-	const char *name;
+	const char *name = subject_func_name(s, pc);
 
-	if (subject_func(s, pc, &f, &img))
-		return false;
-	name = gobin_func_name(img->bin, &f);
 	return name && (!strncmp(name, "runtime.", 8) || !strncmp(name, "runtime/internal/", 17) ||
 			!strncmp(name, "internal/runtime/", 17));
 }

@@ -11,13 +11,8 @@ bool wait_by_runtime(struct subject *s, uint64_t start)
 {
 	static const char *const programs_own[] = { "runtime.main", "runtime.corostart",
 						    "runtime.handleAsyncEvent" };
-	const struct image *img;
-	struct gofunc f;
-	const char *name;
+	const char *name = subject_func_name(s, start);
 
-	if (subject_func(s, start, &f, &img))
-		return false;
-	name = gobin_func_name(img->bin, &f);
 	if (!name || strncmp(name, "runtime.", 8))
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(programs_own); i++)

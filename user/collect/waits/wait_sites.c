@@ -5,13 +5,8 @@
 
 static bool is_machinery(struct subject *s, uint64_t pc)
 {
-	const struct image *img;
-	struct gofunc f;
-	const char *name;
+	const char *name = subject_func_name(s, pc);
 
-	if (subject_func(s, pc, &f, &img))
-		return false;
-	name = gobin_func_name(img->bin, &f);
 	return name && site_is_machinery(name);
 }
 
