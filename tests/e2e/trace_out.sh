@@ -53,9 +53,13 @@ for v in 1.21.13 1.24.13 1.27.4; do
 	result "all of it, Go $v"
 	outputs "$TMP/whole" 0.01 --to 0.030000001
 	result "a part, Go $v"
+	[ $v != 1.27.4 ] || { judge python3 tests/support/perfettodoctor.py "$TMP/perfetto"; result "a broken rule of Perfetto's is seen"; }
 	[ $v != 1.24.13 ] || continue
 	profiles "$TMP/whole" $v
 	result "profiles as go tool trace has them, Go $v"
+	"$GOPROF" trace "$TMP/whole" --from 0.005 -o "$TMP/part" 2>"$TMP/err" >/dev/null || wrong "$(cat "$TMP/err")"
+	profiles "$TMP/part" $v
+	result "profiles of a part as go tool trace has them, Go $v"
 done
 
 # Go 1.8 is the first whose tool has them, and those of Go 1.22 to 1.25 have errors of their own. Traces of Go 1.11 have
@@ -67,6 +71,9 @@ if [ -n "${WIDE:-}" ]; then
 		case $tool in 1.8.* | 1.9.* | 1.10.*) program=$(subject $v traced) ;; esac
 		traced $v old && profiles "$TMP/old" $tool "$program"
 		result "profiles as go tool trace has them, Go $v"
+		"$GOPROF" trace "$TMP/old" --from 0.005 -o "$TMP/part" 2>"$TMP/err" >/dev/null || wrong "$(cat "$TMP/err")"
+		profiles "$TMP/part" $tool "$program"
+		result "profiles of a part as go tool trace has them, Go $v"
 	done
 fi
 

@@ -11,7 +11,9 @@ rules are those of protos/perfetto/trace/ and src/trace_processor/importers/ of 
 packets of a sequence need its incremental state, which begins with a packet that clears it; a name's
 number is told in the packet that needs it first, or before, and never means two things; a track is
 described before its events, below one that is described, and never as two; slices nest; counters have
-tracks of their own; a flow ends where it began before, and once.
+tracks of their own, with a unit; a flow ends where it began before, and once. The importer sorts packets
+by time, so time may go back from one track to another, but not on one: what is equal there stays in order.
+perfettodoctor.py breaks each rule once.
 """
 import re
 import sys
@@ -157,7 +159,7 @@ class Importer:
     def __init__(self):
         self.tables = None  # of the incremental state; None: it is not valid
         self.ever = {k: {} for k in self.KINDS}
-        self.tracks, self.events, self.clocks = {}, [], []
+        self.tracks, self.events, self.clocks, self.last = {}, [], [], {}
         self.n = 0
 
     def packet(self, p):
@@ -217,12 +219,14 @@ class Importer:
         if t["uuid"] in self.tracks:
             bad(f"track {t['name']!r} is told twice")
         depth, at = 1, parent
-        while at:
+        while at and depth <= 10:
             depth, at = depth + 1, self.tracks.get(at, {}).get("parent", 0)
         if depth > 10:
             bad(f"track {t['name']!r} has too many above it")
         if not t["name"]:
             bad("a track without a name")
+        if "counter" in t and t["counter"].get("unit") not in (2, 3):
+            bad(f"counter {t['name']!r} without a unit")
         self.tracks[t["uuid"]] = t
 
     def event(self, p):
@@ -230,6 +234,9 @@ class Importer:
         kind, track = e.get("type"), self.tracks.get(e.get("track"))
         if "timestamp" not in p or p["timestamp"] >= 1 << 63:
             bad("an event without a time")
+        if p.get("timestamp", 0) < self.last.get(e.get("track"), 0):
+            bad(f"time goes back on track {e.get('track')}")
+        self.last[e.get("track")] = p.get("timestamp", 0)
         if track is None:
             bad(f"an event on track {e.get('track')}, which was not told")
             return
@@ -406,4 +413,5 @@ def main():
           f"{imp.nflows} flows, {compared} slices compared")
 
 
-main()
+if __name__ == "__main__":
+    main()
