@@ -163,6 +163,26 @@ static void each_object(struct heap_hprof *x,
 		fn(x, &o);
 }
 
+/* Two writers take turns: every second object is told by another one. */
+static void tell_in_sections(struct heap_hprof *x)
+{
+	struct heap_hprof *beside;
+	struct objects_walk walk = {};
+	struct object o;
+
+	heap_hprof_sections(x);
+	assert_int_equal(heap_hprof_beside(x, &beside, &e), 0);
+	for (uint64_t n = 0; objects_next(&heap.h.objects, &walk, &o); n++) {
+		struct heap_hprof *one = n % 2 ? beside : x;
+
+		heap_hprof_section(one, n);
+		tell_object(one, &o);
+		heap_hprof_section_end(one);
+	}
+	heap_hprof_join(x, beside);
+	heap_hprof_free(beside);
+}
+
 /* Writes the heap, and reads it into r. */
 static void convert(bool contents)
 {
@@ -182,7 +202,7 @@ static void convert(bool contents)
 	assert_int_equal(heap_hprof_classes(x, &e), 0);
 	tell_held(x);
 	assert_int_equal(heap_hprof_objects(x, &e), 0);
-	each_object(x, tell_object);
+	tell_in_sections(x);
 	assert_int_equal(heap_hprof_end(x, &losses, &e), 0);
 	heap_hprof_free(x);
 	fclose(f);
@@ -629,6 +649,32 @@ static void test_names(void **state)
 	end_all();
 }
 
+/* What objects take at most: 25 bytes each, 8 for each word that may be a pointer, an array's 18 and its bytes. */
+static void test_room(void **state)
+{
+	struct heap_hprof_opts opts = {};
+	struct heap_hprof *x = NULL;
+	char *to = NULL;
+	size_t n;
+	FILE *f = open_memstream(&to, &n);
+
+	(void)state;
+	begin_heap();
+	end_objects();
+	for (int contents = 0; contents < 2; contents++) {
+		opts.contents = contents;
+		assert_int_equal(heap_hprof_new(f, &heap.h, &heap.c, &opts, &x, &e), 0);
+		assert_int_equal(heap_hprof_room(x, 3, 1, 48, 8),
+				 3 * 25 + 8 * 6 + contents * 2 * (8 + 18 + 48));
+		assert_int_equal(heap_hprof_room(x, 3, 3, 48, 4), 3 * 25 + 3 * 8 * 12);
+		assert_int_equal(heap_hprof_room(x, 512, 512, 1ull << 56, 8), UINT64_MAX);
+		heap_hprof_free(x);
+	}
+	fclose(f);
+	free(to);
+	end_heap();
+}
+
 static void test_empty(void **state)
 {
 	(void)state;
@@ -649,7 +695,8 @@ int main(void)
 		cmocka_unit_test(test_variable),       cmocka_unit_test(test_roots),
 		cmocka_unit_test(test_many_globals),   cmocka_unit_test(test_low_heap),
 		cmocka_unit_test(test_no_identifiers), cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_names),	       cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_names),	       cmocka_unit_test(test_room),
+		cmocka_unit_test(test_empty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* tests/unit/test_hprof.c - records of HPROF, byte by byte. */
 #include "output/hprof.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -306,6 +307,128 @@ static void test_full_disk(void **state)
 	fclose(full);
 }
 
+/* ---- several writers ---- */
+
+enum { SECTIONS = 40, EACH = 3000, WIDE_SECTION = 7, WIDE_BYTES = 3 << 20 };
+
+/* One of two who take turns. */
+struct teller {
+	struct hprof *h;
+	unsigned first;
+	pthread_t thread;
+};
+
+/* An array that has a segment of its own, and more than one segment of instances. */
+static void tell_wide(struct hprof *h)
+{
+	hprof_array(h, 0x77, 0, HPROF_BYTE, WIDE_BYTES);
+	for (unsigned i = 0; i < WIDE_BYTES; i++)
+		hprof_value_bytes(h, "x", 1);
+	for (unsigned i = 0; i < 20; i++)
+		hprof_instances(h, (uint64_t[EACH]){}, EACH, 0x21);
+}
+
+static void *tell_turns(void *arg)
+{
+	struct teller *t = arg;
+
+	for (unsigned k = t->first; k < SECTIONS; k += 2) {
+		hprof_section(t->h, k);
+		if (k == WIDE_SECTION)
+			tell_wide(t->h);
+		for (unsigned i = 0; i < EACH; i++) {
+			hprof_instance(t->h, 1 + k * EACH + i, 0, 0x21, 8);
+			hprof_value_object(t->h, i);
+		}
+		hprof_section_end(t->h);
+	}
+	return NULL;
+}
+
+static void tell_by_two(struct hprof *h)
+{
+	struct teller all[2] = { { .h = h, .first = 1 }, { .first = 0 } };
+
+	hprof_heap(h);
+	hprof_root_unknown(h, 0x31);
+	hprof_sections(h);
+	assert_int_equal(hprof_beside(h, &all[1].h, &e), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&all[i].thread, NULL, tell_turns, &all[i]), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(all[i].thread, NULL);
+	hprof_free(all[1].h);
+}
+
+/* Passes what tell_wide() told. */
+static void skip_wide(void)
+{
+	uint64_t instances = 0;
+
+	record(0x1c, 18 + WIDE_BYTES);
+	is(1, 0x23);
+	is(8, 0x77);
+	at += 4 + 4 + 1 + WIDE_BYTES;
+	while (instances < 20 * EACH) {
+		uint32_t n;
+
+		is(1, 0x1c);
+		is(4, 0);
+		n = (uint32_t)take(4);
+		assert_true(n && n <= HPROF_SEGMENT_BYTES);
+		for (; n && instances < 20 * EACH; n -= 25, instances++)
+			at += 25;
+		if (n) /* the section's own ones begin in the same segment */
+			assert_int_equal(n % 33, 0);
+		if (n)
+			return;
+	}
+}
+
+/* What two threads tell is in the order of the sections. */
+static void test_sections(void **state)
+{
+	struct hprof *h = begin();
+	uint64_t id = 1;
+
+	(void)state;
+	tell_by_two(h);
+	end(h);
+	header();
+	record(0x1c, 9);
+	is(1, 0xff);
+	is(8, 0x31);
+	for (unsigned k = 0; k < SECTIONS; k++) {
+		if (k == WIDE_SECTION)
+			skip_wide();
+		else
+			record(0x1c, 33 * EACH);
+		for (unsigned i = 0; i < EACH; i++, id++) {
+			is(1, 0x21);
+			is(8, id);
+			at += 4 + 8;
+			is(4, 8);
+			is(8, i);
+		}
+	}
+	record(0x2c, 0);
+	assert_int_equal(at, nbytes);
+}
+
+static void test_sections_on_a_full_disk(void **state)
+{
+	FILE *full = fopen("/dev/full", "w");
+	struct hprof *h = NULL;
+
+	(void)state;
+	assert_int_equal(hprof_new(full, 0, &h, &e), 0);
+	tell_by_two(h);
+	assert_int_equal(hprof_end(h, &e), -ENOSPC);
+	assert_string_equal(e.msg, "write: No space left on device");
+	hprof_free(h);
+	fclose(full);
+}
+
 static int free_bytes(void **state)
 {
 	(void)state;
@@ -316,9 +439,14 @@ static int free_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_before_the_heap), cmocka_unit_test(test_roots_and_classes),
-		cmocka_unit_test(test_objects),		cmocka_unit_test(test_segments),
-		cmocka_unit_test(test_full_disk),	cmocka_unit_test(test_whole_instances),
+		cmocka_unit_test(test_before_the_heap),
+		cmocka_unit_test(test_roots_and_classes),
+		cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_segments),
+		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_whole_instances),
+		cmocka_unit_test(test_sections),
+		cmocka_unit_test(test_sections_on_a_full_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_bytes);

@@ -1,10 +1,15 @@
 /* user/cli/heap_to_hprof.c - brings records of a dump into the order of HPROF files. */
 #include "cli/heap_to_hprof.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+
 #include "base/cleanup.h"
 #include "base/limits.h"
 
-enum { CHUNK = 1 << 16, LEAVES = 64 };
+/* HELPED_MIN: objects from which on a second thread is worth its while */
+enum { CHUNK = 1 << 16, LEAVES = 64, HELPED_MIN = 1 << 16 };
 _Static_assert((int)HEAPDUMP_LAYOUT_MAX <= (int)HEAP_HPROF_WHOLE_MAX, "pointers of a layout");
 
 struct conversion {
@@ -17,6 +22,7 @@ struct conversion {
 	uint64_t samples_off; /* of the first record; 0: none */
 	uint64_t index;	      /* of its object; UINT64_MAX: no more samples */
 	uint64_t site;
+	uint64_t samples_lost; /* without an object, or not in the objects' order */
 	uint64_t objects_put, bytes_put;
 };
 
@@ -127,39 +133,48 @@ static int each_of_run(struct conversion *x, size_t run, const struct visit *v, 
 	return ret ? ret : heap_hprof_check(x->w, e);
 }
 
-/* Behind runs that were passed over, up to the next ones. */
-static int go_to(struct conversion *x, size_t run, struct err *e)
+/* Up to runs before @to of which nothing needs to be read. */
+static int go_to(struct conversion *x, size_t run, size_t to, struct err *e)
 {
 	const uint64_t *offs = x->to->graph->run_offs.at;
 	size_t end = run + 1;
 
-	while (end < x->objects->runs.n && !are_leaves(x, end))
+	while (end < to && !are_leaves(x, end))
 		end++;
 	return heapdump_seek_until(x->d, offs[run], end < x->objects->runs.n ? offs[end] : 0, e);
 }
 
-/* The dump was read before, so damage is known. */
-static int each_object(struct conversion *x, const struct visit *v, struct err *e)
+/* @from .. @to: runs. @behind: the reader is not at the first of them. */
+static int each_in(struct conversion *x, size_t from, size_t to, bool behind, const struct visit *v,
+		   struct err *e)
 {
-	struct heapdump_record params;
-	bool behind = false;
-	int ret = heapdump_rewind(x->d, e);
+	int ret = 0;
 
-	if (!ret)
-		ret = heapdump_next(x->d, &params, e);
-	for (size_t run = 0; !ret && run < x->objects->runs.n; run++) {
+	for (size_t run = from; !ret && run < to; run++) {
 		if (are_leaves(x, run)) {
 			ret = v->leaves(x, run, e);
 			behind = true;
 			continue;
 		}
 		if (behind)
-			ret = go_to(x, run, e);
+			ret = go_to(x, run, to, e);
 		behind = false;
 		if (!ret)
 			ret = each_of_run(x, run, v, e);
 	}
+	/* The dump was read before, so damage is known. */
 	return ret > 0 ? 0 : dumpgraph_damaged(x->to->graph, x->d, ret, e);
+}
+
+static int each_object(struct conversion *x, const struct visit *v, struct err *e)
+{
+	struct heapdump_record params;
+	int ret = heapdump_rewind(x->d, e);
+
+	if (!ret)
+		ret = heapdump_next(x->d, &params, e);
+	return ret ? dumpgraph_damaged(x->to->graph, x->d, ret, e) :
+		     each_in(x, 0, x->objects->runs.n, false, v, e);
 }
 
 /* ---- sites ---- */
@@ -215,7 +230,7 @@ static int next_sample(struct conversion *x, struct err *e)
 		if (r.kind != HEAPDUMP_SAMPLE)
 			continue;
 		if (!objects_find(x->objects, r.sample.obj, &o) || o.index < x->index) {
-			x->to->samples++;
+			x->samples_lost++;
 			continue;
 		}
 		x->index = o.index;
@@ -403,6 +418,170 @@ static int put_leaves(struct conversion *x, size_t run, struct err *e)
 	return ret ? ret : heap_hprof_check(x->w, e);
 }
 
+static const struct visit put_all = { put_object, put_leaves };
+
+/* ---- two threads ---- */
+
+/*
+ * Runs of objects that one thread tells. To write takes as long as to read and to look up, so the threads do the
+ * same: while one writes its section the other one makes the next.
+ */
+struct section {
+	size_t from, to;
+	uint64_t number;
+};
+
+struct sections {
+	pthread_mutex_t lock;
+	size_t next; /* run */
+	uint64_t n;  /* that were taken */
+	bool failed;
+};
+
+/* The next one that nobody has taken, which fits into a segment if it has more than one run. */
+static bool take(const struct conversion *x, struct sections *all, struct section *s)
+{
+	const struct objects *o = x->objects;
+	uint64_t room, word = heapdump_params(x->d)->ptrsize, left = HEAP_HPROF_SECTION_BYTES;
+	bool some;
+
+	pthread_mutex_lock(&all->lock);
+	s->from = s->to = all->next;
+	some = !all->failed && s->from < o->runs.n;
+	for (; some && s->to < o->runs.n; s->to++, left -= room < left ? room : left) {
+		room = heap_hprof_room(x->w, objects_in_run(o, s->to),
+				       objects_nodes_in_run(o, s->to), o->runs.at[s->to].size,
+				       word);
+		if (room > left && s->to > s->from)
+			break;
+	}
+	all->next = s->to;
+	s->number = all->n;
+	all->n += some;
+	pthread_mutex_unlock(&all->lock);
+	return some;
+}
+
+static int put_sections(struct conversion *x, struct sections *all, struct err *e)
+{
+	struct section s;
+	int ret = 0;
+
+	while (!ret && take(x, all, &s)) {
+		heap_hprof_section(x->w, s.number);
+		ret = each_in(x, s.from, s.to, true, &put_all, e);
+		heap_hprof_section_end(x->w);
+	}
+	if (!ret)
+		return 0;
+	pthread_mutex_lock(&all->lock);
+	all->failed = true;
+	pthread_mutex_unlock(&all->lock);
+	return ret;
+}
+
+/* The other thread: a writer and readers of its own. */
+struct helper {
+	struct conversion x;
+	struct sections *all;
+	pthread_t thread;
+	bool started;
+	int ret;
+	struct err e;
+};
+
+static void helper_fini(struct helper *h)
+{
+	heapdump_freep(&h->x.d);
+	conversion_fini(&h->x);
+}
+
+static void *help(void *arg)
+{
+	struct helper *h = arg;
+
+	h->ret = put_sections(&h->x, h->all, &h->e);
+	return NULL;
+}
+
+/* Signals are for the thread that waits for them, but for faults of this one. */
+static void start(struct helper *h)
+{
+	sigset_t others, before;
+
+	sigfillset(&others);
+	sigdelset(&others, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &others, &before);
+	h->started = !pthread_create(&h->thread, NULL, help, h);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static int open_helper(struct helper *h, const struct conversion *x, struct sections *all,
+		       struct err *e)
+{
+	struct heapdump_record params;
+	int ret;
+
+	h->all = all;
+	h->x = (struct conversion){ .to = x->to,
+				    .objects = x->objects,
+				    .samples_off = x->samples_off };
+	ret = heap_hprof_beside(x->w, &h->x.w, e);
+	if (!ret)
+		ret = heapdump_open(x->to->fd, &h->x.d, e);
+	if (!ret)
+		ret = heapdump_next(h->x.d, &params, e);
+	return ret ? ret : open_samples(&h->x, e);
+}
+
+static int join(struct conversion *x, struct helper *h, struct err *e)
+{
+	if (!h->started)
+		return 0;
+	pthread_join(h->thread, NULL);
+	heap_hprof_join(x->w, h->x.w);
+	x->objects_put += h->x.objects_put;
+	x->bytes_put += h->x.bytes_put;
+	/* Both read the samples from the first one on, and one of them up to the last. */
+	if (h->x.samples_lost > x->samples_lost)
+		x->samples_lost = h->x.samples_lost;
+	return h->ret ? err_set(e, h->ret, "%s", h->e.msg) : 0;
+}
+
+/* Who waits for a pipe must hear of Ctrl-C, and has nothing to gain. */
+static bool is_regular(FILE *f)
+{
+	struct stat st;
+
+	return fileno(f) >= 0 && !fstat(fileno(f), &st) && S_ISREG(st.st_mode);
+}
+
+static int put_in_sections(struct conversion *x, FILE *f, struct err *e)
+{
+	CLEANUP(helper_fini) struct helper h = {};
+	struct sections all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	bool two = is_regular(f) && x->objects->n > HELPED_MIN;
+	struct err why;
+	int ret = two ? open_helper(&h, x, &all, e) : 0, joined;
+
+	if (ret)
+		return ret;
+	heap_hprof_sections(x->w);
+	if (two)
+		start(&h);
+	ret = put_sections(x, &all, e);
+	joined = join(x, &h, &why);
+	return ret || !joined ? ret : err_set(e, joined, "%s", why.msg);
+}
+
+/* Runs of dumps since Go 1.5 can be read from where they begin: what is before tells nothing of them. */
+static int put_objects(struct conversion *x, FILE *f, struct err *e)
+{
+	bool apart = heapdump_version(x->d) >= 5 && x->to->graph->run_offs.n == x->objects->runs.n;
+
+	return apart ? put_in_sections(x, f, e) : each_object(x, &put_all, e);
+}
+
 /* What was found in the first pass must be there. Of objects that overlap some are left out. */
 static int check_totals(const struct conversion *x, struct err *e)
 {
@@ -451,7 +630,8 @@ int heap_to_hprof(void *arg, FILE *f, struct err *e)
 	if (!ret)
 		ret = open_samples(&x, e);
 	if (!ret)
-		ret = each_object(&x, &(struct visit){ put_object, put_leaves }, e);
+		ret = put_objects(&x, f, e);
+	to->samples = x.samples_lost;
 	if (!ret)
 		ret = check_totals(&x, e);
 	return ret ? ret : heap_hprof_end(x.w, &to->losses, e);

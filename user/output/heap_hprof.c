@@ -8,6 +8,8 @@
 #include "output/heap_hprof_priv.h"
 
 enum { NO_FRAME = -1 };
+/* Before the bytes of an array. */
+enum { ARRAY_BYTES = 1 + 8 + 2 * 4 + 1 };
 
 /* ---- beginning ---- */
 
@@ -84,6 +86,10 @@ int heap_hprof_new(FILE *f, const struct heapgraph *h, const struct classes *c,
 void heap_hprof_free(struct heap_hprof *x)
 {
 	hprof_freep(&x->w);
+	if (x->of) {
+		free(x);
+		return;
+	}
 	strtab_freep(&x->strings);
 	free(x->text);
 	free(x->number);
@@ -498,6 +504,65 @@ uint32_t heap_hprof_object_end(struct heap_hprof *x)
 void heap_hprof_bytes(struct heap_hprof *x, const void *bytes, size_t n)
 {
 	hprof_value_bytes(x->w, bytes, n);
+}
+
+/* ---- several writers ---- */
+
+void heap_hprof_sections(struct heap_hprof *x)
+{
+	hprof_sections(x->w);
+}
+
+uint64_t heap_hprof_room(const struct heap_hprof *x, uint64_t n, uint64_t nodes, uint64_t size,
+			 uint64_t word)
+{
+	uint64_t fields = 8 * (size / word),
+		 contents = x->opts.contents ? 8 + ARRAY_BYTES + size : 0, all, of_nodes, of_leaves;
+
+	if (__builtin_mul_overflow(nodes, fields, &of_nodes) ||
+	    __builtin_mul_overflow(n - nodes, contents, &of_leaves) ||
+	    __builtin_add_overflow(n * HPROF_INSTANCE_BYTES, of_nodes, &all) ||
+	    __builtin_add_overflow(all, of_leaves, &all))
+		return UINT64_MAX;
+	return all;
+}
+
+int heap_hprof_beside(const struct heap_hprof *x, struct heap_hprof **out, struct err *e)
+{
+	CLEANUP(heap_hprof_freep) struct heap_hprof *new = calloc(1, sizeof(*new));
+	int ret;
+
+	if (!new)
+		return err_set(e, -ENOMEM, "no memory");
+	*new = *x;
+	new->of = x;
+	new->w = NULL;
+	new->losses = (struct heap_hprof_losses){};
+	ret = hprof_beside(x->w, &new->w, e);
+	if (!ret)
+		*out = TAKE(new);
+	return ret;
+}
+
+void heap_hprof_join(struct heap_hprof *x, const struct heap_hprof *beside)
+{
+	const struct heap_hprof_losses *l = &beside->losses;
+
+	x->losses.pointers += l->pointers;
+	x->losses.sizes += l->sizes;
+	x->losses.contents += l->contents;
+	x->losses.frames += l->frames;
+	x->losses.unnamed += l->unnamed;
+}
+
+void heap_hprof_section(struct heap_hprof *x, uint64_t n)
+{
+	hprof_section(x->w, n);
+}
+
+void heap_hprof_section_end(struct heap_hprof *x)
+{
+	hprof_section_end(x->w);
 }
 
 int heap_hprof_end(struct heap_hprof *x, struct heap_hprof_losses *losses, struct err *e)

@@ -18,7 +18,8 @@
  *
  * The order: heap_hprof_new(); looks, if wanted; sites; held pointers, for their names;
  * heap_hprof_roots(), the same held pointers; heap_hprof_classes(), and again;
- * heap_hprof_objects(), objects; heap_hprof_end(). Nothing is kept per object.
+ * heap_hprof_objects(), objects; heap_hprof_end(). Nothing is kept per object. Objects may be told
+ * by several threads (below).
  */
 #ifndef OUTPUT_HEAP_HPROF_H
 #define OUTPUT_HEAP_HPROF_H
@@ -105,6 +106,23 @@ void heap_hprof_pointer(struct heap_hprof *x, uint64_t offset, uint64_t addr);
 /* The bytes that follow: 0, none. */
 uint32_t heap_hprof_object_end(struct heap_hprof *x);
 void heap_hprof_bytes(struct heap_hprof *x, const void *bytes, size_t n);
+
+/*
+ * Several writers, as in output/hprof.h: heap_hprof_sections() after heap_hprof_objects(). @beside is
+ * freed before @x, after it was joined: then its losses are @x's.
+ */
+void heap_hprof_sections(struct heap_hprof *x);
+int heap_hprof_beside(const struct heap_hprof *x, struct heap_hprof **beside, struct err *e);
+void heap_hprof_join(struct heap_hprof *x, const struct heap_hprof *beside);
+void heap_hprof_section(struct heap_hprof *x, uint64_t n);
+void heap_hprof_section_end(struct heap_hprof *x);
+enum { HEAP_HPROF_SECTION_BYTES = 1 << 20 };
+/*
+ * What @n objects of @size bytes take at most, of which @nodes have pointers of @word bytes: those
+ * of a section should take no more than HEAP_HPROF_SECTION_BYTES.
+ */
+uint64_t heap_hprof_room(const struct heap_hprof *x, uint64_t n, uint64_t nodes, uint64_t size,
+			 uint64_t word);
 
 int heap_hprof_end(struct heap_hprof *x, struct heap_hprof_losses *losses, struct err *e);
 

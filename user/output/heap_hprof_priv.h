@@ -58,6 +58,7 @@ struct statics {
 
 struct heap_hprof {
 	struct hprof *w;
+	const struct heap_hprof *of; /* whose tables are borrowed, and not changed any more */
 	const struct heapgraph *h;
 	const struct classes *c;
 	struct heap_hprof_opts opts;

@@ -2,10 +2,11 @@
 #include "output/hprof.h"
 
 #include <endian.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "output/behind.h"
 
 enum {
 	TAG_STRING = 0x01,
@@ -31,30 +32,56 @@ enum {
  * is larger than this gets a segment of its own, whose length is known.
  */
 enum {
-	SEGMENT_BYTES = 1 << 20,
+	SEGMENT_BYTES = HPROF_SEGMENT_BYTES,
 	HEAD_BYTES = 1 + 2 * 4,
 	ID_BYTES = 8,
-	INSTANCE_BYTES = 1 + 2 * ID_BYTES + 2 * 4,
+	INSTANCE_BYTES = HPROF_INSTANCE_BYTES,
+};
+
+/* What all writers of one file share. */
+struct file {
+	FILE *f;
+	atomic_int failed;
+	/* Whose turn it is to write: */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	uint64_t section;
 };
 
 struct hprof {
-	FILE *f;
-	bool heap; /* records go into segments */
-	int failed;
-	struct behind *behind; /* full segments */
-	uint8_t *buf;	       /* SEGMENT_BYTES behind the head of the one that is being filled */
+	struct file *file;
+	bool beside;  /* it is another one's, who opened it */
+	bool heap;    /* records go into segments */
+	uint8_t *buf; /* HEAD_BYTES + SEGMENT_BYTES: the segment that is being filled */
 	size_t n;
 	uint64_t large; /* bytes that are still to come of a record with its own segment */
+	uint64_t section;
+	bool in_section, has_turn;
 };
 
 /* ---- bytes ---- */
 
+/* All sections before this one have been written. */
+static void await_turn(struct hprof *h)
+{
+	struct file *file = h->file;
+
+	if (!h->in_section || h->has_turn)
+		return;
+	pthread_mutex_lock(&file->lock);
+	while (file->section != h->section)
+		pthread_cond_wait(&file->changed, &file->lock);
+	pthread_mutex_unlock(&file->lock);
+	h->has_turn = true;
+}
+
 static void out(struct hprof *h, const void *p, size_t n)
 {
-	if (!h->failed)
-		h->failed = behind_wait(h->behind);
-	if (!h->failed && fwrite(p, 1, n, h->f) != n)
-		h->failed = errno ? errno : EIO;
+	struct file *file = h->file;
+
+	await_turn(h);
+	if (!file->failed && fwrite(p, 1, n, file->f) != n)
+		file->failed = errno ? errno : EIO;
 }
 
 static void put_head(uint8_t to[HEAD_BYTES], uint8_t tag, uint64_t len)
@@ -75,13 +102,18 @@ static void head(struct hprof *h, uint8_t tag, uint64_t len)
 	out(h, bytes, sizeof(bytes));
 }
 
+/* Where the next record goes. */
+static uint8_t *end_of(struct hprof *h)
+{
+	return h->buf + HEAD_BYTES + h->n;
+}
+
 static void flush(struct hprof *h)
 {
 	if (!h->n)
 		return;
-	put_head(h->buf - HEAD_BYTES, TAG_SEGMENT, h->n);
-	behind_put(h->behind, HEAD_BYTES + h->n);
-	h->buf = behind_buffer(h->behind) + HEAD_BYTES;
+	put_head(h->buf, TAG_SEGMENT, h->n);
+	out(h, h->buf, HEAD_BYTES + h->n);
 	h->n = 0;
 }
 
@@ -109,7 +141,7 @@ static void put(struct hprof *h, const void *p, size_t n)
 		h->large -= n;
 	} else {
 		BUG_ON(n > SEGMENT_BYTES - h->n);
-		memcpy(h->buf + h->n, p, n);
+		memcpy(end_of(h), p, n);
 		h->n += n;
 	}
 }
@@ -139,17 +171,26 @@ static void u8(struct hprof *h, uint64_t v)
 
 /* ---- before the heap ---- */
 
+static int begin_file(struct hprof *h, FILE *f, struct err *e)
+{
+	h->file = calloc(1, sizeof(*h->file));
+	h->buf = malloc(HEAD_BYTES + SEGMENT_BYTES);
+	if (!h->file || !h->buf)
+		return err_set(e, -ENOMEM, "no memory");
+	h->file->f = f;
+	pthread_mutex_init(&h->file->lock, NULL);
+	pthread_cond_init(&h->file->changed, NULL);
+	return 0;
+}
+
 int hprof_new(FILE *f, uint64_t time_ms, struct hprof **to, struct err *e)
 {
 	static const char magic[] = "JAVA PROFILE 1.0.2";
 	CLEANUP(hprof_freep) struct hprof *h = calloc(1, sizeof(*h));
-	int ret = h ? behind_new(f, HEAD_BYTES + SEGMENT_BYTES, &h->behind, e) :
-		      err_set(e, -ENOMEM, "no memory");
+	int ret = h ? begin_file(h, f, e) : err_set(e, -ENOMEM, "no memory");
 
 	if (ret)
 		return ret;
-	h->buf = behind_buffer(h->behind) + HEAD_BYTES;
-	h->f = f;
 	put(h, magic, sizeof(magic));
 	u4(h, ID_BYTES);
 	u8(h, time_ms);
@@ -159,7 +200,12 @@ int hprof_new(FILE *f, uint64_t time_ms, struct hprof **to, struct err *e)
 
 void hprof_free(struct hprof *h)
 {
-	behind_freep(&h->behind);
+	if (!h->beside && h->file) {
+		pthread_mutex_destroy(&h->file->lock);
+		pthread_cond_destroy(&h->file->changed);
+		free(h->file);
+	}
+	free(h->buf);
 	free(h);
 }
 
@@ -320,7 +366,7 @@ void hprof_instance_of(struct hprof *h, uint64_t id, uint32_t trace, uint64_t cl
 	BUG_ON(!h->heap || h->large || bytes > SEGMENT_BYTES);
 	if (bytes > SEGMENT_BYTES - h->n)
 		flush(h);
-	p = instance_at(h->buf + h->n, id, trace, class, n * ID_BYTES);
+	p = instance_at(end_of(h), id, trace, class, n * ID_BYTES);
 	for (uint32_t i = 0; i < n; i++, p += ID_BYTES) {
 		uint64_t v = htobe64(objects[i]);
 
@@ -334,7 +380,7 @@ void hprof_instances(struct hprof *h, const uint64_t *ids, size_t n, uint64_t cl
 	BUG_ON(!h->heap || h->large);
 	while (n) {
 		size_t room = (SEGMENT_BYTES - h->n) / INSTANCE_BYTES, some = n < room ? n : room;
-		uint8_t *p = h->buf + h->n;
+		uint8_t *p = end_of(h);
 
 		for (size_t i = 0; i < some; i++)
 			p = instance_at(p, ids[i], 0, class, 0);
@@ -366,9 +412,54 @@ void hprof_array(struct hprof *h, uint64_t id, uint32_t trace, enum hprof_type t
 	u1(h, (uint8_t)type);
 }
 
+/* ---- sections ---- */
+
+void hprof_sections(struct hprof *h)
+{
+	BUG_ON(!h->heap || h->in_section);
+	flush(h);
+}
+
+int hprof_beside(const struct hprof *h, struct hprof **to, struct err *e)
+{
+	CLEANUP(hprof_freep) struct hprof *new = calloc(1, sizeof(*new));
+
+	if (!new)
+		return err_set(e, -ENOMEM, "no memory");
+	*new = (struct hprof){ .file = h->file, .beside = true, .heap = true };
+	new->buf = malloc(HEAD_BYTES + SEGMENT_BYTES);
+	if (!new->buf)
+		return err_set(e, -ENOMEM, "no memory");
+	*to = TAKE(new);
+	return 0;
+}
+
+void hprof_section(struct hprof *h, uint64_t n)
+{
+	BUG_ON(h->in_section || h->n);
+	h->in_section = true;
+	h->section = n;
+}
+
+void hprof_section_end(struct hprof *h)
+{
+	struct file *file = h->file;
+
+	BUG_ON(!h->in_section || h->large);
+	flush(h);
+	await_turn(h);
+	h->in_section = h->has_turn = false;
+	pthread_mutex_lock(&file->lock);
+	file->section++;
+	pthread_cond_broadcast(&file->changed);
+	pthread_mutex_unlock(&file->lock);
+}
+
+/* ---- the end ---- */
+
 int hprof_check(const struct hprof *h, struct err *e)
 {
-	int failed = h->failed ? h->failed : behind_failed(h->behind);
+	int failed = h->file->failed;
 
 	return failed ? err_set(e, -failed, "write: %s", strerror(failed)) : 0;
 }

@@ -37,6 +37,9 @@ int hprof_new(FILE *f, uint64_t time_ms, struct hprof **out, struct err *e);
 void hprof_free(struct hprof *h);
 DEFINE_FREEP(struct hprof, hprof)
 
+/* Of a segment, at most, but for one with a single record; and of an instance, before its fields. */
+enum { HPROF_SEGMENT_BYTES = 1 << 20, HPROF_INSTANCE_BYTES = 1 + 2 * 8 + 2 * 4 };
+
 /* Identifiers are not 0, and differ among all strings, classes, frames and objects. */
 void hprof_string(struct hprof *h, uint64_t id, const char *text, size_t len);
 /* Serial numbers count from 1. */
@@ -91,6 +94,20 @@ void hprof_instances(struct hprof *h, const uint64_t *ids, size_t n, uint64_t cl
 void hprof_value_bytes(struct hprof *h, const void *bytes, size_t n);
 /* An array of @n numbers or characters, which are written next, big-endian. */
 void hprof_array(struct hprof *h, uint64_t id, uint32_t trace, enum hprof_type type, uint32_t n);
+
+/*
+ * Objects can be told by several threads, which each have a writer: hprof_sections() once all before
+ * the objects was told, then hprof_beside() for each further writer. The objects are told in
+ * sections, which are numbered from 0 in the order of the file, each by one writer. A writer has the
+ * file when all sections before its own have ended; until then it keeps one segment, so a section of
+ * no more than HPROF_SEGMENT_BYTES is made without waiting.
+ */
+void hprof_sections(struct hprof *h);
+/* @h outlives it, and is the one that ends the file. */
+int hprof_beside(const struct hprof *h, struct hprof **out, struct err *e);
+void hprof_section(struct hprof *h, uint64_t n);
+/* Each section that was begun must end, or others wait for ever. */
+void hprof_section_end(struct hprof *h);
 
 /* Did a write fail? Nothing more is written then. */
 int hprof_check(const struct hprof *h, struct err *e);
