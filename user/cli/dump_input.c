@@ -53,9 +53,11 @@ int dump_input_open(struct dump_input *in, const char *file, unsigned passes, st
 		input_await(&in->stall, in->fd, 0);
 	if (!ret)
 		ret = heapdump_open(in->fd, &in->dump, e);
-	if (!ret)
-		heapdump_watch(in->dump, tick, in);
-	return ret;
+	if (ret)
+		return ret;
+	heapdump_watch(in->dump, tick, in);
+	heapdump_read_ahead(in->dump);
+	return 0;
 }
 
 void dump_input_fini(struct dump_input *in)

@@ -9,6 +9,12 @@
 #include "base/cancel.h"
 #include "base/cleanup.h"
 
+/*
+ * AHEAD_MIN: bytes of a file for which a thread is worth its while; WINDOWS_MIN: that were read one after the other,
+ * before it is asked to.
+ */
+enum { AHEAD_MIN = 1 << 23, WINDOWS_MIN = 4 };
+
 int stream_open(struct stream *s, int fd, struct err *e)
 {
 	struct stat st;
@@ -20,14 +26,20 @@ int stream_open(struct stream *s, int fd, struct err *e)
 		s->seekable = true;
 		s->size = (uint64_t)st.st_size;
 	}
-	s->buf = malloc(STREAM_WINDOW);
-	return s->buf ? 0 : err_set(e, -ENOMEM, "no memory to read with");
+	s->own = s->buf = malloc(STREAM_WINDOW);
+	return s->own ? 0 : err_set(e, -ENOMEM, "no memory to read with");
 }
 
 void stream_fini(struct stream *s)
 {
-	free(s->buf);
-	s->buf = NULL;
+	ahead_freep(&s->ahead);
+	free(s->own);
+	s->own = s->buf = NULL;
+}
+
+void stream_read_ahead(struct stream *s)
+{
+	s->may_ahead = s->seekable && s->size >= AHEAD_MIN;
 }
 
 void stream_seek(struct stream *s, uint64_t off)
@@ -39,6 +51,8 @@ void stream_seek(struct stream *s, uint64_t off)
 	}
 	s->base = off;
 	s->at = s->n = s->mark = 0;
+	s->buf = s->own;
+	s->windows = 0;
 }
 
 void stream_seek_until(struct stream *s, uint64_t off, uint64_t until)
@@ -47,11 +61,13 @@ void stream_seek_until(struct stream *s, uint64_t off, uint64_t until)
 	s->until = until;
 }
 
+/* Keeps what comes from the mark on in a window of its own. */
 static void drop_before_mark(struct stream *s)
 {
-	if (!s->mark)
+	if (!s->mark && s->buf == s->own)
 		return;
-	memmove(s->buf, s->buf + s->mark, s->n - s->mark);
+	memmove(s->own, s->buf + s->mark, s->n - s->mark);
+	s->buf = s->own;
 	s->base += s->mark;
 	s->n -= s->mark;
 	s->at -= s->mark;
@@ -76,12 +92,6 @@ static ssize_t read_more(struct stream *s, size_t n)
 
 	if (s->until && (s->until <= end || s->until - end < room))
 		room = s->until > end + n ? (size_t)(s->until - end) : n;
-	if (cancelled()) {
-		errno = ECANCELED;
-		return -1;
-	}
-	if (s->tick)
-		s->tick(s->tick_arg, end);
 	await_more(s);
 	do {
 		if (s->seekable)
@@ -92,15 +102,59 @@ static ssize_t read_more(struct stream *s, size_t n)
 	return got;
 }
 
+/* Is the next piece to be one that was read ahead? Only for who has gone on for some windows. */
+static bool goes_ahead(struct stream *s)
+{
+	if (!s->may_ahead || s->until || s->windows < WINDOWS_MIN || s->n - s->mark > AHEAD_ROOM)
+		return false;
+	if (!s->ahead)
+		s->ahead = ahead_new(s->fd);
+	s->may_ahead = s->ahead;
+	return s->ahead;
+}
+
+/* The window becomes what is left of it, and the next piece. */
+static ssize_t take_piece(struct stream *s)
+{
+	size_t left = s->n - s->mark;
+	uint8_t *piece;
+	ssize_t got = ahead_next(s->ahead, s->base + s->n, s->buf + s->mark, left, &piece);
+
+	if (got < 0)
+		errno = (int)-got;
+	if (got <= 0)
+		return got;
+	s->buf = piece - left;
+	s->base += s->mark;
+	s->at -= s->mark;
+	s->n = left;
+	s->mark = 0;
+	return got;
+}
+
+static ssize_t more(struct stream *s, size_t n)
+{
+	if (cancelled()) {
+		errno = ECANCELED;
+		return -1;
+	}
+	if (s->tick)
+		s->tick(s->tick_arg, s->base + s->n);
+	if (goes_ahead(s))
+		return take_piece(s);
+	drop_before_mark(s);
+	s->windows += s->windows < WINDOWS_MIN;
+	return read_more(s, n);
+}
+
 bool stream_fill(struct stream *s, size_t n)
 {
 	BUG_ON(n > STREAM_WINDOW / 2);
 	/* What is marked may be too long to stay. */
 	if (s->at - s->mark > STREAM_WINDOW - n)
 		s->mark = s->at;
-	drop_before_mark(s);
 	while (s->n - s->at < n && !s->ended) {
-		ssize_t got = read_more(s, n - (s->n - s->at));
+		ssize_t got = more(s, n - (s->n - s->at));
 
 		if (got < 0)
 			s->failed = errno;
@@ -114,6 +168,11 @@ bool stream_fill(struct stream *s, size_t n)
 
 bool stream_skip_far(struct stream *s, uint64_t n)
 {
+	/* What has been read ahead is not given up for a few bytes. */
+	if (s->may_ahead && n <= AHEAD_ROOM && stream_have(s, n)) {
+		s->at += n;
+		return true;
+	}
 	if (s->seekable) {
 		if (n > s->size - stream_offset(s) || stream_offset(s) > s->size) {
 			s->at = s->mark = s->n;

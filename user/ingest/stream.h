@@ -11,21 +11,26 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "ingest/ahead.h"
 
 /* STREAM_STALLS_MS: how long a pipe has nothing until that is told. */
 enum { STREAM_WINDOW = 1 << 18, STREAM_STALLS_MS = 10000 };
 
 struct stream {
-	int fd;		/* borrowed */
-	bool seekable;	/* skipped bytes need not be read */
-	uint64_t size;	/* of a file; UINT64_MAX: not known */
-	uint64_t base;	/* offset of buf[0] */
-	uint8_t *buf;	/* owned, STREAM_WINDOW bytes */
-	size_t at, n;	/* position and end in buf */
-	size_t mark;	/* <= at: nothing from here on is dropped */
-	uint64_t until; /* 0: reads go as far ahead as they can, and not only to this offset */
-	bool ended;	/* a read met the end */
-	int failed;	/* errno of a read that failed, which is an end as well */
+	int fd;		     /* borrowed */
+	bool seekable;	     /* skipped bytes need not be read */
+	uint64_t size;	     /* of a file; UINT64_MAX: not known */
+	uint64_t base;	     /* offset of buf[0] */
+	uint8_t *buf;	     /* the window: in own, or in a piece that was read ahead */
+	uint8_t *own;	     /* STREAM_WINDOW bytes */
+	size_t at, n;	     /* position and end in buf */
+	size_t mark;	     /* <= at: nothing from here on is dropped */
+	uint64_t until;	     /* 0: reads go as far ahead as they can, and not only to this offset */
+	struct ahead *ahead; /* NULL: not yet, or never */
+	bool may_ahead;
+	unsigned windows; /* read one after the other */
+	bool ended;	  /* a read met the end */
+	int failed;	  /* errno of a read that failed, which is an end as well */
 	/*
 	 * Called before each read with the offset of what is read, and again each time that a pipe has
 	 * had nothing there for STREAM_STALLS_MS; NULL: nobody wants to know.
@@ -36,6 +41,8 @@ struct stream {
 
 int stream_open(struct stream *s, int fd, struct err *e);
 void stream_fini(struct stream *s);
+/* From now on a thread may read ahead of who goes through a file of some size in its order. */
+void stream_read_ahead(struct stream *s);
 /* Goes to an offset of a file that is seekable. */
 void stream_seek(struct stream *s, uint64_t off);
 /* The same to read no more than is needed, from there on to @until (0: to any offset). */

@@ -401,6 +401,11 @@ int heapdump_open(int fd, struct heapdump **out, struct err *e)
 	return ret;
 }
 
+void heapdump_read_ahead(struct heapdump *d)
+{
+	stream_read_ahead(&d->s);
+}
+
 void heapdump_free(struct heapdump *d)
 {
 	stream_fini(&d->s);

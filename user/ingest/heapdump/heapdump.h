@@ -216,6 +216,8 @@ struct heapdump;
  * a version that is not known.
  */
 int heapdump_open(int fd, struct heapdump **out, struct err *e);
+/* A second thread reads ahead of this one, where that helps. */
+void heapdump_read_ahead(struct heapdump *d);
 void heapdump_free(struct heapdump *d);
 DEFINE_FREEP(struct heapdump, heapdump)
 
