@@ -109,6 +109,24 @@ says 2 "two outputs to the same file" small --holders - --json
 says 2 "two outputs to the same file" small --dot - --path c000000000
 says 2 "--format is of --pprof and --holders" small --format flame
 says 2 "--format is of --pprof and --holders" small --dot out --format pprof
+# A disk that is full: of each kind of output nothing is there.
+room=$TMP/room
+mkdir "$room"
+if mount -t tmpfs -o size=1m none "$room" 2>"$TMP/err"; then
+	for output in "--hprof $room/new" "--hprof $room/new --contents" "--pprof $room/new" "--holders $room/new" "--dot $room/new"; do
+		dump=$big
+		case $output in --hprof*) ;; *) dump=small; head -c 2000000 /dev/zero >"$room/filler" 2>/dev/null ;; esac
+		# shellcheck disable=SC2086
+		says 1 "$room/new: write: No space left on device" "$dump" $output
+		[ "$(ls -A "$room" | grep -v filler)" = "" ] || wrong "a full disk: $output left $(ls -A "$room")"
+		rm -f "$room/filler"
+	done
+	cat "$big" | TMPDIR=$room timeout 60 "$GOPROF" heapdump - >"$TMP/stdout" 2>"$TMP/err"
+	[ $? = 1 ] && has "no room in $room for the dump's copy after .* (No space left on device)" "$TMP/err" || wrong "a full disk: $(head -c 300 "$TMP/err")"
+	umount "$room"
+else
+	skip heapdump_bad/full "no tmpfs can be mounted: $(head -n 1 "$TMP/err")"
+fi
 said=$(ulimit -f 0 && "$GOPROF" heapdump small --pprof out 2>&1)
 [ $? = 1 ] || wrong "a limit on files: status $?"
 [[ $said == *"out: write: File too large" ]] || wrong "a limit on files: $said"
@@ -210,6 +228,9 @@ said=$(ulimit -d 65536 && "$GOPROF" heapdump "$TMP/sites" --pprof "$TMP/out.pb.g
 	wrong "an impossible rate: $said"
 "$GOPROF" heapdump "$TMP/sites" --pprof "$TMP/out.pb.gz" --heap-rate 1 2>&1 | grep -q 'the numbers in' || wrong "an impossible rate of 1"
 "$GOPROF" heapdump small --pprof "$TMP/out.pb.gz" 2>&1 | grep 'the numbers in' && wrong "chance is told"
+# Two threads write what one does, who alone may wait for a pipe.
+"$GOPROF" heapdump "$big" --hprof "$TMP/by.two" && "$GOPROF" heapdump "$big" --hprof - | cmp -s - "$TMP/by.two" || wrong "HPROF by two threads is another"
+rm -f "$TMP/by.two"
 result large
 
 # ---- memory ----
@@ -222,6 +243,9 @@ bounded() { # LIMIT_MB KIND N
 	read -r _ _ kb _ <"$TMP/use"
 	[ "$kb" -lt $(($1 * 1024)) ] || wrong "$2: $kb kB of a dump of $(stat -c %s "$TMP/$2") bytes"
 	[ ! -s "$TMP/err" ] || wrong "$2: $(head -n 1 "$TMP/err")"
+	TMPDIR=$TMP "$O/tests/rusage" "$TMP/use" "$GOPROF" heapdump "$TMP/$2" --holders "$TMP/holders" 2>"$TMP/err" || wrong "$2, holders: status $?"
+	read -r _ _ kb _ <"$TMP/use"
+	[ "$kb" -lt $(($1 * 1024)) ] || wrong "$2, holders: $kb kB of a dump of $(stat -c %s "$TMP/$2") bytes"
 	TMPDIR=/dev/shm "$GOPROF" heapdump "$TMP/$2" 2>"$TMP/err" | cmp -s - "$TMP/stdout" || wrong "$2: another answer without files"
 	has -x "goprof-bpf: $TMP/$2: takes more memory than a quarter of its size: no file for a part of it: /dev/shm lies in memory itself" "$TMP/err" ||
 		wrong "$2: without files: $(head -n 1 "$TMP/err")"
@@ -252,6 +276,8 @@ done
 result stalls
 
 if [ -n "${WIDE:-}" ]; then
+	bounded 64 tiny 10000000 # of 257 MB
+	result 'ten million objects'
 	bounded 360 goroutines 10000000 # of 1.5 GB
 	grep -q '10000000  waiting: chan receive' "$TMP/stdout" || wrong "ten million goroutines: not counted"
 	result goroutines

@@ -6,10 +6,16 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/spill.h"
+#include "base/unnamed.h"
 
 enum { MB = 1 << 20, N = 4 * MB, MANY = 16 };
 
@@ -168,6 +174,79 @@ static void without_a_file_all_stays_in_memory(void **state)
 	}
 }
 
+/* ---- a file that fails ---- */
+
+enum { LOST = 7, ENDED_ALL_THE_SAME = 8 };
+
+static void lost(void)
+{
+	_exit(LOST);
+}
+
+/* Takes all bytes from the files without a name that this process has. */
+static int cut_files(void)
+{
+	char path[64], to[512];
+	int n = 0;
+
+	for (int fd = 3; fd < 100; fd++) {
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		len = readlink(path, to, sizeof(to) - 1);
+		to[len > 0 ? len : 0] = 0;
+		if (strstr(to, "(deleted)") && !ftruncate(fd, 0))
+			n++;
+	}
+	return n;
+}
+
+/* How a process ends for which a file of an array, or another one that is mapped, has no bytes any more. */
+static int end_of(bool others, void (*fn)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct numbers v = {};
+		struct err e;
+		int fd = unnamed_open(&e);
+		volatile uint32_t *other;
+
+		prctl(PR_SET_DUMPABLE, 0);
+		signal(SIGBUS, SIG_DFL); /* a sanitizer has one of its own */
+		spill_bound(8 * MB);
+		spill_on_loss(fn);
+		if (ftruncate(fd, MB))
+			_exit(ENDED_ALL_THE_SAME);
+		other = mmap(NULL, MB, PROT_READ, MAP_SHARED, fd, 0);
+		fill(&v, N);
+		if (cut_files() < 2)
+			_exit(ENDED_ALL_THE_SAME);
+		v.at[others ? *other : MB] = 1;
+		_exit(ENDED_ALL_THE_SAME);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void a_file_that_fails_is_told(void **state)
+{
+	int status;
+
+	(void)state;
+	status = end_of(false, lost);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), LOST);
+	status = end_of(true, lost);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGBUS);
+	status = end_of(false, NULL);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGBUS);
+}
+
 static void sizes_do_not_overflow(void **state)
 {
 	(void)state;
@@ -184,6 +263,7 @@ int main(void)
 		cmocka_unit_test_teardown(memory_is_given_back, tear_down),
 		cmocka_unit_test_teardown(small_ones_stay, tear_down),
 		cmocka_unit_test_teardown(without_a_file_all_stays_in_memory, tear_down),
+		cmocka_unit_test_teardown(a_file_that_fails_is_told, tear_down),
 		cmocka_unit_test_teardown(sizes_do_not_overflow, tear_down),
 	};
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
@@ -11,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/unnamed.h"
 
-enum { HEADER = 64, FILE_MIN = 1 << 16, MOVE_STEP = 1 << 20, IN_MEMORY = -1 };
+enum { HEADER = 64, FILE_MIN = 1 << 16, MOVE_STEP = 1 << 20, IN_MEMORY = -1, FILES_MAX = 64 };
 
 struct block {
 	size_t bytes; /* with this header */
@@ -26,6 +27,12 @@ static struct {
 	struct block *in_files;
 	bool refused;
 	struct err why;
+	/* Where those in files lie, for a signal handler: a file that fails has no header that can be read. */
+	struct {
+		uintptr_t at;
+		size_t bytes; /* 0: not used */
+	} places[FILES_MAX];
+	void (*lost)(void);
 } all;
 
 void spill_bound(uint64_t bytes)
@@ -56,6 +63,44 @@ static void *payload(struct block *b)
 	return (uint8_t *)b + HEADER;
 }
 
+/* ---- a file that fails ---- */
+
+static void on_fault(int sig, siginfo_t *si, void *context)
+{
+	uintptr_t at = (uintptr_t)si->si_addr;
+
+	(void)context;
+	for (size_t i = 0; all.lost && i < FILES_MAX; i++)
+		if (at - all.places[i].at < all.places[i].bytes)
+			all.lost();
+	/* It is met again, and ends the process as it would have. */
+	signal(sig, SIG_DFL);
+}
+
+void spill_on_loss(void (*lost)(void))
+{
+	struct sigaction sa = { .sa_flags = SA_SIGINFO };
+
+	all.lost = lost;
+	if (lost)
+		sa.sa_sigaction = on_fault;
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGBUS, &sa, NULL);
+}
+
+/* @bytes: 0, it is none any more. False: there is no room. */
+static bool note_place(const struct block *b, size_t before, size_t bytes)
+{
+	for (size_t i = 0; i < FILES_MAX; i++) {
+		if (all.places[i].bytes != before || (before && all.places[i].at != (uintptr_t)b))
+			continue;
+		all.places[i].at = (uintptr_t)b;
+		all.places[i].bytes = bytes;
+		return true;
+	}
+	return false;
+}
+
 /* ---- files ---- */
 
 static void link_in(struct block *b)
@@ -76,13 +121,22 @@ static void link_out(struct block *b)
 	all.files -= b->bytes;
 }
 
-/* Room on the disk that is not there would end the process when it is written to. */
+/*
+ * Room on the disk that is not there would end the process when it is written to. A file system that cannot set it
+ * aside (NFS before 4.2) is not used: what the C library does instead promises nothing there.
+ */
 static int make_room(int fd, size_t bytes, struct err *e)
 {
-	int ret = bytes <= INT64_MAX ? posix_fallocate(fd, 0, (off_t)bytes) : EFBIG;
+	int ret;
 
-	return ret ? err_set(e, -ret, "%zu bytes in %s: %s", bytes, unnamed_dir(), strerror(ret)) :
-		     0;
+	if (bytes > INT64_MAX)
+		return err_set(e, -EFBIG, "%zu bytes in %s", bytes, unnamed_dir());
+	do
+		ret = fallocate(fd, 0, 0, (off_t)bytes);
+	while (ret && errno == EINTR);
+	if (ret && errno == EOPNOTSUPP)
+		return err_set(e, -EOPNOTSUPP, "%s has no way to set room aside", unnamed_dir());
+	return ret ? err_sys(e, "%zu bytes in %s", bytes, unnamed_dir()) : 0;
 }
 
 static int make_file(size_t bytes, struct err *e)
@@ -119,6 +173,10 @@ static struct block *file_block(size_t bytes)
 	b = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (b == MAP_FAILED)
 		return NULL;
+	if (!note_place(b, 0, bytes)) {
+		munmap(b, bytes);
+		return NULL;
+	}
 	b->bytes = bytes;
 	b->fd = TAKE_FD(fd);
 	link_in(b);
@@ -134,7 +192,9 @@ static struct block *resize_file(struct block *b, size_t bytes)
 	if (bytes > before && make_room(b->fd, bytes, &why))
 		return refuse(&why);
 	link_out(b);
+	note_place(b, before, 0);
 	to = mremap(b, before, bytes, MREMAP_MAYMOVE);
+	note_place(to == MAP_FAILED ? b : to, 0, to == MAP_FAILED ? before : bytes);
 	if (to != MAP_FAILED)
 		to->bytes = bytes;
 	link_in(to == MAP_FAILED ? b : to);
@@ -144,6 +204,7 @@ static struct block *resize_file(struct block *b, size_t bytes)
 static void free_file(struct block *b)
 {
 	link_out(b);
+	note_place(b, b->bytes, 0);
 	close(b->fd);
 	munmap(b, b->bytes);
 }

@@ -21,6 +21,11 @@
 
 /* @bytes: the bound, of all that the process takes; 0: none, which is so at first. */
 void spill_bound(uint64_t bytes);
+/*
+ * What is done where such a file fails while its array is used, since the disk broke, or is full though room was set
+ * aside: it is called for a signal, and must end the process. NULL, which is so at first: SIGBUS does.
+ */
+void spill_on_loss(void (*lost)(void));
 /* Bytes of the arrays that lie in files. */
 uint64_t spill_in_files(void);
 /* Why an array beyond the bound had to stay in memory, since spill_bound(); false: none had to. */

@@ -293,6 +293,18 @@ static void bound_memory(const struct run *r)
 	spill_bound(part - part / 8);
 }
 
+/* In a signal handler. */
+static void lose_graph(void)
+{
+	static const char text[] =
+		"goprof-bpf: stopped: a file in TMPDIR (or /tmp) with a part of the graph failed "
+		"while it was used: the disk is full, or it broke\n";
+
+	output_abandon();
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(EXIT_FAILED);
+}
+
 static void tell_memory(const struct run *r)
 {
 	struct err why;
@@ -546,6 +558,7 @@ int cmd_heapdump(int argc, char **argv)
 	if (!status) {
 		cancel_when(stop_asked_ms);
 		stop_at_once(true);
+		spill_on_loss(lose_graph);
 		status = o.nfiles == 2 ? compare(&r, &e) : run(&r, &e);
 	}
 	if (status >= 0)

@@ -1,6 +1,7 @@
 /* user/cli/heap_holders.c - from holdings to samples. */
 #include "cli/heap_holders.h"
 
+#include "base/spill.h"
 #include "cli/dot.h"
 #include "cli/tell.h"
 
@@ -65,8 +66,10 @@ static int add_garbage(struct prof *p, const struct dumpgraph *g, struct err *e)
 	uint32_t loc;
 	int id;
 
-	while (objects_next(o, &walk, &at))
+	while (objects_next(o, &walk, &at)) {
+		spill_turn(at.index);
 		values[0] += !heapgraph_reached(&g->heap, heapgraph_thing_of(&g->heap, &at));
+	}
 	if (!values[0])
 		return 0;
 	id = location(p,

@@ -87,8 +87,12 @@ struct temp {
 
 enum { TEMP_TRIES = 16 };
 
+/* The one that is written, for output_abandon(). */
+static struct temp *volatile temp_now;
+
 static void temp_fini(struct temp *t)
 {
+	temp_now = NULL;
 	if (t->f)
 		fclose(t->f);
 	if (t->name[0])
@@ -110,6 +114,7 @@ static int temp_create(struct temp *t, struct err *e)
 		fd = openat(t->dir, t->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			    0600);
 		if (fd >= 0) {
+			temp_now = t;
 			t->f = fdopen(fd, "w");
 			if (t->f)
 				return 0;
@@ -144,6 +149,14 @@ static int temp_give(struct temp *t, struct output_access *access, struct err *e
 	if (access->mode && fchmod(fd, access->mode))
 		return err_sys(e, "change mode");
 	return 0;
+}
+
+void output_abandon(void)
+{
+	const struct temp *t = temp_now;
+
+	if (t && t->name[0])
+		unlinkat(t->dir, t->name, 0);
 }
 
 static int temp_open(struct temp *t, char *dir, struct err *e)

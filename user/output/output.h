@@ -61,5 +61,7 @@ typedef int output_writer(void *arg, FILE *f, struct err *e);
  */
 int output_file(const char *path, struct output_access *access, output_writer *write, void *arg,
 		struct err *e);
+/* Before the process ends in a signal handler: nothing is left of a file that is not whole. */
+void output_abandon(void);
 
 #endif
