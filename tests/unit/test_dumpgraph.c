@@ -425,7 +425,89 @@ static void test_phantoms(void **state)
 	}
 }
 
+/* The smallest ones have their mark bits elsewhere, so that only the bitmap is in their page. */
+static void test_small_slots(void **state)
+{
+	struct heapdump *d;
+
+	(void)state;
+	dump_begin(7, false, 8);
+	page(0xc000020000, 8, true, 1024);
+	page(0xc000022000, 8, false, 1024);
+	dump_number(0);
+	d = read_world();
+	assert_true(g.inline_marks);
+	assert_int_equal(g.heap.objects.n, 1024 - 16 + 1024);
+	assert_int_equal(g.phantoms, 16);
+	end(d);
+}
+
+/* More that wait for the end of their page than a page of Go's has: none is lost. */
+static void test_many_that_wait(void **state)
+{
+	enum { N = 8 * 60 };
+	struct heapdump *d;
+
+	(void)state;
+	dump_begin(7, false, 8);
+	page(0xc000022000 - 128 - 16, 16, false, 1);
+	for (unsigned i = 0; i < 8; i++)
+		page(0xc000020000 + 16 * 60 * i, 16, false, 60);
+	dump_number(0);
+	d = read_world();
+	assert_true(g.whole);
+	assert_int_equal(g.heap.objects.n, 1 + N);
+	assert_int_equal(g.heap.objects.bytes, 16 * (1 + N));
+	end(d);
+}
+
+/* ---- layouts that are too long to be kept ---- */
+
+static void test_many_pointers(void **state)
+{
+	enum { N = 40 };
+	static uint64_t words[N];
+	struct heapdump *d;
+	struct classes c;
+
+	(void)state;
+	dump_begin(7, false, 8);
+	DUMP_NUMBERS(1, AT('A'));
+	dump_words(words, N);
+	for (unsigned i = 0; i < N; i++)
+		DUMP_NUMBERS(1, 8 * i);
+	dump_number(0);
+	dump_number(0);
+	d = read_world();
+	assert_int_equal(dumpclasses_read(&c, &g, d, &e), 0);
+	assert_int_equal(c.all.at[c.of[0]].nfields, N);
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(c.fields.at[c.all.at[c.of[0]].first + i].offset, 8 * i);
+	classes_fini(&c);
+	end(d);
+}
+
 /* ---- damage ---- */
+
+/* An object of which one pointer was read before the dump breaks off is one; with none it may be a phantom. */
+static void test_cut_in_an_object(void **state)
+{
+	(void)state;
+	for (unsigned pointers = 0; pointers < 2; pointers++) {
+		struct heapdump *d;
+
+		dump_begin(7, false, 8);
+		object('A', 1, 1);
+		DUMP_NUMBERS(1, AT('B'));
+		DUMP_WORDS(1, 2, 3, 4);
+		if (pointers)
+			DUMP_NUMBERS(1, 0);
+		d = read_world();
+		assert_false(g.whole);
+		assert_int_equal(g.heap.objects.n, 1 + pointers);
+		end(d);
+	}
+}
 
 /* Wherever the dump breaks off, what came before is there, and it is said that it breaks off. */
 static void test_cut(void **state)
@@ -502,10 +584,12 @@ static void test_shorter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_roots),	   cmocka_unit_test(test_variables),
-		cmocka_unit_test(test_goroutines), cmocka_unit_test(test_types),
-		cmocka_unit_test(test_phantoms),   cmocka_unit_test(test_deferred_arguments),
-		cmocka_unit_test(test_cut),	   cmocka_unit_test(test_shorter),
+		cmocka_unit_test(test_roots),	      cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_goroutines),    cmocka_unit_test(test_types),
+		cmocka_unit_test(test_phantoms),      cmocka_unit_test(test_deferred_arguments),
+		cmocka_unit_test(test_cut),	      cmocka_unit_test(test_shorter),
+		cmocka_unit_test(test_small_slots),   cmocka_unit_test(test_many_that_wait),
+		cmocka_unit_test(test_many_pointers), cmocka_unit_test(test_cut_in_an_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

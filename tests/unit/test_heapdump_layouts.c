@@ -157,6 +157,26 @@ static void test_layout_outside(void **state)
 	dump_close(d);
 }
 
+/* The longest list that is kept has 64 bytes with its end; one of 65 is read each time. */
+static void test_longest(void **state)
+{
+	struct heapdump *d;
+
+	(void)state;
+	dump_begin(7, false, 8);
+	for (unsigned i = 0; i < 4; i++)
+		object_with(0x10000 + 1024 * i, 13 + i % 2, 22, 1);
+	d = dump_open(false);
+	next(d, HEAPDUMP_PARAMS);
+	for (unsigned i = 0; i < 4; i++) {
+		struct heapdump_record r = next(d, HEAPDUMP_OBJECT);
+
+		assert_int_equal(r.object.layout == NULL, i % 2);
+		has(d, &r.object, 13 + i % 2, 22, 1);
+	}
+	dump_close(d);
+}
+
 /* What is not read ahead can be read nevertheless. */
 static void test_seek_until(void **state)
 {
@@ -196,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layouts),
 		cmocka_unit_test(test_layout_outside),
+		cmocka_unit_test(test_longest),
 		cmocka_unit_test(test_seek_until),
 	};
 
