@@ -118,7 +118,7 @@ if mount -t tmpfs -o size=1m none "$room" 2>"$TMP/err"; then
 		case $output in --hprof*) ;; *) dump=small; head -c 2000000 /dev/zero >"$room/filler" 2>/dev/null ;; esac
 		# shellcheck disable=SC2086
 		says 1 "$room/new: write: No space left on device" "$dump" $output
-		[ "$(ls -A "$room" | grep -v filler)" = "" ] || wrong "a full disk: $output left $(ls -A "$room")"
+		[ -z "$(find "$room" -type f ! -name filler)" ] || wrong "a full disk: $output left $(find "$room" -type f)"
 		rm -f "$room/filler"
 	done
 	cat "$big" | TMPDIR=$room timeout 60 "$GOPROF" heapdump - >"$TMP/stdout" 2>"$TMP/err"
