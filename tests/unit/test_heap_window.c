@@ -107,12 +107,53 @@ static void test_sum_of_large_objects(void **state)
 	tally_fini(&w.tally);
 }
 
+/* One sampled object of @size, whose estimate is not a whole number. */
+static struct heap_estimate of_one(struct heap_window *w, uint64_t pc, uint32_t size)
+{
+	*w = (struct heap_window){ .heap = &heap, .rate = 1024, .rate_in_windows = 1 };
+	tally_init(&w->tally);
+	see(w, pc, size, 1);
+	tally_full(&w->tally);
+	heap_window_end(w);
+	return of(w, pc);
+}
+
+/* 5 objects of 448 bytes at one sample in 1,024 bytes stand for 14, also when each has its own stack. */
+static void test_what_is_cut_adds_up(void **state)
+{
+	struct heap_window w;
+	int64_t sum = 0;
+
+	(void)state;
+	for (uint64_t pc = 1; pc <= 5; pc++) {
+		struct heap_estimate est = of_one(&w, pc, 448);
+
+		assert_int_equal(est.values.objects, 2);
+		assert_int_equal(est.parts / HEAP_ONE, 2);
+		sum += est.parts;
+		tally_fini(&w.tally);
+	}
+	assert_int_equal(sum / HEAP_ONE, 14);
+}
+
+/* What is exact has no part of an object. */
+static void test_nothing_is_cut(void **state)
+{
+	struct heap_window w;
+
+	(void)state;
+	assert_int_equal(of_one(&w, 1, 40 << 20).parts, HEAP_ONE);
+	tally_fini(&w.tally);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_missed_by_windows),
 		cmocka_unit_test(test_nothing_to_miss),
 		cmocka_unit_test(test_sum_of_large_objects),
+		cmocka_unit_test(test_what_is_cut_adds_up),
+		cmocka_unit_test(test_nothing_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

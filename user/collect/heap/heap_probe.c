@@ -609,7 +609,7 @@ static int add_entry(struct heap_probe *h, struct tally_entry *en, struct heap_e
 	struct heap_estimate est = heap_window_estimate(&h->window, en);
 	struct heap_estimate use = h->use.live ? heap_use_of(&h->use, &h->window, en) :
 						 (struct heap_estimate){ 0 };
-	const int64_t values[] = { est.values.objects, est.values.bytes, use.values.objects,
+	const int64_t values[] = { est.parts, est.values.bytes, use.values.objects,
 				   use.values.bytes };
 	struct prof_label labels[GPB_MAX_LABELS + 3];
 	double size = (double)en->st->size;
@@ -632,6 +632,16 @@ static int add_entry(struct heap_probe *h, struct tally_entry *en, struct heap_e
 	return ret;
 }
 
+/*
+ * Stacks that differ in frames which are not shown have become one sample. Each was scaled, and what
+ * was cut off from each is an object together.
+ */
+static void whole_objects(void *arg, int64_t *values)
+{
+	(void)arg;
+	values[0] /= HEAP_ONE;
+}
+
 static int add_entries(struct heap_probe *h, struct err *e)
 {
 	struct tally *t = &h->window.tally;
@@ -640,6 +650,7 @@ static int add_entries(struct heap_probe *h, struct err *e)
 
 	for (size_t i = 0; !ret && i < t->entries.n; i++)
 		ret = add_entry(h, &t->entries.at[i], &errors, e);
+	prof_each_sample(h->prof, whole_objects, NULL);
 	/* The sum lacks what no window saw, and nobody knows how much that is. */
 	if (heap_window_unseen(&h->window).many)
 		site_errors_all(&errors.made, -1);

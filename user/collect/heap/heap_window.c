@@ -1,6 +1,7 @@
 /* user/collect/heap/heap_window.c - samples of stretches, and their weights. */
 #include "collect/heap/heap_window.h"
 
+#include <math.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 
@@ -615,6 +616,17 @@ struct heap_made heap_window_made(const struct heap_window *w, const struct tall
 	return m;
 }
 
+/* @whole objects, and @cut of one more, which is less than one. */
+static int64_t in_parts(int64_t whole, double cut)
+{
+	int64_t parts;
+
+	cut = fmax(0, fmin(cut, 1 - 1.0 / HEAP_ONE));
+	if (__builtin_mul_overflow(whole, HEAP_ONE, &parts))
+		return whole < 0 ? INT64_MIN : INT64_MAX;
+	return parts + (int64_t)(cut * HEAP_ONE);
+}
+
 struct heap_estimate heap_window_estimate(const struct heap_window *w, const struct tally_entry *en)
 {
 	int64_t size = (int64_t)en->st->size, rate = (int64_t)w->rate;
@@ -642,6 +654,8 @@ struct heap_estimate heap_window_estimate(const struct heap_window *w, const str
 			  of_all < 0 ? -1 :
 				       in_full + of_all,
 		.values = { plus(full.objects, more), plus(full.bytes, more * (double)size) },
+		.parts = in_parts(plus(full.objects, more),
+				  (double)en->count * one - (double)full.objects),
 	};
 }
 

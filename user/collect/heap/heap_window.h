@@ -120,7 +120,9 @@ struct heap_estimate {
 	 */
 	double of_all;
 	struct scaled values;
+	int64_t parts; /* the objects again, in parts of HEAP_ONE: what values has no room for is in it */
 };
+enum { HEAP_ONE = 1 << 16 };
 /* Full observation is scaled by Go's own arithmetic; windows add to that. */
 /* The part of it that windows saw, or that was borrowed from full observation. */
 struct heap_made {
