@@ -415,6 +415,33 @@ static void test_sections(void **state)
 	assert_int_equal(at, nbytes);
 }
 
+/* One who gives up within a record holds nobody up. */
+static void test_a_section_that_fails(void **state)
+{
+	struct hprof *h = begin(), *beside = NULL;
+
+	(void)state;
+	hprof_heap(h);
+	hprof_sections(h);
+	assert_int_equal(hprof_beside(h, &beside, &e), 0);
+	hprof_section(h, 0);
+	hprof_array(h, 0x77, 0, HPROF_BYTE, WIDE_BYTES);
+	hprof_value_bytes(h, "x", 1);
+	hprof_section_end(h);
+	hprof_section(beside, 1);
+	hprof_instance(beside, 1, 0, 0x21, 0);
+	hprof_section_end(beside);
+	hprof_free(beside);
+	end(h);
+	header();
+	record(0x1c, 18 + WIDE_BYTES);
+	at += 18 + 1;
+	record(0x1c, 25);
+	at += 25;
+	record(0x2c, 0);
+	assert_int_equal(at, nbytes);
+}
+
 static void test_sections_on_a_full_disk(void **state)
 {
 	FILE *full = fopen("/dev/full", "w");
@@ -447,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_whole_instances),
 		cmocka_unit_test(test_sections),
 		cmocka_unit_test(test_sections_on_a_full_disk),
+		cmocka_unit_test(test_a_section_that_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_bytes);

@@ -445,9 +445,10 @@ void hprof_section_end(struct hprof *h)
 {
 	struct file *file = h->file;
 
-	BUG_ON(!h->in_section || h->large);
+	BUG_ON(!h->in_section);
 	flush(h);
 	await_turn(h);
+	h->large = 0; /* who gave up may have done so within a record */
 	h->in_section = h->has_turn = false;
 	pthread_mutex_lock(&file->lock);
 	file->section++;

@@ -106,7 +106,7 @@ void hprof_sections(struct hprof *h);
 /* @h outlives it, and is the one that ends the file. */
 int hprof_beside(const struct hprof *h, struct hprof **out, struct err *e);
 void hprof_section(struct hprof *h, uint64_t n);
-/* Each section that was begun must end, or others wait for ever. */
+/* Each section that was begun must end, or others wait for ever; one that fails, too, but then the file is worthless. */
 void hprof_section_end(struct hprof *h);
 
 /* Did a write fail? Nothing more is written then. */
