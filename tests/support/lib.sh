@@ -27,7 +27,7 @@ PPROFCHECK=pprofcheck
 TMP=$(mktemp -d)
 STARTED=()
 FAILED=0
-ENDS=
+FINISHED=
 STDOUT=
 
 # A command that is not there, cannot read its files or is killed has found nothing wrong: the
@@ -128,7 +128,7 @@ attempt() { echo "# attempt $1 of $2: $(tr '\n' ';' <<<"$3")"; }
 cleanup() {
 	local p rc=$?
 	[ -z "$STDOUT" ] || exec >&"$STDOUT"
-	[ -n "$ENDS" ] || { fail "$(basename "$0" .sh)/end" "the script ended in the middle of it, with $rc"; rc=1; }
+	[ -n "$FINISHED" ] || { fail "$(basename "$0" .sh)/end" "the script ended in the middle of it, with $rc"; rc=1; }
 	for p in "${STARTED[@]}"; do
 		kill -KILL "$p" 2>/dev/null
 		wait "$p" 2>/dev/null # or the shell reports its death
@@ -138,7 +138,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-finish() { ENDS=1; exit $FAILED; }
+finish() { FINISHED=1; exit $FAILED; }
 
 skip_all() { skip "$(basename "$0" .sh)" "$1"; finish; }
 need_root() { [ "$(id -u)" = 0 ] || skip_all "needs root"; }
