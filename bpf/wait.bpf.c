@@ -160,6 +160,17 @@ static __always_inline void walk_who(struct pt_regs *ctx, struct scratch *sc,
 	}
 }
 
+/*
+ * @n has a place for each status up to GPB_G_WAITING. Linux 6.1 knows the bound of @status only where
+ * it is compared as 64 bits, just before it is used.
+ */
+static __always_inline void count_of(__u64 *n, __u64 status)
+{
+	barrier_var(status);
+	if (status <= GPB_G_WAITING)
+		count(n + status, 1);
+}
+
 /* ---- samples ---- */
 
 /* What every hit needs. */
@@ -240,11 +251,11 @@ static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, cons
 			  h->cfg->terms.looked_ns))))
 		return;
 	sampled = weigh(&weight, delay, h->cfg->rate);
-	count(&h->n->ended[old], 1);
+	count_of(h->n->ended, old);
 	count(&h->n->capped_ns, capped(delay, h->cfg->rate));
 	if (!sampled)
 		return;
-	count(&h->n->sampled[old], 1);
+	count_of(h->n->sampled, old);
 	sample(ctx, h, c, was, &weight, type);
 }
 
@@ -264,13 +275,13 @@ static __always_inline void met(struct pt_regs *ctx, const struct hit *h, const 
 	at.chance = h->chance;
 	at.paced = is_long && c->new == GPB_G_RUNNABLE &&is_wait(old);
 	if (is_wait(old) && old <= GPB_G_WAITING)
-		count(&h->n->early[old], 1);
+		count_of(h->n->early, old);
 	if (is_wait(c->new) && bpf_map_update_elem(&standings, &key, &at, BPF_ANY))
 		lose(c->slot, GPB_LOSS_WAITS);
 	if (!is_long || old != GPB_G_SYSCALL)
 		return;
-	count(&h->n->ended[old], 1);
-	count(&h->n->sampled[old], 1);
+	count_of(h->n->ended, old);
+	count_of(h->n->sampled, old);
 	was.from = GPB_G_RUNNING;
 	sample(ctx, h, c, &was, &once, GPB_WAIT_CALL);
 }
