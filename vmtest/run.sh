@@ -1,8 +1,10 @@
 #!/bin/bash
 # Boots kernels in QEMU, emulated, runs vmtest/suite.sh on each, and counts its outcomes.
 #
-#	run.sh [NAME...]	lines of kernels.txt; all without a NAME
-#	run.sh page		puts a line for each kernel whose suite was run whole into docs/tested.md
+#	run.sh [NAME...]	lines of kernels.txt; all without a NAME. Of each whose suite was run whole a line
+#				is put into docs/tested.md
+#	run.sh page		puts these lines there again
+#	run.sh check		these lines are of kernels in kernels.txt, and nothing failed on them
 #
 # All that runs there has been built before: `make vmtest`. There is a line for each outcome; the rest of what
 # was said is in $O/log/vmtest/NAME.log; the very last line is "N passed, N failed, N skipped". A kernel that
@@ -19,6 +21,7 @@ ARCH=amd64
 LIMIT=${LIMIT:-1200} # seconds for one kernel
 MEMORY=1536
 LOG=$O/log/vmtest
+PAGE=docs/tested.md BEGIN='<!-- made by make vmtest -->' END='<!-- end of what make vmtest made -->'
 ROOT=$O/vmtest/root
 BINARIES="goprof-bpf tests/verifier tests/cycles tools/pprofcheck"
 # What scripts of tests/ call, and busybox has not, or has otherwise.
@@ -27,7 +30,6 @@ TOOLS="bash cat cmp cp cut dd diff env expr find grep head kill ls mawk mkdir mk
 mkdir -p "$LOG"
 
 die() { echo "$0: $*" >&2; exit 1; }
-command -v qemu-system-x86_64 >/dev/null || die "qemu-system-x86_64 is not there (package qemu-system-x86)"
 
 # put FILE TO: with the libraries that it needs
 put() {
@@ -75,51 +77,71 @@ build_root() {
 	(cd "$ROOT" && find . | ./bin/busybox cpio -o -H newc 2>/dev/null) >"$O/vmtest/initrd"
 }
 
+# boot IMAGE LOG CPUS
 # -cx16: a kernel that uses it is several times slower under emulation.
 boot() {
 	timeout -k 5 "$LIMIT" qemu-system-x86_64 -M q35 -accel tcg -icount "${ICOUNT:-shift=1,sleep=off}" -rtc clock=vm -cpu max,-cx16 \
-		-m $MEMORY -smp 2 -display none -monitor none -serial "file:$2" -no-reboot -kernel "$1" -initrd "$O/vmtest/initrd" \
+		-m $MEMORY -smp "$3" -display none -monitor none -serial "file:$2" -no-reboot -kernel "$1" -initrd "$O/vmtest/initrd" \
 		-append "console=ttyS0 panic=-1 oops=panic quiet ${PARTS:+PARTS=${PARTS// /,}}" </dev/null
 }
 
 # run NAME: its outcomes, each with the kernel's name before it
 run() {
-	local image log=$LOG/$1.log rc began=$SECONDS
+	local image log=$LOG/$1.log rc began=$SECONDS cpus
+	cpus=$(awk -v name="$1" '$1 == name { print $3 ? $3 : 2 }' vmtest/kernels.txt)
 	image=$(vmtest/fetch.sh kernel "$1" $ARCH) || { echo "not ok $1/boot - it cannot be had"; return; }
-	boot "$image" "$log" >"$LOG/$1.qemu" 2>&1
+	boot "$image" "$log" "$cpus" >"$LOG/$1.qemu" 2>&1
 	rc=$?
-	tr -d '\r' <"$log" | sed -nE "s/^(ok|not ok|skip) /\1 $1\//p; s/^# (Linux .*)/# \1/p"
+	sed -i 's/\r//' "$log"
+	sed -nE "s/^(ok|not ok|skip) /\1 $1\//p; s/^# (Linux .*)/# \1/p" "$log"
 	grep -q '^# end' "$log" || echo "not ok $1/end - it did not get to the end (status $rc), see $log"
 	echo "# $1: $((SECONDS - began)) s"
 	mkdir -p "$O/vmtest/rows"
-	if [ -z "${PARTS:-}" ] && grep -q '^# end' "$log"; then row "$1" "$log" >"$O/vmtest/rows/$1"; fi
+	if [ -z "${PARTS:-}" ] && grep -q '^# end' "$log"; then row "$1" "$log" "$cpus" >"$O/vmtest/rows/$1"; fi
 }
 
 # has TEXT LOG: does doctor say that it is there?
 has() { grep -q "^#   ok  $1" "$2" && echo yes || echo no; }
 
-# row NAME LOG: a line of the table
+# row NAME LOG CPUS: a line of the table
 row() {
-	echo "| $1 | $(sed -n 's/^# Linux \([^ ]*\) \(.*\)/\2 | \1/p' "$2") | $(has 'many uprobes in one link' "$2") |" \
-		"$(has 'BPF tables that grow' "$2") | $(grep -c '^ok ' "$2") | $(grep -c '^not ok ' "$2") |"
+	echo "| $1 | $(sed -n 's/^# Linux \([^ ]*\) \(.*\)/\2 | \1/p' "$2") | $3 | $(has 'many uprobes in one link' "$2") |" \
+		"$(has 'BPF tables that grow' "$2") | $(grep -c '^ok ' "$2") | $(grep -c '^not ok ' "$2") | $(grep -c '^skip ' "$2") |"
 }
 
+listed() { awk '!/^(#|$)/ { print $1 }' vmtest/kernels.txt; }
+# told NAME: its line on the page
+told() { sed -n "/^$BEGIN/,/^$END/ { /^| ${1//./\\.} |/p }" $PAGE; }
+
+# A kernel that was not run here keeps its line.
 page() {
-	local begin='<!-- made by make vmtest -->' end='<!-- end of what make vmtest made -->' name
+	local name
 	{
-		echo '| kernel | machine | what ran | one link for all probes | tables that grow | passed | failed |'
-		echo '|---|---|---|---|---|---|---|'
-		while read -r name; do cat "$O/vmtest/rows/$name" 2>/dev/null; done < <(awk '!/^(#|$)/ { print $1 }' vmtest/kernels.txt)
+		echo '| kernel | machine | what ran | CPUs | one link for all probes | tables that grow | passed | failed | skipped |'
+		echo '|---|---|---|---|---|---|---|---|---|'
+		while read -r name; do cat "$O/vmtest/rows/$name" 2>/dev/null || told "$name"; done < <(listed)
 	} >"$O/vmtest/table"
-	sed -i "/^$begin/,/^$end/ { /^$begin/ { p; r $O/vmtest/table
-		}; /^$end/ p; d }" docs/tested.md
+	sed -i "/^$BEGIN/,/^$END/ { /^$BEGIN/ { p; r $O/vmtest/table
+		}; /^$END/ p; d }" $PAGE
 }
-[ "${1:-}" != page ] || { page; exit; }
 
+check() {
+	local name rc=0
+	while read -r name; do
+		listed | grep -qxF "$name" || { echo "$PAGE tells of $name, which kernels.txt has not"; rc=1; }
+		[[ "$(told "$name")" =~ ^'| '[^|]*(' | '[^|]+){5}' | '[1-9][0-9]*' | 0 | '[0-9]+' |'$ ]] ||
+			{ echo "$PAGE does not say that all passed on $name"; rc=1; }
+	done < <(sed -n "/^$BEGIN/,/^$END/s/^| \\([0-9][^ ]*\\) |.*/\\1/p" $PAGE)
+	return $rc
+}
+case ${1:-} in page | check) "$1"; exit ;; esac
+
+command -v qemu-system-x86_64 >/dev/null || die "qemu-system-x86_64 is not there (package qemu-system-x86)"
 build_root || die "no initramfs"
 names=("$@")
-[ $# -gt 0 ] || mapfile -t names < <(awk '!/^(#|$)/ { print $1 }' vmtest/kernels.txt)
+[ $# -gt 0 ] || mapfile -t names < <(listed)
 for name in "${names[@]}"; do run "$name"; done | tee "$LOG/outcomes"
+page
 passed=$(grep -c '^ok ' "$LOG/outcomes") failed=$(grep -c '^not ok ' "$LOG/outcomes") skipped=$(grep -c '^skip ' "$LOG/outcomes")
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" != 0 ]

@@ -146,6 +146,7 @@ check shell shell_ok
 check steps steps_see
 check docs docs
 check matrix bash tests/matrix/run.sh check # the tables of docs/tested.md are such as a run makes
+check kernels vmtest/run.sh check
 if command -v gofmt >/dev/null; then
 	check gofmt go_formatted
 fi
