@@ -171,6 +171,22 @@ type pool struct {
 	slots [70000]*slot
 }
 
+// Only in maps of one table and few groups: these are too small to say themselves what they are.
+type entry struct {
+	p *int
+	n [29]int
+}
+
+// An interface has the pointer of such a value, and not a pointer to it.
+type wrapper struct {
+	in struct{ to [1]*wrapped }
+}
+
+type wrapped struct {
+	p *int
+	n [33]int
+}
+
 // Only in a sync.Pool.
 type spare struct {
 	p *int
@@ -230,6 +246,8 @@ var (
 	}
 	pooled  *pool
 	spares  sync.Pool
+	drawers []map[string]*entry
+	wraps   []interface{}
 	windows [][]*int
 
 	// What only newer Gos have (newer.go).
@@ -372,6 +390,18 @@ func fill() {
 	for i := 0; i < 12; i++ {
 		calls = append(calls, call(&captive{p: number}, i))
 	}
+	for i := 0; i < 3; i++ {
+		m := map[string]*entry{}
+		for k := 0; k < 12; k++ {
+			m[fmt.Sprint(k)] = &entry{p: number}
+		}
+		drawers = append(drawers, m)
+	}
+	for i := 0; i < 18; i++ {
+		w := wrapper{}
+		w.in.to[0] = &wrapped{p: number}
+		wraps = append(wraps, w)
+	}
 	for i := 0; i < 11; i++ {
 		b := &boss{&local2{}}
 		b.worker.up = b
@@ -454,6 +484,8 @@ func truth() {
 	fmt.Println("exactly 11 main.local2")
 	fmt.Println("at least 60 string")
 	fmt.Println("at least 60 []uint8")
+	fmt.Println("exactly 36 main.entry")
+	fmt.Println("exactly 18 main.wrapped")
 	fmt.Println("at least 10 main.spare")             // with -race a pool drops some
 	fmt.Println("exactly 12 main.captive since 1.23") // only there the DWARF tells what closures hold
 }
