@@ -531,6 +531,7 @@ void survey_fini(struct survey *s)
 	free(s->rights);
 	vec_fini(&s->at);
 	vec_fini(&s->closed);
+	vec_fini(&s->dying);
 	vec_fini(&s->unanswered);
 	vec_fini(&s->files);
 	map_fini(&s->by_key);

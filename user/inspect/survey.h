@@ -117,6 +117,7 @@ struct survey {
 	struct map by_key;	       /* private */
 	struct survey_rights *rights;  /* private; owned */
 	struct survey_run *run;	       /* private: one that is under way; owned */
+	VEC(pid_t) dying;	       /* private: children of ours */
 };
 
 /*

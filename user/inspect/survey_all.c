@@ -59,8 +59,10 @@ struct survey_run {
 	pid_t child; /* 0: there is none */
 	int fd;
 	clockid_t cpu;	 /* the child's */
-	uint64_t cpu_ns; /* that it has used; quiet_ns: since when it has not used more */
-	uint64_t quiet_ns, began_ns; /* began_ns: with this process */
+	uint64_t cpu_ns; /* that it had used when that was asked last, at polled_ns */
+	uint64_t polled_ns;
+	uint64_t began_ns; /* with this process */
+	unsigned quiet_ms; /* without any use of CPU time, as far as we looked */
 
 	struct frame head; /* of what comes now */
 	size_t head_n;	   /* bytes of it */
@@ -405,14 +407,33 @@ static uint64_t ns_of(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
-/* One that cannot be killed now is left to the first process of this machine. */
+/* Those that could not be killed at once may have died since. */
+static void reap(struct survey *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->dying.n; i++)
+		if (!waitpid(s->dying.at[i], NULL, WNOHANG))
+			s->dying.at[n++] = s->dying.at[i];
+	s->dying.n = n;
+}
+
+/* One that cannot be killed now is waited for later, or left to the first process of this machine. */
 static void end_child(struct survey_run *r)
 {
+	pid_t *at;
+
 	if (!r->child)
 		return;
 	kill(r->child, SIGKILL);
-	for (int i = 0; i < REAP_TRIES && !waitpid(r->child, NULL, WNOHANG); i++)
+	at = vec_add(&r->s->dying, INT32_MAX);
+	if (at)
+		*at = r->child;
+	reap(r->s);
+	for (int i = 0; i < REAP_TRIES && r->s->dying.n; i++) {
 		usleep(REAP_US);
+		reap(r->s);
+	}
 	close(r->fd);
 	r->child = 0;
 	r->head_n = 0;
@@ -438,7 +459,8 @@ static int start_child(struct survey_run *r, struct err *e)
 	r->child = pid;
 	r->fd = pair[0];
 	r->cpu_ns = 0;
-	r->began_ns = r->quiet_ns = ns_of(CLOCK_MONOTONIC);
+	r->quiet_ms = 0;
+	r->began_ns = r->polled_ns = ns_of(CLOCK_MONOTONIC);
 	if (clock_getcpuclockid(pid, &r->cpu) || epoll_ctl(r->ep, EPOLL_CTL_ADD, r->fd, &ev))
 		return err_sys(e, "waiting for a survey");
 	return 0;
@@ -483,7 +505,7 @@ static ssize_t receive(struct survey_run *r, void *buf, size_t n)
 
 	if (got > 0) {
 		keep_fds(r, &m);
-		r->quiet_ns = ns_of(CLOCK_MONOTONIC);
+		r->quiet_ms = 0;
 	}
 	return got;
 }
@@ -521,16 +543,21 @@ static int read_frame(struct survey_run *r)
 	}
 }
 
-/* Who uses CPU time is at work. */
+/*
+ * Who uses CPU time is at work. On a machine where nobody here gets a CPU for seconds we look less often, too: so looks are
+ * counted, and not seconds.
+ */
 static bool is_stuck(struct survey_run *r)
 {
-	uint64_t cpu = ns_of(r->cpu), now = ns_of(CLOCK_MONOTONIC);
+	uint64_t cpu, now = ns_of(CLOCK_MONOTONIC);
 
-	if (cpu != r->cpu_ns)
-		r->quiet_ns = now;
+	if (now - r->polled_ns < POLL_MS * 1000000ull)
+		return false;
+	cpu = ns_of(r->cpu);
+	r->quiet_ms = cpu != r->cpu_ns ? 0 : r->quiet_ms + POLL_MS;
 	r->cpu_ns = cpu;
-	return now - r->quiet_ns > LIMIT_QUIET_MS * 1000000ull ||
-	       now - r->began_ns > LIMIT_LOOK_MS * 1000000ull;
+	r->polled_ns = now;
+	return r->quiet_ms >= LIMIT_QUIET_MS || now - r->began_ns > LIMIT_LOOK_MS * 1000000ull;
 }
 
 /* ---- the parent: steps ---- */

@@ -1,0 +1,68 @@
+#!/bin/bash
+# Killing --all at random moments with 50 targets: the collector, or the child that opens processes for it, KILLS times. Afterwards
+# the kernel holds nothing of ours, no process of ours is left, and the targets run on.
+. tests/support/lib.sh
+need_root && need_bpf && need_go
+
+KILLS=${KILLS:-20} TARGETS=50
+OURS=42432 # a user of our own, so that what is ours in the kernel can be told from others'
+CAPS=-all,+bpf,+perfmon,+sys_ptrace
+AS=(setpriv --reuid $OURS --regid $OURS --clear-groups --bounding-set=$CAPS --inh-caps=$CAPS --ambient-caps=$CAPS)
+bin=$(subject 1.27.4 hosted) || { fail all_kill "the subject does not build"; finish; }
+chmod 755 "$TMP" && mkdir -m 777 "$TMP/any" && cp "$GOPROF" "$TMP/goprof" && cp "$O/tests/cycles" "$TMP/cycles" &&
+	chmod 755 "$TMP/goprof" "$TMP/cycles"
+
+PIDS=()
+for ((i = 0; i < TARGETS; i++)); do
+	if [ $((i % 10)) = 0 ]; then set -- busy 1 1; else set -- idle; fi
+	"$bin" "$@" >/dev/null 2>&1 </dev/null &
+	STARTED+=($!) PIDS+=($!)
+done
+sleep 1
+
+held() { "${AS[@]}" "$TMP/cycles" -left $OURS; }
+ours() { pgrep -u $OURS | wc -l; }
+ticks() { for p in "${PIDS[@]}"; do sed 's/.*) //' "/proc/$p/stat"; done | awk '{ n += $12 + $13 } END { print n }'; }
+
+# The kernel frees what nobody holds any more a little later.
+nothing_left() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		[ "$(held)" = "0 programs, 0 links" ] && [ "$(ours)" = 0 ] && return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+run() { "${AS[@]}" "$TMP/goprof" --all --match "cmd=$bin" -o "$TMP/any/out" "$@" >"$TMP/any/paths" 2>"$TMP/any/err"; }
+
+# die WHO: the collector, its child or both are killed after up to 0.8 s. In the window programs start, so that there is a child.
+die() {
+	local pid i p
+	run -d 300s &
+	pid=$!
+	sleep "0.$((RANDOM % 8))$((RANDOM % 10))"
+	for ((i = 0; i < 3; i++)); do "$bin" idle >/dev/null 2>&1 & STARTED+=($!); done
+	sleep "0.00$((RANDOM % 10))"
+	case $1 in
+	child) for p in $(pgrep -P "$pid"); do kill -KILL "$p"; done; sleep 0.3; kill -KILL "$pid" || echo "the collector died with its child: $(tail -n 1 "$TMP/any/err")" ;;
+	*)     kill -KILL "$pid" ;;
+	esac
+	wait "$pid" 2>/dev/null || :
+	nothing_left || echo "after the death of the $1: $(held), $(ours) processes"
+}
+
+nothing_left || { fail all_kill "before anything was done: $(held)"; finish; }
+before=$(ticks)
+for ((k = 0; k < KILLS; k++)); do
+	if [ $((k % 3)) = 0 ]; then steps die child; else steps die collector; fi
+done
+outcome "all_kill/$KILLS deaths leave nothing"
+[ "$(ticks)" -gt "$before" ] || wrong "the targets do not run on"
+for p in "${PIDS[@]}"; do kill -0 "$p" 2>/dev/null || wrong "$p has died"; done
+outcome all_kill/targets
+run -d 2s
+rc=$?
+[ $rc = 0 ] && [ -s "$TMP/any/paths" ] || wrong "exit $rc: $(tail -n 1 "$TMP/any/err")"
+outcome "all_kill/the next run"
+finish
