@@ -23,7 +23,7 @@ profile() {
 	LIVESET_PROFILE=$TMP/own "$bin" "$@" <"$TMP/in" >"$TMP/truth" 2>&1 &
 	PID=$!
 	STARTED+=("$PID")
-	exec {fd}>"$TMP/in"
+	exec {fd}<>"$TMP/in" # for reading, too: a program that died must not end the script
 	for ((i = 0; i < 100; i++)); do grep -q ready "$TMP/truth" && break; sleep 0.1; done
 	: >"$TMP/err"
 	"$GOPROF" -p $PID --heap --source=probe --heap-rate="$rate" --budget="${BUDGET:-0}" -d 300s -o "$TMP" >"$TMP/path" 2>"$TMP/err" &
@@ -31,14 +31,14 @@ profile() {
 	STARTED+=("$prof")
 	for ((i = 0; i < 600; i++)); do grep -q 'profiling pid' "$TMP/err" && break; sleep 0.1; done
 	echo go >&"$fd"
-	for ((i = 0; i < 1200; i++)); do grep -q '^done' "$TMP/truth" && break; sleep 0.1; done
+	for ((i = 0; i < 1200; i++)); do grep -qE '^(done|panic)' "$TMP/truth" && break; sleep 0.1; done
 	kill -INT $prof
 	wait $prof
 	rc=$?
 	echo end >&"$fd"
 	exec {fd}>&-
 	FILE=$(cat "$TMP/path")
-	grep -q '^done' "$TMP/truth" || { WHY="the program did not finish"; return 1; }
+	grep -q '^done' "$TMP/truth" || { WHY="the program did not finish: $(grep -m 1 '^panic' "$TMP/truth")"; return 1; }
 	# What could not be told or confirmed is counted, and judged below.
 	[ $rc = 3 ] && only_small_losses "$TMP/err" "$FILE" 0 -allow heap:OBJECTS_UNPLACED=any -allow heap:OBJECTS_UNCONFIRMED=any && rc=0
 	[ $rc = 0 ] && [ -s "$FILE" ] || { WHY="exit $rc: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"; return 1; }
@@ -98,14 +98,19 @@ for v in $GO_VERSIONS; do
 	case $ASKED$v in 1.22.* | 1.26.*) ;; *) run "$v-gc" "$bin" 2048 -goroutines 4 -gc 20ms -turns 8 ;; esac
 done
 
-bin=$(subject "$NEWEST" liveset -buildmode=pie -ldflags='-s -w') && run "$NEWEST-pie" "$bin" 2048 -scale 2 ||
-	fail heap_live/pie "does not build"
+if bin=$(subject "$NEWEST" liveset -buildmode=pie -ldflags='-s -w'); then
+	run "$NEWEST-pie" "$bin" 2048 -scale 2
+else
+	fail "heap_live/$NEWEST-pie" "does not build"
+fi
 for v in ${GO_VERSIONS%% *} "$NEWEST"; do
-	bin=$(subject "$v" liveset) && run "$v-every-object" "$bin" 1 -turns 4 -pace 100ms || fail "heap_live/$v-every-object" "does not build"
+	bin=$(subject "$v" liveset) || { fail "heap_live/$v-every-object" "does not build"; continue; }
+	run "$v-every-object" "$bin" 1 -turns 4 -pace 100ms
 done
 
 for v in ${ASKED:+${GO_VERSIONS%% *}} "$NEWEST"; do
-	bin=$(subject "$v" liveset -ldflags='-s -w') && flow "$v" "$bin" || fail "heap_live/$v-windows" "does not build"
+	bin=$(subject "$v" liveset -ldflags='-s -w') || { fail "heap_live/$v-windows" "does not build"; continue; }
+	flow "$v" "$bin"
 done
 
 # More objects than can be followed: those that are not came together, so no error is stated.
@@ -114,11 +119,12 @@ bin=$(subject "$NEWEST" liveset -ldflags='-s -w') && profile "$bin" 1 -scale 100
 	"$PPROFCHECK" comments "$FILE" | grep -q '^loss: .*place in memory' &&
 	pass heap_live/too-many || fail heap_live/too-many "$WHY $(lost) $("$PPROFCHECK" comments "$FILE" | grep 'allocShrinking.*inuse_objects')"
 
-# The runtime's own profile of every object says the same of the same lines.
+# The runtime's own profile of every object says the same of the same lines. The program panics when
+# the runtime makes objects that have the size of its own.
 bin=$(subject "$NEWEST" liveset -tags sampled) && profile "$bin" 1 -turns 4 -pace 50ms &&
 	"$PPROFCHECK" stacks -type inuse_objects "$TMP/own" >"$TMP/own.stacks" &&
 	"$PPROFCHECK" stacks -type inuse_objects "$FILE" >"$TMP/stacks" &&
-	# What the runtime itself allocates below the same lines has another size.
+	# What the runtime itself allocates below the same lines has another size (checkSizes in liveset).
 	awk '
 		FNR == NR { if (NF == 3 && $1 ~ /^main\./) size[$1] = $3; next }
 		{ for (i = 2; i < NF; i += 2) if ($i in size && index($0, "{bytes=" size[$i] "}")) { n[$i] += $1; break } }
