@@ -62,7 +62,7 @@ list() {
 	each "1.16.15 1.19.13 1.27.4" subject "leaf31 $S"
 	each "1.27.4" subject "threads $S"
 	each "1.27.4" subject hosted
-	each "1.19.13" subject "hosted $S"
+	each "1.19.13 1.27.4" subject "hosted $S"
 	each "1.27.4" subject ratewatch
 	each "1.19.13" subject ratewatch
 	each "1.19.13 1.24.13 1.27.4" subject alloctruth
