@@ -18,6 +18,7 @@ O=${O:-build}
 case $O in /*) ;; *) O=$PWD/$O ;; esac
 export O
 ARCH=amd64
+JOBS=${JOBS:-2}	     # kernels at once: an emulated machine keeps one CPU busy
 LIMIT=${LIMIT:-1200} # seconds for one kernel
 MEMORY=1536
 LOG=$O/log/vmtest
@@ -58,7 +59,7 @@ programs() {
 	local command path
 	mkdir -p "$ROOT/w/build/programs"
 	while read -r command; do
-		path=$(. tests/support/lib.sh; eval "$command"; ENDS=1) && [ -n "$path" ] || die "$command: not built"
+		path=$(. tests/support/lib.sh; eval "$command"; FINISHED=1) && [ -n "$path" ] || die "$command: not built"
 		cp "$path" "$ROOT/w/build/programs/" || return 1
 	done < <(vmtest/suite.sh programs)
 }
@@ -93,7 +94,7 @@ run() {
 	boot "$image" "$log" "$cpus" >"$LOG/$1.qemu" 2>&1
 	rc=$?
 	sed -i 's/\r//' "$log"
-	sed -nE "s/^(ok|not ok|skip) /\1 $1\//p; s/^# (Linux .*)/# \1/p" "$log"
+	sed -unE "s/^(ok|not ok|skip) /\1 $1\//p; s/^# (Linux .*)/# \1/p" "$log"
 	grep -q '^# end' "$log" || echo "not ok $1/end - it did not get to the end (status $rc), see $log"
 	echo "# $1: $((SECONDS - began)) s"
 	mkdir -p "$O/vmtest/rows"
@@ -140,7 +141,11 @@ command -v qemu-system-x86_64 >/dev/null || die "qemu-system-x86_64 is not there
 build_root || die "no initramfs"
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(listed)
-for name in "${names[@]}"; do run "$name"; done | tee "$LOG/outcomes"
+for name in "${names[@]}"; do
+	while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n; done
+	run "$name" &
+done > >(tee "$LOG/outcomes")
+wait
 page
 passed=$(grep -c '^ok ' "$LOG/outcomes") failed=$(grep -c '^not ok ' "$LOG/outcomes") skipped=$(grep -c '^skip ' "$LOG/outcomes")
 echo "$passed passed, $failed failed, $skipped skipped"
