@@ -15,8 +15,11 @@
 #include "ingest/heapdump/types.h"
 #include "ingest/stream.h"
 
-/* FAST_BYTES: room for the kind of a record, two numbers and more */
-enum { FAST_BYTES = 32, TEXT_BYTES = 4 * LIMIT_NAME };
+/*
+ * FAST_BYTES: room for the kind of a record, two numbers and more. PREFETCH_BYTES: of 256 to 2048 bytes the
+ * least with which the wait for memory was gone.
+ */
+enum { FAST_BYTES = 32, TEXT_BYTES = 4 * LIMIT_NAME, PREFETCH_BYTES = 1024 };
 
 /* Where the fields of the record that was read last are. */
 enum fields {
