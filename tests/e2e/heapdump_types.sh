@@ -4,7 +4,7 @@
 # names all the same.
 #
 #	WIDE=1				more of both
-#	VERSIONS="1.7.6 1.12.17 ..."	other versions of Go, from 1.6.2 on
+#	VERSIONS="1.7.6 1.12.17 ..."	other versions of Go, from 1.4.3 on
 #	KINDS="plain pie cgo race noopt noheaders 386 s390x ..."	all of these kinds for each of them
 set -u
 . tests/support/lib.sh
@@ -51,7 +51,7 @@ judge_held() {
 }
 
 # From --json: objects, how they are known, and their type; and what is known in all.
-types() { awk '/"type": / { sub(/^ *"type": "/, ""); sub(/",$/, ""); t = $0 } /"known_by": / { k = $2 } /"objects": / && t { print $2 + 0, k, t; t = "" }' "$1" | tr -d '",'; }
+types() { awk '/"type": / { sub(/^ *"type": "/, ""); sub(/",$/, ""); gsub(/\\u00B7/, "·"); t = $0 } /"known_by": / { k = $2 } /"objects": / && t { print $2 + 0, k, t; t = "" }' "$1" | tr -d '",'; }
 known() { sed -n '/"known": {/,/"exe"/p' "$1" | awk -v how="\"$2\":" '$1 == how { on = 1 } on && /"objects"/ { print $2 + 0; exit }'; }
 
 # judge_types MINOR: types against truth. Names in which types() leaves out a comma do without here, too.
@@ -179,6 +179,7 @@ else
 	cut "of 32 bits"
 	other
 	refused 'the symbol table is needed, and it has none' "$(GOARCH=386 build 1.27.4 stripped)" "stripped, of 32 bits"
+	run 1.4.3 plain
 	run 1.19.13 plain
 	refused 'is not the program that wrote the dump: its data segment' "$(build 1.27.4 stripped)" "another program"
 	run 1.27.4 pie
@@ -202,9 +203,9 @@ else
 	mkdir -p "$TMP/other" && sed 's/return c.n\[0\] + n/return c.n[0] + n*n + len(label)/' testdata/programs/knownheap/main.go >"$TMP/other/main.go"
 	gobuild 1.27.4 "$TMP/other/other" "$TMP/other/main.go" -buildmode=pie || wrong "does not build"
 	refused 'is not the program that wrote the dump' "$TMP/other/other" "another build"
-	for v in ${WIDE:+1.6.2 1.7.6 1.10.8 1.12.17 1.16.15 1.17.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.14 1.26.11}; do run "$v" plain; done
+	for v in ${WIDE:+1.5.4 1.6.2 1.7.6 1.10.8 1.12.17 1.16.15 1.17.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.14 1.26.11}; do run "$v" plain; done
 	[ -z "${WIDE:-}" ] || run 1.22.12 noheaders
-	for v in ${WIDE:+1.6.2 1.7.6 1.12.17 1.17.13 1.22.12 1.26.11}; do run "$v" 386; done
+	for v in ${WIDE:+1.5.4 1.6.2 1.7.6 1.12.17 1.17.13 1.22.12 1.26.11}; do run "$v" 386; done
 	for v in ${WIDE:+1.12.17 1.17.13 1.22.12 1.26.11}; do run "$v" s390x; done
 	for k in ${WIDE:+arm arm64 ppc64le ppc64 mips mipsle mips64 mips64le riscv64}; do run 1.27.4 "$k"; done
 	for k in ${WIDE:+cgo race noopt}; do run 1.22.12 "$k" && run 1.27.4 "$k"; done

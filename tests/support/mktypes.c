@@ -491,6 +491,8 @@ static void symbols(void)
 	symbol("main.raw", STT_OBJECT, MKTYPES_BSS + 64, 8);
 	symbol("runtime.bss", STT_OBJECT, MKTYPES_BSS, 0);
 	symbol("main.f", STT_FUNC, MKTYPES_CODE, MKTYPES_CODE_END - MKTYPES_CODE);
+	symbol("main.func.003", STT_FUNC, MKTYPES_CODE_END, 16);
+	symbol("main.func.g", STT_FUNC, MKTYPES_CODE_END + 16, 16);
 }
 
 static size_t section(uint8_t *out, Elf64_Shdr *sh, size_t at, const char *names, const char *name,

@@ -107,6 +107,9 @@ static void check_variables(const struct gotypes *t)
 	assert_int_equal(t->nvars, 4); /* what is in no segment is none */
 	assert_string_equal(gotypes_function(t, MKTYPES_CODE), "main.f");
 	assert_null(gotypes_function(t, MKTYPES_CODE + 1));
+	/* As Go 1.4's linker writes the symbols of closures. */
+	assert_string_equal(gotypes_function(t, MKTYPES_CODE_END), "main.func·003");
+	assert_string_equal(gotypes_function(t, MKTYPES_CODE_END + 16), "main.func.g");
 }
 
 static const struct goslot *first_slot(const struct gotypes *t, const char *name)

@@ -231,8 +231,8 @@ static void test_go_1_4(void **state)
 	next(d, HEAPDUMP_PARAMS);
 	next(d, HEAPDUMP_OBJECT);
 	field(d, HEAPDUMP_PTR, 0, 0, 0xc208010000);
-	field(d, HEAPDUMP_IFACE, 8, 0x500100, 0xc208010010);
-	field(d, HEAPDUMP_EFACE, 24, 0x500200, 0xc208010020);
+	field(d, HEAPDUMP_IFACE, 16, 0x500100, 0xc208010010);
+	field(d, HEAPDUMP_EFACE, 32, 0x500200, 0xc208010020);
 	no_field(d);
 	next(d, HEAPDUMP_EOF);
 	dump_close(d);
@@ -260,10 +260,10 @@ static void test_go_1_4_values(void **state)
 		next(d, HEAPDUMP_ITAB);
 		next(d, HEAPDUMP_ITAB);
 		next(d, HEAPDUMP_OBJECT);
-		field(d, HEAPDUMP_IFACE, 0, 0x500100, 0);
-		field(d, HEAPDUMP_IFACE, 16, 0x500110, 0xc208010000);
-		field(d, HEAPDUMP_EFACE, 32, 0x500200, 0);
-		field(d, HEAPDUMP_EFACE, 48, 0x500400, 0xc208010020);
+		field(d, HEAPDUMP_IFACE, 8, 0x500100, 0);
+		field(d, HEAPDUMP_IFACE, 24, 0x500110, 0xc208010000);
+		field(d, HEAPDUMP_EFACE, 40, 0x500200, 0);
+		field(d, HEAPDUMP_EFACE, 56, 0x500400, 0xc208010020);
 		no_field(d);
 		assert_int_equal(heapdump_rewind(d, &e), 0);
 	}
@@ -292,7 +292,7 @@ static void check_go_1_3_types(struct heapdump *d)
 	is(&r.type.name, "main.node");
 	field(d, HEAPDUMP_STRING, 0, 0, 0);
 	field(d, HEAPDUMP_SLICE, 16, 0, 0);
-	field(d, HEAPDUMP_IFACE, 40, 0, 0);
+	field(d, HEAPDUMP_IFACE, 48, 0, 0);
 	next(d, HEAPDUMP_TYPE);
 	next(d, HEAPDUMP_TYPE);
 	no_field(d);
@@ -329,15 +329,15 @@ static void test_go_1_3(void **state)
 	assert_int_equal(r.object.type, 0x500200);
 	field(d, HEAPDUMP_STRING, 0, 0, 0xc208010000);
 	field(d, HEAPDUMP_SLICE, 16, 0, 0xc208010010);
-	field(d, HEAPDUMP_IFACE, 40, 0x500100, 0xc208010020);
-	field(d, HEAPDUMP_EFACE, 56, 0x500400, 0);
+	field(d, HEAPDUMP_IFACE, 48, 0x500100, 0xc208010020);
+	field(d, HEAPDUMP_EFACE, 64, 0x500400, 0);
 	field(d, HEAPDUMP_PTR, 72, 0, 0xc208010030);
 	no_field(d);
 	next(d, HEAPDUMP_OBJECT);
 	field(d, HEAPDUMP_STRING, 0, 0, 0);
 	field(d, HEAPDUMP_SLICE, 16, 0, 0);
-	field(d, HEAPDUMP_IFACE, 40, 0x500110, 0);
-	field(d, HEAPDUMP_EFACE, 56, 0x500200, 0xc208010040);
+	field(d, HEAPDUMP_IFACE, 48, 0x500110, 0);
+	field(d, HEAPDUMP_EFACE, 64, 0x500200, 0xc208010040);
 	r = next(d, HEAPDUMP_OTHERROOT);
 	is(&r.root.text, "runtime type info");
 	next(d, HEAPDUMP_EOF);
@@ -481,7 +481,7 @@ static void check_draft_record(struct heapdump *d)
 	next(d, HEAPDUMP_OBJECT);
 	field(d, HEAPDUMP_PTR, 0, 0, 0xc208010000);
 	field(d, HEAPDUMP_STRING, 8, 0, 0xc208010010);
-	field(d, HEAPDUMP_EFACE, 24, 0x500200, 0xc208010020);
+	field(d, HEAPDUMP_EFACE, 32, 0x500200, 0xc208010020);
 	no_field(d);
 	r = next(d, HEAPDUMP_GOROUTINE);
 	assert_int_equal(r.goroutine.sp, 0xc208004000);

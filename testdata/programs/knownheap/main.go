@@ -265,10 +265,14 @@ func grow(depth int) *tree {
 //go:noinline
 func call(c *captive, n int) func() int { return func() int { return c.n[0] + n } }
 
+// A loop is not inlined by Go 1.4 and 1.5 either, which do not know the pragma.
+//
 //go:noinline
 func locally(n int) *local {
 	l := &local{p: number}
-	l.n[0] = n
+	for i := range l.n {
+		l.n[i] = n
+	}
 	return l
 }
 
@@ -302,7 +306,13 @@ func host() {
 }
 
 //go:noinline
-func newPassenger() *passenger { return &passenger{p: number} }
+func newPassenger() *passenger {
+	p := &passenger{p: number}
+	for i := range p.n {
+		p.n[i] = i
+	}
+	return p
+}
 
 //go:noinline
 func carry(c cargo) {
@@ -445,6 +455,11 @@ func fillWide() {
 	}
 }
 
+// Of a function: a variable of its type leads to a closure, and that begins with the code's address.
+func nameOf(f func() int) string {
+	return runtime.FuncForPC(**(**uintptr)(unsafe.Pointer(&f))).Name()
+}
+
 func truth() {
 	more()
 	fmt.Println("exactly 200 main.member")
@@ -476,7 +491,7 @@ func truth() {
 	fmt.Println("exactly 15 main.square")
 	fmt.Println("exactly 20 main.outer")
 	fmt.Println("none main.inner")
-	fmt.Println("exactly 12 closure main.call.func1")
+	fmt.Println("exactly 12 closure", nameOf(calls[0])) // "main.call.func1", or before Go 1.5 "main.func·001"
 	fmt.Println("exactly 6 main.finished")
 	fmt.Println("exactly 9 main.local")
 	fmt.Println("exactly 8 main.stacked")
@@ -499,7 +514,7 @@ func main() {
 		go blocked(i)
 		<-ready
 	}
-	go host()
+	go func() { host() }()
 	<-ready
 	for i := 0; i < 4; i++ {
 		go ship()

@@ -53,16 +53,37 @@ static bool is_function(const struct gotypes_want *w, const GElf_Sym *sym)
 	return w->functions && sym->st_shndx != SHN_UNDEF && GELF_ST_TYPE(sym->st_info) == STT_FUNC;
 }
 
+/* Where the number of "main.func.003" begins, with its dot; NULL: it is no such name. */
+static const char *closure_number(const char *name)
+{
+	static const char func[] = ".func";
+	const char *dot = strrchr(name, '.');
+	size_t before = dot ? (size_t)(dot - name) : 0, n = sizeof(func) - 1;
+
+	return before > n && !memcmp(dot - n, func, n) && dot[1] &&
+			       !dot[1 + strspn(dot + 1, "0123456789")] ?
+		       dot :
+		       NULL;
+}
+
 /*
- * The linker marks symbols of functions that have two ways to be called: "runtime.memmove.abi0".
- * Source: mangleABIName() in cmd/link/internal/ld/symtab.go, Go 1.17 to 1.27.
+ * As Go calls it. The linker marks symbols of functions that have two ways to be called:
+ * "runtime.memmove.abi0". That of Go 1.4 has no middle dot in symbols: "main.func.003" is main.func·003.
+ * Source: mangleABIName() in cmd/link/internal/ld/symtab.go, Go 1.17 to 1.27; putelfstr() in
+ * cmd/ld/symtab.c, Go 1.4.
  */
 static uint32_t add_function_name(struct gotypes_made *m, const char *name)
 {
 	static const char abi[] = ".abi0";
-	uint32_t at = gotypes_add_text(m, name);
-	size_t n = strlen(m->text.at + at), cut = sizeof(abi) - 1;
+	const char *number = closure_number(name);
+	char text[LIMIT_NAME];
+	size_t n, cut = sizeof(abi) - 1;
+	uint32_t at;
 
+	if (number)
+		snprintf(text, sizeof(text), "%.*s·%s", (int)(number - name), name, number + 1);
+	at = gotypes_add_text(m, number ? text : name);
+	n = strlen(m->text.at + at);
 	if (n > cut && !strcmp(m->text.at + at + n - cut, abi))
 		m->text.at[at + n - cut] = '\0';
 	return at;

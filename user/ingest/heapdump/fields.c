@@ -78,6 +78,7 @@ static enum heapdump_field_kind kind_of(const struct heapdump *d, uint64_t kind)
 	return d->version == 4 && kind > 1 ? kind + 2 : kind;
 }
 
+/* Of an interface the second word is the pointer. */
 static void fill(struct heapdump *d, struct heapdump_field *f)
 {
 	f->type = 0;
@@ -86,9 +87,8 @@ static void fill(struct heapdump *d, struct heapdump_field *f)
 		return;
 	}
 	f->type = word(d, f->offset);
-	f->addr = dumptypes_is_pointer(&d->types, f->kind, f->type) ?
-			  word(d, f->offset + d->params.ptrsize) :
-			  0;
+	f->offset += d->params.ptrsize;
+	f->addr = dumptypes_is_pointer(&d->types, f->kind, f->type) ? word(d, f->offset) : 0;
 }
 
 static bool inside(const struct heapdump *d, enum heapdump_field_kind kind, uint64_t offset)

@@ -204,7 +204,7 @@ enum heapdump_field_kind {
 /* A place in contents that holds a pointer. */
 struct heapdump_field {
 	enum heapdump_field_kind kind;
-	uint64_t offset; /* in the contents */
+	uint64_t offset; /* in the contents; of interfaces: of their second word */
 	uint64_t type;	 /* of interfaces: their first word, an itab or a type */
 	uint64_t addr;	 /* the pointer; 0: of an interface that holds a value that is none */
 };

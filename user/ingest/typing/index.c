@@ -9,7 +9,7 @@ enum {
 	EVERY_BYTES = 8192, /* of large objects each is noted */
 	CACHE_BLOCKS = 192, /* 3 MiB */
 	WALK_MAX = 1 << 14, /* records between two that are noted: phantoms are among them */
-	HEAD_BYTES = 24,    /* kind and two numbers */
+	HEAD_BYTES = 32,    /* kind and three numbers */
 	FIELD_BYTES = 256,
 };
 
@@ -230,6 +230,17 @@ static bool skip_fields(struct typing_index *ix, uint64_t *off)
 	}
 }
 
+/* Up to Go 1.4 types come between objects: an address, a size, a name and a boolean. */
+static bool skip_type(struct typing_index *ix, struct window *w, uint64_t *off)
+{
+	uint64_t addr, size, len;
+
+	if (!number(w, &addr) || !number(w, &size) || !number(w, &len) || len >= ix->size)
+		return false;
+	*off += w->i + len + 1;
+	return true;
+}
+
 /* The last object that is noted, at or before @index. */
 static size_t noted_before(const struct typing_index *ix, uint32_t index)
 {
@@ -258,8 +269,14 @@ bool typing_index_find(struct typing_index *ix, const struct object *o, uint64_t
 	if (ix->next > ix->at.at[from] && ix->next <= o->index)
 		off = ix->next_off;
 	for (int i = 0; i < WALK_MAX; i++) {
-		if (!fill(ix, &w, off, HEAD_BYTES) || !number(&w, &kind) ||
-		    kind != HEAPDUMP_OBJECT || !number(&w, &addr) || !number(&w, &len) ||
+		if (!fill(ix, &w, off, HEAD_BYTES) || !number(&w, &kind))
+			return false;
+		if (kind == HEAPDUMP_TYPE) {
+			if (!skip_type(ix, &w, &off))
+				return false;
+			continue;
+		}
+		if (kind != HEAPDUMP_OBJECT || !number(&w, &addr) || !number(&w, &len) ||
 		    len > ix->size)
 			return false;
 		off += w.i;

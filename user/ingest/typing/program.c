@@ -185,7 +185,8 @@ static uint64_t number(const struct typing_program *p, const uint8_t *at, uint64
 
 /*
  * A descriptor: size and ptrdata, a word each; hash, 4 bytes; tflag and three more; alg and gcdata, a
- * word each; str. Source: runtime/type.go, struct _type.
+ * word each; str. Go 1.4 has two words of gc and no ptrdata, so str is at the same place. Source:
+ * runtime/type.go, struct _type; runtime/type.h, struct Type, Go 1.4.
  */
 static uint64_t tflag_at(const struct typing_program *p)
 {
@@ -197,7 +198,7 @@ static uint64_t str_at(const struct typing_program *p)
 	return 4 * p->word + 8;
 }
 
-/* Go 1.5 and 1.6: the address of a string. */
+/* Up to Go 1.6: the address of a string. */
 static bool read_string(struct typing_program *p, const uint8_t *head, char *to, size_t cap)
 {
 	uint64_t at = number(p, head + str_at(p), p->word);

@@ -41,7 +41,7 @@ const char *typing_program_function(struct typing_program *p, uint64_t entry);
  * The type whose descriptor is at a link-time address, by the name in it, where the DWARF does not tell
  * the address of its descriptor: up to Go 1.16 of none, later of those that are only put into
  * interfaces. GOTYPE_NONE: not known.
- * Source: runtime/type.go, Go 1.5 to 1.20; internal/abi/type.go, Go 1.21 to 1.27.
+ * Source: runtime/type.h, Go 1.4; runtime/type.go, Go 1.5 to 1.20; internal/abi/type.go, Go 1.21 to 1.27.
  */
 uint32_t typing_program_type(struct typing_program *p, uint64_t descriptor);
 

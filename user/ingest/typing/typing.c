@@ -45,8 +45,10 @@ static int check_dump(const struct typing_job *j, struct err *e)
 	const struct heapdump_params *p = heapdump_params(j->d);
 	const char *arch = j->program.arch;
 
-	if (heapdump_version(j->d) < 5)
-		return err_set(e, -ENOTSUP, "--exe: types are told of dumps of Go 1.5 and newer");
+	if (heapdump_version(j->d) < 4)
+		return err_set(e, -ENOTSUP,
+			       "--exe: a dump of Go 1.3 says itself of which types its objects "
+			       "are, and its programs are not read");
 	if (p->ptrsize != j->program.word || p->big_endian != j->program.big_endian ||
 	    (p->arch.len && (p->arch.len != strlen(arch) || memcmp(p->arch.at, arch, p->arch.len))))
 		return err_set(e, -EINVAL, "%s is a program for %s, the dump is of one for %.*s",
