@@ -55,7 +55,7 @@ LDFLAGS ?= -Wl,-z,relro,-z,now
 CMOCKA_LIBS := $(shell pkg-config --libs cmocka 2>/dev/null || echo -lcmocka)
 # Generated headers are system headers here, so that our warnings do not judge them.
 CPPFLAGS := -D_GNU_SOURCE -Iuser -Iinclude -isystem $O/gen $(LIB_CFLAGS)
-TEST_CPPFLAGS := $(CPPFLAGS) -Itests -Itests/support -Itests/bpfhost -Ibpf
+TEST_CPPFLAGS := $(CPPFLAGS) -Itests -Itests/support -Itests/bpfhost -Itests/bpfhost/kernel -Ibpf
 CFLAGS := -std=gnu11 $(WARN)
 # Half of the compiler's work at -O2 -g; reports have their lines all the same.
 SAN_OPT ?= -O1 -g1

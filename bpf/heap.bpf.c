@@ -65,7 +65,8 @@ static __always_inline __u64 slot_size(const struct gpb_heap *h, __u64 size, __u
 
 /*
  * Does a tiny object fit into the block that this P has open? Then it passes no sampling code in
- * the runtime, and is no allocation of its own.
+ * the runtime, and is no allocation of its own. The runtime first aligns the offset, to 8, 4 or 2 as the
+ * size is a multiple of it; as the block's size is one, too, that does not decide whether it fits.
  */
 static __always_inline int fits_tiny_block(const struct gpb_target *t, __u64 g, __u64 size)
 {
@@ -75,15 +76,7 @@ static __always_inline int fits_tiny_block(const struct gpb_target *t, __u64 g, 
 	__u64 block = field_u64(c, t->mcache_tiny);
 	__u64 off = field_u64(c, t->mcache_tinyoffset);
 
-	if (!block)
-		return 0;
-	if ((size & 7) == 0)
-		off = (off + 7) & ~7ULL;
-	else if ((size & 3) == 0)
-		off = (off + 3) & ~3ULL;
-	else if ((size & 1) == 0)
-		off = (off + 1) & ~1ULL;
-	return off + size <= TINY_SIZE;
+	return block && off + size <= TINY_SIZE;
 }
 
 /* True when the sample was counted under *hash. */
@@ -169,14 +162,14 @@ static __always_inline int own_time_left(const struct gpb_own *own, struct gpb_o
 {
 	struct gpb_open *open = &open_for[slot & (GPB_TARGETS - 1)];
 	__u64 since = now_is(&open->since);
-	__u64 now = bpf_ktime_get_ns(), taken, until;
+	__u64 now = bpf_ktime_get_ns(), before, until;
 
 	if (now < since)
 		return 0;
-	taken = own_book(spent, since, ns);
-	if (taken == OWN_OVER)
+	before = own_book(spent, since, ns);
+	if (before == OWN_OVER)
 		return 0;
-	until = since + taken + own->ns;
+	until = since + before + own->ns;
 	/* The time is written in steps, rounded up, because all CPUs share its cache line. */
 	if (until > now_is(&open->until))
 		*(volatile __u64 *)&open->until = until + own->ns / 8;

@@ -13,7 +13,9 @@
  * must have been taken in the same place. If that is not so the object is counted as unknown;
  * nothing is guessed.
  *
- * One error is left: while the GC marks, deductAssistCredit checks the stack in Go 1.20 to 1.23,
+ * Two errors are left. A hit at refill's return is missed, and before the goroutine allocates again,
+ * another one on its P exhausts the new span and takes the first slot of the next one: both objects are
+ * then said to lie there. And while the GC marks, deductAssistCredit checks the stack in Go 1.20 to 1.23,
  * and in 1.27 so does the slow path that each of the size-specialised allocators then calls. When
  * a goroutine is asked to yield in the microsecond between our look and that check, its object is
  * mistaken for the next one of its class on that P. With every object sampled, of a goroutine

@@ -268,6 +268,7 @@ static __always_inline void met(struct pt_regs *ctx, const struct hit *h, const 
 				__u64 key)
 {
 	int is_long = h->windows && c->now - h->known_from >= GPB_LONG_NS;
+	int call = is_long && c->old == GPB_G_SYSCALL;
 	struct gpb_standing at = standing_first(c), was = at;
 	struct weight once = { GPB_COUNT_ONE, 0 };
 	__u32 old = c->old;
@@ -276,9 +277,12 @@ static __always_inline void met(struct pt_regs *ctx, const struct hit *h, const 
 	at.paced = is_long && c->new == GPB_G_RUNNABLE &&is_wait(old);
 	if (is_wait(old) && old <= GPB_G_WAITING)
 		count_of(h->n->early, old);
-	if (is_wait(c->new) && bpf_map_update_elem(&standings, &key, &at, BPF_ANY))
+	/* The end of a call may be seen twice, and counts once: standing_move(). */
+	if (call)
+		at.from = GPB_G_SYSCALL;
+	if ((is_wait(c->new) || call) && bpf_map_update_elem(&standings, &key, &at, BPF_ANY))
 		lose(c->slot, GPB_LOSS_WAITS);
-	if (!is_long || old != GPB_G_SYSCALL)
+	if (!call)
 		return;
 	count_of(h->n->ended, old);
 	count_of(h->n->sampled, old);

@@ -26,7 +26,7 @@ static int reset(void **state)
 	uint32_t tid = TID;
 
 	(void)state;
-	host_nentries = 0;
+	host_maps_reset();
 	return (int)bpf_map_update_elem(&own_clock, &tid, &none, BPF_ANY);
 }
 

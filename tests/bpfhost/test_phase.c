@@ -22,7 +22,7 @@ enum { STEPS = 10 };
 static int reset(void **state)
 {
 	(void)state;
-	host_nentries = 0;
+	host_maps_reset();
 	threads_seen = 0;
 	return 0;
 }
