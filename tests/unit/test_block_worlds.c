@@ -131,8 +131,8 @@ static void count_until(struct sched_window *w, int until)
 		runs = 8 * floor(counted_left / 8);
 		counted_left -= runs;
 		w->engine.slow.switches += runs;
-		slowness_step(&w->engine.slow,
-			      &(struct slowness_step){ .end = (counted_ms + STEP) * MS,
+		dilation_step(&w->engine.slow,
+			      &(struct dilation_step){ .end = (counted_ms + STEP) * MS,
 						       .ns = RUN_STEP_NS,
 						       .runs = runs,
 						       .busy_ns = RUN_STEP_NS });
@@ -174,7 +174,7 @@ static void window(struct sched_window *w, int at, struct wait_counts *sum)
 				   .opened = (uint64_t)(at * MS),
 				   .closed = (uint64_t)((at + OPEN) * MS),
 				   .weight = CELLS / (double)OPEN };
-	struct slowness_terms t = slowness_terms(&w->engine.slow, WAIT_BEGIN_NS);
+	struct dilation_terms t = dilation_terms(&w->engine.slow, WAIT_BEGIN_NS);
 	double all = waits[PHASE][at] + waits[ALWAYS][at] + 0.001, part = waits[PHASE][at] / all;
 	double mean = MS / all + HIT_NS, n, phase;
 	bool close = mean <= (double)t.short_ns;
@@ -213,7 +213,7 @@ static void tell(struct sched_window *w, struct tolds *out)
 {
 	const double one = GPB_COUNT_ONE;
 
-	out->unmet = slowness_unmet(&w->engine.slow);
+	out->unmet = dilation_unmet(&w->engine.slow);
 	/* Of a place that no window met, only what was unmet is told. */
 	for (int p = 0; p < PLACES; p++)
 		out->place[p].variance = out->unmet * out->unmet;
@@ -249,7 +249,7 @@ static struct tolds run(void (*make_it)(void))
 	counted_ms = 0;
 	counted_left = 8 * random_part(&seed);
 	sched_window_init(&w);
-	slowness_begin(&w.engine.slow, HIT_NS);
+	dilation_begin(&w.engine.slow, HIT_NS);
 	shut_out = false;
 	make_it();
 	for (int i = 0; i < STRATA; i++) {

@@ -20,7 +20,7 @@ struct told {
 	double looks, windows;
 };
 
-static struct told tell(struct wait_window *w, const struct onlook_sums *u, double dilation)
+static struct told tell(struct wait_window *w, const struct looks_sums *u, double dilation)
 {
 	const struct tally_part *p = &w->engine.tally.sites.at[0].sums;
 	const double one = GPB_COUNT_ONE;
@@ -29,7 +29,7 @@ static struct told tell(struct wait_window *w, const struct onlook_sums *u, doub
 	assert_int_equal(w->engine.tally.sites.n, 1);
 	undercounts_learn(&w->engine.under, &w->engine.tally, u, GPB_G_SYSCALL, dilation);
 	for (size_t i = 0; i < w->engine.tally.entries.n; i++) {
-		struct onlook_estimate o = onlook_sums_of(u, i);
+		struct looks_estimate o = looks_sums_of(u, i);
 
 		out.count += (double)wait_window_estimate(w, i).count / one + o.count;
 		out.before += o.count_variance;
@@ -40,7 +40,7 @@ static struct told tell(struct wait_window *w, const struct onlook_sums *u, doub
 	out.before += fmax(tally_part_counts(&w->engine.tally, p).variance, 0) / one / one;
 	out.lacks = undercounts_site(&w->engine.under, 0,
 				     tally_part_delays(&w->engine.tally, p).variance,
-				     onlook_site_variance(u, 0));
+				     looks_site_variance(u, 0));
 	out.by_length = w->engine.under.at[0].factor > 0;
 	return out;
 }
@@ -50,7 +50,7 @@ static struct told run(const struct world *in)
 	struct wait_window w = { .engine = { .s = &subject,
 					     .slow = { .s = &subject,
 						       .open_again = { .at = UINT64_MAX } } } };
-	struct onlook_sums u = { .s = &subject, .tally = &w.engine.tally };
+	struct looks_sums u = { .s = &subject, .tally = &w.engine.tally };
 	struct wait any = { .end = MS };
 	struct gpb_stack st = stack_of(&any, 0);
 	struct told out;
@@ -60,12 +60,12 @@ static struct told run(const struct world *in)
 	wait_window_init(&w, not_runtime);
 	w.engine.paced = 1e300;
 	w.conf.terms.begin_ns = w.conf.terms.own.ns = WAIT_BEGIN_NS;
-	assert_int_equal(onlook_sums_entry(&u, &st, 0, true, &known, &entry, NULL), 0);
+	assert_int_equal(looks_sums_entry(&u, &st, 0, true, &known, &entry, NULL), 0);
 	make_waits(in);
 	look_on(&u, entry, in->late);
-	observe(&w, (double)onlook_stands_from(&u), in);
+	observe(&w, (double)looks_stands_from(&u), in);
 	out = tell(&w, &u, in->slower > 0 ? in->slower : 1);
-	onlook_sums_fini(&u);
+	looks_sums_fini(&u);
 	wait_window_fini(&w);
 	return out;
 }
@@ -271,7 +271,7 @@ static void short_ones_do_not_lack(void **state)
 	struct wait_window w = { .engine = { .s = &subject,
 					     .slow = { .s = &subject,
 						       .open_again = { .at = UINT64_MAX } } } };
-	struct onlook_sums u = { .s = &subject, .tally = &w.engine.tally };
+	struct looks_sums u = { .s = &subject, .tally = &w.engine.tally };
 	const struct wait brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&brief, GPB_WAIT_LONG), seen = stack_of(&brief, 0);
 	struct undercounts under = {};
@@ -282,17 +282,17 @@ static void short_ones_do_not_lack(void **state)
 	(void)state;
 	wait_window_init(&w, not_runtime);
 	st.size = seen.size = GPB_G_RUNNABLE << 8;
-	assert_int_equal(onlook_sums_entry(&u, &seen, 0, true, &known, &entry, NULL), 0);
-	onlook_sums_saw(&u, entry, 2 * MS);
-	onlook_sums_over(&u, entry, 2 * MS, 0);
+	assert_int_equal(looks_sums_entry(&u, &seen, 0, true, &known, &entry, NULL), 0);
+	looks_sums_saw(&u, entry, 2 * MS);
+	looks_sums_over(&u, entry, 2 * MS, 0);
 	assert_int_equal(wait_window_add(&w, &st, NULL), 0);
 	tally_window(&w.engine.tally, &tw);
-	onlook_sums_end(&u, 100 * MS, 100 * MS);
+	looks_sums_end(&u, 100 * MS, 100 * MS);
 	undercounts_learn(&under, &w.engine.tally, &u, GPB_G_SYSCALL, 1);
 	assert_true(under.at[0].looks_ns > under.at[0].windows_ns);
 	assert_true(undercounts_site(&under, 0, 0, 0) == 0);
 	undercounts_fini(&under);
-	onlook_sums_fini(&u);
+	looks_sums_fini(&u);
 	wait_window_fini(&w);
 }
 
@@ -302,7 +302,7 @@ static void what_follows_is_scaled_as_well(void **state)
 	struct wait_window w = { .engine = { .s = &subject,
 					     .slow = { .s = &subject,
 						       .open_again = { .at = UINT64_MAX } } } };
-	struct onlook_sums u = { .s = &subject, .tally = &w.engine.tally };
+	struct looks_sums u = { .s = &subject, .tally = &w.engine.tally };
 	const struct wait two = { .end = 2 * MS }, brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&two, GPB_WAIT_LONG),
 			 after = stack_of(&brief, GPB_WAIT_LONG);
@@ -315,7 +315,7 @@ static void what_follows_is_scaled_as_well(void **state)
 	wait_window_init(&w, not_runtime);
 	after.size = GPB_G_RUNNABLE << 8;
 	call.size = GPB_G_SYSCALL << 8;
-	assert_int_equal(onlook_sums_entry(&u, &seen, 0, true, &known, &entry, NULL), 0);
+	assert_int_equal(looks_sums_entry(&u, &seen, 0, true, &known, &entry, NULL), 0);
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(wait_window_add(&w, &st, NULL), 0);
 		assert_int_equal(wait_window_add(&w, &after, NULL), 0);
@@ -323,10 +323,10 @@ static void what_follows_is_scaled_as_well(void **state)
 		tally_window(&w.engine.tally, &tw);
 	}
 	for (int i = 0; i < 4000; i++, u.look++) {
-		onlook_sums_saw(&u, entry, 2 * MS);
-		onlook_sums_over(&u, entry, 2 * MS, 0);
+		looks_sums_saw(&u, entry, 2 * MS);
+		looks_sums_over(&u, entry, 2 * MS, 0);
 	}
-	onlook_sums_end(&u, 8000 * MS, 8000 * MS);
+	looks_sums_end(&u, 8000 * MS, 8000 * MS);
 	undercounts_learn(&w.engine.under, &w.engine.tally, &u, GPB_G_SYSCALL, 1);
 	for (size_t i = 0; i < w.engine.tally.entries.n; i++) {
 		const struct tally_entry *en = &w.engine.tally.entries.at[i];
@@ -334,7 +334,7 @@ static void what_follows_is_scaled_as_well(void **state)
 
 		assert_true(fabs(undercounts_factor(&w.engine.under, en) - scaled) < 1e-6);
 	}
-	onlook_sums_fini(&u);
+	looks_sums_fini(&u);
 	wait_window_fini(&w);
 }
 

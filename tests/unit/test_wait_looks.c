@@ -15,21 +15,21 @@ static const double one = GPB_COUNT_ONE;
 
 /* ---- looks whose results are written here ---- */
 
-static struct onlook_sums sums;
-static struct onlook *const looks = (struct onlook *)&sums; /* nobody looks into it */
+static struct looks_sums sums;
+static struct looks *const looks = (struct looks *)&sums; /* nobody looks into it */
 
-const struct onlook_sums *onlook_sums(const struct onlook *k)
+const struct looks_sums *looks_sums(const struct looks *k)
 {
-	return (const struct onlook_sums *)k;
+	return (const struct looks_sums *)k;
 }
 
-struct onlook_estimate onlook_of(const struct onlook *k, size_t entry)
+struct looks_estimate looks_of(const struct looks *k, size_t entry)
 {
-	return onlook_sums_of(onlook_sums(k), entry);
+	return looks_sums_of(looks_sums(k), entry);
 }
 
-int onlook_new(struct subject *s, const struct collect_opts *o, const struct onlook_conf *c,
-	       struct onlook **out, struct err *e)
+int looks_new(struct subject *s, const struct collect_opts *o, const struct looks_conf *c,
+	      struct looks **out, struct err *e)
 {
 	(void)s;
 	(void)o;
@@ -38,7 +38,7 @@ int onlook_new(struct subject *s, const struct collect_opts *o, const struct onl
 	return err_set(e, -ENOTSUP, "no looks");
 }
 
-int onlook_begin(struct onlook *k, uint64_t since, struct err *e)
+int looks_begin(struct looks *k, uint64_t since, struct err *e)
 {
 	(void)k;
 	(void)since;
@@ -46,38 +46,38 @@ int onlook_begin(struct onlook *k, uint64_t since, struct err *e)
 	return 0;
 }
 
-int onlook_pause(struct onlook *k, struct err *e)
+int looks_pause(struct looks *k, struct err *e)
 {
 	(void)k;
 	(void)e;
 	return 0;
 }
 
-int onlook_poll(struct onlook *k, struct err *e)
+int looks_poll(struct looks *k, struct err *e)
 {
 	(void)k;
 	(void)e;
 	return 0;
 }
 
-int onlook_fd(const struct onlook *k)
+int looks_fd(const struct looks *k)
 {
 	(void)k;
 	return -1;
 }
 
-void onlook_stop(struct onlook *k)
+void looks_stop(struct looks *k)
 {
 	(void)k;
 }
 
-void onlook_end(struct onlook *k, struct onlook_result *out)
+void looks_end(struct looks *k, struct looks_result *out)
 {
 	(void)k;
-	*out = (struct onlook_result){};
+	*out = (struct looks_result){};
 }
 
-void onlook_free(struct onlook *k)
+void looks_free(struct looks *k)
 {
 	(void)k;
 }
@@ -100,8 +100,8 @@ static void begin(struct wait_window *w, bool looked)
 					       .paced = 1e300 } };
 	wait_window_init(w, not_runtime);
 	w->conf.terms.begin_ns = w->conf.terms.own.ns = WAIT_BEGIN_NS;
-	sums = (struct onlook_sums){ .s = &subject, .tally = &w->engine.tally };
-	w->engine.onlook = looked ? looks : NULL;
+	sums = (struct looks_sums){ .s = &subject, .tally = &w->engine.tally };
+	w->engine.looks = looked ? looks : NULL;
 }
 
 static int32_t entry_of(const struct gpb_stack *st)
@@ -109,21 +109,21 @@ static int32_t entry_of(const struct gpb_stack *st)
 	int32_t entry;
 	bool known;
 
-	assert_int_equal(onlook_sums_entry(&sums, st, 0, true, &known, &entry, NULL), 0);
+	assert_int_equal(looks_sums_entry(&sums, st, 0, true, &known, &entry, NULL), 0);
 	return entry;
 }
 
 static void end(struct wait_window *w)
 {
-	if (w->engine.onlook)
+	if (w->engine.looks)
 		undercounts_learn(&w->engine.under, &w->engine.tally, &sums, GPB_G_SYSCALL, 1);
 }
 
 static void fini(struct wait_window *w)
 {
-	w->engine.onlook = NULL;
+	w->engine.looks = NULL;
 	wait_window_fini(w);
-	onlook_sums_fini(&sums);
+	looks_sums_fini(&sums);
 }
 
 /* So many waits of 20 ms that ten looks saw. */
@@ -134,10 +134,10 @@ static void looks_met(int count)
 
 	for (int i = 0; i < count; i++) {
 		for (int k = 0; k < 10; k++, sums.look++)
-			onlook_sums_saw(&sums, entry, 2 * MS);
-		onlook_sums_over(&sums, entry, 20 * MS, 20 * MS);
+			looks_sums_saw(&sums, entry, 2 * MS);
+		looks_sums_over(&sums, entry, 20 * MS, 20 * MS);
 	}
-	onlook_sums_end(&sums, 1000 * MS, 1000 * MS);
+	looks_sums_end(&sums, 1000 * MS, 1000 * MS);
 }
 
 enum { WINDOWS = 20, WEIGHT = 50 };
@@ -162,10 +162,10 @@ static void no_window_met_what_follows(void **state)
 	site = wait_window_site(&w, 0);
 	all = wait_window_whole(&w);
 	print_message("site %.1f %.3g, all %.1f %.3g; looks %.3g\n", site.count / one / one,
-		      site.delay, all.count / one / one, all.delay, onlook_site_variance(&sums, 0));
+		      site.delay, all.count / one / one, all.delay, looks_site_variance(&sums, 0));
 	assert_true(fabs(site.count / one / one - 30 * 30) < 1e-6);
 	assert_true(fabs(all.count / one / one - 30 * 30) < 1e-6);
-	assert_true(site.delay == onlook_site_variance(&sums, 0));
+	assert_true(site.delay == looks_site_variance(&sums, 0));
 	fini(&w);
 }
 
@@ -181,7 +181,7 @@ static void neither_met_it(void **state)
 		begin(&w, looked);
 		sums.look = 500;
 		if (looked)
-			onlook_sums_end(&sums, 1000 * MS, 1000 * MS);
+			looks_sums_end(&sums, 1000 * MS, 1000 * MS);
 		assert_int_equal(tally_add_full(&w.engine.tally, &st, 0, NULL), 0);
 		windows_see_nothing(&w);
 		end(&w);
@@ -213,7 +213,7 @@ static void run(const struct world *in, struct coverage *c)
 	entry = entry_of(&any);
 	make_waits(in);
 	look_on(&sums, entry, in->late);
-	observe(&w, (double)onlook_stands_from(&sums), in);
+	observe(&w, (double)looks_stands_from(&sums), in);
 	end(&w);
 	for (size_t i = 0; i < w.engine.tally.entries.n; i++) {
 		struct wait_estimate est = wait_window_estimate(&w, i);

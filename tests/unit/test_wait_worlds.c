@@ -119,7 +119,7 @@ static void count_until(struct counted *c, struct wait_window *w, const double *
 		runs = 8 * floor(c->left / 8);
 		c->left -= runs;
 		w->engine.slow.switches += runs;
-		slowness_step(&w->engine.slow, &(struct slowness_step){ .end = (c->ms + STEP) * MS,
+		dilation_step(&w->engine.slow, &(struct dilation_step){ .end = (c->ms + STEP) * MS,
 									.ns = RUN_STEP_NS,
 									.runs = runs });
 	}
@@ -217,7 +217,7 @@ static struct told run(const struct world *is)
 			    one;
 	}
 	out.all_error = wait_window_whole(&w).count / one / one;
-	out.unmet = slowness_unmet(&w.engine.slow);
+	out.unmet = dilation_unmet(&w.engine.slow);
 	wait_window_fini(&w);
 	return out;
 }

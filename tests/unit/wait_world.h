@@ -89,26 +89,26 @@ static struct gpb_stack stack_of(const struct wait *w, uint64_t type)
 
 /* ---- looks ---- */
 
-static void see(struct onlook_sums *u, int32_t entry, double now, double before, struct wait *w)
+static void see(struct looks_sums *u, int32_t entry, double now, double before, struct wait *w)
 {
 	if (w->over || w->at > now)
 		return;
 	if (w->end > now) {
 		if (!w->looks++)
 			w->since = (now + before) / 2;
-		w->ns += (double)ONLOOK_STRATUM_NS;
-		onlook_sums_saw(u, entry, (double)ONLOOK_STRATUM_NS);
+		w->ns += (double)LOOKS_STRATUM_NS;
+		looks_sums_saw(u, entry, (double)LOOKS_STRATUM_NS);
 		return;
 	}
 	w->over = true;
 	if (w->looks)
-		onlook_sums_over(u, entry, w->ns,
-				 w->looks >= ONLOOK_COUNTS ? (now + before) / 2 - w->since : 0);
+		looks_sums_over(u, entry, w->ns,
+				w->looks >= LOOKS_COUNTS ? (now + before) / 2 - w->since : 0);
 }
 
-static void look_on(struct onlook_sums *u, int32_t entry, double late)
+static void look_on(struct looks_sums *u, int32_t entry, double late)
 {
-	const double len = (double)ONLOOK_STRATUM_NS, all = STRATA * STRATUM + 50 * MS;
+	const double len = (double)LOOKS_STRATUM_NS, all = STRATA * STRATUM + 50 * MS;
 	double stratum = 0, before = 0;
 	size_t first = 0;
 
@@ -124,12 +124,12 @@ static void look_on(struct onlook_sums *u, int32_t entry, double late)
 		while (first < n && waits[first].over)
 			first++;
 		if (before > 0)
-			onlook_sums_gap(u, now - before);
+			looks_sums_gap(u, now - before);
 		before = now;
 		u->look++;
 		stratum = end + len > now ? end : now;
 	}
-	onlook_sums_end(u, all, (double)u->look * len);
+	looks_sums_end(u, all, (double)u->look * len);
 }
 
 /* ---- windows ---- */
@@ -137,7 +137,7 @@ static void look_on(struct onlook_sums *u, int32_t entry, double late)
 /* As the BPF side has it. */
 static bool looks_count(const struct wait *w, double from)
 {
-	return w->looks >= ONLOOK_COUNTS || (from > 0 && w->end - w->at >= from);
+	return w->looks >= LOOKS_COUNTS || (from > 0 && w->end - w->at >= from);
 }
 
 /* The times runnable that begin in a window. No wait is longer than MS_MOST. */

@@ -16,7 +16,7 @@
 #include "probe/bpf.h"
 #include "probe/feed.h"
 #include "profile/profile.h"
-#include "subject/trust.h"
+#include "subject/verify.h"
 #include "symbolize/physical.h"
 #include "symbolize/subject_prof.h"
 #include "target/kallsyms.h"
@@ -175,7 +175,7 @@ static int cpu_start(struct subject *s, const struct collect_opts *o, void **sta
 	c->o = *o;
 	c->steps = o->hz >= STEPS_HZ ? 1 : STEPS_HZ / o->hz;
 	c->period_ns = 1000000000u / o->hz / c->steps * c->steps;
-	ret = trust_structs(s, LAYOUT_USE_STACKS, e);
+	ret = verify_structs(s, LAYOUT_USE_STACKS, e);
 	if (!ret)
 		ret = begin_prof(c, e);
 	if (!ret)

@@ -17,7 +17,7 @@
 #include "base/caps.h"
 #include "probe/bpf.h"
 #include "probe/feed.h"
-#include "subject/trust.h"
+#include "subject/verify.h"
 #include "symbolize/physical.h"
 #include "symbolize/subject_prof.h"
 #include "target/pidns.h"
@@ -413,7 +413,7 @@ static int host_put(void *state, struct engine_target *t, void **kept, struct er
 
 	if (*kept)
 		return fill(h, t, e);
-	ret = trust_structs(t->subject, LAYOUT_USE_STACKS, e);
+	ret = verify_structs(t->subject, LAYOUT_USE_STACKS, e);
 	if (ret)
 		return ret;
 	*kept = h->at[index_of(t->slot)] = keep(h, t);

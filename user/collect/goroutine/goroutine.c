@@ -22,7 +22,7 @@
 #include "go/runtime/rtgor.h"
 #include "go/runtime/rtvar.h"
 #include "profile/profile.h"
-#include "subject/trust.h"
+#include "subject/verify.h"
 
 #define NS_PER_MS 1000000ull
 
@@ -337,7 +337,7 @@ static int look_now(struct gor *g, bool first, struct prof **out, struct err *e)
 	struct rtgors_seen seen = { 0 };
 	int ret;
 
-	ret = trust_structs(g->s, LAYOUT_USE_GOROUTINES, e);
+	ret = verify_structs(g->s, LAYOUT_USE_GOROUTINES, e);
 	if (!ret)
 		ret = set_up(&l, e);
 	if (!ret)

@@ -9,7 +9,7 @@
 #include "collect/heap/heap_enable.h"
 #include "collect/heap/heap_probe.h"
 #include "collect/heap/heap_read.h"
-#include "collect/ratewrite/early.h"
+#include "collect/ratewrite/checkpoint.h"
 #include "collect/ratewrite/enable.h"
 #include "profile/profile.h"
 #include "symbolize/subject_prof.h"
@@ -19,7 +19,7 @@ struct heap {
 	struct rtbucket_vars vars;
 	struct heap_probe *probe;
 	struct heap_enable *enable; /* neither probe nor enable: the source is read */
-	struct early early;
+	struct checkpoint checkpoint;
 	int64_t rate; /* when the window began; 0: it may still be set */
 	bool whose;   /* labels or goid were asked for */
 	bool types;   /* types were asked for */
@@ -33,7 +33,7 @@ static void heap_free(void *state)
 		return;
 	heap_probe_free(h->probe);
 	heap_enable_free(h->enable);
-	early_fini(&h->early);
+	checkpoint_fini(&h->checkpoint);
 	free(h);
 }
 
@@ -158,7 +158,7 @@ static int start_enable(struct heap *h, const struct collect_opts *o, struct err
 		return ret;
 	as_read.source = SOURCE_READ;
 	ret = choose(h, &as_read, e);
-	return ret < 0 ? ret : early_start(&h->early, false, e);
+	return ret < 0 ? ret : checkpoint_start(&h->checkpoint, false, e);
 }
 
 static int heap_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
@@ -169,7 +169,7 @@ static int heap_start(struct subject *s, const struct collect_opts *o, void **st
 	if (!h)
 		return err_set(e, -ENOMEM, "no memory");
 	h->s = s;
-	early_init(&h->early, s, read_now, h);
+	checkpoint_init(&h->checkpoint, s, read_now, h);
 	h->whose = o->labels || o->goid;
 	h->types = o->types;
 	if (o->source == SOURCE_ENABLE) {
@@ -177,7 +177,7 @@ static int heap_start(struct subject *s, const struct collect_opts *o, void **st
 	} else {
 		ret = choose(h, o, e);
 		if (ret >= 0)
-			ret = ret ? early_start(&h->early, o->held, e) :
+			ret = ret ? checkpoint_start(&h->checkpoint, o->held, e) :
 				    heap_probe_start(s, o, &h->probe, e);
 	}
 	if (ret)
@@ -196,7 +196,7 @@ static int heap_fd(void *state)
 
 	return h->probe	 ? heap_probe_fd(h->probe) :
 	       h->enable ? heap_enable_fd(h->enable) :
-			   h->early.timer;
+			   h->checkpoint.timer;
 }
 
 static int heap_poll(void *state, struct err *e)
@@ -205,7 +205,7 @@ static int heap_poll(void *state, struct err *e)
 
 	return h->probe	 ? heap_probe_poll(h->probe, e) :
 	       h->enable ? heap_enable_poll(h->enable, e) :
-			   early_again(&h->early, e);
+			   checkpoint_again(&h->checkpoint, e);
 }
 
 static int heap_tick(void *state, struct err *e)
@@ -228,7 +228,7 @@ static bool rate_changed(struct heap *h, int64_t *now)
 
 static int hand_over_before_change(struct heap *h, int64_t now, struct prof **out, struct err *e)
 {
-	struct prof *p = h->early.prof;
+	struct prof *p = h->checkpoint.prof;
 	int ret = prof_comment(p, e,
 			       "state: as of the start of the window; since then "
 			       "runtime.MemProfileRate went from %lld to %lld",
@@ -237,7 +237,7 @@ static int hand_over_before_change(struct heap *h, int64_t now, struct prof **ou
 	if (ret)
 		return ret;
 	prof_loss(p)->n[LOSS_WINDOW_CUT] = 1;
-	*out = TAKE(h->early.prof);
+	*out = TAKE(h->checkpoint.prof);
 	return 0;
 }
 
@@ -258,7 +258,7 @@ static int heap_stop(void *state, struct prof **out, struct err *e)
 		ret = read_now(h, out, e);
 	if (ret != -ESRCH)
 		return ret;
-	return early_hand_over(&h->early, out, e);
+	return checkpoint_hand_over(&h->checkpoint, out, e);
 }
 
 static int heap_begin(void *state, struct err *e)

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/map.h"
-#include "collect/heap/firsts.h"
+#include "collect/heap/first_samples.h"
 #include "collect/heap/heap_read.h"
 #include "collect/ratewrite/enable.h"
 #include "go/runtime/rtvar.h"
@@ -47,7 +47,7 @@ struct heap_enable {
 	uint64_t base_ns, last_ns; /* CLOCK_MONOTONIC */
 	int64_t base_unix_ns;
 	/* early: between the write and the base reading; firsts: from the base reading on */
-	struct firsts early, firsts;
+	struct first_samples early, firsts;
 	struct armed at_base, at_last;
 	struct armed leftover; /* Ps that continued with a countdown from before */
 	bool follow_ps;
@@ -128,9 +128,9 @@ static int read_with_ps(struct heap_enable *h, struct rtbuckets *out, struct arm
 	struct armed after;
 	int ret;
 
-	*stood_still = h->follow_ps && !firsts_armed(&h->firsts, a);
+	*stood_still = h->follow_ps && !first_samples_armed(&h->firsts, a);
 	ret = read_buckets(h, out, e);
-	*stood_still = *stood_still && !firsts_armed(&h->firsts, &after) && after.n == a->n;
+	*stood_still = *stood_still && !first_samples_armed(&h->firsts, &after) && after.n == a->n;
 	return ret;
 }
 
@@ -149,7 +149,7 @@ static int read_more(struct heap_enable *h, struct err *e)
 	if (ret || !ours)
 		return ret;
 	if (still) {
-		ret = firsts_learn(&h->firsts, &b, a.n, e);
+		ret = first_samples_learn(&h->firsts, &b, a.n, e);
 		h->at_last = a;
 	}
 	h->last_ns = now_ns();
@@ -223,12 +223,12 @@ static int read_base(struct heap_enable *h, const struct armed *before, struct e
 	h->base_unix_ns = unix_time.tv_sec * (int64_t)NS_PER_S + unix_time.tv_nsec;
 	h->at_last = h->at_base;
 	if (h->follow_ps && h->has_before && still) {
-		ret = firsts_begin(&h->early, &h->before, before->n, e);
+		ret = first_samples_begin(&h->early, &h->before, before->n, e);
 		if (!ret)
-			ret = firsts_learn(&h->early, &h->base, h->at_base.n, e);
+			ret = first_samples_learn(&h->early, &h->base, h->at_base.n, e);
 	}
 	if (!ret && h->follow_ps)
-		ret = firsts_begin(&h->firsts, &h->base, h->at_base.n, e);
+		ret = first_samples_begin(&h->firsts, &h->base, h->at_base.n, e);
 	return ret;
 }
 
@@ -244,8 +244,8 @@ static int start(struct heap_enable *h, struct err *e)
 		ret = read_buckets(h, &h->before, e);
 	if (ret)
 		return ret;
-	firsts_init(&h->firsts, h->s, (int64_t)h->o.heap_rate);
-	h->follow_ps = !firsts_armed(&h->firsts, &before);
+	first_samples_init(&h->firsts, h->s, (int64_t)h->o.heap_rate);
+	h->follow_ps = !first_samples_armed(&h->firsts, &before);
 	if (gobin_info(h->s->bin)->minor < 24)
 		h->leftover = before;
 	step(h,
@@ -256,7 +256,7 @@ static int start(struct heap_enable *h, struct err *e)
 		return ret;
 	/* If it was on then, somebody sampled between that reading and the write. */
 	h->has_before = h->x.began.how == GUARDIAN_WROTE && !h->before.rate;
-	firsts_init(&h->firsts, h->s, rate_of(h));
+	first_samples_init(&h->firsts, h->s, rate_of(h));
 	ret = read_base(h, &before, e);
 	if (ret)
 		return ret;
@@ -302,8 +302,8 @@ void heap_enable_free(struct heap_enable *h)
 	rtbuckets_fini(&h->before);
 	rtbuckets_fini(&h->base);
 	rtbuckets_fini(&h->last);
-	firsts_fini(&h->early);
-	firsts_fini(&h->firsts);
+	first_samples_fini(&h->early);
+	first_samples_fini(&h->firsts);
 	closep(&h->timer);
 	prof_free(h->prof);
 	free(h);
@@ -431,8 +431,8 @@ static int add_up(struct sums *s, struct err *e)
 		struct gain g = { 0 };
 
 		g.allocs = (int64_t)(b->all_allocs - find(&h->base, &base, b->addr)->all_allocs);
-		g.firsts = (int64_t)firsts_of(&h->firsts, b->addr);
-		g.firsts_since = g.firsts + (int64_t)firsts_of(&h->early, b->addr);
+		g.firsts = (int64_t)first_samples_of(&h->firsts, b->addr);
+		g.firsts_since = g.firsts + (int64_t)first_samples_of(&h->early, b->addr);
 		in_use(s, b, find(from, &then, b->addr), &g);
 		s->samples += g.allocs > 0 ? (uint64_t)g.allocs : 0;
 		if (!gained(&g))
@@ -487,7 +487,7 @@ static void estimate(void *arg, const struct rtbucket *b, int64_t *values)
 /* Says what the unconditional first sample of each P did to the numbers. */
 static int comment_firsts(struct heap_enable *h, struct err *e)
 {
-	const struct firsts *f = &h->firsts;
+	const struct first_samples *f = &h->firsts;
 	int ret;
 
 	if (!h->follow_ps)

@@ -12,7 +12,7 @@
 #include "go/runtime/rtvar.h"
 #include "goprof_abi.h"
 #include "profile/profile.h"
-#include "subject/trust.h"
+#include "subject/verify.h"
 
 enum {
 	US_PER_SECOND = 1000000,

@@ -20,7 +20,7 @@
 #include "probe/feed.h"
 #include "probe/price.h"
 #include "profile/profile.h"
-#include "subject/trust.h"
+#include "subject/verify.h"
 #include "symbolize/physical.h"
 
 _Static_assert(GPB_ALLOC_ANY == (int)ALLOC_ANY && GPB_ALLOC_TINY == (int)ALLOC_TINY &&
@@ -523,7 +523,7 @@ int heap_probe_start(struct subject *s, const struct collect_opts *o, struct hea
 		return err_set(e, -ENOMEM, "no memory");
 	ret = begin_types(h, e);
 	if (!ret)
-		ret = trust_structs(s, LAYOUT_USE_PROBE, e);
+		ret = verify_structs(s, LAYOUT_USE_PROBE, e);
 	if (!ret)
 		ret = heap_use_open(&h->use, s, e);
 	if (!ret)

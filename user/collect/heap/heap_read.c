@@ -5,7 +5,7 @@
 
 #include "go/runtime/rtvar.h"
 #include "profile/scale.h"
-#include "subject/trust.h"
+#include "subject/verify.h"
 #include "symbolize/bucket_stacks.h"
 
 static int find(struct subject *s, enum rtvar v, uint64_t *addr, struct err *e)
@@ -25,7 +25,7 @@ int heap_read_find(struct subject *s, struct rtbucket_vars *out, struct err *e)
 	if (!ret)
 		ret = find(s, RTVAR_MPROFCYCLE, &v.mprofcycle, e);
 	if (!ret)
-		ret = trust_buckets(s, v.mbuckets, e);
+		ret = verify_buckets(s, v.mbuckets, e);
 	if (!ret)
 		*out = v;
 	return ret;
@@ -147,7 +147,7 @@ int heap_read_profile(struct subject *s, const struct rtbucket_vars *v, struct p
 	struct reading r = { .s = s };
 	int ret;
 
-	ret = trust_buckets(s, v->mbuckets, e);
+	ret = verify_buckets(s, v->mbuckets, e);
 	if (ret)
 		return ret;
 	ret = rtbuckets_read(s->target->mem, &s->layout, v, &b, e);

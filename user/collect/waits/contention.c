@@ -14,7 +14,7 @@
 #include "symbolize/subject_prof.h"
 
 #include "collect/collect.h"
-#include "collect/ratewrite/early.h"
+#include "collect/ratewrite/checkpoint.h"
 #include "collect/ratewrite/enable.h"
 #include "collect/waits/contention_enable.h"
 #include "collect/waits/contention_probe.h"
@@ -28,10 +28,10 @@ struct contention_state {
 	struct contention_probe *probe;
 	struct contention_enable *enable; /* neither probe nor enable: the source is read */
 	struct rtcontention_vars vars;
-	double measured;    /* cputicks per second of this machine */
-	uint64_t rate;	    /* when the window began; 0: it may still be set */
-	struct early early; /* readings, when the source is read */
-	bool whose;	    /* labels or goid were asked for */
+	double measured;	      /* cputicks per second of this machine */
+	uint64_t rate;		      /* when the window began; 0: it may still be set */
+	struct checkpoint checkpoint; /* readings, when the source is read */
+	bool whose;		      /* labels or goid were asked for */
 };
 
 static void state_free(void *state)
@@ -42,7 +42,7 @@ static void state_free(void *state)
 		return;
 	contention_probe_free(c->probe);
 	contention_enable_free(c->enable);
-	early_fini(&c->early);
+	checkpoint_fini(&c->checkpoint);
 	free(c);
 }
 
@@ -146,7 +146,7 @@ static int start_reading(struct contention_state *c, const struct collect_opts *
 	c->measured = o->ticks_per_second;
 	if (!c->measured)
 		ret = ticks_measure(&c->measured, e);
-	return ret ? ret : early_start(&c->early, o->held, e);
+	return ret ? ret : checkpoint_start(&c->checkpoint, o->held, e);
 }
 
 /* Makes the program record, or reads it when it records by itself. */
@@ -173,7 +173,7 @@ static int start(struct subject *s, const struct collect_opts *o, enum contentio
 	c->s = s;
 	c->what = what;
 	c->whose = o->labels || o->goid;
-	early_init(&c->early, s, read_now, c);
+	checkpoint_init(&c->checkpoint, s, read_now, c);
 	if (o->source == SOURCE_ENABLE) {
 		ret = start_enable(c, o, e);
 	} else {
@@ -209,7 +209,7 @@ static int state_fd(void *state)
 
 	return c->probe	 ? contention_probe_fd(c->probe) :
 	       c->enable ? contention_enable_fd(c->enable) :
-			   c->early.timer;
+			   c->checkpoint.timer;
 }
 
 static int state_poll(void *state, struct err *e)
@@ -218,7 +218,7 @@ static int state_poll(void *state, struct err *e)
 
 	return c->probe	 ? contention_probe_poll(c->probe, e) :
 	       c->enable ? contention_enable_poll(c->enable, e) :
-			   early_again(&c->early, e);
+			   checkpoint_again(&c->checkpoint, e);
 }
 
 static int state_tick(void *state, struct err *e)
@@ -235,7 +235,7 @@ static int state_tick(void *state, struct err *e)
 static int hand_over_before_change(struct contention_state *c, uint64_t now, struct prof **out,
 				   struct err *e)
 {
-	struct prof *p = c->early.prof;
+	struct prof *p = c->checkpoint.prof;
 	int ret = prof_comment(p, e,
 			       "state: as of the start of the window; since then %s went from "
 			       "%llu to %llu",
@@ -245,7 +245,7 @@ static int hand_over_before_change(struct contention_state *c, uint64_t now, str
 	if (ret)
 		return ret;
 	prof_loss(p)->n[LOSS_WINDOW_CUT] = 1;
-	*out = TAKE(c->early.prof);
+	*out = TAKE(c->checkpoint.prof);
 	return 0;
 }
 
@@ -288,7 +288,7 @@ static int state_stop(void *state, struct prof **out, struct err *e)
 	ret = target_alive(c->s->target, e);
 	if (!ret)
 		ret = stop_reading(c, out, e);
-	return ret == -ESRCH ? early_hand_over(&c->early, out, e) : ret;
+	return ret == -ESRCH ? checkpoint_hand_over(&c->checkpoint, out, e) : ret;
 }
 
 static int state_begin(void *state, struct err *e)

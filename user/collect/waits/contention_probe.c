@@ -186,7 +186,7 @@ static int comments(struct contention_probe *c, const struct sched_result *r, st
 	if (!ret)
 		ret = sched_comment(c->sched, c->out.prof, e);
 	if (!ret && r->windowed && r->unmet > 0)
-		ret = prof_comment(c->out.prof, e, SLOWNESS_UNMET, (unsigned long long)r->unmet);
+		ret = prof_comment(c->out.prof, e, DILATION_UNMET, (unsigned long long)r->unmet);
 	if (!ret && r->windowed)
 		ret = wait_prof_errors(&c->out, &r->whole, e);
 	return ret;

@@ -4,7 +4,7 @@
  */
 #include "collect/waits/contention_read.h"
 
-#include "subject/trust.h"
+#include "subject/verify.h"
 #include "symbolize/bucket_stacks.h"
 #include "target/environ.h"
 
@@ -59,7 +59,7 @@ int contention_read_find(struct subject *s, enum contention c, struct rtcontenti
 		ret = subject_rtvar(s, kinds[c].rate, &v.rate, e);
 	if (ret)
 		return err_wrap(e, ret, "pid %d: %s profile", s->target->pid, kinds[c].name);
-	ret = trust_contention(s, v.kind, v.buckets, e);
+	ret = verify_contention(s, v.kind, v.buckets, e);
 	if (!ret)
 		*out = v;
 	return ret;
@@ -77,7 +77,7 @@ int contention_read_rate(struct subject *s, const struct rtcontention_vars *v, u
 int contention_read_buckets(struct subject *s, const struct rtcontention_vars *v,
 			    struct rtcontentions *out, struct err *e)
 {
-	int ret = trust_contention(s, v->kind, v->buckets, e);
+	int ret = verify_contention(s, v->kind, v->buckets, e);
 
 	if (ret)
 		return ret;

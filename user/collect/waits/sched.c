@@ -9,7 +9,7 @@
 #include "go/runtime/waitreason.h"
 #include "go/sites/probesite.h"
 #include "probe/bpf.h"
-#include "subject/trust.h"
+#include "subject/verify.h"
 #include "sched.skel.h"
 
 #define BLOCK (1u << GPB_WAIT_BLOCK)
@@ -104,9 +104,9 @@ static void fill_reasons(struct sched *c)
 		c->window.mutexes = reasons_of(minor, mutexes, ARRAY_LEN(mutexes));
 	conf->sema_reasons = reasons_of(minor, semas, ARRAY_LEN(semas));
 	conf->reasons = conf->sema_reasons | reasons_of(minor, channels, ARRAY_LEN(channels));
-	c->window.engine.looked = (struct onlook_conf){ .reasons = conf->reasons,
-							.semas = conf->sema_reasons,
-							.apart = c->window.mutexes };
+	c->window.engine.looked = (struct looks_conf){ .reasons = conf->reasons,
+						       .semas = conf->sema_reasons,
+						       .apart = c->window.mutexes };
 }
 
 static void fill_conf(struct sched *c)
@@ -246,7 +246,7 @@ static int sched_new(struct subject *s, const struct collect_opts *o, struct sch
 	sched_window_init(&c->window);
 	c->s = c->window.engine.s = s;
 	c->o = c->window.engine.o = *o;
-	ret = trust_structs(s, LAYOUT_USE_WAITS, e);
+	ret = verify_structs(s, LAYOUT_USE_WAITS, e);
 	if (!ret)
 		ret = load(c, e);
 	if (ret)
@@ -278,7 +278,7 @@ static int check_queues(struct gobin *b, const struct golayout *l, struct err *e
 
 static int check_mutex(struct sched *c, struct err *e)
 {
-	int ret = trust_structs(c->s, LAYOUT_USE_SEMA, e);
+	int ret = verify_structs(c->s, LAYOUT_USE_SEMA, e);
 
 	return ret ? ret : check_queues(c->s->bin, &c->s->layout, e);
 }
@@ -394,7 +394,7 @@ static int64_t count_through(struct sched *c, uint64_t waiting)
 	struct wait_left left;
 	uint64_t sum = 0;
 
-	if (trust_structs(c->s, LAYOUT_USE_GOROUTINES, NULL) || wait_left(c->s, &left, NULL))
+	if (verify_structs(c->s, LAYOUT_USE_GOROUTINES, NULL) || wait_left(c->s, &left, NULL))
 		return -1;
 	for (unsigned i = 0; i < 64; i++)
 		if (c->window.conf.reasons >> i & 1)
@@ -440,11 +440,11 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 		.nsites = count_sites(c),
 		.multi = en->object.multi,
 		.windowed = probing_windowed(en->probing),
-		.looks = en->looks,
+		.looks = en->result,
 		.no_looks = en->why.msg[0] ? en->why.msg : NULL,
 		.outlasted = w->locked.known ? 0 : w->outlasted,
 		.cut = en->cut,
-		.unmet = slowness_unmet(&en->slow),
+		.unmet = dilation_unmet(&en->slow),
 		.unseen_ns = w->locked.known ? 0 : w->locked.delay,
 		.start = start_of(c, kind),
 		.end = c->end,
@@ -458,7 +458,7 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 	out->early -= lost < out->early ? lost : out->early;
 	if (out->windowed)
 		out->early = 0;
-	out->loss.n[LOSS_WAITS_UNKNOWN] += en->looks.beyond;
+	out->loss.n[LOSS_WAITS_UNKNOWN] += en->result.beyond;
 	return 0;
 }
 

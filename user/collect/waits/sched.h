@@ -39,9 +39,9 @@ struct sched_result {
 	 * 0.
 	 */
 	bool windowed;
-	struct onlook_result looks;
+	struct looks_result looks;
 	const char *no_looks; /* why there were no looks, or NULL */
-	double unmet; /* about how many runs were at a pace that no window met; 0: few (slowness.h) */
+	double unmet; /* about how many runs were at a pace that no window met; 0: few (dilation.h) */
 	double outlasted; /* about how many contentions there were whose end no window saw */
 	/* Total time waited for mutexes of which no window saw who made others wait. */
 	double unseen_ns;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "collect/waits/onlook_sums.h"
+#include "collect/waits/looks_sums.h"
 
 /* Windows that saw fewer waits, all together, and far less than ran beside them, met nothing. */
 enum { FEW = 10 };
@@ -131,8 +131,8 @@ static double told_now(const struct sched_window *w)
 static double runs_in(void *arg, const struct wait_window_sum *sum)
 {
 	struct sched_window *w = arg;
-	struct slowness *slow = &w->engine.slow;
-	double pace = slowness_pace(slow, sum->runs / sum->own_ns);
+	struct dilation *slow = &w->engine.slow;
+	double pace = dilation_pace(slow, sum->runs / sum->own_ns);
 
 	w->seen.parks += sum->runs;
 	w->seen.stand_for += sum->runs * sum->weight;
@@ -173,7 +173,7 @@ static void sum_locked(struct sched_window *w)
 {
 	for (size_t i = 0; i < w->engine.tally.entries.n; i++) {
 		const struct tally_entry *en = &w->engine.tally.entries.at[i];
-		struct onlook_estimate o = onlook_of(w->engine.onlook, i);
+		struct looks_estimate o = looks_of(w->engine.looks, i);
 
 		if (en->st->size >> 8 == GPB_WAIT_MUTEX || !(w->mutexes >> (en->st->size & 63) & 1))
 			continue;
@@ -181,7 +181,7 @@ static void sum_locked(struct sched_window *w)
 		w->locked.delay_error += o.own_variance;
 		w->locked.beyond += o.beyond;
 	}
-	w->locked.delay_error += onlook_apart_variance(onlook_sums(w->engine.onlook));
+	w->locked.delay_error += looks_apart_variance(looks_sums(w->engine.looks));
 	w->locked.known = w->engine.tally.wholes[GPB_WAIT_MUTEX].delays.x > 0;
 }
 
@@ -195,7 +195,7 @@ static void weigh_others(struct sched_window *w)
 {
 	double runs = w->engine.tally.groups[GPB_WAIT_BLOCK].x, parks = w->dense.parks;
 	double others = parks > w->dense.told ? 1 - w->dense.told / parks : 0;
-	double slow = slowness_mean(&w->engine.slow, w->engine.tally.windows);
+	double slow = dilation_mean(&w->engine.slow, w->engine.tally.windows);
 
 	if (slow > 1 && runs > 0)
 		w->engine.too_few = others * (1 - 1 / slow) / 2 * fmin(parks / runs, 1);
@@ -210,7 +210,7 @@ void sched_window_end(struct sched_window *w)
 	if (w->seen.parks < FEW && RUN_DILATED * w->seen.stand_for < en->tally.groups[0].x)
 		en->slow.rates.most = 0;
 	weigh_others(w);
-	if (en->onlook && w->mutexes)
+	if (en->looks && w->mutexes)
 		sum_locked(w);
 }
 

@@ -21,7 +21,7 @@ struct sched_window {
 	} seen; /* in all windows */
 	struct {
 		double parks, told; /* all, and those of the kinds that are counted */
-	} dense;		    /* in dense windows (slowness.h) */
+	} dense;		    /* in dense windows (dilation.h) */
 	double outlasted;	    /* about how many contentions did not end in their window */
 	uint64_t mutexes; /* wait reasons that are charged to who unlocks; 0: see locked */
 	struct {

@@ -13,7 +13,7 @@
 #define SHORT_MOST 0.1
 
 static void add(struct undercount *to, const struct tally_entry *en,
-		const struct onlook_estimate *looks)
+		const struct looks_estimate *looks)
 {
 	double count = en->counts.x / GPB_COUNT_ONE;
 
@@ -116,7 +116,7 @@ static void by_length(struct undercount *out, const struct undercount *c, const 
 
 /* What times runnable are compared with. */
 static void count_followed(struct undercount *site, const struct tally_entry *en, bool is_call,
-			   const struct onlook_estimate *looks)
+			   const struct looks_estimate *looks)
 {
 	if (en->parked) {
 		site->counted += looks->count;
@@ -129,7 +129,7 @@ static void count_followed(struct undercount *site, const struct tally_entry *en
 }
 
 /* Decides for each site. Only waits of parked goroutines are compared here. */
-static int choose(struct undercounts *u, const struct tally *t, const struct onlook_sums *k,
+static int choose(struct undercounts *u, const struct tally *t, const struct looks_sums *k,
 		  double dilation)
 {
 	struct undercount *parked = calloc(u->n + 1, sizeof(*parked));
@@ -138,15 +138,15 @@ static int choose(struct undercounts *u, const struct tally *t, const struct onl
 		return -ENOMEM;
 	for (size_t i = 0; i < t->entries.n; i++) {
 		const struct tally_entry *en = &t->entries.at[i];
-		struct onlook_estimate looks = onlook_sums_of(k, i);
+		struct looks_estimate looks = looks_sums_of(k, i);
 
 		if (en->parked)
 			add(&parked[en->site], en, &looks);
 		count_followed(&u->at[en->site], en, en->st->size >> 8 == u->but, &looks);
 	}
 	for (size_t i = 0; i < u->n; i++)
-		by_length(&u->at[i], &parked[i], t, &t->sites.at[i].sums,
-			  onlook_site_variance(k, i), dilation);
+		by_length(&u->at[i], &parked[i], t, &t->sites.at[i].sums, looks_site_variance(k, i),
+			  dilation);
 	free(parked);
 	return 0;
 }
@@ -245,7 +245,7 @@ static void follow(struct undercount *c, const struct tally *t, const struct tal
 	c->lacks = off;
 }
 
-static void learn_follow(struct undercounts *u, const struct tally *t, const struct onlook_sums *k,
+static void learn_follow(struct undercounts *u, const struct tally *t, const struct looks_sums *k,
 			 size_t site)
 {
 	const struct tally_part *p = &t->sites.at[site].sums;
@@ -253,7 +253,7 @@ static void learn_follow(struct undercounts *u, const struct tally *t, const str
 
 	follow(c, t, p,
 	       sqrt(at_least_0(variance(c, tally_part_delays(t, p).variance,
-					onlook_site_variance(k, site)))));
+					looks_site_variance(k, site)))));
 	if (t->sites.at[site].whole)
 		return;
 	u->all.lacks += c->lacks;
@@ -262,7 +262,7 @@ static void learn_follow(struct undercounts *u, const struct tally *t, const str
 
 /* ---- all of it ---- */
 
-void undercounts_learn(struct undercounts *u, const struct tally *t, const struct onlook_sums *k,
+void undercounts_learn(struct undercounts *u, const struct tally *t, const struct looks_sums *k,
 		       uint64_t but, double dilation)
 {
 	u->n = t->sites.n;
@@ -275,7 +275,7 @@ void undercounts_learn(struct undercounts *u, const struct tally *t, const struc
 	for (size_t i = 0; i < t->entries.n; i++) {
 		const struct tally_entry *en = &t->entries.at[i];
 		struct undercount *site = &u->at[en->site];
-		struct onlook_estimate looks = onlook_sums_of(k, i);
+		struct looks_estimate looks = looks_sums_of(k, i);
 
 		if (en->st->size >> 8 == but || (en->parked && site->factor > 0))
 			continue;

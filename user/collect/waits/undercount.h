@@ -19,7 +19,7 @@
 #ifndef COLLECT_WAITS_UNDERCOUNT_H
 #define COLLECT_WAITS_UNDERCOUNT_H
 
-#include "collect/waits/onlook_sums.h"
+#include "collect/waits/looks_sums.h"
 #include "goprof_abi.h"
 
 struct undercount {
@@ -33,7 +33,7 @@ struct undercount {
 	 */
 	double looks_ns;
 	double few, few_ns, edge_ns,
-		missed; /* these as in onlook_estimate; few: of parked goroutines */
+		missed; /* these as in looks_estimate; few: of parked goroutines */
 	double missed_ns, missed_variance; /* the length of such waits that others stand for */
 	/*
 	 * Of a site. > 0: numbers are by length, so that each long wait of a parked goroutine stands for so
@@ -62,7 +62,7 @@ struct undercounts {
  * Compares when nothing is added any more. Entries of kind @but (gpb_stack.size >> 8) are left out. Group 0 has
  * the short waits.
  */
-void undercounts_learn(struct undercounts *u, const struct tally *t, const struct onlook_sums *k,
+void undercounts_learn(struct undercounts *u, const struct tally *t, const struct looks_sums *k,
 		       uint64_t but, double dilation);
 /* By what the count of an entry is to be multiplied. */
 double undercounts_factor(const struct undercounts *u, const struct tally_entry *en);

@@ -17,7 +17,7 @@
 #include "goprof_abi.h"
 #include "probe/bpf.h"
 #include "profile/profile.h"
-#include "subject/trust.h"
+#include "subject/verify.h"
 #include "wait.skel.h"
 
 _Static_assert(GPB_STATUS_ARGS == WAITSITE_ARGS + 1 && GPB_STATUS_ARG0 == WAITSITE_ARG0 + 1 &&
@@ -274,10 +274,10 @@ static uint64_t now_ns(clockid_t clock)
 
 static int begin(struct wait *w, struct err *e)
 {
-	int ret = trust_structs(w->s, LAYOUT_USE_WAITS, e);
+	int ret = verify_structs(w->s, LAYOUT_USE_WAITS, e);
 
 	/* Who waits at the end matters less than the profile, so an error is only remembered. */
-	w->who_ret = ret ? ret : trust_structs(w->s, LAYOUT_USE_GOROUTINES, &w->who_err);
+	w->who_ret = ret ? ret : verify_structs(w->s, LAYOUT_USE_GOROUTINES, &w->who_err);
 	if (!ret)
 		ret = begin_prof(w, e);
 	if (!ret)
@@ -414,7 +414,7 @@ static int comment_looks(struct wait *w, struct err *e)
 {
 	const struct wait_engine *en = &w->window.engine;
 
-	return wait_prof_looks(&w->out, &en->looks, en->why.msg[0] ? en->why.msg : NULL,
+	return wait_prof_looks(&w->out, &en->result, en->why.msg[0] ? en->why.msg : NULL,
 			       "system calls: all counted by windows; looks do not tell one "
 			       "from the next",
 			       en->cut, e);
@@ -422,12 +422,12 @@ static int comment_looks(struct wait *w, struct err *e)
 
 static int comment_unmet(struct wait *w, struct err *e)
 {
-	uint64_t runs = (uint64_t)slowness_unmet(&w->window.engine.slow);
+	uint64_t runs = (uint64_t)dilation_unmet(&w->window.engine.slow);
 
 	if (!runs)
 		return 0;
 	w->loss.n[LOSS_RUNS_UNMET] += runs;
-	return prof_comment(w->out.prof, e, SLOWNESS_UNMET, (unsigned long long)runs);
+	return prof_comment(w->out.prof, e, DILATION_UNMET, (unsigned long long)runs);
 }
 
 static int comment_estimates(struct wait *w, struct err *e)
@@ -452,7 +452,7 @@ static int comments(struct wait *w, struct err *e)
 	int ret = wait_engine_seen(en, &seen, e);
 
 	w->loss.n[LOSS_WAITS_UNSEEN] += seen.lost;
-	w->loss.n[LOSS_WAITS_UNKNOWN] += en->looks.beyond;
+	w->loss.n[LOSS_WAITS_UNKNOWN] += en->result.beyond;
 	if (!ret)
 		ret = prof_comment(w->out.prof, e, "window: %.3f s", window);
 	if (!ret)

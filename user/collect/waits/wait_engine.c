@@ -4,7 +4,7 @@
 #include <bpf/bpf.h>
 #include <sys/epoll.h>
 
-#include "collect/waits/onlook_sums.h"
+#include "collect/waits/looks_sums.h"
 #include "collect/waits/wait_sites.h"
 #include "probe/bpf.h"
 #include "probe/price.h"
@@ -122,7 +122,7 @@ static int counts_now(const struct wait_engine *w, struct wait_counts *out, stru
 	for (size_t c = 0; c < ncpu; c++) {
 		const struct wait_counts n = w->kind->counts(cpus + c * w->kind->seen_words);
 
-		slowness_add(&sum.clock, &n.clock);
+		dilation_add(&sum.clock, &n.clock);
 		sum.runs += n.runs;
 		sum.paced_runs += n.paced_runs;
 	}
@@ -170,17 +170,17 @@ static int watch(struct wait_engine *w, int fd, struct err *e)
 /* Makes what looks. It stays NULL where that is not possible, which why says. */
 static int new_looks(struct wait_engine *w, uint64_t since, struct err *e)
 {
-	struct onlook_conf conf = w->looked;
+	struct looks_conf conf = w->looked;
 
 	conf.begin_ns = &w->terms->begin_ns;
 	conf.last_ns = WAIT_END_NS - WAIT_BEGIN_NS;
 	conf.labels = &w->feed.labels;
 	conf.tally = &w->tally;
 	conf.counted = w->object.counted;
-	if (!onlook_new(w->s, &w->o, &conf, &w->onlook, &w->why) &&
-	    !onlook_begin(w->onlook, since, &w->why))
-		return watch(w, onlook_fd(w->onlook), e);
-	onlook_free(TAKE(w->onlook));
+	if (!looks_new(w->s, &w->o, &conf, &w->looks, &w->why) &&
+	    !looks_begin(w->looks, since, &w->why))
+		return watch(w, looks_fd(w->looks), e);
+	looks_free(TAKE(w->looks));
 	say(&w->o, "%s: how long waits last is told by probes alone: %s", w->kind->name,
 	    w->why.msg);
 	return 0;
@@ -188,9 +188,9 @@ static int new_looks(struct wait_engine *w, uint64_t since, struct err *e)
 
 int wait_engine_look(struct wait_engine *w, uint64_t since, struct err *e)
 {
-	int ret = w->onlook || w->why.msg[0] ? 0 : new_looks(w, since, e);
+	int ret = w->looks || w->why.msg[0] ? 0 : new_looks(w, since, e);
 
-	return !ret && w->onlook ? onlook_begin(w->onlook, since, e) : ret;
+	return !ret && w->looks ? looks_begin(w->looks, since, e) : ret;
 }
 
 /* ---- stretches ---- */
@@ -200,14 +200,14 @@ static void next_window(struct wait_engine *w, uint64_t window_ns)
 {
 	const uint64_t last = WAIT_END_NS - WAIT_BEGIN_NS;
 	const uint64_t begin = window_ns > WAIT_END_NS ? window_ns - last : WAIT_BEGIN_NS;
-	const struct slowness_terms t = slowness_terms(&w->slow, begin - w->kind->late_ns);
+	const struct dilation_terms t = dilation_terms(&w->slow, begin - w->kind->late_ns);
 
 	*w->terms = (struct gpb_wait_terms){
 		.own = t.own,
 		.own_share = t.own_share,
 		.short_ns = t.short_ns,
 		.begin_ns = begin,
-		.looked_ns = w->onlook ? onlook_stands_from(onlook_sums(w->onlook)) : 0,
+		.looked_ns = w->looks ? looks_stands_from(looks_sums(w->looks)) : 0,
 	};
 }
 
@@ -219,9 +219,9 @@ static int turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t
 	int ret = 0;
 
 	if (windows && !were)
-		slowness_begin(&w->slow, hit_ns);
+		dilation_begin(&w->slow, hit_ns);
 	else if (were && !windows)
-		slowness_end(&w->slow);
+		dilation_end(&w->slow);
 	w->kind->rates(w->arg, windows, !windows && !w->rates_used && w->o.budget_ppm);
 	w->rates_used = true;
 	w->full = !windows;
@@ -230,8 +230,8 @@ static int turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t
 	if (windows) {
 		next_window(w, window_ns);
 		ret = wait_engine_look(w, since, e);
-	} else if (w->onlook) {
-		ret = onlook_pause(w->onlook, e);
+	} else if (w->looks) {
+		ret = looks_pause(w->looks, e);
 	}
 	return ret ? ret : wait_engine_put(w, e);
 }
@@ -272,9 +272,9 @@ void wait_engine_close(struct wait_engine *w, const struct stretch *s,
 	double runs;
 	struct tally_window tw = { .n = &runs, .inverse = by_length, .arg = w };
 
-	slowness_learn(&w->slow, &now->clock, s, sum.begin_ns, sum.runs / (double)w->terms->own.ns);
+	dilation_learn(&w->slow, &now->clock, s, sum.begin_ns, sum.runs / (double)w->terms->own.ns);
 	/* Each CPU's part was only as long as its own time. */
-	w->own = sum.own_ns = slowness_own(&w->slow, sum.runs, (double)w->terms->own.ns);
+	w->own = sum.own_ns = dilation_own(&w->slow, sum.runs, (double)w->terms->own.ns);
 	w->length = (double)(s->closed - s->opened);
 	tw.weight = sum.weight = sum.stratum_ns / w->own;
 	runs = w->kind->runs(w->arg, &sum);
@@ -329,7 +329,7 @@ static int over(void *arg, const struct stretch *s, struct err *e)
 
 	/* This comes first, because the runtime goes on counting. */
 	if (s->weight && !s->window)
-		slowness_mark(&w->slow);
+		dilation_mark(&w->slow);
 	ret = feed_poll(&w->feed, e);
 	if (!ret)
 		ret = bpf_take_stacks(bpf_map__fd(w->object.stacks), w->object.rounds, take_stack,
@@ -340,7 +340,7 @@ static int over(void *arg, const struct stretch *s, struct err *e)
 		return ret;
 	if (s->weight && s->window)
 		return end_window(w, s, &now, e);
-	slowness_skip(&w->slow, &now.clock);
+	dilation_skip(&w->slow, &now.clock);
 	w->last = now;
 	return s->weight ? end_full(w, s, e) : forget(w, s, e);
 }
@@ -414,44 +414,44 @@ int wait_engine_poll(struct wait_engine *w, struct err *e)
 		ret = probing_poll(w->probing, e);
 	if (ret)
 		return ret;
-	slowness_poll(&w->slow);
-	return w->onlook ? onlook_poll(w->onlook, e) : 0;
+	dilation_poll(&w->slow);
+	return w->looks ? looks_poll(w->looks, e) : 0;
 }
 
 int wait_engine_stop(struct wait_engine *w, struct err *e)
 {
 	w->ended = true;
 	if (w->terms->own.ns)
-		slowness_end(&w->slow);
-	if (w->onlook)
-		onlook_stop(w->onlook);
+		dilation_end(&w->slow);
+	if (w->looks)
+		looks_stop(w->looks);
 	return probing_end(w->probing, e);
 }
 
 void wait_engine_end(struct wait_engine *w)
 {
-	w->looks = (struct onlook_result){};
-	if (w->onlook)
-		onlook_end(w->onlook, &w->looks);
+	w->result = (struct looks_result){};
+	if (w->looks)
+		looks_end(w->looks, &w->result);
 	tally_rest(&w->tally);
-	if (w->onlook)
-		undercounts_learn(&w->under, &w->tally, onlook_sums(w->onlook), w->kind->but,
-				  slowness_mean(&w->slow, w->tally.windows));
+	if (w->looks)
+		undercounts_learn(&w->under, &w->tally, looks_sums(w->looks), w->kind->but,
+				  dilation_mean(&w->slow, w->tally.windows));
 }
 
 void wait_engine_losses(const struct wait_engine *w, struct loss *to)
 {
 	probing_losses(w->probing, to);
 	feed_losses(&w->feed, w->object.losses, w->object.obj, to);
-	to->n[LOSS_STACKS_MANY] += w->crowded + w->looks.crowded;
+	to->n[LOSS_STACKS_MANY] += w->crowded + w->result.crowded;
 }
 
 void wait_engine_fini(struct wait_engine *w)
 {
 	probing_free(w->probing);
-	onlook_free(w->onlook);
+	looks_free(w->looks);
 	undercounts_fini(&w->under);
-	slowness_fini(&w->slow);
+	dilation_fini(&w->slow);
 	tally_fini(&w->tally);
 	feed_fini(&w->feed);
 	if (w->ep >= 0)

@@ -1,6 +1,6 @@
 /*
  * user/collect/waits/wait_engine.h - probed waits: what stretches (probing.h) say, and what is seen of
- * waits from outside meanwhile (onlook.h). Block and mutex profiles (sched_window.h) and wait profiles
+ * waits from outside meanwhile (looks.h). Block and mutex profiles (sched_window.h) and wait profiles
  * (wait_window.h) are its two kinds.
  *
  * A window has two parts. In the first part waits may begin; those that do are counted when they
@@ -21,8 +21,8 @@
 #ifndef COLLECT_WAITS_WAIT_ENGINE_H
 #define COLLECT_WAITS_WAIT_ENGINE_H
 
-#include "collect/waits/onlook.h"
-#include "collect/waits/slowness.h"
+#include "collect/waits/looks.h"
+#include "collect/waits/dilation.h"
 #include "collect/waits/undercount.h"
 #include "engine/probing.h"
 #include "goprof_abi.h"
@@ -70,7 +70,7 @@ struct wait_kind {
 	uint64_t late_ns; /* so long after a window has opened waits begin to count */
 	/*
 	 * Group 0 of the tally is compared with the runs that windows saw, and these with the runtime's count
-	 * (slowness_lack). False: it is compared with the runtime's count at their moment.
+	 * (dilation_lack). False: it is compared with the runtime's count at their moment.
 	 */
 	bool sees_runs;
 	uint64_t but;	   /* for undercounts_learn() */
@@ -109,7 +109,7 @@ struct wait_object {
 	const struct bpf_map *waits;	/* by goroutine: struct gpb_wait or gpb_standing */
 	struct gpb_rounds *rounds;
 	volatile struct gpb_open *open; /* by slot, as the next ones */
-	volatile uint64_t *counted;	/* as in onlook_conf */
+	volatile uint64_t *counted;	/* as in looks_conf */
 	const struct gpb_tally *losses;
 	bool multi; /* one multi link for each file */
 };
@@ -129,8 +129,8 @@ struct wait_engine {
 	/* These six are set before wait_engine_open(). */
 	struct subject *s; /* borrowed */
 	struct wait_object object;
-	struct collect_opts o;	   /* its rates: those of full observation */
-	struct onlook_conf looked; /* reasons, semas, apart, all, settle: what looks look at */
+	struct collect_opts o;	  /* its rates: those of full observation */
+	struct looks_conf looked; /* reasons, semas, apart, all, settle: what looks look at */
 
 	struct feed feed;
 	struct probing *probing;
@@ -142,11 +142,11 @@ struct wait_engine {
 	bool windowed;		    /* at some time not everything was observed */
 	bool rates_used;	    /* they stay what they are */
 	uint64_t opened;	    /* when the last stretch of full observation began */
-	struct onlook *onlook;	    /* NULL: not yet, or see why */
+	struct looks *looks;	    /* NULL: not yet, or see why */
 	struct err why;		    /* why there are no looks */
-	struct onlook_result looks; /* set at the end, as the next one */
+	struct looks_result result; /* set at the end, as the next one */
 	struct undercounts under;   /* if there were looks */
-	struct slowness slow;
+	struct dilation slow;
 	double own,
 		length; /* ns: of the last window the target's own time, and from open to closed */
 	struct wait_counts last; /* at the end of the last stretch */
@@ -175,7 +175,7 @@ void wait_engine_fini(struct wait_engine *w);
 /* Writes the target's offsets, also when images have come, and the settings for the BPF side. */
 int wait_engine_target(struct wait_engine *w, struct err *e);
 int wait_engine_put(struct wait_engine *w, struct err *e);
-/* Delays are told by looks, for all of the time from @since on (onlook_begin). */
+/* Delays are told by looks, for all of the time from @since on (looks_begin). */
 int wait_engine_look(struct wait_engine *w, uint64_t since, struct err *e);
 /* To be called when @ep is readable, and often in any case. */
 int wait_engine_poll(struct wait_engine *w, struct err *e);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "collect/waits/onlook_sums.h"
+#include "collect/waits/looks_sums.h"
 
 static const double one2 = (double)GPB_COUNT_ONE * GPB_COUNT_ONE;
 
@@ -17,7 +17,7 @@ static const double one2 = (double)GPB_COUNT_ONE * GPB_COUNT_ONE;
 bool wait_estimates_by_count(const struct wait_engine *w)
 {
 	return w->tally.windows && w->tally.groups[0].x >= w->paced &&
-	       slowness_met(&w->slow) > w->paced;
+	       dilation_met(&w->slow) > w->paced;
 }
 
 /* All runs, by windows alone. */
@@ -34,7 +34,7 @@ static double lack(const struct wait_engine *w)
 {
 	const struct tally_estimate runs = runs_of(w);
 
-	return w->kind->sees_runs ? slowness_lack(&w->slow, &runs) : 1;
+	return w->kind->sees_runs ? dilation_lack(&w->slow, &runs) : 1;
 }
 
 static struct tally_estimate with_total(const struct wait_engine *w, const struct tally_part *p,
@@ -48,7 +48,7 @@ static struct tally_estimate with_total(const struct wait_engine *w, const struc
 
 static struct tally_estimate regressed(const struct wait_engine *w, const struct tally_part *p)
 {
-	return with_total(w, p, slowness_met(&w->slow) - w->paced);
+	return with_total(w, p, dilation_met(&w->slow) - w->paced);
 }
 
 /*
@@ -67,11 +67,11 @@ static double count_of(const struct wait_engine *w, const struct tally_entry *en
 struct wait_estimate wait_estimates_of(const struct wait_engine *w, size_t entry, bool unsure)
 {
 	const struct tally_entry *en = &w->tally.entries.at[entry];
-	struct onlook_estimate o = {};
+	struct looks_estimate o = {};
 	double delay = en->delays.x;
 
-	if (w->onlook) {
-		o = onlook_of(w->onlook, entry);
+	if (w->looks) {
+		o = looks_of(w->looks, entry);
 		delay = unsure ? o.delay_ns + o.unsure_ns : o.delay_ns;
 	}
 	return (struct wait_estimate){
@@ -84,12 +84,12 @@ struct wait_estimate wait_estimates_of(const struct wait_engine *w, size_t entry
 
 /* ---- errors ---- */
 
-/* How far off the regression may be because the total is (slowness_unsure). */
+/* How far off the regression may be because the total is (dilation_unsure). */
 static double unsure_of_total(const struct wait_engine *w, const struct tally_part *p, double value)
 {
 	const struct tally_estimate runs = runs_of(w);
-	double total = slowness_met(&w->slow) - w->paced;
-	double unsure = slowness_unsure(&w->slow, &runs, lack(w));
+	double total = dilation_met(&w->slow) - w->paced;
+	double unsure = dilation_unsure(&w->slow, &runs, lack(w));
 
 	return with_total(w, p, total + unsure).value - value;
 }
@@ -134,29 +134,29 @@ static double lacking(const struct wait_engine *w, size_t site)
 {
 	const struct tally_part *p = &w->tally.sites.at[site].sums;
 
-	if (!w->onlook)
+	if (!w->looks)
 		return 0;
 	return undercounts_site(&w->under, site, tally_part_delays(&w->tally, p).variance,
-				onlook_site_variance(onlook_sums(w->onlook), site)) *
+				looks_site_variance(looks_sums(w->looks), site)) *
 	       one2;
 }
 
 static double lacking_all(const struct wait_engine *w, const struct tally_part *all)
 {
-	if (!w->onlook)
+	if (!w->looks)
 		return 0;
 	return undercounts_all(&w->under, tally_part_delays(&w->tally, all).variance,
-			       onlook_all_variance(onlook_sums(w->onlook))) *
+			       looks_all_variance(looks_sums(w->looks))) *
 	       one2;
 }
 
 /* Did looks count all that they saw of a site? */
 static bool counted_by_looks(const struct wait_engine *w, size_t site)
 {
-	const struct onlook_sums *k = w->onlook ? onlook_sums(w->onlook) : NULL;
+	const struct looks_sums *k = w->looks ? looks_sums(w->looks) : NULL;
 
-	return k && onlook_site_count(k, site) > 0 &&
-	       undercounts_counted(&w->under, site, onlook_site_variance(k, site));
+	return k && looks_site_count(k, site) > 0 &&
+	       undercounts_counted(&w->under, site, looks_site_variance(k, site));
 }
 
 /*
@@ -172,7 +172,7 @@ static struct wait_error missed(const struct wait_engine *w, size_t site)
 		return (struct wait_error){ m.count * one2, m.delay };
 	if (counted_by_looks(w, site))
 		return (struct wait_error){};
-	return (struct wait_error){ m.count * one2, w->onlook ? 0 : m.delay };
+	return (struct wait_error){ m.count * one2, w->looks ? 0 : m.delay };
 }
 
 struct wait_site_errors wait_estimates_site(const struct wait_engine *w, size_t site)
@@ -181,11 +181,11 @@ struct wait_site_errors wait_estimates_site(const struct wait_engine *w, size_t 
 
 	return (struct wait_site_errors){
 		.told = { .count = site_error(w, site),
-			  .delay = w->onlook ? onlook_site_variance(onlook_sums(w->onlook), site) :
-					       tally_part_delays(&w->tally, p).variance },
+			  .delay = w->looks ? looks_site_variance(looks_sums(w->looks), site) :
+					      tally_part_delays(&w->tally, p).variance },
 		.lacking = lacking(w, site),
 		.missed = missed(w, site),
-		.unmet = slowness_of_site(&w->slow),
+		.unmet = dilation_of_site(&w->slow),
 	};
 }
 
@@ -195,8 +195,8 @@ struct wait_error wait_estimates_told(const struct wait_engine *w, size_t whole)
 
 	return (struct wait_error){
 		.count = variance_plus(counts_error(w, all), lacking_all(w, all)),
-		.delay = w->onlook ? onlook_all_variance(onlook_sums(w->onlook)) :
-				     tally_part_delays(&w->tally, all).variance,
+		.delay = w->looks ? looks_all_variance(looks_sums(w->looks)) :
+				    tally_part_delays(&w->tally, all).variance,
 	};
 }
 
@@ -215,7 +215,7 @@ struct wait_error wait_estimates_whole(const struct wait_engine *w, size_t whole
 		out.count = variance_plus(out.count, apart_error(w, i));
 		out.delay = variance_plus(out.delay, m.delay);
 	}
-	if (slowness_unmet(&w->slow) > 0)
+	if (dilation_unmet(&w->slow) > 0)
 		out.count = -1; /* nobody knows how much of that were waits */
 	return out;
 }

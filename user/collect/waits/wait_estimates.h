@@ -32,7 +32,7 @@ static inline double variance_plus(double a, double b)
 /* Are numbers of short waits made to agree with the runtime's own count of runs? */
 bool wait_estimates_by_count(const struct wait_engine *w);
 
-/* @unsure: waits that were there at every look had ended, and others had begun (onlook_estimate.unsure_ns). */
+/* @unsure: waits that were there at every look had ended, and others had begun (looks_estimate.unsure_ns). */
 struct wait_estimate wait_estimates_of(const struct wait_engine *w, size_t entry, bool unsure);
 
 /* What is uncertain of a site of the tally: variances, which the kind adds up. */

@@ -48,7 +48,7 @@ int wait_prof_add(struct wait_prof *p, const struct gpb_stack *st, const struct 
 	return ret;
 }
 
-int wait_prof_looks(struct wait_prof *p, const struct onlook_result *r, const char *no_looks,
+int wait_prof_looks(struct wait_prof *p, const struct looks_result *r, const char *no_looks,
 		    const char *calls, uint64_t cut, struct err *e)
 {
 	int ret;
@@ -58,7 +58,7 @@ int wait_prof_looks(struct wait_prof *p, const struct onlook_result *r, const ch
 				    "delays are as the probes saw them, who slow the target down; "
 				    "waits that outlasted their window are not counted: %s",
 				    no_looks);
-	ret = onlook_comment(r, WAIT_BEGIN_NS, WAIT_END_NS, p->prof, e);
+	ret = looks_comment(r, WAIT_BEGIN_NS, WAIT_END_NS, p->prof, e);
 	if (!ret && calls)
 		ret = prof_comment(p->prof, e, "%s", calls);
 	if (!ret && cut)

@@ -28,7 +28,7 @@ int wait_prof_add(struct wait_prof *p, const struct gpb_stack *st, const struct 
  * Says how long waits lasted while there were windows. @no_looks: why nobody looked, or NULL; @calls: what is said
  * of system calls, or NULL; @cut: as in struct wait_engine.
  */
-int wait_prof_looks(struct wait_prof *p, const struct onlook_result *r, const char *no_looks,
+int wait_prof_looks(struct wait_prof *p, const struct looks_result *r, const char *no_looks,
 		    const char *calls, uint64_t cut, struct err *e);
 /* Says how certain sites are, and @all of them together. */
 int wait_prof_errors(struct wait_prof *p, const struct wait_error *all, struct err *e);

@@ -125,7 +125,7 @@ static void set_rates(void *arg, bool windows, bool choose)
 static double runs_in(void *arg, const struct wait_window_sum *sum)
 {
 	struct wait_window *w = arg;
-	struct slowness *slow = &w->engine.slow;
+	struct dilation *slow = &w->engine.slow;
 	double runs = sum->runs * sum->weight;
 	double paced = sum->paced_runs * sum->stratum_ns / sum->begin_ns;
 	double pace = (runs + paced) / sum->stratum_ns;
@@ -234,7 +234,7 @@ void wait_window_init(struct wait_window *w,
 	en->tally.whole = whole_of;
 	en->tally.parked = parks;
 	en->tally.follows = follows;
-	en->looked = (struct onlook_conf){ .all = true, .settle = settle_call, .settle_arg = w };
+	en->looked = (struct looks_conf){ .all = true, .settle = settle_call, .settle_arg = w };
 	w->by_runtime = by_runtime;
 }
 

@@ -5,7 +5,7 @@
  * A goroutine does nothing between two waits except run, and the runtime itself counts how often
  * goroutines begin to run. So numbers of short waits agree with that count (wait_estimates.h).
  *
- * Looks do not count system calls (onlook_conf.all). Windows count long ones when they end,
+ * Looks do not count system calls (looks_conf.all). Windows count long ones when they end,
  * whenever they began. When every look finds a goroutine in a system call at the same place, that
  * may be one call that never ended, or many calls. It is taken for many if some window saw a call
  * end at that stack.

@@ -1,12 +1,12 @@
 /*
- * tests/unit/test_firsts.c - first samples are told from others, by the Ps of a made-up runtime.
+ * tests/unit/test_first_samples.c - first samples are told from others, by the Ps of a made-up runtime.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "collect/heap/firsts.h"
+#include "collect/heap/first_samples.h"
 
 enum { A = 0x1000, B = 0x2000, C = 0x3000 };
 
@@ -25,32 +25,33 @@ static const struct rtbuckets *reading(struct reading *r, uint64_t a, uint64_t b
 	return &r->all;
 }
 
-static void learn(struct firsts *f, uint64_t a, uint64_t b, uint64_t c, unsigned armed)
+static void learn(struct first_samples *f, uint64_t a, uint64_t b, uint64_t c, unsigned armed)
 {
 	struct reading r;
 
-	assert_int_equal(firsts_learn(f, reading(&r, a, b, c), armed, NULL), 0);
+	assert_int_equal(first_samples_learn(f, reading(&r, a, b, c), armed, NULL), 0);
 }
 
-static void begin(struct firsts *f, uint64_t a, uint64_t b, uint64_t c, unsigned armed)
+static void begin(struct first_samples *f, uint64_t a, uint64_t b, uint64_t c, unsigned armed)
 {
 	struct reading r;
 
-	assert_int_equal(firsts_begin(f, reading(&r, a, b, c), armed, NULL), 0);
+	assert_int_equal(first_samples_begin(f, reading(&r, a, b, c), armed, NULL), 0);
 }
 
-static void expect(const struct firsts *f, uint64_t a, uint64_t b, uint64_t c, uint64_t mixed)
+static void expect(const struct first_samples *f, uint64_t a, uint64_t b, uint64_t c,
+		   uint64_t mixed)
 {
-	assert_int_equal(firsts_of(f, A), a);
-	assert_int_equal(firsts_of(f, B), b);
-	assert_int_equal(firsts_of(f, C), c);
+	assert_int_equal(first_samples_of(f, A), a);
+	assert_int_equal(first_samples_of(f, B), b);
+	assert_int_equal(first_samples_of(f, C), c);
 	assert_int_equal(f->nknown, a + b + c);
 	assert_int_equal(f->mixed, mixed);
 }
 
 static void known_when_alone(void **state)
 {
-	struct firsts f = { 0 };
+	struct first_samples f = { 0 };
 
 	(void)state;
 	begin(&f, 10, 0, 0, 1);
@@ -62,12 +63,12 @@ static void known_when_alone(void **state)
 	expect(&f, 0, 1, 1, 0);
 	learn(&f, 15, 5, 9, 4);
 	expect(&f, 0, 2, 1, 0);
-	firsts_fini(&f);
+	first_samples_fini(&f);
 }
 
 static void mixed_among_others(void **state)
 {
-	struct firsts f = { 0 };
+	struct first_samples f = { 0 };
 
 	(void)state;
 	begin(&f, 0, 0, 0, 0);
@@ -75,13 +76,13 @@ static void mixed_among_others(void **state)
 	expect(&f, 0, 0, 0, 2);
 	learn(&f, 3, 2, 1, 3);
 	expect(&f, 0, 0, 1, 2);
-	firsts_fini(&f);
+	first_samples_fini(&f);
 }
 
 /* The P is marked, and its sample is not in a bucket yet. */
 static void in_flight(void **state)
 {
-	struct firsts f = { 0 };
+	struct first_samples f = { 0 };
 
 	(void)state;
 	begin(&f, 0, 0, 0, 0);
@@ -89,13 +90,13 @@ static void in_flight(void **state)
 	expect(&f, 0, 0, 0, 0);
 	learn(&f, 1, 1, 0, 2);
 	expect(&f, 1, 1, 0, 0);
-	firsts_fini(&f);
+	first_samples_fini(&f);
 }
 
 /* GOMAXPROCS was lowered: Ps and their marks are gone. */
 static void fewer_ps(void **state)
 {
-	struct firsts f = { 0 };
+	struct first_samples f = { 0 };
 
 	(void)state;
 	begin(&f, 5, 0, 0, 4);
@@ -103,12 +104,12 @@ static void fewer_ps(void **state)
 	expect(&f, 0, 0, 0, 0);
 	learn(&f, 6, 1, 0, 3);
 	expect(&f, 0, 1, 0, 0);
-	firsts_fini(&f);
+	first_samples_fini(&f);
 }
 
 static void begun_anew(void **state)
 {
-	struct firsts f = { 0 };
+	struct first_samples f = { 0 };
 
 	(void)state;
 	begin(&f, 0, 0, 0, 0);
@@ -117,7 +118,7 @@ static void begun_anew(void **state)
 	expect(&f, 0, 0, 0, 0);
 	learn(&f, 1, 0, 1, 2);
 	expect(&f, 0, 0, 1, 0);
-	firsts_fini(&f);
+	first_samples_fini(&f);
 }
 
 int main(void)

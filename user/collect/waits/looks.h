@@ -1,5 +1,5 @@
 /*
- * user/collect/waits/onlook.h - how long goroutines wait, seen from outside: all of them are looked at,
+ * user/collect/waits/looks.h - how long goroutines wait, seen from outside: all of them are looked at,
  * at random moments, and nothing of the target is changed.
  *
  * Little's law: the total length of a site's waits in a period is the period times the mean
@@ -14,7 +14,7 @@
  * Two looks in a row that see one goroutine have seen one wait when it was the same
  * (parked_same). A wait counts when a look finds that it has ended. A wait that the first look
  * found, or the last one, does not count, because its beginning or its end is not known. A wait
- * that ONLOOK_COUNTS looks saw is counted here and not by probes (onlook_conf.counted). That
+ * that LOOKS_COUNTS looks saw is counted here and not by probes (looks_conf.counted). That
  * number is small enough that probes need not count waits which they make a little longer, and
  * large enough that a shorter wait ends while probes are there.
  *
@@ -22,8 +22,8 @@
  * with next, waiting for the same: one that the probes have seen, or that stood still; or else
  * the stack that it was last found with.
  */
-#ifndef COLLECT_WAITS_ONLOOK_H
-#define COLLECT_WAITS_ONLOOK_H
+#ifndef COLLECT_WAITS_LOOKS_H
+#define COLLECT_WAITS_LOOKS_H
 
 #include "goprof_abi.h"
 #include "probe/labels.h"
@@ -31,25 +31,25 @@
 #include "sampling/tally.h"
 #include "subject/subject.h"
 
-#define ONLOOK_STRATUM_NS 2000000ull
-enum { ONLOOK_COUNTS = 3, ONLOOK_MAX = 1 << 18 /* goroutines that are looked at */ };
+#define LOOKS_STRATUM_NS 2000000ull
+enum { LOOKS_COUNTS = 3, LOOKS_MAX = 1 << 18 /* goroutines that are looked at */ };
 
-struct onlook;
+struct looks;
 
 /* What looks say of one entry of the tally. */
-struct onlook_estimate {
-	double count, count_variance; /* number of waits that ONLOOK_COUNTS looks saw */
-	double beyond;		      /* how many of these outlast a window (onlook_conf) */
+struct looks_estimate {
+	double count, count_variance; /* number of waits that LOOKS_COUNTS looks saw */
+	double beyond;		      /* how many of these outlast a window (looks_conf) */
 	/*
 	 * Total length of all of its waits. The variance from random looks is that of the site,
 	 * and is reported with the first entry of each site.
 	 */
 	double delay_ns, delay_variance;
-	/* Waits that fewer than ONLOOK_COUNTS looks saw: their number, and their delay. */
+	/* Waits that fewer than LOOKS_COUNTS looks saw: their number, and their delay. */
 	double few, few_ns;
 	/*
 	 * The total length of the waits that are counted. Chance selects which of those that last
-	 * about ONLOOK_COUNTS looks are among them, so it may be too large by edge_ns.
+	 * about LOOKS_COUNTS looks are among them, so it may be too large by edge_ns.
 	 */
 	double counted_ns, edge_ns;
 	/*
@@ -65,12 +65,12 @@ struct onlook_estimate {
 	double unsure_ns;
 };
 
-struct onlook_result {
+struct looks_result {
 	uint64_t looks, cpu_ns;
 	double stratum_ns;	 /* mean length */
 	uint64_t early, waiting; /* waits that were seen at the first look, and at the last */
 	double lost_ns;		 /* length of waits whose stacks could not be read */
-	uint64_t beyond;	 /* largest number of goroutines beyond ONLOOK_MAX at a time */
+	uint64_t beyond;	 /* largest number of goroutines beyond LOOKS_MAX at a time */
 	uint64_t labels_cut;
 	uint64_t crowded; /* waits of stacks that there was no room for */
 };
@@ -78,13 +78,13 @@ struct onlook_result {
 /*
  * Which waits are looked at. @reasons: one bit for each reason. @all: every wait, with those for
  * a thread and system calls; then stacks have the size of wait profiles. System calls are never
- * counted by ONLOOK_COUNTS looks, because it is not known whether several looks saw one call.
+ * counted by LOOKS_COUNTS looks, because it is not known whether several looks saw one call.
  * @semas: of semaphores, those that Go's block profile has. Stacks become entries of @t
  * (borrowed, as @labels). *@counted: waits that began before this time and still last have been
- * seen by ONLOOK_COUNTS looks; CLOCK_MONOTONIC, 0: none. -ENOTSUP when the layout lacks what is
+ * seen by LOOKS_COUNTS looks; CLOCK_MONOTONIC, 0: none. -ENOTSUP when the layout lacks what is
  * needed.
  */
-struct onlook_conf {
+struct looks_conf {
 	/*
 	 * A window of probes has two parts, and sees the end of a wait that begins in the first
 	 * one. *begin_ns (borrowed): the present length of the first part; last_ns: the length of
@@ -105,37 +105,37 @@ struct onlook_conf {
 	void *settle_arg;
 	volatile uint64_t *counted;
 };
-int onlook_new(struct subject *s, const struct collect_opts *o, const struct onlook_conf *c,
-	       struct onlook **out, struct err *e);
-void onlook_free(struct onlook *k);
-DEFINE_FREEP(struct onlook, onlook)
+int looks_new(struct subject *s, const struct collect_opts *o, const struct looks_conf *c,
+	      struct looks **out, struct err *e);
+void looks_free(struct looks *k);
+DEFINE_FREEP(struct looks, looks)
 
 /*
- * Looks are made from now on, until onlook_pause(), and stand for all of the time from @since on
+ * Looks are made from now on, until looks_pause(), and stand for all of the time from @since on
  * (CLOCK_MONOTONIC, not long ago; 0: now). A wait that is there at a pause counts up to it.
  */
-int onlook_begin(struct onlook *k, uint64_t since, struct err *e);
-int onlook_pause(struct onlook *k, struct err *e);
+int looks_begin(struct looks *k, uint64_t since, struct err *e);
+int looks_pause(struct looks *k, struct err *e);
 
 /* Looks are for the time up to now; no more are made. */
-void onlook_stop(struct onlook *k);
+void looks_stop(struct looks *k);
 
-/* To be polled for reading; onlook_poll() then looks when it is time. */
-int onlook_fd(const struct onlook *k);
-int onlook_poll(struct onlook *k, struct err *e);
+/* To be polled for reading; looks_poll() then looks when it is time. */
+int looks_fd(const struct looks *k);
+int looks_poll(struct looks *k, struct err *e);
 
 /* The results. Waits that are there now have not ended. */
-void onlook_end(struct onlook *k, struct onlook_result *out);
+void looks_end(struct looks *k, struct looks_result *out);
 /*
  * Says in a profile's comments how delays were learned; the other parameters are as in
- * onlook_conf.
+ * looks_conf.
  */
-int onlook_comment(const struct onlook_result *r, uint64_t begin_ns, uint64_t end_ns,
-		   struct prof *p, struct err *e);
-/* To be called after onlook_end(); @entry: its index in the tally. */
-struct onlook_estimate onlook_of(const struct onlook *k, size_t entry);
-/* For what is told of a site, or of all (onlook_sums.h). */
-struct onlook_sums;
-const struct onlook_sums *onlook_sums(const struct onlook *k);
+int looks_comment(const struct looks_result *r, uint64_t begin_ns, uint64_t end_ns, struct prof *p,
+		  struct err *e);
+/* To be called after looks_end(); @entry: its index in the tally. */
+struct looks_estimate looks_of(const struct looks *k, size_t entry);
+/* For what is told of a site, or of all (looks_sums.h). */
+struct looks_sums;
+const struct looks_sums *looks_sums(const struct looks *k);
 
 #endif

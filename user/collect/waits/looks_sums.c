@@ -1,5 +1,5 @@
-/* user/collect/waits/onlook_sums.c - the sums of looks, and their variances. */
-#include "collect/waits/onlook_sums.h"
+/* user/collect/waits/looks_sums.c - the sums of looks, and their variances. */
+#include "collect/waits/looks_sums.h"
 #include "profile/profile.h"
 
 enum { SITES_MAX = 1 << 20 };
@@ -7,12 +7,12 @@ enum { SITES_MAX = 1 << 20 };
 #define LENGTH_MIN_NS 7e6
 #define LENGTH_STEP   1.25
 #define STANDS_MOST   3
-/* every wait that is longer than so many gaps between looks is seen by ONLOOK_COUNTS of them */
+/* every wait that is longer than so many gaps between looks is seen by LOOKS_COUNTS of them */
 #define EDGE_GAPS 4
 
 /* ---- which waits belong to which site ---- */
 
-static const char *func_at(struct onlook_sums *u, uint64_t pc)
+static const char *func_at(struct looks_sums *u, uint64_t pc)
 {
 	const char *name = subject_func_name(u->s, pc - 1);
 
@@ -24,7 +24,7 @@ static const char *func_at(struct onlook_sums *u, uint64_t pc)
  * functions with names of their own (sync.runtime_Semacquire), and not those of the runtime.
  * Source: the callers of semacquire1 in runtime/sema.go, Go 1.18 to 1.27.
  */
-static bool is_counted(struct onlook_sums *u, const struct gpb_stack *st, uint8_t reason)
+static bool is_counted(struct looks_sums *u, const struct gpb_stack *st, uint8_t reason)
 {
 	bool asked = false;
 
@@ -41,38 +41,38 @@ static bool is_counted(struct onlook_sums *u, const struct gpb_stack *st, uint8_
 }
 
 /* The first of a site's entries that counts identifies the site. */
-static int site_of(struct onlook_sums *u, size_t entry, size_t *out, struct err *e)
+static int site_of(struct looks_sums *u, size_t entry, size_t *out, struct err *e)
 {
 	size_t at = u->tally->entries.at[entry].site;
 
 	while (u->sites.n <= at) {
-		struct onlook_site *to = vec_add(&u->sites, SITES_MAX);
+		struct looks_site *to = vec_add(&u->sites, SITES_MAX);
 
 		if (!to)
 			return err_set(e, -ENOMEM, "no memory for stacks");
-		*to = (struct onlook_site){ .known = false };
+		*to = (struct looks_site){ .known = false };
 	}
 	*out = at;
 	return 0;
 }
 
-static int room_for(struct onlook_sums *u, size_t entry, struct err *e)
+static int room_for(struct looks_sums *u, size_t entry, struct err *e)
 {
 	while (u->at.n <= entry) {
-		struct onlook_sum *to = vec_add(&u->at, SITES_MAX);
+		struct looks_sum *to = vec_add(&u->at, SITES_MAX);
 
 		if (!to)
 			return err_set(e, -ENOMEM, "no memory for stacks");
-		*to = (struct onlook_sum){ .counted = 0 };
+		*to = (struct looks_sum){ .counted = 0 };
 	}
 	return 0;
 }
 
-int onlook_sums_entry(struct onlook_sums *u, const struct gpb_stack *st, uint8_t reason, bool still,
-		      bool *known, int32_t *out, struct err *e)
+int looks_sums_entry(struct looks_sums *u, const struct gpb_stack *st, uint8_t reason, bool still,
+		     bool *known, int32_t *out, struct err *e)
 {
 	struct tally_entry *en;
-	struct onlook_sum *sums;
+	struct looks_sum *sums;
 	size_t entry;
 	int ret = 0;
 
@@ -84,7 +84,7 @@ int onlook_sums_entry(struct onlook_sums *u, const struct gpb_stack *st, uint8_t
 	if (ret == -E2BIG) {
 		u->crowded++;
 		*known = true;
-		*out = ONLOOK_NOT_COUNTED;
+		*out = LOOKS_NOT_COUNTED;
 		return 0;
 	}
 	if (!ret)
@@ -101,16 +101,16 @@ int onlook_sums_entry(struct onlook_sums *u, const struct gpb_stack *st, uint8_t
 		ret = site_of(u, entry, &sums->site, e);
 		if (ret)
 			return ret;
-		sums->counted = is_counted(u, st, reason) ? 1 : ONLOOK_NOT_COUNTED;
+		sums->counted = is_counted(u, st, reason) ? 1 : LOOKS_NOT_COUNTED;
 		sums->apart = u->reasons_apart >> (reason & 63) & 1;
 	}
-	*out = sums->counted == ONLOOK_NOT_COUNTED ? ONLOOK_NOT_COUNTED : (int32_t)entry;
+	*out = sums->counted == LOOKS_NOT_COUNTED ? LOOKS_NOT_COUNTED : (int32_t)entry;
 	return 0;
 }
 
 /* ---- sums ---- */
 
-static void site_turn(struct onlook_site *s, uint64_t look)
+static void site_turn(struct looks_site *s, uint64_t look)
 {
 	s->squares += (s->now - s->last) * (s->now - s->last);
 	s->last = s->now;
@@ -122,17 +122,17 @@ static void site_turn(struct onlook_site *s, uint64_t look)
 	s->look = look;
 }
 
-static void site_saw(struct onlook_site *s, uint64_t look, double ns)
+static void site_saw(struct looks_site *s, uint64_t look, double ns)
 {
 	if (s->look != look)
 		site_turn(s, look);
 	s->now += ns;
 }
 
-void onlook_sums_saw(struct onlook_sums *u, int32_t entry, double ns)
+void looks_sums_saw(struct looks_sums *u, int32_t entry, double ns)
 {
-	const struct onlook_sum *sum = &u->at.at[entry];
-	struct onlook_site *s = &u->sites.at[sum->site];
+	const struct looks_sum *sum = &u->at.at[entry];
+	struct looks_site *s = &u->sites.at[sum->site];
 
 	if (!s->known)
 		s->first = (size_t)entry;
@@ -150,11 +150,11 @@ void onlook_sums_saw(struct onlook_sums *u, int32_t entry, double ns)
  * was so, for L of LENGTH_MIN_NS * LENGTH_STEP^i. It happens because we do not always run when we
  * want to.
  */
-void onlook_sums_gap(struct onlook_sums *u, double gap)
+void looks_sums_gap(struct looks_sums *u, double gap)
 {
 	double length = LENGTH_MIN_NS;
 
-	for (size_t i = 0; i < ONLOOK_LENGTHS; i++, length *= LENGTH_STEP) {
+	for (size_t i = 0; i < LOOKS_LENGTHS; i++, length *= LENGTH_STEP) {
 		double missed = u->before + u->gap + gap - length;
 
 		if (missed <= 0)
@@ -167,14 +167,14 @@ void onlook_sums_gap(struct onlook_sums *u, double gap)
 }
 
 /* How many waits of this length each one stands for that was seen often enough. */
-static double wait_stands_for(const struct onlook_sums *u, double ns)
+static double wait_stands_for(const struct looks_sums *u, double ns)
 {
 	double length = LENGTH_MIN_NS, part, missed, seen;
 	size_t i = 0;
 
 	if (ns < length || u->gaps_ns <= 0)
 		return 1;
-	for (; i < ONLOOK_LENGTHS - 2 && length * LENGTH_STEP < ns; i++)
+	for (; i < LOOKS_LENGTHS - 2 && length * LENGTH_STEP < ns; i++)
 		length *= LENGTH_STEP;
 	part = (ns - length) / (length * (LENGTH_STEP - 1));
 	part = part < 1 ? part : 1;
@@ -187,7 +187,7 @@ static double wait_stands_for(const struct onlook_sums *u, double ns)
  * The probability that a wait which began in the first part of a window still lasts at the
  * window's end.
  */
-static double outlasts(const struct onlook_sums *u, double length)
+static double outlasts(const struct looks_sums *u, double length)
 {
 	double begin = u->begin_ns ? (double)*u->begin_ns : 0;
 	double p = begin > 0 ? (length - u->last_ns) / begin : 0;
@@ -195,18 +195,18 @@ static double outlasts(const struct onlook_sums *u, double length)
 	return p < 0 ? 0 : p > 1 ? 1 : p;
 }
 
-void onlook_sums_unsure(struct onlook_sums *u, int32_t entry, double ns)
+void looks_sums_unsure(struct looks_sums *u, int32_t entry, double ns)
 {
-	struct onlook_sum *s = &u->at.at[entry];
+	struct looks_sum *s = &u->at.at[entry];
 
 	s->count_variance += 1;
 	s->ns_variance += ns * ns;
 	s->unsure_ns += ns;
 }
 
-void onlook_sums_over(struct onlook_sums *u, int32_t entry, double ns, double length)
+void looks_sums_over(struct looks_sums *u, int32_t entry, double ns, double length)
 {
-	struct onlook_sum *s = &u->at.at[entry];
+	struct looks_sum *s = &u->at.at[entry];
 	double n;
 
 	s->ns += ns;
@@ -228,7 +228,7 @@ void onlook_sums_over(struct onlook_sums *u, int32_t entry, double ns, double le
 	s->count_variance += n * (n - 1);
 }
 
-void onlook_sums_end(struct onlook_sums *u, double phase_ns, double strata_ns)
+void looks_sums_end(struct looks_sums *u, double phase_ns, double strata_ns)
 {
 	double look = u->look ? phase_ns / (double)u->look : 0;
 
@@ -244,44 +244,44 @@ void onlook_sums_end(struct onlook_sums *u, double phase_ns, double strata_ns)
  * The variance comes from the differences between neighbouring looks; where both see the same,
  * chance had no effect.
  */
-static double variance_of(const struct onlook_sums *u, const struct onlook_site *s)
+static double variance_of(const struct looks_sums *u, const struct looks_site *s)
 {
 	return s->squares / 2 * u->scale * u->scale;
 }
 
-double onlook_site_variance(const struct onlook_sums *u, size_t site)
+double looks_site_variance(const struct looks_sums *u, size_t site)
 {
 	if (site >= u->sites.n || !u->sites.at[site].known)
 		return u->unmet;
 	return variance_of(u, &u->sites.at[site]);
 }
 
-double onlook_all_variance(const struct onlook_sums *u)
+double looks_all_variance(const struct looks_sums *u)
 {
 	return variance_of(u, &u->all);
 }
 
-double onlook_apart_variance(const struct onlook_sums *u)
+double looks_apart_variance(const struct looks_sums *u)
 {
 	return variance_of(u, &u->apart);
 }
 
-double onlook_site_count(const struct onlook_sums *u, size_t site)
+double looks_site_count(const struct looks_sums *u, size_t site)
 {
 	return site < u->sites.n ? u->sites.at[site].count : 0;
 }
 
-uint64_t onlook_stands_from(const struct onlook_sums *u)
+uint64_t looks_stands_from(const struct looks_sums *u)
 {
 	if (u->gaps_ns <= 0 || wait_stands_for(u, LENGTH_MIN_NS) > STANDS_MOST)
 		return 0;
 	return (uint64_t)LENGTH_MIN_NS;
 }
 
-struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry)
+struct looks_estimate looks_sums_of(const struct looks_sums *u, size_t entry)
 {
-	const struct onlook_sum *s = entry < u->at.n ? &u->at.at[entry] : NULL;
-	struct onlook_estimate out = {};
+	const struct looks_sum *s = entry < u->at.n ? &u->at.at[entry] : NULL;
+	struct looks_estimate out = {};
 
 	if (s && s->counted == 1) {
 		out.count = s->count;
@@ -306,8 +306,8 @@ struct onlook_estimate onlook_sums_of(const struct onlook_sums *u, size_t entry)
 	return out;
 }
 
-int onlook_comment(const struct onlook_result *r, uint64_t begin_ns, uint64_t end_ns,
-		   struct prof *p, struct err *e)
+int looks_comment(const struct looks_result *r, uint64_t begin_ns, uint64_t end_ns, struct prof *p,
+		  struct err *e)
 {
 	int ret = prof_comment(p, e,
 			       "delays: by %llu looks from outside, every %.1f ms, at who waits; "
@@ -336,7 +336,7 @@ int onlook_comment(const struct onlook_result *r, uint64_t begin_ns, uint64_t en
 	return ret;
 }
 
-void onlook_sums_fini(struct onlook_sums *u)
+void looks_sums_fini(struct looks_sums *u)
 {
 	vec_fini(&u->at);
 	vec_fini(&u->sites);

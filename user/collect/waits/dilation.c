@@ -1,8 +1,8 @@
 /*
- * user/collect/waits/slowness.c - compares the clocks of windows with the runtime's count and the
+ * user/collect/waits/dilation.c - compares the clocks of windows with the runtime's count and the
  * target's clock.
  */
-#include "collect/waits/slowness.h"
+#include "collect/waits/dilation.h"
 #include "goprof_abi.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 #define SHORT_HITS 4
 /* Where more than this share of all hits follow closely, the mean gap of all hits is taken for theirs. */
 #define SHORT_MOST 0.9
-/* As many times slower the target must be for slowness_dense(). */
+/* As many times slower the target must be for dilation_dense(). */
 #define DENSE_SLOW 3
 /* Two measurements of the same pace, some milliseconds apart, may be so many times apart by chance. */
 #define PACE_TELLS 1.5
@@ -35,7 +35,7 @@ static uint64_t now_ns(void)
 }
 
 /* The runtime's count of switches now; 0: not known. A process that has just begun may not have the counters yet. */
-static uint64_t switches_now(struct slowness *w)
+static uint64_t switches_now(struct dilation *w)
 {
 	struct subject *s = w->s;
 	uint64_t now;
@@ -68,7 +68,7 @@ static double clock_now(clockid_t clock)
 }
 
 /* CPU time of the target since the last call. */
-static double busy_since(struct slowness *w)
+static double busy_since(struct dilation *w)
 {
 	double cpu = 0, busy = 0;
 	clockid_t clock;
@@ -81,14 +81,14 @@ static double busy_since(struct slowness *w)
 	return busy;
 }
 
-void slowness_step(struct slowness *w, const struct slowness_step *s)
+void dilation_step(struct dilation *w, const struct dilation_step *s)
 {
 	run_rates_step(&w->rates, s->runs, s->ns);
-	w->steps[w->nsteps++ % SLOWNESS_STEPS] = *s;
+	w->steps[w->nsteps++ % DILATION_STEPS] = *s;
 }
 
 /* Ends a step, if it has lasted for long enough, and begins the next one. */
-static void step(struct slowness *w, double least_ns)
+static void step(struct dilation *w, double least_ns)
 {
 	double now = clock_now(CLOCK_MONOTONIC), busy;
 	uint64_t count;
@@ -100,7 +100,7 @@ static void step(struct slowness *w, double least_ns)
 		return;
 	busy = busy_since(w);
 	if (w->step_count && count >= w->step_count)
-		slowness_step(w, &(struct slowness_step){ .end = now,
+		dilation_step(w, &(struct dilation_step){ .end = now,
 							  .ns = now - w->step_began,
 							  .runs = (double)(count - w->step_count),
 							  .busy_ns = busy });
@@ -108,12 +108,12 @@ static void step(struct slowness *w, double least_ns)
 	w->step_began = now;
 }
 
-void slowness_mark(struct slowness *w)
+void dilation_mark(struct dilation *w)
 {
 	w->switches_marked = switches_now(w);
 }
 
-void slowness_begin(struct slowness *w, double hit_ns)
+void dilation_begin(struct dilation *w, double hit_ns)
 {
 	uint64_t now = switches_now(w);
 
@@ -127,17 +127,17 @@ void slowness_begin(struct slowness *w, double hit_ns)
 	busy_since(w);
 }
 
-void slowness_poll(struct slowness *w)
+void dilation_poll(struct dilation *w)
 {
 	if (w->step_count) /* there are windows, and the count is known */
 		step(w, RUN_STEP_NS);
 }
 
 /* The last one that ended before @when; NULL: it is not known. */
-static const struct slowness_step *step_before(const struct slowness *w, uint64_t when)
+static const struct dilation_step *step_before(const struct dilation *w, uint64_t when)
 {
-	for (uint64_t back = 1; back <= SLOWNESS_STEPS && back <= w->nsteps; back++) {
-		const struct slowness_step *s = &w->steps[(w->nsteps - back) % SLOWNESS_STEPS];
+	for (uint64_t back = 1; back <= DILATION_STEPS && back <= w->nsteps; back++) {
+		const struct dilation_step *s = &w->steps[(w->nsteps - back) % DILATION_STEPS];
 
 		if (s->end <= (double)when)
 			return s;
@@ -146,16 +146,16 @@ static const struct slowness_step *step_before(const struct slowness *w, uint64_
 }
 
 /* The paces of the time of a window, by the runtime's count. */
-static struct slowness_at paces_at(const struct slowness *w, const struct stretch *s,
+static struct dilation_at paces_at(const struct dilation *w, const struct stretch *s,
 				   double begin_ns)
 {
-	const struct slowness_step *before = step_before(w, s->asked);
+	const struct dilation_step *before = step_before(w, s->asked);
 	double from = (double)s->opened, to = from + begin_ns;
-	struct slowness_at at = { .beside = before && before->ns > 0 ? before->runs / before->ns :
+	struct dilation_at at = { .beside = before && before->ns > 0 ? before->runs / before->ns :
 								       -1 };
 
-	for (uint64_t back = 1; back <= SLOWNESS_STEPS && back <= w->nsteps; back++) {
-		const struct slowness_step *in = &w->steps[(w->nsteps - back) % SLOWNESS_STEPS];
+	for (uint64_t back = 1; back <= DILATION_STEPS && back <= w->nsteps; back++) {
+		const struct dilation_step *in = &w->steps[(w->nsteps - back) % DILATION_STEPS];
 		double pace = in->ns > 0 ? in->runs / in->ns : 0;
 
 		if (in->end <= from || in->end - in->ns >= to)
@@ -168,7 +168,7 @@ static struct slowness_at paces_at(const struct slowness *w, const struct stretc
 }
 
 /* Were next to all runs at about this pace such that probes see? */
-static bool all_seen_at(const struct slowness *w, double pace)
+static bool all_seen_at(const struct dilation *w, double pace)
 {
 	return pace < ALIKE * w->dense && w->dense < ALIKE * pace;
 }
@@ -178,18 +178,18 @@ static bool all_seen_at(const struct slowness *w, double pace)
  * count has may be yields, unless windows at that pace have shown that there are none. Then a target that saw no CPU
  * for a few milliseconds is told from one that ran all the time.
  */
-static bool over(const struct slowness *w, double seen)
+static bool over(const struct dilation *w, double seen)
 {
-	const struct slowness_at *at = &w->at;
+	const struct dilation_at *at = &w->at;
 
 	return run_rates_beyond(at->beside, RUN_DILATED * seen) &&
 	       (all_seen_at(w, at->beside) ||
 		(at->known && run_rates_beyond(at->beside, RUN_DILATED * at->least)));
 }
 
-double slowness_pace(const struct slowness *w, double seen)
+double dilation_pace(const struct dilation *w, double seen)
 {
-	const struct slowness_at *at = &w->at;
+	const struct dilation_at *at = &w->at;
 	double pace = at->beside;
 
 	if (pace < 0)
@@ -201,7 +201,7 @@ double slowness_pace(const struct slowness *w, double seen)
 	return at->faster && run_rates_beyond(seen, pace) ? seen : pace;
 }
 
-void slowness_end(struct slowness *w)
+void dilation_end(struct dilation *w)
 {
 	uint64_t now = switches_now(w);
 
@@ -222,7 +222,7 @@ void slowness_end(struct slowness *w)
  * where that is known: the count tells how many hits there would be, at any time, in so much CPU
  * time.
  */
-static double slowness(const struct slowness *w)
+static double dilation(const struct dilation *w)
 {
 	double gap, mean, slow;
 
@@ -236,12 +236,12 @@ static double slowness(const struct slowness *w)
 	return slow > 1 ? slow : 1;
 }
 
-double slowness_mean(const struct slowness *w, uint64_t windows)
+double dilation_mean(const struct dilation *w, uint64_t windows)
 {
 	return windows ? w->sum / (double)windows : 1;
 }
 
-void slowness_add(struct gpb_wait_clock *sum, const struct gpb_wait_clock *cpu)
+void dilation_add(struct gpb_wait_clock *sum, const struct gpb_wait_clock *cpu)
 {
 	sum->shorts += cpu->shorts;
 	sum->short_ns += cpu->short_ns;
@@ -255,7 +255,7 @@ static void remember(double *v, double now)
 	*v = MEMORY * *v + now;
 }
 
-void slowness_skip(struct slowness *w, const struct gpb_wait_clock *sum)
+void dilation_skip(struct dilation *w, const struct gpb_wait_clock *sum)
 {
 	w->clock = *sum;
 }
@@ -277,9 +277,9 @@ static struct gpb_wait_clock since(const struct gpb_wait_clock *now,
  * the pace of its own moment: in the mean over some seconds, a program that has just become busy would seem to be
  * as fast with probes as without. Probes make nothing faster: then the pace was another one.
  */
-static void learn_pace(struct slowness *w, const struct gpb_wait_clock *n, uint64_t asked)
+static void learn_pace(struct dilation *w, const struct gpb_wait_clock *n, uint64_t asked)
 {
-	const struct slowness_step *s = step_before(w, asked);
+	const struct dilation_step *s = step_before(w, asked);
 	double taken = (double)(n->short_ns + n->long_ns), own;
 
 	if (!s || w->at.over || (double)n->shorts <= SHORT_MOST * (double)(n->shorts + n->longs))
@@ -296,13 +296,13 @@ static void learn_pace(struct slowness *w, const struct gpb_wait_clock *n, uint6
 		w->dense = w->at.beside;
 }
 
-void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum, const struct stretch *s,
+void dilation_learn(struct dilation *w, const struct gpb_wait_clock *sum, const struct stretch *s,
 		    double begin_ns, double seen)
 {
 	const struct gpb_wait_clock n = since(sum, &w->clock);
 
 	switches_now(w); /* it may be the last reading before the target exits */
-	slowness_poll(w);
+	dilation_poll(w);
 	w->clock = *sum;
 	remember(&w->shorts, (double)n.shorts);
 	remember(&w->short_ns, (double)n.short_ns);
@@ -310,11 +310,11 @@ void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum, const 
 	w->at = paces_at(w, s, begin_ns);
 	w->at.over = over(w, seen);
 	learn_pace(w, &n, s->asked);
-	w->now = slowness(w);
+	w->now = dilation(w);
 	w->sum += w->now;
 }
 
-double slowness_own(const struct slowness *w, double runs, double own_ns)
+double dilation_own(const struct dilation *w, double runs, double own_ns)
 {
 	double least = w->at.close > 0 ? runs / w->at.close : 0;
 
@@ -323,9 +323,9 @@ double slowness_own(const struct slowness *w, double runs, double own_ns)
 	return w->at.dense || least > PACE_TELLS * own_ns ? least : own_ns;
 }
 
-struct slowness_terms slowness_terms(const struct slowness *w, uint64_t begin_ns)
+struct dilation_terms dilation_terms(const struct dilation *w, uint64_t begin_ns)
 {
-	return (struct slowness_terms){
+	return (struct dilation_terms){
 		.own = { .ns = (uint64_t)((double)begin_ns / (1 + ROOM * (w->now - 1))),
 			 .hit_ns = (uint64_t)w->hit_ns },
 		.own_share = (uint64_t)(GPB_SHARE_ONE / w->now),
@@ -333,14 +333,14 @@ struct slowness_terms slowness_terms(const struct slowness *w, uint64_t begin_ns
 	};
 }
 
-double slowness_unmet(const struct slowness *w)
+double dilation_unmet(const struct dilation *w)
 {
 	double unmet = run_rates_unmet(&w->rates).runs;
 
 	return unmet > MANY * w->switches ? unmet : 0;
 }
 
-double slowness_met(const struct slowness *w)
+double dilation_met(const struct dilation *w)
 {
 	double unmet = run_rates_unmet(&w->rates).runs;
 
@@ -348,9 +348,9 @@ double slowness_met(const struct slowness *w)
 }
 
 /* The difference between the total and what windows stand for, which they have @lack times too few of. */
-static double misfit(const struct slowness *w, const struct tally_estimate *windows, double lack)
+static double misfit(const struct dilation *w, const struct tally_estimate *windows, double lack)
 {
-	double off = slowness_met(w) - lack * windows->value;
+	double off = dilation_met(w) - lack * windows->value;
 	double chance = SURELY * lack * sqrt(windows->variance > 0 ? windows->variance : 0);
 
 	return fabs(off) > chance ? off : 0;
@@ -360,27 +360,27 @@ static double misfit(const struct slowness *w, const struct tally_estimate *wind
  * Few windows tell the usual pace badly, and one that met a storm has much weight in the fit. So what they lack
  * is believed only where the total does not fit without it, and fits better with it.
  */
-double slowness_lack(const struct slowness *w, const struct tally_estimate *windows)
+double dilation_lack(const struct dilation *w, const struct tally_estimate *windows)
 {
 	double lack = run_rates_lack(&w->rates), off = misfit(w, windows, 1);
 
-	return fabs(slowness_met(w) - lack * windows->value) < fabs(off) ? lack : 1;
+	return fabs(dilation_met(w) - lack * windows->value) < fabs(off) ? lack : 1;
 }
 
 /* What is too little to be told is uncertain, too. */
-static double few_unmet(const struct slowness *w)
+static double few_unmet(const struct dilation *w)
 {
-	return slowness_unmet(w) > 0 ? 0 : run_rates_unmet(&w->rates).runs;
+	return dilation_unmet(w) > 0 ? 0 : run_rates_unmet(&w->rates).runs;
 }
 
-double slowness_of_site(const struct slowness *w)
+double dilation_of_site(const struct dilation *w)
 {
-	double unmet = slowness_unmet(w) * GPB_COUNT_ONE;
+	double unmet = dilation_unmet(w) * GPB_COUNT_ONE;
 
 	return unmet * unmet;
 }
 
-double slowness_unsure(const struct slowness *w, const struct tally_estimate *windows, double lack)
+double dilation_unsure(const struct dilation *w, const struct tally_estimate *windows, double lack)
 {
 	struct run_unmet u = run_rates_unmet(&w->rates);
 	double faster = misfit(w, windows, lack) ? u.faster : 0;
@@ -388,7 +388,7 @@ double slowness_unsure(const struct slowness *w, const struct tally_estimate *wi
 	return faster + u.unsure + few_unmet(w);
 }
 
-void slowness_fini(struct slowness *w)
+void dilation_fini(struct dilation *w)
 {
 	rtcounters_free(w->counters);
 }

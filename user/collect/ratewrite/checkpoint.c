@@ -1,5 +1,5 @@
-/* user/collect/ratewrite/early.c - keeps the last reading for a target that has gone. */
-#include "collect/ratewrite/early.h"
+/* user/collect/ratewrite/checkpoint.c - keeps the last reading for a target that has gone. */
+#include "collect/ratewrite/checkpoint.h"
 #include "profile/profile.h"
 
 #include <sys/timerfd.h>
@@ -18,19 +18,19 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-void early_init(struct early *a, struct subject *s,
-		int (*read)(void *arg, struct prof **out, struct err *e), void *arg)
+void checkpoint_init(struct checkpoint *a, struct subject *s,
+		     int (*read)(void *arg, struct prof **out, struct err *e), void *arg)
 {
-	*a = (struct early){ .s = s, .read = read, .arg = arg, .timer = -1 };
+	*a = (struct checkpoint){ .s = s, .read = read, .arg = arg, .timer = -1 };
 }
 
-void early_fini(struct early *a)
+void checkpoint_fini(struct checkpoint *a)
 {
 	prof_free(a->prof);
 	closep(&a->timer);
 }
 
-static int arm(struct early *a, uint64_t took_ns, struct err *e)
+static int arm(struct checkpoint *a, uint64_t took_ns, struct err *e)
 {
 	uint64_t wait = (a->read_ns - a->start_ns) / 10;
 	struct itimerspec t = { 0 };
@@ -46,7 +46,7 @@ static int arm(struct early *a, uint64_t took_ns, struct err *e)
 	return timerfd_settime(a->timer, 0, &t, NULL) ? err_sys(e, "timer") : 0;
 }
 
-int early_start(struct early *a, bool again, struct err *e)
+int checkpoint_start(struct checkpoint *a, bool again, struct err *e)
 {
 	int ret;
 
@@ -60,7 +60,7 @@ int early_start(struct early *a, bool again, struct err *e)
 	return arm(a, 0, e);
 }
 
-int early_again(struct early *a, struct err *e)
+int checkpoint_again(struct checkpoint *a, struct err *e)
 {
 	CLEANUP(prof_freep) struct prof *p = NULL;
 	uint64_t expired, before = now_ns();
@@ -74,7 +74,7 @@ int early_again(struct early *a, struct err *e)
 	return arm(a, now_ns() - before, e);
 }
 
-int early_hand_over(struct early *a, struct prof **out, struct err *e)
+int checkpoint_hand_over(struct checkpoint *a, struct prof **out, struct err *e)
 {
 	int ret;
 

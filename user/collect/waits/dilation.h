@@ -1,12 +1,12 @@
 /*
- * user/collect/waits/slowness.h - the overhead dilation: how much slower probes make a target while
+ * user/collect/waits/dilation.h - the overhead dilation: how much slower probes make a target while
  * they are in it, and how much of a window is the target's own time.
  *
  * It is estimated from how short the times between two hits are (struct gpb_wait_clock) and,
  * where it is known, from the runtime's own count of how often goroutines began to run.
  */
-#ifndef COLLECT_WAITS_SLOWNESS_H
-#define COLLECT_WAITS_SLOWNESS_H
+#ifndef COLLECT_WAITS_DILATION_H
+#define COLLECT_WAITS_DILATION_H
 
 #include "base/again.h"
 #include "engine/probing.h"
@@ -17,13 +17,13 @@
 #include "subject/subject.h"
 
 /* By the runtime's count and the target's clock: runs and CPU time in some milliseconds that ended at @end. */
-struct slowness_step {
+struct dilation_step {
 	double end, ns, runs, busy_ns; /* end: CLOCK_MONOTONIC, ns */
 };
-enum { SLOWNESS_STEPS = 32 };
+enum { DILATION_STEPS = 32 };
 
 /* Paces of the time of a window, in runs per ns by the runtime's count. */
-struct slowness_at {
+struct dilation_at {
 	double beside;	    /* in the last step before a probe was put in; < 0: not known */
 	double least, most; /* of the steps in which the window was */
 	double close; /* beside it, if nearly all hits in it follow each other closely; otherwise 0 */
@@ -36,7 +36,7 @@ struct slowness_at {
 };
 
 /* A struct that is zeroed, except for its first member, is a new one. */
-struct slowness {
+struct dilation {
 	struct subject *s; /* borrowed */
 	double now, sum;   /* how many times slower lately; the sum of that over windows */
 	double hit_ns;	   /* ns that a hit takes, as measured */
@@ -57,61 +57,61 @@ struct slowness {
 	 */
 	double taken_ns, own_ns;
 	double cpu_before;     /* ns: the target's clock */
-	struct slowness_at at; /* of the window that was learned last */
+	struct dilation_at at; /* of the window that was learned last */
 	double dense;	       /* .beside of the last dense one; 0: there was none */
 
 	struct run_rates rates; /* of the runtime's count, and of what windows saw of it */
 	uint64_t step_count;	/* the count when the present step began; 0: not known */
 	double step_began;	/* CLOCK_MONOTONIC, ns */
-	/* The last ones, from the oldest at nsteps % SLOWNESS_STEPS on; nsteps: of all. */
-	struct slowness_step steps[SLOWNESS_STEPS];
+	/* The last ones, from the oldest at nsteps % DILATION_STEPS on; nsteps: of all. */
+	struct dilation_step steps[DILATION_STEPS];
 	uint64_t nsteps;
 };
 
 /* Full observation ends here, at the first moment after it: what is counted from now on belongs to windows. */
-void slowness_mark(struct slowness *w);
+void dilation_mark(struct dilation *w);
 /* Windows begin, and a hit costs @hit_ns; or there are no more windows. */
-void slowness_begin(struct slowness *w, double hit_ns);
-void slowness_end(struct slowness *w);
+void dilation_begin(struct dilation *w, double hit_ns);
+void dilation_end(struct dilation *w);
 /* To be called often while there are windows: looks at the runtime's count from time to time. */
-void slowness_poll(struct slowness *w);
+void dilation_poll(struct dilation *w);
 /* Passes over what the clocks of all CPUs counted where there was no window. */
-void slowness_skip(struct slowness *w, const struct gpb_wait_clock *sum);
+void dilation_skip(struct dilation *w, const struct gpb_wait_clock *sum);
 /*
  * The window @s is over, in which waits may have begun for @begin_ns, and in which so many runs were seen for each
  * ns of the target's own time; the clocks of all CPUs have added up to @sum since the first one.
  */
-void slowness_learn(struct slowness *w, const struct gpb_wait_clock *sum, const struct stretch *s,
+void dilation_learn(struct dilation *w, const struct gpb_wait_clock *sum, const struct stretch *s,
 		    double begin_ns, double seen);
 /* For tests: the count and the clock, in steps. */
-void slowness_step(struct slowness *w, const struct slowness_step *s);
+void dilation_step(struct dilation *w, const struct dilation_step *s);
 /*
  * The target's own time in the part of the window that was learned last in which @runs were seen: @own_ns by the
  * clock of struct gpb_own. In a dense one it is as long as so many runs take beside it. It is so, too, where hits
  * follow closely and the clock is far shorter than that: other runs may have come in between, so it can only be longer.
  */
-double slowness_own(const struct slowness *w, double runs, double own_ns);
+double dilation_own(const struct dilation *w, double runs, double own_ns);
 /*
  * The pace of the runtime's count at that window, in runs per ns, as if there were no probes: that beside it, except
  * at the beginning and the end of a storm, and where the target got no CPU in the window. @seen: what the window
  * saw, in runs per ns of the target's own time.
  */
-double slowness_pace(const struct slowness *w, double seen);
+double dilation_pace(const struct dilation *w, double seen);
 /* How many times slower, in the mean of @windows; 1: there was none. */
-double slowness_mean(const struct slowness *w, uint64_t windows);
-void slowness_add(struct gpb_wait_clock *sum, const struct gpb_wait_clock *cpu);
+double dilation_mean(const struct dilation *w, uint64_t windows);
+void dilation_add(struct gpb_wait_clock *sum, const struct gpb_wait_clock *cpu);
 
 /* The parameters of the clocks in the next window, whose first part lasts @begin_ns. */
-struct slowness_terms {
+struct dilation_terms {
 	struct gpb_own own;
 	uint64_t own_share, short_ns;
 };
-struct slowness_terms slowness_terms(const struct slowness *w, uint64_t begin_ns);
+struct dilation_terms dilation_terms(const struct dilation *w, uint64_t begin_ns);
 /* The runtime's count without runs at a pace that no window met (run_rates.h); < 0: not known. */
-double slowness_met(const struct slowness *w);
+double dilation_met(const struct dilation *w);
 /* How many runs were at such a pace; 0 as long as they are less than a hundredth of all. */
-double slowness_unmet(const struct slowness *w);
-#define SLOWNESS_UNMET                                                                                  \
+double dilation_unmet(const struct dilation *w);
+#define DILATION_UNMET                                                                                  \
 	"unseen: goroutines began to run about %llu times, by the runtime's own count, at a pace that " \
 	"no window met: waits or yields that are beside the estimates; nobody knows how many of them "  \
 	"were waits, and the error of each place allows for all of them"
@@ -119,17 +119,17 @@ double slowness_unmet(const struct slowness *w);
  * What these runs add to the variance of any site's number of waits, in 1 / GPB_COUNT_ONE: it may have had them all,
  * however many longer ones looks counted.
  */
-double slowness_of_site(const struct slowness *w);
+double dilation_of_site(const struct dilation *w);
 /*
  * @windows: what these say of the same number. How many times fewer that is than the runtime's count where both
  * are at the same pace (run_rates_lack); 1 where the difference may be chance.
  */
-double slowness_lack(const struct slowness *w, const struct tally_estimate *windows);
+double dilation_lack(const struct dilation *w, const struct tally_estimate *windows);
 /*
- * How far off slowness_met() may be as a total for what windows saw. Where these do not fit beyond chance, time at
- * a somewhat higher pace than that of any window may be like other time or not. @lack: slowness_lack(), or 1.
+ * How far off dilation_met() may be as a total for what windows saw. Where these do not fit beyond chance, time at
+ * a somewhat higher pace than that of any window may be like other time or not. @lack: dilation_lack(), or 1.
  */
-double slowness_unsure(const struct slowness *w, const struct tally_estimate *windows, double lack);
-void slowness_fini(struct slowness *w);
+double dilation_unsure(const struct dilation *w, const struct tally_estimate *windows, double lack);
+void dilation_fini(struct dilation *w);
 
 #endif

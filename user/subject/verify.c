@@ -1,5 +1,5 @@
-/* user/subject/trust.c - checks offsets before use that were not read from this very build. */
-#include "subject/trust.h"
+/* user/subject/verify.c - checks offsets before use that were not read from this very build. */
+#include "subject/verify.h"
 
 #include "go/runtime/rtvar.h"
 #include "go/runtime/waitreason.h"
@@ -17,7 +17,7 @@ static int wrap(struct subject *s, int ret, struct err *e)
 			 ret;
 }
 
-int trust_structs(struct subject *s, unsigned int use, struct err *e)
+int verify_structs(struct subject *s, unsigned int use, struct err *e)
 {
 	const struct gobin_info *info = gobin_info(s->bin);
 	struct golayout l = s->layout;
@@ -49,7 +49,7 @@ int trust_structs(struct subject *s, unsigned int use, struct err *e)
 	return 0;
 }
 
-int trust_buckets(struct subject *s, uint64_t mbuckets, struct err *e)
+int verify_buckets(struct subject *s, uint64_t mbuckets, struct err *e)
 {
 	int ret;
 
@@ -59,7 +59,7 @@ int trust_buckets(struct subject *s, uint64_t mbuckets, struct err *e)
 	return wrap(s, ret, e);
 }
 
-int trust_contention(struct subject *s, enum bucket_kind kind, uint64_t buckets, struct err *e)
+int verify_contention(struct subject *s, enum bucket_kind kind, uint64_t buckets, struct err *e)
 {
 	static const enum rtvar vars[BUCKET_KINDS] = { [BUCKET_MEM] = RTVAR_MBUCKETS,
 						       [BUCKET_BLOCK] = RTVAR_BBUCKETS,

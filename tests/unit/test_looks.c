@@ -1,5 +1,5 @@
 /*
- * tests/unit/test_onlook.c - looks from outside at goroutines of a made-up address space, whose
+ * tests/unit/test_looks.c - looks from outside at goroutines of a made-up address space, whose
  * waits come and go as time passes.
  */
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "collect/waits/onlook_priv.h"
+#include "collect/waits/looks_priv.h"
 #include "go/runtime/rtgor.h"
 #include "mkgobin.h"
 
@@ -88,7 +88,7 @@ static struct mkgobin elf;
 static struct target target;
 static struct subject subject;
 static struct tally tally;
-static struct onlook *k;
+static struct looks *k;
 
 static uint64_t fake_now(void)
 {
@@ -275,11 +275,11 @@ static void open_subject(void)
 	fill_layout(&subject.layout);
 }
 
-static const struct onlook_conf conf = { .tally = &tally,
-					 .reasons = 1ull << REASON,
-					 .counted = &counted };
+static const struct looks_conf conf = { .tally = &tally,
+					.reasons = 1ull << REASON,
+					.counted = &counted };
 
-static int set_up_as(const struct onlook_conf *c)
+static int set_up_as(const struct looks_conf *c)
 {
 	/* so that each goroutine has an entry of its own */
 	struct collect_opts o = { .goid = true };
@@ -297,11 +297,11 @@ static int set_up_as(const struct onlook_conf *c)
 	memset(&turns, 0, sizeof(turns));
 	open_subject();
 	tally_init(&tally);
-	assert_int_equal(onlook_new(&subject, &o, c, &k, &e), 0);
-	onlook_set_clock(k, fake_now, fake_cpu, fake_rest);
-	onlook_set_seed(k, 42);
-	onlook_set_allgs(k, ALLGS_AT);
-	assert_int_equal(onlook_begin(k, 0, &e), 0);
+	assert_int_equal(looks_new(&subject, &o, c, &k, &e), 0);
+	looks_set_clock(k, fake_now, fake_cpu, fake_rest);
+	looks_set_seed(k, 42);
+	looks_set_allgs(k, ALLGS_AT);
+	assert_int_equal(looks_begin(k, 0, &e), 0);
 	return 0;
 }
 
@@ -314,7 +314,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	onlook_free(k);
+	looks_free(k);
 	tally_fini(&tally);
 	gobin_free(subject.bin);
 	close(target.exe_fd);
@@ -325,28 +325,28 @@ static void run_for(uint64_t ns)
 {
 	uint64_t due, end = now_ns + ns;
 
-	while ((due = onlook_due(k)) && due <= end) {
+	while ((due = looks_due(k)) && due <= end) {
 		now_ns = due > now_ns ? due : now_ns;
-		assert_int_equal(onlook_poll(k, NULL), 0);
+		assert_int_equal(looks_poll(k, NULL), 0);
 	}
 	now_ns = end;
 }
 
-static struct onlook_result result(void)
+static struct looks_result result(void)
 {
-	struct onlook_result r;
+	struct looks_result r;
 
-	onlook_end(k, &r);
+	looks_end(k, &r);
 	return r;
 }
 
 /* The estimate for goroutine @i. */
-static struct onlook_estimate of(size_t i)
+static struct looks_estimate of(size_t i)
 {
 	for (size_t n = 0; n < tally.entries.n; n++)
 		if (tally.entries.at[n].st->goid == i + 1)
-			return onlook_of(k, n);
-	return (struct onlook_estimate){};
+			return looks_of(k, n);
+	return (struct looks_estimate){};
 }
 
 static void within(double value, double truth, double variance, double z)
@@ -358,8 +358,8 @@ static void within(double value, double truth, double variance, double z)
 static void its_stack_and_length(void **state)
 {
 	const struct gpb_stack *st;
-	struct onlook_estimate o;
-	struct onlook_result r;
+	struct looks_estimate o;
+	struct looks_result r;
 
 	(void)state;
 	gor[7].begins = START + 50 * MS;
@@ -405,7 +405,7 @@ static void without_bias(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(kind); i++) {
 		double share = (double)kind[i].lasts / (double)kind[i].period;
 		double most = (double)LONG / (double)kind[i].period;
-		struct onlook_estimate o;
+		struct looks_estimate o;
 
 		tear_down(NULL);
 		set_up(NULL);
@@ -447,7 +447,7 @@ static void disturb(uint64_t each_read_ns)
 	take_turns();
 	result();
 	for (size_t i = 0; i < 2; i++) {
-		struct onlook_estimate o = of(i);
+		struct looks_estimate o = of(i);
 
 		/* both are at one place, and the estimate is for either */
 		variance += o.delay_variance;
@@ -475,7 +475,7 @@ static void those_that_looks_disturb(void **state)
  */
 static void at_the_ends(void **state)
 {
-	struct onlook_result r;
+	struct looks_result r;
 
 	(void)state;
 	gor[0].lasts = 50 * MS;
@@ -493,8 +493,8 @@ static void at_the_ends(void **state)
 	}
 	within(of(1).delay_ns, 90e6, of(1).delay_variance, 1.1);
 	/* The error of a site that no look met is what one look stands for. */
-	assert_true(fabs(sqrt(onlook_of(k, tally.entries.n).delay_variance) / ONLOOK_STRATUM_NS -
-			 1) < 0.2);
+	assert_true(fabs(sqrt(looks_of(k, tally.entries.n).delay_variance) / LOOKS_STRATUM_NS - 1) <
+		    0.2);
 }
 
 static void a_pause(void **state)
@@ -503,13 +503,13 @@ static void a_pause(void **state)
 	gor[1].begins = START + 10 * MS;
 	gor[1].lasts = UINT64_MAX;
 	run_for(100 * MS);
-	assert_int_equal(onlook_pause(k, NULL), 0);
-	assert_int_equal(onlook_due(k), 0);
+	assert_int_equal(looks_pause(k, NULL), 0);
+	assert_int_equal(looks_due(k), 0);
 	assert_int_equal(counted, 0);
 	run_for(500 * MS);
-	assert_int_equal(onlook_begin(k, 0, NULL), 0);
+	assert_int_equal(looks_begin(k, 0, NULL), 0);
 	run_for(100 * MS);
-	assert_int_equal(onlook_pause(k, NULL), 0);
+	assert_int_equal(looks_pause(k, NULL), 0);
 	result();
 	assert_true(of(1).count == 2);
 	assert_true(fabs(of(1).delay_ns - 190 * MS) <= 4 * MS);
@@ -556,7 +556,7 @@ static void others(void **state)
  */
 static void stacks_that_do_not_hold(void **state)
 {
-	struct onlook_result r;
+	struct looks_result r;
 
 	(void)state;
 	gor[0].begins = START + 10 * MS;
@@ -595,7 +595,7 @@ static void stacks_of_who_ran_meanwhile(void **state)
 
 static void stacks_that_move(void **state)
 {
-	struct onlook_result r;
+	struct looks_result r;
 
 	(void)state;
 	gor[0].begins = START + 10 * MS;
@@ -611,9 +611,9 @@ static void stacks_that_move(void **state)
 static void more_than_there_is_room_for(void **state)
 {
 	(void)state;
-	ngor = ONLOOK_MAX + 5;
+	ngor = LOOKS_MAX + 5;
 	run_for(2 * MS);
-	ngor = ONLOOK_MAX + 3;
+	ngor = LOOKS_MAX + 3;
 	run_for(2 * MS);
 	assert_int_equal(result().beyond, 5);
 }
@@ -621,7 +621,7 @@ static void more_than_there_is_room_for(void **state)
 /* It does not always run when it wants to. What was missed is made up for, and reported. */
 static void when_looks_are_late(void **state)
 {
-	struct onlook_estimate o;
+	struct looks_estimate o;
 
 	(void)state;
 	for (int brief = 0; brief < 2; brief++) {
@@ -647,8 +647,8 @@ static void when_looks_are_late(void **state)
 
 static void it_costs_little(void **state)
 {
-	struct onlook_estimate all = {};
-	struct onlook_result r;
+	struct looks_estimate all = {};
+	struct looks_result r;
 
 	(void)state;
 	ngor = MANY;
@@ -678,7 +678,7 @@ static void the_end_of_the_target(void **state)
 	run_for(50 * MS);
 	gone = true;
 	run_for(50 * MS);
-	assert_int_equal(onlook_due(k), 0);
+	assert_int_equal(looks_due(k), 0);
 	result();
 	assert_true(of(0).count == 1);
 }
@@ -686,12 +686,12 @@ static void the_end_of_the_target(void **state)
 static void a_layout_that_does_not_tell(void **state)
 {
 	struct collect_opts o = {};
-	struct onlook *other = NULL;
+	struct looks *other = NULL;
 	struct err e = {};
 
 	(void)state;
 	subject.layout.off[LAYOUT_g_trackingseq] = -1;
-	assert_int_equal(onlook_new(&subject, &o, &conf, &other, &e), -ENOTSUP);
+	assert_int_equal(looks_new(&subject, &o, &conf, &other, &e), -ENOTSUP);
 	assert_non_null(strstr(e.msg, "g_trackingseq"));
 }
 
@@ -719,13 +719,13 @@ static void goes(size_t i, uint32_t status, uint64_t lasts, uint64_t period)
  */
 static void waits_of_all_kinds(void **state)
 {
-	static const struct onlook_conf all = { .tally = &tally,
-						.all = true,
-						.settle = settle,
-						.settle_arg = &settled,
-						.counted = &counted };
+	static const struct looks_conf all = { .tally = &tally,
+					       .all = true,
+					       .settle = settle,
+					       .settle_arg = &settled,
+					       .counted = &counted };
 	static const uint32_t status[] = { GSTATUS_WAITING, GSTATUS_RUNNABLE, GSTATUS_SYSCALL };
-	struct onlook_estimate o;
+	struct looks_estimate o;
 
 	(void)state;
 	tear_down(NULL);

@@ -1,5 +1,5 @@
 /*
- * user/collect/waits/onlook.c - a pass over allgs at each look.
+ * user/collect/waits/looks.c - a pass over allgs at each look.
  *
  * Reading disturbs (observer effect): the target's CPU that next writes what we read must get the
  * cache line back, and writes a bit later. Of two goroutines that wake each other 1.6 million
@@ -11,21 +11,21 @@
  * A look costs us less than a microsecond a goroutine, and the target nothing. Where looks would
  * take more than 1 / CPU_SHARE of a CPU, strata are longer.
  */
-#include "collect/waits/onlook.h"
+#include "collect/waits/looks.h"
 
 #include <sys/random.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
 #include "base/random.h"
-#include "collect/waits/onlook_priv.h"
-#include "collect/waits/onlook_sums.h"
+#include "collect/waits/looks_priv.h"
+#include "collect/waits/looks_sums.h"
 #include "collect/waits/parked.h"
 #include "go/runtime/rtgor.h"
 #include "go/runtime/rtvar.h"
 #include "probe/bpf.h"
 #include "probe/unwinding.h"
-#include "subject/trust.h"
+#include "subject/verify.h"
 
 enum {
 	READ_TRIES = 3, /* attempts at a stack that moves */
@@ -42,10 +42,10 @@ enum {
 struct found {
 	uint64_t goid;
 	double owed_ns; /* the strata of looks that saw the wait without a stack */
-	int32_t entry;	/* of the tally, or ONLOOK_NOT_COUNTED; ONLOOK_UNFOUND: no stack yet */
+	int32_t entry;	/* of the tally, or LOOKS_NOT_COUNTED; LOOKS_UNFOUND: no stack yet */
 	uint16_t what;	/* parked_for() of the wait; 0: none */
 };
-enum { FOUND = 3, ONLOOK_UNFOUND = -2 };
+enum { FOUND = 3, LOOKS_UNFOUND = -2 };
 
 /* A goroutine, at its index in allgs. */
 struct seen {
@@ -61,29 +61,29 @@ struct seen {
 	bool waits, early;
 };
 
-/* Indices of onlook.at; a VEC. */
+/* Indices of looks.at; a VEC. */
 struct places {
 	uint32_t *at;
 	size_t n, cap;
 };
 
-struct onlook {
+struct looks {
 	struct subject *s;
 	struct collect_opts o;
-	struct onlook_conf c;
+	struct looks_conf c;
 	struct gpb_target t;
 	size_t nimages;
 	struct parked_reader reader;
 	uint64_t allgs, array, n; /* where; what was there at the last look */
-	uint64_t *list;		  /* ONLOOK_MAX */
+	uint64_t *list;		  /* LOOKS_MAX */
 	VEC(struct seen) at;
 	struct places fresh;	   /* goroutines whose wait began since the last look */
 	struct places busy, later; /* whose state changed: at the last look; at this one */
-	struct onlook_sums sums;
+	struct looks_sums sums;
 	struct gpb_stack st;
 	struct gpb_rec_raw raw;
 	uint8_t *copies; /* PARKED_BATCH * SHALLOW */
-	struct onlook_result sum;
+	struct looks_result sum;
 	uint64_t (*now)(void), (*cpu)(void);
 	void (*rest)(uint64_t ns);
 	uint64_t random;
@@ -122,32 +122,32 @@ static void spin(uint64_t ns)
 		;
 }
 
-void onlook_set_clock(struct onlook *k, uint64_t (*now)(void), uint64_t (*cpu)(void),
-		      void (*rest)(uint64_t))
+void looks_set_clock(struct looks *k, uint64_t (*now)(void), uint64_t (*cpu)(void),
+		     void (*rest)(uint64_t))
 {
 	k->now = now;
 	k->cpu = cpu;
 	k->rest = rest;
 }
 
-void onlook_set_seed(struct onlook *k, uint64_t seed)
+void looks_set_seed(struct looks *k, uint64_t seed)
 {
 	k->random = seed;
 }
 
-uint64_t onlook_due(const struct onlook *k)
+uint64_t looks_due(const struct looks *k)
 {
 	return k->on && !k->gone ? k->due : 0;
 }
 
-void onlook_set_allgs(struct onlook *k, uint64_t addr)
+void looks_set_allgs(struct looks *k, uint64_t addr)
 {
 	k->allgs = addr;
 }
 
 /* ---- begin and end ---- */
 
-void onlook_free(struct onlook *k)
+void looks_free(struct looks *k)
 {
 	if (!k)
 		return;
@@ -155,7 +155,7 @@ void onlook_free(struct onlook *k)
 	vec_fini(&k->fresh);
 	vec_fini(&k->busy);
 	vec_fini(&k->later);
-	onlook_sums_fini(&k->sums);
+	looks_sums_fini(&k->sums);
 	free(k->list);
 	free(k->copies);
 	parked_fini(&k->reader);
@@ -165,7 +165,7 @@ void onlook_free(struct onlook *k)
 }
 
 /* Plugins that were loaded since have text, too. */
-static int fill_target(struct onlook *k, struct err *e)
+static int fill_target(struct looks *k, struct err *e)
 {
 	int ret = bpf_target_fill(k->s, &k->o, &k->t, e);
 
@@ -177,9 +177,9 @@ static int fill_target(struct onlook *k, struct err *e)
 	return 0;
 }
 
-static int onlook_init(struct onlook *k, struct err *e)
+static int looks_init(struct looks *k, struct err *e)
 {
-	int ret = trust_structs(k->s, LAYOUT_USE_WAITS | LAYOUT_USE_GOROUTINES, e);
+	int ret = verify_structs(k->s, LAYOUT_USE_WAITS | LAYOUT_USE_GOROUTINES, e);
 
 	if (!ret)
 		ret = parked_init(&k->reader, k->s->target->mem, &k->s->layout, e);
@@ -187,7 +187,7 @@ static int onlook_init(struct onlook *k, struct err *e)
 		ret = fill_target(k, e);
 	if (ret)
 		return ret;
-	k->list = malloc(ONLOOK_MAX * sizeof(*k->list));
+	k->list = malloc(LOOKS_MAX * sizeof(*k->list));
 	k->copies = malloc((size_t)PARKED_BATCH * SHALLOW);
 	if (!k->list || !k->copies)
 		return err_set(e, -ENOMEM, "no memory to look at goroutines");
@@ -195,10 +195,10 @@ static int onlook_init(struct onlook *k, struct err *e)
 	return k->fd < 0 ? err_sys(e, "timer") : 0;
 }
 
-int onlook_new(struct subject *s, const struct collect_opts *o, const struct onlook_conf *c,
-	       struct onlook **out, struct err *e)
+int looks_new(struct subject *s, const struct collect_opts *o, const struct looks_conf *c,
+	      struct looks **out, struct err *e)
 {
-	CLEANUP(onlook_freep) struct onlook *k = calloc(1, sizeof(*k));
+	CLEANUP(looks_freep) struct looks *k = calloc(1, sizeof(*k));
 	int ret;
 
 	if (!k)
@@ -215,17 +215,17 @@ int onlook_new(struct subject *s, const struct collect_opts *o, const struct onl
 	k->sums.last_ns = (double)c->last_ns;
 	if (!o->labels)
 		k->c.labels = NULL;
-	onlook_set_clock(k, monotonic, thread_cpu, spin);
+	looks_set_clock(k, monotonic, thread_cpu, spin);
 	if (getrandom(&k->random, sizeof(k->random), GRND_NONBLOCK) < 0)
 		k->random = k->now();
-	ret = onlook_init(k, e);
+	ret = looks_init(k, e);
 	if (ret)
 		return ret;
 	*out = TAKE(k);
 	return 0;
 }
 
-static int find_allgs(struct onlook *k, struct err *e)
+static int find_allgs(struct looks *k, struct err *e)
 {
 	uint64_t addr;
 	int ret = k->allgs ? 0 : rtvar_find(k->s->bin, RTVAR_ALLGS, &addr, e);
@@ -237,44 +237,44 @@ static int find_allgs(struct onlook *k, struct err *e)
 
 /* ---- waits ---- */
 
-static void saw(struct onlook *k, struct seen *g, double ns)
+static void saw(struct looks *k, struct seen *g, double ns)
 {
 	g->looks++;
 	g->ns += ns;
-	if (g->entry != ONLOOK_NOT_COUNTED && !g->early)
-		onlook_sums_saw(&k->sums, g->entry, ns);
+	if (g->entry != LOOKS_NOT_COUNTED && !g->early)
+		looks_sums_saw(&k->sums, g->entry, ns);
 }
 
-static uint64_t between_looks(const struct onlook *k)
+static uint64_t between_looks(const struct looks *k)
 {
 	return k->looked ? k->looked + (k->at_ns - k->looked) / 2 : k->at_ns;
 }
 
-static void wait_over(struct onlook *k, struct seen *g)
+static void wait_over(struct looks *k, struct seen *g)
 {
-	uint64_t length = g->looks >= ONLOOK_COUNTS ? between_looks(k) - g->since : 0;
+	uint64_t length = g->looks >= LOOKS_COUNTS ? between_looks(k) - g->since : 0;
 
 	if (g->was.status == GSTATUS_SYSCALL)
 		length = 0;
 	g->waits = false;
-	if (g->entry == ONLOOK_NOT_COUNTED)
+	if (g->entry == LOOKS_NOT_COUNTED)
 		return;
 	if (!g->early) {
-		onlook_sums_over(&k->sums, g->entry, g->ns, (double)length);
+		looks_sums_over(&k->sums, g->entry, g->ns, (double)length);
 		return;
 	}
 	k->sum.early++;
-	onlook_sums_unsure(&k->sums, g->entry, g->ns);
+	looks_sums_unsure(&k->sums, g->entry, g->ns);
 }
 
 /* Gives up the strata that are owed to waits whose stack was never found. */
-static void forget(struct onlook *k, struct found *f)
+static void forget(struct looks *k, struct found *f)
 {
 	k->sum.lost_ns += f->owed_ns;
 	f->owed_ns = 0;
 }
 
-static struct found *found_of(struct onlook *k, struct seen *g)
+static struct found *found_of(struct looks *k, struct seen *g)
 {
 	uint16_t what = parked_for(&g->was);
 	struct found *f;
@@ -284,11 +284,11 @@ static struct found *found_of(struct onlook *k, struct seen *g)
 			return &g->found[i];
 	f = &g->found[g->turn++ % FOUND];
 	forget(k, f);
-	*f = (struct found){ .goid = g->was.goid, .what = what, .entry = ONLOOK_UNFOUND };
+	*f = (struct found){ .goid = g->was.goid, .what = what, .entry = LOOKS_UNFOUND };
 	return f;
 }
 
-static void wait_begins(struct onlook *k, struct seen *g, int32_t entry)
+static void wait_begins(struct looks *k, struct seen *g, int32_t entry)
 {
 	struct found *f = found_of(k, g);
 
@@ -305,7 +305,7 @@ static void wait_begins(struct onlook *k, struct seen *g, int32_t entry)
 /* ---- stacks ---- */
 
 /* The status alone tells. The registers may be of another moment (struct parked), when it ran. */
-static bool waits(const struct onlook *k, const struct parked *p)
+static bool waits(const struct looks *k, const struct parked *p)
 {
 	if (k->c.all)
 		return parked_for(p) != 0;
@@ -313,8 +313,7 @@ static bool waits(const struct onlook *k, const struct parked *p)
 	       k->c.reasons >> p->reason & 1;
 }
 
-static int read_labels(struct onlook *k, const struct parked *p, struct gpb_stack *st,
-		       struct err *e)
+static int read_labels(struct looks *k, const struct parked *p, struct gpb_stack *st, struct err *e)
 {
 	uint64_t id = 0;
 	bool cut = false;
@@ -335,7 +334,7 @@ static void learn_nothing(void *arg, uint64_t pc, const struct gpb_rule *r)
 }
 
 /* The stack of @p as the probes would give it; its first @n bytes are in @copy, above lies *deep. */
-static int walk(struct onlook *k, const struct parked *p, const uint8_t *copy, size_t n,
+static int walk(struct looks *k, const struct parked *p, const uint8_t *copy, size_t n,
 		struct gpb_stack **out, bool *deep, struct err *e)
 {
 	struct parked_stack ps = { k->s->target->mem, &k->t, p, copy, n, deep };
@@ -367,7 +366,7 @@ struct batch {
 };
 
 /* Reads the beginnings of the stacks into k->copies. */
-static int copy_stacks(struct onlook *k, struct batch *b, struct err *e)
+static int copy_stacks(struct looks *k, struct batch *b, struct err *e)
 {
 	struct mem_piece piece[PARKED_BATCH];
 	size_t owner[PARKED_BATCH], n = 0;
@@ -391,7 +390,7 @@ static int copy_stacks(struct onlook *k, struct batch *b, struct err *e)
 }
 
 /* Is it still alike, and *still the same wait, after frames above the copy were read? */
-static int see_again(struct onlook *k, struct seen *g, const struct parked *p, bool *like,
+static int see_again(struct looks *k, struct seen *g, const struct parked *p, bool *like,
 		     bool *still, struct err *e)
 {
 	struct parked now;
@@ -408,7 +407,7 @@ static int see_again(struct onlook *k, struct seen *g, const struct parked *p, b
  * it is met between the two, it seems to wait still as before, though it ran while its stack was read.
  * One look later it has counted. Of 156 new stacks in 26 profiles of a ping-pong 9 were such.
  */
-static int make_known(struct onlook *k, struct seen *g, const struct gpb_stack *st,
+static int make_known(struct looks *k, struct seen *g, const struct gpb_stack *st,
 		      const struct parked *p, bool *known, int32_t *entry, struct err *e)
 {
 	bool like = true, still = true;
@@ -416,11 +415,11 @@ static int make_known(struct onlook *k, struct seen *g, const struct gpb_stack *
 
 	if (ret || !still)
 		return ret;
-	return onlook_sums_entry(&k->sums, st, p->reason, true, known, entry, e);
+	return looks_sums_entry(&k->sums, st, p->reason, true, known, entry, e);
 }
 
 /* Takes the stack of one that stood still, or that is alike before and after and known. */
-static int try_stack(struct onlook *k, struct batch *b, size_t i, bool *done, struct err *e)
+static int try_stack(struct looks *k, struct batch *b, size_t i, bool *done, struct err *e)
 {
 	struct seen *g = &k->at.at[b->at[i]];
 	const struct parked *p = &b->p[i], *after = &b->after[i];
@@ -440,7 +439,7 @@ static int try_stack(struct onlook *k, struct batch *b, size_t i, bool *done, st
 		ret = see_again(k, g, p, &like, &still, e);
 	if (ret || !like || !gpb_stack_whole(st))
 		return ret;
-	ret = onlook_sums_entry(&k->sums, st, p->reason, false, &known, &entry, e);
+	ret = looks_sums_entry(&k->sums, st, p->reason, false, &known, &entry, e);
 	if (!ret && !known && still)
 		ret = make_known(k, g, st, p, &known, &entry, e);
 	if (ret || !known)
@@ -452,7 +451,7 @@ static int try_stack(struct onlook *k, struct batch *b, size_t i, bool *done, st
 }
 
 /* Puts goroutines whose stack moved back into k->fresh, from *kept on. */
-static int try_batch(struct onlook *k, struct batch *b, bool first, size_t *kept, struct err *e)
+static int try_batch(struct looks *k, struct batch *b, bool first, size_t *kept, struct err *e)
 {
 	int ret = 0;
 
@@ -478,17 +477,17 @@ static int try_batch(struct onlook *k, struct batch *b, bool first, size_t *kept
 }
 
 /* It gets the stack that it had a moment ago for the same wait, or is owed one. */
-static void without_stack(struct onlook *k, struct seen *g)
+static void without_stack(struct looks *k, struct seen *g)
 {
 	struct found *f = found_of(k, g);
 
-	if (f->entry != ONLOOK_UNFOUND)
+	if (f->entry != LOOKS_UNFOUND)
 		wait_begins(k, g, f->entry);
 	else
 		f->owed_ns += (double)k->len;
 }
 
-static int read_fresh(struct onlook *k, struct err *e)
+static int read_fresh(struct looks *k, struct err *e)
 {
 	struct batch b;
 	int ret = 0;
@@ -510,7 +509,7 @@ static int read_fresh(struct onlook *k, struct err *e)
 
 /* ---- a look ---- */
 
-static int read_list(struct onlook *k, struct err *e)
+static int read_list(struct looks *k, struct err *e)
 {
 	uint64_t slice[3], n;
 	int ret = mem_read(k->s->target->mem, k->allgs, slice, sizeof(slice), e);
@@ -520,14 +519,14 @@ static int read_list(struct onlook *k, struct err *e)
 	if (!slice[0] || slice[1] > slice[2])
 		return err_set(e, -EBADMSG, "runtime.allgs has %llu goroutines at 0x%llx",
 			       (unsigned long long)slice[1], (unsigned long long)slice[0]);
-	n = slice[1] < ONLOOK_MAX ? slice[1] : ONLOOK_MAX;
+	n = slice[1] < LOOKS_MAX ? slice[1] : LOOKS_MAX;
 	if (slice[1] - n > k->sum.beyond)
 		k->sum.beyond = slice[1] - n;
 	if (n > k->n)
 		ret = mem_read(k->s->target->mem, slice[0] + 8 * k->n, k->list + k->n,
 			       (n - k->n) * 8, e);
 	for (; !ret && k->n < n; k->n++) {
-		struct seen *to = vec_add(&k->at, ONLOOK_MAX);
+		struct seen *to = vec_add(&k->at, LOOKS_MAX);
 
 		if (!to)
 			return err_set(e, -ENOMEM, "no memory to look at goroutines");
@@ -538,7 +537,7 @@ static int read_list(struct onlook *k, struct err *e)
 
 static int put(struct places *v, uint32_t at, struct err *e)
 {
-	uint32_t *to = vec_add(v, ONLOOK_MAX);
+	uint32_t *to = vec_add(v, LOOKS_MAX);
 
 	if (!to)
 		return err_set(e, -ENOMEM, "no memory to look at goroutines");
@@ -546,7 +545,7 @@ static int put(struct places *v, uint32_t at, struct err *e)
 	return 0;
 }
 
-static int see(struct onlook *k, uint32_t at, const struct parked *p, bool ok, struct err *e)
+static int see(struct looks *k, uint32_t at, const struct parked *p, bool ok, struct err *e)
 {
 	struct seen *g = &k->at.at[at];
 	bool same = ok && parked_same(&g->was, p);
@@ -568,7 +567,7 @@ static int see(struct onlook *k, uint32_t at, const struct parked *p, bool ok, s
 	return 0;
 }
 
-static int see_these(struct onlook *k, parked_looker *look_at, const uint32_t *at, size_t n,
+static int see_these(struct looks *k, parked_looker *look_at, const uint32_t *at, size_t n,
 		     struct err *e)
 {
 	struct parked p[PARKED_BATCH];
@@ -586,7 +585,7 @@ static int see_these(struct onlook *k, parked_looker *look_at, const uint32_t *a
 }
 
 /* The sum of two draws: no phase of a rhythm of the target is met more often than others. */
-static void rest(struct onlook *k)
+static void rest(struct looks *k)
 {
 	uint64_t mean = RESTS_NS / k->busy.n;
 
@@ -594,7 +593,7 @@ static void rest(struct onlook *k)
 	k->rest(random_below(&k->random, mean) + random_below(&k->random, mean));
 }
 
-static int see_busy(struct onlook *k, struct err *e)
+static int see_busy(struct looks *k, struct err *e)
 {
 	size_t n, most = k->busy.n > APART_MAX ? PARKED_BATCH : 1;
 	int ret = 0;
@@ -614,7 +613,7 @@ static int see_busy(struct onlook *k, struct err *e)
 	return ret;
 }
 
-static int see_calm(struct onlook *k, struct err *e)
+static int see_calm(struct looks *k, struct err *e)
 {
 	uint32_t at[PARKED_BATCH];
 	int ret = 0;
@@ -628,7 +627,7 @@ static int see_calm(struct onlook *k, struct err *e)
 	return ret;
 }
 
-static int see_all(struct onlook *k, struct err *e)
+static int see_all(struct looks *k, struct err *e)
 {
 	const struct places was = k->busy;
 	int ret = read_list(k, e);
@@ -643,7 +642,7 @@ static int see_all(struct onlook *k, struct err *e)
 	return ret;
 }
 
-static int look(struct onlook *k, struct err *e)
+static int look(struct looks *k, struct err *e)
 {
 	int ret = k->nimages == k->s->images.n ? 0 : fill_target(k, e);
 
@@ -659,7 +658,7 @@ static int look(struct onlook *k, struct err *e)
 	if (ret)
 		return ret;
 	if (k->looked)
-		onlook_sums_gap(&k->sums, (double)(k->at_ns - k->looked));
+		looks_sums_gap(&k->sums, (double)(k->at_ns - k->looked));
 	*k->c.counted = k->looked_before;
 	k->looked_before = k->looked;
 	k->looked = k->at_ns;
@@ -671,9 +670,9 @@ static int look(struct onlook *k, struct err *e)
 /* ---- when to look ---- */
 
 /* Strata that a look came too late for are left out. */
-static void next_stratum(struct onlook *k)
+static void next_stratum(struct looks *k)
 {
-	uint64_t now = k->now(), end = k->stratum + k->len, len = ONLOOK_STRATUM_NS;
+	uint64_t now = k->now(), end = k->stratum + k->len, len = LOOKS_STRATUM_NS;
 
 	if (k->cost * CPU_SHARE > (double)len)
 		len = (uint64_t)(k->cost * CPU_SHARE);
@@ -682,16 +681,16 @@ static void next_stratum(struct onlook *k)
 	k->due = k->stratum + random_below(&k->random, k->len);
 }
 
-static int set_timer(struct onlook *k, struct err *e)
+static int set_timer(struct looks *k, struct err *e)
 {
-	uint64_t due = onlook_due(k);
+	uint64_t due = looks_due(k);
 	struct itimerspec t = { .it_value = { .tv_sec = (time_t)(due / 1000000000u),
 					      .tv_nsec = (long)(due % 1000000000u) } };
 
 	return timerfd_settime(k->fd, TFD_TIMER_ABSTIME, &t, NULL) ? err_sys(e, "timer") : 0;
 }
 
-int onlook_begin(struct onlook *k, uint64_t since, struct err *e)
+int looks_begin(struct looks *k, uint64_t since, struct err *e)
 {
 	int ret = k->on ? 0 : find_allgs(k, e);
 
@@ -706,7 +705,7 @@ int onlook_begin(struct onlook *k, uint64_t since, struct err *e)
 }
 
 /* Goroutines that wait now are no longer followed. */
-static void leave(struct onlook *k, bool count)
+static void leave(struct looks *k, bool count)
 {
 	for (size_t i = 0; i < k->at.n; i++) {
 		struct seen *g = &k->at.at[i];
@@ -715,15 +714,15 @@ static void leave(struct onlook *k, bool count)
 			continue;
 		if (count)
 			wait_over(k, g);
-		else if (g->entry != ONLOOK_NOT_COUNTED) {
+		else if (g->entry != LOOKS_NOT_COUNTED) {
 			k->sum.waiting++;
-			onlook_sums_unsure(&k->sums, g->entry, g->ns);
+			looks_sums_unsure(&k->sums, g->entry, g->ns);
 		}
 		g->waits = false;
 	}
 }
 
-static void phase_over(struct onlook *k)
+static void phase_over(struct looks *k)
 {
 	if (k->on)
 		k->phase_ns += (double)(k->now() - k->begun);
@@ -732,29 +731,29 @@ static void phase_over(struct onlook *k)
 	k->sums.gap = k->sums.before = 0;
 }
 
-int onlook_pause(struct onlook *k, struct err *e)
+int looks_pause(struct looks *k, struct err *e)
 {
 	leave(k, true);
 	phase_over(k);
 	return set_timer(k, e);
 }
 
-void onlook_stop(struct onlook *k)
+void looks_stop(struct looks *k)
 {
 	phase_over(k);
 }
 
-int onlook_fd(const struct onlook *k)
+int looks_fd(const struct looks *k)
 {
 	return k->fd;
 }
 
-int onlook_poll(struct onlook *k, struct err *e)
+int looks_poll(struct looks *k, struct err *e)
 {
 	uint64_t cpu = k->cpu(), rung, spent;
 	int ret = 0;
 
-	if (!onlook_due(k) || k->now() < k->due)
+	if (!looks_due(k) || k->now() < k->due)
 		return 0;
 	if (read(k->fd, &rung, sizeof(rung)) < 0 && errno != EAGAIN)
 		return err_sys(e, "timer");
@@ -766,11 +765,11 @@ int onlook_poll(struct onlook *k, struct err *e)
 	return ret ? ret : set_timer(k, e);
 }
 
-void onlook_end(struct onlook *k, struct onlook_result *out)
+void looks_end(struct looks *k, struct looks_result *out)
 {
 	phase_over(k);
 	leave(k, false);
-	onlook_sums_end(&k->sums, k->phase_ns, k->strata_ns);
+	looks_sums_end(&k->sums, k->phase_ns, k->strata_ns);
 	for (size_t i = 0; i < k->at.n * FOUND; i++)
 		forget(k, &k->at.at[i / FOUND].found[i % FOUND]);
 	k->sum.crowded = k->sums.crowded;
@@ -779,12 +778,12 @@ void onlook_end(struct onlook *k, struct onlook_result *out)
 	*out = k->sum;
 }
 
-const struct onlook_sums *onlook_sums(const struct onlook *k)
+const struct looks_sums *looks_sums(const struct looks *k)
 {
 	return &k->sums;
 }
 
-struct onlook_estimate onlook_of(const struct onlook *k, size_t entry)
+struct looks_estimate looks_of(const struct looks *k, size_t entry)
 {
-	return onlook_sums_of(&k->sums, entry);
+	return looks_sums_of(&k->sums, entry);
 }

@@ -1,13 +1,13 @@
 /*
- * user/collect/ratewrite/early.h - readings before the end, for a target that may go.
+ * user/collect/ratewrite/checkpoint.h - readings before the end, for a target that may go.
  *
  * A program that ends takes its memory along, and it cannot be made to wait at that moment
  * without being stopped at every signal before. So what is read from memory is read when the
  * window begins and, for a command that we start, from time to time. The last reading is what
  * remains.
  */
-#ifndef COLLECT_RATEWRITE_EARLY_H
-#define COLLECT_RATEWRITE_EARLY_H
+#ifndef COLLECT_RATEWRITE_CHECKPOINT_H
+#define COLLECT_RATEWRITE_CHECKPOINT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 #include "profile/profile.h"
 #include "subject/subject.h"
 
-struct early {
+struct checkpoint {
 	struct subject *s;
 	/* Makes one reading, as a profile. */
 	int (*read)(void *arg, struct prof **out, struct err *e);
@@ -26,12 +26,12 @@ struct early {
 	uint64_t start_ns, read_ns;
 };
 
-void early_init(struct early *a, struct subject *s,
-		int (*read)(void *arg, struct prof **out, struct err *e), void *arg);
-void early_fini(struct early *a);
+void checkpoint_init(struct checkpoint *a, struct subject *s,
+		     int (*read)(void *arg, struct prof **out, struct err *e), void *arg);
+void checkpoint_fini(struct checkpoint *a);
 
 /* Makes the first reading; @again: more of them follow, when the timer says so. */
-int early_start(struct early *a, bool again, struct err *e);
+int checkpoint_start(struct checkpoint *a, bool again, struct err *e);
 
 /*
  * To be called when the timer can be read. The pause between readings is at most a tenth of the
@@ -39,9 +39,9 @@ int early_start(struct early *a, bool again, struct err *e);
  * ones a second, or more where reading takes long. When nothing can be read now, the last reading
  * is kept.
  */
-int early_again(struct early *a, struct err *e);
+int checkpoint_again(struct checkpoint *a, struct err *e);
 
 /* Hands over what remains of a target that has gone, with a comment on how old it is. */
-int early_hand_over(struct early *a, struct prof **out, struct err *e);
+int checkpoint_hand_over(struct checkpoint *a, struct prof **out, struct err *e);
 
 #endif

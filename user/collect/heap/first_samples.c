@@ -1,11 +1,11 @@
-/* user/collect/heap/firsts.c - counts the Ps that had their first sample, and finds these samples. */
-#include "collect/heap/firsts.h"
+/* user/collect/heap/first_samples.c - counts the Ps that had their first sample, and finds these samples. */
+#include "collect/heap/first_samples.h"
 
 #include "go/runtime/rtvar.h"
 
 enum { PS_MAX = 4096, NEXT_SAMPLE = 0, MEM_PROF_RATE = 8, P_ID = 0 };
 
-void firsts_init(struct firsts *f, struct subject *s, int64_t rate)
+void first_samples_init(struct first_samples *f, struct subject *s, int64_t rate)
 {
 	uint64_t addr;
 
@@ -20,14 +20,14 @@ void firsts_init(struct firsts *f, struct subject *s, int64_t rate)
 		f->allp = addr + s->bias;
 }
 
-void firsts_fini(struct firsts *f)
+void first_samples_fini(struct first_samples *f)
 {
 	map_fini(&f->known);
 	map_fini(&f->ref);
 }
 
 /* Returns 1 when this P had its first sample, 0 when not, negative when this is no P. */
-static int is_armed(struct firsts *f, uint64_t p, uint32_t id, uint64_t *left)
+static int is_armed(struct first_samples *f, uint64_t p, uint32_t id, uint64_t *left)
 {
 	struct mem *m = f->s->target->mem;
 	uint64_t mcache, word;
@@ -52,7 +52,7 @@ static int is_armed(struct firsts *f, uint64_t p, uint32_t id, uint64_t *left)
 	return word != 0;
 }
 
-int firsts_armed(struct firsts *f, struct armed *out)
+int first_samples_armed(struct first_samples *f, struct armed *out)
 {
 	struct mem *m = f->s->target->mem;
 	struct armed a = { 0 };
@@ -73,7 +73,8 @@ int firsts_armed(struct firsts *f, struct armed *out)
 	return 0;
 }
 
-static int set_reference(struct firsts *f, const struct rtbuckets *b, unsigned armed, struct err *e)
+static int set_reference(struct first_samples *f, const struct rtbuckets *b, unsigned armed,
+			 struct err *e)
 {
 	f->ref_armed = armed;
 	f->ref_sum = 0;
@@ -85,7 +86,8 @@ static int set_reference(struct firsts *f, const struct rtbuckets *b, unsigned a
 	return 0;
 }
 
-int firsts_begin(struct firsts *f, const struct rtbuckets *b, unsigned armed, struct err *e)
+int first_samples_begin(struct first_samples *f, const struct rtbuckets *b, unsigned armed,
+			struct err *e)
 {
 	map_fini(&f->known);
 	map_fini(&f->ref);
@@ -95,7 +97,7 @@ int firsts_begin(struct firsts *f, const struct rtbuckets *b, unsigned armed, st
 }
 
 /* All samples that came in since the reference reading are first samples. */
-static int keep_all(struct firsts *f, const struct rtbuckets *b, struct err *e)
+static int keep_all(struct first_samples *f, const struct rtbuckets *b, struct err *e)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		uint64_t was = 0, more;
@@ -105,13 +107,14 @@ static int keep_all(struct firsts *f, const struct rtbuckets *b, struct err *e)
 		if (!more)
 			continue;
 		f->nknown += more;
-		if (!map_put(&f->known, b->at[i].addr, firsts_of(f, b->at[i].addr) + more))
+		if (!map_put(&f->known, b->at[i].addr, first_samples_of(f, b->at[i].addr) + more))
 			return err_set(e, -ENOMEM, "no memory for %zu buckets", b->n);
 	}
 	return 0;
 }
 
-int firsts_learn(struct firsts *f, const struct rtbuckets *b, unsigned armed, struct err *e)
+int first_samples_learn(struct first_samples *f, const struct rtbuckets *b, unsigned armed,
+			struct err *e)
 {
 	uint64_t sum = 0, came, first;
 
@@ -136,7 +139,7 @@ int firsts_learn(struct firsts *f, const struct rtbuckets *b, unsigned armed, st
 	return set_reference(f, b, armed, e);
 }
 
-uint64_t firsts_of(const struct firsts *f, uint64_t bucket)
+uint64_t first_samples_of(const struct first_samples *f, uint64_t bucket)
 {
 	uint64_t n = 0;
 

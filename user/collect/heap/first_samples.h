@@ -1,5 +1,5 @@
 /*
- * user/collect/heap/firsts.h - tells the unconditional first sample of each P from the other samples.
+ * user/collect/heap/first_samples.h - tells the unconditional first sample of each P from the other samples.
  *
  * When sampling is switched on, a P's first allocation is always sampled: its countdown is 0 (to
  * Go 1.23), or its copy of the rate differs from the rate (from 1.24). A P's mcache shows whether
@@ -10,14 +10,14 @@
  * Source: runtime/malloc.go, profilealloc and nextSample; runtime/mcache.go, mcache.nextSample at
  * 0 (Go 1.16 to 1.27), mcache.memProfRate at 8 (1.24 to 1.27); runtime/runtime2.go, p.id at 0.
  */
-#ifndef COLLECT_HEAP_FIRSTS_H
-#define COLLECT_HEAP_FIRSTS_H
+#ifndef COLLECT_HEAP_FIRST_SAMPLES_H
+#define COLLECT_HEAP_FIRST_SAMPLES_H
 
 #include "base/map.h"
 #include "go/runtime/rtbucket.h"
 #include "subject/subject.h"
 
-struct firsts {
+struct first_samples {
 	struct subject *s;
 	uint64_t allp; /* live address of the slice; 0: the Ps cannot be read */
 	int64_t rate;
@@ -36,19 +36,21 @@ struct armed {
 };
 
 /* @f must be zeroed. It also works when the Ps cannot be read; it then knows no first samples. */
-void firsts_init(struct firsts *f, struct subject *s, int64_t rate);
-void firsts_fini(struct firsts *f);
+void first_samples_init(struct first_samples *f, struct subject *s, int64_t rate);
+void first_samples_fini(struct first_samples *f);
 
 /* 0; -ENOTSUP when the Ps cannot be read, or change during the reading. */
-int firsts_armed(struct firsts *f, struct armed *out);
+int first_samples_armed(struct first_samples *f, struct armed *out);
 
 /* The reading @b and the Ps around it become the reference; what was known before is forgotten. */
-int firsts_begin(struct firsts *f, const struct rtbuckets *b, unsigned armed, struct err *e);
+int first_samples_begin(struct first_samples *f, const struct rtbuckets *b, unsigned armed,
+			struct err *e);
 
 /* A later reading: learns from it what can be learned. */
-int firsts_learn(struct firsts *f, const struct rtbuckets *b, unsigned armed, struct err *e);
+int first_samples_learn(struct first_samples *f, const struct rtbuckets *b, unsigned armed,
+			struct err *e);
 
 /* The number of known first samples in one bucket. */
-uint64_t firsts_of(const struct firsts *f, uint64_t bucket);
+uint64_t first_samples_of(const struct first_samples *f, uint64_t bucket);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * tests/unit/test_slowness.c - whose waits windows stand for: a runtime that counts, and begins, exits and is
+ * tests/unit/test_dilation.c - whose waits windows stand for: a runtime that counts, and begins, exits and is
  * observed in full at moments that the test chooses.
  */
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#include "collect/waits/slowness.h"
+#include "collect/waits/dilation.h"
 
 /* The runtime's count; found: its counters can be found; alive: it can be read. */
 static struct {
@@ -51,74 +51,74 @@ void rtcounters_free(struct rtcounters *c)
 static struct target target = { .pid = -1 };
 static struct subject subject = { .target = &target };
 
-static struct slowness begun(void)
+static struct dilation begun(void)
 {
 	runtime.count = 1000;
 	runtime.found = runtime.alive = true;
 	runtime.opens = 0;
-	return (struct slowness){ .s = &subject };
+	return (struct dilation){ .s = &subject };
 }
 
 /* What happens while probes are taken out and a price is measured belongs to windows. */
 static void windows_begin_where_full_observation_ended(void **state)
 {
-	struct slowness w = begun();
+	struct dilation w = begun();
 
 	(void)state;
-	slowness_mark(&w);
+	dilation_mark(&w);
 	runtime.count += 300;
-	slowness_begin(&w, 500);
+	dilation_begin(&w, 500);
 	runtime.count += 50;
-	slowness_end(&w);
+	dilation_end(&w);
 	assert_true(w.switches == 350);
 	/* Where nothing was observed in full, they begin now. */
 	runtime.count += 1000;
-	slowness_begin(&w, 500);
+	dilation_begin(&w, 500);
 	runtime.count += 25;
-	slowness_end(&w);
+	dilation_end(&w);
 	assert_true(w.switches == 375);
-	slowness_fini(&w);
+	dilation_fini(&w);
 }
 
 static void an_exit_leaves_what_was_read_last(void **state)
 {
 	const struct gpb_wait_clock clock = {};
-	struct slowness w = begun();
+	struct dilation w = begun();
 
 	(void)state;
-	slowness_begin(&w, 500);
+	dilation_begin(&w, 500);
 	runtime.count += 4000;
-	slowness_learn(&w, &clock, &(struct stretch){ .window = true }, 1, 1);
+	dilation_learn(&w, &clock, &(struct stretch){ .window = true }, 1, 1);
 	runtime.count += 10;
 	runtime.alive = false;
-	slowness_end(&w);
+	dilation_end(&w);
 	assert_true(w.switches == 4000);
-	slowness_fini(&w);
+	dilation_fini(&w);
 }
 
 /* A process that has just begun has no counters; one that never has any is not asked for ever. */
 static void counters_are_looked_for_again(void **state)
 {
-	struct slowness w = begun();
+	struct dilation w = begun();
 
 	(void)state;
 	runtime.found = false;
-	slowness_mark(&w);
+	dilation_mark(&w);
 	runtime.found = true;
-	slowness_begin(&w, 500);
+	dilation_begin(&w, 500);
 	runtime.count += 7;
-	slowness_end(&w);
+	dilation_end(&w);
 	assert_true(w.switches == 7);
-	slowness_fini(&w);
+	dilation_fini(&w);
 	w = begun();
 	runtime.found = false;
 	for (int i = 0; i < 1000; i++)
-		slowness_mark(&w);
+		dilation_mark(&w);
 	assert_in_range(runtime.opens, 2, 20);
-	slowness_begin(&w, 500);
-	slowness_end(&w);
+	dilation_begin(&w, 500);
+	dilation_end(&w);
 	assert_true(w.switches < 0);
-	slowness_fini(&w);
+	dilation_fini(&w);
 }
 
 /*
@@ -131,15 +131,15 @@ static void full_observation_tells_nothing_of_windows(void **state)
 	const struct gpb_wait_clock window = { .shorts = 12000,
 					       .short_ns = 7200000,
 					       .parks = full.parks + 6000 };
-	struct slowness w = begun();
+	struct dilation w = begun();
 
 	(void)state;
-	slowness_skip(&w, &full);
-	slowness_begin(&w, 500);
-	slowness_learn(&w, &window, &(struct stretch){ .window = true }, 1, 1);
+	dilation_skip(&w, &full);
+	dilation_begin(&w, 500);
+	dilation_learn(&w, &window, &(struct stretch){ .window = true }, 1, 1);
 	/* 600 ns from hit to hit, of which 500 are ours. */
 	assert_true(w.now > 5.9 && w.now < 6.1);
-	slowness_fini(&w);
+	dilation_fini(&w);
 }
 
 int main(void)

@@ -1,0 +1,102 @@
+/*
+ * user/collect/waits/looks_sums.h - the sums of looks (looks.h), by entry of the tally and by place
+ * in the program.
+ */
+#ifndef COLLECT_WAITS_LOOKS_SUMS_H
+#define COLLECT_WAITS_LOOKS_SUMS_H
+
+#include "collect/waits/looks.h"
+#include "goprof_abi.h"
+
+enum { LOOKS_LENGTHS = 24, LOOKS_NOT_COUNTED = -1 };
+
+struct looks_sum {
+	double count, beyond, ns, unsure_ns;
+	double few, few_ns, counted_ns, edge_ns, missed, missed_ns,
+		missed_variance; /* as in looks_estimate */
+	/* variances that do not come from the random moments of looks */
+	double count_variance, ns_variance;
+	bool known;	 /* it was seen in a stack that stood still */
+	bool apart;	 /* looks_conf.apart */
+	size_t site;	 /* index in the tally, and in looks_sums.sites */
+	int32_t counted; /* 1, LOOKS_NOT_COUNTED, or 0 while this is not known */
+};
+
+/* The waits of one place in the program, or of all of them; looks are the sampling units. */
+struct looks_site {
+	bool known;
+	size_t first; /* the first entry that counts */
+	double now, last, squares;
+	double count;  /* number of waits that LOOKS_COUNTS looks saw */
+	uint64_t look; /* number of the look that now belongs to */
+};
+
+/* A struct that is zeroed, except for its first six members, is empty. */
+struct looks_sums {
+	struct subject *s; /* borrowed, as the next one */
+	struct tally *tally;
+	uint64_t semas, reasons_apart;
+	const __u64 *begin_ns; /* as in looks_conf, as the next one */
+	double last_ns;
+	VEC(struct looks_sum) at;     /* by entry */
+	VEC(struct looks_site) sites; /* by site of the tally */
+	struct looks_site all;	      /* all sites of the tally's first whole */
+	struct looks_site apart;      /* the sites of looks_conf.apart */
+	uint64_t crowded;	      /* waits of stacks that there was no room for */
+	uint64_t look;		      /* the number of the present look */
+	/* before: gap before the last one; gap: the last one; sum of all gaps */
+	double before, gap, gaps_ns;
+	double missed[LOOKS_LENGTHS];
+	/*
+	 * Set at the end: all of the time divided by the strata of looks; the variance of one
+	 * look.
+	 */
+	double scale, unmet;
+};
+
+/*
+ * The entry of a stack; LOOKS_NOT_COUNTED when Go's block profile has no such waits. @still: the
+ * stack stood still, so it is valid; other stacks are *known when they have been seen elsewhere.
+ * A wait whose stack there is no room for is followed as one that is not counted.
+ */
+int looks_sums_entry(struct looks_sums *u, const struct gpb_stack *st, uint8_t reason, bool still,
+		     bool *known, int32_t *out, struct err *e);
+
+/* This look saw a wait there, for @ns. */
+void looks_sums_saw(struct looks_sums *u, int32_t entry, double ns);
+/*
+ * A wait is over that looks saw for @ns in all; @length: about how long it lasted if
+ * LOOKS_COUNTS looks saw it, else 0.
+ */
+void looks_sums_over(struct looks_sums *u, int32_t entry, double ns, double length);
+/*
+ * For a wait that was there at the first look or still is at the last one: its length is not known,
+ * so @ns and the wait itself are a part of the error.
+ */
+void looks_sums_unsure(struct looks_sums *u, int32_t entry, double ns);
+/* The time between this look and the last one. */
+void looks_sums_gap(struct looks_sums *u, double ns);
+
+/*
+ * There are no more looks. @phase_ns: the time that they are for; @strata_ns: the sum of their
+ * strata.
+ */
+void looks_sums_end(struct looks_sums *u, double phase_ns, double strata_ns);
+struct looks_estimate looks_sums_of(const struct looks_sums *u, size_t entry);
+/*
+ * The variance of delays that comes from the random moments of looks: of a site of the tally, of all
+ * sites together, and of those that are summed apart. A site that no look met has the variance of one look.
+ */
+double looks_site_variance(const struct looks_sums *u, size_t site);
+double looks_all_variance(const struct looks_sums *u);
+double looks_apart_variance(const struct looks_sums *u);
+/* The number of waits that looks counted there. */
+double looks_site_count(const struct looks_sums *u, size_t site);
+/*
+ * The length (ns) from which the waits that LOOKS_COUNTS looks saw are scaled up to all waits; 0: none are,
+ * because looks are too rare, or it is not known.
+ */
+uint64_t looks_stands_from(const struct looks_sums *u);
+void looks_sums_fini(struct looks_sums *u);
+
+#endif
