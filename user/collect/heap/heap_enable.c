@@ -5,8 +5,6 @@
 #include "collect/heap/heap_enable.h"
 #include "symbolize/subject_prof.h"
 
-#include <stdarg.h>
-#include <sys/timerfd.h>
 #include <time.h>
 
 #include "base/map.h"
@@ -16,14 +14,8 @@
 #include "go/runtime/rtvar.h"
 #include "profile/profile.h"
 
-#define NS_PER_MS 1000000ull
-#define NS_PER_S  1000000000ull
-
 enum {
-	SETTLE_US = 5000, /* pause between the write and the first reading */
-	NEXT_MIN_MS = 20, /* shortest pause between readings; it grows */
-	NEXT_MAX_MS = 1000,
-	COST_SHARE = 20,	  /* readings take at most this part of the time */
+	SETTLE_US = 5000,	  /* pause between the write and the first reading */
 	CYCLE_WRAP = 3 * 2 << 24, /* mProfCycleWrap, runtime/mprof.go */
 	PUBLISHED_AFTER = 2,	  /* cycles until an allocation is published */
 };
@@ -36,25 +28,17 @@ struct gain {
 
 struct heap_enable {
 	struct subject *s;
-	struct collect_opts o;
+	struct enable x;
 	struct rtbucket_vars vars;
-	struct guardian *g;
-	struct enabled x;
 	/* the reading before the write; empty and unused when others had written */
 	struct rtbuckets before;
 	bool has_before;
 	struct rtbuckets base, last;
-	uint64_t base_ns, last_ns; /* CLOCK_MONOTONIC */
-	int64_t base_unix_ns;
 	/* early: between the write and the base reading; firsts: from the base reading on */
 	struct first_samples early, firsts;
 	struct armed at_base, at_last;
 	struct armed leftover; /* Ps that continued with a countdown from before */
 	bool follow_ps;
-	int timer;
-	uint64_t next_ms;
-	bool over; /* the rate is no longer ours: nothing more is read */
-	int64_t changed_to;
 	struct prof *prof;
 };
 
@@ -63,32 +47,12 @@ static uint64_t now_ns(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-static double seconds(uint64_t from_ns, uint64_t to_ns)
-{
-	return to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0;
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
 static int64_t rate_of(const struct heap_enable *h)
 {
 	return (int64_t)h->x.began.value;
-}
-
-/* Prints a step with -v. */
-static void step(const struct heap_enable *h, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-static void step(const struct heap_enable *h, const char *fmt, ...)
-{
-	char line[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	if (h->o.verbose)
-		say(&h->o, "heap: %s", line);
 }
 
 /* ---- readings ---- */
@@ -100,22 +64,14 @@ static int read_buckets(struct heap_enable *h, struct rtbuckets *out, struct err
 	return ret ? err_wrap(e, ret, "pid %d", h->s->target->pid) : 0;
 }
 
-/*
- * A rate that was in force before is not ours; so all that was sampled until then was sampled
- * with our rate.
- */
-static int still_ours(struct heap_enable *h, bool *ours, struct err *e)
+static int read_rate(void *arg, uint64_t *rate, struct err *e)
 {
-	int64_t rate;
-	int ret = heap_read_rate(h->s, &h->vars, &rate, e);
+	struct heap_enable *h = arg;
+	int64_t value = 0;
+	int ret = heap_read_rate(h->s, &h->vars, &value, e);
 
-	if (ret)
-		return ret;
-	*ours = rate == rate_of(h);
-	if (!*ours && !h->over)
-		h->changed_to = rate;
-	h->over |= !*ours;
-	return 0;
+	*rate = (uint64_t)value;
+	return ret;
 }
 
 /*
@@ -134,10 +90,10 @@ static int read_with_ps(struct heap_enable *h, struct rtbuckets *out, struct arm
 	return ret;
 }
 
-/* Makes one more reading. It counts only when the rate is still ours after it. */
-static int read_more(struct heap_enable *h, struct err *e)
+static int read_more(void *arg, struct err *e)
 {
 	CLEANUP(rtbuckets_fini) struct rtbuckets b = { 0 };
+	struct heap_enable *h = arg;
 	struct rtbuckets older;
 	struct armed a;
 	bool ours = false, still;
@@ -145,15 +101,15 @@ static int read_more(struct heap_enable *h, struct err *e)
 
 	ret = read_with_ps(h, &b, &a, &still, e);
 	if (!ret)
-		ret = still_ours(h, &ours, e);
+		ret = enable_is_ours(&h->x, &ours, e);
 	if (ret || !ours)
 		return ret;
 	if (still) {
 		ret = first_samples_learn(&h->firsts, &b, a.n, e);
 		h->at_last = a;
 	}
-	h->last_ns = now_ns();
-	step(h, "read after %.3f s: %zu buckets", seconds(h->base_ns, h->last_ns), b.n);
+	h->x.last_ns = now_ns();
+	enable_step(&h->x, "read after %.3f s: %zu buckets", enable_seconds(&h->x), b.n);
 	older = h->last;
 	h->last = b;
 	b = older;
@@ -162,65 +118,21 @@ static int read_more(struct heap_enable *h, struct err *e)
 
 /* ---- start ---- */
 
-static int switch_on(struct heap_enable *h, struct err *e)
-{
-	struct guardian_job job = {
-		.target = h->s->target,
-		.name = h->x.name,
-		.addr = h->vars.memprofilerate,
-		.value = h->o.heap_rate,
-		.what = CLAIM_HEAP_RATE,
-		.window_ns = h->o.window_ns,
-	};
-	int ret = guardian_start(&job, &h->g, &h->x.began, e);
-
-	if (ret)
-		return ret;
-	if (h->x.began.how == GUARDIAN_FOUND)
-		return 1;
-	enable_tell_begun(&h->x, guardian_pid(h->g), &h->o);
-	if (h->x.began.exposed)
-		say_exposed(h->s, &h->o, "the guardian");
-	return 0;
-}
-
-static int start_timer(struct heap_enable *h, struct err *e)
-{
-	struct itimerspec t = { 0 };
-
-	if (h->timer < 0)
-		h->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	t.it_value.tv_sec = (time_t)(h->next_ms / 1000);
-	t.it_value.tv_nsec = (long)(h->next_ms % 1000 * NS_PER_MS);
-	if (h->timer < 0 || timerfd_settime(h->timer, 0, &t, NULL))
-		return err_sys(e, "a timer");
-	return 0;
-}
-
 /*
  * Makes the first reading, a moment after the write, so that what the Ps sample at once lies
  * before it.
  */
 static int read_base(struct heap_enable *h, const struct armed *before, struct err *e)
 {
-	struct timespec unix_time;
-	bool still, ours;
+	bool still;
 	int ret;
 
 	usleep(SETTLE_US);
 	ret = read_with_ps(h, &h->base, &h->at_base, &still, e);
 	if (!ret)
-		ret = still_ours(h, &ours, e);
+		ret = enable_from(&h->x, now_ns(), e);
 	if (ret)
 		return ret;
-	if (!ours)
-		return err_set(e, -EBUSY,
-			       "the program has set runtime.MemProfileRate to %lld itself: read it "
-			       "with --source=read",
-			       (long long)h->changed_to);
-	h->base_ns = now_ns();
-	clock_gettime(CLOCK_REALTIME, &unix_time);
-	h->base_unix_ns = unix_time.tv_sec * (int64_t)NS_PER_S + unix_time.tv_nsec;
 	h->at_last = h->at_base;
 	if (h->follow_ps && h->has_before && still) {
 		ret = first_samples_begin(&h->early, &h->before, before->n, e);
@@ -244,14 +156,15 @@ static int start(struct heap_enable *h, struct err *e)
 		ret = read_buckets(h, &h->before, e);
 	if (ret)
 		return ret;
-	first_samples_init(&h->firsts, h->s, (int64_t)h->o.heap_rate);
+	first_samples_init(&h->firsts, h->s, (int64_t)h->x.o.heap_rate);
 	h->follow_ps = !first_samples_armed(&h->firsts, &before);
 	if (gobin_info(h->s->bin)->minor < 24)
 		h->leftover = before;
-	step(h,
-	     "runtime.MemProfileRate is at 0x%llx, as the code that uses it says too, and is %lld",
-	     (unsigned long long)h->vars.memprofilerate, (long long)h->before.rate);
-	ret = switch_on(h, e);
+	enable_step(
+		&h->x,
+		"runtime.MemProfileRate is at 0x%llx, as the code that uses it says too, and is %lld",
+		(unsigned long long)h->vars.memprofilerate, (long long)h->before.rate);
+	ret = enable_on(&h->x, h->vars.memprofilerate, h->x.o.heap_rate, CLAIM_HEAP_RATE, e);
 	if (ret)
 		return ret;
 	/* If it was on then, somebody sampled between that reading and the write. */
@@ -261,14 +174,15 @@ static int start(struct heap_enable *h, struct err *e)
 	if (ret)
 		return ret;
 	if (h->follow_ps)
-		step(h,
-		     "first reading: %zu buckets; of %u processors %u have had their first sample",
-		     h->base.n, h->at_base.of, h->at_base.n);
+		enable_step(
+			&h->x,
+			"first reading: %zu buckets; of %u processors %u have had their first sample",
+			h->base.n, h->at_base.of, h->at_base.n);
 	else
-		step(h, "first reading: %zu buckets; the state of the processors is not known",
-		     h->base.n);
-	h->next_ms = NEXT_MIN_MS;
-	return start_timer(h, e);
+		enable_step(&h->x,
+			    "first reading: %zu buckets; the state of the processors is not known",
+			    h->base.n);
+	return 0;
 }
 
 int heap_enable_start(struct subject *s, const struct collect_opts *o, struct heap_enable **out,
@@ -280,15 +194,16 @@ int heap_enable_start(struct subject *s, const struct collect_opts *o, struct he
 	if (!h)
 		return err_set(e, -ENOMEM, "no memory");
 	h->s = s;
-	h->o = *o;
-	h->timer = -1;
-	h->x.kind = "heap";
-	h->x.name = "runtime.MemProfileRate";
-	if (o->held)
-		return err_set(e, -ENOTSUP,
-			       "source enable: a program that has not run yet has still to set its "
-			       "own sampling: use --source=probe, or -p once it runs");
-	ret = start(h, e);
+	h->x = (struct enable){ .s = s,
+				.o = *o,
+				.kind = "heap",
+				.name = "runtime.MemProfileRate",
+				.rate = read_rate,
+				.read = read_more,
+				.arg = h };
+	ret = enable_init(&h->x, e);
+	if (!ret)
+		ret = start(h, e);
 	if (!ret)
 		*out = TAKE(h);
 	return ret < 0 ? err_wrap(e, ret, "source enable") : ret;
@@ -298,13 +213,12 @@ void heap_enable_free(struct heap_enable *h)
 {
 	if (!h)
 		return;
-	guardian_free(h->g);
+	enable_fini(&h->x);
 	rtbuckets_fini(&h->before);
 	rtbuckets_fini(&h->base);
 	rtbuckets_fini(&h->last);
 	first_samples_fini(&h->early);
 	first_samples_fini(&h->firsts);
-	closep(&h->timer);
 	prof_free(h->prof);
 	free(h);
 }
@@ -313,31 +227,17 @@ void heap_enable_free(struct heap_enable *h)
 
 int heap_enable_fd(struct heap_enable *h)
 {
-	return h->timer;
+	return h->x.timer;
 }
 
 void heap_enable_tick(struct heap_enable *h)
 {
-	if (guardian_check(h->g))
-		h->over = true;
+	enable_tick(&h->x);
 }
 
 int heap_enable_poll(struct heap_enable *h, struct err *e)
 {
-	uint64_t ticks, start_ns = now_ns(), cost_ms;
-	int ret = 0;
-
-	(void)!read(h->timer, &ticks, sizeof(ticks));
-	heap_enable_tick(h);
-	if (!h->over)
-		ret = read_more(h, e);
-	if (ret || h->over)
-		return ret; /* the timer is not set again: what is there stays */
-	cost_ms = (now_ns() - start_ns) / NS_PER_MS;
-	h->next_ms = h->next_ms * 2 < NEXT_MAX_MS ? h->next_ms * 2 : NEXT_MAX_MS;
-	if (h->next_ms < cost_ms * COST_SHARE)
-		h->next_ms = cost_ms * COST_SHARE;
-	return start_timer(h, e);
+	return enable_poll(&h->x, e);
 }
 
 /* ---- what came of it ---- */
@@ -516,7 +416,7 @@ static int comments(struct sums *s, struct err *e)
 	struct heap_enable *h = s->h;
 	int ret;
 
-	ret = prof_comment(h->prof, e, "window: %.3f s", seconds(h->base_ns, h->last_ns));
+	ret = prof_comment(h->prof, e, "window: %.3f s", enable_seconds(&h->x));
 	if (!ret)
 		ret = prof_comment(h->prof, e, "rate: one sample in %lld bytes",
 				   (long long)rate_of(h));
@@ -570,29 +470,17 @@ static int make_profile(struct heap_enable *h, struct err *e)
 	if (!ret)
 		ret = heap_read_samples(h->s, &s.gained, h->prof, estimate, &s, e);
 	if (!ret)
-		prof_set_time(h->prof, h->base_unix_ns, (int64_t)(h->last_ns - h->base_ns));
+		enable_set_window(&h->x, h->prof);
 	return ret;
 }
 
 int heap_enable_stop(struct heap_enable *h, struct prof **out, struct err *e)
 {
-	struct err why = { "" };
-	bool over = h->over;
-	int ret;
+	int ret = enable_end(&h->x, e);
 
-	if (!over && read_more(h, &why) && !h->last_ns)
-		say(&h->o, "heap: %s", why.msg);
-	over |= h->over;
-	step(h, "asking process %d to restore runtime.MemProfileRate", guardian_pid(h->g));
-	enable_end(&h->x, h->g, &h->o);
-	if (!h->last_ns)
-		return err_set(e, -ESRCH,
-			       "the window was over before anything could be read of it");
-	ret = make_profile(h, e);
-	if (ret)
-		return ret;
-	if (over)
-		prof_loss(h->prof)->n[LOSS_WINDOW_CUT] = 1;
-	*out = TAKE(h->prof);
-	return 0;
+	if (!ret)
+		ret = make_profile(h, e);
+	if (!ret)
+		*out = TAKE(h->prof);
+	return ret;
 }

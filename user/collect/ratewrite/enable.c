@@ -4,13 +4,66 @@
  */
 #include "collect/ratewrite/enable.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "base/cancel.h"
-#include "profile/profile.h"
+#include "base/cleanup.h"
+
+#define NS_PER_MS 1000000ull
+#define NS_PER_S  1000000000ull
+
+enum {
+	NEXT_MIN_MS = 20, /* shortest pause between readings; it grows */
+	NEXT_MAX_MS = 1000,
+	COST_SHARE = 20, /* readings take at most this part of the time */
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)
 {
 	return to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0;
 }
+
+int enable_init(struct enable *x, struct err *e)
+{
+	x->timer = -1;
+	if (x->o.held)
+		return err_set(e, -ENOTSUP,
+			       "a program that has not run yet has still to set its own rates: use "
+			       "--source=probe, or -p once it runs");
+	return 0;
+}
+
+void enable_fini(struct enable *x)
+{
+	guardian_free(x->g);
+	closep(&x->timer);
+}
+
+void enable_step(const struct enable *x, const char *fmt, ...)
+{
+	char line[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (x->o.verbose)
+		say(&x->o, "%s: %s", x->kind, line);
+}
+
+/* ---- the switch ---- */
 
 int enable_check_address(struct subject *s, enum rtvar v, uint64_t addr, struct err *e)
 {
@@ -34,8 +87,9 @@ int enable_check_address(struct subject *s, enum rtvar v, uint64_t addr, struct 
 	return 0;
 }
 
-void enable_tell_begun(const struct enabled *x, pid_t guardian, const struct collect_opts *o)
+static void tell_begun(const struct enable *x)
 {
+	const struct collect_opts *o = &x->o;
 	long long value = (long long)x->began.value;
 
 	if (x->began.how == GUARDIAN_SHARES)
@@ -45,12 +99,13 @@ void enable_tell_begun(const struct enabled *x, pid_t guardian, const struct col
 		    x->kind, x->name, value);
 	else
 		say(o, "%s: source enable: %s was 0, is %lld until this ends; process %d guards it",
-		    x->kind, x->name, value, guardian);
+		    x->kind, x->name, value, guardian_pid(x->g));
 }
 
 /* Reports what a reader of the numbers must know, on stderr as well. */
-static void tell_end(const struct enabled *x, const struct collect_opts *o)
+static void tell_end(const struct enable *x)
 {
+	const struct collect_opts *o = &x->o;
 	double on = seconds(x->began.at_ns, x->ended.at_ns);
 	long long value = (long long)x->ended.value;
 
@@ -74,17 +129,135 @@ static void tell_end(const struct enabled *x, const struct collect_opts *o)
 		say(o, "%s: %s is 0 again, after %.3f s", x->kind, x->name, on);
 }
 
-void enable_end(struct enabled *x, struct guardian *g, const struct collect_opts *o)
+int enable_on(struct enable *x, uint64_t addr, uint64_t value, unsigned what, struct err *e)
+{
+	struct guardian_job job = {
+		.target = x->s->target,
+		.name = x->name,
+		.addr = addr,
+		.value = value,
+		.what = what,
+		.window_ns = x->o.window_ns,
+	};
+	int ret = guardian_start(&job, &x->g, &x->began, e);
+
+	if (ret)
+		return ret;
+	if (x->began.how == GUARDIAN_FOUND)
+		return 1;
+	tell_begun(x);
+	if (x->began.exposed)
+		say_exposed(x->s, &x->o, "the guardian");
+	return 0;
+}
+
+static int rate_now(struct enable *x, uint64_t *rate, struct err *e)
+{
+	int ret = x->rate(x->arg, rate, e);
+
+	x->over |= !ret && *rate != x->began.value;
+	return ret;
+}
+
+int enable_is_ours(struct enable *x, bool *ours, struct err *e)
+{
+	uint64_t rate;
+	int ret = rate_now(x, &rate, e);
+
+	if (!ret)
+		*ours = rate == x->began.value;
+	return ret;
+}
+
+/* ---- the window ---- */
+
+static int start_timer(struct enable *x, struct err *e)
+{
+	struct itimerspec t = { 0 };
+
+	if (x->timer < 0)
+		x->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	t.it_value.tv_sec = (time_t)(x->next_ms / 1000);
+	t.it_value.tv_nsec = (long)(x->next_ms % 1000 * NS_PER_MS);
+	if (x->timer < 0 || timerfd_settime(x->timer, 0, &t, NULL))
+		return err_sys(e, "a timer");
+	return 0;
+}
+
+int enable_from(struct enable *x, uint64_t base_ns, struct err *e)
+{
+	uint64_t rate;
+	int ret = rate_now(x, &rate, e);
+
+	if (ret)
+		return ret;
+	if (x->over)
+		return err_set(e, -EBUSY,
+			       "the program has set %s to %lld itself: read it with --source=read",
+			       x->name, (long long)rate);
+	x->base_ns = base_ns;
+	x->base_unix_ns =
+		(int64_t)(clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - base_ns));
+	x->next_ms = NEXT_MIN_MS;
+	return start_timer(x, e);
+}
+
+void enable_tick(struct enable *x)
+{
+	if (guardian_check(x->g))
+		x->over = true;
+}
+
+int enable_poll(struct enable *x, struct err *e)
+{
+	uint64_t expired, start_ns = clock_ns(CLOCK_MONOTONIC), cost_ms;
+	int ret = 0;
+
+	(void)!read(x->timer, &expired, sizeof(expired));
+	enable_tick(x);
+	if (!x->over)
+		ret = x->read(x->arg, e);
+	if (ret || x->over)
+		return ret; /* the timer is not set again: what is there stays */
+	cost_ms = (clock_ns(CLOCK_MONOTONIC) - start_ns) / NS_PER_MS;
+	x->next_ms = x->next_ms * 2 < NEXT_MAX_MS ? x->next_ms * 2 : NEXT_MAX_MS;
+	if (x->next_ms < cost_ms * COST_SHARE)
+		x->next_ms = cost_ms * COST_SHARE;
+	return start_timer(x, e);
+}
+
+int enable_end(struct enable *x, struct err *e)
 {
 	struct err why = { "" };
 
+	if (!x->over && x->read(x->arg, &why) && !x->last_ns)
+		say(&x->o, "%s: %s", x->kind, why.msg);
+	enable_step(x, "asking process %d to restore %s", guardian_pid(x->g), x->name);
 	x->ended.how = -1;
-	if (guardian_end(g, &x->ended, &why))
-		say(o, "%s: %s", x->kind, why.msg);
-	tell_end(x, o);
+	if (guardian_end(x->g, &x->ended, &why))
+		say(&x->o, "%s: %s", x->kind, why.msg);
+	tell_end(x);
+	if (!x->last_ns)
+		return err_set(e, -ESRCH,
+			       "the window was over before anything could be read of it");
+	return 0;
 }
 
-int enable_comment(const struct enabled *x, struct prof *p, struct err *e)
+/* ---- the profile ---- */
+
+double enable_seconds(const struct enable *x)
+{
+	return seconds(x->base_ns, x->last_ns);
+}
+
+void enable_set_window(const struct enable *x, struct prof *p)
+{
+	prof_set_time(p, x->base_unix_ns, (int64_t)(x->last_ns - x->base_ns));
+	if (x->over)
+		prof_loss(p)->n[LOSS_WINDOW_CUT] = 1;
+}
+
+int enable_comment(const struct enable *x, struct prof *p, struct err *e)
 {
 	double on = seconds(x->began.at_ns, x->ended.at_ns);
 	const char *first = x->began.how == GUARDIAN_WROTE ?

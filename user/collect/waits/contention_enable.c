@@ -2,8 +2,6 @@
 #include "collect/waits/contention_enable.h"
 #include "symbolize/subject_prof.h"
 
-#include <stdarg.h>
-#include <sys/timerfd.h>
 #include <time.h>
 
 #include "base/map.h"
@@ -11,83 +9,38 @@
 #include "collect/waits/contention_read.h"
 #include "profile/profile.h"
 
-#define NS_PER_MS 1000000ull
-#define NS_PER_S  1000000000ull
-
-enum {
-	NEXT_MIN_MS = 20, /* shortest pause between readings; it grows */
-	NEXT_MAX_MS = 1000,
-	COST_SHARE = 20, /* readings take at most this part of the time */
-};
-
 struct contention_enable {
 	struct subject *s;
-	struct collect_opts o;
+	struct enable x;
 	enum contention what;
 	struct rtcontention_vars vars;
 	double measured; /* cputicks per second of this machine */
 	uint64_t wanted; /* value of the rate */
-	struct guardian *g;
-	struct enabled x;
 	struct rtcontentions base, last;
-	uint64_t base_ns, last_ns; /* CLOCK_MONOTONIC; last_ns 0: not read yet */
-	int64_t base_unix_ns;
-	int timer;
-	uint64_t next_ms;
-	bool over; /* the rate is no longer ours: nothing more is read */
 	struct prof *prof;
 };
 
-static uint64_t clock_ns(clockid_t clock)
+static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
-/* Prints a step with -v. */
-static void step(const struct contention_enable *c, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-static void step(const struct contention_enable *c, const char *fmt, ...)
-{
-	char line[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	if (c->o.verbose)
-		say(&c->o, "%s: %s", c->x.kind, line);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
 /* ---- readings ---- */
 
-/*
- * A rate that was in force before is not ours; so all that was recorded until then was recorded
- * with our rate.
- */
-static int still_ours(struct contention_enable *c, bool *ours, struct err *e)
+static int read_rate(void *arg, uint64_t *rate, struct err *e)
 {
-	uint64_t rate;
-	int ret = contention_read_rate(c->s, &c->vars, &rate, e);
+	struct contention_enable *c = arg;
 
-	if (ret)
-		return ret;
-	*ours = rate == c->x.began.value;
-	c->over |= !*ours;
-	return 0;
+	return contention_read_rate(c->s, &c->vars, rate, e);
 }
 
-/* Makes one more reading. It counts only when the rate is still ours after it. */
-static int read_more(struct contention_enable *c, struct err *e)
+static int read_more(void *arg, struct err *e)
 {
 	CLEANUP(rtcontentions_fini) struct rtcontentions b = { 0 };
+	struct contention_enable *c = arg;
 	struct rtcontentions older;
 	bool ours = false;
 	uint64_t at_ns;
@@ -96,11 +49,11 @@ static int read_more(struct contention_enable *c, struct err *e)
 	ret = contention_read_buckets(c->s, &c->vars, &b, e);
 	at_ns = now_ns();
 	if (!ret)
-		ret = still_ours(c, &ours, e);
+		ret = enable_is_ours(&c->x, &ours, e);
 	if (ret || !ours)
 		return ret;
-	c->last_ns = at_ns;
-	step(c, "read after %.3f s: %zu buckets", (double)(c->last_ns - c->base_ns) / 1e9, b.n);
+	c->x.last_ns = at_ns;
+	enable_step(&c->x, "read after %.3f s: %zu buckets", enable_seconds(&c->x), b.n);
 	older = c->last;
 	c->last = b;
 	b = older;
@@ -113,52 +66,18 @@ static int read_more(struct contention_enable *c, struct err *e)
 static int rate_to_write(struct contention_enable *c, struct err *e)
 {
 	struct ticks t = ticks_of(c->s, c->measured);
-	double v = (double)c->o.block_rate * t.per_second / 1e9;
+	double v = (double)c->x.o.block_rate * t.per_second / 1e9;
 
 	if (c->what == CONTENTION_MUTEX)
-		v = (double)c->o.mutex_fraction;
-	else if (c->o.block_rate == 1 || v < 1)
+		v = (double)c->x.o.mutex_fraction;
+	else if (c->x.o.block_rate == 1 || v < 1)
 		v = 1;
 	if (v > CLAIM_VALUE_MAX)
 		return err_set(e, -EINVAL,
 			       "--block-rate: at most %.0f ms can be written here, not %.0f ms",
-			       CLAIM_VALUE_MAX / t.per_second * 1e3, (double)c->o.block_rate / 1e6);
+			       CLAIM_VALUE_MAX / t.per_second * 1e3,
+			       (double)c->x.o.block_rate / 1e6);
 	c->wanted = (uint64_t)v;
-	return 0;
-}
-
-static int switch_on(struct contention_enable *c, struct err *e)
-{
-	struct guardian_job job = {
-		.target = c->s->target,
-		.name = c->x.name,
-		.addr = c->vars.rate,
-		.value = c->wanted,
-		.what = c->what == CONTENTION_MUTEX ? CLAIM_MUTEX_FRACTION : CLAIM_BLOCK_RATE,
-		.window_ns = c->o.window_ns,
-	};
-	int ret = guardian_start(&job, &c->g, &c->x.began, e);
-
-	if (ret)
-		return ret;
-	if (c->x.began.how == GUARDIAN_FOUND)
-		return 1;
-	enable_tell_begun(&c->x, guardian_pid(c->g), &c->o);
-	if (c->x.began.exposed)
-		say_exposed(c->s, &c->o, "the guardian");
-	return 0;
-}
-
-static int start_timer(struct contention_enable *c, struct err *e)
-{
-	struct itimerspec t = { 0 };
-
-	if (c->timer < 0)
-		c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	t.it_value.tv_sec = (time_t)(c->next_ms / 1000);
-	t.it_value.tv_nsec = (long)(c->next_ms % 1000 * NS_PER_MS);
-	if (c->timer < 0 || timerfd_settime(c->timer, 0, &t, NULL))
-		return err_sys(e, "a timer");
 	return 0;
 }
 
@@ -168,24 +87,17 @@ static int start_timer(struct contention_enable *c, struct err *e)
  */
 static int read_base(struct contention_enable *c, struct err *e)
 {
-	bool ours;
+	uint64_t base_ns = c->x.began.at_ns;
 	int ret;
 
-	c->base_ns = c->x.began.at_ns;
 	if (c->x.began.how != GUARDIAN_WROTE || c->base.rate) {
 		rtcontentions_fini(&c->base);
 		ret = contention_read_buckets(c->s, &c->vars, &c->base, e);
 		if (ret)
 			return ret;
-		c->base_ns = now_ns();
+		base_ns = now_ns();
 	}
-	c->base_unix_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - (now_ns() - c->base_ns));
-	ret = still_ours(c, &ours, e);
-	if (!ret && !ours)
-		ret = err_set(e, -EBUSY,
-			      "the program has set %s itself: read it with --source=read",
-			      c->x.name);
-	return ret;
+	return enable_from(&c->x, base_ns, e);
 }
 
 static int start(struct contention_enable *c, struct err *e)
@@ -202,16 +114,16 @@ static int start(struct contention_enable *c, struct err *e)
 		ret = contention_read_buckets(c->s, &c->vars, &c->base, e);
 	if (ret)
 		return ret;
-	step(c, "%s is at 0x%llx, as the code that uses it says too, and is %llu", c->x.name,
-	     (unsigned long long)c->vars.rate, (unsigned long long)c->base.rate);
-	ret = switch_on(c, e);
+	enable_step(&c->x, "%s is at 0x%llx, as the code that uses it says too, and is %llu",
+		    c->x.name, (unsigned long long)c->vars.rate, (unsigned long long)c->base.rate);
+	ret = enable_on(&c->x, c->vars.rate, c->wanted,
+			c->what == CONTENTION_MUTEX ? CLAIM_MUTEX_FRACTION : CLAIM_BLOCK_RATE, e);
 	if (!ret)
 		ret = read_base(c, e);
 	if (ret)
 		return ret;
-	step(c, "at the start: %zu buckets", c->base.n);
-	c->next_ms = NEXT_MIN_MS;
-	return start_timer(c, e);
+	enable_step(&c->x, "at the start: %zu buckets", c->base.n);
+	return 0;
 }
 
 int contention_enable_start(struct subject *s, const struct collect_opts *o, enum contention what,
@@ -223,16 +135,17 @@ int contention_enable_start(struct subject *s, const struct collect_opts *o, enu
 	if (!c)
 		return err_set(e, -ENOMEM, "no memory");
 	c->s = s;
-	c->o = *o;
 	c->what = what;
-	c->timer = -1;
-	c->x.kind = contention_name(what);
-	c->x.name = contention_rate_name(what);
-	if (o->held)
-		return err_set(e, -ENOTSUP,
-			       "source enable: a program that has not run yet has still to set its "
-			       "own rates: use --source=probe, or -p once it runs");
-	ret = start(c, e);
+	c->x = (struct enable){ .s = s,
+				.o = *o,
+				.kind = contention_name(what),
+				.name = contention_rate_name(what),
+				.rate = read_rate,
+				.read = read_more,
+				.arg = c };
+	ret = enable_init(&c->x, e);
+	if (!ret)
+		ret = start(c, e);
 	if (!ret)
 		*out = TAKE(c);
 	return ret < 0 ? err_wrap(e, ret, "source enable") : ret;
@@ -242,10 +155,9 @@ void contention_enable_free(struct contention_enable *c)
 {
 	if (!c)
 		return;
-	guardian_free(c->g);
+	enable_fini(&c->x);
 	rtcontentions_fini(&c->base);
 	rtcontentions_fini(&c->last);
-	closep(&c->timer);
 	prof_free(c->prof);
 	free(c);
 }
@@ -254,31 +166,17 @@ void contention_enable_free(struct contention_enable *c)
 
 int contention_enable_fd(struct contention_enable *c)
 {
-	return c->timer;
+	return c->x.timer;
 }
 
 void contention_enable_tick(struct contention_enable *c)
 {
-	if (guardian_check(c->g))
-		c->over = true;
+	enable_tick(&c->x);
 }
 
 int contention_enable_poll(struct contention_enable *c, struct err *e)
 {
-	uint64_t expired, start_ns = now_ns(), cost_ms;
-	int ret = 0;
-
-	(void)!read(c->timer, &expired, sizeof(expired));
-	contention_enable_tick(c);
-	if (!c->over)
-		ret = read_more(c, e);
-	if (ret || c->over)
-		return ret; /* the timer is not set again; the last reading stays */
-	cost_ms = (now_ns() - start_ns) / NS_PER_MS;
-	c->next_ms = c->next_ms * 2 < NEXT_MAX_MS ? c->next_ms * 2 : NEXT_MAX_MS;
-	if (c->next_ms < cost_ms * COST_SHARE)
-		c->next_ms = cost_ms * COST_SHARE;
-	return start_timer(c, e);
+	return enable_poll(&c->x, e);
 }
 
 /* ---- the result ---- */
@@ -321,8 +219,7 @@ static int subtract(struct contention_enable *c, struct err *e)
 static int comments(struct contention_enable *c, const struct ticks *t, struct err *e)
 {
 	char rate[CONTENTION_RATE_TEXT];
-	int ret = prof_comment(c->prof, e, "window: %.3f s",
-			       (double)(c->last_ns - c->base_ns) / 1e9);
+	int ret = prof_comment(c->prof, e, "window: %.3f s", enable_seconds(&c->x));
 
 	contention_rate_text(c->what, c->last.rate, t, rate);
 	if (!ret)
@@ -364,27 +261,17 @@ static int make_profile(struct contention_enable *c, struct err *e)
 	if (!ret)
 		ret = contention_add_samples(c->s, &c->vars, &c->last, &t, c->prof, e);
 	if (!ret)
-		prof_set_time(c->prof, c->base_unix_ns, (int64_t)(c->last_ns - c->base_ns));
+		enable_set_window(&c->x, c->prof);
 	return ret;
 }
 
 int contention_enable_stop(struct contention_enable *c, struct prof **out, struct err *e)
 {
-	struct err why = { "" };
-	int ret;
+	int ret = enable_end(&c->x, e);
 
-	if (!c->over && read_more(c, &why) && !c->last_ns)
-		say(&c->o, "%s: %s", c->x.kind, why.msg);
-	step(c, "asking process %d to restore %s", guardian_pid(c->g), c->x.name);
-	enable_end(&c->x, c->g, &c->o);
-	if (!c->last_ns)
-		return err_set(e, -ESRCH,
-			       "the window was over before anything could be read of it");
-	ret = make_profile(c, e);
-	if (ret)
-		return ret;
-	if (c->over)
-		prof_loss(c->prof)->n[LOSS_WINDOW_CUT] = 1;
-	*out = TAKE(c->prof);
-	return 0;
+	if (!ret)
+		ret = make_profile(c, e);
+	if (!ret)
+		*out = TAKE(c->prof);
+	return ret;
 }
