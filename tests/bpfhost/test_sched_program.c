@@ -15,34 +15,10 @@
 #include "sched.bpf.c"
 
 #include "program.h"
+#include "goroutines.h"
 
-enum { SLOT = 5, GOROUTINES = 40, REASONS = 8, STEPS = 200000, STACK_WORDS = 64, G_WORDS = 16 };
-#define TEXT   0x400000ull
-#define GS     0x10000ull
-#define G0     0x20000ull
-#define STACK  0xc000010000ull
-#define PC(i)  (TEXT + 0x100 + 16 * (uint64_t)(i)) /* where goroutine i stands, always */
-#define CALLER (TEXT + 0x8000)
+enum { SLOT = 5, REASONS = 8, STEPS = 200000 };
 enum { COUNTED = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5, SEMA = 1 << 4 | 1 << 5 };
-
-/* Offsets are ours to choose: word i of struct g. */
-static const struct gpb_target target = {
-	.nimages = 1,
-	.image = { { .text_lo = TEXT, .text_hi = TEXT + 0x10000 } },
-	.flags = GPB_TARGET_REGABI,
-	.g_stack_lo = 0,
-	.g_stack_hi = 8,
-	.g_m = 16,
-	.g_sched_sp = 24,
-	.g_sched_pc = 32,
-	.g_sched_bp = 40,
-	.g_atomicstatus = -1,
-	.g_goid = -1,
-	.g_labels = -1,
-};
-enum { WAITREASON = 80 };
-
-static uint64_t g_words[GOROUTINES][G_WORDS], stack_words[GOROUTINES][STACK_WORDS];
 
 /* One goroutine: what it waits for, and how. */
 static struct life {
@@ -68,29 +44,13 @@ static struct gpb_sched terms;
 
 static int reset(void **state)
 {
-	uint32_t slot = SLOT;
-
 	(void)state;
-	program_reset();
+	goroutines_init(SLOT);
 	memset(lives, 0, sizeof(lives));
 	memset(truth, 0, sizeof(truth));
 	memset(told, 0, sizeof(told));
-	memset(g_words, 0, sizeof(g_words));
-	memset(stack_words, 0, sizeof(stack_words));
-	host_now_ns = 1000000;
 	opened = hits = 0;
 	cpus = 4;
-	for (int i = 0; i < GOROUTINES; i++) {
-		uint64_t stack = STACK + sizeof(stack_words[0]) * (uint64_t)i;
-
-		g_words[i][0] = stack;
-		g_words[i][1] = stack + sizeof(stack_words[0]);
-		g_words[i][4] = PC(i);
-		g_words[i][5] = stack + 8 * 10;
-		stack_words[i][11] = CALLER;
-	}
-	host_map(GS, g_words, sizeof(g_words));
-	host_map(STACK, stack_words, sizeof(stack_words));
 	terms = (struct gpb_sched){
 		.block_rate = 1,
 		.reasons = COUNTED,
@@ -98,8 +58,7 @@ static int reset(void **state)
 		.kinds = 1 << GPB_WAIT_BLOCK,
 		.g_waitreason = WAITREASON,
 	};
-	open_for[SLOT] = (struct gpb_open){ .bits = GPB_OPEN };
-	return (int)bpf_map_update_elem(&targets, &slot, &target, BPF_ANY);
+	return 0;
 }
 
 static void use_terms(void)
@@ -115,11 +74,6 @@ static int windows(void)
 }
 
 /* ---- lives ----------------------------------------------------------------------------------- */
-
-static uint64_t g_of(int i)
-{
-	return GS + sizeof(g_words[0]) * (uint64_t)i;
-}
 
 static void hit(uint64_t kind, uint64_t r14, uint64_t arg0, uint64_t arg1, uint64_t arg2)
 {
@@ -163,7 +117,7 @@ static void park(int i)
 	l->reason = 1 + below(REASONS - 1);
 	l->sema = SEMA >> l->reason & 1;
 	l->again = 0;
-	g_words[i][WAITREASON / 8] = l->reason;
+	set_waitreason(i, l->reason);
 	if (l->sema) {
 		l->block = (int)below(2);
 		hit(GPB_AT_SEMA, g_of(i), 0, below(2),
@@ -229,12 +183,9 @@ static void live(void)
 
 static void add_told(const struct gpb_stack *s)
 {
-	uint64_t i = (s->pc[0] - PC(0)) / 16, reason = s->size & 0xff;
+	uint64_t i = goroutine_of(s), reason = s->size & 0xff;
 
 	assert_int_equal(s->slot, SLOT);
-	assert_true(i < GOROUTINES && s->pc[0] == PC(i));
-	assert_int_equal(s->nfirst, 2);
-	assert_int_equal(s->pc[1], CALLER);
 	assert_int_equal(s->size >> 8, GPB_WAIT_BLOCK);
 	assert_true(reason < REASONS && s->type < 2);
 	told[i][reason][s->type].n += (double)s->count / GPB_COUNT_ONE;
@@ -355,7 +306,7 @@ static void another_wait_is_not_this_one(void **state)
 	(void)state;
 	use_terms();
 	for (uint32_t reason = 1; reason <= 2; reason++) {
-		g_words[0][WAITREASON / 8] = reason;
+		set_waitreason(0, reason);
 		if (reason == 1)
 			hit(GPB_AT_PARK, G0, g_of(0), 0, 0);
 	}
@@ -375,7 +326,7 @@ static void waits_from_before_are_counted_as_early(void **state)
 	(void)state;
 	use_terms();
 	for (int i = 0; i < GOROUTINES; i++) {
-		g_words[i][WAITREASON / 8] = 1 + (uint32_t)i % (REASONS - 1);
+		set_waitreason(i, 1 + (uint32_t)i % (REASONS - 1));
 		hit(GPB_AT_READY, G0, g_of(i), 0, 0);
 		early += COUNTED >> (1 + i % (REASONS - 1)) & 1;
 	}

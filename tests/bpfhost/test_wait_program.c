@@ -14,46 +14,10 @@
 #include "wait.bpf.c"
 
 #include "program.h"
+#include "goroutines.h"
 
-enum { SLOT = 3, GOROUTINES = 48, REASONS = 8, CHANGES = 200000, STACK_WORDS = 64, G_WORDS = 16 };
-#define TEXT	0x400000ull
-#define GS	0x10000ull
-#define G0	0x20000ull
-#define M	0x30000ull
-#define STACK	0xc000010000ull
-#define PC(i)	(TEXT + 0x100 + 16 * (uint64_t)(i)) /* where goroutine i stands, always */
-#define CALLER	(TEXT + 0x8000)
+enum { SLOT = 3, REASONS = 8, CHANGES = 200000 };
 #define CLOCKED 5 /* a wait reason that a clock paces */
-
-/* Offsets are ours to choose: word i of each struct. */
-static const struct gpb_target target = {
-	.nimages = 1,
-	.image = { { .text_lo = TEXT, .text_hi = TEXT + 0x10000 } },
-	.flags = GPB_TARGET_REGABI,
-	.g_stack_lo = 0,
-	.g_stack_hi = 8,
-	.g_m = 16,
-	.g_sched_sp = 24,
-	.g_sched_pc = 32,
-	.g_sched_bp = 40,
-	.g_syscallsp = 48,
-	.g_syscallpc = 56,
-	.g_syscallbp = 64,
-	.g_atomicstatus = 72,
-	.g_goid = -1,
-	.g_labels = -1,
-	.m_g0 = 0,
-	.m_curg = 8,
-	.m_ncgo = 16,
-	.m_vdsosp = 24,
-	.m_vdsopc = 32,
-	.m_preemptoff = 40,
-	.m_p = -1,
-};
-enum { WAITREASON = 80 };
-
-static uint64_t g_words[GOROUTINES][G_WORDS], g0_words[G_WORDS], m_words[G_WORDS];
-static uint64_t stack_words[GOROUTINES][STACK_WORDS];
 
 /* One goroutine: its status since when, and for what it waits. */
 static struct life {
@@ -72,49 +36,17 @@ static struct sums truth[GOROUTINES][GPB_G_WAITING + 1][REASONS][3];
 static struct sums told[GOROUTINES][GPB_G_WAITING + 1][REASONS][3];
 static struct gpb_waiting terms;
 
-/* The unwinding rule of a return address or saved pc. */
-static void know(uint64_t pc, struct gpb_rule rule)
-{
-	uint64_t key = pc - 1;
-
-	assert_int_equal(bpf_map_update_elem(&rules, &key, &rule, BPF_ANY), 0);
-}
-
 static int reset(void **state)
 {
-	uint32_t slot = SLOT;
-
 	(void)state;
-	program_reset();
+	goroutines_init(SLOT);
 	memset(lives, 0, sizeof(lives));
 	memset(truth, 0, sizeof(truth));
 	memset(told, 0, sizeof(told));
-	memset(g_words, 0, sizeof(g_words));
-	memset(stack_words, 0, sizeof(stack_words));
-	host_now_ns = 1000000;
-	for (int i = 0; i < GOROUTINES; i++) {
-		uint64_t stack = STACK + sizeof(stack_words[0]) * (uint64_t)i;
-
+	for (int i = 0; i < GOROUTINES; i++)
 		lives[i].status = GPB_G_DEAD;
-		g_words[i][0] = stack;
-		g_words[i][1] = stack + sizeof(stack_words[0]);
-		g_words[i][2] = M;
-		g_words[i][3] = stack + 8 * 11;
-		g_words[i][4] = PC(i);
-		g_words[i][5] = stack + 8 * 10;
-		stack_words[i][11] = CALLER;
-		know(PC(i), (struct gpb_rule){ .delta = 0 });
-	}
-	know(CALLER, (struct gpb_rule){ .flags = GPB_RULE_END });
-	g0_words[2] = M;
-	m_words[0] = G0;
-	host_map(GS, g_words, sizeof(g_words));
-	host_map(G0, g0_words, sizeof(g0_words));
-	host_map(M, m_words, sizeof(m_words));
-	host_map(STACK, stack_words, sizeof(stack_words));
 	terms = (struct gpb_waiting){ .rate = 1, .g_waitreason = WAITREASON };
-	open_for[SLOT] = (struct gpb_open){ .bits = GPB_OPEN };
-	return (int)bpf_map_update_elem(&targets, &slot, &target, BPF_ANY);
+	return 0;
 }
 
 static void use_terms(void)
@@ -145,7 +77,7 @@ static uint32_t next_status(uint32_t status)
 
 static void hit(int i, uint32_t old, uint32_t new, uint64_t kind)
 {
-	uint64_t g = GS + sizeof(g_words[0]) * (uint64_t)i;
+	uint64_t g = g_of(i);
 	int on_g = old == GPB_G_SYSCALL || new == GPB_G_SYSCALL;
 	struct pt_regs regs = {
 		.rip = PC(i) - 1,
@@ -219,7 +151,7 @@ static void live(int i, uint64_t opened)
 
 	if (new == GPB_G_WAITING) {
 		l->reason = 1 + below(REASONS - 1);
-		g_words[i][WAITREASON / 8] = l->reason;
+		set_waitreason(i, l->reason);
 	}
 	if (open && waits(was.status) && (known || windows))
 		book(i, opened);
@@ -239,13 +171,9 @@ static void live(int i, uint64_t opened)
 
 static void add_told(const struct gpb_stack *s)
 {
-	uint64_t i = (s->pc[0] - PC(0)) / 16;
-	uint64_t status = s->size >> 8, reason = s->size & 0xff;
+	uint64_t i = goroutine_of(s), status = s->size >> 8, reason = s->size & 0xff;
 
 	assert_int_equal(s->slot, SLOT);
-	assert_true(i < GOROUTINES && s->pc[0] - PC(i) < 2);
-	assert_int_equal(s->nfirst, 2);
-	assert_int_equal(s->pc[1], CALLER);
 	assert_true(waits((uint32_t)status) && reason < REASONS && s->type < 3);
 	told[i][status][reason][s->type].n += (double)s->count / GPB_COUNT_ONE;
 	told[i][status][reason][s->type].ns += (double)s->delay;
