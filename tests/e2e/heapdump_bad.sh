@@ -13,6 +13,7 @@ for kind in small long count deep top nought newer; do "$mkdump" $kind >$kind ||
 : >empty
 head -c 300 small >cut
 head -c 10 small >stub
+head -c 1 small >byte
 big=$TMP/ring
 "$mkdump" cycle 200000 >"$big"
 
@@ -46,12 +47,23 @@ STALL_SECONDS=$SECONDS
 says 1 "it is a directory" .
 says 1 "only 0 bytes" empty
 says 1 "only 10 bytes" stub
+says 1 "no heap dump: only 1 byte" byte
+rm byte
 says 1 'does not begin with "go1.7 heap dump"' "$GOPROF"
 says 1 "No such file" missing
 says 1 "a heap dump of format go1.8, which is newer than go1.7" newer
 printf 'go1.99 heap dump\nx' >newest
 says 1 "a heap dump of format go1.99, which is newer than go1.7" newest
 rm newest
+# A dump, but packed.
+gzip -c small >small.gz
+says 1 "small.gz: it is compressed: unpack it, as in: zcat FILE | goprof-bpf heapdump -" small.gz
+zcat small.gz | "$GOPROF" heapdump - >"$TMP/stdout" 2>"$TMP/err" || wrong "unpacked: $(cat "$TMP/err")"
+printf '\3757zXZ\0\0\0\0\0\0\0\0\0\0\0\0' >small.xz
+says 1 "unpack it, as in: xzcat FILE" small.xz
+printf '\050\265\057\375\0\0\0\0\0\0\0\0\0\0\0\0' >small.zst
+says 1 "unpack it, as in: zstdcat FILE" small.zst
+rm small.gz small.xz small.zst
 # What has no end is not copied.
 TMPDIR=$TMP/none says 1 'does not begin with "go1.7 heap dump"' /dev/zero
 result input
@@ -68,12 +80,12 @@ grep -q '^ *4 objects ' "$TMP/stdout" || wrong "deep: no objects"
 says 3 "offset $at: the memory profile has a stack of 2000 frames" deep --pprof -
 grep -q . "$TMP/stdout" || wrong "deep: no sites"
 says 3 "offset 93: an object of 32 bytes at 0xffffffffffffffe0 ends behind the last address" top
-grep -q '^ *1 objects ' "$TMP/stdout" || wrong "top: no objects"
+grep -q '^ *1 object  ' "$TMP/stdout" || wrong "top: no objects"
 # Either of two, and what HPROF cannot have.
 says 3 "cut: the dump ends in" small cut
 says 3 "cut: the dump ends in" cut small
 grep -q '^Types' "$TMP/stdout" || wrong "cut, and small: nothing that grew"
-says 3 "nought: loss: 1 objects at address 0" nought --hprof /dev/null
+says 3 "nought: loss: 1 object at address 0" nought --hprof /dev/null
 "$GOPROF" heapdump cut --json >"$TMP/json" 2>/dev/null
 grep -q '"whole": false' "$TMP/json" || wrong "cut: not told in JSON"
 timeout 60 "$GOPROF" heapdump small --pprof out 2>/dev/null || wrong "small: status $?"
@@ -88,7 +100,7 @@ says 3 "wrong kind in the record that begins at" markless
 cat small small >two
 for outputs in "" "--json" "--pprof /dev/null" "--holders /dev/null --pprof $TMP/x"; do
 	# shellcheck disable=SC2086
-	says 3 "the dump ends at offset $(stat -c %s small); the $(stat -c %s small) bytes behind it" two $outputs
+	says 3 "the dump ends at offset $(stat -c %s small); not looked at: $(stat -c %s small) bytes behind it" two $outputs
 done
 rm markless two
 result damage
@@ -181,7 +193,7 @@ says_piped() { # STATUS TEXT ENV... <dump
 cat small | says_piped 0 'as many as the runtime counted' TMPDIR="$TMP"
 cat small small | says_piped 3 'stdin: loss: the dump ends at offset' TMPDIR="$TMP"
 cat small small | "$GOPROF" heapdump - --pprof /dev/null 2>"$TMP/err"
-[ $? = 3 ] && has "the $(stat -c %s small) bytes behind it" "$TMP/err" || wrong "a pipe with two dumps: $(cat "$TMP/err")"
+[ $? = 3 ] && has "$(stat -c %s small) bytes behind it" "$TMP/err" || wrong "a pipe with two dumps: $(cat "$TMP/err")"
 cat cut | says_piped 3 'stdin: the dump ends in' TMPDIR="$TMP"
 said=$(cat stub | "$GOPROF" heapdump small - 2>&1)
 [ $? = 1 ] && [ "$said" = "goprof-bpf: stdin: no heap dump: only 10 bytes" ] || wrong "a pipe as the second dump: $said"

@@ -194,6 +194,8 @@ else
 	judge cmp "$PROGRAM" "$TMP/program"
 	result "not over the program"
 	refused 'not a Go program' /bin/sh "no Go program"
+	objcopy --only-keep-debug "$PROGRAM" "$TMP/debug" || wrong "objcopy: $?"
+	refused 'it has the debug data without the program: give the program' "$TMP/debug" "debug data alone"
 	refused 'No such file' "$TMP/none" "no file"
 	# The debug data are inflated: zeros among what they are packed into.
 	at=$(readelf -SW "$PROGRAM" | sed -n 's/.* \.debug_info *PROGBITS *[0-9a-f]* \([0-9a-f]*\) .*/\1/p')

@@ -155,8 +155,8 @@ static void tell_left(struct run *r, uint64_t left, uint64_t at)
 {
 	if (!left)
 		return;
-	tell("%s: loss: the dump ends at offset %llu; the %llu bytes behind it were not looked at",
-	     r->in.name, (unsigned long long)at, (unsigned long long)left);
+	tell("%s: loss: the dump ends at offset %llu; not looked at: %llu %s behind it", r->in.name,
+	     (unsigned long long)at, (unsigned long long)left, one_or(left, "byte", "bytes"));
 	r->status = EXIT_LOSSES;
 }
 
@@ -233,16 +233,23 @@ static int open_exe(struct run *r, struct err *e)
 	r->exe = open(r->o->exe, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (r->exe < 0)
 		return err_sys(e, "--exe %s", r->o->exe);
+	if (gobin_is_debug_only(r->exe))
+		return err_set(e, -EINVAL,
+			       "--exe %s: it has the debug data without the program: give the "
+			       "program, or where that is stripped both as one file (eu-unstrip)",
+			       r->o->exe);
 	return gobin_is_go_any(r->exe) ?
 		       0 :
 		       err_set(e, -EINVAL, "--exe %s: not a Go program", r->o->exe);
 }
 
-static void tell_lost(struct run *r, uint64_t n, const char *what)
+/* @one, @many: the word for them. */
+static void tell_lost(struct run *r, uint64_t n, const char *one, const char *many,
+		      const char *what)
 {
 	if (!n)
 		return;
-	tell("%s: loss: %llu %s", r->in.name, (unsigned long long)n, what);
+	tell("%s: loss: %llu %s%s", r->in.name, (unsigned long long)n, one_or(n, one, many), what);
 	r->status = EXIT_LOSSES;
 }
 
@@ -260,12 +267,11 @@ static int read_types(struct run *r, struct err *e)
 	ret = typing_flow(&r->typing, &r->classes, e);
 	if (ret)
 		return ret;
-	tell_lost(
-		r, r->typing.lost,
-		"objects that were not looked through for types, for want of room or of their record");
-	tell_lost(
-		r, r->typing.cut,
-		"types of which not all pointers are followed: more than 65,536 outside of arrays, or too deep");
+	tell_lost(r, r->typing.lost, "object", "objects",
+		  " not looked through for types, for want of room or of the record");
+	tell_lost(r, r->typing.cut, "type", "types",
+		  " of which not all pointers are followed: more than 65,536 outside of arrays, or "
+		  "too deep");
 	if (r->typing.unchecked) {
 		tell("%s: loss: no types: the dump breaks off before its global variables, by which "
 		     "it is known that %s wrote it",
@@ -402,12 +408,16 @@ static int put_hprof(struct run *r, struct err *e)
 	ret = put_file(r, r->o->hprof, heap_to_hprof, &x, e);
 	if (ret)
 		return ret;
-	tell_lost(r, x.losses.pointers, "pointers for which an instance has no room");
-	tell_lost(r, x.losses.sizes, "objects of 2 GiB or more, whose size HPROF cannot tell");
-	tell_lost(r, x.losses.contents, "bytes of contents for which there is no room");
-	tell_lost(r, x.losses.frames, "frames of stacks that are deeper than a million");
-	tell_lost(r, x.losses.unnamed, "objects at address 0");
-	tell_lost(r, x.samples, "allocation samples without a place in the heap");
+	tell_lost(r, x.losses.pointers, "pointer", "pointers",
+		  " for which an instance has no room");
+	tell_lost(r, x.losses.sizes, "object", "objects",
+		  " of 2 GiB or more: HPROF cannot tell such sizes");
+	tell_lost(r, x.losses.contents, "byte", "bytes", " of contents for which there is no room");
+	tell_lost(r, x.losses.frames, "frame", "frames",
+		  " of stacks that are deeper than a million");
+	tell_lost(r, x.losses.unnamed, "object", "objects", " at address 0");
+	tell_lost(r, x.samples, "allocation sample", "allocation samples",
+		  " without a place in the heap");
 	return 0;
 }
 

@@ -406,10 +406,13 @@ void growth_text(struct growth *g)
 
 	sort(g);
 	for (int side = 0; side < 2; side++)
-		line("%s: %s, %llu objects, %s%s", g->files[side], g->programs[side],
-		     (unsigned long long)g->objects[side], bytes_text(g->bytes[side], bytes),
+		line("%s: %s, %llu %s, %s%s", g->files[side], g->programs[side],
+		     (unsigned long long)g->objects[side],
+		     one_or(g->objects[side], "object", "objects"),
+		     bytes_text(g->bytes[side], bytes),
 		     g->whole[side] ? "" : " before the dump breaks off");
-	line("%+lld objects, %s", (long long)difference(g->objects),
+	line("%+lld %s, %s", (long long)difference(g->objects),
+	     one_or((uint64_t)llabs(difference(g->objects)), "object", "objects"),
 	     signed_bytes(difference(g->bytes), change));
 	put_table(g, GROWTH_TYPES, "Types", "objects", "bytes");
 	put_table(g, GROWTH_HOLDERS, "Holders: roots, and types that several of them share",

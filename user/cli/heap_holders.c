@@ -174,9 +174,9 @@ static void dot_holding(const struct holdings *x, uint32_t i, FILE *f)
 	double share = x->all.at[0].bytes ? (double)k->bytes / (double)x->all.at[0].bytes : 0;
 	char label[1200], bytes[BYTES_TEXT], attributes[64];
 
-	snprintf(label, sizeof(label), "%s\nretains %s, %.1f%%\n%llu objects\n",
+	snprintf(label, sizeof(label), "%s\nretains %s, %.1f%%\n%llu %s\n",
 		 strtab_get(x->heap->names, k->name), bytes_text(k->bytes, bytes), 100 * share,
-		 (unsigned long long)k->objects);
+		 (unsigned long long)k->objects, one_or(k->objects, "object", "objects"));
 	snprintf(attributes, sizeof(attributes), "style=filled, fillcolor=\"0.1 %.2f 1.0\"", share);
 	dot_node(f, i, label, attributes);
 	if (i)

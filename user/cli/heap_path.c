@@ -153,8 +153,8 @@ void heap_path_text(const struct heap_path_view *v)
 	line("%s", what);
 	line("%12s  its size", bytes_text(o->size, bytes));
 	if (v->path->addr != o->addr)
-		line("%12llu  bytes into it is 0x%llx",
-		     (unsigned long long)(v->path->addr - o->addr),
+		line("%12llu  %s into it is 0x%llx", (unsigned long long)(v->path->addr - o->addr),
+		     one_or(v->path->addr - o->addr, "byte", "bytes"),
 		     (unsigned long long)v->path->addr);
 	if (!v->nsteps) {
 		line("No root leads to it: %s", v->graph->whole ?
@@ -164,10 +164,12 @@ void heap_path_text(const struct heap_path_view *v)
 		return;
 	}
 	putchar('\n');
-	line("A shortest path from a root, of %zu steps, and what each retains", v->nsteps);
+	line("A shortest path from a root, of %zu %s, and what each retains", v->nsteps,
+	     one_or(v->nsteps, "step", "steps"));
 	for (size_t i = 0; i < v->nshown; i++) {
 		if (i == v->before)
-			line("%12s  ... %zu more steps", "", v->nsteps - v->nshown);
+			line("%12s  ... %zu more %s", "", v->nsteps - v->nshown,
+			     one_or(v->nsteps - v->nshown, "step", "steps"));
 		put_step(v, i);
 	}
 	put_others(v);
@@ -232,7 +234,8 @@ static void dot_path(const struct heap_path_view *v, FILE *f)
 		if (last)
 			break;
 		field_of(v, &v->steps[i], field);
-		snprintf(gap, sizeof(gap), "%zu more steps", v->nsteps - v->nshown);
+		snprintf(gap, sizeof(gap), "%zu more %s", v->nsteps - v->nshown,
+			 one_or(v->nsteps - v->nshown, "step", "steps"));
 		dot_edge(f, v->steps[i].thing, v->steps[i + 1].thing, jump ? gap : field,
 			 jump ? "style=dashed" : "penwidth=2");
 	}

@@ -93,22 +93,23 @@ static void put_totals(const struct heap_summary *s, const char *path)
 
 	line("%s: %.*s%s%.*s, format go1.%u", path, (int)p->toolchain.len, p->toolchain.at,
 	     p->toolchain.len ? " " : "", (int)p->arch.len, p->arch.at, heapdump_version(s->dump));
-	line("%12u objects      %12s%s", o->n, bytes_text(o->bytes, bytes),
-	     !g->whole ? " before the dump breaks off" : "");
+	line("%12u %-12s %12s%s", o->n, one_or(o->n, "object", "objects"),
+	     bytes_text(o->bytes, bytes), !g->whole ? " before the dump breaks off" : "");
 	if (g->whole && g->memstats.heap_objects == o->n && g->memstats.alloc == o->bytes)
 		line("%12s              %12s as many as the runtime counted (memstats)", "", "");
 	else if (g->whole)
-		line("%12llu objects      %12s by the runtime's count (memstats)",
+		line("%12llu %-12s %12s by the runtime's count (memstats)",
 		     (unsigned long long)g->memstats.heap_objects,
+		     one_or(g->memstats.heap_objects, "object", "objects"),
 		     bytes_text(g->memstats.alloc, bytes));
 	if (garbage)
 		line("%12s              %12s of them %s", "", bytes_text(garbage, bytes),
 		     g->whole ? "cannot be reached: garbage not collected yet" :
 				"are held by what comes after the damage, or garbage");
 	if (g->behind)
-		line("%12llu pointers          on stacks are named by the dump and not in it: what they "
-		     "hold may seem garbage",
-		     (unsigned long long)g->behind);
+		line("%12llu %-17s on stacks, named by the dump and not in it: what is only held there "
+		     "seems garbage",
+		     (unsigned long long)g->behind, one_or(g->behind, "pointer", "pointers"));
 }
 
 /* Of a layout alone nobody knows what it is. */
@@ -159,11 +160,14 @@ static void put_known(const struct heap_summary *s)
 		     bytes_text(k.bytes[how[i].certainty], bytes),
 		     percent(k.bytes[how[i].certainty], s->graph->heap.objects.bytes), how[i].text);
 	if (s->typing->dwarf && s->typing->unknown)
-		line("%12llu interfaces and objects have types that the DWARF does not describe",
-		     (unsigned long long)s->typing->unknown);
+		line("%12llu %s that the DWARF does not describe",
+		     (unsigned long long)s->typing->unknown,
+		     one_or(s->typing->unknown, "interface or object has a type",
+			    "interfaces and objects have types"));
 	if (s->typing->lost)
-		line("%12llu objects were not looked through, for want of room",
-		     (unsigned long long)s->typing->lost);
+		line("%12llu %s not looked through, for want of room",
+		     (unsigned long long)s->typing->lost,
+		     one_or(s->typing->lost, "object was", "objects were"));
 	puts("");
 }
 
@@ -227,8 +231,8 @@ static void put_group(const struct heap_summary *s, const struct goroutine_group
 	const char *why = first->state == 4 ? strtab_get(h->names, first->name) : "";
 	char bytes[BYTES_TEXT];
 
-	line("%12u  %s%s%s, retain %s", g->count, describe_state(first->state), *why ? ": " : "",
-	     why, bytes_text(g->retained, bytes));
+	line("%12u  %s%s%s, %s %s", g->count, describe_state(first->state), *why ? ": " : "", why,
+	     one_or(g->count, "retains", "retain"), bytes_text(g->retained, bytes));
 	for (uint32_t i = 0; i < g->frames && i < TOP_FRAMES; i++)
 		line("%12s      %s", "",
 		     strtab_get(h->names, h->holders.at[g->first - g->frames + i].name));
@@ -243,11 +247,13 @@ static void put_groups(const struct heap_summary *s)
 	for (size_t i = 0; i < s->ngroups; i++)
 		all += s->groups[i].count;
 	heading("Goroutines");
-	line("%12llu  in all, with %zu different stacks", (unsigned long long)all, s->ngroups);
+	line("%12llu  in all, with %zu %s", (unsigned long long)all, s->ngroups,
+	     one_or(s->ngroups, "stack", "different stacks"));
 	for (size_t i = 0; i < s->ngroups && i < TOP_GROUPS; i++)
 		put_group(s, &s->groups[i]);
 	if (s->ngroups > TOP_GROUPS)
-		line("%12s  ... %zu more stacks", "", s->ngroups - TOP_GROUPS);
+		line("%12s  ... %zu more %s", "", s->ngroups - TOP_GROUPS,
+		     one_or(s->ngroups - TOP_GROUPS, "stack", "stacks"));
 }
 
 static void put_suspects(const struct heap_summary *s)

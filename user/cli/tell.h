@@ -31,6 +31,12 @@ void tell_bar(uint64_t done_ns, uint64_t total_ns);
 void tell_progress(uint64_t done_bytes, uint64_t total_bytes, uint64_t began_ns);
 uint64_t tell_clock_ns(void);
 
+/* The word for so many of them: "object", "objects". */
+static inline const char *one_or(uint64_t n, const char *one, const char *many)
+{
+	return n == 1 ? one : many;
+}
+
 /* "12 B", "1.50 MB", by 1024; returns @buf. */
 enum { BYTES_TEXT = 32 };
 const char *bytes_text(uint64_t bytes, char buf[BYTES_TEXT]);

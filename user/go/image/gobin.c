@@ -248,6 +248,17 @@ bool gobin_is_go_any(int fd)
 	return is_go(fd, elfimg_open_any);
 }
 
+bool gobin_is_debug_only(int fd)
+{
+	CLEANUP(elfimg_freep) struct elfimg *img = NULL;
+	const struct elf_sec *text;
+
+	if (elfimg_open_any(fd, "a file", 1, &img, NULL))
+		return false;
+	text = elfimg_sec(img, ".text");
+	return text && text->type == SHT_NOBITS;
+}
+
 bool gobin_may_be_go(int fd, bool *dynamic)
 {
 	Elf64_Phdr ph[PHDRS_MAX];

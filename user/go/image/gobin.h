@@ -124,6 +124,8 @@ void gobin_shrink(struct gobin *b);
 bool gobin_is_go(int fd);
 /* The same of any class, byte order and machine (elfimg_open_any). */
 bool gobin_is_go_any(int fd);
+/* Of such a file: does it have what debuggers need alone, as objcopy --only-keep-debug makes it? */
+bool gobin_is_debug_only(int fd);
 /*
  * Could it be Go's? Also where its section headers were removed, so that it must be searched. This
  * is cheap. *dynamic: it has an interpreter.
