@@ -64,6 +64,9 @@ static void empty(int i)
 	node(i, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
+/* Is node 9 a closure that node 2 calls, and looks like a node? */
+static bool called;
+
 static void nodes(void)
 {
 	/*
@@ -72,15 +75,15 @@ static void nodes(void)
 	 */
 	node(0, NODE(1), STRING, 20, INTS, 4, NODE_TYPE, NODE(1), CLOSURE);
 	node(1, NODE(0), NODE(2) + 16, 8, 0, 0, NODE_TYPE, NODE(2), 0);
-	empty(2); /* in an interface */
+	node(2, 0, 0, 0, 0, 0, 0, 0, called ? NODE(9) : 0); /* in an interface */
 	/* Held by the closure; a short string and an int share a block of the allocator. */
 	node(3, 0, SHARED + 4, 10, SHARED, 1, 0, 0, 0);
-	empty(4); /* by the map */
-	empty(5); /* by a frame */
-	empty(6); /* by its finalizer alone */
-	empty(7); /* in the channel's buffer */
-	empty(8); /* by nothing */
-	empty(9); /* by a slot that is dead */
+	empty(4);					 /* by the map */
+	empty(5);					 /* by a frame */
+	empty(6);					 /* by its finalizer alone */
+	empty(7);					 /* in the channel's buffer */
+	empty(8);					 /* by nothing */
+	node(9, called ? CODE : 0, 0, 0, 0, 0, 0, 0, 0); /* by a slot that is dead */
 }
 
 /* Values without pointers among them. */
@@ -268,6 +271,22 @@ static void stack_objects(void **state)
 	(void)state;
 }
 
+/* What is known of an object otherwise is not given up for it. */
+static void stack_objects_are_weak(void **state)
+{
+	struct mktyped m;
+
+	dead[WHOLE] = NODE(9);
+	called = true;
+	write_dump(NODE(5));
+	dead[WHOLE] = 0;
+	called = false;
+	read_dump(&m, &(struct mktypes){ .version = 4 });
+	is(&m, NODE(9), HEAP_INFERRED, "closure main.f");
+	mktyped_fini(&m);
+	(void)state;
+}
+
 /* Without types everything is what the dump alone tells. */
 static void no_types(void **state)
 {
@@ -424,10 +443,15 @@ static void any_byte(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_type), cmocka_unit_test(field_names),
-		cmocka_unit_test(dead_slots), cmocka_unit_test(stack_objects),
-		cmocka_unit_test(no_lengths), cmocka_unit_test(lost_parts),
-		cmocka_unit_test(no_types),   cmocka_unit_test(many),
+		cmocka_unit_test(every_type),
+		cmocka_unit_test(field_names),
+		cmocka_unit_test(dead_slots),
+		cmocka_unit_test(stack_objects),
+		cmocka_unit_test(stack_objects_are_weak),
+		cmocka_unit_test(no_lengths),
+		cmocka_unit_test(lost_parts),
+		cmocka_unit_test(no_types),
+		cmocka_unit_test(many),
 		cmocka_unit_test(any_byte),
 	};
 

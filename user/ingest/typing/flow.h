@@ -31,7 +31,7 @@ struct flow_named {
 	uint32_t name;
 	uint8_t kind;		/* reflect.Kind */
 	uint64_t size, ptrdata; /* ptrdata: where its last pointer ends; 0: it has none */
-	uint64_t elem;		/* of a pointer: the descriptor in the dump of what it leads to */
+	uint64_t elem; /* of what is a pointer: the descriptor in the dump of what it leads to */
 };
 
 struct flow {

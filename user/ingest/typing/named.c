@@ -97,7 +97,7 @@ bool flow_named_interface(struct flow *x, uint64_t descriptor, uint64_t data)
 		flow_closure(x, data);
 		return true;
 	}
-	if (n->kind != KIND_POINTER || !elem)
+	if (!elem)
 		return false;
 	type = flow_type(x, elem);
 	if (type == GOTYPE_NONE)

@@ -12,7 +12,9 @@ enum {
 	CACHE_BLOCKS = 64, /* 1 MiB */
 	FLAG_EXTRA_STAR = 2,
 	KIND_MASK = 31, /* above it: flags, up to Go 1.25 */
+	KIND_ARRAY = 17,
 	KIND_POINTER = 22,
+	KIND_STRUCT = 25,
 	TYPE_HEAD_MOST = 48, /* of a descriptor: up to str, and that */
 };
 
@@ -261,11 +263,51 @@ uint32_t typing_program_type(struct typing_program *p, uint64_t descriptor)
 	return (uint32_t)id;
 }
 
-/* A pointer's type has that of what it leads to right behind the head. */
+/* 0: it cannot be read. */
+static uint64_t word_at(struct typing_program *p, uint64_t addr)
+{
+	uint8_t bytes[8];
+
+	return mem_read(mem_of(p), addr, bytes, (size_t)p->word, NULL) ? 0 :
+									 number(p, bytes, p->word);
+}
+
+/*
+ * What a pointer leads to, which may be all of a struct or an array; 0: it is none. Right behind the
+ * head the descriptor of a pointer or an array has that of its element, and one of a struct the
+ * package's name and the address of fields: name, type and offset, a word each.
+ * Source: runtime/type.go, Go 1.7 to 1.20; internal/abi/type.go, Go 1.21 to 1.27.
+ */
+static uint64_t leads_to(struct typing_program *p, uint64_t descriptor)
+{
+	for (int i = 0; descriptor && i < LIMIT_TYPE_DEPTH; i++) {
+		uint64_t behind = descriptor + str_at(p) + 8;
+		uint8_t head[TYPE_HEAD_MOST];
+
+		if (mem_read(mem_of(p), descriptor, head, (size_t)str_at(p), NULL) ||
+		    number(p, head, p->word) != p->word)
+			return 0;
+		switch (head[tflag_at(p) + 3] & KIND_MASK) {
+		case KIND_POINTER:
+			return word_at(p, behind);
+		case KIND_ARRAY:
+			descriptor = word_at(p, behind);
+			break;
+		case KIND_STRUCT:
+			descriptor = word_at(p, behind + p->word);
+			descriptor = descriptor ? word_at(p, descriptor + p->word) : 0;
+			break;
+		default:
+			return 0;
+		}
+	}
+	return 0;
+}
+
 bool typing_program_describe(struct typing_program *p, uint64_t descriptor,
 			     struct typing_described *out)
 {
-	uint8_t head[TYPE_HEAD_MOST], elem[8] = { 0 };
+	uint8_t head[TYPE_HEAD_MOST];
 	uint64_t old;
 
 	if (!p->module.types || !read_head(p, descriptor, head, out->name) ||
@@ -274,9 +316,6 @@ bool typing_program_describe(struct typing_program *p, uint64_t descriptor,
 	out->size = number(p, head, p->word);
 	out->ptrdata = number(p, head + p->word, p->word);
 	out->kind = head[tflag_at(p) + 3] & KIND_MASK;
-	out->elem = 0;
-	if (out->kind == KIND_POINTER &&
-	    !mem_read(mem_of(p), descriptor + str_at(p) + 8, elem, (size_t)p->word, NULL))
-		out->elem = number(p, elem, p->word);
+	out->elem = leads_to(p, descriptor);
 	return out->size && out->ptrdata <= out->size && out->ptrdata % p->word == 0;
 }

@@ -49,7 +49,8 @@ uint32_t typing_program_type(struct typing_program *p, uint64_t descriptor);
 struct typing_described {
 	uint64_t size, ptrdata; /* ptrdata: bytes up to the end of its last pointer */
 	uint8_t kind;		/* reflect.Kind */
-	uint64_t elem; /* of a pointer: the link-time address of that descriptor; 0: not known */
+	/* Of a pointer, or of what consists of one: the descriptor it leads to; 0: none, or not known. */
+	uint64_t elem;
 	char name[TYPING_NAME_MAX];
 };
 

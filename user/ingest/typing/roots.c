@@ -130,10 +130,9 @@ static uint64_t address_of(const struct goslot *s, size_t n, uint64_t cfa, uint6
 }
 
 /* What has its address taken lies in one place, and the compiler does not take it apart. */
-static bool may_be_object(const struct gotype *g, const struct goslot *s, size_t n)
+static bool may_be_object(const struct gotype *g, const struct goslot *s)
 {
-	return n == 1 && !s->offset && s->len == g->size &&
-	       (g->kind == GOTYPE_STRUCT || g->kind == GOTYPE_ARRAY);
+	return s->len == g->size && (g->kind == GOTYPE_STRUCT || g->kind == GOTYPE_ARRAY);
 }
 
 static void variable(struct walk *w, const struct stack_frame *f, const struct stack_frame *up,
@@ -147,7 +146,7 @@ static void variable(struct walk *w, const struct stack_frame *f, const struct s
 	const struct leaf *l;
 	struct shape_walk leaves;
 
-	if (!shape || !shape->n || (w->objects && !may_be_object(g, s, n)))
+	if (!shape || !shape->n || (w->objects && !may_be_object(g, s)))
 		return;
 	memset(x->window, 0, (size_t)g->size);
 	for (size_t i = 0; i < n; i++) {
