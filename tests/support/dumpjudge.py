@@ -108,7 +108,9 @@ class Dump:
         length = self.number()
         self.take(length)
         fields = self.typed(*type_kind, length) if type_kind else self.listed(length)
-        self.objects.append((addr, length, tuple(at for _, at in fields)))
+        # Of an interface the second word is the pointer.
+        places = tuple(at + (self.ptr if kind >= IFACE else 0) for kind, at in fields)
+        self.objects.append((addr, length, places))
         return fields
 
     def r3(self):

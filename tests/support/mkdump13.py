@@ -245,7 +245,7 @@ def main():
     if how == "gccgo":  # what has a type is scanned as a whole
         layout("layout", "node", NODES, 9, *range(9))
         return
-    layout("layout", "node", NODES, 9, 0, 1, 3, 5, 7)
+    layout("layout", "node", NODES, 9, 0, 1, 3, 6, 8)
     layout("layout", "wide", WIDES, 20, 11)
     layout("layout", "pair", PAIRS, 3, 1, 2)
     layout("layout", "links", 1, PAIRS, *range(PAIRS))
