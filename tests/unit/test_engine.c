@@ -17,8 +17,8 @@ enum { NOT_GO = 666, PIDS = 2000 };
 /* ---- processes ---- */
 
 static struct {
-	int fd; /* readable: it has ended */
-	bool became;
+	int fd;		     /* readable: it has ended */
+	bool became, reaped; /* reaped: another process may have its number */
 	unsigned opened;
 } procs[PIDS];
 static int open_subjects;
@@ -96,6 +96,11 @@ const struct gobin_info *gobin_info(const struct gobin *b)
 
 	(void)b;
 	return &info;
+}
+
+bool target_has_number(const struct target *t)
+{
+	return !procs[t->pid].reaped;
 }
 
 int64_t target_started(const struct target *t)
@@ -377,6 +382,25 @@ static void one_that_ends_is_told_and_its_slot_is_given_again(void **state)
 	assert_int_equal(engine_target_at(en, 0)->slot, two);
 }
 
+/* Whoever has its number by then has a clock, too. */
+static void its_clock_is_not_read_once_the_number_is_free(void **state)
+{
+	const struct engine_target *t;
+	uint64_t cpu_ns;
+
+	(void)state;
+	add(1);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	assert_int_equal(engine_tick(en, NULL), 0);
+	t = engine_target_at(en, 0);
+	cpu_ns = t->cpu_ns;
+	assert_true(t->cpu_exact && cpu_ns);
+	procs[1].reaped = true;
+	process_ends(1);
+	assert_int_equal(engine_poll(en, NULL), 0);
+	assert_true(!t->cpu_exact && t->cpu_ns == cpu_ns);
+}
+
 /* Its slot is not given away in the same window: its samples are still in the tables. */
 static void exec_makes_another_target(void **state)
 {
@@ -603,6 +627,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(windows_follow_each_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_that_ends_is_told_and_its_slot_is_given_again,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(its_clock_is_not_read_once_the_number_is_free,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(exec_makes_another_target, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_exec_is_believed_by_its_time, setup, teardown),

@@ -29,10 +29,12 @@ struct run {
 	struct survey survey;
 	struct engine *engine;
 	struct family *family;
-	VEC(pid_t) news;   /* called exec, and were not looked at */
-	struct map execs;  /* pid -> when it called exec last, monotonic */
-	size_t looked_at;  /* by the last look */
-	size_t wanted;	   /* at the start: processes that the table promises */
+	VEC(pid_t) news; /* called exec, and were not looked at */
+	struct map
+		execs; /* pid -> when it called exec last, monotonic: of those and the ones that are looked at */
+	struct map begun; /* slot of a target -> how long after its exec it was begun with, in ns */
+	size_t looked_at; /* by the last look */
+	size_t wanted;	  /* at the start: processes that the table promises */
 	VEC(pid_t) others; /* that were named, and are not in the survey */
 	struct map lives;  /* pid -> programs of it that have files */
 	struct run_kind {
@@ -61,6 +63,7 @@ static void run_fini(struct run *r)
 	vec_fini(&r->others);
 	map_fini(&r->lives);
 	map_fini(&r->execs);
+	map_fini(&r->begun);
 	window_free(r->window);
 	if (r->made_dir && !r->files)
 		rmdir(r->o->dir);
@@ -278,6 +281,15 @@ static void add_other(struct run *r, pid_t pid)
 	added(r, ret, &e, false);
 }
 
+/* What it did since its exec is missing. */
+static void note_begin(struct run *r, const struct engine_target *t)
+{
+	uint64_t exec_ns;
+
+	if (map_get(&r->execs, (uint64_t)t->id.pid, &exec_ns) && exec_ns < t->since_ns)
+		map_put(&r->begun, t->slot, t->since_ns - exec_ns);
+}
+
 /* Those of the survey that are meant, as they were opened there. */
 static void add_found(struct run *r, bool later)
 {
@@ -292,6 +304,8 @@ static void add_found(struct run *r, bool later)
 			continue;
 		ret = engine_adopt(r->engine, TAKE(s->at.at[i].target), &t, &e);
 		added(r, ret, &e, later);
+		if (!ret)
+			note_begin(r, t);
 	}
 	survey_forget(s);
 }
@@ -354,6 +368,8 @@ static void go_on_looking(struct run *r)
 		return;
 	window_unwatch(r->window, survey_fd(s));
 	survey_stop(s);
+	if (!r->news.n)
+		map_fini(&r->execs);
 }
 
 static void look_at_news(struct run *r, bool tick)
@@ -511,14 +527,12 @@ static void report_losses(struct run *r, const struct engine_target *t, struct p
 	}
 }
 
-/* What it did before is missing. */
-static void tell_begin(struct run *r, const struct engine_target *t, struct prof *p)
+static void tell_begin(const struct run *r, const struct engine_target *t, struct prof *p)
 {
-	uint64_t exec_ns;
+	uint64_t ns;
 
-	if (map_get(&r->execs, (uint64_t)t->id.pid, &exec_ns) && exec_ns < t->since_ns)
-		prof_comment(p, NULL, "begun: %.1f ms after its exec",
-			     (double)(t->since_ns - exec_ns) / 1e6);
+	if (map_get(&r->begun, t->slot, &ns))
+		prof_comment(p, NULL, "begun: %.1f ms after its exec", (double)ns / 1e6);
 }
 
 /* Where all are meant, processes come and go. One that was named was meant to stay. */
@@ -584,6 +598,7 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 			add_to_page(r, i, t, p);
 		report_losses(r, t, p);
 	}
+	map_del(&r->begun, t->slot);
 }
 
 /* ---- the window ---- */

@@ -147,12 +147,12 @@ static void target_begin(struct engine_target *t)
 	t->cpu_exact = false;
 }
 
-/* The process' clock reads 0 when it is gone. */
+/* The clock is found by the process' number, which another process may have by now. */
 static void target_read(struct engine_target *t)
 {
 	uint64_t ns = now_ns(t->clock);
 
-	t->cpu_exact = ns >= t->base_ns && ns;
+	t->cpu_exact = ns >= t->base_ns && ns && target_has_number(t->subject->target);
 	if (t->cpu_exact)
 		t->cpu_ns = ns - t->base_ns;
 }

@@ -44,8 +44,8 @@ void say_exposed(struct subject *s, const struct collect_opts *o, const char *he
 
 /*
  * The live address of a variable of the runtime, if the value there can be its value. It may
- * decode instructions, so it should be called once for each target. -ENOENT, -EBADMSG, -EFAULT,
- * -ESRCH.
+ * decode instructions, so it should be called once for each target; for those that share a binary that is done once.
+ * -ENOENT, -EBADMSG, -EFAULT, -ESRCH.
  */
 int subject_rtvar(struct subject *s, enum rtvar v, uint64_t *addr, struct err *e);
 

@@ -71,8 +71,7 @@ static int exited(const struct target *t, struct err *e)
 	return err_set(e, -ESRCH, "pid %d exited", t->pid);
 }
 
-/* It is there, dead or alive: its number cannot have been given to another process. */
-static bool has_number(const struct target *t)
+bool target_has_number(const struct target *t)
 {
 	return !syscall(SYS_pidfd_send_signal, t->pidfd, 0, NULL, 0) || errno != ESRCH;
 }
@@ -87,7 +86,7 @@ int target_dir(const struct target *t, int *own, struct err *e)
 	*own = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*own < 0 && errno != ENOENT && errno != ESRCH)
 		return err_sys(e, "cannot open %s", dir);
-	return *own < 0 || !has_number(t) ? exited(t, e) : *own;
+	return *own < 0 || !target_has_number(t) ? exited(t, e) : *own;
 }
 
 /* Reads a file of /proc/PID; an error is described in terms of this process. */

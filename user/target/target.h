@@ -108,6 +108,9 @@ int target_wake(struct target *t, struct err *e);
 /* 0; -ESRCH: "exited" or "became another program (exec)". Cheap enough to call each 100 ms. */
 int target_alive(struct target *t, struct err *e);
 
+/* It is there, dead or alive: up to now its number cannot have been given to another process. */
+bool target_has_number(const struct target *t);
+
 /*
  * Opens a file that the target has mapped (@m borrowed from its maps) for reading, through the
  * target's own root directory, and proves that it is that file. -ENOENT: it can no longer be

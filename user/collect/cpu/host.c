@@ -56,6 +56,7 @@ struct host {
 struct host_target {
 	struct engine_target *t;
 	struct gpb_tally base; /* when its part of the window began */
+	uint64_t read_samples; /* when its clock was read last */
 	struct prof *prof;     /* NULL: no sample yet */
 	struct physical ph;
 	struct loss loss;
@@ -376,6 +377,7 @@ static struct host_target *keep(struct host *h, struct engine_target *t)
 	if (k) {
 		k->t = t;
 		k->base = *tally_of(h, t);
+		k->read_samples = k->base.samples;
 	}
 	return k;
 }
@@ -456,11 +458,20 @@ static int take_all(struct host *h, struct err *e)
 			       h, e);
 }
 
+/* The engine has just read the clocks of those that live. */
+static void note_samples(struct host *h)
+{
+	for (size_t i = 0; i < GPB_CPU_TARGETS; i++)
+		if (h->at[i] && h->at[i]->t->cpu_exact)
+			h->at[i]->read_samples = tally_of(h, h->at[i]->t)->samples;
+}
+
 static int host_tick(void *state, size_t targets, struct err *e)
 {
 	struct host *h = state;
 	uint64_t in = h->obj->bss->stacks_put - h->obj->bss->stacks_taken;
 
+	note_samples(h);
 	share_out(h, targets);
 	if (++h->ticks < DRAIN_TICKS && in < HOST_STACKS / 4)
 		return 0;
@@ -517,7 +528,8 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 			p, e,
 			"charged: %.3f s of CPU time by the kernel%s: each sample stands "
 			"for %.3f ms of it",
-			(double)s->cpu_ns / 1e9, t->cpu_exact ? "" : ", or by its samples",
+			(double)s->cpu_ns / 1e9,
+			t->cpu_exact ? "" : ", and at its end by its samples",
 			(double)s->cpu_ns / 1e6 / (double)s->samples);
 	if (!ret)
 		ret = prof_comment(p, e, "process: %s, started %lld, cgroup %s", t->id.exe,
@@ -525,14 +537,14 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 	return ret;
 }
 
-/* Of a process whose end nobody read, the samples of its last moments may say more. */
-static struct sharing sharing_of(const struct host *h, const struct engine_target *t,
-				 uint64_t samples)
+/* Of a process whose end nobody read, its samples tell of the time since its clock was read last. */
+static struct sharing sharing_of(const struct host *h, const struct host_target *k)
 {
-	struct sharing s = { .cpu_ns = t->cpu_ns, .samples = samples };
+	const struct gpb_tally *now = tally_of(h, k->t);
+	struct sharing s = { .cpu_ns = k->t->cpu_ns, .samples = now->samples - k->base.samples };
 
-	if (!t->cpu_exact && s.cpu_ns < samples * h->period_ns)
-		s.cpu_ns = samples * h->period_ns;
+	if (!k->t->cpu_exact)
+		s.cpu_ns += (now->samples - k->read_samples) * h->period_ns;
 	return s;
 }
 
@@ -552,14 +564,12 @@ static int host_profile(void *state, struct engine_target *t, void *kept, struct
 {
 	struct host *h = state;
 	struct host_target *k = kept;
-	uint64_t samples = k ? tally_of(h, t)->samples - k->base.samples : 0;
-	struct sharing s;
-	int ret = samples && !k->prof ? begin_prof(h, k, e) : 0; /* all were lost */
+	struct sharing s = k ? sharing_of(h, k) : (struct sharing){ 0 };
+	int ret = s.samples && !k->prof ? begin_prof(h, k, e) : 0; /* all were lost */
 
 	*out = NULL;
-	if (ret || !samples)
+	if (ret || !s.samples)
 		return ret;
-	s = sharing_of(h, t, samples);
 	prof_each_sample(k->prof, share, &s);
 	prof_set_time(k->prof, t->since_unix_ns,
 		      (int64_t)((t->until_ns ?: h->ended_ns) - t->since_ns));

@@ -357,17 +357,9 @@ static int look_now(struct gor *g, bool first, struct prof **out, struct err *e)
 
 static int find(struct subject *s, enum rtvar v, uint64_t *addr, struct err *e)
 {
-	uint64_t at = 0;
-	int ret = rtvar_find(s->bin, v, &at, e);
+	int ret = subject_rtvar(s, v, addr, e);
 
-	at += s->bias;
-	if (!ret)
-		ret = rtvar_plausible(s->target->mem, &s->layout, gobin_info(s->bin)->minor, v, at,
-				      e);
-	if (ret)
-		return err_wrap(e, ret, "pid %d: goroutines", s->target->pid);
-	*addr = at;
-	return 0;
+	return ret ? err_wrap(e, ret, "pid %d: goroutines", s->target->pid) : 0;
 }
 
 static int gor_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
