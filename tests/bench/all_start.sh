@@ -1,6 +1,7 @@
 #!/bin/bash
-# In a window of --all: from the exec of a program to its being observed, by the comment of its profile. A program that nobody here has
-# run, one that others run, an exec of a process that is observed, and one that gets the number of another that has ended.
+# In a window of --all: from the exec of a program to its being observed, by the comment of its profile, and the CPU time of a busy one
+# that its profile lacks, by the kernel's account. A program that nobody here has run, one that others run, an exec of a process that is
+# observed, and one that gets the number of another that has ended.
 #
 # Wanted (medians): 300 ms, and 50 ms where the executable is known.
 . tests/support/lib.sh
@@ -20,13 +21,18 @@ STARTED+=($PROF)
 until grep -q 'profiling [0-9]* process' "$TMP/err"; do sleep 0.05; done
 
 ticks_of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '{ print $12 + $13 }'; }
-# works PID: until it has used 0.2 s of CPU time; then it is ended.
+# All threads are there until it is ended.
+used_ns() { cat /proc/"$1"/task/*/schedstat | awk '{ n += $1 } END { print n + 0 }'; }
+# works PID: until it has used 0.2 s of CPU time; then it is ended. A process' clock is read each 0.1 s.
 works() {
 	local i
 	for ((i = 0; i < 400; i++)); do
 		[ "$(ticks_of "$1")" -lt 20 ] || break
 		sleep 0.05
 	done
+	kill -STOP "$1"
+	sleep 0.3
+	USED[$1.$2]=$(used_ns "$1")
 	kill -KILL "$1"
 	wait "$1" 2>/dev/null
 }
@@ -44,39 +50,51 @@ again() {
 	return 1
 }
 
-declare -A OF
+declare -A OF USED
+# observed GROUP PID [LIFE.]
+observed() {
+	works "$2" "${3:-}"
+	OF[$1]+=" $2.${3:-}"
+}
 for ((k = 0; k < STARTS; k++)); do
 	launch "$TMP/bin/new$k" busy 1 1
-	OF[new]+=" *.$LAST.cpu"
-	works $LAST
+	observed new $LAST
 	launch "$TMP/bin/known" busy 1 1
-	OF[known]+=" *.$LAST.cpu"
 	first=$LAST
-	works $LAST
-	again $first "$TMP/bin/known" busy 1 1 && { OF[number]+=" *.$first.2.cpu"; works $first; }
+	observed known $first
+	again $first "$TMP/bin/known" busy 1 1 && observed number $first 2.
 	launch "$TMP/bin/known" becomes "$TMP/bin/known" busy 1 1
-	OF[exec]+=" *.$LAST.cpu"
 	sleep 1.2
-	works $LAST
+	observed exec $LAST 2.
 done
 kill -INT $PROF
 wait $PROF
 
-row() { printf '%-28s %8s %8s %8s %8s\n' "$@"; }
-# tells WHAT NAME WANTED-MS
+row() { printf '%-28s %4s %22s %22s\n' "$@"; }
+# middle FILE: the median, the least and the most of its numbers
+middle() { sort -n "$1" | awk '{ v[NR] = $1 } END { if (NR) printf "%.1f (%.1f to %.1f)", v[int((NR + 1) / 2)], v[1], v[NR] }'; }
+# tells GROUP NAME WANTED-MS
 tells() {
-	local f
-	for f in ${OF[$1]}; do
-		"$PPROFCHECK" comments "$TMP"/out/$f.pb.gz | sed -n 's/^begun: \([0-9.]*\) ms.*/\1/p'
-	done | sort -n >"$TMP/ms"
-	local n got
-	n=$(wc -l <"$TMP/ms")
-	got=$(awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "none" }' "$TMP/ms")
-	row "$2" "$n" "$got" "$(head -n 1 "$TMP/ms")" "$(tail -n 1 "$TMP/ms")"
-	[ "$n" -ge $((STARTS / 2)) ] && awk -v g="$got" -v w="$3" 'BEGIN { exit !(g <= w) }' && pass "all_start/$1" || fail "all_start/$1" "$n starts, median $got ms of $3"
+	local life f ns
+	: >"$TMP/ms" && : >"$TMP/lack"
+	for life in ${OF[$1]}; do
+		# A program that slept until its exec may have no file.
+		f=$(command ls "$TMP"/out/*."${life}cpu.pb.gz" 2>/dev/null) || [ "$1" != exec ] ||
+			f=$(command ls "$TMP"/out/*."${life%2.}cpu.pb.gz" 2>/dev/null)
+		[ -s "$f" ] || { wrong "$life has no profile"; continue; }
+		"$PPROFCHECK" comments "$f" | sed -n 's/^begun: \([0-9.]*\) ms.*/\1/p' >>"$TMP/ms"
+		ns=$("$PPROFCHECK" sum "$f" | awk '$2 == "cpu" { print $1 }')
+		awk -v used="${USED[$life]}" -v ns="$ns" 'BEGIN { print (used - ns) / 1e6 }' >>"$TMP/lack"
+	done
+	row "$2" "$(wc -l <"$TMP/ms")" "$(middle "$TMP/ms")" "$(middle "$TMP/lack")"
+	[ "$(wc -l <"$TMP/ms")" -ge $((STARTS - STARTS / 4)) ] || wrong "only $(wc -l <"$TMP/ms") starts are told of"
+	judge soon "$TMP/ms" "$3"
+	judge soon "$TMP/lack" "$3"
+	outcome "all_start/$1"
 }
+soon() { awk -v got="$(middle "$1")" -v w="$2" 'BEGIN { if (!(got != "" && got + 0 <= w && got + 0 > -1)) { print "median " got " ms of " w; exit 1 } }'; }
 uptime
-row "milliseconds after the exec" n median least most
+row "milliseconds, median" n "after its exec" "of CPU time lacking"
 tells new "an unknown executable" 300
 tells known "a known one" 50
 tells exec "exec of one that is observed" 50

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Killing --all at random moments with 50 targets: the collector, or the child that opens processes for it, KILLS times. Afterwards
-# the kernel holds nothing of ours, no process of ours is left, and the targets run on.
+# Killing --all at random moments with 50 targets: the collector, the child that opens processes for it, its parent while it is at work,
+# or both, KILLS times.
+# Afterwards the kernel holds nothing of ours, no process of ours is left, and the targets run on. A collector survives its child.
 . tests/support/lib.sh
 need_root && need_bpf && need_go
 
@@ -14,7 +15,7 @@ chmod 755 "$TMP" && mkdir -m 777 "$TMP/any" && cp "$GOPROF" "$TMP/goprof" && cp 
 
 PIDS=()
 for ((i = 0; i < TARGETS; i++)); do
-	if [ $((i % 10)) = 0 ]; then set -- busy 1 1; else set -- idle; fi
+	if [ $((i % 25)) = 0 ]; then set -- busy 1 1; else set -- idle; fi
 	"$bin" "$@" >/dev/null 2>&1 </dev/null &
 	STARTED+=($!) PIDS+=($!)
 done
@@ -34,35 +35,57 @@ nothing_left() {
 	return 1
 }
 
-run() { "${AS[@]}" "$TMP/goprof" --all --match "cmd=$bin" -o "$TMP/any/out" "$@" >"$TMP/any/paths" 2>"$TMP/any/err"; }
+run() { exec "${AS[@]}" "$TMP/goprof" --all --match "cmd=$bin" -o "$TMP/any/out" "$@" >"$TMP/any/paths" 2>"$TMP/any/err"; }
+# Children whose parent has died wait for nobody but the test.
+reaped() { wait "$1" 2>/dev/null || :; }
 
-# die WHO: the collector, its child or both are killed after up to 0.8 s. In the window programs start, so that there is a child.
+# orphaned PID CHILD...: the collector lives on without its children.
+orphaned() {
+	local pid=$1
+	CHILDREN=$((CHILDREN + $# - 1))
+	[ $# = 1 ] || sleep 0.3
+	kill -KILL "$pid" || echo "the collector died with its child: $(tail -n 1 "$TMP/any/err")"
+}
+
+# die WHO: the collector, its child, its child's parent or both are killed after up to 0.8 s. In the window programs start, so that there is a child.
 die() {
-	local pid i p
+	local pid i p new=() children=()
 	run -d 300s &
 	pid=$!
 	sleep "0.$((RANDOM % 8))$((RANDOM % 10))"
-	for ((i = 0; i < 3; i++)); do "$bin" idle >/dev/null 2>&1 & STARTED+=($!); done
-	sleep "0.00$((RANDOM % 10))"
-	case $1 in
-	child) for p in $(pgrep -P "$pid"); do kill -KILL "$p"; done; sleep 0.3; kill -KILL "$pid" || echo "the collector died with its child: $(tail -n 1 "$TMP/any/err")" ;;
-	*)     kill -KILL "$pid" ;;
-	esac
-	wait "$pid" 2>/dev/null || :
+	for ((i = 0; i < 3; i++)); do "$bin" idle >/dev/null 2>&1 & new+=($!); done
+	sleep "0.0$((RANDOM % 10))"
+	for ((i = 0; i < 20; i++)); do
+		[ "$1" != collector ] && [ ${#children[@]} = 0 ] || break
+		mapfile -t children < <(pgrep -P "$pid" || :)
+	done
+	for p in "${children[@]}"; do [ "$1" = parent ] || kill -KILL "$p" 2>/dev/null || :; done
+	if [ "$1" = child ]; then orphaned "$pid" "${children[@]}"; else kill -KILL "$pid"; fi
+	reaped "$pid"
 	nothing_left || echo "after the death of the $1: $(held), $(ours) processes"
+	for p in "${new[@]}"; do kill -KILL "$p"; reaped "$p"; done
 }
+CHILDREN=0
 
 nothing_left || { fail all_kill "before anything was done: $(held)"; finish; }
 before=$(ticks)
-for ((k = 0; k < KILLS; k++)); do
-	if [ $((k % 3)) = 0 ]; then steps die child; else steps die collector; fi
-done
+WHO=(child collector parent both)
+for ((k = 0; k < KILLS; k++)); do steps die "${WHO[k % 4]}"; done
+[ $CHILDREN != 0 ] || wrong "no child was ever there to be killed"
 outcome "all_kill/$KILLS deaths leave nothing"
-[ "$(ticks)" -gt "$before" ] || wrong "the targets do not run on"
-for p in "${PIDS[@]}"; do kill -0 "$p" 2>/dev/null || wrong "$p has died"; done
+unharmed() {
+	local p
+	[ "$(ticks)" -gt "$before" ] || { echo "the targets do not run on"; return 1; }
+	for p in "${PIDS[@]}"; do kill -0 "$p" || { echo "$p has died"; return 1; }; done
+}
+judge unharmed
 outcome all_kill/targets
-run -d 2s
-rc=$?
-[ $rc = 0 ] && [ -s "$TMP/any/paths" ] || wrong "exit $rc: $(tail -n 1 "$TMP/any/err")"
-outcome "all_kill/the next run"
+next_run() {
+	local rc
+	(run -d 2s)
+	rc=$?
+	[ $rc = 0 ] && [ -s "$TMP/any/paths" ] || { echo "exit $rc: $(tail -n 1 "$TMP/any/err")"; return 1; }
+}
+judge next_run
+outcome all_kill/next
 finish

@@ -1,7 +1,8 @@
 #!/bin/bash
 # PROCS processes of every Go version that is profiled, stripped and not, of three users, some in PID and mount namespaces:
-# each one's CPU total is what /proc counted, within 2 %, and its shares are its own within sampling error. One of them floods: it
-# loses, and the others do not. All busy ones are stopped but for their time in the window.
+# each one's CPU total is what /proc counted, within 2 %, and its shares are its own within sampling error; the heap of each that
+# records it is what it says itself. One of them floods: it loses, and the others do not. All busy ones are stopped but for their
+# time in the window.
 . tests/support/lib.sh
 . tests/support/judges.sh
 need_root && need_bpf && need_go
@@ -11,57 +12,67 @@ RUN=${RUN:-150}	# ticks of CPU time for each busy one
 USERS=(0 42433 42434)
 chmod 755 "$TMP" && mkdir -m 755 "$TMP/bin"
 
-BINS=()
-for v in $ALL_MINORS; do
-	for flags in '' '-ldflags=-s -w'; do
-		bin=$(subject "$v" hosted ${flags:+"$flags"}) || { fail all_proof "hosted does not build with Go $v"; finish; }
-		to=$TMP/bin/hosted-$v${flags:+-stripped}
-		cp "$bin" "$to" && chmod 755 "$to"
-		BINS+=("$to")
+# built NAME: with each version and stripped, in BUILT
+built() {
+	local v flags bin to
+	BUILT=()
+	for v in $ALL_MINORS; do
+		for flags in '' '-ldflags=-s -w'; do
+			bin=$(subject "$v" "$1" ${flags:+"$flags"}) || { fail all_proof "$1 does not build with Go $v"; finish; }
+			to=$TMP/bin/$1-$v${flags:+-stripped}
+			cp "$bin" "$to" && chmod 755 "$to"
+			BUILT+=("$to")
+		done
 	done
-done
+}
+built hosted
+HOSTED=("${BUILT[@]}")
+built heapself
+RECORDS=("${BUILT[@]}")
 
-# launch I ARG...: the I-th process, with a user, and every fifth in namespaces of its own. Its pid is in LAST.
+# launch I PROGRAM ARG...: the I-th process, with a user, and every fifth in namespaces of its own. It is under way when this returns.
+# Its pid is in LAST, and in PORT what it said behind "ready".
 launch() {
-	local i=$1 bin user
+	local i=$1 user
 	shift
-	bin=${BINS[i % ${#BINS[@]}]} user=${USERS[i % 3]}
-	set -- setpriv --reuid "$user" --regid "$user" --clear-groups "$bin" "$@"
+	user=${USERS[i % 3]}
+	set -- setpriv --reuid "$user" --regid "$user" --clear-groups "$@"
 	[ $((i % 5)) != 0 ] || set -- unshare --pid --mount --mount-proc --fork --kill-child "$@"
-	"$@" >/dev/null 2>&1 </dev/null &
-	STARTED+=($!) LAST=$!
+	start "$@" || { fail all_proof "process $i does not start"; finish; }
+	LAST=$PID
+	[ $((i % 5)) != 0 ] || LAST=$(pgrep -P "$PID")
 }
-
-# inner PID: what it became, or the program in the namespace that it made.
-inner() {
-	local i pid
-	for ((i = 0; i < 400; i++)); do
-		pid=$1
-		[ "$(cat "/proc/$1/comm")" != unshare ] || pid=$(pgrep -P "$1")
-		case $(readlink "/proc/${pid:-0}/exe") in "$TMP"/bin/*) echo "$pid"; return ;; esac
-		sleep 0.05
-	done
-	return 1
-}
+hosted() { launch "$1" "${HOSTED[$1 % ${#HOSTED[@]}]}" "${@:2}"; }
 ticks_of() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
-file_of() { command ls "$TMP"/out/*."$1".cpu.pb.gz 2>/dev/null; }
+file_of() { command ls "$TMP"/out/*."$1.${2:-cpu}.pb.gz" 2>/dev/null; }
 ns_of() { "$PPROFCHECK" sum "$(file_of "$1")" | awk '$2 == "cpu" { print $1 }'; }
 
 PIDS=() BEFORE=()
 for ((i = 0; i < BUSY; i++)); do
-	launch $i busy $((1 + i % 4)) 1
-	PIDS[i]=$(inner "$LAST") || { fail all_proof "process $i does not start"; finish; }
-	kill -STOP "${PIDS[i]}"
+	hosted $i busy $((1 + i % 4)) 1
+	PIDS[i]=$LAST
+	kill -STOP "$LAST"
 done
-"${BINS[${#BINS[@]} - 1]}" flood >/dev/null 2>&1 </dev/null &
-STARTED+=($!) FLOOD=$!
+start "${HOSTED[${#HOSTED[@]} - 1]}" flood || { fail all_proof "the one that floods does not start"; finish; }
+FLOOD=$PID
 kill -STOP $FLOOD
-for ((; i < PROCS - 1; i++)); do launch $i idle; done
-sleep 3
+HEAPS=() PORTS=()
+for ((k = 0; k < ${#RECORDS[@]}; k++)); do
+	launch $((i++)) "${RECORDS[k]}" -rounds 1
+	HEAPS[k]=$LAST PORTS[k]=$PORT
+done
+for ((; i < PROCS - 1; i++)); do hosted $i idle; done
+# ask WHEN: each for its own records
+ask() {
+	for ((k = 0; k < ${#HEAPS[@]}; k++)); do
+		http_get "${PORTS[k]}" /debug/pprof/heap "$TMP/$1.$k" || { echo "${RECORDS[k]} does not answer"; return 1; }
+	done
+}
+judge ask one
 for ((i = 0; i < BUSY; i++)); do BEFORE[i]=$(ticks_of "${PIDS[i]}"); done
 flood_before=$(ticks_of $FLOOD)
 
-"$GOPROF" --all --match "cmd=$TMP/bin/" --cpu -F 999 -d 3600s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
+"$GOPROF" --all --match "cmd=$TMP/bin/" --cpu --heap -F 10000 -d 3600s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
 PROF=$!
 STARTED+=($PROF)
 for ((i = 0; i < 1200; i++)); do
@@ -85,8 +96,19 @@ kill -INT $PROF
 wait $PROF
 rc=$?
 [ $rc = 3 ] || wrong "exit $rc, and the one that floods loses: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
+judge ask two
 outcome "all_proof/$PROCS processes"
 
+for ((k = 0; k < ${#HEAPS[@]}; k++)); do judge judge_read "$TMP/one.$k" "$(file_of "${HEAPS[k]}" heap)" "$TMP/two.$k"; done
+outcome all_proof/heap
+
+# As judge_unhurt; of 10,000 samples one may break off.
+unhurt() {
+	awk '/^hits:/ { may = $2 / 10000 + 1 }
+		/^loss: [0-9]+ stacks that end before their root/ && $2 <= may { next }
+		{ print }' "$TMP/comments" >"$TMP/rest"
+	judge_unhurt "$TMP/rest" 0.02
+}
 : >"$TMP/totals"
 for ((i = 0; i < BUSY; i++)); do
 	p=${PIDS[i]}
@@ -94,14 +116,18 @@ for ((i = 0; i < BUSY; i++)); do
 	judge "$PPROFCHECK" check "$(file_of "$p")"
 	judge judge_split "$(file_of "$p")" first "$(awk -v a=$((1 + i % 4)) 'BEGIN { print a / (a + 1) }')"
 	"$PPROFCHECK" comments "$(file_of "$p")" >"$TMP/comments"
-	judge judge_unhurt "$TMP/comments" 0.02
+	judge unhurt
 done
 outcome all_proof/shares
 echo "$FLOOD $(($(ticks_of $FLOOD) - flood_before)) $(ns_of $FLOOD)" >>"$TMP/totals"
 judge judge_totals "$TMP/totals"
 outcome all_proof/totals
-"$PPROFCHECK" comments "$(file_of $FLOOD)" >"$TMP/comments"
-grep -qE '^loss: [0-9]+ samples of more distinct stacks' "$TMP/comments" || wrong "the one that floods lost nothing"
-[ "$(grep -cE '^goprof-bpf: pid [0-9]+ \(hosted.*: [0-9]+ samples of more distinct' "$TMP/err")" = 1 ] || wrong "others lost stacks, too"
+flooded() {
+	"$PPROFCHECK" comments "$(file_of $FLOOD)" >"$TMP/comments"
+	grep -qE '^loss: [0-9]+ samples of more distinct stacks' "$TMP/comments" || { echo "the one that floods lost nothing: $(grep ^hits "$TMP/comments")"; return 1; }
+	grep -E '^goprof-bpf: pid [0-9]+ \(hosted.*: [0-9]+ samples of more distinct' "$TMP/err" >"$TMP/told"
+	[ "$(wc -l <"$TMP/told")" = 1 ] && grep -q "pid $FLOOD " "$TMP/told" || { echo "others are told of: $(head -n 3 "$TMP/told")"; return 1; }
+}
+judge flooded
 outcome all_proof/flood
 finish

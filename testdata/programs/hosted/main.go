@@ -1,9 +1,11 @@
-// hosted is one of many processes on a host. It links no pprof, prints "ready" and runs until it is
+// hosted is one of many processes on a host. It links no pprof but with -tags=records, prints "ready" and runs until it is
 // killed.
 //
 //	hosted idle	sleeps
 //	hosted busy A B	burns CPU in one goroutine: the share A/(A+B) of it in main.first, the
 //			rest in main.second
+//	hosted becomes PROGRAM ARG...
+//			sleeps for a second, and then calls exec
 //	hosted flood	burns CPU in one goroutine, in stacks of which hardly two are alike
 package main
 
@@ -11,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -95,6 +98,9 @@ func main() {
 	switch os.Args[1] {
 	case "busy":
 		busy(number(os.Args[2]), number(os.Args[3]))
+	case "becomes":
+		time.Sleep(time.Second)
+		panic(syscall.Exec(os.Args[2], os.Args[2:], os.Environ()))
 	case "flood":
 		flood()
 	}

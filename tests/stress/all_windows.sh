@@ -1,0 +1,84 @@
+#!/bin/bash
+# WINDOWS windows of one engine, one after another, on the same 20 processes: descriptors and memory are flat, and their sums are what
+# one long window saw meanwhile. What is read of those that stand still is the same in each.
+. tests/support/lib.sh
+. tests/support/judges.sh
+need_root && need_bpf && need_go
+
+WINDOWS=${WINDOWS:-100} MS=${MS:-400}
+hosted=$(subject 1.27.4 hosted) && old=$(subject 1.19.13 hosted -ldflags='-s -w') && records=$(subject 1.27.4 heapself) ||
+	{ fail all_windows "does not build"; finish; }
+PIDS=() BUSY=() STILL=()
+launch() { start "$@" || { fail all_windows "a process does not start"; finish; }; PIDS+=("$PID"); }
+for split in "3 1" "1 1" "1 3" "1 4"; do
+	# shellcheck disable=SC2086
+	if [ ${#BUSY[@]} = 1 ]; then launch "$old" busy $split; else launch "$hosted" busy $split; fi
+	BUSY+=("$PID $split")
+done
+for i in 1 2; do launch "$records" -rounds 1; STILL+=("$PID"); done
+while [ ${#PIDS[@]} -lt 20 ]; do launch "$hosted" idle; done
+
+flat() {
+	"$O/tests/windows" "$WINDOWS" $MS "$TMP" "${PIDS[@]}" >"$TMP/said" 2>"$TMP/err" || { cat "$TMP/err"; return 1; }
+	sed -n 's/^[0-9]* windows:/# &/p' "$TMP/said" >&2
+}
+judge flat
+outcome "all_windows/$WINDOWS are flat"
+
+# sums FILE TYPE: lines "PID ALL FIRST SECOND": what main.first and main.second have
+sums() {
+	"$PPROFCHECK" stacks -type "$2" "$TMP/$1.pb.gz" | awk '
+		match($0, /pid-[0-9]+/) { pid = substr($0, RSTART + 4, RLENGTH - 4); all[pid] += $1
+			if ($0 ~ /main\.first /) first[pid] += $1
+			if ($0 ~ /main\.second /) second[pid] += $1 }
+		END { for (pid in all) printf "%d %.0f %.0f %.0f\n", pid, all[pid], first[pid], second[pid] }'
+}
+sums windows.cpu cpu >"$TMP/short"
+sums long.cpu cpu >"$TMP/long"
+sums windows.cpu samples >"$TMP/counts"
+# The same CPU time a second, within 2 %; between windows is less than one in twenty of the time.
+totals() {
+	local of
+	for of in "${BUSY[@]}"; do
+		awk -v pid="${of%% *}" 'FILENAME ~ /said$/ { if ($1 == "window" && $2 == pid) { s = $3; l = $4 } next }
+			$1 == pid && FILENAME ~ /short$/ { got = $2 / 1e9 }
+			$1 == pid && FILENAME ~ /long$/ { want = $2 / 1e9 }
+			END {
+				printf "# pid %d: %.3f s in windows of %.1f s, %.3f s in one of %.1f s\n", pid, got, s, want, l >"/dev/stderr"
+				if (!got || !want) print pid " has no CPU time"
+				else if (s < 0.95 * l) print pid " was observed for " s " of " l " s"
+				else if (got / s < 0.98 * want / l || got / s > 1.02 * want / l) print pid ": " got " s in " s " s, " want " s in " l " s"
+				else exit 0
+				exit 1 }' "$TMP/said" "$TMP/short" "$TMP/long" || return 1
+	done
+}
+judge totals
+shares() {
+	local of
+	for of in "${BUSY[@]}"; do
+		awk -v of="$of" 'BEGIN { split(of, o, " "); share = o[2] / (o[2] + o[3]) }
+			$1 == o[1] { n = $3 + $4; first = $3 }
+			END {
+				if (n < 400) { print o[1] ": only " n + 0 " samples"; exit 1 }
+				off = first / n - share; may = 4 * sqrt(share * (1 - share) / n)
+				if (off > may || off < -may) { print o[1] ": " first / n " of " n " samples, not " share; exit 1 }
+			}' "$TMP/counts" || return 1
+	done
+}
+judge shares
+outcome all_windows/sums
+
+# A sum of equal readings is one of them, so many times.
+heap() {
+	local pid got want path
+	sums windows.heap inuse_space >"$TMP/read"
+	for pid in "${STILL[@]}"; do
+		path=$("$GOPROF" -p "$pid" --heap --source=read -d 100ms -o "$TMP" 2>"$TMP/err") || { tail -n 1 "$TMP/err"; return 1; }
+		want=$("$PPROFCHECK" sum "$path" | awk '$2 == "inuse_space" { print $1 }')
+		got=$(awk -v pid="$pid" '$1 == pid { print $2 }' "$TMP/read")
+		[ "${want:-0}" -gt 0 ] && [ "$got" = $((want * WINDOWS)) ] || { echo "$pid: $got bytes in $WINDOWS windows of $want"; return 1; }
+	done
+}
+judge heap
+outcome all_windows/heap
+finish
