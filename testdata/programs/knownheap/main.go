@@ -507,7 +507,6 @@ func truth() {
 
 func main() {
 	fill()
-	fillWide()
 	fillMore()
 	finish()
 	for i := 0; i < 9; i++ {
@@ -520,6 +519,8 @@ func main() {
 		go ship()
 		<-ready
 	}
+	// What the others' stacks have of the past is none of these.
+	fillWide()
 	runtime.GC()
 	runtime.GC()
 	for i := 0; i < 40; i++ { // a collection would empty it
