@@ -303,7 +303,7 @@ static bool adapt(struct cut2 *c, const struct order *o, uint8_t type, uint64_t 
 		rebase(&c->p_base, (int64_t)a[0], &a[1]);
 		return true;
 	case EV_GO_SYSCALL_BEGIN:
-		rebase(&c->p_base, o->now.p, &a[0]);
+		rebase(&c->p_base, o->p.now, &a[0]);
 		return true;
 	case EV_GO_START:
 	case EV_GO_UNBLOCK:
@@ -353,7 +353,7 @@ static int tell_ended_gc(struct cut2 *c, const struct cut2_event *ev, struct err
 	bool end = type == EV_GC_END && !c->gc_told;
 
 	c->gc_told |= end || type == EV_GC_ACTIVE || type == EV_GC_BEGIN;
-	return end ? PUT(c, ev->m, ev->ticks, EV_GC_ACTIVE, e, ev->ev->args[0] - 1) : 0;
+	return end ? PUT(c, ev->m, ev->ev->ticks, EV_GC_ACTIVE, e, ev->ev->args[0] - 1) : 0;
 }
 
 int cut2_put(struct cut2 *c, const struct order *o, const struct cut2_event *ev, struct err *e)
@@ -379,7 +379,7 @@ int cut2_put(struct cut2 *c, const struct order *o, const struct cut2_event *ev,
 	ret = c->first ? tell_ended_gc(c, ev, e) : 0;
 	if (ret)
 		return ret;
-	return put_event(c, ev->m, ev->ticks, ev->ev->type, args, ev->nargs, e);
+	return put_event(c, ev->m, ev->ev->ticks, ev->ev->type, args, ev->nargs, e);
 }
 
 /* ---- generations ---- */

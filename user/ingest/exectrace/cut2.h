@@ -38,7 +38,6 @@ struct cut2_event {
 	const struct raw_event *ev;
 	unsigned nargs;
 	int64_t m;
-	uint64_t ticks;
 	const struct trace_event *told;
 };
 int cut2_put(struct cut2 *c, const struct order *o, const struct cut2_event *ev, struct err *e);

@@ -98,9 +98,13 @@ unsigned exectrace_version(const struct exectrace *t)
 int exectrace_next(struct exectrace *t, struct trace_event *ev, struct err *e)
 {
 	if (!t->is_done) {
-		t->done = t->one ? trace1_next(t->one, ev, &t->why) :
-				   trace2_next(t->two, ev, &t->why);
-		t->is_done = t->done <= 0;
+		int ret = t->two ? trace2_next(t->two, ev, &t->why) :
+				   trace1_next(t->one, ev, &t->why);
+
+		if (ret > 0)
+			return ret;
+		t->done = ret;
+		t->is_done = true;
 	}
 	if (t->done < 0 && e)
 		*e = t->why;

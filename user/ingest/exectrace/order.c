@@ -9,17 +9,17 @@ int order_wrong(struct order *o, const char *what)
 {
 	return err_set(o->e, -EBADMSG,
 		       "generation %llu, thread %lld (P %lld, goroutine %lld), event %u: %s",
-		       (unsigned long long)o->gen->number, (long long)o->m, (long long)o->now.p,
-		       (long long)o->now.g, o->ev->type, what);
+		       (unsigned long long)o->gen->number, (long long)o->m, (long long)o->p.now,
+		       (long long)o->g.now, o->ev->type, what);
 }
 
 int order_lacks(struct order *o, unsigned what)
 {
 	if (what & NEEDS_M && o->m == TRACE_NONE)
 		return order_wrong(o, "it needs a thread, and there is none");
-	if (what & NEEDS_P && o->now.p == TRACE_NONE)
+	if (what & NEEDS_P && o->p.now == TRACE_NONE)
 		return order_wrong(o, "it needs a P, and there is none");
-	if (what & NEEDS_G && o->now.g == TRACE_NONE)
+	if (what & NEEDS_G && o->g.now == TRACE_NONE)
 		return order_wrong(o, "it needs a goroutine, and there is none");
 	return 0;
 }
@@ -200,9 +200,9 @@ struct pstate *order_await_p(struct order *o, int64_t id, enum pstatus status, u
 
 bool order_await_lost_p(struct order *o)
 {
-	o->awaited = state_hash(o, LEAVES, o->now.p, 0, 0);
+	o->awaited = state_hash(o, LEAVES, o->p.now, 0, 0);
 	if (o->force)
-		o->now.p = o->next.p = TRACE_NONE;
+		o->p.now = o->p.next = TRACE_NONE;
 	return o->force;
 }
 
@@ -259,18 +259,6 @@ size_t order_reached(const struct order *o, const uint64_t **out)
 }
 
 /* ---- what comes out ---- */
-
-struct trace_event *order_put_g(struct order *o, int64_t id, unsigned from, unsigned to,
-				uint64_t stack_id)
-{
-	struct trace_event *ev = order_put(o, TRACE_GOROUTINE, stack_id);
-
-	ev->transition = (struct trace_transition){ id, from, to, { "", 0 }, 0 };
-	if (o->adopted && id == o->adopted_id)
-		ev->transition.from = o->adopted_from;
-	o->adopted &= id != o->adopted_id;
-	return ev;
-}
 
 void order_put_p(struct order *o, int64_t id, unsigned from, unsigned to)
 {
@@ -421,64 +409,82 @@ static int advance(struct order *o, const uint64_t *a)
 }
 
 /* The thread is as the event leaves it. */
-static void leave(struct order *o, int64_t m)
+static void leave(struct order *o)
 {
-	struct pstate *p = o->next.p == TRACE_NONE ? NULL : order_proc(o, o->next.p);
+	struct mstate *at = &o->ms.at[o->thread->seat - 1];
+	struct pstate *p;
 
-	*order_thread(o, m) = o->next;
+	if (o->p.next == at->p && o->g.next == at->g && o->ev->type != EV_PROC_STATUS)
+		return;
+	p = o->p.next == TRACE_NONE ? NULL : order_proc(o, o->p.next);
+	at->g = o->g.next;
+	at->p = o->p.next;
 	if (p)
-		p->m = m;
+		p->m = o->thread->m;
 }
 
-static int refers_to_nothing(struct order *o, int64_t m)
+static int refers_to_nothing(struct order *o)
 {
 	return err_set(o->e, -EBADMSG,
 		       "generation %llu, thread %lld, event %u: it refers to a %s that the "
 		       "generation does not have",
-		       (unsigned long long)o->gen->number, (long long)m, o->ev->type, o->missing);
+		       (unsigned long long)o->gen->number, (long long)o->thread->m, o->ev->type,
+		       o->missing);
 }
 
-int order_advance(struct order *o, const struct raw_event *ev, int64_t m, bool force,
-		  struct trace_event *out, struct err *e)
+/* The thread of an event is looked up once, and has a state from its first event on. */
+static bool seat(struct order *o, struct raw_thread *thread)
 {
-	static const struct mstate nothing = { TRACE_NONE, TRACE_NONE };
-	struct mstate *at = m == TRACE_NONE ? NULL : order_thread(o, m), before;
-	int ret;
+	uint64_t at;
 
-	BUG_ON(o->queued);
+	if (!ids_get(&o->by_m, (uint64_t)thread->m, &at)) {
+		if (!order_new_thread(o, thread->m, TRACE_NONE))
+			return false;
+		at = o->ms.n - 1;
+	}
+	thread->seat = (uint32_t)at + 1;
+	return true;
+}
+
+static int advance_and_leave(struct order *o)
+{
+	int ret = advance(o, o->ev->args);
+
+	if (ret != DONE)
+		return ret;
+	if (o->thread->seat)
+		leave(o);
+	return o->missing && !o->gen->damaged ? refers_to_nothing(o) : (int)o->queued;
+}
+
+static const struct mstate nothing = { TRACE_NONE, TRACE_NONE };
+
+int order_advance(struct order *o, struct raw_thread *thread, const struct raw_event *ev,
+		  bool force, struct trace_event *out, struct err *e)
+{
+	const struct mstate *at;
+
 	o->ev = ev;
-	o->m = m;
+	o->thread = thread;
+	o->m = thread->m;
 	o->e = e;
 	o->out = out;
-	if (m != TRACE_NONE && !at && !(at = order_new_thread(o, m, TRACE_NONE)))
+	if (!thread->seat && thread->m != TRACE_NONE && !seat(o, thread))
 		return order_no_memory(o);
-	before = o->now = o->next = at ? *at : nothing;
+	at = thread->seat ? &o->ms.at[thread->seat - 1] : &nothing;
+	o->g.now = o->g.next = at->g;
+	o->p.now = o->p.next = at->p;
 	o->missing = NULL;
 	o->nreached = 0;
 	o->force = force;
 	o->adopted = false;
-	ret = advance(o, ev->args);
-	if (ret == DONE && m != TRACE_NONE &&
-	    (o->next.p != before.p || o->next.g != before.g || ev->type == EV_PROC_STATUS))
-		leave(o, m);
-	if (ret == DONE && o->missing && !o->gen->damaged)
-		ret = refers_to_nothing(o, m);
-	if (ret != DONE)
-		o->queued = 0;
-	return ret;
+	o->queued = o->taken = 0;
+	return advance_and_leave(o);
 }
 
-/* The first one is there already. */
-bool order_take(struct order *o, struct trace_event *out)
+void order_take(struct order *o, struct trace_event *out)
 {
-	if (o->head == o->queued) {
-		o->head = o->queued = 0;
-		return false;
-	}
-	if (o->head)
-		*out = o->queue[o->head - 1];
-	o->head++;
-	return true;
+	*out = o->queue[o->taken++];
 }
 
 int order_new(struct order **out, struct err *e)

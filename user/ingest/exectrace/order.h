@@ -16,8 +16,16 @@ enum { ORDER_ARGS_MAX = 5, ORDER_REACHED = 4 };
 /* An event as a batch has it. */
 struct raw_event {
 	uint8_t type;
+	uint32_t end; /* the first byte behind it in its batch */
 	int64_t time_ns;
+	uint64_t ticks; /* the same as the trace has it */
 	uint64_t args[ORDER_ARGS_MAX];
+};
+
+/* Whose events they are. */
+struct raw_thread {
+	int64_t m;     /* may be TRACE_NONE */
+	uint32_t seat; /* where its state is, + 1; 0: not known yet; order_advance() finds it */
 };
 
 struct order;
@@ -34,17 +42,17 @@ DEFINE_FREEP(struct order, order)
 void order_begin(struct order *o, const struct generation *g, unsigned version, bool hashes);
 
 /*
- * 1: the event of thread @m is next, and order_take() with the same @out gives what it means; 0: it must
+ * The event of @thread is next, and means so many events: *out is the first, and order_take() gives the others. 0: it must
  * wait for another thread; -EBADMSG: it can never come. @force: it comes all the same where what it waits
  * for is not in the trace, and its transition is from the state that is known.
  */
-int order_advance(struct order *o, const struct raw_event *ev, int64_t m, bool force,
-		  struct trace_event *out, struct err *e);
+int order_advance(struct order *o, struct raw_thread *thread, const struct raw_event *ev,
+		  bool force, struct trace_event *out, struct err *e);
 /* After 0: for which state it must wait, as a hash that is not 0. */
 uint64_t order_awaited(const struct order *o);
-/* After 1: which states are reached by it, as such hashes; how many is returned. */
+/* After events: which states are reached by it, as such hashes; how many is returned. */
 size_t order_reached(const struct order *o, const uint64_t **out);
-/* False: there is no more. */
-bool order_take(struct order *o, struct trace_event *out);
+/* Before the next order_advance(), as often as it told. */
+void order_take(struct order *o, struct trace_event *out);
 
 #endif

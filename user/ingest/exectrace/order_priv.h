@@ -88,10 +88,13 @@ struct order {
 	uint64_t gc_seq, gc_gen; /* gc_gen: the generation that told it */
 	/* What the event that came last means: the first in *out, the others in queue. */
 	struct trace_event *out, queue[QUEUE_MAX - 1];
-	size_t head, queued;
+	size_t queued, taken;
 	/* The event that is tried. */
 	const struct raw_event *ev;
-	struct mstate now, next; /* of its thread: before it, and after it */
+	const struct raw_thread *thread;
+	struct {
+		int64_t now, next;
+	} g, p; /* of its thread: before it, and after it */
 	int64_t m;
 	struct err *e;
 	struct held kept;    /* a text that the queued event refers to */
@@ -128,8 +131,8 @@ int order_lacks(struct order *o, unsigned what);
 static inline int order_needs(struct order *o, unsigned what)
 {
 	bool there = (!(what & NEEDS_M) || o->m != TRACE_NONE) &&
-		     (!(what & NEEDS_P) || o->now.p != TRACE_NONE) &&
-		     (!(what & NEEDS_G) || o->now.g != TRACE_NONE);
+		     (!(what & NEEDS_P) || o->p.now != TRACE_NONE) &&
+		     (!(what & NEEDS_G) || o->g.now != TRACE_NONE);
 
 	return there ? 0 : order_lacks(o, what);
 }
@@ -242,14 +245,25 @@ static inline struct trace_event *order_put(struct order *o, enum trace_kind kin
 	ev->kind = kind;
 	ev->time_ns = o->ev->time_ns;
 	ev->m = o->m;
-	ev->p = o->now.p;
-	ev->g = o->now.g;
+	ev->p = o->p.now;
+	ev->g = o->g.now;
 	ev->stack = order_stack(o, stack_id);
 	return ev;
 }
 
-struct trace_event *order_put_g(struct order *o, int64_t id, unsigned from, unsigned to,
-				uint64_t stack_id);
+static inline struct trace_event *order_put_g(struct order *o, int64_t id, unsigned from,
+					      unsigned to, uint64_t stack_id)
+{
+	struct trace_event *ev = order_put(o, TRACE_GOROUTINE, stack_id);
+
+	ev->transition = (struct trace_transition){ id, from, to, { "", 0 }, 0 };
+	if (o->adopted && id == o->adopted_id) {
+		ev->transition.from = o->adopted_from;
+		o->adopted = false;
+	}
+	return ev;
+}
+
 void order_put_p(struct order *o, int64_t id, unsigned from, unsigned to);
 struct trace_event *order_put_range(struct order *o, enum trace_kind kind, struct trace_text name,
 				    enum trace_scope scope, int64_t id, uint64_t stack_id);

@@ -82,7 +82,7 @@ static enum trace_kind kind_of(bool active, bool end)
 int order_sweep(struct order *o, const uint64_t *a)
 {
 	bool active = o->ev->type == EV_GC_SWEEP_ACTIVE, end = o->ev->type == EV_GC_SWEEP_END;
-	struct pstate *p = order_proc(o, active ? (int64_t)a[0] : o->now.p);
+	struct pstate *p = order_proc(o, active ? (int64_t)a[0] : o->p.now);
 	struct trace_event *ev;
 
 	if (!active && order_needs(o, NEEDS_M | NEEDS_P))
@@ -106,7 +106,7 @@ int order_sweep(struct order *o, const uint64_t *a)
 int order_assist(struct order *o, const uint64_t *a)
 {
 	bool active = o->ev->type == EV_GC_ASSIST_ACTIVE, end = o->ev->type == EV_GC_ASSIST_END;
-	struct gstate *g = order_goroutine(o, active ? (int64_t)a[0] : o->now.g);
+	struct gstate *g = order_goroutine(o, active ? (int64_t)a[0] : o->g.now);
 
 	if (!active && order_needs(o, NEEDS_ALL))
 		return -EBADMSG;
@@ -152,7 +152,7 @@ static int hold_stop(struct order *o, uint64_t why, struct held *out)
 
 int order_stw_begin(struct order *o, const uint64_t *a)
 {
-	struct gstate *g = order_goroutine(o, o->now.g);
+	struct gstate *g = order_goroutine(o, o->g.now);
 	struct stop *s;
 	int ret;
 
@@ -181,7 +181,7 @@ int order_stw_begin(struct order *o, const uint64_t *a)
 
 int order_stw_end(struct order *o)
 {
-	struct gstate *g = order_goroutine(o, o->now.g);
+	struct gstate *g = order_goroutine(o, o->g.now);
 
 	if (order_needs(o, NEEDS_ALL))
 		return -EBADMSG;
@@ -254,7 +254,7 @@ int order_task_end(struct order *o, const uint64_t *a)
 
 int order_region_begin(struct order *o, const uint64_t *a)
 {
-	struct gstate *g = order_goroutine(o, o->now.g);
+	struct gstate *g = order_goroutine(o, o->g.now);
 	struct trace_event *ev;
 	struct region *r;
 	int ret;
@@ -279,7 +279,7 @@ int order_region_begin(struct order *o, const uint64_t *a)
 /* Regions that began before the trace are not known. */
 int order_region_end(struct order *o, const uint64_t *a)
 {
-	struct gstate *g = order_goroutine(o, o->now.g);
+	struct gstate *g = order_goroutine(o, o->g.now);
 	struct trace_text type = order_text(o, a[1]);
 	struct trace_event *ev;
 
@@ -316,7 +316,7 @@ int order_annotation(struct order *o, const uint64_t *a)
 	} else {
 		ev = order_put(o, TRACE_LABEL, 0);
 		ev->label.label = order_text(o, a[0]);
-		ev->label.g = o->now.g;
+		ev->label.g = o->g.now;
 	}
 	return DONE;
 }

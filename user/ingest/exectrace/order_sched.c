@@ -13,7 +13,8 @@ static int on_owner(struct order *o, const struct pstate *p)
 	if (!m || m->p != p->id)
 		return order_wrong(o, "no thread has the P that is about to be stolen");
 	o->m = p->m;
-	o->now = *m;
+	o->g.now = m->g;
+	o->p.now = m->p;
 	return DONE;
 }
 
@@ -41,7 +42,7 @@ int order_proc_status(struct order *o, const uint64_t *a)
 		from = o->gen->number == o->first ? TRACE_P_UNDETERMINED : TRACE_P_NOT_EXIST;
 	}
 	if (status == P_RUNNING || status == P_SYSCALL)
-		o->next.p = id;
+		o->p.next = id;
 	if (promoted) {
 		int ret = on_owner(o, p);
 
@@ -61,13 +62,13 @@ int order_proc_start(struct order *o, const uint64_t *a)
 	    !(p = order_await_p(o, (int64_t)a[0], P_IDLE, a[1])))
 		return order_waits(o);
 	/* In a system call whose P was stolen already, but that is not told yet. */
-	if (o->now.p != TRACE_NONE && !order_await_lost_p(o))
+	if (o->p.now != TRACE_NONE && !order_await_lost_p(o))
 		return order_waits(o);
 	if (order_needs(o, NEEDS_M))
 		return -EBADMSG;
 	p->status = P_RUNNING;
 	p->seq = order_seq(o, a[1]);
-	o->next.p = p->id;
+	o->p.next = p->id;
 	order_put_p(o, p->id, TRACE_P_IDLE, TRACE_P_RUNNING);
 	order_reach_p(o, p);
 	return DONE;
@@ -75,14 +76,14 @@ int order_proc_start(struct order *o, const uint64_t *a)
 
 int order_proc_stop(struct order *o)
 {
-	struct pstate *p = order_proc(o, o->now.p);
+	struct pstate *p = order_proc(o, o->p.now);
 
 	if (order_needs(o, NEEDS_M | NEEDS_P))
 		return -EBADMSG;
 	if (!p || (p->status != P_RUNNING && p->status != P_SYSCALL))
 		return order_wrong(o, "a P stops that does not run");
 	p->status = P_IDLE;
-	o->next.p = TRACE_NONE;
+	o->p.next = TRACE_NONE;
 	order_put_p(o, p->id, TRACE_P_RUNNING, TRACE_P_IDLE);
 	order_reach_p(o, p);
 	return DONE;
@@ -91,7 +92,7 @@ int order_proc_stop(struct order *o)
 int order_proc_steal(struct order *o, const uint64_t *a)
 {
 	struct pstate *p = order_proc(o, (int64_t)a[0]);
-	struct mstate *from;
+	int64_t *from;
 	enum pstatus before;
 
 	if ((!p || (p->status != P_SYSCALL && p->status != P_ABANDONED) ||
@@ -104,12 +105,12 @@ int order_proc_steal(struct order *o, const uint64_t *a)
 	p->status = P_IDLE;
 	p->seq = order_seq(o, a[1]);
 	if (before == P_SYSCALL) {
-		bool self = (int64_t)a[2] == o->m;
+		struct mstate *other = order_thread(o, (int64_t)a[2]);
 
-		from = self ? &o->next : order_thread(o, (int64_t)a[2]);
-		if (!from || from->p != p->id)
+		from = (int64_t)a[2] == o->m ? &o->p.next : other ? &other->p : NULL;
+		if (!from || *from != p->id)
 			return order_wrong(o, "a P is stolen from a thread that does not have it");
-		from->p = TRACE_NONE;
+		*from = TRACE_NONE;
 	}
 	order_put_p(o, p->id, order_p_state(before), TRACE_P_IDLE);
 	order_reach_p(o, p);
@@ -126,16 +127,16 @@ static int in_syscall(struct order *o, int64_t g, int64_t m)
 	if (m == TRACE_NONE)
 		return order_wrong(o, "a goroutine in a system call without a thread");
 	if (m == o->m) {
-		if (o->gen->number != o->first && o->now.g != g)
+		if (o->gen->number != o->first && o->g.now != g)
 			return order_wrong(
 				o, "a goroutine in a system call on a thread that has another");
-		o->next.g = g;
+		o->g.next = g;
 		return DONE;
 	}
 	if (at && at->g != g)
 		return order_wrong(o, "a goroutine in a system call on a thread that has another");
 	if (at)
-		o->now.g = g;
+		o->g.now = g;
 	else if (!order_new_thread(o, m, g))
 		return order_no_memory(o);
 	o->m = m; /* the event is that thread's */
@@ -165,7 +166,7 @@ int order_go_status(struct order *o, const uint64_t *a, uint64_t stack_id)
 	g->status = (enum gstatus)a[2];
 	g->seq = order_seq(o, 0);
 	if (g->status == G_RUNNING)
-		o->next.g = id;
+		o->g.next = id;
 	if (g->status == G_SYSCALL)
 		ret = in_syscall(o, id, (int64_t)a[1]);
 	if (ret != DONE)
@@ -180,7 +181,7 @@ int order_go_status(struct order *o, const uint64_t *a, uint64_t stack_id)
 
 int order_go_create(struct order *o, const uint64_t *a, enum gstatus status)
 {
-	struct gstate *by = order_goroutine(o, o->now.g), *g;
+	struct gstate *by = order_goroutine(o, o->g.now), *g;
 
 	if (order_needs(o, NEEDS_M | NEEDS_P))
 		return -EBADMSG;
@@ -202,12 +203,12 @@ int order_go_create_syscall(struct order *o, const uint64_t *a)
 {
 	if (order_needs(o, NEEDS_M))
 		return -EBADMSG;
-	if (o->now.g != TRACE_NONE || order_goroutine(o, (int64_t)a[0]))
+	if (o->g.now != TRACE_NONE || order_goroutine(o, (int64_t)a[0]))
 		return order_wrong(
 			o, "a goroutine is created that exists, or on a thread that has one");
 	if (!order_new_goroutine(o, (int64_t)a[0], G_SYSCALL))
 		return order_no_memory(o);
-	o->next.g = (int64_t)a[0];
+	o->g.next = (int64_t)a[0];
 	order_put_g(o, (int64_t)a[0], TRACE_G_NOT_EXIST, TRACE_G_SYSCALL, 0);
 	return DONE;
 }
@@ -221,11 +222,11 @@ int order_go_start(struct order *o, const uint64_t *a)
 		return order_waits(o);
 	if (order_needs(o, NEEDS_M | NEEDS_P))
 		return -EBADMSG;
-	if (o->now.g != TRACE_NONE)
+	if (o->g.now != TRACE_NONE)
 		return order_wrong(o, "a goroutine starts beside another one");
 	g->status = G_RUNNING;
 	g->seq = order_seq(o, a[1]);
-	o->next.g = g->id;
+	o->g.next = g->id;
 	order_put_g(o, g->id, TRACE_G_RUNNABLE, TRACE_G_RUNNING, 0);
 	order_reach_g(o, g);
 	return DONE;
@@ -234,7 +235,7 @@ int order_go_start(struct order *o, const uint64_t *a)
 /* NULL: the thread has none that runs, and the error says so. */
 static struct gstate *running(struct order *o)
 {
-	struct gstate *g = order_goroutine(o, o->now.g);
+	struct gstate *g = order_goroutine(o, o->g.now);
 
 	if (order_needs(o, NEEDS_ALL))
 		return NULL;
@@ -252,7 +253,7 @@ int order_go_stop(struct order *o, const uint64_t *a, enum gstatus status)
 	if (!g)
 		return -EBADMSG;
 	g->status = status;
-	o->next.g = TRACE_NONE;
+	o->g.next = TRACE_NONE;
 	ev = order_put_g(o, g->id, TRACE_G_RUNNING, order_g_state(status), a[1]);
 	ev->transition.reason = order_text(o, a[0]);
 	ev->transition.stack = ev->stack;
@@ -269,7 +270,7 @@ int order_go_destroy(struct order *o)
 		return -EBADMSG;
 	order_put_g(o, g->id, TRACE_G_RUNNING, TRACE_G_NOT_EXIST, 0);
 	order_delete_goroutine(o, g);
-	o->next.g = TRACE_NONE;
+	o->g.next = TRACE_NONE;
 	return DONE;
 }
 
@@ -300,13 +301,13 @@ int order_go_switch(struct order *o, const uint64_t *a, bool destroy)
 	if ((!next || next->status != G_WAITING || !order_succeeds(o, a[1], next->seq)) &&
 	    !(next = order_await_g(o, (int64_t)a[0], G_WAITING, a[1])))
 		return order_waits(o);
-	g = order_goroutine(o, o->now.g); /* the other one may have moved it */
+	g = order_goroutine(o, o->g.now); /* the other one may have moved it */
 	order_put_g(o, next->id, TRACE_G_WAITING, TRACE_G_RUNNABLE, 0);
 	order_put_g(o, g->id, TRACE_G_RUNNING, destroy ? TRACE_G_NOT_EXIST : TRACE_G_WAITING, 0);
 	order_put_g(o, next->id, TRACE_G_RUNNABLE, TRACE_G_RUNNING, 0)->g = TRACE_NONE;
 	next->status = G_RUNNING;
 	next->seq = order_seq(o, a[1]);
-	o->next.g = next->id;
+	o->g.next = next->id;
 	order_reach_g(o, next);
 	if (destroy) {
 		order_delete_goroutine(o, g);
@@ -323,7 +324,7 @@ int order_go_switch(struct order *o, const uint64_t *a, bool destroy)
 int order_syscall_begin(struct order *o, const uint64_t *a)
 {
 	struct gstate *g = running(o);
-	struct pstate *p = order_proc(o, o->now.p);
+	struct pstate *p = order_proc(o, o->p.now);
 	struct trace_event *ev;
 
 	if (!g)
@@ -342,8 +343,8 @@ int order_syscall_begin(struct order *o, const uint64_t *a)
 
 int order_syscall_end(struct order *o)
 {
-	struct gstate *g = order_goroutine(o, o->now.g);
-	struct pstate *p = order_proc(o, o->now.p);
+	struct gstate *g = order_goroutine(o, o->g.now);
+	struct pstate *p = order_proc(o, o->p.now);
 
 	if (order_needs(o, NEEDS_ALL))
 		return -EBADMSG;
@@ -358,8 +359,8 @@ int order_syscall_end(struct order *o)
 /* It has lost its P meanwhile, so it waits until that was seen. */
 int order_syscall_end_blocked(struct order *o)
 {
-	struct gstate *g = order_goroutine(o, o->now.g);
-	struct pstate *p = o->now.p == TRACE_NONE ? NULL : order_proc(o, o->now.p);
+	struct gstate *g = order_goroutine(o, o->g.now);
+	struct pstate *p = o->p.now == TRACE_NONE ? NULL : order_proc(o, o->p.now);
 
 	if (p && p->status == P_SYSCALL && !order_await_lost_p(o))
 		return order_waits(o);
@@ -368,7 +369,7 @@ int order_syscall_end_blocked(struct order *o)
 	if (!g || g->status != G_SYSCALL)
 		return order_wrong(o, "a system call ends that had not begun");
 	g->status = G_RUNNABLE;
-	o->next.g = TRACE_NONE;
+	o->g.next = TRACE_NONE;
 	order_put_g(o, g->id, TRACE_G_SYSCALL, TRACE_G_RUNNABLE, 0);
 	order_reach_g(o, g);
 	return DONE;
@@ -377,22 +378,22 @@ int order_syscall_end_blocked(struct order *o)
 /* A thread of C's leaves Go. The P may stay with it for a while, but nobody will know that thread. */
 int order_destroy_syscall(struct order *o)
 {
-	struct gstate *g = order_goroutine(o, o->now.g);
-	struct pstate *p = order_proc(o, o->now.p);
+	struct gstate *g = order_goroutine(o, o->g.now);
+	struct pstate *p = order_proc(o, o->p.now);
 
 	if (order_needs(o, NEEDS_M | NEEDS_G))
 		return -EBADMSG;
 	if (!g || g->status != G_SYSCALL ||
-	    (o->now.p != TRACE_NONE && (!p || p->status != P_SYSCALL)))
+	    (o->p.now != TRACE_NONE && (!p || p->status != P_SYSCALL)))
 		return order_wrong(o, "a goroutine of a C thread ends elsewhere than in C");
-	if (o->now.p != TRACE_NONE) {
+	if (o->p.now != TRACE_NONE) {
 		p->status = P_ABANDONED;
-		o->next.p = TRACE_NONE;
+		o->p.next = TRACE_NONE;
 		order_put_p(o, p->id, TRACE_P_RUNNING, TRACE_P_IDLE);
 		order_reach_p(o, p);
 	}
 	order_put_g(o, g->id, TRACE_G_SYSCALL, TRACE_G_NOT_EXIST, 0);
 	order_delete_goroutine(o, g);
-	o->next.g = TRACE_NONE;
+	o->g.next = TRACE_NONE;
 	return DONE;
 }

@@ -4,12 +4,10 @@
  */
 #include "ingest/exectrace/trace2.h"
 
-#include <unistd.h>
-
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "ingest/exectrace/cursor2.h"
 #include "ingest/exectrace/cut2.h"
-#include "ingest/exectrace/order.h"
 #include "ingest/exectrace/ticks.h"
 
 enum { HEADER_BYTES = 16 };
@@ -17,38 +15,25 @@ enum { HEADER_BYTES = 16 };
 /* Up to so many threads are tried one after the other, which gives Go's order of equal times. */
 enum { FEW_THREADS = 64 };
 
-/* A thread whose next event is known. */
-struct cursor {
-	int64_t m;
-	uint32_t thread;  /* index in generation.threads */
-	uint32_t batch;	  /* the one that is read, */
-	uint8_t *buf;	  /* its bytes; owned */
-	uint32_t at, len; /* in buf */
-	int64_t time_ns;  /* of the event that was read last, */
-	uint64_t ticks;	  /* as the trace has it */
-	struct raw_event ev;
-	uint32_t other; /* the next one that waits for the same, + 1 */
-};
-
 struct slot {
 	int64_t time_ns; /* of its next event */
 	uint32_t cursor; /* index */
 };
 
 struct trace2 {
-	int fd;
 	struct generations gens;
 	struct generation gen;
 	uint64_t off; /* where it begins */
 	struct order *order;
 	struct cut2 *cut; /* NULL: none is made */
-	uint8_t arguments
-		[256]; /* of each kind of event, behind the time stamp; 0xff: there is none */
-	struct trace_event *next;   /* where the next event goes */
-	VEC(struct cursor) cursors; /* one per thread of the generation */
-	VEC(struct slot) slots;	    /* a heap by time */
+	struct source2 source;
+	struct trace_event *next;    /* where the next event goes */
+	int more;		     /* of what the last one means is not delivered yet */
+	VEC(struct cursor2) cursors; /* one per thread of the generation */
+	VEC(struct slot) slots;	     /* a heap by time */
 	bool many;	    /* threads: those that must wait are in a list of what they wait for */
 	struct map waiting; /* hash of a state -> the first cursor, + 1 */
+	bool unusual;	    /* more is to be asked before an event comes than whether it may */
 	size_t nwaiting;
 	uint32_t waiter; /* that began to wait last */
 	size_t sample;	 /* the next one */
@@ -66,171 +51,27 @@ struct trace2 {
 	struct err first_bad;
 };
 
-/* ---- events of a batch ---- */
-
-/* Arguments behind the time stamp. 0xff: no event of a batch. */
-static unsigned arguments(uint8_t type, unsigned version)
-{
-	static const uint8_t n[EV_TYPES] = {
-		[EV_PROCS_CHANGE] = 2,
-		[EV_PROC_START] = 2,
-		[EV_PROC_STEAL] = 3,
-		[EV_PROC_STATUS] = 2,
-		[EV_GO_CREATE] = 3,
-		[EV_GO_CREATE_SYSCALL] = 1,
-		[EV_GO_START] = 2,
-		[EV_GO_STOP] = 2,
-		[EV_GO_BLOCK] = 2,
-		[EV_GO_UNBLOCK] = 3,
-		[EV_GO_SYSCALL_BEGIN] = 2,
-		[EV_GO_STATUS] = 3,
-		[EV_STW_BEGIN] = 2,
-		[EV_GC_ACTIVE] = 1,
-		[EV_GC_BEGIN] = 2,
-		[EV_GC_END] = 1,
-		[EV_GC_SWEEP_ACTIVE] = 1,
-		[EV_GC_SWEEP_BEGIN] = 1,
-		[EV_GC_SWEEP_END] = 2,
-		[EV_GC_ASSIST_ACTIVE] = 1,
-		[EV_GC_ASSIST_BEGIN] = 1,
-		[EV_HEAP_ALLOC] = 1,
-		[EV_HEAP_GOAL] = 1,
-		[EV_GO_LABEL] = 1,
-		[EV_TASK_BEGIN] = 4,
-		[EV_TASK_END] = 2,
-		[EV_REGION_BEGIN] = 3,
-		[EV_REGION_END] = 3,
-		[EV_LOG] = 4,
-		[EV_GO_SWITCH] = 2,
-		[EV_GO_SWITCH_DESTROY] = 2,
-		[EV_GO_CREATE_BLOCKED] = 3,
-		[EV_GO_STATUS_STACK] = 4,
-	};
-	/* id and up to two more: span, heap object, goroutine stack; each has alloc and free, too */
-	static const uint8_t experiment[] = { 3, 3, 1, 2, 2, 1, 2, 2, 1 };
-	unsigned last = version < 23 ? EV_LOG : EV_GO_STATUS_STACK;
-
-	if (type >= EV_EXPERIMENT_FIRST && type < EV_EXPERIMENT_END && version >= 23)
-		return experiment[type - EV_EXPERIMENT_FIRST];
-	return type >= EV_PROCS_CHANGE && type <= last ? n[type] : 0xff;
-}
-
-static bool uvarint_slow(struct cursor *c, uint64_t *out)
-{
-	uint64_t v = 0;
-
-	for (unsigned shift = 0; shift < 64 && c->at < c->len; shift += 7) {
-		uint8_t byte = c->buf[c->at++];
-
-		v |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80) {
-			*out = v;
-			return shift < 63 || byte < 2;
-		}
-	}
-	return false;
-}
-
-/* Most numbers have one byte to three. */
-static inline bool uvarint(struct cursor *c, uint64_t *out)
-{
-	const uint8_t *at = c->buf + c->at;
-
-	if (c->len - c->at < 3 || (at[0] & at[1] & at[2] & 0x80))
-		return uvarint_slow(c, out);
-	*out = at[0] & 0x7f;
-	c->at++;
-	if (at[0] < 0x80)
-		return true;
-	*out |= (uint64_t)(at[1] & 0x7f) << 7;
-	c->at++;
-	if (at[1] < 0x80)
-		return true;
-	*out |= (uint64_t)at[2] << 14;
-	c->at++;
-	return true;
-}
-
-static int load_batch(struct trace2 *t, struct cursor *c, struct err *e)
-{
-	const struct gen_thread *thread = &t->gen.threads.at[c->thread];
-	const struct gen_batch *b = &thread->batches.at[c->batch];
-	ssize_t got;
-
-	do
-		got = pread(t->fd, c->buf, b->size, (off_t)b->off);
-	while (got < 0 && errno == EINTR);
-	if (got < 0)
-		return err_sys(e, "reading the trace");
-	if ((size_t)got != b->size)
-		return err_set(e, -EBADMSG, "the trace became shorter while it was read");
-	c->at = 0;
-	c->len = b->size;
-	c->time_ns = b->base;
-	c->ticks = b->ticks;
-	return 0;
-}
-
-/* 1: the next event of this thread is there, 0: there is none. */
-static int next_event(struct trace2 *t, struct cursor *c, struct err *e)
-{
-	const struct gen_thread *thread = &t->gen.threads.at[c->thread];
-	uint64_t dt = 0;
-	unsigned n;
-	bool whole;
-	int ret;
-
-	while (c->at == c->len) {
-		if (++c->batch >= thread->batches.n)
-			return 0;
-		ret = load_batch(t, c, e);
-		if (ret)
-			return ret;
-	}
-	c->ev.type = c->buf[c->at++];
-	n = t->arguments[c->ev.type];
-	if (n > ORDER_ARGS_MAX)
-		return err_set(e, -EBADMSG, "offset %llu: an event of the unknown kind %u",
-			       (unsigned long long)thread->batches.at[c->batch].off + c->at - 1,
-			       c->ev.type);
-	whole = uvarint(c, &dt);
-	for (unsigned i = 0; i < n; i++)
-		whole = whole && uvarint(c, &c->ev.args[i]);
-	if (!whole)
-		return err_set(e, -EBADMSG, "offset %llu: an event that is cut",
-			       (unsigned long long)thread->batches.at[c->batch].off + c->at);
-	c->time_ns = ticks_add(c->time_ns, ticks_ns((double)dt, t->gen.ns_per_tick));
-	c->ev.time_ns = c->time_ns;
-	c->ticks += dt;
-	return 1;
-}
-
 /* ---- the heap, as Go's reader has it ---- */
 
-static void sift_down(struct trace2 *t, size_t i)
+/* The slot @i is @s, or one below it is. */
+static inline void sift_down(struct trace2 *t, size_t i, struct slot s)
 {
 	struct slot *at = t->slots.at;
+	size_t n = t->slots.n;
 
-	for (;;) {
-		size_t least = i, left = 2 * i + 1;
-		struct slot s;
-
-		if (left < t->slots.n && at[left].time_ns < at[least].time_ns)
-			least = left;
-		if (left + 1 < t->slots.n && at[left + 1].time_ns < at[least].time_ns)
-			least = left + 1;
-		if (least == i)
-			return;
-		s = at[i];
-		at[i] = at[least];
-		at[least] = s;
-		i = least;
+	for (size_t k = 2 * i + 1; k < n; k = 2 * i + 1) {
+		k += k + 1 < n && at[k + 1].time_ns < at[k].time_ns;
+		if (at[k].time_ns >= s.time_ns)
+			break;
+		at[i] = at[k];
+		i = k;
 	}
+	at[i] = s;
 }
 
 static int push(struct trace2 *t, uint32_t cursor, struct err *e)
 {
-	struct slot new = { t->cursors.at[cursor].ev.time_ns, cursor };
+	struct slot new = { cursor2_event(&t->cursors.at[cursor])->time_ns, cursor };
 	size_t i = t->slots.n;
 
 	if (!vec_add(&t->slots, LIMIT_TRACE_IDS))
@@ -246,8 +87,8 @@ static void pull(struct trace2 *t, size_t i)
 {
 	for (; i; i = (i - 1) / 2)
 		t->slots.at[i] = t->slots.at[(i - 1) / 2];
-	t->slots.at[0] = t->slots.at[--t->slots.n];
-	sift_down(t, 0);
+	t->slots.n--;
+	sift_down(t, 0, t->slots.at[t->slots.n]);
 }
 
 /* Few things, and nearly sorted. Equal ones stay as they are. */
@@ -309,30 +150,19 @@ static int wake(struct trace2 *t, struct err *e)
 static void close_cursors(struct trace2 *t)
 {
 	for (size_t i = 0; i < t->cursors.n; i++)
-		free(t->cursors.at[i].buf);
+		cursor2_fini(&t->cursors.at[i]);
 	t->cursors.n = t->slots.n = t->nwaiting = 0;
 	map_fini(&t->waiting);
 }
 
 static int open_cursor(struct trace2 *t, uint32_t thread, struct err *e)
 {
-	const struct gen_thread *of = &t->gen.threads.at[thread];
-	struct cursor *c = vec_add(&t->cursors, LIMIT_TRACE_IDS);
-	uint32_t most = 1;
+	struct cursor2 *c = vec_add(&t->cursors, LIMIT_TRACE_IDS);
 	int ret;
 
-	for (size_t i = 0; i < of->batches.n; i++)
-		if (of->batches.at[i].size > most)
-			most = of->batches.at[i].size;
-	if (c)
-		c->buf = malloc(most);
-	if (!c || !c->buf)
+	if (!c)
 		return err_set(e, -ENOMEM, "no memory for the events of a thread");
-	c->m = of->m;
-	c->thread = thread;
-	ret = load_batch(t, c, e);
-	if (!ret)
-		ret = next_event(t, c, e);
+	ret = cursor2_open(c, &t->source, &t->gen.threads.at[thread], e);
 	return ret > 0 ? push(t, thread, e) : ret;
 }
 
@@ -367,7 +197,9 @@ static int next_generation(struct trace2 *t, struct err *e)
 	}
 	if (ret <= 0)
 		return ret;
+	t->source.ns_per_tick = t->gen.ns_per_tick;
 	t->many = t->gen.nthreads > FEW_THREADS;
+	t->unusual = t->many || t->cut || t->gen.damaged;
 	order_begin(t->order, &t->gen, t->gens.version, t->many);
 	for (uint32_t i = 0; i < t->gen.nthreads; i++) {
 		ret = open_cursor(t, i, e);
@@ -381,9 +213,9 @@ static int next_generation(struct trace2 *t, struct err *e)
 
 static int order_of(struct trace2 *t, uint32_t cursor, bool force, struct err *e)
 {
-	const struct cursor *c = &t->cursors.at[cursor];
+	struct cursor2 *c = &t->cursors.at[cursor];
 
-	return order_advance(t->order, &c->ev, c->m, force, t->next, e);
+	return order_advance(t->order, &c->thread, cursor2_event(c), force, t->next, e);
 }
 
 /* Time stamps of threads may be equal, or contradict each other; what is delivered rises. */
@@ -395,9 +227,10 @@ static int64_t risen(const struct trace2 *t, int64_t time_ns)
 /* What came goes into the cut, as it is told. */
 static int keep(struct trace2 *t, uint32_t cursor, struct err *e)
 {
-	const struct cursor *c = &t->cursors.at[cursor];
+	const struct cursor2 *c = &t->cursors.at[cursor];
 	struct trace_event told = *t->next;
-	struct cut2_event ev = { &c->ev, t->arguments[c->ev.type], c->m, c->ticks, &told };
+	const struct raw_event *raw = cursor2_event(c);
+	struct cut2_event ev = { raw, t->source.arguments[raw->type], c->thread.m, &told };
 
 	told.time_ns = risen(t, told.time_ns);
 	return cut2_put(t->cut, t->order, &ev, e);
@@ -406,60 +239,69 @@ static int keep(struct trace2 *t, uint32_t cursor, struct err *e)
 static int open_cut(struct trace2 *t, struct err *e)
 {
 	const struct slot *first = t->slots.at;
+	const struct cursor2 *c;
 
 	if (!t->slots.n || !cut2_opens_at(t->cut, risen(t, first->time_ns)))
 		return 0;
-	return cut2_open(t->cut, t->order, t->cursors.at[first->cursor].ticks, e);
+	c = &t->cursors.at[first->cursor];
+	return cut2_open(t->cut, t->order, cursor2_event(c)->ticks, e);
 }
 
 /* False: there is no more, or that failed, which is told after the present event. */
 static bool read_on(struct trace2 *t, uint32_t cursor)
 {
-	int ret = next_event(t, &t->cursors.at[cursor], &t->why);
+	int ret = cursor2_next(&t->cursors.at[cursor], &t->why);
 
 	if (ret < 0)
 		t->failed = ret;
 	return ret > 0;
 }
 
-/* 1: what it means is in the order's queue, 0: it has to wait. */
+/* Its next event goes where the last one was, or further up or down. */
+static void place(struct trace2 *t, size_t i, struct slot s)
+{
+	/* Time stamps may go back, from one batch to the next. */
+	for (; i && t->slots.at[(i - 1) / 2].time_ns > s.time_ns; i = (i - 1) / 2)
+		t->slots.at[i] = t->slots.at[(i - 1) / 2];
+	sift_down(t, i, s);
+}
+
+static void go_on(struct trace2 *t, size_t i, uint32_t cursor)
+{
+	if (read_on(t, cursor))
+		place(t, i,
+		      (struct slot){ cursor2_event(&t->cursors.at[cursor])->time_ns, cursor });
+	else
+		pull(t, i);
+}
+
+/* How many events it means, 0: it has to wait. */
 static int try(struct trace2 *t, size_t i, bool force, struct err *e)
 {
-	struct slot s = t->slots.at[i];
-	struct cursor *c = &t->cursors.at[s.cursor];
-	int ret = order_of(t, s.cursor, force, e);
+	uint32_t cursor = t->slots.at[i].cursor;
+	int n = order_of(t, cursor, force, e), ret;
 
 	t->tried = i;
-	if (ret <= 0)
-		return ret;
+	if (n <= 0)
+		return n;
 	t->forced += force;
-	ret = t->cut ? keep(t, s.cursor, e) : 1;
+	ret = t->cut ? keep(t, cursor, e) : 0;
 	if (ret < 0)
 		return ret;
-	if (!read_on(t, s.cursor)) {
-		pull(t, i);
-		return 1;
-	}
-	/* Time stamps may go back, from one batch to the next. */
-	for (s.time_ns = c->ev.time_ns; i && t->slots.at[(i - 1) / 2].time_ns > s.time_ns;
-	     i = (i - 1) / 2)
-		t->slots.at[i] = t->slots.at[(i - 1) / 2];
-	t->slots.at[i] = s;
-	sift_down(t, i);
-	return 1;
+	go_on(t, i, cursor);
+	return n;
 }
 
 static int stuck(const struct trace2 *t, uint32_t cursor, struct err *e)
 {
-	const struct cursor *c = &t->cursors.at[cursor];
-	const struct gen_thread *m = &t->gen.threads.at[c->thread];
+	const struct cursor2 *c = &t->cursors.at[cursor];
 
 	return err_set(
 		e, -EBADMSG,
 		"generation %llu: no event can come next; that of thread %lld is of kind %u, "
 		"before offset %llu",
-		(unsigned long long)t->gen.number, (long long)m->m, c->ev.type,
-		(unsigned long long)m->batches.at[c->batch].off + c->at);
+		(unsigned long long)t->gen.number, (long long)c->thread.m, cursor2_event(c)->type,
+		(unsigned long long)cursor2_offset(c));
 }
 
 /* Of all threads the earliest event that may come next. */
@@ -480,7 +322,7 @@ static int advance_few(struct trace2 *t, struct err *e)
 /* The same, where nobody is asked again before what it waits for is there. */
 static int advance_many(struct trace2 *t, struct err *e)
 {
-	int ret = 0;
+	int ret = 0, n;
 
 	while (!ret && t->slots.n) {
 		uint32_t cursor = t->slots.at[0].cursor;
@@ -491,12 +333,13 @@ static int advance_many(struct trace2 *t, struct err *e)
 			ret = park(t, cursor, e);
 		if (ret <= 0)
 			continue;
+		n = ret;
 		ret = wake(t, e);
 		if (!ret && t->cut)
 			ret = keep(t, cursor, e);
 		if (!ret && read_on(t, cursor))
 			ret = push(t, cursor, e);
-		return ret < 0 ? ret : 1;
+		return ret < 0 ? ret : n;
 	}
 	return ret ? ret : stuck(t, t->waiter, e);
 }
@@ -509,9 +352,10 @@ static int give_up(struct trace2 *t, int why, const struct err *e)
 	t->bad = why;
 	if (!t->many) /* otherwise it is out of the heap already */
 		pull(t, t->tried);
-	return 1;
+	return 0;
 }
 
+/* How many events the next one means, of which the first is where it goes; 0: not known yet. */
 static int advance(struct trace2 *t, struct err *e)
 {
 	int ret;
@@ -570,14 +414,18 @@ static int sync_event(struct trace2 *t, struct trace_event *ev, int64_t time_ns)
 	return deliver(t, ev);
 }
 
-int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e)
+/* Whatever comes. */
+static int next_of_any(struct trace2 *t, struct trace_event *ev, struct err *e)
 {
 	int ret;
 
 	t->next = ev;
 	for (;;) {
-		if (order_take(t->order, ev))
+		if (t->more) {
+			t->more--;
+			order_take(t->order, ev);
 			return deliver(t, ev);
+		}
 		if (sample_is_next(t)) {
 			take_sample(t, ev);
 			return deliver(t, ev);
@@ -586,7 +434,10 @@ int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e)
 			ret = advance(t, e);
 			if (ret < 0)
 				return ret;
-			continue;
+			if (!ret)
+				continue;
+			t->more = ret - 1;
+			return deliver(t, ev);
 		}
 		ret = next_generation(t, e);
 		if (ret > 0) {
@@ -603,6 +454,48 @@ int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e)
 	}
 }
 
+/* Nearly always, and so a way without all the questions: an event of a thread, the first of all. */
+static inline bool is_usual(const struct trace2 *t)
+{
+	return !t->more && !t->unusual && !t->failed && t->slots.n &&
+	       (t->sample == t->gen.samples.n || !sample_is_next(t));
+}
+
+/* The next event of the thread that comes first is no later than all others; then it is the next one. */
+static inline bool stays_first(struct trace2 *t, struct cursor2 *c)
+{
+	struct slot *at = t->slots.at;
+	int64_t time_ns;
+
+	if (c->first + 1 >= c->n)
+		return false;
+	time_ns = c->events[c->first + 1].time_ns;
+	if ((t->slots.n > 1 && at[1].time_ns < time_ns) ||
+	    (t->slots.n > 2 && at[2].time_ns < time_ns))
+		return false;
+	c->first++;
+	at[0].time_ns = time_ns;
+	return true;
+}
+
+int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e)
+{
+	const struct slot *first = t->slots.at;
+	struct cursor2 *c;
+	int n;
+
+	if (!is_usual(t))
+		return next_of_any(t, ev, e);
+	c = &t->cursors.at[first->cursor];
+	n = order_advance(t->order, &c->thread, cursor2_event(c), false, ev, e);
+	if (n <= 0)
+		return n < 0 ? n : next_of_any(t, ev, e);
+	t->more = n - 1;
+	if (!stays_first(t, c))
+		go_on(t, 0, first->cursor);
+	return deliver(t, ev);
+}
+
 /* ---- all of it ---- */
 
 int trace2_open(int fd, unsigned version, struct trace2 **out, struct err *e)
@@ -612,10 +505,8 @@ int trace2_open(int fd, unsigned version, struct trace2 **out, struct err *e)
 
 	if (!t)
 		return err_set(e, -ENOMEM, "no memory");
-	t->fd = fd;
 	t->gens.version = version;
-	for (unsigned type = 0; type < sizeof(t->arguments); type++)
-		t->arguments[type] = (uint8_t)arguments((uint8_t)type, version);
+	source2_init(&t->source, fd, version);
 	ret = stream_open(&t->gens.s, fd, e);
 	if (!ret)
 		ret = order_new(&t->order, e);
