@@ -92,7 +92,8 @@ static bool value_at(const struct pclntab12 *t, uint64_t off, uint64_t entry, ui
 	for (unsigned i = 0; i < LIMIT_PCVALUE_STEPS && !bad; i++) {
 		uint64_t step = varint(t, &off, &bad);
 
-		if (!step && i)
+		/* Go's have 32 bits. */
+		if ((!step && i) || step > UINT32_MAX)
 			return false;
 		value += step & 1 ? ~(int64_t)(step >> 1) : (int64_t)(step >> 1);
 		at += varint(t, &off, &bad) * t->quantum;
