@@ -97,12 +97,12 @@ static __always_inline int heap_sample(struct pt_regs *ctx, const struct gpb_tar
 	s = &sc->raw.stack;
 	r = regs_of(ctx);
 	stack_init(s, slot);
-	s->size = size;
+	s->object.size = size;
 	/* The frame is not set up yet: the return address is at sp, and bp is the caller's. */
 	g = current_g(t);
 	walk_user(&sc->walk, s, t, g, &r, 0);
 	if (t->flags & GPB_TARGET_TYPES)
-		s->type = type_allocated(ctx, t, s, g);
+		s->object.type = type_allocated(ctx, t, s, g);
 	if (ends_in_callback(t, s, &sc->walk)) {
 		s->flags = 0;
 		walk_interrupted(&sc->walk, s, t, g, &r);

@@ -171,7 +171,7 @@ static __always_inline void stack_init(struct gpb_stack *s, __u32 slot)
 	s->slot = slot;
 	s->flags = 0;
 	s->nkernel = s->nfirst = s->nsecond = s->hints = 0;
-	s->goid = s->labels = s->size = s->type = 0;
+	s->goid = s->labels = s->of[0] = s->of[1] = 0;
 }
 
 /* A global function, so that the verifier checks its loop once. */
@@ -189,8 +189,8 @@ __noinline int stack_hash(const struct gpb_stack *s, struct gpb_hash *h)
 				   ((__u64)s->nfirst << 16) | s->nsecond);
 	gpb_sip_word(&sip, s->goid);
 	gpb_sip_word(&sip, s->labels);
-	gpb_sip_word(&sip, s->size);
-	gpb_sip_word(&sip, s->type);
+	gpb_sip_word(&sip, s->of[0]);
+	gpb_sip_word(&sip, s->of[1]);
 	_Static_assert(GPB_MAX_PCS % HASH_WORDS == 0, "whole blocks");
 	for (__u32 i = 0; i < GPB_MAX_PCS && i < n; i += HASH_WORDS)
 		hash_block(&sip, (const struct hash_block *)&s->pc[i], n - i);

@@ -117,12 +117,12 @@ static __always_inline __u64 hit_undisturbed(const struct hit *h, const struct g
 	return own < delay ? own : delay;
 }
 
-/* @type: as gpb_stack.type. */
+/* @length: GPB_WAIT_SHORT or _LONG. */
 static __always_inline int hit_counts(const struct hit *h, const struct gpb_wait *w, __u64 delay,
-				      __u64 *type)
+				      __u64 *length)
 {
-	*type = h->c->terms.own.ns && delay >= GPB_LONG_NS;
-	return w->chance & (*type ? GPB_CHANCE_WALL : GPB_CHANCE_OWN);
+	*length = h->c->terms.own.ns && delay >= GPB_LONG_NS;
+	return w->chance & (*length ? GPB_CHANCE_WALL : GPB_CHANCE_OWN);
 }
 
 /* Accounts for the time that a sample took beyond an ordinary hit. */
@@ -159,7 +159,7 @@ static __always_inline void count_seen(const struct hit *h, __u32 kind, int samp
 }
 
 static __always_inline struct scratch *sample_begin(const struct hit *h, __u32 kind, __u32 reason,
-						    const struct weight *w, __u64 type)
+						    const struct weight *w, __u64 length)
 {
 	struct scratch *sc;
 
@@ -171,16 +171,17 @@ static __always_inline struct scratch *sample_begin(const struct hit *h, __u32 k
 	stack_init(&sc->raw.stack, h->slot);
 	sc->raw.stack.count = w->count;
 	sc->raw.stack.delay = w->delay;
-	sc->raw.stack.size = kind << 8 | reason;
-	sc->raw.stack.type = type;
+	sc->raw.stack.wait.kind = kind;
+	sc->raw.stack.wait.reason = reason;
+	sc->raw.stack.wait.length = length;
 	return sc;
 }
 
 /* Samples a goroutine that is parked. */
 static __always_inline void sample_parked(const struct hit *h, __u64 g, __u32 kind, __u32 reason,
-					  const struct weight *weight, __u64 type)
+					  const struct weight *weight, __u64 length)
 {
-	struct scratch *sc = sample_begin(h, kind, reason, weight, type);
+	struct scratch *sc = sample_begin(h, kind, reason, weight, length);
 
 	if (!sc)
 		return;
@@ -237,7 +238,7 @@ static __noinline int at_sema(struct pt_regs *ctx, struct hit *h)
  * that time would count seven times.
  */
 static __always_inline int contention(struct pt_regs *ctx, const struct hit *h, struct queue *q,
-				      __u64 type)
+				      __u64 length)
 {
 	struct gpb_stack *have = NULL;
 	struct scratch *sc = NULL;
@@ -249,7 +250,7 @@ static __always_inline int contention(struct pt_regs *ctx, const struct hit *h, 
 	sampled = fraction == 1 || random64() % fraction == 0;
 	count_seen(h, GPB_WAIT_MUTEX, sampled);
 	if (sampled)
-		sc = sample_begin(h, GPB_WAIT_MUTEX, 0, &none, type);
+		sc = sample_begin(h, GPB_WAIT_MUTEX, 0, &none, length);
 	if (!sc) {
 		queue_charge(q, bpf_ktime_get_ns());
 		return 0;
@@ -285,7 +286,7 @@ static __always_inline int contention(struct pt_regs *ctx, const struct hit *h, 
 static __noinline int at_dequeue(struct pt_regs *ctx, struct hit *h)
 {
 	struct queue q;
-	__u64 head, began, type;
+	__u64 head, began, length;
 
 	if (!(h->c->kinds & (1 << GPB_WAIT_MUTEX)))
 		return 0;
@@ -293,12 +294,12 @@ static __noinline int at_dequeue(struct pt_regs *ctx, struct hit *h)
 	if (!head || !queue_look(h->slot, h->c, head, h->known_from, &q))
 		return 0;
 	if (!q.first || q.first->asked < h->known_from ||
-	    !hit_counts(h, q.first, bpf_ktime_get_ns() - q.first->asked, &type)) {
+	    !hit_counts(h, q.first, bpf_ktime_get_ns() - q.first->asked, &length)) {
 		queue_charge(&q, bpf_ktime_get_ns());
 		return 0;
 	}
 	began = bpf_ktime_get_ns();
-	if (contention(ctx, h, &q, type))
+	if (contention(ctx, h, &q, length))
 		hit_sampled(h, began);
 	return 0;
 }
@@ -368,11 +369,11 @@ static __noinline int at_park(struct pt_regs *ctx, struct hit *h)
 /* A wait has ended. Its true delay decides whether it is sampled. */
 static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb_wait *w, __u64 now)
 {
-	__u64 delay = now - w->since, own, type;
+	__u64 delay = now - w->since, own, length;
 	struct weight weight;
 	int sampled;
 
-	if (!hit_counts(h, w, delay, &type) ||
+	if (!hit_counts(h, w, delay, &length) ||
 	    (h->c->terms.own.ns &&
 	     looks_count(w->since, delay, sched_counted[h->slot & (GPB_TARGETS - 1)],
 			 h->c->terms.looked_ns)))
@@ -388,7 +389,7 @@ static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb
 	own = hit_undisturbed(h, w, now, delay);
 	if (own < delay)
 		weight.delay = weight.delay * own / delay;
-	sample_parked(h, g, GPB_WAIT_BLOCK, w->reason, &weight, type);
+	sample_parked(h, g, GPB_WAIT_BLOCK, w->reason, &weight, length);
 	hit_sampled(h, now);
 }
 

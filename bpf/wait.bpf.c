@@ -186,7 +186,7 @@ struct hit {
 
 static __always_inline void sample(struct pt_regs *ctx, const struct hit *h, const struct change *c,
 				   const struct gpb_standing *was, const struct weight *weight,
-				   __u64 type)
+				   __u64 length)
 {
 	struct scratch *sc;
 	struct gpb_stack *s;
@@ -201,14 +201,14 @@ static __always_inline void sample(struct pt_regs *ctx, const struct hit *h, con
 	stack_init(s, c->slot);
 	s->count = weight->count;
 	s->delay = weight->delay;
-	s->size = c->old << 8;
-	s->type = type;
+	s->wait.kind = c->old;
+	s->wait.length = length;
 	/*
 	 * g.waitreason is not reset when the wait ends, and some versions of Go up to 1.19 set it
 	 * after the status.
 	 */
 	if (c->old == GPB_G_WAITING)
-		s->size |= field_u32(c->g, h->cfg->g_waitreason) & 0xff;
+		s->wait.reason = field_u32(c->g, h->cfg->g_waitreason);
 	walk_who(ctx, sc, h->t, c, was);
 	sample_identity(sc, h->t, c->g);
 	sample_send(sc);
@@ -235,7 +235,7 @@ static __always_inline int by_clock(const struct hit *h, const struct change *c,
 static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, const struct change *c,
 				  const struct gpb_standing *was, int clocked)
 {
-	__u64 delay = c->now - was->since, type = GPB_WAIT_SHORT;
+	__u64 delay = c->now - was->since, length = GPB_WAIT_SHORT;
 	struct weight weight;
 	__u32 old = c->old;
 	int sampled;
@@ -243,9 +243,9 @@ static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, cons
 	if (old > GPB_G_WAITING)
 		return;
 	if (was->paced || clocked)
-		type = old == GPB_G_SYSCALL ? GPB_WAIT_CALL : GPB_WAIT_LONG;
-	if (type != GPB_WAIT_CALL &&
-	    (!(was->chance & (type ? GPB_CHANCE_WALL : GPB_CHANCE_OWN)) ||
+		length = old == GPB_G_SYSCALL ? GPB_WAIT_CALL : GPB_WAIT_LONG;
+	if (length != GPB_WAIT_CALL &&
+	    (!(was->chance & (length ? GPB_CHANCE_WALL : GPB_CHANCE_OWN)) ||
 	     (h->windows && old != GPB_G_SYSCALL &&
 	      looks_count(was->since, delay, wait_counted[c->slot & (GPB_TARGETS - 1)],
 			  h->cfg->terms.looked_ns))))
@@ -256,7 +256,7 @@ static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, cons
 	if (!sampled)
 		return;
 	count_of(h->n->sampled, old);
-	sample(ctx, h, c, was, &weight, type);
+	sample(ctx, h, c, was, &weight, length);
 }
 
 /*

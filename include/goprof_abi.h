@@ -194,10 +194,21 @@ struct gpb_stack {
 	__u16 hints;  /* with UNRULED: pcs behind the frames that frame pointers suggest */
 	__u64 goid;   /* 0 unless GPB_TARGET_GOID */
 	__u64 labels; /* gpb_labelset.id, 0: none */
-	/* heap: slot bytes of the object; waits: GPB_WAIT_KIND << 8 | wait reason */
-	__u64 size;
-	/* heap: live address of the runtime's _type, and GPB_TYPE_MAKER; 0: none */
-	__u64 type;
+	union {
+		/* heap profiles: what was allocated */
+		struct {
+			__u64 size; /* bytes of its slot */
+			__u64 type; /* live address of the runtime's _type, and GPB_TYPE_MAKER; 0: none */
+		} object;
+		/* profiles of waits: what was waited for */
+		struct {
+			__u8 reason; /* g.waitreason; 0 where the goroutine was not parked */
+			__u8 kind; /* GPB_WAIT_BLOCK, _MUTEX; wait profiles: the status, GPB_G_* */
+			__u8 length; /* in windows: GPB_WAIT_SHORT, _LONG, _CALL */
+			__u8 pad[13];
+		} wait;
+		__u64 of[2]; /* either, as it is hashed and compared; 0: CPU profiles */
+	};
 	__u64 pc[GPB_MAX_PCS];
 };
 
@@ -210,7 +221,7 @@ static inline int gpb_stack_whole(const struct gpb_stack *st)
 _Static_assert(sizeof(struct gpb_stack) == 64 + 8 * GPB_MAX_PCS, "ABI layout");
 
 /*
- * Bit in gpb_stack.type: the type is the one that growslice, makechan or makeslicecopy was called
+ * Bit in gpb_stack.object.type: the type is the one that growslice, makechan or makeslicecopy was called
  * with.
  */
 #define GPB_TYPE_MAKER 1
@@ -453,7 +464,7 @@ struct gpb_rec_cycle {
 #define GPB_COUNT_ONE 65536  /* gpb_stack.count of one wait */
 #define GPB_SHARE_ONE 65536
 
-/* What gpb_stack.size of a wait says above its reason. */
+/* gpb_stack.wait.kind of block and mutex profiles */
 enum { GPB_WAIT_BLOCK, GPB_WAIT_MUTEX, GPB_WAIT_KINDS };
 
 /*
@@ -501,7 +512,7 @@ enum {
 	GPB_CHANCE_OWN = 1,
 	GPB_CHANCE_WALL = 2,
 };
-/* waits from this length on are of the second kind; gpb_stack.type is then 1 */
+/* waits from this length on are of the second kind: GPB_WAIT_LONG */
 #define GPB_LONG_NS 200000
 
 /* The terms of a window of probed waits. */
@@ -610,13 +621,13 @@ struct gpb_standing {
 };
 
 /*
- * In windows, the gpb_stack.type of a wait: short, long, or a long system call. Long system calls
+ * In windows, how long a wait was: short, long, or a long system call. Long system calls
  * are counted in the whole of a window, whenever they began; the others when they began in its
  * first part.
  */
 enum { GPB_WAIT_SHORT, GPB_WAIT_LONG, GPB_WAIT_CALL };
 
-/* How the waits of one target are sampled. gpb_stack.size is status << 8 | g.waitreason. */
+/* How the waits of one target are sampled. */
 struct gpb_waiting {
 	__u64 rate; /* ns: a wait this long is always a sample; 0: nothing counts */
 	struct gpb_wait_terms terms; /* waits begin to count GPB_LONG_NS after the window opened */

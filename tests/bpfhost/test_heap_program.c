@@ -460,7 +460,7 @@ static double told_objects;
 static void add_count(const struct gpb_stack *s)
 {
 	assert_true(s->nfirst == 2 && s->pc[1] >= PC(0) && s->pc[1] < PC(GOROUTINES));
-	told_objects += (double)s->count / (1 - exp(-(double)s->size / (double)heap.rate));
+	told_objects += (double)s->count / (1 - exp(-(double)s->object.size / (double)heap.rate));
 }
 
 static void step(void)

@@ -35,7 +35,7 @@ static struct life {
 static uint64_t opened, hits;
 static uint32_t cpus;
 
-/* Waits by goroutine, reason and gpb_stack.type: how many, how long, and the variance of both. */
+/* Waits by goroutine, reason and length: how many, how long, and the variance of both. */
 struct sums {
 	double n, ns, n_var, ns_var;
 };
@@ -183,13 +183,13 @@ static void live(void)
 
 static void add_told(const struct gpb_stack *s)
 {
-	uint64_t i = goroutine_of(s), reason = s->size & 0xff;
+	uint64_t i = goroutine_of(s), reason = s->wait.reason;
 
 	assert_int_equal(s->slot, SLOT);
-	assert_int_equal(s->size >> 8, GPB_WAIT_BLOCK);
-	assert_true(reason < REASONS && s->type < 2);
-	told[i][reason][s->type].n += (double)s->count / GPB_COUNT_ONE;
-	told[i][reason][s->type].ns += (double)s->delay;
+	assert_int_equal(s->wait.kind, GPB_WAIT_BLOCK);
+	assert_true(reason < REASONS && s->wait.length < 2);
+	told[i][reason][s->wait.length].n += (double)s->count / GPB_COUNT_ONE;
+	told[i][reason][s->wait.length].ns += (double)s->delay;
 }
 
 #define EACH(i, r, type)                          \

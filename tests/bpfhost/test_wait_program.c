@@ -28,7 +28,7 @@ static struct life {
 	int paced;  /* a clock paced what made it runnable */
 } lives[GOROUTINES];
 
-/* Waits by goroutine, status, reason and gpb_stack.type: how many, how long, and the variance of both. */
+/* Waits by goroutine, status, reason and length: how many, how long, and the variance of both. */
 struct sums {
 	double n, ns, n_var, ns_var;
 };
@@ -102,7 +102,7 @@ static int waits(uint32_t status)
 	return status == GPB_G_RUNNABLE || status == GPB_G_SYSCALL || status == GPB_G_WAITING;
 }
 
-/* Books a wait of @l that ends now: gpb_stack.type of it, or -1 when it does not count. */
+/* Books a wait of @l that ends now: length of it, or -1 when it does not count. */
 static int type_of(const struct life *l, uint64_t opened)
 {
 	uint64_t ns = host_now_ns - l->since;
@@ -171,12 +171,12 @@ static void live(int i, uint64_t opened)
 
 static void add_told(const struct gpb_stack *s)
 {
-	uint64_t i = goroutine_of(s), status = s->size >> 8, reason = s->size & 0xff;
+	uint64_t i = goroutine_of(s), status = s->wait.kind, reason = s->wait.reason;
 
 	assert_int_equal(s->slot, SLOT);
-	assert_true(waits((uint32_t)status) && reason < REASONS && s->type < 3);
-	told[i][status][reason][s->type].n += (double)s->count / GPB_COUNT_ONE;
-	told[i][status][reason][s->type].ns += (double)s->delay;
+	assert_true(waits((uint32_t)status) && reason < REASONS && s->wait.length < 3);
+	told[i][status][reason][s->wait.length].n += (double)s->count / GPB_COUNT_ONE;
+	told[i][status][reason][s->wait.length].ns += (double)s->delay;
 }
 
 #define EACH(i, st, r, type)                                \

@@ -144,7 +144,7 @@ static void add(struct sched_window *w, uint64_t pc, double n)
 	struct gpb_stack st = {
 		.count = (uint64_t)n * GPB_COUNT_ONE,
 		.nfirst = 2,
-		.size = GPB_WAIT_BLOCK << 8,
+		.wait.kind = GPB_WAIT_BLOCK,
 		.pc = { pc, 0x2000 },
 	};
 

@@ -13,7 +13,7 @@
 
 static void add(struct tally *t, uint64_t pc, size_t group, double n)
 {
-	struct gpb_stack st = { .count = (uint64_t)n, .nfirst = 1, .size = group };
+	struct gpb_stack st = { .count = (uint64_t)n, .nfirst = 1, .of = { group } };
 
 	st.pc[0] = pc;
 	if (st.count)

@@ -14,7 +14,7 @@ static const struct gpb_heap heap = { .class_size = { [CLASS] = SIZE, [OTHER_CLA
 
 static void see(struct heap_window *w, uint64_t pc, uint32_t size, uint32_t count)
 {
-	struct gpb_stack st = { .nfirst = 1, .size = size, .count = count };
+	struct gpb_stack st = { .nfirst = 1, .object.size = size, .count = count };
 
 	st.pc[0] = pc;
 	assert_int_equal(tally_add(&w->tally, &st,

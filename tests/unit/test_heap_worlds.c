@@ -79,7 +79,7 @@ static void see(struct heap_window *h, const struct world *w, double at, double 
 
 	step_counts(w, at, w->own_s, n);
 	for (int i = 0; i < SITES; i++) {
-		struct gpb_stack st = { .nfirst = 1, .size = size_of[i] };
+		struct gpb_stack st = { .nfirst = 1, .object.size = size_of[i] };
 
 		busy = n[i] / w->own_s > 1e6 ? w->sees : 1;
 		st.count = (uint32_t)(n[i] * busy);

@@ -378,7 +378,8 @@ static void its_stack_and_length(void **state)
 	assert_int_equal(st->pc[1], PC1);
 	assert_int_equal(st->pc[2], PC2);
 	assert_int_equal(st->flags, 0);
-	assert_int_equal(st->size, GPB_WAIT_BLOCK << 8 | REASON);
+	assert_int_equal(st->wait.kind, GPB_WAIT_BLOCK);
+	assert_int_equal(st->wait.reason, REASON);
 	assert_true(tally.entries.at[0].count == 0 && tally.entries.at[0].sampled == 0);
 }
 
@@ -700,7 +701,7 @@ static size_t settled;
 static void settle(void *arg, struct gpb_stack *st)
 {
 	assert_ptr_equal(arg, &settled);
-	assert_int_equal(st->size, GSTATUS_SYSCALL << 8);
+	assert_int_equal(st->wait.kind, GSTATUS_SYSCALL);
 	settled++;
 }
 
@@ -754,7 +755,7 @@ static void waits_of_all_kinds(void **state)
 	assert_true(of(4).delay_ns == 0 && of(4).count == 0);
 	for (size_t n = 0; n < tally.entries.n; n++)
 		if (tally.entries.at[n].st->goid == 1)
-			assert_int_equal(tally.entries.at[n].st->size, GSTATUS_WAITING << 8 | 40);
+			assert_int_equal(tally.entries.at[n].st->of[0], GSTATUS_WAITING << 8 | 40);
 }
 
 int main(void)

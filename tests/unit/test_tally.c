@@ -17,7 +17,7 @@ static double one(void *arg, const struct gpb_stack *st)
 
 static void add(struct tally *t, uint64_t pc, uint64_t count)
 {
-	struct gpb_stack st = { .nfirst = 1, .size = 64, .count = count, .pc = { pc } };
+	struct gpb_stack st = { .nfirst = 1, .object.size = 64, .count = count, .pc = { pc } };
 
 	assert_int_equal(tally_add(t, &st, 1, NULL), 0);
 }
@@ -99,7 +99,7 @@ static void of_one_window_no_error_is_known(void **state)
 /* One goroutine for each request, for a day: a full table is no reason to lose the rest. */
 static void is_full_at_some_time(void **state)
 {
-	struct gpb_stack st = { .nfirst = 1, .size = 64, .count = 1 };
+	struct gpb_stack st = { .nfirst = 1, .object.size = 64, .count = 1 };
 	const struct gpb_hash key = { .lo = 1 };
 	struct tally t;
 	int ret = 0;

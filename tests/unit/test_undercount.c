@@ -281,7 +281,7 @@ static void short_ones_do_not_lack(void **state)
 
 	(void)state;
 	wait_window_init(&w, not_runtime);
-	st.size = seen.size = GPB_G_RUNNABLE << 8;
+	st.wait.kind = seen.wait.kind = GPB_G_RUNNABLE;
 	assert_int_equal(looks_sums_entry(&u, &seen, 0, true, &known, &entry, NULL), 0);
 	looks_sums_saw(&u, entry, 2 * MS);
 	looks_sums_over(&u, entry, 2 * MS, 0);
@@ -313,8 +313,8 @@ static void what_follows_is_scaled_as_well(void **state)
 
 	(void)state;
 	wait_window_init(&w, not_runtime);
-	after.size = GPB_G_RUNNABLE << 8;
-	call.size = GPB_G_SYSCALL << 8;
+	after.wait.kind = GPB_G_RUNNABLE;
+	call.wait.kind = GPB_G_SYSCALL;
 	assert_int_equal(looks_sums_entry(&u, &seen, 0, true, &known, &entry, NULL), 0);
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(wait_window_add(&w, &st, NULL), 0);

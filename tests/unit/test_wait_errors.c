@@ -56,7 +56,7 @@ static struct gpb_stack wait_of(int caller, bool goid, uint64_t kind)
 		.delay = 1000,
 		.nfirst = 2,
 		.goid = goid ? (uint64_t)caller + 1 : 0,
-		.size = kind << 8,
+		.wait.kind = kind,
 		.pc = { 0x1000, 0x2000 + 16 * (goid ? 0 : (uint64_t)caller) },
 	};
 }
@@ -349,8 +349,8 @@ static struct told told_by_length(bool longer, double *truth, double *calls)
 			*truth += 1;
 			*calls += 1;
 			wait.count = call.count = GPB_COUNT_ONE;
-			wait.type = GPB_WAIT_LONG;
-			call.type = GPB_WAIT_CALL;
+			wait.wait.length = GPB_WAIT_LONG;
+			call.wait.length = GPB_WAIT_CALL;
 			call.pc[0] = 0x5000;
 			if (at >= open + GPB_LONG_NS && at < open + (double)w.conf.terms.begin_ns)
 				assert_int_equal(wait_window_add(&w, &wait, NULL), 0);

@@ -290,10 +290,10 @@ static void what_follows_calls_is_no_wait(void **state)
 	size_t at;
 
 	(void)state;
-	call.type = GPB_WAIT_CALL;
-	call.size = GPB_G_SYSCALL << 8;
-	after.type = GPB_WAIT_LONG;
-	after.size = GPB_G_RUNNABLE << 8;
+	call.wait.length = GPB_WAIT_CALL;
+	call.wait.kind = GPB_G_SYSCALL;
+	after.wait.length = GPB_WAIT_LONG;
+	after.wait.kind = GPB_G_RUNNABLE;
 	begin(&w, true);
 	looks_met(100);
 	for (int i = 0; i < WINDOWS; i++) {

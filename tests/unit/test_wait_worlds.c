@@ -130,7 +130,7 @@ static void add(struct wait_window *w, uint64_t pc, uint64_t status, double n)
 	struct gpb_stack st = {
 		.count = (uint64_t)n * GPB_COUNT_ONE,
 		.nfirst = 2,
-		.size = status << 8,
+		.wait.kind = status,
 		.pc = { pc, 0x2000 },
 	};
 

@@ -81,8 +81,8 @@ static struct gpb_stack stack_of(const struct wait *w, uint64_t type)
 		.count = GPB_COUNT_ONE,
 		.delay = (uint64_t)(w->end - w->at),
 		.nfirst = 2,
-		.size = GPB_G_WAITING << 8,
-		.type = type,
+		.wait.kind = GPB_G_WAITING,
+		.wait.length = type,
 		.pc = { 0x1000, 0x2000 },
 	};
 }
@@ -148,7 +148,7 @@ static void observe_ends(struct wait_window *w, double open, const struct world 
 	for (size_t k = *from; k < n && waits[k].at < open + WAIT_BEGIN_NS; k++) {
 		struct gpb_stack st = stack_of(&waits[k], GPB_WAIT_LONG);
 
-		st.size = GPB_G_RUNNABLE << 8;
+		st.wait.kind = GPB_G_RUNNABLE;
 		st.delay = 1000;
 		if (waits[k].end >= open + GPB_LONG_NS && waits[k].end < open + WAIT_BEGIN_NS &&
 		    random_part(&seed) >= in->lacks)

@@ -51,8 +51,8 @@ static uint64_t hash_of(const struct gpb_stack *st)
 		(uint64_t)st->nkernel << 32 | (uint64_t)st->nfirst << 16 | st->nsecond,
 		st->goid,
 		st->labels,
-		st->size,
-		st->type,
+		st->of[0],
+		st->of[1],
 		hash_bytes(st->pc, pcs_of(st) * sizeof(st->pc[0])),
 	};
 
@@ -63,7 +63,7 @@ static bool same(const struct gpb_stack *a, const struct gpb_stack *b)
 {
 	return a->slot == b->slot && a->flags == b->flags && a->nkernel == b->nkernel &&
 	       a->nfirst == b->nfirst && a->nsecond == b->nsecond && a->goid == b->goid &&
-	       a->labels == b->labels && a->size == b->size && a->type == b->type &&
+	       a->labels == b->labels && a->of[0] == b->of[0] && a->of[1] == b->of[1] &&
 	       !memcmp(a->pc, b->pc, pcs_of(a) * sizeof(a->pc[0]));
 }
 

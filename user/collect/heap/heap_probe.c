@@ -612,13 +612,14 @@ static int add_entry(struct heap_probe *h, struct tally_entry *en, struct heap_e
 	const int64_t values[] = { est.parts, est.values.bytes, use.values.objects,
 				   use.values.bytes };
 	struct prof_label labels[GPB_MAX_LABELS + 3];
-	double size = (double)en->st->size;
+	double size = (double)en->st->object.size;
 	size_t nlabels;
 	int ret;
 
 	en->st->count = en->count + en->sampled;
 	nlabels = labelsets_of(&h->feed.labels, en->st, 1, labels, &h->loss);
-	labels[nlabels++] = (struct prof_label){ .key = "bytes", .num = (int64_t)en->st->size };
+	labels[nlabels++] = (struct prof_label){ .key = "bytes",
+						 .num = (int64_t)en->st->object.size };
 	if (h->o.types)
 		nlabels = types_add(&h->types, en->st, labels, nlabels);
 	ret = physical_add(&h->ph, en->st, values, labels, nlabels, e);

@@ -240,7 +240,7 @@ struct heap_estimate heap_use_of(const struct heap_use *u, const struct heap_win
 				 const struct tally_entry *en)
 {
 	const struct heap_share *s = &u->shares[en - w->tally.entries.at];
-	int64_t size = (int64_t)en->st->size, rate = (int64_t)w->rate;
+	int64_t size = (int64_t)en->st->object.size, rate = (int64_t)w->rate;
 	struct scaled full = scale_heap((int64_t)en->count, 0, size, rate);
 	struct heap_made made = heap_window_made(w, en);
 	double some = made.seen.value * s->share[1] + made.borrowed * s->share[0];

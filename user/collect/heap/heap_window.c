@@ -60,7 +60,7 @@ void heap_window_init(struct heap_window *w)
 int heap_window_add(void *arg, const struct gpb_stack *st, struct err *e)
 {
 	struct heap_window *w = arg;
-	size_t class = class_of(w, st->size);
+	size_t class = class_of(w, st->object.size);
 	int ret = !class && w->large ? tally_add_full(&w->tally, st, class, e) :
 				       tally_add(&w->tally, st, class, e);
 
@@ -379,7 +379,7 @@ static double inverse(void *arg, const struct gpb_stack *st)
 {
 	struct heap_window *w = arg;
 
-	return scale_heap_one((int64_t)st->size, (int64_t)w->rate_in_windows);
+	return scale_heap_one((int64_t)st->object.size, (int64_t)w->rate_in_windows);
 }
 
 /* How many allocations there were since the last call, and how many of them were seen. */
@@ -629,7 +629,7 @@ static int64_t in_parts(int64_t whole, double cut)
 
 struct heap_estimate heap_window_estimate(const struct heap_window *w, const struct tally_entry *en)
 {
-	int64_t size = (int64_t)en->st->size, rate = (int64_t)w->rate;
+	int64_t size = (int64_t)en->st->object.size, rate = (int64_t)w->rate;
 	struct scaled full = scale_heap((int64_t)en->count, 0, size, rate);
 	struct heap_made made = heap_window_made(w, en);
 	double one = scale_heap_one(size, rate), more = made.seen.value + made.borrowed,

@@ -169,8 +169,8 @@ static const char *boxed(struct types *t, const struct made *m, uint64_t ret)
 
 static const char *label(struct types *t, const struct gpb_stack *st)
 {
-	bool asked = st->type & GPB_TYPE_MAKER;
-	const char *name = name_of(t, st->type & ~(uint64_t)GPB_TYPE_MAKER), *map;
+	bool asked = st->object.type & GPB_TYPE_MAKER;
+	const char *name = name_of(t, st->object.type & ~(uint64_t)GPB_TYPE_MAKER), *map;
 	struct made m;
 	uint64_t ret;
 

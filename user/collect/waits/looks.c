@@ -342,7 +342,8 @@ static int walk(struct looks *k, const struct parked *p, const uint8_t *copy, si
 	int ret;
 
 	memset(st, 0, offsetof(struct gpb_stack, pc));
-	st->size = k->c.all ? parked_for(p) : GPB_WAIT_BLOCK << 8 | p->reason;
+	st->wait.kind = k->c.all ? parked_for(p) >> 8 : GPB_WAIT_BLOCK;
+	st->wait.reason = k->c.all ? parked_for(p) & 0xff : p->reason;
 	st->goid = k->t.flags & GPB_TARGET_GOID ? p->goid : 0;
 	if (parked_walk_as_it_is(&ps, k->s, st, &k->raw) && gpb_stack_whole(&k->raw.stack)) {
 		ret = unwinding_settle(k->s, &k->raw, learn_nothing, NULL, e);

@@ -61,7 +61,7 @@ typedef int parked_looker(struct parked_reader *r, const uint64_t *g, size_t n, 
 parked_looker parked_look_at_status;
 
 /*
- * What it waits for, as gpb_stack.size of wait profiles: status << 8 | reason; 0: it does not
+ * What it waits for, status << 8 | reason; 0: it does not
  * wait. Being runnable or in a system call counts as waiting, too: its registers are in g.sched
  * as well.
  */

@@ -16,23 +16,23 @@ enum { GROUP_LONG = GPB_WAIT_KINDS };
 static size_t whole_of(void *engine, const struct gpb_stack *st)
 {
 	(void)engine;
-	return st->size >> 8 == GPB_WAIT_MUTEX ? GPB_WAIT_MUTEX : GPB_WAIT_BLOCK;
+	return st->wait.kind == GPB_WAIT_MUTEX ? GPB_WAIT_MUTEX : GPB_WAIT_BLOCK;
 }
 
 static bool parks(void *engine, const struct gpb_stack *st)
 {
 	(void)engine;
-	return st->size >> 8 == GPB_WAIT_BLOCK;
+	return st->wait.kind == GPB_WAIT_BLOCK;
 }
 
 int sched_window_add(void *arg, const struct gpb_stack *st, struct err *e)
 {
 	struct sched_window *w = arg;
-	uint64_t kind = st->size >> 8;
+	uint64_t kind = st->wait.kind;
 
 	if (kind >= GPB_WAIT_KINDS)
 		return 0;
-	return wait_engine_add(&w->engine, st, st->type ? GROUP_LONG : kind, e);
+	return wait_engine_add(&w->engine, st, st->wait.length ? GROUP_LONG : kind, e);
 }
 
 /* ---- goroutines that wait now ---- */
@@ -175,7 +175,8 @@ static void sum_locked(struct sched_window *w)
 		const struct tally_entry *en = &w->engine.tally.entries.at[i];
 		struct looks_estimate o = looks_of(w->engine.looks, i);
 
-		if (en->st->size >> 8 == GPB_WAIT_MUTEX || !(w->mutexes >> (en->st->size & 63) & 1))
+		if (en->st->wait.kind == GPB_WAIT_MUTEX ||
+		    !(w->mutexes >> (en->st->wait.reason & 63) & 1))
 			continue;
 		w->locked.delay += o.delay_ns;
 		w->locked.delay_error += o.own_variance;
@@ -256,7 +257,7 @@ struct wait_estimate sched_window_estimate(const void *arg, size_t entry)
 	const struct tally_entry *en = &w->engine.tally.entries.at[entry];
 	struct wait_estimate out = {};
 
-	if (en->st->size >> 8 == GPB_WAIT_BLOCK)
+	if (en->st->wait.kind == GPB_WAIT_BLOCK)
 		return wait_estimates_of(&w->engine, entry, false);
 	estimate_mutex(w, en, &out);
 	return out;

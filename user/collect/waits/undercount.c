@@ -142,7 +142,7 @@ static int choose(struct undercounts *u, const struct tally *t, const struct loo
 
 		if (en->parked)
 			add(&parked[en->site], en, &looks);
-		count_followed(&u->at[en->site], en, en->st->size >> 8 == u->but, &looks);
+		count_followed(&u->at[en->site], en, en->st->wait.kind == u->but, &looks);
 	}
 	for (size_t i = 0; i < u->n; i++)
 		by_length(&u->at[i], &parked[i], t, &t->sites.at[i].sums, looks_site_variance(k, i),
@@ -277,7 +277,7 @@ void undercounts_learn(struct undercounts *u, const struct tally *t, const struc
 		struct undercount *site = &u->at[en->site];
 		struct looks_estimate looks = looks_sums_of(k, i);
 
-		if (en->st->size >> 8 == but || (en->parked && site->factor > 0))
+		if (en->st->wait.kind == but || (en->parked && site->factor > 0))
 			continue;
 		add(site, en, &looks);
 		if (!t->sites.at[en->site].whole)

@@ -59,7 +59,7 @@ struct undercounts {
 };
 
 /*
- * Compares when nothing is added any more. Entries of kind @but (gpb_stack.size >> 8) are left out. Group 0 has
+ * Compares when nothing is added any more. Entries of kind @but (gpb_stack.wait.kind) are left out. Group 0 has
  * the short waits.
  */
 void undercounts_learn(struct undercounts *u, const struct tally *t, const struct looks_sums *k,

@@ -81,13 +81,13 @@ static bool by_runtime(struct subject *s, const struct gpb_stack *st)
 
 static const char *reason_of(struct wait *w, const struct gpb_stack *st, char buf[32])
 {
-	switch (st->size >> 8) {
+	switch (st->wait.kind) {
 	case GPB_G_RUNNABLE:
 		return "runnable";
 	case GPB_G_SYSCALL:
 		return "syscall";
 	default:
-		return wait_reason_text(gobin_info(w->s->bin)->minor, st->size & 0xff, buf);
+		return wait_reason_text(gobin_info(w->s->bin)->minor, st->wait.reason, buf);
 	}
 }
 

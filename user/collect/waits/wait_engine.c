@@ -250,7 +250,7 @@ static double by_length(void *arg, const struct gpb_stack *st)
 {
 	const struct wait_engine *w = arg;
 
-	switch (st->type) {
+	switch (st->wait.length) {
 	case GPB_WAIT_LONG:
 		return w->own / begin_ns(w);
 	case GPB_WAIT_CALL:

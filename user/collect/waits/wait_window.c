@@ -62,14 +62,14 @@ static size_t whole_of(void *engine, const struct gpb_stack *st)
 static bool parks(void *engine, const struct gpb_stack *st)
 {
 	(void)engine;
-	return st->size >> 8 == GPB_G_WAITING;
+	return st->wait.kind == GPB_G_WAITING;
 }
 
 /* A wait that was long, or that a clock paces, ends in one of these (bpf/wait.bpf.c). */
 static bool follows(void *engine, const struct gpb_stack *st)
 {
 	(void)engine;
-	return st->size >> 8 == GPB_G_RUNNABLE;
+	return st->wait.kind == GPB_G_RUNNABLE;
 }
 
 int wait_window_add(void *arg, const struct gpb_stack *st, struct err *e)
@@ -77,12 +77,12 @@ int wait_window_add(void *arg, const struct gpb_stack *st, struct err *e)
 	struct wait_window *w = arg;
 	struct gpb_stack call;
 
-	if (st->size >> 8 == GPB_G_SYSCALL) {
+	if (st->wait.kind == GPB_G_SYSCALL) {
 		call = *st;
 		settle_call(w, &call);
 		st = &call;
 	}
-	return wait_engine_add(&w->engine, st, st->type, e);
+	return wait_engine_add(&w->engine, st, st->wait.length, e);
 }
 
 /* ---- stretches ---- */
@@ -174,7 +174,7 @@ static bool ends(const struct wait_window *w, const struct tally_entry *en)
 	       offsetof(struct gpb_stack, pc) +
 		       ((size_t)en->st->nkernel + en->st->nfirst + en->st->nsecond) *
 			       sizeof(st.pc[0]));
-	st.type = GPB_WAIT_CALL;
+	st.wait.length = GPB_WAIT_CALL;
 	return tally_has(&w->engine.tally, &st, &at) && any_seen(&w->engine.tally.entries.at[at]);
 }
 
@@ -184,7 +184,7 @@ struct wait_estimate wait_window_estimate(const void *arg, size_t entry)
 	const struct tally_entry *en = &w->engine.tally.entries.at[entry];
 
 	return wait_estimates_of(&w->engine, entry,
-				 en->st->size >> 8 == GPB_G_SYSCALL && ends(w, en));
+				 en->st->wait.kind == GPB_G_SYSCALL && ends(w, en));
 }
 
 struct wait_error wait_window_site(const void *arg, size_t site)
