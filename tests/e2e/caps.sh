@@ -91,6 +91,9 @@ for level in 2 3 4; do
 	echo $level >$PARANOID
 	works "own process, paranoid $level: bpf,perfmon" 2 bpf,perfmon -p "$MINE" $both
 	works "another user's, paranoid $level: bpf,perfmon,sys_ptrace" 2 bpf,perfmon,sys_ptrace -p "$THEIRS" $both
+	grep -q 'not searched for breakpoints left behind: .*: run as root, or with CAP_DAC_READ_SEARCH$' "$TMP/said" &&
+		pass "caps/another user's, paranoid $level: what would search it is named" ||
+		fail "caps/another user's, paranoid $level: what would search it is named" "$(tail -n 3 "$TMP/said" | tr '\n' ' ')"
 	works "own process, paranoid $level: reading needs nothing" 1 none -p "$MINE" --heap --source=read
 done
 works "another user's, reading: sys_ptrace" 1 sys_ptrace -p "$THEIRS" --heap --source=read

@@ -7,6 +7,7 @@
  */
 #include <fcntl.h>
 
+#include "base/caps.h"
 #include "base/limits.h"
 #include "base/vec.h"
 #include "target/target_priv.h"
@@ -48,6 +49,19 @@ static int add_own(struct addrs *out, const uint64_t *at, size_t n, uint64_t add
 	return 0;
 }
 
+/* The file is its owner's alone, and CAP_SYS_PTRACE does not open other people's files. */
+static int pages_denied(pid_t pid, struct err *e)
+{
+	static const int others[] = { CAP_DAC_READ_SEARCH };
+	const char *what = "see which of its pages it has written to";
+	char refused[128];
+
+	if (!caps_have(CAP_SYS_PTRACE) || caps_have(CAP_DAC_READ_SEARCH))
+		return denied(pid, what, e);
+	snprintf(refused, sizeof(refused), "pid %d: not allowed to %s", pid, what);
+	return caps_refused(e, refused, others, ARRAY_LEN(others));
+}
+
 int target_own_pages(struct target *t, const struct mapping *m, uint64_t **pages, size_t *n,
 		     struct err *e)
 {
@@ -61,7 +75,7 @@ int target_own_pages(struct target *t, const struct mapping *m, uint64_t **pages
 	if (dir < 0)
 		return dir;
 	if (fd < 0 && (errno == EACCES || errno == EPERM))
-		return denied(t->pid, "see which of its pages it has written to", e);
+		return pages_denied(t->pid, e);
 	if (fd < 0)
 		return err_sys(e, "pid %d: pagemap", t->pid);
 	if (!buf)
