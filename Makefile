@@ -144,7 +144,7 @@ matrix: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## every Go version x ever
 	$(Q)tests/matrix/run.sh
 	$(Q)$(if $(VERSIONS)$(KINDS),,for s in $(WIDE_SCRIPTS); do WIDE=1 E2E=$$s tests/run.sh e2e || exit 1; done)
 
-vmtest: all $(addprefix $O/,tests/verifier tests/cycles tools/pprofcheck) ## boot kernels in QEMU and try everything on them; K=7.2 one (vmtest/kernels.txt)
+vmtest: all $(addprefix $O/,tests/verifier tests/cycles tests/leak tools/pprofcheck) ## boot kernels in QEMU and try everything on them; K=7.2 one (vmtest/kernels.txt)
 	$(Q)vmtest/run.sh $K
 
 fuzz: $(FUZZERS:%=$O/fuzz/tests/fuzz/fuzz_%) ## fuzz each parser for T=60 seconds; FUZZ=NAME runs one

@@ -24,7 +24,7 @@ MEMORY=1536
 LOG=$O/log/vmtest
 PAGE=docs/tested.md BEGIN='<!-- made by make vmtest -->' END='<!-- end of what make vmtest made -->'
 ROOT=$O/vmtest/root
-BINARIES="goprof-bpf tests/verifier tests/cycles tools/pprofcheck"
+BINARIES="goprof-bpf tests/verifier tests/cycles tests/leak tools/pprofcheck"
 # What scripts of tests/ call, and busybox has not, or has otherwise.
 TOOLS="bash cat cmp cp cut dd diff env expr find grep head kill ls mawk mkdir mkfifo nm od pgrep ps readelf readlink rm sed seq
 	setcap setpriv sleep sort stat tail tr uniq unshare wc"
@@ -88,26 +88,28 @@ boot() {
 
 # run NAME: its outcomes, each with the kernel's name before it
 run() {
-	local image log=$LOG/$1.log rc began=$SECONDS cpus
+	local image log=$LOG/$1.log rc spent began=$SECONDS cpus
 	cpus=$(awk -v name="$1" '$1 == name { print $3 ? $3 : 2 }' vmtest/kernels.txt)
 	image=$(vmtest/fetch.sh kernel "$1" $ARCH) || { echo "not ok $1/boot - it cannot be had"; return; }
 	boot "$image" "$log" "$cpus" >"$LOG/$1.qemu" 2>&1
 	rc=$?
+	times >"$LOG/$1.times"
+	spent=$(awk -F'[ms ]' 'NR == 2 { print int($1 * 60 + $2 + $4 * 60 + $5) }' "$LOG/$1.times")
 	sed -i 's/\r//' "$log"
 	sed -unE "s/^(ok|not ok|skip) /\1 $1\//p; s/^# (Linux .*)/# \1/p" "$log"
 	grep -q '^# end' "$log" || echo "not ok $1/end - it did not get to the end (status $rc), see $log"
-	echo "# $1: $((SECONDS - began)) s"
+	echo "# $1: $((SECONDS - began)) s, $spent s of them on a CPU"
 	mkdir -p "$O/vmtest/rows"
 	if [ -z "${PARTS:-}" ] && grep -q '^# end' "$log"; then row "$1" "$log" "$cpus" >"$O/vmtest/rows/$1"; fi
 }
 
 # has TEXT LOG: does doctor say that it is there?
-has() { grep -q "^#   ok  $1" "$2" && echo yes || echo no; }
+has() { grep -qx "# doctor: $1 yes" "$2" && echo yes || echo no; }
 
 # row NAME LOG CPUS: a line of the table
 row() {
-	echo "| $1 | $(sed -n 's/^# Linux \([^ ]*\) \(.*\)/\2 | \1/p' "$2") | $3 | $(has 'many uprobes in one link' "$2") |" \
-		"$(has 'BPF tables that grow' "$2") | $(grep -c '^ok ' "$2") | $(grep -c '^not ok ' "$2") | $(grep -c '^skip ' "$2") |"
+	echo "| $1 | $(sed -n 's/^# Linux \([^ ]*\) \(.*\)/\2 | \1/p' "$2") | $3 | $(has uprobe_multi "$2") |" \
+		"$(has growing_maps "$2") | $(grep -c '^ok ' "$2") | $(grep -c '^not ok ' "$2") | $(grep -c '^skip ' "$2") |"
 }
 
 listed() { awk '!/^(#|$)/ { print $1 }' vmtest/kernels.txt; }
