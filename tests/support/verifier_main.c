@@ -43,10 +43,16 @@ static const int readers[] = { 4, 45, 113, 115 };
 static const struct object {
 	const char *name;
 	const void *(*bytes)(size_t *n);
+	/* The one program that is loaded, as the collectors do; NULL: all. */
+	const char *only;
+	bool many; /* for many targets */
 } objects[] = {
-	{ "cpu", cpu_bpf__elf_bytes },	 { "family", family_bpf__elf_bytes },
-	{ "heap", heap_bpf__elf_bytes }, { "sched", sched_bpf__elf_bytes },
-	{ "wait", wait_bpf__elf_bytes },
+	{ "cpu", cpu_bpf__elf_bytes, "thread_clock", false },
+	{ "cpu of many", cpu_bpf__elf_bytes, "host_clock", true },
+	{ "family", family_bpf__elf_bytes, NULL, false },
+	{ "heap", heap_bpf__elf_bytes, NULL, false },
+	{ "sched", sched_bpf__elf_bytes, NULL, false },
+	{ "wait", wait_bpf__elf_bytes, NULL, false },
 };
 
 static char logs[PROGRAMS_MAX][LOG_BYTES];
@@ -77,8 +83,8 @@ static void forbid_reads(unsigned char *b, size_t n)
 	}
 }
 
-/* Sets the constant pidns_ino in objects that have it. */
-static void set_pidns(struct bpf_object *obj, unsigned ns)
+/* Sets the constant @name in objects that have it. */
+static void set_constant(struct bpf_object *obj, const char *name, unsigned to)
 {
 	struct bpf_map *m = bpf_object__find_map_by_name(obj, ".rodata");
 	const struct btf *btf = bpf_object__btf(obj);
@@ -91,8 +97,8 @@ static void set_pidns(struct bpf_object *obj, unsigned ns)
 		const struct btf_var_secinfo *v = btf_var_secinfos(sec) + i;
 		const struct btf_type *var = btf__type_by_id(btf, v->type);
 
-		if (!strcmp(btf__name_by_offset(btf, var->name_off), "pidns_ino"))
-			memcpy(at + v->offset, &ns, sizeof(ns));
+		if (!strcmp(btf__name_by_offset(btf, var->name_off), name))
+			memcpy(at + v->offset, &to, sizeof(to));
 	}
 }
 
@@ -117,11 +123,13 @@ static struct bpf_object *open_object(const struct object *o, bool noread, unsig
 		return NULL;
 	bpf_object__for_each_program(p, obj)
 	{
+		bpf_program__set_autoload(p, !o->only || !strcmp(bpf_program__name(p), o->only));
 		bpf_program__set_log_level(p, LOG_STATS);
 		bpf_program__set_log_buf(p, logs[i++ % PROGRAMS_MAX], LOG_BYTES);
 	}
 	if (ns)
-		set_pidns(obj, ns);
+		set_constant(obj, "pidns_ino", ns);
+	set_constant(obj, "many_targets", o->many);
 	bpf_fit(obj, bpf_try_growing(NULL) == -EINVAL);
 	return obj;
 }
@@ -143,7 +151,7 @@ static bool calls_refused(struct bpf_object *obj)
 	{
 		const struct bpf_insn *in = bpf_program__insns(p);
 
-		for (size_t i = 0; i < bpf_program__insn_cnt(p); i++)
+		for (size_t i = 0; bpf_program__fd(p) >= 0 && i < bpf_program__insn_cnt(p); i++)
 			if (in[i].code == (BPF_JMP | BPF_CALL) && !in[i].src_reg &&
 			    in[i].imm == BPF_FUNC_probe_read)
 				return true;

@@ -12,8 +12,11 @@
 #include "probe/uprobes.h"
 #include "try.skel.h"
 
-/* The functions that hand memory which they were given to a map as a value. */
-static const char *const mapping[] = { "sample_count" };
+/*
+ * The functions that hand memory which they were given to a map as a value: the second by the first,
+ * where there are many targets.
+ */
+static const char *const mapping[] = { "sample_count", "sample_raw" };
 
 static void try_freep(struct try_bpf **o)
 {
