@@ -82,6 +82,24 @@ type outer struct {
 	c, d, e *int
 }
 
+// A pointer to what both begin with does not tell which one it is.
+type base struct {
+	p *int
+	n [3]int
+}
+
+type left struct {
+	base
+	q *int
+	m int
+}
+
+type right struct {
+	base
+	r *int
+	m int
+}
+
 type captive struct {
 	p *int
 	n [5]int
@@ -222,6 +240,9 @@ var (
 	squares []shape
 	outers  []*outer
 	inners  []*inner
+	bases   []*base
+	lefts   []*left
+	rights  []*right
 	calls   []func() int
 	hidden  []unsafe.Pointer
 	bosses  []*boss
@@ -397,6 +418,14 @@ func fill() {
 		inners = append(inners, &o.inner)
 		outers = append(outers, o)
 	}
+	for i := 0; i < 16; i++ {
+		l, r := &left{q: number}, &right{r: number}
+		l.p, r.p = number, number
+		bases = append(bases, &l.base, &r.base)
+		if len(os.Args) > 2 { // the debug data tell of both
+			lefts, rights = append(lefts, l), append(rights, r)
+		}
+	}
 	for i := 0; i < 12; i++ {
 		calls = append(calls, call(&captive{p: number}, i))
 	}
@@ -491,6 +520,8 @@ func truth() {
 	fmt.Println("exactly 15 main.square")
 	fmt.Println("exactly 20 main.outer")
 	fmt.Println("none main.inner")
+	fmt.Println("none main.left")
+	fmt.Println("none main.right")
 	fmt.Println("exactly 12 closure", nameOf(calls[0])) // "main.call.func1", or before Go 1.5 "main.func·001"
 	fmt.Println("exactly 6 main.finished")
 	fmt.Println("exactly 9 main.local")
