@@ -197,7 +197,7 @@ static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_targ
 	if ((t->flags & GPB_TARGET_LIVE) && counted)
 		slot_follow(t, &f);
 	else if (t->flags & GPB_TARGET_LIVE)
-		slot_unknown();
+		slot_unknown(slot);
 	ns = walk_took(&c->spent, bpf_ktime_get_ns() - ns, switched_out() != switches);
 	spent_walk(&c->spent, ns);
 	count(&c->own.ns, ns);

@@ -198,15 +198,17 @@ static __always_inline int any_placing(__u32 slot)
 	return *(volatile __u64 *)&nplacing[slot & (GPB_TARGETS - 1)] != 0;
 }
 
-/*
- * How the slots became known, read through .bss: immediately, after a wait, by allocLarge, not at
- * all; and those that had to be settled at the next allocation.
- */
-__u64 objects_told, objects_waited, objects_large, objects_unknown, objects_settled;
+/* How the slots became known, for each target; read through .bss. */
+struct gpb_objects object_counts[GPB_TARGETS];
 
-static __always_inline void slot_unknown(void)
+static __always_inline struct gpb_objects *objects_of(__u32 slot)
 {
-	__sync_fetch_and_add(&objects_unknown, 1);
+	return &object_counts[slot & (GPB_TARGETS - 1)];
+}
+
+static __always_inline void slot_unknown(__u32 slot)
+{
+	__sync_fetch_and_add(&objects_of(slot)->unknown, 1);
 }
 
 static __always_inline struct gpb_live *live_of(__u32 slot)
@@ -232,10 +234,10 @@ static __always_inline void placing_add(struct placing_key *key, struct placing 
 {
 	/* An entry that is still there was never settled, because its hit was missed. */
 	if (bpf_map_lookup_elem(&placings, key)) {
-		slot_unknown();
+		slot_unknown(key->slot);
 		bpf_map_update_elem(&placings, key, p, BPF_ANY);
 	} else if (bpf_map_update_elem(&placings, key, p, BPF_ANY)) {
-		slot_unknown();
+		slot_unknown(key->slot);
 	} else {
 		__sync_fetch_and_add(&nplacing[key->slot & (GPB_TARGETS - 1)], 1);
 	}
@@ -254,7 +256,7 @@ static __always_inline int placing_take(struct placing_key *key, struct placing 
 	__sync_fetch_and_add(&nplacing[key->slot & (GPB_TARGETS - 1)], -1);
 	if (out->since == open_since(key->slot))
 		return 1;
-	slot_unknown();
+	slot_unknown(key->slot);
 	return 0;
 }
 
@@ -276,14 +278,14 @@ static __always_inline int slot_tell(const struct gpb_target *t, const struct gp
 				     struct placing_key *key, struct placing *p)
 {
 	if (user_read(&p->rec.sweepgen, sizeof(p->rec.sweepgen), l->sweepgen)) {
-		slot_unknown();
+		slot_unknown(key->slot);
 		return 0;
 	}
 	p->cache = mcache_of(t, key->g);
 	p->span = user_u64(p->cache + l->mcache_alloc + 8 * p->class);
 	p->index = slot_next(l, p->span, p->rec.size);
 	if (p->index == SLOT_BAD) {
-		slot_unknown();
+		slot_unknown(key->slot);
 		return 0;
 	}
 	if (p->kind || p->index == SLOT_FULL) {
@@ -325,7 +327,7 @@ __noinline int slot_follow(const struct gpb_target *t, const struct follow *f)
 	p.rec.window = f->windowed ? open_since(f->slot) : 0;
 	p.since = open_since(f->slot);
 	if (!l) {
-		slot_unknown();
+		slot_unknown(f->slot);
 		return 0;
 	}
 	if (!f->class) {
@@ -336,7 +338,7 @@ __noinline int slot_follow(const struct gpb_target *t, const struct follow *f)
 	p.class = f->class << 1 | !!f->noscan;
 	p.kind = !f->asked || slot_is_next(l, t, f->g, f->asked) ? 0 : GPB_ALLOC_ASSISTED;
 	if (slot_tell(t, l, &key, &p))
-		__sync_fetch_and_add(&objects_told, 1);
+		__sync_fetch_and_add(&objects_of(f->slot)->told, 1);
 	return 0;
 }
 
@@ -351,13 +353,13 @@ static __always_inline void slot_settle(const struct gpb_target *t, const struct
 	user_read(&gen, sizeof(gen), l->sweepgen);
 	/* A GC cycle has emptied all caches, so the span may belong to another one by now. */
 	if (index < 0 || p->cache != mcache_of(t, g) || gen != p->rec.sweepgen) {
-		slot_unknown();
+		slot_unknown(slot);
 		return;
 	}
 	p->rec.index = index;
 	span_tell(l, span, &p->rec);
 	if (object_send(&p->rec, slot))
-		__sync_fetch_and_add(&objects_settled, 1);
+		__sync_fetch_and_add(&objects_of(slot)->settled, 1);
 }
 
 /* Handles the return of allocLarge with @span. */
@@ -366,12 +368,12 @@ static __always_inline void slot_placed(const struct gpb_live *l, __u32 slot, __
 {
 	if (field_u64(span, l->span_elemsize) != p->rec.size ||
 	    user_read(&p->rec.sweepgen, sizeof(p->rec.sweepgen), l->sweepgen)) {
-		slot_unknown();
+		slot_unknown(slot);
 		return;
 	}
 	span_tell(l, span, &p->rec);
 	if (object_send(&p->rec, slot))
-		__sync_fetch_and_add(&objects_large, 1);
+		__sync_fetch_and_add(&objects_of(slot)->large, 1);
 }
 
 /*
@@ -402,7 +404,7 @@ __noinline int slot_hit(const struct gpb_target *t, __u32 slot, __u64 g, __u32 k
 	} else {
 		p.kind = 0;
 		if (slot_tell(t, l, &key, &p))
-			__sync_fetch_and_add(&objects_waited, 1);
+			__sync_fetch_and_add(&objects_of(slot)->waited, 1);
 	}
 	return 0;
 }

@@ -452,6 +452,13 @@ struct gpb_rec_object {
 	__u64 window;	/* the window it was taken in, by gpb_open.since; 0: full observation */
 };
 
+/* For each target: how many objects' slots became known, and how. */
+struct gpb_objects {
+	__u64 told, waited, large; /* immediately, after a wait, by allocLarge */
+	__u64 settled;		   /* at the goroutine's next allocation */
+	__u64 unknown;
+};
+
 /* GPB_REC_CYCLE: mheap_.sweepgen is about to grow. */
 struct gpb_rec_cycle {
 	__u64 type;

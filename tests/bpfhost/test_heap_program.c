@@ -184,7 +184,7 @@ static int reset(void **state)
 	memset(spans, 0, sizeof(spans));
 	memset(sweep, 0, sizeof(sweep));
 	nplacing[SLOT] = 0;
-	objects_told = objects_waited = objects_large = objects_unknown = objects_settled = 0;
+	memset(object_counts, 0, sizeof(object_counts));
 	nobjects = next_span = 0;
 	miss_refills = alone = turn = 0;
 	host_now_ns = 1000000;
@@ -481,9 +481,10 @@ static void every_object_is_counted_and_placed(void **state)
 		step();
 	expect_counted();
 	assert_int_equal(match_objects(), nobjects);
-	assert_int_equal(objects_unknown, 0);
-	assert_int_equal(objects_large, truth.large);
-	assert_true(objects_told && objects_waited && objects_large);
+	assert_int_equal(object_counts[SLOT].unknown, 0);
+	assert_int_equal(object_counts[SLOT].large, truth.large);
+	assert_true(object_counts[SLOT].told && object_counts[SLOT].waited &&
+		    object_counts[SLOT].large);
 }
 
 /* What is not known is said; what is told is right. */
@@ -496,8 +497,8 @@ static void missed_hits_make_no_wrong_place(void **state)
 	while (nobjects < 8000)
 		step();
 	expect_counted();
-	assert_int_equal(match_objects() + objects_unknown + nplacing[SLOT], nobjects);
-	assert_true(objects_settled > 0);
+	assert_int_equal(match_objects() + object_counts[SLOT].unknown + nplacing[SLOT], nobjects);
+	assert_true(object_counts[SLOT].settled > 0);
 }
 
 static void samples_stand_for_all(void **state)

@@ -316,11 +316,11 @@ int bpf_take_stacks(int map_fd, struct gpb_rounds *rounds,
 	return ret;
 }
 
-int bpf_each_cpu(int map_fd, size_t words, uint64_t **out, size_t *ncpu, struct err *e)
+int bpf_each_cpu(int map_fd, uint32_t slot, size_t words, uint64_t **out, size_t *ncpu,
+		 struct err *e)
 {
 	int n = libbpf_num_possible_cpus();
 	CLEANUP(freep) uint64_t *at = NULL;
-	uint32_t slot = 0;
 
 	if (n < 1)
 		return err_set(e, n, "cannot tell how many CPUs there are");
@@ -334,11 +334,11 @@ int bpf_each_cpu(int map_fd, size_t words, uint64_t **out, size_t *ncpu, struct 
 	return 0;
 }
 
-int bpf_sum_cpus(int map_fd, size_t words, uint64_t *out, struct err *e)
+int bpf_sum_cpus(int map_fd, uint32_t slot, size_t words, uint64_t *out, struct err *e)
 {
 	CLEANUP(freep) uint64_t *at = NULL;
 	size_t ncpu;
-	int ret = bpf_each_cpu(map_fd, words, &at, &ncpu, e);
+	int ret = bpf_each_cpu(map_fd, slot, words, &at, &ncpu, e);
 
 	if (ret)
 		return ret;

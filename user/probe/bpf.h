@@ -50,10 +50,11 @@ int bpf_take_stacks(int map_fd, struct gpb_rounds *rounds,
 			      struct err *e),
 		    void *arg, struct err *e);
 
-/* Adds up a per-CPU map's element of the only target over all CPUs: @words u64 for each. */
-int bpf_sum_cpus(int map_fd, size_t words, uint64_t *out, struct err *e);
+/* Adds up a target's element of a per-CPU map over all CPUs: @words u64 for each. */
+int bpf_sum_cpus(int map_fd, uint32_t slot, size_t words, uint64_t *out, struct err *e);
 /* The same for each CPU, one after the other. *ncpu: how many there are. The caller frees. */
-int bpf_each_cpu(int map_fd, size_t words, uint64_t **out, size_t *ncpu, struct err *e);
+int bpf_each_cpu(int map_fd, uint32_t slot, size_t words, uint64_t **out, size_t *ncpu,
+		 struct err *e);
 
 /* Adds what the BPF side lost to the losses of a profile. */
 void bpf_losses(const struct gpb_tally *of, struct loss *to);

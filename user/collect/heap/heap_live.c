@@ -242,7 +242,8 @@ static void look_in(struct heap_live *l, uint32_t us)
  * A cycle that a goroutine ends while it allocates in a plugin ends in that plugin's copy of the
  * function.
  */
-static int attach_cycle(struct heap_live *l, struct bpf_program *cycle, bool multi, struct err *e)
+static int attach_cycle(struct heap_live *l, struct bpf_program *cycle, uint32_t slot, bool multi,
+			struct err *e)
 {
 	const struct images *im = &l->s->images;
 	struct uprobe_site at[GPB_IMAGES];
@@ -255,7 +256,8 @@ static int attach_cycle(struct heap_live *l, struct bpf_program *cycle, bool mul
 			continue;
 		g[n] = (struct uprobe_group){ .prog = cycle, .sites = &at[n], .n = 1 };
 		image_path(&im->at[i], g[n].path);
-		ret = heap_sites_cycle(&im->at[i], &at[n++], e);
+		ret = heap_sites_cycle(&im->at[i], &at[n], e);
+		at[n++].cookie |= (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT;
 	}
 	uprobes_free(&l->probe);
 	if (!ret)
@@ -263,14 +265,15 @@ static int attach_cycle(struct heap_live *l, struct bpf_program *cycle, bool mul
 	return ret ? ret : uprobes_attach_again(&l->probe, e);
 }
 
-int heap_live_attach(struct heap_live *l, struct bpf_program *cycle, bool multi, struct err *e)
+int heap_live_attach(struct heap_live *l, struct bpf_program *cycle, uint32_t slot, bool multi,
+		     struct err *e)
 {
 	int ret;
 
 	if (l->cycle_images == l->s->images.n)
 		return 0;
 	l->cycle_images = l->s->images.n;
-	ret = attach_cycle(l, cycle, multi, e);
+	ret = attach_cycle(l, cycle, slot, multi, e);
 	/*
 	 * When the function is missing, cycles are polled for; but a kernel that refuses this
 	 * probe refuses all.

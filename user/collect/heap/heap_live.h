@@ -49,10 +49,11 @@ size_t heap_live_sites(struct heap_live *l, size_t image,
 		       struct uprobe_site sites[HEAP_LIVE_SITES]);
 
 /*
- * Watches GC cycles with @cycle (heap_cycle) until heap_live_free(). Where no probe is possible,
+ * Watches GC cycles with @cycle (heap_cycle), for the target in @slot, until heap_live_free(). Where no probe is possible,
  * cycles are polled for. To be called again when there are more images: then it watches them, too.
  */
-int heap_live_attach(struct heap_live *l, struct bpf_program *cycle, bool multi, struct err *e);
+int heap_live_attach(struct heap_live *l, struct bpf_program *cycle, uint32_t slot, bool multi,
+		     struct err *e);
 
 /* Takes one record of the ring: GPB_REC_OBJECT and GPB_REC_CYCLE; others are ignored. */
 void heap_live_record(struct heap_live *l, const void *rec, size_t len);

@@ -32,7 +32,11 @@ _Static_assert(GPB_ALLOC_ANY == (int)ALLOC_ANY && GPB_ALLOC_TINY == (int)ALLOC_T
 
 #define DENSE_RATE 262144 /* bytes per sample: with fewer than this the ring is large */
 
-enum { MAX_RATE_SHIFT = 36 }; /* the arithmetic of gaps in heap.bpf.c has room for so much */
+enum {
+	MAX_RATE_SHIFT = 36, /* the arithmetic of gaps in heap.bpf.c has room for so much */
+	SLOT = 1,	     /* any one: not the first, so that nothing works by having none */
+	PRICE_SLOT = GPB_TARGETS - 1,
+};
 
 struct heap_probe {
 	struct subject *s;
@@ -104,7 +108,7 @@ static int fill_heap(struct heap_probe *h, struct err *e)
 static int put_target(struct heap_probe *h, struct err *e)
 {
 	struct gpb_target t;
-	uint32_t slot = 0;
+	const uint32_t slot = h->window.slot;
 	int ret;
 
 	ret = bpf_target_fill(h->s, &h->o, &t, e);
@@ -114,7 +118,7 @@ static int put_target(struct heap_probe *h, struct err *e)
 		t.flags &= ~(__u32)GPB_TARGET_LABELS;
 	if (h->o.types)
 		t.flags |= GPB_TARGET_TYPES;
-	ret = heap_use_target(&h->use, h->obj, &t, e);
+	ret = heap_use_target(&h->use, &h->window, &t, e);
 	if (ret)
 		return ret;
 	if (bpf_map_update_elem(bpf_map__fd(h->obj->maps.targets), &slot, &t, BPF_ANY) ||
@@ -220,10 +224,16 @@ static void list_image(struct heap_probe *h, struct site_list *l, size_t i)
 	image_path(&h->s->images.at[i], g->path);
 }
 
-static void list_end(struct site_list *l)
+/* All sites of the image are in the list: they are @slot's. */
+static void list_end(struct site_list *l, uint32_t slot)
 {
-	l->groups[l->ngroups].n = (size_t)(l->sites + l->n - l->groups[l->ngroups].sites);
-	l->ngroups += l->groups[l->ngroups].n > 0;
+	struct uprobe_group *g = &l->groups[l->ngroups];
+	size_t first = (size_t)(g->sites - l->sites);
+
+	g->n = l->n - first;
+	for (size_t i = first; i < l->n; i++)
+		l->sites[i].cookie |= (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT;
+	l->ngroups += g->n > 0;
 }
 
 /* Lists the sites of one image: all except those that @large takes, which may be NULL. */
@@ -254,9 +264,9 @@ static void list_sites(struct heap_probe *h, size_t i, struct site_list *all,
 
 		l->sites[l->n++] = live[k];
 	}
-	list_end(all);
+	list_end(all, h->window.slot);
 	if (large)
-		list_end(large);
+		list_end(large, h->window.slot);
 }
 
 /* Can large objects be held apart? That needs entries that nothing else passes. */
@@ -316,7 +326,7 @@ static int attach(struct heap_probe *h, struct err *e)
 	for (; !ret && h->nimages < h->s->images.n; h->nimages++)
 		ret = find_entries(h, h->nimages, e);
 	if (!ret)
-		ret = heap_use_attach(&h->use, h->obj, h->multi, e);
+		ret = heap_use_attach(&h->use, &h->window, h->multi, e);
 	if (!ret)
 		ret = attach_lists(h, &lists[0], &lists[1], e);
 	if (!ret && h->nimages > before)
@@ -387,7 +397,7 @@ static int price(struct heap_probe *h, struct price *out, struct pricing **rest,
 {
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
 	struct gpb_heap heap = h->heap;
-	uint32_t slot = GPB_TARGETS - 1;
+	uint32_t slot = PRICE_SLOT;
 
 	heap.rate = 1ull << MAX_RATE_SHIFT;
 	if (bpf_map_update_elem(bpf_map__fd(h->obj->maps.targets), &slot, &t, BPF_ANY) ||
@@ -426,7 +436,7 @@ static int begin_probing(struct heap_probe *h, struct err *e)
 {
 	const struct probing_user u = {
 		.what = "heap",
-		.open = &h->obj->bss->open_for[0],
+		.open = &h->obj->bss->open_for[SLOT],
 		.parts = HEAP_PARTS,
 		.by_own = true,
 		.price = price_of,
@@ -442,6 +452,7 @@ static int begin_probing(struct heap_probe *h, struct err *e)
 	heap_window_init(&h->window);
 	h->window.keys = h->use.live != NULL;
 	h->window.obj = h->obj;
+	h->window.slot = SLOT;
 	h->window.feed = &h->feed;
 	h->window.heap = &h->heap;
 	h->window.rate = h->window.rate_most = h->o.heap_rate;
@@ -712,7 +723,7 @@ static int finish_comments(struct heap_probe *h, struct err *e)
 		ret = comment_identity(h, e);
 	if (!ret)
 		ret = types_comment(&h->types, h->prof, e);
-	return ret ? ret : heap_use_comments(&h->use, h->obj, h->prof, e);
+	return ret ? ret : heap_use_comments(&h->use, &h->window, h->prof, e);
 }
 
 int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
@@ -745,8 +756,8 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 	if (ret)
 		return ret;
 	prof_set_time(h->prof, h->start_unix_ns, h->end_ns - h->start_ns);
-	feed_losses(&h->feed, &h->obj->bss->tallies[0], h->obj->obj, &h->loss);
-	heap_use_losses(&h->use, h->obj, &h->loss);
+	feed_losses(&h->feed, &h->obj->bss->tallies[h->window.slot], h->obj->obj, &h->loss);
+	heap_use_losses(&h->use, &h->window, &h->loss);
 	probing_losses(h->probing, &h->loss);
 	h->loss.n[LOSS_KEEPER_KILLED] += h->large.probes.deaths;
 	h->loss.n[LOSS_STACKS_MANY] += h->window.crowded;

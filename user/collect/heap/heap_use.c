@@ -53,20 +53,18 @@ void heap_use_begin(struct heap_use *u, struct feed *f, struct tally *t)
 	f->other_arg = u;
 }
 
-int heap_use_attach(struct heap_use *u, struct heap_bpf *obj, bool multi, struct err *e)
+int heap_use_attach(struct heap_use *u, const struct heap_window *w, bool multi, struct err *e)
 {
-	return u->live ? heap_live_attach(u->live, obj->progs.heap_cycle, multi, e) : 0;
+	return u->live ? heap_live_attach(u->live, w->obj->progs.heap_cycle, w->slot, multi, e) : 0;
 }
 
-int heap_use_target(const struct heap_use *u, struct heap_bpf *obj, struct gpb_target *t,
+int heap_use_target(const struct heap_use *u, const struct heap_window *w, struct gpb_target *t,
 		    struct err *e)
 {
-	uint32_t slot = 0;
-
 	if (!u->live)
 		return 0;
 	t->flags |= GPB_TARGET_LIVE;
-	if (bpf_map_update_elem(bpf_map__fd(obj->maps.lives), &slot, heap_live_conf(u->live),
+	if (bpf_map_update_elem(bpf_map__fd(w->obj->maps.lives), &w->slot, heap_live_conf(u->live),
 				BPF_ANY))
 		return err_sys(e, "table of followed targets");
 	return 0;
@@ -196,7 +194,7 @@ int heap_use_end(struct heap_use *u, const struct heap_window *w, struct err *e)
 	if (ret)
 		return ret;
 	u->bunched = heap_live_turned_away(u->live) +
-		     w->obj->bss->tallies[0].lost[GPB_LOSS_OBJECTS];
+		     w->obj->bss->tallies[w->slot].lost[GPB_LOSS_OBJECTS];
 	u->shares = calloc(t->entries.n + 1, sizeof(*u->shares));
 	u->spreads = calloc(t->sites.n + 1, sizeof(*u->spreads));
 	if (!u->shares || !u->spreads)
@@ -261,30 +259,34 @@ struct heap_estimate heap_use_of(const struct heap_use *u, const struct heap_win
 	};
 }
 
-static struct heap_live_told told(const struct heap_bpf *obj)
+static struct heap_live_told told(const struct heap_window *w)
 {
-	return (struct heap_live_told){ .told = obj->bss->objects_told,
-					.waited = obj->bss->objects_waited,
-					.large = obj->bss->objects_large,
-					.unknown = obj->bss->objects_unknown,
-					.settled = obj->bss->objects_settled,
-					.dropped = obj->bss->tallies[0].lost[GPB_LOSS_OBJECTS],
-					.waiting = obj->bss->nplacing[0] };
+	const struct gpb_objects *o = &w->obj->bss->object_counts[w->slot];
+
+	return (struct heap_live_told){
+		.told = o->told,
+		.waited = o->waited,
+		.large = o->large,
+		.unknown = o->unknown,
+		.settled = o->settled,
+		.dropped = w->obj->bss->tallies[w->slot].lost[GPB_LOSS_OBJECTS],
+		.waiting = w->obj->bss->nplacing[w->slot],
+	};
 }
 
-int heap_use_comments(const struct heap_use *u, const struct heap_bpf *obj, struct prof *p,
+int heap_use_comments(const struct heap_use *u, const struct heap_window *w, struct prof *p,
 		      struct err *e)
 {
-	struct heap_live_told t = told(obj);
+	struct heap_live_told t = told(w);
 
 	if (!u->live)
 		return prof_comment(p, e, "in-use columns are absent: %s", u->why_not.msg);
 	return heap_live_comments(u->live, &t, p, e);
 }
 
-void heap_use_losses(const struct heap_use *u, const struct heap_bpf *obj, struct loss *to)
+void heap_use_losses(const struct heap_use *u, const struct heap_window *w, struct loss *to)
 {
-	struct heap_live_told t = told(obj);
+	struct heap_live_told t = told(w);
 
 	if (u->live)
 		heap_live_losses(u->live, &t, to);

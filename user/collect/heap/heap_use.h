@@ -59,9 +59,9 @@ int heap_use_types(const struct heap_use *u, struct prof *p, struct err *e);
 /* To be called after the load: from now on @f's records of objects are taken. */
 void heap_use_begin(struct heap_use *u, struct feed *f, struct tally *t);
 /* Watches GC cycles; to be called again when there are more images. */
-int heap_use_attach(struct heap_use *u, struct heap_bpf *obj, bool multi, struct err *e);
+int heap_use_attach(struct heap_use *u, const struct heap_window *w, bool multi, struct err *e);
 /* Sets what the BPF side must know. To be called before probes are attached. */
-int heap_use_target(const struct heap_use *u, struct heap_bpf *obj, struct gpb_target *t,
+int heap_use_target(const struct heap_use *u, const struct heap_window *w, struct gpb_target *t,
 		    struct err *e);
 
 /*
@@ -88,8 +88,8 @@ int heap_use_end(struct heap_use *u, const struct heap_window *w, struct err *e)
  */
 struct heap_estimate heap_use_of(const struct heap_use *u, const struct heap_window *w,
 				 const struct tally_entry *en);
-int heap_use_comments(const struct heap_use *u, const struct heap_bpf *obj, struct prof *p,
+int heap_use_comments(const struct heap_use *u, const struct heap_window *w, struct prof *p,
 		      struct err *e);
-void heap_use_losses(const struct heap_use *u, const struct heap_bpf *obj, struct loss *to);
+void heap_use_losses(const struct heap_use *u, const struct heap_window *w, struct loss *to);
 
 #endif

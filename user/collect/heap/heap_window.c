@@ -129,7 +129,7 @@ static int count_exactly(struct heap_window *w, uint64_t out[GPB_CLASSES])
 
 static int seen_now(struct heap_window *w, uint64_t out[GPB_CLASSES])
 {
-	return bpf_sum_cpus(classes(w), GPB_CLASSES, out, NULL);
+	return bpf_sum_cpus(classes(w), w->slot, GPB_CLASSES, out, NULL);
 }
 
 /*
@@ -240,10 +240,10 @@ int heap_window_seen(struct heap_window *w, uint64_t *allocs, uint64_t *bytes, s
 {
 	struct gpb_classes seen;
 	struct gpb_countdown c;
-	int ret = bpf_sum_cpus(countdowns(w), COUNTDOWN_WORDS, (uint64_t *)&c, e);
+	int ret = bpf_sum_cpus(countdowns(w), w->slot, COUNTDOWN_WORDS, (uint64_t *)&c, e);
 
 	if (!ret)
-		ret = bpf_sum_cpus(classes(w), GPB_CLASSES, (uint64_t *)seen.n, e);
+		ret = bpf_sum_cpus(classes(w), w->slot, GPB_CLASSES, (uint64_t *)seen.n, e);
 	if (ret)
 		return ret;
 	*allocs = -w->forgotten_allocs;
@@ -368,7 +368,7 @@ int heap_window_spent(void *arg, struct gpb_spent *out, struct err *e)
 {
 	struct heap_window *w = arg;
 	struct gpb_countdown c;
-	int ret = bpf_sum_cpus(countdowns(w), COUNTDOWN_WORDS, (uint64_t *)&c, e);
+	int ret = bpf_sum_cpus(countdowns(w), w->slot, COUNTDOWN_WORDS, (uint64_t *)&c, e);
 
 	if (!ret)
 		*out = c.spent;
@@ -514,7 +514,7 @@ int heap_window_over(void *arg, const struct stretch *s, struct err *e)
 		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), &w->obj->bss->rounds,
 				      take_stack, w, e);
 	if (!ret)
-		ret = bpf_each_cpu(countdowns(w), COUNTDOWN_WORDS, &now, &w->ncpu, e);
+		ret = bpf_each_cpu(countdowns(w), w->slot, COUNTDOWN_WORDS, &now, &w->ncpu, e);
 	if (ret)
 		return ret;
 	if (s->weight && s->window) {

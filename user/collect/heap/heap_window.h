@@ -29,6 +29,7 @@
 struct heap_window {
 	struct subject *s; /* borrowed, as the next ones */
 	struct heap_bpf *obj;
+	uint32_t slot; /* of the target, in all tables of obj */
 	struct feed *feed;
 	const struct gpb_heap *heap;	/* its classes */
 	uint64_t rate, rate_in_windows; /* mean bytes between samples */

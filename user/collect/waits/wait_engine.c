@@ -88,7 +88,7 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 int wait_engine_seen(const struct wait_engine *w, void *out, struct err *e)
 {
 	uint64_t n[WAIT_SEEN_WORDS];
-	int ret = bpf_sum_cpus(bpf_map__fd(w->object.seen), w->kind->seen_words, n, e);
+	int ret = bpf_sum_cpus(bpf_map__fd(w->object.seen), 0, w->kind->seen_words, n, e);
 
 	if (ret)
 		return ret;
@@ -102,7 +102,7 @@ static int spent(void *arg, struct gpb_spent *out, struct err *e)
 {
 	uint64_t n[WAIT_SEEN_WORDS];
 	const struct wait_engine *w = arg;
-	int ret = bpf_sum_cpus(bpf_map__fd(w->object.seen), w->kind->seen_words, n, e);
+	int ret = bpf_sum_cpus(bpf_map__fd(w->object.seen), 0, w->kind->seen_words, n, e);
 
 	if (!ret)
 		*out = w->kind->counts(n).spent;
@@ -115,7 +115,8 @@ static int counts_now(const struct wait_engine *w, struct wait_counts *out, stru
 	CLEANUP(freep) uint64_t *cpus = NULL;
 	struct wait_counts sum = {};
 	size_t ncpu;
-	int ret = bpf_each_cpu(bpf_map__fd(w->object.seen), w->kind->seen_words, &cpus, &ncpu, e);
+	int ret = bpf_each_cpu(bpf_map__fd(w->object.seen), 0, w->kind->seen_words, &cpus, &ncpu,
+			       e);
 
 	if (ret)
 		return ret;
