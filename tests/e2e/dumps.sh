@@ -55,10 +55,34 @@ sparse() {
 	for line in "objects $objects $bytes" "memstats $objects $bytes" "reached $bytes" "global 6291464 $bytes"; do
 		has -x "$line" "$TMP/said" || echo "not said: $line"
 	done
+	"$GOPROF" heapdump "$TMP/dump" >"$TMP/said"
+	has 'as many as the runtime counted' "$TMP/said"
 	rm "$TMP/dump"
 }
 steps sparse
 outcome "dumps/20 GB"
+
+# More than 4 GB of HPROF: whole records up to the end mark, and each GB of contents in one.
+large_hprof() {
+	python3 tests/support/sparsedump.py "$TMP/dump" 5 >"$TMP/said"
+	"$GOPROF" heapdump "$TMP/dump" --contents --hprof - | python3 -c 'if 1:
+		import sys
+		f, n, large, tag = sys.stdin.buffer, 31, 0, 0
+		f.read(31)
+		while head := f.read(9):
+			tag, left = head[0], int.from_bytes(head[5:], "big")
+			n, large = n + 9 + left, large + (left > 1 << 30)
+			while left > 0:
+				got = len(f.read(min(left, 1 << 20)))
+				assert got, "cut"
+				left -= got
+		assert n > 5 << 30 and large == 5 and tag == 0x2c, (n, large, tag)' 2>&1
+	rm "$TMP/dump"
+}
+if [ -n "${WIDE:-}" ]; then
+	steps large_hprof
+	outcome "dumps/5 GB of HPROF"
+fi
 
 for cell in $CELLS; do
 	real "$cell"

@@ -209,7 +209,7 @@ static void flush(struct walk *w, const struct stack_frame *up)
 
 	if (!w->open)
 		return;
-	look_through(w, f, up && up->sp == f->sp + f->len ? up : NULL);
+	look_through(w, f, up);
 	flow_run(w->x);
 	w->open = false;
 }
