@@ -44,6 +44,9 @@ profiles() {
 	done
 }
 
+# A time between two events in the middle of $TMP/every.
+gap() { awk '{ t[NR] = $1 } END { for (i = int(NR / 2); t[i + 1] - t[i] < 1e-5; i++); printf "%.9f %.9f\n", t[i] + 2e-6, t[i] + 4e-6 }' "$TMP/every"; }
+
 samples=0
 # An event at the end itself would hide that the trace goes on: no clock of Go has such a time.
 for v in 1.21.13 1.24.13 1.27.4; do
@@ -54,6 +57,12 @@ for v in 1.21.13 1.24.13 1.27.4; do
 	[ $v != 1.27.4 ] || { judge python3 tests/support/perfettodoctor.py "$TMP/perfetto"; result "a broken rule of Perfetto's is seen"; }
 	outputs "$TMP/whole" 0.01 --to 0.030000001
 	result "a part, Go $v"
+	"$GOPROF" trace "$TMP/whole" --events >"$TMP/every"
+	read -r from to < <(gap)
+	outputs "$TMP/whole" "$from" --to "$to"
+	judge python3 tests/support/perfettojudge.py "$TMP/perfetto" "$TMP/events" "$from" "$to"
+	has '"events": 0,' "$TMP/json" || wrong "from $from to $to: there are events"
+	result "a time in which nothing happens, Go $v"
 	[ $v != 1.24.13 ] || continue
 	profiles "$TMP/whole" $v
 	result "profiles as go tool trace has them, Go $v"
@@ -181,6 +190,11 @@ mv "$TMP/long.1.27.4" "$TMP/long"
 # Damaged: what is before that counts, a cut leaves it out, and both say so.
 damaged() {
 	local rc=0 n
+	head -c $(($(stat -c %s "$TMP/whole") * 6 / 10)) "$TMP/whole" >"$TMP/broken"
+	"$GOPROF" trace "$TMP/broken" --perfetto "$TMP/perfetto" -o "$TMP/none" 2>"$TMP/err" || rc=$?
+	[ $rc = 3 ] && [ ! -e "$TMP/none" ] && has 'loss: .*nothing whole' "$TMP/err" || echo "nothing whole: $rc: $(cat "$TMP/err")"
+	python3 tests/support/perfettojudge.py "$TMP/perfetto" >/dev/null || python3 tests/support/perfettojudge.py "$TMP/perfetto"
+	rc=0
 	head -c $(($(stat -c %s "$TMP/long") * 6 / 10)) "$TMP/long" >"$TMP/broken"
 	"$GOPROF" trace "$TMP/broken" --json -o "$TMP/saved" >"$TMP/json" 2>"$TMP/err" || rc=$?
 	[ $rc = 3 ] || echo "status $rc: $(cat "$TMP/err")"
@@ -195,10 +209,10 @@ steps damaged
 result "a trace that breaks off"
 
 refused() {
-	local rc last was from to
+	local rc last from to
 	"$GOPROF" trace "$TMP/long" --events >"$TMP/every"
 	last=$(tail -n 1 "$TMP/every")
-	read -r was from to < <(awk '$1 - was > 1e-5 { printf "%.9f %.9f %.9f\n", was, was + 2e-6, was + 4e-6; exit } { was = $1 }' "$TMP/every")
+	read -r from to < <(gap)
 	rc=0 && "$GOPROF" trace /bin/true >"$TMP/out" 2>"$TMP/err" || rc=$?
 	[ $rc = 1 ] && has 'no execution trace' "$TMP/err" || echo "/bin/true: $rc $(cat "$TMP/err")"
 	rc=0 && "$GOPROF" trace "$TMP/long" -o "$TMP/long" 2>"$TMP/err" || rc=$?
@@ -206,9 +220,13 @@ refused() {
 	rc=0 && "$GOPROF" trace "$TMP/long" --from 1h 2>"$TMP/err" || rc=$?
 	[ $rc = 2 ] || echo "--from 1h: $rc $(cat "$TMP/err")"
 	rc=0 && "$GOPROF" trace "$TMP/long" --from 9s 2>"$TMP/err" || rc=$?
-	[ $rc = 1 ] && has "no events in this time: it is ${last%% *} s long" "$TMP/err" || echo "--from 9s, $last: $rc $(cat "$TMP/err")"
-	rc=0 && "$GOPROF" trace "$TMP/long" --from "$from" --to "$to" 2>"$TMP/err" || rc=$?
-	[ $rc = 1 ] && has "no events in this time: the last one before it is at $was s" "$TMP/err" || echo "--from $from --to $to: $rc $(cat "$TMP/err")"
+	[ $rc = 1 ] && has "nothing of this time: it is ${last%% *} s long" "$TMP/err" || echo "--from 9s, $last: $rc $(cat "$TMP/err")"
+	rc=0 && "$GOPROF" trace "$TMP/long" --from "$from" --to "$to" -o "$TMP/none" 2>"$TMP/err" || rc=$?
+	[ $rc = 1 ] && [ ! -e "$TMP/none" ] && has 'nothing whole in this time' "$TMP/err" || echo "-o of no event: $rc $(cat "$TMP/err")"
+	for what in '' --events --json '--pprof sync' '--perfetto -' '-o -'; do
+		rc=0 && "$GOPROF" trace "$TMP/long" $what >&- 2>"$TMP/err" || rc=$?
+		[ $rc = 1 ] && [ "$(wc -l <"$TMP/err")" = 1 ] && has 'stdout is closed' "$TMP/err" || echo "$what to nowhere: $rc $(cat "$TMP/err")"
+	done
 	rc=0 && "$GOPROF" trace "$TMP/whole" --pprof net </dev/null >/dev/full 2>"$TMP/err" || rc=$?
 	[ $rc = 1 ] || echo "a full disk: $rc $(cat "$TMP/err")"
 	head -c 20000 "$(goroot 1.21.13)/src/internal/trace/testdata/http_1_5_good" >"$TMP/broken"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Judges a Perfetto trace by the rules that Perfetto's importer has, and by the events it was made of.
 
-    perfettojudge.py TRACE [EVENTS [FROM]]
+    perfettojudge.py TRACE [EVENTS [FROM [TO]]]
 
 EVENTS: what --events said of the same trace up to the same time. FROM, in seconds: TRACE has only what is
-later.
+later, and TO: it ends there, before the trace that it was made of.
 
 Prints what is wrong, and ends with 1; else one line that counts what was looked at. Field numbers and
 rules are those of protos/perfetto/trace/ and src/trace_processor/importers/ of the Perfetto project:
@@ -406,6 +406,8 @@ def main():
     if len(sys.argv) > 2:
         begin = round(float(sys.argv[3]) * 1e9) if len(sys.argv) > 3 else 0
         compared = compare(imp, sys.argv[2], begin)
+    if len(sys.argv) > 4 and max(imp.last.values()) != round(float(sys.argv[4]) * 1e9):
+        bad(f"it ends at {max(imp.last.values())}, not at {sys.argv[4]} s")
     if wrong:
         print("; ".join(wrong))
         sys.exit(1)

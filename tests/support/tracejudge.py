@@ -45,7 +45,7 @@ def outermost(rest):
 class Events:
     def __init__(self, path, begin):
         self.begin, self.now, self.n = begin, 0, 0
-        self.live, self.dead, self.latency = {}, [], []
+        self.live, self.dead, self.latency, self.peak = {}, [], [], 0
         self.open, self.kinds = {}, {"ranges": {}, "tasks": {}, "regions": {}}
         self.procs, self.stopped, self.doing, self.on = 0, 0, {}, {}
         self.steps, self.waits = [], {}
@@ -90,6 +90,8 @@ class Events:
         at["state"] = new if new != "waiting" else "waiting:" + (reason[1] if reason else "")
         if new == "none":
             del self.live[gid]
+        self.peak = len(self.live) if before else max(self.peak, len(self.live))
+        if new == "none":
             if not before:
                 self.dead.append(at)
             for key in [k for k in self.open if k[:2] == ("region", gid)]:
@@ -247,6 +249,7 @@ def main():
     ev.last, ev.now = ev.now, s["to_ns"]
     same("from", s["from_ns"], begin)
     same("events", s["events"], ev.n)
+    same("most goroutines", s["goroutines_peak"], ev.peak)
     same("CPU samples", s["cpu_samples"], ev.samples)
     same("logs", s["logs"], ev.logs)
     if labels:

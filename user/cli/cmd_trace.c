@@ -28,7 +28,8 @@ struct run {
 	struct trace_profile *asked[TRACE_PROFILE_KINDS]; /* those that are there */
 	size_t nasked;
 	struct trace_summary *summary;
-	bool cuts; /* a part of the trace is written while it is read */
+	bool cuts;   /* a part of the trace is written while it is read */
+	bool passed; /* all of it was read then */
 	struct trace_to_perfetto *perfetto;
 	/* Times are those of the trace. */
 	bool begun, over; /* over: the trace goes on behind --to */
@@ -122,16 +123,11 @@ static int read_events(struct run *r, struct err *e)
 	return 0;
 }
 
-static int no_events(const struct run *r, struct err *e)
+/* Nothing is known of it. Between two events all goes on as the first one left it. */
+static int is_behind_the_trace(const struct run *r, struct err *e)
 {
-	double last = (double)(r->read_ns - r->start_ns) / 1e9;
-
-	return r->over ? err_set(e, -ENOENT,
-				 "the trace has no events in this time: the last one before it is "
-				 "at %.9f s",
-				 last) :
-			 err_set(e, -ENOENT,
-				 "the trace has no events in this time: it is %.9f s long", last);
+	return err_set(e, -ENOENT, "the trace has nothing of this time: it is %.9f s long",
+		       (double)(r->read_ns - r->start_ns) / 1e9);
 }
 
 static int pass(struct run *r, struct err *e)
@@ -149,13 +145,13 @@ static int pass(struct run *r, struct err *e)
 	}
 	if (!r->begun)
 		return err_set(e, -ENOENT, "the trace has no events");
-	if (!r->counted)
-		return no_events(r, e);
 	if (!r->over)
-		return 0;
+		return r->counted ? 0 : is_behind_the_trace(r, e);
 	r->last_ns = r->to_ns;
 	for (size_t i = 0; !ret && i < r->nasked; i++)
 		ret = trace_profile_stop(r->asked[i], r->in.trace, r->to_ns, e);
+	if (!ret && r->perfetto)
+		ret = trace_to_perfetto_stop(r->perfetto, r->to_ns, e);
 	return ret;
 }
 
@@ -208,15 +204,37 @@ static bool is_text(const struct output_format *f)
 	return strcmp(f->name, "pprof") != 0;
 }
 
+static bool is_stdout(const char *path)
+{
+	return path && !strcmp(path, "/dev/stdout");
+}
+
 static bool on_terminal(const char *path)
 {
-	return path && !strcmp(path, "/dev/stdout") && isatty(STDOUT_FILENO);
+	return is_stdout(path) && isatty(STDOUT_FILENO);
+}
+
+/* Who starts us without a stdout hears of it now; main() sees to it that the number is not one of our files. */
+static int check_stdout(const struct trace_opts *o, struct err *e)
+{
+	bool used = o->events || trace_opt_summary(o) || is_stdout(o->perfetto) ||
+		    is_stdout(o->cut);
+	int flags = fcntl(STDOUT_FILENO, F_GETFL);
+
+	for (int k = 0; k < TRACE_PROFILE_KINDS; k++)
+		used |= is_stdout(o->pprof[k]);
+	if (!used || flags < 0 || (flags & O_ACCMODE) != O_RDONLY)
+		return 0;
+	return err_set(e, -EBADF, "stdout is closed, or cannot be written to");
 }
 
 static int check_outputs(const struct run *r, struct err *e)
 {
 	const struct trace_opts *o = r->o;
-	int ret = check_output(r, o->perfetto, e);
+	int ret = check_stdout(o, e);
+
+	if (!ret)
+		ret = check_output(r, o->perfetto, e);
 
 	if (!ret)
 		ret = check_output(r, o->cut, e);
@@ -295,6 +313,7 @@ static int write_cut(void *arg, FILE *f, struct err *e)
 	r->cuts = !ret;
 	if (!ret)
 		ret = pass(r, e);
+	r->passed = !ret;
 	if (!ret)
 		ret = exectrace_cut_finish(r->in.trace, &from, &to, e);
 	if (!ret)
@@ -303,9 +322,18 @@ static int write_cut(void *arg, FILE *f, struct err *e)
 	return ret;
 }
 
+/* All else that is asked for is written even if nothing is left for the cut. */
 static int cut_or_pass(struct run *r, struct err *e)
 {
-	return r->o->cut ? put_file(r, r->o->cut, write_cut, r, e) : pass(r, e);
+	const struct trace_opts *o = r->o;
+	bool else_asked = o->perfetto || o->events || r->nasked || r->summary;
+	int ret = o->cut ? put_file(r, o->cut, write_cut, r, e) : pass(r, e);
+
+	if (ret != -ENOENT || !r->passed || !else_asked)
+		return ret;
+	tell("%s: loss: %s", r->in.name, e->msg);
+	r->status = EXIT_LOSSES;
+	return 0;
 }
 
 static int write_perfetto(void *arg, FILE *f, struct err *e)

@@ -747,6 +747,15 @@ static int show(struct trace_to_perfetto *p, struct err *e)
 	return ret;
 }
 
+/* A slice that is open reaches to the last event, so there is one at the end: the counters. */
+int trace_to_perfetto_stop(struct trace_to_perfetto *p, int64_t time_ns, struct err *e)
+{
+	int ret = p->tracks.shown ? 0 : show(p, e);
+
+	p->has[PROGRAM_GOROUTINES] = p->has[PROGRAM_RUNNING] = false;
+	return ret ? ret : count_all(p, (uint64_t)(time_ns - p->start_ns), e);
+}
+
 int trace_to_perfetto_event(struct trace_to_perfetto *p, const struct exectrace *t,
 			    const struct trace_event *ev, int64_t start_ns, bool before,
 			    struct err *e)

@@ -261,6 +261,12 @@ static bool number(struct perfetto *p, enum kind kind, struct perfetto_text text
 	return told(n, &n->numbers.at[id], text, iid);
 }
 
+/* A slice has a name, and a note a value, also where a program gave "", or a damaged trace does not tell it. */
+static struct perfetto_text some(struct perfetto_text text)
+{
+	return text.len ? text : text_of("(none)");
+}
+
 static bool keyed(struct perfetto *p, uint32_t key, struct perfetto_text text, uint64_t *iid)
 {
 	while (p->keyed.n <= key)
@@ -332,8 +338,9 @@ static bool put_notes(struct perfetto *p, const struct perfetto_event *ev, pb_no
 		ok = number(p, NOTE_NAMES, text_of(from->name), &n->name_iid);
 		n->has_name_iid = true;
 		if (ok && from->text.at)
-			ok = from->key ? keyed(p, from->key, from->text, &n->string_value_iid) :
-					 number(p, NOTE_TEXTS, from->text, &n->string_value_iid);
+			ok = from->key ?
+				     keyed(p, from->key, from->text, &n->string_value_iid) :
+				     number(p, NOTE_TEXTS, some(from->text), &n->string_value_iid);
 		n->has_string_value_iid = n->string_value_iid != 0;
 		n->has_int_value = !from->text.at;
 		n->int_value = from->number;
@@ -368,7 +375,7 @@ int perfetto_event(struct perfetto *p, const struct perfetto_event *ev, struct e
 	event.track_uuid = ev->track;
 	packet.timestamp = ev->time_ns;
 	if (named)
-		ok = number(p, NAMES, ev->name, &event.name_iid) &&
+		ok = number(p, NAMES, some(ev->name), &event.name_iid) &&
 		     number(p, CATEGORIES, text_of(ev->category), &category) &&
 		     put_notes(p, ev, notes, ptrs, &event);
 	event.has_name_iid = event.name_iid != 0;

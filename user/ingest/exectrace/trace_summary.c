@@ -295,6 +295,8 @@ static bool vanish(struct trace_summary *s, struct live_goroutine *g, int64_t no
 	*empty = (uint32_t)(g - s->live.at);
 	trace_kinds_gone(&s->regions, (uint64_t)g->id);
 	map_del(&s->by_g, (uint64_t)g->id);
+	if (before)
+		s->peak = s->by_g.n;
 	if (g->exists && !before && (!spend(s, g, now_ns, false) || !settle(s, g, now_ns, true)))
 		return false;
 	free_cells(s, g);
@@ -309,7 +311,7 @@ static bool enter(struct trace_summary *s, struct live_goroutine *g,
 	if (!g->exists)
 		g->created = t->from == TRACE_G_NOT_EXIST && !before;
 	g->exists = true;
-	if (!before && s->by_g.n > s->peak)
+	if (before || s->by_g.n > s->peak)
 		s->peak = s->by_g.n;
 	return key_of(s, t, &g->key);
 }
