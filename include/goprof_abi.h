@@ -55,6 +55,7 @@ struct gpb_tally {
 	__u64 lost[GPB_LOSS_COUNT];
 	__u64 samples; /* by a CPU clock, whatever became of them */
 	/* These are counted where many targets share table and ring. */
+	__u64 taken_ns; /* that sampling took of its CPU time, without what the kernel does around it */
 	__u64 stacks; /* entries put into the table of stacks */
 	__u64 sent;   /* bytes put into the ring, headers included */
 };

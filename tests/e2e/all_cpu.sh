@@ -120,13 +120,16 @@ idle_files=$(for i in 1 2 3 4 5 6; do file_of "${pid[idle$i]}"; done | wc -l)
 [ "$idle_files" -le 2 ] && pass all_cpu/idle || fail all_cpu/idle "$idle_files profiles of processes that sleep"
 kill "${pid[late]}"
 
+# What all samples stand for is the CPU time that the kernel charged, within 10 %.
+judge_whole_hits() { judge_charged "$1" 0.9 1.1; }
+
 # ---- one floods: it loses, and the others do not
 launch flood "$new" flood
 kill -STOP "${pid[flood]}"
 busy="b31 b11 flood"
 meanwhile() { :; }
 RUN=160
-observe -F 10000
+observe -F 10000 --host-budget=0,0
 flooded() {
 	has '^loss: [0-9]* samples of more distinct stacks' "$TMP/comments.flood" || { echo "it lost nothing: $(grep -E '^hits' "$TMP/comments.flood")"; return 1; }
 	grep -qE "pid ${pid[flood]} \(hosted[^)]*\): [0-9]+ samples of more distinct stacks" "$TMP/err" || { echo "nobody told it"; return 1; }
@@ -139,6 +142,20 @@ judge judge_unhurt "$TMP/comments.b31" 0.02
 judge judge_unhurt "$TMP/comments.b11" 0.02
 judge judge_split "$(file_of "${pid[b31]}")" first 0.75
 outcome all_cpu/untouched
+
+# ---- a budget that is far too small: fewer samples, which stand for more
+kill "${pid[flood]}"
+busy="b31 b11"
+observe -F 10000 --host-budget=0,0.01%
+slowed() {
+	grep -qE '^goprof-bpf: cost: .* of one CPU, no bound\); sampling took .* at most 0.01 %\)$' "$TMP/err" || { echo "no receipt: $(grep cost: "$TMP/err")"; return 1; }
+	grep -qE '^goprof-bpf: cost: samples were taken at 1/[0-9]+ of the rate' "$TMP/err" || { echo "it was not slowed down: $(grep cost: "$TMP/err")"; return 1; }
+	grep -qE '^rate: [0-9.]+ Hz at the end' "$TMP/comments.b31" || { echo "the profile does not tell"; return 1; }
+}
+judge slowed
+judge judge_totals "$TMP/totals"
+judge judge_whole_hits "$TMP/comments.b31"
+outcome all_cpu/budget
 
 # ---- those that are named; one of them is none
 sleep 300 &

@@ -72,7 +72,7 @@ judge ask one
 for ((i = 0; i < BUSY; i++)); do BEFORE[i]=$(ticks_of "${PIDS[i]}"); done
 flood_before=$(ticks_of $FLOOD)
 
-"$GOPROF" --all --match "cmd=$TMP/bin/" --cpu --heap -F 10000 -d 3600s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
+"$GOPROF" --all --match "cmd=$TMP/bin/" --cpu --heap -F 10000 --host-budget=0,0 -d 3600s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
 PROF=$!
 STARTED+=($PROF)
 for ((i = 0; i < 1200; i++)); do

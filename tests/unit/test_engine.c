@@ -142,6 +142,8 @@ static void process_ends(pid_t pid)
 
 static struct kind {
 	int fd, opened, begun, stopped, drained, put, removed, forgotten, drain_fails;
+	int slowed;
+	uint64_t taken_ns;
 	pid_t refuses, fails;
 } k, other;
 
@@ -247,6 +249,17 @@ static int k_done(void *state, struct err *e)
 	return 0;
 }
 
+static uint64_t k_taken_ns(void *state)
+{
+	return ((struct kind *)state)->taken_ns;
+}
+
+static bool k_slow_down(void *state)
+{
+	((struct kind *)state)->slowed++;
+	return true;
+}
+
 static const struct engine_kind kind = {
 	.name = "fake",
 	.reads = true,
@@ -259,6 +272,8 @@ static const struct engine_kind kind = {
 	.forget = k_forget,
 	.begin = k_begin,
 	.tick = k_tick,
+	.taken_ns = k_taken_ns,
+	.slow_down = k_slow_down,
 	.stop = k_stop,
 	.drain = k_drain,
 	.profile = k_profile,
@@ -316,6 +331,15 @@ static int setup(void **state)
 	memset(procs, 0, sizeof(procs));
 	k = other = (struct kind){ 0 };
 	nsunk = 0;
+	return engine_open(&o, &only, 1, 4, &en, NULL);
+}
+
+static int setup_bounded(void **state)
+{
+	struct collect_opts o = { .host_taken_ppm = 50000 };
+
+	setup(state);
+	engine_free(en);
 	return engine_open(&o, &only, 1, 4, &en, NULL);
 }
 
@@ -399,6 +423,61 @@ static void its_clock_is_not_read_once_the_number_is_free(void **state)
 	process_ends(1);
 	assert_int_equal(engine_poll(en, NULL), 0);
 	assert_true(!t->cpu_exact && t->cpu_ns == cpu_ns);
+}
+
+static void takes(uint64_t ms)
+{
+	k.taken_ns += ms * 1000000;
+	assert_int_equal(engine_tick(en, NULL), 0);
+}
+
+/* 5 % of a second are 50 ms, which may be taken ahead. What was taken before the window does not count. */
+static void what_takes_too_much_is_slowed_down(void **state)
+{
+	(void)state;
+	add(1);
+	k.taken_ns = 1000000000;
+	for (int i = 1; i <= 2; i++) {
+		assert_int_equal(engine_begin(en, NULL), 0);
+		k.slowed = 0;
+		takes(40);
+		assert_int_equal(k.slowed, 0);
+		takes(15);
+		assert_int_equal(k.slowed, 1);
+		takes(40); /* since then */
+		assert_int_equal(k.slowed, 1);
+		takes(15);
+		assert_int_equal(k.slowed, 2);
+		assert_int_equal(engine_cost(en).slowed, 2);
+		assert_int_equal(engine_cost(en).taken_ns, 110000000);
+		end_window();
+	}
+}
+
+static int setup_idle(void **state)
+{
+	struct collect_opts o = { .host_own_ppm = 1 };
+
+	setup(state);
+	engine_free(en);
+	return engine_open(&o, &only, 1, 4, &en, NULL);
+}
+
+/* A millionth of five seconds. */
+static void whoever_works_too_much_himself_is_told(void **state)
+{
+	clock_t began;
+
+	(void)state;
+	add(1);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	began = clock();
+	while (clock() - began < CLOCKS_PER_SEC / 1000)
+		;
+	assert_false(engine_cost(en).own_above);
+	takes(0);
+	assert_true(engine_cost(en).own_above && engine_cost(en).own_ns >= 900000);
+	assert_int_equal(k.slowed, 0); /* that would not help */
 }
 
 /* Its slot is not given away in the same window: its samples are still in the tables. */
@@ -630,6 +709,10 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(its_clock_is_not_read_once_the_number_is_free,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(what_takes_too_much_is_slowed_down, setup_bounded,
+						teardown),
+		cmocka_unit_test_setup_teardown(whoever_works_too_much_himself_is_told, setup_idle,
+						teardown),
 		cmocka_unit_test_setup_teardown(exec_makes_another_target, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_exec_is_believed_by_its_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_that_is_observed_rests, setup, teardown),

@@ -118,6 +118,15 @@ static void many(void **state)
 	good("-p 7 -p 7 --heap"); /* that is one process */
 	assert_true(good("--all --heap --block --source=read").heap);
 	assert_true(good("--all --goroutine").duration_ns < 1000000000);
+	o = good("--all");
+	assert_true(o.collect.host_own_ppm == 20000 && o.collect.host_taken_ppm == 50000);
+	o = good("-p 7 -p 8 --host-budget 0,0.5%");
+	assert_true(!o.collect.host_own_ppm && o.collect.host_taken_ppm == 5000);
+	bad("-p 7 --host-budget=2%,5%", "--host-budget is for many processes: add --all");
+	bad("--all --host-budget=2%",
+	    "--host-budget: '2%' is not two shares of CPU time such as 2%,5% or 0,0 (no bound)");
+	bad("--all --host-budget=x,5%",
+	    "--host-budget: 'x,5%' is not two shares of CPU time such as 2%,5% or 0,0 (no bound)");
 	bad("--all --cpu --wait", "--wait is not yet possible with --all: what programs record "
 				  "themselves is read, and only CPU time is sampled");
 	bad("-p 7 -p 8 --mutex --source=probe",
@@ -423,7 +432,7 @@ static void help_tells_the_truth(void **state)
 			fail_msg("%s: %s", word, e.msg);
 		options++;
 	}
-	assert_int_equal(options, 31); /* "--" is one of them */
+	assert_int_equal(options, 32); /* "--" is one of them */
 }
 
 int main(void)

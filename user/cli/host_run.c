@@ -17,11 +17,8 @@
 #include "probe/family.h"
 #include "profile/graft.h"
 
-/*
- * A program that has just started is looked at at once, together with those that started during the look before. Each look is a
- * fork: where there were so many, the next waits for a tick.
- */
-enum { NEWS_MANY = 8, TEXT_COUNTED = 64 };
+/* What has just started is looked at at once. Each look is a fork: after many in one, and above the budget, the next waits. */
+enum { NEWS_MANY = 8, APART_TICKS = 3, TEXT_COUNTED = 64 };
 
 struct run {
 	const struct host_opts *o;
@@ -29,11 +26,11 @@ struct run {
 	struct survey survey;
 	struct engine *engine;
 	struct family *family;
-	VEC(pid_t) news; /* called exec, and were not looked at */
-	struct map
-		execs; /* pid -> when it called exec last, monotonic: of those and the ones that are looked at */
+	VEC(pid_t) news;  /* called exec, and were not looked at */
+	struct map execs; /* pid -> when it called exec last, monotonic; while news wait */
 	struct map begun; /* slot of a target -> how long after its exec it was begun with, in ns */
 	size_t looked_at; /* by the last look */
+	unsigned ticks;	  /* since then */
 	size_t wanted;	  /* at the start: processes that the table promises */
 	VEC(pid_t) others; /* that were named, and are not in the survey */
 	struct map lives;  /* pid -> programs of it that have files */
@@ -45,8 +42,8 @@ struct run {
 	} kinds[ENGINE_KINDS_MAX];
 	size_t failed; /* processes that could not be profiled */
 	size_t ended, became, started, files;
-	bool lossy, broken; /* broken: the run itself */
-	bool made_dir;
+	bool lossy, broken, made_dir; /* broken: the run itself */
+	bool put_off;		      /* looks waited for the budget */
 	uint64_t lasted_ns;
 };
 
@@ -350,6 +347,7 @@ static void begin_look(struct run *r)
 		r->lossy = true;
 	}
 	r->looked_at = r->news.n;
+	r->ticks = 0;
 	r->news.n = 0;
 }
 
@@ -372,11 +370,18 @@ static void go_on_looking(struct run *r)
 		map_fini(&r->execs);
 }
 
+static bool look_is_due(struct run *r, bool tick)
+{
+	bool above = engine_cost(r->engine).own_above;
+
+	r->ticks += tick;
+	r->put_off |= above;
+	return above ? r->ticks >= APART_TICKS : tick || r->looked_at < NEWS_MANY;
+}
+
 static void look_at_news(struct run *r, bool tick)
 {
-	bool due = tick || r->looked_at < NEWS_MANY;
-
-	if (survey_fd(&r->survey) < 0 && r->news.n && due)
+	if (survey_fd(&r->survey) < 0 && r->news.n && look_is_due(r, tick))
 		begin_look(r);
 	if (survey_fd(&r->survey) >= 0)
 		go_on_looking(r);
@@ -788,6 +793,7 @@ int host_run(const struct host_opts *o)
 	observe(&r);
 	write_pages(&r);
 	tell_end(&r);
+	summary_cost(engine_cost(r.engine), r.put_off, &o->collect);
 	if (r.broken)
 		return EXIT_FAILED;
 	return r.lossy ? EXIT_LOSSES : EXIT_DONE;

@@ -217,3 +217,37 @@ void summary_fini(struct summary *s)
 {
 	vec_fini(&s->rows);
 }
+
+/* ---- the receipt ---- */
+
+enum { BOUND_TEXT = 32 };
+
+static double percent(uint64_t part, uint64_t of)
+{
+	return of ? 100.0 * (double)part / (double)of : 0;
+}
+
+static void bound_text(unsigned ppm, char buf[BOUND_TEXT])
+{
+	if (ppm)
+		snprintf(buf, BOUND_TEXT, "at most %g %%", ppm / 1e4);
+	else
+		snprintf(buf, BOUND_TEXT, "no bound");
+}
+
+void summary_cost(struct engine_cost c, bool put_off, const struct collect_opts *o)
+{
+	char own[BOUND_TEXT], taken[BOUND_TEXT];
+
+	bound_text(o->host_own_ppm, own);
+	bound_text(o->host_taken_ppm, taken);
+	tell("cost: in the window %.2f s of CPU time (%.2g %% of one CPU, %s); sampling took %.2f s of "
+	     "the processes' %.2f s (%.2g %%, %s)",
+	     (double)c.own_ns / 1e9, percent(c.own_ns, c.lasted_ns), own, (double)c.taken_ns / 1e9,
+	     (double)c.cpu_ns / 1e9, percent(c.taken_ns, c.cpu_ns), taken);
+	if (put_off)
+		tell("cost: programs that started were looked at 0.3 s apart, to keep to --host-budget");
+	if (c.slowed)
+		tell("cost: samples were taken at 1/%u of the rate at the end, to keep to --host-budget",
+		     1u << c.slowed);
+}

@@ -11,7 +11,9 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
+#include "engine/engine.h"
 #include "profile/profile.h"
+#include "subject/open.h"
 
 enum { SUMMARY_TOP = 5, SUMMARY_NAME = 96, SUMMARY_ROWS = 20 };
 
@@ -55,5 +57,8 @@ bool summary_add(struct summary *s, const struct summary_row *row, const struct 
 void summary_print(struct summary *s, uint64_t window_ns, FILE *f);
 
 void summary_fini(struct summary *s);
+
+/* Tells what the window cost, beside its bounds. @put_off: for that, programs that started were looked at later. */
+void summary_cost(struct engine_cost c, bool put_off, const struct collect_opts *o);
 
 #endif

@@ -32,6 +32,7 @@ enum {
 	O_LABELS,
 	O_TYPES,
 	O_BUDGET,
+	O_HOST_BUDGET,
 	O_FORMAT,
 	O_MODE,
 	O_FOLLOW,
@@ -64,6 +65,7 @@ static const struct option table[] = {
 	{ "labels", no_argument, NULL, O_LABELS },
 	{ "types", no_argument, NULL, O_TYPES },
 	{ "budget", required_argument, NULL, O_BUDGET },
+	{ "host-budget", required_argument, NULL, O_HOST_BUDGET },
 	{ "format", required_argument, NULL, O_FORMAT },
 	{ "follow", no_argument, NULL, O_FOLLOW },
 	{ "all", no_argument, NULL, O_ALL },
@@ -78,7 +80,8 @@ static const struct option table[] = {
 
 /* Which options were given, for those that make no sense without another one. */
 struct given {
-	bool frequency, source, heap_rate, block_rate, mutex_fraction, wait_rate, budget;
+	bool frequency, source, heap_rate, block_rate, mutex_fraction, wait_rate, budget,
+		host_budget;
 };
 
 /* ---- values ---- */
@@ -334,6 +337,25 @@ static int set_budget(struct opts *o, const char *s, struct err *e)
 	return 0;
 }
 
+/* "2%,5%" */
+static int set_host_budget(struct opts *o, const char *s, struct err *e)
+{
+	const char *comma = strchr(s, ',');
+	char own[32] = "";
+	uint64_t own_ppm, taken_ppm;
+
+	if (comma && (size_t)(comma - s) < sizeof(own))
+		memcpy(own, s, (size_t)(comma - s));
+	if (!comma || !opt_share(own, &own_ppm) || !opt_share(comma + 1, &taken_ppm))
+		return err_set(e, -EINVAL,
+			       "--host-budget: '%s' is not two shares of CPU time such as 2%%,5%% "
+			       "or 0,0 (no bound)",
+			       s);
+	o->collect.host_own_ppm = (unsigned)own_ppm;
+	o->collect.host_taken_ppm = (unsigned)taken_ppm;
+	return 0;
+}
+
 static int set_source(struct opts *o, const char *s, struct err *e)
 {
 	if (!strcmp(s, "auto"))
@@ -463,6 +485,9 @@ static int set_value(struct opts *o, struct given *g, int opt, const char *s, st
 	case O_BUDGET:
 		g->budget = true;
 		return set_budget(o, s, e);
+	case O_HOST_BUDGET:
+		g->host_budget = true;
+		return set_host_budget(o, s, e);
 	case O_FORMAT:
 		return set_format(o, s, e);
 	case O_MATCH:
@@ -588,6 +613,8 @@ static int check_picks(const struct opts *o, const struct given *g, struct err *
 
 	if (option && !o->all)
 		return err_set(e, -EINVAL, "%s is for all processes: add --all", option);
+	if (g->host_budget && !o->all && o->npids < 2)
+		return err_set(e, -EINVAL, "--host-budget is for many processes: add --all");
 	if (o->dry_run && !o->all && o->npids < 2)
 		return err_set(e, -EINVAL, "--dry-run is for many processes: add --all");
 	return o->all || o->npids > 1 ? check_many(o, g, e) : 0;
@@ -653,7 +680,9 @@ int opt_parse(int argc, char **argv, struct opts *o, struct err *e)
 			     .block_rate = 10000,
 			     .mutex_fraction = 10,
 			     .wait_rate = NS_PER_MS,
-			     .budget_ppm = 50000 },
+			     .budget_ppm = 50000,
+			     .host_own_ppm = 20000,
+			     .host_taken_ppm = 50000 },
 	};
 	const char *value = NULL;
 	int opt, ret;

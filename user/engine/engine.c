@@ -2,12 +2,16 @@
 #include "engine/engine.h"
 
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/nofile.h"
 #include "base/vec.h"
 
 enum { EVENTS = 64, LOOKS = 8 };
+
+#define STRETCH_NS     5000000000ull /* what may be used in this time may be used at once */
+#define STRETCH_CPU_NS 1000000000ull
 
 struct engine {
 	struct collect_opts o;
@@ -20,8 +24,11 @@ struct engine {
 	VEC(struct engine_target *) at; /* all of this window */
 	struct engine_target *slots[GPB_CPU_TARGETS];
 	uint16_t generation[GPB_CPU_TARGETS];
-	size_t on;   /* targets */
-	size_t look; /* the target that is looked at next */
+	size_t on;	       /* targets */
+	size_t look;	       /* the target that is looked at next */
+	uint64_t forgotten_ns; /* CPU time in this window of targets that are forgotten */
+	/* when the window began, and when the clocks were slowed down last; both as if counted from 0 */
+	struct engine_cost at_begin, at_stretch, cost;
 	int ep;
 };
 
@@ -286,6 +293,78 @@ void engine_exec(struct engine *en, pid_t pid, uint64_t when_ns)
 		target_end(en, t, ENGINE_BECAME);
 }
 
+/* ---- what it costs ---- */
+
+static uint64_t own_ns(void)
+{
+	struct rusage r;
+	uint64_t ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	if (getrusage(RUSAGE_CHILDREN, &r))
+		return ns;
+	return ns + (uint64_t)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1000000000u +
+	       (uint64_t)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1000u;
+}
+
+static struct engine_cost cost_now(const struct engine *en)
+{
+	struct engine_cost c = { .lasted_ns = now_ns(CLOCK_MONOTONIC),
+				 .own_ns = own_ns(),
+				 .cpu_ns = en->forgotten_ns };
+
+	for (size_t i = 0; i < en->at.n; i++)
+		c.cpu_ns += en->at.at[i]->cpu_ns;
+	for (size_t k = 0; k < en->nkinds; k++)
+		if (en->kinds[k].kind->taken_ns)
+			c.taken_ns += en->kinds[k].kind->taken_ns(en->kinds[k].state);
+	return c;
+}
+
+/* From @from to @to. */
+static struct engine_cost cost_since(const struct engine_cost *from, const struct engine_cost *to)
+{
+	return (struct engine_cost){ .lasted_ns = to->lasted_ns - from->lasted_ns,
+				     .own_ns = to->own_ns - from->own_ns,
+				     .cpu_ns = to->cpu_ns - from->cpu_ns,
+				     .taken_ns = to->taken_ns - from->taken_ns };
+}
+
+static bool above(uint64_t used_ns, unsigned ppm, uint64_t of_ns, uint64_t least_ns)
+{
+	return ppm &&
+	       (double)used_ns > (double)ppm / 1e6 * (double)(of_ns > least_ns ? of_ns : least_ns);
+}
+
+/* A new stretch begins where something was slowed down: that it was above is over. */
+static void keep_budget(struct engine *en)
+{
+	struct engine_cost now = cost_now(en), s = cost_since(&en->at_stretch, &now);
+	unsigned slowed = en->cost.slowed;
+
+	en->cost = cost_since(&en->at_begin, &now);
+	en->cost.slowed = slowed;
+	en->cost.own_above = above(en->cost.own_ns, en->o.host_own_ppm, en->cost.lasted_ns,
+				   STRETCH_NS);
+	if (!above(s.taken_ns, en->o.host_taken_ppm, s.cpu_ns, STRETCH_CPU_NS))
+		return;
+	en->at_stretch = now;
+	for (size_t k = 0; k < en->nkinds; k++)
+		if (en->kinds[k].kind->slow_down)
+			en->cost.slowed += en->kinds[k].kind->slow_down(en->kinds[k].state);
+}
+
+static void begin_cost(struct engine *en)
+{
+	en->forgotten_ns = 0;
+	en->at_begin = en->at_stretch = cost_now(en);
+	en->cost = (struct engine_cost){ 0 };
+}
+
+struct engine_cost engine_cost(const struct engine *en)
+{
+	return en->cost;
+}
+
 /* ---- the window ---- */
 
 static int open_kind(struct engine *en, const struct engine_kind *kind, unsigned expected,
@@ -353,6 +432,7 @@ int engine_begin(struct engine *en, struct err *e)
 	}
 	for (size_t k = 0; !ret && k < en->nkinds; k++)
 		ret = en->kinds[k].kind->begin(en->kinds[k].state, e);
+	begin_cost(en);
 	return ret;
 }
 
@@ -404,6 +484,7 @@ int engine_tick(struct engine *en, struct err *e)
 	}
 	for (size_t k = 0; !ret && k < en->nkinds; k++)
 		ret = en->kinds[k].kind->tick(en->kinds[k].state, en->on, e);
+	keep_budget(en);
 	return ret;
 }
 
@@ -468,6 +549,7 @@ static void forget_ended(struct engine *en)
 			en->at.at[n++] = t;
 			continue;
 		}
+		en->forgotten_ns += t->cpu_ns;
 		en->slots[at] = NULL;
 		en->generation[at]++;
 		target_forget(en, t);
@@ -505,6 +587,7 @@ int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 		target_read(t);
 		t->until_ns = now_ns(CLOCK_MONOTONIC);
 	}
+	keep_budget(en);
 	ret = drain(en, e);
 	for (size_t i = 0; !ret && i < en->at.n; i++)
 		hand_over(en, en->at.at[i], sink, arg);

@@ -91,6 +91,10 @@ struct engine_kind {
 	int (*begin)(void *state, struct err *e);
 	/* Each 100 ms or so in a window; @targets are on now. */
 	int (*tick)(void *state, size_t targets, struct err *e);
+	/* What it took of all targets' CPU time since it was opened. May be NULL, and so may the next one. */
+	uint64_t (*taken_ns)(void *state);
+	/* Takes half as much from now on, until the window ends. False: it cannot take less. */
+	bool (*slow_down)(void *state);
 	/* The end of a window: on return nothing is added any more. */
 	void (*stop)(void *state);
 	/*
@@ -138,6 +142,20 @@ int engine_fd(const struct engine *en); /* to be polled for reading */
 int engine_poll(struct engine *en, struct err *e);
 /* To be called each 100 ms or so in a window. */
 int engine_tick(struct engine *en, struct err *e);
+
+/*
+ * What the window has cost, at its last tick or its end. Where kinds take more than collect_opts.host_taken_ppm of the targets'
+ * CPU time, they are slowed down. What our own work beyond host_own_ppm of one CPU is, the caller knows: it does less.
+ */
+struct engine_cost {
+	uint64_t lasted_ns;
+	uint64_t own_ns;   /* CPU time of this process and of its children that have ended */
+	uint64_t cpu_ns;   /* of all targets */
+	uint64_t taken_ns; /* of that, by kinds */
+	unsigned slowed;   /* how often something took half as much */
+	bool own_above;	   /* own_ns is above the bound, over five seconds or more */
+};
+struct engine_cost engine_cost(const struct engine *en);
 
 /* How many are on. */
 size_t engine_targets(const struct engine *en);

@@ -28,6 +28,8 @@ struct collect_opts {
 	uint64_t window_ns;	 /* how long the profile will last, 0: unknown */
 	/* largest share of the target's CPU time that probes may take; 0: no bound */
 	unsigned budget_ppm;
+	/* many targets: of one CPU for our own work, and of the targets' CPU time; 0: no bound */
+	unsigned host_own_ppm, host_taken_ppm;
 	uint64_t budget_ahead_ns; /* what they may take before that bound applies */
 	enum source source;	  /* only SOURCE_ENABLE writes to the target */
 	bool verbose;		  /* report each step */

@@ -31,6 +31,7 @@ enum {
 	RING_MIN = 4 << 20,	    /* twice this is resident, since it is mapped twice */
 	RING_MAX = 8 << 20,
 	DRAIN_TICKS = 10, /* the table is emptied at least so often */
+	WEIGHT_MAX = 64,  /* a tick may stand for so many at the wanted rate */
 };
 
 struct host_clock {
@@ -439,11 +440,43 @@ static void host_remove(void *state, struct engine_target *t)
 
 /* ---- the window ---- */
 
+/* Ticks @weight times as far apart, of which each counts for so many. A CPU that is offline keeps its clock as it was. */
+static void set_weight(struct host *h, uint64_t weight)
+{
+	uint64_t period = h->period_ns * weight;
+
+	for (size_t i = 0; i < h->clocks.n; i++)
+		ioctl(h->clocks.at[i].fd, PERF_EVENT_IOC_PERIOD, &period);
+	__atomic_store_n(&h->obj->data->tick_weight, weight, __ATOMIC_RELAXED);
+}
+
+static bool host_slow_down(void *state)
+{
+	struct host *h = state;
+	uint64_t weight = h->obj->data->tick_weight;
+
+	if (weight >= WEIGHT_MAX)
+		return false;
+	set_weight(h, 2 * weight);
+	return true;
+}
+
+static uint64_t host_taken_ns(void *state)
+{
+	struct host *h = state;
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < GPB_CPU_TARGETS; i++)
+		ns += h->obj->bss->tallies[i].taken_ns;
+	return ns;
+}
+
 static int host_begin(void *state, struct err *e)
 {
 	struct host *h = state;
 
 	h->ticks = 0;
+	set_weight(h, 1);
 	for (size_t i = 0; i < h->clocks.n; i++)
 		if (ioctl(h->clocks.at[i].fd, PERF_EVENT_IOC_ENABLE, 0))
 			return err_sys(e, "starting the clock of a CPU");
@@ -519,6 +552,9 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 
 	if (!ret)
 		ret = prof_comment(p, e, "rate: %.2f Hz of each CPU", 1e9 / (double)h->period_ns);
+	if (!ret && h->obj->data->tick_weight > 1)
+		ret = prof_comment(p, e, "rate: %.2f Hz at the end, to keep to --host-budget",
+				   1e9 / (double)(h->period_ns * h->obj->data->tick_weight));
 	if (!ret)
 		ret = prof_comment(p, e, "hits: %llu samples, %.3f s of CPU time",
 				   (unsigned long long)s->samples,
@@ -610,6 +646,8 @@ const struct engine_kind engine_cpu = {
 	.forget = host_forget,
 	.begin = host_begin,
 	.tick = host_tick,
+	.taken_ns = host_taken_ns,
+	.slow_down = host_slow_down,
 	.stop = host_stop,
 	.drain = host_drain,
 	.profile = host_profile,
