@@ -16,8 +16,22 @@ Q := $(if $(filter 1,$(V)),,@)
 # Shows what is made, unless the command itself is shown.
 say = $(if $(Q),@printf '  %-8s%s\n' '$1' '$2')
 
+# ARCH=arm64 on another machine builds for arm64, under build/arm64 and with the libraries in SYSROOT.
+HOST_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(shell uname -m)))
+ifneq ($(origin ARCH),command line)
+ARCH := $(HOST_ARCH)
+endif
+TRIPLET_amd64 := x86_64-linux-gnu
+TRIPLET_arm64 := aarch64-linux-gnu
+TRIPLET := $(or $(TRIPLET_$(ARCH)),$(error ARCH=$(ARCH) is neither amd64 nor arm64))
+CROSS := $(if $(filter $(HOST_ARCH),$(ARCH)),,$(TRIPLET)-)
+SYSROOT ?= $(HOME)/.cache/goprof-bpf/$(ARCH)
+# In front of what looks for libraries. (What make exports does not reach $(shell).)
+CROSS_ENV := $(if $(CROSS),CROSS=$(CROSS) ARCH=$(ARCH) SYSROOT='$(SYSROOT)' PKG_CONFIG_SYSROOT_DIR='$(SYSROOT)' \
+	PKG_CONFIG_LIBDIR='$(SYSROOT)/usr/lib/$(TRIPLET)/pkgconfig')
+
 # ASAN=1 makes the plain targets use the sanitized build.
-O ?= build
+O ?= build$(CROSS:$(TRIPLET)-=/$(ARCH))
 B := $(if $(filter 1,$(ASAN)),$O/asan,$O)
 export O
 T ?= 60
@@ -26,11 +40,11 @@ T ?= 60
 
 DEPS := tests/support/deps.sh
 ifneq ($(filter deps demo test,$(GOALS)),)
-MISSING := $(shell CC=gcc $(DEPS) install)
+MISSING := $(shell $(CROSS_ENV) CC=$(CROSS)gcc $(DEPS) install)
 else ifneq ($(filter fuzz,$(GOALS)),)
 MISSING := $(shell CC=gcc $(DEPS) fuzz)
 else ifneq ($(filter-out clean help uninstall,$(GOALS)),)
-MISSING := $(shell CC=gcc $(DEPS) check)
+MISSING := $(shell $(CROSS_ENV) CC=$(CROSS)gcc $(DEPS) check)
 endif
 ifneq ($(MISSING),)
 $(error $(MISSING))
@@ -39,20 +53,20 @@ endif
 # ---- flags --------------------------------------------------------------------------------------
 
 ifeq ($(origin CC),default)
-CC := gcc
+CC := $(CROSS)gcc$(if $(CROSS), --sysroot=$(SYSROOT))
 endif
 CLANG ?= clang
 BPFTOOL ?= bpftool
 LIBS := libbpf libelf libdw zlib libprotobuf-c capstone jansson
-MULTIARCH := $(or $(shell $(CC) -print-multiarch 2>/dev/null),$(shell uname -m)-linux-gnu)
+MULTIARCH := $(or $(shell $(CC) -print-multiarch 2>/dev/null),$(TRIPLET))
 WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
 	$(if $(filter 1,$(WERROR)),-Werror)
 OPT ?= -O2 -g
-LIB_CFLAGS := $(shell pkg-config --cflags $(LIBS) 2>/dev/null)
-LIB_LDLIBS := $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lm -lpthread
+LIB_CFLAGS := $(shell $(CROSS_ENV) pkg-config --cflags $(LIBS) 2>/dev/null)
+LIB_LDLIBS := $(shell $(CROSS_ENV) pkg-config --libs $(LIBS) 2>/dev/null) -lm -lpthread
 # The program runs as root, so tables that are written once at the start become read-only.
 LDFLAGS ?= -Wl,-z,relro,-z,now
-CMOCKA_LIBS := $(shell pkg-config --libs cmocka 2>/dev/null || echo -lcmocka)
+CMOCKA_LIBS := $(shell $(CROSS_ENV) pkg-config --libs cmocka 2>/dev/null || echo -lcmocka)
 # Generated headers are system headers here, so that our warnings do not judge them.
 CPPFLAGS := -D_GNU_SOURCE -Iuser -Iinclude -isystem $O/gen $(LIB_CFLAGS)
 TEST_CPPFLAGS := $(CPPFLAGS) -Itests -Itests/support -Itests/bpfhost -Itests/bpfhost/kernel -Ibpf
@@ -60,10 +74,10 @@ CFLAGS := -std=gnu11 $(WARN)
 # Half of the compiler's work at -O2 -g; reports have their lines all the same.
 SAN_OPT ?= -O1 -g1
 SAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
+BPF_ARCH := $(ARCH:amd64=x86)
 BPF_CFLAGS := -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Wall \
 	$(if $(filter 1,$(WERROR)),-Werror) -Iinclude -Ibpf \
-	-I/usr/include/$(MULTIARCH)
+	-I$(if $(CROSS),$(SYSROOT))/usr/include/$(MULTIARCH)
 
 # ---- sources ------------------------------------------------------------------------------------
 
@@ -145,7 +159,7 @@ matrix: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## every Go version x ever
 	$(Q)$(if $(VERSIONS)$(KINDS),,for s in $(WIDE_SCRIPTS); do WIDE=1 E2E=$$s tests/run.sh e2e || exit 1; done)
 
 vmtest: all $(addprefix $O/,tests/verifier tests/cycles tests/leak tools/pprofcheck) ## boot kernels in QEMU and try everything on them; K=7.2 one (vmtest/kernels.txt)
-	$(Q)vmtest/run.sh $K
+	$(Q)ARCH=$(ARCH) SYSROOT='$(SYSROOT)' vmtest/run.sh $K
 
 fuzz: $(FUZZERS:%=$O/fuzz/tests/fuzz/fuzz_%) ## fuzz each parser for T=60 seconds; FUZZ=NAME runs one
 	$(Q)tests/support/fuzz.sh $T $(or $(FUZZ),$(FUZZERS))
@@ -192,7 +206,8 @@ clean: ## remove build/
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 12
-	@echo "Variables: V=1 shows commands, ASAN=1 sanitizes, CC, OPT='-O0 -g', T=seconds"
+	@echo "Variables: V=1 shows commands, ASAN=1 sanitizes, CC, OPT='-O0 -g', T=seconds,"
+	@echo "           ARCH=arm64 builds for arm64, under build/arm64 ('make deps ARCH=arm64' fetches its libraries)"
 
 .PHONY: all deps demo test unit e2e toolchains readers stress soak bench matrix vmtest fuzz layout lint objects bpfobjects install uninstall deb clean help
 
@@ -239,7 +254,7 @@ $1/obj/output/flame_page.o: $(FLAME_PAGE)
 
 $1/libgoprof.a: $(patsubst user/%.c,$1/obj/%.o,$(LIB_SRCS)) $(addprefix $1/obj/,$(PB_OBJ)) $O/sources
 	$$(call say,AR,$$@)
-	$$(Q)rm -f $$@ && ar rcs $$@ $$(filter %.o,$$^)
+	$$(Q)rm -f $$@ && $(CROSS)ar rcs $$@ $$(filter %.o,$$^)
 
 $1/goprof-bpf: $1/obj/cli/main.o $1/libgoprof.a
 	$$(call say,LINK,$$@)
@@ -304,7 +319,7 @@ $O/newest/%/goprof-bpf: $O/newest/%/layout.o $O/obj/cli/main.o $O/libgoprof.a
 $(TOOLS): $O/tools/%: $(wildcard testdata/tools/*/*.go testdata/tools/*/go.*)
 	$(call say,GO,$@)
 	@mkdir -p $(@D)
-	$(Q)tests/support/gotool.sh testdata/tools/$* $@
+	$(Q)$(if $(CROSS),GOARCH=$(ARCH)) tests/support/gotool.sh testdata/tools/$* $@
 
 -include $(wildcard $O/bpf/*.d $O/newest/*/*.d) $(foreach v,$O $O/asan $O/fuzz, \
 	$(wildcard $v/obj/*/*.d $v/obj/*/*/*.d))

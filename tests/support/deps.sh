@@ -3,7 +3,8 @@
 #   deps.sh check     one sentence on stdout when something is missing or too old
 #   deps.sh fuzz      the same for fuzzing and testing
 #   deps.sh install   the same, after apt-get has fetched what is missing (root, Debian 12 or newer)
-# The Makefile calls it before it compiles anything.
+# The Makefile calls it before it compiles anything. CROSS=PREFIX- (of the compiler), ARCH and SYSROOT: for another
+# architecture, whose libraries are unpacked into SYSROOT; only what building needs is looked for.
 set -u
 PATH=$PATH:/usr/sbin:/sbin # bpftool lives there on Debian
 export PATH
@@ -25,7 +26,7 @@ libs() {
 # One program a line: its name, Debian package.
 tools() {
 	cat <<-END
-	${CC:-gcc} gcc
+	${CC:-gcc} gcc${CROSS:+-${CROSS%-}}
 	clang clang
 	llvm-strip llvm
 	bpftool bpftool
@@ -72,7 +73,7 @@ missing() {
 	[ "$1" = check ] || [ -d /usr/share/fonts/truetype/dejavu ] ||
 		echo "fonts-dejavu-core a font for the browser is missing"
 	[ "$1" = check ] || [ -e /usr/share/java/ivy.jar ] || echo "ivy the program Ivy is missing"
-	[ -e /usr/include/linux/bpf.h ] || echo "linux-libc-dev the header linux/bpf.h is missing"
+	[ -e "${CROSS:+$SYSROOT}/usr/include/linux/bpf.h" ] || echo "linux-libc-dev the header linux/bpf.h is missing"
 }
 
 # One sentence for all of the list, or nothing.
@@ -80,7 +81,7 @@ tell() {
 	[ -n "$1" ] || return 0
 	what=$(printf '%s\n' "$1" | cut -d' ' -f2- | paste -sd';' | sed 's/;/; /g')
 	pkgs=$(printf '%s\n' "$1" | cut -d' ' -f1 | sort -u | paste -sd' ')
-	echo "$what: run 'make deps' as root, or install $pkgs"
+	echo "$what: run 'make deps${CROSS:+ ARCH=$ARCH}' as root, or install $pkgs"
 }
 
 apt() {
@@ -88,8 +89,19 @@ apt() {
 		apt-get -qq install -y --no-install-recommends -o Dpkg::Use-Pty=0 "$@"
 }
 
+# The libraries of another architecture; what the machine itself lacks is left to install().
+sysroot() {
+	log=$(mktemp)
+	# shellcheck disable=SC2046
+	tests/support/sysroot.sh "$ARCH" "$SYSROOT" libc6-dev libgcc-12-dev linux-libc-dev $(libs all | cut -d' ' -f3) >"$log" 2>&1 ||
+		tail -n 15 "$log" >&2
+	rm -f "$log"
+}
+
 install() {
-	list=$(missing all)
+	what=all
+	[ -z "${CROSS:-}" ] || { sysroot; what=check; }
+	list=$(missing $what)
 	[ -n "$list" ] || return 0
 	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
 		tell "$list"
@@ -105,7 +117,7 @@ install() {
 		{ sleep 10; apt $pkgs ca-certificates libc6-dev >"$log" 2>&1; } ||
 		tail -n 15 "$log" >&2
 	rm -f "$log"
-	tell "$(missing all)"
+	tell "$(missing $what)"
 }
 
 case ${1:-check} in
