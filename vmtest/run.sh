@@ -8,7 +8,8 @@
 #
 # All that runs there has been built before: `make vmtest`. There is a line for each outcome; the rest of what
 # was said is in $O/log/vmtest/NAME.log; the very last line is "N passed, N failed, N skipped". A kernel that
-# does not get to the end of the suite is a failure. PARTS="load cpu": these parts of the suite alone.
+# does not get to the end of the suite is a failure. PARTS="load cpu": these parts of the suite alone. ARCH=arm64:
+# what `make ARCH=arm64` built, on kernels of arm64.
 #
 # Time is counted in emulated instructions (-icount): what else runs on this machine changes no outcome, and
 # nobody waits while the emulated machine sleeps.
@@ -17,7 +18,17 @@ cd "$(dirname "$0")/.." || exit 1
 O=${O:-build}
 case $O in /*) ;; *) O=$PWD/$O ;; esac
 export O
-ARCH=amd64
+HOST_ARCH=$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')
+ARCH=${ARCH:-$HOST_ARCH} # of the kernels, and of what was built (make ARCH=)
+case $ARCH in
+amd64) TRIPLET=x86_64-linux-gnu LOADER=/lib64/ld-linux-x86-64.so.2 ;;
+arm64) TRIPLET=aarch64-linux-gnu LOADER=/lib/ld-linux-aarch64.so.1 ;;
+*) echo "$0: ARCH=$ARCH is neither amd64 nor arm64" >&2; exit 1 ;;
+esac
+CACHE=${VMTEST_CACHE:-$HOME/.cache/goprof-bpf-vmtest}
+ABROAD= # of another architecture: the trees that its programs and libraries are taken from
+[ "$ARCH" = "$HOST_ARCH" ] || ABROAD="$CACHE/userland-$ARCH ${SYSROOT:-$HOME/.cache/goprof-bpf/$ARCH}"
+USERLAND="bash binutils coreutils diffutils findutils grep libcap2-bin mawk procps sed util-linux"
 JOBS=${JOBS:-2}	     # kernels at once: an emulated machine keeps one CPU busy
 LIMIT=${LIMIT:-1200} # seconds for one kernel
 MEMORY=1536
@@ -32,21 +43,55 @@ mkdir -p "$LOG"
 
 die() { echo "$0: $*" >&2; exit 1; }
 
+# abroad PATH...: the first that is in one of the trees
+abroad() {
+	local tree path
+	for path in "$@"; do
+		for tree in $ABROAD; do [ ! -e "$tree$path" ] || { echo "$tree$path"; return; }; done
+	done
+	return 1
+}
+# lib_dirs NAME: where Debian keeps libraries
+lib_dirs() { echo "/lib/$TRIPLET/$1 /usr/lib/$TRIPLET/$1 /lib/$1 /usr/lib/$1"; }
+
 # put FILE TO: with the libraries that it needs
 put() {
-	local lib
+	local lib name
 	mkdir -p "$ROOT$(dirname "$2")"
 	cp -L "$1" "$ROOT$2" || return 1
-	for lib in $(ldd "$1" 2>/dev/null | grep -oE '/[^ ]+'); do
-		[ -e "$ROOT$lib" ] || { mkdir -p "$ROOT$(dirname "$lib")" && cp -L "$lib" "$ROOT$lib"; } || return 1
+	if [ -z "$ABROAD" ]; then
+		for lib in $(ldd "$1" 2>/dev/null | grep -oE '/[^ ]+'); do
+			[ -e "$ROOT$lib" ] || { mkdir -p "$ROOT$(dirname "$lib")" && cp -L "$lib" "$ROOT$lib"; } || return 1
+		done
+		return
+	fi
+	for name in $(readelf -dW "$1" 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'); do
+		lib=/lib/$TRIPLET/$name
+		# shellcheck disable=SC2046
+		[ -e "$ROOT$lib" ] || put "$(abroad $(lib_dirs "$name"))" "$lib" || { echo "$1: no library $name" >&2; return 1; }
 	done
+}
+
+tool_path() {
+	local tool=$1 path
+	if [ -n "$ABROAD" ]; then
+		abroad "/bin/$tool" "/usr/bin/$tool" "/sbin/$tool" "/usr/sbin/$tool" "/usr/bin/$TRIPLET-$tool"
+		return
+	fi
+	path=$(PATH=$PATH:/usr/sbin command -v -p "$tool" || PATH=$PATH:/usr/sbin:/sbin type -P "$tool")
+	case $path in /*) ;; *) path=$(PATH=$PATH:/usr/sbin:/sbin type -P "$tool") ;; esac
+	[ -n "$path" ] && echo "$path"
 }
 
 tools() {
 	local tool path
+	if [ -n "$ABROAD" ]; then
+		# shellcheck disable=SC2086
+		tests/support/sysroot.sh "$ARCH" "$CACHE/userland-$ARCH" $USERLAND >"$LOG/userland" 2>&1 || die "no userland: see $LOG/userland"
+		put "$(abroad $LOADER)" $LOADER || return 1
+	fi
 	for tool in $TOOLS; do
-		path=$(PATH=$PATH:/usr/sbin command -v -p "$tool" || PATH=$PATH:/usr/sbin:/sbin type -P "$tool") || die "$tool is not there"
-		case $path in /*) ;; *) path=$(PATH=$PATH:/usr/sbin:/sbin type -P "$tool") || die "$tool is not there" ;; esac
+		path=$(tool_path "$tool") || die "$tool is not there"
 		put "$path" "/usr/bin/$tool" || return 1
 	done
 	ln -s mawk "$ROOT/usr/bin/awk"
@@ -59,8 +104,13 @@ programs() {
 	local command path
 	mkdir -p "$ROOT/w/build/programs"
 	while read -r command; do
-		path=$(. tests/support/lib.sh; eval "$command"; FINISHED=1) && [ -n "$path" ] || die "$command: not built"
-		cp "$path" "$ROOT/w/build/programs/" || return 1
+		path=$(
+			. tests/support/lib.sh
+			[ -z "$ABROAD" ] || export GOARCH=$ARCH
+			eval "$command"
+			FINISHED=1
+		) && [ -n "$path" ] || die "$command: not built"
+		cp "$path" "$ROOT/w/build/programs/$(basename "$path" | sed "${ABROAD:+s/-$ARCH//}")" || return 1
 	done < <(vmtest/suite.sh programs)
 }
 
@@ -75,15 +125,21 @@ build_root() {
 	for file in $BINARIES; do put "$O/$file" "/w/build/$file" || return 1; done
 	programs || return 1
 	cp -r --parents vmtest tests/support/*.sh testdata/programs/waits user/profile/loss.h "$ROOT/w/" || return 1
-	(cd "$ROOT" && find . | ./bin/busybox cpio -o -H newc 2>/dev/null) >"$O/vmtest/initrd"
+	busybox=$(vmtest/fetch.sh busybox "$HOST_ARCH") || return 1
+	(cd "$ROOT" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$O/vmtest/initrd"
 }
 
 # boot IMAGE LOG CPUS
 # -cx16: a kernel that uses it is several times slower under emulation.
 boot() {
-	timeout -k 5 "$LIMIT" qemu-system-x86_64 -M q35 -accel tcg -icount "${ICOUNT:-shift=1,sleep=off}" -rtc clock=vm -cpu max,-cx16 \
+	local machine console
+	case $ARCH in
+	amd64) machine="qemu-system-x86_64 -M q35 -cpu max,-cx16" console=ttyS0 ;;
+	arm64) machine="qemu-system-aarch64 -M virt -cpu max,pauth-impdef=on" console=ttyAMA0 ;;
+	esac
+	timeout -k 5 "$LIMIT" $machine -accel tcg -icount "${ICOUNT:-shift=1,sleep=off}" -rtc clock=vm \
 		-m $MEMORY -smp "$3" -display none -monitor none -serial "file:$2" -no-reboot -kernel "$1" -initrd "$O/vmtest/initrd" \
-		-append "console=ttyS0 panic=-1 oops=panic quiet ${PARTS:+PARTS=${PARTS// /,}}" </dev/null
+		-append "console=$console panic=-1 oops=panic quiet ${PARTS:+PARTS=${PARTS// /,}}" </dev/null
 }
 
 # run NAME: its outcomes, each with the kernel's name before it
@@ -100,7 +156,7 @@ run() {
 	grep -q '^# end' "$log" || echo "not ok $1/end - it did not get to the end (status $rc), see $log"
 	echo "# $1: $((SECONDS - began)) s, $spent s of them on a CPU"
 	mkdir -p "$O/vmtest/rows"
-	if [ -z "${PARTS:-}" ] && grep -q '^# end' "$log"; then row "$1" "$log" "$cpus" >"$O/vmtest/rows/$1"; fi
+	if [ -z "${PARTS:-}" ] && grep -q '^# end' "$log"; then row "$(label "$1" $ARCH)" "$log" "$cpus" >"$O/vmtest/rows/$(label "$1" $ARCH)"; fi
 }
 
 # has TEXT LOG: does doctor say that it is there?
@@ -112,17 +168,24 @@ row() {
 		"$(has growing_maps "$2") | $(grep -c '^ok ' "$2") | $(grep -c '^not ok ' "$2") | $(grep -c '^skip ' "$2") |"
 }
 
+# label NAME ARCH: what the page calls it
+label() { [ "$2" = amd64 ] && echo "$1" || echo "$1-$2"; }
 listed() { awk '!/^(#|$)/ { print $1 }' vmtest/kernels.txt; }
 # told NAME: its line on the page
 told() { sed -n "/^$BEGIN/,/^$END/ { /^| ${1//./\\.} |/p }" $PAGE; }
 
 # A kernel that was not run here keeps its line.
 page() {
-	local name
+	local name arch
 	{
 		echo '| kernel | machine | what ran | CPUs | one link for all probes | tables that grow | passed | failed | skipped |'
 		echo '|---|---|---|---|---|---|---|---|---|'
-		while read -r name; do cat "$O/vmtest/rows/$name" 2>/dev/null || told "$name"; done < <(listed)
+		for arch in amd64 arm64; do
+			while read -r name; do
+				name=$(label "$name" $arch)
+				cat "$O/vmtest/rows/$name" 2>/dev/null || told "$name"
+			done < <(listed)
+		done
 	} >"$O/vmtest/table"
 	sed -i "/^$BEGIN/,/^$END/ { /^$BEGIN/ { p; r $O/vmtest/table
 		}; /^$END/ p; d }" $PAGE
@@ -131,7 +194,7 @@ page() {
 check() {
 	local name rc=0
 	while read -r name; do
-		listed | grep -qxF "$name" || { echo "$PAGE tells of $name, which kernels.txt has not"; rc=1; }
+		listed | grep -qxF "${name%-arm64}" || { echo "$PAGE tells of $name, which kernels.txt has not"; rc=1; }
 		[[ "$(told "$name")" =~ ^'| '[^|]*(' | '[^|]+){5}' | '[1-9][0-9]*' | 0 | '[0-9]+' |'$ ]] ||
 			{ echo "$PAGE does not say that all passed on $name"; rc=1; }
 	done < <(sed -n "/^$BEGIN/,/^$END/s/^| \\([0-9][^ ]*\\) |.*/\\1/p" $PAGE)
@@ -139,7 +202,10 @@ check() {
 }
 case ${1:-} in page | check) "$1"; exit ;; esac
 
-command -v qemu-system-x86_64 >/dev/null || die "qemu-system-x86_64 is not there (package qemu-system-x86)"
+case $ARCH in
+amd64) command -v qemu-system-x86_64 >/dev/null || die "qemu-system-x86_64 is not there (package qemu-system-x86)" ;;
+arm64) command -v qemu-system-aarch64 >/dev/null || die "qemu-system-aarch64 is not there (package qemu-system-arm)" ;;
+esac
 build_root || die "no initramfs"
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(listed)
