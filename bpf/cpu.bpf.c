@@ -69,7 +69,7 @@ static __always_inline void take(struct bpf_perf_event_data *ctx, struct scratch
 	}
 	if (!user && (t->flags & GPB_TARGET_KERNEL))
 		kernel_frames(ctx, s);
-	g = current_g(t);
+	g = current_g(t, &r);
 	walk_interrupted(&sc->walk, s, t, g, &r);
 	if (t->flags & (GPB_TARGET_GOID | GPB_TARGET_LABELS))
 		sample_identity(sc, t, field_u64(field_u64(g, t->g_m), t->m_curg));

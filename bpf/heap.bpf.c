@@ -98,12 +98,12 @@ static __always_inline int heap_sample(struct pt_regs *ctx, const struct gpb_tar
 	r = regs_of(ctx);
 	stack_init(s, slot);
 	s->object.size = size;
-	/* The frame is not set up yet: the return address is at sp, and bp is the caller's. */
-	g = current_g(t);
+	/* The frame is not set up yet, and bp is the caller's. */
+	g = current_g(t, &r);
 	walk_user(&sc->walk, s, t, g, &r, 0);
 	if (t->flags & GPB_TARGET_TYPES)
 		s->object.type = type_allocated(ctx, t, s, g);
-	if (ends_in_callback(t, s, &sc->walk)) {
+	if (needs_rules(t, s, &sc->walk)) {
 		s->flags = 0;
 		walk_interrupted(&sc->walk, s, t, g, &r);
 	}
@@ -151,9 +151,10 @@ static __always_inline int counted_before(struct pt_regs *ctx, const struct gpb_
 					  __u64 cookie)
 {
 	__u32 i = (cookie >> GPB_COOKIE_IMAGE_SHIFT) & (GPB_IMAGES - 1);
+	struct regs r = regs_of(ctx);
 
 	return (cookie & GPB_COOKIE_NOT_FROM) &&
-	       within(user_u64(regs_of(ctx).sp), h->not_from[i].lo, h->not_from[i].hi);
+	       within(go_return(&r), h->not_from[i].lo, h->not_from[i].hi);
 }
 
 /* Has this CPU own time left in the window that is open? This counts the hit, which took @ns. */
@@ -231,7 +232,7 @@ int heap_alloc(struct pt_regs *ctx)
 	if (!always && !is_open(slot, GPB_OPEN_END))
 		return 0;
 	regabi = t->flags & GPB_TARGET_REGABI;
-	g = regabi ? go_g(ctx) : current_g(t);
+	g = probed_g(t, ctx, regabi);
 	size = go_arg(ctx, 0, regabi);
 	/* Also on a CPU whose window is over: those that wait must see every allocation. */
 	if (any_placing(slot) && !counted_before(ctx, h, cookie))

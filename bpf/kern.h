@@ -11,8 +11,12 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+/* Where the thread pointer points: fsbase on x86, uw.tp_value on arm64. */
 struct thread_struct {
-	unsigned long fsbase; /* x86: where the thread pointer points */
+	unsigned long fsbase;
+	struct {
+		unsigned long tp_value;
+	} uw;
 };
 
 struct mm_struct {

@@ -84,11 +84,11 @@ __noinline int walk_parked(struct walk *w, struct gpb_stack *s, const struct gpb
 	return 0;
 }
 
-/* For a stack that was called from C: what called C is found by rules. */
-static __always_inline void walk_parked_callback(struct walk *w, struct gpb_stack *s,
+/* For a stack that frame pointers do not lead through: it is walked by rules. */
+static __always_inline void walk_parked_by_rules(struct walk *w, struct gpb_stack *s,
 						 const struct gpb_target *t, __u64 g)
 {
-	if (!ends_in_callback(t, s, w))
+	if (!needs_rules(t, s, w))
 		return;
 	w->n = 0;
 	w->seam = -1;
@@ -121,6 +121,8 @@ __noinline int walk_saved(struct walk *w, struct gpb_stack *s, const struct gpb_
 	w->hi = field_u64(g, t->g_stack_hi);
 	w->sp = field_u64(g, t->g_sched_sp);
 	w->pc = pc - 1;
+	if (USES_LR)
+		w->lr = saved_lr(t, g);
 	w->called = 1;
 	walk_push(w, s, pc);
 	if (w->sp && in_text(t, pc))
@@ -145,7 +147,7 @@ __noinline int walk_fresh(struct walk *w, struct gpb_stack *s, const struct gpb_
 	w->n = 0;
 	w->max = GPB_MAX_USER;
 	walk_push(w, s, field_u64(g, t->g_sched_pc) + 1);
-	walk_push(w, s, field_u64(field_u64(g, t->g_sched_sp), 0));
+	walk_push(w, s, fresh_return(t, g));
 	s->nfirst = w->n;
 	return 0;
 }

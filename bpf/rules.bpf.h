@@ -71,7 +71,7 @@ __noinline int rule_step(struct walk *w, struct gpb_stack *s, const struct gpb_t
 		return WALK_SEAM;
 	if (rule->flags & GPB_RULE_END)
 		return WALK_ROOT;
-	if (user_read(&ret, sizeof(ret), w->sp + rule->delta)) {
+	if (frame_return(&ret, w->sp, w->lr, rule->delta)) {
 		s->flags |= GPB_STACK_FAULT;
 		return WALK_BROKEN;
 	}
@@ -80,7 +80,9 @@ __noinline int rule_step(struct walk *w, struct gpb_stack *s, const struct gpb_t
 		return WALK_BROKEN;
 	if (!walk_push(w, s, ret + exact))
 		return WALK_FULL;
-	w->sp += rule->delta + 8;
+	w->sp = frame_above(w->sp, rule->delta);
+	if (USES_LR)
+		w->lr = exact ? injected_lr(&w->sp) : 0;
 	w->pc = ret - !exact;
 	w->called = !exact;
 	return WALK_ON;
@@ -118,14 +120,16 @@ __noinline int rules_goroutine(struct walk *w, struct gpb_stack *s, const struct
 	w->pc = pc - 1;
 	w->sp = sp;
 	w->called = 1;
+	if (USES_LR)
+		w->lr = w->seam >= 0 ? 0 : saved_lr(t, g);
 	if (w->seam >= 0) {
 		/* In systemstack: pc was made up, and the frame lies at sp. */
-		__u64 ret = user_u64(sp + w->seam);
+		__u64 ret = called_return(sp, w->seam);
 
 		if (in_text(t, ret))
 			walk_push(w, s, ret);
 		w->pc = ret - 1;
-		w->sp = sp + w->seam + 8;
+		w->sp = frame_above(sp + w->seam, 0);
 	}
 	w->why = walk_rules(w, s, t);
 	s->nsecond = w->n - before;
@@ -141,6 +145,7 @@ static __always_inline void rules_ahead(struct walk *w, struct gpb_stack *s,
 					const struct gpb_target *t, __u64 g)
 {
 	__u64 pc = w->pc, sp = w->sp, hi = w->hi, saved = field_u64(g, t->g_sched_pc);
+	__u64 lr = USES_LR ? w->lr : 0;
 	const struct gpb_image *img = image_at(t, saved);
 	__u32 n = w->n;
 
@@ -153,6 +158,8 @@ static __always_inline void rules_ahead(struct walk *w, struct gpb_stack *s,
 	}
 	w->pc = pc;
 	w->sp = sp;
+	if (USES_LR)
+		w->lr = lr;
 	w->hi = hi;
 	w->second = 0;
 }
@@ -207,6 +214,8 @@ static __always_inline int rules_start(struct walk *w, struct gpb_stack *s,
 		w->hi = field_u64(curg ? curg : g, t->g_stack_hi);
 		w->pc = pc - 1;
 		w->sp = sp;
+		if (USES_LR)
+			w->lr = 0;
 		w->called = 1;
 		walk_push(w, s, pc);
 		return 1;
@@ -214,6 +223,8 @@ static __always_inline int rules_start(struct walk *w, struct gpb_stack *s,
 	w->hi = field_u64(g, t->g_stack_hi);
 	w->pc = r->pc;
 	w->sp = r->sp;
+	if (USES_LR)
+		w->lr = regs_lr(r);
 	w->called = 0;
 	walk_push(w, s, r->pc + 1);
 	if (in_text(t, r->pc))
@@ -282,14 +293,17 @@ static __always_inline void walk_interrupted(struct walk *w, struct gpb_stack *s
 
 /*
  * Frame pointers are good enough for the callers of a probed function, but they do not lead out
- * of a callback from C. What called C is found by rules, as for an interrupted thread.
+ * of a callback from C. What called C is found by rules, as for an interrupted thread. So is
+ * everything where frame pointers are stale.
  */
-static __always_inline int ends_in_callback(const struct gpb_target *t, const struct gpb_stack *s,
-					    const struct walk *w)
+static __always_inline int needs_rules(const struct gpb_target *t, const struct gpb_stack *s,
+				       const struct walk *w)
 {
 	const struct gpb_image *img;
 	__u32 last = w->n - 1;
 
+	if (stale_fp(t))
+		return 1;
 	if (s->nsecond || last >= GPB_MAX_PCS)
 		return 0;
 	img = image_at(t, s->pc[last]);

@@ -305,6 +305,7 @@ __noinline int sample_raw(struct scratch *sc)
 	raw->pc = sc->walk.pc;
 	raw->sp = sc->walk.sp;
 	raw->second = sc->walk.second;
+	raw_begin(raw);
 	/*
 	 * A system stack that C made is longer than Go knows, and the memory beyond a stack may
 	 * not be there. So more is tried first, then the exact length, then less and less.
@@ -315,6 +316,7 @@ __noinline int sample_raw(struct scratch *sc)
 	for (int i = 0; i < 5 && !n; i++)
 		n = raw_words(raw, 4096 >> (2 * i));
 	raw->ntop = n;
+	raw_end(raw, sc->walk.lr);
 	n = offsetof(struct gpb_rec_raw, top) + 8ULL * raw->ntop;
 	/* Linux 6.1 needs the check that the compiler would leave out. */
 	barrier_var(n);

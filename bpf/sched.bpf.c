@@ -86,7 +86,7 @@ static __always_inline int hit_init(struct hit *h, struct pt_regs *ctx, __u64 co
 /* The current goroutine, g0 on a system stack. */
 static __always_inline __u64 hit_g(const struct hit *h, struct pt_regs *ctx)
 {
-	return h->regabi ? go_g(ctx) : current_g(h->t);
+	return probed_g(h->t, ctx, h->regabi);
 }
 
 /* Remembers this CPU's own time for hit_undisturbed(). */
@@ -186,7 +186,7 @@ static __always_inline void sample_parked(const struct hit *h, __u64 g, __u32 ki
 	if (!sc)
 		return;
 	walk_parked(&sc->walk, &sc->raw.stack, h->t, g);
-	walk_parked_callback(&sc->walk, &sc->raw.stack, h->t, g);
+	walk_parked_by_rules(&sc->walk, &sc->raw.stack, h->t, g);
 	sample_identity(sc, h->t, g);
 	sample_send(sc);
 	scratch_release(sc);
@@ -204,7 +204,7 @@ static __always_inline void walk_current(struct scratch *sc, struct pt_regs *ctx
 	__u64 g = hit_g(h, ctx);
 
 	walk_user(&sc->walk, s, h->t, g, &r, 0);
-	if (ends_in_callback(h->t, s, &sc->walk)) {
+	if (needs_rules(h->t, s, &sc->walk)) {
 		s->flags = 0;
 		walk_interrupted(&sc->walk, s, h->t, g, &r);
 	}

@@ -2,7 +2,7 @@
  * bpf/stack.bpf.h - walks a Go stack by its frame pointers.
  *
  * Go keeps frame pointers, and for a call into the allocator they are right: the caller has a
- * frame, and the caller's own return address is at sp. For an interrupted pc they are not
+ * frame, and the return address into it is at sp (amd64) or in x30 (arm64). For an interrupted pc they are not
  * reliable (see rules.bpf.h).
  *
  * A thread that runs on its system stack (g0) has two stacks. The walk keeps them apart as two
@@ -10,7 +10,7 @@
  * morestack continue on the goroutine, mcall does not).
  *
  * Sources: traceback in runtime/traceback.go and sigprof in runtime/proc.go, Go 1.16 to 1.27;
- * frame record and prologues in cmd/internal/obj/x86/obj6.go.
+ * frame record and prologues in cmd/internal/obj/x86/obj6.go and arm64/obj7.go.
  */
 #ifndef BPF_STACK_BPF_H
 #define BPF_STACK_BPF_H
@@ -32,6 +32,7 @@ struct walk {
 	__u32 called; /* pc is that of a call, not of an interrupted instruction */
 	/* how many times frame pointers may still lead to another copy of the stack */
 	__u32 moving;
+	__u64 lr; /* where USES_LR: the return address, if it may be in no memory; else 0 */
 };
 
 static __always_inline int within(__u64 pc, __u64 lo, __u64 hi)
@@ -171,13 +172,10 @@ static __always_inline void walk_frames(struct walk *w, struct gpb_stack *s,
 	__s32 delta = w->delta;
 
 	walk_push(w, s, r->pc + 1);
-	if (delta < 8 || r->bp != r->sp + delta - 8) {
-		__u64 ret = user_u64(r->sp + delta);
+	if (lacks_caller(r, delta)) {
+		__u64 ret = probed_return(r, delta);
 
-		/*
-		 * A record that ends right below the return address would yield it a second time.
-		 */
-		if (r->bp + 8 == r->sp + delta)
+		if (returns_twice(r, delta))
 			;
 		else if (in_text(t, ret))
 			walk_push(w, s, ret);
@@ -194,7 +192,7 @@ static __always_inline void walk_frames(struct walk *w, struct gpb_stack *s,
 __noinline int walk_goroutine(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
 			      __u64 g)
 {
-	__u64 pc, sp, bp;
+	__u64 pc, sp, bp, ret;
 	__u32 before;
 
 	if (!w || !s || !t)
@@ -210,15 +208,8 @@ __noinline int walk_goroutine(struct walk *w, struct gpb_stack *s, const struct 
 	if (!sp || sp < w->lo || sp >= w->hi || !in_text(t, pc))
 		return 0;
 	walk_push(w, s, pc);
-	/*
-	 * With bp == sp, systemstack has a frame of its own (Go 1.21+) and the chain is complete.
-	 */
-	if (bp != sp) {
-		__u64 ret = user_u64(sp);
-
-		if (in_text(t, ret))
-			walk_push(w, s, ret);
-	}
+	if (saved_caller(t, g, sp, bp, &ret) && in_text(t, ret))
+		walk_push(w, s, ret);
 	walk_chain(w, s, t, bp);
 	s->nsecond = w->n - before;
 	return 0;
@@ -239,23 +230,14 @@ static __always_inline int walk_syscall(struct walk *w, struct gpb_stack *s,
 	if (t->g_syscallbp >= 0) {
 		bp = field_u64(curg, t->g_syscallbp);
 	} else {
-		/*
-		 * asmcgocall saved its bp: in Go 1.21+ that of its own frame, which lies below
-		 * ours.
-		 */
-		bp = field_u64(curg, t->g_sched_bp);
-		if (bp && bp < sp)
-			bp = user_u64(bp);
+		bp = syscall_record(sp, field_u64(curg, t->g_sched_bp));
 	}
 	walk_push(w, s, pc);
 	walk_chain(w, s, t, bp);
 	return 1;
 }
 
-/*
- * In a vdso call: Go saved the caller's pc and sp. Right below that sp lies the return address
- * and, below that, the caller's frame pointer (the assembly that calls has a frame).
- */
+/* In a vdso call: Go saved the caller's pc and sp. */
 static __always_inline int walk_vdso(struct walk *w, struct gpb_stack *s,
 				     const struct gpb_target *t, __u64 m, __u64 curg)
 {
@@ -274,7 +256,7 @@ static __always_inline int walk_vdso(struct walk *w, struct gpb_stack *s,
 		w->hi = sp + (1 << 16);
 	}
 	walk_push(w, s, pc);
-	walk_chain(w, s, t, user_u64(sp - 16));
+	walk_chain(w, s, t, vdso_record(sp));
 	return 1;
 }
 

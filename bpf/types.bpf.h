@@ -141,11 +141,12 @@ static __always_inline __u64 maker_arg(const struct pt_regs *ctx, __u32 arg)
 static __always_inline int maker_enter(struct pt_regs *ctx, const struct gpb_target *t, __u32 slot,
 				       __u32 arg)
 {
-	__u64 g = go_g(ctx), sp = regs_of(ctx).sp;
+	struct regs r = regs_of(ctx);
+	__u64 g = go_g(ctx), sp = r.sp;
 	struct maker m = {
 		.who = maker_who(g, slot),
 		.type = maker_arg(ctx, arg),
-		.pc = user_u64(sp),
+		.pc = go_return(&r),
 		.depth = field_u64(g, t->g_stack_hi) - sp,
 	};
 
@@ -176,7 +177,7 @@ static __always_inline __u64 maker_type(const struct gpb_target *t, const struct
 	if (!maker_kept(who, &m) || !called_by(s, m.pc))
 		return 0;
 	at = field_u64(g, t->g_stack_hi) - m.depth;
-	return at > sp && user_u64(at) == m.pc ? m.type : 0;
+	return at > sp && still_called(at, m.pc) ? m.type : 0;
 }
 
 #ifndef GPB_HOST

@@ -73,7 +73,7 @@ static __always_inline int change_args(struct change *c, struct pt_regs *ctx, in
 	 * They are on the stack, above the return address: gp, and old and new status in one
 	 * word.
 	 */
-	if (user_read(args, sizeof(args), c->framed ? r.bp + 16 : r.sp + 8))
+	if (user_read(args, sizeof(args), c->framed ? framed_args(&r) : r.sp + 8))
 		return 0;
 	c->g = args[0];
 	c->old = args[1];
@@ -97,7 +97,7 @@ static __always_inline int change_init(struct change *c, struct pt_regs *ctx, __
 		c->g = go_arg(ctx, 0, regabi);
 		return 1;
 	case GPB_STATUS_CURRENT:
-		c->g = regabi ? go_g(ctx) : current_g(t);
+		c->g = probed_g(t, ctx, regabi);
 		return 1;
 	}
 	return 0;
@@ -111,13 +111,15 @@ static __always_inline int is_current(const struct gpb_target *t, __u64 current,
 	return current == g || field_u64(field_u64(current, t->g_m), t->m_curg) == g;
 }
 
-/* As ends_in_callback(), also where the goroutine's stack is the second segment. */
-static __always_inline int called_from_c(const struct gpb_target *t, const struct gpb_stack *s,
-					 const struct walk *w)
+/* As needs_rules(), also where the goroutine's stack is the second segment. */
+static __always_inline int here_needs_rules(const struct gpb_target *t, const struct gpb_stack *s,
+					    const struct walk *w)
 {
 	const struct gpb_image *img;
 	__u32 last = w->n - 1;
 
+	if (stale_fp(t))
+		return 1;
 	if (last >= GPB_MAX_PCS)
 		return 0;
 	img = image_at(t, s->pc[last]);
@@ -132,8 +134,8 @@ static __always_inline void walk_here(struct pt_regs *ctx, struct scratch *sc,
 	struct gpb_stack *s = &sc->raw.stack;
 	struct regs r = regs_of(ctx);
 
-	walk_user(&sc->walk, s, t, current, &r, c->framed ? r.bp - r.sp + 8 : 0);
-	if (called_from_c(t, s, &sc->walk)) {
+	walk_user(&sc->walk, s, t, current, &r, c->framed ? framed_delta(&r) : 0);
+	if (here_needs_rules(t, s, &sc->walk)) {
 		s->flags = 0;
 		s->nfirst = s->nsecond = 0;
 		walk_interrupted(&sc->walk, s, t, current, &r);
@@ -145,7 +147,7 @@ static __always_inline void walk_who(struct pt_regs *ctx, struct scratch *sc,
 				     const struct gpb_standing *was)
 {
 	struct gpb_stack *s = &sc->raw.stack;
-	__u64 current = t->flags & GPB_TARGET_REGABI ? go_g(ctx) : current_g(t);
+	__u64 current = probed_g(t, ctx, t->flags & GPB_TARGET_REGABI);
 	int here = is_current(t, current, c->g);
 
 	if (c->new == GPB_G_RUNNING && c->old != GPB_G_RUNNABLE &&here) {
@@ -156,7 +158,7 @@ static __always_inline void walk_who(struct pt_regs *ctx, struct scratch *sc,
 		walk_saved(&sc->walk, s, t, c->g);
 	} else {
 		walk_parked(&sc->walk, s, t, c->g);
-		walk_parked_callback(&sc->walk, s, t, c->g);
+		walk_parked_by_rules(&sc->walk, s, t, c->g);
 	}
 }
 

@@ -81,12 +81,18 @@ enum { GPB_LABELS_NONE, GPB_LABELS_MAP /* to Go 1.23 */, GPB_LABELS_SLICE /* 1.2
 
 /* Bits of gpb_target.flags. */
 enum {
-	GPB_TARGET_REGABI = 1, /* arguments in registers, g in r14 (amd64 from Go 1.17) */
+	GPB_TARGET_REGABI =
+		1, /* arguments in registers, g in r14 (amd64 from Go 1.17; arm64 1.18) */
 	GPB_TARGET_KERNEL = 2, /* keep kernel frames */
 	GPB_TARGET_GOID = 4,   /* samples are told apart by goroutine */
 	GPB_TARGET_LABELS = 8, /* ... and by label set, too */
 	GPB_TARGET_TYPES = 16, /* heap samples are told apart by the type that was allocated */
 	GPB_TARGET_LIVE = 32,  /* ... and user space is told of each one, and follows the object */
+	/*
+	 * Frame pointers may lead to the place where a stack was before it grew (arm64 up to Go 1.20):
+	 * every stack is walked by rules.
+	 */
+	GPB_TARGET_STALE_FP = 64,
 };
 
 /*
@@ -118,7 +124,7 @@ struct gpb_target {
 	/* the first one has the runtime; unused ones are empty */
 	struct gpb_image image[GPB_IMAGES];
 	__u64 start_stack; /* mm.start_stack of this program; after exec it is another one */
-	__s32 tls_g;	   /* offset of g from the thread pointer */
+	__s32 tls_g;	   /* offset of g from the thread pointer; arm64: 0, g is in x28 alone */
 	__s32 g_m, g_stack_lo, g_stack_hi;
 	__s32 g_sched_sp, g_sched_pc, g_sched_bp;
 	__s32 g_syscallsp, g_syscallpc, g_syscallbp;
@@ -156,7 +162,7 @@ enum {
 };
 
 struct gpb_rule {
-	__s32 delta; /* bytes from sp to the return address; with SEAM: -1 for morestack */
+	__s32 delta; /* bytes from sp to the return address (arm64: to the caller's sp); with SEAM: -1 for morestack */
 	__u32 flags;
 };
 
@@ -255,7 +261,11 @@ enum { GPB_REC_STACK = 1, GPB_REC_RAW, GPB_REC_LABELS, GPB_REC_OBJECT, GPB_REC_C
  */
 struct gpb_rec_raw {
 	__u64 type;
-	__u64 pc, sp; /* the frame without a rule: it is looked up at pc, and top[] starts at sp */
+	/*
+	 * The frame without a rule: it is looked up at pc, and top[] starts at sp. arm64: sp is 8 less
+	 * than it was, and top[0] is x30 (0: it holds no return address), as if it had been pushed.
+	 */
+	__u64 pc, sp;
 	__u32 second; /* 1: that frame lies in the second segment */
 	__u32 ntop;
 	/* what is known of the stack, without that frame and all above it */

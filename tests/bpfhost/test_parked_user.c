@@ -115,10 +115,10 @@ static void stacks_are_equal(void **state)
 		random_stack(1000);
 		k = random_parked(&p, &t, ncopy, &beyond);
 		walk_parked(&walk, &st, &t, G);
-		callback = ends_in_callback(&t, &st, &walk);
+		callback = needs_rules(&t, &st, &walk);
 		assert_int_equal(parked_walk(&k, &mine, &raw), callback);
 		if (callback) {
-			walk_parked_callback(&walk, &st, &t, G);
+			walk_parked_by_rules(&walk, &st, &t, G);
 			assert_true(st.flags & GPB_STACK_UNRULED);
 			assert_int_equal(raw.pc, walk.pc);
 			assert_int_equal(raw.sp, walk.sp);

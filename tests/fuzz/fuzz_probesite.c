@@ -1,4 +1,5 @@
 /* tests/fuzz/fuzz_probesite.c - the bytes are a function's body: first byte the machine, then code. */
+#include "arch/arm64_tls.h"
 #include "arch/pair.h"
 #include "go/sites/probesite_priv.h"
 
@@ -15,6 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct arch *a CLEANUP(arch_freep) = NULL;
 	enum site_kind kind;
 	uint64_t addr, returns[4];
+	struct arm64_load_g g;
 	bool calls;
 	int found;
 
@@ -30,6 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < found; i++)
 		BUG_ON(returns[i] < ENTRY || returns[i] - ENTRY >= size - 1);
 	arch_pair(a, data + 1, size - 1, ENTRY, ENTRY + size / 2, any, NULL);
+	arm64_load_g(data + 1, size - 1, ENTRY, &g);
 	probesite_mentions(a, data + 1, size - 1, ENTRY, ENTRY + 16, &calls);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include "arch/arch.h"
+#include "arch/arm64_tls.h"
 
 enum { ENTRY = 0x401000, INSNS = 16 };
 
@@ -225,15 +226,88 @@ static void arm64_static_operands(void **state)
 
 static void arm64_control(void **state)
 {
-	/* bl +8; b +4; ret; br x1; udf-like word */
+	/* bl +8; b +4; br x1; ret; udf #0; a branch of no known kind */
 	struct decoded d = decode(ARCH_ARM64, CODE(W(0x94000002), W(0x14000001), W(0xd61f0020),
-						   W(0xd65f03c0), W(0x00000000)));
+						   W(0xd65f03c0), W(0x00000000), W(0x54000010)));
 
 	(void)state;
-	assert_insns(d, INSN_CALL, INSN_BRANCH, INSN_BRANCH, INSN_RET, INSN_BAD);
+	assert_insns(d, INSN_CALL, INSN_BRANCH, INSN_BRANCH, INSN_RET, INSN_BRANCH, INSN_BAD);
+	assert_int_equal(d.at[4].target, 0);
+	assert_int_equal(d.at[5].len, 0);
 	assert_int_equal(d.at[0].target, ENTRY + 8);
 	assert_int_equal(d.at[1].target, ENTRY + 8);
 	assert_int_equal(d.at[2].target, 0);
+}
+
+/* casal w27,w2,[x5]: it transfers no control, but may have written anything. */
+static void arm64_unknown_atomics(void **state)
+{
+	/* ldr x16,[x28,#16]; casal; cmp sp,x16; b.ls */
+	struct decoded d = decode(ARCH_ARM64,
+				  CODE(W(0xf9400b90), W(0x88fbfca2), W(0xeb3063ff), W(0x54000d69)));
+
+	(void)state;
+	assert_insns(d, INSN_OTHER, INSN_OTHER, INSN_OTHER, INSN_BRANCH);
+	assert_int_equal(d.at[1].len, 4);
+	assert_int_equal(d.at[1].arg_write, 1);
+}
+
+/* The beginning of runtime.casgstatus, which has no stack check. */
+static void arm64_probed(void **state)
+{
+	/*
+	 * str x30,[sp,#-112]!; stur x29,[sp,#-8]; sub x29,sp,#8; str x0,[sp,#120]; str w1,[sp,#128];
+	 * tbnz w1,#12; then mov x1,x3; ldr w2,[x3]; ldr x3,[x0],#8; nop
+	 */
+	struct decoded d = decode(ARCH_ARM64,
+				  CODE(W(0xf8190ffe), W(0xf81f83fd), W(0xd10023fd), W(0xf9003fe0),
+				       W(0xb90083e1), W(0x37600081), W(0xaa0303e1), W(0xb9400062),
+				       W(0xf8408403), W(0xd503201f)));
+
+	(void)state;
+	assert_int_equal(d.n, 10);
+	for (size_t i = 0; i < d.n; i++) {
+		assert_int_equal(d.at[i].sets_frame, i == 2);
+		assert_int_equal(d.at[i].arg_write, i >= 6 && i <= 8);
+		assert_int_equal(d.at[i].emulated, i == 5);
+	}
+}
+
+static bool load_g(const uint8_t *code, size_t n, struct arm64_load_g *out)
+{
+	return arm64_load_g(code, n, 0x97850, out);
+}
+
+/* runtime.load_g of Go 1.27 and 1.18 (PIE), and of a library. */
+static void arm64_thread_local_g(void **state)
+{
+	/* adrp x27; ldrsb x0,[x27,#3396]; cbz; mrs x0; mov x27,#16; ldr x28,[x0,x27]; ret */
+	static const uint8_t plain[] = { W(0xb000067b), W(0x39b51360), W(0xb4000080), W(0xd53bd040),
+					 W(0xd280021b), W(0xf87b681c), W(0xd65f03c0) };
+	/* adrp; add x27,x27,#0x40; ldrsb x0,[x27]; cbz; mrs; movz x27,#1,lsl #16; movk x27,#16; ldr */
+	static const uint8_t pie[] = { W(0xb000045b), W(0x9101037b), W(0x39800360), W(0xb40000a0),
+				       W(0xd53bd040), W(0xd2a0003b), W(0xf280021b), W(0xf87b681c) };
+	/* adrp; ldrsb; cbz; mrs; adrp x27,page; ldr x27,[x27,#0x40]; ldr x28,[x0,x27] */
+	static const uint8_t lib[] = { W(0xb000067b), W(0x39b51360), W(0xb4000080), W(0xd53bd040),
+				       W(0x9000067b), W(0xf940237b), W(0xf87b681c) };
+	/* The index register was made before the thread pointer was read: it is something else. */
+	static const uint8_t other[] = { W(0xb000067b), W(0x39b51360), W(0xd280021b), W(0xd53bd040),
+					 W(0xf87b681c) };
+	struct arm64_load_g l;
+
+	(void)state;
+	assert_true(load_g(plain, sizeof(plain), &l));
+	assert_int_equal(l.iscgo, 0x164000 + 3396);
+	assert_int_equal(l.off, 16);
+	assert_int_equal(l.got, 0);
+	assert_true(load_g(pie, sizeof(pie), &l));
+	assert_int_equal(l.iscgo, 0x120040);
+	assert_int_equal(l.off, 0x10010);
+	assert_true(load_g(lib, sizeof(lib), &l));
+	assert_int_equal(l.got, 0x163040);
+	assert_false(load_g(other, sizeof(other), &l));
+	for (size_t n = 0; n < 6 * sizeof(uint32_t); n++)
+		assert_false(load_g(plain, n, &l));
 }
 
 /* The contents of registers must be forgotten when decoding continues elsewhere in the text. */
@@ -310,6 +384,9 @@ int main(void)
 		cmocka_unit_test(arm64_huge_frame_of_go116),
 		cmocka_unit_test(arm64_static_operands),
 		cmocka_unit_test(arm64_control),
+		cmocka_unit_test(arm64_unknown_atomics),
+		cmocka_unit_test(arm64_probed),
+		cmocka_unit_test(arm64_thread_local_g),
 		cmocka_unit_test(forgets_when_the_line_breaks),
 		cmocka_unit_test(unknown_machine),
 		cmocka_unit_test(choices),

@@ -59,6 +59,16 @@ static void restart(struct arch *a)
 	a->ops->reset(a);
 }
 
+/* Nothing is known of the registers behind such an instruction: it may have written any. */
+static void pass_unknown(struct arch *a, const uint8_t *code, size_t n, struct insn *out)
+{
+	if (a->ops->unknown)
+		a->ops->unknown(code, n, out);
+	restart(a);
+	a->next = out->addr + out->len;
+	out->arg_write = 1;
+}
+
 void arch_decode(struct arch *a, const uint8_t *code, size_t n, uint64_t addr, struct insn *out)
 {
 	const uint8_t *at = code;
@@ -68,8 +78,7 @@ void arch_decode(struct arch *a, const uint8_t *code, size_t n, uint64_t addr, s
 	if (addr != a->next)
 		restart(a);
 	if (!cs_disasm_iter(a->cs, &at, &n, &pc, a->in)) {
-		a->next = 0;
-		restart(a);
+		pass_unknown(a, code, n, out);
 		return;
 	}
 	out->kind = INSN_OTHER;

@@ -35,6 +35,11 @@ struct arch_ops {
 	cs_mode mode;
 	/* Sets the registers to what they hold at a function's entry. */
 	void (*reset)(struct arch *a);
+	/*
+	 * For an instruction that the decoder does not know: sets kind and len of *out when its bits tell
+	 * where control goes from it. NULL: they never do.
+	 */
+	void (*unknown)(const uint8_t *code, size_t n, struct insn *out);
 	/* Fills kind, target and mem_* of *out from @in, and follows the registers. */
 	void (*classify)(struct arch *a, const cs_insn *in, struct insn *out);
 };

@@ -11,6 +11,8 @@
  *
  * g is x28. Static addresses are made by adrp and add, or adrp and the offset of a load.
  */
+#include <string.h>
+
 #include "arch/arch_priv.h"
 
 enum { R_NONE = -1, R_G = 28, R_FP = 29, R_SP = 31 };
@@ -262,11 +264,69 @@ static void compare(const cs_insn *in, struct insn *out)
 	out->cmp_imm = x->operands[1].imm;
 }
 
+/* x0, x1, x2. Source: cmd/compile/abi-internal.md, arm64. */
+static bool writes_argument(const cs_insn *in)
+{
+	const cs_arm64 *x = &in->detail->arm64;
+
+	for (uint8_t i = 0; i < x->op_count; i++) {
+		const cs_arm64_op *o = &x->operands[i];
+		int r = o->type == ARM64_OP_REG			? written_index(o->reg) :
+			o->type == ARM64_OP_MEM && x->writeback ? reg_index(o->mem.base) :
+								  R_NONE;
+
+		if (r >= 0 && r <= 2 && (o->type == ARM64_OP_MEM || (o->access & CS_AC_WRITE)) &&
+		    in->id != ARM64_INS_CMP)
+			return true;
+	}
+	return false;
+}
+
+static bool sets_frame(const struct arch *a, const cs_insn *in)
+{
+	const cs_arm64 *x = &in->detail->arm64;
+
+	return x->op_count >= 2 && x->operands[0].type == ARM64_OP_REG &&
+	       x->operands[0].reg == ARM64_REG_X29 && result_of(a, in).what == HELD_SP;
+}
+
+/*
+ * Does the kernel simulate it when it is probed? Source: arm_probe_decode_insn in
+ * arch/arm64/kernel/probes/decode-insn.c, Linux 5.10 to 7.2. A nop only from 6.13 on, so it is not among them.
+ */
+static bool is_simulated(const cs_insn *in)
+{
+	switch (in->id) {
+	case ARM64_INS_B:
+	case ARM64_INS_BL:
+	case ARM64_INS_BR:
+	case ARM64_INS_BLR:
+	case ARM64_INS_RET:
+	case ARM64_INS_CBZ:
+	case ARM64_INS_CBNZ:
+	case ARM64_INS_TBZ:
+	case ARM64_INS_TBNZ:
+	case ARM64_INS_ADR:
+	case ARM64_INS_ADRP:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void probed(const struct arch *a, const cs_insn *in, struct insn *out)
+{
+	out->emulated = is_simulated(in);
+	out->arg_write = writes_argument(in);
+	out->sets_frame = sets_frame(a, in);
+}
+
 static void arm64_classify(struct arch *a, const cs_insn *in, struct insn *out)
 {
 	bool checked = a->checked;
 
 	a->checked = false;
+	probed(a, in, out);
 	switch (in->id) {
 	case ARM64_INS_RET:
 	case ARM64_INS_ERET:
@@ -311,9 +371,32 @@ static void arm64_classify(struct arch *a, const cs_insn *in, struct insn *out)
 		follow(a, in);
 }
 
+/*
+ * Instructions are words. The decoder does not know newer ones (LSE atomics), but bits 25 to 28 tell which
+ * are loads and stores, data processing, or floating point: control goes on behind them. Nor does it
+ * know udf, which Go fills up functions with. Source: Arm Architecture Reference Manual, C4.1.
+ */
+static void arm64_unknown(const uint8_t *code, size_t n, struct insn *out)
+{
+	uint32_t w, op;
+
+	if (n < sizeof(w))
+		return;
+	memcpy(&w, code, sizeof(w));
+	op = w >> 25 & 15;
+	if (w <= 0xffff)
+		out->kind = INSN_BRANCH;
+	else if ((op & 5) == 4 || (op & 14) == 8 || (op & 7) == 5 || (op & 7) == 7)
+		out->kind = INSN_OTHER;
+	else
+		return;
+	out->len = sizeof(w);
+}
+
 const struct arch_ops arch_arm64_ops = {
 	.cs = CS_ARCH_ARM64,
 	.mode = CS_MODE_ARM,
 	.reset = arm64_reset,
+	.unknown = arm64_unknown,
 	.classify = arm64_classify,
 };

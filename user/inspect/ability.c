@@ -74,9 +74,10 @@ static void test_arch(struct abilities *a)
 		snprintf(b->found, sizeof(b->found), "uname: %s", strerror(errno));
 		return;
 	}
-	b->is = strcmp(u.machine, "x86_64") ? ABILITY_NO : ABILITY_YES;
+	b->is = strcmp(u.machine, "x86_64") && strcmp(u.machine, "aarch64") ? ABILITY_NO :
+									      ABILITY_YES;
 	snprintf(b->found, sizeof(b->found), "%s, Linux %s%s", u.machine, u.release,
-		 b->is ? ": only x86_64 was tested so far" : "");
+		 b->is ? ": only x86_64 and aarch64 are known" : "");
 }
 
 static void test_btf(struct abilities *a)

@@ -179,6 +179,18 @@ static int fill_shared(const struct image *img, struct gpb_image *t, __s32 *seam
 	return 0;
 }
 
+/* Source: internal/buildcfg/exp.go, Go 1.17 and 1.18. */
+static bool has_regabi(const struct gobin_info *info)
+{
+	return info->minor < 0 || info->minor >= (info->arch == GOARCH_ARM64 ? 18 : 17);
+}
+
+/* Source: adjustframe in runtime/stack.go, Go 1.16 to 1.21. */
+static bool has_stale_fp(const struct gobin_info *info)
+{
+	return info->arch == GOARCH_ARM64 && info->minor >= 0 && info->minor < 21;
+}
+
 int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *t,
 		    struct err *e)
 {
@@ -213,7 +225,8 @@ int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_
 		.type_ptrdata = off[LAYOUT_type_ptrdata],
 		.labels_kind = info->minor >= 24 || info->minor < 0 ? GPB_LABELS_SLICE :
 								      GPB_LABELS_MAP,
-		.flags = (info->minor < 0 || info->minor >= 17 ? GPB_TARGET_REGABI : 0) |
+		.flags = (has_regabi(info) ? GPB_TARGET_REGABI : 0) |
+			 (has_stale_fp(info) ? GPB_TARGET_STALE_FP : 0) |
 			 (o->kernel ? GPB_TARGET_KERNEL : 0) | (o->goid ? GPB_TARGET_GOID : 0) |
 			 (off[LAYOUT_g_labels] >= 0 ? GPB_TARGET_LABELS : 0),
 	};

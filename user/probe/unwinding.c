@@ -5,6 +5,7 @@
  */
 #include "probe/unwinding.h"
 
+#include "arch/frame.h"
 #include "subject/calling.h"
 
 /*
@@ -20,6 +21,15 @@ static bool is_injected(const struct calling *p)
 		return true;
 	name = gobin_func_name(p->bin, &p->f);
 	return name && !strcmp(name, "runtime.sigpanic0");
+}
+
+/*
+ * Is the thread on the system stack while it is here, in systemstack? Without a frame of its own it is so
+ * on amd64 (Go up to 1.20). On arm64 that is its beginning or end, where no stack is switched yet.
+ */
+static bool is_switched(enum arch_id id, int32_t delta)
+{
+	return delta || !arch_uses_lr(id);
 }
 
 int unwinding_rule(struct subject *s, uint64_t pc, struct gpb_rule *out)
@@ -44,7 +54,7 @@ int unwinding_rule(struct subject *s, uint64_t pc, struct gpb_rule *out)
 	else if (delta < 0 || delta % 8)
 		*out = (struct gpb_rule){ .flags = out->flags | GPB_RULE_END };
 	else if (p.f.id == FUNC_SYSTEMSTACK)
-		out->flags |= GPB_RULE_SEAM;
+		out->flags |= is_switched(subject_machine(s), delta) ? GPB_RULE_SEAM : 0;
 	else if (calling_ends_stack(&p) || calling_from_outside(&p))
 		out->flags |= GPB_RULE_END;
 	else if (is_injected(&p))
@@ -125,8 +135,47 @@ enum { SETTLE_DONE, SETTLE_MORE, SETTLE_NO_MEMORY };
 /* The present position of the walk. */
 struct settling {
 	uint64_t pc, sp;
+	uint64_t lr; /* arm64: the link register, if it was seen; else 0 */
 	bool called; /* pc is that of a call */
+	enum arch_id id;
 };
+
+/* Where the record says that the walk stands. */
+static struct settling settling_at(struct subject *s, const struct gpb_rec_raw *raw)
+{
+	const struct gpb_stack *st = &raw->stack;
+	struct settling at = { .pc = raw->pc, .sp = raw->sp, .id = subject_machine(s) };
+
+	at.called = raw->second ? st->nsecond > 0 : st->nfirst > 1;
+	if (arch_uses_lr(at.id)) {
+		at.sp += ARCH_WORD;
+		at.lr = raw->ntop ? raw->top[0] : 0;
+	}
+	return at;
+}
+
+/* The word at @addr, if it came with the record. */
+static bool raw_word(const struct gpb_rec_raw *raw, uint64_t addr, uint64_t *out)
+{
+	uint64_t at = (addr - raw->sp) / 8;
+
+	if (at >= raw->ntop || at >= GPB_TOP_WORDS)
+		return false;
+	*out = raw->top[at];
+	return true;
+}
+
+/* Moves to the caller's sp. */
+static void leave_frame(const struct gpb_rec_raw *raw, struct settling *w,
+			const struct gpb_rule *rule)
+{
+	w->sp = arch_caller_sp(w->id, w->sp, rule->delta);
+	w->lr = 0;
+	if (arch_uses_lr(w->id) && rule->flags & GPB_RULE_EXACT) {
+		raw_word(raw, w->sp, &w->lr);
+		w->sp += ARM64_PUSHED;
+	}
+}
 
 /* The return address that was just met is the entry of a function: that function is meant. */
 static void step_into(struct gpb_rec_raw *raw, struct settling *at)
@@ -145,7 +194,7 @@ static int settle_frame(struct subject *s, struct gpb_rec_raw *raw, struct settl
 	const struct image *img;
 	struct gpb_rule rule;
 	struct gofunc f;
-	uint64_t at, ret, exact;
+	uint64_t ret = where->lr, exact;
 
 	if (unwinding_rule(s, where->pc, &rule))
 		return SETTLE_DONE;
@@ -156,15 +205,14 @@ static int settle_frame(struct subject *s, struct gpb_rec_raw *raw, struct settl
 	}
 	if (rule.flags & (GPB_RULE_END | GPB_RULE_SEAM))
 		return SETTLE_DONE;
-	at = (where->sp - raw->sp + (uint64_t)rule.delta) / 8;
-	if (at >= raw->ntop || at >= GPB_TOP_WORDS)
+	if (!arch_returns_to_lr(where->id, where->lr, rule.delta) &&
+	    !raw_word(raw, arch_return_at(where->id, where->sp, rule.delta), &ret))
 		return SETTLE_NO_MEMORY;
-	ret = raw->top[at];
 	exact = !!(rule.flags & GPB_RULE_EXACT);
 	if (subject_func(s, ret - 1 + exact, &f, &img) ||
 	    !append_pc(&raw->stack, raw->second, ret + exact))
 		return SETTLE_DONE;
-	where->sp += (uint64_t)rule.delta + 8;
+	leave_frame(raw, where, &rule);
 	where->pc = ret - !exact;
 	where->called = !exact;
 	return SETTLE_MORE;
@@ -175,14 +223,14 @@ int unwinding_settle(struct subject *s, struct gpb_rec_raw *raw,
 		     struct err *e)
 {
 	struct gpb_stack *st = &raw->stack;
-	struct settling at = { .pc = raw->pc, .sp = raw->sp };
+	struct settling at;
 	struct hints hints;
 	int how = SETTLE_MORE;
 
 	if (!gpb_stack_whole(st))
 		return err_set(e, -EBADMSG, "raw sample of %u frames", st->nfirst);
 	st->flags &= ~(uint32_t)GPB_STACK_UNRULED;
-	at.called = raw->second ? st->nsecond > 0 : st->nfirst > 1;
+	at = settling_at(s, raw);
 	hints = take_hints(st);
 	for (int i = 0; i < GPB_MAX_USER && how == SETTLE_MORE; i++)
 		how = settle_frame(s, raw, &at, learn, arg);

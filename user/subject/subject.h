@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "arch/arch.h"
 #include "base/map.h"
 #include "go/image/gobin.h"
 #include "go/layout/layout.h"
@@ -52,6 +53,11 @@ int subject_rtvar(struct subject *s, enum rtvar v, uint64_t *addr, struct err *e
 /* Path of an image's file, for the kernel; it is valid in this process only. */
 enum { SUBJECT_PATH = 64 };
 const char *image_path(const struct image *img, char buf[SUBJECT_PATH]);
+
+static inline enum arch_id subject_machine(const struct subject *s)
+{
+	return gobin_info(s->bin)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64;
+}
 
 /*
  * The physical function at the live address @pc (link-time addresses), and the image that it

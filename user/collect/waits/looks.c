@@ -182,7 +182,8 @@ static int looks_init(struct looks *k, struct err *e)
 	int ret = verify_structs(k->s, LAYOUT_USE_WAITS | LAYOUT_USE_GOROUTINES, e);
 
 	if (!ret)
-		ret = parked_init(&k->reader, k->s->target->mem, &k->s->layout, e);
+		ret = parked_init(&k->reader, k->s->target->mem, &k->s->layout,
+				  subject_machine(k->s), e);
 	if (!ret)
 		ret = fill_target(k, e);
 	if (ret)
@@ -374,13 +375,13 @@ static int copy_stacks(struct looks *k, struct batch *b, struct err *e)
 	int ret;
 
 	for (size_t i = 0; i < b->n; i++) {
-		uint64_t used = b->p[i].stack_hi - b->p[i].sp;
+		uint64_t used = b->p[i].stack_hi - b->p[i].sp + b->p[i].below;
 
 		b->len[i] = 0;
 		if (!b->ok[i] || !waits(k, &b->p[i]) || !parked_has_stack(&b->p[i]))
 			continue;
 		owner[n] = i;
-		piece[n++] = (struct mem_piece){ .addr = b->p[i].sp,
+		piece[n++] = (struct mem_piece){ .addr = b->p[i].sp - b->p[i].below,
 						 .buf = k->copies + i * SHALLOW,
 						 .n = used < SHALLOW ? (size_t)used : SHALLOW };
 	}

@@ -1,6 +1,7 @@
 /* user/collect/waits/parked.c - reads many g at a time, and one stack after the other. */
 #include "collect/waits/parked.h"
 
+#include "arch/frame.h"
 #include "base/limits.h"
 #include "go/runtime/rtgor.h"
 
@@ -12,11 +13,14 @@ static const enum layout_field needed[] = {
 	LAYOUT_g_atomicstatus, LAYOUT_g_waitreason, LAYOUT_g_trackingseq,
 };
 
-int parked_init(struct parked_reader *r, struct mem *mem, const struct golayout *l, struct err *e)
+int parked_init(struct parked_reader *r, struct mem *mem, const struct golayout *l, enum arch_id id,
+		struct err *e)
 {
 	size_t end = 0;
 
-	*r = (struct parked_reader){ .mem = mem, .l = l, .at = LIMIT_G_BYTES };
+	*r = (struct parked_reader){
+		.mem = mem, .l = l, .at = LIMIT_G_BYTES, .uses_lr = arch_uses_lr(id)
+	};
 	for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
 		int32_t off = l->off[needed[i]];
 
@@ -48,6 +52,17 @@ static uint64_t field(const struct parked_reader *r, const uint8_t *raw, enum la
 	return v;
 }
 
+/* In gobuf it lies before bp. Source: runtime/runtime2.go, Go 1.16 to 1.27. */
+static uint64_t saved_lr(const struct parked_reader *r, const uint8_t *raw)
+{
+	size_t bp = (size_t)r->l->off[LAYOUT_g_sched_bp] - r->at;
+	uint64_t v = 0;
+
+	if (bp >= sizeof(v))
+		memcpy(&v, raw + bp - sizeof(v), sizeof(v));
+	return v;
+}
+
 static void parse(const struct parked_reader *r, const uint8_t *raw, struct parked *out)
 {
 	uint32_t status = (uint32_t)field(r, raw, LAYOUT_g_atomicstatus);
@@ -64,6 +79,10 @@ static void parse(const struct parked_reader *r, const uint8_t *raw, struct park
 				.scan = status & STATUS_SCAN,
 				.reason = (uint8_t)field(r, raw, LAYOUT_g_waitreason),
 				.seq = (uint8_t)field(r, raw, LAYOUT_g_trackingseq) };
+	if (r->uses_lr) {
+		out->lr = saved_lr(r, raw);
+		out->below = ARCH_WORD;
+	}
 }
 
 /* Reads pieces, @each of them for one goroutine. */
@@ -149,9 +168,9 @@ bool parked_alike(const struct parked *a, const struct parked *b)
 
 static bool read_at(const struct parked_stack *k, uint64_t addr, void *to, size_t n)
 {
-	uint64_t off = addr - k->p->sp;
+	uint64_t from = k->p->sp - k->p->below, off = addr - from;
 
-	if (addr >= k->p->sp && off <= k->ncopy && n <= k->ncopy - off) {
+	if (addr >= from && off <= k->ncopy && n <= k->ncopy - off) {
 		memcpy(to, k->copy + off, n);
 		return true;
 	}
@@ -221,27 +240,31 @@ static void chain(struct walk *w, uint64_t bp)
 	}
 }
 
-static bool ends_in_callback(const struct gpb_target *t, const struct gpb_stack *st)
+/* As needs_rules() of bpf/rules.bpf.h. */
+static bool needs_rules(const struct gpb_target *t, const struct gpb_stack *st)
 {
 	uint64_t last = st->pc[st->nfirst - 1];
 	const struct gpb_image *img = image_at(t, last);
 
-	return img && within(last, img->callback_lo, img->callback_hi);
+	return t->flags & GPB_TARGET_STALE_FP ||
+	       (img && within(last, img->callback_lo, img->callback_hi));
 }
 
 /* Makes a record of a stack of which no frame has a rule yet: its leaf, and the memory above. */
 static void for_rules(const struct parked_stack *k, struct gpb_stack *st, struct gpb_rec_raw *raw)
 {
-	uint64_t left = k->p->stack_hi - k->p->sp;
+	uint64_t left = k->p->stack_hi - k->p->sp + k->p->below;
 	size_t bytes = left < sizeof(raw->top) ? (size_t)left : sizeof(raw->top);
 
 	st->nfirst = 1;
 	st->flags = 0;
 	raw->type = GPB_REC_RAW;
 	raw->pc = k->p->pc - 1;
-	raw->sp = k->p->sp;
+	raw->sp = k->p->sp - k->p->below;
 	raw->second = 0;
-	raw->ntop = read_at(k, k->p->sp, raw->top, bytes / 8 * 8) ? (uint32_t)(bytes / 8) : 0;
+	raw->ntop = read_at(k, raw->sp, raw->top, bytes / 8 * 8) ? (uint32_t)(bytes / 8) : 0;
+	if (k->p->below)
+		raw->top[0] = k->p->lr;
 	raw->stack = *st;
 	raw->stack.flags = GPB_STACK_UNRULED;
 }
@@ -254,7 +277,9 @@ static void fresh(const struct parked_stack *k, struct gpb_stack *st)
 	st->flags = 0;
 	st->nfirst = 1;
 	st->pc[0] = k->p->pc + 1;
-	if (read_at(k, k->p->sp, &ret, sizeof(ret)))
+	if (k->p->below)
+		st->pc[st->nfirst++] = k->p->lr;
+	else if (read_at(k, k->p->sp, &ret, sizeof(ret)))
 		st->pc[st->nfirst++] = ret;
 }
 
@@ -292,7 +317,7 @@ bool parked_walk(const struct parked_stack *k, struct gpb_stack *st, struct gpb_
 	push(&w, p->pc);
 	chain(&w, p->bp);
 	st->nfirst = (uint16_t)w.n;
-	if (!ends_in_callback(k->t, st) || p->sp < p->stack_lo || p->sp >= p->stack_hi ||
+	if (!needs_rules(k->t, st) || p->sp < p->stack_lo || p->sp >= p->stack_hi ||
 	    !image_at(k->t, p->pc))
 		return false;
 	for_rules(k, st, raw);

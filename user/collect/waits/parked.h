@@ -29,6 +29,9 @@ struct parked {
 	uint32_t status;    /* without the scan bit */
 	bool scan;	    /* a GC holds it */
 	uint8_t reason, seq;
+	/* arm64: the saved x30, and the bytes below sp in which a frame keeps its record; else 0 */
+	uint64_t lr;
+	uint8_t below;
 };
 
 struct parked_reader {
@@ -36,12 +39,14 @@ struct parked_reader {
 	const struct golayout *l;
 	size_t at, n;  /* the bytes of a g that contain all of these fields */
 	size_t status; /* where among these the status is */
+	bool uses_lr;
 	uint8_t *raw;
 	struct mem_piece pieces[2 * PARKED_BATCH];
 };
 
-/* -ENOTSUP when the layout lacks a field. parked_fini also after that. */
-int parked_init(struct parked_reader *r, struct mem *mem, const struct golayout *l, struct err *e);
+/* @id: the target's machine. -ENOTSUP when the layout lacks a field. parked_fini also after that. */
+int parked_init(struct parked_reader *r, struct mem *mem, const struct golayout *l, enum arch_id id,
+		struct err *e);
 void parked_fini(struct parked_reader *r);
 
 /*
@@ -93,7 +98,7 @@ static inline bool parked_still(const struct parked *a, const struct parked *b)
 bool parked_alike(const struct parked *a, const struct parked *b);
 
 /*
- * What a walk of one stack reads from. @copy: the first bytes from p->sp on, to save calls.
+ * What a walk of one stack reads from. @copy: the first bytes from p->sp - p->below on, to save calls.
  * *deep, if not NULL, is set when more was read than these, because that may be of another
  * moment.
  */

@@ -65,7 +65,11 @@ struct gobin_info {
 	bool has_symtab, has_dwarf;
 	char build_id[65];    /* GNU build id in hex, "" when there is none */
 	uint64_t text, etext; /* runtime.text, runtime.etext: [text, etext) holds all Go code */
-	int32_t tls_g;	      /* offset of g from the thread pointer (amd64: fs base), e.g. -8 */
+	/*
+	 * Offset of g from the thread pointer (amd64: fs base), e.g. -8. arm64: 0 where g is in a register
+	 * alone, that is without cgo.
+	 */
+	int32_t tls_g;
 };
 
 /* One physical function. */

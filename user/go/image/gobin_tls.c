@@ -6,10 +6,12 @@
  * symbols, what the runtime's own assembly uses. A library (c-shared) does not know where
  * its block will be: the runtime's assembly loads the offset from a word that the dynamic
  * linker fills in (R_X86_64_TPOFF64).
+ * On arm64 runtime.load_g says it (arch/arm64_tls.h).
  * Source: cmd/link/internal/ld (tlsg), runtime/tls_amd64.s, runtime/asm_amd64.s, Go 1.16 to 1.27.
  */
 #include <elf.h>
 
+#include "arch/arm64_tls.h"
 #include "go/image/gobin_priv.h"
 
 enum {
@@ -118,6 +120,33 @@ static int library_tls(struct gobin *b, struct mem *live, uint64_t bias, int32_t
 	return 0;
 }
 
+/* Without runtime/cgo, or where nothing was understood, g is looked for in its register alone. */
+static int arm64_tls(struct gobin *b, struct mem *live, uint64_t bias, int32_t *tls_g,
+		     struct err *e)
+{
+	static const char *const name = "runtime.load_g";
+	struct arm64_load_g l;
+	uint8_t buf[BODY_MAX], iscgo = 0;
+	uint64_t off, n;
+	struct gofunc f;
+	int ret = gobin_funcs_named(b, &name, 1, &f, e);
+
+	*tls_g = 0;
+	if (ret <= 0)
+		return ret;
+	n = f.end - f.entry < sizeof(buf) ? f.end - f.entry : sizeof(buf);
+	if (mem_read(gobin_mem(b), f.entry, buf, (size_t)n, NULL) ||
+	    !arm64_load_g(buf, (size_t)n, f.entry, &l) ||
+	    mem_read(gobin_mem(b), l.iscgo, &iscgo, 1, NULL) || !iscgo)
+		return 0;
+	off = (uint64_t)l.off;
+	if (l.got && (!live || mem_u64(live, l.got + bias, &off, NULL)))
+		return 0;
+	if (off && off < INT32_MAX && !(off & 7))
+		*tls_g = (int32_t)off;
+	return 0;
+}
+
 int gobin_find_tls(struct gobin *b, struct mem *live, uint64_t bias, int32_t *tls_g, struct err *e)
 {
 	static const char *const name = "runtime.tlsg";
@@ -127,7 +156,7 @@ int gobin_find_tls(struct gobin *b, struct mem *live, uint64_t bias, int32_t *tl
 	int ret;
 
 	if (elfimg_machine(b->img) != EM_X86_64)
-		return 0;
+		return arm64_tls(b, live, bias, tls_g, e);
 	*tls_g = TLS_G_AMD64;
 	if (elfimg_is_dyn(b->img) && !elfimg_seg(b->img, PT_INTERP))
 		return library_tls(b, live, bias, tls_g, e);

@@ -1,7 +1,9 @@
 /* user/go/runtime/unwind.c - finds one return address after the other. */
 #include "go/runtime/unwind.h"
 
-enum { FLAG_TOP = 1, FLAG_SPWRITE = 2, ARM64_SLOT = 16 };
+#include "arch/frame.h"
+
+enum { FLAG_TOP = 1, FLAG_SPWRITE = 2 };
 
 /* A position on the way up the stack. */
 struct at {
@@ -50,14 +52,12 @@ static bool injected(const struct unwind *u, enum func_id id)
 static bool caller(const struct unwind *u, const struct at *a, const struct unwind_frame *f,
 		   uint64_t *pc, uint64_t *sp)
 {
-	if (u->arch == GOARCH_AMD64) {
-		*sp = a->sp + (uint64_t)(int64_t)f->delta + 8;
-		return f->delta >= 0 && word(u, *sp - 8, pc);
-	}
-	*sp = a->sp + (uint64_t)(int64_t)f->delta;
+	enum arch_id id = u->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64;
+
+	*sp = arch_caller_sp(id, a->sp, f->delta);
 	if (a->lr)
 		*pc = a->lr;
-	return f->delta >= 0 && (a->lr || word(u, a->sp, pc));
+	return f->delta >= 0 && (a->lr || word(u, arch_return_at(id, a->sp, f->delta), pc));
 }
 
 /* arm64: the interrupted function's own return address was pushed below it. */
@@ -68,7 +68,7 @@ static bool settle_injected(const struct unwind *u, struct at *a)
 
 	if (!word(u, a->sp, &x))
 		return false;
-	a->sp += ARM64_SLOT;
+	a->sp += ARM64_PUSHED;
 	if (!u->look(u->arg, a->pc, a->trap, a->callee, &f) && !f.delta)
 		a->lr = x;
 	return true;
