@@ -166,9 +166,11 @@ static __always_inline int still_called(__u64 sp, __u64 pc)
  * For memory that is sent from raw->sp on: puts x30 below it, as if it had been pushed
  * (struct gpb_rec_raw).
  */
+#define RAW_BELOW 8
+
 static __always_inline void raw_begin(struct gpb_rec_raw *raw)
 {
-	raw->sp -= 8;
+	raw->sp -= RAW_BELOW;
 }
 
 static __always_inline void raw_end(struct gpb_rec_raw *raw, __u64 lr)
@@ -291,6 +293,8 @@ static __always_inline int still_called(__u64 sp, __u64 pc)
 {
 	return user_u64(sp) == pc;
 }
+
+#define RAW_BELOW 0
 
 static __always_inline void raw_begin(struct gpb_rec_raw *raw)
 {

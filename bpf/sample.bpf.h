@@ -300,7 +300,7 @@ __noinline int sample_raw(struct scratch *sc)
 	if (!sc)
 		return 0;
 	raw = &sc->raw;
-	left = sc->walk.hi > sc->walk.sp ? sc->walk.hi - sc->walk.sp : 0;
+	left = sc->walk.hi > sc->walk.sp ? sc->walk.hi - sc->walk.sp + RAW_BELOW : 0;
 	raw->type = GPB_REC_RAW;
 	raw->pc = sc->walk.pc;
 	raw->sp = sc->walk.sp;
