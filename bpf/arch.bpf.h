@@ -181,7 +181,7 @@ static __always_inline void raw_end(struct gpb_rec_raw *raw, __u64 lr)
 #elif defined(__TARGET_ARCH_x86) || defined(GPB_HOST)
 
 /* amd64: a call pushes the return address. */
-#define USES_LR 0
+#define USES_LR	  0
 
 /* The registers that a walk starts from. */
 struct regs {
