@@ -11,6 +11,9 @@
 /* No usual event has more bytes: a kind, and numbers of up to four. So many are read at a time. */
 enum { EVENT_USUAL = 1 + 4 * (ORDER_ARGS_MAX + 1), EVENTS_AHEAD = 16 };
 
+/* A hostile trace has many threads of few bytes: they have room for one event, and one more for so many bytes. */
+enum { BYTES_PER_EVENT_AHEAD = 32 };
+
 /* Arguments behind the time stamp. 0xff: no event of a batch. */
 static unsigned arguments(uint8_t type, unsigned version)
 {
@@ -230,7 +233,8 @@ int cursor2_open(struct cursor2 *c, const struct source2 *from, const struct gen
 	c->from = from;
 	c->of = of;
 	c->thread.m = of->m;
-	c->room = most / 2 < EVENTS_AHEAD ? most / 2 + 1 : EVENTS_AHEAD;
+	c->room = most / BYTES_PER_EVENT_AHEAD < EVENTS_AHEAD ? most / BYTES_PER_EVENT_AHEAD + 1 :
+								EVENTS_AHEAD;
 	c->buf = malloc(most);
 	c->events = malloc(c->room * sizeof(*c->events));
 	if (!c->buf || !c->events)
