@@ -200,6 +200,11 @@ damaged() {
 	[ $rc = 3 ] || echo "status $rc: $(cat "$TMP/err")"
 	has 'loss: offset [0-9]*: the trace ends' "$TMP/err" || echo "it says: $(cat "$TMP/err")"
 	has '"whole": false' "$TMP/json" || echo "the summary says that it is whole"
+	"$GOPROF" trace "$TMP/broken" --events >"$TMP/every" 2>"$TMP/err" || rc=$?
+	rc=0 && "$GOPROF" trace "$TMP/broken" --json --to "$(tail -n 2 "$TMP/every" | awk '{ print $1; exit }')" >"$TMP/json" 2>"$TMP/err" || rc=$?
+	[ $rc = 3 ] && has 'loss: offset [0-9]*: the trace ends' "$TMP/err" && has '"whole": false' "$TMP/json" || echo "a time before the last event: $rc $(cat "$TMP/err")"
+	rc=0 && "$GOPROF" trace "$TMP/broken" --json --to 0.001 >"$TMP/json" 2>"$TMP/err" || rc=$?
+	[ $rc = 0 ] && has '"whole": true' "$TMP/json" || echo "a time in a whole generation: $rc $(cat "$TMP/err")"
 	"$GOPROF" trace "$TMP/saved" --events >"$TMP/events" || echo "what was saved: $?"
 	gorun 1.27.4 tool trace -d=parsed "$TMP/saved" >"$TMP/parsed"
 	n=$(count ' G=- sync' "$TMP/events")

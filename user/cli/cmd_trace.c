@@ -110,8 +110,10 @@ static int read_events(struct run *r, struct err *e)
 		if (!r->begun)
 			begin(r, &ev);
 		r->over = ev.time_ns > r->to_ns;
-		if (r->over && (!r->cuts || exectrace_cut_is_over(r->in.trace)))
+		if (r->over && (!r->cuts || exectrace_cut_is_over(r->in.trace))) {
+			(void)exectrace_damage(r->in.trace, &r->damage);
 			return 0;
+		}
 		ret = r->over ? 0 : take(r, &ev, e);
 		if (ret)
 			return ret;

@@ -111,6 +111,11 @@ int exectrace_next(struct exectrace *t, struct trace_event *ev, struct err *e)
 	return t->done;
 }
 
+int exectrace_damage(const struct exectrace *t, struct err *e)
+{
+	return t->one ? trace1_damage(t->one, e) : trace2_damage(t->two, e);
+}
+
 static const struct trace_tables *tables_of(const struct exectrace *t)
 {
 	return t->one ? trace1_tables(t->one) : trace2_tables(t->two);

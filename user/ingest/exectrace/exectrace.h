@@ -207,6 +207,11 @@ unsigned exectrace_version(const struct exectrace *t);
  */
 int exectrace_next(struct exectrace *t, struct trace_event *ev, struct err *e);
 /*
+ * For who stops before the end. -EBADMSG: the last event is of a generation that is damaged (version 1: of a trace),
+ * so that others of its time may be missing; the message is that of exectrace_next(). 0: none is missing.
+ */
+int exectrace_damage(const struct exectrace *t, struct err *e);
+/*
  * False: the trace is cut before it tells how fast its clock goes, so all times are in its ticks. That is
  * known from the beginning in version 1, and from the first event on in version 2.
  */

@@ -265,6 +265,13 @@ int trace1_cut_finish(struct trace1 *t, int64_t *from_ns, int64_t *to_ns, struct
 	return cut1_finish(t->cut, from_ns, to_ns, e);
 }
 
+int trace1_damage(const struct trace1 *t, struct err *e)
+{
+	if (t->damaged)
+		*e = t->damage;
+	return t->damaged;
+}
+
 bool trace1_has_clock(const struct trace1 *t)
 {
 	return t->index.ns_per_tick > 0;

@@ -18,6 +18,8 @@ int trace1_open(int fd, unsigned version, struct trace1 **out, struct err *e);
 void trace1_free(struct trace1 *t);
 DEFINE_FREEP(struct trace1, trace1)
 int trace1_next(struct trace1 *t, struct trace_event *ev, struct err *e);
+/* As exectrace_damage(). */
+int trace1_damage(const struct trace1 *t, struct err *e);
 /* False: it is cut before it tells its clock's rate, so times are in ticks. */
 bool trace1_has_clock(const struct trace1 *t);
 /* As exectrace_cut() and what belongs to it. -EBADMSG: it is damaged. */

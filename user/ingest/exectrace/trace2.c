@@ -533,6 +533,11 @@ void trace2_free(struct trace2 *t)
 	free(t);
 }
 
+int trace2_damage(const struct trace2 *t, struct err *e)
+{
+	return t->pending ? tell_damage(t, e) : 0;
+}
+
 bool trace2_has_clock(const struct trace2 *t)
 {
 	return !t->gen.number || t->gen.has_clock;

@@ -15,6 +15,8 @@ int trace2_open(int fd, unsigned version, struct trace2 **out, struct err *e);
 void trace2_free(struct trace2 *t);
 /* As exectrace_next(). */
 int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e);
+/* As exectrace_damage(). */
+int trace2_damage(const struct trace2 *t, struct err *e);
 /* False: it is cut before it tells its clock's rate, so times are in ticks. */
 bool trace2_has_clock(const struct trace2 *t);
 const struct trace_tables *trace2_tables(const struct trace2 *t);
