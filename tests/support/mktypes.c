@@ -419,6 +419,16 @@ static void function(const struct mktypes *how)
 	close_children();
 }
 
+static void method_value(const char *name, uint64_t entry)
+{
+	begin(FUNCTION, TYPES, name);
+	put64(&info, entry);
+	put64(&info, entry + 16);
+	put8(&info, 1);
+	put8(&info, 0x9c); /* DW_OP_call_frame_cfa */
+	close_children();
+}
+
 static void unit(const struct mktypes *how)
 {
 	uint32_t length;
@@ -460,6 +470,13 @@ static void unit(const struct mktypes *how)
 	global("main.c", MKTYPES_BSS + 8, CHAN);
 	global("main.elsewhere", 0x700000, CHAN);
 	function(how);
+	method_value("main.(*node).next-fm", MKTYPES_METHODS);
+	method_value("main.pair.sum-fm", MKTYPES_METHODS + 16);
+	method_value("main.(*gone).f-fm", MKTYPES_METHODS + 32);
+	method_value("main.(pair).(main.sum)-fm", MKTYPES_METHODS + 48);
+	method_value("-fm", MKTYPES_METHODS + 64);
+	method_value(".(*)-fm", MKTYPES_METHODS + 80);
+	method_value("().x-fm", MKTYPES_METHODS + 96);
 	close_children();
 	length = (uint32_t)info.n - 4;
 	memcpy(info.at, &length, 4);

@@ -21,6 +21,8 @@
 enum {
 	MKTYPES_CODE = 0x401000,
 	MKTYPES_CODE_END = 0x401100,
+	MKTYPES_METHODS =
+		0x401200, /* 16 bytes each: method values of *node, pair and what is no type */
 	MKTYPES_TYPES = 0x500000,
 	MKTYPES_TYPES_END = 0x510000,
 	MKTYPES_DATA = 0x600000,

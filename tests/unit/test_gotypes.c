@@ -160,6 +160,34 @@ static void check_closure(const struct gotypes *t)
 	assert_int_equal(t->fields[t->types[c->type].first].offset, 8);
 }
 
+static void check_method_value(const struct gotypes *t, uint64_t entry, const char *name,
+			       const char *receiver, uint64_t size)
+{
+	const struct goclosure *c = gotypes_closure(t, entry);
+	const struct gofield *f;
+
+	assert_non_null(c);
+	f = &t->fields[t->types[c->type].first];
+	assert_string_equal(gotypes_text(t, t->types[c->type].name), name);
+	assert_int_equal(t->types[c->type].size, size);
+	assert_int_equal(t->types[c->type].nfields, 1);
+	assert_string_equal(gotypes_text(t, f->name), "R");
+	assert_int_equal(f->offset, 8);
+	assert_int_equal(f->type, receiver ? named(t, receiver) : GOTYPE_NONE);
+}
+
+static void check_method_values(const struct gotypes *t)
+{
+	check_method_value(t, MKTYPES_METHODS, "closure main.(*node).next-fm", "*main.node", 16);
+	check_method_value(t, MKTYPES_METHODS + 16, "closure main.pair.sum-fm", "main.pair", 24);
+	check_method_value(t, MKTYPES_METHODS + 32, "closure main.(*gone).f-fm", NULL, 8);
+	check_method_value(t, MKTYPES_METHODS + 48, "closure main.(pair).(main.sum)-fm",
+			   "main.pair", 24);
+	assert_null(gotypes_closure(t, MKTYPES_METHODS + 64)); /* "-fm" */
+	assert_null(gotypes_closure(t, MKTYPES_METHODS + 80)); /* ".(*)-fm" */
+	check_method_value(t, MKTYPES_METHODS + 96, "closure ().x-fm", NULL, 8);
+}
+
 static void everything(void **state)
 {
 	for (int version = 4; version <= 5; version++) {
@@ -171,6 +199,7 @@ static void everything(void **state)
 		check_variables(t);
 		check_slots(t);
 		check_closure(t);
+		check_method_values(t);
 		assert_int_equal(get(t, "map[int]*main.node")->elem,
 				 named(t, "hash<int,*main.node>"));
 		assert_int_equal(get(t, "hash<int,*main.node>")->role, GOTYPE_MAP_HEAD);

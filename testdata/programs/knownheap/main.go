@@ -105,6 +105,24 @@ type captive struct {
 	n [5]int
 }
 
+type bound struct { // methods of it are values
+	p *int
+	n [43]int
+}
+
+type bound2 struct { // of which they keep a copy
+	p *bounded
+	n [2]int
+}
+
+type bounded struct {
+	p *int
+	n [47]int
+}
+
+func (b *bound) count() int { return b.n[0] }
+func (b bound2) count() int { return b.n[0] }
+
 type finished struct {
 	p *int
 	n [7]int
@@ -244,6 +262,7 @@ var (
 	lefts   []*left
 	rights  []*right
 	calls   []func() int
+	counts  []func() int // method values
 	hidden  []unsafe.Pointer
 	bosses  []*boss
 	inside  []*int
@@ -429,6 +448,9 @@ func fill() {
 	for i := 0; i < 12; i++ {
 		calls = append(calls, call(&captive{p: number}, i))
 	}
+	for i := 0; i < 14; i++ {
+		counts = append(counts, (&bound{p: number}).count, bound2{p: &bounded{p: number}}.count)
+	}
 	for i := 0; i < 3; i++ {
 		m := map[string]*entry{}
 		for k := 0; k < 12; k++ {
@@ -523,6 +545,8 @@ func truth() {
 	fmt.Println("none main.left")
 	fmt.Println("none main.right")
 	fmt.Println("exactly 12 closure", nameOf(calls[0])) // "main.call.func1", or before Go 1.5 "main.func·001"
+	fmt.Println("exactly 14 main.bound since 1.5")
+	fmt.Println("exactly 14 main.bounded since 1.5")
 	fmt.Println("exactly 6 main.finished")
 	fmt.Println("exactly 9 main.local")
 	fmt.Println("exactly 8 main.stacked")

@@ -425,6 +425,61 @@ static void read_captured(struct reader *r, Dwarf_Die *die, struct gotype *closu
 	*f = (struct gofield){ offset, name_of(r, die), reference(die, DW_AT_type) };
 }
 
+/* Where the method begins in "main.(*node).next" or, as it was written before, "main.(*node).(main.next)". */
+static const char *method_of(const char *s, size_t len)
+{
+	const char *open = len && s[len - 1] == ')' ? memrchr(s, '(', len) : NULL;
+
+	if (open)
+		return open > s && open[-1] == '.' ? open - 1 : NULL;
+	return memrchr(s, '.', len);
+}
+
+/* "main.(*node).next-fm" gives "*main.node"; "main.node.next-fm" and "main.(node).next-fm" "main.node". */
+static bool receiver_name(const char *function, char out[LIMIT_NAME])
+{
+	size_t len = function ? strlen(function) : 0;
+	const char *method = NULL, *open, *type;
+
+	if (len > 3 && !strcmp(function + len - 3, "-fm"))
+		method = method_of(function, len - 3);
+	if (!method || method == function)
+		return false;
+	open = method[-1] == ')' ? memmem(function, (size_t)(method - function), ".(", 2) : NULL;
+	type = open ? open + 2 + (open[2] == '*') : method;
+	if (open)
+		snprintf(out, LIMIT_NAME, "%s%.*s.%.*s", open[2] == '*' ? "*" : "",
+			 (int)(open - function), function, (int)(method - 1 - type), type);
+	else
+		snprintf(out, LIMIT_NAME, "%.*s", (int)(method - function), function);
+	return true;
+}
+
+/*
+ * A method value is a closure of its code and the receiver. The DWARF does not describe that, or (of
+ * programs built with -N) takes a receiver that is no pointer for one.
+ * Source: cmd/compile, MethodValueType (Go 1.27), makepartialcall (Go 1.4): fields F and R.
+ */
+static void read_receiver(struct reader *r, Dwarf_Die *die, struct gotype *closure)
+{
+	char type[LIMIT_NAME];
+	struct gotypes_receiver *to;
+	struct gofield *f;
+
+	if (r->full || !receiver_name(dwarf_diename(die), type))
+		return;
+	f = vec_add(&r->m->fields, LIMIT_TYPE_FIELDS);
+	to = vec_add(&r->refs->receivers, LIMIT_TYPES);
+	if (!f || !to) {
+		r->full = true;
+		return;
+	}
+	*f = (struct gofield){ r->want->word, gotypes_add_text(r->m, "R"), 0 };
+	closure->first = (uint32_t)r->m->fields.n - 1;
+	closure->nfields = 1;
+	*to = (struct gotypes_receiver){ closure->first, gotypes_add_text(r->m, type) };
+}
+
 static void end_closure(struct reader *r, Dwarf_Die *die, struct gotype *t, uint64_t entry)
 {
 	const char *name = dwarf_diename(die);
@@ -469,12 +524,12 @@ static void read_function(struct reader *r, Dwarf_Die *die)
 	Dwarf_Addr low, high;
 	struct pcs pcs;
 	size_t depth = 0;
-	bool block;
+	bool block, more;
 
-	if (dwarf_lowpc(die, &low) || dwarf_highpc(die, &high) || dwarf_child(die, &at[0]))
+	if (dwarf_lowpc(die, &low) || dwarf_highpc(die, &high))
 		return;
 	pcs = (struct pcs){ first_pc(r->want, low), first_pc(r->want, high) };
-	do {
+	for (more = !dwarf_child(die, &at[0]); more && !r->full;) {
 		int tag = dwarf_tag(&at[depth]);
 
 		if (tag == DW_TAG_variable && !depth)
@@ -482,7 +537,9 @@ static void read_function(struct reader *r, Dwarf_Die *die)
 		if (tag == DW_TAG_variable || tag == DW_TAG_formal_parameter)
 			read_local(r, &at[depth], &pcs);
 		block = tag == DW_TAG_lexical_block || tag == DW_TAG_inlined_subroutine;
-	} while (!r->full && next_entry(at, &depth, block && pcs.from < pcs.to));
+		more = next_entry(at, &depth, block && pcs.from < pcs.to);
+	}
+	read_receiver(r, die, &closure);
 	end_closure(r, die, &closure, low);
 }
 

@@ -8,8 +8,14 @@
 /* A typedef that is only another name: no type is one when all is linked. */
 enum { GOTYPES_ALIAS = GOTYPE_KINDS };
 
+/* The receiver that a method value keeps. No reference leads to its type, only the function's name. */
+struct gotypes_receiver {
+	uint32_t field, type; /* number of the closure's field; the type's name */
+};
+
 struct gotypes_refs {
 	struct map by_offset; /* of entries: the number of their type */
+	VEC(struct gotypes_receiver) receivers;
 };
 
 void gotypes_refs_fini(struct gotypes_refs *r);

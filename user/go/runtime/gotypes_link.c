@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/strtab.h"
 #include "go/runtime/gotypes_dwarf_priv.h"
 
 enum { ALIAS_DEPTH = 8 };
@@ -9,6 +10,7 @@ enum { ALIAS_DEPTH = 8 };
 void gotypes_refs_fini(struct gotypes_refs *r)
 {
 	map_fini(&r->by_offset);
+	vec_fini(&r->receivers);
 }
 
 static const char *text(const struct gotypes_made *m, uint32_t at)
@@ -61,6 +63,42 @@ static void number_others(struct gotypes_made *m, const struct gotypes_refs *ref
 		m->vars.at[i].type = number_of(m, refs, m->vars.at[i].type);
 	for (size_t i = 0; i < m->slots.n; i++)
 		m->slots.at[i].type = number_of(m, refs, m->slots.at[i].type);
+}
+
+/* Of several types of one name the first. What other names stand for is still an offset here. */
+static void first_of_name(const struct gotypes_made *m, const struct gotypes_refs *refs,
+			  const struct strtab *names, struct map *first)
+{
+	for (uint32_t i = 0; i < m->types.n; i++) {
+		const struct gotype *t = &m->types.at[i];
+		uint32_t id = strtab_find(names, text(m, t->name), strlen(text(m, t->name)));
+		uint64_t before;
+
+		if (id != UINT32_MAX && !map_get(first, id, &before))
+			map_put(first, id,
+				t->kind == GOTYPES_ALIAS ? number_of(m, refs, t->elem) : i);
+	}
+}
+
+/* Where there is no memory, or no such type, the field's type is not known. */
+static void number_receivers(struct gotypes_made *m, const struct gotypes_refs *refs)
+{
+	CLEANUP(strtab_freep) struct strtab *names = NULL;
+	CLEANUP(map_fini) struct map first = { 0 };
+
+	if (!refs->receivers.n || strtab_new(&names, NULL))
+		return;
+	for (size_t i = 0; i < refs->receivers.n; i++)
+		strtab_puts(names, text(m, refs->receivers.at[i].type));
+	first_of_name(m, refs, names, &first);
+	for (size_t i = 0; i < refs->receivers.n; i++) {
+		const struct gotypes_receiver *r = &refs->receivers.at[i];
+		const char *name = text(m, r->type);
+		uint64_t type;
+
+		if (map_get(&first, strtab_find(names, name, strlen(name)), &type))
+			m->fields.at[r->field].type = (uint32_t)type;
+	}
 }
 
 static struct gotype *type_at(const struct gotypes_made *m, uint32_t id)
@@ -188,6 +226,7 @@ int gotypes_link(struct gotypes_made *m, const struct gotypes_refs *refs, uint64
 	if (!m->types.n)
 		return err_set(e, -ENOENT, "the DWARF describes no Go type");
 	number_others(m, refs);
+	number_receivers(m, refs);
 	number_types(m, refs);
 	for (uint32_t i = 0; i < m->types.n; i++) {
 		if (m->types.at[i].kind == GOTYPE_MAP)
