@@ -15,10 +15,12 @@ traced() {
 	local p
 	p=$(subject "$1" traced) && GODEBUG=${3:+traceadvanceperiod=$3} "$p" "$TMP/$2" "${4:-0.07}" cpu
 }
-# outputs FILE FROM ARG...: all that is made of it, beside its events
+# outputs FILE FROM [--to TO]: all that is made of it, beside its events and those behind it
 outputs() {
 	local file=$1 from=$2
 	shift 2
+	: >"$TMP/late"
+	[ $# = 0 ] || "$GOPROF" trace "$file" --events --from "$2" >"$TMP/late" || wrong "--events from $2: $?"
 	"$GOPROF" trace "$file" --events "$@" >"$TMP/events" || wrong "--events: $?"
 	[ "$from" = 0 ] || set -- --from "$from" "$@"
 	"$GOPROF" trace "$file" --json --perfetto "$TMP/perfetto" --pprof "wait=$TMP/wait" --pprof "cpu=$TMP/cpu" "$@" >"$TMP/json" 2>"$TMP/err" ||
@@ -27,9 +29,9 @@ outputs() {
 	"$check" labels -type delay "$TMP/wait" >"$TMP/labels" || wrong "no labels"
 	"$GOPROF" trace "$file" "$@" >"$TMP/text" || wrong "$*: $?"
 	judge python3 tests/support/tracetext.py "$TMP/json" "$TMP/text"
-	judge python3 tests/support/tracejudge.py -waits "$TMP/labels" "$TMP/json" "$TMP/events" "$from"
+	judge python3 tests/support/tracejudge.py -waits "$TMP/labels" "$TMP/late" "$TMP/json" "$TMP/events" "$from"
 	judge python3 tests/support/profilehead.py "$TMP/json" "$TMP/events" "$TMP/wait" "$TMP/cpu"
-	judge python3 tests/support/perfettojudge.py "$TMP/perfetto" "$TMP/events" "$from"
+	judge python3 tests/support/perfettojudge.py -late "$TMP/late" "$TMP/perfetto" "$TMP/events" "$from"
 	[ "$("$check" sum "$TMP/cpu" | sed -n 's/ samples count$//p')" = "$(sed -n 's/.*"cpu_samples": \([0-9]*\).*/\1/p' "$TMP/json")" ] ||
 		wrong "CPU samples: $("$check" sum "$TMP/cpu")"
 }
@@ -60,9 +62,11 @@ for v in 1.21.13 1.24.13 1.27.4; do
 	"$GOPROF" trace "$TMP/whole" --events >"$TMP/every"
 	read -r from to < <(gap)
 	outputs "$TMP/whole" "$from" --to "$to"
-	judge python3 tests/support/perfettojudge.py "$TMP/perfetto" "$TMP/events" "$from" "$to"
+	judge python3 tests/support/perfettojudge.py -late "$TMP/late" "$TMP/perfetto" "$TMP/events" "$from" "$to"
 	has '"events": 0,' "$TMP/json" || wrong "from $from to $to: there are events"
 	result "a time in which nothing happens, Go $v"
+	judge python3 tests/support/traceparts.py "$GOPROF" "$TMP/whole" 5
+	result "parts add up to the whole, Go $v"
 	[ $v != 1.24.13 ] || continue
 	profiles "$TMP/whole" $v
 	result "profiles as go tool trace has them, Go $v"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Judges a Perfetto trace by the rules that Perfetto's importer has, and by the events it was made of.
 
-    perfettojudge.py TRACE [EVENTS [FROM [TO]]]
+    perfettojudge.py [-late LATE] TRACE [EVENTS [FROM [TO]]]
 
 EVENTS: what --events said of the same trace up to the same time. FROM, in seconds: TRACE has only what is
-later, and TO: it ends there, before the trace that it was made of.
+later, and TO: it ends there, before the trace that it was made of. LATE: the events behind that.
 
 Prints what is wrong, and ends with 1; else one line that counts what was looked at. Field numbers and
 rules are those of protos/perfetto/trace/ and src/trace_processor/importers/ of the Perfetto project:
@@ -312,7 +312,7 @@ def read_events(path):
         yield (int(m[1]) * 10**9 + int(m[2]), *m.groups()[2:6], m[7])
 
 
-def slices_of_events(path):
+def slices_of_events(path, late):
     """What there must be: (group, id, name, begin, end) for each slice."""
     states, out, start, opened, counts, threads = {}, [], None, {}, {}, {}
     for when, m, p, g, kind, rest in read_events(path):
@@ -350,6 +350,13 @@ def slices_of_events(path):
             if opened.get((what, gid)):
                 since, name = opened[(what, gid)].pop()
                 out.append((what, gid, name, since, when))
+    for when, m, p, g, kind, rest in read_events(late) if late else []:
+        if kind == "sync":
+            break
+        if kind == "goroutine":  # so it was all the time, where it is not known
+            gid, old, new, reason = MOVE.match(rest).groups()
+            if gid not in states and old == "undetermined":
+                states[gid] = (start, new, reason if new == "waiting" and reason else new, "-", "-")
     for gid, (since, _, name, at_p, at_m) in states.items():
         out.append(("G", gid, name, since, None))
         if at_p != "-":
@@ -361,8 +368,8 @@ def slices_of_events(path):
     return out, counts
 
 
-def compare(imp, path, begin):
-    want, counts = slices_of_events(path)
+def compare(imp, path, begin, late):
+    want, counts = slices_of_events(path, late)
     if begin:
         want = [s[:3] + (max(s[3], begin), s[4]) for s in want if s[4] is None or s[4] >= begin]
     got = []
@@ -393,6 +400,9 @@ def compare(imp, path, begin):
 
 
 def main():
+    late = None
+    if sys.argv[1] == "-late":
+        late, sys.argv[1:] = sys.argv[2], sys.argv[3:]
     imp = Importer()
     try:
         for p in packets(sys.argv[1]):
@@ -405,7 +415,7 @@ def main():
     compared = 0
     if len(sys.argv) > 2:
         begin = round(float(sys.argv[3]) * 1e9) if len(sys.argv) > 3 else 0
-        compared = compare(imp, sys.argv[2], begin)
+        compared = compare(imp, sys.argv[2], begin, late)
     if len(sys.argv) > 4 and max(imp.last.values()) != round(float(sys.argv[4]) * 1e9):
         bad(f"it ends at {max(imp.last.values())}, not at {sys.argv[4]} s")
     if wrong:

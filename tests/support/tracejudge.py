@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Judges the summary of a trace by its events.
 
-    tracejudge.py [-waits LABELS] SUMMARY.json EVENTS [FROM]
+    tracejudge.py [-waits LABELS LATE] SUMMARY.json EVENTS [FROM]
 
 Both of the same trace, up to the same time; EVENTS from its beginning on. FROM, in seconds: the
 summary is of what is later. LABELS: what `pprofcheck labels` says of the wait
-profile of the same, with --to. Everything is computed anew and in the plainest way: quantiles from sorted
+profile of the same, with --to; LATE: the events behind that. Everything is computed anew and in the plainest way: quantiles from sorted
 lists, the utilisation from windows that begin or end at each change. Prints what is wrong, and ends
 with 1; else one line that counts.
 """
@@ -70,6 +70,7 @@ class Events:
         gid, old, new = MOVE.match(rest).groups()
         reason = REASON.search(rest)
         own, stack = OWN.search(rest), STACK.search(rest)
+        unmet = gid not in self.live and old == "undetermined"
         at = self.live.setdefault(gid, {"name": None, "spent": {}, "state": None, "since": self.now,
                                         "born": self.now, "made": old == "none" and not before})
         at["name"] = at["name"] or outermost(own[1] if own else stack[1] if stack and g == gid else "")
@@ -90,13 +91,33 @@ class Events:
         at["state"] = new if new != "waiting" else "waiting:" + (reason[1] if reason else "")
         if new == "none":
             del self.live[gid]
-        self.peak = len(self.live) if before else max(self.peak, len(self.live))
+        self.peak = len(self.live) if before else self.peak + 1 if unmet else max(self.peak, len(self.live))
         if new == "none":
             if not before:
                 self.dead.append(at)
             for key in [k for k in self.open if k[:2] == ("region", gid)]:
                 for name, _, _ in self.open.pop(key):
                     self.kinds["regions"].setdefault(name, [[], 0])[1] += 1
+
+    def late(self, path):
+        """What the first generation tells behind the time that is asked for: so it was all the time."""
+        for line in open(path, errors="replace"):
+            _, _, _, p, g, kind, rest = LINE.match(line).groups()
+            if kind == "sync":
+                return
+            if kind == "range-active":
+                self.stretch(g, kind, rest, True)
+            if kind != "goroutine":
+                continue
+            gid, old, new = MOVE.match(rest).groups()
+            reason, own, stack = REASON.search(rest), OWN.search(rest), STACK.search(rest)
+            if gid not in self.live and old == "undetermined":
+                self.live[gid] = {"name": None, "spent": {}, "since": self.begin, "born": self.begin, "made": False,
+                                  "why": False, "told": self.now,
+                                  "state": new if new != "waiting" else "waiting:" + (reason[1] if reason else "")}
+                self.peak += 1
+            if at := self.live.get(gid):
+                at["name"] = at["name"] or outermost(own[1] if own else stack[1] if stack and g == gid else "")
 
     def waited(self, at, new):
         """In the wait profile; what was runnable and did not run is how old traces begin."""
@@ -240,13 +261,15 @@ def waits(ev, path):
 
 
 def main():
-    labels = None
+    labels = late = None
     if sys.argv[1] == "-waits":
-        labels, sys.argv[1:] = sys.argv[2], sys.argv[3:]
+        labels, late, sys.argv[1:] = sys.argv[2], sys.argv[3], sys.argv[4:]
     s = json.load(open(sys.argv[1]))
     begin = round(float(sys.argv[3]) * 1e9) if len(sys.argv) > 3 else 0
     ev = Events(sys.argv[2], begin)
     ev.last, ev.now = ev.now, s["to_ns"]
+    if late:
+        ev.late(late)
     same("from", s["from_ns"], begin)
     same("events", s["events"], ev.n)
     same("most goroutines", s["goroutines_peak"], ev.peak)

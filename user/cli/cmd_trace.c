@@ -33,6 +33,7 @@ struct run {
 	struct trace_to_perfetto *perfetto;
 	/* Times are those of the trace. */
 	bool begun, over; /* over: the trace goes on behind --to */
+	bool told;	  /* and nothing that comes says what was until then */
 	int64_t start_ns, from_ns, to_ns, last_ns, unix_ns;
 	int64_t read_ns;  /* of the last event, before that time as well */
 	uint64_t counted; /* events in the time that is asked for */
@@ -93,7 +94,28 @@ static int take(struct run *r, struct trace_event *ev, struct err *e)
 	return ret;
 }
 
-/* What is damaged, or cut, has been read up to there. A cut may need what comes behind its time. */
+/* Behind --to: what else was, and a cut may need what comes. */
+static int take_late(struct run *r, const struct trace_event *ev, struct err *e)
+{
+	int ret = 0;
+
+	if (ev->kind == TRACE_SYNC || exectrace_version(r->in.trace) < 22)
+		r->told = true;
+	if (!r->told && r->summary)
+		ret = trace_summary_late(r->summary, r->in.trace, ev, e);
+	if (!r->told && !ret && r->perfetto)
+		ret = trace_to_perfetto_late(r->perfetto, r->in.trace, ev, e);
+	return ret;
+}
+
+static bool is_enough(const struct run *r)
+{
+	bool told = r->told || (!r->summary && !r->perfetto);
+
+	return r->over && told && (!r->cuts || exectrace_cut_is_over(r->in.trace));
+}
+
+/* What is damaged, or cut, has been read up to there. */
 static int read_events(struct run *r, struct err *e)
 {
 	struct trace_event ev;
@@ -109,13 +131,11 @@ static int read_events(struct run *r, struct err *e)
 			return ret;
 		if (!r->begun)
 			begin(r, &ev);
-		r->over = ev.time_ns > r->to_ns;
-		if (r->over && (!r->cuts || exectrace_cut_is_over(r->in.trace))) {
+		if (!r->over && ev.time_ns > r->to_ns)
 			(void)exectrace_damage(r->in.trace, &r->damage);
-			return 0;
-		}
-		ret = r->over ? 0 : take(r, &ev, e);
-		if (ret)
+		r->over = ev.time_ns > r->to_ns;
+		ret = r->over ? take_late(r, &ev, e) : take(r, &ev, e);
+		if (ret || is_enough(r))
 			return ret;
 		if (n % LOOK_EVERY == 0)
 			trace_input_tick(&r->in);

@@ -747,6 +747,23 @@ static int show(struct trace_to_perfetto *p, struct err *e)
 	return ret;
 }
 
+/* On which P or thread it was meanwhile is not known. */
+int trace_to_perfetto_late(struct trace_to_perfetto *p, const struct exectrace *t,
+			   const struct trace_event *ev, struct err *e)
+{
+	const struct trace_transition *tr = &ev->transition;
+	struct shown_goroutine *g;
+
+	if (ev->kind != TRACE_GOROUTINE || tr->from != TRACE_G_UNDETERMINED ||
+	    tr->to == TRACE_G_NOT_EXIST || find(p, tr->id))
+		return 0;
+	g = goroutine(p, tr->id);
+	if (!g || !name_it(p, t, ev, g))
+		return no_memory(e);
+	g->state = tr->to;
+	return begin_own(p, t, g, ev, e);
+}
+
 /* A slice that is open reaches to the last event, so there is one at the end: the counters. */
 int trace_to_perfetto_stop(struct trace_to_perfetto *p, int64_t time_ns, struct err *e)
 {

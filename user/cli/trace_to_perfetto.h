@@ -29,6 +29,9 @@ DEFINE_FREEP(struct trace_to_perfetto, trace_to_perfetto)
 int trace_to_perfetto_event(struct trace_to_perfetto *p, const struct exectrace *t,
 			    const struct trace_event *ev, int64_t start_ns, bool before,
 			    struct err *e);
+/* One from behind the time that is asked for: trace_summary_late(). */
+int trace_to_perfetto_late(struct trace_to_perfetto *p, const struct exectrace *t,
+			   const struct trace_event *ev, struct err *e);
 /* The time that is asked for ends here, and not before the first event, though the trace goes on. */
 int trace_to_perfetto_stop(struct trace_to_perfetto *p, int64_t time_ns, struct err *e);
 /* After the last one. */

@@ -307,11 +307,15 @@ static bool vanish(struct trace_summary *s, struct live_goroutine *g, int64_t no
 static bool enter(struct trace_summary *s, struct live_goroutine *g,
 		  const struct trace_transition *t, bool before)
 {
+	bool first = !g->exists && t->from == TRACE_G_UNDETERMINED;
+
 	g->why = why_runnable(t);
 	if (!g->exists)
 		g->created = t->from == TRACE_G_NOT_EXIST && !before;
 	g->exists = true;
-	if (before || s->by_g.n > s->peak)
+	if (first && !before) /* it was there all the time, also when there were most */
+		s->peak++;
+	else if (before || s->by_g.n > s->peak)
 		s->peak = s->by_g.n;
 	return key_of(s, t, &g->key);
 }
@@ -436,6 +440,35 @@ int trace_summary_event(struct trace_summary *s, const struct exectrace *t,
 	s->events += !before;
 	s->to_ns = ev->time_ns;
 	return sum(s, t, ev, before) ? gc_share_event(&s->share, ev, e) : no_memory(e);
+}
+
+static bool late(struct trace_summary *s, const struct exectrace *t, const struct trace_event *ev)
+{
+	const struct trace_transition *tr = &ev->transition;
+	struct live_goroutine *g;
+	uint64_t at;
+
+	if (ev->kind == TRACE_RANGE_ACTIVE)
+		return range(s, ev, true);
+	if (ev->kind != TRACE_GOROUTINE)
+		return true;
+	if (map_get(&s->by_g, (uint64_t)tr->id, &at))
+		return name_it(s, t, ev, &s->live.at[at]);
+	if (tr->from != TRACE_G_UNDETERMINED || tr->to == TRACE_G_NOT_EXIST)
+		return true;
+	g = find(s, tr->id, s->from_ns);
+	if (!g || !name_it(s, t, ev, g))
+		return false;
+	g->why = "";
+	g->exists = true;
+	s->peak++;
+	return key_of(s, tr, &g->key);
+}
+
+int trace_summary_late(struct trace_summary *s, const struct exectrace *t,
+		       const struct trace_event *ev, struct err *e)
+{
+	return late(s, t, ev) ? 0 : no_memory(e);
 }
 
 /* ---- the end ---- */

@@ -88,6 +88,13 @@ DEFINE_FREEP(struct trace_summary, trace_summary)
  */
 int trace_summary_event(struct trace_summary *s, const struct exectrace *t,
 			const struct trace_event *ev, bool before, struct err *e);
+/*
+ * An event from behind the time that is asked for, of the generation in which that ends. Go 1.22 and newer
+ * tell of a goroutine that does nothing, and of what else goes on, as late as at the end of the first one: as it is
+ * then it has been since the beginning.
+ */
+int trace_summary_late(struct trace_summary *s, const struct exectrace *t,
+		       const struct trace_event *ev, struct err *e);
 /* The time that is asked for, or the trace, ends. */
 int trace_summary_end(struct trace_summary *s, int64_t time_ns, struct err *e);
 
