@@ -1,4 +1,5 @@
 /* tests/unit/test_heap_window.c - what full observation saw of a site, and windows did not. */
+#include "collect/heap/heap_use.h"
 #include "collect/heap/heap_window.h"
 
 #include <setjmp.h>
@@ -136,6 +137,32 @@ static void test_what_is_cut_adds_up(void **state)
 	assert_int_equal(sum / HEAP_ONE, 14);
 }
 
+/* The same of what is in use: all of it, or half. */
+static void test_what_is_cut_in_use_adds_up(void **state)
+{
+	struct heap_share all = { .share = { 1, 1 } }, half = { .share = { 0.5, 0.5 } };
+	struct heap_spread none = {};
+	struct heap_use u = { .shares = &all, .spreads = &none },
+			v = { .shares = &half, .spreads = &none };
+	struct heap_window w;
+	int64_t sum = 0, of_half = 0;
+
+	(void)state;
+	for (uint64_t pc = 1; pc <= 5; pc++) {
+		struct heap_estimate est;
+
+		(void)of_one(&w, pc, 448);
+		est = heap_use_of(&u, &w, &w.tally.entries.at[0]);
+		assert_int_equal(est.values.objects, 2);
+		assert_int_equal(est.parts / HEAP_ONE, 2);
+		sum += est.parts;
+		of_half += heap_use_of(&v, &w, &w.tally.entries.at[0]).parts;
+		tally_fini(&w.tally);
+	}
+	assert_int_equal(sum / HEAP_ONE, 14);
+	assert_int_equal(of_half / HEAP_ONE, 7);
+}
+
 /* What is exact has no part of an object. */
 static void test_nothing_is_cut(void **state)
 {
@@ -153,6 +180,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_to_miss),
 		cmocka_unit_test(test_sum_of_large_objects),
 		cmocka_unit_test(test_what_is_cut_adds_up),
+		cmocka_unit_test(test_what_is_cut_in_use_adds_up),
 		cmocka_unit_test(test_nothing_is_cut),
 	};
 

@@ -620,8 +620,7 @@ static int add_entry(struct heap_probe *h, struct tally_entry *en, struct heap_e
 	struct heap_estimate est = heap_window_estimate(&h->window, en);
 	struct heap_estimate use = h->use.live ? heap_use_of(&h->use, &h->window, en) :
 						 (struct heap_estimate){ 0 };
-	const int64_t values[] = { est.parts, est.values.bytes, use.values.objects,
-				   use.values.bytes };
+	const int64_t values[] = { est.parts, est.values.bytes, use.parts, use.values.bytes };
 	struct prof_label labels[GPB_MAX_LABELS + 3];
 	double size = (double)en->st->object.size;
 	size_t nlabels;
@@ -650,19 +649,23 @@ static int add_entry(struct heap_probe *h, struct tally_entry *en, struct heap_e
  */
 static void whole_objects(void *arg, int64_t *values)
 {
-	(void)arg;
+	const bool *live = arg;
+
 	values[0] /= HEAP_ONE;
+	if (*live)
+		values[2] /= HEAP_ONE;
 }
 
 static int add_entries(struct heap_probe *h, struct err *e)
 {
 	struct tally *t = &h->window.tally;
 	struct heap_errors errors = {};
+	bool live = h->use.live != NULL;
 	int ret = 0;
 
 	for (size_t i = 0; !ret && i < t->entries.n; i++)
 		ret = add_entry(h, &t->entries.at[i], &errors, e);
-	prof_each_sample(h->prof, whole_objects, NULL);
+	prof_each_sample(h->prof, whole_objects, &live);
 	/* The sum lacks what no window saw, and nobody knows how much that is. */
 	if (heap_window_unseen(&h->window).many)
 		site_errors_all(&errors.made, -1);

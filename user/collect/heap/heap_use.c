@@ -243,6 +243,8 @@ struct heap_estimate heap_use_of(const struct heap_use *u, const struct heap_win
 	struct heap_made made = heap_window_made(w, en);
 	double some = made.seen.value * s->share[1] + made.borrowed * s->share[0];
 	double objects = (double)full.objects * s->share[0] + some, windows = 0;
+	double one = scale_heap_one(size, rate),
+	       cut = (double)en->count * one - (double)full.objects;
 
 	if (en == &w->tally.entries.at[w->tally.sites.at[en->site].first])
 		windows = site_variance(u, w, en);
@@ -250,12 +252,11 @@ struct heap_estimate heap_use_of(const struct heap_use *u, const struct heap_win
 		windows = -1;
 	return (struct heap_estimate){
 		.objects = objects,
-		.variance = windows < 0 ? -1 :
-					  windows + full_variance(s, (double)en->count,
-								  scale_heap_one(size, rate)),
+		.variance = windows < 0 ? -1 : windows + full_variance(s, (double)en->count, one),
 		.values = { .objects = scale_round(objects),
 			    .bytes = scale_round((double)full.bytes * s->share[0] +
 						 some * (double)size) },
+		.parts = heap_in_parts(scale_round(objects), cut * s->share[0]),
 	};
 }
 

@@ -616,8 +616,7 @@ struct heap_made heap_window_made(const struct heap_window *w, const struct tall
 	return m;
 }
 
-/* @whole objects, and @cut of one more, which is less than one. */
-static int64_t in_parts(int64_t whole, double cut)
+int64_t heap_in_parts(int64_t whole, double cut)
 {
 	int64_t parts;
 
@@ -654,8 +653,8 @@ struct heap_estimate heap_window_estimate(const struct heap_window *w, const str
 			  of_all < 0 ? -1 :
 				       in_full + of_all,
 		.values = { plus(full.objects, more), plus(full.bytes, more * (double)size) },
-		.parts = in_parts(plus(full.objects, more),
-				  (double)en->count * one - (double)full.objects),
+		.parts = heap_in_parts(plus(full.objects, more),
+				       (double)en->count * one - (double)full.objects),
 	};
 }
 

@@ -124,6 +124,8 @@ struct heap_estimate {
 	int64_t parts; /* the objects again, in parts of HEAP_ONE: what values has no room for is in it */
 };
 enum { HEAP_ONE = 1 << 16 };
+/* @whole objects, and @cut of one more, which is less than one. */
+int64_t heap_in_parts(int64_t whole, double cut);
 /* Full observation is scaled by Go's own arithmetic; windows add to that. */
 /* The part of it that windows saw, or that was borrowed from full observation. */
 struct heap_made {
