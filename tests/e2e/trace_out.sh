@@ -248,8 +248,8 @@ refused() {
 	rc=0 && "$GOPROF" trace "$TMP/whole" --pprof net </dev/null >/dev/full 2>"$TMP/err" || rc=$?
 	[ $rc = 1 ] || echo "a full disk: $rc $(cat "$TMP/err")"
 	head -c 20000 "$(goroot 1.21.13)/src/internal/trace/testdata/http_1_5_good" >"$TMP/broken"
-	rc=0 && "$GOPROF" trace "$TMP/broken" -o "$TMP/old" 2>"$TMP/err" || rc=$?
-	[ $rc = 1 ] && [ ! -e "$TMP/old" ] && has 'no part of a damaged trace' "$TMP/err" || echo "a cut of an old, damaged one: $rc $(cat "$TMP/err")"
+	rc=0 && "$GOPROF" trace "$TMP/broken" -o "$TMP/oldcut" 2>"$TMP/err" || rc=$?
+	[ $rc = 1 ] && [ ! -e "$TMP/oldcut" ] && has 'no part of a damaged trace' "$TMP/err" || echo "a cut of an old, damaged one: $rc $(cat "$TMP/err")"
 }
 steps refused
 result refused
