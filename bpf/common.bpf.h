@@ -56,7 +56,7 @@ static __always_inline void preempt_point(void)
 {
 }
 
-/* For each target: which hits are counted. User space sets it through .bss. */
+/* For each target, or set of probes that many share: which hits are counted. User space sets it through .bss. */
 struct gpb_open open_for[GPB_TARGETS];
 
 static __always_inline int is_open(__u32 slot, __u32 bits)

@@ -14,8 +14,8 @@
 
 #include "clocks.bpf.h"
 #include "phase.bpf.h"
-#include "pidns.bpf.h"
 #include "sample.bpf.h"
+#include "slots.bpf.h"
 
 #include "rules.bpf.h"
 
@@ -24,14 +24,6 @@ const volatile __u64 step_ns = 1;
 
 /* What one tick of host_clock counts for: more after the clocks were slowed down. Written through .bss. */
 __u64 tick_weight = 1;
-
-/* process id -> its slot */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, SLOTS);
-	__type(key, __u32);
-	__type(value, __u32);
-} slot_of_tgid SEC(".maps");
 
 /* The user registers, also when the kernel was interrupted. */
 static __always_inline int user_regs(struct bpf_perf_event_data *ctx, struct regs *out, int *user)
@@ -123,7 +115,7 @@ int thread_clock(struct bpf_perf_event_data *ctx)
 SEC("perf_event")
 int host_clock(struct bpf_perf_event_data *ctx)
 {
-	__u32 tgid = pid_tgid() >> 32, *slot = bpf_map_lookup_elem(&slot_of_tgid, &tgid);
+	__u32 *slot = slot_of_current();
 	struct gpb_target *t = slot ? target_at(*slot) : NULL;
 	__u64 began = bpf_ktime_get_ns(), weight = *(volatile __u64 *)&tick_weight;
 

@@ -6,10 +6,17 @@
  * its flags clear. An allocation that is not sampled costs the trap, a look at the flags, the
  * rounding of the size and one subtraction.
  *
+ * Of one target the link is of its process alone, and the cookie has its slot. Of many a link is of a
+ * file, and the cookie has its number (the set): whoever runs the file hits the probe, and a process that
+ * is no target leaves at once.
+ *
  * Sources: mallocgc and profilealloc in runtime/malloc.go, Go 1.16 to 1.27.
  */
+#define SLOTS GPB_CPU_TARGETS
+
 #include "sample.bpf.h"
 #include "rules.bpf.h"
+#include "slots.bpf.h"
 #include "types.bpf.h"
 #include "countdown.bpf.h"
 #include "percpu.bpf.h"
@@ -38,6 +45,43 @@ struct {
 	__type(key, __u32);
 	__type(value, struct gpb_classes);
 } classes SEC(".maps");
+
+/* Of many targets, for each set: hits of processes that are none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, GPB_SETS);
+	__type(key, __u32);
+	__type(value, struct gpb_spent);
+} bystanders SEC(".maps");
+
+static __always_inline int bystander_hit(__u32 set, __u64 cookie)
+{
+	struct gpb_spent *s = bpf_map_lookup_elem(&bystanders, &set);
+
+	if (s)
+		spent_hit(s, cookie);
+	return 0;
+}
+
+/*
+ * Whose hit is it? 0: nobody's. *slot: with its generation; *at: where it is in tables. The process by which
+ * prices are measured is no target and takes the same way, up to where one that is none leaves.
+ */
+static __always_inline int slot_of_hit(__u64 cookie, __u32 *slot, __u32 *at)
+{
+	__u32 of = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_SETS - 1), *found;
+
+	*slot = *at = of;
+	if (!many_targets)
+		return 1;
+	found = slot_of_current();
+	if (found) {
+		*slot = *found;
+		*at = *slot & (SLOTS - 1);
+		return 1;
+	}
+	return of == GPB_PRICED || bystander_hit(of, cookie);
+}
 
 /* The bytes of the slot that a request of @size gets, and its size class. */
 static __always_inline __u64 slot_size(const struct gpb_heap *h, __u64 size, __u32 kind, int noscan,
@@ -161,7 +205,7 @@ static __always_inline int counted_before(struct pt_regs *ctx, const struct gpb_
 static __always_inline int own_time_left(const struct gpb_own *own, struct gpb_own_spent *spent,
 					 __u32 slot, __u64 ns)
 {
-	struct gpb_open *open = &open_for[slot & (GPB_TARGETS - 1)];
+	struct gpb_open *open = &open_for[open_of(slot)];
 	__u64 since = now_is(&open->since);
 	__u64 now = bpf_ktime_get_ns(), before, until;
 
@@ -180,11 +224,10 @@ static __always_inline int own_time_left(const struct gpb_own *own, struct gpb_o
 /* Takes this allocation as a sample. */
 static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_target *t,
 				      const struct gpb_heap *h, struct gpb_countdown *c,
-				      __u64 cookie, __u64 g, __u32 class, int noscan, __u64 size,
-				      __u64 bytes, int always)
+				      __u64 cookie, __u32 slot, __u64 g, __u32 class, int noscan,
+				      __u64 size, __u64 bytes, int always)
 {
 	__u32 kind = cookie & GPB_COOKIE_KIND;
-	__u32 slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
 	__u64 ns = bpf_ktime_get_ns(), switches = switched_out();
 	struct follow f = { .g = g,
 			    .asked = (cookie & GPB_COOKIE_ASSISTS) ? size : 0,
@@ -208,8 +251,7 @@ SEC("uprobe")
 int heap_alloc(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx), size, bytes, g;
-	__u32 kind = cookie & GPB_COOKIE_KIND, class;
-	__u32 slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
+	__u32 kind = cookie & GPB_COOKIE_KIND, class, slot, at;
 	struct gpb_countdown *c;
 	struct gpb_target *t;
 	struct gpb_classes *seen;
@@ -219,17 +261,22 @@ int heap_alloc(struct pt_regs *ctx)
 	uprobe_begin(ctx);
 	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
 		return 0;
-	c = bpf_map_lookup_elem(&countdowns, &slot);
-	h = bpf_map_lookup_elem(&heaps, &slot);
-	seen = bpf_map_lookup_elem(&classes, &slot);
-	t = bpf_map_lookup_elem(&targets, &slot);
+	if (!slot_of_hit(cookie, &slot, &at))
+		return 0;
+	c = bpf_map_lookup_elem(&countdowns, &at);
+	h = bpf_map_lookup_elem(&heaps, &at);
+	seen = bpf_map_lookup_elem(&classes, &at);
+	t = bpf_map_lookup_elem(&targets, &at);
 	if (!c || !h || !t || !seen)
+		return 0;
+	/* Between an exec and the moment that user space hears of it. */
+	if (many_targets && !same_program(t))
 		return 0;
 	spent_hit(&c->spent, cookie);
 	if (cookie & GPB_COOKIE_MAKER)
 		return maker_enter(ctx, t, slot, kind);
 	always = h->large_rate && (kind == GPB_ALLOC_LARGE || kind == GPB_ALLOC_PLACED);
-	if (!always && !is_open(slot, GPB_OPEN_END))
+	if (!always && !is_open(open_of(slot), GPB_OPEN_END))
 		return 0;
 	regabi = t->flags & GPB_TARGET_REGABI;
 	g = probed_g(t, ctx, regabi);
@@ -264,7 +311,7 @@ int heap_alloc(struct pt_regs *ctx)
 	count(&seen->n[class], 1);
 	count(&c->bytes, bytes);
 	if (due(h, c, bytes, always))
-		heap_take(ctx, t, h, c, cookie, g, class, noscan, size, bytes, always);
+		heap_take(ctx, t, h, c, cookie, slot, g, class, noscan, size, bytes, always);
 	return 0;
 }
 
@@ -273,14 +320,15 @@ SEC("uprobe")
 int heap_cycle(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
-	struct gpb_rec_cycle rec = {
-		.type = GPB_REC_CYCLE,
-		.slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1),
-	};
+	struct gpb_rec_cycle rec = { .type = GPB_REC_CYCLE };
+	__u32 slot, at;
 
+	if ((!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx)) ||
+	    !slot_of_hit(cookie, &slot, &at))
+		return 0;
+	rec.slot = slot;
 	/* A full ring wakes user space, too. */
-	if ((cookie & GPB_COOKIE_ENTRY) || !stack_will_grow(ctx))
-		bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP);
+	ring_send_flagged(slot, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 

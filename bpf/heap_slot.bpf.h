@@ -186,24 +186,34 @@ struct {
  * For each target: the number of entries in placings, so that a hit need not look when there are
  * none.
  */
-__u64 nplacing[GPB_TARGETS];
+__u64 nplacing[SLOTS];
+
+/* Of many targets: the set of probes that each is of, whose windows are its own. User space writes it through .bss. */
+__u32 set_of[SLOTS];
+
+/* Which of open_for is the target's. */
+static __always_inline __u32 open_of(__u32 slot)
+{
+	return (many_targets ? *(volatile __u32 *)&set_of[slot & (SLOTS - 1)] : slot) &
+	       (GPB_TARGETS - 1);
+}
 
 static __always_inline __u64 open_since(__u32 slot)
 {
-	return *(volatile __u64 *)&open_for[slot & (GPB_TARGETS - 1)].since;
+	return *(volatile __u64 *)&open_for[open_of(slot)].since;
 }
 
 static __always_inline int any_placing(__u32 slot)
 {
-	return *(volatile __u64 *)&nplacing[slot & (GPB_TARGETS - 1)] != 0;
+	return *(volatile __u64 *)&nplacing[slot & (SLOTS - 1)] != 0;
 }
 
 /* How the slots became known, for each target; read through .bss. */
-struct gpb_objects object_counts[GPB_TARGETS];
+struct gpb_objects object_counts[SLOTS];
 
 static __always_inline struct gpb_objects *objects_of(__u32 slot)
 {
-	return &object_counts[slot & (GPB_TARGETS - 1)];
+	return &object_counts[slot & (SLOTS - 1)];
 }
 
 static __always_inline void slot_unknown(__u32 slot)
@@ -213,7 +223,9 @@ static __always_inline void slot_unknown(__u32 slot)
 
 static __always_inline struct gpb_live *live_of(__u32 slot)
 {
-	return bpf_map_lookup_elem(&lives, &slot);
+	__u32 at = slot & (SLOTS - 1);
+
+	return bpf_map_lookup_elem(&lives, &at);
 }
 
 /* User space looks often enough by itself; it is woken only when the ring fills. */
@@ -224,7 +236,8 @@ static __always_inline int object_send(struct gpb_rec_object *rec, __u32 slot)
 			      BPF_RB_FORCE_WAKEUP :
 			      BPF_RB_NO_WAKEUP;
 
-	if (!bpf_ringbuf_output(&ring, rec, sizeof(*rec), flags))
+	rec->slot = slot;
+	if (!ring_send_flagged(slot, rec, sizeof(*rec), flags))
 		return 1;
 	lose(slot, GPB_LOSS_OBJECTS);
 	return 0;
@@ -239,7 +252,7 @@ static __always_inline void placing_add(struct placing_key *key, struct placing 
 	} else if (bpf_map_update_elem(&placings, key, p, BPF_ANY)) {
 		slot_unknown(key->slot);
 	} else {
-		__sync_fetch_and_add(&nplacing[key->slot & (GPB_TARGETS - 1)], 1);
+		__sync_fetch_and_add(&nplacing[key->slot & (SLOTS - 1)], 1);
 	}
 }
 
@@ -253,7 +266,7 @@ static __always_inline int placing_take(struct placing_key *key, struct placing 
 	*out = *p;
 	if (bpf_map_delete_elem(&placings, key))
 		return 0;
-	__sync_fetch_and_add(&nplacing[key->slot & (GPB_TARGETS - 1)], -1);
+	__sync_fetch_and_add(&nplacing[key->slot & (SLOTS - 1)], -1);
 	if (out->since == open_since(key->slot))
 		return 1;
 	slot_unknown(key->slot);

@@ -58,20 +58,25 @@ static __always_inline void stack_was_put(__u32 slot)
 }
 
 /* bpf_ringbuf_output() within the target's quota. */
-static __always_inline long ring_send(__u32 slot, void *rec, __u64 size)
+static __always_inline long ring_send_flagged(__u32 slot, void *rec, __u64 size, __u64 flags)
 {
 	__u64 bytes = GPB_RING_RECORD(size);
 	long ret;
 
 	if (!many_targets)
-		return bpf_ringbuf_output(&ring, rec, size, 0);
+		return bpf_ringbuf_output(&ring, rec, size, flags);
 	if (!quota_allows(&ring_quota, tally_of(slot)->sent - taken_bytes(slot),
 			  bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA), bytes))
 		return -1;
-	ret = bpf_ringbuf_output(&ring, rec, size, 0);
+	ret = bpf_ringbuf_output(&ring, rec, size, flags);
 	if (!ret)
 		__sync_fetch_and_add(&tally_of(slot)->sent, bytes);
 	return ret;
+}
+
+static __always_inline long ring_send(__u32 slot, void *rec, __u64 size)
+{
+	return ring_send_flagged(slot, rec, size, 0);
 }
 
 #endif /* GPB_HOST */

@@ -11,7 +11,10 @@
 #include "goprof_hash.h"
 
 #define GPB_TARGETS	64  /* processes that the programs of one loaded object can follow, */
-#define GPB_CPU_TARGETS 512 /* and those of cpu.bpf.c */
+#define GPB_CPU_TARGETS 512 /* and those of cpu.bpf.c and heap.bpf.c */
+#define GPB_SETS	GPB_TARGETS /* files that probes of one loaded object can be in, of many targets */
+#define GPB_PRICED \
+	0 /* the slot, and of many targets the set, by which the price of a hit is measured */
 #define GPB_IMAGES	8   /* files with Go code in one process: the program and its plugins */
 #define GPB_MAX_USER	128 /* user frames of one sample, all segments together */
 #define GPB_MAX_KERNEL	64  /* kernel frames */
@@ -307,7 +310,7 @@ struct gpb_own_clock {
 
 /*
  * The cookie of a heap probe: the kind of entry, how a call can be recognized, its image, and the
- * target's slot.
+ * target's slot; of many targets, the set.
  */
 enum {
 	GPB_COOKIE_KIND = 0xff,
@@ -461,6 +464,7 @@ struct gpb_rec_object {
 	__u32 index;
 	__u32 sweepgen; /* mheap_.sweepgen when it was allocated */
 	__u64 window;	/* the window it was taken in, by gpb_open.since; 0: full observation */
+	__u32 slot, pad;
 };
 
 /* For each target: how many objects' slots became known, and how. */

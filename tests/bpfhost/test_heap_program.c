@@ -110,6 +110,7 @@ static uint8_t g_mem[GOROUTINES][64], m_mem[PS][64], p_mem[PS][64],
 static uint8_t spans[SPANS + 1][SPAN_BYTES], bits[SPANS][BITS_BYTES], sweep[16], types[2][16];
 static uint64_t stack_words[GOROUTINES][64], tls_g;
 static uint32_t next_span;
+static uint32_t cookie_slot = SLOT; /* of many targets: the set */
 static struct gpb_heap heap;
 
 /* What was allocated: of each class, and where each object lies. */
@@ -188,6 +189,7 @@ static int reset(void **state)
 	nobjects = next_span = 0;
 	miss_refills = alone = turn = 0;
 	host_now_ns = 1000000;
+	host_cpu = 0;
 	for (int i = 0; i < GOROUTINES; i++) {
 		uint64_t stack = STACK + sizeof(stack_words[0]) * (uint64_t)i;
 
@@ -230,7 +232,7 @@ static void hit(int i, uint64_t kind, uint64_t arg0, uint64_t arg1)
 		.r14 = GS + sizeof(g_mem[0]) * (uint64_t)i,
 	};
 
-	host_cookie = kind | GPB_COOKIE_ENTRY | (uint64_t)SLOT << GPB_COOKIE_SLOT_SHIFT;
+	host_cookie = kind | GPB_COOKIE_ENTRY | (uint64_t)cookie_slot << GPB_COOKIE_SLOT_SHIFT;
 	host_task.thread.fsbase = TLS;
 	tls_g = regs.r14;
 	heap_alloc(&regs);
@@ -522,12 +524,125 @@ static void samples_stand_for_all(void **state)
 			 told_objects, z);
 }
 
+/* ---- many targets ----------------------------------------------------------------------------- */
+
+enum { PID = 77, OTHER = 78, SET = 5, NEXT = 9 };
+
+/* One target in a slot of a second generation, whose probes are of a set. */
+static void become_many(uint32_t index)
+{
+	uint32_t pid = PID, slot = 1u << GPB_SLOT_GENERATION | index;
+
+	*(uint32_t *)(uintptr_t)&many_targets = 1;
+	ring_quota = stacks_quota = (struct gpb_quota){ .part = 1 << 30, .free = 1 << 30 };
+	set_of[index] = SET;
+	open_for[SET] = (struct gpb_open){ .bits = GPB_OPEN };
+	cookie_slot = SET;
+	host_task.tgid = host_task.pid = PID;
+	assert_int_equal(bpf_map_update_elem(&slot_of_tgid, &pid, &slot, BPF_ANY), 0);
+	assert_int_equal(bpf_map_update_elem(&targets, &index, &target, BPF_ANY), 0);
+	assert_int_equal(bpf_map_update_elem(&lives, &index, &live, BPF_ANY), 0);
+}
+
+static void become_one(void)
+{
+	*(uint32_t *)(uintptr_t)&many_targets = 0;
+	cookie_slot = SLOT;
+}
+
+static uint64_t bystanders_hits(uint32_t set)
+{
+	uint64_t n = 0;
+
+	for (host_cpu = 0; host_cpu < PS; host_cpu++)
+		n += ((const struct gpb_spent *)bpf_map_lookup_elem(&bystanders, &set))->hits;
+	return n;
+}
+
+/* Its slot is found by its process, and what is sent has that slot's generation. */
+static void of_many_the_process_decides(void **state)
+{
+	const struct host_rec *r = NULL;
+
+	(void)state;
+	become_many(SLOT);
+	use_heap();
+	while (nobjects < 4000)
+		step();
+	expect_counted();
+	while ((r = host_ring_next(r))) {
+		const struct gpb_rec_object *o = (const struct gpb_rec_object *)r->bytes;
+
+		if (o->type == GPB_REC_OBJECT)
+			assert_int_equal(o->slot, 1u << GPB_SLOT_GENERATION | SLOT);
+	}
+	assert_int_equal(match_objects(), nobjects);
+	assert_int_equal(bystanders_hits(SET), 0);
+	become_one();
+}
+
+/* Another process that runs the same file is in no table but the one of bystanders. */
+static void a_bystander_leaves_at_once(void **state)
+{
+	uint64_t hits = 0;
+
+	(void)state;
+	become_many(SLOT);
+	use_heap();
+	host_task.tgid = OTHER;
+	for (int i = 0; i < 1000; i++, hits++)
+		hit(i % GOROUTINES, GPB_ALLOC_ANY, 100, TYPES);
+	expect_counted();
+	assert_int_equal(host_ring_used, 0);
+	assert_int_equal(*host_size(&stacks), 0);
+	assert_int_equal(bystanders_hits(SET), hits);
+	become_one();
+}
+
+/* Windows are the set's: it is closed, and that of the slot's number is open. */
+static void windows_are_the_sets(void **state)
+{
+	(void)state;
+	become_many(SLOT);
+	use_heap();
+	open_for[SET] = (struct gpb_open){ 0 };
+	open_for[SLOT] = open_for[NEXT] = (struct gpb_open){ .bits = GPB_OPEN };
+	for (int i = 0; i < 1000; i++)
+		hit(i % GOROUTINES, GPB_ALLOC_ANY, 100, TYPES);
+	expect_counted(); /* nothing */
+	become_one();
+}
+
+/* It has called exec, and user space does not know yet. */
+static void another_program_is_not_counted(void **state)
+{
+	struct gpb_target t = target;
+	struct mm_struct mm = { .start_stack = 2 };
+	uint32_t at = SLOT;
+
+	(void)state;
+	become_many(SLOT);
+	use_heap();
+	t.start_stack = 1;
+	host_task.mm = &mm;
+	assert_int_equal(bpf_map_update_elem(&targets, &at, &t, BPF_ANY), 0);
+	for (int i = 0; i < 1000; i++)
+		hit(i % GOROUTINES, GPB_ALLOC_ANY, 100, TYPES);
+	expect_counted();
+	host_task.mm = NULL;
+	become_one();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(every_object_is_counted_and_placed, reset),
 		cmocka_unit_test_setup(missed_hits_make_no_wrong_place, reset),
 		cmocka_unit_test_setup(samples_stand_for_all, reset),
+		cmocka_unit_test_setup(of_many_the_process_decides, reset),
+		cmocka_unit_test_setup(a_bystander_leaves_at_once, reset),
+		cmocka_unit_test_setup(windows_are_the_sets, reset),
+		cmocka_unit_test_setup(another_program_is_not_counted, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,7 @@ static const struct object {
 	{ "cpu of many", cpu_bpf__elf_bytes, "host_clock", true },
 	{ "family", family_bpf__elf_bytes, NULL, false },
 	{ "heap", heap_bpf__elf_bytes, NULL, false },
+	{ "heap of many", heap_bpf__elf_bytes, NULL, true },
 	{ "sched", sched_bpf__elf_bytes, NULL, false },
 	{ "wait", wait_bpf__elf_bytes, NULL, false },
 };

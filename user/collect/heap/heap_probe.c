@@ -34,8 +34,8 @@ _Static_assert(GPB_ALLOC_ANY == (int)ALLOC_ANY && GPB_ALLOC_TINY == (int)ALLOC_T
 
 enum {
 	MAX_RATE_SHIFT = 36, /* the arithmetic of gaps in heap.bpf.c has room for so much */
-	SLOT = 1,	     /* any one: not the first, so that nothing works by having none */
-	PRICE_SLOT = GPB_TARGETS - 1,
+	SLOT = 1,
+	SLOTS_OF_ONE = 2, /* that one, and GPB_PRICED */
 };
 
 struct heap_probe {
@@ -136,6 +136,18 @@ static void fill_log2(struct heap_bpf *obj)
 			(uint32_t)lround(log2(1.0 + (double)i / GPB_LOG_STEPS) * (1 << 26));
 }
 
+static void size_tables(struct heap_bpf *obj)
+{
+	struct bpf_map *const by_slot[] = { obj->maps.targets, obj->maps.heaps,
+					    obj->maps.countdowns, obj->maps.classes,
+					    obj->maps.lives };
+
+	for (size_t i = 0; i < ARRAY_LEN(by_slot); i++)
+		bpf_map__set_max_entries(by_slot[i], SLOTS_OF_ONE);
+	bpf_map__set_autocreate(obj->maps.slot_of_tgid, false);
+	bpf_map__set_autocreate(obj->maps.bystanders, false);
+}
+
 static int load(struct heap_probe *h, struct err *e)
 {
 	int ret;
@@ -147,6 +159,7 @@ static int load(struct heap_probe *h, struct err *e)
 		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(h->obj);
 	fill_log2(h->obj);
+	size_tables(h->obj);
 	/* Where many objects are followed, each is reported through the ring. */
 	bpf_map__set_max_entries(h->obj->maps.ring,
 				 GPB_RING_BYTES /
@@ -397,7 +410,7 @@ static int price(struct heap_probe *h, struct price *out, struct pricing **rest,
 {
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
 	struct gpb_heap heap = h->heap;
-	uint32_t slot = PRICE_SLOT;
+	uint32_t slot = GPB_PRICED;
 
 	heap.rate = 1ull << MAX_RATE_SHIFT;
 	if (bpf_map_update_elem(bpf_map__fd(h->obj->maps.targets), &slot, &t, BPF_ANY) ||

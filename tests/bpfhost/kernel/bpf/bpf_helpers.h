@@ -27,6 +27,8 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 /* arch.bpf.h reads two bytes of a register, which are the only ones that the verifier lets it read. */
 #pragma GCC diagnostic ignored "-Wstrict-aliasing"
+/* clang's, for loops that the verifier wants without jumps */
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
 
 static inline long bpf_probe_read_user(void *to, uint32_t n, const void *from)
 {
