@@ -46,13 +46,26 @@ struct {
 	__type(value, struct gpb_classes);
 } classes SEC(".maps");
 
-/* Of many targets, for each set: hits of processes that are none. */
+/* Of many targets, for each set: what its probes took from all processes, */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, GPB_SETS);
+	__type(key, __u32);
+	__type(value, struct gpb_spent);
+} sets SEC(".maps");
+
+/* and hits of processes that are none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, GPB_SETS);
 	__type(key, __u32);
 	__type(value, struct gpb_spent);
 } bystanders SEC(".maps");
+
+static __always_inline __u32 set_of_cookie(__u64 cookie)
+{
+	return (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_SETS - 1);
+}
 
 static __always_inline int bystander_hit(__u32 set, __u64 cookie)
 {
@@ -69,11 +82,15 @@ static __always_inline int bystander_hit(__u32 set, __u64 cookie)
  */
 static __always_inline int slot_of_hit(__u64 cookie, __u32 *slot, __u32 *at)
 {
-	__u32 of = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_SETS - 1), *found;
+	__u32 of = set_of_cookie(cookie), *found;
+	struct gpb_spent *s;
 
 	*slot = *at = of;
 	if (!many_targets)
 		return 1;
+	s = bpf_map_lookup_elem(&sets, &of);
+	if (s)
+		spent_hit(s, cookie);
 	found = slot_of_current();
 	if (found) {
 		*slot = *found;
@@ -221,6 +238,15 @@ static __always_inline int own_time_left(const struct gpb_own *own, struct gpb_o
 	return now < until;
 }
 
+static __always_inline void set_walk(__u64 cookie, __u64 ns)
+{
+	__u32 of = set_of_cookie(cookie);
+	struct gpb_spent *s = bpf_map_lookup_elem(&sets, &of);
+
+	if (s)
+		spent_walk(s, ns);
+}
+
 /* Takes this allocation as a sample. */
 static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_target *t,
 				      const struct gpb_heap *h, struct gpb_countdown *c,
@@ -244,6 +270,8 @@ static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_targ
 		slot_unknown(slot);
 	ns = walk_took(&c->spent, bpf_ktime_get_ns() - ns, switched_out() != switches);
 	spent_walk(&c->spent, ns);
+	if (many_targets)
+		set_walk(cookie, ns);
 	count(&c->own.ns, ns);
 }
 

@@ -16,6 +16,7 @@
 #include "quota.bpf.h"
 
 #include "collect/cpu/host.h"
+#include "probe/quota.h"
 
 enum { ROOM = 8192, CPUS = 4, TARGETS = 200, FLOODER = 7 };
 
@@ -25,7 +26,7 @@ static uint64_t has[TARGETS], all;
 static int reset(void **state)
 {
 	(void)state;
-	q = host_quota(ROOM, CPUS, TARGETS);
+	q = quota_of(ROOM, CPUS, TARGETS);
 	memset(has, 0, sizeof(has));
 	all = 0;
 	return 0;

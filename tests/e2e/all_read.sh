@@ -8,7 +8,7 @@ need_root && need_go
 HANDLER='net/http\.\(\*(conn|connReader|Server)\)'
 STILL='(?m)(^| )main\.'
 BUT='(?m)(^| )runtime\.(unlock|gcStart) '
-KINDS='--heap --block --mutex --goroutine'
+KINDS='--source=read --heap --block --mutex --goroutine'
 
 heap=$(subject 1.27.4 heapself) && old=$(subject 1.19.13 heapself -buildmode=pie '-ldflags=-s -w') && waits=$(subject 1.27.4 waitself) &&
 	routines=$(subject 1.24.13 goroutines -ldflags="-s -w") && none=$(subject 1.27.4 hosted) ||
@@ -105,7 +105,7 @@ judge said
 outcome all_read/said
 
 # ---- those that are named: one keeps no records
-"$GOPROF" -p "${pid[heap]}" -p "${pid[none]}" --heap -d 100ms -o "$TMP/named" >"$TMP/paths" 2>"$TMP/err"
+"$GOPROF" -p "${pid[heap]}" -p "${pid[none]}" --heap --source=read -d 100ms -o "$TMP/named" >"$TMP/paths" 2>"$TMP/err"
 rc=$?
 [ $rc = 3 ] && [ "$(wc -l <"$TMP/paths")" = 1 ] && grep -qE "^ *${pid[none]} .* no: it keeps no records" "$TMP/err" &&
 	pass all_read/named || fail all_read/named "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"

@@ -434,6 +434,11 @@ size_t bystanders_least(const struct bystanders *b)
 	return b->n;
 }
 
+void bystanders_fini(struct bystanders *b)
+{
+	(void)b;
+}
+
 void leftovers_begin(struct target *t, const struct collect_opts *o)
 {
 	(void)t;

@@ -117,6 +117,7 @@ static void many(void **state)
 	assert_true(o.duration_ns == 10000000000);
 	good("-p 7 -p 7 --heap"); /* that is one process */
 	assert_true(good("--all --heap --block --source=read").heap);
+	assert_true(good("--all --heap --goroutine --source=probe").collect.source == SOURCE_PROBE);
 	assert_true(good("--all --goroutine").duration_ns < 1000000000);
 	o = good("--all");
 	assert_true(o.collect.host_own_ppm == 20000 && o.collect.host_taken_ppm == 50000);
@@ -128,22 +129,23 @@ static void many(void **state)
 	bad("--all --host-budget=x,5%",
 	    "--host-budget: 'x,5%' is not two shares of CPU time such as 2%,5% or 0,0 (no bound)");
 	bad("--all --cpu --wait", "--wait is not yet possible with --all: what programs record "
-				  "themselves is read, and only CPU time is sampled");
+				  "themselves is read, and only CPU time and allocations are sampled");
 	bad("-p 7 -p 8 --mutex --source=probe",
 	    "--source probe is not yet possible with more than one -p: what programs record "
-	    "themselves is read, and only CPU time is sampled");
+	    "themselves is read, and only CPU time and allocations are sampled");
 	for (size_t i = 0; i < ARRAY_LEN(probing); i++) {
 		char line[96], why[256];
 
 		snprintf(line, sizeof(line), "--all --heap %s", probing[i].args);
 		snprintf(why, sizeof(why),
 			 "%s is not yet possible with --all: what programs record "
-			 "themselves is read, and only CPU time is sampled",
+			 "themselves is read, and only CPU time and allocations are sampled",
 			 probing[i].option);
 		bad(line, why);
 	}
 	assert_true(good("--all --cpu --heap --goid").collect.goid);
-	bad("--all --heap --heap-rate=1k",
+	assert_int_equal(good("--all --heap --heap-rate=1k").collect.heap_rate, 1024);
+	bad("--all --heap --source=read --heap-rate=1k",
 	    "--heap-rate is for --source enable or probe: what is read has its own rate");
 	bad("--all -p 7", "--all and -p PID at once: one or the other");
 	bad("--all -- true", "--all and a COMMAND at once: one or the other");

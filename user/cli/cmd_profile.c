@@ -10,6 +10,7 @@
 #include "cli/tell.h"
 #include "cli/stop.h"
 #include "collect/cpu/host.h"
+#include "collect/heap/heap_many.h"
 #include "collect/reading.h"
 #include "collect/waits/ticks.h"
 

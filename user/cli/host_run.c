@@ -7,11 +7,12 @@
 #include "base/map.h"
 #include "cli/cmd.h"
 #include "cli/host_summary.h"
+#include "cli/host_table.h"
 #include "cli/outdir.h"
-#include "cli/report.h"
 #include "cli/tell.h"
 #include "cli/window.h"
 #include "collect/cpu/host.h"
+#include "collect/heap/heap_many.h"
 #include "collect/reading.h"
 #include "engine/engine.h"
 #include "probe/family.h"
@@ -35,10 +36,14 @@ struct run {
 	VEC(pid_t) others; /* that were named, and are not in the survey */
 	struct map lives;  /* pid -> programs of it that have files */
 	struct run_kind {
-		struct summary summary;
-		struct prof *page; /* all processes, for a flame graph of them; NULL: none yet */
-		size_t refused;	   /* processes that this kind cannot observe */
-		struct err why;	   /* the first of them */
+		/* Heap profiles of two sources have other columns: [1]: those that are probed. */
+		struct run_part {
+			struct summary summary;
+			struct prof *
+				page; /* all processes, for a flame graph of them; NULL: none yet */
+		} part[2];
+		size_t refused; /* processes that this kind cannot observe */
+		struct err why; /* the first of them */
 	} kinds[ENGINE_KINDS_MAX];
 	size_t failed; /* processes that could not be profiled */
 	size_t ended, became, started, files;
@@ -52,9 +57,9 @@ static void run_fini(struct run *r)
 	engine_free(r->engine);
 	family_free(r->family);
 	survey_fini(&r->survey);
-	for (size_t k = 0; k < ENGINE_KINDS_MAX; k++) {
-		summary_fini(&r->kinds[k].summary);
-		prof_free(r->kinds[k].page);
+	for (size_t k = 0; k < 2 * (size_t)ENGINE_KINDS_MAX; k++) {
+		summary_fini(&r->kinds[k / 2].part[k % 2].summary);
+		prof_free(r->kinds[k / 2].part[k % 2].page);
 	}
 	vec_fini(&r->news);
 	vec_fini(&r->others);
@@ -80,69 +85,6 @@ static const char *processes(size_t n, char buf[TEXT_COUNTED])
 	return counted(n, "process", "processes", buf);
 }
 
-/* Of what could not be looked at only the name and the user are known. */
-static const char *module_of(const struct survey_build *b)
-{
-	return !b ? "?" : *b->module ? b->module : b->path;
-}
-
-/* Would this kind work, as far as a look from outside tells? */
-static const struct survey_answer *answer_of(const struct survey_proc *p,
-					     const struct engine_kind *kind)
-{
-	return kind == &engine_heap	 ? &p->sources[SURVEY_RATE_HEAP].read :
-	       kind == &engine_block	 ? &p->sources[SURVEY_RATE_BLOCK].read :
-	       kind == &engine_mutex	 ? &p->sources[SURVEY_RATE_MUTEX].read :
-	       kind == &engine_goroutine ? &p->goroutine :
-					   &p->cpu;
-}
-
-static bool any_works(const struct host_opts *o, const struct survey_proc *p)
-{
-	for (size_t k = 0; k < o->nkinds; k++)
-		if (answer_of(p, o->kinds[k])->yes)
-			return true;
-	return false;
-}
-
-/* "cpu,heap"; "no: " and why when there is none. */
-static void what_text(const struct host_opts *o, const struct survey_proc *p, char *buf, size_t cap)
-{
-	size_t n = 0;
-
-	buf[0] = 0;
-	for (size_t k = 0; k < o->nkinds && n < cap; k++)
-		if (answer_of(p, o->kinds[k])->yes)
-			n += (size_t)snprintf(buf + n, cap - n, "%s%s", n ? "," : "",
-					      o->kinds[k]->name);
-	if (!n)
-		snprintf(buf, cap, "no: %.200s", answer_of(p, o->kinds[0])->why);
-}
-
-/* The longest that what_text() says, but for reasons. */
-static int what_width(const struct host_opts *o)
-{
-	size_t n = 0;
-
-	for (size_t k = 0; k < o->nkinds; k++)
-		n += (n != 0) + strlen(o->kinds[k]->name);
-	return n < 4 ? 4 : (int)n;
-}
-
-static void print_row(const struct host_opts *o, const struct survey_proc *p, FILE *f)
-{
-	char line[1024], user[64], what[256];
-	const char *version = p->build ? p->build->version : "?";
-
-	report_user(p->uid, user, sizeof(user));
-	what_text(o, p, what, sizeof(what));
-	snprintf(line, sizeof(line), "%8d  %-10.10s  %-8.12s  %-15.15s  %-*s  %.200s", p->pid, user,
-		 strncmp(version, "go", 2) ? version : version + 2, p->comm, what_width(o), what,
-		 module_of(p->build));
-	tell_clean(line);
-	fprintf(f, "%s\n", line);
-}
-
 static void print_head(const struct host_opts *o, size_t found, size_t closed, size_t seen, FILE *f)
 {
 	char go[TEXT_COUNTED], all[TEXT_COUNTED];
@@ -151,7 +93,7 @@ static void print_head(const struct host_opts *o, size_t found, size_t closed, s
 		processes(seen, all));
 	if (found + closed)
 		fprintf(f, "%8s  %-10s  %-8s  %-15s  %-*s  %s\n", "PID", "USER", "GO", "PROGRAM",
-			what_width(o), "WHAT", "MODULE");
+			table_width(o), "WHAT", "MODULE");
 }
 
 static bool listed(const struct host_opts *o, pid_t pid)
@@ -241,13 +183,13 @@ static int plan(struct run *r, FILE *f, struct err *e)
 
 		if (!meant(r->o, p))
 			continue;
-		print_row(r->o, p, f);
-		r->failed += !any_works(r->o, p);
-		r->wanted += any_works(r->o, p);
+		table_row(r->o, p, f);
+		r->failed += !table_works(r->o, p);
+		r->wanted += table_works(r->o, p);
 	}
 	for (size_t i = 0; i < s->closed.n; i++)
 		if (perhaps_meant(r->o, &s->closed.at[i]))
-			print_row(r->o, &s->closed.at[i], f);
+			table_row(r->o, &s->closed.at[i], f);
 	if (!want_others(r))
 		return err_set(e, -ENOMEM, "no memory for the list of processes");
 	tell_unseen(r);
@@ -447,9 +389,16 @@ static int begin_page(struct prof **out, const struct engine_kind *kind, const s
 	return ret;
 }
 
+static struct run_part *part_of(struct run *r, size_t k, const struct prof *p)
+{
+	bool probed = r->o->kinds[k] == &engine_heap && p && prof_header(p).ntypes == 2;
+
+	return &r->kinds[k].part[probed];
+}
+
 static void add_to_page(struct run *r, size_t k, const struct engine_target *t, struct prof *p)
 {
-	struct prof **page = &r->kinds[k].page;
+	struct prof **page = &part_of(r, k, p)->page;
 	char root[64];
 	int ret = *page ? 0 : begin_page(page, r->o->kinds[k], p);
 
@@ -468,13 +417,14 @@ static void write_pages(struct run *r)
 	size_t n = strlen(r->o->dir);
 	char path[PATH_MAX];
 
-	for (size_t k = 0; k < r->o->nkinds; k++) {
-		struct prof *page = r->kinds[k].page;
+	for (size_t k = 0; k < 2 * r->o->nkinds; k++) {
+		struct prof *page = r->kinds[k / 2].part[k % 2].page;
 
 		if (page && prof_nsamples(page) &&
-		    (size_t)snprintf(path, sizeof(path), "%s%shost.%s.html", r->o->dir,
+		    (size_t)snprintf(path, sizeof(path), "%s%shost.%s%s.html", r->o->dir,
 				     n && r->o->dir[n - 1] == '/' ? "" : "/",
-				     r->o->kinds[k]->name) < sizeof(path))
+				     r->o->kinds[k / 2]->name,
+				     k % 2 ? ".probed" : "") < sizeof(path))
 			write_one(r, page, output_find("flame"), path, "the page of all processes");
 	}
 }
@@ -591,7 +541,7 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 			tell_failed(r, k, t, &results[i]);
 		row.value = t->cpu_ns;
 		row.lost = p ? loss_total(prof_loss(p)) : 0;
-		if (!results[i].refused && !summary_add(&k->summary, &row, p))
+		if (!results[i].refused && !summary_add(&part_of(r, i, p)->summary, &row, p))
 			r->lossy = true;
 		if (!p)
 			continue;
@@ -628,9 +578,12 @@ static void tell_kind(struct run *r, size_t i)
 {
 	struct run_kind *k = &r->kinds[i];
 	const char *name = r->o->kinds[i]->name;
+	bool probed = k->part[1].summary.rows.n || k->part[1].summary.gone;
 
-	if (k->summary.rows.n || k->summary.gone || !k->refused)
-		summary_print(&k->summary, r->lasted_ns, stderr);
+	if (k->part[0].summary.rows.n || k->part[0].summary.gone || (!k->refused && !probed))
+		summary_print(&k->part[0].summary, r->lasted_ns, stderr);
+	if (probed)
+		summary_print(&k->part[1].summary, r->lasted_ns, stderr);
 	if (k->refused)
 		tell("%zu %s no %s profile; the first: %s", k->refused,
 		     k->refused == 1 ? "process has" : "processes have", name, k->why.msg);
@@ -662,7 +615,7 @@ static void tell_end(struct run *r)
 /* Asked in the child that has opened it. */
 static bool is_wanted(void *arg, const struct survey_proc *p)
 {
-	return meant(arg, p) && any_works(arg, p);
+	return meant(arg, p) && table_works(arg, p);
 }
 
 static int look_around(struct run *r, struct err *e)
@@ -780,7 +733,9 @@ int host_run(const struct host_opts *o)
 	int ret;
 
 	for (size_t k = 0; k < o->nkinds; k++)
-		r.kinds[k].summary.of = summary_kind(o->kinds[k]);
+		r.kinds[k].part[0].summary.of = summary_kind(o->kinds[k]);
+	for (size_t k = 0; k < o->nkinds; k++)
+		r.kinds[k].part[1].summary.of = SUMMARY_ALLOC;
 	ret = prepare(&r, &e);
 	if (!ret && o->dry_run)
 		return r.lossy || r.failed ? EXIT_LOSSES : EXIT_DONE;

@@ -17,6 +17,7 @@ static const struct kind_words {
 	[SUMMARY_BLOCK] = { 1, "DELAY", "of blocking since they started", true },
 	[SUMMARY_MUTEX] = { 1, "DELAY", "of waits for mutexes since they started", true },
 	[SUMMARY_GOROUTINE] = { 0, "COUNT", "goroutines", true },
+	[SUMMARY_ALLOC] = { 1, "ALLOCATED", "allocated in the window", false },
 };
 
 static const char *func_name(const struct prof *p, uint32_t func)
@@ -139,7 +140,7 @@ bool summary_add(struct summary *s, const struct summary_row *row, const struct 
 /* "12.34 s", "1.50 MB", "123" */
 static const char *value_text(enum summary_of of, uint64_t value, char buf[BYTES_TEXT])
 {
-	if (of == SUMMARY_HEAP)
+	if (of == SUMMARY_HEAP || of == SUMMARY_ALLOC)
 		return bytes_text(value, buf);
 	if (of == SUMMARY_GOROUTINE)
 		snprintf(buf, BYTES_TEXT, "%llu", (unsigned long long)value);

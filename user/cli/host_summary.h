@@ -20,12 +20,12 @@ enum { SUMMARY_TOP = 5, SUMMARY_NAME = 96, SUMMARY_ROWS = 20 };
 /* Processes below this share of all CPU time are summed up in one line. */
 #define SUMMARY_LEAST 0.001
 
-enum summary_of { SUMMARY_CPU, SUMMARY_HEAP, SUMMARY_BLOCK, SUMMARY_MUTEX, SUMMARY_GOROUTINE };
+enum summary_of { SUMMARY_CPU, SUMMARY_HEAP, SUMMARY_BLOCK, SUMMARY_MUTEX, SUMMARY_GOROUTINE, SUMMARY_ALLOC };
 
 struct summary_row {
 	pid_t pid;
 	char name[SUMMARY_NAME];
-	/* ns of CPU time that the kernel charged; of the others, what its samples have: bytes in use, ns, goroutines */
+	/* ns of CPU time that the kernel charged; of the others, what its samples have: bytes in use or allocated, ns, goroutines */
 	uint64_t value;
 	uint64_t lost;	  /* of its samples and stacks, loss_total() */
 	const char *note; /* "ended", "became another program"; NULL */

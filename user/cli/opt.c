@@ -581,23 +581,24 @@ static const char *misplaced(const struct opts *o, const struct given *g, const 
 	return NULL;
 }
 
-/* What the profiles of many processes at once cannot be yet: but for CPU time, they are read. */
+/* What the profiles of many processes at once cannot be yet: but for CPU time and heaps, they are read. */
 static int check_many(const struct opts *o, const struct given *g, struct err *e)
 {
 	const char *what = o->all ? "--all" : "more than one -p";
-	const char *probes = o->collect.source == SOURCE_PROBE	? "--source probe" :
-			     o->collect.source == SOURCE_ENABLE ? "--source enable" :
-			     o->wait				? "--wait" :
-			     o->collect.types			? "--types" :
-			     o->collect.labels			? "--labels" :
-			     o->collect.goid && !o->cpu		? "--goid" :
-			     g->budget				? "--budget" :
-								  NULL;
+	bool heap_only = o->heap && !o->block && !o->mutex;
+	const char *probes = o->collect.source == SOURCE_PROBE && !heap_only ? "--source probe" :
+			     o->collect.source == SOURCE_ENABLE		     ? "--source enable" :
+			     o->wait					     ? "--wait" :
+			     o->collect.types				     ? "--types" :
+			     o->collect.labels				     ? "--labels" :
+			     o->collect.goid && !o->cpu			     ? "--goid" :
+			     g->budget					     ? "--budget" :
+									       NULL;
 
 	if (probes)
 		return err_set(e, -EINVAL,
 			       "%s is not yet possible with %s: what programs record themselves is "
-			       "read, and only CPU time is sampled",
+			       "read, and only CPU time and allocations are sampled",
 			       probes, what);
 	if (o->command || o->follow)
 		return err_set(e, -EINVAL, "%s and %s at once: one or the other", what,
@@ -627,7 +628,7 @@ static int check_together(const struct opts *o, const struct given *g, struct er
 			   g->block_rate     ? "--block-rate" :
 			   g->mutex_fraction ? "--mutex-fraction" :
 					       NULL;
-	const char *kinds, *option = misplaced(o, g, &kinds);
+	const char *kinds = NULL, *option = misplaced(o, g, &kinds);
 	bool many = o->all || o->npids > 1;
 	int ret = check_picks(o, g, e);
 
@@ -643,7 +644,7 @@ static int check_together(const struct opts *o, const struct given *g, struct er
 			       "runtime sets its rate itself when it starts");
 	if (option)
 		return err_set(e, -EINVAL, "%s: add %s", option, kinds);
-	if (rate && (many || o->collect.source == SOURCE_READ))
+	if (rate && ((many && !g->heap_rate) || o->collect.source == SOURCE_READ))
 		return err_set(e, -EINVAL,
 			       "%s is for --source enable or probe: what is read has its own rate",
 			       rate);

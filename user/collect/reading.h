@@ -3,13 +3,14 @@
  * themselves, for engine/engine.h: heap, block, mutex, and the goroutines that there are.
  *
  * A target is read when it is added and when the window ends; of one that has gone by then, the first
- * reading remains. Nothing is probed: a target that keeps no records of a kind is refused by it.
+ * reading remains. Nothing is probed: a target that keeps no records of a kind is refused by it (of heaps,
+ * collect/heap/heap_many.h probes those).
  */
 #ifndef COLLECT_READING_H
 #define COLLECT_READING_H
 
 #include "engine/engine.h"
 
-extern const struct engine_kind engine_heap, engine_block, engine_mutex, engine_goroutine;
+extern const struct engine_kind engine_heap_read, engine_block, engine_mutex, engine_goroutine;
 
 #endif

@@ -22,6 +22,8 @@ enum { MEMBERS_MAX = 4 };
 struct budget {
 	double share; /* of the target's CPU time; 0: no bound */
 	clockid_t clock;
+	uint64_t (*cpu_ns)(void *arg); /* instead of the clock; NULL */
+	void *arg;
 	double ahead; /* ns that may still be taken before the share holds */
 	bool advanced;
 	double spent;	     /* ns in all, by members that have left, too */
@@ -39,6 +41,11 @@ static uint64_t clock_ns(clockid_t clock)
 	if (clock_gettime(clock, &ts))
 		return 0;
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t used_ns(const struct budget *b)
+{
+	return b->cpu_ns ? b->cpu_ns(b->arg) : clock_ns(b->clock);
 }
 
 /*
@@ -69,7 +76,7 @@ static double most_credit(const struct budget *b)
 
 static void earn(struct budget *b)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(b->clock);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = used_ns(b);
 	double used, least;
 
 	if (now <= b->at || cpu < b->cpu) /* the target has gone, and its clock too */
@@ -85,19 +92,35 @@ static void earn(struct budget *b)
 	b->at = now;
 }
 
+static struct budget *budget_new(const struct collect_opts *o)
+{
+	struct budget *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->share = o->budget_ppm / 1e6;
+	b->ahead = (double)o->budget_ahead_ns;
+	b->advanced = o->budget_ahead_ns > 0;
+	b->first = b->at = clock_ns(CLOCK_MONOTONIC);
+	return b;
+}
+
+static void join(struct budget *b, struct budget_member *m)
+{
+	BUG_ON(b->n == MEMBERS_MAX);
+	m->at = clock_ns(CLOCK_MONOTONIC);
+	b->members[b->n++] = m;
+}
+
 int budget_join(struct subject *s, const struct collect_opts *o, struct budget_member *m,
 		struct budget **out, struct err *e)
 {
 	struct budget *b = o->budget_ppm ? s->budget : NULL;
 
 	if (!b) {
-		b = calloc(1, sizeof(*b));
+		b = budget_new(o);
 		if (!b)
 			return err_set(e, -ENOMEM, "no memory");
-		b->share = o->budget_ppm / 1e6;
-		b->ahead = (double)o->budget_ahead_ns;
-		b->advanced = o->budget_ahead_ns > 0;
-		b->first = b->at = clock_ns(CLOCK_MONOTONIC);
 		if (clock_getcpuclockid(s->target->pid, &b->clock)) {
 			free(b);
 			return err_set(e, -ESRCH, "the target exited");
@@ -106,9 +129,22 @@ int budget_join(struct subject *s, const struct collect_opts *o, struct budget_m
 		if (o->budget_ppm)
 			s->budget = b;
 	}
-	BUG_ON(b->n == MEMBERS_MAX);
-	m->at = clock_ns(CLOCK_MONOTONIC);
-	b->members[b->n++] = m;
+	join(b, m);
+	*out = b;
+	return 0;
+}
+
+int budget_join_all(uint64_t (*cpu_ns)(void *arg), void *arg, const struct collect_opts *o,
+		    struct budget_member *m, struct budget **out, struct err *e)
+{
+	struct budget *b = budget_new(o);
+
+	if (!b)
+		return err_set(e, -ENOMEM, "no memory");
+	b->cpu_ns = cpu_ns;
+	b->arg = arg;
+	b->cpu = b->cpu_first = cpu_ns(arg);
+	join(b, m);
 	*out = b;
 	return 0;
 }
@@ -123,7 +159,7 @@ void budget_leave(struct subject *s, struct budget *b, struct budget_member *m)
 	b->members[i] = b->members[--b->n];
 	if (b->n)
 		return;
-	if (s->budget == b)
+	if (s && s->budget == b)
 		s->budget = NULL;
 	free(b);
 }

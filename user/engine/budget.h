@@ -38,6 +38,12 @@ struct budget;
  */
 int budget_join(struct subject *s, const struct collect_opts *o, struct budget_member *m,
 		struct budget **out, struct err *e);
+/*
+ * An account of many targets together, which nobody else shares: @cpu_ns tells the CPU time of all of them,
+ * which only grows. To be left with a NULL subject.
+ */
+int budget_join_all(uint64_t (*cpu_ns)(void *arg), void *arg, const struct collect_opts *o,
+		    struct budget_member *m, struct budget **out, struct err *e);
 void budget_leave(struct subject *s, struct budget *b, struct budget_member *m);
 
 void budget_spend(struct budget *b, struct budget_member *m, double ns);

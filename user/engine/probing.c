@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -19,12 +18,6 @@
 #define LOOK_FIRST_NS (5 * NS_PER_MS)
 #define LOOK_NS	      (20 * NS_PER_MS)
 #define FIRST_NS      (500 * NS_PER_MS)
-
-/*
- * What a program pays for a window apart from hits: its code is written and copied, its threads
- * are interrupted. Measured with windows of no length: 1.5 to 3 ms; Linux 6.18, 2 CPUs.
- */
-#define WINDOW_COST_NS 2e6
 
 /* A stratum that begins later than this was missed, because we did not run. */
 #define LATE_NS	       NS_PER_S
@@ -42,11 +35,7 @@
 #define STILL_NS      (3 * NS_PER_S)
 #define MASS_MAX_NS   10e9
 
-/*
- * How long windows are used at least, before full observation is tried again; twice as long each
- * time that this came too early.
- */
-#define WINDOWS_MIN_NS NS_PER_S
+/* How long windows are used at least is doubled up to here (probing_new.c). */
 #define WINDOWS_MAX_NS (60 * NS_PER_S)
 
 static uint64_t now_ns(void)
@@ -646,50 +635,6 @@ int probing_fd(const struct probing *p)
 	return p->ep;
 }
 
-int probing_new(struct subject *s, const struct collect_opts *o, const struct probing_user *u,
-		bool multi, struct probing **out, struct err *e)
-{
-	CLEANUP(probing_freep) struct probing *p = calloc(1, sizeof(*p));
-	int ret;
-
-	if (!p)
-		return err_set(e, -ENOMEM, "no memory");
-	p->ep = p->timer = -1;
-	p->s = s;
-	p->o = *o;
-	p->u = *u;
-	p->multi = multi;
-	p->windows_min = WINDOWS_MIN_NS;
-	p->attach_ns = 10 * NS_PER_MS;
-	p->member.hit_ns = PRICE_DEFAULT_NS;
-	p->member.stepped_ns = PRICE_STEPPED_NS;
-	p->member.window_ns = WINDOW_COST_NS;
-	window_cost_init(&p->cost, WINDOW_COST_NS);
-	BUG_ON(!u->parts.end_ns || u->parts.most_ns < u->parts.end_ns);
-	window_size_init(&p->size, WINDOW_COST_NS, u->parts.end_ns, u->parts.most_ns);
-	if (getrandom(&p->random, sizeof(p->random), 0) != sizeof(p->random))
-		p->random = now_ns();
-	probing_heal_first(s, o);
-	if (o->budget_ppm)
-		probing_look_around(p);
-	ret = budget_join(s, o, &p->member, &p->b, e);
-	if (ret)
-		return ret;
-	p->ep = epoll_create1(EPOLL_CLOEXEC);
-	if (p->ep < 0)
-		return err_sys(e, "epoll");
-	if (o->budget_ppm || u->look) {
-		p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-		if (p->timer < 0)
-			return err_sys(e, "a timer for the budget");
-		ret = probing_watch(p, p->timer, e);
-	}
-	if (ret)
-		return ret;
-	*out = TAKE(p);
-	return 0;
-}
-
 /* Stops what is going on. */
 static int pause_probes(struct probing *p, struct err *e)
 {
@@ -714,13 +659,13 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 		return ret;
 	p->ngroups = n;
 	probing_release(p);
-	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi, p->s->target->pid,
-			   p->u.open, e);
+	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi,
+			   p->s ? p->s->target->pid : 0, p->u.open, e);
 	if (!ret)
 		ret = probing_watch(p, uprobes_fd(&p->uprobes), e);
 	if (ret)
 		return ret;
-	if (p->uprobes.keeper.exposed)
+	if (p->uprobes.keeper.exposed && p->s)
 		say_exposed(p->s, &p->o, "the process that keeps the probes");
 	if (windows && p->state != FULL)
 		return 0;
@@ -788,6 +733,7 @@ void probing_free(struct probing *p)
 		close(p->ep);
 	if (p->timer >= 0)
 		close(p->timer);
+	bystanders_fini(&p->of_file);
 	free(p->sites);
 	free(p);
 }

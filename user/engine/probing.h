@@ -83,9 +83,21 @@ struct probing_user {
 
 struct probing;
 
+/* A file that several processes run. All of them are probed, whoever is a target. */
+struct probed_file {
+	int fd;		/* of it; borrowed */
+	size_t at_once; /* so many of them run at the same time, at most */
+	/* CPU time of those that are targets, which grows. They share a budget. */
+	uint64_t (*cpu_ns)(void *arg);
+	void *arg;
+};
+
 /* *out attaches nothing yet. @u is copied. */
 int probing_new(struct subject *s, const struct collect_opts *o, const struct probing_user *u,
 		bool multi, struct probing **out, struct err *e);
+/* The same of a file; by multi links only. @u's look() is not asked. */
+int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
+		     const struct probing_user *u, struct probing **out, struct err *e);
 /*
  * Attaches these groups, and no longer those that were attached before; then hits count. The
  * first time, for a target that is not held and has a budget, probing_begin() or the first
@@ -113,6 +125,8 @@ bool probing_windowed(const struct probing *p); /* not all of the time was obser
  */
 void probing_losses(const struct probing *p, struct loss *to);
 double probing_hit_ns(const struct probing *p); /* what a hit costs */
+double probing_spent_ns(
+	const struct probing *p); /* what all have cost so far, with the windows around them */
 /*
  * Writes the receipt into the profile's comments: what the probes were given, and what they took.
  */

@@ -35,10 +35,21 @@
 #define FIRST_NS (20 * NS_PER_MS)
 #define NEXT_NS	 (NS_PER_MS / 2)
 
+static struct bystanders *bystanders_of(struct probing *p)
+{
+	return p->s ? &p->s->bystanders : &p->of_file;
+}
+
+static size_t least(const struct probing *p)
+{
+	return bystanders_least(p->s ? &p->s->bystanders : &p->of_file);
+}
+
+/* Of a file everybody who runs it counts: each of them is visited. */
 static void look(struct probing *p, uint64_t most_ns)
 {
-	bystanders_look(&p->s->bystanders, "/proc", p->s->images.at[0].fd, p->s->target->pid,
-			most_ns);
+	bystanders_look(bystanders_of(p), "/proc", p->s ? p->s->images.at[0].fd : p->file.fd,
+			p->s ? p->s->target->pid : 0, most_ns);
 }
 
 void probing_look_around(struct probing *p)
@@ -62,7 +73,7 @@ static double for_mappings(const struct probing *p, double work_ns)
 /* The part of a window's work that other processes are the reason for. ns */
 static double for_bystanders(const struct probing *p)
 {
-	double visits = VISIT_PART * (double)bystanders_least(&p->s->bystanders);
+	double visits = VISIT_PART * (double)least(p);
 
 	return fmax(p->registered.work * visits / (1 + visits),
 		    for_mappings(p, p->registered.work));
@@ -109,13 +120,15 @@ static bool is_executable(const struct subject *s)
 {
 	struct stat file;
 
+	if (!s)
+		return true;
 	return !fstat(s->images.at[0].fd, &file) && file.st_ino == s->target->exe_id.ino;
 }
 
 void probing_tell_bystanders(const struct probing *p, char *to, size_t size)
 {
-	const struct bystanders *b = &p->s->bystanders;
-	size_t n = bystanders_least(b);
+	const struct bystanders *b = p->s ? &p->s->bystanders : &p->of_file;
+	size_t n = least(p);
 
 	*to = '\0';
 	if (!p->registered.n)
@@ -132,11 +145,11 @@ void probing_tell_bystanders(const struct probing *p, char *to, size_t size)
 	else if (n)
 		snprintf(
 			to, size,
-			"; %s%zu other process%s this binary: putting probes in and out held up %s mmap "
+			"; %s%zu %sprocess%s this binary: putting probes in and out held up %s mmap "
 			"calls, and any process's fork, for %.2g ms a window (at most %.2g ms)",
-			b->known && !b->hidden ? "" : "at least ", n, n == 1 ? " runs" : "es run",
-			n == 1 ? "its" : "their", p->registered.work / 1e6,
-			(double)p->registered.most / 1e6);
+			b->known && !b->hidden ? "" : "at least ", n, p->s ? "other " : "",
+			n == 1 ? " runs" : "es run", n == 1 ? "its" : "their",
+			p->registered.work / 1e6, (double)p->registered.most / 1e6);
 	else
 		snprintf(to, size, "; no other process %sruns this binary",
 			 b->hidden ? "that we may look at " : "");

@@ -4,7 +4,9 @@
 void probing_pay_attaching(struct probing *p)
 {
 	p->nattached++;
-	p->s->probed = p->s->images.n;
+	if (p->s)
+		p->s->probed = p->s->images.n;
+	p->tried = true;
 	budget_spend_once(p->b, &p->member, p->member.window_ns);
 }
 

@@ -58,7 +58,7 @@ int probing_mend(struct probing *p, struct err *e)
 /* Another kind that put its probes into the same files has tried how long the kernel takes. */
 static bool tried(const struct probing *p)
 {
-	return p->s->images.n && p->s->probed == p->s->images.n;
+	return p->s ? p->s->images.n && p->s->probed == p->s->images.n : p->tried;
 }
 
 /* Also when keepers are killed at it, but not for ever. */

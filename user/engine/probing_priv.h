@@ -30,7 +30,10 @@ struct registered {
 };
 
 struct probing {
-	struct subject *s;
+	struct subject *s; /* NULL: all processes that run a file: */
+	struct probed_file file;
+	struct bystanders of_file; /* who runs it */
+	bool tried; /* its probes were put in, and the kernel did not take too long */
 	struct collect_opts o;
 	struct probing_user u;
 	struct budget *b; /* shared with the target's other probes */

@@ -1,6 +1,16 @@
 /* user/engine/probing_say.c - what probing knows and tells: when, what was lost, the receipt, whether windows are needed. */
+#include <time.h>
+
 #include "engine/probing_priv.h"
 #include "profile/profile.h"
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
 
 uint64_t probing_since(const struct probing *p)
 {
@@ -35,6 +45,11 @@ void probing_losses(const struct probing *p, struct loss *to)
 	to->n[LOSS_UNWATCHED] += lost_ns(p) / NS_PER_MS;
 }
 
+double probing_spent_ns(const struct probing *p)
+{
+	return p->member.spent;
+}
+
 double probing_hit_ns(const struct probing *p)
 {
 	return p->member.hit_ns;
@@ -52,8 +67,9 @@ void probing_say_excess(struct probing *p)
 
 int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 {
-	double cpu = p->cpu_ns, cost = p->member.spent;
-	double wall = (double)(p->end_ns - p->set_ns);
+	/* Of a file, a target may have ended before the probes do. */
+	double cpu = p->end_ns ? p->cpu_ns : budget_cpu_ns(p->b), cost = p->member.spent;
+	double wall = (double)((p->end_ns ?: now_ns()) - p->set_ns);
 	struct window_cost_estimate window = window_cost_now(&p->cost);
 	int ret = 0;
 	char stepped[80] = "", most[96] = "none", others[320], excess[256] = "",

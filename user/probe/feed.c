@@ -112,7 +112,7 @@ int feed_drain(struct feed *f, const struct bpf_map *stacks, struct err *e)
 	return ret ? ret : bpf_each_stack(bpf_map__fd(stacks), add_whole, f, e);
 }
 
-static uint64_t missed_hits(const struct bpf_object *obj)
+uint64_t feed_missed(const struct bpf_object *obj)
 {
 	struct bpf_program *p;
 	uint64_t sum = 0;
@@ -135,5 +135,5 @@ void feed_losses(const struct feed *f, const struct gpb_tally *of, const struct 
 	to->n[LOSS_STACKS_CUT] += f->rules.cut;
 	to->n[LOSS_STACKS_UNREADABLE] += f->rules.broken + f->frameless;
 	if (obj)
-		to->n[LOSS_PROBES_MISSED] += missed_hits(obj);
+		to->n[LOSS_PROBES_MISSED] += feed_missed(obj);
 }

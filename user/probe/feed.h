@@ -54,6 +54,7 @@ int feed_fd(const struct feed *f); /* to be polled for reading */
 int feed_poll(struct feed *f, struct err *e);
 /* Drains everything that is left: the ring, then the table. */
 int feed_drain(struct feed *f, const struct bpf_map *stacks, struct err *e);
+uint64_t feed_missed(const struct bpf_object *obj); /* hits whose program never ran */
 /*
  * Adds up what was lost: in the BPF side's tally, stacks cut here and, with @obj, hits that never
  * ran.

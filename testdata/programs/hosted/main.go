@@ -7,6 +7,8 @@
 //	hosted becomes PROGRAM ARG...
 //			sleeps for a second, and then calls exec
 //	hosted flood	burns CPU in one goroutine, in stacks of which hardly two are alike
+//	hosted allocflood
+//			allocates all the time, in such stacks
 package main
 
 import (
@@ -52,10 +54,26 @@ func busy(a, b int) {
 	}
 }
 
+var (
+	allocates bool
+	kept      []byte
+)
+
+// What is done at the end of each way.
+//
+//go:noinline
+func leaf(way uint64) uint64 {
+	if !allocates {
+		return spin(way)
+	}
+	kept = make([]byte, 2048)
+	return uint64(len(kept))
+}
+
 //go:noinline
 func left(way uint64, depth int) uint64 {
 	if depth == 0 {
-		return spin(way)
+		return leaf(way)
 	}
 	return fork(way>>1, depth-1) + 1
 }
@@ -63,7 +81,7 @@ func left(way uint64, depth int) uint64 {
 //go:noinline
 func right(way uint64, depth int) uint64 {
 	if depth == 0 {
-		return spin(way)
+		return leaf(way)
 	}
 	return fork(way>>1, depth-1) + 2
 }
@@ -102,6 +120,9 @@ func main() {
 		time.Sleep(time.Second)
 		panic(syscall.Exec(os.Args[2], os.Args[2:], os.Environ()))
 	case "flood":
+		flood()
+	case "allocflood":
+		allocates = true
 		flood()
 	}
 	for {

@@ -17,6 +17,7 @@
 #include "base/caps.h"
 #include "probe/bpf.h"
 #include "probe/feed.h"
+#include "probe/quota.h"
 #include "subject/verify.h"
 #include "symbolize/physical.h"
 #include "symbolize/subject_prof.h"
@@ -69,13 +70,6 @@ uint64_t host_period_ns(unsigned hz)
 	uint64_t ns = 1000000000u / hz;
 
 	return ns + ns / 101;
-}
-
-struct gpb_quota host_quota(uint64_t room, uint64_t slack, size_t n)
-{
-	uint64_t half = (room - slack) / 2;
-
-	return (struct gpb_quota){ .part = half / (n ? n : 1) ?: 1, .free = half };
 }
 
 static uint64_t now_ns(void)
@@ -254,10 +248,10 @@ static void share_out(struct host *h, size_t targets)
 	if (targets == h->targets)
 		return;
 	h->targets = targets;
-	h->obj->bss->stacks_quota = host_quota(HOST_STACKS, cpus, targets);
-	h->obj->bss->ring_quota = host_quota(h->ring_bytes,
-					     cpus * GPB_RING_RECORD(sizeof(struct gpb_rec_raw)),
-					     targets);
+	h->obj->bss->stacks_quota = quota_of(HOST_STACKS, cpus, targets);
+	h->obj->bss->ring_quota = quota_of(h->ring_bytes,
+					   cpus * GPB_RING_RECORD(sizeof(struct gpb_rec_raw)),
+					   targets);
 }
 
 static int open_clock(struct host *h, int cpu, struct err *e)

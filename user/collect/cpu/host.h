@@ -18,7 +18,4 @@ extern const struct engine_kind engine_cpu;
  */
 uint64_t host_period_ns(unsigned hz);
 
-/* How @n targets share @room entries or bytes, where @slack may be overdrawn: bpf/quota.bpf.h. */
-struct gpb_quota host_quota(uint64_t room, uint64_t slack, size_t n);
-
 #endif

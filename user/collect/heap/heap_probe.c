@@ -1,27 +1,15 @@
 /* user/collect/heap/heap_probe.c - attaches to the allocator's entries, drains, scales. */
-#include "collect/heap/heap_probe.h"
-#include "symbolize/subject_prof.h"
+#include "collect/heap/heap_probe_priv.h"
 
 #include <bpf/bpf.h>
 #include <math.h>
 #include <sys/epoll.h>
 #include <time.h>
 
-#include "collect/heap/heap_large.h"
-#include "collect/heap/heap_use.h"
-#include "collect/heap/heap_window.h"
-#include "collect/heap/types.h"
 #include "collect/site_errors.h"
-#include "engine/probing.h"
-#include "go/sites/probesite.h"
-#include "go/sites/rtmaker.h"
-#include "goprof_abi.h"
 #include "probe/bpf.h"
-#include "probe/feed.h"
-#include "probe/price.h"
-#include "profile/profile.h"
 #include "subject/verify.h"
-#include "symbolize/physical.h"
+#include "symbolize/subject_prof.h"
 
 _Static_assert(GPB_ALLOC_ANY == (int)ALLOC_ANY && GPB_ALLOC_TINY == (int)ALLOC_TINY &&
 		       GPB_ALLOC_NOSCAN == (int)ALLOC_NOSCAN &&
@@ -36,33 +24,6 @@ enum {
 	MAX_RATE_SHIFT = 36, /* the arithmetic of gaps in heap.bpf.c has room for so much */
 	SLOT = 1,
 	SLOTS_OF_ONE = 2, /* that one, and GPB_PRICED */
-};
-
-struct heap_probe {
-	struct subject *s;
-	struct collect_opts o;
-	struct heap_bpf *obj;
-	struct feed feed;
-	struct probing *probing;
-	int ep;			     /* the ring and the budget behind one descriptor */
-	struct alloc_entry *entries; /* ALLOC_ENTRIES_MAX for each image */
-	size_t nentries[GPB_IMAGES];
-	struct maker_site makers[GPB_IMAGES][MAKER_SITES_MAX];
-	size_t nmakers[GPB_IMAGES];
-	size_t nimages; /* how many are probed */
-	struct heap_window window;
-	struct price price; /* of a hit: zeros until it is measured */
-	struct heap_use use;
-	struct heap_large large;
-	struct gpb_heap heap;
-	struct prof *prof;
-	struct physical ph;
-	struct types types;
-	struct loss loss;
-	int64_t start_ns, end_ns; /* monotonic; start: from when on hits counted, 0: not yet */
-	int64_t start_unix_ns;
-	size_t nsites;
-	bool multi, ending;
 };
 
 /* ---- how this target's allocator rounds sizes ---- */
@@ -105,7 +66,7 @@ static int fill_heap(struct heap_probe *h, struct err *e)
 	return 0;
 }
 
-static int put_target(struct heap_probe *h, struct err *e)
+int heap_probe_put(struct heap_probe *h, struct err *e)
 {
 	struct gpb_target t;
 	const uint32_t slot = h->window.slot;
@@ -136,150 +97,57 @@ static void fill_log2(struct heap_bpf *obj)
 			(uint32_t)lround(log2(1.0 + (double)i / GPB_LOG_STEPS) * (1 << 26));
 }
 
-static void size_tables(struct heap_bpf *obj)
+/* The tables by slot. */
+static void size_tables(struct heap_bpf *obj, uint32_t slots)
 {
 	struct bpf_map *const by_slot[] = { obj->maps.targets, obj->maps.heaps,
 					    obj->maps.countdowns, obj->maps.classes,
 					    obj->maps.lives };
+	struct bpf_map *const of_many[] = { obj->maps.slot_of_tgid, obj->maps.sets,
+					    obj->maps.bystanders };
 
 	for (size_t i = 0; i < ARRAY_LEN(by_slot); i++)
-		bpf_map__set_max_entries(by_slot[i], SLOTS_OF_ONE);
-	bpf_map__set_autocreate(obj->maps.slot_of_tgid, false);
-	bpf_map__set_autocreate(obj->maps.bystanders, false);
+		bpf_map__set_max_entries(by_slot[i], slots);
+	for (size_t i = 0; i < ARRAY_LEN(of_many); i++)
+		bpf_map__set_autocreate(of_many[i], obj->rodata->many_targets);
+}
+
+int heap_probe_open(struct heap_bpf **out, bool multi, uint32_t slots, bool many, struct err *e)
+{
+	struct heap_bpf *obj;
+
+	bpf_log_begin();
+	obj = heap_bpf__open();
+	if (!obj)
+		return bpf_load_error(e, -errno, NULL);
+	bpf_prepare(obj);
+	fill_log2(obj);
+	obj->rodata->many_targets = many;
+	size_tables(obj, slots);
+	uprobes_prepare(obj->progs.heap_alloc, multi);
+	uprobes_prepare(obj->progs.heap_cycle, multi);
+	*out = obj;
+	return 0;
 }
 
 static int load(struct heap_probe *h, struct err *e)
 {
 	int ret;
 
-	bpf_log_begin();
 	h->multi = uprobes_have_multi();
-	h->obj = heap_bpf__open();
-	if (!h->obj)
-		return bpf_load_error(e, -errno, NULL);
-	bpf_prepare(h->obj);
-	fill_log2(h->obj);
-	size_tables(h->obj);
+	ret = heap_probe_open(&h->obj, h->multi, SLOTS_OF_ONE, false, e);
+	if (ret)
+		return ret;
 	/* Where many objects are followed, each is reported through the ring. */
 	bpf_map__set_max_entries(h->obj->maps.ring,
 				 GPB_RING_BYTES /
 					 (h->o.fine_heap || h->o.heap_rate < DENSE_RATE ? 1 : 4));
-	uprobes_prepare(h->obj->progs.heap_alloc, h->multi);
-	uprobes_prepare(h->obj->progs.heap_cycle, h->multi);
 	ret = heap_bpf__load(h->obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
-	return feed_open(&h->feed, h->s, h->obj->maps.ring, h->obj->maps.rules, heap_window_add,
+	h->feed = &h->own_feed;
+	return feed_open(h->feed, h->s, h->obj->maps.ring, h->obj->maps.rules, heap_window_add,
 			 &h->window, e);
-}
-
-static uint64_t cookie_of(const struct alloc_entry *a, size_t image)
-{
-	return (uint64_t)a->kind | image << GPB_COOKIE_IMAGE_SHIFT |
-	       (a->site.kind == SITE_NOSPLIT_ENTRY ? GPB_COOKIE_ENTRY : 0) |
-	       (a->site.stepped ? GPB_COOKIE_STEPPED : 0) |
-	       (a->not_from_hi ? GPB_COOKIE_NOT_FROM : 0) | (a->assists ? GPB_COOKIE_ASSISTS : 0);
-}
-
-static struct uprobe_site maker_site_of(const struct maker_site *m)
-{
-	return (struct uprobe_site){ .file_off = m->site.file_off,
-				     .cookie = m->arg | GPB_COOKIE_MAKER };
-}
-
-/* Finds the functions that alone know the type of what they allocate. */
-static int find_makers(struct heap_probe *h, size_t i, struct err *e)
-{
-	int ret = h->o.types ? rtmaker_sites(h->s->images.at[i].bin, h->makers[i], e) : 0;
-
-	if (ret < 0)
-		return ret;
-	h->nmakers[i] = (size_t)ret;
-	return 0;
-}
-
-/* Finds what is to be probed in one image; 0 where there is nothing. */
-static int find_entries(struct heap_probe *h, size_t i, struct err *e)
-{
-	const struct image *img = &h->s->images.at[i];
-	struct alloc_entry *at = h->entries + i * ALLOC_ENTRIES_MAX;
-	int ret = alloc_entries(img->bin, at, e);
-
-	if (ret < 0)
-		return ret;
-	h->nentries[i] = (size_t)ret;
-	h->nsites += h->nentries[i];
-	ret = h->s->layout.newer ? alloc_check(img->bin, at, h->nentries[i], e) : 0;
-	if (ret < 0)
-		return ret;
-	for (size_t k = 0; k < h->nentries[i]; k++) {
-		if (!at[k].not_from_hi)
-			continue;
-		h->heap.not_from[i].lo = at[k].not_from_lo + img->bias;
-		h->heap.not_from[i].hi = at[k].not_from_hi + img->bias;
-	}
-	return find_makers(h, i, e);
-}
-
-/* The sites of several images, in groups. */
-struct site_list {
-	struct uprobe_site
-		sites[GPB_IMAGES * (ALLOC_ENTRIES_MAX + MAKER_SITES_MAX + HEAP_LIVE_SITES)];
-	struct uprobe_group groups[GPB_IMAGES];
-	size_t n, ngroups;
-};
-
-static void list_image(struct heap_probe *h, struct site_list *l, size_t i)
-{
-	struct uprobe_group *g = &l->groups[l->ngroups];
-
-	*g = (struct uprobe_group){ .prog = h->obj->progs.heap_alloc, .sites = l->sites + l->n };
-	image_path(&h->s->images.at[i], g->path);
-}
-
-/* All sites of the image are in the list: they are @slot's. */
-static void list_end(struct site_list *l, uint32_t slot)
-{
-	struct uprobe_group *g = &l->groups[l->ngroups];
-	size_t first = (size_t)(g->sites - l->sites);
-
-	g->n = l->n - first;
-	for (size_t i = first; i < l->n; i++)
-		l->sites[i].cookie |= (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT;
-	l->ngroups += g->n > 0;
-}
-
-/* Lists the sites of one image: all except those that @large takes, which may be NULL. */
-static void list_sites(struct heap_probe *h, size_t i, struct site_list *all,
-		       struct site_list *large)
-{
-	const struct alloc_entry *at = h->entries + i * ALLOC_ENTRIES_MAX;
-	struct site_list *to = large ? large : all;
-	struct uprobe_site live[HEAP_LIVE_SITES];
-	size_t more = 0;
-
-	list_image(h, all, i);
-	if (large)
-		list_image(h, large, i);
-	for (size_t k = 0; k < h->nentries[i]; k++) {
-		struct site_list *l = at[k].kind == ALLOC_LARGE ? to : all;
-
-		l->sites[l->n++] = (struct uprobe_site){ .file_off = at[k].site.file_off,
-							 .cookie = cookie_of(&at[k], i) };
-	}
-	for (size_t k = 0; k < h->nmakers[i]; k++)
-		all->sites[all->n++] = maker_site_of(&h->makers[i][k]);
-	if (h->nentries[i])
-		more = heap_use_sites(&h->use, i, live);
-	for (size_t k = 0; k < more; k++) {
-		struct site_list *l = (live[k].cookie & GPB_COOKIE_KIND) == GPB_ALLOC_PLACED ? to :
-											       all;
-
-		l->sites[l->n++] = live[k];
-	}
-	list_end(all, h->window.slot);
-	if (large)
-		list_end(large, h->window.slot);
 }
 
 /* Can large objects be held apart? That needs entries that nothing else passes. */
@@ -317,10 +185,10 @@ static int attach_lists(struct heap_probe *h, struct site_list *all, struct site
 	int ret;
 
 	for (size_t i = 0; i < h->nimages; i++)
-		list_sites(h, i, all, apart ? large : NULL);
+		heap_probe_list(h, i, h->window.slot, all, apart ? large : NULL);
 	if (!apart)
 		large_stop(h);
-	ret = put_target(h, e);
+	ret = heap_probe_put(h, e);
 	if (!ret && apart) {
 		ret = heap_large_attach(&h->large, h->s, large->groups, large->ngroups, e);
 		if (ret)
@@ -337,7 +205,7 @@ static int attach(struct heap_probe *h, struct err *e)
 	size_t before = h->nimages;
 
 	for (; !ret && h->nimages < h->s->images.n; h->nimages++)
-		ret = find_entries(h, h->nimages, e);
+		ret = heap_probe_entries(h, h->nimages, e);
 	if (!ret)
 		ret = heap_use_attach(&h->use, &h->window, h->multi, e);
 	if (!ret)
@@ -372,6 +240,13 @@ static struct gpb_own own_of(const struct heap_probe *h)
 	return own;
 }
 
+int heap_probe_own(struct heap_probe *h, double ns, struct err *e)
+{
+	h->window.own.own = ns;
+	h->heap.own = own_of(h);
+	return heap_probe_put(h, e);
+}
+
 /* Sets which part of the next window counts. */
 static int next_window(struct heap_window *w, bool full, struct err *e)
 {
@@ -381,12 +256,11 @@ static int next_window(struct heap_window *w, bool full, struct err *e)
 		h->heap.own = own_of(h);
 	if (full)
 		large_goes_on(h);
-	return put_target(h, e);
+	return heap_probe_put(h, e);
 }
 
-/* Changes to windows, or back to full observation. */
-static int turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
-		struct err *e)
+int heap_probe_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		    struct err *e)
 {
 	struct heap_probe *h = of_window(w);
 
@@ -402,22 +276,23 @@ static int turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t w
 	h->heap.round++;
 	if (windows)
 		large_goes_on(h);
-	return put_target(h, e);
+	return heap_probe_put(h, e);
 }
 
-/* Measures an allocation that is never sampled, by a process of our own in the last slot. */
-static int price(struct heap_probe *h, struct price *out, struct pricing **rest, struct err *e)
+/* Measures an allocation that is never sampled, by a process of our own. */
+int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *like,
+		     struct price *out, struct pricing **rest, struct err *e)
 {
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
-	struct gpb_heap heap = h->heap;
+	struct gpb_heap heap = *like;
 	uint32_t slot = GPB_PRICED;
 
 	heap.rate = 1ull << MAX_RATE_SHIFT;
-	if (bpf_map_update_elem(bpf_map__fd(h->obj->maps.targets), &slot, &t, BPF_ANY) ||
-	    bpf_map_update_elem(bpf_map__fd(h->obj->maps.heaps), &slot, &heap, BPF_ANY))
+	if (bpf_map_update_elem(bpf_map__fd(obj->maps.targets), &slot, &t, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(obj->maps.heaps), &slot, &heap, BPF_ANY))
 		return err_sys(e, "target table");
-	h->obj->bss->open_for[slot].bits = GPB_OPEN;
-	return price_measure(h->obj->progs.heap_alloc, h->multi,
+	obj->bss->open_for[slot].bits = GPB_OPEN;
+	return price_measure(obj->progs.heap_alloc, multi,
 			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_ALLOC_NOSCAN, out, rest,
 			     e);
 }
@@ -425,7 +300,7 @@ static int price(struct heap_probe *h, struct price *out, struct pricing **rest,
 static int price_of(void *w, struct price *out, struct pricing **rest, struct err *e)
 {
 	struct heap_probe *h = of_window(w);
-	int ret = price(h, out, rest, e);
+	int ret = heap_probe_price(h->obj, h->multi, &h->heap, out, rest, e);
 
 	h->price = ret ? (struct price){ .stepped_ns = PRICE_STEPPED_NS } : *out;
 	return ret;
@@ -438,11 +313,26 @@ static int watch(struct heap_probe *h, struct err *e)
 	int budget = probing_fd(h->probing), gc = heap_use_fd(&h->use);
 
 	h->ep = epoll_create1(EPOLL_CLOEXEC);
-	if (h->ep < 0 || epoll_ctl(h->ep, EPOLL_CTL_ADD, feed_fd(&h->feed), &ev) ||
+	if (h->ep < 0 || epoll_ctl(h->ep, EPOLL_CTL_ADD, feed_fd(h->feed), &ev) ||
 	    (gc >= 0 && epoll_ctl(h->ep, EPOLL_CTL_ADD, gc, &ev)) ||
 	    (budget >= 0 && epoll_ctl(h->ep, EPOLL_CTL_ADD, budget, &ev)))
 		return err_sys(e, "epoll");
 	return 0;
+}
+
+void heap_probe_window(struct heap_probe *h, uint32_t slot)
+{
+	h->window.s = h->s;
+	heap_window_init(&h->window);
+	h->window.keys = h->use.live != NULL;
+	h->window.obj = h->obj;
+	h->window.slot = slot;
+	h->window.feed = h->feed;
+	h->window.heap = &h->heap;
+	h->window.rate = h->window.rate_most = h->o.heap_rate;
+	h->window.next = next_window;
+	h->window.weighed = heap_use_weighed;
+	h->window.weighed_arg = &h->use;
 }
 
 static int begin_probing(struct heap_probe *h, struct err *e)
@@ -455,23 +345,13 @@ static int begin_probing(struct heap_probe *h, struct err *e)
 		.price = price_of,
 		.look = heap_window_look,
 		.spent = heap_window_spent,
-		.turn = turn,
+		.turn = heap_probe_turn,
 		.over = heap_window_over,
 		.arg = &h->window,
 	};
 	int ret;
 
-	h->window.s = h->s;
-	heap_window_init(&h->window);
-	h->window.keys = h->use.live != NULL;
-	h->window.obj = h->obj;
-	h->window.slot = SLOT;
-	h->window.feed = &h->feed;
-	h->window.heap = &h->heap;
-	h->window.rate = h->window.rate_most = h->o.heap_rate;
-	h->window.next = next_window;
-	h->window.weighed = heap_use_weighed;
-	h->window.weighed_arg = &h->use;
+	heap_probe_window(h, SLOT);
 	ret = probing_new(h->s, &h->o, &u, h->multi, &h->probing, e);
 	return ret ? ret : watch(h, e);
 }
@@ -528,8 +408,8 @@ static void note_begin(struct heap_probe *h)
 	h->start_unix_ns = now_ns(CLOCK_REALTIME) - (now_ns(CLOCK_MONOTONIC) - h->start_ns);
 }
 
-int heap_probe_start(struct subject *s, const struct collect_opts *o, struct heap_probe **out,
-		     struct err *e)
+int heap_probe_new(struct subject *s, const struct collect_opts *o, bool live,
+		   struct heap_probe **out, struct err *e)
 {
 	CLEANUP(heap_probe_freep) struct heap_probe *h = calloc(1, sizeof(*h));
 	int ret;
@@ -548,17 +428,29 @@ int heap_probe_start(struct subject *s, const struct collect_opts *o, struct hea
 	ret = begin_types(h, e);
 	if (!ret)
 		ret = verify_structs(s, LAYOUT_USE_PROBE, e);
-	if (!ret)
+	if (!ret && live)
 		ret = heap_use_open(&h->use, s, e);
 	if (!ret)
 		ret = begin_prof(h, e);
 	if (!ret)
 		ret = fill_heap(h, e);
 	if (!ret)
-		ret = load(h, e);
-	heap_use_begin(&h->use, &h->feed, &h->window.tally);
+		*out = TAKE(h);
+	return ret;
+}
+
+int heap_probe_start(struct subject *s, const struct collect_opts *o, struct heap_probe **out,
+		     struct err *e)
+{
+	CLEANUP(heap_probe_freep) struct heap_probe *h = NULL;
+	int ret = heap_probe_new(s, o, true, &h, e);
+
 	if (!ret)
-		ret = begin_probing(h, e);
+		ret = load(h, e);
+	if (ret)
+		return ret;
+	heap_use_begin(&h->use, h->feed, &h->window.tally);
+	ret = begin_probing(h, e);
 	if (!ret)
 		ret = attach(h, e);
 	if (ret)
@@ -594,7 +486,7 @@ static double large_ns(const struct heap_probe *h)
 
 int heap_probe_poll(struct heap_probe *h, struct err *e)
 {
-	int ret = feed_poll(&h->feed, e);
+	int ret = feed_poll(h->feed, e);
 
 	if (!ret)
 		ret = heap_use_poll(&h->use, e);
@@ -640,7 +532,7 @@ static int add_entry(struct heap_probe *h, struct tally_entry *en, struct heap_e
 	int ret;
 
 	en->st->count = en->count + en->sampled;
-	nlabels = labelsets_of(&h->feed.labels, en->st, 1, labels, &h->loss);
+	nlabels = labelsets_of(&h->feed->labels, en->st, 1, labels, &h->loss);
 	labels[nlabels++] = (struct prof_label){ .key = "bytes",
 						 .num = (int64_t)en->st->object.size };
 	if (h->o.types)
@@ -742,6 +634,25 @@ static int finish_comments(struct heap_probe *h, struct err *e)
 	return ret ? ret : heap_use_comments(&h->use, &h->window, h->prof, e);
 }
 
+int heap_probe_finish(struct heap_probe *h, struct err *e)
+{
+	int ret;
+
+	heap_window_end(&h->window);
+	ret = heap_use_end(&h->use, &h->window, e);
+	if (!ret)
+		ret = add_entries(h, e);
+	if (!ret)
+		ret = finish_comments(h, e);
+	if (ret)
+		return ret;
+	prof_set_time(h->prof, h->start_unix_ns, h->end_ns - h->start_ns);
+	heap_use_losses(&h->use, &h->window, &h->loss);
+	probing_losses(h->probing, &h->loss);
+	h->loss.n[LOSS_STACKS_MANY] += h->window.crowded;
+	return 0;
+}
+
 int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 {
 	int ret;
@@ -753,7 +664,7 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 	/* While the last window ends, no more of them are sampled. */
 	if (h->large.always && h->heap.own.ns) {
 		h->heap.large_rate = 1ull << MAX_RATE_SHIFT;
-		(void)put_target(h, e);
+		(void)heap_probe_put(h, e);
 	}
 	if (h->heap.own.ns)
 		heap_window_turn(&h->window, false, 0, 0);
@@ -762,36 +673,29 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 	if (!ret)
 		ret = heap_window_rest(&h->window, e);
 	if (!ret)
-		heap_window_end(&h->window);
-	if (!ret)
-		ret = heap_use_end(&h->use, &h->window, e);
-	if (!ret)
-		ret = add_entries(h, e);
-	if (!ret)
-		ret = finish_comments(h, e);
+		ret = heap_probe_finish(h, e);
 	if (ret)
 		return ret;
-	prof_set_time(h->prof, h->start_unix_ns, h->end_ns - h->start_ns);
-	feed_losses(&h->feed, &h->obj->bss->tallies[h->window.slot], h->obj->obj, &h->loss);
-	heap_use_losses(&h->use, &h->window, &h->loss);
-	probing_losses(h->probing, &h->loss);
+	feed_losses(h->feed, &h->obj->bss->tallies[h->window.slot], h->obj->obj, &h->loss);
 	h->loss.n[LOSS_KEEPER_KILLED] += h->large.probes.deaths;
-	h->loss.n[LOSS_STACKS_MANY] += h->window.crowded;
 	loss_merge(prof_loss(h->prof), &h->loss);
 	*out = TAKE(h->prof);
 	return 0;
 }
 
+/* Of many targets only what is its own. */
 void heap_probe_free(struct heap_probe *h)
 {
 	if (!h)
 		return;
-	probing_free(h->probing);
-	heap_large_detach(&h->large);
+	if (h->feed == &h->own_feed || !h->feed) {
+		probing_free(h->probing);
+		heap_large_detach(&h->large);
+		feed_fini(&h->own_feed);
+		heap_bpf__destroy(h->obj);
+	}
 	heap_use_fini(&h->use);
 	heap_window_fini(&h->window);
-	feed_fini(&h->feed);
-	heap_bpf__destroy(h->obj);
 	physical_fini(&h->ph);
 	types_fini(&h->types);
 	prof_free(h->prof);

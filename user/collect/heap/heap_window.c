@@ -498,23 +498,22 @@ static void forget(struct heap_window *w)
 	heap_window_seen(w, &w->forgotten_allocs, &w->forgotten_bytes, NULL);
 }
 
-int heap_window_over(void *arg, const struct stretch *s, struct err *e)
+/* This comes first, because the runtime goes on counting. */
+bool heap_window_before(struct heap_window *w, const struct stretch *s)
 {
-	CLEANUP(freep) uint64_t *now = NULL;
-	struct heap_window *w = arg;
 	bool watched = w->watched;
-	int ret;
 
-	/* This comes first, because the runtime goes on counting. */
 	if (!s->window && !s->let_go)
 		w->missed += count_missed(w, s);
 	w->watched = w->last_watched = false;
-	ret = feed_poll(w->feed, e);
-	if (!ret)
-		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), &w->obj->bss->rounds,
-				      take_stack, w, e);
-	if (!ret)
-		ret = bpf_each_cpu(countdowns(w), w->slot, COUNTDOWN_WORDS, &now, &w->ncpu, e);
+	return watched;
+}
+
+int heap_window_after(struct heap_window *w, const struct stretch *s, bool watched, struct err *e)
+{
+	CLEANUP(freep) uint64_t *now = NULL;
+	int ret = bpf_each_cpu(countdowns(w), w->slot, COUNTDOWN_WORDS, &now, &w->ncpu, e);
+
 	if (ret)
 		return ret;
 	if (s->weight && s->window) {
@@ -530,6 +529,18 @@ int heap_window_over(void *arg, const struct stretch *s, struct err *e)
 	if (!s->weight || !s->window)
 		(void)seen_now(w, w->seen_before);
 	return w->next ? w->next(w, !s->window && s->weight, e) : 0;
+}
+
+int heap_window_over(void *arg, const struct stretch *s, struct err *e)
+{
+	struct heap_window *w = arg;
+	bool watched = heap_window_before(w, s);
+	int ret = feed_poll(w->feed, e);
+
+	if (!ret)
+		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), &w->obj->bss->rounds,
+				      take_stack, w, e);
+	return ret ? ret : heap_window_after(w, s, watched, e);
 }
 
 int heap_window_rest(struct heap_window *w, struct err *e)

@@ -109,6 +109,12 @@ int heap_window_rest(struct heap_window *w, struct err *e);
 bool heap_window_look(void *w, double *count);
 int heap_window_spent(void *w, struct gpb_spent *out, struct err *e);
 int heap_window_over(void *w, const struct stretch *s, struct err *e);
+/*
+ * The same in two parts, of many targets: between them somebody takes all stacks, and heap_window_add()s them.
+ * What the first part returns is for the second one.
+ */
+bool heap_window_before(struct heap_window *w, const struct stretch *s);
+int heap_window_after(struct heap_window *w, const struct stretch *s, bool watched, struct err *e);
 void heap_window_fini(struct heap_window *w);
 
 /* Nothing more is added: estimates can be asked for. */

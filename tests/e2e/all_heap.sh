@@ -1,0 +1,119 @@
+#!/bin/bash
+# Probed heap profiles of many processes in one run, each beside what its own program says it did: two Go versions and two
+# builds, three that share a binary, one of which is nobody's target; one that keeps records, which are read; one that
+# starts in the window and one that ends in it; one whose stacks are all different, which loses alone. Everything observed:
+# every line within 4 standard errors, all bytes within 2 %. Then in windows under the host's budget.
+. tests/support/lib.sh
+. tests/support/judges.sh
+need_root && need_bpf && need_go
+
+RATE=1024
+
+new=$(subject 1.27.4 alloctruth '-ldflags=-s -w') && old=$(subject 1.19.13 alloctruth -buildmode=pie '-ldflags=-s -w') &&
+	reads=$(subject 1.27.4 heapself) && host=$(subject 1.27.4 hosted '-ldflags=-s -w') ||
+	{ fail all_heap "does not build"; finish; }
+mkdir "$TMP/bin"
+for f in new old reads host; do cp "${!f}" "$TMP/bin/$f"; done
+
+declare -A pid go
+# launch NAME PROGRAM ARG...: it waits for `tell NAME`
+launch() {
+	local name=$1 fd
+	shift
+	mkfifo "$TMP/in.$name"
+	: >"$TMP/truth.$name"
+	"$TMP/bin/$1" "${@:2}" <"$TMP/in.$name" >"$TMP/truth.$name" 2>/dev/null &
+	pid[$name]=$!
+	STARTED+=("$!")
+	exec {fd}>"$TMP/in.$name"
+	go[$name]=$fd
+}
+tell() { echo go >&"${go[$1]}"; }
+# wait_for FILE TEXT [TENTHS]
+wait_for() {
+	local i
+	for ((i = 0; i < ${3:-600}; i++)); do grep -q "$2" "$1" 2>/dev/null && return 0; sleep 0.1; done
+	return 1
+}
+file_of() { command ls "$TMP/$1"/*."${pid[$2]}.heap.pb.gz" 2>/dev/null; }
+comments() { "$PPROFCHECK" comments "$(file_of "$1" "$2")"; }
+
+# profile DIR OPTION...: begins, in the background
+profile() {
+	local dir=$1
+	shift
+	: >"$TMP/err.$dir"
+	"$GOPROF" --all --match "exe=$TMP/bin/*" --exclude 'cmd=* -part 2' --heap --heap-rate=$RATE -d 300s -o "$TMP/$dir" "$@" >"$TMP/paths.$dir" 2>"$TMP/err.$dir" &
+	PROF=$!
+	STARTED+=("$PROF")
+	wait_for "$TMP/err.$dir" '^goprof-bpf: profiling'
+}
+stop() { # sets RC
+	kill -INT "$PROF"
+	wait "$PROF"
+	RC=$?
+}
+
+# ---- all of the time observed
+launch a new -part 4
+launch b new -part 5 -goroutines 4
+launch by new -part 2 # a bystander: not a target, and busy all the time
+launch c old -part 5
+launch d old -part 5 -goroutines 2
+launch gone new -part 5
+launch reads reads
+launch flood host allocflood
+for n in a b by c d gone; do wait_for "$TMP/truth.$n" ready || { fail all_heap "$n does not start"; finish; }; done
+profile full --host-budget=0,0 || { fail all_heap "$(tail -n 3 "$TMP/err.full" | tr '\n' ' ')"; finish; }
+for n in by flood a b c d gone; do tell $n; done
+launch later old -part 5
+wait_for "$TMP/truth.later" ready
+sleep 1 # it is found and looked at
+tell later
+for n in a b c d gone later by; do wait_for "$TMP/truth.$n" '^done' 1500 || { fail all_heap "$n does not finish"; finish; }; done
+tell gone
+sleep 1
+stop
+
+for n in a b c d gone later; do
+	judge judge_probe "$TMP/truth.$n" "$(file_of full $n)" $RATE
+	judge valid "$(file_of full $n)"
+	outcome all_heap/full/$n
+done
+[ -z "$(file_of full by)" ] && comments full a | grep -qE ' [1-9][0-9]{5,} hits of processes that are not profiled' &&
+	pass all_heap/bystander || fail all_heap/bystander "$(comments full a | grep 'not profiled')"
+flooded() {
+	local lost
+	grep -E "^goprof-bpf: pid [0-9]+ \(.*\): [0-9]+ samples (dropped|of more)" "$TMP/err.full" | grep -v "pid ${pid[flood]} " && { echo "others lose"; return 1; }
+	lost=$(grep -cE "^goprof-bpf: pid ${pid[flood]} " "$TMP/err.full")
+	[ "$lost" -gt 0 ] && [ "$RC" = 3 ] || { echo "exit $RC, and the one that floods loses nothing"; return 1; }
+}
+judge flooded
+outcome all_heap/flood
+said() {
+	comments full reads | grep -q "^source: read" && comments full a | grep -q "^source: probe" || { echo "the sources"; return 1; }
+	comments full gone | grep -q '^end: the process ended in the window' || { echo "the end"; return 1; }
+	grep -qE "^ *${pid[a]} .* heap\(probe\) " "$TMP/err.full" && grep -qE "^ *${pid[reads]} .* heap  " "$TMP/err.full" || { echo "the table"; return 1; }
+	grep -qE 'allocated in the window, by [0-9]+ of [0-9]+ Go processes' "$TMP/err.full" && grep -qE 'in use on heaps, by 1 of 1' "$TMP/err.full" || { echo "the sums"; return 1; }
+}
+judge said
+outcome all_heap/said
+kill "${pid[flood]}" "${pid[reads]}"
+
+# ---- in windows: two of one file, of which one does all, and one of another
+churn=$(subject 1.27.4 churn '-ldflags=-s -w') && older=$(subject 1.19.13 churn '-ldflags=-s -w') || { fail all_heap "churn does not build"; finish; }
+cp "$churn" "$TMP/bin/churn" && cp "$older" "$TMP/bin/older"
+launch heavy churn heavy "$TMP/log.heavy"
+launch light churn light "$TMP/log.light"
+launch other older heavy "$TMP/log.other"
+for n in heavy light other; do wait_for "$TMP/truth.$n" ready || { fail all_heap "$n does not start"; finish; }; done
+"$GOPROF" --all --match 'cmd=* heavy *' --match 'cmd=* light *' --heap --host-budget=5%,5% -d "${SECONDS_EACH:-10}s" -o "$TMP/windows" >"$TMP/paths.windows" 2>"$TMP/err.windows"
+sleep 0.3
+for n in heavy light other; do
+	judge "$PPROFCHECK" budget -kind heap -type alloc_space "$TMP/log.$n" "$(file_of windows $n)"
+	outcome all_heap/windows/$n
+done
+many() { [ "$(comments windows heavy | sed -n 's/^budget: .*[^0-9]\([0-9][0-9]*\) windows.*/\1/p')" -ge 5 ] || comments windows heavy; }
+judge many
+outcome all_heap/windows
+finish

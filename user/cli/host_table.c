@@ -1,0 +1,95 @@
+/* user/cli/host_table.c - one line for each process: what it will have, or why not. */
+#include "cli/host_table.h"
+
+#include "cli/report.h"
+#include "cli/tell.h"
+#include "collect/heap/heap_many.h"
+#include "collect/reading.h"
+
+#define PROBED "(probe)"
+
+/* Of what could not be looked at only the name and the user are known. */
+static const char *module_of(const struct survey_build *b)
+{
+	return !b ? "?" : *b->module ? b->module : b->path;
+}
+
+/* Heap: what is recorded is read, unless probes were asked for; the rest is probed. */
+static bool heap_is_probed(const struct host_opts *o, const struct survey_sources *s)
+{
+	return o->collect.source == SOURCE_PROBE ||
+	       (o->collect.source != SOURCE_READ && !s->read.yes);
+}
+
+static const struct survey_answer *heap_answer(const struct host_opts *o,
+					       const struct survey_sources *s)
+{
+	return heap_is_probed(o, s) ? &s->probe : &s->read;
+}
+
+/* Would this kind work, as far as a look from outside tells? */
+static const struct survey_answer *answer_of(const struct host_opts *o, const struct survey_proc *p,
+					     const struct engine_kind *kind)
+{
+	return kind == &engine_heap	 ? heap_answer(o, &p->sources[SURVEY_RATE_HEAP]) :
+	       kind == &engine_block	 ? &p->sources[SURVEY_RATE_BLOCK].read :
+	       kind == &engine_mutex	 ? &p->sources[SURVEY_RATE_MUTEX].read :
+	       kind == &engine_goroutine ? &p->goroutine :
+					   &p->cpu;
+}
+
+bool table_works(const struct host_opts *o, const struct survey_proc *p)
+{
+	for (size_t k = 0; k < o->nkinds; k++)
+		if (answer_of(o, p, o->kinds[k])->yes)
+			return true;
+	return false;
+}
+
+static const char *how_text(const struct host_opts *o, const struct survey_proc *p,
+			    const struct engine_kind *kind)
+{
+	return kind == &engine_heap && heap_is_probed(o, &p->sources[SURVEY_RATE_HEAP]) ? PROBED :
+											  "";
+}
+
+/* "cpu,heap(probe)"; "no: " and why when there is none. */
+static void what_text(const struct host_opts *o, const struct survey_proc *p, char *buf, size_t cap)
+{
+	size_t n = 0;
+
+	buf[0] = 0;
+	for (size_t k = 0; k < o->nkinds && n < cap; k++)
+		if (answer_of(o, p, o->kinds[k])->yes)
+			n += (size_t)snprintf(buf + n, cap - n, "%s%s%s", n ? "," : "",
+					      o->kinds[k]->name, how_text(o, p, o->kinds[k]));
+	if (!n)
+		snprintf(buf, cap, "no: %.200s", answer_of(o, p, o->kinds[0])->why);
+}
+
+/* The longest that what_text() says, but for reasons. */
+int table_width(const struct host_opts *o)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < o->nkinds; k++)
+		n += (n != 0) + strlen(o->kinds[k]->name) +
+		     (o->kinds[k] == &engine_heap && o->collect.source != SOURCE_READ ?
+			      strlen(PROBED) :
+			      0);
+	return n < 4 ? 4 : (int)n;
+}
+
+void table_row(const struct host_opts *o, const struct survey_proc *p, FILE *f)
+{
+	char line[1024], user[64], what[256];
+	const char *version = p->build ? p->build->version : "?";
+
+	report_user(p->uid, user, sizeof(user));
+	what_text(o, p, what, sizeof(what));
+	snprintf(line, sizeof(line), "%8d  %-10.10s  %-8.12s  %-15.15s  %-*s  %.200s", p->pid, user,
+		 strncmp(version, "go", 2) ? version : version + 2, p->comm, table_width(o), what,
+		 module_of(p->build));
+	tell_clean(line);
+	fprintf(f, "%s\n", line);
+}

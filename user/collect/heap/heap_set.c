@@ -1,0 +1,485 @@
+/* user/collect/heap/heap_set.c - hands what becomes of a file's probes on to each target. */
+#include "collect/heap/heap_set.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+
+#include "probe/bpf.h"
+
+enum { SPENT_WORDS = sizeof(struct gpb_spent) / 8 };
+
+/* In windows, of a target of which nothing is known: every few allocations of some 100 bytes. */
+#define UNSEEN_RATE  1024
+#define CPU_FRESH_NS 5000000 /* the sum of CPU times is asked for more often than it changes much */
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	if (clock_gettime(clock, &ts))
+		return 0;
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- what the probes take, and of whose CPU time ---- */
+
+static void read_cpu(struct heap_member *m)
+{
+	uint64_t ns = m->on ? clock_ns(m->t->clock) : 0;
+
+	if (ns > m->base_ns + m->cpu_ns)
+		m->cpu_ns = ns - m->base_ns;
+}
+
+static uint64_t cpu_of_all(void *arg)
+{
+	struct heap_set *s = arg;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), sum = s->gone_cpu_ns;
+
+	if (s->cpu_at && now - s->cpu_at < CPU_FRESH_NS)
+		return s->cpu_ns;
+	for (size_t i = 0; i < s->members.n; i++) {
+		read_cpu(s->members.at[i]);
+		sum += s->members.at[i]->cpu_ns;
+	}
+	s->cpu_at = now;
+	s->cpu_ns = sum;
+	return sum;
+}
+
+static int spent(void *arg, struct gpb_spent *out, struct err *e)
+{
+	struct heap_set *s = arg;
+
+	return bpf_sum_cpus(bpf_map__fd(s->of->obj->maps.sets), s->index, SPENT_WORDS,
+			    (uint64_t *)out, e);
+}
+
+uint64_t heap_set_bystanders(const struct heap_set *s)
+{
+	struct gpb_spent sum = { 0 };
+
+	(void)bpf_sum_cpus(bpf_map__fd(s->of->obj->maps.bystanders), s->index, SPENT_WORDS,
+			   (uint64_t *)&sum, NULL);
+	return sum.hits;
+}
+
+/* Measured once for all sets: the first one's probes of that are taken out like any others. */
+static int price(void *arg, struct price *out, struct pricing **rest, struct err *e)
+{
+	struct heap_set *s = arg;
+	struct heap_sets *ss = s->of;
+	int ret = 0;
+
+	if (!ss->priced && s->members.n)
+		ret = heap_probe_price(ss->obj, true, &s->members.at[0]->h->heap, &ss->price, rest,
+				       e);
+	else if (!ss->priced)
+		ret = err_set(e, -ENOENT, "nobody is there to be measured");
+	if (ret)
+		return ret;
+	ss->priced = true;
+	*out = ss->price;
+	for (size_t i = 0; i < s->members.n; i++)
+		s->members.at[i]->h->price = ss->price;
+	return 0;
+}
+
+/* ---- stretches ---- */
+
+/* Counts are read from its memory. One that has gone tells that itself. */
+static void wake(struct heap_member *m)
+{
+	if (m->on)
+		target_wake(m->t->subject->target, NULL);
+}
+
+/* In windows counts are read all the time, so its files stay open. */
+static void rest(struct heap_member *m)
+{
+	if (m->on && !m->set->windows)
+		target_rest(m->t->subject->target);
+}
+
+/*
+ * A window is over when no CPU has own time left (gpb_open.until), and a CPU that has hit nothing yet has as
+ * much as those that have. So all have the same: that of the one that is slowed down most.
+ */
+static int share_own(struct heap_set *s, struct err *e)
+{
+	int ret = 0;
+
+	if (!s->windows)
+		return 0;
+	s->own_ns = 0;
+	for (size_t i = 0; i < s->members.n; i++) {
+		double own = s->members.at[i]->h->window.own.own;
+
+		if (!s->own_ns || own < s->own_ns)
+			s->own_ns = own;
+	}
+	for (size_t i = 0; !ret && i < s->members.n; i++)
+		ret = heap_probe_own(s->members.at[i]->h, s->own_ns, e);
+	return ret;
+}
+
+/* One that has not allocated yet, as far as anybody saw, would be sampled as rarely as in full observation. */
+static void set_rate(struct heap_window *w)
+{
+	uint64_t allocs, bytes;
+
+	if (w->rate_in_windows || heap_window_seen(w, &allocs, &bytes, NULL) || allocs)
+		return;
+	w->rate_in_windows = w->rate_most < UNSEEN_RATE ? w->rate_most : UNSEEN_RATE;
+}
+
+static int turn_one(struct heap_member *m, struct err *e)
+{
+	struct heap_set *s = m->set;
+	int ret;
+
+	wake(m);
+	m->h->price = s->of->price;
+	if (s->windows)
+		set_rate(&m->h->window);
+	ret = heap_probe_turn(&m->h->window, s->windows, s->since, s->hit_ns, s->window_ns, e);
+	rest(m);
+	return ret;
+}
+
+static int turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		struct err *e)
+{
+	struct heap_set *s = arg;
+	int ret = 0;
+
+	s->turned = true;
+	s->windows = windows;
+	s->since = since;
+	s->hit_ns = hit_ns;
+	s->window_ns = window_ns;
+	s->full_ns = clock_ns(CLOCK_MONOTONIC);
+	for (size_t i = 0; !ret && i < s->members.n; i++)
+		ret = turn_one(s->members.at[i], e);
+	return ret ? ret : share_own(s, e);
+}
+
+static int over(void *arg, const struct stretch *st, struct err *e)
+{
+	struct heap_set *s = arg;
+	int ret;
+
+	for (size_t i = 0; i < s->members.n; i++) {
+		wake(s->members.at[i]);
+		s->members.at[i]->watched = heap_window_before(&s->members.at[i]->h->window, st);
+	}
+	ret = s->of->drain(s->of->arg, e);
+	for (size_t i = 0; !ret && i < s->members.n; i++) {
+		struct heap_member *m = s->members.at[i];
+
+		ret = heap_window_after(&m->h->window, st, m->watched, e);
+		rest(m);
+	}
+	s->full_ns = clock_ns(CLOCK_MONOTONIC);
+	return ret ? ret : share_own(s, e);
+}
+
+/* ---- a set ---- */
+
+/* A table by set that each CPU has for itself. */
+static int clear(const struct bpf_map *map, uint32_t at, struct err *e)
+{
+	int cpus = libbpf_num_possible_cpus();
+	CLEANUP(freep) void *zeros = calloc(cpus > 0 ? (size_t)cpus : 1, bpf_map__value_size(map));
+
+	if (!zeros)
+		return err_set(e, -ENOMEM, "no memory for probes");
+	return bpf_map_update_elem(bpf_map__fd(map), &at, zeros, BPF_ANY) ?
+		       err_sys(e, "table of probes") :
+		       0;
+}
+
+static uint32_t free_index(const struct heap_sets *ss)
+{
+	uint32_t i = GPB_PRICED + 1;
+
+	while (i < GPB_SETS && ss->at[i])
+		i++;
+	return i;
+}
+
+static struct heap_set *find(const struct heap_sets *ss, const struct image *img)
+{
+	for (size_t i = 0; i < GPB_SETS; i++)
+		if (ss->at[i] && ss->at[i]->dev == img->dev && ss->at[i]->inode == img->inode)
+			return ss->at[i];
+	return NULL;
+}
+
+/* The target that comes first finds the sites; its file is opened again by our own descriptor. */
+static int fill(struct heap_set *s, struct heap_probe *h, struct err *e)
+{
+	int ret = heap_probe_entries(h, 0, e);
+
+	if (ret)
+		return ret;
+	if (!h->nentries[0])
+		return err_set(e, -ENOTSUP, "its program has no allocator that could be probed");
+	memcpy(s->entries, h->entries, sizeof(s->entries));
+	memcpy(s->makers, h->makers[0], sizeof(s->makers));
+	s->nentries = h->nentries[0];
+	s->nmakers = h->nmakers[0];
+	s->list = calloc(1, sizeof(*s->list));
+	if (!s->list)
+		return err_set(e, -ENOMEM, "no memory for probes");
+	heap_probe_list(h, 0, s->index, s->list, NULL);
+	s->fd = fcntl(h->s->images.at[0].fd, F_DUPFD_CLOEXEC, 0);
+	if (s->fd < 0)
+		return err_sys(e, "the file that is to be probed");
+	for (size_t i = 0; i < s->list->ngroups; i++)
+		snprintf(s->list->groups[i].path, sizeof(s->list->groups[i].path),
+			 "/proc/self/fd/%d", s->fd);
+	ret = clear(s->of->obj->maps.sets, s->index, e);
+	return ret ? ret : clear(s->of->obj->maps.bystanders, s->index, e);
+}
+
+static void forget(struct heap_set *s)
+{
+	if (s->probing)
+		s->of->gone_ns += (uint64_t)probing_spent_ns(s->probing);
+	if (s->probing && probing_fd(s->probing) >= 0)
+		epoll_ctl(s->of->ep, EPOLL_CTL_DEL, probing_fd(s->probing), NULL);
+	probing_free(s->probing);
+	s->of->obj->bss->open_for[s->index] = (struct gpb_open){ 0 };
+	closep(&s->fd);
+	vec_fini(&s->members);
+	free(s->list);
+	s->of->at[s->index] = NULL;
+	free(s);
+}
+
+void heap_set_forget(struct heap_set *s)
+{
+	if (!--s->users)
+		forget(s);
+}
+
+static int make(struct heap_sets *ss, struct heap_probe *h, struct heap_set **out, struct err *e)
+{
+	const struct image *img = &h->s->images.at[0];
+	struct heap_set *s = calloc(1, sizeof(*s));
+	uint32_t index = free_index(ss);
+	int ret;
+
+	if (!s)
+		return err_set(e, -ENOMEM, "no memory for probes");
+	if (index == GPB_SETS) {
+		free(s);
+		return err_set(e, -E2BIG, "more than %d programs are probed at once", HEAP_SETS);
+	}
+	*s = (struct heap_set){
+		.of = ss, .dev = img->dev, .inode = img->inode, .index = index, .fd = -1
+	};
+	ss->at[index] = s;
+	ret = fill(s, h, e);
+	if (ret) {
+		forget(s);
+		return ret;
+	}
+	s->users = 1;
+	*out = s;
+	return 0;
+}
+
+int heap_set_of(struct heap_sets *ss, struct heap_probe *h, struct heap_set **out, struct err *e)
+{
+	struct heap_set *s = find(ss, &h->s->images.at[0]);
+
+	if (!s)
+		return make(ss, h, out, e);
+	memcpy(h->entries, s->entries, sizeof(s->entries));
+	memcpy(h->makers[0], s->makers, sizeof(s->makers));
+	h->nsites = h->nentries[0] = s->nentries;
+	h->nmakers[0] = s->nmakers;
+	heap_probe_place(h, 0);
+	s->users++;
+	*out = s;
+	return 0;
+}
+
+static void fail(struct heap_set *s, int ret, const struct err *why)
+{
+	s->failed = ret;
+	s->why = *why;
+	s->of->obj->bss->open_for[s->index].bits = 0;
+}
+
+static int hold(struct heap_set *s, struct err *e)
+{
+	const struct probing_user u = {
+		.what = "heap",
+		.open = &s->of->obj->bss->open_for[s->index],
+		.parts = HEAP_PARTS,
+		.by_own = true,
+		.price = price,
+		.spent = spent,
+		.turn = turn,
+		.over = over,
+		.arg = s,
+	};
+	size_t cpus = (size_t)get_nprocs();
+	const struct probed_file f = { .fd = s->fd,
+				       .at_once = s->members.n < cpus ? s->members.n : cpus,
+				       .cpu_ns = cpu_of_all,
+				       .arg = s };
+	struct epoll_event ev = { .events = EPOLLIN };
+	int ret = probing_new_file(&f, &s->of->o, &u, &s->probing, e);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < s->members.n; i++)
+		s->members.at[i]->h->probing = s->probing;
+	if (probing_fd(s->probing) >= 0 &&
+	    epoll_ctl(s->of->ep, EPOLL_CTL_ADD, probing_fd(s->probing), &ev))
+		return err_sys(e, "epoll");
+	return probing_set(s->probing, s->list->groups, s->list->ngroups, e);
+}
+
+static void begin(struct heap_set *s)
+{
+	struct err why = { "" };
+	int ret = hold(s, &why);
+
+	free(TAKE(s->list));
+	if (!ret)
+		ret = probing_begin(s->probing, &why);
+	if (ret)
+		fail(s, ret, &why);
+}
+
+/* What was left in its code costs it as much as probes of ours do; looked for before there are any. */
+int heap_set_join(struct heap_member *m, struct err *e)
+{
+	struct heap_set *s = m->set;
+	struct heap_member **at;
+	int ret = 0;
+
+	if (s->failed)
+		return err_set(e, s->failed, "%s", s->why.msg);
+	at = vec_add(&s->members, INT32_MAX);
+	if (!at)
+		return err_set(e, -ENOMEM, "no memory for a target");
+	*at = m;
+	m->on = true;
+	m->base_ns = clock_ns(m->t->clock);
+	m->h->probing = s->probing;
+	s->of->obj->bss->set_of[m->h->window.slot] = s->index;
+	ret = s->turned ? turn_one(m, e) : heap_probe_put(m->h, e);
+	if (!ret && s->turned && s->windows && s->own_ns > 0)
+		ret = heap_probe_own(m->h, s->own_ns, e);
+	if (ret)
+		s->members.n--;
+	else if (s->of->begun && !s->probing)
+		begin(s);
+	return ret;
+}
+
+void heap_set_pause(struct heap_member *m)
+{
+	read_cpu(m);
+	m->on = false;
+}
+
+void heap_set_leave(struct heap_member *m)
+{
+	struct heap_set *s = m->set;
+	uint64_t until = m->t->until_ns ?: clock_ns(CLOCK_MONOTONIC);
+	const struct stretch st = {
+		.opened = s->full_ns > m->t->since_ns ? s->full_ns : m->t->since_ns,
+		.closed = until,
+		.weight = 1,
+		.hit_ns = s->hit_ns,
+	};
+
+	if (m->done)
+		return;
+	m->done = true;
+	if (m->h->heap.own.ns)
+		heap_window_turn(&m->h->window, false, 0, 0);
+	else if (s->turned && !s->failed)
+		(void)heap_window_after(&m->h->window, &st, heap_window_before(&m->h->window, &st),
+					NULL);
+	for (size_t i = 0; i < s->members.n; i++)
+		if (s->members.at[i] == m) {
+			s->members.at[i] = s->members.at[--s->members.n];
+			s->gone_cpu_ns += m->cpu_ns;
+			break;
+		}
+}
+
+/* ---- all of them ---- */
+
+void heap_sets_begin(struct heap_sets *ss)
+{
+	ss->begun = true;
+	for (size_t i = 0; i < GPB_SETS; i++)
+		if (ss->at[i] && !ss->at[i]->probing && !ss->at[i]->failed)
+			begin(ss->at[i]);
+}
+
+void heap_sets_poll(struct heap_sets *ss)
+{
+	for (size_t i = 0; i < GPB_SETS; i++) {
+		struct heap_set *s = ss->at[i];
+		struct err why = { "" };
+		int ret = s && s->probing && !s->failed ? probing_poll(s->probing, &why) : 0;
+
+		if (ret)
+			fail(s, ret, &why);
+	}
+}
+
+static void end(struct heap_set *s)
+{
+	struct err why = { "" };
+	int ret;
+
+	s->ended_ns = clock_ns(CLOCK_MONOTONIC);
+	for (size_t i = 0; i < s->members.n; i++) {
+		struct heap_member *m = s->members.at[i];
+
+		wake(m);
+		if (m->h->heap.own.ns)
+			heap_window_turn(&m->h->window, false, 0, 0);
+	}
+	ret = probing_end(s->probing, &why);
+	for (size_t i = 0; i < s->members.n; i++) {
+		s->members.at[i]->done = true;
+		s->gone_cpu_ns += s->members.at[i]->cpu_ns;
+	}
+	s->members.n = 0;
+	if (ret)
+		fail(s, ret, &why);
+}
+
+void heap_sets_end(struct heap_sets *ss)
+{
+	ss->begun = false;
+	for (size_t i = 0; i < GPB_SETS; i++)
+		if (ss->at[i] && ss->at[i]->probing)
+			end(ss->at[i]);
+}
+
+double heap_sets_spent_ns(const struct heap_sets *ss)
+{
+	double sum = (double)ss->gone_ns;
+
+	for (size_t i = 0; i < GPB_SETS; i++)
+		if (ss->at[i] && ss->at[i]->probing)
+			sum += probing_spent_ns(ss->at[i]->probing);
+	return sum;
+}
