@@ -152,7 +152,7 @@ soak: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## windows under the budget 
 	$(Q)RUNS=$${RUNS:-20} SCRIPT_LIMIT=36000 E2E=budget tests/run.sh --show e2e
 
 # Of the end-to-end scripts those that take only a part of their versions in `make test`.
-WIDE_SCRIPTS := dumps trace_readers trace_out heapdump_hprof heapdump_types heap_probe heap_live heap_types cpu_hard cpu_more cpu_self cpu_leaf callbacks images wait \
+WIDE_SCRIPTS := frames arm64 dumps trace_readers trace_out heapdump_hprof heapdump_types heap_probe heap_live heap_types cpu_hard cpu_more cpu_self cpu_leaf callbacks images wait \
 	contention_probe contention_enable contention_read command
 matrix: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## every Go version x every kind of build (root; two hours); VERSIONS=, KINDS=
 	$(Q)tests/matrix/run.sh

@@ -224,6 +224,52 @@ static void arm64_static_operands(void **state)
 	assert_int_equal(d.at[5].mem_write, 1);
 }
 
+/* Fields by loads, and by addresses that are made for atomics. */
+static void arm64_fields(void **state)
+{
+	/* ldr x1,[x0,#0x90]; add x6,x0,#0x90; add x6,x28,#0x98; casal w27,w8,[x6]; ldr x1,[x28,#0x10] */
+	struct decoded d = decode(ARCH_ARM64, CODE(W(0xf9404801), W(0x91024006), W(0x91026386),
+						   W(0x88fbfcc8), W(0xf9400b81)));
+	/* add x6,x0,#0x90,lsl #12; add x6,x0,x1; sub x6,x0,#0x90; add x6,sp,#0x90; adrp x1; add x1,x1,#0x90 */
+	struct decoded no = decode(ARCH_ARM64, CODE(W(0x91424006), W(0x8b010006), W(0xd1024006),
+						    W(0x910243e6), W(0x90000801), W(0x91024021)));
+
+	(void)state;
+	assert_int_equal(d.n, 5);
+	assert_int_equal(d.at[0].base, BASE_OTHER);
+	assert_int_equal(d.at[1].base, BASE_OTHER);
+	assert_int_equal(d.at[1].off, 0x90);
+	assert_int_equal(d.at[1].pair, 0);
+	assert_int_equal(d.at[2].base, BASE_G);
+	assert_int_equal(d.at[2].off, 0x98);
+	assert_int_equal(d.at[3].base, BASE_NONE);
+	assert_int_equal(d.at[4].base, BASE_G);
+	assert_int_equal(no.n, 6);
+	for (size_t i = 0; i < no.n; i++)
+		assert_int_equal(no.at[i].base, BASE_NONE);
+}
+
+/* The kernel refuses halves of exclusive accesses, exceptions and most hints; udf is no code. */
+static void arm64_never_probed(void **state)
+{
+	/* ldaxr w0,[x6]; stlxr w1,w2,[x6]; ldxp x0,x1,[x2]; svc #0; brk #1; yield; udf #0 */
+	struct decoded d = decode(ARCH_ARM64,
+				  CODE(W(0x885ffcc0), W(0x8801fcc2), W(0xc87f0440), W(0xd4000001),
+				       W(0xd4200020), W(0xd503203f), W(0x00000000)));
+	/* ldar w0,[x6]; stlr w0,[x6]; casal w27,w8,[x6]; nop; mrs x0,tpidr_el0; dmb ish; b.ls */
+	struct decoded may = decode(ARCH_ARM64,
+				    CODE(W(0x88dffcc0), W(0x889ffcc0), W(0x88fbfcc8), W(0xd503201f),
+					 W(0xd53bd040), W(0xd5033bbf), W(0x54000d69)));
+
+	(void)state;
+	assert_int_equal(d.n, 7);
+	assert_int_equal(may.n, 7);
+	for (size_t i = 0; i < d.n; i++) {
+		assert_int_equal(d.at[i].no_probe, 1);
+		assert_int_equal(may.at[i].no_probe, 0);
+	}
+}
+
 static void arm64_control(void **state)
 {
 	/* bl +8; b +4; br x1; ret; udf #0; a branch of no known kind */
@@ -383,6 +429,8 @@ int main(void)
 		cmocka_unit_test(arm64_stack_checks),
 		cmocka_unit_test(arm64_huge_frame_of_go116),
 		cmocka_unit_test(arm64_static_operands),
+		cmocka_unit_test(arm64_fields),
+		cmocka_unit_test(arm64_never_probed),
 		cmocka_unit_test(arm64_control),
 		cmocka_unit_test(arm64_unknown_atomics),
 		cmocka_unit_test(arm64_probed),

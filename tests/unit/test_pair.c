@@ -140,6 +140,127 @@ static const struct {
 	  0 },
 };
 
+/* The same on AArch64, in whole words; "type" is at 0x402000 plus what is added. */
+static const struct {
+	const char *name;
+	uint32_t code[16];
+	size_t n, from; /* words */
+	uint64_t want;
+} cases64[] = {
+	/* With the collector's barrier as Go 1.27 has it.
+	 * adrp x1,type; add x1,x1,#0x328; adrp x27,glob; str x1,[x27,#112]; adrp x27; ldr w3,[x27,#32]; cbz w3,1f;
+	 * ldr x3,[x27,#120]; bl far; stp x0,x3,[x25]; 1: adrp x27,glob; str x0,[x27,#120]; ret
+	 */
+	{ "a global",
+	  { 0xb0000001, 0x910ca021, 0xd000001b, 0xf9003b61, 0xf000001b, 0xb9402363, 0x34000083,
+	    0xf9403f63, 0x94000100, 0xa9000f20, 0xd000001b, 0xf9003f60, 0xd65f03c0 },
+	  13,
+	  0,
+	  0x402328 },
+	/* adrp x2,type; add x2,x2,#0x68; stp x2,x0,[sp,#240]; ret */
+	{ "stored at once", { 0xb0000002, 0x9101a042, 0xa90f03e2, 0xd65f03c0 }, 4, 0, 0x402068 },
+	/* mov x1,x0; adrp x0,type; add x0,x0,#0x20; bl far; ret */
+	{ "arguments",
+	  { 0xaa0003e1, 0xb0000000, 0x91008000, 0x94000100, 0xd65f03c0 },
+	  5,
+	  0,
+	  0x402020 },
+	/* mov x2,x0; adrp x1,type; add x1,x1,#0x20; mov x0,#0; ret */
+	{ "results",
+	  { 0xaa0003e2, 0xb0000001, 0x91008021, 0xd2800000, 0xd65f03c0 },
+	  5,
+	  0,
+	  0x402020 },
+	/* str x0,[sp,#232]; bl far; adrp x3,type; add x3,x3,#0x38; str x3,[x0]; ldr x3,[sp,#232]; str x3,[x0,#8]; ret */
+	{ "spilled",
+	  { 0xf90077e0, 0x94000100, 0xb0000003, 0x9100e063, 0xf9000003, 0xf94077e3, 0xf9000403,
+	    0xd65f03c0 },
+	  8,
+	  0,
+	  0x402038 },
+	/* str x0,[sp,#232]; bl far; adrp x3,type; add x3,x3,#0x38; ldp x4,x5,[sp,#224]; stp x3,x5,[x0]; ret */
+	{ "loaded with another",
+	  { 0xf90077e0, 0x94000100, 0xb0000003, 0x9100e063, 0xa94e17e4, 0xa9001403, 0xd65f03c0 },
+	  7,
+	  0,
+	  0x402038 },
+	/* 0: str x1,[x2,#8]; ret; from: str x0,[sp,#64]; bl far; adrp x3,type; add x3,x3,#0x38; str x3,[x2];
+	 * ldr x1,[sp,#64]; b 0b
+	 */
+	{ "loop",
+	  { 0xf9000441, 0xd65f03c0, 0xf90023e0, 0x94000100, 0xb0000003, 0x9100e063, 0xf9000043,
+	    0xf94023e1, 0x17fffff8 },
+	  9,
+	  2,
+	  0x402038 },
+	/* adrp x2,type; add x2,x2,#0x69; stp x2,x0,[sp,#240]; adrp x2; add x2,x2,#0x68; stp x2,x0,[sp,#256]; ret */
+	{ "itab",
+	  { 0xb0000002, 0x9101a442, 0xa90f03e2, 0xb0000002, 0x9101a042, 0xa91003e2, 0xd65f03c0 },
+	  7,
+	  0,
+	  0x402068 },
+	/* As Go 1.18 to 1.22 have it.
+	 * lsl x5,x3,#4; adrp x6,type; add x6,x6,#0x300; str x6,[x4,x5]; add x4,x4,x3,lsl #4; str x0,[x4,#8]; ret
+	 */
+	{ "an element",
+	  { 0xd37cec65, 0xb0000006, 0x910c00c6, 0xf8256886, 0x8b031084, 0xf9000480, 0xd65f03c0 },
+	  7,
+	  0,
+	  0x402300 },
+	/* The same, but x3 is another one in between; and another element. */
+	{ "an element of another index",
+	  { 0xd37cec65, 0xb0000006, 0x910c00c6, 0xd2800003, 0xf8256886, 0x8b031084, 0xf9000480,
+	    0xd65f03c0 },
+	  8,
+	  0,
+	  0 },
+	{ "another element",
+	  { 0xd37cec65, 0xb0000006, 0x910c00c6, 0xf8256886, 0x8b030c84, 0xf9000480, 0xd65f03c0 },
+	  7,
+	  0,
+	  0 },
+	/* ldr x1,[x26,#8]; stp x1,x0,[sp,#240]; adrp x1,type; add x1,x1,#0x68; str x1,[sp,#240]; ret */
+	{ "dictionary",
+	  { 0xf9400741, 0xa90f03e1, 0xb0000001, 0x9101a021, 0xf9007be1, 0xd65f03c0 },
+	  6,
+	  0,
+	  0 },
+	/* str x0,[sp,#248]; adrp x2,type; add x2,x2,#0x68; str x2,[sp,#248]; str x2,[sp,#232]; ret */
+	{ "elsewhere",
+	  { 0xf9007fe0, 0xb0000002, 0x9101a042, 0xf9007fe2, 0xf90077e2, 0xd65f03c0 },
+	  6,
+	  0,
+	  0 },
+	/* adrp x2,type; add x2,x2,#0x68; str x2,[sp,#240]; str w3,[sp,#244]; str x0,[sp,#248]; mov x1,x0; adrp x0,type;
+	 * add x0,x0,#0x20; mov w1,#1; bl far; ret
+	 */
+	{ "overwritten",
+	  { 0xb0000002, 0x9101a042, 0xf9007be2, 0xb900f7e3, 0xf9007fe0, 0xaa0003e1, 0xb0000000,
+	    0x91008000, 0x52800021, 0x94000100, 0xd65f03c0 },
+	  11,
+	  0,
+	  0 },
+	/* adrp x2,type; add x2,x2,#0x68; str x2,[x4]; str x0,[x4,#8]!; ret */
+	{ "the base moves",
+	  { 0xb0000002, 0x9101a042, 0xf9000082, 0xf8008c80, 0xd65f03c0 },
+	  5,
+	  0,
+	  0 },
+	/* adrp x2,type; add x2,x2,#0x68; str x2,[x4]; st1 {v0.16b},[x5]; str x0,[x4,#8]; ret */
+	{ "a store of another kind",
+	  { 0xb0000002, 0x9101a042, 0xf9000082, 0x4c0070a0, 0xf9000480, 0xd65f03c0 },
+	  6,
+	  0,
+	  0 },
+	/* str x0,[sp,#64]; bl far; nop; ldr x1,[sp,#64]; adrp x0,type; add x0,x0,#0x20; bl far; ret */
+	{ "no return",
+	  { 0xf90023e0, 0x94000100, 0xd503201f, 0xf94023e1, 0xb0000000, 0x91008000, 0x94000100,
+	    0xd65f03c0 },
+	  8,
+	  0,
+	  0 },
+};
+
 static bool even(void *arg, uint64_t addr)
 {
 	(void)arg;
@@ -163,6 +284,13 @@ static void as_compiled(void **state)
 		if (is != cases[i].want)
 			fail_msg("%s: 0x%llx", cases[i].name, (unsigned long long)is);
 	}
+	for (size_t i = 0; i < ARRAY_LEN(cases64); i++) {
+		uint64_t is = pair_of(ARCH_ARM64, (const uint8_t *)cases64[i].code,
+				      4 * cases64[i].n, 4 * cases64[i].from);
+
+		if (is != cases64[i].want)
+			fail_msg("arm64, %s: 0x%llx", cases64[i].name, (unsigned long long)is);
+	}
 }
 
 /* Code that ends anywhere does no harm, and the same words say nothing on another machine. */
@@ -177,6 +305,13 @@ static void cut_short(void **state)
 		}
 		assert_int_equal(pair_of(ARCH_ARM64, cases[i].code, cases[i].n, 0), 0);
 	}
+	for (size_t i = 0; i < ARRAY_LEN(cases64); i++)
+		for (size_t n = 4 * cases64[i].from; n < 4 * cases64[i].n; n++) {
+			uint64_t is = pair_of(ARCH_ARM64, (const uint8_t *)cases64[i].code, n,
+					      4 * cases64[i].from);
+
+			assert_true(!is || is == cases64[i].want);
+		}
 }
 
 /* jmp to itself, and a web of branches. */

@@ -283,7 +283,7 @@ static void probed(const struct arch *a, const cs_insn *in, struct insn *out)
 	 * nop of ten bytes was probed, take any such jump under a probe for theirs, and write over
 	 * what is behind it.
 	 */
-	out->mistaken = in->size == 2 && in->bytes[0] == 0xeb && in->bytes[1] == 0x08;
+	out->no_probe = in->size == 2 && in->bytes[0] == 0xeb && in->bytes[1] == 0x08;
 	out->arg_write = writes_argument(in);
 	out->sets_frame = sets_frame(a, in);
 }

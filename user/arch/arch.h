@@ -47,8 +47,8 @@ struct insn {
 
 	/* 1: the kernel emulates it when it is probed, so that nothing is single-stepped */
 	uint8_t emulated;
-	/* 1: no probe may ever be here: some kernel takes the instruction for one of its own */
-	uint8_t mistaken;
+	/* 1: no probe may ever be here: some kernel refuses it, or takes the instruction for one of its own */
+	uint8_t no_probe;
 	/* 1: it writes a register that carries one of Go's first three arguments */
 	uint8_t arg_write;
 	uint8_t sets_frame; /* 1: from here on the frame pointer is this function's */

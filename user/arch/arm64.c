@@ -212,20 +212,22 @@ static bool is_half(const cs_arm64_op *o)
 	return (o->reg >= ARM64_REG_W0 && o->reg <= ARM64_REG_W30) || o->reg == ARM64_REG_WZR;
 }
 
-/* A field of what a register points to: at the register plus a constant. */
+/* A register plus a constant: a field of what it points to is accessed, or its address is taken. */
 static void field_operand(const struct arch *a, const cs_insn *in, struct insn *out)
 {
 	const cs_arm64 *x = &in->detail->arm64;
 	const cs_arm64_op *o = &x->operands[x->op_count ? x->op_count - 1 : 0];
+	bool taken = in->id == ARM64_INS_ADD && x->op_count == 3 && o->type == ARM64_OP_IMM &&
+		     o->shift.type == ARM64_SFT_INVALID;
 	int base;
 
-	if (x->op_count < 2 || o->type != ARM64_OP_MEM)
+	if (!taken && (x->op_count < 2 || o->type != ARM64_OP_MEM))
 		return;
-	base = reg_index(o->mem.base);
+	base = taken ? reg_index(x->operands[1].reg) : reg_index(o->mem.base);
 	if (base == R_NONE || base == R_SP || base == R_FP || a->reg[base].what == HELD_CONST)
 		return;
 	out->base = a->reg[base].what == HELD_G ? BASE_G : BASE_OTHER;
-	out->off = o->mem.disp;
+	out->off = taken ? (int32_t)o->imm : o->mem.disp;
 	out->pair = (in->id == ARM64_INS_LDP || in->id == ARM64_INS_STP) &&
 		    !is_half(&x->operands[0]);
 }
@@ -314,9 +316,23 @@ static bool is_simulated(const cs_insn *in)
 	}
 }
 
+/*
+ * What the kernel does not let be probed: the halves of an exclusive access, exceptions, and hints but nop. Source:
+ * aarch64_insn_is_steppable in arch/arm64/kernel/probes/decode-insn.c, Linux 5.10 to 7.2.
+ */
+static bool is_refused(const cs_insn *in)
+{
+	uint32_t w;
+
+	memcpy(&w, in->bytes, sizeof(w));
+	return (w & 0x3f800000) == 0x08000000 || (w & 0xff000000) == 0xd4000000 ||
+	       ((w & 0xfffff01f) == 0xd503201f && w != 0xd503201f);
+}
+
 static void probed(const struct arch *a, const cs_insn *in, struct insn *out)
 {
 	out->emulated = is_simulated(in);
+	out->no_probe = is_refused(in);
 	out->arg_write = writes_argument(in);
 	out->sets_frame = sets_frame(a, in);
 }
@@ -384,6 +400,7 @@ static void arm64_unknown(const uint8_t *code, size_t n, struct insn *out)
 		return;
 	memcpy(&w, code, sizeof(w));
 	op = w >> 25 & 15;
+	out->no_probe = w <= 0xffff;
 	if (w <= 0xffff)
 		out->kind = INSN_BRANCH;
 	else if ((op & 5) == 4 || (op & 14) == 8 || (op & 7) == 5 || (op & 7) == 7)

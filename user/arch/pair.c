@@ -1,63 +1,29 @@
 /*
- * user/arch/pair.c - finds two words that belong together, on x86-64; on other machines there is
- * no answer.
+ * user/arch/pair.c - finds two words that belong together.
  *
  * The walk forgets whatever it does not understand, so that there is no answer rather than a
  * wrong one.
  */
 #include "arch/pair.h"
 
-#include "arch/arch_priv.h"
+#include "arch/pair_priv.h"
 
 enum {
-	REGS = 16,
-	RIP = REGS, /* as a base register: the displacement is an address */
-	SP = 4,
-	WORD = 8,
 	SLOTS = 32, /* words of memory that are remembered */
 	WAYS = 32,  /* continuations after branches that are still to be followed */
 	STEPS = 2000,
 };
-/* no memory lies beyond this, and sums of smaller values cannot overflow */
-#define DISP_MAX (1ll << 56)
 
-static const x86_reg names[REGS][5] = {
-	{ X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL, X86_REG_AH },
-	{ X86_REG_RCX, X86_REG_ECX, X86_REG_CX, X86_REG_CL, X86_REG_CH },
-	{ X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL, X86_REG_DH },
-	{ X86_REG_RBX, X86_REG_EBX, X86_REG_BX, X86_REG_BL, X86_REG_BH },
-	{ X86_REG_RSP, X86_REG_ESP, X86_REG_SP, X86_REG_SPL },
-	{ X86_REG_RBP, X86_REG_EBP, X86_REG_BP, X86_REG_BPL },
-	{ X86_REG_RSI, X86_REG_ESI, X86_REG_SI, X86_REG_SIL },
-	{ X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL },
-	{ X86_REG_R8, X86_REG_R8D, X86_REG_R8W, X86_REG_R8B },
-	{ X86_REG_R9, X86_REG_R9D, X86_REG_R9W, X86_REG_R9B },
-	{ X86_REG_R10, X86_REG_R10D, X86_REG_R10W, X86_REG_R10B },
-	{ X86_REG_R11, X86_REG_R11D, X86_REG_R11W, X86_REG_R11B },
-	{ X86_REG_R12, X86_REG_R12D, X86_REG_R12W, X86_REG_R12B },
-	{ X86_REG_R13, X86_REG_R13D, X86_REG_R13W, X86_REG_R13B },
-	{ X86_REG_R14, X86_REG_R14D, X86_REG_R14W, X86_REG_R14B },
-	{ X86_REG_R15, X86_REG_R15D, X86_REG_R15W, X86_REG_R15B },
-};
-
-/* The registers of arguments and results, in the order in which they are used. */
-static const uint8_t order[] = { 0, 3, 1, 7, 6, 8, 9, 10, 11 };
-
-enum what { NOTHING, RESULT, ADDRESS };
+enum what { NOTHING, RESULT, ADDRESS, SCALED };
 
 struct value {
 	enum what what;
-	uint64_t addr;
-};
-
-/* Eight bytes of memory; index -1: none. */
-struct place {
-	int base, index, scale;
-	int64_t disp;
+	uint64_t addr; /* of SCALED: by what register @reg is multiplied */
+	int reg;
 };
 
 struct slot {
-	struct place at;
+	struct pair_place at;
 	struct value v;
 	bool fresh; /* it was written after the last call */
 };
@@ -65,13 +31,14 @@ struct slot {
 struct state {
 	uint64_t pc;
 	bool called; /* the instruction before was a call */
-	struct value reg[REGS];
+	struct value reg[PAIR_REGS];
 	struct slot slot[SLOTS];
 	size_t nslots;
 };
 
 struct walk {
 	struct arch *a;
+	const struct pair_machine *m;
 	const uint8_t *code;
 	size_t n;
 	uint64_t addr;
@@ -83,34 +50,7 @@ struct walk {
 	uint64_t found;
 };
 
-static int index_of(unsigned int r)
-{
-	for (int i = 0; r && i < REGS; i++)
-		for (size_t k = 0; k < ARRAY_LEN(names[i]); k++)
-			if (names[i][k] == r)
-				return i;
-	return -1;
-}
-
-static bool is_word_reg(const cs_x86_op *o)
-{
-	return o->type == X86_OP_REG && o->size == WORD && index_of(o->reg) >= 0;
-}
-
-static bool place_of(const cs_insn *in, const cs_x86_op *o, struct place *p)
-{
-	if (o->type != X86_OP_MEM || o->mem.segment != X86_REG_INVALID)
-		return false;
-	*p = (struct place){ index_of(o->mem.base), index_of(o->mem.index), o->mem.scale,
-			     o->mem.disp };
-	if (o->mem.base == X86_REG_RIP) {
-		p->base = RIP;
-		p->disp = (int64_t)((uint64_t)p->disp + in->address + in->size);
-	}
-	if (p->disp > DISP_MAX || p->disp < -DISP_MAX)
-		p->base = -1;
-	return p->base >= 0;
-}
+static const struct value none = { .what = NOTHING };
 
 /* ---- what is known ---- */
 
@@ -120,32 +60,52 @@ static void drop(struct state *s, size_t i)
 	s->nslots--;
 }
 
-static bool is_along(struct place p, struct place q)
+/*
+ * The same place, counted from no register if that register holds a known address, and with the register that
+ * its index was made of.
+ */
+static struct pair_place settled(const struct state *s, struct pair_place p)
+{
+	if (p.base >= 0 && p.index >= 0 && p.scale == 1 && s->reg[p.index].what == SCALED) {
+		p.scale = (int)s->reg[p.index].addr;
+		p.index = s->reg[p.index].reg;
+	}
+	if (p.base >= 0 && p.base < PAIR_REGS && p.index < 0 && s->reg[p.base].what == ADDRESS) {
+		p.disp += (int64_t)s->reg[p.base].addr;
+		p.base = PAIR_STATIC;
+	}
+	if (p.disp > PAIR_DISP_MAX || p.disp < -PAIR_DISP_MAX)
+		p.base = -1;
+	return p;
+}
+
+static bool is_along(struct pair_place p, struct pair_place q)
 {
 	return p.base == q.base && p.index == q.index && (p.index < 0 || p.scale == q.scale);
 }
 
-static void forget_place(struct state *s, struct place p, int64_t bytes)
+static void forget_place(struct state *s, struct pair_place p, int64_t bytes)
 {
 	for (size_t i = s->nslots; i-- > 0;) {
-		struct place q = s->slot[i].at;
+		struct pair_place q = s->slot[i].at;
 
-		if (is_along(p, q) && q.disp < p.disp + bytes && p.disp < q.disp + WORD)
+		if (is_along(p, q) && q.disp < p.disp + bytes && p.disp < q.disp + PAIR_WORD)
 			drop(s, i);
 	}
 }
 
 static void set_reg(struct state *s, int r, struct value v)
 {
-	if (r < 0)
-		return;
+	for (int i = 0; i < PAIR_REGS; i++)
+		if (s->reg[i].what == SCALED && s->reg[i].reg == r)
+			s->reg[i] = none;
 	s->reg[r] = v;
 	for (size_t i = s->nslots; i-- > 0;)
 		if (s->slot[i].at.base == r || s->slot[i].at.index == r)
 			drop(s, i);
 }
 
-static const struct slot *slot_at(const struct state *s, struct place p)
+static const struct slot *slot_at(const struct state *s, struct pair_place p)
 {
 	for (size_t i = 0; i < s->nslots; i++)
 		if (is_along(s->slot[i].at, p) && s->slot[i].at.disp == p.disp)
@@ -157,12 +117,14 @@ static const struct slot *slot_at(const struct state *s, struct place p)
  * After a call, registers hold nothing that is known, and memory other than the stack may have
  * changed.
  */
-static void forget_call(struct state *s)
+static void forget_call(struct walk *w)
 {
+	struct state *s = &w->now;
+
 	memset(s->reg, 0, sizeof(s->reg));
 	for (size_t i = s->nslots; i-- > 0;) {
 		s->slot[i].fresh = false;
-		if (s->slot[i].at.base != SP || s->slot[i].at.index >= 0)
+		if (s->slot[i].at.base != w->m->sp || s->slot[i].at.index >= 0)
 			drop(s, i);
 	}
 }
@@ -178,28 +140,28 @@ static void judge(struct walk *w, struct value first, struct value second)
 
 static void judge_arguments(struct walk *w)
 {
-	for (size_t i = 0; i + 1 < ARRAY_LEN(order); i++)
-		judge(w, w->now.reg[order[i]], w->now.reg[order[i + 1]]);
+	for (size_t i = 0; i + 1 < w->m->norder; i++)
+		judge(w, w->now.reg[w->m->order[i]], w->now.reg[w->m->order[i + 1]]);
 }
 
 /*
  * When an address is stored over something else, it does not belong to the word behind that
  * place.
  */
-static void store(struct walk *w, struct place p, struct value v)
+static void store(struct walk *w, struct pair_place p, struct value v)
 {
-	struct place before = p, behind = p;
+	struct pair_place before = p, behind = p;
 	struct state *s = &w->now;
 	const struct slot *t;
 
-	before.disp -= WORD;
-	behind.disp += WORD;
+	before.disp -= PAIR_WORD;
+	behind.disp += PAIR_WORD;
 	t = slot_at(s, v.what == RESULT ? before : behind);
 	if (t && t->fresh && v.what == RESULT)
 		judge(w, t->v, v);
 	if (t && t->fresh && v.what == ADDRESS && !slot_at(s, p))
 		judge(w, v, t->v);
-	forget_place(s, p, WORD);
+	forget_place(s, p, PAIR_WORD);
 	if (s->nslots == SLOTS)
 		drop(s, 0);
 	s->slot[s->nslots++] = (struct slot){ .at = p, .v = v, .fresh = true };
@@ -207,51 +169,87 @@ static void store(struct walk *w, struct place p, struct value v)
 
 /* ---- instructions ---- */
 
-static struct value source(const struct walk *w, const cs_insn *in)
+static struct value address(uint64_t addr)
 {
-	const cs_x86_op *op = in->detail->x86.operands;
-	struct value none = { NOTHING, 0 };
-	struct place p;
+	return addr > PAIR_DISP_MAX ? none : (struct value){ .what = ADDRESS, .addr = addr };
+}
 
-	if (in->detail->x86.op_count != 2)
-		return none;
-	if (in->id == X86_INS_LEA)
-		return place_of(in, &op[1], &p) && p.base == RIP && p.index < 0 ?
-			       (struct value){ ADDRESS, (uint64_t)p.disp } :
-			       none;
-	if (in->id != X86_INS_MOV)
-		return none;
-	if (is_word_reg(&op[1]))
-		return w->now.reg[index_of(op[1].reg)];
-	if (place_of(in, &op[1], &p) && op[1].size == WORD) {
-		const struct slot *t = slot_at(&w->now, p);
+static struct value given(const struct state *s, const struct pair_effect *e, size_t i)
+{
+	const struct slot *t;
+	struct value v;
 
+	switch (e->give[i].from) {
+	case PAIR_REG:
+		return s->reg[e->give[i].source];
+	case PAIR_SUM:
+		v = s->reg[e->give[i].source];
+		return v.what == ADDRESS ? address(v.addr + e->give[i].number) : none;
+	case PAIR_ADDRESS:
+		return address(e->give[i].number);
+	case PAIR_SCALED:
+		return (struct value){ SCALED, e->give[i].number, e->give[i].source };
+	case PAIR_PLACE:
+		break;
+	case PAIR_MEMORY:
+		t = slot_at(s, settled(s, e->give[i].at));
 		return t ? t->v : none;
 	}
 	return none;
 }
 
-static void move(struct walk *w, const cs_insn *in)
+/* Register @r gets the address of place @p: what is known to be there, and behind, is at @r from now on. */
+static void point(struct state *s, int r, struct pair_place p)
 {
-	const cs_x86 *x = &in->detail->x86;
-	struct value v = source(w, in);
-	struct place p = { .base = -1 };
+	struct slot there[SLOTS];
+	size_t n = 0;
 
-	for (uint8_t i = 0; i < in->detail->regs_write_count; i++)
-		set_reg(&w->now, index_of(in->detail->regs_write[i]), (struct value){ NOTHING, 0 });
-	for (uint8_t i = 0; i < x->op_count; i++)
-		if (x->operands[i].type == X86_OP_REG && (x->operands[i].access & CS_AC_WRITE))
-			set_reg(&w->now, index_of(x->operands[i].reg),
-				(struct value){ NOTHING, 0 });
-	if (!x->op_count || in->id == X86_INS_CMP || in->id == X86_INS_TEST)
+	for (size_t i = 0; i < s->nslots; i++) {
+		struct slot t = s->slot[i];
+
+		if (!is_along(t.at, p))
+			continue;
+		t.at = (struct pair_place){ r, -1, 0, t.at.disp - p.disp };
+		there[n++] = t;
+	}
+	set_reg(s, r, none);
+	for (size_t i = 0; i < n && s->nslots < SLOTS; i++)
+		s->slot[s->nslots++] = there[i];
+}
+
+/* Everything is read before anything is written. */
+static void move(struct walk *w, const struct pair_effect *e)
+{
+	struct value give[PAIR_WORDS], put[PAIR_WORDS];
+	struct pair_place at[PAIR_WORDS];
+	struct state *s = &w->now;
+
+	for (size_t i = 0; i < e->ngive; i++)
+		give[i] = given(s, e, i);
+	for (size_t i = 0; i < e->nstore; i++) {
+		at[i] = settled(s, e->store[i].at);
+		put[i] = e->store[i].reg < 0 ? none : s->reg[e->store[i].reg];
+	}
+	if (e->ngive && e->give[0].from == PAIR_PLACE) {
+		point(s, e->give[0].reg, settled(s, e->give[0].at));
 		return;
-	if (is_word_reg(&x->operands[0]))
-		set_reg(&w->now, index_of(x->operands[0].reg), v);
-	else if (place_of(in, &x->operands[0], &p) && in->id == X86_INS_MOV &&
-		 x->operands[0].size == WORD)
-		store(w, p, v);
-	else if (x->operands[0].type == X86_OP_MEM && p.base >= 0)
-		forget_place(&w->now, p, x->operands[0].size);
+	}
+	for (int r = 0; r < PAIR_REGS; r++)
+		if (e->writes >> r & 1)
+			set_reg(s, r, none);
+	for (size_t i = 0; i < e->ngive; i++)
+		if (give[i].what != SCALED || give[i].reg != e->give[i].reg)
+			set_reg(s, e->give[i].reg, give[i]);
+	if (e->scatters)
+		s->nslots = 0;
+	for (size_t i = 0; i < e->nstore; i++) {
+		if (at[i].base < 0)
+			continue;
+		if (e->store[i].word)
+			store(w, at[i], put[i]);
+		else
+			forget_place(s, at[i], e->store[i].bytes);
+	}
 }
 
 static bool is_inside(const struct walk *w, uint64_t pc)
@@ -271,70 +269,65 @@ static void put_off(struct walk *w, uint64_t pc)
 	w->nways++;
 }
 
-/* This way ends here. */
-static void jump(struct walk *w, const cs_insn *in)
+/* False at the end of this way. */
+static bool take(struct walk *w, const struct pair_effect *e)
 {
-	const cs_x86_op *op = in->detail->x86.operands;
-
-	if (op[0].type == X86_OP_IMM)
-		put_off(w, (uint64_t)op[0].imm);
-	if (in->id != X86_INS_JMP)
-		put_off(w, w->now.pc);
+	switch (e->flow) {
+	case PAIR_ON:
+		move(w, e);
+		return true;
+	case PAIR_CALL:
+		judge_arguments(w);
+		forget_call(w);
+		return true;
+	case PAIR_RETURN:
+		judge_arguments(w);
+		return false;
+	case PAIR_JUMP:
+		if (e->target)
+			put_off(w, e->target);
+		if (!e->always)
+			put_off(w, w->now.pc);
+		return false;
+	case PAIR_END:
+		return false;
+	}
+	return false;
 }
 
-/* False at the end of this way. After a call that does not return the compiler puts a nop. */
 static bool step(struct walk *w)
 {
 	struct state *s = &w->now;
-	cs_insn *in = w->a->in;
 	size_t off = (size_t)(s->pc - w->addr), left = w->n - off;
 	const uint8_t *at = w->code + off;
+	struct pair_effect e = { .flow = PAIR_ON };
 	uint64_t pc = s->pc;
 	bool called = s->called;
 
-	if (!is_inside(w, pc) || !cs_disasm_iter(w->a->cs, &at, &left, &pc, in))
+	if (!is_inside(w, pc) || !cs_disasm_iter(w->a->cs, &at, &left, &pc, w->a->in))
 		return false;
 	s->pc = pc;
-	s->called = in->id == X86_INS_CALL;
-	if (called && in->id == X86_INS_NOP && in->size == 1)
-		return false;
-	if (cs_insn_group(w->a->cs, in, CS_GRP_RET)) {
-		judge_arguments(w);
-		return false;
-	}
-	if (cs_insn_group(w->a->cs, in, CS_GRP_JUMP)) {
-		jump(w, in);
-		return false;
-	}
-	if (cs_insn_group(w->a->cs, in, CS_GRP_INT) || in->id == X86_INS_UD2)
-		return false;
-	if (s->called) {
-		judge_arguments(w);
-		forget_call(s);
-	} else {
-		move(w, in);
-	}
-	return true;
+	w->m->read(w->a->cs, w->a->in, &e);
+	s->called = e.flow == PAIR_CALL;
+	return !(called && e.pads) && take(w, &e);
 }
 
 uint64_t arch_pair(struct arch *a, const uint8_t *code, size_t n, uint64_t addr, uint64_t from,
 		   arch_pair_fits fits, void *arg)
 {
-	struct walk *w CLEANUP(freep) = NULL;
+	struct walk *w CLEANUP(freep) = calloc(1, sizeof(*w));
 
-	if (a->ops != &arch_amd64_ops)
-		return 0;
-	w = calloc(1, sizeof(*w));
 	if (!w)
 		return 0;
 	w->a = a;
+	w->m = a->ops == &arch_amd64_ops ? &pair_amd64 : &pair_arm64;
 	w->code = code;
 	w->n = n;
 	w->addr = addr;
 	w->fits = fits;
 	w->arg = arg;
 	w->now.pc = from;
-	w->now.reg[order[0]].what = RESULT;
+	w->now.reg[w->m->order[0]].what = RESULT;
 	for (int i = 0; i < STEPS && !w->found; i++) {
 		if (step(w))
 			continue;

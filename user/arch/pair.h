@@ -24,7 +24,7 @@ typedef bool (*arch_pair_fits)(void *arg, uint64_t addr);
 
 /*
  * The address that is put in front of the result of the call which returns to @from. The
- * function's @code (@n bytes) lies at @addr. 0: it cannot be told, or not on this machine.
+ * function's @code (@n bytes) lies at @addr. 0: it cannot be told.
  */
 uint64_t arch_pair(struct arch *a, const uint8_t *code, size_t n, uint64_t addr, uint64_t from,
 		   arch_pair_fits fits, void *arg);

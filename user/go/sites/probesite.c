@@ -79,8 +79,9 @@ static int entry_is_once(struct arch *a, const uint8_t *code, size_t n, uint64_t
 		if (in.kind == INSN_BAD)
 			return err_set(e, -ENOTSUP, "no instruction at 0x%llx",
 				       (unsigned long long)in.addr);
-		if (in.mistaken && in.addr == entry)
-			return err_set(e, -ENOTSUP, "the jump at 0x%llx looks like a kernel's own",
+		if (in.no_probe && in.addr == entry)
+			return err_set(e, -ENOTSUP,
+				       "some kernel refuses or mistakes what is at 0x%llx",
 				       (unsigned long long)in.addr);
 		if (in.kind == INSN_STACK_CMP)
 			return err_set(e, -ENOTSUP,

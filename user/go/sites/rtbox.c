@@ -76,8 +76,8 @@ uint64_t rtbox_type(struct gobin *b, uint64_t bias, const struct rttypes *t, uin
 	uint8_t code[CODE];
 	struct gofunc f;
 
-	if (gobin_info(b)->arch != GOARCH_AMD64 || gobin_func_at(b, at - 1, &f, NULL) ||
-	    f.end <= at || arch_open(ARCH_AMD64, &a, NULL))
+	if (gobin_func_at(b, at - 1, &f, NULL) || f.end <= at ||
+	    arch_open(gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64, &a, NULL))
 		return 0;
 	from = at - f.entry > CODE / 2 ? at - CODE / 2 : f.entry;
 	to = f.end - from > CODE ? from + CODE : f.end;

@@ -19,7 +19,7 @@
 /*
  * The live address of the type whose value was boxed by the call that returns to @ret (a live
  * address in @b, which is loaded with @bias). 0: it cannot be told, because the code is that of a
- * generic function that does not name it, or of a plugin, or for another machine than amd64.
+ * generic function that does not name it, or of a plugin.
  */
 uint64_t rtbox_type(struct gobin *b, uint64_t bias, const struct rttypes *t, uint64_t ret,
 		    enum made_box box);
