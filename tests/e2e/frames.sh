@@ -1,17 +1,19 @@
 #!/bin/bash
 # Frames equal what Go's own runtime says of the same pcs, in every function of a binary: Go
 # 1.16, 1.19, 1.22 and 1.27, static, stripped, PIE and externally linked, and a real program
-# of over 50 MB. The program under test answers for itself: testdata/programs/oracle.
+# of over 50 MB. The program under test answers for itself: testdata/programs/oracle. Programs of arm64 (Go
+# 1.18 and 1.27; WIDE=1: all from 1.16 on) answer under qemu-user where this is another machine.
 #
-# VERSIONS="1.22.12" takes only these; BIG=0 leaves the real program out.
+# VERSIONS="1.22.12" takes only these, ARM64="1.22.12" of arm64; BIG=0 leaves the real program out.
 set -u
 . tests/support/lib.sh
+. tests/support/emulator.sh
 need_go
 FRAMES=$O/tests/frames
 ANCHOR=main.oracleAnchor
 # pcs whose inlined calls go round in a circle in Go's own tables: its runtime hangs on them.
 MAX_CIRCLES=50
-
+RUN= # what runs the program
 
 # The runtime's internal functions may be linked to only when this check is off.
 link_flags() {
@@ -31,7 +33,7 @@ compare() {
 	"$FRAMES" dump "$file" $ANCHOR "$@" <"$TMP/pcs" >"$TMP/ours" 2>"$TMP/said" ||
 		{ fail "$name" "$(cat "$TMP/said")"; return; }
 	# A pc that Go's runtime cannot answer makes it eat memory for ever.
-	(ulimit -v 16000000; GOPROF_ORACLE=1 timeout 300 "$program" <"$TMP/pcs" >"$TMP/theirs") ||
+	(ulimit -v 16000000; GOPROF_ORACLE=1 timeout 300 $RUN "$program" <"$TMP/pcs" >"$TMP/theirs") ||
 		{ fail "$name" "the oracle ended with $?"; return; }
 	n=$(wc -l <"$TMP/theirs")
 	if [ "$n" -lt 1000 ] || [ "$n" != "$(wc -l <"$TMP/pcs")" ] || [ "$left" -gt $MAX_CIRCLES ]; then
@@ -95,6 +97,21 @@ external() {
 	compare "go$v, external linking, stripped PIE" "$pie" "$pie" 8
 }
 
+# Programs of arm64: read here, and answered for by what runs them. A PIE needs a dynamic loader.
+arm64() {
+	local v=$1 bin
+	bin=$(GOARCH=arm64 subject "$v" oracle "-ldflags=$(link_flags "$v" "")") || { fail "arm64, go$v" "cannot be built"; return; }
+	compare "arm64, go$v" "$bin" "$bin" $((${WIDE:-0} ? 1000 : 24))
+	expect "arm64, go$v" "$bin" "version go$v (.* arch 2 "
+	bin=$(GOARCH=arm64 subject "$v" oracle "-ldflags=$(link_flags "$v" "-s -w")") || { fail "arm64, go$v, stripped" "cannot be built"; return; }
+	compare "arm64, go$v, stripped" "$bin" "$bin" 4
+	[ -n "${WIDE:-}" ] || return
+	[ -e "$QEMU_LD_PREFIX/lib/ld-linux-aarch64.so.1" ] || [ -z "$RUN" ] || { skip "arm64, go$v, PIE" "no loader in $QEMU_LD_PREFIX: make deps ARCH=arm64"; return; }
+	bin=$(GOARCH=arm64 subject "$v" oracle -buildmode=pie "-ldflags=$(link_flags "$v" "-s -w")") || { fail "arm64, go$v, stripped PIE" "cannot be built"; return; }
+	compare "arm64, go$v, stripped PIE" "$bin" "$bin" 24
+}
+export QEMU_LD_PREFIX=${SYSROOT:-$HOME/.cache/goprof-bpf/arm64}
+
 # The oracle is put beside the main package of software that knows nothing of it.
 big() {
 	local v=1.27.4 dir=$O/programs/kubectl.src out=$O/programs/kubectl size said rss ms
@@ -124,5 +141,10 @@ for v in ${VERSIONS:-1.16.15 1.19.13 1.22.12 1.27.4}; do
 	one_version "$v"
 	external "$v"
 done
+[ -z "${WIDE:-}" ] || ARM64=$ALL_MINORS
+for v in ${ARM64-1.18.10 1.27.4}; do
+	if RUN=$(emulator arm64); then arm64 "$v"; else fail "arm64, go$v" "no emulator"; fi
+done
+RUN=
 [ "${BIG:-1}" = 0 ] || big
 finish
