@@ -191,6 +191,11 @@ static bool has_stale_fp(const struct gobin_info *info)
 	return info->arch == GOARCH_ARM64 && info->minor >= 0 && info->minor < 21;
 }
 
+uint32_t bpf_ring_bytes(const struct subject *s, const struct collect_opts *o, uint32_t usual)
+{
+	return has_stale_fp(gobin_info(s->bin)) && !o->budget_ppm ? 16 * GPB_RING_BYTES : usual;
+}
+
 int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *t,
 		    struct err *e)
 {

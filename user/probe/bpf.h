@@ -36,6 +36,13 @@ void bpf_fit_kernel(struct bpf_object *o);
 int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *out,
 		    struct err *e);
 
+/*
+ * How large a ring is, of which @usual bytes are enough where frame pointers lead to the callers of what is probed.
+ * Where they are stale, samples carry the stack's memory until user space has seen their frames, and without a budget
+ * these come in bursts.
+ */
+uint32_t bpf_ring_bytes(const struct subject *s, const struct collect_opts *o, uint32_t usual);
+
 /* Calls @fn for every distinct stack of a `stacks` map. Stops at the first error of @fn. */
 int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, struct err *e),
 		   void *arg, struct err *e);

@@ -132,6 +132,7 @@ int heap_probe_open(struct heap_bpf **out, bool multi, uint32_t slots, bool many
 
 static int load(struct heap_probe *h, struct err *e)
 {
+	uint32_t ring;
 	int ret;
 
 	h->multi = uprobes_have_multi();
@@ -139,9 +140,8 @@ static int load(struct heap_probe *h, struct err *e)
 	if (ret)
 		return ret;
 	/* Where many objects are followed, each is reported through the ring. */
-	bpf_map__set_max_entries(h->obj->maps.ring,
-				 GPB_RING_BYTES /
-					 (h->o.fine_heap || h->o.heap_rate < DENSE_RATE ? 1 : 4));
+	ring = GPB_RING_BYTES / (h->o.fine_heap || h->o.heap_rate < DENSE_RATE ? 1 : 4);
+	bpf_map__set_max_entries(h->obj->maps.ring, bpf_ring_bytes(h->s, &h->o, ring));
 	ret = heap_bpf__load(h->obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);

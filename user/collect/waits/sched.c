@@ -163,7 +163,8 @@ static int load(struct sched *c, struct err *e)
 	if (!c->obj)
 		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(c->obj);
-	bpf_map__set_max_entries(c->obj->maps.ring, GPB_RING_BYTES / 4);
+	bpf_map__set_max_entries(c->obj->maps.ring,
+				 bpf_ring_bytes(c->s, &c->o, GPB_RING_BYTES / 4));
 	bpf_object__for_each_program(p, c->obj->obj) uprobes_prepare(p, multi);
 	ret = sched_bpf__load(c->obj);
 	if (ret)
