@@ -338,7 +338,7 @@ capable() {
 	with $CAPS -p "$PID" --cpu --heap --source=probe && rc=0 || rc=$?
 	[ $rc = 0 ] || [ $rc = 3 ] || echo "exit $rc: $(last_said)"
 	while read -r file; do
-		"$PPROFCHECK" cum "$file" | has 'main\.' || echo "$file: nothing of the program in it"
+		"$PPROFCHECK" cum "$file" | has 'main\.' || echo "$file: nothing of the program in it: $(last_said)"
 	done <"$TMP/paths"
 	[ "$(wc -l <"$TMP/paths")" = 2 ] || echo "$(wc -l <"$TMP/paths") files"
 }
@@ -379,14 +379,27 @@ part_soak() {
 }
 # breakpoints: under each, the first byte of an instruction is another one, and nothing behind it is. None is in place
 # of a jump of two bytes over eight: a kernel in development after 7.0 takes that for its own and overwrites the eight.
+# On arm64 it is a word, brk #5, and none is in place of ldxr, stxr and their like.
 breakpoints() {
 	dd if="/proc/$PID/mem" bs=1M iflag=skip_bytes,count_bytes skip=$((ADDR)) count=$((SIZE)) status=none 2>/dev/null |
 		cmp -l - "$TMP/text" >"$TMP/changed" || [ $? = 1 ]
 	[ -s "$TMP/changed" ] || echo "no probe is in place"
+	[ "$(uname -m)" = x86_64 ] || { words; return; }
 	while read -r at now was; do
 		[ "$now" = 314 ] || echo "at $at is $now, and was $was (octal)"
 		[ "$was" != 353 ] || [ "$(od -An -tu1 -j "$at" -N 1 "$TMP/text" | tr -d ' ')" != 8 ] || echo "at $at a jump over eight bytes is probed"
 	done <"$TMP/changed"
+}
+words() {
+	local brk=(240 0 40 324) word
+	awk '{ print int(($1 - 1) / 4) * 4 }' "$TMP/changed" | uniq >"$TMP/at"
+	while read -r at now was; do
+		[ "$now" = "${brk[(at - 1) % 4]}" ] || echo "at $at is $now, and was $was (octal)"
+	done <"$TMP/changed"
+	while read -r at; do
+		word=$((0x$(od -An -tx4 -j "$at" -N 4 "$TMP/text" | tr -d ' ')))
+		[ $((word & 0x3f800000)) != $((0x08000000)) ] || echo "at $at an exclusive access is probed"
+	done <"$TMP/at"
 }
 killed() {
 	local n
