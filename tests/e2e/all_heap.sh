@@ -110,7 +110,10 @@ for n in heavy light other; do wait_for "$TMP/truth.$n" ready || { fail all_heap
 "$GOPROF" --all --match 'cmd=* heavy *' --match 'cmd=* light *' --heap --host-budget=5%,5% -d "${SECONDS_EACH:-10}s" -o "$TMP/windows" >"$TMP/paths.windows" 2>"$TMP/err.windows"
 sleep 0.3
 for n in heavy light other; do
-	judge "$PPROFCHECK" budget -kind heap -type alloc_space "$TMP/log.$n" "$(file_of windows $n)"
+	# Of one with a few thousand allocations a second some windows see nothing of a site.
+	absent=
+	[ $n = light ] && absent=-absent
+	judge "$PPROFCHECK" budget -kind heap -type alloc_space $absent "$TMP/log.$n" "$(file_of windows $n)"
 	outcome all_heap/windows/$n
 done
 many() { [ "$(comments windows heavy | sed -n 's/^budget: .*[^0-9]\([0-9][0-9]*\) windows.*/\1/p')" -ge 5 ] || comments windows heavy; }

@@ -107,6 +107,11 @@ int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
  */
 int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e);
 int probing_begin(struct probing *p, struct err *e);
+/*
+ * To be called before that, for several whose keepers are to work side by side: it does not wait for what
+ * probing_begin() waits for.
+ */
+int probing_begin_soon(struct probing *p, struct err *e);
 
 /* To be polled; -1 where there is no budget. */
 int probing_fd(const struct probing *p);

@@ -24,15 +24,33 @@ static uint64_t now_ns(void)
 }
 
 /* A window of which nothing counts, since it was not drawn at random; its probes stay in. */
-static int open_first(struct probing *p, struct uprobe_windowed *done, struct err *e)
+static int ask_first(struct probing *p, struct err *e)
 {
 	struct uprobe_window w = { .end = p->u.parts.end_ns, .by_own = p->u.by_own };
-	int ret;
+	double cost;
+	/* pays for what was attached before, while others were loaded */
+	int ret = probing_account(p, &cost, e);
 
 	/* In full observation waits may begin at any time. */
 	w.begin = p->u.parts.begin_ns ? p->u.parts.end_ns : 0;
 	w.keep_until = now_ns() + KEEP_NS;
-	ret = probing_ask_window(p, &w, e);
+	p->before_first = p->member;
+	if (!ret)
+		ret = probing_ask_window(p, &w, e);
+	p->first_asked = !ret;
+	return ret;
+}
+
+int probing_begin_soon(struct probing *p, struct err *e)
+{
+	return p->state == READY && !p->failed && !p->first_asked ? ask_first(p, e) : 0;
+}
+
+static int open_first(struct probing *p, struct uprobe_windowed *done, struct err *e)
+{
+	int ret = p->first_asked ? 0 : ask_first(p, e);
+
+	p->first_asked = false;
 	if (!ret)
 		ret = uprobes_windowed(&p->uprobes, done, e);
 	if (ret)
@@ -84,13 +102,9 @@ static int look(struct probing *p, struct gauged *g, struct err *e)
 {
 	struct stretch s = { .window = true };
 	struct uprobe_windowed done;
-	struct budget_member before;
-	/* pays for what was attached before, while others were loaded */
-	int ret = probing_account(p, &g->cost, e);
+	const struct budget_member *before = &p->before_first;
+	int ret = open_first(p, &done, e);
 
-	before = p->member;
-	if (!ret)
-		ret = open_first(p, &done, e);
 	if (!ret)
 		ret = probing_account(p, &g->cost, e);
 	if (ret)
@@ -99,8 +113,8 @@ static int look(struct probing *p, struct gauged *g, struct err *e)
 	s.closed = done.closed;
 	done.closed = done.detached = now_ns(); /* hits cost until then, though they do not count */
 	g->ns = probing_exposed_ns(&done);
-	g->hits = p->member.hits - before.hits;
-	g->stepped = p->member.stepped - before.stepped;
+	g->hits = p->member.hits - before->hits;
+	g->stepped = p->member.stepped - before->stepped;
 	return probing_hand_over(p, s, e);
 }
 

@@ -54,6 +54,8 @@ struct probing {
 	 */
 	bool kept;
 	uint64_t kept_work;
+	bool first_asked;		   /* the answer for the first window is not read yet */
+	struct budget_member before_first; /* when it was asked for */
 	bool multi, cut; /* cut: ended early, because this kernel has no windows */
 	bool crowded;	 /* ended early, because putting probes in takes the kernel too long */
 	bool ending;	 /* no new window is planned */

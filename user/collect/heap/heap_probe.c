@@ -422,7 +422,7 @@ int heap_probe_new(struct subject *s, const struct collect_opts *o, bool live,
 	h->ep = -1;
 	h->s = s;
 	h->o = *o;
-	h->entries = calloc(GPB_IMAGES * ALLOC_ENTRIES_MAX, sizeof(*h->entries));
+	h->entries = calloc((live ? GPB_IMAGES : 1) * ALLOC_ENTRIES_MAX, sizeof(*h->entries));
 	if (!h->entries)
 		return err_set(e, -ENOMEM, "no memory");
 	ret = begin_types(h, e);
@@ -430,7 +430,7 @@ int heap_probe_new(struct subject *s, const struct collect_opts *o, bool live,
 		ret = verify_structs(s, LAYOUT_USE_PROBE, e);
 	if (!ret && live)
 		ret = heap_use_open(&h->use, s, e);
-	if (!ret)
+	if (!ret && live)
 		ret = begin_prof(h, e);
 	if (!ret)
 		ret = fill_heap(h, e);
@@ -636,8 +636,10 @@ static int finish_comments(struct heap_probe *h, struct err *e)
 
 int heap_probe_finish(struct heap_probe *h, struct err *e)
 {
-	int ret;
+	int ret = h->prof ? 0 : begin_prof(h, e);
 
+	if (ret)
+		return ret;
 	heap_window_end(&h->window);
 	ret = heap_use_end(&h->use, &h->window, e);
 	if (!ret)

@@ -53,7 +53,10 @@ int heap_probe_open(struct heap_bpf **out, bool multi, uint32_t slots, bool many
 int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *like,
 		     struct price *out, struct pricing **rest, struct err *e);
 
-/* A target of which nothing is probed yet, and its empty profile. @live: follow its objects where that can be done. */
+/*
+ * A target of which nothing is probed yet. @live: its objects are followed where that can be done. Of many that is
+ * not done, their plugins are not probed, and their profiles are made at the end.
+ */
 int heap_probe_new(struct subject *s, const struct collect_opts *o, bool live,
 		   struct heap_probe **out, struct err *e);
 /* Prepares its numbers. obj and feed are set. */

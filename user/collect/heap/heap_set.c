@@ -91,18 +91,26 @@ static int price(void *arg, struct price *out, struct pricing **rest, struct err
 
 /* ---- stretches ---- */
 
-/* Counts are read from its memory. One that has gone tells that itself. */
+/*
+ * The runtime's counts are read from its memory. One that has gone tells that itself. In windows they are read all
+ * the time, so its files stay open.
+ */
 static void wake(struct heap_member *m)
 {
 	if (m->on)
 		target_wake(m->t->subject->target, NULL);
 }
 
-/* In windows counts are read all the time, so its files stay open. */
 static void rest(struct heap_member *m)
 {
 	if (m->on && !m->set->windows)
 		target_rest(m->t->subject->target);
+}
+
+/* Whether all allocations pass the probes is a matter of the file: it is asked of the first target alone. */
+static bool is_watched(const struct heap_member *m)
+{
+	return !m->h->window.unwatched;
 }
 
 /*
@@ -142,7 +150,8 @@ static int turn_one(struct heap_member *m, struct err *e)
 	struct heap_set *s = m->set;
 	int ret;
 
-	wake(m);
+	if (s->windows || is_watched(m))
+		wake(m);
 	m->h->price = s->of->price;
 	if (s->windows)
 		set_rate(&m->h->window);
@@ -174,8 +183,11 @@ static int over(void *arg, const struct stretch *st, struct err *e)
 	int ret;
 
 	for (size_t i = 0; i < s->members.n; i++) {
-		wake(s->members.at[i]);
-		s->members.at[i]->watched = heap_window_before(&s->members.at[i]->h->window, st);
+		struct heap_member *m = s->members.at[i];
+
+		if ((st->weight > 0 && !s->ended_ns) || is_watched(m))
+			wake(m);
+		m->watched = heap_window_before(&m->h->window, st);
 	}
 	ret = s->of->drain(s->of->arg, e);
 	for (size_t i = 0; !ret && i < s->members.n; i++) {
@@ -349,14 +361,24 @@ static int hold(struct heap_set *s, struct err *e)
 	return probing_set(s->probing, s->list->groups, s->list->ngroups, e);
 }
 
-static void begin(struct heap_set *s)
+/* How far they have come: all sets go through each step together, since their helpers work side by side. */
+enum step { HOLD, ASK, BEGIN, STEPS };
+
+static void begin_step(struct heap_set *s, enum step step)
 {
 	struct err why = { "" };
-	int ret = hold(s, &why);
+	int ret = 0;
 
-	free(TAKE(s->list));
-	if (!ret)
+	if (!s || s->failed)
+		return;
+	if (step == HOLD && s->list) {
+		ret = hold(s, &why);
+		free(TAKE(s->list));
+	} else if (step == ASK) {
+		ret = probing_begin_soon(s->probing, &why);
+	} else if (step == BEGIN) {
 		ret = probing_begin(s->probing, &why);
+	}
 	if (ret)
 		fail(s, ret, &why);
 }
@@ -374,6 +396,7 @@ int heap_set_join(struct heap_member *m, struct err *e)
 	if (!at)
 		return err_set(e, -ENOMEM, "no memory for a target");
 	*at = m;
+	m->h->window.unwatched = s->members.n > 1;
 	m->on = true;
 	m->base_ns = clock_ns(m->t->clock);
 	m->h->probing = s->probing;
@@ -384,7 +407,7 @@ int heap_set_join(struct heap_member *m, struct err *e)
 	if (ret)
 		s->members.n--;
 	else if (s->of->begun && !s->probing)
-		begin(s);
+		begin_step(s, HOLD); /* the rest when it is polled */
 	return ret;
 }
 
@@ -407,7 +430,7 @@ void heap_set_leave(struct heap_member *m)
 
 	if (m->done)
 		return;
-	m->done = true;
+	m->done = m->h->window.ending = true;
 	if (m->h->heap.own.ns)
 		heap_window_turn(&m->h->window, false, 0, 0);
 	else if (s->turned && !s->failed)
@@ -426,9 +449,9 @@ void heap_set_leave(struct heap_member *m)
 void heap_sets_begin(struct heap_sets *ss)
 {
 	ss->begun = true;
-	for (size_t i = 0; i < GPB_SETS; i++)
-		if (ss->at[i] && !ss->at[i]->probing && !ss->at[i]->failed)
-			begin(ss->at[i]);
+	for (enum step step = HOLD; step < STEPS; step++)
+		for (size_t i = 0; i < GPB_SETS; i++)
+			begin_step(ss->at[i], step);
 }
 
 void heap_sets_poll(struct heap_sets *ss)
@@ -452,9 +475,11 @@ static void end(struct heap_set *s)
 	for (size_t i = 0; i < s->members.n; i++) {
 		struct heap_member *m = s->members.at[i];
 
+		m->h->window.ending = true;
+		if (!m->h->heap.own.ns)
+			continue;
 		wake(m);
-		if (m->h->heap.own.ns)
-			heap_window_turn(&m->h->window, false, 0, 0);
+		heap_window_turn(&m->h->window, false, 0, 0);
 	}
 	ret = probing_end(s->probing, &why);
 	for (size_t i = 0; i < s->members.n; i++) {

@@ -274,6 +274,8 @@ void heap_window_watch(struct heap_window *w, bool begins)
 	uint64_t began = now_ns();
 
 	w->watch_skew = 0;
+	if (w->unwatched)
+		return;
 	if (begins) {
 		w->watched = true; /* it has done nothing yet */
 		return;
@@ -524,7 +526,7 @@ int heap_window_after(struct heap_window *w, const struct stretch *s, bool watch
 		gauge(w, s, (void *)now);
 		forget(w);
 	}
-	if (s->weight && !s->window)
+	if (s->weight && !s->window && !w->ending)
 		count_from_here(w, watched);
 	if (!s->weight || !s->window)
 		(void)seen_now(w, w->seen_before);
