@@ -535,10 +535,42 @@ static void an_excess_has_its_cause(void **state)
 	budget_leave(&none.s, b, &n);
 }
 
+/* Two targets' CPU time, of which one has gone: its part stays in the sum. */
+static uint64_t several_ns(void *arg)
+{
+	const uint64_t *others = arg;
+
+	return cpu_ns + *others;
+}
+
+/* An account of several targets is filled by all of their CPU time, and is nobody else's. */
+static void several_fill_one(void **state)
+{
+	struct budget_member m = { .full = true }, alone = { .full = true };
+	struct world w = world(50000);
+	uint64_t others = 7000000000ull;
+	struct budget *b, *other;
+
+	(void)state;
+	assert_int_equal(budget_join_all(several_ns, &others, &w.o, &m, &b, NULL), 0);
+	other = join(&w, &alone);
+	assert_ptr_not_equal(b, other);
+	pass_ms(1000, 1);
+	others += 3000000000ull;
+	near(budget_cpu_ns(b), 4000 * MS);
+	near(budget_cpu_ns(other), 1000 * MS);
+	/* 5 % of four CPUs: what would be too much for one. */
+	assert_true(budget_allows(b, &m, 0.09));
+	assert_false(budget_allows(other, &alone, 0.09));
+	budget_leave(NULL, b, &m);
+	budget_leave(&w.s, other, &alone);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_share_one),
+		cmocka_unit_test(several_fill_one),
 		cmocka_unit_test(a_target_that_is_gone_has_none),
 		cmocka_unit_test(a_moment_is_no_habit),
 		cmocka_unit_test(no_bound_is_never_exceeded),
