@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/rhythm.h"
+#include "sampling/rhythm.h"
 
 static void add(struct tally *t, uint64_t pc, size_t group, double n)
 {

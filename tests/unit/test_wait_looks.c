@@ -100,7 +100,7 @@ static void begin(struct wait_window *w, bool looked)
 					       .paced = 1e300 } };
 	wait_window_init(w, not_runtime);
 	w->conf.terms.begin_ns = w->conf.terms.own.ns = WAIT_BEGIN_NS;
-	sums = (struct looks_sums){ .s = &subject, .tally = &w->engine.tally };
+	sums = (struct looks_sums){ .tally = &w->engine.tally };
 	w->engine.looks = looked ? looks : NULL;
 }
 

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "collect/waits/undercount.h"
+#include "sampling/undercount.h"
 #include "collect/waits/wait_window.h"
 #include "mksubject.h"
 

@@ -4,7 +4,7 @@
 
 #include "engine/budget.h"
 #include "engine/probing.h"
-#include "engine/rhythm.h"
+#include "sampling/rhythm.h"
 #include "goprof_abi.h"
 #include "sampling/window_cost.h"
 #include "sampling/window_size.h"

@@ -19,8 +19,8 @@
 
 #include "base/random.h"
 #include "collect/waits/looks_priv.h"
-#include "collect/waits/looks_sums.h"
 #include "collect/waits/parked.h"
+#include "collect/waits/wait_sites.h"
 #include "go/runtime/rtgor.h"
 #include "go/runtime/rtvar.h"
 #include "probe/bpf.h"
@@ -196,6 +196,13 @@ static int looks_init(struct looks *k, struct err *e)
 	return k->fd < 0 ? err_sys(e, "timer") : 0;
 }
 
+static bool left_out(void *arg, const struct gpb_stack *st, uint8_t reason)
+{
+	const struct looks *k = arg;
+
+	return k->c.semas >> (reason & 63) & 1 && !wait_site_asked(k->s, st);
+}
+
 int looks_new(struct subject *s, const struct collect_opts *o, const struct looks_conf *c,
 	      struct looks **out, struct err *e)
 {
@@ -208,9 +215,9 @@ int looks_new(struct subject *s, const struct collect_opts *o, const struct look
 	k->s = s;
 	k->o = *o;
 	k->c = *c;
-	k->sums.s = s;
 	k->sums.tally = c->tally;
-	k->sums.semas = c->semas;
+	k->sums.left_out = left_out;
+	k->sums.arg = k;
 	k->sums.reasons_apart = c->apart;
 	k->sums.begin_ns = c->begin_ns;
 	k->sums.last_ns = (double)c->last_ns;

@@ -27,43 +27,12 @@
 
 #include "goprof_abi.h"
 #include "probe/labels.h"
-#include "profile/profile.h"
-#include "sampling/tally.h"
+#include "sampling/looks_sums.h"
 #include "subject/subject.h"
 
-#define LOOKS_STRATUM_NS 2000000ull
-enum { LOOKS_COUNTS = 3, LOOKS_MAX = 1 << 18 /* goroutines that are looked at */ };
+enum { LOOKS_MAX = 1 << 18 /* goroutines that are looked at */ };
 
 struct looks;
-
-/* What looks say of one entry of the tally. */
-struct looks_estimate {
-	double count, count_variance; /* number of waits that LOOKS_COUNTS looks saw */
-	double beyond;		      /* how many of these outlast a window (looks_conf) */
-	/*
-	 * Total length of all of its waits. The variance from random looks is that of the site,
-	 * and is reported with the first entry of each site.
-	 */
-	double delay_ns, delay_variance;
-	/* Waits that fewer than LOOKS_COUNTS looks saw: their number, and their delay. */
-	double few, few_ns;
-	/*
-	 * The total length of the waits that are counted. Chance selects which of those that last
-	 * about LOOKS_COUNTS looks are among them, so it may be too large by edge_ns.
-	 */
-	double counted_ns, edge_ns;
-	/*
-	 * Waits of the same lengths that too few looks saw, by chance: the waits that are counted
-	 * stand for them, too. Their number, total length, and the variance of that length.
-	 */
-	double missed, missed_ns, missed_variance;
-	double own_variance; /* of it, what is not by chance of looks: additive */
-	/*
-	 * Total length of waits that were there at every look, from the first one on or until the
-	 * last one.
-	 */
-	double unsure_ns;
-};
 
 struct looks_result {
 	uint64_t looks, cpu_ns;
@@ -126,16 +95,9 @@ int looks_poll(struct looks *k, struct err *e);
 
 /* The results. Waits that are there now have not ended. */
 void looks_end(struct looks *k, struct looks_result *out);
-/*
- * Says in a profile's comments how delays were learned; the other parameters are as in
- * looks_conf.
- */
-int looks_comment(const struct looks_result *r, uint64_t begin_ns, uint64_t end_ns, struct prof *p,
-		  struct err *e);
 /* To be called after looks_end(); @entry: its index in the tally. */
 struct looks_estimate looks_of(const struct looks *k, size_t entry);
 /* For what is told of a site, or of all (looks_sums.h). */
-struct looks_sums;
 const struct looks_sums *looks_sums(const struct looks *k);
 
 #endif

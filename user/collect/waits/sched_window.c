@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "collect/waits/looks_sums.h"
+#include "sampling/looks_sums.h"
 
 /* Windows that saw fewer waits, all together, and far less than ran beside them, met nothing. */
 enum { FEW = 10 };

@@ -4,7 +4,7 @@
 #include <bpf/bpf.h>
 #include <sys/epoll.h>
 
-#include "collect/waits/looks_sums.h"
+#include "sampling/looks_sums.h"
 #include "collect/waits/wait_sites.h"
 #include "probe/bpf.h"
 #include "probe/price.h"

@@ -23,7 +23,7 @@
 
 #include "collect/waits/looks.h"
 #include "collect/waits/dilation.h"
-#include "collect/waits/undercount.h"
+#include "sampling/undercount.h"
 #include "engine/probing.h"
 #include "goprof_abi.h"
 #include "probe/feed.h"

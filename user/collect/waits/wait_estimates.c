@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "collect/waits/looks_sums.h"
+#include "sampling/looks_sums.h"
 
 static const double one2 = (double)GPB_COUNT_ONE * GPB_COUNT_ONE;
 

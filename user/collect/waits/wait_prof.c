@@ -48,6 +48,37 @@ int wait_prof_add(struct wait_prof *p, const struct gpb_stack *st, const struct 
 	return ret;
 }
 
+/* How delays were learned. */
+static int comment_looks(const struct looks_result *r, uint64_t begin_ns, uint64_t end_ns,
+			 struct prof *p, struct err *e)
+{
+	int ret = prof_comment(p, e,
+			       "delays: by %llu looks from outside, every %.1f ms, at who waits; "
+			       "how many waits there were: by windows, longer ones by looks",
+			       (unsigned long long)r->looks, r->stratum_ns / 1e6);
+
+	if (!ret && 3 * r->stratum_ns > (double)end_ns)
+		ret = prof_comment(p, e,
+				   "so many goroutines take long to look at: of waits of %.0f to "
+				   "%.0f ms not all are counted",
+				   (double)(end_ns - begin_ns) / 1e6, 2 * r->stratum_ns / 1e6);
+	if (!ret && r->early)
+		ret = prof_comment(p, e,
+				   "early: %llu waits ended that had begun before the window, and "
+				   "are not counted",
+				   (unsigned long long)r->early);
+	if (!ret && r->waiting)
+		ret = prof_comment(p, e,
+				   "waiting: %llu waits had not ended when the window did, and are "
+				   "not counted",
+				   (unsigned long long)r->waiting);
+	if (!ret && r->lost_ns > 0)
+		ret = prof_comment(p, e,
+				   "lost: waits of %.3f ms in all whose stacks could not be read",
+				   r->lost_ns / 1e6);
+	return ret;
+}
+
 int wait_prof_looks(struct wait_prof *p, const struct looks_result *r, const char *no_looks,
 		    const char *calls, uint64_t cut, struct err *e)
 {
@@ -58,7 +89,7 @@ int wait_prof_looks(struct wait_prof *p, const struct looks_result *r, const cha
 				    "delays are as the probes saw them, who slow the target down; "
 				    "waits that outlasted their window are not counted: %s",
 				    no_looks);
-	ret = looks_comment(r, WAIT_BEGIN_NS, WAIT_END_NS, p->prof, e);
+	ret = comment_looks(r, WAIT_BEGIN_NS, WAIT_END_NS, p->prof, e);
 	if (!ret && calls)
 		ret = prof_comment(p->prof, e, "%s", calls);
 	if (!ret && cut)

@@ -14,4 +14,11 @@
  */
 size_t wait_site_depth(struct subject *s, const struct gpb_stack *st);
 
+/*
+ * Was this semaphore asked for by a package, and not by the runtime itself? Go's block profile has the waits of sync
+ * and of poll alone, which enter through functions with names of their own (sync.runtime_Semacquire).
+ * Source: the callers of semacquire1 in runtime/sema.go, Go 1.18 to 1.27.
+ */
+bool wait_site_asked(struct subject *s, const struct gpb_stack *st);
+
 #endif

@@ -1,5 +1,5 @@
 /*
- * user/collect/waits/undercount.h - numbers of long waits: by time or by length, and what windows lack.
+ * user/sampling/undercount.h - numbers of long waits: by time or by length, and what windows lack.
  *
  * A window opens when the process that put the probes in has just had a CPU. Where CPUs are scarce, the target
  * then waits for one, and fewer of its waits begin in the window than at other times. Looks from outside are
@@ -16,10 +16,10 @@
  * are told as above. That number is taken where its error is smaller than that of the times that windows met;
  * otherwise the difference, beyond chance, is part of the stated error.
  */
-#ifndef COLLECT_WAITS_UNDERCOUNT_H
-#define COLLECT_WAITS_UNDERCOUNT_H
+#ifndef SAMPLING_UNDERCOUNT_H
+#define SAMPLING_UNDERCOUNT_H
 
-#include "collect/waits/looks_sums.h"
+#include "sampling/looks_sums.h"
 #include "goprof_abi.h"
 
 struct undercount {

@@ -1,5 +1,5 @@
-/* user/collect/waits/undercount.c - compares the delays of windows with those of looks. */
-#include "collect/waits/undercount.h"
+/* user/sampling/undercount.c - compares the delays of windows with those of looks. */
+#include "sampling/undercount.h"
 #include "goprof_abi.h"
 
 #include <errno.h>

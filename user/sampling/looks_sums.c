@@ -1,6 +1,5 @@
-/* user/collect/waits/looks_sums.c - the sums of looks, and their variances. */
-#include "collect/waits/looks_sums.h"
-#include "profile/profile.h"
+/* user/sampling/looks_sums.c - the sums of looks, and their variances. */
+#include "sampling/looks_sums.h"
 
 enum { SITES_MAX = 1 << 20 };
 /* shorter waits that looks miss are seen as a whole by windows of probes */
@@ -11,34 +10,6 @@ enum { SITES_MAX = 1 << 20 };
 #define EDGE_GAPS 4
 
 /* ---- which waits belong to which site ---- */
-
-static const char *func_at(struct looks_sums *u, uint64_t pc)
-{
-	const char *name = subject_func_name(u->s, pc - 1);
-
-	return name ? name : "";
-}
-
-/*
- * Go's block profile has the waits for semaphores of sync and of poll, which enter through
- * functions with names of their own (sync.runtime_Semacquire), and not those of the runtime.
- * Source: the callers of semacquire1 in runtime/sema.go, Go 1.18 to 1.27.
- */
-static bool is_counted(struct looks_sums *u, const struct gpb_stack *st, uint8_t reason)
-{
-	bool asked = false;
-
-	if (!(u->semas >> (reason & 63) & 1))
-		return true;
-	for (size_t i = 0; i < st->nfirst; i++) {
-		const char *name = func_at(u, st->pc[i]);
-
-		if (asked)
-			return strncmp(name, "runtime.", 8) != 0;
-		asked = !strcmp(name, "runtime.semacquire1");
-	}
-	return true;
-}
 
 /* The first of a site's entries that counts identifies the site. */
 static int site_of(struct looks_sums *u, size_t entry, size_t *out, struct err *e)
@@ -101,7 +72,9 @@ int looks_sums_entry(struct looks_sums *u, const struct gpb_stack *st, uint8_t r
 		ret = site_of(u, entry, &sums->site, e);
 		if (ret)
 			return ret;
-		sums->counted = is_counted(u, st, reason) ? 1 : LOOKS_NOT_COUNTED;
+		sums->counted = !u->left_out || !u->left_out(u->arg, st, reason) ?
+					1 :
+					LOOKS_NOT_COUNTED;
 		sums->apart = u->reasons_apart >> (reason & 63) & 1;
 	}
 	*out = sums->counted == LOOKS_NOT_COUNTED ? LOOKS_NOT_COUNTED : (int32_t)entry;
@@ -304,36 +277,6 @@ struct looks_estimate looks_sums_of(const struct looks_sums *u, size_t entry)
 	if (!out.delay_ns && !out.unsure_ns)
 		out.delay_variance += u->unmet;
 	return out;
-}
-
-int looks_comment(const struct looks_result *r, uint64_t begin_ns, uint64_t end_ns, struct prof *p,
-		  struct err *e)
-{
-	int ret = prof_comment(p, e,
-			       "delays: by %llu looks from outside, every %.1f ms, at who waits; "
-			       "how many waits there were: by windows, longer ones by looks",
-			       (unsigned long long)r->looks, r->stratum_ns / 1e6);
-
-	if (!ret && 3 * r->stratum_ns > (double)end_ns)
-		ret = prof_comment(p, e,
-				   "so many goroutines take long to look at: of waits of %.0f to "
-				   "%.0f ms not all are counted",
-				   (double)(end_ns - begin_ns) / 1e6, 2 * r->stratum_ns / 1e6);
-	if (!ret && r->early)
-		ret = prof_comment(p, e,
-				   "early: %llu waits ended that had begun before the window, and "
-				   "are not counted",
-				   (unsigned long long)r->early);
-	if (!ret && r->waiting)
-		ret = prof_comment(p, e,
-				   "waiting: %llu waits had not ended when the window did, and are "
-				   "not counted",
-				   (unsigned long long)r->waiting);
-	if (!ret && r->lost_ns > 0)
-		ret = prof_comment(p, e,
-				   "lost: waits of %.3f ms in all whose stacks could not be read",
-				   r->lost_ns / 1e6);
-	return ret;
 }
 
 void looks_sums_fini(struct looks_sums *u)

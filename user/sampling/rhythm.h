@@ -1,9 +1,9 @@
 /*
- * user/engine/rhythm.h - how steadily a target does what is probed. It looks at an exact count
+ * user/sampling/rhythm.h - how steadily a target does what is probed. It looks at an exact count
  * of that: the runtime's own number of allocations.
  */
-#ifndef ENGINE_RHYTHM_H
-#define ENGINE_RHYTHM_H
+#ifndef SAMPLING_RHYTHM_H
+#define SAMPLING_RHYTHM_H
 
 #include <stdbool.h>
 #include <stdint.h>

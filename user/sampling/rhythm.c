@@ -1,5 +1,5 @@
-/* user/engine/rhythm.c - moving averages over the last seconds. */
-#include "engine/rhythm.h"
+/* user/sampling/rhythm.c - moving averages over the last seconds. */
+#include "sampling/rhythm.h"
 
 #define MEAN_NS	  10e9
 #define IDLE_NS	  3e9

@@ -1,14 +1,45 @@
 /*
- * user/collect/waits/looks_sums.h - the sums of looks (looks.h), by entry of the tally and by place
+ * user/sampling/looks_sums.h - the sums of looks (collect/waits/looks.h), by entry of the tally and by place
  * in the program.
  */
-#ifndef COLLECT_WAITS_LOOKS_SUMS_H
-#define COLLECT_WAITS_LOOKS_SUMS_H
+#ifndef SAMPLING_LOOKS_SUMS_H
+#define SAMPLING_LOOKS_SUMS_H
 
-#include "collect/waits/looks.h"
 #include "goprof_abi.h"
+#include "sampling/tally.h"
 
+#define LOOKS_STRATUM_NS 2000000ull
+enum { LOOKS_COUNTS = 3 };
 enum { LOOKS_LENGTHS = 24, LOOKS_NOT_COUNTED = -1 };
+
+/* What looks say of one entry of the tally. */
+struct looks_estimate {
+	double count, count_variance; /* number of waits that LOOKS_COUNTS looks saw */
+	double beyond;		      /* how many of these outlast a window (looks_conf) */
+	/*
+	 * Total length of all of its waits. The variance from random looks is that of the site,
+	 * and is reported with the first entry of each site.
+	 */
+	double delay_ns, delay_variance;
+	/* Waits that fewer than LOOKS_COUNTS looks saw: their number, and their delay. */
+	double few, few_ns;
+	/*
+	 * The total length of the waits that are counted. Chance selects which of those that last
+	 * about LOOKS_COUNTS looks are among them, so it may be too large by edge_ns.
+	 */
+	double counted_ns, edge_ns;
+	/*
+	 * Waits of the same lengths that too few looks saw, by chance: the waits that are counted
+	 * stand for them, too. Their number, total length, and the variance of that length.
+	 */
+	double missed, missed_ns, missed_variance;
+	double own_variance; /* of it, what is not by chance of looks: additive */
+	/*
+	 * Total length of waits that were there at every look, from the first one on or until the
+	 * last one.
+	 */
+	double unsure_ns;
+};
 
 struct looks_sum {
 	double count, beyond, ns, unsure_ns;
@@ -33,9 +64,11 @@ struct looks_site {
 
 /* A struct that is zeroed, except for its first six members, is empty. */
 struct looks_sums {
-	struct subject *s; /* borrowed, as the next one */
-	struct tally *tally;
-	uint64_t semas, reasons_apart;
+	struct tally *tally; /* borrowed */
+	/* Is this wait in none of Go's block profiles? NULL: they all count. */
+	bool (*left_out)(void *arg, const struct gpb_stack *st, uint8_t reason);
+	void *arg;
+	uint64_t reasons_apart;
 	const __u64 *begin_ns; /* as in looks_conf, as the next one */
 	double last_ns;
 	VEC(struct looks_sum) at;     /* by entry */
