@@ -147,4 +147,10 @@ __noinline int hash_block(struct gpb_sip *h, const struct hash_block *b, __u32 n
 	return 0;
 }
 
+/* The key of a goroutine in tables of all targets: slot << 48 | g. */
+static __always_inline __u64 goroutine_key(__u32 slot, __u64 g)
+{
+	return ((__u64)slot << 48) | (g & ((1ULL << 48) - 1));
+}
+
 #endif

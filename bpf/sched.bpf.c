@@ -13,10 +13,8 @@
  * semrelease1 in runtime/sema.go; blockevent, mutexevent and blocksampled in runtime/mprof.go; Go
  * 1.18 to 1.27.
  */
-#include "ownclock.bpf.h"
-#include "parked.bpf.h"
 #include "sema.bpf.h"
-#include "uprobe.bpf.h"
+#include "waits.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -43,8 +41,7 @@ struct hit {
 	struct gpb_target *t;
 	struct gpb_sched *c;
 	struct gpb_sched_seen *n;
-	__u64 known_from; /* what began before this time is not known */
-	__u64 switches;	  /* how often the thread had been switched out when it hit */
+	struct moment at;
 	__u32 slot;
 	int regabi;
 	int chance; /* GPB_CHANCE_* of a wait that begins now; all bits when there are no windows */
@@ -52,7 +49,7 @@ struct hit {
 
 static __always_inline int hit_init(struct hit *h, struct pt_regs *ctx, __u64 cookie)
 {
-	__u64 now;
+	__u64 after;
 
 	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
 		return 0;
@@ -62,22 +59,16 @@ static __always_inline int hit_init(struct hit *h, struct pt_regs *ctx, __u64 co
 	h->n = bpf_map_lookup_elem(&seen, &h->slot);
 	if (!h->t || !h->c || !h->n || !h->c->kinds)
 		return 0;
-	spent_hit(&h->n->spent, cookie);
-	if (!is_open(h->slot, GPB_OPEN_END))
+	if (!hit_begins(&h->at, &h->n->spent, h->slot, cookie))
 		return 0;
-	h->switches = switched_out();
-	h->known_from = *(volatile __u64 *)&open_for[h->slot & (GPB_TARGETS - 1)].since;
-	now = bpf_ktime_get_ns();
-	if (h->known_from > now)
-		return 0;
-	count(&h->n->spent.counted, 1);
+	after = h->at.now - h->at.known_from;
 	h->chance = GPB_CHANCE_OWN | GPB_CHANCE_WALL;
 	if (h->c->terms.own.ns &&
 	    !own_time_is_left(&h->n->clock, &h->c->terms.own, h->c->terms.own_share,
-			      h->c->terms.short_ns, h->known_from, now))
+			      h->c->terms.short_ns, h->at.known_from, h->at.now))
 		h->chance = GPB_CHANCE_WALL;
 	if (!is_open(h->slot, GPB_OPEN_BEGIN) ||
-	    (h->c->terms.own.ns && now - h->known_from >= h->c->terms.begin_ns))
+	    (h->c->terms.own.ns && after >= h->c->terms.begin_ns))
 		h->chance = 0;
 	h->regabi = h->t->flags & GPB_TARGET_REGABI;
 	return 1;
@@ -106,7 +97,7 @@ static __always_inline void hit_mark(const struct hit *h, struct gpb_wait *w)
 static __always_inline __u64 hit_undisturbed(const struct hit *h, const struct gpb_wait *w,
 					     __u64 now, __u64 delay)
 {
-	__u64 own = h->n->clock.own, passed = now - h->known_from;
+	__u64 own = h->n->clock.own, passed = now - h->at.known_from;
 
 	if (!h->c->terms.own.ns || delay >= GPB_LONG_NS)
 		return delay;
@@ -125,19 +116,9 @@ static __always_inline int hit_counts(const struct hit *h, const struct gpb_wait
 	return w->chance & (*length ? GPB_CHANCE_WALL : GPB_CHANCE_OWN);
 }
 
-/* Accounts for the time that a sample took beyond an ordinary hit. */
-static __always_inline void hit_sampled(const struct hit *h, __u64 began)
-{
-	__u64 now = bpf_ktime_get_ns();
-
-	spent_walk(&h->n->spent,
-		   walk_took(&h->n->spent, now - began, switched_out() != h->switches));
-	clock_pass(&h->n->clock, now);
-}
-
 static __always_inline struct gpb_wait *wait_make(__u32 slot, __u64 g)
 {
-	__u64 key = ((__u64)slot << 48) | (g & ((1ULL << 48) - 1));
+	__u64 key = goroutine_key(slot, g);
 	struct gpb_wait *w = bpf_map_lookup_elem(&waits, &key), none = {};
 
 	if (w)
@@ -291,16 +272,16 @@ static __noinline int at_dequeue(struct pt_regs *ctx, struct hit *h)
 	if (!(h->c->kinds & (1 << GPB_WAIT_MUTEX)))
 		return 0;
 	head = sema_head(h->c, go_arg(ctx, 0, h->regabi), go_arg(ctx, 1, h->regabi));
-	if (!head || !queue_look(h->slot, h->c, head, h->known_from, &q))
+	if (!head || !queue_look(h->slot, h->c, head, h->at.known_from, &q))
 		return 0;
-	if (!q.first || q.first->asked < h->known_from ||
+	if (!q.first || q.first->asked < h->at.known_from ||
 	    !hit_counts(h, q.first, bpf_ktime_get_ns() - q.first->asked, &length)) {
 		queue_charge(&q, bpf_ktime_get_ns());
 		return 0;
 	}
 	began = bpf_ktime_get_ns();
 	if (contention(ctx, h, &q, length))
-		hit_sampled(h, began);
+		hit_sampled(&h->at, &h->n->spent, &h->n->clock, began);
 	return 0;
 }
 
@@ -351,7 +332,7 @@ static __noinline int at_park(struct pt_regs *ctx, struct hit *h)
 		return 0;
 	if (sema) {
 		since = sema_since(w, h->c->sema_reasons, since);
-		if (w->asked < h->known_from || !w->chance)
+		if (w->asked < h->at.known_from || !w->chance)
 			since = 0;
 	} else {
 		w->again = 0;
@@ -390,7 +371,7 @@ static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb
 	if (own < delay)
 		weight.delay = weight.delay * own / delay;
 	sample_parked(h, g, GPB_WAIT_BLOCK, w->reason, &weight, length);
-	hit_sampled(h, now);
+	hit_sampled(&h->at, &h->n->spent, &h->n->clock, now);
 }
 
 /* Did it park before we watched, for a reason that we count? */
@@ -409,7 +390,7 @@ static __noinline int at_ready(struct pt_regs *ctx, struct hit *h)
 
 	g = go_arg(ctx, 0, h->regabi);
 	w = wait_of(h->slot, g);
-	if (!w || (w->since && w->since < h->known_from)) {
+	if (!w || (w->since && w->since < h->at.known_from)) {
 		if (w)
 			w->since = 0;
 		ended_early(h, g);

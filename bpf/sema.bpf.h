@@ -16,7 +16,7 @@
 #define LIFO_CHAIN  16 /* goroutines that went to the head of a queue one after the other */
 
 #ifndef GPB_HOST
-/* slot << 48 | g -> where that goroutine stands. */
+/* goroutine_key() -> where that goroutine stands. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, GPB_WAITS);
@@ -27,7 +27,7 @@ struct {
 
 static __always_inline struct gpb_wait *wait_of(__u32 slot, __u64 g)
 {
-	__u64 key = ((__u64)slot << 48) | (g & ((1ULL << 48) - 1));
+	__u64 key = goroutine_key(slot, g);
 
 	return bpf_map_lookup_elem(&waits, &key);
 }

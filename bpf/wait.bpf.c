@@ -17,10 +17,8 @@
  * A profile-guided build copies casgstatus into some of its callers. These are then probed
  * themselves (user/go/sites/waitsite.h), and the function tells which status is set.
  */
-#include "ownclock.bpf.h"
-#include "parked.bpf.h"
 #include "standing.bpf.h"
-#include "uprobe.bpf.h"
+#include "waits.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -36,7 +34,7 @@ struct {
 	__type(value, struct gpb_waiting_seen);
 } seen SEC(".maps");
 
-/* slot << 48 | g -> where that goroutine stands. */
+/* goroutine_key() -> where that goroutine stands. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, GPB_WAITS);
@@ -180,9 +178,8 @@ struct hit {
 	struct gpb_target *t;
 	struct gpb_waiting *cfg;
 	struct gpb_waiting_seen *n;
-	__u64 known_from; /* what began before this time is not known */
-	__u64 switches;	  /* how often the thread had been switched out when it hit */
-	int chance;	  /* GPB_CHANCE_* of what begins now; all bits when there are no windows */
+	struct moment at;
+	int chance; /* GPB_CHANCE_* of what begins now; all bits when there are no windows */
 	int windows;
 };
 
@@ -192,7 +189,6 @@ static __always_inline void sample(struct pt_regs *ctx, const struct hit *h, con
 {
 	struct scratch *sc;
 	struct gpb_stack *s;
-	__u64 now;
 
 	if (!same_program(h->t))
 		return;
@@ -215,10 +211,7 @@ static __always_inline void sample(struct pt_regs *ctx, const struct hit *h, con
 	sample_identity(sc, h->t, c->g);
 	sample_send(sc);
 	scratch_release(sc);
-	now = bpf_ktime_get_ns();
-	spent_walk(&h->n->spent,
-		   walk_took(&h->n->spent, now - c->now, switched_out() != h->switches));
-	clock_pass(&h->n->clock, now);
+	hit_sampled(&h->at, &h->n->spent, &h->n->clock, c->now);
 }
 
 /* In windows: is the wait that ends now paced by a clock, or by the outside world? */
@@ -269,7 +262,7 @@ static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, cons
 static __always_inline void met(struct pt_regs *ctx, const struct hit *h, const struct change *c,
 				__u64 key)
 {
-	int is_long = h->windows && c->now - h->known_from >= GPB_LONG_NS;
+	int is_long = h->windows && c->now - h->at.known_from >= GPB_LONG_NS;
 	int call = is_long && c->old == GPB_G_SYSCALL;
 	struct gpb_standing at = standing_first(c), was = at;
 	struct weight once = { GPB_COUNT_ONE, 0 };
@@ -300,14 +293,14 @@ static __always_inline void unseen(const struct hit *h, enum standing_end end)
 }
 
 /* The own time begins to run when waits may begin. */
-static __always_inline int chance_in_window(const struct hit *h, __u64 now)
+static __always_inline int chance_in_window(const struct hit *h)
 {
-	__u64 after = now - h->known_from, from = h->known_from;
+	__u64 after = h->at.now - h->at.known_from, from = h->at.known_from;
 	int left;
 
 	from += after >= GPB_LONG_NS ? GPB_LONG_NS : 0;
 	left = own_time_is_left(&h->n->clock, &h->cfg->terms.own, h->cfg->terms.own_share,
-				h->cfg->terms.short_ns, from, now);
+				h->cfg->terms.short_ns, from, h->at.now);
 	if (!may_begin(after, h->cfg->terms.begin_ns))
 		return 0;
 	return left ? GPB_CHANCE_OWN | GPB_CHANCE_WALL : GPB_CHANCE_WALL;
@@ -315,26 +308,17 @@ static __always_inline int chance_in_window(const struct hit *h, __u64 now)
 
 static __always_inline int hit_init(struct hit *h, __u32 slot, __u64 cookie)
 {
-	__u64 now;
-
 	h->t = bpf_map_lookup_elem(&targets, &slot);
 	h->cfg = bpf_map_lookup_elem(&waitings, &slot);
 	h->n = bpf_map_lookup_elem(&seen, &slot);
 	if (!h->t || !h->cfg || !h->n || !h->cfg->rate)
 		return 0;
-	spent_hit(&h->n->spent, cookie);
-	if (!is_open(slot, GPB_OPEN_END))
+	if (!hit_begins(&h->at, &h->n->spent, slot, cookie))
 		return 0;
-	h->switches = switched_out();
-	h->known_from = *(volatile __u64 *)&open_for[slot & (GPB_TARGETS - 1)].since;
-	now = bpf_ktime_get_ns();
-	if (h->known_from > now)
-		return 0;
-	count(&h->n->spent.counted, 1);
 	h->windows = h->cfg->terms.own.ns != 0;
 	h->chance = is_open(slot, GPB_OPEN_BEGIN) ? GPB_CHANCE_OWN | GPB_CHANCE_WALL : 0;
 	if (h->windows)
-		h->chance &= chance_in_window(h, now);
+		h->chance &= chance_in_window(h);
 	return 1;
 }
 
@@ -367,7 +351,7 @@ int wait_status(struct pt_regs *ctx)
 		return 0;
 	if (!hit_init(&h, c.slot, cookie) || !change_init(&c, ctx, cookie, h.t))
 		return 0;
-	key = ((__u64)c.slot << 48) | (c.g & ((1ULL << 48) - 1));
+	key = goroutine_key(c.slot, c.g);
 	if (c.new == GPB_G_DEAD || c.new == GPB_G_DEADEXTRA) {
 		bpf_map_delete_elem(&standings, &key);
 		return 0;
@@ -376,7 +360,7 @@ int wait_status(struct pt_regs *ctx)
 	if (c.new > GPB_G_WAITING || c.old == GPB_G_COPYSTACK)
 		return 0;
 	at = bpf_map_lookup_elem(&standings, &key);
-	if (!at || at->since < h.known_from) {
+	if (!at || at->since < h.at.known_from) {
 		count_run(&h, &c, cookie, 0);
 		met(ctx, &h, &c, key);
 		return 0;

@@ -1,0 +1,42 @@
+/* bpf/waits.bpf.h - what the programs of block, mutex and wait profiles share: how a hit begins, and what a sample took. */
+#ifndef BPF_WAITS_BPF_H
+#define BPF_WAITS_BPF_H
+
+#include "ownclock.bpf.h"
+#include "parked.bpf.h"
+#include "uprobe.bpf.h"
+
+/* When a hit happens. */
+struct moment {
+	__u64 now;
+	__u64 known_from; /* what began before this time is not known */
+	__u64 switches;	  /* how often the thread had been switched out */
+};
+
+/* Accounts for a hit. 0 when nothing is observed now. */
+static __always_inline int hit_begins(struct moment *m, struct gpb_spent *spent, __u32 slot,
+				      __u64 cookie)
+{
+	spent_hit(spent, cookie);
+	if (!is_open(slot, GPB_OPEN_END))
+		return 0;
+	m->switches = switched_out();
+	m->known_from = *(volatile __u64 *)&open_for[slot & (GPB_TARGETS - 1)].since;
+	m->now = bpf_ktime_get_ns();
+	if (m->known_from > m->now)
+		return 0;
+	count(&spent->counted, 1);
+	return 1;
+}
+
+/* Accounts for the time since @began that a sample took beyond an ordinary hit. */
+static __always_inline void hit_sampled(const struct moment *m, struct gpb_spent *spent,
+					struct gpb_wait_clock *clock, __u64 began)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	spent_walk(spent, walk_took(spent, now - began, switched_out() != m->switches));
+	clock_pass(clock, now);
+}
+
+#endif
