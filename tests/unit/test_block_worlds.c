@@ -241,7 +241,7 @@ static struct tolds run(void (*make_it)(void))
 	struct wait_counts sum = {};
 	struct subject s = subject;
 	struct sched_window w = {
-		.engine = { .s = &s, .slow = { .s = &s, .open_again = { .at = UINT64_MAX } } }
+		.engine = { .s = &s, .counter = { .s = &s, .open_again = { .at = UINT64_MAX } } }
 	};
 	struct tolds out = {};
 

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#include "collect/waits/dilation.h"
+#include "collect/waits/run_counter.h"
 
 /* The runtime's count; found: its counters can be found; alive: it can be read. */
 static struct {
@@ -51,74 +51,76 @@ void rtcounters_free(struct rtcounters *c)
 static struct target target = { .pid = -1 };
 static struct subject subject = { .target = &target };
 
-static struct dilation begun(void)
+static struct run_counter begun(void)
 {
 	runtime.count = 1000;
 	runtime.found = runtime.alive = true;
 	runtime.opens = 0;
-	return (struct dilation){ .s = &subject };
+	return (struct run_counter){ .s = &subject };
 }
 
 /* What happens while probes are taken out and a price is measured belongs to windows. */
 static void windows_begin_where_full_observation_ended(void **state)
 {
-	struct dilation w = begun();
+	struct run_counter r = begun();
+	struct dilation w = {};
 
 	(void)state;
-	dilation_mark(&w);
+	run_counter_mark(&r);
 	runtime.count += 300;
-	dilation_begin(&w, 500);
+	run_counter_begin(&r);
 	runtime.count += 50;
-	dilation_end(&w);
+	run_counter_end(&r, &w);
 	assert_true(w.switches == 350);
 	/* Where nothing was observed in full, they begin now. */
 	runtime.count += 1000;
-	dilation_begin(&w, 500);
+	run_counter_begin(&r);
 	runtime.count += 25;
-	dilation_end(&w);
+	run_counter_end(&r, &w);
 	assert_true(w.switches == 375);
-	dilation_fini(&w);
+	run_counter_fini(&r);
 }
 
 static void an_exit_leaves_what_was_read_last(void **state)
 {
-	const struct gpb_wait_clock clock = {};
-	struct dilation w = begun();
+	struct run_counter r = begun();
+	struct dilation w = {};
 
 	(void)state;
-	dilation_begin(&w, 500);
+	run_counter_begin(&r);
 	runtime.count += 4000;
-	dilation_learn(&w, &clock, &(struct stretch){ .window = true }, 1, 1);
+	run_counter_read(&r, &w);
 	runtime.count += 10;
 	runtime.alive = false;
-	dilation_end(&w);
+	run_counter_end(&r, &w);
 	assert_true(w.switches == 4000);
-	dilation_fini(&w);
+	run_counter_fini(&r);
 }
 
 /* A process that has just begun has no counters; one that never has any is not asked for ever. */
 static void counters_are_looked_for_again(void **state)
 {
-	struct dilation w = begun();
+	struct run_counter r = begun();
+	struct dilation w = {};
 
 	(void)state;
 	runtime.found = false;
-	dilation_mark(&w);
+	run_counter_mark(&r);
 	runtime.found = true;
-	dilation_begin(&w, 500);
+	run_counter_begin(&r);
 	runtime.count += 7;
-	dilation_end(&w);
+	run_counter_end(&r, &w);
 	assert_true(w.switches == 7);
-	dilation_fini(&w);
-	w = begun();
+	run_counter_fini(&r);
+	r = begun();
 	runtime.found = false;
 	for (int i = 0; i < 1000; i++)
-		dilation_mark(&w);
+		run_counter_mark(&r);
 	assert_in_range(runtime.opens, 2, 20);
-	dilation_begin(&w, 500);
-	dilation_end(&w);
+	run_counter_begin(&r);
+	run_counter_end(&r, &w);
 	assert_true(w.switches < 0);
-	dilation_fini(&w);
+	run_counter_fini(&r);
 }
 
 /*
@@ -131,15 +133,14 @@ static void full_observation_tells_nothing_of_windows(void **state)
 	const struct gpb_wait_clock window = { .shorts = 12000,
 					       .short_ns = 7200000,
 					       .parks = full.parks + 6000 };
-	struct dilation w = begun();
+	struct dilation w = {};
 
 	(void)state;
 	dilation_skip(&w, &full);
 	dilation_begin(&w, 500);
-	dilation_learn(&w, &window, &(struct stretch){ .window = true }, 1, 1);
+	dilation_learn(&w, &window, 0, 0, 1, 1);
 	/* 600 ns from hit to hit, of which 500 are ours. */
 	assert_true(w.now > 5.9 && w.now < 6.1);
-	dilation_fini(&w);
 }
 
 int main(void)

@@ -48,8 +48,8 @@ static struct told tell(struct wait_window *w, const struct looks_sums *u, doubl
 static struct told run(const struct world *in)
 {
 	struct wait_window w = { .engine = { .s = &subject,
-					     .slow = { .s = &subject,
-						       .open_again = { .at = UINT64_MAX } } } };
+					     .counter = { .s = &subject,
+							  .open_again = { .at = UINT64_MAX } } } };
 	struct looks_sums u = { .tally = &w.engine.tally };
 	struct wait any = { .end = MS };
 	struct gpb_stack st = stack_of(&any, 0);
@@ -269,8 +269,8 @@ static void no_wait_counts_twice(void **state)
 static void short_ones_do_not_lack(void **state)
 {
 	struct wait_window w = { .engine = { .s = &subject,
-					     .slow = { .s = &subject,
-						       .open_again = { .at = UINT64_MAX } } } };
+					     .counter = { .s = &subject,
+							  .open_again = { .at = UINT64_MAX } } } };
 	struct looks_sums u = { .tally = &w.engine.tally };
 	const struct wait brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&brief, GPB_WAIT_LONG), seen = stack_of(&brief, 0);
@@ -300,8 +300,8 @@ static void short_ones_do_not_lack(void **state)
 static void what_follows_is_scaled_as_well(void **state)
 {
 	struct wait_window w = { .engine = { .s = &subject,
-					     .slow = { .s = &subject,
-						       .open_again = { .at = UINT64_MAX } } } };
+					     .counter = { .s = &subject,
+							  .open_again = { .at = UINT64_MAX } } } };
 	struct looks_sums u = { .tally = &w.engine.tally };
 	const struct wait two = { .end = 2 * MS }, brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&two, GPB_WAIT_LONG),

@@ -323,7 +323,7 @@ static struct told told_by_length(bool longer, double *truth, double *calls)
 	static struct target target = { .pid = 1 };
 	struct subject s = subject;
 	struct wait_window w = {
-		.engine = { .s = &s, .slow = { .s = &s, .open_again = { .at = UINT64_MAX } } }
+		.engine = { .s = &s, .counter = { .s = &s, .open_again = { .at = UINT64_MAX } } }
 	};
 	struct told out = {};
 

@@ -95,8 +95,8 @@ static struct gpb_stack lasts(double ns)
 static void begin(struct wait_window *w, bool looked)
 {
 	*w = (struct wait_window){ .engine = { .s = &subject,
-					       .slow = { .s = &subject,
-							 .open_again = { .at = UINT64_MAX } },
+					       .counter = { .s = &subject,
+							    .open_again = { .at = UINT64_MAX } },
 					       .paced = 1e300 } };
 	wait_window_init(w, not_runtime);
 	w->conf.terms.begin_ns = w->conf.terms.own.ns = WAIT_BEGIN_NS;

@@ -184,7 +184,7 @@ static struct told run(const struct world *is)
 	const double one = GPB_COUNT_ONE;
 	struct subject s = subject;
 	struct wait_window w = {
-		.engine = { .s = &s, .slow = { .s = &s, .open_again = { .at = UINT64_MAX } } }
+		.engine = { .s = &s, .counter = { .s = &s, .open_again = { .at = UINT64_MAX } } }
 	};
 	struct counted c = { .left = 8 * random_part(&seed) };
 	struct told out = {};

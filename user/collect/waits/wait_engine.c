@@ -219,10 +219,12 @@ static int turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t
 	bool were = w->terms->own.ns > 0;
 	int ret = 0;
 
-	if (windows && !were)
+	if (windows && !were) {
 		dilation_begin(&w->slow, hit_ns);
-	else if (were && !windows)
-		dilation_end(&w->slow);
+		run_counter_begin(&w->counter);
+	} else if (were && !windows) {
+		run_counter_end(&w->counter, &w->slow);
+	}
 	w->kind->rates(w->arg, windows, !windows && !w->rates_used && w->o.budget_ppm);
 	w->rates_used = true;
 	w->full = !windows;
@@ -273,7 +275,9 @@ void wait_engine_close(struct wait_engine *w, const struct stretch *s,
 	double runs;
 	struct tally_window tw = { .n = &runs, .inverse = by_length, .arg = w };
 
-	dilation_learn(&w->slow, &now->clock, s, sum.begin_ns, sum.runs / (double)w->terms->own.ns);
+	run_counter_read(&w->counter, &w->slow);
+	dilation_learn(&w->slow, &now->clock, s->asked, s->opened, sum.begin_ns,
+		       sum.runs / (double)w->terms->own.ns);
 	/* Each CPU's part was only as long as its own time. */
 	w->own = sum.own_ns = dilation_own(&w->slow, sum.runs, (double)w->terms->own.ns);
 	w->length = (double)(s->closed - s->opened);
@@ -330,7 +334,7 @@ static int over(void *arg, const struct stretch *s, struct err *e)
 
 	/* This comes first, because the runtime goes on counting. */
 	if (s->weight && !s->window)
-		dilation_mark(&w->slow);
+		run_counter_mark(&w->counter);
 	ret = feed_poll(&w->feed, e);
 	if (!ret)
 		ret = bpf_take_stacks(bpf_map__fd(w->object.stacks), w->object.rounds, take_stack,
@@ -391,7 +395,7 @@ int wait_engine_open(struct wait_engine *w, const char *what, struct err *e)
 	int ret = feed_open(&w->feed, w->s, w->object.ring, w->object.rules, w->kind->add, w->arg,
 			    e);
 
-	w->slow.s = w->s;
+	w->counter.s = w->s;
 	if (!ret)
 		ret = wait_engine_target(w, e);
 	if (!ret)
@@ -415,7 +419,7 @@ int wait_engine_poll(struct wait_engine *w, struct err *e)
 		ret = probing_poll(w->probing, e);
 	if (ret)
 		return ret;
-	dilation_poll(&w->slow);
+	run_counter_poll(&w->counter, &w->slow);
 	return w->looks ? looks_poll(w->looks, e) : 0;
 }
 
@@ -423,7 +427,7 @@ int wait_engine_stop(struct wait_engine *w, struct err *e)
 {
 	w->ended = true;
 	if (w->terms->own.ns)
-		dilation_end(&w->slow);
+		run_counter_end(&w->counter, &w->slow);
 	if (w->looks)
 		looks_stop(w->looks);
 	return probing_end(w->probing, e);
@@ -452,7 +456,7 @@ void wait_engine_fini(struct wait_engine *w)
 	probing_free(w->probing);
 	looks_free(w->looks);
 	undercounts_fini(&w->under);
-	dilation_fini(&w->slow);
+	run_counter_fini(&w->counter);
 	tally_fini(&w->tally);
 	feed_fini(&w->feed);
 	if (w->ep >= 0)

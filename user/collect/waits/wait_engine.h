@@ -22,7 +22,8 @@
 #define COLLECT_WAITS_WAIT_ENGINE_H
 
 #include "collect/waits/looks.h"
-#include "collect/waits/dilation.h"
+#include "collect/waits/run_counter.h"
+#include "sampling/dilation.h"
 #include "sampling/undercount.h"
 #include "engine/probing.h"
 #include "goprof_abi.h"
@@ -147,6 +148,7 @@ struct wait_engine {
 	struct looks_result result; /* set at the end, as the next one */
 	struct undercounts under;   /* if there were looks */
 	struct dilation slow;
+	struct run_counter counter; /* of what it compares windows with */
 	double own,
 		length; /* ns: of the last window the target's own time, and from open to closed */
 	struct wait_counts last; /* at the end of the last stretch */

@@ -1,12 +1,10 @@
 /*
- * user/collect/waits/dilation.c - compares the clocks of windows with the runtime's count and the
+ * user/sampling/dilation.c - compares the clocks of windows with the runtime's count and the
  * target's clock.
  */
-#include "collect/waits/dilation.h"
-#include "goprof_abi.h"
+#include "sampling/dilation.h"
 
 #include <math.h>
-#include <time.h>
 
 #define MEMORY	   0.95 /* weight of the past, from window to window */
 #define SLOW_FIRST 8.0
@@ -26,111 +24,17 @@
 /* Runs that no window met are worth telling from this part of all runs on. */
 #define MANY 0.01
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
-/* The runtime's count of switches now; 0: not known. A process that has just begun may not have the counters yet. */
-static uint64_t switches_now(struct dilation *w)
-{
-	struct subject *s = w->s;
-	uint64_t now;
-	int ret = -ENOTSUP;
-
-	if (!w->counters && again_due(&w->open_again, now_ns()))
-		rtcounters_open(s->bin, &s->layout, s->target->mem, s->bias, &w->counters, NULL);
-	else if (!w->counters)
-		return 0;
-	if (w->counters)
-		ret = rtcounters_switches(w->counters, &now, NULL);
-	if (ret == -ENOTSUP) {
-		rtcounters_free(w->counters);
-		w->counters = NULL;
-		again_later(&w->open_again, now_ns());
-	}
-	if (ret)
-		return 0;
-	w->switches_last = now;
-	return now;
-}
-
-static double clock_now(clockid_t clock)
-{
-	struct timespec ts;
-
-	if (clock_gettime(clock, &ts))
-		return 0;
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
-/* CPU time of the target since the last call. */
-static double busy_since(struct dilation *w)
-{
-	double cpu = 0, busy = 0;
-	clockid_t clock;
-
-	if (!clock_getcpuclockid(w->s->target->pid, &clock))
-		cpu = clock_now(clock);
-	if (w->cpu_before > 0 && cpu > w->cpu_before)
-		busy = cpu - w->cpu_before;
-	w->cpu_before = cpu;
-	return busy;
-}
-
 void dilation_step(struct dilation *w, const struct dilation_step *s)
 {
 	run_rates_step(&w->rates, s->runs, s->ns);
 	w->steps[w->nsteps++ % DILATION_STEPS] = *s;
 }
 
-/* Ends a step, if it has lasted for long enough, and begins the next one. */
-static void step(struct dilation *w, double least_ns)
-{
-	double now = clock_now(CLOCK_MONOTONIC), busy;
-	uint64_t count;
-
-	if (now - w->step_began < least_ns)
-		return;
-	count = switches_now(w);
-	if (!count) /* the step goes on */
-		return;
-	busy = busy_since(w);
-	if (w->step_count && count >= w->step_count)
-		dilation_step(w, &(struct dilation_step){ .end = now,
-							  .ns = now - w->step_began,
-							  .runs = (double)(count - w->step_count),
-							  .busy_ns = busy });
-	w->step_count = count;
-	w->step_began = now;
-}
-
-void dilation_mark(struct dilation *w)
-{
-	w->switches_marked = switches_now(w);
-}
-
 void dilation_begin(struct dilation *w, double hit_ns)
 {
-	uint64_t now = switches_now(w);
-
 	w->hit_ns = hit_ns;
 	w->now = SLOW_FIRST;
-	w->switches_first = w->switches_marked ? w->switches_marked : now;
-	w->switches_marked = 0;
-	w->step_count = now;
 	w->nsteps = 0; /* of another time */
-	w->step_began = clock_now(CLOCK_MONOTONIC);
-	busy_since(w);
-}
-
-void dilation_poll(struct dilation *w)
-{
-	if (w->step_count) /* there are windows, and the count is known */
-		step(w, RUN_STEP_NS);
 }
 
 /* The last one that ended before @when; NULL: it is not known. */
@@ -146,11 +50,11 @@ static const struct dilation_step *step_before(const struct dilation *w, uint64_
 }
 
 /* The paces of the time of a window, by the runtime's count. */
-static struct dilation_at paces_at(const struct dilation *w, const struct stretch *s,
+static struct dilation_at paces_at(const struct dilation *w, uint64_t asked, uint64_t opened,
 				   double begin_ns)
 {
-	const struct dilation_step *before = step_before(w, s->asked);
-	double from = (double)s->opened, to = from + begin_ns;
+	const struct dilation_step *before = step_before(w, asked);
+	double from = (double)opened, to = from + begin_ns;
 	struct dilation_at at = { .beside = before && before->ns > 0 ? before->runs / before->ns :
 								       -1 };
 
@@ -199,21 +103,6 @@ double dilation_pace(const struct dilation *w, double seen)
 	if (run_rates_beyond(at->most, pace))
 		pace = at->most;
 	return at->faster && run_rates_beyond(seen, pace) ? seen : pace;
-}
-
-void dilation_end(struct dilation *w)
-{
-	uint64_t now = switches_now(w);
-
-	/* The target has exited: the few ms since the last reading are not included. */
-	if (!now)
-		now = w->switches_last;
-	step(w, 0);
-	w->step_count = 0;
-	if (!now || now < w->switches_first || !w->switches_first)
-		w->switches = -1;
-	else if (w->switches >= 0)
-		w->switches += (double)(now - w->switches_first);
 }
 
 /*
@@ -296,20 +185,18 @@ static void learn_pace(struct dilation *w, const struct gpb_wait_clock *n, uint6
 		w->dense = w->at.beside;
 }
 
-void dilation_learn(struct dilation *w, const struct gpb_wait_clock *sum, const struct stretch *s,
-		    double begin_ns, double seen)
+void dilation_learn(struct dilation *w, const struct gpb_wait_clock *sum, uint64_t asked,
+		    uint64_t opened, double begin_ns, double seen)
 {
 	const struct gpb_wait_clock n = since(sum, &w->clock);
 
-	switches_now(w); /* it may be the last reading before the target exits */
-	dilation_poll(w);
 	w->clock = *sum;
 	remember(&w->shorts, (double)n.shorts);
 	remember(&w->short_ns, (double)n.short_ns);
 	remember(&w->longs, (double)n.longs);
-	w->at = paces_at(w, s, begin_ns);
+	w->at = paces_at(w, asked, opened, begin_ns);
 	w->at.over = over(w, seen);
-	learn_pace(w, &n, s->asked);
+	learn_pace(w, &n, asked);
 	w->now = dilation(w);
 	w->sum += w->now;
 }
@@ -386,9 +273,4 @@ double dilation_unsure(const struct dilation *w, const struct tally_estimate *wi
 	double faster = misfit(w, windows, lack) ? u.faster : 0;
 
 	return faster + u.unsure + few_unmet(w);
-}
-
-void dilation_fini(struct dilation *w)
-{
-	rtcounters_free(w->counters);
 }

@@ -1,20 +1,16 @@
 /*
- * user/collect/waits/dilation.h - the overhead dilation: how much slower probes make a target while
+ * user/sampling/dilation.h - the overhead dilation: how much slower probes make a target while
  * they are in it, and how much of a window is the target's own time.
  *
  * It is estimated from how short the times between two hits are (struct gpb_wait_clock) and,
  * where it is known, from the runtime's own count of how often goroutines began to run.
  */
-#ifndef COLLECT_WAITS_DILATION_H
-#define COLLECT_WAITS_DILATION_H
+#ifndef SAMPLING_DILATION_H
+#define SAMPLING_DILATION_H
 
-#include "base/again.h"
-#include "engine/probing.h"
-#include "go/runtime/rtcounters.h"
 #include "goprof_abi.h"
 #include "sampling/run_rates.h"
 #include "sampling/tally.h"
-#include "subject/subject.h"
 
 /* By the runtime's count and the target's clock: runs and CPU time in some milliseconds that ended at @end. */
 struct dilation_step {
@@ -35,19 +31,13 @@ struct dilation_at {
 	bool known, dense, faster, over; /* known: least and most are */
 };
 
-/* A struct that is zeroed, except for its first member, is a new one. */
+/* A struct that is zeroed is a new one. */
 struct dilation {
-	struct subject *s; /* borrowed */
-	double now, sum;   /* how many times slower lately; the sum of that over windows */
-	double hit_ns;	   /* ns that a hit takes, as measured */
+	double now, sum; /* how many times slower lately; the sum of that over windows */
+	double hit_ns;	 /* ns that a hit takes, as measured */
 	/* the runtime's count, over the time in which there were windows; < 0: not known */
 	double switches;
 
-	struct rtcounters *counters;
-	struct again open_again; /* when they are searched for again */
-	uint64_t switches_last;	 /* the count at the last time that it was read; 0: it never was */
-	/* The count where the time begins that windows stand for, and where full observation has just ended. */
-	uint64_t switches_first, switches_marked;
 	struct gpb_wait_clock clock; /* sums over all windows, at the last look */
 	/* Of late: the times between two hits that follow closely; longs: how many do not. */
 	double shorts, short_ns, longs;
@@ -56,35 +46,27 @@ struct dilation {
 	 * take at the pace beside the window.
 	 */
 	double taken_ns, own_ns;
-	double cpu_before;     /* ns: the target's clock */
 	struct dilation_at at; /* of the window that was learned last */
 	double dense;	       /* .beside of the last dense one; 0: there was none */
 
 	struct run_rates rates; /* of the runtime's count, and of what windows saw of it */
-	uint64_t step_count;	/* the count when the present step began; 0: not known */
-	double step_began;	/* CLOCK_MONOTONIC, ns */
 	/* The last ones, from the oldest at nsteps % DILATION_STEPS on; nsteps: of all. */
 	struct dilation_step steps[DILATION_STEPS];
 	uint64_t nsteps;
 };
 
-/* Full observation ends here, at the first moment after it: what is counted from now on belongs to windows. */
-void dilation_mark(struct dilation *w);
-/* Windows begin, and a hit costs @hit_ns; or there are no more windows. */
+/* Windows begin, and a hit costs @hit_ns. */
 void dilation_begin(struct dilation *w, double hit_ns);
-void dilation_end(struct dilation *w);
-/* To be called often while there are windows: looks at the runtime's count from time to time. */
-void dilation_poll(struct dilation *w);
+/* The runtime's count and the target's clock, in the next step of them. */
+void dilation_step(struct dilation *w, const struct dilation_step *s);
 /* Passes over what the clocks of all CPUs counted where there was no window. */
 void dilation_skip(struct dilation *w, const struct gpb_wait_clock *sum);
 /*
- * The window @s is over, in which waits may have begun for @begin_ns, and in which so many runs were seen for each
+ * The window that was asked for and opened at these times is over, in which waits may have begun for @begin_ns, and in which so many runs were seen for each
  * ns of the target's own time; the clocks of all CPUs have added up to @sum since the first one.
  */
-void dilation_learn(struct dilation *w, const struct gpb_wait_clock *sum, const struct stretch *s,
-		    double begin_ns, double seen);
-/* For tests: the count and the clock, in steps. */
-void dilation_step(struct dilation *w, const struct dilation_step *s);
+void dilation_learn(struct dilation *w, const struct gpb_wait_clock *sum, uint64_t asked,
+		    uint64_t opened, double begin_ns, double seen);
 /*
  * The target's own time in the part of the window that was learned last in which @runs were seen: @own_ns by the
  * clock of struct gpb_own. In a dense one it is as long as so many runs take beside it. It is so, too, where hits
@@ -130,6 +112,5 @@ double dilation_lack(const struct dilation *w, const struct tally_estimate *wind
  * a somewhat higher pace than that of any window may be like other time or not. @lack: dilation_lack(), or 1.
  */
 double dilation_unsure(const struct dilation *w, const struct tally_estimate *windows, double lack);
-void dilation_fini(struct dilation *w);
 
 #endif

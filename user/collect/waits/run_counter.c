@@ -1,0 +1,128 @@
+/* user/collect/waits/run_counter.c - reads the runtime's count of runs, and the target's clock, in steps. */
+#include "collect/waits/run_counter.h"
+
+#include <time.h>
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* The runtime's count of switches now; 0: not known. A process that has just begun may not have the counters yet. */
+static uint64_t switches_now(struct run_counter *r)
+{
+	struct subject *s = r->s;
+	uint64_t now;
+	int ret = -ENOTSUP;
+
+	if (!r->counters && again_due(&r->open_again, now_ns()))
+		rtcounters_open(s->bin, &s->layout, s->target->mem, s->bias, &r->counters, NULL);
+	else if (!r->counters)
+		return 0;
+	if (r->counters)
+		ret = rtcounters_switches(r->counters, &now, NULL);
+	if (ret == -ENOTSUP) {
+		rtcounters_free(r->counters);
+		r->counters = NULL;
+		again_later(&r->open_again, now_ns());
+	}
+	if (ret)
+		return 0;
+	r->last = now;
+	return now;
+}
+
+static double clock_now(clockid_t clock)
+{
+	struct timespec ts;
+
+	if (clock_gettime(clock, &ts))
+		return 0;
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+/* CPU time of the target since the last call. */
+static double busy_since(struct run_counter *r)
+{
+	double cpu = 0, busy = 0;
+	clockid_t clock;
+
+	if (!clock_getcpuclockid(r->s->target->pid, &clock))
+		cpu = clock_now(clock);
+	if (r->cpu_before > 0 && cpu > r->cpu_before)
+		busy = cpu - r->cpu_before;
+	r->cpu_before = cpu;
+	return busy;
+}
+
+/* Ends a step, if it has lasted for long enough, and begins the next one. */
+static void step(struct run_counter *r, struct dilation *to, double least_ns)
+{
+	double now = clock_now(CLOCK_MONOTONIC), busy;
+	uint64_t count;
+
+	if (now - r->step_began < least_ns)
+		return;
+	count = switches_now(r);
+	if (!count) /* the step goes on */
+		return;
+	busy = busy_since(r);
+	if (r->step_count && count >= r->step_count)
+		dilation_step(to, &(struct dilation_step){ .end = now,
+							   .ns = now - r->step_began,
+							   .runs = (double)(count - r->step_count),
+							   .busy_ns = busy });
+	r->step_count = count;
+	r->step_began = now;
+}
+
+void run_counter_mark(struct run_counter *r)
+{
+	r->marked = switches_now(r);
+}
+
+void run_counter_begin(struct run_counter *r)
+{
+	uint64_t now = switches_now(r);
+
+	r->first = r->marked ? r->marked : now;
+	r->marked = 0;
+	r->step_count = now;
+	r->step_began = clock_now(CLOCK_MONOTONIC);
+	busy_since(r);
+}
+
+void run_counter_poll(struct run_counter *r, struct dilation *to)
+{
+	if (r->step_count) /* there are windows, and the count is known */
+		step(r, to, RUN_STEP_NS);
+}
+
+void run_counter_read(struct run_counter *r, struct dilation *to)
+{
+	switches_now(r);
+	run_counter_poll(r, to);
+}
+
+void run_counter_end(struct run_counter *r, struct dilation *to)
+{
+	uint64_t now = switches_now(r);
+
+	/* The target has exited: the few ms since the last reading are not included. */
+	if (!now)
+		now = r->last;
+	step(r, to, 0);
+	r->step_count = 0;
+	if (!now || now < r->first || !r->first)
+		to->switches = -1;
+	else if (to->switches >= 0)
+		to->switches += (double)(now - r->first);
+}
+
+void run_counter_fini(struct run_counter *r)
+{
+	rtcounters_free(r->counters);
+}
