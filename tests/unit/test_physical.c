@@ -374,6 +374,37 @@ static void injected_calls_are_exact(void **state)
 	assert_int_equal(raw.stack.pc[1], MK_TEXT + 0x41);
 }
 
+/* A table that cannot be written to refuses each rule, and that is counted. */
+static uint64_t foreseen(void)
+{
+	struct rules rules;
+
+	rules_init(&rules, -1);
+	rules_foresee(&rules, &subject);
+	rules_fini(&rules);
+	return rules.refused;
+}
+
+static void put_word(uint64_t at, uint32_t word)
+{
+	assert_int_equal(pwrite(fd, &word, sizeof(word), (off_t)(at - MK_BASE)), sizeof(word));
+}
+
+/* What the calls of arm64 in a program return to has rules before it is met. */
+static void calls_are_foreseen(void **state)
+{
+	(void)state;
+	open_subject(0, 0, 0);
+	assert_int_equal(foreseen(), 0);
+	put_word(MK_TEXT, 0x94000100);	      /* bl */
+	put_word(MK_TEXT + 0x44, 0xd63f0340); /* blr x26 */
+	put_word(MK_ETEXT - 4, 0x97ffff00);   /* bl, a function's last word */
+	put_word(MK_TEXT + 0x48, 0x14000100); /* b */
+	put_word(MK_TEXT + 0x4c, 0xd61f0340); /* br x26 */
+	put_word(MK_TEXT + 0x50, 0xd65f03c0); /* ret */
+	assert_int_equal(foreseen(), 3);
+}
+
 static void full_stacks_are_cut(void **state)
 {
 	(void)state;
@@ -467,6 +498,7 @@ int main(void)
 		cmocka_unit_test_teardown(bare_stacks_go_on_by_frame_pointers, close_subject),
 		cmocka_unit_test_teardown(stacks_that_break_off_are_counted, close_subject),
 		cmocka_unit_test_teardown(injected_calls_are_exact, close_subject),
+		cmocka_unit_test_teardown(calls_are_foreseen, close_subject),
 		cmocka_unit_test_teardown(full_stacks_are_cut, close_subject),
 		cmocka_unit_test_teardown(sp_writers_stand_alone, close_subject),
 		cmocka_unit_test_teardown(records_that_lie_are_refused, close_subject),

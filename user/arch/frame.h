@@ -41,4 +41,10 @@ static inline uint64_t arch_caller_sp(enum arch_id id, uint64_t sp, int32_t delt
 	return sp + (uint64_t)(int64_t)delta + (arch_uses_lr(id) ? 0 : ARCH_WORD);
 }
 
+/* Is this word of arm64 a call? */
+static inline bool arch_is_call(uint32_t word)
+{
+	return (word & 0xfc000000) == 0x94000000 || (word & 0xfffffc1f) == 0xd63f0000;
+}
+
 #endif

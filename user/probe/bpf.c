@@ -186,14 +186,16 @@ static bool has_regabi(const struct gobin_info *info)
 }
 
 /* Source: adjustframe in runtime/stack.go, Go 1.16 to 1.21. */
-static bool has_stale_fp(const struct gobin_info *info)
+bool bpf_stale_fp(const struct subject *s)
 {
+	const struct gobin_info *info = gobin_info(s->bin);
+
 	return info->arch == GOARCH_ARM64 && info->minor >= 0 && info->minor < 21;
 }
 
 uint32_t bpf_ring_bytes(const struct subject *s, const struct collect_opts *o, uint32_t usual)
 {
-	return has_stale_fp(gobin_info(s->bin)) && !o->budget_ppm ? 16 * GPB_RING_BYTES : usual;
+	return bpf_stale_fp(s) && !o->budget_ppm ? 16 * GPB_RING_BYTES : usual;
 }
 
 int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *t,
@@ -231,7 +233,7 @@ int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_
 		.labels_kind = info->minor >= 24 || info->minor < 0 ? GPB_LABELS_SLICE :
 								      GPB_LABELS_MAP,
 		.flags = (has_regabi(info) ? GPB_TARGET_REGABI : 0) |
-			 (has_stale_fp(info) ? GPB_TARGET_STALE_FP : 0) |
+			 (bpf_stale_fp(s) ? GPB_TARGET_STALE_FP : 0) |
 			 (o->kernel ? GPB_TARGET_KERNEL : 0) | (o->goid ? GPB_TARGET_GOID : 0) |
 			 (off[LAYOUT_g_labels] >= 0 ? GPB_TARGET_LABELS : 0),
 	};

@@ -36,6 +36,9 @@ void bpf_fit_kernel(struct bpf_object *o);
 int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *out,
 		    struct err *e);
 
+/* Are frame pointers of no use, because a stack that grows does not adjust them? */
+bool bpf_stale_fp(const struct subject *s);
+
 /*
  * How large a ring is, of which @usual bytes are enough where frame pointers lead to the callers of what is probed.
  * Where they are stale, samples carry the stack's memory until user space has seen their frames, and without a budget

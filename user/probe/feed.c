@@ -78,6 +78,16 @@ int feed_open(struct feed *f, struct subject *s, const struct bpf_map *ring,
 	return f->ring ? 0 : err_sys(e, "ring buffer");
 }
 
+int feed_open_probed(struct feed *f, struct subject *s, const struct bpf_map *ring,
+		     const struct bpf_map *rules, feed_add *add, void *arg, struct err *e)
+{
+	int ret = feed_open(f, s, ring, rules, add, arg, e);
+
+	if (!ret && bpf_stale_fp(s))
+		rules_foresee(&f->rules, s);
+	return ret;
+}
+
 void feed_fini(struct feed *f)
 {
 	ring_buffer__free(f->ring);

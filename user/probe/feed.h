@@ -45,6 +45,9 @@ struct feed {
  */
 int feed_open(struct feed *f, struct subject *s, const struct bpf_map *ring,
 	      const struct bpf_map *rules, feed_add *add, void *arg, struct err *e);
+/* The same for probes, whose stacks are walked by frame pointers where these are of use. */
+int feed_open_probed(struct feed *f, struct subject *s, const struct bpf_map *ring,
+		     const struct bpf_map *rules, feed_add *add, void *arg, struct err *e);
 void feed_fini(struct feed *f);
 
 /* Does it have frames, and no more than there can be? Others are counted as lost. */

@@ -19,7 +19,7 @@
  * The table has room for GPB_RULES. When it is full, so many of the oldest rules are evicted at a
  * time.
  */
-enum { RULES_EVICT = GPB_RULES / 8 };
+enum { RULES_EVICT = GPB_RULES / 8, RULES_FORESEEN = GPB_RULES / 4 * 3 };
 
 struct rules {
 	int map_fd;	     /* the BPF side's table; borrowed */
@@ -41,6 +41,12 @@ uint64_t rules_key(const struct subject *s, uint64_t pc);
 
 /* Tells the BPF side the rule that is filed under @key, unless it knows it. */
 void rules_learn(struct rules *r, uint64_t key, const struct gpb_rule *rule);
+
+/*
+ * Tells the rules of what the calls in @s return to, RULES_FORESEEN at most. For programs whose frame pointers are stale:
+ * where a rule is missing, a stack that is longer than the memory that comes with it cannot be finished. arm64 alone.
+ */
+void rules_foresee(struct rules *r, struct subject *s);
 
 /* Adds a comment on rules that were evicted or refused, when there were any. */
 int rules_comment(const struct rules *r, struct prof *p, struct err *e);

@@ -146,8 +146,8 @@ static int load(struct heap_probe *h, struct err *e)
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
 	h->feed = &h->own_feed;
-	return feed_open(h->feed, h->s, h->obj->maps.ring, h->obj->maps.rules, heap_window_add,
-			 &h->window, e);
+	return feed_open_probed(h->feed, h->s, h->obj->maps.ring, h->obj->maps.rules,
+				heap_window_add, &h->window, e);
 }
 
 /* Can large objects be held apart? That needs entries that nothing else passes. */

@@ -392,8 +392,8 @@ int wait_engine_open(struct wait_engine *w, const char *what, struct err *e)
 		.over = over,
 		.arg = w,
 	};
-	int ret = feed_open(&w->feed, w->s, w->object.ring, w->object.rules, w->kind->add, w->arg,
-			    e);
+	int ret = feed_open_probed(&w->feed, w->s, w->object.ring, w->object.rules, w->kind->add,
+				   w->arg, e);
 
 	w->counter.s = w->s;
 	if (!ret)

@@ -1,0 +1,46 @@
+/* user/probe/foresee.c - learns the rules of a program's return addresses before any of them is met. */
+#include "arch/frame.h"
+#include "base/limits.h"
+#include "probe/rules.h"
+#include "probe/unwinding.h"
+
+/* Where the word at @at is a call, the rule of what it returns to: a walk looks it up one byte before that. */
+static void foresee_call(struct rules *r, struct subject *s, const struct image *img, uint64_t at,
+			 uint32_t word)
+{
+	uint64_t pc = at + sizeof(word) - 1 + img->bias;
+	struct gpb_rule rule;
+
+	if (arch_is_call(word) && !unwinding_rule(s, pc, &rule))
+		rules_learn(r, rules_key(s, pc), &rule);
+}
+
+static void foresee_function(struct rules *r, struct subject *s, const struct image *img,
+			     const struct gofunc *f)
+{
+	uint32_t code[LIMIT_DECODE / sizeof(uint32_t)];
+	size_t n;
+
+	for (uint64_t at = f->entry; at < f->end && r->order.n < RULES_FORESEEN; at += 4 * n) {
+		n = (size_t)(f->end - at) / sizeof(code[0]);
+		n = n < ARRAY_LEN(code) ? n : ARRAY_LEN(code);
+		if (!n || mem_read(gobin_mem(img->bin), at, code, n * sizeof(code[0]), NULL))
+			return;
+		for (size_t i = 0; i < n; i++)
+			foresee_call(r, s, img, at + 4 * i, code[i]);
+	}
+}
+
+/* Backwards: the linker puts package main behind what it imports. */
+void rules_foresee(struct rules *r, struct subject *s)
+{
+	struct gofunc f;
+
+	for (size_t i = 0; i < s->images.n; i++) {
+		const struct image *img = &s->images.at[i];
+
+		for (size_t k = gobin_nfuncs(img->bin); k-- > 0 && r->order.n < RULES_FORESEEN;)
+			if (!gobin_func_index(img->bin, k, &f, NULL))
+				foresee_function(r, s, img, &f);
+	}
+}
