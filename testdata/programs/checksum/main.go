@@ -2,7 +2,9 @@
 // sizes, keep them while others are made, and add them up again and again. A sum that is not
 // what it must be ends the program with status 7.
 //
-//	checksum [-exec PATH]
+//	checksum [-exec PATH | -rest DURATION]
+//
+// -rest: each goroutine sleeps so long between two rounds, so that it leaves the processors to others.
 //
 // It prints "ready". Then, for a signal:
 //
@@ -19,11 +21,13 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 const workers = 4
 
 var rounds, wrong uint64
+var rest time.Duration
 
 type node struct {
 	block []byte
@@ -87,6 +91,9 @@ func work(seed uint64) {
 			os.Exit(7)
 		}
 		atomic.AddUint64(&rounds, 1)
+		if rest != 0 {
+			time.Sleep(rest)
+		}
 	}
 }
 
@@ -96,6 +103,12 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == "-exec" {
 		path = os.Args[2]
 		args = []string{path, "1000"}
+	}
+	if len(os.Args) == 3 && os.Args[1] == "-rest" {
+		var err error
+		if rest, err = time.ParseDuration(os.Args[2]); err != nil {
+			panic(err)
+		}
 	}
 	ch := make(chan os.Signal, 4)
 	signal.Notify(ch, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP)
