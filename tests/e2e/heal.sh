@@ -119,15 +119,18 @@ done
 
 # ---- a profile goes on ----
 
-# In windows, at each of which the keeper puts probes in and takes them out.
+# In windows, at each of which the keeper puts probes in and takes them out. Keepers are our executable
+# once more, also when its file has been removed meanwhile.
 spared= collector=
 goes_on() {
 	local i n rc profiler keeper killed=0
 	: >"$TMP/said"
-	"$GOPROF" -p "$PID" --heap --source=probe --heap-rate=16k --budget=2% -v -d 60s -o "$TMP" >"$TMP/paths" 2>"$TMP/said" &
+	cp "$GOPROF" "$TMP/removed"
+	"$TMP/removed" -p "$PID" --heap --source=probe --heap-rate=16k --budget=2% -v -d 60s -o "$TMP" >"$TMP/paths" 2>"$TMP/said" &
 	profiler=$!
 	STARTED+=("$profiler")
 	for ((i = 0; i < 500; i++)); do grep -q 'profiling pid' "$TMP/said" && break; sleep 0.02; done
+	rm "$TMP/removed"
 	RANDOM=5
 	for ((i = 0; killed < KILLS && i < KILLS * 50; i++)); do
 		sleep "0.0$((RANDOM % 90 + 10))"

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/vec.h"
+#include "probe/uprobes.h"
 #include "collect/collect.h"
 #include "target/target.h"
 
@@ -245,6 +246,7 @@ int main(int argc, char **argv)
 	struct err e = { 0 };
 	int ret;
 
+	uprobes_main(argc, argv);
 	if (argc < 3 || argc != 3 + !strcmp(argv[1], "-kill")) {
 		fprintf(stderr, "usage: cycles [-kill] PID N | cycles -left UID\n");
 		return 2;

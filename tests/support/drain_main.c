@@ -104,13 +104,16 @@ static uint64_t lost(struct heap_bpf *o)
 
 int main(int argc, char **argv)
 {
-	bool multi = uprobes_have_multi();
 	uint64_t sum = 0, takes = 0, all;
-	struct heap_bpf *o = heap_bpf__open();
+	struct heap_bpf *o;
 	struct uprobes u = {};
 	struct err e = {};
+	bool multi;
 	int ret;
 
+	uprobes_main(argc, argv);
+	multi = uprobes_have_multi();
+	o = heap_bpf__open();
 	if (argc > 1)
 		hits = strtoull(argv[1], NULL, 0);
 	if (!o)

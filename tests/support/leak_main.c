@@ -292,6 +292,7 @@ int main(int argc, char **argv)
 	struct err e = { 0 };
 	int ret;
 
+	uprobes_main(argc, argv);
 	if (argc != 3 && argc != 4) {
 		fprintf(stderr, "usage: leak PID N | leak -keeper PID N | leak -leave PID\n");
 		return 2;

@@ -305,8 +305,14 @@ static void next_kill(struct probes *s)
 		s->kill_at = w.now + 1 + (uint64_t)(2 * random_part(&w.random) * (double)w.kill_ns);
 }
 
+struct uprobe_open uprobe_open_in(const struct bpf_map *map, volatile void *at)
+{
+	(void)map;
+	return (struct uprobe_open){ .at = at };
+}
+
 int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool multi, pid_t pid,
-		 volatile struct gpb_open *open, struct err *e)
+		 const struct uprobe_open *open, struct err *e)
 {
 	(void)g;
 	(void)n;
@@ -314,7 +320,7 @@ int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool
 	(void)pid;
 	(void)e;
 	for (int i = 0; i < w.n; i++)
-		if (open == &w.at[i].open)
+		if (open->at == &w.at[i].open)
 			u->keeper.sock = KEEPER + i;
 	next_kill(of(u));
 	return 0;

@@ -1,6 +1,6 @@
 /*
  * tests/unit/test_keeper.c - a process that holds something: its job begins and ends once each,
- * whatever happens to it and to us.
+ * whatever happens to it and to us; it has nothing of ours but what it was given.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,9 +9,11 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -25,21 +27,45 @@ struct log {
 	volatile int begun, ended, idled;
 	volatile int idle_until; /* after so many times */
 	int refuse;		 /* begin fails with this error */
+	int files, open;	 /* descriptors: that came along, and all */
 	int wrong;		 /* the line of the first thing that was not as it should be */
 };
 
+/* The keeper is this program once more: it finds the log, and its job, by the environment. */
+#define LOG_FILE "TEST_KEEPER_LOG"
+#define JOB	 "TEST_KEEPER_JOB"
+
+static struct log *map_log(int fd)
+{
+	return mmap(NULL, sizeof(struct log), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
 static struct log *new_log(void)
 {
-	struct log *l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			     -1, 0);
+	char name[] = "keeper-XXXXXX";
+	int fd = mkostemp(name, O_CLOEXEC);
+	struct log *l;
 
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, sizeof(*l)), 0);
+	l = map_log(fd);
+	close(fd);
 	assert_ptr_not_equal(l, MAP_FAILED);
+	setenv(LOG_FILE, name, 1);
 	return l;
 }
 
 static void free_log(struct log *l)
 {
+	unlink(getenv(LOG_FILE));
 	munmap(l, sizeof(*l));
+}
+
+/* One that does @job. */
+static int start(struct keeper *k, const char *job, int most_ms, struct err *e)
+{
+	setenv(JOB, job, 1);
+	return keeper_start(k, most_ms, e);
 }
 
 static int begin(void *arg, struct err *e)
@@ -58,21 +84,24 @@ static void end(void *arg)
 }
 
 /* The same, backwards. */
-static size_t serve(void *arg, const void *ask, size_t n, void *answer)
+static size_t serve(void *arg, const void *ask, size_t n, const int *fds, size_t nfds, void *answer)
 {
 	(void)arg;
+	(void)fds;
+	(void)nfds;
 	for (size_t i = 0; i < n; i++)
 		((char *)answer)[i] = ((const char *)ask)[n - 1 - i];
 	return n;
 }
 
 /* A question that takes long, as the kernel may. */
-static size_t serve_slowly(void *arg, const void *ask, size_t n, void *answer)
+static size_t serve_slowly(void *arg, const void *ask, size_t n, const int *fds, size_t nfds,
+			   void *answer)
 {
 	const struct timespec time = { .tv_sec = 4 };
 
 	nanosleep(&time, NULL);
-	return serve(arg, ask, n, answer);
+	return serve(arg, ask, n, fds, nfds, answer);
 }
 
 static uint64_t asked_ms; /* to stop */
@@ -100,12 +129,11 @@ static void comes_to(const volatile int *what, int n)
 static void begins_serves_and_ends(void **state)
 {
 	struct log *l = new_log();
-	struct keeper_job job = { .begin = begin, .end = end, .serve = serve, .arg = l };
 	struct keeper k = {};
 	char got[4] = "";
 
 	(void)state;
-	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(start(&k, "serve", 0, NULL), 0);
 	assert_int_equal(l->begun, 1);
 	assert_int_not_equal(getsid(k.pid), getsid(0));
 	assert_int_equal(keeper_ask(&k, "abc", 3, 0, NULL), 0);
@@ -124,13 +152,12 @@ static void begins_serves_and_ends(void **state)
 static void one_that_is_busy_is_left_when_we_are_to_stop(void **state)
 {
 	struct log *l = new_log();
-	struct keeper_job job = { .begin = begin, .end = end, .serve = serve_slowly, .arg = l };
 	struct keeper k = {};
 	struct timespec a, b;
 	char got[3];
 
 	(void)state;
-	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(start(&k, "slow", 0, NULL), 0);
 	assert_int_equal(keeper_ask(&k, "abc", 3, 0, NULL), 0);
 	clock_gettime(CLOCK_MONOTONIC, &a);
 	asked_ms = (uint64_t)a.tv_sec * 1000 + (uint64_t)a.tv_nsec / 1000000;
@@ -149,13 +176,12 @@ static void one_that_is_busy_is_left_when_we_are_to_stop(void **state)
 static void what_cannot_begin_is_undone(void **state)
 {
 	struct log *l = new_log();
-	struct keeper_job job = { .begin = begin, .end = end, .arg = l };
 	struct keeper k = {};
 	struct err e = {};
 
 	(void)state;
 	l->refuse = -EPERM;
-	assert_int_equal(keeper_start(&k, &job, &e), -EPERM);
+	assert_int_equal(start(&k, "begin", 0, &e), -EPERM);
 	assert_string_equal(e.msg, "it is refused");
 	assert_int_equal(l->ended, 1);
 	assert_int_equal(k.pid, 0);
@@ -168,15 +194,12 @@ static void what_cannot_begin_is_undone(void **state)
 static void looks_by_itself(void **state)
 {
 	struct log *l = new_log();
-	struct keeper_job job = {
-		.begin = begin, .end = end, .serve = serve, .idle = idle, .arg = l
-	};
 	struct keeper k = {};
 	char got[3] = "";
 
 	(void)state;
 	l->idle_until = 20;
-	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(start(&k, "idle", 0, NULL), 0);
 	comes_to(&l->idled, 20);
 	poll(NULL, 0, 30);
 	assert_int_equal(l->idled, 20);
@@ -192,12 +215,11 @@ static void looks_by_itself(void **state)
 static void one_that_was_stopped_answers(void **state)
 {
 	struct log *l = new_log();
-	struct keeper_job job = { .begin = begin, .end = end, .serve = serve, .arg = l };
 	struct keeper k = {};
 	char got[3] = "";
 
 	(void)state;
-	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(start(&k, "serve", 0, NULL), 0);
 	kill(k.pid, SIGSTOP);
 	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
 	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
@@ -209,10 +231,11 @@ static void one_that_was_stopped_answers(void **state)
 }
 
 /* The same, but whoever does it is stopped meanwhile. */
-static size_t serve_stopped(void *arg, const void *ask, size_t n, void *answer)
+static size_t serve_stopped(void *arg, const void *ask, size_t n, const int *fds, size_t nfds,
+			    void *answer)
 {
 	raise(SIGSTOP);
-	return serve(arg, ask, n, answer);
+	return serve(arg, ask, n, fds, nfds, answer);
 }
 
 static uint64_t now_ns(void)
@@ -227,13 +250,12 @@ static uint64_t now_ns(void)
 static void one_that_is_stopped_at_its_work_goes_on(void **state)
 {
 	struct log *l = new_log();
-	struct keeper_job job = { .begin = begin, .end = end, .serve = serve_stopped, .arg = l };
 	struct keeper k = {};
 	struct pollfd p;
 	char got[3] = "";
 
 	(void)state;
-	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(start(&k, "stopped", 0, NULL), 0);
 	assert_int_equal(keeper_ask(&k, "ab", 2, now_ns() + 50000000, NULL), 0);
 	p = (struct pollfd){ .fd = k.ready, .events = POLLIN };
 	assert_int_equal(poll(&p, 1, 10000), 1);
@@ -245,25 +267,23 @@ static void one_that_is_stopped_at_its_work_goes_on(void **state)
 	free_log(l);
 }
 
-static size_t serve_never(void *arg, const void *ask, size_t n, void *answer)
+static size_t serve_never(void *arg, const void *ask, size_t n, const int *fds, size_t nfds,
+			  void *answer)
 {
 	for (;;)
 		pause();
-	return serve(arg, ask, n, answer);
+	return serve(arg, ask, n, fds, nfds, answer);
 }
 
 /* It may be frozen, or traced, where nobody can wake it up. */
 static void one_that_never_answers_is_given_up(void **state)
 {
 	struct log *l = new_log();
-	struct keeper_job job = {
-		.begin = begin, .end = end, .serve = serve_never, .arg = l, .most_ms = 1000
-	};
 	struct keeper k = {};
 	char got[3] = "";
 
 	(void)state;
-	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(start(&k, "never", 1000, NULL), 0);
 	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
 	assert_int_equal(keeper_answer(&k, got, 2, NULL), -ECHILD);
 	assert_true(keeper_stop(&k));
@@ -280,11 +300,10 @@ static void end_stopped(void *arg)
 static void one_that_is_stopped_at_its_end_goes_on(void **state)
 {
 	struct log *l = new_log();
-	struct keeper_job job = { .begin = begin, .end = end_stopped, .serve = serve, .arg = l };
 	struct keeper k = {};
 
 	(void)state;
-	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(start(&k, "stopped at its end", 0, NULL), 0);
 	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
 	assert_false(keeper_stop(&k)); /* its answer is never read */
 	assert_int_equal(l->ended, 1);
@@ -294,13 +313,12 @@ static void one_that_is_stopped_at_its_end_goes_on(void **state)
 static void its_death_is_told(void **state)
 {
 	struct log *l = new_log();
-	struct keeper_job job = { .begin = begin, .end = end, .serve = serve, .arg = l };
 	struct keeper k = {};
 	struct pollfd p;
 	char got[3];
 
 	(void)state;
-	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(start(&k, "serve", 0, NULL), 0);
 	kill(k.pid, SIGTERM); /* this does not end it */
 	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
 	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
@@ -317,16 +335,13 @@ static void its_death_is_told(void **state)
 static void our_death_is_its_end(void **state)
 {
 	struct log *l = new_log();
-	struct keeper_job job = {
-		.begin = begin, .end = end, .serve = serve, .idle = idle, .arg = l
-	};
 	pid_t pid = fork();
 
 	(void)state;
 	if (!pid) {
 		struct keeper k = {};
 
-		if (keeper_start(&k, &job, NULL))
+		if (start(&k, "idle", 0, NULL))
 			_exit(1);
 		kill(getpid(), SIGKILL);
 	}
@@ -338,22 +353,21 @@ static void our_death_is_its_end(void **state)
 
 /* ---- the OOM killer ---- */
 
-/* In a process without CAP_SYS_RESOURCE: two keepers. The second is forked by a raised maker. */
-static int two_keepers_without_the_capability(struct log *l)
+/* In a process without CAP_SYS_RESOURCE: two keepers. The second is made by a raised maker. */
+static int two_keepers_without_the_capability(void)
 {
-	struct keeper_job job = { .begin = begin, .end = end, .arg = l };
 	struct keeper one = {}, two = {};
 	int before = oomscore_of(getpid()), line = 0;
 
 	if (!oomscore_drop_capability() || before > 1000 - OOM_ABOVE)
 		return __LINE__;
-	if (keeper_start(&one, &job, NULL))
+	if (start(&one, "begin", 0, NULL))
 		return __LINE__;
 	if (!one.exposed)
 		line = __LINE__;
 	else if (oomscore_of(one.pid) != before || oomscore_of(getpid()) != before + OOM_ABOVE)
 		line = __LINE__;
-	else if (keeper_start(&two, &job, NULL))
+	else if (start(&two, "begin", 0, NULL))
 		line = __LINE__;
 	else if (oomscore_of(two.pid) != before || oomscore_of(getpid()) != before + OOM_ABOVE)
 		line = __LINE__;
@@ -370,7 +384,7 @@ static void its_maker_dies_first_when_memory_runs_out(void **state)
 
 	(void)state;
 	if (!pid)
-		_exit((l->wrong = two_keepers_without_the_capability(l)) != 0);
+		_exit((l->wrong = two_keepers_without_the_capability()) != 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(l->wrong, 0);
 	assert_int_equal(status, 0);
@@ -382,12 +396,11 @@ static void its_maker_dies_first_when_memory_runs_out(void **state)
 static void it_is_spared_where_it_may_be(void **state)
 {
 	struct log *l = new_log();
-	struct keeper_job job = { .begin = begin, .end = end, .arg = l };
 	struct keeper k = {};
 	int before = oomscore_of(getpid());
 
 	(void)state;
-	assert_int_equal(keeper_start(&k, &job, NULL), 0);
+	assert_int_equal(start(&k, "begin", 0, NULL), 0);
 	assert_int_equal(k.exposed, !oomscore_may_be_spared());
 	if (!k.exposed) {
 		assert_int_equal(oomscore_of(k.pid), -1000);
@@ -397,7 +410,122 @@ static void it_is_spared_where_it_may_be(void **state)
 	free_log(l);
 }
 
-int main(void)
+/* What comes along with a question is open there, and nothing else of ours is. */
+static size_t serve_files(void *arg, const void *ask, size_t n, const int *fds, size_t nfds,
+			  void *answer)
+{
+	struct log *l = arg;
+	struct stat st;
+
+	(void)n;
+	l->files = (int)nfds;
+	for (size_t i = 0; i < nfds; i++)
+		if (fstat(fds[i], &st) || !(fcntl(fds[i], F_GETFD) & FD_CLOEXEC))
+			l->wrong = __LINE__;
+	if (nfds == 2 && write(fds[1], ask, 2) != 2)
+		l->wrong = __LINE__;
+	l->open = 0;
+	for (int fd = 0; fd < 100; fd++)
+		l->open += fcntl(fd, F_GETFD) >= 0;
+	memcpy(answer, "ok", 2);
+	return 2;
+}
+
+static void descriptors_come_along(void **state)
+{
+	struct log *l = new_log();
+	struct keeper k = {};
+	int left = open("/dev/null", O_RDONLY), fds[2]; /* not closed by exec */
+	char got[3] = "";
+
+	(void)state;
+	assert_true(left > 2);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(start(&k, "files", 0, NULL), 0);
+	assert_int_equal(keeper_give(&k, "ab", 2, fds, 2, NULL), 0);
+	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	assert_string_equal(got, "ok");
+	assert_int_equal(l->files, 2);
+	assert_int_equal(l->wrong, 0);
+	assert_int_equal(l->open, 3 + 1 + 2); /* 0, 1, 2, its socket, and these */
+	assert_int_equal(read(fds[0], got, 2), 2);
+	assert_string_equal(got, "ab");
+	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
+	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	assert_int_equal(l->files, 0);
+	keeper_stop(&k);
+	close(left);
+	close(fds[0]);
+	close(fds[1]);
+	free_log(l);
+}
+
+/* It has nothing of our memory, and another name than ours. */
+static void it_is_small_and_has_another_name(void **state)
+{
+	const size_t size = 64 << 20;
+	char *ours = malloc(size), path[64], text[64] = "";
+	struct log *l = new_log();
+	unsigned long pages = 0, ignored;
+	struct keeper k = {};
+	FILE *f;
+
+	(void)state;
+	assert_non_null(ours);
+	memset(ours, 1, size);
+	assert_int_equal(start(&k, "serve", 0, NULL), 0);
+	snprintf(path, sizeof(path), "/proc/%d/statm", k.pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%lu %lu", &ignored, &pages), 2);
+	fclose(f);
+	assert_true(pages * (unsigned long)sysconf(_SC_PAGESIZE) < size / 4);
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", k.pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof(text), f));
+	fclose(f);
+	assert_string_equal(text, "uprobe-keeper");
+	snprintf(path, sizeof(path), "/proc/%d/comm", k.pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof(text), f));
+	fclose(f);
+	assert_string_equal(text, "uprobe-keeper\n");
+	keeper_stop(&k);
+	free(ours);
+	free_log(l);
+}
+
+static const struct {
+	const char *name;
+	struct keeper_job job;
+} jobs[] = {
+	{ "begin", { .begin = begin, .end = end } },
+	{ "serve", { .begin = begin, .end = end, .serve = serve } },
+	{ "slow", { .begin = begin, .end = end, .serve = serve_slowly } },
+	{ "idle", { .begin = begin, .end = end, .serve = serve, .idle = idle } },
+	{ "stopped", { .begin = begin, .end = end, .serve = serve_stopped } },
+	{ "never", { .begin = begin, .end = end, .serve = serve_never } },
+	{ "stopped at its end", { .begin = begin, .end = end_stopped, .serve = serve } },
+	{ "files", { .begin = begin, .end = end, .serve = serve_files } },
+};
+
+/* Where this process is a keeper, it does the job and exits. */
+static void keep(int argc, char **argv)
+{
+	const char *file = getenv(LOG_FILE), *name = getenv(JOB);
+	struct keeper_job job = jobs[0].job;
+	int fd = file ? open(file, O_RDWR | O_CLOEXEC) : -1;
+
+	for (size_t i = 0; name && i < sizeof(jobs) / sizeof(*jobs); i++)
+		if (!strcmp(jobs[i].name, name))
+			job = jobs[i].job;
+	job.arg = fd >= 0 ? map_log(fd) : NULL;
+	keeper_main(argc, argv, &job);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		/* First: after any other this process may be raised already. */
@@ -413,7 +541,10 @@ int main(void)
 		cmocka_unit_test(its_death_is_told),
 		cmocka_unit_test(our_death_is_its_end),
 		cmocka_unit_test(it_is_spared_where_it_may_be),
+		cmocka_unit_test(descriptors_come_along),
+		cmocka_unit_test(it_is_small_and_has_another_name),
 	};
 
+	keep(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

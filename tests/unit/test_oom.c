@@ -53,9 +53,9 @@ static void a_helper_asks_to_be_spared(void **state)
 {
 	(void)state;
 	put("");
-	assert_int_equal(oom_spare(file), 0);
+	assert_int_equal(oom_spare(file, 0), 0);
 	assert_string_equal(get(), "-1000");
-	assert_int_equal(oom_spare("/nowhere/oom_score_adj"), -ENOENT);
+	assert_int_equal(oom_spare("/nowhere/oom_score_adj", 0), -ENOENT);
 }
 
 /* What is raised once stays so: each case is in a process of its own. */

@@ -24,7 +24,10 @@ enum { PAGE = 4096, STRIDE = 4 << 20, SITES = 6, SIZE = STRIDE * SITES };
 /* Sites of the first of two groups: more than a few. */
 enum { FIRST = 4 };
 
-/* Shared with the keeper. */
+/* Shared with the keeper, which is this program once more and finds both files by the environment. */
+#define WORLD_FILE "TEST_UPROBES_WORLD"
+#define PROBED	   "TEST_UPROBES_PROBED"
+
 static struct world {
 	volatile int asked;	 /* how often for probes */
 	volatile int missing;	 /* sites whose pages were not there then */
@@ -123,22 +126,49 @@ int bpf_program__fd(const struct bpf_program *prog)
 	return fd;
 }
 
+/* Maps both. */
+static bool share(int world)
+{
+	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED, world, 0);
+	view = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, file, 0);
+	return w != MAP_FAILED && view != MAP_FAILED;
+}
+
 static int set_up(void **state)
 {
-	static char name[] = "uprobes-XXXXXX"; /* where we are: /tmp may have no disk behind it */
+	/* where we are: /tmp may have no disk behind it */
+	static char name[] = "uprobes-XXXXXX", world_name[] = "uprobes-world-XXXXXX";
 	static char buf[1 << 16];
+	int world = mkostemp(world_name, O_CLOEXEC);
 
 	(void)state;
-	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	file = mkstemp(name);
-	if (w == MAP_FAILED || file < 0)
+	file = mkostemp(name, O_CLOEXEC);
+	if (world < 0 || file < 0 || ftruncate(world, sizeof(*w)))
 		return -1;
-	unlink(name);
 	for (size_t i = 0; i < SIZE / sizeof(buf); i++)
 		if (write(file, buf, sizeof(buf)) != sizeof(buf))
 			return -1;
-	view = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, file, 0);
-	return view == MAP_FAILED ? -1 : fsync(file);
+	setenv(WORLD_FILE, world_name, 1);
+	setenv(PROBED, name, 1);
+	return share(world) ? fsync(file) : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return unlink(getenv(WORLD_FILE)) | unlink(getenv(PROBED));
+}
+
+/* In a keeper: what its maker has. */
+static void share_in_keeper(void)
+{
+	const char *world = getenv(WORLD_FILE), *probed = getenv(PROBED);
+
+	if (!world || !probed)
+		return;
+	file = open(probed, O_RDONLY | O_CLOEXEC);
+	if (!share(open(world, O_RDWR | O_CLOEXEC)))
+		exit(1);
 }
 
 /* False where the file system keeps everything in memory. */
@@ -361,12 +391,27 @@ static void look_once(struct uprobes *u, unsigned ms, struct uprobe_windowed *do
 	assert_true(done->closed - done->opened >= win.end);
 }
 
+/* In shared memory, not at its beginning. */
+enum { OPEN_OFF = 3 * PAGE + 64 };
+
+static struct uprobe_open new_open(struct gpb_open **open)
+{
+	int fd = memfd_create("open", MFD_CLOEXEC);
+	char *m;
+
+	assert_int_equal(ftruncate(fd, OPEN_OFF + sizeof(**open)), 0);
+	m = mmap(NULL, OPEN_OFF + sizeof(**open), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(m, MAP_FAILED);
+	*open = (struct gpb_open *)(m + OPEN_OFF);
+	return (struct uprobe_open){ .at = *open, .map_fd = fd, .off = OPEN_OFF };
+}
+
 /* Then they are in until somebody takes them out or, when nobody says anything, until a given time. */
 static void probes_of_a_window_stay_in_for_a_limited_time(void **state)
 {
 	struct uprobe_group g = { .n = 1, .sites = &(struct uprobe_site){ .file_off = 8 } };
-	struct gpb_open *open = mmap(NULL, sizeof(*open), PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct gpb_open *open;
+	struct uprobe_open where;
 	struct uprobe_windowed done;
 	struct uprobes u = {};
 	uint64_t closed, work = 0;
@@ -375,9 +420,11 @@ static void probes_of_a_window_stay_in_for_a_limited_time(void **state)
 	(void)state;
 	*w = (struct world){};
 	snprintf(g.path, sizeof(g.path), "/proc/self/fd/%d", file);
-	assert_int_equal(uprobes_hold(&u, &g, 1, true, getpid(), open, NULL), 0);
+	where = new_open(&open);
+	assert_int_equal(uprobes_hold(&u, &g, 1, true, getpid(), &where, NULL), 0);
 	fds = count_fds(u.keeper.pid);
 	look_once(&u, 60000, &done);
+	assert_int_equal(open->since, done.opened);
 	assert_int_equal(open->bits, 0);
 	assert_int_equal(count_fds(u.keeper.pid), fds + 1);
 	assert_int_equal(uprobes_detach(&u, &work, NULL), 0);
@@ -398,10 +445,75 @@ static void probes_of_a_window_stay_in_for_a_limited_time(void **state)
 	uprobes_leave(&u);
 	uprobes_free(&u);
 	assert_int_equal(u.deaths, 0);
-	munmap(open, sizeof(*open));
+	close(where.map_fd);
+	munmap((char *)open - OPEN_OFF, OPEN_OFF + sizeof(*open));
 }
 
-int main(void)
+/* Sets of other files come and go while those that are there stay; what fails, fails alone. */
+static void sets_are_added_and_dropped(void **state)
+{
+	struct bpf_program *prog = (struct bpf_program *)&slow_sites;
+	struct uprobe_group g = { .prog = prog, .sites = slow_sites, .n = 2 };
+	struct err e = { "" };
+	struct uprobes u;
+	unsigned one, two;
+	int fds;
+
+	(void)state;
+	hold_slowly(&u, prog, 2);
+	snprintf(g.path, sizeof(g.path), "/proc/self/fd/%d", file);
+	assert_int_equal(uprobes_add(&u, &g, 1, 0, &one, NULL), 0);
+	assert_int_equal(w->sites, 0);
+	fds = count_fds(u.keeper.pid);
+	assert_int_equal(uprobes_attach(&u, NULL), 0);
+	assert_int_equal(w->sites, SITES + 2);
+	assert_int_equal(uprobes_add(&u, &g, 1, 0, &two, NULL), 0); /* it is put in at once */
+	assert_int_equal(w->sites, SITES + 2 + 2);
+	assert_int_equal(uprobes_drop(&u, two, NULL), 0);
+	assert_int_equal(uprobes_failed(&u, two, NULL), -ENOENT);
+	w->slow_ms = 30;
+	assert_int_equal(uprobes_add(&u, &g, 1, 0, &two, &e), -EUSERS);
+	assert_non_null(strstr(e.msg, "takes the kernel 3"));
+	snprintf(g.path, sizeof(g.path), "/nowhere/at/all");
+	assert_int_equal(uprobes_add(&u, &g, 1, 0, &two, &e), -ENOENT);
+	w->slow_ms = 2;
+	w->sites = 0;
+	assert_int_equal(uprobes_detach(&u, NULL, NULL), 0);
+	assert_int_equal(count_fds(u.keeper.pid), fds);
+	assert_int_equal(uprobes_attach(&u, NULL), 0);
+	assert_int_equal(w->sites, SITES + 2);
+	/* The next keeper is told of all of them, and only of them. */
+	kill(u.keeper.pid, SIGKILL);
+	assert_int_equal(uprobes_mend(&u, NULL), 0);
+	assert_int_equal(w->sites, 2 * (SITES + 2));
+	assert_int_equal(count_fds(u.keeper.pid), fds);
+	uprobes_free(&u);
+}
+
+/* From then on: it is the file of an added set that is mapped too often. */
+static void an_added_set_fails_alone(void **state)
+{
+	struct bpf_program *prog = (struct bpf_program *)&slow_sites;
+	struct uprobe_group g = { .prog = prog, .sites = slow_sites, .n = SITES };
+	struct err e = { "" };
+	struct uprobes u;
+	unsigned set;
+
+	(void)state;
+	hold_slowly(&u, NULL, 30); /* without a program none is refused */
+	snprintf(g.path, sizeof(g.path), "/proc/self/fd/%d", file);
+	assert_int_equal(uprobes_add(&u, &g, 1, 0, &set, NULL), 0);
+	assert_int_equal(uprobes_attach(&u, NULL), 0);
+	assert_int_equal(w->sites, SITES + 2);
+	assert_int_equal(uprobes_failed(&u, set, &e), -EUSERS);
+	assert_non_null(strstr(e.msg, "takes the kernel 3"));
+	assert_int_equal(uprobes_detach(&u, NULL, NULL), 0);
+	assert_int_equal(uprobes_attach(&u, NULL), 0);
+	assert_int_equal(w->sites, SITES + 2 + SITES);
+	uprobes_free(&u);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_put_in_where_that_takes_the_kernel_long),
@@ -413,7 +525,11 @@ int main(void)
 		cmocka_unit_test(a_keeper_that_is_killed_at_it_is_followed_by_another),
 		cmocka_unit_test(what_a_killed_keeper_left_is_freed_at_the_end),
 		cmocka_unit_test(probes_of_a_window_stay_in_for_a_limited_time),
+		cmocka_unit_test(sets_are_added_and_dropped),
+		cmocka_unit_test(an_added_set_fails_alone),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, NULL);
+	share_in_keeper();
+	uprobes_main(argc, argv);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -10,7 +10,7 @@
 
 enum { NEVER = -1000, FIRST = 1000 }; /* OOM_SCORE_ADJ_MIN, _MAX in include/uapi/linux/oom.h */
 
-static int raised; /* by so much, in this process or in its maker */
+static int raised_by;
 
 static int get(const char *file, int *score)
 {
@@ -33,7 +33,12 @@ static int put(const char *file, int score)
 	return fd < 0 || write(fd, text, (size_t)n) != n ? -errno : 0;
 }
 
-int oom_spare(const char *file)
+int oom_raised(void)
+{
+	return raised_by;
+}
+
+int oom_spare(const char *file, int raised)
 {
 	int ret = put(file, NEVER), score;
 
@@ -46,7 +51,7 @@ int oom_above(const char *file)
 {
 	int score, above, ret;
 
-	if (raised)
+	if (raised_by)
 		return 0;
 	ret = get(file, &score);
 	if (ret)
@@ -54,6 +59,6 @@ int oom_above(const char *file)
 	above = score + OOM_ABOVE < FIRST ? score + OOM_ABOVE : FIRST;
 	ret = put(file, above);
 	if (!ret)
-		raised = above - score;
+		raised_by = above - score;
 	return ret;
 }

@@ -15,16 +15,19 @@
 
 /*
  * In thousandths of the machine's (or cgroup's) memory: the maker counts as if it used a tenth
- * more. It is more than a helper can have, which is a fork of its maker; and it does not go before
+ * more. It is more than a helper can have, which is a fork of its maker or our executable; and it does not go before
  * a program that really uses up the memory.
  */
 enum { OOM_ABOVE = 100 };
 
 /*
  * In a helper: asks to be spared. -EACCES without CAP_SYS_RESOURCE, or another error: then the
- * helper has the score that its maker had before oom_above(). @file: OOM_FILE.
+ * helper has the score that its maker had before oom_above(). @file: OOM_FILE. @raised: oom_raised()
+ * in the maker.
  */
-int oom_spare(const char *file);
+int oom_spare(const char *file, int raised);
+/* By so much oom_above() has raised this process, or the one that it is a fork of. */
+int oom_raised(void);
 /* In the maker of a helper that is not spared. The second call and later ones do nothing. */
 int oom_above(const char *file);
 

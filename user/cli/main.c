@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/spawn.h"
 #include "cli/tell.h"
+#include "probe/uprobes.h"
 
 /*
  * Whoever starts us without a standard descriptor must not get one of our files under that
@@ -58,6 +59,7 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	uprobes_main(argc, argv);
 	fill_standard_fds();
 	spawn_remember_signals();
 	/* a reader that left shows as an error of the write instead of ending us */

@@ -651,6 +651,7 @@ static int pause_probes(struct probing *p, struct err *e)
 static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e)
 {
 	bool windows = p->state == BETWEEN || p->state == ASKED;
+	struct uprobe_open open = uprobe_open_in(p->u.bss, p->u.open);
 	int ret = pause_probes(p, e);
 
 	if (!ret)
@@ -660,7 +661,7 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 	p->ngroups = n;
 	probing_release(p);
 	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi,
-			   p->s ? p->s->target->pid : 0, p->u.open, e);
+			   p->s ? p->s->target->pid : 0, &open, e);
 	if (!ret)
 		ret = probing_watch(p, uprobes_fd(&p->uprobes), e);
 	if (ret)

@@ -57,7 +57,8 @@ struct window_parts {
 /* The owner of the probes. */
 struct probing_user {
 	const char *what;		/* "heap": for messages */
-	volatile struct gpb_open *open; /* in the BPF object's .bss */
+	volatile struct gpb_open *open; /* in the BPF object's .bss: */
+	const struct bpf_map *bss;
 	struct window_parts parts;
 	bool by_own; /* as in struct uprobe_window */
 	/* Measures what a hit costs, as price_measure() does. May be NULL. */

@@ -170,7 +170,7 @@ int try_spared(struct err *e)
 	if (pid < 0)
 		return err_sys(e, "fork");
 	if (!pid)
-		_exit(-oom_spare(OOM_FILE));
+		_exit(-oom_spare(OOM_FILE, oom_raised()));
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!WIFEXITED(status))

@@ -1,9 +1,10 @@
-/* user/probe/keeper.c - forks, and has a socket over which one word goes each way. */
+/* user/probe/keeper.c - our executable once more, with a socket over which questions and answers go. */
 #include "probe/keeper.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -17,6 +18,17 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/oom.h"
+
+extern char **environ;
+
+/* It does not have our name: whoever kills all goprof-bpf by name does not mean this process. */
+static char name[] = "uprobe-keeper";
+
+/* The socket's number there. */
+enum { SOCK = 3 };
+
+/* keeper_main() was called: exec of a program that does not ask would begin it all over. */
+static bool asked;
 
 /* How often a keeper that does not answer is woken up. */
 enum { WAKE_MS = 1000 };
@@ -33,35 +45,16 @@ struct answer {
 	struct err e;
 };
 
-static bool needed(const struct keeper_job *job, int sock, unsigned fd)
-{
-	bool yes = (unsigned)sock == fd;
+/* ---- in the keeper ---- */
 
-	for (size_t i = 0; i < job->nfds; i++)
-		yes |= (unsigned)job->fds[i] == fd;
-	return yes;
-}
-
-/* The clocks, maps and pipes of our maker must not live on in us. 0, 1 and 2 stay in use. */
-static void close_others(const struct keeper_job *job, int sock)
+/* What our maker was started with, and did not open itself, must not live on in us. 0, 1 and 2 stay in use. */
+static void close_others(void)
 {
-	unsigned from = 3, last = (unsigned)sock;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	for (int fd = 0; fd < 3 && null >= 0; fd++)
-		if (!needed(job, sock, (unsigned)fd))
-			dup2(null, fd);
-	for (size_t i = 0; i < job->nfds; i++)
-		if ((unsigned)job->fds[i] > last)
-			last = (unsigned)job->fds[i];
-	for (unsigned fd = from; fd <= last; fd++) {
-		if (!needed(job, sock, fd))
-			continue;
-		if (fd > from)
-			close_range(from, fd - 1, 0);
-		from = fd + 1;
-	}
-	close_range(from, ~0u, 0);
+	for (int fd = 0; fd < SOCK && null >= 0; fd++)
+		dup2(null, fd);
+	close_range(SOCK + 1, ~0u, 0);
 }
 
 /* Waits for a question, or for the end of the socket. */
@@ -76,57 +69,104 @@ static void wait_for_word(const struct keeper_job *job, int sock)
 	while (!n || (n < 0 && errno == EINTR));
 }
 
+/* Returns the bytes that came, 0 at the end; negative and errno. */
+static ssize_t hear_word(int sock, void *ask, int *fds, size_t *nfds)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(KEEPER_FDS * sizeof(int))];
+	} control;
+	struct iovec part = { .iov_base = ask, .iov_len = KEEPER_WORDS };
+	struct msghdr m = { .msg_iov = &part,
+			    .msg_iovlen = 1,
+			    .msg_control = control.space,
+			    .msg_controllen = sizeof(control.space) };
+	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+
+	*nfds = 0;
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return n;
+	*nfds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(*fds);
+	memcpy(fds, CMSG_DATA(c), *nfds * sizeof(*fds));
+	return n;
+}
+
 /* Serves until it is to end: one byte, or nobody at the other end of the socket. */
 static void serve(const struct keeper_job *job, int sock)
 {
 	char ask[KEEPER_WORDS], answer[KEEPER_WORDS];
+	int fds[KEEPER_FDS];
+	size_t nfds;
 	ssize_t n;
 
 	for (;;) {
 		wait_for_word(job, sock);
-		n = recv(sock, ask, sizeof(ask), 0);
+		n = hear_word(sock, ask, fds, &nfds);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 1 || !job->serve)
 			return;
-		n = (ssize_t)job->serve(job->arg, ask, (size_t)n, answer);
+		n = (ssize_t)job->serve(job->arg, ask, (size_t)n, fds, nfds, answer);
 		if (send(sock, answer, (size_t)n, MSG_NOSIGNAL) != n)
 			return;
 	}
 }
 
-static void __attribute__((noreturn)) keep(const struct keeper_job *job, int sock)
+void keeper_main(int argc, char **argv, const struct keeper_job *job)
 {
 	struct answer a = { 0 };
 
-	/*
-	 * It does not have our name: whoever kills all goprof-bpf by name does not mean this
-	 * process.
-	 */
-	prctl(PR_SET_NAME, "uprobe-keeper");
-	setsid();
-	close_others(job, sock);
-	a.exposed = oom_spare(OOM_FILE);
+	asked = true;
+	if (argc != 2 || strcmp(argv[0], name) || fcntl(SOCK, F_GETFD) < 0)
+		return;
+	prctl(PR_SET_NAME, name);
+	fcntl(SOCK, F_SETFD, FD_CLOEXEC);
+	close_others();
+	a.exposed = oom_spare(OOM_FILE, atoi(argv[1]));
 	a.ret = job->begin(job->arg, &a.e);
-	if (send(sock, &a, sizeof(a), MSG_NOSIGNAL) == sizeof(a) && !a.ret)
-		serve(job, sock);
+	if (send(SOCK, &a, sizeof(a), MSG_NOSIGNAL) == sizeof(a) && !a.ret)
+		serve(job, SOCK);
 	job->end(job->arg);
 	_exit(0);
 }
 
-/* @sock: its end and ours. All signals are blocked in it from its first moment on. */
-static pid_t fork_keeper(const struct keeper_job *job, const int sock[2])
+/* ---- in this process ---- */
+
+/* In a session of its own, and with all signals blocked from its first moment on. */
+static int set_attributes(posix_spawnattr_t *attr)
 {
-	sigset_t all, before;
-	pid_t pid;
+	sigset_t all;
 
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	pid = fork();
-	if (!pid)
-		keep(job, sock[0]);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	return pid;
+	if (posix_spawnattr_setsigmask(attr, &all))
+		return -1;
+	return posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+}
+
+/*
+ * All descriptors of ours are closed by exec; it gets @sock. Our executable is the one that runs, also
+ * when the file was replaced or removed. A capability that came with the file comes with it again, as
+ * one that was handed on (ambient) does: exec follows the same rules as our own did. Source:
+ * capabilities(7), proc_pid_exe(5).
+ */
+static int spawn(pid_t *pid, int sock)
+{
+	char raised[16];
+	char *argv[] = { name, raised, NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	int ret;
+
+	snprintf(raised, sizeof(raised), "%d", oom_raised());
+	posix_spawn_file_actions_init(&files);
+	posix_spawnattr_init(&attr);
+	ret = posix_spawn_file_actions_adddup2(&files, sock, SOCK) || set_attributes(&attr) ?
+		      ENOMEM :
+		      posix_spawn(pid, "/proc/self/exe", &files, &attr, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attr);
+	return ret;
 }
 
 /* Somebody may have stopped it; then we would wait for it for ever. */
@@ -198,21 +238,22 @@ static void set_due(const struct keeper *k, uint64_t ns)
 	timerfd_settime(k->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e)
+int keeper_start(struct keeper *k, int most_ms, struct err *e)
 {
 	struct answer a = { 0 };
 	int sock[2], ret;
 
+	BUG_ON(!asked);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
 		return err_sys(e, "a socket to the keeper of the probes");
-	k->most_ms = job->most_ms ? job->most_ms : LIMIT_KEEPER_MS;
-	k->pid = fork_keeper(job, sock);
+	k->most_ms = most_ms ? most_ms : LIMIT_KEEPER_MS;
+	ret = spawn(&k->pid, sock[0]);
 	k->sock = sock[1];
 	close(sock[0]);
-	if (k->pid < 0) {
+	if (ret) {
 		k->pid = 0;
 		close(sock[1]);
-		return err_sys(e, "a process to keep the probes");
+		return err_set(e, -ret, "a process to keep the probes: %s", strerror(ret));
 	}
 	ret = make_ready(k, e);
 	if (!ret)
@@ -228,6 +269,11 @@ int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e)
 	return ret ? ret : err_set(e, a.ret, "%s", a.e.msg);
 }
 
+static int gone(struct err *e)
+{
+	return err_set(e, -ECHILD, "the process that keeps the probes died");
+}
+
 int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e)
 {
 	BUG_ON(n <= 1 || n > KEEPER_WORDS);
@@ -235,7 +281,30 @@ int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, str
 		set_due(k, due_ns);
 	wake(k);
 	if (!k->pid || send(k->sock, ask, n, MSG_NOSIGNAL) != (ssize_t)n)
-		return err_set(e, -ECHILD, "the process that keeps the probes died");
+		return gone(e);
+	return 0;
+}
+
+int keeper_give(struct keeper *k, const void *ask, size_t n, const int *fds, size_t nfds,
+		struct err *e)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(KEEPER_FDS * sizeof(int))];
+	} control = { .head = { .cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS,
+				.cmsg_len = CMSG_LEN(nfds * sizeof(*fds)) } };
+	struct iovec part = { .iov_base = (void *)ask, .iov_len = n };
+	struct msghdr m = { .msg_iov = &part,
+			    .msg_iovlen = 1,
+			    .msg_control = control.space,
+			    .msg_controllen = CMSG_SPACE(nfds * sizeof(*fds)) };
+
+	BUG_ON(n <= 1 || n > KEEPER_WORDS || !nfds || nfds > KEEPER_FDS);
+	memcpy(CMSG_DATA(&control.head), fds, nfds * sizeof(*fds));
+	wake(k);
+	if (!k->pid || sendmsg(k->sock, &m, MSG_NOSIGNAL) != (ssize_t)n)
+		return gone(e);
 	return 0;
 }
 
@@ -253,7 +322,7 @@ int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
 			got = recv(k->sock, answer, n, 0);
 		while (got < 0 && errno == EINTR);
 	if (got != (ssize_t)n)
-		return err_set(e, -ECHILD, "the process that keeps the probes died");
+		return gone(e);
 	return 0;
 }
 

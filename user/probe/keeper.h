@@ -1,5 +1,5 @@
 /*
- * user/probe/keeper.h - a process that holds something for us, so that our death cannot come
+ * user/probe/keeper.h - a helper process that holds something for us, so that our death cannot come
  * in the middle of it.
  *
  * Uprobes are put into a target's code, and taken out of it, one by one in a system call. When
@@ -11,6 +11,9 @@
  * first (base/oom.h). When somebody kills it all the same, another one frees what it left behind
  * (uprobes_mend). Only SIGKILL to both at such a moment leaves something: breakpoints without a
  * handler, which cost time and change nothing, until `goprof-bpf heal` or the next profile.
+ *
+ * It is our executable once more (exec), and has nothing of our memory and of our descriptors but a
+ * socket; what it is to hold, and the descriptors that this takes, come over that.
  */
 #ifndef PROBE_KEEPER_H
 #define PROBE_KEEPER_H
@@ -37,39 +40,47 @@ struct keeper_job {
 	int (*begin)(void *arg, struct err *e);
 	void (*end)(void *arg);
 	void *arg;
-	const int *fds; /* descriptors that it needs; all others are closed there */
-	size_t nfds;
 	/*
-	 * Answers a question meanwhile: @n bytes at @ask, KEEPER_WORDS at most and more than one.
-	 * The answer has KEEPER_WORDS bytes of room; its length is returned. May be NULL.
+	 * Answers a question meanwhile: @n bytes at @ask, KEEPER_WORDS at most and more than one, and
+	 * @nfds descriptors that came along, KEEPER_FDS at most, which it owns. The answer has
+	 * KEEPER_WORDS bytes of room; its length is returned. May be NULL.
 	 */
-	size_t (*serve)(void *arg, const void *ask, size_t n, void *answer);
+	size_t (*serve)(void *arg, const void *ask, size_t n, const int *fds, size_t nfds,
+			void *answer);
 	/*
 	 * Called before each wait for a question: does what is to be done when none comes.
 	 * Returns for how many ms to wait until it is called again, -1 for ever. May be NULL.
 	 */
 	int (*idle)(void *arg);
-	int most_ms; /* that an answer, and its end, may take; 0: LIMIT_KEEPER_MS */
 };
 
-enum { KEEPER_WORDS = 2048 };
+enum { KEEPER_WORDS = 2048, KEEPER_FDS = 128 };
 
 /*
- * An error of begin() is returned here. On success the job is done, as if in this process, until
- * keeper_stop().
+ * To be called by main() before it does anything else, in every program that starts keepers: in a
+ * process that keeper_start() made it does the job and exits. Elsewhere it just returns.
  */
-int keeper_start(struct keeper *k, const struct keeper_job *job, struct err *e);
+void keeper_main(int argc, char **argv, const struct keeper_job *job);
+
+/*
+ * Starts our own executable as a keeper. An error of begin() is returned here. @most_ms: that an
+ * answer, and its end, may take; 0: LIMIT_KEEPER_MS.
+ */
+int keeper_start(struct keeper *k, int most_ms, struct err *e);
 
 /*
  * Asks one question; later reads its answer, when keeper->ready is readable, which it is from
  * @due_ns (CLOCK_MONOTONIC; 0: never) on in any case. -ECHILD: the keeper is gone.
  *
  * Somebody may stop the keeper. While we wait for an answer, or for its end, it is woken up
- * (SIGCONT) once a second, and killed when it has not answered for keeper_job.most_ms: then it is as
+ * (SIGCONT) once a second, and killed when it has not answered for @most_ms: then it is as
  * if somebody else had killed it. From a second after we were asked to stop (base/cancel.h) on, nobody
  * waits: -ECANCELED, after which only keeper_stop() may be called.
  */
 int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e);
+/* The same, with descriptors, of which it gets copies: KEEPER_FDS at most. */
+int keeper_give(struct keeper *k, const void *ask, size_t n, const int *fds, size_t nfds,
+		struct err *e);
 int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e);
 
 /* Tells it to end, and does not wait for that: keeper_stop() does. Nothing may be asked any more. */

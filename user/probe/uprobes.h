@@ -30,7 +30,7 @@ struct uprobe_group {
 	const struct uprobe_site *sites;
 	size_t n;
 };
-enum { UPROBE_GROUPS_MAX = 32 };
+enum { UPROBE_GROUPS_MAX = 32, UPROBE_SETS_MAX = 1024 };
 
 /*
  * Makes @to, which has room for UPROBE_GROUPS_MAX, a copy with sites of its own: one array, which
@@ -38,6 +38,15 @@ enum { UPROBE_GROUPS_MAX = 32 };
  */
 int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
 		       const struct uprobe_group *g, size_t n, struct err *e);
+
+/* Where BPF programs look which hits count: in memory of a map that can be mapped (.bss). */
+struct uprobe_open {
+	volatile struct gpb_open *at;
+	int map_fd;
+	size_t off; /* of @at in the map */
+};
+/* @at lies in @map. */
+struct uprobe_open uprobe_open_in(const struct bpf_map *map, volatile void *at);
 
 /* Shared memory between us and the keeper. */
 struct uprobe_watch {
@@ -47,10 +56,13 @@ struct uprobe_watch {
 
 struct uprobe_plan; /* private: what a new keeper needs to know */
 
+/* To be called by main() before all else in every program that uses what follows: keeper_main(). */
+void uprobes_main(int argc, char **argv);
+
 struct uprobes {
 	struct keeper keeper;	    /* the process that puts the probes in and takes them out */
 	struct uprobe_watch *watch; /* NULL: nothing is held */
-	struct uprobe_plan *plan;   /* owned */
+	struct uprobe_plan *plan;   /* owned: the journal of what it is to hold */
 	unsigned deaths;	    /* how many keepers were killed so far */
 	bool tried; /* set by the owner: others have just put probes into these files, in time */
 };
@@ -81,15 +93,25 @@ void uprobes_prepare(struct bpf_program *prog, bool multi);
 
 /*
  * Ready to attach: nothing is attached yet. The groups and their sites are copied; their programs
- * and the files behind their paths must stay until uprobes_free(). @open (in
- * memory that processes share) tells the BPF side which hits count; windows set and clear it.
- * NULL: there will be none.
+ * and the files behind their paths must stay until uprobes_free(). *@open tells the BPF side which
+ * hits count; windows set and clear it. NULL: there will be none. @pid 0: every process that maps
+ * the files; with multi links only.
  */
 int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool multi, pid_t pid,
-		 volatile struct gpb_open *open, struct err *e);
+		 const struct uprobe_open *open, struct err *e);
 /* Holds one group, and attaches it immediately. */
 int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
 		const char *path, const struct uprobe_site *sites, size_t n, struct err *e);
+/*
+ * Another set of groups, in the same keeper: where probes are attached it is attached at once. When
+ * that fails the set is not held, and the others stay as they were; -ECHILD: it is held when mended.
+ */
+int uprobes_add(struct uprobes *u, const struct uprobe_group *g, size_t n, pid_t pid, unsigned *set,
+		struct err *e);
+/* Takes its probes out, and forgets it. Of uprobes_add() only. */
+int uprobes_drop(struct uprobes *u, unsigned set, struct err *e);
+/* An added set that cannot be attached any more is left out from then on: its error, or 0. */
+int uprobes_failed(struct uprobes *u, unsigned set, struct err *e);
 /* Attaches all of them, or none, and says why; -EUSERS: it takes the kernel too long. */
 int uprobes_attach(struct uprobes *u, struct err *e);
 /*

@@ -340,6 +340,7 @@ static int begin_probing(struct heap_probe *h, struct err *e)
 	const struct probing_user u = {
 		.what = "heap",
 		.open = &h->obj->bss->open_for[SLOT],
+		.bss = h->obj->maps.bss,
 		.parts = HEAP_PARTS,
 		.by_own = true,
 		.price = price_of,

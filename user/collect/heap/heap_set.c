@@ -335,6 +335,7 @@ static int hold(struct heap_set *s, struct err *e)
 	const struct probing_user u = {
 		.what = "heap",
 		.open = &s->of->obj->bss->open_for[s->index],
+		.bss = s->of->obj->maps.bss,
 		.parts = HEAP_PARTS,
 		.by_own = true,
 		.price = price,

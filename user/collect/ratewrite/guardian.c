@@ -418,7 +418,7 @@ static _Noreturn void guardian_main(struct keeper *k)
 	setsid();
 	prctl(PR_SET_NAME, CLAIM_HOLDER);
 	(void)!chdir("/");
-	k->exposed = oom_spare(OOM_FILE);
+	k->exposed = oom_spare(OOM_FILE, oom_raised());
 	if (syscall(SYS_close_range, ~0u, ~0u, 0) && errno == ENOSYS)
 		close_each(keep, nkeep);
 	else

@@ -144,6 +144,7 @@ static struct wait_object object_of(struct sched_bpf *o, bool multi)
 		.settings = o->maps.scheds,
 		.seen = o->maps.seen,
 		.waits = o->maps.waits,
+		.bss = o->maps.bss,
 		.rounds = &o->bss->rounds,
 		.open = o->bss->open_for,
 		.counted = (volatile uint64_t *)o->bss->sched_counted,

@@ -120,6 +120,7 @@ static struct wait_object object_of(struct wait_bpf *o, bool multi)
 		.settings = o->maps.waitings,
 		.seen = o->maps.seen,
 		.waits = o->maps.standings,
+		.bss = o->maps.bss,
 		.rounds = &o->bss->rounds,
 		.open = o->bss->open_for,
 		.counted = (volatile uint64_t *)o->bss->wait_counted,

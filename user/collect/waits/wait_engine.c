@@ -385,6 +385,7 @@ int wait_engine_open(struct wait_engine *w, const char *what, struct err *e)
 	const struct probing_user u = {
 		.what = what,
 		.open = w->object.open,
+		.bss = w->object.bss,
 		.parts = WAIT_PARTS,
 		.price = price,
 		.spent = spent,

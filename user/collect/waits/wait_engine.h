@@ -108,8 +108,9 @@ struct wait_object {
 	const struct bpf_map *settings; /* struct gpb_sched or gpb_waiting */
 	const struct bpf_map *seen;	/* struct gpb_sched_seen or gpb_waiting_seen, by CPU */
 	const struct bpf_map *waits;	/* by goroutine: struct gpb_wait or gpb_standing */
+	const struct bpf_map *bss;
 	struct gpb_rounds *rounds;
-	volatile struct gpb_open *open; /* by slot, as the next ones */
+	volatile struct gpb_open *open; /* by slot, as the next ones; in @bss */
 	volatile uint64_t *counted;	/* as in looks_conf */
 	const struct gpb_tally *losses;
 	bool multi; /* one multi link for each file */
