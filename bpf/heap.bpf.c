@@ -247,6 +247,16 @@ static __always_inline void set_walk(__u64 cookie, __u64 ns)
 		spent_walk(s, ns);
 }
 
+/* The bytes of the slot that a request takes, and its size class; 0: it goes into a tiny block that is open. */
+static __always_inline __u64 slot_wanted(const struct gpb_target *t, const struct gpb_heap *h,
+					 __u64 g, __u32 kind, __u64 size, int noscan, __u32 *class)
+{
+	if (size >= TINY_SIZE || !noscan || kind == GPB_ALLOC_LARGE)
+		return slot_size(h, size, kind, noscan, class);
+	*class = h->class8[TINY_SIZE / 8] & (GPB_CLASSES - 1);
+	return fits_tiny_block(t, g, size) ? 0 : TINY_SIZE;
+}
+
 /* Takes this allocation as a sample. */
 static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_target *t,
 				      const struct gpb_heap *h, struct gpb_countdown *c,
@@ -328,14 +338,9 @@ int heap_alloc(struct pt_regs *ctx)
 	if (kind == GPB_ALLOC_ANY && !size)
 		return 0;
 	noscan = slot_noscan(ctx, t, h, kind, size);
-	if (size < TINY_SIZE && noscan && kind != GPB_ALLOC_LARGE) {
-		if (fits_tiny_block(t, g, size))
-			return 0;
-		bytes = TINY_SIZE;
-		class = h->class8[TINY_SIZE / 8] & (GPB_CLASSES - 1);
-	} else {
-		bytes = slot_size(h, size, kind, noscan, &class);
-	}
+	bytes = slot_wanted(t, h, g, kind, size, noscan, &class);
+	if (!bytes)
+		return 0;
 	count(&seen->n[class], 1);
 	count(&c->bytes, bytes);
 	if (due(h, c, bytes, always))

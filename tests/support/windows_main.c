@@ -12,8 +12,9 @@
 #include <time.h>
 
 #include "collect/cpu/host.h"
-#include "collect/reading.h"
+#include "collect/heap/heap_many.h"
 #include "output/output.h"
+#include "probe/uprobes.h"
 #include "profile/graft.h"
 
 enum { PIDS = 64, TICK_NS = 100000000, RSS_MAY_GROW_KB = 2048, FILES = 3 };
@@ -154,7 +155,7 @@ static int windows(struct engine *const en[2], unsigned n, uint64_t ns, struct e
 static int open_both(struct engine *en[2], struct err *e)
 {
 	static const struct engine_kind *const kinds[] = { &engine_cpu, &engine_heap };
-	const struct collect_opts o = { .hz = 499 };
+	const struct collect_opts o = { .hz = 499, .heap_rate = 524288 };
 	const struct engine_target *t;
 	int ret = 0;
 
@@ -190,6 +191,7 @@ int main(int argc, char **argv)
 	struct err e = { "" };
 	int ret;
 
+	uprobes_main(argc, argv);
 	if (argc < 5 || argc - 4 > PIDS) {
 		fprintf(stderr, "usage: windows N MS OUT PID...\n");
 		return 2;

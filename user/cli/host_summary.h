@@ -20,7 +20,14 @@ enum { SUMMARY_TOP = 5, SUMMARY_NAME = 96, SUMMARY_ROWS = 20 };
 /* Processes below this share of all CPU time are summed up in one line. */
 #define SUMMARY_LEAST 0.001
 
-enum summary_of { SUMMARY_CPU, SUMMARY_HEAP, SUMMARY_BLOCK, SUMMARY_MUTEX, SUMMARY_GOROUTINE, SUMMARY_ALLOC };
+enum summary_of {
+	SUMMARY_CPU,
+	SUMMARY_HEAP,
+	SUMMARY_BLOCK,
+	SUMMARY_MUTEX,
+	SUMMARY_GOROUTINE,
+	SUMMARY_ALLOC
+};
 
 struct summary_row {
 	pid_t pid;
