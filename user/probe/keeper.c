@@ -1,4 +1,10 @@
-/* user/probe/keeper.c - our executable once more, with a socket over which questions and answers go. */
+/*
+ * user/probe/keeper.c - our executable once more, with a socket over which questions and answers go.
+ *
+ * Where capabilities come with the file (AT_SECURE), whoever may run it could begin a keeper of his own, with those
+ * capabilities and a socket of his: probes at any address. So there no process that was begun by exec is a keeper; it is
+ * forked from us, who have read our own command line.
+ */
 #include "probe/keeper.h"
 
 #include <fcntl.h>
@@ -7,6 +13,7 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -27,8 +34,8 @@ static char name[] = "uprobe-keeper";
 /* The socket's number there. */
 enum { SOCK = 3 };
 
-/* keeper_main() was called: exec of a program that does not ask would begin it all over. */
-static bool asked;
+/* keeper_main() was called with it: exec of a program that does not ask would begin it all over. */
+static const struct keeper_job *the_job;
 
 /* How often a keeper that does not answer is woken up. */
 enum { WAKE_MS = 1000 };
@@ -113,22 +120,28 @@ static void serve(const struct keeper_job *job, int sock)
 	}
 }
 
-void keeper_main(int argc, char **argv, const struct keeper_job *job)
+/* SOCK is there, and nothing else is needed. */
+static _Noreturn void run(const struct keeper_job *job, int raised)
 {
 	struct answer a = { 0 };
 
-	asked = true;
-	if (argc != 2 || strcmp(argv[0], name) || fcntl(SOCK, F_GETFD) < 0)
-		return;
 	prctl(PR_SET_NAME, name);
 	fcntl(SOCK, F_SETFD, FD_CLOEXEC);
 	close_others();
-	a.exposed = oom_spare(OOM_FILE, atoi(argv[1]));
+	a.exposed = oom_spare(OOM_FILE, raised);
 	a.ret = job->begin(job->arg, &a.e);
 	if (send(SOCK, &a, sizeof(a), MSG_NOSIGNAL) == sizeof(a) && !a.ret)
 		serve(job, SOCK);
 	job->end(job->arg);
 	_exit(0);
+}
+
+void keeper_main(int argc, char **argv, const struct keeper_job *job)
+{
+	the_job = job;
+	if (argc == 2 && !strcmp(argv[0], name) && fcntl(SOCK, F_GETFD) >= 0 &&
+	    !getauxval(AT_SECURE))
+		run(job, atoi(argv[1]));
 }
 
 /* ---- in this process ---- */
@@ -146,8 +159,7 @@ static int set_attributes(posix_spawnattr_t *attr)
 
 /*
  * All descriptors of ours are closed by exec; it gets @sock. Our executable is the one that runs, also
- * when the file was replaced or removed. A capability that came with the file comes with it again, as
- * one that was handed on (ambient) does: exec follows the same rules as our own did. Source:
+ * when the file was replaced or removed. A capability that was handed on (ambient) is handed on again. Source:
  * capabilities(7), proc_pid_exe(5).
  */
 static int spawn(pid_t *pid, int sock)
@@ -166,6 +178,27 @@ static int spawn(pid_t *pid, int sock)
 		      posix_spawn(pid, "/proc/self/exe", &files, &attr, argv, environ);
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attr);
+	return ret;
+}
+
+/* The same without exec. Returns an errno, as posix_spawn() does. */
+static int fork_off(pid_t *pid, int sock)
+{
+	sigset_t all, before;
+	int ret = 0;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	*pid = fork();
+	if (*pid < 0)
+		ret = errno;
+	if (!*pid) {
+		setsid();
+		if (sock != SOCK && dup2(sock, SOCK) < 0)
+			_exit(1);
+		run(the_job, oom_raised());
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return ret;
 }
 
@@ -243,11 +276,11 @@ int keeper_start(struct keeper *k, int most_ms, struct err *e)
 	struct answer a = { 0 };
 	int sock[2], ret;
 
-	BUG_ON(!asked);
+	BUG_ON(!the_job);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
 		return err_sys(e, "a socket to the keeper of the probes");
 	k->most_ms = most_ms ? most_ms : LIMIT_KEEPER_MS;
-	ret = spawn(&k->pid, sock[0]);
+	ret = getauxval(AT_SECURE) ? fork_off(&k->pid, sock[0]) : spawn(&k->pid, sock[0]);
 	k->sock = sock[1];
 	close(sock[0]);
 	if (ret) {

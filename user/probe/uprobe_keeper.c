@@ -628,8 +628,8 @@ static int begin(void *arg, struct err *e)
 
 void uprobes_main(int argc, char **argv)
 {
-	struct held h = { 0 };
-	const struct keeper_job job = {
+	static struct held h;
+	static const struct keeper_job job = {
 		.begin = begin, .end = detach_all, .serve = serve, .idle = let_go_in_time, .arg = &h
 	};
 
