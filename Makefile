@@ -141,7 +141,7 @@ toolchains:
 readers: all $O/tests/heapedges ## heapdump --hprof in its other readers, hprof-slurp too (needs cargo 1.88)
 	$(Q)SLURP=1 E2E=heapdump_hprof tests/run.sh --show e2e
 
-stress: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## 1,000 attachings, 200 kills, 20 profilers at once, 200 processes (root; 40 minutes)
+stress: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## 1,000 attachings, 200 kills, 20 profilers at once, 200 processes, an hour of processes that start and end (root; 100 minutes)
 	$(Q)SCRIPT_LIMIT=7200 tests/run.sh --show stress
 	$(Q)CYCLES=1000 KILLS=200 COLLECTORS=20 SCRIPT_LIMIT=7200 E2E="stress heal" tests/run.sh --show e2e
 

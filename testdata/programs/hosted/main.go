@@ -6,6 +6,7 @@
 //			rest in main.second
 //	hosted becomes PROGRAM ARG...
 //			sleeps for a second, and then calls exec
+//	hosted brief MS REST	burns CPU for MS milliseconds, sleeps for REST, and ends
 //	hosted flood	burns CPU in one goroutine, in stacks of which hardly two are alike
 //	hosted allocflood
 //			allocates all the time, in such stacks
@@ -116,6 +117,12 @@ func main() {
 	switch os.Args[1] {
 	case "busy":
 		busy(number(os.Args[2]), number(os.Args[3]))
+	case "brief":
+		for end := time.Now().Add(time.Duration(number(os.Args[2])) * time.Millisecond); time.Now().Before(end); {
+			first(1)
+		}
+		time.Sleep(time.Duration(number(os.Args[3])) * time.Millisecond)
+		return
 	case "becomes":
 		time.Sleep(time.Second)
 		panic(syscall.Exec(os.Args[2], os.Args[2:], os.Environ()))
