@@ -79,6 +79,9 @@ static __always_inline int bystander_hit(__u32 set, __u64 cookie)
 /*
  * Whose hit is it? 0: nobody's. *slot: with its generation; *at: where it is in tables. The process by which
  * prices are measured is no target and takes the same way, up to where one that is none leaves.
+ *
+ * The kernel knows one file where overlay mounts (containers of one image) show several: then the links of all of
+ * their sets meet each allocation of each target, and only the one of the target's own set may count it.
  */
 static __always_inline int slot_of_hit(__u64 cookie, __u32 *slot, __u32 *at)
 {
@@ -92,7 +95,7 @@ static __always_inline int slot_of_hit(__u64 cookie, __u32 *slot, __u32 *at)
 	if (s)
 		spent_hit(s, cookie);
 	found = slot_of_current();
-	if (found) {
+	if (found && open_of(*found) == of) {
 		*slot = *found;
 		*at = *slot & (SLOTS - 1);
 		return 1;
