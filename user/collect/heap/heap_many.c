@@ -200,10 +200,22 @@ static int open_object(struct many *m, struct err *e)
 	return ret;
 }
 
+static void close_object(struct many *m)
+{
+	feed_fini(&m->feed);
+	memset(&m->feed, 0, sizeof(m->feed));
+	heap_bpf__destroy(m->sets.obj);
+	m->sets.obj = NULL;
+}
+
+/* What was opened halfway has no ring: nobody may find it. */
 static int need_object(struct many *m, struct err *e)
 {
-	if (!m->sets.obj && !m->failed)
+	if (!m->sets.obj && !m->failed) {
 		m->failed = open_object(m, &m->why);
+		if (m->failed)
+			close_object(m);
+	}
 	return m->failed ? err_set(e, m->failed, "%s", m->why.msg) : 0;
 }
 
@@ -211,8 +223,7 @@ static void many_free(void *state)
 {
 	struct many *m = state;
 
-	feed_fini(&m->feed);
-	heap_bpf__destroy(m->sets.obj);
+	close_object(m);
 	closep(&m->sets.ep);
 	if (m->reading)
 		engine_heap_read.free(m->reading);
