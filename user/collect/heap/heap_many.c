@@ -401,7 +401,6 @@ static int probe(struct many *m, struct engine_target *t, struct heap_member **o
 		return err_set(e, -ENOMEM, "no memory for a target");
 	k->t = t;
 	ret = begin_member(m, k, e);
-	k->done = ret != 0;
 	if (ret)
 		member_free(m, k);
 	else
