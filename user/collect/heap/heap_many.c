@@ -43,6 +43,7 @@ struct many {
 	unsigned ticks;		     /* since the table was emptied */
 	/* what rules and feed have counted that is some target's already */
 	uint64_t cut, broken;
+	uint64_t missed; /* hits whose program never ran, before this window */
 };
 
 /* What is kept of a target: one of the two. */
@@ -511,6 +512,7 @@ static int many_begin(void *state, struct err *e)
 
 	(void)e;
 	m->ticks = 0;
+	m->missed = m->sets.obj ? feed_missed(m->sets.obj->obj) : 0;
 	begin_again(m);
 	heap_sets_begin(&m->sets);
 	return 0;
@@ -605,7 +607,7 @@ static int many_profile(void *state, struct engine_target *t, void *kept, struct
 		return ret;
 	bpf_losses((const struct gpb_tally *)&m->sets.obj->bss->tallies[index_of(k->slot)],
 		   &k->h->loss);
-	k->h->loss.n[LOSS_PROBES_MISSED] += feed_missed(m->sets.obj->obj);
+	k->h->loss.n[LOSS_PROBES_MISSED] += feed_missed(m->sets.obj->obj) - m->missed;
 	loss_merge(prof_loss(k->h->prof), &k->h->loss);
 	*out = TAKE(k->h->prof);
 	return 0;
