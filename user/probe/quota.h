@@ -7,7 +7,7 @@
 
 #include "goprof_abi.h"
 
-/* How @n targets share @room entries or bytes, where @slack may be overdrawn. */
+/* How @n targets share @room entries or bytes, where @slack may be overdrawn: no more than half of @room is kept for that. */
 struct gpb_quota quota_of(uint64_t room, uint64_t slack, size_t n);
 
 #endif
