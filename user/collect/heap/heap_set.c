@@ -224,9 +224,10 @@ static uint32_t free_index(const struct heap_sets *ss)
 	return i;
 }
 
+/* A file that its process does not map any more has no number (open_exe() in subject/images.c): it is like no other. */
 static struct heap_set *find(const struct heap_sets *ss, const struct image *img)
 {
-	for (size_t i = 0; i < GPB_SETS; i++)
+	for (size_t i = 0; img->inode && i < GPB_SETS; i++)
 		if (ss->at[i] && ss->at[i]->dev == img->dev && ss->at[i]->inode == img->inode)
 			return ss->at[i];
 	return NULL;
