@@ -31,6 +31,17 @@ static struct subject *subject_of(struct feed *f, const void *data, size_t len)
 	return f->whose(f->arg, slot, rec->type, len);
 }
 
+/* Another target may have the same label set, and is to send it: the kernel must not take it to be known. */
+static void not_wanted(struct feed *f, const void *data, size_t len)
+{
+	const struct gpb_rec_labels *l = data;
+
+	f->nobodys++;
+	if (f->sent_fd > 0 && l->type == GPB_REC_LABELS &&
+	    len >= offsetof(struct gpb_rec_labels, label))
+		bpf_map_delete_elem(f->sent_fd, &l->id);
+}
+
 static int on_record(void *arg, void *data, size_t len)
 {
 	struct feed *f = arg;
@@ -43,7 +54,7 @@ static int on_record(void *arg, void *data, size_t len)
 		return 0;
 	s = subject_of(f, data, len);
 	if (!s) {
-		f->nobodys++;
+		not_wanted(f, data, len);
 		return 0;
 	}
 	if (rec->type == GPB_REC_LABELS)

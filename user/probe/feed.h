@@ -23,6 +23,7 @@ struct feed {
 	 * been taken out of the ring.
 	 */
 	struct subject *(*whose)(void *arg, uint32_t slot, uint64_t type, size_t len);
+	int sent_fd; /* of many targets: the table of label sets that are not sent again; not owned */
 	struct ring_buffer *ring;
 	struct rules rules;
 	struct labelsets labels;

@@ -237,6 +237,7 @@ static int load(struct host *h, struct err *e)
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
 	h->feed.whose = whose;
+	h->feed.sent_fd = bpf_map__fd(h->obj->maps.labelsets);
 	return feed_open(&h->feed, NULL, h->obj->maps.ring, h->obj->maps.rules, add_stack, h, e);
 }
 

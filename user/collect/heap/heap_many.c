@@ -195,6 +195,7 @@ static int open_object(struct many *m, struct err *e)
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
 	m->feed.whose = whose;
+	m->feed.sent_fd = bpf_map__fd(obj->maps.labelsets);
 	ret = feed_open(&m->feed, NULL, obj->maps.ring, obj->maps.rules, add_stack, m, e);
 	if (!ret && epoll_ctl(m->sets.ep, EPOLL_CTL_ADD, feed_fd(&m->feed), &ev))
 		ret = err_sys(e, "epoll");
