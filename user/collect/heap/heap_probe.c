@@ -417,10 +417,10 @@ int heap_probe_new(struct subject *s, const struct collect_opts *o, bool live,
 
 	if (!h)
 		return err_set(e, -ENOMEM, "no memory");
+	h->ep = -1;
 	if (o->heap_rate >> MAX_RATE_SHIFT)
 		return err_set(e, -E2BIG, "heap rate %llu is above 2^%d",
 			       (unsigned long long)o->heap_rate, MAX_RATE_SHIFT);
-	h->ep = -1;
 	h->s = s;
 	h->o = *o;
 	h->entries = calloc((live ? GPB_IMAGES : 1) * ALLOC_ENTRIES_MAX, sizeof(*h->entries));
