@@ -99,6 +99,8 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 /* The same of a file; by multi links only. @u's look() is not asked. */
 int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
 		     const struct probing_user *u, struct probing **out, struct err *e);
+/* Targets came or went: probed_file.at_once is @n from now on, and a window costs as much more or less. */
+void probing_file_at_once(struct probing *p, size_t n);
 /*
  * Attaches these groups, and no longer those that were attached before; then hits count. The
  * first time, for a target that is not held and has a budget, probing_begin() or the first

@@ -107,3 +107,12 @@ int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
 	*out = TAKE(p);
 	return 0;
 }
+
+/* Of a file nobody counts what was done, so what a window costs stays what it is taken to be. */
+void probing_file_at_once(struct probing *p, size_t n)
+{
+	p->file.at_once = n;
+	p->member.window_ns = WINDOW_COST_NS * (double)n;
+	window_cost_init(&p->cost, p->member.window_ns);
+	probing_size_windows(p);
+}

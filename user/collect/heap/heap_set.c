@@ -331,6 +331,14 @@ static void fail(struct heap_set *s, int ret, const struct err *why)
 	s->of->obj->bss->open_for[s->index].bits = 0;
 }
 
+/* So many of its targets may run at the same time; at least one may come. */
+static size_t at_once(const struct heap_set *s)
+{
+	size_t cpus = (size_t)get_nprocs(), n = s->members.n ? s->members.n : 1;
+
+	return n < cpus ? n : cpus;
+}
+
 static int hold(struct heap_set *s, struct err *e)
 {
 	const struct probing_user u = {
@@ -345,9 +353,8 @@ static int hold(struct heap_set *s, struct err *e)
 		.over = over,
 		.arg = s,
 	};
-	size_t cpus = (size_t)get_nprocs();
 	const struct probed_file f = { .fd = s->fd,
-				       .at_once = s->members.n < cpus ? s->members.n : cpus,
+				       .at_once = at_once(s),
 				       .cpu_ns = cpu_of_all,
 				       .arg = s };
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -410,6 +417,8 @@ int heap_set_join(struct heap_member *m, struct err *e)
 		s->members.n--;
 	else if (s->of->begun && !s->probing)
 		begin_step(s, HOLD); /* the rest when it is polled */
+	else if (s->probing)
+		probing_file_at_once(s->probing, at_once(s));
 	return ret;
 }
 
@@ -444,6 +453,8 @@ void heap_set_leave(struct heap_member *m)
 			s->gone_cpu_ns += m->cpu_ns;
 			break;
 		}
+	if (s->probing)
+		probing_file_at_once(s->probing, at_once(s));
 }
 
 /* ---- all of them ---- */
