@@ -26,8 +26,9 @@
 /*
  * Clock steps per second. A thread's last, unfinished step is lost, half a step on average, and
  * each step costs the target an interrupt of about a microsecond, and each switch of threads the
- * setting of a timer (docs/costs.md). So a step is a millisecond. It cannot be longer for threads
- * that are known: a clock's period is what new threads inherit, at any time.
+ * setting of a timer. So a step is a millisecond. Steps of 4 ms already cost as little as perf's
+ * clock (docs/costs.md), but for threads that are known only the simple ways to them were ruled
+ * out: a new period begins a running clock anew, and later threads inherit that period.
  */
 enum { STEPS_HZ = 1000, UNCLOCKED_MAY_NS = 50000000 };
 
