@@ -59,7 +59,7 @@ const char opt_help[] =
 	"                        enable: have the runtime keep records for this time:\n"
 	"                               writes 8 bytes in the program, and restores\n"
 	"                               them afterwards, also if goprof-bpf is killed;\n"
-	"                               with -p only\n"
+	"                               with one -p only\n"
 	"                        auto:  read where there are records, else probe\n"
 	"                               (default); never writes\n"
 	"      --heap-rate BYTES for probe and enable: mean bytes between two samples:\n"
