@@ -613,6 +613,23 @@ static void windows_are_the_sets(void **state)
 	become_one();
 }
 
+/* Containers of one image: each has a set, and the kernel puts the probes of both into the one file below them. */
+static void another_sets_probe_does_not_count(void **state)
+{
+	uint64_t hits = 0;
+
+	(void)state;
+	become_many(SLOT);
+	use_heap();
+	open_for[NEXT] = (struct gpb_open){ .bits = GPB_OPEN };
+	cookie_slot = NEXT;
+	for (int i = 0; i < 1000; i++, hits++)
+		hit(i % GOROUTINES, GPB_ALLOC_ANY, 100, TYPES);
+	expect_counted(); /* nothing */
+	assert_int_equal(bystanders_hits(NEXT), hits);
+	become_one();
+}
+
 /* It has called exec, and user space does not know yet. */
 static void another_program_is_not_counted(void **state)
 {
@@ -642,6 +659,7 @@ int main(void)
 		cmocka_unit_test_setup(of_many_the_process_decides, reset),
 		cmocka_unit_test_setup(a_bystander_leaves_at_once, reset),
 		cmocka_unit_test_setup(windows_are_the_sets, reset),
+		cmocka_unit_test_setup(another_sets_probe_does_not_count, reset),
 		cmocka_unit_test_setup(another_program_is_not_counted, reset),
 	};
 

@@ -101,10 +101,10 @@ external() {
 arm64() {
 	local v=$1 bin
 	bin=$(GOARCH=arm64 subject "$v" oracle "-ldflags=$(link_flags "$v" "")") || { fail "arm64, go$v" "cannot be built"; return; }
-	compare "arm64, go$v" "$bin" "$bin" $((${WIDE:-0} ? 1000 : 24))
+	compare "arm64, go$v" "$bin" "$bin" $((${WIDE:-0} ? 1000 : 6))
 	expect "arm64, go$v" "$bin" "version go$v (.* arch 2 "
 	bin=$(GOARCH=arm64 subject "$v" oracle "-ldflags=$(link_flags "$v" "-s -w")") || { fail "arm64, go$v, stripped" "cannot be built"; return; }
-	compare "arm64, go$v, stripped" "$bin" "$bin" 4
+	compare "arm64, go$v, stripped" "$bin" "$bin" 2
 	[ -n "${WIDE:-}" ] || return
 	[ -e "$QEMU_LD_PREFIX/lib/ld-linux-aarch64.so.1" ] || [ -z "$RUN" ] || { skip "arm64, go$v, PIE" "no loader in $QEMU_LD_PREFIX: make deps ARCH=arm64"; return; }
 	bin=$(GOARCH=arm64 subject "$v" oracle -buildmode=pie "-ldflags=$(link_flags "$v" "-s -w")") || { fail "arm64, go$v, stripped PIE" "cannot be built"; return; }

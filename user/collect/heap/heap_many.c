@@ -329,8 +329,7 @@ static int take_slot(struct many *m, struct heap_member *k, struct err *e)
 	return clear_slot(m, at, e);
 }
 
-/* Nothing is left of it but its target. */
-static void member_clear(struct many *m, struct heap_member *k)
+static void member_free(struct many *m, struct heap_member *k)
 {
 	uint32_t at = index_of(k->slot);
 
@@ -345,12 +344,6 @@ static void member_clear(struct many *m, struct heap_member *k)
 		heap_set_forget(k->set);
 	}
 	heap_probe_free(k->h);
-	*k = (struct heap_member){ .t = k->t, .done = true };
-}
-
-static void member_free(struct many *m, struct heap_member *k)
-{
-	member_clear(m, k);
 	free(k);
 }
 
@@ -477,36 +470,6 @@ static void many_forget(void *state, struct engine_target *t, void *kept)
 
 /* ---- the window ---- */
 
-/*
- * What has ended with the last window begins anew: a set's probes are put in again for all of its targets, so all
- * of these leave it first. Nothing is loaded again.
- */
-static void begin_again(struct many *m)
-{
-	struct heap_member *again[GPB_CPU_TARGETS];
-	size_t n = 0;
-
-	for (uint32_t i = 0; i < m->slots; i++)
-		if (m->at[i] && m->at[i]->done && m->at[i]->on)
-			again[n++] = m->at[i];
-	for (size_t i = 0; i < n; i++) {
-		member_clear(m, again[i]);
-		m->nprobed--;
-	}
-	for (size_t i = 0; i < n; i++) {
-		struct heap_member *k = again[i];
-		struct err why = { "" };
-
-		k->done = false;
-		k->failed = begin_member(m, k, &why);
-		if (!k->failed)
-			continue;
-		member_clear(m, k);
-		k->failed = -ENOTSUP;
-		k->why = why;
-	}
-}
-
 static int many_begin(void *state, struct err *e)
 {
 	struct many *m = state;
@@ -514,7 +477,6 @@ static int many_begin(void *state, struct err *e)
 	(void)e;
 	m->ticks = 0;
 	m->missed = m->sets.obj ? feed_missed(m->sets.obj->obj) : 0;
-	begin_again(m);
 	heap_sets_begin(&m->sets);
 	return 0;
 }
@@ -595,8 +557,6 @@ static int many_profile(void *state, struct engine_target *t, void *kept, struct
 
 	if (!k)
 		return engine_heap_read.profile(m->reading, t, kp->read, out, e);
-	if (k->failed)
-		return err_set(e, k->failed, "%s", k->why.msg);
 	heap_set_leave(k);
 	if (k->set->failed)
 		return err_set(e, k->set->failed, "%s", k->set->why.msg);

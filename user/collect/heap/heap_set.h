@@ -25,8 +25,6 @@ struct heap_member {
 	uint64_t base_ns, cpu_ns; /* its CPU clock when it joined, and since then */
 	bool on, done, watched; /* done: its last stretch is over; watched: heap_window_before() */
 	size_t labels;		/* sets of labels that came */
-	int failed;		/* why it could not begin again in a later window, or 0 */
-	struct err why;
 };
 
 struct heap_set {
