@@ -1,8 +1,11 @@
 #!/bin/bash
 # Probed heap profiles of many processes in one run, each beside what its own program says it did: two Go versions and two
 # builds, three that share a binary, one of which is nobody's target; one that keeps records, which are read; one that
-# starts in the window and one that ends in it; one whose stacks are all different, which loses alone. Everything observed:
+# starts in the window and one that ends in it; two containers of one image, whose files are one to the kernel; one whose
+# stacks are all different, which loses alone. Everything observed:
 # every line within 4 standard errors, all bytes within 2 %. Then in windows under the host's budget.
+# Mounts of its own.
+[ -n "${ALL_HEAP_INSIDE:-}" ] || exec unshare --mount env ALL_HEAP_INSIDE=1 bash "$0" "$@"
 . tests/support/lib.sh
 . tests/support/judges.sh
 need_root && need_bpf && need_go
@@ -14,6 +17,11 @@ new=$(subject 1.27.4 alloctruth '-ldflags=-s -w') && old=$(subject 1.19.13 alloc
 	{ fail all_heap "does not build"; finish; }
 mkdir "$TMP/bin"
 for f in new old reads host; do cp "${!f}" "$TMP/bin/$f"; done
+
+for f in one two; do
+	mkdir -p "$TMP/$f" "$TMP/up.$f" "$TMP/work.$f"
+	mount -t overlay overlay -o "lowerdir=$TMP/bin,upperdir=$TMP/up.$f,workdir=$TMP/work.$f" "$TMP/$f" || { fail all_heap "no overlay"; finish; }
+done
 
 declare -A pid go
 # launch NAME PROGRAM ARG...: it waits for `tell NAME`
@@ -43,7 +51,7 @@ profile() {
 	local dir=$1
 	shift
 	: >"$TMP/err.$dir"
-	"$GOPROF" --all --match "exe=$TMP/bin/*" --exclude 'cmd=* -part 2' --heap --heap-rate=$RATE -d 300s -o "$TMP/$dir" "$@" >"$TMP/paths.$dir" 2>"$TMP/err.$dir" &
+	"$GOPROF" --all --match "exe=$TMP/bin/*" --match "exe=$TMP/one/*" --match "exe=$TMP/two/*" --exclude 'cmd=* -part 2' --heap --heap-rate=$RATE -d 300s -o "$TMP/$dir" "$@" >"$TMP/paths.$dir" 2>"$TMP/err.$dir" &
 	PROF=$!
 	STARTED+=("$PROF")
 	wait_for "$TMP/err.$dir" '^goprof-bpf: profiling'
@@ -61,21 +69,23 @@ launch by new -part 2 # a bystander: not a target, and busy all the time
 launch c old -part 5
 launch d old -part 5 -goroutines 2
 launch gone new -part 5
+launch e ../one/new -part 4
+launch f ../two/new -part 5
 launch reads reads
 launch flood host allocflood
-for n in a b by c d gone; do wait_for "$TMP/truth.$n" ready || { fail all_heap "$n does not start"; finish; }; done
+for n in a b by c d e f gone; do wait_for "$TMP/truth.$n" ready || { fail all_heap "$n does not start"; finish; }; done
 profile full --host-budget=0,0 || { fail all_heap "$(tail -n 3 "$TMP/err.full" | tr '\n' ' ')"; finish; }
-for n in by flood a b c d gone; do tell $n; done
+for n in by flood a b c d e f gone; do tell $n; done
 launch later old -part 5
 wait_for "$TMP/truth.later" ready
 sleep 1 # it is found and looked at
 tell later
-for n in a b c d gone later by; do wait_for "$TMP/truth.$n" '^done' 1500 || { fail all_heap "$n does not finish"; finish; }; done
+for n in a b c d e f gone later by; do wait_for "$TMP/truth.$n" '^done' 1500 || { fail all_heap "$n does not finish"; finish; }; done
 tell gone
 sleep 1
 stop
 
-for n in a b c d gone later; do
+for n in a b c d e f gone later; do
 	judge judge_probe "$TMP/truth.$n" "$(file_of full $n)" $RATE
 	judge valid "$(file_of full $n)"
 	outcome all_heap/full/$n
@@ -143,4 +153,5 @@ untouched() {
 }
 judge untouched
 outcome all_heap/killed
+for f in one two; do umount -l "$TMP/$f"; done
 finish
