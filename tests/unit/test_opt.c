@@ -115,17 +115,22 @@ static void many(void **state)
 	assert_true(o.collect.host_own_ppm == 20000 && o.collect.host_taken_ppm == 50000);
 	o = good("-p 7 -p 8 --host-budget 0,0.5%");
 	assert_true(!o.collect.host_own_ppm && o.collect.host_taken_ppm == 5000);
-	bad("-p 7 --host-budget=2%,5%", "--host-budget is for many processes: add --all");
+	bad("-p 7 --host-budget=2%,5%",
+	    "--host-budget is for many processes: add --all or another -p");
 	bad("--all --host-budget=2%",
 	    "--host-budget: '2%' is not two shares of CPU time such as 2%,5% or 0,0 (no bound)");
 	bad("--all --host-budget=x,5%",
 	    "--host-budget: 'x,5%' is not two shares of CPU time such as 2%,5% or 0,0 (no bound)");
 	bad("--all --cpu --wait",
-	    "--wait is not yet possible with --all: what programs record "
-	    "themselves is read, and only CPU time and allocations are sampled");
+	    "--wait is not yet possible with --all: it is for one process, by one -p PID; of many, "
+	    "CPU time and allocations are sampled, and the rest is read where programs record it");
 	bad("-p 7 -p 8 --mutex --source=probe",
-	    "--source probe is not yet possible with more than one -p: what programs record "
-	    "themselves is read, and only CPU time and allocations are sampled");
+	    "--source probe of blocks and mutexes is not yet possible with more than one -p: "
+	    "it is for one process, by one -p PID; of many, "
+	    "CPU time and allocations are sampled, and the rest is read where programs record it");
+	bad("--all --heap --budget=5%",
+	    "--budget is for one process: with --all say --host-budget");
+	bad("--all --source=probe", "--source is for heap, block and mutex profiles: add --heap");
 }
 
 static void what_many_cannot_have_yet(void **state)
@@ -135,18 +140,18 @@ static void what_many_cannot_have_yet(void **state)
 	} probing[] = { { "--source=enable", "--source enable" },
 			{ "--types", "--types" },
 			{ "--labels", "--labels" },
-			{ "--goid", "--goid" },
-			{ "--budget=5%", "--budget" } };
+			{ "--goid", "--goid" } };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(probing); i++) {
 		char line[96], why[256];
 
 		snprintf(line, sizeof(line), "--all --heap %s", probing[i].args);
-		snprintf(why, sizeof(why),
-			 "%s is not yet possible with --all: what programs record "
-			 "themselves is read, and only CPU time and allocations are sampled",
-			 probing[i].option);
+		snprintf(
+			why, sizeof(why),
+			"%s is not yet possible with --all: it is for one process, by one -p PID; of many, "
+			"CPU time and allocations are sampled, and the rest is read where programs record it",
+			probing[i].option);
 		bad(line, why);
 	}
 	assert_true(good("--all --cpu --heap --goid").collect.goid);
@@ -158,7 +163,7 @@ static void what_many_cannot_have_yet(void **state)
 	bad("-p 7 -p 8 --follow", "more than one -p and --follow at once: one or the other");
 	bad("-p 7 --match x", "--match is for all processes: add --all");
 	bad("-p 7 -p 8 --exclude x", "--exclude is for all processes: add --all");
-	bad("-p 7 --dry-run", "--dry-run is for many processes: add --all");
+	bad("-p 7 --dry-run", "--dry-run is for many processes: add --all or another -p");
 	bad("--all --match ''", "--match: '' fits everything");
 	bad("--all --exclude user=", "--exclude: 'user=' fits everything");
 	bad("--all --match usr=x",

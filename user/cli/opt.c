@@ -585,21 +585,26 @@ static const char *misplaced(const struct opts *o, const struct given *g, const 
 static int check_many(const struct opts *o, const struct given *g, struct err *e)
 {
 	const char *what = o->all ? "--all" : "more than one -p";
-	bool heap_only = o->heap && !o->block && !o->mutex;
-	const char *probes = o->collect.source == SOURCE_PROBE && !heap_only ? "--source probe" :
-			     o->collect.source == SOURCE_ENABLE		     ? "--source enable" :
-			     o->wait					     ? "--wait" :
-			     o->collect.types				     ? "--types" :
-			     o->collect.labels				     ? "--labels" :
-			     o->collect.goid && !o->cpu			     ? "--goid" :
-			     g->budget					     ? "--budget" :
-									       NULL;
+	bool contention = o->block || o->mutex;
+	const char *probes = o->collect.source == SOURCE_PROBE && contention ?
+				     "--source probe of blocks and mutexes" :
+			     o->collect.source == SOURCE_ENABLE ? "--source enable" :
+			     o->wait				? "--wait" :
+			     o->collect.types			? "--types" :
+			     o->collect.labels			? "--labels" :
+			     o->collect.goid && !o->cpu		? "--goid" :
+								  NULL;
 
 	if (probes)
-		return err_set(e, -EINVAL,
-			       "%s is not yet possible with %s: what programs record themselves is "
-			       "read, and only CPU time and allocations are sampled",
-			       probes, what);
+		return err_set(
+			e, -EINVAL,
+			"%s is not yet possible with %s: it is for one process, by one -p "
+			"PID; of many, CPU time and allocations are sampled, and the rest is "
+			"read where programs record it",
+			probes, what);
+	if (g->budget)
+		return err_set(e, -EINVAL, "--budget is for one process: with %s say --host-budget",
+			       what);
 	if (o->command || o->follow)
 		return err_set(e, -EINVAL, "%s and %s at once: one or the other", what,
 			       o->command ? "a COMMAND" : "--follow");
@@ -615,9 +620,11 @@ static int check_picks(const struct opts *o, const struct given *g, struct err *
 	if (option && !o->all)
 		return err_set(e, -EINVAL, "%s is for all processes: add --all", option);
 	if (g->host_budget && !o->all && o->npids < 2)
-		return err_set(e, -EINVAL, "--host-budget is for many processes: add --all");
+		return err_set(e, -EINVAL,
+			       "--host-budget is for many processes: add --all or another -p");
 	if (o->dry_run && !o->all && o->npids < 2)
-		return err_set(e, -EINVAL, "--dry-run is for many processes: add --all");
+		return err_set(e, -EINVAL,
+			       "--dry-run is for many processes: add --all or another -p");
 	return o->all || o->npids > 1 ? check_many(o, g, e) : 0;
 }
 
