@@ -211,7 +211,7 @@ void summary_print(struct summary *s, uint64_t window_ns, FILE *f)
 	if (!others)
 		return;
 	print_figures(s->of, rest, (double)all, window, f);
-	fprintf(f, "%7s  %zu others\n", "", others);
+	fprintf(f, "%7s  %zu other%s\n", "", others, others == 1 ? "" : "s");
 }
 
 void summary_fini(struct summary *s)

@@ -37,7 +37,7 @@
 	X(OBJECTS_UNCONFIRMED, "objects_unconfirmed",                                                             \
 	  "sampled objects of which it could not be confirmed that they still live")                              \
 	X(ALLOCS_UNSEEN, "allocs_unseen",                                                                         \
-	  "allocations of sizes that no window saw: take longer, or a larger --budget")                           \
+	  "allocations of sizes that no window saw: take longer, or a larger --budget or --host-budget")          \
 	X(STACKS_MANY, "stacks_many", "samples of more distinct stacks than there is room for")                   \
 	X(BUDGET_CUT, "budget_cut",                                                                               \
 	  "the budget was used up, and this kernel cannot probe in windows: numbers end there")                   \
@@ -48,11 +48,11 @@
 	X(KEEPER_KILLED, "keeper_killed",                                                                         \
 	  "times somebody killed the process that keeps the probes: nothing was seen until another one had them") \
 	X(RUNS_UNMET, "runs_unmet",                                                                               \
-	  "runs of goroutines at a pace that no window met: take longer, or a larger --budget")                   \
+	  "runs of goroutines at a pace that no window met: take longer, or a larger --budget or --host-budget")  \
 	X(CROWDED, "crowded",                                                                                     \
 	  "the file came to be mapped so often that probes would hold up the machine: numbers end there")         \
 	X(ALLOCS_UNMET, "allocs_unmet",                                                                           \
-	  "allocations at a pace that no window met: take longer, or a larger --budget")                          \
+	  "allocations at a pace that no window met: take longer, or a larger --budget or --host-budget")         \
 	X(UNCOUNTED, "uncounted_ms",                                                                              \
 	  "milliseconds of which the runtime's own counts, and so all totals, are not known")                     \
 	X(LOCKS_UNSEEN, "locks_unseen_ms",                                                                        \
