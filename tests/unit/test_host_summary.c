@@ -115,7 +115,7 @@ static void the_small_and_the_many_are_one_line(void **state)
 	add(3, "none", 0, NULL, NULL);
 	assert_non_null(strstr(print(1000000000), "by 2 of 3 Go processes"));
 	assert_null(strstr(text, "tiny"));
-	assert_non_null(strstr(text, " 1 others\n"));
+	assert_non_null(strstr(text, " 1 other\n"));
 }
 
 /* A host that starts programs all the time: the largest keep their rows, nothing is forgotten. */

@@ -19,8 +19,8 @@
 
 enum {
 	MANY_RING = 2 << 20,
-	MANY_STACKS = 8192, /* room of the kernel's table */
-	MANY_SLOTS_MIN = 16,
+	MANY_STACKS = 8192,	   /* room of the kernel's table */
+	MANY_SLOTS_MIN = 128,	   /* many more may start than there are at first */
 	MANY_LABELS_MAX = 1 << 14, /* label sets of one target and window */
 	DRAIN_TICKS = 10,	   /* the table is emptied at least so often */
 };

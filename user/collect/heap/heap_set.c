@@ -353,10 +353,9 @@ static int hold(struct heap_set *s, struct err *e)
 		.over = over,
 		.arg = s,
 	};
-	const struct probed_file f = { .fd = s->fd,
-				       .at_once = at_once(s),
-				       .cpu_ns = cpu_of_all,
-				       .arg = s };
+	const struct probed_file f = {
+		.fd = s->fd, .at_once = at_once(s), .cpu_ns = cpu_of_all, .arg = s
+	};
 	struct epoll_event ev = { .events = EPOLLIN };
 	int ret = probing_new_file(&f, &s->of->o, &u, &s->probing, e);
 
