@@ -5,11 +5,12 @@
 #				is put into docs/tested.md
 #	run.sh page		puts these lines there again
 #	run.sh check		these lines are of kernels in kernels.txt, and nothing failed on them
+#	run.sh budgets NAME...	what the verifier may spend there from now on (verifier.txt): a tenth more than it did
 #
 # All that runs there has been built before: `make vmtest`. There is a line for each outcome; the rest of what
 # was said is in $O/log/vmtest/NAME.log; the very last line is "N passed, N failed, N skipped". A kernel that
-# does not get to the end of the suite is a failure. PARTS="load cpu": these parts of the suite alone. ARCH=arm64:
-# what `make ARCH=arm64` built, on kernels of arm64.
+# does not get to the end of the suite is a failure. PARTS="load cpu": these parts of the suite alone; SHORT=1: the
+# short suite. ARCH=arm64: what `make ARCH=arm64` built, on kernels of arm64.
 #
 # Time is counted in emulated instructions (-icount): what else runs on this machine changes no outcome, and
 # nobody waits while the emulated machine sleeps.
@@ -28,7 +29,7 @@ esac
 CACHE=${VMTEST_CACHE:-$HOME/.cache/goprof-bpf-vmtest}
 ABROAD= # of another architecture: the trees that its programs and libraries are taken from
 [ "$ARCH" = "$HOST_ARCH" ] || ABROAD="$CACHE/userland-$ARCH ${SYSROOT:-$HOME/.cache/goprof-bpf/$ARCH}"
-USERLAND="bash binutils coreutils diffutils findutils grep libcap2-bin mawk procps sed util-linux"
+USERLAND="apparmor bash binutils coreutils diffutils findutils grep libcap2-bin mawk procps sed util-linux"
 JOBS=${JOBS:-2}	     # kernels at once: an emulated machine keeps one CPU busy
 LIMIT=${LIMIT:-1200} # seconds for one kernel
 MEMORY=1536
@@ -37,7 +38,7 @@ PAGE=docs/tested.md BEGIN='<!-- made by make vmtest -->' END='<!-- end of what m
 ROOT=$O/vmtest/root
 BINARIES="goprof-bpf tests/verifier tests/cycles tests/leak tools/pprofcheck"
 # What scripts of tests/ call, and busybox has not, or has otherwise.
-TOOLS="bash cat cmp cp cut dd diff env expr find grep head kill ls mawk mkdir mkfifo nm od pgrep ps readelf readlink rm sed seq
+TOOLS="apparmor_parser bash cat cmp cp cut dd diff env expr find grep head kill ls mawk mkdir mkfifo nm od pgrep ps readelf readlink rm sed seq
 	setcap setpriv sleep sort stat tail tr uniq unshare wc"
 mkdir -p "$LOG"
 
@@ -72,12 +73,24 @@ put() {
 	done
 }
 
+# The machine's own AppArmor, which may have none.
+parser() {
+	local path=$CACHE/apparmor-$ARCH/sbin/apparmor_parser
+	[ -x "$path" ] || (
+		. tests/support/lib.sh
+		cd "$TMP" && fetch_debs apparmor >&2 && dpkg-deb -x apparmor_*.deb "$CACHE/apparmor-$ARCH"
+		FINISHED=1
+	) || return
+	echo "$path"
+}
+
 tool_path() {
 	local tool=$1 path
 	if [ -n "$ABROAD" ]; then
 		abroad "/bin/$tool" "/usr/bin/$tool" "/sbin/$tool" "/usr/sbin/$tool" "/usr/bin/$TRIPLET-$tool"
 		return
 	fi
+	[ "$tool" != apparmor_parser ] || { parser; return; }
 	path=$(PATH=$PATH:/usr/sbin command -v -p "$tool" || PATH=$PATH:/usr/sbin:/sbin type -P "$tool")
 	case $path in /*) ;; *) path=$(PATH=$PATH:/usr/sbin:/sbin type -P "$tool") ;; esac
 	[ -n "$path" ] && echo "$path"
@@ -129,17 +142,18 @@ build_root() {
 	(cd "$ROOT" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$O/vmtest/initrd"
 }
 
-# boot IMAGE LOG CPUS
+# boot IMAGE LOG CPUS LABEL
 # -cx16: a kernel that uses it is several times slower under emulation. Pointer authentication of arm64 costs a sixth.
 boot() {
-	local machine console
+	local machine console words
+	words="KERNEL=$4 ${PARTS:+PARTS=${PARTS// /,}} ${SHORT:+SHORT=$SHORT}"
 	case $ARCH in
 	amd64) machine="qemu-system-x86_64 -M q35 -cpu max,-cx16" console=ttyS0 ;;
 	arm64) machine="qemu-system-aarch64 -M virt -cpu neoverse-n1" console=ttyAMA0 ;;
 	esac
 	timeout -k 5 "$LIMIT" $machine -accel tcg -icount "${ICOUNT:-shift=1,sleep=off}" -rtc clock=vm \
 		-m $MEMORY -smp "$3" -display none -monitor none -serial "file:$2" -no-reboot -kernel "$1" -initrd "$O/vmtest/initrd" \
-		-append "console=$console panic=-1 oops=panic quiet ${PARTS:+PARTS=${PARTS// /,}}" </dev/null
+		-append "console=$console panic=-1 oops=panic quiet $words" </dev/null
 }
 
 # run NAME: its outcomes, each with the kernel's name before it
@@ -147,7 +161,7 @@ run() {
 	local image log=$LOG/$1.log rc spent began=$SECONDS cpus
 	cpus=$(awk -v name="$1" '$1 == name { print $3 ? $3 : 2 }' vmtest/kernels.txt)
 	image=$(vmtest/fetch.sh kernel "$1" $ARCH) || { echo "not ok $1/boot - it cannot be had"; return; }
-	boot "$image" "$log" "$cpus" >"$LOG/$1.qemu" 2>&1
+	boot "$image" "$log" "$cpus" "$(label "$1" $ARCH)" >"$LOG/$1.qemu" 2>&1
 	rc=$?
 	times >"$LOG/$1.times"
 	spent=$(awk -F'[ms ]' 'NR == 2 { print int($1 * 60 + $2 + $4 * 60 + $5) }' "$LOG/$1.times")
@@ -156,7 +170,7 @@ run() {
 	grep -q '^# end' "$log" || echo "not ok $1/end - it did not get to the end (status $rc), see $log"
 	echo "# $1: $((SECONDS - began)) s, $spent s of them on a CPU"
 	mkdir -p "$O/vmtest/rows"
-	if [ -z "${PARTS:-}" ] && grep -q '^# end' "$log"; then row "$(label "$1" $ARCH)" "$log" "$cpus" >"$O/vmtest/rows/$(label "$1" $ARCH)"; fi
+	if [ -z "${PARTS:-}${SHORT:-}" ] && grep -q '^# end' "$log"; then row "$(label "$1" $ARCH)" "$log" "$cpus" >"$O/vmtest/rows/$(label "$1" $ARCH)"; fi
 }
 
 # has TEXT LOG: does doctor say that it is there?
@@ -200,7 +214,18 @@ check() {
 	done < <(sed -n "/^$BEGIN/,/^$END/s/^| \\([0-9][^ ]*\\) |.*/\\1/p" $PAGE)
 	return $rc
 }
-case ${1:-} in page | check) "$1"; exit ;; esac
+
+# Of each kernel the lines of this run take the place of its older ones.
+budgets() {
+	local name table=vmtest/verifier.txt
+	for name; do
+		sed -i "/^$(label "${name//./\\.}" $ARCH)\t/d" $table
+		awk -v kernel="$(label "$name" $ARCH)" -v OFS='\t' '/^not ok load\/all/ { exit 1 }
+			/^# [a-z_]+(\/many)? +[0-9]+ +[0-9]+ +[0-9]+ +[0-9.]+$/ { print kernel, $2, int($3 * 1.1) + 10, int($4 * 1.1) + 10; n++ }
+			END { exit !n }' "$LOG/$name.log" >>$table || { echo "$name: its programs were not loaded" >&2; return 1; }
+	done
+}
+case ${1:-} in page | check) "$1"; exit ;; budgets) budgets "${@:2}"; exit ;; esac
 
 case $ARCH in
 amd64) command -v qemu-system-x86_64 >/dev/null || die "qemu-system-x86_64 is not there (package qemu-system-x86)" ;;

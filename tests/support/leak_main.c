@@ -52,6 +52,7 @@ struct tool {
 	struct uprobe_site sites[SITES_MAX];
 	size_t nsites;
 	char group[128]; /* a cgroup of its own; "" there is none */
+	bool late;	 /* kills begin when probes have been put in once */
 	unsigned times;	 /* that something was left */
 	size_t left;	 /* in all */
 };
@@ -147,7 +148,10 @@ static void stop(int sig)
 	stopped = 1;
 }
 
-/* @ready: closed when it is in its cgroup. */
+/*
+ * @ready: closed when kills may begin: in its cgroup, or later. An emulated machine needs as long to begin a
+ * keeper as the longest wait before a kill.
+ */
 static void __attribute__((noreturn)) in_and_out(const struct tool *t, int ready)
 {
 	char path[64];
@@ -155,7 +159,8 @@ static void __attribute__((noreturn)) in_and_out(const struct tool *t, int ready
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (*t->group)
 		(void)write_to(t->group, "cgroup.procs", "0");
-	close(ready);
+	if (!t->late)
+		close(TAKE_FD(ready));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", t->s->target->exe_fd);
 	signal(SIGTERM, stop);
 	while (!stopped) {
@@ -163,6 +168,8 @@ static void __attribute__((noreturn)) in_and_out(const struct tool *t, int ready
 		int ret = uprobes_put(&u, NULL, uprobes_have_multi(), t->s->target->pid, path,
 				      t->sites, t->nsites, NULL);
 
+		if (ready >= 0)
+			close(TAKE_FD(ready));
 		/* The same keeper for some time, as in windows. */
 		for (int i = 0; !ret && i < 20; i++) {
 			ret = uprobes_detach(&u, NULL, NULL);
@@ -277,6 +284,7 @@ static int run(int argc, char **argv, struct tool *t, struct err *e)
 	if (ret)
 		return ret;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	t->late = leave;
 	if (!keeper)
 		make_group(t);
 	ret = keeper ? kill_keepers(t, n, &killed, e) : kill_everything(t, n, leave, &killed, e);

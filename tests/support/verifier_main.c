@@ -1,8 +1,9 @@
 /*
  * tests/support/verifier_main.c - what the kernel's verifier says of each program.
  *
- *	verifier		a line a program: name, instructions verified, states, most of them at
- *				once, ms of CPU to load its whole object, tables included
+ *	verifier		a line a program: name, with "/many" where its object serves many targets,
+ *				instructions verified, states, most of them at once, ms of CPU to load its
+ *				whole object, tables included
  *				one that is refused: the end of what the verifier said; one of a uprobe
  *				that has a private stack (bpf/uprobe.bpf.h): that it has
  *	verifier noread [NS]	"OBJECT loads" or "OBJECT: why not", where the helpers that read kernel
@@ -160,7 +161,7 @@ static bool calls_refused(struct bpf_object *obj)
 	return false;
 }
 
-static void print_stats(struct bpf_object *obj, double load_ms)
+static void print_stats(struct bpf_object *obj, bool many, double load_ms)
 {
 	struct bpf_program *p;
 	int i = 0;
@@ -173,7 +174,8 @@ static void print_stats(struct bpf_object *obj, double load_ms)
 			   *peak = strstr(log, "peak_states ");
 
 		if (insns && states && peak)
-			printf("%-13s %7ld %7ld %7ld %7.1f\n", bpf_program__name(p),
+			printf("%s%-*s %7ld %7ld %7ld %7.1f\n", bpf_program__name(p),
+			       20 - (int)strlen(bpf_program__name(p)), many ? "/many" : "",
 			       strtol(insns + 10, NULL, 10), strtol(states + 13, NULL, 10),
 			       strtol(peak + 12, NULL, 10), load_ms);
 	}
@@ -252,7 +254,7 @@ int main(int argc, char **argv)
 			printf(calls_refused(obj) ? "%s: calls bpf_probe_read\n" : "%s loads\n",
 			       objects[i].name);
 		else if (!ret)
-			print_stats(obj, cpu_ms() - began);
+			print_stats(obj, objects[i].many, cpu_ms() - began);
 		bad |= ret || (noread ? calls_refused(obj) : private_stacks(obj));
 		bpf_object__close(obj);
 	}

@@ -403,10 +403,57 @@ static void test_spared(struct abilities *a)
 			       "spared");
 }
 
+/* Yama, a seccomp filter or AppArmor may forbid it to a holder of every capability. */
+static void test_memory(struct abilities *a)
+{
+	struct ability *b = add(a, ABILITY_PRIVILEGES, "memory", "memory of this user's processes",
+				"all profiles: what the program is, and where it keeps what");
+	struct err e = { "" };
+	int ret = try_own_memory(&e);
+
+	b->needed = true;
+	judge(b, ret, &e, false);
+	if (!b->is)
+		return;
+	if (caps_have(CAP_SYS_PTRACE))
+		snprintf(b->remedy, sizeof(b->remedy),
+			 "a seccomp filter or a security module forbids it: AppArmor's profile of "
+			 "goprof-bpf needs 'ptrace (read),'");
+	else
+		remedy_caps(b, "");
+}
+
 /* ---- profiles ---- */
+
+/* For a kind of profile: checks all of the kernel's rows that it depends on. */
+static void test_kind(struct abilities *a, const char *id, const char *title, const char *purpose,
+		      const char *const *ids, size_t n)
+{
+	struct ability *b = add(a, ABILITY_PROFILES, id, title, purpose);
+
+	b->needed = true;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct ability *on = &a->at[i];
+
+		for (size_t k = 0; k < n; k++) {
+			if (strcmp(on->id, ids[k]) || on->is == ABILITY_YES || b->is)
+				continue;
+			/*
+			 * What we are not allowed to do now counts as no, whatever the kernel
+			 * could do.
+			 */
+			b->is = ABILITY_NO;
+			snprintf(b->found, sizeof(b->found), "%s", on->found);
+			snprintf(b->remedy, sizeof(b->remedy), "%s", on->remedy);
+			if (on->is == ABILITY_UNKNOWN)
+				remedy_caps(b, "");
+		}
+	}
+}
 
 static void test_own(struct abilities *a)
 {
+	static const char *const memory[] = { "memory" };
 	static const struct {
 		const char *id, *title, *purpose;
 	} rows[] = {
@@ -416,18 +463,9 @@ static void test_own(struct abilities *a)
 		  "the runtime's own records of waits, of this user's processes" },
 		{ "goroutine", "--goroutine", "goroutines of this user's processes" },
 	};
-	struct err e = { "" };
-	int ret = try_own_memory(&e);
 
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct ability *b = add(a, ABILITY_PROFILES, rows[i].id, rows[i].title,
-					rows[i].purpose);
-
-		b->needed = true;
-		judge(b, ret, &e, false);
-		if (b->is)
-			remedy_caps(b, "");
-	}
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		test_kind(a, rows[i].id, rows[i].title, rows[i].purpose, memory, ARRAY_LEN(memory));
 }
 
 static void test_others(struct abilities *a)
@@ -458,39 +496,16 @@ static void test_names(struct abilities *a)
 		remedy_caps(b, ",cap_syslog");
 }
 
-/* For a kind of profile: checks all of the kernel's rows that it depends on. */
-static void test_kind(struct abilities *a, const char *id, const char *title, const char *purpose,
-		      const char *const *ids, size_t n)
-{
-	struct ability *b = add(a, ABILITY_PROFILES, id, title, purpose);
-
-	b->needed = true;
-	for (size_t i = 0; i < a->n; i++) {
-		const struct ability *on = &a->at[i];
-
-		for (size_t k = 0; k < n; k++) {
-			if (strcmp(on->id, ids[k]) || on->is == ABILITY_YES || b->is)
-				continue;
-			/*
-			 * What we are not allowed to do now counts as no, whatever the kernel
-			 * could do.
-			 */
-			b->is = ABILITY_NO;
-			snprintf(b->found, sizeof(b->found), "%s", on->found);
-			snprintf(b->remedy, sizeof(b->remedy), "%s", on->remedy);
-			if (on->is == ABILITY_UNKNOWN)
-				remedy_caps(b, "");
-		}
-	}
-}
-
 void abilities_test(struct abilities *out)
 {
-	static const char *const cpu[] = { "arch", "btf", "ring_buffer", "perf_link",
-					   "cpu_program" };
-	static const char *const heap[] = { "arch", "btf", "ring_buffer", "heap_program" };
-	static const char *const sched[] = { "arch", "btf", "ring_buffer", "sched_program" };
-	static const char *const wait[] = { "arch", "btf", "ring_buffer", "wait_program" };
+	static const char *const cpu[] = { "arch",	  "btf",       "memory",
+					   "ring_buffer", "perf_link", "cpu_program" };
+	static const char *const heap[] = { "arch", "btf", "memory", "ring_buffer",
+					    "heap_program" };
+	static const char *const sched[] = { "arch", "btf", "memory", "ring_buffer",
+					     "sched_program" };
+	static const char *const wait[] = { "arch", "btf", "memory", "ring_buffer",
+					    "wait_program" };
 
 	*out = (struct abilities){ .n = 0 };
 	test_arch(out);
@@ -502,6 +517,7 @@ void abilities_test(struct abilities *out)
 	test_caps(out);
 	test_more_caps(out);
 	test_spared(out);
+	test_memory(out);
 	test_paranoia(out);
 	test_lockdown(out);
 	test_yama(out);
