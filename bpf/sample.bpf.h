@@ -14,8 +14,7 @@
  * the same CPU, so each CPU has a few scratch buffers, and a program claims one.
  */
 struct scratch {
-	__u64 busy;
-	__u64 round; /* that its sample is filed under */
+	struct gpb_claim claim; /* comes first: user space reads it alone */
 	struct gpb_rec_raw raw;
 	struct gpb_rec_labels labels;
 	struct walk walk;
@@ -70,7 +69,7 @@ __noinline int round_enter(struct scratch *s)
 
 		filing_add(round, 1);
 		if (*(volatile __u64 *)&rounds.now == round) {
-			s->round = round;
+			s->claim.round = round;
 			return 1;
 		}
 		filing_add(round, -1);
@@ -84,11 +83,12 @@ static __always_inline struct scratch *scratch_claim(__u32 slot)
 		__u32 key = i;
 		struct scratch *s = bpf_map_lookup_elem(&scratches, &key);
 
-		if (!s || __sync_val_compare_and_swap(&s->busy, 0, 1))
+		if (!s || __sync_val_compare_and_swap(&s->claim.busy, 0, 1))
 			continue;
+		s->claim.slot = slot;
 		if (round_enter(s))
 			return s;
-		__sync_lock_test_and_set(&s->busy, 0);
+		__sync_lock_test_and_set(&s->claim.busy, 0);
 		break;
 	}
 	lose(slot, GPB_LOSS_DROPPED);
@@ -97,8 +97,8 @@ static __always_inline struct scratch *scratch_claim(__u32 slot)
 
 static __always_inline void scratch_release(struct scratch *s)
 {
-	filing_add(s->round, -1);
-	__sync_lock_test_and_set(&s->busy, 0);
+	filing_add(s->claim.round, -1);
+	__sync_lock_test_and_set(&s->claim.busy, 0);
 }
 
 /*
@@ -216,7 +216,7 @@ static __always_inline void sample_overflow(struct scratch *sc)
 static __always_inline struct gpb_stack *sample_entry(struct scratch *sc, int *fresh)
 {
 	struct gpb_stack *s = &sc->raw.stack, *have;
-	struct gpb_stack_key key = { .round = sc->round };
+	struct gpb_stack_key key = { .round = sc->claim.round };
 
 	stack_hash(s, &key.hash);
 	sc->raw.pc = key.hash.lo;

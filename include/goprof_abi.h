@@ -252,6 +252,13 @@ struct gpb_stack_key {
 struct gpb_rounds {
 	__u64 now;	 /* written by user space */
 	__u64 filing[2]; /* programs that file now, by the lowest bit of their round */
+	__u64 late;	 /* user space's: 1 + a round that it has waited for in vain; 0: none */
+};
+
+/* A place where a program makes up its sample: whose that is, and which round it files under. */
+struct gpb_claim {
+	__u64 busy, round;
+	__u32 slot, pad;
 };
 
 /* Records of the ring buffer; the first word tells which kind it is. */

@@ -12,10 +12,11 @@
 #include "subject/binary.h"
 
 /*
- * How often it is looked whether a program has filed its sample: first without a pause between
- * looks, then in all.
+ * How often it is looked whether a program has filed its sample without a pause between looks, and for how long
+ * in all. That is longer than the slices of a few other threads on its CPU.
  */
-enum { FILING_SPINS = 100, FILING_RESTS = 2000 };
+enum { FILING_SPINS = 100 };
+#define FILING_NS 50000000ull
 
 /* libbpf reports through one process-wide callback, so this is process-wide too. */
 static char log_last[256];
@@ -272,21 +273,35 @@ int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, 
 	return 0;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 /*
- * Filing a sample takes microseconds, but its program may be preempted. When it does not finish
- * in time, its whole round stays in the table until the next call.
+ * Filing a sample takes microseconds, but its program may be preempted: for long where its control group has used
+ * up its CPU time. When it does not finish in time, its whole round stays in the table until a later call. It is
+ * waited for once: after that it is only looked at.
  */
-static bool all_filed(const struct gpb_rounds *rounds, uint64_t round)
+static bool all_filed(struct gpb_rounds *rounds, uint64_t round)
 {
 	static const struct timespec rest = { .tv_nsec = 50000 };
+	uint64_t until = rounds->late == round + 1 ? 0 : now_ns() + FILING_NS;
 
-	for (int i = 0; i < FILING_RESTS; i++) {
-		if (!__atomic_load_n(&rounds->filing[round & 1], __ATOMIC_SEQ_CST))
-			return true;
-		if (i >= FILING_SPINS)
-			nanosleep(&rest, NULL);
+	for (int i = 0; __atomic_load_n(&rounds->filing[round & 1], __ATOMIC_SEQ_CST); i++) {
+		if (i < FILING_SPINS && until)
+			continue;
+		if (now_ns() >= until) {
+			rounds->late = round + 1;
+			return false;
+		}
+		nanosleep(&rest, NULL);
 	}
-	return false;
+	rounds->late = 0;
+	return true;
 }
 
 /* Begins a new round. All rounds before *end are over: nobody files under them. */
@@ -334,6 +349,64 @@ int bpf_take_stacks(int map_fd, struct gpb_rounds *rounds,
 		ret = fn(arg, &key.hash, st, e);
 	}
 	return ret;
+}
+
+/* Each place of each CPU where a program has begun and not finished. */
+static int each_claim(const struct bpf_map *map, bpf_left *fn, void *arg, struct err *e)
+{
+	int n = libbpf_num_possible_cpus();
+	size_t size = (bpf_map__value_size(map) + 7u) & ~(size_t)7;
+	CLEANUP(freep) uint8_t *at = n > 0 ? calloc((size_t)n, size) : NULL;
+
+	if (!at)
+		return err_set(e, -ENOMEM, "no memory to look at samples");
+	for (uint32_t i = 0; i < bpf_map__max_entries(map); i++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(map), &i, at))
+			return err_sys(e, "samples that are being taken");
+		for (int cpu = 0; cpu < n; cpu++) {
+			struct gpb_claim c;
+
+			memcpy(&c, at + (size_t)cpu * size, sizeof(c));
+			if (c.busy)
+				fn(arg, c.slot, 1);
+		}
+	}
+	return 0;
+}
+
+int bpf_each_left(const struct bpf_map *stacks, const struct bpf_map *scratches,
+		  const struct gpb_rounds *rounds, bpf_left *fn, void *arg, struct err *e)
+{
+	CLEANUP(freep) struct gpb_stack *st = malloc(sizeof(*st));
+	struct gpb_stack_key key, next;
+	void *prev = NULL;
+
+	if (!rounds->late)
+		return 0;
+	if (!st)
+		return err_set(e, -ENOMEM, "no memory to look at stacks");
+	while (!bpf_map_get_next_key(bpf_map__fd(stacks), prev, &next)) {
+		key = next;
+		prev = &key;
+		if (!bpf_map_lookup_elem(bpf_map__fd(stacks), &key, st))
+			fn(arg, st->slot, st->count);
+	}
+	return each_claim(scratches, fn, arg, e);
+}
+
+static void add_left(void *arg, uint32_t slot, uint64_t count)
+{
+	uint64_t *sum = arg;
+
+	(void)slot;
+	*sum += count;
+}
+
+int bpf_count_left(const struct bpf_map *stacks, const struct bpf_map *scratches,
+		   const struct gpb_rounds *rounds, uint64_t *sum, struct err *e)
+{
+	*sum = 0;
+	return bpf_each_left(stacks, scratches, rounds, add_left, sum, e);
 }
 
 int bpf_each_cpu(int map_fd, uint32_t slot, size_t words, uint64_t **out, size_t *ncpu,

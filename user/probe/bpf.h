@@ -11,6 +11,7 @@
 
 _Static_assert(IMAGES_MAX == GPB_IMAGES, "images of a target");
 
+struct bpf_map;
 struct bpf_object;
 
 /*
@@ -59,6 +60,17 @@ int bpf_take_stacks(int map_fd, struct gpb_rounds *rounds,
 		    int (*fn)(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
 			      struct err *e),
 		    void *arg, struct err *e);
+
+/*
+ * What the last bpf_take_stacks() of a window could not take, since a program had not finished: stacks of its round, and
+ * its own sample. @fn gets the slot of each and how many samples that are. They are in no profile.
+ */
+typedef void bpf_left(void *arg, uint32_t slot, uint64_t count);
+int bpf_each_left(const struct bpf_map *stacks, const struct bpf_map *scratches,
+		  const struct gpb_rounds *rounds, bpf_left *fn, void *arg, struct err *e);
+/* The same of one target: their sum. */
+int bpf_count_left(const struct bpf_map *stacks, const struct bpf_map *scratches,
+		   const struct gpb_rounds *rounds, uint64_t *sum, struct err *e);
 
 /* Adds up a target's element of a per-CPU map over all CPUs: @words u64 for each. */
 int bpf_sum_cpus(int map_fd, uint32_t slot, size_t words, uint64_t *out, struct err *e);

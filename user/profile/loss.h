@@ -56,7 +56,9 @@
 	X(UNCOUNTED, "uncounted_ms",                                                                              \
 	  "milliseconds of which the runtime's own counts, and so all totals, are not known")                     \
 	X(LOCKS_UNSEEN, "locks_unseen_ms",                                                                        \
-	  "milliseconds waited for mutexes, and no window saw who made others wait")
+	  "milliseconds waited for mutexes, and no window saw who made others wait")                              \
+	X(UNFINISHED, "unfinished",                                                                               \
+	  "samples that were still being taken at the end: the threads they are of had no CPU time")
 
 enum loss_kind {
 #define LOSS_ENUM(id, key, text) LOSS_##id,

@@ -658,6 +658,7 @@ int heap_probe_finish(struct heap_probe *h, struct err *e)
 
 int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 {
+	uint64_t left = 0;
 	int ret;
 
 	h->end_ns = now_ns(CLOCK_MONOTONIC);
@@ -676,10 +677,14 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 	if (!ret)
 		ret = heap_window_rest(&h->window, e);
 	if (!ret)
+		ret = bpf_count_left(h->obj->maps.stacks, h->obj->maps.scratches,
+				     &h->obj->bss->rounds, &left, e);
+	if (!ret)
 		ret = heap_probe_finish(h, e);
 	if (ret)
 		return ret;
 	feed_losses(h->feed, &h->obj->bss->tallies[h->window.slot], h->obj->obj, &h->loss);
+	h->loss.n[LOSS_UNFINISHED] += left;
 	h->loss.n[LOSS_KEEPER_KILLED] += h->large.probes.deaths;
 	loss_merge(prof_loss(h->prof), &h->loss);
 	*out = TAKE(h->prof);

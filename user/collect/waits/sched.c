@@ -141,6 +141,7 @@ static struct wait_object object_of(struct sched_bpf *o, bool multi)
 		.rules = o->maps.rules,
 		.targets = o->maps.targets,
 		.stacks = o->maps.stacks,
+		.scratches = o->maps.scratches,
 		.settings = o->maps.scheds,
 		.seen = o->maps.seen,
 		.waits = o->maps.waits,

@@ -117,6 +117,7 @@ static struct wait_object object_of(struct wait_bpf *o, bool multi)
 		.rules = o->maps.rules,
 		.targets = o->maps.targets,
 		.stacks = o->maps.stacks,
+		.scratches = o->maps.scratches,
 		.settings = o->maps.waitings,
 		.seen = o->maps.seen,
 		.waits = o->maps.standings,

@@ -447,8 +447,12 @@ void wait_engine_end(struct wait_engine *w)
 
 void wait_engine_losses(const struct wait_engine *w, struct loss *to)
 {
+	uint64_t left = 0;
+
 	probing_losses(w->probing, to);
 	feed_losses(&w->feed, w->object.losses, w->object.obj, to);
+	(void)bpf_count_left(w->object.stacks, w->object.scratches, w->object.rounds, &left, NULL);
+	to->n[LOSS_UNFINISHED] += (left + GPB_COUNT_ONE - 1) / GPB_COUNT_ONE;
 	to->n[LOSS_STACKS_MANY] += w->crowded + w->result.crowded;
 }
 

@@ -104,7 +104,7 @@ struct wait_kind {
 struct wait_object {
 	struct bpf_object *obj;
 	struct bpf_program *probe;
-	const struct bpf_map *ring, *rules, *targets, *stacks;
+	const struct bpf_map *ring, *rules, *targets, *stacks, *scratches;
 	const struct bpf_map *settings; /* struct gpb_sched or gpb_waiting */
 	const struct bpf_map *seen;	/* struct gpb_sched_seen or gpb_waiting_seen, by CPU */
 	const struct bpf_map *waits;	/* by goroutine: struct gpb_wait or gpb_standing */
