@@ -14,13 +14,6 @@
 
 #include "common.bpf.h"
 
-/* May a target that has @mine, where all have @all, have @more? */
-static __always_inline int quota_allows(const struct gpb_quota *q, __u64 mine, __u64 all,
-					__u64 more)
-{
-	return mine + more <= q->part || all + more <= q->free;
-}
-
 #ifndef GPB_HOST
 
 /* Set before load: are there many targets? Of one nothing is limited, and the verifier drops the code. */
@@ -45,8 +38,9 @@ static __always_inline __u64 taken_bytes(__u32 slot)
 static __always_inline int stack_allowed(__u32 slot)
 {
 	return !many_targets ||
-	       quota_allows(&stacks_quota, tally_of(slot)->stacks - taken_stacks(slot),
-			    *(volatile __u64 *)&stacks_put - *(volatile __u64 *)&stacks_taken, 1);
+	       gpb_quota_allows(&stacks_quota, tally_of(slot)->stacks - taken_stacks(slot),
+				*(volatile __u64 *)&stacks_put - *(volatile __u64 *)&stacks_taken,
+				1);
 }
 
 static __always_inline void stack_was_put(__u32 slot)
@@ -65,8 +59,8 @@ static __always_inline long ring_send_flagged(__u32 slot, void *rec, __u64 size,
 
 	if (!many_targets)
 		return bpf_ringbuf_output(&ring, rec, size, flags);
-	if (!quota_allows(&ring_quota, tally_of(slot)->sent - taken_bytes(slot),
-			  bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA), bytes))
+	if (!gpb_quota_allows(&ring_quota, tally_of(slot)->sent - taken_bytes(slot),
+			      bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA), bytes))
 		return -1;
 	ret = bpf_ringbuf_output(&ring, rec, size, flags);
 	if (!ret)

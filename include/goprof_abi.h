@@ -71,6 +71,12 @@ struct gpb_quota {
 	__u64 free; /* it may have more while all have less than this together */
 };
 
+/* May a target that has @mine, where all have @all, have @more? */
+static inline int gpb_quota_allows(const struct gpb_quota *q, __u64 mine, __u64 all, __u64 more)
+{
+	return mine + more <= q->part || all + more <= q->free;
+}
+
 /* What user space has taken out again, of each target: it alone writes this. */
 struct gpb_taken {
 	__u64 stacks, bytes;

@@ -34,7 +34,7 @@ static int reset(void **state)
 
 static bool take(unsigned who)
 {
-	if (!quota_allows(&q, has[who], all, 1))
+	if (!gpb_quota_allows(&q, has[who], all, 1))
 		return false;
 	has[who]++;
 	all++;

@@ -573,6 +573,14 @@ int engine_reap(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 	return ret;
 }
 
+const struct engine_shared *engine_shared(const struct engine *en, size_t kind, size_t *n)
+{
+	const struct engine_kind *k = en->kinds[kind].kind;
+
+	*n = 0;
+	return k->shared ? k->shared(en->kinds[kind].state, n) : NULL;
+}
+
 int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 {
 	int ret;

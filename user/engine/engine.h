@@ -67,6 +67,13 @@ struct engine_target {
 	uint64_t base_ns;
 };
 
+/* What targets lost together, of which nobody knows whose it is: @what names what they share. */
+struct engine_shared {
+	char what[256]; /* foreign bytes */
+	size_t targets;
+	struct loss loss;
+};
+
 struct engine_kind {
 	bool reads;	  /* put() and profile() read much of the target's memory */
 	const char *name; /* "cpu": also the file name's part */
@@ -107,6 +114,8 @@ struct engine_kind {
 		       struct err *e);
 	/* After all profiles were taken: forgets the window. */
 	int (*done)(void *state, struct err *e);
+	/* What targets lost together in the last window; *n: how many. May be NULL. */
+	const struct engine_shared *(*shared)(void *state, size_t *n);
 	const void *arg; /* for open() */
 };
 
@@ -177,6 +186,9 @@ struct engine_result {
 typedef void engine_sink(void *arg, const struct engine_target *t,
 			 const struct engine_result *results);
 int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e);
+
+/* After that: what the targets of the @kind-th kind lost together, and is in none of their profiles' losses. */
+const struct engine_shared *engine_shared(const struct engine *en, size_t kind, size_t *n);
 
 /*
  * To be called in a window now and then: hands over targets that have ended, when they are many, so

@@ -20,15 +20,14 @@ static struct subject *subject_of(struct feed *f, const void *data, size_t len)
 {
 	const struct gpb_rec_raw *rec = data;
 	const struct gpb_rec_labels *l = data;
-	uint32_t slot;
 
 	if (f->s)
 		return f->s;
 	if (len < offsetof(struct gpb_rec_labels, label) ||
 	    (rec->type != GPB_REC_LABELS && len < offsetof(struct gpb_rec_raw, stack.pc)))
 		return NULL;
-	slot = rec->type == GPB_REC_LABELS ? l->slot : rec->stack.slot;
-	return f->whose(f->arg, slot, rec->type, len);
+	return rec->type == GPB_REC_LABELS ? f->whose(f->arg, l->slot, l, len) :
+					     f->whose(f->arg, rec->stack.slot, NULL, len);
 }
 
 /* Another target may have the same label set, and is to send it: the kernel must not take it to be known. */

@@ -20,9 +20,10 @@ struct feed {
 	struct subject *s; /* the only target; NULL: whose() tells them apart */
 	/*
 	 * Of many targets: the one in @slot, or NULL when its records are not wanted. Its record of @len bytes has
-	 * been taken out of the ring.
+	 * been taken out of the ring; @labels: the head of one of a label set, or NULL.
 	 */
-	struct subject *(*whose)(void *arg, uint32_t slot, uint64_t type, size_t len);
+	struct subject *(*whose)(void *arg, uint32_t slot, const struct gpb_rec_labels *labels,
+				 size_t len);
 	int sent_fd; /* of many targets: the table of label sets that are not sent again; not owned */
 	struct ring_buffer *ring;
 	struct rules rules;

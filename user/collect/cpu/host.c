@@ -1,9 +1,8 @@
 /*
- * user/collect/cpu/host.c - one clock per CPU, one table and one ring for all targets.
+ * user/collect/cpu/host.c - one clock per CPU, one table and one ring for all targets (probe/demux.h).
  *
- * Targets share table and ring by quotas, and each may have HOST_STACKS_MAX distinct stacks in its
- * profile: of a program that has more, what comes later keeps only its innermost function. So
- * what one program floods is lost to itself alone, and its total stays right.
+ * Of a program that has more distinct stacks than its part of the room, what comes later keeps only its
+ * innermost function: so its total stays right.
  */
 #include "collect/cpu/host.h"
 
@@ -16,8 +15,7 @@
 
 #include "base/caps.h"
 #include "probe/bpf.h"
-#include "probe/feed.h"
-#include "probe/quota.h"
+#include "probe/demux.h"
 #include "subject/verify.h"
 #include "symbolize/physical.h"
 #include "symbolize/subject_prof.h"
@@ -25,14 +23,8 @@
 #include "cpu.skel.h"
 
 enum {
-	HOST_STACKS = 8192,	    /* room of the kernel's table */
-	HOST_STACKS_MAX = 1 << 13,  /* distinct stacks in one profile */
-	HOST_LABELS_MAX = 1 << 14,  /* label sets of one target and window */
-	RING_PER_TARGET = 20 << 10, /* as a part of one half: a record with 8 KiB of a stack */
-	RING_MIN = 4 << 20,	    /* twice this is resident, since it is mapped twice */
-	RING_MAX = 8 << 20,
-	DRAIN_TICKS = 10, /* the table is emptied at least so often */
-	WEIGHT_MAX = 64,  /* a tick may stand for so many at the wanted rate */
+	HOST_STACKS_MAX = 1 << 13, /* distinct stacks in one profile; demux.h bounds those of all */
+	WEIGHT_MAX = 64,	   /* a tick may stand for so many at the wanted rate */
 };
 
 struct host_clock {
@@ -43,26 +35,20 @@ struct host {
 	struct collect_opts o;
 	uint64_t period_ns;
 	struct cpu_bpf *obj;
-	struct feed feed;
+	struct demux demux;
 	VEC(struct host_clock) clocks;
-	size_t ring_bytes, targets;
-	unsigned ticks; /* since the table was emptied */
-	struct host_target *at[GPB_CPU_TARGETS];
-	struct host_target *current; /* whose record is being handled */
-	/* what rules and feed have counted that is some target's already */
-	uint64_t cut, broken;
 	uint64_t begun_ns, ended_ns;
 };
 
 /* What is kept of one target. */
 struct host_target {
+	struct demux_target d;
 	struct engine_target *t;
 	struct gpb_tally base; /* when its part of the window began */
 	uint64_t read_samples; /* when its clock was read last */
 	struct prof *prof;     /* NULL: no sample yet */
 	struct physical ph;
 	struct loss loss;
-	size_t labels; /* sets that came */
 };
 
 uint64_t host_period_ns(unsigned hz)
@@ -78,19 +64,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static uint32_t index_of(uint32_t slot)
-{
-	return slot & (GPB_CPU_TARGETS - 1);
-}
-
-/* The target that has this slot; NULL: its generation is over. */
-static struct host_target *target_in(const struct host *h, uint32_t slot)
-{
-	struct host_target *k = h->at[index_of(slot)];
-
-	return k && k->t->slot == slot ? k : NULL;
 }
 
 /* ---- samples ---- */
@@ -122,99 +95,32 @@ static struct gpb_stack leaf_of(const struct gpb_stack *st)
 	return leaf;
 }
 
-static int add_to(struct host *h, struct host_target *k, const struct gpb_stack *st, struct err *e)
+static int add_stack(void *arg, struct demux_target *d, const struct gpb_stack *st)
 {
+	struct host *h = arg;
+	struct host_target *k = d->owner;
 	struct prof_label labels[GPB_MAX_LABELS + 1];
 	int64_t values[] = { (int64_t)st->count, (int64_t)(st->count * h->period_ns) };
 	struct gpb_stack leaf;
 	size_t nlabels;
-	int ret = k->prof ? 0 : begin_prof(h, k, e);
+	int ret = k->prof ? 0 : begin_prof(h, k, NULL);
 
 	if (ret)
 		return ret;
-	if (prof_nsamples(k->prof) < HOST_STACKS_MAX) {
-		nlabels = labelsets_of(&h->feed.labels, st, 1, labels, &k->loss);
-		return physical_add(&k->ph, st, values, labels, nlabels, e);
+	if (prof_nsamples(k->prof) >= HOST_STACKS_MAX || !demux_has_room(&h->demux, d)) {
+		leaf = leaf_of(st);
+		k->loss.n[LOSS_STACKS_MANY] += st->count;
+		return physical_add(&k->ph, &leaf, values, NULL, 0, NULL);
 	}
-	leaf = leaf_of(st);
-	k->loss.n[LOSS_STACKS_MANY] += st->count;
-	return physical_add(&k->ph, &leaf, values, NULL, 0, e);
-}
-
-/* One target's profile that cannot be made is no error of the others. */
-static int add_stack(void *arg, const struct gpb_stack *st, struct err *e)
-{
-	struct host *h = arg;
-	struct host_target *k = target_in(h, st->slot);
-
-	(void)e;
-	if (k && add_to(h, k, st, NULL))
-		k->loss.n[LOSS_STACKS_UNREADABLE] += st->count;
-	return 0;
-}
-
-/* What was lost of the record that was handled last is its target's loss. */
-static void attribute(struct host *h)
-{
-	const struct feed *f = &h->feed;
-
-	if (h->current) {
-		h->current->loss.n[LOSS_STACKS_CUT] += f->rules.cut - h->cut;
-		h->current->loss.n[LOSS_STACKS_UNREADABLE] += f->rules.broken + f->frameless -
-							      h->broken;
-	}
-	h->cut = f->rules.cut;
-	h->broken = f->rules.broken + f->frameless;
-	h->current = NULL;
-}
-
-static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
-		      struct err *e)
-{
-	struct host *h = arg;
-	struct host_target *k;
-	int ret;
-
-	(void)key;
-	h->obj->bss->taken[index_of(st->slot)].stacks++;
-	__atomic_store_n(&h->obj->bss->stacks_taken, h->obj->bss->stacks_taken + 1,
-			 __ATOMIC_RELAXED);
-	k = target_in(h, st->slot);
-	if (!k)
-		return 0;
-	h->current = k;
-	ret = rules_settle_bare(&h->feed.rules, k->t->subject, st, &st, e);
-	if (!ret && feed_whole(&h->feed, st))
-		ret = add_stack(h, st, e);
-	attribute(h);
+	nlabels = labelsets_of(&h->demux.feed.labels, st, 1, labels, &k->loss);
+	ret = physical_add(&k->ph, st, values, labels, nlabels, NULL);
+	demux_keeps(&h->demux, d, prof_nsamples(k->prof));
 	return ret;
-}
-
-static struct subject *whose(void *arg, uint32_t slot, uint64_t type, size_t len)
-{
-	struct host *h = arg;
-	struct host_target *k = target_in(h, slot);
-
-	attribute(h);
-	h->current = k;
-	h->obj->bss->taken[index_of(slot)].bytes += GPB_RING_RECORD(len);
-	if (k && type == GPB_REC_LABELS && ++k->labels > HOST_LABELS_MAX)
-		return NULL; /* its samples will say that their labels are missing */
-	return k ? k->t->subject : NULL;
 }
 
 /* ---- the tables ---- */
 
-static size_t ring_bytes(unsigned expected)
-{
-	size_t want = (size_t)expected * RING_PER_TARGET, n = RING_MIN;
-
-	while (n < want && n < RING_MAX)
-		n *= 2;
-	return n;
-}
-
-static int load(struct host *h, struct err *e)
+static int load(struct host *h, unsigned expected, struct err *e)
 {
 	uint32_t ino;
 	int ret = pidns_inode(&ino, e);
@@ -231,28 +137,10 @@ static int load(struct host *h, struct err *e)
 	bpf_program__set_autoload(h->obj->progs.thread_clock, false);
 	bpf_map__set_autocreate(h->obj->maps.own_clock, false);
 	bpf_map__set_autocreate(h->obj->maps.phases, false);
-	bpf_map__set_max_entries(h->obj->maps.stacks, HOST_STACKS);
-	bpf_map__set_max_entries(h->obj->maps.ring, (uint32_t)h->ring_bytes);
+	demux_size(&h->demux, h->obj->maps.ring, h->obj->maps.stacks, expected);
 	ret = cpu_bpf__load(h->obj);
-	if (ret)
-		return bpf_load_error(e, ret, NULL);
-	h->feed.whose = whose;
-	h->feed.sent_fd = bpf_map__fd(h->obj->maps.labelsets);
-	return feed_open(&h->feed, NULL, h->obj->maps.ring, h->obj->maps.rules, add_stack, h, e);
-}
-
-/* What the CPUs may overdraw by together, each by one stack or record. */
-static void share_out(struct host *h, size_t targets)
-{
-	size_t cpus = h->clocks.n;
-
-	if (targets == h->targets)
-		return;
-	h->targets = targets;
-	h->obj->bss->stacks_quota = quota_of(HOST_STACKS, cpus, targets);
-	h->obj->bss->ring_quota = quota_of(h->ring_bytes,
-					   cpus * GPB_RING_RECORD(sizeof(struct gpb_rec_raw)),
-					   targets);
+	return ret ? bpf_load_error(e, ret, NULL) :
+		     demux_open(&h->demux, DEMUX_OBJECT(h->obj), add_stack, h, e);
 }
 
 static int open_clock(struct host *h, int cpu, struct err *e)
@@ -310,7 +198,7 @@ static void host_free(void *state)
 		closep(&h->clocks.at[i].fd);
 	}
 	vec_fini(&h->clocks);
-	feed_fini(&h->feed);
+	demux_fini(&h->demux);
 	cpu_bpf__destroy(h->obj);
 	free(h);
 }
@@ -332,13 +220,12 @@ static int host_open(const struct engine_kind *kind, const struct collect_opts *
 		return err_set(e, -ENOMEM, "no memory");
 	h->o = *o;
 	h->period_ns = host_period_ns(o->hz);
-	h->ring_bytes = ring_bytes(expected);
-	ret = load(h, e);
+	ret = load(h, expected, e);
 	if (!ret)
 		ret = open_clocks(h, e);
 	if (ret)
 		return ret;
-	share_out(h, expected ?: 1);
+	demux_share(&h->demux, expected ?: 1);
 	*state = TAKE(h);
 	return 0;
 }
@@ -347,23 +234,21 @@ static int host_fd(void *state)
 {
 	struct host *h = state;
 
-	return feed_fd(&h->feed);
+	return feed_fd(&h->demux.feed);
 }
 
 static int host_poll(void *state, struct err *e)
 {
 	struct host *h = state;
-	int ret = feed_poll(&h->feed, e);
 
-	attribute(h);
-	return ret;
+	return demux_poll(&h->demux, e);
 }
 
 /* ---- targets ---- */
 
 static const struct gpb_tally *tally_of(const struct host *h, const struct engine_target *t)
 {
-	return (const struct gpb_tally *)&h->obj->bss->tallies[index_of(t->slot)];
+	return (const struct gpb_tally *)&h->obj->bss->tallies[demux_index(t->slot)];
 }
 
 static struct host_target *keep(struct host *h, struct engine_target *t)
@@ -372,6 +257,9 @@ static struct host_target *keep(struct host *h, struct engine_target *t)
 
 	if (k) {
 		k->t = t;
+		k->d = (struct demux_target){
+			.slot = t->slot, .s = t->subject, .loss = &k->loss, .owner = k
+		};
 		k->base = *tally_of(h, t);
 		k->read_samples = k->base.samples;
 	}
@@ -383,8 +271,8 @@ static void host_forget(void *state, struct engine_target *t, void *kept)
 	struct host *h = state;
 	struct host_target *k = kept;
 
-	if (h->at[index_of(t->slot)] == k)
-		h->at[index_of(t->slot)] = NULL;
+	(void)t;
+	demux_forget(&h->demux, &k->d);
 	physical_fini(&k->ph);
 	prof_free(k->prof);
 	free(k);
@@ -392,7 +280,7 @@ static void host_forget(void *state, struct engine_target *t, void *kept)
 
 static int fill(struct host *h, struct engine_target *t, struct err *e)
 {
-	uint32_t at = index_of(t->slot), tgid = (uint32_t)t->id.pid;
+	uint32_t at = demux_index(t->slot), tgid = (uint32_t)t->id.pid;
 	struct gpb_target g;
 	int ret = bpf_target_fill(t->subject, &h->o, &g, e);
 
@@ -407,6 +295,7 @@ static int fill(struct host *h, struct engine_target *t, struct err *e)
 static int host_put(void *state, struct engine_target *t, void **kept, struct err *e)
 {
 	struct host *h = state;
+	struct host_target *k;
 	int ret;
 
 	if (*kept)
@@ -414,9 +303,11 @@ static int host_put(void *state, struct engine_target *t, void **kept, struct er
 	ret = verify_structs(t->subject, LAYOUT_USE_STACKS, e);
 	if (ret)
 		return ret;
-	*kept = h->at[index_of(t->slot)] = keep(h, t);
-	if (!*kept)
+	k = keep(h, t);
+	if (!k)
 		return err_set(e, -ENOMEM, "no memory for a target");
+	*kept = k;
+	demux_put(&h->demux, &k->d);
 	ret = fill(h, t, e);
 	if (ret) {
 		host_forget(h, t, *kept);
@@ -470,7 +361,7 @@ static int host_begin(void *state, struct err *e)
 {
 	struct host *h = state;
 
-	h->ticks = 0;
+	h->demux.ticks = 0;
 	set_weight(h, 1);
 	for (size_t i = 0; i < h->clocks.n; i++)
 		if (ioctl(h->clocks.at[i].fd, PERF_EVENT_IOC_ENABLE, 0))
@@ -479,31 +370,24 @@ static int host_begin(void *state, struct err *e)
 	return 0;
 }
 
-static int take_all(struct host *h, struct err *e)
-{
-	h->ticks = 0;
-	return bpf_take_stacks(bpf_map__fd(h->obj->maps.stacks), &h->obj->bss->rounds, take_stack,
-			       h, e);
-}
-
 /* The engine has just read the clocks of those that live. */
 static void note_samples(struct host *h)
 {
-	for (size_t i = 0; i < GPB_CPU_TARGETS; i++)
-		if (h->at[i] && h->at[i]->t->cpu_exact)
-			h->at[i]->read_samples = tally_of(h, h->at[i]->t)->samples;
+	for (size_t i = 0; i < GPB_CPU_TARGETS; i++) {
+		struct host_target *k = h->demux.at[i] ? h->demux.at[i]->owner : NULL;
+
+		if (k && k->t->cpu_exact)
+			k->read_samples = tally_of(h, k->t)->samples;
+	}
 }
 
 static int host_tick(void *state, size_t targets, struct err *e)
 {
 	struct host *h = state;
-	uint64_t in = h->obj->bss->stacks_put - h->obj->bss->stacks_taken;
 
 	note_samples(h);
-	share_out(h, targets);
-	if (++h->ticks < DRAIN_TICKS && in < HOST_STACKS / 4)
-		return 0;
-	return take_all(h, e);
+	demux_share(&h->demux, targets);
+	return demux_tick(&h->demux, e);
 }
 
 static void host_stop(void *state)
@@ -518,9 +402,8 @@ static void host_stop(void *state)
 static int host_drain(void *state, struct err *e)
 {
 	struct host *h = state;
-	int ret = host_poll(h, e);
 
-	return ret ? ret : take_all(h, e);
+	return demux_drain(&h->demux, e);
 }
 
 /* ---- profiles ---- */
@@ -587,6 +470,7 @@ static void losses(const struct host *h, const struct host_target *k, struct los
 	for (size_t i = 0; i < GPB_LOSS_COUNT; i++)
 		lost.lost[i] -= k->base.lost[i];
 	bpf_losses(&lost, to);
+	to->n[LOSS_UNFINISHED] += k->d.left;
 	loss_merge(to, &k->loss);
 }
 
@@ -611,23 +495,11 @@ static int host_profile(void *state, struct engine_target *t, void *kept, struct
 	return ret;
 }
 
-/* The ids of label sets that the kernel takes to be known here: they are not any more. */
-static void forget_labels(struct host *h)
-{
-	int fd = bpf_map__fd(h->obj->maps.labelsets);
-	uint64_t id;
-
-	while (!bpf_map_get_next_key(fd, NULL, &id) && !bpf_map_delete_elem(fd, &id))
-		;
-}
-
 static int host_done(void *state, struct err *e)
 {
 	struct host *h = state;
 
-	labelsets_fini(&h->feed.labels);
-	forget_labels(h);
-	return labelsets_init(&h->feed.labels, e);
+	return demux_done(&h->demux, e);
 }
 
 const struct engine_kind engine_cpu = {

@@ -2,7 +2,7 @@
  * user/collect/heap/heap_many.c - one BPF object, one ring and one table of stacks for all targets that are probed.
  *
  * The object is loaded when the first one needs it. A target has a slot of ours, with a generation, since slots are
- * used again. Targets share table and ring by quotas (bpf/quota.bpf.h).
+ * used again. Targets share table and ring by quotas (probe/demux.h).
  */
 #include "collect/heap/heap_many.h"
 
@@ -14,16 +14,10 @@
 #include "collect/heap/heap_set.h"
 #include "collect/reading.h"
 #include "probe/bpf.h"
-#include "probe/quota.h"
+#include "probe/demux.h"
 #include "target/pidns.h"
 
-enum {
-	MANY_RING = 2 << 20,
-	MANY_STACKS = 8192,	   /* room of the kernel's table */
-	MANY_SLOTS_MIN = 128,	   /* many more may start than there are at first */
-	MANY_LABELS_MAX = 1 << 14, /* label sets of one target and window */
-	DRAIN_TICKS = 10,	   /* the table is emptied at least so often */
-};
+enum { MANY_SLOTS_MIN = 128 }; /* many more may start than there are at first */
 
 /* Of the bound on what all kinds together may take of the targets' CPU time; the rest is for clocks. */
 #define SETS_SHARE 0.9
@@ -32,18 +26,14 @@ struct many {
 	struct collect_opts o;
 	void *reading; /* engine_heap_read's */
 	struct heap_sets sets;
-	struct feed feed;
+	struct demux demux;
 	int failed; /* why nothing can be probed: */
 	struct err why;
+	unsigned expected;
 	uint32_t slots;
 	uint16_t generation[GPB_CPU_TARGETS];
-	struct heap_member *at[GPB_CPU_TARGETS];
-	struct heap_member *current; /* whose record is being handled */
-	size_t nprobed, shared;	     /* shared: for so many the quotas are */
-	unsigned ticks;		     /* since the table was emptied */
-	/* what rules and feed have counted that is some target's already */
-	uint64_t cut, broken;
-	uint64_t missed; /* hits whose program never ran, before this window */
+	size_t nprobed, joined; /* joined: in this window, those that have gone, too */
+	uint64_t missed;	/* hits whose program never ran, before this window */
 };
 
 /* What is kept of a target: one of the two. */
@@ -60,116 +50,34 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static uint32_t index_of(uint32_t slot)
-{
-	return slot & (GPB_CPU_TARGETS - 1);
-}
-
-/* The target that has this slot; NULL: its generation is over. */
-static struct heap_member *member_in(const struct many *m, uint32_t slot)
-{
-	struct heap_member *k = m->at[index_of(slot)];
-
-	return k && k->slot == slot ? k : NULL;
-}
-
 /* ---- samples ---- */
 
-/* One target's profile that cannot be made is no error of the others. */
-static int add_stack(void *arg, const struct gpb_stack *st, struct err *e)
-{
-	struct heap_member *k = member_in(arg, st->slot);
-
-	(void)e;
-	if (k && heap_window_add(&k->h->window, st, NULL))
-		k->h->loss.n[LOSS_STACKS_UNREADABLE] += st->count;
-	return 0;
-}
-
-/* What was lost of the record that was handled last is its target's loss. */
-static void attribute(struct many *m)
-{
-	const struct feed *f = &m->feed;
-
-	if (m->current) {
-		m->current->h->loss.n[LOSS_STACKS_CUT] += f->rules.cut - m->cut;
-		m->current->h->loss.n[LOSS_STACKS_UNREADABLE] += f->rules.broken + f->frameless -
-								 m->broken;
-	}
-	m->cut = f->rules.cut;
-	m->broken = f->rules.broken + f->frameless;
-	m->current = NULL;
-}
-
-static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_stack *st,
-		      struct err *e)
+/* A stack that there is no room for is left out, as where there is no room for one target's. */
+static int add_stack(void *arg, struct demux_target *d, const struct gpb_stack *st)
 {
 	struct many *m = arg;
-	struct heap_bpf *obj = m->sets.obj;
-	struct heap_member *k;
+	struct heap_window *w = &((struct heap_member *)d->owner)->h->window;
+	size_t at;
 	int ret;
 
-	(void)key;
-	obj->bss->taken[index_of(st->slot)].stacks++;
-	__atomic_store_n(&obj->bss->stacks_taken, obj->bss->stacks_taken + 1, __ATOMIC_RELAXED);
-	k = member_in(m, st->slot);
-	if (!k)
+	if (!demux_has_room(&m->demux, d) && !tally_has(&w->tally, st, &at)) {
+		w->sampled += st->count;
+		w->crowded += st->count;
 		return 0;
-	m->current = k;
-	ret = rules_settle_bare(&m->feed.rules, k->t->subject, st, &st, e);
-	if (!ret && feed_whole(&m->feed, st))
-		ret = add_stack(m, st, e);
-	attribute(m);
-	return ret;
-}
-
-static struct subject *whose(void *arg, uint32_t slot, uint64_t type, size_t len)
-{
-	struct many *m = arg;
-	struct heap_member *k = member_in(m, slot);
-
-	attribute(m);
-	m->current = k;
-	m->sets.obj->bss->taken[index_of(slot)].bytes += GPB_RING_RECORD(len);
-	if (k && type == GPB_REC_LABELS && ++k->labels > MANY_LABELS_MAX)
-		return NULL; /* its samples will say that their labels are missing */
-	return k ? k->t->subject : NULL;
-}
-
-static int poll_ring(struct many *m, struct err *e)
-{
-	int ret = m->sets.obj ? feed_poll(&m->feed, e) : 0;
-
-	attribute(m);
+	}
+	ret = heap_window_add(w, st, NULL);
+	demux_keeps(&m->demux, d, w->tally.entries.n);
 	return ret;
 }
 
 static int take_all(void *arg, struct err *e)
 {
 	struct many *m = arg;
-	int ret = poll_ring(m, e);
 
-	m->ticks = 0;
-	if (ret || !m->sets.obj)
-		return ret;
-	return bpf_take_stacks(bpf_map__fd(m->sets.obj->maps.stacks), &m->sets.obj->bss->rounds,
-			       take_stack, m, e);
+	return m->sets.obj ? demux_take(&m->demux, e) : 0;
 }
 
 /* ---- the object ---- */
-
-/* What the CPUs may overdraw by together, each by one stack or record. */
-static void share_out(struct many *m)
-{
-	size_t cpus = (size_t)libbpf_num_possible_cpus();
-
-	if (m->shared == m->nprobed || !m->sets.obj)
-		return;
-	m->shared = m->nprobed;
-	m->sets.obj->bss->stacks_quota = quota_of(MANY_STACKS, cpus, m->nprobed);
-	m->sets.obj->bss->ring_quota =
-		quota_of(MANY_RING, cpus * GPB_RING_RECORD(sizeof(struct gpb_rec_raw)), m->nprobed);
-}
 
 static int open_object(struct many *m, struct err *e)
 {
@@ -189,23 +97,19 @@ static int open_object(struct many *m, struct err *e)
 		return ret;
 	m->sets.obj = obj;
 	obj->rodata->pidns_ino = ino;
-	bpf_map__set_max_entries(obj->maps.ring, MANY_RING);
-	bpf_map__set_max_entries(obj->maps.stacks, MANY_STACKS);
+	demux_size(&m->demux, obj->maps.ring, obj->maps.stacks, m->expected);
 	ret = heap_bpf__load(obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
-	m->feed.whose = whose;
-	m->feed.sent_fd = bpf_map__fd(obj->maps.labelsets);
-	ret = feed_open(&m->feed, NULL, obj->maps.ring, obj->maps.rules, add_stack, m, e);
-	if (!ret && epoll_ctl(m->sets.ep, EPOLL_CTL_ADD, feed_fd(&m->feed), &ev))
+	ret = demux_open(&m->demux, DEMUX_OBJECT(obj), add_stack, m, e);
+	if (!ret && epoll_ctl(m->sets.ep, EPOLL_CTL_ADD, feed_fd(&m->demux.feed), &ev))
 		ret = err_sys(e, "epoll");
 	return ret;
 }
 
 static void close_object(struct many *m)
 {
-	feed_fini(&m->feed);
-	memset(&m->feed, 0, sizeof(m->feed));
+	demux_fini(&m->demux);
 	heap_bpf__destroy(m->sets.obj);
 	m->sets.obj = NULL;
 }
@@ -227,6 +131,7 @@ static void many_free(void *state)
 
 	close_object(m);
 	closep(&m->sets.ep);
+	vec_fini(&m->sets.lost);
 	if (m->reading)
 		engine_heap_read.free(m->reading);
 	free(m);
@@ -255,6 +160,7 @@ static int many_open(const struct engine_kind *kind, const struct collect_opts *
 	m->sets.o = m->o;
 	m->sets.drain = take_all;
 	m->sets.arg = m;
+	m->expected = expected;
 	m->slots = MANY_SLOTS_MIN;
 	while (m->slots < GPB_CPU_TARGETS && m->slots < expected + 1)
 		m->slots *= 2;
@@ -275,18 +181,14 @@ static int many_fd(void *state)
 	return m->sets.ep;
 }
 
-static bool table_fills(const struct many *m)
-{
-	return m->sets.obj &&
-	       m->sets.obj->bss->stacks_put - m->sets.obj->bss->stacks_taken >= MANY_STACKS / 4;
-}
-
 /* What finds no room in the table wakes us, too: so it is emptied as often as it fills. */
 static int many_poll(void *state, struct err *e)
 {
 	struct many *m = state;
-	int ret = table_fills(m) ? take_all(m, e) : poll_ring(m, e);
+	int ret = 0;
 
+	if (m->sets.obj)
+		ret = demux_fills(&m->demux) ? take_all(m, e) : demux_poll(&m->demux, e);
 	if (!ret)
 		heap_sets_poll(&m->sets);
 	return ret;
@@ -319,26 +221,27 @@ static int take_slot(struct many *m, struct heap_member *k, struct err *e)
 {
 	uint32_t at = GPB_PRICED + 1;
 
-	while (at < m->slots && m->at[at])
+	while (at < m->slots && m->demux.at[at])
 		at++;
 	if (at == m->slots)
 		return err_set(e, -E2BIG, "more than %u processes are probed at once",
 			       m->slots - 1);
-	m->at[at] = k;
-	k->slot = (uint32_t)m->generation[at] << GPB_SLOT_GENERATION | at;
+	k->d = (struct demux_target){
+		.slot = (uint32_t)m->generation[at] << GPB_SLOT_GENERATION | at,
+		.s = k->t->subject,
+		.loss = &k->h->loss,
+		.owner = k,
+	};
+	demux_put(&m->demux, &k->d);
 	return clear_slot(m, at, e);
 }
 
 static void member_free(struct many *m, struct heap_member *k)
 {
-	uint32_t at = index_of(k->slot);
-
-	if (at && m->at[at] == k) {
-		m->at[at] = NULL;
-		m->generation[at]++;
+	if (k->d.owner) { /* it has a slot */
+		demux_forget(&m->demux, &k->d);
+		m->generation[demux_index(k->d.slot)]++;
 	}
-	if (m->current == k)
-		m->current = NULL;
 	if (k->set) {
 		heap_set_leave(k);
 		heap_set_forget(k->set);
@@ -369,18 +272,18 @@ static int begin_member(struct many *m, struct heap_member *k, struct err *e)
 		"of many processes only what they allocate is probed");
 	k->h->obj = m->sets.obj;
 	k->h->multi = true;
-	k->h->feed = &m->feed;
-	heap_probe_window(k->h, index_of(k->slot));
+	k->h->feed = &m->demux.feed;
+	heap_probe_window(k->h, demux_index(k->d.slot));
 	ret = heap_set_of(&m->sets, k->h, &k->set, e);
 	if (!ret)
 		ret = heap_set_join(k, e);
 	if (ret)
 		return ret;
-	if (bpf_map_update_elem(bpf_map__fd(m->sets.obj->maps.slot_of_tgid), &tgid, &k->slot,
+	if (bpf_map_update_elem(bpf_map__fd(m->sets.obj->maps.slot_of_tgid), &tgid, &k->d.slot,
 				BPF_ANY))
 		return err_sys(e, "target table");
-	m->nprobed++;
-	share_out(m);
+	demux_share(&m->demux, ++m->nprobed);
+	m->joined++;
 	return 0;
 }
 
@@ -435,9 +338,12 @@ static int many_put(void *state, struct engine_target *t, void **kept, struct er
 
 static struct heap_member *probed_of(const struct many *m, const struct engine_target *t)
 {
-	for (size_t i = 0; i < m->slots; i++)
-		if (m->at[i] && m->at[i]->t == t)
-			return m->at[i];
+	for (size_t i = 0; i < m->slots; i++) {
+		struct heap_member *k = m->demux.at[i] ? m->demux.at[i]->owner : NULL;
+
+		if (k && k->t == t)
+			return k;
+	}
 	return NULL;
 }
 
@@ -475,8 +381,9 @@ static int many_begin(void *state, struct err *e)
 	struct many *m = state;
 
 	(void)e;
-	m->ticks = 0;
+	m->demux.ticks = 0;
 	m->missed = m->sets.obj ? feed_missed(m->sets.obj->obj) : 0;
+	m->sets.lost.n = 0;
 	heap_sets_begin(&m->sets);
 	return 0;
 }
@@ -488,8 +395,14 @@ static int many_tick(void *state, size_t targets, struct err *e)
 	(void)targets;
 	if (!m->sets.obj)
 		return 0;
-	share_out(m);
-	return ++m->ticks < DRAIN_TICKS && !table_fills(m) ? 0 : take_all(m, e);
+	demux_share(&m->demux, m->nprobed);
+	return demux_tick(&m->demux, e);
+}
+
+/* The kernel does not tell whose they were. */
+static uint64_t missed_hits(const struct many *m)
+{
+	return m->sets.obj ? feed_missed(m->sets.obj->obj) - m->missed : 0;
 }
 
 static uint64_t many_taken_ns(void *state)
@@ -503,12 +416,19 @@ static void many_stop(void *state)
 {
 	struct many *m = state;
 
+	struct loss loss = { 0 };
+
 	heap_sets_end(&m->sets);
+	loss.n[LOSS_PROBES_MISSED] = missed_hits(m);
+	if (m->joined > 1)
+		heap_sets_lost(&m->sets, "all programs that were probed", m->joined, &loss);
 }
 
 static int many_drain(void *state, struct err *e)
 {
-	return take_all(state, e);
+	struct many *m = state;
+
+	return m->sets.obj ? demux_drain(&m->demux, e) : 0;
 }
 
 /* ---- profiles ---- */
@@ -528,6 +448,43 @@ static int comment(const struct heap_member *k, struct err *e)
 	if (!ret)
 		ret = prof_comment(p, e, "process: %s, started %lld, cgroup %s", t->id.exe,
 				   (long long)t->id.started, *t->id.cgroup ? t->id.cgroup : "?");
+	return ret;
+}
+
+static int comment_lost(const struct loss *l, size_t targets, const char *of, struct prof *p,
+			struct err *e)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < LOSS_COUNT; i++)
+		if (l->n[i])
+			ret = prof_comment(p, e, "lost by %zu processes together (%s): %llu %s",
+					   targets, of, (unsigned long long)l->n[i],
+					   loss_text((enum loss_kind)i));
+	return ret;
+}
+
+/* Where it is alone what was lost is its own; else whose it is is not known, and it is told once (heap_sets_lost()). */
+static int losses(struct many *m, struct heap_member *k, struct err *e)
+{
+	struct loss of_set = { 0 }, of_all = { 0 };
+	int ret = 0;
+
+	bpf_losses((const struct gpb_tally *)&m->sets.obj->bss->tallies[demux_index(k->d.slot)],
+		   &k->h->loss);
+	k->h->loss.n[LOSS_UNFINISHED] += k->d.left;
+	if (k->set->probing)
+		probing_losses(k->set->probing, &of_set);
+	of_all.n[LOSS_PROBES_MISSED] = missed_hits(m);
+	if (k->set->joined > 1)
+		ret = comment_lost(&of_set, k->set->joined, "its file's probes", k->h->prof, e);
+	else
+		loss_merge(&k->h->loss, &of_set);
+	if (!ret && m->joined > 1)
+		ret = comment_lost(&of_all, m->joined, "all that are probed", k->h->prof, e);
+	else if (!ret)
+		loss_merge(&k->h->loss, &of_all);
+	loss_merge(prof_loss(k->h->prof), &k->h->loss);
 	return ret;
 }
 
@@ -564,35 +521,28 @@ static int many_profile(void *state, struct engine_target *t, void *kept, struct
 	ret = heap_probe_finish(k->h, e);
 	if (!ret)
 		ret = comment(k, e);
+	if (!ret)
+		ret = losses(m, k, e);
 	if (ret)
 		return ret;
-	bpf_losses((const struct gpb_tally *)&m->sets.obj->bss->tallies[index_of(k->slot)],
-		   &k->h->loss);
-	k->h->loss.n[LOSS_PROBES_MISSED] += feed_missed(m->sets.obj->obj) - m->missed;
-	loss_merge(prof_loss(k->h->prof), &k->h->loss);
 	*out = TAKE(k->h->prof);
 	return 0;
-}
-
-/* The ids of label sets that the kernel takes to be known here: they are not any more. */
-static void forget_labels(struct many *m)
-{
-	int fd = bpf_map__fd(m->sets.obj->maps.labelsets);
-	uint64_t id;
-
-	while (!bpf_map_get_next_key(fd, NULL, &id) && !bpf_map_delete_elem(fd, &id))
-		;
 }
 
 static int many_done(void *state, struct err *e)
 {
 	struct many *m = state;
 
-	if (!m->sets.obj)
-		return 0;
-	labelsets_fini(&m->feed.labels);
-	forget_labels(m);
-	return labelsets_init(&m->feed.labels, e);
+	m->joined = 0;
+	return m->sets.obj ? demux_done(&m->demux, e) : 0;
+}
+
+static const struct engine_shared *many_shared(void *state, size_t *n)
+{
+	struct many *m = state;
+
+	*n = m->sets.lost.n;
+	return m->sets.lost.at;
 }
 
 const struct engine_kind engine_heap = {
@@ -612,4 +562,5 @@ const struct engine_kind engine_heap = {
 	.drain = many_drain,
 	.profile = many_profile,
 	.done = many_done,
+	.shared = many_shared,
 };

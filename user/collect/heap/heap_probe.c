@@ -651,7 +651,6 @@ int heap_probe_finish(struct heap_probe *h, struct err *e)
 		return ret;
 	prof_set_time(h->prof, h->start_unix_ns, h->end_ns - h->start_ns);
 	heap_use_losses(&h->use, &h->window, &h->loss);
-	probing_losses(h->probing, &h->loss);
 	h->loss.n[LOSS_STACKS_MANY] += h->window.crowded;
 	return 0;
 }
@@ -684,6 +683,7 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 	if (ret)
 		return ret;
 	feed_losses(h->feed, &h->obj->bss->tallies[h->window.slot], h->obj->obj, &h->loss);
+	probing_losses(h->probing, &h->loss);
 	h->loss.n[LOSS_UNFINISHED] += left;
 	h->loss.n[LOSS_KEEPER_KILLED] += h->large.probes.deaths;
 	loss_merge(prof_loss(h->prof), &h->loss);

@@ -107,12 +107,6 @@ static void rest(struct heap_member *m)
 		target_rest(m->t->subject->target);
 }
 
-/* Whether all allocations pass the probes is a matter of the file: it is asked of the first target alone. */
-static bool is_watched(const struct heap_member *m)
-{
-	return !m->h->window.unwatched;
-}
-
 /*
  * A window is over when no CPU has own time left (gpb_open.until), and a CPU that has hit nothing yet has as
  * much as those that have. So all have the same: that of the one that is slowed down most.
@@ -150,8 +144,7 @@ static int turn_one(struct heap_member *m, struct err *e)
 	struct heap_set *s = m->set;
 	int ret;
 
-	if (s->windows || is_watched(m))
-		wake(m);
+	wake(m);
 	m->h->price = s->of->price;
 	if (s->windows)
 		set_rate(&m->h->window);
@@ -185,8 +178,7 @@ static int over(void *arg, const struct stretch *st, struct err *e)
 	for (size_t i = 0; i < s->members.n; i++) {
 		struct heap_member *m = s->members.at[i];
 
-		if ((st->weight > 0 && !s->ended_ns) || is_watched(m))
-			wake(m);
+		wake(m);
 		m->watched = heap_window_before(&m->h->window, st);
 	}
 	ret = s->of->drain(s->of->arg, e);
@@ -260,8 +252,40 @@ static int fill(struct heap_set *s, struct heap_probe *h, struct err *e)
 	return ret ? ret : clear(s->of->obj->maps.bystanders, s->index, e);
 }
 
+enum { LOST_MAX = 1024 }; /* files: more are one line */
+
+void heap_sets_lost(struct heap_sets *ss, const char *what, size_t targets, const struct loss *loss)
+{
+	struct engine_shared *to;
+
+	if (!loss_total(loss))
+		return;
+	to = vec_add(&ss->lost, LOST_MAX);
+	if (to) {
+		*to = (struct engine_shared){ .targets = targets, .loss = *loss };
+		snprintf(to->what, sizeof(to->what), "%s", what);
+	} else if (ss->lost.n) {
+		to = &ss->lost.at[ss->lost.n - 1];
+		to->targets += targets;
+		loss_merge(&to->loss, loss);
+	}
+}
+
+/* What one member alone lost is told with its profile. */
+static void tell_lost(struct heap_set *s)
+{
+	struct loss loss = { 0 };
+
+	if (s->joined < 2)
+		return;
+	probing_losses(s->probing, &loss);
+	heap_sets_lost(s->of, s->what, s->joined, &loss);
+}
+
 static void forget(struct heap_set *s)
 {
+	if (s->probing)
+		tell_lost(s);
 	if (s->probing)
 		s->of->gone_ns += (uint64_t)probing_spent_ns(s->probing);
 	if (s->probing && probing_fd(s->probing) >= 0)
@@ -292,11 +316,15 @@ static int make(struct heap_sets *ss, struct heap_probe *h, struct heap_set **ou
 		return err_set(e, -ENOMEM, "no memory for probes");
 	if (index == GPB_SETS) {
 		free(s);
-		return err_set(e, -E2BIG, "more than %d programs are probed at once", HEAP_SETS);
+		return err_set(e, -E2BIG,
+			       "%d files are probed already, the most at once (the same program in "
+			       "another file counts again): choose with --match or -p",
+			       HEAP_SETS);
 	}
 	*s = (struct heap_set){
 		.of = ss, .dev = img->dev, .inode = img->inode, .index = index, .fd = -1
 	};
+	snprintf(s->what, sizeof(s->what), "%.255s", h->s->target->exe);
 	ss->at[index] = s;
 	ret = fill(s, h, e);
 	if (ret) {
@@ -404,7 +432,6 @@ int heap_set_join(struct heap_member *m, struct err *e)
 	if (!at)
 		return err_set(e, -ENOMEM, "no memory for a target");
 	*at = m;
-	m->h->window.unwatched = s->members.n > 1;
 	m->on = true;
 	m->base_ns = clock_ns(m->t->clock);
 	m->h->probing = s->probing;
@@ -412,6 +439,7 @@ int heap_set_join(struct heap_member *m, struct err *e)
 	ret = s->turned ? turn_one(m, e) : heap_probe_put(m->h, e);
 	if (!ret && s->turned && s->windows && s->own_ns > 0)
 		ret = heap_probe_own(m->h, s->own_ns, e);
+	s->joined += !ret;
 	if (ret)
 		s->members.n--;
 	else if (s->of->begun && !s->probing)

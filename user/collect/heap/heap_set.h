@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "collect/heap/heap_probe_priv.h"
 #include "engine/engine.h"
+#include "probe/demux.h"
 
 struct heap_sets;
 struct heap_set;
@@ -21,10 +22,9 @@ struct heap_member {
 	struct heap_set *set;
 	struct heap_probe *h; /* owned */
 	struct engine_target *t;
-	uint32_t slot;		  /* with its generation */
+	struct demux_target d;	  /* zero until it has a slot */
 	uint64_t base_ns, cpu_ns; /* its CPU clock when it joined, and since then */
 	bool on, done, watched; /* done: its last stretch is over; watched: heap_window_before() */
-	size_t labels;		/* sets of labels that came */
 };
 
 struct heap_set {
@@ -48,6 +48,8 @@ struct heap_set {
 	double own_ns; /* in windows: the own time of the next one, of all members; 0: not known yet */
 	VEC(struct heap_member *) members; /* borrowed; none is done */
 	size_t users;			   /* members, and those that are done */
+	size_t joined;			   /* all that ever were members */
+	char what[256];			   /* the program of the first */
 	uint64_t gone_cpu_ns;		   /* of those that have left */
 	uint64_t cpu_ns, cpu_at;	   /* the last sum, and when that was */
 };
@@ -63,7 +65,8 @@ struct heap_sets {
 	bool begun; /* sets that come now begin at once */
 	bool priced;
 	struct price price;
-	uint64_t gone_ns; /* what sets that are gone have taken */
+	uint64_t gone_ns;		/* what sets that are gone have taken, */
+	VEC(struct engine_shared) lost; /* and what members of one lost together in this window */
 	/* Takes all samples that there are. */
 	int (*drain)(void *arg, struct err *e);
 	void *arg;
@@ -81,6 +84,10 @@ void heap_set_pause(struct heap_member *m);
 void heap_set_leave(struct heap_member *m);
 /* To be called for each target that has it: after the last one it is gone. */
 void heap_set_forget(struct heap_set *s);
+
+/* @what lost this together in the window, if it lost anything. */
+void heap_sets_lost(struct heap_sets *ss, const char *what, size_t targets,
+		    const struct loss *loss);
 
 /* Puts the probes in, where they are not. What fails is the set's. */
 void heap_sets_begin(struct heap_sets *ss);

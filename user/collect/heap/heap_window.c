@@ -274,8 +274,6 @@ void heap_window_watch(struct heap_window *w, bool begins)
 	uint64_t began = now_ns();
 
 	w->watch_skew = 0;
-	if (w->unwatched)
-		return;
 	if (begins) {
 		w->watched = true; /* it has done nothing yet */
 		return;

@@ -62,7 +62,6 @@ struct heap_window {
 	struct again open_again;     /* when they are searched for again */
 	struct err why;		     /* why they could not be read lately */
 	uint64_t missed;	     /* allocations that did not pass the probes */
-	bool unwatched;		     /* nobody asks for that */
 	bool ending;		     /* no windows will follow full observation */
 	bool watched;		     /* the next two are set */
 	uint64_t watch_exact[GPB_CLASSES], watch_seen[GPB_CLASSES];
