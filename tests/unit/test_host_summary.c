@@ -114,8 +114,15 @@ static void the_small_and_the_many_are_one_line(void **state)
 	add(2, "tiny", 1, NULL, NULL);
 	add(3, "none", 0, NULL, NULL);
 	assert_non_null(strstr(print(1000000000), "by 2 of 3 Go processes"));
+	/* A single one has its name. */
+	assert_non_null(strstr(text, "        2  tiny\n"));
+	assert_null(strstr(text, "other"));
+	teardown(NULL);
+	add(1, "busy", 10000, NULL, NULL);
+	add(2, "tiny", 1, NULL, NULL);
+	add(3, "tiny", 1, NULL, NULL);
+	assert_non_null(strstr(print(1000000000), " 2 others\n"));
 	assert_null(strstr(text, "tiny"));
-	assert_non_null(strstr(text, " 1 other\n"));
 }
 
 /* A host that starts programs all the time: the largest keep their rows, nothing is forgotten. */

@@ -87,10 +87,14 @@ static const char *processes(size_t n, char buf[TEXT_COUNTED])
 
 static void print_head(const struct host_opts *o, size_t found, size_t closed, size_t seen, FILE *f)
 {
-	char go[TEXT_COUNTED], all[TEXT_COUNTED];
+	char go[TEXT_COUNTED], all[TEXT_COUNTED], more[TEXT_COUNTED];
 
-	fprintf(f, "%s meant, of %s\n", counted(found, "Go process is", "Go processes are", go),
+	fprintf(f, "%s meant, of %s", counted(found, "Go process is", "Go processes are", go),
 		processes(seen, all));
+	if (closed)
+		fprintf(f, "; of %s that could not be looked at nobody knows",
+			processes(closed, more));
+	fputc('\n', f);
 	if (found + closed)
 		fprintf(f, "%8s  %-10s  %-8s  %-15s  %-*s  %s\n", "PID", "USER", "GO", "PROGRAM",
 			table_width(o), "WHAT", "MODULE");
@@ -119,6 +123,7 @@ static bool perhaps_meant(const struct host_opts *o, const struct survey_proc *p
 static void tell_unseen(struct run *r)
 {
 	struct survey *s = &r->survey;
+	const struct survey_proc *first = NULL;
 	char n[TEXT_COUNTED];
 	size_t denied = 0;
 
@@ -131,9 +136,13 @@ static void tell_unseen(struct run *r)
 			tell("pid %d: %s: it is left out", p->pid, p->cpu.why);
 		r->failed += p->command_unread;
 		denied += !p->command_unread;
+		if (!p->command_unread && !first)
+			first = p;
 	}
 	if (denied)
-		tell("%s could not be looked at: %s", processes(denied, n), s->denied_why);
+		tell("%s could not be looked at: pid %d (%s)%s: %s%s", processes(denied, n),
+		     first->pid, first->comm, denied > 1 ? " and others" : "", s->denied_why,
+		     r->o->all ? "; --exclude leaves out what is not meant" : "");
 	if (s->left_out)
 		tell("%s not looked at: too many",
 		     counted(s->left_out, "process was", "processes were", n));
@@ -501,6 +510,16 @@ static const char *how_it_ended(struct run *r, const struct engine_target *t)
 	return t->state == ENGINE_ENDED ? "ended" : "became another program";
 }
 
+/* Of one that ran for less than a tick of the clocks there may be CPU time, and no sample. */
+static const char *note_of(const struct engine_target *t, const char *how)
+{
+	if (!t->cpu_ns)
+		return how;
+	return !how			? "no samples, so no file" :
+	       t->state == ENGINE_ENDED ? "ended, no samples, so no file" :
+					  "became another program, no samples, so no file";
+}
+
 static void say_end(const struct run *r, const struct engine_target *t, struct prof *p)
 {
 	if (t->state == ENGINE_ON)
@@ -529,7 +548,8 @@ static void tell_failed(struct run *r, struct run_kind *k, const struct engine_t
 static void take(void *arg, const struct engine_target *t, const struct engine_result *results)
 {
 	struct run *r = arg;
-	struct summary_row row = { .pid = t->id.pid, .note = how_it_ended(r, t) };
+	struct summary_row row = { .pid = t->id.pid };
+	const char *how = how_it_ended(r, t);
 	uint64_t life = 0;
 
 	snprintf(row.name, sizeof(row.name), "%s", t->id.comm);
@@ -540,6 +560,7 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 		if (results[i].failed)
 			tell_failed(r, k, t, &results[i]);
 		row.value = t->cpu_ns;
+		row.note = p || k->part[0].summary.of != SUMMARY_CPU ? how : note_of(t, how);
 		row.lost = p ? loss_total(prof_loss(p)) : 0;
 		if (!results[i].refused && !summary_add(&part_of(r, i, p)->summary, &row, p))
 			r->lossy = true;
@@ -574,6 +595,22 @@ static bool step(void *arg, bool tick, uint64_t done_ns)
 	return r->broken || (!r->o->all && !engine_targets(r->engine));
 }
 
+/* What several processes lost together is told once, and not of each. */
+static void tell_shared(struct run *r, size_t kind)
+{
+	size_t n;
+	const struct engine_shared *s = engine_shared(r->engine, kind, &n);
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < LOSS_COUNT; k++) {
+			if (!s[i].loss.n[k])
+				continue;
+			tell("%s: %zu processes together: %llu %s", s[i].what, s[i].targets,
+			     (unsigned long long)s[i].loss.n[k], loss_text((enum loss_kind)k));
+			r->lossy = true;
+		}
+}
+
 static void tell_kind(struct run *r, size_t i)
 {
 	struct run_kind *k = &r->kinds[i];
@@ -594,8 +631,10 @@ static void tell_end(struct run *r)
 	uint64_t unheard = r->family ? family_lost(r->family) : 0;
 	char n[TEXT_COUNTED], m[TEXT_COUNTED];
 
-	for (size_t k = 0; k < r->o->nkinds; k++)
+	for (size_t k = 0; k < r->o->nkinds; k++) {
 		tell_kind(r, k);
+		tell_shared(r, k);
+	}
 	if (r->started)
 		tell("%s started meanwhile, and %s in here from then on",
 		     counted(r->started, "program", "programs", n), r->started == 1 ? "is" : "are");

@@ -198,10 +198,13 @@ void summary_print(struct summary *s, uint64_t window_ns, FILE *f)
 	print_head(s, all, busy + s->gone_busy, window, f);
 	if (!busy)
 		return;
-	for (shown = 0; shown < busy && shown < SUMMARY_ROWS; shown++) {
+	for (shown = 0; shown < busy; shown++) {
 		const struct summary_row *r = &s->rows.at[shown];
+		bool lone = shown + 1 == busy &&
+			    !s->gone_busy; /* a name takes no more room than "1 other" */
 
-		if ((double)r->value < SUMMARY_LEAST * (double)all)
+		if (!lone &&
+		    (shown >= SUMMARY_ROWS || (double)r->value < SUMMARY_LEAST * (double)all))
 			break;
 		print_row(s->of, r, (double)all, window, f);
 	}
@@ -242,8 +245,8 @@ void summary_cost(struct engine_cost c, bool put_off, const struct collect_opts 
 
 	bound_text(o->host_own_ppm, own);
 	bound_text(o->host_taken_ppm, taken);
-	tell("cost: in the window %.2f s of CPU time (%.2g %% of one CPU, %s); sampling took %.2f s of "
-	     "the processes' %.2f s (%.2g %%, %s)",
+	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.2g %% of one CPU, %s); sampling took "
+	     "%.2f s of the processes' %.2f s (%.2g %%, %s)",
 	     (double)c.own_ns / 1e9, percent(c.own_ns, c.lasted_ns), own, (double)c.taken_ns / 1e9,
 	     (double)c.cpu_ns / 1e9, percent(c.taken_ns, c.cpu_ns), taken);
 	if (put_off)

@@ -147,9 +147,13 @@ void probing_tell_bystanders(const struct probing *p, char *to, size_t size)
 			to, size,
 			"; %s%zu %sprocess%s this binary: putting probes in and out held up %s mmap "
 			"calls, and any process's fork, for %.2g ms a window (at most %.2g ms)",
-			b->known && !b->hidden ? "" : "at least ", n, p->s ? "other " : "",
-			n == 1 ? " runs" : "es run", n == 1 ? "its" : "their",
-			p->registered.work / 1e6, (double)p->registered.most / 1e6);
+			(b->known && !b->hidden) || (!p->s && n == 1) ? "" : "at least ", n,
+			p->s ? "other " : "",
+			n == 1 && !p->s && b->hidden ? " that we may look at runs" :
+			n == 1			     ? " runs" :
+						       "es run",
+			n == 1 ? "its" : "their", p->registered.work / 1e6,
+			(double)p->registered.most / 1e6);
 	else
 		snprintf(to, size, "; no other process %sruns this binary",
 			 b->hidden ? "that we may look at " : "");

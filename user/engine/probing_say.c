@@ -60,9 +60,9 @@ void probing_say_excess(struct probing *p)
 	p->cpu_ns = budget_cpu_ns(p->b);
 	p->excess_why = budget_excess(p->b, &p->excess);
 	if (p->excess_why)
-		say(&p->o,
-		    "%s: probes took %.2f%% of the target's CPU time, and --budget is %g%%: %s",
-		    p->u.what, 100 * p->excess, p->o.budget_ppm / 1e4, p->excess_why);
+		say(&p->o, "%s: probes took %.2f%% of the target's CPU time, and %s is %g%%: %s",
+		    p->u.what, 100 * p->excess, p->s ? "--budget" : "their part of --host-budget",
+		    p->o.budget_ppm / 1e4, p->excess_why);
 }
 
 int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
@@ -72,11 +72,16 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 	double wall = (double)((p->end_ns ?: now_ns()) - p->set_ns);
 	struct window_cost_estimate window = window_cost_now(&p->cost);
 	int ret = 0;
-	char stepped[80] = "", most[96] = "none", others[320], excess[256] = "",
+	char stepped[80] = "", most[160] = "none", others[320], excess[256] = "",
 	     how[256] = "all of the time observed";
 	uint64_t missing = p->gap_ns + lost_ns(p);
 
-	if (p->o.budget_ppm)
+	if (p->o.budget_ppm && !p->s)
+		snprintf(most, sizeof(most),
+			 "%g%% of the CPU time of all that run the file and are profiled, of the "
+			 "%g%% that --host-budget allows for probes and clocks",
+			 p->o.budget_ppm / 1e4, p->o.host_taken_ppm / 1e4);
+	else if (p->o.budget_ppm)
 		snprintf(most, sizeof(most), "%g%% of the target's CPU time%s",
 			 p->o.budget_ppm / 1e4,
 			 p->o.budget_ahead_ns ? " after a first second of theirs" : "");
