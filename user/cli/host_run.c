@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "cli/cmd.h"
+#include "cli/host_order.h"
 #include "cli/host_summary.h"
 #include "cli/host_table.h"
 #include "cli/outdir.h"
@@ -238,24 +239,25 @@ static void note_begin(struct run *r, const struct engine_target *t)
 		map_put(&r->begun, t->slot, t->since_ns - exec_ns);
 }
 
-/* Those of the survey that are meant, as they were opened there. */
+/* Those of the survey that are meant, as they were opened there. The busiest have room first. */
 static void add_found(struct run *r, bool later)
 {
-	struct survey *s = &r->survey;
+	size_t n;
+	CLEANUP(freep) struct order *o = order_busiest(r->survey.at.at, r->survey.at.n, &n);
 
-	for (size_t i = 0; i < s->at.n; i++) {
+	if (!o)
+		tell("no memory for the list of processes");
+	r->lossy |= !o;
+	for (size_t i = 0; i < n; i++) {
 		const struct engine_target *t;
 		struct err e = { "" };
-		int ret;
+		int ret = engine_adopt(r->engine, TAKE(o[i].proc->target), &t, &e);
 
-		if (!s->at.at[i].target)
-			continue;
-		ret = engine_adopt(r->engine, TAKE(s->at.at[i].target), &t, &e);
 		added(r, ret, &e, later);
 		if (!ret)
 			note_begin(r, t);
 	}
-	survey_forget(s);
+	survey_forget(&r->survey);
 }
 
 static void take_news(struct run *r)
