@@ -134,7 +134,11 @@ light() {
 }
 judge light
 outcome all_heap/windows/light
-many() { [ "$(comments windows heavy | sed -n 's/^budget: .*[^0-9]\([0-9][0-9]*\) windows.*/\1/p')" -ge 5 ] || comments windows heavy; }
+many() {
+	[ "$(comments windows heavy | sed -n 's/^budget: .*[^0-9]\([0-9][0-9]*\) windows.*/\1/p')" -ge 5 ] || comments windows heavy
+	comments windows heavy | grep -q '^budget: 4.5% of the CPU time of all that run the file .* of the 5% that --host-budget' || { echo "whose 4.5% is that?"; return 1; }
+	grep -q '^goprof-bpf: cost: goprof-bpf itself took ' "$TMP/err.windows" || { echo "whose cost is it?"; return 1; }
+}
 judge many
 outcome all_heap/windows
 

@@ -82,6 +82,7 @@ as_user --match "cmd=worker busy"
 rc=$?
 [ $rc = 3 ] || wrong "exit $rc though the one that is meant could not be looked at"
 grep -qE '^goprof-bpf: 1 process could not be looked at: pid [0-9]+ \(.*\): .*; --exclude leaves out' "$TMP/err" || wrong "it is not told: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
+grep -q 'meant, of .*; of 1 process that could not be looked at nobody knows$' "$TMP/err" || wrong "it counts as one that is meant: $(grep 'meant, of' "$TMP/err")"
 grep -qE "^ *$WORKER +root +\? +worker +no: " "$TMP/err" || wrong "it is not in the table"
 outcome all_host/closed
 
