@@ -142,15 +142,36 @@ many() {
 judge many
 outcome all_heap/windows
 
-# ---- killed while it probes: the helpers take the probes out and go
+# ---- the helper is killed: another one probes all files again, which is said once, and in each process' profile. Then the collector is
+# killed while it probes: the helper takes the probes out and goes
 profile killed --host-budget=0,0 || { fail all_heap "$(tail -n 3 "$TMP/err.killed" | tr '\n' ' ')"; finish; }
-read -ra helpers <<<"$(pgrep -P "$PROF" | tr '\n' ' ')"
+helper() { pgrep -P "$PROF" -x uprobe-keeper; }
+sleep 1
+first=$(helper)
+kill -KILL $first
+for ((i = 0; i < 100; i++)); do [ "$(helper)" = "$first" ] || break; sleep 0.1; done
+sleep 2
+second=$(helper)
+stop
+mended() {
+	[ "$(wc -w <<<"$first")" = 1 ] && [ "$(wc -w <<<"$second")" = 1 ] && [ "$first" != "$second" ] || { echo "helpers: '$first', then '$second'"; return 1; }
+	[ "$RC" = 3 ] || { echo "exit status $RC"; return 1; }
+	[ "$(grep -c '^goprof-bpf: all programs that were probed: [0-9]* processes together: 1 times somebody killed the process' "$TMP/err.killed")" = 1 ] || { cat "$TMP/err.killed"; return 1; }
+	for n in heavy light other; do
+		comments killed "$n" | grep -q '^lost by .*(all that are probed): 1 times somebody killed the process' || { echo "$n: not said"; comments killed "$n"; return 1; }
+	done
+}
+judge mended
+outcome all_heap/helper
+profile killed --host-budget=0,0 || { fail all_heap "$(tail -n 3 "$TMP/err.killed" | tr '\n' ' ')"; finish; }
+sleep 1
+helper=$(helper)
 kill -KILL "$PROF"
 wait "$PROF" 2>/dev/null
-for ((i = 0; i < 100; i++)); do kill -0 "${helpers[@]}" 2>/dev/null || break; sleep 0.1; done
+for ((i = 0; i < 100; i++)); do kill -0 "$helper" 2>/dev/null || break; sleep 0.1; done
 untouched() {
 	local n
-	kill -0 "${helpers[@]}" 2>/dev/null && { echo "a helper is left"; return 1; }
+	kill -0 "$helper" 2>/dev/null && { echo "a helper is left"; return 1; }
 	for n in heavy light other; do
 		"$GOPROF" heal -p "${pid[$n]}" 2>&1 | has 'no breakpoints in the code' || { echo "$n has breakpoints"; return 1; }
 	done

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include "collect/heap/heap_set.h"
 #include "heap.skel.h"
@@ -24,9 +25,10 @@
 
 struct probing {
 	struct probing_user u;
+	int fd; /* readable */
 	bool begun, ended;
 };
-static uint64_t deaths;
+static uint64_t deaths, unwatched;
 static int nprobings, nfreed;
 
 int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
@@ -37,6 +39,7 @@ int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
 	assert_true(f->at_once >= 1);
 	*out = calloc(1, sizeof(**out));
 	(*out)->u = *u;
+	(*out)->fd = eventfd(1, EFD_CLOEXEC);
 	nprobings++;
 	return 0;
 }
@@ -57,18 +60,18 @@ int probing_begin_soon(struct probing *p, struct err *e)
 	return 0;
 }
 
-/* Everything is observed from now on. */
-int probing_begin(struct probing *p, struct err *e)
+bool probing_beginning(const struct probing *p)
 {
-	p->begun = true;
-	return p->u.turn(p->u.arg, false, 1, 0, 0, e);
+	return !p->begun;
 }
 
+/* Everything is observed from now on. */
 int probing_poll(struct probing *p, struct err *e)
 {
-	(void)p;
-	(void)e;
-	return 0;
+	if (p->begun)
+		return 0;
+	p->begun = true;
+	return p->u.turn(p->u.arg, false, 1, 0, 0, e);
 }
 
 int probing_end(struct probing *p, struct err *e)
@@ -82,13 +85,14 @@ int probing_end(struct probing *p, struct err *e)
 void probing_free(struct probing *p)
 {
 	nfreed += p != NULL;
+	if (p)
+		close(p->fd);
 	free(p);
 }
 
 int probing_fd(const struct probing *p)
 {
-	(void)p;
-	return -1;
+	return p->fd;
 }
 
 uint64_t probing_since(const struct probing *p)
@@ -105,7 +109,8 @@ double probing_spent_ns(const struct probing *p)
 void probing_losses(const struct probing *p, struct loss *to)
 {
 	assert_non_null(p);
-	to->n[LOSS_KEEPER_KILLED] += deaths;
+	loss_at_least(to, LOSS_KEEPER_KILLED, deaths);
+	to->n[LOSS_UNWATCHED] += unwatched;
 }
 
 void probing_file_at_once(struct probing *p, size_t n)
@@ -154,11 +159,13 @@ int heap_probe_own(struct heap_probe *h, double ns, struct err *e)
 }
 
 int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *like,
-		     struct price *out, struct pricing **rest, struct err *e)
+		     struct keeper_process **all, struct price *out, struct pricing **rest,
+		     struct err *e)
 {
 	(void)obj;
 	(void)multi;
 	(void)like;
+	(void)all;
 	(void)out;
 	(void)rest;
 	return err_set(e, -ENOENT, "not here");
@@ -333,7 +340,7 @@ static int set_up(void **state)
 	memset(before, 0, sizeof(before));
 	memset(after, 0, sizeof(after));
 	nprobings = nfreed = drains = 0;
-	deaths = 0;
+	deaths = unwatched = 0;
 	return 0;
 }
 
@@ -429,7 +436,8 @@ static void a_loss_of_many_is_told_once(void **state)
 	assert_true(!join(a, NULL) && !join(b, NULL) && !join(c, NULL));
 	heap_sets_begin(&ss);
 	heap_sets_end(&ss);
-	deaths = 2;
+	deaths = 1;
+	unwatched = 2;
 	leave(a);
 	assert_int_equal(ss.lost.n, 0);
 	leave(b);
@@ -437,8 +445,11 @@ static void a_loss_of_many_is_told_once(void **state)
 	assert_int_equal(ss.lost.n, 1);
 	assert_string_equal(ss.lost.at[0].what, "/bin/file7");
 	assert_int_equal(ss.lost.at[0].targets, 2);
-	assert_int_equal(ss.lost.at[0].loss.n[LOSS_KEEPER_KILLED], 2);
+	assert_int_equal(ss.lost.at[0].loss.n[LOSS_UNWATCHED], 2);
 	assert_int_equal(loss_total(&ss.lost.at[0].loss), 2);
+	/* All files' keepers are one process: whose death it is does not depend on a file. */
+	assert_int_equal(ss.of_all.n[LOSS_KEEPER_KILLED], 1);
+	assert_int_equal(loss_total(&ss.of_all), 1);
 }
 
 static void more_files_than_there_is_room_for_are_refused_with_a_way_out(void **state)

@@ -65,12 +65,12 @@ static void free_log(struct log *l)
 static int start(struct keeper *k, const char *job, int most_ms, struct err *e)
 {
 	setenv(JOB, job, 1);
-	return keeper_start(k, most_ms, e);
+	return keeper_start(k, NULL, most_ms, e);
 }
 
-static int begin(void *arg, struct err *e)
+static int begin(void **arg, struct err *e)
 {
-	struct log *l = arg;
+	struct log *l = *arg;
 
 	l->begun++;
 	return l->refuse ? err_set(e, l->refuse, "it is refused") : 0;
@@ -351,6 +351,72 @@ static void our_death_is_its_end(void **state)
 	free_log(l);
 }
 
+/* ---- several in one process ---- */
+
+/* One that takes long, as the kernel may, holds up no other; the process is there until the last one ends. */
+static void several_share_a_process(void **state)
+{
+	struct keeper_process *all = NULL;
+	struct keeper one = {}, two = {};
+	struct log *l = new_log();
+	char got[3] = "";
+	uint64_t begin;
+	pid_t pid;
+
+	(void)state;
+	setenv(JOB, "slow", 1);
+	assert_int_equal(keeper_start(&one, &all, 0, NULL), 0);
+	pid = one.pid;
+	assert_int_equal(keeper_ask(&one, "ab", 2, 0, NULL), 0);
+	begin = now_ns();
+	assert_int_equal(keeper_start(&two, &all, 0, NULL), 0);
+	assert_int_equal(two.pid, pid);
+	assert_false(keeper_stop(&two));
+	assert_in_range(now_ns() - begin, 0, 3000000000);
+	assert_int_equal(l->begun, 2);
+	assert_int_equal(l->ended, 1);
+	assert_int_equal(keeper_answer(&one, got, 2, NULL), 0);
+	assert_string_equal(got, "ba");
+	assert_int_equal(kill(pid, 0), 0);
+	assert_false(keeper_stop(&one));
+	assert_int_equal(l->ended, 2);
+	assert_null(all);
+	assert_int_equal(kill(pid, 0), -1);
+	free_log(l);
+}
+
+/* All of them are told of its death, each when it asks, and those that follow share another process. */
+static void those_of_a_killed_process_were_killed(void **state)
+{
+	struct keeper_process *all = NULL;
+	struct keeper k[3] = {}, next[2] = {};
+	struct log *l = new_log();
+	pid_t pid;
+
+	(void)state;
+	setenv(JOB, "serve", 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(keeper_start(&k[i], &all, 0, NULL), 0);
+	pid = k[0].pid;
+	kill(pid, SIGKILL);
+	assert_true(keeper_stop(&k[0]));
+	assert_int_equal(keeper_start(&next[0], &all, 0, NULL), 0);
+	assert_int_not_equal(next[0].pid, pid);
+	assert_int_equal(keeper_ask(&k[1], "ab", 2, 0, NULL), -ECHILD);
+	assert_true(keeper_stop(&k[1]));
+	assert_int_equal(keeper_start(&next[1], &all, 0, NULL), 0);
+	assert_int_equal(next[1].pid, next[0].pid);
+	assert_int_equal(kill(pid, 0), 0); /* its number is nobody else's as long as we have it */
+	assert_true(keeper_stop(&k[2]));
+	assert_int_equal(kill(pid, 0), -1);
+	assert_int_equal(l->ended, 0);
+	for (int i = 0; i < 2; i++)
+		assert_false(keeper_stop(&next[i]));
+	assert_int_equal(l->ended, 2);
+	assert_null(all);
+	free_log(l);
+}
+
 /* ---- the OOM killer ---- */
 
 /* In a process without CAP_SYS_RESOURCE: two keepers. The second is made by a raised maker. */
@@ -447,7 +513,7 @@ static void descriptors_come_along(void **state)
 	assert_string_equal(got, "ok");
 	assert_int_equal(l->files, 2);
 	assert_int_equal(l->wrong, 0);
-	assert_int_equal(l->open, 3 + 1 + 2); /* 0, 1, 2, its socket, and these */
+	assert_int_equal(l->open, 3 + 2 + 2); /* 0, 1, 2, its socket and that of all, and these */
 	assert_int_equal(read(fds[0], got, 2), 2);
 	assert_string_equal(got, "ab");
 	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
@@ -540,6 +606,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_that_never_answers_is_given_up),
 		cmocka_unit_test(its_death_is_told),
 		cmocka_unit_test(our_death_is_its_end),
+		cmocka_unit_test(several_share_a_process),
+		cmocka_unit_test(those_of_a_killed_process_were_killed),
 		cmocka_unit_test(it_is_spared_where_it_may_be),
 		cmocka_unit_test(descriptors_come_along),
 		cmocka_unit_test(it_is_small_and_has_another_name),

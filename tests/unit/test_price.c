@@ -127,7 +127,7 @@ int uprobes_fd(const struct uprobes *u)
 
 static int measure(struct price *price, struct pricing **rest, struct err *e)
 {
-	return price_measure(NULL, true, 7, price, rest, e);
+	return price_measure(NULL, true, 7, NULL, price, rest, e);
 }
 
 static bool has_children(void)

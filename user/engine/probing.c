@@ -597,6 +597,18 @@ static void end_pricing(struct probing *p)
 	p->pricing = NULL;
 }
 
+/* The socket of its keeper is readable. */
+static int hear_keeper(struct probing *p, struct err *e)
+{
+	bool first = p->state == READY && p->first_asked;
+
+	if (!first && p->state != ASKED)
+		return keeper_died(p, e);
+	if (!uprobes_answered(&p->uprobes))
+		return 0;
+	return first ? probing_begin(p, e) : window_over(p, e);
+}
+
 static int poll_probes(struct probing *p, struct err *e)
 {
 	struct epoll_event ev[3];
@@ -607,9 +619,9 @@ static int poll_probes(struct probing *p, struct err *e)
 		if (p->pricing && ev[i].data.fd == pricing_fd(p->pricing))
 			end_pricing(p);
 		else if (ev[i].data.fd != p->timer)
-			ret = p->state == ASKED ? window_over(p, e) : keeper_died(p, e);
+			ret = hear_keeper(p, e);
 	if (!ret && rings && p->state == READY)
-		ret = probing_begin(p, e);
+		ret = probing_begin_soon(p, e);
 	else if (!ret && rings && p->state == OPENING)
 		ret = open_when_due(p, e);
 	else if (!ret && rings && p->state == FULL)
@@ -660,6 +672,7 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 		return ret;
 	p->ngroups = n;
 	probing_release(p);
+	p->uprobes.all = p->s ? &p->s->keepers : p->file.keepers;
 	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi,
 			   p->s ? p->s->target->pid : 0, &open, e);
 	if (!ret)

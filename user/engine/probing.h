@@ -86,8 +86,9 @@ struct probing;
 
 /* A file that several processes run. All of them are probed, whoever is a target. */
 struct probed_file {
-	int fd;		/* of it; borrowed */
-	size_t at_once; /* so many of them run at the same time, at most */
+	int fd;				 /* of it; borrowed */
+	struct keeper_process **keepers; /* borrowed */
+	size_t at_once;			 /* so many of them run at the same time, at most */
 	/* CPU time of those that are targets, which grows. They share a budget. */
 	uint64_t (*cpu_ns)(void *arg);
 	void *arg;
@@ -110,11 +111,9 @@ void probing_file_at_once(struct probing *p, size_t n);
  */
 int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e);
 int probing_begin(struct probing *p, struct err *e);
-/*
- * To be called before that, for several whose keepers are to work side by side: it does not wait for what
- * probing_begin() waits for.
- */
+/* The same without a wait, as the first probing_poll() does it: a later one goes on when the first window is over. */
 int probing_begin_soon(struct probing *p, struct err *e);
+bool probing_beginning(const struct probing *p); /* it has not come so far */
 
 /* To be polled; -1 where there is no budget. */
 int probing_fd(const struct probing *p);

@@ -46,6 +46,11 @@ int probing_begin_soon(struct probing *p, struct err *e)
 	return p->state == READY && !p->failed && !p->first_asked ? ask_first(p, e) : 0;
 }
 
+bool probing_beginning(const struct probing *p)
+{
+	return p->state == READY;
+}
+
 static int open_first(struct probing *p, struct uprobe_windowed *done, struct err *e)
 {
 	int ret = p->first_asked ? 0 : ask_first(p, e);

@@ -33,7 +33,7 @@ void probing_unwatch(struct probing *p, int fd)
 
 void probing_release(struct probing *p)
 {
-	p->kept = false;
+	p->kept = p->first_asked = false;
 	probing_unwatch(p, uprobes_fd(&p->uprobes));
 	uprobes_free(&p->uprobes);
 }

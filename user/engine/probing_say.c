@@ -41,7 +41,8 @@ void probing_losses(const struct probing *p, struct loss *to)
 {
 	to->n[LOSS_BUDGET_CUT] |= p->cut;
 	to->n[LOSS_CROWDED] |= p->crowded;
-	to->n[LOSS_KEEPER_KILLED] += p->uprobes.deaths;
+	/* A target's keepers share a process. */
+	loss_at_least(to, LOSS_KEEPER_KILLED, p->uprobes.deaths);
 	to->n[LOSS_UNWATCHED] += lost_ns(p) / NS_PER_MS;
 }
 

@@ -1,5 +1,6 @@
 /*
- * user/probe/keeper.c - our executable once more, with a socket over which questions and answers go.
+ * user/probe/keeper.c - our executable once more, with a thread for each keeper, and a socket over which its questions and
+ * answers go.
  *
  * Where capabilities come with the file (AT_SECURE), whoever may run it could begin a keeper of his own, with those
  * capabilities and a socket of his: probes at any address. So there no process that was begun by exec is a keeper; it is
@@ -9,6 +10,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -31,8 +34,11 @@ extern char **environ;
 /* It does not have our name: whoever kills all goprof-bpf by name does not mean this process. */
 static char name[] = "uprobe-keeper";
 
-/* The socket's number there. */
+/* The number there of the socket over which keepers are asked for. */
 enum { SOCK = 3 };
+
+/* A keeper calls nothing that goes deep; its part is mapped, and only what it touches is there. */
+enum { STACK = 256 << 10 };
 
 /* keeper_main() was called with it: exec of a program that does not ask would begin it all over. */
 static const struct keeper_job *the_job;
@@ -120,19 +126,114 @@ static void serve(const struct keeper_job *job, int sock)
 	}
 }
 
-/* SOCK is there, and nothing else is needed. */
+/* A thread of the process, with its own socket and what it holds. */
+struct part {
+	struct keeper_job job;
+	int sock;
+	bool exposed;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t all_over;
+	size_t n;
+} parts = { .lock = PTHREAD_MUTEX_INITIALIZER, .all_over = PTHREAD_COND_INITIALIZER };
+
+static void count_part(size_t more, size_t fewer)
+{
+	pthread_mutex_lock(&parts.lock);
+	parts.n += more;
+	parts.n -= fewer;
+	if (!parts.n)
+		pthread_cond_signal(&parts.all_over);
+	pthread_mutex_unlock(&parts.lock);
+}
+
+static void *keep(void *arg)
+{
+	struct part *p = arg;
+	struct answer a = { .exposed = p->exposed };
+	const char bye = 0;
+
+	a.ret = p->job.begin(&p->job.arg, &a.e);
+	if (send(p->sock, &a, sizeof(a), MSG_NOSIGNAL) == sizeof(a) && !a.ret)
+		serve(&p->job, p->sock);
+	p->job.end(p->job.arg);
+	(void)send(p->sock, &bye, 1, MSG_NOSIGNAL);
+	close(p->sock);
+	free(p);
+	count_part(0, 1);
+	return NULL;
+}
+
+static int begin_part(const struct keeper_job *job, int sock, bool exposed)
+{
+	struct part *p = malloc(sizeof(*p));
+	pthread_attr_t attr;
+	pthread_t thread;
+	int ret;
+
+	if (!p)
+		return -ENOMEM;
+	*p = (struct part){ .job = *job, .sock = sock, .exposed = exposed };
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	count_part(1, 0);
+	ret = -pthread_create(&thread, &attr, keep, p);
+	pthread_attr_destroy(&attr);
+	if (!ret)
+		return 0;
+	count_part(0, 1);
+	free(p);
+	return ret;
+}
+
+static void refuse(int sock, int ret)
+{
+	struct answer a = { .ret = ret };
+
+	err_set(&a.e, ret, "a thread to keep probes: %s", strerror(-ret));
+	(void)send(sock, &a, sizeof(a), MSG_NOSIGNAL);
+	close(sock);
+}
+
+/* Each socket that comes is a keeper's, until nobody is there who could ask for one. */
+static void begin_parts(const struct keeper_job *job, bool exposed)
+{
+	char word[KEEPER_WORDS];
+	int fds[KEEPER_FDS];
+	size_t nfds;
+	ssize_t n;
+
+	do {
+		n = hear_word(SOCK, word, fds, &nfds);
+		for (size_t i = 0; n > 0 && i < nfds; i++) {
+			int ret = begin_part(job, fds[i], exposed);
+
+			if (ret)
+				refuse(fds[i], ret);
+		}
+	} while (n > 0 || (n < 0 && errno == EINTR));
+}
+
+/*
+ * SOCK is there, and nothing else is needed. The process gets a high priority: while a keeper waits for a CPU,
+ * halfway through attaching or at a window's end, the target pays for hits that do not count. It needs a CPU for only some
+ * 4 ms of a second.
+ */
 static _Noreturn void run(const struct keeper_job *job, int raised)
 {
-	struct answer a = { 0 };
+	const struct sched_param first = { .sched_priority = 1 };
 
 	prctl(PR_SET_NAME, name);
 	fcntl(SOCK, F_SETFD, FD_CLOEXEC);
 	close_others();
-	a.exposed = oom_spare(OOM_FILE, raised);
-	a.ret = job->begin(job->arg, &a.e);
-	if (send(SOCK, &a, sizeof(a), MSG_NOSIGNAL) == sizeof(a) && !a.ret)
-		serve(job, SOCK);
-	job->end(job->arg);
+	(void)sched_setscheduler(0, SCHED_FIFO, &first);
+	begin_parts(job, oom_spare(OOM_FILE, raised));
+	pthread_mutex_lock(&parts.lock);
+	while (parts.n)
+		pthread_cond_wait(&parts.all_over, &parts.lock);
 	_exit(0);
 }
 
@@ -271,37 +372,6 @@ static void set_due(const struct keeper *k, uint64_t ns)
 	timerfd_settime(k->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-int keeper_start(struct keeper *k, int most_ms, struct err *e)
-{
-	struct answer a = { 0 };
-	int sock[2], ret;
-
-	BUG_ON(!the_job);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
-		return err_sys(e, "a socket to the keeper of the probes");
-	k->most_ms = most_ms ? most_ms : LIMIT_KEEPER_MS;
-	ret = getauxval(AT_SECURE) ? fork_off(&k->pid, sock[0]) : spawn(&k->pid, sock[0]);
-	k->sock = sock[1];
-	close(sock[0]);
-	if (ret) {
-		k->pid = 0;
-		close(sock[1]);
-		return err_set(e, -ret, "a process to keep the probes: %s", strerror(ret));
-	}
-	ret = make_ready(k, e);
-	if (!ret)
-		ret = keeper_answer(k, &a, sizeof(a), e);
-	if (!ret && !a.ret) {
-		k->exposed = a.exposed;
-		if (a.exposed)
-			(void)oom_above(OOM_FILE);
-		return 0;
-	}
-	keeper_stop(k);
-	a.e.msg[sizeof(a.e.msg) - 1] = '\0';
-	return ret ? ret : err_set(e, a.ret, "%s", a.e.msg);
-}
-
 static int gone(struct err *e)
 {
 	return err_set(e, -ECHILD, "the process that keeps the probes died");
@@ -310,6 +380,7 @@ static int gone(struct err *e)
 int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e)
 {
 	BUG_ON(n <= 1 || n > KEEPER_WORDS);
+	k->late_ms = 0;
 	if (k->pid)
 		set_due(k, due_ns);
 	wake(k);
@@ -318,8 +389,8 @@ int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, str
 	return 0;
 }
 
-int keeper_give(struct keeper *k, const void *ask, size_t n, const int *fds, size_t nfds,
-		struct err *e)
+/* False: nobody is there any more. */
+static bool hand(int sock, const void *words, size_t n, const int *fds, size_t nfds)
 {
 	union {
 		struct cmsghdr head;
@@ -327,18 +398,22 @@ int keeper_give(struct keeper *k, const void *ask, size_t n, const int *fds, siz
 	} control = { .head = { .cmsg_level = SOL_SOCKET,
 				.cmsg_type = SCM_RIGHTS,
 				.cmsg_len = CMSG_LEN(nfds * sizeof(*fds)) } };
-	struct iovec part = { .iov_base = (void *)ask, .iov_len = n };
+	struct iovec part = { .iov_base = (void *)words, .iov_len = n };
 	struct msghdr m = { .msg_iov = &part,
 			    .msg_iovlen = 1,
 			    .msg_control = control.space,
 			    .msg_controllen = CMSG_SPACE(nfds * sizeof(*fds)) };
 
-	BUG_ON(n <= 1 || n > KEEPER_WORDS || !nfds || nfds > KEEPER_FDS);
 	memcpy(CMSG_DATA(&control.head), fds, nfds * sizeof(*fds));
+	return sendmsg(sock, &m, MSG_NOSIGNAL) == (ssize_t)n;
+}
+
+int keeper_give(struct keeper *k, const void *ask, size_t n, const int *fds, size_t nfds,
+		struct err *e)
+{
+	BUG_ON(n <= 1 || n > KEEPER_WORDS || !nfds || nfds > KEEPER_FDS);
 	wake(k);
-	if (!k->pid || sendmsg(k->sock, &m, MSG_NOSIGNAL) != (ssize_t)n)
-		return gone(e);
-	return 0;
+	return k->pid && hand(k->sock, ask, n, fds, nfds) ? 0 : gone(e);
 }
 
 int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
@@ -359,6 +434,22 @@ int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
 	return 0;
 }
 
+bool keeper_answered(struct keeper *k)
+{
+	struct pollfd p = { .fd = k->sock, .events = POLLIN };
+	struct timespec ts;
+
+	if (!k->pid || poll(&p, 1, 0) || k->late_ms >= k->most_ms)
+		return true;
+	wake(k);
+	k->late_ms += WAKE_MS;
+	if (k->late_ms >= k->most_ms)
+		kill(k->pid, SIGKILL);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	set_due(k, ((uint64_t)ts.tv_sec * 1000 + WAKE_MS) * 1000000 + (uint64_t)ts.tv_nsec);
+	return false;
+}
+
 void keeper_end(struct keeper *k)
 {
 	const char word = 0;
@@ -370,32 +461,151 @@ void keeper_end(struct keeper *k)
 	send(k->sock, &word, 1, MSG_NOSIGNAL);
 }
 
-/* Until it closes its end: then it has undone everything. */
+/* Until it says that it has undone everything, or is gone without. */
 static enum heard hear_end(const struct keeper *k)
 {
 	char unread[KEEPER_WORDS];
 	enum heard heard;
+	ssize_t n = 0;
 
-	do
+	do {
 		heard = hear(k);
-	while (heard == ANSWERED && recv(k->sock, unread, sizeof(unread), 0) > 0);
-	return heard;
+		if (heard == ANSWERED)
+			n = recv(k->sock, unread, sizeof(unread), 0);
+	} while (heard == ANSWERED && (n > 1 || (n < 0 && errno == EINTR)));
+	return heard == ANSWERED && n <= 0 ? KILLED : heard;
+}
+
+/* The last keeper has gone. One that was left may hold the process up for long. */
+static void process_free(struct keeper_process *p)
+{
+	close(p->sock);
+	if (p->of && *p->of == p)
+		*p->of = NULL;
+	if (!p->left)
+		while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	free(p);
+}
+
+/*
+ * It still takes out probes after its sockets are closed: it is waited for, and stays a zombie as long as other keepers
+ * have its number.
+ */
+static void process_died(struct keeper_process *p)
+{
+	siginfo_t info;
+
+	if (p->of && *p->of == p)
+		*p->of = NULL;
+	while (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOWAIT) && errno == EINTR)
+		;
 }
 
 bool keeper_stop(struct keeper *k)
 {
-	int status = 0;
+	struct keeper_process *p = k->process;
+	enum heard heard;
 
 	if (!k->pid)
 		return false;
 	keeper_end(k);
 	wake(k);
-	if (hear_end(k) != LEFT)
-		while (waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
-			;
+	heard = hear_end(k);
+	p->left |= heard == LEFT;
+	if (heard == KILLED)
+		process_died(p);
 	close(k->sock);
 	closep(&k->timer);
 	closep(&k->ready);
 	*k = (struct keeper){ 0 };
-	return WIFSIGNALED(status);
+	if (!--p->keepers)
+		process_free(p);
+	return heard == KILLED;
+}
+
+/* ---- beginning one ---- */
+
+static int process_begin(struct keeper_process **of, struct keeper_process **out, struct err *e)
+{
+	struct keeper_process *p = calloc(1, sizeof(*p));
+	int sock[2], ret;
+
+	if (!p)
+		return err_set(e, -ENOMEM, "no memory for a process to keep the probes");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock)) {
+		free(p);
+		return err_sys(e, "a socket to the process that keeps the probes");
+	}
+	*p = (struct keeper_process){ .sock = sock[1], .of = of };
+	ret = getauxval(AT_SECURE) ? fork_off(&p->pid, sock[0]) : spawn(&p->pid, sock[0]);
+	close(sock[0]);
+	if (ret) {
+		close(p->sock);
+		free(p);
+		return err_set(e, -ret, "a process to keep the probes: %s", strerror(ret));
+	}
+	if (of)
+		*of = p;
+	*out = p;
+	return 0;
+}
+
+/* A keeper of that process; -ECHILD: that has gone. */
+static int join(struct keeper *k, struct keeper_process *p, struct err *e)
+{
+	const char word = 0;
+	int sock[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
+		return err_sys(e, "a socket to the keeper of the probes");
+	k->process = p;
+	k->pid = p->pid;
+	k->sock = sock[1];
+	k->timer = k->ready = -1;
+	p->keepers++;
+	wake(k);
+	hand(p->sock, &word, 1, &sock[0], 1);
+	close(sock[0]);
+	return 0;
+}
+
+/* Where somebody has killed the process that there was, there is another one. */
+static int begin_keeper(struct keeper *k, struct keeper_process **all, struct err *e)
+{
+	struct keeper_process *p = all ? *all : NULL;
+	struct pollfd alive = { .fd = p ? p->sock : -1 };
+	int ret = 0;
+
+	if (!p || poll(&alive, 1, 0))
+		ret = process_begin(all, &p, e);
+	if (!ret)
+		ret = join(k, p, e);
+	if (ret && p && !p->keepers)
+		process_free(p);
+	return ret;
+}
+
+int keeper_start(struct keeper *k, struct keeper_process **all, int most_ms, struct err *e)
+{
+	struct answer a = { 0 };
+	int ret;
+
+	BUG_ON(!the_job);
+	ret = begin_keeper(k, all, e);
+	if (ret)
+		return ret;
+	k->most_ms = most_ms ? most_ms : LIMIT_KEEPER_MS;
+	ret = make_ready(k, e);
+	if (!ret)
+		ret = keeper_answer(k, &a, sizeof(a), e);
+	if (!ret && !a.ret) {
+		k->exposed = a.exposed;
+		if (a.exposed)
+			(void)oom_above(OOM_FILE);
+		return 0;
+	}
+	keeper_stop(k);
+	a.e.msg[sizeof(a.e.msg) - 1] = '\0';
+	return ret ? ret : err_set(e, a.ret, "%s", a.e.msg);
 }

@@ -25,19 +25,36 @@
 
 #include "base/err.h"
 
+/*
+ * A process has a thread for each keeper, since windows last, the kernel takes its time, and no keeper may wait for another
+ * one's. They die together: then each has been killed.
+ */
+struct keeper_process {
+	pid_t pid;
+	int sock;		    /* where keepers are asked for */
+	size_t keepers;		    /* of ours, in it */
+	bool left;		    /* one of them was not waited for */
+	struct keeper_process **of; /* where the next keeper finds it; NULL: it is for one alone */
+};
+
 struct keeper {
-	pid_t pid; /* 0: there is none */
+	pid_t pid;			/* of its process; 0: there is none */
+	struct keeper_process *process; /* private */
 	int sock;
 	int ready;    /* to be polled: an answer can be read, is overdue, or will never come */
 	int timer;    /* private */
 	int most_ms;  /* private */
+	int late_ms;  /* private: for how long the answer has been overdue */
 	bool exposed; /* the OOM killer may take it, after us */
 	bool ending;  /* keeper_end() was called */
 };
 
-/* What it does there. begin() may fail halfway; end() undoes all that was done. */
+/*
+ * What it does there. begin() may fail halfway; end() undoes all that was done. Each keeper has an @arg of its own, which is
+ * this one until begin() sets it.
+ */
 struct keeper_job {
-	int (*begin)(void *arg, struct err *e);
+	int (*begin)(void **arg, struct err *e);
 	void (*end)(void *arg);
 	void *arg;
 	/*
@@ -63,18 +80,19 @@ enum { KEEPER_WORDS = 2048, KEEPER_FDS = 128 };
 void keeper_main(int argc, char **argv, const struct keeper_job *job);
 
 /*
- * Starts our own executable as a keeper. An error of begin() is returned here. @most_ms: that an
- * answer, and its end, may take; 0: LIMIT_KEEPER_MS.
+ * Starts a keeper in the process *@all, which is our own executable; NULL there: it is begun. *@all must outlive the keeper;
+ * @all NULL: it has a process for itself.
+ * An error of begin() is returned here. @most_ms: that an answer, and its end, may take; 0: LIMIT_KEEPER_MS.
  */
-int keeper_start(struct keeper *k, int most_ms, struct err *e);
+int keeper_start(struct keeper *k, struct keeper_process **all, int most_ms, struct err *e);
 
 /*
  * Asks one question; later reads its answer, when keeper->ready is readable, which it is from
  * @due_ns (CLOCK_MONOTONIC; 0: never) on in any case. -ECHILD: the keeper is gone.
  *
  * Somebody may stop the keeper. While we wait for an answer, or for its end, it is woken up
- * (SIGCONT) once a second, and killed when it has not answered for @most_ms: then it is as
- * if somebody else had killed it. From a second after we were asked to stop (base/cancel.h) on, nobody
+ * (SIGCONT) once a second, and its process is killed when it has not answered for @most_ms: then it is as
+ * if somebody else had killed that. From a second after we were asked to stop (base/cancel.h) on, nobody
  * waits: -ECANCELED, after which only keeper_stop() may be called.
  */
 int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e);
@@ -82,12 +100,17 @@ int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, str
 int keeper_give(struct keeper *k, const void *ask, size_t n, const int *fds, size_t nfds,
 		struct err *e);
 int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e);
+/*
+ * Where nobody wants to wait: when keeper->ready is readable, is the answer there, or will it never come? When it is only
+ * overdue, the keeper is treated as above, and keeper->ready is readable again in a second.
+ */
+bool keeper_answered(struct keeper *k);
 
 /* Tells it to end, and does not wait for that: keeper_stop() does. Nothing may be asked any more. */
 void keeper_end(struct keeper *k);
 /*
- * On return it is no more, and end() has been called there; true: it was killed, and perhaps in the
- * middle of something. From a second after we were asked to stop on, it is not waited for: it calls
+ * On return it is no more, and neither is its process if it was the last one; end() has been called there; true: it was
+ * killed, and perhaps in the middle of something. From a second after we were asked to stop on, it is not waited for: it calls
  * end() when it can, and exits by itself. Safe on a zeroed struct.
  */
 bool keeper_stop(struct keeper *k);

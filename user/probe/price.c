@@ -150,8 +150,9 @@ static int price_of(const struct calls *c, struct price *out, struct err *e)
 	return 0;
 }
 
-int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie, struct price *out,
-		  struct pricing **rest, struct err *e)
+int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie,
+		  struct keeper_process **all, struct price *out, struct pricing **rest,
+		  struct err *e)
 {
 	CLEANUP(pricing_freep) struct pricing *p = calloc(1, sizeof(*p));
 	struct calls calls;
@@ -160,6 +161,7 @@ int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie, struct 
 	if (!p)
 		return err_set(e, -ENOMEM, "no memory");
 	p->sock = -1;
+	p->probes.all = all;
 	if (!landmark_site(LANDMARK_BRANCH))
 		return err_set(e, -ENOTSUP, "a probe's price cannot be measured on this machine");
 	ret = start_child(p, e);

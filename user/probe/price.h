@@ -33,10 +33,12 @@ struct price {
  * CPU ns that @prog takes from a thread at a Go function's stack check, the trap included, and
  * what it takes more where that function returns, which the kernel single-steps. A process of our
  * own is probed for that. @cookie: its target's slot must be one that @prog counts for. @prog must
- * stay until *rest is freed; on error there is none.
+ * stay until *rest is freed; on error there is none. @all: as uprobes.all.
  */
-int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie, struct price *out,
-		  struct pricing **rest, struct err *e);
+struct keeper_process;
+int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie,
+		  struct keeper_process **all, struct price *out, struct pricing **rest,
+		  struct err *e);
 /* To be polled: readable when its probes are out. */
 int pricing_fd(const struct pricing *p);
 /* Waits for that. */

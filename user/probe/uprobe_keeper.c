@@ -1,11 +1,10 @@
 /*
- * user/probe/uprobe_keeper.c - in the keeper: puts probes in and takes them out, opens and closes
- * windows.
+ * user/probe/uprobe_keeper.c - in the keeper, which is a thread of a process with others: puts probes in and takes them
+ * out, opens and closes windows.
  */
 #include <bpf/bpf.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -83,9 +82,10 @@ static uint64_t now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+/* Of this keeper: the process has others. */
 static uint64_t own_cpu_ns(void)
 {
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /*
@@ -547,6 +547,14 @@ static void *map_shared(int fd, uint64_t off, size_t size)
 	return m == MAP_FAILED ? NULL : m + in_page;
 }
 
+static void unmap_shared(void *at, size_t size)
+{
+	size_t in_page = (uintptr_t)at % (size_t)sysconf(_SC_PAGESIZE);
+
+	if (at)
+		munmap((char *)at - in_page, size + in_page);
+}
+
 static int share(struct held *h, const struct ask *ask, const int *fds, size_t nfds, struct err *e)
 {
 	BUG_ON(nfds != 1u + ask->share.windows);
@@ -611,26 +619,31 @@ static size_t serve(void *arg, const void *words, size_t n, const int *fds, size
 	return sizeof(a);
 }
 
-/*
- * The keeper gets a high priority: while it waits for a CPU, halfway through attaching or at a
- * window's end, the target pays for hits that do not count. It needs a CPU for only some 4 ms of
- * a second.
- */
-static int begin(void *arg, struct err *e)
+static int begin(void **arg, struct err *e)
 {
-	const struct sched_param first = { .sched_priority = 1 };
+	*arg = calloc(1, sizeof(struct held));
+	return *arg ? 0 : err_set(e, -ENOMEM, "no memory for probes");
+}
 
-	(void)sched_setscheduler(0, SCHED_FIFO, &first);
-	(void)arg;
-	(void)e;
-	return 0;
+static void end(void *arg)
+{
+	struct held *h = arg;
+
+	if (!h)
+		return;
+	detach_all(h);
+	for (size_t i = 0; i < h->sets.n; i++)
+		set_free(h->sets.at[i]);
+	vec_fini(&h->sets);
+	unmap_shared(h->watch, sizeof(*h->watch));
+	unmap_shared((void *)h->open, sizeof(*h->open));
+	free(h);
 }
 
 void uprobes_main(int argc, char **argv)
 {
-	static struct held h;
 	static const struct keeper_job job = {
-		.begin = begin, .end = detach_all, .serve = serve, .idle = let_go_in_time, .arg = &h
+		.begin = begin, .end = end, .serve = serve, .idle = let_go_in_time
 	};
 
 	keeper_main(argc, argv, &job);

@@ -40,9 +40,8 @@ struct uprobe_plan {
 	unsigned next_id;
 	bool multi;
 	struct uprobe_open open; /* .at NULL: there are no windows */
-	int watch_fd;
-	int empty_fd;	    /* a program that does nothing, where one is needed; -1 */
-	unsigned perf_type; /* of uprobes, where there is no multi link; 0: not known yet */
+	int empty_fd;		 /* a program that does nothing, where one is needed; -1 */
+	unsigned perf_type;	 /* of uprobes, where there is no multi link; 0: not known yet */
 };
 
 int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
@@ -86,18 +85,24 @@ static int shared_memory(const char *name)
 	return fd < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC) : fd;
 }
 
-static int share_watch(struct uprobes *u, struct uprobe_plan *p, struct err *e)
+/*
+ * Each keeper gets new memory, with what the last one's said: so no descriptor of it stays open. Returns one.
+ */
+static int share_watch(struct uprobes *u, struct err *e)
 {
-	void *m;
+	CLEANUP(closep) int fd = shared_memory("uprobe-watch");
+	void *m = MAP_FAILED;
 
-	p->watch_fd = shared_memory("uprobe-watch");
-	if (p->watch_fd < 0 || ftruncate(p->watch_fd, sizeof(*u->watch)))
-		return err_sys(e, "memory to share with the keeper of the probes");
-	m = mmap(NULL, sizeof(*u->watch), PROT_READ | PROT_WRITE, MAP_SHARED, p->watch_fd, 0);
+	if (fd >= 0 && !ftruncate(fd, sizeof(*u->watch)))
+		m = mmap(NULL, sizeof(*u->watch), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m == MAP_FAILED)
 		return err_sys(e, "memory to share with the keeper of the probes");
+	if (u->watch) {
+		memcpy(m, u->watch, sizeof(*u->watch));
+		munmap(u->watch, sizeof(*u->watch));
+	}
 	u->watch = m;
-	return 0;
+	return TAKE_FD(fd);
 }
 
 static int perf_type_of_uprobes(unsigned *type, struct err *e)
@@ -134,7 +139,6 @@ static void plan_free(struct uprobe_plan *p)
 {
 	if (!p)
 		return;
-	closep(&p->watch_fd);
 	closep(&p->empty_fd);
 	for (size_t i = 0; i < p->sets.n; i++)
 		plan_set_free(p->sets.at[i]);
@@ -174,14 +178,15 @@ static int give(struct uprobes *u, const struct ask *ask, const int *fds, size_t
 static int tell_shared(struct uprobes *u, struct err *e)
 {
 	const struct uprobe_plan *p = u->plan;
-	const int fds[] = { p->watch_fd, p->open.map_fd };
+	CLEANUP(closep) int watch = share_watch(u, e);
+	const int fds[] = { watch, p->open.map_fd };
 	const struct ask ask = { .what = SHARE,
 				 .share = { .windows = p->open.at != NULL,
 					    .open_off = p->open.off,
 					    .multi = p->multi,
 					    .perf_type = p->perf_type } };
 
-	return give(u, &ask, fds, 1u + ask.share.windows, e);
+	return watch < 0 ? watch : give(u, &ask, fds, 1u + ask.share.windows, e);
 }
 
 /* Descriptors for the keeper: which of them are ours to close. */
@@ -282,7 +287,7 @@ static int tell_again(struct uprobes *u, const struct plan_set *s, struct err *e
 /* Tells it all; nothing is attached then. */
 static int start_keeper(struct uprobes *u, struct err *e)
 {
-	int ret = keeper_start(&u->keeper, 0, e);
+	int ret = keeper_start(&u->keeper, u->all, 0, e);
 
 	if (!ret)
 		ret = tell_shared(u, e);
@@ -338,15 +343,13 @@ int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool
 
 	if (!p)
 		return err_set(e, -ENOMEM, "no memory for probes");
-	*p = (struct uprobe_plan){ .multi = multi, .empty_fd = -1, .watch_fd = -1 };
+	*p = (struct uprobe_plan){ .multi = multi, .empty_fd = -1 };
 	if (open)
 		p->open = *open;
 	if (!multi)
 		ret = perf_type_of_uprobes(&p->perf_type, e);
 	if (!ret)
 		ret = plan_add(p, g, n, pid, e);
-	if (!ret)
-		ret = share_watch(u, p, e);
 	if (ret)
 		return ret;
 	u->plan = TAKE(p);
@@ -433,6 +436,11 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err 
 int uprobes_fd(const struct uprobes *u)
 {
 	return u->keeper.pid ? u->keeper.ready : -1;
+}
+
+bool uprobes_answered(struct uprobes *u)
+{
+	return keeper_answered(&u->keeper);
 }
 
 int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e)

@@ -60,7 +60,9 @@ struct uprobe_plan; /* private: what a new keeper needs to know */
 void uprobes_main(int argc, char **argv);
 
 struct uprobes {
-	struct keeper keeper;	    /* the process that puts the probes in and takes them out */
+	struct keeper_process *
+		*all; /* set by the owner: it shares a process with these; NULL: with none */
+	struct keeper keeper;	    /* what puts the probes in and takes them out */
 	struct uprobe_watch *watch; /* NULL: nothing is held */
 	struct uprobe_plan *plan;   /* owned: the journal of what it is to hold */
 	unsigned deaths;	    /* how many keepers were killed so far */
@@ -155,6 +157,8 @@ struct uprobe_windowed {
 int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err *e);
 /* To be polled: readable when the window is over, and the probes are off unless they stay. */
 int uprobes_fd(const struct uprobes *u);
+/* To be asked then: is it over indeed? When it is only overdue, uprobes_fd() tells again in a second. */
+bool uprobes_answered(struct uprobes *u);
 /* Waits for that. */
 int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e);
 

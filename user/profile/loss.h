@@ -71,6 +71,13 @@ struct loss {
 	uint64_t n[LOSS_COUNT];
 };
 
+/* What several see of the same is counted once. */
+static inline void loss_at_least(struct loss *to, enum loss_kind which, uint64_t n)
+{
+	if (to->n[which] < n)
+		to->n[which] = n;
+}
+
 const char *loss_key(enum loss_kind k);
 const char *loss_text(enum loss_kind k);
 /* Sum of all kinds; 0 when nothing was lost. */

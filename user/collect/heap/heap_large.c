@@ -24,7 +24,7 @@ static int put_on(struct heap_large *l, struct err *e)
 	return uprobes_attach_again(&l->probes, e);
 }
 
-int heap_large_attach(struct heap_large *l, const struct subject *s, const struct uprobe_group *g,
+int heap_large_attach(struct heap_large *l, struct subject *s, const struct uprobe_group *g,
 		      size_t n, struct err *e)
 {
 	int ret;
@@ -32,6 +32,7 @@ int heap_large_attach(struct heap_large *l, const struct subject *s, const struc
 	uprobes_free(&l->probes);
 	if (clock_getcpuclockid(s->target->pid, &l->clock))
 		return err_set(e, -ESRCH, "the target exited");
+	l->probes.all = &s->keepers;
 	ret = uprobes_hold(&l->probes, g, n, true, s->target->pid, NULL, e);
 	if (!ret)
 		ret = put_on(l, e);

@@ -30,7 +30,7 @@ struct heap_large {
 };
 
 /* From now on these probes are held here; the ones that were held before are detached. */
-int heap_large_attach(struct heap_large *l, const struct subject *s, const struct uprobe_group *g,
+int heap_large_attach(struct heap_large *l, struct subject *s, const struct uprobe_group *g,
 		      size_t n, struct err *e);
 /*
  * Tells the keeper that we still run. To be called every second, or the keeper takes the probes

@@ -258,6 +258,7 @@ static int attach_cycle(struct heap_live *l, struct bpf_program *cycle, uint32_t
 		at[n++].cookie |= (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT;
 	}
 	uprobes_free(&l->probe);
+	l->probe.all = &l->s->keepers;
 	if (!ret)
 		ret = uprobes_hold(&l->probe, g, n, multi, l->s->target->pid, NULL, e);
 	return ret ? ret : uprobes_attach_again(&l->probe, e);
@@ -693,7 +694,7 @@ static uint64_t if_many(const struct heap_live *l, uint64_t n)
 
 void heap_live_losses(const struct heap_live *l, const struct heap_live_told *t, struct loss *to)
 {
-	to->n[LOSS_KEEPER_KILLED] += l->probe.deaths;
+	loss_at_least(to, LOSS_KEEPER_KILLED, l->probe.deaths);
 	to->n[LOSS_OBJECTS_UNPLACED] += if_many(l, l->untold + t->unknown + t->waiting);
 	to->n[LOSS_OBJECTS_UNCONFIRMED] += if_many(l, l->unconfirmed);
 }

@@ -405,6 +405,14 @@ static uint64_t missed_hits(const struct many *m)
 	return m->sets.obj ? feed_missed(m->sets.obj->obj) - m->missed : 0;
 }
 
+static struct loss lost_by_all(const struct many *m)
+{
+	struct loss loss = m->sets.of_all;
+
+	loss.n[LOSS_PROBES_MISSED] = missed_hits(m);
+	return loss;
+}
+
 static uint64_t many_taken_ns(void *state)
 {
 	struct many *m = state;
@@ -415,11 +423,10 @@ static uint64_t many_taken_ns(void *state)
 static void many_stop(void *state)
 {
 	struct many *m = state;
-
-	struct loss loss = { 0 };
+	struct loss loss;
 
 	heap_sets_end(&m->sets);
-	loss.n[LOSS_PROBES_MISSED] = missed_hits(m);
+	loss = lost_by_all(m);
 	if (m->joined > 1)
 		heap_sets_lost(&m->sets, "all programs that were probed", m->joined, &loss);
 }
@@ -467,15 +474,14 @@ static int comment_lost(const struct loss *l, size_t targets, const char *of, st
 /* Where it is alone what was lost is its own; else whose it is is not known, and it is told once (heap_sets_lost()). */
 static int losses(struct many *m, struct heap_member *k, struct err *e)
 {
-	struct loss of_set = { 0 }, of_all = { 0 };
+	struct loss of_set = { 0 }, of_all;
 	int ret = 0;
 
 	bpf_losses((const struct gpb_tally *)&m->sets.obj->bss->tallies[demux_index(k->d.slot)],
 		   &k->h->loss);
 	k->h->loss.n[LOSS_UNFINISHED] += k->d.left;
-	if (k->set->probing)
-		probing_losses(k->set->probing, &of_set);
-	of_all.n[LOSS_PROBES_MISSED] = missed_hits(m);
+	heap_set_losses(k->set, &of_set);
+	of_all = lost_by_all(m);
 	if (k->set->joined > 1)
 		ret = comment_lost(&of_set, k->set->joined, "its file's probes", k->h->prof, e);
 	else

@@ -281,7 +281,8 @@ int heap_probe_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64
 
 /* Measures an allocation that is never sampled, by a process of our own. */
 int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *like,
-		     struct price *out, struct pricing **rest, struct err *e)
+		     struct keeper_process **all, struct price *out, struct pricing **rest,
+		     struct err *e)
 {
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
 	struct gpb_heap heap = *like;
@@ -293,14 +294,14 @@ int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *li
 		return err_sys(e, "target table");
 	obj->bss->open_for[slot].bits = GPB_OPEN;
 	return price_measure(obj->progs.heap_alloc, multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_ALLOC_NOSCAN, out, rest,
-			     e);
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_ALLOC_NOSCAN, all, out,
+			     rest, e);
 }
 
 static int price_of(void *w, struct price *out, struct pricing **rest, struct err *e)
 {
 	struct heap_probe *h = of_window(w);
-	int ret = heap_probe_price(h->obj, h->multi, &h->heap, out, rest, e);
+	int ret = heap_probe_price(h->obj, h->multi, &h->heap, &h->s->keepers, out, rest, e);
 
 	h->price = ret ? (struct price){ .stepped_ns = PRICE_STEPPED_NS } : *out;
 	return ret;
@@ -685,7 +686,7 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 	feed_losses(h->feed, &h->obj->bss->tallies[h->window.slot], h->obj->obj, &h->loss);
 	probing_losses(h->probing, &h->loss);
 	h->loss.n[LOSS_UNFINISHED] += left;
-	h->loss.n[LOSS_KEEPER_KILLED] += h->large.probes.deaths;
+	loss_at_least(&h->loss, LOSS_KEEPER_KILLED, h->large.probes.deaths);
 	loss_merge(prof_loss(h->prof), &h->loss);
 	*out = TAKE(h->prof);
 	return 0;

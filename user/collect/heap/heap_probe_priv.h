@@ -51,7 +51,8 @@ struct heap_probe {
 int heap_probe_open(struct heap_bpf **out, bool multi, uint32_t slots, bool many, struct err *e);
 /* What a hit costs: @like any target's. As price_measure(). */
 int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *like,
-		     struct price *out, struct pricing **rest, struct err *e);
+		     struct keeper_process **all, struct price *out, struct pricing **rest,
+		     struct err *e);
 
 /*
  * A target of which nothing is probed yet. @live: its objects are followed where that can be done. Of many that is

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -14,6 +15,7 @@ enum { SPENT_WORDS = sizeof(struct gpb_spent) / 8 };
 
 /* In windows, of a target of which nothing is known: every few allocations of some 100 bytes. */
 #define UNSEEN_RATE  1024
+#define BEGIN_NS     1000000000ull /* the window of all does not wait for longer for probes to be in */
 #define CPU_FRESH_NS 5000000 /* the sum of CPU times is asked for more often than it changes much */
 
 static uint64_t clock_ns(clockid_t clock)
@@ -76,8 +78,8 @@ static int price(void *arg, struct price *out, struct pricing **rest, struct err
 	int ret = 0;
 
 	if (!ss->priced && s->members.n)
-		ret = heap_probe_price(ss->obj, true, &s->members.at[0]->h->heap, &ss->price, rest,
-				       e);
+		ret = heap_probe_price(ss->obj, true, &s->members.at[0]->h->heap, &ss->keepers,
+				       &ss->price, rest, e);
 	else if (!ss->priced)
 		ret = err_set(e, -ENOENT, "nobody is there to be measured");
 	if (ret)
@@ -271,21 +273,29 @@ void heap_sets_lost(struct heap_sets *ss, const char *what, size_t targets, cons
 	}
 }
 
+void heap_set_losses(struct heap_set *s, struct loss *out)
+{
+	if (!s->probing)
+		return;
+	probing_losses(s->probing, out);
+	/* All sets' keepers are one process. */
+	loss_at_least(&s->of->of_all, LOSS_KEEPER_KILLED, out->n[LOSS_KEEPER_KILLED]);
+	out->n[LOSS_KEEPER_KILLED] = 0;
+}
+
 /* What one member alone lost is told with its profile. */
 static void tell_lost(struct heap_set *s)
 {
 	struct loss loss = { 0 };
 
-	if (s->joined < 2)
-		return;
-	probing_losses(s->probing, &loss);
-	heap_sets_lost(s->of, s->what, s->joined, &loss);
+	heap_set_losses(s, &loss);
+	if (s->joined > 1)
+		heap_sets_lost(s->of, s->what, s->joined, &loss);
 }
 
 static void forget(struct heap_set *s)
 {
-	if (s->probing)
-		tell_lost(s);
+	tell_lost(s);
 	if (s->probing)
 		s->of->gone_ns += (uint64_t)probing_spent_ns(s->probing);
 	if (s->probing && probing_fd(s->probing) >= 0)
@@ -381,9 +391,11 @@ static int hold(struct heap_set *s, struct err *e)
 		.over = over,
 		.arg = s,
 	};
-	const struct probed_file f = {
-		.fd = s->fd, .at_once = at_once(s), .cpu_ns = cpu_of_all, .arg = s
-	};
+	const struct probed_file f = { .fd = s->fd,
+				       .keepers = &s->of->keepers,
+				       .at_once = at_once(s),
+				       .cpu_ns = cpu_of_all,
+				       .arg = s };
 	struct epoll_event ev = { .events = EPOLLIN };
 	int ret = probing_new_file(&f, &s->of->o, &u, &s->probing, e);
 
@@ -397,8 +409,11 @@ static int hold(struct heap_set *s, struct err *e)
 	return probing_set(s->probing, s->list->groups, s->list->ngroups, e);
 }
 
-/* How far they have come: all sets go through each step together, since their helpers work side by side. */
-enum step { HOLD, ASK, BEGIN, STEPS };
+/*
+ * How far they have come: all sets go through each step together, since their keepers work side by side. What follows comes
+ * when they are polled.
+ */
+enum step { HOLD, ASK, STEPS };
 
 static void begin_step(struct heap_set *s, enum step step)
 {
@@ -412,8 +427,6 @@ static void begin_step(struct heap_set *s, enum step step)
 		free(TAKE(s->list));
 	} else if (step == ASK) {
 		ret = probing_begin_soon(s->probing, &why);
-	} else if (step == BEGIN) {
-		ret = probing_begin(s->probing, &why);
 	}
 	if (ret)
 		fail(s, ret, &why);
@@ -486,14 +499,6 @@ void heap_set_leave(struct heap_member *m)
 
 /* ---- all of them ---- */
 
-void heap_sets_begin(struct heap_sets *ss)
-{
-	ss->begun = true;
-	for (enum step step = HOLD; step < STEPS; step++)
-		for (size_t i = 0; i < GPB_SETS; i++)
-			begin_step(ss->at[i], step);
-}
-
 void heap_sets_poll(struct heap_sets *ss)
 {
 	for (size_t i = 0; i < GPB_SETS; i++) {
@@ -504,6 +509,35 @@ void heap_sets_poll(struct heap_sets *ss)
 		if (ret)
 			fail(s, ret, &why);
 	}
+}
+
+/* Waits until something of those that have not begun is to be polled; false: all have. */
+static bool wait_for_some(const struct heap_sets *ss, int most_ms)
+{
+	struct pollfd p[GPB_SETS];
+	nfds_t n = 0;
+
+	for (size_t i = 0; i < GPB_SETS; i++) {
+		const struct heap_set *s = ss->at[i];
+
+		if (s && s->probing && !s->failed && probing_beginning(s->probing))
+			p[n++] = (struct pollfd){ .fd = probing_fd(s->probing), .events = POLLIN };
+	}
+	return n && poll(p, n, most_ms) > 0;
+}
+
+/* One whose file takes the kernel long begins later, and the others do not wait for it. */
+void heap_sets_begin(struct heap_sets *ss)
+{
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + BEGIN_NS, now;
+
+	ss->begun = true;
+	for (enum step step = HOLD; step < STEPS; step++)
+		for (size_t i = 0; i < GPB_SETS; i++)
+			begin_step(ss->at[i], step);
+	while ((now = clock_ns(CLOCK_MONOTONIC)) < until &&
+	       wait_for_some(ss, (int)((until - now) / 1000000) + 1))
+		heap_sets_poll(ss);
 }
 
 static void end(struct heap_set *s)
@@ -534,9 +568,14 @@ static void end(struct heap_set *s)
 void heap_sets_end(struct heap_sets *ss)
 {
 	ss->begun = false;
-	for (size_t i = 0; i < GPB_SETS; i++)
-		if (ss->at[i] && ss->at[i]->probing)
-			end(ss->at[i]);
+	for (size_t i = 0; i < GPB_SETS; i++) {
+		struct loss loss = { 0 };
+
+		if (!ss->at[i] || !ss->at[i]->probing)
+			continue;
+		end(ss->at[i]);
+		heap_set_losses(ss->at[i], &loss);
+	}
 }
 
 double heap_sets_spent_ns(const struct heap_sets *ss)

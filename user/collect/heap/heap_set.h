@@ -67,6 +67,8 @@ struct heap_sets {
 	struct price price;
 	uint64_t gone_ns;		/* what sets that are gone have taken, */
 	VEC(struct engine_shared) lost; /* and what members of one lost together in this window */
+	struct loss of_all;		/* what all sets lost together, after heap_sets_end() */
+	struct keeper_process *keepers; /* probe/keeper.h */
 	/* Takes all samples that there are. */
 	int (*drain)(void *arg, struct err *e);
 	void *arg;
@@ -85,6 +87,8 @@ void heap_set_leave(struct heap_member *m);
 /* To be called for each target that has it: after the last one it is gone. */
 void heap_set_forget(struct heap_set *s);
 
+/* What the members of @s lost together; what all sets did goes to of_all, once. */
+void heap_set_losses(struct heap_set *s, struct loss *out);
 /* @what lost this together in the window, if it lost anything. */
 void heap_sets_lost(struct heap_sets *ss, const char *what, size_t targets,
 		    const struct loss *loss);

@@ -58,7 +58,8 @@ int wait_engine_price(struct wait_engine *w, const void *settings, uint64_t cook
 		return err_sys(e, "target table");
 	w->object.open[slot].bits = GPB_OPEN;
 	return price_measure(w->object.probe, w->object.multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | cookie, out, rest, e);
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | cookie, &w->s->keepers, out,
+			     rest, e);
 }
 
 /* ---- samples ---- */
