@@ -144,7 +144,7 @@ static struct kind {
 	int fd, opened, begun, stopped, drained, put, removed, forgotten, drain_fails;
 	int slowed;
 	uint64_t taken_ns;
-	pid_t refuses, fails;
+	pid_t refuses, fails, full_for; /* full_for: that has no room for this one */
 } k, other;
 
 static int k_open(const struct engine_kind *kind, const struct collect_opts *o, unsigned expected,
@@ -184,6 +184,8 @@ static int k_put(void *state, struct engine_target *t, void **kept, struct err *
 
 	if (t->id.pid == mine->refuses)
 		return err_set(e, -ENOTSUP, "pid %d: not this one", t->id.pid);
+	if (t->id.pid == mine->full_for)
+		return err_set(e, -E2BIG, "pid %d: there is no room", t->id.pid);
 	assert_false(t->subject->target->resting); /* it reads */
 	mine->put++;
 	if (!*kept)
@@ -701,6 +703,22 @@ static void a_kind_that_cannot_leaves_the_target_to_the_others(void **state)
 	assert_true(two[2].prof[0] && !two[2].prof[1] && two[2].refused[1]);
 }
 
+/* What had no room in one window may have some in the next. */
+static void what_was_full_is_tried_again(void **state)
+{
+	(void)state;
+	k.full_for = 1;
+	add(1);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	assert_int_equal(engine_end(en, sink_two, NULL, NULL), 0);
+	assert_true(two[1].refused[0] && !two[1].refused[1]);
+	assert_string_equal(two[1].failed[0], "pid 1: there is no room");
+	k.full_for = 0;
+	assert_int_equal(engine_begin(en, NULL), 0);
+	assert_int_equal(engine_end(en, sink_two, NULL, NULL), 0);
+	assert_true(two[1].prof[0] && !two[1].refused[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -722,6 +740,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(there_are_so_many_slots, setup, teardown),
 		cmocka_unit_test_setup_teardown(those_that_ended_are_handed_over_in_between, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(what_was_full_is_tried_again, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(a_kind_that_cannot_leaves_the_target_to_the_others,
 						setup_two, teardown),
 		cmocka_unit_test_setup_teardown(a_window_that_cannot_be_read_is_an_error, setup,

@@ -62,8 +62,9 @@ static void parts_remove(struct engine *en, struct engine_target *t)
 }
 
 /* A kind that cannot observe it is left out, and says why when there is memory for that. */
-static void part_refused(struct engine_part *p, const struct err *why)
+static void part_refused(struct engine_part *p, int ret, const struct err *why)
 {
+	p->for_good = ret == -ENOTSUP;
 	p->why = malloc(sizeof(*p->why));
 	if (p->why)
 		*p->why = *why;
@@ -101,11 +102,24 @@ static int parts_put(struct engine *en, struct engine_target *t, struct err *e)
 		any |= p->on;
 		if (!ret)
 			continue;
-		part_refused(p, &why);
+		part_refused(p, ret, &why);
 		if (!first)
 			first = err_set(e, ret, "%s", why.msg);
 	}
 	return any ? 0 : first ?: -ENOTSUP;
+}
+
+/* A new window: what had no room, or took too long, may do by now. */
+static void parts_retry(struct engine *en, struct engine_target *t)
+{
+	for (size_t k = 0; k < en->nkinds; k++) {
+		struct engine_part *p = &t->part[k];
+
+		if (p->for_good)
+			continue;
+		free(p->why);
+		p->why = NULL;
+	}
 }
 
 /* Its images are others now. */
@@ -425,6 +439,7 @@ int engine_begin(struct engine *en, struct err *e)
 		struct engine_target *t = en->at.at[i];
 
 		/* What was kept of it went with the window before. */
+		parts_retry(en, t);
 		if (parts_put(en, t, NULL))
 			target_end(en, t, ENGINE_ENDED);
 		target_rest(t->subject->target);

@@ -62,6 +62,7 @@ struct engine_target {
 		bool on;	 /* the kind observes it, or did until it ended */
 		void *kept;	 /* the kind's, for this target */
 		struct err *why; /* owned: why it is not on; NULL: nothing to say */
+		bool for_good;	 /* that does not pass: no later window tries it again */
 	} part[ENGINE_KINDS_MAX];
 	clockid_t clock;
 	uint64_t base_ns;
