@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "target/bystanders.h"
+#include "target/exes.h"
 
 #define SEC 1000000000ull
 
@@ -199,6 +200,37 @@ static void those_that_are_hidden_are_counted(void **state)
 	end(&b, fd);
 }
 
+/* One look is enough for several files, and it is as good as one for each. */
+static void several_files_are_counted_by_one_look(void **state)
+{
+	int fd = begin(), other = open(path("other"), O_RDONLY);
+	struct bystanders b = {}, c = {};
+	struct exes x = {};
+
+	(void)state;
+	process("7", "program");
+	process("8", "program");
+	process("9", "other");
+	process("10", "gone");
+	exes_look(&x, dir, SEC);
+	exes_count(&x, fd, &b);
+	exes_count(&x, other, &c);
+	assert_true(b.known && c.known);
+	assert_int_equal(b.n, 2);
+	assert_int_equal(c.n, 1);
+	process("11", "other");
+	exes_look(&x, dir, SEC); /* the last one is recent */
+	exes_count(&x, other, &c);
+	assert_int_equal(c.n, 1);
+	now += 31 * SEC;
+	exes_look(&x, dir, SEC);
+	exes_count(&x, other, &c);
+	assert_int_equal(c.n, 2);
+	exes_fini(&x);
+	close(other);
+	end(&b, fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +240,7 @@ int main(void)
 		cmocka_unit_test(it_counts_again_later),
 		cmocka_unit_test(without_proc_nothing_is_known),
 		cmocka_unit_test(those_that_are_hidden_are_counted),
+		cmocka_unit_test(several_files_are_counted_by_one_look),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,6 +88,7 @@ struct probing;
 struct probed_file {
 	int fd;				 /* of it; borrowed */
 	struct keeper_process **keepers; /* borrowed */
+	struct exes *exes;		 /* what all processes run; borrowed */
 	size_t at_once;			 /* so many of them run at the same time, at most */
 	/* CPU time of those that are targets, which grows. They share a budget. */
 	uint64_t (*cpu_ns)(void *arg);

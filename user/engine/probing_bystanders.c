@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "engine/probing_priv.h"
+#include "target/exes.h"
 
 /*
  * For each kind of profile: the largest share of the time that the kernel may work on account of
@@ -35,11 +36,6 @@
 #define FIRST_NS (20 * NS_PER_MS)
 #define NEXT_NS	 (NS_PER_MS / 2)
 
-static struct bystanders *bystanders_of(struct probing *p)
-{
-	return p->s ? &p->s->bystanders : &p->of_file;
-}
-
 static size_t least(const struct probing *p)
 {
 	return bystanders_least(p->s ? &p->s->bystanders : &p->of_file);
@@ -48,8 +44,13 @@ static size_t least(const struct probing *p)
 /* Of a file everybody who runs it counts: each of them is visited. */
 static void look(struct probing *p, uint64_t most_ns)
 {
-	bystanders_look(bystanders_of(p), "/proc", p->s ? p->s->images.at[0].fd : p->file.fd,
-			p->s ? p->s->target->pid : 0, most_ns);
+	if (p->s) {
+		bystanders_look(&p->s->bystanders, "/proc", p->s->images.at[0].fd,
+				p->s->target->pid, most_ns);
+		return;
+	}
+	exes_look(p->file.exes, "/proc", most_ns);
+	exes_count(p->file.exes, p->file.fd, &p->of_file);
 }
 
 void probing_look_around(struct probing *p)

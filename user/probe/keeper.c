@@ -356,20 +356,34 @@ static int watch(int ep, int fd)
 /* What is polled for an answer: the socket, and the time at which the answer is overdue. */
 static int make_ready(struct keeper *k, struct err *e)
 {
-	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	k->ready = epoll_create1(EPOLL_CLOEXEC);
-	if (k->timer < 0 || k->ready < 0 || watch(k->ready, k->sock) || watch(k->ready, k->timer))
-		return err_sys(e, "a timer for the keeper of the probes");
+	if (k->ready < 0 || watch(k->ready, k->sock))
+		return err_sys(e, "a socket to the keeper of the probes");
 	return 0;
 }
 
-/* 0: never */
-static void set_due(const struct keeper *k, uint64_t ns)
+/* 0: never. Only while an answer is due there is a descriptor for that: a run has many keepers, which mostly rest. */
+static int set_due(struct keeper *k, uint64_t ns, struct err *e)
 {
 	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(ns / 1000000000),
 					       .tv_nsec = (long)(ns % 1000000000) } };
 
+	if (!k->pid)
+		return 0;
+	if (!ns) {
+		if (k->timer >= 0) /* a child of ours may have it open for a while */
+			epoll_ctl(k->ready, EPOLL_CTL_DEL, k->timer, NULL);
+		closep(&k->timer);
+		k->timer = -1;
+		return 0;
+	}
+	if (k->timer < 0) {
+		k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		if (k->timer < 0 || watch(k->ready, k->timer))
+			return err_sys(e, "a timer for the keeper of the probes");
+	}
 	timerfd_settime(k->timer, TFD_TIMER_ABSTIME, &at, NULL);
+	return 0;
 }
 
 static int gone(struct err *e)
@@ -379,12 +393,14 @@ static int gone(struct err *e)
 
 int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e)
 {
+	int ret = k->pid ? set_due(k, due_ns, e) : gone(e);
+
 	BUG_ON(n <= 1 || n > KEEPER_WORDS);
+	if (ret)
+		return ret;
 	k->late_ms = 0;
-	if (k->pid)
-		set_due(k, due_ns);
 	wake(k);
-	if (!k->pid || send(k->sock, ask, n, MSG_NOSIGNAL) != (ssize_t)n)
+	if (send(k->sock, ask, n, MSG_NOSIGNAL) != (ssize_t)n)
 		return gone(e);
 	return 0;
 }
@@ -421,7 +437,7 @@ int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
 	enum heard heard;
 	ssize_t got = -1;
 
-	set_due(k, 0);
+	set_due(k, 0, NULL);
 	heard = hear(k);
 	if (heard == LEFT)
 		return err_set(e, -ECANCELED, "stopped while probes were put in or taken out");
@@ -446,7 +462,7 @@ bool keeper_answered(struct keeper *k)
 	if (k->late_ms >= k->most_ms)
 		kill(k->pid, SIGKILL);
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	set_due(k, ((uint64_t)ts.tv_sec * 1000 + WAKE_MS) * 1000000 + (uint64_t)ts.tv_nsec);
+	set_due(k, ((uint64_t)ts.tv_sec * 1000 + WAKE_MS) * 1000000 + (uint64_t)ts.tv_nsec, NULL);
 	return false;
 }
 

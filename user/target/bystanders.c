@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "target/exes.h"
+
 #define AGAIN_NS 30000000000ull
 enum { BETWEEN_CLOCKS = 32 };
 
@@ -19,37 +21,18 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
-/* What is cached is good enough: a file server that does not answer must not hold us up. */
-static int stat_of(int dir, const char *path, int flags, struct statx *out)
-{
-	return statx(dir, path, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
-		     STATX_INO | STATX_SIZE | STATX_MTIME, out);
-}
-
-/*
- * Containers of one image run the same inode through overlay mounts of their own. Each of these
- * has a device number of its own, and shows the inode's number, size and time. Source:
- * Documentation/filesystems/overlayfs.rst, "Inode properties".
- */
-static bool same_file(const struct statx *a, const struct statx *b)
-{
-	return a->stx_ino == b->stx_ino && a->stx_size == b->stx_size &&
-	       a->stx_mtime.tv_sec == b->stx_mtime.tv_sec &&
-	       a->stx_mtime.tv_nsec == b->stx_mtime.tv_nsec;
-}
-
 /* Kernel threads and processes that have ended have no executable. */
-static void look_at(struct bystanders *b, const char *name, const struct statx *file, pid_t pid)
+static void look_at(struct bystanders *b, const char *name, const struct exe *file, pid_t pid)
 {
-	struct statx exe;
-	char path[64], *end;
-	long n = *name >= '1' && *name <= '9' ? strtol(name, &end, 10) : 0;
+	pid_t n = exe_pid(name);
+	struct exe exe;
+	char path[64];
 
-	if (n <= 0 || n > INT32_MAX || *end || n == pid)
+	if (!n || n == pid)
 		return;
-	snprintf(path, sizeof(path), "%ld/exe", n);
-	if (!stat_of(dirfd(b->proc), path, 0, &exe))
-		b->n_so_far += same_file(&exe, file);
+	snprintf(path, sizeof(path), "%d/exe", n);
+	if (!exe_of(dirfd(b->proc), path, 0, &exe))
+		b->n_so_far += exe_same(&exe, file);
 	else
 		b->hidden_so_far += errno == EACCES || errno == EPERM;
 }
@@ -74,12 +57,12 @@ void bystanders_look(struct bystanders *b, const char *proc, int fd, pid_t pid, 
 {
 	uint64_t from = now_ns();
 	const struct dirent *d;
-	struct statx file;
+	struct exe file;
 	unsigned n = 0;
 
 	if (!b->proc && (from < b->next_ns || !start(b, proc, from)))
 		return;
-	if (stat_of(fd, "", AT_EMPTY_PATH, &file)) {
+	if (exe_of(fd, "", AT_EMPTY_PATH, &file)) {
 		stop(b);
 		return;
 	}

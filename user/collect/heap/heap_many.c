@@ -132,6 +132,7 @@ static void many_free(void *state)
 	close_object(m);
 	closep(&m->sets.ep);
 	vec_fini(&m->sets.lost);
+	exes_fini(&m->sets.exes);
 	if (m->reading)
 		engine_heap_read.free(m->reading);
 	free(m);

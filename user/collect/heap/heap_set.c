@@ -393,6 +393,7 @@ static int hold(struct heap_set *s, struct err *e)
 	};
 	const struct probed_file f = { .fd = s->fd,
 				       .keepers = &s->of->keepers,
+				       .exes = &s->of->exes,
 				       .at_once = at_once(s),
 				       .cpu_ns = cpu_of_all,
 				       .arg = s };

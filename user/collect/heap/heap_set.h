@@ -13,6 +13,7 @@
 #include "collect/heap/heap_probe_priv.h"
 #include "engine/engine.h"
 #include "probe/demux.h"
+#include "target/exes.h"
 
 struct heap_sets;
 struct heap_set;
@@ -69,6 +70,7 @@ struct heap_sets {
 	VEC(struct engine_shared) lost; /* and what members of one lost together in this window */
 	struct loss of_all;		/* what all sets lost together, after heap_sets_end() */
 	struct keeper_process *keepers; /* probe/keeper.h */
+	struct exes exes;			/* for all files */
 	/* Takes all samples that there are. */
 	int (*drain)(void *arg, struct err *e);
 	void *arg;
