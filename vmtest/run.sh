@@ -170,7 +170,7 @@ run() {
 	grep -q '^# end' "$log" || echo "not ok $1/end - it did not get to the end (status $rc), see $log"
 	echo "# $1: $((SECONDS - began)) s, $spent s of them on a CPU"
 	mkdir -p "$O/vmtest/rows"
-	if [ -z "${PARTS:-}${SHORT:-}" ] && grep -q '^# end' "$log"; then row "$(label "$1" $ARCH)" "$log" "$cpus" >"$O/vmtest/rows/$(label "$1" $ARCH)"; fi
+	if [ -z "${PARTS:-}${SHORT:-}" ] && grep -q '^# end' "$log" && ! grep -q '^not ok' "$log"; then row "$(label "$1" $ARCH)" "$log" "$cpus" >"$O/vmtest/rows/$(label "$1" $ARCH)"; fi
 }
 
 # has TEXT LOG: does doctor say that it is there?
@@ -188,7 +188,7 @@ listed() { awk '!/^(#|$)/ { print $1 }' vmtest/kernels.txt; }
 # told NAME: its line on the page
 told() { sed -n "/^$BEGIN/,/^$END/ { /^| ${1//./\\.} |/p }" $PAGE; }
 
-# A kernel that was not run here keeps its line.
+# A kernel that was not run whole here, or where something failed, keeps its line.
 page() {
 	local name arch
 	{
@@ -239,7 +239,7 @@ for name in "${names[@]}"; do
 	run "$name" &
 done > >(tee "$LOG/outcomes")
 wait
-page
+[ -n "${PARTS:-}${SHORT:-}" ] || page
 passed=$(grep -c '^ok ' "$LOG/outcomes") failed=$(grep -c '^not ok ' "$LOG/outcomes") skipped=$(grep -c '^skip ' "$LOG/outcomes")
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" != 0 ]
