@@ -70,7 +70,7 @@ struct heap_sets {
 	VEC(struct engine_shared) lost; /* and what members of one lost together in this window */
 	struct loss of_all;		/* what all sets lost together, after heap_sets_end() */
 	struct keeper_process *keepers; /* probe/keeper.h */
-	struct exes exes;			/* for all files */
+	struct exes exes;		/* for all files */
 	/* Takes all samples that there are. */
 	int (*drain)(void *arg, struct err *e);
 	void *arg;
