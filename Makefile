@@ -124,7 +124,7 @@ TEST_BINS := $(addprefix $O/,$(UNIT_BINS) $(SUPPORT_BINS)) $(NEWEST) \
 	$(addprefix $O/asan/,$(UNIT_BINS)) $O/asan/tests/corrupt \
 	$(FUZZERS:%=$O/asan/tests/fuzz/replay_%)
 
-test: all $(TEST_BINS) $(TOOLS) toolchains ## run every test (root; the end-to-end part needs BPF)
+test: all $(TEST_BINS) $(TOOLS) toolchains kernels ## run every test (root; the end-to-end part needs BPF)
 	$(Q)tests/run.sh unit asan corpus layering golden e2e
 
 unit: $(addprefix $B/,$(UNIT_BINS)) ## run the unit tests (ASAN=1: sanitized)
@@ -137,6 +137,10 @@ e2e: all $(addprefix $O/,$(SUPPORT_BINS)) $(NEWEST) $O/asan/tests/corrupt $(TOOL
 # now is asked for again by whoever needs it.
 toolchains:
 	$(Q)if command -v go >/dev/null; then tests/support/subjects.sh toolchains || true; fi
+
+# For tests/e2e/kernels_*.sh, likewise.
+kernels:
+	$(Q)for arch in amd64 arm64; do ARCH=$$arch vmtest/run.sh fetch || true; $(MAKE) ARCH=$$arch deps || true; done
 
 readers: all $O/tests/heapedges ## heapdump --hprof in its other readers, hprof-slurp too (needs cargo 1.88)
 	$(Q)SLURP=1 E2E=heapdump_hprof tests/run.sh --show e2e
@@ -158,7 +162,7 @@ matrix: all $(addprefix $O/,$(SUPPORT_BINS)) $(TOOLS) ## every Go version x ever
 	$(Q)tests/matrix/run.sh
 	$(Q)$(if $(VERSIONS)$(KINDS),,for s in $(WIDE_SCRIPTS); do WIDE=1 E2E=$$s tests/run.sh e2e || exit 1; done)
 
-vmtest: all $(addprefix $O/,tests/verifier tests/cycles tests/leak tools/pprofcheck) ## boot kernels in QEMU and try everything on them; K=7.2 one (vmtest/kernels.txt)
+vmtest: all $(addprefix $O/,tests/verifier tests/cycles tests/leak tools/pprofcheck) ## boot kernels in QEMU and try everything on them; K=7.2 one (vmtest/kernels.txt), K=short the least
 	$(Q)ARCH=$(ARCH) SYSROOT='$(SYSROOT)' vmtest/run.sh $K
 
 fuzz: $(FUZZERS:%=$O/fuzz/tests/fuzz/fuzz_%) ## fuzz each parser for T=60 seconds; FUZZ=NAME runs one
@@ -209,7 +213,7 @@ help: ## this list
 	@echo "Variables: V=1 shows commands, ASAN=1 sanitizes, CC, OPT='-O0 -g', T=seconds,"
 	@echo "           ARCH=arm64 builds for arm64, under build/arm64 ('make deps ARCH=arm64' fetches its libraries)"
 
-.PHONY: all deps demo test unit e2e toolchains readers stress soak bench matrix vmtest fuzz layout lint objects bpfobjects install uninstall deb clean help
+.PHONY: all deps demo test unit e2e toolchains kernels readers stress soak bench matrix vmtest fuzz layout lint objects bpfobjects install uninstall deb clean help
 
 # ---- BPF: source, object, skeleton --------------------------------------------------------------
 

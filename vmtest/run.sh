@@ -3,6 +3,8 @@
 #
 #	run.sh [NAME...]	lines of kernels.txt; all without a NAME. Of each whose suite was run whole a line
 #				is put into docs/tested.md
+#	run.sh short		the short suite, on the oldest and the newest of them
+#	run.sh fetch		fetches what these two need
 #	run.sh page		puts these lines there again
 #	run.sh check		these lines are of kernels in kernels.txt, and nothing failed on them
 #	run.sh budgets NAME...	what the verifier may spend there from now on (verifier.txt): a tenth more than it did
@@ -96,11 +98,14 @@ tool_path() {
 	[ -n "$path" ] && echo "$path"
 }
 
+userland() {
+	# shellcheck disable=SC2086
+	tests/support/sysroot.sh "$ARCH" "$CACHE/userland-$ARCH" $USERLAND >"$LOG/userland" 2>&1 || die "no userland: see $LOG/userland"
+}
 tools() {
 	local tool path
 	if [ -n "$ABROAD" ]; then
-		# shellcheck disable=SC2086
-		tests/support/sysroot.sh "$ARCH" "$CACHE/userland-$ARCH" $USERLAND >"$LOG/userland" 2>&1 || die "no userland: see $LOG/userland"
+		userland
 		put "$(abroad $LOADER)" $LOADER || return 1
 	fi
 	for tool in $TOOLS; do
@@ -225,14 +230,25 @@ budgets() {
 			END { exit !n }' "$LOG/$name.log" >>$table || { echo "$name: its programs were not loaded" >&2; return 1; }
 	done
 }
-case ${1:-} in page | check) "$1"; exit ;; budgets) budgets "${@:2}"; exit ;; esac
+ends() { listed | sed -n '1p; $p' | uniq; }
+fetch() {
+	local name
+	for name in $(ends); do vmtest/fetch.sh kernel "$name" $ARCH; done
+	vmtest/fetch.sh busybox $ARCH
+	vmtest/fetch.sh busybox "$HOST_ARCH"
+	parser
+	[ -z "$ABROAD" ] || userland
+}
+case ${1:-} in page | check | fetch) "$1"; exit ;; budgets) budgets "${@:2}"; exit ;; esac
 
 case $ARCH in
 amd64) command -v qemu-system-x86_64 >/dev/null || die "qemu-system-x86_64 is not there (package qemu-system-x86)" ;;
 arm64) command -v qemu-system-aarch64 >/dev/null || die "qemu-system-aarch64 is not there (package qemu-system-arm)" ;;
 esac
+[ "${1:-}" != short ] || export SHORT=1
 build_root || die "no initramfs"
 names=("$@")
+[ "${1:-}" != short ] || mapfile -t names < <(ends)
 [ $# -gt 0 ] || mapfile -t names < <(listed)
 for name in "${names[@]}"; do
 	while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n; done
