@@ -84,8 +84,9 @@ BPF_CFLAGS := -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Wall \
 SRCS := $(wildcard user/*/*.c user/*/*/*.c)
 # SKIP='FILE...' leaves out files that do not compile yet.
 LIB_SRCS := $(filter-out user/cli/main.c $(SKIP),$(SRCS))
-SKELS := $(patsubst bpf/%.bpf.c,$O/gen/%.skel.h,$(wildcard bpf/*.bpf.c))
-BPF_OBJS := $(patsubst bpf/%.bpf.c,$O/bpf/%.bpf.o,$(wildcard bpf/*.bpf.c))
+OLD_KINDS := cpu family heap sched wait
+SKELS := $(patsubst bpf/%.bpf.c,$O/gen/%.skel.h,$(wildcard bpf/*.bpf.c)) $(OLD_KINDS:%=$O/gen/%_old.skel.h)
+BPF_OBJS := $(patsubst bpf/%.bpf.c,$O/bpf/%.bpf.o,$(wildcard bpf/*.bpf.c)) $(OLD_KINDS:%=$O/bpf/%.old.o)
 # Folders under user/ that know no BPF.
 LEAVES := base arch go target profile heapgraph output ingest subject sampling
 PROTO := $(wildcard user/output/*.proto)
@@ -224,10 +225,22 @@ $O/bpf/%.bpf.o: bpf/%.bpf.c $O/flags
 	$(Q)llvm-strip -g $@
 	@readelf -sW $@ | awk '$$4 == "FUNC" { printf "  %-8s  %s %d instructions\n", "", $$8, $$3 / 8 }'
 
+# The same source for kernels before 5.15: user/probe/bpf_old.h.
+$O/bpf/%.old.o: bpf/%.bpf.c $O/flags
+	$(call say,BPF,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -DGPB_OLD -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $@
+	$(Q)llvm-strip -g $@
+
 $O/gen/%.skel.h: $O/bpf/%.bpf.o
 	$(call say,SKEL,$@)
 	@mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
+
+$O/gen/%_old.skel.h: $O/bpf/%.old.o
+	$(call say,SKEL,$@)
+	@mkdir -p $(@D)
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_old >$@
 
 # ---- protobuf -----------------------------------------------------------------------------------
 

@@ -337,16 +337,15 @@ static __always_inline int regs_in_user(const void *at)
 }
 
 /*
- * The registers with which the thread that is in the kernel left user space; 0: it did not come
- * from there.
+ * The registers with which the thread that is in the kernel left user space, from @at, where the kernel
+ * saved them; 0: it did not come from there.
  */
-static __always_inline int regs_saved(struct regs *out)
+typedef struct user_pt_regs saved_regs;
+static __always_inline int regs_saved(const saved_regs *at, struct regs *out)
 {
-	const void *r = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-
-	if (!regs_in_user(r))
+	if (!regs_in_user(at))
 		return 0;
-	*out = regs_of(r);
+	*out = regs_of(at);
 	return 1;
 }
 
@@ -391,7 +390,7 @@ static __always_inline __u64 go_return(const struct regs *r)
  */
 static __always_inline __u64 current_g(const struct gpb_target *t, const struct regs *r)
 {
-	__u64 tp = t->tls_g ? bpf_get_current_task_btf()->thread.uw.tp_value : 0;
+	__u64 tp = t->tls_g ? task_read(current_task(), thread.uw.tp_value) : 0;
 
 	return tp ? user_u64(tp + t->tls_g) : r->g;
 }
@@ -420,18 +419,16 @@ static __always_inline int regs_in_user(const struct pt_regs *r)
 }
 
 /*
- * The registers with which the thread that is in the kernel left user space; 0: it did not come
- * from there. Only two bytes of cs are read, because it is in a union whose other members have
- * another type (Linux 6.9).
+ * The registers with which the thread that is in the kernel left user space, from @at, where the kernel
+ * saved them; 0: it did not come from there. Only two bytes of cs are read, because it is in a union whose
+ * other members have another type (Linux 6.9).
  */
-static __always_inline int regs_saved(struct regs *out)
+typedef struct pt_regs saved_regs;
+static __always_inline int regs_saved(const saved_regs *at, struct regs *out)
 {
-	const struct pt_regs *r =
-		(const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-
-	if ((*(const volatile __u16 *)&r->cs & 3) != 3)
+	if ((*(const volatile __u16 *)&at->cs & 3) != 3)
 		return 0;
-	*out = regs_of(r);
+	*out = regs_of(at);
 	return 1;
 }
 
@@ -474,7 +471,7 @@ static __always_inline __u64 go_return(const struct regs *r)
  */
 static __always_inline __u64 current_g(const struct gpb_target *t, const struct regs *r)
 {
-	__u64 tp = bpf_get_current_task_btf()->thread.fsbase;
+	__u64 tp = task_read(current_task(), thread.fsbase);
 
 	(void)r;
 	return tp ? user_u64(tp + t->tls_g) : 0;

@@ -26,9 +26,21 @@ struct {
 } own_clock SEC(".maps");
 
 /*
- * Does this hit count? A clock that user space opened for a thread carries a cookie; the copies
- * that later threads inherit carry none.
+ * Is this the clock that user space opened for a thread that may have two? It carries a cookie. Where
+ * there are no cookies it has a period of its own, longer by some nanoseconds; the clocks that the
+ * thread's own threads inherit have that as well, but these have other ones of their own.
  */
+static __always_inline int clock_is_own(void *ctx, const struct gpb_own_clock *own)
+{
+#ifdef GPB_OLD
+	return ((struct bpf_perf_event_data *)ctx)->sample_period == step_ns + own->mark;
+#else
+	(void)own;
+	return bpf_get_attach_cookie(ctx) != 0;
+#endif
+}
+
+/* Does this hit count? */
 static __always_inline int clock_counts(void *ctx, __u32 tid)
 {
 	struct gpb_own_clock *own = bpf_map_lookup_elem(&own_clock, &tid);
@@ -36,8 +48,8 @@ static __always_inline int clock_counts(void *ctx, __u32 tid)
 
 	if (!own)
 		return 1;
-	start = bpf_get_current_task_btf()->start_time;
-	if (bpf_get_attach_cookie(ctx)) {
+	start = task_read(current_task(), start_time);
+	if (clock_is_own(ctx, own)) {
 		own->start = start;
 		own->ticked = 1;
 		return 1;

@@ -31,7 +31,10 @@
 #endif
 
 /* A random key that user space draws when it starts: probe/bpf.h. */
-const volatile struct gpb_hash_key hash_key;
+const volatile struct gpb_hash_key hash_key = {};
+
+/* Set before load: the pid namespace of the collector; 0 for the initial one. */
+const volatile __u32 pidns_ino = 0;
 
 /* How many targets this object can follow: a power of two. */
 #ifndef SLOTS
@@ -39,7 +42,7 @@ const volatile struct gpb_hash_key hash_key;
 #endif
 
 /* For each target, read by user space through .bss. */
-struct gpb_tally tallies[SLOTS];
+struct gpb_tally tallies[SLOTS] = {};
 
 static __always_inline struct gpb_tally *tally_of(__u32 slot)
 {
@@ -57,7 +60,7 @@ static __always_inline void preempt_point(void)
 }
 
 /* For each target, or set of probes that many share: which hits are counted. User space sets it through .bss. */
-struct gpb_open open_for[GPB_TARGETS];
+struct gpb_open open_for[GPB_TARGETS] = {};
 
 static __always_inline int is_open(__u32 slot, __u32 bits)
 {
@@ -100,6 +103,8 @@ struct {
 
 #endif /* GPB_HOST */
 
+#include "old.bpf.h"
+
 static __always_inline __u64 user_u64(__u64 addr)
 {
 	__u64 v = 0;
@@ -138,7 +143,7 @@ struct hash_block {
  * Hashes the first @n words of @b, at most all. Global, so that it is verified once and not for
  * each word of a stack.
  */
-__noinline int hash_block(struct gpb_sip *h, const struct hash_block *b, __u32 n)
+ONCE_INLINE int hash_block(struct gpb_sip *h, const struct hash_block *b, __u32 n)
 {
 	if (!h || !b)
 		return 0;

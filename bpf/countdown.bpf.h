@@ -11,7 +11,7 @@
 
 #ifndef GPB_HOST
 /* log2(1 + i / GPB_LOG_STEPS) * 2^26, filled in before load. */
-const volatile __u32 log2_table[GPB_LOG_STEPS + 1];
+const volatile __u32 log2_table[GPB_LOG_STEPS + 1] = {};
 #endif
 
 #define LN2_Q26 46516320ULL /* ln(2) * 2^26 */

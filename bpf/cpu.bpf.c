@@ -12,6 +12,12 @@
  */
 #define SLOTS GPB_CPU_TARGETS
 
+#include "common.bpf.h"
+
+const volatile __u32 clock_steps = 1; /* steps for each sample */
+const volatile __u64 step_ns = 1;
+const volatile __u32 kernel_stack = 16384; /* of a thread, bytes; GPB_OLD needs it */
+
 #include "clocks.bpf.h"
 #include "phase.bpf.h"
 #include "sample.bpf.h"
@@ -19,21 +25,37 @@
 
 #include "rules.bpf.h"
 
-const volatile __u32 clock_steps = 1; /* steps for each sample */
-const volatile __u64 step_ns = 1;
-
 /* What one tick of host_clock counts for: more after the clocks were slowed down. Written through .bss. */
 __u64 tick_weight = 1;
+
+/* Where the kernel has saved the registers of the current thread, which it was called by. NULL: not to be found. */
+static __always_inline const saved_regs *regs_at_entry(void)
+{
+#ifdef GPB_OLD
+	struct scratch *sc = own_scratch();
+	char *stack = task_read(current_task(), stack);
+	char *at = stack + kernel_stack - bpf_core_type_size(struct pt_regs___any);
+
+	return sc && stack && !bpf_probe_read_kernel(sc->raw.top, sizeof(saved_regs), at) ?
+		       (const saved_regs *)sc->raw.top :
+		       NULL;
+#else
+	return (const saved_regs *)bpf_task_pt_regs(current_task());
+#endif
+}
 
 /* The user registers, also when the kernel was interrupted. */
 static __always_inline int user_regs(struct bpf_perf_event_data *ctx, struct regs *out, int *user)
 {
+	const saved_regs *at;
+
 	*user = regs_in_user(&ctx->regs);
 	if (*user) {
 		*out = regs_of(&ctx->regs);
 		return 1;
 	}
-	return regs_saved(out);
+	at = regs_at_entry();
+	return at && regs_saved(at, out);
 }
 
 static __always_inline void kernel_frames(void *ctx, struct gpb_stack *s)
@@ -98,7 +120,9 @@ int thread_clock(struct bpf_perf_event_data *ctx)
 	slot = bpf_map_lookup_elem(&slot_of_tgid, &tgid);
 	t = slot ? target_at(*slot) : NULL;
 	if (!t) {
+#ifndef GPB_OLD /* there, child processes of the target may have inherited clocks (before Linux 5.13) */
 		lose(0, GPB_LOSS_NO_TARGET);
+#endif
 		return 0;
 	}
 	if (!clock_counts(ctx, (__u32)id))

@@ -9,7 +9,7 @@
 #include <bpf/bpf_tracing.h>
 
 /* set before load; the number of the process in the collector's namespace; 0: all */
-const volatile __u32 root;
+const volatile __u32 root = 0;
 
 /* Processes that are root or descend from it, by their number in the initial pid namespace. */
 struct {

@@ -291,15 +291,17 @@ static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_targ
 SEC("uprobe")
 int heap_alloc(struct pt_regs *ctx)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx), size, bytes, g;
-	__u32 kind = cookie & GPB_COOKIE_KIND, class, slot, at;
+	__u64 cookie, size, bytes, g;
+	__u32 kind, class, slot, at;
 	struct gpb_countdown *c;
 	struct gpb_target *t;
 	struct gpb_classes *seen;
 	struct gpb_heap *h;
 	int noscan, regabi, always;
 
-	uprobe_begin(ctx);
+	if (!uprobe_begin(ctx, GPB_PROGRAM_HEAP, &cookie))
+		return 0;
+	kind = cookie & GPB_COOKIE_KIND;
 	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
 		return 0;
 	if (!slot_of_hit(cookie, &slot, &at))
@@ -355,11 +357,12 @@ int heap_alloc(struct pt_regs *ctx)
 SEC("uprobe")
 int heap_cycle(struct pt_regs *ctx)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx);
 	struct gpb_rec_cycle rec = { .type = GPB_REC_CYCLE };
 	__u32 slot, at;
+	__u64 cookie;
 
-	if ((!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx)) ||
+	if (!probe_cookie(ctx, GPB_PROGRAM_HEAP, &cookie) ||
+	    (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx)) ||
 	    !slot_of_hit(cookie, &slot, &at))
 		return 0;
 	rec.slot = slot;

@@ -77,7 +77,7 @@ static __always_inline __u64 span_index(const struct gpb_live *l, __u64 span, __
  * when this is no span of slots of @size bytes. A global function, so that the verifier checks it
  * by itself.
  */
-__noinline int slot_next(const struct gpb_live *l, __u64 span, __u64 size)
+ONCE_INLINE int slot_next(const struct gpb_live *l, __u64 span, __u64 size)
 {
 	__u64 at, n, cache, bits;
 
@@ -112,7 +112,7 @@ __noinline int slot_next(const struct gpb_live *l, __u64 span, __u64 size)
  * slot that it took. @was, @index: what slot_next() had answered before. SLOT_BAD when more or
  * fewer than one slot were taken since.
  */
-__noinline int slot_taken(const struct gpb_live *l, __u64 was, int index, __u64 span, __u64 size)
+ONCE_INLINE int slot_taken(const struct gpb_live *l, __u64 was, int index, __u64 span, __u64 size)
 {
 	__u64 at;
 
@@ -186,10 +186,10 @@ struct {
  * For each target: the number of entries in placings, so that a hit need not look when there are
  * none.
  */
-__u64 nplacing[SLOTS];
+__u64 nplacing[SLOTS] = {};
 
 /* Of many targets: the set of probes that each is of, whose windows are its own. User space writes it through .bss. */
-__u32 set_of[SLOTS];
+__u32 set_of[SLOTS] = {};
 
 /* Which of open_for is the target's. */
 static __always_inline __u32 open_of(__u32 slot)
@@ -209,7 +209,7 @@ static __always_inline int any_placing(__u32 slot)
 }
 
 /* How the slots became known, for each target; read through .bss. */
-struct gpb_objects object_counts[SLOTS];
+struct gpb_objects object_counts[SLOTS] = {};
 
 static __always_inline struct gpb_objects *objects_of(__u32 slot)
 {
@@ -324,7 +324,7 @@ struct follow {
 };
 
 /* A global function, so that the verifier checks it by itself. */
-__noinline int slot_follow(const struct gpb_target *t, const struct follow *f)
+ONCE_CALLED int slot_follow(const struct gpb_target *t, const struct follow *f)
 {
 	struct gpb_live *l;
 	struct placing_key key = {};
@@ -393,7 +393,7 @@ static __always_inline void slot_placed(const struct gpb_live *l, __u32 slot, __
  * Handles any hit of @g while entries wait. @kind: of the probe; @arg: the function's first
  * argument, or what it returns. A global function, so that the verifier checks it by itself.
  */
-__noinline int slot_hit(const struct gpb_target *t, __u32 slot, __u64 g, __u32 kind, __u64 arg)
+ONCE_CALLED int slot_hit(const struct gpb_target *t, __u32 slot, __u64 g, __u32 kind, __u64 arg)
 {
 	struct gpb_live *l = live_of(slot);
 	struct placing_key key = { .g = g, .slot = slot };

@@ -2,7 +2,7 @@
  * bpf/kern.h - the few kernel types we touch; the loader relocates the fields by the
  * running kernel's BTF.
  *
- * They are read through typed pointers (bpf_get_current_task_btf, Linux 5.11), each load checked by
+ * They are read through typed pointers (old.bpf.h), each load checked by
  * the verifier: bpf_probe_read_kernel is refused with lockdown=confidentiality. A load through a
  * pointer that leads nowhere gives 0.
  */
@@ -47,8 +47,14 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
+	void *stack;
 	unsigned long nvcsw, nivcsw; /* how often it was switched out */
 	struct thread_struct thread;
+};
+
+/* Of pt_regs only the size is asked for. What follows ___ is not part of a type's name. */
+struct pt_regs___any {
+	unsigned long any;
 };
 
 #pragma clang attribute pop

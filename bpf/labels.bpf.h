@@ -45,8 +45,8 @@ static __always_inline int label_text(const struct gostring *s, __u8 *dst, __u32
  * Appends one label. Returns 1 when something had to be left out. These functions are global so
  * that the verifier checks each once, and not once for each path that leads to it.
  */
-__noinline int label_add(struct gpb_rec_labels *l, const struct gostring *key,
-			 const struct gostring *value)
+ONCE_INLINE int label_add(struct gpb_rec_labels *l, const struct gostring *key,
+			  const struct gostring *value)
 {
 	struct gpb_label *lab;
 	int cut = 0;
@@ -65,7 +65,19 @@ __noinline int label_add(struct gpb_rec_labels *l, const struct gostring *key,
 	return cut;
 }
 
-__noinline int labels_slice(struct gpb_rec_labels *l, __u64 addr)
+#ifdef GPB_OLD
+__noinline int label_add_at(__u64 key, __u64 key_len, __u64 value, __u64 value_len)
+{
+	struct gostring k = { key, key_len }, v = { value, value_len };
+
+	return label_add(own_labels(), &k, &v);
+}
+#define label_put(l, k, v) label_add_at((k)->ptr, (k)->len, (v)->ptr, (v)->len)
+#else
+#define label_put(l, k, v) label_add(l, k, v)
+#endif
+
+ONCE(int, labels_slice, (LABELS_PARAM, __u64 addr), (own_labels(), addr), (__u64 addr), (addr))
 {
 	struct gostring head = {}, pair[2];
 	int cut = 0;
@@ -77,13 +89,14 @@ __noinline int labels_slice(struct gpb_rec_labels *l, __u64 addr)
 			return cut;
 		if (user_read(pair, sizeof(pair), head.ptr + i * sizeof(pair)))
 			return 1;
-		cut |= label_add(l, &pair[0], &pair[1]);
+		cut |= label_put(l, &pair[0], &pair[1]);
 	}
 	return cut | (head.len > GPB_MAX_LABELS);
 }
 
 /* Reads the used slots of one bucket. */
-__noinline int labels_bucket(struct gpb_rec_labels *l, __u64 bucket, __u64 tops)
+ONCE(int, labels_bucket, (LABELS_PARAM, __u64 bucket, __u64 tops), (own_labels(), bucket, tops),
+     (__u64 bucket, __u64 tops), (bucket, tops))
 {
 	struct gostring key, value;
 	int cut = 0;
@@ -96,13 +109,14 @@ __noinline int labels_bucket(struct gpb_rec_labels *l, __u64 bucket, __u64 tops)
 		if (user_read(&key, sizeof(key), bucket + MAP_KEYS + 16 * i) ||
 		    user_read(&value, sizeof(value), bucket + MAP_VALUES + 16 * i))
 			return 1;
-		cut |= label_add(l, &key, &value);
+		cut |= label_put(l, &key, &value);
 	}
 	return cut;
 }
 
 /* Reads one bucket and its overflow chain. */
-__noinline int labels_chain(struct gpb_rec_labels *l, __u64 bucket)
+ONCE(int, labels_chain, (LABELS_PARAM, __u64 bucket), (own_labels(), bucket), (__u64 bucket),
+     (bucket))
 {
 	int cut = 0;
 	__u64 tops;
@@ -119,7 +133,7 @@ __noinline int labels_chain(struct gpb_rec_labels *l, __u64 bucket)
 }
 
 /* Reads all buckets and, while the map is growing, the old ones that were not moved yet. */
-__noinline int labels_map(struct gpb_rec_labels *l, __u64 map)
+ONCE(int, labels_map, (LABELS_PARAM, __u64 map), (own_labels(), map), (__u64 map), (map))
 {
 	__u64 hmap, head[4];
 	__u32 b, nnew, nold;
@@ -144,7 +158,7 @@ __noinline int labels_map(struct gpb_rec_labels *l, __u64 map)
 	return cut;
 }
 
-__noinline int label_hash(const struct gpb_label *lab, struct gpb_sip *h)
+ONCE_INLINE int label_hash(const struct gpb_label *lab, struct gpb_sip *h)
 {
 	if (!lab || !h)
 		return 0;
@@ -159,20 +173,31 @@ __noinline int label_hash(const struct gpb_label *lab, struct gpb_sip *h)
 	return 0;
 }
 
-/* Computes l->id from all kept bytes; what lies behind a string in its last word is zero. */
-__noinline int labels_hash(struct gpb_rec_labels *l)
+#ifdef GPB_OLD
+__noinline int label_hash_at(__u32 i)
 {
-	struct gpb_sip h;
+	struct gpb_rec_labels *l = own_labels();
 
-	if (!l)
+	return l && i < GPB_MAX_LABELS ? label_hash(&l->label[i], own_sip()) : 0;
+}
+#else
+#define label_hash_at(i) label_hash(&l->label[i], h)
+#endif
+
+/* Computes l->id from all kept bytes; what lies behind a string in its last word is zero. */
+ONCE(int, labels_hash, (LABELS_PARAM), (own_labels()), (void), ())
+{
+	HASH_STATE(h);
+
+	if (!l || !h)
 		return 1;
-	hash_begin(&h);
+	hash_begin(h);
 	for (__u32 i = 0; i < GPB_MAX_LABELS; i++) {
 		if (i >= l->n)
 			break;
-		label_hash(&l->label[i], &h);
+		label_hash_at(i);
 	}
-	l->id = gpb_sip_end(&h) ?: 1;
+	l->id = gpb_sip_end(h) ?: 1;
 	return 0;
 }
 

@@ -28,7 +28,7 @@ static __always_inline __u64 clock_pass(struct gpb_wait_clock *k, __u64 now)
  * as own_book() does: swap() fails where another thread has preempted it and was the first. Global:
  * verified once.
  */
-__noinline __u64 clock_hit(struct gpb_wait_clock *k, __u64 opened, __u64 now)
+ONCE_INLINE __u64 clock_hit(struct gpb_wait_clock *k, __u64 opened, __u64 now)
 {
 	__u64 own, last, of;
 

@@ -56,7 +56,7 @@ static __always_inline int looks_count(__u64 since, __u64 delay, __u64 counted, 
 }
 
 /* Walks the stack of a goroutine that is parked, by its frame pointers. */
-__noinline int walk_parked(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
+ONCE(int, walk_parked, (WALK_PARAMS, __u64 g), (OWN_WALK, g), (__u64 g), (g))
 {
 	__u64 pc;
 
@@ -106,7 +106,7 @@ static __always_inline void walk_parked_by_rules(struct walk *w, struct gpb_stac
  * For a goroutine that was preempted where its frame may not be set up: its stack is walked by
  * rules.
  */
-__noinline int walk_saved(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
+ONCE(int, walk_saved, (WALK_PARAMS, __u64 g), (OWN_WALK, g), (__u64 g), (g))
 {
 	__u64 pc;
 
@@ -140,7 +140,7 @@ __noinline int walk_saved(struct walk *w, struct gpb_stack *s, const struct gpb_
  * For a goroutine that has not begun: it stands at the entry of its function, as if goexit had
  * called that.
  */
-__noinline int walk_fresh(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
+ONCE(int, walk_fresh, (WALK_PARAMS, __u64 g), (OWN_WALK, g), (__u64 g), (g))
 {
 	if (!w || !s || !t)
 		return 0;

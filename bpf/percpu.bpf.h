@@ -27,7 +27,7 @@ static __always_inline int swap(__u64 *word, __u64 from, __u64 to)
 	int swapped;
 
 	preempt_point();
-	swapped = __sync_val_compare_and_swap(word, from, to) == from;
+	swapped = atomic_swap(word, from, to);
 	preempt_point();
 	return swapped;
 }
@@ -69,7 +69,7 @@ static __always_inline __u64 own_book(struct gpb_own_spent *own, __u64 since, __
 		swap(&own->ns, old, 0);
 		swap(&own->since, of, since);
 	}
-	return __sync_fetch_and_add(&own->ns, ns);
+	return atomic_add(&own->ns, ns);
 }
 
 /*
@@ -77,7 +77,7 @@ static __always_inline __u64 own_book(struct gpb_own_spent *own, __u64 since, __
  * switched out meanwhile, the CPU ran other threads, perhaps of the target: then the mean of the
  * walks before is taken. Global: verified once.
  */
-__noinline __u64 walk_took(const struct gpb_spent *s, __u64 ns, int switched)
+ONCE_INLINE __u64 walk_took(const struct gpb_spent *s, __u64 ns, int switched)
 {
 	__u64 n;
 

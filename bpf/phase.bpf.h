@@ -33,7 +33,7 @@ struct {
 } phases SEC(".maps");
 
 /* Threads of all targets that ran for a step or longer. */
-__u64 threads_seen;
+__u64 threads_seen = 0;
 
 /* One step of a thread's clock. */
 struct step {
@@ -95,13 +95,13 @@ static __always_inline __u64 phase_step(struct phase *p, const struct step *s, _
  */
 static __always_inline __u64 samples_due(__u32 tid, __u32 steps, __u64 step_ns)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread_key key = { .tid = tid, .start = task->start_time };
+	struct task_struct *task = current_task();
+	struct thread_key key = { .tid = tid, .start = task_read(task, start_time) };
 	struct step now = { .ns = bpf_ktime_get_ns() };
 	struct phase *p = bpf_map_lookup_elem(&phases, &key), fresh;
 	__u64 due;
 
-	now.switches = task->nvcsw + task->nivcsw;
+	now.switches = task_read(task, nvcsw) + task_read(task, nivcsw);
 	if (p)
 		return phase_step(p, &now, steps, step_ns);
 	due = phase_first(&fresh, &now, steps, bpf_get_prandom_u32());

@@ -7,9 +7,6 @@
 
 #include "common.bpf.h"
 
-/* Set before load: the pid namespace of the collector; 0 for the initial one. */
-const volatile __u32 pidns_ino;
-
 #define MAX_PIDNS_LEVEL 33 /* MAX_PID_NS_LEVEL + 1, include/linux/pid_namespace.h */
 
 /* The depth of our pid namespace, once it is known. */
@@ -18,6 +15,9 @@ __u32 pidns_level = 1;
 /* numbers[] has a length of 1 in Linux before 6.5, and the verifier lets nobody look beyond. */
 static __always_inline int numbers_are_typed(void)
 {
+#ifdef GPB_OLD
+	return 0;
+#endif
 	return bpf_core_field_exists(((struct pid *)NULL)->numbers[2]);
 }
 
@@ -52,10 +52,13 @@ static __always_inline __u32 number_at(struct pid *pid, __u32 level)
 /* The numbers of the current thread and its process in the namespace at @level; 0: not ours. */
 __noinline __u64 pid_tgid_at(__u32 level)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 n = number_at(task->thread_pid, level);
+	struct task_struct *task = current_task(), *leader;
+	__u32 n = number_at(task_read(task, thread_pid), level);
 
-	return n ? ((__u64)number_at(task->group_leader->thread_pid, level) << 32) | n : 0;
+	if (!n)
+		return 0;
+	leader = task_read(task, group_leader);
+	return ((__u64)number_at(task_read(leader, thread_pid), level) << 32) | n;
 }
 
 /*
@@ -65,6 +68,7 @@ __noinline __u64 pid_tgid_at(__u32 level)
  */
 static __always_inline __u64 pid_tgid(void)
 {
+	struct pid *pid;
 	__u32 level;
 	__u64 id;
 
@@ -73,7 +77,8 @@ static __always_inline __u64 pid_tgid(void)
 	id = pid_tgid_at(pidns_level);
 	if (id)
 		return id;
-	level = bpf_get_current_task_btf()->thread_pid->level;
+	pid = task_read(current_task(), thread_pid);
+	level = task_read(pid, level);
 	for (__u32 i = 1; i < MAX_PIDNS_LEVEL && i <= level; i++) {
 		id = pid_tgid_at(i);
 		if (!id)

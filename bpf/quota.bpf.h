@@ -17,12 +17,12 @@
 #ifndef GPB_HOST
 
 /* Set before load: are there many targets? Of one nothing is limited, and the verifier drops the code. */
-const volatile __u32 many_targets;
+const volatile __u32 many_targets = 0;
 
 /* Set by user space through .bss, also while programs run. */
-struct gpb_quota stacks_quota, ring_quota;
-struct gpb_taken taken[SLOTS];
-__u64 stacks_put, stacks_taken; /* of all targets; the second is user space's */
+struct gpb_quota stacks_quota = {}, ring_quota = {};
+struct gpb_taken taken[SLOTS] = {};
+__u64 stacks_put = 0, stacks_taken = 0; /* of all targets; the second is user space's */
 
 static __always_inline __u64 taken_stacks(__u32 slot)
 {

@@ -50,7 +50,7 @@ static __always_inline struct gpb_rule *rule_of(const struct gpb_target *t, __u6
 enum { WALK_ROOT, WALK_SEAM, WALK_UNRULED, WALK_BROKEN, WALK_FULL, WALK_ON };
 
 /* Walks one frame, from w->pc and w->sp. WALK_ON: there is another one. Global: verified once. */
-__noinline int rule_step(struct walk *w, struct gpb_stack *s, const struct gpb_target *t)
+ONCE(int, rule_step, (WALK_PARAMS), (OWN_WALK), (void), ())
 {
 	struct gpb_rule *rule;
 	__u64 ret = 0, exact;
@@ -89,7 +89,7 @@ __noinline int rule_step(struct walk *w, struct gpb_stack *s, const struct gpb_t
 }
 
 /* Walks from w->pc and w->sp on. Global: verified once. */
-__noinline int walk_rules(struct walk *w, struct gpb_stack *s, const struct gpb_target *t)
+ONCE(int, walk_rules, (WALK_PARAMS), (OWN_WALK), (void), ())
 {
 	int how = WALK_ON;
 
@@ -101,8 +101,7 @@ __noinline int walk_rules(struct walk *w, struct gpb_stack *s, const struct gpb_
 }
 
 /* Walks the goroutine whose system stack ended at a seam. Global: verified once. */
-__noinline int rules_goroutine(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
-			       __u64 g)
+ONCE(int, rules_goroutine, (WALK_PARAMS, __u64 g), (OWN_WALK, g), (__u64 g), (g))
 {
 	__u64 pc, sp;
 	__u32 before;
@@ -169,8 +168,8 @@ static __always_inline void rules_ahead(struct walk *w, struct gpb_stack *s,
  * for frames so large that the memory which is sent does not reach over them. The caller has
  * set w->moving. Global: verified once.
  */
-__noinline int rules_hints(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g,
-			   __u64 bp)
+ONCE(int, rules_hints, (WALK_PARAMS, __u64 g, __u64 bp), (OWN_WALK, g, bp), (__u64 g, __u64 bp),
+     (g, bp))
 {
 	__u32 n, flags;
 	__u64 hi;
@@ -239,8 +238,7 @@ static __always_inline int rules_start(struct walk *w, struct gpb_stack *s,
  * Walks the user part of a sample of a thread that was interrupted (w->at): fills s->pc from
  * s->nkernel on. @g may be 0. Global: verified once.
  */
-__noinline int walk_by_rules(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
-			     __u64 g)
+ONCE(int, walk_by_rules, (WALK_PARAMS, __u64 g), (OWN_WALK, g), (__u64 g), (g))
 {
 	__u64 m, curg;
 	int on_g0;

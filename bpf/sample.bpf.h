@@ -18,6 +18,7 @@ struct scratch {
 	struct gpb_rec_raw raw;
 	struct gpb_rec_labels labels;
 	struct walk walk;
+	struct gpb_sip sip; /* GPB_OLD: of what is being hashed */
 };
 
 #define SCRATCH_PLACES 3
@@ -28,21 +29,71 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
+/* On old kernels no program is preempted by another one: what it has in work is in the first place (old.bpf.h). */
+#ifndef GPB_OLD
+#define SCRATCH_USED SCRATCH_PLACES
+#else
+#define SCRATCH_USED 1
+
+static __always_inline struct scratch *own_scratch(void)
+{
+	__u32 first = 0;
+
+	return bpf_map_lookup_elem(&scratches, &first);
+}
+
+static __always_inline struct walk *own_walk(void)
+{
+	struct scratch *s = own_scratch();
+
+	return s ? &s->walk : NULL;
+}
+
+static __always_inline struct gpb_stack *own_stack(void)
+{
+	struct scratch *s = own_scratch();
+
+	return s ? &s->raw.stack : NULL;
+}
+
+static __always_inline struct gpb_rec_labels *own_labels(void)
+{
+	struct scratch *s = own_scratch();
+
+	return s ? &s->labels : NULL;
+}
+
+static __always_inline struct gpb_sip *own_sip(void)
+{
+	struct scratch *s = own_scratch();
+
+	return s ? &s->sip : NULL;
+}
+
+static __always_inline struct gpb_target *own_target(void)
+{
+	struct scratch *s = own_scratch();
+	__u32 slot = s ? s->raw.stack.slot & (SLOTS - 1) : 0;
+
+	return bpf_map_lookup_elem(&targets, &slot);
+}
+#endif
+
 /*
  * Is this still the program that was opened? Between an exec and the moment that user space
  * notices it, addresses of the new program would be mistaken for functions of the old one.
  */
 static __always_inline int same_program(const struct gpb_target *t)
 {
-	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
-	__u64 now = mm ? mm->start_stack : 0;
+	struct mm_struct *mm = task_read(current_task(), mm);
+	__u64 now = mm ? task_read(mm, start_stack) : 0;
 
 	/* There is no start_stack: the thread is at the end of its exit. */
 	return !t->start_stack || !now || now == t->start_stack;
 }
 
 /* Read by user space through .bss. */
-struct gpb_rounds rounds;
+struct gpb_rounds rounds = {};
 
 /*
  * The result is used, so that the instruction is the one that fetches: only that one is a full
@@ -50,7 +101,7 @@ struct gpb_rounds rounds;
  */
 static __always_inline void filing_add(__u64 round, __u64 n)
 {
-	__u64 was = __sync_fetch_and_add(&rounds.filing[round & 1], n);
+	__u64 was = atomic_add(&rounds.filing[round & 1], n);
 
 	asm volatile("" : : "r"(was));
 }
@@ -60,7 +111,7 @@ static __always_inline void filing_add(__u64 round, __u64 n)
  * when user space has not seen the program yet: then this leaves the round and reads again.
  * Global: verified once.
  */
-__noinline int round_enter(struct scratch *s)
+ONCE_INLINE int round_enter(struct scratch *s)
 {
 	if (!s)
 		return 0;
@@ -79,16 +130,16 @@ __noinline int round_enter(struct scratch *s)
 
 static __always_inline struct scratch *scratch_claim(__u32 slot)
 {
-	for (__u32 i = 0; i < SCRATCH_PLACES; i++) {
+	for (__u32 i = 0; i < SCRATCH_USED; i++) {
 		__u32 key = i;
 		struct scratch *s = bpf_map_lookup_elem(&scratches, &key);
 
-		if (!s || __sync_val_compare_and_swap(&s->claim.busy, 0, 1))
+		if (!s || !atomic_swap(&s->claim.busy, 0, 1))
 			continue;
 		s->claim.slot = slot;
 		if (round_enter(s))
 			return s;
-		__sync_lock_test_and_set(&s->claim.busy, 0);
+		atomic_clear(&s->claim.busy);
 		break;
 	}
 	lose(slot, GPB_LOSS_DROPPED);
@@ -98,14 +149,15 @@ static __always_inline struct scratch *scratch_claim(__u32 slot)
 static __always_inline void scratch_release(struct scratch *s)
 {
 	filing_add(s->claim.round, -1);
-	__sync_lock_test_and_set(&s->claim.busy, 0);
+	atomic_clear(&s->claim.busy);
 }
 
 /*
  * Sends the label set of @g to user space when it is new. Returns its id, 0 for none. Global:
  * verified once.
  */
-__noinline __u64 sample_labels(struct scratch *sc, const struct gpb_target *t, __u64 g)
+ONCE(__u64, sample_labels, (SCRATCH_PARAM, const struct gpb_target *t, __u64 g),
+     (own_scratch(), own_target(), g), (__u64 g), (g))
 {
 	struct gpb_rec_labels *l;
 	__u64 addr, size, id;
@@ -174,28 +226,42 @@ static __always_inline void stack_init(struct gpb_stack *s, __u32 slot)
 	s->goid = s->labels = s->of[0] = s->of[1] = 0;
 }
 
-/* A global function, so that the verifier checks its loop once. */
-__noinline int stack_hash(const struct gpb_stack *s, struct gpb_hash *h)
+#ifdef GPB_OLD
+/* A block of the pcs, from @i on, of which @n are used. */
+__noinline int stack_hash_block(__u32 i, __u32 n)
 {
-	struct gpb_sip sip;
+	struct scratch *sc = own_scratch();
+
+	return sc && i <= GPB_MAX_PCS - HASH_WORDS ?
+		       hash_block(&sc->sip, (const struct hash_block *)&sc->raw.stack.pc[i], n) :
+		       0;
+}
+#else
+#define stack_hash_block(i, n) hash_block(sip, (const struct hash_block *)&s->pc[i], n)
+#endif
+
+/* A global function, so that the verifier checks its loop once. */
+ONCE_INLINE int stack_hash(const struct gpb_stack *s, struct gpb_hash *h)
+{
+	HASH_STATE(sip);
 	__u32 n;
 
-	if (!s || !h)
+	if (!s || !h || !sip)
 		return 0;
 	n = s->nkernel + s->nfirst + s->nsecond + s->hints;
-	hash_begin(&sip);
-	gpb_sip_word(&sip, ((__u64)s->flags << 32) | s->slot);
-	gpb_sip_word(&sip, ((__u64)s->hints << 48) | ((__u64)s->nkernel << 32) |
-				   ((__u64)s->nfirst << 16) | s->nsecond);
-	gpb_sip_word(&sip, s->goid);
-	gpb_sip_word(&sip, s->labels);
-	gpb_sip_word(&sip, s->of[0]);
-	gpb_sip_word(&sip, s->of[1]);
+	hash_begin(sip);
+	gpb_sip_word(sip, ((__u64)s->flags << 32) | s->slot);
+	gpb_sip_word(sip, ((__u64)s->hints << 48) | ((__u64)s->nkernel << 32) |
+				  ((__u64)s->nfirst << 16) | s->nsecond);
+	gpb_sip_word(sip, s->goid);
+	gpb_sip_word(sip, s->labels);
+	gpb_sip_word(sip, s->of[0]);
+	gpb_sip_word(sip, s->of[1]);
 	_Static_assert(GPB_MAX_PCS % HASH_WORDS == 0, "whole blocks");
 	for (__u32 i = 0; i < GPB_MAX_PCS && i < n; i += HASH_WORDS)
-		hash_block(&sip, (const struct hash_block *)&s->pc[i], n - i);
-	h->lo = gpb_sip_end(&sip);
-	h->hi = gpb_sip_more(&sip);
+		stack_hash_block(i, n - i);
+	h->lo = gpb_sip_end(sip);
+	h->hi = gpb_sip_more(sip);
 	return 0;
 }
 
@@ -245,7 +311,7 @@ static __always_inline void sample_add(struct gpb_stack *have, __u64 count, __u6
  * Adds the count of sc->raw.stack to its entry. Global: verified once; but not up to Linux 6.1, where
  * such a function may not hand what it was given to a map (user/probe/bpf_fit.h).
  */
-__noinline int sample_count(struct scratch *sc)
+ONCE(int, sample_count, (SCRATCH_PARAM), (own_scratch()), (void), ())
 {
 	struct gpb_stack *have;
 	int fresh;
@@ -292,7 +358,7 @@ static __always_inline __u64 raw_words(struct gpb_rec_raw *raw, __u64 bytes)
  * Sends a stack of which a frame has no rule yet, with the memory above that frame's sp. Global:
  * verified once.
  */
-__noinline int sample_raw(struct scratch *sc)
+ONCE(int, sample_raw, (SCRATCH_PARAM), (own_scratch()), (void), ())
 {
 	struct gpb_rec_raw *raw;
 	__u64 left, n;

@@ -34,7 +34,7 @@ struct {
  * Waits that began before this time and still last are counted by user space: it has seen them in
  * enough looks from outside.
  */
-volatile __u64 sched_counted[GPB_TARGETS];
+volatile __u64 sched_counted[GPB_TARGETS] = {};
 
 /* What every hit needs. */
 struct hit {
@@ -414,11 +414,10 @@ static __noinline int at_ready(struct pt_regs *ctx, struct hit *h)
 SEC("uprobe")
 int sched_probe(struct pt_regs *ctx)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u64 cookie;
 	struct hit h;
 
-	uprobe_begin(ctx);
-	if (!hit_init(&h, ctx, cookie))
+	if (!uprobe_begin(ctx, GPB_PROGRAM_SCHED, &cookie) || !hit_init(&h, ctx, cookie))
 		return 0;
 	switch (cookie & GPB_COOKIE_KIND) {
 	case GPB_AT_READY:

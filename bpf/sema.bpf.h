@@ -37,7 +37,7 @@ static __always_inline struct gpb_wait *wait_of(__u32 slot, __u64 g)
  * One step down the treap: @s itself when it is for @addr, else its child on that side, 0 for
  * none. A global function is verified once, and not in each turn of the loop that calls it.
  */
-__noinline __u64 sema_step(const struct gpb_sched *c, __u64 s, __u64 addr)
+ONCE_CALLED __u64 sema_step(const struct gpb_sched *c, __u64 s, __u64 addr)
 {
 	__u64 elem, child;
 

@@ -44,7 +44,7 @@ static __always_inline int within(__u64 pc, __u64 lo, __u64 hi)
  * The image whose text holds @pc; 0, the first one, also where none does. Nearly all targets have
  * a single one. A global function, so that the verifier checks its loop once.
  */
-__noinline int image_of(const struct gpb_target *t, __u64 pc)
+ONCE_INLINE int image_of(const struct gpb_target *t, __u64 pc)
 {
 	if (!t)
 		return 0;
@@ -120,8 +120,7 @@ static __always_inline int has_record(struct walk *w, __u64 bp)
  * record's address, 0 where the chain ends. A global function is verified once and not in each
  * turn of the loop that calls it: in the loop this body was half of each program's verification.
  */
-__noinline __u64 walk_record(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
-			     __u64 bp)
+ONCE(__u64, walk_record, (WALK_PARAMS, __u64 bp), (OWN_WALK, bp), (__u64 bp), (bp))
 {
 	const struct gpb_image *img;
 	__u64 rec[2];
@@ -155,7 +154,8 @@ __noinline __u64 walk_record(struct walk *w, struct gpb_stack *s, const struct g
 /*
  * Follows saved frame pointers from @bp on, and appends return addresses. Global: verified once.
  */
-__noinline int walk_chain(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 bp)
+ONCE_INLINE int walk_chain(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
+			   __u64 bp)
 {
 	if (!w || !s || !t)
 		return 0;
@@ -189,8 +189,7 @@ static __always_inline void walk_frames(struct walk *w, struct gpb_stack *s,
  * Walks the goroutine whose system stack the thread is on, from its saved registers. Global:
  * verified once.
  */
-__noinline int walk_goroutine(struct walk *w, struct gpb_stack *s, const struct gpb_target *t,
-			      __u64 g)
+ONCE(int, walk_goroutine, (WALK_PARAMS, __u64 g), (OWN_WALK, g), (__u64 g), (g))
 {
 	__u64 pc, sp, bp, ret;
 	__u32 before;
@@ -264,7 +263,7 @@ static __always_inline int walk_vdso(struct walk *w, struct gpb_stack *s,
  * Walks the user part of a sample that was taken at a probe (w->at, w->delta): fills s->pc from
  * s->nkernel on. @g may be 0. Global: verified once.
  */
-__noinline int walk_probed(struct walk *w, struct gpb_stack *s, const struct gpb_target *t, __u64 g)
+ONCE(int, walk_probed, (WALK_PARAMS, __u64 g), (OWN_WALK, g), (__u64 g), (g))
 {
 	__u64 m, curg, g0;
 

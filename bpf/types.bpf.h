@@ -102,7 +102,7 @@ static __always_inline void maker_keep(struct maker *m)
 	m->check = maker_check(m);
 	to = maker_in(set, m->who);
 	if (!to)
-		to = &set->way[__sync_fetch_and_add(&set->turn, 1) & (MAKER_WAYS - 1)];
+		to = &set->way[atomic_add(&set->turn, 1) & (MAKER_WAYS - 1)];
 	*to = *m;
 }
 

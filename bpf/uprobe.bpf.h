@@ -2,7 +2,10 @@
 #ifndef BPF_UPROBE_BPF_H
 #define BPF_UPROBE_BPF_H
 
-#include "common.bpf.h"
+#include "arch.bpf.h"
+#ifdef GPB_OLD
+#include "pidns.bpf.h"
+#endif
 
 /* Holds nothing, ever. */
 struct {
@@ -13,7 +16,7 @@ struct {
 } no_programs SEC(".maps");
 
 /* 0, ever. Not a constant, so that no kernel drops the tail call as dead code. */
-volatile __u32 tail_calls;
+volatile __u32 tail_calls = 0;
 
 /*
  * Keeps the program's stack on that of the thread.
@@ -30,18 +33,56 @@ volatile __u32 tail_calls;
  * bpf_prog_run_array_uprobe in include/linux/bpf.h, uprobe_prog_run in kernel/trace/bpf_trace.c,
  * Linux 6.13 to 7.2.
  */
-static __always_inline void uprobe_begin(struct pt_regs *ctx)
+static __always_inline void stack_of_thread(struct pt_regs *ctx)
 {
 	if (tail_calls)
 		bpf_tail_call(ctx, &no_programs, 0);
 }
 
+#ifdef GPB_OLD
+/* What each probe of each process is: one table of all objects, user/probe/bpf_old.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GPB_COOKIES);
+	__type(key, struct gpb_cookie_key);
+	__type(value, __u64);
+} cookies SEC(".maps");
+#endif
+
+/* The cookie of the probe of @program that was hit. 0: this is none of ours. */
+static __always_inline int probe_cookie(struct pt_regs *ctx, __u32 program, __u64 *cookie)
+{
+#ifdef GPB_OLD
+	struct gpb_cookie_key key = { .addr = regs_of(ctx).pc,
+				      .tgid = pid_tgid() >> 32,
+				      .program = program };
+	const __u64 *c = bpf_map_lookup_elem(&cookies, &key);
+
+	if (!c)
+		return 0;
+	*cookie = *c;
+#else
+	(void)program;
+	*cookie = bpf_get_attach_cookie(ctx);
+#endif
+	return 1;
+}
+
+/* What the program of a probe begins with; the rest as probe_cookie(). */
+static __always_inline int uprobe_begin(struct pt_regs *ctx, __u32 program, __u64 *cookie)
+{
+#ifndef GPB_OLD /* such kernels have no private stacks */
+	stack_of_thread(ctx);
+#endif
+	return probe_cookie(ctx, program, cookie);
+}
+
 /* How often the current thread has been switched out. */
 static __always_inline __u64 switched_out(void)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_task();
 
-	return task->nvcsw + task->nivcsw;
+	return task_read(task, nvcsw) + task_read(task, nivcsw);
 }
 
 #endif

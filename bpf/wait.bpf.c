@@ -47,7 +47,7 @@ struct {
  * Waits that began before this time and still last are counted by user space: it has seen them in
  * enough looks from outside.
  */
-volatile __u64 wait_counted[GPB_TARGETS];
+volatile __u64 wait_counted[GPB_TARGETS] = {};
 
 /* The arguments of casgstatus. */
 static __always_inline int change_args(struct change *c, struct pt_regs *ctx, int regabi)
@@ -338,14 +338,15 @@ static __always_inline void count_run(const struct hit *h, const struct change *
 SEC("uprobe")
 int wait_status(struct pt_regs *ctx)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx), key;
+	__u64 cookie, key;
 	struct gpb_standing *at, was;
 	enum standing_end end;
 	struct change c = {};
 	int clocked = 0;
 	struct hit h;
 
-	uprobe_begin(ctx);
+	if (!uprobe_begin(ctx, GPB_PROGRAM_WAIT, &cookie))
+		return 0;
 	c.slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
 	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
 		return 0;

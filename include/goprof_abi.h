@@ -313,13 +313,23 @@ struct gpb_rec_exec {
 };
 
 /*
- * A thread that may have two clocks, an inherited one and its own. All zero until its own one has
- * ticked.
+ * A thread that may have two clocks, an inherited one and its own. Start and ticked are zero until its own
+ * one has ticked.
  */
 struct gpb_own_clock {
 	__u64 start;  /* start time of the thread */
 	__u64 ticked; /* ticks of its own clock since the other one ticked last */
+	__u64 mark;   /* ns that its period is longer by, where clocks have no cookies */
 };
+
+/* Where the kernel has no cookies (before Linux 5.15): the key of a table that has them. */
+struct gpb_cookie_key {
+	__u64 addr;    /* of the probed instruction, live */
+	__u32 tgid;    /* in our pid namespace */
+	__u32 program; /* GPB_PROGRAM_*: several may probe one instruction */
+};
+enum { GPB_PROGRAM_NONE, GPB_PROGRAM_HEAP, GPB_PROGRAM_SCHED, GPB_PROGRAM_WAIT };
+#define GPB_COOKIES 16384
 
 /*
  * The cookie of a heap probe: the kind of entry, how a call can be recognized, its image, and the

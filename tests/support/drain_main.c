@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 
 	uprobes_main(argc, argv);
 	multi = uprobes_have_multi();
-	o = heap_bpf__open();
+	o = bpf_open(heap);
 	if (argc > 1)
 		hits = strtoull(argv[1], NULL, 0);
 	if (!o)

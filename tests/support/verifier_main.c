@@ -6,6 +6,7 @@
  *				whole object, tables included
  *				one that is refused: the end of what the verifier said; one of a uprobe
  *				that has a private stack (bpf/uprobe.bpf.h): that it has
+ *	verifier old		the same of the programs for kernels before 5.15
  *	verifier noread [NS]	"OBJECT loads" or "OBJECT: why not", where the helpers that read kernel
  *				memory are refused, as with lockdown=confidentiality. NS: pidns_ino
  *
@@ -43,18 +44,18 @@ static const int readers[] = { 4, 45, 113, 115 };
 
 static const struct object {
 	const char *name;
-	const void *(*bytes)(size_t *n);
+	const void *(*bytes)(size_t *n), *(*old_bytes)(size_t *n);
 	/* The one program that is loaded, as the collectors do; NULL: all. */
 	const char *only;
 	bool many; /* for many targets */
 } objects[] = {
-	{ "cpu", cpu_bpf__elf_bytes, "thread_clock", false },
-	{ "cpu of many", cpu_bpf__elf_bytes, "host_clock", true },
-	{ "family", family_bpf__elf_bytes, NULL, false },
-	{ "heap", heap_bpf__elf_bytes, NULL, false },
-	{ "heap of many", heap_bpf__elf_bytes, NULL, true },
-	{ "sched", sched_bpf__elf_bytes, NULL, false },
-	{ "wait", wait_bpf__elf_bytes, NULL, false },
+	{ "cpu", cpu_bpf__elf_bytes, cpu_old_bytes, "thread_clock", false },
+	{ "cpu of many", cpu_bpf__elf_bytes, cpu_old_bytes, "host_clock", true },
+	{ "family", family_bpf__elf_bytes, family_old_bytes, NULL, false },
+	{ "heap", heap_bpf__elf_bytes, heap_old_bytes, NULL, false },
+	{ "heap of many", heap_bpf__elf_bytes, heap_old_bytes, NULL, true },
+	{ "sched", sched_bpf__elf_bytes, sched_old_bytes, NULL, false },
+	{ "wait", wait_bpf__elf_bytes, wait_old_bytes, NULL, false },
 };
 
 static char logs[PROGRAMS_MAX][LOG_BYTES];
@@ -104,10 +105,12 @@ static void set_constant(struct bpf_object *obj, const char *name, unsigned to)
 	}
 }
 
+static bool old; /* the programs for old kernels, which newer ones load as well */
+
 static struct bpf_object *open_object(const struct object *o, bool noread, unsigned ns)
 {
 	size_t n;
-	const void *bytes = o->bytes(&n);
+	const void *bytes = old ? o->old_bytes(&n) : o->bytes(&n);
 	unsigned char *copy = malloc(n);
 	struct bpf_object *obj;
 	struct bpf_program *p;
@@ -238,6 +241,7 @@ int main(int argc, char **argv)
 	unsigned ns = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 0) : 0;
 	int bad = 0;
 
+	old = bpf_is_old() || (argc > 1 && !strcmp(argv[1], "old"));
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	libbpf_set_print(quiet);
 	bpf_reads_keep();
@@ -255,7 +259,7 @@ int main(int argc, char **argv)
 			       objects[i].name);
 		else if (!ret)
 			print_stats(obj, objects[i].many, cpu_ms() - began);
-		bad |= ret || (noread ? calls_refused(obj) : private_stacks(obj));
+		bad |= ret || (noread ? calls_refused(obj) : !old && private_stacks(obj));
 		bpf_object__close(obj);
 	}
 	return bad;

@@ -56,6 +56,8 @@ static const char *name(int cap)
 		return "CAP_SYS_ADMIN";
 	case CAP_SYSLOG:
 		return "CAP_SYSLOG";
+	case CAP_SYS_RESOURCE:
+		return "CAP_SYS_RESOURCE";
 	}
 	BUG_ON("a capability without a name");
 	return "";

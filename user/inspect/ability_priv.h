@@ -14,7 +14,7 @@ int try_ring(struct err *e);
 int try_perf_program(struct err *e);
 int try_uprobe_program(struct err *e);
 int try_clock(struct err *e);
-/* Puts a program on a clock of our own, with a cookie. */
+/* Puts a program on a clock of our own, with a cookie. Returns 1 when it works, but without one. */
 int try_clock_link(struct err *e);
 /* Reads the type number of the uprobe PMU. */
 int try_uprobe_pmu(unsigned *type, struct err *e);

@@ -100,7 +100,6 @@ int try_clock(struct err *e)
 
 int try_clock_link(struct err *e)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = 1);
 	CLEANUP(closep) int prog = -1;
 	CLEANUP(closep) int clock = -1;
 	CLEANUP(closep) int link = -1;
@@ -108,13 +107,9 @@ int try_clock_link(struct err *e)
 
 	if (!ret)
 		ret = open_clock(&clock, e);
-	if (ret)
-		return ret;
-	link = bpf_link_create(prog, clock, BPF_PERF_EVENT, &opts);
-	if (link < 0)
-		return err_set(e, link, "a program on a clock: %s (Linux 5.15 or newer is needed)",
-			       strerror(-link));
-	return 0;
+	if (!ret)
+		ret = bpf_put_on(prog, clock, 1, &link, e);
+	return ret ? ret : link < 0;
 }
 
 int try_uprobe_pmu(unsigned *type, struct err *e)
@@ -208,7 +203,7 @@ int try_cpu_object(struct err *e)
 	if (ret)
 		return ret;
 	bpf_log_begin();
-	o = cpu_bpf__open();
+	o = bpf_open(cpu);
 	if (!o)
 		return bpf_load_error(e, -errno, "the CPU sampler");
 	bpf_prepare(o);
@@ -245,7 +240,7 @@ static int landmark_offset(uint64_t *off, struct err *e)
 /* Loads @prog, attaches it to landmark(), and detaches it again. */
 static int try_attach(struct bpf_program *prog, bool multi, struct err *e)
 {
-	struct uprobe_site site = { 0 };
+	struct uprobe_site site = { .addr = (uint64_t)(uintptr_t)landmark };
 	struct uprobes probes = { 0 };
 	int ret = landmark_offset(&site.file_off, e);
 
@@ -262,9 +257,12 @@ int try_heap_object(struct err *e)
 	int ret;
 
 	bpf_log_begin();
-	o = heap_bpf__open();
+	o = bpf_open(heap);
 	if (!o)
 		return bpf_load_error(e, -errno, "the heap prober");
+	ret = bpf_prepare_cookies(o, e);
+	if (ret)
+		return ret;
 	bpf_prepare(o);
 	uprobes_prepare(o->progs.heap_alloc, multi);
 	ret = heap_bpf__load(o);
@@ -279,9 +277,12 @@ int try_wait_object(struct err *e)
 	int ret;
 
 	bpf_log_begin();
-	o = wait_bpf__open();
+	o = bpf_open(wait);
 	if (!o)
 		return bpf_load_error(e, -errno, "the status prober");
+	ret = bpf_prepare_cookies(o, e);
+	if (ret)
+		return ret;
 	bpf_prepare(o);
 	uprobes_prepare(o->progs.wait_status, multi);
 	ret = wait_bpf__load(o);
@@ -297,9 +298,12 @@ int try_sched_object(struct err *e)
 	int ret;
 
 	bpf_log_begin();
-	o = sched_bpf__open();
+	o = bpf_open(sched);
 	if (!o)
 		return bpf_load_error(e, -errno, "the wait prober");
+	ret = bpf_prepare_cookies(o, e);
+	if (ret)
+		return ret;
 	bpf_prepare(o);
 	bpf_object__for_each_program(prog, o->obj)
 	{
@@ -400,7 +404,9 @@ int try_other_memory(pid_t *pid, struct err *e)
 
 int ability_cpu(struct err *e)
 {
-	return try_clock_link(e);
+	int ret = try_clock_link(e);
+
+	return ret < 0 ? ret : 0;
 }
 
 int ability_uprobe(struct err *e)

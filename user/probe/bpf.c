@@ -50,6 +50,7 @@ const char *bpf_log_last(void)
 int bpf_load_error(struct err *e, int code, const char *what)
 {
 	static const int caps[] = { CAP_BPF, CAP_PERFMON };
+	static const int resource[] = { CAP_SYS_RESOURCE };
 	bool ours = caps_have(CAP_BPF) && caps_have(CAP_PERFMON);
 	char refused[128];
 	const char *sep = what ? ": " : "";
@@ -58,6 +59,18 @@ int bpf_load_error(struct err *e, int code, const char *what)
 	 * When all capabilities are there, EACCES comes from the verifier, and its words are in
 	 * the log.
 	 */
+	if (code == -EINVAL && bpf_old_blind())
+		return err_set(
+			e, code,
+			"%s%sthe kernel lets no program read its memory (lockdown=confidentiality), and "
+			"before Linux 5.15 ours have to",
+			what ? what : "", sep);
+	if (code == -EPERM && ours && bpf_old_memlock()) {
+		snprintf(refused, sizeof(refused),
+			 "%s%sRLIMIT_MEMLOCK (ulimit -l) bounds BPF's tables before Linux 5.11",
+			 what ? what : "", sep);
+		return caps_refused(e, refused, resource, ARRAY_LEN(resource));
+	}
 	if (code == -EPERM || (code == -EACCES && !ours)) {
 		snprintf(refused, sizeof(refused), "%s%sthe kernel refused BPF", what ? what : "",
 			 sep);
@@ -316,6 +329,7 @@ static void next_round(struct gpb_rounds *rounds, uint64_t *end)
 		return;
 	}
 	__atomic_store_n(&rounds->now, now + 1, __ATOMIC_SEQ_CST);
+	bpf_old_barrier();
 	if (all_filed(rounds, now))
 		*end = now + 1;
 }

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "goprof_abi.h"
+#include "probe/bpf_old.h"
 #include "profile/loss.h"
 #include "subject/subject.h"
 

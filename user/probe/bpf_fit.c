@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "probe/bpf_old.h"
 #include "probe/uprobes.h"
 #include "try.skel.h"
 
@@ -69,6 +70,8 @@ void bpf_fit(struct bpf_object *o, bool whole)
 	{
 		uint32_t flags = bpf_map__map_flags(m);
 
+		if (bpf_is_old() && !strcmp(bpf_map__name(m), "cookies"))
+			(void)bpf_map__reuse_fd(m, cookies_fd());
 		if (whole && bpf_map__type(m) == BPF_MAP_TYPE_HASH && (flags & BPF_F_NO_PREALLOC))
 			bpf_map__set_map_flags(m, flags & ~(uint32_t)BPF_F_NO_PREALLOC);
 	}

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "probe/bpf_old.h"
 #include "target/pidns.h"
 
 size_t bpf_reads_restore(struct bpf_insn *insns, size_t n)
@@ -53,6 +54,8 @@ static bool reads_kernel(void)
 {
 	uint32_t pidns;
 
+	if (bpf_is_old())
+		return true;
 	return pidns_inode(&pidns, NULL) || (pidns && !pids_are_typed());
 }
 

@@ -57,7 +57,7 @@ int family_open(pid_t root, struct family **out, struct err *e)
 	if (ret)
 		return ret;
 	bpf_log_begin();
-	f->obj = family_bpf__open();
+	f->obj = bpf_open(family);
 	if (!f->obj)
 		return bpf_load_error(e, -errno, "follow");
 	bpf_fit_kernel(f->obj->obj);

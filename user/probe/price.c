@@ -112,7 +112,10 @@ static int offset_of(const struct target *self, uint64_t addr, uint64_t *out, st
 static int put_probes(struct pricing *p, struct bpf_program *prog, bool multi, uint64_t cookie,
 		      struct err *e)
 {
-	struct uprobe_site sites[] = { { .cookie = cookie }, { .cookie = cookie } };
+	struct uprobe_site sites[] = {
+		{ .addr = landmark_site(LANDMARK_BRANCH), .cookie = cookie },
+		{ .addr = landmark_site(LANDMARK_RETURN), .cookie = cookie },
+	};
 	CLEANUP(target_freep) struct target *self = NULL;
 	int ret = target_open(getpid(), &self, e);
 

@@ -13,6 +13,7 @@
 #include "base/caps.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "probe/bpf_old.h"
 #include "probe/uprobe_link.h"
 #include "probe/uprobes_priv.h"
 
@@ -181,7 +182,6 @@ static int open_event(const struct held *h, const struct set *s, const char *pat
 /* -1 and errno */
 static int attach_one(const struct held *h, const struct set *s, struct group *u, size_t i)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = u->sites[i].cookie);
 	struct each *p = &u->each[u->neach];
 
 	p->link = -1;
@@ -191,8 +191,7 @@ static int attach_one(const struct held *h, const struct set *s, struct group *u
 	u->neach++;
 	if (u->prog_fd < 0)
 		return 0;
-	p->link = bpf_link_create(u->prog_fd, p->event, BPF_PERF_EVENT, &opts);
-	return p->link < 0 ? -1 : 0;
+	return bpf_put_on(u->prog_fd, p->event, u->sites[i].cookie, &p->link, NULL) ? -1 : 0;
 }
 
 static int attach_each(const struct held *h, struct set *s, struct group *u, struct err *e)

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/vec.h"
+#include "probe/bpf_old.h"
 #include "probe/uprobe_link.h"
 #include "probe/uprobes_priv.h"
 
@@ -33,6 +34,7 @@ struct plan_set {
 	struct uprobe_group groups[UPROBE_GROUPS_MAX];
 	struct uprobe_site *sites; /* of all groups */
 	size_t n;
+	uint32_t program[UPROBE_GROUPS_MAX]; /* of each group: cookies_program() */
 };
 
 struct uprobe_plan {
@@ -130,6 +132,8 @@ static int prepare_bare(struct uprobe_plan *p, const struct plan_set *s, struct 
 
 static void plan_set_free(struct plan_set *s)
 {
+	for (size_t i = 0; i < s->n; i++)
+		cookies_drop(s->program[i], s->pid, s->groups[i].sites, s->groups[i].n);
 	free(s->sites);
 	free(s);
 }
@@ -309,10 +313,15 @@ static int plan_add(struct uprobe_plan *p, const struct uprobe_group *g, size_t 
 		return err_set(e, -ENOMEM, "no memory for probes");
 	s->id = p->next_id++;
 	s->pid = pid;
-	s->n = n;
 	ret = uprobe_groups_copy(s->groups, &s->sites, g, n, e);
-	if (!ret)
-		ret = prepare_bare(p, s, e);
+	if (ret)
+		return ret;
+	s->n = n;
+	ret = prepare_bare(p, s, e);
+	for (size_t i = 0; !ret && i < n; i++) {
+		s->program[i] = cookies_program(g[i].prog);
+		ret = cookies_put(s->program[i], pid, g[i].sites, g[i].n, e);
+	}
 	if (ret)
 		return ret;
 	at = vec_add(&p->sets, UPROBE_SETS_MAX);

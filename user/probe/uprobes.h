@@ -18,6 +18,7 @@
 
 struct uprobe_site {
 	uint64_t file_off;
+	uint64_t addr; /* where the process has it: for kernels without cookies */
 	uint64_t cookie;
 };
 

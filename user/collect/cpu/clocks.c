@@ -13,11 +13,13 @@
 #include "base/limits.h"
 #include "base/nofile.h"
 #include "goprof_abi.h"
+#include "probe/bpf_old.h"
 
 /* Threads are born while we list them. So many rounds are far more than any sane program needs. */
 enum { MAX_ROUNDS = 100 };
 
-static int open_event(pid_t tid, uint64_t step_ns)
+/* *@family: the kernel (before Linux 5.13) lets child processes inherit clocks as well. */
+static int open_event(pid_t tid, uint64_t step_ns, bool *family)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -26,9 +28,14 @@ static int open_event(pid_t tid, uint64_t step_ns)
 		.sample_period = step_ns,
 		.disabled = 1,
 		.inherit = 1,
-		.inherit_thread = 1,
+		.inherit_thread = !*family,
 	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
+	if (fd >= 0 || errno != EINVAL || *family)
+		return fd;
+	*family = true;
+	attr.inherit_thread = 0;
 	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
@@ -49,15 +56,16 @@ static int explain(struct err *e, int code, pid_t tid)
 
 /*
  * Returns 1 when it was opened, 0 when the thread has ended. @late: clocks were running when the
- * thread was first seen.
+ * thread was first seen, in this round of looking at all threads.
  */
-static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd, bool late,
+static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd, int late,
 		      struct err *e)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = (uint64_t)tid);
-	struct gpb_own_clock unknown = { 0 };
+	/* A clock that it inherited was opened in an earlier round. */
+	struct gpb_own_clock unknown = { .mark = bpf_is_old() ? (uint64_t)late : 0 };
 	uint32_t key = (uint32_t)tid;
 	struct clock *clk = vec_add(&c->at, LIMIT_THREADS);
+	int ret;
 
 	if (!clk)
 		return err_set(e, -E2BIG, "more than %d threads", LIMIT_THREADS);
@@ -68,7 +76,7 @@ static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd
 	 */
 	if (late && bpf_map_update_elem(own_clock_fd, &key, &unknown, BPF_ANY))
 		return err_sys(e, "thread %d: own_clock", tid);
-	clk->fd = open_event(tid, c->step_ns);
+	clk->fd = open_event(tid, c->step_ns + unknown.mark, &c->family);
 	if (clk->fd < 0) {
 		int code = errno;
 
@@ -77,12 +85,9 @@ static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd
 		c->at.n--;
 		return code == ESRCH ? 0 : explain(e, code, tid);
 	}
-	clk->link_fd = bpf_link_create(prog_fd, clk->fd, BPF_PERF_EVENT, &opts);
-	if (clk->link_fd < 0)
-		return err_set(
-			e, clk->link_fd,
-			"thread %d: attaching the sampler: %s (Linux 5.15 or newer is needed)", tid,
-			strerror(-clk->link_fd));
+	ret = bpf_put_on(prog_fd, clk->fd, (uint64_t)tid, &clk->link_fd, e);
+	if (ret)
+		return err_wrap(e, ret, "thread %d", tid);
 	if (ioctl(clk->fd, PERF_EVENT_IOC_ENABLE, 0))
 		return err_sys(e, "thread %d: starting its clock", tid);
 	return 1;
@@ -90,7 +95,7 @@ static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd
 
 /* Returns how many threads had no clock yet, or a negative errno. */
 static int round_of_threads(struct clocks *c, struct target *t, int prog_fd, int own_clock_fd,
-			    bool late, struct err *e)
+			    int late, struct err *e)
 {
 	CLEANUP(freep) pid_t *tids = NULL;
 	uint64_t known;
@@ -119,7 +124,7 @@ int clocks_open(struct clocks *c, struct target *t, int prog_fd, int own_clock_f
 	*c = (struct clocks){ .step_ns = step_ns };
 	nofile_raise();
 	for (int i = 0; i < MAX_ROUNDS; i++) {
-		int ret = round_of_threads(c, t, prog_fd, own_clock_fd, i > 0, e);
+		int ret = round_of_threads(c, t, prog_fd, own_clock_fd, i, e);
 
 		if (ret < 0)
 			return ret;

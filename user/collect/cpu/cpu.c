@@ -83,7 +83,7 @@ static int load(struct cpu *c, struct err *e)
 	if (ret)
 		return ret;
 	bpf_log_begin();
-	c->obj = cpu_bpf__open();
+	c->obj = bpf_open(cpu);
 	if (!c->obj)
 		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(c->obj);
@@ -91,6 +91,7 @@ static int load(struct cpu *c, struct err *e)
 	bpf_map__set_max_entries(c->obj->maps.targets, 1);
 	bpf_map__set_max_entries(c->obj->maps.slot_of_tgid, 1);
 	c->obj->rodata->pidns_ino = ino;
+	c->obj->rodata->kernel_stack = bpf_old_kernel_stack();
 	c->obj->rodata->clock_steps = c->steps;
 	c->obj->rodata->step_ns = c->period_ns / c->steps;
 	/*
@@ -280,15 +281,16 @@ static void count_missed(struct cpu *c)
 
 /*
  * The clocks are exact to the nanosecond. Where a thread had two of them, /proc is used, which is
- * exact to the tick.
+ * exact to the tick; and where child processes may have clocks, whichever says less.
  */
 static uint64_t charged(struct cpu *c)
 {
-	uint64_t ns = clocks_total_ns(&c->clocks);
+	uint64_t ns = clocks_total_ns(&c->clocks), proc;
 
-	if (ns || target_cpu_ns(c->s->target, &ns, NULL))
+	if ((ns && !c->clocks.family) || target_cpu_ns(c->s->target, &proc, NULL))
 		return ns;
-	return ns > c->charged_start_ns ? ns - c->charged_start_ns : 0;
+	proc = proc > c->charged_start_ns ? proc - c->charged_start_ns : 0;
+	return ns && ns < proc ? ns : proc;
 }
 
 static int cpu_stop(void *state, struct prof **out, struct err *e)

@@ -128,11 +128,12 @@ static int load(struct host *h, unsigned expected, struct err *e)
 	if (ret)
 		return ret;
 	bpf_log_begin();
-	h->obj = cpu_bpf__open();
+	h->obj = bpf_open(cpu);
 	if (!h->obj)
 		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(h->obj);
 	h->obj->rodata->pidns_ino = ino;
+	h->obj->rodata->kernel_stack = bpf_old_kernel_stack();
 	h->obj->rodata->many_targets = 1;
 	bpf_program__set_autoload(h->obj->progs.thread_clock, false);
 	bpf_map__set_autocreate(h->obj->maps.own_clock, false);
@@ -155,7 +156,7 @@ static int open_clock(struct host *h, int cpu, struct err *e)
 		.exclude_idle = 1,
 	};
 	struct host_clock *c;
-	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int ret, fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0 && (errno == ENODEV || errno == ENXIO))
 		return 0; /* it is offline */
@@ -169,11 +170,8 @@ static int open_clock(struct host *h, int cpu, struct err *e)
 		return err_set(e, -ENOMEM, "no memory for clocks");
 	}
 	*c = (struct host_clock){ .fd = fd };
-	c->link = bpf_link_create(bpf_program__fd(h->obj->progs.host_clock), fd, BPF_PERF_EVENT,
-				  NULL);
-	return c->link < 0 ? err_set(e, c->link, "CPU %d: attaching the sampler: %s", cpu,
-				     strerror(-c->link)) :
-			     0;
+	ret = bpf_put_on(bpf_program__fd(h->obj->progs.host_clock), fd, 0, &c->link, e);
+	return ret ? err_wrap(e, ret, "CPU %d", cpu) : 0;
 }
 
 static int open_clocks(struct host *h, struct err *e)

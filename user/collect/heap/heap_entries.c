@@ -9,9 +9,10 @@ static uint64_t cookie_of(const struct alloc_entry *a, size_t image)
 	       (a->not_from_hi ? GPB_COOKIE_NOT_FROM : 0) | (a->assists ? GPB_COOKIE_ASSISTS : 0);
 }
 
-static struct uprobe_site maker_site_of(const struct maker_site *m)
+static struct uprobe_site maker_site_of(const struct maker_site *m, uint64_t bias)
 {
 	return (struct uprobe_site){ .file_off = m->site.file_off,
+				     .addr = m->site.addr + bias,
 				     .cookie = m->arg | GPB_COOKIE_MAKER };
 }
 
@@ -82,6 +83,7 @@ void heap_probe_list(struct heap_probe *h, size_t i, uint32_t of, struct site_li
 	const struct alloc_entry *at = h->entries + i * ALLOC_ENTRIES_MAX;
 	struct site_list *to = large ? large : all;
 	struct uprobe_site live[HEAP_LIVE_SITES];
+	uint64_t bias = h->s->images.at[i].bias;
 	size_t more = 0;
 
 	list_image(h, all, i);
@@ -91,10 +93,11 @@ void heap_probe_list(struct heap_probe *h, size_t i, uint32_t of, struct site_li
 		struct site_list *l = at[k].kind == ALLOC_LARGE ? to : all;
 
 		l->sites[l->n++] = (struct uprobe_site){ .file_off = at[k].site.file_off,
+							 .addr = at[k].site.addr + bias,
 							 .cookie = cookie_of(&at[k], i) };
 	}
 	for (size_t k = 0; k < h->nmakers[i]; k++)
-		all->sites[all->n++] = maker_site_of(&h->makers[i][k]);
+		all->sites[all->n++] = maker_site_of(&h->makers[i][k], bias);
 	if (h->nentries[i])
 		more = heap_use_sites(&h->use, i, live);
 	for (size_t k = 0; k < more; k++) {

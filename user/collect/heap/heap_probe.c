@@ -109,17 +109,23 @@ static void size_tables(struct heap_bpf *obj, uint32_t slots)
 	for (size_t i = 0; i < ARRAY_LEN(by_slot); i++)
 		bpf_map__set_max_entries(by_slot[i], slots);
 	for (size_t i = 0; i < ARRAY_LEN(of_many); i++)
-		bpf_map__set_autocreate(of_many[i], obj->rodata->many_targets);
+		bpf_map__set_autocreate(of_many[i], obj->rodata->many_targets || bpf_is_old());
 }
 
 int heap_probe_open(struct heap_bpf **out, bool multi, uint32_t slots, bool many, struct err *e)
 {
 	struct heap_bpf *obj;
+	int ret;
 
 	bpf_log_begin();
-	obj = heap_bpf__open();
+	obj = bpf_open(heap);
 	if (!obj)
 		return bpf_load_error(e, -errno, NULL);
+	ret = bpf_prepare_cookies(obj, e);
+	if (ret) {
+		heap_bpf__destroy(obj);
+		return ret;
+	}
 	bpf_prepare(obj);
 	fill_log2(obj);
 	obj->rodata->many_targets = many;

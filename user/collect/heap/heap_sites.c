@@ -38,6 +38,7 @@ static int add_returns(const struct image *img, struct heap_sites *to, const cha
 	for (int i = 0; i < n; i++)
 		to->at[to->n++] = (struct uprobe_site){
 			.file_off = at[i].file_off,
+			.addr = at[i].addr + img->bias,
 			.cookie = kind | GPB_COOKIE_ENTRY |
 				  (at[i].stepped ? GPB_COOKIE_STEPPED : 0),
 		};
@@ -73,6 +74,7 @@ int heap_sites_cycle(const struct image *img, struct uprobe_site *out, struct er
 		return ret;
 	*out = (struct uprobe_site){
 		.file_off = site.file_off,
+		.addr = site.addr + img->bias,
 		.cookie = site.kind == SITE_NOSPLIT_ENTRY ? GPB_COOKIE_ENTRY : 0,
 	};
 	return 0;

@@ -161,9 +161,12 @@ static int load(struct sched *c, struct err *e)
 	int ret;
 
 	bpf_log_begin();
-	c->obj = sched_bpf__open();
+	c->obj = bpf_open(sched);
 	if (!c->obj)
 		return bpf_load_error(e, -errno, NULL);
+	ret = bpf_prepare_cookies(c->obj, e);
+	if (ret)
+		return ret;
 	bpf_prepare(c->obj);
 	bpf_map__set_max_entries(c->obj->maps.ring,
 				 bpf_ring_bytes(c->s, &c->o, GPB_RING_BYTES / 4));
@@ -175,8 +178,8 @@ static int load(struct sched *c, struct err *e)
 	return 0;
 }
 
-static int find_site(struct gobin *bin, const struct place *p, struct uprobe_site *out,
-		     struct err *e)
+static int find_site(struct gobin *bin, uint64_t bias, const struct place *p,
+		     struct uprobe_site *out, struct err *e)
 {
 	struct probesite site;
 	struct gofunc f = {};
@@ -189,7 +192,9 @@ static int find_site(struct gobin *bin, const struct place *p, struct uprobe_sit
 	ret = probesite_find(bin, &f, &site, e);
 	if (ret)
 		return ret;
-	*out = (struct uprobe_site){ .file_off = site.file_off, .cookie = p->at };
+	*out = (struct uprobe_site){ .file_off = site.file_off,
+				     .addr = site.addr + bias,
+				     .cookie = p->at };
 	if (site.kind == SITE_NOSPLIT_ENTRY)
 		out->cookie |= GPB_COOKIE_ENTRY;
 	if (site.stepped)
@@ -199,13 +204,13 @@ static int find_site(struct gobin *bin, const struct place *p, struct uprobe_sit
 
 static int find_sites(struct sched *c, size_t image, struct err *e)
 {
+	const struct image *img = &c->s->images.at[image];
 	size_t n = 0;
 
 	for (size_t i = 0; i < PLACES; i++) {
-		int ret = places[i].kinds & c->kinds ?
-				  find_site(c->s->images.at[image].bin, &places[i],
-					    &c->sites[image][n], e) :
-				  -ENOENT;
+		int ret = places[i].kinds & c->kinds ? find_site(img->bin, img->bias, &places[i],
+								 &c->sites[image][n], e) :
+						       -ENOENT;
 
 		if (!ret)
 			n++;
@@ -294,7 +299,7 @@ int sched_possible(struct gobin *b, const struct golayout *l, unsigned kind, str
 		struct uprobe_site site;
 
 		if (places[i].kinds & 1u << kind)
-			ret = find_site(b, &places[i], &site, e);
+			ret = find_site(b, 0, &places[i], &site, e);
 	}
 	return ret ? ret : wait_check(b, kind == GPB_WAIT_MUTEX, e);
 }

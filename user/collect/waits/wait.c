@@ -136,9 +136,12 @@ static int load(struct wait *w, struct err *e)
 	int ret;
 
 	bpf_log_begin();
-	w->obj = wait_bpf__open();
+	w->obj = bpf_open(wait);
 	if (!w->obj)
 		return bpf_load_error(e, -errno, NULL);
+	ret = bpf_prepare_cookies(w->obj, e);
+	if (ret)
+		return ret;
 	bpf_prepare(w->obj);
 	uprobes_prepare(w->obj->progs.wait_status, multi);
 	/*
@@ -177,6 +180,7 @@ static int find_sites(struct wait *w, size_t i, struct err *e)
 		return n;
 	for (int k = 0; k < n; k++)
 		w->sites[i][k] = (struct uprobe_site){ .file_off = at[k].site.file_off,
+						       .addr = at[k].site.addr + img->bias,
 						       .cookie = cookie_of(&at[k]) };
 	return n;
 }
