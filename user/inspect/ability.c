@@ -109,8 +109,6 @@ static void test_objects(struct abilities *a)
 		{ "bpf_uprobe", "BPF program on uprobes", "heap and wait probes",
 		  try_uprobe_program },
 		{ "perf_clock", "perf CPU clock of a thread", "CPU profiles", try_clock },
-		{ "perf_link", "perf links with a cookie", "CPU profiles: tells the clocks apart",
-		  try_clock_link },
 		{ "cpu_program", "the CPU sampler loads", "CPU profiles", try_cpu_object },
 		{ "heap_program", "the heap prober loads and attaches", "heap probes",
 		  try_heap_object },
@@ -128,6 +126,22 @@ static void test_objects(struct abilities *a)
 		b->needed = true;
 		judge(b, rows[i].attempt(&e), &e, true);
 	}
+}
+
+static void test_links(struct abilities *a)
+{
+	struct ability *b = add(a, ABILITY_KERNEL, "perf_link", "perf links with a cookie",
+				"tell clocks and probes apart (Linux 5.15)");
+	struct err e = { "" };
+	int ret = try_clock_link(&e);
+
+	b->needed = true;
+	judge(b, ret, &e, true);
+	if (ret <= 0)
+		return;
+	b->needed = false;
+	b->is = ABILITY_NO;
+	snprintf(b->found, sizeof(b->found), "a table of the probes stands in: dearer, no less");
 }
 
 static void test_uprobes(struct abilities *a)
@@ -191,7 +205,8 @@ static void test_memlock(struct abilities *a)
 									     ABILITY_NO;
 	snprintf(b->found, sizeof(b->found), "counts against RLIMIT_MEMLOCK; %s",
 		 b->is == ABILITY_INFO ? "which we may raise" : "which we may not raise");
-	if (b->is == ABILITY_NO)
+	b->needed = b->is == ABILITY_NO;
+	if (b->needed)
 		remedy_caps(b, ",cap_sys_resource");
 }
 
@@ -253,6 +268,12 @@ static void test_lockdown(struct abilities *a)
 
 	setting(b, "/sys/kernel/security/lockdown",
 		"not there (no lockdown, or securityfs is not mounted)");
+	if (bpf_old_blind()) {
+		b->is = ABILITY_NO;
+		snprintf(
+			b->remedy, sizeof(b->remedy),
+			"boot with lockdown=integrity, or Linux 5.15 or newer: before, ours have to");
+	}
 }
 
 static void test_yama(struct abilities *a)
@@ -436,7 +457,7 @@ static void test_kind(struct abilities *a, const char *id, const char *title, co
 		const struct ability *on = &a->at[i];
 
 		for (size_t k = 0; k < n; k++) {
-			if (strcmp(on->id, ids[k]) || on->is == ABILITY_YES || b->is)
+			if (strcmp(on->id, ids[k]) || on->is == ABILITY_YES || !on->needed || b->is)
 				continue;
 			/*
 			 * What we are not allowed to do now counts as no, whatever the kernel
@@ -498,22 +519,23 @@ static void test_names(struct abilities *a)
 
 void abilities_test(struct abilities *out)
 {
-	static const char *const cpu[] = { "arch",	  "btf",       "memory",
+	static const char *const cpu[] = { "arch",	  "btf",       "memory",     "memlock",
 					   "ring_buffer", "perf_link", "cpu_program" };
-	static const char *const heap[] = { "arch", "btf", "memory", "ring_buffer",
-					    "heap_program" };
-	static const char *const sched[] = { "arch", "btf", "memory", "ring_buffer",
-					     "sched_program" };
-	static const char *const wait[] = { "arch", "btf", "memory", "ring_buffer",
-					    "wait_program" };
+	static const char *const heap[] = { "arch",    "btf",	      "memory",
+					    "memlock", "ring_buffer", "heap_program" };
+	static const char *const sched[] = { "arch",	"btf",	       "memory",
+					     "memlock", "ring_buffer", "sched_program" };
+	static const char *const wait[] = { "arch",    "btf",	      "memory",
+					    "memlock", "ring_buffer", "wait_program" };
 
 	*out = (struct abilities){ .n = 0 };
 	test_arch(out);
 	test_btf(out);
+	test_memlock(out);
 	test_objects(out);
+	test_links(out);
 	test_uprobes(out);
 	test_growing(out);
-	test_memlock(out);
 	test_caps(out);
 	test_more_caps(out);
 	test_spared(out);
