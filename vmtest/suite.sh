@@ -81,11 +81,12 @@ ended() {
 
 # ---- the verifier: every program loads, and costs at most what vmtest/verifier.txt grants ----------
 
-# What each program may cost on this kernel; on one that the file has not, as much as on any.
+# What each program may cost on this kernel; on one that the file has not, as much as on any other but 5.10,
+# where the programs are other ones.
 granted() {
 	awk -v kernel="${KERNEL:-}" '/^(#|$)/ { next }
 		$1 == kernel { known = 1; print $2, $3, $4 }
-		{ if ($3 > i[$2]) i[$2] = $3; if ($4 > s[$2]) s[$2] = $4 }
+		$1 !~ /^5\.10/ { if ($3 > i[$2]) i[$2] = $3; if ($4 > s[$2]) s[$2] = $4 }
 		END { if (!known) for (p in i) print p, i[p], s[p] }' vmtest/verifier.txt
 }
 part_load() {
@@ -340,14 +341,21 @@ user() {
 	local caps=-all,+${1//,/,+}
 	AS=(setpriv --reuid $OURS --regid $OURS --clear-groups --bounding-set="$caps" --inh-caps="$caps" --ambient-caps="$caps")
 }
-# AS is a user who may probe; CAPS says by what. Some kernels want CAP_SYS_ADMIN for probes that are set one
-# by one, and doctor knows it. Debian's want it for all perf events where the setting is above 2, as it is at first.
+# AS is a user who may probe; CAPS says by what. Some kernels bound BPF's tables, and some want CAP_SYS_ADMIN for
+# probes that are set one by one; doctor knows it. Debian's want that for all perf events where the setting is above
+# 2, as it is at first.
 ordinary() {
 	echo 2 >/proc/sys/kernel/perf_event_paranoid
 	CAPS=bpf,perfmon,sys_ptrace
+	allowed memlock info yes || CAPS+=,sys_resource
+	allowed heap_probe yes || CAPS+=,sys_admin
+	user $CAPS
+}
+# allowed ID STATUS...: does doctor say so to this user?
+allowed() {
 	user $CAPS
 	"${AS[@]}" "$TMP/goprof" doctor --json >"$TMP/doctor.user" 2>"$TMP/err" || :
-	[ "$(able uprobe_multi)" = yes ] || [ "$(able heap_probe "$TMP/doctor.user")" = yes ] || { CAPS+=,sys_admin; user $CAPS; }
+	[[ " ${*:2} " == *" $(able "$1" "$TMP/doctor.user") "* ]]
 }
 
 # with CAPS ARG...: a profile of one second as that user
@@ -379,6 +387,12 @@ part_caps() {
 	*,sys_admin)
 		steps incapable ${CAPS%,*} 'refused a uprobe: run as root, or with CAP_SYS_ADMIN' --heap --source=probe
 		outcome "caps/without sys_admin it is named"
+		;;
+	esac
+	case $CAPS in
+	*,sys_resource*)
+		steps incapable bpf,perfmon,sys_ptrace 'bounds BPF.s tables.*: run as root, or with CAP_SYS_RESOURCE' --cpu
+		outcome "caps/without sys_resource it is named"
 		;;
 	esac
 	steps incapable perfmon,sys_ptrace 'missing: CAP_BPF' --cpu
@@ -447,11 +461,18 @@ part_kill() {
 }
 
 # What was killed in the middle of putting probes in is counted by doctor, and freed by heal.
-leftovers() {
-	local said left n
+# A kernel that has no cgroup.kill (5.14) and one CPU hardly ever finds the helper inside of the kernel when it kills it.
+heal_leftovers() {
+	local said left
 	said=$("$O/tests/leak" -leave "$PID" 2>&1) || :
 	echo "# $said" >&2
 	left=${said##*, } left=${left%% *}
+	if [ "$left" = 0 ] && [ "$(nproc)" = 1 ] && [ "$(able perf_link)" = no ]; then skip "$1" "$said"; return; fi
+	steps leftovers
+	outcome "$1"
+}
+leftovers() {
+	local n
 	[ "${left:-0}" -gt 0 ] 2>/dev/null || { echo "nothing was left: $said"; return; }
 	n=$({ "$GOPROF" doctor 2>&1 || :; } | sed -n '/breakpoints in Go programs/s/.*programs *\([0-9]*\) in.*/\1/p')
 	[ "${n:-0}" -ge "$left" ] || echo "$left are left, and doctor says $n"
@@ -478,10 +499,7 @@ part_heal() {
 	start_idler
 	steps keepers
 	outcome "heal/the keeper killed"
-	if [ -z "${SHORT:-}" ]; then # one by one, most kills leave nothing, and there are hundreds
-		steps leftovers
-		outcome "heal/what is left is counted and freed"
-	fi
+	[ -n "${SHORT:-}" ] || heal_leftovers "heal/what is left is counted and freed" # one by one, most kills leave nothing
 	stop
 }
 
@@ -612,11 +630,11 @@ apparmor() {
 	outcome "hard/AppArmor without ptrace"
 }
 
-# locked LEVEL YES
+# locked LEVEL YES NO
 locked() {
 	echo "$1" >/sys/kernel/security/lockdown
 	has "\[$1\]" /sys/kernel/security/lockdown || echo "it is not set"
-	closed "$2" ""
+	closed "$2" "$3"
 }
 part_hard() {
 	start_idler
@@ -646,9 +664,10 @@ part_hard() {
 	umount -l /sys/kernel/debug 2>/dev/null
 	umount -l /sys/kernel/tracing 2>/dev/null
 	[ ! -e /sys/kernel/tracing/uprobe_events ] || wrong "tracefs is still there"
-	steps locked integrity "cpu heap_probe"
+	steps locked integrity "cpu heap_probe" ""
 	outcome "hard/no tracefs, lockdown=integrity"
-	steps locked confidentiality "cpu heap_probe block_probe wait goroutine"
+	if [ "$(able perf_link)" = yes ]; then steps locked confidentiality "cpu heap_probe block_probe wait goroutine" ""
+	else steps locked confidentiality goroutine "cpu heap_probe block_probe wait"; fi
 	outcome "hard/lockdown=confidentiality"
 	stop
 }
