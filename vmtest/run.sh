@@ -247,6 +247,7 @@ arm64) command -v qemu-system-aarch64 >/dev/null || die "qemu-system-aarch64 is 
 esac
 [ "${1:-}" != short ] || export SHORT=1
 build_root || die "no initramfs"
+rm -rf "$O/vmtest/rows" # of older runs, which may have been of other programs
 names=("$@")
 [ "${1:-}" != short ] || mapfile -t names < <(ends)
 [ $# -gt 0 ] || mapfile -t names < <(listed)
