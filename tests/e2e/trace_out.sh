@@ -160,6 +160,7 @@ cut() {
 		goes_on = next((e for e in part if e[4] == "range-begin" and stops.get(e[5]) == "range-end"), None)
 		part_own = [e for e in part if e is not goes_on]
 		whole, cut = own(all_, 0), own(part_own, 0)
+		told_first = next((i for i, e in enumerate(part) if not told(e) and e is not goes_on), 0)
 		if len(cut) < 100 or len(cut) != len(whole):
 		    print(f"{len(cut)} events are not those {len(whole)} of the whole")
 		def ends(events): # goroutines and Ps, and their last states: those that did nothing are there, too
@@ -167,12 +168,26 @@ cut() {
 		missing = {i: s for i, s in ends(events(sys.argv[4])).items() if s != "none" and ends(part).get(i) != s}
 		if missing:
 		    print(f"not in the cut: {missing}")
-		shift = cut[0][3][0] - whole[0][3][0] if cut else 0
-		if abs(shift + float(sys.argv[5]) * 1e9) > 10000: # after states that are told, 1 ns apart
-		    print(f"it begins {shift} ns later, not {sys.argv[5]} s")
+		# It begins with states, 1 ns apart, in the tick before FROM. They move what is less than that behind it. What the
+		# whole has 1 ns apart there had to wait, and has one time in the cut: the threads' order is any.
+		TICK = 64
+		begin = int(float(sys.argv[5]) * 1e9 + 0.5)
+		late = {e[2]: e[3][0] + begin - w[3][0] for w, e in zip(whole, cut)}
+		shift = late[max(late)] if cut else 0
+		waited = begin
+		for e in all_:
+		    if e[0] > waited + 1:
+		        break
+		    waited = e[0]
+		if not -2 <= shift <= 2 * TICK:
+		    print(f"it begins {shift} ns before {sys.argv[5]} s")
 		for a, b in zip(whole, cut):
-		    if a[3][1:] != b[3][1:] or abs(b[3][0] - shift - a[3][0]) > 50:
-		        print(f"{a[3]} is in the cut: {b[3]}")
+		    apart = late[b[2]] - shift
+		    moved = told_first + TICK if b[3][0] <= told_first + 2 * TICK + b[2] else 0
+		    if a[3][0] <= waited and 0 <= b[3][0] <= told_first + 2 * TICK + waited - begin:
+		        apart = 0
+		    if a[3][1:] != b[3][1:] or not -50 <= apart <= 50 + moved:
+		        print(f"{a[3]} is in the cut: {b[3]}, {apart} ns later")
 		        break
 		go = re.findall(r"^M=(\S+) P=(\S+) G=(\S+) (?!Sync)\S+ Time=(\d+)", open(sys.argv[3]).read(), re.M)
 		none = lambda e: tuple(x.replace("-", "-1") for x in e[1:4])

@@ -168,10 +168,10 @@ static void states_are_told_where_it_begins(void **state)
 	assert_int_equal(cut(fd, 40, 90, &p), 0); /* the first event is at 10 */
 	assert_int_equal(p.from_ns, 60);
 	assert_int_equal(p.to_ns, 71);
-	says(p.fd, "43 m1 p0 ?>running\n44 active GC incremental sweep\n45 m1 g1 ?>running\n"
-		   "46 active GC mark assist\n47 begin stop-the-world (xxx)\n48 m1 p2 ?>idle\n"
-		   "49 m1 g3 ?>runnable\n50 m2 p1 ?>running\n51 m2 g2 ?>syscall\n"
-		   "52 active GC concurrent mark phase\n"
+	says(p.fd, "41 m1 p0 ?>running\n42 active GC incremental sweep\n43 m1 g1 ?>running\n"
+		   "44 active GC mark assist\n45 begin stop-the-world (xxx)\n46 m1 p2 ?>idle\n"
+		   "47 m1 g3 ?>runnable\n48 m2 p1 ?>running\n49 m2 g2 ?>syscall\n"
+		   "50 active GC concurrent mark phase\n"
 		   "60 end stop-the-world (xxx)\n61 end GC mark assist\n"
 		   "62 end GC incremental sweep\n63 end GC concurrent mark phase\n"
 		   "64 m1 g1 running>runnable\n65 m1 g3 runnable>running\n"
@@ -229,18 +229,103 @@ static void numbers_count_from_where_it_begins(void **state)
 	(void)state;
 	fd = mktrace_fd(&m);
 	assert_int_equal(cut(fd, 214, 244, &p), 0);
-	says(p.fd, "217 m1 p0 ?>running\n218 m1 g1 ?>running\n219 active GC mark assist\n"
-		   "220 begin stop-the-world (xxx)\n221 m1 g3 ?>runnable\n222 m1 g4 ?>waiting\n"
-		   "223 active GC concurrent mark phase\n225 end stop-the-world (xxx)\n"
+	says(p.fd, "215 m1 p0 ?>running\n216 m1 g1 ?>running\n217 active GC mark assist\n"
+		   "218 begin stop-the-world (xxx)\n219 m1 g3 ?>runnable\n220 m1 g4 ?>waiting\n"
+		   "221 active GC concurrent mark phase\n225 end stop-the-world (xxx)\n"
 		   "226 end GC mark assist\n227 end GC concurrent mark phase\n"
 		   "230 m1 g1 running>syscall\n240 m2 p0 running>idle\n"
 		   "241 m2 p0 idle>running\n242 m2 g3 runnable>running\n");
 	assert_int_equal(cut(fd, 234, INT64_MAX, &q), 0);
-	says(q.fd, "237 m1 p0 ?>running\n238 m1 g1 ?>syscall\n239 m1 g3 ?>runnable\n"
-		   "240 m1 g4 ?>waiting\n241 m2 p0 running>idle\n242 m2 p0 idle>running\n"
-		   "243 m2 g3 runnable>running\n250 m2 g4 waiting>runnable\n"
+	says(q.fd, "235 m1 p0 ?>running\n236 m1 g1 ?>syscall\n237 m1 g3 ?>runnable\n"
+		   "238 m1 g4 ?>waiting\n240 m2 p0 running>idle\n241 m2 p0 idle>running\n"
+		   "242 m2 g3 runnable>running\n250 m2 g4 waiting>runnable\n"
 		   "251 m2 g3 running>waiting\n252 m2 g4 runnable>running\n"
 		   "260 m1 g1 syscall>runnable\n");
+	mktrace_done(&m);
+}
+
+/*
+ * Goroutine 3 starts at 30, on thread 2, though what makes it runnable is noted at 70, on thread 1: that start is told
+ * behind it. Goroutine 4 is what happens between them.
+ */
+static struct mktrace contradicted(void)
+{
+	struct mktrace m = mktrace("go 1.23 trace");
+
+	mktrace_clock(&m, 1);
+	mktrace_batch(&m, 1, 1, 10);
+	EVENT2(&m, EV_PROC_STATUS, 0, 0, P_RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 1, 1, RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 3, UINT64_MAX, WAITING);
+	EVENT2(&m, EV_GO_STATUS, 0, 4, UINT64_MAX, WAITING);
+	EVENT2(&m, EV_GO_UNBLOCK, 46, 4, 1, 0); /* at 56 */
+	EVENT2(&m, EV_GO_UNBLOCK, 14, 3, 1, 0); /* at 70 */
+	EVENT2(&m, EV_GO_STOP, 30, 0, 0);	/* at 100 */
+	mktrace_batch(&m, 1, 2, 20);
+	EVENT2(&m, EV_PROC_STATUS, 0, 1, P_RUNNING);
+	EVENT2(&m, EV_GO_START, 10, 3, 2); /* at 30 */
+	EVENT2(&m, EV_GO_BLOCK, 3, 0, 0);
+	EVENT2(&m, EV_GO_START, 5, 4, 2);
+	mktrace_end_batch(&m);
+	return m;
+}
+
+static void what_had_to_wait_stays_behind_the_beginning(void **state)
+{
+	struct mktrace m = contradicted();
+	CLEANUP(part_fini) struct part p = { .fd = -1 }, q = { .fd = -1 };
+	int fd CLEANUP(closep) = mktrace_fd(&m);
+
+	(void)state;
+	says(fd, "10 m1 p0 ?>running\n11 m1 g1 ?>running\n12 m1 g3 ?>waiting\n13 m1 g4 ?>waiting\n"
+		 "20 m2 p1 ?>running\n56 m1 g4 waiting>runnable\n70 m1 g3 waiting>runnable\n"
+		 "71 m2 g3 runnable>running\n72 m2 g3 running>waiting\n73 m2 g4 runnable>running\n"
+		 "100 m1 g1 running>runnable\n");
+	/* What it waits for is in the cut: the trace counts from 1 on. */
+	assert_int_equal(cut(fd, 49, INT64_MAX, &p), 0);
+	assert_int_equal(p.from_ns, 56);
+	says(p.fd,
+	     "50 m1 p0 ?>running\n51 m1 g1 ?>running\n52 m1 g3 ?>waiting\n53 m1 g4 ?>waiting\n"
+	     "54 m2 p1 ?>running\n56 m1 g4 waiting>runnable\n70 m1 g3 waiting>runnable\n"
+	     "71 m2 g3 runnable>running\n72 m2 g3 running>waiting\n"
+	     "73 m2 g4 runnable>running\n100 m1 g1 running>runnable\n");
+	/* And it is not. */
+	assert_int_equal(cut(fd, 70, INT64_MAX, &q), 0);
+	assert_int_equal(q.from_ns, 71);
+	says(q.fd,
+	     "71 m1 p0 ?>running\n72 m1 g1 ?>running\n73 m1 g3 ?>runnable\n"
+	     "74 m1 g4 ?>runnable\n75 m2 p1 ?>running\n76 m2 g3 runnable>running\n77 m2 g3 running>waiting\n"
+	     "78 m2 g4 runnable>running\n100 m1 g1 running>runnable\n");
+	mktrace_done(&m);
+}
+
+/* Thread 1 notes in generation 2 from 200 on, while thread 3 does so in 1 up to 230. */
+static void so_does_a_generation_that_began_before(void **state)
+{
+	struct mktrace m = mktrace("go 1.23 trace");
+	CLEANUP(part_fini) struct part p = { .fd = -1 };
+	int fd CLEANUP(closep) = -1;
+
+	(void)state;
+	mktrace_clock(&m, 1);
+	mktrace_batch(&m, 1, 3, 10);
+	EVENT2(&m, EV_PROC_STATUS, 0, 2, P_RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 5, 3, RUNNING);
+	EVENT2(&m, EV_GO_STOP, 220, 0, 0);
+	mktrace_batch(&m, 1, 1, 20);
+	EVENT2(&m, EV_PROC_STATUS, 0, 0, P_RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 1, 1, RUNNING);
+	mktrace_clock(&m, 2);
+	mktrace_batch(&m, 2, 1, 200);
+	EVENT2(&m, EV_PROC_STATUS, 0, 0, P_RUNNING);
+	EVENT2(&m, EV_GO_STATUS, 0, 1, 1, RUNNING);
+	EVENT2(&m, EV_GO_STOP, 50, 0, 0);
+	fd = mktrace_fd(&m);
+	assert_int_equal(cut(fd, 230, INT64_MAX, &p), 0);
+	says(p.fd,
+	     "231 m3 p2 ?>running\n232 m3 g5 ?>runnable\n233 m1 p0 ?>running\n234 m1 g1 ?>running\n"
+	     "235 m1 p0 running>running\n236 m1 g1 running>running\n"
+	     "250 m1 g1 running>runnable\n");
 	mktrace_done(&m);
 }
 
@@ -275,7 +360,7 @@ static void what_breaks_off_is_cut_there(void **state)
 	fd = mktrace_fd(&m);
 	assert_int_equal(cut(fd, 30, 200, &p), 0);
 	says(p.fd,
-	     "33 m1 p0 ?>running\n34 m1 g1 ?>running\n50 m1 g1 running>runnable\n80 sample\n110 sample\n");
+	     "31 m1 p0 ?>running\n32 m1 g1 ?>running\n50 m1 g1 running>runnable\n80 sample\n110 sample\n");
 	/* To its end a generation is there wholly, or not. */
 	assert_int_equal(cut(fd, 0, INT64_MAX, &none), -ENOENT);
 	mktrace_done(&m);
@@ -453,6 +538,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(states_are_told_where_it_begins),
 		cmocka_unit_test(numbers_count_from_where_it_begins),
+		cmocka_unit_test(what_had_to_wait_stays_behind_the_beginning),
+		cmocka_unit_test(so_does_a_generation_that_began_before),
 		cmocka_unit_test(whole_generations_are_copied),
 		cmocka_unit_test(what_breaks_off_is_cut_there),
 		cmocka_unit_test(who_waits_is_told_with_its_stack),

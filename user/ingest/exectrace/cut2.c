@@ -25,7 +25,7 @@ struct cut2 {
 	bool whole;		   /* and copied as it is */
 	bool opened;		   /* its earlier events are not in the cut */
 	unsigned looked;	   /* stops whose reason was looked for */
-	uint64_t begins;	   /* ticks of the states, if it is opened */
+	uint64_t begins;	   /* ticks of the states, if it is opened: before all events */
 	bool gc_told;		   /* whether a collection goes on */
 	bool first, oldest;	   /* of the cut; of the trace */
 	struct map g_base, p_base; /* what is taken from the numbers of a goroutine, a P */
@@ -271,13 +271,11 @@ bool cut2_opens_at(const struct cut2 *c, int64_t time_ns)
 	return !c->inside && !c->writes && !c->over && !c->gen->damaged && time_ns >= c->from_ns;
 }
 
-int cut2_open(struct cut2 *c, const struct order *o, uint64_t ticks, struct err *e)
+int cut2_open(struct cut2 *c, const struct order *o, struct err *e)
 {
-	double wanted = (double)c->from_ns / c->gen->ns_per_tick + 1;
-	struct opening x = { c, o, ticks, e };
+	uint64_t from = ticks_from(c->from_ns, c->gen->ns_per_tick);
+	struct opening x = { c, o, from ? from - 1 : 0, e };
 
-	if (wanted < (double)ticks)
-		x.ticks = (uint64_t)wanted;
 	c->begins = x.ticks;
 	c->inside = c->writes = c->opened = c->first = true;
 	return tell_states(&x);
@@ -330,6 +328,15 @@ static bool adapt(struct cut2 *c, const struct order *o, uint8_t type, uint64_t 
 }
 
 /*
+ * An event has an earlier time stamp than one of another thread that it had to wait for. Where that one is not in the
+ * cut, nothing else would keep the event behind the states with which the cut begins.
+ */
+static uint64_t ticks_in_cut(const struct cut2 *c, uint64_t ticks)
+{
+	return c->opened && ticks <= c->begins ? c->begins + 1 : ticks;
+}
+
+/*
  * In the first generation of a cut all is told that there was. What was not told up to its end was not told
  * before, and nothing happened to it.
  */
@@ -353,7 +360,9 @@ static int tell_ended_gc(struct cut2 *c, const struct cut2_event *ev, struct err
 	bool end = type == EV_GC_END && !c->gc_told;
 
 	c->gc_told |= end || type == EV_GC_ACTIVE || type == EV_GC_BEGIN;
-	return end ? PUT(c, ev->m, ev->ev->ticks, EV_GC_ACTIVE, e, ev->ev->args[0] - 1) : 0;
+	return end ? PUT(c, ev->m, ticks_in_cut(c, ev->ev->ticks), EV_GC_ACTIVE, e,
+			 ev->ev->args[0] - 1) :
+		     0;
 }
 
 int cut2_put(struct cut2 *c, const struct order *o, const struct cut2_event *ev, struct err *e)
@@ -379,10 +388,17 @@ int cut2_put(struct cut2 *c, const struct order *o, const struct cut2_event *ev,
 	ret = c->first ? tell_ended_gc(c, ev, e) : 0;
 	if (ret)
 		return ret;
-	return put_event(c, ev->m, ev->ev->ticks, ev->ev->type, args, ev->nargs, e);
+	return put_event(c, ev->m, ticks_in_cut(c, ev->ev->ticks), ev->ev->type, args, ev->nargs,
+			 e);
 }
 
 /* ---- generations ---- */
+
+/* One with time stamps from before that time is opened there, as one that began earlier. */
+static bool begins_inside(const struct cut2 *c, int64_t time_ns)
+{
+	return time_ns >= c->from_ns && (c->oldest || c->gen->start_ns >= c->from_ns);
+}
 
 void cut2_begin(struct cut2 *c, const struct generation *g, uint64_t off, uint64_t end,
 		int64_t time_ns)
@@ -399,7 +415,7 @@ void cut2_begin(struct cut2 *c, const struct generation *g, uint64_t off, uint64
 	c->first = !c->inside;
 	c->opened = c->gc_told = false;
 	c->over |= time_ns > c->to_ns;
-	c->writes = !g->damaged && !c->over && (c->inside || time_ns >= c->from_ns);
+	c->writes = !g->damaged && !c->over && (c->inside || begins_inside(c, time_ns));
 	c->whole = c->writes && c->to_ns == INT64_MAX;
 }
 

@@ -3,8 +3,9 @@
  *
  * A generation tells by itself what all goroutines and Ps were doing, so what is needed of it is: its tables,
  * its events in the time that is asked for, and before those a status of each thing that was known by then.
- * Numbers by which events of several threads are put in order are counted from that status on. Generations that
- * are wanted wholly are copied as they are.
+ * Numbers by which events of several threads are put in order are counted from that status on. The events begin in
+ * the tick behind it: one whose time stamp is earlier came late, since it had to wait for another thread's.
+ * Generations that are wanted wholly are copied as they are.
  *
  * Source of what a reader demands: internal/trace/order.go, Go 1.22 to 1.27.
  */
@@ -31,8 +32,8 @@ void cut2_begin(struct cut2 *c, const struct generation *g, uint64_t off, uint64
 		int64_t time_ns);
 /* Is this time, before which all comes that came, where the cut begins? */
 bool cut2_opens_at(const struct cut2 *c, int64_t time_ns);
-/* Then so does it, with the states that there are now. @ticks: no event that comes is earlier. */
-int cut2_open(struct cut2 *c, const struct order *o, uint64_t ticks, struct err *e);
+/* Then so does it, with the states that there are now. */
+int cut2_open(struct cut2 *c, const struct order *o, struct err *e);
 /* An event of thread @m that came; @told: what it means, at its time. */
 struct cut2_event {
 	const struct raw_event *ev;

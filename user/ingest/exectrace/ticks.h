@@ -14,6 +14,16 @@ static inline int64_t ticks_ns(double ticks, double ns_per_tick)
 	return ns > -9223372036854775807.0 ? (int64_t)ns : -INT64_MAX;
 }
 
+/* The first tick that is not before @ns, which is no less than 0. */
+static inline uint64_t ticks_from(int64_t ns, double ns_per_tick)
+{
+	double ticks = (double)ns / ns_per_tick;
+
+	if (ticks >= 18446744073709551615.0)
+		return UINT64_MAX;
+	return (uint64_t)ticks + (ticks_ns((double)(uint64_t)ticks, ns_per_tick) < ns);
+}
+
 static inline int64_t ticks_add(int64_t a, int64_t b)
 {
 	int64_t sum;

@@ -211,17 +211,22 @@ static int next_generation(struct trace2 *t, struct err *e)
 
 /* ---- one event ---- */
 
-static int order_of(struct trace2 *t, uint32_t cursor, bool force, struct err *e)
-{
-	struct cursor2 *c = &t->cursors.at[cursor];
-
-	return order_advance(t->order, &c->thread, cursor2_event(c), force, t->next, e);
-}
-
 /* Time stamps of threads may be equal, or contradict each other; what is delivered rises. */
 static int64_t risen(const struct trace2 *t, int64_t time_ns)
 {
 	return time_ns <= t->last_ns ? ticks_add(t->last_ns, 1) : time_ns;
+}
+
+static int order_of(struct trace2 *t, uint32_t cursor, bool force, struct err *e)
+{
+	struct cursor2 *c = &t->cursors.at[cursor];
+	const struct raw_event *ev = cursor2_event(c);
+	int ret = 0;
+
+	/* A cut tells what there was before its first event, which may come while an earlier one waits. */
+	if (t->cut && cut2_opens_at(t->cut, risen(t, ev->time_ns)))
+		ret = cut2_open(t->cut, t->order, e);
+	return ret ? ret : order_advance(t->order, &c->thread, ev, force, t->next, e);
 }
 
 /* What came goes into the cut, as it is told. */
@@ -234,17 +239,6 @@ static int keep(struct trace2 *t, uint32_t cursor, struct err *e)
 
 	told.time_ns = risen(t, told.time_ns);
 	return cut2_put(t->cut, t->order, &ev, e);
-}
-
-static int open_cut(struct trace2 *t, struct err *e)
-{
-	const struct slot *first = t->slots.at;
-	const struct cursor2 *c;
-
-	if (!t->slots.n || !cut2_opens_at(t->cut, risen(t, first->time_ns)))
-		return 0;
-	c = &t->cursors.at[first->cursor];
-	return cut2_open(t->cut, t->order, cursor2_event(c)->ticks, e);
 }
 
 /* False: there is no more, or that failed, which is told after the present event. */
@@ -364,9 +358,6 @@ static int advance(struct trace2 *t, struct err *e)
 		*e = t->why;
 		return t->failed;
 	}
-	ret = t->cut ? open_cut(t, e) : 0;
-	if (ret)
-		return ret;
 	ret = t->many ? advance_many(t, e) : advance_few(t, e);
 	return ret == -EBADMSG && t->gen.damaged ? give_up(t, ret, e) : ret;
 }
