@@ -6,17 +6,13 @@
  * its flags clear. An allocation that is not sampled costs the trap, a look at the flags, the
  * rounding of the size and one subtraction.
  *
- * Of one target the link is of its process alone, and the cookie has its slot. Of many a link is of a
- * file, and the cookie has its number (the set): whoever runs the file hits the probe, and a process that
- * is no target leaves at once.
- *
  * Sources: mallocgc and profilealloc in runtime/malloc.go, Go 1.16 to 1.27.
  */
 #define SLOTS GPB_CPU_TARGETS
 
 #include "sample.bpf.h"
 #include "rules.bpf.h"
-#include "slots.bpf.h"
+#include "sets.bpf.h"
 #include "types.bpf.h"
 #include "countdown.bpf.h"
 #include "percpu.bpf.h"
@@ -45,63 +41,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct gpb_classes);
 } classes SEC(".maps");
-
-/* Of many targets, for each set: what its probes took from all processes, */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, GPB_SETS);
-	__type(key, __u32);
-	__type(value, struct gpb_spent);
-} sets SEC(".maps");
-
-/* and hits of processes that are none. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, GPB_SETS);
-	__type(key, __u32);
-	__type(value, struct gpb_spent);
-} bystanders SEC(".maps");
-
-static __always_inline __u32 set_of_cookie(__u64 cookie)
-{
-	return (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_SETS - 1);
-}
-
-static __always_inline int bystander_hit(__u32 set, __u64 cookie)
-{
-	struct gpb_spent *s = bpf_map_lookup_elem(&bystanders, &set);
-
-	if (s)
-		spent_hit(s, cookie);
-	return 0;
-}
-
-/*
- * Whose hit is it? 0: nobody's. *slot: with its generation; *at: where it is in tables. The process by which
- * prices are measured is no target and takes the same way, up to where one that is none leaves.
- *
- * The kernel knows one file where overlay mounts (containers of one image) show several: then the links of all of
- * their sets meet each allocation of each target, and only the one of the target's own set may count it.
- */
-static __always_inline int slot_of_hit(__u64 cookie, __u32 *slot, __u32 *at)
-{
-	__u32 of = set_of_cookie(cookie), *found;
-	struct gpb_spent *s;
-
-	*slot = *at = of;
-	if (!many_targets)
-		return 1;
-	s = bpf_map_lookup_elem(&sets, &of);
-	if (s)
-		spent_hit(s, cookie);
-	found = slot_of_current();
-	if (found && open_of(*found) == of) {
-		*slot = *found;
-		*at = *slot & (SLOTS - 1);
-		return 1;
-	}
-	return of == GPB_PRICED || bystander_hit(of, cookie);
-}
 
 /* The bytes of the slot that a request of @size gets, and its size class. */
 static __always_inline __u64 slot_size(const struct gpb_heap *h, __u64 size, __u32 kind, int noscan,
@@ -241,15 +180,6 @@ static __always_inline int own_time_left(const struct gpb_own *own, struct gpb_o
 	return now < until;
 }
 
-static __always_inline void set_walk(__u64 cookie, __u64 ns)
-{
-	__u32 of = set_of_cookie(cookie);
-	struct gpb_spent *s = bpf_map_lookup_elem(&sets, &of);
-
-	if (s)
-		spent_walk(s, ns);
-}
-
 /* The bytes of the slot that a request takes, and its size class; 0: it goes into a tiny block that is open. */
 static __always_inline __u64 slot_wanted(const struct gpb_target *t, const struct gpb_heap *h,
 					 __u64 g, __u32 kind, __u64 size, int noscan, __u32 *class)
@@ -283,8 +213,7 @@ static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_targ
 		slot_unknown(slot);
 	ns = walk_took(&c->spent, bpf_ktime_get_ns() - ns, switched_out() != switches);
 	spent_walk(&c->spent, ns);
-	if (many_targets)
-		set_walk(cookie, ns);
+	set_walk(cookie, ns);
 	count(&c->own.ns, ns);
 }
 

@@ -152,6 +152,8 @@ static __always_inline int slot_is_next(const struct gpb_live *l, const struct g
 
 #ifndef GPB_HOST
 
+#include "sets.bpf.h"
+
 /* One entry for a goroutine is enough: a goroutine allocates one object at a time. */
 struct placing_key {
 	__u64 g, slot;
@@ -187,16 +189,6 @@ struct {
  * none.
  */
 __u64 nplacing[SLOTS] = {};
-
-/* Of many targets: the set of probes that each is of, whose windows are its own. User space writes it through .bss. */
-__u32 set_of[SLOTS] = {};
-
-/* Which of open_for is the target's. */
-static __always_inline __u32 open_of(__u32 slot)
-{
-	return (many_targets ? *(volatile __u32 *)&set_of[slot & (SLOTS - 1)] : slot) &
-	       (GPB_TARGETS - 1);
-}
 
 static __always_inline __u64 open_since(__u32 slot)
 {
