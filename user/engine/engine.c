@@ -10,6 +10,9 @@
 
 enum { EVENTS = 64, LOOKS = 8 };
 
+/* Of the bound on what all kinds together may take of the targets' CPU time: probes' part; the rest is for clocks. */
+#define PROBES_SHARE   0.9
+
 #define STRETCH_NS     5000000000ull /* what may be used in this time may be used at once */
 #define STRETCH_CPU_NS 1000000000ull
 
@@ -395,6 +398,17 @@ static int open_kind(struct engine *en, const struct engine_kind *kind, unsigned
 	return fd < 0 ? 0 : watch(en, fd, NULL, e);
 }
 
+/* Kinds that probe have equal parts of what probes may take. */
+static unsigned budget_of_each(const struct collect_opts *o, const struct engine_kind *const *kinds,
+			       size_t n)
+{
+	unsigned probing = 0;
+
+	for (size_t i = 0; i < n; i++)
+		probing += kinds[i]->probes;
+	return (unsigned)(PROBES_SHARE * o->host_taken_ppm) / (probing ?: 1);
+}
+
 int engine_open(const struct collect_opts *o, const struct engine_kind *const *kinds, size_t n,
 		unsigned expected, struct engine **out, struct err *e)
 {
@@ -405,6 +419,7 @@ int engine_open(const struct collect_opts *o, const struct engine_kind *const *k
 	if (!en)
 		return err_set(e, -ENOMEM, "no memory for the engine");
 	en->o = *o;
+	en->o.budget_ppm = budget_of_each(o, kinds, n);
 	nofile_raise();
 	en->ep = epoll_create1(EPOLL_CLOEXEC);
 	if (en->ep < 0)

@@ -77,6 +77,7 @@ struct engine_shared {
 
 struct engine_kind {
 	bool reads;	  /* put() and profile() read much of the target's memory */
+	bool probes;	  /* and open() gets, as budget_ppm, its part of what probes may take */
 	const char *name; /* "cpu": also the file name's part */
 	/*
 	 * Loads what it needs, for @expected targets or so, at most GPB_CPU_TARGETS. @kind is this struct.

@@ -1,138 +1,303 @@
-/*
- * user/collect/heap/heap_many.c - one BPF object, one ring and one table of stacks for all targets that are probed.
- *
- * The object is loaded when the first one needs it. A target has a slot of ours, with a generation, since slots are
- * used again. Targets share table and ring by quotas (probe/demux.h).
- */
+/* user/collect/heap/heap_many.c - heaps of many: which are read, and the part that each has of what is probed. */
 #include "collect/heap/heap_many.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <sys/epoll.h>
-#include <time.h>
 
-#include "collect/heap/heap_set.h"
+#include "collect/heap/heap_probe_priv.h"
 #include "collect/reading.h"
+#include "engine/probed.h"
 #include "probe/bpf.h"
-#include "probe/demux.h"
-#include "target/pidns.h"
 
-enum { MANY_SLOTS_MIN = 128 }; /* many more may start than there are at first */
-
-/* Of the bound on what all kinds together may take of the targets' CPU time; the rest is for clocks. */
-#define SETS_SHARE 0.9
+/* In windows, of a target of which nothing is known: every few allocations of some 100 bytes. */
+#define UNSEEN_RATE 1024
 
 struct many {
 	struct collect_opts o;
 	void *reading; /* engine_heap_read's */
-	struct heap_sets sets;
-	struct demux demux;
-	int failed; /* why nothing can be probed: */
-	struct err why;
-	unsigned expected;
-	uint32_t slots;
-	uint16_t generation[GPB_CPU_TARGETS];
-	size_t nprobed, joined; /* joined: in this window, those that have gone, too */
-	uint64_t missed;	/* hits whose program never ran, before this window */
+	struct probed probed;
+	struct heap_bpf *obj;
+};
+
+/* What is probed of a target. */
+struct part {
+	struct many *m;
+	struct heap_probe *h; /* owned */
+	bool watched;	      /* heap_window_before() */
 };
 
 /* What is kept of a target: one of the two. */
 struct many_kept {
 	void *read;
-	struct heap_member *probed;
+	struct set_member *probed;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-/* ---- samples ---- */
-
-/* A stack that there is no room for is left out, as where there is no room for one target's. */
-static int add_stack(void *arg, struct demux_target *d, const struct gpb_stack *st)
-{
-	struct many *m = arg;
-	struct heap_window *w = &((struct heap_member *)d->owner)->h->window;
-	size_t at;
-	int ret;
-
-	if (!demux_has_room(&m->demux, d) && !tally_has(&w->tally, st, &at)) {
-		w->sampled += st->count;
-		w->crowded += st->count;
-		return 0;
-	}
-	ret = heap_window_add(w, st, NULL);
-	demux_keeps(&m->demux, d, w->tally.entries.n);
-	return ret;
-}
-
-static int take_all(void *arg, struct err *e)
-{
-	struct many *m = arg;
-
-	return m->sets.obj ? demux_take(&m->demux, e) : 0;
-}
 
 /* ---- the object ---- */
 
-static int open_object(struct many *m, struct err *e)
+static int object_open(void *arg, struct probed *p, uint32_t slots, uint32_t pidns_ino,
+		       struct err *e)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
-	struct heap_bpf *obj;
-	uint32_t ino;
-	int ret = pidns_inode(&ino, e);
+	struct many *m = arg;
+	int ret = heap_probe_open(&m->obj, true, slots, true, e);
 
 	if (ret)
 		return ret;
-	if (!uprobes_have_multi())
-		return err_set(e, -ENOTSUP,
-			       "this kernel has no uprobe links of many probes (Linux 6.10): it is "
-			       "probed with -p alone");
-	ret = heap_probe_open(&obj, true, m->slots, true, e);
-	if (ret)
-		return ret;
-	m->sets.obj = obj;
-	obj->rodata->pidns_ino = ino;
-	demux_size(&m->demux, obj->maps.ring, obj->maps.stacks, m->expected);
-	ret = heap_bpf__load(obj);
+	m->obj->rodata->pidns_ino = pidns_ino;
+	probed_size(p, m->obj->maps.ring, m->obj->maps.stacks);
+	ret = heap_bpf__load(m->obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
-	ret = demux_open(&m->demux, DEMUX_OBJECT(obj), add_stack, m, e);
-	if (!ret && epoll_ctl(m->sets.ep, EPOLL_CTL_ADD, feed_fd(&m->demux.feed), &ev))
-		ret = err_sys(e, "epoll");
+	p->object = PROBED_OBJECT(m->obj);
+	return 0;
+}
+
+static void object_close(void *arg)
+{
+	struct many *m = arg;
+
+	heap_bpf__destroy(m->obj);
+	m->obj = NULL;
+}
+
+static int slot_clear(void *arg, uint32_t at, struct err *e)
+{
+	struct many *m = arg;
+	int ret = probed_zero(m->obj->maps.countdowns, at, e);
+
+	m->obj->bss->object_counts[at] = (struct gpb_objects){ 0 };
+	m->obj->bss->nplacing[at] = 0;
+	return ret ? ret : probed_zero(m->obj->maps.classes, at, e);
+}
+
+/* ---- a target's part ---- */
+
+static int part_new(void *arg, struct engine_target *t, void **part, struct loss **loss,
+		    struct err *e)
+{
+	struct part *k = calloc(1, sizeof(*k));
+	struct many *m = arg;
+	int ret;
+
+	if (!k)
+		return err_set(e, -ENOMEM, "no memory for a target");
+	*part = k;
+	k->m = m;
+	ret = heap_probe_new(t->subject, &m->probed.o, false, &k->h, e);
+	if (ret)
+		return ret;
+	err_set(&k->h->use.why_not, -ENOTSUP,
+		"of many processes only what they allocate is probed");
+	*loss = &k->h->loss;
+	return 0;
+}
+
+static int part_slot(void *part, uint32_t at, struct err *e)
+{
+	struct part *k = part;
+
+	(void)e;
+	k->h->obj = k->m->obj;
+	k->h->multi = true;
+	k->h->feed = &k->m->probed.demux.feed;
+	heap_probe_window(k->h, at);
+	return 0;
+}
+
+static void part_free(void *part)
+{
+	struct part *k = part;
+
+	if (k)
+		heap_probe_free(k->h);
+	free(k);
+}
+
+static int64_t add(void *part, const struct gpb_stack *st, bool room)
+{
+	struct heap_window *w = &((struct part *)part)->h->window;
+	size_t at;
+	int ret = 0;
+
+	if (room || tally_has(&w->tally, st, &at)) {
+		ret = heap_window_add(w, st, NULL);
+	} else {
+		w->sampled += st->count;
+		w->crowded += st->count;
+	}
+	return ret ? ret : (int64_t)w->tally.entries.n;
+}
+
+/* ---- the sites of a file ---- */
+
+struct sites {
+	struct alloc_entry entries[ALLOC_ENTRIES_MAX];
+	struct maker_site makers[MAKER_SITES_MAX];
+	size_t nentries, nmakers;
+};
+
+static int find(void *part, uint32_t index, void **list, struct uprobe_group **groups, size_t *n,
+		void **sites, struct err *e)
+{
+	struct heap_probe *h = ((struct part *)part)->h;
+	struct site_list *l;
+	struct sites *s;
+	int ret = heap_probe_entries(h, 0, e);
+
+	if (ret)
+		return ret;
+	if (!h->nentries[0])
+		return err_set(e, -ENOTSUP, "its program has no allocator that could be probed");
+	l = *list = calloc(1, sizeof(*l));
+	s = *sites = calloc(1, sizeof(*s));
+	if (!l || !s)
+		return err_set(e, -ENOMEM, "no memory for probes");
+	memcpy(s->entries, h->entries, sizeof(s->entries));
+	memcpy(s->makers, h->makers[0], sizeof(s->makers));
+	s->nentries = h->nentries[0];
+	s->nmakers = h->nmakers[0];
+	heap_probe_list(h, 0, index, l, NULL);
+	*groups = l->groups;
+	*n = l->ngroups;
+	return 0;
+}
+
+static void found(void *part, const void *sites)
+{
+	struct heap_probe *h = ((struct part *)part)->h;
+	const struct sites *s = sites;
+
+	memcpy(h->entries, s->entries, sizeof(s->entries));
+	memcpy(h->makers[0], s->makers, sizeof(s->makers));
+	h->nsites = h->nentries[0] = s->nentries;
+	h->nmakers[0] = s->nmakers;
+	heap_probe_place(h, 0);
+}
+
+static int price(void *part, struct keeper_process **keepers, struct price *out,
+		 struct pricing **rest, struct err *e)
+{
+	struct part *k = part;
+
+	return heap_probe_price(k->m->obj, true, &k->h->heap, keepers, out, rest, e);
+}
+
+/* ---- stretches ---- */
+
+static int joined(void *part, struct err *e)
+{
+	return heap_probe_put(((struct part *)part)->h, e);
+}
+
+/* One that has not allocated yet, as far as anybody saw, would be sampled as rarely as in full observation. */
+static void set_rate(struct heap_window *w)
+{
+	uint64_t allocs, bytes;
+
+	if (w->rate_in_windows || heap_window_seen(w, &allocs, &bytes, NULL) || allocs)
+		return;
+	w->rate_in_windows = w->rate_most < UNSEEN_RATE ? w->rate_most : UNSEEN_RATE;
+}
+
+static int turn(void *part, const struct probe_set *s, const struct set_turn *t, struct err *e)
+{
+	struct heap_probe *h = ((struct part *)part)->h;
+	int ret;
+
+	h->probing = s->probing;
+	h->price = s->of->price;
+	if (t->windows)
+		set_rate(&h->window);
+	ret = heap_probe_turn(&h->window, t->windows, t->since, t->hit_ns, t->window_ns, e);
+	/* The others have agreed on that already. */
+	if (!ret && t->windows && s->own_ns > 0)
+		ret = heap_probe_own(h, s->own_ns, e);
 	return ret;
 }
 
-static void close_object(struct many *m)
+static void before(void *part, const struct stretch *st)
 {
-	demux_fini(&m->demux);
-	heap_bpf__destroy(m->sets.obj);
-	m->sets.obj = NULL;
+	struct part *k = part;
+
+	k->watched = heap_window_before(&k->h->window, st);
 }
 
-/* What was opened halfway has no ring: nobody may find it. */
-static int need_object(struct many *m, struct err *e)
+static int after(void *part, const struct stretch *st, struct err *e)
 {
-	if (!m->sets.obj && !m->failed) {
-		m->failed = open_object(m, &m->why);
-		if (m->failed)
-			close_object(m);
-	}
-	return m->failed ? err_set(e, m->failed, "%s", m->why.msg) : 0;
+	struct part *k = part;
+
+	return heap_window_after(&k->h->window, st, k->watched, e);
 }
+
+/*
+ * A window is over when no CPU has own time left (gpb_open.until), and a CPU that has hit nothing yet has as
+ * much as those that have. So all have the same: that of the one that is slowed down most.
+ */
+static int share_own(struct probe_set *s, struct err *e)
+{
+	int ret = 0;
+
+	if (!s->turn.windows)
+		return 0;
+	s->own_ns = 0;
+	for (size_t i = 0; i < s->members.n; i++) {
+		double own = ((struct part *)s->members.at[i]->part)->h->window.own.own;
+
+		if (!s->own_ns || own < s->own_ns)
+			s->own_ns = own;
+	}
+	for (size_t i = 0; !ret && i < s->members.n; i++)
+		ret = heap_probe_own(((struct part *)s->members.at[i]->part)->h, s->own_ns, e);
+	return ret;
+}
+
+static void ending(void *part)
+{
+	struct heap_probe *h = ((struct part *)part)->h;
+
+	h->window.ending = true;
+	if (h->heap.own.ns)
+		heap_window_turn(&h->window, false, 0, 0);
+}
+
+static void leaves(void *part, const struct stretch *last)
+{
+	ending(part);
+	if (!last)
+		return;
+	before(part, last);
+	(void)after(part, last, NULL);
+}
+
+static const struct probed_kind heaps = {
+	.set = { .what = "heap",
+		 .parts = { .end_ns = HEAP_WINDOW_NS, .most_ns = HEAP_WINDOW_MOST_NS },
+		 .by_own = true,
+		 .find = find,
+		 .found = found,
+		 .price = price,
+		 .joined = joined,
+		 .turn = turn,
+		 .before = before,
+		 .after = after,
+		 .settle = share_own,
+		 .ending = ending,
+		 .leaves = leaves },
+	.open = object_open,
+	.close = object_close,
+	.clear = slot_clear,
+	.part_new = part_new,
+	.part_slot = part_slot,
+	.part_free = part_free,
+	.add = add,
+};
+
+/* ---- the kind ---- */
 
 static void many_free(void *state)
 {
 	struct many *m = state;
 
-	close_object(m);
-	closep(&m->sets.ep);
-	vec_fini(&m->sets.lost);
-	exes_fini(&m->sets.exes);
+	probed_fini(&m->probed);
 	if (m->reading)
 		engine_heap_read.free(m->reading);
 	free(m);
@@ -154,21 +319,10 @@ static int many_open(const struct engine_kind *kind, const struct collect_opts *
 	if (!m)
 		return err_set(e, -ENOMEM, "no memory");
 	m->o = *o;
-	m->o.say = NULL;
 	m->o.fine_heap = false; /* what many samples cost us is not in a target's budget */
-	m->o.budget_ppm = (unsigned)(SETS_SHARE * o->host_taken_ppm);
-	m->o.budget_ahead_ns = 0;
-	m->sets.o = m->o;
-	m->sets.drain = take_all;
-	m->sets.arg = m;
-	m->expected = expected;
-	m->slots = MANY_SLOTS_MIN;
-	while (m->slots < GPB_CPU_TARGETS && m->slots < expected + 1)
-		m->slots *= 2;
-	m->sets.ep = epoll_create1(EPOLL_CLOEXEC);
-	if (m->sets.ep < 0)
-		return err_sys(e, "epoll");
-	ret = engine_heap_read.open(&engine_heap_read, o, expected, &m->reading, e);
+	ret = probed_open(&m->probed, &heaps, m, &m->o, expected, e);
+	if (!ret)
+		ret = engine_heap_read.open(&engine_heap_read, o, expected, &m->reading, e);
 	if (ret)
 		return ret;
 	*state = TAKE(m);
@@ -177,134 +331,12 @@ static int many_open(const struct engine_kind *kind, const struct collect_opts *
 
 static int many_fd(void *state)
 {
-	struct many *m = state;
-
-	return m->sets.ep;
+	return probed_fd(&((struct many *)state)->probed);
 }
 
-/* What finds no room in the table wakes us, too: so it is emptied as often as it fills. */
 static int many_poll(void *state, struct err *e)
 {
-	struct many *m = state;
-	int ret = 0;
-
-	if (m->sets.obj)
-		ret = demux_fills(&m->demux) ? take_all(m, e) : demux_poll(&m->demux, e);
-	if (!ret)
-		heap_sets_poll(&m->sets);
-	return ret;
-}
-
-/* ---- targets ---- */
-
-/* The slot is free, so nothing adds to what it has counted. */
-static int clear_slot(struct many *m, uint32_t at, struct err *e)
-{
-	struct heap_bpf *obj = m->sets.obj;
-	const struct bpf_map *const maps[] = { obj->maps.countdowns, obj->maps.classes };
-	size_t cpus = (size_t)libbpf_num_possible_cpus();
-
-	for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
-		CLEANUP(freep) void *zeros = calloc(cpus, bpf_map__value_size(maps[i]));
-
-		if (!zeros)
-			return err_set(e, -ENOMEM, "no memory for a target");
-		if (bpf_map_update_elem(bpf_map__fd(maps[i]), &at, zeros, BPF_ANY))
-			return err_sys(e, "target table");
-	}
-	memset((void *)obj->bss->tallies[at].lost, 0, sizeof(obj->bss->tallies[at].lost));
-	obj->bss->object_counts[at] = (struct gpb_objects){ 0 };
-	obj->bss->nplacing[at] = 0;
-	return 0;
-}
-
-static int take_slot(struct many *m, struct heap_member *k, struct err *e)
-{
-	uint32_t at = GPB_PRICED + 1;
-
-	while (at < m->slots && m->demux.at[at])
-		at++;
-	if (at == m->slots)
-		return err_set(e, -E2BIG, "more than %u processes are probed at once",
-			       m->slots - 1);
-	k->d = (struct demux_target){
-		.slot = (uint32_t)m->generation[at] << GPB_SLOT_GENERATION | at,
-		.s = k->t->subject,
-		.loss = &k->h->loss,
-		.owner = k,
-	};
-	demux_put(&m->demux, &k->d);
-	return clear_slot(m, at, e);
-}
-
-static void member_free(struct many *m, struct heap_member *k)
-{
-	if (k->d.owner) { /* it has a slot */
-		demux_forget(&m->demux, &k->d);
-		m->generation[demux_index(k->d.slot)]++;
-	}
-	if (k->set) {
-		heap_set_leave(k);
-		heap_set_forget(k->set);
-	}
-	heap_probe_free(k->h);
-	free(k);
-}
-
-static int begin_member(struct many *m, struct heap_member *k, struct err *e)
-{
-	uint32_t tgid = (uint32_t)k->t->id.pid;
-	int ret;
-
-	/* What is known of its file then comes from a copy, and nobody runs that. */
-	if (!k->t->subject->target->exe_local)
-		return err_set(e, -ENOTSUP,
-			       "its executable is on a file system that may not answer: it is "
-			       "probed with -p alone");
-	if (k->t->subject->images.n > 1)
-		return err_set(e, -ENOTSUP,
-			       "it has loaded plugins, whose allocators are probed with -p alone");
-	ret = heap_probe_new(k->t->subject, &m->o, false, &k->h, e);
-	if (!ret)
-		ret = take_slot(m, k, e);
-	if (ret)
-		return ret;
-	err_set(&k->h->use.why_not, -ENOTSUP,
-		"of many processes only what they allocate is probed");
-	k->h->obj = m->sets.obj;
-	k->h->multi = true;
-	k->h->feed = &m->demux.feed;
-	heap_probe_window(k->h, demux_index(k->d.slot));
-	ret = heap_set_of(&m->sets, k->h, &k->set, e);
-	if (!ret)
-		ret = heap_set_join(k, e);
-	if (ret)
-		return ret;
-	if (bpf_map_update_elem(bpf_map__fd(m->sets.obj->maps.slot_of_tgid), &tgid, &k->d.slot,
-				BPF_ANY))
-		return err_sys(e, "target table");
-	demux_share(&m->demux, ++m->nprobed);
-	m->joined++;
-	return 0;
-}
-
-static int probe(struct many *m, struct engine_target *t, struct heap_member **out, struct err *e)
-{
-	struct heap_member *k;
-	int ret = need_object(m, e);
-
-	if (ret)
-		return ret;
-	k = calloc(1, sizeof(*k));
-	if (!k)
-		return err_set(e, -ENOMEM, "no memory for a target");
-	k->t = t;
-	ret = begin_member(m, k, e);
-	if (ret)
-		member_free(m, k);
-	else
-		*out = k;
-	return ret;
+	return probed_poll(&((struct many *)state)->probed, e);
 }
 
 /* What is recorded is read, unless probes were asked for. */
@@ -315,7 +347,7 @@ static int choose(struct many *m, struct engine_target *t, struct many_kept *k, 
 
 	if (!ret || ret == -ESRCH || m->o.source == SOURCE_READ)
 		return ret;
-	return probe(m, t, &k->probed, e);
+	return probed_add(&m->probed, t, &k->probed, e);
 }
 
 static int many_put(void *state, struct engine_target *t, void **kept, struct err *e)
@@ -325,7 +357,7 @@ static int many_put(void *state, struct engine_target *t, void **kept, struct er
 	int ret;
 
 	if (k) /* a plugin came: what it allocates passes no probe, and the runtime's own counts tell */
-		return k->probed ? heap_probe_put(k->probed->h, e) : 0;
+		return k->probed ? joined(k->probed->part, e) : 0;
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return err_set(e, -ENOMEM, "no memory for a target");
@@ -337,28 +369,9 @@ static int many_put(void *state, struct engine_target *t, void **kept, struct er
 	return ret;
 }
 
-static struct heap_member *probed_of(const struct many *m, const struct engine_target *t)
-{
-	for (size_t i = 0; i < m->slots; i++) {
-		struct heap_member *k = m->demux.at[i] ? m->demux.at[i]->owner : NULL;
-
-		if (k && k->t == t)
-			return k;
-	}
-	return NULL;
-}
-
 static void many_remove(void *state, struct engine_target *t)
 {
-	struct many *m = state;
-	struct heap_member *k = probed_of(m, t);
-	uint32_t tgid = (uint32_t)t->id.pid;
-
-	if (!k || !k->on)
-		return;
-	bpf_map_delete_elem(bpf_map__fd(m->sets.obj->maps.slot_of_tgid), &tgid);
-	heap_set_pause(k);
-	m->nprobed--;
+	probed_remove(&((struct many *)state)->probed, t);
 }
 
 static void many_forget(void *state, struct engine_target *t, void *kept)
@@ -366,195 +379,87 @@ static void many_forget(void *state, struct engine_target *t, void *kept)
 	struct many *m = state;
 	struct many_kept *k = kept;
 
-	if (k->probed) {
-		many_remove(m, t);
-		member_free(m, k->probed);
-	} else {
+	if (k->probed)
+		probed_forget(&m->probed, k->probed);
+	else
 		engine_heap_read.forget(m->reading, t, k->read);
-	}
 	free(k);
 }
 
-/* ---- the window ---- */
-
 static int many_begin(void *state, struct err *e)
 {
-	struct many *m = state;
-
 	(void)e;
-	m->demux.ticks = 0;
-	m->missed = m->sets.obj ? feed_missed(m->sets.obj->obj) : 0;
-	m->sets.lost.n = 0;
-	heap_sets_begin(&m->sets);
+	probed_begin(&((struct many *)state)->probed);
 	return 0;
 }
 
 static int many_tick(void *state, size_t targets, struct err *e)
 {
-	struct many *m = state;
-
 	(void)targets;
-	if (!m->sets.obj)
-		return 0;
-	demux_share(&m->demux, m->nprobed);
-	return demux_tick(&m->demux, e);
-}
-
-/* The kernel does not tell whose they were. */
-static uint64_t missed_hits(const struct many *m)
-{
-	return m->sets.obj ? feed_missed(m->sets.obj->obj) - m->missed : 0;
-}
-
-static struct loss lost_by_all(const struct many *m)
-{
-	struct loss loss = m->sets.of_all;
-
-	loss.n[LOSS_PROBES_MISSED] = missed_hits(m);
-	return loss;
+	return probed_tick(&((struct many *)state)->probed, e);
 }
 
 static uint64_t many_taken_ns(void *state)
 {
-	struct many *m = state;
-
-	return (uint64_t)heap_sets_spent_ns(&m->sets);
+	return probed_taken_ns(&((struct many *)state)->probed);
 }
 
 static void many_stop(void *state)
 {
-	struct many *m = state;
-	struct loss loss;
-
-	heap_sets_end(&m->sets);
-	loss = lost_by_all(m);
-	if (m->joined > 1)
-		heap_sets_lost(&m->sets, "all programs that were probed", m->joined, &loss);
+	probed_stop(&((struct many *)state)->probed);
 }
 
 static int many_drain(void *state, struct err *e)
 {
-	struct many *m = state;
-
-	return m->sets.obj ? demux_drain(&m->demux, e) : 0;
+	return probed_drain(&((struct many *)state)->probed, e);
 }
 
-/* ---- profiles ---- */
-
-/* What is said of a process among many, and of those that share its probes. */
-static int comment(const struct heap_member *k, struct err *e)
+static int profile(struct many *m, struct set_member *k, struct prof **out, struct err *e)
 {
-	const struct engine_target *t = k->t;
-	struct prof *p = k->h->prof;
-	uint64_t others = heap_set_bystanders(k->set);
-	int ret = prof_comment(
-		p, e,
-		"probes: in its file, for all that run it: hits and budget are of all; "
-		"%llu hits of processes that are not profiled",
-		(unsigned long long)others);
+	struct heap_probe *h = ((struct part *)k->part)->h;
+	struct probed_part part;
+	int ret = probed_finish(&m->probed, k, &part, e);
 
+	if (ret)
+		return ret;
+	h->probing = k->set->probing;
+	h->start_ns = part.start_ns;
+	h->end_ns = part.end_ns;
+	h->start_unix_ns = part.start_unix_ns;
+	h->loss.n[LOSS_UNFINISHED] += k->d.left;
+	ret = heap_probe_finish(h, e);
 	if (!ret)
-		ret = prof_comment(p, e, "process: %s, started %lld, cgroup %s", t->id.exe,
-				   (long long)t->id.started, *t->id.cgroup ? t->id.cgroup : "?");
-	return ret;
-}
-
-static int comment_lost(const struct loss *l, size_t targets, const char *of, struct prof *p,
-			struct err *e)
-{
-	int ret = 0;
-
-	for (size_t i = 0; !ret && i < LOSS_COUNT; i++)
-		if (l->n[i])
-			ret = prof_comment(p, e, "lost by %zu processes together (%s): %llu %s",
-					   targets, of, (unsigned long long)l->n[i],
-					   loss_text((enum loss_kind)i));
-	return ret;
-}
-
-/* Where it is alone what was lost is its own; else whose it is is not known, and it is told once (heap_sets_lost()). */
-static int losses(struct many *m, struct heap_member *k, struct err *e)
-{
-	struct loss of_set = { 0 }, of_all;
-	int ret = 0;
-
-	bpf_losses((const struct gpb_tally *)&m->sets.obj->bss->tallies[demux_index(k->d.slot)],
-		   &k->h->loss);
-	k->h->loss.n[LOSS_UNFINISHED] += k->d.left;
-	heap_set_losses(k->set, &of_set);
-	of_all = lost_by_all(m);
-	if (k->set->joined > 1)
-		ret = comment_lost(&of_set, k->set->joined, "its file's probes", k->h->prof, e);
-	else
-		loss_merge(&k->h->loss, &of_set);
-	if (!ret && m->joined > 1)
-		ret = comment_lost(&of_all, m->joined, "all that are probed", k->h->prof, e);
-	else if (!ret)
-		loss_merge(&k->h->loss, &of_all);
-	loss_merge(prof_loss(k->h->prof), &k->h->loss);
-	return ret;
-}
-
-/* Its part of the window: from the later of its own beginning and that of the probes on, to the earlier of the ends. */
-static void set_part(struct heap_member *k)
-{
-	const struct engine_target *t = k->t;
-	struct heap_probe *h = k->h;
-	uint64_t since = k->set->probing ? probing_since(k->set->probing) : 0;
-
-	h->end_ns = (int64_t)(t->until_ns ?: now_ns());
-	if (k->set->ended_ns && (int64_t)k->set->ended_ns < h->end_ns)
-		h->end_ns = (int64_t)k->set->ended_ns;
-	h->start_ns = since ? (int64_t)(since > t->since_ns ? since : t->since_ns) : h->end_ns;
-	if (h->start_ns > h->end_ns)
-		h->start_ns = h->end_ns;
-	h->start_unix_ns = t->since_unix_ns + h->start_ns - (int64_t)t->since_ns;
+		ret = probed_tell(&m->probed, k, h->prof, e);
+	if (ret)
+		return ret;
+	*out = TAKE(h->prof);
+	return 0;
 }
 
 static int many_profile(void *state, struct engine_target *t, void *kept, struct prof **out,
 			struct err *e)
 {
 	struct many *m = state;
-	struct many_kept *kp = kept;
-	struct heap_member *k = kp->probed;
-	int ret;
+	struct many_kept *k = kept;
 
-	if (!k)
-		return engine_heap_read.profile(m->reading, t, kp->read, out, e);
-	heap_set_leave(k);
-	if (k->set->failed)
-		return err_set(e, k->set->failed, "%s", k->set->why.msg);
-	set_part(k);
-	ret = heap_probe_finish(k->h, e);
-	if (!ret)
-		ret = comment(k, e);
-	if (!ret)
-		ret = losses(m, k, e);
-	if (ret)
-		return ret;
-	*out = TAKE(k->h->prof);
-	return 0;
+	return k->probed ? profile(m, k->probed, out, e) :
+			   engine_heap_read.profile(m->reading, t, k->read, out, e);
 }
 
 static int many_done(void *state, struct err *e)
 {
-	struct many *m = state;
-
-	m->joined = 0;
-	return m->sets.obj ? demux_done(&m->demux, e) : 0;
+	return probed_done(&((struct many *)state)->probed, e);
 }
 
 static const struct engine_shared *many_shared(void *state, size_t *n)
 {
-	struct many *m = state;
-
-	*n = m->sets.lost.n;
-	return m->sets.lost.at;
+	return probed_shared(&((struct many *)state)->probed, n);
 }
 
 const struct engine_kind engine_heap = {
 	.name = "heap",
 	.reads = true,
+	.probes = true,
 	.open = many_open,
 	.free = many_free,
 	.fd = many_fd,

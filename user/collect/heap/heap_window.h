@@ -24,7 +24,10 @@
  * is over earlier when no CPU has own time left in it. A burst may begin while such a long window is
  * open, so the budget must allow for one of the greatest length.
  */
-#define HEAP_PARTS ((struct window_parts){ .end_ns = 8000000, .most_ns = 50000000 })
+#define HEAP_WINDOW_NS	    8000000
+#define HEAP_WINDOW_MOST_NS 50000000
+#define HEAP_PARTS \
+	((struct window_parts){ .end_ns = HEAP_WINDOW_NS, .most_ns = HEAP_WINDOW_MOST_NS })
 
 struct heap_window {
 	struct subject *s; /* borrowed, as the next ones */

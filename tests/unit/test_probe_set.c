@@ -1,6 +1,6 @@
 /*
- * tests/unit/test_heap_set.c - the probes of files and the targets that share them: who is in which set, whose a loss is, and
- * what becomes of a set that its members leave. Probes, windows and processes are this file's.
+ * tests/unit/test_probe_set.c - the probes of files and the targets that share them: who is in which set, whose a loss is, and
+ * what becomes of a set that its members leave. Probes, what a kind does with stretches, and processes are this file's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,8 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#include "collect/heap/heap_set.h"
-#include "heap.skel.h"
+#include "engine/probe_set.h"
 #include "probe/bpf.h"
 
 /* ---- probes ---- */
@@ -119,108 +118,117 @@ void probing_file_at_once(struct probing *p, size_t n)
 	assert_true(n >= 1);
 }
 
-/* ---- a target's part ---- */
+/* ---- the kind ---- */
 
-int heap_probe_entries(struct heap_probe *h, size_t i, struct err *e)
+/* A target's part is its slot. */
+struct part {
+	uint32_t slot;
+	int found; /* what its file has was known already */
+};
+
+/* What parts were asked: by their slots. */
+static int turned[GPB_CPU_TARGETS], before[GPB_CPU_TARGETS], after[GPB_CPU_TARGETS];
+static int lasts[GPB_CPU_TARGETS], endings[GPB_CPU_TARGETS], settled;
+static bool awake[GPB_CPU_TARGETS], in_windows[GPB_CPU_TARGETS];
+static uint64_t opened[GPB_CPU_TARGETS];
+
+static int kind_find(void *part, uint32_t index, void **list, struct uprobe_group **groups,
+		     size_t *n, void **sites, struct err *e)
 {
+	(void)part;
 	(void)e;
-	h->nentries[i] = 1;
+	assert_true(index != GPB_PRICED);
+	*list = *groups = calloc(1, sizeof(**groups));
+	*n = 1;
+	*sites = calloc(1, 1);
 	return 0;
 }
 
-void heap_probe_place(struct heap_probe *h, size_t i)
+static void kind_found(void *part, const void *sites)
 {
-	assert_int_equal(h->nentries[i], 1);
+	assert_non_null(sites);
+	((struct part *)part)->found++;
 }
 
-void heap_probe_list(struct heap_probe *h, size_t i, uint32_t of, struct site_list *all,
-		     struct site_list *large)
+static int kind_price(void *part, struct keeper_process **keepers, struct price *out,
+		      struct pricing **rest, struct err *e)
 {
-	(void)h;
-	(void)i;
-	(void)large;
-	assert_true(of != GPB_PRICED);
-	all->ngroups = 1;
-}
-
-int heap_probe_put(struct heap_probe *h, struct err *e)
-{
-	(void)h;
-	(void)e;
-	return 0;
-}
-
-int heap_probe_own(struct heap_probe *h, double ns, struct err *e)
-{
-	(void)h;
-	(void)ns;
-	(void)e;
-	return 0;
-}
-
-int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *like,
-		     struct keeper_process **all, struct price *out, struct pricing **rest,
-		     struct err *e)
-{
-	(void)obj;
-	(void)multi;
-	(void)like;
-	(void)all;
+	(void)part;
+	(void)keepers;
 	(void)out;
 	(void)rest;
 	return err_set(e, -ENOENT, "not here");
 }
 
-/* What windows were asked: by their slots. */
-static int turned[GPB_CPU_TARGETS], before[GPB_CPU_TARGETS], after[GPB_CPU_TARGETS];
-static bool awake[GPB_CPU_TARGETS];
-
-int heap_probe_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
-		    struct err *e)
+static int kind_joined(void *part, struct err *e)
 {
-	uint32_t slot = ((struct heap_window *)w)->slot;
+	(void)part;
+	(void)e;
+	return 0;
+}
 
-	(void)windows;
-	(void)since;
-	(void)hit_ns;
-	(void)window_ns;
+static int kind_turn(void *part, const struct probe_set *s, const struct set_turn *t, struct err *e)
+{
+	uint32_t slot = ((struct part *)part)->slot;
+
 	(void)e;
 	assert_true(awake[slot]); /* its runtime's counts are read */
+	assert_true(s->probing != NULL);
 	turned[slot]++;
+	in_windows[slot] = t->windows;
 	return 0;
 }
 
-bool heap_window_before(struct heap_window *w, const struct stretch *s)
+static void kind_before(void *part, const struct stretch *s)
 {
-	(void)s;
-	before[w->slot]++;
-	return true;
+	uint32_t slot = ((struct part *)part)->slot;
+
+	opened[slot] = s->opened;
+	before[slot]++;
 }
 
-int heap_window_after(struct heap_window *w, const struct stretch *s, bool watched, struct err *e)
+static int kind_after(void *part, const struct stretch *s, struct err *e)
+{
+	uint32_t slot = ((struct part *)part)->slot;
+
+	(void)e;
+	assert_int_equal(s->opened, opened[slot]);
+	assert_int_equal(before[slot], ++after[slot]);
+	return 0;
+}
+
+static int kind_settle(struct probe_set *s, struct err *e)
 {
 	(void)s;
 	(void)e;
-	assert_true(watched);
-	after[w->slot]++;
+	settled++;
 	return 0;
 }
 
-void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double window_ns)
+static void kind_ending(void *part)
 {
-	(void)w;
-	(void)windows;
-	(void)hit_ns;
-	(void)window_ns;
+	endings[((struct part *)part)->slot]++;
 }
 
-int heap_window_seen(struct heap_window *w, uint64_t *allocs, uint64_t *bytes, struct err *e)
+static void kind_leaves(void *part, const struct stretch *last)
 {
-	(void)w;
-	(void)e;
-	*allocs = *bytes = 0;
-	return 0;
+	kind_ending(part);
+	lasts[((struct part *)part)->slot] += last != NULL;
 }
+
+static const struct set_kind kind = {
+	.what = "things",
+	.find = kind_find,
+	.found = kind_found,
+	.price = kind_price,
+	.joined = kind_joined,
+	.turn = kind_turn,
+	.before = kind_before,
+	.after = kind_after,
+	.settle = kind_settle,
+	.ending = kind_ending,
+	.leaves = kind_leaves,
+};
 
 /* ---- processes and the kernel ---- */
 
@@ -273,16 +281,16 @@ int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 
 /* ---- the world ---- */
 
-static struct heap_sets ss;
-static struct heap_bpf obj;
+static struct probe_sets ss;
+static struct gpb_open open_for[GPB_SETS];
+static __u32 set_of[GPB_CPU_TARGETS];
 static struct one {
-	struct heap_member m;
-	struct heap_probe h;
+	struct set_member m;
+	struct part part;
 	struct engine_target t;
 	struct subject s;
 	struct target target;
 	char exe[32];
-	struct alloc_entry entries[ALLOC_ENTRIES_MAX];
 } * all[GPB_SETS + 8];
 static size_t nall;
 static int drains, fd;
@@ -307,26 +315,25 @@ static struct one *process(uint64_t inode)
 	p->s.target = &p->target;
 	p->s.images.at[0].inode = inode;
 	p->s.images.at[0].fd = fd;
-	p->h.entries = p->entries;
-	p->h.s = p->t.subject = &p->s;
-	p->h.window.slot = (uint32_t)nall;
+	p->t.subject = &p->s;
+	p->part.slot = p->m.d.slot = (uint32_t)nall;
 	p->t.clock = CLOCK_MONOTONIC;
 	p->m.t = &p->t;
-	p->m.h = &p->h;
+	p->m.part = &p->part;
 	return p;
 }
 
 static int join(struct one *p, struct err *e)
 {
-	int ret = heap_set_of(&ss, &p->h, &p->m.set, e);
+	int ret = probe_set_of(&ss, &p->m, e);
 
-	return ret ? ret : heap_set_join(&p->m, e);
+	return ret ? ret : probe_set_join(&p->m, e);
 }
 
 static void leave(struct one *p)
 {
-	heap_set_leave(&p->m);
-	heap_set_forget(p->m.set);
+	probe_set_leave(&p->m);
+	probe_set_forget(p->m.set);
 	p->m.set = NULL;
 }
 
@@ -334,12 +341,18 @@ static int set_up(void **state)
 {
 	(void)state;
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	obj.bss = calloc(1, sizeof(*obj.bss));
-	ss = (struct heap_sets){ .obj = &obj, .drain = drain, .ep = epoll_create1(EPOLL_CLOEXEC) };
+	memset(open_for, 0, sizeof(open_for));
+	memset(set_of, 0, sizeof(set_of));
+	ss = (struct probe_sets){ .kind = &kind,
+				  .obj = { .open_for = open_for, .set_of = set_of },
+				  .drain = drain,
+				  .ep = epoll_create1(EPOLL_CLOEXEC) };
 	memset(turned, 0, sizeof(turned));
 	memset(before, 0, sizeof(before));
 	memset(after, 0, sizeof(after));
-	nprobings = nfreed = drains = 0;
+	memset(lasts, 0, sizeof(lasts));
+	memset(endings, 0, sizeof(endings));
+	nprobings = nfreed = drains = settled = 0;
 	deaths = unwatched = 0;
 	return 0;
 }
@@ -355,7 +368,6 @@ static int tear_down(void **state)
 	vec_fini(&ss.lost);
 	close(ss.ep);
 	close(fd);
-	free(obj.bss);
 	assert_int_equal(nprobings, nfreed);
 	return 0;
 }
@@ -368,9 +380,10 @@ static void processes_of_a_file_share_its_probes(void **state)
 	assert_true(!join(a, NULL) && !join(b, NULL) && !join(c, NULL));
 	assert_ptr_equal(a->m.set, b->m.set);
 	assert_ptr_not_equal(a->m.set, c->m.set);
-	assert_int_equal(obj.bss->set_of[1], obj.bss->set_of[2]);
-	assert_int_not_equal(obj.bss->set_of[1], obj.bss->set_of[3]);
-	heap_sets_begin(&ss);
+	assert_int_equal(set_of[1], set_of[2]);
+	assert_int_not_equal(set_of[1], set_of[3]);
+	assert_true(!a->part.found && b->part.found && !c->part.found);
+	probe_sets_begin(&ss);
 	assert_int_equal(nprobings, 2);
 }
 
@@ -381,13 +394,54 @@ static void each_is_asked_what_its_runtime_counts(void **state)
 
 	(void)state;
 	assert_true(!join(a, NULL) && !join(b, NULL));
-	heap_sets_begin(&ss);
+	probe_sets_begin(&ss);
 	late = process(7);
 	assert_int_equal(join(late, NULL), 0);
 	assert_true(turned[1] == 1 && turned[2] == 1 && turned[3] == 1);
-	heap_sets_end(&ss);
+	probe_sets_end(&ss);
 	for (int i = 1; i <= 3; i++)
 		assert_true(before[i] == 1 && after[i] == 1);
+}
+
+/* Of a stretch that began before it was there, it has the rest; a window stands for all of its stratum. */
+static void one_that_comes_later_has_a_part_of_full_observation(void **state)
+{
+	const struct stretch full = { .opened = 100, .closed = 900, .weight = 1 };
+	const struct stretch window = { .window = true, .opened = 100, .closed = 900, .weight = 9 };
+	struct one *a = process(7), *late;
+	struct probing *p;
+
+	(void)state;
+	assert_int_equal(join(a, NULL), 0);
+	probe_sets_begin(&ss);
+	late = process(7);
+	late->t.since_ns = 500;
+	assert_int_equal(join(late, NULL), 0);
+	p = a->m.set->probing;
+	assert_int_equal(p->u.over(p->u.arg, &full, NULL), 0);
+	assert_true(opened[1] == 100 && opened[2] == 500 && drains == 1);
+	assert_int_equal(p->u.over(p->u.arg, &window, NULL), 0);
+	assert_true(opened[1] == 100 && opened[2] == 100);
+	assert_true(settled >= 3);
+}
+
+/* It leaves no part of full observation behind where there are windows; and it is told to stay in them. */
+static void in_windows_nobody_has_a_last_part(void **state)
+{
+	struct one *a = process(7), *b = process(7), *late;
+	struct probing *p;
+
+	(void)state;
+	assert_true(!join(a, NULL) && !join(b, NULL));
+	probe_sets_begin(&ss);
+	p = a->m.set->probing;
+	assert_int_equal(p->u.turn(p->u.arg, true, 5, 1, 1, NULL), 0);
+	assert_true(in_windows[1] && in_windows[2] && awake[1]);
+	late = process(7);
+	assert_int_equal(join(late, NULL), 0);
+	assert_true(in_windows[3]);
+	leave(a);
+	assert_true(!lasts[1] && endings[1] == 1);
 }
 
 static void one_that_ends_in_the_window_has_its_part_and_no_more(void **state)
@@ -396,13 +450,14 @@ static void one_that_ends_in_the_window_has_its_part_and_no_more(void **state)
 
 	(void)state;
 	assert_true(!join(a, NULL) && !join(b, NULL));
-	heap_sets_begin(&ss);
-	heap_set_pause(&a->m);
-	heap_set_leave(&a->m);
-	assert_true(after[1] == 1 && after[2] == 0);
-	heap_set_leave(&a->m); /* its profile and its end both ask for it */
-	heap_sets_end(&ss);
-	assert_true(after[1] == 1 && after[2] == 1);
+	probe_sets_begin(&ss);
+	probe_set_pause(&a->m);
+	probe_set_leave(&a->m);
+	assert_true(lasts[1] == 1 && endings[1] == 1 && endings[2] == 0);
+	probe_set_leave(&a->m); /* its profile and its end both ask for it */
+	probe_sets_end(&ss);
+	assert_true(lasts[1] == 1 && after[1] == 0 && endings[1] == 1);
+	assert_true(lasts[2] == 0 && after[2] == 1 && endings[2] == 1);
 }
 
 static void the_last_one_takes_the_set_with_it(void **state)
@@ -412,15 +467,15 @@ static void the_last_one_takes_the_set_with_it(void **state)
 
 	(void)state;
 	assert_true(!join(a, NULL) && !join(b, NULL));
-	heap_sets_begin(&ss);
+	probe_sets_begin(&ss);
 	index = a->m.set->index;
-	obj.bss->open_for[index].bits = GPB_OPEN;
+	open_for[index].bits = GPB_OPEN;
 	leave(a);
 	assert_int_equal(nfreed, 0);
 	leave(b);
 	assert_int_equal(nfreed, 1);
-	assert_int_equal(obj.bss->open_for[index].bits, 0);
-	assert_true(heap_sets_spent_ns(&ss) >= 1000); /* that is not forgotten */
+	assert_int_equal(open_for[index].bits, 0);
+	assert_true(probe_sets_spent_ns(&ss) >= 1000); /* that is not forgotten */
 	/* The same file again is a set of its own, and begins at once. */
 	c = process(7);
 	assert_int_equal(join(c, NULL), 0);
@@ -434,8 +489,8 @@ static void a_loss_of_many_is_told_once(void **state)
 
 	(void)state;
 	assert_true(!join(a, NULL) && !join(b, NULL) && !join(c, NULL));
-	heap_sets_begin(&ss);
-	heap_sets_end(&ss);
+	probe_sets_begin(&ss);
+	probe_sets_end(&ss);
 	deaths = 1;
 	unwatched = 2;
 	leave(a);
@@ -458,7 +513,7 @@ static void more_files_than_there_is_room_for_are_refused_with_a_way_out(void **
 	struct one *p;
 
 	(void)state;
-	for (uint64_t i = 0; i < HEAP_SETS; i++)
+	for (uint64_t i = 0; i < PROBE_SETS_MAX; i++)
 		assert_int_equal(join(process(100 + i), &e), 0);
 	p = process(99);
 	assert_int_equal(join(p, &e), -E2BIG);
@@ -475,6 +530,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(processes_of_a_file_share_its_probes, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(each_is_asked_what_its_runtime_counts, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(one_that_comes_later_has_a_part_of_full_observation,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(in_windows_nobody_has_a_last_part, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(
 			one_that_ends_in_the_window_has_its_part_and_no_more, set_up, tear_down),

@@ -1,5 +1,5 @@
-/* user/collect/heap/heap_set.c - hands what becomes of a file's probes on to each target. */
-#include "collect/heap/heap_set.h"
+/* user/engine/probe_set.c - hands what becomes of a file's probes on to each target. */
+#include "engine/probe_set.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -13,8 +13,6 @@
 
 enum { SPENT_WORDS = sizeof(struct gpb_spent) / 8 };
 
-/* In windows, of a target of which nothing is known: every few allocations of some 100 bytes. */
-#define UNSEEN_RATE  1024
 #define BEGIN_NS     1000000000ull /* the window of all does not wait for longer for probes to be in */
 #define CPU_FRESH_NS 5000000 /* the sum of CPU times is asked for more often than it changes much */
 
@@ -29,7 +27,7 @@ static uint64_t clock_ns(clockid_t clock)
 
 /* ---- what the probes take, and of whose CPU time ---- */
 
-static void read_cpu(struct heap_member *m)
+static void read_cpu(struct set_member *m)
 {
 	uint64_t ns = m->on ? clock_ns(m->t->clock) : 0;
 
@@ -39,7 +37,7 @@ static void read_cpu(struct heap_member *m)
 
 static uint64_t cpu_of_all(void *arg)
 {
-	struct heap_set *s = arg;
+	struct probe_set *s = arg;
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), sum = s->gone_cpu_ns;
 
 	if (s->cpu_at && now - s->cpu_at < CPU_FRESH_NS)
@@ -55,17 +53,17 @@ static uint64_t cpu_of_all(void *arg)
 
 static int spent(void *arg, struct gpb_spent *out, struct err *e)
 {
-	struct heap_set *s = arg;
+	struct probe_set *s = arg;
 
-	return bpf_sum_cpus(bpf_map__fd(s->of->obj->maps.sets), s->index, SPENT_WORDS,
-			    (uint64_t *)out, e);
+	return bpf_sum_cpus(bpf_map__fd(s->of->obj.sets), s->index, SPENT_WORDS, (uint64_t *)out,
+			    e);
 }
 
-uint64_t heap_set_bystanders(const struct heap_set *s)
+uint64_t probe_set_bystanders(const struct probe_set *s)
 {
 	struct gpb_spent sum = { 0 };
 
-	(void)bpf_sum_cpus(bpf_map__fd(s->of->obj->maps.bystanders), s->index, SPENT_WORDS,
+	(void)bpf_sum_cpus(bpf_map__fd(s->of->obj.bystanders), s->index, SPENT_WORDS,
 			   (uint64_t *)&sum, NULL);
 	return sum.hits;
 }
@@ -73,84 +71,51 @@ uint64_t heap_set_bystanders(const struct heap_set *s)
 /* Measured once for all sets: the first one's probes of that are taken out like any others. */
 static int price(void *arg, struct price *out, struct pricing **rest, struct err *e)
 {
-	struct heap_set *s = arg;
-	struct heap_sets *ss = s->of;
+	struct probe_set *s = arg;
+	struct probe_sets *ss = s->of;
 	int ret = 0;
 
 	if (!ss->priced && s->members.n)
-		ret = heap_probe_price(ss->obj, true, &s->members.at[0]->h->heap, &ss->keepers,
-				       &ss->price, rest, e);
+		ret = ss->kind->price(s->members.at[0]->part, &ss->keepers, &ss->price, rest, e);
 	else if (!ss->priced)
 		ret = err_set(e, -ENOENT, "nobody is there to be measured");
 	if (ret)
 		return ret;
 	ss->priced = true;
 	*out = ss->price;
-	for (size_t i = 0; i < s->members.n; i++)
-		s->members.at[i]->h->price = ss->price;
 	return 0;
 }
 
 /* ---- stretches ---- */
 
 /*
- * The runtime's counts are read from its memory. One that has gone tells that itself. In windows they are read all
+ * Its runtime's counts are read from its memory. One that has gone tells that itself. In windows they are read all
  * the time, so its files stay open.
  */
-static void wake(struct heap_member *m)
+static void wake(struct set_member *m)
 {
 	if (m->on)
 		target_wake(m->t->subject->target, NULL);
 }
 
-static void rest(struct heap_member *m)
+static void rest(struct set_member *m)
 {
-	if (m->on && !m->set->windows)
+	if (m->on && !m->set->turn.windows)
 		target_rest(m->t->subject->target);
 }
 
-/*
- * A window is over when no CPU has own time left (gpb_open.until), and a CPU that has hit nothing yet has as
- * much as those that have. So all have the same: that of the one that is slowed down most.
- */
-static int share_own(struct heap_set *s, struct err *e)
+static int settle(struct probe_set *s, struct err *e)
 {
-	int ret = 0;
-
-	if (!s->windows)
-		return 0;
-	s->own_ns = 0;
-	for (size_t i = 0; i < s->members.n; i++) {
-		double own = s->members.at[i]->h->window.own.own;
-
-		if (!s->own_ns || own < s->own_ns)
-			s->own_ns = own;
-	}
-	for (size_t i = 0; !ret && i < s->members.n; i++)
-		ret = heap_probe_own(s->members.at[i]->h, s->own_ns, e);
-	return ret;
+	return s->of->kind->settle ? s->of->kind->settle(s, e) : 0;
 }
 
-/* One that has not allocated yet, as far as anybody saw, would be sampled as rarely as in full observation. */
-static void set_rate(struct heap_window *w)
+static int turn_one(struct set_member *m, struct err *e)
 {
-	uint64_t allocs, bytes;
-
-	if (w->rate_in_windows || heap_window_seen(w, &allocs, &bytes, NULL) || allocs)
-		return;
-	w->rate_in_windows = w->rate_most < UNSEEN_RATE ? w->rate_most : UNSEEN_RATE;
-}
-
-static int turn_one(struct heap_member *m, struct err *e)
-{
-	struct heap_set *s = m->set;
+	struct probe_set *s = m->set;
 	int ret;
 
 	wake(m);
-	m->h->price = s->of->price;
-	if (s->windows)
-		set_rate(&m->h->window);
-	ret = heap_probe_turn(&m->h->window, s->windows, s->since, s->hit_ns, s->window_ns, e);
+	ret = s->of->kind->turn(m->part, s, &s->turn, e);
 	rest(m);
 	return ret;
 }
@@ -158,40 +123,51 @@ static int turn_one(struct heap_member *m, struct err *e)
 static int turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
 		struct err *e)
 {
-	struct heap_set *s = arg;
+	struct probe_set *s = arg;
 	int ret = 0;
 
 	s->turned = true;
-	s->windows = windows;
-	s->since = since;
-	s->hit_ns = hit_ns;
-	s->window_ns = window_ns;
+	s->turn = (struct set_turn){
+		.windows = windows, .since = since, .window_ns = window_ns, .hit_ns = hit_ns
+	};
 	s->full_ns = clock_ns(CLOCK_MONOTONIC);
+	s->own_ns = 0;
 	for (size_t i = 0; !ret && i < s->members.n; i++)
 		ret = turn_one(s->members.at[i], e);
-	return ret ? ret : share_own(s, e);
+	return ret ? ret : settle(s, e);
+}
+
+/* Of full observation each has a part of its own. A window stands for its stratum, whenever its target came. */
+static struct stretch part_of(const struct set_member *m, const struct stretch *st)
+{
+	struct stretch own = *st;
+
+	if (!st->window && own.opened < m->t->since_ns)
+		own.opened = m->t->since_ns < st->closed ? m->t->since_ns : st->closed;
+	return own;
 }
 
 static int over(void *arg, const struct stretch *st, struct err *e)
 {
-	struct heap_set *s = arg;
+	struct probe_set *s = arg;
+	const struct set_kind *kind = s->of->kind;
 	int ret;
 
 	for (size_t i = 0; i < s->members.n; i++) {
-		struct heap_member *m = s->members.at[i];
+		const struct stretch own = part_of(s->members.at[i], st);
 
-		wake(m);
-		m->watched = heap_window_before(&m->h->window, st);
+		wake(s->members.at[i]);
+		kind->before(s->members.at[i]->part, &own);
 	}
 	ret = s->of->drain(s->of->arg, e);
 	for (size_t i = 0; !ret && i < s->members.n; i++) {
-		struct heap_member *m = s->members.at[i];
+		const struct stretch own = part_of(s->members.at[i], st);
 
-		ret = heap_window_after(&m->h->window, st, m->watched, e);
-		rest(m);
+		ret = kind->after(s->members.at[i]->part, &own, e);
+		rest(s->members.at[i]);
 	}
 	s->full_ns = clock_ns(CLOCK_MONOTONIC);
-	return ret ? ret : share_own(s, e);
+	return ret ? ret : settle(s, e);
 }
 
 /* ---- a set ---- */
@@ -209,7 +185,7 @@ static int clear(const struct bpf_map *map, uint32_t at, struct err *e)
 		       0;
 }
 
-static uint32_t free_index(const struct heap_sets *ss)
+static uint32_t free_index(const struct probe_sets *ss)
 {
 	uint32_t i = GPB_PRICED + 1;
 
@@ -219,7 +195,7 @@ static uint32_t free_index(const struct heap_sets *ss)
 }
 
 /* A file that its process does not map any more has no number (open_exe() in subject/images.c): it is like no other. */
-static struct heap_set *find(const struct heap_sets *ss, const struct image *img)
+static struct probe_set *find(const struct probe_sets *ss, const struct image *img)
 {
 	for (size_t i = 0; img->inode && i < GPB_SETS; i++)
 		if (ss->at[i] && ss->at[i]->dev == img->dev && ss->at[i]->inode == img->inode)
@@ -228,35 +204,26 @@ static struct heap_set *find(const struct heap_sets *ss, const struct image *img
 }
 
 /* The target that comes first finds the sites; its file is opened again by our own descriptor. */
-static int fill(struct heap_set *s, struct heap_probe *h, struct err *e)
+static int fill(struct probe_set *s, struct set_member *m, struct err *e)
 {
-	int ret = heap_probe_entries(h, 0, e);
+	int ret = s->of->kind->find(m->part, s->index, &s->list, &s->groups, &s->ngroups, &s->sites,
+				    e);
 
 	if (ret)
 		return ret;
-	if (!h->nentries[0])
-		return err_set(e, -ENOTSUP, "its program has no allocator that could be probed");
-	memcpy(s->entries, h->entries, sizeof(s->entries));
-	memcpy(s->makers, h->makers[0], sizeof(s->makers));
-	s->nentries = h->nentries[0];
-	s->nmakers = h->nmakers[0];
-	s->list = calloc(1, sizeof(*s->list));
-	if (!s->list)
-		return err_set(e, -ENOMEM, "no memory for probes");
-	heap_probe_list(h, 0, s->index, s->list, NULL);
-	s->fd = fcntl(h->s->images.at[0].fd, F_DUPFD_CLOEXEC, 0);
+	s->fd = fcntl(m->t->subject->images.at[0].fd, F_DUPFD_CLOEXEC, 0);
 	if (s->fd < 0)
 		return err_sys(e, "the file that is to be probed");
-	for (size_t i = 0; i < s->list->ngroups; i++)
-		snprintf(s->list->groups[i].path, sizeof(s->list->groups[i].path),
-			 "/proc/self/fd/%d", s->fd);
-	ret = clear(s->of->obj->maps.sets, s->index, e);
-	return ret ? ret : clear(s->of->obj->maps.bystanders, s->index, e);
+	for (size_t i = 0; i < s->ngroups; i++)
+		snprintf(s->groups[i].path, sizeof(s->groups[i].path), "/proc/self/fd/%d", s->fd);
+	ret = clear(s->of->obj.sets, s->index, e);
+	return ret ? ret : clear(s->of->obj.bystanders, s->index, e);
 }
 
 enum { LOST_MAX = 1024 }; /* files: more are one line */
 
-void heap_sets_lost(struct heap_sets *ss, const char *what, size_t targets, const struct loss *loss)
+void probe_sets_lost(struct probe_sets *ss, const char *what, size_t targets,
+		     const struct loss *loss)
 {
 	struct engine_shared *to;
 
@@ -273,7 +240,7 @@ void heap_sets_lost(struct heap_sets *ss, const char *what, size_t targets, cons
 	}
 }
 
-void heap_set_losses(struct heap_set *s, struct loss *out)
+void probe_set_losses(struct probe_set *s, struct loss *out)
 {
 	if (!s->probing)
 		return;
@@ -284,16 +251,16 @@ void heap_set_losses(struct heap_set *s, struct loss *out)
 }
 
 /* What one member alone lost is told with its profile. */
-static void tell_lost(struct heap_set *s)
+static void tell_lost(struct probe_set *s)
 {
 	struct loss loss = { 0 };
 
-	heap_set_losses(s, &loss);
+	probe_set_losses(s, &loss);
 	if (s->joined > 1)
-		heap_sets_lost(s->of, s->what, s->joined, &loss);
+		probe_sets_lost(s->of, s->what, s->joined, &loss);
 }
 
-static void forget(struct heap_set *s)
+static void forget(struct probe_set *s)
 {
 	tell_lost(s);
 	if (s->probing)
@@ -301,24 +268,25 @@ static void forget(struct heap_set *s)
 	if (s->probing && probing_fd(s->probing) >= 0)
 		epoll_ctl(s->of->ep, EPOLL_CTL_DEL, probing_fd(s->probing), NULL);
 	probing_free(s->probing);
-	s->of->obj->bss->open_for[s->index] = (struct gpb_open){ 0 };
+	s->of->obj.open_for[s->index] = (struct gpb_open){ 0 };
 	closep(&s->fd);
 	vec_fini(&s->members);
 	free(s->list);
+	free(s->sites);
 	s->of->at[s->index] = NULL;
 	free(s);
 }
 
-void heap_set_forget(struct heap_set *s)
+void probe_set_forget(struct probe_set *s)
 {
 	if (!--s->users)
 		forget(s);
 }
 
-static int make(struct heap_sets *ss, struct heap_probe *h, struct heap_set **out, struct err *e)
+static int make(struct probe_sets *ss, struct set_member *m, struct err *e)
 {
-	const struct image *img = &h->s->images.at[0];
-	struct heap_set *s = calloc(1, sizeof(*s));
+	const struct image *img = &m->t->subject->images.at[0];
+	struct probe_set *s = calloc(1, sizeof(*s));
 	uint32_t index = free_index(ss);
 	int ret;
 
@@ -329,62 +297,58 @@ static int make(struct heap_sets *ss, struct heap_probe *h, struct heap_set **ou
 		return err_set(e, -E2BIG,
 			       "%d files are probed already, the most at once (the same program in "
 			       "another file counts again): choose with --match or -p",
-			       HEAP_SETS);
+			       PROBE_SETS_MAX);
 	}
-	*s = (struct heap_set){
+	*s = (struct probe_set){
 		.of = ss, .dev = img->dev, .inode = img->inode, .index = index, .fd = -1
 	};
-	snprintf(s->what, sizeof(s->what), "%.255s", h->s->target->exe);
+	snprintf(s->what, sizeof(s->what), "%.255s", m->t->subject->target->exe);
 	ss->at[index] = s;
-	ret = fill(s, h, e);
+	ret = fill(s, m, e);
 	if (ret) {
 		forget(s);
 		return ret;
 	}
 	s->users = 1;
-	*out = s;
+	m->set = s;
 	return 0;
 }
 
-int heap_set_of(struct heap_sets *ss, struct heap_probe *h, struct heap_set **out, struct err *e)
+int probe_set_of(struct probe_sets *ss, struct set_member *m, struct err *e)
 {
-	struct heap_set *s = find(ss, &h->s->images.at[0]);
+	struct probe_set *s = find(ss, &m->t->subject->images.at[0]);
 
 	if (!s)
-		return make(ss, h, out, e);
-	memcpy(h->entries, s->entries, sizeof(s->entries));
-	memcpy(h->makers[0], s->makers, sizeof(s->makers));
-	h->nsites = h->nentries[0] = s->nentries;
-	h->nmakers[0] = s->nmakers;
-	heap_probe_place(h, 0);
+		return make(ss, m, e);
+	ss->kind->found(m->part, s->sites);
 	s->users++;
-	*out = s;
+	m->set = s;
 	return 0;
 }
 
-static void fail(struct heap_set *s, int ret, const struct err *why)
+static void fail(struct probe_set *s, int ret, const struct err *why)
 {
 	s->failed = ret;
 	s->why = *why;
-	s->of->obj->bss->open_for[s->index].bits = 0;
+	s->of->obj.open_for[s->index].bits = 0;
 }
 
 /* So many of its targets may run at the same time; at least one may come. */
-static size_t at_once(const struct heap_set *s)
+static size_t at_once(const struct probe_set *s)
 {
 	size_t cpus = (size_t)get_nprocs(), n = s->members.n ? s->members.n : 1;
 
 	return n < cpus ? n : cpus;
 }
 
-static int hold(struct heap_set *s, struct err *e)
+static int hold(struct probe_set *s, struct err *e)
 {
 	const struct probing_user u = {
-		.what = "heap",
-		.open = &s->of->obj->bss->open_for[s->index],
-		.bss = s->of->obj->maps.bss,
-		.parts = HEAP_PARTS,
-		.by_own = true,
+		.what = s->of->kind->what,
+		.open = &s->of->obj.open_for[s->index],
+		.bss = s->of->obj.bss,
+		.parts = s->of->kind->parts,
+		.by_own = s->of->kind->by_own,
 		.price = price,
 		.spent = spent,
 		.turn = turn,
@@ -402,12 +366,10 @@ static int hold(struct heap_set *s, struct err *e)
 
 	if (ret)
 		return ret;
-	for (size_t i = 0; i < s->members.n; i++)
-		s->members.at[i]->h->probing = s->probing;
 	if (probing_fd(s->probing) >= 0 &&
 	    epoll_ctl(s->of->ep, EPOLL_CTL_ADD, probing_fd(s->probing), &ev))
 		return err_sys(e, "epoll");
-	return probing_set(s->probing, s->list->groups, s->list->ngroups, e);
+	return probing_set(s->probing, s->groups, s->ngroups, e);
 }
 
 /*
@@ -416,7 +378,7 @@ static int hold(struct heap_set *s, struct err *e)
  */
 enum step { HOLD, ASK, STEPS };
 
-static void begin_step(struct heap_set *s, enum step step)
+static void begin_step(struct probe_set *s, enum step step)
 {
 	struct err why = { "" };
 	int ret = 0;
@@ -433,11 +395,10 @@ static void begin_step(struct heap_set *s, enum step step)
 		fail(s, ret, &why);
 }
 
-/* What was left in its code costs it as much as probes of ours do; looked for before there are any. */
-int heap_set_join(struct heap_member *m, struct err *e)
+int probe_set_join(struct set_member *m, struct err *e)
 {
-	struct heap_set *s = m->set;
-	struct heap_member **at;
+	struct probe_set *s = m->set;
+	struct set_member **at;
 	int ret = 0;
 
 	if (s->failed)
@@ -448,11 +409,8 @@ int heap_set_join(struct heap_member *m, struct err *e)
 	*at = m;
 	m->on = true;
 	m->base_ns = clock_ns(m->t->clock);
-	m->h->probing = s->probing;
-	s->of->obj->bss->set_of[m->h->window.slot] = s->index;
-	ret = s->turned ? turn_one(m, e) : heap_probe_put(m->h, e);
-	if (!ret && s->turned && s->windows && s->own_ns > 0)
-		ret = heap_probe_own(m->h, s->own_ns, e);
+	s->of->obj.set_of[demux_index(m->d.slot)] = s->index;
+	ret = s->turned ? turn_one(m, e) : s->of->kind->joined(m->part, e);
 	s->joined += !ret;
 	if (ret)
 		s->members.n--;
@@ -463,31 +421,27 @@ int heap_set_join(struct heap_member *m, struct err *e)
 	return ret;
 }
 
-void heap_set_pause(struct heap_member *m)
+void probe_set_pause(struct set_member *m)
 {
 	read_cpu(m);
 	m->on = false;
 }
 
-void heap_set_leave(struct heap_member *m)
+void probe_set_leave(struct set_member *m)
 {
-	struct heap_set *s = m->set;
+	struct probe_set *s = m->set;
 	uint64_t until = m->t->until_ns ?: clock_ns(CLOCK_MONOTONIC);
 	const struct stretch st = {
 		.opened = s->full_ns > m->t->since_ns ? s->full_ns : m->t->since_ns,
 		.closed = until,
 		.weight = 1,
-		.hit_ns = s->hit_ns,
+		.hit_ns = s->turn.hit_ns,
 	};
 
 	if (m->done)
 		return;
-	m->done = m->h->window.ending = true;
-	if (m->h->heap.own.ns)
-		heap_window_turn(&m->h->window, false, 0, 0);
-	else if (s->turned && !s->failed)
-		(void)heap_window_after(&m->h->window, &st, heap_window_before(&m->h->window, &st),
-					NULL);
+	m->done = true;
+	s->of->kind->leaves(m->part, s->turned && !s->turn.windows && !s->failed ? &st : NULL);
 	for (size_t i = 0; i < s->members.n; i++)
 		if (s->members.at[i] == m) {
 			s->members.at[i] = s->members.at[--s->members.n];
@@ -500,10 +454,10 @@ void heap_set_leave(struct heap_member *m)
 
 /* ---- all of them ---- */
 
-void heap_sets_poll(struct heap_sets *ss)
+void probe_sets_poll(struct probe_sets *ss)
 {
 	for (size_t i = 0; i < GPB_SETS; i++) {
-		struct heap_set *s = ss->at[i];
+		struct probe_set *s = ss->at[i];
 		struct err why = { "" };
 		int ret = s && s->probing && !s->failed ? probing_poll(s->probing, &why) : 0;
 
@@ -513,13 +467,13 @@ void heap_sets_poll(struct heap_sets *ss)
 }
 
 /* Waits until something of those that have not begun is to be polled; false: all have. */
-static bool wait_for_some(const struct heap_sets *ss, int most_ms)
+static bool wait_for_some(const struct probe_sets *ss, int most_ms)
 {
 	struct pollfd p[GPB_SETS];
 	nfds_t n = 0;
 
 	for (size_t i = 0; i < GPB_SETS; i++) {
-		const struct heap_set *s = ss->at[i];
+		const struct probe_set *s = ss->at[i];
 
 		if (s && s->probing && !s->failed && probing_beginning(s->probing))
 			p[n++] = (struct pollfd){ .fd = probing_fd(s->probing), .events = POLLIN };
@@ -528,7 +482,7 @@ static bool wait_for_some(const struct heap_sets *ss, int most_ms)
 }
 
 /* One whose file takes the kernel long begins later, and the others do not wait for it. */
-void heap_sets_begin(struct heap_sets *ss)
+void probe_sets_begin(struct probe_sets *ss)
 {
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + BEGIN_NS, now;
 
@@ -538,23 +492,18 @@ void heap_sets_begin(struct heap_sets *ss)
 			begin_step(ss->at[i], step);
 	while ((now = clock_ns(CLOCK_MONOTONIC)) < until &&
 	       wait_for_some(ss, (int)((until - now) / 1000000) + 1))
-		heap_sets_poll(ss);
+		probe_sets_poll(ss);
 }
 
-static void end(struct heap_set *s)
+static void end(struct probe_set *s)
 {
 	struct err why = { "" };
 	int ret;
 
 	s->ended_ns = clock_ns(CLOCK_MONOTONIC);
 	for (size_t i = 0; i < s->members.n; i++) {
-		struct heap_member *m = s->members.at[i];
-
-		m->h->window.ending = true;
-		if (!m->h->heap.own.ns)
-			continue;
-		wake(m);
-		heap_window_turn(&m->h->window, false, 0, 0);
+		wake(s->members.at[i]);
+		s->of->kind->ending(s->members.at[i]->part);
 	}
 	ret = probing_end(s->probing, &why);
 	for (size_t i = 0; i < s->members.n; i++) {
@@ -566,7 +515,7 @@ static void end(struct heap_set *s)
 		fail(s, ret, &why);
 }
 
-void heap_sets_end(struct heap_sets *ss)
+void probe_sets_end(struct probe_sets *ss)
 {
 	ss->begun = false;
 	for (size_t i = 0; i < GPB_SETS; i++) {
@@ -575,11 +524,11 @@ void heap_sets_end(struct heap_sets *ss)
 		if (!ss->at[i] || !ss->at[i]->probing)
 			continue;
 		end(ss->at[i]);
-		heap_set_losses(ss->at[i], &loss);
+		probe_set_losses(ss->at[i], &loss);
 	}
 }
 
-double heap_sets_spent_ns(const struct heap_sets *ss)
+double probe_sets_spent_ns(const struct probe_sets *ss)
 {
 	double sum = (double)ss->gone_ns;
 
