@@ -495,17 +495,27 @@ void probe_sets_begin(struct probe_sets *ss)
 		probe_sets_poll(ss);
 }
 
-static void end(struct probe_set *s)
+/* What is observed in full ends for all at the same moment: to take probes out takes the kernel long. */
+static void close_set(struct probe_set *s)
 {
 	struct err why = { "" };
 	int ret;
 
-	s->ended_ns = clock_ns(CLOCK_MONOTONIC);
 	for (size_t i = 0; i < s->members.n; i++) {
 		wake(s->members.at[i]);
 		s->of->kind->ending(s->members.at[i]->part);
 	}
-	ret = probing_end(s->probing, &why);
+	s->ended_ns = clock_ns(CLOCK_MONOTONIC);
+	ret = s->failed ? 0 : probing_close(s->probing, &why);
+	if (ret)
+		fail(s, ret, &why);
+}
+
+static void end(struct probe_set *s)
+{
+	struct err why = { "" };
+	int ret = probing_end(s->probing, &why);
+
 	for (size_t i = 0; i < s->members.n; i++) {
 		s->members.at[i]->done = true;
 		s->gone_cpu_ns += s->members.at[i]->cpu_ns;
@@ -518,6 +528,9 @@ static void end(struct probe_set *s)
 void probe_sets_end(struct probe_sets *ss)
 {
 	ss->begun = false;
+	for (size_t i = 0; i < GPB_SETS; i++)
+		if (ss->at[i] && ss->at[i]->probing)
+			close_set(ss->at[i]);
 	for (size_t i = 0; i < GPB_SETS; i++) {
 		struct loss loss = { 0 };
 

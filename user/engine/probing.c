@@ -714,6 +714,15 @@ int probing_set(struct probing *p, const struct uprobe_group *g, size_t n, struc
 
 /* ---- the end ---- */
 
+int probing_close(struct probing *p, struct err *e)
+{
+	p->ending = true;
+	if (p->state != FULL)
+		return 0;
+	p->state = CLOSED;
+	return close_full(p, e);
+}
+
 int probing_end(struct probing *p, struct err *e)
 {
 	struct err why = { "" };

@@ -121,6 +121,11 @@ int probing_fd(const struct probing *p);
 int probing_poll(struct probing *p, struct err *e);
 
 /*
+ * Where everything is observed nothing counts from now on, and that stretch has been handed over, without a wait: of several
+ * all can be closed at the same moment. To be followed by probing_end().
+ */
+int probing_close(struct probing *p, struct err *e);
+/*
  * From now on nothing counts, the last stretch has been handed over, and everything is detached.
  */
 int probing_end(struct probing *p, struct err *e);

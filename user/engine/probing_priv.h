@@ -19,6 +19,7 @@ enum state {
 	FULL,	 /* attached, everything counts */
 	BETWEEN, /* in windows: the timer tells when the next one is to be asked for */
 	ASKED,	 /* in windows: the keeper is working on it */
+	CLOSED,	 /* attached, nothing counts any more */
 	ENDED,
 };
 
