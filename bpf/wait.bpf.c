@@ -14,9 +14,14 @@
  * reentersyscall, exitsyscall, park_m, ready, injectglist, execute, goschedImpl in
  * runtime/proc.go, Go 1.16 to 1.27.
  *
+ * Of many targets the link is of a file, and the program finds whose hit it is by the process (sets.bpf.h).
+ *
  * A profile-guided build copies casgstatus into some of its callers. These are then probed
  * themselves (user/go/sites/waitsite.h), and the function tells which status is set.
  */
+#define SLOTS GPB_CPU_TARGETS
+
+#include "sets.bpf.h"
 #include "standing.bpf.h"
 #include "waits.bpf.h"
 
@@ -43,11 +48,40 @@ struct {
 	__type(value, struct gpb_standing);
 } standings SEC(".maps");
 
+/* Many targets share that table by a quota: how many goroutines each has in it, and all. User space takes out those that have gone. */
+struct gpb_quota standings_quota = {};
+__u64 standings_of[SLOTS] = {}, standings_all = 0;
+
 /*
  * Waits that began before this time and still last are counted by user space: it has seen them in
  * enough looks from outside.
  */
-volatile __u64 wait_counted[GPB_TARGETS] = {};
+volatile __u64 wait_counted[SLOTS] = {};
+
+/* @there: it is in the table already. Not 0: there is no room for it. */
+static __always_inline long standing_put(__u32 index, __u64 key, const struct gpb_standing *at,
+					 int there)
+{
+	__u64 *mine = &standings_of[index & (SLOTS - 1)];
+
+	if (!many_targets || there)
+		return bpf_map_update_elem(&standings, &key, at, BPF_ANY);
+	if (!gpb_quota_allows(&standings_quota, now_is(mine), now_is(&standings_all), 1))
+		return -1;
+	if (bpf_map_update_elem(&standings, &key, at, BPF_NOEXIST))
+		return bpf_map_lookup_elem(&standings, &key) ? 0 : -1;
+	count(mine, 1);
+	count(&standings_all, 1);
+	return 0;
+}
+
+static __always_inline void standing_forget(__u32 index, __u64 key)
+{
+	if (bpf_map_delete_elem(&standings, &key) || !many_targets)
+		return;
+	count(&standings_of[index & (SLOTS - 1)], -1);
+	count(&standings_all, -1);
+}
 
 /* The arguments of casgstatus. */
 static __always_inline int change_args(struct change *c, struct pt_regs *ctx, int regabi)
@@ -179,7 +213,10 @@ struct hit {
 	struct gpb_waiting *cfg;
 	struct gpb_waiting_seen *n;
 	struct moment at;
-	int chance; /* GPB_CHANCE_* of what begins now; all bits when there are no windows */
+	__u64 cookie;
+	__u32 index; /* of the target, in tables by slot */
+	__u32 open;  /* which of open_for is its own */
+	int chance;  /* GPB_CHANCE_* of what begins now; all bits when there are no windows */
 	int windows;
 };
 
@@ -211,7 +248,7 @@ static __always_inline void sample(struct pt_regs *ctx, const struct hit *h, con
 	sample_identity(sc, h->t, c->g);
 	sample_send(sc);
 	scratch_release(sc);
-	hit_sampled(&h->at, &h->n->spent, &h->n->clock, c->now);
+	set_walk(h->cookie, hit_sampled(&h->at, &h->n->spent, &h->n->clock, c->now));
 }
 
 /* In windows: is the wait that ends now paced by a clock, or by the outside world? */
@@ -242,7 +279,7 @@ static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, cons
 	if (length != GPB_WAIT_CALL &&
 	    (!(was->chance & (length ? GPB_CHANCE_WALL : GPB_CHANCE_OWN)) ||
 	     (h->windows && old != GPB_G_SYSCALL &&
-	      looks_count(was->since, delay, wait_counted[c->slot & (GPB_TARGETS - 1)],
+	      looks_count(was->since, delay, wait_counted[h->index & (SLOTS - 1)],
 			  h->cfg->terms.looked_ns))))
 		return;
 	sampled = weigh(&weight, delay, h->cfg->rate);
@@ -260,7 +297,7 @@ static __always_inline void ended(struct pt_regs *ctx, const struct hit *h, cons
  * long enough.
  */
 static __always_inline void met(struct pt_regs *ctx, const struct hit *h, const struct change *c,
-				__u64 key)
+				__u64 key, int there)
 {
 	int is_long = h->windows && c->now - h->at.known_from >= GPB_LONG_NS;
 	int call = is_long && c->old == GPB_G_SYSCALL;
@@ -275,7 +312,7 @@ static __always_inline void met(struct pt_regs *ctx, const struct hit *h, const 
 	/* The end of a call may be seen twice, and counts once: standing_move(). */
 	if (call)
 		at.from = GPB_G_SYSCALL;
-	if ((is_wait(c->new) || call) && bpf_map_update_elem(&standings, &key, &at, BPF_ANY))
+	if ((is_wait(c->new) || call) && standing_put(h->index, key, &at, there))
 		lose(c->slot, GPB_LOSS_WAITS);
 	if (!call)
 		return;
@@ -306,27 +343,32 @@ static __always_inline int chance_in_window(const struct hit *h)
 	return left ? GPB_CHANCE_OWN | GPB_CHANCE_WALL : GPB_CHANCE_WALL;
 }
 
-static __always_inline int hit_init(struct hit *h, __u32 slot, __u64 cookie)
+static __always_inline int hit_init(struct hit *h, __u32 slot)
 {
-	h->t = bpf_map_lookup_elem(&targets, &slot);
-	h->cfg = bpf_map_lookup_elem(&waitings, &slot);
-	h->n = bpf_map_lookup_elem(&seen, &slot);
+	h->open = open_of(slot);
+	h->t = bpf_map_lookup_elem(&targets, &h->index);
+	h->cfg = bpf_map_lookup_elem(&waitings, &h->index);
+	h->n = bpf_map_lookup_elem(&seen, &h->index);
 	if (!h->t || !h->cfg || !h->n || !h->cfg->rate)
 		return 0;
-	if (!hit_begins(&h->at, &h->n->spent, slot, cookie))
+	/* Between an exec and the moment that user space hears of it. */
+	if (many_targets && !same_program(h->t))
 		return 0;
+	if (!hit_begins(&h->at, &h->n->spent, h->open, h->cookie))
+		return 0;
+	if (h->at.known_from < h->cfg->from)
+		h->at.known_from = h->cfg->from;
 	h->windows = h->cfg->terms.own.ns != 0;
-	h->chance = is_open(slot, GPB_OPEN_BEGIN) ? GPB_CHANCE_OWN | GPB_CHANCE_WALL : 0;
+	h->chance = is_open(h->open, GPB_OPEN_BEGIN) ? GPB_CHANCE_OWN | GPB_CHANCE_WALL : 0;
 	if (h->windows)
 		h->chance &= chance_in_window(h);
 	return 1;
 }
 
 /* The runtime counts one in eight of these runs, all of them in casgstatus. */
-static __always_inline void count_run(const struct hit *h, const struct change *c, __u64 cookie,
-				      int paced)
+static __always_inline void count_run(const struct hit *h, const struct change *c, int paced)
 {
-	if (c->new != GPB_G_RUNNING || (cookie & GPB_COOKIE_KIND) == GPB_STATUS_CURRENT)
+	if (c->new != GPB_G_RUNNING || (h->cookie & GPB_COOKIE_KIND) == GPB_STATUS_CURRENT)
 		return;
 	count(&h->n->clock.parks, 1);
 	if (paced && h->chance)
@@ -338,23 +380,24 @@ static __always_inline void count_run(const struct hit *h, const struct change *
 SEC("uprobe")
 int wait_status(struct pt_regs *ctx)
 {
-	__u64 cookie, key;
 	struct gpb_standing *at, was;
 	enum standing_end end;
 	struct change c = {};
 	int clocked = 0;
 	struct hit h;
+	__u64 key;
 
-	if (!uprobe_begin(ctx, GPB_PROGRAM_WAIT, &cookie))
+	if (!uprobe_begin(ctx, GPB_PROGRAM_WAIT, &h.cookie))
 		return 0;
-	c.slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
-	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
+	if (!(h.cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
 		return 0;
-	if (!hit_init(&h, c.slot, cookie) || !change_init(&c, ctx, cookie, h.t))
+	if (!slot_of_hit(h.cookie, &c.slot, &h.index))
 		return 0;
-	key = goroutine_key(c.slot, c.g);
+	if (!hit_init(&h, c.slot) || !change_init(&c, ctx, h.cookie, h.t))
+		return 0;
+	key = goroutine_key(h.index, c.g);
 	if (c.new == GPB_G_DEAD || c.new == GPB_G_DEADEXTRA) {
-		bpf_map_delete_elem(&standings, &key);
+		standing_forget(h.index, key);
 		return 0;
 	}
 	/* The stack of a goroutine that runs grows, which is no change of interest. */
@@ -362,14 +405,14 @@ int wait_status(struct pt_regs *ctx)
 		return 0;
 	at = bpf_map_lookup_elem(&standings, &key);
 	if (!at || at->since < h.at.known_from) {
-		count_run(&h, &c, cookie, 0);
-		met(ctx, &h, &c, key);
+		count_run(&h, &c, 0);
+		met(ctx, &h, &c, key, at != NULL);
 		return 0;
 	}
 	end = standing_move(at, &c, &was);
 	/* Otherwise it is the same change, seen a second time. */
 	if (end != STANDING_NOTHING || was.status != c.new) {
-		count_run(&h, &c, cookie, was.paced);
+		count_run(&h, &c, was.paced);
 		clocked = end == STANDING_ENDED && by_clock(&h, &c, c.now - was.since);
 		at->chance = h.chance;
 		at->paced = clocked && c.new == GPB_G_RUNNABLE;

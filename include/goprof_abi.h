@@ -11,7 +11,7 @@
 #include "goprof_hash.h"
 
 #define GPB_TARGETS	64  /* processes that the programs of one loaded object can follow, */
-#define GPB_CPU_TARGETS 512 /* and those of cpu.bpf.c and heap.bpf.c */
+#define GPB_CPU_TARGETS 512 /* and those of cpu, heap and wait.bpf.c */
 #define GPB_SETS	GPB_TARGETS /* files that probes of one loaded object can be in, of many targets */
 #define GPB_PRICED \
 	0 /* the slot, and of many targets the set, by which the price of a hit is measured */
@@ -675,6 +675,7 @@ enum { GPB_WAIT_SHORT, GPB_WAIT_LONG, GPB_WAIT_CALL };
 /* How the waits of one target are sampled. */
 struct gpb_waiting {
 	__u64 rate; /* ns: a wait this long is always a sample; 0: nothing counts */
+	__u64 from; /* CLOCK_MONOTONIC: what began before this time is not known, or another target's that had its slot */
 	struct gpb_wait_terms terms; /* waits begin to count GPB_LONG_NS after the window opened */
 	/* one bit for each wait reason: a clock paces these waits, however short they are */
 	__u64 clocked;

@@ -35,6 +35,8 @@ struct sums {
 static struct sums truth[GOROUTINES][GPB_G_WAITING + 1][REASONS][3];
 static struct sums told[GOROUTINES][GPB_G_WAITING + 1][REASONS][3];
 static struct gpb_waiting terms;
+/* By which its hits and windows go: of one target its slot, of many a set; and what samples have. */
+static uint32_t probed_as, told_slot;
 
 static int reset(void **state)
 {
@@ -46,6 +48,7 @@ static int reset(void **state)
 	for (int i = 0; i < GOROUTINES; i++)
 		lives[i].status = GPB_G_DEAD;
 	terms = (struct gpb_waiting){ .rate = 1, .g_waitreason = WAITREASON };
+	probed_as = told_slot = SLOT;
 	return 0;
 }
 
@@ -91,7 +94,7 @@ static void hit(int i, uint32_t old, uint32_t new, uint64_t kind)
 
 	m_words[1] = g;
 	host_cpu = below(4);
-	host_cookie = kind | GPB_COOKIE_ENTRY | (uint64_t)SLOT << GPB_COOKIE_SLOT_SHIFT |
+	host_cookie = kind | GPB_COOKIE_ENTRY | (uint64_t)probed_as << GPB_COOKIE_SLOT_SHIFT |
 		      (uint64_t)old << GPB_COOKIE_OLD_SHIFT |
 		      (uint64_t) new << GPB_COOKIE_NEW_SHIFT;
 	wait_status(&regs);
@@ -145,9 +148,9 @@ static void live(int i, uint64_t opened)
 {
 	struct life *l = &lives[i], was = *l;
 	uint32_t new = next_status(l->status);
-	int open = open_for[SLOT].bits & GPB_OPEN_END, windows = terms.terms.own.ns != 0;
+	int open = open_for[probed_as].bits & GPB_OPEN_END, windows = terms.terms.own.ns != 0;
 	uint64_t after = host_now_ns - opened;
-	int known = !windows || l->seen;
+	int known = l->since >= terms.from && (!windows || l->seen);
 
 	if (new == GPB_G_WAITING) {
 		l->reason = 1 + below(REASONS - 1);
@@ -173,7 +176,7 @@ static void add_told(const struct gpb_stack *s)
 {
 	uint64_t i = goroutine_of(s), status = s->wait.kind, reason = s->wait.reason;
 
-	assert_int_equal(s->slot, SLOT);
+	assert_int_equal(s->slot, told_slot);
 	assert_true(waits((uint32_t)status) && reason < REASONS && s->wait.length < 3);
 	told[i][status][reason][s->wait.length].n += (double)s->count / GPB_COUNT_ONE;
 	told[i][status][reason][s->wait.length].ns += (double)s->delay;
@@ -245,25 +248,25 @@ static void samples_stand_for_all(void **state)
 }
 
 /* Windows of 4 ms, 6 ms apart, in whose first 2 ms waits begin to count. */
-static void windows_count_what_begins_in_them(void **state)
+static void live_in_windows(void)
 {
 	const uint64_t window = 4000000, pause = 6000000;
 	uint64_t opened = host_now_ns;
 
-	(void)state;
 	terms.clocked = 1 << CLOCKED;
 	terms.terms = (struct gpb_wait_terms){ .own = { .ns = 1ull << 40 },
 					       .own_share = GPB_SHARE_ONE,
 					       .begin_ns = 2000000 };
 	use_terms();
-	open_for[SLOT].bits = 0;
+	open_for[probed_as].bits = 0;
 	for (int n = 0; n < 3 * CHANGES; n++) {
 		host_now_ns += 1 + below(8000);
 		if (host_now_ns >= opened + window)
-			open_for[SLOT].bits = 0;
+			open_for[probed_as].bits = 0;
 		if (host_now_ns >= opened + window + pause) {
 			opened = host_now_ns;
-			open_for[SLOT] = (struct gpb_open){ .since = opened, .bits = GPB_OPEN };
+			open_for[probed_as] = (struct gpb_open){ .since = opened,
+								 .bits = GPB_OPEN };
 			for (int i = 0; i < GOROUTINES; i++)
 				lives[i].seen = lives[i].chance = 0;
 		}
@@ -272,12 +275,181 @@ static void windows_count_what_begins_in_them(void **state)
 	expect_equal();
 }
 
+static void windows_count_what_begins_in_them(void **state)
+{
+	(void)state;
+	live_in_windows();
+}
+
+/* ---- many targets ----------------------------------------------------------------------------- */
+
+enum { PID = 77, OTHER = 78, SET = 5, NEXT = 9 };
+
+/* One target in a slot of a second generation, whose probes are of a set. */
+static void become_many(void)
+{
+	uint32_t pid = PID, slot = 1u << GPB_SLOT_GENERATION | SLOT;
+
+	*(uint32_t *)(uintptr_t)&many_targets = 1;
+	standings_quota = ring_quota = stacks_quota = (struct gpb_quota){ .part = 1 << 30,
+									  .free = 1 << 30 };
+	memset(standings_of, 0, sizeof(standings_of));
+	standings_all = 0;
+	set_of[SLOT] = SET;
+	open_for[SLOT] = (struct gpb_open){ 0 };
+	open_for[SET] = (struct gpb_open){ .bits = GPB_OPEN };
+	probed_as = SET;
+	told_slot = slot;
+	host_task.tgid = host_task.pid = PID;
+	assert_int_equal(bpf_map_update_elem(&slot_of_tgid, &pid, &slot, BPF_ANY), 0);
+	use_terms();
+}
+
+static int become_one(void **state)
+{
+	(void)state;
+	*(uint32_t *)(uintptr_t)&many_targets = 0;
+	return 0;
+}
+
+static void live_for(int changes)
+{
+	for (int n = 0; n < changes; n++) {
+		host_now_ns += 1 + below(20000);
+		live((int)below(GOROUTINES), 0);
+	}
+}
+
+static uint64_t bystanders_hits(uint32_t set)
+{
+	uint64_t n = 0;
+
+	for (host_cpu = 0; host_cpu < 4; host_cpu++)
+		n += ((const struct gpb_spent *)bpf_map_lookup_elem(&bystanders, &set))->hits;
+	return n;
+}
+
+static uint64_t sets_hits(uint32_t set)
+{
+	uint64_t n = 0;
+
+	for (host_cpu = 0; host_cpu < 4; host_cpu++)
+		n += ((const struct gpb_spent *)bpf_map_lookup_elem(&sets, &set))->hits;
+	return n;
+}
+
+static void expect_nothing(void)
+{
+	assert_int_equal(*host_size(&stacks), 0);
+	assert_int_equal(*host_size(&standings), 0);
+	assert_int_equal(host_ring_used, 0);
+}
+
+static void of_many_the_process_decides(void **state)
+{
+	(void)state;
+	become_many();
+	live_for(CHANGES);
+	expect_equal();
+	assert_true(sets_hits(SET) >= CHANGES && !bystanders_hits(SET));
+	assert_int_equal(*host_size(&standings), standings_of[SLOT]);
+	assert_int_equal(standings_of[SLOT], standings_all);
+}
+
+static void windows_are_the_sets(void **state)
+{
+	(void)state;
+	become_many();
+	live_in_windows();
+}
+
+static void a_bystander_leaves_at_once(void **state)
+{
+	(void)state;
+	become_many();
+	host_task.tgid = OTHER;
+	live_for(1000);
+	expect_nothing();
+	assert_true(bystanders_hits(SET) >= 1000);
+}
+
+/* Containers of one image: each has a set, and the kernel puts the probes of both into the one file below them. */
+static void another_sets_probe_does_not_count(void **state)
+{
+	(void)state;
+	become_many();
+	open_for[NEXT] = (struct gpb_open){ .bits = GPB_OPEN };
+	probed_as = NEXT;
+	live_for(1000);
+	expect_nothing();
+	assert_true(bystanders_hits(NEXT) >= 1000);
+}
+
+/* It has called exec, and user space does not know yet. */
+static void another_program_is_not_counted(void **state)
+{
+	struct gpb_target t = target;
+	struct mm_struct mm = { .start_stack = 2 };
+	uint32_t at = SLOT;
+
+	(void)state;
+	become_many();
+	t.start_stack = 1;
+	host_task.mm = &mm;
+	assert_int_equal(bpf_map_update_elem(&targets, &at, &t, BPF_ANY), 0);
+	live_for(1000);
+	expect_nothing();
+}
+
+/* Addresses of goroutines are alike in all programs: what is left of one that had the slot is no beginning of a wait. */
+static void the_slots_last_target_began_nothing(void **state)
+{
+	(void)state;
+	become_many();
+	live_for(1000);
+	terms.from = ++host_now_ns;
+	use_terms();
+	live_for(CHANGES);
+	expect_equal();
+}
+
+/* One that floods the table is refused, and is said to have lost; what ends makes room. */
+static void goroutines_have_a_quota(void **state)
+{
+	(void)state;
+	become_many();
+	standings_quota = (struct gpb_quota){ .part = 10 };
+	for (int i = 0; i < GOROUTINES; i++)
+		hit(i, GPB_G_DEAD, GPB_G_RUNNABLE, GPB_STATUS_ARGS);
+	assert_int_equal(*host_size(&standings), 10);
+	assert_int_equal(standings_of[SLOT], 10);
+	assert_int_equal(tallies[SLOT].lost[GPB_LOSS_WAITS], GOROUTINES - 10);
+	for (int i = 0; i < GOROUTINES; i++)
+		hit(i, GPB_G_RUNNING, GPB_G_DEAD, GPB_STATUS_ARGS);
+	assert_int_equal(*host_size(&standings), 0);
+	assert_true(!standings_of[SLOT] && !standings_all);
+	/* While all together have little, it may have more. */
+	standings_quota.free = 20;
+	for (int i = 0; i < GOROUTINES; i++)
+		hit(i, GPB_G_DEAD, GPB_G_RUNNABLE, GPB_STATUS_ARGS);
+	assert_int_equal(standings_of[SLOT], 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(each_wait_is_told_once, reset),
 		cmocka_unit_test_setup(samples_stand_for_all, reset),
 		cmocka_unit_test_setup(windows_count_what_begins_in_them, reset),
+		cmocka_unit_test_setup_teardown(of_many_the_process_decides, reset, become_one),
+		cmocka_unit_test_setup_teardown(windows_are_the_sets, reset, become_one),
+		cmocka_unit_test_setup_teardown(a_bystander_leaves_at_once, reset, become_one),
+		cmocka_unit_test_setup_teardown(another_sets_probe_does_not_count, reset,
+						become_one),
+		cmocka_unit_test_setup_teardown(another_program_is_not_counted, reset, become_one),
+		cmocka_unit_test_setup_teardown(the_slots_last_target_began_nothing, reset,
+						become_one),
+		cmocka_unit_test_setup_teardown(goroutines_have_a_quota, reset, become_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,6 +157,9 @@ static void kinds_have_their_values_and_places(void **state)
 		{ SUMMARY_MUTEX, 1, 2, 10000000,
 		  "0.01 s of waits for mutexes since they started, by 1 of 1 Go processes\n",
 		  "    0.01 s  100.0%        1  x\n", " 100.0%  main.serve\n" },
+		{ SUMMARY_WAIT, 1, 2, 2500000000,
+		  "2.50 s of waits in the window, by 1 of 1 Go processes\n",
+		  "    2.50 s  100.0%        1  x\n", " 100.0%  main.serve\n" },
 		{ SUMMARY_GOROUTINE, 0, 1, 12, "12 goroutines, by 1 of 1 Go processes\n",
 		  "        12  100.0%        1  x\n", " 100.0%  main.serve\n" },
 	};

@@ -275,9 +275,10 @@ static void open_subject(void)
 	fill_layout(&subject.layout);
 }
 
-static const struct looks_conf conf = { .tally = &tally,
-					.reasons = 1ull << REASON,
-					.counted = &counted };
+static double may_take = LOOKS_SHARE_MOST;
+static const struct looks_conf conf = {
+	.tally = &tally, .reasons = 1ull << REASON, .counted = &counted, .share = &may_take
+};
 
 static int set_up_as(const struct looks_conf *c)
 {
@@ -646,12 +647,12 @@ static void when_looks_are_late(void **state)
 	}
 }
 
-static void it_costs_little(void **state)
+/* @nth: of the share that looks at one target alone may take. */
+static void costs(uint64_t nth)
 {
 	struct looks_estimate all = {};
 	struct looks_result r;
 
-	(void)state;
 	ngor = MANY;
 	cpu_per_look = 300;
 	for (size_t i = 0; i < MANY; i++) {
@@ -661,14 +662,25 @@ static void it_costs_little(void **state)
 	}
 	run_for(LONG);
 	r = result();
-	assert_in_range(r.cpu_ns, LONG / 40, LONG / 12);
-	assert_in_range((uint64_t)r.stratum_ns, 15 * MS, 100 * MS);
+	assert_in_range(r.cpu_ns, LONG / nth / 40, LONG / nth / 12);
+	assert_in_range((uint64_t)r.stratum_ns, nth * 15 * MS, nth * 100 * MS);
 	for (size_t i = 0; i < MANY; i++) {
 		all.delay_ns += of(i).delay_ns;
 		all.delay_variance += of(i).delay_variance;
 	}
 	/* They are at one place: what looks see of one of them they see of the others. */
 	within(all.delay_ns, 0.3 * MANY * (double)LONG, all.delay_variance, 4);
+}
+
+static void it_costs_little(void **state)
+{
+	(void)state;
+	costs(1);
+	tear_down(NULL);
+	may_take /= 4;
+	set_up(NULL);
+	costs(4);
+	may_take *= 4;
 }
 
 static void the_end_of_the_target(void **state)

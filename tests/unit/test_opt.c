@@ -121,13 +121,10 @@ static void many(void **state)
 	    "--host-budget: '2%' is not two shares of CPU time such as 2%,5% or 0,0 (no bound)");
 	bad("--all --host-budget=x,5%",
 	    "--host-budget: 'x,5%' is not two shares of CPU time such as 2%,5% or 0,0 (no bound)");
-	bad("--all --cpu --wait",
-	    "--wait is not yet possible with --all: it is for one process, by one -p PID; of many, "
-	    "CPU time and allocations are sampled, and the rest is read where programs record it");
 	bad("-p 7 -p 8 --mutex --source=probe",
 	    "--source probe of blocks and mutexes is not yet possible with more than one -p: "
 	    "it is for one process, by one -p PID; of many, "
-	    "CPU time and allocations are sampled, and the rest is read where programs record it");
+	    "CPU time, allocations and waits (--wait) are sampled, and the rest is read where programs record it");
 	bad("--all --heap --budget=5%",
 	    "--budget is for one process: with --all say --host-budget");
 	bad("--all --source=probe", "--source is for heap, block and mutex profiles: add --heap");
@@ -150,12 +147,14 @@ static void what_many_cannot_have_yet(void **state)
 		snprintf(
 			why, sizeof(why),
 			"%s is not yet possible with --all: it is for one process, by one -p PID; of many, "
-			"CPU time and allocations are sampled, and the rest is read where programs record it",
+			"CPU time, allocations and waits (--wait) are sampled, and the rest is read where programs record it",
 			probing[i].option);
 		bad(line, why);
 	}
 	assert_true(good("--all --cpu --heap --goid").collect.goid);
 	assert_int_equal(good("--all --heap --heap-rate=1k").collect.heap_rate, 1024);
+	assert_true(good("--all --cpu --wait").wait);
+	assert_int_equal(good("-p 7 -p 8 --wait --wait-rate=2ms").collect.wait_rate, 2000000);
 	bad("--all --heap --source=read --heap-rate=1k",
 	    "--heap-rate is for --source enable or probe: what is read has its own rate");
 	bad("--all -p 7", "--all and -p PID at once: one or the other");

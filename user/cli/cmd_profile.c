@@ -12,6 +12,7 @@
 #include "collect/cpu/host.h"
 #include "collect/heap/heap_many.h"
 #include "collect/reading.h"
+#include "collect/waits/wait_many.h"
 #include "collect/waits/ticks.h"
 
 static const struct run_subject live = {
@@ -61,6 +62,8 @@ static size_t kinds_of_many(const struct opts *o, const struct engine_kind **kin
 		kinds[n++] = &engine_block;
 	if (o->mutex)
 		kinds[n++] = &engine_mutex;
+	if (o->wait)
+		kinds[n++] = &engine_wait;
 	if (o->goroutine)
 		kinds[n++] = &engine_goroutine;
 	return n;

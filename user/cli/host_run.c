@@ -15,6 +15,7 @@
 #include "collect/cpu/host.h"
 #include "collect/heap/heap_many.h"
 #include "collect/reading.h"
+#include "collect/waits/wait_many.h"
 #include "engine/engine.h"
 #include "probe/family.h"
 #include "profile/graft.h"
@@ -763,6 +764,7 @@ static enum summary_of summary_kind(const struct engine_kind *kind)
 	return kind == &engine_heap	 ? SUMMARY_HEAP :
 	       kind == &engine_block	 ? SUMMARY_BLOCK :
 	       kind == &engine_mutex	 ? SUMMARY_MUTEX :
+	       kind == &engine_wait	 ? SUMMARY_WAIT :
 	       kind == &engine_goroutine ? SUMMARY_GOROUTINE :
 					   SUMMARY_CPU;
 }

@@ -16,6 +16,7 @@ static const struct kind_words {
 	[SUMMARY_HEAP] = { 3, "IN USE", "in use on heaps", false },
 	[SUMMARY_BLOCK] = { 1, "DELAY", "of blocking since they started", true },
 	[SUMMARY_MUTEX] = { 1, "DELAY", "of waits for mutexes since they started", true },
+	[SUMMARY_WAIT] = { 1, "DELAY", "of waits in the window", true },
 	[SUMMARY_GOROUTINE] = { 0, "COUNT", "goroutines", true },
 	[SUMMARY_ALLOC] = { 1, "ALLOCATED", "allocated in the window", false },
 };

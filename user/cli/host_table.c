@@ -5,6 +5,7 @@
 #include "cli/tell.h"
 #include "collect/heap/heap_many.h"
 #include "collect/reading.h"
+#include "collect/waits/wait_many.h"
 
 #define PROBED "(probe)"
 
@@ -34,6 +35,7 @@ static const struct survey_answer *answer_of(const struct host_opts *o, const st
 	return kind == &engine_heap	 ? heap_answer(o, &p->sources[SURVEY_RATE_HEAP]) :
 	       kind == &engine_block	 ? &p->sources[SURVEY_RATE_BLOCK].read :
 	       kind == &engine_mutex	 ? &p->sources[SURVEY_RATE_MUTEX].read :
+	       kind == &engine_wait	 ? &p->wait :
 	       kind == &engine_goroutine ? &p->goroutine :
 					   &p->cpu;
 }

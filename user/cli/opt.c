@@ -581,7 +581,7 @@ static const char *misplaced(const struct opts *o, const struct given *g, const 
 	return NULL;
 }
 
-/* What the profiles of many processes at once cannot be yet: but for CPU time and heaps, they are read. */
+/* What the profiles of many processes at once cannot be yet: but for CPU time, heaps and waits, they are read. */
 static int check_many(const struct opts *o, const struct given *g, struct err *e)
 {
 	const char *what = o->all ? "--all" : "more than one -p";
@@ -589,7 +589,6 @@ static int check_many(const struct opts *o, const struct given *g, struct err *e
 	const char *probes = o->collect.source == SOURCE_PROBE && contention ?
 				     "--source probe of blocks and mutexes" :
 			     o->collect.source == SOURCE_ENABLE ? "--source enable" :
-			     o->wait				? "--wait" :
 			     o->collect.types			? "--types" :
 			     o->collect.labels			? "--labels" :
 			     o->collect.goid && !o->cpu		? "--goid" :
@@ -599,8 +598,8 @@ static int check_many(const struct opts *o, const struct given *g, struct err *e
 		return err_set(
 			e, -EINVAL,
 			"%s is not yet possible with %s: it is for one process, by one -p "
-			"PID; of many, CPU time and allocations are sampled, and the rest is "
-			"read where programs record it",
+			"PID; of many, CPU time, allocations and waits (--wait) are sampled, and "
+			"the rest is read where programs record it",
 			probes, what);
 	if (g->budget)
 		return err_set(e, -EINVAL, "--budget is for one process: with %s say --host-budget",

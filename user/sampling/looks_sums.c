@@ -48,7 +48,9 @@ int looks_sums_entry(struct looks_sums *u, const struct gpb_stack *st, uint8_t r
 	int ret = 0;
 
 	*known = false;
-	if (still)
+	if (still && u->room && !tally_has(u->tally, st, &entry) && !u->room(u->room_arg))
+		ret = -E2BIG;
+	else if (still)
 		ret = tally_index(u->tally, st, GPB_WAIT_BLOCK, &entry, e);
 	else if (!tally_has(u->tally, st, &entry))
 		return 0;

@@ -62,15 +62,17 @@ struct looks_site {
 	uint64_t look; /* number of the look that now belongs to */
 };
 
-/* A struct that is zeroed, except for its first six members, is empty. */
+/* A struct that is zeroed, except for its first eight members, is empty. */
 struct looks_sums {
 	struct tally *tally; /* borrowed */
 	/* Is this wait in none of Go's block profiles? NULL: they all count. */
 	bool (*left_out)(void *arg, const struct gpb_stack *st, uint8_t reason);
 	void *arg;
 	uint64_t reasons_apart;
-	const __u64 *begin_ns; /* as in looks_conf, as the next one */
+	const __u64 *begin_ns; /* as in looks_conf, as the next three */
 	double last_ns;
+	bool (*room)(void *room_arg);
+	void *room_arg;
 	VEC(struct looks_sum) at;     /* by entry */
 	VEC(struct looks_site) sites; /* by site of the tally */
 	struct looks_site all;	      /* all sites of the tally's first whole */

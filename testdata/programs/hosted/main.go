@@ -10,9 +10,13 @@
 //	hosted flood	burns CPU in one goroutine, in stacks of which hardly two are alike
 //	hosted allocflood
 //			allocates all the time, in such stacks
+//	hosted waitflood
+//			once stdin has a line: starts 150,000 goroutines that wait, and then waits all the
+//			time, in such stacks
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"strconv"
@@ -58,12 +62,18 @@ func busy(a, b int) {
 var (
 	allocates bool
 	kept      []byte
+	asks      chan uint64 // nil: no waits
+	answers   = make(chan uint64)
 )
 
 // What is done at the end of each way.
 //
 //go:noinline
 func leaf(way uint64) uint64 {
+	if asks != nil {
+		asks <- way
+		return <-answers
+	}
 	if !allocates {
 		return spin(way)
 	}
@@ -104,6 +114,25 @@ func flood() {
 	}
 }
 
+//go:noinline
+func forever() { <-make(chan int) }
+
+func waitFlood() {
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		panic(err)
+	}
+	asks = make(chan uint64)
+	go func() {
+		for way := range asks {
+			answers <- way
+		}
+	}()
+	for i := 0; i < 150000; i++ {
+		go forever()
+	}
+	flood()
+}
+
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -131,6 +160,8 @@ func main() {
 	case "allocflood":
 		allocates = true
 		flood()
+	case "waitflood":
+		waitFlood()
 	}
 	for {
 		time.Sleep(time.Second)

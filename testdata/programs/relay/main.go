@@ -1,7 +1,7 @@
 // relay has goroutines wait for each other, two of them more than a million times a second, and
 // writes down how often, how long and when, so that an estimate of any of its seconds can be judged.
 //
-//	relay [-own] [-only] LOG
+//	relay [-own] [-only | -calm] LOG
 //
 //	ping, pong	hand a number to and fro over unbuffered channels: each waits once a round
 //	wait1, wait20, wait300	wait for a channel that is written to every 1, 20, 300 ms
@@ -9,6 +9,7 @@
 //	-own		have Go's own block profile on, at the usual 10000 ns: how long ping and pong waited
 //			is known by that alone, as timing each of their waits would double them
 //	-only		ping and pong alone
+//	-calm		all but these two
 //
 // They share one P: with more, and with few others to run, Go hands goroutines that wake each other
 // from one thread to the next.
@@ -266,7 +267,7 @@ func appendTally(buf []byte, t *tally) []byte {
 	return buf
 }
 
-func record(log *os.File, n int) {
+func record(log *os.File, first, n int) {
 	buf, row := make([]byte, 0, 4096), make([]byte, 0, 4096)
 	for {
 		row = row[:0]
@@ -274,7 +275,7 @@ func record(log *os.File, n int) {
 		if ticksPerNS > 0 {
 			readOwn()
 		}
-		for i := 0; i < n; i++ {
+		for i := first; i < n; i++ {
 			row = appendTally(row, &tallies[i])
 		}
 		to := time.Now().UnixNano()
@@ -294,9 +295,10 @@ func record(log *os.File, n int) {
 func main() {
 	own := flag.Bool("own", false, "have Go's own block profile on")
 	only := flag.Bool("only", false, "ping and pong alone")
+	calm := flag.Bool("calm", false, "all but ping and pong")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: relay [-own] [-only] LOG")
+		fmt.Fprintln(os.Stderr, "usage: relay [-own] [-only | -calm] LOG")
 		os.Exit(2)
 	}
 	runtime.GOMAXPROCS(1)
@@ -305,19 +307,24 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	n := len(sites)
+	first, n := 0, len(sites)
 	if *only {
 		n = tWait1
 	}
-	for _, s := range sites[:n] {
+	if *calm {
+		first = tWait1
+	}
+	for _, s := range sites[first:n] {
 		fmt.Fprintln(log, "site", s)
 	}
 	if *own {
 		calibrate()
 	}
-	a, b := make(chan int), make(chan int)
-	go pong(a, b)
-	go ping(a, b)
+	if !*calm {
+		a, b := make(chan int), make(chan int)
+		go pong(a, b)
+		go ping(a, b)
+	}
 	if !*only {
 		for _, w := range []struct {
 			run  func(*tally, chan int)
@@ -336,5 +343,5 @@ func main() {
 		go hold(&tallies[tWant], &tallies[tHold])
 	}
 	fmt.Println("ready")
-	record(log, n)
+	record(log, first, n)
 }

@@ -9,7 +9,7 @@
  * reason their status is read before their registers (parked_look_at_status).
  *
  * A look costs us less than a microsecond a goroutine, and the target nothing. Where looks would
- * take more than 1 / CPU_SHARE of a CPU, strata are longer.
+ * take more than their share of a CPU, strata are longer.
  */
 #include "collect/waits/looks.h"
 
@@ -34,7 +34,6 @@ enum {
 	APART_MAX = 32,
 	REST_NS = 4000, /* mean pause, and limit of all pauses of a look */
 	RESTS_NS = 32000,
-	CPU_SHARE = 20, /* looks take at most 1 / CPU_SHARE of a CPU, in the long run */
 };
 #define STRATUM_MAX_NS 1000000000ull
 
@@ -221,6 +220,8 @@ int looks_new(struct subject *s, const struct collect_opts *o, const struct look
 	k->sums.reasons_apart = c->apart;
 	k->sums.begin_ns = c->begin_ns;
 	k->sums.last_ns = (double)c->last_ns;
+	k->sums.room = c->room;
+	k->sums.room_arg = c->room_arg;
 	if (!o->labels)
 		k->c.labels = NULL;
 	looks_set_clock(k, monotonic, thread_cpu, spin);
@@ -682,9 +683,10 @@ static int look(struct looks *k, struct err *e)
 static void next_stratum(struct looks *k)
 {
 	uint64_t now = k->now(), end = k->stratum + k->len, len = LOOKS_STRATUM_NS;
+	double share = k->c.share ? *k->c.share : LOOKS_SHARE_MOST;
 
-	if (k->cost * CPU_SHARE > (double)len)
-		len = (uint64_t)(k->cost * CPU_SHARE);
+	if (k->cost > share * (double)len)
+		len = (uint64_t)(k->cost / share);
 	k->len = len < STRATUM_MAX_NS ? len : STRATUM_MAX_NS;
 	k->stratum = end + k->len > now ? end : now;
 	k->due = k->stratum + random_below(&k->random, k->len);

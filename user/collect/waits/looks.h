@@ -34,6 +34,9 @@ enum { LOOKS_MAX = 1 << 18 /* goroutines that are looked at */ };
 
 struct looks;
 
+/* The share of a CPU that looks take at most, in the long run. */
+#define LOOKS_SHARE_MOST 0.05
+
 struct looks_result {
 	uint64_t looks, cpu_ns;
 	double stratum_ns;	 /* mean length */
@@ -72,6 +75,11 @@ struct looks_conf {
 	 */
 	void (*settle)(void *arg, struct gpb_stack *st);
 	void *settle_arg;
+	/* The share of a CPU that they take at most (borrowed); NULL: LOOKS_SHARE_MOST. */
+	const double *share;
+	/* Is there room in @tally for one more stack? NULL: as much as it has. */
+	bool (*room)(void *room_arg);
+	void *room_arg;
 	volatile uint64_t *counted;
 };
 int looks_new(struct subject *s, const struct collect_opts *o, const struct looks_conf *c,

@@ -98,7 +98,7 @@ void run_counter_begin(struct run_counter *r)
 void run_counter_poll(struct run_counter *r, struct dilation *to)
 {
 	if (r->step_count) /* there are windows, and the count is known */
-		step(r, to, RUN_STEP_NS);
+		step(r, to, RUN_STEP_NS * (r->seldom > 1 ? r->seldom : 1));
 }
 
 void run_counter_read(struct run_counter *r, struct dilation *to)

@@ -58,7 +58,7 @@ DEFINE_FREEP(struct sched, sched)
 size_t sched_labels(struct sched *c, const struct gpb_stack *st,
 		    struct prof_label out[GPB_MAX_LABELS + 1], struct prof *p)
 {
-	return labelsets_of(&c->window.engine.feed.labels, st, GPB_COUNT_ONE, out, prof_loss(p));
+	return labelsets_of(&c->window.engine.feed->labels, st, GPB_COUNT_ONE, out, prof_loss(p));
 }
 
 /* ---- what counts in this target ---- */
@@ -149,7 +149,7 @@ static struct wait_object object_of(struct sched_bpf *o, bool multi)
 		.rounds = &o->bss->rounds,
 		.open = o->bss->open_for,
 		.counted = (volatile uint64_t *)o->bss->sched_counted,
-		.losses = &o->bss->tallies[0],
+		.losses = &o->bss->tallies[WAIT_SLOT],
 		.multi = multi,
 	};
 }
@@ -194,7 +194,8 @@ static int find_site(struct gobin *bin, uint64_t bias, const struct place *p,
 		return ret;
 	*out = (struct uprobe_site){ .file_off = site.file_off,
 				     .addr = site.addr + bias,
-				     .cookie = p->at };
+				     .cookie = p->at | (uint64_t)WAIT_SLOT
+							       << GPB_COOKIE_SLOT_SHIFT };
 	if (site.kind == SITE_NOSPLIT_ENTRY)
 		out->cookie |= GPB_COOKIE_ENTRY;
 	if (site.stepped)

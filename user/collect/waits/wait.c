@@ -10,36 +10,15 @@
 
 #include "collect/collect.h"
 #include "collect/waits/wait_left.h"
-#include "collect/waits/wait_prof.h"
-#include "collect/waits/wait_window.h"
+#include "collect/waits/wait_priv.h"
 #include "go/runtime/waitreason.h"
-#include "go/sites/waitsite.h"
 #include "goprof_abi.h"
 #include "probe/bpf.h"
-#include "profile/profile.h"
 #include "subject/verify.h"
-#include "wait.skel.h"
 
 _Static_assert(GPB_STATUS_ARGS == WAITSITE_ARGS + 1 && GPB_STATUS_ARG0 == WAITSITE_ARG0 + 1 &&
 		       GPB_STATUS_CURRENT == WAITSITE_CURRENT + 1,
 	       "the BPF side counts waitsite_who alike");
-
-struct wait {
-	struct subject *s;
-	struct collect_opts o;
-	struct wait_bpf *obj;
-	struct wait_window window;
-	struct uprobe_site sites[GPB_IMAGES][WAITSITES_MAX];
-	size_t nimages; /* how many of them were examined */
-	size_t nsites;
-	struct wait_prof out;
-	struct wait_error whole; /* variances of all sites together */
-	struct loss loss;
-	uint64_t start, end; /* monotonic */
-	int64_t start_unix_ns;
-	struct err who_err; /* why goroutines cannot be read, when who_ret is not 0 */
-	int who_ret;
-};
 
 /* ---- samples ---- */
 
@@ -96,7 +75,8 @@ static int add_stack(void *arg, const struct gpb_stack *st, const struct wait_es
 {
 	struct wait *w = arg;
 	struct prof_label labels[GPB_MAX_LABELS + 2];
-	size_t n = labelsets_of(&w->window.engine.feed.labels, st, GPB_COUNT_ONE, labels, &w->loss);
+	size_t n = labelsets_of(&w->window.engine.feed->labels, st, GPB_COUNT_ONE, labels,
+				&w->loss);
 	char buf[32];
 
 	for (size_t i = 0; i < n; i++) /* the program's own label may have that name, too */
@@ -108,7 +88,7 @@ static int add_stack(void *arg, const struct gpb_stack *st, const struct wait_es
 
 /* ---- the window ---- */
 
-static struct wait_object object_of(struct wait_bpf *o, bool multi)
+struct wait_object wait_object_of(struct wait_bpf *o, bool multi)
 {
 	return (struct wait_object){
 		.obj = o->obj,
@@ -125,25 +105,53 @@ static struct wait_object object_of(struct wait_bpf *o, bool multi)
 		.rounds = &o->bss->rounds,
 		.open = o->bss->open_for,
 		.counted = (volatile uint64_t *)o->bss->wait_counted,
-		.losses = &o->bss->tallies[0],
+		.losses = &o->bss->tallies[WAIT_SLOT],
 		.multi = multi,
 	};
+}
+
+/* The tables by slot. */
+static void size_tables(struct wait_bpf *obj, uint32_t slots)
+{
+	struct bpf_map *const by_slot[] = { obj->maps.targets, obj->maps.waitings, obj->maps.seen };
+	struct bpf_map *const of_many[] = { obj->maps.slot_of_tgid, obj->maps.sets,
+					    obj->maps.bystanders };
+
+	for (size_t i = 0; i < ARRAY_LEN(by_slot); i++)
+		bpf_map__set_max_entries(by_slot[i], slots);
+	for (size_t i = 0; i < ARRAY_LEN(of_many); i++)
+		bpf_map__set_autocreate(of_many[i], obj->rodata->many_targets || bpf_is_old());
+}
+
+int wait_object_open(struct wait_bpf **out, bool multi, uint32_t slots, bool many, struct err *e)
+{
+	struct wait_bpf *obj;
+	int ret;
+
+	bpf_log_begin();
+	obj = bpf_open(wait);
+	if (!obj)
+		return bpf_load_error(e, -errno, NULL);
+	ret = bpf_prepare_cookies(obj, e);
+	if (ret) {
+		wait_bpf__destroy(obj);
+		return ret;
+	}
+	bpf_prepare(obj);
+	obj->rodata->many_targets = many;
+	size_tables(obj, slots);
+	uprobes_prepare(obj->progs.wait_status, multi);
+	*out = obj;
+	return 0;
 }
 
 static int load(struct wait *w, struct err *e)
 {
 	bool multi = uprobes_have_multi();
-	int ret;
+	int ret = wait_object_open(&w->obj, multi, WAIT_SLOT + 1, false, e);
 
-	bpf_log_begin();
-	w->obj = bpf_open(wait);
-	if (!w->obj)
-		return bpf_load_error(e, -errno, NULL);
-	ret = bpf_prepare_cookies(w->obj, e);
 	if (ret)
 		return ret;
-	bpf_prepare(w->obj);
-	uprobes_prepare(w->obj->progs.wait_status, multi);
 	/*
 	 * A goroutine that is preempted can stand at any instruction, and until user space has seen
 	 * that one its sample carries the stack's memory. Without a budget these come in bursts.
@@ -153,7 +161,7 @@ static int load(struct wait *w, struct err *e)
 	ret = wait_bpf__load(w->obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
-	w->window.engine.object = object_of(w->obj, multi);
+	w->window.engine.object = wait_object_of(w->obj, multi);
 	return 0;
 }
 
@@ -167,8 +175,8 @@ static uint64_t cookie_of(const struct waitsite *at)
 	       (uint64_t)at->new << GPB_COOKIE_NEW_SHIFT;
 }
 
-/* Returns their number; a plugin need not contain a scheduler. */
-static int find_sites(struct wait *w, size_t i, struct err *e)
+int wait_sites_in(const struct wait *w, size_t i, uint32_t of,
+		  struct uprobe_site out[WAITSITES_MAX], struct err *e)
 {
 	const struct image *img = &w->s->images.at[i];
 	struct waitsite at[WAITSITES_MAX];
@@ -179,9 +187,10 @@ static int find_sites(struct wait *w, size_t i, struct err *e)
 	if (n < 0)
 		return n;
 	for (int k = 0; k < n; k++)
-		w->sites[i][k] = (struct uprobe_site){ .file_off = at[k].site.file_off,
-						       .addr = at[k].site.addr + img->bias,
-						       .cookie = cookie_of(&at[k]) };
+		out[k] = (struct uprobe_site){ .file_off = at[k].site.file_off,
+					       .addr = at[k].site.addr + img->bias,
+					       .cookie = cookie_of(&at[k]) |
+							 (uint64_t)of << GPB_COOKIE_SLOT_SHIFT };
 	return n;
 }
 
@@ -193,7 +202,7 @@ static int attach_all(struct wait *w, struct err *e)
 
 	w->nsites = 0;
 	for (size_t i = 0; i < w->s->images.n; i++) {
-		int n = find_sites(w, i, e);
+		int n = wait_sites_in(w, i, WAIT_SLOT, w->sites[i], e);
 
 		if (n < 0)
 			return n;
@@ -231,16 +240,6 @@ static uint64_t clocked(const struct wait *w)
 	return v >= 0 && v < 64 ? 1ull << v : 0;
 }
 
-static int begin_probing(struct wait *w, struct err *e)
-{
-	struct gpb_waiting *conf = &w->window.conf;
-
-	conf->rate = w->o.wait_rate;
-	conf->clocked = clocked(w);
-	conf->g_waitreason = w->s->layout.off[LAYOUT_g_waitreason];
-	return wait_engine_open(&w->window.engine, "wait", e);
-}
-
 static int begin_prof(struct wait *w, struct err *e)
 {
 	int ret = wait_prof_begin(&w->out, w->s,
@@ -253,14 +252,15 @@ static int begin_prof(struct wait *w, struct err *e)
 	return ret ? ret : prof_set_default_type(w->out.prof, "delay", e);
 }
 
-static void wait_free(void *state)
+void wait_free(void *state)
 {
 	struct wait *w = state;
 
 	if (!w)
 		return;
 	wait_window_fini(&w->window);
-	wait_bpf__destroy(w->obj);
+	if (!w->window.engine.shared)
+		wait_bpf__destroy(w->obj);
 	wait_prof_fini(&w->out);
 	free(w);
 }
@@ -278,22 +278,20 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static int begin(struct wait *w, struct err *e)
+static int prepare(struct wait *w, struct err *e)
 {
+	struct gpb_waiting *conf = &w->window.conf;
 	int ret = verify_structs(w->s, LAYOUT_USE_WAITS, e);
 
 	/* Who waits at the end matters less than the profile, so an error is only remembered. */
 	w->who_ret = ret ? ret : verify_structs(w->s, LAYOUT_USE_GOROUTINES, &w->who_err);
-	if (!ret)
-		ret = begin_prof(w, e);
-	if (!ret)
-		ret = load(w, e);
-	if (!ret)
-		ret = begin_probing(w, e);
-	return ret ? ret : attach_all(w, e);
+	conf->rate = w->o.wait_rate;
+	conf->clocked = clocked(w);
+	conf->g_waitreason = w->s->layout.off[LAYOUT_g_waitreason];
+	return ret;
 }
 
-static int wait_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
+int wait_new(struct subject *s, const struct collect_opts *o, struct wait **out, struct err *e)
 {
 	CLEANUP(wait_freep) struct wait *w = calloc(1, sizeof(*w));
 	int ret;
@@ -306,7 +304,25 @@ static int wait_start(struct subject *s, const struct collect_opts *o, void **st
 	if (!w->o.wait_rate)
 		w->o.wait_rate = 1;
 	w->window.engine.o = w->o;
-	ret = begin(w, e);
+	ret = prepare(w, e);
+	if (!ret)
+		*out = TAKE(w);
+	return ret;
+}
+
+static int wait_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
+{
+	CLEANUP(wait_freep) struct wait *w = NULL;
+	int ret = wait_new(s, o, &w, e);
+
+	if (!ret)
+		ret = begin_prof(w, e);
+	if (!ret)
+		ret = load(w, e);
+	if (!ret)
+		ret = wait_engine_open(&w->window.engine, "wait", e);
+	if (!ret)
+		ret = attach_all(w, e);
 	if (ret)
 		return ret;
 	say(o, "wait: %zu probes, all waits of %llu ns and longer, shorter ones in proportion%s",
@@ -493,10 +509,9 @@ static int end(struct wait *w, struct err *e)
 	return ret;
 }
 
-static int wait_stop(void *state, struct prof **out, struct err *e)
+int wait_finish(struct wait *w, struct err *e)
 {
-	struct wait *w = state;
-	int ret = end(w, e);
+	int ret = w->out.prof ? 0 : begin_prof(w, e);
 
 	if (ret)
 		return ret;
@@ -505,9 +520,20 @@ static int wait_stop(void *state, struct prof **out, struct err *e)
 				  e);
 	if (!ret)
 		ret = comments(w, e);
+	if (!ret)
+		prof_set_time(w->out.prof, w->start_unix_ns, (int64_t)(w->end - w->start));
+	return ret;
+}
+
+static int wait_stop(void *state, struct prof **out, struct err *e)
+{
+	struct wait *w = state;
+	int ret = end(w, e);
+
+	if (!ret)
+		ret = wait_finish(w, e);
 	if (ret)
 		return ret;
-	prof_set_time(w->out.prof, w->start_unix_ns, (int64_t)(w->end - w->start));
 	wait_engine_losses(&w->window.engine, &w->loss);
 	loss_merge(prof_loss(w->out.prof), &w->loss);
 	*out = wait_prof_take(&w->out);

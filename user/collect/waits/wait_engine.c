@@ -15,9 +15,7 @@ enum { WAITS_BATCH = 4096, FOLD_AT = 65536 };
 
 int wait_engine_put(struct wait_engine *w, struct err *e)
 {
-	uint32_t slot = 0;
-
-	if (bpf_map_update_elem(bpf_map__fd(w->object.settings), &slot, w->settings, BPF_ANY))
+	if (bpf_map_update_elem(bpf_map__fd(w->object.settings), &w->slot, w->settings, BPF_ANY))
 		return err_sys(e, "table of waits");
 	return 0;
 }
@@ -25,14 +23,13 @@ int wait_engine_put(struct wait_engine *w, struct err *e)
 int wait_engine_target(struct wait_engine *w, struct err *e)
 {
 	struct gpb_target t;
-	uint32_t slot = 0;
 	int ret = bpf_target_fill(w->s, &w->o, &t, e);
 
 	if (ret)
 		return ret;
 	if (!w->o.labels)
 		t.flags &= ~(uint32_t)GPB_TARGET_LABELS;
-	if (bpf_map_update_elem(bpf_map__fd(w->object.targets), &slot, &t, BPF_ANY))
+	if (bpf_map_update_elem(bpf_map__fd(w->object.targets), &w->slot, &t, BPF_ANY))
 		return err_sys(e, "target table");
 	return 0;
 }
@@ -51,14 +48,14 @@ int wait_engine_price(struct wait_engine *w, const void *settings, uint64_t cook
 		      struct price *out, struct pricing **rest, struct err *e)
 {
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
-	uint32_t slot = GPB_TARGETS - 1;
+	uint32_t slot = GPB_PRICED;
 
 	if (bpf_map_update_elem(bpf_map__fd(w->object.targets), &slot, &t, BPF_ANY) ||
 	    bpf_map_update_elem(bpf_map__fd(w->object.settings), &slot, settings, BPF_ANY))
 		return err_sys(e, "target table");
 	w->object.open[slot].bits = GPB_OPEN;
 	return price_measure(w->object.probe, w->object.multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | cookie, &w->s->keepers, out,
+			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | cookie, w->keepers, out,
 			     rest, e);
 }
 
@@ -66,7 +63,9 @@ int wait_engine_price(struct wait_engine *w, const void *settings, uint64_t cook
 
 int wait_engine_add(struct wait_engine *w, const struct gpb_stack *st, size_t group, struct err *e)
 {
-	int ret = tally_add(&w->tally, st, group, e);
+	size_t at;
+	bool crowded = w->room && !w->room(w->room_arg) && !tally_has(&w->tally, st, &at);
+	int ret = crowded ? -E2BIG : tally_add(&w->tally, st, group, e);
 
 	if (ret == -E2BIG) {
 		w->crowded += st->count / GPB_COUNT_ONE ?: 1;
@@ -83,13 +82,13 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 	struct wait_engine *w = arg;
 
 	(void)key;
-	return feed_whole(&w->feed, st) ? w->kind->add(w->arg, st, e) : 0;
+	return feed_whole(w->feed, st) ? w->kind->add(w->arg, st, e) : 0;
 }
 
 int wait_engine_seen(const struct wait_engine *w, void *out, struct err *e)
 {
 	uint64_t n[WAIT_SEEN_WORDS];
-	int ret = bpf_sum_cpus(bpf_map__fd(w->object.seen), 0, w->kind->seen_words, n, e);
+	int ret = bpf_sum_cpus(bpf_map__fd(w->object.seen), w->slot, w->kind->seen_words, n, e);
 
 	if (ret)
 		return ret;
@@ -103,7 +102,7 @@ static int spent(void *arg, struct gpb_spent *out, struct err *e)
 {
 	uint64_t n[WAIT_SEEN_WORDS];
 	const struct wait_engine *w = arg;
-	int ret = bpf_sum_cpus(bpf_map__fd(w->object.seen), 0, w->kind->seen_words, n, e);
+	int ret = bpf_sum_cpus(bpf_map__fd(w->object.seen), w->slot, w->kind->seen_words, n, e);
 
 	if (!ret)
 		*out = w->kind->counts(n).spent;
@@ -116,8 +115,8 @@ static int counts_now(const struct wait_engine *w, struct wait_counts *out, stru
 	CLEANUP(freep) uint64_t *cpus = NULL;
 	struct wait_counts sum = {};
 	size_t ncpu;
-	int ret = bpf_each_cpu(bpf_map__fd(w->object.seen), 0, w->kind->seen_words, &cpus, &ncpu,
-			       e);
+	int ret = bpf_each_cpu(bpf_map__fd(w->object.seen), w->slot, w->kind->seen_words, &cpus,
+			       &ncpu, e);
 
 	if (ret)
 		return ret;
@@ -153,7 +152,7 @@ int wait_engine_waiting(const struct wait_engine *w, uint64_t from,
 		if (ret && errno != ENOENT)
 			return err_sys(e, "table of waits");
 		for (uint32_t i = 0; i < n; i++)
-			sum += !(keys[i] >> 48) && is(at + i * bytes, from);
+			sum += keys[i] >> 48 == w->slot && is(at + i * bytes, from);
 		total += n;
 	}
 	*out = sum;
@@ -176,9 +175,12 @@ static int new_looks(struct wait_engine *w, uint64_t since, struct err *e)
 
 	conf.begin_ns = &w->terms->begin_ns;
 	conf.last_ns = WAIT_END_NS - WAIT_BEGIN_NS;
-	conf.labels = &w->feed.labels;
+	conf.labels = &w->feed->labels;
 	conf.tally = &w->tally;
-	conf.counted = w->object.counted;
+	conf.share = &w->look_share;
+	conf.room = w->room;
+	conf.room_arg = w->room_arg;
+	conf.counted = w->object.counted + w->slot;
 	if (!looks_new(w->s, &w->o, &conf, &w->looks, &w->why) &&
 	    !looks_begin(w->looks, since, &w->why))
 		return watch(w, looks_fd(w->looks), e);
@@ -213,8 +215,8 @@ static void next_window(struct wait_engine *w, uint64_t window_ns)
 	};
 }
 
-static int turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
-		struct err *e)
+int wait_engine_turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		     struct err *e)
 {
 	struct wait_engine *w = arg;
 	bool were = w->terms->own.ns > 0;
@@ -308,6 +310,9 @@ static int end_full(struct wait_engine *w, const struct stretch *s, struct err *
 	tally_full(&w->tally);
 	w->tally.full_ns += (double)(s->closed - s->opened);
 	w->opened = s->opened;
+	/* No windows follow, and for each of many that is the table of all. */
+	if (w->shared && w->ended)
+		return 0;
 	ret = wait_engine_waiting(w, s->opened, w->kind->lasts, &cut, e);
 	w->cut += cut;
 	return ret;
@@ -327,21 +332,18 @@ static int forget(struct wait_engine *w, const struct stretch *s, struct err *e)
 	return wait_engine_seen(w, w->forgotten, e);
 }
 
-static int over(void *arg, const struct stretch *s, struct err *e)
+/* This comes first, because the runtime goes on counting. */
+void wait_engine_before(struct wait_engine *w, const struct stretch *s)
 {
-	struct wait_engine *w = arg;
-	struct wait_counts now;
-	int ret;
-
-	/* This comes first, because the runtime goes on counting. */
 	if (s->weight && !s->window)
 		run_counter_mark(&w->counter);
-	ret = feed_poll(&w->feed, e);
-	if (!ret)
-		ret = bpf_take_stacks(bpf_map__fd(w->object.stacks), w->object.rounds, take_stack,
-				      w, e);
-	if (!ret)
-		ret = counts_now(w, &now, e);
+}
+
+int wait_engine_after(struct wait_engine *w, const struct stretch *s, struct err *e)
+{
+	struct wait_counts now;
+	int ret = counts_now(w, &now, e);
+
 	if (ret)
 		return ret;
 	if (s->weight && s->window)
@@ -349,6 +351,19 @@ static int over(void *arg, const struct stretch *s, struct err *e)
 	dilation_skip(&w->slow, &now.clock);
 	w->last = now;
 	return s->weight ? end_full(w, s, e) : forget(w, s, e);
+}
+
+static int over(void *arg, const struct stretch *s, struct err *e)
+{
+	struct wait_engine *w = arg;
+	int ret;
+
+	wait_engine_before(w, s);
+	ret = feed_poll(w->feed, e);
+	if (!ret)
+		ret = bpf_take_stacks(bpf_map__fd(w->object.stacks), w->object.rounds, take_stack,
+				      w, e);
+	return ret ? ret : wait_engine_after(w, s, e);
 }
 
 /* ---- life ---- */
@@ -368,6 +383,9 @@ void wait_engine_init(struct wait_engine *w, const struct wait_kind *kind, void 
 	w->settings = settings;
 	w->terms = terms;
 	w->ep = -1;
+	w->slot = WAIT_SLOT;
+	w->look_share = LOOKS_SHARE_MOST;
+	w->feed = &w->own_feed;
 	tally_init(&w->tally);
 	w->tally.depth = site_depth;
 	w->tally.arg = w;
@@ -385,18 +403,19 @@ int wait_engine_open(struct wait_engine *w, const char *what, struct err *e)
 {
 	const struct probing_user u = {
 		.what = what,
-		.open = w->object.open,
+		.open = w->object.open + w->slot,
 		.bss = w->object.bss,
 		.parts = WAIT_PARTS,
 		.price = price,
 		.spent = spent,
-		.turn = turn,
+		.turn = wait_engine_turn,
 		.over = over,
 		.arg = w,
 	};
-	int ret = feed_open_probed(&w->feed, w->s, w->object.ring, w->object.rules, w->kind->add,
+	int ret = feed_open_probed(w->feed, w->s, w->object.ring, w->object.rules, w->kind->add,
 				   w->arg, e);
 
+	w->keepers = &w->s->keepers;
 	w->counter.s = w->s;
 	if (!ret)
 		ret = wait_engine_target(w, e);
@@ -407,31 +426,56 @@ int wait_engine_open(struct wait_engine *w, const char *what, struct err *e)
 	w->ep = epoll_create1(EPOLL_CLOEXEC);
 	if (w->ep < 0)
 		return err_sys(e, "epoll");
-	ret = watch(w, feed_fd(&w->feed), e);
+	ret = watch(w, feed_fd(w->feed), e);
 	if (!ret && probing_fd(w->probing) >= 0)
 		ret = watch(w, probing_fd(w->probing), e);
 	return ret ? ret : wait_engine_put(w, e);
 }
 
-int wait_engine_poll(struct wait_engine *w, struct err *e)
+void wait_engine_share(struct wait_engine *w, uint32_t slot, struct feed *feed,
+		       struct keeper_process **keepers, int ep)
 {
-	int ret = feed_poll(&w->feed, e);
+	w->shared = true;
+	w->slot = slot;
+	w->feed = feed;
+	w->keepers = keepers;
+	w->ep = ep;
+	w->counter.s = w->s;
+}
 
-	if (!ret && !w->ended)
-		ret = probing_poll(w->probing, e);
-	if (ret)
-		return ret;
+int wait_engine_watch(struct wait_engine *w, struct err *e)
+{
 	run_counter_poll(&w->counter, &w->slow);
 	return w->looks ? looks_poll(w->looks, e) : 0;
 }
 
-int wait_engine_stop(struct wait_engine *w, struct err *e)
+int wait_engine_poll(struct wait_engine *w, struct err *e)
+{
+	int ret = feed_poll(w->feed, e);
+
+	if (!ret && !w->ended)
+		ret = probing_poll(w->probing, e);
+	return ret ? ret : wait_engine_watch(w, e);
+}
+
+void wait_engine_look_seldom(struct wait_engine *w, double share, double times)
+{
+	w->look_share = share;
+	w->counter.seldom = times;
+}
+
+void wait_engine_unwatch(struct wait_engine *w)
 {
 	w->ended = true;
 	if (w->terms->own.ns)
 		run_counter_end(&w->counter, &w->slow);
 	if (w->looks)
 		looks_stop(w->looks);
+}
+
+int wait_engine_stop(struct wait_engine *w, struct err *e)
+{
+	wait_engine_unwatch(w);
 	return probing_end(w->probing, e);
 }
 
@@ -446,25 +490,32 @@ void wait_engine_end(struct wait_engine *w)
 				  dilation_mean(&w->slow, w->tally.windows));
 }
 
+void wait_engine_lost(const struct wait_engine *w, uint64_t left, struct loss *to)
+{
+	to->n[LOSS_UNFINISHED] += (left + GPB_COUNT_ONE - 1) / GPB_COUNT_ONE;
+	to->n[LOSS_STACKS_MANY] += w->crowded + w->result.crowded;
+}
+
 void wait_engine_losses(const struct wait_engine *w, struct loss *to)
 {
 	uint64_t left = 0;
 
 	probing_losses(w->probing, to);
-	feed_losses(&w->feed, w->object.losses, w->object.obj, to);
+	feed_losses(w->feed, w->object.losses, w->object.obj, to);
 	(void)bpf_count_left(w->object.stacks, w->object.scratches, w->object.rounds, &left, NULL);
-	to->n[LOSS_UNFINISHED] += (left + GPB_COUNT_ONE - 1) / GPB_COUNT_ONE;
-	to->n[LOSS_STACKS_MANY] += w->crowded + w->result.crowded;
+	wait_engine_lost(w, left, to);
 }
 
 void wait_engine_fini(struct wait_engine *w)
 {
-	probing_free(w->probing);
 	looks_free(w->looks);
 	undercounts_fini(&w->under);
 	run_counter_fini(&w->counter);
 	tally_fini(&w->tally);
-	feed_fini(&w->feed);
+	if (w->shared)
+		return;
+	probing_free(w->probing);
+	feed_fini(w->feed);
 	if (w->ep >= 0)
 		close(w->ep);
 }

@@ -36,9 +36,10 @@
  */
 #define WAIT_BEGIN_NS 3000000ull
 #define WAIT_END_NS   10000000ull
+#define WAIT_MOST_NS  30000000ull
 #define WAIT_PARTS              \
 	((struct window_parts){ \
-		.begin_ns = WAIT_BEGIN_NS, .end_ns = WAIT_END_NS, .most_ns = 30000000 })
+		.begin_ns = WAIT_BEGIN_NS, .end_ns = WAIT_END_NS, .most_ns = WAIT_MOST_NS })
 
 /* What the probes have seen up to now, as far as both kinds count alike. */
 struct wait_counts {
@@ -123,6 +124,8 @@ enum {
 			  8
 };
 
+enum { WAIT_SLOT = 1 }; /* of one target; GPB_PRICED is another one's */
+
 struct wait_engine {
 	const struct wait_kind *kind;
 	void *arg; /* of the kind's functions */
@@ -134,16 +137,24 @@ struct wait_engine {
 	struct collect_opts o;	  /* its rates: those of full observation */
 	struct looks_conf looked; /* reasons, semas, apart, all, settle: what looks look at */
 
-	struct feed feed;
-	struct probing *probing;
+	/* Of many targets what is shared is borrowed: */
+	bool shared;
+	uint32_t slot; /* in the tables of the object */
+	struct feed *feed, own_feed;
+	struct probing *probing; /* NULL of many: not yet */
+	struct keeper_process **keepers;
 	int ep; /* one descriptor for the ring, the budget and looks */
 	bool ended;
+	/* Of many: is there room for one more distinct stack? */
+	bool (*room)(void *room_arg);
+	void *room_arg;
 
 	struct tally tally;
 	bool full;		    /* everything is observed */
 	bool windowed;		    /* at some time not everything was observed */
 	bool rates_used;	    /* they stay what they are */
 	uint64_t opened;	    /* when the last stretch of full observation began */
+	double look_share;	    /* looks_conf.share */
 	struct looks *looks;	    /* NULL: not yet, or see why */
 	struct err why;		    /* why there are no looks */
 	struct looks_result result; /* set at the end, as the next one */
@@ -173,6 +184,16 @@ void wait_engine_init(struct wait_engine *w, const struct wait_kind *kind, void 
  * wait_engine_fini() is called also after a failure.
  */
 int wait_engine_open(struct wait_engine *w, const char *what, struct err *e);
+/*
+ * One of many in the slot @slot, instead: ring, probes and @ep are the owner's, who calls wait_engine_turn() and, when a
+ * stretch is over, wait_engine_before(), takes all samples, and wait_engine_after().
+ */
+void wait_engine_share(struct wait_engine *w, uint32_t slot, struct feed *feed,
+		       struct keeper_process **keepers, int ep);
+int wait_engine_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+		     struct err *e);
+void wait_engine_before(struct wait_engine *w, const struct stretch *s);
+int wait_engine_after(struct wait_engine *w, const struct stretch *s, struct err *e);
 void wait_engine_fini(struct wait_engine *w);
 
 /* Writes the target's offsets, also when images have come, and the settings for the BPF side. */
@@ -182,6 +203,12 @@ int wait_engine_put(struct wait_engine *w, struct err *e);
 int wait_engine_look(struct wait_engine *w, uint64_t since, struct err *e);
 /* To be called when @ep is readable, and often in any case. */
 int wait_engine_poll(struct wait_engine *w, struct err *e);
+/* Looks, and the runtime's count: to be called often while there are windows. */
+int wait_engine_watch(struct wait_engine *w, struct err *e);
+/* Of many: looks take this share of a CPU from now on, and the steps of the runtime's count are so many times as long. */
+void wait_engine_look_seldom(struct wait_engine *w, double share, double times);
+/* Both end. */
+void wait_engine_unwatch(struct wait_engine *w);
 /* From now on nothing counts: looks end, and the runtime's count, before probes are taken out. */
 int wait_engine_stop(struct wait_engine *w, struct err *e);
 /* To be called when nothing is probed any more: the results of looks. */
@@ -189,7 +216,7 @@ void wait_engine_end(struct wait_engine *w);
 
 /* For kind.add. What there is no room for is counted as crowded. */
 int wait_engine_add(struct wait_engine *w, const struct gpb_stack *st, size_t group, struct err *e);
-/* For kind.price, by a process of our own in the last slot, which has these settings. */
+/* For kind.price, by a process of our own in the slot GPB_PRICED, which has these settings. */
 int wait_engine_price(struct wait_engine *w, const void *settings, uint64_t cookie,
 		      struct price *out, struct pricing **rest, struct err *e);
 /* For these settings: a window that never ends, and all time is the target's own. */
@@ -203,7 +230,8 @@ int wait_engine_seen(const struct wait_engine *w, void *out, struct err *e);
 /* Counts the target's waits of which @is (kind.lasts, or what else) is true. */
 int wait_engine_waiting(const struct wait_engine *w, uint64_t from,
 			bool (*is)(const void *wait, uint64_t from), uint64_t *out, struct err *e);
-/* Adds what was lost, also by looks that had no room for a stack. */
+/* Adds what was lost, also by looks that had no room for a stack; of many only what is its own, of which @left are samples of its stacks. */
+void wait_engine_lost(const struct wait_engine *w, uint64_t left, struct loss *to);
 void wait_engine_losses(const struct wait_engine *w, struct loss *to);
 
 #endif
