@@ -125,7 +125,7 @@ TEST_BINS := $(addprefix $O/,$(UNIT_BINS) $(SUPPORT_BINS)) $(NEWEST) \
 	$(addprefix $O/asan/,$(UNIT_BINS)) $O/asan/tests/corrupt \
 	$(FUZZERS:%=$O/asan/tests/fuzz/replay_%)
 
-test: all $(TEST_BINS) $(TOOLS) toolchains ## run every test (root; the end-to-end part needs BPF)
+test: all $(TEST_BINS) $(TOOLS) toolchains kernels ## run every test (root; the end-to-end part needs BPF)
 	$(Q)tests/run.sh unit asan corpus layering golden e2e
 
 unit: $(addprefix $B/,$(UNIT_BINS)) ## run the unit tests (ASAN=1: sanitized)
@@ -138,6 +138,10 @@ e2e: all $(addprefix $O/,$(SUPPORT_BINS)) $(NEWEST) $O/asan/tests/corrupt $(TOOL
 # now is asked for again by whoever needs it.
 toolchains:
 	$(Q)if command -v go >/dev/null; then tests/support/subjects.sh toolchains || true; fi
+
+# For tests/e2e/kernels_*.sh, likewise.
+kernels:
+	$(Q)for arch in amd64 arm64; do ARCH=$$arch vmtest/run.sh fetch || true; $(MAKE) ARCH=$$arch deps || true; done
 
 readers: all $O/tests/heapedges ## heapdump --hprof in its other readers, hprof-slurp too (needs cargo 1.88)
 	$(Q)SLURP=1 E2E=heapdump_hprof tests/run.sh --show e2e
@@ -210,7 +214,7 @@ help: ## this list
 	@echo "Variables: V=1 shows commands, ASAN=1 sanitizes, CC, OPT='-O0 -g', T=seconds,"
 	@echo "           ARCH=arm64 builds for arm64, under build/arm64 ('make deps ARCH=arm64' fetches its libraries)"
 
-.PHONY: all deps demo test unit e2e toolchains readers stress soak bench matrix vmtest fuzz layout lint objects bpfobjects install uninstall deb clean help
+.PHONY: all deps demo test unit e2e toolchains kernels readers stress soak bench matrix vmtest fuzz layout lint objects bpfobjects install uninstall deb clean help
 
 # ---- BPF: source, object, skeleton --------------------------------------------------------------
 

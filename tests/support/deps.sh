@@ -45,6 +45,10 @@ tools() {
 	man man-db
 	fish fish
 	zsh zsh
+	qemu-system-x86_64 qemu-system-x86
+	qemu-system-aarch64 qemu-system-arm
+	x86_64-linux-gnu-gcc gcc-x86-64-linux-gnu
+	aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 	END
 }
 

@@ -1,0 +1,6 @@
+#!/bin/bash
+# The short suite on the oldest and the newest kernel for arm64 of vmtest/kernels.txt.
+. tests/support/lib.sh
+. tests/support/kernels.sh
+on_kernels arm64
+finish
