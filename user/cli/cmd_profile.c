@@ -1,5 +1,8 @@
 /* user/cli/cmd_profile.c - profile a live process: from the command line to profile_run. */
+#include <malloc.h>
+
 #include "base/caps.h"
+#include "base/priority.h"
 #include "base/version.h"
 #include "cli/cmd.h"
 #include "cli/host_run.h"
@@ -69,6 +72,8 @@ static size_t kinds_of_many(const struct opts *o, const struct engine_kind **kin
 	return n;
 }
 
+enum { MMAP_THRESHOLD = 128 << 10 }; /* glibc's own, where it begins */
+
 /* Many processes at once. The processor's ticks are the same for all. */
 static int run_many(const struct opts *o)
 {
@@ -97,6 +102,12 @@ static int run_many(const struct opts *o)
 		tell("%s", e.msg);
 		return EXIT_FAILED;
 	}
+	priority_prompt(); /* of the uprobe-keeper, too */
+	/*
+	 * Fixed, or malloc() moves it up with the first large buffer that is freed. Then such buffers come from the heap,
+	 * and what stays of each process lies between them: 111 MB resident where 200 processes were read, and not 53.
+	 */
+	(void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
 	h.collect.window_ns = o->duration_ns;
 	h.collect.say = tell_line;
 	outdir_asked_by(&access);
