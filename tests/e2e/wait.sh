@@ -209,7 +209,7 @@ part_storm() {
 part_ended() {
 	local bin rc=0 kind waits
 	bin=$(subject "$1" pingpong)
-	"$GOPROF" --block --wait -o "$TMP" -- "$bin" 4s >"$TMP/pairs" 2>"$TMP/err" || rc=$?
+	"$GOPROF" --block --wait -o "$TMP" -- "$bin" 8s >"$TMP/pairs" 2>"$TMP/err" || rc=$?
 	grep '\.pb\.gz$' "$TMP/err" >"$TMP/paths"
 	BLOCK=$(file_of block) WAIT=$(file_of wait)
 	"$PPROFCHECK" losses -list "$LOSSES" -status $rc -ends 0 "$TMP/err" "$BLOCK" "$WAIT" || echo "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"
