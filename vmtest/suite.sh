@@ -49,7 +49,7 @@ stop() { kill -KILL "$PID" 2>/dev/null; wait "$PID" 2>/dev/null; }
 last_said() { tail -n 3 "$TMP/err" | tr '\n' ' '; }
 
 # Where nothing depends on a program that keeps all processors busy: an emulated machine's idle time costs none.
-start_idler() { start "$(subject $NEWEST checksum)" -rest 20ms; }
+start_idler() { start "$(subject $NEWEST checksum)" -rest 100ms; }
 
 # within SECONDS COMMAND...: it becomes true
 within() {
@@ -569,13 +569,13 @@ watched() {
 TWO="--cpu --heap --source=probe -d 1s -o $TMP/any"
 part_spaces() {
 	local child
-	start setpriv --reuid $OURS --regid $OURS --clear-groups unshare --user --map-root-user --mount --pid --fork --kill-child "$(subject $NEWEST checksum)" -rest 20ms
+	start setpriv --reuid $OURS --regid $OURS --clear-groups unshare --user --map-root-user --mount --pid --fork --kill-child "$(subject $NEWEST checksum)" -rest 100ms
 	while child=$(pgrep -P "$PID" | head -n 1) && [ -n "$child" ]; do PID=$child; done
 	# shellcheck disable=SC2086
 	steps watched 2 "$GOPROF" -p "$PID" $TWO
 	stop
 	outcome "spaces/it is in a user, mount and pid namespace"
-	steps watched 2 unshare --pid --fork --kill-child --mount-proc bash -c '"$1" -rest 20ms >/dev/null 2>&1 & sleep 0.5; "$0" -p $! "${@:2}"; rc=$?; kill -KILL $!; exit $rc' \
+	steps watched 2 unshare --pid --fork --kill-child --mount-proc bash -c '"$1" -rest 100ms >/dev/null 2>&1 & sleep 0.5; "$0" -p $! "${@:2}"; rc=$?; kill -KILL $!; exit $rc' \
 		"$GOPROF" "$(subject $NEWEST checksum)" $TWO
 	outcome "spaces/we are in a pid namespace"
 }
@@ -623,7 +623,7 @@ armored() {
 apparmor() {
 	local idler=$PID
 	policy | apparmor_parser -Ka || { wrong "the policy was not taken"; return; }
-	start "${CONFINED[@]}" gp-target "$(subject $NEWEST checksum)" -rest 20ms
+	start "${CONFINED[@]}" gp-target "$(subject $NEWEST checksum)" -rest 100ms
 	has '^gp-target ' "/proc/$PID/attr/current" || wrong "the target is not confined"
 	steps armored "" "cpu heap_probe" ""
 	stop
