@@ -287,7 +287,25 @@ static void stacks_in_profiles_are_bounded_together(void **state)
 		demux_keeps(&d, &who[1].t, i + 1);
 	}
 	demux_forget(&d, &who[0].t);
-	assert_int_equal(d.stacks, 10000);
+	assert_int_equal(d.beyond, 0);
+}
+
+/* What targets keep within their parts takes nothing of the half that is for whoever comes. */
+static void parts_leave_the_other_half_alone(void **state)
+{
+	uint64_t part = d.keep_quota.part;
+
+	(void)state;
+	for (int i = 1; i < 3; i++)
+		demux_keeps(&d, &who[i].t, part);
+	demux_keeps(&d, &who[0].t, part + d.keep_quota.free - 1);
+	assert_true(demux_has_room(&d, &who[0].t));
+	demux_keeps(&d, &who[0].t, part + d.keep_quota.free);
+	assert_false(demux_has_room(&d, &who[0].t));
+	assert_false(demux_has_room(&d, &who[1].t));
+	demux_share(&d, 2); /* the parts are larger now */
+	assert_int_equal(d.beyond, part + d.keep_quota.free - d.keep_quota.part);
+	assert_true(demux_has_room(&d, &who[1].t));
 }
 
 /* Each has room for a record with its memory in the ring, however many CPUs may overdraw it. */
@@ -305,6 +323,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_sample_is_of_who_has_the_slot_now, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(parts_leave_the_other_half_alone, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_loss_is_of_whose_stack_it_was, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_taken_is_told_of_each, set_up,

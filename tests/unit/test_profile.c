@@ -194,6 +194,28 @@ static void many(void **state)
 	assert_int_equal(prof_sample_at(p, N - 1).locs[1], N / 2);
 }
 
+/* One that is closed takes what it has already, whether its tables are about to grow or not. */
+static void a_closed_one_takes_nothing_new(void **state)
+{
+	struct prof_label label = { .key = "k", .str = "v" };
+	struct prof *p = *state;
+
+	two_types(p);
+	for (uint32_t i = 1; i <= 200; i++) {
+		uint32_t known = loc_at(p, i), other = loc_at(p, 1000 + i);
+		int64_t one[] = { 1, 2 };
+
+		assert_int_equal(prof_sample(p, &known, 1, one, NULL, 0, &e), 0);
+		prof_close(p, true);
+		assert_int_equal(prof_sample(p, &other, 1, one, NULL, 0, &e), -E2BIG);
+		assert_int_equal(prof_sample(p, &known, 1, one, &label, 1, &e), -E2BIG);
+		assert_int_equal(prof_sample(p, &known, 1, one, NULL, 0, &e), 0);
+		prof_close(p, false);
+		assert_int_equal(prof_nsamples(p), i);
+		assert_int_equal(prof_sample_at(p, i - 1).values[1], 4);
+	}
+}
+
 static void strings_become_utf8(void **state)
 {
 	struct prof *p = *state;
@@ -296,6 +318,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(equal_samples_are_added_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(values_saturate, setup, teardown),
 		cmocka_unit_test_setup_teardown(many, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_closed_one_takes_nothing_new, setup, teardown),
 		cmocka_unit_test_setup_teardown(strings_become_utf8, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_long_a_string_is_refused_and_leaves_nothing,
 						setup, teardown),

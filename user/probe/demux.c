@@ -12,8 +12,7 @@ enum {
 	RING_PER_TARGET = 20 << 10, /* as a part of one half: a record with 8 KiB of a stack */
 	RING_MIN = 4 << 20,	    /* twice this is resident, since it is mapped twice */
 	RING_MAX = 8 << 20,
-	KEEP_STACKS =
-		1 << 16, /* distinct stacks in all profiles: some 64 MB where they are probed */
+	KEEP_STACKS = 1 << 16, /* where they are not set: some 64 MB of stacks that were probed */
 	LABEL_BYTES =
 		32 << 20, /* of records of label sets; kept, they take less, since words repeat */
 };
@@ -152,6 +151,12 @@ void demux_forget(struct demux *d, struct demux_target *t)
 	demux_keeps(d, t, 0);
 }
 
+/* What it keeps beyond its part. */
+static uint64_t beyond(const struct demux *d, uint64_t stacks)
+{
+	return stacks > d->keep_quota.part ? stacks - d->keep_quota.part : 0;
+}
+
 void demux_share(struct demux *d, size_t targets)
 {
 	if (targets == d->targets)
@@ -160,17 +165,20 @@ void demux_share(struct demux *d, size_t targets)
 	*d->o.stacks_quota = quota_of(STACKS, (size_t)libbpf_num_possible_cpus(), targets);
 	*d->o.ring_quota = quota_of(d->ring_bytes, ring_slack(), targets);
 	d->labels_quota = quota_of(LABEL_BYTES, 0, targets);
-	d->keep_quota = quota_of(KEEP_STACKS, 0, targets);
+	d->keep_quota = quota_of(d->keep_stacks ?: KEEP_STACKS, 0, targets);
+	d->beyond = 0;
+	for (size_t i = 0; i < GPB_CPU_TARGETS; i++)
+		d->beyond += d->at[i] ? beyond(d, d->at[i]->stacks) : 0;
 }
 
 bool demux_has_room(const struct demux *d, const struct demux_target *t)
 {
-	return gpb_quota_allows(&d->keep_quota, t->stacks, d->stacks, 1);
+	return t->stacks < d->keep_quota.part || d->beyond < d->keep_quota.free;
 }
 
 void demux_keeps(struct demux *d, struct demux_target *t, uint64_t n)
 {
-	d->stacks += n - t->stacks;
+	d->beyond += beyond(d, n) - beyond(d, t->stacks);
 	t->stacks = n;
 }
 

@@ -52,9 +52,12 @@ struct demux {
 	struct demux_target *at[GPB_CPU_TARGETS]; /* borrowed, by index */
 	struct demux_target *current;		  /* whose record is being handled */
 	uint64_t cut, broken; /* what rules and feed have counted that is some target's already */
-	uint64_t labels, stacks; /* of all targets; labels: of those that have gone, too */
+	uint64_t labels;      /* of all targets, also of those that have gone */
+	uint64_t beyond;      /* stacks that targets keep beyond their parts */
 	uint32_t ring_bytes;
 	size_t targets; /* for so many the quotas are; 0: they are not set yet */
+	uint32_t
+		keep_stacks; /* distinct stacks in all profiles; set before demux_open(), 0: 65,536 */
 	struct gpb_quota labels_quota, keep_quota;
 	unsigned ticks; /* since the table was emptied */
 };

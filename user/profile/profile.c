@@ -24,6 +24,7 @@ struct slot {
 struct index {
 	struct slot *at;
 	size_t n, cap; /* cap: a power of two */
+	bool closed;   /* nothing is added */
 };
 
 struct location {
@@ -82,7 +83,9 @@ static uint64_t mix(uint64_t h, uint64_t v)
 
 static bool index_grow(struct index *ix)
 {
-	struct index bigger = { .n = ix->n, .cap = ix->cap ? ix->cap * 2 : 64 };
+	struct index bigger = { .n = ix->n,
+				.cap = ix->cap ? ix->cap * 2 : 64,
+				.closed = ix->closed };
 
 	bigger.at = calloc(bigger.cap, sizeof(*bigger.at));
 	if (!bigger.at)
@@ -105,7 +108,7 @@ typedef bool same_fn(const struct prof *p, size_t a, size_t b);
 
 /*
  * The id of an element equal to the one at @fresh (0-based, the last of its array): an older
- * one's, or @fresh + 1 when it is the first of its kind. 0 when there is no memory.
+ * one's, or @fresh + 1 when it is the first of its kind. 0 when it may not be added, or there is no memory.
  */
 static uint32_t index_put(struct index *ix, const struct prof *p, uint64_t h, size_t fresh,
 			  same_fn *same)
@@ -118,9 +121,16 @@ static uint32_t index_put(struct index *ix, const struct prof *p, uint64_t h, si
 	for (i = hash & (ix->cap - 1); ix->at[i].id; i = (i + 1) & (ix->cap - 1))
 		if (ix->at[i].hash == hash && same(p, ix->at[i].id - 1, fresh))
 			return ix->at[i].id;
+	if (ix->closed)
+		return 0;
 	ix->at[i] = (struct slot){ .hash = hash, .id = (uint32_t)fresh + 1 };
 	ix->n++;
 	return (uint32_t)fresh + 1;
+}
+
+static int not_added(const struct index *ix, struct err *e)
+{
+	return ix->closed ? err_set(e, -E2BIG, "the profile takes no more stacks") : no_memory(e);
 }
 
 /* ---- strings ---- */
@@ -538,7 +548,7 @@ static int intern_stack(struct prof *p, const uint32_t *locs, size_t n, uint32_t
 		p->stacks.n--;
 	}
 	p->stack_locs.n = s.first_loc;
-	return *id ? 0 : no_memory(e);
+	return *id ? 0 : not_added(&p->stack_ix, e);
 }
 
 /* ---- samples ---- */
@@ -624,7 +634,7 @@ static int append_sample(struct prof *p, struct sample s, size_t *at, struct err
 		p->values.n = known;
 	}
 	if (!id)
-		return no_memory(e);
+		return not_added(&p->sample_ix, e);
 	*at = id - 1;
 	return 0;
 }
@@ -660,6 +670,11 @@ int prof_sample(struct prof *p, const uint32_t *locs, size_t nlocs, const int64_
 	add_values(p, at, values);
 	p->last = at;
 	return 0;
+}
+
+void prof_close(struct prof *p, bool closed)
+{
+	p->stack_ix.closed = p->sample_ix.closed = closed;
 }
 
 void prof_each_sample(struct prof *p, void (*change)(void *arg, int64_t *values), void *arg)

@@ -97,6 +97,12 @@ int prof_location_named(struct prof *p, uint64_t address, uint32_t func, uint32_
 int prof_sample(struct prof *p, const uint32_t *locs, size_t nlocs, const int64_t *values,
 		const struct prof_label *labels, size_t nlabels, struct err *e);
 
+/*
+ * Closed: prof_sample() takes only what adds to a sample that there is already, until it is open again. Of everything else it
+ * returns -E2BIG, and the profile keeps nothing.
+ */
+void prof_close(struct prof *p, bool closed);
+
 /* Index of the sample that prof_sample() added to last. */
 size_t prof_last(const struct prof *p);
 

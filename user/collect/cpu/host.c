@@ -23,7 +23,8 @@
 #include "cpu.skel.h"
 
 enum {
-	HOST_STACKS_MAX = 1 << 13, /* distinct stacks in one profile; demux.h bounds those of all */
+	HOST_STACKS_MAX = 1 << 13, /* distinct stacks in one profile, */
+	KEEP_STACKS = 1 << 17,	   /* and in all: some 30 MB */
 	WEIGHT_MAX = 64,	   /* a tick may stand for so many at the wanted rate */
 };
 
@@ -95,25 +96,32 @@ static struct gpb_stack leaf_of(const struct gpb_stack *st)
 	return leaf;
 }
 
+static int add_leaf(struct host_target *k, const struct gpb_stack *st, const int64_t *values)
+{
+	struct gpb_stack leaf = leaf_of(st);
+
+	k->loss.n[LOSS_STACKS_MANY] += st->count;
+	return physical_add(&k->ph, &leaf, values, NULL, 0, NULL);
+}
+
 static int add_stack(void *arg, struct demux_target *d, const struct gpb_stack *st)
 {
 	struct host *h = arg;
 	struct host_target *k = d->owner;
 	struct prof_label labels[GPB_MAX_LABELS + 1];
 	int64_t values[] = { (int64_t)st->count, (int64_t)(st->count * h->period_ns) };
-	struct gpb_stack leaf;
 	size_t nlabels;
 	int ret = k->prof ? 0 : begin_prof(h, k, NULL);
 
 	if (ret)
 		return ret;
-	if (prof_nsamples(k->prof) >= HOST_STACKS_MAX || !demux_has_room(&h->demux, d)) {
-		leaf = leaf_of(st);
-		k->loss.n[LOSS_STACKS_MANY] += st->count;
-		return physical_add(&k->ph, &leaf, values, NULL, 0, NULL);
-	}
 	nlabels = labelsets_of(&h->demux.feed.labels, st, 1, labels, &k->loss);
+	prof_close(k->prof,
+		   prof_nsamples(k->prof) >= HOST_STACKS_MAX || !demux_has_room(&h->demux, d));
 	ret = physical_add(&k->ph, st, values, labels, nlabels, NULL);
+	prof_close(k->prof, false);
+	if (ret == -E2BIG)
+		return add_leaf(k, st, values);
 	demux_keeps(&h->demux, d, prof_nsamples(k->prof));
 	return ret;
 }
@@ -139,6 +147,7 @@ static int load(struct host *h, unsigned expected, struct err *e)
 	bpf_map__set_autocreate(h->obj->maps.own_clock, false);
 	bpf_map__set_autocreate(h->obj->maps.phases, false);
 	demux_size(&h->demux, h->obj->maps.ring, h->obj->maps.stacks, expected);
+	h->demux.keep_stacks = KEEP_STACKS;
 	ret = cpu_bpf__load(h->obj);
 	return ret ? bpf_load_error(e, ret, NULL) :
 		     demux_open(&h->demux, DEMUX_OBJECT(h->obj), add_stack, h, e);
