@@ -1,7 +1,9 @@
 #!/bin/bash
 # Killing --all at random moments with 50 targets: the collector, the child that opens processes for it, its parent while it is at work,
 # or both, KILLS times.
-# Afterwards the kernel holds nothing of ours, no process of ours is left, and the targets run on. A collector survives its child.
+# Every other time heaps and waits are probed as well; then the process that holds probes is one of these children.
+# Afterwards the kernel holds nothing of ours, no process of ours is left, and the targets run on, without a breakpoint after the
+# next run. A collector survives its child.
 . tests/support/lib.sh
 need_root && need_bpf && need_go
 
@@ -35,6 +37,7 @@ nothing_left() {
 	return 1
 }
 
+PROBED=(--cpu --heap --source=probe --wait --host-budget=0,0)
 run() { exec "${AS[@]}" "$TMP/goprof" --all --match "cmd=$bin" -o "$TMP/any/out" "$@" >"$TMP/any/paths" 2>"$TMP/any/err"; }
 # Children whose parent has died wait for nobody but the test.
 reaped() { wait "$1" 2>/dev/null || :; }
@@ -47,10 +50,10 @@ orphaned() {
 	kill -KILL "$pid" || echo "the collector died with its child: $(tail -n 1 "$TMP/any/err")"
 }
 
-# die WHO: the collector, its child, its child's parent or both are killed after up to 0.8 s. In the window programs start, so that there is a child.
+# die WHO OPTION...: the collector, its child, its child's parent or both are killed after up to 0.8 s. In the window programs start, so that there is a child.
 die() {
 	local pid i p new=() children=()
-	run -d 300s &
+	run -d 300s "${@:2}" &
 	pid=$!
 	sleep "0.$((RANDOM % 8))$((RANDOM % 10))"
 	for ((i = 0; i < 3; i++)); do "$bin" idle >/dev/null 2>&1 & new+=($!); done
@@ -70,7 +73,9 @@ CHILDREN=0
 nothing_left || { fail all_kill "before anything was done: $(held)"; finish; }
 before=$(ticks)
 WHO=(child collector parent both)
-for ((k = 0; k < KILLS; k++)); do steps die "${WHO[k % 4]}"; done
+for ((k = 0; k < KILLS; k++)); do
+	if [ $((k / 4 % 2)) = 0 ]; then steps die "${WHO[k % 4]}"; else steps die "${WHO[k % 4]}" "${PROBED[@]}"; fi
+done
 [ $CHILDREN != 0 ] || wrong "no child was ever there to be killed"
 outcome "all_kill/$KILLS deaths leave nothing"
 unharmed() {
@@ -87,5 +92,15 @@ next_run() {
 	[ $rc = 0 ] && [ -s "$TMP/any/paths" ] || { echo "exit $rc: $(tail -n 1 "$TMP/any/err")"; return 1; }
 }
 judge next_run
+probed_run() {
+	local p rc
+	(run -d 2s "${PROBED[@]}")
+	rc=$?
+	[ $rc = 0 ] || [ $rc = 3 ] || { echo "exit $rc: $(tail -n 1 "$TMP/any/err")"; return 1; }
+	for p in "${PIDS[@]}"; do
+		"$GOPROF" heal -p "$p" 2>&1 | has 'no breakpoints in the code' || { echo "$p has breakpoints"; return 1; }
+	done
+}
+judge probed_run
 outcome all_kill/next
 finish
