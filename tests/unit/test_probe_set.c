@@ -154,7 +154,7 @@ static int kind_find(void *part, uint32_t index, void **list, struct uprobe_grou
 	return 0;
 }
 
-static void kind_found(void *part, const void *sites)
+static void kind_found(void *part, void *sites)
 {
 	assert_non_null(sites);
 	((struct part *)part)->found++;

@@ -49,7 +49,7 @@ struct set_kind {
 	 */
 	int (*find)(void *part, uint32_t index, void **list, struct uprobe_group **groups,
 		    size_t *n, void **sites, struct err *e);
-	void (*found)(void *part, const void *sites); /* that is known already */
+	void (*found)(void *part, void *sites); /* that is known already */
 	/* What a hit costs, by a process of our own in slot and set GPB_PRICED; @part: any target's. */
 	int (*price)(void *part, struct keeper_process **keepers, struct price *out,
 		     struct pricing **rest, struct err *e);

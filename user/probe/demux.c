@@ -7,10 +7,11 @@
 #include "probe/quota.h"
 
 enum {
-	STACKS = 8192,		    /* room of the kernel's table */
-	DRAIN_TICKS = 10,	    /* it is emptied at least so often */
-	RING_PER_TARGET = 20 << 10, /* as a part of one half: a record with 8 KiB of a stack */
-	RING_MIN = 4 << 20,	    /* twice this is resident, since it is mapped twice */
+	STACKS = 8192,	  /* room of the kernel's table */
+	DRAIN_TICKS = 10, /* it is emptied at least so often */
+	/* as a part of one half, where half of those that are expected come: a record with 8 KiB of a stack */
+	RING_PER_TARGET = 10 << 10,
+	RING_MIN = 4 << 20, /* twice this is resident, since it is mapped twice */
 	RING_MAX = 8 << 20,
 	KEEP_STACKS = 1 << 16, /* where they are not set: some 64 MB of stacks that were probed */
 	LABEL_BYTES =

@@ -67,7 +67,7 @@ static inline uint32_t demux_index(uint32_t slot)
 	return slot & (GPB_CPU_TARGETS - 1);
 }
 
-/* Before load: how large ring and table are for @expected targets, and as many again. */
+/* Before load: how large ring and table are, where @expected targets may come and half of them do. */
 void demux_size(struct demux *d, struct bpf_map *ring, struct bpf_map *stacks, unsigned expected);
 /* After load. demux_fini() is called also after a failure, and does nothing to a zeroed struct. */
 int demux_open(struct demux *d, struct demux_object o, demux_add *add, void *arg, struct err *e);

@@ -19,7 +19,7 @@
 static void choose(struct calibrate *c, const struct tally *t, const double *total,
 		   const double *importance)
 {
-	const struct tally_columns *cols = &t->columns;
+	const struct tally_columns *cols = t->columns;
 	size_t most = t->windows / WINDOWS_EACH;
 	double all = 0;
 
@@ -82,10 +82,12 @@ static bool invert(size_t n, double m[][CALIBRATE_MAX], double out[][CALIBRATE_M
 void calibrate_init(struct calibrate *c, const struct tally *t, const double *total,
 		    const double *importance)
 {
-	const struct tally_columns *cols = &t->columns;
+	const struct tally_columns *cols = t->columns;
 	double m[CALIBRATE_MAX][CALIBRATE_MAX], scale[CALIBRATE_MAX], more[CALIBRATE_MAX];
 
 	*c = (struct calibrate){};
+	if (!cols)
+		return;
 	choose(c, t, total, importance);
 	for (size_t i = 0; i < c->n; i++) {
 		size_t a = c->column[i];
@@ -117,7 +119,7 @@ void calibrate_init(struct calibrate *c, const struct tally *t, const double *to
 static double residual(const struct calibrate *c, const struct tally *t, const struct tally_site *s,
 		       double share, double *adjust)
 {
-	const struct tally_columns *cols = &t->columns;
+	const struct tally_columns *cols = t->columns;
 	const struct tally_sum *g = &t->groups[s->group];
 	size_t own = cols->of[s->group];
 	double w[CALIBRATE_MAX], b[CALIBRATE_MAX] = {}, squares;
@@ -149,7 +151,7 @@ struct tally_estimate calibrate_site(const struct calibrate *c, const struct tal
 	double share, adjust, squares, least, k = (double)t->windows;
 
 	if (!c->n || total < 0 || out.value <= 0 || out.variance < 0 || !s->with ||
-	    !t->columns.of[s->group])
+	    !t->columns->of[s->group])
 		return out;
 	share = s->sums.counts.x / t->groups[s->group].x;
 	squares = tally_among(t, residual(c, t, s, share, &adjust), c->n + 1);

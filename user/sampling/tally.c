@@ -31,6 +31,7 @@ void tally_fini(struct tally *t)
 	vec_fini(&t->seen);
 	map_fini(&t->by_stack);
 	map_fini(&t->by_key);
+	free(t->columns);
 	*t = (struct tally){};
 }
 
@@ -297,7 +298,7 @@ static void add_columns(struct tally_columns *c, const double *all)
 /* To be called before the sums of the present window are added. */
 static void fold_columns(struct tally *t, const double *all)
 {
-	struct tally_columns *c = &t->columns;
+	struct tally_columns *c = t->columns;
 
 	add_columns(c, all);
 	for (size_t i = 0; i < c->n; i++) {
@@ -313,7 +314,7 @@ static void fold_columns(struct tally *t, const double *all)
 
 static void fold_with(const struct tally *t, struct tally_site *s, const double *all)
 {
-	const struct tally_columns *c = &t->columns;
+	const struct tally_columns *c = t->columns;
 
 	if (!s->with)
 		s->with = calloc(TALLY_COLUMNS, sizeof(*s->with));
@@ -400,13 +401,18 @@ static void fold_sites(struct tally *t, const double *all)
 
 static void fold_window(struct tally *t, const struct tally_window *w)
 {
+	const double *all;
+
 	add_seen(t, w);
 	if (w->n)
 		t->groups[0].now = *w->n;
-	if (w->all)
-		fold_columns(t, w->all);
+	if (w->all && !t->columns)
+		t->columns = calloc(1, sizeof(*t->columns));
+	all = t->columns ? w->all : NULL;
+	if (all)
+		fold_columns(t, all);
 	fold_entries(t);
-	fold_sites(t, w->all);
+	fold_sites(t, all);
 	for (size_t g = 0; g < TALLY_GROUPS; g++)
 		fold(&t->groups[g], t->groups[g].now);
 	t->seen.n = 0;

@@ -109,7 +109,8 @@ struct tally {
 	struct map by_stack, by_key;
 	struct tally_sum groups[TALLY_GROUPS];
 	struct tally_part wholes[TALLY_WHOLES];
-	struct tally_columns columns;
+	/* owned; NULL: there was no window with them, or no memory */
+	struct tally_columns *columns;
 	uint64_t sampled[TALLY_GROUPS]; /* by group, in windows */
 	uint64_t windows;
 	double weights; /* of all of them */

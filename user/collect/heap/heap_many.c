@@ -139,19 +139,18 @@ static int find(void *part, uint32_t index, void **list, struct uprobe_group **g
 		void **sites, struct err *e)
 {
 	struct heap_probe *h = ((struct part *)part)->h;
-	struct site_list *l;
-	struct sites *s;
-	int ret = heap_probe_entries(h, 0, e);
+	struct site_list *l = *list = calloc(1, sizeof(*l));
+	struct sites *s = *sites = calloc(1, sizeof(*s));
+	int ret;
 
+	if (!l || !s)
+		return err_set(e, -ENOMEM, "no memory for probes");
+	h->entries = s->entries;
+	ret = heap_probe_entries(h, 0, e);
 	if (ret)
 		return ret;
 	if (!h->nentries[0])
 		return err_set(e, -ENOTSUP, "its program has no allocator that could be probed");
-	l = *list = calloc(1, sizeof(*l));
-	s = *sites = calloc(1, sizeof(*s));
-	if (!l || !s)
-		return err_set(e, -ENOMEM, "no memory for probes");
-	memcpy(s->entries, h->entries, sizeof(s->entries));
 	memcpy(s->makers, h->makers[0], sizeof(s->makers));
 	s->nentries = h->nentries[0];
 	s->nmakers = h->nmakers[0];
@@ -161,12 +160,12 @@ static int find(void *part, uint32_t index, void **list, struct uprobe_group **g
 	return 0;
 }
 
-static void found(void *part, const void *sites)
+static void found(void *part, void *sites)
 {
 	struct heap_probe *h = ((struct part *)part)->h;
-	const struct sites *s = sites;
+	struct sites *s = sites;
 
-	memcpy(h->entries, s->entries, sizeof(s->entries));
+	h->entries = s->entries;
 	memcpy(h->makers[0], s->makers, sizeof(s->makers));
 	h->nsites = h->nentries[0] = s->nentries;
 	h->nmakers[0] = s->nmakers;
@@ -198,6 +197,13 @@ static void set_rate(struct heap_window *w)
 	w->rate_in_windows = w->rate_most < UNSEEN_RATE ? w->rate_most : UNSEEN_RATE;
 }
 
+/* Nothing looks for bursts: in full observation the runtime's counters are read when a stretch ends, and not before. */
+static void rest(struct heap_window *w)
+{
+	if (w->counters && !w->windows_since)
+		rtcounters_rest(w->counters);
+}
+
 static int turn(void *part, const struct probe_set *s, const struct set_turn *t, struct err *e)
 {
 	struct heap_probe *h = ((struct part *)part)->h;
@@ -211,6 +217,7 @@ static int turn(void *part, const struct probe_set *s, const struct set_turn *t,
 	/* The others have agreed on that already. */
 	if (!ret && t->windows && s->own_ns > 0)
 		ret = heap_probe_own(h, s->own_ns, e);
+	rest(&h->window);
 	return ret;
 }
 
@@ -224,8 +231,10 @@ static void before(void *part, const struct stretch *st)
 static int after(void *part, const struct stretch *st, struct err *e)
 {
 	struct part *k = part;
+	int ret = heap_window_after(&k->h->window, st, k->watched, e);
 
-	return heap_window_after(&k->h->window, st, k->watched, e);
+	rest(&k->h->window);
+	return ret;
 }
 
 /*

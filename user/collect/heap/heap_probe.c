@@ -430,8 +430,9 @@ int heap_probe_new(struct subject *s, const struct collect_opts *o, bool live,
 			       (unsigned long long)o->heap_rate, MAX_RATE_SHIFT);
 	h->s = s;
 	h->o = *o;
-	h->entries = calloc((live ? GPB_IMAGES : 1) * ALLOC_ENTRIES_MAX, sizeof(*h->entries));
-	if (!h->entries)
+	if (live)
+		h->entries = calloc(GPB_IMAGES * ALLOC_ENTRIES_MAX, sizeof(*h->entries));
+	if (live && !h->entries)
 		return err_set(e, -ENOMEM, "no memory");
 	ret = begin_types(h, e);
 	if (!ret)
@@ -708,13 +709,13 @@ void heap_probe_free(struct heap_probe *h)
 		heap_large_detach(&h->large);
 		feed_fini(&h->own_feed);
 		heap_bpf__destroy(h->obj);
+		free(h->entries);
 	}
 	heap_use_fini(&h->use);
 	heap_window_fini(&h->window);
 	physical_fini(&h->ph);
 	types_fini(&h->types);
 	prof_free(h->prof);
-	free(h->entries);
 	if (h->ep >= 0)
 		close(h->ep);
 	free(h);

@@ -26,8 +26,9 @@ struct heap_probe {
 	struct heap_bpf *obj;
 	struct feed *feed, own_feed; /* feed: NULL until it is known whose */
 	struct probing *probing;
-	int ep;			     /* the ring and the budget behind one descriptor */
-	struct alloc_entry *entries; /* ALLOC_ENTRIES_MAX for each image */
+	int ep; /* the ring and the budget behind one descriptor */
+	/* ALLOC_ENTRIES_MAX for each image; of many they are their file's */
+	struct alloc_entry *entries;
 	size_t nentries[GPB_IMAGES];
 	struct maker_site makers[GPB_IMAGES][MAKER_SITES_MAX];
 	size_t nmakers[GPB_IMAGES];

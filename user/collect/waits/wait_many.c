@@ -208,7 +208,7 @@ static int find(void *part, uint32_t index, void **list, struct uprobe_group **g
 	return 0;
 }
 
-static void found(void *part, const void *sites)
+static void found(void *part, void *sites)
 {
 	((struct part *)part)->w->nsites = *(const size_t *)sites;
 }

@@ -49,7 +49,7 @@ void rtcounters_free(struct rtcounters *c)
 {
 	if (!c)
 		return;
-	rtc_alloc_fini(c);
+	rtcounters_rest(c);
 	free(c);
 }
 

@@ -70,6 +70,8 @@ int rtcounters_new(const struct rtcounters_vars *v, const struct golayout *l,
 		   const struct sizeclasses *classes, struct mem *m, struct rtcounters **out,
 		   struct err *e);
 void rtcounters_free(struct rtcounters *c);
+/* Gives back what the next reading can make again: for one that is read seldom. */
+void rtcounters_rest(struct rtcounters *c);
 DEFINE_FREEP(struct rtcounters, rtcounters)
 
 /*

@@ -137,20 +137,17 @@ void rtc_alloc_init(struct rtcounters *c)
 {
 	const char *why = unknown(c);
 
-	if (!why) {
-		c->stats = malloc(RTC_STATS * c->stats_n);
-		why = c->stats ? NULL : "no memory";
-	}
 	if (why)
 		c->no_allocs = err_set(&c->why_allocs, -ENOTSUP,
 				       "the runtime's own count of allocations: %s", why);
 }
 
-void rtc_alloc_fini(struct rtcounters *c)
+void rtcounters_rest(struct rtcounters *c)
 {
 	rtc_forget_ps(c);
-	free(c->stats);
-	free(c->spans);
+	free(TAKE(c->stats));
+	free(TAKE(c->spans));
+	c->spans_cap = 0;
 	vec_fini(&c->refs);
 	vec_fini(&c->pieces);
 }
@@ -463,6 +460,10 @@ int rtcounters_allocs(struct rtcounters *c, struct rtalloc_counts *out, struct e
 
 	if (c->no_allocs)
 		return err_set(e, c->no_allocs, "%s", c->why_allocs.msg);
+	if (!c->stats)
+		c->stats = malloc(RTC_STATS * c->stats_n);
+	if (!c->stats)
+		return err_set(e, -ENOMEM, "no memory for the runtime's counters");
 	for (uint32_t i = 1; i <= TRIES; i++) {
 		struct rtc_look k = { .settled = false };
 

@@ -37,7 +37,7 @@ struct rtcounters {
 	uint32_t cache_lo, cache_n, span_lo, span_n;
 	size_t stats_n; /* bytes of consistentHeapStats; gen is the last field */
 
-	/* Kept from one reading to the next. */
+	/* Kept from one reading to the next, until rtcounters_rest(). */
 	uint64_t allp[3]; /* the slice */
 	struct rtc_p *ps; /* np of them, by the address of the cache */
 	size_t np;
@@ -65,7 +65,6 @@ enum { RTC_STATS = 4 };
 
 /* Sets no_allocs and why_allocs, or what rtcounters_allocs needs. */
 void rtc_alloc_init(struct rtcounters *c);
-void rtc_alloc_fini(struct rtcounters *c);
 
 /* Do the counts of heapStats only grow? They do from go1.19 on. */
 static inline bool rtc_only_grow(const struct rtcounters *c)
