@@ -2,7 +2,7 @@
 # Probed heap profiles of many processes in one run, each beside what its own program says it did: two Go versions and two
 # builds, three that share a binary, one of which is nobody's target; one that keeps records, which are read; one that
 # starts in the window and one that ends in it; two containers of one image, whose files are one to the kernel; one whose
-# stacks are all different, which loses alone. Everything observed:
+# stacks are all different, which loses alone; three with labels. Everything observed:
 # every line within 4 standard errors, all bytes within 2 %. Then in windows under the host's budget.
 # Mounts of its own.
 [ -n "${ALL_HEAP_INSIDE:-}" ] || exec unshare --mount env ALL_HEAP_INSIDE=1 bash "$0" "$@"
@@ -13,10 +13,10 @@ need_root && need_bpf && need_go
 RATE=1024
 
 new=$(subject 1.27.4 alloctruth '-ldflags=-s -w') && old=$(subject 1.19.13 alloctruth -buildmode=pie '-ldflags=-s -w') &&
-	reads=$(subject 1.27.4 heapself) && host=$(subject 1.27.4 hosted '-ldflags=-s -w') ||
+	reads=$(subject 1.27.4 heapself) && labelsnew=$(subject 1.27.4 heaplabels) && labelsold=$(subject 1.22.12 heaplabels) && host=$(subject 1.27.4 hosted '-ldflags=-s -w') ||
 	{ fail all_heap "does not build"; finish; }
 mkdir "$TMP/bin"
-for f in new old reads host; do cp "${!f}" "$TMP/bin/$f"; done
+for f in new old reads host labelsnew labelsold; do cp "${!f}" "$TMP/bin/$f"; done
 
 for f in one two; do
 	mkdir -p "$TMP/$f" "$TMP/up.$f" "$TMP/work.$f"
@@ -109,6 +109,22 @@ said() {
 judge said
 outcome all_heap/said
 kill "${pid[flood]}" "${pid[reads]}"
+
+# ---- whose: three of two Go versions, with the same label sets and some of the same ids; only what is theirs is in each profile
+for n in labelsnew labelsmore labelsold; do launch $n ${n/more/new}; done
+for n in labelsnew labelsmore labelsold; do wait_for "$TMP/truth.$n" ready || { fail all_heap "$n does not start"; finish; }; done
+profile labels --host-budget=0,0 --labels --goid || { fail all_heap "$(tail -n 3 "$TMP/err.labels" | tr '\n' ' ')"; finish; }
+for n in labelsnew labelsmore labelsold; do tell $n; done
+for n in labelsnew labelsmore labelsold; do wait_for "$TMP/truth.$n" '^done' || { fail all_heap "$n does not finish"; finish; }; done
+stop
+for n in labelsnew labelsmore labelsold; do
+	has "^goprof-bpf: pid ${pid[$n]} " "$TMP/err.labels" && wrong "it has losses: $(grep "^goprof-bpf: pid" "$TMP/err.labels")"
+	judge "$PPROFCHECK" labelled -rate $RATE -labels -goid "$TMP/truth.$n" "$(file_of labels $n)"
+	judge valid "$(file_of labels $n)"
+	comments labels $n | has '^labels: of the goroutine' || wrong "no comment on labels"
+	outcome all_heap/labels/$n
+	tell $n # it ends
+done
 
 # ---- in windows: two of one file, of which one does all, and one of another
 churn=$(subject 1.27.4 churn '-ldflags=-s -w') && older=$(subject 1.19.13 churn '-ldflags=-s -w') || { fail all_heap "churn does not build"; finish; }

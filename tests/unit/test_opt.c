@@ -134,16 +134,17 @@ static void what_many_cannot_have_yet(void **state)
 {
 	static const struct {
 		const char *args, *option;
-	} probing[] = { { "--source=enable", "--source enable" },
-			{ "--types", "--types" },
-			{ "--labels", "--labels" },
-			{ "--goid", "--goid" } };
+	} probing[] = { { "--heap --source=enable", "--source enable" },
+			{ "--heap --types", "--types" },
+			{ "--block --labels", "--labels" },
+			{ "--heap --wait --labels", "--labels with --wait" },
+			{ "--wait --goid", "--goid" } };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(probing); i++) {
 		char line[96], why[256];
 
-		snprintf(line, sizeof(line), "--all --heap %s", probing[i].args);
+		snprintf(line, sizeof(line), "--all %s", probing[i].args);
 		snprintf(
 			why, sizeof(why),
 			"%s is not yet possible with --all: it is for one process, by one -p PID; of many, "
@@ -151,7 +152,8 @@ static void what_many_cannot_have_yet(void **state)
 			probing[i].option);
 		bad(line, why);
 	}
-	assert_true(good("--all --cpu --heap --goid").collect.goid);
+	assert_true(good("--all --cpu --wait --goid").collect.goid);
+	assert_true(good("--all --heap --goid --labels").collect.labels);
 	assert_int_equal(good("--all --heap --heap-rate=1k").collect.heap_rate, 1024);
 	assert_true(good("--all --cpu --wait").wait);
 	assert_int_equal(good("-p 7 -p 8 --wait --wait-rate=2ms").collect.wait_rate, 2000000);

@@ -588,11 +588,12 @@ static int check_many(const struct opts *o, const struct given *g, struct err *e
 	bool contention = o->block || o->mutex;
 	const char *probes = o->collect.source == SOURCE_PROBE && contention ?
 				     "--source probe of blocks and mutexes" :
-			     o->collect.source == SOURCE_ENABLE ? "--source enable" :
-			     o->collect.types			? "--types" :
-			     o->collect.labels			? "--labels" :
-			     o->collect.goid && !o->cpu		? "--goid" :
-								  NULL;
+			     o->collect.source == SOURCE_ENABLE	    ? "--source enable" :
+			     o->collect.types			    ? "--types" :
+			     o->collect.labels && o->wait	    ? "--labels with --wait" :
+			     o->collect.labels && !o->heap	    ? "--labels" :
+			     o->collect.goid && !o->cpu && !o->heap ? "--goid" :
+								      NULL;
 
 	if (probes)
 		return err_set(
