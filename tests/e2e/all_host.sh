@@ -58,6 +58,7 @@ outcome all_host/descriptors
 
 # ---- its nice value: before others while it observes, where it may and nobody chose one
 nice_of() {
+	: >"$TMP/err" # what the last run said is not this one's
 	"$@" --all --match "cmd=$TMP/bin/worker" -d 300s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
 	PROF=$!
 	STARTED+=("$PROF")
