@@ -187,6 +187,48 @@ static void step_into(struct gpb_rec_raw *raw, struct settling *at)
 	at->called = false;
 }
 
+/*
+ * Is this right behind a push of one byte, with which a function begins? A breakpoint there leaves the pc behind itself, one byte
+ * further, until the kernel handles it: a clock that ticks meanwhile sees this pc, and the push has not been done. (amd64: int3.
+ * Source: handle_swbp() in kernel/events/uprobes.c.)
+ */
+static bool behind_push(struct subject *s, uint64_t pc, const struct gpb_rule *rule)
+{
+	const struct image *img;
+	struct gofunc f;
+	int32_t before;
+
+	return rule->delta == ARCH_WORD && !arch_uses_lr(subject_machine(s)) &&
+	       !subject_func(s, pc, &f, &img) && pc - img->bias == f.entry + 1 &&
+	       !gobin_spdelta(img->bin, f.entry, &before, NULL) && !before;
+}
+
+/* Is the word at sp a return address? A frame pointer that was pushed is none. */
+static bool returns_from(struct subject *s, const struct gpb_rec_raw *raw, uint64_t sp)
+{
+	const struct image *img;
+	struct gofunc f;
+	uint64_t word;
+
+	return raw_word(raw, sp, &word) && !subject_func(s, word - 1, &f, &img);
+}
+
+/* The rule of the frame that the walk is in. Where it depends on memory, the BPF side does not learn it. */
+static int rule_here(struct subject *s, const struct gpb_rec_raw *raw, const struct settling *at,
+		     struct gpb_rule *out,
+		     void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg)
+{
+	int ret = unwinding_rule(s, at->pc, out);
+
+	if (ret)
+		return ret;
+	if (at->called || !behind_push(s, at->pc, out))
+		learn(arg, at->pc, out);
+	else if (returns_from(s, raw, at->sp))
+		out->delta = 0;
+	return 0;
+}
+
 /* Goes one frame further. */
 static int settle_frame(struct subject *s, struct gpb_rec_raw *raw, struct settling *where,
 			void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg)
@@ -196,9 +238,8 @@ static int settle_frame(struct subject *s, struct gpb_rec_raw *raw, struct settl
 	struct gofunc f;
 	uint64_t ret = where->lr, exact;
 
-	if (unwinding_rule(s, where->pc, &rule))
+	if (rule_here(s, raw, where, &rule, learn, arg))
 		return SETTLE_DONE;
-	learn(arg, where->pc, &rule);
 	if ((rule.flags & GPB_RULE_LAST) && where->called) {
 		step_into(raw, where);
 		return SETTLE_MORE;
