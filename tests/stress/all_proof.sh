@@ -120,10 +120,9 @@ for ((k = 0; k < ${#HEAPS[@]}; k++)); do
 done
 outcome all_proof/heap
 
-# As judge_unhurt; of 10,000 samples one may break off. Of 500, where casgstatus is probed at its entry: a clock that ticks while the
-# breakpoint is handled sees the address behind the one-byte push with the stack as it was before that.
+# As judge_unhurt; of 10,000 samples one may break off.
 unhurt() {
-	awk -v of="$([ -n "${PROBE:-}" ] && echo 500 || echo 10000)" '/^hits:/ { may = $2 / of + 1 }
+	awk '/^hits:/ { may = $2 / 10000 + 1 }
 		/^loss: [0-9]+ stacks that end before their root/ && $2 <= may { next }
 		{ print }' "$TMP/comments" >"$TMP/rest"
 	judge_unhurt "$TMP/rest" 0.02
