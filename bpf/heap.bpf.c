@@ -213,7 +213,7 @@ static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_targ
 		slot_unknown(slot);
 	ns = walk_took(&c->spent, bpf_ktime_get_ns() - ns, switched_out() != switches);
 	spent_walk(&c->spent, ns);
-	set_walk(cookie, ns);
+	set_walk(set_of_cookie(cookie), ns);
 	count(&c->own.ns, ns);
 }
 

@@ -9,10 +9,15 @@
  * (sudog.releasetime and acquiretime) are not set: they are kept in the table instead, and the
  * queues of a semaphore are read from the target.
  *
+ * Of many targets the link is of a file, and the program finds whose hit it is by the process (sets.bpf.h).
+ *
  * Sources: gopark, park_m and ready in runtime/proc.go; semacquire1, queue, dequeue and
  * semrelease1 in runtime/sema.go; blockevent, mutexevent and blocksampled in runtime/mprof.go; Go
  * 1.18 to 1.27.
  */
+#define SLOTS GPB_CPU_TARGETS
+
+#include "sets.bpf.h"
 #include "sema.bpf.h"
 #include "waits.bpf.h"
 
@@ -30,11 +35,15 @@ struct {
 	__type(value, struct gpb_sched_seen);
 } seen SEC(".maps");
 
+/* Many targets share the table of goroutines by a quota: how many each has in it, and all. User space takes out those of targets that have gone. */
+struct gpb_quota waits_quota = {};
+__u64 waits_of[SLOTS] = {}, waits_all = 0;
+
 /*
  * Waits that began before this time and still last are counted by user space: it has seen them in
  * enough looks from outside.
  */
-volatile __u64 sched_counted[GPB_TARGETS] = {};
+volatile __u64 sched_counted[SLOTS] = {};
 
 /* What every hit needs. */
 struct hit {
@@ -42,32 +51,69 @@ struct hit {
 	struct gpb_sched *c;
 	struct gpb_sched_seen *n;
 	struct moment at;
-	__u32 slot;
+	__u32 slot; /* with its generation */
+#ifndef GPB_OLD
+	__u32 index; /* as index_of() has it */
+#endif
+	__u32 open; /* which of open_for is its own: of many targets its set */
 	int regabi;
 	int chance; /* GPB_CHANCE_* of a wait that begins now; all bits when there are no windows */
 };
 
+/*
+ * The target's index in tables by slot. Old kernels count the stacks of all functions that call each other, and have no
+ * room left for it; where it is kept, the verifier has half as many instructions to look at.
+ */
+static __always_inline __u32 index_of(const struct hit *h)
+{
+#ifdef GPB_OLD
+	return h->slot & (SLOTS - 1);
+#else
+	return h->index;
+#endif
+}
+
+/* The later of two times, without a branch: each way of one would be verified up to the end. */
+static __always_inline __u64 later(__u64 a, __u64 b)
+{
+	__u64 sooner = (b - a) >> 63; /* b is */
+
+	barrier_var(sooner);
+	return b + (a - b) * sooner;
+}
+
 static __always_inline int hit_init(struct hit *h, struct pt_regs *ctx, __u64 cookie)
 {
+	__u32 index;
 	__u64 after;
 
 	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
 		return 0;
-	h->slot = (cookie >> GPB_COOKIE_SLOT_SHIFT) & (GPB_TARGETS - 1);
-	h->t = bpf_map_lookup_elem(&targets, &h->slot);
-	h->c = bpf_map_lookup_elem(&scheds, &h->slot);
-	h->n = bpf_map_lookup_elem(&seen, &h->slot);
+	if (!slot_of_hit(cookie, &h->slot, &index))
+		return 0;
+#ifndef GPB_OLD
+	h->index = index;
+#endif
+	h->open = open_of(h->slot);
+	h->t = bpf_map_lookup_elem(&targets, &index);
+	h->c = bpf_map_lookup_elem(&scheds, &index);
+	h->n = bpf_map_lookup_elem(&seen, &index);
 	if (!h->t || !h->c || !h->n || !h->c->kinds)
 		return 0;
-	if (!hit_begins(&h->at, &h->n->spent, h->slot, cookie))
+	/* Between an exec and the moment that user space hears of it. */
+	if (many_targets && !same_program(h->t))
 		return 0;
+	if (!hit_begins(&h->at, &h->n->spent, h->open, cookie))
+		return 0;
+	if (many_targets)
+		h->at.known_from = later(h->at.known_from, h->c->from);
 	after = h->at.now - h->at.known_from;
 	h->chance = GPB_CHANCE_OWN | GPB_CHANCE_WALL;
 	if (h->c->terms.own.ns &&
 	    !own_time_is_left(&h->n->clock, &h->c->terms.own, h->c->terms.own_share,
 			      h->c->terms.short_ns, h->at.known_from, h->at.now))
 		h->chance = GPB_CHANCE_WALL;
-	if (!is_open(h->slot, GPB_OPEN_BEGIN) ||
+	if (!is_open(h->open, GPB_OPEN_BEGIN) ||
 	    (h->c->terms.own.ns && after >= h->c->terms.begin_ns))
 		h->chance = 0;
 	h->regabi = h->t->flags & GPB_TARGET_REGABI;
@@ -116,18 +162,44 @@ static __always_inline int hit_counts(const struct hit *h, const struct gpb_wait
 	return w->chance & (*length ? GPB_CHANCE_WALL : GPB_CHANCE_OWN);
 }
 
-static __always_inline struct gpb_wait *wait_make(__u32 slot, __u64 g)
+/* Accounts for the time since @began that a sample took beyond an ordinary hit. */
+static __always_inline void sampled_since(const struct hit *h, __u64 began)
 {
-	__u64 key = goroutine_key(slot, g);
-	struct gpb_wait *w = bpf_map_lookup_elem(&waits, &key), none = {};
+	set_walk(h->open, hit_sampled(&h->at, &h->n->spent, &h->n->clock, began));
+}
+
+static __always_inline void wait_put(const struct hit *h, __u64 key)
+{
+	__u64 *mine = &waits_of[index_of(h) & (SLOTS - 1)];
+	struct gpb_wait none = {};
+
+	if (many_targets &&
+	    !gpb_quota_allows(&waits_quota, now_is(mine), now_is(&waits_all), 1))
+		return;
+	if (bpf_map_update_elem(&waits, &key, &none, BPF_NOEXIST) || !many_targets)
+		return;
+	count(mine, 1);
+	count(&waits_all, 1);
+}
+
+static __always_inline struct gpb_wait *wait_make(const struct hit *h, __u64 g)
+{
+	__u64 key = goroutine_key(index_of(h), g);
+	struct gpb_wait *w = bpf_map_lookup_elem(&waits, &key);
 
 	if (w)
 		return w;
-	bpf_map_update_elem(&waits, &key, &none, BPF_NOEXIST);
+	wait_put(h, key);
 	w = bpf_map_lookup_elem(&waits, &key);
 	if (!w)
-		lose(slot, GPB_LOSS_WAITS);
+		lose(h->slot, GPB_LOSS_WAITS);
 	return w;
+}
+
+/* It waits for a mutex since it asked for it, and nobody has woken it in vain. */
+static __always_inline int contends(const struct gpb_wait *w)
+{
+	return w->since && w->since == w->asked && (w->sema & GPB_SEMA_MUTEX);
 }
 
 /* ---- samples ---- */
@@ -199,7 +271,7 @@ static __noinline int at_sema(struct pt_regs *ctx, struct hit *h)
 	struct gpb_wait *w;
 	__u64 flags;
 
-	w = wait_make(h->slot, hit_g(h, ctx));
+	w = wait_make(h, hit_g(h, ctx));
 	if (!w)
 		return 0;
 	flags = go_arg(ctx, 2, h->regabi) & (GPB_SEMA_BLOCK | GPB_SEMA_MUTEX);
@@ -272,8 +344,10 @@ static __noinline int at_dequeue(struct pt_regs *ctx, struct hit *h)
 	if (!(h->c->kinds & (1 << GPB_WAIT_MUTEX)))
 		return 0;
 	head = sema_head(h->c, go_arg(ctx, 0, h->regabi), go_arg(ctx, 1, h->regabi));
-	if (!head || !queue_look(h->slot, h->c, head, h->at.known_from, &q))
+	if (!head || !queue_look(index_of(h), h->c, head, h->at.known_from, &q))
 		return 0;
+	if (q.first && q.first->asked >= h->at.known_from && contends(q.first))
+		count(&h->n->contending, -1);
 	if (!q.first || q.first->asked < h->at.known_from ||
 	    !hit_counts(h, q.first, bpf_ktime_get_ns() - q.first->asked, &length)) {
 		queue_charge(&q, bpf_ktime_get_ns());
@@ -281,7 +355,7 @@ static __noinline int at_dequeue(struct pt_regs *ctx, struct hit *h)
 	}
 	began = bpf_ktime_get_ns();
 	if (contention(ctx, h, &q, length))
-		hit_sampled(&h->at, &h->n->spent, &h->n->clock, began);
+		sampled_since(h, began);
 	return 0;
 }
 
@@ -327,7 +401,7 @@ static __noinline int at_park(struct pt_regs *ctx, struct hit *h)
 		return 0;
 	since = bpf_ktime_get_ns();
 	sema = (h->c->sema_reasons & reason) != 0;
-	w = sema || !h->chance ? wait_of(h->slot, g) : wait_make(h->slot, g);
+	w = sema || !h->chance ? wait_of(index_of(h), g) : wait_make(h, g);
 	if (!w) /* it asked before we watched */
 		return 0;
 	if (sema) {
@@ -344,6 +418,8 @@ static __noinline int at_park(struct pt_regs *ctx, struct hit *h)
 	}
 	w->reason = number;
 	w->since = since;
+	if (contends(w))
+		count(&h->n->contending, 1);
 	return 0;
 }
 
@@ -356,7 +432,7 @@ static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb
 
 	if (!hit_counts(h, w, delay, &length) ||
 	    (h->c->terms.own.ns &&
-	     looks_count(w->since, delay, sched_counted[h->slot & (GPB_TARGETS - 1)],
+	     looks_count(w->since, delay, sched_counted[index_of(h) & (SLOTS - 1)],
 			 h->c->terms.looked_ns)))
 		return;
 	sampled = weigh(&weight, delay, h->c->block_rate);
@@ -371,7 +447,7 @@ static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb
 	if (own < delay)
 		weight.delay = weight.delay * own / delay;
 	sample_parked(h, g, GPB_WAIT_BLOCK, w->reason, &weight, length);
-	hit_sampled(&h->at, &h->n->spent, &h->n->clock, now);
+	sampled_since(h, now);
 }
 
 /* Did it park before we watched, for a reason that we count? */
@@ -389,7 +465,7 @@ static __noinline int at_ready(struct pt_regs *ctx, struct hit *h)
 	__u64 g, now;
 
 	g = go_arg(ctx, 0, h->regabi);
-	w = wait_of(h->slot, g);
+	w = wait_of(index_of(h), g);
 	if (!w || (w->since && w->since < h->at.known_from)) {
 		if (w)
 			w->since = 0;

@@ -81,11 +81,10 @@ static __always_inline int slot_of_hit(__u64 cookie, __u32 *slot, __u32 *at)
 	return of == GPB_PRICED || bystander_hit(of, cookie);
 }
 
-/* Accounts for a walk of @ns, where many share the probes. */
-static __always_inline void set_walk(__u64 cookie, __u64 ns)
+/* Accounts for a walk of @ns, where many share the probes of @set. */
+static __always_inline void set_walk(__u32 set, __u64 ns)
 {
-	__u32 of = set_of_cookie(cookie);
-	struct gpb_spent *s = many_targets ? bpf_map_lookup_elem(&sets, &of) : NULL;
+	struct gpb_spent *s = many_targets ? bpf_map_lookup_elem(&sets, &set) : NULL;
 
 	if (s)
 		spent_walk(s, ns);

@@ -248,7 +248,7 @@ static __always_inline void sample(struct pt_regs *ctx, const struct hit *h, con
 	sample_identity(sc, h->t, c->g);
 	sample_send(sc);
 	scratch_release(sc);
-	set_walk(h->cookie, hit_sampled(&h->at, &h->n->spent, &h->n->clock, c->now));
+	set_walk(h->open, hit_sampled(&h->at, &h->n->spent, &h->n->clock, c->now));
 }
 
 /* In windows: is the wait that ends now paced by a clock, or by the outside world? */

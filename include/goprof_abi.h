@@ -11,7 +11,7 @@
 #include "goprof_hash.h"
 
 #define GPB_TARGETS	64  /* processes that the programs of one loaded object can follow, */
-#define GPB_CPU_TARGETS 512 /* and those of cpu, heap and wait.bpf.c */
+#define GPB_CPU_TARGETS 512 /* and those of cpu, heap, sched and wait.bpf.c */
 #define GPB_SETS	GPB_TARGETS /* files that probes of one loaded object can be in, of many targets */
 #define GPB_PRICED \
 	0 /* the slot, and of many targets the set, by which the price of a hit is measured */
@@ -578,6 +578,7 @@ struct gpb_sched {
 	__u64 reasons;	      /* one bit for each wait reason: those that block profiles have */
 	/* the reasons of semacquire1, which is told by its caller whether its waits count */
 	__u64 sema_reasons;
+	__u64 from; /* CLOCK_MONOTONIC: what began before this time is not known, or another target's that had its slot */
 	struct gpb_wait_terms terms;
 	__u32 kinds; /* 1 << GPB_WAIT_*: the kinds that are wanted now */
 	/*
@@ -619,6 +620,8 @@ struct gpb_sched_seen {
 	__u64 early;	 /* waits that ended, and had begun before we watched */
 	/* how often goroutines parked, for whatever reason, while beginning waits counted */
 	__u64 parks;
+	/* waits for a mutex that began, less those that an unlock ended: in a window, those that outlast it */
+	__u64 contending;
 	struct gpb_spent spent;
 	struct gpb_wait_clock clock;
 };

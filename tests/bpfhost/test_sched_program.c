@@ -41,6 +41,8 @@ struct sums {
 };
 static struct sums truth[GOROUTINES][REASONS][2], told[GOROUTINES][REASONS][2];
 static struct gpb_sched terms;
+/* By which its hits and windows go: of one target its slot, of many a set; and what samples have. */
+static uint32_t probed_as, told_slot;
 
 static int reset(void **state)
 {
@@ -51,6 +53,7 @@ static int reset(void **state)
 	memset(told, 0, sizeof(told));
 	opened = hits = 0;
 	cpus = 4;
+	probed_as = told_slot = SLOT;
 	terms = (struct gpb_sched){
 		.block_rate = 1,
 		.reasons = COUNTED,
@@ -82,7 +85,7 @@ static void hit(uint64_t kind, uint64_t r14, uint64_t arg0, uint64_t arg1, uint6
 	host_now_ns += terms.terms.own.hit_ns;
 	hits++;
 	host_cpu = below(cpus);
-	host_cookie = kind | GPB_COOKIE_ENTRY | (uint64_t)SLOT << GPB_COOKIE_SLOT_SHIFT;
+	host_cookie = kind | GPB_COOKIE_ENTRY | (uint64_t)probed_as << GPB_COOKIE_SLOT_SHIFT;
 	sched_probe(&regs);
 }
 
@@ -94,7 +97,7 @@ static uint64_t own_now(void)
 
 static int is_watched(void)
 {
-	return !windows() || (open_for[SLOT].bits & GPB_OPEN_END);
+	return !windows() || (open_for[probed_as].bits & GPB_OPEN_END);
 }
 
 /* A wait begins to count, or not. */
@@ -102,7 +105,7 @@ static void begin(struct life *l)
 {
 	l->since = host_now_ns;
 	l->own = own_now();
-	l->known = is_watched();
+	l->known = is_watched() && host_now_ns >= terms.from;
 	l->chance = GPB_CHANCE_OWN | GPB_CHANCE_WALL;
 	if (windows() && host_now_ns - opened >= terms.terms.begin_ns)
 		l->chance = 0;
@@ -185,7 +188,7 @@ static void add_told(const struct gpb_stack *s)
 {
 	uint64_t i = goroutine_of(s), reason = s->wait.reason;
 
-	assert_int_equal(s->slot, SLOT);
+	assert_int_equal(s->slot, told_slot);
 	assert_int_equal(s->wait.kind, GPB_WAIT_BLOCK);
 	assert_true(reason < REASONS && s->wait.length < 2);
 	told[i][reason][s->wait.length].n += (double)s->count / GPB_COUNT_ONE;
@@ -217,14 +220,19 @@ static void expect_equal(double slack)
 	assert_int_equal(lost_in_all(SLOT), 0);
 }
 
-static void each_wait_is_told_once(void **state)
+static void live_for(int steps)
 {
-	(void)state;
 	use_terms();
-	for (int n = 0; n < STEPS; n++) {
+	for (int n = 0; n < steps; n++) {
 		host_now_ns += 1 + below(20000);
 		live();
 	}
+}
+
+static void each_wait_is_told_once(void **state)
+{
+	(void)state;
+	live_for(STEPS);
 	expect_equal(0);
 }
 
@@ -235,11 +243,7 @@ static void samples_stand_for_all(void **state)
 
 	(void)state;
 	terms.block_rate = 3000000;
-	use_terms();
-	for (int n = 0; n < STEPS; n++) {
-		host_now_ns += 1 + below(20000);
-		live();
-	}
+	live_for(STEPS);
 	each_sample(add_told);
 	EACH(i, r, type)
 	{
@@ -260,16 +264,16 @@ static void run_windows(void)
 	const uint64_t window = 4000000, pause = 6000000;
 
 	use_terms();
-	open_for[SLOT].bits = 0;
+	open_for[probed_as].bits = 0;
 	opened = host_now_ns;
 	for (int n = 0; n < 2 * STEPS; n++) {
 		host_now_ns += 1 + below(8000);
 		if (host_now_ns >= opened + window)
-			open_for[SLOT].bits = 0;
+			open_for[probed_as].bits = 0;
 		if (host_now_ns >= opened + window + pause) {
 			opened = host_now_ns;
 			hits = 0;
-			open_for[SLOT] = (struct gpb_open){ .since = opened, .bits = GPB_OPEN };
+			open_for[probed_as] = (struct gpb_open){ .since = opened, .bits = GPB_OPEN };
 			for (int i = 0; i < GOROUTINES; i++)
 				lives[i].known = lives[i].chance = 0;
 		}
@@ -340,6 +344,176 @@ static void waits_from_before_are_counted_as_early(void **state)
 	assert_int_equal(early, 0);
 }
 
+/* Mutexes that no unlock is seen for: those that are waited for, as Go counts it, since they were asked for in this window. */
+static void what_contends_is_counted(void **state)
+{
+	uint32_t slot = SLOT, reason = 4;
+	uint64_t n = 0;
+
+	(void)state;
+	use_terms();
+	for (int i = 0; i < GOROUTINES; i++) {
+		uint64_t flags = i % 3 == 0 ? GPB_SEMA_BLOCK | GPB_SEMA_MUTEX :
+				 i % 3 == 1 ? GPB_SEMA_BLOCK :
+					      GPB_SEMA_MUTEX;
+
+		set_waitreason(i, reason);
+		hit(GPB_AT_SEMA, g_of(i), 0, 0, flags);
+		hit(GPB_AT_PARK, G0, g_of(i), 0, 0);
+		/* woken in vain, it goes on with one that is counted already */
+		host_now_ns += 100;
+		hit(GPB_AT_READY, G0, g_of(i), 0, 0);
+		hit(GPB_AT_PARK, G0, g_of(i), 0, 0);
+	}
+	for (host_cpu = 0; host_cpu < 4; host_cpu++)
+		n += ((struct gpb_sched_seen *)bpf_map_lookup_elem(&seen, &slot))->contending;
+	assert_int_equal(n, GOROUTINES / 3);
+}
+
+/* ---- many targets ----------------------------------------------------------------------------- */
+
+enum { PID = 77, OTHER = 78, SET = 7, NEXT = 9 };
+
+/* One target in a slot of a second generation, whose probes are of a set. */
+static void become_many(void)
+{
+	uint32_t pid = PID, slot = 1u << GPB_SLOT_GENERATION | SLOT;
+
+	*(uint32_t *)(uintptr_t)&many_targets = 1;
+	waits_quota = ring_quota = stacks_quota = (struct gpb_quota){ .part = 1 << 30,
+								      .free = 1 << 30 };
+	memset(waits_of, 0, sizeof(waits_of));
+	waits_all = 0;
+	set_of[SLOT] = SET;
+	open_for[SLOT] = (struct gpb_open){ 0 };
+	open_for[SET] = (struct gpb_open){ .bits = GPB_OPEN };
+	probed_as = SET;
+	told_slot = slot;
+	host_task.tgid = host_task.pid = PID;
+	assert_int_equal(bpf_map_update_elem(&slot_of_tgid, &pid, &slot, BPF_ANY), 0);
+}
+
+static int become_one(void **state)
+{
+	(void)state;
+	*(uint32_t *)(uintptr_t)&many_targets = 0;
+	return 0;
+}
+
+static uint64_t bystanders_hits(uint32_t set)
+{
+	uint64_t n = 0;
+
+	for (host_cpu = 0; host_cpu < 4; host_cpu++)
+		n += ((const struct gpb_spent *)bpf_map_lookup_elem(&bystanders, &set))->hits;
+	return n;
+}
+
+static uint64_t sets_hits(uint32_t set)
+{
+	uint64_t n = 0;
+
+	for (host_cpu = 0; host_cpu < 4; host_cpu++)
+		n += ((const struct gpb_spent *)bpf_map_lookup_elem(&sets, &set))->hits;
+	return n;
+}
+
+static void expect_nothing(void)
+{
+	assert_int_equal(*host_size(&stacks), 0);
+	assert_int_equal(*host_size(&waits), 0);
+	assert_int_equal(host_ring_used, 0);
+}
+
+static void of_many_the_process_decides(void **state)
+{
+	(void)state;
+	become_many();
+	live_for(STEPS);
+	expect_equal(0);
+	assert_true(sets_hits(SET) >= STEPS && !bystanders_hits(SET));
+	assert_true(*host_size(&waits) == waits_of[SLOT] && waits_of[SLOT] == waits_all);
+}
+
+static void windows_are_the_sets(void **state)
+{
+	(void)state;
+	become_many();
+	windows_count_what_begins_in_them(state);
+}
+
+static void a_bystander_leaves_at_once(void **state)
+{
+	(void)state;
+	become_many();
+	host_task.tgid = OTHER;
+	live_for(1000);
+	expect_nothing();
+	assert_true(bystanders_hits(SET) >= 1000);
+}
+
+/* Containers of one image: each has a set, and the kernel puts the probes of both into the one file below them. */
+static void another_sets_probe_does_not_count(void **state)
+{
+	(void)state;
+	become_many();
+	open_for[NEXT] = (struct gpb_open){ .bits = GPB_OPEN };
+	probed_as = NEXT;
+	live_for(1000);
+	expect_nothing();
+	assert_true(bystanders_hits(NEXT) >= 1000);
+}
+
+/* It has called exec, and user space does not know yet. */
+static void another_program_is_not_counted(void **state)
+{
+	struct gpb_target t = target;
+	struct mm_struct mm = { .start_stack = 2 };
+	uint32_t at = SLOT;
+
+	(void)state;
+	become_many();
+	t.start_stack = 1;
+	host_task.mm = &mm;
+	assert_int_equal(bpf_map_update_elem(&targets, &at, &t, BPF_ANY), 0);
+	live_for(1000);
+	expect_nothing();
+	host_task.mm = NULL;
+}
+
+/* Addresses of goroutines are alike in all programs: what is left of one that had the slot is no beginning of a wait. */
+static void the_slots_last_target_began_nothing(void **state)
+{
+	(void)state;
+	become_many();
+	live_for(1000);
+	for (int i = 0; i < GOROUTINES; i++)
+		lives[i].known = 0;
+	terms.from = ++host_now_ns;
+	live_for(STEPS);
+	expect_equal(0);
+}
+
+/* One that floods the table is refused, and is said to have lost. */
+static void goroutines_have_a_quota(void **state)
+{
+	(void)state;
+	become_many();
+	use_terms();
+	waits_quota = (struct gpb_quota){ .part = 10 };
+	for (int i = 0; i < GOROUTINES; i++) {
+		set_waitreason(i, 1);
+		hit(GPB_AT_PARK, G0, g_of(i), 0, 0);
+	}
+	assert_true(*host_size(&waits) == 10 && waits_of[SLOT] == 10 && waits_all == 10);
+	assert_int_equal(tallies[SLOT].lost[GPB_LOSS_WAITS], GOROUTINES - 10);
+	/* While all together have little, it may have more; those that are in it stay. */
+	waits_quota.free = 20;
+	for (int i = 0; i < GOROUTINES; i++)
+		hit(GPB_AT_PARK, G0, g_of(i), 0, 0);
+	assert_true(*host_size(&waits) == 20 && waits_of[SLOT] == 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +523,14 @@ int main(void)
 		cmocka_unit_test_setup(what_hits_take_is_no_wait, reset),
 		cmocka_unit_test_setup(another_wait_is_not_this_one, reset),
 		cmocka_unit_test_setup(waits_from_before_are_counted_as_early, reset),
+		cmocka_unit_test_setup(what_contends_is_counted, reset),
+		cmocka_unit_test_setup_teardown(of_many_the_process_decides, reset, become_one),
+		cmocka_unit_test_setup_teardown(windows_are_the_sets, reset, become_one),
+		cmocka_unit_test_setup_teardown(a_bystander_leaves_at_once, reset, become_one),
+		cmocka_unit_test_setup_teardown(another_sets_probe_does_not_count, reset, become_one),
+		cmocka_unit_test_setup_teardown(another_program_is_not_counted, reset, become_one),
+		cmocka_unit_test_setup_teardown(the_slots_last_target_began_nothing, reset, become_one),
+		cmocka_unit_test_setup_teardown(goroutines_have_a_quota, reset, become_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,6 +55,7 @@ static const struct object {
 	{ "heap", heap_bpf__elf_bytes, heap_old_bytes, NULL, false },
 	{ "heap of many", heap_bpf__elf_bytes, heap_old_bytes, NULL, true },
 	{ "sched", sched_bpf__elf_bytes, sched_old_bytes, NULL, false },
+	{ "sched of many", sched_bpf__elf_bytes, sched_old_bytes, NULL, true },
 	{ "wait", wait_bpf__elf_bytes, wait_old_bytes, NULL, false },
 };
 

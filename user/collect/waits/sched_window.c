@@ -44,29 +44,9 @@ static bool lasts(const void *wait, uint64_t from)
 	return at->since && at->since >= from;
 }
 
-static bool contends(const void *wait, uint64_t from)
-{
-	const struct gpb_wait *at = wait;
-
-	return lasts(at, from) && at->sema & GPB_SEMA_MUTEX && at->asked == at->since;
-}
-
 int sched_window_waiting(const struct sched_window *w, uint64_t from, uint64_t *out, struct err *e)
 {
 	return wait_engine_waiting(&w->engine, from, lasts, out, e);
-}
-
-/* Waits that outlast a window. */
-static int outlasting(void *arg, const struct stretch *s, struct err *e)
-{
-	struct sched_window *w = arg;
-	double weight = s->weight * (double)(s->closed - s->opened) /
-			(double)w->conf.terms.begin_ns;
-	uint64_t n = 0;
-	int ret = wait_engine_waiting(&w->engine, s->opened, contends, &n, e);
-
-	w->outlasted += (double)n * weight;
-	return ret;
 }
 
 /* ---- stretches ---- */
@@ -75,7 +55,10 @@ static struct wait_counts counts_of(const void *seen)
 {
 	const struct gpb_sched_seen *n = seen;
 
-	return (struct wait_counts){ .spent = n->spent, .clock = n->clock, .runs = n->parks };
+	return (struct wait_counts){ .spent = n->spent,
+				     .clock = n->clock,
+				     .runs = n->parks,
+				     .contending = n->contending };
 }
 
 static void seen_before(void *arg, const void *seen, double ns)
@@ -134,6 +117,7 @@ static double runs_in(void *arg, const struct wait_window_sum *sum)
 	struct dilation *slow = &w->engine.slow;
 	double pace = dilation_pace(slow, sum->runs / sum->own_ns);
 
+	w->outlasted += sum->contending * sum->stratum_ns / sum->begin_ns;
 	w->seen.parks += sum->runs;
 	w->seen.stand_for += sum->runs * sum->weight;
 	run_rates_window(&slow->rates, pace * sum->own_ns, sum->own_ns, sum->stratum_ns);
@@ -325,7 +309,6 @@ void sched_window_init(struct sched_window *w)
 		.before = seen_before,
 		.rates = set_rates,
 		.runs = runs_in,
-		.over = outlasting,
 		.lasts = lasts,
 		.price = price_of,
 		.estimate = sched_window_estimate,

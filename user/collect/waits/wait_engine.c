@@ -126,6 +126,7 @@ static int counts_now(const struct wait_engine *w, struct wait_counts *out, stru
 		dilation_add(&sum.clock, &n.clock);
 		sum.runs += n.runs;
 		sum.paced_runs += n.paced_runs;
+		sum.contending += n.contending;
 	}
 	*out = sum;
 	return 0;
@@ -274,6 +275,7 @@ void wait_engine_close(struct wait_engine *w, const struct stretch *s,
 		.begin_ns = begin_ns(w),
 		.runs = (double)(now->runs - w->last.runs),
 		.paced_runs = (double)(now->paced_runs - w->last.paced_runs),
+		.contending = (double)(int64_t)(now->contending - w->last.contending),
 	};
 	double runs;
 	struct tally_window tw = { .n = &runs, .inverse = by_length, .arg = w };
@@ -294,12 +296,9 @@ void wait_engine_close(struct wait_engine *w, const struct stretch *s,
 static int end_window(struct wait_engine *w, const struct stretch *s, const struct wait_counts *now,
 		      struct err *e)
 {
-	int ret;
-
 	wait_engine_close(w, s, now);
-	ret = w->kind->over ? w->kind->over(w->arg, s, e) : 0;
 	next_window(w, s->next_ns);
-	return ret ? ret : wait_engine_put(w, e);
+	return wait_engine_put(w, e);
 }
 
 static int end_full(struct wait_engine *w, const struct stretch *s, struct err *e)

@@ -50,6 +50,7 @@ struct wait_counts {
 	 * (wait); and how often they began to run after a wait that a clock paces, which is not in runs.
 	 */
 	uint64_t runs, paced_runs;
+	uint64_t contending; /* block and mutex: gpb_sched_seen */
 };
 
 /* A window, when what it stands for is known. */
@@ -58,7 +59,7 @@ struct wait_window_sum {
 	double own_ns;		 /* of the window: the target's own time */
 	double begin_ns;	 /* of the window: the time in which waits may have begun */
 	double weight;		 /* stratum_ns / own_ns */
-	double runs, paced_runs; /* wait_counts of this window alone */
+	double runs, paced_runs, contending; /* wait_counts of this window alone */
 };
 
 struct wait_estimate; /* wait_estimates.h */
@@ -90,8 +91,6 @@ struct wait_kind {
 	void (*rates)(void *arg, bool windows, bool choose);
 	/* The quantity that group 0 is compared with (tally_window.n), in that window. */
 	double (*runs)(void *arg, const struct wait_window_sum *sum);
-	/* What else is to be done when a window is over. May be NULL. */
-	int (*over)(void *arg, const struct stretch *s, struct err *e);
 	/* @wait: a value of wait_object.waits. Has it begun since @from, and not ended? */
 	bool (*lasts)(const void *wait, uint64_t from);
 	/* Measures what a hit costs: wait_engine_price(). */
