@@ -78,7 +78,11 @@ static bool gone(void *arg, uint32_t slot, uint64_t since)
 	return slot == 3 || (slot == 2 && since < 500);
 }
 
-static const struct wait_table t = { .fd = FD, .of = of, .all = &all };
+static const struct wait_table t = { .fd = FD,
+				     .bytes = sizeof(struct gpb_standing),
+				     .last = wait_table_standing,
+				     .of = of,
+				     .all = &all };
 
 static int reset(void **state)
 {
@@ -118,11 +122,52 @@ static void what_cannot_be_read_stays(void **state)
 	assert_true(of[3] == 0 && all == 0);
 }
 
+static bool even(void *arg, uint32_t slot, const void *goroutine)
+{
+	assert_ptr_equal(arg, &table);
+	assert_true(slot && slot < 4);
+	return !(((const struct gpb_standing *)goroutine)->since & 1);
+}
+
+static void each_slot_is_counted_in_one_pass(void **state)
+{
+	uint64_t n[GPB_CPU_TARGETS];
+
+	(void)state;
+	for (uint64_t g = 0; g < 5000; g++) {
+		put(1, g, g);
+		put(3, g, 2 * g + 1);
+	}
+	put(2, 7, 8);
+	assert_true(wait_table_count(&t, even, &table, n));
+	assert_true(n[1] == 2500 && n[2] == 1 && n[3] == 0 && n[0] == 0);
+	broken = ENOSPC;
+	assert_false(wait_table_count(&t, even, &table, n));
+}
+
+/* A goroutine that does not wait was last seen when it was woken, or asked. */
+static void a_wait_was_last_seen_at_its_latest_time(void **state)
+{
+	struct gpb_wait w = { .since = 1 };
+
+	(void)state;
+	assert_int_equal(wait_table_wait(&w), 1);
+	w.asked = 2;
+	assert_int_equal(wait_table_wait(&w), 2);
+	w.woken = 4;
+	w.queued = 3;
+	assert_int_equal(wait_table_wait(&w), 4);
+	w.queued = 5;
+	assert_int_equal(wait_table_wait(&w), 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(what_has_gone_is_taken_out, reset),
 		cmocka_unit_test_setup(what_cannot_be_read_stays, reset),
+		cmocka_unit_test_setup(each_slot_is_counted_in_one_pass, reset),
+		cmocka_unit_test_setup(a_wait_was_last_seen_at_its_latest_time, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

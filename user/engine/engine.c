@@ -13,6 +13,9 @@ enum { EVENTS = 64, LOOKS = 8 };
 /* Of the bound on what all kinds together may take of the targets' CPU time: probes' part; the rest is for clocks. */
 #define PROBES_SHARE   0.9
 
+/* And of the bound on our own work: that of looks at targets that are in windows. */
+#define LOOKS_SHARE    0.5
+
 #define STRETCH_NS     5000000000ull /* what may be used in this time may be used at once */
 #define STRETCH_CPU_NS 1000000000ull
 
@@ -387,9 +390,13 @@ struct engine_cost engine_cost(const struct engine *en)
 static int open_kind(struct engine *en, const struct engine_kind *kind, unsigned expected,
 		     struct err *e)
 {
-	void *state;
-	int ret = kind->open(kind, &en->o, expected, &state, e), fd;
+	void *state = NULL;
+	int ret, fd;
 
+	for (size_t i = 0; i < en->nkinds; i++)
+		if (en->kinds[i].kind == kind->with)
+			state = en->kinds[i].state;
+	ret = kind->open(kind, &en->o, expected, &state, e);
 	if (ret)
 		return ret;
 	en->kinds[en->nkinds].kind = kind;
@@ -398,15 +405,25 @@ static int open_kind(struct engine *en, const struct engine_kind *kind, unsigned
 	return fd < 0 ? 0 : watch(en, fd, NULL, e);
 }
 
-/* Kinds that probe have equal parts of what probes may take. */
-static unsigned budget_of_each(const struct collect_opts *o, const struct engine_kind *const *kinds,
-			       size_t n)
+static bool is_first(const struct engine_kind *const *kinds, size_t i)
 {
-	unsigned probing = 0;
+	for (size_t k = 0; k < i; k++)
+		if (kinds[k] == kinds[i]->with)
+			return false;
+	return true;
+}
 
-	for (size_t i = 0; i < n; i++)
-		probing += kinds[i]->probes;
-	return (unsigned)(PROBES_SHARE * o->host_taken_ppm) / (probing ?: 1);
+/* Kinds that probe have equal parts of what probes may take, and those that look of what looks may. */
+static void share_budget(struct collect_opts *o, const struct engine_kind *const *kinds, size_t n)
+{
+	unsigned probing = 0, looking = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		probing += kinds[i]->probes && is_first(kinds, i);
+		looking += kinds[i]->looks && is_first(kinds, i);
+	}
+	o->budget_ppm = (unsigned)(PROBES_SHARE * o->host_taken_ppm) / (probing ?: 1);
+	o->host_looks_ppm = (unsigned)(LOOKS_SHARE * o->host_own_ppm) / (looking ?: 1);
 }
 
 int engine_open(const struct collect_opts *o, const struct engine_kind *const *kinds, size_t n,
@@ -419,7 +436,7 @@ int engine_open(const struct collect_opts *o, const struct engine_kind *const *k
 	if (!en)
 		return err_set(e, -ENOMEM, "no memory for the engine");
 	en->o = *o;
-	en->o.budget_ppm = budget_of_each(o, kinds, n);
+	share_budget(&en->o, kinds, n);
 	nofile_raise();
 	en->ep = epoll_create1(EPOLL_CLOEXEC);
 	if (en->ep < 0)
@@ -439,7 +456,7 @@ void engine_free(struct engine *en)
 	for (size_t i = 0; i < en->at.n; i++)
 		target_forget(en, en->at.at[i]);
 	vec_fini(&en->at);
-	for (size_t k = 0; k < en->nkinds; k++)
+	for (size_t k = en->nkinds; k-- > 0;)
 		en->kinds[k].kind->free(en->kinds[k].state);
 	binaries_fini(&en->binaries);
 	closep(&en->ep);
@@ -533,6 +550,13 @@ const struct engine_target *engine_target_at(const struct engine *en, size_t i)
 	return en->at.at[i];
 }
 
+static bool is_probed(const struct engine *en, size_t k, const struct engine_part *p)
+{
+	const struct engine_kind *kind = en->kinds[k].kind;
+
+	return p->on && p->kept && kind->probed && kind->probed(p->kept);
+}
+
 static void hand_over(struct engine *en, struct engine_target *t, engine_sink *sink, void *arg)
 {
 	struct engine_result results[ENGINE_KINDS_MAX] = { 0 };
@@ -548,7 +572,8 @@ static void hand_over(struct engine *en, struct engine_target *t, engine_sink *s
 
 		results[k] = (struct engine_result){ .prof = prof,
 						     .failed = ret ? &e[k] : p->why,
-						     .refused = !p->on };
+						     .refused = !p->on,
+						     .probed = is_probed(en, k, p) };
 	}
 	sink(arg, t, results);
 	for (size_t k = 0; k < en->nkinds; k++)

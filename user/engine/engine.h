@@ -78,9 +78,13 @@ struct engine_shared {
 struct engine_kind {
 	bool reads;	  /* put() and profile() read much of the target's memory */
 	bool probes;	  /* and open() gets, as budget_ppm, its part of what probes may take */
+	bool looks;	  /* at targets in windows, from outside: its part of our own work is host_looks_ppm */
+	/* A kind before it that has the same probes: they have these parts together. May be NULL, and may not be there. */
+	const struct engine_kind *with;
 	const char *name; /* "cpu": also the file name's part */
 	/*
-	 * Loads what it needs, for @expected targets or so, at most GPB_CPU_TARGETS. @kind is this struct.
+	 * Loads what it needs, for @expected targets or so, at most GPB_CPU_TARGETS. @kind is this struct. *state: that
+	 * of the kind in @with, which is freed later; NULL where that is not there.
 	 */
 	int (*open)(const struct engine_kind *kind, const struct collect_opts *o, unsigned expected,
 		    void **state, struct err *e);
@@ -114,6 +118,8 @@ struct engine_kind {
 	/* After drain(): the profile of @t, which has ended or was stopped, which the caller frees; NULL when there are no samples. */
 	int (*profile)(void *state, struct engine_target *t, void *kept, struct prof **out,
 		       struct err *e);
+	/* Of a kind that reads some and probes others: is that one probed? May be NULL: all are told alike. */
+	bool (*probed)(const void *kept);
 	/* After all profiles were taken: forgets the window. */
 	int (*done)(void *state, struct err *e);
 	/* What targets lost together in the last window; *n: how many. May be NULL. */
@@ -179,6 +185,7 @@ struct engine_result {
 	struct prof *prof;	  /* borrowed; NULL when it has no samples, or failed */
 	const struct err *failed; /* why there is no profile; NULL: it did not fail */
 	bool refused; /* and it failed since this kind cannot observe this target at all */
+	bool probed;  /* engine_kind.probed */
 };
 
 /*

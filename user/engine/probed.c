@@ -385,22 +385,22 @@ static int comment_lost(const struct loss *l, size_t targets, const char *of, st
 /* Where it is alone what was lost is its own; else whose it is is not known, and it is told once (probe_sets_lost()). */
 int probed_tell(struct probed *p, struct set_member *m, struct prof *prof, struct err *e)
 {
-	struct loss of_set = { 0 }, of_all = { 0 }, *own = m->d.loss;
+	struct loss of_set = { 0 }, of_all = { 0 }, own = *m->d.loss;
 	int ret = comment(m, prof, e);
 
 	if (ret)
 		return ret;
-	bpf_losses(&p->object.tallies[demux_index(m->d.slot)], own);
+	bpf_losses(&p->object.tallies[demux_index(m->d.slot)], &own);
 	probe_set_losses(m->set, &of_set);
 	of_all = lost_by_all(p);
 	if (m->set->joined > 1)
 		ret = comment_lost(&of_set, m->set->joined, "its file's probes", prof, e);
 	else
-		loss_merge(own, &of_set);
+		loss_merge(&own, &of_set);
 	if (!ret && p->joined > 1)
 		ret = comment_lost(&of_all, p->joined, "all that are probed", prof, e);
 	else if (!ret)
-		loss_merge(own, &of_all);
-	loss_merge(prof_loss(prof), own);
+		loss_merge(&own, &of_all);
+	loss_merge(prof_loss(prof), &own);
 	return ret;
 }

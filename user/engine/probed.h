@@ -97,7 +97,7 @@ struct probed_part {
 /*
  * The profile of a target is made: its last stretch ends here, and its part is *part. An error is that of its set. Then its kind
  * fills the profile, also its loss with what demux_target.left tells, and probed_tell() writes what is said of a process among many,
- * and what it lost.
+ * and what it lost. Where there are two profiles of one target, both are called for each.
  */
 int probed_finish(struct probed *p, struct set_member *m, struct probed_part *part, struct err *e);
 int probed_tell(struct probed *p, struct set_member *m, struct prof *prof, struct err *e);

@@ -455,6 +455,11 @@ static int many_profile(void *state, struct engine_target *t, void *kept, struct
 			   engine_heap_read.profile(m->reading, t, k->read, out, e);
 }
 
+static bool many_probed(const void *kept)
+{
+	return ((const struct many_kept *)kept)->probed;
+}
+
 static int many_done(void *state, struct err *e)
 {
 	return probed_done(&((struct many *)state)->probed, e);
@@ -482,6 +487,7 @@ const struct engine_kind engine_heap = {
 	.stop = many_stop,
 	.drain = many_drain,
 	.profile = many_profile,
+	.probed = many_probed,
 	.done = many_done,
 	.shared = many_shared,
 };

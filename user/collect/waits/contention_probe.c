@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "collect/waits/sched.h"
+#include "collect/waits/sched_priv.h"
 #include "collect/waits/wait_prof.h"
 #include "goprof_abi.h"
 #include "profile/profile.h"
@@ -15,7 +15,8 @@ struct contention_probe {
 	struct subject *s;
 	struct collect_opts o;
 	enum contention kind;
-	struct sched *sched; /* borrowed from the subject; NULL after leaving it */
+	struct sched *sched; /* borrowed from the subject, or of many from their owner; NULL after leaving it */
+	bool shared;	     /* one of many */
 	struct wait_prof out;
 	struct timespec start, end; /* monotonic */
 	int64_t start_unix_ns;
@@ -46,12 +47,10 @@ static int begin_prof(struct contention_probe *c, struct err *e)
 	return ret ? ret : prof_set_period(c->out.prof, "contentions", "count", 1, e);
 }
 
-int contention_probe_start(struct subject *s, const struct collect_opts *o, enum contention kind,
-			   struct contention_probe **out, struct err *e)
+static int probe_new(struct subject *s, const struct collect_opts *o, enum contention kind,
+		     struct contention_probe **out, struct err *e)
 {
 	CLEANUP(contention_probe_freep) struct contention_probe *c = calloc(1, sizeof(*c));
-	struct sched_user user = { .add = add_stack };
-	struct timespec unix_time;
 	int ret;
 
 	if (!c)
@@ -60,6 +59,19 @@ int contention_probe_start(struct subject *s, const struct collect_opts *o, enum
 	c->o = *o;
 	c->kind = kind;
 	ret = begin_prof(c, e);
+	if (!ret)
+		*out = TAKE(c);
+	return ret;
+}
+
+int contention_probe_start(struct subject *s, const struct collect_opts *o, enum contention kind,
+			   struct contention_probe **out, struct err *e)
+{
+	CLEANUP(contention_probe_freep) struct contention_probe *c = NULL;
+	struct sched_user user = { .add = add_stack };
+	struct timespec unix_time;
+	int ret = probe_new(s, o, kind, &c, e);
+
 	if (ret)
 		return ret;
 	user.kind = wait_kind(c);
@@ -209,30 +221,70 @@ void contention_probe_unseen(enum contention kind, int64_t ns, struct sched_resu
 		r->loss.n[LOSS_LOCKS_UNSEEN] += (uint64_t)(r->unseen_ns / 1e6) + 1;
 }
 
-int contention_probe_stop(struct contention_probe *c, struct prof **out, struct err *e)
+/* Fills the profile with what was counted. */
+static int finish(struct contention_probe *c, struct err *e)
 {
 	struct sched_result r = {};
-	int ret;
+	int ret = sched_drain(c->sched, wait_kind(c), &r, e);
 
-	ret = sched_drain(c->sched, wait_kind(c), &r, e);
 	if (!ret)
 		set_window(c, &r);
 	if (!ret)
 		ret = comments(c, &r, e);
 	if (ret)
 		return ret;
-	sched_leave(TAKE(c->sched), wait_kind(c));
 	contention_probe_unseen(c->kind, ns_between(&c->start, &c->end), &r);
 	loss_merge(prof_loss(c->out.prof), &r.loss);
+	return 0;
+}
+
+int contention_probe_stop(struct contention_probe *c, struct prof **out, struct err *e)
+{
+	int ret = finish(c, e);
+
+	if (ret)
+		return ret;
+	sched_leave(TAKE(c->sched), wait_kind(c));
 	*out = wait_prof_take(&c->out);
 	return 0;
+}
+
+int contention_probe_finish(struct sched *sched, enum contention kind, int64_t start_unix_ns,
+			    struct contention_probe **out, struct err *e)
+{
+	CLEANUP(contention_probe_freep) struct contention_probe *c = NULL;
+	int ret = probe_new(sched->s, &sched->o, kind, &c, e);
+
+	if (ret)
+		return ret;
+	c->shared = true;
+	c->sched = sched;
+	c->start_unix_ns = start_unix_ns;
+	c->start = sched->start[wait_kind(c)];
+	sched->users[wait_kind(c)] = (struct sched_user){ wait_kind(c), add_stack, c };
+	ret = finish(c, e);
+	sched->users[wait_kind(c)] = (struct sched_user){};
+	if (!ret)
+		*out = TAKE(c);
+	return ret;
+}
+
+struct prof *contention_probe_prof(struct contention_probe *c)
+{
+	return c->out.prof;
+}
+
+struct prof *contention_probe_take(struct contention_probe *c)
+{
+	return wait_prof_take(&c->out);
 }
 
 void contention_probe_free(struct contention_probe *c)
 {
 	if (!c)
 		return;
-	sched_leave(c->sched, wait_kind(c));
+	if (!c->shared)
+		sched_leave(c->sched, wait_kind(c));
 	wait_prof_fini(&c->out);
 	free(c);
 }

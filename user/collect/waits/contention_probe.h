@@ -27,6 +27,17 @@ int contention_probe_begin(struct contention_probe *c, struct err *e);
 int contention_probe_tick(struct contention_probe *c, struct err *e);
 int contention_probe_stop(struct contention_probe *c, struct prof **out, struct err *e);
 void contention_probe_free(struct contention_probe *c);
+
+/*
+ * One of many targets, of which nothing is added any more: fills its profile from @sched (sched_priv.h), whose start and end are
+ * set. The owner adds to contention_probe_prof() what is said of all, and takes it: counts become whole numbers then.
+ */
+struct sched;
+int contention_probe_finish(struct sched *sched, enum contention kind, int64_t start_unix_ns,
+			    struct contention_probe **out, struct err *e);
+struct prof *contention_probe_prof(struct contention_probe *c);
+struct prof *contention_probe_take(struct contention_probe *c);
+
 /*
  * Adds losses to the result of a profile that lasted @ns: waits that are known from elsewhere, and of which its
  * windows met none or next to none.

@@ -2,7 +2,7 @@
  * user/collect/waits/sched.c - loads the probes, attaches those that are needed, hands samples to the
  * profiles that they belong to.
  */
-#include "collect/waits/sched.h"
+#include "collect/waits/sched_priv.h"
 
 #include "base/cleanup.h"
 #include "collect/waits/wait_left.h"
@@ -10,7 +10,6 @@
 #include "go/sites/probesite.h"
 #include "probe/bpf.h"
 #include "subject/verify.h"
-#include "sched.skel.h"
 
 #define BLOCK (1u << GPB_WAIT_BLOCK)
 #define MUTEX (1u << GPB_WAIT_MUTEX)
@@ -19,36 +18,22 @@
 static const struct place {
 	const char *func;
 	unsigned at, kinds;
-} places[] = {
+} places[SCHED_PLACES] = {
 	{ "runtime.ready", GPB_AT_READY, BLOCK },
 	{ "runtime.semacquire1", GPB_AT_SEMA, BLOCK | MUTEX },
 	{ "runtime.park_m", GPB_AT_PARK, BLOCK | MUTEX },
 	{ "runtime.(*semaRoot).dequeue", GPB_AT_DEQUEUE, MUTEX },
 };
-enum { PLACES = ARRAY_LEN(places) };
 
-struct sched {
-	struct subject *s;
-	struct collect_opts o;
-	struct sched_bpf *obj;
-	struct sched_window window;
-	struct uprobe_site sites[GPB_IMAGES][PLACES];
-	size_t nsites[GPB_IMAGES];
-	size_t nimages;			       /* how many are probed */
-	struct timespec start[GPB_WAIT_KINDS]; /* when each kind joined, */
-	struct timespec end;		       /* and when counting ended */
-	struct sched_user users[GPB_WAIT_KINDS];
-	unsigned kinds;	  /* that have joined */
-	char what[16];	  /* their names */
-	unsigned fd_kind; /* the kind that polls */
-};
-
-static void sched_free(struct sched *c)
+void sched_free(struct sched *c)
 {
+	bool shared = c && c->window.engine.shared;
+
 	if (!c)
 		return;
 	sched_window_fini(&c->window);
-	sched_bpf__destroy(c->obj);
+	if (!shared)
+		sched_bpf__destroy(c->obj);
 	free(c);
 }
 DEFINE_FREEP(struct sched, sched)
@@ -132,7 +117,7 @@ static void fill_conf(struct sched *c)
 
 /* ---- load and attach ---- */
 
-static struct wait_object object_of(struct sched_bpf *o, bool multi)
+struct wait_object sched_object_of(struct sched_bpf *o, bool multi)
 {
 	return (struct wait_object){
 		.obj = o->obj,
@@ -154,31 +139,58 @@ static struct wait_object object_of(struct sched_bpf *o, bool multi)
 	};
 }
 
-static int load(struct sched *c, struct err *e)
+/* The tables by slot. */
+static void size_tables(struct sched_bpf *obj, uint32_t slots)
 {
-	bool multi = uprobes_have_multi();
-	struct bpf_program *p;
+	struct bpf_map *const by_slot[] = { obj->maps.targets, obj->maps.scheds, obj->maps.seen };
+	struct bpf_map *const of_many[] = { obj->maps.slot_of_tgid, obj->maps.sets,
+					    obj->maps.bystanders };
+
+	for (size_t i = 0; i < ARRAY_LEN(by_slot); i++)
+		bpf_map__set_max_entries(by_slot[i], slots);
+	for (size_t i = 0; i < ARRAY_LEN(of_many); i++)
+		bpf_map__set_autocreate(of_many[i], obj->rodata->many_targets || bpf_is_old());
+}
+
+int sched_object_open(struct sched_bpf **out, bool multi, uint32_t slots, bool many, struct err *e)
+{
+	struct sched_bpf *obj;
 	int ret;
 
 	bpf_log_begin();
-	c->obj = bpf_open(sched);
-	if (!c->obj)
+	obj = bpf_open(sched);
+	if (!obj)
 		return bpf_load_error(e, -errno, NULL);
-	ret = bpf_prepare_cookies(c->obj, e);
-	if (ret)
+	ret = bpf_prepare_cookies(obj, e);
+	if (ret) {
+		sched_bpf__destroy(obj);
 		return ret;
-	bpf_prepare(c->obj);
-	bpf_map__set_max_entries(c->obj->maps.ring,
-				 bpf_ring_bytes(c->s, &c->o, GPB_RING_BYTES / 4));
-	bpf_object__for_each_program(p, c->obj->obj) uprobes_prepare(p, multi);
-	ret = sched_bpf__load(c->obj);
-	if (ret)
-		return bpf_load_error(e, ret, NULL);
-	c->window.engine.object = object_of(c->obj, multi);
+	}
+	bpf_prepare(obj);
+	obj->rodata->many_targets = many;
+	size_tables(obj, slots);
+	uprobes_prepare(obj->progs.sched_probe, multi);
+	*out = obj;
 	return 0;
 }
 
-static int find_site(struct gobin *bin, uint64_t bias, const struct place *p,
+static int load(struct sched *c, struct err *e)
+{
+	bool multi = uprobes_have_multi();
+	int ret = sched_object_open(&c->obj, multi, WAIT_SLOT + 1, false, e);
+
+	if (ret)
+		return ret;
+	bpf_map__set_max_entries(c->obj->maps.ring,
+				 bpf_ring_bytes(c->s, &c->o, GPB_RING_BYTES / 4));
+	ret = sched_bpf__load(c->obj);
+	if (ret)
+		return bpf_load_error(e, ret, NULL);
+	c->window.engine.object = sched_object_of(c->obj, multi);
+	return 0;
+}
+
+static int find_site(struct gobin *bin, uint64_t bias, const struct place *p, uint32_t of,
 		     struct uprobe_site *out, struct err *e)
 {
 	struct probesite site;
@@ -194,8 +206,7 @@ static int find_site(struct gobin *bin, uint64_t bias, const struct place *p,
 		return ret;
 	*out = (struct uprobe_site){ .file_off = site.file_off,
 				     .addr = site.addr + bias,
-				     .cookie = p->at | (uint64_t)WAIT_SLOT
-							       << GPB_COOKIE_SLOT_SHIFT };
+				     .cookie = p->at | (uint64_t)of << GPB_COOKIE_SLOT_SHIFT };
 	if (site.kind == SITE_NOSPLIT_ENTRY)
 		out->cookie |= GPB_COOKIE_ENTRY;
 	if (site.stepped)
@@ -203,23 +214,23 @@ static int find_site(struct gobin *bin, uint64_t bias, const struct place *p,
 	return 0;
 }
 
-static int find_sites(struct sched *c, size_t image, struct err *e)
+int sched_sites_in(const struct sched *c, size_t i, unsigned kinds, uint32_t of,
+		   struct uprobe_site out[SCHED_PLACES], struct err *e)
 {
-	const struct image *img = &c->s->images.at[image];
-	size_t n = 0;
+	const struct image *img = &c->s->images.at[i];
+	int n = 0;
 
-	for (size_t i = 0; i < PLACES; i++) {
-		int ret = places[i].kinds & c->kinds ? find_site(img->bin, img->bias, &places[i],
-								 &c->sites[image][n], e) :
-						       -ENOENT;
+	for (size_t k = 0; k < SCHED_PLACES; k++) {
+		int ret = places[k].kinds & kinds ?
+				  find_site(img->bin, img->bias, &places[k], of, &out[n], e) :
+				  -ENOENT;
 
 		if (!ret)
 			n++;
-		else if (places[i].kinds & c->kinds && !(ret == -ENOENT && image))
-			return ret; /* a plugin contains only what it uses */
+		else if (places[k].kinds & kinds && !(ret == -ENOENT && i))
+			return ret;
 	}
-	c->nsites[image] = n;
-	return 0;
+	return n;
 }
 
 /* Attaches all sites of all images, as those of one program. */
@@ -229,10 +240,11 @@ static int attach(struct sched *c, struct err *e)
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->s->images.n; i++) {
-		int ret = find_sites(c, i, e);
+		int ret = sched_sites_in(c, i, c->kinds, WAIT_SLOT, c->sites[i], e);
 
-		if (ret)
+		if (ret < 0)
 			return ret;
+		c->nsites[i] = (size_t)ret;
 		if (!c->nsites[i])
 			continue;
 		groups[n] = (struct uprobe_group){ .prog = c->obj->progs.sched_probe,
@@ -244,8 +256,7 @@ static int attach(struct sched *c, struct err *e)
 	return probing_set(c->window.engine.probing, groups, n, e);
 }
 
-static int sched_new(struct subject *s, const struct collect_opts *o, struct sched **out,
-		     struct err *e)
+int sched_new(struct subject *s, const struct collect_opts *o, struct sched **out, struct err *e)
 {
 	CLEANUP(sched_freep) struct sched *c = calloc(1, sizeof(*c));
 	int ret;
@@ -256,16 +267,26 @@ static int sched_new(struct subject *s, const struct collect_opts *o, struct sch
 	c->s = c->window.engine.s = s;
 	c->o = c->window.engine.o = *o;
 	ret = verify_structs(s, LAYOUT_USE_WAITS, e);
-	if (!ret)
-		ret = load(c, e);
 	if (ret)
 		return ret;
 	fill_conf(c);
-	ret = wait_engine_open(&c->window.engine, c->what, e);
-	if (ret)
-		return ret;
 	*out = TAKE(c);
 	return 0;
+}
+
+static int sched_open(struct subject *s, const struct collect_opts *o, struct sched **out,
+		      struct err *e)
+{
+	CLEANUP(sched_freep) struct sched *c = NULL;
+	int ret = sched_new(s, o, &c, e);
+
+	if (!ret)
+		ret = load(c, e);
+	if (!ret)
+		ret = wait_engine_open(&c->window.engine, c->what, e);
+	if (!ret)
+		*out = TAKE(c);
+	return ret;
 }
 
 /* Checks what a mutex profile needs beyond a block profile. */
@@ -285,22 +306,22 @@ static int check_queues(struct gobin *b, const struct golayout *l, struct err *e
 	return 0;
 }
 
-static int check_mutex(struct sched *c, struct err *e)
+int sched_check(struct sched *c, unsigned kind, struct err *e)
 {
-	int ret = verify_structs(c->s, LAYOUT_USE_SEMA, e);
+	int ret = kind == GPB_WAIT_MUTEX ? verify_structs(c->s, LAYOUT_USE_SEMA, e) : 0;
 
-	return ret ? ret : check_queues(c->s->bin, &c->s->layout, e);
+	return ret || kind != GPB_WAIT_MUTEX ? ret : check_queues(c->s->bin, &c->s->layout, e);
 }
 
 int sched_possible(struct gobin *b, const struct golayout *l, unsigned kind, struct err *e)
 {
 	int ret = kind == GPB_WAIT_MUTEX ? check_queues(b, l, e) : 0;
 
-	for (size_t i = 0; !ret && i < PLACES; i++) {
+	for (size_t i = 0; !ret && i < SCHED_PLACES; i++) {
 		struct uprobe_site site;
 
 		if (places[i].kinds & 1u << kind)
-			ret = find_site(b, 0, &places[i], &site, e);
+			ret = find_site(b, 0, &places[i], WAIT_SLOT, &site, e);
 	}
 	return ret ? ret : wait_check(b, kind == GPB_WAIT_MUTEX, e);
 }
@@ -311,10 +332,20 @@ static void name_kinds(struct sched *c)
 		 c->kinds == (BLOCK | MUTEX) ? " and " : "", c->kinds & MUTEX ? "mutex" : "");
 }
 
+int sched_count(struct sched *c, unsigned kind, bool on, struct err *e)
+{
+	unsigned bit = 1u << kind;
+
+	c->kinds = on ? c->kinds | bit : c->kinds & ~bit;
+	c->window.conf.kinds = c->kinds;
+	name_kinds(c);
+	return wait_engine_put(&c->window.engine, e);
+}
+
 int sched_join(struct subject *s, const struct collect_opts *o, const struct sched_user *u,
 	       struct sched **out, struct err *e)
 {
-	int ret = s->sched ? 0 : sched_new(s, o, &s->sched, e);
+	int ret = s->sched ? 0 : sched_open(s, o, &s->sched, e);
 	struct sched *c = s->sched;
 
 	if (ret)
@@ -322,19 +353,16 @@ int sched_join(struct subject *s, const struct collect_opts *o, const struct sch
 	BUG_ON(u->kind >= GPB_WAIT_KINDS || (c->kinds & 1u << u->kind));
 	if (!c->kinds)
 		c->fd_kind = u->kind;
-	c->kinds |= 1u << u->kind;
-	name_kinds(c);
 	c->users[u->kind] = *u;
 	ret = wait_check(s->bin, u->kind == GPB_WAIT_MUTEX, e);
-	if (!ret && u->kind == GPB_WAIT_MUTEX)
-		ret = check_mutex(c, e);
+	if (!ret)
+		ret = sched_check(c, u->kind, e);
 	/*
 	 * This is done before the first window: hits that nobody wants cost nothing, and would
 	 * tell nothing about cost.
 	 */
-	c->window.conf.kinds |= 1u << u->kind;
 	if (!ret)
-		ret = wait_engine_put(&c->window.engine, e);
+		ret = sched_count(c, u->kind, true, e);
 	if (!ret)
 		ret = attach(c, e);
 	if (!ret)
@@ -431,12 +459,33 @@ static struct timespec start_of(const struct sched *c, unsigned kind)
 	return (struct timespec){ (time_t)(counted / 1000000000u), (long)(counted % 1000000000u) };
 }
 
+/*
+ * Of many these are its own alone, but for what its slot lost, which is told with the profile. A goroutine that found no place
+ * in the table is also unknown when it is woken: it is a loss, and did not begin early.
+ */
+static void fill_losses(const struct sched *c, struct sched_result *out)
+{
+	const struct wait_engine *en = &c->window.engine;
+	struct loss slot = { 0 };
+	uint64_t lost;
+
+	bpf_losses(en->object.losses, &slot);
+	lost = slot.n[LOSS_WAITS_UNKNOWN];
+	if (en->shared)
+		wait_engine_lost(en, c->left, &out->loss);
+	else
+		wait_engine_losses(en, &out->loss);
+	out->early -= lost < out->early ? lost : out->early;
+	if (out->windowed)
+		out->early = 0;
+	out->loss.n[LOSS_WAITS_UNKNOWN] += en->result.beyond;
+}
+
 static int result_of(struct sched *c, unsigned kind, struct sched_result *out, struct err *e)
 {
 	const struct sched_window *w = &c->window;
 	const struct wait_engine *en = &w->engine;
 	struct gpb_sched_seen seen;
-	uint64_t lost;
 	int ret = wait_engine_seen(en, &seen, e);
 
 	if (ret)
@@ -458,16 +507,16 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 		.start = start_of(c, kind),
 		.end = c->end,
 	};
-	wait_engine_losses(en, &out->loss);
-	/*
-	 * A goroutine that found no place in the table is also unknown when it is woken: it is a
-	 * loss, and did not begin early.
-	 */
-	lost = out->loss.n[LOSS_WAITS_UNKNOWN];
-	out->early -= lost < out->early ? lost : out->early;
-	if (out->windowed)
-		out->early = 0;
-	out->loss.n[LOSS_WAITS_UNKNOWN] += en->result.beyond;
+	fill_losses(c, out);
+	return 0;
+}
+
+/* Waits that began in the window and had not ended when it did. */
+static int count_waiting(const struct sched *c, uint64_t *out, struct err *e)
+{
+	if (!c->window.engine.shared)
+		return sched_window_waiting(&c->window, c->window.engine.opened, out, e);
+	*out = c->waiting;
 	return 0;
 }
 
@@ -487,7 +536,7 @@ int sched_drain(struct sched *c, unsigned kind, struct sched_result *out, struct
 	out->through = -1;
 	if (out->windowed)
 		return 0;
-	ret = sched_window_waiting(&c->window, c->window.engine.opened, &out->waiting, e);
+	ret = count_waiting(c, &out->waiting, e);
 	if (!ret)
 		out->through = count_through(c, out->waiting);
 	return ret;
@@ -502,11 +551,8 @@ void sched_leave(struct sched *c, unsigned kind)
 {
 	if (!c)
 		return;
-	c->window.conf.kinds &= ~(1u << kind);
-	wait_engine_put(&c->window.engine, NULL);
+	(void)sched_count(c, kind, false, NULL);
 	c->users[kind] = (struct sched_user){};
-	c->kinds &= ~(1u << kind);
-	name_kinds(c);
 	if (c->kinds)
 		return;
 	c->s->sched = NULL;

@@ -1,0 +1,272 @@
+/* user/collect/waits/waits_many.c - parts of probed waits, the table that they share, and looks. */
+#include "collect/waits/waits_many.h"
+
+#include <bpf/libbpf.h>
+#include <time.h>
+
+#include "probe/quota.h"
+
+/* The runtime's counts of so many are read at the pace of one target's; of more each less often. */
+#define COUNTED_OFTEN 4.0
+
+enum { SWEEP_TICKS = 50 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static struct wait_engine *engine_of(void *part)
+{
+	return ((struct waits_part *)part)->engine;
+}
+
+/* ---- the table of goroutines ---- */
+
+/* Is it a goroutine of a target that has gone? Nothing of those is added any more. */
+static bool is_gone(void *arg, uint32_t slot, uint64_t last)
+{
+	const struct waits_many *m = arg;
+	struct set_member *k = probed_member(&m->probed, slot);
+
+	return !k || last < ((struct waits_part *)k->part)->from;
+}
+
+static void tend_table(struct waits_many *m)
+{
+	if (!m->quota)
+		return;
+	if (m->shared != m->probed.nprobed) {
+		m->shared = m->probed.nprobed;
+		*m->quota = quota_of(GPB_WAITS, (size_t)libbpf_num_possible_cpus(), m->shared);
+	}
+	if (!m->gone || ++m->ticks < SWEEP_TICKS)
+		return;
+	m->ticks = 0;
+	m->gone = false;
+	wait_table_sweep(&m->table, is_gone, m);
+}
+
+/* ---- a target's part ---- */
+
+int waits_part_new(struct waits_many *m, struct engine_target *t, void **part, struct err *e)
+{
+	struct waits_part *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return err_set(e, -ENOMEM, "no memory for a target");
+	k->m = m;
+	k->t = t;
+	*part = k;
+	return 0;
+}
+
+/* For one more distinct stack in its profile. */
+static bool has_room(void *part)
+{
+	const struct waits_part *k = part;
+	const struct probed *p = &k->m->probed;
+
+	return demux_has_room(&p->demux, &probed_member(p, k->at)->d);
+}
+
+int waits_part_slot(struct waits_part *k, uint32_t at, __u64 *from, struct err *e)
+{
+	struct probed *p = &k->m->probed;
+
+	k->at = at;
+	k->from = *from = now_ns();
+	k->engine->room = has_room;
+	k->engine->room_arg = k;
+	wait_engine_share(k->engine, at, &p->demux.feed, &p->sets.keepers, p->sets.ep);
+	return wait_engine_target(k->engine, e);
+}
+
+int64_t waits_part_add(void *part, const struct gpb_stack *st, bool room)
+{
+	struct wait_engine *w = engine_of(part);
+	int ret = w->kind->add(w->arg, st, NULL);
+
+	(void)room; /* it is asked when the stack is as it is filed */
+	return ret ? ret : (int64_t)w->tally.entries.n;
+}
+
+static int price(void *part, struct keeper_process **keepers, struct price *out,
+		 struct pricing **rest, struct err *e)
+{
+	const struct wait_engine *w = engine_of(part);
+
+	(void)keepers; /* it has them */
+	return w->kind->price(w->arg, out, rest, e);
+}
+
+/* ---- stretches ---- */
+
+static int joined(void *part, struct err *e)
+{
+	return wait_engine_put(engine_of(part), e);
+}
+
+/* One that comes while there are windows is looked at from then on. */
+static int turn(void *part, const struct probe_set *s, const struct set_turn *t, struct err *e)
+{
+	struct waits_part *k = part;
+	uint64_t since = t->since > k->from ? t->since : k->from;
+
+	k->engine->probing = s->probing;
+	return wait_engine_turn(k->engine, t->windows, since, t->hit_ns, t->window_ns, e);
+}
+
+static void before(void *part, const struct stretch *st)
+{
+	wait_engine_before(engine_of(part), st);
+}
+
+static int after(void *part, const struct stretch *st, struct err *e)
+{
+	return wait_engine_after(engine_of(part), st, e);
+}
+
+static void ending(void *part)
+{
+	wait_engine_unwatch(engine_of(part));
+}
+
+static void leaves(void *part, const struct stretch *last)
+{
+	ending(part);
+	if (!last)
+		return;
+	before(part, last);
+	(void)after(part, last, NULL);
+}
+
+/* ---- looks from outside ---- */
+
+/* Calls @each for all targets that are in windows. Returns how many they are. */
+static size_t each_windowed(struct waits_many *m, void (*each)(struct set_member *k, size_t arg),
+			    size_t arg)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < GPB_SETS; i++) {
+		struct probe_set *s = m->probed.sets.at[i];
+
+		if (!s || !s->turned || !s->turn.windows || s->ended_ns)
+			continue;
+		for (size_t k = 0; k < s->members.n; k++, n++)
+			if (each)
+				each(s->members.at[k], arg);
+	}
+	return n;
+}
+
+/* One that has gone is told by its end. */
+static void watch(struct set_member *k, size_t unused)
+{
+	struct waits_part *part = k->part;
+
+	(void)unused;
+	if (!k->on || part->failed || target_wake(k->t->subject->target, NULL))
+		return;
+	part->failed = wait_engine_watch(part->engine, &part->why);
+}
+
+/*
+ * Looks are our own work: at all targets together they take their share of that, and never more than at one. The more there are
+ * in windows, the less often each is looked at.
+ */
+static void set_share(struct set_member *k, size_t n)
+{
+	const struct collect_opts *o = &((struct waits_part *)k->part)->m->probed.o;
+	double all = o->host_looks_ppm / 1e6;
+
+	if (!o->host_looks_ppm || all > LOOKS_SHARE_MOST)
+		all = LOOKS_SHARE_MOST;
+	wait_engine_look_seldom(engine_of(k->part), all / (double)n, (double)n / COUNTED_OFTEN);
+}
+
+static void share_looks(struct waits_many *m)
+{
+	each_windowed(m, set_share, each_windowed(m, NULL, 0));
+}
+
+/* ---- all of them ---- */
+
+int waits_many_open(struct waits_many *m, const struct probed_kind *kind, void *arg,
+		    const struct collect_opts *o, unsigned expected, struct err *e)
+{
+	struct set_kind *set = &m->kind.set;
+
+	m->kind = *kind;
+	set->parts = WAIT_PARTS;
+	set->price = price;
+	set->joined = joined;
+	set->turn = turn;
+	set->before = before;
+	set->after = after;
+	set->ending = ending;
+	set->leaves = leaves;
+	return probed_open(&m->probed, &m->kind, arg, o, expected, e);
+}
+
+int waits_many_poll(struct waits_many *m, struct err *e)
+{
+	int ret = probed_poll(&m->probed, e);
+
+	if (!ret)
+		each_windowed(m, watch, 0);
+	return ret;
+}
+
+int waits_many_add(struct waits_many *m, struct engine_target *t, struct set_member **out,
+		   struct err *e)
+{
+	int ret = probed_add(&m->probed, t, out, e);
+
+	if (!ret)
+		tend_table(m);
+	return ret;
+}
+
+void waits_many_remove(struct waits_many *m, struct engine_target *t)
+{
+	probed_remove(&m->probed, t);
+	m->gone = true;
+}
+
+void waits_many_forget(struct waits_many *m, struct set_member *k)
+{
+	probed_forget(&m->probed, k);
+	m->gone = true;
+}
+
+void waits_many_begin(struct waits_many *m)
+{
+	tend_table(m);
+	probed_begin(&m->probed);
+	share_looks(m);
+}
+
+int waits_many_tick(struct waits_many *m, struct err *e)
+{
+	tend_table(m);
+	share_looks(m);
+	return probed_tick(&m->probed, e);
+}
+
+int waits_many_finish(struct waits_many *m, struct set_member *k, struct probed_part *part,
+		      struct err *e)
+{
+	struct waits_part *own = k->part;
+	int ret = probed_finish(&m->probed, k, part, e);
+
+	if (!ret && own->failed)
+		ret = err_set(e, own->failed, "%s", own->why.msg);
+	if (!ret)
+		own->engine->probing = k->set->probing;
+	return ret;
+}
