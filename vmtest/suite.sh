@@ -83,12 +83,18 @@ ended() {
 # ---- the verifier: every program loads, and costs at most what vmtest/verifier.txt grants ----------
 
 # What each program may cost on this kernel; on one that the file has not, as much as on any other but 5.10,
-# where the programs are other ones.
+# where the programs are other ones. PROGRAM/many that has no line for this kernel yet: an eighth more than PROGRAM.
 granted() {
 	awk -v kernel="${KERNEL:-}" '/^(#|$)/ { next }
-		$1 == kernel { known = 1; print $2, $3, $4 }
+		$1 == kernel { known = 1; insns[$2] = $3; states[$2] = $4; print $2, $3, $4 }
 		$1 !~ /^5\.10/ { if ($3 > i[$2]) i[$2] = $3; if ($4 > s[$2]) s[$2] = $4 }
-		END { if (!known) for (p in i) print p, i[p], s[p] }' vmtest/verifier.txt
+		END {
+			for (p in i) {
+				one = p
+				if (!known) print p, i[p], s[p]
+				else if (!(p in insns) && sub("/many$", "", one) && one in insns) print p, int(insns[one] * 9 / 8), int(states[one] * 9 / 8)
+			}
+		}' vmtest/verifier.txt
 }
 part_load() {
 	local name insns states said

@@ -8,7 +8,7 @@ INSNS=30000
 STATES=2000
 
 said=$("$O/tests/verifier" 2>&1) || fail verifier "$said"
-for p in thread_clock host_clock/many heap_alloc heap_alloc/many sched_probe wait_status; do
+for p in thread_clock host_clock/many heap_alloc heap_alloc/many sched_probe sched_probe/many wait_status; do
 	read -r insns states < <(awk -v p=$p '$1 == p { print $2, $3 }' <<<"$said")
 	if [ -z "$states" ]; then
 		fail "verifier/$p" "not loaded"

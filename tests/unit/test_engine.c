@@ -145,6 +145,8 @@ static struct kind {
 	int slowed;
 	uint64_t taken_ns;
 	pid_t refuses, fails, full_for; /* full_for: that has no room for this one */
+	void *with;			/* what open() got */
+	unsigned budget_ppm, looks_ppm;
 } k, other;
 
 static int k_open(const struct engine_kind *kind, const struct collect_opts *o, unsigned expected,
@@ -152,9 +154,11 @@ static int k_open(const struct engine_kind *kind, const struct collect_opts *o, 
 {
 	struct kind *mine = kind->arg ? &other : &k;
 
-	(void)o;
 	(void)expected;
 	(void)e;
+	mine->with = *state;
+	mine->budget_ppm = o->budget_ppm;
+	mine->looks_ppm = o->host_looks_ppm;
 	mine->opened++;
 	mine->fd = eventfd(0, EFD_CLOEXEC);
 	*state = mine;
@@ -244,6 +248,11 @@ static int k_profile(void *state, struct engine_target *t, void *kept, struct pr
 	return prof_new(out, e);
 }
 
+static bool k_probed(const void *kept)
+{
+	return kept;
+}
+
 static int k_done(void *state, struct err *e)
 {
 	(void)state;
@@ -299,6 +308,27 @@ static const struct engine_kind other_kind = {
 	.done = k_done,
 	.arg = &other,
 };
+
+/* Two that probe, and look at what they probe: alone, or by the same probes. */
+static const struct engine_kind probing = { .name = "probing",
+					    .reads = true,
+					    .probes = true,
+					    .looks = true,
+					    .open = k_open,
+					    .free = k_free,
+					    .fd = k_fd,
+					    .poll = k_poll,
+					    .put = k_put,
+					    .remove = k_remove,
+					    .forget = k_forget,
+					    .begin = k_begin,
+					    .tick = k_tick,
+					    .stop = k_stop,
+					    .drain = k_drain,
+					    .profile = k_profile,
+					    .probed = k_probed,
+					    .done = k_done };
+static struct engine_kind probing_too;
 
 /* ---- the tests ---- */
 
@@ -719,6 +749,56 @@ static void what_was_full_is_tried_again(void **state)
 	assert_true(two[1].prof[0] && !two[1].refused[0]);
 }
 
+static void open_probing(const struct engine_kind *with)
+{
+	const struct engine_kind *const both[] = { &probing, &probing_too };
+	const struct collect_opts o = { .host_own_ppm = 20000, .host_taken_ppm = 50000 };
+
+	engine_free(en);
+	probing_too = probing;
+	probing_too.arg = &other;
+	probing_too.probed = NULL;
+	probing_too.with = with;
+	assert_int_equal(engine_open(&o, both, 2, 4, &en, NULL), 0);
+}
+
+/* Nine tenths of what may be taken are of probes, and half of our own work is of looks. */
+static void what_probes_alone_has_a_part_of_the_budget(void **state)
+{
+	(void)state;
+	open_probing(NULL);
+	assert_true(!k.with && !other.with);
+	assert_true(k.budget_ppm == 22500 && other.budget_ppm == 22500);
+	assert_true(k.looks_ppm == 5000 && other.looks_ppm == 5000);
+	open_probing(&kind); /* which is not there */
+	assert_true(!other.with && other.budget_ppm == 22500);
+	open_probing(&probing);
+	assert_true(!k.with && other.with == &k);
+	assert_true(k.budget_ppm == 45000 && other.budget_ppm == 45000);
+	assert_true(k.looks_ppm == 10000 && other.looks_ppm == 10000);
+}
+
+static bool told_probed[2];
+
+static void sink_probed(void *arg, const struct engine_target *t,
+			const struct engine_result *results)
+{
+	(void)arg;
+	(void)t;
+	for (int i = 0; i < 2; i++)
+		told_probed[i] = results[i].probed;
+}
+
+static void a_kind_tells_what_is_probed(void **state)
+{
+	(void)state;
+	open_probing(NULL);
+	add(1);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	assert_int_equal(engine_end(en, sink_probed, NULL, NULL), 0);
+	assert_true(told_probed[0] && !told_probed[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -741,6 +821,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(those_that_ended_are_handed_over_in_between, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_was_full_is_tried_again, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(what_probes_alone_has_a_part_of_the_budget, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_kind_tells_what_is_probed, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_kind_that_cannot_leaves_the_target_to_the_others,
 						setup_two, teardown),
 		cmocka_unit_test_setup_teardown(a_window_that_cannot_be_read_is_an_error, setup,

@@ -121,10 +121,7 @@ static void many(void **state)
 	    "--host-budget: '2%' is not two shares of CPU time such as 2%,5% or 0,0 (no bound)");
 	bad("--all --host-budget=x,5%",
 	    "--host-budget: 'x,5%' is not two shares of CPU time such as 2%,5% or 0,0 (no bound)");
-	bad("-p 7 -p 8 --mutex --source=probe",
-	    "--source probe of blocks and mutexes is not yet possible with more than one -p: "
-	    "it is for one process, by one -p PID; of many, "
-	    "CPU time, allocations and waits (--wait) are sampled, and the rest is read where programs record it");
+	assert_true(good("-p 7 -p 8 --mutex --source=probe").collect.source == SOURCE_PROBE);
 	bad("--all --heap --budget=5%",
 	    "--budget is for one process: with --all say --host-budget");
 	bad("--all --source=probe", "--source is for heap, block and mutex profiles: add --heap");
@@ -136,20 +133,18 @@ static void what_many_cannot_have_yet(void **state)
 		const char *args, *option;
 	} probing[] = { { "--heap --source=enable", "--source enable" },
 			{ "--heap --types", "--types" },
-			{ "--block --labels", "--labels" },
-			{ "--heap --wait --labels", "--labels with --wait" },
+			{ "--block --labels", "--labels beside waits" },
+			{ "--heap --wait --labels", "--labels beside waits" },
 			{ "--wait --goid", "--goid" } };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(probing); i++) {
-		char line[96], why[256];
+		char line[96], why[128];
 
 		snprintf(line, sizeof(line), "--all %s", probing[i].args);
-		snprintf(
-			why, sizeof(why),
-			"%s is not yet possible with --all: it is for one process, by one -p PID; of many, "
-			"CPU time, allocations and waits (--wait) are sampled, and the rest is read where programs record it",
-			probing[i].option);
+		snprintf(why, sizeof(why),
+			 "%s is not yet possible with --all: it is for one process, by one -p PID",
+			 probing[i].option);
 		bad(line, why);
 	}
 	assert_true(good("--all --cpu --wait --goid").collect.goid);
@@ -157,6 +152,10 @@ static void what_many_cannot_have_yet(void **state)
 	assert_int_equal(good("--all --heap --heap-rate=1k").collect.heap_rate, 1024);
 	assert_true(good("--all --cpu --wait").wait);
 	assert_int_equal(good("-p 7 -p 8 --wait --wait-rate=2ms").collect.wait_rate, 2000000);
+	assert_int_equal(good("--all --block --block-rate=2ms").collect.block_rate, 2000000);
+	assert_int_equal(good("--all --mutex --mutex-fraction=3").collect.mutex_fraction, 3);
+	bad("--all --block --source=read --block-rate=1",
+	    "--block-rate is for --source enable or probe: what is read has its own rate");
 	bad("--all --heap --source=read --heap-rate=1k",
 	    "--heap-rate is for --source enable or probe: what is read has its own rate");
 	bad("--all -p 7", "--all and -p PID at once: one or the other");

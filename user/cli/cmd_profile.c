@@ -15,6 +15,7 @@
 #include "collect/cpu/host.h"
 #include "collect/heap/heap_many.h"
 #include "collect/reading.h"
+#include "collect/waits/contention_many.h"
 #include "collect/waits/wait_many.h"
 #include "collect/waits/ticks.h"
 

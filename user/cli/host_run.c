@@ -15,6 +15,7 @@
 #include "collect/cpu/host.h"
 #include "collect/heap/heap_many.h"
 #include "collect/reading.h"
+#include "collect/waits/contention_many.h"
 #include "collect/waits/wait_many.h"
 #include "engine/engine.h"
 #include "probe/family.h"
@@ -38,7 +39,7 @@ struct run {
 	VEC(pid_t) others; /* that were named, and are not in the survey */
 	struct map lives;  /* pid -> programs of it that have files */
 	struct run_kind {
-		/* Heap profiles of two sources have other columns: [1]: those that are probed. */
+		/* Profiles of two sources are of different times, and heaps have other columns: [1]: those that are probed. */
 		struct run_part {
 			struct summary summary;
 			struct prof *
@@ -401,16 +402,15 @@ static int begin_page(struct prof **out, const struct engine_kind *kind, const s
 	return ret;
 }
 
-static struct run_part *part_of(struct run *r, size_t k, const struct prof *p)
+static struct run_part *part_of(struct run *r, size_t k, const struct engine_result *results)
 {
-	bool probed = r->o->kinds[k] == &engine_heap && p && prof_header(p).ntypes == 2;
-
-	return &r->kinds[k].part[probed];
+	return &r->kinds[k].part[results[k].probed];
 }
 
-static void add_to_page(struct run *r, size_t k, const struct engine_target *t, struct prof *p)
+static void add_to_page(struct run *r, size_t k, const struct engine_target *t,
+			const struct engine_result *results)
 {
-	struct prof **page = &part_of(r, k, p)->page;
+	struct prof **page = &part_of(r, k, results)->page, *p = results[k].prof;
 	char root[64];
 	int ret = *page ? 0 : begin_page(page, r->o->kinds[k], p);
 
@@ -565,7 +565,7 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 		row.value = t->cpu_ns;
 		row.note = p || k->part[0].summary.of != SUMMARY_CPU ? how : note_of(t, how);
 		row.lost = p ? loss_total(prof_loss(p)) : 0;
-		if (!results[i].refused && !summary_add(&part_of(r, i, p)->summary, &row, p))
+		if (!results[i].refused && !summary_add(&part_of(r, i, results)->summary, &row, p))
 			r->lossy = true;
 		if (!p)
 			continue;
@@ -574,7 +574,7 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 		life = life ?: life_of(r, t->id.pid);
 		write_files(r, t, r->o->kinds[i]->name, life, p);
 		if (wants_page(r->o))
-			add_to_page(r, i, t, p);
+			add_to_page(r, i, t, results);
 		report_losses(r, t, p);
 	}
 	map_del(&r->begun, t->slot);
@@ -769,6 +769,14 @@ static enum summary_of summary_kind(const struct engine_kind *kind)
 					   SUMMARY_CPU;
 }
 
+/* Of those that are probed, where others are read. */
+static enum summary_of summary_probed(const struct engine_kind *kind)
+{
+	return kind == &engine_block ? SUMMARY_BLOCK_PROBED :
+	       kind == &engine_mutex ? SUMMARY_MUTEX_PROBED :
+				       SUMMARY_ALLOC;
+}
+
 int host_run(const struct host_opts *o)
 {
 	CLEANUP(run_fini) struct run r = { .o = o };
@@ -778,7 +786,7 @@ int host_run(const struct host_opts *o)
 	for (size_t k = 0; k < o->nkinds; k++)
 		r.kinds[k].part[0].summary.of = summary_kind(o->kinds[k]);
 	for (size_t k = 0; k < o->nkinds; k++)
-		r.kinds[k].part[1].summary.of = SUMMARY_ALLOC;
+		r.kinds[k].part[1].summary.of = summary_probed(o->kinds[k]);
 	ret = prepare(&r, &e);
 	if (!ret && o->dry_run)
 		return r.lossy || r.failed ? EXIT_LOSSES : EXIT_DONE;

@@ -19,6 +19,8 @@ static const struct kind_words {
 	[SUMMARY_WAIT] = { 1, "DELAY", "of waits in the window", true },
 	[SUMMARY_GOROUTINE] = { 0, "COUNT", "goroutines", true },
 	[SUMMARY_ALLOC] = { 1, "ALLOCATED", "allocated in the window", false },
+	[SUMMARY_BLOCK_PROBED] = { 1, "DELAY", "of blocking in the window", true },
+	[SUMMARY_MUTEX_PROBED] = { 1, "DELAY", "of waits for mutexes in the window", true },
 };
 
 static const char *func_name(const struct prof *p, uint32_t func)

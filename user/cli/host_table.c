@@ -5,6 +5,7 @@
 #include "cli/tell.h"
 #include "collect/heap/heap_many.h"
 #include "collect/reading.h"
+#include "collect/waits/contention_many.h"
 #include "collect/waits/wait_many.h"
 
 #define PROBED "(probe)"
@@ -15,26 +16,30 @@ static const char *module_of(const struct survey_build *b)
 	return !b ? "?" : *b->module ? b->module : b->path;
 }
 
-/* Heap: what is recorded is read, unless probes were asked for; the rest is probed. */
-static bool heap_is_probed(const struct host_opts *o, const struct survey_sources *s)
+/* The sources of a kind that is read or probed; NULL: it has no others. */
+static const struct survey_sources *sources_of(const struct survey_proc *p,
+					       const struct engine_kind *kind)
 {
-	return o->collect.source == SOURCE_PROBE ||
-	       (o->collect.source != SOURCE_READ && !s->read.yes);
+	return kind == &engine_heap  ? &p->sources[SURVEY_RATE_HEAP] :
+	       kind == &engine_block ? &p->sources[SURVEY_RATE_BLOCK] :
+	       kind == &engine_mutex ? &p->sources[SURVEY_RATE_MUTEX] :
+				       NULL;
 }
 
-static const struct survey_answer *heap_answer(const struct host_opts *o,
-					       const struct survey_sources *s)
+/* What is recorded is read, unless probes were asked for; the rest is probed. */
+static bool is_probed(const struct host_opts *o, const struct survey_sources *s)
 {
-	return heap_is_probed(o, s) ? &s->probe : &s->read;
+	return s && (o->collect.source == SOURCE_PROBE ||
+		     (o->collect.source != SOURCE_READ && !s->read.yes));
 }
 
 /* Would this kind work, as far as a look from outside tells? */
 static const struct survey_answer *answer_of(const struct host_opts *o, const struct survey_proc *p,
 					     const struct engine_kind *kind)
 {
-	return kind == &engine_heap	 ? heap_answer(o, &p->sources[SURVEY_RATE_HEAP]) :
-	       kind == &engine_block	 ? &p->sources[SURVEY_RATE_BLOCK].read :
-	       kind == &engine_mutex	 ? &p->sources[SURVEY_RATE_MUTEX].read :
+	const struct survey_sources *s = sources_of(p, kind);
+
+	return s			 ? is_probed(o, s) ? &s->probe : &s->read :
 	       kind == &engine_wait	 ? &p->wait :
 	       kind == &engine_goroutine ? &p->goroutine :
 					   &p->cpu;
@@ -51,8 +56,7 @@ bool table_works(const struct host_opts *o, const struct survey_proc *p)
 static const char *how_text(const struct host_opts *o, const struct survey_proc *p,
 			    const struct engine_kind *kind)
 {
-	return kind == &engine_heap && heap_is_probed(o, &p->sources[SURVEY_RATE_HEAP]) ? PROBED :
-											  "";
+	return is_probed(o, sources_of(p, kind)) ? PROBED : "";
 }
 
 /* "cpu,heap(probe)"; "no: " and why when there is none. */
@@ -72,13 +76,12 @@ static void what_text(const struct host_opts *o, const struct survey_proc *p, ch
 /* The longest that what_text() says, but for reasons. */
 int table_width(const struct host_opts *o)
 {
+	const struct survey_proc any = { 0 };
 	size_t n = 0;
 
 	for (size_t k = 0; k < o->nkinds; k++)
 		n += (n != 0) + strlen(o->kinds[k]->name) +
-		     (o->kinds[k] == &engine_heap && o->collect.source != SOURCE_READ ?
-			      strlen(PROBED) :
-			      0);
+		     strlen(how_text(o, &any, o->kinds[k]));
 	return n < 4 ? 4 : (int)n;
 }
 

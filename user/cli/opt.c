@@ -581,27 +581,22 @@ static const char *misplaced(const struct opts *o, const struct given *g, const 
 	return NULL;
 }
 
-/* What the profiles of many processes at once cannot be yet: but for CPU time, heaps and waits, they are read. */
+/* What the profiles of many processes at once cannot be yet. */
 static int check_many(const struct opts *o, const struct given *g, struct err *e)
 {
 	const char *what = o->all ? "--all" : "more than one -p";
-	bool contention = o->block || o->mutex;
-	const char *probes = o->collect.source == SOURCE_PROBE && contention ?
-				     "--source probe of blocks and mutexes" :
-			     o->collect.source == SOURCE_ENABLE	    ? "--source enable" :
-			     o->collect.types			    ? "--types" :
-			     o->collect.labels && o->wait	    ? "--labels with --wait" :
-			     o->collect.labels && !o->heap	    ? "--labels" :
-			     o->collect.goid && !o->cpu && !o->heap ? "--goid" :
-								      NULL;
+	bool waits = o->wait || o->block || o->mutex;
+	const char *alone = o->collect.source == SOURCE_ENABLE	   ? "--source enable" :
+			    o->collect.types			   ? "--types" :
+			    o->collect.labels && waits		   ? "--labels beside waits" :
+			    o->collect.labels && !o->heap	   ? "--labels" :
+			    o->collect.goid && !o->cpu && !o->heap ? "--goid" :
+								     NULL;
 
-	if (probes)
-		return err_set(
-			e, -EINVAL,
-			"%s is not yet possible with %s: it is for one process, by one -p "
-			"PID; of many, CPU time, allocations and waits (--wait) are sampled, and "
-			"the rest is read where programs record it",
-			probes, what);
+	if (alone)
+		return err_set(e, -EINVAL,
+			       "%s is not yet possible with %s: it is for one process, by one -p PID",
+			       alone, what);
 	if (g->budget)
 		return err_set(e, -EINVAL, "--budget is for one process: with %s say --host-budget",
 			       what);
@@ -636,7 +631,6 @@ static int check_together(const struct opts *o, const struct given *g, struct er
 			   g->mutex_fraction ? "--mutex-fraction" :
 					       NULL;
 	const char *kinds = NULL, *option = misplaced(o, g, &kinds);
-	bool many = o->all || o->npids > 1;
 	int ret = check_picks(o, g, e);
 
 	if (ret)
@@ -651,7 +645,7 @@ static int check_together(const struct opts *o, const struct given *g, struct er
 			       "runtime sets its rate itself when it starts");
 	if (option)
 		return err_set(e, -EINVAL, "%s: add %s", option, kinds);
-	if (rate && ((many && !g->heap_rate) || o->collect.source == SOURCE_READ))
+	if (rate && o->collect.source == SOURCE_READ)
 		return err_set(e, -EINVAL,
 			       "%s is for --source enable or probe: what is read has its own rate",
 			       rate);

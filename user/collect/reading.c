@@ -94,6 +94,6 @@ static int reading_profile(void *state, struct engine_target *t, void *kept, str
 	}
 
 const struct engine_kind engine_heap_read = READING("heap", &collector_heap);
-const struct engine_kind engine_block = READING("block", &collector_block);
-const struct engine_kind engine_mutex = READING("mutex", &collector_mutex);
+const struct engine_kind engine_block_read = READING("block", &collector_block);
+const struct engine_kind engine_mutex_read = READING("mutex", &collector_mutex);
 const struct engine_kind engine_goroutine = READING("goroutine", &collector_goroutine);

@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 
-extern const struct engine_kind engine_heap_read, engine_block, engine_mutex, engine_goroutine;
+extern const struct engine_kind engine_heap_read, engine_block_read, engine_mutex_read,
+	engine_goroutine;
 
 #endif

@@ -111,6 +111,14 @@ static int may_read(struct contention_state *c, const struct collect_opts *o, st
 	return 0;
 }
 
+int contention_records(struct subject *s, enum contention what, struct err *e)
+{
+	struct contention_state c = { .s = s, .what = what };
+	const struct collect_opts o = { .source = SOURCE_AUTO };
+
+	return may_read(&c, &o, e);
+}
+
 /*
  * Returns 1 to read, 0 to probe, or an error. With SOURCE_READ every obstacle is an error, with
  * SOURCE_AUTO it is a reason to probe.

@@ -11,4 +11,9 @@ enum contention { CONTENTION_BLOCK, CONTENTION_MUTEX };
 /* "block", "mutex": the collector's kind. */
 const char *contention_name(enum contention c);
 
+/* Does the program record it now, and could that be read? 0, or why not: -ENOTSUP, and others. */
+struct subject;
+struct err;
+int contention_records(struct subject *s, enum contention what, struct err *e);
+
 #endif
