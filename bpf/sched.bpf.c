@@ -173,8 +173,7 @@ static __always_inline void wait_put(const struct hit *h, __u64 key)
 	__u64 *mine = &waits_of[index_of(h) & (SLOTS - 1)];
 	struct gpb_wait none = {};
 
-	if (many_targets &&
-	    !gpb_quota_allows(&waits_quota, now_is(mine), now_is(&waits_all), 1))
+	if (many_targets && !gpb_quota_allows(&waits_quota, now_is(mine), now_is(&waits_all), 1))
 		return;
 	if (bpf_map_update_elem(&waits, &key, &none, BPF_NOEXIST) || !many_targets)
 		return;

@@ -273,7 +273,8 @@ static void run_windows(void)
 		if (host_now_ns >= opened + window + pause) {
 			opened = host_now_ns;
 			hits = 0;
-			open_for[probed_as] = (struct gpb_open){ .since = opened, .bits = GPB_OPEN };
+			open_for[probed_as] = (struct gpb_open){ .since = opened,
+								 .bits = GPB_OPEN };
 			for (int i = 0; i < GOROUTINES; i++)
 				lives[i].known = lives[i].chance = 0;
 		}
@@ -527,9 +528,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(of_many_the_process_decides, reset, become_one),
 		cmocka_unit_test_setup_teardown(windows_are_the_sets, reset, become_one),
 		cmocka_unit_test_setup_teardown(a_bystander_leaves_at_once, reset, become_one),
-		cmocka_unit_test_setup_teardown(another_sets_probe_does_not_count, reset, become_one),
+		cmocka_unit_test_setup_teardown(another_sets_probe_does_not_count, reset,
+						become_one),
 		cmocka_unit_test_setup_teardown(another_program_is_not_counted, reset, become_one),
-		cmocka_unit_test_setup_teardown(the_slots_last_target_began_nothing, reset, become_one),
+		cmocka_unit_test_setup_teardown(the_slots_last_target_began_nothing, reset,
+						become_one),
 		cmocka_unit_test_setup_teardown(goroutines_have_a_quota, reset, become_one),
 	};
 

@@ -310,25 +310,7 @@ static const struct engine_kind other_kind = {
 };
 
 /* Two that probe, and look at what they probe: alone, or by the same probes. */
-static const struct engine_kind probing = { .name = "probing",
-					    .reads = true,
-					    .probes = true,
-					    .looks = true,
-					    .open = k_open,
-					    .free = k_free,
-					    .fd = k_fd,
-					    .poll = k_poll,
-					    .put = k_put,
-					    .remove = k_remove,
-					    .forget = k_forget,
-					    .begin = k_begin,
-					    .tick = k_tick,
-					    .stop = k_stop,
-					    .drain = k_drain,
-					    .profile = k_profile,
-					    .probed = k_probed,
-					    .done = k_done };
-static struct engine_kind probing_too;
+static struct engine_kind probing, probing_too;
 
 /* ---- the tests ---- */
 
@@ -665,7 +647,7 @@ static void a_window_that_cannot_be_read_is_an_error(void **state)
 static struct {
 	bool prof[2];
 	char failed[2][64];
-	bool refused[2];
+	bool refused[2], probed[2];
 } two[4];
 
 static void sink_two(void *arg, const struct engine_target *t, const struct engine_result *results)
@@ -674,6 +656,7 @@ static void sink_two(void *arg, const struct engine_target *t, const struct engi
 	for (int i = 0; i < 2; i++) {
 		two[t->id.pid].prof[i] = results[i].prof;
 		two[t->id.pid].refused[i] = results[i].refused;
+		two[t->id.pid].probed[i] = results[i].probed;
 		snprintf(two[t->id.pid].failed[i], sizeof(two[0].failed[0]), "%.60s",
 			 results[i].failed ? results[i].failed->msg : "");
 	}
@@ -755,15 +738,16 @@ static void open_probing(const struct engine_kind *with)
 	const struct collect_opts o = { .host_own_ppm = 20000, .host_taken_ppm = 50000 };
 
 	engine_free(en);
-	probing_too = probing;
-	probing_too.arg = &other;
-	probing_too.probed = NULL;
+	probing_too = other_kind;
+	probing_too.reads = probing_too.probes = probing_too.looks = true;
+	probing = probing_too;
+	probing.arg = NULL;
+	probing.probed = k_probed;
 	probing_too.with = with;
 	assert_int_equal(engine_open(&o, both, 2, 4, &en, NULL), 0);
 }
 
-/* Nine tenths of what may be taken are of probes, and half of our own work is of looks. */
-static void what_probes_alone_has_a_part_of_the_budget(void **state)
+static void probes_share_a_budget_and_tell_of_it(void **state)
 {
 	(void)state;
 	open_probing(NULL);
@@ -776,27 +760,10 @@ static void what_probes_alone_has_a_part_of_the_budget(void **state)
 	assert_true(!k.with && other.with == &k);
 	assert_true(k.budget_ppm == 45000 && other.budget_ppm == 45000);
 	assert_true(k.looks_ppm == 10000 && other.looks_ppm == 10000);
-}
-
-static bool told_probed[2];
-
-static void sink_probed(void *arg, const struct engine_target *t,
-			const struct engine_result *results)
-{
-	(void)arg;
-	(void)t;
-	for (int i = 0; i < 2; i++)
-		told_probed[i] = results[i].probed;
-}
-
-static void a_kind_tells_what_is_probed(void **state)
-{
-	(void)state;
-	open_probing(NULL);
 	add(1);
 	assert_int_equal(engine_begin(en, NULL), 0);
-	assert_int_equal(engine_end(en, sink_probed, NULL, NULL), 0);
-	assert_true(told_probed[0] && !told_probed[1]);
+	assert_int_equal(engine_end(en, sink_two, NULL, NULL), 0);
+	assert_true(two[1].probed[0] && !two[1].probed[1]);
 }
 
 int main(void)
@@ -821,9 +788,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(those_that_ended_are_handed_over_in_between, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_was_full_is_tried_again, setup_two, teardown),
-		cmocka_unit_test_setup_teardown(what_probes_alone_has_a_part_of_the_budget, setup,
+		cmocka_unit_test_setup_teardown(probes_share_a_budget_and_tell_of_it, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(a_kind_tells_what_is_probed, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_kind_that_cannot_leaves_the_target_to_the_others,
 						setup_two, teardown),
 		cmocka_unit_test_setup_teardown(a_window_that_cannot_be_read_is_an_error, setup,

@@ -759,22 +759,14 @@ static void observe(struct run *r)
 	}
 }
 
-static enum summary_of summary_kind(const struct engine_kind *kind)
+static enum summary_of summary_kind(const struct engine_kind *kind, bool probed)
 {
-	return kind == &engine_heap	 ? SUMMARY_HEAP :
-	       kind == &engine_block	 ? SUMMARY_BLOCK :
-	       kind == &engine_mutex	 ? SUMMARY_MUTEX :
+	return kind == &engine_heap	 ? probed ? SUMMARY_ALLOC : SUMMARY_HEAP :
+	       kind == &engine_block	 ? probed ? SUMMARY_BLOCK_PROBED : SUMMARY_BLOCK :
+	       kind == &engine_mutex	 ? probed ? SUMMARY_MUTEX_PROBED : SUMMARY_MUTEX :
 	       kind == &engine_wait	 ? SUMMARY_WAIT :
 	       kind == &engine_goroutine ? SUMMARY_GOROUTINE :
 					   SUMMARY_CPU;
-}
-
-/* Of those that are probed, where others are read. */
-static enum summary_of summary_probed(const struct engine_kind *kind)
-{
-	return kind == &engine_block ? SUMMARY_BLOCK_PROBED :
-	       kind == &engine_mutex ? SUMMARY_MUTEX_PROBED :
-				       SUMMARY_ALLOC;
 }
 
 int host_run(const struct host_opts *o)
@@ -783,10 +775,8 @@ int host_run(const struct host_opts *o)
 	struct err e = { "" };
 	int ret;
 
-	for (size_t k = 0; k < o->nkinds; k++)
-		r.kinds[k].part[0].summary.of = summary_kind(o->kinds[k]);
-	for (size_t k = 0; k < o->nkinds; k++)
-		r.kinds[k].part[1].summary.of = summary_probed(o->kinds[k]);
+	for (size_t k = 0; k < 2 * o->nkinds; k++)
+		r.kinds[k / 2].part[k % 2].summary.of = summary_kind(o->kinds[k / 2], k % 2);
 	ret = prepare(&r, &e);
 	if (!ret && o->dry_run)
 		return r.lossy || r.failed ? EXIT_LOSSES : EXIT_DONE;

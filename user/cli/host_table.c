@@ -80,8 +80,7 @@ int table_width(const struct host_opts *o)
 	size_t n = 0;
 
 	for (size_t k = 0; k < o->nkinds; k++)
-		n += (n != 0) + strlen(o->kinds[k]->name) +
-		     strlen(how_text(o, &any, o->kinds[k]));
+		n += (n != 0) + strlen(o->kinds[k]->name) + strlen(how_text(o, &any, o->kinds[k]));
 	return n < 4 ? 4 : (int)n;
 }
 

@@ -594,9 +594,10 @@ static int check_many(const struct opts *o, const struct given *g, struct err *e
 								     NULL;
 
 	if (alone)
-		return err_set(e, -EINVAL,
-			       "%s is not yet possible with %s: it is for one process, by one -p PID",
-			       alone, what);
+		return err_set(
+			e, -EINVAL,
+			"%s is not yet possible with %s: it is for one process, by one -p PID",
+			alone, what);
 	if (g->budget)
 		return err_set(e, -EINVAL, "--budget is for one process: with %s say --host-budget",
 			       what);

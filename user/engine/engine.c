@@ -11,7 +11,7 @@
 enum { EVENTS = 64, LOOKS = 8 };
 
 /* Of the bound on what all kinds together may take of the targets' CPU time: probes' part; the rest is for clocks. */
-#define PROBES_SHARE   0.9
+#define PROBES_SHARE 0.9
 
 /* And of the bound on our own work: that of looks at targets that are in windows. */
 #define LOOKS_SHARE    0.5

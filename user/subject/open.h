@@ -30,7 +30,8 @@ struct collect_opts {
 	unsigned budget_ppm;
 	/* many targets: of one CPU for our own work, and of the targets' CPU time; 0: no bound */
 	unsigned host_own_ppm, host_taken_ppm;
-	unsigned host_looks_ppm;  /* of one CPU for looks at them from outside, of a kind that looks; 0: no bound */
+	unsigned
+		host_looks_ppm; /* of one CPU for looks at them from outside, of a kind that looks; 0: no bound */
 	uint64_t budget_ahead_ns; /* what they may take before that bound applies */
 	enum source source;	  /* only SOURCE_ENABLE writes to the target */
 	bool verbose;		  /* report each step */

@@ -173,18 +173,18 @@ static int find(void *part, uint32_t index, void **list, struct uprobe_group **g
 		return err_set(e, -ENOMEM, "no memory for probes");
 	judge(m, c, f);
 	if (!f->kinds)
-		return err_set(e, -ENOTSUP, "%s",
-			       f->why[m->kinds & 1u << GPB_WAIT_BLOCK ? GPB_WAIT_BLOCK :
-									GPB_WAIT_MUTEX]
-				       .msg);
+		return err_set(
+			e, -ENOTSUP, "%s",
+			f->why[m->kinds & 1u << GPB_WAIT_BLOCK ? GPB_WAIT_BLOCK : GPB_WAIT_MUTEX]
+				.msg);
 	ret = sched_sites_in(c, 0, f->kinds, index, l->at, e);
 	if (ret < 0)
 		return ret;
 	f->n = (size_t)ret;
 	own_of(part)->file = *f;
-	l->group = (struct uprobe_group){
-		.prog = c->obj->progs.sched_probe, .sites = l->at, .n = f->n
-	};
+	l->group = (struct uprobe_group){ .prog = c->obj->progs.sched_probe,
+					  .sites = l->at,
+					  .n = f->n };
 	*groups = &l->group;
 	*n = 1;
 	return 0;
@@ -231,9 +231,8 @@ static void leave(struct many *m, struct set_member *k, unsigned kind)
 
 static int allowed(const struct own *own, unsigned kind, struct err *e)
 {
-	return own->file.kinds >> kind & 1 ?
-		       sched_check(own->c, kind, e) :
-		       err_set(e, -ENOTSUP, "%s", own->file.why[kind].msg);
+	return own->file.kinds >> kind & 1 ? sched_check(own->c, kind, e) :
+					     err_set(e, -ENOTSUP, "%s", own->file.why[kind].msg);
 }
 
 static int join(struct asking *a, struct engine_target *t, struct set_member **out, struct err *e)
@@ -277,9 +276,10 @@ static int many_put(void *state, struct engine_target *t, void **kept, struct er
 	int ret;
 
 	if (k) /* a plugin came, whose stacks are walked, too */
-		return k->probed ? wait_engine_target(
-					   ((struct waits_part *)k->probed->part)->engine, e) :
-				   0;
+		return k->probed ?
+			       wait_engine_target(((struct waits_part *)k->probed->part)->engine,
+						  e) :
+			       0;
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return err_set(e, -ENOMEM, "no memory for a target");
@@ -338,7 +338,8 @@ static int open_probes(struct asking *a, const struct collect_opts *o, unsigned 
 	a->m = calloc(1, sizeof(*a->m));
 	if (!a->m)
 		return err_set(e, -ENOMEM, "no memory");
-	own.fine_block = own.fine_mutex = false; /* what many samples cost us is not in a target's budget */
+	own.fine_block = own.fine_mutex =
+		false; /* what many samples cost us is not in a target's budget */
 	return waits_many_open(&a->m->waits, &contentions, a->m, &own, expected, e);
 }
 

@@ -15,8 +15,9 @@ struct contention_probe {
 	struct subject *s;
 	struct collect_opts o;
 	enum contention kind;
-	struct sched *sched; /* borrowed from the subject, or of many from their owner; NULL after leaving it */
-	bool shared;	     /* one of many */
+	struct sched *
+		sched; /* borrowed from the subject, or of many from their owner; NULL after leaving it */
+	bool shared; /* one of many */
 	struct wait_prof out;
 	struct timespec start, end; /* monotonic */
 	int64_t start_unix_ns;

@@ -55,10 +55,9 @@ static struct wait_counts counts_of(const void *seen)
 {
 	const struct gpb_sched_seen *n = seen;
 
-	return (struct wait_counts){ .spent = n->spent,
-				     .clock = n->clock,
-				     .runs = n->parks,
-				     .contending = n->contending };
+	return (struct wait_counts){
+		.spent = n->spent, .clock = n->clock, .runs = n->parks, .contending = n->contending
+	};
 }
 
 static void seen_before(void *arg, const void *seen, double ns)

@@ -55,10 +55,10 @@ struct wait_counts {
 
 /* A window, when what it stands for is known. */
 struct wait_window_sum {
-	double stratum_ns;	 /* the time that it stands for */
-	double own_ns;		 /* of the window: the target's own time */
-	double begin_ns;	 /* of the window: the time in which waits may have begun */
-	double weight;		 /* stratum_ns / own_ns */
+	double stratum_ns; /* the time that it stands for */
+	double own_ns;	   /* of the window: the target's own time */
+	double begin_ns;   /* of the window: the time in which waits may have begun */
+	double weight;	   /* stratum_ns / own_ns */
 	double runs, paced_runs, contending; /* wait_counts of this window alone */
 };
 

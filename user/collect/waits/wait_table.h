@@ -13,7 +13,7 @@
 
 struct wait_table {
 	int fd;
-	size_t bytes;				/* of a goroutine */
+	size_t bytes;				 /* of a goroutine */
 	uint64_t (*last)(const void *goroutine); /* when something was last seen of it */
 	__u64 *of,
 		*all; /* how many goroutines are in it: by slot, and of all; the BPF side adds to them meanwhile */

@@ -91,10 +91,9 @@ static struct wait_counts counts_of(const void *seen)
 {
 	const struct gpb_waiting_seen *n = seen;
 
-	return (struct wait_counts){ .spent = n->spent,
-				     .clock = n->clock,
-				     .runs = n->runs,
-				     .paced_runs = n->paced_runs };
+	return (struct wait_counts){
+		.spent = n->spent, .clock = n->clock, .runs = n->runs, .paced_runs = n->paced_runs
+	};
 }
 
 static bool lasts(const void *wait, uint64_t from)

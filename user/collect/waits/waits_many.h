@@ -25,11 +25,11 @@ struct waits_many {
 struct waits_part {
 	struct waits_many *m;
 	struct engine_target *t;
-	void *own; /* the kind's, which it frees */
+	void *own;		    /* the kind's, which it frees */
 	struct wait_engine *engine; /* in own */
-	uint32_t at;   /* its slot */
-	uint64_t from; /* what began before this time is not its own */
-	int failed;    /* why its looks, and with them its numbers, are broken: */
+	uint32_t at;		    /* its slot */
+	uint64_t from;		    /* what began before this time is not its own */
+	int failed;		    /* why its looks, and with them its numbers, are broken: */
 	struct err why;
 };
 
