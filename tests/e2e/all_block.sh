@@ -50,13 +50,13 @@ stop() { # sets RC
 	wait "$PROF"
 	RC=$?
 }
-# judge_one DIR NAME KIND: by what its program said. One that is met early enough has the waits with which its runtime begins, too.
+# judge_one DIR NAME KIND: by what its program said. One that is met early enough has the waits with which it begins, too.
 judge_one() {
 	local rc=0 wrong
 	[ -s "$(file_in "$1" "$2" "$3")" ] || { echo "$2 has no $3 profile"; return 1; }
 	"$PPROFCHECK" known -kind "$3" "${answers[$2]}" "$(file_in "$1" "$2" "$3")" >"$TMP/verdict" || rc=$?
 	sed '/ 0 of 0\.\.0, .* ok$/d; s/^/# /' "$TMP/verdict" >&2
-	wrong=$(sed -E '/: ok$|^left out|<- runtime\.gcenable <- runtime\.main$/d' "$TMP/verdict")
+	wrong=$(sed -E '/: ok$|^left out|<- (runtime\.gcenable|main\.Main <- main\.main) <- runtime\.main$/d' "$TMP/verdict")
 	[ $rc = 1 ] && [ -z "$wrong" ] && [ "$2" = later ] && return
 	[ $rc = 0 ] || echo "$wrong"
 	return $rc
