@@ -6,7 +6,8 @@
 need_root && need_bpf && need_go
 
 WINDOWS=${WINDOWS:-100} MS=${MS:-400}
-hosted=$(subject 1.27.4 hosted) && old=$(subject 1.19.13 hosted -ldflags='-s -w') && records=$(subject 1.27.4 heapself) ||
+hosted=$(subject 1.27.4 hosted) && old=$(subject 1.19.13 hosted -ldflags='-s -w') && records=$(subject 1.27.4 heapself) &&
+	churn=$(subject 1.27.4 churn '-ldflags=-s -w') ||
 	{ fail all_windows "does not build"; finish; }
 PIDS=() BUSY=() STILL=()
 launch() { start "$@" || { fail all_windows "a process does not start"; finish; }; PIDS+=("$PID"); }
@@ -81,4 +82,25 @@ heap() {
 }
 judge heap
 outcome all_windows/heap
+
+launch "$churn" light "$TMP/log"
+probed() {
+	"$O/tests/windows" probe "$WINDOWS" $MS "$TMP" "${PIDS[@]:1}" >"$TMP/said" 2>"$TMP/err" || { cat "$TMP/err"; return 1; }
+	sed -n 's/^[0-9]* windows:/# &/p' "$TMP/said" >&2
+}
+judge probed
+outcome "all_windows/$WINDOWS are flat, probed"
+# Every sample is in some window: within 4 standard errors of sampling, and 1 % at the edges of windows.
+allocated() {
+	sums windows.heap alloc_objects >"$TMP/made"
+	awk -v pid="$PID" -v pace="$("$PPROFCHECK" pace -kind heap "$TMP/log")" '
+		FILENAME ~ /said$/ { if ($1 == "window" && $2 == pid) s = $3; next }
+		$1 == pid { n = $2 }
+		END {
+			want = pace * s
+			printf "# %d objects in %.1f s, of %.0f\n", n, s, want >"/dev/stderr"
+			if (!want || n < 0.95 * want || n > 1.05 * want) { print n + 0 " objects of " want; exit 1 } }' "$TMP/said" "$TMP/made"
+}
+judge allocated
+outcome all_windows/allocated
 finish

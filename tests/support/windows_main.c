@@ -1,10 +1,10 @@
 /*
  * tests/support/windows_main.c - many windows of an engine, one after another, beside one long window of another engine.
  *
- *	windows N MS OUT PID...
+ *	windows [probe] N MS OUT PID...
  *
- * N windows of MS milliseconds. Writes profiles of all processes, each below a frame with its pid: OUT/windows.cpu.pb.gz and
- * OUT/windows.heap.pb.gz are the sums of all windows, OUT/long.cpu.pb.gz is the long one. Prints "window PID S LONG", the seconds in
+ * N windows of MS milliseconds; probe: heaps, waits, blocks and mutexes are probed, too, and all of the time of a window is observed. Writes
+ * profiles of all processes, each below a frame with its pid: OUT/windows.cpu.pb.gz and OUT/windows.heap.pb.gz are the sums of all windows, OUT/long.cpu.pb.gz is the long one. Prints "window PID S LONG", the seconds in
  * which the process was observed, and fails when descriptors or resident memory grow over the windows.
  */
 #include <dirent.h>
@@ -13,11 +13,13 @@
 
 #include "collect/cpu/host.h"
 #include "collect/heap/heap_many.h"
+#include "collect/waits/contention_many.h"
+#include "collect/waits/wait_many.h"
 #include "output/output.h"
 #include "probe/uprobes.h"
 #include "profile/graft.h"
 
-enum { PIDS = 64, TICK_NS = 100000000, RSS_MAY_GROW_KB = 2048, FILES = 3 };
+enum { KINDS = 5, PIDS = 64, TICK_NS = 100000000, RSS_MAY_GROW_KB = 2048, FILES = 3 };
 
 static struct observed {
 	pid_t pid;
@@ -152,15 +154,22 @@ static int windows(struct engine *const en[2], unsigned n, uint64_t ns, struct e
 	return 0;
 }
 
-static int open_both(struct engine *en[2], struct err *e)
+static int open_both(struct engine *en[2], bool probe, struct err *e)
 {
-	static const struct engine_kind *const kinds[] = { &engine_cpu, &engine_heap };
-	const struct collect_opts o = { .hz = 499, .heap_rate = 524288 };
+	static const struct engine_kind *const kinds[KINDS] = { &engine_cpu, &engine_heap,
+								&engine_wait, &engine_block,
+								&engine_mutex };
+	const struct collect_opts o = { .hz = 499,
+					.heap_rate = probe ? 1024 : 524288,
+					.wait_rate = 1000000,
+					.block_rate = 10000,
+					.mutex_fraction = 10,
+					.source = probe ? SOURCE_PROBE : SOURCE_AUTO };
 	const struct engine_target *t;
 	int ret = 0;
 
 	for (size_t i = 0; !ret && i < 2; i++) {
-		ret = engine_open(&o, kinds, 2 - i, (unsigned)npids, &en[i], e);
+		ret = engine_open(&o, kinds, i ? 1 : probe ? KINDS : 2, (unsigned)npids, &en[i], e);
 		for (size_t p = 0; !ret && p < npids; p++)
 			ret = engine_add(en[i], observed[p].pid, &t, e);
 	}
@@ -189,16 +198,19 @@ int main(int argc, char **argv)
 {
 	struct engine *en[2] = { NULL };
 	struct err e = { "" };
+	bool probe = argc > 1 && !strcmp(argv[1], "probe");
 	int ret;
 
 	uprobes_main(argc, argv);
+	argc -= probe;
+	argv += probe;
 	if (argc < 5 || argc - 4 > PIDS) {
-		fprintf(stderr, "usage: windows N MS OUT PID...\n");
+		fprintf(stderr, "usage: windows [probe] N MS OUT PID...\n");
 		return 2;
 	}
 	for (int i = 4; i < argc; i++)
 		observed[npids++].pid = atoi(argv[i]);
-	ret = open_both(en, &e);
+	ret = open_both(en, probe, &e);
 	if (!ret)
 		ret = windows(en, (unsigned)atoi(argv[1]), (uint64_t)atoi(argv[2]) * 1000000u, &e);
 	for (int i = 0; i < 2; i++)
