@@ -459,7 +459,7 @@ killed() {
 	done
 }
 part_kill() {
-	ordinary
+	[ -n "${SHORT:-}" ] || ordinary # that is found out by doctor, which is dear here
 	code "$(subject $NEWEST checksum)"
 	if [ -n "${SHORT:-}" ]; then start_idler; else start "$(subject $NEWEST checksum)"; fi
 	steps killed
