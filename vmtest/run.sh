@@ -2,11 +2,11 @@
 # Boots kernels in QEMU, emulated, runs vmtest/suite.sh on each, and counts its outcomes.
 #
 #	run.sh [NAME...]	lines of kernels.txt; all without a NAME. Of each whose suite was run whole a line
-#				is put into docs/tested.md
+#				is put into docs/tested.md, and its number into README.md
 #	run.sh short		the short suite, on the oldest and the newest of them
 #	run.sh fetch		fetches what these two need
 #	run.sh page		puts these lines there again
-#	run.sh check		these lines are of kernels in kernels.txt, and nothing failed on them
+#	run.sh check		these lines are of kernels in kernels.txt, nothing failed on them, and README.md has the same
 #	run.sh budgets NAME...	what the verifier may spend there from now on (verifier.txt): a tenth more than it did
 #
 # All that runs there has been built before: `make vmtest`. There is a line for each outcome; the rest of what
@@ -43,7 +43,7 @@ JOBS=${JOBS:-2}	     # kernels at once: an emulated machine keeps one CPU busy
 LIMIT=${LIMIT:-1200} # seconds for one kernel
 MEMORY=1536
 LOG=$O/log/vmtest
-PAGE=docs/tested.md BEGIN='<!-- made by make vmtest -->' END='<!-- end of what make vmtest made -->'
+PAGE=docs/tested.md README=README.md BEGIN='<!-- made by make vmtest -->' END='<!-- end of what make vmtest made -->'
 ROOT=$O/vmtest/root
 BINARIES="goprof-bpf tests/verifier tests/cycles tests/leak tools/pprofcheck"
 # What scripts of tests/ call, and busybox has not, or has otherwise.
@@ -200,6 +200,21 @@ listed() { awk '!/^(#|$)/ { print $1 }' vmtest/kernels.txt; }
 # told NAME: its line on the page
 told() { sed -n "/^$BEGIN/,/^$END/ { /^| ${1//./\\.} |/p }" $PAGE; }
 
+# place TABLE FILE: between its two marks
+place() {
+	sed -i "/^$BEGIN/,/^$END/ { /^$BEGIN/ { p; r $1
+		}; /^$END/ p; d }" "$2"
+}
+# How many tests passed on each.
+matrix() {
+	local name arch row
+	listed | awk '{ a = a " " $1 " |"; b = b "---|" } END { print "| |" a; print "|---|" b }'
+	for arch in amd64 arm64; do
+		row="| $arch |"
+		while read -r name; do row+=$(told "$(label "$name" $arch)" | awk -F'|' '{ n = $8 + 0 } END { print " " (n ? n : "-") " |" }'); done < <(listed)
+		echo "$row"
+	done
+}
 # A kernel that was not run whole here, or where something failed, keeps its line.
 page() {
 	local name arch
@@ -213,8 +228,9 @@ page() {
 			done < <(listed)
 		done
 	} >"$O/vmtest/table"
-	sed -i "/^$BEGIN/,/^$END/ { /^$BEGIN/ { p; r $O/vmtest/table
-		}; /^$END/ p; d }" $PAGE
+	place "$O/vmtest/table" $PAGE
+	matrix >"$O/vmtest/matrix"
+	place "$O/vmtest/matrix" $README
 }
 
 check() {
@@ -224,6 +240,7 @@ check() {
 		[[ "$(told "$name")" =~ ^'| '[^|]*(' | '[^|]+){5}' | '[1-9][0-9]*' | 0 | '[0-9]+' |'$ ]] ||
 			{ echo "$PAGE does not say that all passed on $name"; rc=1; }
 	done < <(sed -n "/^$BEGIN/,/^$END/s/^| \\([0-9][^ ]*\\) |.*/\\1/p" $PAGE)
+	sed -n "/^$BEGIN/,/^$END/ { /^|/p }" $README | cmp -s - <(matrix) || { echo "$README does not say what $PAGE says: vmtest/run.sh page"; rc=1; }
 	return $rc
 }
 
