@@ -94,7 +94,7 @@ outcome "all_windows/$WINDOWS are flat, probed"
 allocated() {
 	sums windows.heap alloc_objects >"$TMP/made"
 	awk -v pid="$PID" -v pace="$("$PPROFCHECK" pace -kind heap "$TMP/log")" '
-		FILENAME ~ /said$/ { if ($1 == "window" && $2 == pid) s = $3; next }
+		FILENAME ~ /said$/ { if ($1 == "window" && $2 == pid) s = $5; next }
 		$1 == pid { n = $2 }
 		END {
 			want = pace * s

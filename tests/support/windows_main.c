@@ -4,7 +4,7 @@
  *	windows [probe] N MS OUT PID...
  *
  * N windows of MS milliseconds; probe: heaps, waits, blocks and mutexes are probed, too, and all of the time of a window is observed. Writes
- * profiles of all processes, each below a frame with its pid: OUT/windows.cpu.pb.gz and OUT/windows.heap.pb.gz are the sums of all windows, OUT/long.cpu.pb.gz is the long one. Prints "window PID S LONG", the seconds in
+ * profiles of all processes, each below a frame with its pid: OUT/windows.cpu.pb.gz and OUT/windows.heap.pb.gz are the sums of all windows, OUT/long.cpu.pb.gz is the long one. Prints "window PID S LONG HEAP", the seconds in
  * which the process was observed, and fails when descriptors or resident memory grow over the windows.
  */
 #include <dirent.h>
@@ -23,7 +23,7 @@ enum { KINDS = 5, PIDS = 64, TICK_NS = 100000000, RSS_MAY_GROW_KB = 2048, FILES 
 
 static struct observed {
 	pid_t pid;
-	uint64_t windows_ns, long_ns;
+	uint64_t windows_ns, long_ns, heap_ns; /* heap_ns: as its heap profiles say */
 } observed[PIDS];
 static size_t npids;
 
@@ -88,6 +88,8 @@ static void take_window(void *arg, const struct engine_target *t,
 {
 	(void)arg;
 	of(t->id.pid)->windows_ns += t->until_ns - t->since_ns;
+	if (results[1].prof)
+		of(t->id.pid)->heap_ns += (uint64_t)prof_header(results[1].prof).duration_ns;
 	for (size_t k = 0; k < 2; k++)
 		if (results[k].prof)
 			add(&sums[k], t, results[k].prof);
@@ -164,7 +166,7 @@ static int open_both(struct engine *en[2], bool probe, struct err *e)
 					.wait_rate = 1000000,
 					.block_rate = 10000,
 					.mutex_fraction = 10,
-					.source = probe ? SOURCE_PROBE : SOURCE_AUTO };
+					.source = probe ? SOURCE_PROBE : SOURCE_READ };
 	const struct engine_target *t;
 	int ret = 0;
 
@@ -189,8 +191,9 @@ static int write_all(const char *dir, struct err *e)
 		prof_free(sums[i]);
 	}
 	for (size_t i = 0; !ret && i < npids; i++)
-		printf("window %d %.6f %.6f\n", observed[i].pid,
-		       (double)observed[i].windows_ns / 1e9, (double)observed[i].long_ns / 1e9);
+		printf("window %d %.6f %.6f %.6f\n", observed[i].pid,
+		       (double)observed[i].windows_ns / 1e9, (double)observed[i].long_ns / 1e9,
+		       (double)observed[i].heap_ns / 1e9);
 	return ret;
 }
 
