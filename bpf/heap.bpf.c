@@ -228,7 +228,7 @@ int heap_alloc(struct pt_regs *ctx)
 	struct gpb_heap *h;
 	int noscan, regabi, always;
 
-	if (!uprobe_begin(ctx, GPB_PROGRAM_HEAP, &cookie))
+	if (!uprobe_begin(ctx, &cookie))
 		return 0;
 	kind = cookie & GPB_COOKIE_KIND;
 	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
@@ -290,8 +290,7 @@ int heap_cycle(struct pt_regs *ctx)
 	__u32 slot, at;
 	__u64 cookie;
 
-	if (!probe_cookie(ctx, GPB_PROGRAM_HEAP, &cookie) ||
-	    (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx)) ||
+	if (!probe_cookie(ctx, &cookie) || (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx)) ||
 	    !slot_of_hit(cookie, &slot, &at))
 		return 0;
 	rec.slot = slot;

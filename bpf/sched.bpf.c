@@ -492,7 +492,7 @@ int sched_probe(struct pt_regs *ctx)
 	__u64 cookie;
 	struct hit h;
 
-	if (!uprobe_begin(ctx, GPB_PROGRAM_SCHED, &cookie) || !hit_init(&h, ctx, cookie))
+	if (!uprobe_begin(ctx, &cookie) || !hit_init(&h, ctx, cookie))
 		return 0;
 	switch (cookie & GPB_COOKIE_KIND) {
 	case GPB_AT_READY:

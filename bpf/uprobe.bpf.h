@@ -40,7 +40,7 @@ static __always_inline void stack_of_thread(struct pt_regs *ctx)
 }
 
 #ifdef GPB_OLD
-/* What each probe of each process is: one table of all objects, user/probe/bpf_old.h. */
+/* What each probe of each process is: user/probe/bpf_old.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, GPB_COOKIES);
@@ -49,32 +49,29 @@ struct {
 } cookies SEC(".maps");
 #endif
 
-/* The cookie of the probe of @program that was hit. 0: this is none of ours. */
-static __always_inline int probe_cookie(struct pt_regs *ctx, __u32 program, __u64 *cookie)
+/* The cookie of the probe that was hit. 0: this is none of ours. */
+static __always_inline int probe_cookie(struct pt_regs *ctx, __u64 *cookie)
 {
 #ifdef GPB_OLD
-	struct gpb_cookie_key key = { .addr = regs_of(ctx).pc,
-				      .tgid = pid_tgid() >> 32,
-				      .program = program };
+	struct gpb_cookie_key key = { .addr = regs_of(ctx).pc, .tgid = pid_tgid() >> 32 };
 	const __u64 *c = bpf_map_lookup_elem(&cookies, &key);
 
 	if (!c)
 		return 0;
 	*cookie = *c;
 #else
-	(void)program;
 	*cookie = bpf_get_attach_cookie(ctx);
 #endif
 	return 1;
 }
 
 /* What the program of a probe begins with; the rest as probe_cookie(). */
-static __always_inline int uprobe_begin(struct pt_regs *ctx, __u32 program, __u64 *cookie)
+static __always_inline int uprobe_begin(struct pt_regs *ctx, __u64 *cookie)
 {
 #ifndef GPB_OLD /* such kernels have no private stacks */
 	stack_of_thread(ctx);
 #endif
-	return probe_cookie(ctx, program, cookie);
+	return probe_cookie(ctx, cookie);
 }
 
 /* How often the current thread has been switched out. */

@@ -387,7 +387,7 @@ int wait_status(struct pt_regs *ctx)
 	struct hit h;
 	__u64 key;
 
-	if (!uprobe_begin(ctx, GPB_PROGRAM_WAIT, &h.cookie))
+	if (!uprobe_begin(ctx, &h.cookie))
 		return 0;
 	if (!(h.cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
 		return 0;

@@ -324,12 +324,11 @@ struct gpb_own_clock {
 
 /* Where the kernel has no cookies (before Linux 5.15): the key of a table that has them. */
 struct gpb_cookie_key {
-	__u64 addr;    /* of the probed instruction, live */
-	__u32 tgid;    /* in our pid namespace */
-	__u32 program; /* GPB_PROGRAM_*: several may probe one instruction */
+	__u64 addr; /* of the probed instruction, live */
+	__u32 tgid; /* in our pid namespace */
+	__u32 pad;
 };
-enum { GPB_PROGRAM_NONE, GPB_PROGRAM_HEAP, GPB_PROGRAM_SCHED, GPB_PROGRAM_WAIT };
-#define GPB_COOKIES 16384
+#define GPB_COOKIES 4096 /* sites of one target, in all of its images */
 
 /*
  * The cookie of a heap probe: the kind of entry, how a call can be recognized, its image, and the

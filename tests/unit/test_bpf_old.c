@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "goprof_abi.h" /* before the skeletons, which use its types */
+#include "probe/bpf.h"
 #include "probe/bpf_old.h"
 
 #include "cpu.skel.h"
@@ -127,6 +128,65 @@ SAME(heap)
 SAME(sched)
 SAME(wait)
 
+/* ---- the table that stands in for cookies ---- */
+
+/* NULL: this is not allowed. The smallest of the objects that probe. */
+static struct bpf_object *loaded(bytes_fn *bytes)
+{
+	struct bpf_object *o = open_bytes(bytes);
+
+	bpf_fit_kernel(o);
+	if (!bpf_object__load(o))
+		return o;
+	bpf_object__close(o);
+	return NULL;
+}
+
+static uint64_t cookie_in(const struct bpf_object *o, uint64_t addr)
+{
+	const struct bpf_map *table = bpf_object__find_map_by_name(o, "cookies");
+	struct gpb_cookie_key key = { .addr = addr, .tgid = 7 };
+	uint64_t cookie = 0;
+
+	return bpf_map__lookup_elem(table, &key, sizeof(key), &cookie, sizeof(cookie), 0) ? 0 :
+											    cookie;
+}
+
+/* Two targets of one run have an object each, and whatever one of them is told the other does not know. */
+static void each_object_has_its_own_cookies(void **state)
+{
+	const struct uprobe_site sites[] = { { .addr = 0x1000, .cookie = 5 },
+					     { .addr = 0x2000, .cookie = 6 } };
+	struct bpf_object *one = loaded(wait_old_bytes), *two = loaded(wait_old_bytes);
+	const struct bpf_program *prog;
+
+	(void)state;
+	if (!one || !two)
+		skip();
+	prog = bpf_object__find_program_by_name(one, "wait_status");
+	assert_int_equal(cookies_put(prog, 7, sites, 2, NULL), 0);
+	assert_int_equal(cookie_in(one, 0x1000), 5);
+	assert_int_equal(cookie_in(one, 0x2000), 6);
+	assert_int_equal(cookie_in(two, 0x1000), 0);
+	bpf_object__close(two);
+	bpf_object__close(one);
+}
+
+static void others_have_no_table(void **state)
+{
+	const struct uprobe_site site = { .addr = 0x1000, .cookie = 5 };
+	struct bpf_object *o = loaded(wait_bpf__elf_bytes);
+
+	(void)state;
+	assert_int_equal(cookies_put(NULL, 7, &site, 1, NULL), 0);
+	if (!o)
+		skip();
+	assert_int_equal(cookies_put(bpf_object__find_program_by_name(o, "wait_status"), 7, &site,
+				     1, NULL),
+			 0);
+	bpf_object__close(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +195,8 @@ int main(void)
 		cmocka_unit_test(heap_is_laid_out_alike),
 		cmocka_unit_test(sched_is_laid_out_alike),
 		cmocka_unit_test(wait_is_laid_out_alike),
+		cmocka_unit_test(each_object_has_its_own_cookies),
+		cmocka_unit_test(others_have_no_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

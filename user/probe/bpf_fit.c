@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "probe/bpf_old.h"
 #include "probe/uprobes.h"
 #include "try.skel.h"
 
@@ -63,20 +62,15 @@ static void make_static(struct bpf_object *o)
 
 void bpf_fit(struct bpf_object *o, bool whole)
 {
-	static int may_map = -1;
 	struct bpf_map *m;
 
 	bpf_object__for_each_map(m, o)
 	{
 		uint32_t flags = bpf_map__map_flags(m);
 
-		if (bpf_is_old() && !strcmp(bpf_map__name(m), "cookies"))
-			(void)bpf_map__reuse_fd(m, cookies_fd());
 		if (whole && bpf_map__type(m) == BPF_MAP_TYPE_HASH && (flags & BPF_F_NO_PREALLOC))
 			bpf_map__set_map_flags(m, flags & ~(uint32_t)BPF_F_NO_PREALLOC);
 	}
-	if (may_map < 0)
-		may_map = globals_may_map();
-	if (!may_map)
+	if (!globals_may_map())
 		make_static(o);
 }

@@ -86,54 +86,37 @@ int bpf_put_on(int prog_fd, int event_fd, uint64_t cookie, int *link, struct err
 
 /* ---- cookies ---- */
 
-int cookies_fd(void)
+/*
+ * The table that @prog looks into, or -1. libbpf does not tell of which object a program is, but its instructions have the
+ * descriptors of its tables. Source: bpf_object__relocate_data() in libbpf.c, 1.1.
+ */
+static int table_of(const struct bpf_program *prog)
 {
-	static int fd = -1;
+	const struct bpf_insn *in = bpf_program__insns(prog);
+	size_t n = bpf_program__insn_cnt(prog);
 
-	if (fd < 0)
-		fd = bpf_map_create(BPF_MAP_TYPE_HASH, "cookies", sizeof(struct gpb_cookie_key),
-				    sizeof(uint64_t), GPB_COOKIES, NULL);
-	return fd;
-}
-
-uint32_t cookies_program(const struct bpf_program *prog)
-{
-	const char *name = prog && bpf_is_old() ? bpf_program__name(prog) : NULL;
-
-	return !name			    ? GPB_PROGRAM_NONE :
-	       !strcmp(name, "sched_probe") ? GPB_PROGRAM_SCHED :
-	       !strcmp(name, "wait_status") ? GPB_PROGRAM_WAIT :
-					      GPB_PROGRAM_HEAP;
-}
-
-static struct gpb_cookie_key key_of(uint32_t program, pid_t pid, const struct uprobe_site *site)
-{
-	return (struct gpb_cookie_key){ .addr = site->addr,
-					.tgid = (uint32_t)pid,
-					.program = program };
-}
-
-int cookies_put(uint32_t program, pid_t pid, const struct uprobe_site *sites, size_t n,
-		struct err *e)
-{
-	if (program == GPB_PROGRAM_NONE || !bpf_is_old())
-		return 0;
 	for (size_t i = 0; i < n; i++) {
-		struct gpb_cookie_key key = key_of(program, pid, &sites[i]);
+		struct bpf_map_info map = { 0 };
+		uint32_t len = sizeof(map);
 
-		if (bpf_map_update_elem(cookies_fd(), &key, &sites[i].cookie, BPF_ANY))
+		if (in[i].code == (BPF_LD | BPF_DW | BPF_IMM) &&
+		    in[i].src_reg == BPF_PSEUDO_MAP_FD &&
+		    !bpf_obj_get_info_by_fd(in[i].imm, &map, &len) && !strcmp(map.name, "cookies"))
+			return in[i].imm;
+	}
+	return -1;
+}
+
+int cookies_put(const struct bpf_program *prog, pid_t pid, const struct uprobe_site *sites,
+		size_t n, struct err *e)
+{
+	int table = prog ? table_of(prog) : -1;
+
+	for (size_t i = 0; table >= 0 && i < n; i++) {
+		struct gpb_cookie_key key = { .addr = sites[i].addr, .tgid = (uint32_t)pid };
+
+		if (bpf_map_update_elem(table, &key, &sites[i].cookie, BPF_ANY))
 			return err_sys(e, "the table of cookies");
 	}
 	return 0;
-}
-
-void cookies_drop(uint32_t program, pid_t pid, const struct uprobe_site *sites, size_t n)
-{
-	if (program == GPB_PROGRAM_NONE || !bpf_is_old())
-		return;
-	for (size_t i = 0; i < n; i++) {
-		struct gpb_cookie_key key = key_of(program, pid, &sites[i]);
-
-		(void)bpf_map_delete_elem(cookies_fd(), &key);
-	}
 }

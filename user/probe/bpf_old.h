@@ -61,17 +61,10 @@ void bpf_old_barrier(void);
 int bpf_put_on(int prog_fd, int event_fd, uint64_t cookie, int *link, struct err *e);
 
 /*
- * The table of cookies, which all programs of uprobes share: what each probe of each process is. It is made
- * when it is asked for first. A negative errno: it cannot be.
+ * Before probes are put in: what each of them is, in the table of @prog's object, which has them as long as it lives. NULL,
+ * and a program for kernels that have cookies: does nothing.
  */
-int cookies_fd(void);
-
-/* Which program a probe hits, as the table's key has it; NULL, or a kernel that has cookies: none. */
-uint32_t cookies_program(const struct bpf_program *prog);
-
-/* Before probes are put in, and after they are out. These do nothing where the kernel has cookies. */
-int cookies_put(uint32_t program, pid_t pid, const struct uprobe_site *sites, size_t n,
-		struct err *e);
-void cookies_drop(uint32_t program, pid_t pid, const struct uprobe_site *sites, size_t n);
+int cookies_put(const struct bpf_program *prog, pid_t pid, const struct uprobe_site *sites,
+		size_t n, struct err *e);
 
 #endif

@@ -34,7 +34,6 @@ struct plan_set {
 	struct uprobe_group groups[UPROBE_GROUPS_MAX];
 	struct uprobe_site *sites; /* of all groups */
 	size_t n;
-	uint32_t program[UPROBE_GROUPS_MAX]; /* of each group: cookies_program() */
 };
 
 struct uprobe_plan {
@@ -132,8 +131,6 @@ static int prepare_bare(struct uprobe_plan *p, const struct plan_set *s, struct 
 
 static void plan_set_free(struct plan_set *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		cookies_drop(s->program[i], s->pid, s->groups[i].sites, s->groups[i].n);
 	free(s->sites);
 	free(s);
 }
@@ -318,10 +315,8 @@ static int plan_add(struct uprobe_plan *p, const struct uprobe_group *g, size_t 
 		return ret;
 	s->n = n;
 	ret = prepare_bare(p, s, e);
-	for (size_t i = 0; !ret && i < n; i++) {
-		s->program[i] = cookies_program(g[i].prog);
-		ret = cookies_put(s->program[i], pid, g[i].sites, g[i].n, e);
-	}
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = cookies_put(g[i].prog, pid, g[i].sites, g[i].n, e);
 	if (ret)
 		return ret;
 	at = vec_add(&p->sets, UPROBE_SETS_MAX);
