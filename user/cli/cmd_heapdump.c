@@ -299,6 +299,9 @@ static void bound_memory(const struct run *r)
 	spill_bound(part - part / 8);
 }
 
+/* How the file is written that is not whole yet, for a signal handler. */
+static const struct output_access *volatile writes;
+
 /* In a signal handler. */
 static void lose_graph(void)
 {
@@ -306,7 +309,7 @@ static void lose_graph(void)
 		"goprof-bpf: stopped: a file in TMPDIR (or /tmp) with a part of the graph failed "
 		"while it was used: the disk is full, or it broke\n";
 
-	output_abandon();
+	output_abandon(writes);
 	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 	_exit(EXIT_FAILED);
 }
@@ -568,6 +571,7 @@ int cmd_heapdump(int argc, char **argv)
 	if (!status) {
 		cancel_when(stop_asked_ms);
 		stop_at_once(true);
+		writes = &r.access;
 		spill_on_loss(lose_graph);
 		status = o.nfiles == 2 ? compare(&r, &e) : run(&r, &e);
 	}

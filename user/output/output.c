@@ -79,20 +79,18 @@ int output_check(FILE *f, struct err *e)
  * root. So everything happens relative to the opened directory, under an unguessable name that
  * must be new: no planted link is followed, and no other file is touched.
  */
-struct temp {
+struct output_temp {
 	int dir;
 	FILE *f;
 	char name[32]; /* "" when there is nothing to unlink */
+	struct output_access *access;
 };
 
 enum { TEMP_TRIES = 16 };
 
-/* The one that is written, for output_abandon(). */
-static struct temp *volatile temp_now;
-
-static void temp_fini(struct temp *t)
+static void temp_fini(struct output_temp *t)
 {
-	temp_now = NULL;
+	t->access->temp = NULL;
 	if (t->f)
 		fclose(t->f);
 	if (t->name[0])
@@ -101,7 +99,7 @@ static void temp_fini(struct temp *t)
 		close(t->dir);
 }
 
-static int temp_create(struct temp *t, struct err *e)
+static int temp_create(struct output_temp *t, struct err *e)
 {
 	for (int i = 0; i < TEMP_TRIES; i++) {
 		uint64_t random;
@@ -114,7 +112,7 @@ static int temp_create(struct temp *t, struct err *e)
 		fd = openat(t->dir, t->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			    0600);
 		if (fd >= 0) {
-			temp_now = t;
+			t->access->temp = t;
 			t->f = fdopen(fd, "w");
 			if (t->f)
 				return 0;
@@ -135,8 +133,9 @@ static bool is_theirs(const struct stat *dir, uid_t uid)
 }
 
 /* All by descriptor: what lies under these names may be exchanged by others at any time. */
-static int temp_give(struct temp *t, struct output_access *access, struct err *e)
+static int temp_give(struct output_temp *t, struct err *e)
 {
+	struct output_access *access = t->access;
 	int fd = fileno(t->f);
 	struct stat dir;
 
@@ -151,15 +150,15 @@ static int temp_give(struct temp *t, struct output_access *access, struct err *e
 	return 0;
 }
 
-void output_abandon(void)
+void output_abandon(const struct output_access *access)
 {
-	const struct temp *t = temp_now;
+	const struct output_temp *t = access->temp;
 
 	if (t && t->name[0])
 		unlinkat(t->dir, t->name, 0);
 }
 
-static int temp_open(struct temp *t, char *dir, struct err *e)
+static int temp_open(struct output_temp *t, char *dir, struct err *e)
 {
 	t->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->dir < 0)
@@ -168,7 +167,7 @@ static int temp_open(struct temp *t, char *dir, struct err *e)
 }
 
 /* Flush and close, minding every error, then give the file its name. */
-static int temp_commit(struct temp *t, const char *name, struct err *e)
+static int temp_commit(struct output_temp *t, const char *name, struct err *e)
 {
 	FILE *f = TAKE(t->f);
 	bool bad = fflush(f) != 0 || ferror(f);
@@ -220,10 +219,11 @@ static int write_stream(const char *path, output_writer *write, void *arg, struc
 static int write_whole(const char *path, struct output_access *access, output_writer *write,
 		       void *arg, struct err *e)
 {
-	CLEANUP(temp_fini) struct temp t = { .dir = -1 };
+	struct output_access private = { 0 };
+	CLEANUP(temp_fini)
+	struct output_temp t = { .dir = -1, .access = access ? access : &private };
 	CLEANUP(freep) char *for_dir = strdup(path);
 	CLEANUP(freep) char *for_name = strdup(path);
-	struct output_access private = { 0 };
 	int r;
 
 	if (!for_dir || !for_name)
@@ -232,7 +232,7 @@ static int write_whole(const char *path, struct output_access *access, output_wr
 	if (r >= 0)
 		r = write(arg, t.f, e);
 	if (r >= 0)
-		r = temp_give(&t, access ? access : &private, e);
+		r = temp_give(&t, e);
 	return r < 0 ? r : temp_commit(&t, basename(for_name), e);
 }
 

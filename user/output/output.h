@@ -43,6 +43,7 @@ struct output_access {
 	gid_t gid;
 	bool kept; /* out: a file stayed root's, for the directory is neither */
 	bool told; /* for the caller: that has been said */
+	const struct output_temp *volatile temp; /* private: the file that is not whole yet */
 };
 
 /*
@@ -61,7 +62,7 @@ typedef int output_writer(void *arg, FILE *f, struct err *e);
  */
 int output_file(const char *path, struct output_access *access, output_writer *write, void *arg,
 		struct err *e);
-/* Before the process ends in a signal handler: nothing is left of a file that is not whole. */
-void output_abandon(void);
+/* Before the process ends in a signal handler: nothing is left of the file that is written with @access and is not whole. */
+void output_abandon(const struct output_access *access);
 
 #endif

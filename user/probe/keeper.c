@@ -32,7 +32,7 @@
 extern char **environ;
 
 /* It does not have our name: whoever kills all goprof-bpf by name does not mean this process. */
-static char name[] = "uprobe-keeper";
+static const char name[] = "uprobe-keeper";
 
 /* The number there of the socket over which keepers are asked for. */
 enum { SOCK = 3 };
@@ -126,33 +126,36 @@ static void serve(const struct keeper_job *job, int sock)
 	}
 }
 
+/* The process: how many of its threads are there. */
+struct parts {
+	pthread_mutex_t lock;
+	pthread_cond_t all_over;
+	size_t n;
+	bool exposed;
+};
+
 /* A thread of the process, with its own socket and what it holds. */
 struct part {
 	struct keeper_job job;
 	int sock;
-	bool exposed;
+	struct parts *of;
 };
 
-static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t all_over;
-	size_t n;
-} parts = { .lock = PTHREAD_MUTEX_INITIALIZER, .all_over = PTHREAD_COND_INITIALIZER };
-
-static void count_part(size_t more, size_t fewer)
+static void count_part(struct parts *all, size_t more, size_t fewer)
 {
-	pthread_mutex_lock(&parts.lock);
-	parts.n += more;
-	parts.n -= fewer;
-	if (!parts.n)
-		pthread_cond_signal(&parts.all_over);
-	pthread_mutex_unlock(&parts.lock);
+	pthread_mutex_lock(&all->lock);
+	all->n += more;
+	all->n -= fewer;
+	if (!all->n)
+		pthread_cond_signal(&all->all_over);
+	pthread_mutex_unlock(&all->lock);
 }
 
 static void *keep(void *arg)
 {
 	struct part *p = arg;
-	struct answer a = { .exposed = p->exposed };
+	struct parts *of = p->of;
+	struct answer a = { .exposed = of->exposed };
 	const char bye = 0;
 
 	a.ret = p->job.begin(&p->job.arg, &a.e);
@@ -162,11 +165,11 @@ static void *keep(void *arg)
 	(void)send(p->sock, &bye, 1, MSG_NOSIGNAL);
 	close(p->sock);
 	free(p);
-	count_part(0, 1);
+	count_part(of, 0, 1);
 	return NULL;
 }
 
-static int begin_part(const struct keeper_job *job, int sock, bool exposed)
+static int begin_part(const struct keeper_job *job, int sock, struct parts *of)
 {
 	struct part *p = malloc(sizeof(*p));
 	pthread_attr_t attr;
@@ -175,16 +178,16 @@ static int begin_part(const struct keeper_job *job, int sock, bool exposed)
 
 	if (!p)
 		return -ENOMEM;
-	*p = (struct part){ .job = *job, .sock = sock, .exposed = exposed };
+	*p = (struct part){ .job = *job, .sock = sock, .of = of };
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	count_part(1, 0);
+	count_part(of, 1, 0);
 	ret = -pthread_create(&thread, &attr, keep, p);
 	pthread_attr_destroy(&attr);
 	if (!ret)
 		return 0;
-	count_part(0, 1);
+	count_part(of, 0, 1);
 	free(p);
 	return ret;
 }
@@ -199,7 +202,7 @@ static void refuse(int sock, int ret)
 }
 
 /* Each socket that comes is a keeper's, until nobody is there who could ask for one. */
-static void begin_parts(const struct keeper_job *job, bool exposed)
+static void begin_parts(const struct keeper_job *job, struct parts *all)
 {
 	char word[KEEPER_WORDS];
 	int fds[KEEPER_FDS];
@@ -209,7 +212,7 @@ static void begin_parts(const struct keeper_job *job, bool exposed)
 	do {
 		n = hear_word(SOCK, word, fds, &nfds);
 		for (size_t i = 0; n > 0 && i < nfds; i++) {
-			int ret = begin_part(job, fds[i], exposed);
+			int ret = begin_part(job, fds[i], all);
 
 			if (ret)
 				refuse(fds[i], ret);
@@ -225,12 +228,15 @@ static void begin_parts(const struct keeper_job *job, bool exposed)
 static _Noreturn void run(const struct keeper_job *job, int raised)
 {
 	const struct sched_param first = { .sched_priority = 1 };
+	struct parts parts = { .lock = PTHREAD_MUTEX_INITIALIZER,
+			       .all_over = PTHREAD_COND_INITIALIZER };
 
 	prctl(PR_SET_NAME, name);
 	fcntl(SOCK, F_SETFD, FD_CLOEXEC);
 	close_others();
 	(void)sched_setscheduler(0, SCHED_FIFO, &first);
-	begin_parts(job, oom_spare(OOM_FILE, raised));
+	parts.exposed = oom_spare(OOM_FILE, raised);
+	begin_parts(job, &parts);
 	pthread_mutex_lock(&parts.lock);
 	while (parts.n)
 		pthread_cond_wait(&parts.all_over, &parts.lock);
@@ -266,7 +272,7 @@ static int set_attributes(posix_spawnattr_t *attr)
 static int spawn(pid_t *pid, int sock)
 {
 	char raised[16];
-	char *argv[] = { name, raised, NULL };
+	char *argv[] = { (char *)(uintptr_t)name, raised, NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	int ret;

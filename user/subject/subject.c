@@ -100,6 +100,7 @@ static int understand(struct subject *s, const struct collect_opts *o, struct bi
 		      struct err *e)
 {
 	struct target *t = s->target;
+	char newest[LAYOUT_RELEASE];
 	int ret;
 
 	ret = images_open(t, cache, &s->images, e);
@@ -113,6 +114,7 @@ static int understand(struct subject *s, const struct collect_opts *o, struct bi
 	ret = find_layout(s, e);
 	if (ret)
 		return err_wrap(e, ret, "pid %d", t->pid);
+	layout_newest(newest);
 	if (s->layout.how == LAYOUT_GUESSED)
 		say(o,
 		    "warning: %s is no Go release known here: offsets are %s, and each kind "
@@ -120,7 +122,7 @@ static int understand(struct subject *s, const struct collect_opts *o, struct bi
 		    gobin_info(s->bin)->version, s->layout.from);
 	else if (s->layout.newer)
 		say(o, "warning: %s is no Go release known here (to %s): offsets are from its %s",
-		    gobin_info(s->bin)->version, layout_newest(), s->layout.from);
+		    gobin_info(s->bin)->version, newest, s->layout.from);
 	return 0;
 }
 

@@ -82,15 +82,13 @@ const struct layout_row *layout_row_find(enum gobin_arch arch, int minor, int pa
 	return lo || hi ? between(lo, hi, patch, how) : below;
 }
 
-const char *layout_newest(void)
+void layout_newest(char out[LAYOUT_RELEASE])
 {
-	static char text[32];
-
+	out[0] = '\0';
 	for (size_t i = 0; i < layout_nrows; i++)
 		if (is_known(&layout_rows[i]))
-			snprintf(text, sizeof(text), "go1.%u.%u", layout_rows[i].minor,
+			snprintf(out, LAYOUT_RELEASE, "go1.%u.%u", layout_rows[i].minor,
 				 layout_rows[i].patch);
-	return text;
 }
 
 /*

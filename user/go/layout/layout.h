@@ -149,7 +149,8 @@ int layout_find(struct gobin *b, struct golayout *out, struct err *e);
 int layout_from_dwarf(struct gobin *b, struct golayout *out, struct err *e);
 
 /* The newest release in the table, "go1.27.4", for messages. */
-const char *layout_newest(void);
+enum { LAYOUT_RELEASE = 32 };
+void layout_newest(char out[LAYOUT_RELEASE]);
 
 const char *layout_field_name(enum layout_field f); /* "g_m" */
 
