@@ -177,6 +177,7 @@ LINT_O := $(if $(filter 1,$(WERROR)),$O,$O/lint)
 lint: $(SKELS) $(PB_H) ## formatting, warnings as errors, layering, sizes
 	+$(Q)CLANG='$(CLANG)' CPPFLAGS='$(TEST_CPPFLAGS)' CFLAGS='$(CFLAGS) $(OPT)' \
 		OBJECTS='$(MAKE) --no-print-directory -k O=$(LINT_O) WERROR=1 CC=$(CC) CLANG=$(CLANG)' \
+		OBJECTS_IN='$(LINT_O)/obj' \
 		tests/support/lint.sh
 
 objects: $(patsubst user/%.c,$O/obj/%.o,$(SRCS)) $(patsubst tests/%.c,$O/obj/tests/%.o,$(wildcard tests/*/*.c))

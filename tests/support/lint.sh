@@ -1,7 +1,7 @@
 #!/bin/bash
 # Formatting, warnings as errors with gcc and clang, layering, sizes, words that do not belong.
 # One line per check: "ok lint/NAME" or "not ok lint/NAME - why"; nonzero when one failed.
-# CLANG, CPPFLAGS, CFLAGS and OBJECTS (how to have objects made) come from the Makefile.
+# CLANG, CPPFLAGS, CFLAGS, OBJECTS (how to have objects made) and OBJECTS_IN (where they are then) come from the Makefile.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 O=${O:-build}
@@ -138,6 +138,7 @@ check gcc objects objects
 check clang clang_compiles
 check bpf objects bpfobjects
 check layering sh tests/layering.sh
+check statics sh tests/statics.sh "$OBJECTS_IN"
 check sizes sizes
 check words words
 check unbounded unbounded
