@@ -7,6 +7,7 @@
 //	hosted becomes PROGRAM ARG...
 //			sleeps for a second, and then calls exec
 //	hosted brief MS REST	burns CPU for MS milliseconds, sleeps for REST, and ends
+//	hosted tables	copies a BPF table all the time: some of the ticks that would meet it are not delivered
 //	hosted flood	burns CPU in one goroutine, in stacks of which hardly two are alike
 //	hosted allocflood
 //			allocates all the time, in such stacks
@@ -155,6 +156,8 @@ func main() {
 	case "becomes":
 		time.Sleep(time.Second)
 		panic(syscall.Exec(os.Args[2], os.Args[2:], os.Environ()))
+	case "tables":
+		tables()
 	case "flood":
 		flood()
 	case "allocflood":
