@@ -171,6 +171,14 @@ static void hints_are_equal(void **state)
 	assert_true(hinted > 500);
 }
 
+static bool nothing_fits(void *arg, const struct gpb_rec_labels *is, size_t len)
+{
+	(void)arg;
+	assert_int_equal(len,
+			 offsetof(struct gpb_rec_labels, label) + is->n * sizeof(is->label[0]));
+	return false;
+}
+
 /* A slice of pairs at 0x1000, with the texts behind it. */
 static void ids_of_label_sets(void **state)
 {
@@ -180,6 +188,7 @@ static void ids_of_label_sets(void **state)
 	(void)state;
 	srand(2);
 	for (int i = 0; i < 500; i++) {
+		const struct labels_room any = { 0 }, none = { .fits = nothing_fits };
 		struct prof_label out[GPB_MAX_LABELS];
 		struct labelsets l;
 		uint64_t n = (uint64_t)(rand() % 6), id = 1, at = 4096;
@@ -207,7 +216,11 @@ static void ids_of_label_sets(void **state)
 		labels_hash(&rec);
 		labels_hash(&rec);
 		assert_int_equal(labelsets_init(&l, NULL), 0);
-		assert_int_equal(labelsets_read(&l, &fake, 27, 0x100000, &id, &cut, NULL), 0);
+		assert_int_equal(labelsets_read(&l, &fake, 27, 0x100000, &none, &id, &cut, NULL),
+				 0);
+		assert_int_equal(id, n ? rec.id : 0);
+		assert_int_equal(l.sets.n, 0);
+		assert_int_equal(labelsets_read(&l, &fake, 27, 0x100000, &any, &id, &cut, NULL), 0);
 		assert_int_equal(id, n ? rec.id : 0);
 		assert_int_equal(cut, was_cut);
 		if (n)

@@ -269,6 +269,10 @@ static void label_sets_of_all_are_bounded_together(void **state)
 	}
 	all = d.feed.labels.sets.n * offsetof(struct gpb_rec_labels, label[1]);
 	assert_true(all == d.labels && all <= 32 << 20);
+	/* Those that are read from memory are bounded with them. */
+	assert_false(demux_labels_fit(&d, &who[0].t, &(struct gpb_rec_labels){ .id = ++id }, 400));
+	assert_true(demux_labels_fit(&d, &who[0].t, &(struct gpb_rec_labels){ .id = 1 }, 400));
+	assert_int_equal(all, d.labels);
 	assert_int_equal(demux_done(&d, NULL), 0);
 	labels(0, 1);
 	assert_true(known(1) && who[0].t.labels == d.labels);

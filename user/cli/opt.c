@@ -581,23 +581,16 @@ static const char *misplaced(const struct opts *o, const struct given *g, const 
 	return NULL;
 }
 
-/* What the profiles of many processes at once cannot be yet. */
+/* What the profiles of many processes at once cannot be. */
 static int check_many(const struct opts *o, const struct given *g, struct err *e)
 {
 	const char *what = o->all ? "--all" : "more than one -p";
-	bool waits = o->wait || o->block || o->mutex;
-	const char *alone = o->collect.source == SOURCE_ENABLE	   ? "--source enable" :
-			    o->collect.types			   ? "--types" :
-			    o->collect.labels && waits		   ? "--labels beside waits" :
-			    o->collect.labels && !o->heap	   ? "--labels" :
-			    o->collect.goid && !o->cpu && !o->heap ? "--goid" :
-								     NULL;
 
-	if (alone)
+	if (o->collect.source == SOURCE_ENABLE)
 		return err_set(
 			e, -EINVAL,
-			"%s is not yet possible with %s: it is for one process, by one -p PID",
-			alone, what);
+			"--source enable is not possible with %s: it is for one process, by one -p PID",
+			what);
 	if (g->budget)
 		return err_set(e, -EINVAL, "--budget is for one process: with %s say --host-budget",
 			       what);

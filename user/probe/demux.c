@@ -69,8 +69,8 @@ static void attribute(struct demux *d, struct demux_target *next)
 	d->current = next;
 }
 
-static bool labels_fit(struct demux *d, struct demux_target *t, const struct gpb_rec_labels *l,
-		       size_t len)
+bool demux_labels_fit(struct demux *d, struct demux_target *t, const struct gpb_rec_labels *l,
+		      size_t len)
 {
 	uint64_t known;
 
@@ -93,7 +93,7 @@ static struct subject *whose(void *arg, uint32_t slot, const struct gpb_rec_labe
 
 	attribute(d, t);
 	d->o.taken[demux_index(slot)].bytes += GPB_RING_RECORD(len);
-	if (t && labels && !labels_fit(d, t, labels, len))
+	if (t && labels && !demux_labels_fit(d, t, labels, len))
 		return NULL; /* its samples will say that their labels are missing */
 	return t ? t->s : NULL;
 }

@@ -84,6 +84,10 @@ void demux_share(struct demux *d, size_t targets);
 bool demux_has_room(const struct demux *d, const struct demux_target *t);
 void demux_keeps(struct demux *d, struct demux_target *t, uint64_t n);
 
+/* Is there room for a label set that is a target's? It is counted as kept where it was not known. */
+bool demux_labels_fit(struct demux *d, struct demux_target *t, const struct gpb_rec_labels *l,
+		      size_t len);
+
 /* Takes what is in the ring. */
 int demux_poll(struct demux *d, struct err *e);
 /* Is so much in the table that it is to be emptied now? */

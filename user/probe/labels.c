@@ -104,12 +104,13 @@ static uint64_t id_of(const struct gpb_rec_labels *rec)
 	return id ? id : 1;
 }
 
-int labelsets_read(struct labelsets *l, struct mem *m, int minor, uint64_t addr, uint64_t *id,
-		   bool *cut, struct err *e)
+int labelsets_read(struct labelsets *l, struct mem *m, int minor, uint64_t addr,
+		   const struct labels_room *room, uint64_t *id, bool *cut, struct err *e)
 {
 	CLEANUP(rtlabels_fini) struct rtlabels text = {};
 	CLEANUP(freep) struct gpb_rec_labels *rec = calloc(1, sizeof(*rec));
 	struct rtlabel_set set;
+	size_t len;
 	int ret = rec ? rtlabels_read(m, minor, addr, &text, &set, e) :
 			err_set(e, -ENOMEM, "no memory for labels");
 
@@ -129,7 +130,8 @@ int labelsets_read(struct labelsets *l, struct mem *m, int minor, uint64_t addr,
 		return 0;
 	rec->id = id_of(rec);
 	*id = rec->id;
-	return labelsets_add(l, rec, sizeof(*rec), e);
+	len = offsetof(struct gpb_rec_labels, label) + rec->n * sizeof(rec->label[0]);
+	return room->fits && !room->fits(room->arg, rec, len) ? 0 : labelsets_add(l, rec, len, e);
 }
 
 int labelsets_get(const struct labelsets *l, uint64_t id, struct prof_label out[GPB_MAX_LABELS])

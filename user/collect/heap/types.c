@@ -220,6 +220,9 @@ size_t types_add(struct types *t, const struct gpb_stack *st, struct prof_label 
 
 int types_comment(const struct types *t, struct prof *p, struct err *e)
 {
+	if (!t->text && t->s)
+		return prof_comment(p, e, "types: none: they are told from go1.%d on",
+				    RTTYPE_FIRST_MINOR);
 	if (!t->text)
 		return 0;
 	return prof_comment(

@@ -331,7 +331,7 @@ static int read_labels(struct looks *k, const struct parked *p, struct gpb_stack
 	if (!(k->t.flags & GPB_TARGET_LABELS) || !p->labels)
 		return 0;
 	ret = labelsets_read(k->c.labels, k->s->target->mem, gobin_info(k->s->bin)->minor,
-			     p->labels, &id, &cut, e);
+			     p->labels, &k->c.labels_room, &id, &cut, e);
 	st->labels = id;
 	k->sum.labels_cut += cut;
 	return ret;

@@ -80,6 +80,7 @@ struct looks_conf {
 	/* Is there room in @tally for one more stack? NULL: as much as it has. */
 	bool (*room)(void *room_arg);
 	void *room_arg;
+	struct labels_room labels_room; /* in @labels */
 	volatile uint64_t *counted;
 };
 int looks_new(struct subject *s, const struct collect_opts *o, const struct looks_conf *c,

@@ -181,6 +181,7 @@ static int new_looks(struct wait_engine *w, uint64_t since, struct err *e)
 	conf.share = &w->look_share;
 	conf.room = w->room;
 	conf.room_arg = w->room_arg;
+	conf.labels_room = w->labels_room;
 	conf.counted = w->object.counted + w->slot;
 	if (!looks_new(w->s, &w->o, &conf, &w->looks, &w->why) &&
 	    !looks_begin(w->looks, since, &w->why))

@@ -147,6 +147,7 @@ struct wait_engine {
 	/* Of many: is there room for one more distinct stack? */
 	bool (*room)(void *room_arg);
 	void *room_arg;
+	struct labels_room labels_room; /* for a label set that looks have read */
 
 	struct tally tally;
 	bool full;		    /* everything is observed */

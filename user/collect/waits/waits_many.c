@@ -73,6 +73,14 @@ static bool has_room(void *part)
 	return demux_has_room(&p->demux, &probed_member(p, k->at)->d);
 }
 
+static bool labels_fit(void *part, const struct gpb_rec_labels *rec, size_t len)
+{
+	struct waits_part *k = part;
+	struct probed *p = &k->m->probed;
+
+	return demux_labels_fit(&p->demux, &probed_member(p, k->at)->d, rec, len);
+}
+
 int waits_part_slot(struct waits_part *k, uint32_t at, __u64 *from, struct err *e)
 {
 	struct probed *p = &k->m->probed;
@@ -81,6 +89,7 @@ int waits_part_slot(struct waits_part *k, uint32_t at, __u64 *from, struct err *
 	k->from = *from = now_ns();
 	k->engine->room = has_room;
 	k->engine->room_arg = k;
+	k->engine->labels_room = (struct labels_room){ labels_fit, k };
 	wait_engine_share(k->engine, at, &p->demux.feed, &p->sets.keepers, p->sets.ep);
 	return wait_engine_target(k->engine, e);
 }
