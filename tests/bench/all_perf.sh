@@ -39,7 +39,7 @@ ours() { # NAME OPTION...
 	began=$EPOCHREALTIME
 	"$RUSAGE" "$TMP/use" "$GOPROF" --all --match "exe=$TMP/bin/*" --cpu --heap "$@" -F 99 -d ${WINDOW}s -o "$TMP/out.$name" >"$TMP/paths" 2>"$TMP/err" &
 	STARTED+=($!)
-	until grep -q 'profiling [0-9]* process' "$TMP/err" 2>/dev/null; do sleep 0.01; done
+	has_begun $! "$TMP/err" 'profiling [0-9]* process' || { fail all_perf "$name: $(tail -n 1 "$TMP/err")"; finish; }
 	begun=$EPOCHREALTIME
 	sleep 5
 	pid=$(pgrep -P $! -f -- --match)
@@ -66,7 +66,7 @@ singles() {
 		STARTED+=($!) wait+=($!)
 	done
 	for pid in "${AT_WORK[@]}"; do
-		until grep -q 'profiling pid' "$TMP/err.$pid" 2>/dev/null; do sleep 0.01; done
+		has_begun "${wait[i++]}" "$TMP/err.$pid" 'profiling pid' || { fail all_perf "pid $pid: $(tail -n 1 "$TMP/err.$pid")"; finish; }
 	done
 	begun=$EPOCHREALTIME
 	wait "${wait[@]}"

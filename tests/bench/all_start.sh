@@ -18,7 +18,7 @@ sleep 1
 "$GOPROF" --all --match "cmd=$TMP/bin/" -F 499 -d 3600s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
 PROF=$!
 STARTED+=($PROF)
-until grep -q 'profiling [0-9]* process' "$TMP/err"; do sleep 0.05; done
+has_begun $PROF "$TMP/err" 'profiling [0-9]* process' || { fail all_start "$(tail -n 1 "$TMP/err")"; finish; }
 
 ticks_of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '{ print $12 + $13 }'; }
 # All threads are there until it is ended.

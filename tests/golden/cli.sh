@@ -7,6 +7,11 @@ WANT=$ROOT/testdata/golden/cli
 OUT=$TMP/out
 P= # the pid that a case is about; "PID" in the expected text
 
+# Without these what comes out is not what the program says, and must not be written anew.
+for tool in "$GOPROF" "$O/tests/mkdump"; do
+	[ -x "$tool" ] || { fail cli "$tool is not there: make all ${O#"$ROOT"/}/tests/mkdump"; finish; }
+done
+
 # What differs from run to run and from machine to machine.
 constant() {
 	sed "s|$TMP|TMP|g; s/pid ${P:-none}\>/pid PID/g
@@ -76,7 +81,7 @@ case_of heapdump_missing "$GOPROF" heapdump "$TMP/none"
 
 for kind in "small" "goroutines 3" "held 9"; do
 	# shellcheck disable=SC2086
-	"$O/tests/mkdump" $kind >"$TMP/${kind% *}.dump"
+	"$O/tests/mkdump" $kind >"$TMP/${kind% *}.dump" || { fail cli "no heap dump to tell of"; finish; }
 done
 head -c 300 "$TMP/small.dump" >"$TMP/cut.dump"
 for how in "" --json; do

@@ -12,6 +12,7 @@
 #	judge COMMAND [ARG...]			asks a judge; outcome NAME: passes if all that were asked since
 #						the last outcome found all right; wrong WHY: as if one had said so
 #	steps FUNCTION [ARG...]			asks a judge of many steps, which runs in this shell
+#	has_begun PID ERR TEXT			until a profiler in the background says TEXT; nonzero: it has ended
 #	count REGEXP FILE; has REGEXP [FILE]	grep -c and grep -q that are safe in steps
 #	only_small_losses ERR PROFILES [ENDS] [FLAG...]	exit status 3 is this machine's doing, or at most
 #						ENDS (10) stacks that end early; the profiles state what was said
@@ -225,6 +226,14 @@ start() {
 	done
 	echo "$1 did not become ready: $(head -c 300 "$OUT")" >&2
 	return 1
+}
+
+# has_begun PID ERR TEXT: waits until the profiler PID has said TEXT to the file ERR; fails where it ends before.
+has_begun() {
+	until command grep -q "$3" "$2" 2>/dev/null; do
+		kill -0 "$1" 2>/dev/null || { command grep -q "$3" "$2" 2>/dev/null; return; }
+		sleep 0.01
+	done
 }
 
 # For one that prints nothing (demo, leaf31).
