@@ -56,7 +56,6 @@ struct hit {
 	__u32 index; /* as index_of() has it */
 #endif
 	__u32 open; /* which of open_for is its own: of many targets its set */
-	int regabi;
 	int chance; /* GPB_CHANCE_* of a wait that begins now; all bits when there are no windows */
 };
 
@@ -73,6 +72,11 @@ static __always_inline __u32 index_of(const struct hit *h)
 #endif
 }
 
+static __always_inline int regabi_of(const struct hit *h)
+{
+	return h->t->flags & GPB_TARGET_REGABI;
+}
+
 /* The later of two times, without a branch: each way of one would be verified up to the end. */
 static __always_inline __u64 later(__u64 a, __u64 b)
 {
@@ -82,22 +86,42 @@ static __always_inline __u64 later(__u64 a, __u64 b)
 	return b + (a - b) * sooner;
 }
 
+/*
+ * Which waits that begin now can be counted; it accounts for the target's own time. A global function: verified once,
+ * and its frame is not part of those that call each other here, which on 6.1 have no room left.
+ */
+ONCE_CALLED __u64 chance_of(const struct gpb_sched *c, struct gpb_sched_seen *n, __u64 known_from,
+			    __u64 now, __u64 open)
+{
+	__u64 chance = GPB_CHANCE_OWN | GPB_CHANCE_WALL;
+
+	if (!c || !n)
+		return 0;
+	if (c->terms.own.ns && !own_time_is_left(&n->clock, &c->terms.own, c->terms.own_share,
+						 c->terms.short_ns, known_from, now))
+		chance = GPB_CHANCE_WALL;
+	if (!is_open(open, GPB_OPEN_BEGIN) ||
+	    (c->terms.own.ns && now - known_from >= c->terms.begin_ns))
+		chance = 0;
+	return chance;
+}
+
 static __always_inline int hit_init(struct hit *h, struct pt_regs *ctx, __u64 cookie)
 {
-	__u32 index;
-	__u64 after;
+#ifdef GPB_OLD
+	__u32 at, *index = &at;
+#else
+	__u32 *index = &h->index;
+#endif
 
 	if (!(cookie & GPB_COOKIE_ENTRY) && stack_will_grow(ctx))
 		return 0;
-	if (!slot_of_hit(cookie, &h->slot, &index))
+	if (!slot_of_hit(cookie, &h->slot, index))
 		return 0;
-#ifndef GPB_OLD
-	h->index = index;
-#endif
 	h->open = open_of(h->slot);
-	h->t = bpf_map_lookup_elem(&targets, &index);
-	h->c = bpf_map_lookup_elem(&scheds, &index);
-	h->n = bpf_map_lookup_elem(&seen, &index);
+	h->t = bpf_map_lookup_elem(&targets, index);
+	h->c = bpf_map_lookup_elem(&scheds, index);
+	h->n = bpf_map_lookup_elem(&seen, index);
 	if (!h->t || !h->c || !h->n || !h->c->kinds)
 		return 0;
 	/* Between an exec and the moment that user space hears of it. */
@@ -107,23 +131,14 @@ static __always_inline int hit_init(struct hit *h, struct pt_regs *ctx, __u64 co
 		return 0;
 	if (many_targets)
 		h->at.known_from = later(h->at.known_from, h->c->from);
-	after = h->at.now - h->at.known_from;
-	h->chance = GPB_CHANCE_OWN | GPB_CHANCE_WALL;
-	if (h->c->terms.own.ns &&
-	    !own_time_is_left(&h->n->clock, &h->c->terms.own, h->c->terms.own_share,
-			      h->c->terms.short_ns, h->at.known_from, h->at.now))
-		h->chance = GPB_CHANCE_WALL;
-	if (!is_open(h->open, GPB_OPEN_BEGIN) ||
-	    (h->c->terms.own.ns && after >= h->c->terms.begin_ns))
-		h->chance = 0;
-	h->regabi = h->t->flags & GPB_TARGET_REGABI;
+	h->chance = chance_of(h->c, h->n, h->at.known_from, h->at.now, h->open);
 	return 1;
 }
 
 /* The current goroutine, g0 on a system stack. */
 static __always_inline __u64 hit_g(const struct hit *h, struct pt_regs *ctx)
 {
-	return probed_g(h->t, ctx, h->regabi);
+	return probed_g(h->t, ctx, regabi_of(h));
 }
 
 /* Remembers this CPU's own time for hit_undisturbed(). */
@@ -273,10 +288,10 @@ static __noinline int at_sema(struct pt_regs *ctx, struct hit *h)
 	w = wait_make(h, hit_g(h, ctx));
 	if (!w)
 		return 0;
-	flags = go_arg(ctx, 2, h->regabi) & (GPB_SEMA_BLOCK | GPB_SEMA_MUTEX);
+	flags = go_arg(ctx, 2, regabi_of(h)) & (GPB_SEMA_BLOCK | GPB_SEMA_MUTEX);
 	w->asked = bpf_ktime_get_ns();
 	w->acquire = flags & GPB_SEMA_MUTEX ? w->asked : 0;
-	if (go_arg(ctx, 1, h->regabi) & 0xff)
+	if (go_arg(ctx, 1, regabi_of(h)) & 0xff)
 		flags |= GPB_SEMA_LIFO;
 	w->sema = flags | GPB_SEMA_FRESH;
 	w->chance = h->chance;
@@ -342,7 +357,7 @@ static __noinline int at_dequeue(struct pt_regs *ctx, struct hit *h)
 
 	if (!(h->c->kinds & (1 << GPB_WAIT_MUTEX)))
 		return 0;
-	head = sema_head(h->c, go_arg(ctx, 0, h->regabi), go_arg(ctx, 1, h->regabi));
+	head = sema_head(h->c, go_arg(ctx, 0, regabi_of(h)), go_arg(ctx, 1, regabi_of(h)));
 	if (!head || !queue_look(index_of(h), h->c, head, h->at.known_from, &q))
 		return 0;
 	if (q.first && q.first->asked >= h->at.known_from && contends(q.first))
@@ -393,7 +408,7 @@ static __noinline int at_park(struct pt_regs *ctx, struct hit *h)
 	if (h->chance & GPB_CHANCE_OWN)
 		count(&h->n->parks, 1);
 	count(&h->n->clock.parks, 1);
-	g = go_arg(ctx, 0, h->regabi);
+	g = go_arg(ctx, 0, regabi_of(h));
 	number = field_u32(g, h->c->g_waitreason) & 0xff;
 	reason = number < 64 ? 1ULL << number : 0;
 	if (!(reason & h->c->reasons))
@@ -463,7 +478,7 @@ static __noinline int at_ready(struct pt_regs *ctx, struct hit *h)
 	struct gpb_wait *w, was;
 	__u64 g, now;
 
-	g = go_arg(ctx, 0, h->regabi);
+	g = go_arg(ctx, 0, regabi_of(h));
 	w = wait_of(index_of(h), g);
 	if (!w || (w->since && w->since < h->at.known_from)) {
 		if (w)
