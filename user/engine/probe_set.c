@@ -359,6 +359,7 @@ static int hold(struct probe_set *s, struct err *e)
 				       .keepers = &s->of->keepers,
 				       .exes = &s->of->exes,
 				       .at_once = at_once(s),
+				       .multi = s->of->multi,
 				       .cpu_ns = cpu_of_all,
 				       .arg = s };
 	struct epoll_event ev = { .events = EPOLLIN };

@@ -109,6 +109,7 @@ struct probe_sets {
 	struct set_object obj;
 	struct probe_set *at[GPB_SETS];
 	int ep;
+	bool multi; /* a set is one link of many probes; else each probe has one of its own, and there are no windows */
 	bool begun; /* sets that come now begin at once */
 	bool priced;
 	struct price price;

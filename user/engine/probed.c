@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "probe/bpf.h"
+#include "probe/bpf_old.h"
 #include "probe/uprobes.h"
 #include "target/pidns.h"
 
@@ -57,10 +58,12 @@ static int open_object(struct probed *p, struct err *e)
 
 	if (ret)
 		return ret;
-	if (!uprobes_have_multi())
-		return err_set(e, -ENOTSUP,
-			       "this kernel has no uprobe links of many probes (Linux 6.10): it is "
-			       "probed with -p alone");
+	p->sets.multi = uprobes_have_multi();
+	if (!p->sets.multi && bpf_is_old())
+		return err_set(
+			e, -ENOTSUP,
+			"on kernels before Linux 5.15 a probe does not tell which it is, of a file "
+			"that several processes run: it is probed with -p alone");
 	ret = p->kind->open(p->arg, p, p->slots, ino, e);
 	if (ret)
 		return ret;

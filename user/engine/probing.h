@@ -90,15 +90,16 @@ struct probed_file {
 	struct keeper_process **keepers; /* borrowed */
 	struct exes *exes;		 /* what all processes run; borrowed */
 	size_t at_once;			 /* so many of them run at the same time, at most */
+	bool multi;			 /* as probing_new() has it */
 	/* CPU time of those that are targets, which grows. They share a budget. */
 	uint64_t (*cpu_ns)(void *arg);
 	void *arg;
 };
 
-/* *out attaches nothing yet. @u is copied. */
+/* *out attaches nothing yet. @u is copied. @multi: by one link for all probes; else there are no windows. */
 int probing_new(struct subject *s, const struct collect_opts *o, const struct probing_user *u,
 		bool multi, struct probing **out, struct err *e);
-/* The same of a file; by multi links only. @u's look() is not asked. */
+/* The same of a file. @u's look() is not asked. */
 int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
 		     const struct probing_user *u, struct probing **out, struct err *e);
 /* Targets came or went: probed_file.at_once is @n from now on, and a window costs as much more or less. */

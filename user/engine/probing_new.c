@@ -96,7 +96,7 @@ int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
 	if (!p)
 		return err_set(e, -ENOMEM, "no memory");
 	p->file = *f;
-	p->multi = true;
+	p->multi = f->multi;
 	if (o->budget_ppm)
 		probing_look_around(p);
 	ret = budget_join_all(f->cpu_ns, f->arg, o, &p->member, &p->b, e);

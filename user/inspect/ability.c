@@ -148,7 +148,7 @@ static void test_uprobes(struct abilities *a)
 {
 	struct ability *b = add(a, ABILITY_KERNEL, "uprobe_multi",
 				"many uprobes in one link, per process",
-				"probes attach and detach at once (Linux 6.10)");
+				"--budget by windows (Linux 6.10)");
 	bool multi = uprobes_have_multi();
 	struct err e = { "" };
 	unsigned type = 0;
@@ -161,7 +161,7 @@ static void test_uprobes(struct abilities *a)
 		snprintf(b->found, sizeof(b->found), "%s", e.msg);
 	} else {
 		b->is = ABILITY_NO;
-		snprintf(b->found, sizeof(b->found), "probes are set one by one: slower, no less");
+		snprintf(b->found, sizeof(b->found), "probes are set one by one: slower, and no windows");
 	}
 	b = add(a, ABILITY_KERNEL, "uprobe_pmu", "uprobes through perf",
 		"probes where there is no such link");

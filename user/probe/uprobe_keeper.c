@@ -5,6 +5,7 @@
 #include <bpf/bpf.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -164,6 +165,17 @@ static int refused_each(struct err *e, const char *path, uint64_t off)
 }
 
 /*
+ * Events of no process are of a CPU, but programs on them run wherever the probe is hit. Source: __uprobe_perf_func() in
+ * kernel/trace/trace_uprobe.c, Linux 5.15 to 6.18.
+ */
+static int any_cpu(void)
+{
+	int cpu = sched_getcpu();
+
+	return cpu < 0 ? 0 : cpu;
+}
+
+/*
  * One probe: it only counts. Config 1 and 2 are the path and the offset in the file. Source:
  * perf_uprobe_init() in kernel/trace/trace_event_perf.c, Linux 4.17 and newer.
  */
@@ -176,7 +188,8 @@ static int open_event(const struct held *h, const struct set *s, const char *pat
 		.config2 = off,
 	};
 
-	return (int)syscall(SYS_perf_event_open, &attr, s->pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return (int)syscall(SYS_perf_event_open, &attr, s->pid ? s->pid : -1,
+			    s->pid ? -1 : any_cpu(), -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 /* -1 and errno */

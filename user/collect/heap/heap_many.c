@@ -38,7 +38,7 @@ static int object_open(void *arg, struct probed *p, uint32_t slots, uint32_t pid
 		       struct err *e)
 {
 	struct many *m = arg;
-	int ret = heap_probe_open(&m->obj, true, slots, true, e);
+	int ret = heap_probe_open(&m->obj, p->sets.multi, slots, true, e);
 
 	if (ret)
 		return ret;
@@ -97,7 +97,7 @@ static int part_slot(void *part, uint32_t at, struct err *e)
 
 	(void)e;
 	k->h->obj = k->m->obj;
-	k->h->multi = true;
+	k->h->multi = k->m->probed.sets.multi;
 	k->h->feed = &k->m->probed.demux.feed;
 	heap_probe_window(k->h, at);
 	return 0;
@@ -177,7 +177,8 @@ static int price(void *part, struct keeper_process **keepers, struct price *out,
 {
 	struct part *k = part;
 
-	return heap_probe_price(k->m->obj, true, &k->h->heap, keepers, out, rest, e);
+	return heap_probe_price(k->m->obj, k->m->probed.sets.multi, &k->h->heap, keepers, out, rest,
+				e);
 }
 
 /* ---- stretches ---- */

@@ -65,7 +65,7 @@ static int object_open(void *arg, struct probed *p, uint32_t slots, uint32_t pid
 		       struct err *e)
 {
 	struct many *m = arg;
-	int ret = sched_object_open(&m->obj, true, slots, true, e);
+	int ret = sched_object_open(&m->obj, p->sets.multi, slots, true, e);
 
 	if (ret)
 		return ret;
@@ -129,7 +129,7 @@ static int part_slot(void *part, uint32_t at, struct err *e)
 	struct sched *c = own_of(part)->c;
 
 	c->obj = ((struct many *)k->m->probed.arg)->obj;
-	k->engine->object = sched_object_of(c->obj, true);
+	k->engine->object = sched_object_of(c->obj, k->m->probed.sets.multi);
 	k->engine->object.losses = &c->obj->bss->tallies[at];
 	return waits_part_slot(k, at, &c->window.conf.from, e);
 }

@@ -26,7 +26,7 @@ static int object_open(void *arg, struct probed *p, uint32_t slots, uint32_t pid
 		       struct err *e)
 {
 	struct many *m = arg;
-	int ret = wait_object_open(&m->obj, true, slots, true, e);
+	int ret = wait_object_open(&m->obj, p->sets.multi, slots, true, e);
 
 	if (ret)
 		return ret;
@@ -89,7 +89,7 @@ static int part_slot(void *part, uint32_t at, struct err *e)
 	struct wait *w = wait_of(part);
 
 	w->obj = object_of(part);
-	k->engine->object = wait_object_of(w->obj, true);
+	k->engine->object = wait_object_of(w->obj, k->m->probed.sets.multi);
 	return waits_part_slot(k, at, &w->window.conf.from, e);
 }
 
