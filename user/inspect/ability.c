@@ -161,7 +161,8 @@ static void test_uprobes(struct abilities *a)
 		snprintf(b->found, sizeof(b->found), "%s", e.msg);
 	} else {
 		b->is = ABILITY_NO;
-		snprintf(b->found, sizeof(b->found), "probes are set one by one: slower, and no windows");
+		snprintf(b->found, sizeof(b->found),
+			 "probes are set one by one: slower, and no windows");
 	}
 	b = add(a, ABILITY_KERNEL, "uprobe_pmu", "uprobes through perf",
 		"probes where there is no such link");
