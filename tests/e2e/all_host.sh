@@ -1,5 +1,5 @@
 #!/bin/bash
-# --all on a host that is not kind: how many descriptors it takes, processes that cannot be looked at, and a file system
+# --all on a host that is not kind: how many descriptors it takes, processes that cannot be looked at, that call exec or end then, and a file system
 # that falls silent at any moment. Only the process that runs from it may be lost.
 . tests/support/lib.sh
 . tests/support/judges.sh
@@ -105,6 +105,44 @@ grep -qE '^goprof-bpf: 1 process could not be looked at: pid [0-9]+ \(.*\): .*; 
 grep -q 'meant, of .*; of 1 process that could not be looked at nobody knows$' "$TMP/err" || wrong "it counts as one that is meant: $(grep 'meant, of' "$TMP/err")"
 grep -qE "^ *$WORKER +root +\? +worker +no: " "$TMP/err" || wrong "it is not in the table"
 outcome all_host/closed
+
+# ---- programs that call exec while they are looked at, as what starts a container does: the second one is taken in, too
+pass_by() {
+	local i pid missing=0
+	local -a pids=()
+	begin --match "cmd=$TMP/bin/" --host-budget=0,0 -F 499 -d 300s
+	for ((i = 0; i < 30; i++)); do
+		cp "$bin" "$TMP/bin/first$i" # a file that is new takes longer to look at
+		"$TMP/bin/first$i" passes "$((2 + i / 2))" "$TMP/bin/service1" brief 2000 0 >/dev/null 2>&1 &
+		pids+=("$!")
+		STARTED+=("$!")
+		sleep 0.3
+	done
+	wait "${pids[@]}"
+	kill -INT "$PROF"
+	wait "$PROF" || echo "exit $?: $(tail -n 2 "$TMP/err" | tr '\n' ' ')"
+	for pid in "${pids[@]}"; do
+		command ls "$TMP"/out/service1."$pid".*cpu.pb.gz >/dev/null 2>&1 || missing=$((missing + 1))
+	done
+	[ $missing = 0 ] || echo "$missing of ${#pids[@]} programs that began with an exec are missing"
+}
+steps pass_by
+outcome all_host/exec_while_looked_at
+
+# Nobody can tell what a program was that had ended before.
+brief_ones() {
+	local i told
+	begin --match "cmd=$TMP/bin/" -d 300s
+	for ((i = 0; i < 200; i++)); do "$TMP/bin/service0" brief 1 0 >/dev/null 2>&1; done
+	sleep 1
+	kill -INT "$PROF"
+	wait "$PROF"
+	told=$(sed -nE 's/^goprof-bpf: ([0-9]+) programs? that started meanwhile ended before anybody could look.*/\1/p' "$TMP/err")
+	told=$((${told:-0} + $(sed -nE 's/^goprof-bpf: ([0-9]+) programs? started meanwhile, .*/\1/p' "$TMP/err" | grep . || echo 0)))
+	[ $told -ge 200 ] || echo "$told of at least 200 programs are told of"
+}
+steps brief_ones
+outcome all_host/brief
 
 # ---- a file system that falls silent
 if [ ! -e /dev/fuse ]; then

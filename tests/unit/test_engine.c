@@ -145,6 +145,7 @@ static struct kind {
 	int slowed;
 	uint64_t taken_ns;
 	pid_t refuses, fails, full_for; /* full_for: that has no room for this one */
+	pid_t ended;			/* before it was put */
 	void *with;			/* what open() got */
 	unsigned budget_ppm, looks_ppm;
 } k, other;
@@ -190,6 +191,8 @@ static int k_put(void *state, struct engine_target *t, void **kept, struct err *
 		return err_set(e, -ENOTSUP, "pid %d: not this one", t->id.pid);
 	if (t->id.pid == mine->full_for)
 		return err_set(e, -E2BIG, "pid %d: there is no room", t->id.pid);
+	if (t->id.pid == mine->ended)
+		return err_set(e, -ESRCH, "pid %d: it has ended", t->id.pid);
 	assert_false(t->subject->target->resting); /* it reads */
 	mine->put++;
 	if (!*kept)
@@ -550,6 +553,22 @@ static void one_that_is_observed_rests(void **state)
 	assert_int_equal(open_subjects, 2);
 }
 
+/* Whoever adds what it runs now has not heard of the exec before. */
+static void one_that_called_exec_is_not_in_the_way(void **state)
+{
+	uint32_t first = add(1), second;
+
+	(void)state;
+	assert_int_equal(engine_begin(en, NULL), 0);
+	procs[1].became = true;
+	second = add(1);
+	assert_int_not_equal(second & 0xffff, first & 0xffff);
+	assert_int_equal(engine_targets(en), 1);
+	end_window();
+	assert_int_equal(nsunk, 2);
+	assert_true(sunk[0].state == ENGINE_BECAME && sunk[1].state == ENGINE_ON);
+}
+
 static void an_exec_that_nobody_told_is_found(void **state)
 {
 	(void)state;
@@ -716,6 +735,18 @@ static void a_kind_that_cannot_leaves_the_target_to_the_others(void **state)
 	assert_true(two[2].prof[0] && !two[2].prof[1] && two[2].refused[1]);
 }
 
+/* Its end is heard of a moment later. */
+static void an_end_between_two_kinds_is_no_refusal(void **state)
+{
+	(void)state;
+	other.ended = 1;
+	add(1);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	assert_int_equal(engine_end(en, sink_two, NULL, NULL), 0);
+	assert_true(two[1].prof[0] && !two[1].prof[1]);
+	assert_string_equal(two[1].failed[1], "");
+}
+
 /* What had no room in one window may have some in the next. */
 static void what_was_full_is_tried_again(void **state)
 {
@@ -782,12 +813,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_exec_is_believed_by_its_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_that_is_observed_rests, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_exec_that_nobody_told_is_found, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_called_exec_is_not_in_the_way, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_observed_costs_itself_alone, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(there_are_so_many_slots, setup, teardown),
 		cmocka_unit_test_setup_teardown(those_that_ended_are_handed_over_in_between, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_was_full_is_tried_again, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(an_end_between_two_kinds_is_no_refusal, setup_two,
+						teardown),
 		cmocka_unit_test_setup_teardown(probes_share_a_budget_and_tell_of_it, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_kind_that_cannot_leaves_the_target_to_the_others,

@@ -33,9 +33,11 @@ struct run {
 	VEC(pid_t) news;  /* called exec, and were not looked at */
 	struct map execs; /* pid -> when it called exec last, monotonic; while news wait */
 	struct map begun; /* slot of a target -> how long after its exec it was begun with, in ns */
-	size_t looked_at; /* by the last look */
-	unsigned ticks;	  /* since then */
-	size_t wanted;	  /* at the start: processes that the table promises */
+	size_t looked_at; /* by the last look, before which so many were seen: */
+	size_t seen;
+	size_t unknown;	   /* programs that ended before anybody looked at them */
+	unsigned ticks;	   /* since then */
+	size_t wanted;	   /* at the start: processes that the table promises */
 	VEC(pid_t) others; /* that were named, and are not in the survey */
 	struct map lives;  /* pid -> programs of it that have files */
 	struct run_kind {
@@ -241,6 +243,14 @@ static void note_begin(struct run *r, const struct engine_target *t)
 		map_put(&r->begun, t->slot, t->since_ns - exec_ns);
 }
 
+/* It called exec since it was opened. What it runs now is among the news, and was not looked at yet. */
+static bool is_over(const struct run *r, const struct target *t)
+{
+	uint64_t exec_ns;
+
+	return map_get(&r->execs, (uint64_t)t->pid, &exec_ns) && exec_ns > t->opened_ns;
+}
+
 /* Those of the survey that are meant, as they were opened there. The busiest have room first. */
 static void add_found(struct run *r, bool later)
 {
@@ -253,8 +263,13 @@ static void add_found(struct run *r, bool later)
 	for (size_t i = 0; i < n; i++) {
 		const struct engine_target *t;
 		struct err e = { "" };
-		int ret = engine_adopt(r->engine, TAKE(o[i].proc->target), &t, &e);
+		int ret;
 
+		if (is_over(r, o[i].proc->target)) {
+			r->became++;
+			continue;
+		}
+		ret = engine_adopt(r->engine, TAKE(o[i].proc->target), &t, &e);
 		added(r, ret, &e, later);
 		if (!ret)
 			note_begin(r, t);
@@ -302,8 +317,17 @@ static void begin_look(struct run *r)
 		r->lossy = true;
 	}
 	r->looked_at = r->news.n;
+	r->seen = r->survey.seen;
 	r->ticks = 0;
 	r->news.n = 0;
+}
+
+/* How many of those that the last look was of had no program any more. */
+static size_t ended_before(const struct run *r)
+{
+	size_t found = r->survey.seen - r->seen + r->survey.unanswered.n;
+
+	return found < r->looked_at ? r->looked_at - found : 0;
 }
 
 static void go_on_looking(struct run *r)
@@ -321,6 +345,8 @@ static void go_on_looking(struct run *r)
 		return;
 	window_unwatch(r->window, survey_fd(s));
 	survey_stop(s);
+	if (ret > 0)
+		r->unknown += ended_before(r);
 	if (!r->news.n)
 		map_fini(&r->execs);
 }
@@ -644,6 +670,11 @@ static void tell_end(struct run *r)
 	if (r->ended || r->became)
 		tell("%s ended meanwhile, %s", processes(r->ended, n),
 		     counted(r->became, "became another program", "became other programs", m));
+	if (r->unknown)
+		tell("%s ended before anybody could look at %s: whether Go's is not known",
+		     counted(r->unknown, "program that started meanwhile",
+			     "programs that started meanwhile", n),
+		     r->unknown == 1 ? "it" : "them");
 	if (r->failed)
 		tell("%s could not be profiled", processes(r->failed, n));
 	if (unheard)

@@ -108,7 +108,9 @@ static int parts_put(struct engine *en, struct engine_target *t, struct err *e)
 		any |= p->on;
 		if (!ret)
 			continue;
-		part_refused(p, ret, &why);
+		if (ret !=
+		    -ESRCH) /* an end is no refusal: the other kinds have its profiles up to then */
+			part_refused(p, ret, &why);
 		if (!first)
 			first = err_set(e, ret, "%s", why.msg);
 	}
@@ -246,8 +248,13 @@ static int enter(struct engine *en, struct engine_target *t, struct err *e)
 	return 0;
 }
 
-static int is_new(const struct engine *en, pid_t pid, struct err *e)
+/* One whose exec or end nobody has told of is not in the way of what has its number now. */
+static int is_new(struct engine *en, pid_t pid, struct err *e)
 {
+	struct engine_target *t = target_of(en, pid);
+
+	if (t && target_alive(t->subject->target, NULL))
+		target_end(en, t, t->subject->target->became ? ENGINE_BECAME : ENGINE_ENDED);
 	return target_of(en, pid) ? err_set(e, -EEXIST, "pid %d is observed already", pid) : 0;
 }
 

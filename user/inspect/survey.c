@@ -478,7 +478,6 @@ static void look_at(struct look *l)
 	if (ret < 0)
 		return;
 	fd = ret;
-	l->s->seen++;
 	/*
 	 * The pid may belong to another process by now. Then mostly its executable is another one
 	 * too, and what is reported is true of one of the two.
@@ -486,6 +485,7 @@ static void look_at(struct look *l)
 	ret = target_open(l->pid, &l->t, &l->denied);
 	if (ret == -ESRCH || ret == -ENOENT)
 		return;
+	l->s->seen++;
 	f = file_of(l, l->t ? l->t->exe_fd : fd, exe, l->t ? l->t->bias : 0, false);
 	if (!f)
 		l->s->left_out++;

@@ -6,6 +6,8 @@
 //			rest in main.second
 //	hosted becomes PROGRAM ARG...
 //			sleeps for a second, and then calls exec
+//	hosted passes MS PROGRAM ARG...
+//			the same after MS milliseconds
 //	hosted brief MS REST	burns CPU for MS milliseconds, sleeps for REST, and ends
 //	hosted tables	copies a BPF table all the time: some of the ticks that would meet it are not delivered
 //	hosted flood	burns CPU in one goroutine, in stacks of which hardly two are alike
@@ -156,6 +158,9 @@ func main() {
 	case "becomes":
 		time.Sleep(time.Second)
 		panic(syscall.Exec(os.Args[2], os.Args[2:], os.Environ()))
+	case "passes":
+		time.Sleep(time.Duration(number(os.Args[2])) * time.Millisecond)
+		panic(syscall.Exec(os.Args[3], os.Args[3:], os.Environ()))
 	case "tables":
 		tables()
 	case "flood":
