@@ -6,7 +6,7 @@
 #
 # ARCH: amd64 (default) or arm64. Everything is kept in $VMTEST_CACHE (default ~/.cache/goprof-bpf-vmtest),
 # and taken from there as long as it is there: FRESH=1 looks for newer point releases.
-# MIRROR=, SECURITY= name another archive.
+# MIRROR= names another archive.
 set -eu -o pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${VMTEST_CACHE:-$HOME/.cache/goprof-bpf-vmtest}
@@ -23,7 +23,7 @@ apt_opts=(-q -o Dir::Etc::SourceList="$cache/apt/etc/sources.list" -o Dir::Etc::
 # Lists are fetched once, and again when something that they name is no longer there.
 lists() {
 	mkdir -p "$cache"/apt/{lists/partial,cache/archives/partial,etc} "$cache"/{deb,x}
-	[ -s "$cache/apt/etc/sources.list" ] ||
+	grep -qsF " $MIRROR " "$cache/apt/etc/sources.list" ||
 		for s in $suites; do echo "deb [signed-by=$keys] $MIRROR $s main"; done >"$cache/apt/etc/sources.list"
 	[ "${1:-}" != again ] && compgen -G "$cache/apt/lists/*Packages*" >/dev/null && return
 	[ -f $keys ] || die "$keys is not there (package debian-archive-keyring)"

@@ -43,7 +43,7 @@ static int each(void *arg, const struct rtgor *g, struct err *e)
 {
 	struct image *i = arg;
 	enum unwind_end end;
-	struct unwind u = { .arch = i->arm64 ? GOARCH_ARM64 : GOARCH_AMD64,
+	struct unwind u = { .arch = i->arm64 ? ARCH_ARM64 : ARCH_AMD64,
 			    .minor = 27,
 			    .pc = g->pc,
 			    .sp = g->sp,

@@ -70,8 +70,7 @@ static int run(struct boxes *x, struct err *e)
 	if (ret >= 0)
 		ret = gobin_funcs_named(x->b, boxers, ARRAY_LEN(boxers), x->to, e);
 	if (ret >= 0)
-		ret = arch_open(gobin_info(x->b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64,
-				&a, e);
+		ret = arch_open(gobin_info(x->b)->arch, &a, e);
 	for (size_t i = 0; ret >= 0 && i < gobin_nfuncs(x->b); i++)
 		if (!gobin_func_index(x->b, i, &f, NULL))
 			function(x, a, &f);

@@ -146,7 +146,7 @@ static void add(const struct line *in)
 		die(path, fd < 0 ? "cannot open" : e.msg);
 	read_classes(fd, path, in->classes, &c);
 	close(fd);
-	w->r.arch = !strcmp(in->arch, "amd64") ? GOARCH_AMD64 : GOARCH_ARM64;
+	w->r.arch = !strcmp(in->arch, "amd64") ? ARCH_AMD64 : ARCH_ARM64;
 	w->r.minor = (uint8_t)in->minor;
 	w->r.patch = (uint8_t)in->patch;
 	w->r.offsets = same_offsets(off);
@@ -175,7 +175,7 @@ static void print_rows(void)
 		const struct layout_row *r = &rows[i].r;
 
 		printf("\t{ GOARCH_%s, %u, %u, %u, %u }, /* %s linux/%s %s */\n",
-		       r->arch == GOARCH_AMD64 ? "AMD64" : "ARM64", r->minor, r->patch, r->offsets,
+		       r->arch == ARCH_AMD64 ? "AMD64" : "ARM64", r->minor, r->patch, r->offsets,
 		       r->classes, release(r, name, sizeof(name)), rows[i].arch, rows[i].sum);
 	}
 	puts("};\nconst size_t layout_nrows = ARRAY_LEN(layout_rows);\n");
@@ -258,7 +258,7 @@ static void check_row(const struct line *in)
 	const struct layout_row *mine = &rows[nrows - 1].r, *r;
 	enum layout_how how;
 
-	r = layout_row_find((enum gobin_arch)mine->arch, (int)in->minor, (int)in->patch, &how);
+	r = layout_row_find((enum arch_id)mine->arch, (int)in->minor, (int)in->patch, &how);
 	if (!r || how != LAYOUT_TABLE) {
 		say(in, "the table does not know this release", "");
 		return;

@@ -81,8 +81,7 @@ static int run(int argc, char **argv, struct err *e)
 		return err_set(e, -EINVAL, "usage: rtwho BINARY SYMBOL...");
 	ret = gobin_open(fd, argv[1], NULL, 0, &b, e);
 	if (!ret)
-		ret = arch_open(gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64, &a,
-				e);
+		ret = arch_open(gobin_info(b)->arch, &a, e);
 	for (int i = 2; !ret && i < argc && n < VARS_MAX; i++) {
 		t[n].name = argv[i];
 		if (!gobin_symbol(b, argv[i], &t[n].addr, &t[n].size, NULL))

@@ -46,7 +46,7 @@ static int dwarf_file(const struct mkdwarf *how)
 	return file_of(bytes, mkdwarf(how, bytes));
 }
 
-static struct gobin stripped(int minor, int patch, enum gobin_arch arch)
+static struct gobin stripped(int minor, int patch, enum arch_id arch)
 {
 	return (struct gobin){ .fd = -1,
 			       .info = { .version = "go of the test",
@@ -357,7 +357,7 @@ static void table_makes_sense(void **state)
 static void assert_row(int minor, int patch, enum layout_how how, int got_minor, int got_patch)
 {
 	enum layout_how h;
-	const struct layout_row *r = layout_row_find(GOARCH_AMD64, minor, patch, &h);
+	const struct layout_row *r = layout_row_find(ARCH_AMD64, minor, patch, &h);
 
 	assert_non_null(r);
 	assert_int_equal(h, how);
@@ -372,7 +372,7 @@ static void which_row(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < layout_nrows; i++)
-		if (layout_rows[i].arch == GOARCH_AMD64)
+		if (layout_rows[i].arch == ARCH_AMD64)
 			last = &layout_rows[i];
 	assert_row(22, 12, LAYOUT_TABLE, 22, 12);
 	/* Between two releases that agree, nothing has changed. */
@@ -385,8 +385,8 @@ static void which_row(void **state)
 	assert_row(19, 3, LAYOUT_NEAREST, 19, 2);
 	assert_row(200, 0, LAYOUT_GUESSED, last->minor, last->patch);
 	assert_row(-1, -1, LAYOUT_GUESSED, last->minor, last->patch);
-	assert_null(layout_row_find(GOARCH_AMD64, 15, 15, &how));
-	assert_null(layout_row_find((enum gobin_arch)9, 22, 12, &how));
+	assert_null(layout_row_find(ARCH_AMD64, 15, 15, &how));
+	assert_null(layout_row_find((enum arch_id)9, 22, 12, &how));
 }
 
 /* A change inside a minor version, at the release that made it. */
@@ -408,7 +408,7 @@ static void drift_inside_a_minor(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2 * ARRAY_LEN(drift); i++) {
 		size_t k = i / 2;
-		enum gobin_arch arch = i % 2 ? GOARCH_ARM64 : GOARCH_AMD64;
+		enum arch_id arch = i % 2 ? ARCH_ARM64 : ARCH_AMD64;
 		struct gobin a = stripped(drift[k].minor, drift[k].patch, arch);
 		struct gobin b = stripped(drift[k].minor, drift[k].to, arch);
 		struct golayout la, lb;
@@ -432,7 +432,7 @@ static void drift_inside_a_minor(void **state)
 static void dwarf_before_the_table(void **state)
 {
 	int fd CLEANUP(closep) = dwarf_file(&(struct mkdwarf){ .version = 5 });
-	struct gobin b = stripped(22, 12, GOARCH_AMD64);
+	struct gobin b = stripped(22, 12, ARCH_AMD64);
 	struct golayout l;
 
 	(void)state;
@@ -447,7 +447,7 @@ static void dwarf_before_the_table(void **state)
 static void bad_dwarf_then_the_table(void **state)
 {
 	int fd CLEANUP(closep) = dwarf_file(&(struct mkdwarf){ .version = 5, .no_g = 1 });
-	struct gobin b = stripped(22, 13, GOARCH_AMD64);
+	struct gobin b = stripped(22, 13, ARCH_AMD64);
 	struct golayout l;
 
 	(void)state;
@@ -460,8 +460,8 @@ static void bad_dwarf_then_the_table(void **state)
 
 static void the_table_and_nothing(void **state)
 {
-	struct gobin known = stripped(27, 4, GOARCH_ARM64), newer = stripped(99, 0, GOARCH_AMD64);
-	struct gobin old = stripped(12, 1, GOARCH_AMD64), odd = stripped(22, 12, GOARCH_AMD64);
+	struct gobin known = stripped(27, 4, ARCH_ARM64), newer = stripped(99, 0, ARCH_AMD64);
+	struct gobin old = stripped(12, 1, ARCH_AMD64), odd = stripped(22, 12, ARCH_AMD64);
 	char newest[LAYOUT_RELEASE];
 	struct golayout l;
 	struct err e = { "" };
@@ -485,8 +485,8 @@ static void the_table_and_nothing(void **state)
 
 static void slot_sizes(void **state)
 {
-	struct gobin b = stripped(22, 12, GOARCH_AMD64), old = stripped(16, 15, GOARCH_AMD64);
-	struct gobin bare = stripped(22, 12, GOARCH_AMD64), none = stripped(3, 0, GOARCH_AMD64);
+	struct gobin b = stripped(22, 12, ARCH_AMD64), old = stripped(16, 15, ARCH_AMD64);
+	struct gobin bare = stripped(22, 12, ARCH_AMD64), none = stripped(3, 0, ARCH_AMD64);
 	struct sizeclasses c;
 
 	(void)state;

@@ -133,7 +133,7 @@ static int setup(void **state)
 	(void)state;
 	memset(&bin, 0, sizeof(bin));
 	bin.mem.read = fake_read;
-	bin.info.arch = GOARCH_AMD64;
+	bin.info.arch = ARCH_AMD64;
 	return 0;
 }
 

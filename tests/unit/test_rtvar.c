@@ -95,7 +95,7 @@ static int setup(void **state)
 	memset(&bin, 0, sizeof(bin));
 	bin.mem.read = fake_read;
 	bin.info = (struct gobin_info){
-		.minor = 22, .arch = GOARCH_AMD64, .text = TEXT, .etext = TEXT + sizeof(bin.text)
+		.minor = 22, .arch = ARCH_AMD64, .text = TEXT, .etext = TEXT + sizeof(bin.text)
 	};
 	bin.module = (struct gomodule){ .noptrdata = NOPTRDATA,
 					.enoptrdata = NOPTRDATA + 0x10000,
@@ -457,7 +457,7 @@ static void words_of_arm64(void **state)
 		 adrp = 0x90000000 | (pages & 3) << 29 | pages >> 2 << 5;
 
 	(void)state;
-	bin.info.arch = GOARCH_ARM64;
+	bin.info.arch = ARCH_ARM64;
 	func("runtime.stkbucket");
 	emit(&casal, 4);
 	for (size_t i = 0; i < ARRAY_LEN(code); i++)

@@ -60,7 +60,7 @@ struct result {
 	uint64_t traps;
 };
 
-static struct result run(enum gobin_arch arch, int minor, bool syscall, uint64_t pc,
+static struct result run(enum arch_id arch, int minor, bool syscall, uint64_t pc,
 			 const uint64_t *stack, size_t words)
 {
 	struct book b = { usual, sizeof(usual) / sizeof(usual[0]), 0, 0 };
@@ -99,7 +99,7 @@ static void follows_return_addresses(void **state)
 {
 	static const uint64_t stack[] = { 1, 2, 0x200, 0x100, 3, 4, 0x900, 5 };
 	static const uint32_t want[] = { 0x100, 0x200, 0x100, 0x900 };
-	struct result r = run(GOARCH_AMD64, 27, false, 0x100, stack, 8);
+	struct result r = run(ARCH_AMD64, 27, false, 0x100, stack, 8);
 
 	(void)state;
 	expect(&r, UNWIND_WHOLE, 4, want);
@@ -109,7 +109,7 @@ static void ends_where_functions_are_marked(void **state)
 {
 	static const uint64_t stack[] = { 0xa00 };
 	static const uint32_t want[] = { 0x200, 0xa00 };
-	struct result r = run(GOARCH_AMD64, 27, false, 0x200, stack, 1);
+	struct result r = run(ARCH_AMD64, 27, false, 0x200, stack, 1);
 
 	(void)state;
 	expect(&r, UNWIND_WHOLE, 2, want);
@@ -122,15 +122,15 @@ static void what_no_stack_has_is_broken(void **state)
 	struct result r;
 
 	(void)state;
-	r = run(GOARCH_AMD64, 27, false, 0x200, unknown, 1);
+	r = run(ARCH_AMD64, 27, false, 0x200, unknown, 1);
 	expect(&r, UNWIND_BROKEN, 1, one);
-	r = run(GOARCH_AMD64, 27, false, 0x200, zero, 1);
+	r = run(ARCH_AMD64, 27, false, 0x200, zero, 1);
 	expect(&r, UNWIND_BROKEN, 1, one);
-	r = run(GOARCH_AMD64, 27, false, 0x200, spwrite, 2);
+	r = run(ARCH_AMD64, 27, false, 0x200, spwrite, 2);
 	expect(&r, UNWIND_BROKEN, 2, two);
-	r = run(GOARCH_AMD64, 27, false, 0x300, unknown, 1);
+	r = run(ARCH_AMD64, 27, false, 0x300, unknown, 1);
 	expect(&r, UNWIND_BROKEN, 1, neg);
-	r = run(GOARCH_AMD64, 27, false, 0x123, unknown, 1);
+	r = run(ARCH_AMD64, 27, false, 0x123, unknown, 1);
 	expect(&r, UNWIND_BROKEN, 0, NULL);
 }
 
@@ -138,13 +138,13 @@ static void bytes_that_end_are_a_cut(void **state)
 {
 	static const uint64_t stack[] = { 0x200, 0x100, 1 };
 	static const uint32_t want[] = { 0x200, 0x200, 0x100 }, big[] = { 0x400 };
-	struct result r = run(GOARCH_AMD64, 27, false, 0x200, stack, 3);
+	struct result r = run(ARCH_AMD64, 27, false, 0x200, stack, 3);
 
 	(void)state;
 	expect(&r, UNWIND_CUT, 3, want);
-	r = run(GOARCH_AMD64, 27, false, 0x400, stack, 3);
+	r = run(ARCH_AMD64, 27, false, 0x400, stack, 3);
 	expect(&r, UNWIND_CUT, 1, big);
-	r = run(GOARCH_AMD64, 27, false, 0x200, NULL, 0);
+	r = run(ARCH_AMD64, 27, false, 0x200, NULL, 0);
 	expect(&r, UNWIND_CUT, 1, want);
 }
 
@@ -153,13 +153,13 @@ static void the_leaf_of_a_system_call_may_write_sp(void **state)
 {
 	static const uint64_t stack[] = { 0x900 };
 	static const uint32_t want[] = { 0x500, 0x900 }, cgo[] = { 0x800, 0x900 };
-	struct result r = run(GOARCH_AMD64, 27, true, 0x500, stack, 1);
+	struct result r = run(ARCH_AMD64, 27, true, 0x500, stack, 1);
 
 	(void)state;
 	expect(&r, UNWIND_WHOLE, 2, want);
-	r = run(GOARCH_AMD64, 27, false, 0x500, stack, 1);
+	r = run(ARCH_AMD64, 27, false, 0x500, stack, 1);
 	expect(&r, UNWIND_BROKEN, 1, want);
-	r = run(GOARCH_AMD64, 27, false, 0x800, stack, 1);
+	r = run(ARCH_AMD64, 27, false, 0x800, stack, 1);
 	expect(&r, UNWIND_WHOLE, 2, cgo);
 }
 
@@ -170,14 +170,14 @@ static void the_leaf_of_a_system_call_may_write_sp(void **state)
 static void what_was_interrupted_is_a_trap(void **state)
 {
 	static const uint64_t panics[] = { 0x200, 0x900 };
-	struct result r = run(GOARCH_AMD64, 27, false, 0x600, panics, 2);
+	struct result r = run(ARCH_AMD64, 27, false, 0x600, panics, 2);
 
 	(void)state;
 	assert_int_equal(r.traps, 1 << 1);
-	assert_int_equal(run(GOARCH_AMD64, 20, false, 0x600, panics, 2).traps, 1 << 1);
-	assert_int_equal(run(GOARCH_AMD64, 27, false, 0x700, panics, 2).traps, 1 << 1);
-	assert_int_equal(run(GOARCH_AMD64, 20, false, 0x700, panics, 2).traps, 0);
-	assert_int_equal(run(GOARCH_AMD64, -1, false, 0x700, panics, 2).traps, 1 << 1);
+	assert_int_equal(run(ARCH_AMD64, 20, false, 0x600, panics, 2).traps, 1 << 1);
+	assert_int_equal(run(ARCH_AMD64, 27, false, 0x700, panics, 2).traps, 1 << 1);
+	assert_int_equal(run(ARCH_AMD64, 20, false, 0x700, panics, 2).traps, 0);
+	assert_int_equal(run(ARCH_AMD64, -1, false, 0x700, panics, 2).traps, 1 << 1);
 }
 
 /* The return address is at sp, and the frame's size includes it. */
@@ -185,12 +185,12 @@ static void arm64_keeps_them_at_sp(void **state)
 {
 	static const uint64_t stack[] = { 0x100, 0, 0x900, 0 };
 	static const uint32_t want[] = { 0x100, 0x100, 0x900 }, fresh[] = { 0x200 };
-	struct result r = run(GOARCH_ARM64, 27, false, 0x100, stack, 4);
+	struct result r = run(ARCH_ARM64, 27, false, 0x100, stack, 4);
 
 	(void)state;
 	expect(&r, UNWIND_WHOLE, 3, want);
 	/* A goroutine that never ran is at its function's entry. */
-	r = run(GOARCH_ARM64, 27, false, 0x200, stack, 4);
+	r = run(ARCH_ARM64, 27, false, 0x200, stack, 4);
 	expect(&r, UNWIND_WHOLE, 1, fresh);
 }
 
@@ -207,7 +207,7 @@ static void every_stack_ends(void **state)
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 			stack[k] = (seed >> 33) % 12 * 0x100;
 		}
-		r = run(i & 1 ? GOARCH_ARM64 : GOARCH_AMD64, 27, i & 2, stack[0], stack, 24);
+		r = run(i & 1 ? ARCH_ARM64 : ARCH_AMD64, 27, i & 2, stack[0], stack, 24);
 		assert_true(r.n <= 2 * 24 + 2);
 	}
 }

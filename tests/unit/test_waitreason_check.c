@@ -55,7 +55,7 @@ static int read_code(struct mem *m, uint64_t addr, void *buf, size_t n, struct e
 static struct gobin binary(void)
 {
 	struct gobin b = { .mem.read = read_code,
-			   .info = { .arch = GOARCH_AMD64, .minor = -1 },
+			   .info = { .arch = ARCH_AMD64, .minor = -1 },
 			   .code = { 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0x48, 0x8d, 0x15 },
 			   .functions = 1 };
 	int32_t rel = TABLE - (TEXT + 14);

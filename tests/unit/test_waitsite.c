@@ -131,7 +131,7 @@ static void make(const uint8_t *change, size_t n, const char *odd, const char *n
 {
 	memset(&bin, 0, sizeof(bin));
 	bin.mem.read = fake_read;
-	bin.info.arch = GOARCH_AMD64;
+	bin.info.arch = ARCH_AMD64;
 	add("runtime.casgstatus", change, n);
 	for (size_t i = 0; i < ARRAY_LEN(callers); i++)
 		if (!none || strcmp(none, callers[i]))

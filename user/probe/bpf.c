@@ -196,7 +196,7 @@ static int fill_shared(const struct image *img, struct gpb_image *t, __s32 *seam
 /* Source: internal/buildcfg/exp.go, Go 1.17 and 1.18. */
 static bool has_regabi(const struct gobin_info *info)
 {
-	return info->minor < 0 || info->minor >= (info->arch == GOARCH_ARM64 ? 18 : 17);
+	return info->minor < 0 || info->minor >= (info->arch == ARCH_ARM64 ? 18 : 17);
 }
 
 /* Source: adjustframe in runtime/stack.go, Go 1.16 to 1.21. */
@@ -204,7 +204,7 @@ bool bpf_stale_fp(const struct subject *s)
 {
 	const struct gobin_info *info = gobin_info(s->bin);
 
-	return info->arch == GOARCH_ARM64 && info->minor >= 0 && info->minor < 21;
+	return info->arch == ARCH_ARM64 && info->minor >= 0 && info->minor < 21;
 }
 
 uint32_t bpf_ring_bytes(const struct subject *s, const struct collect_opts *o, uint32_t usual)

@@ -58,7 +58,7 @@ const char *image_path(const struct image *img, char buf[SUBJECT_PATH]);
 
 static inline enum arch_id subject_machine(const struct subject *s)
 {
-	return gobin_info(s->bin)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64;
+	return gobin_info(s->bin)->arch;
 }
 
 /*

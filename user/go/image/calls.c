@@ -11,7 +11,7 @@ bool calls_any(struct gobin *b, struct arch *a, const struct gofunc *f, const st
 	 * The step over an instruction that the decoder does not know; on amd64 lengths differ,
 	 * so there is none.
 	 */
-	size_t step = gobin_info(b)->arch == GOARCH_ARM64 ? 4 : 0;
+	size_t step = gobin_info(b)->arch == ARCH_ARM64 ? 4 : 0;
 	struct insn i;
 
 	if (mem_read(gobin_mem(b), f->entry, code, n, NULL) < 0)

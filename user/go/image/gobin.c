@@ -125,7 +125,7 @@ static int fill_info(struct gobin *b, const struct buildinfo *bi, struct mem *li
 {
 	int ret;
 
-	b->info.arch = elfimg_machine(b->img) == EM_X86_64 ? GOARCH_AMD64 : GOARCH_ARM64;
+	b->info.arch = elfimg_machine(b->img) == EM_X86_64 ? ARCH_AMD64 : ARCH_ARM64;
 	b->info.pie = elfimg_is_dyn(b->img);
 	b->info.dynamic = elfimg_seg(b->img, PT_INTERP) != NULL;
 	b->info.has_symtab = has_section(b, ".symtab");

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "arch/arch.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -43,8 +44,6 @@ enum func_id {
 	FUNC_OTHER, /* special to the runtime, not to us */
 };
 
-enum gobin_arch { GOARCH_AMD64 = 1, GOARCH_ARM64 };
-
 struct gobin_info {
 	const char *version; /* "go1.22.12", as the binary says; borrowed */
 	int minor,
@@ -52,7 +51,7 @@ struct gobin_info {
 	const char *experiments; /* what follows " X:" or "-X:" in the version; "" mostly */
 	const char *path;	 /* main package path from build info; "" when unknown */
 	const char *module, *module_version; /* main module, likewise */
-	enum gobin_arch arch;
+	enum arch_id arch;
 	bool pie; /* ET_DYN */
 	bool cgo; /* build setting CGO_ENABLED and external linking, or a PT_INTERP + runtime/cgo */
 	/*

@@ -20,7 +20,7 @@ const char *layout_field_name(enum layout_field f)
 
 static const char *arch_name(unsigned int arch)
 {
-	return arch == GOARCH_AMD64 ? "amd64" : arch == GOARCH_ARM64 ? "arm64" : "other";
+	return arch == ARCH_AMD64 ? "amd64" : arch == ARCH_ARM64 ? "arm64" : "other";
 }
 
 /*
@@ -58,7 +58,7 @@ static const struct layout_row *between(const struct layout_row *lo, const struc
 	return hi->patch - patch < patch - lo->patch ? hi : lo;
 }
 
-const struct layout_row *layout_row_find(enum gobin_arch arch, int minor, int patch,
+const struct layout_row *layout_row_find(enum arch_id arch, int minor, int patch,
 					 enum layout_how *how)
 {
 	const struct layout_row *lo = NULL, *hi = NULL, *below = NULL, *newest = NULL;

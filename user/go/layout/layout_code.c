@@ -262,7 +262,7 @@ static int derive_labels(struct reader *r, struct golayout *l, struct err *e)
 
 int layout_check_code(struct gobin *b, struct golayout *l, unsigned int use, struct err *e)
 {
-	enum arch_id id = gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64;
+	enum arch_id id = gobin_info(b)->arch;
 	CLEANUP(freep) struct reader *r = calloc(1, sizeof(*r));
 	CLEANUP(arch_freep) struct arch *a = NULL;
 	struct golayout checked = *l;

@@ -9,7 +9,7 @@
  * the last release that can be had, and both sides of every change between them.
  */
 struct layout_row {
-	uint8_t arch; /* enum gobin_arch */
+	uint8_t arch; /* enum arch_id */
 	uint8_t minor, patch;
 	uint8_t offsets; /* index into layout_offsets */
 	uint8_t classes; /* index into layout_classes */
@@ -24,7 +24,7 @@ extern const struct sizeclasses layout_classes[];
  * The row for go1.@minor.@patch (-1 for a version nobody understands) and how well it
  * fits: LAYOUT_TABLE when it is that release, or one of two around it that agree. NULL when the release is older than all rows of that arch, or the arch unknown.
  */
-const struct layout_row *layout_row_find(enum gobin_arch arch, int minor, int patch,
+const struct layout_row *layout_row_find(enum arch_id arch, int minor, int patch,
 					 enum layout_how *how);
 
 /* Bytes of .debug_info once inflated, 0 when there is none. */

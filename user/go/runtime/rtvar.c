@@ -65,7 +65,7 @@ static int ask_all(struct gobin *b, const struct rtvar_def *d, struct asked *q, 
 	if (ret < 0)
 		return ret;
 	q->found = (size_t)ret;
-	q->id = gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64;
+	q->id = gobin_info(b)->arch;
 	return arch_open(q->id, &q->arch, e);
 }
 

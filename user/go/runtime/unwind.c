@@ -52,12 +52,10 @@ static bool injected(const struct unwind *u, enum func_id id)
 static bool caller(const struct unwind *u, const struct at *a, const struct unwind_frame *f,
 		   uint64_t *pc, uint64_t *sp)
 {
-	enum arch_id id = u->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64;
-
-	*sp = arch_caller_sp(id, a->sp, f->delta);
+	*sp = arch_caller_sp(u->arch, a->sp, f->delta);
 	if (a->lr)
 		*pc = a->lr;
-	return f->delta >= 0 && (a->lr || word(u, arch_return_at(id, a->sp, f->delta), pc));
+	return f->delta >= 0 && (a->lr || word(u, arch_return_at(u->arch, a->sp, f->delta), pc));
 }
 
 /* arm64: the interrupted function's own return address was pushed below it. */
@@ -84,7 +82,7 @@ static int step(const struct unwind *u, struct at *a, const struct unwind_frame 
 	*end = UNWIND_WHOLE;
 	if (is_top(f))
 		return 0;
-	if (u->arch == GOARCH_ARM64 && a->innermost && !f->delta && !u->syscall)
+	if (u->arch == ARCH_ARM64 && a->innermost && !f->delta && !u->syscall)
 		return 0;
 	*end = UNWIND_BROKEN;
 	if (no_caller(u, a, f))
@@ -96,7 +94,7 @@ static int step(const struct unwind *u, struct at *a, const struct unwind_frame 
 	if (!pc || (pc == a->pc && sp == a->sp))
 		return 0;
 	*a = (struct at){ .pc = pc, .sp = sp, .trap = injected(u, f->id), .callee = f->id };
-	return u->arch == GOARCH_AMD64 || !inj || settle_injected(u, a);
+	return u->arch == ARCH_AMD64 || !inj || settle_injected(u, a);
 }
 
 int unwind_stack(const struct unwind *u, unwind_cookies *out, enum unwind_end *end, struct err *e)

@@ -25,7 +25,7 @@ struct unwind_frame {
 };
 
 struct unwind {
-	enum gobin_arch arch;
+	enum arch_id arch;
 	int minor;	 /* of the Go version; -1 newer than any known */
 	uint64_t pc, sp; /* where the walk begins */
 	bool syscall;	 /* pc and sp are g.syscallpc and g.syscallsp */

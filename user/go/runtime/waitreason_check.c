@@ -24,7 +24,7 @@ static int addresses(struct gobin *b, uint64_t out[TABLES], struct err *e)
 	size_t len = 0;
 	int n = 0, rc;
 
-	rc = arch_open(gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64, &a, e);
+	rc = arch_open(gobin_info(b)->arch, &a, e);
 	if (!rc)
 		rc = gobin_funcs_named(b, &name, 1, &f, e);
 	if (rc > 0) {

@@ -86,7 +86,6 @@ int alloc_check(struct gobin *b, const struct alloc_entry *entries, size_t n, st
 				       entries[i].name, gobin_info(b)->version);
 	rc = gobin_funcs_named(b, samplers, ARRAY_LEN(samplers), to, e);
 	if (rc >= 0)
-		rc = arch_open(gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64, &a,
-			       e);
+		rc = arch_open(gobin_info(b)->arch, &a, e);
 	return rc < 0 ? rc : check_callers(b, a, entries, n, to, ARRAY_LEN(to), e);
 }

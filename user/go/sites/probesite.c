@@ -195,7 +195,7 @@ static int code_read(struct gobin *b, const struct gofunc *f, struct code *c, st
 
 static int decoder(struct gobin *b, struct arch **out, struct err *e)
 {
-	return arch_open(gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64, out, e);
+	return arch_open(gobin_info(b)->arch, out, e);
 }
 
 /* The kernel emulates the branches of stack checks, and few of the instructions at entries. */

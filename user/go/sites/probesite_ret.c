@@ -90,7 +90,7 @@ int probesite_returns(struct gobin *b, const struct gofunc *f, struct probesite 
 	if (!n || n > sizeof(code))
 		return err_set(e, -ENOTSUP, "the function at 0x%llx has %zu bytes",
 			       (unsigned long long)f->entry, n);
-	ret = arch_open(gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64, &a, e);
+	ret = arch_open(gobin_info(b)->arch, &a, e);
 	if (!ret)
 		ret = mem_read(gobin_mem(b), f->entry, code, n, e);
 	if (!ret)
@@ -100,7 +100,7 @@ int probesite_returns(struct gobin *b, const struct gofunc *f, struct probesite 
 		/* Source: arch/x86/kernel/uprobes.c; arm64's probes/simulate-insn.c has `ret`. */
 		out[i] = (struct probesite){ .kind = SITE_NOSPLIT_ENTRY,
 					     .addr = at[i],
-					     .stepped = gobin_info(b)->arch != GOARCH_ARM64 };
+					     .stepped = gobin_info(b)->arch != ARCH_ARM64 };
 		ret = gobin_file_offset(b, at[i], &out[i].file_off, e);
 		if (ret < 0)
 			break;

@@ -77,7 +77,7 @@ uint64_t rtbox_type(struct gobin *b, uint64_t bias, const struct rttypes *t, uin
 	struct gofunc f;
 
 	if (gobin_func_at(b, at - 1, &f, NULL) || f.end <= at ||
-	    arch_open(gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64, &a, NULL))
+	    arch_open(gobin_info(b)->arch, &a, NULL))
 		return 0;
 	from = at - f.entry > CODE / 2 ? at - CODE / 2 : f.entry;
 	to = f.end - from > CODE ? from + CODE : f.end;

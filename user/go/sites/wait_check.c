@@ -64,8 +64,7 @@ int wait_check(struct gobin *b, bool mutex, struct err *e)
 		return err_set(e, -ENOMEM, "no memory to look through the scheduler");
 	ret = gobin_funcs_named(b, callees, CALLEES, to, e);
 	if (ret >= 0)
-		ret = arch_open(gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64, &a,
-				e);
+		ret = arch_open(gobin_info(b)->arch, &a, e);
 	for (size_t i = 0; ret >= 0 && i < gobin_nfuncs(b); i++) {
 		ret = gobin_func_index(b, i, &f, e);
 		if (ret >= 0)

@@ -147,7 +147,7 @@ int waitsites_find(struct gobin *b, int32_t g_atomicstatus, struct waitsite out[
 		return err_set(e, -ENOMEM, "no memory");
 	for (size_t i = 0; i < NRULES; i++)
 		names[i] = rules[i].name;
-	rc = arch_open(gobin_info(b)->arch == GOARCH_ARM64 ? ARCH_ARM64 : ARCH_AMD64, &a, e);
+	rc = arch_open(gobin_info(b)->arch, &a, e);
 	if (!rc)
 		rc = gobin_funcs_named(b, names, NRULES, k->f, e);
 	if (rc < 0)

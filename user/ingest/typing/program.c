@@ -100,7 +100,7 @@ int typing_program_open(int fd, const char *path, struct typing_program *p, stru
 	p->word = 8;
 	p->moves = gobin_info(p->bin)->pie;
 	p->module = *gobin_module(p->bin);
-	p->arch = gobin_info(p->bin)->arch == GOARCH_AMD64 ? "amd64" : "arm64";
+	p->arch = gobin_info(p->bin)->arch == ARCH_AMD64 ? "amd64" : "arm64";
 	if (!p->module.data || !p->module.bss)
 		return err_set(e, -ENOTSUP, "%s: its data segment is not found", path);
 	return 0;
