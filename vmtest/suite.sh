@@ -30,6 +30,9 @@ programs() {
 . tests/support/judges.sh
 . tests/support/harmless.sh
 . tests/support/waits.sh
+. vmtest/harm.sh
+. vmtest/many.sh
+. vmtest/closed.sh
 [ -z "${SHORT:-}" ] || PARTS=${PARTS:-load cpu probe waits enable command kill heal all}
 PARTS=${PARTS:-load doctor cpu probe waits read goroutine enable command budget caps soak kill heal all spaces hard}
 RATE=1024
@@ -314,7 +317,7 @@ windows() {
 	local rc
 	start "$(subject_s $NEWEST churn)" heavy "$TMP/log"
 	sleep 0.2
-	"$GOPROF" -p "$PID" --heap --source=probe -d 15s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" </dev/null && rc=0 || rc=$?
+	"$GOPROF" -p "$PID" --heap --source=probe -d 9s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" </dev/null && rc=0 || rc=$?
 	FILE=$(cat "$TMP/paths")
 	sleep 0.5
 	"$PPROFCHECK" losses -list "$LOSSES" -status $rc -allow heap:ALLOCS_UNSEEN=any -allow heap:ALLOCS_UNMET=any "$TMP/err" "$FILE" || echo "exit $rc: $(last_said)"
@@ -353,15 +356,21 @@ user() {
 # 2, as it is at first.
 ordinary() {
 	echo 2 >/proc/sys/kernel/perf_event_paranoid
-	CAPS=bpf,perfmon,sys_ptrace
-	allowed memlock info yes || CAPS+=,sys_resource
-	allowed heap_probe yes || CAPS+=,sys_admin
+	echo 1 >/proc/sys/kernel/unprivileged_bpf_disabled
+	if [ -z "$CAPS" ]; then
+		CAPS=bpf,perfmon,sys_ptrace
+		allowed memlock info yes || CAPS+=,sys_resource
+		allowed heap_probe yes || CAPS+=,sys_admin
+		allowed heap_probe yes || echo "# with $CAPS doctor says of probes: $(found heap_probe "$TMP/doctor.user")"
+	fi
 	user $CAPS
 }
-# allowed ID STATUS...: does doctor say so to this user?
+# allowed ID STATUS...: does doctor say so to this user? It is asked once for the same capabilities.
+CAPS='' ASKED=''
 allowed() {
 	user $CAPS
-	"${AS[@]}" "$TMP/goprof" doctor --json >"$TMP/doctor.user" 2>"$TMP/err" || :
+	[ "$ASKED" = "$CAPS" ] || "${AS[@]}" "$TMP/goprof" doctor --json >"$TMP/doctor.user" 2>"$TMP/err" || :
+	ASKED=$CAPS
 	[[ " ${*:2} " == *" $(able "$1" "$TMP/doctor.user") "* ]]
 }
 
@@ -404,282 +413,6 @@ part_caps() {
 	esac
 	steps incapable perfmon,sys_ptrace 'missing: CAP_BPF' --cpu
 	outcome "caps/without bpf it is named"
-	stop
-}
-
-# ---- the target stays as it was ------------------------------------------------------------------------
-
-part_soak() {
-	local said
-	ordinary
-	code "$(subject $NEWEST checksum)"
-	start "$(subject $NEWEST checksum)"
-	said=$("${AS[@]}" "$TMP/cycles" "$PID" 4 2>&1) || wrong "$said"
-	echo "# $said"
-	judge harmless
-	outcome "soak/attached and detached"
-	stop
-}
-# breakpoints: under each, the first byte of an instruction is another one, and nothing behind it is. None is in place
-# of a jump of two bytes over eight: a kernel in development after 7.0 takes that for its own and overwrites the eight.
-# On arm64 it is a word, brk #5, and none is in place of ldxr, stxr and their like.
-breakpoints() {
-	dd if="/proc/$PID/mem" bs=1M iflag=skip_bytes,count_bytes skip=$((ADDR)) count=$((SIZE)) status=none 2>/dev/null |
-		cmp -l - "$TMP/text" >"$TMP/changed" || [ $? = 1 ]
-	[ -s "$TMP/changed" ] || echo "no probe is in place"
-	[ "$(uname -m)" = x86_64 ] || { words; return; }
-	while read -r at now was; do
-		[ "$now" = 314 ] || echo "at $at is $now, and was $was (octal)"
-		[ "$was" != 353 ] || [ "$(od -An -tu1 -j "$at" -N 1 "$TMP/text" | tr -d ' ')" != 8 ] || echo "at $at a jump over eight bytes is probed"
-	done <"$TMP/changed"
-}
-words() {
-	local brk=(240 0 40 324) word
-	awk '{ print int(($1 - 1) / 4) * 4 }' "$TMP/changed" | uniq >"$TMP/at"
-	while read -r at now was; do
-		[ "$now" = "${brk[(at - 1) % 4]}" ] || echo "at $at is $now, and was $was (octal)"
-	done <"$TMP/changed"
-	while read -r at; do
-		word=$((0x$(od -An -tx4 -j "$at" -N 4 "$TMP/text" | tr -d ' ')))
-		[ $((word & 0x3f800000)) != $((0x08000000)) ] || echo "at $at an exclusive access is probed"
-	done <"$TMP/at"
-}
-killed() {
-	local n
-	for n in 1 ${SHORT:-2}; do
-		: >"$TMP/err"
-		"${AS[@]}" "$TMP/goprof" -p "$PID" --cpu --heap --source=probe --budget=0 -d 60s -o "$TMP/any" >"$TMP/paths" 2>"$TMP/err" </dev/null &
-		PROF=$!
-		STARTED+=("$PROF")
-		within 60 grep -q 'profiling pid' "$TMP/err" || echo "it does not profile: $(last_said)"
-		breakpoints
-		kill -KILL $PROF
-		wait $PROF 2>/dev/null || :
-		harmless
-	done
-}
-part_kill() {
-	[ -n "${SHORT:-}" ] || ordinary # that is found out by doctor, which is dear here
-	code "$(subject $NEWEST checksum)"
-	if [ -n "${SHORT:-}" ]; then start_idler; else start "$(subject $NEWEST checksum)"; fi
-	steps killed
-	outcome "kill/the target is as it was"
-	stop
-}
-
-# What was killed in the middle of putting probes in is counted by doctor, and freed by heal.
-# A kernel that has no cgroup.kill (5.14) and one CPU hardly ever finds the helper inside of the kernel when it kills it.
-heal_leftovers() {
-	local said left
-	said=$("$O/tests/leak" -leave "$PID" 2>&1) || :
-	echo "# $said" >&2
-	left=${said##*, } left=${left%% *}
-	if [ "$left" = 0 ] && [ "$(nproc)" = 1 ] && [ "$(able perf_link)" = no ]; then skip "$1" "$said"; return; fi
-	steps leftovers
-	outcome "$1"
-}
-leftovers() {
-	local n
-	[ "${left:-0}" -gt 0 ] 2>/dev/null || { echo "nothing was left: $said"; return; }
-	n=$({ "$GOPROF" doctor 2>&1 || :; } | sed -n '/breakpoints in Go programs/s/.*programs *\([0-9]*\) in.*/\1/p')
-	[ "${n:-0}" -ge "$left" ] || echo "$left are left, and doctor says $n"
-	heals "$PID *: $left breakpoints freed"
-	heals '*no breakpoints*'
-	harmless
-}
-# heals GLOB: that is what it says
-heals() {
-	local said rc
-	said=$("$GOPROF" heal -p "$PID" 2>&1) && rc=0 || rc=$?
-	# shellcheck disable=SC2053
-	[ $rc = 0 ] && [[ $said == $1 ]] || echo "not '$1': status $rc: $said"
-}
-# A keeper of probes that is killed is followed by one that frees what it left.
-keepers() {
-	local said
-	said=$("$O/tests/leak" -keeper "$PID" 5 2>&1) || :
-	[[ $said == "5 killed, 0 left something: 0 breakpoints, 0 at the end" ]] || echo "$said"
-	harmless
-}
-# second_cpu 1 | 0: comes, goes, where the machine has one. Nothing is timed with two of them (run.sh).
-second_cpu() { [ ! -e "$SECOND_CPU" ] || echo "$1" >"$SECOND_CPU" || wrong "the second CPU does not come or go"; }
-part_heal() {
-	second_cpu 1
-	code "$(subject $NEWEST checksum)"
-	start_idler
-	steps keepers
-	outcome "heal/the keeper killed"
-	[ -n "${SHORT:-}" ] || heal_leftovers "heal/what is left is counted and freed" # one by one, most kills leave nothing
-	stop
-	second_cpu 0
-}
-
-# ---- many processes, and namespaces -----------------------------------------------------------------------
-
-ticks_of() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
-ran() {
-	local p
-	for p in "${!BEFORE[@]}"; do [ $(($(ticks_of "$p") - BEFORE[$p])) -ge 60 ] || return 1; done
-}
-# Each profile has the CPU time that /proc counted.
-many() {
-	local p rc file
-	declare -A BEFORE=()
-	for p; do BEFORE[$p]=$(ticks_of "$p"); done
-	: >"$TMP/err" && : >"$TMP/totals"
-	rm -rf "$TMP/all"
-	"$GOPROF" --all --match "cmd=*/hosted-*" --cpu -F 250 -d 300s -o "$TMP/all" >"$TMP/paths" 2>"$TMP/err" </dev/null &
-	PROF=$!
-	STARTED+=("$PROF")
-	within 60 grep -q 'profiling [0-9]* process' "$TMP/err" || echo "it does not profile: $(last_said)"
-	kill -CONT "$@"
-	within 60 ran || echo "they get no CPU time"
-	kill -STOP "$@"
-	sleep 0.1
-	kill -INT "$PROF"
-	wait "$PROF" && rc=0 || rc=$?
-	[ $rc = 0 ] || echo "exit $rc: $(last_said)"
-	for p; do
-		file=$(command ls "$TMP"/all/*."$p".cpu.pb.gz)
-		"$PPROFCHECK" check "$file"
-		echo "$p $(($(ticks_of "$p") - BEFORE[$p])) $("$PPROFCHECK" sum "$file" | awk '$2 == "cpu" { print $1 }')" >>"$TMP/totals"
-	done
-	sed 's/^/# all: /' "$TMP/totals" >&2
-	judge_totals "$TMP/totals"
-}
-part_all() {
-	local one idle
-	start "$(subject_s $OLD hosted)" busy 1 1
-	one=$PID
-	kill -STOP "$one"
-	start "$(subject $NEWEST hosted)" idle
-	idle=$PID
-	start "$(subject $NEWEST hosted)" busy 3 1
-	kill -STOP "$PID"
-	steps many "$one" "$PID"
-	outcome all/cpu
-	for PID in "$one" "$idle" "$PID"; do stop; done
-}
-
-# watched FILES COMMAND...: a profile of so many files, in each of which the program is
-watched() {
-	local rc file
-	"${@:2}" >"$TMP/paths" 2>"$TMP/err" </dev/null && rc=0 || rc=$?
-	[ $rc = 0 ] || [ $rc = 3 ] || echo "exit $rc: $(last_said)"
-	while read -r file; do
-		"$PPROFCHECK" check "$file"
-		"$PPROFCHECK" cum "$file" | has 'main\.' || echo "$file: nothing of the program in it"
-	done <"$TMP/paths"
-	[ "$(wc -l <"$TMP/paths")" = "$1" ] || echo "$(wc -l <"$TMP/paths") files"
-}
-TWO="--cpu --heap --source=probe -d 1s -o $TMP/any"
-part_spaces() {
-	local child
-	start setpriv --reuid $OURS --regid $OURS --clear-groups unshare --user --map-root-user --mount --pid --fork --kill-child "$(subject $NEWEST checksum)" -rest 100ms
-	while child=$(pgrep -P "$PID" | head -n 1) && [ -n "$child" ]; do PID=$child; done
-	# shellcheck disable=SC2086
-	steps watched 2 "$GOPROF" -p "$PID" $TWO
-	stop
-	outcome "spaces/it is in a user, mount and pid namespace"
-	steps watched 2 unshare --pid --fork --kill-child --mount-proc bash -c '"$1" -rest 100ms >/dev/null 2>&1 & sleep 0.5; "$0" -p $! "${@:2}"; rc=$?; kill -KILL $!; exit $rc' \
-		"$GOPROF" "$(subject $NEWEST checksum)" $TWO
-	outcome "spaces/we are in a pid namespace"
-}
-
-# ---- what an administrator has closed: the last part, because some of it stays closed ----------------------
-
-# closed YES NO: of these kinds doctor says so, here and now, and so it is
-closed() {
-	local id now=$TMP/doctor.now
-	"${AS[@]}" "$TMP/goprof" doctor --json >"$now" 2>"$TMP/err" || :
-	for id in cpu heap_probe; do echo "# here doctor says of $id: $(able "$id" "$now") $(found "$id" "$now")" >&2; done
-	for id in $1; do [ "$(able "$id" "$now")" = yes ] || echo "$id: doctor says '$(able "$id" "$now")'"; done
-	for id in $2; do [ "$(able "$id" "$now")" = no ] || echo "$id: doctor says '$(able "$id" "$now")'"; done
-	# shellcheck disable=SC2086
-	agree "$now" ${3:-$1 $2}
-}
-# The group has memory for all that a profile needs.
-small() {
-	local group=/sys/fs/cgroup/small
-	echo +memory >/sys/fs/cgroup/cgroup.subtree_control
-	mkdir -p $group
-	echo 64M >$group/memory.max
-	# shellcheck disable=SC2086,SC2016
-	watched 2 bash -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' $group "$GOPROF" -p "$PID" $TWO
-	awk '$1 == "oom_kill" && $2 { print $2 " processes were killed" }' $group/memory.events
-	echo "# 64 MB: at most $(cat $group/memory.peak 2>/dev/null || echo unknown) bytes" >&2
-}
-# AppArmor: a program confined without a word of ptrace, as containers are, is profiled by one that is not; one of
-# ours that may not call bpf(2), or not look at others, is told so by doctor, too.
-CONFINED=(bash -c 'echo "exec $0" >/proc/self/attr/exec && exec "$@"') # PROFILE COMMAND...
-policy() {
-	cat <<-END
-	profile gp-target { file, network, signal, unix, capability, }
-	profile gp-nobpf { file, network, signal, unix, ptrace, mount, capability sys_ptrace, capability dac_read_search, capability perfmon, capability syslog, }
-	profile gp-noptrace { file, network, signal, unix, mount, capability, }
-	END
-}
-# armored PROFILE YES NO
-armored() {
-	[ -z "$1" ] || AS=("${CONFINED[@]}" "$1")
-	[ -z "$1" ] || [ "$("${AS[@]}" cat /proc/self/attr/current)" = "$1 (enforce)" ] || echo "it is not confined"
-	closed "${@:2}"
-	AS=()
-}
-apparmor() {
-	local idler=$PID
-	policy | apparmor_parser -Ka || { wrong "the policy was not taken"; return; }
-	start "${CONFINED[@]}" gp-target "$(subject $NEWEST checksum)" -rest 100ms
-	has '^gp-target ' "/proc/$PID/attr/current" || wrong "the target is not confined"
-	steps armored "" "cpu heap_probe" ""
-	stop
-	PID=$idler
-	outcome "hard/a target that AppArmor confines"
-	steps armored gp-nobpf "" "cpu heap_probe"
-	outcome "hard/AppArmor without the capability bpf"
-	steps armored gp-noptrace "" "" "cpu heap_probe goroutine"
-	outcome "hard/AppArmor without ptrace"
-}
-
-# locked LEVEL YES NO
-locked() {
-	echo "$1" >/sys/kernel/security/lockdown
-	has "\[$1\]" /sys/kernel/security/lockdown || echo "it is not set"
-	closed "$2" "$3"
-}
-part_hard() {
-	start_idler
-	steps small
-	outcome "hard/memory of 64 MB"
-	ordinary
-	echo 1 >/proc/sys/kernel/unprivileged_bpf_disabled
-	steps closed "cpu heap_probe" ""
-	outcome "hard/unprivileged_bpf_disabled 1, perf_event_paranoid 2"
-	# What Debian's kernels forbid above 2 is theirs; where probes are no perf events, they do not matter.
-	echo 3 >/proc/sys/kernel/perf_event_paranoid
-	steps closed "" "" cpu
-	outcome "hard/perf_event_paranoid 3"
-	echo 4 >/proc/sys/kernel/perf_event_paranoid
-	if [ "$(able uprobe_multi)" = yes ]; then steps closed heap_probe ""; else steps closed "" "" heap_probe; fi
-	outcome "hard/perf_event_paranoid 4"
-	AS=()
-	mount -t tmpfs none /sys/kernel/btf
-	steps closed goroutine "cpu heap_probe block_probe wait"
-	outcome "hard/no BTF"
-	umount /sys/kernel/btf
-	if [ -e /sys/module/apparmor/parameters/enabled ]; then apparmor; else pass "hard/no AppArmor in this kernel"; fi
-	# Kprobes that are switched off; a kernel without any cannot be had as a package.
-	echo 0 >/sys/kernel/debug/kprobes/enabled || wrong "kprobes cannot be switched off"
-	steps closed "cpu heap_probe" ""
-	outcome "hard/no kprobes"
-	umount -l /sys/kernel/debug 2>/dev/null
-	umount -l /sys/kernel/tracing 2>/dev/null
-	[ ! -e /sys/kernel/tracing/uprobe_events ] || wrong "tracefs is still there"
-	steps locked integrity "cpu heap_probe" ""
-	outcome "hard/no tracefs, lockdown=integrity"
-	if [ "$(able perf_link)" = yes ]; then steps locked confidentiality "cpu heap_probe block_probe wait goroutine" ""
-	else steps locked confidentiality goroutine "cpu heap_probe block_probe wait"; fi
-	outcome "hard/lockdown=confidentiality"
 	stop
 }
 
