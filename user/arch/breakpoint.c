@@ -18,3 +18,14 @@ size_t breakpoint_find(const uint8_t *now, const uint8_t *was, size_t n, size_t 
 			return i;
 	return n;
 }
+
+bool breakpoint_is_barred(const uint8_t *was, size_t n)
+{
+#ifdef __aarch64__
+	(void)was;
+	(void)n;
+	return false;
+#else
+	return n && was[0] == 0xeb && (n < 2 || was[1] == 0x08);
+#endif
+}

@@ -2,6 +2,7 @@
 #ifndef ARCH_BREAKPOINT_H
 #define ARCH_BREAKPOINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,5 +16,11 @@
  * a call on amd64 from Linux 6.18 on: Go's compiler puts no such nop, and none is looked for.
  */
 size_t breakpoint_find(const uint8_t *now, const uint8_t *was, size_t n, size_t from);
+
+/*
+ * May no probe be put where @was is the file's code, of which @n bytes are known? amd64: a jump of two bytes over eight.
+ * A kernel in development after Linux 7.0 takes that for a probe of its own and overwrites the eight (arch/amd64.c).
+ */
+bool breakpoint_is_barred(const uint8_t *was, size_t n);
 
 #endif

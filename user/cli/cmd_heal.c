@@ -75,18 +75,23 @@ static int parse(int argc, char **argv, struct options *o)
 /* stdout is for what was found; what could not be looked at is counted at the end. */
 static void one(void *arg, const struct heal_found *f)
 {
-	size_t live = f->found - f->freed;
+	size_t live = f->found - f->freed - f->barred;
 
 	(void)arg;
 	if (!f->found)
 		return;
 	printf("%d %s: ", f->pid, f->comm);
-	if (*f->why)
+	if (*f->why) {
 		printf("%zu breakpoints, not freed: %s\n", f->found - f->freed, f->why);
-	else if (live)
-		printf("%zu breakpoints freed, %zu in use by probes at work\n", f->freed, live);
-	else
-		printf("%zu breakpoints freed\n", f->freed);
+		return;
+	}
+	printf("%zu breakpoints freed", f->freed);
+	if (live)
+		printf(", %zu in use by probes at work", live);
+	if (f->barred)
+		printf(", %zu left alone on jumps over eight bytes, which some kernels overwrite",
+		       f->barred);
+	putchar('\n');
 }
 
 static void tell_denied(const struct heal_sum *sum)
@@ -124,5 +129,6 @@ int cmd_heal(int argc, char **argv)
 	if (sum.unseen)
 		tell("heal: %zu mappings of code could not be compared with their file",
 		     sum.unseen);
-	return sum.failed || sum.denied || sum.unseen || sum.left_out ? EXIT_LOSSES : EXIT_DONE;
+	return sum.failed || sum.barred || sum.denied || sum.unseen || sum.left_out ? EXIT_LOSSES :
+										      EXIT_DONE;
 }

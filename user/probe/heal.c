@@ -31,6 +31,7 @@ static void add_up(struct heal_sum *sum, const struct heal_found *f, bool failed
 	sum->processes += f->found > 0;
 	sum->found += f->found;
 	sum->freed += f->freed;
+	sum->barred += f->barred;
 	sum->unseen += f->unseen;
 	sum->failed += failed;
 }
@@ -49,9 +50,10 @@ static int one_target(struct target *t, const struct heal_opts *o, struct heal_s
 		healed = leftovers_heal(t, &l, e);
 	f.found = l.at.n;
 	f.freed = l.freed;
+	f.barred = l.barred;
 	f.unseen = l.unseen;
 	if (healed == -ESRCH) { /* nothing is left of it, and of them */
-		f.found = f.freed = 0;
+		f.found = f.freed = f.barred = 0;
 		healed = 0;
 	}
 	if (healed)

@@ -115,7 +115,10 @@ static int add_breakpoints(struct leftovers *l, const uint8_t *now, const uint8_
 
 		if (!one)
 			return err_set(e, -E2BIG, "more than %d breakpoints", LIMIT_LEFTOVERS);
-		*one = (struct leftover){ .addr = addr + i, .file_off = off + i };
+		*one = (struct leftover){ .addr = addr + i,
+					  .file_off = off + i,
+					  .barred = breakpoint_is_barred(was + i, n - i) };
+		l->barred += one->barred;
 	}
 	return 0;
 }
@@ -377,12 +380,17 @@ static int free_each(struct freeing *fr, int fd, const struct leftover *at, size
 	return ret;
 }
 
-/* The first run of those in [@from, @end) that nobody was seen to use: where it begins; *n: how many. */
+static bool may_be_freed(const struct leftover *one)
+{
+	return !one->comes_and_goes && !one->barred;
+}
+
+/* The first run of those in [@from, @end) that may be freed, as nobody was seen to use them: where it begins; *n: how many. */
 static size_t next_run(const struct leftovers *l, size_t from, size_t end, size_t *n)
 {
-	while (from < end && l->at.at[from].comes_and_goes)
+	while (from < end && !may_be_freed(&l->at.at[from]))
 		from++;
-	for (*n = 0; *n < FREED_AT_ONCE && from + *n < end && !l->at.at[from + *n].comes_and_goes;)
+	for (*n = 0; *n < FREED_AT_ONCE && from + *n < end && may_be_freed(&l->at.at[from + *n]);)
 		++*n;
 	return from;
 }
@@ -410,7 +418,7 @@ static void look_again(struct target *t, struct leftovers *l)
 	for (size_t i = 0; i < l->at.n; i++) {
 		struct leftover *one = &l->at.at[i];
 
-		one->freed = !one->comes_and_goes && !stands(t, one, true);
+		one->freed = may_be_freed(one) && !stands(t, one, true);
 		l->freed += one->freed;
 	}
 }
@@ -458,6 +466,11 @@ void leftovers_begin(struct target *t, const struct collect_opts *o)
 		    "warning: pid %d: breakpoints may be left behind in %zu mappings of code "
 		    "that were not searched",
 		    t->pid, l.unseen);
+	if (l.barred)
+		say(o,
+		    "warning: pid %d: %zu breakpoints in its code were left alone: where each stands the file "
+		    "has a jump over eight bytes, which some kernels overwrite",
+		    t->pid, l.barred);
 	if (l.freed)
 		say(o, "pid %d: %zu breakpoints freed that a killed process had left in its code",
 		    t->pid, l.freed);

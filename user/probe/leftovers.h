@@ -22,6 +22,7 @@
 struct leftover {
 	uint64_t addr, file_off;
 	bool comes_and_goes; /* leftovers_heal(): somebody's probe, in windows */
+	bool barred;	     /* no probe may be put here, so it stays: arch/breakpoint.h */
 	bool freed;
 };
 
@@ -34,6 +35,7 @@ struct leftover_file {
 struct leftovers {
 	VEC(struct leftover) at;	 /* breakpoints in Go code: left behind, or in use */
 	VEC(struct leftover_file) files; /* private */
+	size_t barred;			 /* of them */
 	size_t freed;			 /* of them, by leftovers_heal() */
 	size_t unseen; /* mappings of code that could not be compared, or are too many or too large */
 };
@@ -46,7 +48,7 @@ struct leftovers {
  */
 int leftovers_find(struct target *t, struct leftovers *out, struct err *e);
 /*
- * Those that nobody uses are gone afterwards, and counted. Where there are any it first watches them
+ * Those that nobody uses are gone afterwards, and counted; the barred ones are left alone. Where there are any it first watches them
  * for LIMIT_STAND_MS: one that goes by itself meanwhile is a probe of a profile in windows. (One that
  * stands all this time and whose owner takes it out in the milliseconds of the freeing is taken for freed.)
  * -EBUSY: the process is being traced.
@@ -62,7 +64,7 @@ void leftovers_begin(struct target *t, const struct collect_opts *o);
 struct heal_found {
 	pid_t pid;
 	const char *comm;
-	size_t found, freed, unseen;
+	size_t found, freed, barred, unseen;
 	const char *why; /* it could not be looked at or healed; else "" */
 };
 struct heal_opts {
@@ -73,11 +75,11 @@ struct heal_opts {
 	void *arg;
 };
 struct heal_sum {
-	size_t processes;	     /* with breakpoints */
-	size_t found, freed, unseen; /* breakpoints; mappings */
-	size_t denied;		     /* processes that we may not look at */
-	size_t left_out;	     /* processes, when the others took LIMIT_HEAL_MS */
-	size_t failed;		     /* that were to be healed, and could not be */
+	size_t processes;		     /* with breakpoints */
+	size_t found, freed, barred, unseen; /* breakpoints; mappings */
+	size_t denied;			     /* processes that we may not look at */
+	size_t left_out;		     /* processes, when the others took LIMIT_HEAL_MS */
+	size_t failed;			     /* that were to be healed, and could not be */
 };
 
 /* -ENOENT: no /proc. With a pid: also why that process cannot be looked at. */
