@@ -50,35 +50,92 @@ killed() {
 		harmless
 	done
 }
+# At any moment from its beginning until a little after it has begun to profile.
+attaching() {
+	local n begun=0
+	for n in 1 2 3 4; do
+		: >"$TMP/err"
+		"${AS[@]}" "$TMP/goprof" -p "$PID" --cpu --heap --source=probe --budget=0 -d 60s -o "$TMP/any" >"$TMP/paths" 2>"$TMP/err" </dev/null &
+		PROF=$!
+		STARTED+=("$PROF")
+		sleep "$((RANDOM % 2)).$((RANDOM % 900 + 100))"
+		kill -KILL $PROF
+		wait $PROF 2>/dev/null || :
+		begun=$((begun + $(count 'profiling pid' "$TMP/err")))
+		harmless
+	done
+	echo "# of $n that were killed at some moment $begun had begun to profile" >&2
+}
 part_kill() {
 	[ -n "${SHORT:-}" ] || ordinary # that is found out by doctor, which is dear here
 	code "$(subject $NEWEST checksum)"
-	if [ -n "${SHORT:-}" ]; then start_idler; else start "$(subject $NEWEST checksum)"; fi
+	if [ -n "${SHORT:-}" ]; then start_idler; else start "$(subject $NEWEST checksum)" -rest 20ms; fi
 	steps killed
 	outcome "kill/the target is as it was"
+	if [ -z "${SHORT:-}" ]; then
+		steps attaching
+		outcome "kill/while it attaches, too"
+	fi
 	stop
 }
 
-# What was killed in the middle of putting probes in is counted by doctor, and freed by heal.
-# A kernel that has no cgroup.kill (5.14) and one CPU hardly ever finds the helper inside of the kernel when it kills it.
+# What was killed in the middle of putting probes in is counted by doctor, and freed by heal. Few kills leave something,
+# and of a kernel without cgroup.kill (5.14) and with one CPU next to none.
 heal_leftovers() {
 	local said left
-	said=$("$O/tests/leak" -leave "$PID" 2>&1) || :
+	said=$("$O/tests/leak" -leave "$PID" 40 2>&1) || :
 	echo "# $said" >&2
 	left=${said##*, } left=${left%% *}
-	if [ "$left" = 0 ] && [ "$(nproc)" = 1 ] && [ "$(able perf_link)" = no ]; then skip "$1" "$said"; return; fi
-	steps leftovers
-	outcome "$1"
-}
-leftovers() {
-	local n
-	[ "${left:-0}" -gt 0 ] 2>/dev/null || { echo "nothing was left: $said"; return; }
-	n=$({ "$GOPROF" doctor 2>&1 || :; } | sed -n '/breakpoints in Go programs/s/.*programs *\([0-9]*\) in.*/\1/p')
-	[ "${n:-0}" -ge "$left" ] || echo "$left are left, and doctor says $n"
-	heals "$PID *: $left breakpoints freed"
-	heals '*no breakpoints*'
+	if [ "$left" = 0 ]; then heals '*no breakpoints*'; else leftovers "$left"; fi
 	harmless
 }
+# leftovers N
+leftovers() {
+	local n
+	n=$({ "$GOPROF" doctor 2>&1 || :; } | sed -n '/breakpoints in Go programs/s/.*programs *\([0-9]*\) in.*/\1/p')
+	[ "${n:-0}" -ge "$1" ] || echo "$1 are left, and doctor says $n"
+	heals "$PID *: $1 breakpoints freed"
+	heals '*no breakpoints*'
+}
+# Leftovers without a kill: the bytes that the kernel writes for our probes are written once more, and nobody's probe is
+# there. The program stands still meanwhile: one that runs into such a breakpoint ends.
+planted() {
+	local at now was n
+	profile -p "$PID" --heap --source=probe --budget=0 -d 60s
+	breakpoints
+	ended >"$TMP/quiet"
+	harmless
+	kill -STOP "$PID"
+	while read -r at now was; do
+		printf "\\$now" | dd of="/proc/$PID/mem" bs=1 seek=$((ADDR + at - 1)) conv=notrunc status=none
+	done <"$TMP/changed"
+	n=$(wc -l <"$TMP/changed")
+	[ "$(uname -m)" = x86_64 ] || n=$(wc -l <"$TMP/at")
+	echo "# $n breakpoints planted" >&2
+	leftovers "$n"
+	[ "$(changed)" = 0 ] || echo "$(changed) bytes of its code are not the file's"
+	kill -CONT "$PID"
+	harmless
+}
+# A profile goes on when its keeper is killed.
+goes_on() {
+	local n keeper
+	profile -p "$PID" --heap --source=probe --heap-rate=16k --budget=0 -d 60s
+	for n in 1 2; do
+		sleep "0.$((RANDOM % 900 + 100))"
+		for keeper in $(pgrep -P "$PROF" uprobe-keeper || :); do
+			[ ! -e "/proc/$keeper/exe" ] || kill -KILL "$keeper" # or it is dead
+		done
+	done
+	within 20 mended
+	breakpoints
+	sleep 0.5
+	ended -allow heap:KEEPER_KILLED=any -allow heap:UNWATCHED=any
+	grep -q 'heap: [12] times somebody killed the process that keeps the probes' "$TMP/err" || echo "not said: $(last_said)"
+	"$PPROFCHECK" cum -type alloc_space "$FILE" | has 'main\.fill' || echo "no work in the profile"
+	harmless
+}
+mended() { [ "$(changed)" != 0 ]; }
 # heals GLOB: that is what it says
 heals() {
 	local said rc
@@ -101,7 +158,16 @@ part_heal() {
 	start_idler
 	steps keepers
 	outcome "heal/the keeper killed"
-	[ -n "${SHORT:-}" ] || heal_leftovers "heal/what is left is counted and freed" # one by one, most kills leave nothing
+	steps planted
+	outcome "heal/what is left is counted and freed"
+	if [ -z "${SHORT:-}" ]; then
+		steps goes_on
+		outcome "heal/a profile whose keeper is killed goes on"
+	fi
+	if [ -z "${SHORT:-}" ]; then
+		steps heal_leftovers
+		outcome "heal/what a kill leaves is counted and freed"
+	fi
 	stop
 	second_cpu 0
 }

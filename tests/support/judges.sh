@@ -31,6 +31,14 @@ judge_read() {
 	valid "$2"
 }
 
+# judge_records ONE READ TWO: of waits, which only grow, READ is between what the target said before and after it;
+# what its own functions waited for is the same in all, but for what these wait for the runtime's locks.
+judge_records() {
+	"$PPROFCHECK" grew -addresses -tolerance 0.01 -still '(?m)(^| )main\.' -but '(?m)(^| )runtime\.(unlock|gcStart) ' "$@" \
+		>"$TMP/diff" 2>&1 || { sed -n 1,6p "$TMP/diff"; return 1; }
+	valid "$2"
+}
+
 # three_to_one CPU [LEAST]: of main.leaf's callers; and nobody without a caller.
 three_to_one() { "$PPROFCHECK" callers -least "${2:-400}" "$1"; }
 
@@ -190,10 +198,10 @@ judge_labels() {
 }
 
 # leaf_callers [LEAST]: of PID, which a busy machine may give little time: longer, until there is
-# something to judge by.
+# something to judge by. LEAF_TIMES: how long.
 leaf_callers() {
 	local out rc d why
-	for d in 3s 9s 30s; do
+	for d in ${LEAF_TIMES:-3s 9s 30s}; do
 		out=$("$GOPROF" -p "$PID" --cpu -F 500 -d $d -o "$TMP" 2>"$TMP/err")
 		rc=$?
 		[ $rc = 3 ] && only_small_losses "$TMP/err" "$out" && rc=0

@@ -6,7 +6,7 @@
  *				there is one. What is left is counted before anything else runs, and freed
  *	leak -keeper PID N	the same with one child, whose keeper alone is killed N times: it frees what is
  *				left by itself. Only then is it counted
- *	leak -leave PID		as the first, until something is left, which stays; at most 400 times
+ *	leak -leave PID [N]	as the first, until something is left, which stays; at most N (400) times
  *
  * Prints a line "KILLS killed, TIMES left something: BREAKPOINTS breakpoints, LEFT at the end".
  */
@@ -273,7 +273,7 @@ static int run(int argc, char **argv, struct tool *t, struct err *e)
 {
 	bool keeper = !strcmp(argv[1], "-keeper"), leave = !strcmp(argv[1], "-leave");
 	pid_t pid = atoi(argv[1 + (keeper || leave)]);
-	unsigned n = leave ? LEAVE_MOST : (unsigned)atoi(argv[argc - 1]), killed = 0;
+	unsigned n = leave && argc == 3 ? LEAVE_MOST : (unsigned)atoi(argv[argc - 1]), killed = 0;
 	struct collect_opts o = { 0 };
 	int ret = subject_open(pid, &o, &t->s, e);
 
@@ -302,7 +302,7 @@ int main(int argc, char **argv)
 
 	uprobes_main(argc, argv);
 	if (argc != 3 && argc != 4) {
-		fprintf(stderr, "usage: leak PID N | leak -keeper PID N | leak -leave PID\n");
+		fprintf(stderr, "usage: leak PID N | leak -keeper PID N | leak -leave PID [N]\n");
 		return 2;
 	}
 	ret = run(argc, argv, &t, &e);

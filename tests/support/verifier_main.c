@@ -4,8 +4,8 @@
  *	verifier		a line a program: name, with "/many" where its object serves many targets,
  *				instructions verified, states, most of them at once, ms of CPU to load its
  *				whole object, tables included
- *				one that is refused: the end of what the verifier said; one of a uprobe
- *				that has a private stack (bpf/uprobe.bpf.h): that it has
+ *				one that is refused: the end of what the verifier said; on amd64, one of
+ *				a uprobe that has a private stack (bpf/uprobe.bpf.h): that it has
  *	verifier old		the same of the programs for kernels before 5.15
  *	verifier noread [NS]	"OBJECT loads" or "OBJECT: why not", where the helpers that read kernel
  *				memory are refused, as with lockdown=confidentiality. NS: pidns_ino
@@ -186,12 +186,17 @@ static void print_stats(struct bpf_object *obj, bool many, double load_ms)
 }
 
 /*
- * Is there a private stack in the machine code of a program? For amd64: the one instruction that
- * adds the CPU's offset to r9, "add %gs:this_cpu_off,%r9". Source: emit_priv_frame_ptr in
- * arch/x86/net/bpf_jit_comp.c, Linux 6.13 to 7.2.
+ * Is there a private stack in the machine code of a program? The one instruction that adds the CPU's
+ * offset to r9, "add %gs:this_cpu_off,%r9". Source: emit_priv_frame_ptr in arch/x86/net/bpf_jit_comp.c,
+ * Linux 6.13 to 7.2. On arm64 (from 6.17 on) that is made as an access to a table of each CPU is, so
+ * nothing is told there.
  */
-static bool has_private_stack(const struct bpf_program *p)
+static bool has_amd64_private_stack(const struct bpf_program *p)
 {
+#ifndef __x86_64__
+	(void)p;
+	return false;
+#else
 	static const unsigned char add[] = { 0x65, 0x4c, 0x03, 0x0c, 0x25 };
 	static unsigned char code[CODE_BYTES];
 	struct bpf_prog_info info = { .jited_prog_insns = (uintptr_t)code,
@@ -202,6 +207,7 @@ static bool has_private_stack(const struct bpf_program *p)
 	    info.jited_prog_len > sizeof(code))
 		return true; /* it cannot be told */
 	return memmem(code, info.jited_prog_len, add, sizeof(add));
+#endif
 }
 
 /* Prints each program of a uprobe that has one. */
@@ -212,7 +218,7 @@ static bool private_stacks(struct bpf_object *obj)
 
 	bpf_object__for_each_program(p, obj)
 	{
-		if (strcmp(bpf_program__section_name(p), "uprobe") || !has_private_stack(p))
+		if (strcmp(bpf_program__section_name(p), "uprobe") || !has_amd64_private_stack(p))
 			continue;
 		printf("%s: has a private stack\n", bpf_program__name(p));
 		any = true;

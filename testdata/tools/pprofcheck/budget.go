@@ -234,9 +234,22 @@ func siteOf(est []estimate, s *profile.Sample) *estimate {
 	return nil
 }
 
+var firstLine = regexp.MustCompile(`^budget: .* the first ([0-9.]+) s observed: `)
+
+// observed is the profile's window, or so much of it as it says.
+func observed(p *profile.Profile) (from, to int64) {
+	from, to = p.TimeNanos, p.TimeNanos+p.DurationNanos
+	for _, c := range p.Comments {
+		if m := firstLine.FindStringSubmatch(c); m != nil {
+			to = from + int64(number("budget", m[1])*1e9)
+		}
+	}
+	return from, to
+}
+
 // The truth of each site in the profile's own window.
 func (b *budget) truth(d *diary, p *profile.Profile) (est []estimate) {
-	from, to := p.TimeNanos, p.TimeNanos+p.DurationNanos
+	from, to := observed(p)
 	for _, s := range d.sites {
 		if s.kind != b.kind {
 			continue

@@ -53,6 +53,7 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
       -se X -least S      these errors at most X, for sites with a share of S (0.01) or more
       -within X           and at most X from the truth   -few N: but for N waits   -off X: and a share X
       -sure X -judged N   not those with a larger error, that were seen too seldom; at least N others
+                          where the budget ended the observation, of that time alone
       -absent             sites of which no window saw anything may be missing, with bursts
                           what chance allows is by the level, the errors that the profile states
                           and the number of its windows
