@@ -64,11 +64,12 @@ locked() {
 	has "\[$1\]" /sys/kernel/security/lockdown || echo "it is not set"
 	closed "$2" "$3"
 }
-# What Debian's kernels forbid above 2 is theirs; where probes are no perf events, they do not matter.
+# paranoid LEVEL COMMAND...: what Debian's kernels forbid above 2 is theirs; where probes are no perf events, they do not
+# matter. COMMAND is asked.
 paranoid() {
 	echo "$1" >/proc/sys/kernel/perf_event_paranoid
 	user "${CAPS%,sys_admin}"
-	if [ "$(able uprobe_multi)" = yes ]; then closed heap_probe cpu; else closed "" "cpu heap_probe"; fi
+	if [ "$(able uprobe_multi)" = yes ]; then "${@:2}" heap_probe cpu; else "${@:2}" "" "cpu heap_probe"; fi
 }
 part_hard() {
 	start_idler
@@ -77,15 +78,15 @@ part_hard() {
 	ordinary
 	steps told "$TMP/doctor.user" "cpu heap_probe" ""
 	outcome "hard/unprivileged_bpf_disabled 1, perf_event_paranoid 2"
-	steps paranoid 3
-	outcome "hard/perf_event_paranoid 3"
-	steps paranoid 4
+	steps paranoid 4 closed
 	outcome "hard/perf_event_paranoid 4"
+	steps paranoid 3 told "$TMP/doctor.now" # it says of both the same
+	outcome "hard/perf_event_paranoid 3"
 	case $CAPS in
 	*,sys_admin)
 		user $CAPS
 		steps closed "cpu heap_probe" ""
-		outcome "hard/perf_event_paranoid 4, with CAP_SYS_ADMIN"
+		outcome "hard/perf_event_paranoid 3, with CAP_SYS_ADMIN"
 		;;
 	esac
 	AS=()
