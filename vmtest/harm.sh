@@ -158,13 +158,11 @@ part_heal() {
 	start_idler
 	steps keepers
 	outcome "heal/the keeper killed"
-	steps planted
-	outcome "heal/what is left is counted and freed"
 	if [ -z "${SHORT:-}" ]; then
+		steps planted
+		outcome "heal/what is left is counted and freed"
 		steps goes_on
 		outcome "heal/a profile whose keeper is killed goes on"
-	fi
-	if [ -z "${SHORT:-}" ]; then
 		steps heal_leftovers
 		outcome "heal/what a kill leaves is counted and freed"
 	fi
