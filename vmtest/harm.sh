@@ -100,15 +100,13 @@ leftovers() {
 # Leftovers without a kill: the bytes that the kernel writes for our probes are written once more, and nobody's probe is
 # there. The program stands still meanwhile: one that runs into such a breakpoint ends.
 planted() {
-	local at now was n
+	local n
 	profile -p "$PID" --heap --source=probe --budget=0 -d 60s
 	breakpoints
 	ended >"$TMP/quiet"
 	harmless
 	kill -STOP "$PID"
-	while read -r at now was; do
-		printf "\\$now" | dd of="/proc/$PID/mem" bs=1 seek=$((ADDR + at - 1)) conv=notrunc status=none
-	done <"$TMP/changed"
+	"$O/tests/leak" -plant "$PID" "$ADDR" <"$TMP/changed"
 	n=$(wc -l <"$TMP/changed")
 	[ "$(uname -m)" = x86_64 ] || n=$(wc -l <"$TMP/at")
 	echo "# $n breakpoints planted" >&2

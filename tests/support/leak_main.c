@@ -7,12 +7,16 @@
  *	leak -keeper PID N	the same with one child, whose keeper alone is killed N times: it frees what is
  *				left by itself. Only then is it counted
  *	leak -leave PID [N]	as the first, until something is left, which stays; at most N (400) times
+ *	leak -plant PID BASE	writes bytes into its code, which the kernel leaves to tracers: lines of
+ *				`cmp -l` on stdin say where, from BASE on, and what. PID stands still
+ *				(SIGSTOP), and still does afterwards
  *
  * Prints a line "KILLS killed, TIMES left something: BREAKPOINTS breakpoints, LEFT at the end".
  */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -294,6 +298,36 @@ static int run(int argc, char **argv, struct tool *t, struct err *e)
 	return ret;
 }
 
+/* ---- without a kill ---- */
+
+static int poke(pid_t pid, uint64_t addr, unsigned char to)
+{
+	uint64_t word = addr & ~7ull;
+	long was;
+
+	errno = 0;
+	was = ptrace(PTRACE_PEEKTEXT, pid, (void *)(uintptr_t)word, NULL);
+	if (errno)
+		return -errno;
+	((unsigned char *)&was)[addr - word] = to;
+	return ptrace(PTRACE_POKETEXT, pid, (void *)(uintptr_t)word, (void *)was) ? -errno : 0;
+}
+
+static int plant(pid_t pid, uint64_t base)
+{
+	unsigned long at;
+	unsigned now;
+	int ret = 0;
+
+	if (ptrace(PTRACE_ATTACH, pid, NULL, NULL) || waitpid(pid, NULL, __WALL) != pid)
+		return -errno;
+	while (!ret && scanf("%lu %o %*o", &at, &now) == 2)
+		ret = poke(pid, base + at - 1, (unsigned char)now);
+	if (ptrace(PTRACE_DETACH, pid, NULL, (void *)(uintptr_t)SIGSTOP))
+		ret = -errno;
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
 	struct tool t = { 0 };
@@ -304,6 +338,12 @@ int main(int argc, char **argv)
 	if (argc != 3 && argc != 4) {
 		fprintf(stderr, "usage: leak PID N | leak -keeper PID N | leak -leave PID [N]\n");
 		return 2;
+	}
+	if (argc == 4 && !strcmp(argv[1], "-plant")) {
+		ret = plant(atoi(argv[2]), strtoull(argv[3], NULL, 0));
+		if (ret)
+			fprintf(stderr, "leak: %s\n", strerror(-ret));
+		return ret ? 1 : 0;
 	}
 	ret = run(argc, argv, &t, &e);
 	if (ret)
