@@ -125,9 +125,9 @@ goes_on() {
 			[ ! -e "/proc/$keeper/exe" ] || kill -KILL "$keeper" # or it is dead
 		done
 	done
+	sleep 2 # the dead one's probes go first
 	within 20 mended
 	breakpoints
-	sleep 0.5
 	ended -allow heap:KEEPER_KILLED=any -allow heap:UNWATCHED=any
 	grep -q 'heap: [12] times somebody killed the process that keeps the probes' "$TMP/err" || echo "not said: $(last_said)"
 	"$PPROFCHECK" cum -type alloc_space "$FILE" | has 'main\.fill' || echo "no work in the profile"
