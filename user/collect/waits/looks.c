@@ -25,6 +25,7 @@
 #include "go/runtime/rtvar.h"
 #include "probe/bpf.h"
 #include "probe/unwinding.h"
+#include "sampling/look_times.h"
 #include "subject/verify.h"
 
 enum {
@@ -35,7 +36,6 @@ enum {
 	REST_NS = 4000, /* mean pause, and limit of all pauses of a look */
 	RESTS_NS = 32000,
 };
-#define STRATUM_MAX_NS 1000000000ull
 
 /* The stack that a goroutine was last found with when it waited for this. */
 struct found {
@@ -86,12 +86,10 @@ struct looks {
 	uint64_t (*now)(void), (*cpu)(void);
 	void (*rest)(uint64_t ns);
 	uint64_t random;
-	uint64_t begun, stratum, len, due;     /* the phase, and where its present stratum lies */
-	double phase_ns, strata_ns;	       /* of all phases; of all looks */
-	double cost;			       /* CPU ns of a look, a moving average */
+	struct look_times times;
 	uint64_t at_ns, looked, looked_before; /* this look, the last one and the one before */
 	int fd;
-	bool on, gone;
+	bool gone;
 };
 
 static uint64_t clock_ns(clockid_t id)
@@ -136,7 +134,7 @@ void looks_set_seed(struct looks *k, uint64_t seed)
 
 uint64_t looks_due(const struct looks *k)
 {
-	return k->on && !k->gone ? k->due : 0;
+	return k->times.on && !k->gone ? k->times.due : 0;
 }
 
 void looks_set_allgs(struct looks *k, uint64_t addr)
@@ -307,7 +305,7 @@ static void wait_begins(struct looks *k, struct seen *g, int32_t entry)
 	g->early = !k->sums.look;
 	g->looks = 0;
 	g->ns = 0;
-	saw(k, g, (double)k->len + f->owed_ns);
+	saw(k, g, (double)k->times.len + f->owed_ns);
 	f->owed_ns = 0;
 }
 
@@ -494,7 +492,7 @@ static void without_stack(struct looks *k, struct seen *g)
 	if (f->entry != LOOKS_UNFOUND)
 		wait_begins(k, g, f->entry);
 	else
-		f->owed_ns += (double)k->len;
+		f->owed_ns += (double)k->times.len;
 }
 
 static int read_fresh(struct looks *k, struct err *e)
@@ -573,7 +571,7 @@ static int see(struct looks *k, uint32_t at, const struct parked *p, bool ok, st
 		return ret;
 	if (!g->waits)
 		return put(&k->fresh, at, e);
-	saw(k, g, (double)k->len);
+	saw(k, g, (double)k->times.len);
 	return 0;
 }
 
@@ -672,24 +670,16 @@ static int look(struct looks *k, struct err *e)
 	*k->c.counted = k->looked_before;
 	k->looked_before = k->looked;
 	k->looked = k->at_ns;
-	k->strata_ns += (double)k->len;
+	look_times_looked(&k->times);
 	k->sums.look++;
 	return 0;
 }
 
 /* ---- when to look ---- */
 
-/* Strata that a look came too late for are left out. */
-static void next_stratum(struct looks *k)
+static double share_of(const struct looks *k)
 {
-	uint64_t now = k->now(), end = k->stratum + k->len, len = LOOKS_STRATUM_NS;
-	double share = k->c.share ? *k->c.share : LOOKS_SHARE_MOST;
-
-	if (k->cost > share * (double)len)
-		len = (uint64_t)(k->cost / share);
-	k->len = len < STRATUM_MAX_NS ? len : STRATUM_MAX_NS;
-	k->stratum = end + k->len > now ? end : now;
-	k->due = k->stratum + random_below(&k->random, k->len);
+	return k->c.share ? *k->c.share : LOOKS_SHARE_MOST;
 }
 
 static int set_timer(struct looks *k, struct err *e)
@@ -703,15 +693,11 @@ static int set_timer(struct looks *k, struct err *e)
 
 int looks_begin(struct looks *k, uint64_t since, struct err *e)
 {
-	int ret = k->on ? 0 : find_allgs(k, e);
+	int ret = k->times.on ? 0 : find_allgs(k, e);
 
-	if (ret || k->on)
+	if (ret || k->times.on)
 		return ret;
-	k->on = true;
-	k->stratum = k->now();
-	k->begun = since ? since : k->stratum;
-	k->len = 0;
-	next_stratum(k);
+	look_times_begin(&k->times, k->now(), since, share_of(k), &k->random);
 	return set_timer(k, e);
 }
 
@@ -735,9 +721,7 @@ static void leave(struct looks *k, bool count)
 
 static void phase_over(struct looks *k)
 {
-	if (k->on)
-		k->phase_ns += (double)(k->now() - k->begun);
-	k->on = false;
+	look_times_pause(&k->times, k->now());
 	k->looked = k->looked_before = *k->c.counted = 0;
 	k->sums.gap = k->sums.before = 0;
 }
@@ -764,15 +748,14 @@ int looks_poll(struct looks *k, struct err *e)
 	uint64_t cpu = k->cpu(), rung, spent;
 	int ret = 0;
 
-	if (!looks_due(k) || k->now() < k->due)
+	if (!looks_due(k) || k->now() < k->times.due)
 		return 0;
 	if (read(k->fd, &rung, sizeof(rung)) < 0 && errno != EAGAIN)
 		return err_sys(e, "timer");
 	ret = look(k, e);
 	spent = k->cpu() - cpu;
 	k->sum.cpu_ns += spent;
-	k->cost += ((double)spent - k->cost) / (k->sums.look < 8 ? 2 : 32);
-	next_stratum(k);
+	look_times_next(&k->times, k->now(), spent, share_of(k), &k->random);
 	return ret ? ret : set_timer(k, e);
 }
 
@@ -780,12 +763,12 @@ void looks_end(struct looks *k, struct looks_result *out)
 {
 	phase_over(k);
 	leave(k, false);
-	looks_sums_end(&k->sums, k->phase_ns, k->strata_ns);
+	looks_sums_end(&k->sums, k->times.phases_ns, k->times.looked_ns);
 	for (size_t i = 0; i < k->at.n * FOUND; i++)
 		forget(k, &k->at.at[i / FOUND].found[i % FOUND]);
 	k->sum.crowded = k->sums.crowded;
 	k->sum.looks = k->sums.look;
-	k->sum.stratum_ns = k->sums.look ? k->strata_ns / (double)k->sums.look : 0;
+	k->sum.stratum_ns = look_times_mean(&k->times);
 	*out = k->sum;
 }
 
