@@ -1,11 +1,10 @@
 /* user/cli/host_run.c - finds the processes, has the engine observe them, writes what comes. */
 #include "cli/host_run.h"
 
-#include <limits.h>
-
 #include "base/limits.h"
 #include "base/map.h"
 #include "cli/cmd.h"
+#include "cli/host_files.h"
 #include "cli/host_order.h"
 #include "cli/host_summary.h"
 #include "cli/host_table.h"
@@ -19,7 +18,6 @@
 #include "collect/waits/wait_many.h"
 #include "engine/engine.h"
 #include "probe/family.h"
-#include "profile/graft.h"
 
 /* What has just started is looked at at once. Each look is a fork: after many in one, and above the budget, the next waits. */
 enum { NEWS_MANY = 8, APART_TICKS = 3, TEXT_COUNTED = 64 };
@@ -39,7 +37,7 @@ struct run {
 	unsigned ticks;	   /* since then */
 	size_t wanted;	   /* at the start: processes that the table promises */
 	VEC(pid_t) others; /* that were named, and are not in the survey */
-	struct map lives;  /* pid -> programs of it that have files */
+	struct host_files files;
 	struct run_kind {
 		/* Profiles of two sources are of different times, and heaps have other columns: [1]: those that are probed. */
 		struct run_part {
@@ -51,7 +49,7 @@ struct run {
 		struct err why; /* the first of them */
 	} kinds[ENGINE_KINDS_MAX];
 	size_t failed; /* processes that could not be profiled */
-	size_t ended, became, started, files;
+	size_t ended, became, started;
 	bool lossy, broken, made_dir; /* broken: the run itself */
 	bool put_off;		      /* looks waited for the budget */
 	uint64_t lasted_ns;
@@ -68,11 +66,11 @@ static void run_fini(struct run *r)
 	}
 	vec_fini(&r->news);
 	vec_fini(&r->others);
-	map_fini(&r->lives);
+	host_files_fini(&r->files);
 	map_fini(&r->execs);
 	map_fini(&r->begun);
 	window_free(r->window);
-	if (r->made_dir && !r->files)
+	if (r->made_dir && !r->files.n)
 		rmdir(r->o->dir);
 }
 
@@ -380,127 +378,18 @@ static int engine_ready(void *arg)
 	return ret;
 }
 
-/* ---- what comes out ---- */
-
-static void print_path(struct run *r, const char *path)
-{
-	if (fprintf(r->o->paths, "%s\n", path) >= 0 && !fflush(r->o->paths))
-		return;
-	tell("cannot write to stdout: %s", strerror(errno));
-	r->broken = true;
-}
-
-static void write_one(struct run *r, struct prof *p, const struct output_format *f,
-		      const char *path, const char *whose)
-{
-	struct err e = { "" };
-
-	if (output_to_file(p, f, path, r->o->access, &e)) {
-		tell("%s: %s", whose, e.msg);
-		r->broken = true;
-		return;
-	}
-	r->files++;
-	print_path(r, path);
-}
-
-/* ---- all processes on one page ---- */
-
-static bool wants_page(const struct host_opts *o)
-{
-	for (size_t i = 0; i < o->nformats; i++)
-		if (o->formats[i] == output_find("flame"))
-			return true;
-	return false;
-}
-
-static int begin_page(struct prof **out, const struct engine_kind *kind, const struct prof *p)
-{
-	const struct prof_header_view h = prof_header(p);
-	const struct strtab *strings = prof_strings(p);
-	int ret = prof_new(out, NULL);
-
-	for (size_t i = 0; !ret && i < h.ntypes; i++)
-		ret = prof_add_type(*out, strtab_get(strings, h.types[i].type),
-				    strtab_get(strings, h.types[i].unit), NULL);
-	if (!ret)
-		prof_set_kind(*out, kind->name);
-	return ret;
-}
+/* ---- one process ---- */
 
 static struct run_part *part_of(struct run *r, size_t k, const struct engine_result *results)
 {
 	return &r->kinds[k].part[results[k].probed];
 }
 
-static void add_to_page(struct run *r, size_t k, const struct engine_target *t,
-			const struct engine_result *results)
-{
-	struct prof **page = &part_of(r, k, results)->page, *p = results[k].prof;
-	char root[64];
-	int ret = *page ? 0 : begin_page(page, r->o->kinds[k], p);
-
-	snprintf(root, sizeof(root), "%s [%d]", t->id.comm, t->id.pid);
-	if (!ret)
-		ret = prof_graft(*page, p, prof_loss(p), root, NULL);
-	if (!ret)
-		return;
-	tell("no memory for a page of all processes");
-	r->broken = true;
-	prof_free(TAKE(*page));
-}
-
 static void write_pages(struct run *r)
 {
-	size_t n = strlen(r->o->dir);
-	char path[PATH_MAX];
-
-	for (size_t k = 0; k < 2 * r->o->nkinds; k++) {
-		struct prof *page = r->kinds[k / 2].part[k % 2].page;
-
-		if (page && prof_nsamples(page) &&
-		    (size_t)snprintf(path, sizeof(path), "%s%shost.%s%s.html", r->o->dir,
-				     n && r->o->dir[n - 1] == '/' ? "" : "/",
-				     r->o->kinds[k / 2]->name,
-				     k % 2 ? ".probed" : "") < sizeof(path))
-			write_one(r, page, output_find("flame"), path, "the page of all processes");
-	}
-}
-
-/* ---- one process ---- */
-
-/* How many programs of this pid have files, this one included. */
-static uint64_t life_of(struct run *r, pid_t pid)
-{
-	uint64_t life = 0;
-
-	map_get(&r->lives, (uint64_t)pid, &life);
-	map_put(&r->lives, (uint64_t)pid, ++life);
-	return life;
-}
-
-/* Later programs of a pid have other names: NAME.PID.2.cpu.pb.gz. */
-static void write_files(struct run *r, const struct engine_target *t, const char *name,
-			uint64_t life, struct prof *p)
-{
-	char kind[32], path[PATH_MAX];
-
-	snprintf(kind, sizeof(kind), "%s", name);
-	if (life > 1)
-		snprintf(kind, sizeof(kind), "%llu.%s", (unsigned long long)life, name);
-	prof_set_kind(p, name);
-	for (size_t i = 0; i < r->o->nformats; i++) {
-		const struct output_format *f = r->o->formats[i];
-		struct err e = { "" };
-
-		if (!outdir_path(r->o->dir, t->id.comm, t->id.pid, kind, f->ext, path, sizeof(path),
-				 &e)) {
-			write_one(r, p, f, path, t->id.comm);
-			continue;
-		}
-		tell("pid %d (%s): %s", t->id.pid, t->id.comm, e.msg);
-		r->broken = true;
-	}
+	for (size_t k = 0; k < 2 * r->o->nkinds; k++)
+		host_files_page(&r->files, r->kinds[k / 2].part[k % 2].page,
+				r->o->kinds[k / 2]->name, k % 2);
 }
 
 static void report_losses(struct run *r, const struct engine_target *t, struct prof *p)
@@ -597,10 +486,11 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 			continue;
 		say_end(r, t, p);
 		tell_begin(r, t, p);
-		life = life ?: life_of(r, t->id.pid);
-		write_files(r, t, r->o->kinds[i]->name, life, p);
-		if (wants_page(r->o))
-			add_to_page(r, i, t, results);
+		life = life ?: host_files_life(&r->files, t->id.pid);
+		host_files_write(&r->files, &t->id, life, r->o->kinds[i]->name, p);
+		if (host_files_paged(&r->files))
+			host_files_add(&r->files, &part_of(r, i, results)->page, &t->id,
+				       r->o->kinds[i]->name, p);
 		report_losses(r, t, p);
 	}
 	map_del(&r->begun, t->slot);
@@ -621,7 +511,7 @@ static bool step(void *arg, bool tick, uint64_t done_ns)
 		tell("%s", e.msg);
 		r->broken = true;
 	}
-	return r->broken || (!r->o->all && !engine_targets(r->engine));
+	return r->broken || r->files.broken || (!r->o->all && !engine_targets(r->engine));
 }
 
 /* What several processes lost together is told once, and not of each. */
@@ -802,7 +692,7 @@ static enum summary_of summary_kind(const struct engine_kind *kind, bool probed)
 
 int host_run(const struct host_opts *o)
 {
-	CLEANUP(run_fini) struct run r = { .o = o };
+	CLEANUP(run_fini) struct run r = { .o = o, .files.o = o };
 	struct err e = { "" };
 	int ret;
 
@@ -821,7 +711,7 @@ int host_run(const struct host_opts *o)
 	write_pages(&r);
 	tell_end(&r);
 	summary_cost(engine_cost(r.engine), r.put_off, &o->collect);
-	if (r.broken)
+	if (r.broken || r.files.broken)
 		return EXIT_FAILED;
 	return r.lossy ? EXIT_LOSSES : EXIT_DONE;
 }
