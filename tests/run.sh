@@ -30,7 +30,7 @@ E2E_LIMIT=${SCRIPT_LIMIT:-900} # one script's toolchains may have to be fetched
 # Scripts that compare exactly: a busy machine does not change their outcomes, and they change
 # nothing for others on it. The longest first.
 BESIDE=" kernels_arm64 kernels_amd64 bad_binary trace_out frames arm64 heap_read flame package unknown_go trace_readers rtvars goroutine contention_read counters allocsites
-	heapdump_bad heapdump_hprof dumps heap_types heapdump_types doctor heapdump_out waitreasons layout_tab verifier lockdown drain "
+	heapdump_bad heapdump_hprof dumps heap_types heapdump_types doctor heapdump_out waitreasons layout_tab verifier lockdown drain all_pick "
 # Scripts that judge by counts, shares, callers, files and exit statuses, never by seconds: two at a
 # time, when nobody builds any more. Beside heap_live, which must look at each collection in time, run two that sleep.
 PAIRS=" images enable cpu_more stress namespaces heap_probe command heal bad_input cpu_hard caps

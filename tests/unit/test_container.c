@@ -64,6 +64,28 @@ static void test_paths(void **state)
 	assert_string_equal(path_of("0::"), "");
 }
 
+/* A kernel with hierarchies of both kinds has a path in each. */
+static void test_all_paths(void **state)
+{
+	static const struct {
+		const char *text, *paths;
+	} cases[] = {
+		{ "3:cpu,cpuacct:/docker/a\n0::/b c:d\n", "/docker/a\n/b c:d\n" },
+		{ "::/", "/\n" },
+		{ "nonsense\n1:name=x:/y", "/y\n" },
+		{ "1:x:relative\n\n:\n", "" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		CLEANUP(freep) char *text = strdup(cases[i].text);
+
+		container_paths(text);
+		assert_string_equal(text, cases[i].paths);
+	}
+}
+
 static void test_outside_of_containers(void **state)
 {
 	(void)state;
@@ -105,9 +127,8 @@ static void test_lies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_runtimes),
-		cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_outside_of_containers),
+		cmocka_unit_test(test_runtimes),  cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_all_paths), cmocka_unit_test(test_outside_of_containers),
 		cmocka_unit_test(test_lies),
 	};
 

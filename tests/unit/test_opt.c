@@ -154,7 +154,7 @@ static void what_many_cannot_have(void **state)
 	bad("--all --match ''", "--match: '' fits everything");
 	bad("--all --exclude user=", "--exclude: 'user=' fits everything");
 	bad("--all --match usr=x",
-	    "--match: 'usr=x' does not begin with name=, exe=, cmd=, user=, cgroup= or module=");
+	    "--match: 'usr=x' does not begin with name=, exe=, cmd=, user=, cgroup=, container= or module=");
 }
 
 static void waits(void **state)

@@ -56,6 +56,7 @@ enum {
 		<< 20, /* bytes of a file that is copied because its file system may not answer */
 	LIMIT_SURVEY_MEMORY = 1 << 30, /* bytes that looking at processes may take */
 	LIMIT_CGROUP = 1 << 16,	       /* bytes of /proc/PID/cgroup */
+	LIMIT_COMMAND = 1 << 17,       /* and of a command line that is matched */
 	LIMIT_PS = 1 << 13,	       /* Ps: GOMAXPROCS */
 	LIMIT_GOROUTINES = 1 << 24,    /* goroutines, dead ones included */
 	LIMIT_G_BYTES = 1024,	       /* bytes of one runtime.g that are looked at */

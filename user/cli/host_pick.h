@@ -1,8 +1,9 @@
 /*
  * user/cli/host_pick.h - which Go processes of this machine are meant: --match and --exclude.
  *
- * A pattern is TEXT or FIELD=TEXT, where FIELD is name, exe, cmd, user, cgroup (which has the ids of
- * containers and the names of services) or module. TEXT with one of "*?[" is a shell's pattern for
+ * A pattern is TEXT or FIELD=TEXT, where FIELD is name (the process' or its executable's), exe, cmd, user (also as a
+ * number, which must fit as a whole), cgroup (any of its cgroups: these have the ids of containers and the names of
+ * services), container (its runtime and id, as ps shows them) or module. TEXT with one of "*?[" is a shell's pattern for
  * the whole field; other TEXT may be anywhere in it. Without FIELD, one field that fits is enough.
  */
 #ifndef CLI_HOST_PICK_H
@@ -24,10 +25,10 @@ struct pick {
 /* -EINVAL: FIELD is none of these, or TEXT is empty. */
 int pick_check(const char *pattern, struct err *e);
 
-/* Does one of match fit (or is there none), and none of exclude? */
-bool pick_wants(const struct pick *p, const struct survey_proc *proc);
+/* PICK_UNKNOWN: it depends on what is not known of it, since it could not be looked at, or its command line is cut. */
+enum pick_fit { PICK_NOT, PICK_UNKNOWN, PICK_FITS };
 
-/* The same of one that could not be looked at (survey.closed): false when what is known of it rules it out. */
-bool pick_may_want(const struct pick *p, const struct survey_proc *proc);
+/* Does one of match fit (or is there none), and none of exclude? A survey.judge, with command and cgroups. */
+enum pick_fit pick_judge(const struct pick *p, const struct survey_proc *proc);
 
 #endif

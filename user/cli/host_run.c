@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "cli/cmd.h"
 #include "cli/host_files.h"
+#include "cli/host_meant.h"
 #include "cli/host_order.h"
 #include "cli/host_summary.h"
 #include "cli/host_table.h"
@@ -20,7 +21,7 @@
 #include "probe/family.h"
 
 /* What has just started is looked at at once. Each look is a fork: after many in one, and above the budget, the next waits. */
-enum { NEWS_MANY = 8, APART_TICKS = 3, TEXT_COUNTED = 64 };
+enum { NEWS_MANY = 8, APART_TICKS = 3 };
 
 struct run {
 	const struct host_opts *o;
@@ -76,82 +77,13 @@ static void run_fini(struct run *r)
 
 /* ---- the table ---- */
 
-/* "1 process", "2 processes". */
-static const char *counted(size_t n, const char *one, const char *many, char buf[TEXT_COUNTED])
-{
-	snprintf(buf, TEXT_COUNTED, "%zu %s", n, n == 1 ? one : many);
-	return buf;
-}
-
-static const char *processes(size_t n, char buf[TEXT_COUNTED])
-{
-	return counted(n, "process", "processes", buf);
-}
-
-static void print_head(const struct host_opts *o, size_t found, size_t closed, size_t seen, FILE *f)
-{
-	char go[TEXT_COUNTED], all[TEXT_COUNTED], more[TEXT_COUNTED];
-
-	fprintf(f, "%s meant, of %s", counted(found, "Go process is", "Go processes are", go),
-		processes(seen, all));
-	if (closed)
-		fprintf(f, "; of %s that could not be looked at nobody knows",
-			processes(closed, more));
-	fputc('\n', f);
-	if (found + closed)
-		fprintf(f, "%8s  %-10s  %-8s  %-15s  %-*s  %s\n", "PID", "USER", "GO", "PROGRAM",
-			table_width(o), "WHAT", "MODULE");
-}
-
-static bool listed(const struct host_opts *o, pid_t pid)
-{
-	for (size_t i = 0; i < o->npids; i++)
-		if (o->pids[i] == pid)
-			return true;
-	return false;
-}
-
-static bool meant(const struct host_opts *o, const struct survey_proc *p)
-{
-	return o->all ? pick_wants(&o->pick, p) : listed(o, p->pid);
-}
-
-/* Could it be one of those that are meant? Of one that could not be looked at not everything is known. */
-static bool perhaps_meant(const struct host_opts *o, const struct survey_proc *p)
-{
-	return o->all ? pick_may_want(&o->pick, p) : listed(o, p->pid);
-}
-
 /* What is surely not meant is no loss, and is not told of. */
 static void tell_unseen(struct run *r)
 {
-	struct survey *s = &r->survey;
-	const struct survey_proc *first = NULL;
-	char n[TEXT_COUNTED];
-	size_t denied = 0;
+	struct unseen u = host_tell_unseen(r->o, &r->survey);
 
-	for (size_t i = 0; i < s->closed.n; i++) {
-		const struct survey_proc *p = &s->closed.at[i];
-
-		if (!perhaps_meant(r->o, p))
-			continue;
-		if (p->command_unread)
-			tell("pid %d: %s: it is left out", p->pid, p->cpu.why);
-		r->failed += p->command_unread;
-		denied += !p->command_unread;
-		if (!p->command_unread && !first)
-			first = p;
-	}
-	if (denied)
-		tell("%s could not be looked at: pid %d (%s)%s: %s%s", processes(denied, n),
-		     first->pid, first->comm, denied > 1 ? " and others" : "", s->denied_why,
-		     r->o->all ? "; --exclude leaves out what is not meant" : "");
-	if (s->left_out)
-		tell("%s not looked at: too many",
-		     counted(s->left_out, "process was", "processes were", n));
-	r->failed += s->left_out;
-	r->lossy |= denied != 0;
-	s->left_out = 0;
+	r->failed += u.failed;
+	r->lossy |= u.lossy;
 }
 
 static bool in_survey(const struct survey *s, pid_t pid)
@@ -186,21 +118,21 @@ static int plan(struct run *r, FILE *f, struct err *e)
 	size_t n = 0, closed = 0;
 
 	for (size_t i = 0; i < s->at.n; i++)
-		n += meant(r->o, &s->at.at[i]);
+		n += host_means(r->o, &s->at.at[i]);
 	for (size_t i = 0; i < s->closed.n; i++)
-		closed += perhaps_meant(r->o, &s->closed.at[i]);
-	print_head(r->o, n, closed, s->seen, f);
+		closed += host_may_mean(r->o, &s->closed.at[i]);
+	host_head(r->o, s, n, closed, f);
 	for (size_t i = 0; i < s->at.n; i++) {
 		const struct survey_proc *p = &s->at.at[i];
 
-		if (!meant(r->o, p))
+		if (!host_means(r->o, p))
 			continue;
 		table_row(r->o, p, f);
 		r->failed += !table_works(r->o, p);
 		r->wanted += table_works(r->o, p);
 	}
 	for (size_t i = 0; i < s->closed.n; i++)
-		if (perhaps_meant(r->o, &s->closed.at[i]))
+		if (host_may_mean(r->o, &s->closed.at[i]))
 			table_row(r->o, &s->closed.at[i], f);
 	if (!want_others(r))
 		return err_set(e, -ENOMEM, "no memory for the list of processes");
@@ -578,14 +510,15 @@ static void tell_end(struct run *r)
 /* Asked in the child that has opened it. */
 static bool is_wanted(void *arg, const struct survey_proc *p)
 {
-	return meant(arg, p) && table_works(arg, p);
+	return host_means(arg, p) && table_works(arg, p);
 }
 
 static int look_around(struct run *r, struct err *e)
 {
 	r->survey.cpu_only = r->o->nkinds == 1 && r->o->kinds[0] == &engine_cpu;
 	r->survey.hold = r->o->dry_run ? NULL : is_wanted;
-	r->survey.hold_arg = (void *)r->o;
+	r->survey.judge = r->o->all ? host_judge : NULL;
+	r->survey.arg = (void *)r->o;
 	if (r->o->all)
 		return survey_run(&r->survey, e);
 	return survey_more(&r->survey, r->o->pids, r->o->npids, e);

@@ -144,6 +144,17 @@ void tell_progress(uint64_t done_bytes, uint64_t total_bytes, uint64_t began_ns)
 	draw((double)done_bytes / (double)total_bytes, text);
 }
 
+const char *counted(size_t n, const char *one, const char *many, char buf[TEXT_COUNTED])
+{
+	snprintf(buf, TEXT_COUNTED, "%zu %s", n, one_or(n, one, many));
+	return buf;
+}
+
+const char *processes(size_t n, char buf[TEXT_COUNTED])
+{
+	return counted(n, "process", "processes", buf);
+}
+
 const char *bytes_text(uint64_t bytes, char to[BYTES_TEXT])
 {
 	static const char *const units[] = { "kB", "MB", "GB", "TB" };

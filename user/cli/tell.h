@@ -7,6 +7,7 @@
 #ifndef CLI_TELL_H
 #define CLI_TELL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Replaces what is no UTF-8, and what no terminal should have of it (profile/utf8.h). */
@@ -36,6 +37,11 @@ static inline const char *one_or(uint64_t n, const char *one, const char *many)
 {
 	return n == 1 ? one : many;
 }
+
+/* "1 process", "2 processes"; returns @buf. */
+enum { TEXT_COUNTED = 64 };
+const char *counted(size_t n, const char *one, const char *many, char buf[TEXT_COUNTED]);
+const char *processes(size_t n, char buf[TEXT_COUNTED]);
 
 /* "12 B", "1.50 MB", by 1024; returns @buf. */
 enum { BYTES_TEXT = 32 };

@@ -25,7 +25,18 @@ struct look {
 	int dir_fd; /* of /proc/PID: it stays with this process, whatever happens to its number */
 	struct target *t;
 	struct err denied; /* why t is NULL */
+	/* owned: for survey_proc.command and .cgroups; NULL: they could not be read */
+	char *command, *cgroups;
+	bool command_cut;
 };
+
+static void look_fini(struct look *l)
+{
+	target_free(l->t);
+	free(l->command);
+	free(l->cgroups);
+	closep(&l->dir_fd);
+}
 
 /* ---- files ---- */
 
@@ -109,7 +120,8 @@ static const struct survey_file *file_of(struct look *l, int fd, const char *nam
 
 /* ---- one process ---- */
 
-static void read_text(struct look *l, const char *name, char *buf, size_t cap, size_t *len)
+/* False: it could not be read, or only its beginning could. */
+static bool read_text(struct look *l, const char *name, char *buf, size_t cap, size_t *len)
 {
 	CLEANUP(closep) int fd = openat(l->dir_fd, name, O_RDONLY | O_CLOEXEC);
 	ssize_t got = 0;
@@ -124,6 +136,16 @@ static void read_text(struct look *l, const char *name, char *buf, size_t cap, s
 		*len += (size_t)got;
 	}
 	buf[*len] = 0;
+	return fd >= 0 && got >= 0;
+}
+
+/* The first @max bytes of it; NULL: it cannot be read. The caller frees it. */
+static char *read_long(struct look *l, const char *name, size_t max, size_t *len)
+{
+	CLEANUP(freep) char *text = malloc(max + 1);
+
+	*len = 0;
+	return text && read_text(l, name, text, max + 1, len) ? TAKE(text) : NULL;
 }
 
 /*
@@ -143,39 +165,65 @@ static void fill_user(struct look *l, struct survey_proc *p)
 	p->uid = at ? (uid_t)strtoul(at, NULL, 10) : (uid_t)-1;
 }
 
-static void fill_command(struct look *l, struct survey_proc *p)
+static void read_command(struct look *l)
+{
+	char *text;
+	size_t len;
+
+	text = l->command = read_long(l, "cmdline", LIMIT_COMMAND, &len);
+	l->command_cut = len == LIMIT_COMMAND;
+	while (len && !text[len - 1])
+		len--;
+	for (size_t i = 0; text && i < len; i++)
+		if (!text[i])
+			text[i] = ' ';
+}
+
+/* On kernels that know none there are none. */
+static void read_cgroups(struct look *l, struct container *where)
 {
 	size_t len;
 
-	read_text(l, "cmdline", p->command, sizeof(p->command), &len);
-	while (len && !p->command[len - 1])
-		len--;
-	for (size_t i = 0; i < len; i++)
-		if (!p->command[i])
-			p->command[i] = ' ';
+	l->cgroups = read_long(l, "cgroup", LIMIT_CGROUP, &len);
+	if (!l->cgroups && !faccessat(l->dir_fd, "stat", F_OK, 0) &&
+	    faccessat(l->dir_fd, "cgroup", F_OK, 0))
+		l->cgroups = strdup("");
+	if (!l->cgroups)
+		return;
+	container_parse(l->cgroups, len, where);
+	container_paths(l->cgroups);
 }
 
 /* What the kernel knows without touching the process' memory. */
 static void fill_names(struct look *l, struct survey_proc *p)
 {
-	CLEANUP(freep) char *text = malloc(LIMIT_CGROUP);
 	size_t len;
 
 	read_text(l, "comm", p->comm, sizeof(p->comm), &len);
 	if (len && p->comm[len - 1] == '\n')
 		p->comm[len - 1] = 0;
 	fill_user(l, p);
-	if (!text)
-		return;
-	read_text(l, "cgroup", text, LIMIT_CGROUP, &len);
-	container_parse(text, len, &p->where);
-	container_path(text, p->cgroup, sizeof(p->cgroup));
+	read_cgroups(l, &p->where);
 }
 
-static void fill_where(struct look *l, struct survey_proc *p)
+/* Its arguments lie in its memory, which may be silent. */
+static void judge(struct look *l, struct survey_proc *p)
 {
-	fill_names(l, p);
-	fill_command(l, p);
+	struct survey *s = l->s;
+
+	if (!s->judge)
+		return;
+	if (!p->silent)
+		read_command(l);
+	p->command = l->command;
+	p->command_cut = l->command_cut;
+	p->cgroups = l->cgroups;
+	p->judged = s->judge(s->arg, p);
+}
+
+static void forget_texts(struct survey_proc *p)
+{
+	p->command = p->cgroups = NULL;
 }
 
 static void answer(struct survey_answer *a, const char *why)
@@ -336,7 +384,7 @@ static void hold_it(struct look *l, struct survey_proc *p, const struct survey_f
 {
 	struct err e = { "" };
 
-	if (!l->s->hold || !l->t || !l->s->hold(l->s->hold_arg, p))
+	if (!l->s->hold || !l->t || !l->s->hold(l->s->arg, p))
 		return;
 	if (*f->no_copy || leave_foreign(l->t, f, &e)) {
 		refuse_all(p, *f->no_copy ? f->no_copy : e.msg);
@@ -359,9 +407,11 @@ static void add_proc(struct look *l, const struct survey_file *f, uint64_t bias,
 	p->build = f->build;
 	p->exe = strdup(exe);
 	p->exe_deleted = l->t ? l->t->exe_deleted : -1;
-	fill_where(l, p);
+	fill_names(l, p);
 	fill_answers(l, p, bias);
+	judge(l, p);
 	hold_it(l, p, f);
+	forget_texts(p);
 }
 
 /* Finds a Go library that a C program has loaded: the first one, as profiles do. */
@@ -409,14 +459,15 @@ static void count_denied(struct look *l, int cap, const char *exe)
 		caps_denied(cap, s->denied_why);
 	if (!p)
 		return;
-	fill_command(l, p);
 	p->exe = *exe ? strdup(exe) : NULL;
 	answer(&p->cpu, s->denied_why);
+	judge(l, p);
+	forget_texts(p);
 }
 
 void survey_add_unanswered(struct survey *s, pid_t pid)
 {
-	struct look l = { .s = s, .pid = pid };
+	CLEANUP(look_fini) struct look l = { .s = s, .pid = pid };
 	struct survey_proc *p;
 	char name[32], exe[4096];
 	ssize_t n;
@@ -427,13 +478,14 @@ void survey_add_unanswered(struct survey *s, pid_t pid)
 		return;
 	p = add_closed(&l);
 	n = readlinkat(l.dir_fd, "exe", exe, sizeof(exe) - 1);
-	if (p && n > 0)
+	if (!p)
+		return;
+	if (n > 0)
 		p->exe = strndup(exe, (size_t)n);
-	if (p) {
-		p->command_unread = true; /* it lies in the process' memory */
-		answer(&p->cpu, "its files or its memory do not answer");
-	}
-	close(l.dir_fd);
+	p->silent = true;
+	answer(&p->cpu, "its files or its memory do not answer");
+	judge(&l, p);
+	forget_texts(p);
 }
 
 /*
@@ -497,16 +549,13 @@ static void look_at(struct look *l)
 
 void survey_look(struct survey *s, const struct survey_rights *rights, int proc, pid_t pid)
 {
-	struct look l = { .s = s, .rights = rights, .pid = pid };
+	CLEANUP(look_fini) struct look l = { .s = s, .rights = rights, .pid = pid };
 	char name[16];
 
 	snprintf(name, sizeof(name), "%d", pid);
 	l.dir_fd = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (l.dir_fd < 0)
-		return;
-	look_at(&l);
-	target_free(l.t);
-	close(l.dir_fd);
+	if (l.dir_fd >= 0)
+		look_at(&l);
 }
 
 void survey_forget(struct survey *s)

@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "target/container.h"
 
-enum { SURVEY_WHY = 320, SURVEY_TEXT = 512 };
+enum { SURVEY_WHY = 320 };
 
 /* It works, or why not: a sentence for people. */
 struct survey_answer {
@@ -71,9 +71,14 @@ struct survey_proc {
 	char *exe;	 /* path, foreign bytes; owned */
 	int exe_deleted; /* deleted or replaced: 1, 0, -1 unknown */
 	struct container where;
-	/* its arguments with blanks between them, and the path of its cgroup; foreign bytes, cut */
-	char command[SURVEY_TEXT], cgroup[SURVEY_TEXT];
-	bool command_unread;
+	bool silent; /* its files or its memory do not answer */
+	int judged;  /* what survey.judge said */
+	/*
+	 * Only while survey.judge and survey.hold are asked; borrowed; foreign bytes. Its arguments with blanks between
+	 * them, and the paths of its cgroups, each on a line; NULL: they could not be read.
+	 */
+	const char *command, *cgroups;
+	bool command_cut;		  /* it has more arguments than LIMIT_COMMAND */
 	const struct survey_build *build; /* borrowed from the survey */
 	struct survey_value rate[SURVEY_RATES];
 	struct survey_answer cpu, wait, goroutine;
@@ -94,13 +99,18 @@ struct survey {
 	 * nobody opens them a second time. It is asked in a child.
 	 */
 	bool (*hold)(void *arg, const struct survey_proc *p);
-	void *hold_arg;
+	/*
+	 * Set before, may be NULL: gives survey_proc.judged, also of survey.closed. It sees arguments and cgroups as a whole,
+	 * which are too long to be kept. Mostly it is asked in a child.
+	 */
+	int (*judge)(void *arg, const struct survey_proc *p);
+	void *arg;		    /* of both */
 	VEC(struct survey_proc) at; /* by pid */
 	size_t seen;		    /* processes with a program, whether Go's or not */
 	size_t denied;		    /* processes that could not be examined */
 	/*
 	 * Those, and those that did not answer, with what is known without examining them: build is NULL, cpu.why says why,
-	 * exe may be NULL; command_unread: their arguments were not read. Whether they are Go's is not known. At most
+	 * exe may be NULL; of those that are silent the arguments were not read. Whether they are Go's is not known. At most
 	 * LIMIT_SURVEY; more are only counted.
 	 */
 	VEC(struct survey_proc) closed;

@@ -723,9 +723,9 @@ static int list_pids(struct survey *s, struct pids *to, struct err *e)
 
 int survey_run(struct survey *out, struct err *e)
 {
-	struct survey s = { .cpu_only = out->cpu_only,
-			    .hold = out->hold,
-			    .hold_arg = out->hold_arg };
+	struct survey s = {
+		.cpu_only = out->cpu_only, .hold = out->hold, .judge = out->judge, .arg = out->arg
+	};
 	struct pids all = { 0 };
 	int ret = list_pids(&s, &all, e);
 

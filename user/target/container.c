@@ -174,6 +174,24 @@ void container_path(const char *text, char *buf, size_t cap)
 	snprintf(buf, cap, "%.*s", path ? (int)strcspn(path, "\n") : 0, path ? path : "");
 }
 
+void container_paths(char *text)
+{
+	char *to = text;
+
+	for (char *p = text, *end = text + strlen(text); p < end;) {
+		struct piece line = { p, strcspn(p, "\n") }, path;
+
+		p += line.n + (p[line.n] != 0);
+		if (!path_of(line, &path))
+			continue;
+		/* At least two bytes stand in front of it, so there is room for a newline behind it. */
+		memmove(to, path.s, path.n);
+		to += path.n;
+		*to++ = '\n';
+	}
+	*to = 0;
+}
+
 void container_parse(const char *text, size_t len, struct container *out)
 {
 	bool any = false;

@@ -29,6 +29,9 @@ struct container {
  */
 void container_path(const char *text, char *buf, size_t cap);
 
+/* Makes of that text the paths of all hierarchies, each with a newline behind it. Foreign bytes. */
+void container_paths(char *text);
+
 /*
  * Parses the text of /proc/PID/cgroup. It is hostile: users name cgroups that are delegated to
  * them. Never fails; what it does not recognize is CONTAINER_UNKNOWN or CONTAINER_NONE.

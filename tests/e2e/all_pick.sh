@@ -1,0 +1,88 @@
+#!/bin/bash
+# Which processes --all means, as its table tells: --match and --exclude by what the machine really says of them.
+. tests/support/lib.sh
+need_root && need_go
+
+ID=4d1c8f6a0b7e93215f6c0d8e7a9b3c2d1e0f4a5b6c7d8e9f0a1b2c3d4e5f6a7b
+chmod 755 "$TMP"
+bin=$(subject 1.27.4 hosted -ldflags='-s -w') || { fail all_pick "the subject does not build"; finish; }
+cp "$bin" "$TMP/inventory-reconciler"
+pad=$(printf 'x%.0s' {1..700})
+start "$TMP/inventory-reconciler" idle 1 "--config=$pad" --env=prod || { fail all_pick "it does not start"; finish; }
+OURS=$PID
+
+# table ARG...: which of PIDS are in the table, and the exit status.
+PIDS=$OURS
+table() {
+	local rc p
+	"$GOPROF" --all --dry-run "$@" >"$TMP/table" 2>"$TMP/err" && rc=0 || rc=$?
+	for p in $PIDS; do [ "$(count "^ *$p " "$TMP/table")" = 0 ] || printf '%s ' "$p"; done
+	echo $rc
+}
+# meant WANT ARG...: is that the outcome?
+meant() {
+	local got
+	got=$(table "${@:2}")
+	[ "$got" = "$1" ] || echo "${*:2}: '$got', not '$1': $(tail -n 1 "$TMP/err")"
+}
+in_tmp=(--match "cmd=$TMP/") # known of every process, whoever may look at it
+
+steps meant "$OURS 0" "${in_tmp[@]}"
+steps meant "$OURS 0" --match "cmd=--env=prod" --exclude name=goprof-bpf
+steps meant "0" "${in_tmp[@]}" --exclude "cmd=--env=prod"
+steps meant "0" --match "cmd=--env=test"
+outcome all_pick/long_command
+
+steps meant "$OURS 0" --match name=inventory-reconciler
+steps meant "0" "${in_tmp[@]}" --exclude name=inventory-reconciler
+steps meant "0" "${in_tmp[@]}" --exclude user=0
+steps meant "0" "${in_tmp[@]}" --exclude user=root
+steps meant "$OURS 0" "${in_tmp[@]}" --exclude user=00
+outcome all_pick/names
+
+# Behind 128 KB nobody looks: what could be there is neither meant nor silently left out.
+far() {
+	local long words
+	words=$(printf "%0100000d" 0)
+	"$TMP/inventory-reconciler" idle 1 "$words" "$words" --env=prod >/dev/null 2>&1 </dev/null &
+	long=$!
+	STARTED+=("$long")
+	until [ "$(readlink "/proc/$long/exe")" = "$TMP/inventory-reconciler" ]; do sleep 0.05; done
+	PIDS=$long
+	meant "3" --match "cmd=idle 1 0000" --exclude "cmd=--env=prod"
+	has "^goprof-bpf: pid $long (inventory-recon): nobody knows whether it is meant" "$TMP/err" || echo "it is not told: $(cat "$TMP/err")"
+	meant "3" --match "cmd=$TMP/*prod"
+	meant "$long 0" --match "cmd=idle 1 0000"
+	kill "$long"
+	wait "$long" || :
+	PIDS=$OURS
+}
+steps far
+outcome all_pick/behind_the_limit
+
+# A container by its cgroup, in one hierarchy of several.
+for home in /sys/fs/cgroup/freezer /sys/fs/cgroup/unified /sys/fs/cgroup; do
+	[ ! -e $home/cgroup.procs ] || break
+done
+if ! mkdir -p "$home/docker/$ID" 2>/dev/null; then
+	skip all_pick/container "no cgroup can be made in $home"
+	finish
+fi
+"$TMP/inventory-reconciler" idle 1 >/dev/null 2>&1 </dev/null &
+BOXED=$!
+STARTED+=("$BOXED")
+echo "$BOXED" >"$home/docker/$ID/cgroup.procs" || wrong "it cannot be put into its cgroup"
+PIDS="$OURS $BOXED"
+steps meant "$BOXED 0" --match "container=docker"
+steps meant "$BOXED 0" --match "container=${ID:0:6}"
+steps meant "$BOXED 0" --match "container=$ID"
+steps meant "$BOXED 0" --match "cgroup=$ID"
+steps meant "$OURS 0" "${in_tmp[@]}" --exclude container=docker
+steps meant "0" --match "container=docker" --exclude "container=docker*"
+"$GOPROF" ps >"$TMP/ps" 2>/dev/null
+grep -q "^$BOXED .*\[docker ${ID:0:12}\]" "$TMP/ps" || wrong "ps does not show it"
+kill "$BOXED"
+wait "$BOXED" 2>/dev/null
+rmdir "$home/docker/$ID" "$home/docker" 2>/dev/null
+outcome all_pick/container
+finish
