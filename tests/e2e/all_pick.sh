@@ -60,6 +60,29 @@ far() {
 steps far
 outcome all_pick/behind_the_limit
 
+# Where /proc does not name others' processes, nobody knows how many they are. A /proc of its own, in a pid namespace of its own.
+hidepid() {
+	cat >"$TMP/inside" <<-'END'
+		mount -t proc -o hidepid=2 proc /proc || { echo "$(cat /proc/version): no hidepid"; exit 9; }
+		$1/inventory-reconciler idle 1 >/dev/null &
+		setpriv --reuid 42431 --regid 42431 --clear-groups $1/inventory-reconciler idle 1 >/dev/null &
+		sleep 0.3
+		setpriv --reuid 42431 --regid 42431 --clear-groups --bounding-set=-all $1/goprof --all --goroutine --dry-run
+		echo "exit $?"
+		$1/goprof --all --goroutine --dry-run
+		echo "exit $?"
+	END
+	unshare --mount --propagation private --pid --fork --kill-child sh "$TMP/inside" "$TMP" >"$TMP/hidden" 2>&1 || return
+	has "^1 Go process is meant, of [0-9 proces]*; other users' processes are hidden (hidepid)$" "$TMP/hidden" || cat "$TMP/hidden"
+	has "^goprof-bpf: /proc hides other users' processes (hidepid), and they are left out" "$TMP/hidden" || echo "it is not told"
+	[ "$(grep '^exit' "$TMP/hidden" | tr '\n' ' ')" = "exit 3 exit 0 " ] || echo "$(grep '^exit' "$TMP/hidden")"
+	has "^2 Go processes are meant, of [0-9]* processes$" "$TMP/hidden" || echo "root does not see both"
+}
+cp "$GOPROF" "$TMP/goprof"
+chmod 755 "$TMP/goprof" "$TMP/inventory-reconciler"
+steps hidepid
+outcome all_pick/hidepid
+
 # A container by its cgroup, in one hierarchy of several.
 for home in /sys/fs/cgroup/freezer /sys/fs/cgroup/unified /sys/fs/cgroup; do
 	[ ! -e $home/cgroup.procs ] || break

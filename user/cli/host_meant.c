@@ -40,6 +40,8 @@ void host_head(const struct host_opts *o, const struct survey *s, size_t found, 
 	if (closed)
 		fprintf(f, "; of %s that could not be looked at nobody knows",
 			processes(closed, more));
+	if (s->hidden)
+		fprintf(f, "; other users' processes are hidden (hidepid)");
 	fputc('\n', f);
 	if (found + closed)
 		fprintf(f, "%8s  %-10s  %-8s  %-15s  %-*s  %s\n", "PID", "USER", "GO", "PROGRAM",
@@ -95,7 +97,11 @@ struct unseen host_tell_unseen(const struct host_opts *o, struct survey *s)
 	if (s->left_out)
 		tell("%s not looked at: too many",
 		     counted(s->left_out, "process was", "processes were", n));
+	if (s->hidden)
+		tell("/proc hides other users' processes (hidepid), and they are left out: run as root");
 	u.failed += s->left_out;
+	u.lossy |= s->hidden;
 	s->left_out = 0;
+	s->hidden = false;
 	return u;
 }

@@ -24,7 +24,7 @@ struct unseen {
 	size_t failed;
 	bool lossy;
 };
-/* Tells of those that may be meant, and of whatever s->left_out counts, which is 0 then. */
+/* Tells of those that may be meant, and of what s->left_out and s->hidden say, which is told once. */
 struct unseen host_tell_unseen(const struct host_opts *o, struct survey *s);
 
 #endif

@@ -114,8 +114,8 @@ struct survey {
 	 * LIMIT_SURVEY; more are only counted.
 	 */
 	VEC(struct survey_proc) closed;
-	bool hidden;		     /* /proc does not even name others' processes (hidepid) */
-	size_t left_out;	     /* Go processes that there was no room or memory for */
+	bool hidden;	 /* of all processes: /proc does not even name others' (hidepid) */
+	size_t left_out; /* Go processes that there was no room or memory for */
 	char denied_why[SURVEY_WHY]; /* of the first of them */
 	/*
 	 * Processes whose files or memory did not come within LIMIT_QUIET_MS (a file system that does not
