@@ -96,7 +96,7 @@ said() {
 	[ "$RC" = 3 ] || { echo "exit $RC"; return 1; }
 	[ -z "$(file_of none heap)" ] && [ -n "$(file_of none goroutine)" ] || { echo "the one without records has other files"; return 1; }
 	grep -qE '^[0-9.]+ [kM]?B in use on heaps, by [34] of [34] Go processes$' "$TMP/err" &&
-		grep -qE '^goprof-bpf: 2 processes have no heap profile; the first: the target does not sample its heap' "$TMP/err" &&
+		grep -qE '^goprof-bpf: 2 processes have no heap profile: pid [0-9]+ \([^)]+\) and [0-9]+ \([^)]+\); the first: the target does not sample its heap' "$TMP/err" &&
 		grep -qE '^[0-9]+ goroutines, by 6 of 6 Go processes$' "$TMP/err" || { tail -n 40 "$TMP/err"; return 1; }
 	[ "$(sort "$TMP/paths" | uniq | wc -l)" = "$(find "$TMP/out" -type f | wc -l)" ] || { echo "not all files are named"; return 1; }
 	grep -q "heapself[^\"]* \[${pid[heap]}\]" "$TMP/out/host.heap.html" || { echo "the page does not name a process"; return 1; }

@@ -7,6 +7,7 @@
 #include "cli/host_files.h"
 #include "cli/host_meant.h"
 #include "cli/host_order.h"
+#include "cli/host_some.h"
 #include "cli/host_summary.h"
 #include "cli/host_table.h"
 #include "cli/outdir.h"
@@ -46,10 +47,11 @@ struct run {
 			struct prof *
 				page; /* all processes, for a flame graph of them; NULL: none yet */
 		} part[2];
-		size_t refused; /* processes that this kind cannot observe */
-		struct err why; /* the first of them */
+		struct some refused; /* processes that this kind cannot observe */
 	} kinds[ENGINE_KINDS_MAX];
 	size_t failed; /* processes that could not be profiled */
+	struct some
+		beyond; /* of these those that there was no slot for, and that were not told of yet */
 	size_t ended, became, started;
 	bool lossy, broken, made_dir; /* broken: the run itself */
 	bool put_off;		      /* looks waited for the budget */
@@ -143,10 +145,14 @@ static int plan(struct run *r, FILE *f, struct err *e)
 /* ---- targets ---- */
 
 /* Where all are meant, what ended since somebody saw that it is Go's (a zombie, too) is no failure. */
-static void added(struct run *r, int ret, const struct err *e, bool later)
+static void added(struct run *r, int ret, const struct err *e, pid_t pid, const char *comm,
+		  bool later)
 {
 	if (!ret) {
 		r->started += later;
+	} else if (ret == -E2BIG && engine_is_full(r->engine)) {
+		some_add(&r->beyond, pid, comm, e);
+		r->failed++;
 	} else if ((ret == -ESRCH || ret == -ENOENT) && r->o->all) {
 		r->ended++;
 	} else if (ret != -EEXIST) {
@@ -161,7 +167,18 @@ static void add_other(struct run *r, pid_t pid)
 	struct err e = { "" };
 	int ret = engine_add(r->engine, pid, &t, &e);
 
-	added(r, ret, &e, false);
+	added(r, ret, &e, pid, NULL, false);
+}
+
+static void tell_beyond(struct run *r)
+{
+	char n[TEXT_COUNTED], who[SOME_TEXT];
+
+	if (r->beyond.n)
+		tell("%s left out, as no more than %d are observed at once: %s",
+		     counted(r->beyond.n, "process is", "processes are", n), GPB_CPU_TARGETS,
+		     some_text(&r->beyond, who));
+	r->beyond.n = 0;
 }
 
 /* What it did since its exec is missing. */
@@ -200,7 +217,7 @@ static void add_found(struct run *r, bool later)
 			continue;
 		}
 		ret = engine_adopt(r->engine, TAKE(o[i].proc->target), &t, &e);
-		added(r, ret, &e, later);
+		added(r, ret, &e, o[i].proc->pid, o[i].proc->comm, later);
 		if (!ret)
 			note_begin(r, t);
 	}
@@ -385,8 +402,8 @@ static void say_end(const struct run *r, const struct engine_target *t, struct p
 static void tell_failed(struct run *r, struct run_kind *k, const struct engine_target *t,
 			const struct engine_result *result)
 {
-	if (result->refused && !k->refused++)
-		k->why = *result->failed;
+	if (result->refused)
+		some_add(&k->refused, t->id.pid, t->id.comm, result->failed);
 	if (!result->refused || !r->o->all)
 		tell("pid %d (%s): %s", t->id.pid, t->id.comm, result->failed->msg);
 	if (result->refused)
@@ -466,15 +483,17 @@ static void tell_kind(struct run *r, size_t i)
 {
 	struct run_kind *k = &r->kinds[i];
 	const char *name = r->o->kinds[i]->name;
+	char n[TEXT_COUNTED], who[SOME_TEXT];
 	bool probed = k->part[1].summary.rows.n || k->part[1].summary.gone;
 
-	if (k->part[0].summary.rows.n || k->part[0].summary.gone || (!k->refused && !probed))
+	if (k->part[0].summary.rows.n || k->part[0].summary.gone || (!k->refused.n && !probed))
 		summary_print(&k->part[0].summary, r->lasted_ns, stderr);
 	if (probed)
 		summary_print(&k->part[1].summary, r->lasted_ns, stderr);
-	if (k->refused)
-		tell("%zu %s no %s profile; the first: %s", k->refused,
-		     k->refused == 1 ? "process has" : "processes have", name, k->why.msg);
+	if (k->refused.n)
+		tell("%s no %s profile: %s; the first: %s",
+		     counted(k->refused.n, "process has", "processes have", n), name,
+		     some_text(&k->refused, who), k->refused.why.msg);
 }
 
 static void tell_end(struct run *r)
@@ -497,6 +516,7 @@ static void tell_end(struct run *r)
 		     counted(r->unknown, "program that started meanwhile",
 			     "programs that started meanwhile", n),
 		     r->unknown == 1 ? "it" : "them");
+	tell_beyond(r);
 	if (r->failed)
 		tell("%s could not be profiled", processes(r->failed, n));
 	if (unheard)
@@ -571,6 +591,7 @@ static int start(struct run *r, struct err *e)
 		add_found(r, false);
 	for (size_t i = 0; !ret && i < r->others.n; i++)
 		add_other(r, r->others.at[i]);
+	tell_beyond(r);
 	if (!ret && !engine_targets(r->engine) && !r->o->all)
 		return err_set(e, -ENOENT, "there is nothing to profile");
 	if (!ret)

@@ -230,7 +230,8 @@ static int enter(struct engine *en, struct engine_target *t, struct err *e)
 	int ret;
 
 	if (i == GPB_CPU_TARGETS)
-		return err_set(e, -E2BIG, "more than %d processes at once", GPB_CPU_TARGETS);
+		return err_set(e, -E2BIG, "pid %d: more than %d processes at once", t->id.pid,
+			       GPB_CPU_TARGETS);
 	t->slot = (uint32_t)en->generation[i] << GPB_SLOT_GENERATION | i;
 	target_begin(t);
 	ret = parts_put(en, t, e);
@@ -546,6 +547,11 @@ int engine_tick(struct engine *en, struct err *e)
 		ret = en->kinds[k].kind->tick(en->kinds[k].state, en->on, e);
 	keep_budget(en);
 	return ret;
+}
+
+bool engine_is_full(const struct engine *en)
+{
+	return free_slot(en) == GPB_CPU_TARGETS;
 }
 
 size_t engine_targets(const struct engine *en)

@@ -174,6 +174,8 @@ struct engine_cost {
 };
 struct engine_cost engine_cost(const struct engine *en);
 
+/* There is no slot: those that ended have theirs until they are handed over. */
+bool engine_is_full(const struct engine *en);
 /* How many are on. */
 size_t engine_targets(const struct engine *en);
 /* How many there are, those that ended in this window included, and the i-th. */
