@@ -167,4 +167,22 @@ rc=$?
 [ $rc = 3 ] && [ "$(wc -l <"$TMP/paths")" = 5 ] && grep -q "pid $! is not a Go program" "$TMP/err" && each b31 b11 >"$TMP/check" &&
 	[ -s "$TMP/out/host.cpu.html" ] && grep -q 'main.first' "$TMP/out/host.cpu.html" &&
 	pass all_cpu/named || fail all_cpu/named "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"
+
+# ---- kernel frames without names: said at the start, and in the profiles, as for a single process
+nameless() {
+	rm -rf "$TMP/out"
+	setpriv --bounding-set=-syslog "$GOPROF" "$@" --cpu --kernel -d 1s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err"
+	WARNED="$(count '^goprof-bpf: cpu: warning: ' "$TMP/err")"
+	"$PPROFCHECK" comments "$(file_of "${pid[b31]}")" >"$TMP/comments"
+	while read -r _ _ _ line; do WARNED+=" $(count "^$line" "$TMP/comments")"; done < <(grep 'cpu: warning: ' "$TMP/err" | cut -c 1-90)
+}
+kernel_names() {
+	local alone
+	nameless -p "${pid[b31]}"
+	alone=$WARNED
+	nameless -p "${pid[b31]}" -p "${pid[b11]}"
+	[ "$WARNED" = "$alone" ] || echo "$WARNED among many, $alone alone: $(cat "$TMP/err")"
+}
+steps kernel_names
+outcome all_cpu/kernel_names
 finish

@@ -83,6 +83,31 @@ chmod 755 "$TMP/goprof" "$TMP/inventory-reconciler"
 steps hidepid
 outcome all_pick/hidepid
 
+# While a child still looks at a file of which a large table must be read, Ctrl-C ends the run.
+asked_early() {
+	local prof rc i
+	python3 tests/support/sparse.py "$(subject 1.27.4 ratewatch)" "$TMP/hollow" $((1 << 30))
+	start "$TMP/hollow" -busy
+	"$GOPROF" --all --match "cmd=$TMP/hollow" --goroutine -d 300s -o "$TMP/early" >"$TMP/paths" 2>"$TMP/err" &
+	prof=$!
+	STARTED+=("$prof")
+	for ((i = 0; i < 2000; i++)); do
+		[ -z "$(command ls -l /proc/"$(pgrep -P $prof | head -n 1)"/fd 2>/dev/null | command grep "$TMP/hollow")" ] || break
+		sleep 0.01
+	done
+	kill -INT $prof
+	wait $prof && rc=0 || rc=$?
+	kill "$PID"
+	[ $rc = 1 ] || echo "exit $rc"
+	has '^goprof-bpf: stopped before anything was collected$' "$TMP/err" || cat "$TMP/err"
+}
+if command -v python3 >/dev/null; then
+	steps asked_early
+	outcome all_pick/asked_early
+else
+	skip all_pick/asked_early "needs python3"
+fi
+
 # A container by its cgroup, in one hierarchy of several.
 for home in /sys/fs/cgroup/freezer /sys/fs/cgroup/unified /sys/fs/cgroup; do
 	[ ! -e $home/cgroup.procs ] || break

@@ -109,4 +109,30 @@ outcome all_read/said
 rc=$?
 [ $rc = 3 ] && [ "$(wc -l <"$TMP/paths")" = 1 ] && grep -qE "^ *${pid[none]} .* no: it keeps no records" "$TMP/err" &&
 	pass all_read/named || fail all_read/named "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"
+
+# ---- which process it was
+identity() { # NAME KIND
+	"$PPROFCHECK" comments "$(file_of "$1" "$2")" >"$TMP/comments"
+	has "^process: $(readlink "/proc/${pid[$1]}/exe"), started [1-9][0-9]*, cgroup [/?]" "$TMP/comments" || { cat "$TMP/comments"; return 1; }
+}
+judge identity heap heap
+judge identity waits block
+judge identity waits mutex
+judge identity routines goroutine
+outcome all_read/identity
+
+# ---- what a run of many says and writes as one of a single process does
+stacks_of() { grep -E '^(goroutine|[0-9]+ @|[0-9]+ goroutine)' "$1" | wc -l; }
+as_one() {
+	local one many
+	mkdir "$TMP/one" "$TMP/many"
+	SUDO_UID=42431 SUDO_GID=42431 "$GOPROF" -p "${pid[routines]}" --goroutine --format text -o "$TMP/one" >"$TMP/paths" 2>"$TMP/err.one"
+	SUDO_UID=42431 SUDO_GID=42431 "$GOPROF" --all --match "cmd=$routines" --goroutine --format text -d 100ms -o "$TMP/many" >"$TMP/paths" 2>"$TMP/err.many"
+	one=$(stacks_of "$TMP"/one/*.txt) many=$(stacks_of "$TMP"/many/*.txt)
+	[ "$one" -ge 10 ] && [ "$one" = "$many" ] || echo "$one blocks of goroutines alone, $many among many"
+	[ "$(count 'only root can read the files' "$TMP/err.one")" = 1 ] || echo "alone: $(cat "$TMP/err.one")"
+	[ "$(count 'only root can read the files' "$TMP/err.many")" = 1 ] || echo "among many: $(cat "$TMP/err.many")"
+}
+steps as_one
+outcome all_read/as_one
 finish

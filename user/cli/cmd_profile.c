@@ -54,6 +54,18 @@ static int check_privileges(const struct opts *o, struct err *e)
 	return caps_refused(e, "BPF is not allowed", caps, ARRAY_LEN(caps));
 }
 
+/* What kinds of profile are to know, of one process and of many alike. */
+static struct collect_opts collect_of(const struct opts *o)
+{
+	struct collect_opts c = o->collect;
+
+	for (size_t i = 0; i < o->nformats; i++)
+		c.text |= o->formats[i] == output_find("text");
+	c.window_ns = o->duration_ns;
+	c.say = tell_line;
+	return c;
+}
+
 static size_t kinds_of_many(const struct opts *o, const struct engine_kind **kinds)
 {
 	size_t n = 0;
@@ -93,7 +105,7 @@ static int run_many(const struct opts *o)
 		.nformats = o->nformats,
 		.kinds = kinds,
 		.nkinds = kinds_of_many(o, kinds),
-		.collect = o->collect,
+		.collect = collect_of(o),
 		.paths = stdout,
 	};
 	struct err e = { "" };
@@ -109,8 +121,6 @@ static int run_many(const struct opts *o)
 	 * and what stays of each process lies between them: 111 MB resident where 200 processes were read, and not 53.
 	 */
 	(void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
-	h.collect.window_ns = o->duration_ns;
-	h.collect.say = tell_line;
 	outdir_asked_by(&access);
 	h.stop_fd = stop_fd();
 	return host_run(&h);
@@ -131,7 +141,7 @@ static int run(const struct opts *o)
 		.nformats = o->nformats,
 		.subject = &live,
 		.kinds = kinds,
-		.collect = o->collect,
+		.collect = collect_of(o),
 		.verbose = o->verbose,
 		/* The command's stdout belongs to the command. */
 		.paths = o->command ? stderr : stdout,
@@ -158,10 +168,6 @@ static int run(const struct opts *o)
 		kinds[r.nkinds++] = &collector_wait;
 	if (o->goroutine)
 		kinds[r.nkinds++] = &collector_goroutine;
-	for (size_t i = 0; i < o->nformats; i++)
-		r.collect.text |= o->formats[i] == output_find("text");
-	r.collect.window_ns = o->duration_ns;
-	r.collect.say = tell_line;
 	outdir_asked_by(&access);
 	r.stop_fd = stop_fd();
 	return profile_run(&r);

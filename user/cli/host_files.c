@@ -28,6 +28,7 @@ static void write_one(struct host_files *f, struct prof *p, const struct output_
 		return;
 	}
 	f->n++;
+	outdir_tell_kept(f->o->access);
 	print_path(f, path);
 }
 

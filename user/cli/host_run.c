@@ -1,6 +1,7 @@
 /* user/cli/host_run.c - finds the processes, has the engine observe them, writes what comes. */
 #include "cli/host_run.h"
 
+#include "base/cancel.h"
 #include "base/limits.h"
 #include "base/map.h"
 #include "cli/cmd.h"
@@ -11,6 +12,7 @@
 #include "cli/host_summary.h"
 #include "cli/host_table.h"
 #include "cli/outdir.h"
+#include "cli/stop.h"
 #include "cli/tell.h"
 #include "cli/window.h"
 #include "collect/cpu/host.h"
@@ -156,7 +158,8 @@ static void added(struct run *r, int ret, const struct err *e, pid_t pid, const 
 	} else if ((ret == -ESRCH || ret == -ENOENT) && r->o->all) {
 		r->ended++;
 	} else if (ret != -EEXIST) {
-		tell("%s", e->msg);
+		if (ret != -ECANCELED)
+			tell("%s", e->msg);
 		r->failed++;
 	}
 }
@@ -349,7 +352,7 @@ static void report_losses(struct run *r, const struct engine_target *t, struct p
 		if (!l->n[k])
 			continue;
 		r->lossy = true;
-		if (k == LOSS_TARGET_GONE || k == LOSS_LAYOUT_GUESSED)
+		if (loss_is_fact((enum loss_kind)k))
 			tell("pid %d (%s): %s", t->id.pid, t->id.comm,
 			     loss_text((enum loss_kind)k));
 		else
@@ -473,9 +476,14 @@ static void tell_shared(struct run *r, size_t kind)
 		for (size_t k = 0; k < LOSS_COUNT; k++) {
 			if (!s[i].loss.n[k])
 				continue;
-			tell("%s: %zu processes together: %llu %s", s[i].what, s[i].targets,
-			     (unsigned long long)s[i].loss.n[k], loss_text((enum loss_kind)k));
 			r->lossy = true;
+			if (loss_is_fact((enum loss_kind)k))
+				tell("%s: %zu processes together: %s", s[i].what, s[i].targets,
+				     loss_text((enum loss_kind)k));
+			else
+				tell("%s: %zu processes together: %llu %s", s[i].what, s[i].targets,
+				     (unsigned long long)s[i].loss.n[k],
+				     loss_text((enum loss_kind)k));
 		}
 }
 
@@ -626,6 +634,7 @@ static void observe(struct run *r)
 		r->broken = true;
 	}
 	tell_bar(0, 0);
+	cancel_when(NULL); /* what was collected is to be written */
 	if (end == WINDOW_STOP)
 		tell("stopped after %s: writing what was collected", ns_text(r->lasted_ns, time));
 	if (engine_end(r->engine, take, r, &e)) {
@@ -652,6 +661,7 @@ int host_run(const struct host_opts *o)
 
 	for (size_t k = 0; k < 2 * o->nkinds; k++)
 		r.kinds[k / 2].part[k % 2].summary.of = summary_kind(o->kinds[k / 2], k % 2);
+	cancel_when(stop_asked_ms);
 	ret = prepare(&r, &e);
 	if (!ret && o->dry_run)
 		return r.lossy || r.failed ? EXIT_LOSSES : EXIT_DONE;

@@ -276,19 +276,6 @@ static void print_path(struct job *j, const char *path)
 	}
 }
 
-/* Once: who uses sudo may expect to read what it leaves. */
-static void tell_kept(struct job *j)
-{
-	struct output_access *a = j->o->access;
-
-	if (!a || !a->kept || a->told || (a->mode & 0004))
-		return;
-	a->told = true;
-	about(j,
-	      "only root can read the files: the directory is root's; give another one with -o, or "
-	      "--mode 0644");
-}
-
 static void write_one(struct job *j, struct job_slot *s, const struct output_format *f)
 {
 	char path[PATH_MAX], kind[32];
@@ -308,15 +295,8 @@ static void write_one(struct job *j, struct job_slot *s, const struct output_for
 		return;
 	}
 	j->files++;
-	tell_kept(j);
+	outdir_tell_kept(j->o->access);
 	print_path(j, path);
-}
-
-/* Is this loss of loss.h a fact and not a count? */
-static bool uncounted(size_t kind)
-{
-	return kind == LOSS_TARGET_GONE || kind == LOSS_LAYOUT_GUESSED || kind == LOSS_WINDOW_CUT ||
-	       kind == LOSS_NOT_RESTORED || kind == LOSS_BUDGET_CUT || kind == LOSS_CROWDED;
 }
 
 static void report_losses(struct job *j, const struct job_slot *s)
@@ -329,7 +309,7 @@ static void report_losses(struct job *j, const struct job_slot *s)
 		j->lossy = true;
 		if (k == LOSS_TARGET_GONE && j->gone)
 			continue; /* this was reported before, with the time */
-		if (uncounted(k))
+		if (loss_is_fact((enum loss_kind)k))
 			about(j, "%s: %s", s->c->kind, loss_text((enum loss_kind)k));
 		else
 			about(j, "%s: %llu %s", s->c->kind, (unsigned long long)l->n[k],

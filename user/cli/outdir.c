@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli/opt.h"
+#include "cli/tell.h"
 
 static bool id_in(const char *name, uint64_t max, uint64_t *id)
 {
@@ -89,4 +90,12 @@ int outdir_path(const char *dir, const char *comm, pid_t pid, const char *kind, 
 			     dir[n - 1] == '/' ? "" : "/", name, pid, kind, ext) >= cap)
 		return err_set(e, -ENAMETOOLONG, "the name of the directory is too long");
 	return 0;
+}
+
+void outdir_tell_kept(struct output_access *access)
+{
+	if (!access || !access->kept || access->told || (access->mode & 0004))
+		return;
+	access->told = true;
+	tell("only root can read the files: the directory is root's; give another one with -o, or --mode 0644");
 }

@@ -22,6 +22,9 @@ int outdir_prepare(const char *dir, const struct output_access *access, bool *ma
  */
 void outdir_asked_by(struct output_access *access);
 
+/* Who uses sudo may expect to read what it leaves: tells once when that is not so. To be called after each file. */
+void outdir_tell_kept(struct output_access *access);
+
 /*
  * Writes "DIR/COMM.PID.KIND.EXT". @comm is chosen by the target, so only letters, digits and
  * "._+-@" of it are kept, no '/' and no leading '.'.

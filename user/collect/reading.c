@@ -78,10 +78,15 @@ static void reading_stop(void *state)
 static int reading_profile(void *state, struct engine_target *t, void *kept, struct prof **out,
 			   struct err *e)
 {
+	CLEANUP(prof_freep) struct prof *p = NULL;
 	struct reading *r = state;
+	int ret = r->c->stop(kept, &p, e);
 
-	(void)t;
-	return r->c->stop(kept, out, e);
+	if (!ret && p)
+		ret = engine_tell_identity(t, p, e);
+	if (!ret)
+		*out = TAKE(p);
+	return ret;
 }
 
 #define READING(kind, collector)                                                                 \

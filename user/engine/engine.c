@@ -166,6 +166,12 @@ static int identify(struct engine_target *t, pid_t pid, struct err *e)
 	return 0;
 }
 
+int engine_tell_identity(const struct engine_target *t, struct prof *p, struct err *e)
+{
+	return prof_comment(p, e, "process: %s, started %lld, cgroup %s", t->id.exe,
+			    (long long)t->id.started, *t->id.cgroup ? t->id.cgroup : "?");
+}
+
 /* The part of the window that is its own begins. */
 static void target_begin(struct engine_target *t)
 {

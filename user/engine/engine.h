@@ -127,6 +127,9 @@ struct engine_kind {
 	const void *arg; /* for open() */
 };
 
+/* Which process it was, as a comment of its profile @p. */
+int engine_tell_identity(const struct engine_target *t, struct prof *p, struct err *e);
+
 struct engine;
 
 /* @n kinds, 1 to ENGINE_KINDS_MAX. */

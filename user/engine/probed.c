@@ -367,8 +367,7 @@ static int comment(const struct set_member *m, struct prof *prof, struct err *e)
 		(unsigned long long)probe_set_bystanders(m->set));
 
 	if (!ret)
-		ret = prof_comment(prof, e, "process: %s, started %lld, cgroup %s", t->id.exe,
-				   (long long)t->id.started, *t->id.cgroup ? t->id.cgroup : "?");
+		ret = engine_tell_identity(t, prof, e);
 	return ret;
 }
 

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/limits.h"
 #include "base/nofile.h"
 #include "inspect/ability.h"
@@ -663,7 +664,9 @@ int survey_more(struct survey *s, const pid_t *pids, size_t n, struct err *e)
 		struct pollfd p = { .fd = survey_fd(s), .events = POLLIN };
 
 		(void)poll(&p, 1, POLL_MS);
-		ret = survey_step(s, e);
+		ret = cancelled() ?
+			      err_set(e, -ECANCELED, "stopped before anything was collected") :
+			      survey_step(s, e);
 	}
 	survey_stop(s);
 	return ret < 0 ? ret : 0;

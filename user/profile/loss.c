@@ -18,6 +18,12 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
+bool loss_is_fact(enum loss_kind k)
+{
+	return k == LOSS_TARGET_GONE || k == LOSS_LAYOUT_GUESSED || k == LOSS_WINDOW_CUT ||
+	       k == LOSS_NOT_RESTORED || k == LOSS_BUDGET_CUT || k == LOSS_CROWDED;
+}
+
 const char *loss_key(enum loss_kind k)
 {
 	BUG_ON(k >= LOSS_COUNT);

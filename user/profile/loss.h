@@ -4,6 +4,7 @@
 #ifndef PROFILE_LOSS_H
 #define PROFILE_LOSS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -78,6 +79,8 @@ static inline void loss_at_least(struct loss *to, enum loss_kind which, uint64_t
 		to->n[which] = n;
 }
 
+/* Is it a fact, and not a count? */
+bool loss_is_fact(enum loss_kind k);
 const char *loss_key(enum loss_kind k);
 const char *loss_text(enum loss_kind k);
 /* Sum of all kinds; 0 when nothing was lost. */

@@ -20,6 +20,7 @@
 #include "subject/verify.h"
 #include "symbolize/physical.h"
 #include "symbolize/subject_prof.h"
+#include "target/kallsyms.h"
 #include "target/pidns.h"
 #include "cpu.skel.h"
 
@@ -43,6 +44,8 @@ struct host {
 	struct demux demux;
 	VEC(struct host_clock) clocks;
 	uint64_t begun_ns, ended_ns;
+	struct err
+		no_names; /* kernel frames have none: why; "": they have, or were not asked for */
 	/* of the window, after its end */
 	struct undelivered undelivered;
 	uint64_t lacking; /* ticks that processes were told to lack */
@@ -235,6 +238,8 @@ static int host_open(const struct engine_kind *kind, const struct collect_opts *
 		return err_set(e, -ENOMEM, "no memory");
 	h->o = *o;
 	h->period_ns = host_period_ns(o->hz);
+	if (o->kernel && kallsyms_shown(&h->no_names))
+		say(o, "cpu: warning: %s", h->no_names.msg);
 	ret = load(h, expected, e);
 	if (!ret)
 		ret = open_clocks(h, e);
@@ -530,8 +535,9 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 	if (!ret)
 		ret = comment_undelivered(h, p, e);
 	if (!ret)
-		ret = prof_comment(p, e, "process: %s, started %lld, cgroup %s", t->id.exe,
-				   (long long)t->id.started, *t->id.cgroup ? t->id.cgroup : "?");
+		ret = engine_tell_identity(t, p, e);
+	if (!ret && *h->no_names.msg)
+		ret = prof_comment(p, e, "%s", h->no_names.msg);
 	return ret;
 }
 
