@@ -135,4 +135,35 @@ as_one() {
 }
 steps as_one
 outcome all_read/as_one
+
+# ---- who reads the paths leaves: the run goes on, and ends as with a single process, with 1
+reader_leaves() {
+	local some=() i prof rc
+	mkdir "$TMP/brief" "$TMP/leaves"
+	cp "$none" "$TMP/brief/service"
+	for ((i = 0; i < 20; i++)); do
+		"$TMP/brief/service" idle >/dev/null 2>&1 </dev/null &
+		some+=($!)
+	done
+	STARTED+=("${some[@]}")
+	for i in "${some[@]}"; do until [ "$(readlink "/proc/$i/exe")" = "$TMP/brief/service" ]; do sleep 0.05; done; done
+	mkfifo "$TMP/pipe"
+	"$GOPROF" --all --match "cmd=$TMP/brief/" --goroutine -d 300s -o "$TMP/leaves" >"$TMP/pipe" 2>"$TMP/err" &
+	prof=$!
+	STARTED+=("$prof")
+	exec 9<"$TMP/pipe" 9<&-
+	until [ "$(count 'profiling 20 processes' "$TMP/err")" = 1 ]; do sleep 0.05; done
+	kill -KILL "${some[@]:0:18}"
+	for ((i = 0; i < 600; i++)); do [ "$(count 'cannot write to stdout' "$TMP/err")" = 0 ] || break; sleep 0.05; done
+	sleep 0.5
+	kill -INT $prof || echo "it has ended: $(tail -n 2 "$TMP/err")"
+	wait $prof && rc=0 || rc=$?
+	[ $rc = 1 ] || echo "exit $rc"
+	[ "$(find "$TMP/leaves" -type f | wc -l)" = 20 ] || echo "$(find "$TMP/leaves" -type f | wc -l) files"
+	[ "$(count 'cannot write to stdout' "$TMP/err")" = 1 ] || echo "$(count 'cannot write to stdout' "$TMP/err") complaints"
+	has 'goprof-bpf: stopped after' "$TMP/err" || cat "$TMP/err"
+	kill -KILL "${some[@]:18}"
+}
+steps reader_leaves
+outcome all_read/reader_leaves
 finish

@@ -9,12 +9,14 @@
 
 /* ---- a file ---- */
 
+/* Who reads them may leave before the end: the files are worth no less. */
 static void print_path(struct host_files *f, const char *path)
 {
-	if (fprintf(f->o->paths, "%s\n", path) >= 0 && !fflush(f->o->paths))
+	if (f->unread || (fprintf(f->o->paths, "%s\n", path) >= 0 && !fflush(f->o->paths)))
 		return;
-	tell("cannot write to stdout: %s", strerror(errno));
-	f->broken = true;
+	tell("cannot write to stdout: %s: the files are written, and their paths are told no more",
+	     strerror(errno));
+	f->unread = true;
 }
 
 static void write_one(struct host_files *f, struct prof *p, const struct output_format *format,

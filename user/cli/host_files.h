@@ -15,6 +15,7 @@ struct host_files {
 	struct map lives; /* pid -> programs of it that have files */
 	size_t n;	  /* files */
 	bool broken;	  /* one could not be written, which was told */
+	bool unread;	  /* stdout takes no more paths, which was told */
 };
 
 /* One more program of this pid has files: how many have. */
