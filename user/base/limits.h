@@ -47,6 +47,10 @@ enum {
 	LIMIT_BUCKETS = 1 << 22,    /* runtime buckets of one kind */
 	LIMIT_BUCKET_PCS = 1 << 24, /* pcs of all buckets together */
 	LIMIT_SURVEY = 1 << 16,	    /* Go processes, and distinct files, of one ps */
+	/* of these files so many are kept from one look to the next, and so many copies, of so many bytes in all */
+	LIMIT_SURVEY_KEPT = 1024,
+	LIMIT_SURVEY_COPIES = 8,
+	LIMIT_SURVEY_COPY_BYTES = 64 << 20,
 	/* looking at one process: without any use of CPU time, in all; how many may be so */
 	LIMIT_QUIET_MS = 3000,
 	LIMIT_LOOK_MS = 60000,

@@ -49,8 +49,8 @@ static struct survey_key key_of(const struct stat *st)
 						st->st_mtim.tv_nsec };
 }
 
-/* The file with this key, or NULL. Hashes can be made to collide, keys cannot. */
-static const struct survey_file *known(const struct survey *s, const struct survey_key *k)
+/* Hashes can be made to collide, keys cannot. */
+const struct survey_file *survey_known(const struct survey *s, const struct survey_key *k)
 {
 	uint64_t i;
 
@@ -69,7 +69,9 @@ struct survey_file *survey_remember(struct survey *s, const struct survey_key *k
 		closep(&copy);
 		return NULL;
 	}
-	*f = (struct survey_file){ .key = *k, .build = build, .dynamic = dynamic, .copy = copy };
+	*f = (struct survey_file){
+		.key = *k, .build = build, .dynamic = dynamic, .copy = copy, .used = ++s->uses
+	};
 	map_put(&s->by_key, hash_bytes(k, sizeof(*k)), s->files.n - 1);
 	return f;
 }
@@ -98,7 +100,7 @@ static const struct survey_file *file_of(struct look *l, int fd, const char *nam
 	if (fstat(fd, &st))
 		return NULL;
 	k = key_of(&st);
-	old = known(l->s, &k);
+	old = survey_known(l->s, &k);
 	if (old)
 		return old;
 	if (S_ISREG(st.st_mode) && gobin_may_be_go(fd, &dynamic)) {
@@ -573,10 +575,7 @@ void survey_fini(struct survey *s)
 {
 	survey_stop(s);
 	survey_forget(s);
-	for (size_t i = 0; i < s->files.n; i++) {
-		free(s->files.at[i].build);
-		closep(&s->files.at[i].copy);
-	}
+	survey_age_files(s, 0);
 	free(s->rights);
 	vec_fini(&s->at);
 	vec_fini(&s->closed);

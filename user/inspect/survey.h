@@ -123,11 +123,13 @@ struct survey {
 	 */
 	VEC(pid_t) unanswered;
 
-	VEC(struct survey_file) files; /* private: every file that was looked at */
-	struct map by_key;	       /* private */
-	struct survey_rights *rights;  /* private; owned */
-	struct survey_run *run;	       /* private: one that is under way; owned */
-	VEC(pid_t) dying;	       /* private: children of ours */
+	VEC(struct survey_file)
+	files;		   /* private: files that were looked at, but for those of long ago */
+	uint64_t uses;	   /* private: of files */
+	struct map by_key; /* private */
+	struct survey_rights *rights; /* private; owned */
+	struct survey_run *run;	      /* private: one that is under way; owned */
+	VEC(pid_t) dying;	      /* private: children of ours */
 };
 
 /*
@@ -139,7 +141,8 @@ struct survey {
 int survey_run(struct survey *out, struct err *e);
 /*
  * Looks at these processes, too. @s is zeroed, or has been filled before: what is known of files is
- * not looked at again. What it finds is appended to s->at; a process may be there twice then.
+ * not looked at again. Where s->at was forgotten, the files that were used least recently are forgotten now, too, but for
+ * LIMIT_SURVEY_KEPT. What it finds is appended to s->at; a process may be there twice then.
  */
 int survey_more(struct survey *s, const pid_t *pids, size_t n, struct err *e);
 /*

@@ -353,6 +353,8 @@ static bool get_open(struct survey *s, struct parcel *p)
 		return false;
 	if (proc.build && k.held)
 		proc.target = get_target(p, &s->files.at[k.file]);
+	if (proc.build)
+		s->files.at[k.file].used = ++s->uses;
 	at = proc.build && (proc.target || !k.held) ? vec_add(&s->at, LIMIT_SURVEY) : NULL;
 	if (at) {
 		*at = proc;
@@ -573,6 +575,7 @@ void survey_stop(struct survey *s)
 	closep(&r->ep);
 	vec_fini(&r->pids);
 	free(r);
+	survey_age_copies(s, LIMIT_SURVEY_COPIES, LIMIT_SURVEY_COPY_BYTES);
 }
 
 int survey_fd(const struct survey *s)
@@ -644,6 +647,8 @@ int survey_begin(struct survey *s, const pid_t *pids, size_t n, struct err *e)
 	int ret;
 
 	survey_stop(s);
+	if (!s->at.n)
+		survey_age_files(s, LIMIT_SURVEY_KEPT);
 	s->run = calloc(1, sizeof(*s->run));
 	if (!s->run)
 		return err_set(e, -ENOMEM, "no memory for a survey");

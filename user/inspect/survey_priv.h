@@ -15,6 +15,7 @@ struct survey_file {
 	struct survey_key key;
 	struct survey_build *build; /* owned; NULL: it is not Go's */
 	bool dynamic;		    /* may load libraries */
+	uint64_t used;		    /* by survey.uses; in the parent of those that look */
 	/* where its file system may not answer: a copy, for survey.hold; -1: none; owned */
 	int copy;
 	char no_copy[SURVEY_WHY]; /* it should have one: why it has not */
@@ -28,6 +29,16 @@ struct survey_rights {
 /* Takes @build and @copy over. NULL when there is no room. */
 struct survey_file *survey_remember(struct survey *s, const struct survey_key *k,
 				    struct survey_build *build, bool dynamic, int copy);
+
+/* The file with this key, or NULL. */
+const struct survey_file *survey_known(const struct survey *s, const struct survey_key *k);
+
+/*
+ * For between two looks. The first forgets files but for the @most that were used last; nothing in s->at may have one. The
+ * second gives copies of files back, but for the last so many of so many bytes: a process that needs one makes it anew.
+ */
+void survey_age_files(struct survey *s, size_t most);
+void survey_age_copies(struct survey *s, size_t most, uint64_t bytes);
 
 /* Looks at one process of @proc, the directory /proc (borrowed), and adds to *s what it finds. */
 void survey_look(struct survey *s, const struct survey_rights *rights, int proc, pid_t pid);

@@ -1,0 +1,125 @@
+/* tests/unit/test_survey.c - the files that a survey knows, when more come than it keeps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "base/limits.h"
+#include "inspect/survey_priv.h"
+
+static struct survey_key key(uint64_t i)
+{
+	return (struct survey_key){ .dev = 7, .ino = i, .size = 1 << 20, .mtime_ns = 5 };
+}
+
+static struct survey_file *meet(struct survey *s, uint64_t i, int copy)
+{
+	struct survey_key k = key(i);
+	struct survey_file *f =
+		survey_remember(s, &k, i % 2 ? calloc(1, sizeof(struct survey_build)) : NULL, false,
+				copy);
+
+	assert_non_null(f);
+	return f;
+}
+
+static bool knows(const struct survey *s, uint64_t i)
+{
+	struct survey_key k = key(i);
+	const struct survey_file *f = survey_known(s, &k);
+
+	return f && f->key.ino == i && !f->build == !(i % 2);
+}
+
+/* More than a survey can hold at once, one look after the other. */
+static void files_without_end(void **state)
+{
+	const uint64_t all = (uint64_t)LIMIT_SURVEY + 5000;
+	struct survey s = { 0 };
+	struct err e = { "" };
+
+	(void)state;
+	for (uint64_t i = 1; i <= all; i++) {
+		meet(&s, i, -1);
+		if (i % 500 && i != all)
+			continue;
+		assert_int_equal(survey_begin(&s, NULL, 0, &e), 0);
+		survey_stop(&s);
+		assert_true(s.files.n <= LIMIT_SURVEY_KEPT);
+		assert_true(knows(&s, i) && knows(&s, i - 499 + (i == all)));
+	}
+	assert_false(knows(&s, 1));
+	survey_fini(&s);
+}
+
+/* Whatever was used last stays, however long ago it was met first. */
+static void the_least_recently_used_goes_first(void **state)
+{
+	struct survey s = { 0 };
+
+	(void)state;
+	for (uint64_t i = 1; i <= 10; i++)
+		meet(&s, i, -1);
+	s.files.at[2].used = ++s.uses;
+	survey_age_files(&s, 3);
+	assert_int_equal(s.files.n, 3);
+	assert_true(knows(&s, 3) && knows(&s, 9) && knows(&s, 10));
+	assert_false(knows(&s, 8));
+	survey_fini(&s);
+}
+
+/* Processes that were not forgotten have files. */
+static void what_a_process_has_stays(void **state)
+{
+	struct survey s = { 0 };
+	struct err e = { "" };
+
+	(void)state;
+	for (uint64_t i = 1; i <= LIMIT_SURVEY_KEPT + 10; i++)
+		meet(&s, i, -1);
+	assert_non_null(vec_add(&s.at, 1));
+	s.at.at[0].build = s.files.at[0].build;
+	assert_int_equal(survey_begin(&s, NULL, 0, &e), 0);
+	assert_int_equal(s.files.n, LIMIT_SURVEY_KEPT + 10);
+	survey_forget(&s);
+	assert_int_equal(survey_begin(&s, NULL, 0, &e), 0);
+	assert_int_equal(s.files.n, LIMIT_SURVEY_KEPT);
+	survey_fini(&s);
+}
+
+static void copies_are_few(void **state)
+{
+	struct survey s = { 0 };
+	int fds[40];
+
+	(void)state;
+	for (uint64_t i = 0; i < ARRAY_LEN(fds); i++) {
+		fds[i] = memfd_create("copy", MFD_CLOEXEC);
+		meet(&s, i, fds[i]);
+	}
+	survey_age_copies(&s, LIMIT_SURVEY_COPIES, LIMIT_SURVEY_COPY_BYTES);
+	assert_int_equal(fcntl(fds[ARRAY_LEN(fds) - LIMIT_SURVEY_COPIES - 1], F_GETFD), -1);
+	for (size_t i = ARRAY_LEN(fds) - LIMIT_SURVEY_COPIES; i < ARRAY_LEN(fds); i++)
+		assert_int_not_equal(fcntl(fds[i], F_GETFD), -1);
+	survey_age_copies(&s, LIMIT_SURVEY_COPIES, 3 << 20);
+	assert_int_equal(fcntl(fds[ARRAY_LEN(fds) - 4], F_GETFD), -1);
+	assert_int_not_equal(fcntl(fds[ARRAY_LEN(fds) - 3], F_GETFD), -1);
+	assert_int_equal(s.files.n, ARRAY_LEN(fds));
+	survey_fini(&s);
+	assert_int_equal(fcntl(fds[ARRAY_LEN(fds) - 1], F_GETFD), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_without_end),
+		cmocka_unit_test(the_least_recently_used_goes_first),
+		cmocka_unit_test(what_a_process_has_stays),
+		cmocka_unit_test(copies_are_few),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
