@@ -12,6 +12,8 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "go/image/gobin.h"
 #include "go/layout/layout.h"
 #include "go/runtime/rtvar.h"
@@ -21,7 +23,8 @@ struct binary {
 	struct file_id key;
 	struct gobin *bin; /* link-time addresses; owned */
 	int fd;		   /* owned */
-	uint16_t id;	   /* 1 or more, never used again */
+	uint16_t
+		id; /* 1 or more; of this file for the whole run, also when it was forgotten in between */
 	struct golayout layout;
 	bool layout_known;
 	bool plugins, plugins_known; /* it can load plugins */
@@ -46,6 +49,10 @@ struct binaries {
 	size_t most;	  /* bytes; 0: BINARIES_BYTES */
 	unsigned numbers; /* that were given */
 	uint64_t clock;	  /* private */
+	/* private: the numbers of files that were forgotten, by the hash of their keys */
+	struct map given;
+	VEC(struct file_id) given_to;
+	VEC(uint16_t) given_number;
 };
 
 /*
