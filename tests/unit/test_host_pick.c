@@ -160,7 +160,7 @@ static void containers_have_a_runtime_and_an_id(void **state)
 {
 	static const char *const right[] = { "container=docker", "container=4d1c8f",
 					     "container=4d1c*",	 "container=docker 4d1c8f6a0b7e",
-					     "container=" ID,	 "container=*" };
+					     ("container=" ID),	 "container=*" };
 	static const char *const wrong[] = { "container=podman", "container=4d1c",
 					     "container=docker", "container=*" };
 	struct survey_proc unit = proc;
