@@ -172,7 +172,10 @@ static void read_command(struct look *l)
 	char *text;
 	size_t len;
 
-	text = l->command = read_long(l, "cmdline", LIMIT_COMMAND, &len);
+	l->command = read_long(l, "cmdline", LIMIT_COMMAND, &len);
+	if (!l->command && faccessat(l->dir_fd, "stat", F_OK, 0))
+		l->command = strdup(""); /* it has ended */
+	text = l->command;
 	l->command_cut = len == LIMIT_COMMAND;
 	while (len && !text[len - 1])
 		len--;
@@ -181,14 +184,13 @@ static void read_command(struct look *l)
 			text[i] = ' ';
 }
 
-/* On kernels that know none there are none. */
+/* On kernels that know none there are none, and what has ended has none. */
 static void read_cgroups(struct look *l, struct container *where)
 {
 	size_t len;
 
 	l->cgroups = read_long(l, "cgroup", LIMIT_CGROUP, &len);
-	if (!l->cgroups && !faccessat(l->dir_fd, "stat", F_OK, 0) &&
-	    faccessat(l->dir_fd, "cgroup", F_OK, 0))
+	if (!l->cgroups && faccessat(l->dir_fd, "cgroup", F_OK, 0))
 		l->cgroups = strdup("");
 	if (!l->cgroups)
 		return;
