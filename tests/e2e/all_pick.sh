@@ -112,7 +112,8 @@ fi
 for home in /sys/fs/cgroup/freezer /sys/fs/cgroup/unified /sys/fs/cgroup; do
 	[ ! -e $home/cgroup.procs ] || break
 done
-if ! mkdir -p "$home/docker/$ID" 2>/dev/null; then
+mkdir -p "$home/docker/$ID" 2>/dev/null
+if [ ! -d "$home/docker/$ID" ]; then
 	skip all_pick/container "no cgroup can be made in $home"
 	finish
 fi
