@@ -28,14 +28,6 @@ const volatile __u32 kernel_stack = 16384; /* of a thread, bytes; GPB_OLD needs 
 /* What one tick of host_clock counts for: more after the clocks were slowed down. Written through .bss. */
 __u64 tick_weight = 1;
 
-/* Ticks of host_clock on each CPU, whoever ran there: what is due and is not in it was not delivered. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} came SEC(".maps");
-
 /* Where the kernel has saved the registers of the current thread, which it was called by. NULL: not to be found. */
 static __always_inline const saved_regs *regs_at_entry(void)
 {
@@ -147,17 +139,10 @@ int thread_clock(struct bpf_perf_event_data *ctx)
 SEC("perf_event")
 int host_clock(struct bpf_perf_event_data *ctx)
 {
+	__u32 *slot = slot_of_current();
+	struct gpb_target *t = slot ? target_at(*slot) : NULL;
 	__u64 began = bpf_ktime_get_ns(), weight = *(volatile __u64 *)&tick_weight;
-	struct gpb_target *t;
-	__u32 zero = 0, *slot;
-	__u64 *n = bpf_map_lookup_elem(&came, &zero);
 
-	if (n)
-		__sync_fetch_and_add(n, weight);
-	if (!(__u32)bpf_get_current_pid_tgid()) /* the CPU is idle */
-		return 0;
-	slot = slot_of_current();
-	t = slot ? target_at(*slot) : NULL;
 	if (!t || !same_program(t))
 		return 0;
 	__sync_fetch_and_add(&tally_of(*slot)->samples, weight);

@@ -489,9 +489,8 @@ int engine_begin(struct engine *en, struct err *e)
 		if (parts_put(en, t, NULL))
 			target_end(en, t, ENGINE_ENDED);
 		target_rest(t->subject->target);
+		target_begin(t);
 	}
-	for (size_t i = 0; i < en->at.n; i++) /* all at once: to put them takes time */
-		target_begin(en->at.at[i]);
 	for (size_t k = 0; !ret && k < en->nkinds; k++)
 		ret = en->kinds[k].kind->begin(en->kinds[k].state, e);
 	begin_cost(en);
@@ -530,18 +529,13 @@ static void look_at(struct engine *en, struct engine_target *t)
 	}
 }
 
-static void read_targets(struct engine *en)
-{
-	for (size_t i = 0; i < en->at.n; i++)
-		if (en->at.at[i]->state == ENGINE_ON)
-			target_read(en->at.at[i]);
-}
-
 int engine_tick(struct engine *en, struct err *e)
 {
 	int ret = 0;
 
-	read_targets(en);
+	for (size_t i = 0; i < en->at.n; i++)
+		if (en->at.at[i]->state == ENGINE_ON)
+			target_read(en->at.at[i]);
 	binaries_trim(&en->binaries);
 	for (int i = 0; i < LOOKS && en->at.n; i++) {
 		struct engine_target *t = en->at.at[en->look++ % en->at.n];
@@ -665,12 +659,16 @@ int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 {
 	int ret;
 
-	read_targets(en); /* first: to take probes out takes the kernel up to seconds */
 	for (size_t k = 0; k < en->nkinds; k++)
 		en->kinds[k].kind->stop(en->kinds[k].state);
-	for (size_t i = 0; i < en->at.n; i++)
-		if (en->at.at[i]->state == ENGINE_ON)
-			en->at.at[i]->until_ns = now_ns(CLOCK_MONOTONIC);
+	for (size_t i = 0; i < en->at.n; i++) {
+		struct engine_target *t = en->at.at[i];
+
+		if (t->state != ENGINE_ON)
+			continue;
+		target_read(t);
+		t->until_ns = now_ns(CLOCK_MONOTONIC);
+	}
 	keep_budget(en);
 	ret = drain(en, e);
 	for (size_t i = 0; !ret && i < en->at.n; i++)

@@ -14,7 +14,6 @@
 #include <time.h>
 
 #include "base/caps.h"
-#include "collect/cpu/undelivered.h"
 #include "probe/bpf.h"
 #include "probe/demux.h"
 #include "subject/verify.h"
@@ -31,10 +30,7 @@ enum {
 };
 
 struct host_clock {
-	int fd, link, cpu;
-	uint64_t since_ns, until_ns; /* when it ran, monotonic */
-	/* before: ticks that had come, and for how long it had been enabled */
-	uint64_t came, enabled_ns;
+	int fd, link;
 };
 
 struct host {
@@ -46,10 +42,6 @@ struct host {
 	uint64_t begun_ns, ended_ns;
 	struct err
 		no_names; /* kernel frames have none: why; "": they have, or were not asked for */
-	/* of the window, after its end */
-	struct undelivered undelivered;
-	uint64_t lacking; /* ticks that processes were told to lack */
-	struct engine_shared shared;
 };
 
 /* What is kept of one target. */
@@ -172,8 +164,8 @@ static int open_clock(struct host *h, int cpu, struct err *e)
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.sample_period = h->period_ns,
-		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
 		.disabled = 1,
+		.exclude_idle = 1,
 	};
 	struct host_clock *c;
 	int ret, fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -189,7 +181,7 @@ static int open_clock(struct host *h, int cpu, struct err *e)
 		close(fd);
 		return err_set(e, -ENOMEM, "no memory for clocks");
 	}
-	*c = (struct host_clock){ .fd = fd, .cpu = cpu };
+	*c = (struct host_clock){ .fd = fd };
 	ret = bpf_put_on(bpf_program__fd(h->obj->progs.host_clock), fd, 0, &c->link, e);
 	return ret ? err_wrap(e, ret, "CPU %d", cpu) : 0;
 }
@@ -377,47 +369,15 @@ static uint64_t host_taken_ns(void *state)
 	return ns;
 }
 
-/* How many ticks have come on each CPU; the caller frees it. NULL: there is no memory. */
-static uint64_t *came(const struct host *h)
-{
-	uint64_t *n = calloc((size_t)libbpf_num_possible_cpus(), sizeof(*n));
-	uint32_t zero = 0;
-
-	if (n)
-		bpf_map_lookup_elem(bpf_map__fd(h->obj->maps.came), &zero, n);
-	return n;
-}
-
-/* For how long it has been enabled in all. */
-static uint64_t enabled_ns(const struct host_clock *c)
-{
-	uint64_t count_and_time[2] = { 0 };
-
-	(void)!read(c->fd, count_and_time, sizeof(count_and_time));
-	return count_and_time[1];
-}
-
 static int host_begin(void *state, struct err *e)
 {
 	struct host *h = state;
-	CLEANUP(freep) uint64_t *before = came(h);
 
-	if (!before)
-		return err_set(e, -ENOMEM, "no memory");
 	h->demux.ticks = 0;
-	h->undelivered = (struct undelivered){ 0 };
-	h->shared = (struct engine_shared){ 0 };
-	h->lacking = 0;
 	set_weight(h, 1);
-	for (size_t i = 0; i < h->clocks.n; i++) {
-		struct host_clock *c = &h->clocks.at[i];
-
-		c->came = before[c->cpu];
-		c->enabled_ns = enabled_ns(c);
-		if (ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0))
+	for (size_t i = 0; i < h->clocks.n; i++)
+		if (ioctl(h->clocks.at[i].fd, PERF_EVENT_IOC_ENABLE, 0))
 			return err_sys(e, "starting the clock of a CPU");
-		c->since_ns = now_ns();
-	}
 	h->begun_ns = now_ns();
 	return 0;
 }
@@ -442,36 +402,13 @@ static int host_tick(void *state, size_t targets, struct err *e)
 	return demux_tick(&h->demux, e);
 }
 
-/* How long it ticked: a CPU that goes offline meanwhile stops its clock. The two times are of different clocks of the kernel. */
-static uint64_t ticked_ns(const struct host_clock *c)
-{
-	uint64_t ns = c->until_ns - c->since_ns, enabled = enabled_ns(c) - c->enabled_ns;
-
-	return ns < enabled ? ns : enabled;
-}
-
-static void count_undelivered(struct host *h)
-{
-	CLEANUP(freep) uint64_t *after = came(h);
-
-	for (size_t i = 0; after && i < h->clocks.n; i++) {
-		const struct host_clock *c = &h->clocks.at[i];
-
-		undelivered_add(&h->undelivered, ticked_ns(c), h->period_ns,
-				h->obj->data->tick_weight, after[c->cpu] - c->came);
-	}
-}
-
 static void host_stop(void *state)
 {
 	struct host *h = state;
 
-	for (size_t i = 0; i < h->clocks.n; i++) {
-		h->clocks.at[i].until_ns = now_ns();
+	for (size_t i = 0; i < h->clocks.n; i++)
 		ioctl(h->clocks.at[i].fd, PERF_EVENT_IOC_DISABLE, 0);
-	}
 	h->ended_ns = now_ns();
-	count_undelivered(h);
 }
 
 static int host_drain(void *state, struct err *e)
@@ -493,18 +430,6 @@ static void share(void *arg, int64_t *values)
 	const struct sharing *s = arg;
 
 	values[1] = (int64_t)((double)values[0] * (double)s->cpu_ns / (double)s->samples);
-}
-
-/* A tick that did not come may have been anybody's. */
-static int comment_undelivered(const struct host *h, struct prof *p, struct err *e)
-{
-	const struct undelivered *u = &h->undelivered;
-
-	return !u->n ? 0 :
-		       prof_comment(p, e,
-				    "clocks: %llu of %llu ticks of all CPUs were not delivered, "
-				    "whoever ran there",
-				    (unsigned long long)u->n, (unsigned long long)u->due);
 }
 
 static int comment(const struct host *h, const struct host_target *k, const struct sharing *s,
@@ -532,8 +457,6 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 			(double)s->cpu_ns / 1e9,
 			t->cpu_exact ? "" : ", and at its end by its samples",
 			(double)s->cpu_ns / 1e6 / (double)s->samples);
-	if (!ret)
-		ret = comment_undelivered(h, p, e);
 	if (!ret)
 		ret = engine_tell_identity(t, p, e);
 	if (!ret && *h->no_names.msg)
@@ -564,14 +487,6 @@ static void losses(const struct host *h, const struct host_target *k, struct los
 	loss_merge(to, &k->loss);
 }
 
-/* Of one whose end nobody read, it is not known. */
-static uint64_t lacking(const struct host *h, const struct host_target *k, const struct sharing *s)
-{
-	return k->t->cpu_exact ? ticks_lacking(s->cpu_ns, h->period_ns, h->obj->data->tick_weight,
-					       s->samples) :
-				 0;
-}
-
 static int host_profile(void *state, struct engine_target *t, void *kept, struct prof **out,
 			struct err *e)
 {
@@ -579,7 +494,6 @@ static int host_profile(void *state, struct engine_target *t, void *kept, struct
 	struct host_target *k = kept;
 	struct sharing s = k ? sharing_of(h, k) : (struct sharing){ 0 };
 	int ret = s.samples && !k->prof ? begin_prof(h, k, e) : 0; /* all were lost */
-	uint64_t lack;
 
 	*out = NULL;
 	if (ret || !s.samples)
@@ -588,10 +502,6 @@ static int host_profile(void *state, struct engine_target *t, void *kept, struct
 	prof_set_time(k->prof, t->since_unix_ns,
 		      (int64_t)((t->until_ns ?: h->ended_ns) - t->since_ns));
 	losses(h, k, prof_loss(k->prof));
-	lack = lacking(h, k, &s);
-	prof_loss(k->prof)->n[LOSS_CLOCK_MISSED] += lack;
-	h->lacking += lack;
-	h->shared.targets++;
 	ret = comment(h, k, &s, e);
 	if (!ret)
 		*out = TAKE(k->prof);
@@ -603,18 +513,6 @@ static int host_done(void *state, struct err *e)
 	struct host *h = state;
 
 	return demux_done(&h->demux, e);
-}
-
-/* Undelivered ticks but those that processes are known to lack. */
-static const struct engine_shared *host_shared(void *state, size_t *n)
-{
-	struct host *h = state;
-	uint64_t lost = undelivered_unknown(&h->undelivered, h->lacking);
-
-	*n = lost != 0;
-	h->shared.loss.n[LOSS_CLOCK_MISSED] = lost;
-	snprintf(h->shared.what, sizeof(h->shared.what), "the clocks of all CPUs");
-	return &h->shared;
 }
 
 const struct engine_kind engine_cpu = {
@@ -634,5 +532,4 @@ const struct engine_kind engine_cpu = {
 	.drain = host_drain,
 	.profile = host_profile,
 	.done = host_done,
-	.shared = host_shared,
 };
