@@ -400,15 +400,22 @@ static void injected_calls_are_exact(void **state)
 	assert_int_equal(raw.stack.pc[1], MK_TEXT + 0x41);
 }
 
-/* A table that cannot be written to refuses each rule, and that is counted. */
-static uint64_t foreseen(void)
+/* A table that cannot be written to refuses each rule, and that is counted; not those that it has already. */
+static uint64_t foreseen_but(uint64_t known)
 {
 	struct rules rules;
 
 	rules_init(&rules, -1);
-	rules_foresee(&rules, &subject);
+	if (known)
+		assert_true(map_put(&rules.known, rules_key(&subject, known), 1));
+	rules_foresee(&rules, &subject, RULES_FORESEEN);
 	rules_fini(&rules);
 	return rules.refused;
+}
+
+static uint64_t foreseen(void)
+{
+	return foreseen_but(0);
 }
 
 static void put_word(uint64_t at, uint32_t word)
@@ -429,6 +436,7 @@ static void calls_are_foreseen(void **state)
 	put_word(MK_TEXT + 0x4c, 0xd61f0340); /* br x26 */
 	put_word(MK_TEXT + 0x50, 0xd65f03c0); /* ret */
 	assert_int_equal(foreseen(), 3);
+	assert_int_equal(foreseen_but(MK_TEXT + 3), 2);
 }
 
 static void full_stacks_are_cut(void **state)

@@ -177,6 +177,8 @@ static int take_slot(struct probed *p, struct set_member *m, struct loss *loss, 
 		.owner = m,
 	};
 	demux_put(&p->demux, &m->d);
+	if (bpf_stale_fp(m->d.s))
+		rules_foresee(&p->demux.feed.rules, m->d.s, RULES_FORESEEN_EACH);
 	memset(p->object.tallies[at].lost, 0, sizeof(p->object.tallies[at].lost));
 	ret = p->kind->clear(p->arg, at, e);
 	return ret ? ret : p->kind->part_slot(m->part, at, e);

@@ -94,7 +94,7 @@ int feed_open_probed(struct feed *f, struct subject *s, const struct bpf_map *ri
 	int ret = feed_open(f, s, ring, rules, add, arg, e);
 
 	if (!ret && bpf_stale_fp(s))
-		rules_foresee(&f->rules, s);
+		rules_foresee(&f->rules, s, RULES_FORESEEN);
 	return ret;
 }
 

@@ -11,17 +11,19 @@ static void foresee_call(struct rules *r, struct subject *s, const struct image 
 	uint64_t pc = at + sizeof(word) - 1 + img->bias;
 	struct gpb_rule rule;
 
-	if (arch_is_call(word) && !unwinding_rule(s, pc, &rule))
+	if (arch_is_call(word) && !rules_known(r, rules_key(s, pc)) &&
+	    !unwinding_rule(s, pc, &rule))
 		rules_learn(r, rules_key(s, pc), &rule);
 }
 
+/* Until the table has @until. */
 static void foresee_function(struct rules *r, struct subject *s, const struct image *img,
-			     const struct gofunc *f)
+			     const struct gofunc *f, size_t until)
 {
 	uint32_t code[LIMIT_DECODE / sizeof(uint32_t)];
 	size_t n;
 
-	for (uint64_t at = f->entry; at < f->end && r->order.n < RULES_FORESEEN; at += 4 * n) {
+	for (uint64_t at = f->entry; at < f->end && r->order.n < until; at += 4 * n) {
 		n = (size_t)(f->end - at) / sizeof(code[0]);
 		n = n < ARRAY_LEN(code) ? n : ARRAY_LEN(code);
 		if (!n || mem_read(gobin_mem(img->bin), at, code, n * sizeof(code[0]), NULL))
@@ -32,15 +34,18 @@ static void foresee_function(struct rules *r, struct subject *s, const struct im
 }
 
 /* Backwards: the linker puts package main behind what it imports. */
-void rules_foresee(struct rules *r, struct subject *s)
+void rules_foresee(struct rules *r, struct subject *s, size_t most)
 {
+	size_t until = r->order.n + most;
 	struct gofunc f;
+
+	until = until < RULES_FORESEEN ? until : RULES_FORESEEN;
 
 	for (size_t i = 0; i < s->images.n; i++) {
 		const struct image *img = &s->images.at[i];
 
-		for (size_t k = gobin_nfuncs(img->bin); k-- > 0 && r->order.n < RULES_FORESEEN;)
+		for (size_t k = gobin_nfuncs(img->bin); k-- > 0 && r->order.n < until;)
 			if (!gobin_func_index(img->bin, k, &f, NULL))
-				foresee_function(r, s, img, &f);
+				foresee_function(r, s, img, &f, until);
 	}
 }

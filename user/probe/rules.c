@@ -39,12 +39,19 @@ uint64_t rules_key(const struct subject *s, uint64_t pc)
 	return (uint64_t)img->id << 48 | ((pc - img->bias) & ((1ull << 48) - 1));
 }
 
+bool rules_known(const struct rules *r, uint64_t key)
+{
+	uint64_t known;
+
+	return map_get(&r->known, key, &known);
+}
+
 void rules_learn(struct rules *r, uint64_t key, const struct gpb_rule *rule)
 {
-	uint64_t known, *at;
+	uint64_t *at;
 	int ret;
 
-	if (map_get(&r->known, key, &known))
+	if (rules_known(r, key))
 		return;
 	ret = bpf_map_update_elem(r->map_fd, &key, rule, BPF_ANY);
 	if (ret == -E2BIG && r->order.n) {

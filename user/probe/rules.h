@@ -19,7 +19,11 @@
  * The table has room for GPB_RULES. When it is full, so many of the oldest rules are evicted at a
  * time.
  */
-enum { RULES_EVICT = GPB_RULES / 8, RULES_FORESEEN = GPB_RULES / 4 * 3 };
+enum {
+	RULES_EVICT = GPB_RULES / 8,
+	RULES_FORESEEN = GPB_RULES / 4 * 3,
+	RULES_FORESEEN_EACH = RULES_FORESEEN / 4, /* of many programs */
+};
 
 struct rules {
 	int map_fd;	     /* the BPF side's table; borrowed */
@@ -39,14 +43,18 @@ void rules_fini(struct rules *r);
 /* What the rule of the live address @pc is filed under, as rule_key() of bpf/rules.bpf.h. */
 uint64_t rules_key(const struct subject *s, uint64_t pc);
 
+/* Has the BPF side the rule that is filed under @key? */
+bool rules_known(const struct rules *r, uint64_t key);
+
 /* Tells the BPF side the rule that is filed under @key, unless it knows it. */
 void rules_learn(struct rules *r, uint64_t key, const struct gpb_rule *rule);
 
 /*
- * Tells the rules of what the calls in @s return to, RULES_FORESEEN at most. For programs whose frame pointers are stale:
+ * Tells the rules of what the calls in @s return to, @most that are new, until there are RULES_FORESEEN of all programs.
+ * What another process of the same file has brought is there already. For programs whose frame pointers are stale:
  * where a rule is missing, a stack that is longer than the memory that comes with it cannot be finished. arm64 alone.
  */
-void rules_foresee(struct rules *r, struct subject *s);
+void rules_foresee(struct rules *r, struct subject *s, size_t most);
 
 /* Adds a comment on rules that were evicted or refused, when there were any. */
 int rules_comment(const struct rules *r, struct prof *p, struct err *e);
