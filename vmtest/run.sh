@@ -166,7 +166,7 @@ boot() {
 	words="KERNEL=$4 ${parts:+PARTS=${parts// /,}} ${SHORT:+SHORT=$SHORT}"
 	case $ARCH in
 	amd64) machine="qemu-system-x86_64 -M q35 -cpu qemu64,-cx16,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand" console=ttyS0 ;;
-	arm64) machine="qemu-system-aarch64 -M virt -cpu cortex-a57" console="ttyAMA0 mitigations=off" ;;
+	arm64) machine="qemu-system-aarch64 -M virt -cpu cortex-a57" console="ttyAMA0 mitigations=off kpti=off" ;;
 	esac
 	timeout -k 5 "$LIMIT" $machine -accel tcg -icount "${ICOUNT:-shift=1,sleep=off}" -rtc clock=vm \
 		-m $MEMORY -smp "$3" -display none -monitor none -serial "file:$2" -no-reboot -kernel "$1" -initrd "$O/vmtest/initrd" \
