@@ -58,8 +58,9 @@ static __always_inline int bystander_hit(__u32 set, __u64 cookie)
  * Whose hit is it? 0: nobody's. *slot: with its generation; *at: where it is in tables. The process by which
  * prices are measured is no target and takes the same way, up to where one that is none leaves.
  *
- * The kernel knows one file where overlay mounts (containers of one image) show several: then the links of all of
- * their sets meet each hit of each target, and only the one of the target's own set may count it.
+ * The kernel knows one file where overlay mounts (containers of one image) show several. Where user space cannot prove that
+ * (target/samefile.h) the links of all of their sets meet each hit of each target: only the one of the target's own set
+ * may count it, and to the others it is no stranger's.
  */
 static __always_inline int slot_of_hit(__u64 cookie, __u32 *slot, __u32 *at)
 {
@@ -78,7 +79,7 @@ static __always_inline int slot_of_hit(__u64 cookie, __u32 *slot, __u32 *at)
 		*at = *slot & (SLOTS - 1);
 		return 1;
 	}
-	return of == GPB_PRICED || bystander_hit(of, cookie);
+	return of == GPB_PRICED || (!found && bystander_hit(of, cookie));
 }
 
 /* Accounts for a walk of @ns, where many share the probes of @set. */

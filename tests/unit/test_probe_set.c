@@ -16,9 +16,22 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "engine/probe_set.h"
 #include "probe/bpf.h"
+#include "target/samefile.h"
+
+/* ---- files ---- */
+
+/* What containers show under several numbers: in memory it is one. */
+bool same_file(int a, int b)
+{
+	struct stat x, y;
+
+	return !fstat(a, &x) && !fstat(b, &y) && S_ISREG(x.st_mode) && x.st_ino == y.st_ino;
+}
 
 /* ---- probes ---- */
 
@@ -397,6 +410,27 @@ static void processes_of_a_file_share_its_probes(void **state)
 	assert_int_equal(nprobings, 2);
 }
 
+/* One to the kernel: one link has the hits of all. Where it is not known, a file is one of its own. */
+static void containers_of_an_image_share_its_probes(void **state)
+{
+	struct one *a = process(7), *b = process(8), *c = process(9), *d = process(0);
+	int image = memfd_create("image", MFD_CLOEXEC), other = memfd_create("other", MFD_CLOEXEC);
+
+	(void)state;
+	a->s.images.at[0].fd = b->s.images.at[0].fd = d->s.images.at[0].fd = image;
+	c->s.images.at[0].fd = other;
+	assert_true(!join(a, NULL) && !join(b, NULL) && !join(c, NULL) && !join(d, NULL));
+	assert_ptr_equal(a->m.set, b->m.set);
+	assert_true(b->part.found);
+	assert_ptr_not_equal(a->m.set, c->m.set);
+	assert_ptr_not_equal(a->m.set, d->m.set);
+	leave(a); /* the file is reached by its mount, and stays open */
+	assert_int_equal(join(a, NULL), 0);
+	assert_ptr_equal(a->m.set, b->m.set);
+	close(image);
+	close(other);
+}
+
 /* Do all allocations pass the probes? Each is asked, those that come later too. */
 static void each_is_asked_what_its_runtime_counts(void **state)
 {
@@ -538,6 +572,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(processes_of_a_file_share_its_probes, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(containers_of_an_image_share_its_probes, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(each_is_asked_what_its_runtime_counts, set_up,
 						tear_down),

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "probe/bpf.h"
+#include "target/samefile.h"
 
 enum { SPENT_WORDS = sizeof(struct gpb_spent) / 8 };
 
@@ -194,11 +195,24 @@ static uint32_t free_index(const struct probe_sets *ss)
 	return i;
 }
 
-/* A file that its process does not map any more has no number (open_exe() in subject/images.c): it is like no other. */
+static bool has_number(const struct probe_set *s, const struct image *img)
+{
+	return s && s->dev == img->dev && s->inode == img->inode;
+}
+
+/*
+ * A file that its process does not map any more has no number (open_exe() in subject/images.c): it is like no other. One
+ * that containers have under several numbers is one to the kernel, and each of several sets would meet the hits of all.
+ */
 static struct probe_set *find(const struct probe_sets *ss, const struct image *img)
 {
-	for (size_t i = 0; img->inode && i < GPB_SETS; i++)
-		if (ss->at[i] && ss->at[i]->dev == img->dev && ss->at[i]->inode == img->inode)
+	if (!img->inode)
+		return NULL;
+	for (size_t i = 0; i < GPB_SETS; i++)
+		if (has_number(ss->at[i], img))
+			return ss->at[i];
+	for (size_t i = 0; i < GPB_SETS; i++)
+		if (ss->at[i] && same_file(ss->at[i]->fd, img->fd))
 			return ss->at[i];
 	return NULL;
 }
