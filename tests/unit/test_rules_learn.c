@@ -8,6 +8,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/cleanup.h"
 #include "probe/rules.h"
 
 /* Replaces the kernel's table, behind libbpf's calls: it takes so many entries and no more. */
@@ -54,7 +55,26 @@ static bool has(uint64_t pc)
 	return map_get(&table, pc, &v) && v;
 }
 
+enum { EIGHTH = GPB_RULES / 8 };
 static struct rules r;
+
+static const struct rules_file *file(uint16_t id)
+{
+	for (size_t i = 0; i < r.files.n; i++)
+		if (r.files.at[i].id == id)
+			return &r.files.at[i];
+	return NULL;
+}
+
+static uint64_t evicted(uint16_t id)
+{
+	return file(id)->evicted;
+}
+
+static size_t count(uint16_t id)
+{
+	return file(id)->order.n;
+}
 
 static int setup(void **state)
 {
@@ -88,11 +108,11 @@ static void a_full_table_takes_the_next_one(void **state)
 	(void)state;
 	learn_range(1, GPB_RULES + 1);
 	assert_int_equal(room, 0);
-	assert_int_equal(r.evicted, 0);
+	assert_int_equal(evicted(0), 0);
 	learn_range(GPB_RULES + 1, GPB_RULES + 2);
 	assert_true(has(GPB_RULES + 1));
 	assert_int_equal(r.refused, 0);
-	assert_int_equal(r.evicted, RULES_EVICT);
+	assert_int_equal(evicted(0), EIGHTH);
 }
 
 static void the_oldest_go_and_come_back(void **state)
@@ -100,8 +120,8 @@ static void the_oldest_go_and_come_back(void **state)
 	(void)state;
 	learn_range(1, GPB_RULES + 2);
 	assert_false(has(1));
-	assert_false(has(RULES_EVICT));
-	assert_true(has(RULES_EVICT + 1));
+	assert_false(has(EIGHTH));
+	assert_true(has(EIGHTH + 1));
 	learn_range(1, 2);
 	assert_true(has(1));
 }
@@ -114,9 +134,9 @@ static void it_never_ends(void **state)
 	(void)state;
 	learn_range(1, last + 1);
 	assert_int_equal(r.refused, 0);
-	assert_int_equal(r.evicted, deleted);
-	assert_int_equal(GPB_RULES - room, r.order.n);
-	for (uint64_t pc = last - GPB_RULES + RULES_EVICT + 1; pc <= last; pc++)
+	assert_int_equal(evicted(0), deleted);
+	assert_int_equal(GPB_RULES - room, count(0));
+	for (uint64_t pc = last - GPB_RULES + EIGHTH + 1; pc <= last; pc++)
 		assert_true(has(pc));
 }
 
@@ -125,7 +145,66 @@ static void what_is_known_is_not_told_again(void **state)
 	(void)state;
 	learn_range(1, 100);
 	learn_range(1, 100);
-	assert_int_equal(r.order.n, 99);
+	assert_int_equal(count(0), 99);
+}
+
+static void learn_of(uint16_t id, uint64_t from, uint64_t to)
+{
+	learn_range((uint64_t)id << 48 | from, (uint64_t)id << 48 | to);
+}
+
+/* One that has no end takes from itself, and the others have what they had. */
+static void a_flood_takes_nothing_from_others(void **state)
+{
+	(void)state;
+	for (uint16_t id = 1; id < 32; id++)
+		learn_of(id, 0, RULES_PART - 1);
+	learn_of(40, 0, 3 * (uint64_t)GPB_RULES);
+	for (uint16_t id = 1; id < 32; id++)
+		assert_true(!evicted(id) && count(id) == RULES_PART - 1);
+	assert_int_equal(evicted(40), deleted);
+	assert_int_equal(r.refused, 0);
+}
+
+/* Where all are small but many, those that came first go; one of them that is still there comes last. */
+static void the_files_that_came_first_go(void **state)
+{
+	const uint16_t all = GPB_RULES / 1024;
+
+	(void)state;
+	for (uint16_t id = 0; id < all; id++)
+		learn_of(id, 0, 1024);
+	learn_of(all, 0, 1024);
+	assert_true(evicted(0) == 1024 && !count(0) && !evicted(1));
+	learn_of(0, 0, 1024);
+	assert_true(count(0) == 1024 && evicted(1) == 1024 && !evicted(2));
+	learn_of(all + 1, 0, 1024);
+	assert_true(count(0) == 1024 && evicted(2) == 1024);
+}
+
+static size_t ncomments(const struct prof *p)
+{
+	return prof_header(p).ncomments;
+}
+
+/* Each is told of its own. */
+static void whose_they_were_is_told(void **state)
+{
+	CLEANUP(prof_freep) struct prof *p = NULL;
+	struct subject s = { .images = { .n = 1 } };
+
+	(void)state;
+	learn_of(1, 0, RULES_PART);
+	learn_of(2, 0, GPB_RULES);
+	assert_int_equal(prof_new(&p, NULL), 0);
+	s.images.at[0].id = 1;
+	assert_int_equal(rules_comment(&r, &s, p, NULL), 0);
+	s.images.at[0].id = 3;
+	assert_int_equal(rules_comment(&r, &s, p, NULL), 0);
+	assert_int_equal(ncomments(p), 0);
+	s.images.at[0].id = 2;
+	assert_int_equal(rules_comment(&r, &s, p, NULL), 0);
+	assert_int_equal(ncomments(p), 1);
 }
 
 static void what_is_refused_is_counted(void **state)
@@ -149,6 +228,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_oldest_go_and_come_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_never_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_known_is_not_told_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_flood_takes_nothing_from_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_files_that_came_first_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(whose_they_were_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_refused_is_counted, setup, teardown),
 	};
 

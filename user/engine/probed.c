@@ -392,6 +392,8 @@ int probed_tell(struct probed *p, struct set_member *m, struct prof *prof, struc
 	struct loss of_set = { 0 }, of_all = { 0 }, own = *m->d.loss;
 	int ret = comment(m, prof, e);
 
+	if (!ret)
+		ret = rules_comment(&p->demux.feed.rules, m->t->subject, prof, e);
 	if (ret)
 		return ret;
 	bpf_losses(&p->object.tallies[demux_index(m->d.slot)], &own);

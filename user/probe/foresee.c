@@ -23,7 +23,7 @@ static void foresee_function(struct rules *r, struct subject *s, const struct im
 	uint32_t code[LIMIT_DECODE / sizeof(uint32_t)];
 	size_t n;
 
-	for (uint64_t at = f->entry; at < f->end && r->order.n < until; at += 4 * n) {
+	for (uint64_t at = f->entry; at < f->end && r->known.n < until; at += 4 * n) {
 		n = (size_t)(f->end - at) / sizeof(code[0]);
 		n = n < ARRAY_LEN(code) ? n : ARRAY_LEN(code);
 		if (!n || mem_read(gobin_mem(img->bin), at, code, n * sizeof(code[0]), NULL))
@@ -36,7 +36,7 @@ static void foresee_function(struct rules *r, struct subject *s, const struct im
 /* Backwards: the linker puts package main behind what it imports. */
 void rules_foresee(struct rules *r, struct subject *s, size_t most)
 {
-	size_t until = r->order.n + most;
+	size_t until = r->known.n + most;
 	struct gofunc f;
 
 	until = until < RULES_FORESEEN ? until : RULES_FORESEEN;
@@ -44,7 +44,7 @@ void rules_foresee(struct rules *r, struct subject *s, size_t most)
 	for (size_t i = 0; i < s->images.n; i++) {
 		const struct image *img = &s->images.at[i];
 
-		for (size_t k = gobin_nfuncs(img->bin); k-- > 0 && r->order.n < until;)
+		for (size_t k = gobin_nfuncs(img->bin); k-- > 0 && r->known.n < until;)
 			if (!gobin_func_index(img->bin, k, &f, NULL))
 				foresee_function(r, s, img, &f, until);
 	}

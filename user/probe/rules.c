@@ -13,23 +13,78 @@ void rules_init(struct rules *r, int map_fd)
 
 void rules_fini(struct rules *r)
 {
+	for (size_t i = 0; i < r->files.n; i++)
+		vec_fini(&r->files.at[i].order);
+	vec_fini(&r->files);
+	map_fini(&r->file_of);
 	map_fini(&r->known);
-	vec_fini(&r->order);
 }
 
-/* Evicts the oldest rules: first in, first out. A pc that is met again costs one raw sample. */
-static void make_room(struct rules *r)
-{
-	size_t n = r->order.n < RULES_EVICT ? r->order.n : RULES_EVICT;
+/* ---- whose they are ---- */
 
-	for (size_t i = 0; i < n; i++)
-		bpf_map_delete_elem(r->map_fd, &r->order.at[i]);
-	r->order.n -= n;
-	memmove(r->order.at, r->order.at + n, r->order.n * sizeof(*r->order.at));
-	map_fini(&r->known);
-	for (size_t i = 0; i < r->order.n; i++)
-		map_put(&r->known, r->order.at[i], 1);
-	r->evicted += n;
+static const struct rules_file *known_file(const struct rules *r, uint16_t id)
+{
+	uint64_t i;
+
+	return map_get(&r->file_of, id, &i) ? &r->files.at[i] : NULL;
+}
+
+/* NULL: no memory. */
+static struct rules_file *file_of(struct rules *r, uint64_t key)
+{
+	uint16_t id = (uint16_t)(key >> 48);
+	struct rules_file *f;
+	uint64_t i;
+
+	if (map_get(&r->file_of, id, &i))
+		return &r->files.at[i];
+	f = vec_add(&r->files, UINT16_MAX + 1);
+	if (!f)
+		return NULL;
+	*f = (struct rules_file){ .id = id, .came = r->ncame++ };
+	map_put(&r->file_of, id, r->files.n - 1);
+	return f;
+}
+
+/* ---- making room ---- */
+
+/* It is called when the table is full: some file has rules. */
+static struct rules_file *who_gives(const struct rules *r)
+{
+	struct rules_file *most = NULL, *first = NULL;
+
+	for (size_t i = 0; i < r->files.n; i++) {
+		struct rules_file *f = &r->files.at[i];
+
+		if (!f->order.n)
+			continue;
+		if (!most || f->order.n > most->order.n)
+			most = f;
+		if (!first || f->came < first->came)
+			first = f;
+	}
+	return most && most->order.n >= RULES_PART ? most : first;
+}
+
+/* A pc that is met again costs one raw sample. */
+static bool make_room(struct rules *r)
+{
+	struct rules_file *f = who_gives(r);
+	size_t n;
+
+	if (!f)
+		return false;
+	n = f->order.n >= RULES_PART ? f->order.n / 8 : f->order.n;
+	for (size_t i = 0; i < n; i++) {
+		bpf_map_delete_elem(r->map_fd, &f->order.at[i]);
+		map_del(&r->known, f->order.at[i]);
+	}
+	f->order.n -= n;
+	memmove(f->order.at, f->order.at + n, f->order.n * sizeof(*f->order.at));
+	f->evicted += n;
+	if (!f->order.n)
+		f->came = r->ncame++;
+	return true;
 }
 
 uint64_t rules_key(const struct subject *s, uint64_t pc)
@@ -48,33 +103,41 @@ bool rules_known(const struct rules *r, uint64_t key)
 
 void rules_learn(struct rules *r, uint64_t key, const struct gpb_rule *rule)
 {
+	struct rules_file *f;
 	uint64_t *at;
 	int ret;
 
 	if (rules_known(r, key))
 		return;
 	ret = bpf_map_update_elem(r->map_fd, &key, rule, BPF_ANY);
-	if (ret == -E2BIG && r->order.n) {
-		make_room(r);
+	if (ret == -E2BIG && make_room(r))
 		ret = bpf_map_update_elem(r->map_fd, &key, rule, BPF_ANY);
-	}
 	if (ret) {
 		r->refused++;
 		return;
 	}
-	at = vec_add(&r->order, GPB_RULES);
+	f = file_of(r, key);
+	at = f ? vec_add(&f->order, GPB_RULES) : NULL;
 	if (at)
 		*at = key;
 	map_put(&r->known, key, 1);
 }
 
-int rules_comment(const struct rules *r, struct prof *p, struct err *e)
+int rules_comment(const struct rules *r, const struct subject *s, struct prof *p, struct err *e)
 {
-	if (!r->evicted && !r->refused)
+	uint64_t evicted = 0;
+
+	for (size_t i = 0; i < s->images.n; i++) {
+		const struct rules_file *f = known_file(r, s->images.at[i].id);
+
+		evicted += f ? f->evicted : 0;
+	}
+	if (!evicted && !r->refused)
 		return 0;
 	return prof_comment(
-		p, e, "rules: the kernel's table of %u was full: %llu made room, %llu found none",
-		GPB_RULES, (unsigned long long)r->evicted, (unsigned long long)r->refused);
+		p, e,
+		"rules: the kernel's table of %u was full: %llu of its files made room, %llu of any found none",
+		GPB_RULES, (unsigned long long)evicted, (unsigned long long)r->refused);
 }
 
 struct learning {

@@ -16,24 +16,33 @@
 #include "subject/subject.h"
 
 /*
- * The table has room for GPB_RULES. When it is full, so many of the oldest rules are evicted at a
- * time.
+ * The table has room for GPB_RULES, which all files of all targets share. When it is full, the one that has most gives up
+ * an eighth of its own, the oldest; so no other file can take from one that has fewer than RULES_PART, while there are 32 or
+ * fewer of them. Where all are so small the one that came first loses all: it may be gone, and comes last if it is not.
  */
 enum {
-	RULES_EVICT = GPB_RULES / 8,
+	RULES_PART = GPB_RULES / 32,
 	RULES_FORESEEN = GPB_RULES / 4 * 3,
 	RULES_FORESEEN_EACH = RULES_FORESEEN / 4, /* of many programs */
 };
 
-struct rules {
-	int map_fd;	     /* the BPF side's table; borrowed */
-	struct map known;    /* rules_key() of the pcs that the table has */
-	VEC(uint64_t) order; /* the same keys, the oldest first */
-	struct gpb_rec_raw raw;
-	uint64_t cut;	 /* stacks that turned out too deep here */
-	uint64_t broken; /* records without a stack that could be finished: lost */
-	/* rules that were evicted; where such a pc is met again it is learned again */
+/* Of one file. */
+struct rules_file {
+	uint16_t id;	     /* image.id */
+	VEC(uint64_t) order; /* rules_key() of those that the table has, the oldest first */
+	uint64_t came;	     /* the lower, the earlier */
 	uint64_t evicted;
+};
+
+struct rules {
+	int map_fd;	  /* the BPF side's table; borrowed */
+	struct map known; /* rules_key() of the pcs that the table has */
+	VEC(struct rules_file) files;
+	struct map file_of; /* in files, by id */
+	uint64_t ncame;
+	struct gpb_rec_raw raw;
+	uint64_t cut;	  /* stacks that turned out too deep here */
+	uint64_t broken;  /* records without a stack that could be finished: lost */
 	uint64_t refused; /* rules that the table did not take; their stacks are finished here */
 };
 
@@ -56,8 +65,8 @@ void rules_learn(struct rules *r, uint64_t key, const struct gpb_rule *rule);
  */
 void rules_foresee(struct rules *r, struct subject *s, size_t most);
 
-/* Adds a comment on rules that were evicted or refused, when there were any. */
-int rules_comment(const struct rules *r, struct prof *p, struct err *e);
+/* Adds a comment on rules of @s that were evicted, and on any that were refused, when there were some. */
+int rules_comment(const struct rules *r, const struct subject *s, struct prof *p, struct err *e);
 
 /*
  * The complete stack of a GPB_REC_RAW record of @len bytes, of a thread of @s; borrowed until the next

@@ -244,7 +244,7 @@ static int finish_comments(struct cpu *c, struct err *e)
 				   "unclocked: %.2f s more were charged to the process than its "
 				   "threads' clocks counted: none runs while threads are switched",
 				   (double)c->unclocked_ns / 1e9);
-	return ret ? ret : rules_comment(&c->feed.rules, c->prof, e);
+	return ret ? ret : rules_comment(&c->feed.rules, c->s, c->prof, e);
 }
 
 /*

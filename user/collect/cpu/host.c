@@ -461,7 +461,7 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 		ret = engine_tell_identity(t, p, e);
 	if (!ret && *h->no_names.msg)
 		ret = prof_comment(p, e, "%s", h->no_names.msg);
-	return ret;
+	return ret ? ret : rules_comment(&h->demux.feed.rules, t->subject, p, e);
 }
 
 /* Of a process whose end nobody read, its samples tell of the time since its clock was read last. */
