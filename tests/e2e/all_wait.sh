@@ -157,8 +157,8 @@ many() {
 judge many
 outcome all_wait/windows
 
-# ---- the collector is killed while it probes: the helper takes the probes out and goes
-profile killed --host-budget=0,0 --match "cmd=*$TMP/log.*"
+# ---- the collector is killed while it probes all there is: the one helper takes the probes out and goes
+profile killed --host-budget=0,0 --cpu --heap --block --mutex --source=probe --match "cmd=*$TMP/log.*"
 sleep 1
 helper=$(pgrep -P "$PROF" -x uprobe-keeper)
 kill -KILL "$PROF"

@@ -471,7 +471,7 @@ static void probes_share_a_budget_and_tell_of_it(void **state)
 {
 	(void)state;
 	open_probing(NULL);
-	assert_true(!k.with && !other.with);
+	assert_true(!k.with && !other.with && k.keepers && k.keepers == other.keepers);
 	assert_true(k.budget_ppm == 22500 && other.budget_ppm == 22500);
 	assert_true(k.looks_ppm == 5000 && other.looks_ppm == 5000);
 	open_probing(&kind); /* which is not there */

@@ -27,6 +27,7 @@ struct engine {
 	} kinds[ENGINE_KINDS_MAX];
 	size_t nkinds;
 	struct binaries binaries;
+	struct keeper_process *keepers; /* of all kinds' probes; NULL: there is none */
 	VEC(struct engine_target *) at; /* all of this window */
 	struct engine_target *slots[GPB_CPU_TARGETS];
 	uint16_t generation[GPB_CPU_TARGETS];
@@ -450,6 +451,7 @@ int engine_open(const struct collect_opts *o, const struct engine_kind *const *k
 	if (!en)
 		return err_set(e, -ENOMEM, "no memory for the engine");
 	en->o = *o;
+	en->o.keepers = &en->keepers;
 	share_budget(&en->o, kinds, n);
 	nofile_raise();
 	en->ep = epoll_create1(EPOLL_CLOEXEC);

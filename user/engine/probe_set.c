@@ -77,7 +77,7 @@ static int price(void *arg, struct price *out, struct pricing **rest, struct err
 	int ret = 0;
 
 	if (!ss->priced && s->members.n)
-		ret = ss->kind->price(s->members.at[0]->part, &ss->keepers, &ss->price, rest, e);
+		ret = ss->kind->price(s->members.at[0]->part, ss->o.keepers, &ss->price, rest, e);
 	else if (!ss->priced)
 		ret = err_set(e, -ENOENT, "nobody is there to be measured");
 	if (ret)
@@ -370,7 +370,7 @@ static int hold(struct probe_set *s, struct err *e)
 		.arg = s,
 	};
 	const struct probed_file f = { .fd = s->fd,
-				       .keepers = &s->of->keepers,
+				       .keepers = s->of->o.keepers,
 				       .exes = &s->of->exes,
 				       .at_once = at_once(s),
 				       .multi = s->of->multi,

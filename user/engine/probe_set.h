@@ -105,7 +105,7 @@ struct set_object {
 /* What all sets share; the owner's (probed.h). */
 struct probe_sets {
 	const struct set_kind *kind;
-	struct collect_opts o; /* its budget is the sets' */
+	struct collect_opts o; /* its budget is the sets', and its keepers keep their probes */
 	struct set_object obj;
 	struct probe_set *at[GPB_SETS];
 	int ep;
@@ -116,7 +116,6 @@ struct probe_sets {
 	uint64_t gone_ns;		/* what sets that are gone have taken, */
 	VEC(struct engine_shared) lost; /* and what members of one lost together in this window */
 	struct loss of_all;		/* what all sets lost together, after probe_sets_end() */
-	struct keeper_process *keepers; /* probe/keeper.h */
 	struct exes exes;		/* for all files */
 	/* Takes all samples that there are. */
 	int (*drain)(void *arg, struct err *e);
