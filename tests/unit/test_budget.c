@@ -549,10 +549,11 @@ static void several_fill_one(void **state)
 	struct budget_member m = { .full = true }, alone = { .full = true };
 	struct world w = world(50000);
 	uint64_t others = 7000000000ull;
+	struct budget_least least = { 0 };
 	struct budget *b, *other;
 
 	(void)state;
-	assert_int_equal(budget_join_all(several_ns, &others, &w.o, &m, &b, NULL), 0);
+	assert_int_equal(budget_join_all(several_ns, &others, &least, &w.o, &m, &b, NULL), 0);
 	other = join(&w, &alone);
 	assert_ptr_not_equal(b, other);
 	pass_ms(1000, 1);
@@ -566,11 +567,57 @@ static void several_fill_one(void **state)
 	budget_leave(&w.s, other, &alone);
 }
 
+static uint64_t no_ns(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/*
+ * Many files, whose programs do next to nothing: for all of them there is one floor, and one loan. What takes nothing has no
+ * part of them.
+ */
+static void a_host_has_one_floor(void **state)
+{
+	enum { FILES = 10, IDLE = 3 };
+	struct budget_member m[FILES + IDLE] = { 0 };
+	struct budget *b[FILES + IDLE];
+	struct budget_least least = { 0 };
+	struct world w = world(50000);
+	double sum = 0, taken;
+
+	(void)state;
+	for (int i = 0; i < FILES + IDLE; i++)
+		assert_int_equal(budget_join_all(no_ns, NULL, &least, &w.o, &m[i], &b[i], NULL), 0);
+	for (int i = 0; i < FILES; i++) {
+		m[i].full = true;
+		budget_spend(b[i], &m[i], 1);
+	}
+	budget_spend_once(b[FILES], &m[FILES], 1); /* it is probed, and meets none */
+	assert_int_equal(least.busy, FILES);
+	/* 5 % of a tenth of a CPU is 5 ms a second, and each may be 1 ms in debt. */
+	for (int i = 0; i < FILES; i++)
+		sum += 1 * MS / budget_stratum(b[i], &m[i], 1 * MS);
+	near(sum, 0.005);
+	pass_ms(1, 0);
+	budget_spend(b[0], &m[0], 0.9 * MS);
+	assert_false(budget_exceeded(b[0], &m[0]));
+	budget_spend(b[0], &m[0], 0.2 * MS);
+	assert_true(budget_exceeded(b[0], &m[0]) && budget_in_debt(b[0]));
+	assert_false(budget_exceeded(b[1], &m[1]));
+	budget_excess(b[0], &taken);
+	for (int i = 0; i < FILES + IDLE; i++) {
+		budget_leave(NULL, b[i], &m[i]);
+		assert_int_equal(least.busy, i < FILES ? FILES - 1 - i : 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_share_one),
 		cmocka_unit_test(several_fill_one),
+		cmocka_unit_test(a_host_has_one_floor),
 		cmocka_unit_test(a_target_that_is_gone_has_none),
 		cmocka_unit_test(a_moment_is_no_habit),
 		cmocka_unit_test(no_bound_is_never_exceeded),

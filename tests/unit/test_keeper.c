@@ -371,6 +371,7 @@ static void several_share_a_process(void **state)
 	begin = now_ns();
 	assert_int_equal(keeper_start(&two, &all, 0, NULL), 0);
 	assert_int_equal(two.pid, pid);
+	assert_true(keeper_process_cpu_ns(all) > 0 && !keeper_process_cpu_ns(NULL));
 	assert_false(keeper_stop(&two));
 	assert_in_range(now_ns() - begin, 0, 3000000000);
 	assert_int_equal(l->begun, 2);

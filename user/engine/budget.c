@@ -24,7 +24,9 @@ struct budget {
 	clockid_t clock;
 	uint64_t (*cpu_ns)(void *arg); /* instead of the clock; NULL */
 	void *arg;
-	double ahead; /* ns that may still be taken before the share holds */
+	struct budget_least *least; /* NULL: it is alone */
+	bool busy;		    /* counted there */
+	double ahead;		    /* ns that may still be taken before the share holds */
 	bool advanced;
 	double spent;	     /* ns in all, by members that have left, too */
 	double credit, rate; /* credit: ns; rate: CPU time per ns, over the last half second */
@@ -61,17 +63,35 @@ static void blend(double *v, double *known, double now, double ns)
 	*v += (now - *v) * (ns < *known ? ns / *known : 1);
 }
 
+/* Of what is given away without CPU time of targets. */
+static double part(const struct budget *b)
+{
+	size_t n = b->least ? b->least->busy + !b->busy : 1;
+
+	return 1 / (double)n;
+}
+
+static double least_cpus(const struct budget *b)
+{
+	return BUDGET_CPUS_MIN * part(b);
+}
+
+static double loan(const struct budget *b)
+{
+	return LOAN_NS * part(b);
+}
+
 /* The cost that is allowed, in ns per ns. */
 static double income(const struct budget *b)
 {
-	return b->share * (b->rate > BUDGET_CPUS_MIN ? b->rate : BUDGET_CPUS_MIN);
+	return b->share * (b->rate > least_cpus(b) ? b->rate : least_cpus(b));
 }
 
 static double most_credit(const struct budget *b)
 {
-	double most = income(b) * CREDIT_NS;
+	double most = income(b) * CREDIT_NS, least = CREDIT_MIN_NS * part(b);
 
-	return most > CREDIT_MIN_NS ? most : CREDIT_MIN_NS;
+	return most > least ? most : least;
 }
 
 static void earn(struct budget *b)
@@ -84,7 +104,7 @@ static void earn(struct budget *b)
 	blend(&b->rate, &b->rate_ns, (double)(cpu - b->cpu) / (double)(now - b->at),
 	      (double)(now - b->at));
 	used = (double)(cpu - b->cpu);
-	least = BUDGET_CPUS_MIN * (double)(now - b->at);
+	least = least_cpus(b) * (double)(now - b->at);
 	b->credit += b->share * (used > least ? used : least);
 	if (b->credit > most_credit(b))
 		b->credit = most_credit(b);
@@ -134,8 +154,9 @@ int budget_join(struct subject *s, const struct collect_opts *o, struct budget_m
 	return 0;
 }
 
-int budget_join_all(uint64_t (*cpu_ns)(void *arg), void *arg, const struct collect_opts *o,
-		    struct budget_member *m, struct budget **out, struct err *e)
+int budget_join_all(uint64_t (*cpu_ns)(void *arg), void *arg, struct budget_least *least,
+		    const struct collect_opts *o, struct budget_member *m, struct budget **out,
+		    struct err *e)
 {
 	struct budget *b = budget_new(o);
 
@@ -143,6 +164,7 @@ int budget_join_all(uint64_t (*cpu_ns)(void *arg), void *arg, const struct colle
 		return err_set(e, -ENOMEM, "no memory");
 	b->cpu_ns = cpu_ns;
 	b->arg = arg;
+	b->least = least;
 	b->cpu = b->cpu_first = cpu_ns(arg);
 	join(b, m);
 	*out = b;
@@ -161,6 +183,8 @@ void budget_leave(struct subject *s, struct budget *b, struct budget_member *m)
 		return;
 	if (s && s->budget == b)
 		s->budget = NULL;
+	if (b->busy)
+		b->least->busy--;
 	free(b);
 }
 
@@ -180,6 +204,10 @@ void budget_spend(struct budget *b, struct budget_member *m, double ns)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	double since;
 
+	if (b->least && !b->busy && ns > 0) {
+		b->busy = true;
+		b->least->busy++;
+	}
 	budget_spend_once(b, m, ns);
 	m->owed += ns;
 	if (now <= m->at)
@@ -203,7 +231,7 @@ static double left_to(const struct budget *b, const struct budget_member *m)
 
 bool budget_exceeded(struct budget *b, const struct budget_member *m)
 {
-	if (b->share <= 0 || b->credit >= -LOAN_NS)
+	if (b->share <= 0 || b->credit >= -loan(b))
 		return false;
 	for (size_t i = 0; i < b->n; i++)
 		if (b->members[i]->full && b->members[i]->lately > m->lately)
@@ -259,7 +287,7 @@ double budget_lasts(const struct budget *b, const struct budget_member *m)
 
 	if (deficit <= 0)
 		return LASTS_MAX_NS;
-	ns = (b->ahead + b->credit + LOAN_NS) / deficit;
+	ns = (b->ahead + b->credit + loan(b)) / deficit;
 	return ns > LASTS_MAX_NS ? LASTS_MAX_NS : ns > LASTS_MIN_NS ? ns : LASTS_MIN_NS;
 }
 
@@ -273,7 +301,7 @@ bool budget_allows(struct budget *b, const struct budget_member *m, double rate)
 bool budget_in_debt(struct budget *b)
 {
 	earn(b);
-	return b->credit < -LOAN_NS / 2;
+	return b->credit < -loan(b) / 2;
 }
 
 double budget_cpu_ns(struct budget *b)
@@ -294,7 +322,10 @@ const char *budget_excess(struct budget *b, double *taken)
 	*taken = b->spent / cpu;
 	if (b->advanced)
 		return "a command's first second of probes does not count";
-	if (cpu < BUDGET_CPUS_MIN * (double)(b->at - b->first))
+	if (b->least && cpu < least_cpus(b) * (double)(b->at - b->first))
+		return "all files that are probed count as using a tenth of a CPU at least, and some "
+		       "10 ms are taken ahead of all, and more until that is noticed";
+	if (cpu < least_cpus(b) * (double)(b->at - b->first))
 		return "a program that uses less than a tenth of a CPU counts as using that much, and "
 		       "some 10 ms are taken ahead, and more until that is noticed";
 	return "some 10 ms are taken ahead, and more until that is noticed";

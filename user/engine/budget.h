@@ -15,6 +15,14 @@
  */
 #define BUDGET_CPUS_MIN 0.1
 
+/*
+ * Of accounts that many files have, all together are assumed to use that much: those whose probes take anything have equal
+ * parts of it, and of what each account may take ahead. Zeroed at first.
+ */
+struct budget_least {
+	size_t busy;
+};
+
 /* The probes of one profile. Whoever joins fills in the first two fields. */
 struct budget_member {
 	double hit_ns;	  /* what a hit costs the target */
@@ -40,10 +48,11 @@ int budget_join(struct subject *s, const struct collect_opts *o, struct budget_m
 		struct budget **out, struct err *e);
 /*
  * An account of many targets together, which nobody else shares: @cpu_ns tells the CPU time of all of them,
- * which only grows. To be left with a NULL subject.
+ * which only grows. @least, which outlives it, is all such accounts'. To be left with a NULL subject.
  */
-int budget_join_all(uint64_t (*cpu_ns)(void *arg), void *arg, const struct collect_opts *o,
-		    struct budget_member *m, struct budget **out, struct err *e);
+int budget_join_all(uint64_t (*cpu_ns)(void *arg), void *arg, struct budget_least *least,
+		    const struct collect_opts *o, struct budget_member *m, struct budget **out,
+		    struct err *e);
 void budget_leave(struct subject *s, struct budget *b, struct budget_member *m);
 
 void budget_spend(struct budget *b, struct budget_member *m, double ns);

@@ -7,6 +7,7 @@
 
 #include "base/nofile.h"
 #include "base/vec.h"
+#include "probe/keeper.h"
 
 enum { EVENTS = 64, LOOKS = 8 };
 
@@ -330,10 +331,11 @@ void engine_exec(struct engine *en, pid_t pid, uint64_t when_ns)
 
 /* ---- what it costs ---- */
 
-static uint64_t own_ns(void)
+/* A child that ends is counted by its maker, for a moment twice or not at all. */
+static uint64_t own_ns(const struct engine *en)
 {
 	struct rusage r;
-	uint64_t ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) + keeper_process_cpu_ns(en->keepers);
 
 	if (getrusage(RUSAGE_CHILDREN, &r))
 		return ns;
@@ -344,7 +346,7 @@ static uint64_t own_ns(void)
 static struct engine_cost cost_now(const struct engine *en)
 {
 	struct engine_cost c = { .lasted_ns = now_ns(CLOCK_MONOTONIC),
-				 .own_ns = own_ns(),
+				 .own_ns = own_ns(en),
 				 .cpu_ns = en->forgotten_ns };
 
 	for (size_t i = 0; i < en->at.n; i++)
@@ -359,7 +361,9 @@ static struct engine_cost cost_now(const struct engine *en)
 static struct engine_cost cost_since(const struct engine_cost *from, const struct engine_cost *to)
 {
 	return (struct engine_cost){ .lasted_ns = to->lasted_ns - from->lasted_ns,
-				     .own_ns = to->own_ns - from->own_ns,
+				     .own_ns = to->own_ns > from->own_ns ?
+						       to->own_ns - from->own_ns :
+						       0,
 				     .cpu_ns = to->cpu_ns - from->cpu_ns,
 				     .taken_ns = to->taken_ns - from->taken_ns };
 }

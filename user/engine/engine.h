@@ -169,7 +169,8 @@ int engine_tick(struct engine *en, struct err *e);
  */
 struct engine_cost {
 	uint64_t lasted_ns;
-	uint64_t own_ns;   /* CPU time of this process and of its children that have ended */
+	uint64_t
+		own_ns; /* CPU time of this process, of its children that have ended, and of the helper that keeps probes */
 	uint64_t cpu_ns;   /* of all targets */
 	uint64_t taken_ns; /* of that, by kinds */
 	unsigned slowed;   /* how often something took half as much */

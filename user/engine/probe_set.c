@@ -374,6 +374,7 @@ static int hold(struct probe_set *s, struct err *e)
 				       .exes = &s->of->exes,
 				       .at_once = at_once(s),
 				       .multi = s->of->multi,
+				       .least = &s->of->least,
 				       .cpu_ns = cpu_of_all,
 				       .arg = s };
 	struct epoll_event ev = { .events = EPOLLIN };

@@ -12,6 +12,7 @@
 #define ENGINE_PROBE_SET_H
 
 #include "base/vec.h"
+#include "engine/budget.h"
 #include "engine/engine.h"
 #include "engine/probing.h"
 #include "probe/demux.h"
@@ -117,6 +118,7 @@ struct probe_sets {
 	VEC(struct engine_shared) lost; /* and what members of one lost together in this window */
 	struct loss of_all;		/* what all sets lost together, after probe_sets_end() */
 	struct exes exes;		/* for all files */
+	struct budget_least least;
 	/* Takes all samples that there are. */
 	int (*drain)(void *arg, struct err *e);
 	void *arg;

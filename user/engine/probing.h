@@ -91,6 +91,7 @@ struct probed_file {
 	struct exes *exes;		 /* what all processes run; borrowed */
 	size_t at_once;			 /* so many of them run at the same time, at most */
 	bool multi;			 /* as probing_new() has it */
+	struct budget_least *least;	 /* of all files; borrowed */
 	/* CPU time of those that are targets, which grows. They share a budget. */
 	uint64_t (*cpu_ns)(void *arg);
 	void *arg;

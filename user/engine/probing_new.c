@@ -99,7 +99,7 @@ int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
 	p->multi = f->multi;
 	if (o->budget_ppm)
 		probing_look_around(p);
-	ret = budget_join_all(f->cpu_ns, f->arg, o, &p->member, &p->b, e);
+	ret = budget_join_all(f->cpu_ns, f->arg, f->least, o, &p->member, &p->b, e);
 	if (!ret)
 		ret = listen(p, e);
 	if (ret)

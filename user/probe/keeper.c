@@ -472,6 +472,16 @@ bool keeper_answered(struct keeper *k)
 	return false;
 }
 
+uint64_t keeper_process_cpu_ns(const struct keeper_process *p)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (!p || clock_getcpuclockid(p->pid, &clock) || clock_gettime(clock, &ts))
+		return 0;
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
 void keeper_end(struct keeper *k)
 {
 	const char word = 0;

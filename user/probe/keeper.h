@@ -106,6 +106,9 @@ int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e);
  */
 bool keeper_answered(struct keeper *k);
 
+/* CPU time that a process of keepers has taken so far; NULL: none. What one that is gone took its maker has (getrusage()). */
+uint64_t keeper_process_cpu_ns(const struct keeper_process *p);
+
 /* Tells it to end, and does not wait for that: keeper_stop() does. Nothing may be asked any more. */
 void keeper_end(struct keeper *k);
 /*
