@@ -117,6 +117,20 @@ for kind in "--heap --source=probe" "--block --source=probe" "--mutex --source=p
 	check "the next profile frees them: $kind" freed_by $kind
 done
 
+# Of many it goes on while they are probed. What is said of how many there were is in the profile.
+freed_by_many() {
+	local rc file
+	leave
+	"$GOPROF" --all --match "exe=$BIN" "$@" --source=probe -d 2s -o "$TMP/many" >"$TMP/paths" 2>"$TMP/said" && rc=0 || rc=$?
+	file=$(tail -n 1 "$TMP/paths")
+	"$PPROFCHECK" comments "$file" | has "^leftovers: there were $LEFT breakpoints in its code, .*: those that nobody uses were taken out" ||
+		echo "$LEFT were left, and status $rc: $("$PPROFCHECK" comments "$file" | grep ^leftovers) $(cat "$TMP/said")"
+	heal "*no breakpoints*"
+}
+for kind in --heap --wait; do
+	check "the next profile of many frees them: $kind" freed_by_many $kind
+done
+
 # ---- a profile goes on ----
 
 # In windows, at each of which the keeper puts probes in and takes them out. Keepers are our executable

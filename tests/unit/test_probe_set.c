@@ -33,6 +33,40 @@ bool same_file(int a, int b)
 	return !fstat(a, &x) && !fstat(b, &y) && S_ISREG(x.st_mode) && x.st_ino == y.st_ino;
 }
 
+/* ---- what was there before ---- */
+
+static int looked, healings;
+
+void healing_look(struct healing *h, struct target *t, struct healing_found *out)
+{
+	(void)t;
+	assert_false(h->asked);
+	*out = (struct healing_found){ .n = 3 };
+	looked++;
+}
+
+void healing_begin(struct healing *h)
+{
+	h->asked = looked;
+	healings += h->asked;
+}
+
+int healing_fd(const struct healing *h)
+{
+	(void)h;
+	return -1;
+}
+
+bool healing_over(struct healing *h)
+{
+	return h->asked;
+}
+
+void healing_end(struct healing *h)
+{
+	h->asked = false;
+}
+
 /* ---- probes ---- */
 
 struct probing {
@@ -61,7 +95,7 @@ int probing_set(struct probing *p, const struct uprobe_group *groups, size_t n, 
 	(void)groups;
 	(void)e;
 	assert_non_null(p);
-	assert_true(n);
+	assert_true(n && healings == (looked > 0)); /* no probe of ours is in when that begins */
 	return 0;
 }
 
@@ -376,7 +410,7 @@ static int set_up(void **state)
 	memset(lasts, 0, sizeof(lasts));
 	memset(endings, 0, sizeof(endings));
 	nprobings = nfreed = drains = settled = nopen = 0;
-	deaths = unwatched = 0;
+	deaths = unwatched = looked = healings = 0;
 	return 0;
 }
 
@@ -429,6 +463,25 @@ static void containers_of_an_image_share_its_probes(void **state)
 	assert_ptr_equal(a->m.set, b->m.set);
 	close(image);
 	close(other);
+}
+
+/* Each process is looked at once, before the first probe; what comes later is new. Nobody waits for what is done about it. */
+static void what_was_left_is_freed_meanwhile(void **state)
+{
+	struct one *a = process(7), *b = process(8), *late;
+
+	(void)state;
+	b->s.healed = true; /* another kind has seen to it */
+	assert_true(!join(a, NULL) && !join(b, NULL));
+	assert_true(looked == 1 && a->s.leftovers == 3 && !b->s.leftovers && !healings);
+	probe_sets_begin(&ss);
+	late = process(8);
+	assert_int_equal(join(late, NULL), 0);
+	assert_true(looked == 1 && healings == 1 && late->s.healed && !late->s.leftovers);
+	probe_sets_poll(&ss);
+	assert_false(ss.healing.asked);
+	probe_sets_end(&ss);
+	probe_sets_begin(&ss);
 }
 
 /* Do all allocations pass the probes? Each is asked, those that come later too. */
@@ -574,6 +627,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(processes_of_a_file_share_its_probes, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(containers_of_an_image_share_its_probes, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_was_left_is_freed_meanwhile, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(each_is_asked_what_its_runtime_counts, set_up,
 						tear_down),

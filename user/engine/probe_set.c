@@ -411,6 +411,26 @@ static void begin_step(struct probe_set *s, enum step step)
 		fail(s, ret, &why);
 }
 
+/*
+ * What others left behind costs the target as much as probes of ours do. Once probes of any kind are in, all that is there may
+ * be those; and one that comes later has just been started.
+ */
+static void heal_first(struct set_member *m)
+{
+	struct probe_sets *ss = m->set->of;
+	struct subject *s = m->t->subject;
+	struct healing_found found = { 0 };
+
+	if (!s->healed && !ss->begun) {
+		ss->healing.keepers = ss->o.keepers;
+		ss->healing.multi = ss->multi;
+		healing_look(&ss->healing, s->target, &found);
+		s->leftovers = found.n;
+		s->not_searched = found.not_searched;
+	}
+	s->healed = true;
+}
+
 int probe_set_join(struct set_member *m, struct err *e)
 {
 	struct probe_set *s = m->set;
@@ -423,6 +443,7 @@ int probe_set_join(struct set_member *m, struct err *e)
 	if (!at)
 		return err_set(e, -ENOMEM, "no memory for a target");
 	*at = m;
+	heal_first(m);
 	m->on = true;
 	m->base_ns = clock_ns(m->t->clock);
 	s->of->obj.set_of[demux_index(m->d.slot)] = s->index;
@@ -470,8 +491,26 @@ void probe_set_leave(struct set_member *m)
 
 /* ---- all of them ---- */
 
+static void begin_healing(struct probe_sets *ss)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	healing_begin(&ss->healing);
+	if (healing_fd(&ss->healing) >= 0)
+		epoll_ctl(ss->ep, EPOLL_CTL_ADD, healing_fd(&ss->healing), &ev);
+}
+
+static void end_healing(struct probe_sets *ss)
+{
+	if (healing_fd(&ss->healing) >= 0)
+		epoll_ctl(ss->ep, EPOLL_CTL_DEL, healing_fd(&ss->healing), NULL);
+	healing_end(&ss->healing);
+}
+
 void probe_sets_poll(struct probe_sets *ss)
 {
+	if (healing_over(&ss->healing))
+		end_healing(ss);
 	for (size_t i = 0; i < GPB_SETS; i++) {
 		struct probe_set *s = ss->at[i];
 		struct err why = { "" };
@@ -503,6 +542,7 @@ void probe_sets_begin(struct probe_sets *ss)
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + BEGIN_NS, now;
 
 	ss->begun = true;
+	begin_healing(ss);
 	for (enum step step = HOLD; step < STEPS; step++)
 		for (size_t i = 0; i < GPB_SETS; i++)
 			begin_step(ss->at[i], step);
@@ -544,6 +584,7 @@ static void end(struct probe_set *s)
 void probe_sets_end(struct probe_sets *ss)
 {
 	ss->begun = false;
+	end_healing(ss);
 	for (size_t i = 0; i < GPB_SETS; i++)
 		if (ss->at[i] && ss->at[i]->probing)
 			close_set(ss->at[i]);

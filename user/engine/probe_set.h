@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/probing.h"
 #include "probe/demux.h"
+#include "probe/healing.h"
 #include "probe/price.h"
 #include "target/exes.h"
 
@@ -119,6 +120,7 @@ struct probe_sets {
 	struct loss of_all;		/* what all sets lost together, after probe_sets_end() */
 	struct exes exes;		/* for all files */
 	struct budget_least least;
+	struct healing healing; /* what there was before we came */
 	/* Takes all samples that there are. */
 	int (*drain)(void *arg, struct err *e);
 	void *arg;

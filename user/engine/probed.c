@@ -96,6 +96,7 @@ static int need_object(struct probed *p, struct err *e)
 
 void probed_fini(struct probed *p)
 {
+	healing_end(&p->sets.healing);
 	close_object(p);
 	if (p->kind)
 		closep(&p->sets.ep);
@@ -373,6 +374,27 @@ static int comment(const struct set_member *m, struct prof *prof, struct err *e)
 	return ret;
 }
 
+static int comment_leftovers(const struct set_member *m, struct prof *prof, struct err *e)
+{
+	const struct healing *h = &m->set->of->healing;
+	const struct subject *s = m->t->subject;
+
+	if (s->not_searched)
+		return prof_comment(prof, e,
+				    "leftovers: not all of its code was searched for breakpoints "
+				    "that a killed process may have left");
+	if (!s->leftovers)
+		return 0;
+	return prof_comment(
+		prof, e,
+		"leftovers: there were %zu breakpoints in its code, as a killed process "
+		"leaves them: %s%s",
+		s->leftovers,
+		h->failed ? "some may still be there: " :
+			    "those that nobody uses were taken out while it was profiled",
+		h->why.msg);
+}
+
 static int comment_lost(const struct loss *l, size_t targets, const char *of, struct prof *prof,
 			struct err *e)
 {
@@ -392,6 +414,8 @@ int probed_tell(struct probed *p, struct set_member *m, struct prof *prof, struc
 	struct loss of_set = { 0 }, of_all = { 0 }, own = *m->d.loss;
 	int ret = comment(m, prof, e);
 
+	if (!ret)
+		ret = comment_leftovers(m, prof, e);
 	if (!ret)
 		ret = rules_comment(&p->demux.feed.rules, m->t->subject, prof, e);
 	if (ret)

@@ -493,6 +493,13 @@ int uprobes_mend(struct uprobes *u, struct err *e)
 	return ret;
 }
 
+int uprobes_come_and_go(struct uprobes *u, struct err *e)
+{
+	const struct ask ask = { .what = MEND, .tried = u->tried };
+
+	return keeper_ask(&u->keeper, &ask, sizeof(ask), 0, e);
+}
+
 void uprobes_leave(struct uprobes *u)
 {
 	keeper_end(&u->keeper);

@@ -173,6 +173,11 @@ enum { UPROBES_MENDS = 100 };
  * that one is killed, too.
  */
 int uprobes_mend(struct uprobes *u, struct err *e);
+/*
+ * The same of what others have left at the same places, in the background: it is over when uprobes_windowed() is. Nothing is
+ * attached then; a set that could not be is told by uprobes_failed().
+ */
+int uprobes_come_and_go(struct uprobes *u, struct err *e);
 /* uprobes_attach() that mends first, if need be, and after each death. */
 int uprobes_attach_again(struct uprobes *u, struct err *e);
 

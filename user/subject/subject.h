@@ -34,6 +34,8 @@ struct subject {
 	bool plugins, plugins_known;	/* it can load plugins */
 	struct bystanders bystanders; /* others that run images.at[0]; counted when it is probed */
 	bool healed;		      /* of what was left in its code, before the first probe */
+	size_t leftovers;	      /* of many: breakpoints that were there; */
+	bool not_searched;	      /* it, or a part of it, was not looked at */
 	size_t probed;	   /* so many images were probed, and the kernel did not take too long */
 	bool exposed_told; /* said: the OOM killer does not spare the helpers */
 	time_t refreshed;  /* when plugins were last looked for; monotonic, seconds */
