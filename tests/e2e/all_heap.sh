@@ -92,6 +92,14 @@ for n in a b c d e f gone later; do
 done
 [ -z "$(file_of full by)" ] && comments full a | grep -qE ' [1-9][0-9]{5,} hits of processes that are not profiled' &&
 	pass all_heap/bystander || fail all_heap/bystander "$(comments full a | grep 'not profiled')"
+# Containers share the probes of their file with all that run it.
+one_file() {
+	local n strangers
+	strangers=$(comments full a | grep 'not profiled')
+	for n in b e f; do [ "$(comments full $n | grep 'not profiled')" = "$strangers" ] || { echo "$n: $(comments full $n | grep 'not profiled'), a: $strangers"; return 1; }; done
+}
+judge one_file
+outcome all_heap/containers
 flooded() {
 	local lost
 	grep -E "^goprof-bpf: pid [0-9]+ \(.*\): [0-9]+ samples (dropped|of more)" "$TMP/err.full" | grep -v "pid ${pid[flood]} " && { echo "others lose"; return 1; }

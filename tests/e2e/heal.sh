@@ -121,13 +121,14 @@ done
 freed_by_many() {
 	local rc file
 	leave
-	"$GOPROF" --all --match "exe=$BIN" "$@" --source=probe -d 2s -o "$TMP/many" >"$TMP/paths" 2>"$TMP/said" && rc=0 || rc=$?
+	"$GOPROF" --all --match "exe=$BIN" "$@" -d 2s -o "$TMP/many" >"$TMP/paths" 2>"$TMP/said" && rc=0 || rc=$?
 	file=$(tail -n 1 "$TMP/paths")
 	"$PPROFCHECK" comments "$file" | has "^leftovers: there were $LEFT breakpoints in its code, .*: those that nobody uses were taken out" ||
 		echo "$LEFT were left, and status $rc: $("$PPROFCHECK" comments "$file" | grep ^leftovers) $(cat "$TMP/said")"
 	heal "*no breakpoints*"
 }
-for kind in --heap --wait; do
+for kind in "--heap --source=probe" --wait; do
+	# shellcheck disable=SC2086
 	check "the next profile of many frees them: $kind" freed_by_many $kind
 done
 
