@@ -21,7 +21,7 @@
 
 #include "target/samefile.h"
 
-static char dir[] = "/tmp/samefile.XXXXXX";
+static char dir[64] = "/tmp/samefile.XXXXXX";
 static int opened[16];
 static size_t nopened;
 
@@ -84,7 +84,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	char command[64];
+	char command[sizeof(dir) + 16];
 
 	(void)state;
 	while (nopened)
