@@ -154,11 +154,6 @@ static __always_inline int slot_is_next(const struct gpb_live *l, const struct g
 
 #include "sets.bpf.h"
 
-/* One entry for a goroutine is enough: a goroutine allocates one object at a time. */
-struct placing_key {
-	__u64 g, slot;
-};
-
 struct placing {
 	struct gpb_rec_object rec;
 	__u32 kind;  /* what it waits for: GPB_ALLOC_PLACED, _REFILLED, _ASSISTED */
@@ -173,7 +168,7 @@ struct placing {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, GPB_PLACING);
-	__type(key, struct placing_key);
+	__type(key, struct gpb_placing_key);
 	__type(value, struct placing);
 } placings SEC(".maps");
 
@@ -235,7 +230,7 @@ static __always_inline int object_send(struct gpb_rec_object *rec, __u32 slot)
 	return 0;
 }
 
-static __always_inline void placing_add(struct placing_key *key, struct placing *p)
+static __always_inline void placing_add(struct gpb_placing_key *key, struct placing *p)
 {
 	/* An entry that is still there was never settled, because its hit was missed. */
 	if (bpf_map_lookup_elem(&placings, key)) {
@@ -249,7 +244,7 @@ static __always_inline void placing_add(struct placing_key *key, struct placing 
 }
 
 /* Removes the entry. 0 when there is none, or when it can no longer be used, which is counted. */
-static __always_inline int placing_take(struct placing_key *key, struct placing *out)
+static __always_inline int placing_take(struct gpb_placing_key *key, struct placing *out)
 {
 	struct placing *p = bpf_map_lookup_elem(&placings, key);
 
@@ -280,7 +275,7 @@ static __always_inline __u64 mcache_of(const struct gpb_target *t, __u64 g)
 
 /* The object of @p is the next one of its class that @g makes: sends its slot, or waits for it. */
 static __always_inline int slot_tell(const struct gpb_target *t, const struct gpb_live *l,
-				     struct placing_key *key, struct placing *p)
+				     struct gpb_placing_key *key, struct placing *p)
 {
 	if (user_read(&p->rec.sweepgen, sizeof(p->rec.sweepgen), l->sweepgen)) {
 		slot_unknown(key->slot);
@@ -319,7 +314,7 @@ struct follow {
 ONCE_CALLED int slot_follow(const struct gpb_target *t, const struct follow *f)
 {
 	struct gpb_live *l;
-	struct placing_key key = {};
+	struct gpb_placing_key key = {};
 	struct placing p = { .rec = { .type = GPB_REC_OBJECT } };
 
 	if (!t || !f)
@@ -388,7 +383,7 @@ static __always_inline void slot_placed(const struct gpb_live *l, __u32 slot, __
 ONCE_CALLED int slot_hit(const struct gpb_target *t, __u32 slot, __u64 g, __u32 kind, __u64 arg)
 {
 	struct gpb_live *l = live_of(slot);
-	struct placing_key key = { .g = g, .slot = slot };
+	struct gpb_placing_key key = { .g = g, .slot = slot };
 	const struct placing *there = bpf_map_lookup_elem(&placings, &key);
 	struct placing p;
 

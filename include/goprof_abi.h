@@ -461,6 +461,11 @@ struct gpb_classes {
 
 #define GPB_PLACING 1024 /* samples, of all targets, whose object is about to get its slot */
 
+/* Its key in their table. One for a goroutine is enough: a goroutine allocates one object at a time. */
+struct gpb_placing_key {
+	__u64 g, slot; /* slot: with its generation */
+};
+
 /*
  * Where the allocator of one target will put an object. Live addresses, and offsets of runtime
  * structs.

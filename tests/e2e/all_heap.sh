@@ -3,7 +3,8 @@
 # builds, three that share a binary, one of which is nobody's target; one that keeps records, which are read; one that
 # starts in the window and one that ends in it; two containers of one image, whose files are one to the kernel; one whose
 # stacks are all different, which loses alone; three with labels. Everything observed:
-# every line within 4 standard errors, all bytes within 2 %. Then in windows under the host's budget.
+# every line within 4 standard errors, all bytes within 2 %. What is in use of several at once, of three Go versions, the GC running all the
+# time in some, each beside its own live set as heap_live.sh has it for one. Then in windows under the host's budget.
 # Mounts of its own.
 [ -n "${ALL_HEAP_INSIDE:-}" ] || exec unshare --mount env ALL_HEAP_INSIDE=1 bash "$0" "$@"
 . tests/support/lib.sh
@@ -28,6 +29,7 @@ declare -A pid go
 launch() {
 	local name=$1 fd
 	shift
+	rm -f "$TMP/in.$name"
 	mkfifo "$TMP/in.$name"
 	: >"$TMP/truth.$name"
 	"$TMP/bin/$1" "${@:2}" <"$TMP/in.$name" >"$TMP/truth.$name" 2>/dev/null &
@@ -132,6 +134,93 @@ for n in labelsnew labelsmore labelsold; do
 	comments labels $n | has '^labels: of the goroutine' || wrong "no comment on labels"
 	outcome all_heap/labels/$n
 	tell $n # it ends
+done
+
+# ---- in use: five at once, two of which share a binary; one is too old to tell
+live=$(subject 1.27.4 liveset '-ldflags=-s -w') && live22=$(subject 1.22.12 liveset '-ldflags=-s -w') && live16=$(subject 1.16.15 liveset) ||
+	{ fail all_heap "liveset does not build"; finish; }
+cp "$live" "$TMP/bin/live" && cp "$live22" "$TMP/bin/live22" && cp "$live16" "$TMP/bin/live16"
+LIVE="l27 l27gc l22 l22gc"
+in_use() { comments "$1" "$2" | sed -n "$3"; }
+# lost NAME: the objects of which its profile says that it does not know
+lost() { in_use live "$1" 's/^in use: \([0-9]*\) sampled objects without.* stand; \([0-9]*\) not confirmed.*/\1 \2/p' | awk '{ print $1 + $2 }'; }
+followed() { in_use live "$1" 's/^in use: .* \([0-9]*\) sampled objects followed.*/\1/p'; }
+# How many are too many, of those that were followed.
+few() { echo $(($(followed "$1") / 100 + 5)); }
+
+live_run() {
+	local n
+	rm -rf "$TMP/live"
+	launch l27 live -scale 4
+	launch l27gc live -goroutines 4 -gc 20ms -turns 8
+	launch l22 live22 -scale 4
+	launch l22gc live22 -goroutines 4 -gc 20ms -turns 8
+	launch l16 live16
+	for n in $LIVE l16; do wait_for "$TMP/truth.$n" ready || { fail all_heap "$n does not start"; finish; }; done
+	RATE=2048 profile live --source=probe --host-budget=0,0 || { fail all_heap "$(tail -n 3 "$TMP/err.live" | tr '\n' ' ')"; finish; }
+	for n in $LIVE l16; do tell $n; done
+	for n in $LIVE l16; do wait_for "$TMP/truth.$n" '^done\|^panic' 1200 || { fail all_heap "$n does not finish"; finish; }; done
+	stop
+	for n in $LIVE l16; do tell $n; done # they end
+	for n in $LIVE; do
+		[ -n "$(followed $n)" ] || { fail all_heap/live "$n: not followed: $(comments live $n | grep absent)"; finish; }
+	done
+}
+# A machine that is busy with other things looks too late at cycles: then once more, twice.
+for try in 1 2 3; do
+	live_run
+	late=
+	for n in $LIVE; do [ "$(lost $n)" -le "$(few $n)" ] || late="$late $n: $(lost $n) of $(followed $n)"; done
+	[ -n "$late" ] || break
+	attempt $try all_heap/live "objects lost:$late"
+done
+for n in $LIVE; do
+	"$PPROFCHECK" comments "$(file_of live $n)" | grep '^in use'
+	# The arrays that hold what it keeps are those of 4 goroutines, or 4 times as large.
+	judge "$PPROFCHECK" live -rate 2048 -lost "$(lost $n)" -other $((72 * 1024 * 4)) "$TMP/truth.$n" "$(file_of live $n)"
+	judge valid "$(file_of live $n)"
+	[ "$(lost $n)" -le "$(few $n)" ] || wrong "$(lost $n) of $(followed $n) objects lost"
+	grep "^goprof-bpf: pid ${pid[$n]} " "$TMP/err.live" | grep -vE 'place in memory|confirm' | has . && wrong "$(grep "^goprof-bpf: pid ${pid[$n]} " "$TMP/err.live")"
+	outcome all_heap/live/$n
+done
+too_old() {
+	comments live l16 | grep -q 'in-use columns are absent: .*go1\.16' || { echo "it is not said"; return 1; }
+	"$PPROFCHECK" sum "$(file_of live l16)" | has alloc_objects || { echo "no allocations"; return 1; }
+	! "$PPROFCHECK" sum "$(file_of live l16)" | has inuse_objects || { echo "it tells what it does not know"; return 1; }
+}
+judge too_old
+outcome all_heap/live/l16
+
+# In windows, two of two files: each line within what the standard errors that its profile states and the number of its windows allow, and
+# these errors small enough to mean something. Of a machine that is busy with other things they get few windows: then once more, for longer.
+windows() { in_use flow "$1" 's/^budget: .*[^0-9]\([0-9]*\) windows.*/\1/p'; }
+flow_run() { # SECONDS
+	local n
+	rm -rf "$TMP/flow"
+	launch f27 live -flow "$1s" -scale 10
+	launch f22 live22 -flow "$1s" -scale 10
+	for n in f27 f22; do wait_for "$TMP/truth.$n" ready || { fail all_heap "$n does not start"; finish; }; done
+	RATE=4096 profile flow --host-budget=5%,5% || { fail all_heap "$(tail -n 3 "$TMP/err.flow" | tr '\n' ' ')"; finish; }
+	for n in f27 f22; do tell $n; done
+	for n in f27 f22; do wait_for "$TMP/truth.$n" '^done\|^panic' 2400 || { fail all_heap "$n does not finish"; finish; }; done
+	stop
+	for n in f27 f22; do
+		tell $n # it ends
+		comments flow $n >"$TMP/comments.$n"
+	done
+}
+for try in 1 2 3; do
+	flow_run $((12 * try))
+	w27=$(windows f27) w22=$(windows f22)
+	[ "${w27:-0}" -lt 20 ] || [ "${w22:-0}" -lt 20 ] || break
+	attempt $try all_heap/flow "${w27:-0} and ${w22:-0} windows"
+done
+for n in f27 f22; do
+	grep -E '^budget:|^error: main.* inuse_objects|^in use|^lost|loss' "$TMP/comments.$n"
+	w=$(windows $n)
+	[ "${w:-0}" -ge 10 ] || wrong "${w:-0} windows"
+	judge "$PPROFCHECK" flow -windows "${w:-0}" "$TMP/truth.$n" "$TMP/comments.$n"
+	outcome all_heap/flow/$n
 done
 
 # ---- in windows: two of one file, of which one does all, and one of another

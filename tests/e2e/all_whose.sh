@@ -103,8 +103,14 @@ done
 profile none --types --heap --source=probe --host-budget=0,0 --exclude "cmd=*typed[nmo]*"
 for n in typednew typedmore typedold; do tell $n go; done
 answered 1 typednew typedmore typedold
+# At rate 1 there are more sampled objects than can be followed, which is the only loss.
+followed() { # STATUS NAME
+	[ "$1" = 0 ] && return
+	[ "$1" = 3 ] && ! grep '^goprof-bpf: pid ' "$TMP/err.$2" | has -v ': [0-9]* sampled objects whose place in memory could not be told: others stand for them$'
+}
 for n in typed without none; do
-	stop $n || wrong "$n: exit $?: $(grep '^goprof-bpf:' "$TMP/err.$n" | tr '\n' ' ')"
+	stop $n && rc=0 || rc=$?
+	followed $rc $n || wrong "$n: exit $rc: $(grep '^goprof-bpf:' "$TMP/err.$n" | tr '\n' ' ')"
 done
 for n in typednew typedmore typedold; do
 	judge "$PPROFCHECK" check "$(file_in typed $n heap)"

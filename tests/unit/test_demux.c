@@ -100,20 +100,35 @@ static struct gpb_quota stacks_quota, ring_quota;
 static struct {
 	struct demux_target t;
 	struct loss loss;
-	uint64_t samples;
+	uint64_t samples, key; /* key: the last sample's; 0: it had none */
+	uint64_t others;       /* records that are no samples; of what type the last one was: */
+	uint64_t other;
 	bool fails;
 } who[3];
 
-static int add(void *arg, struct demux_target *t, const struct gpb_stack *st)
+static int add(void *arg, struct demux_target *t, const struct gpb_hash *key,
+	       const struct gpb_stack *st)
 {
 	assert_ptr_equal(arg, &d);
 	for (size_t i = 0; i < ARRAY_LEN(who); i++)
 		if (t->owner == &who[i]) {
 			who[i].samples += st->count;
+			who[i].key = key ? key->lo + 1 : 0;
 			return who[i].fails ? -ENOMEM : 0;
 		}
 	fail();
 	return 0;
+}
+
+static void other(void *arg, struct demux_target *t, const void *rec, size_t len)
+{
+	assert_ptr_equal(arg, &d);
+	assert_true(len >= sizeof(uint64_t));
+	for (size_t i = 0; i < ARRAY_LEN(who); i++)
+		if (t->owner == &who[i]) {
+			who[i].others++;
+			who[i].other = *(const uint64_t *)rec;
+		}
 }
 
 static void enter(size_t i, uint32_t index, uint32_t generation)
@@ -143,6 +158,7 @@ static int set_up(void **state)
 	ntable = 0;
 	demux_size(&d, NULL, (void *)STACKS, 3);
 	assert_int_equal(demux_open(&d, o, add, &d, NULL), 0);
+	d.other = other;
 	demux_share(&d, 3);
 	for (size_t i = 0; i < ARRAY_LEN(who); i++)
 		enter(i, (uint32_t)i + 1, 0);
@@ -212,6 +228,50 @@ static void a_loss_is_of_whose_stack_it_was(void **state)
 	assert_int_equal(who[0].loss.n[LOSS_STACKS_UNREADABLE], 1);
 	assert_int_equal(who[1].loss.n[LOSS_STACKS_UNREADABLE], 0);
 	assert_int_equal(who[2].loss.n[LOSS_STACKS_UNREADABLE], 6);
+}
+
+static void record(const void *rec, size_t len)
+{
+	/* libbpf hands out memory that may be written */
+	assert_int_equal(on_record(on_record_arg, (void *)(uintptr_t)rec, len), 0);
+}
+
+/* What is told beside samples is of the target that has the slot now, too, and takes room in the ring. */
+static void records_of_objects_and_cycles_have_owners(void **state)
+{
+	struct gpb_rec_object object = { .type = GPB_REC_OBJECT, .slot = who[1].t.slot };
+	struct gpb_rec_cycle cycle = { .type = GPB_REC_CYCLE, .slot = who[2].t.slot };
+
+	(void)state;
+	record(&object, sizeof(object));
+	assert_true(who[1].others == 1 && who[1].other == GPB_REC_OBJECT);
+	assert_int_equal(taken[2].bytes, GPB_RING_RECORD(sizeof(object)));
+	record(&cycle, sizeof(cycle));
+	assert_true(who[2].others == 1 && who[2].other == GPB_REC_CYCLE);
+	assert_int_equal(taken[3].bytes, GPB_RING_RECORD(sizeof(cycle)));
+	record(&cycle, sizeof(cycle) - 1);
+	record(&object, sizeof(object) - 1);
+	demux_forget(&d, &who[1].t);
+	enter(1, 2, 7);
+	record(&object, sizeof(object));
+	assert_true(who[0].others == 0 && who[1].others == 0 && who[2].others == 1);
+}
+
+/* The key of a sample is what its object names: it is told of the table's, and of those that found no room in it. */
+static void samples_have_the_keys_of_the_table(void **state)
+{
+	struct gpb_rec_raw *rec = calloc(1, sizeof(*rec));
+
+	(void)state;
+	*rec = (struct gpb_rec_raw){ .type = GPB_REC_STACK, .pc = 76, .sp = 5 };
+	rec->stack = (struct gpb_stack){ .slot = who[0].t.slot, .count = 1, .nfirst = 1 };
+	record(rec, offsetof(struct gpb_rec_raw, top));
+	assert_true(who[0].samples == 1 && who[0].key == 77 && !who[0].others);
+	sampled(who[1].t.slot, 3, 1);
+	sampled(who[2].t.slot, 5, 1);
+	assert_int_equal(demux_take(&d, NULL), 0);
+	assert_true(who[1].key == 1 && who[2].key == 2);
+	free(rec);
 }
 
 /* A round that is not over stays: of one that has gone, that is a loss, and of the others only until the next time. */
@@ -331,6 +391,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(parts_leave_the_other_half_alone, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_loss_is_of_whose_stack_it_was, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(records_of_objects_and_cycles_have_owners, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(samples_have_the_keys_of_the_table, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_taken_is_told_of_each, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(label_sets_of_all_are_bounded_together, set_up,

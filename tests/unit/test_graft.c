@@ -47,6 +47,43 @@ static const char *func_at(const struct prof *p, uint32_t loc, size_t line)
 	return strtab_get(prof_strings(p), prof_function_at(p, l.func[line] - 1).name);
 }
 
+static struct prof *typed(const char *const types[], size_t n, const int64_t *values)
+{
+	struct prof_line line = { .func = "main", .file = "b.go", .line = 1 };
+	struct prof *p = NULL;
+	uint32_t loc;
+
+	assert_int_equal(prof_new(&p, NULL), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(prof_add_type(p, types[i], "count", NULL), 0);
+	loc = (uint32_t)prof_location(p, 0, 0x20, &line, 1, NULL);
+	assert_int_equal(prof_sample(p, &loc, 1, values, NULL, 0, NULL), 0);
+	return p;
+}
+
+/* Some programs are too old to tell what is in use: what they lack is said, and what the page lacks is left out. */
+static void types_are_found_by_name(void **state)
+{
+	static const char *const all[] = { "made", "used" }, *const other[] = { "odd", "made" };
+	const int64_t values[] = { 3, 4 }, few[] = { 8 };
+	struct prof *to = typed(all, 2, values), *a = typed(other, 2, values),
+		    *b = typed(all, 1, few);
+	struct loss none = { 0 };
+
+	(void)state;
+	assert_int_equal(prof_graft(to, a, &none, "a [1]", NULL), 0);
+	assert_int_equal(prof_graft(to, b, &none, "b [2]", NULL), 0);
+	assert_int_equal(prof_nsamples(to), 3);
+	assert_true(prof_sample_at(to, 1).values[0] == 4 && !prof_sample_at(to, 1).values[1]);
+	assert_true(prof_sample_at(to, 2).values[0] == 8 && !prof_sample_at(to, 2).values[1]);
+	assert_int_equal(prof_header(to).ncomments, 2);
+	assert_string_equal(strtab_get(prof_strings(to), prof_header(to).comments[1]),
+			    "b [2]: used is not told");
+	prof_free(to);
+	prof_free(a);
+	prof_free(b);
+}
+
 static void each_process_is_below_its_root(void **state)
 {
 	struct prof *to = new_prof(), *a = one(5), *b = one(7);
@@ -100,6 +137,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_process_is_below_its_root),
+		cmocka_unit_test(types_are_found_by_name),
 		cmocka_unit_test(equal_roots_are_one),
 	};
 

@@ -75,7 +75,7 @@ struct probing {
 	bool begun, ended;
 };
 static uint64_t deaths, unwatched;
-static int nprobings, nfreed, nopen;
+static int nprobings, nfreed, nopen, nended;
 
 int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
 		     const struct probing_user *u, struct probing **out, struct err *e)
@@ -135,6 +135,7 @@ int probing_end(struct probing *p, struct err *e)
 	(void)e;
 	assert_int_equal(nopen, 0);
 	p->ended = true;
+	nended++;
 	return 0;
 }
 
@@ -173,6 +174,42 @@ void probing_file_at_once(struct probing *p, size_t n)
 {
 	(void)p;
 	assert_true(n >= 1);
+}
+
+/* Probes that stay in. */
+static struct uprobe_group stay_group = { .n = 1 };
+static int nstanding;
+static bool refused, killed;
+
+int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool multi, pid_t pid,
+		 const struct uprobe_open *open, struct err *e)
+{
+	(void)e;
+	assert_true(multi && !pid && !open && n == 1 && g == &stay_group);
+	assert_non_null(strstr(g->path, "/proc/self/fd/"));
+	u->plan = (struct uprobe_plan *)&nstanding;
+	return 0;
+}
+
+int uprobes_attach_again(struct uprobes *u, struct err *e)
+{
+	assert_non_null(u->plan);
+	if (refused)
+		return err_set(e, -EUSERS, "too many");
+	nstanding++;
+	killed = false;
+	return 0;
+}
+
+bool uprobes_dead(const struct uprobes *u)
+{
+	assert_non_null(u->plan);
+	return killed;
+}
+
+void uprobes_free(struct uprobes *u)
+{
+	u->plan = NULL;
 }
 
 /* ---- the kind ---- */
@@ -267,6 +304,21 @@ static void kind_ending(void *part)
 	endings[((struct part *)part)->slot]++;
 }
 
+static struct uprobe_group *kind_stays(void *sites)
+{
+	assert_non_null(sites);
+	return &stay_group;
+}
+
+static int closed_at = -1; /* how many had ended by then */
+
+static void kind_closed(struct probe_sets *of)
+{
+	assert_int_equal(nopen, 0);
+	assert_non_null(of);
+	closed_at = nended;
+}
+
 static void kind_leaves(void *part, const struct stretch *last)
 {
 	kind_ending(part);
@@ -277,6 +329,7 @@ static const struct set_kind kind = {
 	.what = "things",
 	.find = kind_find,
 	.found = kind_found,
+	.stays = kind_stays,
 	.price = kind_price,
 	.joined = kind_joined,
 	.turn = kind_turn,
@@ -284,6 +337,7 @@ static const struct set_kind kind = {
 	.after = kind_after,
 	.settle = kind_settle,
 	.ending = kind_ending,
+	.closed = kind_closed,
 	.leaves = kind_leaves,
 };
 
@@ -403,13 +457,16 @@ static int set_up(void **state)
 	ss = (struct probe_sets){ .kind = &kind,
 				  .obj = { .open_for = open_for, .set_of = set_of },
 				  .drain = drain,
+				  .multi = true,
 				  .ep = epoll_create1(EPOLL_CLOEXEC) };
 	memset(turned, 0, sizeof(turned));
 	memset(before, 0, sizeof(before));
 	memset(after, 0, sizeof(after));
 	memset(lasts, 0, sizeof(lasts));
 	memset(endings, 0, sizeof(endings));
-	nprobings = nfreed = drains = settled = nopen = 0;
+	nprobings = nfreed = drains = settled = nopen = nended = nstanding = 0;
+	refused = killed = false;
+	closed_at = -1;
 	deaths = unwatched = looked = healings = 0;
 	return 0;
 }
@@ -541,6 +598,60 @@ static void in_windows_nobody_has_a_last_part(void **state)
 	assert_true(!lasts[1] && endings[1] == 1);
 }
 
+/* What stays in windows is put in when they begin, once for all that run the file, and again when its keeper was killed. */
+static void what_stays_is_in_only_when_there_are_windows(void **state)
+{
+	const struct stretch window = { .window = true, .opened = 1, .closed = 9, .weight = 9 };
+	struct one *a = process(7), *b = process(7);
+	struct probing *p;
+
+	(void)state;
+	assert_true(!join(a, NULL) && !join(b, NULL));
+	probe_sets_begin(&ss);
+	assert_true(nstanding == 0 && !a->m.set->stands);
+	p = a->m.set->probing;
+	assert_int_equal(p->u.turn(p->u.arg, true, 5, 1, 1, NULL), 0);
+	assert_true(nstanding == 1 && a->m.set->stands);
+	assert_int_equal(p->u.over(p->u.arg, &window, NULL), 0);
+	assert_int_equal(nstanding, 1);
+	killed = true;
+	assert_int_equal(p->u.over(p->u.arg, &window, NULL), 0);
+	assert_true(nstanding == 2 && a->m.set->stands);
+	probe_sets_end(&ss);
+	assert_true(!a->m.set->stands && !a->m.set->standing.plan);
+}
+
+/* The kind does without, and it is not tried again and again. */
+static void what_cannot_stay_is_no_error(void **state)
+{
+	struct one *a = process(7);
+	struct probing *p;
+
+	(void)state;
+	assert_int_equal(join(a, NULL), 0);
+	probe_sets_begin(&ss);
+	p = a->m.set->probing;
+	refused = true;
+	assert_int_equal(p->u.turn(p->u.arg, true, 5, 1, 1, NULL), 0);
+	assert_true(!a->m.set->stands && !a->m.set->failed);
+	refused = false;
+	assert_int_equal(p->u.turn(p->u.arg, true, 5, 1, 1, NULL), 0);
+	assert_int_equal(nstanding, 0);
+}
+
+/* All targets are asked at the same moment: when nothing counts any more, and no probe is out yet. */
+static void all_are_closed_before_one_is_ended(void **state)
+{
+	struct one *a = process(7), *b = process(8);
+
+	(void)state;
+	assert_true(!join(a, NULL) && !join(b, NULL));
+	probe_sets_begin(&ss);
+	assert_int_equal(closed_at, -1);
+	probe_sets_end(&ss);
+	assert_true(closed_at == 0 && nended == 2);
+}
+
 static void one_that_ends_in_the_window_has_its_part_and_no_more(void **state)
 {
 	struct one *a = process(7), *b = process(7);
@@ -635,6 +746,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_comes_later_has_a_part_of_full_observation,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(in_windows_nobody_has_a_last_part, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_stays_is_in_only_when_there_are_windows,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_cannot_stay_is_no_error, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(all_are_closed_before_one_is_ended, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(
 			one_that_ends_in_the_window_has_its_part_and_no_more, set_up, tear_down),

@@ -136,6 +136,57 @@ static void reads_only_what_is_there(struct target *t)
 	assert_int_equal(mem_u32(t->mem, UINT64_MAX - 8, &word, &e), -EFAULT);
 }
 
+enum { MANY = 2500 };
+
+/*
+ * More pieces than one call takes, some of which are not there, or in part, or nowhere: nobody waits, and each is told by
+ * itself.
+ */
+static void reads_many_pieces(struct target *t)
+{
+	static const struct {
+		int64_t off; /* from the first page */
+		bool there;
+	} kinds[] = { { 0, true },	   { 2 * PAGE, true }, { PAGE, false },
+		      { 3 * PAGE, false }, { 2 * PAGE, true }, { 3 * PAGE - 2, false },
+		      { 0, true },	   { -1, false } };
+	static struct mem_piece v[MANY];
+	static uint32_t words[MANY];
+
+	memset(words, 0, sizeof(words));
+	for (size_t i = 0; i < MANY; i++) {
+		int64_t off = kinds[i % ARRAY_LEN(kinds)].off;
+
+		v[i] = (struct mem_piece){ .addr = off < 0 ? UINT64_MAX - 1 : at(0) + (uint64_t)off,
+					   .buf = &words[i],
+					   .n = sizeof(words[i]) };
+	}
+	assert_int_equal(mem_readv(t->mem, v, MANY, NULL), 0);
+	for (size_t i = 0; i < MANY; i++) {
+		bool there = kinds[i % ARRAY_LEN(kinds)].there;
+
+		assert_int_equal(v[i].ok, there);
+		assert_true(!there || words[i] == WORD);
+	}
+}
+
+static void many_pieces_are_read_asleep_and_awake(void **state)
+{
+	struct target *t = opened();
+
+	(void)state;
+	target_rest(t);
+	reads_many_pieces(t);
+	assert_int_equal(target_wake(t, NULL), 0);
+	reads_many_pieces(t);
+	target_rest(t);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(mem_readv(t->mem, &(struct mem_piece){ .addr = at(0), .n = 1 }, 1, NULL),
+			 -ESRCH);
+	target_free(t);
+}
+
 static void one_that_rests_has_one_descriptor(void **state)
 {
 	size_t before = descriptors();
@@ -318,6 +369,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(one_that_rests_has_one_descriptor, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_pieces_are_read_asleep_and_awake, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(its_end_and_its_exec_are_seen, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_a_child_opened_its_parent_goes_on_with, setup,
 						teardown),

@@ -87,6 +87,8 @@ static int begin_page(struct prof **out, const char *name, const struct prof *p)
 	for (size_t i = 0; !ret && i < h.ntypes; i++)
 		ret = prof_add_type(*out, strtab_get(strings, h.types[i].type),
 				    strtab_get(strings, h.types[i].unit), NULL);
+	if (!ret && h.default_type)
+		ret = prof_set_default_type(*out, strtab_get(strings, h.default_type), NULL);
 	if (!ret)
 		prof_set_kind(*out, name);
 	return ret;

@@ -121,6 +121,30 @@ static int turn_one(struct set_member *m, struct err *e)
 	return ret;
 }
 
+/* Where that fails, the kind does without. */
+static int put_standing(struct probe_set *s, struct uprobe_group *g)
+{
+	int ret;
+
+	snprintf(g->path, sizeof(g->path), "/proc/self/fd/%d", s->fd);
+	s->standing.all = s->of->o.keepers;
+	ret = uprobes_hold(&s->standing, g, 1, s->of->multi, 0, NULL, NULL);
+	return ret ? ret : uprobes_attach_again(&s->standing, NULL);
+}
+
+/* In windows: puts in what stays, or does so again when its keeper was killed. */
+static void stand(struct probe_set *s)
+{
+	struct uprobe_group *g = s->of->kind->stays ? s->of->kind->stays(s->sites) : NULL;
+
+	if (!s->turn.windows || !g)
+		return;
+	if (!s->standing.plan)
+		s->stands = !put_standing(s, g);
+	else if (s->stands && uprobes_dead(&s->standing))
+		s->stands = !uprobes_attach_again(&s->standing, NULL);
+}
+
 static int turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
 		struct err *e)
 {
@@ -133,6 +157,7 @@ static int turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t
 	};
 	s->full_ns = clock_ns(CLOCK_MONOTONIC);
 	s->own_ns = 0;
+	stand(s);
 	for (size_t i = 0; !ret && i < s->members.n; i++)
 		ret = turn_one(s->members.at[i], e);
 	return ret ? ret : settle(s, e);
@@ -167,6 +192,7 @@ static int over(void *arg, const struct stretch *st, struct err *e)
 		ret = kind->after(s->members.at[i]->part, &own, e);
 		rest(s->members.at[i]);
 	}
+	stand(s);
 	s->full_ns = clock_ns(CLOCK_MONOTONIC);
 	return ret ? ret : settle(s, e);
 }
@@ -282,6 +308,7 @@ static void forget(struct probe_set *s)
 	if (s->probing && probing_fd(s->probing) >= 0)
 		epoll_ctl(s->of->ep, EPOLL_CTL_DEL, probing_fd(s->probing), NULL);
 	probing_free(s->probing);
+	uprobes_free(&s->standing);
 	s->of->obj.open_for[s->index] = (struct gpb_open){ 0 };
 	closep(&s->fd);
 	vec_fini(&s->members);
@@ -572,6 +599,8 @@ static void end(struct probe_set *s)
 	struct err why = { "" };
 	int ret = probing_end(s->probing, &why);
 
+	uprobes_free(&s->standing);
+	s->stands = false;
 	for (size_t i = 0; i < s->members.n; i++) {
 		s->members.at[i]->done = true;
 		s->gone_cpu_ns += s->members.at[i]->cpu_ns;
@@ -588,6 +617,8 @@ void probe_sets_end(struct probe_sets *ss)
 	for (size_t i = 0; i < GPB_SETS; i++)
 		if (ss->at[i] && ss->at[i]->probing)
 			close_set(ss->at[i]);
+	if (ss->kind->closed)
+		ss->kind->closed(ss);
 	for (size_t i = 0; i < GPB_SETS; i++) {
 		struct loss loss = { 0 };
 

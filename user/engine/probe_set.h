@@ -52,6 +52,11 @@ struct set_kind {
 	int (*find)(void *part, uint32_t index, void **list, struct uprobe_group **groups,
 		    size_t *n, void **sites, struct err *e);
 	void (*found)(void *part, void *sites); /* that is known already */
+	/*
+	 * Of these sites the group that stays in when there are windows, since it is hit rarely, and what it tells may
+	 * happen between them: all but its path is set. NULL: there is none. The function may be NULL.
+	 */
+	struct uprobe_group *(*stays)(void *sites);
 	/* What a hit costs, by a process of our own in slot and set GPB_PRICED; @part: any target's. */
 	int (*price)(void *part, struct keeper_process **keepers, struct price *out,
 		     struct pricing **rest, struct err *e);
@@ -65,6 +70,11 @@ struct set_kind {
 	int (*settle)(struct probe_set *s, struct err *e);
 	/* The last stretch is about to end. In windows its end is told; and no other one comes. */
 	void (*ending)(void *part);
+	/*
+	 * The last stretches of all sets that are observed in full are over, and no probes are out yet, which takes the kernel
+	 * long: what is to be known of all targets at the same moment. May be NULL.
+	 */
+	void (*closed)(struct probe_sets *ss);
 	/* It leaves alone, and all of its samples were taken. @last: what it has of a stretch of full observation; NULL: there is none. */
 	void (*leaves)(void *part, const struct stretch *last);
 };
@@ -80,6 +90,8 @@ struct probe_set {
 	size_t ngroups;
 	void *sites;		 /* owned; the kind's */
 	struct probing *probing; /* NULL: not yet */
+	struct uprobes standing; /* the group of set_kind.stays(), once there were windows */
+	bool stands;		 /* it is in */
 	int failed;
 	struct err why;
 	bool turned; /* there was a turn: */

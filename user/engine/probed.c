@@ -24,16 +24,24 @@ static uint64_t now_ns(void)
 /* ---- samples ---- */
 
 /* A stack that there is no room for is left out, as where there is no room for one target's. */
-static int add_stack(void *arg, struct demux_target *d, const struct gpb_stack *st)
+static int add_stack(void *arg, struct demux_target *d, const struct gpb_hash *key,
+		     const struct gpb_stack *st)
 {
 	struct probed *p = arg;
 	struct set_member *m = d->owner;
-	int64_t n = p->kind->add(m->part, st, demux_has_room(&p->demux, d));
+	int64_t n = p->kind->add(m->part, key, st, demux_has_room(&p->demux, d));
 
 	if (n < 0)
 		return (int)n;
 	demux_keeps(&p->demux, d, (uint64_t)n);
 	return 0;
+}
+
+static void take_other(void *arg, struct demux_target *d, const void *rec, size_t len)
+{
+	const struct probed *p = arg;
+
+	p->kind->other(((struct set_member *)d->owner)->part, rec, len);
 }
 
 static int take_all(void *arg, struct err *e)
@@ -45,6 +53,13 @@ static int take_all(void *arg, struct err *e)
 
 /* ---- the object ---- */
 
+int probed_watch(struct probed *p, int fd, struct err *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(p->sets.ep, EPOLL_CTL_ADD, fd, &ev) ? err_sys(e, "epoll") : 0;
+}
+
 void probed_size(struct probed *p, struct bpf_map *ring, struct bpf_map *stacks)
 {
 	demux_size(&p->demux, ring, stacks, p->expected);
@@ -52,7 +67,6 @@ void probed_size(struct probed *p, struct bpf_map *ring, struct bpf_map *stacks)
 
 static int open_object(struct probed *p, struct err *e)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
 	uint32_t ino;
 	int ret = pidns_inode(&ino, e);
 
@@ -69,8 +83,10 @@ static int open_object(struct probed *p, struct err *e)
 		return ret;
 	p->sets.obj = p->object.sets;
 	ret = demux_open(&p->demux, p->object.demux, add_stack, p, e);
-	if (!ret && epoll_ctl(p->sets.ep, EPOLL_CTL_ADD, feed_fd(&p->demux.feed), &ev))
-		ret = err_sys(e, "epoll");
+	if (!ret)
+		ret = probed_watch(p, feed_fd(&p->demux.feed), e);
+	if (p->kind->other)
+		p->demux.other = take_other;
 	p->loaded = !ret;
 	return ret;
 }

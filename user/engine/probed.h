@@ -48,8 +48,14 @@ struct probed_kind {
 	/* Its slot is known, and the object is loaded. */
 	int (*part_slot)(void *part, uint32_t at, struct err *e);
 	void (*part_free)(void *part);
-	/* Takes a sample. @room: for one more distinct stack. Returns how many it has now, or a negative error. */
-	int64_t (*add)(void *part, const struct gpb_stack *st, bool room);
+	/*
+	 * Takes a sample. @key: as in demux_add(); @room: for one more distinct stack. Returns how many it has now, or a
+	 * negative error.
+	 */
+	int64_t (*add)(void *part, const struct gpb_hash *key, const struct gpb_stack *st,
+		       bool room);
+	/* Takes what its object reports beside samples. May be NULL. */
+	void (*other)(void *part, const void *rec, size_t len);
 };
 
 struct probed {
@@ -81,6 +87,8 @@ int probed_add(struct probed *p, struct engine_target *t, struct set_member **ou
 void probed_remove(struct probed *p, struct engine_target *t);
 void probed_forget(struct probed *p, struct set_member *m);
 int probed_fd(const struct probed *p);
+/* @fd, which is the kind's, wakes whoever polls, too. */
+int probed_watch(struct probed *p, int fd, struct err *e);
 int probed_poll(struct probed *p, struct err *e);
 void probed_begin(struct probed *p);
 int probed_tick(struct probed *p, struct err *e);

@@ -43,14 +43,31 @@ static struct demux_target *target_in(const struct demux *d, uint32_t slot)
 	return t && t->slot == slot ? t : NULL;
 }
 
+static void give(struct demux *d, const struct gpb_hash *key, const struct gpb_stack *st)
+{
+	struct demux_target *t = target_in(d, st->slot);
+
+	if (t && d->add(d->arg, t, key, st))
+		t->loss->n[LOSS_STACKS_UNREADABLE] += st->count;
+}
+
 static int add_stack(void *arg, const struct gpb_stack *st, struct err *e)
 {
 	struct demux *d = arg;
-	struct demux_target *t = target_in(d, st->slot);
 
 	(void)e;
-	if (t && d->add(d->arg, t, st))
-		t->loss->n[LOSS_STACKS_UNREADABLE] += st->count;
+	give(d, d->feed.key, st);
+	return 0;
+}
+
+static int take_other(void *arg, const void *rec, size_t len, struct err *e)
+{
+	const struct gpb_rec_raw *r = rec;
+	struct demux *d = arg;
+
+	(void)e;
+	if (d->other && d->current && r->type != GPB_REC_STACK)
+		d->other(d->arg, d->current, rec, len);
 	return 0;
 }
 
@@ -105,7 +122,6 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 	struct demux_target *t = target_in(d, st->slot);
 	int ret;
 
-	(void)key;
 	d->o.taken[demux_index(st->slot)].stacks++;
 	__atomic_store_n(d->o.taken_all, *d->o.taken_all + 1, __ATOMIC_RELAXED);
 	if (!t)
@@ -113,7 +129,7 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 	attribute(d, t);
 	ret = rules_settle_bare(&d->feed.rules, t->s, st, &st, e);
 	if (!ret && feed_whole(&d->feed, st))
-		ret = add_stack(d, st, e);
+		give(d, key, st);
 	attribute(d, NULL);
 	return ret;
 }
@@ -125,6 +141,8 @@ int demux_open(struct demux *d, struct demux_object o, demux_add *add, void *arg
 	d->arg = arg;
 	d->feed.whose = whose;
 	d->feed.sent_fd = bpf_map__fd(o.labelsets);
+	d->feed.other = take_other;
+	d->feed.other_arg = d;
 	demux_share(d, 1);
 	return feed_open(&d->feed, NULL, o.ring, o.rules, add_stack, d, e);
 }

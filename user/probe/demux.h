@@ -41,13 +41,20 @@ struct demux_object {
 				.stacks_quota = (struct gpb_quota *)&(skel)->bss->stacks_quota, \
 				.ring_quota = (struct gpb_quota *)&(skel)->bss->ring_quota })
 
-/* Takes one sample. When it fails, the sample is a loss of that target, and no error of the others. */
-typedef int demux_add(void *arg, struct demux_target *t, const struct gpb_stack *st);
+/*
+ * Takes one sample. When it fails, the sample is a loss of that target, and no error of the others. @key: in the kernel's table, by
+ * which the object may tell more of it; NULL: it had none.
+ */
+typedef int demux_add(void *arg, struct demux_target *t, const struct gpb_hash *key,
+		      const struct gpb_stack *st);
+/* Takes a record that is neither a sample nor of a label set. */
+typedef void demux_other(void *arg, struct demux_target *t, const void *rec, size_t len);
 
 struct demux {
 	struct feed feed;
 	struct demux_object o;
 	demux_add *add;
+	demux_other *other; /* set after demux_open(); NULL: there are none */
 	void *arg;
 	struct demux_target *at[GPB_CPU_TARGETS]; /* borrowed, by index */
 	struct demux_target *current;		  /* whose record is being handled */

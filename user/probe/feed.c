@@ -15,19 +15,45 @@ bool feed_whole(struct feed *f, const struct gpb_stack *st)
 	return whole;
 }
 
+/* Where each kind of record has its slot. False: it is too short to have one. */
+static bool slot_of(const void *data, size_t len, uint32_t *slot)
+{
+	const struct gpb_rec_raw *rec = data;
+	size_t least;
+
+	switch (rec->type) {
+	case GPB_REC_LABELS:
+		least = offsetof(struct gpb_rec_labels, label);
+		break;
+	case GPB_REC_OBJECT:
+		least = sizeof(struct gpb_rec_object);
+		break;
+	case GPB_REC_CYCLE:
+		least = sizeof(struct gpb_rec_cycle);
+		break;
+	default:
+		least = offsetof(struct gpb_rec_raw, stack.pc);
+	}
+	if (len < least)
+		return false;
+	*slot = rec->type == GPB_REC_LABELS ? ((const struct gpb_rec_labels *)data)->slot :
+		rec->type == GPB_REC_OBJECT ? ((const struct gpb_rec_object *)data)->slot :
+		rec->type == GPB_REC_CYCLE  ? (uint32_t)((const struct gpb_rec_cycle *)data)->slot :
+					      rec->stack.slot;
+	return true;
+}
+
 /* The target that a record is of; NULL: it is not wanted. A record that is too short tells none. */
 static struct subject *subject_of(struct feed *f, const void *data, size_t len)
 {
-	const struct gpb_rec_raw *rec = data;
 	const struct gpb_rec_labels *l = data;
+	uint32_t slot;
 
 	if (f->s)
 		return f->s;
-	if (len < offsetof(struct gpb_rec_labels, label) ||
-	    (rec->type != GPB_REC_LABELS && len < offsetof(struct gpb_rec_raw, stack.pc)))
+	if (!slot_of(data, len, &slot))
 		return NULL;
-	return rec->type == GPB_REC_LABELS ? f->whose(f->arg, l->slot, l, len) :
-					     f->whose(f->arg, rec->stack.slot, NULL, len);
+	return f->whose(f->arg, slot, l->type == GPB_REC_LABELS ? l : NULL, len);
 }
 
 /* Another target may have the same label set, and is to send it: the kernel must not take it to be known. */
@@ -39,6 +65,17 @@ static void not_wanted(struct feed *f, const void *data, size_t len)
 	if (f->sent_fd > 0 && l->type == GPB_REC_LABELS &&
 	    len >= offsetof(struct gpb_rec_labels, label))
 		bpf_map_delete_elem(f->sent_fd, &l->id);
+}
+
+static int add_keyed(struct feed *f, const struct gpb_rec_raw *rec, const struct gpb_stack *st)
+{
+	const struct gpb_hash key = { .lo = rec->pc, .hi = rec->sp };
+	int ret;
+
+	f->key = rec->type == GPB_REC_STACK ? &key : NULL;
+	ret = f->add(f->arg, st, &f->why);
+	f->key = NULL;
+	return ret;
 }
 
 static int on_record(void *arg, void *data, size_t len)
@@ -65,7 +102,7 @@ static int on_record(void *arg, void *data, size_t len)
 	if (st && !feed_whole(f, st))
 		return 0;
 	if (!ret && st)
-		ret = f->add(f->arg, st, &f->why);
+		ret = add_keyed(f, rec, st);
 	if (!ret && f->other && rec->type != GPB_REC_LABELS && rec->type != GPB_REC_RAW)
 		ret = f->other(f->other_arg, data, len, &f->why);
 	if (ret < 0 && !f->failed)

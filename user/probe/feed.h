@@ -29,6 +29,8 @@ struct feed {
 	struct rules rules;
 	struct labelsets labels;
 	feed_add *add;
+	/* While add() is called for a GPB_REC_STACK: the key that it would have in the kernel's table; else NULL. */
+	const struct gpb_hash *key;
 	/*
 	 * Also called for records of other kinds and, after add, for GPB_REC_STACK. May be NULL.
 	 */

@@ -13,7 +13,10 @@ struct graft {
 	int *mappings;	/* ids in to, by id in from; 0: not copied yet */
 	uint32_t *locs; /* likewise */
 	uint32_t root;
+	size_t column[PROF_TYPES_MAX]; /* by type of to: that of from, or NONE */
 };
+
+#define NONE SIZE_MAX
 
 static void graft_fini(struct graft *g)
 {
@@ -63,9 +66,37 @@ static int make_location(struct graft *g, uint32_t id, struct err *e)
 	return prof_location(g->to, mapping, v.address, lines, n, e);
 }
 
+static size_t column_of(const struct graft *g, const struct prof_header_view *from,
+			const char *type)
+{
+	for (size_t i = 0; i < from->ntypes; i++)
+		if (!strcmp(text(g, from->types[i].type), type))
+			return i;
+	return NONE;
+}
+
+static int find_columns(struct graft *g, const char *root, struct err *e)
+{
+	const struct prof_header_view to = prof_header(g->to), from = prof_header(g->from);
+	int ret = 0;
+
+	for (size_t i = 0; i < PROF_TYPES_MAX; i++)
+		g->column[i] = NONE;
+	for (size_t i = 0; !ret && i < to.ntypes; i++) {
+		const char *type = strtab_get(prof_strings(g->to), to.types[i].type);
+
+		g->column[i] = column_of(g, &from, type);
+		if (g->column[i] == NONE)
+			ret = prof_comment(g->to, e, "%s: %s is not told", root, type);
+	}
+	return ret;
+}
+
 static int graft_sample(struct graft *g, const struct prof_sample_view *s, uint32_t *locs,
 			struct err *e)
 {
+	int64_t values[PROF_TYPES_MAX];
+
 	for (size_t i = 0; i < s->nlocs; i++) {
 		uint32_t *at = &g->locs[s->locs[i]];
 		int id = *at ? (int)*at : make_location(g, s->locs[i], e);
@@ -75,7 +106,9 @@ static int graft_sample(struct graft *g, const struct prof_sample_view *s, uint3
 		locs[i] = *at = (uint32_t)id;
 	}
 	locs[s->nlocs] = g->root;
-	return prof_sample(g->to, locs, s->nlocs + 1, s->values, NULL, 0, e);
+	for (size_t i = 0; i < PROF_TYPES_MAX; i++)
+		values[i] = g->column[i] == NONE ? 0 : s->values[g->column[i]];
+	return prof_sample(g->to, locs, s->nlocs + 1, values, NULL, 0, e);
 }
 
 static size_t deepest(const struct prof *p)
@@ -107,7 +140,7 @@ int prof_graft(struct prof *to, const struct prof *from, const struct loss *lost
 	if (ret < 0)
 		return ret;
 	g.root = (uint32_t)ret;
-	ret = 0;
+	ret = find_columns(&g, root, e);
 	for (size_t i = 0; i < prof_nsamples(from) && !ret; i++) {
 		struct prof_sample_view s = prof_sample_at(from, i);
 

@@ -13,7 +13,7 @@
  * where the main thread has ended before the others. Neither stops the process.
  *
  * Of a target that rests (target_rest()) these files are opened for each read. Then only pages that are
- * there are read: pagemap tells, before process_vm_readv is asked.
+ * there are read: pagemap tells, before process_vm_readv is asked. For many pieces it is read in blocks of 64 pages.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -232,6 +232,97 @@ static int memproc_readv(struct mem *m, struct mem_piece *v, size_t n, struct er
 	return 0;
 }
 
+/* What pagemap said of blocks of pages during one call: a direct-mapped cache. */
+enum { BLOCK_PAGES = 64, BLOCKS = 32 };
+struct there {
+	struct {
+		uint64_t block; /* its number + 1; 0: none */
+		uint64_t words[BLOCK_PAGES];
+	} at[BLOCKS];
+};
+
+static bool page_there(const struct memproc *p, struct there *t, uint64_t number)
+{
+	uint64_t block = number / BLOCK_PAGES, first = block * BLOCK_PAGES;
+	size_t i = block % BLOCKS;
+
+	if (t->at[i].block != block + 1) {
+		memset(t->at[i].words, 0, sizeof(t->at[i].words));
+		if (pread(p->pages, t->at[i].words, sizeof(t->at[i].words),
+			  (off_t)(first * sizeof(uint64_t))) < 0)
+			return false;
+		t->at[i].block = block + 1;
+	}
+	return t->at[i].words[number - first] & PAGE_THERE;
+}
+
+/* Does all of it lie in pages that are there? */
+static bool piece_there(const struct memproc *p, struct there *t, const struct mem_piece *v)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), end;
+
+	if (p->pages < 0 || !v->n || __builtin_add_overflow(v->addr, v->n, &end) || end > INT64_MAX)
+		return false;
+	for (uint64_t at = v->addr; at < end; at += page - at % page)
+		if (!page_there(p, t, at / page) && !will_come(p, at))
+			return false;
+	return true;
+}
+
+/* How many of the pieces are read in one call: those that are there, up to the first one that is not. */
+static size_t read_those_there(const struct memproc *p, struct there *t, struct mem_piece *v,
+			       size_t n)
+{
+	struct iovec to[PIECES], from[PIECES];
+	size_t k = 0;
+	ssize_t got;
+
+	while (k < n && k < PIECES && piece_there(p, t, &v[k]))
+		k++;
+	gather(v, k, to, from);
+	got = k ? process_vm_readv(p->pid, to, k, from, k, 0) : 0;
+	return got > 0 ? filled(v, k, (size_t)got) : 0;
+}
+
+/* What is not there, or has just gone, is asked for by itself, and told by that. */
+static int pieces_there(const struct memproc *p, struct mem_piece *v, size_t n, struct err *e)
+{
+	struct there seen = { 0 };
+	size_t i = 0;
+
+	while (i < n) {
+		size_t k = read_those_there(p, &seen, v + i, n - i);
+		int ret;
+
+		i += k;
+		if (i == n || k == PIECES)
+			continue;
+		ret = read_all(p, v[i].addr, v[i].buf, v[i].n, e);
+		v[i++].ok = !ret;
+		if (ret == -ESRCH || ret == -EPERM)
+			return ret;
+	}
+	if (!memproc_alive(&p->mem))
+		return err_set(e, -ESRCH, "pid %d exited or became another program", p->pid);
+	return 0;
+}
+
+static int memproc_readv_there(struct mem *m, struct mem_piece *v, size_t n, struct err *e)
+{
+	const struct memproc *p = (const struct memproc *)m;
+	struct memproc awake;
+	int ret;
+
+	if (!p->rests)
+		return pieces_there(p, v, n, e);
+	ret = wake(p, &awake, e);
+	if (ret)
+		return ret;
+	ret = pieces_there(&awake, v, n, e);
+	close_files(&awake);
+	return ret;
+}
+
 int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e)
 {
 	struct memproc *p = calloc(1, sizeof(*p));
@@ -265,7 +356,7 @@ void memproc_rest(struct mem *m, const struct target *t)
 	struct memproc *p = (struct memproc *)m;
 
 	close_files(p);
-	p->mem.readv = NULL; /* they are read one by one */
+	p->mem.readv = memproc_readv_there;
 	p->there_only = true;
 	p->of = p->rests = t;
 }

@@ -9,6 +9,7 @@
 //	hosted passes MS PROGRAM ARG...
 //			the same after MS milliseconds
 //	hosted brief MS REST	burns CPU for MS milliseconds, sleeps for REST, and ends
+//	hosted tables	copies a BPF table all the time: some of the ticks that would meet it are not delivered
 //	hosted flood	burns CPU in one goroutine, in stacks of which hardly two are alike
 //	hosted allocflood
 //			allocates all the time, in such stacks
@@ -160,6 +161,8 @@ func main() {
 	case "passes":
 		time.Sleep(time.Duration(number(os.Args[2])) * time.Millisecond)
 		panic(syscall.Exec(os.Args[3], os.Args[3:], os.Environ()))
+	case "tables":
+		tables()
 	case "flood":
 		flood()
 	case "allocflood":

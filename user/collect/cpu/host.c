@@ -107,7 +107,8 @@ static int add_leaf(struct host_target *k, const struct gpb_stack *st, const int
 	return physical_add(&k->ph, &leaf, values, NULL, 0, NULL);
 }
 
-static int add_stack(void *arg, struct demux_target *d, const struct gpb_stack *st)
+static int add_stack(void *arg, struct demux_target *d, const struct gpb_hash *key,
+		     const struct gpb_stack *st)
 {
 	struct host *h = arg;
 	struct host_target *k = d->owner;
@@ -116,6 +117,7 @@ static int add_stack(void *arg, struct demux_target *d, const struct gpb_stack *
 	size_t nlabels;
 	int ret = k->prof ? 0 : begin_prof(h, k, NULL);
 
+	(void)key;
 	if (ret)
 		return ret;
 	nlabels = labelsets_of(&h->demux.feed.labels, st, 1, labels, &k->loss);

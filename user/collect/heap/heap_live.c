@@ -1,95 +1,35 @@
 /* user/collect/heap/heap_live.c - the table of followed objects, and a clock of GC cycles. */
-#include "collect/heap/heap_live.h"
-
 #include <math.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
 #include "base/limits.h"
-#include "base/map.h"
-#include "base/vec.h"
-#include "go/runtime/rtspan.h"
+#include "collect/heap/heap_live_priv.h"
 #include "go/runtime/rtvar.h"
 #include "goprof_abi.h"
-#include "profile/profile.h"
 #include "subject/verify.h"
 
 enum {
 	US_PER_SECOND = 1000000,
-	IDLE_US = 20000,   /* pause between looks when a probe reports each cycle */
-	CLOSE_US = 2000,   /* pause when there is no such probe */
-	SOON_US = 100,	   /* pause after a report, which comes just before the cycle ends */
-	END_TRIES = 40,	   /* looks at the end, because of spans that are just being swept, */
-	END_WAIT_US = 500, /* and the time between them */
-	BATCH = 256,	   /* objects that are looked at in one call */
+	IDLE_US = 20000, /* pause between looks when a probe reports each cycle */
+	CLOSE_US = 2000, /* pause when there is no such probe */
+	SOON_US = 100,	 /* pause after a report, which comes just before the cycle ends */
+	/* of many, where looks are dear: by then most spans that are in use are swept */
+	MANY_SOON_US = 1000,
+	MANY_IDLE_US = 1000000, /* a report may get lost, when the ring is full */
+	END_TRIES = 40,		/* looks at the end, because of spans that are just being swept, */
+	END_WAIT_US = 500,	/* and the time between them */
+	BATCH = 256,		/* objects that are looked at in one call */
 	ASK_TRIES = 4,
 };
 
-struct live_object {
-	uint64_t span, base, marks; /* as in struct rtspan_object */
-	uint32_t index;
-	uint32_t cell; /* index into cells */
-	/*
-	 * mheap_.sweepgen at the last look that found this slot in use, perhaps by another object;
-	 * before the first look, at the allocation
-	 */
-	uint32_t gen;
-	uint32_t window; /* index into weights */
-	bool aged;	 /* it has survived a cycle */
-	/* probability that it is this object: 1, or less after cycles were missed */
-	float sure;
-};
+static uint64_t now_ns(void)
+{
+	struct timespec t;
 
-/* How objects fare: how many cycles they outlived, and how many did not outlive one. */
-struct fate {
-	uint64_t lived, died;
-};
-
-struct live_stack {
-	uint64_t size;
-	struct gpb_hash hash;
-	struct fate fate;
-};
-
-/* The objects of one stack, in one group of windows. */
-struct live_cell {
-	uint32_t stack; /* index into stacks */
-	struct heap_live_count count;
-	/*
-	 * Objects of one window, whose weight may not be known yet; those of other windows are in
-	 * count.
-	 */
-	uint32_t window;
-	uint32_t now;
-};
-
-struct heap_live {
-	struct subject *s;
-	struct gpb_live conf;
-	struct rtspan_layout layout;
-	struct heap_sites sites[GPB_IMAGES];
-	size_t nimages;	      /* images whose sites are known */
-	size_t cycle_images;  /* images whose ends of GC cycles are reported */
-	struct uprobes probe; /* the probes that report cycles */
-	bool watched;	      /* these probes are attached */
-	int timer;
-	uint32_t wait_us; /* pause until the next look */
-	bool gone;	  /* the target has gone */
-	uint32_t gen;	  /* mheap_.sweepgen at the last look */
-	uint64_t cycles;
-	VEC(struct live_object) objects;
-	VEC(struct live_stack) stacks;
-	VEC(struct live_cell) cells;
-	/* from a hash, and from a stack and group, to an index into these */
-	struct map by_hash, by_cell;
-	struct fate fate; /* of all objects together */
-	/* of windows that saw objects; the first is for objects of no window */
-	VEC(float) weights;
-	uint64_t window; /* when the last of these windows opened */
-	uint64_t followed, unconfirmed, untold, young, live;
-	uint64_t look_ns; /* how long the longest look took, and how many objects it had */
-	size_t look_n;
-};
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
 
 /* ---- opening ---------------------------------------------------------------------------------- */
 
@@ -160,7 +100,21 @@ static int find_images(struct heap_live *l, struct err *e)
 	return ret;
 }
 
-int heap_live_open(struct subject *s, struct heap_live **out, struct err *e)
+int heap_live_find(struct heap_live *l, struct err *e)
+{
+	if (!l->sites)
+		l->sites = calloc(GPB_IMAGES, sizeof(*l->sites));
+	return l->sites ? find_images(l, e) : err_set(e, -ENOMEM, "no memory");
+}
+
+void heap_live_found(struct heap_live *l)
+{
+	free(l->sites);
+	l->sites = NULL;
+}
+
+int heap_live_open(struct subject *s, struct heap_live_room *room, struct heap_live **out,
+		   struct err *e)
 {
 	CLEANUP(heap_live_freep) struct heap_live *l = calloc(1, sizeof(*l));
 	const struct gobin_info *info = gobin_info(s->bin);
@@ -169,6 +123,7 @@ int heap_live_open(struct subject *s, struct heap_live **out, struct err *e)
 	if (!l)
 		return err_set(e, -ENOMEM, "no memory");
 	l->s = s;
+	l->room = room;
 	l->timer = -1;
 	l->wait_us = CLOSE_US;
 	if (!vec_add(&l->weights, 1))
@@ -182,12 +137,13 @@ int heap_live_open(struct subject *s, struct heap_live **out, struct err *e)
 		ret = fill_conf(l, e);
 	if (!ret)
 		ret = find_vars(l, e);
-	if (!ret)
-		ret = find_images(l, e);
+	if (!ret && !room)
+		ret = heap_live_find(l, e);
 	if (ret)
 		return ret;
-	l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (l->timer < 0)
+	if (!room)
+		l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (!room && l->timer < 0)
 		return err_sys(e, "timer");
 	*out = TAKE(l);
 	return 0;
@@ -200,6 +156,9 @@ void heap_live_free(struct heap_live *l)
 	uprobes_free(&l->probe);
 	if (l->timer >= 0)
 		close(l->timer);
+	if (l->room)
+		l->room->taken -= l->bytes;
+	heap_live_found(l);
 	vec_fini(&l->objects);
 	vec_fini(&l->stacks);
 	vec_fini(&l->cells);
@@ -233,7 +192,23 @@ static void look_in(struct heap_live *l, uint32_t us)
 	struct itimerspec t = { .it_value.tv_nsec = us * 1000l };
 
 	l->wait_us = us;
-	timerfd_settime(l->timer, 0, &t, NULL);
+	if (l->timer >= 0)
+		timerfd_settime(l->timer, 0, &t, NULL);
+	else
+		l->due_ns = now_ns() + us * 1000ull;
+}
+
+/* The longest pause between two looks. */
+static uint32_t longest_us(const struct heap_live *l)
+{
+	if (!l->watched)
+		return CLOSE_US;
+	return l->room ? MANY_IDLE_US : IDLE_US;
+}
+
+static uint32_t soon_us(const struct heap_live *l)
+{
+	return l->room ? MANY_SOON_US : SOON_US;
 }
 
 /*
@@ -280,11 +255,42 @@ int heap_live_attach(struct heap_live *l, struct bpf_program *cycle, uint32_t sl
 	if (ret && ret != -ENOENT && ret != -ENOTSUP)
 		return ret;
 	l->watched = !ret;
-	look_in(l, l->watched ? IDLE_US : CLOSE_US);
+	look_in(l, longest_us(l));
 	return 0;
 }
 
+void heap_live_watched(struct heap_live *l, bool watched)
+{
+	l->watched = watched;
+}
+
 /* ---- objects ---------------------------------------------------------------------------------- */
+
+/* What entries take, with the maps that lead to them. */
+enum {
+	MAP_BYTES = 32,
+	OBJECT_BYTES = sizeof(struct live_object),
+	STACK_BYTES = sizeof(struct live_stack) + MAP_BYTES,
+	CELL_BYTES = sizeof(struct live_cell) + MAP_BYTES,
+};
+
+static bool has_room(const struct heap_live *l)
+{
+	return !l->room || gpb_quota_allows(&l->room->quota, l->bytes, l->room->taken,
+					    OBJECT_BYTES + STACK_BYTES + CELL_BYTES);
+}
+
+/* It has more objects than before, or fewer. */
+static void account(struct heap_live *l)
+{
+	uint64_t now = l->objects.n * OBJECT_BYTES + l->stacks.n * STACK_BYTES +
+		       l->cells.n * CELL_BYTES;
+
+	if (!l->room)
+		return;
+	l->room->taken += now - l->bytes;
+	l->bytes = now;
+}
 
 /* NULL when there is no room, and for two stacks with the same key. */
 static struct live_stack *stack_of(struct heap_live *l, const struct gpb_rec_object *rec)
@@ -335,7 +341,7 @@ void heap_live_window(struct heap_live *l, uint64_t since, double weight)
 		l->weights.at[l->weights.n - 1] = (float)weight;
 }
 
-static void fold_cell(const struct heap_live *l, struct live_cell *c)
+void heap_live_fold(const struct heap_live *l, struct live_cell *c)
 {
 	c->count.followed += c->now * (double)l->weights.at[c->window];
 	c->now = 0;
@@ -362,7 +368,7 @@ static struct live_cell *cell_of(struct heap_live *l, const struct live_stack *s
 
 static void add_object(struct heap_live *l, const struct gpb_rec_object *rec)
 {
-	struct live_stack *s = stack_of(l, rec);
+	struct live_stack *s = has_room(l) ? stack_of(l, rec) : NULL;
 	uint32_t window = window_of(l, rec->window);
 	uint32_t group = window ? (window - 1) % HEAP_LIVE_GROUPS + 1 : 0;
 	struct live_cell *c = s ? cell_of(l, s, group) : NULL;
@@ -381,11 +387,14 @@ static void add_object(struct heap_live *l, const struct gpb_rec_object *rec)
 				   .gen = rec->sweepgen,
 				   .sure = 1 };
 	if (c->window != window)
-		fold_cell(l, c);
+		heap_live_fold(l, c);
 	c->window = window;
 	c->now++;
 	c->count.objects++;
 	l->followed++;
+	account(l);
+	if (l->room && !l->due_ns && !l->gone)
+		look_in(l, longest_us(l));
 }
 
 void heap_live_record(struct heap_live *l, const void *rec, size_t len)
@@ -397,8 +406,8 @@ void heap_live_record(struct heap_live *l, const void *rec, size_t len)
 	memcpy(&type, rec, sizeof(type));
 	if (type == GPB_REC_OBJECT && len >= sizeof(struct gpb_rec_object))
 		add_object(l, rec);
-	else if (type == GPB_REC_CYCLE && !l->gone)
-		look_in(l, SOON_US);
+	else if (type == GPB_REC_CYCLE && !l->gone && (!l->room || l->objects.n))
+		look_in(l, soon_us(l));
 }
 
 /* ---- looking ---------------------------------------------------------------------------------- */
@@ -409,16 +418,12 @@ struct look {
 	size_t n;
 };
 
-static struct live_stack *stack_at(const struct heap_live *l, const struct live_object *o)
+struct live_stack *heap_live_stack_at(const struct heap_live *l, const struct live_object *o)
 {
 	return &l->stacks.at[l->cells.at[o->cell].stack];
 }
 
-/*
- * The share of @s's objects that outlives so many cycles. Where @s has few objects, those of all
- * stacks fill up the sample.
- */
-static double outlive(const struct heap_live *l, const struct live_stack *s, uint32_t cycles)
+double heap_live_outlive(const struct heap_live *l, const struct live_stack *s, uint32_t cycles)
 {
 	double all = (double)(l->fate.lived + 1) / (double)(l->fate.lived + l->fate.died + 1);
 	double one = ((double)s->fate.lived + all) / (double)(s->fate.lived + s->fate.died + 1);
@@ -428,12 +433,12 @@ static double outlive(const struct heap_live *l, const struct live_stack *s, uin
 
 static void note_fate(struct heap_live *l, struct live_object *o, const struct rtspan_object *a)
 {
-	struct fate *one = &stack_at(l, o)->fate, *all = &l->fate;
+	struct fate *one = &heap_live_stack_at(l, o)->fate, *all = &l->fate;
 	uint32_t cycles = (a->gen - o->gen) / 2;
 
 	if (a->answer == RTSPAN_MISSED) {
 		l->unconfirmed += o->sure == 1;
-		o->sure *= (float)outlive(l, stack_at(l, o), cycles);
+		o->sure *= (float)heap_live_outlive(l, heap_live_stack_at(l, o), cycles);
 		return;
 	}
 	if (o->sure < 1) /* it may be another object */
@@ -498,7 +503,7 @@ static void gather(const struct heap_live *l, struct look *k, uint32_t gen, size
 		k->at[k->n] = *from;
 		k->ask[k->n++] = (struct rtspan_object){ .span = o->span,
 							 .base = o->base,
-							 .size = stack_at(l, o)->size,
+							 .size = heap_live_stack_at(l, o)->size,
 							 .marks = o->marks,
 							 .index = o->index,
 							 .gen = o->gen };
@@ -553,14 +558,6 @@ static int look_at(struct heap_live *l, bool last, size_t *later, struct err *e)
 	return ret;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
 /* Returns 0 also when the target has gone: then what is known remains. */
 static int look(struct heap_live *l, bool last, size_t *later, struct err *e)
 {
@@ -572,7 +569,9 @@ static int look(struct heap_live *l, bool last, size_t *later, struct err *e)
 	if (!l->gone)
 		ret = look_at(l, last, later, e);
 	sweep_up(l);
+	account(l);
 	took = now_ns() - start;
+	l->looks_ns += took;
 	if (took > l->look_ns) {
 		l->look_ns = took;
 		l->look_n = n;
@@ -589,149 +588,71 @@ int heap_live_fd(const struct heap_live *l)
 	return l->timer;
 }
 
-int heap_live_poll(struct heap_live *l, struct err *e)
+int heap_live_look(struct heap_live *l, struct err *e)
 {
-	uint32_t longest = l->watched ? IDLE_US : CLOSE_US, next;
-	uint32_t before = l->gen;
-	uint64_t expired;
+	uint32_t longest = longest_us(l), next, before = l->gen;
 	size_t later;
-	int ret;
+	int ret = look(l, false, &later, e);
 
-	if (l->gone || read(l->timer, &expired, sizeof(expired)) < 0)
-		return 0;
-	ret = uprobes_dead(&l->probe) ? uprobes_attach_again(&l->probe, e) : 0;
-	if (ret && ret != -ESRCH)
-		return ret;
-	ret = look(l, false, &later, e);
-	if (ret || l->gone)
+	l->due_ns = 0;
+	if (ret || l->gone || (l->room && !l->objects.n))
 		return ret;
 	/*
 	 * After a cycle, spans are swept one by one. So the next look is soon, and later ones are
 	 * less frequent.
 	 */
-	next = !later ? longest : before != l->gen ? SOON_US : l->wait_us * 2;
+	next = !later ? longest : before != l->gen ? soon_us(l) : l->wait_us * 2;
 	look_in(l, next < longest ? next : longest);
 	return 0;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
-
-/*
- * How much of @o is in use. After missed cycles, an object whose slot was taken counts with the share that outlives
- * as many (outlive). Simulated: where one cycle in five is missed, that is within 1 to 14 % of the truth, as it is
- * when all of them are taken for the object itself; but where nine in ten are, these would be 50 times too many of
- * a stack whose objects die young, and this is twice too many.
- */
-static double still_there(const struct heap_live *l, const struct live_object *o)
+int heap_live_poll(struct heap_live *l, struct err *e)
 {
-	if (o->gen == l->gen)
-		return o->sure;
-	return o->sure * outlive(l, stack_at(l, o), (l->gen - o->gen) / 2);
+	uint64_t expired;
+	int ret;
+
+	if (l->gone || read(l->timer, &expired, sizeof(expired)) < 0)
+		return 0;
+	ret = uprobes_dead(&l->probe) ? uprobes_attach_again(&l->probe, e) : 0;
+	return ret && ret != -ESRCH ? ret : heap_live_look(l, e);
 }
 
-static void count_live(struct heap_live *l)
+uint64_t heap_live_due(const struct heap_live *l)
 {
-	double live = 0;
-
-	for (size_t i = 0; i < l->cells.n; i++)
-		fold_cell(l, &l->cells.at[i]);
-	for (size_t i = 0; i < l->objects.n; i++) {
-		const struct live_object *o = &l->objects.at[i];
-
-		/* When the target has gone, a cycle may be known from objects alone. */
-		if ((o->gen == l->gen && l->cycles && !o->aged) || (int32_t)(o->gen - l->gen) > 0) {
-			l->young++;
-			continue;
-		}
-		l->unconfirmed += o->gen != l->gen && o->sure == 1;
-		l->cells.at[o->cell].count.live += still_there(l, o) *
-						   (double)l->weights.at[o->window];
-		live += still_there(l, o);
-	}
-	l->live = (uint64_t)llround(live);
+	return l->gone || l->ended ? 0 : l->due_ns;
 }
 
-int heap_live_end(struct heap_live *l, struct err *e)
+void heap_live_put_off(struct heap_live *l, uint64_t until_ns)
 {
-	const struct timespec wait = { .tv_nsec = END_WAIT_US * 1000l };
+	l->due_ns = until_ns;
+}
+
+uint64_t heap_live_took(const struct heap_live *l)
+{
+	return l->looks_ns;
+}
+
+void heap_live_gone(struct heap_live *l)
+{
+	l->gone = true;
+}
+
+int heap_live_last(struct heap_live *l, unsigned try, bool *again, struct err *e)
+{
 	size_t later = 0;
 	int ret = 0;
 
-	for (int i = 0; i < END_TRIES && !l->gone; i++) {
-		/*
-		 * Spans that are swept are asked first, because in the others a finalizer may
-		 * still set a mark.
-		 */
-		ret = look(l, i > 0, &later, e);
-		if (ret || !later)
-			break;
-		nanosleep(&wait, NULL);
-	}
-	if (!ret)
-		count_live(l);
+	/* Spans that are swept are asked first, because in the others a finalizer may still set a mark. */
+	if (!l->gone && !l->ended)
+		ret = look(l, try > 0, &later, e);
+	l->ended = l->ended || ret || !later || try + 1 >= END_TRIES;
+	*again = !l->ended;
 	return ret;
 }
 
-size_t heap_live_ncounts(const struct heap_live *l)
+void heap_live_wait(void)
 {
-	return l->cells.n;
-}
+	const struct timespec wait = { .tv_nsec = END_WAIT_US * 1000l };
 
-struct heap_live_count heap_live_count(const struct heap_live *l, size_t i)
-{
-	return l->cells.at[i].count;
-}
-
-uint64_t heap_live_turned_away(const struct heap_live *l)
-{
-	return l->untold;
-}
-
-static uint64_t if_many(const struct heap_live *l, uint64_t n)
-{
-	return n > l->followed / 20 && (double)n > sqrt((double)l->followed) ? n : 0;
-}
-
-void heap_live_losses(const struct heap_live *l, const struct heap_live_told *t, struct loss *to)
-{
-	loss_at_least(to, LOSS_KEEPER_KILLED, l->probe.deaths);
-	to->n[LOSS_OBJECTS_UNPLACED] += if_many(l, l->untold + t->unknown + t->waiting);
-	to->n[LOSS_OBJECTS_UNCONFIRMED] += if_many(l, l->unconfirmed);
-}
-
-int heap_live_comments(const struct heap_live *l, const struct heap_live_told *t, struct prof *p,
-		       struct err *e)
-{
-	int ret = prof_comment(
-		p, e,
-		"in use: of objects allocated in the window, %s; %llu sampled objects followed, "
-		"%llu in use",
-		!l->cycles ? "all, for no GC cycle ended in it" :
-		l->gone	   ? "what the last GC cycle that was seen found reachable" :
-			     "what the last GC cycle found reachable",
-		(unsigned long long)l->followed, (unsigned long long)l->live);
-
-	if (!ret && l->cycles)
-		ret = prof_comment(p, e,
-				   "in use: %llu GC cycles ended; %llu sampled objects are younger "
-				   "than the last and not counted",
-				   (unsigned long long)l->cycles, (unsigned long long)l->young);
-	if (!ret)
-		ret = prof_comment(
-			p, e,
-			"in use: %llu sampled objects without a known slot, for which the other "
-			"objects of their stack stand; %llu not confirmed after missed GC cycles, "
-			"which count with the share of their stack's objects that outlive as many",
-			(unsigned long long)(t->unknown + t->waiting + t->dropped + l->untold),
-			(unsigned long long)l->unconfirmed);
-	if (!ret)
-		ret = prof_comment(
-			p, e,
-			"in use: places of %llu objects known immediately, %llu after a wait, %llu "
-			"from allocLarge, %llu at the next allocation; longest look %.1f ms, at "
-			"%zu objects",
-			(unsigned long long)t->told, (unsigned long long)t->waited,
-			(unsigned long long)t->large, (unsigned long long)t->settled,
-			(double)l->look_ns / 1e6, l->look_n);
-	return ret;
+	nanosleep(&wait, NULL);
 }

@@ -13,7 +13,8 @@
  * left out. Until the first cycle has ended nothing can have been freed, and all of it counts, in
  * the runtime's profile and in ours. Only objects that were allocated while we watched are known.
  *
- * Order of calls: open, conf to the BPF side's table, attach, record/poll, end, counts.
+ * Order of calls: open, conf to the BPF side's table, attach, record/poll, end, counts. Of many targets the probes that
+ * report cycles are their file's, and whoever has all of them looks: open, conf, watched, record/look, last, end, counts.
  */
 #ifndef COLLECT_HEAP_HEAP_LIVE_H
 #define COLLECT_HEAP_HEAP_LIVE_H
@@ -29,13 +30,25 @@
 
 struct heap_live;
 
+/* What many targets share: room for their followed objects, in bytes. */
+struct heap_live_room {
+	struct gpb_quota quota; /* of each, and for whoever comes */
+	uint64_t taken;		/* by all */
+};
+
 /*
  * -ENOTSUP with the reason where objects cannot be followed: Go before 1.19, offsets or variables
- * that are unknown or unsure, no place where allocLarge returns.
+ * that are unknown or unsure, no place where allocLarge returns. @room: of many targets; borrowed. Then no
+ * sites are searched for: those of a file are found by its first target, heap_live_find().
  */
-int heap_live_open(struct subject *s, struct heap_live **out, struct err *e);
+int heap_live_open(struct subject *s, struct heap_live_room *room, struct heap_live **out,
+		   struct err *e);
 void heap_live_free(struct heap_live *l);
 DEFINE_FREEP(struct heap_live, heap_live)
+
+/* Finds the sites that heap_live_sites() tells; -ENOTSUP: as above. heap_live_found(): they are not wanted any more. */
+int heap_live_find(struct heap_live *l, struct err *e);
+void heap_live_found(struct heap_live *l);
 
 /* For the BPF side's table of gpb_live. */
 const struct gpb_live *heap_live_conf(const struct heap_live *l);
@@ -55,6 +68,9 @@ size_t heap_live_sites(struct heap_live *l, size_t image,
 int heap_live_attach(struct heap_live *l, struct bpf_program *cycle, uint32_t slot, bool multi,
 		     struct err *e);
 
+/* Of many: is each cycle reported? If not, they are polled for. */
+void heap_live_watched(struct heap_live *l, bool watched);
+
 /* Takes one record of the ring: GPB_REC_OBJECT and GPB_REC_CYCLE; others are ignored. */
 void heap_live_record(struct heap_live *l, const void *rec, size_t len);
 
@@ -71,8 +87,24 @@ void heap_live_window(struct heap_live *l, uint64_t since, double weight);
 int heap_live_fd(const struct heap_live *l);
 int heap_live_poll(struct heap_live *l, struct err *e);
 
+/* Of many: CLOCK_MONOTONIC: when it is to be looked at; 0: there is nothing to look at. The ring is to be drained first. */
+uint64_t heap_live_due(const struct heap_live *l);
+int heap_live_look(struct heap_live *l, struct err *e);
+/* It is not looked at before @until_ns. */
+void heap_live_put_off(struct heap_live *l, uint64_t until_ns);
+/* How long all looks took: ns. */
+uint64_t heap_live_took(const struct heap_live *l);
+/* It cannot be looked at any more: what is known remains. */
+void heap_live_gone(struct heap_live *l);
 /*
- * Takes the last look, after the ring has been drained. Also to be called when the target has
+ * Of many: their last looks are taken together, before their profiles are made one by one. @try: 0 and up; @again: a
+ * further one is needed, after heap_live_wait(). What comes later is younger than the last look.
+ */
+int heap_live_last(struct heap_live *l, unsigned try, bool *again, struct err *e);
+void heap_live_wait(void);
+
+/*
+ * Takes the last look, unless it was taken, after the ring has been drained. Also to be called when the target has
  * gone.
  */
 int heap_live_end(struct heap_live *l, struct err *e);

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "collect/heap/heap_looks.h"
 #include "collect/heap/heap_probe_priv.h"
 #include "collect/reading.h"
 #include "engine/probed.h"
@@ -12,10 +13,13 @@
 /* In windows, of a target of which nothing is known: every few allocations of some 100 bytes. */
 #define UNSEEN_RATE 1024
 
+enum { PLACINGS = 4 * GPB_PLACING };
+
 struct many {
 	struct collect_opts o;
 	void *reading; /* engine_heap_read's */
 	struct probed probed;
+	struct heap_looks looks;
 	struct heap_bpf *obj;
 };
 
@@ -43,6 +47,7 @@ static int object_open(void *arg, struct probed *p, uint32_t slots, uint32_t pid
 	if (ret)
 		return ret;
 	m->obj->rodata->pidns_ino = pidns_ino;
+	bpf_map__set_max_entries(m->obj->maps.placings, PLACINGS);
 	probed_size(p, m->obj->maps.ring, m->obj->maps.stacks);
 	ret = heap_bpf__load(m->obj);
 	if (ret)
@@ -82,11 +87,9 @@ static int part_new(void *arg, struct engine_target *t, void **part, struct loss
 		return err_set(e, -ENOMEM, "no memory for a target");
 	*part = k;
 	k->m = m;
-	ret = heap_probe_new(t->subject, &m->probed.o, false, &k->h, e);
+	ret = heap_probe_new(t->subject, &m->probed.o, &m->looks.room, &k->h, e);
 	if (ret)
 		return ret;
-	err_set(&k->h->use.why_not, -ENOTSUP,
-		"of many processes only what they allocate is probed");
 	*loss = &k->h->loss;
 	return 0;
 }
@@ -100,19 +103,38 @@ static int part_slot(void *part, uint32_t at, struct err *e)
 	k->h->multi = k->m->probed.sets.multi;
 	k->h->feed = &k->m->probed.demux.feed;
 	heap_probe_window(k->h, at);
+	heap_use_begin(&k->h->use, NULL, &k->h->window.tally);
 	return 0;
+}
+
+/* What still waits for its place is nobody's, and the table is for all. */
+static void drop_placings(struct heap_bpf *obj, uint32_t at)
+{
+	struct gpb_placing_key key, last;
+	int fd = bpf_map__fd(obj->maps.placings), ret;
+
+	if (!obj->bss->nplacing[at])
+		return;
+	for (ret = bpf_map_get_next_key(fd, NULL, &key); !ret;) {
+		last = key;
+		ret = bpf_map_get_next_key(fd, &last, &key);
+		if (demux_index((uint32_t)last.slot) == at)
+			bpf_map_delete_elem(fd, &last);
+	}
 }
 
 static void part_free(void *part)
 {
 	struct part *k = part;
 
+	if (k && k->h && k->h->obj)
+		drop_placings(k->h->obj, k->h->window.slot);
 	if (k)
 		heap_probe_free(k->h);
 	free(k);
 }
 
-static int64_t add(void *part, const struct gpb_stack *st, bool room)
+static int64_t add(void *part, const struct gpb_hash *key, const struct gpb_stack *st, bool room)
 {
 	struct heap_window *w = &((struct part *)part)->h->window;
 	size_t at;
@@ -120,11 +142,26 @@ static int64_t add(void *part, const struct gpb_stack *st, bool room)
 
 	if (room || tally_has(&w->tally, st, &at)) {
 		ret = heap_window_add(w, st, NULL);
+		if (!ret && key && w->keys)
+			ret = tally_key(&w->tally, key, st, NULL);
 	} else {
 		w->sampled += st->count;
 		w->crowded += st->count;
 	}
 	return ret ? ret : (int64_t)w->tally.entries.n;
+}
+
+static struct heap_live *live_of(void *part)
+{
+	return ((struct part *)part)->h->use.live;
+}
+
+static void other(void *part, const void *rec, size_t len)
+{
+	struct heap_live *l = live_of(part);
+
+	if (l)
+		heap_live_record(l, rec, len);
 }
 
 /* ---- the sites of a file ---- */
@@ -133,7 +170,56 @@ struct sites {
 	struct alloc_entry entries[ALLOC_ENTRIES_MAX];
 	struct maker_site makers[MAKER_SITES_MAX];
 	size_t nentries, nmakers;
+	struct err no_use; /* why objects cannot be followed; "": they can */
+	/* where GC cycles end; empty: that is not known */
+	struct uprobe_group cycle;
+	struct uprobe_site cycle_at;
 };
+
+static void refuse_use(struct heap_probe *h, const struct sites *s)
+{
+	if (!*s->no_use.msg)
+		return;
+	heap_use_refuse(&h->use, &s->no_use);
+	h->window.keys = false;
+}
+
+/* Where the slots of objects become known is probed together with the entries. */
+static int find_use(struct heap_probe *h, struct sites *s, struct err *e)
+{
+	int ret = h->use.live ? heap_live_find(h->use.live, &s->no_use) : 0;
+
+	if (ret == -ENOMEM)
+		return err_set(e, ret, "%s", s->no_use.msg);
+	if (!h->use.live)
+		s->no_use = h->use.why_not;
+	refuse_use(h, s);
+	return 0;
+}
+
+/* The other program, in the same probes; and the same site for itself, for windows. */
+static void add_cycle(struct heap_probe *h, struct site_list *l, struct sites *s, uint32_t index)
+{
+	struct uprobe_site *at = &l->sites[l->n];
+
+	if (!h->use.live || heap_sites_cycle(&h->s->images.at[0], at, NULL))
+		return;
+	at->cookie |= (uint64_t)index << GPB_COOKIE_SLOT_SHIFT;
+	l->n++;
+	s->cycle_at = *at;
+	s->cycle = (struct uprobe_group){ .prog = h->obj->progs.heap_cycle,
+					  .sites = &s->cycle_at,
+					  .n = 1 };
+	l->groups[l->ngroups] = s->cycle;
+	l->groups[l->ngroups++].sites = at;
+}
+
+static struct uprobe_group *stays(void *sites)
+{
+	struct sites *s = sites;
+
+	return s->cycle.n ? &s->cycle : NULL;
+}
 
 static int find(void *part, uint32_t index, void **list, struct uprobe_group **groups, size_t *n,
 		void **sites, struct err *e)
@@ -147,14 +233,19 @@ static int find(void *part, uint32_t index, void **list, struct uprobe_group **g
 		return err_set(e, -ENOMEM, "no memory for probes");
 	h->entries = s->entries;
 	ret = heap_probe_entries(h, 0, e);
+	if (!ret && !h->nentries[0])
+		ret = err_set(e, -ENOTSUP, "its program has no allocator that could be probed");
+	if (!ret)
+		ret = find_use(h, s, e);
 	if (ret)
 		return ret;
-	if (!h->nentries[0])
-		return err_set(e, -ENOTSUP, "its program has no allocator that could be probed");
 	memcpy(s->makers, h->makers[0], sizeof(s->makers));
 	s->nentries = h->nentries[0];
 	s->nmakers = h->nmakers[0];
 	heap_probe_list(h, 0, index, l, NULL);
+	add_cycle(h, l, s, index);
+	if (h->use.live)
+		heap_live_found(h->use.live);
 	*groups = l->groups;
 	*n = l->ngroups;
 	return 0;
@@ -170,6 +261,7 @@ static void found(void *part, void *sites)
 	h->nsites = h->nentries[0] = s->nentries;
 	h->nmakers[0] = s->nmakers;
 	heap_probe_place(h, 0);
+	refuse_use(h, s);
 }
 
 static int price(void *part, struct keeper_process **keepers, struct price *out,
@@ -212,6 +304,8 @@ static int turn(void *part, const struct probe_set *s, const struct set_turn *t,
 
 	h->probing = s->probing;
 	h->price = s->of->price;
+	if (h->use.live)
+		heap_live_watched(h->use.live, stays(s->sites) && (!t->windows || s->stands));
 	if (t->windows)
 		set_rate(&h->window);
 	ret = heap_probe_turn(&h->window, t->windows, t->since, t->hit_ns, t->window_ns, e);
@@ -233,8 +327,12 @@ static int after(void *part, const struct stretch *st, struct err *e)
 {
 	struct part *k = part;
 	int ret = heap_window_after(&k->h->window, st, k->watched, e);
+	bool again;
 
 	rest(&k->h->window);
+	/* Its memory can be read just now. */
+	if (k->h->window.ending && live_of(part) && heap_live_last(live_of(part), 0, &again, NULL))
+		heap_live_gone(live_of(part));
 	return ret;
 }
 
@@ -269,8 +367,19 @@ static void ending(void *part)
 		heap_window_turn(&h->window, false, 0, 0);
 }
 
+/* Objects of the last window are still to come; they are younger than this look. */
+static void closed(struct probe_sets *ss)
+{
+	struct many *m = ((struct probed *)ss->arg)->arg;
+
+	(void)ss->drain(ss->arg, NULL);
+	heap_looks_last(&m->looks);
+}
+
 static void leaves(void *part, const struct stretch *last)
 {
+	if (live_of(part))
+		heap_live_gone(live_of(part));
 	ending(part);
 	if (!last)
 		return;
@@ -284,6 +393,7 @@ static const struct probed_kind heaps = {
 		 .by_own = true,
 		 .find = find,
 		 .found = found,
+		 .stays = stays,
 		 .price = price,
 		 .joined = joined,
 		 .turn = turn,
@@ -291,6 +401,7 @@ static const struct probed_kind heaps = {
 		 .after = after,
 		 .settle = share_own,
 		 .ending = ending,
+		 .closed = closed,
 		 .leaves = leaves },
 	.open = object_open,
 	.close = object_close,
@@ -299,6 +410,7 @@ static const struct probed_kind heaps = {
 	.part_slot = part_slot,
 	.part_free = part_free,
 	.add = add,
+	.other = other,
 };
 
 /* ---- the kind ---- */
@@ -307,6 +419,7 @@ static void many_free(void *state)
 {
 	struct many *m = state;
 
+	heap_looks_fini(&m->looks);
 	probed_fini(&m->probed);
 	if (m->reading)
 		engine_heap_read.free(m->reading);
@@ -330,7 +443,10 @@ static int many_open(const struct engine_kind *kind, const struct collect_opts *
 		return err_set(e, -ENOMEM, "no memory");
 	m->o = *o;
 	m->o.fine_heap = false; /* what many samples cost us is not in a target's budget */
+	m->looks = (struct heap_looks){ .probed = &m->probed, .live_of = live_of, .timer = -1 };
 	ret = probed_open(&m->probed, &heaps, m, &m->o, expected, e);
+	if (!ret)
+		ret = heap_looks_open(&m->looks, o, e);
 	if (!ret)
 		ret = engine_heap_read.open(&engine_heap_read, o, expected, &m->reading, e);
 	if (ret)
@@ -346,7 +462,12 @@ static int many_fd(void *state)
 
 static int many_poll(void *state, struct err *e)
 {
-	return probed_poll(&((struct many *)state)->probed, e);
+	struct many *m = state;
+	int ret = probed_poll(&m->probed, e);
+
+	if (!ret)
+		heap_looks_poll(&m->looks);
+	return ret;
 }
 
 /* What is recorded is read, unless probes were asked for. */
@@ -398,15 +519,22 @@ static void many_forget(void *state, struct engine_target *t, void *kept)
 
 static int many_begin(void *state, struct err *e)
 {
+	struct many *m = state;
+
 	(void)e;
-	probed_begin(&((struct many *)state)->probed);
+	heap_looks_share(&m->looks, m->probed.nprobed);
+	heap_looks_begin(&m->looks);
+	probed_begin(&m->probed);
 	return 0;
 }
 
 static int many_tick(void *state, size_t targets, struct err *e)
 {
+	struct many *m = state;
+
 	(void)targets;
-	return probed_tick(&((struct many *)state)->probed, e);
+	heap_looks_share(&m->looks, m->probed.nprobed);
+	return probed_tick(&m->probed, e);
 }
 
 static uint64_t many_taken_ns(void *state)

@@ -416,7 +416,7 @@ static void note_begin(struct heap_probe *h)
 	h->start_unix_ns = now_ns(CLOCK_REALTIME) - (now_ns(CLOCK_MONOTONIC) - h->start_ns);
 }
 
-int heap_probe_new(struct subject *s, const struct collect_opts *o, bool live,
+int heap_probe_new(struct subject *s, const struct collect_opts *o, struct heap_live_room *room,
 		   struct heap_probe **out, struct err *e)
 {
 	CLEANUP(heap_probe_freep) struct heap_probe *h = calloc(1, sizeof(*h));
@@ -430,16 +430,16 @@ int heap_probe_new(struct subject *s, const struct collect_opts *o, bool live,
 			       (unsigned long long)o->heap_rate, MAX_RATE_SHIFT);
 	h->s = s;
 	h->o = *o;
-	if (live)
+	if (!room)
 		h->entries = calloc(GPB_IMAGES * ALLOC_ENTRIES_MAX, sizeof(*h->entries));
-	if (live && !h->entries)
+	if (!room && !h->entries)
 		return err_set(e, -ENOMEM, "no memory");
 	ret = begin_types(h, e);
 	if (!ret)
 		ret = verify_structs(s, LAYOUT_USE_PROBE, e);
-	if (!ret && live)
-		ret = heap_use_open(&h->use, s, e);
-	if (!ret && live)
+	if (!ret)
+		ret = heap_use_open(&h->use, s, room, e);
+	if (!ret && !room)
 		ret = begin_prof(h, e);
 	if (!ret)
 		ret = fill_heap(h, e);
@@ -452,7 +452,7 @@ int heap_probe_start(struct subject *s, const struct collect_opts *o, struct hea
 		     struct err *e)
 {
 	CLEANUP(heap_probe_freep) struct heap_probe *h = NULL;
-	int ret = heap_probe_new(s, o, true, &h, e);
+	int ret = heap_probe_new(s, o, NULL, &h, e);
 
 	if (!ret)
 		ret = load(h, e);

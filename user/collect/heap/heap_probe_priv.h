@@ -56,10 +56,10 @@ int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *li
 		     struct err *e);
 
 /*
- * A target of which nothing is probed yet. @live: its objects are followed where that can be done. Of many that is
- * not done, their plugins are not probed, and their profiles are made at the end.
+ * A target of which nothing is probed yet. @room: of many, for what they follow. Their plugins are not probed, and their
+ * profiles are made at the end.
  */
-int heap_probe_new(struct subject *s, const struct collect_opts *o, bool live,
+int heap_probe_new(struct subject *s, const struct collect_opts *o, struct heap_live_room *room,
 		   struct heap_probe **out, struct err *e);
 /* Prepares its numbers. obj and feed are set. */
 void heap_probe_window(struct heap_probe *h, uint32_t slot);

@@ -4,11 +4,17 @@
 #include <bpf/bpf.h>
 #include <math.h>
 
-int heap_use_open(struct heap_use *u, struct subject *s, struct err *e)
+int heap_use_open(struct heap_use *u, struct subject *s, struct heap_live_room *room, struct err *e)
 {
-	int ret = heap_live_open(s, &u->live, &u->why_not);
+	int ret = heap_live_open(s, room, &u->live, &u->why_not);
 
 	return ret == -ENOMEM || ret == -ESRCH ? err_set(e, ret, "%s", u->why_not.msg) : 0;
+}
+
+void heap_use_refuse(struct heap_use *u, const struct err *why)
+{
+	heap_live_free(TAKE(u->live));
+	u->why_not = *why;
 }
 
 void heap_use_fini(struct heap_use *u)
@@ -49,6 +55,8 @@ void heap_use_begin(struct heap_use *u, struct feed *f, struct tally *t)
 	if (!u->live)
 		return;
 	u->tally = t;
+	if (!f)
+		return;
 	f->other = take_record;
 	f->other_arg = u;
 }

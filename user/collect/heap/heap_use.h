@@ -49,14 +49,20 @@ struct heap_use {
 	size_t groups; /* groups of windows that saw an object */
 };
 
-/* Returns 0 also where it cannot be told. To be called before the BPF object is loaded. */
-int heap_use_open(struct heap_use *u, struct subject *s, struct err *e);
+/* Returns 0 also where it cannot be told. To be called before the BPF object is loaded. @room: as in heap_live_open(). */
+int heap_use_open(struct heap_use *u, struct subject *s, struct heap_live_room *room,
+		  struct err *e);
+/* Its file has no places where the slots of objects become known: it cannot be told. */
+void heap_use_refuse(struct heap_use *u, const struct err *why);
 void heap_use_fini(struct heap_use *u);
 
 /* Adds the columns, and the default one. */
 int heap_use_types(const struct heap_use *u, struct prof *p, struct err *e);
 
-/* To be called after the load: from now on @f's records of objects are taken. */
+/*
+ * To be called after the load: from now on @f's records of objects are taken. @f NULL: of many targets, whose records come
+ * to live one by one.
+ */
 void heap_use_begin(struct heap_use *u, struct feed *f, struct tally *t);
 /* Watches GC cycles; to be called again when there are more images. */
 int heap_use_attach(struct heap_use *u, const struct heap_window *w, bool multi, struct err *e);

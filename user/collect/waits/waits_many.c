@@ -94,11 +94,13 @@ int waits_part_slot(struct waits_part *k, uint32_t at, __u64 *from, struct err *
 	return wait_engine_target(k->engine, e);
 }
 
-int64_t waits_part_add(void *part, const struct gpb_stack *st, bool room)
+int64_t waits_part_add(void *part, const struct gpb_hash *key, const struct gpb_stack *st,
+		       bool room)
 {
 	struct wait_engine *w = engine_of(part);
 	int ret = w->kind->add(w->arg, st, NULL);
 
+	(void)key;
 	(void)room; /* it is asked when the stack is as it is filed */
 	return ret ? ret : (int64_t)w->tally.entries.n;
 }

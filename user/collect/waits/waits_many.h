@@ -37,7 +37,8 @@ struct waits_part {
 int waits_part_new(struct waits_many *m, struct engine_target *t, void **part, struct err *e);
 /* For part_slot(): engine, object and settings are set, and *from is a part of the settings. */
 int waits_part_slot(struct waits_part *k, uint32_t at, __u64 *from, struct err *e);
-int64_t waits_part_add(void *part, const struct gpb_stack *st, bool room);
+int64_t waits_part_add(void *part, const struct gpb_hash *key, const struct gpb_stack *st,
+		       bool room);
 
 /* As probed_open(), of whose kind the stretches, parts of windows and the price are set here. probed_fini() closes it. */
 int waits_many_open(struct waits_many *m, const struct probed_kind *kind, void *arg,

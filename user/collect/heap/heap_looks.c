@@ -1,0 +1,170 @@
+/* user/collect/heap/heap_looks.c - one timer for all targets; the one that is due first sets it. */
+#include "collect/heap/heap_looks.h"
+
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "probe/quota.h"
+
+/*
+ * Followed objects of all targets, with their stacks; arrays that grow may take twice as much. Room for some 15,000 objects of
+ * different stacks, or 40,000 of few.
+ */
+#define ROOM_BYTES  (2u << 20)
+
+#define LOOKS_SHARE 0.5		  /* of the bound on our own work */
+#define STRETCH_NS  5000000000ull /* what may be used in this time may be used at once */
+#define PUT_OFF_NS  20000000ull	  /* one that may not be looked at now may be then */
+#define REST_NS \
+	5000000ull /* the files of a target that is looked at again within this time stay open */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+int heap_looks_open(struct heap_looks *k, const struct collect_opts *o, struct err *e)
+{
+	k->ppm = (unsigned)(LOOKS_SHARE * o->host_own_ppm);
+	heap_looks_share(k, 1);
+	heap_looks_begin(k);
+	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (k->timer < 0)
+		return err_sys(e, "timer");
+	return probed_watch(k->probed, k->timer, e);
+}
+
+void heap_looks_fini(struct heap_looks *k)
+{
+	closep(&k->timer);
+	k->timer = -1;
+}
+
+void heap_looks_begin(struct heap_looks *k)
+{
+	k->since_ns = now_ns();
+	k->took_ns = 0;
+}
+
+/* Has it, or have all together, used less than there is for it by now? */
+static bool may_look(const struct heap_looks *k, const struct heap_live *l, uint64_t now)
+{
+	double all = (double)(now - k->since_ns + STRETCH_NS) * k->ppm / 1e6;
+	const struct gpb_quota q = quota_of((uint64_t)all, 0, k->shared);
+
+	return !k->ppm || gpb_quota_allows(&q, heap_live_took(l), k->took_ns, 0);
+}
+
+void heap_looks_share(struct heap_looks *k, size_t targets)
+{
+	if (targets == k->shared)
+		return;
+	k->shared = targets;
+	k->room.quota = quota_of(ROOM_BYTES, 0, targets);
+}
+
+static struct heap_live *live_at(const struct heap_looks *k, uint32_t i)
+{
+	struct set_member *m = probed_member(k->probed, i);
+
+	return m && !m->done ? k->live_of(m->part) : NULL;
+}
+
+/* One that has gone is not asked: its number may be another's. */
+static bool wake(struct set_member *m)
+{
+	return m->on && !target_wake(m->t->subject->target, NULL);
+}
+
+static void rest(struct set_member *m)
+{
+	if (m->on && !m->set->turn.windows)
+		target_rest(m->t->subject->target);
+}
+
+static void look_at(struct heap_looks *k, struct set_member *m, struct heap_live *l)
+{
+	uint64_t due, took = heap_live_took(l);
+
+	if (!wake(m) || heap_live_look(l, NULL))
+		heap_live_gone(l);
+	k->took_ns += heap_live_took(l) - took;
+	due = heap_live_due(l);
+	if (!due || due > now_ns() + REST_NS)
+		rest(m);
+}
+
+/* When the first one is due; 0: none is. Those that are by @now are looked at, unless @now is 0. */
+static uint64_t look_around(struct heap_looks *k, uint64_t now)
+{
+	uint64_t first = 0;
+
+	for (uint32_t i = 0; i < k->probed->slots; i++) {
+		struct heap_live *l = live_at(k, i);
+		uint64_t due = l ? heap_live_due(l) : 0;
+
+		if (due && due <= now) {
+			if (may_look(k, l, now))
+				look_at(k, probed_member(k->probed, i), l);
+			else
+				heap_live_put_off(l, now + PUT_OFF_NS);
+			due = heap_live_due(l);
+		}
+		if (due && (!first || due < first))
+			first = due;
+	}
+	return first;
+}
+
+/* A time that has passed makes the timer ring at once. */
+static void arm(struct heap_looks *k, uint64_t at_ns)
+{
+	struct itimerspec t = { .it_value = { (time_t)(at_ns / 1000000000u),
+					      (long)(at_ns % 1000000000u) } };
+
+	if (at_ns == k->armed_ns)
+		return;
+	k->armed_ns = at_ns;
+	timerfd_settime(k->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+void heap_looks_poll(struct heap_looks *k)
+{
+	uint64_t rings, now = now_ns(), first = look_around(k, 0);
+
+	if (read(k->timer, &rings, sizeof(rings)) == sizeof(rings))
+		k->armed_ns = 0;
+	if (first && first <= now)
+		first = look_around(k, now);
+	arm(k, first);
+}
+
+static bool last_of(struct set_member *m, struct heap_live *l, unsigned try)
+{
+	bool again = false;
+
+	if (!wake(m) || heap_live_last(l, try, &again, NULL))
+		heap_live_gone(l);
+	if (!again)
+		rest(m);
+	return again;
+}
+
+void heap_looks_last(struct heap_looks *k)
+{
+	bool again = true;
+
+	for (unsigned try = 0; again; try++) {
+		again = false;
+		for (uint32_t i = 0; i < k->probed->slots; i++) {
+			struct heap_live *l = live_at(k, i);
+
+			again |= l && last_of(probed_member(k->probed, i), l, try);
+		}
+		if (again)
+			heap_live_wait();
+	}
+}
