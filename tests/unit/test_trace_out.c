@@ -108,10 +108,11 @@ static void a_line_has_a_bound(void **state)
 
 /* ---- tracks of a Perfetto trace ---- */
 
-enum { THREAD_3 = 3 << 4 | 4, P_2 = 2 << 4 | 2 };
+enum { THREAD_3 = 3 << 4 | 4, P_2 = 2 << 4 | 2, G_1 = 1 << 4 | 5 };
 
 struct track_events {
 	uint64_t track;
+	unsigned told, instants;
 	char said[256]; /* "(" for each slice that begins, ")" for one that ends */
 };
 
@@ -128,6 +129,10 @@ static void see_packets(const ProtobufCBinaryData *block, struct track_events *o
 		const Goprof__Perfetto__TrackEvent *ev = t->packet[i]->track_event;
 		size_t len = strlen(of->said);
 
+		const Goprof__Perfetto__TrackDescriptor *d = t->packet[i]->track_descriptor;
+
+		of->told += d && d->uuid == of->track;
+		of->instants += ev && ev->track_uuid == of->track && ev->type == PERFETTO_INSTANT;
 		if (!ev || ev->track_uuid != of->track || len + 1 == sizeof(of->said))
 			continue;
 		if (ev->type == PERFETTO_BEGIN || ev->type == PERFETTO_END)
@@ -192,7 +197,7 @@ static struct mktrace thread_goes_on_early(void)
 static void a_thread_has_one_slice_at_a_time(void **state)
 {
 	struct mktrace m = thread_goes_on_early();
-	struct track_events thread = { THREAD_3, "" }, p = { P_2, "" };
+	struct track_events thread = { .track = THREAD_3 }, p = { .track = P_2 };
 
 	(void)state;
 	perfetto_of(&m, &thread);
@@ -203,12 +208,37 @@ static void a_thread_has_one_slice_at_a_time(void **state)
 	mktrace_done(&m);
 }
 
+/* The last sample of goroutine 1 is on its P: the track of one that has ended would be told again, without its name. */
+static void a_late_sample_tells_no_track_again(void **state)
+{
+	struct mktrace m = mktrace("go 1.21 trace");
+	struct track_events g = { .track = G_1 }, p = { .track = P_2 };
+
+	(void)state;
+	EVENT1(&m, EV1_BATCH, 2, 0);
+	EVENT1(&m, EV1_FREQUENCY, 1000000000);
+	EVENT1(&m, EV1_GOMAXPROCS, 1, 3, 0);
+	EVENT1(&m, EV1_PROC_START, 1, 3);
+	EVENT1(&m, EV1_GO_CREATE, 1, 1, 0, 0);
+	EVENT1(&m, EV1_GO_START, 1, 1, 1);
+	EVENT1(&m, EV1_GO_END, 10);
+	EVENT1(&m, EV1_GO_CREATE, 10, 2, 0, 0);
+	EVENT1(&m, EV1_CPU_SAMPLE, 0, 8, 2, 1, 0);
+	EVENT1(&m, EV1_CPU_SAMPLE, 0, 16, 2, 1, 0);
+	perfetto_of(&m, &g);
+	perfetto_of(&m, &p);
+	assert_true(g.told == 1 && g.instants == 1);
+	assert_int_equal(p.instants, 3); /* two that are created, and the late one */
+	mktrace_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(room_does_not_follow_names_times_slices),
 		cmocka_unit_test(a_line_has_a_bound),
 		cmocka_unit_test(a_thread_has_one_slice_at_a_time),
+		cmocka_unit_test(a_late_sample_tells_no_track_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

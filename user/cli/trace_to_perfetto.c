@@ -497,12 +497,18 @@ static int enter(struct trace_to_perfetto *p, const struct exectrace *t, struct 
 }
 
 /* What happens on a goroutine, or else on a P or a thread. */
-static uint64_t place_of(const struct trace_event *ev)
+/* A CPU sample may come a moment after its goroutine has ended, whose track is closed. */
+static bool has_goroutine(const struct trace_to_perfetto *p, const struct trace_event *ev)
 {
-	return ev->g != TRACE_NONE ? track_of(OF_G, ev->g) :
-	       ev->p != TRACE_NONE ? track_of(OF_P, ev->p) :
-	       ev->m != TRACE_NONE ? track_of(OF_M, ev->m) :
-				     track_of(OF_PROGRAM, PROGRAM_OTHERS);
+	return ev->g != TRACE_NONE && (ev->kind != TRACE_CPU_SAMPLE || find(p, ev->g));
+}
+
+static uint64_t place_of(const struct trace_to_perfetto *p, const struct trace_event *ev)
+{
+	return has_goroutine(p, ev) ? track_of(OF_G, ev->g) :
+	       ev->p != TRACE_NONE  ? track_of(OF_P, ev->p) :
+	       ev->m != TRACE_NONE  ? track_of(OF_M, ev->m) :
+				      track_of(OF_PROGRAM, PROGRAM_OTHERS);
 }
 
 /* Whoever makes a goroutine runnable has an instant, from which a flow goes to where it runs. */
@@ -513,7 +519,7 @@ static int wake(struct trace_to_perfetto *p, const struct exectrace *t, struct s
 	bool created = tr->from == TRACE_G_NOT_EXIST;
 	struct perfetto_event out = { .type = PERFETTO_INSTANT,
 				      .time_ns = time_of(p, ev),
-				      .track = place_of(ev),
+				      .track = place_of(p, ev),
 				      .name = text_of(created ? "create" : "unblock"),
 				      .category = "wake" };
 
@@ -667,7 +673,7 @@ static int instant(struct trace_to_perfetto *p, const struct exectrace *t,
 {
 	struct perfetto_event out = { .type = PERFETTO_INSTANT,
 				      .time_ns = time_of(p, ev),
-				      .track = place_of(ev),
+				      .track = place_of(p, ev),
 				      .name = name,
 				      .category = category };
 
