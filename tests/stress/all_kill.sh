@@ -7,7 +7,7 @@
 . tests/support/lib.sh
 need_root && need_bpf && need_go
 
-KILLS=${KILLS:-20} TARGETS=50
+KILLS=${KILLS:-100} TARGETS=50
 OURS=42432 # a user of our own, so that what is ours in the kernel can be told from others'
 CAPS=-all,+bpf,+perfmon,+sys_ptrace
 AS=(setpriv --reuid $OURS --regid $OURS --clear-groups --bounding-set=$CAPS --inh-caps=$CAPS --ambient-caps=$CAPS)
