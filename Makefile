@@ -84,7 +84,7 @@ BPF_CFLAGS := -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Wall \
 SRCS := $(wildcard user/*/*.c user/*/*/*.c)
 # SKIP='FILE...' leaves out files that do not compile yet.
 LIB_SRCS := $(filter-out user/cli/main.c $(SKIP),$(SRCS))
-OLD_KINDS := cpu family heap sched wait
+OLD_KINDS := cpu exec_watch heap sched wait
 SKELS := $(patsubst bpf/%.bpf.c,$O/gen/%.skel.h,$(wildcard bpf/*.bpf.c)) $(OLD_KINDS:%=$O/gen/%_old.skel.h)
 BPF_OBJS := $(patsubst bpf/%.bpf.c,$O/bpf/%.bpf.o,$(wildcard bpf/*.bpf.c)) $(OLD_KINDS:%=$O/bpf/%.old.o)
 # Folders under user/ that know no BPF.

@@ -23,7 +23,7 @@ const volatile __u32 kernel_stack = 16384; /* of a thread, bytes; GPB_OLD needs 
 #include "sample.bpf.h"
 #include "slots.bpf.h"
 
-#include "rules.bpf.h"
+#include "unwind_rules.bpf.h"
 
 /* What one tick of host_clock counts for: more after the clocks were slowed down. Written through .bss. */
 __u64 tick_weight = 1;

@@ -11,7 +11,7 @@
 #define SLOTS GPB_CPU_TARGETS
 
 #include "sample.bpf.h"
-#include "rules.bpf.h"
+#include "unwind_rules.bpf.h"
 #include "sets.bpf.h"
 #include "types.bpf.h"
 #include "countdown.bpf.h"
@@ -161,8 +161,8 @@ static __always_inline int counted_before(struct pt_regs *ctx, const struct gpb_
 }
 
 /* Has this CPU own time left in the window that is open? This counts the hit, which took @ns. */
-static __always_inline int own_time_left(const struct gpb_own *own, struct gpb_own_spent *spent,
-					 __u32 slot, __u64 ns)
+static __always_inline int own_time_left(const struct gpb_undilated *own,
+					 struct gpb_own_spent *spent, __u32 slot, __u64 ns)
 {
 	struct gpb_open *open = &open_for[open_of(slot)];
 	__u64 since = now_is(&open->since);

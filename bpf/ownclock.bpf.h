@@ -51,9 +51,9 @@ ONCE_INLINE __u64 clock_hit(struct gpb_wait_clock *k, __u64 opened, __u64 now)
  * For a hit at @now, in a window that opened at @opened: is there own time left in which waits
  * may begin?
  */
-static __always_inline int own_time_is_left(struct gpb_wait_clock *k, const struct gpb_own *own,
-					    __u64 own_share, __u64 short_ns, __u64 opened,
-					    __u64 now)
+static __always_inline int own_time_is_left(struct gpb_wait_clock *k,
+					    const struct gpb_undilated *own, __u64 own_share,
+					    __u64 short_ns, __u64 opened, __u64 now)
 {
 	__u64 passed = clock_hit(k, opened, now);
 

@@ -5,7 +5,7 @@
 #ifndef BPF_PARKED_BPF_H
 #define BPF_PARKED_BPF_H
 
-#include "rules.bpf.h"
+#include "unwind_rules.bpf.h"
 
 #ifndef GPB_HOST
 #include "sample.bpf.h"
@@ -94,7 +94,7 @@ static __always_inline void walk_parked_by_rules(struct walk *w, struct gpb_stac
 	w->seam = -1;
 	s->nfirst = 0;
 	s->flags = 0;
-	rules_goroutine(w, s, t, g);
+	unwind_rules_goroutine(w, s, t, g);
 	s->nfirst = s->nsecond;
 	s->nsecond = 0;
 	w->second = 0;
@@ -132,7 +132,7 @@ ONCE(int, walk_saved, (WALK_PARAMS, __u64 g), (OWN_WALK, g), (__u64 g), (g))
 		return 0;
 	s->flags |= GPB_STACK_UNRULED;
 	w->moving = moves_of(t, g);
-	rules_hints(w, s, t, g, field_u64(g, t->g_sched_bp));
+	unwind_rules_hints(w, s, t, g, field_u64(g, t->g_sched_bp));
 	return 0;
 }
 

@@ -3,7 +3,7 @@
  *
  * Go keeps frame pointers, and for a call into the allocator they are right: the caller has a
  * frame, and the return address into it is at sp (amd64) or in x30 (arm64). For an interrupted pc they are not
- * reliable (see rules.bpf.h).
+ * reliable (see unwind_rules.bpf.h).
  *
  * A thread that runs on its system stack (g0) has two stacks. The walk keeps them apart as two
  * segments, and user space joins them according to the function at the seam (systemstack and

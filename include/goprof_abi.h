@@ -24,10 +24,10 @@
 #define GPB_LABEL_KEY	128
 #define GPB_LABEL_VALUE 256
 /* distinct stacks that the kernel counts in its table; more go through the ring */
-#define GPB_STACKS     4096
-#define GPB_RULES      65536
-#define GPB_LABELSETS  4096
-#define GPB_RING_BYTES (1024 * 1024) /* mapped twice into our memory, and resident */
+#define GPB_STACKS	 4096
+#define GPB_UNWIND_RULES 65536
+#define GPB_LABELSETS	 4096
+#define GPB_RING_BYTES	 (1024 * 1024) /* mapped twice into our memory, and resident */
 
 /* What the BPF side can lose. user/collect maps each to one of profile/loss.h. */
 #define GPB_LOSSES(X)                                                             \
@@ -157,20 +157,20 @@ _Static_assert(sizeof(struct gpb_target) == GPB_IMAGES * 96 + 8 + 28 * 4, "ABI l
  */
 enum {
 	/* nothing above this frame is shown: it is a root, or its sp cannot be trusted */
-	GPB_RULE_END = 1,
+	GPB_UNWIND_RULE_END = 1,
 	/* it is on the system stack: the walk goes on with the goroutine's stack */
-	GPB_RULE_SEAM = 2,
+	GPB_UNWIND_RULE_SEAM = 2,
 	/* the pc above this frame was interrupted, not called from (sigpanic) */
-	GPB_RULE_EXACT = 4,
+	GPB_UNWIND_RULE_EXACT = 4,
 	/*
 	 * The function ends right behind this pc. A return address there was made up by the
 	 * runtime (a saved systemstack_switch, to Go 1.20) and means the function that begins
 	 * there.
 	 */
-	GPB_RULE_LAST = 8,
+	GPB_UNWIND_RULE_LAST = 8,
 };
 
-struct gpb_rule {
+struct gpb_unwind_rule {
 	__s32 delta; /* bytes from sp to the return address (arm64: to the caller's sp); with SEAM: -1 for morestack */
 	__u32 flags;
 };
@@ -365,7 +365,7 @@ struct gpb_spent {
  * spends in probes. So a window is as long for a thread that hits probes all the time as for one
  * that rarely does.
  */
-struct gpb_own {
+struct gpb_undilated {
 	__u64 ns;     /* 0: no limit */
 	__u64 hit_ns; /* what one hit takes */
 	/* what a hit takes beyond that where the kernel single-steps */
@@ -387,7 +387,7 @@ enum {
 };
 struct gpb_open {
 	__u64 since; /* CLOCK_MONOTONIC, and may lie ahead; what began before is not followed */
-	__u64 until; /* from then on no CPU that hit something has time of its own left (gpb_own) */
+	__u64 until; /* from then on no CPU that hit something has time of its own left (gpb_undilated) */
 	__u32 bits;
 	__u32 pad;
 };
@@ -425,7 +425,7 @@ struct gpb_heap {
 	 * sampled like all others.
 	 */
 	__u64 large_rate;
-	struct gpb_own own;
+	struct gpb_undilated own;
 	struct {
 		__u64 lo, hi;
 	} not_from[GPB_IMAGES]; /* live addresses, for GPB_COOKIE_NOT_FROM */
@@ -566,7 +566,7 @@ enum {
 
 /* The terms of a window of probed waits. */
 struct gpb_wait_terms {
-	struct gpb_own own; /* the part of a window in which waits may begin */
+	struct gpb_undilated own; /* the part of a window in which waits may begin */
 	/* the target's share of a short time between two hits, in 1 / GPB_SHARE_ONE */
 	__u64 own_share;
 	__u64 short_ns; /* up to which length such a time is short */

@@ -115,20 +115,20 @@ planted() {
 	kill -CONT "$PID"
 	harmless
 }
-# A profile goes on when its keeper is killed.
+# A profile goes on when its attacher is killed.
 goes_on() {
-	local n keeper
+	local n attacher
 	profile -p "$PID" --heap --source=probe --heap-rate=16k --budget=0 -d 60s
 	for n in 1 2; do
 		sleep "0.$((RANDOM % 900 + 100))"
-		for keeper in $(pgrep -P "$PROF" uprobe-keeper || :); do
-			[ ! -e "/proc/$keeper/exe" ] || kill -KILL "$keeper" # or it is dead
+		for attacher in $(pgrep -P "$PROF" uprobe-attacher || :); do
+			[ ! -e "/proc/$attacher/exe" ] || kill -KILL "$attacher" # or it is dead
 		done
 	done
 	sleep 2 # the dead one's probes go first
 	within 20 mended
 	breakpoints
-	ended -allow heap:KEEPER_KILLED=any -allow heap:UNWATCHED=any
+	ended -allow heap:ATTACHER_KILLED=any -allow heap:UNWATCHED=any
 	grep -q 'heap: [12] times somebody killed the process that keeps the probes' "$TMP/err" || echo "not said: $(last_said)"
 	"$PPROFCHECK" cum -type alloc_space "$FILE" | has 'main\.fill' || echo "no work in the profile"
 	harmless
@@ -141,10 +141,10 @@ heals() {
 	# shellcheck disable=SC2053
 	[ $rc = 0 ] && [[ $said == $1 ]] || echo "not '$1': status $rc: $said"
 }
-# A keeper of probes that is killed is followed by one that frees what it left.
-keepers() {
+# An attacher of probes that is killed is followed by one that frees what it left.
+attachers() {
 	local said
-	said=$("$O/tests/leak" -keeper "$PID" 3 2>&1) || :
+	said=$("$O/tests/leak" -attacher "$PID" 3 2>&1) || :
 	[[ $said == "3 killed, 0 left something: 0 breakpoints, 0 at the end" ]] || echo "$said"
 	harmless
 }
@@ -154,13 +154,13 @@ part_heal() {
 	second_cpu 1
 	code "$(subject $NEWEST checksum)"
 	start_idler
-	steps keepers
-	outcome "heal/the keeper killed"
+	steps attachers
+	outcome "heal/the attacher killed"
 	if [ -z "${SHORT:-}" ]; then
 		steps planted
 		outcome "heal/what is left is counted and freed"
 		steps goes_on
-		outcome "heal/a profile whose keeper is killed goes on"
+		outcome "heal/a profile whose attacher is killed goes on"
 		steps heal_leftovers
 		outcome "heal/what a kill leaves is counted and freed"
 	fi

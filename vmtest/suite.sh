@@ -107,7 +107,7 @@ granted() {
 # refusals RC: what the verifier said last of each program that it refused; and private stacks
 refusals() {
 	local said
-	said=$(awk '/ has a private stack$/ || /^(cpu|family|heap|sched|wait)( of many)?: / { print; last = ""; next }
+	said=$(awk '/ has a private stack$/ || /^(cpu|exec_watch|heap|sched|wait)( of many)?: / { print; last = ""; next }
 		/^processed [0-9]+ insns/ && last != "" { print last; last = "" }
 		!/^(verification time|stack depth) / { last = $0 }' "$TMP/verifier" | head -n 6 | tr '\n' ';')
 	echo "${said:-it ended with $1}"

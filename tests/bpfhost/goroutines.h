@@ -56,11 +56,11 @@ static void set_waitreason(int i, uint32_t reason)
 }
 
 /* The unwinding rule of a return address or saved pc. */
-static void know(uint64_t pc, struct gpb_rule rule)
+static void know(uint64_t pc, struct gpb_unwind_rule rule)
 {
 	uint64_t key = pc - 1;
 
-	assert_int_equal(bpf_map_update_elem(&rules, &key, &rule, BPF_ANY), 0);
+	assert_int_equal(bpf_map_update_elem(&unwind_rules, &key, &rule, BPF_ANY), 0);
 }
 
 /* Maps them, and makes this target that of @slot; a window is open. */
@@ -79,9 +79,9 @@ static void goroutines_init(uint32_t slot)
 		g_words[i][4] = PC(i);
 		g_words[i][5] = stack + 8 * 10;
 		stack_words[i][11] = CALLER;
-		know(PC(i), (struct gpb_rule){ .delta = 0 });
+		know(PC(i), (struct gpb_unwind_rule){ .delta = 0 });
 	}
-	know(CALLER, (struct gpb_rule){ .flags = GPB_RULE_END });
+	know(CALLER, (struct gpb_unwind_rule){ .flags = GPB_UNWIND_RULE_END });
 	g0_words[2] = M;
 	m_words[0] = G0;
 	host_map(GS, g_words, sizeof(g_words));

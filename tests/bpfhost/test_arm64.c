@@ -16,11 +16,11 @@
 
 static struct {
 	uint64_t pc;
-	struct gpb_rule rule;
+	struct gpb_unwind_rule rule;
 } known[16];
 static size_t nknown;
 
-static struct gpb_rule *rule_of(const struct gpb_target *t, __u64 pc)
+static struct gpb_unwind_rule *rule_of(const struct gpb_target *t, __u64 pc)
 {
 	for (size_t i = 0; i < nknown; i++)
 		if (t && known[i].pc == pc)
@@ -49,7 +49,7 @@ static struct gpb_target t;
 static void rule(uint64_t pc, int32_t delta, uint32_t flags)
 {
 	known[nknown].pc = pc;
-	known[nknown++].rule = (struct gpb_rule){ .delta = delta, .flags = flags };
+	known[nknown++].rule = (struct gpb_unwind_rule){ .delta = delta, .flags = flags };
 }
 
 static int reset(void **state)
@@ -61,7 +61,7 @@ static int reset(void **state)
 	t = target;
 	t.g_sched_bp = 80; /* lr at 72 */
 	t.g_atomicstatus = -1;
-	rule(ROOT - 1, 16, GPB_RULE_END);
+	rule(ROOT - 1, 16, GPB_UNWIND_RULE_END);
 	return 0;
 }
 
@@ -106,7 +106,7 @@ static void leaves(void **state)
 static void injected(void **state)
 {
 	(void)state;
-	rule(LEAF, 32, GPB_RULE_EXACT);
+	rule(LEAF, 32, GPB_UNWIND_RULE_EXACT);
 	rule(CALLER, 0, 0);
 	rule(CALLER2 - 1, 16, 0);
 	rule(CALLER + 8, 16, 0);
@@ -130,7 +130,7 @@ static void systemstack(void **state)
 {
 	(void)state;
 	rule(LEAF, 16, 0);
-	rule(TEXT + 0x800 - 1, 16, GPB_RULE_SEAM);
+	rule(TEXT + 0x800 - 1, 16, GPB_UNWIND_RULE_SEAM);
 	rule(CALLER - 1, 16, 0);
 	g0_words[2] = M;
 	stack0_words[10] = TEXT + 0x800;
@@ -146,7 +146,7 @@ static void systemstack(void **state)
 static void morestack(void **state)
 {
 	(void)state;
-	rule(LEAF, -1, GPB_RULE_SEAM);
+	rule(LEAF, -1, GPB_UNWIND_RULE_SEAM);
 	rule(CALLER - 1, 0, 0);
 	rule(CALLER2 - 1, 16, 0);
 	g_words[3] = AT(20);

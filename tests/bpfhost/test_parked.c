@@ -15,11 +15,11 @@
 
 static struct {
 	uint64_t pc;
-	struct gpb_rule rule;
+	struct gpb_unwind_rule rule;
 } known[16];
 static size_t nknown;
 
-static struct gpb_rule *rule_of(const struct gpb_target *t, __u64 pc)
+static struct gpb_unwind_rule *rule_of(const struct gpb_target *t, __u64 pc)
 {
 	for (size_t i = 0; i < nknown; i++)
 		if (t && known[i].pc == pc)
@@ -328,9 +328,9 @@ static void preempted(void **state)
 {
 	(void)state;
 	known[nknown].pc = TEXT + 0x10 - 1;
-	known[nknown++].rule = (struct gpb_rule){ .delta = 0 };
+	known[nknown++].rule = (struct gpb_unwind_rule){ .delta = 0 };
 	known[nknown].pc = TEXT + 0x100 - 1;
-	known[nknown++].rule = (struct gpb_rule){ .delta = 8, .flags = GPB_RULE_END };
+	known[nknown++].rule = (struct gpb_unwind_rule){ .delta = 8, .flags = GPB_UNWIND_RULE_END };
 	saved(TEXT + 0x10, STACK + 80, STACK + 800);
 	stack_words[10] = TEXT + 0x100;
 	walk_saved(&walk, &st, &target, G);

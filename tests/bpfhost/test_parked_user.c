@@ -14,7 +14,7 @@
 #include "goprof_abi.h"
 #include "host.h"
 
-static struct gpb_rule *rule_of(const struct gpb_target *t, __u64 pc)
+static struct gpb_unwind_rule *rule_of(const struct gpb_target *t, __u64 pc)
 {
 	(void)t, (void)pc;
 	return NULL;

@@ -113,7 +113,7 @@ static void a_window_books_all_of_its_hits(void **state)
 
 static void hit_clocked(void)
 {
-	static const struct gpb_own own = { .ns = UINT64_MAX, .hit_ns = HIT_NS };
+	static const struct gpb_undilated own = { .ns = UINT64_MAX, .hit_ns = HIT_NS };
 
 	cpu.now += 10;
 	own_time_is_left(&cpu.clock, &own, GPB_SHARE_ONE, UINT64_MAX, cpu.opened, cpu.now);
@@ -150,7 +150,7 @@ static void time_is_counted_once(void **state)
 /* A thread that was preempted in the last window goes on in this one. */
 static void an_earlier_window_is_over(void **state)
 {
-	static const struct gpb_own own = { .ns = UINT64_MAX };
+	static const struct gpb_undilated own = { .ns = UINT64_MAX };
 
 	(void)state;
 	assert_true(own_time_is_left(&cpu.clock, &own, GPB_SHARE_ONE, 100, 1000, 1010));

@@ -258,7 +258,7 @@ outcome all_heap/windows
 # ---- the helper is killed: another one probes all files again, which is said once, and in each process' profile. Then the collector is
 # killed while it probes: the helper takes the probes out and goes
 profile killed --host-budget=0,0 || { fail all_heap "$(tail -n 3 "$TMP/err.killed" | tr '\n' ' ')"; finish; }
-helper() { pgrep -P "$PROF" -x uprobe-keeper; }
+helper() { pgrep -P "$PROF" -x uprobe-attacher; }
 sleep 1
 first=$(helper)
 kill -KILL $first

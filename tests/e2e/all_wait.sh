@@ -160,7 +160,7 @@ outcome all_wait/windows
 # ---- the collector is killed while it probes all there is: the one helper takes the probes out and goes
 profile killed --host-budget=0,0 --cpu --heap --block --mutex --source=probe --match "cmd=*$TMP/log.*"
 sleep 1
-helper=$(pgrep -P "$PROF" -x uprobe-keeper)
+helper=$(pgrep -P "$PROF" -x uprobe-attacher)
 kill -KILL "$PROF"
 wait "$PROF" 2>/dev/null
 for ((i = 0; i < 100; i++)); do kill -0 "$helper" 2>/dev/null || break; sleep 0.1; done

@@ -10,7 +10,7 @@
 #	waits	two goroutines that hand a number to and fro, others with long waits, a mutex
 #	kinds	the heap in windows while waits need little: these are observed in full
 #	none	--budget 0: no windows, all is seen
-#	keeper	who holds the probes is killed: no profile that ends early passes for a whole one
+#	attacher	who holds the probes is killed: no profile that ends early passes for a whole one
 #	crowd	others map its file so often that probes would hold up the machine: it is refused, in time
 #	stopped	it is stopped itself (SIGSTOP) while it observes everything
 #	skewed, bursty, periodic	see testdata/programs/churn
@@ -26,7 +26,7 @@ need_root && need_bpf && need_go
 VERSIONS=${VERSIONS:-1.27.4}
 RUNS=${RUNS:-1}
 # Once, the others are done by tests/e2e/budget_counts.sh.
-ONLY=${ONLY:-light heavy skewed bursty periodic ends short waits kinds crowd stopped $([ "$RUNS" = 1 ] || echo judge none keeper)}
+ONLY=${ONLY:-light heavy skewed bursty periodic ends short waits kinds crowd stopped $([ "$RUNS" = 1 ] || echo judge none attacher)}
 SECONDS_EACH=${SECONDS_EACH:-8}
 Z=$TMP/z
 
@@ -240,8 +240,8 @@ part_judge() {
 }
 
 # Its end in a window is an answer that does not come; else nobody waits for one. Another one goes on.
-part_keeper() {
-	local budget prof rc keepers
+part_attacher() {
+	local budget prof rc attachers
 	begin "$1" churn light
 	for budget in 5% 0; do
 		: >"$TMP/err"
@@ -249,11 +249,11 @@ part_keeper() {
 		prof=$!
 		STARTED+=("$prof")
 		for ((i = 0; i < 100; i++)); do grep -q profiling "$TMP/err" && break; sleep 0.1; done
-		keepers=$(pgrep -P $prof -x uprobe-keeper) || :
-		[ -n "$keepers" ] || { echo "no keeper"; kill $prof; continue; }
+		attachers=$(pgrep -P $prof -x uprobe-attacher) || :
+		[ -n "$attachers" ] || { echo "no attacher"; kill $prof; continue; }
 		# One that was there for a moment only, to measure a price, may be gone.
 		# shellcheck disable=SC2086
-		kill -KILL $keepers 2>/dev/null || :
+		kill -KILL $attachers 2>/dev/null || :
 		sleep 1
 		kill -INT $prof
 		wait $prof && rc=0 || rc=$?
@@ -294,10 +294,10 @@ part_crowd() {
 	stop
 }
 
-# links PID: of its keepers
+# links PID: of its attachers
 links() {
 	local k
-	for k in $(pgrep -P "$1" -x uprobe-keeper); do readlink /proc/"$k"/fd/* || :; done | sed -n /bpf_link/p | wc -l
+	for k in $(pgrep -P "$1" -x uprobe-attacher); do readlink /proc/"$k"/fd/* || :; done | sed -n /bpf_link/p | wc -l
 }
 
 # links_are PID N SECONDS
@@ -316,9 +316,9 @@ part_stopped() {
 	prof=$!
 	STARTED+=("$prof")
 	for ((i = 0; i < 100; i++)); do grep -q profiling "$TMP/err" && break; sleep 0.1; done
-	# Another keeper has probes while a price is measured; when we are stopped then, they stay.
+	# Another attacher has probes while a price is measured; when we are stopped then, they stay.
 	sleep 0.5
-	for ((i = 0; i < 100; i++)); do [ "$(pgrep -c -P $prof -x uprobe-keeper)" = 2 ] && break; sleep 0.1; done
+	for ((i = 0; i < 100; i++)); do [ "$(pgrep -c -P $prof -x uprobe-attacher)" = 2 ] && break; sleep 0.1; done
 	all=$(links $prof)
 	[ "$all" -gt 1 ] || echo "$all links"
 	from=$(date +%s%N)
@@ -327,7 +327,7 @@ part_stopped() {
 	links_are $prof 1 20 || echo "$(links $prof) links of $all are still there"
 	sleep 1
 	kill -CONT $prof
-	# The first time, the keeper of the many tries its first probe alone: with a link of its own.
+	# The first time, the attacher of the many tries its first probe alone: with a link of its own.
 	links_are $prof $((all - 1)) 20 || echo "$(links $prof) links of $((all - 1)) came back"
 	took=$((($(date +%s%N) - from) / 1000000))
 	sleep 1
@@ -350,7 +350,7 @@ part() {
 : >"$Z"
 for ((run = 0; run < RUNS; run++)); do
 	for v in $VERSIONS; do
-		for name in judge light heavy skewed bursty periodic ends short waits kinds none keeper crowd stopped; do part $name "$v"; done
+		for name in judge light heavy skewed bursty periodic ends short waits kinds none attacher crowd stopped; do part $name "$v"; done
 	done
 done
 deviations() {

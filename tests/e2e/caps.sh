@@ -203,17 +203,17 @@ rc=$?
 [ $rc = 1 ] && grep -q "$ptrace" "$TMP/said" && pass "caps/on the file, without sys_ptrace" ||
 	fail "caps/on the file, without sys_ptrace" "exit status $rc: $(tail -n 1 "$TMP/said")"
 
-# as_keeper PROGRAM: as goprof-bpf begins the helper that holds probes, but by somebody who could ask it for any probe.
-as_keeper() {
-	setpriv --reuid $OURS --regid $OURS --clear-groups --inh-caps=-all bash -c 'exec -a uprobe-keeper "$0" 0 3<>/dev/null' "$1" >"$TMP/paths" 2>"$TMP/said"
+# as_attacher PROGRAM: as goprof-bpf begins the helper that holds probes, but by somebody who could ask it for any probe.
+as_attacher() {
+	setpriv --reuid $OURS --regid $OURS --clear-groups --inh-caps=-all bash -c 'exec -a uprobe-attacher "$0" 0 3<>/dev/null' "$1" >"$TMP/paths" 2>"$TMP/said"
 }
 setcap cap_bpf,cap_perfmon,cap_sys_ptrace=ep "$TMP/any/filecaps"
-as_keeper "$TMP/any/filecaps"
+as_attacher "$TMP/any/filecaps"
 rc=$?
 verdict=
 [ $rc = 2 ] && grep -q "'0'" "$TMP/said" || verdict="exit status $rc: $(tail -n 1 "$TMP/said")"
 setcap -r "$TMP/any/filecaps"
-as_keeper "$TMP/any/filecaps" || verdict="$verdict; without capabilities it is not one either: exit status $?"
+as_attacher "$TMP/any/filecaps" || verdict="$verdict; without capabilities it is not one either: exit status $?"
 [ -z "$verdict" ] && pass "caps/on the file: nobody else begins a helper" || fail "caps/on the file: nobody else begins a helper" "$verdict"
 
 # Root of a user namespace has all of them, but none that reaches outside.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Killed in the middle of putting probes in, a process leaves breakpoints behind. A keeper of probes
+# Killed in the middle of putting probes in, a process leaves breakpoints behind. An attacher of probes
 # that is killed is followed by one that frees them, and the profile goes on; `heal`, and the next
 # profile, free what is left when all were killed at once; probes at work, and the target, feel
 # nothing of it. KILLS of each kind; `make stress` does 200.
@@ -68,11 +68,11 @@ TARGETS+=("$PID")
 
 # ---- killed ----
 
-keeper_killed() {
-	leaks -keeper
+attacher_killed() {
+	leaks -attacher
 	[[ $SAID == "$KILLS killed, 0 left something: 0 breakpoints, 0 at the end" ]] || echo "$SAID"
 }
-check "the keeper killed $KILLS times" keeper_killed
+check "the attacher killed $KILLS times" attacher_killed
 
 all_killed() {
 	leaks
@@ -134,11 +134,11 @@ done
 
 # ---- a profile goes on ----
 
-# In windows, at each of which the keeper puts probes in and takes them out. Keepers are our executable
+# In windows, at each of which the attacher puts probes in and takes them out. Attachers are our executable
 # once more, also when its file has been removed meanwhile.
 spared= collector=
 goes_on() {
-	local i n rc profiler keeper killed=0
+	local i n rc profiler attacher killed=0
 	: >"$TMP/said"
 	cp "$GOPROF" "$TMP/removed"
 	"$TMP/removed" -p "$PID" --heap --source=probe --heap-rate=16k --budget=2% -v -d 60s -o "$TMP" >"$TMP/paths" 2>"$TMP/said" &
@@ -149,35 +149,35 @@ goes_on() {
 	RANDOM=5
 	for ((i = 0; killed < KILLS && i < KILLS * 50; i++)); do
 		sleep "0.0$((RANDOM % 90 + 10))"
-		for keeper in $(pgrep -P "$profiler" uprobe-keeper || :); do
-			[ -e "/proc/$keeper/exe" ] || continue # it is dead
-			spared=$(cat "/proc/$keeper/oom_score_adj" 2>/dev/null || echo "$spared")
+		for attacher in $(pgrep -P "$profiler" uprobe-attacher || :); do
+			[ -e "/proc/$attacher/exe" ] || continue # it is dead
+			spared=$(cat "/proc/$attacher/oom_score_adj" 2>/dev/null || echo "$spared")
 			collector=$(cat "/proc/$profiler/oom_score_adj")
-			! kill -KILL "$keeper" 2>/dev/null || killed=$((killed + 1))
+			! kill -KILL "$attacher" 2>/dev/null || killed=$((killed + 1))
 		done
 	done
 	sleep 0.5
 	kill -INT "$profiler"
 	wait "$profiler" && rc=0 || rc=$?
 	n=$(sed -n 's/.* \([0-9]*\) times somebody killed the process that keeps the probes.*/\1/p' "$TMP/said")
-	[ "$killed" -ge "$KILLS" ] || echo "$killed keepers were found, of $KILLS"
+	[ "$killed" -ge "$KILLS" ] || echo "$killed attachers were found, of $KILLS"
 	[ $rc = 3 ] && [ "$(wc -l <"$TMP/paths")" = 1 ] || echo "status $rc: $(tail -n 2 "$TMP/said")"
 	# One that is killed while it dies is counted once.
 	[ "${n:-0}" -gt $((KILLS / 2)) ] && [ "${n:-0}" -le "$killed" ] || echo "it says ${n:-none} times of $killed"
 	"$PPROFCHECK" check "$(cat "$TMP/paths")" 2>&1
 	"$PPROFCHECK" cum -type alloc_space "$(cat "$TMP/paths")" | has 'main\.fill' || echo "no work in the profile"
 	[ "$spared" = -1000 ] || grep -q 'the OOM killer does not spare the process that keeps the probes' "$TMP/said" ||
-		echo "not said that its keeper is not spared"
+		echo "not said that its attacher is not spared"
 	heal "*no breakpoints*"
 }
-check "a profile in windows goes on when its keeper is killed" goes_on
+check "a profile in windows goes on when its attacher is killed" goes_on
 if sh -c 'echo -1000 >/proc/self/oom_score_adj' 2>/dev/null; then
-	[ "$spared" = -1000 ] && pass "heal/the kernel's killer spares the keeper" ||
-		fail "heal/the kernel's killer spares the keeper" "its score is $spared"
+	[ "$spared" = -1000 ] && pass "heal/the kernel's killer spares the attacher" ||
+		fail "heal/the kernel's killer spares the attacher" "its score is $spared"
 else
 	[ "$spared $collector" = "$(cat /proc/self/oom_score_adj) $(($(cat /proc/self/oom_score_adj) + 100))" ] &&
-		pass "heal/the kernel's killer takes us before the keeper" ||
-		fail "heal/the kernel's killer takes us before the keeper" "their scores are $collector and $spared"
+		pass "heal/the kernel's killer takes us before the attacher" ||
+		fail "heal/the kernel's killer takes us before the attacher" "their scores are $collector and $spared"
 fi
 
 # Others look for leftovers beside windows: those that close meanwhile were not left by anybody.

@@ -2,9 +2,9 @@
  * tests/support/leak_main.c - kill who puts probes in, in the middle of it, and see what is left.
  *
  *	leak PID N		N times: a child puts probes into the Go program PID and takes them out, again and
- *				again, until it is killed together with its keeper: by a cgroup's kill where
+ *				again, until it is killed together with its attacher: by a cgroup's kill where
  *				there is one. What is left is counted before anything else runs, and freed
- *	leak -keeper PID N	the same with one child, whose keeper alone is killed N times: it frees what is
+ *	leak -attacher PID N	the same with one child, whose attacher alone is killed N times: it frees what is
  *				left by itself. Only then is it counted
  *	leak -leave PID [N]	as the first, until something is left, which stays; at most N (400) times
  *	leak -plant PID BASE	writes bytes into its code, which the kernel leaves to tracers: lines of
@@ -111,7 +111,7 @@ static void remove_group(struct tool *t)
 		usleep(1000);
 }
 
-static pid_t keeper_of(pid_t child)
+static pid_t attacher_of(pid_t child)
 {
 	CLEANUP(fclosep) FILE *f = NULL;
 	char path[64];
@@ -124,16 +124,16 @@ static pid_t keeper_of(pid_t child)
 
 static void kill_all(const struct tool *t, pid_t child)
 {
-	pid_t keeper = *t->group ? 0 : keeper_of(child);
+	pid_t attacher = *t->group ? 0 : attacher_of(child);
 
 	if (*t->group && !write_to(t->group, "cgroup.kill", "1"))
 		return;
 	kill(child, SIGKILL);
-	if (keeper)
-		kill(keeper, SIGKILL);
+	if (attacher)
+		kill(attacher, SIGKILL);
 }
 
-/* We are the subreaper: the keeper becomes our child. One that hangs is our end, and theirs. */
+/* We are the subreaper: the attacher becomes our child. One that hangs is our end, and theirs. */
 static void wait_for_all(void)
 {
 	alarm(60);
@@ -154,7 +154,7 @@ static void stop(int sig)
 
 /*
  * @ready: closed when kills may begin: in its cgroup, or later. An emulated machine needs as long to begin a
- * keeper as the longest wait before a kill.
+ * attacher as the longest wait before a kill.
  */
 static void __attribute__((noreturn)) in_and_out(const struct tool *t, int ready)
 {
@@ -174,7 +174,7 @@ static void __attribute__((noreturn)) in_and_out(const struct tool *t, int ready
 
 		if (ready >= 0)
 			close(TAKE_FD(ready));
-		/* The same keeper for some time, as in windows. */
+		/* The same attacher for some time, as in windows. */
 		for (int i = 0; !ret && i < 20; i++) {
 			ret = uprobes_detach(&u, NULL, NULL);
 			if (!ret || ret == -ECHILD)
@@ -255,17 +255,17 @@ static int kill_everything(struct tool *t, unsigned n, bool leave, unsigned *kil
 	return ret;
 }
 
-static int kill_keepers(struct tool *t, unsigned n, unsigned *killed, struct err *e)
+static int kill_attachers(struct tool *t, unsigned n, unsigned *killed, struct err *e)
 {
-	pid_t child = start_child(t), keeper;
+	pid_t child = start_child(t), attacher;
 
 	if (child < 0)
 		return err_sys(e, "a child");
 	for (*killed = 0; *killed < n; ++*killed) {
 		some_time(*killed);
-		keeper = keeper_of(child);
-		if (keeper > 0)
-			kill(keeper, SIGKILL);
+		attacher = attacher_of(child);
+		if (attacher > 0)
+			kill(attacher, SIGKILL);
 	}
 	some_time(30);
 	kill(child, SIGTERM); /* in an orderly way */
@@ -275,8 +275,8 @@ static int kill_keepers(struct tool *t, unsigned n, unsigned *killed, struct err
 
 static int run(int argc, char **argv, struct tool *t, struct err *e)
 {
-	bool keeper = !strcmp(argv[1], "-keeper"), leave = !strcmp(argv[1], "-leave");
-	pid_t pid = atoi(argv[1 + (keeper || leave)]);
+	bool attacher = !strcmp(argv[1], "-attacher"), leave = !strcmp(argv[1], "-leave");
+	pid_t pid = atoi(argv[1 + (attacher || leave)]);
 	unsigned n = leave && argc == 3 ? LEAVE_MOST : (unsigned)atoi(argv[argc - 1]), killed = 0;
 	struct collect_opts o = { 0 };
 	int ret = subject_open(pid, &o, &t->s, e);
@@ -289,9 +289,10 @@ static int run(int argc, char **argv, struct tool *t, struct err *e)
 		return ret;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	t->late = leave;
-	if (!keeper)
+	if (!attacher)
 		make_group(t);
-	ret = keeper ? kill_keepers(t, n, &killed, e) : kill_everything(t, n, leave, &killed, e);
+	ret = attacher ? kill_attachers(t, n, &killed, e) :
+			 kill_everything(t, n, leave, &killed, e);
 	remove_group(t);
 	printf("%u killed, %u left something: %zu breakpoints, %zu at the end\n", killed, t->times,
 	       t->left, breakpoints_now(t));
@@ -336,7 +337,7 @@ int main(int argc, char **argv)
 
 	uprobes_main(argc, argv);
 	if (argc != 3 && argc != 4) {
-		fprintf(stderr, "usage: leak PID N | leak -keeper PID N | leak -leave PID [N]\n");
+		fprintf(stderr, "usage: leak PID N | leak -attacher PID N | leak -leave PID [N]\n");
 		return 2;
 	}
 	if (argc == 4 && !strcmp(argv[1], "-plant")) {

@@ -29,7 +29,7 @@
 #include "goprof_abi.h" /* before the skeletons, which use its types */
 
 #include "cpu.skel.h"
-#include "family.skel.h"
+#include "exec_watch.skel.h"
 #include "heap.skel.h"
 #include "sched.skel.h"
 #include "wait.skel.h"
@@ -51,7 +51,7 @@ static const struct object {
 } objects[] = {
 	{ "cpu", cpu_bpf__elf_bytes, cpu_old_bytes, "thread_clock", false },
 	{ "cpu of many", cpu_bpf__elf_bytes, cpu_old_bytes, "host_clock", true },
-	{ "family", family_bpf__elf_bytes, family_old_bytes, NULL, false },
+	{ "exec_watch", exec_watch_bpf__elf_bytes, exec_watch_old_bytes, NULL, false },
 	{ "heap", heap_bpf__elf_bytes, heap_old_bytes, NULL, false },
 	{ "heap of many", heap_bpf__elf_bytes, heap_old_bytes, NULL, true },
 	{ "sched", sched_bpf__elf_bytes, sched_old_bytes, NULL, false },

@@ -150,7 +150,7 @@ static struct kind {
 	pid_t ended;			/* before it was put */
 	void *with;			/* what open() got */
 	unsigned budget_ppm, looks_ppm;
-	struct keeper_process **keepers;
+	struct attacher_process **attachers;
 } k, other;
 
 static int k_open(const struct engine_kind *kind, const struct collect_opts *o, unsigned expected,
@@ -163,7 +163,7 @@ static int k_open(const struct engine_kind *kind, const struct collect_opts *o, 
 	mine->with = *state;
 	mine->budget_ppm = o->budget_ppm;
 	mine->looks_ppm = o->host_looks_ppm;
-	mine->keepers = o->keepers;
+	mine->attachers = o->attachers;
 	mine->opened++;
 	mine->fd = eventfd(0, EFD_CLOEXEC);
 	*state = mine;

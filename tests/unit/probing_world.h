@@ -1,6 +1,6 @@
 /*
  * tests/unit/probing_world.h - simulated programs under the closed loop of windows and budget, for
- * test_probing.c: clocks, timers and the keeper are replaced by functions of these names. What a
+ * test_probing.c: clocks, timers and the attacher are replaced by functions of these names. What a
  * program does, and when, is decided before a run; probes only cost it CPU time.
  */
 #ifndef TESTS_UNIT_PROBING_WORLD_H
@@ -29,7 +29,7 @@
 #define MS  1000000ull
 #define SEC 1000000000ull
 
-enum { CPU_CLOCK = 77, PROBES = 3, EP = 2000, TIMER = 2100, KEEPER = 2200, PRICING = 2300 };
+enum { CPU_CLOCK = 77, PROBES = 3, EP = 2000, TIMER = 2100, ATTACHER = 2200, PRICING = 2300 };
 /* Of putting in and taking out, where no other process runs the file. */
 #define WORK_NS (2 * MS)
 enum { PROBED = 20 }; /* sites */
@@ -54,17 +54,17 @@ struct probes {
 	struct uprobe_windowed window;
 	bool asked;
 	uint64_t
-		pricing; /* until then the probes are taken out that a price was measured with; 0: none */
-	bool keep;	 /* the window's probes stay in */
-	uint64_t until;	 /* then the keeper lets go of them; 0: never */
+		cost_probes; /* until then the probes are taken out that a price was measured with; 0: none */
+	bool keep;	     /* the window's probes stay in */
+	uint64_t until;	 /* then the attacher lets go of them; 0: never */
 	uint64_t let_go; /* when it did so last */
 	unsigned attachings;
 	uint64_t paid;	  /* how many of them */
-	uint64_t kill_at; /* somebody kills the keeper then; 0: nobody */
+	uint64_t kill_at; /* somebody kills the attacher then; 0: nobody */
 	bool dead;
 	unsigned kills;
 	/* What epoll watches of it. A child may have these files open, so closing does not end that. */
-	bool watched_keeper, watched_pricing;
+	bool watched_attacher, watched_cost_probes;
 	/* The results. */
 	double estimate[SITES];
 	uint64_t observed, windows, full, length, first_part;
@@ -93,15 +93,15 @@ static struct {
 	/* What is true of the host and the program, and told to nobody. */
 	double stepped;	    /* share of hits that are single-stepped */
 	double stepped_ns;  /* what such a hit costs more */
-	bool priced;	    /* the host's prices can be measured */
+	bool cost_known;    /* the host's prices can be measured */
 	uint64_t price_ns;  /* how long that takes */
 	double window_ns;   /* what a window costs beside hits */
 	double error;	    /* ns: how well that is said to be known */
 	double cost, spent; /* ns: what probes took; what they were said to take */
 	size_t others;	    /* processes that run the same file */
 	uint64_t work_ns;   /* what was done on their account */
-	uint64_t kill_ns;   /* how often keepers are killed, in the mean; 0: never */
-	/* Between the first window and what is decided by it: we are stopped for so long; the keeper dies. */
+	uint64_t kill_ns;   /* how often attachers are killed, in the mean; 0: never */
+	/* Between the first window and what is decided by it: we are stopped for so long; the attacher dies. */
 	uint64_t stop_ns;
 	bool kill_first;
 } w;
@@ -147,10 +147,10 @@ int epoll_create1(int flags)
 int epoll_ctl(int ep, int op, int fd, struct epoll_event *ev)
 {
 	struct probes *s = &w.at[ep - EP];
-	bool *watched = fd >= PRICING ? &s->watched_pricing : &s->watched_keeper;
+	bool *watched = fd >= PRICING ? &s->watched_cost_probes : &s->watched_attacher;
 
 	(void)ev;
-	if (fd < KEEPER)
+	if (fd < ATTACHER)
 		return 0;
 	assert_true(op == EPOLL_CTL_ADD ? !*watched : *watched);
 	*watched = op == EPOLL_CTL_ADD;
@@ -163,10 +163,10 @@ int epoll_wait(int ep, struct epoll_event *ev, int n, int timeout)
 	int got = 0;
 
 	(void)timeout;
-	if (got < n && s->watched_pricing && s->pricing <= w.now)
+	if (got < n && s->watched_cost_probes && s->cost_probes <= w.now)
 		ev[got++].data.fd = PRICING + (ep - EP);
 	if (got < n && (s->dead || (s->asked && s->window.detached <= w.now)))
-		ev[got++].data.fd = KEEPER + (ep - EP);
+		ev[got++].data.fd = ATTACHER + (ep - EP);
 	return got;
 }
 
@@ -182,7 +182,7 @@ ssize_t read(int fd, void *to, size_t n)
 
 int close(int fd)
 {
-	return fd >= EP && fd < KEEPER + PROBES ? 0 : (int)syscall(SYS_close, fd);
+	return fd >= EP && fd < ATTACHER + PROBES ? 0 : (int)syscall(SYS_close, fd);
 }
 
 ssize_t getrandom(void *to, size_t n, unsigned flags)
@@ -243,7 +243,7 @@ static void attach(struct probes *s, bool yes, uint64_t when)
 }
 
 /* The kernel takes its probes out. */
-static void keeper_dies(struct probes *s)
+static void attacher_dies(struct probes *s)
 {
 	s->dead = true;
 	s->kills++;
@@ -255,7 +255,7 @@ static void keeper_dies(struct probes *s)
 	attach(s, false, w.now);
 }
 
-static void keeper_lets_go(struct probes *s)
+static void attacher_lets_go(struct probes *s)
 {
 	attach(s, false, s->until);
 	s->let_go = s->until;
@@ -270,19 +270,19 @@ static void pass(uint64_t to)
 		struct probes *s = &w.at[i];
 
 		if (s->attached && !s->asked && s->until && s->until <= to)
-			keeper_lets_go(s);
+			attacher_lets_go(s);
 	}
 	w.cpu += (double)(to - w.now) * w.cpus;
 	w.now = to;
 	for (int i = 0; i < w.n; i++)
 		if (w.at[i].kill_at && w.at[i].kill_at <= w.now)
-			keeper_dies(&w.at[i]);
+			attacher_dies(&w.at[i]);
 	for (int i = 0; i < w.n; i++)
 		if (w.at[i].attached && !w.at[i].asked)
 			attach(&w.at[i], true, w.now);
 }
 
-/* ---- the keeper ---- */
+/* ---- the attacher ---- */
 
 int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
 		       const struct uprobe_group *g, size_t n, struct err *e)
@@ -296,7 +296,7 @@ int uprobe_groups_copy(struct uprobe_group *to, struct uprobe_site **sites,
 
 static struct probes *of(const struct uprobes *u)
 {
-	return &w.at[u->keeper.sock - KEEPER];
+	return &w.at[u->attacher.sock - ATTACHER];
 }
 
 static void next_kill(struct probes *s)
@@ -321,7 +321,7 @@ int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool
 	(void)e;
 	for (int i = 0; i < w.n; i++)
 		if (open->at == &w.at[i].open)
-			u->keeper.sock = KEEPER + i;
+			u->attacher.sock = ATTACHER + i;
 	next_kill(of(u));
 	return 0;
 }
@@ -423,7 +423,7 @@ int uprobes_mend(struct uprobes *u, struct err *e)
 	struct probes *s = of(u);
 
 	(void)e;
-	assert_true(s->dead && !s->attached && !s->watched_keeper);
+	assert_true(s->dead && !s->attached && !s->watched_attacher);
 	s->dead = false;
 	u->deaths++;
 	pass(w.now + 20 * MS);
@@ -460,7 +460,7 @@ void leftovers_begin(struct target *t, const struct collect_opts *o)
 
 int uprobes_fd(const struct uprobes *u)
 {
-	return u->keeper.sock ? u->keeper.sock : -1;
+	return u->attacher.sock ? u->attacher.sock : -1;
 }
 
 void uprobes_until(struct uprobes *u, uint64_t ns)
@@ -475,12 +475,12 @@ uint64_t uprobes_let_go(const struct uprobes *u)
 
 void uprobes_free(struct uprobes *u)
 {
-	if (!u->keeper.sock)
+	if (!u->attacher.sock)
 		return;
-	assert_false(of(u)->watched_keeper);
+	assert_false(of(u)->watched_attacher);
 	if (of(u)->attached)
 		attach(of(u), false, w.now);
-	u->keeper.sock = 0;
+	u->attacher.sock = 0;
 }
 
 /* ---- the owners of the probes ---- */
@@ -493,33 +493,33 @@ static bool count_now(void *arg, double *count)
 	return true;
 }
 
-static int price_now(void *arg, struct price *out, struct pricing **rest, struct err *e)
+static int hit_cost_now(void *arg, struct hit_cost *out, struct cost_probes **rest, struct err *e)
 {
 	struct probes *s = arg;
 
 	pass(w.now + w.price_ns);
-	if (!w.priced)
+	if (!w.cost_known)
 		return err_set(e, -ENOTSUP, "not here");
-	s->pricing = w.now + 30 * MS;
-	*rest = (struct pricing *)s;
-	*out = (struct price){ .hit_ns = 400, .stepped_ns = w.stepped_ns };
+	s->cost_probes = w.now + 30 * MS;
+	*rest = (struct cost_probes *)s;
+	*out = (struct hit_cost){ .hit_ns = 400, .stepped_ns = w.stepped_ns };
 	return 0;
 }
 
-int pricing_fd(const struct pricing *p)
+int cost_probes_fd(const struct cost_probes *p)
 {
 	return PRICING + (int)((const struct probes *)p - w.at);
 }
 
-void pricing_free(struct pricing *p)
+void cost_probes_free(struct cost_probes *p)
 {
 	struct probes *s = (struct probes *)p;
 
 	if (!s)
 		return;
-	assert_false(s->watched_pricing);
-	pass(s->pricing);
-	s->pricing = 0;
+	assert_false(s->watched_cost_probes);
+	pass(s->cost_probes);
+	s->cost_probes = 0;
 }
 
 static int spent_so_far(void *arg, struct gpb_spent *out, struct err *e)
@@ -628,8 +628,8 @@ static void step_all(uint64_t until)
 			next = s->timer;
 		if (s->asked && s->window.detached < next)
 			next = s->window.detached;
-		if (s->pricing && s->pricing < next)
-			next = s->pricing;
+		if (s->cost_probes && s->cost_probes < next)
+			next = s->cost_probes;
 		if (s->kill_at && s->kill_at < next)
 			next = s->kill_at;
 	}
@@ -697,7 +697,7 @@ static void prepare(struct subject *subject, const struct program *const *progra
 			.open = &s->open,
 			.parts = parts,
 			.look = counts[i] ? count_now : NULL,
-			.price = price_now,
+			.hit_cost = hit_cost_now,
 			.spent = spent_so_far,
 			.turn = turn_now,
 			.over = over,
@@ -737,7 +737,7 @@ static void run(const struct program *const *programs, const bool *counts, int n
 		probing_losses(w.at[i].p, &w.at[i].loss);
 		take_receipt(&w.at[i]);
 		probing_free(w.at[i].p);
-		assert_int_equal(w.at[i].pricing, 0);
+		assert_int_equal(w.at[i].cost_probes, 0);
 	}
 }
 

@@ -165,7 +165,7 @@ static void slow_down(int from, int to)
 
 /*
  * One CPU in a window: the target's own clock takes own_share of each short time between two hits for the
- * target's (bpf/owntime.bpf.h), and what is seen ends with it or with the first part of the window.
+ * target's (bpf/undilated.bpf.h), and what is seen ends with it or with the first part of the window.
  */
 static void window(struct sched_window *w, int at, struct wait_counts *sum)
 {

@@ -15,7 +15,7 @@
 #include "probe/bpf_fit.h"
 
 #include "cpu.skel.h"
-#include "family.skel.h"
+#include "exec_watch.skel.h"
 #include "heap.skel.h"
 #include "sched.skel.h"
 #include "wait.skel.h"
@@ -112,7 +112,7 @@ static void fit_and_load(struct bpf_object *o)
 	}
 
 FITS(cpu)
-FITS(family)
+FITS(exec_watch)
 FITS(heap)
 FITS(sched)
 FITS(wait)
@@ -153,7 +153,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cpu_fits),
-		cmocka_unit_test(family_fits),
+		cmocka_unit_test(exec_watch_fits),
 		cmocka_unit_test(heap_fits),
 		cmocka_unit_test(sched_fits),
 		cmocka_unit_test(wait_fits),

@@ -16,7 +16,7 @@
 #include "probe/bpf_old.h"
 
 #include "cpu.skel.h"
-#include "family.skel.h"
+#include "exec_watch.skel.h"
 #include "heap.skel.h"
 #include "sched.skel.h"
 #include "wait.skel.h"
@@ -123,7 +123,7 @@ static void same(bytes_fn *bytes, bytes_fn *old_bytes)
 	}
 
 SAME(cpu)
-SAME(family)
+SAME(exec_watch)
 SAME(heap)
 SAME(sched)
 SAME(wait)
@@ -191,7 +191,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cpu_is_laid_out_alike),
-		cmocka_unit_test(family_is_laid_out_alike),
+		cmocka_unit_test(exec_watch_is_laid_out_alike),
 		cmocka_unit_test(heap_is_laid_out_alike),
 		cmocka_unit_test(sched_is_laid_out_alike),
 		cmocka_unit_test(wait_is_laid_out_alike),

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "sampling/rhythm.h"
+#include "sampling/burstiness.h"
 
 static void add(struct tally *t, uint64_t pc, size_t group, double n)
 {
@@ -132,56 +132,56 @@ static void test_alike(void **state)
 	tally_fini(&t);
 }
 
-static struct rhythm rhythm_of(unsigned busy_ms, unsigned period_ms, unsigned ms)
+static struct burstiness burstiness_of(unsigned busy_ms, unsigned period_ms, unsigned ms)
 {
-	struct rhythm r = {};
+	struct burstiness r = {};
 	double count = 0;
 
 	for (unsigned now = 0; now <= ms; now += 5) {
 		count += now % period_ms < busy_ms ? 1000 : 1;
-		rhythm_look(&r, 1 + now * 1000000ull, count);
+		burstiness_look(&r, 1 + now * 1000000ull, count);
 	}
 	return r;
 }
 
-static void test_rhythm(void **state)
+static void test_burstiness(void **state)
 {
-	struct rhythm r;
+	struct burstiness r;
 
 	(void)state;
-	r = rhythm_of(50, 1000, 5000);
-	assert_true(rhythm_bursts(&r));
+	r = burstiness_of(50, 1000, 5000);
+	assert_true(burstiness_is_high(&r));
 	assert_true(fabs(r.mean * 1e9 / 10190 - 1) < 0.2);
-	r = rhythm_of(100, 100, 5000);
-	assert_false(rhythm_bursts(&r));
-	r = rhythm_of(125, 250, 5000);
-	assert_false(rhythm_bursts(&r));
-	r = rhythm_of(50, 1000, 300); /* too early to tell */
-	assert_false(rhythm_bursts(&r));
-	rhythm_look(&r, r.at, r.count - 10); /* no time, and a count that went down */
+	r = burstiness_of(100, 100, 5000);
+	assert_false(burstiness_is_high(&r));
+	r = burstiness_of(125, 250, 5000);
+	assert_false(burstiness_is_high(&r));
+	r = burstiness_of(50, 1000, 300); /* too early to tell */
+	assert_false(burstiness_is_high(&r));
+	burstiness_look(&r, r.at, r.count - 10); /* no time, and a count that went down */
 	assert_true(isfinite(r.mean) && r.mean >= 0);
 }
 
 /* @rate of the steps of 5 ms, from @from ms until @to. True: it forgot what it knew. */
-static bool look_on(struct rhythm *r, unsigned from, unsigned to, double rate)
+static bool look_on(struct burstiness *r, unsigned from, unsigned to, double rate)
 {
 	bool forgot = false;
 
 	for (unsigned now = from; now < to; now += 5)
-		forgot |= rhythm_look(r, 1 + now * 1000000ull, r->count + rate);
+		forgot |= burstiness_look(r, 1 + now * 1000000ull, r->count + rate);
 	return forgot;
 }
 
 /* A burst that does not come again says nothing of the future; one that does is one of many. */
 static void test_last_burst(void **state)
 {
-	struct rhythm r = {};
+	struct burstiness r = {};
 
 	(void)state;
 	assert_false(look_on(&r, 0, 1000, 5000));
 	assert_false(look_on(&r, 1000, 1990, 100));
 	assert_true(look_on(&r, 1990, 2100, 100));
-	assert_false(rhythm_bursts(&r));
+	assert_false(burstiness_is_high(&r));
 	assert_true(fabs(r.mean * 1e9 / 20000 - 1) < 0.1);
 	assert_false(look_on(&r, 2100, 10000, 100));
 	/* From here on bursts are 0.9 s apart. */
@@ -189,20 +189,20 @@ static void test_last_burst(void **state)
 		assert_false(look_on(&r, 10000 + i * 1000, 10100 + i * 1000, 20000));
 		assert_false(look_on(&r, 10100 + i * 1000, 11000 + i * 1000, 100));
 		if (i > 7)
-			assert_true(rhythm_bursts(&r));
+			assert_true(burstiness_is_high(&r));
 	}
 	/* A pause twice as long is not the end yet. */
 	assert_false(look_on(&r, 20000, 20800, 100));
-	assert_true(rhythm_bursts(&r));
+	assert_true(burstiness_is_high(&r));
 	assert_true(look_on(&r, 20800, 30000, 100));
-	assert_false(rhythm_bursts(&r));
+	assert_false(burstiness_is_high(&r));
 	assert_true(fabs(r.mean * 1e9 / 20000 - 1) < 0.1);
 }
 
 /* It holds for bursts that are far apart, too: 6 s, and then no more. */
 static void test_last_of_rare_bursts(void **state)
 {
-	struct rhythm r = {};
+	struct burstiness r = {};
 	bool forgot = false;
 
 	(void)state;
@@ -219,14 +219,14 @@ static void test_last_of_rare_bursts(void **state)
 /* It did something once and does nothing now: that is not a burst. */
 static void test_nothing_any_more(void **state)
 {
-	struct rhythm r = {};
+	struct burstiness r = {};
 
 	(void)state;
 	look_on(&r, 0, 300, 5000);
 	assert_true(look_on(&r, 300, 2000, 0));
 	assert_true(r.mean == 0);
 	look_on(&r, 2000, 10000, 0);
-	assert_false(rhythm_bursts(&r));
+	assert_false(burstiness_is_high(&r));
 }
 
 int main(void)
@@ -235,7 +235,7 @@ int main(void)
 		cmocka_unit_test(test_unequal),
 		cmocka_unit_test(test_nothing_to_go_by),
 		cmocka_unit_test(test_alike),
-		cmocka_unit_test(test_rhythm),
+		cmocka_unit_test(test_burstiness),
 		cmocka_unit_test(test_last_burst),
 		cmocka_unit_test(test_last_of_rare_bursts),
 		cmocka_unit_test(test_nothing_any_more),

@@ -197,7 +197,7 @@ static bool known(uint64_t id)
 {
 	struct prof_label out[GPB_MAX_LABELS];
 
-	return labelsets_get(&d.feed.labels, id, out) == 1;
+	return labelsets_get(&d.reports.labels, id, out) == 1;
 }
 
 static void a_sample_is_of_who_has_the_slot_now(void **state)
@@ -314,7 +314,7 @@ static void label_sets_of_all_are_bounded_together(void **state)
 	for (int i = 0; i < 200000; i++)
 		labels(0, id++);
 	assert_false(known(id - 1));
-	assert_true(d.feed.labels.sets.n > 10000);
+	assert_true(d.reports.labels.sets.n > 10000);
 	for (int i = 0; i < 1000; i++) {
 		labels(1, ++id);
 		assert_true(known(id));
@@ -327,7 +327,7 @@ static void label_sets_of_all_are_bounded_together(void **state)
 		for (int i = 0; i < 2000; i++)
 			labels(2, ++id);
 	}
-	all = d.feed.labels.sets.n * offsetof(struct gpb_rec_labels, label[1]);
+	all = d.reports.labels.sets.n * offsetof(struct gpb_rec_labels, label[1]);
 	assert_true(all == d.labels && all <= 32 << 20);
 	/* Those that are read from memory are bounded with them. */
 	assert_false(demux_labels_fit(&d, &who[0].t, &(struct gpb_rec_labels){ .id = ++id }, 400));

@@ -3,7 +3,7 @@
  * after another, ends and execs. Processes, files and the kinds of profile are engine_fakes.h's.
  */
 #include "engine_fakes.h"
-#include "probe/keeper.h"
+#include "probe/attacher.h"
 
 /* ---- the tests ---- */
 
@@ -168,7 +168,7 @@ static int setup_idle(void **state)
 }
 
 static uint64_t helper_ns = 1000000;
-uint64_t keeper_process_cpu_ns(const struct keeper_process *p)
+uint64_t attacher_process_cpu_ns(const struct attacher_process *p)
 {
 	return p ? helper_ns : 0;
 }
@@ -179,7 +179,7 @@ static void whoever_works_too_much_himself_is_told(void **state)
 	(void)state;
 	add(1);
 	assert_int_equal(engine_begin(en, NULL), 0);
-	*k.keepers = (struct keeper_process *)&helper_ns;
+	*k.attachers = (struct attacher_process *)&helper_ns;
 	assert_false(engine_cost(en).own_above);
 	takes(0, 0); /* to slow that down would not help */
 	assert_true(engine_cost(en).own_above && engine_cost(en).own_ns >= helper_ns);
@@ -469,7 +469,7 @@ static void probes_share_a_budget_and_tell_of_it(void **state)
 {
 	(void)state;
 	open_probing(NULL);
-	assert_true(!k.with && !other.with && k.keepers && k.keepers == other.keepers);
+	assert_true(!k.with && !other.with && k.attachers && k.attachers == other.attachers);
 	assert_true(k.budget_ppm == 22500 && other.budget_ppm == 22500);
 	assert_true(k.looks_ppm == 5000 && other.looks_ppm == 5000);
 	open_probing(&kind); /* which is not there */

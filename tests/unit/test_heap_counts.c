@@ -110,7 +110,7 @@ static struct heap_bpf obj = { .bss = &bss,
 			       .maps = { .classes = (struct bpf_map *)CLASSES,
 					 .countdowns = (struct bpf_map *)COUNTDOWNS,
 					 .stacks = (struct bpf_map *)STACKS } };
-static struct feed feed;
+static struct reports reports;
 static struct target target;
 static struct subject subject = { .target = &target };
 
@@ -121,9 +121,12 @@ static void begin(struct heap_window *h)
 	w.not_before = 0;
 	w.fails = 0;
 	w.opens = 0;
-	*h = (struct heap_window){
-		.s = &subject, .obj = &obj, .feed = &feed, .heap = &heap, .rate = 1, .rate_most = 1
-	};
+	*h = (struct heap_window){ .s = &subject,
+				   .obj = &obj,
+				   .reports = &reports,
+				   .heap = &heap,
+				   .rate = 1,
+				   .rate_most = 1 };
 	heap_window_init(h);
 }
 

@@ -166,7 +166,7 @@ double probing_spent_ns(const struct probing *p)
 void probing_losses(const struct probing *p, struct loss *to)
 {
 	assert_non_null(p);
-	loss_at_least(to, LOSS_KEEPER_KILLED, deaths);
+	loss_at_least(to, LOSS_ATTACHER_KILLED, deaths);
 	to->n[LOSS_UNWATCHED] += unwatched;
 }
 
@@ -244,11 +244,11 @@ static void kind_found(void *part, void *sites)
 	((struct part *)part)->found++;
 }
 
-static int kind_price(void *part, struct keeper_process **keepers, struct price *out,
-		      struct pricing **rest, struct err *e)
+static int kind_hit_cost(void *part, struct attacher_process **attachers, struct hit_cost *out,
+			 struct cost_probes **rest, struct err *e)
 {
 	(void)part;
-	(void)keepers;
+	(void)attachers;
 	(void)out;
 	(void)rest;
 	return err_set(e, -ENOENT, "not here");
@@ -330,7 +330,7 @@ static const struct set_kind kind = {
 	.find = kind_find,
 	.found = kind_found,
 	.stays = kind_stays,
-	.price = kind_price,
+	.hit_cost = kind_hit_cost,
 	.joined = kind_joined,
 	.turn = kind_turn,
 	.before = kind_before,
@@ -598,7 +598,7 @@ static void in_windows_nobody_has_a_last_part(void **state)
 	assert_true(!lasts[1] && endings[1] == 1);
 }
 
-/* What stays in windows is put in when they begin, once for all that run the file, and again when its keeper was killed. */
+/* What stays in windows is put in when they begin, once for all that run the file, and again when its attacher was killed. */
 static void what_stays_is_in_only_when_there_are_windows(void **state)
 {
 	const struct stretch window = { .window = true, .opened = 1, .closed = 9, .weight = 9 };
@@ -710,8 +710,8 @@ static void a_loss_of_many_is_told_once(void **state)
 	assert_int_equal(ss.lost.at[0].targets, 2);
 	assert_int_equal(ss.lost.at[0].loss.n[LOSS_UNWATCHED], 2);
 	assert_int_equal(loss_total(&ss.lost.at[0].loss), 2);
-	/* All files' keepers are one process: whose death it is does not depend on a file. */
-	assert_int_equal(ss.of_all.n[LOSS_KEEPER_KILLED], 1);
+	/* All files' attachers are one process: whose death it is does not depend on a file. */
+	assert_int_equal(ss.of_all.n[LOSS_ATTACHER_KILLED], 1);
 	assert_int_equal(loss_total(&ss.of_all), 1);
 }
 

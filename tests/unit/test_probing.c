@@ -33,7 +33,7 @@ static void run_disturbed(bool kill_first, uint64_t stop_ns, uint64_t seconds)
 }
 
 /*
- * Probes that stay in are taken out by their keeper when we do not come back, and put in again when we
+ * Probes that stay in are taken out by their attacher when we do not come back, and put in again when we
  * do: what is observed, and paid for, begins then.
  */
 static void probes_do_not_stay_in_while_we_are_stopped(void **state)
@@ -48,21 +48,21 @@ static void probes_do_not_stay_in_while_we_are_stopped(void **state)
 	assert_true((double)s->spent.hits < 6.2 * light(0));
 }
 
-static void a_keeper_that_dies_before_the_decision_is_followed(void **state)
+static void a_attacher_that_dies_before_the_decision_is_followed(void **state)
 {
 	const struct probes *s = &w.at[0];
 
 	(void)state;
 	run_disturbed(true, 0, 8);
 	assert_int_equal(s->kills, 1);
-	assert_int_equal(s->loss.n[LOSS_KEEPER_KILLED], 1);
+	assert_int_equal(s->loss.n[LOSS_ATTACHER_KILLED], 1);
 	assert_int_equal(s->attachings, 2);
 	assert_int_equal(s->paid, 2);
 	assert_true(share_observed(s, 8) > 0.98);
 }
 
-/* Somebody kills each keeper in the first window: that is tried so often, and then it is an error. */
-static void keepers_that_all_die_are_not_followed_for_ever(void **state)
+/* Somebody kills each attacher in the first window: that is tried so often, and then it is an error. */
+static void attachers_that_all_die_are_not_followed_for_ever(void **state)
 {
 	struct target target = { .pid = 1 };
 	struct subject subject = { .target = &target };
@@ -277,7 +277,7 @@ static void unbiased(double (*rate)(double), double (*share)(double), double cpu
 		begin_world(cpus, seed * 1000003);
 		run((const struct program *[]){ p }, &counts, 1, RUN_S);
 		part = 1 - (double)w.at[0].loss.n[LOSS_UNWATCHED] / (RUN_S * 1000);
-		assert_int_equal(w.at[0].loss.n[LOSS_KEEPER_KILLED], w.at[0].kills);
+		assert_int_equal(w.at[0].loss.n[LOSS_ATTACHER_KILLED], w.at[0].kills);
 		for (size_t i = 0; i < SITES; i++) {
 			sum[i] += w.at[0].estimate[i] / part;
 			squares[i] += pow(w.at[0].estimate[i] / part, 2);
@@ -394,7 +394,7 @@ static void single_steps_are_paid_for(void **state)
 
 	(void)state;
 	begin_world(2, 1);
-	w.priced = true;
+	w.cost_known = true;
 	w.stepped = 1 / 30.0;
 	w.stepped_ns = 16000;
 	run((const struct program *[]){ p }, &counts, 1, 20);
@@ -528,7 +528,7 @@ static void what_is_not_attached_observes_nothing(void **state)
 }
 
 /* Each death is counted, and what nobody saw meanwhile; all else was observed. */
-static void it_goes_on_when_its_keeper_is_killed(void **state)
+static void it_goes_on_when_its_attacher_is_killed(void **state)
 {
 	const struct probes *s = &w.at[0];
 	double seen;
@@ -543,7 +543,7 @@ static void it_goes_on_when_its_keeper_is_killed(void **state)
 	/* Beside a loss of seconds nobody is told that all was observed. */
 	assert_null(strstr(s->receipt, "all of the time observed"));
 	assert_non_null(strstr(s->receipt, "% of the time observed"));
-	/* The keeper dies after windows, in full observation that has lasted long: only what follows is lost. */
+	/* The attacher dies after windows, in full observation that has lasted long: only what follows is lost. */
 	kill_every = 4 * SEC;
 	run_one(much_at_first, true, 1, 30);
 	assert_true(s->windows > 3 && s->kills > 2);
@@ -621,8 +621,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_light_one_is_seen_in_full),
 		cmocka_unit_test(probes_do_not_stay_in_while_we_are_stopped),
-		cmocka_unit_test(a_keeper_that_dies_before_the_decision_is_followed),
-		cmocka_unit_test(keepers_that_all_die_are_not_followed_for_ever),
+		cmocka_unit_test(a_attacher_that_dies_before_the_decision_is_followed),
+		cmocka_unit_test(attachers_that_all_die_are_not_followed_for_ever),
 		cmocka_unit_test(one_that_is_nearly_light_has_long_windows),
 		cmocka_unit_test_teardown(first_parts_become_longer_with_windows, ordinary_parts),
 		cmocka_unit_test_teardown(every_kind_has_long_windows, ordinary_parts),
@@ -642,7 +642,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_attached_observes_nothing),
 		cmocka_unit_test(each_start_heals_once),
 		cmocka_unit_test(a_short_run_has_a_window),
-		cmocka_unit_test(it_goes_on_when_its_keeper_is_killed),
+		cmocka_unit_test(it_goes_on_when_its_attacher_is_killed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ enum { PAGE = 4096, STRIDE = 4 << 20, SITES = 6, SIZE = STRIDE * SITES };
 /* Sites of the first of two groups: more than a few. */
 enum { FIRST = 4 };
 
-/* Shared with the keeper, which is this program once more and finds both files by the environment. */
+/* Shared with the attacher, which is this program once more and finds both files by the environment. */
 #define WORLD_FILE "TEST_UPROBES_WORLD"
 #define PROBED	   "TEST_UPROBES_PROBED"
 
@@ -159,8 +159,8 @@ static int tear_down(void **state)
 	return unlink(getenv(WORLD_FILE)) | unlink(getenv(PROBED));
 }
 
-/* In a keeper: what its maker has. */
-static void share_in_keeper(void)
+/* In an attacher: what its maker has. */
+static void share_in_attacher(void)
 {
 	const char *world = getenv(WORLD_FILE), *probed = getenv(PROBED);
 
@@ -222,8 +222,8 @@ static void pages_are_read_before_each_event_is_opened(void **state)
 	assert_int_equal(w->asked, 2 * SITES);
 }
 
-/* Each keeper that is killed at it is followed by one that frees what it left. */
-static void a_keeper_that_is_killed_at_it_is_followed_by_another(void **state)
+/* Each attacher that is killed at it is followed by one that frees what it left. */
+static void a_attacher_that_is_killed_at_it_is_followed_by_another(void **state)
 {
 	(void)state;
 	put(true, 3);
@@ -232,7 +232,7 @@ static void a_keeper_that_is_killed_at_it_is_followed_by_another(void **state)
 }
 
 /* Killed while it holds them: whoever lets go of them frees what may be left. */
-static void what_a_killed_keeper_left_is_freed_at_the_end(void **state)
+static void what_a_killed_attacher_left_is_freed_at_the_end(void **state)
 {
 	struct uprobe_site site = { .file_off = offset_of(0) };
 	struct uprobes u = {};
@@ -243,7 +243,7 @@ static void what_a_killed_keeper_left_is_freed_at_the_end(void **state)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	assert_int_equal(uprobes_put(&u, NULL, true, getpid(), path, &site, 1, NULL), 0);
 	assert_false(uprobes_dead(&u));
-	kill(u.keeper.pid, SIGKILL);
+	kill(u.attacher.pid, SIGKILL);
 	for (int i = 0; !uprobes_dead(&u) && i < 10000; i++)
 		usleep(1000);
 	assert_true(uprobes_dead(&u));
@@ -298,11 +298,11 @@ static void nothing_is_put_in_where_that_takes_the_kernel_long(void **state)
 
 	(void)state;
 	hold_slowly(&u, prog, 40);
-	fds = count_fds(u.keeper.pid);
+	fds = count_fds(u.attacher.pid);
 	assert_int_equal(uprobes_attach(&u, &e), -EUSERS);
 	assert_non_null(strstr(e.msg, "takes the kernel 4"));
 	assert_int_equal(w->sites, 2);
-	assert_int_equal(count_fds(u.keeper.pid), fds);
+	assert_int_equal(count_fds(u.attacher.pid), fds);
 	w->slow_ms = 2;
 	assert_int_equal(uprobes_attach(&u, &e), 0);
 	assert_int_equal(w->sites, 2 + SITES);
@@ -314,7 +314,7 @@ static void nothing_is_put_in_where_that_takes_the_kernel_long(void **state)
 	w->sites = 0;
 	assert_int_equal(uprobes_attach(&u, &e), -EUSERS);
 	assert_int_equal(w->sites, 1);
-	assert_int_equal(count_fds(u.keeper.pid), fds);
+	assert_int_equal(count_fds(u.attacher.pid), fds);
 	uprobes_free(&u);
 }
 
@@ -326,7 +326,7 @@ static void one_slow_moment_refuses_nothing(void **state)
 
 	(void)state;
 	hold_slowly(&u, (struct bpf_program *)&slow_sites, 40);
-	fds = count_fds(u.keeper.pid);
+	fds = count_fds(u.attacher.pid);
 	w->slow_once = true;
 	assert_int_equal(uprobes_attach(&u, NULL), 0);
 	assert_int_equal(w->sites, 1 + SITES);
@@ -335,11 +335,11 @@ static void one_slow_moment_refuses_nothing(void **state)
 	assert_int_equal(uprobes_attach(&u, NULL), 0);
 	assert_int_equal(w->sites, 1 + SITES + FIRST + SITES);
 	assert_int_equal(uprobes_detach(&u, NULL, NULL), 0);
-	assert_int_equal(count_fds(u.keeper.pid), fds);
+	assert_int_equal(count_fds(u.attacher.pid), fds);
 	uprobes_free(&u);
 }
 
-/* Nor does a keeper try alone what another one has just put in. */
+/* Nor does an attacher try alone what another one has just put in. */
 static void what_another_has_tried_goes_in_at_once(void **state)
 {
 	struct uprobes u;
@@ -365,7 +365,7 @@ static void what_was_left_behind_is_freed_all_the_same(void **state)
 	assert_int_equal(uprobes_attach(&u, NULL), 0);
 	uprobes_free(&u);
 	hold_slowly(&u, prog, 30);
-	kill(u.keeper.pid, SIGKILL);
+	kill(u.attacher.pid, SIGKILL);
 	assert_int_equal(uprobes_mend(&u, NULL), 0);
 	assert_int_equal(w->sites, SITES);
 	uprobes_free(&u);
@@ -422,23 +422,23 @@ static void probes_of_a_window_stay_in_for_a_limited_time(void **state)
 	snprintf(g.path, sizeof(g.path), "/proc/self/fd/%d", file);
 	where = new_open(&open);
 	assert_int_equal(uprobes_hold(&u, &g, 1, true, getpid(), &where, NULL), 0);
-	fds = count_fds(u.keeper.pid);
+	fds = count_fds(u.attacher.pid);
 	look_once(&u, 60000, &done);
 	assert_int_equal(open->since, done.opened);
 	assert_int_equal(open->bits, 0);
-	assert_int_equal(count_fds(u.keeper.pid), fds + 1);
+	assert_int_equal(count_fds(u.attacher.pid), fds + 1);
 	assert_int_equal(uprobes_detach(&u, &work, NULL), 0);
 	assert_true(work > 0);
-	assert_int_equal(count_fds(u.keeper.pid), fds);
+	assert_int_equal(count_fds(u.attacher.pid), fds);
 	assert_int_equal(uprobes_let_go(&u), 0);
 	look_once(&u, 100, &done);
 	closed = done.closed;
 	for (int i = 0; !uprobes_let_go(&u) && i < 10000; i++)
 		usleep(1000);
 	assert_true(uprobes_let_go(&u) > closed);
-	for (int i = 0; count_fds(u.keeper.pid) > fds && i < 10000; i++)
+	for (int i = 0; count_fds(u.attacher.pid) > fds && i < 10000; i++)
 		usleep(1000);
-	assert_int_equal(count_fds(u.keeper.pid), fds);
+	assert_int_equal(count_fds(u.attacher.pid), fds);
 	assert_int_equal(w->asked, 2);
 	assert_int_equal(uprobes_attach(&u, NULL), 0);
 	assert_int_equal(w->asked, 3);
@@ -464,7 +464,7 @@ static void sets_are_added_and_dropped(void **state)
 	snprintf(g.path, sizeof(g.path), "/proc/self/fd/%d", file);
 	assert_int_equal(uprobes_add(&u, &g, 1, 0, &one, NULL), 0);
 	assert_int_equal(w->sites, 0);
-	fds = count_fds(u.keeper.pid);
+	fds = count_fds(u.attacher.pid);
 	assert_int_equal(uprobes_attach(&u, NULL), 0);
 	assert_int_equal(w->sites, SITES + 2);
 	assert_int_equal(uprobes_add(&u, &g, 1, 0, &two, NULL), 0); /* it is put in at once */
@@ -479,14 +479,14 @@ static void sets_are_added_and_dropped(void **state)
 	w->slow_ms = 2;
 	w->sites = 0;
 	assert_int_equal(uprobes_detach(&u, NULL, NULL), 0);
-	assert_int_equal(count_fds(u.keeper.pid), fds);
+	assert_int_equal(count_fds(u.attacher.pid), fds);
 	assert_int_equal(uprobes_attach(&u, NULL), 0);
 	assert_int_equal(w->sites, SITES + 2);
-	/* The next keeper is told of all of them, and only of them. */
-	kill(u.keeper.pid, SIGKILL);
+	/* The next attacher is told of all of them, and only of them. */
+	kill(u.attacher.pid, SIGKILL);
 	assert_int_equal(uprobes_mend(&u, NULL), 0);
 	assert_int_equal(w->sites, 2 * (SITES + 2));
-	assert_int_equal(count_fds(u.keeper.pid), fds);
+	assert_int_equal(count_fds(u.attacher.pid), fds);
 	uprobes_free(&u);
 }
 
@@ -522,14 +522,14 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_was_left_behind_is_freed_all_the_same),
 		cmocka_unit_test(pages_are_read_before_one_link_is_made),
 		cmocka_unit_test(pages_are_read_before_each_event_is_opened),
-		cmocka_unit_test(a_keeper_that_is_killed_at_it_is_followed_by_another),
-		cmocka_unit_test(what_a_killed_keeper_left_is_freed_at_the_end),
+		cmocka_unit_test(a_attacher_that_is_killed_at_it_is_followed_by_another),
+		cmocka_unit_test(what_a_killed_attacher_left_is_freed_at_the_end),
 		cmocka_unit_test(probes_of_a_window_stay_in_for_a_limited_time),
 		cmocka_unit_test(sets_are_added_and_dropped),
 		cmocka_unit_test(an_added_set_fails_alone),
 	};
 
-	share_in_keeper();
+	share_in_attacher();
 	uprobes_main(argc, argv);
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -315,7 +315,7 @@ static void shares_of_mutexes_cover(void **state)
 
 /*
  * Waits of 2 ms and system calls of as much, at random times. @longer: windows may last up to 30 ms, as where
- * hits are few; the keeper closes each some time late.
+ * hits are few; the attacher closes each some time late.
  */
 static struct told told_by_length(bool longer, double *truth, double *calls)
 {

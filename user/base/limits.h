@@ -40,8 +40,8 @@ enum {
 	LIMIT_FREE_MS = 20000,
 	LIMIT_STAND_MS = 400, /* that leftovers are watched before they are freed */
 	LIMIT_HEAL_MS = 30000,
-	LIMIT_KEEPER_MS = 60000, /* that the keeper of the probes may take for an answer */
-	LIMIT_THREADS = 1 << 16, /* threads of one target */
+	LIMIT_ATTACHER_MS = 60000, /* that the attacher of the probes may take for an answer */
+	LIMIT_THREADS = 1 << 16,   /* threads of one target */
 	/* pcs of one bucket: the maximum of profstackdepth, and two */
 	LIMIT_BUCKET_STACK = 1026,
 	LIMIT_BUCKETS = 1 << 22,    /* runtime buckets of one kind */

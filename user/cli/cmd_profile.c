@@ -115,7 +115,7 @@ static int run_many(const struct opts *o)
 		tell("%s", e.msg);
 		return EXIT_FAILED;
 	}
-	priority_prompt(); /* of the uprobe-keeper, too */
+	priority_prompt(); /* of the uprobe-attacher, too */
 	/*
 	 * Fixed, or malloc() moves it up with the first large buffer that is freed. Then such buffers come from the heap,
 	 * and what stays of each process lies between them: 111 MB resident where 200 processes were read, and not 53.

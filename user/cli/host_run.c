@@ -21,7 +21,7 @@
 #include "collect/waits/contention_many.h"
 #include "collect/waits/wait_many.h"
 #include "engine/engine.h"
-#include "probe/family.h"
+#include "probe/exec_watch.h"
 
 /* What has just started is looked at at once. Each look is a fork: after many in one, and above the budget, the next waits. */
 enum { NEWS_MANY = 8, APART_TICKS = 3 };
@@ -31,7 +31,7 @@ struct run {
 	struct window *window;
 	struct survey survey;
 	struct engine *engine;
-	struct family *family;
+	struct exec_watch *exec_watch;
 	VEC(pid_t) news;  /* called exec, and were not looked at */
 	struct map execs; /* pid -> when it called exec last, monotonic; while news wait */
 	struct map begun; /* slot of a target -> how long after its exec it was begun with, in ns */
@@ -63,7 +63,7 @@ struct run {
 static void run_fini(struct run *r)
 {
 	engine_free(r->engine);
-	family_free(r->family);
+	exec_watch_free(r->exec_watch);
 	survey_fini(&r->survey);
 	for (size_t k = 0; k < 2 * (size_t)ENGINE_KINDS_MAX; k++) {
 		summary_fini(&r->kinds[k / 2].part[k % 2].summary);
@@ -229,9 +229,9 @@ static void add_found(struct run *r, bool later)
 
 static void take_news(struct run *r)
 {
-	struct family_exec x;
+	struct exec_seen x;
 
-	while (r->family && family_next(r->family, &x)) {
+	while (r->exec_watch && exec_watch_next(r->exec_watch, &x)) {
 		pid_t *at;
 
 		engine_exec(r->engine, x.pid, x.when_ns);
@@ -506,7 +506,7 @@ static void tell_kind(struct run *r, size_t i)
 
 static void tell_end(struct run *r)
 {
-	uint64_t unheard = r->family ? family_lost(r->family) : 0;
+	uint64_t unheard = r->exec_watch ? exec_watch_lost(r->exec_watch) : 0;
 	char n[TEXT_COUNTED], m[TEXT_COUNTED];
 
 	for (size_t k = 0; k < r->o->nkinds; k++) {
@@ -564,7 +564,7 @@ static bool observes_cpu(const struct host_opts *o)
 static int listen_to_execs(struct run *r, struct err *e)
 {
 	struct err why = { "" };
-	int ret = family_open(0, &r->family, &why);
+	int ret = exec_watch_open(0, &r->exec_watch, &why);
 
 	if (ret && observes_cpu(r->o))
 		return err_set(e, ret, "%s", why.msg);
@@ -604,8 +604,8 @@ static int start(struct run *r, struct err *e)
 		return err_set(e, -ENOENT, "there is nothing to profile");
 	if (!ret)
 		ret = window_watch(r->window, engine_fd(r->engine), engine_ready, r, e);
-	if (!ret && r->family)
-		ret = window_watch(r->window, family_fd(r->family), nothing, NULL, e);
+	if (!ret && r->exec_watch)
+		ret = window_watch(r->window, exec_watch_fd(r->exec_watch), nothing, NULL, e);
 	return ret ? ret : engine_begin(r->engine, e);
 }
 

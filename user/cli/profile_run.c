@@ -11,7 +11,7 @@
 #include "cli/stop.h"
 #include "cli/tell.h"
 #include "cli/window.h"
-#include "probe/family.h"
+#include "probe/exec_watch.h"
 
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* the numbers that shells use */
 
@@ -25,7 +25,7 @@ struct run {
 	struct job *jobs; /* those being profiled */
 	struct job *root; /* the job of -p; it is one of jobs */
 	struct spawn *spawn;
-	struct family *family;
+	struct exec_watch *exec_watch;
 	size_t njobs;	  /* all that there were, finished ones included */
 	size_t refused;	  /* children beyond RUN_JOBS_MAX, which are not profiled */
 	size_t too_short; /* children that ended before they could be looked at */
@@ -47,7 +47,7 @@ static void run_fini(struct run *r)
 		next = j->next;
 		job_free(j);
 	}
-	family_free(r->family);
+	exec_watch_free(r->exec_watch);
 	spawn_free(r->spawn);
 	window_free(r->window);
 	if (r->made_dir && !r->files)
@@ -139,13 +139,13 @@ static int follow(struct run *r, pid_t root, struct err *e)
 
 	if (!r->o->follow)
 		return 0;
-	ret = family_open(root, &r->family, e);
+	ret = exec_watch_open(root, &r->exec_watch, e);
 	if (!ret)
-		ret = window_watch(r->window, family_fd(r->family), nothing, NULL, e);
+		ret = window_watch(r->window, exec_watch_fd(r->exec_watch), nothing, NULL, e);
 	return ret;
 }
 
-static void follow_one(struct run *r, const struct family_exec *x)
+static void follow_one(struct run *r, const struct exec_seen *x)
 {
 	struct job *j = job_of(r, x->pid);
 	unsigned generation = 1;
@@ -178,9 +178,9 @@ static void follow_one(struct run *r, const struct family_exec *x)
 
 static void follow_news(struct run *r)
 {
-	struct family_exec x;
+	struct exec_seen x;
 
-	while (family_next(r->family, &x)) {
+	while (exec_watch_next(r->exec_watch, &x)) {
 		bool held = r->spawn && x.pid == spawn_pid(r->spawn) && spawn_traces(r->spawn);
 
 		if (!held) {
@@ -254,7 +254,7 @@ static bool command_news(struct run *r, bool tick)
 		;
 	else if (spawn_not_held(r->spawn))
 		try_image(r, JOB_FOLLOWED);
-	else if (!r->family)
+	else if (!r->exec_watch)
 		try_library(r);
 	return state == SPAWN_ENDED;
 }
@@ -288,7 +288,7 @@ static bool step(void *arg, bool tick, uint64_t done_ns)
 
 	if (tick && !r->o->command)
 		tell_bar(done_ns, r->o->duration_ns);
-	if (r->family)
+	if (r->exec_watch)
 		follow_news(r);
 	look_after(r, tick);
 	if (r->gone)
@@ -321,21 +321,21 @@ static enum window_end wait_for(struct run *r, uint64_t duration_ns)
 	return end;
 }
 
-static void end_family(struct run *r)
+static void end_exec_watch(struct run *r)
 {
 	uint64_t lost;
 
-	if (!r->family)
+	if (!r->exec_watch)
 		return;
-	lost = family_lost(r->family);
+	lost = exec_watch_lost(r->exec_watch);
 	if (r->too_short)
 		tell("%zu programs of children ended before they could be looked at", r->too_short);
 	if (lost)
 		tell("%llu programs of children were not noticed: too many at once",
 		     (unsigned long long)lost);
 	r->lossy |= r->too_short || lost || r->refused;
-	window_unwatch(r->window, family_fd(r->family));
-	family_free(TAKE(r->family));
+	window_unwatch(r->window, exec_watch_fd(r->exec_watch));
+	exec_watch_free(TAKE(r->exec_watch));
 }
 
 /* ---- a process that runs ---- */
@@ -378,7 +378,7 @@ static int run_live(struct run *r)
 	if (r->root)
 		job_step_done(r->root, "collected");
 	retire_all(r);
-	end_family(r);
+	end_exec_watch(r);
 	if (r->failed)
 		return EXIT_FAILED;
 	return r->lossy || r->gone ? EXIT_LOSSES : EXIT_DONE;
@@ -435,7 +435,7 @@ static void observe_command(struct run *r)
 	if (!r->o->duration_ns || r->njobs || r->o->follow)
 		end = wait_for(r, r->o->duration_ns);
 	retire_all(r);
-	end_family(r);
+	end_exec_watch(r);
 	r->closed = true;
 	if (end == WINDOW_TIME)
 		wait_for(r, 0); /* until it ends */

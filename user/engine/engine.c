@@ -7,7 +7,7 @@
 
 #include "base/nofile.h"
 #include "base/vec.h"
-#include "probe/keeper.h"
+#include "probe/attacher.h"
 
 enum { EVENTS = 64, LOOKS = 8 };
 
@@ -28,8 +28,8 @@ struct engine {
 	} kinds[ENGINE_KINDS_MAX];
 	size_t nkinds;
 	struct binaries binaries;
-	struct keeper_process *keepers; /* of all kinds' probes; NULL: there is none */
-	VEC(struct engine_target *) at; /* all of this window */
+	struct attacher_process *attachers; /* of all kinds' probes; NULL: there is none */
+	VEC(struct engine_target *) at;	    /* all of this window */
 	struct engine_target *slots[GPB_CPU_TARGETS];
 	uint16_t generation[GPB_CPU_TARGETS];
 	size_t on;	       /* targets */
@@ -335,7 +335,7 @@ void engine_exec(struct engine *en, pid_t pid, uint64_t when_ns)
 static uint64_t own_ns(const struct engine *en)
 {
 	struct rusage r;
-	uint64_t ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) + keeper_process_cpu_ns(en->keepers);
+	uint64_t ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) + attacher_process_cpu_ns(en->attachers);
 
 	if (getrusage(RUSAGE_CHILDREN, &r))
 		return ns;
@@ -455,7 +455,7 @@ int engine_open(const struct collect_opts *o, const struct engine_kind *const *k
 	if (!en)
 		return err_set(e, -ENOMEM, "no memory for the engine");
 	en->o = *o;
-	en->o.keepers = &en->keepers;
+	en->o.attachers = &en->attachers;
 	share_budget(&en->o, kinds, n);
 	nofile_raise();
 	en->ep = epoll_create1(EPOLL_CLOEXEC);

@@ -70,20 +70,21 @@ uint64_t probe_set_bystanders(const struct probe_set *s)
 }
 
 /* Measured once for all sets: the first one's probes of that are taken out like any others. */
-static int price(void *arg, struct price *out, struct pricing **rest, struct err *e)
+static int hit_cost(void *arg, struct hit_cost *out, struct cost_probes **rest, struct err *e)
 {
 	struct probe_set *s = arg;
 	struct probe_sets *ss = s->of;
 	int ret = 0;
 
-	if (!ss->priced && s->members.n)
-		ret = ss->kind->price(s->members.at[0]->part, ss->o.keepers, &ss->price, rest, e);
-	else if (!ss->priced)
+	if (!ss->cost_known && s->members.n)
+		ret = ss->kind->hit_cost(s->members.at[0]->part, ss->o.attachers, &ss->hit_cost,
+					 rest, e);
+	else if (!ss->cost_known)
 		ret = err_set(e, -ENOENT, "nobody is there to be measured");
 	if (ret)
 		return ret;
-	ss->priced = true;
-	*out = ss->price;
+	ss->cost_known = true;
+	*out = ss->hit_cost;
 	return 0;
 }
 
@@ -127,12 +128,12 @@ static int put_standing(struct probe_set *s, struct uprobe_group *g)
 	int ret;
 
 	snprintf(g->path, sizeof(g->path), "/proc/self/fd/%d", s->fd);
-	s->standing.all = s->of->o.keepers;
+	s->standing.all = s->of->o.attachers;
 	ret = uprobes_hold(&s->standing, g, 1, s->of->multi, 0, NULL, NULL);
 	return ret ? ret : uprobes_attach_again(&s->standing, NULL);
 }
 
-/* In windows: puts in what stays, or does so again when its keeper was killed. */
+/* In windows: puts in what stays, or does so again when its attacher was killed. */
 static void stand(struct probe_set *s)
 {
 	struct uprobe_group *g = s->of->kind->stays ? s->of->kind->stays(s->sites) : NULL;
@@ -285,9 +286,9 @@ void probe_set_losses(struct probe_set *s, struct loss *out)
 	if (!s->probing)
 		return;
 	probing_losses(s->probing, out);
-	/* All sets' keepers are one process. */
-	loss_at_least(&s->of->of_all, LOSS_KEEPER_KILLED, out->n[LOSS_KEEPER_KILLED]);
-	out->n[LOSS_KEEPER_KILLED] = 0;
+	/* All sets' attachers are one process. */
+	loss_at_least(&s->of->of_all, LOSS_ATTACHER_KILLED, out->n[LOSS_ATTACHER_KILLED]);
+	out->n[LOSS_ATTACHER_KILLED] = 0;
 }
 
 /* What one member alone lost is told with its profile. */
@@ -390,14 +391,14 @@ static int hold(struct probe_set *s, struct err *e)
 		.bss = s->of->obj.bss,
 		.parts = s->of->kind->parts,
 		.by_own = s->of->kind->by_own,
-		.price = price,
+		.hit_cost = hit_cost,
 		.spent = spent,
 		.turn = turn,
 		.over = over,
 		.arg = s,
 	};
 	const struct probed_file f = { .fd = s->fd,
-				       .keepers = s->of->o.keepers,
+				       .attachers = s->of->o.attachers,
 				       .exes = &s->of->exes,
 				       .at_once = at_once(s),
 				       .multi = s->of->multi,
@@ -416,7 +417,7 @@ static int hold(struct probe_set *s, struct err *e)
 }
 
 /*
- * How far they have come: all sets go through each step together, since their keepers work side by side. What follows comes
+ * How far they have come: all sets go through each step together, since their attachers work side by side. What follows comes
  * when they are polled.
  */
 enum step { HOLD, ASK, STEPS };
@@ -449,7 +450,7 @@ static void heal_first(struct set_member *m)
 	struct healing_found found = { 0 };
 
 	if (!s->healed && !ss->begun) {
-		ss->healing.keepers = ss->o.keepers;
+		ss->healing.attachers = ss->o.attachers;
 		ss->healing.multi = ss->multi;
 		healing_look(&ss->healing, s->target, &found);
 		s->leftovers = found.n;

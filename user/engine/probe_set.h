@@ -17,7 +17,7 @@
 #include "engine/probing.h"
 #include "probe/demux.h"
 #include "probe/healing.h"
-#include "probe/price.h"
+#include "probe/hit_cost.h"
 #include "target/exes.h"
 
 struct probe_sets;
@@ -58,8 +58,8 @@ struct set_kind {
 	 */
 	struct uprobe_group *(*stays)(void *sites);
 	/* What a hit costs, by a process of our own in slot and set GPB_PRICED; @part: any target's. */
-	int (*price)(void *part, struct keeper_process **keepers, struct price *out,
-		     struct pricing **rest, struct err *e);
+	int (*hit_cost)(void *part, struct attacher_process **attachers, struct hit_cost *out,
+			struct cost_probes **rest, struct err *e);
 	/* It is of @s from now on, for which there was no turn yet. */
 	int (*joined)(void *part, struct err *e);
 	int (*turn)(void *part, const struct probe_set *s, const struct set_turn *t, struct err *e);
@@ -119,14 +119,14 @@ struct set_object {
 /* What all sets share; the owner's (probed.h). */
 struct probe_sets {
 	const struct set_kind *kind;
-	struct collect_opts o; /* its budget is the sets', and its keepers keep their probes */
+	struct collect_opts o; /* its budget is the sets', and its attachers keep their probes */
 	struct set_object obj;
 	struct probe_set *at[GPB_SETS];
 	int ep;
 	bool multi; /* a set is one link of many probes; else each probe has one of its own, and there are no windows */
 	bool begun; /* sets that come now begin at once */
-	bool priced;
-	struct price price;
+	bool cost_known;
+	struct hit_cost hit_cost;
 	uint64_t gone_ns;		/* what sets that are gone have taken, */
 	VEC(struct engine_shared) lost; /* and what members of one lost together in this window */
 	struct loss of_all;		/* what all sets lost together, after probe_sets_end() */

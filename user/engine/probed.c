@@ -84,7 +84,7 @@ static int open_object(struct probed *p, struct err *e)
 	p->sets.obj = p->object.sets;
 	ret = demux_open(&p->demux, p->object.demux, add_stack, p, e);
 	if (!ret)
-		ret = probed_watch(p, feed_fd(&p->demux.feed), e);
+		ret = probed_watch(p, reports_fd(&p->demux.reports), e);
 	if (p->kind->other)
 		p->demux.other = take_other;
 	p->loaded = !ret;
@@ -195,7 +195,7 @@ static int take_slot(struct probed *p, struct set_member *m, struct loss *loss, 
 	};
 	demux_put(&p->demux, &m->d);
 	if (bpf_stale_fp(m->d.s))
-		rules_foresee(&p->demux.feed.rules, m->d.s, RULES_FORESEEN_EACH);
+		unwind_rules_foresee(&p->demux.reports.rules, m->d.s, UNWIND_RULES_FORESEEN_EACH);
 	memset(p->object.tallies[at].lost, 0, sizeof(p->object.tallies[at].lost));
 	ret = p->kind->clear(p->arg, at, e);
 	return ret ? ret : p->kind->part_slot(m->part, at, e);
@@ -290,7 +290,7 @@ void probed_forget(struct probed *p, struct set_member *m)
 void probed_begin(struct probed *p)
 {
 	p->demux.ticks = 0;
-	p->missed = p->loaded ? feed_missed(p->object.obj) : 0;
+	p->missed = p->loaded ? reports_missed(p->object.obj) : 0;
 	p->sets.lost.n = 0;
 	probe_sets_begin(&p->sets);
 }
@@ -306,7 +306,7 @@ int probed_tick(struct probed *p, struct err *e)
 /* The kernel does not tell whose they were. */
 static uint64_t missed_hits(const struct probed *p)
 {
-	return p->loaded ? feed_missed(p->object.obj) - p->missed : 0;
+	return p->loaded ? reports_missed(p->object.obj) - p->missed : 0;
 }
 
 static struct loss lost_by_all(const struct probed *p)
@@ -433,7 +433,7 @@ int probed_tell(struct probed *p, struct set_member *m, struct prof *prof, struc
 	if (!ret)
 		ret = comment_leftovers(m, prof, e);
 	if (!ret)
-		ret = rules_comment(&p->demux.feed.rules, m->t->subject, prof, e);
+		ret = unwind_rules_comment(&p->demux.reports.rules, m->t->subject, prof, e);
 	if (ret)
 		return ret;
 	bpf_losses(&p->object.tallies[demux_index(m->d.slot)], &own);

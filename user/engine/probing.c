@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "engine/probing_priv.h"
 #include "goprof_abi.h"
-#include "probe/price.h"
+#include "probe/hit_cost.h"
 
 /* How often costs are looked at while everything is observed: more often at first. */
 #define LOOK_FIRST_NS (5 * NS_PER_MS)
@@ -74,21 +74,21 @@ static void set_event(struct probing *p, uint64_t at_ns)
 static void count(struct probing *p)
 {
 	uint64_t begin = now_ns(), now, every;
-	bool bursts = rhythm_bursts(&p->rhythm);
+	bool bursts = burstiness_is_high(&p->burstiness);
 	double n;
 
 	p->count_ns = 0;
 	if (!p->u.look)
 		return;
-	if (p->u.look(p->u.arg, &n) && rhythm_look(&p->rhythm, begin, n)) {
+	if (p->u.look(p->u.arg, &n) && burstiness_look(&p->burstiness, begin, n)) {
 		window_size_forget(&p->size);
 		p->recent_cost = p->recent_ns = 0;
 		p->anew = true;
 	}
-	p->anew |= rhythm_bursts(&p->rhythm) != bursts;
+	p->anew |= burstiness_is_high(&p->burstiness) != bursts;
 	now = now_ns();
 	p->look_ns += ((double)(now - begin) - p->look_ns) / 4;
-	every = now - p->rhythm.moved < STILL_NS ? COUNT_NS : COUNT_IDLE_NS;
+	every = now - p->burstiness.moved < STILL_NS ? COUNT_NS : COUNT_IDLE_NS;
 	if ((double)every < p->look_ns / COUNT_SHARE)
 		every = (uint64_t)(p->look_ns / COUNT_SHARE);
 	p->count_ns = now + every;
@@ -133,7 +133,7 @@ static void look_again(struct probing *p, uint64_t now)
 /* The length of the present stratum, or more when the target was faster than its window. */
 static double mass_passed(const struct probing *p)
 {
-	double passed = p->rhythm.count - p->mass_from;
+	double passed = p->burstiness.count - p->mass_from;
 
 	return passed > p->mass ? passed : p->mass;
 }
@@ -230,7 +230,7 @@ static int begin_full(struct probing *p, struct err *e)
 /* Windows that are meant for bursts should not be longer than necessary. */
 static uint64_t window_ns(const struct probing *p)
 {
-	return rhythm_bursts(&p->rhythm) ? p->u.parts.end_ns : p->size.length;
+	return burstiness_is_high(&p->burstiness) ? p->u.parts.end_ns : p->size.length;
 }
 
 /* Makes a stratum of a given count, and decides at which count its window is to open. */
@@ -241,12 +241,12 @@ static void next_mass(struct probing *p, uint64_t now)
 	if (p->by_count)
 		p->mass_from += mass_passed(p);
 	else
-		p->mass_from = p->rhythm.count;
+		p->mass_from = p->burstiness.count;
 	if (ns < paid)
 		ns = paid;
 	ns = fmin(ns, fmax(MASS_MAX_NS, probing_bystanders_ns(p)));
 	p->by_count = true;
-	p->mass = p->rhythm.mean * ns;
+	p->mass = p->burstiness.mean * ns;
 	p->mass_at = p->mass_from + random_part(&p->random) * p->mass;
 	p->stratum_ns = now;
 	p->stratum_len = 0;
@@ -265,7 +265,7 @@ static void next_stratum(struct probing *p, uint64_t now)
 	}
 	p->anew = false;
 	end = p->stratum_ns + p->stratum_len;
-	if (rhythm_bursts(&p->rhythm)) {
+	if (burstiness_is_high(&p->burstiness)) {
 		next_mass(p, now);
 		return;
 	}
@@ -317,7 +317,7 @@ static int ask_window(struct probing *p, struct err *e)
 	p->state = ASKED;
 	if (p->window_ns > p->longest)
 		p->longest = p->window_ns;
-	p->asked_rate = p->rhythm.rate;
+	p->asked_rate = p->burstiness.rate;
 	set_event(p, 0);
 	return 0;
 }
@@ -331,7 +331,7 @@ static int begin_windows(struct probing *p, struct err *e)
 	probing_price_hits(p);
 	if (p->state != READY)
 		window_size_again(&p->size);
-	p->rhythm = (struct rhythm){};
+	p->burstiness = (struct burstiness){};
 	p->window_ns = window_ns(p);
 	since = p->covered_ns ? p->covered_ns : now_ns();
 	ret = turn(p, true, since, e);
@@ -447,8 +447,8 @@ static int cut_short(struct probing *p, struct err *e)
 	return probing_detach(p, e);
 }
 
-/* The keeper was not asked, so its socket is readable because it has ended. */
-static int keeper_died(struct probing *p, struct err *e)
+/* The attacher was not asked, so its socket is readable because it has ended. */
+static int attacher_died(struct probing *p, struct err *e)
 {
 	bool full = p->state == FULL, opening = p->state == OPENING;
 	int ret = full ? close_full(p, e) : 0;
@@ -482,9 +482,10 @@ static int look(struct probing *p, struct err *e)
 	if (ret)
 		return ret;
 	/* The last count before it exits is all that will be known. */
-	if (p->u.look && now - p->rhythm.at >= (now - p->set_ns < FIRST_NS ? LOOK_NS : FULL_NS)) {
+	if (p->u.look &&
+	    now - p->burstiness.at >= (now - p->set_ns < FIRST_NS ? LOOK_NS : FULL_NS)) {
 		(void)p->u.look(p->u.arg, &n);
-		p->rhythm.at = now;
+		p->burstiness.at = now;
 	}
 	exceeded = budget_exceeded(p->b, &p->member);
 	if (!exceeded && !gone) {
@@ -511,7 +512,7 @@ static bool readable(int fd)
 }
 
 /*
- * While a window is open, nobody should wake up if that can be avoided: see the keeper's wake-ups
+ * While a window is open, nobody should wake up if that can be avoided: see the attacher's wake-ups
  * in uprobes.c.
  */
 static void count_between(struct probing *p, uint64_t now)
@@ -533,7 +534,7 @@ static void count_between(struct probing *p, uint64_t now)
 static bool stratum_passed(const struct probing *p, uint64_t now)
 {
 	if (p->by_count)
-		return p->rhythm.count >= p->mass_from + p->mass;
+		return p->burstiness.count >= p->mass_from + p->mass;
 	return p->event_ns && now >= p->event_ns;
 }
 
@@ -549,7 +550,7 @@ static int rings_windows(struct probing *p, struct err *e)
 		arm(p);
 		return 0;
 	}
-	if (p->state == BETWEEN && p->by_count && p->rhythm.count >= p->mass_at) {
+	if (p->state == BETWEEN && p->by_count && p->burstiness.count >= p->mass_at) {
 		p->opened_ns = now;
 		return ask_window(p, e);
 	}
@@ -590,20 +591,20 @@ static int open_when_due(struct probing *p, struct err *e)
 }
 
 /* Its probes are out. */
-static void end_pricing(struct probing *p)
+static void end_cost_probes(struct probing *p)
 {
-	probing_unwatch(p, pricing_fd(p->pricing));
-	pricing_free(p->pricing);
-	p->pricing = NULL;
+	probing_unwatch(p, cost_probes_fd(p->cost_probes));
+	cost_probes_free(p->cost_probes);
+	p->cost_probes = NULL;
 }
 
-/* The socket of its keeper is readable. */
-static int hear_keeper(struct probing *p, struct err *e)
+/* The socket of its attacher is readable. */
+static int hear_attacher(struct probing *p, struct err *e)
 {
 	bool first = p->state == READY && p->first_asked;
 
 	if (!first && p->state != ASKED)
-		return keeper_died(p, e);
+		return attacher_died(p, e);
 	if (!uprobes_answered(&p->uprobes))
 		return 0;
 	return first ? probing_begin(p, e) : window_over(p, e);
@@ -616,10 +617,10 @@ static int poll_probes(struct probing *p, struct err *e)
 	bool rings = readable(p->timer);
 
 	for (int i = 0; !ret && i < n; i++)
-		if (p->pricing && ev[i].data.fd == pricing_fd(p->pricing))
-			end_pricing(p);
+		if (p->cost_probes && ev[i].data.fd == cost_probes_fd(p->cost_probes))
+			end_cost_probes(p);
 		else if (ev[i].data.fd != p->timer)
-			ret = hear_keeper(p, e);
+			ret = hear_attacher(p, e);
 	if (!ret && rings && p->state == READY)
 		ret = probing_begin_soon(p, e);
 	else if (!ret && rings && p->state == OPENING)
@@ -672,14 +673,14 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 		return ret;
 	p->ngroups = n;
 	probing_release(p);
-	p->uprobes.all = p->s ? &p->s->keepers : p->file.keepers;
+	p->uprobes.all = p->s ? &p->s->attachers : p->file.attachers;
 	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi,
 			   p->s ? p->s->target->pid : 0, &open, e);
 	if (!ret)
 		ret = probing_watch(p, uprobes_fd(&p->uprobes), e);
 	if (ret)
 		return ret;
-	if (p->uprobes.keeper.exposed && p->s)
+	if (p->uprobes.attacher.exposed && p->s)
 		say_exposed(p->s, &p->o, "the process that keeps the probes");
 	if (windows && p->state != FULL)
 		return 0;
@@ -749,7 +750,7 @@ void probing_free(struct probing *p)
 	if (!p)
 		return;
 	uprobes_free(&p->uprobes);
-	pricing_free(p->pricing);
+	cost_probes_free(p->cost_probes);
 	if (p->b)
 		budget_leave(p->s, p->b, &p->member);
 	if (p->ep >= 0)

@@ -13,13 +13,13 @@
  * without bias. Where the target itself counts what is probed, and does all of it in a small part
  * of the time, strata are equal in that count instead: then windows meet bursts, and not the time
  * between. What probes cost is counted hit by hit, with a price that was measured on this machine
- * (price.h).
+ * (hit_cost.h).
  */
 #ifndef ENGINE_PROBING_H
 #define ENGINE_PROBING_H
 
 #include "goprof_abi.h"
-#include "probe/price.h"
+#include "probe/hit_cost.h"
 #include "probe/uprobes.h"
 #include "profile/profile.h"
 #include "subject/subject.h"
@@ -61,8 +61,8 @@ struct probing_user {
 	const struct bpf_map *bss;
 	struct window_parts parts;
 	bool by_own; /* as in struct uprobe_window */
-	/* Measures what a hit costs, as price_measure() does. May be NULL. */
-	int (*price)(void *arg, struct price *out, struct pricing **rest, struct err *e);
+	/* Measures what a hit costs, as hit_cost_measure() does. May be NULL. */
+	int (*hit_cost)(void *arg, struct hit_cost *out, struct cost_probes **rest, struct err *e);
 	/*
 	 * Reads what the target has done so far by its own count. It may be called every few ms.
 	 * False: not known. May be NULL.
@@ -86,12 +86,12 @@ struct probing;
 
 /* A file that several processes run. All of them are probed, whoever is a target. */
 struct probed_file {
-	int fd;				 /* of it; borrowed */
-	struct keeper_process **keepers; /* borrowed */
-	struct exes *exes;		 /* what all processes run; borrowed */
-	size_t at_once;			 /* so many of them run at the same time, at most */
-	bool multi;			 /* as probing_new() has it */
-	struct budget_least *least;	 /* of all files; borrowed */
+	int fd;				     /* of it; borrowed */
+	struct attacher_process **attachers; /* borrowed */
+	struct exes *exes;		     /* what all processes run; borrowed */
+	size_t at_once;			     /* so many of them run at the same time, at most */
+	bool multi;			     /* as probing_new() has it */
+	struct budget_least *least;	     /* of all files; borrowed */
 	/* CPU time of those that are targets, which grows. They share a budget. */
 	uint64_t (*cpu_ns)(void *arg);
 	void *arg;

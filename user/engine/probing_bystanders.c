@@ -4,7 +4,7 @@
  *
  * At each moment of putting probes in and out the kernel holds the mmap_lock of at most one of
  * them. So all of them together are held up, and forks of any process are, for no longer than that
- * work takes; the keeper's CPU clock measures it in every window. From beginning to end it takes
+ * work takes; the attacher's CPU clock measures it in every window. From beginning to end it takes
  * up to 75 ms, but nearly all of that is waiting, mostly for RCU grace periods, and forks took at
  * most 8 ms meanwhile (docs/costs.md).
  */
@@ -26,7 +26,7 @@
  */
 #define VISIT_PART 0.005
 /*
- * Putting one probe in and out takes the keeper no more than this where the file is mapped by those
+ * Putting one probe in and out takes the attacher no more than this where the file is mapped by those
  * who run it: 80 us on the machine above with none, 150 with 200.
  */
 #define ORDINARY_NS 300e3
@@ -96,7 +96,7 @@ void probing_learn_registering(struct probing *p, uint64_t work_ns)
 	double part;
 
 	look(p, NEXT_NS);
-	if (!work_ns) /* the keeper was killed, or the probes are still in */
+	if (!work_ns) /* the attacher was killed, or the probes are still in */
 		return;
 	part = 1 / (double)++r->n;
 	r->work += ((double)work_ns - r->work) * (part > LATELY ? part : LATELY);

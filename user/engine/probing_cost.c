@@ -67,24 +67,24 @@ double probing_exposed_ns(const struct uprobe_windowed *w)
 void probing_price_hits(struct probing *p)
 {
 	struct budget_member *m = &p->member;
-	struct price price;
+	struct hit_cost hit_cost;
 	struct err why = {};
 
-	if (!p->u.price || p->priced)
+	if (!p->u.hit_cost || p->cost_known)
 		return;
-	p->priced = true;
-	p->measured = !p->u.price(p->u.arg, &price, &p->pricing, &why);
+	p->cost_known = true;
+	p->measured = !p->u.hit_cost(p->u.arg, &hit_cost, &p->cost_probes, &why);
 	if (!p->measured) {
 		say(&p->o, "%s: %s: taken to be %.0f ns", p->u.what, why.msg, m->hit_ns);
 		return;
 	}
-	if (p->pricing && probing_watch(p, pricing_fd(p->pricing), NULL)) {
-		pricing_free(p->pricing);
-		p->pricing = NULL;
+	if (p->cost_probes && probing_watch(p, cost_probes_fd(p->cost_probes), NULL)) {
+		cost_probes_free(p->cost_probes);
+		p->cost_probes = NULL;
 	}
 	budget_spend_once(p->b, m,
-			  (double)m->hits * (price.hit_ns - m->hit_ns) +
-				  (double)m->stepped * (price.stepped_ns - m->stepped_ns));
-	m->hit_ns = price.hit_ns;
-	m->stepped_ns = price.stepped_ns;
+			  (double)m->hits * (hit_cost.hit_ns - m->hit_ns) +
+				  (double)m->stepped * (hit_cost.stepped_ns - m->stepped_ns));
+	m->hit_ns = hit_cost.hit_ns;
+	m->stepped_ns = hit_cost.stepped_ns;
 }

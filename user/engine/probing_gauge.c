@@ -145,7 +145,7 @@ int probing_gauge(struct probing *p, bool *bears, struct err *e)
 	return ret;
 }
 
-/* The keeper may have let go of them, or may be dead, since it was not asked. */
+/* The attacher may have let go of them, or may be dead, since it was not asked. */
 bool probing_kept(struct probing *p)
 {
 	if (p->kept && (uprobes_dead(&p->uprobes) || probing_let_go(p)))

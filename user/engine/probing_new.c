@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "engine/probing_priv.h"
-#include "probe/price.h"
+#include "probe/hit_cost.h"
 
 /*
  * What a program pays for a window apart from hits: its code is written and copied, its threads
@@ -39,8 +39,8 @@ static struct probing *make(const struct collect_opts *o, const struct probing_u
 	p->u = *u;
 	p->windows_min = WINDOWS_MIN_NS;
 	p->attach_ns = 10 * NS_PER_MS;
-	p->member.hit_ns = PRICE_DEFAULT_NS;
-	p->member.stepped_ns = PRICE_STEPPED_NS;
+	p->member.hit_ns = HIT_COST_DEFAULT_NS;
+	p->member.stepped_ns = HIT_COST_STEPPED_NS;
 	p->member.window_ns = window_ns;
 	window_cost_init(&p->cost, window_ns);
 	BUG_ON(!u->parts.end_ns || u->parts.most_ns < u->parts.end_ns);

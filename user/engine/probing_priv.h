@@ -4,7 +4,7 @@
 
 #include "engine/budget.h"
 #include "engine/probing.h"
-#include "sampling/rhythm.h"
+#include "sampling/burstiness.h"
 #include "goprof_abi.h"
 #include "sampling/window_cost.h"
 #include "sampling/window_size.h"
@@ -18,7 +18,7 @@ enum state {
 	OPENING, /* attached; counts when the stratum of the last window is over */
 	FULL,	 /* attached, everything counts */
 	BETWEEN, /* in windows: the timer tells when the next one is to be asked for */
-	ASKED,	 /* in windows: the keeper is working on it */
+	ASKED,	 /* in windows: the attacher is working on it */
 	CLOSED,	 /* attached, nothing counts any more */
 	ENDED,
 };
@@ -26,7 +26,7 @@ enum state {
 /* Windows whose putting in and taking out was measured. */
 struct registered {
 	unsigned n;
-	double work;   /* ns of the keeper's CPU time, a decaying mean */
+	double work;   /* ns of the attacher's CPU time, a decaying mean */
 	uint64_t most; /* the most of it in one window */
 };
 
@@ -46,12 +46,12 @@ struct probing {
 	struct uprobe_group groups[UPROBE_GROUPS_MAX];
 	struct uprobe_site *sites; /* of all groups */
 	size_t ngroups;
-	bool priced, measured;	 /* measured: the price of a hit is measured and not assumed */
-	struct pricing *pricing; /* how that is measured goes on: probes are taken out */
-	bool dear;		 /* hits cost enough to be worth measuring their price */
+	bool cost_known, measured; /* measured: the price of a hit is measured and not assumed */
+	struct cost_probes *cost_probes; /* how that is measured goes on: probes are taken out */
+	bool dear;			 /* hits cost enough to be worth measuring their price */
 	/*
-	 * The probes of the first window are still in, or were let go of by their keeper; putting
-	 * them in took the keeper so much CPU time.
+	 * The probes of the first window are still in, or were let go of by their attacher; putting
+	 * them in took the attacher so much CPU time.
 	 */
 	bool kept;
 	uint64_t kept_work;
@@ -69,11 +69,11 @@ struct probing {
 	uint64_t attach_ns;		  /* how long attaching took lately */
 	uint64_t window_ns;		  /* the longest that the next window lasts */
 	uint64_t attached_ns;		  /* when attaching of everything was asked for last */
-	uint64_t asked_ns;		  /* when the keeper was asked for a window */
+	uint64_t asked_ns;		  /* when the attacher was asked for a window */
 	/* when the next action is due, and the next count; 0: never */
 	uint64_t event_ns, count_ns;
 	double look_ns; /* how long reading the count took lately */
-	struct rhythm rhythm;
+	struct burstiness burstiness;
 	/*
 	 * The present stratum is to be cut here. That adds no bias: the decision did not depend on
 	 * where its window lies.
@@ -137,7 +137,7 @@ bool probing_could_be_full(const struct probing *p, uint64_t now);
 
 /*
  * probing_bystanders.c. Counts other processes that run the same file, before the first window;
- * takes note of what putting all probes in and taking them out took the keeper: @work_ns, 0: not known.
+ * takes note of what putting all probes in and taking them out took the attacher: @work_ns, 0: not known.
  */
 void probing_look_around(struct probing *p);
 void probing_learn_registering(struct probing *p, uint64_t work_ns);
@@ -153,13 +153,13 @@ void probing_say_excess(struct probing *p);
 int probing_crowded(struct probing *p, const char *why);
 
 /*
- * probing_keeper.c. A keeper that was killed is followed by another one, which first frees what the
+ * probing_attacher.c. An attacher that was killed is followed by another one, which first frees what the
  * killed one left in the target's code (uprobes_mend): then nothing is attached and nothing open.
  */
 int probing_watch(struct probing *p, int fd, struct err *e);
 /* To be called before what probing_watch() was given is closed. */
 void probing_unwatch(struct probing *p, int fd);
-/* Takes all probes out and ends the keeper. */
+/* Takes all probes out and ends the attacher. */
 void probing_release(struct probing *p);
 int probing_mend(struct probing *p, struct err *e);
 int probing_attach(struct probing *p, struct err *e);
@@ -168,7 +168,7 @@ int probing_detach(struct probing *p, struct err *e);
 int probing_ask_window(struct probing *p, const struct uprobe_window *w, struct err *e);
 /* When that is the answer: *out is what can be told of the window; empty when it never opened. */
 int probing_broken_window(struct probing *p, struct uprobe_windowed *out, struct err *e);
-/* Has the keeper taken the probes off because it did not hear of us? */
+/* Has the attacher taken the probes off because it did not hear of us? */
 bool probing_let_go(const struct probing *p);
 void probing_hear(struct probing *p, uint64_t now);
 /* Once for each target, before its first probe. */

@@ -41,8 +41,8 @@ void probing_losses(const struct probing *p, struct loss *to)
 {
 	to->n[LOSS_BUDGET_CUT] |= p->cut;
 	to->n[LOSS_CROWDED] |= p->crowded;
-	/* A target's keepers share a process. */
-	loss_at_least(to, LOSS_KEEPER_KILLED, p->uprobes.deaths);
+	/* A target's attachers share a process. */
+	loss_at_least(to, LOSS_ATTACHER_KILLED, p->uprobes.deaths);
 	to->n[LOSS_UNWATCHED] += lost_ns(p) / NS_PER_MS;
 }
 
@@ -134,6 +134,6 @@ bool probing_could_be_full(const struct probing *p, uint64_t now)
 	rate = p->recent_cost / p->recent_ns;
 	/* Windows that look for bursts say nothing of what is between. */
 	if (p->by_count)
-		rate = p->rhythm.mean * p->member.hit_ns;
+		rate = p->burstiness.mean * p->member.hit_ns;
 	return budget_allows(p->b, &p->member, rate);
 }

@@ -30,7 +30,7 @@ int bpf_open_fitting(struct bpf_object_skeleton *s, const void *(*old_bytes)(siz
 
 /* The programs of each kind for such kernels, as an object file. */
 const void *cpu_old_bytes(size_t *n);
-const void *family_old_bytes(size_t *n);
+const void *exec_watch_old_bytes(size_t *n);
 const void *heap_old_bytes(size_t *n);
 const void *sched_old_bytes(size_t *n);
 const void *wait_old_bytes(size_t *n);

@@ -2,7 +2,7 @@
 #include "probe/bpf_old.h"
 
 #include "cpu_old.skel.h"
-#include "family_old.skel.h"
+#include "exec_watch_old.skel.h"
 #include "heap_old.skel.h"
 #include "sched_old.skel.h"
 #include "wait_old.skel.h"
@@ -14,7 +14,7 @@
 	}
 
 BYTES_OF(cpu)
-BYTES_OF(family)
+BYTES_OF(exec_watch)
 BYTES_OF(heap)
 BYTES_OF(sched)
 BYTES_OF(wait)

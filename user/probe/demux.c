@@ -56,7 +56,7 @@ static int add_stack(void *arg, const struct gpb_stack *st, struct err *e)
 	struct demux *d = arg;
 
 	(void)e;
-	give(d, d->feed.key, st);
+	give(d, d->reports.key, st);
 	return 0;
 }
 
@@ -74,7 +74,7 @@ static int take_other(void *arg, const void *rec, size_t len, struct err *e)
 /* What was lost of the record that was handled last is its target's loss. */
 static void attribute(struct demux *d, struct demux_target *next)
 {
-	const struct feed *f = &d->feed;
+	const struct reports *f = &d->reports;
 	uint64_t broken = f->rules.broken + f->frameless;
 
 	if (d->current) {
@@ -91,7 +91,7 @@ bool demux_labels_fit(struct demux *d, struct demux_target *t, const struct gpb_
 {
 	uint64_t known;
 
-	if (map_get(&d->feed.labels.by_id, l->id, &known))
+	if (map_get(&d->reports.labels.by_id, l->id, &known))
 		return true;
 	/* What those have that are gone stays until the window's profiles are made. */
 	if (d->labels + len > LABEL_BYTES ||
@@ -127,8 +127,8 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 	if (!t)
 		return 0;
 	attribute(d, t);
-	ret = rules_settle_bare(&d->feed.rules, t->s, st, &st, e);
-	if (!ret && feed_whole(&d->feed, st))
+	ret = unwind_rules_settle_bare(&d->reports.rules, t->s, st, &st, e);
+	if (!ret && reports_whole(&d->reports, st))
 		give(d, key, st);
 	attribute(d, NULL);
 	return ret;
@@ -139,17 +139,17 @@ int demux_open(struct demux *d, struct demux_object o, demux_add *add, void *arg
 	d->o = o;
 	d->add = add;
 	d->arg = arg;
-	d->feed.whose = whose;
-	d->feed.sent_fd = bpf_map__fd(o.labelsets);
-	d->feed.other = take_other;
-	d->feed.other_arg = d;
+	d->reports.whose = whose;
+	d->reports.sent_fd = bpf_map__fd(o.labelsets);
+	d->reports.other = take_other;
+	d->reports.other_arg = d;
 	demux_share(d, 1);
-	return feed_open(&d->feed, NULL, o.ring, o.rules, add_stack, d, e);
+	return reports_open(&d->reports, NULL, o.ring, o.rules, add_stack, d, e);
 }
 
 void demux_fini(struct demux *d)
 {
-	feed_fini(&d->feed);
+	reports_fini(&d->reports);
 	memset(d, 0, sizeof(*d));
 }
 
@@ -205,7 +205,7 @@ void demux_keeps(struct demux *d, struct demux_target *t, uint64_t n)
 
 int demux_poll(struct demux *d, struct err *e)
 {
-	int ret = feed_poll(&d->feed, e);
+	int ret = reports_poll(&d->reports, e);
 
 	attribute(d, NULL);
 	return ret;
@@ -252,13 +252,13 @@ int demux_done(struct demux *d, struct err *e)
 {
 	uint64_t id;
 
-	labelsets_fini(&d->feed.labels);
+	labelsets_fini(&d->reports.labels);
 	d->labels = 0;
 	for (size_t i = 0; i < GPB_CPU_TARGETS; i++)
 		if (d->at[i])
 			d->at[i]->labels = 0;
-	while (!bpf_map_get_next_key(d->feed.sent_fd, NULL, &id) &&
-	       !bpf_map_delete_elem(d->feed.sent_fd, &id))
+	while (!bpf_map_get_next_key(d->reports.sent_fd, NULL, &id) &&
+	       !bpf_map_delete_elem(d->reports.sent_fd, &id))
 		;
-	return labelsets_init(&d->feed.labels, e);
+	return labelsets_init(&d->reports.labels, e);
 }

@@ -8,7 +8,7 @@
 #ifndef PROBE_DEMUX_H
 #define PROBE_DEMUX_H
 
-#include "probe/feed.h"
+#include "probe/reports.h"
 
 /* One target: a kind keeps it, and sets the first four fields. */
 struct demux_target {
@@ -31,7 +31,7 @@ struct demux_object {
 #define DEMUX_OBJECT(skel)                                                                      \
 	((struct demux_object){ .stacks = (skel)->maps.stacks,                                  \
 				.ring = (skel)->maps.ring,                                      \
-				.rules = (skel)->maps.rules,                                    \
+				.rules = (skel)->maps.unwind_rules,                             \
 				.labelsets = (skel)->maps.labelsets,                            \
 				.scratches = (skel)->maps.scratches,                            \
 				.rounds = &(skel)->bss->rounds,                                 \
@@ -51,16 +51,17 @@ typedef int demux_add(void *arg, struct demux_target *t, const struct gpb_hash *
 typedef void demux_other(void *arg, struct demux_target *t, const void *rec, size_t len);
 
 struct demux {
-	struct feed feed;
+	struct reports reports;
 	struct demux_object o;
 	demux_add *add;
 	demux_other *other; /* set after demux_open(); NULL: there are none */
 	void *arg;
 	struct demux_target *at[GPB_CPU_TARGETS]; /* borrowed, by index */
 	struct demux_target *current;		  /* whose record is being handled */
-	uint64_t cut, broken; /* what rules and feed have counted that is some target's already */
-	uint64_t labels;      /* of all targets, also of those that have gone */
-	uint64_t beyond;      /* stacks that targets keep beyond their parts */
+	uint64_t cut,
+		broken;	 /* what rules and reports have counted that is some target's already */
+	uint64_t labels; /* of all targets, also of those that have gone */
+	uint64_t beyond; /* stacks that targets keep beyond their parts */
 	uint32_t ring_bytes;
 	size_t targets; /* for so many the quotas are; 0: they are not set yet */
 	uint32_t

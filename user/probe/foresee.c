@@ -1,23 +1,23 @@
 /* user/probe/foresee.c - learns the rules of a program's return addresses before any of them is met. */
 #include "arch/frame.h"
 #include "base/limits.h"
-#include "probe/rules.h"
+#include "probe/unwind_rules.h"
 #include "probe/unwinding.h"
 
 /* Where the word at @at is a call, the rule of what it returns to: a walk looks it up one byte before that. */
-static void foresee_call(struct rules *r, struct subject *s, const struct image *img, uint64_t at,
-			 uint32_t word)
+static void foresee_call(struct unwind_rules *r, struct subject *s, const struct image *img,
+			 uint64_t at, uint32_t word)
 {
 	uint64_t pc = at + sizeof(word) - 1 + img->bias;
-	struct gpb_rule rule;
+	struct gpb_unwind_rule rule;
 
-	if (arch_is_call(word) && !rules_known(r, rules_key(s, pc)) &&
+	if (arch_is_call(word) && !unwind_rules_known(r, unwind_rules_key(s, pc)) &&
 	    !unwinding_rule(s, pc, &rule))
-		rules_learn(r, rules_key(s, pc), &rule);
+		unwind_rules_learn(r, unwind_rules_key(s, pc), &rule);
 }
 
 /* Until the table has @until. */
-static void foresee_function(struct rules *r, struct subject *s, const struct image *img,
+static void foresee_function(struct unwind_rules *r, struct subject *s, const struct image *img,
 			     const struct gofunc *f, size_t until)
 {
 	uint32_t code[LIMIT_DECODE / sizeof(uint32_t)];
@@ -34,12 +34,12 @@ static void foresee_function(struct rules *r, struct subject *s, const struct im
 }
 
 /* Backwards: the linker puts package main behind what it imports. */
-void rules_foresee(struct rules *r, struct subject *s, size_t most)
+void unwind_rules_foresee(struct unwind_rules *r, struct subject *s, size_t most)
 {
 	size_t until = r->known.n + most;
 	struct gofunc f;
 
-	until = until < RULES_FORESEEN ? until : RULES_FORESEEN;
+	until = until < UNWIND_RULES_FORESEEN ? until : UNWIND_RULES_FORESEEN;
 
 	for (size_t i = 0; i < s->images.n; i++) {
 		const struct image *img = &s->images.at[i];

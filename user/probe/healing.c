@@ -15,14 +15,14 @@ static int hold(struct healing *h, struct err *e)
 
 	if (h->held)
 		return 0;
-	h->u = (struct uprobes){ .all = h->keepers };
+	h->u = (struct uprobes){ .all = h->attachers };
 	h->last = 0;
 	ret = uprobes_hold(&h->u, NULL, 0, h->multi, 0, NULL, e);
 	h->held = !ret;
 	return ret;
 }
 
-/* Those of one file. They are only told to the keeper: nothing is put in yet. */
+/* Those of one file. They are only told to the attacher: nothing is put in yet. */
 static int add_file(struct healing *h, struct target *t, const struct leftovers *l,
 		    const struct leftover_file *f, struct err *e)
 {

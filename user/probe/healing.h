@@ -2,7 +2,7 @@
  * user/probe/healing.h - leftovers (leftovers.h) of many processes, freed while they are probed already.
  *
  * To look at one takes less than half a millisecond of CPU time. To free them takes the kernel some ten milliseconds a process,
- * and for ever where one is stuck; so a keeper does that, for one after another, and nobody waits for it. Nor are they
+ * and for ever where one is stuck; so an attacher does that, for one after another, and nobody waits for it. Nor are they
  * watched first: those that somebody uses stay, and how many that are is not known.
  */
 #ifndef PROBE_HEALING_H
@@ -13,7 +13,7 @@
 
 /* Zeroed at first, but for what the owner sets: */
 struct healing {
-	struct keeper_process **keepers; /* borrowed */
+	struct attacher_process **attachers; /* borrowed */
 	bool multi;
 	/* private */
 	struct uprobes u;

@@ -32,7 +32,7 @@ static bool is_switched(enum arch_id id, int32_t delta)
 	return delta || !arch_uses_lr(id);
 }
 
-int unwinding_rule(struct subject *s, uint64_t pc, struct gpb_rule *out)
+int unwinding_rule(struct subject *s, uint64_t pc, struct gpb_unwind_rule *out)
 {
 	const struct image *img;
 	struct calling p;
@@ -47,18 +47,20 @@ int unwinding_rule(struct subject *s, uint64_t pc, struct gpb_rule *out)
 	ret = gobin_spdelta(img->bin, pc - img->bias, &delta, NULL);
 	if (ret && !last) /* behind a function's last instruction, nothing is known of sp */
 		return ret;
-	*out = (struct gpb_rule){ .delta = ret ? -1 : delta, .flags = last ? GPB_RULE_LAST : 0 };
+	*out = (struct gpb_unwind_rule){ .delta = ret ? -1 : delta,
+					 .flags = last ? GPB_UNWIND_RULE_LAST : 0 };
 	delta = out->delta;
 	if (p.f.id == FUNC_MORESTACK)
-		*out = (struct gpb_rule){ .delta = -1, .flags = out->flags | GPB_RULE_SEAM };
+		*out = (struct gpb_unwind_rule){ .delta = -1,
+						 .flags = out->flags | GPB_UNWIND_RULE_SEAM };
 	else if (delta < 0 || delta % 8)
-		*out = (struct gpb_rule){ .flags = out->flags | GPB_RULE_END };
+		*out = (struct gpb_unwind_rule){ .flags = out->flags | GPB_UNWIND_RULE_END };
 	else if (p.f.id == FUNC_SYSTEMSTACK)
-		out->flags |= is_switched(subject_machine(s), delta) ? GPB_RULE_SEAM : 0;
+		out->flags |= is_switched(subject_machine(s), delta) ? GPB_UNWIND_RULE_SEAM : 0;
 	else if (calling_ends_stack(&p) || calling_from_outside(&p))
-		out->flags |= GPB_RULE_END;
+		out->flags |= GPB_UNWIND_RULE_END;
 	else if (is_injected(&p))
-		out->flags |= GPB_RULE_EXACT;
+		out->flags |= GPB_UNWIND_RULE_EXACT;
 	return 0;
 }
 
@@ -104,7 +106,7 @@ static bool leaf_has_frame(struct subject *s, const struct gpb_rec_raw *raw)
 {
 	const struct gpb_stack *st = &raw->stack;
 	uint64_t pc = st->pc[st->nkernel + (raw->second ? st->nfirst : 0)];
-	struct gpb_rule rule;
+	struct gpb_unwind_rule rule;
 
 	return !unwinding_rule(s, pc - 1, &rule) && rule.delta >= 8;
 }
@@ -167,11 +169,11 @@ static bool raw_word(const struct gpb_rec_raw *raw, uint64_t addr, uint64_t *out
 
 /* Moves to the caller's sp. */
 static void leave_frame(const struct gpb_rec_raw *raw, struct settling *w,
-			const struct gpb_rule *rule)
+			const struct gpb_unwind_rule *rule)
 {
 	w->sp = arch_caller_sp(w->id, w->sp, rule->delta);
 	w->lr = 0;
-	if (arch_uses_lr(w->id) && rule->flags & GPB_RULE_EXACT) {
+	if (arch_uses_lr(w->id) && rule->flags & GPB_UNWIND_RULE_EXACT) {
 		raw_word(raw, w->sp, &w->lr);
 		w->sp += ARM64_PUSHED;
 	}
@@ -192,7 +194,7 @@ static void step_into(struct gpb_rec_raw *raw, struct settling *at)
  * further, until the kernel handles it: a clock that ticks meanwhile sees this pc, and the push has not been done. (amd64: int3.
  * Source: handle_swbp() in kernel/events/uprobes.c.)
  */
-static bool behind_push(struct subject *s, uint64_t pc, const struct gpb_rule *rule)
+static bool behind_push(struct subject *s, uint64_t pc, const struct gpb_unwind_rule *rule)
 {
 	const struct image *img;
 	struct gofunc f;
@@ -215,8 +217,9 @@ static bool returns_from(struct subject *s, const struct gpb_rec_raw *raw, uint6
 
 /* The rule of the frame that the walk is in. Where it depends on memory, the BPF side does not learn it. */
 static int rule_here(struct subject *s, const struct gpb_rec_raw *raw, const struct settling *at,
-		     struct gpb_rule *out,
-		     void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg)
+		     struct gpb_unwind_rule *out,
+		     void (*learn)(void *arg, uint64_t pc, const struct gpb_unwind_rule *r),
+		     void *arg)
 {
 	int ret = unwinding_rule(s, at->pc, out);
 
@@ -231,25 +234,26 @@ static int rule_here(struct subject *s, const struct gpb_rec_raw *raw, const str
 
 /* Goes one frame further. */
 static int settle_frame(struct subject *s, struct gpb_rec_raw *raw, struct settling *where,
-			void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg)
+			void (*learn)(void *arg, uint64_t pc, const struct gpb_unwind_rule *r),
+			void *arg)
 {
 	const struct image *img;
-	struct gpb_rule rule;
+	struct gpb_unwind_rule rule;
 	struct gofunc f;
 	uint64_t ret = where->lr, exact;
 
 	if (rule_here(s, raw, where, &rule, learn, arg))
 		return SETTLE_DONE;
-	if ((rule.flags & GPB_RULE_LAST) && where->called) {
+	if ((rule.flags & GPB_UNWIND_RULE_LAST) && where->called) {
 		step_into(raw, where);
 		return SETTLE_MORE;
 	}
-	if (rule.flags & (GPB_RULE_END | GPB_RULE_SEAM))
+	if (rule.flags & (GPB_UNWIND_RULE_END | GPB_UNWIND_RULE_SEAM))
 		return SETTLE_DONE;
 	if (!arch_returns_to_lr(where->id, where->lr, rule.delta) &&
 	    !raw_word(raw, arch_return_at(where->id, where->sp, rule.delta), &ret))
 		return SETTLE_NO_MEMORY;
-	exact = !!(rule.flags & GPB_RULE_EXACT);
+	exact = !!(rule.flags & GPB_UNWIND_RULE_EXACT);
 	if (subject_func(s, ret - 1 + exact, &f, &img) ||
 	    !append_pc(&raw->stack, raw->second, ret + exact))
 		return SETTLE_DONE;
@@ -260,8 +264,8 @@ static int settle_frame(struct subject *s, struct gpb_rec_raw *raw, struct settl
 }
 
 int unwinding_settle(struct subject *s, struct gpb_rec_raw *raw,
-		     void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg,
-		     struct err *e)
+		     void (*learn)(void *arg, uint64_t pc, const struct gpb_unwind_rule *r),
+		     void *arg, struct err *e)
 {
 	struct gpb_stack *st = &raw->stack;
 	struct settling at;

@@ -8,8 +8,8 @@
 #include "goprof_abi.h"
 #include "subject/subject.h"
 
-/* Finds the rule of a live pc, as gpb_rule documents it. -ENOENT outside of Go text. */
-int unwinding_rule(struct subject *s, uint64_t pc, struct gpb_rule *out);
+/* Finds the rule of a live pc, as gpb_unwind_rule documents it. -ENOENT outside of Go text. */
+int unwinding_rule(struct subject *s, uint64_t pc, struct gpb_unwind_rule *out);
 
 /*
  * Finishes a stack of which a frame had no rule, from the memory that came with it, as far as
@@ -17,7 +17,7 @@ int unwinding_rule(struct subject *s, uint64_t pc, struct gpb_rule *out);
  * itself.
  */
 int unwinding_settle(struct subject *s, struct gpb_rec_raw *raw,
-		     void (*learn)(void *arg, uint64_t pc, const struct gpb_rule *r), void *arg,
-		     struct err *e);
+		     void (*learn)(void *arg, uint64_t pc, const struct gpb_unwind_rule *r),
+		     void *arg, struct err *e);
 
 #endif

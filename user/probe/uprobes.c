@@ -1,4 +1,4 @@
-/* user/probe/uprobes.c - what a keeper is to hold: it is told so, and again when another one follows. */
+/* user/probe/uprobes.c - what an attacher is to hold: it is told so, and again when another one follows. */
 #include "probe/uprobes.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #define MFD_NOEXEC_SEAL 8u /* include/uapi/linux/memfd.h, Linux 6.3 */
 #endif
 
-/* So long after its end a window is overdue: it is not waited for without waking the keeper. */
+/* So long after its end a window is overdue: it is not waited for without waking the attacher. */
 #define OVERDUE_NS 2000000000ull
 
 static uint64_t now_ns(void)
@@ -87,7 +87,7 @@ static int shared_memory(const char *name)
 }
 
 /*
- * Each keeper gets new memory, with what the last one's said: so no descriptor of it stays open. Returns one.
+ * Each attacher gets new memory, with what the last one's said: so no descriptor of it stays open. Returns one.
  */
 static int share_watch(struct uprobes *u, struct err *e)
 {
@@ -97,7 +97,7 @@ static int share_watch(struct uprobes *u, struct err *e)
 	if (fd >= 0 && !ftruncate(fd, sizeof(*u->watch)))
 		m = mmap(NULL, sizeof(*u->watch), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m == MAP_FAILED)
-		return err_sys(e, "memory to share with the keeper of the probes");
+		return err_sys(e, "memory to share with the attacher of the probes");
 	if (u->watch) {
 		memcpy(m, u->watch, sizeof(*u->watch));
 		munmap(u->watch, sizeof(*u->watch));
@@ -148,11 +148,11 @@ static void plan_free(struct uprobe_plan *p)
 }
 DEFINE_FREEP(struct uprobe_plan, plan)
 
-/* ---- what the keeper is told ---- */
+/* ---- what the attacher is told ---- */
 
 static int answer_of(struct uprobes *u, struct answer *a, struct err *e)
 {
-	int ret = keeper_answer(&u->keeper, a, sizeof(*a), e);
+	int ret = attacher_answer(&u->attacher, a, sizeof(*a), e);
 
 	if (ret)
 		return ret;
@@ -162,7 +162,7 @@ static int answer_of(struct uprobes *u, struct answer *a, struct err *e)
 
 static int at_once(struct uprobes *u, const struct ask *ask, struct answer *a, struct err *e)
 {
-	int ret = keeper_ask(&u->keeper, ask, sizeof(*ask), 0, e);
+	int ret = attacher_ask(&u->attacher, ask, sizeof(*ask), 0, e);
 
 	return ret ? ret : answer_of(u, a, e);
 }
@@ -171,7 +171,7 @@ static int give(struct uprobes *u, const struct ask *ask, const int *fds, size_t
 		struct err *e)
 {
 	struct answer a;
-	int ret = keeper_give(&u->keeper, ask, sizeof(*ask), fds, nfds, e);
+	int ret = attacher_give(&u->attacher, ask, sizeof(*ask), fds, nfds, e);
 
 	return ret ? ret : answer_of(u, &a, e);
 }
@@ -190,10 +190,10 @@ static int tell_shared(struct uprobes *u, struct err *e)
 	return watch < 0 ? watch : give(u, &ask, fds, 1u + ask.share.windows, e);
 }
 
-/* Descriptors for the keeper: which of them are ours to close. */
+/* Descriptors for the attacher: which of them are ours to close. */
 struct parcel {
-	int fds[KEEPER_FDS];
-	bool own[KEEPER_FDS];
+	int fds[ATTACHER_FDS];
+	bool own[ATTACHER_FDS];
 	size_t n;
 };
 
@@ -224,7 +224,7 @@ static int open_file(const char *path, struct err *e)
 	return fd < 0 ? err_sys(e, "%s, to probe it", path) : fd;
 }
 
-/* The files are opened here, because the keeper may see others under the same names. */
+/* The files are opened here, because the attacher may see others under the same names. */
 static int pack_group(const struct uprobe_plan *p, const struct plan_set *s, size_t i,
 		      struct ask *ask, struct parcel *to, struct err *e)
 {
@@ -286,16 +286,16 @@ static int tell_again(struct uprobes *u, const struct plan_set *s, struct err *e
 }
 
 /* Tells it all; nothing is attached then. */
-static int start_keeper(struct uprobes *u, struct err *e)
+static int start_attacher(struct uprobes *u, struct err *e)
 {
-	int ret = keeper_start(&u->keeper, u->all, 0, e);
+	int ret = attacher_start(&u->attacher, u->all, 0, e);
 
 	if (!ret)
 		ret = tell_shared(u, e);
 	for (size_t i = 0; !ret && i < u->plan->sets.n; i++)
 		ret = tell_again(u, u->plan->sets.at[i], e);
 	if (ret && ret != -ECHILD)
-		(void)keeper_stop(&u->keeper);
+		(void)attacher_stop(&u->attacher);
 	return ret;
 }
 
@@ -357,11 +357,11 @@ int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool
 	if (ret)
 		return ret;
 	u->plan = TAKE(p);
-	ret = start_keeper(u, e);
+	ret = start_attacher(u, e);
 	return ret == -ECHILD ? uprobes_mend(u, e) : ret;
 }
 
-/* A keeper that is found dead here is followed by another one, which attaches nothing. */
+/* An attacher that is found dead here is followed by another one, which attaches nothing. */
 int uprobes_add(struct uprobes *u, const struct uprobe_group *g, size_t n, pid_t pid, unsigned *set,
 		struct err *e)
 {
@@ -431,20 +431,20 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err 
 	struct ask ask = { .what = WINDOW, .tried = u->tried, .window = *w };
 	uint64_t now = now_ns(), open = w->open > now ? w->open : now;
 
-	/* Before the keeper is asked: we may be stopped at any moment from then on. */
+	/* Before the attacher is asked: we may be stopped at any moment from then on. */
 	if (w->keep_until)
 		uprobes_until(u, w->keep_until);
-	return keeper_ask(&u->keeper, &ask, sizeof(ask), open + w->end + OVERDUE_NS, e);
+	return attacher_ask(&u->attacher, &ask, sizeof(ask), open + w->end + OVERDUE_NS, e);
 }
 
 int uprobes_fd(const struct uprobes *u)
 {
-	return u->keeper.pid ? u->keeper.ready : -1;
+	return u->attacher.pid ? u->attacher.ready : -1;
 }
 
 bool uprobes_answered(struct uprobes *u)
 {
-	return keeper_answered(&u->keeper);
+	return attacher_answered(&u->attacher);
 }
 
 int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e)
@@ -469,14 +469,14 @@ uint64_t uprobes_let_go(const struct uprobes *u)
 
 bool uprobes_dead(const struct uprobes *u)
 {
-	struct pollfd p = { .fd = u->keeper.sock, .events = POLLIN };
+	struct pollfd p = { .fd = u->attacher.sock, .events = POLLIN };
 
-	return u->keeper.pid && poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+	return u->attacher.pid && poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
 }
 
 int uprobes_mend(struct uprobes *u, struct err *e)
 {
-	uint64_t until_ns = now_ns() + LIMIT_KEEPER_MS * NS_PER_MS;
+	uint64_t until_ns = now_ns() + LIMIT_ATTACHER_MS * NS_PER_MS;
 	const struct ask ask = { .what = MEND, .tried = u->tried };
 	struct answer a;
 	int ret = -ECHILD;
@@ -484,9 +484,9 @@ int uprobes_mend(struct uprobes *u, struct err *e)
 	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
 		if (now_ns() > until_ns)
 			return err_set(e, -ETIMEDOUT, "no process that keeps the probes answers");
-		(void)keeper_stop(&u->keeper);
+		(void)attacher_stop(&u->attacher);
 		u->deaths++;
-		ret = start_keeper(u, e);
+		ret = start_attacher(u, e);
 		if (!ret)
 			ret = at_once(u, &ask, &a, e);
 	}
@@ -497,20 +497,20 @@ int uprobes_come_and_go(struct uprobes *u, struct err *e)
 {
 	const struct ask ask = { .what = MEND, .tried = u->tried };
 
-	return keeper_ask(&u->keeper, &ask, sizeof(ask), 0, e);
+	return attacher_ask(&u->attacher, &ask, sizeof(ask), 0, e);
 }
 
 void uprobes_leave(struct uprobes *u)
 {
-	keeper_end(&u->keeper);
+	attacher_end(&u->attacher);
 }
 
 void uprobes_free(struct uprobes *u)
 {
-	for (int i = 0; i < UPROBES_MENDS && keeper_stop(&u->keeper) && u->plan; i++)
+	for (int i = 0; i < UPROBES_MENDS && attacher_stop(&u->attacher) && u->plan; i++)
 		if (uprobes_mend(u, NULL))
 			break;
-	(void)keeper_stop(&u->keeper);
+	(void)attacher_stop(&u->attacher);
 	if (u->watch)
 		munmap(u->watch, sizeof(*u->watch));
 	u->watch = NULL;

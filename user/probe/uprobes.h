@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "goprof_abi.h"
-#include "probe/keeper.h"
+#include "probe/attacher.h"
 
 struct uprobe_site {
 	uint64_t file_off;
@@ -49,31 +49,31 @@ struct uprobe_open {
 /* @at lies in @map. */
 struct uprobe_open uprobe_open_in(const struct bpf_map *map, volatile void *at);
 
-/* Shared memory between us and the keeper. */
+/* Shared memory between us and the attacher. */
 struct uprobe_watch {
 	uint64_t until;	 /* CLOCK_MONOTONIC: at this time it takes the probes off; 0: never */
 	uint64_t let_go; /* when it did so last; 0: never */
 };
 
-struct uprobe_plan; /* private: what a new keeper needs to know */
+struct uprobe_plan; /* private: what a new attacher needs to know */
 
-/* To be called by main() before all else in every program that uses what follows: keeper_main(). */
+/* To be called by main() before all else in every program that uses what follows: attacher_main(). */
 void uprobes_main(int argc, char **argv);
 
 struct uprobes {
-	struct keeper_process *
+	struct attacher_process *
 		*all; /* set by the owner: it shares a process with these; NULL: with none */
-	struct keeper keeper;	    /* what puts the probes in and takes them out */
+	struct attacher attacher;   /* what puts the probes in and takes them out */
 	struct uprobe_watch *watch; /* NULL: nothing is held */
 	struct uprobe_plan *plan;   /* owned: the journal of what it is to hold */
-	unsigned deaths;	    /* how many keepers were killed so far */
+	unsigned deaths;	    /* how many attachers were killed so far */
 	bool tried; /* set by the owner: others have just put probes into these files, in time */
 };
 
 /*
  * To put one probe in, the kernel visits every mapping of the file, and anybody who may read the file
- * can make 65,530 of them in each process, for nothing. It takes the keeper some 0.25 us for each;
- * no process of the machine can fork meanwhile (bystanders.h). So the keeper's CPU time for a probe
+ * can make 65,530 of them in each process, for nothing. It takes the attacher some 0.25 us for each;
+ * no process of the machine can fork meanwhile (bystanders.h). So the attacher's CPU time for a probe
  * is measured, for the first one before others are put in unless uprobes.tried: when it is above this limit twice, all come
  * off, and the answer is -EUSERS. Probes without a program free what was left behind, and are never refused.
  */
@@ -86,7 +86,7 @@ bool uprobes_have_multi(void);
 void uprobes_prepare(struct bpf_program *prog, bool multi);
 
 /*
- * The keeper was killed when a function below says -ECHILD, or uprobes_dead() says so. SIGKILL in
+ * The attacher was killed when a function below says -ECHILD, or uprobes_dead() says so. SIGKILL in
  * the middle of a registration makes the kernel leave breakpoints behind that have no handler and
  * that cost the target some microseconds each time it passes one. A breakpoint that is registered
  * again and taken out again is gone: the kernel keeps one uprobe for each inode and offset, counts
@@ -106,7 +106,7 @@ int uprobes_hold(struct uprobes *u, const struct uprobe_group *g, size_t n, bool
 int uprobes_put(struct uprobes *u, struct bpf_program *prog, bool multi, pid_t pid,
 		const char *path, const struct uprobe_site *sites, size_t n, struct err *e);
 /*
- * Another set of groups, in the same keeper: where probes are attached it is attached at once. When
+ * Another set of groups, in the same attacher: where probes are attached it is attached at once. When
  * that fails the set is not held, and the others stay as they were; -ECHILD: it is held when mended.
  */
 int uprobes_add(struct uprobes *u, const struct uprobe_group *g, size_t n, pid_t pid, unsigned *set,
@@ -120,11 +120,11 @@ int uprobes_attach(struct uprobes *u, struct err *e);
 /*
  * The process that attached them may be stopped (SIGSTOP, a debugger), and the target would go on
  * paying with nobody to watch the cost. So they are attached until @ns (CLOCK_MONOTONIC), unless
- * a later time is set before: otherwise the keeper takes them off, and nothing counts any more.
+ * a later time is set before: otherwise the attacher takes them off, and nothing counts any more.
  * To be called before uprobes_attach() for the first time; windows end by themselves.
  */
 void uprobes_until(struct uprobes *u, uint64_t ns);
-/* When the keeper has done so last, 0: never. Then they can be attached again. */
+/* When the attacher has done so last, 0: never. Then they can be attached again. */
 uint64_t uprobes_let_go(const struct uprobes *u);
 /*
  * Takes all of them off; they can be attached again later. *work_ns: as in struct uprobe_windowed;
@@ -147,7 +147,7 @@ struct uprobe_window {
 /* What the window was like. */
 struct uprobe_windowed {
 	uint64_t asked, opened, closed, detached; /* CLOCK_MONOTONIC; detached 0: they stay */
-	/* the keeper's CPU time in attaching and, unless they stay, detaching: without waits */
+	/* the attacher's CPU time in attaching and, unless they stay, detaching: without waits */
 	uint64_t work_ns;
 };
 
@@ -163,12 +163,12 @@ bool uprobes_answered(struct uprobes *u);
 /* Waits for that. */
 int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e);
 
-/* Was the keeper killed? To be asked while no answer is due. */
+/* Was the attacher killed? To be asked while no answer is due. */
 bool uprobes_dead(const struct uprobes *u);
-/* So many keepers in a row may be killed before that is an error: -ECHILD. */
+/* So many attachers in a row may be killed before that is an error: -ECHILD. */
 enum { UPROBES_MENDS = 100 };
 /*
- * After the keeper's death: a new one puts all probes in and takes them out, which frees what the
+ * After the attacher's death: a new one puts all probes in and takes them out, which frees what the
  * old one left behind. Then nothing is attached, and uprobes_fd() is another one. Tries again when
  * that one is killed, too.
  */
@@ -181,9 +181,9 @@ int uprobes_come_and_go(struct uprobes *u, struct err *e);
 /* uprobes_attach() that mends first, if need be, and after each death. */
 int uprobes_attach_again(struct uprobes *u, struct err *e);
 
-/* Begins to detach all for good. That goes on in the keeper; uprobes_free() waits for it. */
+/* Begins to detach all for good. That goes on in the attacher; uprobes_free() waits for it. */
 void uprobes_leave(struct uprobes *u);
-/* Detach all for good, and free what a keeper left behind; safe on a zeroed struct. */
+/* Detach all for good, and free what an attacher left behind; safe on a zeroed struct. */
 void uprobes_free(struct uprobes *u);
 
 #endif

@@ -1,4 +1,4 @@
-/* user/probe/uprobes_priv.h - what uprobes.c and the keeper say to each other. */
+/* user/probe/uprobes_priv.h - what uprobes.c and the attacher say to each other. */
 #ifndef PROBE_UPROBES_PRIV_H
 #define PROBE_UPROBES_PRIV_H
 
@@ -51,8 +51,8 @@ struct answer {
 	struct uprobe_windowed windowed;
 	struct err e;
 };
-_Static_assert(sizeof(struct ask) <= KEEPER_WORDS && sizeof(struct answer) <= KEEPER_WORDS,
-	       "the keeper's socket has room");
-_Static_assert(1 + 2 * UPROBE_GROUPS_MAX <= KEEPER_FDS, "a set fits in one message");
+_Static_assert(sizeof(struct ask) <= ATTACHER_WORDS && sizeof(struct answer) <= ATTACHER_WORDS,
+	       "the attacher's socket has room");
+_Static_assert(1 + 2 * UPROBE_GROUPS_MAX <= ATTACHER_FDS, "a set fits in one message");
 
 #endif

@@ -46,7 +46,7 @@
 	  "allocations that did not pass the probes, by the runtime's own count")                                 \
 	X(UNWATCHED, "unwatched_ms",                                                                              \
 	  "milliseconds in which nothing was observed: goprof-bpf was stopped, or had no time or no window")      \
-	X(KEEPER_KILLED, "keeper_killed",                                                                         \
+	X(ATTACHER_KILLED, "attacher_killed",                                                                     \
 	  "times somebody killed the process that keeps the probes: nothing was seen until another one had them") \
 	X(RUNS_UNMET, "runs_unmet",                                                                               \
 	  "runs of goroutines at a pace that no window met: take longer, or a larger --budget or --host-budget")  \

@@ -69,7 +69,7 @@ void dilation_learn(struct dilation *w, const struct gpb_wait_clock *sum, uint64
 		    uint64_t opened, double begin_ns, double seen);
 /*
  * The target's own time in the part of the window that was learned last in which @runs were seen: @own_ns by the
- * clock of struct gpb_own. In a dense one it is as long as so many runs take beside it. It is so, too, where hits
+ * clock of struct gpb_undilated. In a dense one it is as long as so many runs take beside it. It is so, too, where hits
  * follow closely and the clock is far shorter than that: other runs may have come in between, so it can only be longer.
  */
 double dilation_own(const struct dilation *w, double runs, double own_ns);
@@ -85,7 +85,7 @@ void dilation_add(struct gpb_wait_clock *sum, const struct gpb_wait_clock *cpu);
 
 /* The parameters of the clocks in the next window, whose first part lasts @begin_ns. */
 struct dilation_terms {
-	struct gpb_own own;
+	struct gpb_undilated own;
 	uint64_t own_share, short_ns;
 };
 struct dilation_terms dilation_terms(const struct dilation *w, uint64_t begin_ns);

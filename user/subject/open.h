@@ -44,8 +44,8 @@ struct collect_opts {
 	bool fine_heap, fine_block, fine_mutex, fine_wait;
 	double ticks_per_second; /* of the processor; 0: to be measured */
 	bool held;		 /* the target is held before its first instruction */
-	/* many targets: the process that keeps the probes of all kinds (probe/keeper.h), which may not be there yet; borrowed */
-	struct keeper_process **keepers;
+	/* many targets: the process that keeps the probes of all kinds (probe/attacher.h), which may not be there yet; borrowed */
+	struct attacher_process **attachers;
 	bool others; /* more kinds are started after this one, and nobody polls meanwhile */
 	/* Progress and warnings, one line without newline; may be NULL. */
 	void (*say)(void *arg, const char *line);

@@ -18,7 +18,7 @@
 
 struct sched;
 struct budget;
-struct keeper_process;
+struct attacher_process;
 
 struct subject {
 	struct target *target;
@@ -26,12 +26,12 @@ struct subject {
 	struct gobin *bin; /* that of images.at[0], which has the runtime; and its bias */
 	uint64_t bias;
 	struct golayout layout;
-	struct keeper_process *keepers; /* probe/keeper.h; NULL: there is none */
-	struct budget *budget;		/* engine/budget.h; NULL while nothing is probed */
-	struct sched *sched;		/* collect/waits/sched.h; NULL while no profile needs it */
-	uint64_t vdso_lo, vdso_hi;	/* live; 0 when there is none */
-	char comm[32];			/* safe in a file name */
-	bool plugins, plugins_known;	/* it can load plugins */
+	struct attacher_process *attachers; /* probe/attacher.h; NULL: there is none */
+	struct budget *budget;		    /* engine/budget.h; NULL while nothing is probed */
+	struct sched *sched;	      /* collect/waits/sched.h; NULL while no profile needs it */
+	uint64_t vdso_lo, vdso_hi;    /* live; 0 when there is none */
+	char comm[32];		      /* safe in a file name */
+	bool plugins, plugins_known;  /* it can load plugins */
 	struct bystanders bystanders; /* others that run images.at[0]; counted when it is probed */
 	bool healed;		      /* of what was left in its code, before the first probe */
 	size_t leftovers;	      /* of many: breakpoints that were there; */

@@ -14,10 +14,10 @@
 #include "collect/cpu/clocks.h"
 #include "goprof_abi.h"
 #include "probe/bpf.h"
-#include "probe/feed.h"
+#include "probe/reports.h"
 #include "profile/profile.h"
 #include "subject/verify.h"
-#include "symbolize/physical.h"
+#include "symbolize/stack_physical.h"
 #include "symbolize/subject_prof.h"
 #include "target/kallsyms.h"
 #include "target/pidns.h"
@@ -38,10 +38,10 @@ struct cpu {
 	unsigned steps;
 	uint64_t period_ns; /* time between samples; a whole number of steps */
 	struct cpu_bpf *obj;
-	struct feed feed;
+	struct reports reports;
 	struct clocks clocks;
 	struct prof *prof;
-	struct physical ph;
+	struct stack_physical ph;
 	struct loss loss;
 	uint64_t start_ns, end_ns; /* monotonic */
 	int64_t start_unix_ns;
@@ -67,9 +67,9 @@ static int add_stack(void *arg, const struct gpb_stack *st, struct err *e)
 	struct prof_label labels[GPB_MAX_LABELS + 1];
 	int64_t n = (int64_t)st->count;
 	int64_t values[] = { n, n * (int64_t)c->period_ns };
-	size_t nlabels = labelsets_of(&c->feed.labels, st, 1, labels, &c->loss);
+	size_t nlabels = labelsets_of(&c->reports.labels, st, 1, labels, &c->loss);
 
-	return physical_add(&c->ph, st, values, labels, nlabels, e);
+	return stack_physical_add(&c->ph, st, values, labels, nlabels, e);
 }
 
 /* ---- the window ---- */
@@ -103,7 +103,8 @@ static int load(struct cpu *c, struct err *e)
 	ret = cpu_bpf__load(c->obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
-	return feed_open(&c->feed, c->s, c->obj->maps.ring, c->obj->maps.rules, add_stack, c, e);
+	return reports_open(&c->reports, c->s, c->obj->maps.ring, c->obj->maps.unwind_rules,
+			    add_stack, c, e);
 }
 
 static int put_target(struct cpu *c, struct err *e)
@@ -145,7 +146,7 @@ static int begin_prof(struct cpu *c, struct err *e)
 	if (!ret)
 		ret = prof_set_period(c->prof, "cpu", "nanoseconds", (int64_t)c->period_ns, e);
 	if (!ret)
-		physical_init(&c->ph, c->s, c->prof, HIDE_NONE);
+		stack_physical_init(&c->ph, c->s, c->prof, HIDE_NONE);
 	return ret ? ret : kernel_names(c, e);
 }
 
@@ -156,9 +157,9 @@ static void cpu_free(void *state)
 	if (!c)
 		return;
 	clocks_close(&c->clocks);
-	feed_fini(&c->feed);
+	reports_fini(&c->reports);
 	cpu_bpf__destroy(c->obj);
-	physical_fini(&c->ph);
+	stack_physical_fini(&c->ph);
 	prof_free(c->prof);
 	free(c);
 }
@@ -205,14 +206,14 @@ static int cpu_fd(void *state)
 {
 	struct cpu *c = state;
 
-	return feed_fd(&c->feed);
+	return reports_fd(&c->reports);
 }
 
 static int cpu_poll(void *state, struct err *e)
 {
 	struct cpu *c = state;
 
-	return feed_poll(&c->feed, e);
+	return reports_poll(&c->reports, e);
 }
 
 static int cpu_tick(void *state, struct err *e)
@@ -244,7 +245,7 @@ static int finish_comments(struct cpu *c, struct err *e)
 				   "unclocked: %.2f s more were charged to the process than its "
 				   "threads' clocks counted: none runs while threads are switched",
 				   (double)c->unclocked_ns / 1e9);
-	return ret ? ret : rules_comment(&c->feed.rules, c->s, c->prof, e);
+	return ret ? ret : unwind_rules_comment(&c->reports.rules, c->s, c->prof, e);
 }
 
 /*
@@ -307,16 +308,16 @@ static int cpu_stop(void *state, struct prof **out, struct err *e)
 	c->end_ns = now_ns(CLOCK_MONOTONIC);
 	count_missed(c);
 	c->loss.n[LOSS_THREADS_MISSED] += c->clocks.missed;
-	ret = feed_drain(&c->feed, c->obj->maps.stacks, e);
+	ret = reports_drain(&c->reports, c->obj->maps.stacks, e);
 	if (!ret)
 		ret = finish_comments(c, e);
 	if (ret)
 		return ret;
 	prof_set_time(c->prof, c->start_unix_ns, (int64_t)(c->end_ns - c->start_ns));
-	feed_losses(&c->feed, &c->obj->bss->tallies[0], NULL, &c->loss);
+	reports_losses(&c->reports, &c->obj->bss->tallies[0], NULL, &c->loss);
 	loss_merge(prof_loss(c->prof), &c->loss);
-	physical_fini(&c->ph);
-	c->ph = (struct physical){};
+	stack_physical_fini(&c->ph);
+	c->ph = (struct stack_physical){};
 	*out = TAKE(c->prof);
 	return 0;
 }

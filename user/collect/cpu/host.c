@@ -17,7 +17,7 @@
 #include "probe/bpf.h"
 #include "probe/demux.h"
 #include "subject/verify.h"
-#include "symbolize/physical.h"
+#include "symbolize/stack_physical.h"
 #include "symbolize/subject_prof.h"
 #include "target/kallsyms.h"
 #include "target/pidns.h"
@@ -51,7 +51,7 @@ struct host_target {
 	struct gpb_tally base; /* when its part of the window began */
 	uint64_t read_samples; /* when its clock was read last */
 	struct prof *prof;     /* NULL: no sample yet */
-	struct physical ph;
+	struct stack_physical ph;
 	struct loss loss;
 };
 
@@ -83,7 +83,7 @@ static int begin_prof(struct host *h, struct host_target *k, struct err *e)
 	if (!ret)
 		ret = prof_set_period(k->prof, "cpu", "nanoseconds", (int64_t)h->period_ns, e);
 	if (!ret)
-		physical_init(&k->ph, k->t->subject, k->prof, HIDE_NONE);
+		stack_physical_init(&k->ph, k->t->subject, k->prof, HIDE_NONE);
 	return ret;
 }
 
@@ -104,7 +104,7 @@ static int add_leaf(struct host_target *k, const struct gpb_stack *st, const int
 	struct gpb_stack leaf = leaf_of(st);
 
 	k->loss.n[LOSS_STACKS_MANY] += st->count;
-	return physical_add(&k->ph, &leaf, values, NULL, 0, NULL);
+	return stack_physical_add(&k->ph, &leaf, values, NULL, 0, NULL);
 }
 
 static int add_stack(void *arg, struct demux_target *d, const struct gpb_hash *key,
@@ -120,10 +120,10 @@ static int add_stack(void *arg, struct demux_target *d, const struct gpb_hash *k
 	(void)key;
 	if (ret)
 		return ret;
-	nlabels = labelsets_of(&h->demux.feed.labels, st, 1, labels, &k->loss);
+	nlabels = labelsets_of(&h->demux.reports.labels, st, 1, labels, &k->loss);
 	prof_close(k->prof,
 		   prof_nsamples(k->prof) >= HOST_STACKS_MAX || !demux_has_room(&h->demux, d));
-	ret = physical_add(&k->ph, st, values, labels, nlabels, NULL);
+	ret = stack_physical_add(&k->ph, st, values, labels, nlabels, NULL);
 	prof_close(k->prof, false);
 	if (ret == -E2BIG)
 		return add_leaf(k, st, values);
@@ -248,7 +248,7 @@ static int host_fd(void *state)
 {
 	struct host *h = state;
 
-	return feed_fd(&h->demux.feed);
+	return reports_fd(&h->demux.reports);
 }
 
 static int host_poll(void *state, struct err *e)
@@ -287,7 +287,7 @@ static void host_forget(void *state, struct engine_target *t, void *kept)
 
 	(void)t;
 	demux_forget(&h->demux, &k->d);
-	physical_fini(&k->ph);
+	stack_physical_fini(&k->ph);
 	prof_free(k->prof);
 	free(k);
 }
@@ -463,7 +463,7 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 		ret = engine_tell_identity(t, p, e);
 	if (!ret && *h->no_names.msg)
 		ret = prof_comment(p, e, "%s", h->no_names.msg);
-	return ret ? ret : rules_comment(&h->demux.feed.rules, t->subject, p, e);
+	return ret ? ret : unwind_rules_comment(&h->demux.reports.rules, t->subject, p, e);
 }
 
 /* Of a process whose end nobody read, its samples tell of the time since its clock was read last. */

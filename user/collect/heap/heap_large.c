@@ -1,4 +1,4 @@
-/* user/collect/heap/heap_large.c - probes of large objects: their own keeper, and what they cost. */
+/* user/collect/heap/heap_large.c - probes of large objects: their own attacher, and what they cost. */
 #include "collect/heap/heap_large.h"
 
 #include "engine/budget.h"
@@ -32,7 +32,7 @@ int heap_large_attach(struct heap_large *l, struct subject *s, const struct upro
 	uprobes_free(&l->probes);
 	if (clock_getcpuclockid(s->target->pid, &l->clock))
 		return err_set(e, -ESRCH, "the target exited");
-	l->probes.all = &s->keepers;
+	l->probes.all = &s->attachers;
 	ret = uprobes_hold(&l->probes, g, n, true, s->target->pid, NULL, e);
 	if (!ret)
 		ret = put_on(l, e);

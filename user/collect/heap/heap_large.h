@@ -33,7 +33,7 @@ struct heap_large {
 int heap_large_attach(struct heap_large *l, struct subject *s, const struct uprobe_group *g,
 		      size_t n, struct err *e);
 /*
- * Tells the keeper that we still run. To be called every second, or the keeper takes the probes
+ * Tells the attacher that we still run. To be called every second, or the attacher takes the probes
  * off; then they are attached again.
  */
 int heap_large_hear(struct heap_large *l, struct err *e);

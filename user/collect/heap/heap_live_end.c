@@ -76,7 +76,7 @@ static uint64_t if_many(const struct heap_live *l, uint64_t n)
 
 void heap_live_losses(const struct heap_live *l, const struct heap_live_told *t, struct loss *to)
 {
-	loss_at_least(to, LOSS_KEEPER_KILLED, l->probe.deaths);
+	loss_at_least(to, LOSS_ATTACHER_KILLED, l->probe.deaths);
 	to->n[LOSS_OBJECTS_UNPLACED] += if_many(l, l->untold + t->unknown + t->waiting);
 	to->n[LOSS_OBJECTS_UNCONFIRMED] += if_many(l, l->unconfirmed);
 }

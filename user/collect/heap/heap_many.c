@@ -101,7 +101,7 @@ static int part_slot(void *part, uint32_t at, struct err *e)
 	(void)e;
 	k->h->obj = k->m->obj;
 	k->h->multi = k->m->probed.sets.multi;
-	k->h->feed = &k->m->probed.demux.feed;
+	k->h->reports = &k->m->probed.demux.reports;
 	heap_probe_window(k->h, at);
 	heap_use_begin(&k->h->use, NULL, &k->h->window.tally);
 	return 0;
@@ -264,13 +264,13 @@ static void found(void *part, void *sites)
 	refuse_use(h, s);
 }
 
-static int price(void *part, struct keeper_process **keepers, struct price *out,
-		 struct pricing **rest, struct err *e)
+static int hit_cost(void *part, struct attacher_process **attachers, struct hit_cost *out,
+		    struct cost_probes **rest, struct err *e)
 {
 	struct part *k = part;
 
-	return heap_probe_price(k->m->obj, k->m->probed.sets.multi, &k->h->heap, keepers, out, rest,
-				e);
+	return heap_probe_hit_cost(k->m->obj, k->m->probed.sets.multi, &k->h->heap, attachers, out,
+				   rest, e);
 }
 
 /* ---- stretches ---- */
@@ -303,7 +303,7 @@ static int turn(void *part, const struct probe_set *s, const struct set_turn *t,
 	int ret;
 
 	h->probing = s->probing;
-	h->price = s->of->price;
+	h->hit_cost = s->of->hit_cost;
 	if (h->use.live)
 		heap_live_watched(h->use.live, stays(s->sites) && (!t->windows || s->stands));
 	if (t->windows)
@@ -394,7 +394,7 @@ static const struct probed_kind heaps = {
 		 .find = find,
 		 .found = found,
 		 .stays = stays,
-		 .price = price,
+		 .hit_cost = hit_cost,
 		 .joined = joined,
 		 .turn = turn,
 		 .before = before,

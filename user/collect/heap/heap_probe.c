@@ -151,9 +151,9 @@ static int load(struct heap_probe *h, struct err *e)
 	ret = heap_bpf__load(h->obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
-	h->feed = &h->own_feed;
-	return feed_open_probed(h->feed, h->s, h->obj->maps.ring, h->obj->maps.rules,
-				heap_window_add, &h->window, e);
+	h->reports = &h->own_reports;
+	return reports_open_probed(h->reports, h->s, h->obj->maps.ring, h->obj->maps.unwind_rules,
+				   heap_window_add, &h->window, e);
 }
 
 /* Can large objects be held apart? That needs entries that nothing else passes. */
@@ -238,11 +238,11 @@ static void large_goes_on(struct heap_probe *h)
 	heap_window_large(&h->window, true);
 }
 
-static struct gpb_own own_of(const struct heap_probe *h)
+static struct gpb_undilated own_of(const struct heap_probe *h)
 {
-	struct gpb_own own = owntime_abi(&h->window.own);
+	struct gpb_undilated own = undilated_abi(&h->window.own);
 
-	own.stepped_ns = (uint64_t)h->price.stepped_ns;
+	own.stepped_ns = (uint64_t)h->hit_cost.stepped_ns;
 	return own;
 }
 
@@ -278,7 +278,7 @@ int heap_probe_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64
 	if (!windows && h->o.fine_heap)
 		heap_window_light(w, h->o.budget_ppm);
 	h->heap.rate = windows ? h->window.rate_in_windows : h->window.rate;
-	h->heap.own = windows ? own_of(h) : (struct gpb_own){};
+	h->heap.own = windows ? own_of(h) : (struct gpb_undilated){};
 	h->heap.round++;
 	if (windows)
 		large_goes_on(h);
@@ -286,9 +286,9 @@ int heap_probe_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64
 }
 
 /* Measures an allocation that is never sampled, by a process of our own. */
-int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *like,
-		     struct keeper_process **all, struct price *out, struct pricing **rest,
-		     struct err *e)
+int heap_probe_hit_cost(struct heap_bpf *obj, bool multi, const struct gpb_heap *like,
+			struct attacher_process **all, struct hit_cost *out,
+			struct cost_probes **rest, struct err *e)
 {
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
 	struct gpb_heap heap = *like;
@@ -299,17 +299,17 @@ int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *li
 	    bpf_map_update_elem(bpf_map__fd(obj->maps.heaps), &slot, &heap, BPF_ANY))
 		return err_sys(e, "target table");
 	obj->bss->open_for[slot].bits = GPB_OPEN;
-	return price_measure(obj->progs.heap_alloc, multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_ALLOC_NOSCAN, all, out,
-			     rest, e);
+	return hit_cost_measure(obj->progs.heap_alloc, multi,
+				(uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | GPB_ALLOC_NOSCAN, all,
+				out, rest, e);
 }
 
-static int price_of(void *w, struct price *out, struct pricing **rest, struct err *e)
+static int hit_cost_of(void *w, struct hit_cost *out, struct cost_probes **rest, struct err *e)
 {
 	struct heap_probe *h = of_window(w);
-	int ret = heap_probe_price(h->obj, h->multi, &h->heap, &h->s->keepers, out, rest, e);
+	int ret = heap_probe_hit_cost(h->obj, h->multi, &h->heap, &h->s->attachers, out, rest, e);
 
-	h->price = ret ? (struct price){ .stepped_ns = PRICE_STEPPED_NS } : *out;
+	h->hit_cost = ret ? (struct hit_cost){ .stepped_ns = HIT_COST_STEPPED_NS } : *out;
 	return ret;
 }
 
@@ -320,7 +320,7 @@ static int watch(struct heap_probe *h, struct err *e)
 	int budget = probing_fd(h->probing), gc = heap_use_fd(&h->use);
 
 	h->ep = epoll_create1(EPOLL_CLOEXEC);
-	if (h->ep < 0 || epoll_ctl(h->ep, EPOLL_CTL_ADD, feed_fd(h->feed), &ev) ||
+	if (h->ep < 0 || epoll_ctl(h->ep, EPOLL_CTL_ADD, reports_fd(h->reports), &ev) ||
 	    (gc >= 0 && epoll_ctl(h->ep, EPOLL_CTL_ADD, gc, &ev)) ||
 	    (budget >= 0 && epoll_ctl(h->ep, EPOLL_CTL_ADD, budget, &ev)))
 		return err_sys(e, "epoll");
@@ -334,7 +334,7 @@ void heap_probe_window(struct heap_probe *h, uint32_t slot)
 	h->window.keys = h->use.live != NULL;
 	h->window.obj = h->obj;
 	h->window.slot = slot;
-	h->window.feed = h->feed;
+	h->window.reports = h->reports;
 	h->window.heap = &h->heap;
 	h->window.rate = h->window.rate_most = h->o.heap_rate;
 	h->window.next = next_window;
@@ -350,7 +350,7 @@ static int begin_probing(struct heap_probe *h, struct err *e)
 		.bss = h->obj->maps.bss,
 		.parts = HEAP_PARTS,
 		.by_own = true,
-		.price = price_of,
+		.hit_cost = hit_cost_of,
 		.look = heap_window_look,
 		.spent = heap_window_spent,
 		.turn = heap_probe_turn,
@@ -383,7 +383,7 @@ static int begin_prof(struct heap_probe *h, struct err *e)
 	if (!ret)
 		ret = prof_set_period(h->prof, "space", "bytes", (int64_t)h->o.heap_rate, e);
 	if (!ret)
-		physical_init(&h->ph, h->s, h->prof, HIDE_RUNTIME);
+		stack_physical_init(&h->ph, h->s, h->prof, HIDE_RUNTIME);
 	return ret;
 }
 
@@ -458,7 +458,7 @@ int heap_probe_start(struct subject *s, const struct collect_opts *o, struct hea
 		ret = load(h, e);
 	if (ret)
 		return ret;
-	heap_use_begin(&h->use, h->feed, &h->window.tally);
+	heap_use_begin(&h->use, h->reports, &h->window.tally);
 	ret = begin_probing(h, e);
 	if (!ret)
 		ret = attach(h, e);
@@ -476,7 +476,7 @@ int heap_probe_fd(struct heap_probe *h)
 
 int heap_probe_begin(struct heap_probe *h, struct err *e)
 {
-	/* Other kinds were loaded meanwhile, and its keeper may have let go. */
+	/* Other kinds were loaded meanwhile, and its attacher may have let go. */
 	int ret = heap_large_hear(&h->large, e);
 
 	if (!ret)
@@ -490,12 +490,12 @@ static double large_ns(const struct heap_probe *h)
 {
 	double hit_ns = probing_hit_ns(h->probing);
 
-	return h->use.live ? 2 * hit_ns + h->price.stepped_ns : hit_ns;
+	return h->use.live ? 2 * hit_ns + h->hit_cost.stepped_ns : hit_ns;
 }
 
 int heap_probe_poll(struct heap_probe *h, struct err *e)
 {
-	int ret = feed_poll(h->feed, e);
+	int ret = reports_poll(h->reports, e);
 
 	if (!ret)
 		ret = heap_use_poll(&h->use, e);
@@ -541,12 +541,12 @@ static int add_entry(struct heap_probe *h, struct tally_entry *en, struct heap_e
 	int ret;
 
 	en->st->count = en->count + en->sampled;
-	nlabels = labelsets_of(&h->feed->labels, en->st, 1, labels, &h->loss);
+	nlabels = labelsets_of(&h->reports->labels, en->st, 1, labels, &h->loss);
 	labels[nlabels++] = (struct prof_label){ .key = "bytes",
 						 .num = (int64_t)en->st->object.size };
 	if (h->o.types)
 		nlabels = types_add(&h->types, en->st, labels, nlabels);
-	ret = physical_add(&h->ph, en->st, values, labels, nlabels, e);
+	ret = stack_physical_add(&h->ph, en->st, values, labels, nlabels, e);
 	site_errors_all(&errors->made, est.of_all < 0 ? -1 : est.of_all * size * size);
 	if (!ret)
 		ret = add_error(h, &errors->made, &est, size, e);
@@ -690,10 +690,10 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 		ret = heap_probe_finish(h, e);
 	if (ret)
 		return ret;
-	feed_losses(h->feed, &h->obj->bss->tallies[h->window.slot], h->obj->obj, &h->loss);
+	reports_losses(h->reports, &h->obj->bss->tallies[h->window.slot], h->obj->obj, &h->loss);
 	probing_losses(h->probing, &h->loss);
 	h->loss.n[LOSS_UNFINISHED] += left;
-	loss_at_least(&h->loss, LOSS_KEEPER_KILLED, h->large.probes.deaths);
+	loss_at_least(&h->loss, LOSS_ATTACHER_KILLED, h->large.probes.deaths);
 	loss_merge(prof_loss(h->prof), &h->loss);
 	*out = TAKE(h->prof);
 	return 0;
@@ -704,16 +704,16 @@ void heap_probe_free(struct heap_probe *h)
 {
 	if (!h)
 		return;
-	if (h->feed == &h->own_feed || !h->feed) {
+	if (h->reports == &h->own_reports || !h->reports) {
 		probing_free(h->probing);
 		heap_large_detach(&h->large);
-		feed_fini(&h->own_feed);
+		reports_fini(&h->own_reports);
 		heap_bpf__destroy(h->obj);
 		free(h->entries);
 	}
 	heap_use_fini(&h->use);
 	heap_window_fini(&h->window);
-	physical_fini(&h->ph);
+	stack_physical_fini(&h->ph);
 	types_fini(&h->types);
 	prof_free(h->prof);
 	if (h->ep >= 0)

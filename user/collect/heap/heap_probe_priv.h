@@ -15,16 +15,16 @@
 #include "go/sites/probesite.h"
 #include "go/sites/rtmaker.h"
 #include "goprof_abi.h"
-#include "probe/feed.h"
-#include "probe/price.h"
+#include "probe/reports.h"
+#include "probe/hit_cost.h"
 #include "profile/profile.h"
-#include "symbolize/physical.h"
+#include "symbolize/stack_physical.h"
 
 struct heap_probe {
 	struct subject *s;
 	struct collect_opts o;
 	struct heap_bpf *obj;
-	struct feed *feed, own_feed; /* feed: NULL until it is known whose */
+	struct reports *reports, own_reports; /* reports: NULL until it is known whose */
 	struct probing *probing;
 	int ep; /* the ring and the budget behind one descriptor */
 	/* ALLOC_ENTRIES_MAX for each image; of many they are their file's */
@@ -34,12 +34,12 @@ struct heap_probe {
 	size_t nmakers[GPB_IMAGES];
 	size_t nimages; /* how many are probed */
 	struct heap_window window;
-	struct price price; /* of a hit: zeros until it is measured */
+	struct hit_cost hit_cost; /* of a hit: zeros until it is measured */
 	struct heap_use use;
 	struct heap_large large;
 	struct gpb_heap heap;
 	struct prof *prof;
-	struct physical ph;
+	struct stack_physical ph;
 	struct types types;
 	struct loss loss;
 	int64_t start_ns, end_ns; /* monotonic; start: from when on hits counted, 0: not yet */
@@ -50,10 +50,10 @@ struct heap_probe {
 
 /* The object, ready to be loaded, with tables for @slots targets. */
 int heap_probe_open(struct heap_bpf **out, bool multi, uint32_t slots, bool many, struct err *e);
-/* What a hit costs: @like any target's. As price_measure(). */
-int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *like,
-		     struct keeper_process **all, struct price *out, struct pricing **rest,
-		     struct err *e);
+/* What a hit costs: @like any target's. As hit_cost_measure(). */
+int heap_probe_hit_cost(struct heap_bpf *obj, bool multi, const struct gpb_heap *like,
+			struct attacher_process **all, struct hit_cost *out,
+			struct cost_probes **rest, struct err *e);
 
 /*
  * A target of which nothing is probed yet. @room: of many, for what they follow. Their plugins are not probed, and their
@@ -61,7 +61,7 @@ int heap_probe_price(struct heap_bpf *obj, bool multi, const struct gpb_heap *li
  */
 int heap_probe_new(struct subject *s, const struct collect_opts *o, struct heap_live_room *room,
 		   struct heap_probe **out, struct err *e);
-/* Prepares its numbers. obj and feed are set. */
+/* Prepares its numbers. obj and reports are set. */
 void heap_probe_window(struct heap_probe *h, uint32_t slot);
 /* Tells the BPF side of it. */
 int heap_probe_put(struct heap_probe *h, struct err *e);

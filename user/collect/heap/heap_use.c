@@ -50,7 +50,7 @@ static int take_record(void *arg, const void *data, size_t len, struct err *e)
 	return tally_key(u->tally, &key, &rec->stack, e);
 }
 
-void heap_use_begin(struct heap_use *u, struct feed *f, struct tally *t)
+void heap_use_begin(struct heap_use *u, struct reports *f, struct tally *t)
 {
 	if (!u->live)
 		return;

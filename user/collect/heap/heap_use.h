@@ -63,7 +63,7 @@ int heap_use_types(const struct heap_use *u, struct prof *p, struct err *e);
  * To be called after the load: from now on @f's records of objects are taken. @f NULL: of many targets, whose records come
  * to live one by one.
  */
-void heap_use_begin(struct heap_use *u, struct feed *f, struct tally *t);
+void heap_use_begin(struct heap_use *u, struct reports *f, struct tally *t);
 /* Watches GC cycles; to be called again when there are more images. */
 int heap_use_attach(struct heap_use *u, const struct heap_window *w, bool multi, struct err *e);
 /* Sets what the BPF side must know. To be called before probes are attached. */

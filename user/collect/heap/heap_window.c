@@ -77,7 +77,7 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 	struct heap_window *w = arg;
 	int ret;
 
-	if (!feed_whole(w->feed, st))
+	if (!reports_whole(w->reports, st))
 		return 0;
 	ret = heap_window_add(w, st, e);
 	/* This key is how objects name the sample that they belong to. */
@@ -355,7 +355,7 @@ void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double
 	w->counted_before = 0;
 	w->nominal = window_ns;
 	if (windows)
-		owntime_init(&w->own, hit_ns, window_ns, w->gauged);
+		undilated_init(&w->own, hit_ns, window_ns, w->gauged);
 	w->gauged = 0;
 	if (windows && !w->rate_in_windows)
 		w->rate_in_windows = window_rate(w);
@@ -435,7 +435,7 @@ static void close_window(struct heap_window *w, const struct stretch *s,
 	struct tally_window tw = {
 		.weight = s->weight * window / w->own.own, .inverse = inverse, .arg = w, .all = all
 	};
-	struct owntime_window ow = {};
+	struct undilated_window ow = {};
 
 	count_again(w, &exact, &seen, all);
 	paces_window(&w->paces, s->opened, s->closed, all, w->own.own, s->weight * window);
@@ -444,14 +444,15 @@ static void close_window(struct heap_window *w, const struct stretch *s,
 		exact = -1; /* this does not tell the price of a hit */
 	}
 	for (size_t c = 0; c < w->ncpu; c++)
-		owntime_cpu(&ow, window, now[c].own.since == s->opened ? (double)now[c].own.ns : 0);
+		undilated_cpu(&ow, window,
+			      now[c].own.since == s->opened ? (double)now[c].own.ns : 0);
 	for (size_t i = 0; i < GPB_CLASSES; i++)
 		all[i] *= tw.weight;
 	tally_window(&w->tally, &tw);
 	if (w->weighed)
 		w->weighed(w->weighed_arg, s->opened, tw.weight);
 	w->nominal = (double)s->next_ns;
-	owntime_over(&w->own, &ow, w->nominal, tw.weight, seen * tw.weight, exact);
+	undilated_over(&w->own, &ow, w->nominal, tw.weight, seen * tw.weight, exact);
 }
 
 /* Measures how light the target is, from what the probes have seen so far. */
@@ -480,11 +481,11 @@ void heap_window_light(struct heap_window *w, unsigned budget_ppm)
 /* Measures how slow a target is while it is observed in full for a moment, for the first time. */
 static void gauge(struct heap_window *w, const struct stretch *s, const struct gpb_countdown *now)
 {
-	struct owntime_window ow = { .slow = 1 };
+	struct undilated_window ow = { .slow = 1 };
 
 	for (size_t c = 0; c < w->ncpu; c++)
-		owntime_cpu(&ow, (double)(s->closed - s->opened),
-			    (double)now[c].spent.counted * s->hit_ns);
+		undilated_cpu(&ow, (double)(s->closed - s->opened),
+			      (double)now[c].spent.counted * s->hit_ns);
 	w->gauged = ow.slow;
 	see_light(w, (double)(s->closed - s->opened));
 }
@@ -535,7 +536,7 @@ int heap_window_over(void *arg, const struct stretch *s, struct err *e)
 {
 	struct heap_window *w = arg;
 	bool watched = heap_window_before(w, s);
-	int ret = feed_poll(w->feed, e);
+	int ret = reports_poll(w->reports, e);
 
 	if (!ret)
 		ret = bpf_take_stacks(bpf_map__fd(w->obj->maps.stacks), &w->obj->bss->rounds,
@@ -545,7 +546,7 @@ int heap_window_over(void *arg, const struct stretch *s, struct err *e)
 
 int heap_window_rest(struct heap_window *w, struct err *e)
 {
-	int ret = w->large ? feed_poll(w->feed, e) : 0;
+	int ret = w->large ? reports_poll(w->reports, e) : 0;
 
 	if (ret || !w->large)
 		return ret;

@@ -10,11 +10,11 @@
 #include "engine/probing.h"
 #include "go/runtime/rtcounters.h"
 #include "goprof_abi.h"
-#include "probe/feed.h"
+#include "probe/reports.h"
 #include "profile/profile.h"
 #include "profile/scale.h"
 #include "sampling/calibrate.h"
-#include "sampling/owntime.h"
+#include "sampling/undilated.h"
 #include "sampling/paces.h"
 #include "sampling/tally.h"
 #include "heap.skel.h"
@@ -33,14 +33,14 @@ struct heap_window {
 	struct subject *s; /* borrowed, as the next ones */
 	struct heap_bpf *obj;
 	uint32_t slot; /* of the target, in all tables of obj */
-	struct feed *feed;
+	struct reports *reports;
 	const struct gpb_heap *heap;	/* its classes */
 	uint64_t rate, rate_in_windows; /* mean bytes between samples */
 	uint64_t sampled, crowded;	/* crowded: samples of stacks that there was no room for */
 	uint64_t forgotten_allocs, forgotten_bytes; /* allocations seen before anything counted */
 	bool keys; /* the kernel's keys of stacks are needed, too */
 	struct tally tally;
-	struct owntime own;
+	struct undilated own;
 	bool large; /* large objects are observed all the time, so windows are not about them */
 	uint64_t large_seen; /* how many there were, at the last look */
 	/*

@@ -48,7 +48,7 @@ struct msg {
 };
 
 /* Both sides have one; after the fork each has its own. */
-struct keeper {
+struct attacher {
 	const struct guardian_job *job;
 	struct poke *poke;
 	struct claims *claims;
@@ -61,7 +61,7 @@ struct keeper {
 
 struct guardian {
 	struct guardian_job job;
-	struct keeper k; /* for standing in for the guardian */
+	struct attacher k; /* for standing in for the guardian */
 	pid_t pid;
 	bool dead;	/* the guardian is dead, and the collector stands in for it */
 	bool may_write; /* the guardian has announced a write */
@@ -87,7 +87,7 @@ static uint64_t now_ns(void)
  * Reads a value that is the same in several looks, so that it is neither half written nor just
  * being changed.
  */
-static int read_settled(struct keeper *k, uint64_t *v, struct err *e)
+static int read_settled(struct attacher *k, uint64_t *v, struct err *e)
 {
 	uint64_t first, again;
 	int ret = poke_get(k->poke, &first, e);
@@ -109,7 +109,7 @@ static int read_settled(struct keeper *k, uint64_t *v, struct err *e)
  * Decides, under the lock, what is to be done about the value @v, when others have claimed
  * @others.
  */
-static int decide(const struct keeper *k, uint64_t v, uint64_t others, int *how, struct err *e)
+static int decide(const struct attacher *k, uint64_t v, uint64_t others, int *how, struct err *e)
 {
 	if (!v && others)
 		return err_set(e, -EBUSY,
@@ -125,7 +125,7 @@ static int decide(const struct keeper *k, uint64_t v, uint64_t others, int *how,
  * Restores when nobody else needs it. The value is ours to restore only while it is the one in
  * force: any other value was set by the program.
  */
-static int restore(struct keeper *k, struct guardian_said *said, struct err *e)
+static int restore(struct attacher *k, struct guardian_said *said, struct err *e)
 {
 	uint64_t v = 0, others = 0;
 	int ret;
@@ -157,7 +157,7 @@ static int restore(struct keeper *k, struct guardian_said *said, struct err *e)
  * can; but anybody can hold that lock for ever, so after some time it goes on without. The worst
  * result is that a collector which begins at this moment finds the value changed.
  */
-static int leave(struct keeper *k, struct guardian_said *said, struct err *e)
+static int leave(struct attacher *k, struct guardian_said *said, struct err *e)
 {
 	int ret;
 
@@ -177,12 +177,12 @@ static int leave(struct keeper *k, struct guardian_said *said, struct err *e)
 
 /* ---- the guardian's process ---- */
 
-static void send_msg(struct keeper *k, struct msg *m)
+static void send_msg(struct attacher *k, struct msg *m)
 {
 	(void)!send(k->sock, m, sizeof(*m), MSG_NOSIGNAL);
 }
 
-static bool target_exits_within(const struct keeper *k, unsigned ms)
+static bool target_exits_within(const struct attacher *k, unsigned ms)
 {
 	struct pollfd p = { .fd = k->job->target->pidfd, .events = POLLIN };
 
@@ -193,7 +193,7 @@ static bool target_exits_within(const struct keeper *k, unsigned ms)
  * Tries again on any error of the kernel, until it is done or the process exists no more. Where
  * the target has given the page back, the errors end with the process.
  */
-static int leave_surely(struct keeper *k, struct guardian_said *said, struct err *e)
+static int leave_surely(struct attacher *k, struct guardian_said *said, struct err *e)
 {
 	unsigned pause = RETRY_MIN_MS;
 	int ret;
@@ -209,7 +209,7 @@ static int leave_surely(struct keeper *k, struct guardian_said *said, struct err
 /* The collector has died or has asked: in both cases its end of the socket is closed. */
 static bool asked(void *arg)
 {
-	struct keeper *k = arg;
+	struct attacher *k = arg;
 	struct pollfd p = { .fd = k->sock, .events = POLLIN };
 
 	return poll(&p, 1, 0) > 0;
@@ -219,7 +219,7 @@ static bool asked(void *arg)
  * To be called under the lock. The claim is made before the write, so that whoever sees the value
  * also sees the claim.
  */
-static int switch_on(struct keeper *k, struct guardian_said *said, struct err *e)
+static int switch_on(struct attacher *k, struct guardian_said *said, struct err *e)
 {
 	struct msg m = { .word = WORD_WRITING };
 	uint64_t v = 0, others = 0;
@@ -251,7 +251,7 @@ static int switch_on(struct keeper *k, struct guardian_said *said, struct err *e
 	return ret;
 }
 
-static int begin(struct keeper *k, struct guardian_said *said, struct err *e)
+static int begin(struct attacher *k, struct guardian_said *said, struct err *e)
 {
 	int ret = claims_enter(k->claims, ENTER_MS, asked, k, e);
 
@@ -267,7 +267,7 @@ struct pulse {
 	uint64_t beats, since_ns;
 };
 
-static bool stalls(struct keeper *k, struct pulse *p)
+static bool stalls(struct attacher *k, struct pulse *p)
 {
 	uint64_t beats = __atomic_load_n(k->beats, __ATOMIC_RELAXED), now = now_ns();
 	uint64_t stall_ms = k->job->stall_ms ? k->job->stall_ms : STALL_MS;
@@ -281,7 +281,7 @@ static bool stalls(struct keeper *k, struct pulse *p)
  * Waits until the collector asks or is dead, the target is gone, or the time is over. It is over
  * as well when the collector has been stopped (SIGSTOP, Ctrl-Z) for long.
  */
-static bool wait_for_end(struct keeper *k)
+static bool wait_for_end(struct attacher *k)
 {
 	uint64_t grace = k->job->window_ns + GRACE_MS * NS_PER_MS, v;
 	uint64_t end = k->job->window_ns ? now_ns() + grace : UINT64_MAX;
@@ -303,7 +303,7 @@ static bool wait_for_end(struct keeper *k)
  * may not be seen from here. So it is not left to them. This waits until it is alone and has
  * restored, or the value is no longer ours, or the target is gone.
  */
-static void linger(struct keeper *k)
+static void linger(struct attacher *k)
 {
 	struct guardian_said said = { .how = GUARDIAN_LEFT };
 	unsigned pause = LINGER_MIN_MS;
@@ -320,7 +320,7 @@ static void linger(struct keeper *k)
 	}
 }
 
-static void guard(struct keeper *k)
+static void guard(struct attacher *k)
 {
 	struct msg m = { .word = WORD_BEGUN };
 	bool lingers = false;
@@ -352,7 +352,7 @@ static void guard(struct keeper *k)
 }
 
 /* Replaces a guardian that was killed, when the collector could not restore at once. */
-static void inherit(struct keeper *k)
+static void inherit(struct attacher *k)
 {
 	struct guardian_said said = { .how = GUARDIAN_LEFT };
 
@@ -405,7 +405,7 @@ static void close_each(const int *keep, size_t n)
 	}
 }
 
-static _Noreturn void guardian_main(struct keeper *k)
+static _Noreturn void guardian_main(struct attacher *k)
 {
 	bool heir = k->value != 0;
 	int keep[] = { k->job->target->pidfd, k->job->target->proc_fd, poke_fd(k->poke),
@@ -515,7 +515,7 @@ static int wait_begun(struct guardian *g, struct guardian_said *said, struct err
 /* @sock -1: an heir, which is to restore @value. */
 static int fork_guardian(struct guardian *g, int sock, uint64_t value, struct err *e)
 {
-	struct keeper k = {
+	struct attacher k = {
 		.job = &g->job, .poke = g->k.poke, .sock = sock, .value = value, .beats = g->k.beats
 	};
 	int ret = claims_open(g->job.target, g->job.what, g->job.force_exe, &k.claims, e);
@@ -552,7 +552,7 @@ int guardian_start(const struct guardian_job *job, struct guardian **out,
 		return err_set(e, -ENOMEM, "no memory for a guardian");
 	BUG_ON(!job->value || job->value > CLAIM_VALUE_MAX);
 	g->job = *job;
-	g->k = (struct keeper){ .job = &g->job, .sock = -1 };
+	g->k = (struct attacher){ .job = &g->job, .sock = -1 };
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return err_sys(e, "socketpair");
 	g->k.sock = pair[0];

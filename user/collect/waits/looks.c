@@ -335,7 +335,7 @@ static int read_labels(struct looks *k, const struct parked *p, struct gpb_stack
 	return ret;
 }
 
-static void learn_nothing(void *arg, uint64_t pc, const struct gpb_rule *r)
+static void learn_nothing(void *arg, uint64_t pc, const struct gpb_unwind_rule *r)
 {
 	(void)arg, (void)pc, (void)r;
 }

@@ -43,7 +43,8 @@ DEFINE_FREEP(struct sched, sched)
 size_t sched_labels(struct sched *c, const struct gpb_stack *st,
 		    struct prof_label out[GPB_MAX_LABELS + 1], struct prof *p)
 {
-	return labelsets_of(&c->window.engine.feed->labels, st, GPB_COUNT_ONE, out, prof_loss(p));
+	return labelsets_of(&c->window.engine.reports->labels, st, GPB_COUNT_ONE, out,
+			    prof_loss(p));
 }
 
 /* ---- what counts in this target ---- */
@@ -123,7 +124,7 @@ struct wait_object sched_object_of(struct sched_bpf *o, bool multi)
 		.obj = o->obj,
 		.probe = o->progs.sched_probe,
 		.ring = o->maps.ring,
-		.rules = o->maps.rules,
+		.rules = o->maps.unwind_rules,
 		.targets = o->maps.targets,
 		.stacks = o->maps.stacks,
 		.scratches = o->maps.scratches,

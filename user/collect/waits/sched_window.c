@@ -128,7 +128,7 @@ static double runs_in(void *arg, const struct wait_window_sum *sum)
 }
 
 /* A goroutine that parks in a window. */
-static int price_of(void *arg, struct price *out, struct pricing **rest, struct err *e)
+static int hit_cost_of(void *arg, struct hit_cost *out, struct cost_probes **rest, struct err *e)
 {
 	struct sched_window *w = arg;
 	struct gpb_sched conf = w->conf;
@@ -138,7 +138,7 @@ static int price_of(void *arg, struct price *out, struct pricing **rest, struct 
 	conf.sema_reasons = 0;
 	conf.g_waitreason = -1;
 	conf.terms = wait_engine_endless();
-	return wait_engine_price(&w->engine, &conf, GPB_AT_PARK, out, rest, e);
+	return wait_engine_hit_cost(&w->engine, &conf, GPB_AT_PARK, out, rest, e);
 }
 
 int sched_window_joined(struct sched_window *w, struct err *e)
@@ -309,7 +309,7 @@ void sched_window_init(struct sched_window *w)
 		.rates = set_rates,
 		.runs = runs_in,
 		.lasts = lasts,
-		.price = price_of,
+		.hit_cost = hit_cost_of,
 		.estimate = sched_window_estimate,
 		.site = sched_window_site,
 	};

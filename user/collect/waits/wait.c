@@ -75,7 +75,7 @@ static int add_stack(void *arg, const struct gpb_stack *st, const struct wait_es
 {
 	struct wait *w = arg;
 	struct prof_label labels[GPB_MAX_LABELS + 2];
-	size_t n = labelsets_of(&w->window.engine.feed->labels, st, GPB_COUNT_ONE, labels,
+	size_t n = labelsets_of(&w->window.engine.reports->labels, st, GPB_COUNT_ONE, labels,
 				&w->loss);
 	char buf[32];
 
@@ -94,7 +94,7 @@ struct wait_object wait_object_of(struct wait_bpf *o, bool multi)
 		.obj = o->obj,
 		.probe = o->progs.wait_status,
 		.ring = o->maps.ring,
-		.rules = o->maps.rules,
+		.rules = o->maps.unwind_rules,
 		.targets = o->maps.targets,
 		.stacks = o->maps.stacks,
 		.scratches = o->maps.scratches,

@@ -7,7 +7,7 @@
 #include "sampling/looks_sums.h"
 #include "collect/waits/wait_sites.h"
 #include "probe/bpf.h"
-#include "probe/price.h"
+#include "probe/hit_cost.h"
 
 enum { WAITS_BATCH = 4096, FOLD_AT = 65536 };
 
@@ -44,8 +44,8 @@ struct gpb_wait_terms wait_engine_endless(void)
 	};
 }
 
-int wait_engine_price(struct wait_engine *w, const void *settings, uint64_t cookie,
-		      struct price *out, struct pricing **rest, struct err *e)
+int wait_engine_hit_cost(struct wait_engine *w, const void *settings, uint64_t cookie,
+			 struct hit_cost *out, struct cost_probes **rest, struct err *e)
 {
 	struct gpb_target t = { .flags = GPB_TARGET_REGABI };
 	uint32_t slot = GPB_PRICED;
@@ -54,9 +54,9 @@ int wait_engine_price(struct wait_engine *w, const void *settings, uint64_t cook
 	    bpf_map_update_elem(bpf_map__fd(w->object.settings), &slot, settings, BPF_ANY))
 		return err_sys(e, "target table");
 	w->object.open[slot].bits = GPB_OPEN;
-	return price_measure(w->object.probe, w->object.multi,
-			     (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | cookie, w->keepers, out,
-			     rest, e);
+	return hit_cost_measure(w->object.probe, w->object.multi,
+				(uint64_t)slot << GPB_COOKIE_SLOT_SHIFT | cookie, w->attachers, out,
+				rest, e);
 }
 
 /* ---- samples ---- */
@@ -82,7 +82,7 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 	struct wait_engine *w = arg;
 
 	(void)key;
-	return feed_whole(w->feed, st) ? w->kind->add(w->arg, st, e) : 0;
+	return reports_whole(w->reports, st) ? w->kind->add(w->arg, st, e) : 0;
 }
 
 int wait_engine_seen(const struct wait_engine *w, void *out, struct err *e)
@@ -176,7 +176,7 @@ static int new_looks(struct wait_engine *w, uint64_t since, struct err *e)
 
 	conf.begin_ns = &w->terms->begin_ns;
 	conf.last_ns = WAIT_END_NS - WAIT_BEGIN_NS;
-	conf.labels = &w->feed->labels;
+	conf.labels = &w->reports->labels;
 	conf.tally = &w->tally;
 	conf.share = &w->look_share;
 	conf.room = w->room;
@@ -234,7 +234,7 @@ int wait_engine_turn(void *arg, bool windows, uint64_t since, double hit_ns, uin
 	w->rates_used = true;
 	w->full = !windows;
 	w->windowed |= windows;
-	w->terms->own = (struct gpb_own){};
+	w->terms->own = (struct gpb_undilated){};
 	if (windows) {
 		next_window(w, window_ns);
 		ret = wait_engine_look(w, since, e);
@@ -359,7 +359,7 @@ static int over(void *arg, const struct stretch *s, struct err *e)
 	int ret;
 
 	wait_engine_before(w, s);
-	ret = feed_poll(w->feed, e);
+	ret = reports_poll(w->reports, e);
 	if (!ret)
 		ret = bpf_take_stacks(bpf_map__fd(w->object.stacks), w->object.rounds, take_stack,
 				      w, e);
@@ -385,18 +385,18 @@ void wait_engine_init(struct wait_engine *w, const struct wait_kind *kind, void 
 	w->ep = -1;
 	w->slot = WAIT_SLOT;
 	w->look_share = LOOKS_SHARE_MOST;
-	w->feed = &w->own_feed;
+	w->reports = &w->own_reports;
 	tally_init(&w->tally);
 	w->tally.depth = site_depth;
 	w->tally.arg = w;
 	w->tally.merged = true;
 }
 
-static int price(void *arg, struct price *out, struct pricing **rest, struct err *e)
+static int hit_cost(void *arg, struct hit_cost *out, struct cost_probes **rest, struct err *e)
 {
 	struct wait_engine *w = arg;
 
-	return w->kind->price(w->arg, out, rest, e);
+	return w->kind->hit_cost(w->arg, out, rest, e);
 }
 
 int wait_engine_open(struct wait_engine *w, const char *what, struct err *e)
@@ -406,16 +406,16 @@ int wait_engine_open(struct wait_engine *w, const char *what, struct err *e)
 		.open = w->object.open + w->slot,
 		.bss = w->object.bss,
 		.parts = WAIT_PARTS,
-		.price = price,
+		.hit_cost = hit_cost,
 		.spent = spent,
 		.turn = wait_engine_turn,
 		.over = over,
 		.arg = w,
 	};
-	int ret = feed_open_probed(w->feed, w->s, w->object.ring, w->object.rules, w->kind->add,
-				   w->arg, e);
+	int ret = reports_open_probed(w->reports, w->s, w->object.ring, w->object.rules,
+				      w->kind->add, w->arg, e);
 
-	w->keepers = &w->s->keepers;
+	w->attachers = &w->s->attachers;
 	w->counter.s = w->s;
 	if (!ret)
 		ret = wait_engine_target(w, e);
@@ -426,19 +426,19 @@ int wait_engine_open(struct wait_engine *w, const char *what, struct err *e)
 	w->ep = epoll_create1(EPOLL_CLOEXEC);
 	if (w->ep < 0)
 		return err_sys(e, "epoll");
-	ret = watch(w, feed_fd(w->feed), e);
+	ret = watch(w, reports_fd(w->reports), e);
 	if (!ret && probing_fd(w->probing) >= 0)
 		ret = watch(w, probing_fd(w->probing), e);
 	return ret ? ret : wait_engine_put(w, e);
 }
 
-void wait_engine_share(struct wait_engine *w, uint32_t slot, struct feed *feed,
-		       struct keeper_process **keepers, int ep)
+void wait_engine_share(struct wait_engine *w, uint32_t slot, struct reports *reports,
+		       struct attacher_process **attachers, int ep)
 {
 	w->shared = true;
 	w->slot = slot;
-	w->feed = feed;
-	w->keepers = keepers;
+	w->reports = reports;
+	w->attachers = attachers;
 	w->ep = ep;
 	w->counter.s = w->s;
 }
@@ -451,7 +451,7 @@ int wait_engine_watch(struct wait_engine *w, struct err *e)
 
 int wait_engine_poll(struct wait_engine *w, struct err *e)
 {
-	int ret = feed_poll(w->feed, e);
+	int ret = reports_poll(w->reports, e);
 
 	if (!ret && !w->ended)
 		ret = probing_poll(w->probing, e);
@@ -501,7 +501,7 @@ void wait_engine_losses(const struct wait_engine *w, struct loss *to)
 	uint64_t left = 0;
 
 	probing_losses(w->probing, to);
-	feed_losses(w->feed, w->object.losses, w->object.obj, to);
+	reports_losses(w->reports, w->object.losses, w->object.obj, to);
 	(void)bpf_count_left(w->object.stacks, w->object.scratches, w->object.rounds, &left, NULL);
 	wait_engine_lost(w, left, to);
 }
@@ -515,7 +515,7 @@ void wait_engine_fini(struct wait_engine *w)
 	if (w->shared)
 		return;
 	probing_free(w->probing);
-	feed_fini(w->feed);
+	reports_fini(w->reports);
 	if (w->ep >= 0)
 		close(w->ep);
 }

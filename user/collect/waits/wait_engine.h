@@ -27,7 +27,7 @@
 #include "sampling/undercount.h"
 #include "engine/probing.h"
 #include "goprof_abi.h"
-#include "probe/feed.h"
+#include "probe/reports.h"
 #include "sampling/tally.h"
 
 /*
@@ -79,7 +79,7 @@ struct wait_kind {
 	uint64_t but;	   /* for undercounts_learn() */
 	size_t not_looked; /* the tally's whole whose waits looks do not see; TALLY_WHOLES: none */
 
-	feed_add *add; /* takes a stack: wait_engine_add() */
+	reports_add *add; /* takes a stack: wait_engine_add() */
 	/* @seen: the value of wait_object.seen, of one CPU or summed up over all. */
 	struct wait_counts (*counts)(const void *seen);
 	/* What was seen in the @ns before anything counted, for rates(). */
@@ -93,8 +93,8 @@ struct wait_kind {
 	double (*runs)(void *arg, const struct wait_window_sum *sum);
 	/* @wait: a value of wait_object.waits. Has it begun since @from, and not ended? */
 	bool (*lasts)(const void *wait, uint64_t from);
-	/* Measures what a hit costs: wait_engine_price(). */
-	int (*price)(void *arg, struct price *out, struct pricing **rest, struct err *e);
+	/* Measures what a hit costs: wait_engine_hit_cost(). */
+	int (*hit_cost)(void *arg, struct hit_cost *out, struct cost_probes **rest, struct err *e);
 	/* At the end: what is told of an entry, and how certain it is what is told of a site. */
 	struct wait_estimate (*estimate)(const void *arg, size_t entry);
 	struct wait_error (*site)(const void *arg, size_t site);
@@ -139,9 +139,9 @@ struct wait_engine {
 	/* Of many targets what is shared is borrowed: */
 	bool shared;
 	uint32_t slot; /* in the tables of the object */
-	struct feed *feed, own_feed;
+	struct reports *reports, own_reports;
 	struct probing *probing; /* NULL of many: not yet */
-	struct keeper_process **keepers;
+	struct attacher_process **attachers;
 	int ep; /* one descriptor for the ring, the budget and looks */
 	bool ended;
 	/* Of many: is there room for one more distinct stack? */
@@ -180,7 +180,7 @@ struct wait_engine {
 void wait_engine_init(struct wait_engine *w, const struct wait_kind *kind, void *arg,
 		      void *settings, struct gpb_wait_terms *terms);
 /*
- * Makes the target, its feed, and probes that keep to a budget; nothing is attached. @what: for messages, borrowed.
+ * Makes the target, its reports, and probes that keep to a budget; nothing is attached. @what: for messages, borrowed.
  * wait_engine_fini() is called also after a failure.
  */
 int wait_engine_open(struct wait_engine *w, const char *what, struct err *e);
@@ -188,8 +188,8 @@ int wait_engine_open(struct wait_engine *w, const char *what, struct err *e);
  * One of many in the slot @slot, instead: ring, probes and @ep are the owner's, who calls wait_engine_turn() and, when a
  * stretch is over, wait_engine_before(), takes all samples, and wait_engine_after().
  */
-void wait_engine_share(struct wait_engine *w, uint32_t slot, struct feed *feed,
-		       struct keeper_process **keepers, int ep);
+void wait_engine_share(struct wait_engine *w, uint32_t slot, struct reports *reports,
+		       struct attacher_process **attachers, int ep);
 int wait_engine_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
 		     struct err *e);
 void wait_engine_before(struct wait_engine *w, const struct stretch *s);
@@ -216,9 +216,9 @@ void wait_engine_end(struct wait_engine *w);
 
 /* For kind.add. What there is no room for is counted as crowded. */
 int wait_engine_add(struct wait_engine *w, const struct gpb_stack *st, size_t group, struct err *e);
-/* For kind.price, by a process of our own in the slot GPB_PRICED, which has these settings. */
-int wait_engine_price(struct wait_engine *w, const void *settings, uint64_t cookie,
-		      struct price *out, struct pricing **rest, struct err *e);
+/* For kind.hit_cost, by a process of our own in the slot GPB_PRICED, which has these settings. */
+int wait_engine_hit_cost(struct wait_engine *w, const void *settings, uint64_t cookie,
+			 struct hit_cost *out, struct cost_probes **rest, struct err *e);
 /* For these settings: a window that never ends, and all time is the target's own. */
 struct gpb_wait_terms wait_engine_endless(void);
 

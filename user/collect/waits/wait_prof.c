@@ -13,7 +13,7 @@ int wait_prof_begin(struct wait_prof *p, struct subject *s, const char *how, enu
 	if (!ret)
 		ret = prof_add_type(p->prof, "delay", "nanoseconds", e);
 	if (!ret)
-		physical_init(&p->ph, s, p->prof, hide);
+		stack_physical_init(&p->ph, s, p->prof, hide);
 	return ret;
 }
 
@@ -21,7 +21,7 @@ void wait_prof_fini(struct wait_prof *p)
 {
 	site_errors_fini(&p->counts);
 	site_errors_fini(&p->delays);
-	physical_fini(&p->ph);
+	stack_physical_fini(&p->ph);
 	prof_free(p->prof);
 }
 
@@ -38,7 +38,7 @@ int wait_prof_add(struct wait_prof *p, const struct gpb_stack *st, const struct 
 {
 	const double one = GPB_COUNT_ONE;
 	int64_t values[] = { est->count, est->delay };
-	int ret = physical_add(&p->ph, st, values, labels, nlabels, e);
+	int ret = stack_physical_add(&p->ph, st, values, labels, nlabels, e);
 
 	if (!ret)
 		ret = site_errors_add(&p->counts, p->prof, (double)est->count / one,

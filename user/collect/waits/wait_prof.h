@@ -8,11 +8,11 @@
 #include "collect/site_errors.h"
 #include "collect/waits/wait_estimates.h"
 #include "profile/profile.h"
-#include "symbolize/physical.h"
+#include "symbolize/stack_physical.h"
 
 struct wait_prof {
 	struct prof *prof; /* types "contentions" and "delay" */
-	struct physical ph;
+	struct stack_physical ph;
 	struct site_errors counts, delays; /* standard errors of estimates */
 };
 

@@ -142,18 +142,18 @@ static double runs_in(void *arg, const struct wait_window_sum *sum)
 }
 
 /* A change of a goroutine that ends no wait. */
-static int price_of(void *arg, struct price *out, struct pricing **rest, struct err *e)
+static int hit_cost_of(void *arg, struct hit_cost *out, struct cost_probes **rest, struct err *e)
 {
 	struct wait_window *w = arg;
 	const struct gpb_waiting conf = { .rate = 1,
 					  .g_waitreason = -1,
 					  .terms = wait_engine_endless() };
 
-	return wait_engine_price(&w->engine, &conf,
-				 GPB_STATUS_CURRENT |
-					 (uint64_t)GPB_G_RUNNING << GPB_COOKIE_OLD_SHIFT |
-					 (uint64_t)GPB_G_WAITING << GPB_COOKIE_NEW_SHIFT,
-				 out, rest, e);
+	return wait_engine_hit_cost(&w->engine, &conf,
+				    GPB_STATUS_CURRENT |
+					    (uint64_t)GPB_G_RUNNING << GPB_COOKIE_OLD_SHIFT |
+					    (uint64_t)GPB_G_WAITING << GPB_COOKIE_NEW_SHIFT,
+				    out, rest, e);
 }
 
 /* ---- estimates ---- */
@@ -226,7 +226,7 @@ void wait_window_init(struct wait_window *w,
 		.rates = set_rates,
 		.runs = runs_in,
 		.lasts = lasts,
-		.price = price_of,
+		.hit_cost = hit_cost_of,
 		.estimate = wait_window_estimate,
 		.site = wait_window_site,
 	};

@@ -90,7 +90,7 @@ int waits_part_slot(struct waits_part *k, uint32_t at, __u64 *from, struct err *
 	k->engine->room = has_room;
 	k->engine->room_arg = k;
 	k->engine->labels_room = (struct labels_room){ labels_fit, k };
-	wait_engine_share(k->engine, at, &p->demux.feed, p->sets.o.keepers, p->sets.ep);
+	wait_engine_share(k->engine, at, &p->demux.reports, p->sets.o.attachers, p->sets.ep);
 	return wait_engine_target(k->engine, e);
 }
 
@@ -105,13 +105,13 @@ int64_t waits_part_add(void *part, const struct gpb_hash *key, const struct gpb_
 	return ret ? ret : (int64_t)w->tally.entries.n;
 }
 
-static int price(void *part, struct keeper_process **keepers, struct price *out,
-		 struct pricing **rest, struct err *e)
+static int hit_cost(void *part, struct attacher_process **attachers, struct hit_cost *out,
+		    struct cost_probes **rest, struct err *e)
 {
 	const struct wait_engine *w = engine_of(part);
 
-	(void)keepers; /* it has them */
-	return w->kind->price(w->arg, out, rest, e);
+	(void)attachers; /* it has them */
+	return w->kind->hit_cost(w->arg, out, rest, e);
 }
 
 /* ---- stretches ---- */
@@ -214,7 +214,7 @@ int waits_many_open(struct waits_many *m, const struct probed_kind *kind, void *
 
 	m->kind = *kind;
 	set->parts = WAIT_PARTS;
-	set->price = price;
+	set->hit_cost = hit_cost;
 	set->joined = joined;
 	set->turn = turn;
 	set->before = before;

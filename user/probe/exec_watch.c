@@ -1,5 +1,5 @@
-/* user/probe/family.c - fork, exec and exit tracepoints, and a queue of what they report. */
-#include "probe/family.h"
+/* user/probe/exec_watch.c - fork, exec and exit tracepoints, and a queue of what they report. */
+#include "probe/exec_watch.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -8,36 +8,36 @@
 #include "goprof_abi.h"
 #include "probe/bpf.h"
 #include "target/pidns.h"
-#include "family.skel.h"
+#include "exec_watch.skel.h"
 
 enum { QUEUE_MAX = 1 << 16 };
 
-struct family {
-	struct family_bpf *obj;
+struct exec_watch {
+	struct exec_watch_bpf *obj;
 	struct ring_buffer *ring;
-	VEC(struct family_exec) queue;
+	VEC(struct exec_seen) queue;
 	size_t next;   /* index in the queue of the next one to hand out */
 	uint64_t lost; /* execs that the queue had no room for */
 };
 
 static int on_exec(void *arg, void *data, size_t len)
 {
-	struct family *f = arg;
+	struct exec_watch *f = arg;
 	const struct gpb_rec_exec *x = data;
-	struct family_exec *to;
+	struct exec_seen *to;
 
 	if (len < sizeof(*x))
 		return 0;
 	to = vec_add(&f->queue, QUEUE_MAX);
 	if (to)
-		*to = (struct family_exec){ .pid = (pid_t)x->tgid, .when_ns = x->when_ns };
+		*to = (struct exec_seen){ .pid = (pid_t)x->tgid, .when_ns = x->when_ns };
 	else
 		f->lost++;
 	return 0;
 }
 
 /* Those of bpf/common.bpf.h are for samples. */
-static void only_own_maps(struct family_bpf *o)
+static void only_own_maps(struct exec_watch_bpf *o)
 {
 	bpf_map__set_autocreate(o->maps.targets, false);
 	bpf_map__set_autocreate(o->maps.stacks, false);
@@ -45,9 +45,9 @@ static void only_own_maps(struct family_bpf *o)
 	bpf_map__set_autocreate(o->maps.labelsets, false);
 }
 
-int family_open(pid_t root, struct family **out, struct err *e)
+int exec_watch_open(pid_t root, struct exec_watch **out, struct err *e)
 {
-	CLEANUP(family_freep) struct family *f = calloc(1, sizeof(*f));
+	CLEANUP(exec_watch_freep) struct exec_watch *f = calloc(1, sizeof(*f));
 	uint32_t ino;
 	int ret;
 
@@ -57,7 +57,7 @@ int family_open(pid_t root, struct family **out, struct err *e)
 	if (ret)
 		return ret;
 	bpf_log_begin();
-	f->obj = bpf_open(family);
+	f->obj = bpf_open(exec_watch);
 	if (!f->obj)
 		return bpf_load_error(e, -errno, "follow");
 	bpf_fit_kernel(f->obj->obj);
@@ -66,9 +66,9 @@ int family_open(pid_t root, struct family **out, struct err *e)
 	bpf_program__set_autoload(f->obj->progs.on_fork, root != 0);
 	bpf_program__set_autoload(f->obj->progs.on_exit, root != 0);
 	only_own_maps(f->obj);
-	ret = family_bpf__load(f->obj);
+	ret = exec_watch_bpf__load(f->obj);
 	if (!ret)
-		ret = family_bpf__attach(f->obj);
+		ret = exec_watch_bpf__attach(f->obj);
 	if (ret)
 		return bpf_load_error(e, ret, "follow");
 	f->ring = ring_buffer__new(bpf_map__fd(f->obj->maps.execs), on_exec, f, NULL);
@@ -78,12 +78,12 @@ int family_open(pid_t root, struct family **out, struct err *e)
 	return 0;
 }
 
-int family_fd(const struct family *f)
+int exec_watch_fd(const struct exec_watch *f)
 {
 	return ring_buffer__epoll_fd(f->ring);
 }
 
-bool family_next(struct family *f, struct family_exec *out)
+bool exec_watch_next(struct exec_watch *f, struct exec_seen *out)
 {
 	if (f->next == f->queue.n)
 		f->next = f->queue.n = 0;
@@ -94,17 +94,17 @@ bool family_next(struct family *f, struct family_exec *out)
 	return true;
 }
 
-uint64_t family_lost(const struct family *f)
+uint64_t exec_watch_lost(const struct exec_watch *f)
 {
 	return f->lost + f->obj->bss->tallies[0].lost[GPB_LOSS_DROPPED];
 }
 
-void family_free(struct family *f)
+void exec_watch_free(struct exec_watch *f)
 {
 	if (!f)
 		return;
 	ring_buffer__free(f->ring);
-	family_bpf__destroy(f->obj);
+	exec_watch_bpf__destroy(f->obj);
 	vec_fini(&f->queue);
 	free(f);
 }

@@ -1,5 +1,5 @@
 /*
- * bpf/family.bpf.c - which programs the descendants of one process run, or all processes: it writes
+ * bpf/exec_watch.bpf.c - which programs the descendants of one process run, or all processes: it writes
  * a record at each exec.
  *
  * No process is held: when user space learns of a program, that already runs.
@@ -18,7 +18,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u32);
 	__type(value, __u8);
-} family SEC(".maps");
+} exec_watch SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -29,7 +29,8 @@ static __always_inline int is_member(void)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 
-	return !root || (__u32)(pid_tgid() >> 32) == root || bpf_map_lookup_elem(&family, &tgid);
+	return !root || (__u32)(pid_tgid() >> 32) == root ||
+	       bpf_map_lookup_elem(&exec_watch, &tgid);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -40,7 +41,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 
 	if (child->pid != child->tgid || !is_member())
 		return 0; /* this is a thread, or no descendant */
-	if (bpf_map_update_elem(&family, &tgid, &one, BPF_ANY))
+	if (bpf_map_update_elem(&exec_watch, &tgid, &one, BPF_ANY))
 		lose(0, GPB_LOSS_DROPPED);
 	return 0;
 }
@@ -67,7 +68,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	__u32 tgid = task->tgid;
 
 	if (task->pid == task->tgid)
-		bpf_map_delete_elem(&family, &tgid);
+		bpf_map_delete_elem(&exec_watch, &tgid);
 	return 0;
 }
 

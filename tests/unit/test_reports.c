@@ -1,5 +1,5 @@
 /*
- * tests/unit/test_feed.c - what is drained from the kernel's table of stacks: this file's libbpf has
+ * tests/unit/test_reports.c - what is drained from the kernel's table of stacks: this file's libbpf has
  * the entries.
  */
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <bpf/bpf.h>
 
-#include "probe/feed.h"
+#include "probe/reports.h"
 
 enum { TABLE = 77 };
 
@@ -75,7 +75,7 @@ static void entry(uint64_t count, unsigned nkernel, unsigned nfirst, unsigned ns
 /* Whoever takes a stack refuses one that is not whole, and the profile would be lost with it. */
 static void stacks_that_are_not_whole_are_counted_not_taken(void **state)
 {
-	struct feed f = { .add = take };
+	struct reports f = { .add = take };
 	struct loss loss = { 0 };
 
 	(void)state;
@@ -84,10 +84,10 @@ static void stacks_that_are_not_whole_are_counted_not_taken(void **state)
 	entry(3, 0, GPB_MAX_USER, 1);
 	entry(4, GPB_MAX_KERNEL + 1, 1, 0);
 	entry(5, GPB_MAX_KERNEL, GPB_MAX_USER - 1, 1);
-	assert_int_equal(feed_drain(&f, NULL, NULL), 0);
+	assert_int_equal(reports_drain(&f, NULL, NULL), 0);
 	assert_int_equal(ntaken, 2);
 	assert_true(taken[0] == 1 && taken[1] == 5);
-	feed_losses(&f, &(struct gpb_tally){ 0 }, NULL, &loss);
+	reports_losses(&f, &(struct gpb_tally){ 0 }, NULL, &loss);
 	assert_int_equal(loss.n[LOSS_STACKS_UNREADABLE], 3);
 }
 

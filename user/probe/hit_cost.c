@@ -1,5 +1,5 @@
-/* user/probe/price.c - a child runs over functions with a probe, and over one without. */
-#include "probe/price.h"
+/* user/probe/hit_cost.c - a child runs over functions with a probe, and over one without. */
+#include "probe/hit_cost.h"
 
 #include <signal.h>
 #include <sys/socket.h>
@@ -19,7 +19,7 @@ struct calls {
 	double bare, hit, stepped;
 };
 
-struct pricing {
+struct cost_probes {
 	pid_t pid; /* of the child */
 	int sock;
 	struct uprobes probes; /* on the child */
@@ -109,7 +109,7 @@ static int offset_of(const struct target *self, uint64_t addr, uint64_t *out, st
 }
 
 /* Both probes at once: each is passed by calls of its own. */
-static int put_probes(struct pricing *p, struct bpf_program *prog, bool multi, uint64_t cookie,
+static int put_probes(struct cost_probes *p, struct bpf_program *prog, bool multi, uint64_t cookie,
 		      struct err *e)
 {
 	struct uprobe_site sites[] = {
@@ -128,7 +128,7 @@ static int put_probes(struct pricing *p, struct bpf_program *prog, bool multi, u
 	return uprobes_put(&p->probes, prog, multi, p->pid, "/proc/self/exe", sites, 2, e);
 }
 
-static int start_child(struct pricing *p, struct err *e)
+static int start_child(struct cost_probes *p, struct err *e)
 {
 	int sock[2];
 
@@ -144,20 +144,20 @@ static int start_child(struct pricing *p, struct err *e)
 	return p->pid < 0 ? err_sys(e, "a process to measure a probe's price with") : 0;
 }
 
-static int price_of(const struct calls *c, struct price *out, struct err *e)
+static int hit_cost_of(const struct calls *c, struct hit_cost *out, struct err *e)
 {
 	if (c->hit <= c->bare || c->stepped <= c->bare)
 		return err_set(e, -EAGAIN, "a probe costs nothing");
-	*out = (struct price){ .hit_ns = c->hit - c->bare,
-			       .stepped_ns = c->stepped > c->hit ? c->stepped - c->hit : 0 };
+	*out = (struct hit_cost){ .hit_ns = c->hit - c->bare,
+				  .stepped_ns = c->stepped > c->hit ? c->stepped - c->hit : 0 };
 	return 0;
 }
 
-int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie,
-		  struct keeper_process **all, struct price *out, struct pricing **rest,
-		  struct err *e)
+int hit_cost_measure(struct bpf_program *prog, bool multi, uint64_t cookie,
+		     struct attacher_process **all, struct hit_cost *out, struct cost_probes **rest,
+		     struct err *e)
 {
-	CLEANUP(pricing_freep) struct pricing *p = calloc(1, sizeof(*p));
+	CLEANUP(cost_probes_freep) struct cost_probes *p = calloc(1, sizeof(*p));
 	struct calls calls;
 	int ret;
 
@@ -173,7 +173,7 @@ int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie,
 	if (!ret)
 		ret = ask(p->sock, &calls, e);
 	if (!ret)
-		ret = price_of(&calls, out, e);
+		ret = hit_cost_of(&calls, out, e);
 	if (ret)
 		return ret;
 	uprobes_leave(&p->probes);
@@ -181,12 +181,12 @@ int price_measure(struct bpf_program *prog, bool multi, uint64_t cookie,
 	return 0;
 }
 
-int pricing_fd(const struct pricing *p)
+int cost_probes_fd(const struct cost_probes *p)
 {
 	return uprobes_fd(&p->probes);
 }
 
-void pricing_free(struct pricing *p)
+void cost_probes_free(struct cost_probes *p)
 {
 	if (!p)
 		return;

@@ -1,4 +1,4 @@
-/* tests/bpfhost/test_rules.c - the BPF-side stack walk by rules, over stacks made by hand. */
+/* tests/bpfhost/test_unwind_rules.c - the BPF-side stack walk by rules, over stacks made by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,11 +13,11 @@
 /* The rules of a made-up target: pc to rule. */
 static struct {
 	uint64_t pc;
-	struct gpb_rule rule;
+	struct gpb_unwind_rule rule;
 } known[64];
 static size_t nknown;
 
-static struct gpb_rule *rule_of(const struct gpb_target *t, __u64 pc)
+static struct gpb_unwind_rule *rule_of(const struct gpb_target *t, __u64 pc)
 {
 	for (size_t i = 0; i < nknown; i++)
 		if (t && known[i].pc == pc)
@@ -25,7 +25,7 @@ static struct gpb_rule *rule_of(const struct gpb_target *t, __u64 pc)
 	return NULL;
 }
 
-#include "rules.bpf.h"
+#include "unwind_rules.bpf.h"
 #include "stacks.h"
 
 static int reset(void **state)
@@ -40,7 +40,7 @@ static int reset(void **state)
 static void rule(uint64_t pc, int32_t delta, uint32_t flags)
 {
 	known[nknown].pc = pc;
-	known[nknown++].rule = (struct gpb_rule){ .delta = delta, .flags = flags };
+	known[nknown++].rule = (struct gpb_unwind_rule){ .delta = delta, .flags = flags };
 }
 
 static void run(uint64_t g, uint64_t pc, uint64_t sp)
@@ -64,7 +64,7 @@ static void walks_by_deltas(void **state)
 	(void)state;
 	rule(TEXT + 0x50, 0, 0);
 	rule(TEXT + 0x100 - 1, 24, 0);
-	rule(TEXT + 0x200 - 1, 8, GPB_RULE_END);
+	rule(TEXT + 0x200 - 1, 8, GPB_UNWIND_RULE_END);
 	stack_words[10] = TEXT + 0x100;
 	stack_words[11 + 3] = TEXT + 0x200;
 	run(G, TEXT + 0x50, STACK + 80);
@@ -76,9 +76,9 @@ static void walks_by_deltas(void **state)
 static void injected_calls_are_exact(void **state)
 {
 	(void)state;
-	rule(TEXT + 0x50, 0, GPB_RULE_EXACT);
+	rule(TEXT + 0x50, 0, GPB_UNWIND_RULE_EXACT);
 	rule(TEXT + 0x100, 8, 0);
-	rule(TEXT + 0x200 - 1, 0, GPB_RULE_END);
+	rule(TEXT + 0x200 - 1, 0, GPB_UNWIND_RULE_END);
 	stack_words[10] = TEXT + 0x100;
 	stack_words[12] = TEXT + 0x200;
 	run(G, TEXT + 0x50, STACK + 80);
@@ -92,10 +92,10 @@ static void injected_calls_are_exact(void **state)
 static void made_up_return_addresses(void **state)
 {
 	(void)state;
-	rule(TEXT + 0x50, 0, GPB_RULE_LAST);
-	rule(TEXT + 0x100 - 1, -1, GPB_RULE_LAST | GPB_RULE_END);
+	rule(TEXT + 0x50, 0, GPB_UNWIND_RULE_LAST);
+	rule(TEXT + 0x100 - 1, -1, GPB_UNWIND_RULE_LAST | GPB_UNWIND_RULE_END);
 	rule(TEXT + 0x100, 8, 0);
-	rule(TEXT + 0x200 - 1, 0, GPB_RULE_END);
+	rule(TEXT + 0x200 - 1, 0, GPB_UNWIND_RULE_END);
 	stack_words[10] = TEXT + 0x100;
 	stack_words[12] = TEXT + 0x200;
 	run(G, TEXT + 0x50, STACK + 80);
@@ -146,9 +146,9 @@ static void systemstack_goes_on(void **state)
 {
 	(void)state;
 	rule(TEXT + 0x50, 8, 0);
-	rule(TEXT + 0x800 - 1, 8, GPB_RULE_SEAM);
+	rule(TEXT + 0x800 - 1, 8, GPB_UNWIND_RULE_SEAM);
 	rule(TEXT + 0x600 - 1, 16, 0);
-	rule(TEXT + 0x700 - 1, 0, GPB_RULE_END);
+	rule(TEXT + 0x700 - 1, 0, GPB_UNWIND_RULE_END);
 	stack0_words[11] = TEXT + 0x800;
 	g_words[3] = STACK + 8 * 90;
 	g_words[4] = TEXT + 0x810;
@@ -162,9 +162,9 @@ static void systemstack_goes_on(void **state)
 static void morestack_goes_on_at_the_saved_pc(void **state)
 {
 	(void)state;
-	rule(TEXT + 0x50, -1, GPB_RULE_SEAM);
+	rule(TEXT + 0x50, -1, GPB_UNWIND_RULE_SEAM);
 	rule(TEXT + 0x300 - 1, 0, 0);
-	rule(TEXT + 0x700 - 1, 0, GPB_RULE_END);
+	rule(TEXT + 0x700 - 1, 0, GPB_UNWIND_RULE_END);
 	g_words[3] = STACK + 8 * 90;
 	g_words[4] = TEXT + 0x300;
 	stack_words[90] = TEXT + 0x700;
@@ -180,7 +180,7 @@ static void goroutine_goes_ahead(void **state)
 {
 	(void)state;
 	rule(TEXT + 0x600 - 1, 16, 0);
-	rule(TEXT + 0x700 - 1, 0, GPB_RULE_END);
+	rule(TEXT + 0x700 - 1, 0, GPB_UNWIND_RULE_END);
 	g_words[3] = STACK + 8 * 90;
 	g_words[4] = TEXT + 0x810;
 	stack_words[91] = TEXT + 0x600;
@@ -222,7 +222,7 @@ static void vdso_and_c_start_at_the_go_caller(void **state)
 {
 	(void)state;
 	rule(TEXT + 0x400 - 1, 16, 0);
-	rule(TEXT + 0x500 - 1, 0, GPB_RULE_END);
+	rule(TEXT + 0x500 - 1, 0, GPB_UNWIND_RULE_END);
 	m_words[3] = STACK + 8 * 50;
 	m_words[4] = TEXT + 0x400;
 	stack_words[52] = TEXT + 0x500;

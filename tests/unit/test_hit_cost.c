@@ -1,5 +1,5 @@
 /*
- * tests/unit/test_price.c - a probe's price, on a clock that only calls move on; and the child that makes those
+ * tests/unit/test_hit_cost.c - a probe's price, on a clock that only calls move on; and the child that makes those
  * calls ends when its user is done, whoever else measures at the same time.
  */
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "arch/landmark.h"
-#include "probe/price.h"
+#include "probe/hit_cost.h"
 #include "probe/uprobes.h"
 
 /* A child that does not end is waited for without an end: then SIGALRM fails this program. */
@@ -125,9 +125,9 @@ int uprobes_fd(const struct uprobes *u)
 	return -1;
 }
 
-static int measure(struct price *price, struct pricing **rest, struct err *e)
+static int measure(struct hit_cost *hit_cost, struct cost_probes **rest, struct err *e)
 {
-	return price_measure(NULL, true, 7, NULL, price, rest, e);
+	return hit_cost_measure(NULL, true, 7, NULL, hit_cost, rest, e);
 }
 
 static bool has_children(void)
@@ -139,31 +139,31 @@ static bool has_children(void)
 
 static void told_in_ns_of_a_hit(void **state)
 {
-	struct pricing *rest = NULL;
-	struct price price;
+	struct cost_probes *rest = NULL;
+	struct hit_cost hit_cost;
 
 	(void)state;
 	for (int disturbed = 0; disturbed < 2; disturbed++) {
 		machine = (struct machine){ .bare = 3, .hit = 403, .stepped = 2803 };
 		machine.disturbed = disturbed;
-		assert_int_equal(measure(&price, &rest, NULL), 0);
-		assert_true(price.hit_ns == 400 && price.stepped_ns == 2400);
-		pricing_free(rest);
+		assert_int_equal(measure(&hit_cost, &rest, NULL), 0);
+		assert_true(hit_cost.hit_ns == 400 && hit_cost.stepped_ns == 2400);
+		cost_probes_free(rest);
 		assert_false(has_children());
 	}
 }
 
 static void no_price_is_an_error(void **state)
 {
-	struct pricing *rest = NULL;
-	struct price price;
+	struct cost_probes *rest = NULL;
+	struct hit_cost hit_cost;
 	struct err e = {};
 
 	(void)state;
 	machine = (struct machine){ .bare = 3, .hit = 3, .stepped = 3 };
-	assert_int_equal(measure(&price, &rest, &e), -EAGAIN);
+	assert_int_equal(measure(&hit_cost, &rest, &e), -EAGAIN);
 	machine = (struct machine){ .dies = true };
-	assert_int_equal(measure(&price, &rest, &e), -ECHILD);
+	assert_int_equal(measure(&hit_cost, &rest, &e), -ECHILD);
 	assert_null(rest);
 	assert_false(has_children());
 }
@@ -176,25 +176,25 @@ static void several_at_once_end_in_any_order(void **state)
 	(void)state;
 	machine = (struct machine){ .bare = 3, .hit = 403, .stepped = 2803 };
 	for (size_t o = 0; o < sizeof(orders) / sizeof(*orders); o++) {
-		struct pricing *rest[3] = {};
-		struct price price;
+		struct cost_probes *rest[3] = {};
+		struct hit_cost hit_cost;
 
 		for (int i = 0; i < 3; i++)
-			assert_int_equal(measure(&price, &rest[i], NULL), 0);
+			assert_int_equal(measure(&hit_cost, &rest[i], NULL), 0);
 		for (int i = 0; i < 3; i++)
-			pricing_free(rest[orders[o][i]]);
+			cost_probes_free(rest[orders[o][i]]);
 		assert_false(has_children());
 	}
 }
 
 /*
- * A copy of ours in the child would keep in an epoll instance what we close meanwhile, and a keeper's
+ * A copy of ours in the child would keep in an epoll instance what we close meanwhile, and an attacher's
  * socket open after our death.
  */
 static void its_child_has_no_descriptor_of_ours(void **state)
 {
-	struct pricing *rest = NULL;
-	struct price price;
+	struct cost_probes *rest = NULL;
+	struct hit_cost hit_cost;
 	int low = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int high = fcntl(low, F_DUPFD_CLOEXEC, 200);
 
@@ -202,9 +202,9 @@ static void its_child_has_no_descriptor_of_ours(void **state)
 	assert_true(low > 2 && high >= 200);
 	machine = (struct machine){ .bare = 3, .hit = 403, .stepped = 2803 };
 	descriptors = -1;
-	assert_int_equal(measure(&price, &rest, NULL), 0);
+	assert_int_equal(measure(&hit_cost, &rest, NULL), 0);
 	assert_int_equal(descriptors, 1);
-	pricing_free(rest);
+	cost_probes_free(rest);
 	close(low);
 	close(high);
 }

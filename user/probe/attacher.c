@@ -1,12 +1,12 @@
 /*
- * user/probe/keeper.c - our executable once more, with a thread for each keeper, and a socket over which its questions and
+ * user/probe/attacher.c - our executable once more, with a thread for each attacher, and a socket over which its questions and
  * answers go.
  *
- * Where capabilities come with the file (AT_SECURE), whoever may run it could begin a keeper of his own, with those
- * capabilities and a socket of his: probes at any address. So there no process that was begun by exec is a keeper; it is
+ * Where capabilities come with the file (AT_SECURE), whoever may run it could begin an attacher of his own, with those
+ * capabilities and a socket of his: probes at any address. So there no process that was begun by exec is an attacher; it is
  * forked from us, who have read our own command line.
  */
-#include "probe/keeper.h"
+#include "probe/attacher.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -32,22 +32,22 @@
 extern char **environ;
 
 /* It does not have our name: whoever kills all goprof-bpf by name does not mean this process. */
-static const char name[] = "uprobe-keeper";
+static const char name[] = "uprobe-attacher";
 
-/* The number there of the socket over which keepers are asked for. */
+/* The number there of the socket over which attachers are asked for. */
 enum { SOCK = 3 };
 
-/* A keeper calls nothing that goes deep; its part is mapped, and only what it touches is there. */
+/* An attacher calls nothing that goes deep; its part is mapped, and only what it touches is there. */
 enum { STACK = 256 << 10 };
 
-/* keeper_main() was called with it: exec of a program that does not ask would begin it all over. */
-static const struct keeper_job *the_job;
+/* attacher_main() was called with it: exec of a program that does not ask would begin it all over. */
+static const struct attacher_job *the_job;
 
-/* How often a keeper that does not answer is woken up. */
+/* How often an attacher that does not answer is woken up. */
 enum { WAKE_MS = 1000 };
 
 /*
- * How often we look whether we were asked to stop, and how long after that we wait for all keepers
+ * How often we look whether we were asked to stop, and how long after that we wait for all attachers
  * together.
  */
 enum { LOOK_MS = 100, PATIENCE_MS = 1000 };
@@ -58,7 +58,7 @@ struct answer {
 	struct err e;
 };
 
-/* ---- in the keeper ---- */
+/* ---- in the attacher ---- */
 
 /* What our maker was started with, and did not open itself, must not live on in us. 0, 1 and 2 stay in use. */
 static void close_others(void)
@@ -71,7 +71,7 @@ static void close_others(void)
 }
 
 /* Waits for a question, or for the end of the socket. */
-static void wait_for_word(const struct keeper_job *job, int sock)
+static void wait_for_word(const struct attacher_job *job, int sock)
 {
 	struct pollfd p = { .fd = sock, .events = POLLIN };
 
@@ -87,9 +87,9 @@ static ssize_t hear_word(int sock, void *ask, int *fds, size_t *nfds)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(KEEPER_FDS * sizeof(int))];
+		char space[CMSG_SPACE(ATTACHER_FDS * sizeof(int))];
 	} control;
-	struct iovec part = { .iov_base = ask, .iov_len = KEEPER_WORDS };
+	struct iovec part = { .iov_base = ask, .iov_len = ATTACHER_WORDS };
 	struct msghdr m = { .msg_iov = &part,
 			    .msg_iovlen = 1,
 			    .msg_control = control.space,
@@ -106,10 +106,10 @@ static ssize_t hear_word(int sock, void *ask, int *fds, size_t *nfds)
 }
 
 /* Serves until it is to end: one byte, or nobody at the other end of the socket. */
-static void serve(const struct keeper_job *job, int sock)
+static void serve(const struct attacher_job *job, int sock)
 {
-	char ask[KEEPER_WORDS], answer[KEEPER_WORDS];
-	int fds[KEEPER_FDS];
+	char ask[ATTACHER_WORDS], answer[ATTACHER_WORDS];
+	int fds[ATTACHER_FDS];
 	size_t nfds;
 	ssize_t n;
 
@@ -136,7 +136,7 @@ struct parts {
 
 /* A thread of the process, with its own socket and what it holds. */
 struct part {
-	struct keeper_job job;
+	struct attacher_job job;
 	int sock;
 	struct parts *of;
 };
@@ -169,7 +169,7 @@ static void *keep(void *arg)
 	return NULL;
 }
 
-static int begin_part(const struct keeper_job *job, int sock, struct parts *of)
+static int begin_part(const struct attacher_job *job, int sock, struct parts *of)
 {
 	struct part *p = malloc(sizeof(*p));
 	pthread_attr_t attr;
@@ -201,11 +201,11 @@ static void refuse(int sock, int ret)
 	close(sock);
 }
 
-/* Each socket that comes is a keeper's, until nobody is there who could ask for one. */
-static void begin_parts(const struct keeper_job *job, struct parts *all)
+/* Each socket that comes is an attacher's, until nobody is there who could ask for one. */
+static void begin_parts(const struct attacher_job *job, struct parts *all)
 {
-	char word[KEEPER_WORDS];
-	int fds[KEEPER_FDS];
+	char word[ATTACHER_WORDS];
+	int fds[ATTACHER_FDS];
 	size_t nfds;
 	ssize_t n;
 
@@ -221,11 +221,11 @@ static void begin_parts(const struct keeper_job *job, struct parts *all)
 }
 
 /*
- * SOCK is there, and nothing else is needed. The process gets a high priority: while a keeper waits for a CPU,
+ * SOCK is there, and nothing else is needed. The process gets a high priority: while an attacher waits for a CPU,
  * halfway through attaching or at a window's end, the target pays for hits that do not count. It needs a CPU for only some
  * 4 ms of a second.
  */
-static _Noreturn void run(const struct keeper_job *job, int raised)
+static _Noreturn void run(const struct attacher_job *job, int raised)
 {
 	const struct sched_param first = { .sched_priority = 1 };
 	struct parts parts = { .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -243,7 +243,7 @@ static _Noreturn void run(const struct keeper_job *job, int raised)
 	_exit(0);
 }
 
-void keeper_main(int argc, char **argv, const struct keeper_job *job)
+void attacher_main(int argc, char **argv, const struct attacher_job *job)
 {
 	the_job = job;
 	if (argc == 2 && !strcmp(argv[0], name) && fcntl(SOCK, F_GETFD) >= 0 &&
@@ -310,7 +310,7 @@ static int fork_off(pid_t *pid, int sock)
 }
 
 /* Somebody may have stopped it; then we would wait for it for ever. */
-static void wake(const struct keeper *k)
+static void wake(const struct attacher *k)
 {
 	if (k->pid)
 		kill(k->pid, SIGCONT);
@@ -327,12 +327,12 @@ static uint64_t now_ms(void)
 enum heard { ANSWERED, KILLED, LEFT };
 
 /*
- * Waits until the keeper answers or closes its end of the socket, and kills it if that takes too long.
+ * Waits until the attacher answers or closes its end of the socket, and kills it if that takes too long.
  * Once we were asked to stop, it is left alone after PATIENCE_MS: while it is inside the kernel nothing
  * interrupts it; when it comes back and finds our end of the socket closed, it takes the probes out and
  * exits.
  */
-static enum heard hear(const struct keeper *k)
+static enum heard hear(const struct attacher *k)
 {
 	struct pollfd p = { .fd = k->sock, .events = POLLIN };
 	uint64_t begin = now_ms(), woken = begin, now = begin;
@@ -360,16 +360,16 @@ static int watch(int ep, int fd)
 }
 
 /* What is polled for an answer: the socket, and the time at which the answer is overdue. */
-static int make_ready(struct keeper *k, struct err *e)
+static int make_ready(struct attacher *k, struct err *e)
 {
 	k->ready = epoll_create1(EPOLL_CLOEXEC);
 	if (k->ready < 0 || watch(k->ready, k->sock))
-		return err_sys(e, "a socket to the keeper of the probes");
+		return err_sys(e, "a socket to the attacher of the probes");
 	return 0;
 }
 
-/* 0: never. Only while an answer is due there is a descriptor for that: a run has many keepers, which mostly rest. */
-static int set_due(struct keeper *k, uint64_t ns, struct err *e)
+/* 0: never. Only while an answer is due there is a descriptor for that: a run has many attachers, which mostly rest. */
+static int set_due(struct attacher *k, uint64_t ns, struct err *e)
 {
 	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(ns / 1000000000),
 					       .tv_nsec = (long)(ns % 1000000000) } };
@@ -386,7 +386,7 @@ static int set_due(struct keeper *k, uint64_t ns, struct err *e)
 	if (k->timer < 0) {
 		k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 		if (k->timer < 0 || watch(k->ready, k->timer))
-			return err_sys(e, "a timer for the keeper of the probes");
+			return err_sys(e, "a timer for the attacher of the probes");
 	}
 	timerfd_settime(k->timer, TFD_TIMER_ABSTIME, &at, NULL);
 	return 0;
@@ -397,11 +397,11 @@ static int gone(struct err *e)
 	return err_set(e, -ECHILD, "the process that keeps the probes died");
 }
 
-int keeper_ask(struct keeper *k, const void *ask, size_t n, uint64_t due_ns, struct err *e)
+int attacher_ask(struct attacher *k, const void *ask, size_t n, uint64_t due_ns, struct err *e)
 {
 	int ret = k->pid ? set_due(k, due_ns, e) : gone(e);
 
-	BUG_ON(n <= 1 || n > KEEPER_WORDS);
+	BUG_ON(n <= 1 || n > ATTACHER_WORDS);
 	if (ret)
 		return ret;
 	k->late_ms = 0;
@@ -416,7 +416,7 @@ static bool hand(int sock, const void *words, size_t n, const int *fds, size_t n
 {
 	union {
 		struct cmsghdr head;
-		char space[CMSG_SPACE(KEEPER_FDS * sizeof(int))];
+		char space[CMSG_SPACE(ATTACHER_FDS * sizeof(int))];
 	} control = { .head = { .cmsg_level = SOL_SOCKET,
 				.cmsg_type = SCM_RIGHTS,
 				.cmsg_len = CMSG_LEN(nfds * sizeof(*fds)) } };
@@ -430,15 +430,15 @@ static bool hand(int sock, const void *words, size_t n, const int *fds, size_t n
 	return sendmsg(sock, &m, MSG_NOSIGNAL) == (ssize_t)n;
 }
 
-int keeper_give(struct keeper *k, const void *ask, size_t n, const int *fds, size_t nfds,
-		struct err *e)
+int attacher_give(struct attacher *k, const void *ask, size_t n, const int *fds, size_t nfds,
+		  struct err *e)
 {
-	BUG_ON(n <= 1 || n > KEEPER_WORDS || !nfds || nfds > KEEPER_FDS);
+	BUG_ON(n <= 1 || n > ATTACHER_WORDS || !nfds || nfds > ATTACHER_FDS);
 	wake(k);
 	return k->pid && hand(k->sock, ask, n, fds, nfds) ? 0 : gone(e);
 }
 
-int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
+int attacher_answer(struct attacher *k, void *answer, size_t n, struct err *e)
 {
 	enum heard heard;
 	ssize_t got = -1;
@@ -456,7 +456,7 @@ int keeper_answer(struct keeper *k, void *answer, size_t n, struct err *e)
 	return 0;
 }
 
-bool keeper_answered(struct keeper *k)
+bool attacher_answered(struct attacher *k)
 {
 	struct pollfd p = { .fd = k->sock, .events = POLLIN };
 	struct timespec ts;
@@ -472,7 +472,7 @@ bool keeper_answered(struct keeper *k)
 	return false;
 }
 
-uint64_t keeper_process_cpu_ns(const struct keeper_process *p)
+uint64_t attacher_process_cpu_ns(const struct attacher_process *p)
 {
 	struct timespec ts;
 	clockid_t clock;
@@ -482,7 +482,7 @@ uint64_t keeper_process_cpu_ns(const struct keeper_process *p)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-void keeper_end(struct keeper *k)
+void attacher_end(struct attacher *k)
 {
 	const char word = 0;
 
@@ -494,9 +494,9 @@ void keeper_end(struct keeper *k)
 }
 
 /* Until it says that it has undone everything, or is gone without. */
-static enum heard hear_end(const struct keeper *k)
+static enum heard hear_end(const struct attacher *k)
 {
-	char unread[KEEPER_WORDS];
+	char unread[ATTACHER_WORDS];
 	enum heard heard;
 	ssize_t n = 0;
 
@@ -508,8 +508,8 @@ static enum heard hear_end(const struct keeper *k)
 	return heard == ANSWERED && n <= 0 ? KILLED : heard;
 }
 
-/* The last keeper has gone. One that was left may hold the process up for long. */
-static void process_free(struct keeper_process *p)
+/* The last attacher has gone. One that was left may hold the process up for long. */
+static void process_free(struct attacher_process *p)
 {
 	close(p->sock);
 	if (p->of && *p->of == p)
@@ -521,10 +521,10 @@ static void process_free(struct keeper_process *p)
 }
 
 /*
- * It still takes out probes after its sockets are closed: it is waited for, and stays a zombie as long as other keepers
+ * It still takes out probes after its sockets are closed: it is waited for, and stays a zombie as long as other attachers
  * have its number.
  */
-static void process_died(struct keeper_process *p)
+static void process_died(struct attacher_process *p)
 {
 	siginfo_t info;
 
@@ -534,14 +534,14 @@ static void process_died(struct keeper_process *p)
 		;
 }
 
-bool keeper_stop(struct keeper *k)
+bool attacher_stop(struct attacher *k)
 {
-	struct keeper_process *p = k->process;
+	struct attacher_process *p = k->process;
 	enum heard heard;
 
 	if (!k->pid)
 		return false;
-	keeper_end(k);
+	attacher_end(k);
 	wake(k);
 	heard = hear_end(k);
 	p->left |= heard == LEFT;
@@ -550,17 +550,17 @@ bool keeper_stop(struct keeper *k)
 	close(k->sock);
 	closep(&k->timer);
 	closep(&k->ready);
-	*k = (struct keeper){ 0 };
-	if (!--p->keepers)
+	*k = (struct attacher){ 0 };
+	if (!--p->attachers)
 		process_free(p);
 	return heard == KILLED;
 }
 
 /* ---- beginning one ---- */
 
-static int process_begin(struct keeper_process **of, struct keeper_process **out, struct err *e)
+static int process_begin(struct attacher_process **of, struct attacher_process **out, struct err *e)
 {
-	struct keeper_process *p = calloc(1, sizeof(*p));
+	struct attacher_process *p = calloc(1, sizeof(*p));
 	int sock[2], ret;
 
 	if (!p)
@@ -569,7 +569,7 @@ static int process_begin(struct keeper_process **of, struct keeper_process **out
 		free(p);
 		return err_sys(e, "a socket to the process that keeps the probes");
 	}
-	*p = (struct keeper_process){ .sock = sock[1], .of = of };
+	*p = (struct attacher_process){ .sock = sock[1], .of = of };
 	ret = getauxval(AT_SECURE) ? fork_off(&p->pid, sock[0]) : spawn(&p->pid, sock[0]);
 	close(sock[0]);
 	if (ret) {
@@ -583,19 +583,19 @@ static int process_begin(struct keeper_process **of, struct keeper_process **out
 	return 0;
 }
 
-/* A keeper of that process; -ECHILD: that has gone. */
-static int join(struct keeper *k, struct keeper_process *p, struct err *e)
+/* An attacher of that process; -ECHILD: that has gone. */
+static int join(struct attacher *k, struct attacher_process *p, struct err *e)
 {
 	const char word = 0;
 	int sock[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
-		return err_sys(e, "a socket to the keeper of the probes");
+		return err_sys(e, "a socket to the attacher of the probes");
 	k->process = p;
 	k->pid = p->pid;
 	k->sock = sock[1];
 	k->timer = k->ready = -1;
-	p->keepers++;
+	p->attachers++;
 	wake(k);
 	hand(p->sock, &word, 1, &sock[0], 1);
 	close(sock[0]);
@@ -603,9 +603,9 @@ static int join(struct keeper *k, struct keeper_process *p, struct err *e)
 }
 
 /* Where somebody has killed the process that there was, there is another one. */
-static int begin_keeper(struct keeper *k, struct keeper_process **all, struct err *e)
+static int begin_attacher(struct attacher *k, struct attacher_process **all, struct err *e)
 {
-	struct keeper_process *p = all ? *all : NULL;
+	struct attacher_process *p = all ? *all : NULL;
 	struct pollfd alive = { .fd = p ? p->sock : -1 };
 	int ret = 0;
 
@@ -613,31 +613,31 @@ static int begin_keeper(struct keeper *k, struct keeper_process **all, struct er
 		ret = process_begin(all, &p, e);
 	if (!ret)
 		ret = join(k, p, e);
-	if (ret && p && !p->keepers)
+	if (ret && p && !p->attachers)
 		process_free(p);
 	return ret;
 }
 
-int keeper_start(struct keeper *k, struct keeper_process **all, int most_ms, struct err *e)
+int attacher_start(struct attacher *k, struct attacher_process **all, int most_ms, struct err *e)
 {
 	struct answer a = { 0 };
 	int ret;
 
 	BUG_ON(!the_job);
-	ret = begin_keeper(k, all, e);
+	ret = begin_attacher(k, all, e);
 	if (ret)
 		return ret;
-	k->most_ms = most_ms ? most_ms : LIMIT_KEEPER_MS;
+	k->most_ms = most_ms ? most_ms : LIMIT_ATTACHER_MS;
 	ret = make_ready(k, e);
 	if (!ret)
-		ret = keeper_answer(k, &a, sizeof(a), e);
+		ret = attacher_answer(k, &a, sizeof(a), e);
 	if (!ret && !a.ret) {
 		k->exposed = a.exposed;
 		if (a.exposed)
 			(void)oom_above(OOM_FILE);
 		return 0;
 	}
-	keeper_stop(k);
+	attacher_stop(k);
 	a.e.msg[sizeof(a.e.msg) - 1] = '\0';
 	return ret ? ret : err_set(e, a.ret, "%s", a.e.msg);
 }

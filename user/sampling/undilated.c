@@ -1,5 +1,5 @@
-/* user/sampling/owntime.c - the price of a hit, and what follows from it for the next window. */
-#include "sampling/owntime.h"
+/* user/sampling/undilated.c - the price of a hit, and what follows from it for the next window. */
+#include "sampling/undilated.h"
 
 #include <math.h>
 
@@ -24,31 +24,31 @@
 #define PRICE_LOW     0.6
 #define PRICE_HIGH    2.5
 
-/* It must not become 0, which would mean that there is no limit (struct gpb_own). */
+/* It must not become 0, which would mean that there is no limit (struct gpb_undilated). */
 #define OWN_MIN_NS 1000.0
 
-static double window_of(const struct owntime *o, double window)
+static double window_of(const struct undilated *o, double window)
 {
 	double own = window / (1 + ROOM * (o->slow - 1));
 
 	return own > OWN_MIN_NS ? own : OWN_MIN_NS;
 }
 
-void owntime_init(struct owntime *o, double hit, double window, double slow)
+void undilated_init(struct undilated *o, double hit, double window, double slow)
 {
-	*o = (struct owntime){ .priced = hit, .hit = hit, .slow = SLOW_FIRST, .guess = 1 };
+	*o = (struct undilated){ .cost_known = hit, .hit = hit, .slow = SLOW_FIRST, .guess = 1 };
 	/* It was measured for a moment only, so twice as much is assumed. */
 	if (slow > 0)
 		o->slow = fmin(fmax(1 + 2 * (slow - 1), SLOW_LEAST), SLOW_MAX);
 	o->own = window_of(o, window);
 }
 
-struct gpb_own owntime_abi(const struct owntime *o)
+struct gpb_undilated undilated_abi(const struct undilated *o)
 {
-	return (struct gpb_own){ .ns = (uint64_t)o->own, .hit_ns = (uint64_t)o->hit };
+	return (struct gpb_undilated){ .ns = (uint64_t)o->own, .hit_ns = (uint64_t)o->hit };
 }
 
-void owntime_cpu(struct owntime_window *w, double window, double taken)
+void undilated_cpu(struct undilated_window *w, double window, double taken)
 {
 	double left = window - taken, slow = left > 0 ? window / left : SLOW_MAX;
 
@@ -63,7 +63,7 @@ void owntime_cpu(struct owntime_window *w, double window, double taken)
  * With a gap of g between events, and a price that is wrong by d, windows count g / (g + d) of
  * the events there are.
  */
-static void mend_price(struct owntime *o)
+static void mend_price(struct undilated *o)
 {
 	double many = o->windows < 1 / (1 - MEMORY) ? (double)o->windows : 1 / (1 - MEMORY);
 	double doubt = DOUBT * (o->exact + o->est) / 2 / many, gap, wrong;
@@ -73,18 +73,18 @@ static void mend_price(struct owntime *o)
 	gap = o->active / o->exact;
 	wrong = gap * ((o->exact + doubt) / (o->est + doubt) - 1);
 	/* One extreme window must not move the price far. */
-	if (wrong > o->priced / 4)
-		wrong = o->priced / 4;
-	if (wrong < -o->priced / 4)
-		wrong = -o->priced / 4;
+	if (wrong > o->cost_known / 4)
+		wrong = o->cost_known / 4;
+	if (wrong < -o->cost_known / 4)
+		wrong = -o->cost_known / 4;
 	o->hit += GAIN * wrong;
-	if (o->hit < PRICE_LOW * o->priced)
-		o->hit = PRICE_LOW * o->priced;
-	if (o->hit > PRICE_HIGH * o->priced)
-		o->hit = PRICE_HIGH * o->priced;
+	if (o->hit < PRICE_LOW * o->cost_known)
+		o->hit = PRICE_LOW * o->cost_known;
+	if (o->hit > PRICE_HIGH * o->cost_known)
+		o->hit = PRICE_HIGH * o->cost_known;
 }
 
-static void learn(struct owntime *o, double slow)
+static void learn(struct undilated *o, double slow)
 {
 	double step = FORGETS;
 
@@ -97,8 +97,8 @@ static void learn(struct owntime *o, double slow)
 	o->slow += step * (slow - o->slow);
 }
 
-void owntime_over(struct owntime *o, const struct owntime_window *w, double window, double weight,
-		  double est, double exact)
+void undilated_over(struct undilated *o, const struct undilated_window *w, double window,
+		    double weight, double est, double exact)
 {
 	learn(o, w->slow > 1 ? w->slow : 1);
 	if (exact >= 0 && isfinite(exact + est + weight * o->own)) {

@@ -1,4 +1,4 @@
-/* user/engine/probing_keeper.c - what is asked of the keeper, also when somebody kills it. */
+/* user/engine/probing_attacher.c - what is asked of the attacher, also when somebody kills it. */
 #include <sys/epoll.h>
 #include <time.h>
 
@@ -22,7 +22,7 @@ int probing_watch(struct probing *p, int fd, struct err *e)
 
 /*
  * To be called before @fd is closed. Closing it is not enough: epoll watches the open file, and a
- * child that was forked meanwhile may have it open for a while. Then the end of one keeper would be
+ * child that was forked meanwhile may have it open for a while. Then the end of one attacher would be
  * told as that of the next one.
  */
 void probing_unwatch(struct probing *p, int fd)
@@ -38,7 +38,7 @@ void probing_release(struct probing *p)
 	uprobes_free(&p->uprobes);
 }
 
-/* The keeper was killed: a new one frees what it left behind. Then nothing is attached. */
+/* The attacher was killed: a new one frees what it left behind. Then nothing is attached. */
 int probing_mend(struct probing *p, struct err *e)
 {
 	int ret;
@@ -61,7 +61,7 @@ static bool tried(const struct probing *p)
 	return p->s ? p->s->images.n && p->s->probed == p->s->images.n : p->tried;
 }
 
-/* Also when keepers are killed at it, but not for ever. */
+/* Also when attachers are killed at it, but not for ever. */
 int probing_attach(struct probing *p, struct err *e)
 {
 	int ret;
@@ -105,7 +105,7 @@ int probing_ask_window(struct probing *p, const struct uprobe_window *w, struct 
 }
 
 /*
- * The keeper was killed in the window. What was seen until then is of a window that was open from
+ * The attacher was killed in the window. What was seen until then is of a window that was open from
  * open->since on; at what moment in its end the probes came off is not known to the millisecond.
  */
 int probing_broken_window(struct probing *p, struct uprobe_windowed *out, struct err *e)
@@ -135,7 +135,7 @@ void probing_heal_first(struct subject *s, const struct collect_opts *o)
 	s->healed = true;
 }
 
-/* The keeper has taken them off, as it did not hear of us. */
+/* The attacher has taken them off, as it did not hear of us. */
 bool probing_let_go(const struct probing *p)
 {
 	uint64_t when = uprobes_let_go(&p->uprobes);

@@ -1,5 +1,5 @@
-/* user/sampling/rhythm.c - moving averages over the last seconds. */
-#include "sampling/rhythm.h"
+/* user/sampling/burstiness.c - moving averages over the last seconds. */
+#include "sampling/burstiness.h"
 
 #define MEAN_NS	  10e9
 #define IDLE_NS	  3e9
@@ -24,7 +24,7 @@ static void blend(double *v, double *known, double now, double ns, double most)
  * Bursts come again. A burst that has not come again after twice the longest pause between two
  * bursts was the last one, such as that of a program's beginning. It says nothing of the future.
  */
-static bool forget_last_burst(struct rhythm *r, double ns)
+static bool forget_last_burst(struct burstiness *r, double ns)
 {
 	double over = OVER_PAUSES * r->pause > OVER_NS ? OVER_PAUSES * r->pause : OVER_NS;
 
@@ -48,7 +48,7 @@ static bool forget_last_burst(struct rhythm *r, double ns)
 	return true;
 }
 
-bool rhythm_look(struct rhythm *r, uint64_t now, double count)
+bool burstiness_look(struct burstiness *r, uint64_t now, double count)
 {
 	double ns = (double)(now - r->at), more = count > r->count ? count - r->count : 0;
 	bool forgot = false;
@@ -67,7 +67,7 @@ bool rhythm_look(struct rhythm *r, uint64_t now, double count)
 	return forgot;
 }
 
-bool rhythm_bursts(const struct rhythm *r)
+bool burstiness_is_high(const struct burstiness *r)
 {
 	/*
 	 * A program that does nothing at all has no bursts either: strata of nothing would end

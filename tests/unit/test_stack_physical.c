@@ -1,5 +1,5 @@
 /*
- * tests/unit/test_physical.c - joins two segments into one stack, over an executable made by
+ * tests/unit/test_stack_physical.c - joins two segments into one stack, over an executable made by
  * hand.
  */
 #include <setjmp.h>
@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "probe/feed.h"
-#include "symbolize/physical.h"
+#include "probe/reports.h"
+#include "symbolize/stack_physical.h"
 #include "probe/unwinding.h"
 #include "mkgobin.h"
 
@@ -35,7 +35,7 @@ static struct mkgobin g;
 static struct target target;
 static struct subject subject;
 static struct prof *prof;
-static struct physical ph;
+static struct stack_physical ph;
 static int fd;
 static bool pushes; /* main.main begins with a push of one byte */
 
@@ -61,13 +61,13 @@ static void open_subject(uint8_t id, uint8_t last_id, uint8_t last_flag)
 	subject.images.n = 1;
 	assert_int_equal(prof_new(&prof, &e), 0);
 	assert_int_equal(prof_add_type(prof, "samples", "count", &e), 0);
-	physical_init(&ph, &subject, prof, HIDE_NONE);
+	stack_physical_init(&ph, &subject, prof, HIDE_NONE);
 }
 
 static int close_subject(void **state)
 {
 	(void)state;
-	physical_fini(&ph);
+	stack_physical_fini(&ph);
 	prof_free(prof);
 	gobin_free(subject.bin);
 	close(fd);
@@ -86,7 +86,7 @@ static void add(const uint64_t *first, size_t nfirst, const uint64_t *second, si
 		st.pc[i] = first[i];
 	for (size_t i = 0; i < nsecond; i++)
 		st.pc[nfirst + i] = second[i];
-	assert_int_equal(physical_add(&ph, &st, &one, NULL, 0, &e), 0);
+	assert_int_equal(stack_physical_add(&ph, &st, &one, NULL, 0, &e), 0);
 }
 
 /* The one sample's addresses; a location's address is the return address minus one. */
@@ -184,9 +184,9 @@ static void outside_of_text_is_an_address(void **state)
 
 static struct gpb_rec_raw raw;
 static size_t nlearnt;
-static struct gpb_rule last_learnt;
+static struct gpb_unwind_rule last_learnt;
 
-static void learn(void *arg, uint64_t pc, const struct gpb_rule *r)
+static void learn(void *arg, uint64_t pc, const struct gpb_unwind_rule *r)
 {
 	(void)arg;
 	(void)pc;
@@ -225,7 +225,7 @@ static void settles_by_the_deltas(void **state)
 	assert_int_equal(raw.stack.pc[1], MAIN);
 	assert_int_equal(raw.stack.pc[2], LAST);
 	assert_int_equal(nlearnt, 3);
-	assert_int_equal(last_learnt.flags, GPB_RULE_END);
+	assert_int_equal(last_learnt.flags, GPB_UNWIND_RULE_END);
 }
 
 /* Right behind a push the return address is where the memory says: a breakpoint on the push may not be handled yet. */
@@ -262,7 +262,7 @@ static void settles_in_front_of_the_goroutine(void **state)
 	assert_int_equal(raw.stack.nsecond, 1);
 	assert_int_equal(raw.stack.pc[1], TEXT0);
 	assert_int_equal(raw.stack.pc[2], LAST);
-	assert_int_equal(last_learnt.flags, GPB_RULE_SEAM);
+	assert_int_equal(last_learnt.flags, GPB_UNWIND_RULE_SEAM);
 	assert_int_equal(last_learnt.delta, 0);
 }
 
@@ -342,12 +342,12 @@ static void bare_stacks_go_on_by_frame_pointers(void **state)
 				.hints = 2,
 				.pc = { MK_TEXT + 0x41, MAIN, LAST } };
 	const struct gpb_stack *out = NULL;
-	struct rules rules;
+	struct unwind_rules rules;
 
 	(void)state;
 	open_subject(0, 0, 1);
-	rules_init(&rules, -1);
-	assert_int_equal(rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
+	unwind_rules_init(&rules, -1);
+	assert_int_equal(unwind_rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
 	assert_int_equal(out->nfirst, 3);
 	assert_int_equal(out->count, 3);
 	assert_int_equal(out->hints, 0);
@@ -359,19 +359,19 @@ static void bare_stacks_go_on_by_frame_pointers(void **state)
 				 .nsecond = 1,
 				 .hints = 1,
 				 .pc = { TEXT0, MAIN, LAST } };
-	assert_int_equal(rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
+	assert_int_equal(unwind_rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
 	assert_int_equal(out->nfirst, 1);
 	assert_int_equal(out->nsecond, 2);
 	assert_int_equal(out->pc[2], LAST);
 	/* one that is finished, and one that is none */
 	st.flags = 0;
-	assert_int_equal(rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
+	assert_int_equal(unwind_rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
 	assert_ptr_equal(out, &st);
 	st.flags = GPB_STACK_UNRULED;
 	st.nfirst = 0;
-	assert_int_equal(rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
+	assert_int_equal(unwind_rules_settle_bare(&rules, &subject, &st, &out, NULL), 0);
 	assert_ptr_equal(out, &st);
-	rules_fini(&rules);
+	unwind_rules_fini(&rules);
 }
 
 /* A stack that ends before its root is counted. */
@@ -388,12 +388,12 @@ static void stacks_that_break_off_are_counted(void **state)
 /* Above sigpanic lies the pc that faulted, not a return address. */
 static void injected_calls_are_exact(void **state)
 {
-	struct gpb_rule r;
+	struct gpb_unwind_rule r;
 
 	(void)state;
 	open_subject(ID_SIGPANIC, 0, 0);
 	assert_int_equal(unwinding_rule(&subject, TEXT0, &r), 0);
-	assert_int_equal(r.flags, GPB_RULE_EXACT);
+	assert_int_equal(r.flags, GPB_UNWIND_RULE_EXACT);
 	raw_at(TEXT0);
 	raw.top[0] = MK_TEXT + 0x40;
 	assert_int_equal(settle(), 0);
@@ -403,13 +403,13 @@ static void injected_calls_are_exact(void **state)
 /* A table that cannot be written to refuses each rule, and that is counted; not those that it has already. */
 static uint64_t foreseen_but(uint64_t known)
 {
-	struct rules rules;
+	struct unwind_rules rules;
 
-	rules_init(&rules, -1);
+	unwind_rules_init(&rules, -1);
 	if (known)
-		assert_true(map_put(&rules.known, rules_key(&subject, known), 1));
-	rules_foresee(&rules, &subject, RULES_FORESEEN);
-	rules_fini(&rules);
+		assert_true(map_put(&rules.known, unwind_rules_key(&subject, known), 1));
+	unwind_rules_foresee(&rules, &subject, UNWIND_RULES_FORESEEN);
+	unwind_rules_fini(&rules);
 	return rules.refused;
 }
 
@@ -453,14 +453,14 @@ static void full_stacks_are_cut(void **state)
 
 static void sp_writers_stand_alone(void **state)
 {
-	struct gpb_rule r;
+	struct gpb_unwind_rule r;
 
 	(void)state;
 	open_subject(ID_MORESTACK, 0, 2);
 	assert_int_equal(unwinding_rule(&subject, LAST, &r), 0);
-	assert_int_equal(r.flags, GPB_RULE_END);
+	assert_int_equal(r.flags, GPB_UNWIND_RULE_END);
 	assert_int_equal(unwinding_rule(&subject, TEXT0, &r), 0);
-	assert_int_equal(r.flags, GPB_RULE_SEAM);
+	assert_int_equal(r.flags, GPB_UNWIND_RULE_SEAM);
 	assert_int_equal(r.delta, -1);
 	assert_true(unwinding_rule(&subject, 0x10, &r) < 0);
 }
@@ -482,7 +482,7 @@ static void records_that_lie_are_refused(void **state)
 	raw_at(0x10);
 	assert_int_equal(settle(), 0);
 	assert_int_equal(raw.stack.nfirst, 1);
-	assert_int_equal(physical_add(&ph, &st, &one, NULL, 0, &e), -EBADMSG);
+	assert_int_equal(stack_physical_add(&ph, &st, &one, NULL, 0, &e), -EBADMSG);
 }
 
 /* One of them must not cost the rest of the profile: it is lost, and said to be. */
@@ -491,26 +491,26 @@ static void a_lying_record_is_a_loss(void **state)
 	const struct gpb_stack *st = NULL;
 	struct loss loss = {};
 	struct gpb_tally none = {};
-	struct feed f = {};
+	struct reports f = {};
 
 	(void)state;
 	open_subject(0, 0, 0);
-	rules_init(&f.rules, -1);
+	unwind_rules_init(&f.rules, -1);
 	raw_at(MK_TEXT + 0x40);
 	raw.stack.nfirst = 0;
-	assert_int_equal(rules_settle(&f.rules, &subject, &raw, sizeof(raw), &st, NULL), 0);
+	assert_int_equal(unwind_rules_settle(&f.rules, &subject, &raw, sizeof(raw), &st, NULL), 0);
 	raw_at(MK_TEXT + 0x40);
-	assert_int_equal(rules_settle(&f.rules, &subject, &raw, 100, &st, NULL), 0);
+	assert_int_equal(unwind_rules_settle(&f.rules, &subject, &raw, 100, &st, NULL), 0);
 	raw.ntop = GPB_TOP_WORDS + 1;
-	assert_int_equal(rules_settle(&f.rules, &subject, &raw, sizeof(raw), &st, NULL), 0);
+	assert_int_equal(unwind_rules_settle(&f.rules, &subject, &raw, sizeof(raw), &st, NULL), 0);
 	assert_null(st);
 	raw.stack.nfirst = 0;
-	assert_false(feed_whole(&f, &raw.stack));
+	assert_false(reports_whole(&f, &raw.stack));
 	raw.stack.nfirst = 1;
-	assert_true(feed_whole(&f, &raw.stack));
-	feed_losses(&f, &none, NULL, &loss);
+	assert_true(reports_whole(&f, &raw.stack));
+	reports_losses(&f, &none, NULL, &loss);
 	assert_int_equal(loss.n[LOSS_STACKS_UNREADABLE], 4);
-	rules_fini(&f.rules);
+	unwind_rules_fini(&f.rules);
 }
 
 int main(void)

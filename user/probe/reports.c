@@ -1,5 +1,5 @@
-/* user/probe/feed.c - takes records from the ring and hands each to where it belongs. */
-#include "probe/feed.h"
+/* user/probe/reports.c - takes records from the ring and hands each to where it belongs. */
+#include "probe/reports.h"
 
 #include <bpf/bpf.h>
 
@@ -7,7 +7,7 @@
 #include "probe/bpf.h"
 #include "profile/loss.h"
 
-bool feed_whole(struct feed *f, const struct gpb_stack *st)
+bool reports_whole(struct reports *f, const struct gpb_stack *st)
 {
 	bool whole = gpb_stack_whole(st);
 
@@ -44,7 +44,7 @@ static bool slot_of(const void *data, size_t len, uint32_t *slot)
 }
 
 /* The target that a record is of; NULL: it is not wanted. A record that is too short tells none. */
-static struct subject *subject_of(struct feed *f, const void *data, size_t len)
+static struct subject *subject_of(struct reports *f, const void *data, size_t len)
 {
 	const struct gpb_rec_labels *l = data;
 	uint32_t slot;
@@ -57,7 +57,7 @@ static struct subject *subject_of(struct feed *f, const void *data, size_t len)
 }
 
 /* Another target may have the same label set, and is to send it: the kernel must not take it to be known. */
-static void not_wanted(struct feed *f, const void *data, size_t len)
+static void not_wanted(struct reports *f, const void *data, size_t len)
 {
 	const struct gpb_rec_labels *l = data;
 
@@ -67,7 +67,7 @@ static void not_wanted(struct feed *f, const void *data, size_t len)
 		bpf_map_delete_elem(f->sent_fd, &l->id);
 }
 
-static int add_keyed(struct feed *f, const struct gpb_rec_raw *rec, const struct gpb_stack *st)
+static int add_keyed(struct reports *f, const struct gpb_rec_raw *rec, const struct gpb_stack *st)
 {
 	const struct gpb_hash key = { .lo = rec->pc, .hi = rec->sp };
 	int ret;
@@ -80,7 +80,7 @@ static int add_keyed(struct feed *f, const struct gpb_rec_raw *rec, const struct
 
 static int on_record(void *arg, void *data, size_t len)
 {
-	struct feed *f = arg;
+	struct reports *f = arg;
 	const struct gpb_rec_raw *rec = data;
 	const struct gpb_stack *st = NULL;
 	struct subject *s;
@@ -96,10 +96,10 @@ static int on_record(void *arg, void *data, size_t len)
 	if (rec->type == GPB_REC_LABELS)
 		ret = labelsets_add(&f->labels, data, len, &f->why);
 	else if (rec->type == GPB_REC_RAW)
-		ret = rules_settle(&f->rules, s, data, len, &st, &f->why);
+		ret = unwind_rules_settle(&f->rules, s, data, len, &st, &f->why);
 	else if (rec->type == GPB_REC_STACK && len >= offsetof(struct gpb_rec_raw, top))
-		ret = rules_settle_bare(&f->rules, s, &rec->stack, &st, &f->why);
-	if (st && !feed_whole(f, st))
+		ret = unwind_rules_settle_bare(&f->rules, s, &rec->stack, &st, &f->why);
+	if (st && !reports_whole(f, st))
 		return 0;
 	if (!ret && st)
 		ret = add_keyed(f, rec, st);
@@ -110,8 +110,8 @@ static int on_record(void *arg, void *data, size_t len)
 	return 0;
 }
 
-int feed_open(struct feed *f, struct subject *s, const struct bpf_map *ring,
-	      const struct bpf_map *rules, feed_add *add, void *arg, struct err *e)
+int reports_open(struct reports *f, struct subject *s, const struct bpf_map *ring,
+		 const struct bpf_map *rules, reports_add *add, void *arg, struct err *e)
 {
 	int ret = labelsets_init(&f->labels, e);
 
@@ -120,34 +120,34 @@ int feed_open(struct feed *f, struct subject *s, const struct bpf_map *ring,
 	f->add = add;
 	f->arg = arg;
 	f->s = s;
-	rules_init(&f->rules, bpf_map__fd(rules));
+	unwind_rules_init(&f->rules, bpf_map__fd(rules));
 	f->ring = ring_buffer__new(bpf_map__fd(ring), on_record, f, NULL);
 	return f->ring ? 0 : err_sys(e, "ring buffer");
 }
 
-int feed_open_probed(struct feed *f, struct subject *s, const struct bpf_map *ring,
-		     const struct bpf_map *rules, feed_add *add, void *arg, struct err *e)
+int reports_open_probed(struct reports *f, struct subject *s, const struct bpf_map *ring,
+			const struct bpf_map *rules, reports_add *add, void *arg, struct err *e)
 {
-	int ret = feed_open(f, s, ring, rules, add, arg, e);
+	int ret = reports_open(f, s, ring, rules, add, arg, e);
 
 	if (!ret && bpf_stale_fp(s))
-		rules_foresee(&f->rules, s, RULES_FORESEEN);
+		unwind_rules_foresee(&f->rules, s, UNWIND_RULES_FORESEEN);
 	return ret;
 }
 
-void feed_fini(struct feed *f)
+void reports_fini(struct reports *f)
 {
 	ring_buffer__free(f->ring);
-	rules_fini(&f->rules);
+	unwind_rules_fini(&f->rules);
 	labelsets_fini(&f->labels);
 }
 
-int feed_fd(const struct feed *f)
+int reports_fd(const struct reports *f)
 {
 	return ring_buffer__epoll_fd(f->ring);
 }
 
-int feed_poll(struct feed *f, struct err *e)
+int reports_poll(struct reports *f, struct err *e)
 {
 	ring_buffer__consume(f->ring);
 	if (f->failed)
@@ -157,19 +157,19 @@ int feed_poll(struct feed *f, struct err *e)
 
 static int add_whole(void *arg, const struct gpb_stack *st, struct err *e)
 {
-	struct feed *f = arg;
+	struct reports *f = arg;
 
-	return feed_whole(f, st) ? f->add(f->arg, st, e) : 0;
+	return reports_whole(f, st) ? f->add(f->arg, st, e) : 0;
 }
 
-int feed_drain(struct feed *f, const struct bpf_map *stacks, struct err *e)
+int reports_drain(struct reports *f, const struct bpf_map *stacks, struct err *e)
 {
-	int ret = feed_poll(f, e);
+	int ret = reports_poll(f, e);
 
 	return ret ? ret : bpf_each_stack(bpf_map__fd(stacks), add_whole, f, e);
 }
 
-uint64_t feed_missed(const struct bpf_object *obj)
+uint64_t reports_missed(const struct bpf_object *obj)
 {
 	struct bpf_program *p;
 	uint64_t sum = 0;
@@ -185,12 +185,12 @@ uint64_t feed_missed(const struct bpf_object *obj)
 	return sum;
 }
 
-void feed_losses(const struct feed *f, const struct gpb_tally *of, const struct bpf_object *obj,
-		 struct loss *to)
+void reports_losses(const struct reports *f, const struct gpb_tally *of,
+		    const struct bpf_object *obj, struct loss *to)
 {
 	bpf_losses(of, to);
 	to->n[LOSS_STACKS_CUT] += f->rules.cut;
 	to->n[LOSS_STACKS_UNREADABLE] += f->rules.broken + f->frameless;
 	if (obj)
-		to->n[LOSS_PROBES_MISSED] += feed_missed(obj);
+		to->n[LOSS_PROBES_MISSED] += reports_missed(obj);
 }

@@ -1,5 +1,5 @@
 /*
- * user/probe/uprobe_keeper.c - in the keeper, which is a thread of a process with others: puts probes in and takes them
+ * user/probe/uprobe_attacher.c - in the attacher, which is a thread of a process with others: puts probes in and takes them
  * out, opens and closes windows.
  */
 #include <bpf/bpf.h>
@@ -55,7 +55,7 @@ struct set {
 	struct err why;
 	void *sites; /* mapped */
 	size_t mapped;
-	int fds[KEEPER_FDS];
+	int fds[ATTACHER_FDS];
 	size_t nfds;
 	struct group group[UPROBE_GROUPS_MAX];
 	size_t n;
@@ -84,7 +84,7 @@ static uint64_t now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Of this keeper: the process has others. */
+/* Of this attacher: the process has others. */
 static uint64_t own_cpu_ns(void)
 {
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -339,7 +339,7 @@ static int attach_all(struct held *h, struct err *e)
 /* How often a window is checked that may end early; a check takes some 10 us of a CPU. */
 #define OWN_LOOK_NS 500000
 
-/* So long after its end a window is overdue: it is not waited for without waking the keeper. */
+/* So long after its end a window is overdue: it is not waited for without waking the attacher. */
 #define OVERDUE_NS 2000000000ull
 
 static void sleep_until(uint64_t ns)
@@ -578,7 +578,7 @@ static int share(struct held *h, const struct ask *ask, const int *fds, size_t n
 	for (size_t i = 0; i < nfds; i++)
 		close(fds[i]);
 	if (!h->watch || (ask->share.windows && !h->open))
-		return err_sys(e, "memory to share with the keeper of the probes");
+		return err_sys(e, "memory to share with the attacher of the probes");
 	return 0;
 }
 
@@ -654,9 +654,9 @@ static void end(void *arg)
 
 void uprobes_main(int argc, char **argv)
 {
-	static const struct keeper_job job = {
+	static const struct attacher_job job = {
 		.begin = begin, .end = end, .serve = serve, .idle = let_go_in_time
 	};
 
-	keeper_main(argc, argv, &job);
+	attacher_main(argc, argv, &job);
 }

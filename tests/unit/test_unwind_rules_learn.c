@@ -1,4 +1,4 @@
-/* tests/unit/test_rules_learn.c - what happens when the kernel's table of rules is full. */
+/* tests/unit/test_unwind_rules_learn.c - what happens when the kernel's table of rules is full. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,11 +9,11 @@
 #include <bpf/bpf.h>
 
 #include "base/cleanup.h"
-#include "probe/rules.h"
+#include "probe/unwind_rules.h"
 
 /* Replaces the kernel's table, behind libbpf's calls: it takes so many entries and no more. */
 static struct map table;
-static size_t room = GPB_RULES, deleted;
+static size_t room = GPB_UNWIND_RULES, deleted;
 static int refuse;
 
 int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
@@ -55,10 +55,10 @@ static bool has(uint64_t pc)
 	return map_get(&table, pc, &v) && v;
 }
 
-enum { EIGHTH = GPB_RULES / 8 };
-static struct rules r;
+enum { EIGHTH = GPB_UNWIND_RULES / 8 };
+static struct unwind_rules r;
 
-static const struct rules_file *file(uint16_t id)
+static const struct unwind_rules_file *file(uint16_t id)
 {
 	for (size_t i = 0; i < r.files.n; i++)
 		if (r.files.at[i].id == id)
@@ -80,37 +80,37 @@ static int setup(void **state)
 {
 	(void)state;
 	map_fini(&table);
-	room = GPB_RULES;
+	room = GPB_UNWIND_RULES;
 	deleted = 0;
 	refuse = 0;
-	rules_init(&r, -1);
+	unwind_rules_init(&r, -1);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	rules_fini(&r);
+	unwind_rules_fini(&r);
 	map_fini(&table);
 	return 0;
 }
 
 static void learn_range(uint64_t from, uint64_t to)
 {
-	static const struct gpb_rule rule = { .delta = 8 };
+	static const struct gpb_unwind_rule rule = { .delta = 8 };
 
 	for (uint64_t pc = from; pc < to; pc++)
-		rules_learn(&r, pc, &rule);
+		unwind_rules_learn(&r, pc, &rule);
 }
 
 static void a_full_table_takes_the_next_one(void **state)
 {
 	(void)state;
-	learn_range(1, GPB_RULES + 1);
+	learn_range(1, GPB_UNWIND_RULES + 1);
 	assert_int_equal(room, 0);
 	assert_int_equal(evicted(0), 0);
-	learn_range(GPB_RULES + 1, GPB_RULES + 2);
-	assert_true(has(GPB_RULES + 1));
+	learn_range(GPB_UNWIND_RULES + 1, GPB_UNWIND_RULES + 2);
+	assert_true(has(GPB_UNWIND_RULES + 1));
 	assert_int_equal(r.refused, 0);
 	assert_int_equal(evicted(0), EIGHTH);
 }
@@ -118,7 +118,7 @@ static void a_full_table_takes_the_next_one(void **state)
 static void the_oldest_go_and_come_back(void **state)
 {
 	(void)state;
-	learn_range(1, GPB_RULES + 2);
+	learn_range(1, GPB_UNWIND_RULES + 2);
 	assert_false(has(1));
 	assert_false(has(EIGHTH));
 	assert_true(has(EIGHTH + 1));
@@ -129,14 +129,14 @@ static void the_oldest_go_and_come_back(void **state)
 /* Many times as many rules: none is refused, and the table has the latest ones. */
 static void it_never_ends(void **state)
 {
-	const uint64_t last = 3 * (uint64_t)GPB_RULES;
+	const uint64_t last = 3 * (uint64_t)GPB_UNWIND_RULES;
 
 	(void)state;
 	learn_range(1, last + 1);
 	assert_int_equal(r.refused, 0);
 	assert_int_equal(evicted(0), deleted);
-	assert_int_equal(GPB_RULES - room, count(0));
-	for (uint64_t pc = last - GPB_RULES + EIGHTH + 1; pc <= last; pc++)
+	assert_int_equal(GPB_UNWIND_RULES - room, count(0));
+	for (uint64_t pc = last - GPB_UNWIND_RULES + EIGHTH + 1; pc <= last; pc++)
 		assert_true(has(pc));
 }
 
@@ -158,10 +158,10 @@ static void a_flood_takes_nothing_from_others(void **state)
 {
 	(void)state;
 	for (uint16_t id = 1; id < 32; id++)
-		learn_of(id, 0, RULES_PART - 1);
-	learn_of(40, 0, 3 * (uint64_t)GPB_RULES);
+		learn_of(id, 0, UNWIND_RULES_PART - 1);
+	learn_of(40, 0, 3 * (uint64_t)GPB_UNWIND_RULES);
 	for (uint16_t id = 1; id < 32; id++)
-		assert_true(!evicted(id) && count(id) == RULES_PART - 1);
+		assert_true(!evicted(id) && count(id) == UNWIND_RULES_PART - 1);
 	assert_int_equal(evicted(40), deleted);
 	assert_int_equal(r.refused, 0);
 }
@@ -169,7 +169,7 @@ static void a_flood_takes_nothing_from_others(void **state)
 /* Where all are small but many, those that came first go; one of them that is still there comes last. */
 static void the_files_that_came_first_go(void **state)
 {
-	const uint16_t all = GPB_RULES / 1024;
+	const uint16_t all = GPB_UNWIND_RULES / 1024;
 
 	(void)state;
 	for (uint16_t id = 0; id < all; id++)
@@ -194,16 +194,16 @@ static void whose_they_were_is_told(void **state)
 	struct subject s = { .images = { .n = 1 } };
 
 	(void)state;
-	learn_of(1, 0, RULES_PART);
-	learn_of(2, 0, GPB_RULES);
+	learn_of(1, 0, UNWIND_RULES_PART);
+	learn_of(2, 0, GPB_UNWIND_RULES);
 	assert_int_equal(prof_new(&p, NULL), 0);
 	s.images.at[0].id = 1;
-	assert_int_equal(rules_comment(&r, &s, p, NULL), 0);
+	assert_int_equal(unwind_rules_comment(&r, &s, p, NULL), 0);
 	s.images.at[0].id = 3;
-	assert_int_equal(rules_comment(&r, &s, p, NULL), 0);
+	assert_int_equal(unwind_rules_comment(&r, &s, p, NULL), 0);
 	assert_int_equal(ncomments(p), 0);
 	s.images.at[0].id = 2;
-	assert_int_equal(rules_comment(&r, &s, p, NULL), 0);
+	assert_int_equal(unwind_rules_comment(&r, &s, p, NULL), 0);
 	assert_int_equal(ncomments(p), 1);
 }
 

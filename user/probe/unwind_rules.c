@@ -1,17 +1,17 @@
-/* user/probe/rules.c - learns rules pc by pc, and settles stacks that were met before. */
-#include "probe/rules.h"
+/* user/probe/unwind_rules.c - learns rules pc by pc, and settles stacks that were met before. */
+#include "probe/unwind_rules.h"
 
 #include <bpf/bpf.h>
 
 #include "probe/unwinding.h"
 #include "profile/profile.h"
 
-void rules_init(struct rules *r, int map_fd)
+void unwind_rules_init(struct unwind_rules *r, int map_fd)
 {
-	*r = (struct rules){ .map_fd = map_fd };
+	*r = (struct unwind_rules){ .map_fd = map_fd };
 }
 
-void rules_fini(struct rules *r)
+void unwind_rules_fini(struct unwind_rules *r)
 {
 	for (size_t i = 0; i < r->files.n; i++)
 		vec_fini(&r->files.at[i].order);
@@ -22,7 +22,7 @@ void rules_fini(struct rules *r)
 
 /* ---- whose they are ---- */
 
-static const struct rules_file *known_file(const struct rules *r, uint16_t id)
+static const struct unwind_rules_file *known_file(const struct unwind_rules *r, uint16_t id)
 {
 	uint64_t i;
 
@@ -30,10 +30,10 @@ static const struct rules_file *known_file(const struct rules *r, uint16_t id)
 }
 
 /* NULL: no memory. */
-static struct rules_file *file_of(struct rules *r, uint64_t key)
+static struct unwind_rules_file *file_of(struct unwind_rules *r, uint64_t key)
 {
 	uint16_t id = (uint16_t)(key >> 48);
-	struct rules_file *f;
+	struct unwind_rules_file *f;
 	uint64_t i;
 
 	if (map_get(&r->file_of, id, &i))
@@ -41,7 +41,7 @@ static struct rules_file *file_of(struct rules *r, uint64_t key)
 	f = vec_add(&r->files, UINT16_MAX + 1);
 	if (!f)
 		return NULL;
-	*f = (struct rules_file){ .id = id, .came = r->ncame++ };
+	*f = (struct unwind_rules_file){ .id = id, .came = r->ncame++ };
 	map_put(&r->file_of, id, r->files.n - 1);
 	return f;
 }
@@ -49,12 +49,12 @@ static struct rules_file *file_of(struct rules *r, uint64_t key)
 /* ---- making room ---- */
 
 /* It is called when the table is full: some file has rules. */
-static struct rules_file *who_gives(const struct rules *r)
+static struct unwind_rules_file *who_gives(const struct unwind_rules *r)
 {
-	struct rules_file *most = NULL, *first = NULL;
+	struct unwind_rules_file *most = NULL, *first = NULL;
 
 	for (size_t i = 0; i < r->files.n; i++) {
-		struct rules_file *f = &r->files.at[i];
+		struct unwind_rules_file *f = &r->files.at[i];
 
 		if (!f->order.n)
 			continue;
@@ -63,18 +63,18 @@ static struct rules_file *who_gives(const struct rules *r)
 		if (!first || f->came < first->came)
 			first = f;
 	}
-	return most && most->order.n >= RULES_PART ? most : first;
+	return most && most->order.n >= UNWIND_RULES_PART ? most : first;
 }
 
 /* A pc that is met again costs one raw sample. */
-static bool make_room(struct rules *r)
+static bool make_room(struct unwind_rules *r)
 {
-	struct rules_file *f = who_gives(r);
+	struct unwind_rules_file *f = who_gives(r);
 	size_t n;
 
 	if (!f)
 		return false;
-	n = f->order.n >= RULES_PART ? f->order.n / 8 : f->order.n;
+	n = f->order.n >= UNWIND_RULES_PART ? f->order.n / 8 : f->order.n;
 	for (size_t i = 0; i < n; i++) {
 		bpf_map_delete_elem(r->map_fd, &f->order.at[i]);
 		map_del(&r->known, f->order.at[i]);
@@ -87,27 +87,27 @@ static bool make_room(struct rules *r)
 	return true;
 }
 
-uint64_t rules_key(const struct subject *s, uint64_t pc)
+uint64_t unwind_rules_key(const struct subject *s, uint64_t pc)
 {
 	const struct image *img = images_at(&s->images, pc);
 
 	return (uint64_t)img->id << 48 | ((pc - img->bias) & ((1ull << 48) - 1));
 }
 
-bool rules_known(const struct rules *r, uint64_t key)
+bool unwind_rules_known(const struct unwind_rules *r, uint64_t key)
 {
 	uint64_t known;
 
 	return map_get(&r->known, key, &known);
 }
 
-void rules_learn(struct rules *r, uint64_t key, const struct gpb_rule *rule)
+void unwind_rules_learn(struct unwind_rules *r, uint64_t key, const struct gpb_unwind_rule *rule)
 {
-	struct rules_file *f;
+	struct unwind_rules_file *f;
 	uint64_t *at;
 	int ret;
 
-	if (rules_known(r, key))
+	if (unwind_rules_known(r, key))
 		return;
 	ret = bpf_map_update_elem(r->map_fd, &key, rule, BPF_ANY);
 	if (ret == -E2BIG && make_room(r))
@@ -117,18 +117,19 @@ void rules_learn(struct rules *r, uint64_t key, const struct gpb_rule *rule)
 		return;
 	}
 	f = file_of(r, key);
-	at = f ? vec_add(&f->order, GPB_RULES) : NULL;
+	at = f ? vec_add(&f->order, GPB_UNWIND_RULES) : NULL;
 	if (at)
 		*at = key;
 	map_put(&r->known, key, 1);
 }
 
-int rules_comment(const struct rules *r, const struct subject *s, struct prof *p, struct err *e)
+int unwind_rules_comment(const struct unwind_rules *r, const struct subject *s, struct prof *p,
+			 struct err *e)
 {
 	uint64_t evicted = 0;
 
 	for (size_t i = 0; i < s->images.n; i++) {
-		const struct rules_file *f = known_file(r, s->images.at[i].id);
+		const struct unwind_rules_file *f = known_file(r, s->images.at[i].id);
 
 		evicted += f ? f->evicted : 0;
 	}
@@ -137,23 +138,23 @@ int rules_comment(const struct rules *r, const struct subject *s, struct prof *p
 	return prof_comment(
 		p, e,
 		"rules: the kernel's table of %u was full: %llu of its files made room, %llu of any found none",
-		GPB_RULES, (unsigned long long)evicted, (unsigned long long)r->refused);
+		GPB_UNWIND_RULES, (unsigned long long)evicted, (unsigned long long)r->refused);
 }
 
 struct learning {
-	struct rules *r;
+	struct unwind_rules *r;
 	const struct subject *s;
 };
 
-static void learn_pc(void *arg, uint64_t pc, const struct gpb_rule *rule)
+static void learn_pc(void *arg, uint64_t pc, const struct gpb_unwind_rule *rule)
 {
 	struct learning *l = arg;
 
-	rules_learn(l->r, rules_key(l->s, pc), rule);
+	unwind_rules_learn(l->r, unwind_rules_key(l->s, pc), rule);
 }
 
-int rules_settle_bare(struct rules *r, struct subject *s, const struct gpb_stack *st,
-		      const struct gpb_stack **out, struct err *e)
+int unwind_rules_settle_bare(struct unwind_rules *r, struct subject *s, const struct gpb_stack *st,
+			     const struct gpb_stack **out, struct err *e)
 {
 	struct learning l = { .r = r, .s = s };
 	bool second = st->flags & GPB_STACK_SECOND && st->nsecond;
@@ -172,8 +173,8 @@ int rules_settle_bare(struct rules *r, struct subject *s, const struct gpb_stack
 }
 
 /* The ring hands out const memory, but settling moves words about, so the record is copied. */
-int rules_settle(struct rules *r, struct subject *s, const void *data, size_t len,
-		 const struct gpb_stack **out, struct err *e)
+int unwind_rules_settle(struct unwind_rules *r, struct subject *s, const void *data, size_t len,
+			const struct gpb_stack **out, struct err *e)
 {
 	struct learning l = { .r = r, .s = s };
 	struct gpb_rec_raw *raw = &r->raw;

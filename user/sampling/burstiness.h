@@ -1,14 +1,14 @@
 /*
- * user/sampling/rhythm.h - how steadily a target does what is probed. It looks at an exact count
+ * user/sampling/burstiness.h - how steadily a target does what is probed. It looks at an exact count
  * of that: the runtime's own number of allocations.
  */
-#ifndef SAMPLING_RHYTHM_H
-#define SAMPLING_RHYTHM_H
+#ifndef SAMPLING_BURSTINESS_H
+#define SAMPLING_BURSTINESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct rhythm {
+struct burstiness {
 	bool known;	      /* count and at are set */
 	double count;	      /* at the last look */
 	uint64_t at;	      /* CLOCK_MONOTONIC */
@@ -24,11 +24,11 @@ struct rhythm {
 };
 
 /* True when its pace has changed so that what was learned of it no longer holds. */
-bool rhythm_look(struct rhythm *r, uint64_t now, double count);
+bool burstiness_look(struct burstiness *r, uint64_t now, double count);
 /*
  * Is all work done in a small part of the time, so that windows at random times would meet next
  * to nothing of it?
  */
-bool rhythm_bursts(const struct rhythm *r);
+bool burstiness_is_high(const struct burstiness *r);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * user/symbolize/physical.h - physical frames, as the BPF side walks them, to samples.
+ * user/symbolize/stack_physical.h - physical frames, as the BPF side walks them, to samples.
  */
-#ifndef SYMBOLIZE_PHYSICAL_H
-#define SYMBOLIZE_PHYSICAL_H
+#ifndef SYMBOLIZE_STACK_PHYSICAL_H
+#define SYMBOLIZE_STACK_PHYSICAL_H
 
 #include "goprof_abi.h"
 #include "profile/profile.h"
@@ -19,7 +19,7 @@ enum hide {
 };
 
 /* Turns the stacks of one profile into its locations; remembers what it looked up. */
-struct physical {
+struct stack_physical {
 	struct subject *s;   /* borrowed */
 	struct prof *p;	     /* borrowed */
 	struct kallsyms *ks; /* owned; NULL until a kernel frame is met */
@@ -31,11 +31,12 @@ struct physical {
 	int kernel_mapping; /* id; 0: not made yet */
 };
 
-void physical_init(struct physical *ph, struct subject *s, struct prof *p, enum hide hide);
-void physical_fini(struct physical *ph);
+void stack_physical_init(struct stack_physical *ph, struct subject *s, struct prof *p,
+			 enum hide hide);
+void stack_physical_fini(struct stack_physical *ph);
 
 /* Adds a sample with one stack; its pcs are as gpb_stack documents them. */
-int physical_add(struct physical *ph, const struct gpb_stack *st, const int64_t *values,
-		 const struct prof_label *labels, size_t nlabels, struct err *e);
+int stack_physical_add(struct stack_physical *ph, const struct gpb_stack *st, const int64_t *values,
+		       const struct prof_label *labels, size_t nlabels, struct err *e);
 
 #endif

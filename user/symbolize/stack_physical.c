@@ -1,11 +1,11 @@
 /*
- * user/symbolize/physical.c - joins the two segments of a stack where Go's own traceback
+ * user/symbolize/stack_physical.c - joins the two segments of a stack where Go's own traceback
  * joins them, expands inlined calls, hides what Go hides.
  *
  * Sources: unwinder.resolveInternal and tracebackPCs in runtime/traceback.go, sigprof in
  * runtime/proc.go, printCountProfile and appendLocsForStack in runtime/pprof; Go 1.16 to 1.27.
  */
-#include "symbolize/physical.h"
+#include "symbolize/stack_physical.h"
 #include "symbolize/subject_prof.h"
 
 #include "base/limits.h"
@@ -21,19 +21,20 @@ static const char *const pseudo_names[PSEUDO_COUNT] = {
 	"runtime._VDSO",
 };
 
-void physical_init(struct physical *ph, struct subject *s, struct prof *p, enum hide hide)
+void stack_physical_init(struct stack_physical *ph, struct subject *s, struct prof *p,
+			 enum hide hide)
 {
-	*ph = (struct physical){ .s = s, .p = p, .hide = hide };
+	*ph = (struct stack_physical){ .s = s, .p = p, .hide = hide };
 }
 
-void physical_fini(struct physical *ph)
+void stack_physical_fini(struct stack_physical *ph)
 {
 	kallsyms_free(ph->ks);
 	map_fini(&ph->seen);
 }
 
 /* A pc of the runtime's own stand-in functions: their entry plus one, as in Go. */
-static uint64_t pseudo_pc(struct physical *ph, int which)
+static uint64_t pseudo_pc(struct stack_physical *ph, int which)
 {
 	struct gofunc f[PSEUDO_COUNT] = {};
 
@@ -133,7 +134,7 @@ static bool parking_name(const char *func)
 }
 
 /* How many of the @n lines of a leaf, from the innermost on, are not shown. */
-static size_t hidden_lines(const struct physical *ph, const struct prof_line *lines, size_t n)
+static size_t hidden_lines(const struct stack_physical *ph, const struct prof_line *lines, size_t n)
 {
 	int minor = gobin_info(ph->s->bin)->minor;
 	size_t i = 0;
@@ -150,7 +151,8 @@ static size_t hidden_lines(const struct physical *ph, const struct prof_line *li
 }
 
 /* Not even pclntab knows this address, so it becomes a bare address. */
-static int bare_location(struct physical *ph, uint64_t addr, struct pc_info *out, struct err *e)
+static int bare_location(struct stack_physical *ph, uint64_t addr, struct pc_info *out,
+			 struct err *e)
 {
 	int map = subject_mapping(ph->s, ph->p, addr, e), loc;
 
@@ -172,7 +174,7 @@ static int bare_location(struct physical *ph, uint64_t addr, struct pc_info *out
  * fpTracebackPartialExpand in runtime/mprof.go, (*Frames).Next in runtime/symtab.go; Go 1.23 to
  * 1.27.
  */
-static bool shows_wrappers(const struct physical *ph)
+static bool shows_wrappers(const struct stack_physical *ph)
 {
 	int minor = gobin_info(ph->s->bin)->minor;
 
@@ -183,7 +185,7 @@ static bool shows_wrappers(const struct physical *ph)
  * @pc is a return address; @callee is the id of the frame that it called; @leaf: no frame is
  * shown yet.
  */
-static int make_location(struct physical *ph, uint64_t pc, enum func_id callee, bool leaf,
+static int make_location(struct stack_physical *ph, uint64_t pc, enum func_id callee, bool leaf,
 			 struct pc_info *out, struct err *e)
 {
 	struct goframe f[LIMIT_INLINE_DEPTH];
@@ -222,7 +224,7 @@ static int make_location(struct physical *ph, uint64_t pc, enum func_id callee, 
 	return 0;
 }
 
-static int location_of(struct physical *ph, uint64_t pc, enum func_id callee, bool leaf,
+static int location_of(struct stack_physical *ph, uint64_t pc, enum func_id callee, bool leaf,
 		       struct pc_info *out, struct err *e)
 {
 	bool panicking = callee == FUNC_GOPANIC || callee == FUNC_SIGPANIC ||
@@ -240,7 +242,7 @@ static int location_of(struct physical *ph, uint64_t pc, enum func_id callee, bo
 	return ret;
 }
 
-static int kernel_location(struct physical *ph, uint64_t addr, uint32_t *out, struct err *e)
+static int kernel_location(struct stack_physical *ph, uint64_t addr, uint32_t *out, struct err *e)
 {
 	struct prof_mapping pm = { .start = 1ULL << 63,
 				   .limit = UINT64_MAX,
@@ -281,7 +283,7 @@ struct joined {
 	size_t n;
 };
 
-static void append_segment(struct physical *ph, struct joined *j, const __u64 *pc, size_t n)
+static void append_segment(struct stack_physical *ph, struct joined *j, const __u64 *pc, size_t n)
 {
 	for (size_t i = 0; i < n && j->n < GPB_MAX_USER; i++) {
 		struct calling p = calling_of(ph->s, pc[i] - 1);
@@ -300,7 +302,7 @@ static void append_segment(struct physical *ph, struct joined *j, const __u64 *p
  * crosses over. Source: callers and unwindJumpStack (_TraceJumpStack to Go 1.20) in
  * runtime/traceback.go, Go 1.16 to 1.27.
  */
-static void join(struct physical *ph, const struct gpb_stack *st, struct joined *j)
+static void join(struct stack_physical *ph, const struct gpb_stack *st, struct joined *j)
 {
 	const __u64 *first = st->pc + st->nkernel, *second = first + st->nfirst;
 	size_t nsecond = st->nsecond;
@@ -326,7 +328,7 @@ static void join(struct physical *ph, const struct gpb_stack *st, struct joined 
 }
 
 /* For code that is not Go's, when no Go function called it. */
-static void join_outside(struct physical *ph, const struct gpb_stack *st, struct joined *j)
+static void join_outside(struct stack_physical *ph, const struct gpb_stack *st, struct joined *j)
 {
 	uint64_t pc = st->pc[st->nkernel];
 	bool vdso = pc > ph->s->vdso_lo && pc <= ph->s->vdso_hi;
@@ -352,7 +354,7 @@ static void join_outside(struct physical *ph, const struct gpb_stack *st, struct
  * The innermost frame that can be shown, even if it is a wrapper: Go shows wrappers that a panic
  * seems to have called.
  */
-static int innermost(struct physical *ph, const struct joined *j, uint32_t *locs, size_t *n,
+static int innermost(struct stack_physical *ph, const struct joined *j, uint32_t *locs, size_t *n,
 		     struct err *e)
 {
 	struct pc_info info = {};
@@ -365,8 +367,8 @@ static int innermost(struct physical *ph, const struct joined *j, uint32_t *locs
 	return ret;
 }
 
-static int user_locations(struct physical *ph, const struct joined *j, uint32_t *locs, size_t *n,
-			  struct err *e)
+static int user_locations(struct stack_physical *ph, const struct joined *j, uint32_t *locs,
+			  size_t *n, struct err *e)
 {
 	enum func_id callee = FUNC_NORMAL;
 	size_t first = *n, hide = 0;
@@ -405,7 +407,8 @@ static int user_locations(struct physical *ph, const struct joined *j, uint32_t 
  * Does the stack end early? Every complete stack ends in a root. A stack that was cut is marked
  * so.
  */
-static bool breaks_off(struct physical *ph, const struct gpb_stack *st, const struct joined *j)
+static bool breaks_off(struct stack_physical *ph, const struct gpb_stack *st,
+		       const struct joined *j)
 {
 	struct calling p;
 
@@ -416,8 +419,8 @@ static bool breaks_off(struct physical *ph, const struct gpb_stack *st, const st
 	       !calling_from_outside(&p);
 }
 
-int physical_add(struct physical *ph, const struct gpb_stack *st, const int64_t *values,
-		 const struct prof_label *labels, size_t nlabels, struct err *e)
+int stack_physical_add(struct stack_physical *ph, const struct gpb_stack *st, const int64_t *values,
+		       const struct prof_label *labels, size_t nlabels, struct err *e)
 {
 	uint32_t locs[MAX_LOCS];
 	struct joined j;

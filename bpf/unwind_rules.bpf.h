@@ -1,5 +1,5 @@
 /*
- * bpf/rules.bpf.h - walks an interrupted Go stack by unwinding rules, which is how Go's own
+ * bpf/unwind_rules.bpf.h - walks an interrupted Go stack by unwinding rules, which is how Go's own
  * traceback walks.
  *
  * Frame pointers are wrong in many places where a CPU clock can interrupt: before a frame is set
@@ -32,17 +32,17 @@ static __always_inline __u64 rule_key(const struct gpb_target *t, __u64 pc)
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, GPB_RULES);
+	__uint(max_entries, GPB_UNWIND_RULES);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u64);
-	__type(value, struct gpb_rule);
-} rules SEC(".maps");
+	__type(value, struct gpb_unwind_rule);
+} unwind_rules SEC(".maps");
 
-static __always_inline struct gpb_rule *rule_of(const struct gpb_target *t, __u64 pc)
+static __always_inline struct gpb_unwind_rule *rule_of(const struct gpb_target *t, __u64 pc)
 {
 	__u64 key = rule_key(t, pc);
 
-	return bpf_map_lookup_elem(&rules, &key);
+	return bpf_map_lookup_elem(&unwind_rules, &key);
 }
 #endif
 
@@ -52,7 +52,7 @@ enum { WALK_ROOT, WALK_SEAM, WALK_UNRULED, WALK_BROKEN, WALK_FULL, WALK_ON };
 /* Walks one frame, from w->pc and w->sp. WALK_ON: there is another one. Global: verified once. */
 ONCE(int, rule_step, (WALK_PARAMS), (OWN_WALK), (void), ())
 {
-	struct gpb_rule *rule;
+	struct gpb_unwind_rule *rule;
 	__u64 ret = 0, exact;
 
 	if (!w || !s || !t)
@@ -60,22 +60,22 @@ ONCE(int, rule_step, (WALK_PARAMS), (OWN_WALK), (void), ())
 	rule = rule_of(t, w->pc);
 	if (!rule)
 		return WALK_UNRULED;
-	if ((rule->flags & GPB_RULE_LAST) && w->called && w->n && w->n <= GPB_MAX_PCS) {
+	if ((rule->flags & GPB_UNWIND_RULE_LAST) && w->called && w->n && w->n <= GPB_MAX_PCS) {
 		s->pc[w->n - 1] = w->pc + 2;
 		w->pc++;
 		w->called = 0;
 		return WALK_ON;
 	}
 	w->seam = rule->delta;
-	if (rule->flags & GPB_RULE_SEAM)
+	if (rule->flags & GPB_UNWIND_RULE_SEAM)
 		return WALK_SEAM;
-	if (rule->flags & GPB_RULE_END)
+	if (rule->flags & GPB_UNWIND_RULE_END)
 		return WALK_ROOT;
 	if (frame_return(&ret, w->sp, w->lr, rule->delta)) {
 		s->flags |= GPB_STACK_FAULT;
 		return WALK_BROKEN;
 	}
-	exact = !!(rule->flags & GPB_RULE_EXACT);
+	exact = !!(rule->flags & GPB_UNWIND_RULE_EXACT);
 	if (!in_text(t, ret))
 		return WALK_BROKEN;
 	if (!walk_push(w, s, ret + exact))
@@ -101,7 +101,7 @@ ONCE(int, walk_rules, (WALK_PARAMS), (OWN_WALK), (void), ())
 }
 
 /* Walks the goroutine whose system stack ended at a seam. Global: verified once. */
-ONCE(int, rules_goroutine, (WALK_PARAMS, __u64 g), (OWN_WALK, g), (__u64 g), (g))
+ONCE(int, unwind_rules_goroutine, (WALK_PARAMS, __u64 g), (OWN_WALK, g), (__u64 g), (g))
 {
 	__u64 pc, sp;
 	__u32 before;
@@ -149,7 +149,7 @@ static __always_inline void rules_ahead(struct walk *w, struct gpb_stack *s,
 	__u32 n = w->n;
 
 	w->seam = within(saved, img->switch_lo, img->switch_hi) ? t->seam : -1;
-	rules_goroutine(w, s, t, g);
+	unwind_rules_goroutine(w, s, t, g);
 	if (w->why != WALK_ROOT) {
 		w->n = n;
 		s->nsecond = 0;
@@ -168,8 +168,8 @@ static __always_inline void rules_ahead(struct walk *w, struct gpb_stack *s,
  * for frames so large that the memory which is sent does not reach over them. The caller has
  * set w->moving. Global: verified once.
  */
-ONCE(int, rules_hints, (WALK_PARAMS, __u64 g, __u64 bp), (OWN_WALK, g, bp), (__u64 g, __u64 bp),
-     (g, bp))
+ONCE(int, unwind_rules_hints, (WALK_PARAMS, __u64 g, __u64 bp), (OWN_WALK, g, bp),
+     (__u64 g, __u64 bp), (g, bp))
 {
 	__u32 n, flags;
 	__u64 hi;
@@ -195,8 +195,9 @@ ONCE(int, rules_hints, (WALK_PARAMS, __u64 g, __u64 bp), (OWN_WALK, g, bp), (__u
  * its caller (the runtime saved both), else where the thread was interrupted. 0: no Go function
  * called this code.
  */
-static __always_inline int rules_start(struct walk *w, struct gpb_stack *s,
-				       const struct gpb_target *t, __u64 g, __u64 m, __u64 curg)
+static __always_inline int unwind_rules_start(struct walk *w, struct gpb_stack *s,
+					      const struct gpb_target *t, __u64 g, __u64 m,
+					      __u64 curg)
 {
 	const struct regs *r = &w->at;
 	__u64 pc = 0, sp = 0;
@@ -260,23 +261,23 @@ ONCE(int, walk_by_rules, (WALK_PARAMS, __u64 g), (OWN_WALK, g), (__u64 g), (g))
 		s->nfirst = 1;
 		return 0;
 	}
-	if (!rules_start(w, s, t, g, m, curg)) {
+	if (!unwind_rules_start(w, s, t, g, m, curg)) {
 		s->nfirst = 1;
 		return 0;
 	}
 	w->why = walk_rules(w, s, t);
 	s->nfirst = w->n - s->nkernel;
 	if (w->why == WALK_SEAM && on_g0)
-		rules_goroutine(w, s, t, curg);
+		unwind_rules_goroutine(w, s, t, curg);
 	if (w->why != WALK_UNRULED)
 		return 0;
 	s->flags |= GPB_STACK_UNRULED;
 	if (on_g0 && !w->second)
 		rules_ahead(w, s, t, curg);
 	if (!w->second)
-		return rules_hints(w, s, t, g, w->at.bp);
+		return unwind_rules_hints(w, s, t, g, w->at.bp);
 	w->moving = moves_of(t, curg);
-	return rules_hints(w, s, t, curg, field_u64(curg, t->g_sched_bp));
+	return unwind_rules_hints(w, s, t, curg, field_u64(curg, t->g_sched_bp));
 	return 0;
 }
 

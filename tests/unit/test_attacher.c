@@ -1,5 +1,5 @@
 /*
- * tests/unit/test_keeper.c - a process that holds something: its job begins and ends once each,
+ * tests/unit/test_attacher.c - a process that holds something: its job begins and ends once each,
  * whatever happens to it and to us; it has nothing of ours but what it was given.
  */
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 
 #include "base/cancel.h"
 #include "base/oom.h"
-#include "probe/keeper.h"
+#include "probe/attacher.h"
 #include "oomscore.h"
 
 /* What happened there; in shared memory. */
@@ -31,9 +31,9 @@ struct log {
 	int wrong;		 /* the line of the first thing that was not as it should be */
 };
 
-/* The keeper is this program once more: it finds the log, and its job, by the environment. */
-#define LOG_FILE "TEST_KEEPER_LOG"
-#define JOB	 "TEST_KEEPER_JOB"
+/* The attacher is this program once more: it finds the log, and its job, by the environment. */
+#define LOG_FILE "TEST_ATTACHER_LOG"
+#define JOB	 "TEST_ATTACHER_JOB"
 
 static struct log *map_log(int fd)
 {
@@ -42,7 +42,7 @@ static struct log *map_log(int fd)
 
 static struct log *new_log(void)
 {
-	char name[] = "keeper-XXXXXX";
+	char name[] = "attacher-XXXXXX";
 	int fd = mkostemp(name, O_CLOEXEC);
 	struct log *l;
 
@@ -62,10 +62,10 @@ static void free_log(struct log *l)
 }
 
 /* One that does @job. */
-static int start(struct keeper *k, const char *job, int most_ms, struct err *e)
+static int start(struct attacher *k, const char *job, int most_ms, struct err *e)
 {
 	setenv(JOB, job, 1);
-	return keeper_start(k, NULL, most_ms, e);
+	return attacher_start(k, NULL, most_ms, e);
 }
 
 static int begin(void **arg, struct err *e)
@@ -129,21 +129,21 @@ static void comes_to(const volatile int *what, int n)
 static void begins_serves_and_ends(void **state)
 {
 	struct log *l = new_log();
-	struct keeper k = {};
+	struct attacher k = {};
 	char got[4] = "";
 
 	(void)state;
 	assert_int_equal(start(&k, "serve", 0, NULL), 0);
 	assert_int_equal(l->begun, 1);
 	assert_int_not_equal(getsid(k.pid), getsid(0));
-	assert_int_equal(keeper_ask(&k, "abc", 3, 0, NULL), 0);
-	assert_int_equal(keeper_answer(&k, got, 3, NULL), 0);
+	assert_int_equal(attacher_ask(&k, "abc", 3, 0, NULL), 0);
+	assert_int_equal(attacher_answer(&k, got, 3, NULL), 0);
 	assert_string_equal(got, "cba");
 	assert_int_equal(l->ended, 0);
-	keeper_stop(&k);
+	attacher_stop(&k);
 	assert_int_equal(l->ended, 1);
 	assert_int_equal(k.pid, 0);
-	keeper_stop(&k);
+	attacher_stop(&k);
 	assert_int_equal(l->ended, 1);
 	free_log(l);
 }
@@ -152,18 +152,18 @@ static void begins_serves_and_ends(void **state)
 static void one_that_is_busy_is_left_when_we_are_to_stop(void **state)
 {
 	struct log *l = new_log();
-	struct keeper k = {};
+	struct attacher k = {};
 	struct timespec a, b;
 	char got[3];
 
 	(void)state;
 	assert_int_equal(start(&k, "slow", 0, NULL), 0);
-	assert_int_equal(keeper_ask(&k, "abc", 3, 0, NULL), 0);
+	assert_int_equal(attacher_ask(&k, "abc", 3, 0, NULL), 0);
 	clock_gettime(CLOCK_MONOTONIC, &a);
 	asked_ms = (uint64_t)a.tv_sec * 1000 + (uint64_t)a.tv_nsec / 1000000;
 	cancel_when(when_asked);
-	assert_int_equal(keeper_answer(&k, got, 3, NULL), -ECANCELED);
-	assert_false(keeper_stop(&k));
+	assert_int_equal(attacher_answer(&k, got, 3, NULL), -ECANCELED);
+	assert_false(attacher_stop(&k));
 	cancel_when(NULL);
 	clock_gettime(CLOCK_MONOTONIC, &b);
 	assert_in_range(b.tv_sec - a.tv_sec, 1, 3);
@@ -176,7 +176,7 @@ static void one_that_is_busy_is_left_when_we_are_to_stop(void **state)
 static void what_cannot_begin_is_undone(void **state)
 {
 	struct log *l = new_log();
-	struct keeper k = {};
+	struct attacher k = {};
 	struct err e = {};
 
 	(void)state;
@@ -194,7 +194,7 @@ static void what_cannot_begin_is_undone(void **state)
 static void looks_by_itself(void **state)
 {
 	struct log *l = new_log();
-	struct keeper k = {};
+	struct attacher k = {};
 	char got[3] = "";
 
 	(void)state;
@@ -203,29 +203,29 @@ static void looks_by_itself(void **state)
 	comes_to(&l->idled, 20);
 	poll(NULL, 0, 30);
 	assert_int_equal(l->idled, 20);
-	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
-	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	assert_int_equal(attacher_ask(&k, "ab", 2, 0, NULL), 0);
+	assert_int_equal(attacher_answer(&k, got, 2, NULL), 0);
 	assert_string_equal(got, "ba");
 	comes_to(&l->idled, 21);
-	keeper_stop(&k);
+	attacher_stop(&k);
 	free_log(l);
 }
 
-/* A request wakes a keeper that had been stopped. */
+/* A request wakes an attacher that had been stopped. */
 static void one_that_was_stopped_answers(void **state)
 {
 	struct log *l = new_log();
-	struct keeper k = {};
+	struct attacher k = {};
 	char got[3] = "";
 
 	(void)state;
 	assert_int_equal(start(&k, "serve", 0, NULL), 0);
 	kill(k.pid, SIGSTOP);
-	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
-	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	assert_int_equal(attacher_ask(&k, "ab", 2, 0, NULL), 0);
+	assert_int_equal(attacher_answer(&k, got, 2, NULL), 0);
 	assert_string_equal(got, "ba");
 	kill(k.pid, SIGSTOP);
-	keeper_stop(&k);
+	attacher_stop(&k);
 	assert_int_equal(l->ended, 1);
 	free_log(l);
 }
@@ -250,19 +250,19 @@ static uint64_t now_ns(void)
 static void one_that_is_stopped_at_its_work_goes_on(void **state)
 {
 	struct log *l = new_log();
-	struct keeper k = {};
+	struct attacher k = {};
 	struct pollfd p;
 	char got[3] = "";
 
 	(void)state;
 	assert_int_equal(start(&k, "stopped", 0, NULL), 0);
-	assert_int_equal(keeper_ask(&k, "ab", 2, now_ns() + 50000000, NULL), 0);
+	assert_int_equal(attacher_ask(&k, "ab", 2, now_ns() + 50000000, NULL), 0);
 	p = (struct pollfd){ .fd = k.ready, .events = POLLIN };
 	assert_int_equal(poll(&p, 1, 10000), 1);
-	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	assert_int_equal(attacher_answer(&k, got, 2, NULL), 0);
 	assert_string_equal(got, "ba");
 	assert_int_equal(poll(&p, 1, 0), 0); /* nothing is overdue any more */
-	assert_false(keeper_stop(&k));
+	assert_false(attacher_stop(&k));
 	assert_int_equal(l->ended, 1);
 	free_log(l);
 }
@@ -279,14 +279,14 @@ static size_t serve_never(void *arg, const void *ask, size_t n, const int *fds, 
 static void one_that_never_answers_is_given_up(void **state)
 {
 	struct log *l = new_log();
-	struct keeper k = {};
+	struct attacher k = {};
 	char got[3] = "";
 
 	(void)state;
 	assert_int_equal(start(&k, "never", 1000, NULL), 0);
-	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
-	assert_int_equal(keeper_answer(&k, got, 2, NULL), -ECHILD);
-	assert_true(keeper_stop(&k));
+	assert_int_equal(attacher_ask(&k, "ab", 2, 0, NULL), 0);
+	assert_int_equal(attacher_answer(&k, got, 2, NULL), -ECHILD);
+	assert_true(attacher_stop(&k));
 	assert_int_equal(l->ended, 0);
 	free_log(l);
 }
@@ -300,12 +300,12 @@ static void end_stopped(void *arg)
 static void one_that_is_stopped_at_its_end_goes_on(void **state)
 {
 	struct log *l = new_log();
-	struct keeper k = {};
+	struct attacher k = {};
 
 	(void)state;
 	assert_int_equal(start(&k, "stopped at its end", 0, NULL), 0);
-	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
-	assert_false(keeper_stop(&k)); /* its answer is never read */
+	assert_int_equal(attacher_ask(&k, "ab", 2, 0, NULL), 0);
+	assert_false(attacher_stop(&k)); /* its answer is never read */
 	assert_int_equal(l->ended, 1);
 	free_log(l);
 }
@@ -313,21 +313,21 @@ static void one_that_is_stopped_at_its_end_goes_on(void **state)
 static void its_death_is_told(void **state)
 {
 	struct log *l = new_log();
-	struct keeper k = {};
+	struct attacher k = {};
 	struct pollfd p;
 	char got[3];
 
 	(void)state;
 	assert_int_equal(start(&k, "serve", 0, NULL), 0);
 	kill(k.pid, SIGTERM); /* this does not end it */
-	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
-	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	assert_int_equal(attacher_ask(&k, "ab", 2, 0, NULL), 0);
+	assert_int_equal(attacher_answer(&k, got, 2, NULL), 0);
 	kill(k.pid, SIGKILL);
 	p = (struct pollfd){ .fd = k.sock, .events = POLLIN };
 	assert_int_equal(poll(&p, 1, 10000), 1);
-	assert_int_equal(keeper_answer(&k, got, 2, NULL), -ECHILD);
-	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), -ECHILD);
-	keeper_stop(&k);
+	assert_int_equal(attacher_answer(&k, got, 2, NULL), -ECHILD);
+	assert_int_equal(attacher_ask(&k, "ab", 2, 0, NULL), -ECHILD);
+	attacher_stop(&k);
 	free_log(l);
 }
 
@@ -339,7 +339,7 @@ static void our_death_is_its_end(void **state)
 
 	(void)state;
 	if (!pid) {
-		struct keeper k = {};
+		struct attacher k = {};
 
 		if (start(&k, "idle", 0, NULL))
 			_exit(1);
@@ -356,8 +356,8 @@ static void our_death_is_its_end(void **state)
 /* One that takes long, as the kernel may, holds up no other; the process is there until the last one ends. */
 static void several_share_a_process(void **state)
 {
-	struct keeper_process *all = NULL;
-	struct keeper one = {}, two = {};
+	struct attacher_process *all = NULL;
+	struct attacher one = {}, two = {};
 	struct log *l = new_log();
 	char got[3] = "";
 	uint64_t begin;
@@ -365,21 +365,21 @@ static void several_share_a_process(void **state)
 
 	(void)state;
 	setenv(JOB, "slow", 1);
-	assert_int_equal(keeper_start(&one, &all, 0, NULL), 0);
+	assert_int_equal(attacher_start(&one, &all, 0, NULL), 0);
 	pid = one.pid;
-	assert_int_equal(keeper_ask(&one, "ab", 2, 0, NULL), 0);
+	assert_int_equal(attacher_ask(&one, "ab", 2, 0, NULL), 0);
 	begin = now_ns();
-	assert_int_equal(keeper_start(&two, &all, 0, NULL), 0);
+	assert_int_equal(attacher_start(&two, &all, 0, NULL), 0);
 	assert_int_equal(two.pid, pid);
-	assert_true(keeper_process_cpu_ns(all) > 0 && !keeper_process_cpu_ns(NULL));
-	assert_false(keeper_stop(&two));
+	assert_true(attacher_process_cpu_ns(all) > 0 && !attacher_process_cpu_ns(NULL));
+	assert_false(attacher_stop(&two));
 	assert_in_range(now_ns() - begin, 0, 3000000000);
 	assert_int_equal(l->begun, 2);
 	assert_int_equal(l->ended, 1);
-	assert_int_equal(keeper_answer(&one, got, 2, NULL), 0);
+	assert_int_equal(attacher_answer(&one, got, 2, NULL), 0);
 	assert_string_equal(got, "ba");
 	assert_int_equal(kill(pid, 0), 0);
-	assert_false(keeper_stop(&one));
+	assert_false(attacher_stop(&one));
 	assert_int_equal(l->ended, 2);
 	assert_null(all);
 	assert_int_equal(kill(pid, 0), -1);
@@ -389,30 +389,30 @@ static void several_share_a_process(void **state)
 /* All of them are told of its death, each when it asks, and those that follow share another process. */
 static void those_of_a_killed_process_were_killed(void **state)
 {
-	struct keeper_process *all = NULL;
-	struct keeper k[3] = {}, next[2] = {};
+	struct attacher_process *all = NULL;
+	struct attacher k[3] = {}, next[2] = {};
 	struct log *l = new_log();
 	pid_t pid;
 
 	(void)state;
 	setenv(JOB, "serve", 1);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(keeper_start(&k[i], &all, 0, NULL), 0);
+		assert_int_equal(attacher_start(&k[i], &all, 0, NULL), 0);
 	pid = k[0].pid;
 	kill(pid, SIGKILL);
-	assert_true(keeper_stop(&k[0]));
-	assert_int_equal(keeper_start(&next[0], &all, 0, NULL), 0);
+	assert_true(attacher_stop(&k[0]));
+	assert_int_equal(attacher_start(&next[0], &all, 0, NULL), 0);
 	assert_int_not_equal(next[0].pid, pid);
-	assert_int_equal(keeper_ask(&k[1], "ab", 2, 0, NULL), -ECHILD);
-	assert_true(keeper_stop(&k[1]));
-	assert_int_equal(keeper_start(&next[1], &all, 0, NULL), 0);
+	assert_int_equal(attacher_ask(&k[1], "ab", 2, 0, NULL), -ECHILD);
+	assert_true(attacher_stop(&k[1]));
+	assert_int_equal(attacher_start(&next[1], &all, 0, NULL), 0);
 	assert_int_equal(next[1].pid, next[0].pid);
 	assert_int_equal(kill(pid, 0), 0); /* its number is nobody else's as long as we have it */
-	assert_true(keeper_stop(&k[2]));
+	assert_true(attacher_stop(&k[2]));
 	assert_int_equal(kill(pid, 0), -1);
 	assert_int_equal(l->ended, 0);
 	for (int i = 0; i < 2; i++)
-		assert_false(keeper_stop(&next[i]));
+		assert_false(attacher_stop(&next[i]));
 	assert_int_equal(l->ended, 2);
 	assert_null(all);
 	free_log(l);
@@ -420,10 +420,10 @@ static void those_of_a_killed_process_were_killed(void **state)
 
 /* ---- the OOM killer ---- */
 
-/* In a process without CAP_SYS_RESOURCE: two keepers. The second is made by a raised maker. */
-static int two_keepers_without_the_capability(void)
+/* In a process without CAP_SYS_RESOURCE: two attachers. The second is made by a raised maker. */
+static int two_attachers_without_the_capability(void)
 {
-	struct keeper one = {}, two = {};
+	struct attacher one = {}, two = {};
 	int before = oomscore_of(getpid()), line = 0;
 
 	if (!oomscore_drop_capability() || before > 1000 - OOM_ABOVE)
@@ -438,8 +438,8 @@ static int two_keepers_without_the_capability(void)
 		line = __LINE__;
 	else if (oomscore_of(two.pid) != before || oomscore_of(getpid()) != before + OOM_ABOVE)
 		line = __LINE__;
-	keeper_stop(&two);
-	keeper_stop(&one);
+	attacher_stop(&two);
+	attacher_stop(&one);
 	return line;
 }
 
@@ -451,7 +451,7 @@ static void its_maker_dies_first_when_memory_runs_out(void **state)
 
 	(void)state;
 	if (!pid)
-		_exit((l->wrong = two_keepers_without_the_capability()) != 0);
+		_exit((l->wrong = two_attachers_without_the_capability()) != 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(l->wrong, 0);
 	assert_int_equal(status, 0);
@@ -459,11 +459,11 @@ static void its_maker_dies_first_when_memory_runs_out(void **state)
 	free_log(l);
 }
 
-/* Where the kernel allows it. Only the keeper's own score changes then. */
+/* Where the kernel allows it. Only the attacher's own score changes then. */
 static void it_is_spared_where_it_may_be(void **state)
 {
 	struct log *l = new_log();
-	struct keeper k = {};
+	struct attacher k = {};
 	int before = oomscore_of(getpid());
 
 	(void)state;
@@ -473,7 +473,7 @@ static void it_is_spared_where_it_may_be(void **state)
 		assert_int_equal(oomscore_of(k.pid), -1000);
 		assert_int_equal(oomscore_of(getpid()), before);
 	}
-	keeper_stop(&k);
+	attacher_stop(&k);
 	free_log(l);
 }
 
@@ -501,7 +501,7 @@ static size_t serve_files(void *arg, const void *ask, size_t n, const int *fds, 
 static void descriptors_come_along(void **state)
 {
 	struct log *l = new_log();
-	struct keeper k = {};
+	struct attacher k = {};
 	int left = open("/dev/null", O_RDONLY), fds[2]; /* not closed by exec */
 	char got[3] = "";
 
@@ -509,18 +509,18 @@ static void descriptors_come_along(void **state)
 	assert_true(left > 2);
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	assert_int_equal(start(&k, "files", 0, NULL), 0);
-	assert_int_equal(keeper_give(&k, "ab", 2, fds, 2, NULL), 0);
-	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	assert_int_equal(attacher_give(&k, "ab", 2, fds, 2, NULL), 0);
+	assert_int_equal(attacher_answer(&k, got, 2, NULL), 0);
 	assert_string_equal(got, "ok");
 	assert_int_equal(l->files, 2);
 	assert_int_equal(l->wrong, 0);
 	assert_int_equal(l->open, 3 + 2 + 2); /* 0, 1, 2, its socket and that of all, and these */
 	assert_int_equal(read(fds[0], got, 2), 2);
 	assert_string_equal(got, "ab");
-	assert_int_equal(keeper_ask(&k, "ab", 2, 0, NULL), 0);
-	assert_int_equal(keeper_answer(&k, got, 2, NULL), 0);
+	assert_int_equal(attacher_ask(&k, "ab", 2, 0, NULL), 0);
+	assert_int_equal(attacher_answer(&k, got, 2, NULL), 0);
 	assert_int_equal(l->files, 0);
-	keeper_stop(&k);
+	attacher_stop(&k);
 	close(left);
 	close(fds[0]);
 	close(fds[1]);
@@ -534,7 +534,7 @@ static void it_is_small_and_has_another_name(void **state)
 	char *ours = malloc(size), path[64], text[64] = "";
 	struct log *l = new_log();
 	unsigned long pages = 0, ignored;
-	struct keeper k = {};
+	struct attacher k = {};
 	FILE *f;
 
 	(void)state;
@@ -552,21 +552,21 @@ static void it_is_small_and_has_another_name(void **state)
 	assert_non_null(f);
 	assert_non_null(fgets(text, sizeof(text), f));
 	fclose(f);
-	assert_string_equal(text, "uprobe-keeper");
+	assert_string_equal(text, "uprobe-attacher");
 	snprintf(path, sizeof(path), "/proc/%d/comm", k.pid);
 	f = fopen(path, "re");
 	assert_non_null(f);
 	assert_non_null(fgets(text, sizeof(text), f));
 	fclose(f);
-	assert_string_equal(text, "uprobe-keeper\n");
-	keeper_stop(&k);
+	assert_string_equal(text, "uprobe-attacher\n");
+	attacher_stop(&k);
 	free(ours);
 	free_log(l);
 }
 
 static const struct {
 	const char *name;
-	struct keeper_job job;
+	struct attacher_job job;
 } jobs[] = {
 	{ "begin", { .begin = begin, .end = end } },
 	{ "serve", { .begin = begin, .end = end, .serve = serve } },
@@ -578,18 +578,18 @@ static const struct {
 	{ "files", { .begin = begin, .end = end, .serve = serve_files } },
 };
 
-/* Where this process is a keeper, it does the job and exits. */
+/* Where this process is an attacher, it does the job and exits. */
 static void keep(int argc, char **argv)
 {
 	const char *file = getenv(LOG_FILE), *name = getenv(JOB);
-	struct keeper_job job = jobs[0].job;
+	struct attacher_job job = jobs[0].job;
 	int fd = file ? open(file, O_RDWR | O_CLOEXEC) : -1;
 
 	for (size_t i = 0; name && i < sizeof(jobs) / sizeof(*jobs); i++)
 		if (!strcmp(jobs[i].name, name))
 			job = jobs[i].job;
 	job.arg = fd >= 0 ? map_log(fd) : NULL;
-	keeper_main(argc, argv, &job);
+	attacher_main(argc, argv, &job);
 }
 
 int main(int argc, char **argv)
