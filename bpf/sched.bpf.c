@@ -470,7 +470,7 @@ static __always_inline void ended_early(const struct hit *h, __u64 g)
 	__u32 reason = field_u32(g, h->c->g_waitreason) & 0xff;
 
 	if (reason < 64 && (h->c->reasons & (1ULL << reason)))
-		count(&h->n->early, 1);
+		count(&h->n->begun_before, 1);
 }
 
 static __noinline int at_ready(struct pt_regs *ctx, struct hit *h)

@@ -308,7 +308,7 @@ static __always_inline void met(struct pt_regs *ctx, const struct hit *h, const 
 	at.chance = h->chance;
 	at.paced = is_long && c->new == GPB_G_RUNNABLE &&is_wait(old);
 	if (is_wait(old) && old <= GPB_G_WAITING)
-		count_of(h->n->early, old);
+		count_of(h->n->begun_before, old);
 	/* The end of a call may be seen twice, and counts once: standing_move(). */
 	if (call)
 		at.from = GPB_G_SYSCALL;

@@ -621,7 +621,7 @@ struct gpb_sched_seen {
 	__u64 ended[GPB_WAIT_KINDS];   /* waits that ended; of GPB_WAIT_MUTEX: contentions */
 	__u64 sampled[GPB_WAIT_KINDS]; /* how many of these were sampled */
 	__u64 capped_ns; /* of GPB_WAIT_BLOCK: sum of their lengths, of each at most block_rate */
-	__u64 early;	 /* waits that ended, and had begun before we watched */
+	__u64 begun_before; /* waits that ended, and had begun before we watched */
 	/* how often goroutines parked, for whatever reason, while beginning waits counted */
 	__u64 parks;
 	/* waits for a mutex that began, less those that an unlock ended: in a window, those that outlast it */
@@ -695,7 +695,8 @@ struct gpb_waiting_seen {
 	__u64 ended[GPB_G_WAITING + 1];
 	__u64 sampled[GPB_G_WAITING + 1];
 	__u64 capped_ns; /* sum of the lengths of all that ended, of each at most the rate */
-	__u64 early[GPB_G_WAITING + 1]; /* waits that ended, and had begun before we watched */
+	__u64 begun_before[GPB_G_WAITING +
+			   1]; /* waits that ended, and had begun before we watched */
 	/* status changes that must have happened between two that we saw */
 	__u64 unseen;
 	__u64 lost; /* waits that ended in such an unseen change */

@@ -340,7 +340,7 @@ static void waits_from_before_are_counted_as_early(void **state)
 	assert_true(told[i][r][type].n == 0);
 	for (host_cpu = 0; host_cpu < 4; host_cpu++) {
 		n = bpf_map_lookup_elem(&seen, &slot);
-		early -= n->early;
+		early -= n->begun_before;
 	}
 	assert_int_equal(early, 0);
 }

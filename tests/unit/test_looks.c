@@ -368,7 +368,7 @@ static void its_stack_and_length(void **state)
 	run_for(300 * MS);
 	r = result();
 	assert_int_equal(r.looks, 150);
-	assert_int_equal(r.early + r.waiting, 0);
+	assert_int_equal(r.begun_before + r.waiting, 0);
 	assert_int_equal(tally.entries.n, 1);
 	o = of(7);
 	assert_true(o.count == 1 && o.count_variance == 0);
@@ -487,7 +487,7 @@ static void at_the_ends(void **state)
 	gor[2].lasts = UINT64_MAX;
 	run_for(100 * MS);
 	r = result();
-	assert_int_equal(r.early, 1);
+	assert_int_equal(r.begun_before, 1);
 	assert_int_equal(r.waiting, 2);
 	for (size_t i = 0; i < 3; i++) {
 		assert_true(of(i).count == 0 && of(i).delay_ns == 0);

@@ -31,9 +31,9 @@ enum { AGAIN_MIN_MS = 100, AGAIN_MAX_MS = 1000, AT_ONCE_MS = 100 };
 struct gor {
 	struct subject *s;
 	struct rtgor_vars vars;
-	bool text, held, brief;	     /* brief: the window is no longer than a look */
-	struct prof *early;	     /* the look at the start */
-	uint64_t early_ns, start_ns; /* when that look was, and when the first one was; monotonic */
+	bool text, held, brief;	    /* brief: the window is no longer than a look */
+	struct prof *kept;	    /* the look at the start */
+	uint64_t kept_ns, start_ns; /* when that look was, and when the first one was; monotonic */
 	uint64_t took_ns;
 	struct map waiting; /* goid -> what the goroutine looked like then */
 };
@@ -65,7 +65,7 @@ static void gor_free(void *state)
 
 	if (!g)
 		return;
-	prof_free(g->early);
+	prof_free(g->kept);
 	map_fini(&g->waiting);
 	free(g);
 }
@@ -377,9 +377,9 @@ static int gor_start(struct subject *s, const struct collect_opts *o, void **sta
 	ret = find(s, RTVAR_ALLGLEN, &g->vars.allglen, e);
 	if (!ret)
 		ret = find(s, RTVAR_ALLGPTR, &g->vars.allgptr, e);
-	g->start_ns = g->early_ns = now_ns();
+	g->start_ns = g->kept_ns = now_ns();
 	if (!ret && !g->held) /* a program that has not begun has no goroutines to see */
-		ret = look_now(g, true, &g->early, e);
+		ret = look_now(g, true, &g->kept, e);
 	if (ret)
 		return ret;
 	g->took_ns = now_ns() - g->start_ns;
@@ -413,45 +413,45 @@ static int gor_tick(void *state, struct err *e)
 
 	(void)e;
 	if (wait < AGAIN_MAX_MS * NS_PER_MS)
-		wait = (g->early ? AGAIN_MAX_MS : AGAIN_MIN_MS) * NS_PER_MS;
-	if (!g->held || before - g->early_ns < wait)
+		wait = (g->kept ? AGAIN_MAX_MS : AGAIN_MIN_MS) * NS_PER_MS;
+	if (!g->held || before - g->kept_ns < wait)
 		return 0;
-	if (!look_now(g, !g->early, &p, NULL)) {
-		prof_free(g->early);
-		g->early = TAKE(p);
+	if (!look_now(g, !g->kept, &p, NULL)) {
+		prof_free(g->kept);
+		g->kept = TAKE(p);
 	}
-	g->early_ns = before;
+	g->kept_ns = before;
 	g->took_ns = now_ns() - before;
 	return 0;
 }
 
 static int hand_over_early(struct gor *g, struct prof **out, struct err *e)
 {
-	int ret = prof_comment(g->early, e,
+	int ret = prof_comment(g->kept, e,
 			       "state: as of %.3f s before the end of the window; the target went",
-			       (double)(now_ns() - g->early_ns) / 1e9);
+			       (double)(now_ns() - g->kept_ns) / 1e9);
 
 	if (ret)
 		return ret;
-	*out = TAKE(g->early);
+	*out = TAKE(g->kept);
 	return 0;
 }
 
 static int gor_stop(void *state, struct prof **out, struct err *e)
 {
 	struct gor *g = state;
-	uint64_t age = now_ns() - g->early_ns;
+	uint64_t age = now_ns() - g->kept_ns;
 	int ret;
 
-	if (g->early && (g->brief || age < AT_ONCE_MS * NS_PER_MS + g->took_ns)) {
-		*out = TAKE(g->early);
+	if (g->kept && (g->brief || age < AT_ONCE_MS * NS_PER_MS + g->took_ns)) {
+		*out = TAKE(g->kept);
 		return 0;
 	}
 	subject_refresh(g->s);
 	ret = target_alive(g->s->target, e);
 	if (!ret)
 		ret = look_now(g, false, out, e);
-	if (ret == -ESRCH && g->early)
+	if (ret == -ESRCH && g->kept)
 		return hand_over_early(g, out, e);
 	return ret == -ESRCH && g->held ? err_set(e, ret,
 						  "pid %d: the command ended before its goroutines "

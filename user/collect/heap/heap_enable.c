@@ -34,8 +34,8 @@ struct heap_enable {
 	struct rtbuckets before;
 	bool has_before;
 	struct rtbuckets base, last;
-	/* early: between the write and the base reading; firsts: from the base reading on */
-	struct first_samples early, firsts;
+	/* before_base: between the write and the base reading; after_base: from the base reading on */
+	struct first_samples before_base, after_base;
 	struct armed at_base, at_last;
 	struct armed leftover; /* Ps that continued with a countdown from before */
 	bool follow_ps;
@@ -84,9 +84,10 @@ static int read_with_ps(struct heap_enable *h, struct rtbuckets *out, struct arm
 	struct armed after;
 	int ret;
 
-	*stood_still = h->follow_ps && !first_samples_armed(&h->firsts, a);
+	*stood_still = h->follow_ps && !first_samples_armed(&h->after_base, a);
 	ret = read_buckets(h, out, e);
-	*stood_still = *stood_still && !first_samples_armed(&h->firsts, &after) && after.n == a->n;
+	*stood_still = *stood_still && !first_samples_armed(&h->after_base, &after) &&
+		       after.n == a->n;
 	return ret;
 }
 
@@ -105,7 +106,7 @@ static int read_more(void *arg, struct err *e)
 	if (ret || !ours)
 		return ret;
 	if (still) {
-		ret = first_samples_learn(&h->firsts, &b, a.n, e);
+		ret = first_samples_learn(&h->after_base, &b, a.n, e);
 		h->at_last = a;
 	}
 	h->x.last_ns = now_ns();
@@ -135,12 +136,12 @@ static int read_base(struct heap_enable *h, const struct armed *before, struct e
 		return ret;
 	h->at_last = h->at_base;
 	if (h->follow_ps && h->has_before && still) {
-		ret = first_samples_begin(&h->early, &h->before, before->n, e);
+		ret = first_samples_begin(&h->before_base, &h->before, before->n, e);
 		if (!ret)
-			ret = first_samples_learn(&h->early, &h->base, h->at_base.n, e);
+			ret = first_samples_learn(&h->before_base, &h->base, h->at_base.n, e);
 	}
 	if (!ret && h->follow_ps)
-		ret = first_samples_begin(&h->firsts, &h->base, h->at_base.n, e);
+		ret = first_samples_begin(&h->after_base, &h->base, h->at_base.n, e);
 	return ret;
 }
 
@@ -156,8 +157,8 @@ static int start(struct heap_enable *h, struct err *e)
 		ret = read_buckets(h, &h->before, e);
 	if (ret)
 		return ret;
-	first_samples_init(&h->firsts, h->s, (int64_t)h->x.o.heap_rate);
-	h->follow_ps = !first_samples_armed(&h->firsts, &before);
+	first_samples_init(&h->after_base, h->s, (int64_t)h->x.o.heap_rate);
+	h->follow_ps = !first_samples_armed(&h->after_base, &before);
 	if (gobin_info(h->s->bin)->minor < 24)
 		h->leftover = before;
 	enable_step(
@@ -169,7 +170,7 @@ static int start(struct heap_enable *h, struct err *e)
 		return ret;
 	/* If it was on then, somebody sampled between that reading and the write. */
 	h->has_before = h->x.began.how == GUARDIAN_WROTE && !h->before.rate;
-	first_samples_init(&h->firsts, h->s, rate_of(h));
+	first_samples_init(&h->after_base, h->s, rate_of(h));
 	ret = read_base(h, &before, e);
 	if (ret)
 		return ret;
@@ -217,8 +218,8 @@ void heap_enable_free(struct heap_enable *h)
 	rtbuckets_fini(&h->before);
 	rtbuckets_fini(&h->base);
 	rtbuckets_fini(&h->last);
-	first_samples_fini(&h->early);
-	first_samples_fini(&h->firsts);
+	first_samples_fini(&h->before_base);
+	first_samples_fini(&h->after_base);
 	prof_free(h->prof);
 	free(h);
 }
@@ -331,8 +332,8 @@ static int add_up(struct sums *s, struct err *e)
 		struct gain g = { 0 };
 
 		g.allocs = (int64_t)(b->all_allocs - find(&h->base, &base, b->addr)->all_allocs);
-		g.firsts = (int64_t)first_samples_of(&h->firsts, b->addr);
-		g.firsts_since = g.firsts + (int64_t)first_samples_of(&h->early, b->addr);
+		g.firsts = (int64_t)first_samples_of(&h->after_base, b->addr);
+		g.firsts_since = g.firsts + (int64_t)first_samples_of(&h->before_base, b->addr);
 		in_use(s, b, find(from, &then, b->addr), &g);
 		s->samples += g.allocs > 0 ? (uint64_t)g.allocs : 0;
 		if (!gained(&g))
@@ -387,7 +388,7 @@ static void estimate(void *arg, const struct rtbucket *b, int64_t *values)
 /* Says what the unconditional first sample of each P did to the numbers. */
 static int comment_firsts(struct heap_enable *h, struct err *e)
 {
-	const struct first_samples *f = &h->firsts;
+	const struct first_samples *f = &h->after_base;
 	int ret;
 
 	if (!h->follow_ps)

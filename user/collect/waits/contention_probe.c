@@ -141,15 +141,15 @@ static int comment_block(struct contention_probe *c, const struct sched_result *
 	if (!ret && r->through < 0)
 		ret = prof_comment(c->out.prof, e,
 				   "through: how many waited all through the window is not known");
-	if (!ret && r->early)
+	if (!ret && r->begun_before)
 		ret = prof_comment(c->out.prof, e,
 				   "early: %llu waits ended that had begun before the window, and "
 				   "are not counted",
-				   (unsigned long long)r->early);
-	if (r->waiting || r->early)
+				   (unsigned long long)r->begun_before);
+	if (r->waiting || r->begun_before)
 		say(&c->o,
 		    "block: not counted: %llu waits that had not ended, %llu that began before",
-		    (unsigned long long)r->waiting, (unsigned long long)r->early);
+		    (unsigned long long)r->waiting, (unsigned long long)r->begun_before);
 	return ret;
 }
 

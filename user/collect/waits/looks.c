@@ -57,7 +57,7 @@ struct seen {
 	struct found found[FOUND];
 	uint8_t turn;  /* index in found: the next to be forgotten */
 	uint64_t look; /* the look that saw it last, from 1 on */
-	bool waits, early;
+	bool waits, begun_before;
 };
 
 /* Indices of looks.at; a VEC. */
@@ -248,7 +248,7 @@ static void saw(struct looks *k, struct seen *g, double ns)
 {
 	g->looks++;
 	g->ns += ns;
-	if (g->entry != LOOKS_NOT_COUNTED && !g->early)
+	if (g->entry != LOOKS_NOT_COUNTED && !g->begun_before)
 		looks_sums_saw(&k->sums, g->entry, ns);
 }
 
@@ -266,11 +266,11 @@ static void wait_over(struct looks *k, struct seen *g)
 	g->waits = false;
 	if (g->entry == LOOKS_NOT_COUNTED)
 		return;
-	if (!g->early) {
+	if (!g->begun_before) {
 		looks_sums_over(&k->sums, g->entry, g->ns, (double)length);
 		return;
 	}
-	k->sum.early++;
+	k->sum.begun_before++;
 	looks_sums_unsure(&k->sums, g->entry, g->ns);
 }
 
@@ -302,7 +302,7 @@ static void wait_begins(struct looks *k, struct seen *g, int32_t entry)
 	g->waits = true;
 	g->entry = f->entry = entry;
 	g->since = between_looks(k);
-	g->early = !k->sums.look;
+	g->begun_before = !k->sums.look;
 	g->looks = 0;
 	g->ns = 0;
 	saw(k, g, (double)k->times.len + f->owed_ns);

@@ -39,10 +39,11 @@ struct looks;
 
 struct looks_result {
 	uint64_t looks, cpu_ns;
-	double stratum_ns;	 /* mean length */
-	uint64_t early, waiting; /* waits that were seen at the first look, and at the last */
-	double lost_ns;		 /* length of waits whose stacks could not be read */
-	uint64_t beyond;	 /* largest number of goroutines beyond LOOKS_MAX at a time */
+	double stratum_ns; /* mean length */
+	uint64_t begun_before,
+		waiting; /* waits that were seen at the first look, and at the last */
+	double lost_ns;	 /* length of waits whose stacks could not be read */
+	uint64_t beyond; /* largest number of goroutines beyond LOOKS_MAX at a time */
 	uint64_t labels_cut;
 	uint64_t crowded; /* waits of stacks that there was no room for */
 };

@@ -476,9 +476,9 @@ static void fill_losses(const struct sched *c, struct sched_result *out)
 		wait_engine_lost(en, c->left, &out->loss);
 	else
 		wait_engine_losses(en, &out->loss);
-	out->early -= lost < out->early ? lost : out->early;
+	out->begun_before -= lost < out->begun_before ? lost : out->begun_before;
 	if (out->windowed)
-		out->early = 0;
+		out->begun_before = 0;
 	out->loss.n[LOSS_WAITS_UNKNOWN] += en->result.beyond;
 }
 
@@ -495,7 +495,7 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 		.ended = seen.ended[kind],
 		.sampled = seen.sampled[kind],
 		.rate = kind == GPB_WAIT_BLOCK ? en->o.block_rate : en->o.mutex_fraction,
-		.early = seen.early,
+		.begun_before = seen.begun_before,
 		.nsites = count_sites(c),
 		.multi = en->object.multi,
 		.windowed = probing_windowed(en->probing),

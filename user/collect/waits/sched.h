@@ -28,7 +28,7 @@ struct sched_user {
 struct sched_result {
 	uint64_t ended, sampled; /* waits of this kind; of GPB_WAIT_MUTEX: contentions */
 	uint64_t rate;		 /* of full observation: block_rate or mutex_fraction */
-	uint64_t early;		 /* waits that ended in the window and had begun before it */
+	uint64_t begun_before;	 /* waits that ended in the window and had begun before it */
 	uint64_t waiting;	 /* waits that began in the window and had not ended when it did */
 	int64_t through;	 /* goroutines that waited during all of it; -1: not known */
 	size_t nsites;

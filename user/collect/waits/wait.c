@@ -403,9 +403,10 @@ static int comment_left(struct wait *w, struct err *e)
 
 static int comment_seen(struct wait *w, const struct gpb_waiting_seen *n, struct err *e)
 {
-	const __u64 *end = n->ended, *got = n->sampled, *early = n->early;
+	const __u64 *end = n->ended, *got = n->sampled, *begun_before = n->begun_before;
 	size_t by_runtimes = wait_estimates_number(&w->window.engine, WAIT_WHOLE_RUNTIME);
-	uint64_t before = early[GPB_G_RUNNABLE] + early[GPB_G_SYSCALL] + early[GPB_G_WAITING];
+	uint64_t before = begun_before[GPB_G_RUNNABLE] + begun_before[GPB_G_SYSCALL] +
+			  begun_before[GPB_G_WAITING];
 	int ret = prof_comment(
 		w->out.prof, e,
 		"hits: ended and sampled: %llu and %llu waits of parked goroutines, %llu and %llu "

@@ -62,11 +62,11 @@ static int comment_looks(const struct looks_result *r, uint64_t begin_ns, uint64
 				   "so many goroutines take long to look at: of waits of %.0f to "
 				   "%.0f ms not all are counted",
 				   (double)(end_ns - begin_ns) / 1e6, 2 * r->stratum_ns / 1e6);
-	if (!ret && r->early)
+	if (!ret && r->begun_before)
 		ret = prof_comment(p, e,
 				   "early: %llu waits ended that had begun before the window, and "
 				   "are not counted",
-				   (unsigned long long)r->early);
+				   (unsigned long long)r->begun_before);
 	if (!ret && r->waiting)
 		ret = prof_comment(p, e,
 				   "waiting: %llu waits had not ended when the window did, and are "
