@@ -76,6 +76,11 @@ unbounded() {
 	! grep -nE '\b(alloca|strdupa|scanf|sscanf|vsprintf|system|popen)[[:space:]]*\(' $files
 }
 
+# base/clock.h alone asks the system what time it is.
+one_clock() {
+	! grep -rnE '\b(clock_gettime|gettimeofday|timespec_get)[[:space:]]*\(' user --include='*.[ch]' | grep -v '^user/base/clock\.h:'
+}
+
 no_space_at_end() {
 	# shellcheck disable=SC2046
 	! grep -nIE '[[:blank:]]+$' $(texts | grep -v '\.md$')
@@ -142,6 +147,7 @@ check statics sh tests/statics.sh "$OBJECTS_IN"
 check sizes sizes
 check words words
 check unbounded unbounded
+check clock one_clock
 check whitespace no_space_at_end
 check shell shell_ok
 check steps steps_see

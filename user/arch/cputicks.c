@@ -13,14 +13,11 @@ int64_t arch_cputicks(void)
 
 #else
 
-#include <time.h>
+#include "base/clock.h"
 
 int64_t arch_cputicks(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	return (int64_t)now_ns();
 }
 
 #endif

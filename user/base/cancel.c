@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <time.h>
+#include "base/clock.h"
 
 static uint64_t (*stop_since)(void);
 
@@ -18,10 +19,7 @@ bool cancelled(void)
 
 uint64_t cancelled_for_ms(void)
 {
-	uint64_t since = stop_since ? stop_since() : 0, now;
-	struct timespec ts;
+	uint64_t since = stop_since ? stop_since() : 0, now = now_ns() / NS_PER_MS;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 	return since && now > since ? now - since : 0;
 }

@@ -1,6 +1,7 @@
 /* user/cli/dump_input.c - opens dumps, and shows how far reading is. */
 #include "cli/dump_input.h"
 
+#include "base/clock.h"
 #include "base/spill.h"
 #include "cli/input.h"
 #include "cli/tell.h"
@@ -40,7 +41,7 @@ int dump_input_open(struct dump_input *in, const char *file, unsigned passes, st
 
 	*in = (struct dump_input){ .name = strcmp(file, "-") ? file : "stdin", .passes = passes };
 	in->stall.name = in->name;
-	in->began_ns = tell_clock_ns();
+	in->began_ns = now_ns();
 	in->fd = input_open(file, &dump_kind, st, e);
 	if (in->fd < 0)
 		return in->fd;

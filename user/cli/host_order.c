@@ -3,17 +3,7 @@
 
 #include <stdlib.h>
 #include <time.h>
-
-/* 0 of one that has gone. */
-static uint64_t cpu_of(pid_t pid)
-{
-	struct timespec ts;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts))
-		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
+#include "base/clock.h"
 
 static int by_cpu(const void *a, const void *b)
 {
@@ -31,7 +21,8 @@ struct order *order_busiest(struct survey_proc *at, size_t len, size_t *n)
 	*n = 0;
 	for (size_t i = 0; out && i < len; i++)
 		if (at[i].target)
-			out[(*n)++] = (struct order){ .cpu_ns = cpu_of(at[i].pid), .proc = &at[i] };
+			out[(*n)++] = (struct order){ .cpu_ns = process_cpu_ns(at[i].pid),
+						      .proc = &at[i] };
 	if (out)
 		qsort(out, *n, sizeof(*out), by_cpu);
 	return out;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include "base/clock.h"
 #include "base/unnamed.h"
 #include "cli/stop.h"
 #include "cli/tell.h"
@@ -15,7 +16,7 @@ enum { COPY_BYTES = 1 << 18 };
 
 void input_stands(struct input_stall *s, uint64_t offset)
 {
-	uint64_t now = tell_clock_ns();
+	uint64_t now = now_ns();
 
 	if (offset != s->offset || !s->since_ns) {
 		s->offset = offset;

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdarg.h>
 
+#include "base/clock.h"
 #include "cli/outdir.h"
 #include "cli/tell.h"
 
@@ -31,7 +32,7 @@ static void say(void *arg, const char *line)
 
 void job_step_done(struct job *j, const char *what)
 {
-	uint64_t now = window_now_ns();
+	uint64_t now = now_ns();
 	char took[NS_TEXT];
 
 	if (j->o->verbose)
@@ -53,7 +54,7 @@ int job_open(const struct run_opts *o, pid_t pid, enum job_origin origin, struct
 	j->origin = origin;
 	j->pidfd = -1;
 	j->generation = 1;
-	j->since_ns = window_now_ns();
+	j->since_ns = now_ns();
 	j->collect = o->collect;
 	j->collect.held = origin == JOB_HELD;
 	j->collect.others = o->nkinds > 1;
@@ -177,7 +178,7 @@ size_t job_start(struct job *j, struct window *w)
 		started += start_one(j, &j->slots[i]);
 	for (size_t i = 0; i < j->n; i++)
 		started -= !begin_one(j, &j->slots[i]);
-	j->start_ns = window_now_ns();
+	j->start_ns = now_ns();
 	j->refresh_ns = j->start_ns + REFRESH_FIRST_MS * 1000000ull;
 	if (!started)
 		return 0;
@@ -221,7 +222,7 @@ bool job_alive(struct job *j, struct err *e)
  */
 static void refresh(struct job *j)
 {
-	uint64_t now = window_now_ns();
+	uint64_t now = now_ns();
 
 	if (j->origin == JOB_LIVE || now < j->refresh_ns)
 		return;

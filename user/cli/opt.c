@@ -2,9 +2,7 @@
 #include "cli/opt.h"
 
 #include <getopt.h>
-
-#define NS_PER_MS	1000000ull
-#define NS_PER_S	1000000000ull
+#include "base/clock.h"
 
 #define DURATION_MIN_NS (10 * NS_PER_MS)
 #define DURATION_MAX_NS (24 * 3600 * NS_PER_S)

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "cli/cmd.h"
 #include "cli/job.h"
 #include "cli/outdir.h"
@@ -206,7 +207,7 @@ static void try_image(struct run *r, enum job_origin origin)
 	ret = job_open(r->o, spawn_pid(r->spawn), origin, &j, &r->why);
 	if (ret == -ENOENT) {
 		if (origin == JOB_HELD)
-			r->exec_ns = window_now_ns();
+			r->exec_ns = now_ns();
 		r->look_ns = r->exec_ns + LOOK_MIN_NS;
 		r->wait_ns = LOOK_MIN_NS;
 		spawn_continue(r->spawn);
@@ -228,7 +229,7 @@ static void try_image(struct run *r, enum job_origin origin)
  */
 static void try_library(struct run *r)
 {
-	uint64_t now = window_now_ns();
+	uint64_t now = now_ns();
 	struct job *j = NULL;
 
 	if (!r->look_ns || now < r->look_ns)
@@ -415,7 +416,7 @@ static int start_command(struct run *r)
 		r->failed = true;
 		spawn_release(r->spawn);
 	}
-	r->exec_ns = window_now_ns();
+	r->exec_ns = now_ns();
 	if (spawn_not_held(r->spawn))
 		tell("the command cannot be held at its start (%s): its first moments are missing",
 		     spawn_not_held(r->spawn));

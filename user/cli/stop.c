@@ -1,6 +1,7 @@
 /* user/cli/stop.c - one handler for the signals that ask us to stop. */
 #include "cli/stop.h"
 
+#include "base/clock.h"
 #include "cli/cmd.h"
 
 #include <fcntl.h>
@@ -21,14 +22,6 @@ static int wish_fd = -1;
 static volatile sig_atomic_t asked;
 static uint64_t first_ms; /* written before asked is set, and read after */
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 static volatile sig_atomic_t at_once_pid; /* not a child that inherited the handler */
 
 static _Noreturn void end_at_once(void)
@@ -47,10 +40,10 @@ static void on_signal(int sig)
 	if (at_once_pid && at_once_pid == getpid())
 		end_at_once();
 	if (!asked) {
-		first_ms = now_ms();
+		first_ms = now_ns() / NS_PER_MS;
 		asked = 1;
 		(void)!write(wish_fd, &one, sizeof(one));
-	} else if (now_ms() - first_ms > SAME_WISH_MS) {
+	} else if (now_ns() / NS_PER_MS - first_ms > SAME_WISH_MS) {
 		_exit(128 + sig);
 	}
 	errno = saved;

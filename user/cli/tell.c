@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "profile/utf8.h"
 
@@ -112,19 +113,11 @@ void tell_bar(uint64_t done_ns, uint64_t total_ns)
 
 enum { REDRAW_NS = 100000000 };
 
-uint64_t tell_clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 void tell_progress(uint64_t done_bytes, uint64_t total_bytes, uint64_t began_ns)
 {
 	static uint64_t drawn_ns;
 	char text[160], done[BYTES_TEXT], total[BYTES_TEXT], left[NS_TEXT];
-	uint64_t now = tell_clock_ns();
+	uint64_t now = now_ns();
 	double took = (double)(now - began_ns), rest;
 
 	if (now - drawn_ns < REDRAW_NS)

@@ -30,7 +30,6 @@ void tell_bar(uint64_t done_ns, uint64_t total_ns);
  * done and how long it may still take. Draws at most ten times a second.
  */
 void tell_progress(uint64_t done_bytes, uint64_t total_bytes, uint64_t began_ns);
-uint64_t tell_clock_ns(void);
 
 /* The word for so many of them: "object", "objects". */
 static inline const char *one_or(uint64_t n, const char *one, const char *many)

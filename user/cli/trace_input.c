@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "base/clock.h"
 #include "cli/tell.h"
 
 static int check_header(const void *header, size_t n, struct err *e)
@@ -38,7 +39,7 @@ int trace_input_open(struct trace_input *in, const char *file, const char *exe, 
 	uint64_t size;
 	int ret = 0;
 
-	*in = (struct trace_input){ .exe_fd = -1, .name = stall.name, .began_ns = tell_clock_ns() };
+	*in = (struct trace_input){ .exe_fd = -1, .name = stall.name, .began_ns = now_ns() };
 	in->fd = input_open(file, &trace_kind, &in->was, e);
 	if (in->fd < 0)
 		return in->fd;

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <time.h>
+#include "base/clock.h"
 
 #define TICK_NS 100000000ull
 
@@ -18,14 +19,6 @@ struct window {
 	int ep;
 	struct watch *watches;
 };
-
-uint64_t window_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 int window_new(struct window **out, struct err *e)
 {
@@ -128,7 +121,7 @@ static int nothing(void *arg)
 static int wait_on(struct window *w, const struct window_opts *o, enum window_end *end,
 		   uint64_t *lasted_ns, struct err *e)
 {
-	uint64_t start = window_now_ns(), next_tick = 0, done = 0;
+	uint64_t start = now_ns(), next_tick = 0, done = 0;
 
 	for (;;) {
 		bool tick = done >= next_tick;
@@ -153,7 +146,7 @@ static int wait_on(struct window *w, const struct window_opts *o, enum window_en
 		ret = serve(w, until - done, e);
 		if (ret)
 			return ret;
-		done = window_now_ns() - start;
+		done = now_ns() - start;
 	}
 }
 

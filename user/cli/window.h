@@ -48,7 +48,4 @@ struct window_opts {
 int window_wait(struct window *w, const struct window_opts *o, enum window_end *end,
 		uint64_t *lasted_ns, struct err *e);
 
-/* CLOCK_MONOTONIC */
-uint64_t window_now_ns(void);
-
 #endif

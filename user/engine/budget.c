@@ -2,13 +2,13 @@
 #include "engine/budget.h"
 
 #include <time.h>
+#include "base/clock.h"
 
 enum { MEMBERS_MAX = 4 };
 
-#define NS_PER_MS     1000000.0
-#define CREDIT_MIN_NS (10 * NS_PER_MS)
+#define CREDIT_MIN_NS (10 * (double)NS_PER_MS)
 /* A loan, so that one moment does not decide. Windows pay it back. */
-#define LOAN_NS	  (10 * NS_PER_MS)
+#define LOAN_NS	  (10 * (double)NS_PER_MS)
 #define CREDIT_NS 1e9 /* unused credit is saved up for at most so long */
 /* with this part of the most credit saved, whoever can use it may take all that is left */
 #define SAVED	  0.5
@@ -35,15 +35,6 @@ struct budget {
 	struct budget_member *members[MEMBERS_MAX];
 	size_t n;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	if (clock_gettime(clock, &ts))
-		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 static uint64_t used_ns(const struct budget *b)
 {
@@ -96,7 +87,7 @@ static double most_credit(const struct budget *b)
 
 static void earn(struct budget *b)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = used_ns(b);
+	uint64_t now = now_ns(), cpu = used_ns(b);
 	double used, least;
 
 	if (now <= b->at || cpu < b->cpu) /* the target has gone, and its clock too */
@@ -121,14 +112,14 @@ static struct budget *budget_new(const struct collect_opts *o)
 	b->share = o->budget_ppm / 1e6;
 	b->ahead = (double)o->budget_ahead_ns;
 	b->advanced = o->budget_ahead_ns > 0;
-	b->first = b->at = clock_ns(CLOCK_MONOTONIC);
+	b->first = b->at = now_ns();
 	return b;
 }
 
 static void join(struct budget *b, struct budget_member *m)
 {
 	BUG_ON(b->n == MEMBERS_MAX);
-	m->at = clock_ns(CLOCK_MONOTONIC);
+	m->at = now_ns();
 	b->members[b->n++] = m;
 }
 
@@ -201,7 +192,7 @@ void budget_spend_once(struct budget *b, struct budget_member *m, double ns)
 
 void budget_spend(struct budget *b, struct budget_member *m, double ns)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = now_ns();
 	double since;
 
 	if (b->least && !b->busy && ns > 0) {

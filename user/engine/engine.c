@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/nofile.h"
 #include "base/vec.h"
 #include "probe/attacher.h"
@@ -39,15 +40,6 @@ struct engine {
 	struct engine_cost at_begin, at_stretch, cost;
 	int ep;
 };
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	if (clock_gettime(clock, &ts))
-		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- one target, and what kinds have of it ---- */
 
@@ -177,9 +169,9 @@ int engine_tell_identity(const struct engine_target *t, struct prof *p, struct e
 /* The part of the window that is its own begins. */
 static void target_begin(struct engine_target *t)
 {
-	t->since_ns = now_ns(CLOCK_MONOTONIC);
-	t->since_unix_ns = (int64_t)now_ns(CLOCK_REALTIME);
-	t->base_ns = now_ns(t->clock);
+	t->since_ns = now_ns();
+	t->since_unix_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	t->base_ns = clock_ns(t->clock);
 	t->cpu_ns = t->until_ns = 0;
 	t->cpu_exact = false;
 }
@@ -187,7 +179,7 @@ static void target_begin(struct engine_target *t)
 /* The clock is found by the process' number, which another process may have by now. */
 static void target_read(struct engine_target *t)
 {
-	uint64_t ns = now_ns(t->clock);
+	uint64_t ns = clock_ns(t->clock);
 
 	t->cpu_exact = ns >= t->base_ns && ns && target_has_number(t->subject->target);
 	if (t->cpu_exact)
@@ -198,7 +190,7 @@ static void target_end(struct engine *en, struct engine_target *t, enum engine_s
 {
 	parts_remove(en, t);
 	target_read(t);
-	t->until_ns = now_ns(CLOCK_MONOTONIC);
+	t->until_ns = now_ns();
 	t->state = how;
 	epoll_ctl(en->ep, EPOLL_CTL_DEL, t->subject->target->pidfd, NULL);
 	en->on--;
@@ -335,7 +327,7 @@ void engine_exec(struct engine *en, pid_t pid, uint64_t when_ns)
 static uint64_t own_ns(const struct engine *en)
 {
 	struct rusage r;
-	uint64_t ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) + attacher_process_cpu_ns(en->attachers);
+	uint64_t ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + attacher_process_cpu_ns(en->attachers);
 
 	if (getrusage(RUSAGE_CHILDREN, &r))
 		return ns;
@@ -345,7 +337,7 @@ static uint64_t own_ns(const struct engine *en)
 
 static struct engine_cost cost_now(const struct engine *en)
 {
-	struct engine_cost c = { .lasted_ns = now_ns(CLOCK_MONOTONIC),
+	struct engine_cost c = { .lasted_ns = now_ns(),
 				 .own_ns = own_ns(en),
 				 .cpu_ns = en->forgotten_ns };
 
@@ -673,7 +665,7 @@ int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 		if (t->state != ENGINE_ON)
 			continue;
 		target_read(t);
-		t->until_ns = now_ns(CLOCK_MONOTONIC);
+		t->until_ns = now_ns();
 	}
 	keep_budget(en);
 	ret = drain(en, e);

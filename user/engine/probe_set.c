@@ -9,6 +9,7 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "probe/bpf.h"
 #include "target/samefile.h"
 
@@ -16,15 +17,6 @@ enum { SPENT_WORDS = sizeof(struct gpb_spent) / 8 };
 
 #define BEGIN_NS     1000000000ull /* the window of all does not wait for longer for probes to be in */
 #define CPU_FRESH_NS 5000000 /* the sum of CPU times is asked for more often than it changes much */
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	if (clock_gettime(clock, &ts))
-		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- what the probes take, and of whose CPU time ---- */
 
@@ -39,7 +31,7 @@ static void read_cpu(struct set_member *m)
 static uint64_t cpu_of_all(void *arg)
 {
 	struct probe_set *s = arg;
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), sum = s->gone_cpu_ns;
+	uint64_t now = now_ns(), sum = s->gone_cpu_ns;
 
 	if (s->cpu_at && now - s->cpu_at < CPU_FRESH_NS)
 		return s->cpu_ns;
@@ -156,7 +148,7 @@ static int turn(void *arg, bool windows, uint64_t since, double hit_ns, uint64_t
 	s->turn = (struct set_turn){
 		.windows = windows, .since = since, .window_ns = window_ns, .hit_ns = hit_ns
 	};
-	s->full_ns = clock_ns(CLOCK_MONOTONIC);
+	s->full_ns = now_ns();
 	s->own_ns = 0;
 	stand(s);
 	for (size_t i = 0; !ret && i < s->members.n; i++)
@@ -194,7 +186,7 @@ static int over(void *arg, const struct stretch *st, struct err *e)
 		rest(s->members.at[i]);
 	}
 	stand(s);
-	s->full_ns = clock_ns(CLOCK_MONOTONIC);
+	s->full_ns = now_ns();
 	return ret ? ret : settle(s, e);
 }
 
@@ -495,7 +487,7 @@ void probe_set_pause(struct set_member *m)
 void probe_set_leave(struct set_member *m)
 {
 	struct probe_set *s = m->set;
-	uint64_t until = m->t->until_ns ?: clock_ns(CLOCK_MONOTONIC);
+	uint64_t until = m->t->until_ns ?: now_ns();
 	const struct stretch st = {
 		.opened = s->full_ns > m->t->since_ns ? s->full_ns : m->t->since_ns,
 		.closed = until,
@@ -567,15 +559,14 @@ static bool wait_for_some(const struct probe_sets *ss, int most_ms)
 /* One whose file takes the kernel long begins later, and the others do not wait for it. */
 void probe_sets_begin(struct probe_sets *ss)
 {
-	uint64_t until = clock_ns(CLOCK_MONOTONIC) + BEGIN_NS, now;
+	uint64_t until = now_ns() + BEGIN_NS, now;
 
 	ss->begun = true;
 	begin_healing(ss);
 	for (enum step step = HOLD; step < STEPS; step++)
 		for (size_t i = 0; i < GPB_SETS; i++)
 			begin_step(ss->at[i], step);
-	while ((now = clock_ns(CLOCK_MONOTONIC)) < until &&
-	       wait_for_some(ss, (int)((until - now) / 1000000) + 1))
+	while ((now = now_ns()) < until && wait_for_some(ss, (int)((until - now) / 1000000) + 1))
 		probe_sets_poll(ss);
 }
 
@@ -589,7 +580,7 @@ static void close_set(struct probe_set *s)
 		wake(s->members.at[i]);
 		s->of->kind->ending(s->members.at[i]->part);
 	}
-	s->ended_ns = clock_ns(CLOCK_MONOTONIC);
+	s->ended_ns = now_ns();
 	ret = s->failed ? 0 : probing_close(s->probing, &why);
 	if (ret)
 		fail(s, ret, &why);

@@ -6,20 +6,13 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "probe/bpf.h"
 #include "probe/bpf_old.h"
 #include "probe/uprobes.h"
 #include "target/pidns.h"
 
 enum { SLOTS_MIN = 128 }; /* many more may start than there are at first */
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- samples ---- */
 

@@ -9,6 +9,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "engine/probing_priv.h"
 #include "goprof_abi.h"
@@ -37,14 +38,6 @@
 
 /* How long windows are used at least is doubled up to here (probing_new.c). */
 #define WINDOWS_MAX_NS (60 * NS_PER_S)
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 static void set_timer(struct probing *p, uint64_t at_ns)
 {

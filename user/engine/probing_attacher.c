@@ -2,16 +2,9 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "engine/probing_priv.h"
 #include "probe/leftovers.h"
-
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 int probing_watch(struct probing *p, int fd, struct err *e)
 {
@@ -92,12 +85,12 @@ int probing_ask_window(struct probing *p, const struct uprobe_window *w, struct 
 {
 	int ret;
 
-	p->asked_ns = clock_ns();
+	p->asked_ns = now_ns();
 	p->uprobes.tried = tried(p);
 	ret = uprobes_window(&p->uprobes, w, e);
 	for (int i = 0; ret == -ECHILD && i < UPROBES_MENDS; i++) {
 		ret = probing_mend(p, e);
-		p->asked_ns = clock_ns();
+		p->asked_ns = now_ns();
 		if (!ret)
 			ret = uprobes_window(&p->uprobes, w, e);
 	}
@@ -110,7 +103,7 @@ int probing_ask_window(struct probing *p, const struct uprobe_window *w, struct 
  */
 int probing_broken_window(struct probing *p, struct uprobe_windowed *out, struct err *e)
 {
-	uint64_t now = clock_ns(), since = p->u.open->since, until = p->u.open->until;
+	uint64_t now = now_ns(), since = p->u.open->since, until = p->u.open->until;
 	bool opened = since >= p->asked_ns && since < now;
 	uint64_t closed = since + p->window_ns;
 

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "engine/probing_priv.h"
 #include "target/exes.h"
 

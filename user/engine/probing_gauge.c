@@ -5,6 +5,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "engine/probing_priv.h"
 
 /* Hits that cost this share of the budget are worth measuring their price, which takes some ms. */
@@ -14,14 +15,6 @@
  * For how long its probes stay in while nobody decides: the collector may be stopped just then.
  */
 #define KEEP_NS NS_PER_S
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 /* A window of which nothing counts, since it was not drawn at random; its probes stay in. */
 static int ask_first(struct probing *p, struct err *e)

@@ -4,6 +4,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "engine/probing_priv.h"
 #include "probe/hit_cost.h"
 
@@ -18,14 +19,6 @@
  * time that this came too early.
  */
 #define WINDOWS_MIN_NS NS_PER_S
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 static struct probing *make(const struct collect_opts *o, const struct probing_user *u,
 			    double window_ns)

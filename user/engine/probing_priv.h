@@ -2,15 +2,13 @@
 #ifndef ENGINE_PROBING_PRIV_H
 #define ENGINE_PROBING_PRIV_H
 
+#include "base/clock.h"
 #include "engine/budget.h"
 #include "engine/probing.h"
 #include "sampling/burstiness.h"
 #include "goprof_abi.h"
 #include "sampling/window_cost.h"
 #include "sampling/window_size.h"
-
-#define NS_PER_MS 1000000ull
-#define NS_PER_S  1000000000ull
 
 enum state {
 	UNSET,	 /* nothing has been attached yet */

@@ -1,16 +1,9 @@
 /* user/engine/probing_say.c - what probing knows and tells: when, what was lost, the receipt, whether windows are needed. */
 #include <time.h>
 
+#include "base/clock.h"
 #include "engine/probing_priv.h"
 #include "profile/profile.h"
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 uint64_t probing_since(const struct probing *p)
 {

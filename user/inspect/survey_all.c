@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/nofile.h"
 #include "inspect/ability.h"
@@ -402,14 +403,6 @@ static bool get_news(struct survey *s, struct parcel *p)
 
 /* ---- the parent: the child, and frames ---- */
 
-static uint64_t ns_of(clockid_t clock)
-{
-	struct timespec ts = { 0 };
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
 /* Those that could not be killed at once may have died since. */
 static void reap(struct survey *s)
 {
@@ -463,7 +456,7 @@ static int start_child(struct survey_run *r, struct err *e)
 	r->fd = pair[0];
 	r->cpu_ns = 0;
 	r->quiet_ms = 0;
-	r->began_ns = r->polled_ns = ns_of(CLOCK_MONOTONIC);
+	r->began_ns = r->polled_ns = now_ns();
 	if (clock_getcpuclockid(pid, &r->cpu) || epoll_ctl(r->ep, EPOLL_CTL_ADD, r->fd, &ev))
 		return err_sys(e, "waiting for a survey");
 	return 0;
@@ -552,11 +545,11 @@ static int read_frame(struct survey_run *r)
  */
 static bool is_stuck(struct survey_run *r)
 {
-	uint64_t cpu, now = ns_of(CLOCK_MONOTONIC);
+	uint64_t cpu, now = now_ns();
 
 	if (now - r->polled_ns < POLL_MS * 1000000ull)
 		return false;
-	cpu = ns_of(r->cpu);
+	cpu = clock_ns(r->cpu);
 	r->quiet_ms = cpu != r->cpu_ns ? 0 : r->quiet_ms + POLL_MS;
 	r->cpu_ns = cpu;
 	r->polled_ns = now;
@@ -592,7 +585,7 @@ static int step(struct survey_run *r, struct err *e)
 		parcel_drop(&r->in);
 		r->head_n = 0;
 		r->next++;
-		r->began_ns = ns_of(CLOCK_MONOTONIC);
+		r->began_ns = now_ns();
 		return 1;
 	}
 	if (!ret && !is_stuck(r))

@@ -26,6 +26,7 @@
 
 #include "base/cancel.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/oom.h"
 
@@ -316,14 +317,6 @@ static void wake(const struct attacher *k)
 		kill(k->pid, SIGCONT);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 enum heard { ANSWERED, KILLED, LEFT };
 
 /*
@@ -335,12 +328,12 @@ enum heard { ANSWERED, KILLED, LEFT };
 static enum heard hear(const struct attacher *k)
 {
 	struct pollfd p = { .fd = k->sock, .events = POLLIN };
-	uint64_t begin = now_ms(), woken = begin, now = begin;
+	uint64_t begin = now_ns() / NS_PER_MS, woken = begin, now = begin;
 
 	while (now - begin < (uint64_t)k->most_ms) {
 		if (poll(&p, 1, LOOK_MS) > 0)
 			return ANSWERED;
-		now = now_ms();
+		now = now_ns() / NS_PER_MS;
 		if (cancelled_for_ms() >= PATIENCE_MS)
 			return LEFT;
 		if (now - woken < WAKE_MS)
@@ -459,27 +452,19 @@ int attacher_answer(struct attacher *k, void *answer, size_t n, struct err *e)
 bool attacher_answered(struct attacher *k)
 {
 	struct pollfd p = { .fd = k->sock, .events = POLLIN };
-	struct timespec ts;
-
 	if (!k->pid || poll(&p, 1, 0) || k->late_ms >= k->most_ms)
 		return true;
 	wake(k);
 	k->late_ms += WAKE_MS;
 	if (k->late_ms >= k->most_ms)
 		kill(k->pid, SIGKILL);
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	set_due(k, ((uint64_t)ts.tv_sec * 1000 + WAKE_MS) * 1000000 + (uint64_t)ts.tv_nsec, NULL);
+	set_due(k, now_ns() + WAKE_MS * NS_PER_MS, NULL);
 	return false;
 }
 
 uint64_t attacher_process_cpu_ns(const struct attacher_process *p)
 {
-	struct timespec ts;
-	clockid_t clock;
-
-	if (!p || clock_getcpuclockid(p->pid, &clock) || clock_gettime(clock, &ts))
-		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	return p ? process_cpu_ns(p->pid) : 0;
 }
 
 void attacher_end(struct attacher *k)

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/caps.h"
+#include "base/clock.h"
 #include "probe/bpf_fit.h"
 #include "probe/bpf_reads.h"
 #include "subject/binary.h"
@@ -284,14 +285,6 @@ int bpf_each_stack(int map_fd, int (*fn)(void *arg, const struct gpb_stack *st, 
 			return ret;
 	}
 	return 0;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 /*

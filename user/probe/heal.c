@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "probe/leftovers.h"
 
@@ -10,14 +11,6 @@ static void closedirp(DIR **d)
 {
 	if (*d)
 		closedir(*d);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
 static void tell(const struct heal_opts *o, const struct heal_found *f)

@@ -8,6 +8,7 @@
 
 #include "arch/landmark.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "probe/uprobes.h"
 #include "target/target.h"
 
@@ -29,12 +30,10 @@ struct cost_probes {
 
 static double round_ns(enum landmark which, unsigned hits)
 {
-	struct timespec a, b;
+	uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
 	landmark_call(which, hits, 32);
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
-	return ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / hits;
+	return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began) / hits;
 }
 
 static int by_size(const void *a, const void *b)

@@ -6,6 +6,7 @@
 
 #include "arch/breakpoint.h"
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/map.h"
@@ -19,14 +20,6 @@ enum { PAGE_MAX = 1 << 16, FREED_AT_ONCE = 64 };
  * 50 ms long (and as long again while probes go in and out), and pauses between them at least 8 ms.
  */
 enum { STAND_LOOKS = 150, STAND_STEP_US = 2000 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 static uint64_t from_now(unsigned ms)
 {

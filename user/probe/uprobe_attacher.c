@@ -13,6 +13,7 @@
 
 #include "base/caps.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "probe/bpf_old.h"
 #include "probe/uprobe_link.h"
@@ -70,19 +71,6 @@ struct held {
 	bool mending;  /* it may take as long as it needs */
 	VEC(struct set *) sets;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
 
 /* Of this attacher: the process has others. */
 static uint64_t own_cpu_ns(void)

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/vec.h"
 #include "probe/bpf_old.h"
@@ -19,14 +20,6 @@
 
 /* So long after its end a window is overdue: it is not waited for without waking the attacher. */
 #define OVERDUE_NS 2000000000ull
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 struct plan_set {
 	unsigned id;

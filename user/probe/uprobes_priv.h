@@ -2,10 +2,8 @@
 #ifndef PROBE_UPROBES_PRIV_H
 #define PROBE_UPROBES_PRIV_H
 
+#include "base/clock.h"
 #include "probe/uprobes.h"
-
-#define NS_PER_MS 1000000ull
-#define NS_PER_S  1000000000ull
 
 enum what {
 	SHARE, /* first of all: memory that both have. Descriptors: uprobe_watch, and that of uprobe_open, if any */

@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/version.h"
 #include "subject/binary.h"
@@ -215,12 +216,11 @@ void subject_refresh(struct subject *s)
 /* Finds plugins that were loaded since; collectors notice that there are more images. */
 static void refresh(struct subject *s)
 {
-	struct timespec now;
+	uint64_t now_s = now_ns() / NS_PER_S;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (now.tv_sec == s->refreshed || !can_load(s))
+	if (now_s == s->refreshed_s || !can_load(s))
 		return;
-	s->refreshed = now.tv_sec;
+	s->refreshed_s = now_s;
 	subject_refresh(s);
 }
 

@@ -36,9 +36,9 @@ struct subject {
 	bool healed;		      /* of what was left in its code, before the first probe */
 	size_t leftovers;	      /* of many: breakpoints that were there; */
 	bool not_searched;	      /* it, or a part of it, was not looked at */
-	size_t probed;	   /* so many images were probed, and the kernel did not take too long */
-	bool exposed_told; /* said: the OOM killer does not spare the helpers */
-	time_t refreshed;  /* when plugins were last looked for; monotonic, seconds */
+	size_t probed;	      /* so many images were probed, and the kernel did not take too long */
+	bool exposed_told;    /* said: the OOM killer does not spare the helpers */
+	uint64_t refreshed_s; /* when plugins were last looked for; monotonic */
 };
 
 /* Prints a line for the person who waits; printf-like; does nothing when nobody listens. */

@@ -8,18 +8,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "target/exes.h"
 
 #define AGAIN_NS 30000000000ull
 enum { BETWEEN_CLOCKS = 32 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 /* Kernel threads and processes that have ended have no executable. */
 static void look_at(struct bystanders *b, const char *name, const struct exe *file, pid_t pid)

@@ -8,6 +8,7 @@
 
 #include "base/cancel.h"
 #include "base/caps.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "target/holders.h"
 #include "target/pidns.h"
@@ -40,14 +41,6 @@ struct claims {
 	struct rights target; /* as of claims_open() */
 	uint64_t imitated;    /* slots whose claims count for nothing; bit 0 is not used */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 static uint64_t random_below(struct claims *c, uint64_t n)
 {

@@ -6,17 +6,10 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
+#include "base/clock.h"
 
 #define AGAIN_NS 30000000000ull
 enum { BETWEEN_CLOCKS = 32, EXES_MAX = 1 << 22 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 /* What is cached is good enough: a file server that does not answer must not hold us up. */
 int exe_of(int dir, const char *path, int flags, struct exe *out)

@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "target/target_priv.h"
 
@@ -129,14 +130,6 @@ struct search {
 	bool whole; /* nothing was left out so far */
 	bool over;  /* it ends here */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 /* To be asked before each file. */
 static bool ends_here(struct search *s)

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/caps.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/vec.h"
 #include "target/container.h"
@@ -417,14 +418,6 @@ static int check_loaded(struct target *t, struct err *e)
 	return first ? 0 : -EAGAIN;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* -EAGAIN: the process called exec meanwhile, so what was read belongs to two programs. */
 static int open_once(struct target *t, struct err *e)
 {
@@ -643,12 +636,13 @@ int target_threads(struct target *t, pid_t **tids, size_t *n, struct err *e)
 
 int64_t target_started(const struct target *t)
 {
-	struct timespec real, boot;
+	int64_t real_s = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_S);
+	int64_t boot_s = (int64_t)(clock_ns(CLOCK_BOOTTIME) / NS_PER_S);
 	long hz = sysconf(_SC_CLK_TCK);
 
-	if (clock_gettime(CLOCK_REALTIME, &real) || clock_gettime(CLOCK_BOOTTIME, &boot) || hz <= 0)
+	if (!real_s || !boot_s || hz <= 0)
 		return 0;
-	return real.tv_sec - boot.tv_sec + (int64_t)(t->start_ticks / (uint64_t)hz);
+	return real_s - boot_s + (int64_t)(t->start_ticks / (uint64_t)hz);
 }
 
 void target_cgroup(const struct target *t, char *buf, size_t cap)

@@ -10,6 +10,7 @@
 #include <bpf/libbpf.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "collect/collect.h"
 #include "collect/cpu/clocks.h"
 #include "goprof_abi.h"
@@ -50,14 +51,6 @@ struct cpu {
 	uint64_t unclocked_ns;	   /* time charged to the process that no thread's clock counted */
 	size_t nimages;		   /* how many of them the BPF side knows */
 };
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- samples ---- */
 
@@ -189,8 +182,8 @@ static int cpu_start(struct subject *s, const struct collect_opts *o, void **sta
 		ret = put_target(c, e);
 	if (ret)
 		return ret;
-	c->start_unix_ns = (int64_t)now_ns(CLOCK_REALTIME);
-	c->start_ns = now_ns(CLOCK_MONOTONIC);
+	c->start_unix_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	c->start_ns = now_ns();
 	ret = clocks_open(&c->clocks, s->target, bpf_program__fd(c->obj->progs.thread_clock),
 			  bpf_map__fd(c->obj->maps.own_clock), c->period_ns / c->steps, e);
 	if (ret)
@@ -305,7 +298,7 @@ static int cpu_stop(void *state, struct prof **out, struct err *e)
 	clocks_stop(&c->clocks);
 	c->charged_ns = charged(c);
 	c->unclocked_ns = unclocked(c, proc_ns);
-	c->end_ns = now_ns(CLOCK_MONOTONIC);
+	c->end_ns = now_ns();
 	count_missed(c);
 	c->loss.n[LOSS_THREADS_MISSED] += c->clocks.missed;
 	ret = reports_drain(&c->reports, c->obj->maps.stacks, e);

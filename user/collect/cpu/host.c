@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/caps.h"
+#include "base/clock.h"
 #include "probe/bpf.h"
 #include "probe/demux.h"
 #include "subject/verify.h"
@@ -60,14 +61,6 @@ uint64_t host_period_ns(unsigned hz)
 	uint64_t ns = 1000000000u / hz;
 
 	return ns + ns / 101;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 /* ---- samples ---- */

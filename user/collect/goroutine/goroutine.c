@@ -10,6 +10,7 @@
  * runs has its registers in a thread, and nobody can read them without stopping it: it is counted
  * under the function that it began in, with "[running]" where the rest would be.
  */
+#include "base/clock.h"
 #include "collect/goroutine/goroutine_stack.h"
 #include "collect/goroutine/goroutine_text.h"
 #include "symbolize/subject_prof.h"
@@ -23,8 +24,6 @@
 #include "go/runtime/rtvar.h"
 #include "profile/profile.h"
 #include "subject/verify.h"
-
-#define NS_PER_MS 1000000ull
 
 enum { AGAIN_MIN_MS = 100, AGAIN_MAX_MS = 1000, AT_ONCE_MS = 100 };
 
@@ -50,14 +49,6 @@ struct look {
 	VEC(struct prof_label) labels;
 	VEC(uint32_t) locs;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static void gor_free(void *state)
 {
@@ -301,7 +292,6 @@ static int add_header(struct look *l, const struct rtgors_seen *seen, struct err
 static int set_up(struct look *l, struct err *e)
 {
 	struct gor *g = l->g;
-	struct timespec now;
 	int ret = subject_prof(g->s, "read (runtime.allgs)", &l->p, e);
 
 	if (!ret)
@@ -312,8 +302,7 @@ static int set_up(struct look *l, struct err *e)
 		ret = gstacks_init(&l->k, g->s, l->p, e);
 	if (ret)
 		return ret;
-	clock_gettime(CLOCK_REALTIME, &now);
-	prof_set_time(l->p, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, 0);
+	prof_set_time(l->p, (int64_t)clock_ns(CLOCK_REALTIME), 0);
 	l->now_ns = now_ns();
 	l->since_ns = l->now_ns - g->start_ns;
 	return 0;

@@ -3,6 +3,7 @@
  * on, and their differences.
  */
 #include "collect/heap/heap_enable.h"
+#include "base/clock.h"
 #include "symbolize/subject_prof.h"
 
 #include <time.h>
@@ -41,14 +42,6 @@ struct heap_enable {
 	bool follow_ps;
 	struct prof *prof;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 static int64_t rate_of(const struct heap_enable *h)
 {

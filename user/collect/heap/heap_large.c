@@ -1,6 +1,7 @@
 /* user/collect/heap/heap_large.c - probes of large objects: their own attacher, and what they cost. */
 #include "collect/heap/heap_large.h"
 
+#include "base/clock.h"
 #include "engine/budget.h"
 
 #define PART	   0.25 /* of the budget, for these probes */
@@ -8,18 +9,9 @@
 #define LOOK_NS	   1000000000ull
 #define LASTS_NS   1500000000ull
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	if (clock_gettime(clock, &ts))
-		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
 static int put_on(struct heap_large *l, struct err *e)
 {
-	l->attached = clock_ns(CLOCK_MONOTONIC);
+	l->attached = now_ns();
 	uprobes_until(&l->probes, l->attached + LASTS_NS);
 	return uprobes_attach_again(&l->probes, e);
 }
@@ -46,13 +38,13 @@ int heap_large_hear(struct heap_large *l, struct err *e)
 		return 0;
 	if (uprobes_dead(&l->probes) || uprobes_let_go(&l->probes) >= l->attached)
 		return put_on(l, e);
-	uprobes_until(&l->probes, clock_ns(CLOCK_MONOTONIC) + LASTS_NS);
+	uprobes_until(&l->probes, now_ns() + LASTS_NS);
 	return 0;
 }
 
 bool heap_large_dear(struct heap_large *l, uint64_t n, double hit_ns, uint32_t budget_ppm)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu;
+	uint64_t now = now_ns(), cpu;
 	double may, ns = (double)(now - l->at), more = n > l->n ? (double)(n - l->n) : 0;
 	bool first = !l->at, early = !first && now - l->at < LOOK_NS;
 

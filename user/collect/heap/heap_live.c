@@ -3,6 +3,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "collect/heap/heap_live_priv.h"
 #include "go/runtime/rtvar.h"
@@ -22,14 +23,6 @@ enum {
 	BATCH = 256,		/* objects that are looked at in one call */
 	ASK_TRIES = 4,
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
 
 /* ---- opening ---------------------------------------------------------------------------------- */
 

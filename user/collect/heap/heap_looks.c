@@ -4,6 +4,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "probe/quota.h"
 
 /*
@@ -17,14 +18,6 @@
 #define PUT_OFF_NS  20000000ull	  /* one that may not be looked at now may be then */
 #define REST_NS \
 	5000000ull /* the files of a target that is looked at again within this time stay open */
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 int heap_looks_open(struct heap_looks *k, const struct collect_opts *o, struct err *e)
 {

@@ -1,4 +1,5 @@
 /* user/collect/heap/heap_probe.c - attaches to the allocator's entries, drains, scales. */
+#include "base/clock.h"
 #include "collect/heap/heap_probe_priv.h"
 
 #include <bpf/bpf.h>
@@ -399,21 +400,13 @@ static int begin_types(struct heap_probe *h, struct err *e)
 	return 0;
 }
 
-static int64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
-}
-
 /* Called when hits begin to count. */
 static void note_begin(struct heap_probe *h)
 {
 	if (h->start_ns || !probing_since(h->probing))
 		return;
 	h->start_ns = (int64_t)probing_since(h->probing);
-	h->start_unix_ns = now_ns(CLOCK_REALTIME) - (now_ns(CLOCK_MONOTONIC) - h->start_ns);
+	h->start_unix_ns = (int64_t)clock_ns(CLOCK_REALTIME) - ((int64_t)now_ns() - h->start_ns);
 }
 
 int heap_probe_new(struct subject *s, const struct collect_opts *o, struct heap_live_room *room,
@@ -668,7 +661,7 @@ int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
 	uint64_t left = 0;
 	int ret;
 
-	h->end_ns = now_ns(CLOCK_MONOTONIC);
+	h->end_ns = (int64_t)now_ns();
 	if (!h->start_ns)
 		h->start_ns = h->end_ns;
 	h->ending = true;

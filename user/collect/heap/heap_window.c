@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "collect/site_errors.h"
 #include "probe/bpf.h"
 
@@ -85,14 +86,6 @@ static int take_stack(void *arg, const struct gpb_hash *key, const struct gpb_st
 }
 
 /* ---- the runtime's own counts ---- */
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 /* Reads the counts by class. If they cannot be read, w->why says why: -ENOTSUP where that may be so for good. */
 static int count_exactly(struct heap_window *w, uint64_t out[GPB_CLASSES])

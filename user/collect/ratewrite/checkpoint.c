@@ -1,22 +1,13 @@
 /* user/collect/ratewrite/checkpoint.c - keeps the last reading for a target that has gone. */
 #include "collect/ratewrite/checkpoint.h"
+#include "base/clock.h"
 #include "profile/profile.h"
 
 #include <sys/timerfd.h>
 #include <time.h>
 
-#define NS_PER_MS	  1000000ull
-#define NS_PER_S	  1000000000ull
 #define READ_AGAIN_MIN_NS (10 * NS_PER_MS)
 #define READ_AGAIN_MAX_NS (1000 * NS_PER_MS)
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 void checkpoint_init(struct checkpoint *a, struct subject *s,
 		     int (*read)(void *arg, struct prof **out, struct err *e), void *arg)

@@ -12,23 +12,13 @@
 
 #include "base/cancel.h"
 #include "base/cleanup.h"
-
-#define NS_PER_MS 1000000ull
-#define NS_PER_S  1000000000ull
+#include "base/clock.h"
 
 enum {
 	NEXT_MIN_MS = 20, /* shortest pause between readings; it grows */
 	NEXT_MAX_MS = 1000,
 	COST_SHARE = 20, /* readings take at most this part of the time */
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)
 {
@@ -196,8 +186,7 @@ int enable_from(struct enable *x, uint64_t base_ns, struct err *e)
 			       "the program has set %s to %lld itself: read it with --source=read",
 			       x->name, (long long)rate);
 	x->base_ns = base_ns;
-	x->base_unix_ns =
-		(int64_t)(clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - base_ns));
+	x->base_unix_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - (now_ns() - base_ns));
 	x->next_ms = NEXT_MIN_MS;
 	return start_timer(x, e);
 }
@@ -210,7 +199,7 @@ void enable_tick(struct enable *x)
 
 int enable_poll(struct enable *x, struct err *e)
 {
-	uint64_t expired, start_ns = clock_ns(CLOCK_MONOTONIC), cost_ms;
+	uint64_t expired, start_ns = now_ns(), cost_ms;
 	int ret = 0;
 
 	(void)!read(x->timer, &expired, sizeof(expired));
@@ -219,7 +208,7 @@ int enable_poll(struct enable *x, struct err *e)
 		ret = x->read(x->arg, e);
 	if (ret || x->over)
 		return ret; /* the timer is not set again: what is there stays */
-	cost_ms = (clock_ns(CLOCK_MONOTONIC) - start_ns) / NS_PER_MS;
+	cost_ms = (now_ns() - start_ns) / NS_PER_MS;
 	x->next_ms = x->next_ms * 2 < NEXT_MAX_MS ? x->next_ms * 2 : NEXT_MAX_MS;
 	if (x->next_ms < cost_ms * COST_SHARE)
 		x->next_ms = cost_ms * COST_SHARE;

@@ -11,9 +11,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/oom.h"
-
-#define NS_PER_MS 1000000ull
 
 enum {
 	ENTER_MS = 10000,  /* for the lock, which others may hold for a moment */
@@ -72,14 +71,6 @@ struct guardian {
 	bool lingers;
 	struct guardian_said said; /* its answer, when it ended by itself */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- what either process does to the target ---- */
 

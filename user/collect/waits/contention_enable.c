@@ -1,5 +1,6 @@
 /* user/collect/waits/contention_enable.c - buckets before and after the window, and what they gained. */
 #include "collect/waits/contention_enable.h"
+#include "base/clock.h"
 #include "symbolize/subject_prof.h"
 
 #include <time.h>
@@ -19,14 +20,6 @@ struct contention_enable {
 	struct rtcontentions base, last;
 	struct prof *prof;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- readings ---- */
 

@@ -460,11 +460,6 @@ static uint64_t waiting_of(struct many *m, const struct waits_part *k)
 	return m->waiting[k->at];
 }
 
-static struct timespec timespec_of(int64_t ns)
-{
-	return (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-}
-
 /* What both kinds have of it is whole. */
 static void end_part(struct many *m, struct set_member *k, const struct probed_part *part)
 {
@@ -475,8 +470,8 @@ static void end_part(struct many *m, struct set_member *k, const struct probed_p
 		return;
 	own->ended = true;
 	for (unsigned kind = 0; kind < GPB_WAIT_KINDS; kind++)
-		c->start[kind] = timespec_of(part->start_ns);
-	c->end = timespec_of(part->end_ns);
+		c->start_ns[kind] = (uint64_t)part->start_ns;
+	c->end_ns = (uint64_t)part->end_ns;
 	c->left = k->d.left;
 	sched_window_end(&c->window);
 	if (!probing_windowed(c->window.engine.probing))

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "base/clock.h"
 #include "collect/waits/sched_priv.h"
 #include "collect/waits/wait_prof.h"
 #include "goprof_abi.h"
@@ -19,7 +20,7 @@ struct contention_probe {
 		sched; /* borrowed from the subject, or of many from their owner; NULL after leaving it */
 	bool shared; /* one of many */
 	struct wait_prof out;
-	struct timespec start, end; /* monotonic */
+	uint64_t start_ns, end_ns; /* monotonic */
 	int64_t start_unix_ns;
 };
 
@@ -70,7 +71,6 @@ int contention_probe_start(struct subject *s, const struct collect_opts *o, enum
 {
 	CLEANUP(contention_probe_freep) struct contention_probe *c = NULL;
 	struct sched_user user = { .add = add_stack };
-	struct timespec unix_time;
 	int ret = probe_new(s, o, kind, &c, e);
 
 	if (ret)
@@ -80,9 +80,8 @@ int contention_probe_start(struct subject *s, const struct collect_opts *o, enum
 	ret = sched_join(s, o, &user, &c->sched, e);
 	if (ret)
 		return ret;
-	clock_gettime(CLOCK_REALTIME, &unix_time);
-	c->start_unix_ns = unix_time.tv_sec * 1000000000ll + unix_time.tv_nsec;
-	clock_gettime(CLOCK_MONOTONIC, &c->start);
+	c->start_unix_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	c->start_ns = now_ns();
 	if (kind == CONTENTION_BLOCK)
 		say(o,
 		    "block: probing waits, all of %llu ns and longer, shorter ones in proportion%s",
@@ -181,14 +180,14 @@ static int comment_mutex(struct contention_probe *c, const struct sched_result *
 	return ret;
 }
 
-static int64_t ns_between(const struct timespec *a, const struct timespec *b)
+static int64_t window_of(const struct contention_probe *c)
 {
-	return (b->tv_sec - a->tv_sec) * 1000000000ll + b->tv_nsec - a->tv_nsec;
+	return (int64_t)(c->end_ns - c->start_ns);
 }
 
 static int comments(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
-	double window = (double)ns_between(&c->start, &c->end) / 1e9;
+	double window = (double)window_of(c) / 1e9;
 	int ret = prof_comment(c->out.prof, e, "window: %.3f s", window);
 
 	if (!ret)
@@ -207,10 +206,10 @@ static int comments(struct contention_probe *c, const struct sched_result *r, st
 
 static void set_window(struct contention_probe *c, const struct sched_result *r)
 {
-	c->start_unix_ns += ns_between(&c->start, &r->start);
-	c->start = r->start;
-	c->end = r->end;
-	prof_set_time(c->out.prof, c->start_unix_ns, ns_between(&c->start, &c->end));
+	c->start_unix_ns += (int64_t)(r->start_ns - c->start_ns);
+	c->start_ns = r->start_ns;
+	c->end_ns = r->end_ns;
+	prof_set_time(c->out.prof, c->start_unix_ns, window_of(c));
 }
 
 void contention_probe_unseen(enum contention kind, int64_t ns, struct sched_result *r)
@@ -234,7 +233,7 @@ static int finish(struct contention_probe *c, struct err *e)
 		ret = comments(c, &r, e);
 	if (ret)
 		return ret;
-	contention_probe_unseen(c->kind, ns_between(&c->start, &c->end), &r);
+	contention_probe_unseen(c->kind, window_of(c), &r);
 	loss_merge(prof_loss(c->out.prof), &r.loss);
 	return 0;
 }
@@ -261,7 +260,7 @@ int contention_probe_finish(struct sched *sched, enum contention kind, int64_t s
 	c->shared = true;
 	c->sched = sched;
 	c->start_unix_ns = start_unix_ns;
-	c->start = sched->start[wait_kind(c)];
+	c->start_ns = sched->start_ns[wait_kind(c)];
 	sched->users[wait_kind(c)] = (struct sched_user){ wait_kind(c), add_stack, c };
 	ret = finish(c, e);
 	sched->users[wait_kind(c)] = (struct sched_user){};

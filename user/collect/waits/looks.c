@@ -17,6 +17,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "collect/waits/looks_priv.h"
 #include "collect/waits/parked.h"
@@ -92,17 +93,9 @@ struct looks {
 	bool gone;
 };
 
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static uint64_t monotonic(void)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	return now_ns();
 }
 
 static uint64_t thread_cpu(void)

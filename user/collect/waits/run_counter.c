@@ -2,14 +2,7 @@
 #include "collect/waits/run_counter.h"
 
 #include <time.h>
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
+#include "base/clock.h"
 
 /* The runtime's count of switches now; 0: not known. A process that has just begun may not have the counters yet. */
 static uint64_t switches_now(struct run_counter *r)
@@ -35,15 +28,6 @@ static uint64_t switches_now(struct run_counter *r)
 	return now;
 }
 
-static double clock_now(clockid_t clock)
-{
-	struct timespec ts;
-
-	if (clock_gettime(clock, &ts))
-		return 0;
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
 /* CPU time of the target since the last call. */
 static double busy_since(struct run_counter *r)
 {
@@ -51,7 +35,7 @@ static double busy_since(struct run_counter *r)
 	clockid_t clock;
 
 	if (!clock_getcpuclockid(r->s->target->pid, &clock))
-		cpu = clock_now(clock);
+		cpu = (double)clock_ns(clock);
 	if (r->cpu_before > 0 && cpu > r->cpu_before)
 		busy = cpu - r->cpu_before;
 	r->cpu_before = cpu;
@@ -61,7 +45,7 @@ static double busy_since(struct run_counter *r)
 /* Ends a step, if it has lasted for long enough, and begins the next one. */
 static void step(struct run_counter *r, struct dilation *to, double least_ns)
 {
-	double now = clock_now(CLOCK_MONOTONIC), busy;
+	double now = (double)clock_ns(CLOCK_MONOTONIC), busy;
 	uint64_t count;
 
 	if (now - r->step_began < least_ns)
@@ -91,7 +75,7 @@ void run_counter_begin(struct run_counter *r)
 	r->first = r->marked ? r->marked : now;
 	r->marked = 0;
 	r->step_count = now;
-	r->step_began = clock_now(CLOCK_MONOTONIC);
+	r->step_began = (double)clock_ns(CLOCK_MONOTONIC);
 	busy_since(r);
 }
 

@@ -2,6 +2,7 @@
  * user/collect/waits/sched.c - loads the probes, attaches those that are needed, hands samples to the
  * profiles that they belong to.
  */
+#include "base/clock.h"
 #include "collect/waits/sched_priv.h"
 
 #include "base/cleanup.h"
@@ -372,7 +373,7 @@ int sched_join(struct subject *s, const struct collect_opts *o, const struct sch
 		sched_leave(c, u->kind);
 		return ret;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &c->start[u->kind]);
+	c->start_ns[u->kind] = now_ns();
 	*out = c;
 	return 0;
 }
@@ -404,11 +405,6 @@ int sched_tick(struct sched *c, struct err *e)
 
 /* ---- the end ---- */
 
-static uint64_t timespec_ns(const struct timespec *t)
-{
-	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-}
-
 /* Ends all kinds, which end together. */
 static int end_all(struct sched *c, struct err *e)
 {
@@ -416,7 +412,7 @@ static int end_all(struct sched *c, struct err *e)
 
 	if (c->window.engine.ended)
 		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &c->end);
+	c->end_ns = now_ns();
 	ret = wait_engine_stop(&c->window.engine, e);
 	sched_window_end(&c->window);
 	return ret;
@@ -450,14 +446,11 @@ static size_t count_sites(const struct sched *c)
 }
 
 /* From when on this kind counted: it had joined, and hits counted. */
-static struct timespec start_of(const struct sched *c, unsigned kind)
+static uint64_t start_of(const struct sched *c, unsigned kind)
 {
-	uint64_t joined = timespec_ns(&c->start[kind]),
-		 counted = probing_since(c->window.engine.probing);
+	uint64_t counted = probing_since(c->window.engine.probing);
 
-	if (counted <= joined)
-		return c->start[kind];
-	return (struct timespec){ (time_t)(counted / 1000000000u), (long)(counted % 1000000000u) };
+	return counted > c->start_ns[kind] ? counted : c->start_ns[kind];
 }
 
 /*
@@ -505,8 +498,8 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 		.cut = en->cut,
 		.unmet = dilation_unmet(&en->slow),
 		.unseen_ns = w->locked.known ? 0 : w->locked.delay,
-		.start = start_of(c, kind),
-		.end = c->end,
+		.start_ns = start_of(c, kind),
+		.end_ns = c->end_ns,
 	};
 	fill_losses(c, out);
 	return 0;

@@ -47,7 +47,7 @@ struct sched_result {
 	double unseen_ns;
 	struct wait_error whole; /* variances of all together, but for what stacks do not share */
 	uint64_t cut; /* waits that were under way when full observation was replaced by windows */
-	struct timespec start, end; /* CLOCK_MONOTONIC: the time that was counted */
+	uint64_t start_ns, end_ns; /* monotonic: the time that was counted */
 };
 
 /*

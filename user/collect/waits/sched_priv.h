@@ -17,9 +17,9 @@ struct sched {
 	struct sched_window window;
 	struct uprobe_site sites[GPB_IMAGES][SCHED_PLACES];
 	size_t nsites[GPB_IMAGES];
-	size_t nimages;			       /* how many are probed */
-	struct timespec start[GPB_WAIT_KINDS]; /* when each kind joined, */
-	struct timespec end;		       /* and when counting ended */
+	size_t nimages;			   /* how many are probed */
+	uint64_t start_ns[GPB_WAIT_KINDS]; /* when each kind joined, monotonic, */
+	uint64_t end_ns;		   /* and when counting ended */
 	struct sched_user users[GPB_WAIT_KINDS];
 	unsigned kinds;	  /* that have joined, 1 << GPB_WAIT_* */
 	char what[16];	  /* their names */

@@ -5,9 +5,8 @@
 #include <time.h>
 
 #include "arch/cputicks.h"
+#include "base/clock.h"
 #include "profile/profile.h"
-
-#define NS_PER_S 1000000000ll
 
 enum {
 	MEASURE_NS = 20000000, /* pause between the two readings */
@@ -22,21 +21,13 @@ enum {
  */
 static const double OWN_OFF_MAX = 0.1, START_OFF_MAX = 0.01, TELL_OFF = 0.002;
 
-static int64_t mono_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
 /* Reads both clocks at one moment: of several tries, the one that took the least time. */
 static void both(int64_t *ticks, int64_t *ns)
 {
 	int64_t best = INT64_MAX;
 
 	for (int i = 0; i < PAIRS; i++) {
-		int64_t a = mono_ns(), c = arch_cputicks(), b = mono_ns();
+		int64_t a = (int64_t)now_ns(), c = arch_cputicks(), b = (int64_t)now_ns();
 
 		if (b - a >= best)
 			continue;

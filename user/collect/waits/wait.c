@@ -8,6 +8,7 @@
  */
 #include <time.h>
 
+#include "base/clock.h"
 #include "collect/collect.h"
 #include "collect/waits/wait_left.h"
 #include "collect/waits/wait_priv.h"
@@ -270,14 +271,6 @@ static void wait_freep(struct wait **w)
 	wait_free(*w);
 }
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static int prepare(struct wait *w, struct err *e)
 {
 	struct gpb_waiting *conf = &w->window.conf;
@@ -500,11 +493,11 @@ static int end(struct wait *w, struct err *e)
 {
 	int ret;
 
-	w->end = now_ns(CLOCK_MONOTONIC);
+	w->end = now_ns();
 	w->start = probing_since(w->window.engine.probing);
 	if (!w->start)
 		w->start = w->end;
-	w->start_unix_ns = (int64_t)(now_ns(CLOCK_REALTIME) - (w->end - w->start));
+	w->start_unix_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - (w->end - w->start));
 	ret = wait_engine_stop(&w->window.engine, e);
 	wait_engine_end(&w->window.engine);
 	return ret;

@@ -4,20 +4,13 @@
 #include <bpf/libbpf.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "probe/quota.h"
 
 /* The runtime's counts of so many are read at the pace of one target's; of more each less often. */
 #define COUNTED_OFTEN 4.0
 
 enum { SWEEP_TICKS = 50 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static struct wait_engine *engine_of(void *part)
 {

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 
 struct answer {
 	int rc;
@@ -54,20 +55,12 @@ static _Noreturn void child(const struct apart *a, int out, int to)
 	_exit(write(to, &answer, sizeof(answer)) == (ssize_t)sizeof(answer) ? 0 : 1);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Returns 1 when the whole answer came, 0 when the child ended without one, -ETIMEDOUT. */
 static int receive(const struct apart *a, int from, struct answer *answer)
 {
-	int64_t end = now_ms() + a->ms, left;
+	int64_t end = (int64_t)(now_ns() / NS_PER_MS) + a->ms, left;
 
-	while ((left = end - now_ms()) > 0) {
+	while ((left = end - (int64_t)(now_ns() / NS_PER_MS)) > 0) {
 		struct pollfd p = { .fd = from, .events = POLLIN };
 		ssize_t n;
 

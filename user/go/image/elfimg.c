@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "go/image/elfimg_priv.h"
 
@@ -48,14 +49,6 @@ static int file_read(struct mem *m, uint64_t off, void *buf, size_t n, struct er
 		n -= (size_t)got;
 	}
 	return 0;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /*

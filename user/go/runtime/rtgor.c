@@ -10,6 +10,7 @@
 
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/map.h"
 
@@ -516,14 +517,6 @@ static int check_layout(const struct golayout *l, size_t *gbytes, struct err *e)
 			*gbytes = (size_t)off + 8;
 	}
 	return 0;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 static int read_all(struct reader *r, struct err *e)
