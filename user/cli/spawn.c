@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/process.h"
 #include "cli/stop.h"
 
 enum { EXIT_NOT_RUN = 127 };
@@ -327,8 +328,7 @@ void spawn_reap(struct spawn *s)
 			break;
 	}
 	stop_pass_to(0);
-	while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	process_wait(s->pid);
 	s->reaped = true;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/caps.h"
 #include "base/oom.h"
+#include "base/process.h"
 #include "inspect/ability_priv.h"
 #include "probe/bpf.h"
 #include "probe/uprobes.h"
@@ -159,15 +160,14 @@ int try_memlock(struct err *e)
 /* In a child, because a process that was spared once may be so again. */
 int try_spared(struct err *e)
 {
-	int status = 0;
+	int status;
 	pid_t pid = fork();
 
 	if (pid < 0)
 		return err_sys(e, "fork");
 	if (!pid)
 		_exit(-oom_spare(OOM_FILE, oom_raised()));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	status = process_wait(pid);
 	if (!WIFEXITED(status))
 		return err_set(e, -ECHILD, "the child that tried it died");
 	errno = WEXITSTATUS(status);
@@ -340,8 +340,8 @@ int try_own_memory(struct err *e)
 	child = fork();
 	if (!child)
 		_exit(read_parent(parent, &byte));
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
+	if (child > 0)
+		status = process_wait(child);
 	if (dumpable == 0)
 		prctl(PR_SET_DUMPABLE, 0);
 	if (child < 0)

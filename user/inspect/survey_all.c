@@ -12,10 +12,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -23,6 +21,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/nofile.h"
+#include "base/process.h"
 #include "inspect/ability.h"
 #include "inspect/survey_priv.h"
 #include "target/handover.h"
@@ -221,14 +220,12 @@ static bool tell_news(struct survey *s, struct told was)
 /* It may be left behind, so it holds nothing of others': no pipe's end, no locked file. */
 static bool let_go(int out)
 {
-	int null = open("/dev/null", O_RDWR);
+	const int keep[] = { 0, 1, 2, OUT };
 
-	for (int fd = 0; fd < OUT; fd++)
-		if (null < 0 || dup2(null, fd) < 0)
-			return false;
-	if (out != OUT && dup2(out, OUT) < 0)
+	if (!process_null_fds(OUT) || (out != OUT && dup2(out, OUT) < 0))
 		return false;
-	return !syscall(SYS_close_range, OUT + 1, ~0u, 0);
+	process_keep_fds(keep, ARRAY_LEN(keep));
+	return true;
 }
 
 /* A file that asks for more memory than this costs its process alone. */
@@ -245,8 +242,8 @@ static _Noreturn void child(const struct survey_run *r, int out, pid_t parent)
 	size_t i = r->next;
 	int proc;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent || !let_go(out))
+	process_dies_with(parent);
+	if (!let_go(out))
 		_exit(1);
 	bound_memory();
 	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/oom.h"
+#include "base/process.h"
 
 extern char **environ;
 
@@ -64,11 +65,10 @@ struct answer {
 /* What our maker was started with, and did not open itself, must not live on in us. 0, 1 and 2 stay in use. */
 static void close_others(void)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const int keep[] = { 0, 1, 2, SOCK };
 
-	for (int fd = 0; fd < SOCK && null >= 0; fd++)
-		dup2(null, fd);
-	close_range(SOCK + 1, ~0u, 0);
+	(void)process_null_fds(SOCK);
+	process_keep_fds(keep, ARRAY_LEN(keep));
 }
 
 /* Waits for a question, or for the end of the socket. */
@@ -500,8 +500,7 @@ static void process_free(struct attacher_process *p)
 	if (p->of && *p->of == p)
 		*p->of = NULL;
 	if (!p->left)
-		while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
-			;
+		process_wait(p->pid);
 	free(p);
 }
 

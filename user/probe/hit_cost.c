@@ -3,12 +3,12 @@
 
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "arch/landmark.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/process.h"
 #include "probe/uprobes.h"
 #include "target/target.h"
 
@@ -66,15 +66,11 @@ static struct calls measure_calls(void)
 static void __attribute__((noreturn)) walk(int sock)
 {
 	struct calls calls;
-	sigset_t all;
+	const int keep[] = { 0, 1, 2, sock };
 	char word;
 
-	/* A file that we hold open stays in its epoll sets after our maker has closed it. */
-	if (sock > 3)
-		close_range(3, (unsigned)sock - 1, 0);
-	close_range((unsigned)sock + 1, ~0u, 0);
-	sigfillset(&all); /* Ctrl-C does not end this process: the end of the socket does */
-	sigprocmask(SIG_SETMASK, &all, NULL);
+	process_keep_fds(keep, ARRAY_LEN(keep));
+	process_block_signals(); /* Ctrl-C does not end this process: the end of the socket does */
 	while (recv(sock, &word, sizeof(word), 0) == sizeof(word)) {
 		calls = measure_calls();
 		if (send(sock, &calls, sizeof(calls), MSG_NOSIGNAL) != sizeof(calls))
@@ -194,7 +190,7 @@ void cost_probes_free(struct cost_probes *p)
 	if (p->sock >= 0)
 		shutdown(p->sock, SHUT_RDWR);
 	closep(&p->sock);
-	while (p->pid > 0 && waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	if (p->pid > 0)
+		process_wait(p->pid);
 	free(p);
 }

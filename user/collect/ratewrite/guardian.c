@@ -7,12 +7,12 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/oom.h"
+#include "base/process.h"
 
 enum {
 	ENTER_MS = 10000,  /* for the lock, which others may hold for a moment */
@@ -47,7 +47,7 @@ struct msg {
 };
 
 /* Both sides have one; after the fork each has its own. */
-struct attacher {
+struct restorer {
 	const struct guardian_job *job;
 	struct poke *poke;
 	struct claims *claims;
@@ -60,7 +60,7 @@ struct attacher {
 
 struct guardian {
 	struct guardian_job job;
-	struct attacher k; /* for standing in for the guardian */
+	struct restorer k; /* for standing in for the guardian */
 	pid_t pid;
 	bool dead;	/* the guardian is dead, and the collector stands in for it */
 	bool may_write; /* the guardian has announced a write */
@@ -78,7 +78,7 @@ struct guardian {
  * Reads a value that is the same in several looks, so that it is neither half written nor just
  * being changed.
  */
-static int read_settled(struct attacher *k, uint64_t *v, struct err *e)
+static int read_settled(struct restorer *k, uint64_t *v, struct err *e)
 {
 	uint64_t first, again;
 	int ret = poke_get(k->poke, &first, e);
@@ -100,7 +100,7 @@ static int read_settled(struct attacher *k, uint64_t *v, struct err *e)
  * Decides, under the lock, what is to be done about the value @v, when others have claimed
  * @others.
  */
-static int decide(const struct attacher *k, uint64_t v, uint64_t others, int *how, struct err *e)
+static int decide(const struct restorer *k, uint64_t v, uint64_t others, int *how, struct err *e)
 {
 	if (!v && others)
 		return err_set(e, -EBUSY,
@@ -116,7 +116,7 @@ static int decide(const struct attacher *k, uint64_t v, uint64_t others, int *ho
  * Restores when nobody else needs it. The value is ours to restore only while it is the one in
  * force: any other value was set by the program.
  */
-static int restore(struct attacher *k, struct guardian_said *said, struct err *e)
+static int restore(struct restorer *k, struct guardian_said *said, struct err *e)
 {
 	uint64_t v = 0, others = 0;
 	int ret;
@@ -148,7 +148,7 @@ static int restore(struct attacher *k, struct guardian_said *said, struct err *e
  * can; but anybody can hold that lock for ever, so after some time it goes on without. The worst
  * result is that a collector which begins at this moment finds the value changed.
  */
-static int leave(struct attacher *k, struct guardian_said *said, struct err *e)
+static int leave(struct restorer *k, struct guardian_said *said, struct err *e)
 {
 	int ret;
 
@@ -168,12 +168,12 @@ static int leave(struct attacher *k, struct guardian_said *said, struct err *e)
 
 /* ---- the guardian's process ---- */
 
-static void send_msg(struct attacher *k, struct msg *m)
+static void send_msg(struct restorer *k, struct msg *m)
 {
 	(void)!send(k->sock, m, sizeof(*m), MSG_NOSIGNAL);
 }
 
-static bool target_exits_within(const struct attacher *k, unsigned ms)
+static bool target_exits_within(const struct restorer *k, unsigned ms)
 {
 	struct pollfd p = { .fd = k->job->target->pidfd, .events = POLLIN };
 
@@ -184,7 +184,7 @@ static bool target_exits_within(const struct attacher *k, unsigned ms)
  * Tries again on any error of the kernel, until it is done or the process exists no more. Where
  * the target has given the page back, the errors end with the process.
  */
-static int leave_surely(struct attacher *k, struct guardian_said *said, struct err *e)
+static int leave_surely(struct restorer *k, struct guardian_said *said, struct err *e)
 {
 	unsigned pause = RETRY_MIN_MS;
 	int ret;
@@ -200,7 +200,7 @@ static int leave_surely(struct attacher *k, struct guardian_said *said, struct e
 /* The collector has died or has asked: in both cases its end of the socket is closed. */
 static bool asked(void *arg)
 {
-	struct attacher *k = arg;
+	struct restorer *k = arg;
 	struct pollfd p = { .fd = k->sock, .events = POLLIN };
 
 	return poll(&p, 1, 0) > 0;
@@ -210,7 +210,7 @@ static bool asked(void *arg)
  * To be called under the lock. The claim is made before the write, so that whoever sees the value
  * also sees the claim.
  */
-static int switch_on(struct attacher *k, struct guardian_said *said, struct err *e)
+static int switch_on(struct restorer *k, struct guardian_said *said, struct err *e)
 {
 	struct msg m = { .word = WORD_WRITING };
 	uint64_t v = 0, others = 0;
@@ -242,7 +242,7 @@ static int switch_on(struct attacher *k, struct guardian_said *said, struct err 
 	return ret;
 }
 
-static int begin(struct attacher *k, struct guardian_said *said, struct err *e)
+static int begin(struct restorer *k, struct guardian_said *said, struct err *e)
 {
 	int ret = claims_enter(k->claims, ENTER_MS, asked, k, e);
 
@@ -258,7 +258,7 @@ struct pulse {
 	uint64_t beats, since_ns;
 };
 
-static bool stalls(struct attacher *k, struct pulse *p)
+static bool stalls(struct restorer *k, struct pulse *p)
 {
 	uint64_t beats = __atomic_load_n(k->beats, __ATOMIC_RELAXED), now = now_ns();
 	uint64_t stall_ms = k->job->stall_ms ? k->job->stall_ms : STALL_MS;
@@ -272,7 +272,7 @@ static bool stalls(struct attacher *k, struct pulse *p)
  * Waits until the collector asks or is dead, the target is gone, or the time is over. It is over
  * as well when the collector has been stopped (SIGSTOP, Ctrl-Z) for long.
  */
-static bool wait_for_end(struct attacher *k)
+static bool wait_for_end(struct restorer *k)
 {
 	uint64_t grace = k->job->window_ns + GRACE_MS * NS_PER_MS, v;
 	uint64_t end = k->job->window_ns ? now_ns() + grace : UINT64_MAX;
@@ -294,7 +294,7 @@ static bool wait_for_end(struct attacher *k)
  * may not be seen from here. So it is not left to them. This waits until it is alone and has
  * restored, or the value is no longer ours, or the target is gone.
  */
-static void linger(struct attacher *k)
+static void linger(struct restorer *k)
 {
 	struct guardian_said said = { .how = GUARDIAN_LEFT };
 	unsigned pause = LINGER_MIN_MS;
@@ -311,7 +311,7 @@ static void linger(struct attacher *k)
 	}
 }
 
-static void guard(struct attacher *k)
+static void guard(struct restorer *k)
 {
 	struct msg m = { .word = WORD_BEGUN };
 	bool lingers = false;
@@ -343,7 +343,7 @@ static void guard(struct attacher *k)
 }
 
 /* Replaces a guardian that was killed, when the collector could not restore at once. */
-static void inherit(struct attacher *k)
+static void inherit(struct restorer *k)
 {
 	struct guardian_said said = { .how = GUARDIAN_LEFT };
 
@@ -352,68 +352,19 @@ static void inherit(struct attacher *k)
 		linger(k);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
-
-/*
- * Nothing that the collector has open may live on in here: its probes would stay attached, its
- * output would stay open, and its terminal would have one more process.
- */
-static void close_others(const int *keep, size_t n)
-{
-	int sorted[8], from = 0;
-
-	BUG_ON(n > ARRAY_LEN(sorted));
-	memcpy(sorted, keep, n * sizeof(*keep));
-	qsort(sorted, n, sizeof(*sorted), by_number);
-	for (size_t i = 0; i <= n; i++) {
-		unsigned to = i < n ? (unsigned)sorted[i] : ~0u;
-
-		if ((unsigned)from < to)
-			(void)syscall(SYS_close_range, (unsigned)from, to - (i < n), 0);
-		if (i < n)
-			from = sorted[i] + 1;
-	}
-}
-
-/*
- * Before Linux 5.9 there is no close_range(): descriptors are closed one by one, as far as there
- * can be any.
- */
-static void close_each(const int *keep, size_t n)
-{
-	long max = sysconf(_SC_OPEN_MAX);
-
-	for (int fd = 0; fd < max && fd < 65536; fd++) {
-		bool kept = false;
-
-		for (size_t i = 0; i < n; i++)
-			kept |= keep[i] == fd;
-		if (!kept)
-			close(fd);
-	}
-}
-
-static _Noreturn void guardian_main(struct attacher *k)
+static _Noreturn void guardian_main(struct restorer *k)
 {
 	bool heir = k->value != 0;
 	int keep[] = { k->job->target->pidfd, k->job->target->proc_fd, poke_fd(k->poke),
 		       claims_fd(k->claims), k->sock };
 	size_t nkeep = ARRAY_LEN(keep) - heir; /* nobody asks an heir, so it has no socket */
-	sigset_t all;
 
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	setsid();
+	process_block_signals();
+	setsid(); /* or the terminal would have one more process */
 	prctl(PR_SET_NAME, CLAIM_HOLDER);
 	(void)!chdir("/");
 	k->exposed = oom_spare(OOM_FILE, oom_raised());
-	if (syscall(SYS_close_range, ~0u, ~0u, 0) && errno == ENOSYS)
-		close_each(keep, nkeep);
-	else
-		close_others(keep, nkeep);
+	process_keep_fds(keep, nkeep);
 	if (heir)
 		inherit(k);
 	else
@@ -450,8 +401,8 @@ static int next_msg(struct guardian *g, int timeout_ms, struct msg *m)
 
 static void reap(struct guardian *g)
 {
-	while (g->pid > 0 && waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	if (g->pid > 0)
+		process_wait(g->pid);
 	g->pid = 0;
 }
 
@@ -506,7 +457,7 @@ static int wait_begun(struct guardian *g, struct guardian_said *said, struct err
 /* @sock -1: an heir, which is to restore @value. */
 static int fork_guardian(struct guardian *g, int sock, uint64_t value, struct err *e)
 {
-	struct attacher k = {
+	struct restorer k = {
 		.job = &g->job, .poke = g->k.poke, .sock = sock, .value = value, .beats = g->k.beats
 	};
 	int ret = claims_open(g->job.target, g->job.what, g->job.force_exe, &k.claims, e);
@@ -543,7 +494,7 @@ int guardian_start(const struct guardian_job *job, struct guardian **out,
 		return err_set(e, -ENOMEM, "no memory for a guardian");
 	BUG_ON(!job->value || job->value > CLAIM_VALUE_MAX);
 	g->job = *job;
-	g->k = (struct attacher){ .job = &g->job, .sock = -1 };
+	g->k = (struct restorer){ .job = &g->job, .sock = -1 };
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return err_sys(e, "socketpair");
 	g->k.sock = pair[0];

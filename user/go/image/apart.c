@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/process.h"
 
 struct answer {
 	int rc;
@@ -35,14 +35,14 @@ static void limit_memory(uint64_t more)
 	setrlimit(RLIMIT_AS, &r);
 }
 
-static _Noreturn void child(const struct apart *a, int out, int to)
+static _Noreturn void child(const struct apart *a, int out, int to, pid_t maker)
 {
 	unsigned s = (a->ms + 999) / 1000;
 	struct rlimit none = { 0, 0 }, cpu = { s, s + 1 };
 	struct answer answer = { 0 };
 	struct err e = { 0 };
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	process_dies_with(maker);
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGABRT, SIG_DFL);
 	signal(SIGBUS, SIG_DFL);
@@ -92,14 +92,14 @@ static int judge(const struct apart *a, int got, struct answer *answer, int stat
 int apart_run(const struct apart *a, int out, struct err *e)
 {
 	struct answer answer = { 0 };
-	int pipefd[2], status = 0, got;
-	pid_t pid;
+	int pipefd[2], got;
+	pid_t maker = getpid(), pid;
 
 	if (pipe2(pipefd, O_CLOEXEC) < 0)
 		return err_sys(e, "a pipe for %s", a->what);
 	pid = fork();
 	if (pid == 0)
-		child(a, out, pipefd[1]);
+		child(a, out, pipefd[1], maker);
 	close(pipefd[1]);
 	if (pid < 0) {
 		close(pipefd[0]);
@@ -109,7 +109,5 @@ int apart_run(const struct apart *a, int out, struct err *e)
 	close(pipefd[0]);
 	if (got != 1)
 		kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return judge(a, got, &answer, status, e);
+	return judge(a, got, &answer, process_wait(pid), e);
 }
