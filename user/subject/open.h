@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-enum source { SOURCE_AUTO, SOURCE_READ, SOURCE_PROBE, SOURCE_ENABLE };
+enum source_wanted { SOURCE_AUTO, SOURCE_READ, SOURCE_PROBE, SOURCE_ENABLE };
 
 struct collect_opts {
 	unsigned hz;	    /* CPU samples per second of each thread's CPU time */
@@ -33,7 +33,7 @@ struct collect_opts {
 	unsigned
 		host_looks_ppm; /* of one CPU for looks at them from outside, of a kind that looks; 0: no bound */
 	uint64_t budget_ahead_ns; /* what they may take before that bound applies */
-	enum source source;	  /* only SOURCE_ENABLE writes to the target */
+	enum source_wanted source;	  /* only SOURCE_ENABLE writes to the target */
 	bool verbose;		  /* report each step */
 	bool kernel;		  /* kernel frames in CPU profiles */
 	bool goid;		  /* a numeric label "goid" */

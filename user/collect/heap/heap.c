@@ -1,5 +1,5 @@
 /*
- * user/collect/heap/heap.c - heap profiles: chooses the source, and is the collector for all of them.
+ * user/collect/heap/heap.c - heap profiles: chooses the source, and reads.
  *
  * The runtime samples its own heap when MemProfileRate is not zero (any program that links
  * runtime/pprof): then its buckets are read. Otherwise the allocator is probed or, when that was
@@ -11,35 +11,33 @@
 #include "collect/heap/heap_read.h"
 #include "collect/ratewrite/checkpoint.h"
 #include "collect/ratewrite/enable.h"
+#include "collect/source.h"
 #include "profile/profile.h"
 #include "symbolize/subject_prof.h"
 
+/* The source read. */
 struct heap {
 	struct subject *s;
 	struct rtbucket_vars vars;
-	struct heap_probe *probe;
-	struct heap_enable *enable; /* neither probe nor enable: the source is read */
 	struct checkpoint checkpoint;
 	int64_t rate; /* when the window began; 0: it may still be set */
 	bool whose;   /* labels or goid were asked for */
 	bool types;   /* types were asked for */
 };
 
-static void heap_free(void *state)
+static void reading_free(void *at)
 {
-	struct heap *h = state;
+	struct heap *h = at;
 
 	if (!h)
 		return;
-	heap_probe_free(h->probe);
-	heap_enable_free(h->enable);
 	checkpoint_fini(&h->checkpoint);
 	free(h);
 }
 
 static void heap_freep(struct heap **h)
 {
-	heap_free(*h);
+	reading_free(*h);
 }
 
 /* Makes one reading, as a profile. */
@@ -87,7 +85,8 @@ static int will_sample(struct heap *h, struct err *e)
 	return ret ? ret : !off;
 }
 
-static int choose_held(struct heap *h, const struct collect_opts *o, struct err *e)
+static int choose_held(struct heap *h, const struct collect_opts *o, enum source_wanted source,
+		       struct err *e)
 {
 	struct err why = {};
 	int ret = heap_read_find(h->s, &h->vars, &why);
@@ -100,7 +99,7 @@ static int choose_held(struct heap *h, const struct collect_opts *o, struct err 
 	}
 	if (!ret)
 		ret = err_set(&why, -ENOTSUP, "the command is linked not to sample its heap");
-	if (o->source == SOURCE_READ)
+	if (source == SOURCE_READ)
 		return err_set(e, ret, "%s; --source=probe works without", why.msg);
 	say(o, "heap: source probe: %s", why.msg);
 	return 0;
@@ -110,18 +109,19 @@ static int choose_held(struct heap *h, const struct collect_opts *o, struct err 
  * Returns 1 to read, 0 to probe, or an error. With SOURCE_READ every obstacle is an error, with
  * SOURCE_AUTO it is a reason to probe.
  */
-static int choose(struct heap *h, const struct collect_opts *o, struct err *e)
+static int choose(struct heap *h, const struct collect_opts *o, enum source_wanted source,
+		  struct err *e)
 {
 	struct err why = {};
 	int64_t rate = 0;
 	int ret;
 
-	if (o->source == SOURCE_PROBE) {
+	if (source == SOURCE_PROBE) {
 		say(o, "heap: source probe, as asked for");
 		return 0;
 	}
 	if (o->held)
-		return choose_held(h, o, e);
+		return choose_held(h, o, source, e);
 	ret = heap_read_find(h->s, &h->vars, &why);
 	if (!ret)
 		ret = heap_read_rate(h->s, &h->vars, &rate, &why);
@@ -142,79 +142,26 @@ static int choose(struct heap *h, const struct collect_opts *o, struct err *e)
 			&why, -ENOTSUP,
 			"the target does not sample its heap (runtime.MemProfileRate is %lld)",
 			(long long)rate);
-	if (o->source == SOURCE_READ)
+	if (source == SOURCE_READ)
 		return err_set(e, ret, "%s; --source=enable or probe works without", why.msg);
 	say(o, "heap: source probe: %s", why.msg);
 	return 0;
 }
 
-/* Makes the program sample, or reads it when it samples by itself. */
-static int start_enable(struct heap *h, const struct collect_opts *o, struct err *e)
-{
-	struct collect_opts as_read = *o;
-	int ret = heap_enable_start(h->s, o, &h->enable, e);
+/* ---- the source read ---- */
 
-	if (ret <= 0)
-		return ret;
-	as_read.source = SOURCE_READ;
-	ret = choose(h, &as_read, e);
-	return ret < 0 ? ret : checkpoint_start(&h->checkpoint, false, e);
+static int reading_fd(void *at)
+{
+	struct heap *h = at;
+
+	return h->checkpoint.timer;
 }
 
-static int heap_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
+static int reading_poll(void *at, struct err *e)
 {
-	CLEANUP(heap_freep) struct heap *h = calloc(1, sizeof(*h));
-	int ret;
+	struct heap *h = at;
 
-	if (!h)
-		return err_set(e, -ENOMEM, "no memory");
-	h->s = s;
-	checkpoint_init(&h->checkpoint, s, read_now, h);
-	h->whose = o->labels || o->goid;
-	h->types = o->types;
-	if (o->source == SOURCE_ENABLE) {
-		ret = start_enable(h, o, e);
-	} else {
-		ret = choose(h, o, e);
-		if (ret >= 0)
-			ret = ret ? checkpoint_start(&h->checkpoint, o->held, e) :
-				    heap_probe_start(s, o, &h->probe, e);
-	}
-	if (ret)
-		return ret;
-	if (h->whose && !h->probe)
-		say(o, "heap: the runtime's own records have no goroutine labels and no goid");
-	if (h->types && !h->probe)
-		say(o, "heap: the runtime's own records have no types; --source=probe has");
-	*state = TAKE(h);
-	return 0;
-}
-
-static int heap_fd(void *state)
-{
-	struct heap *h = state;
-
-	return h->probe	 ? heap_probe_fd(h->probe) :
-	       h->enable ? heap_enable_fd(h->enable) :
-			   h->checkpoint.timer;
-}
-
-static int heap_poll(void *state, struct err *e)
-{
-	struct heap *h = state;
-
-	return h->probe	 ? heap_probe_poll(h->probe, e) :
-	       h->enable ? heap_enable_poll(h->enable, e) :
-			   checkpoint_again(&h->checkpoint, e);
-}
-
-static int heap_tick(void *state, struct err *e)
-{
-	struct heap *h = state;
-
-	if (h->enable)
-		heap_enable_tick(h->enable);
-	return h->probe ? heap_probe_tick(h->probe, e) : 0;
+	return checkpoint_again(&h->checkpoint, e);
 }
 
 /*
@@ -241,40 +188,93 @@ static int hand_over_before_change(struct heap *h, int64_t now, struct prof **ou
 	return 0;
 }
 
-static int heap_stop(void *state, struct prof **out, struct err *e)
+static int reading_stop(void *at, struct prof **out, struct err *e)
 {
-	struct heap *h = state;
+	struct heap *h = at;
 	int64_t rate;
-	int ret;
+	int ret = target_alive(h->s->target, e);
 
-	if (h->probe)
-		return heap_probe_stop(h->probe, out, e);
-	if (h->enable)
-		return heap_enable_stop(h->enable, out, e);
-	ret = target_alive(h->s->target, e);
 	if (!ret && rate_changed(h, &rate))
 		return hand_over_before_change(h, rate, out, e);
 	if (!ret)
 		ret = read_now(h, out, e);
-	if (ret != -ESRCH)
-		return ret;
-	return checkpoint_hand_over(&h->checkpoint, out, e);
+	return ret == -ESRCH ? checkpoint_hand_over(&h->checkpoint, out, e) : ret;
 }
 
-static int heap_begin(void *state, struct err *e)
-{
-	struct heap *h = state;
+static const struct source reading = {
+	.fd = reading_fd,
+	.poll = reading_poll,
+	.stop = reading_stop,
+	.free = reading_free,
+};
 
-	return h->probe ? heap_probe_begin(h->probe, e) : 0;
+/* ---- the collector ---- */
+
+static struct heap *reader_new(struct subject *s, const struct collect_opts *o)
+{
+	struct heap *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->s = s;
+	checkpoint_init(&h->checkpoint, s, read_now, h);
+	h->whose = o->labels || o->goid;
+	h->types = o->types;
+	return h;
+}
+
+/* @again: more readings follow the first one. */
+static int start_reading(struct heap **h, bool again, struct sourced *by, struct err *e)
+{
+	int ret = checkpoint_start(&(*h)->checkpoint, again, e);
+
+	if (!ret)
+		*by = (struct sourced){ &reading, TAKE(*h) };
+	return ret;
+}
+
+/* With SOURCE_ENABLE, a program that samples by itself is read. */
+static int start_source(struct subject *s, const struct collect_opts *o, struct sourced *by,
+			struct err *e)
+{
+	CLEANUP(heap_freep) struct heap *h = reader_new(s, o);
+	bool enable = o->source == SOURCE_ENABLE;
+	int ret;
+
+	if (!h)
+		return err_set(e, -ENOMEM, "no memory");
+	if (enable) {
+		ret = heap_enable_start(s, o, by, e);
+		if (ret <= 0)
+			return ret;
+	}
+	ret = choose(h, o, enable ? SOURCE_READ : o->source, e);
+	if (ret < 0)
+		return ret;
+	return ret ? start_reading(&h, o->held && !enable, by, e) : heap_probe_start(s, o, by, e);
+}
+
+static int heap_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
+{
+	CLEANUP(sourced_fini) struct sourced by = { 0 };
+	int ret = start_source(s, o, &by, e);
+
+	if (ret)
+		return ret;
+	if ((o->labels || o->goid) && !by.source->probes)
+		say(o, "heap: the runtime's own records have no goroutine labels and no goid");
+	if (o->types && !by.source->probes)
+		say(o, "heap: the runtime's own records have no types; --source=probe has");
+	return sourced_new(&by, state, e);
 }
 
 const struct collector collector_heap = {
 	.kind = "heap",
 	.start = heap_start,
-	.fd = heap_fd,
-	.poll = heap_poll,
-	.tick = heap_tick,
-	.begin = heap_begin,
-	.stop = heap_stop,
-	.free = heap_free,
+	.fd = sourced_fd,
+	.poll = sourced_poll,
+	.tick = sourced_tick,
+	.begin = sourced_begin,
+	.stop = sourced_stop,
+	.free = sourced_free,
 };

@@ -179,32 +179,11 @@ static int start(struct heap_enable *h, struct err *e)
 	return 0;
 }
 
-int heap_enable_start(struct subject *s, const struct collect_opts *o, struct heap_enable **out,
-		      struct err *e)
+/* Also restores the rate. */
+static void enabled_free(void *at)
 {
-	CLEANUP(heap_enable_freep) struct heap_enable *h = calloc(1, sizeof(*h));
-	int ret;
+	struct heap_enable *h = at;
 
-	if (!h)
-		return err_set(e, -ENOMEM, "no memory");
-	h->s = s;
-	h->x = (struct enable){ .s = s,
-				.o = *o,
-				.kind = "heap",
-				.name = "runtime.MemProfileRate",
-				.rate = read_rate,
-				.read = read_more,
-				.arg = h };
-	ret = enable_init(&h->x, e);
-	if (!ret)
-		ret = start(h, e);
-	if (!ret)
-		*out = TAKE(h);
-	return ret < 0 ? err_wrap(e, ret, "source enable") : ret;
-}
-
-void heap_enable_free(struct heap_enable *h)
-{
 	if (!h)
 		return;
 	enable_fini(&h->x);
@@ -219,18 +198,28 @@ void heap_enable_free(struct heap_enable *h)
 
 /* ---- the window ---- */
 
-int heap_enable_fd(struct heap_enable *h)
+static int enabled_fd(void *at)
 {
+	struct heap_enable *h = at;
+
 	return h->x.timer;
 }
 
-void heap_enable_tick(struct heap_enable *h)
+/* Shows the guardian that we run. */
+static int enabled_tick(void *at, struct err *e)
 {
+	struct heap_enable *h = at;
+
+	(void)e;
 	enable_tick(&h->x);
+	return 0;
 }
 
-int heap_enable_poll(struct heap_enable *h, struct err *e)
+/* Makes a reading from time to time, so that something remains when the target goes. */
+static int enabled_poll(void *at, struct err *e)
 {
+	struct heap_enable *h = at;
+
 	return enable_poll(&h->x, e);
 }
 
@@ -468,8 +457,10 @@ static int make_profile(struct heap_enable *h, struct err *e)
 	return ret;
 }
 
-int heap_enable_stop(struct heap_enable *h, struct prof **out, struct err *e)
+/* Restores the rate, and waits until that is done. */
+static int enabled_stop(void *at, struct prof **out, struct err *e)
 {
+	struct heap_enable *h = at;
 	int ret = enable_end(&h->x, e);
 
 	if (!ret)
@@ -477,4 +468,41 @@ int heap_enable_stop(struct heap_enable *h, struct prof **out, struct err *e)
 	if (!ret)
 		*out = TAKE(h->prof);
 	return ret;
+}
+
+static const struct source enabled = {
+	.fd = enabled_fd,
+	.poll = enabled_poll,
+	.tick = enabled_tick,
+	.stop = enabled_stop,
+	.free = enabled_free,
+};
+
+static void enabled_freep(struct heap_enable **h)
+{
+	enabled_free(*h);
+}
+
+int heap_enable_start(struct subject *s, const struct collect_opts *o, struct sourced *out,
+		      struct err *e)
+{
+	CLEANUP(enabled_freep) struct heap_enable *h = calloc(1, sizeof(*h));
+	int ret;
+
+	if (!h)
+		return err_set(e, -ENOMEM, "no memory");
+	h->s = s;
+	h->x = (struct enable){ .s = s,
+				.o = *o,
+				.kind = "heap",
+				.name = "runtime.MemProfileRate",
+				.rate = read_rate,
+				.read = read_more,
+				.arg = h };
+	ret = enable_init(&h->x, e);
+	if (!ret)
+		ret = start(h, e);
+	if (!ret)
+		*out = (struct sourced){ &enabled, TAKE(h) };
+	return ret < 0 ? err_wrap(e, ret, "source enable") : ret;
 }

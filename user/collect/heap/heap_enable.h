@@ -28,26 +28,15 @@
 #ifndef COLLECT_HEAP_HEAP_ENABLE_H
 #define COLLECT_HEAP_HEAP_ENABLE_H
 
-#include "profile/profile.h"
+#include "collect/source.h"
 #include "subject/subject.h"
-
-struct heap_enable;
 
 /*
  * Returns 1 when the program samples its heap itself: nothing was done, and it should be read. 0
  * and *out when it samples from now on. Negative when it does not, and the target is unchanged:
  * -EBADMSG when what was found is not the variable, -EBUSY, -EPERM, -ESRCH.
  */
-int heap_enable_start(struct subject *s, const struct collect_opts *o, struct heap_enable **out,
+int heap_enable_start(struct subject *s, const struct collect_opts *o, struct sourced *out,
 		      struct err *e);
-int heap_enable_fd(struct heap_enable *h);
-/* Makes a reading from time to time, so that something remains when the target goes. */
-int heap_enable_poll(struct heap_enable *h, struct err *e);
-void heap_enable_tick(
-	struct heap_enable *h); /* ten times a second: shows the guardian that we run */
-/* Restores the rate, waits until that is done, and hands over the profile. */
-int heap_enable_stop(struct heap_enable *h, struct prof **out, struct err *e);
-void heap_enable_free(struct heap_enable *h); /* also restores the rate */
-DEFINE_FREEP(struct heap_enable, heap_enable)
 
 #endif

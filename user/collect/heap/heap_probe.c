@@ -441,34 +441,16 @@ int heap_probe_new(struct subject *s, const struct collect_opts *o, struct heap_
 	return ret;
 }
 
-int heap_probe_start(struct subject *s, const struct collect_opts *o, struct heap_probe **out,
-		     struct err *e)
+static int probed_fd(void *at)
 {
-	CLEANUP(heap_probe_freep) struct heap_probe *h = NULL;
-	int ret = heap_probe_new(s, o, NULL, &h, e);
+	struct heap_probe *h = at;
 
-	if (!ret)
-		ret = load(h, e);
-	if (ret)
-		return ret;
-	heap_use_begin(&h->use, h->reports, &h->window.tally);
-	ret = begin_probing(h, e);
-	if (!ret)
-		ret = attach(h, e);
-	if (ret)
-		return ret;
-	note_begin(h);
-	*out = TAKE(h);
-	return 0;
-}
-
-int heap_probe_fd(struct heap_probe *h)
-{
 	return h->ep;
 }
 
-int heap_probe_begin(struct heap_probe *h, struct err *e)
+static int probed_begin(void *at, struct err *e)
 {
+	struct heap_probe *h = at;
 	/* Other kinds were loaded meanwhile, and its attacher may have let go. */
 	int ret = heap_large_hear(&h->large, e);
 
@@ -486,8 +468,9 @@ static double large_ns(const struct heap_probe *h)
 	return h->use.live ? 2 * hit_ns + h->hit_cost.stepped_ns : hit_ns;
 }
 
-int heap_probe_poll(struct heap_probe *h, struct err *e)
+static int probed_poll(void *at, struct err *e)
 {
+	struct heap_probe *h = at;
 	int ret = reports_poll(h->reports, e);
 
 	if (!ret)
@@ -502,8 +485,10 @@ int heap_probe_poll(struct heap_probe *h, struct err *e)
 	return ret;
 }
 
-int heap_probe_tick(struct heap_probe *h, struct err *e)
+static int probed_tick(void *at, struct err *e)
 {
+	struct heap_probe *h = at;
+
 	return h->s->images.n > h->nimages ? attach(h, e) : 0;
 }
 
@@ -656,8 +641,9 @@ int heap_probe_finish(struct heap_probe *h, struct err *e)
 	return 0;
 }
 
-int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e)
+static int probed_stop(void *at, struct prof **out, struct err *e)
 {
+	struct heap_probe *h = at;
 	uint64_t left = 0;
 	int ret;
 
@@ -712,4 +698,40 @@ void heap_probe_free(struct heap_probe *h)
 	if (h->ep >= 0)
 		close(h->ep);
 	free(h);
+}
+
+static void probed_free(void *at)
+{
+	heap_probe_free(at);
+}
+
+static const struct source probed = {
+	.probes = true,
+	.fd = probed_fd,
+	.poll = probed_poll,
+	.tick = probed_tick,
+	.begin = probed_begin,
+	.stop = probed_stop,
+	.free = probed_free,
+};
+
+int heap_probe_start(struct subject *s, const struct collect_opts *o, struct sourced *out,
+		     struct err *e)
+{
+	CLEANUP(heap_probe_freep) struct heap_probe *h = NULL;
+	int ret = heap_probe_new(s, o, NULL, &h, e);
+
+	if (!ret)
+		ret = load(h, e);
+	if (ret)
+		return ret;
+	heap_use_begin(&h->use, h->reports, &h->window.tally);
+	ret = begin_probing(h, e);
+	if (!ret)
+		ret = attach(h, e);
+	if (ret)
+		return ret;
+	note_begin(h);
+	*out = (struct sourced){ &probed, TAKE(h) };
+	return 0;
 }

@@ -8,19 +8,13 @@
 #ifndef COLLECT_HEAP_HEAP_PROBE_H
 #define COLLECT_HEAP_HEAP_PROBE_H
 
-#include "profile/profile.h"
+#include "collect/source.h"
 #include "subject/subject.h"
 
 struct heap_probe;
 
-int heap_probe_start(struct subject *s, const struct collect_opts *o, struct heap_probe **out,
+int heap_probe_start(struct subject *s, const struct collect_opts *o, struct sourced *out,
 		     struct err *e);
-int heap_probe_fd(struct heap_probe *h);
-int heap_probe_poll(struct heap_probe *h, struct err *e);
-int heap_probe_begin(struct heap_probe *h, struct err *e);
-/* Probes the plugins that were loaded since. */
-int heap_probe_tick(struct heap_probe *h, struct err *e);
-int heap_probe_stop(struct heap_probe *h, struct prof **out, struct err *e);
 void heap_probe_free(struct heap_probe *h);
 DEFINE_FREEP(struct heap_probe, heap_probe)
 

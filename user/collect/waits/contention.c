@@ -1,6 +1,5 @@
 /*
- * user/collect/waits/contention.c - block and mutex profiles: chooses the source, and is the collector
- * for all of them.
+ * user/collect/waits/contention.c - block and mutex profiles: chooses the source, and reads.
  *
  * The runtime records contention when the program has asked for it (SetBlockProfileRate,
  * SetMutexProfileFraction): then its buckets are read. Otherwise its scheduler is probed or, when
@@ -16,39 +15,37 @@
 #include "collect/collect.h"
 #include "collect/ratewrite/checkpoint.h"
 #include "collect/ratewrite/enable.h"
+#include "collect/source.h"
 #include "collect/waits/contention_enable.h"
 #include "collect/waits/contention_probe.h"
 #include "collect/waits/contention_read.h"
 #include "collect/waits/sched.h"
 #include "profile/profile.h"
 
+/* The source read. */
 struct contention_state {
 	struct subject *s;
 	enum contention what;
-	struct contention_probe *probe;
-	struct contention_enable *enable; /* neither probe nor enable: the source is read */
 	struct rtcontention_vars vars;
-	double measured;	      /* cputicks per second of this machine */
-	uint64_t rate;		      /* when the window began; 0: it may still be set */
-	struct checkpoint checkpoint; /* readings, when the source is read */
-	bool whose;		      /* labels or goid were asked for */
+	double measured; /* cputicks per second of this machine */
+	uint64_t rate;	 /* when the window began; 0: it may still be set */
+	struct checkpoint checkpoint;
+	bool whose; /* labels or goid were asked for */
 };
 
-static void state_free(void *state)
+static void reading_free(void *at)
 {
-	struct contention_state *c = state;
+	struct contention_state *c = at;
 
 	if (!c)
 		return;
-	contention_probe_free(c->probe);
-	contention_enable_free(c->enable);
 	checkpoint_fini(&c->checkpoint);
 	free(c);
 }
 
 static void state_freep(struct contention_state **c)
 {
-	state_free(*c);
+	reading_free(*c);
 }
 
 /* Makes one reading, as a profile. */
@@ -87,13 +84,13 @@ static bool has_older(struct contention_state *c)
 }
 
 /* Says why it cannot be read, or 0. */
-static int may_read(struct contention_state *c, const struct collect_opts *o, struct err *e)
+static int may_read(struct contention_state *c, bool held, enum source_wanted source, struct err *e)
 {
 	const char *name = contention_rate_name(c->what);
 	int ret = contention_read_find(c->s, c->what, &c->vars, e);
 
-	if (!ret && o->held) /* the program decides that when it runs */
-		return o->source == SOURCE_READ ?
+	if (!ret && held) /* the program decides that when it runs */
+		return source == SOURCE_READ ?
 			       0 :
 			       err_set(e, -ENOTSUP,
 				       "whether the command will record it is not known yet");
@@ -106,7 +103,7 @@ static int may_read(struct contention_state *c, const struct collect_opts *o, st
 		return err_set(e, -EBUSY,
 			       "a lock on the target says that another goprof-bpf has it record "
 			       "now");
-	if (!c->rate && !(o->source == SOURCE_READ && has_older(c)))
+	if (!c->rate && !(source == SOURCE_READ && has_older(c)))
 		return err_set(e, -ENOTSUP, "the target does not record it (%s is 0)", name);
 	return 0;
 }
@@ -114,26 +111,26 @@ static int may_read(struct contention_state *c, const struct collect_opts *o, st
 int contention_records(struct subject *s, enum contention what, struct err *e)
 {
 	struct contention_state c = { .s = s, .what = what };
-	const struct collect_opts o = { .source = SOURCE_AUTO };
 
-	return may_read(&c, &o, e);
+	return may_read(&c, false, SOURCE_AUTO, e);
 }
 
 /*
  * Returns 1 to read, 0 to probe, or an error. With SOURCE_READ every obstacle is an error, with
  * SOURCE_AUTO it is a reason to probe.
  */
-static int choose(struct contention_state *c, const struct collect_opts *o, struct err *e)
+static int choose(struct contention_state *c, const struct collect_opts *o,
+		  enum source_wanted source, struct err *e)
 {
 	const char *kind = contention_name(c->what);
 	struct err why = {};
 	int ret;
 
-	if (o->source == SOURCE_PROBE) {
+	if (source == SOURCE_PROBE) {
 		say(o, "%s: source probe, as asked for", kind);
 		return 0;
 	}
-	ret = may_read(c, o, &why);
+	ret = may_read(c, o->held, source, &why);
 	if (!ret) {
 		say(o, "%s: source read: %s", kind,
 		    o->held ? "what the command records when it asks its runtime to" :
@@ -141,104 +138,27 @@ static int choose(struct contention_state *c, const struct collect_opts *o, stru
 			      "what the target has recorded; it does not any more");
 		return 1;
 	}
-	if (o->source == SOURCE_READ)
+	if (source == SOURCE_READ)
 		return err_set(e, ret, "%s; --source=enable or probe works without", why.msg);
 	say(o, "%s: source probe: %s", kind, why.msg);
 	return 0;
 }
 
-static int start_reading(struct contention_state *c, const struct collect_opts *o, struct err *e)
-{
-	int ret = 0;
+/* ---- the source read ---- */
 
-	c->measured = o->ticks_per_second;
-	if (!c->measured)
-		ret = ticks_measure(&c->measured, e);
-	return ret ? ret : checkpoint_start(&c->checkpoint, o->held, e);
+static int reading_fd(void *at)
+{
+	struct contention_state *c = at;
+
+	return c->checkpoint.timer;
 }
 
-/* Makes the program record, or reads it when it records by itself. */
-static int start_enable(struct contention_state *c, const struct collect_opts *o, struct err *e)
+static int reading_poll(void *at, struct err *e)
 {
-	struct collect_opts as_read = *o;
-	int ret = contention_enable_start(c->s, o, c->what, &c->enable, e);
+	struct contention_state *c = at;
 
-	if (ret <= 0)
-		return ret;
-	as_read.source = SOURCE_READ;
-	ret = choose(c, &as_read, e);
-	return ret < 0 ? ret : start_reading(c, &as_read, e);
+	return checkpoint_again(&c->checkpoint, e);
 }
-
-static int start(struct subject *s, const struct collect_opts *o, enum contention what,
-		 void **state, struct err *e)
-{
-	CLEANUP(state_freep) struct contention_state *c = calloc(1, sizeof(*c));
-	int ret;
-
-	if (!c)
-		return err_set(e, -ENOMEM, "no memory");
-	c->s = s;
-	c->what = what;
-	c->whose = o->labels || o->goid;
-	checkpoint_init(&c->checkpoint, s, read_now, c);
-	if (o->source == SOURCE_ENABLE) {
-		ret = start_enable(c, o, e);
-	} else {
-		ret = choose(c, o, e);
-		if (ret >= 0)
-			ret = ret ? start_reading(c, o, e) :
-				    contention_probe_start(s, o, what, &c->probe, e);
-	}
-	if (!ret && c->whose && !c->probe)
-		say(o, "%s: the runtime's own records have no goroutine labels and no goid",
-		    contention_name(what));
-	if (ret)
-		return ret;
-	*state = TAKE(c);
-	return 0;
-}
-
-static int block_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
-{
-	return start(s, o, CONTENTION_BLOCK, state, e);
-}
-
-static int mutex_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
-{
-	return start(s, o, CONTENTION_MUTEX, state, e);
-}
-
-/* ---- while it runs ---- */
-
-static int state_fd(void *state)
-{
-	struct contention_state *c = state;
-
-	return c->probe	 ? contention_probe_fd(c->probe) :
-	       c->enable ? contention_enable_fd(c->enable) :
-			   c->checkpoint.timer;
-}
-
-static int state_poll(void *state, struct err *e)
-{
-	struct contention_state *c = state;
-
-	return c->probe	 ? contention_probe_poll(c->probe, e) :
-	       c->enable ? contention_enable_poll(c->enable, e) :
-			   checkpoint_again(&c->checkpoint, e);
-}
-
-static int state_tick(void *state, struct err *e)
-{
-	struct contention_state *c = state;
-
-	if (c->enable)
-		contention_enable_tick(c->enable);
-	return c->probe ? contention_probe_tick(c->probe, e) : 0;
-}
-
-/* ---- the end ---- */
 
 static int hand_over_before_change(struct contention_state *c, uint64_t now, struct prof **out,
 				   struct err *e)
@@ -267,7 +187,7 @@ static int comment_change(struct contention_state *c, uint64_t now, struct prof 
 			    (unsigned long long)now);
 }
 
-static int stop_reading(struct contention_state *c, struct prof **out, struct err *e)
+static int last_reading(struct contention_state *c, struct prof **out, struct err *e)
 {
 	CLEANUP(prof_freep) struct prof *p = NULL;
 	uint64_t now = c->rate;
@@ -284,26 +204,99 @@ static int stop_reading(struct contention_state *c, struct prof **out, struct er
 	return ret;
 }
 
-static int state_stop(void *state, struct prof **out, struct err *e)
+static int reading_stop(void *at, struct prof **out, struct err *e)
 {
-	struct contention_state *c = state;
-	int ret;
+	struct contention_state *c = at;
+	int ret = target_alive(c->s->target, e);
 
-	if (c->probe)
-		return contention_probe_stop(c->probe, out, e);
-	if (c->enable)
-		return contention_enable_stop(c->enable, out, e);
-	ret = target_alive(c->s->target, e);
 	if (!ret)
-		ret = stop_reading(c, out, e);
+		ret = last_reading(c, out, e);
 	return ret == -ESRCH ? checkpoint_hand_over(&c->checkpoint, out, e) : ret;
 }
 
-static int state_begin(void *state, struct err *e)
-{
-	struct contention_state *c = state;
+static const struct source reading = {
+	.fd = reading_fd,
+	.poll = reading_poll,
+	.stop = reading_stop,
+	.free = reading_free,
+};
 
-	return c->probe ? contention_probe_begin(c->probe, e) : 0;
+/* ---- the collectors ---- */
+
+static struct contention_state *reader_new(struct subject *s, const struct collect_opts *o,
+					   enum contention what)
+{
+	struct contention_state *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->s = s;
+	c->what = what;
+	c->whose = o->labels || o->goid;
+	checkpoint_init(&c->checkpoint, s, read_now, c);
+	return c;
+}
+
+/* @again: more readings follow the first one. */
+static int start_reading(struct contention_state **c, const struct collect_opts *o, bool again,
+			 struct sourced *by, struct err *e)
+{
+	int ret = 0;
+
+	(*c)->measured = o->ticks_per_second;
+	if (!(*c)->measured)
+		ret = ticks_measure(&(*c)->measured, e);
+	if (!ret)
+		ret = checkpoint_start(&(*c)->checkpoint, again, e);
+	if (!ret)
+		*by = (struct sourced){ &reading, TAKE(*c) };
+	return ret;
+}
+
+/* With SOURCE_ENABLE, a program that records by itself is read. */
+static int start_source(struct subject *s, const struct collect_opts *o, enum contention what,
+			struct sourced *by, struct err *e)
+{
+	CLEANUP(state_freep) struct contention_state *c = reader_new(s, o, what);
+	bool enable = o->source == SOURCE_ENABLE;
+	int ret;
+
+	if (!c)
+		return err_set(e, -ENOMEM, "no memory");
+	if (enable) {
+		ret = contention_enable_start(s, o, what, by, e);
+		if (ret <= 0)
+			return ret;
+	}
+	ret = choose(c, o, enable ? SOURCE_READ : o->source, e);
+	if (ret < 0)
+		return ret;
+	return ret ? start_reading(&c, o, o->held, by, e) :
+		     contention_probe_start(s, o, what, by, e);
+}
+
+static int start(struct subject *s, const struct collect_opts *o, enum contention what,
+		 void **state, struct err *e)
+{
+	CLEANUP(sourced_fini) struct sourced by = { 0 };
+	int ret = start_source(s, o, what, &by, e);
+
+	if (ret)
+		return ret;
+	if ((o->labels || o->goid) && !by.source->probes)
+		say(o, "%s: the runtime's own records have no goroutine labels and no goid",
+		    contention_name(what));
+	return sourced_new(&by, state, e);
+}
+
+static int block_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
+{
+	return start(s, o, CONTENTION_BLOCK, state, e);
+}
+
+static int mutex_start(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
+{
+	return start(s, o, CONTENTION_MUTEX, state, e);
 }
 
 static int block_possible(struct gobin *b, const struct golayout *l, struct err *e)
@@ -319,23 +312,23 @@ static int mutex_possible(struct gobin *b, const struct golayout *l, struct err 
 const struct collector collector_block = {
 	.kind = "block",
 	.start = block_start,
-	.fd = state_fd,
-	.poll = state_poll,
-	.tick = state_tick,
-	.begin = state_begin,
-	.stop = state_stop,
-	.free = state_free,
+	.fd = sourced_fd,
+	.poll = sourced_poll,
+	.tick = sourced_tick,
+	.begin = sourced_begin,
+	.stop = sourced_stop,
+	.free = sourced_free,
 	.possible = block_possible,
 };
 
 const struct collector collector_mutex = {
 	.kind = "mutex",
 	.start = mutex_start,
-	.fd = state_fd,
-	.poll = state_poll,
-	.tick = state_tick,
-	.begin = state_begin,
-	.stop = state_stop,
-	.free = state_free,
+	.fd = sourced_fd,
+	.poll = sourced_poll,
+	.tick = sourced_tick,
+	.begin = sourced_begin,
+	.stop = sourced_stop,
+	.free = sourced_free,
 	.possible = mutex_possible,
 };

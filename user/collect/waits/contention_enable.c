@@ -119,33 +119,11 @@ static int start(struct contention_enable *c, struct err *e)
 	return 0;
 }
 
-int contention_enable_start(struct subject *s, const struct collect_opts *o, enum contention what,
-			    struct contention_enable **out, struct err *e)
+/* Also restores the rate. */
+static void enabled_free(void *at)
 {
-	CLEANUP(contention_enable_freep) struct contention_enable *c = calloc(1, sizeof(*c));
-	int ret;
+	struct contention_enable *c = at;
 
-	if (!c)
-		return err_set(e, -ENOMEM, "no memory");
-	c->s = s;
-	c->what = what;
-	c->x = (struct enable){ .s = s,
-				.o = *o,
-				.kind = contention_name(what),
-				.name = contention_rate_name(what),
-				.rate = read_rate,
-				.read = read_more,
-				.arg = c };
-	ret = enable_init(&c->x, e);
-	if (!ret)
-		ret = start(c, e);
-	if (!ret)
-		*out = TAKE(c);
-	return ret < 0 ? err_wrap(e, ret, "source enable") : ret;
-}
-
-void contention_enable_free(struct contention_enable *c)
-{
 	if (!c)
 		return;
 	enable_fini(&c->x);
@@ -157,18 +135,28 @@ void contention_enable_free(struct contention_enable *c)
 
 /* ---- the window ---- */
 
-int contention_enable_fd(struct contention_enable *c)
+static int enabled_fd(void *at)
 {
+	struct contention_enable *c = at;
+
 	return c->x.timer;
 }
 
-void contention_enable_tick(struct contention_enable *c)
+/* Shows the guardian that we run. */
+static int enabled_tick(void *at, struct err *e)
 {
+	struct contention_enable *c = at;
+
+	(void)e;
 	enable_tick(&c->x);
+	return 0;
 }
 
-int contention_enable_poll(struct contention_enable *c, struct err *e)
+/* Makes a reading from time to time, so that something remains when the target goes. */
+static int enabled_poll(void *at, struct err *e)
 {
+	struct contention_enable *c = at;
+
 	return enable_poll(&c->x, e);
 }
 
@@ -258,8 +246,10 @@ static int make_profile(struct contention_enable *c, struct err *e)
 	return ret;
 }
 
-int contention_enable_stop(struct contention_enable *c, struct prof **out, struct err *e)
+/* Restores the rate, and waits until that is done. */
+static int enabled_stop(void *at, struct prof **out, struct err *e)
 {
+	struct contention_enable *c = at;
 	int ret = enable_end(&c->x, e);
 
 	if (!ret)
@@ -267,4 +257,42 @@ int contention_enable_stop(struct contention_enable *c, struct prof **out, struc
 	if (!ret)
 		*out = TAKE(c->prof);
 	return ret;
+}
+
+static const struct source enabled = {
+	.fd = enabled_fd,
+	.poll = enabled_poll,
+	.tick = enabled_tick,
+	.stop = enabled_stop,
+	.free = enabled_free,
+};
+
+static void enabled_freep(struct contention_enable **c)
+{
+	enabled_free(*c);
+}
+
+int contention_enable_start(struct subject *s, const struct collect_opts *o, enum contention what,
+			    struct sourced *out, struct err *e)
+{
+	CLEANUP(enabled_freep) struct contention_enable *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		return err_set(e, -ENOMEM, "no memory");
+	c->s = s;
+	c->what = what;
+	c->x = (struct enable){ .s = s,
+				.o = *o,
+				.kind = contention_name(what),
+				.name = contention_rate_name(what),
+				.rate = read_rate,
+				.read = read_more,
+				.arg = c };
+	ret = enable_init(&c->x, e);
+	if (!ret)
+		ret = start(c, e);
+	if (!ret)
+		*out = (struct sourced){ &enabled, TAKE(c) };
+	return ret < 0 ? err_wrap(e, ret, "source enable") : ret;
 }

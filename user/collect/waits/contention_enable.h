@@ -16,11 +16,9 @@
 #ifndef COLLECT_WAITS_CONTENTION_ENABLE_H
 #define COLLECT_WAITS_CONTENTION_ENABLE_H
 
+#include "collect/source.h"
 #include "collect/waits/contention.h"
-#include "profile/profile.h"
 #include "subject/subject.h"
-
-struct contention_enable;
 
 /*
  * Returns 1 when the program records it itself: nothing was done, and it should be read. 0 and
@@ -29,15 +27,6 @@ struct contention_enable;
  * -EBUSY, -EPERM, -ESRCH.
  */
 int contention_enable_start(struct subject *s, const struct collect_opts *o, enum contention what,
-			    struct contention_enable **out, struct err *e);
-int contention_enable_fd(struct contention_enable *c);
-/* Makes a reading from time to time, so that something remains when the target goes. */
-int contention_enable_poll(struct contention_enable *c, struct err *e);
-void contention_enable_tick(
-	struct contention_enable *c); /* ten times a second: shows the guardian that we run */
-/* Restores the rate, waits until that is done, and hands over the profile. */
-int contention_enable_stop(struct contention_enable *c, struct prof **out, struct err *e);
-void contention_enable_free(struct contention_enable *c); /* also restores the rate */
-DEFINE_FREEP(struct contention_enable, contention_enable)
+			    struct sourced *out, struct err *e);
 
 #endif

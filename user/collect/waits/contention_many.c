@@ -26,7 +26,7 @@ struct many {
 struct asking {
 	enum contention what;
 	unsigned kind; /* GPB_WAIT_* */
-	enum source source;
+	enum source_wanted source;
 	struct many *m;
 	bool first; /* it does what is to be done once for both, and owns m */
 	const struct engine_kind *read;

@@ -66,50 +66,31 @@ static int probe_new(struct subject *s, const struct collect_opts *o, enum conte
 	return ret;
 }
 
-int contention_probe_start(struct subject *s, const struct collect_opts *o, enum contention kind,
-			   struct contention_probe **out, struct err *e)
+static int probed_fd(void *at)
 {
-	CLEANUP(contention_probe_freep) struct contention_probe *c = NULL;
-	struct sched_user user = { .add = add_stack };
-	int ret = probe_new(s, o, kind, &c, e);
+	struct contention_probe *c = at;
 
-	if (ret)
-		return ret;
-	user.kind = wait_kind(c);
-	user.arg = c;
-	ret = sched_join(s, o, &user, &c->sched, e);
-	if (ret)
-		return ret;
-	c->start_unix_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-	c->start_ns = now_ns();
-	if (kind == CONTENTION_BLOCK)
-		say(o,
-		    "block: probing waits, all of %llu ns and longer, shorter ones in proportion%s",
-		    (unsigned long long)o->block_rate, fine_words(o, o->fine_block));
-	else
-		say(o, "mutex: probing contentions, one in %llu%s",
-		    (unsigned long long)o->mutex_fraction, fine_words(o, o->fine_mutex));
-	*out = TAKE(c);
-	return 0;
-}
-
-int contention_probe_fd(struct contention_probe *c)
-{
 	return sched_fd(c->sched, wait_kind(c));
 }
 
-int contention_probe_poll(struct contention_probe *c, struct err *e)
+static int probed_poll(void *at, struct err *e)
 {
+	struct contention_probe *c = at;
+
 	return sched_poll(c->sched, e);
 }
 
-int contention_probe_begin(struct contention_probe *c, struct err *e)
+static int probed_begin(void *at, struct err *e)
 {
+	struct contention_probe *c = at;
+
 	return sched_begin(c->sched, e);
 }
 
-int contention_probe_tick(struct contention_probe *c, struct err *e)
+static int probed_tick(void *at, struct err *e)
 {
+	struct contention_probe *c = at;
+
 	return sched_tick(c->sched, e);
 }
 
@@ -238,8 +219,9 @@ static int finish(struct contention_probe *c, struct err *e)
 	return 0;
 }
 
-int contention_probe_stop(struct contention_probe *c, struct prof **out, struct err *e)
+static int probed_stop(void *at, struct prof **out, struct err *e)
 {
+	struct contention_probe *c = at;
 	int ret = finish(c, e);
 
 	if (ret)
@@ -287,4 +269,46 @@ void contention_probe_free(struct contention_probe *c)
 		sched_leave(c->sched, wait_kind(c));
 	wait_prof_fini(&c->out);
 	free(c);
+}
+
+static void probed_free(void *at)
+{
+	contention_probe_free(at);
+}
+
+static const struct source probed = {
+	.probes = true,
+	.fd = probed_fd,
+	.poll = probed_poll,
+	.tick = probed_tick,
+	.begin = probed_begin,
+	.stop = probed_stop,
+	.free = probed_free,
+};
+
+int contention_probe_start(struct subject *s, const struct collect_opts *o, enum contention kind,
+			   struct sourced *out, struct err *e)
+{
+	CLEANUP(contention_probe_freep) struct contention_probe *c = NULL;
+	struct sched_user user = { .add = add_stack };
+	int ret = probe_new(s, o, kind, &c, e);
+
+	if (ret)
+		return ret;
+	user.kind = wait_kind(c);
+	user.arg = c;
+	ret = sched_join(s, o, &user, &c->sched, e);
+	if (ret)
+		return ret;
+	c->start_unix_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	c->start_ns = now_ns();
+	if (kind == CONTENTION_BLOCK)
+		say(o,
+		    "block: probing waits, all of %llu ns and longer, shorter ones in proportion%s",
+		    (unsigned long long)o->block_rate, fine_words(o, o->fine_block));
+	else
+		say(o, "mutex: probing contentions, one in %llu%s",
+		    (unsigned long long)o->mutex_fraction, fine_words(o, o->fine_mutex));
+	*out = (struct sourced){ &probed, TAKE(c) };
+	return 0;
 }

@@ -12,6 +12,7 @@
 #ifndef COLLECT_WAITS_CONTENTION_PROBE_H
 #define COLLECT_WAITS_CONTENTION_PROBE_H
 
+#include "collect/source.h"
 #include "collect/waits/contention.h"
 #include "profile/profile.h"
 #include "subject/subject.h"
@@ -20,12 +21,7 @@ struct contention_probe;
 
 /* -ENOTSUP when this Go cannot be probed so, with why. */
 int contention_probe_start(struct subject *s, const struct collect_opts *o, enum contention kind,
-			   struct contention_probe **out, struct err *e);
-int contention_probe_fd(struct contention_probe *c); /* or -1 */
-int contention_probe_poll(struct contention_probe *c, struct err *e);
-int contention_probe_begin(struct contention_probe *c, struct err *e);
-int contention_probe_tick(struct contention_probe *c, struct err *e);
-int contention_probe_stop(struct contention_probe *c, struct prof **out, struct err *e);
+			   struct sourced *out, struct err *e);
 void contention_probe_free(struct contention_probe *c);
 
 /*
