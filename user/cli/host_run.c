@@ -3,6 +3,7 @@
 
 #include "base/cancel.h"
 #include "base/limits.h"
+#include "base/loop.h"
 #include "base/map.h"
 #include "cli/cmd.h"
 #include "cli/host_files.h"
@@ -14,7 +15,6 @@
 #include "cli/outdir.h"
 #include "cli/stop.h"
 #include "cli/tell.h"
-#include "cli/window.h"
 #include "collect/cpu/host.h"
 #include "collect/heap/heap_many.h"
 #include "collect/reading.h"
@@ -28,7 +28,7 @@ enum { NEWS_MANY = 8, APART_TICKS = 3 };
 
 struct run {
 	const struct host_opts *o;
-	struct window *window;
+	struct loop *loop;
 	struct survey survey;
 	struct engine *engine;
 	struct exec_watch *exec_watch;
@@ -74,7 +74,7 @@ static void run_fini(struct run *r)
 	host_files_fini(&r->files);
 	map_fini(&r->execs);
 	map_fini(&r->begun);
-	window_free(r->window);
+	loop_free(r->loop);
 	if (r->made_dir && !r->files.n)
 		rmdir(r->o->dir);
 }
@@ -261,7 +261,7 @@ static void begin_look(struct run *r)
 
 	r->survey.unanswered.n = 0; /* its bound is for one look */
 	if (survey_begin(&r->survey, r->news.at, r->news.n, &e) ||
-	    window_watch(r->window, survey_fd(&r->survey), nothing, NULL, &e)) {
+	    loop_watch(r->loop, survey_fd(&r->survey), nothing, NULL, &e)) {
 		tell("%s", e.msg);
 		survey_stop(&r->survey);
 		r->lossy = true;
@@ -293,7 +293,7 @@ static void go_on_looking(struct run *r)
 	add_found(r, true);
 	if (!ret)
 		return;
-	window_unwatch(r->window, survey_fd(s));
+	loop_unwatch(r->loop, survey_fd(s));
 	survey_stop(s);
 	if (ret > 0)
 		r->unknown += ended_before(r);
@@ -576,7 +576,7 @@ static int listen_to_execs(struct run *r, struct err *e)
 /* Execs are heard of from before the first look on, so that no program comes between the two. */
 static int prepare(struct run *r, struct err *e)
 {
-	int ret = window_new(&r->window, e);
+	int ret = loop_new(&r->loop, e);
 
 	if (!ret && !r->o->dry_run)
 		ret = outdir_prepare(r->o->dir, r->o->access, &r->made_dir, e);
@@ -603,9 +603,9 @@ static int start(struct run *r, struct err *e)
 	if (!ret && !engine_targets(r->engine) && !r->o->all)
 		return err_set(e, -ENOENT, "there is nothing to profile");
 	if (!ret)
-		ret = window_watch(r->window, engine_fd(r->engine), engine_ready, r, e);
+		ret = loop_watch(r->loop, engine_fd(r->engine), engine_ready, r, e);
 	if (!ret && r->exec_watch)
-		ret = window_watch(r->window, exec_watch_fd(r->exec_watch), nothing, NULL, e);
+		ret = loop_watch(r->loop, exec_watch_fd(r->exec_watch), nothing, NULL, e);
 	return ret ? ret : engine_begin(r->engine, e);
 }
 
@@ -619,23 +619,23 @@ static void kinds_text(const struct host_opts *o, char *buf, size_t cap)
 
 static void observe(struct run *r)
 {
-	struct window_opts w = {
+	struct loop_opts l = {
 		.duration_ns = r->o->duration_ns, .stop_fd = r->o->stop_fd, .step = step, .arg = r
 	};
-	enum window_end end = WINDOW_OVER;
+	enum loop_end end = LOOP_OVER;
 	struct err e = { "" };
 	char time[NS_TEXT], kinds[64], n[TEXT_COUNTED];
 
 	kinds_text(r->o, kinds, sizeof(kinds));
 	tell("profiling %s for %s: %s", processes(engine_targets(r->engine), n),
 	     ns_text(r->o->duration_ns, time), kinds);
-	if (window_wait(r->window, &w, &end, &r->lasted_ns, &e)) {
+	if (loop_wait(r->loop, &l, &end, &r->lasted_ns, &e)) {
 		tell("%s", e.msg);
 		r->broken = true;
 	}
 	tell_bar(0, 0);
 	cancel_when(NULL); /* what was collected is to be written */
-	if (end == WINDOW_STOP)
+	if (end == LOOP_STOP)
 		tell("stopped after %s: writing what was collected", ns_text(r->lasted_ns, time));
 	if (engine_end(r->engine, take, r, &e)) {
 		tell("%s", e.msg);

@@ -75,12 +75,12 @@ int job_open(const struct run_opts *o, pid_t pid, enum job_origin origin, struct
 
 static void unwatch(struct job *j)
 {
-	if (!j->window)
+	if (!j->loop)
 		return;
 	for (size_t i = 0; i < j->n; i++)
-		window_unwatch(j->window, j->slots[i].fd);
-	window_unwatch(j->window, j->pidfd);
-	j->window = NULL;
+		loop_unwatch(j->loop, j->slots[i].fd);
+	loop_unwatch(j->loop, j->pidfd);
+	j->loop = NULL;
 }
 
 void job_free(struct job *j)
@@ -143,7 +143,7 @@ static bool start_one(struct job *j, struct job_slot *s)
 
 	if (!ret) {
 		s->fd = s->c->fd ? s->c->fd(s->state) : -1;
-		ret = window_watch(j->window, s->fd, drain, s, &e);
+		ret = loop_watch(j->loop, s->fd, drain, s, &e);
 		if (!ret)
 			return true;
 		s->c->free(s->state);
@@ -162,18 +162,18 @@ static bool begin_one(struct job *j, struct job_slot *s)
 
 	if (!ret)
 		return true;
-	window_unwatch(j->window, s->fd);
+	loop_unwatch(j->loop, s->fd);
 	s->c->free(s->state);
 	cannot_start(j, s, ret, &e);
 	return false;
 }
 
-size_t job_start(struct job *j, struct window *w)
+size_t job_start(struct job *j, struct loop *w)
 {
 	struct err e = { "" };
 	size_t started = 0;
 
-	j->window = w;
+	j->loop = w;
 	for (size_t i = 0; i < j->n && !j->too_short && !j->stopped; i++)
 		started += start_one(j, &j->slots[i]);
 	for (size_t i = 0; i < j->n; i++)
@@ -187,7 +187,7 @@ size_t job_start(struct job *j, struct window *w)
 	j->lossy |= j->too_short;
 	job_step_done(j, "attached");
 	j->pidfd = j->o->subject->pidfd(j->subject);
-	if (window_watch(w, j->pidfd, exited, j, &e)) {
+	if (loop_watch(w, j->pidfd, exited, j, &e)) {
 		about(j, "%s", e.msg);
 		j->pidfd = -1; /* the tick notices the end, too */
 	}

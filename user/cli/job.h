@@ -6,8 +6,8 @@
 #ifndef CLI_JOB_H
 #define CLI_JOB_H
 
+#include "base/loop.h"
 #include "cli/profile_run.h"
-#include "cli/window.h"
 
 enum { JOB_KINDS_MAX = 8 };
 
@@ -32,7 +32,7 @@ struct job {
 	enum job_origin origin;
 	struct collect_opts collect;
 	struct subject *subject;
-	struct window *window; /* borrowed; where its descriptors are watched */
+	struct loop *loop; /* borrowed; where its descriptors are watched */
 	struct job_slot slots[JOB_KINDS_MAX];
 	size_t n;
 	int pidfd;	     /* watched; -1: none */
@@ -59,7 +59,7 @@ void job_free(struct job *j);
 DEFINE_FREEP(struct job, job)
 
 /* Starts every kind and watches the descriptors of each; returns how many started. */
-size_t job_start(struct job *j, struct window *w);
+size_t job_start(struct job *j, struct loop *w);
 
 /* "cpu, heap" of those that started. */
 void job_kinds_text(const struct job *j, char *buf, size_t cap);

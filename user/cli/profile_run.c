@@ -5,13 +5,13 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/loop.h"
 #include "cli/cmd.h"
 #include "cli/job.h"
 #include "cli/outdir.h"
 #include "cli/spawn.h"
 #include "cli/stop.h"
 #include "cli/tell.h"
-#include "cli/window.h"
 #include "probe/exec_watch.h"
 
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* the numbers that shells use */
@@ -22,7 +22,7 @@ enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* the numbers that shells
 
 struct run {
 	const struct run_opts *o;
-	struct window *window;
+	struct loop *loop;
 	struct job *jobs; /* those being profiled */
 	struct job *root; /* the job of -p; it is one of jobs */
 	struct spawn *spawn;
@@ -50,7 +50,7 @@ static void run_fini(struct run *r)
 	}
 	exec_watch_free(r->exec_watch);
 	spawn_free(r->spawn);
-	window_free(r->window);
+	loop_free(r->loop);
 	if (r->made_dir && !r->files)
 		rmdir(r->o->dir);
 }
@@ -118,7 +118,7 @@ static void announce(const struct run *r, const struct job *j)
 /* Takes the job over. False: no kind could be started. */
 static bool begin(struct run *r, struct job *j)
 {
-	if (!job_start(j, r->window)) {
+	if (!job_start(j, r->loop)) {
 		r->too_short += j->too_short;
 		r->failed |= !j->too_short;
 		job_free(j);
@@ -142,7 +142,7 @@ static int follow(struct run *r, pid_t root, struct err *e)
 		return 0;
 	ret = exec_watch_open(root, &r->exec_watch, e);
 	if (!ret)
-		ret = window_watch(r->window, exec_watch_fd(r->exec_watch), nothing, NULL, e);
+		ret = loop_watch(r->loop, exec_watch_fd(r->exec_watch), nothing, NULL, e);
 	return ret;
 }
 
@@ -299,16 +299,16 @@ static bool step(void *arg, bool tick, uint64_t done_ns)
 	return r->first_job && r->njobs;
 }
 
-static enum window_end wait_for(struct run *r, uint64_t duration_ns)
+static enum loop_end wait_for(struct run *r, uint64_t duration_ns)
 {
-	struct window_opts w = {
+	struct loop_opts l = {
 		.duration_ns = duration_ns, .stop_fd = r->o->stop_fd, .step = step, .arg = r
 	};
-	enum window_end end = WINDOW_OVER;
+	enum loop_end end = LOOP_OVER;
 	char time[NS_TEXT];
 	uint64_t lasted = 0;
 	struct err e = { "" };
-	int ret = window_wait(r->window, &w, &end, &lasted, &e);
+	int ret = loop_wait(r->loop, &l, &end, &lasted, &e);
 
 	tell_bar(0, 0);
 	if (ret) {
@@ -317,7 +317,7 @@ static enum window_end wait_for(struct run *r, uint64_t duration_ns)
 	}
 	if (r->gone)
 		tell("%s after %s: writing what was collected", r->why.msg, ns_text(lasted, time));
-	else if (end == WINDOW_STOP)
+	else if (end == LOOP_STOP)
 		tell("stopped after %s: writing what was collected", ns_text(lasted, time));
 	return end;
 }
@@ -335,7 +335,7 @@ static void end_exec_watch(struct run *r)
 		tell("%llu programs of children were not noticed: too many at once",
 		     (unsigned long long)lost);
 	r->lossy |= r->too_short || lost || r->refused;
-	window_unwatch(r->window, exec_watch_fd(r->exec_watch));
+	loop_unwatch(r->loop, exec_watch_fd(r->exec_watch));
 	exec_watch_free(TAKE(r->exec_watch));
 }
 
@@ -349,7 +349,7 @@ static int prepare_live(struct run *r)
 	bool begun;
 
 	stop_at_once(true);
-	if (window_new(&r->window, &e) || job_open(o, o->pid, JOB_LIVE, &j, &e)) {
+	if (loop_new(&r->loop, &e) || job_open(o, o->pid, JOB_LIVE, &j, &e)) {
 		tell("%s", e.msg);
 		return -1;
 	}
@@ -399,7 +399,7 @@ static int start_command(struct run *r)
 	 * What can fail for known reasons is tried first, so that the command is not started in
 	 * vain.
 	 */
-	ret = window_new(&r->window, &e);
+	ret = loop_new(&r->loop, &e);
 	if (!ret)
 		ret = outdir_prepare(o->dir, o->access, &r->made_dir, &e);
 	if (!ret)
@@ -410,7 +410,7 @@ static int start_command(struct run *r)
 		       ret == -ENOENT ? EXIT_NOT_FOUND :
 					EXIT_CANNOT_RUN;
 	}
-	if (window_watch(r->window, spawn_fd(r->spawn), nothing, NULL, &e) ||
+	if (loop_watch(r->loop, spawn_fd(r->spawn), nothing, NULL, &e) ||
 	    follow(r, spawn_pid(r->spawn), &e)) {
 		tell("%s: the command runs unobserved", e.msg);
 		r->failed = true;
@@ -425,7 +425,7 @@ static int start_command(struct run *r)
 
 static void observe_command(struct run *r)
 {
-	enum window_end end = WINDOW_TIME;
+	enum loop_end end = LOOP_TIME;
 
 	/* the time counts from the first instruction on */
 	if (r->o->duration_ns && !r->o->follow) {
@@ -438,7 +438,7 @@ static void observe_command(struct run *r)
 	retire_all(r);
 	end_exec_watch(r);
 	r->closed = true;
-	if (end == WINDOW_TIME)
+	if (end == LOOP_TIME)
 		wait_for(r, 0); /* until it ends */
 }
 

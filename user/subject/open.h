@@ -32,11 +32,11 @@ struct collect_opts {
 	unsigned host_own_ppm, host_taken_ppm;
 	unsigned
 		host_looks_ppm; /* of one CPU for looks at them from outside, of a kind that looks; 0: no bound */
-	uint64_t budget_ahead_ns; /* what they may take before that bound applies */
-	enum source_wanted source;	  /* only SOURCE_ENABLE writes to the target */
-	bool verbose;		  /* report each step */
-	bool kernel;		  /* kernel frames in CPU profiles */
-	bool goid;		  /* a numeric label "goid" */
+	uint64_t budget_ahead_ns;  /* what they may take before that bound applies */
+	enum source_wanted source; /* only SOURCE_ENABLE writes to the target */
+	bool verbose;		   /* report each step */
+	bool kernel;		   /* kernel frames in CPU profiles */
+	bool goid;		   /* a numeric label "goid" */
 	bool labels; /* goroutine labels on probed heap, block, mutex and wait samples */
 	bool types;  /* label probed heap samples with the type that was allocated */
 	bool text;   /* --format text will be written: keep what only that format shows */

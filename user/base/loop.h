@@ -1,11 +1,11 @@
 /*
- * user/cli/window.h - wait while others collect: until the time is up, somebody asks to stop, or
+ * user/base/loop.h - wait while others collect: until the time is up, somebody asks to stop, or
  * step() ends it.
  *
  * One loop serves any number of descriptors, which may come and go while it waits.
  */
-#ifndef CLI_WINDOW_H
-#define CLI_WINDOW_H
+#ifndef BASE_LOOP_H
+#define BASE_LOOP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,27 +13,27 @@
 
 #include "base/err.h"
 
-enum window_end {
-	WINDOW_TIME, /* the time was up */
-	WINDOW_STOP, /* somebody asked to stop */
-	WINDOW_OVER, /* step() ended it */
+enum loop_end {
+	LOOP_TIME, /* the time was up */
+	LOOP_STOP, /* somebody asked to stop */
+	LOOP_OVER, /* step() ended it */
 };
 
-struct window;
-int window_new(struct window **out, struct err *e);
-void window_free(struct window *w);
-DEFINE_FREEP(struct window, window)
+struct loop;
+int loop_new(struct loop **out, struct err *e);
+void loop_free(struct loop *l);
+DEFINE_FREEP(struct loop, loop)
 
 /*
  * Calls @ready while @fd is readable, until @ready returns nonzero or the descriptor has only an
  * error, which would make it ready for ever. @ready may watch more descriptors, but must not
  * unwatch any. @fd -1: nothing is done.
  */
-int window_watch(struct window *w, int fd, int (*ready)(void *arg), void *arg, struct err *e);
+int loop_watch(struct loop *l, int fd, int (*ready)(void *arg), void *arg, struct err *e);
 /* To be called before @fd is closed; does nothing when it is not watched. */
-void window_unwatch(struct window *w, int fd);
+void loop_unwatch(struct loop *l, int fd);
 
-struct window_opts {
+struct loop_opts {
 	uint64_t duration_ns; /* 0: no end by time */
 	int stop_fd;	      /* readable: asked to stop; -1 none */
 	/*
@@ -45,7 +45,7 @@ struct window_opts {
 };
 
 /* Returns 0, how it ended, and after how long; negative when waiting itself does not work. */
-int window_wait(struct window *w, const struct window_opts *o, enum window_end *end,
-		uint64_t *lasted_ns, struct err *e);
+int loop_wait(struct loop *l, const struct loop_opts *o, enum loop_end *end, uint64_t *lasted_ns,
+	      struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* user/cli/window.c - one epoll loop. */
-#include "cli/window.h"
+/* user/base/loop.c - one epoll loop. */
+#include "base/loop.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -15,39 +15,39 @@ struct watch {
 	struct watch *next;
 };
 
-struct window {
+struct loop {
 	int ep;
 	struct watch *watches;
 };
 
-int window_new(struct window **out, struct err *e)
+int loop_new(struct loop **out, struct err *e)
 {
-	CLEANUP(window_freep) struct window *w = calloc(1, sizeof(*w));
+	CLEANUP(loop_freep) struct loop *l = calloc(1, sizeof(*l));
 
-	if (!w)
+	if (!l)
 		return err_set(e, -ENOMEM, "no memory to wait");
-	w->ep = epoll_create1(EPOLL_CLOEXEC);
-	if (w->ep < 0)
+	l->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (l->ep < 0)
 		return err_sys(e, "epoll");
-	*out = TAKE(w);
+	*out = TAKE(l);
 	return 0;
 }
 
-void window_free(struct window *w)
+void loop_free(struct loop *l)
 {
 	struct watch *next;
 
-	if (!w)
+	if (!l)
 		return;
-	for (struct watch *at = w->watches; at; at = next) {
+	for (struct watch *at = l->watches; at; at = next) {
 		next = at->next;
 		free(at);
 	}
-	closep(&w->ep);
-	free(w);
+	closep(&l->ep);
+	free(l);
 }
 
-int window_watch(struct window *w, int fd, int (*ready)(void *arg), void *arg, struct err *e)
+int loop_watch(struct loop *l, int fd, int (*ready)(void *arg), void *arg, struct err *e)
 {
 	struct watch *at;
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -57,27 +57,27 @@ int window_watch(struct window *w, int fd, int (*ready)(void *arg), void *arg, s
 	at = malloc(sizeof(*at));
 	if (!at)
 		return err_set(e, -ENOMEM, "no memory to wait");
-	*at = (struct watch){ .fd = fd, .ready = ready, .arg = arg, .next = w->watches };
+	*at = (struct watch){ .fd = fd, .ready = ready, .arg = arg, .next = l->watches };
 	ev.data.ptr = at;
-	if (epoll_ctl(w->ep, EPOLL_CTL_ADD, fd, &ev)) {
+	if (epoll_ctl(l->ep, EPOLL_CTL_ADD, fd, &ev)) {
 		int code = errno;
 
 		free(at);
 		errno = code;
 		return err_sys(e, "cannot wait");
 	}
-	w->watches = at;
+	l->watches = at;
 	return 0;
 }
 
-void window_unwatch(struct window *w, int fd)
+void loop_unwatch(struct loop *l, int fd)
 {
-	for (struct watch **p = &w->watches; *p; p = &(*p)->next) {
+	for (struct watch **p = &l->watches; *p; p = &(*p)->next) {
 		struct watch *at = *p;
 
 		if (at->fd != fd)
 			continue;
-		epoll_ctl(w->ep, EPOLL_CTL_DEL, fd, NULL);
+		epoll_ctl(l->ep, EPOLL_CTL_DEL, fd, NULL);
 		*p = at->next;
 		free(at);
 		return;
@@ -88,11 +88,11 @@ void window_unwatch(struct window *w, int fd)
  * Sleeps until a descriptor is ready or @ns have passed, and serves one descriptor: the kernel
  * hands out ready ones in turn.
  */
-static int serve(struct window *w, uint64_t ns, struct err *e)
+static int serve(struct loop *l, uint64_t ns, struct err *e)
 {
 	struct epoll_event ev;
 	/* rounded up, or the loop would spin through the last millisecond */
-	int n = epoll_wait(w->ep, &ev, 1, (int)((ns + 999999) / 1000000));
+	int n = epoll_wait(l->ep, &ev, 1, (int)((ns + 999999) / 1000000));
 
 	if (n < 0 && errno != EINTR)
 		return err_sys(e, "cannot wait");
@@ -100,7 +100,7 @@ static int serve(struct window *w, uint64_t ns, struct err *e)
 		struct watch *at = ev.data.ptr;
 
 		if (!(ev.events & EPOLLIN) || at->ready(at->arg))
-			window_unwatch(w, at->fd);
+			loop_unwatch(l, at->fd);
 	}
 	return 0;
 }
@@ -118,7 +118,7 @@ static int nothing(void *arg)
 	return 0;
 }
 
-static int wait_on(struct window *w, const struct window_opts *o, enum window_end *end,
+static int wait_on(struct loop *l, const struct loop_opts *o, enum loop_end *end,
 		   uint64_t *lasted_ns, struct err *e)
 {
 	uint64_t start = now_ns(), next_tick = 0, done = 0;
@@ -131,33 +131,33 @@ static int wait_on(struct window *w, const struct window_opts *o, enum window_en
 		if (tick)
 			next_tick = done + TICK_NS;
 		*lasted_ns = done;
-		*end = WINDOW_OVER;
+		*end = LOOP_OVER;
 		if (o->step(o->arg, tick, done))
 			return 0;
-		*end = WINDOW_STOP;
+		*end = LOOP_STOP;
 		if (readable(o->stop_fd))
 			return 0;
-		*end = WINDOW_TIME;
+		*end = LOOP_TIME;
 		if (o->duration_ns && done >= o->duration_ns)
 			return 0;
 		until = next_tick;
 		if (o->duration_ns && o->duration_ns < until)
 			until = o->duration_ns;
-		ret = serve(w, until - done, e);
+		ret = serve(l, until - done, e);
 		if (ret)
 			return ret;
 		done = now_ns() - start;
 	}
 }
 
-int window_wait(struct window *w, const struct window_opts *o, enum window_end *end,
-		uint64_t *lasted_ns, struct err *e)
+int loop_wait(struct loop *l, const struct loop_opts *o, enum loop_end *end, uint64_t *lasted_ns,
+	      struct err *e)
 {
-	int ret = window_watch(w, o->stop_fd, nothing, NULL, e);
+	int ret = loop_watch(l, o->stop_fd, nothing, NULL, e);
 
 	if (ret)
 		return ret;
-	ret = wait_on(w, o, end, lasted_ns, e);
-	window_unwatch(w, o->stop_fd);
+	ret = wait_on(l, o, end, lasted_ns, e);
+	loop_unwatch(l, o->stop_fd);
 	return ret;
 }
