@@ -71,7 +71,7 @@ static void pause_a_bit(unsigned i)
 static int cycle(pid_t pid, unsigned i, struct err *e)
 {
 	static const struct collector *const kinds[] = { &collector_cpu, &collector_heap };
-	struct collect_opts o = { .hz = 1000, .heap_rate = 4096, .source = SOURCE_PROBE };
+	struct collect_opts o = { .cpu.hz = 1000, .heap.rate = 4096, .source = SOURCE_PROBE };
 	CLEANUP(subject_freep) struct subject *s = NULL;
 	void *state[ARRAY_LEN(kinds)] = { NULL };
 	int ret, first = 0;

@@ -161,11 +161,11 @@ static int open_both(struct engine *en[2], bool probe, struct err *e)
 	static const struct engine_kind *const kinds[KINDS] = { &engine_cpu, &engine_heap,
 								&engine_wait, &engine_block,
 								&engine_mutex };
-	const struct collect_opts o = { .hz = 499,
-					.heap_rate = probe ? 1024 : 524288,
-					.wait_rate = 1000000,
-					.block_rate = 10000,
-					.mutex_fraction = 10,
+	const struct collect_opts o = { .cpu.hz = 499,
+					.heap.rate = probe ? 1024 : 524288,
+					.wait.rate_ns = 1000000,
+					.block.rate_ns = 10000,
+					.mutex.fraction = 10,
 					.source = probe ? SOURCE_PROBE : SOURCE_READ };
 	const struct engine_target *t;
 	int ret = 0;

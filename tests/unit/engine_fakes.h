@@ -161,8 +161,8 @@ static int k_open(const struct engine_kind *kind, const struct collect_opts *o, 
 	(void)expected;
 	(void)e;
 	mine->with = *state;
-	mine->budget_ppm = o->budget_ppm;
-	mine->looks_ppm = o->host_looks_ppm;
+	mine->budget_ppm = o->budget.ppm;
+	mine->looks_ppm = o->host.looks_ppm;
 	mine->attachers = o->attachers;
 	mine->opened++;
 	mine->fd = eventfd(0, EFD_CLOEXEC);

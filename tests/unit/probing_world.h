@@ -687,7 +687,7 @@ static void begin_world(double cpus, uint64_t seed)
 static void prepare(struct subject *subject, const struct program *const *programs,
 		    const bool *counts, int n)
 {
-	const struct collect_opts o = { .budget_ppm = 50000,
+	const struct collect_opts o = { .budget.ppm = 50000,
 					.window_ns = told_lasts ? lasts_ns : 0 };
 
 	for (int i = 0; i < n; i++) {

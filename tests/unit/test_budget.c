@@ -52,7 +52,7 @@ static struct world world(unsigned ppm)
 	now_ns = 5000000000ull;
 	cpu_ns = 100000000ull;
 	gone = false;
-	return (struct world){ .target.pid = 1, .o.budget_ppm = ppm };
+	return (struct world){ .target.pid = 1, .o.budget.ppm = ppm };
 }
 
 static struct budget *join(struct world *w, struct budget_member *m)
@@ -328,7 +328,7 @@ static void what_may_be_taken_ahead(void **state)
 	struct budget *b;
 
 	(void)state;
-	w.o.budget_ahead_ns = 1000000000;
+	w.o.budget.ahead_ns = 1000000000;
 	b = join(&w, &m);
 	for (int i = 0; i < 10; i++)
 		pass_ms(100, 1), budget_spend(b, &m, 99 * MS);
@@ -520,7 +520,7 @@ static void an_excess_has_its_cause(void **state)
 	near(taken * 1e6, 250000);
 	budget_leave(&w.s, b, &m);
 
-	w.o.budget_ahead_ns = 1000000000;
+	w.o.budget.ahead_ns = 1000000000;
 	m = (struct budget_member){};
 	b = join(&w, &m);
 	pass_ms(2000, 1);

@@ -43,7 +43,7 @@ static int setup(void **state)
 
 static int setup_bounded(void **state)
 {
-	struct collect_opts o = { .host_taken_ppm = 50000 };
+	struct collect_opts o = { .host.taken_ppm = 50000 };
 
 	setup(state);
 	engine_free(en);
@@ -160,7 +160,7 @@ static void what_takes_too_much_is_slowed_down(void **state)
 
 static int setup_idle(void **state)
 {
-	struct collect_opts o = { .host_own_ppm = 1 };
+	struct collect_opts o = { .host.own_ppm = 1 };
 
 	setup(state);
 	engine_free(en);
@@ -453,7 +453,7 @@ static void what_was_full_is_tried_again(void **state)
 static void open_probing(const struct engine_kind *with)
 {
 	const struct engine_kind *const both[] = { &probing, &probing_too };
-	const struct collect_opts o = { .host_own_ppm = 20000, .host_taken_ppm = 50000 };
+	const struct collect_opts o = { .host.own_ppm = 20000, .host.taken_ppm = 50000 };
 
 	engine_free(en);
 	probing_too = other_kind;

@@ -56,14 +56,14 @@ static void defaults(void **state)
 	assert_string_equal(o.dir, ".");
 	assert_int_equal(o.nformats, 1);
 	assert_ptr_equal(o.formats[0], output_find("pprof"));
-	assert_int_equal(o.collect.hz, 100);
-	assert_int_equal(o.collect.heap_rate, 524288);
+	assert_int_equal(o.collect.cpu.hz, 100);
+	assert_int_equal(o.collect.heap.rate, 524288);
 	assert_int_equal(o.collect.source, SOURCE_AUTO);
-	assert_true(!o.collect.kernel && !o.collect.goid && !o.collect.say);
+	assert_true(!o.collect.cpu.kernel && !o.collect.goid && !o.collect.say);
 	assert_true(!o.block && !o.mutex && !o.wait && !o.goroutine && !o.collect.labels);
-	assert_int_equal(o.collect.block_rate, 10000);
-	assert_int_equal(o.collect.mutex_fraction, 10);
-	assert_int_equal(o.collect.wait_rate, 1000000);
+	assert_int_equal(o.collect.block.rate_ns, 10000);
+	assert_int_equal(o.collect.mutex.fraction, 10);
+	assert_int_equal(o.collect.wait.rate_ns, 1000000);
 }
 
 static void all_of_them(void **state)
@@ -77,13 +77,13 @@ static void all_of_them(void **state)
 	assert_true(o.pid == 7 && o.cpu && o.heap && o.verbose);
 	assert_true(o.duration_ns == 90000000000);
 	assert_string_equal(o.dir, "/x");
-	assert_int_equal(o.collect.hz, 10000);
-	assert_int_equal(o.collect.heap_rate, 65536);
+	assert_int_equal(o.collect.cpu.hz, 10000);
+	assert_int_equal(o.collect.heap.rate, 65536);
 	assert_int_equal(o.collect.source, SOURCE_PROBE);
-	assert_true(o.collect.kernel && o.collect.goid);
+	assert_true(o.collect.cpu.kernel && o.collect.goid);
 
 	o = good("--heap -p7 --source enable --heap-rate 1M -v");
-	assert_true(o.collect.source == SOURCE_ENABLE && o.collect.heap_rate == 1 << 20);
+	assert_true(o.collect.source == SOURCE_ENABLE && o.collect.heap.rate == 1 << 20);
 	assert_true(o.verbose && o.collect.verbose);
 	o = good("--heap -p7 --source read");
 	assert_true(!o.cpu && o.heap && o.collect.source == SOURCE_READ);
@@ -112,9 +112,9 @@ static void many(void **state)
 	assert_true(good("--all --heap --goroutine --source=probe").collect.source == SOURCE_PROBE);
 	assert_true(good("--all --goroutine").duration_ns < 1000000000);
 	o = good("--all");
-	assert_true(o.collect.host_own_ppm == 20000 && o.collect.host_taken_ppm == 50000);
+	assert_true(o.collect.host.own_ppm == 20000 && o.collect.host.taken_ppm == 50000);
 	o = good("-p 7 -p 8 --host-budget 0,0.5%");
-	assert_true(!o.collect.host_own_ppm && o.collect.host_taken_ppm == 5000);
+	assert_true(!o.collect.host.own_ppm && o.collect.host.taken_ppm == 5000);
 	bad("-p 7 --host-budget=2%,5%",
 	    "--host-budget is for many processes: add --all or another -p");
 	bad("--all --host-budget=2%",
@@ -135,12 +135,12 @@ static void what_many_cannot_have(void **state)
 	assert_true(good("--all --wait --goid").collect.goid);
 	assert_true(good("--all --heap --block --goid --labels").collect.labels);
 	assert_true(good("--all --wait --labels").collect.labels);
-	assert_true(good("-p 7 -p 8 --heap --types").collect.types);
-	assert_int_equal(good("--all --heap --heap-rate=1k").collect.heap_rate, 1024);
+	assert_true(good("-p 7 -p 8 --heap --types").collect.heap.types);
+	assert_int_equal(good("--all --heap --heap-rate=1k").collect.heap.rate, 1024);
 	assert_true(good("--all --cpu --wait").wait);
-	assert_int_equal(good("-p 7 -p 8 --wait --wait-rate=2ms").collect.wait_rate, 2000000);
-	assert_int_equal(good("--all --block --block-rate=2ms").collect.block_rate, 2000000);
-	assert_int_equal(good("--all --mutex --mutex-fraction=3").collect.mutex_fraction, 3);
+	assert_int_equal(good("-p 7 -p 8 --wait --wait-rate=2ms").collect.wait.rate_ns, 2000000);
+	assert_int_equal(good("--all --block --block-rate=2ms").collect.block.rate_ns, 2000000);
+	assert_int_equal(good("--all --mutex --mutex-fraction=3").collect.mutex.fraction, 3);
 	bad("--all --block --source=read --block-rate=1",
 	    "--block-rate is for --source enable or probe: what is read has its own rate");
 	bad("--all --heap --source=read --heap-rate=1k",
@@ -172,12 +172,12 @@ static void waits(void **state)
 	assert_int_equal(good("-p 7 --goroutine --heap").duration_ns, 10000000000);
 	assert_int_equal(good("--goroutine -- x").duration_ns, 0);
 	o = good("-p 7 --block --block-rate 1 --mutex --mutex-fraction 1048576 --source enable");
-	assert_true(o.collect.block_rate == 1 && o.collect.mutex_fraction == 1 << 20);
+	assert_true(o.collect.block.rate_ns == 1 && o.collect.mutex.fraction == 1 << 20);
 	assert_true(o.collect.source == SOURCE_ENABLE);
-	assert_true(good("-p 7 --block --block-rate 20us").collect.block_rate == 20000);
-	assert_true(good("-p 7 --block --block-rate=1000s").collect.block_rate == 1000000000000);
-	assert_true(good("-p 7 --wait --wait-rate 5ms").collect.wait_rate == 5000000);
-	assert_true(good("-p 7 --wait --wait-rate 700ns").collect.wait_rate == 700);
+	assert_true(good("-p 7 --block --block-rate 20us").collect.block.rate_ns == 20000);
+	assert_true(good("-p 7 --block --block-rate=1000s").collect.block.rate_ns == 1000000000000);
+	assert_true(good("-p 7 --wait --wait-rate 5ms").collect.wait.rate_ns == 5000000);
+	assert_true(good("-p 7 --wait --wait-rate 700ns").collect.wait.rate_ns == 700);
 	assert_true(good("-p 7 --mutex --source read").collect.source == SOURCE_READ);
 	assert_true(good("--block -- prog").block);
 }
@@ -194,9 +194,9 @@ static void commands(void **state)
 	assert_null(o.command[ARRAY_LEN(words)]);
 	assert_true(o.duration_ns == 0); /* until it ends */
 	/* A short command is observed as a whole, unless a budget is given. */
-	assert_true(o.collect.budget_ppm == 50000 && o.collect.budget_ahead_ns == 1000000000);
-	assert_true(good("--heap --budget 5% -- prog").collect.budget_ahead_ns == 0);
-	assert_true(good("-p 7 --heap").collect.budget_ahead_ns == 0);
+	assert_true(o.collect.budget.ppm == 50000 && o.collect.budget.ahead_ns == 1000000000);
+	assert_true(good("--heap --budget 5% -- prog").collect.budget.ahead_ns == 0);
+	assert_true(good("-p 7 --heap").collect.budget.ahead_ns == 0);
 	assert_true(good("-p 7").mode == 0600 && good("-p 7 --mode 0644").mode == 0644);
 	assert_true(good("-p 7 --mode=440").mode == 0440);
 	assert_true(good("-d 2s -- prog").duration_ns == 2000000000);

@@ -110,14 +110,14 @@ static int start_i(int i, void **state, struct err *e)
 static int start_0(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
 {
 	assert_ptr_equal(s, the_subject);
-	assert_int_equal(o->hz, 99);
+	assert_int_equal(o->cpu.hz, 99);
 	return start_i(0, state, e);
 }
 
 static int start_1(struct subject *s, const struct collect_opts *o, void **state, struct err *e)
 {
 	assert_ptr_equal(s, the_subject);
-	assert_int_equal(o->hz, 99);
+	assert_int_equal(o->cpu.hz, 99);
 	return start_i(1, state, e);
 }
 
@@ -198,7 +198,7 @@ static struct run_opts usual(void)
 				  .subject = &fake_subject,
 				  .kinds = both,
 				  .nkinds = 2,
-				  .collect = { .hz = 99 },
+				  .collect = { .cpu.hz = 99 },
 				  .stop_fd = -1 };
 }
 

@@ -246,8 +246,8 @@ void summary_cost(struct engine_cost c, bool put_off, const struct collect_opts 
 {
 	char own[BOUND_TEXT], taken[BOUND_TEXT];
 
-	bound_text(o->host_own_ppm, own);
-	bound_text(o->host_taken_ppm, taken);
+	bound_text(o->host.own_ppm, own);
+	bound_text(o->host.taken_ppm, taken);
 	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.2g %% of one CPU, %s); sampling took "
 	     "%.2f s of the processes' %.2f s (%.2g %%, %s)",
 	     (double)c.own_ns / 1e9, percent(c.own_ns, c.lasted_ns), own, (double)c.taken_ns / 1e9,

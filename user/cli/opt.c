@@ -279,7 +279,7 @@ static int set_frequency(struct opts *o, const char *s, struct err *e)
 	if (!opt_number(s, 1, FREQUENCY_MAX, &v))
 		return err_set(e, -EINVAL, "--frequency: '%s' is not a number from 1 to %d", s,
 			       FREQUENCY_MAX);
-	o->collect.hz = (unsigned)v;
+	o->collect.cpu.hz = (unsigned)v;
 	return 0;
 }
 
@@ -292,7 +292,7 @@ static int set_heap_rate(struct opts *o, const char *s, struct err *e)
 			       s);
 	if (v < 1 || v > HEAP_RATE_MAX)
 		return err_set(e, -EINVAL, "--heap-rate: '%s' is not between 1 and 1G", s);
-	o->collect.heap_rate = v;
+	o->collect.heap.rate = v;
 	return 0;
 }
 
@@ -318,7 +318,7 @@ static int set_mutex_fraction(struct opts *o, const char *s, struct err *e)
 	if (!opt_number(s, 1, FRACTION_MAX, &v))
 		return err_set(e, -EINVAL, "--mutex-fraction: '%s' is not a number from 1 to %llu",
 			       s, FRACTION_MAX);
-	o->collect.mutex_fraction = v;
+	o->collect.mutex.fraction = v;
 	return 0;
 }
 
@@ -331,7 +331,7 @@ static int set_budget(struct opts *o, const char *s, struct err *e)
 			       "--budget: '%s' is not a share of CPU time such as 5%%, 0.5%% or 0 "
 			       "(no bound)",
 			       s);
-	o->collect.budget_ppm = (unsigned)ppm;
+	o->collect.budget.ppm = (unsigned)ppm;
 	return 0;
 }
 
@@ -349,8 +349,8 @@ static int set_host_budget(struct opts *o, const char *s, struct err *e)
 			       "--host-budget: '%s' is not two shares of CPU time such as 2%%,5%% "
 			       "or 0,0 (no bound)",
 			       s);
-	o->collect.host_own_ppm = (unsigned)own_ppm;
-	o->collect.host_taken_ppm = (unsigned)taken_ppm;
+	o->collect.host.own_ppm = (unsigned)own_ppm;
+	o->collect.host.taken_ppm = (unsigned)taken_ppm;
 	return 0;
 }
 
@@ -432,8 +432,8 @@ static bool set_flag(struct opts *o, int opt)
 		{ O_WAIT, &o->wait },
 		{ O_GOROUTINE, &o->goroutine },
 		{ O_LABELS, &o->collect.labels },
-		{ O_TYPES, &o->collect.types },
-		{ O_KERNEL, &o->collect.kernel },
+		{ O_TYPES, &o->collect.heap.types },
+		{ O_KERNEL, &o->collect.cpu.kernel },
 		{ O_GOID, &o->collect.goid },
 		{ O_FOLLOW, &o->follow },
 		{ O_ALL, &o->all },
@@ -473,13 +473,13 @@ static int set_value(struct opts *o, struct given *g, int opt, const char *s, st
 		return set_heap_rate(o, s, e);
 	case O_BLOCK_RATE:
 		g->block_rate = true;
-		return set_wait_time("block-rate", &o->collect.block_rate, s, e);
+		return set_wait_time("block-rate", &o->collect.block.rate_ns, s, e);
 	case O_MUTEX_FRACTION:
 		g->mutex_fraction = true;
 		return set_mutex_fraction(o, s, e);
 	case O_WAIT_RATE:
 		g->wait_rate = true;
-		return set_wait_time("wait-rate", &o->collect.wait_rate, s, e);
+		return set_wait_time("wait-rate", &o->collect.wait.rate_ns, s, e);
 	case O_BUDGET:
 		g->budget = true;
 		return set_budget(o, s, e);
@@ -553,7 +553,7 @@ static const char *misplaced(const struct opts *o, const struct given *g, const 
 		const char *option, *kinds;
 	} rules[] = {
 		{ g->frequency, o->cpu, "--frequency is for CPU profiles", "--cpu" },
-		{ c->kernel, o->cpu, "--kernel is for CPU profiles", "--cpu" },
+		{ c->cpu.kernel, o->cpu, "--kernel is for CPU profiles", "--cpu" },
 		{ c->goid, o->cpu || sourced || o->wait,
 		  "--goid is for CPU, heap, block, mutex and wait profiles", "--cpu" },
 		{ c->labels, sourced || o->wait,
@@ -565,7 +565,7 @@ static const char *misplaced(const struct opts *o, const struct given *g, const 
 		{ g->mutex_fraction, o->mutex, "--mutex-fraction is for mutex profiles",
 		  "--mutex" },
 		{ g->wait_rate, o->wait, "--wait-rate is for wait profiles", "--wait" },
-		{ c->types, o->heap, "--types is for heap profiles", "--heap" },
+		{ c->heap.types, o->heap, "--types is for heap profiles", "--heap" },
 		{ g->budget, sourced || o->wait,
 		  "--budget is for heap, block, mutex and wait profiles", "--heap" },
 	};
@@ -669,14 +669,14 @@ int opt_parse(int argc, char **argv, struct opts *o, struct err *e)
 	struct opts v = {
 		.dir = ".",
 		.mode = 0600,
-		.collect = { .hz = 100,
-			     .heap_rate = 512 << 10,
-			     .block_rate = 10000,
-			     .mutex_fraction = 10,
-			     .wait_rate = NS_PER_MS,
-			     .budget_ppm = 50000,
-			     .host_own_ppm = 20000,
-			     .host_taken_ppm = 50000 },
+		.collect = { .cpu.hz = 100,
+			     .heap.rate = 512 << 10,
+			     .block.rate_ns = 10000,
+			     .mutex.fraction = 10,
+			     .wait.rate_ns = NS_PER_MS,
+			     .budget.ppm = 50000,
+			     .host.own_ppm = 20000,
+			     .host.taken_ppm = 50000 },
 	};
 	const char *value = NULL;
 	int opt, ret;
@@ -698,10 +698,10 @@ int opt_parse(int argc, char **argv, struct opts *o, struct err *e)
 		value = optarg;
 	}
 	v.collect.verbose = v.verbose;
-	v.collect.fine_heap = !g.heap_rate;
-	v.collect.fine_block = !g.block_rate;
-	v.collect.fine_mutex = !g.mutex_fraction;
-	v.collect.fine_wait = !g.wait_rate;
+	v.collect.heap.fine = !g.heap_rate;
+	v.collect.block.fine = !g.block_rate;
+	v.collect.mutex.fine = !g.mutex_fraction;
+	v.collect.wait.fine = !g.wait_rate;
 	v.command = command_of(argc, argv, value);
 	if (optind < argc && !v.command)
 		return err_set(e, -EINVAL, "unexpected argument '%s'", argv[optind]);
@@ -710,7 +710,7 @@ int opt_parse(int argc, char **argv, struct opts *o, struct err *e)
 	 * whole at first.
 	 */
 	if (v.command && !g.budget)
-		v.collect.budget_ahead_ns = NS_PER_S;
+		v.collect.budget.ahead_ns = NS_PER_S;
 	v.cpu |= !(v.heap || v.block || v.mutex || v.wait || v.goroutine);
 	ret = check_together(&v, &g, e);
 	if (ret)

@@ -109,9 +109,9 @@ static struct budget *budget_new(const struct collect_opts *o)
 
 	if (!b)
 		return NULL;
-	b->share = o->budget_ppm / 1e6;
-	b->ahead = (double)o->budget_ahead_ns;
-	b->advanced = o->budget_ahead_ns > 0;
+	b->share = o->budget.ppm / 1e6;
+	b->ahead = (double)o->budget.ahead_ns;
+	b->advanced = o->budget.ahead_ns > 0;
 	b->first = b->at = now_ns();
 	return b;
 }
@@ -126,7 +126,7 @@ static void join(struct budget *b, struct budget_member *m)
 int budget_join(struct subject *s, const struct collect_opts *o, struct budget_member *m,
 		struct budget **out, struct err *e)
 {
-	struct budget *b = o->budget_ppm ? s->budget : NULL;
+	struct budget *b = o->budget.ppm ? s->budget : NULL;
 
 	if (!b) {
 		b = budget_new(o);
@@ -137,7 +137,7 @@ int budget_join(struct subject *s, const struct collect_opts *o, struct budget_m
 			return err_set(e, -ESRCH, "the target exited");
 		}
 		b->cpu = b->cpu_first = clock_ns(b->clock);
-		if (o->budget_ppm)
+		if (o->budget.ppm)
 			s->budget = b;
 	}
 	join(b, m);

@@ -374,9 +374,9 @@ static void keep_budget(struct engine *en)
 
 	en->cost = cost_since(&en->at_begin, &now);
 	en->cost.slowed = slowed;
-	en->cost.own_above = above(en->cost.own_ns, en->o.host_own_ppm, en->cost.lasted_ns,
+	en->cost.own_above = above(en->cost.own_ns, en->o.host.own_ppm, en->cost.lasted_ns,
 				   STRETCH_NS);
-	if (!above(s.taken_ns, en->o.host_taken_ppm, s.cpu_ns, STRETCH_CPU_NS))
+	if (!above(s.taken_ns, en->o.host.taken_ppm, s.cpu_ns, STRETCH_CPU_NS))
 		return;
 	en->at_stretch = now;
 	for (size_t k = 0; k < en->nkinds; k++)
@@ -433,8 +433,8 @@ static void share_budget(struct collect_opts *o, const struct engine_kind *const
 		probing += kinds[i]->probes && is_first(kinds, i);
 		looking += kinds[i]->looks && is_first(kinds, i);
 	}
-	o->budget_ppm = (unsigned)(PROBES_SHARE * o->host_taken_ppm) / (probing ?: 1);
-	o->host_looks_ppm = (unsigned)(LOOKS_SHARE * o->host_own_ppm) / (looking ?: 1);
+	o->budget.ppm = (unsigned)(PROBES_SHARE * o->host.taken_ppm) / (probing ?: 1);
+	o->host.looks_ppm = (unsigned)(LOOKS_SHARE * o->host.own_ppm) / (looking ?: 1);
 }
 
 int engine_open(const struct collect_opts *o, const struct engine_kind *const *kinds, size_t n,

@@ -164,7 +164,7 @@ int engine_poll(struct engine *en, struct err *e);
 int engine_tick(struct engine *en, struct err *e);
 
 /*
- * What the window has cost, at its last tick or its end. Where kinds take more than collect_opts.host_taken_ppm of the targets'
+ * What the window has cost, at its last tick or its end. Where kinds take more than collect_opts.host.taken_ppm of the targets'
  * CPU time, they are slowed down. What our own work beyond host_own_ppm of one CPU is, the caller knows: it does less.
  */
 struct engine_cost {

@@ -73,7 +73,7 @@ uint64_t fine_mutex_fraction(const struct fine_waits *s, unsigned budget_ppm, ui
 
 const char *fine_words(const struct collect_opts *o, bool fine)
 {
-	return fine && o->budget_ppm ? ", or more densely: told at the end" : "";
+	return fine && o->budget.ppm ? ", or more densely: told at the end" : "";
 }
 
 int fine_comment(const struct fine_rate *r, struct prof *prof, struct err *e, const char *fmt, ...)
@@ -84,7 +84,7 @@ int fine_comment(const struct fine_rate *r, struct prof *prof, struct err *e, co
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (r->fine && r->o->budget_ppm)
+	if (r->fine && r->o->budget.ppm)
 		say(r->o, "%s: %s", r->kind, text);
 	return prof_comment(prof, e, "rate: %s", text);
 }

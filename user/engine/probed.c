@@ -120,7 +120,7 @@ int probed_open(struct probed *p, const struct probed_kind *kind, void *arg,
 	p->arg = arg;
 	p->o = *o;
 	p->o.say = NULL;
-	p->o.budget_ahead_ns = 0;
+	p->o.budget.ahead_ns = 0;
 	p->sets.kind = &kind->set;
 	p->sets.o = p->o;
 	p->sets.drain = take_all;

@@ -117,7 +117,7 @@ int probing_account(struct probing *p, double *cost, struct err *e)
 static void look_again(struct probing *p, uint64_t now)
 {
 	p->count_ns = 0;
-	if (!p->o.budget_ppm)
+	if (!p->o.budget.ppm)
 		set_event(p, now + FULL_NS);
 	else
 		set_event(p, now + (now - p->set_ns < FIRST_NS ? LOOK_FIRST_NS : LOOK_NS));
@@ -335,7 +335,7 @@ static int begin_windows(struct probing *p, struct err *e)
 		say(&p->o,
 		    "%s: probing costs the target more than %g%% of its CPU time: from now on in "
 		    "short windows, scaled",
-		    p->u.what, p->o.budget_ppm / 1e4);
+		    p->u.what, p->o.budget.ppm / 1e4);
 	p->member.full = false;
 	p->windows_since = now;
 	p->windows_before = p->nwindows;
@@ -436,7 +436,7 @@ static int cut_short(struct probing *p, struct err *e)
 	say(&p->o,
 	    "%s: probing costs the target more than %g%% of its CPU time, and this kernel cannot "
 	    "probe in short windows: no more is observed",
-	    p->u.what, p->o.budget_ppm / 1e4);
+	    p->u.what, p->o.budget.ppm / 1e4);
 	return probing_detach(p, e);
 }
 
@@ -677,7 +677,7 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 		say_exposed(p->s, &p->o, "the process that keeps the probes");
 	if (windows && p->state != FULL)
 		return 0;
-	if (p->state == FULL || p->state == OPENING || !p->o.budget_ppm || !p->multi || p->o.held)
+	if (p->state == FULL || p->state == OPENING || !p->o.budget.ppm || !p->multi || p->o.held)
 		return begin_full(p, e);
 	p->state = READY;
 	set_event(p, now_ns());

@@ -138,6 +138,6 @@ bool probing_let_go(const struct probing *p)
 
 void probing_hear(struct probing *p, uint64_t now)
 {
-	if (p->o.budget_ppm)
+	if (p->o.budget.ppm)
 		uprobes_until(&p->uprobes, now + (uint64_t)budget_lasts(p->b, &p->member));
 }

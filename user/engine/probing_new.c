@@ -49,7 +49,7 @@ static int listen(struct probing *p, struct err *e)
 	p->ep = epoll_create1(EPOLL_CLOEXEC);
 	if (p->ep < 0)
 		return err_sys(e, "epoll");
-	if (!p->o.budget_ppm && !p->u.look)
+	if (!p->o.budget.ppm && !p->u.look)
 		return 0;
 	p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (p->timer < 0)
@@ -68,7 +68,7 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 	p->s = s;
 	p->multi = multi;
 	probing_heal_first(s, o);
-	if (o->budget_ppm)
+	if (o->budget.ppm)
 		probing_look_around(p);
 	ret = budget_join(s, o, &p->member, &p->b, e);
 	if (!ret)
@@ -90,7 +90,7 @@ int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
 		return err_set(e, -ENOMEM, "no memory");
 	p->file = *f;
 	p->multi = f->multi;
-	if (o->budget_ppm)
+	if (o->budget.ppm)
 		probing_look_around(p);
 	ret = budget_join_all(f->cpu_ns, f->arg, f->least, o, &p->member, &p->b, e);
 	if (!ret)

@@ -45,6 +45,6 @@ double probing_until_paid(struct probing *p, uint64_t now)
 	double ns = (double)(now - p->windows_since);
 	double cpus = (budget_cpu_ns(p->b) - p->windows_cpu) / ns, comes;
 
-	comes = p->o.budget_ppm / 1e6 * (cpus > BUDGET_CPUS_MIN ? cpus : BUDGET_CPUS_MIN);
+	comes = p->o.budget.ppm / 1e6 * (cpus > BUDGET_CPUS_MIN ? cpus : BUDGET_CPUS_MIN);
 	return (p->member.spent - p->windows_spent + window_size_cost(&p->size)) / comes - ns;
 }

@@ -210,7 +210,7 @@ bool bpf_stale_fp(const struct subject *s)
 
 uint32_t bpf_ring_bytes(const struct subject *s, const struct collect_opts *o, uint32_t usual)
 {
-	return bpf_stale_fp(s) && !o->budget_ppm ? 16 * GPB_RING_BYTES : usual;
+	return bpf_stale_fp(s) && !o->budget.ppm ? 16 * GPB_RING_BYTES : usual;
 }
 
 int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_target *t,
@@ -249,7 +249,7 @@ int bpf_target_fill(struct subject *s, const struct collect_opts *o, struct gpb_
 								      GPB_LABELS_MAP,
 		.flags = (has_regabi(info) ? GPB_TARGET_REGABI : 0) |
 			 (bpf_stale_fp(s) ? GPB_TARGET_STALE_FP : 0) |
-			 (o->kernel ? GPB_TARGET_KERNEL : 0) | (o->goid ? GPB_TARGET_GOID : 0) |
+			 (o->cpu.kernel ? GPB_TARGET_KERNEL : 0) | (o->goid ? GPB_TARGET_GOID : 0) |
 			 (off[LAYOUT_g_labels] >= 0 ? GPB_TARGET_LABELS : 0),
 	};
 	t->nimages = (__u32)s->images.n;

@@ -15,38 +15,55 @@
 
 enum source_wanted { SOURCE_AUTO, SOURCE_READ, SOURCE_PROBE, SOURCE_ENABLE };
 
+/* A rate with .fine was asked for by nobody: probes may sample more densely (engine/fine_rate.h). */
+struct cpu_opts {
+	unsigned hz; /* samples per second of each thread's CPU time */
+	bool kernel; /* frames of the kernel, too */
+};
+struct heap_opts {
+	uint64_t rate; /* bytes per sample, for SOURCE_PROBE and SOURCE_ENABLE */
+	bool fine;
+	bool types; /* label probed samples with the type that was allocated */
+};
+struct wait_opts {
+	uint64_t
+		rate_ns; /* a wait of this length or longer is always counted, a shorter one in proportion */
+	bool fine;
+};
+struct mutex_opts {
+	uint64_t fraction; /* one contention in so many is counted */
+	bool fine;
+};
+/* What probes may take of one target. */
+struct budget_opts {
+	unsigned ppm;	   /* largest share of its CPU time; 0: no bound */
+	uint64_t ahead_ns; /* what they may take before that bound applies */
+};
+/* Of many targets; 0: no bound. */
+struct host_budget_opts {
+	unsigned own_ppm;   /* of one CPU, for our own work */
+	unsigned taken_ppm; /* of the targets' CPU time */
+	unsigned looks_ppm; /* of one CPU, for looks at them from outside, of a kind that looks */
+};
+
 struct collect_opts {
-	unsigned hz;	    /* CPU samples per second of each thread's CPU time */
-	uint64_t heap_rate; /* bytes per sample, for SOURCE_PROBE and SOURCE_ENABLE */
-	/*
-	 * Block profiles: a wait of this length (ns) or longer is always counted, a shorter one
-	 * in proportion.
-	 */
-	uint64_t block_rate;
-	uint64_t mutex_fraction; /* one contention in so many is counted */
-	uint64_t wait_rate;	 /* as block_rate, for wait profiles */
-	uint64_t window_ns;	 /* how long the profile will last, 0: unknown */
-	/* largest share of the target's CPU time that probes may take; 0: no bound */
-	unsigned budget_ppm;
-	/* many targets: of one CPU for our own work, and of the targets' CPU time; 0: no bound */
-	unsigned host_own_ppm, host_taken_ppm;
-	unsigned
-		host_looks_ppm; /* of one CPU for looks at them from outside, of a kind that looks; 0: no bound */
-	uint64_t budget_ahead_ns;  /* what they may take before that bound applies */
+	struct cpu_opts cpu;
+	struct heap_opts heap;
+	struct wait_opts block, wait;
+	struct mutex_opts mutex;
+	struct budget_opts budget;
+	struct host_budget_opts host;
 	enum source_wanted source; /* only SOURCE_ENABLE writes to the target */
+	uint64_t window_ns;	   /* how long the profile will last, 0: unknown */
 	bool verbose;		   /* report each step */
-	bool kernel;		   /* kernel frames in CPU profiles */
 	bool goid;		   /* a numeric label "goid" */
 	bool labels; /* goroutine labels on probed heap, block, mutex and wait samples */
-	bool types;  /* label probed heap samples with the type that was allocated */
 	bool text;   /* --format text will be written: keep what only that format shows */
-	/* nobody asked for that rate: probes may sample more densely (fine_rate.h) */
-	bool fine_heap, fine_block, fine_mutex, fine_wait;
 	double ticks_per_second; /* of the processor; 0: to be measured */
 	bool held;		 /* the target is held before its first instruction */
+	bool others; /* more kinds are started after this one, and nobody polls meanwhile */
 	/* many targets: the process that keeps the probes of all kinds (probe/attacher.h), which may not be there yet; borrowed */
 	struct attacher_process **attachers;
-	bool others; /* more kinds are started after this one, and nobody polls meanwhile */
 	/* Progress and warnings, one line without newline; may be NULL. */
 	void (*say)(void *arg, const char *line);
 	void *say_arg;

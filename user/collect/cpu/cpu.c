@@ -121,7 +121,7 @@ static int kernel_names(struct cpu *c, struct err *e)
 {
 	struct err why = {};
 
-	if (!c->o.kernel || !kallsyms_shown(&why))
+	if (!c->o.cpu.kernel || !kallsyms_shown(&why))
 		return 0;
 	say(&c->o, "cpu: warning: %s", why.msg);
 	return prof_comment(c->prof, e, "%s", why.msg);
@@ -171,8 +171,8 @@ static int cpu_start(struct subject *s, const struct collect_opts *o, void **sta
 		return err_set(e, -ENOMEM, "no memory");
 	c->s = s;
 	c->o = *o;
-	c->steps = o->hz >= STEPS_HZ ? 1 : STEPS_HZ / o->hz;
-	c->period_ns = 1000000000u / o->hz / c->steps * c->steps;
+	c->steps = o->cpu.hz >= STEPS_HZ ? 1 : STEPS_HZ / o->cpu.hz;
+	c->period_ns = 1000000000u / o->cpu.hz / c->steps * c->steps;
 	ret = verify_structs(s, LAYOUT_USE_STACKS, e);
 	if (!ret)
 		ret = begin_prof(c, e);
@@ -190,7 +190,7 @@ static int cpu_start(struct subject *s, const struct collect_opts *o, void **sta
 		return err_wrap(e, ret, "pid %d", s->target->pid);
 	if (target_cpu_ns(s->target, &c->charged_start_ns, NULL))
 		c->charged_start_ns = 0;
-	say(o, "cpu: %u Hz on %zu threads", o->hz, c->clocks.at.n);
+	say(o, "cpu: %u Hz on %zu threads", o->cpu.hz, c->clocks.at.n);
 	*state = TAKE(c);
 	return 0;
 }
@@ -226,7 +226,8 @@ static int finish_comments(struct cpu *c, struct err *e)
 
 	ret = prof_comment(c->prof, e, "window: %.3f s", window);
 	if (!ret)
-		ret = prof_comment(c->prof, e, "rate: %u Hz of each thread's CPU time", c->o.hz);
+		ret = prof_comment(c->prof, e, "rate: %u Hz of each thread's CPU time",
+				   c->o.cpu.hz);
 	if (!ret)
 		ret = prof_comment(c->prof, e, "hits: %llu samples, %.3f s of CPU time",
 				   (unsigned long long)taken, (double)(taken * c->period_ns) / 1e9);

@@ -224,8 +224,8 @@ static int host_open(const struct engine_kind *kind, const struct collect_opts *
 	if (!h)
 		return err_set(e, -ENOMEM, "no memory");
 	h->o = *o;
-	h->period_ns = host_period_ns(o->hz);
-	if (o->kernel && kallsyms_shown(&h->no_names))
+	h->period_ns = host_period_ns(o->cpu.hz);
+	if (o->cpu.kernel && kallsyms_shown(&h->no_names))
 		say(o, "cpu: warning: %s", h->no_names.msg);
 	ret = load(h, expected, e);
 	if (!ret)

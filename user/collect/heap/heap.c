@@ -219,7 +219,7 @@ static struct heap *reader_new(struct subject *s, const struct collect_opts *o)
 	h->s = s;
 	checkpoint_init(&h->checkpoint, s, read_now, h);
 	h->whose = o->labels || o->goid;
-	h->types = o->types;
+	h->types = o->heap.types;
 	return h;
 }
 
@@ -263,7 +263,7 @@ static int heap_start(struct subject *s, const struct collect_opts *o, void **st
 		return ret;
 	if ((o->labels || o->goid) && !by.source->probes)
 		say(o, "heap: the runtime's own records have no goroutine labels and no goid");
-	if (o->types && !by.source->probes)
+	if (o->heap.types && !by.source->probes)
 		say(o, "heap: the runtime's own records have no types; --source=probe has");
 	return sourced_new(&by, state, e);
 }

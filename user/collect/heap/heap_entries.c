@@ -19,7 +19,7 @@ static struct uprobe_site maker_site_of(const struct maker_site *m, uint64_t bia
 /* Finds the functions that alone know the type of what they allocate. */
 static int find_makers(struct heap_probe *h, size_t i, struct err *e)
 {
-	int ret = h->o.types ? rtmaker_sites(h->s->images.at[i].bin, h->makers[i], e) : 0;
+	int ret = h->o.heap.types ? rtmaker_sites(h->s->images.at[i].bin, h->makers[i], e) : 0;
 
 	if (ret < 0)
 		return ret;

@@ -21,7 +21,7 @@
 
 int heap_looks_open(struct heap_looks *k, const struct collect_opts *o, struct err *e)
 {
-	k->ppm = (unsigned)(LOOKS_SHARE * o->host_own_ppm);
+	k->ppm = (unsigned)(LOOKS_SHARE * o->host.own_ppm);
 	heap_looks_share(k, 1);
 	heap_looks_begin(k);
 	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);

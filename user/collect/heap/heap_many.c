@@ -442,7 +442,7 @@ static int many_open(const struct engine_kind *kind, const struct collect_opts *
 	if (!m)
 		return err_set(e, -ENOMEM, "no memory");
 	m->o = *o;
-	m->o.fine_heap = false; /* what many samples cost us is not in a target's budget */
+	m->o.heap.fine = false; /* what many samples cost us is not in a target's budget */
 	m->looks = (struct heap_looks){ .probed = &m->probed, .live_of = live_of, .timer = -1 };
 	ret = probed_open(&m->probed, &heaps, m, &m->o, expected, e);
 	if (!ret)

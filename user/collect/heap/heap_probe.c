@@ -49,7 +49,7 @@ static int fill_heap(struct heap_probe *h, struct err *e)
 	if (ret)
 		return ret;
 	*out = (struct gpb_heap){
-		.rate = h->o.heap_rate,
+		.rate = h->o.heap.rate,
 		.header_over = sc.header_over,
 		.max_small = GPB_SIZE_MEDIUM - (sc.header_over ? 8 : 0),
 		.page = sc.page,
@@ -78,7 +78,7 @@ int heap_probe_put(struct heap_probe *h, struct err *e)
 		return ret;
 	if (!h->o.labels)
 		t.flags &= ~(__u32)GPB_TARGET_LABELS;
-	if (h->o.types)
+	if (h->o.heap.types)
 		t.flags |= GPB_TARGET_TYPES;
 	ret = heap_use_target(&h->use, &h->window, &t, e);
 	if (ret)
@@ -147,7 +147,7 @@ static int load(struct heap_probe *h, struct err *e)
 	if (ret)
 		return ret;
 	/* Where many objects are followed, each is reported through the ring. */
-	ring = GPB_RING_BYTES / (h->o.fine_heap || h->o.heap_rate < DENSE_RATE ? 1 : 4);
+	ring = GPB_RING_BYTES / (h->o.heap.fine || h->o.heap.rate < DENSE_RATE ? 1 : 4);
 	bpf_map__set_max_entries(h->obj->maps.ring, bpf_ring_bytes(h->s, &h->o, ring));
 	ret = heap_bpf__load(h->obj);
 	if (ret)
@@ -160,7 +160,7 @@ static int load(struct heap_probe *h, struct err *e)
 /* Can large objects be held apart? That needs entries that nothing else passes. */
 static bool large_apart(const struct heap_probe *h)
 {
-	if (!h->o.budget_ppm || !h->multi || h->large.dear)
+	if (!h->o.budget.ppm || !h->multi || h->large.dear)
 		return false;
 	for (size_t i = 0; i < h->nimages; i++) {
 		const struct alloc_entry *at = h->entries + i * ALLOC_ENTRIES_MAX;
@@ -219,8 +219,8 @@ static int attach(struct heap_probe *h, struct err *e)
 		ret = attach_lists(h, &lists[0], &lists[1], e);
 	if (!ret && h->nimages > before)
 		say(&h->o, "heap: probing %zu allocator entries, one sample in %llu bytes%s",
-		    h->nsites, (unsigned long long)h->o.heap_rate,
-		    fine_words(&h->o, h->o.fine_heap));
+		    h->nsites, (unsigned long long)h->o.heap.rate,
+		    fine_words(&h->o, h->o.heap.fine));
 	return ret;
 }
 
@@ -276,8 +276,8 @@ int heap_probe_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64
 		heap_window_watch(w, h->o.held && !probing_since(h->probing));
 	if (windows != (h->heap.own.ns > 0))
 		heap_window_turn(w, windows, hit_ns, (double)window_ns);
-	if (!windows && h->o.fine_heap)
-		heap_window_light(w, h->o.budget_ppm);
+	if (!windows && h->o.heap.fine)
+		heap_window_light(w, h->o.budget.ppm);
 	h->heap.rate = windows ? h->window.rate_in_windows : h->window.rate;
 	h->heap.own = windows ? own_of(h) : (struct gpb_undilated){};
 	h->heap.round++;
@@ -337,7 +337,7 @@ void heap_probe_window(struct heap_probe *h, uint32_t slot)
 	h->window.slot = slot;
 	h->window.reports = h->reports;
 	h->window.heap = &h->heap;
-	h->window.rate = h->window.rate_most = h->o.heap_rate;
+	h->window.rate = h->window.rate_most = h->o.heap.rate;
 	h->window.next = next_window;
 	h->window.weighed = heap_use_weighed;
 	h->window.weighed_arg = &h->use;
@@ -382,7 +382,7 @@ static int begin_prof(struct heap_probe *h, struct err *e)
 	if (!ret)
 		ret = prof_set_default_type(h->prof, "alloc_space", e);
 	if (!ret)
-		ret = prof_set_period(h->prof, "space", "bytes", (int64_t)h->o.heap_rate, e);
+		ret = prof_set_period(h->prof, "space", "bytes", (int64_t)h->o.heap.rate, e);
 	if (!ret)
 		stack_physical_init(&h->ph, h->s, h->prof, HIDE_RUNTIME);
 	return ret;
@@ -391,12 +391,12 @@ static int begin_prof(struct heap_probe *h, struct err *e)
 /* A Go whose types are not known is probed without them. */
 static int begin_types(struct heap_probe *h, struct err *e)
 {
-	int ret = h->o.types ? types_init(&h->types, h->s, e) : 0;
+	int ret = h->o.heap.types ? types_init(&h->types, h->s, e) : 0;
 
 	if (ret != -ENOTSUP)
 		return ret;
 	say(&h->o, "heap: no types: %s", e->msg);
-	h->o.types = false;
+	h->o.heap.types = false;
 	return 0;
 }
 
@@ -418,9 +418,9 @@ int heap_probe_new(struct subject *s, const struct collect_opts *o, struct heap_
 	if (!h)
 		return err_set(e, -ENOMEM, "no memory");
 	h->ep = -1;
-	if (o->heap_rate >> MAX_RATE_SHIFT)
+	if (o->heap.rate >> MAX_RATE_SHIFT)
 		return err_set(e, -E2BIG, "heap rate %llu is above 2^%d",
-			       (unsigned long long)o->heap_rate, MAX_RATE_SHIFT);
+			       (unsigned long long)o->heap.rate, MAX_RATE_SHIFT);
 	h->s = s;
 	h->o = *o;
 	if (!room)
@@ -480,7 +480,7 @@ static int probed_poll(void *at, struct err *e)
 	if (!ret)
 		ret = probing_poll(h->probing, e);
 	note_begin(h);
-	if (!ret && heap_large_dear(&h->large, h->window.large_seen, large_ns(h), h->o.budget_ppm))
+	if (!ret && heap_large_dear(&h->large, h->window.large_seen, large_ns(h), h->o.budget.ppm))
 		ret = attach(h, e); /* then all are held together */
 	return ret;
 }
@@ -522,7 +522,7 @@ static int add_entry(struct heap_probe *h, struct tally_entry *en, struct heap_e
 	nlabels = labelsets_of(&h->reports->labels, en->st, 1, labels, &h->loss);
 	labels[nlabels++] = (struct prof_label){ .key = "bytes",
 						 .num = (int64_t)en->st->object.size };
-	if (h->o.types)
+	if (h->o.heap.types)
 		nlabels = types_add(&h->types, en->st, labels, nlabels);
 	ret = stack_physical_add(&h->ph, en->st, values, labels, nlabels, e);
 	site_errors_all(&errors->made, est.of_all < 0 ? -1 : est.of_all * size * size);
@@ -590,7 +590,7 @@ static int comment_identity(struct heap_probe *h, struct err *e)
 
 static int finish_comments(struct heap_probe *h, struct err *e)
 {
-	const struct fine_rate rate = { &h->o, "heap", h->o.fine_heap };
+	const struct fine_rate rate = { &h->o, "heap", h->o.heap.fine };
 	double window = (double)(h->end_ns - h->start_ns) / 1e9;
 	uint64_t allocs = 0, bytes = 0;
 	int ret = heap_window_seen(&h->window, &allocs, &bytes, e);

@@ -338,7 +338,7 @@ static int open_probes(struct asking *a, const struct collect_opts *o, unsigned 
 	a->m = calloc(1, sizeof(*a->m));
 	if (!a->m)
 		return err_set(e, -ENOMEM, "no memory");
-	own.fine_block = own.fine_mutex =
+	own.block.fine = own.mutex.fine =
 		false; /* what many samples cost us is not in a target's budget */
 	return waits_many_open(&a->m->waits, &contentions, a->m, &own, expected, e);
 }

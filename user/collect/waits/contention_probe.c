@@ -98,7 +98,7 @@ static int probed_tick(void *at, struct err *e)
 
 static int comment_block(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
-	const struct fine_rate rate = { &c->o, "block", c->o.fine_block };
+	const struct fine_rate rate = { &c->o, "block", c->o.block.fine };
 	int ret = fine_comment(&rate, c->out.prof, e,
 			       "waits of %llu ns and longer, shorter ones in proportion",
 			       (unsigned long long)r->rate);
@@ -135,7 +135,7 @@ static int comment_block(struct contention_probe *c, const struct sched_result *
 
 static int comment_mutex(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
-	const struct fine_rate rate = { &c->o, "mutex", c->o.fine_mutex };
+	const struct fine_rate rate = { &c->o, "mutex", c->o.mutex.fine };
 	int ret = fine_comment(&rate, c->out.prof, e, "one contention in %llu",
 			       (unsigned long long)r->rate);
 
@@ -305,10 +305,10 @@ int contention_probe_start(struct subject *s, const struct collect_opts *o, enum
 	if (kind == CONTENTION_BLOCK)
 		say(o,
 		    "block: probing waits, all of %llu ns and longer, shorter ones in proportion%s",
-		    (unsigned long long)o->block_rate, fine_words(o, o->fine_block));
+		    (unsigned long long)o->block.rate_ns, fine_words(o, o->block.fine));
 	else
 		say(o, "mutex: probing contentions, one in %llu%s",
-		    (unsigned long long)o->mutex_fraction, fine_words(o, o->fine_mutex));
+		    (unsigned long long)o->mutex.fraction, fine_words(o, o->mutex.fine));
 	*out = (struct sourced){ &probed, TAKE(c) };
 	return 0;
 }

@@ -101,8 +101,8 @@ static void fill_conf(struct sched *c)
 	const int32_t *off = c->s->layout.off;
 
 	c->window.conf = (struct gpb_sched){
-		.block_rate = c->o.block_rate,
-		.mutex_fraction = c->o.mutex_fraction,
+		.block_rate = c->o.block.rate_ns,
+		.mutex_fraction = c->o.mutex.fraction,
 		.charge_all = off[LAYOUT_sudog_waiters] >= 0,
 		.g_waitreason = off[LAYOUT_g_waitreason],
 		.sudog_g = off[LAYOUT_sudog_g],
@@ -487,7 +487,7 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 	*out = (struct sched_result){
 		.ended = seen.ended[kind],
 		.sampled = seen.sampled[kind],
-		.rate = kind == GPB_WAIT_BLOCK ? en->o.block_rate : en->o.mutex_fraction,
+		.rate = kind == GPB_WAIT_BLOCK ? en->o.block.rate_ns : en->o.mutex.fraction,
 		.begun_before = seen.begun_before,
 		.nsites = count_sites(c),
 		.multi = en->object.multi,

@@ -75,12 +75,12 @@ static void choose_rates(struct sched_window *w)
 {
 	struct collect_opts *o = &w->engine.o;
 
-	if (o->fine_block)
-		o->block_rate = fine_wait_rate(&w->light[GPB_WAIT_BLOCK], o->budget_ppm,
-					       o->block_rate);
-	if (o->fine_mutex)
-		o->mutex_fraction = fine_mutex_fraction(&w->light[GPB_WAIT_MUTEX], o->budget_ppm,
-							o->mutex_fraction);
+	if (o->block.fine)
+		o->block.rate_ns = fine_wait_rate(&w->light[GPB_WAIT_BLOCK], o->budget.ppm,
+						  o->block.rate_ns);
+	if (o->mutex.fine)
+		o->mutex.fraction = fine_mutex_fraction(&w->light[GPB_WAIT_MUTEX], o->budget.ppm,
+							o->mutex.fraction);
 }
 
 static void set_rates(void *arg, bool windows, bool choose)
@@ -90,8 +90,8 @@ static void set_rates(void *arg, bool windows, bool choose)
 	if (choose)
 		choose_rates(w);
 	/* A window shows few waits, so all of them are samples. */
-	w->conf.block_rate = windows ? 1 : w->engine.o.block_rate;
-	w->conf.mutex_fraction = windows ? 1 : w->engine.o.mutex_fraction;
+	w->conf.block_rate = windows ? 1 : w->engine.o.block.rate_ns;
+	w->conf.mutex_fraction = windows ? 1 : w->engine.o.mutex.fraction;
 }
 
 /* Counts of the kinds that are told, of those that group 0 has, since the last window. */
@@ -209,7 +209,7 @@ static const double one2 = (double)GPB_COUNT_ONE * GPB_COUNT_ONE;
 static void unsure_of_sample(const struct sched_window *w, const struct tally_entry *en,
 			     struct wait_estimate *out)
 {
-	double others = (double)w->engine.o.mutex_fraction - 1,
+	double others = (double)w->engine.o.mutex.fraction - 1,
 	       count = (double)en->count / GPB_COUNT_ONE;
 
 	if (others <= 0 || count <= 0)

@@ -157,7 +157,7 @@ static int load(struct wait *w, struct err *e)
 	 * A goroutine that is preempted can stand at any instruction, and until user space has seen
 	 * that one its sample carries the stack's memory. Without a budget these come in bursts.
 	 */
-	if (!w->o.budget_ppm)
+	if (!w->o.budget.ppm)
 		bpf_map__set_max_entries(w->obj->maps.ring, 16 * GPB_RING_BYTES);
 	ret = wait_bpf__load(w->obj);
 	if (ret)
@@ -248,8 +248,8 @@ static int begin_prof(struct wait *w, struct err *e)
 				  e);
 
 	if (!ret)
-		ret = prof_set_period(w->out.prof, "delay", "nanoseconds", (int64_t)w->o.wait_rate,
-				      e);
+		ret = prof_set_period(w->out.prof, "delay", "nanoseconds",
+				      (int64_t)w->o.wait.rate_ns, e);
 	return ret ? ret : prof_set_default_type(w->out.prof, "delay", e);
 }
 
@@ -278,7 +278,7 @@ static int prepare(struct wait *w, struct err *e)
 
 	/* Who waits at the end matters less than the profile, so an error is only remembered. */
 	w->who_ret = ret ? ret : verify_structs(w->s, LAYOUT_USE_GOROUTINES, &w->who_err);
-	conf->rate = w->o.wait_rate;
+	conf->rate = w->o.wait.rate_ns;
 	conf->clocked = clocked(w);
 	conf->g_waitreason = w->s->layout.off[LAYOUT_g_waitreason];
 	return ret;
@@ -294,8 +294,8 @@ int wait_new(struct subject *s, const struct collect_opts *o, struct wait **out,
 	wait_window_init(&w->window, by_runtime);
 	w->s = w->window.engine.s = s;
 	w->o = *o;
-	if (!w->o.wait_rate)
-		w->o.wait_rate = 1;
+	if (!w->o.wait.rate_ns)
+		w->o.wait.rate_ns = 1;
 	w->window.engine.o = w->o;
 	ret = prepare(w, e);
 	if (!ret)
@@ -319,7 +319,7 @@ static int wait_start(struct subject *s, const struct collect_opts *o, void **st
 	if (ret)
 		return ret;
 	say(o, "wait: %zu probes, all waits of %llu ns and longer, shorter ones in proportion%s",
-	    w->nsites, (unsigned long long)w->o.wait_rate, fine_words(o, o->fine_wait));
+	    w->nsites, (unsigned long long)w->o.wait.rate_ns, fine_words(o, o->wait.fine));
 	*state = TAKE(w);
 	return 0;
 }
@@ -461,7 +461,7 @@ static int comment_estimates(struct wait *w, struct err *e)
 
 static int comments(struct wait *w, struct err *e)
 {
-	const struct fine_rate rate = { &w->o, "wait", w->o.fine_wait };
+	const struct fine_rate rate = { &w->o, "wait", w->o.wait.fine };
 	double window = (double)(w->end - w->start) / 1e9;
 	struct gpb_waiting_seen seen = {};
 	const struct wait_engine *en = &w->window.engine;
@@ -474,10 +474,10 @@ static int comments(struct wait *w, struct err *e)
 	if (!ret)
 		ret = fine_comment(&rate, w->out.prof, e,
 				   "waits of %llu ns and longer, shorter ones in proportion",
-				   (unsigned long long)en->o.wait_rate);
+				   (unsigned long long)en->o.wait.rate_ns);
 	if (!ret)
-		ret = prof_set_period(w->out.prof, "delay", "nanoseconds", (int64_t)en->o.wait_rate,
-				      e);
+		ret = prof_set_period(w->out.prof, "delay", "nanoseconds",
+				      (int64_t)en->o.wait.rate_ns, e);
 	if (!ret)
 		ret = comment_seen(w, &seen, e);
 	if (!ret)

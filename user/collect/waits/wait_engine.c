@@ -230,7 +230,7 @@ int wait_engine_turn(void *arg, bool windows, uint64_t since, double hit_ns, uin
 	} else if (were && !windows) {
 		run_counter_end(&w->counter, &w->slow);
 	}
-	w->kind->rates(w->arg, windows, !windows && !w->rates_used && w->o.budget_ppm);
+	w->kind->rates(w->arg, windows, !windows && !w->rates_used && w->o.budget.ppm);
 	w->rates_used = true;
 	w->full = !windows;
 	w->windowed |= windows;

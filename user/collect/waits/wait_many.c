@@ -171,7 +171,7 @@ static int many_open(const struct engine_kind *kind, const struct collect_opts *
 	(void)kind;
 	if (!m)
 		return err_set(e, -ENOMEM, "no memory");
-	own.fine_wait = false; /* what many samples cost us is not in a target's budget */
+	own.wait.fine = false; /* what many samples cost us is not in a target's budget */
 	ret = waits_many_open(&m->waits, &waits, m, &own, expected, e);
 	if (ret)
 		return ret;

@@ -118,10 +118,10 @@ static void set_rates(void *arg, bool windows, bool choose)
 	struct wait_window *w = arg;
 	struct collect_opts *o = &w->engine.o;
 
-	if (choose && o->fine_wait)
-		o->wait_rate = fine_wait_rate(&w->light, o->budget_ppm, o->wait_rate);
+	if (choose && o->wait.fine)
+		o->wait.rate_ns = fine_wait_rate(&w->light, o->budget.ppm, o->wait.rate_ns);
 	/* a window shows few waits, so all of them are samples */
-	w->conf.rate = windows ? 1 : o->wait_rate;
+	w->conf.rate = windows ? 1 : o->wait.rate_ns;
 }
 
 static double runs_in(void *arg, const struct wait_window_sum *sum)

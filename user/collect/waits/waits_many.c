@@ -186,9 +186,9 @@ static void watch(struct set_member *k, size_t unused)
 static void set_share(struct set_member *k, size_t n)
 {
 	const struct collect_opts *o = &((struct waits_part *)k->part)->m->probed.o;
-	double all = o->host_looks_ppm / 1e6;
+	double all = o->host.looks_ppm / 1e6;
 
-	if (!o->host_looks_ppm || all > LOOKS_SHARE_MOST)
+	if (!o->host.looks_ppm || all > LOOKS_SHARE_MOST)
 		all = LOOKS_SHARE_MOST;
 	wait_engine_look_seldom(engine_of(k->part), all / (double)n, (double)n / COUNTED_OFTEN);
 }
