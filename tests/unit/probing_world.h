@@ -687,9 +687,9 @@ static void begin_world(double cpus, uint64_t seed)
 static void prepare(struct subject *subject, const struct program *const *programs,
 		    const bool *counts, int n)
 {
-	const struct collect_opts o = { .budget.ppm = 50000,
-					.window_ns = told_lasts ? lasts_ns : 0 };
+	static struct collect_opts o; /* it outlives the probes */
 
+	o = (struct collect_opts){ .budget.ppm = 50000, .window_ns = told_lasts ? lasts_ns : 0 };
 	for (int i = 0; i < n; i++) {
 		struct probes *s = &w.at[w.n];
 		const struct probing_user u = {

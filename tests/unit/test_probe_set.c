@@ -454,7 +454,10 @@ static int set_up(void **state)
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	memset(open_for, 0, sizeof(open_for));
 	memset(set_of, 0, sizeof(set_of));
+	static const struct collect_opts none;
+
 	ss = (struct probe_sets){ .kind = &kind,
+				  .o = &none,
 				  .obj = { .open_for = open_for, .set_of = set_of },
 				  .drain = drain,
 				  .multi = true,

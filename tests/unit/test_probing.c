@@ -181,7 +181,7 @@ static void a_crowd_at_the_start_is_an_error(void **state)
 {
 	struct target target = { .pid = 1 };
 	struct subject subject = { .target = &target };
-	const struct collect_opts o = { .budget.ppm = 50000 };
+	static const struct collect_opts o = { .budget.ppm = 50000 };
 	struct probes *s = &w.at[0];
 	const struct probing_user u = { .what = "test",
 					.open = &s->open,
@@ -451,7 +451,7 @@ static struct probes *run_and_set(double (*rate)(double), uint64_t until, uint64
 {
 	static struct target target = { .pid = 1 };
 	static struct subject subject = { .target = &target };
-	const struct collect_opts o = { .budget.ppm = 50000 };
+	static const struct collect_opts o = { .budget.ppm = 50000 };
 	struct probes *s = &w.at[0];
 	const struct probing_user u = { .what = "test",
 					.open = &s->open,

@@ -69,7 +69,7 @@ static int hit_cost(void *arg, struct hit_cost *out, struct cost_probes **rest, 
 	int ret = 0;
 
 	if (!ss->cost_known && s->members.n)
-		ret = ss->kind->hit_cost(s->members.at[0]->part, ss->o.attachers, &ss->hit_cost,
+		ret = ss->kind->hit_cost(s->members.at[0]->part, ss->o->attachers, &ss->hit_cost,
 					 rest, e);
 	else if (!ss->cost_known)
 		ret = err_set(e, -ENOENT, "nobody is there to be measured");
@@ -120,7 +120,7 @@ static int put_standing(struct probe_set *s, struct uprobe_group *g)
 	int ret;
 
 	snprintf(g->path, sizeof(g->path), "/proc/self/fd/%d", s->fd);
-	s->standing.all = s->of->o.attachers;
+	s->standing.all = s->of->o->attachers;
 	ret = uprobes_hold(&s->standing, g, 1, s->of->multi, 0, NULL, NULL);
 	return ret ? ret : uprobes_attach_again(&s->standing, NULL);
 }
@@ -390,7 +390,7 @@ static int hold(struct probe_set *s, struct err *e)
 		.arg = s,
 	};
 	const struct probed_file f = { .fd = s->fd,
-				       .attachers = s->of->o.attachers,
+				       .attachers = s->of->o->attachers,
 				       .exes = &s->of->exes,
 				       .at_once = at_once(s),
 				       .multi = s->of->multi,
@@ -398,7 +398,7 @@ static int hold(struct probe_set *s, struct err *e)
 				       .cpu_ns = cpu_of_all,
 				       .arg = s };
 	struct epoll_event ev = { .events = EPOLLIN };
-	int ret = probing_new_file(&f, &s->of->o, &u, &s->probing, e);
+	int ret = probing_new_file(&f, s->of->o, &u, &s->probing, e);
 
 	if (ret)
 		return ret;
@@ -442,7 +442,7 @@ static void heal_first(struct set_member *m)
 	struct healing_found found = { 0 };
 
 	if (!s->healed && !ss->begun) {
-		ss->healing.attachers = ss->o.attachers;
+		ss->healing.attachers = ss->o->attachers;
 		ss->healing.multi = ss->multi;
 		healing_look(&ss->healing, s->target, &found);
 		s->leftovers = found.n;

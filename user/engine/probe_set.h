@@ -119,7 +119,8 @@ struct set_object {
 /* What all sets share; the owner's (probed.h). */
 struct probe_sets {
 	const struct set_kind *kind;
-	struct collect_opts o; /* its budget is the sets', and its attachers keep their probes */
+	const struct collect_opts
+		*o; /* its budget is the sets', and its attachers keep their probes */
 	struct set_object obj;
 	struct probe_set *at[GPB_SETS];
 	int ep;

@@ -121,8 +121,10 @@ int probed_open(struct probed *p, const struct probed_kind *kind, void *arg,
 	p->o = *o;
 	p->o.say = NULL;
 	p->o.budget.ahead_ns = 0;
+	/* What many samples cost us is not in a target's budget. */
+	p->o.heap.fine = p->o.block.fine = p->o.mutex.fine = p->o.wait.fine = false;
 	p->sets.kind = &kind->set;
-	p->sets.o = p->o;
+	p->sets.o = &p->o;
 	p->sets.drain = take_all;
 	p->sets.arg = p;
 	p->expected = expected;

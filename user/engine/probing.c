@@ -117,7 +117,7 @@ int probing_account(struct probing *p, double *cost, struct err *e)
 static void look_again(struct probing *p, uint64_t now)
 {
 	p->count_ns = 0;
-	if (!p->o.budget.ppm)
+	if (!p->o->budget.ppm)
 		set_event(p, now + FULL_NS);
 	else
 		set_event(p, now + (now - p->set_ns < FIRST_NS ? LOOK_FIRST_NS : LOOK_NS));
@@ -186,7 +186,7 @@ static int open_full(struct probing *p, struct err *e)
 	open_now(p);
 	if (!p->set_ns)
 		p->set_ns = p->opened_ns;
-	if (p->covered_ns && p->opened_ns > p->covered_ns && (!p->o.held || p->begun))
+	if (p->covered_ns && p->opened_ns > p->covered_ns && (!p->o->held || p->begun))
 		p->gap_ns += p->opened_ns - p->covered_ns;
 	look_again(p, p->opened_ns);
 	return 0;
@@ -332,10 +332,10 @@ static int begin_windows(struct probing *p, struct err *e)
 		return ret;
 	now = now_ns();
 	if (!again)
-		say(&p->o,
+		say(p->o,
 		    "%s: probing costs the target more than %g%% of its CPU time: from now on in "
 		    "short windows, scaled",
-		    p->u.what, p->o.budget.ppm / 1e4);
+		    p->u.what, p->o->budget.ppm / 1e4);
 	p->member.full = false;
 	p->windows_since = now;
 	p->windows_before = p->nwindows;
@@ -433,10 +433,10 @@ static int cut_short(struct probing *p, struct err *e)
 {
 	p->cut = true;
 	p->state = ENDED;
-	say(&p->o,
+	say(p->o,
 	    "%s: probing costs the target more than %g%% of its CPU time, and this kernel cannot "
 	    "probe in short windows: no more is observed",
-	    p->u.what, p->o.budget.ppm / 1e4);
+	    p->u.what, p->o->budget.ppm / 1e4);
 	return probing_detach(p, e);
 }
 
@@ -674,10 +674,10 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 	if (ret)
 		return ret;
 	if (p->uprobes.attacher.exposed && p->s)
-		say_exposed(p->s, &p->o, "the process that keeps the probes");
+		say_exposed(p->s, p->o, "the process that keeps the probes");
 	if (windows && p->state != FULL)
 		return 0;
-	if (p->state == FULL || p->state == OPENING || !p->o.budget.ppm || !p->multi || p->o.held)
+	if (p->state == FULL || p->state == OPENING || !p->o->budget.ppm || !p->multi || p->o->held)
 		return begin_full(p, e);
 	p->state = READY;
 	set_event(p, now_ns());

@@ -39,7 +39,7 @@ int probing_mend(struct probing *p, struct err *e)
 	p->u.open->bits = 0;
 	p->kept = false;
 	if (!p->uprobes.deaths)
-		say(&p->o, "%s: the process that keeps the probes was killed: another one goes on",
+		say(p->o, "%s: the process that keeps the probes was killed: another one goes on",
 		    p->u.what);
 	probing_unwatch(p, uprobes_fd(&p->uprobes));
 	ret = uprobes_mend(&p->uprobes, e);
@@ -138,6 +138,6 @@ bool probing_let_go(const struct probing *p)
 
 void probing_hear(struct probing *p, uint64_t now)
 {
-	if (p->o.budget.ppm)
+	if (p->o->budget.ppm)
 		uprobes_until(&p->uprobes, now + (uint64_t)budget_lasts(p->b, &p->member));
 }

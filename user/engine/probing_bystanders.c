@@ -112,7 +112,7 @@ int probing_crowded(struct probing *p, const char *why)
 	p->crowded = true;
 	p->state = ENDED;
 	p->u.open->bits = 0;
-	say(&p->o, "%s: %s: no more is observed", p->u.what, why);
+	say(p->o, "%s: %s: no more is observed", p->u.what, why);
 	probing_release(p);
 	return 0;
 }

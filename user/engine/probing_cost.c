@@ -75,7 +75,7 @@ void probing_price_hits(struct probing *p)
 	p->cost_known = true;
 	p->measured = !p->u.hit_cost(p->u.arg, &hit_cost, &p->cost_probes, &why);
 	if (!p->measured) {
-		say(&p->o, "%s: %s: taken to be %.0f ns", p->u.what, why.msg, m->hit_ns);
+		say(p->o, "%s: %s: taken to be %.0f ns", p->u.what, why.msg, m->hit_ns);
 		return;
 	}
 	if (p->cost_probes && probing_watch(p, cost_probes_fd(p->cost_probes), NULL)) {

@@ -128,7 +128,7 @@ int probing_gauge(struct probing *p, bool *bears, struct err *e)
 	}
 	if (ret)
 		return ret;
-	p->dear = g.cost / g.ns > PRICE_SHARE * p->o.budget.ppm / 1e6;
+	p->dear = g.cost / g.ns > PRICE_SHARE * p->o->budget.ppm / 1e6;
 	*bears = bears_it(p, &g);
 	if (!*bears)
 		ret = bears_true_price(p, &g, bears, e);

@@ -28,7 +28,7 @@ static struct probing *make(const struct collect_opts *o, const struct probing_u
 	if (!p)
 		return NULL;
 	p->ep = p->timer = -1;
-	p->o = *o;
+	p->o = o;
 	p->u = *u;
 	p->windows_min = WINDOWS_MIN_NS;
 	p->attach_ns = 10 * NS_PER_MS;
@@ -49,7 +49,7 @@ static int listen(struct probing *p, struct err *e)
 	p->ep = epoll_create1(EPOLL_CLOEXEC);
 	if (p->ep < 0)
 		return err_sys(e, "epoll");
-	if (!p->o.budget.ppm && !p->u.look)
+	if (!p->o->budget.ppm && !p->u.look)
 		return 0;
 	p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (p->timer < 0)

@@ -33,7 +33,7 @@ struct probing {
 	struct probed_file file;
 	struct bystanders of_file; /* who runs it */
 	bool tried; /* its probes were put in, and the kernel did not take too long */
-	struct collect_opts o;
+	const struct collect_opts *o; /* borrowed */
 	struct probing_user u;
 	struct budget *b; /* shared with the target's other probes */
 	struct budget_member member;

@@ -54,9 +54,9 @@ void probing_say_excess(struct probing *p)
 	p->cpu_ns = budget_cpu_ns(p->b);
 	p->excess_why = budget_excess(p->b, &p->excess);
 	if (p->excess_why)
-		say(&p->o, "%s: probes took %.2f%% of the target's CPU time, and %s is %g%%: %s",
+		say(p->o, "%s: probes took %.2f%% of the target's CPU time, and %s is %g%%: %s",
 		    p->u.what, 100 * p->excess, p->s ? "--budget" : "their part of --host-budget",
-		    p->o.budget.ppm / 1e4, p->excess_why);
+		    p->o->budget.ppm / 1e4, p->excess_why);
 }
 
 int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
@@ -70,15 +70,15 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 	     how[256] = "all of the time observed";
 	uint64_t missing = p->gap_ns + lost_ns(p);
 
-	if (p->o.budget.ppm && !p->s)
+	if (p->o->budget.ppm && !p->s)
 		snprintf(most, sizeof(most),
 			 "%g%% of the CPU time of all that run the file and are profiled, of the "
 			 "%g%% that --host-budget allows for probes and clocks",
-			 p->o.budget.ppm / 1e4, p->o.host.taken_ppm / 1e4);
-	else if (p->o.budget.ppm)
+			 p->o->budget.ppm / 1e4, p->o->host.taken_ppm / 1e4);
+	else if (p->o->budget.ppm)
 		snprintf(most, sizeof(most), "%g%% of the target's CPU time%s",
-			 p->o.budget.ppm / 1e4,
-			 p->o.budget.ahead_ns ? " after a first second of theirs" : "");
+			 p->o->budget.ppm / 1e4,
+			 p->o->budget.ahead_ns ? " after a first second of theirs" : "");
 	if (missing >= NS_PER_MS && wall > 0)
 		snprintf(how, sizeof(how), "%.2f%% of the time observed",
 			 100 * (double)p->observed_ns / wall);

@@ -15,9 +15,9 @@ static double first_most_ns(const struct probing *p, uint64_t now)
 {
 	double ns = (double)STRATUM_SECOND_NS, left;
 
-	if (!p->o.window_ns)
+	if (!p->o->window_ns)
 		return ns;
-	left = (double)(p->set_ns + p->o.window_ns) - (double)now - END_NS;
+	left = (double)(p->set_ns + p->o->window_ns) - (double)now - END_NS;
 	return left < ns ? left : ns;
 }
 
@@ -45,6 +45,6 @@ double probing_until_paid(struct probing *p, uint64_t now)
 	double ns = (double)(now - p->windows_since);
 	double cpus = (budget_cpu_ns(p->b) - p->windows_cpu) / ns, comes;
 
-	comes = p->o.budget.ppm / 1e6 * (cpus > BUDGET_CPUS_MIN ? cpus : BUDGET_CPUS_MIN);
+	comes = p->o->budget.ppm / 1e6 * (cpus > BUDGET_CPUS_MIN ? cpus : BUDGET_CPUS_MIN);
 	return (p->member.spent - p->windows_spent + window_size_cost(&p->size)) / comes - ns;
 }

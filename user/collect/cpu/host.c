@@ -35,7 +35,7 @@ struct host_clock {
 };
 
 struct host {
-	struct collect_opts o;
+	const struct collect_opts *o; /* borrowed */
 	uint64_t period_ns;
 	struct cpu_bpf *obj;
 	struct demux demux;
@@ -223,7 +223,7 @@ static int host_open(const struct engine_kind *kind, const struct collect_opts *
 	(void)kind;
 	if (!h)
 		return err_set(e, -ENOMEM, "no memory");
-	h->o = *o;
+	h->o = o;
 	h->period_ns = host_period_ns(o->cpu.hz);
 	if (o->cpu.kernel && kallsyms_shown(&h->no_names))
 		say(o, "cpu: warning: %s", h->no_names.msg);
@@ -289,7 +289,7 @@ static int fill(struct host *h, struct engine_target *t, struct err *e)
 {
 	uint32_t at = demux_index(t->slot), tgid = (uint32_t)t->id.pid;
 	struct gpb_target g;
-	int ret = bpf_target_fill(t->subject, &h->o, &g, e);
+	int ret = bpf_target_fill(t->subject, h->o, &g, e);
 
 	if (ret)
 		return ret;

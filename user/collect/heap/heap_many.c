@@ -16,7 +16,6 @@
 enum { PLACINGS = 4 * GPB_PLACING };
 
 struct many {
-	struct collect_opts o;
 	void *reading; /* engine_heap_read's */
 	struct probed probed;
 	struct heap_looks looks;
@@ -441,10 +440,8 @@ static int many_open(const struct engine_kind *kind, const struct collect_opts *
 	(void)kind;
 	if (!m)
 		return err_set(e, -ENOMEM, "no memory");
-	m->o = *o;
-	m->o.heap.fine = false; /* what many samples cost us is not in a target's budget */
 	m->looks = (struct heap_looks){ .probed = &m->probed, .live_of = live_of, .timer = -1 };
-	ret = probed_open(&m->probed, &heaps, m, &m->o, expected, e);
+	ret = probed_open(&m->probed, &heaps, m, o, expected, e);
 	if (!ret)
 		ret = heap_looks_open(&m->looks, o, e);
 	if (!ret)
@@ -473,10 +470,11 @@ static int many_poll(void *state, struct err *e)
 /* What is recorded is read, unless probes were asked for. */
 static int choose(struct many *m, struct engine_target *t, struct many_kept *k, struct err *e)
 {
-	int ret = m->o.source == SOURCE_PROBE ? -ENOTSUP :
-						engine_heap_read.put(m->reading, t, &k->read, e);
+	int ret = m->probed.o.source == SOURCE_PROBE ?
+			  -ENOTSUP :
+			  engine_heap_read.put(m->reading, t, &k->read, e);
 
-	if (!ret || ret == -ESRCH || m->o.source == SOURCE_READ)
+	if (!ret || ret == -ESRCH || m->probed.o.source == SOURCE_READ)
 		return ret;
 	return probed_add(&m->probed, t, &k->probed, e);
 }

@@ -332,15 +332,11 @@ static void asking_freep(struct asking **a)
 static int open_probes(struct asking *a, const struct collect_opts *o, unsigned expected,
 		       struct err *e)
 {
-	struct collect_opts own = *o;
-
 	a->first = true;
 	a->m = calloc(1, sizeof(*a->m));
 	if (!a->m)
 		return err_set(e, -ENOMEM, "no memory");
-	own.block.fine = own.mutex.fine =
-		false; /* what many samples cost us is not in a target's budget */
-	return waits_many_open(&a->m->waits, &contentions, a->m, &own, expected, e);
+	return waits_many_open(&a->m->waits, &contentions, a->m, o, expected, e);
 }
 
 static int many_open(const struct engine_kind *kind, const struct collect_opts *o,

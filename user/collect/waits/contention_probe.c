@@ -14,7 +14,7 @@
 
 struct contention_probe {
 	struct subject *s;
-	struct collect_opts o;
+	const struct collect_opts *o; /* borrowed */
 	enum contention kind;
 	struct sched *
 		sched; /* borrowed from the subject, or of many from their owner; NULL after leaving it */
@@ -58,7 +58,7 @@ static int probe_new(struct subject *s, const struct collect_opts *o, enum conte
 	if (!c)
 		return err_set(e, -ENOMEM, "no memory");
 	c->s = s;
-	c->o = *o;
+	c->o = o;
 	c->kind = kind;
 	ret = begin_prof(c, e);
 	if (!ret)
@@ -98,7 +98,7 @@ static int probed_tick(void *at, struct err *e)
 
 static int comment_block(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
-	const struct fine_rate rate = { &c->o, "block", c->o.block.fine };
+	const struct fine_rate rate = { c->o, "block", c->o->block.fine };
 	int ret = fine_comment(&rate, c->out.prof, e,
 			       "waits of %llu ns and longer, shorter ones in proportion",
 			       (unsigned long long)r->rate);
@@ -127,7 +127,7 @@ static int comment_block(struct contention_probe *c, const struct sched_result *
 				   "are not counted",
 				   (unsigned long long)r->begun_before);
 	if (r->waiting || r->begun_before)
-		say(&c->o,
+		say(c->o,
 		    "block: not counted: %llu waits that had not ended, %llu that began before",
 		    (unsigned long long)r->waiting, (unsigned long long)r->begun_before);
 	return ret;
@@ -135,7 +135,7 @@ static int comment_block(struct contention_probe *c, const struct sched_result *
 
 static int comment_mutex(struct contention_probe *c, const struct sched_result *r, struct err *e)
 {
-	const struct fine_rate rate = { &c->o, "mutex", c->o.mutex.fine };
+	const struct fine_rate rate = { c->o, "mutex", c->o->mutex.fine };
 	int ret = fine_comment(&rate, c->out.prof, e, "one contention in %llu",
 			       (unsigned long long)r->rate);
 

@@ -69,7 +69,7 @@ struct places {
 
 struct looks {
 	struct subject *s;
-	struct collect_opts o;
+	const struct collect_opts *o; /* borrowed */
 	struct looks_conf c;
 	struct gpb_target t;
 	size_t nimages;
@@ -157,7 +157,7 @@ void looks_free(struct looks *k)
 /* Plugins that were loaded since have text, too. */
 static int fill_target(struct looks *k, struct err *e)
 {
-	int ret = bpf_target_fill(k->s, &k->o, &k->t, e);
+	int ret = bpf_target_fill(k->s, k->o, &k->t, e);
 
 	if (ret)
 		return ret;
@@ -203,7 +203,7 @@ int looks_new(struct subject *s, const struct collect_opts *o, const struct look
 		return err_set(e, -ENOMEM, "no memory to look at goroutines");
 	k->fd = -1;
 	k->s = s;
-	k->o = *o;
+	k->o = o;
 	k->c = *c;
 	k->sums.tally = c->tally;
 	k->sums.left_out = left_out;

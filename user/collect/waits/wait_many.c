@@ -165,14 +165,12 @@ static int many_open(const struct engine_kind *kind, const struct collect_opts *
 		     unsigned expected, void **state, struct err *e)
 {
 	CLEANUP(many_freep) struct many *m = calloc(1, sizeof(*m));
-	struct collect_opts own = *o;
 	int ret;
 
 	(void)kind;
 	if (!m)
 		return err_set(e, -ENOMEM, "no memory");
-	own.wait.fine = false; /* what many samples cost us is not in a target's budget */
-	ret = waits_many_open(&m->waits, &waits, m, &own, expected, e);
+	ret = waits_many_open(&m->waits, &waits, m, o, expected, e);
 	if (ret)
 		return ret;
 	*state = TAKE(m);
