@@ -1,6 +1,6 @@
 #!/bin/bash
 # In a window of --all: from the exec of a program to its being observed, by the comment of its profile, and the CPU time of a busy one
-# that its profile lacks, by the kernel's account. A program that nobody here has run, one that others run, an exec of a process that is
+# that its profile lacks, by the kernel's account; and the first of both with --follow. A program that nobody here has run, one that others run, an exec of a process that is
 # observed, and one that gets the number of another that has ended.
 #
 # Wanted (medians): 300 ms, and 50 ms where the executable is known.
@@ -70,7 +70,7 @@ done
 kill -INT $PROF
 wait $PROF
 
-row() { printf '%-28s %4s %22s %22s\n' "$@"; }
+row() { printf '%-30s %4s %22s %22s\n' "$1" "$2" "$3" "${4:-}"; }
 # middle FILE: the median, the least and the most of its numbers
 middle() { sort -n "$1" | awk '{ v[NR] = $1 } END { if (NR) printf "%.1f (%.1f to %.1f)", v[int((NR + 1) / 2)], v[1], v[NR] }'; }
 # tells GROUP NAME WANTED-MS
@@ -99,4 +99,27 @@ tells new "an unknown executable" 300
 tells known "a known one" 50
 tells exec "exec of one that is observed" 50
 tells number "a number that is used again" 50
+
+# followed NAME WANTED-UNKNOWN WANTED-KNOWN KIND...: programs after each other, which a command starts
+followed() {
+	local name=$1 unknown=$2 known=$3 k f was
+	shift 3
+	rm -rf "$TMP/followed" "$TMP/bin" && mkdir "$TMP/bin" && cp "$bin" "$TMP/bin/known"
+	for ((k = 0; k < STARTS; k++)); do cp "$bin" "$TMP/bin/new$k"; done
+	"$GOPROF" --follow "$@" -F 499 -o "$TMP/followed" -- bash -c "$TMP/bin/known brief 300 0
+		for ((i = 0; i < $STARTS; i++)); do $TMP/bin/new\$i brief 300 0; $TMP/bin/known brief 300 0; done" >"$TMP/said" 2>"$TMP/err"
+	for was in new known; do
+		for f in "$TMP"/followed/"$was"*.cpu.pb.gz; do
+			"$PPROFCHECK" comments "$f" | sed -n 's/^followed: from \([0-9.]*\) ms.*/\1/p'
+		done >"$TMP/ms.$was"
+		[ "$(wc -l <"$TMP/ms.$was")" -ge $STARTS ] || wrong "only $(wc -l <"$TMP/ms.$was") of $was"
+	done
+	row "--follow$name, unknown" "$(wc -l <"$TMP/ms.new")" "$(middle "$TMP/ms.new")"
+	row "--follow$name, known" "$(wc -l <"$TMP/ms.known")" "$(middle "$TMP/ms.known")"
+	judge soon "$TMP/ms.new" "$unknown"
+	judge soon "$TMP/ms.known" "$known"
+	outcome "all_start/follow$name"
+}
+followed "" 300 50 --cpu
+followed ", heap, wait" 300 50 --cpu --heap --wait
 finish

@@ -276,6 +276,26 @@ start "$BIN" -wait
 run --cpu --follow -p "$PID" -d 300ms >"$TMP/paths"
 check "follow without children" "$(n=$(ls "$DIR" | wc -l); [ "$n" = 1 ] && [ "$(wc -l <"$TMP/paths")" = 1 ] || echo "$n files, not 1")"
 
+# Two programs after each other, of a file that nobody here has seen: most of what they did is seen, of the second, too.
+fresh
+cp "$BIN" "$TMP/new"
+run --cpu --heap --wait --source=probe --heap-rate 1 --wait-rate 1 --budget=0 -F 1000 --follow -- \
+	sh -c "$TMP/new -steps 80; $TMP/new -steps 80; true" >"$TMP/got"
+# most KIND TYPE: each of the two profiles has at least half of the 80 steps
+most() {
+	local f n seen=0
+	for f in "$DIR"/*."$1".pb.gz; do
+		[ -s "$f" ] || continue
+		seen=$((seen + 1))
+		n=$("$PPROFCHECK" cum -type "$2" "$f" | awk '/main\.step/ { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+$/) print $i }')
+		echo "$1: ${n:-no} of 80 ($("$PPROFCHECK" comments "$f" | sed -n 's/^followed: \(.* exec\),.*/\1/p'))" >&2
+		[ "${n:-0}" -ge "${3:-40}" ] || echo "$1: ${n:-no} $2 of main.step; "
+	done
+	[ $seen = 2 ] || echo "$seen profiles of $1, not two; "
+}
+# A step uses some 0.7 ms.
+check "follow from near the start" "$(most cpu samples 24; most heap alloc_objects; most wait contentions)"
+
 # A process that starts programs while we look, each of them many times as long as it takes to see it.
 fresh
 bash -c "echo ready; while sleep 0.2; do $BIN -burn 1s; done" >"$TMP/got" &

@@ -319,12 +319,12 @@ static void those_that_ended_are_handed_over_in_between(void **state)
 		slots[p] = add(p + 1);
 	assert_int_equal(engine_begin(en, NULL), 0);
 	for (pid_t p = 1; p <= ENGINE_REAP; p++) {
-		assert_int_equal(engine_reap(en, sink, NULL, NULL), 0);
+		assert_int_equal(engine_reap(en, ENGINE_REAP, sink, NULL, NULL), 0);
 		assert_int_equal(nsunk, 0);
 		process_ends(p);
 		assert_int_equal(engine_poll(en, NULL), 0);
 	}
-	assert_int_equal(engine_reap(en, sink, NULL, NULL), 0);
+	assert_int_equal(engine_reap(en, ENGINE_REAP, sink, NULL, NULL), 0);
 	assert_int_equal(nsunk, ENGINE_REAP);
 	assert_int_equal(sunk[0].state, ENGINE_ENDED);
 	assert_int_equal(k.drained, 1);

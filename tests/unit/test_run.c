@@ -192,9 +192,7 @@ static struct run_opts usual(void)
 {
 	return (struct run_opts){ .pid = 5,
 				  .duration_ns = 20000000,
-				  .dir = out_dir,
-				  .formats = formats,
-				  .nformats = 1,
+				  .to = { .dir = out_dir, .formats = formats, .nformats = 1 },
 				  .subject = &fake_subject,
 				  .kinds = both,
 				  .nkinds = 2,
@@ -241,8 +239,8 @@ static int run(struct run_opts *o)
 	int status;
 
 	assert_non_null(p);
-	if (!o->paths)
-		o->paths = p;
+	if (!o->to.paths)
+		o->to.paths = p;
 	status = listen_to(profile, o);
 	slurp(p, paths, sizeof(paths));
 	assert_int_equal(world.opens, world.frees);
@@ -297,7 +295,7 @@ static void delivers_every_kind_and_format(void **state)
 	char want[512];
 
 	(void)state;
-	o.nformats = 2;
+	o.to.nformats = 2;
 	assert_int_equal(run(&o), EXIT_DONE);
 	snprintf(want, sizeof(want),
 		 "%s/svc.5.cpu.pb.gz\n%s/svc.5.cpu.folded\n%s/svc.5.heap.pb.gz\n"
@@ -457,12 +455,14 @@ static void target_goes_by_descriptor(void **state)
 
 static int finish_after_exec(struct run_opts *o)
 {
+	struct run_files files = { .to = &o->to };
 	struct job *j;
 
-	assert_int_equal(job_open(o, 5, JOB_HELD, &j, NULL), 0);
+	assert_int_equal(job_open(o, 5, JOB_HELD, NULL, &j, NULL), 0);
 	j->became = j->gone = true;
-	job_finish(j);
+	job_finish(j, &files);
 	job_free(j);
+	run_files_fini(&files);
 	return 0;
 }
 
@@ -597,12 +597,12 @@ static void paths_that_cannot_be_printed(void **state)
 	struct run_opts o = usual();
 
 	(void)state;
-	o.paths = fopen("/dev/full", "w");
-	assert_non_null(o.paths);
+	o.to.paths = fopen("/dev/full", "w");
+	assert_non_null(o.to.paths);
 	assert_int_equal(run(&o), EXIT_FAILED);
 	has_said("cannot write to stdout: No space left on device");
 	assert_true(there("svc.5.cpu.pb.gz") && there("svc.5.heap.pb.gz"));
-	fclose(o.paths);
+	fclose(o.to.paths);
 }
 
 static void hostile_comm_stays_in_the_directory(void **state)

@@ -66,6 +66,15 @@ static struct collect_opts collect_of(const struct opts *o)
 	return c;
 }
 
+static struct run_files_to files_to(const struct opts *o, struct output_access *access, FILE *paths)
+{
+	return (struct run_files_to){ .dir = o->dir,
+				      .access = access,
+				      .formats = o->formats,
+				      .nformats = o->nformats,
+				      .paths = paths };
+}
+
 static size_t kinds_of_many(const struct opts *o, const struct engine_kind **kinds)
 {
 	size_t n = 0;
@@ -85,9 +94,15 @@ static size_t kinds_of_many(const struct opts *o, const struct engine_kind **kin
 	return n;
 }
 
+/* The processor's ticks are the same for all. */
+static int measure_ticks(const struct opts *o, struct collect_opts *c, struct err *e)
+{
+	return o->block || o->mutex ? ticks_measure(&c->ticks_per_second, e) : 0;
+}
+
 enum { MMAP_THRESHOLD = 128 << 10 }; /* glibc's own, where it begins */
 
-/* Many processes at once. The processor's ticks are the same for all. */
+/* Many processes at once. */
 static int run_many(const struct opts *o)
 {
 	const struct engine_kind *kinds[ENGINE_KINDS_MAX];
@@ -99,19 +114,15 @@ static int run_many(const struct opts *o)
 		.pick = o->pick,
 		.dry_run = o->dry_run,
 		.duration_ns = o->duration_ns,
-		.dir = o->dir,
-		.access = &access,
-		.formats = o->formats,
-		.nformats = o->nformats,
+		.to = files_to(o, &access, stdout),
 		.kinds = kinds,
 		.nkinds = kinds_of_many(o, kinds),
 		.collect = collect_of(o),
-		.paths = stdout,
 	};
 	struct err e = { "" };
 
 	if ((!o->dry_run && check_privileges(o, &e)) || stop_init(&e) ||
-	    ((o->block || o->mutex) && ticks_measure(&h.collect.ticks_per_second, &e))) {
+	    measure_ticks(o, &h.collect, &e)) {
 		tell("%s", e.msg);
 		return EXIT_FAILED;
 	}
@@ -129,22 +140,21 @@ static int run_many(const struct opts *o)
 static int run(const struct opts *o)
 {
 	const struct collector *kinds[JOB_KINDS_MAX];
+	const struct engine_kind *many[ENGINE_KINDS_MAX];
 	struct output_access access = { .mode = o->mode };
 	struct run_opts r = {
 		.pid = o->pid,
 		.command = o->command,
 		.follow = o->follow,
 		.duration_ns = o->duration_ns,
-		.dir = o->dir,
-		.access = &access,
-		.formats = o->formats,
-		.nformats = o->nformats,
+		/* The command's stdout belongs to the command. */
+		.to = files_to(o, &access, o->command ? stderr : stdout),
 		.subject = &live,
 		.kinds = kinds,
+		.many = many,
+		.nmany = kinds_of_many(o, many),
 		.collect = collect_of(o),
 		.verbose = o->verbose,
-		/* The command's stdout belongs to the command. */
-		.paths = o->command ? stderr : stdout,
 	};
 	struct err e = { "" };
 
@@ -152,7 +162,8 @@ static int run(const struct opts *o)
 		tell("pid %d is goprof-bpf itself", o->pid);
 		return EXIT_FAILED;
 	}
-	if (check_privileges(o, &e) || (o->command ? stop_init_passing(&e) : stop_init(&e))) {
+	if (check_privileges(o, &e) || (o->command ? stop_init_passing(&e) : stop_init(&e)) ||
+	    (o->follow && measure_ticks(o, &r.collect, &e))) {
 		tell("%s", e.msg);
 		return EXIT_FAILED;
 	}

@@ -2,17 +2,16 @@
 #include "cli/host_run.h"
 
 #include "base/cancel.h"
-#include "base/limits.h"
 #include "base/loop.h"
-#include "base/map.h"
 #include "cli/cmd.h"
-#include "cli/host_files.h"
 #include "cli/host_meant.h"
-#include "cli/host_order.h"
+#include "cli/host_news.h"
 #include "cli/host_some.h"
 #include "cli/host_summary.h"
 #include "cli/host_table.h"
+#include "cli/losses.h"
 #include "cli/outdir.h"
+#include "cli/run_files.h"
 #include "cli/stop.h"
 #include "cli/tell.h"
 #include "collect/cpu/host.h"
@@ -21,27 +20,18 @@
 #include "collect/waits/contention_many.h"
 #include "collect/waits/wait_many.h"
 #include "engine/engine.h"
-#include "probe/exec_watch.h"
 
-/* What has just started is looked at at once. Each look is a fork: after many in one, and above the budget, the next waits. */
-enum { NEWS_MANY = 8, APART_TICKS = 3 };
+enum { WHOSE_TEXT = 64, SHARED_TEXT = 320 };
 
 struct run {
 	const struct host_opts *o;
 	struct loop *loop;
-	struct survey survey;
+	struct host_news news;
 	struct engine *engine;
-	struct exec_watch *exec_watch;
-	VEC(pid_t) news;  /* called exec, and were not looked at */
-	struct map execs; /* pid -> when it called exec last, monotonic; while news wait */
-	struct map begun; /* slot of a target -> how long after its exec it was begun with, in ns */
-	size_t looked_at; /* by the last look, before which so many were seen: */
-	size_t seen;
-	size_t unknown;	   /* programs that ended before anybody looked at them */
-	unsigned ticks;	   /* since then */
+	bool begun;	   /* what comes from here on has started meanwhile */
 	size_t wanted;	   /* at the start: processes that the table promises */
 	VEC(pid_t) others; /* that were named, and are not in the survey */
-	struct host_files files;
+	struct run_files files;
 	struct run_kind {
 		/* Profiles of two sources are of different times, and heaps have other columns: [1]: those that are probed. */
 		struct run_part {
@@ -56,35 +46,31 @@ struct run {
 		beyond; /* of these those that there was no slot for, and that were not told of yet */
 	size_t ended, became, started;
 	bool lossy, broken, made_dir; /* broken: the run itself */
-	bool put_off;		      /* looks waited for the budget */
 	uint64_t lasted_ns;
 };
 
 static void run_fini(struct run *r)
 {
+	host_news_fini(&r->news);
 	engine_free(r->engine);
-	exec_watch_free(r->exec_watch);
-	survey_fini(&r->survey);
 	for (size_t k = 0; k < 2 * (size_t)ENGINE_KINDS_MAX; k++) {
 		summary_fini(&r->kinds[k / 2].part[k % 2].summary);
 		prof_free(r->kinds[k / 2].part[k % 2].page);
 	}
-	vec_fini(&r->news);
 	vec_fini(&r->others);
-	host_files_fini(&r->files);
-	map_fini(&r->execs);
-	map_fini(&r->begun);
+	run_files_fini(&r->files);
 	loop_free(r->loop);
 	if (r->made_dir && !r->files.n)
-		rmdir(r->o->dir);
+		rmdir(r->o->to.dir);
 }
 
 /* ---- the table ---- */
 
 /* What is surely not meant is no loss, and is not told of. */
-static void tell_unseen(struct run *r)
+static void tell_unseen(void *arg, struct survey *s)
 {
-	struct unseen u = host_tell_unseen(r->o, &r->survey);
+	struct run *r = arg;
+	struct unseen u = host_tell_unseen(r->o, s);
 
 	r->failed += u.failed;
 	r->lossy |= u.lossy;
@@ -105,7 +91,7 @@ static bool in_survey(const struct survey *s, pid_t pid)
 static bool want_others(struct run *r)
 {
 	for (size_t i = 0; i < r->o->npids; i++) {
-		bool there = in_survey(&r->survey, r->o->pids[i]);
+		bool there = in_survey(&r->news.survey, r->o->pids[i]);
 		pid_t *at = there ? NULL : vec_add(&r->others, INT32_MAX);
 
 		if (at)
@@ -118,7 +104,7 @@ static bool want_others(struct run *r)
 
 static int plan(struct run *r, FILE *f, struct err *e)
 {
-	const struct survey *s = &r->survey;
+	struct survey *s = &r->news.survey;
 	size_t n = 0, closed = 0;
 
 	for (size_t i = 0; i < s->at.n; i++)
@@ -140,18 +126,21 @@ static int plan(struct run *r, FILE *f, struct err *e)
 			table_row(r->o, &s->closed.at[i], f);
 	if (!want_others(r))
 		return err_set(e, -ENOMEM, "no memory for the list of processes");
-	tell_unseen(r);
+	tell_unseen(r, s);
 	return 0;
 }
 
 /* ---- targets ---- */
 
 /* Where all are meant, what ended since somebody saw that it is Go's (a zombie, too) is no failure. */
-static void added(struct run *r, int ret, const struct err *e, pid_t pid, const char *comm,
-		  bool later)
+static void added(void *arg, int ret, const struct err *e, pid_t pid, const char *comm, bool became)
 {
-	if (!ret) {
-		r->started += later;
+	struct run *r = arg;
+
+	if (became) {
+		r->became++;
+	} else if (!ret) {
+		r->started += r->begun;
 	} else if (ret == -E2BIG && engine_is_full(r->engine)) {
 		some_add(&r->beyond, pid, comm, e);
 		r->failed++;
@@ -184,138 +173,12 @@ static void tell_beyond(struct run *r)
 	r->beyond.n = 0;
 }
 
-/* What it did since its exec is missing. */
-static void note_begin(struct run *r, const struct engine_target *t)
+/* Those that were named are the ones. */
+static bool wants(void *arg, const struct exec_seen *x)
 {
-	uint64_t exec_ns;
+	const struct run *r = arg;
 
-	if (map_get(&r->execs, (uint64_t)t->id.pid, &exec_ns) && exec_ns < t->since_ns)
-		map_put(&r->begun, t->slot, t->since_ns - exec_ns);
-}
-
-/* It called exec since it was opened. What it runs now is among the news, and was not looked at yet. */
-static bool is_over(const struct run *r, const struct target *t)
-{
-	uint64_t exec_ns;
-
-	return map_get(&r->execs, (uint64_t)t->pid, &exec_ns) && exec_ns > t->opened_ns;
-}
-
-/* Those of the survey that are meant, as they were opened there. The busiest have room first. */
-static void add_found(struct run *r, bool later)
-{
-	size_t n;
-	CLEANUP(freep) struct order *o = order_busiest(r->survey.at.at, r->survey.at.n, &n);
-
-	if (!o)
-		tell("no memory for the list of processes");
-	r->lossy |= !o;
-	for (size_t i = 0; i < n; i++) {
-		const struct engine_target *t;
-		struct err e = { "" };
-		int ret;
-
-		if (is_over(r, o[i].proc->target)) {
-			r->became++;
-			continue;
-		}
-		ret = engine_adopt(r->engine, TAKE(o[i].proc->target), &t, &e);
-		added(r, ret, &e, o[i].proc->pid, o[i].proc->comm, later);
-		if (!ret)
-			note_begin(r, t);
-	}
-	survey_forget(&r->survey);
-}
-
-static void take_news(struct run *r)
-{
-	struct exec_seen x;
-
-	while (r->exec_watch && exec_watch_next(r->exec_watch, &x)) {
-		pid_t *at;
-
-		engine_exec(r->engine, x.pid, x.when_ns);
-		if (x.pid == getpid() || !r->o->all)
-			continue;
-		map_put(&r->execs, (uint64_t)x.pid, x.when_ns);
-		at = vec_add(&r->news, LIMIT_SURVEY);
-		if (at)
-			*at = x.pid;
-		r->lossy |= !at;
-	}
-}
-
-static int nothing(void *arg)
-{
-	(void)arg;
-	return 0; /* step() looks at it */
-}
-
-/*
- * A child looks at what has started, and we go on meanwhile: a program whose file system does not answer costs the
- * others nothing. Files that are known are not looked at again.
- */
-static void begin_look(struct run *r)
-{
-	struct err e = { "" };
-
-	r->survey.unanswered.n = 0; /* its bound is for one look */
-	if (survey_begin(&r->survey, r->news.at, r->news.n, &e) ||
-	    loop_watch(r->loop, survey_fd(&r->survey), nothing, NULL, &e)) {
-		tell("%s", e.msg);
-		survey_stop(&r->survey);
-		r->lossy = true;
-	}
-	r->looked_at = r->news.n;
-	r->seen = r->survey.seen;
-	r->ticks = 0;
-	r->news.n = 0;
-}
-
-/* How many of those that the last look was of had no program any more. */
-static size_t ended_before(const struct run *r)
-{
-	size_t found = r->survey.seen - r->seen + r->survey.unanswered.n;
-
-	return found < r->looked_at ? r->looked_at - found : 0;
-}
-
-static void go_on_looking(struct run *r)
-{
-	struct survey *s = &r->survey;
-	struct err e = { "" };
-	int ret = survey_step(s, &e);
-
-	if (ret < 0)
-		tell("%s", e.msg);
-	r->lossy |= ret < 0;
-	tell_unseen(r);
-	add_found(r, true);
-	if (!ret)
-		return;
-	loop_unwatch(r->loop, survey_fd(s));
-	survey_stop(s);
-	if (ret > 0)
-		r->unknown += ended_before(r);
-	if (!r->news.n)
-		map_fini(&r->execs);
-}
-
-static bool look_is_due(struct run *r, bool tick)
-{
-	bool above = engine_cost(r->engine).own_above;
-
-	r->ticks += tick;
-	r->put_off |= above;
-	return above ? r->ticks >= APART_TICKS : tick || r->looked_at < NEWS_MANY;
-}
-
-static void look_at_news(struct run *r, bool tick)
-{
-	if (survey_fd(&r->survey) < 0 && r->news.n && look_is_due(r, tick))
-		begin_look(r);
-	if (survey_fd(&r->survey) >= 0)
-		go_on_looking(r);
+	return r->o->all && x->pid != getpid();
 }
 
 static int engine_ready(void *arg)
@@ -340,32 +203,15 @@ static struct run_part *part_of(struct run *r, size_t k, const struct engine_res
 static void write_pages(struct run *r)
 {
 	for (size_t k = 0; k < 2 * r->o->nkinds; k++)
-		host_files_page(&r->files, r->kinds[k / 2].part[k % 2].page,
-				r->o->kinds[k / 2]->name, k % 2);
-}
-
-static void report_losses(struct run *r, const struct engine_target *t, struct prof *p)
-{
-	const struct loss *l = prof_loss(p);
-
-	for (size_t k = 0; k < LOSS_COUNT; k++) {
-		if (!l->n[k])
-			continue;
-		r->lossy = true;
-		if (loss_is_fact((enum loss_kind)k))
-			tell("pid %d (%s): %s", t->id.pid, t->id.comm,
-			     loss_text((enum loss_kind)k));
-		else
-			tell("pid %d (%s): %llu %s", t->id.pid, t->id.comm,
-			     (unsigned long long)l->n[k], loss_text((enum loss_kind)k));
-	}
+		run_files_page(&r->files, r->kinds[k / 2].part[k % 2].page,
+			       r->o->kinds[k / 2]->name, k % 2);
 }
 
 static void tell_begin(const struct run *r, const struct engine_target *t, struct prof *p)
 {
 	uint64_t ns;
 
-	if (map_get(&r->begun, t->slot, &ns))
+	if (host_news_begun(&r->news, t, &ns))
 		prof_comment(p, NULL, "begun: %.1f ms after its exec", (double)ns / 1e6);
 }
 
@@ -421,7 +267,9 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 	struct summary_row row = { .pid = t->id.pid };
 	const char *how = how_it_ended(r, t);
 	uint64_t life = 0;
+	char whose[WHOSE_TEXT];
 
+	snprintf(whose, sizeof(whose), "pid %d (%s)", t->id.pid, t->id.comm);
 	snprintf(row.name, sizeof(row.name), "%s", t->id.comm);
 	for (size_t i = 0; i < r->o->nkinds; i++) {
 		struct run_kind *k = &r->kinds[i];
@@ -438,14 +286,14 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 			continue;
 		say_end(r, t, p);
 		tell_begin(r, t, p);
-		life = life ?: host_files_life(&r->files, t->id.pid);
-		host_files_write(&r->files, &t->id, life, r->o->kinds[i]->name, p);
-		if (host_files_paged(&r->files))
-			host_files_add(&r->files, &part_of(r, i, results)->page, &t->id,
-				       r->o->kinds[i]->name, p);
-		report_losses(r, t, p);
+		life = life ?: run_files_life(&r->files, t->id.pid);
+		run_files_write(&r->files, &t->id, life, r->o->kinds[i]->name, p);
+		if (run_files_paged(&r->files))
+			run_files_add(&r->files, &part_of(r, i, results)->page, &t->id,
+				      r->o->kinds[i]->name, p);
+		r->lossy |= losses_tell(prof_loss(p), whose);
 	}
-	map_del(&r->begun, t->slot);
+	host_news_forget(&r->news, t);
 }
 
 /* ---- the window ---- */
@@ -457,9 +305,9 @@ static bool step(void *arg, bool tick, uint64_t done_ns)
 
 	if (tick)
 		tell_bar(done_ns, r->o->duration_ns);
-	take_news(r);
-	look_at_news(r, tick);
-	if (tick && (engine_tick(r->engine, &e) || engine_reap(r->engine, take, r, &e))) {
+	host_news_step(&r->news, tick);
+	if (tick &&
+	    (engine_tick(r->engine, &e) || engine_reap(r->engine, ENGINE_REAP, take, r, &e))) {
 		tell("%s", e.msg);
 		r->broken = true;
 	}
@@ -472,19 +320,13 @@ static void tell_shared(struct run *r, size_t kind)
 	size_t n;
 	const struct engine_shared *s = engine_shared(r->engine, kind, &n);
 
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < LOSS_COUNT; k++) {
-			if (!s[i].loss.n[k])
-				continue;
-			r->lossy = true;
-			if (loss_is_fact((enum loss_kind)k))
-				tell("%s: %zu processes together: %s", s[i].what, s[i].targets,
-				     loss_text((enum loss_kind)k));
-			else
-				tell("%s: %zu processes together: %llu %s", s[i].what, s[i].targets,
-				     (unsigned long long)s[i].loss.n[k],
-				     loss_text((enum loss_kind)k));
-		}
+	for (size_t i = 0; i < n; i++) {
+		char whose[SHARED_TEXT];
+
+		snprintf(whose, sizeof(whose), "%s: %zu processes together", s[i].what,
+			 s[i].targets);
+		r->lossy |= losses_tell(&s[i].loss, whose);
+	}
 }
 
 static void tell_kind(struct run *r, size_t i)
@@ -506,7 +348,7 @@ static void tell_kind(struct run *r, size_t i)
 
 static void tell_end(struct run *r)
 {
-	uint64_t unheard = r->exec_watch ? exec_watch_lost(r->exec_watch) : 0;
+	uint64_t unheard = host_news_unheard(&r->news);
 	char n[TEXT_COUNTED], m[TEXT_COUNTED];
 
 	for (size_t k = 0; k < r->o->nkinds; k++) {
@@ -519,18 +361,18 @@ static void tell_end(struct run *r)
 	if (r->ended || r->became)
 		tell("%s ended meanwhile, %s", processes(r->ended, n),
 		     counted(r->became, "became another program", "became other programs", m));
-	if (r->unknown)
+	if (r->news.unknown)
 		tell("%s ended before anybody could look at %s: whether Go's is not known",
-		     counted(r->unknown, "program that started meanwhile",
+		     counted(r->news.unknown, "program that started meanwhile",
 			     "programs that started meanwhile", n),
-		     r->unknown == 1 ? "it" : "them");
+		     r->news.unknown == 1 ? "it" : "them");
 	tell_beyond(r);
 	if (r->failed)
 		tell("%s could not be profiled", processes(r->failed, n));
 	if (unheard)
 		tell("%s not noticed: too many at once",
 		     counted(unheard, "program that started was", "programs that started were", n));
-	r->lossy |= r->failed || unheard;
+	r->lossy |= r->failed || unheard || r->news.lossy;
 }
 
 /* ---- from start to end ---- */
@@ -543,13 +385,13 @@ static bool is_wanted(void *arg, const struct survey_proc *p)
 
 static int look_around(struct run *r, struct err *e)
 {
-	r->survey.cpu_only = r->o->nkinds == 1 && r->o->kinds[0] == &engine_cpu;
-	r->survey.hold = r->o->dry_run ? NULL : is_wanted;
-	r->survey.judge = r->o->all ? host_judge : NULL;
-	r->survey.arg = (void *)r->o;
-	if (r->o->all)
-		return survey_run(&r->survey, e);
-	return survey_more(&r->survey, r->o->pids, r->o->npids, e);
+	struct survey *s = &r->news.survey;
+
+	s->cpu_only = r->o->nkinds == 1 && r->o->kinds[0] == &engine_cpu;
+	s->hold = r->o->dry_run ? NULL : is_wanted;
+	s->judge = r->o->all ? host_judge : NULL;
+	s->arg = (void *)r->o;
+	return r->o->all ? survey_run(s, e) : survey_more(s, r->o->pids, r->o->npids, e);
 }
 
 static bool observes_cpu(const struct host_opts *o)
@@ -564,7 +406,7 @@ static bool observes_cpu(const struct host_opts *o)
 static int listen_to_execs(struct run *r, struct err *e)
 {
 	struct err why = { "" };
-	int ret = exec_watch_open(0, &r->exec_watch, &why);
+	int ret = host_news_open(&r->news, 0, &why);
 
 	if (ret && observes_cpu(r->o))
 		return err_set(e, ret, "%s", why.msg);
@@ -578,8 +420,9 @@ static int prepare(struct run *r, struct err *e)
 {
 	int ret = loop_new(&r->loop, e);
 
+	r->news.loop = r->loop;
 	if (!ret && !r->o->dry_run)
-		ret = outdir_prepare(r->o->dir, r->o->access, &r->made_dir, e);
+		ret = outdir_prepare(r->o->to.dir, r->o->to.access, &r->made_dir, e);
 	if (!ret && !r->o->dry_run)
 		ret = listen_to_execs(r, e);
 	if (!ret)
@@ -595,17 +438,17 @@ static int start(struct run *r, struct err *e)
 	unsigned expected = (unsigned)(r->wanted + r->others.n) * (r->o->all ? 2 : 1);
 	int ret = engine_open(&r->o->collect, r->o->kinds, r->o->nkinds, expected, &r->engine, e);
 
+	r->news.engine = r->engine;
 	if (!ret)
-		add_found(r, false);
+		host_news_adopt(&r->news);
 	for (size_t i = 0; !ret && i < r->others.n; i++)
 		add_other(r, r->others.at[i]);
+	r->begun = true;
 	tell_beyond(r);
 	if (!ret && !engine_targets(r->engine) && !r->o->all)
 		return err_set(e, -ENOENT, "there is nothing to profile");
 	if (!ret)
 		ret = loop_watch(r->loop, engine_fd(r->engine), engine_ready, r, e);
-	if (!ret && r->exec_watch)
-		ret = loop_watch(r->loop, exec_watch_fd(r->exec_watch), nothing, NULL, e);
 	return ret ? ret : engine_begin(r->engine, e);
 }
 
@@ -655,7 +498,16 @@ static enum summary_of summary_kind(const struct engine_kind *kind, bool probed)
 
 int host_run(const struct host_opts *o)
 {
-	CLEANUP(run_fini) struct run r = { .o = o, .files.o = o };
+	CLEANUP(run_fini)
+	struct run r = {
+		.o = o,
+		.files.to = &o->to,
+		.news = { .bounded = true,
+			  .wants = wants,
+			  .looked = tell_unseen,
+			  .added = added,
+			  .arg = &r },
+	};
 	struct err e = { "" };
 	int ret;
 
@@ -674,7 +526,7 @@ int host_run(const struct host_opts *o)
 	observe(&r);
 	write_pages(&r);
 	tell_end(&r);
-	summary_cost(engine_cost(r.engine), r.put_off, &o->collect);
+	summary_cost(engine_cost(r.engine), r.news.put_off, &o->collect);
 	if (r.broken || r.files.broken || r.files.unread)
 		return EXIT_FAILED;
 	return r.lossy ? EXIT_LOSSES : EXIT_DONE;

@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 #include "cli/host_pick.h"
+#include "cli/run_files.h"
 #include "engine/engine.h"
-#include "output/output.h"
 #include "subject/open.h"
 
 struct host_opts {
@@ -23,15 +23,11 @@ struct host_opts {
 	struct pick pick;
 	bool dry_run; /* only the table */
 	uint64_t duration_ns;
-	const char *dir;
-	struct output_access *access;
-	const struct output_format *const *formats;
-	size_t nformats;
+	struct run_files_to to;
 	const struct engine_kind *const *kinds; /* at least one */
 	size_t nkinds;
 	struct collect_opts collect;
 	int stop_fd; /* readable: the run is to end early */
-	FILE *paths; /* gets the path of each finished file, alone on a line */
 };
 
 /*

@@ -1,14 +1,14 @@
 /* user/cli/job.c - one process: open, start, drain, stop, write. */
 #include "cli/job.h"
 
-#include <limits.h>
 #include <stdarg.h>
 
 #include "base/clock.h"
-#include "cli/outdir.h"
+#include "cli/follow.h"
+#include "cli/losses.h"
 #include "cli/tell.h"
 
-enum { REFRESH_FIRST_MS = 10 };
+enum { REFRESH_FIRST_MS = 10, WHOSE_TEXT = 64 };
 
 /* Prints a line about this process; it names the process when there are several. */
 __attribute__((format(printf, 2, 3))) static void about(const struct job *j, const char *fmt, ...)
@@ -25,7 +25,7 @@ __attribute__((format(printf, 2, 3))) static void about(const struct job *j, con
 		tell("%s", text);
 }
 
-static void say(void *arg, const char *line)
+static void say_line(void *arg, const char *line)
 {
 	about(arg, "%s", line);
 }
@@ -40,8 +40,8 @@ void job_step_done(struct job *j, const char *what)
 	j->since_ns = now;
 }
 
-int job_open(const struct run_opts *o, pid_t pid, enum job_origin origin, struct job **out,
-	     struct err *e)
+int job_open(const struct run_opts *o, pid_t pid, enum job_origin origin,
+	     struct attacher_process **attachers, struct job **out, struct err *e)
 {
 	CLEANUP(job_freep) struct job *j = calloc(1, sizeof(*j));
 	int ret;
@@ -53,9 +53,9 @@ int job_open(const struct run_opts *o, pid_t pid, enum job_origin origin, struct
 	j->pid = pid;
 	j->origin = origin;
 	j->pidfd = -1;
-	j->generation = 1;
 	j->since_ns = now_ns();
 	j->collect = o->collect;
+	j->collect.attachers = attachers;
 	j->collect.held = origin == JOB_HELD;
 	j->collect.others = o->nkinds > 1;
 	/* Until the subject is open there is no name to go with its number. */
@@ -63,7 +63,7 @@ int job_open(const struct run_opts *o, pid_t pid, enum job_origin origin, struct
 	if (ret)
 		return ret;
 	if (j->collect.say) {
-		j->collect.say = say;
+		j->collect.say = say_line;
 		j->collect.say_arg = j;
 	}
 	j->n = o->nkinds;
@@ -125,15 +125,9 @@ static void cannot_start(struct job *j, struct job_slot *s, int ret, const struc
 {
 	s->state = NULL;
 	s->fd = -1; /* the descriptor is closed, and its number may be given to another job */
-	/*
-	 * There can be many children that are gone by now; they are counted instead of reported
-	 * one by one.
-	 */
 	j->stopped |= ret == -ECANCELED;
-	j->too_short |= ret == -ESRCH && j->origin == JOB_FOLLOWED && j->o->follow;
-	if (!j->too_short)
-		about(j, "%s: %s", s->c->kind, e->msg);
-	j->failed |= !j->too_short;
+	about(j, "%s: %s", s->c->kind, e->msg);
+	j->failed = true;
 }
 
 static bool start_one(struct job *j, struct job_slot *s)
@@ -174,7 +168,7 @@ size_t job_start(struct job *j, struct loop *w)
 	size_t started = 0;
 
 	j->loop = w;
-	for (size_t i = 0; i < j->n && !j->too_short && !j->stopped; i++)
+	for (size_t i = 0; i < j->n && !j->stopped; i++)
 		started += start_one(j, &j->slots[i]);
 	for (size_t i = 0; i < j->n; i++)
 		started -= !begin_one(j, &j->slots[i]);
@@ -182,9 +176,6 @@ size_t job_start(struct job *j, struct loop *w)
 	j->refresh_ns = j->start_ns + REFRESH_FIRST_MS * 1000000ull;
 	if (!started)
 		return 0;
-	if (j->too_short)
-		about(j, "it ended before more than %zu of %zu kinds could begin", started, j->n);
-	j->lossy |= j->too_short;
 	job_step_done(j, "attached");
 	j->pidfd = j->o->subject->pidfd(j->subject);
 	if (loop_watch(w, j->pidfd, exited, j, &e)) {
@@ -267,55 +258,21 @@ static void stop_all(struct job *j)
 	job_step_done(j, "detached");
 }
 
-/* A path is printed only when its file is complete, and immediately: somebody may wait for it. */
-static void print_path(struct job *j, const char *path)
-{
-	if (fprintf(j->o->paths, "%s\n", path) < 0 || fflush(j->o->paths)) {
-		tell("cannot write to %s: %s", j->o->paths == stderr ? "stderr" : "stdout",
-		     strerror(errno));
-		j->failed = true;
-	}
-}
-
-static void write_one(struct job *j, struct job_slot *s, const struct output_format *f)
-{
-	char path[PATH_MAX], kind[32];
-	struct err e = { "" };
-
-	/* A later program of the same pid may have the same name. */
-	if (j->generation > 1)
-		snprintf(kind, sizeof(kind), "%u.%s", j->generation, s->c->kind);
-	else
-		snprintf(kind, sizeof(kind), "%s", s->c->kind);
-	prof_set_kind(s->prof, s->c->kind);
-	if (outdir_path(j->o->dir, j->o->subject->comm(j->subject), j->pid, kind, f->ext, path,
-			sizeof(path), &e) ||
-	    output_to_file(s->prof, f, path, j->o->access, &e)) {
-		about(j, "%s: %s", s->c->kind, e.msg);
-		j->failed = true;
-		return;
-	}
-	j->files++;
-	outdir_tell_kept(j->o->access);
-	print_path(j, path);
-}
-
+/* Its end was reported before, with the time. */
 static void report_losses(struct job *j, const struct job_slot *s)
 {
-	const struct loss *l = prof_loss(s->prof);
+	struct loss l = *prof_loss(s->prof);
+	char whose[WHOSE_TEXT];
 
-	for (size_t k = 0; k < LOSS_COUNT; k++) {
-		if (!l->n[k])
-			continue;
-		j->lossy = true;
-		if (k == LOSS_TARGET_GONE && j->gone)
-			continue; /* this was reported before, with the time */
-		if (loss_is_fact((enum loss_kind)k))
-			about(j, "%s: %s", s->c->kind, loss_text((enum loss_kind)k));
-		else
-			about(j, "%s: %llu %s", s->c->kind, (unsigned long long)l->n[k],
-			      loss_text((enum loss_kind)k));
-	}
+	j->lossy |= loss_total(&l) != 0;
+	if (j->gone)
+		l.n[LOSS_TARGET_GONE] = 0;
+	if (j->o->follow)
+		snprintf(whose, sizeof(whose), "pid %d (%s): %s", j->pid,
+			 j->o->subject->comm(j->subject), s->c->kind);
+	else
+		snprintf(whose, sizeof(whose), "%s", s->c->kind);
+	(void)losses_tell(&l, whose);
 }
 
 /*
@@ -331,11 +288,7 @@ static int tell_origin(const struct job *j, struct prof *p, struct err *e)
 	if (j->origin == JOB_HELD)
 		return prof_comment(p, e, "started by goprof-bpf: from its first instruction, %s",
 				    end);
-	return prof_comment(p, e,
-			    "followed: from %.1f ms after its exec, %s; what it did before "
-			    "is not in here",
-			    j->start_ns > j->exec_ns ? (double)(j->start_ns - j->exec_ns) / 1e6 : 0,
-			    end);
+	return follow_comment(p, j->exec_ns, j->start_ns, end, e);
 }
 
 /* When a target that existed before us ends, that is a loss. When a command ends, that is not. */
@@ -351,8 +304,11 @@ static void tell_end(struct job *j, struct job_slot *s)
 		prof_loss(s->prof)->n[LOSS_TARGET_GONE] = 1;
 }
 
-void job_finish(struct job *j)
+void job_finish(struct job *j, struct run_files *files)
 {
+	struct engine_identity id = { .pid = j->pid, .comm = j->o->subject->comm(j->subject) };
+	uint64_t life = 0;
+
 	unwatch(j);
 	if (j->became && j->origin != JOB_LIVE)
 		about(j,
@@ -366,8 +322,8 @@ void job_finish(struct job *j)
 		if (!s->prof)
 			continue;
 		tell_end(j, s);
-		for (size_t f = 0; f < j->o->nformats; f++)
-			write_one(j, s, j->o->formats[f]);
+		life = life ?: run_files_life(files, j->pid);
+		run_files_write(files, &id, life, s->c->kind, s->prof);
 		if (!prof_nsamples(s->prof))
 			about(j,
 			      "%s: no samples: none was met; its comments say what was looked at",

@@ -12,9 +12,9 @@
 enum { JOB_KINDS_MAX = 8 };
 
 enum job_origin {
-	JOB_LIVE,     /* it already ran when we came */
-	JOB_HELD,     /* ours, and held before its first instruction */
-	JOB_FOLLOWED, /* a child that was met after its exec */
+	JOB_LIVE, /* it already ran when we came */
+	JOB_HELD, /* ours, and held before its first instruction */
+	JOB_MET, /* ours, and met after its exec: it could not be held, or has loaded a Go library since */
 };
 
 struct job_slot {
@@ -36,25 +36,21 @@ struct job {
 	struct job_slot slots[JOB_KINDS_MAX];
 	size_t n;
 	int pidfd;	     /* watched; -1: none */
-	uint64_t exec_ns;    /* JOB_FOLLOWED: when it called exec; monotonic */
+	uint64_t exec_ns;    /* JOB_MET: when it called exec; monotonic */
 	uint64_t start_ns;   /* when its collectors had been attached; monotonic */
 	uint64_t since_ns;   /* when the last step was done, for -v */
 	uint64_t refresh_ns; /* when its mappings are to be looked at again */
-	unsigned generation; /* 1, or more when it is a later program of the same pid */
 	bool ready;	     /* its pidfd is readable */
 	bool gone;	     /* job_alive() has reported its end */
 	bool became;	     /* it is another program now, by exec; the process lives on */
-	/* a child that ended before all kinds had started; that is no failure */
-	bool too_short;
-	bool stopped;	    /* we were asked to stop before all kinds had started */
-	bool failed, lossy; /* something was not delivered; something was lost */
-	size_t files;
+	bool stopped;	     /* we were asked to stop before all kinds had started */
+	bool failed, lossy;  /* something was not delivered; something was lost */
 	struct job *next;
 };
 
-/* Opens the subject. -ENOENT: it is no Go program. */
-int job_open(const struct run_opts *o, pid_t pid, enum job_origin origin, struct job **out,
-	     struct err *e);
+/* Opens the subject, whose probes *@attachers will keep, and NULL: a process of its own. -ENOENT: it is no Go program. */
+int job_open(const struct run_opts *o, pid_t pid, enum job_origin origin,
+	     struct attacher_process **attachers, struct job **out, struct err *e);
 void job_free(struct job *j);
 DEFINE_FREEP(struct job, job)
 
@@ -73,8 +69,8 @@ bool job_alive(struct job *j, struct err *e);
  */
 void job_tick(struct job *j);
 
-/* Stops the collectors, writes the files and reports. To be called once. */
-void job_finish(struct job *j);
+/* Stops the collectors, writes to @files and reports. To be called once. */
+void job_finish(struct job *j, struct run_files *files);
 
 /* With -v: how long the step before took. */
 void job_step_done(struct job *j, const char *what);

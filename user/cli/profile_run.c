@@ -7,12 +7,12 @@
 #include "base/clock.h"
 #include "base/loop.h"
 #include "cli/cmd.h"
+#include "cli/follow.h"
 #include "cli/job.h"
 #include "cli/outdir.h"
 #include "cli/spawn.h"
 #include "cli/stop.h"
 #include "cli/tell.h"
-#include "probe/exec_watch.h"
 
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* the numbers that shells use */
 
@@ -26,15 +26,16 @@ struct run {
 	struct job *jobs; /* those being profiled */
 	struct job *root; /* the job of -p; it is one of jobs */
 	struct spawn *spawn;
-	struct exec_watch *exec_watch;
+	struct follow *follow; /* NULL: nobody is followed, or no longer */
+	struct attacher_process
+		*attachers; /* of the jobs and of those that are followed; NULL: none yet */
+	struct run_files files;
 	size_t njobs;	  /* all that there were, finished ones included */
-	size_t refused;	  /* children beyond RUN_JOBS_MAX, which are not profiled */
-	size_t too_short; /* children that ended before they could be looked at */
+	size_t nfollowed; /* programs, when follow is over */
 	bool first_job;	  /* step() ends the wait when there is a job */
 	bool closed;	  /* the window is over, and nothing new is begun */
 	bool failed, lossy, gone;
 	bool made_dir;
-	size_t files;
 	uint64_t exec_ns;	   /* exec of the command's last program that was no Go program */
 	uint64_t look_ns, wait_ns; /* when to look for a Go library in it; the pause before that */
 	struct err why;		   /* how the target ended; why the command is no Go program */
@@ -48,11 +49,12 @@ static void run_fini(struct run *r)
 		next = j->next;
 		job_free(j);
 	}
-	exec_watch_free(r->exec_watch);
+	follow_free(r->follow);
 	spawn_free(r->spawn);
 	loop_free(r->loop);
-	if (r->made_dir && !r->files)
-		rmdir(r->o->dir);
+	if (r->made_dir && !r->files.n)
+		rmdir(r->o->to.dir);
+	run_files_fini(&r->files);
 }
 
 static bool asked_to_stop(const struct run *r)
@@ -82,10 +84,9 @@ static void retire(struct run *r, struct job *j)
 		r->root = NULL;
 	if (j->origin != JOB_LIVE && !j->gone)
 		job_alive(j, NULL); /* the command's end may be known before that of its job */
-	job_finish(j);
-	r->failed |= j->failed;
+	job_finish(j, &r->files);
+	r->failed |= j->failed || r->files.broken || r->files.unread;
 	r->lossy |= j->lossy;
-	r->files += j->files;
 	job_free(j);
 }
 
@@ -101,6 +102,13 @@ static struct job *job_of(struct run *r, pid_t pid)
 		if (j->pid == pid)
 			return j;
 	return NULL;
+}
+
+/* One helper process keeps the probes of all. */
+static int open_job(struct run *r, pid_t pid, enum job_origin origin, struct job **out,
+		    struct err *e)
+{
+	return job_open(r->o, pid, origin, r->follow ? &r->attachers : NULL, out, e);
 }
 
 static void announce(const struct run *r, const struct job *j)
@@ -119,77 +127,71 @@ static void announce(const struct run *r, const struct job *j)
 static bool begin(struct run *r, struct job *j)
 {
 	if (!job_start(j, r->loop)) {
-		r->too_short += j->too_short;
-		r->failed |= !j->too_short;
+		r->failed = true;
 		job_free(j);
 		return false;
 	}
 	j->next = r->jobs;
 	r->jobs = j;
 	r->njobs++;
-	if (j->origin != JOB_FOLLOWED)
+	if (j->origin != JOB_MET)
 		announce(r, j);
 	return true;
 }
 
 /* ---- the children's programs ---- */
 
-static int follow(struct run *r, pid_t root, struct err *e)
+/* Not the one that the process is held for, or for which its job was opened; the job of the one before it is over. */
+static bool is_followed(void *arg, const struct exec_seen *x)
 {
-	int ret;
-
-	if (!r->o->follow)
-		return 0;
-	ret = exec_watch_open(root, &r->exec_watch, e);
-	if (!ret)
-		ret = loop_watch(r->loop, exec_watch_fd(r->exec_watch), nothing, NULL, e);
-	return ret;
-}
-
-static void follow_one(struct run *r, const struct exec_seen *x)
-{
+	struct run *r = arg;
 	struct job *j = job_of(r, x->pid);
-	unsigned generation = 1;
-	struct err e = { "" };
-	int ret;
 
-	if (j && job_alive(j, NULL))
-		return; /* this is the exec after which it was opened */
-	if (j) {
-		generation = j->generation + 1;
-		retire(r, j);
-	}
-	if (r->njobs >= RUN_JOBS_MAX) {
-		if (!r->refused++)
-			tell("more than %d programs: later ones are not profiled", RUN_JOBS_MAX);
-		return;
-	}
-	ret = job_open(r->o, x->pid, JOB_FOLLOWED, &j, &e);
-	if (ret == -ESRCH)
-		r->too_short++;
-	else if (ret && ret != -ENOENT)
-		tell("%s", e.msg);
-	r->failed |= ret && ret != -ENOENT && ret != -ESRCH;
-	if (ret)
-		return;
-	j->exec_ns = x->when_ns;
-	j->generation = generation;
-	begin(r, j);
+	if (r->spawn && x->pid == spawn_pid(r->spawn) && spawn_traces(r->spawn))
+		return false;
+	if (!j)
+		return true;
+	if (job_alive(j, NULL))
+		return false;
+	retire(r, j);
+	return true;
 }
 
-static void follow_news(struct run *r)
+static int open_follow(struct run *r, struct err *e)
 {
-	struct exec_seen x;
+	const struct follow_opts o = { .run = r->o,
+				       .loop = r->loop,
+				       .files = &r->files,
+				       .attachers = &r->attachers,
+				       .wants = is_followed,
+				       .arg = r };
 
-	while (exec_watch_next(r->exec_watch, &x)) {
-		bool held = r->spawn && x.pid == spawn_pid(r->spawn) && spawn_traces(r->spawn);
+	return r->o->follow ? follow_open(&o, &r->follow, e) : 0;
+}
 
-		if (!held) {
-			cancel_when(stop_asked_ms);
-			follow_one(r, &x);
-			cancel_when(NULL);
-		}
-	}
+static int begin_follow(struct run *r, pid_t root, struct err *e)
+{
+	return r->follow ? follow_begin(r->follow, root, e) : 0;
+}
+
+static void end_follow(struct run *r)
+{
+	struct follow_sum sum;
+
+	if (!r->follow)
+		return;
+	follow_end(r->follow);
+	sum = follow_sum(r->follow);
+	r->nfollowed = sum.n;
+	r->failed |= sum.failed || r->files.broken || r->files.unread;
+	r->lossy |= sum.lossy;
+	follow_free(TAKE(r->follow));
+}
+
+/* Programs that are or were observed. */
+static size_t nprograms(const struct run *r)
+{
+	return r->njobs + (r->follow ? follow_sum(r->follow).n : r->nfollowed);
 }
 
 /* ---- the command ---- */
@@ -204,7 +206,7 @@ static void try_image(struct run *r, enum job_origin origin)
 		tell("%s runs without the rights of its owner, which a program that is held does "
 		     "not get: run goprof-bpf itself with them, or with CAP_SYS_PTRACE",
 		     r->o->command[0]);
-	ret = job_open(r->o, spawn_pid(r->spawn), origin, &j, &r->why);
+	ret = open_job(r, spawn_pid(r->spawn), origin, &j, &r->why);
 	if (ret == -ENOENT) {
 		if (origin == JOB_HELD)
 			r->exec_ns = now_ns();
@@ -236,7 +238,7 @@ static void try_library(struct run *r)
 		return;
 	r->wait_ns = r->wait_ns < LOOK_MAX_NS ? 2 * r->wait_ns : LOOK_MAX_NS;
 	r->look_ns = now + r->wait_ns;
-	if (job_open(r->o, spawn_pid(r->spawn), JOB_FOLLOWED, &j, NULL))
+	if (open_job(r, spawn_pid(r->spawn), JOB_MET, &j, NULL))
 		return;
 	j->exec_ns = r->exec_ns;
 	begin(r, j);
@@ -251,11 +253,11 @@ static bool command_news(struct run *r, bool tick)
 		spawn_release(r->spawn);
 	else if (state == SPAWN_HELD)
 		try_image(r, JOB_HELD);
-	else if (state != SPAWN_RUNS || !tick || r->njobs || r->failed || r->closed)
+	else if (state != SPAWN_RUNS || !tick || nprograms(r) || r->failed || r->closed)
 		;
 	else if (spawn_not_held(r->spawn))
-		try_image(r, JOB_FOLLOWED);
-	else if (!r->exec_watch)
+		try_image(r, JOB_MET);
+	else if (!r->o->follow)
 		try_library(r);
 	return state == SPAWN_ENDED;
 }
@@ -289,8 +291,8 @@ static bool step(void *arg, bool tick, uint64_t done_ns)
 
 	if (tick && !r->o->command)
 		tell_bar(done_ns, r->o->duration_ns);
-	if (r->exec_watch)
-		follow_news(r);
+	if (r->follow)
+		follow_step(r->follow, tick);
 	look_after(r, tick);
 	if (r->gone)
 		return true;
@@ -322,23 +324,6 @@ static enum loop_end wait_for(struct run *r, uint64_t duration_ns)
 	return end;
 }
 
-static void end_exec_watch(struct run *r)
-{
-	uint64_t lost;
-
-	if (!r->exec_watch)
-		return;
-	lost = exec_watch_lost(r->exec_watch);
-	if (r->too_short)
-		tell("%zu programs of children ended before they could be looked at", r->too_short);
-	if (lost)
-		tell("%llu programs of children were not noticed: too many at once",
-		     (unsigned long long)lost);
-	r->lossy |= r->too_short || lost || r->refused;
-	loop_unwatch(r->loop, exec_watch_fd(r->exec_watch));
-	exec_watch_free(TAKE(r->exec_watch));
-}
-
 /* ---- a process that runs ---- */
 
 static int prepare_live(struct run *r)
@@ -349,13 +334,14 @@ static int prepare_live(struct run *r)
 	bool begun;
 
 	stop_at_once(true);
-	if (loop_new(&r->loop, &e) || job_open(o, o->pid, JOB_LIVE, &j, &e)) {
+	if (loop_new(&r->loop, &e) || open_job(r, o->pid, JOB_LIVE, &j, &e)) {
 		tell("%s", e.msg);
 		return -1;
 	}
 	stop_at_once(false);
 	r->root = r->jobs = j;
-	if (outdir_prepare(o->dir, o->access, &r->made_dir, &e) || follow(r, o->pid, &e)) {
+	if (outdir_prepare(o->to.dir, o->to.access, &r->made_dir, &e) || open_follow(r, &e) ||
+	    begin_follow(r, o->pid, &e)) {
 		tell("%s", e.msg);
 		return -1;
 	}
@@ -379,7 +365,7 @@ static int run_live(struct run *r)
 	if (r->root)
 		job_step_done(r->root, "collected");
 	retire_all(r);
-	end_exec_watch(r);
+	end_follow(r);
 	if (r->failed)
 		return EXIT_FAILED;
 	return r->lossy || r->gone ? EXIT_LOSSES : EXIT_DONE;
@@ -401,7 +387,9 @@ static int start_command(struct run *r)
 	 */
 	ret = loop_new(&r->loop, &e);
 	if (!ret)
-		ret = outdir_prepare(o->dir, o->access, &r->made_dir, &e);
+		ret = outdir_prepare(o->to.dir, o->to.access, &r->made_dir, &e);
+	if (!ret)
+		ret = open_follow(r, &e);
 	if (!ret)
 		ret = spawn_start(o->command, &r->spawn, &failed_exec, &e);
 	if (ret) {
@@ -411,7 +399,7 @@ static int start_command(struct run *r)
 					EXIT_CANNOT_RUN;
 	}
 	if (loop_watch(r->loop, spawn_fd(r->spawn), nothing, NULL, &e) ||
-	    follow(r, spawn_pid(r->spawn), &e)) {
+	    begin_follow(r, spawn_pid(r->spawn), &e)) {
 		tell("%s: the command runs unobserved", e.msg);
 		r->failed = true;
 		spawn_release(r->spawn);
@@ -436,7 +424,7 @@ static void observe_command(struct run *r)
 	if (!r->o->duration_ns || r->njobs || r->o->follow)
 		end = wait_for(r, r->o->duration_ns);
 	retire_all(r);
-	end_exec_watch(r);
+	end_follow(r);
 	r->closed = true;
 	if (end == LOOP_TIME)
 		wait_for(r, 0); /* until it ends */
@@ -449,7 +437,7 @@ static int run_command(struct run *r)
 	if (ret)
 		return ret;
 	observe_command(r);
-	if (!r->njobs && !r->failed)
+	if (!nprograms(r) && !r->failed)
 		tell("%s: nothing was profiled", r->why.msg[0] ? r->why.msg : r->o->command[0]);
 	spawn_reap(r->spawn);
 	return spawn_status(r->spawn);
@@ -457,7 +445,7 @@ static int run_command(struct run *r)
 
 int profile_run(const struct run_opts *o)
 {
-	CLEANUP(run_fini) struct run r = { .o = o };
+	CLEANUP(run_fini) struct run r = { .o = o, .files.to = &o->to };
 
 	return o->command ? run_command(&r) : run_live(&r);
 }

@@ -13,11 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "cli/run_files.h"
 #include "collect/collect.h"
-#include "output/output.h"
-
-/* The most programs that one run profiles with --follow. */
-enum { RUN_JOBS_MAX = 256 };
 
 /* The functions of collect.h that concern a subject. */
 struct run_subject {
@@ -37,17 +34,16 @@ struct run_opts {
 	char **command;
 	bool follow;	      /* also the Go programs that its children run */
 	uint64_t duration_ns; /* 0: until the command ends */
-	const char *dir;
-	struct output_access *access; /* of the files; NULL: only for who runs this */
-	const struct output_format *const *formats;
-	size_t nformats;
+	struct run_files_to to;
 	const struct run_subject *subject;
 	const struct collector *const *kinds; /* at most JOB_KINDS_MAX */
 	size_t nkinds;
+	const struct engine_kind *const
+		*many; /* the same kinds, for the programs of its children */
+	size_t nmany;
 	struct collect_opts collect;
 	int stop_fd; /* readable: the run is to end early; -1: none */
 	bool verbose;
-	FILE *paths; /* gets the path of each finished file, alone on a line */
 };
 
 /*

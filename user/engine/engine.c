@@ -29,8 +29,9 @@ struct engine {
 	} kinds[ENGINE_KINDS_MAX];
 	size_t nkinds;
 	struct binaries binaries;
-	struct attacher_process *attachers; /* of all kinds' probes; NULL: there is none */
-	VEC(struct engine_target *) at;	    /* all of this window */
+	struct attacher_process *
+		attachers; /* of all kinds' probes, where nobody has one for them; NULL: there is none */
+	VEC(struct engine_target *) at; /* all of this window */
 	struct engine_target *slots[GPB_CPU_TARGETS];
 	uint16_t generation[GPB_CPU_TARGETS];
 	size_t on;	       /* targets */
@@ -327,7 +328,8 @@ void engine_exec(struct engine *en, pid_t pid, uint64_t when_ns)
 static uint64_t own_ns(const struct engine *en)
 {
 	struct rusage r;
-	uint64_t ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + attacher_process_cpu_ns(en->attachers);
+	uint64_t ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
+		      attacher_process_cpu_ns(*en->o.attachers);
 
 	if (getrusage(RUSAGE_CHILDREN, &r))
 		return ns;
@@ -447,7 +449,7 @@ int engine_open(const struct collect_opts *o, const struct engine_kind *const *k
 	if (!en)
 		return err_set(e, -ENOMEM, "no memory for the engine");
 	en->o = *o;
-	en->o.attachers = &en->attachers;
+	en->o.attachers = o->attachers ?: &en->attachers;
 	share_budget(&en->o, kinds, n);
 	nofile_raise();
 	en->ep = epoll_create1(EPOLL_CLOEXEC);
@@ -630,11 +632,11 @@ static void forget_ended(struct engine *en)
 	binaries_trim(&en->binaries);
 }
 
-int engine_reap(struct engine *en, engine_sink *sink, void *arg, struct err *e)
+int engine_reap(struct engine *en, size_t least, engine_sink *sink, void *arg, struct err *e)
 {
 	int ret;
 
-	if (en->at.n - en->on < ENGINE_REAP)
+	if (en->at.n - en->on < least)
 		return 0;
 	ret = drain(en, e);
 	for (size_t i = 0; !ret && i < en->at.n; i++)

@@ -206,10 +206,10 @@ int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e);
 const struct engine_shared *engine_shared(const struct engine *en, size_t kind, size_t *n);
 
 /*
- * To be called in a window now and then: hands over targets that have ended, when they are many, so
- * that their slots and memory are free again. An error is that of engine_poll().
+ * To be called in a window now and then: hands over targets that have ended, when they are @least (1 or more), so
+ * that their slots and memory are free again: each time all that there is in the tables is taken. An error is that of engine_poll().
  */
 enum { ENGINE_REAP = 16 };
-int engine_reap(struct engine *en, engine_sink *sink, void *arg, struct err *e);
+int engine_reap(struct engine *en, size_t least, engine_sink *sink, void *arg, struct err *e);
 
 #endif

@@ -132,7 +132,12 @@ int probed_open(struct probed *p, const struct probed_kind *kind, void *arg,
 	while (p->slots < GPB_CPU_TARGETS && p->slots < expected + 1)
 		p->slots *= 2;
 	p->sets.ep = epoll_create1(EPOLL_CLOEXEC);
-	return p->sets.ep < 0 ? err_sys(e, "epoll") : 0;
+	if (p->sets.ep < 0)
+		return err_sys(e, "epoll");
+	/* Why it cannot be loaded is told of the first target that needs it. */
+	if (p->o.load_ahead && p->o.source != SOURCE_READ)
+		(void)need_object(p, NULL);
+	return 0;
 }
 
 int probed_fd(const struct probed *p)

@@ -666,7 +666,7 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 		return ret;
 	p->ngroups = n;
 	probing_release(p);
-	p->uprobes.all = p->s ? &p->s->attachers : p->file.attachers;
+	p->uprobes.all = p->s ? p->s->attachers : p->file.attachers;
 	ret = uprobes_hold(&p->uprobes, p->groups, p->ngroups, p->multi,
 			   p->s ? p->s->target->pid : 0, &open, e);
 	if (!ret)

@@ -61,9 +61,14 @@ struct collect_opts {
 	bool text;   /* --format text will be written: keep what only that format shows */
 	double ticks_per_second; /* of the processor; 0: to be measured */
 	bool held;		 /* the target is held before its first instruction */
-	bool others; /* more kinds are started after this one, and nobody polls meanwhile */
-	/* many targets: the process that keeps the probes of all kinds (probe/attacher.h), which may not be there yet; borrowed */
+	/*
+	 * The process that keeps the probes of all kinds (probe/attacher.h), which may not be there yet; borrowed. NULL: each target
+	 * has its own, or many together.
+	 */
 	struct attacher_process **attachers;
+	bool load_ahead; /* many targets: none is there yet, and the first is not to wait for what probes it */
+	bool unmet; /* many targets: one that no sample has met has a profile of CPU time, too, whose comments tell of it */
+	bool others; /* more kinds are started after this one, and nobody polls meanwhile */
 	/* Progress and warnings, one line without newline; may be NULL. */
 	void (*say)(void *arg, const char *line);
 	void *say_arg;

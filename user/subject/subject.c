@@ -139,6 +139,7 @@ int subject_adopt(struct target *t, const struct collect_opts *o, struct binarie
 		return ret;
 	}
 	s->target = t;
+	s->attachers = o->attachers ?: &s->own_attachers;
 	safe_comm(s->target->comm, s->comm, sizeof(s->comm));
 	find_vdso(s);
 	ret = understand(s, o, cache, e);

@@ -26,8 +26,9 @@ struct subject {
 	struct gobin *bin; /* that of images.at[0], which has the runtime; and its bias */
 	uint64_t bias;
 	struct golayout layout;
-	struct attacher_process *attachers; /* probe/attacher.h; NULL: there is none */
-	struct budget *budget;		    /* engine/budget.h; NULL while nothing is probed */
+	struct attacher_process **attachers,
+		*own_attachers; /* where those are that keep its probes (probe/attacher.h); its own */
+	struct budget *budget;	      /* engine/budget.h; NULL while nothing is probed */
 	struct sched *sched;	      /* collect/waits/sched.h; NULL while no profile needs it */
 	uint64_t vdso_lo, vdso_hi;    /* live; 0 when there is none */
 	char comm[32];		      /* safe in a file name */

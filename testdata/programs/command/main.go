@@ -1,6 +1,6 @@
 // command is started by the profiler and tells what became of it there.
 //
-//	command [-gc] [-burn D] [-children N] [-after D] [-wait] [-status N]
+//	command [-gc] [-burn D] [-steps N] [-children N] [-after D] [-wait] [-status N]
 //
 // Before main it allocates 10,000 objects of 1,024 bytes in main.inInit. Then
 //
@@ -9,6 +9,8 @@
 //			with -after that much later, and behind -wait's back
 //	-burn D		uses D of CPU time in main.burn, and prints "cpu NS", what the kernel
 //			charged to it from exec to here
+//	-steps N	N times in main.step: uses a millisecond of CPU time or so, allocates an object, waits
+//			for a millisecond
 //	-wait		prints "ready", then "got NAME" for each signal; SIGTERM ends it, status 5
 //	-status N	its exit status
 //
@@ -61,6 +63,19 @@ func burn(d time.Duration) {
 	sink = x
 }
 
+//go:noinline
+func step(i int) {
+	x := sink | 1
+	for n := 0; n < 500000; n++ {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	sink = x
+	kept[i%len(kept)] = new([1024]byte)
+	time.Sleep(time.Millisecond)
+}
+
 func wait() {
 	ch := make(chan os.Signal, 16)
 	signal.Notify(ch, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1,
@@ -96,6 +111,7 @@ func main() {
 	burnFor := flag.Duration("burn", 0, "")
 	children := flag.Int("children", 0, "")
 	after := flag.Duration("after", 0, "")
+	steps := flag.Int("steps", 0, "")
 	waits := flag.Bool("wait", false, "")
 	status := flag.Int("status", 0, "")
 	flag.Parse()
@@ -114,6 +130,9 @@ func main() {
 	if *burnFor > 0 && *after == 0 {
 		burn(*burnFor)
 		fmt.Println("cpu", int64(used()))
+	}
+	for i := 0; i < *steps; i++ {
+		step(i)
 	}
 	if *waits {
 		wait()

@@ -433,7 +433,13 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 	const struct engine_target *t = k->t;
 	struct prof *p = k->prof;
 	uint64_t until = t->until_ns ?: h->ended_ns;
-	int ret = prof_comment(p, e, "window: %.3f s", (double)(until - t->since_ns) / 1e9);
+	char stands[64] = "";
+	int ret;
+
+	if (s->samples)
+		snprintf(stands, sizeof(stands), ": each sample stands for %.3f ms of it",
+			 (double)s->cpu_ns / 1e6 / (double)s->samples);
+	ret = prof_comment(p, e, "window: %.3f s", (double)(until - t->since_ns) / 1e9);
 
 	if (!ret)
 		ret = prof_comment(p, e, "rate: %.2f Hz of each CPU", 1e9 / (double)h->period_ns);
@@ -445,13 +451,9 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 				   (unsigned long long)s->samples,
 				   (double)(s->samples * h->period_ns) / 1e9);
 	if (!ret)
-		ret = prof_comment(
-			p, e,
-			"charged: %.3f s of CPU time by the kernel%s: each sample stands "
-			"for %.3f ms of it",
-			(double)s->cpu_ns / 1e9,
-			t->cpu_exact ? "" : ", and at its end by its samples",
-			(double)s->cpu_ns / 1e6 / (double)s->samples);
+		ret = prof_comment(p, e, "charged: %.3f s of CPU time by the kernel%s%s",
+				   (double)s->cpu_ns / 1e9,
+				   t->cpu_exact ? "" : ", and at its end by its samples", stands);
 	if (!ret)
 		ret = engine_tell_identity(t, p, e);
 	if (!ret && *h->no_names.msg)
@@ -488,10 +490,12 @@ static int host_profile(void *state, struct engine_target *t, void *kept, struct
 	struct host *h = state;
 	struct host_target *k = kept;
 	struct sharing s = k ? sharing_of(h, k) : (struct sharing){ 0 };
-	int ret = s.samples && !k->prof ? begin_prof(h, k, e) : 0; /* all were lost */
+	bool wanted = s.samples || (k && h->o->unmet);
+	int ret = wanted && !k->prof ? begin_prof(h, k, e) :
+				       0; /* all were lost, or there is none */
 
 	*out = NULL;
-	if (ret || !s.samples)
+	if (ret || !wanted)
 		return ret;
 	prof_each_sample(k->prof, share, &s);
 	prof_set_time(k->prof, t->since_unix_ns,

@@ -24,7 +24,7 @@ int heap_large_attach(struct heap_large *l, struct subject *s, const struct upro
 	uprobes_free(&l->probes);
 	if (clock_getcpuclockid(s->target->pid, &l->clock))
 		return err_set(e, -ESRCH, "the target exited");
-	l->probes.all = &s->attachers;
+	l->probes.all = s->attachers;
 	ret = uprobes_hold(&l->probes, g, n, true, s->target->pid, NULL, e);
 	if (!ret)
 		ret = put_on(l, e);

@@ -226,7 +226,7 @@ static int attach_cycle(struct heap_live *l, struct bpf_program *cycle, uint32_t
 		at[n++].cookie |= (uint64_t)slot << GPB_COOKIE_SLOT_SHIFT;
 	}
 	uprobes_free(&l->probe);
-	l->probe.all = &l->s->attachers;
+	l->probe.all = l->s->attachers;
 	if (!ret)
 		ret = uprobes_hold(&l->probe, g, n, multi, l->s->target->pid, NULL, e);
 	return ret ? ret : uprobes_attach_again(&l->probe, e);

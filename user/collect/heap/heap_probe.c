@@ -308,7 +308,7 @@ int heap_probe_hit_cost(struct heap_bpf *obj, bool multi, const struct gpb_heap 
 static int hit_cost_of(void *w, struct hit_cost *out, struct cost_probes **rest, struct err *e)
 {
 	struct heap_probe *h = of_window(w);
-	int ret = heap_probe_hit_cost(h->obj, h->multi, &h->heap, &h->s->attachers, out, rest, e);
+	int ret = heap_probe_hit_cost(h->obj, h->multi, &h->heap, h->s->attachers, out, rest, e);
 
 	h->hit_cost = ret ? (struct hit_cost){ .stepped_ns = HIT_COST_STEPPED_NS } : *out;
 	return ret;

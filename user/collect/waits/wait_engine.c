@@ -415,7 +415,7 @@ int wait_engine_open(struct wait_engine *w, const char *what, struct err *e)
 	int ret = reports_open_probed(w->reports, w->s, w->object.ring, w->object.rules,
 				      w->kind->add, w->arg, e);
 
-	w->attachers = &w->s->attachers;
+	w->attachers = w->s->attachers;
 	w->counter.s = w->s;
 	if (!ret)
 		ret = wait_engine_target(w, e);

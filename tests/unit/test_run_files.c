@@ -1,4 +1,4 @@
-/* tests/unit/test_host_files.c - the files of a run of many processes: names, formats, what is told on stdout, and the page of all. */
+/* tests/unit/test_run_files.c - the files of a run: names, formats, what is told on stdout, and the page of all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/host_files.h"
+#include "cli/run_files.h"
 
-static char dir[] = "/tmp/test_host_files.XXXXXX";
+static char dir[] = "/tmp/test_run_files.XXXXXX";
 static const struct output_format *formats[2];
-static struct host_opts o;
-static struct host_files files;
+static struct run_files_to o;
+static struct run_files files;
 static char *said;
 static size_t said_len;
 
@@ -23,16 +23,16 @@ static int set_up(void **state)
 	formats[0] = output_find("text");
 	formats[1] = output_find("flame");
 	said = NULL;
-	o = (struct host_opts){ .dir = dir, .formats = formats, .nformats = 2 };
+	o = (struct run_files_to){ .dir = dir, .formats = formats, .nformats = 2 };
 	o.paths = open_memstream(&said, &said_len);
-	files = (struct host_files){ .o = &o };
+	files = (struct run_files){ .to = &o };
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	host_files_fini(&files);
+	run_files_fini(&files);
 	fclose(o.paths);
 	free(said);
 	return 0;
@@ -77,7 +77,7 @@ static void each_format_has_a_file_and_a_line(void **state)
 	char want[256];
 
 	(void)state;
-	host_files_write(&files, &id, host_files_life(&files, 12), "cpu", p);
+	run_files_write(&files, &id, run_files_life(&files, 12), "cpu", p);
 	assert_false(files.broken);
 	assert_int_equal(files.n, 2);
 	snprintf(want, sizeof(want), "%s/api.12.cpu.txt\n%s/api.12.cpu.html\n", dir, dir);
@@ -96,13 +96,13 @@ static void each_life_has_its_own(void **state)
 
 	(void)state;
 	o.nformats = 1;
-	assert_int_equal(host_files_life(&files, 12), 1);
-	host_files_write(&files, &id, 1, "cpu", a);
-	assert_int_equal(host_files_life(&files, 13), 1);
-	life = host_files_life(&files, 12);
+	assert_int_equal(run_files_life(&files, 12), 1);
+	run_files_write(&files, &id, 1, "cpu", a);
+	assert_int_equal(run_files_life(&files, 13), 1);
+	life = run_files_life(&files, 12);
 	assert_int_equal(life, 2);
-	host_files_write(&files, &id, life, "cpu", b);
-	host_files_write(&files, &id, life, "heap", b);
+	run_files_write(&files, &id, life, "cpu", b);
+	run_files_write(&files, &id, life, "heap", b);
 	assert_int_equal(files.n, 3);
 	assert_int_equal(had("api.12.cpu.txt", "main.first"), 1);
 	assert_int_equal(had("api.12.2.cpu.txt", "main.second"), 1);
@@ -118,21 +118,21 @@ static void a_page_has_all_processes(void **state)
 	struct prof *p = one("main.work"), *page = NULL;
 
 	(void)state;
-	assert_true(host_files_paged(&files));
-	host_files_page(&files, page, "cpu", false); /* nobody had samples */
+	assert_true(run_files_paged(&files));
+	run_files_page(&files, page, "cpu", false); /* nobody had samples */
 	assert_int_equal(files.n, 0);
-	host_files_add(&files, &page, &api, "cpu", p);
-	host_files_add(&files, &page, &web, "cpu", p);
+	run_files_add(&files, &page, &api, "cpu", p);
+	run_files_add(&files, &page, &web, "cpu", p);
 	assert_int_equal(prof_nsamples(page), 2);
-	host_files_page(&files, page, "cpu", false);
-	host_files_page(&files, page, "cpu", true);
+	run_files_page(&files, page, "cpu", false);
+	run_files_page(&files, page, "cpu", true);
 	assert_int_equal(files.n, 2);
 	assert_int_equal(had("host.cpu.html", "api [12]"), 1);
 	assert_int_equal(had("host.cpu.probed.html", "web [13]"), 1);
 	prof_free(page);
 	prof_free(p);
 	o.nformats = 1; /* text alone */
-	assert_false(host_files_paged(&files));
+	assert_false(run_files_paged(&files));
 }
 
 static void what_cannot_be_written_is_told(void **state)
@@ -142,7 +142,7 @@ static void what_cannot_be_written_is_told(void **state)
 
 	(void)state;
 	o.dir = "/nowhere/at/all";
-	host_files_write(&files, &id, 1, "cpu", p);
+	run_files_write(&files, &id, 1, "cpu", p);
 	assert_true(files.broken);
 	assert_int_equal(files.n, 0);
 	fflush(o.paths);

@@ -1,5 +1,5 @@
-/* user/cli/host_files.c - see cli/host_files.h. */
-#include "cli/host_files.h"
+/* user/cli/run_files.c - see cli/run_files.h. */
+#include "cli/run_files.h"
 
 #include <limits.h>
 
@@ -9,34 +9,37 @@
 
 /* ---- a file ---- */
 
-/* Who reads them may leave before the end: the files are worth no less. */
-static void print_path(struct host_files *f, const char *path)
+/*
+ * A path is told only when its file is complete, and immediately: somebody may wait for it. Who reads them may leave
+ * before the end: the files are worth no less.
+ */
+static void print_path(struct run_files *f, const char *path)
 {
-	if (f->unread || (fprintf(f->o->paths, "%s\n", path) >= 0 && !fflush(f->o->paths)))
+	if (f->unread || (fprintf(f->to->paths, "%s\n", path) >= 0 && !fflush(f->to->paths)))
 		return;
-	tell("cannot write to stdout: %s: the files are written, and their paths are told no more",
-	     strerror(errno));
+	tell("cannot write to %s: %s: the files are written, and their paths are told no more",
+	     f->to->paths == stderr ? "stderr" : "stdout", strerror(errno));
 	f->unread = true;
 }
 
-static void write_one(struct host_files *f, struct prof *p, const struct output_format *format,
+static void write_one(struct run_files *f, struct prof *p, const struct output_format *format,
 		      const char *path, const char *whose)
 {
 	struct err e = { "" };
 
-	if (output_to_file(p, format, path, f->o->access, &e)) {
+	if (output_to_file(p, format, path, f->to->access, &e)) {
 		tell("%s: %s", whose, e.msg);
 		f->broken = true;
 		return;
 	}
 	f->n++;
-	outdir_tell_kept(f->o->access);
+	outdir_tell_kept(f->to->access);
 	print_path(f, path);
 }
 
 /* ---- one process ---- */
 
-uint64_t host_files_life(struct host_files *f, pid_t pid)
+uint64_t run_files_life(struct run_files *f, pid_t pid)
 {
 	uint64_t life = 0;
 
@@ -45,8 +48,8 @@ uint64_t host_files_life(struct host_files *f, pid_t pid)
 	return life;
 }
 
-void host_files_write(struct host_files *f, const struct engine_identity *id, uint64_t life,
-		      const char *name, struct prof *p)
+void run_files_write(struct run_files *f, const struct engine_identity *id, uint64_t life,
+		     const char *name, struct prof *p)
 {
 	char kind[32], path[PATH_MAX];
 
@@ -54,11 +57,11 @@ void host_files_write(struct host_files *f, const struct engine_identity *id, ui
 	if (life > 1)
 		snprintf(kind, sizeof(kind), "%llu.%s", (unsigned long long)life, name);
 	prof_set_kind(p, name);
-	for (size_t i = 0; i < f->o->nformats; i++) {
-		const struct output_format *format = f->o->formats[i];
+	for (size_t i = 0; i < f->to->nformats; i++) {
+		const struct output_format *format = f->to->formats[i];
 		struct err e = { "" };
 
-		if (!outdir_path(f->o->dir, id->comm, id->pid, kind, format->ext, path,
+		if (!outdir_path(f->to->dir, id->comm, id->pid, kind, format->ext, path,
 				 sizeof(path), &e)) {
 			write_one(f, p, format, path, id->comm);
 			continue;
@@ -70,10 +73,10 @@ void host_files_write(struct host_files *f, const struct engine_identity *id, ui
 
 /* ---- all processes on one page ---- */
 
-bool host_files_paged(const struct host_files *f)
+bool run_files_paged(const struct run_files *f)
 {
-	for (size_t i = 0; i < f->o->nformats; i++)
-		if (f->o->formats[i] == output_find("flame"))
+	for (size_t i = 0; i < f->to->nformats; i++)
+		if (f->to->formats[i] == output_find("flame"))
 			return true;
 	return false;
 }
@@ -94,8 +97,8 @@ static int begin_page(struct prof **out, const char *name, const struct prof *p)
 	return ret;
 }
 
-void host_files_add(struct host_files *f, struct prof **page, const struct engine_identity *id,
-		    const char *name, struct prof *p)
+void run_files_add(struct run_files *f, struct prof **page, const struct engine_identity *id,
+		   const char *name, struct prof *p)
 {
 	char root[64];
 	int ret = *page ? 0 : begin_page(page, name, p);
@@ -110,19 +113,19 @@ void host_files_add(struct host_files *f, struct prof **page, const struct engin
 	prof_free(TAKE(*page));
 }
 
-void host_files_page(struct host_files *f, struct prof *page, const char *name, bool probed)
+void run_files_page(struct run_files *f, struct prof *page, const char *name, bool probed)
 {
-	size_t n = strlen(f->o->dir);
+	size_t n = strlen(f->to->dir);
 	char path[PATH_MAX];
 
 	if (page && prof_nsamples(page) &&
-	    (size_t)snprintf(path, sizeof(path), "%s%shost.%s%s.html", f->o->dir,
-			     n && f->o->dir[n - 1] == '/' ? "" : "/", name,
+	    (size_t)snprintf(path, sizeof(path), "%s%shost.%s%s.html", f->to->dir,
+			     n && f->to->dir[n - 1] == '/' ? "" : "/", name,
 			     probed ? ".probed" : "") < sizeof(path))
 		write_one(f, page, output_find("flame"), path, "the page of all processes");
 }
 
-void host_files_fini(struct host_files *f)
+void run_files_fini(struct run_files *f)
 {
 	map_fini(&f->lives);
 }
