@@ -43,6 +43,7 @@ int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries
 		procs[pid].fd = eventfd(0, EFD_CLOEXEC);
 	s->target->pidfd = procs[pid].fd;
 	s->images.n = 1;
+	snprintf(s->comm, sizeof(s->comm), "fake");
 	open_subjects++;
 	*out = s;
 	return 0;
@@ -133,7 +134,7 @@ int clock_getcpuclockid(pid_t pid, clockid_t *clock)
 	return 0;
 }
 
-static void process_ends(pid_t pid)
+static inline void process_ends(pid_t pid)
 {
 	uint64_t one = 1;
 
@@ -255,11 +256,6 @@ static int k_profile(void *state, struct engine_target *t, void *kept, struct pr
 	return prof_new(out, e);
 }
 
-static bool k_probed(const void *kept)
-{
-	return kept;
-}
-
 static int k_done(void *state, struct err *e)
 {
 	(void)state;
@@ -315,8 +311,5 @@ static const struct engine_kind other_kind = {
 	.done = k_done,
 	.arg = &other,
 };
-
-/* Two that probe, and look at what they probe: alone, or by the same probes. */
-static struct engine_kind probing, probing_too;
 
 #endif

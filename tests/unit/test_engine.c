@@ -7,6 +7,14 @@
 
 /* ---- the tests ---- */
 
+static bool k_probed(const void *kept)
+{
+	return kept;
+}
+
+/* Two that probe, and look at what they probe: alone, or by the same probes. */
+static struct engine_kind probing, probing_too;
+
 static struct engine *en;
 static struct {
 	pid_t pid;
