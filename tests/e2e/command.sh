@@ -296,6 +296,13 @@ most() {
 # A step uses some 0.7 ms.
 check "follow from near the start" "$(most cpu samples 24; most heap alloc_objects; most wait contentions)"
 
+# A program that is met before its runtime has cleared the rate that it is linked not to have.
+fresh
+run --heap --follow -- bash -c "for ((i = 0; i < 40; i++)); do $BIN -steps 5 || :; done" >"$TMP/got"
+n=$(ls "$DIR" | wc -l)
+probed=$(for f in "$DIR"/*; do "$PPROFCHECK" comments "$f"; done | grep -c '^source: probe')
+check "follow: records that are off are not read" "$([ "$n" -ge 20 ] || echo "$n programs of 40; ")$([ "$probed" = "$n" ] || echo "$probed of $n probed")"
+
 # A process that starts programs while we look, each of them many times as long as it takes to see it.
 fresh
 bash -c "echo ready; while sleep 0.2; do $BIN -burn 1s; done" >"$TMP/got" &

@@ -15,6 +15,8 @@
 #include "profile/profile.h"
 #include "symbolize/subject_prof.h"
 
+enum { FIRST_RATE = 512 << 10 }; /* runtime/mprof.go, Go 1.16 to 1.27 */
+
 /* The source read. */
 struct heap {
 	struct subject *s;
@@ -106,6 +108,21 @@ static int choose_held(struct heap *h, const struct collect_opts *o, enum source
 }
 
 /*
+ * A program that has just started: MemProfileRate has its first value still, and the linker has decided that schedinit is
+ * to clear it.
+ */
+static bool will_be_cleared(struct heap *h, int64_t rate)
+{
+	struct subject *s = h->s;
+	uint64_t addr;
+	uint8_t off;
+
+	return rate == FIRST_RATE &&
+	       !subject_rtvar(s, RTVAR_DISABLEMEMORYPROFILING, &addr, NULL) &&
+	       !mem_u8(s->target->mem, addr, &off, NULL) && off == 1;
+}
+
+/*
  * Returns 1 to read, 0 to probe, or an error. With SOURCE_READ every obstacle is an error, with
  * SOURCE_AUTO it is a reason to probe.
  */
@@ -125,6 +142,8 @@ static int choose(struct heap *h, const struct collect_opts *o, enum source_want
 	ret = heap_read_find(h->s, &h->vars, &why);
 	if (!ret)
 		ret = heap_read_rate(h->s, &h->vars, &rate, &why);
+	if (!ret && will_be_cleared(h, rate))
+		rate = 0;
 	if (ret == -ESRCH)
 		return err_set(e, ret, "%s", why.msg);
 	if (!ret && rate > 0 && claims_any(h->s->target, CLAIM_HEAP_RATE))
