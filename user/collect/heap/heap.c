@@ -117,8 +117,7 @@ static bool will_be_cleared(struct heap *h, int64_t rate)
 	uint64_t addr;
 	uint8_t off;
 
-	return rate == FIRST_RATE &&
-	       !subject_rtvar(s, RTVAR_DISABLEMEMORYPROFILING, &addr, NULL) &&
+	return rate == FIRST_RATE && !subject_rtvar(s, RTVAR_DISABLEMEMORYPROFILING, &addr, NULL) &&
 	       !mem_u8(s->target->mem, addr, &off, NULL) && off == 1;
 }
 
