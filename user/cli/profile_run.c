@@ -146,13 +146,16 @@ static bool is_followed(void *arg, const struct exec_seen *x)
 {
 	struct run *r = arg;
 	struct job *j = job_of(r, x->pid);
+	struct err e = { "" };
 
 	if (r->spawn && x->pid == spawn_pid(r->spawn) && spawn_traces(r->spawn))
 		return false;
 	if (!j)
 		return true;
-	if (job_alive(j, NULL))
+	if (job_alive(j, &e))
 		return false;
+	if (j == r->root)
+		tell("%s: it is followed from there on", e.msg);
 	retire(r, j);
 	return true;
 }
