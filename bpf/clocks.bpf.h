@@ -40,6 +40,28 @@ static __always_inline int clock_is_own(void *ctx, const struct gpb_own_clock *o
 #endif
 }
 
+/* Set before load: may kernel memory be read that no type leads to? lockdown=confidentiality refuses it. */
+const volatile __u32 reads_kernel = 0;
+
+/* The clock that hits. */
+struct clock {
+	__u64 id, count; /* ns */
+	int opened;	 /* by user space, and not inherited */
+};
+
+static __always_inline int clock_read(void *ctx, struct clock *c)
+{
+	const struct bpf_perf_event_data_kern *k = ctx;
+	const struct perf_event *ev = NULL, *parent = NULL;
+
+	if (!reads_kernel || bpf_probe_read_kernel(&ev, sizeof(ev), &k->event) ||
+	    bpf_probe_read_kernel(&parent, sizeof(parent), &ev->parent) ||
+	    bpf_probe_read_kernel(&c->id, sizeof(c->id), &ev->id))
+		return 0;
+	c->opened = !parent;
+	return !bpf_probe_read_kernel(&c->count, sizeof(c->count), &ev->count);
+}
+
 /* Does this hit count? */
 static __always_inline int clock_counts(void *ctx, __u32 tid)
 {

@@ -1,11 +1,15 @@
 /*
  * bpf/cpu.bpf.c - on-CPU samplers, one for the threads of one target, one for many targets.
  *
- * thread_clock runs when the CPU clock of one of the target's threads has advanced by one step;
- * every clock_steps-th step is a sample. A clock starts when its thread (or the window) does. Sampling at whole periods would therefore
+ * thread_clock runs when the CPU clock of one of the target's threads has advanced by one step, and
+ * mostly does nothing: a period has several steps. A clock starts when its thread (or the window) does. Sampling at whole periods would therefore
  * miss half a period of each thread, and would never see short threads. Steps smaller than the
- * period, with the first sample after a random number of steps, make the sampling unbiased: a
+ * period, with the first sample after a random part of it, make the sampling unbiased: a
  * thread that runs for a third of a period is seen in a third of all cases.
+ *
+ * Short steps are dear, and only threads that are born need them. So while none is born, the clock of a thread
+ * that was sampled takes whole periods: user space sets it so, which is told at the sample, when a
+ * period begins anyway. on_thread tells user space of the next thread, before that runs.
  *
  * host_clock runs at each tick of a clock that each CPU has, and samples whichever target it finds
  * there. User space loads the one that it needs.
@@ -14,8 +18,11 @@
 
 #include "common.bpf.h"
 
-const volatile __u32 clock_steps = 1; /* steps for each sample */
-const volatile __u64 step_ns = 1;
+#include <bpf/bpf_tracing.h>
+#include <linux/sched.h>
+
+const volatile __u64 period_ns = 1;	   /* between samples of a thread */
+const volatile __u64 step_ns = 1;	   /* of a clock, the shortest */
 const volatile __u32 kernel_stack = 16384; /* of a thread, bytes; GPB_OLD needs it */
 
 #include "clocks.bpf.h"
@@ -27,6 +34,12 @@ const volatile __u32 kernel_stack = 16384; /* of a thread, bytes; GPB_OLD needs 
 
 /* What one tick of host_clock counts for: more after the clocks were slowed down. Written through .bss. */
 __u64 tick_weight = 1;
+
+/* Which round of longer steps clocks may ask for; 0: none. Written through .bss. */
+__u64 coarsen = 0;
+
+/* Threads of the target that were born, and those of them while coarsen was set. */
+__u64 births = 0, births_coarse = 0;
 
 /* Where the kernel has saved the registers of the current thread, which it was called by. NULL: not to be found. */
 static __always_inline const saved_regs *regs_at_entry(void)
@@ -109,6 +122,48 @@ static __always_inline struct gpb_target *target_at(__u32 slot)
 	return bpf_map_lookup_elem(&targets, &at);
 }
 
+/* A sample of @clk: does it ask for other steps? It can be given some if user space has opened it. */
+static __always_inline void ask(const struct clock *clk, struct phase *p, const struct pace *pace)
+{
+	struct gpb_rec_clock r = { .type = GPB_REC_CLOCK, .id = clk->id };
+	__u64 round = *(volatile __u64 *)&coarsen;
+
+	if (!round || !clk->opened || !phase_asks(p, round, pace))
+		return;
+	r.coarse = p->asked != round;
+	if (!bpf_ringbuf_output(&ring, &r, sizeof(r), 0))
+		p->asked = r.coarse ? round : 0;
+}
+
+/* How many samples the step of the current thread stands for whose clock hit. */
+static __always_inline __u64 clock_step(void *ctx, __u32 tid)
+{
+	const struct pace pace = { .period = period_ns, .step = step_ns };
+	struct task_struct *task = current_task();
+	struct clock clk = {};
+	struct step s = {};
+	struct phase *p;
+	__u64 due;
+
+	s.counted = clock_read(ctx, &clk);
+	if (s.counted) {
+		s.key.id = clk.id;
+		s.at = clk.count;
+	} else {
+		s.key = (struct phase_key){ .id = tid, .start = task_read(task, start_time) };
+		s.at = bpf_ktime_get_ns();
+		s.switches = task_read(task, nvcsw) + task_read(task, nivcsw);
+	}
+	if (!clock_counts(ctx, tid)) {
+		phase_skip(&s);
+		return 0;
+	}
+	due = samples_due(&s, &pace, &p);
+	if (due && p)
+		ask(&clk, p, &pace);
+	return due;
+}
+
 SEC("perf_event")
 int thread_clock(struct bpf_perf_event_data *ctx)
 {
@@ -125,14 +180,29 @@ int thread_clock(struct bpf_perf_event_data *ctx)
 #endif
 		return 0;
 	}
-	if (!clock_counts(ctx, (__u32)id))
-		return 0;
-	due = samples_due((__u32)id, clock_steps, step_ns);
+	due = clock_step(ctx, (__u32)id);
 	if (!due)
 		return 0;
 	__sync_fetch_and_add(&tally_of(*slot)->samples, due);
 	if (same_program(t))
 		sample(ctx, t, *slot, due);
+	return 0;
+}
+
+/* The thread has inherited its clock, and has not begun. The current thread makes it. */
+SEC("tp_btf/task_newtask")
+int BPF_PROG(on_thread, struct task_struct *task, unsigned long flags)
+{
+	struct gpb_rec_clock r = { .type = GPB_REC_CLOCK };
+
+	if (!(flags & CLONE_THREAD) || !slot_of_current())
+		return 0;
+	__sync_fetch_and_add(&births, 1);
+	if (!*(volatile __u64 *)&coarsen)
+		return 0;
+	__sync_fetch_and_add(&births_coarse, 1);
+	bpf_ringbuf_output(&ring, &r, sizeof(r),
+			   0); /* where it is full, the next tick sees births */
 	return 0;
 }
 

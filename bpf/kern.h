@@ -52,6 +52,22 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
+/* A number that only one CPU writes. */
+struct perf_count {
+	__u64 ns;
+};
+
+struct perf_event {
+	struct perf_count count;
+	struct perf_event *parent; /* which it was inherited from; NULL: user space has opened it */
+	__u64 id;
+};
+
+/* What a program of a perf event is really called with. */
+struct bpf_perf_event_data_kern {
+	struct perf_event *event;
+};
+
 /* Of pt_regs only the size is asked for. What follows ___ is not part of a type's name. */
 struct pt_regs___any {
 	unsigned long any;

@@ -1,7 +1,9 @@
 /*
- * bpf/phase.bpf.h - which steps of a thread's CPU clock are samples.
+ * bpf/phase.bpf.h - which steps of a CPU clock are samples: the first one that ends behind a random part of a
+ * period, and from then on each first one that ends behind one more period.
  *
- * Every clock_steps-th step is a sample; the first one comes after a random number of steps.
+ * The account is in what the clock has counted, not in its steps. So the length of its steps may change at any
+ * time, and a clock that is served late skips nothing.
  */
 #ifndef BPF_PHASE_BPF_H
 #define BPF_PHASE_BPF_H
@@ -9,103 +11,116 @@
 #include "common.bpf.h"
 
 /*
- * Thread ids are used again. By its id alone, a new thread would continue with the phase of an
- * old one.
+ * Whose step it is. A clock has an id that is never used again. Where it cannot be read: the thread and,
+ * since ids of threads are used again, its start, ns since boot.
  */
-struct thread_key {
-	__u32 tid;
-	__u32 pad;
-	__u64 start; /* of the thread, ns since boot */
+struct phase_key {
+	__u64 id, start;
 };
 
 struct phase {
-	__u64 last_ns;	/* its last step, monotonic */
-	__u64 switches; /* how often it had been switched out until then */
-	__s64 left;	/* steps until its next sample */
+	__u64 at;	/* where its last step ended (struct step) */
+	__u64 switches; /* how often the thread had been switched out until then */
+	__s64 left;	/* ns until its next sample */
+	__u64 asked;	/* the round in which it was given long steps; 0: its steps are short */
 };
 
-/* The position of each thread between two samples. */
+/* The position of each clock between two samples. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
-	__type(key, struct thread_key);
+	__type(key, struct phase_key);
 	__type(value, struct phase);
 } phases SEC(".maps");
 
-/* Threads of all targets that ran for a step or longer. */
+/* Clocks of all targets that ran for a step or longer. */
 __u64 threads_seen = 0;
 
-/* One step of a thread's clock. */
+/* One step of a clock. @at: what the clock has counted, ns; where that cannot be read, the time, monotonic. */
 struct step {
-	__u64 ns, switches;
+	struct phase_key key;
+	__u64 at, switches;
+	int counted; /* @at is what the clock has counted */
+};
+
+/* What a clock is set to, ns: the period of samples, and the shortest steps. */
+struct pace {
+	__u64 period, step;
 };
 
 /*
- * How many steps have passed since the last one. A clock that is served late skips the steps that
- * it missed. If the thread was never switched out since, the elapsed time tells how many these
- * were.
+ * How much CPU time has passed since the last step. Where the count cannot be read, a step is taken to be as
+ * long as it should be. A clock that is served late skips the steps that it missed then. If the thread was
+ * never switched out since, the elapsed time tells how many these were.
  */
-static __always_inline __u64 steps_passed(const struct phase *p, const struct step *s,
-					  __u64 step_ns)
+static __always_inline __u64 time_passed(const struct phase *p, const struct step *s,
+					 const struct pace *c)
 {
-	__u64 n = (s->ns - p->last_ns + step_ns / 2) / (step_ns ?: 1);
+	__u64 n;
 
-	return s->switches == p->switches && n > 1 ? n : 1;
+	if (s->counted)
+		return s->at - p->at;
+	n = (s->at - p->at + c->step / 2) / (c->step ?: 1);
+	return (s->switches == p->switches && n > 1 ? n : 1) * c->step;
 }
 
-/* The first step of a thread: how many samples it stands for, 0 or 1. */
-static __always_inline __u64 phase_first(struct phase *p, const struct step *s, __u32 steps,
-					 __u32 random)
+/*
+ * The same at a step that is the first one that we know of. A clock that has counted much more than a period
+ * is one that the table has forgotten.
+ */
+static __always_inline __u64 time_at_first(const struct step *s, const struct pace *c)
 {
-	__u64 due;
+	return s->counted && s->at < 2 * c->period ? s->at : c->step;
+}
 
-	steps = steps ?: 1;
-	p->last_ns = s->ns;
+/* Moves the position on: how many samples this step stands for: mostly none; one; or more when the clock was late. */
+static __always_inline __u64 phase_move(struct phase *p, const struct step *s, __u64 passed,
+					const struct pace *c)
+{
+	__u64 period = c->period ?: 1, due = 0;
+
+	p->at = s->at;
 	p->switches = s->switches;
-	p->left = random % steps;
-	due = !p->left;
-	if (due)
-		p->left = steps;
+	p->left -= passed;
+	if (p->left <= 0)
+		due = 1 + (__u64)-p->left / period;
+	p->left += due * period;
 	return due;
 }
 
 /*
- * A later step: how many samples it stands for: mostly none; one; or more when the clock was
- * late.
+ * At a sample, in a round in which steps may be long: should they become that, or short where they are long? Long
+ * steps begin at a sample, so that each one ends where the next sample is due. But each time that the thread is
+ * switched out its clock may run a little late, so by and by samples come later than they are due; what is due at the thread's
+ * end is lost.
  */
-static __always_inline __u64 phase_step(struct phase *p, const struct step *s, __u32 steps,
-					__u64 step_ns)
+static __always_inline int phase_asks(const struct phase *p, __u64 round, const struct pace *c)
 {
-	__u64 due;
-
-	steps = steps ?: 1;
-	p->left -= steps_passed(p, s, step_ns);
-	p->last_ns = s->ns;
-	p->switches = s->switches;
-	if (p->left > 0)
-		return 0;
-	due = 1 + (__u64)-p->left / steps;
-	p->left += due * steps;
-	return due;
+	return p->asked != round || c->period - p->left > c->period / 4;
 }
 
-/*
- * How many samples this step of the current thread stands for: mostly none; one; or more when the
- * clock was late.
- */
-static __always_inline __u64 samples_due(__u32 tid, __u32 steps, __u64 step_ns)
+/* A step that does not count, because its thread has another clock that does. */
+static __always_inline void phase_skip(const struct step *s)
 {
-	struct task_struct *task = current_task();
-	struct thread_key key = { .tid = tid, .start = task_read(task, start_time) };
-	struct step now = { .ns = bpf_ktime_get_ns() };
-	struct phase *p = bpf_map_lookup_elem(&phases, &key), fresh;
+	struct phase *p = bpf_map_lookup_elem(&phases, &s->key);
+
+	if (p && s->counted)
+		p->at = s->at;
+}
+
+/* How many samples this step stands for. *@at: its position from now on; NULL when there is no room for it. */
+static __always_inline __u64 samples_due(const struct step *s, const struct pace *c,
+					 struct phase **at)
+{
+	struct phase *p = bpf_map_lookup_elem(&phases, &s->key), fresh = {};
 	__u64 due;
 
-	now.switches = task_read(task, nvcsw) + task_read(task, nivcsw);
+	*at = p;
 	if (p)
-		return phase_step(p, &now, steps, step_ns);
-	due = phase_first(&fresh, &now, steps, bpf_get_prandom_u32());
-	if (!bpf_map_update_elem(&phases, &key, &fresh, BPF_NOEXIST))
+		return phase_move(p, s, time_passed(p, s, c), c);
+	fresh.left = bpf_get_prandom_u32() % (c->period ?: 1) + 1;
+	due = phase_move(&fresh, s, time_at_first(s, c), c);
+	if (!bpf_map_update_elem(&phases, &s->key, &fresh, BPF_NOEXIST))
 		__sync_fetch_and_add(&threads_seen, 1);
 	return due;
 }

@@ -268,7 +268,14 @@ struct gpb_claim {
 };
 
 /* Records of the ring buffer; the first word tells which kind it is. */
-enum { GPB_REC_STACK = 1, GPB_REC_RAW, GPB_REC_LABELS, GPB_REC_OBJECT, GPB_REC_CYCLE };
+enum {
+	GPB_REC_STACK = 1,
+	GPB_REC_RAW,
+	GPB_REC_LABELS,
+	GPB_REC_OBJECT,
+	GPB_REC_CYCLE,
+	GPB_REC_CLOCK
+};
 
 /*
  * GPB_REC_RAW: a stack of which a frame has no rule yet, with the words above that frame's sp.
@@ -312,8 +319,15 @@ struct gpb_rec_exec {
 	__u32 tgid, pad;
 };
 
+/* GPB_REC_CLOCK: a clock asks for other steps, which it is best given now; or a thread was born. */
+struct gpb_rec_clock {
+	__u64 type;
+	__u64 id;     /* of the clock, as the kernel numbers them; 0: a thread was born */
+	__u64 coarse; /* it asks for long steps, or for short ones */
+};
+
 /*
- * A thread that may have two clocks, an inherited one and its own. Start and ticked are zero until its own
+ * A thread that may have two clocks, an inherited one and its own. Start is zero until its own
  * one has ticked.
  */
 struct gpb_own_clock {

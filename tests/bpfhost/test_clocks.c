@@ -14,6 +14,8 @@
 #include "host.h"
 #include "host_maps.h"
 
+#include <bpf/bpf_core_read.h>
+
 #include "clocks.bpf.h"
 
 enum { TID = 7, BORN = 5, LATER = 9 };
@@ -74,6 +76,27 @@ static void an_id_that_is_given_again_counts(void **state)
 		assert_true(counts(TID, LATER, INHERITED));
 }
 
+/* The count and number of a clock are the kernel's, and whether user space has opened it. */
+static void a_clock_is_read(void **state)
+{
+	struct perf_event parent = { .id = 3 };
+	struct perf_event ev = { .count = { 5000 }, .id = 4, .parent = &parent };
+	struct bpf_perf_event_data_kern ctx = { .event = &ev };
+	struct clock c;
+
+	(void)state;
+	assert_false(clock_read(&ctx, &c));
+	*(uint32_t *)(uintptr_t)&reads_kernel = 1;
+	assert_true(clock_read(&ctx, &c));
+	assert_int_equal(c.count, 5000);
+	assert_int_equal(c.id, 4);
+	assert_false(c.opened);
+	ev.parent = NULL;
+	assert_true(clock_read(&ctx, &c));
+	assert_true(c.opened);
+	*(uint32_t *)(uintptr_t)&reads_kernel = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -81,6 +104,7 @@ int main(void)
 		cmocka_unit_test_setup(of_two_clocks_one_counts, reset),
 		cmocka_unit_test_setup(a_clock_alone_is_the_thread_s_own, reset),
 		cmocka_unit_test_setup(an_id_that_is_given_again_counts, reset),
+		cmocka_unit_test_setup(a_clock_is_read, reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

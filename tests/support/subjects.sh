@@ -94,6 +94,7 @@ list() {
 	each "1.27.4" subject "leaf31 -buildmode=pie"
 	each "1.22.12" "CGO=1 subject" "leaf31 -race"
 	each "1.27.4" subject pingpong
+	each "1.27.4" subject births
 	each "1.16.15 1.19.13 1.21.13 1.22.12 1.24.13 1.25.14 1.26.11 1.27.4" subject traced
 	each "1.4.3 1.16.15 1.22.12 1.27.4" subject heapworld
 	each "1.27.4" "GOARCH=386 subject" heapworld

@@ -136,6 +136,7 @@ static struct bpf_object *open_object(const struct object *o, bool noread, unsig
 	if (ns)
 		set_constant(obj, "pidns_ino", ns);
 	set_constant(obj, "many_targets", o->many);
+	set_constant(obj, "reads_kernel", !noread && !old);
 	bpf_fit(obj, bpf_try_growing(NULL) == -EINVAL);
 	return obj;
 }

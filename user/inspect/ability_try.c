@@ -208,7 +208,7 @@ int try_cpu_object(struct err *e)
 		return bpf_load_error(e, -errno, "the CPU sampler");
 	bpf_prepare(o);
 	o->rodata->pidns_ino = ino;
-	o->rodata->clock_steps = 1;
+	o->rodata->period_ns = 10000000;
 	o->rodata->step_ns = 10000000;
 	ret = cpu_bpf__load(o);
 	return ret ? bpf_load_error(e, ret, "the CPU sampler") : 0;

@@ -55,16 +55,15 @@ static int explain(struct err *e, int code, pid_t tid)
 }
 
 /*
- * Returns 1 when it was opened, 0 when the thread has ended. @late: clocks were running when the
- * thread was first seen, in this round of looking at all threads.
+ * Returns 1 when it was opened, 0 when the thread has ended. @own: what is known of a thread that was first seen
+ * when clocks were running; else NULL.
  */
-static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd, int late,
-		      struct err *e)
+static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd,
+		      const struct gpb_own_clock *own, struct err *e)
 {
-	/* A clock that it inherited was opened in an earlier round. */
-	struct gpb_own_clock unknown = { .mark = bpf_is_old() ? (uint64_t)late : 0 };
 	uint32_t key = (uint32_t)tid;
 	struct clock *clk = vec_add(&c->at, LIMIT_THREADS);
+	uint64_t id;
 	int ret;
 
 	if (!clk)
@@ -74,13 +73,14 @@ static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd
 	 * The map is written before the clock is opened, because an inherited clock must not
 	 * count beside it.
 	 */
-	if (late && bpf_map_update_elem(own_clock_fd, &key, &unknown, BPF_ANY))
+	if (own && bpf_map_update_elem(own_clock_fd, &key, own, BPF_ANY))
 		return err_sys(e, "thread %d: own_clock", tid);
-	clk->fd = open_event(tid, c->step_ns + unknown.mark, &c->family);
+	clk->step_ns = c->step_ns + (own ? own->mark : 0);
+	clk->fd = open_event(tid, clk->step_ns, &c->family);
 	if (clk->fd < 0) {
 		int code = errno;
 
-		if (late)
+		if (own)
 			bpf_map_delete_elem(own_clock_fd, &key);
 		c->at.n--;
 		return code == ESRCH ? 0 : explain(e, code, tid);
@@ -88,15 +88,21 @@ static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd
 	ret = bpf_put_on(prog_fd, clk->fd, (uint64_t)tid, &clk->link_fd, e);
 	if (ret)
 		return err_wrap(e, ret, "thread %d", tid);
+	if (ioctl(clk->fd, PERF_EVENT_IOC_ID, &id) || !map_put(&c->ids, id, c->at.n - 1))
+		return err_sys(e, "thread %d: the number of its clock", tid);
 	if (ioctl(clk->fd, PERF_EVENT_IOC_ENABLE, 0))
 		return err_sys(e, "thread %d: starting its clock", tid);
 	return 1;
 }
 
-/* Returns how many threads had no clock yet, or a negative errno. */
+/*
+ * Returns how many threads had no clock yet, or a negative errno. @late: which round of looking at all threads it is; a
+ * clock that a thread inherited was opened in an earlier one.
+ */
 static int round_of_threads(struct clocks *c, struct target *t, int prog_fd, int own_clock_fd,
 			    int late, struct err *e)
 {
+	struct gpb_own_clock unknown = { .mark = bpf_is_old() ? (uint64_t)late : 0 };
 	CLEANUP(freep) pid_t *tids = NULL;
 	uint64_t known;
 	size_t n;
@@ -108,7 +114,7 @@ static int round_of_threads(struct clocks *c, struct target *t, int prog_fd, int
 	for (size_t i = 0; i < n; i++) {
 		if (map_get(&c->tids, (uint64_t)tids[i], &known))
 			continue;
-		ret = open_clock(c, tids[i], prog_fd, own_clock_fd, late, e);
+		ret = open_clock(c, tids[i], prog_fd, own_clock_fd, late ? &unknown : NULL, e);
 		if (ret < 0)
 			return ret;
 		if (!map_put(&c->tids, (uint64_t)tids[i], 1))
@@ -140,6 +146,29 @@ int clocks_open(struct clocks *c, struct target *t, int prog_fd, int own_clock_f
 	return 0;
 }
 
+static void set_step(struct clock *clk, uint64_t step_ns)
+{
+	bool coarse = step_ns != 0;
+
+	step_ns = step_ns ?: clk->step_ns;
+	if (clk->coarse != coarse && !ioctl(clk->fd, PERF_EVENT_IOC_PERIOD, &step_ns))
+		clk->coarse = coarse;
+}
+
+void clocks_set(struct clocks *c, uint64_t id, uint64_t step_ns)
+{
+	uint64_t at;
+
+	if (map_get(&c->ids, id, &at))
+		set_step(&c->at.at[at], step_ns);
+}
+
+void clocks_refine(struct clocks *c)
+{
+	for (size_t i = 0; i < c->at.n; i++)
+		set_step(&c->at.at[i], 0);
+}
+
 void clocks_stop(struct clocks *c)
 {
 	for (size_t i = 0; i < c->at.n; i++)
@@ -168,4 +197,5 @@ void clocks_close(struct clocks *c)
 	}
 	vec_fini(&c->at);
 	map_fini(&c->tids);
+	map_fini(&c->ids);
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "collect/collect.h"
+#include "collect/cpu/calm.h"
 #include "collect/cpu/clocks.h"
 #include "goprof_abi.h"
 #include "probe/bpf.h"
@@ -25,11 +26,10 @@
 #include "cpu.skel.h"
 
 /*
- * Clock steps per second. A thread's last, unfinished step is lost, half a step on average, and
+ * Clock steps per second, while threads are born. A thread's last, unfinished step is lost, half a step on average, and
  * each step costs the target an interrupt of about a microsecond, and each switch of threads the
- * setting of a timer. So a step is a millisecond. Steps of 4 ms already cost as little as perf's
- * clock (docs/costs.md), but for threads that are known only the simple ways to them were ruled
- * out: a new period begins a running clock anew, and later threads inherit that period.
+ * setting of a timer. So a step is a millisecond. While no thread is born, known threads' clocks take whole periods,
+ * which cost as little as perf's clock (docs/costs.md).
  */
 enum { STEPS_HZ = 1000, UNCLOCKED_MAY_NS = 50000000 };
 
@@ -41,6 +41,11 @@ struct cpu {
 	struct cpu_bpf *obj;
 	struct reports reports;
 	struct clocks clocks;
+	struct bpf_link *on_thread; /* NULL: births are not seen, so steps stay short */
+	struct calm calm;
+	uint64_t calms;	     /* how often steps could become long */
+	uint64_t calm_ns;    /* and for how long, in all */
+	uint64_t calm_at_ns; /* the last time */
 	struct prof *prof;
 	struct stack_physical ph;
 	struct loss loss;
@@ -65,7 +70,55 @@ static int add_stack(void *arg, const struct gpb_stack *st, struct err *e)
 	return stack_physical_add(&c->ph, st, values, labels, nlabels, e);
 }
 
+/* ---- the steps of clocks ---- */
+
+/* Steps that are long are made short before the BPF side may take newborn threads for finely clocked ones. */
+static void look_at_births(struct cpu *c)
+{
+	uint64_t now = now_ns();
+
+	if (!c->on_thread || !calm_look(&c->calm, c->obj->bss->births, now))
+		return;
+	if (c->calm.is) {
+		c->calm_at_ns = now;
+		c->obj->bss->coarsen = ++c->calms;
+	} else {
+		clocks_refine(&c->clocks);
+		c->obj->bss->coarsen = 0;
+		c->calm_ns += now - c->calm_at_ns;
+	}
+}
+
+static int on_clock(void *arg, const void *data, size_t len, struct err *e)
+{
+	struct cpu *c = arg;
+	const struct gpb_rec_clock *r = data;
+
+	(void)e;
+	if (len < sizeof(*r) || r->type != GPB_REC_CLOCK)
+		return 0;
+	look_at_births(c);
+	if (r->id && c->calm.is)
+		clocks_set(&c->clocks, r->id, r->coarse ? c->period_ns : 0);
+	return 0;
+}
+
+/* A clock takes long steps only where what it has counted can be read, and where births are seen. */
+static void watch_births(struct cpu *c)
+{
+	if (c->steps > 1 && c->obj->rodata->reads_kernel)
+		c->on_thread = bpf_program__attach(c->obj->progs.on_thread);
+	calm_begin(&c->calm, c->obj->bss->births, now_ns());
+}
+
 /* ---- the window ---- */
+
+/* Before Linux 5.15 it was not tried. */
+static bool may_read_kernel(void)
+{
+	return !bpf_is_old() && libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT,
+							BPF_FUNC_probe_read_kernel, NULL) == 1;
+}
 
 static int load(struct cpu *c, struct err *e)
 {
@@ -85,7 +138,8 @@ static int load(struct cpu *c, struct err *e)
 	bpf_map__set_max_entries(c->obj->maps.slot_of_tgid, 1);
 	c->obj->rodata->pidns_ino = ino;
 	c->obj->rodata->kernel_stack = bpf_old_kernel_stack();
-	c->obj->rodata->clock_steps = c->steps;
+	c->obj->rodata->reads_kernel = may_read_kernel();
+	c->obj->rodata->period_ns = c->period_ns;
 	c->obj->rodata->step_ns = c->period_ns / c->steps;
 	/*
 	 * A sample carries its stack's memory until user space has seen its frames. Loading the
@@ -96,6 +150,8 @@ static int load(struct cpu *c, struct err *e)
 	ret = cpu_bpf__load(c->obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
+	c->reports.other = on_clock;
+	c->reports.other_arg = c;
 	return reports_open(&c->reports, c->s, c->obj->maps.ring, c->obj->maps.unwind_rules,
 			    add_stack, c, e);
 }
@@ -151,6 +207,7 @@ static void cpu_free(void *state)
 		return;
 	clocks_close(&c->clocks);
 	reports_fini(&c->reports);
+	bpf_link__destroy(c->on_thread);
 	cpu_bpf__destroy(c->obj);
 	stack_physical_fini(&c->ph);
 	prof_free(c->prof);
@@ -182,6 +239,7 @@ static int cpu_start(struct subject *s, const struct collect_opts *o, void **sta
 		ret = put_target(c, e);
 	if (ret)
 		return ret;
+	watch_births(c);
 	c->start_unix_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	c->start_ns = now_ns();
 	ret = clocks_open(&c->clocks, s->target, bpf_program__fd(c->obj->progs.thread_clock),
@@ -213,10 +271,31 @@ static int cpu_tick(void *state, struct err *e)
 {
 	struct cpu *c = state;
 
+	look_at_births(c);
 	return c->s->images.n != c->nimages ? put_target(c, e) : 0;
 }
 
 /* ---- the end ---- */
+
+static int comment_steps(struct cpu *c, struct err *e)
+{
+	uint64_t unknown = c->obj->bss->births_coarse;
+	int ret;
+
+	if (!c->calms)
+		return 0;
+	ret = prof_comment(c->prof, e,
+			   "steps: of %.3g ms, and of whole periods for %.1f s in which no thread "
+			   "was born",
+			   (double)(c->period_ns / c->steps) / 1e6, (double)c->calm_ns / 1e9);
+	if (!ret && unknown)
+		ret = prof_comment(c->prof, e,
+				   "born: %llu threads began with steps of a whole period: up to "
+				   "%.3f s of their CPU time is in no sample",
+				   (unsigned long long)unknown,
+				   (double)(unknown * c->period_ns) / 1e9);
+	return ret;
+}
 
 static int finish_comments(struct cpu *c, struct err *e)
 {
@@ -239,6 +318,8 @@ static int finish_comments(struct cpu *c, struct err *e)
 				   "unclocked: %.2f s more were charged to the process than its "
 				   "threads' clocks counted: none runs while threads are switched",
 				   (double)c->unclocked_ns / 1e9);
+	if (!ret)
+		ret = comment_steps(c, e);
 	return ret ? ret : unwind_rules_comment(&c->reports.rules, c->s, c->prof, e);
 }
 
@@ -261,14 +342,16 @@ static uint64_t unclocked(const struct cpu *c, uint64_t end_ns)
 
 /*
  * A clock that is served late skips the steps that it missed, and where the thread was switched
- * out meanwhile nobody knows how many those were. Each thread also ends in the middle of a step;
- * that part is no loss.
+ * out meanwhile nobody knows how many those were, if its count cannot be read. Each thread also ends in the
+ * middle of a step; that part is no loss.
  */
 static void count_missed(struct cpu *c)
 {
 	uint64_t due = c->charged_ns / c->period_ns;
 	uint64_t taken = c->obj->bss->tallies[0].samples;
 	uint64_t inside = 1 + c->obj->bss->threads_seen / c->steps + due / 50;
+
+	inside += c->obj->bss->births_coarse;
 
 	if (due > taken + inside)
 		c->loss.n[LOSS_CLOCK_MISSED] += due - taken;
@@ -300,6 +383,7 @@ static int cpu_stop(void *state, struct prof **out, struct err *e)
 	c->charged_ns = charged(c);
 	c->unclocked_ns = unclocked(c, proc_ns);
 	c->end_ns = now_ns();
+	c->calm_ns += c->calm.is ? c->end_ns - c->calm_at_ns : 0;
 	count_missed(c);
 	c->loss.n[LOSS_THREADS_MISSED] += c->clocks.missed;
 	ret = reports_drain(&c->reports, c->obj->maps.stacks, e);

@@ -142,6 +142,7 @@ static int load(struct host *h, unsigned expected, struct err *e)
 	h->obj->rodata->kernel_stack = bpf_old_kernel_stack();
 	h->obj->rodata->many_targets = 1;
 	bpf_program__set_autoload(h->obj->progs.thread_clock, false);
+	bpf_program__set_autoload(h->obj->progs.on_thread, false);
 	bpf_map__set_autocreate(h->obj->maps.own_clock, false);
 	bpf_map__set_autocreate(h->obj->maps.phases, false);
 	demux_size(&h->demux, h->obj->maps.ring, h->obj->maps.stacks, expected);
