@@ -6,6 +6,9 @@
 # Ours must take at most half of perf's record plus script in CPU time. Wanted besides: attached
 # within 0.15 s of its start (median; the programs keep every CPU busy), the file written within 0.5 s of the window's end, under 20 MB resident. For perf
 # "write/s" is all that its record took beyond the window, its own start included.
+#
+# Then what clocks cost two threads that wake each other as fast as they can on one CPU, by turns. With -F 1000 steps are
+# always of 1 ms, as they are at any rate while threads are born. Ours at the default rate may cost at most half of that.
 . tests/support/lib.sh
 need_root && need_bpf && need_go
 command -v perf >/dev/null || skip_all "needs perf: 'make deps' installs it"
@@ -113,6 +116,37 @@ start_nats() {
 	kill -0 "$PID" 2>/dev/null
 }
 
+# round NAME COMMAND...: us of CPU time a round under COMMAND, late enough for long steps, to $TMP/round.NAME
+round() {
+	local name=$1 cpu lines watcher=
+	shift
+	cpu=$(($(nproc) - 1))
+	start taskset -c $cpu "$pingpong" -threads || return 1
+	if [ $# != 0 ]; then
+		"${@//PID/$PID}" >/dev/null 2>&1 &
+		watcher=$!
+		STARTED+=("$watcher")
+	fi
+	sleep 3
+	lines=$(wc -l <"$OUT")
+	sleep 3
+	tail -n +"$((lines + 1))" "$OUT" | awk '{ print 2 * $2 / 1e3 }' | sort -n >"$TMP/rounds"
+	awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }' "$TMP/rounds" >>"$TMP/round.$name"
+	[ -z "$watcher" ] || { kill -INT $watcher && wait $watcher 2>/dev/null; } || :
+	kill -KILL $PID
+	wait $PID 2>/dev/null || :
+}
+middle() { sort -n "$TMP/round.$1" | awk '{ a[NR] = $1 } END { printf "%.1f", a[int((NR + 1) / 2)] }'; }
+bench_rounds() {
+	local i
+	for ((i = 0; i < ROUNDS + 1; i++)); do
+		round none && round short "$GOPROF" -p PID --cpu -F 1000 -d 60s -o "$TMP" &&
+			round ours "$GOPROF" -p PID --cpu -d 60s -o "$TMP" &&
+			round perf perf record -q -F 99 -g -p PID -o "$TMP/perf.data" || return 1
+	done
+}
+half() { awk -v a="$(middle ours)" -v b="$(middle short)" 'BEGIN { if (a > b / 2) { print a " us of " b; exit 1 } }'; }
+
 echo "The collector's own cost, a window of $WINDOW s at 100 Hz"
 uptime
 row program collector user/ms sys/ms cpu/ms rss/kB samples lost attach/s write/s
@@ -122,5 +156,11 @@ if start_nats; then
 	bench nats-server
 else
 	skip cpu_perf/nats-server "cannot be built: $(tail -n 1 "$TMP/build")"
+fi
+if pingpong=$(subject 1.27.4 pingpong); then
+	steps bench_rounds
+	echo "a round of two threads: alone $(middle none) us, steps of 1 ms $(middle short), ours $(middle ours), perf -F 99 $(middle perf)"
+	judge half
+	outcome cpu_perf/rounds
 fi
 finish

@@ -10,10 +10,11 @@
 // where MONOTONIC_MS is the time since "ready", NS_PER_PAIR the process' CPU time (others who use
 // the machine lengthen the wall clock's) and PAIRS all of them since "ready". SIGUSR1 sets
 // the block and mutex rates of its own profiles to 1, SIGUSR2 to 0; it says "rate 1" or "rate 0"
-// when that is so.
+// when that is so. With -threads each of the two has a thread of its own, so that every wake is one of threads.
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -26,6 +27,9 @@ const batch = 200
 
 //go:noinline
 func pong(ping, back chan int) {
+	if *threads {
+		runtime.LockOSThread()
+	}
 	for i := range ping {
 		back <- i
 	}
@@ -55,12 +59,18 @@ func setRate(rate int) {
 	fmt.Println("rate", rate)
 }
 
+var threads = flag.Bool("threads", false, "a thread for each of the two")
+
 func main() {
+	flag.Parse()
 	runtime.GOMAXPROCS(1)
+	if *threads {
+		runtime.LockOSThread()
+	}
 	length := time.Duration(1<<63 - 1)
-	if len(os.Args) > 1 {
+	if flag.NArg() > 0 {
 		var err error
-		if length, err = time.ParseDuration(os.Args[1]); err != nil {
+		if length, err = time.ParseDuration(flag.Arg(0)); err != nil {
 			panic(err)
 		}
 	}
