@@ -152,6 +152,18 @@ static void a_forgotten_clock_is_a_new_one(void **state)
 	assert_int_equal(counted(8, 15 * MS, 0), 2);
 }
 
+/* While a clock does not count beside another one of its thread, its position stands still. */
+static void time_that_does_not_count(void **state)
+{
+	const struct step other = { .key = { .id = 7 }, .at = 50 * MS, .counted = 1 };
+
+	(void)state;
+	assert_int_equal(counted(7, MS, 0), 1);
+	phase_skip(&other);
+	assert_int_equal(counted(7, 51 * MS, 0), 0);
+	assert_int_equal(counted(7, 60 * MS, 0), 1);
+}
+
 /* A clock asks for long steps once a round, and for short ones when samples come late. */
 static void it_asks_for_other_steps(void **state)
 {
@@ -177,6 +189,7 @@ int main(void)
 		cmocka_unit_test_setup(every_thread_has_its_own, reset),
 		cmocka_unit_test_setup(steps_of_any_length_lose_and_invent_nothing, reset),
 		cmocka_unit_test_setup(a_forgotten_clock_is_a_new_one, reset),
+		cmocka_unit_test_setup(time_that_does_not_count, reset),
 		cmocka_unit_test_setup(it_asks_for_other_steps, reset),
 	};
 

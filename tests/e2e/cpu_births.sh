@@ -2,7 +2,7 @@
 # The clocks of threads take long steps while no thread is born, and short ones while some are. Whatever a program
 # does in one window (old threads, threads that are born all the time, many that mostly sleep, one after the other):
 # samples are all of the CPU time that the kernel charged, within 1 %, and each function has what it
-# took by its own account. A thread that is born while steps are long is seen.
+# took by its own account.
 . tests/support/lib.sh
 . tests/support/judges.sh
 need_root && need_bpf && need_go
