@@ -127,7 +127,7 @@ round() {
 		watcher=$!
 		STARTED+=("$watcher")
 	fi
-	sleep 3
+	sleep 6 # a birth makes steps short for 2 s and more
 	lines=$(wc -l <"$OUT")
 	sleep 3
 	tail -n +"$((lines + 1))" "$OUT" | awk '{ print 2 * $2 / 1e3 }' | sort -n >"$TMP/rounds"
