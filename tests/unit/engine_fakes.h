@@ -117,9 +117,13 @@ void target_cgroup(const struct target *t, char *buf, size_t cap)
 	snprintf(buf, cap, "/x");
 }
 
+static uint16_t unused_number; /* that of a file which is forgotten next; 0: none is */
+static bool given_back;
+
 void binaries_trim(struct binaries *c)
 {
-	(void)c;
+	given_back = unused_number && c->forget(c->arg, unused_number);
+	unused_number = 0;
 }
 
 void binaries_fini(struct binaries *c)
@@ -274,6 +278,16 @@ static bool k_slow_down(void *state)
 	return true;
 }
 
+static uint16_t k_forgot;
+static bool k_keeps; /* what is filed stays */
+
+static bool k_forget_file(void *state, uint16_t number)
+{
+	assert_ptr_equal(state, &k);
+	k_forgot = number;
+	return !k_keeps;
+}
+
 static const struct engine_kind kind = {
 	.name = "fake",
 	.reads = true,
@@ -287,6 +301,7 @@ static const struct engine_kind kind = {
 	.begin = k_begin,
 	.tick = k_tick,
 	.taken_ns = k_taken_ns,
+	.forget_file = k_forget_file,
 	.slow_down = k_slow_down,
 	.stop = k_stop,
 	.drain = k_drain,

@@ -94,7 +94,6 @@ static void a_file_that_changed_is_another_one(void **state)
 static void those_that_nobody_uses_go_the_oldest_first(void **state)
 {
 	int fd[BINARIES_IDLE_MAX + 3];
-	uint16_t id[BINARIES_IDLE_MAX + 3];
 	struct binary *used;
 
 	(void)state;
@@ -103,7 +102,6 @@ static void those_that_nobody_uses_go_the_oldest_first(void **state)
 
 		fd[i] = make_file();
 		b = get(fd[i]);
-		id[i] = b->id;
 		if (i)
 			binary_put(b);
 		else
@@ -114,9 +112,6 @@ static void those_that_nobody_uses_go_the_oldest_first(void **state)
 	assert_ptr_equal(get(fd[0]), used);
 	assert_true(held(fd[1]) && held(fd[4]));
 	assert_false(held(fd[2]) || held(fd[3]));
-	/* whatever was forgotten has the number that it had, and nobody else has it */
-	for (size_t i = 0; i < BINARIES_IDLE_MAX + 3; i++)
-		assert_int_equal(get(fd[i])->id, id[i]);
 	for (size_t i = 0; i < BINARIES_IDLE_MAX + 3; i++)
 		close(fd[i]);
 }
@@ -132,7 +127,6 @@ static void ask(struct binary *b)
 static void all_together_are_bounded_in_bytes(void **state)
 {
 	int fd[4];
-	uint16_t id[4];
 	size_t one;
 
 	(void)state;
@@ -142,7 +136,6 @@ static void all_together_are_bounded_in_bytes(void **state)
 		fd[i] = make_file();
 		b = get(fd[i]);
 		ask(b);
-		id[i] = b->id;
 		binary_put(b);
 	}
 	one = binaries_bytes(&c) / 4;
@@ -152,8 +145,6 @@ static void all_together_are_bounded_in_bytes(void **state)
 	assert_true(binaries_bytes(&c) <= c.most);
 	assert_true(held(fd[0]) && held(fd[3]));
 	assert_false(held(fd[1]) || held(fd[2]));
-	for (int i = 0; i < 4; i++)
-		assert_int_equal(get(fd[i])->id, id[i]);
 	for (int i = 0; i < 4; i++)
 		close(fd[i]);
 }
@@ -186,29 +177,85 @@ static void those_in_use_give_back_their_caches_the_oldest_first(void **state)
 	close(fd[1]);
 }
 
-/* A host where more files come and go than are kept, for days. */
-static void files_that_come_again_take_no_more_numbers(void **state)
-{
-	int fd[BINARIES_IDLE_MAX + 8];
+/* What is filed under the numbers of files, as a kernel's table of unwinding rules has it. */
+static struct file_id filed[UINT16_MAX + 1];
+static unsigned stays; /* so many files have something that cannot be taken out */
 
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(fd); i++)
-		fd[i] = make_file();
-	for (size_t n = 0; n < 20 * ARRAY_LEN(fd); n++) {
-		binary_put(get(fd[n % ARRAY_LEN(fd)]));
-		binaries_trim(&c);
+static bool forget(void *arg, uint16_t number)
+{
+	assert_ptr_equal(arg, filed);
+	if (stays) {
+		stays--;
+		return false;
 	}
-	assert_int_equal(c.numbers, ARRAY_LEN(fd));
-	assert_int_equal(c.given_to.n, ARRAY_LEN(fd));
-	/* Nor is there an end for them when all numbers were given. */
-	c.numbers = UINT16_MAX;
-	assert_false(held(fd[0]));
-	assert_int_equal(get(fd[0])->id, 1);
-	assert_int_equal(binaries_number(&c), 0);
-	for (size_t i = 0; i < ARRAY_LEN(fd); i++)
-		close(fd[i]);
+	filed[number] = (struct file_id){ 0 };
+	return true;
 }
 
+static void file_rules(const struct binary *b)
+{
+	static const struct file_id none;
+
+	assert_true(b->id);
+	assert_memory_equal(&filed[b->id], &none, sizeof(none)); /* nobody else's are there */
+	filed[b->id] = b->key;
+}
+
+/* A version of a file: as a deployment brings it. */
+static struct binary *get_version(int fd, unsigned version)
+{
+	struct target t = running(fd);
+	struct binary *b = NULL;
+	struct err e = { "" };
+
+	t.exe_id.mtime_ns = version;
+	if (binary_get(&c, &t, &b, &e))
+		fail_msg("version %u: %s", version, e.msg);
+	return b;
+}
+
+/* A host that is watched for months: more files come and go than there are numbers, and some are there all the time. */
+static void numbers_never_end(void **state)
+{
+	enum { FILES = 3 * UINT16_MAX / 2, STUCK = 5 };
+	struct binary *always[3];
+	int fd = make_file();
+
+	(void)state;
+	memset(filed, 0, sizeof(filed));
+	c.forget = forget;
+	c.arg = filed;
+	for (unsigned i = 0; i < FILES; i++) {
+		struct binary *b = get_version(fd, i);
+
+		file_rules(b);
+		if (i < ARRAY_LEN(always))
+			always[i] = b;
+		else
+			binary_put(b);
+		stays = i == 1000 ? STUCK : stays;
+		binaries_trim(&c);
+	}
+	assert_int_equal(stays, 0);
+	for (unsigned i = 0; i < ARRAY_LEN(always); i++)
+		assert_memory_equal(&filed[always[i]->id], &always[i]->key, sizeof(*filed));
+	close(fd);
+}
+
+static void a_number_comes_again_after_all_others(void **state)
+{
+	uint16_t first;
+
+	(void)state;
+	first = binaries_number(&c);
+	binaries_give_back(&c, first);
+	for (unsigned i = 1; i < UINT16_MAX; i++)
+		assert_int_not_equal(binaries_number(&c), first);
+	assert_int_equal(binaries_number(&c), first);
+	assert_int_equal(binaries_number(&c), 0);
+}
+
+/* So many at once are refused. */
 static void numbers_end(void **state)
 {
 	int fd = make_file();
@@ -216,10 +263,12 @@ static void numbers_end(void **state)
 	struct binary *b = NULL;
 
 	(void)state;
-	c.numbers = UINT16_MAX;
+	while (binaries_number(&c))
+		;
 	assert_int_equal(binary_get(&c, &t, &b, NULL), -E2BIG);
 	assert_null(b);
-	assert_int_equal(binaries_number(&c), 0);
+	binaries_give_back(&c, 7);
+	assert_int_equal(get(fd)->id, 7);
 	close(fd);
 }
 
@@ -244,7 +293,8 @@ int main(void)
 		cmocka_unit_test_teardown(all_together_are_bounded_in_bytes, teardown),
 		cmocka_unit_test_teardown(those_in_use_give_back_their_caches_the_oldest_first,
 					  teardown),
-		cmocka_unit_test_teardown(files_that_come_again_take_no_more_numbers, teardown),
+		cmocka_unit_test_teardown(numbers_never_end, teardown),
+		cmocka_unit_test_teardown(a_number_comes_again_after_all_others, teardown),
 		cmocka_unit_test_teardown(numbers_end, teardown),
 		cmocka_unit_test_teardown(what_is_no_go_file_is_told, teardown),
 	};

@@ -492,6 +492,22 @@ static void probes_share_a_budget_and_tell_of_it(void **state)
 	assert_true(two[1].probed[0] && !two[1].probed[1]);
 }
 
+/* Whoever has something filed under the number of a file is asked before another file gets it. */
+static void a_file_that_nobody_runs_is_forgotten_by_all(void **state)
+{
+	(void)state;
+	assert_int_equal(engine_begin(en, NULL), 0);
+	for (int keeps = 0; keeps < 2; keeps++) {
+		k_keeps = keeps;
+		k_forgot = 0;
+		unused_number = 7;
+		assert_int_equal(engine_tick(en, NULL), 0);
+		assert_int_equal(k_forgot, 7);
+		assert_int_equal(given_back, !keeps);
+	}
+	k_keeps = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -521,6 +537,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(probes_share_a_budget_and_tell_of_it, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_kind_that_cannot_leaves_the_target_to_the_others,
+						setup_two, teardown),
+		cmocka_unit_test_setup_teardown(a_file_that_nobody_runs_is_forgotten_by_all,
 						setup_two, teardown),
 		cmocka_unit_test_setup_teardown(a_window_that_cannot_be_read_is_an_error, setup,
 						teardown),

@@ -14,7 +14,7 @@
 /* Replaces the kernel's table, behind libbpf's calls: it takes so many entries and no more. */
 static struct map table;
 static size_t room = GPB_UNWIND_RULES, deleted;
-static int refuse;
+static int refuse, refuse_delete;
 
 int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 {
@@ -40,6 +40,8 @@ int bpf_map_delete_elem(int fd, const void *key)
 	uint64_t was = 0;
 
 	(void)fd;
+	if (refuse_delete)
+		return refuse_delete;
 	if (!map_get(&table, *k, &was) || !was)
 		return -ENOENT;
 	map_put(&table, *k, 0);
@@ -182,6 +184,41 @@ static void the_files_that_came_first_go(void **state)
 	assert_true(count(0) == 1024 && evicted(2) == 1024);
 }
 
+static bool has_any(uint16_t id)
+{
+	for (uint64_t pc = 0; pc < 100; pc++)
+		if (has((uint64_t)id << 48 | pc) || unwind_rules_known(&r, (uint64_t)id << 48 | pc))
+			return true;
+	return false;
+}
+
+/* Its number is another file's now: nothing of it may be applied to that. */
+static void a_file_that_is_forgotten_leaves_nothing(void **state)
+{
+	(void)state;
+	for (uint16_t id = 1; id < 5; id++)
+		learn_of(id, 0, 100);
+	assert_true(unwind_rules_forget(&r, 2));
+	assert_true(unwind_rules_forget(&r, 4));
+	assert_true(unwind_rules_forget(&r, 9)); /* nothing was known of it */
+	for (uint16_t id = 1; id < 5; id++)
+		assert_int_equal(has_any(id), id % 2);
+	assert_int_equal(room, GPB_UNWIND_RULES - 200);
+	learn_of(2, 50, 60);
+	learn_of(3, 100, 150);
+	assert_true(count(1) == 100 && count(2) == 10 && count(3) == 150);
+	assert_int_equal(r.files.n, 3);
+}
+
+static void what_stays_in_the_table_is_told(void **state)
+{
+	(void)state;
+	learn_of(1, 0, 100);
+	refuse_delete = -EBUSY;
+	assert_false(unwind_rules_forget(&r, 1));
+	refuse_delete = 0;
+}
+
 static size_t ncomments(const struct prof *p)
 {
 	return prof_header(p).ncomments;
@@ -230,6 +267,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_known_is_not_told_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_flood_takes_nothing_from_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_files_that_came_first_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_file_that_is_forgotten_leaves_nothing, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_stays_in_the_table_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(whose_they_were_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_refused_is_counted, setup, teardown),
 	};

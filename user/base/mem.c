@@ -67,7 +67,7 @@ static const uint8_t *block_get(struct memcache *c, uint64_t addr)
 	uint8_t *data;
 
 	if (!c->data)
-		c->data = calloc(c->nblocks, MEMCACHE_BLOCK);
+		c->data = malloc(c->nblocks * MEMCACHE_BLOCK);
 	if (!c->data)
 		return NULL;
 	data = c->data + i * MEMCACHE_BLOCK;
@@ -117,7 +117,7 @@ int memcache_new(struct mem *under, size_t blocks, struct memcache **out, struct
 	c->under = under;
 	c->nblocks = blocks ? blocks : 1;
 	c->blocks = calloc(c->nblocks, sizeof(*c->blocks));
-	c->data = calloc(c->nblocks, MEMCACHE_BLOCK);
+	c->data = malloc(c->nblocks * MEMCACHE_BLOCK);
 	if (!c->blocks || !c->data)
 		return err_set(e, -ENOMEM, "no memory for a cache of %zu blocks", blocks);
 	*out = TAKE(c);

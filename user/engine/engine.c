@@ -439,6 +439,17 @@ static void share_budget(struct collect_opts *o, const struct engine_kind *const
 	o->host.looks_ppm = (unsigned)(LOOKS_SHARE * o->host.own_ppm) / (looking ?: 1);
 }
 
+static bool forget_file(void *arg, uint16_t number)
+{
+	struct engine *en = arg;
+	bool all = true;
+
+	for (size_t k = 0; k < en->nkinds; k++)
+		if (en->kinds[k].kind->forget_file)
+			all &= en->kinds[k].kind->forget_file(en->kinds[k].state, number);
+	return all;
+}
+
 int engine_open(const struct collect_opts *o, const struct engine_kind *const *kinds, size_t n,
 		unsigned expected, struct engine **out, struct err *e)
 {
@@ -450,6 +461,8 @@ int engine_open(const struct collect_opts *o, const struct engine_kind *const *k
 		return err_set(e, -ENOMEM, "no memory for the engine");
 	en->o = *o;
 	en->o.attachers = o->attachers ?: &en->attachers;
+	en->binaries.forget = forget_file;
+	en->binaries.arg = en;
 	share_budget(&en->o, kinds, n);
 	nofile_raise();
 	en->ep = epoll_create1(EPOLL_CLOEXEC);

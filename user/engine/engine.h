@@ -122,6 +122,11 @@ struct engine_kind {
 	bool (*probed)(const void *kept);
 	/* After all profiles were taken: forgets the window. */
 	int (*done)(void *state, struct err *e);
+	/*
+	 * The file with this number (image.id) is no target's any more, and another one may get it: nothing is to be filed under it
+	 * on return. False: something is. May be NULL.
+	 */
+	bool (*forget_file)(void *state, uint16_t number);
 	/* What targets lost together in the last window; *n: how many. May be NULL. */
 	const struct engine_shared *(*shared)(void *state, size_t *n);
 	const void *arg; /* for open() */

@@ -317,6 +317,11 @@ static struct loss lost_by_all(const struct probed *p)
 	return loss;
 }
 
+bool probed_forget_file(struct probed *p, uint16_t number)
+{
+	return !p->loaded || unwind_rules_forget(&p->demux.reports.rules, number);
+}
+
 uint64_t probed_taken_ns(const struct probed *p)
 {
 	return (uint64_t)probe_sets_spent_ns(&p->sets);

@@ -96,6 +96,7 @@ uint64_t probed_taken_ns(const struct probed *p);
 void probed_stop(struct probed *p);
 int probed_drain(struct probed *p, struct err *e);
 int probed_done(struct probed *p, struct err *e);
+bool probed_forget_file(struct probed *p, uint16_t number);
 const struct engine_shared *probed_shared(const struct probed *p, size_t *n);
 
 /* CLOCK_MONOTONIC, and unix time: from when to when this target was probed in the window. */

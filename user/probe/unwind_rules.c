@@ -48,6 +48,40 @@ static struct unwind_rules_file *file_of(struct unwind_rules *r, uint64_t key)
 
 /* ---- making room ---- */
 
+/* The oldest @n of them. False: some are still there. */
+static bool take_out(struct unwind_rules *r, struct unwind_rules_file *f, size_t n)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < n; i++) {
+		int ret = bpf_map_delete_elem(r->map_fd, &f->order.at[i]);
+
+		all &= !ret || ret == -ENOENT;
+		map_del(&r->known, f->order.at[i]);
+	}
+	f->order.n -= n;
+	memmove(f->order.at, f->order.at + n, f->order.n * sizeof(*f->order.at));
+	return all;
+}
+
+bool unwind_rules_forget(struct unwind_rules *r, uint16_t id)
+{
+	struct unwind_rules_file *f, *last;
+	uint64_t i;
+	bool all;
+
+	if (!map_get(&r->file_of, id, &i))
+		return true;
+	f = &r->files.at[i];
+	all = take_out(r, f, f->order.n);
+	vec_fini(&f->order);
+	last = &r->files.at[--r->files.n];
+	*f = *last;
+	map_put(&r->file_of, last->id, i);
+	map_del(&r->file_of, id);
+	return all;
+}
+
 /* It is called when the table is full: some file has rules. */
 static struct unwind_rules_file *who_gives(const struct unwind_rules *r)
 {
@@ -75,12 +109,7 @@ static bool make_room(struct unwind_rules *r)
 	if (!f)
 		return false;
 	n = f->order.n >= UNWIND_RULES_PART ? f->order.n / 8 : f->order.n;
-	for (size_t i = 0; i < n; i++) {
-		bpf_map_delete_elem(r->map_fd, &f->order.at[i]);
-		map_del(&r->known, f->order.at[i]);
-	}
-	f->order.n -= n;
-	memmove(f->order.at, f->order.at + n, f->order.n * sizeof(*f->order.at));
+	take_out(r, f, n);
 	f->evicted += n;
 	if (!f->order.n)
 		f->came = r->ncame++;
@@ -112,14 +141,15 @@ void unwind_rules_learn(struct unwind_rules *r, uint64_t key, const struct gpb_u
 	ret = bpf_map_update_elem(r->map_fd, &key, rule, BPF_ANY);
 	if (ret == -E2BIG && make_room(r))
 		ret = bpf_map_update_elem(r->map_fd, &key, rule, BPF_ANY);
-	if (ret) {
+	f = ret ? NULL : file_of(r, key);
+	at = f ? vec_add(&f->order, GPB_UNWIND_RULES) : NULL;
+	if (!at) {
+		if (!ret) /* what is not noted could not be taken out */
+			bpf_map_delete_elem(r->map_fd, &key);
 		r->refused++;
 		return;
 	}
-	f = file_of(r, key);
-	at = f ? vec_add(&f->order, GPB_UNWIND_RULES) : NULL;
-	if (at)
-		*at = key;
+	*at = key;
 	map_put(&r->known, key, 1);
 }
 

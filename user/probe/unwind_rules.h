@@ -59,6 +59,12 @@ bool unwind_rules_known(const struct unwind_rules *r, uint64_t key);
 void unwind_rules_learn(struct unwind_rules *r, uint64_t key, const struct gpb_unwind_rule *rule);
 
 /*
+ * Takes out all rules of the file with the number @id (image.id), which no process is observed with any more: another file may get it.
+ * False: the table kept some.
+ */
+bool unwind_rules_forget(struct unwind_rules *r, uint16_t id);
+
+/*
  * Tells the rules of what the calls in @s return to, @most that are new, until there are UNWIND_RULES_FORESEEN of all programs.
  * What another process of the same file has brought is there already. For programs whose frame pointers are stale:
  * where a rule is missing, a stack that is longer than the memory that comes with it cannot be finished. arm64 alone.

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-
 static void binary_free(struct binary *b)
 {
 	gobin_free(b->bin);
@@ -31,42 +29,34 @@ static struct binary *known(const struct binaries *c, const struct file_id *k)
 	return b;
 }
 
+static uint8_t *taken(struct binaries *c, uint16_t number, uint8_t *bit)
+{
+	*bit = (uint8_t)(1u << number % 8);
+	return &c->taken[number / 8];
+}
+
+/* The next one that is free, so that the one that was given back last comes last. */
 uint16_t binaries_number(struct binaries *c)
 {
-	return c->numbers < UINT16_MAX ? (uint16_t)++c->numbers : 0;
+	for (unsigned i = 0; i < UINT16_MAX; i++) {
+		uint16_t number = (uint16_t)(c->last % UINT16_MAX + 1);
+		uint8_t bit, *at = taken(c, number, &bit);
+
+		c->last = number;
+		if (*at & bit)
+			continue;
+		*at |= bit;
+		return number;
+	}
+	return 0;
 }
 
-/*
- * What unwinding rules are filed under in the kernel, so it stays that file's. A file that comes and goes has the number that it had. Where
- * there is no memory to note it, it gets another one.
- */
-static void note_number(struct binaries *c, const struct binary *b)
+void binaries_give_back(struct binaries *c, uint16_t number)
 {
-	uint64_t at, hash = hash_bytes(&b->key, sizeof(b->key));
-	struct file_id *to;
-	uint16_t *number;
+	uint8_t bit, *at = taken(c, number, &bit);
 
-	if (map_get(&c->given, hash, &at) && !memcmp(&c->given_to.at[at], &b->key, sizeof(b->key)))
-		return;
-	to = vec_add(&c->given_to, UINT16_MAX);
-	number = to ? vec_add(&c->given_number, UINT16_MAX) : NULL;
-	if (to && !number)
-		c->given_to.n--;
-	if (!number)
-		return;
-	*to = b->key;
-	*number = b->id;
-	map_put(&c->given, hash, c->given_to.n - 1);
-}
-
-static uint16_t number_of(struct binaries *c, const struct file_id *k)
-{
-	uint64_t at;
-
-	if (map_get(&c->given, hash_bytes(k, sizeof(*k)), &at) &&
-	    !memcmp(&c->given_to.at[at], k, sizeof(*k)))
-		return c->given_number.at[at];
-	return binaries_number(c);
+	if (!c->forget || c->forget(c->arg, number))
+		*at &= (uint8_t)~bit;
 }
 
 static int open_new(struct binaries *c, struct target *t, const struct file_id *k,
@@ -84,10 +74,9 @@ static int open_new(struct binaries *c, struct target *t, const struct file_id *
 	ret = gobin_open(b->fd, t->exe, t->mem, t->bias, &b->bin, e);
 	if (ret)
 		return ret;
-	b->id = number_of(c, k);
+	b->id = binaries_number(c);
 	if (!b->id)
-		return err_set(e, -E2BIG, "more than %d different executables in one run",
-			       UINT16_MAX);
+		return err_set(e, -E2BIG, "more than %d different executables at once", UINT16_MAX);
 	b->next = c->first;
 	c->first = b;
 	*out = TAKE(b);
@@ -171,7 +160,7 @@ void binaries_trim(struct binaries *c)
 
 	while ((oldest = oldest_idle(c, &idle)) &&
 	       (idle > BINARIES_IDLE_MAX || binaries_bytes(c) > most)) {
-		note_number(c, *oldest);
+		binaries_give_back(c, (*oldest)->id);
 		drop(oldest);
 	}
 	shrink(c, most);
@@ -181,7 +170,4 @@ void binaries_fini(struct binaries *c)
 {
 	while (c->first)
 		drop(&c->first);
-	map_fini(&c->given);
-	vec_fini(&c->given_to);
-	vec_fini(&c->given_number);
 }

@@ -12,8 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/map.h"
-#include "base/vec.h"
 #include "go/image/gobin.h"
 #include "go/layout/layout.h"
 #include "go/runtime/rtvar.h"
@@ -23,8 +21,7 @@ struct binary {
 	struct file_id key;
 	struct gobin *bin; /* link-time addresses; owned */
 	int fd;		   /* owned */
-	uint16_t
-		id; /* 1 or more; of this file for the whole run, also when it was forgotten in between */
+	uint16_t id;	   /* binaries_number() */
 	struct golayout layout;
 	bool layout_known;
 	bool plugins, plugins_known; /* it can load plugins */
@@ -46,24 +43,31 @@ enum { BINARIES_BYTES = 12 << 20, BINARIES_IDLE_MAX = 32 };
 
 struct binaries {
 	struct binary *first;
-	size_t most;	  /* bytes; 0: BINARIES_BYTES */
-	unsigned numbers; /* that were given */
-	uint64_t clock;	  /* private */
-	/* private: the numbers of files that were forgotten, by the hash of their keys */
-	struct map given;
-	VEC(struct file_id) given_to;
-	VEC(uint16_t) given_number;
+	size_t most; /* bytes; 0: BINARIES_BYTES */
+	/*
+	 * Forgets what is filed under a number that was a file's; false: something of it stays, so nobody gets the number again.
+	 * NULL: nothing is filed.
+	 */
+	bool (*forget)(void *arg, uint16_t number);
+	void *arg;
+	uint64_t clock; /* private, like what follows */
+	uint16_t last;	/* number that was given */
+	uint8_t taken[(UINT16_MAX + 1) / 8];
 };
 
 /*
  * The executable of @t, by its exe_id. The first time, the file is read, and @t's memory where the file alone does
- * not tell. Errors as gobin_open(); -E2BIG: no more numbers. binary_put() gives it back.
+ * not tell. Errors as gobin_open(); -E2BIG: UINT16_MAX files are in use. binary_put() gives it back.
  */
 int binary_get(struct binaries *c, struct target *t, struct binary **out, struct err *e);
 void binary_put(struct binary *b);
 
-/* The number of a file that is not shared; 0 when there are no more. */
+/*
+ * What unwinding rules of a file are filed under in the kernel: 1 or more; 0: each one is some file's now. A number that was
+ * given back is the last to be given again, and never while anything is filed under it.
+ */
 uint16_t binaries_number(struct binaries *c);
+void binaries_give_back(struct binaries *c, uint16_t number);
 
 /* To be called from time to time: makes the bounds true. */
 void binaries_trim(struct binaries *c);
@@ -71,7 +75,7 @@ void binaries_trim(struct binaries *c);
 /* What all take, in bytes. */
 size_t binaries_bytes(const struct binaries *c);
 
-/* Closes all. Nobody may use one any more. */
+/* Closes all. Nobody may use one any more, and nothing is forgotten by number. */
 void binaries_fini(struct binaries *c);
 
 #endif

@@ -19,8 +19,11 @@ static void image_fini(struct image *i)
 
 void images_fini(struct images *im)
 {
-	for (size_t i = 0; i < im->n; i++)
+	for (size_t i = 0; i < im->n; i++) {
+		if (im->cache && !im->at[i].shared)
+			binaries_give_back(im->cache, im->at[i].id);
 		image_fini(&im->at[i]);
+	}
 	im->n = 0;
 }
 
@@ -157,10 +160,14 @@ static bool is_new(const struct target *t, const struct images *im, size_t at)
 	return true;
 }
 
-/* A library is loaded at an address of its own, and some of it is known only there: it is not shared. */
-static void number(const struct images *im, struct image *i)
+/*
+ * A library is loaded at an address of its own, and some of it is known only there: it is not shared. False: there is no number,
+ * and under that of another file its rules would be the other's.
+ */
+static bool number(const struct images *im, struct image *i)
 {
 	i->id = im->cache ? binaries_number(im->cache) : (uint16_t)im->n;
+	return i->id || !im->cache;
 }
 
 /*
@@ -186,7 +193,11 @@ static int open_library(struct target *t, struct images *im, struct err *e)
 			image_fini(&img);
 			continue;
 		}
-		number(im, &img);
+		if (!number(im, &img)) {
+			image_fini(&img);
+			return err_set(e, -E2BIG, "more than %d different files at once",
+				       UINT16_MAX);
+		}
 		im->at[im->n++] = img;
 		return 0;
 	}
@@ -211,9 +222,10 @@ size_t images_refresh(struct target *t, struct images *im)
 			im->left_out++;
 		} else if (can_start(img.bin)) {
 			im->runtimes++;
+		} else if (!number(im, &img)) {
+			im->left_out++;
 		} else {
 			gobin_adopt_version(img.bin, im->at[0].bin);
-			number(im, &img);
 			im->at[im->n++] = img;
 			added++;
 			continue;

@@ -515,6 +515,13 @@ static int host_done(void *state, struct err *e)
 	return demux_done(&h->demux, e);
 }
 
+static bool host_forget_file(void *state, uint16_t number)
+{
+	struct host *h = state;
+
+	return unwind_rules_forget(&h->demux.reports.rules, number);
+}
+
 const struct engine_kind engine_cpu = {
 	.name = "cpu",
 	.open = host_open,
@@ -532,4 +539,5 @@ const struct engine_kind engine_cpu = {
 	.drain = host_drain,
 	.profile = host_profile,
 	.done = host_done,
+	.forget_file = host_forget_file,
 };

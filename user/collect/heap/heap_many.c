@@ -597,6 +597,11 @@ static const struct engine_shared *many_shared(void *state, size_t *n)
 	return probed_shared(&((struct many *)state)->probed, n);
 }
 
+static bool many_forget_file(void *state, uint16_t number)
+{
+	return probed_forget_file(&((struct many *)state)->probed, number);
+}
+
 const struct engine_kind engine_heap = {
 	.name = "heap",
 	.reads = true,
@@ -616,5 +621,6 @@ const struct engine_kind engine_heap = {
 	.profile = many_profile,
 	.probed = many_probed,
 	.done = many_done,
+	.forget_file = many_forget_file,
 	.shared = many_shared,
 };

@@ -507,14 +507,20 @@ static bool many_probed(const void *kept)
 	return ((const struct many_kept *)kept)->probed;
 }
 
-#define KIND(kind, other, reader)                                                               \
-	{                                                                                       \
-		.name = kind, .reads = true, .probes = true, .looks = true, .with = other,      \
-		.open = many_open, .free = asking_free, .fd = many_fd, .poll = many_poll,       \
-		.put = many_put, .remove = many_remove, .forget = many_forget,                  \
-		.begin = many_begin, .tick = many_tick, .taken_ns = many_taken_ns,              \
-		.stop = many_stop, .drain = many_drain, .profile = many_profile,                \
-		.probed = many_probed, .done = many_done, .shared = many_shared, .arg = reader, \
+static bool many_forget_file(void *state, uint16_t number)
+{
+	return probed_forget_file(&((struct asking *)state)->m->waits.probed, number);
+}
+
+#define KIND(kind, other, reader)                                                          \
+	{                                                                                  \
+		.name = kind, .reads = true, .probes = true, .looks = true, .with = other, \
+		.open = many_open, .free = asking_free, .fd = many_fd, .poll = many_poll,  \
+		.put = many_put, .remove = many_remove, .forget = many_forget,             \
+		.begin = many_begin, .tick = many_tick, .taken_ns = many_taken_ns,         \
+		.stop = many_stop, .drain = many_drain, .profile = many_profile,           \
+		.probed = many_probed, .done = many_done, .forget_file = many_forget_file, \
+		.shared = many_shared, .arg = reader,                                      \
 	}
 
 const struct engine_kind engine_block = KIND("block", NULL, &engine_block_read);

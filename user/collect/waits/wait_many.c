@@ -276,6 +276,11 @@ static const struct engine_shared *many_shared(void *state, size_t *n)
 	return probed_shared(&((struct many *)state)->waits.probed, n);
 }
 
+static bool many_forget_file(void *state, uint16_t number)
+{
+	return probed_forget_file(&((struct many *)state)->waits.probed, number);
+}
+
 const struct engine_kind engine_wait = {
 	.name = "wait",
 	.reads = true,
@@ -295,5 +300,6 @@ const struct engine_kind engine_wait = {
 	.drain = many_drain,
 	.profile = many_profile,
 	.done = many_done,
+	.forget_file = many_forget_file,
 	.shared = many_shared,
 };
