@@ -50,8 +50,9 @@ int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries
 }
 
 int subject_adopt(struct target *t, const struct collect_opts *o, struct binaries *cache,
-		  struct subject **out, struct err *e)
+		  const struct golayout *known, struct subject **out, struct err *e)
 {
+	(void)known;
 	pid_t pid = t->pid;
 
 	free(t);

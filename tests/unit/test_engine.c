@@ -236,7 +236,7 @@ static void one_that_is_observed_rests(void **state)
 	add(1);
 	assert_true(engine_target_at(en, 0)->subject->target->resting);
 	held->pid = 2;
-	assert_int_equal(engine_adopt(en, held, &t, NULL), 0);
+	assert_int_equal(engine_adopt(en, held, NULL, &t, NULL), 0);
 	assert_int_equal(t->id.pid, 2);
 	assert_true(t->subject->target->resting);
 	assert_int_equal(engine_begin(en, NULL), 0);
@@ -245,7 +245,7 @@ static void one_that_is_observed_rests(void **state)
 	assert_true(t->subject->target->resting);
 	held = calloc(1, sizeof(*held));
 	held->pid = 2;
-	assert_int_equal(engine_adopt(en, held, &t, NULL), -EEXIST);
+	assert_int_equal(engine_adopt(en, held, NULL, &t, NULL), -EEXIST);
 	assert_int_equal(open_subjects, 2);
 }
 

@@ -90,7 +90,8 @@ int survey_fd(const struct survey *s)
 
 static void found(struct survey *s, pid_t pid)
 {
-	struct survey_proc p = { .pid = pid, .comm = "child" }, *at;
+	static const struct survey_build build;
+	struct survey_proc p = { .pid = pid, .comm = "child", .build = &build }, *at;
 	enum what what = world.what[pid];
 
 	if (what == ENDED)

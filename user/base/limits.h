@@ -104,6 +104,15 @@ enum {
 	LIMIT_TRACE_TOLD = 1 << 16,  /* names that a Perfetto trace has before it tells them anew */
 	LIMIT_TRACE_GROUPS = 1 << 16, /* functions that goroutines start in */
 	LIMIT_STREAM_MS = 20000,      /* reading long ranges of one executable's file, in all */
+	/*
+	 * Of an executable that processes share (gobin_open_shared()): looking into it, for the file, and for each process more;
+	 * then that share of all time. ns, as elfimg_work() counts them. And bytes
+	 */
+	LIMIT_FILE_WORK = 1500000000,
+	LIMIT_FILE_WORK_EACH = 250000000,
+	LIMIT_FILE_SHARE = 20,	     /* a twentieth */
+	LIMIT_FILE_BYTES = 32 << 20, /* names of it */
+	LIMIT_FILE_TABLES = 2 << 20, /* headers of its sections and segments */
 };
 
 #define LIMIT_SCAN_BYTES \

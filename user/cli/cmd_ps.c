@@ -217,7 +217,7 @@ static void print_details(const struct survey_proc *p)
 	snprintf(line, sizeof(line), "%.250s%s%.60s", b->module, *b->module_version ? " " : "",
 		 b->module_version);
 	print_why("module", line);
-	print_why("layout", b->layout_from);
+	print_why("layout", b->offsets.from);
 	print_rates(p);
 	print_why("cpu", p->cpu.why);
 	for (int k = 0; k < SURVEY_RATES; k++)

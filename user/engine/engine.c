@@ -295,8 +295,8 @@ int engine_add(struct engine *en, pid_t pid, const struct engine_target **out, s
 	return ret ? ret : add(en, s, out, e);
 }
 
-int engine_adopt(struct engine *en, struct target *t, const struct engine_target **out,
-		 struct err *e)
+int engine_adopt(struct engine *en, struct target *t, const struct golayout *known,
+		 const struct engine_target **out, struct err *e)
 {
 	struct subject *s = NULL;
 	int ret = is_new(en, t->pid, e);
@@ -304,7 +304,7 @@ int engine_adopt(struct engine *en, struct target *t, const struct engine_target
 	if (ret)
 		target_free(t);
 	else
-		ret = subject_adopt(t, &en->o, &en->binaries, &s, e);
+		ret = subject_adopt(t, &en->o, &en->binaries, known, &s, e);
 	return ret ? ret : add(en, s, out, e);
 }
 

@@ -151,9 +151,12 @@ DEFINE_FREEP(struct engine, engine)
  */
 int engine_add(struct engine *en, pid_t pid, const struct engine_target **out, struct err *e);
 
-/* The same of one that is held already; @t is taken over, also on error. */
-int engine_adopt(struct engine *en, struct target *t, const struct engine_target **out,
-		 struct err *e);
+/*
+ * The same of one that is held already; @t is taken over, also on error. @known: the offsets that somebody has found out for its
+ * executable: they are not looked for again, which may mean reading DWARF; NULL: nobody has.
+ */
+int engine_adopt(struct engine *en, struct target *t, const struct golayout *known,
+		 const struct engine_target **out, struct err *e);
 
 /*
  * Somebody has seen that @pid called exec at @when_ns (monotonic). When that was a target it is one no more, and is

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "go/layout/layout.h"
 #include "target/container.h"
 
 enum { SURVEY_WHY = 320 };
@@ -55,8 +56,8 @@ struct survey_build {
 	struct survey_answer layout;
 	/* The places where probes would be put: for heap, block, mutex and wait profiles. */
 	struct survey_answer alloc, park, queue, status;
-	char layout_from[64];
-	bool layout_guessed; /* it is a Go that is not known here */
+	struct golayout offsets; /* where layout.yes */
+	bool layout_guessed;	 /* it is a Go that is not known here */
 	struct {
 		bool found;
 		uint64_t addr; /* link-time */

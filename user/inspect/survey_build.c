@@ -111,7 +111,7 @@ static bool find_layout(struct gobin *bin, struct golayout *l, struct survey_bui
 		keep_why(b->layout.why, e.msg);
 		return false;
 	}
-	snprintf(b->layout_from, sizeof(b->layout_from), "%s", l->from);
+	b->offsets = *l;
 	b->layout_guessed = l->how == LAYOUT_GUESSED || l->newer;
 	return true;
 }
@@ -133,7 +133,7 @@ int survey_understand(int fd, const char *name, struct target *t, uint64_t bias,
 	CLEANUP(gobin_freep) struct gobin *bin = NULL;
 	struct golayout l;
 	struct err e = { "" };
-	int ret = gobin_open(fd, name, t ? t->mem : NULL, bias, &bin, &e);
+	int ret = gobin_open_shared(fd, name, t ? t->mem : NULL, bias, &bin, &e);
 
 	*b = (struct survey_build){ .race = -1, .endpoint = -1 };
 	if (ret == -ENOENT)

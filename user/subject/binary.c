@@ -71,7 +71,7 @@ static int open_new(struct binaries *c, struct target *t, const struct file_id *
 	b->fd = dup(t->exe_fd);
 	if (b->fd < 0)
 		return err_sys(e, "pid %d: its executable", t->pid);
-	ret = gobin_open(b->fd, t->exe, t->mem, t->bias, &b->bin, e);
+	ret = gobin_open_shared(b->fd, t->exe, t->mem, t->bias, &b->bin, e);
 	if (ret)
 		return ret;
 	b->id = binaries_number(c);
@@ -86,8 +86,12 @@ static int open_new(struct binaries *c, struct target *t, const struct file_id *
 int binary_get(struct binaries *c, struct target *t, struct binary **out, struct err *e)
 {
 	struct binary *b = known(c, &t->exe_id);
-	int ret = b ? 0 : open_new(c, t, &t->exe_id, &b, e);
+	int ret = 0;
 
+	if (b)
+		gobin_one_more(b->bin);
+	else
+		ret = open_new(c, t, &t->exe_id, &b, e);
 	if (ret)
 		return ret;
 	b->users++;

@@ -80,7 +80,8 @@ static bool can_start(struct gobin *b)
 }
 
 /* Returns 0; -ENOENT when the file that is mapped at @m is not a Go file. */
-static int image_open(struct target *t, const struct mapping *m, struct image *out, struct err *e)
+static int image_open(struct target *t, const struct images *im, const struct mapping *m,
+		      struct image *out, struct err *e)
 {
 	struct image i = { .fd = -1,
 			   .dev = makedev(m->dev_major, m->dev_minor),
@@ -92,7 +93,8 @@ static int image_open(struct target *t, const struct mapping *m, struct image *o
 	if (!ret)
 		ret = target_bias(t, i.fd, m->name, &i.bias, e);
 	if (!ret)
-		ret = gobin_open(i.fd, m->name, t->mem, i.bias, &i.bin, e);
+		ret = (im->cache ? gobin_open_shared : gobin_open)(i.fd, m->name, t->mem, i.bias,
+								   &i.bin, e);
 	if (!ret) {
 		image_text(&i);
 		*out = i;
@@ -184,7 +186,7 @@ static int open_library(struct target *t, struct images *im, struct err *e)
 
 		if (!is_new(t, im, i))
 			continue;
-		ret = image_open(t, &t->maps.at[i], &img, &why);
+		ret = image_open(t, im, &t->maps.at[i], &img, &why);
 		if (ret == -ENOENT)
 			continue;
 		if (ret)
@@ -215,7 +217,7 @@ size_t images_refresh(struct target *t, struct images *im)
 
 		if (!is_new(t, im, i))
 			continue;
-		ret = image_open(t, &t->maps.at[i], &img, NULL);
+		ret = image_open(t, im, &t->maps.at[i], &img, NULL);
 		if (ret == -ENOENT)
 			continue;
 		if (ret || im->n == IMAGES_MAX) {

@@ -76,14 +76,18 @@ struct collect_opts {
 
 struct subject;
 struct binaries;
+struct golayout;
 int subject_open(pid_t pid, const struct collect_opts *o, struct subject **out, struct err *e);
 /* The same; what is known of its executable is shared with others that run it (subject/binary.h). */
 int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries *cache,
 			struct subject **out, struct err *e);
-/* The same of one that is held already (target/target.h); @t is taken over, also on error. */
+/*
+ * The same of one that is held already (target/target.h); @t is taken over, also on error. @known: the offsets of its executable,
+ * where somebody has found them out already; or NULL.
+ */
 struct target;
 int subject_adopt(struct target *t, const struct collect_opts *o, struct binaries *cache,
-		  struct subject **out, struct err *e);
+		  const struct golayout *known, struct subject **out, struct err *e);
 void subject_free(struct subject *s);
 DEFINE_FREEP(struct subject, subject)
 const char *subject_comm(const struct subject *s);	 /* for file names; no '/' in it */

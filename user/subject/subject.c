@@ -80,16 +80,19 @@ static void tell_images(const struct subject *s, const struct collect_opts *o)
 }
 
 /* DWARF may have to be read for them, so they are found once for each file. */
-static int find_layout(struct subject *s, struct err *e)
+static int find_layout(struct subject *s, const struct golayout *known, struct err *e)
 {
 	struct binary *b = s->images.at[0].shared;
-	int ret;
+	int ret = 0;
 
 	if (b && b->layout_known) {
 		s->layout = b->layout;
 		return 0;
 	}
-	ret = layout_find(s->bin, &s->layout, e);
+	if (known)
+		s->layout = *known;
+	else
+		ret = layout_find(s->bin, &s->layout, e);
 	if (ret || !b)
 		return ret;
 	b->layout = s->layout;
@@ -98,7 +101,7 @@ static int find_layout(struct subject *s, struct err *e)
 }
 
 static int understand(struct subject *s, const struct collect_opts *o, struct binaries *cache,
-		      struct err *e)
+		      const struct golayout *known, struct err *e)
 {
 	struct target *t = s->target;
 	char newest[LAYOUT_RELEASE];
@@ -112,7 +115,7 @@ static int understand(struct subject *s, const struct collect_opts *o, struct bi
 	s->bin = s->images.at[0].bin;
 	s->bias = s->images.at[0].bias;
 	tell_images(s, o);
-	ret = find_layout(s, e);
+	ret = find_layout(s, known, e);
 	if (ret)
 		return err_wrap(e, ret, "pid %d", t->pid);
 	layout_newest(newest);
@@ -128,7 +131,7 @@ static int understand(struct subject *s, const struct collect_opts *o, struct bi
 }
 
 int subject_adopt(struct target *t, const struct collect_opts *o, struct binaries *cache,
-		  struct subject **out, struct err *e)
+		  const struct golayout *known, struct subject **out, struct err *e)
 {
 	CLEANUP(subject_freep) struct subject *s = calloc(1, sizeof(*s));
 	int ret;
@@ -142,7 +145,7 @@ int subject_adopt(struct target *t, const struct collect_opts *o, struct binarie
 	s->attachers = o->attachers ?: &s->own_attachers;
 	safe_comm(s->target->comm, s->comm, sizeof(s->comm));
 	find_vdso(s);
-	ret = understand(s, o, cache, e);
+	ret = understand(s, o, cache, known, e);
 	if (ret)
 		return ret;
 	*out = TAKE(s);
@@ -155,7 +158,7 @@ int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries
 	struct target *t;
 	int ret = target_open(pid, &t, e);
 
-	return ret ? ret : subject_adopt(t, o, cache, out, e);
+	return ret ? ret : subject_adopt(t, o, cache, NULL, out, e);
 }
 
 int subject_open(pid_t pid, const struct collect_opts *o, struct subject **out, struct err *e)

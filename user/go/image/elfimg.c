@@ -15,6 +15,12 @@
 enum {
 	SECTION_NAMES_MAX = 1 << 22,
 	OVERLAP_MAX = 4, /* how many times its own size a file may map in all */
+	/* what elfimg_work() counts: a read, and how many bytes and segments take a ns more */
+	READ_NS = 25,
+	READ_BYTES_NS = 8,
+	SEGS_NS = 2,
+	FILE_NS = 500,
+	FILE_BYTES_NS = 4,
 };
 
 static void elf_endp(Elf **elf)
@@ -28,12 +34,30 @@ static bool range_ok(const struct elfimg *img, uint64_t off, uint64_t n)
 	return off <= img->size && n <= img->size - off;
 }
 
+void elfimg_bound(struct elfimg *img, uint64_t more_ns)
+{
+	if (!img->most)
+		img->bound_ns = now_ns();
+	img->most += more_ns;
+}
+
+int elfimg_work(struct elfimg *img, uint64_t ns, struct err *e)
+{
+	img->work += ns;
+	if (!img->most || img->work <= img->most ||
+	    img->work <= img->most + (now_ns() - img->bound_ns) / LIMIT_FILE_SHARE)
+		return 0;
+	return err_set(e, -E2BIG, "%s: it is made so that looking into it takes more than %.1f s",
+		       img->path, (double)img->most / 1e9);
+}
+
 static int file_read(struct mem *m, uint64_t off, void *buf, size_t n, struct err *e)
 {
-	const struct elfimg *img = ((struct filemem *)m)->img;
+	struct elfimg *img = ((struct filemem *)m)->img;
+	int ret = elfimg_work(img, FILE_NS + n / FILE_BYTES_NS, e);
 	uint8_t *out = buf;
 
-	while (n) {
+	while (!ret && n) {
 		ssize_t got = pread(img->fd, out, n, (off_t)off);
 
 		if (got < 0 && errno == EINTR)
@@ -48,7 +72,7 @@ static int file_read(struct mem *m, uint64_t off, void *buf, size_t n, struct er
 		off += (uint64_t)got;
 		n -= (size_t)got;
 	}
-	return 0;
+	return ret;
 }
 
 /*
@@ -89,13 +113,13 @@ static const struct elf_seg *load_at(const struct elfimg *img, uint64_t vaddr)
 static int image_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
 {
 	struct elfimg *img = ((struct vmem *)m)->img;
+	int ret = elfimg_work(img, READ_NS + n / READ_BYTES_NS + img->nsegs / SEGS_NS, e);
 	uint8_t *out = buf;
 
-	while (n) {
+	while (!ret && n) {
 		const struct elf_seg *s = load_at(img, addr);
 		uint64_t at, have;
 		size_t step;
-		int ret;
 
 		if (!s)
 			return err_set(e, -EFAULT, "%s: no segment holds address 0x%llx", img->path,
@@ -114,7 +138,7 @@ static int image_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct 
 		addr += step;
 		n -= step;
 	}
-	return 0;
+	return ret;
 }
 
 int elfimg_offset(const struct elfimg *img, uint64_t vaddr, uint64_t *off, uint64_t *left,
@@ -245,6 +269,7 @@ static int read_names(struct elfimg *img, Elf *elf, size_t *len, struct err *e)
 				       (unsigned long long)h.sh_size);
 		*len = (size_t)h.sh_size;
 	}
+	img->names_len = *len;
 	img->names = calloc(1, *len + 1);
 	if (!img->names)
 		return err_set(e, -ENOMEM, "no memory for section names");
@@ -369,8 +394,8 @@ int elfimg_open_any(int fd, const char *path, size_t blocks, struct elfimg **out
 
 size_t elfimg_bytes(const struct elfimg *img)
 {
-	return sizeof(*img) + img->nsegs * sizeof(*img->segs) + img->nsecs * sizeof(*img->secs) +
-	       memcache_bytes(img->cache);
+	return sizeof(*img) + img->names_len + img->nsegs * sizeof(*img->segs) +
+	       img->nsecs * sizeof(*img->secs) + memcache_bytes(img->cache);
 }
 
 void elfimg_shrink(struct elfimg *img)

@@ -50,6 +50,17 @@ int elfimg_open_any(int fd, const char *path, size_t blocks, struct elfimg **out
 void elfimg_free(struct elfimg *img);
 DEFINE_FREEP(struct elfimg, elfimg)
 
+/*
+ * Looking into it may take so many ns more, and beside them a share of the time that passes (LIMIT_FILE_SHARE); then all reads
+ * fail with -E2BIG. Until then there is no bound: a file can be made so that each question about it takes for ever.
+ */
+void elfimg_bound(struct elfimg *img, uint64_t more_ns);
+/*
+ * Something that takes so long is about to be done with bytes of it, beside reading them. Counted by steps of known kinds and not
+ * measured, so that the end comes at the same place on a busy machine.
+ */
+int elfimg_work(struct elfimg *img, uint64_t ns, struct err *e);
+
 /* Memory that it takes; and gives back what its cache has. */
 size_t elfimg_bytes(const struct elfimg *img);
 void elfimg_shrink(struct elfimg *img);

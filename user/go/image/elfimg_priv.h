@@ -28,7 +28,8 @@ struct elfimg {
 	struct elf_seg *segs;
 	struct elf_sec *secs;
 	size_t nsegs, nsecs;
-	char *names;	      /* section names, always ends in NUL */
+	char *names; /* section names, always ends in NUL */
+	size_t names_len;
 	uint64_t rela, nrela; /* DT_RELA: link-time address, entries */
 	/* how many at its beginning are relative and sorted: DT_RELACOUNT */
 	uint64_t nrel;
@@ -36,6 +37,8 @@ struct elfimg {
 	struct filemem stream;	/* the same for long scans, within limits */
 	uint64_t streamed;	/* bytes read through it */
 	uint64_t stream_ns;	/* and how long that took */
+	uint64_t work, most;	/* ns, as elfimg_work() counts; most 0: it has no bound */
+	uint64_t bound_ns;	/* when that was set */
 	struct memcache *cache; /* over file */
 	struct vmem mem, rel;
 };

@@ -17,6 +17,7 @@ enum {
 	OFFSETS_MAX = 512, /* places in .strtab where the names stand */
 	DYN_MAX = 4096,
 	NOTE_MAX = 1 << 16,
+	FIND_BYTES_NS = 8, /* bytes that are searched for one name in a ns */
 };
 
 /*
@@ -61,9 +62,13 @@ static int find_names(struct elfimg *img, const struct elf_sec *str, const char 
 	ret = scan_init(&s, elfimg_file(img), str->off, str->size, keep, e);
 	if (ret)
 		return ret;
-	while ((ret = scan_next(&s, e)) == 1)
+	while ((ret = scan_next(&s, e)) == 1) {
+		ret = elfimg_work(img, n * s.n / FIND_BYTES_NS, e);
+		if (ret)
+			return ret;
 		for (size_t i = 0; i < n; i++)
 			find_in_chunk(&s, str->off, names[i], (uint32_t)i, set);
+	}
 	return ret;
 }
 
@@ -115,7 +120,7 @@ static int match_symbols(struct elfimg *img, const struct elf_sec *tab,
 {
 	CLEANUP(scan_fini) struct scan s = { 0 };
 	size_t size = img->narrow ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
-	uint64_t bloom = 0;
+	uint64_t bloom = 0, work = 0;
 	int ret;
 
 	/*
@@ -139,9 +144,15 @@ static int match_symbols(struct elfimg *img, const struct elf_sec *tab,
 				sym = foreign_symbol(img, s.buf + i);
 			else
 				memcpy(&sym, s.buf + i, sizeof(sym));
-			if (bloom & bloom_bit(sym.st_name))
+			if (bloom & bloom_bit(sym.st_name)) {
 				match_symbol(&sym, set, out);
+				work += set->n;
+			}
 		}
+		ret = elfimg_work(img, work + s.n / size, e);
+		if (ret)
+			return ret;
+		work = 0;
 	}
 	return ret;
 }

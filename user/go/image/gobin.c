@@ -201,8 +201,17 @@ void gobin_adopt_version(struct gobin *b, const struct gobin *host)
 	b->info.patch = host->info.patch;
 }
 
-int gobin_open(int fd, const char *path, struct mem *live, uint64_t bias, struct gobin **out,
-	       struct err *e)
+static int bound(struct gobin *b, const char *path, uint64_t most_ns, struct err *e)
+{
+	elfimg_bound(b->img, most_ns);
+	if (elfimg_bytes(b->img) > LIMIT_FILE_TABLES)
+		return err_set(e, -E2BIG, "%s: its headers take more than %d MiB", path,
+			       LIMIT_FILE_TABLES >> 20);
+	return 0;
+}
+
+static int open_bound(int fd, const char *path, struct mem *live, uint64_t bias, uint64_t most_ns,
+		      struct gobin **out, struct err *e)
 {
 	CLEANUP(gobin_freep) struct gobin *b = calloc(1, sizeof(*b));
 	int ret;
@@ -214,13 +223,33 @@ int gobin_open(int fd, const char *path, struct mem *live, uint64_t bias, struct
 		ret = elfimg_open(fd, path, CACHE_BLOCKS, &b->img, e);
 	if (ret)
 		return ret;
-	ret = open_parts(b, path, live, bias, e);
+	b->most_bytes = most_ns ? LIMIT_FILE_BYTES : SIZE_MAX;
+	ret = most_ns ? bound(b, path, most_ns, e) : 0;
+	if (!ret)
+		ret = open_parts(b, path, live, bias, e);
 	if (ret == -ENOENT)
 		return ret;
 	if (ret)
 		return err_wrap(e, ret, "%s", path);
 	*out = TAKE(b);
 	return 0;
+}
+
+int gobin_open(int fd, const char *path, struct mem *live, uint64_t bias, struct gobin **out,
+	       struct err *e)
+{
+	return open_bound(fd, path, live, bias, 0, out, e);
+}
+
+int gobin_open_shared(int fd, const char *path, struct mem *live, uint64_t bias, struct gobin **out,
+		      struct err *e)
+{
+	return open_bound(fd, path, live, bias, LIMIT_FILE_WORK, out, e);
+}
+
+void gobin_one_more(struct gobin *b)
+{
+	elfimg_bound(b->img, LIMIT_FILE_WORK_EACH);
 }
 
 static bool is_go(int fd, int (*open)(int fd, const char *path, size_t blocks, struct elfimg **out,

@@ -110,6 +110,14 @@ int gobin_open(int fd, const char *path, struct mem *live, uint64_t bias, struct
 	       struct err *e);
 
 /*
+ * The same for one of many, whose file anybody may have made: what it takes is bounded in time (LIMIT_FILE_WORK, elfimg_bound()) and
+ * in memory. What is beyond is -E2BIG, as if the file ended there. gobin_one_more(): one more process runs it.
+ */
+int gobin_open_shared(int fd, const char *path, struct mem *live, uint64_t bias, struct gobin **out,
+		      struct err *e);
+void gobin_one_more(struct gobin *b);
+
+/*
  * For a file that does not say which Go made it (a plugin, up to Go 1.20 or so): takes the
  * version of @host, which has loaded it. Go loads only plugins of its own version.
  */

@@ -37,10 +37,11 @@ int gobin_func_index(struct gobin *b, size_t i, struct gofunc *out, struct err *
 	return ret;
 }
 
-/* The scratch string, interned. NULL when there is no memory. */
+/* The scratch string, interned. NULL when there is no memory, or no more of it for this file. */
 static const char *keep(struct gobin *b)
 {
-	uint32_t id = strtab_puts(b->strings, b->name);
+	uint32_t id = strtab_bytes(b->strings) < b->most_bytes ? strtab_puts(b->strings, b->name) :
+								 UINT32_MAX;
 
 	return id == UINT32_MAX ? NULL : strtab_get(b->strings, id);
 }

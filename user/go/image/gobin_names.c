@@ -11,12 +11,14 @@
 enum {
 	NAME_MAX_LEN = 1024, /* longest name that can be asked for */
 	NAMES_MAX = 4096,
+	COMPARE_NS = 4,
 };
 
 /* The names that are asked for, chained by length. */
 struct wanted {
 	const char *const *names;
 	size_t n;
+	uint64_t compared;		 /* how often a name was compared with the file's bytes */
 	uint16_t head[NAME_MAX_LEN + 1]; /* index + 1 */
 	uint16_t next[NAMES_MAX];
 };
@@ -36,13 +38,14 @@ static void wanted_init(struct wanted *w, const char *const *names, size_t n)
 }
 
 /* Index of the first name that equals these bytes; -1 when none does. */
-static int wanted_find(const struct wanted *w, const uint8_t *s, size_t len)
+static int wanted_find(struct wanted *w, const uint8_t *s, size_t len)
 {
 	int found = -1;
 
 	if (len > NAME_MAX_LEN)
 		return -1;
-	for (uint16_t i = w->head[len]; i; i = w->next[i - 1])
+	w->compared++;
+	for (uint16_t i = w->head[len]; i; i = w->next[i - 1], w->compared++)
 		if (!memcmp(w->names[i - 1], s, len))
 			found = i - 1;
 	return found;
@@ -61,7 +64,7 @@ static int names_scan(struct gobin *b, struct scan *s, size_t keep, uint64_t *ba
 }
 
 /* Offsets of the names into @offs: offset -> index. */
-static int find_offsets(struct gobin *b, const struct wanted *w, struct map *offs, struct err *e)
+static int find_offsets(struct gobin *b, struct wanted *w, struct map *offs, struct err *e)
 {
 	CLEANUP(scan_fini) struct scan s = { 0 };
 	uint64_t base = 0, start; /* start: where the current string begins in the file */
@@ -71,7 +74,7 @@ static int find_offsets(struct gobin *b, const struct wanted *w, struct map *off
 	if (ret)
 		return ret;
 	start = base;
-	while ((ret = scan_next(&s, e)) == 1) {
+	while (!ret && (ret = scan_next(&s, e)) == 1) {
 		while (start < s.at + s.n) {
 			size_t from = start > s.at ? (size_t)(start - s.at) : 0;
 			const uint8_t *p = s.buf + from, *nul = memchr(p, 0, s.n - from);
@@ -85,6 +88,8 @@ static int find_offsets(struct gobin *b, const struct wanted *w, struct map *off
 				return err_set(e, -ENOMEM, "no memory for function names");
 			start = s.at + (uint64_t)(nul - s.buf) + 1;
 		}
+		ret = elfimg_work(b->img, w->compared * COMPARE_NS, e);
+		w->compared = 0;
 	}
 	return ret;
 }

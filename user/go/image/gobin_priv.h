@@ -12,6 +12,7 @@
 struct gobin {
 	struct elfimg *img;
 	struct strtab *strings;
+	size_t most_bytes; /* of strings and tables */
 	struct pclntab pcln;
 	struct gobin_info info;
 	struct gomodule module;
