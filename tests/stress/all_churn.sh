@@ -5,7 +5,7 @@
 . tests/support/judges.sh
 need_root && need_bpf && need_go
 
-MINUTES=${MINUTES:-60} RATE=${RATE:-10}
+MINUTES=${MINUTES:-60} RATE=${RATE:-10} KINDS=${KINDS:---cpu --heap}
 hosted=$(subject 1.27.4 hosted -tags=records '-ldflags=-s -w') && old=$(subject 1.19.13 hosted) ||
 	{ fail all_churn "the subject does not build"; finish; }
 mkdir "$TMP/bin"
@@ -15,7 +15,8 @@ done
 start "$TMP/bin/service0" busy 3 1 && STAYS=$PID && start "$TMP/bin/service1" idle || { fail all_churn "a process does not start"; finish; }
 kill -STOP "$STAYS" # it works now and then, so that the short ones get their time
 
-"$GOPROF" --all --match "cmd=$TMP/bin/" --cpu --heap -F 250 -d 24h -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" </dev/null &
+# shellcheck disable=SC2086 # several options
+"$GOPROF" --all --match "cmd=$TMP/bin/" $KINDS -F 250 -d 24h -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" </dev/null &
 PROF=$!
 STARTED+=("$PROF")
 for ((i = 0; i < 1200; i++)); do
