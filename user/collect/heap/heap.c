@@ -107,18 +107,32 @@ static int choose_held(struct heap *h, const struct collect_opts *o, enum source
 	return 0;
 }
 
+/* Is it before the first goroutine, which is made once schedinit has ended? */
+static bool starts(struct subject *s)
+{
+	uint64_t allglen, n;
+
+	return !subject_rtvar(s, RTVAR_ALLGLEN, &allglen, NULL) &&
+	       !mem_u64(s->target->mem, allglen, &n, NULL) && !n;
+}
+
 /*
- * A program that has just started: MemProfileRate has its first value still, and the linker has decided that schedinit is
- * to clear it.
+ * Up to the end of schedinit MemProfileRate has its first value, also where the linker has decided that it is to be
+ * cleared: *@rate is what it will be.
  */
-static bool will_be_cleared(struct heap *h, int64_t rate)
+static int settle_rate(struct heap *h, int64_t *rate, struct err *e)
 {
 	struct subject *s = h->s;
 	uint64_t addr;
 	uint8_t off;
 
-	return rate == FIRST_RATE && !subject_rtvar(s, RTVAR_DISABLEMEMORYPROFILING, &addr, NULL) &&
-	       !mem_u8(s->target->mem, addr, &off, NULL) && off == 1;
+	if (*rate != FIRST_RATE || subject_rtvar(s, RTVAR_DISABLEMEMORYPROFILING, &addr, NULL) ||
+	    mem_u8(s->target->mem, addr, &off, NULL) || off != 1)
+		return 0;
+	if (!starts(s))
+		return heap_read_rate(s, &h->vars, rate, e);
+	*rate = 0;
+	return 0;
 }
 
 /*
@@ -141,8 +155,8 @@ static int choose(struct heap *h, const struct collect_opts *o, enum source_want
 	ret = heap_read_find(h->s, &h->vars, &why);
 	if (!ret)
 		ret = heap_read_rate(h->s, &h->vars, &rate, &why);
-	if (!ret && will_be_cleared(h, rate))
-		rate = 0;
+	if (!ret)
+		ret = settle_rate(h, &rate, &why);
 	if (ret == -ESRCH)
 		return err_set(e, ret, "%s", why.msg);
 	if (!ret && rate > 0 && claims_any(h->s->target, CLAIM_HEAP_RATE))
