@@ -51,8 +51,9 @@ uint64_t run_files_life(struct run_files *f, pid_t pid)
 void run_files_write(struct run_files *f, const struct engine_identity *id, uint64_t life,
 		     const char *name, struct prof *p)
 {
-	char kind[32], path[PATH_MAX];
+	char kind[32], whose[96], path[PATH_MAX];
 
+	snprintf(whose, sizeof(whose), "pid %d (%s): %s", id->pid, id->comm, name);
 	snprintf(kind, sizeof(kind), "%s", name);
 	if (life > 1)
 		snprintf(kind, sizeof(kind), "%llu.%s", (unsigned long long)life, name);
@@ -63,10 +64,10 @@ void run_files_write(struct run_files *f, const struct engine_identity *id, uint
 
 		if (!outdir_path(f->to->dir, id->comm, id->pid, kind, format->ext, path,
 				 sizeof(path), &e)) {
-			write_one(f, p, format, path, id->comm);
+			write_one(f, p, format, path, whose);
 			continue;
 		}
-		tell("pid %d (%s): %s", id->pid, id->comm, e.msg);
+		tell("%s: %s", whose, e.msg);
 		f->broken = true;
 	}
 }
