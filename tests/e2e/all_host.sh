@@ -225,4 +225,21 @@ silent_in_window() {
 }
 steps silent_in_window
 outcome all_host/silent_in_window
+
+# One that waits within exec has its memory, and much of /proc, locked against whoever looks at it: ps hangs, too. Its server ends by itself.
+stuck_in_exec() {
+	local rc
+	mkdir -p "$TMP/mnt.exec"
+	start "$O/tests/deaf" -c "$TMP/mnt.exec" "$(subject 1.27.4 deaf)" "$TMP/mnt.exec/f" exec 4000 || { echo "it does not start"; return; }
+	SERVER=$PID SILENT=$PORT
+	begin --match "cmd=$TMP/bin/worker" --match "cmd=mnt.exec/f exec" --cpu --heap --goroutine -d 8s
+	ended 20 "$PROF" || { echo "it does not end"; return; }
+	wait "$PROF" && rc=0 || rc=$?
+	gone "$SERVER"
+	[ $rc = 3 ] || echo "exit $rc"
+	grep -q "pid $SILENT.*do not answer" "$TMP/err" || echo "nobody tells of it: $(tail -n 3 "$TMP/err")"
+	"$PPROFCHECK" check "$(file_of "$WORKER")" || echo "the worker has no profile"
+}
+steps stuck_in_exec
+outcome all_host/stuck_in_exec
 finish

@@ -3,6 +3,7 @@
  *
  *	deaf DIR COMMAND [ARG...]	mounts it on DIR, in a mount namespace of its own, and runs COMMAND there. Its only
  *					file DIR/f can be opened and mapped, and never read
+ *	deaf -c DIR COMMAND [ARG...]	the same, and whoever closes it waits, too
  *	deaf -f FILE -n N DIR ARG...	DIR/f has the content of FILE, and is run with ARG. After N requests of other processes
  *					nothing is answered to others any more
  *
@@ -26,9 +27,16 @@
 
 #include "base/err.h"
 
-enum { FILE_NODE = 2, FILE_SIZE = 1 << 20, REQUEST_MAX = 1 << 18, FOREVER = 1000000 };
+enum {
+	FILE_NODE = 2,
+	FILE_SIZE = 1 << 20,
+	REQUEST_MAX = 1 << 18,
+	FOREVER = 1000000,
+	CLOSE_WAITS_S = 40
+};
 
 static int fuse, content = -1;
+static bool close_waits;
 static uint64_t size = FILE_SIZE;
 static unsigned long left; /* requests of others that are answered; where there is content */
 static pid_t child;
@@ -110,7 +118,7 @@ static void serve(const struct fuse_in_header *h)
 		serve_read(h);
 	else if (content >= 0 && (h->opcode == FUSE_FLUSH || h->opcode == FUSE_RELEASE))
 		reply(h, 0, NULL, 0);
-	else
+	else if (!close_waits || h->opcode != FUSE_FLUSH)
 		reply(h, -ENOSYS, NULL, 0);
 }
 
@@ -126,11 +134,17 @@ static int mount_it(const char *dir)
 	return mount("deaf", dir, "fuse", MS_NOSUID | MS_NODEV, options) ? -errno : 0;
 }
 
-/* -f FILE -n N; how many words these are. */
+/* -c, or -f FILE -n N; how many words these are. */
 static int options(int argc, char **argv)
 {
 	struct stat st;
 
+	close_waits = argc > 1 && !strcmp(argv[1], "-c");
+	if (close_waits) {
+		/* ps waits for such a process, too: whatever becomes of the test, that ends. */
+		alarm(CLOSE_WAITS_S);
+		return 1;
+	}
 	if (argc < 6 || strcmp(argv[1], "-f") || strcmp(argv[3], "-n"))
 		return 0;
 	content = open(argv[2], O_RDONLY | O_CLOEXEC);

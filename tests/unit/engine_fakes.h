@@ -64,6 +64,11 @@ void target_free(struct target *t)
 	free(t);
 }
 
+void target_by_worker(struct target *t, struct worker **w)
+{
+	t->worker = w;
+}
+
 void target_rest(struct target *t)
 {
 	t->resting = true;

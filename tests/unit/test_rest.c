@@ -18,6 +18,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
+#include "base/limits.h"
 #include "target/handover.h"
 #include "target/target_priv.h"
 
@@ -170,16 +172,27 @@ static void reads_many_pieces(struct target *t)
 	}
 }
 
+/* Each of these is so, too, where a thread asks for us. */
+static struct worker *worker;
+static bool by_worker;
+
+static void rest(struct target *t)
+{
+	target_rest(t);
+	if (by_worker)
+		target_by_worker(t, &worker);
+}
+
 static void many_pieces_are_read_asleep_and_awake(void **state)
 {
 	struct target *t = opened();
 
 	(void)state;
-	target_rest(t);
+	rest(t);
 	reads_many_pieces(t);
 	assert_int_equal(target_wake(t, NULL), 0);
 	reads_many_pieces(t);
-	target_rest(t);
+	rest(t);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	assert_int_equal(mem_readv(t->mem, &(struct mem_piece){ .addr = at(0), .n = 1 }, 1, NULL),
@@ -200,9 +213,9 @@ static void one_that_rests_has_one_descriptor(void **state)
 	(void)state;
 	assert_int_equal(mem_u32(t->mem, at(4), word, NULL), 0); /* who waits gets it */
 	assert_true(descriptors() > before + 2);
-	target_rest(t);
+	rest(t);
 	assert_int_equal(descriptors(), before + 1);
-	target_rest(t);
+	rest(t);
 	reads_only_what_is_there(t);
 	for (size_t i = 0; i < 2; i++)
 		piece[i] = (struct mem_piece){ .addr = at(3 - i), .buf = &word[i], .n = 4 };
@@ -229,7 +242,7 @@ static void its_end_and_its_exec_are_seen(void **state)
 	char c = 0;
 
 	(void)state;
-	target_rest(t);
+	rest(t);
 	assert_int_equal(write(go, &c, 1), 1);
 	for (int i = 0; i < 1000 && !target_alive(t, NULL); i++)
 		usleep(2000);
@@ -240,7 +253,7 @@ static void its_end_and_its_exec_are_seen(void **state)
 
 	t = opened();
 	assert_string_equal(t->comm, "sleep");
-	target_rest(t);
+	rest(t);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	assert_int_equal(target_alive(t, NULL), -ESRCH);
@@ -365,6 +378,68 @@ static void files_of_this_machine_are_told_from_others(void **state)
 	close(copy);
 }
 
+/* ---- one that does not answer ---- */
+
+/* As a lock of its memory that is not given back: no signal ends it. */
+static void never_comes(struct worker_job *j)
+{
+	pid_t pid = vfork();
+
+	(void)j;
+	if (!pid) {
+		usleep(2 * LIMIT_STUCK_MS * 1000);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+/* Nothing of it is asked again, and what the thread may still use is there until that is over. */
+static void one_that_is_silent_is_left_alone(void **state)
+{
+	size_t before = descriptors(), left;
+	struct target_job *j = calloc(1, sizeof(*j));
+	struct target *t = opened();
+	struct maps maps;
+	struct err e;
+	uint32_t word;
+
+	(void)state;
+	rest(t);
+	j->job = (struct worker_job){ .run = never_comes, .drop = target_drop };
+	assert_int_equal(target_ask(t, j, &e), -ETIMEDOUT);
+	assert_non_null(strstr(e.msg, "do not answer"));
+	assert_true(t->silent);
+	assert_int_equal(mem_u32(t->mem, at(0), &word, NULL), -ETIMEDOUT);
+	assert_int_equal(target_maps_now(t, &maps, NULL), -ETIMEDOUT);
+	assert_int_equal(target_wake(t, NULL), -ETIMEDOUT);
+	assert_int_equal(target_alive(t, NULL), -ETIMEDOUT);
+	target_rest(t);
+	left = descriptors();
+	target_free(t);
+	assert_int_equal(descriptors(), left);
+	for (int i = 0; i < 100 && descriptors() != before; i++)
+		usleep(100000);
+	assert_int_equal(descriptors(), before);
+}
+
+/* A list without an end, for example. */
+static void one_that_takes_too_long_is_not_asked_again(void **state)
+{
+	struct target *t = opened();
+	uint32_t word;
+
+	(void)state;
+	rest(t);
+	assert_int_equal(mem_u32(t->mem, at(0), &word, NULL), 0);
+	assert_true(t->asked_ns > 0);
+	t->asked_ns = (LIMIT_ASKED_MS + 3600000ull) * 1000000;
+	t->opened_ns = now_ns();
+	assert_int_equal(mem_u32(t->mem, at(0), &word, NULL), -E2BIG);
+	t->opened_ns -= LIMIT_ASKED_SHARE * 3600000ull * 1000000;
+	assert_int_equal(mem_u32(t->mem, at(0), &word, NULL), 0);
+	target_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,5 +453,14 @@ int main(void)
 		cmocka_unit_test(files_of_this_machine_are_told_from_others),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	const struct CMUnitTest threads[] = {
+		cmocka_unit_test_setup_teardown(one_that_is_silent_is_left_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_takes_too_long_is_not_asked_again, setup,
+						teardown),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	by_worker = true;
+	failed += cmocka_run_group_tests_name("by a worker", tests, NULL, NULL);
+	return failed + cmocka_run_group_tests(threads, NULL, NULL);
 }

@@ -55,6 +55,12 @@ enum {
 	LIMIT_QUIET_MS = 3000,
 	LIMIT_LOOK_MS = 60000,
 	LIMIT_UNANSWERED = 16,
+	/* what a worker does (base/worker.h): without having run at all while it waits in the kernel, and in all */
+	LIMIT_STUCK_MS = 1000,
+	LIMIT_JOB_MS = 10000,
+	/* reading the memory of one target of many, in all, and beside that a share of the time that passes */
+	LIMIT_ASKED_MS = 20000,
+	LIMIT_ASKED_SHARE = 4, /* a quarter */
 	LIMIT_COPY =
 		256
 		<< 20, /* bytes of a file that is copied because its file system may not answer */

@@ -220,6 +220,10 @@ static const char *how_it_ended(struct run *r, const struct engine_target *t)
 {
 	if (t->state == ENGINE_ON)
 		return NULL;
+	if (t->subject->target->silent) {
+		r->lossy = true;
+		return "does not answer any more";
+	}
 	r->ended += t->state == ENGINE_ENDED;
 	r->became += t->state == ENGINE_BECAME;
 	r->lossy |= !r->o->all;
@@ -240,7 +244,9 @@ static void say_end(const struct run *r, const struct engine_target *t, struct p
 {
 	if (t->state == ENGINE_ON)
 		return;
-	if (!r->o->all)
+	if (t->subject->target->silent)
+		prof_comment(p, NULL, "end: the process did not answer any more");
+	else if (!r->o->all)
 		prof_loss(p)->n[LOSS_TARGET_GONE] = 1;
 	else
 		prof_comment(p, NULL, "end: the process %s in the window",

@@ -29,6 +29,7 @@ struct engine {
 	} kinds[ENGINE_KINDS_MAX];
 	size_t nkinds;
 	struct binaries binaries;
+	struct worker *worker; /* asks processes and their files; NULL: nobody does just now */
 	struct attacher_process *
 		attachers; /* of all kinds' probes, where nobody has one for them; NULL: there is none */
 	VEC(struct engine_target *) at; /* all of this window */
@@ -304,6 +305,8 @@ int engine_adopt(struct engine *en, struct target *t, const struct golayout *kno
 	if (ret)
 		target_free(t);
 	else
+		target_by_worker(t, &en->worker);
+	if (!ret)
 		ret = subject_adopt(t, &en->o, &en->binaries, known, &s, e);
 	return ret ? ret : add(en, s, out, e);
 }
@@ -486,6 +489,7 @@ void engine_free(struct engine *en)
 	for (size_t k = en->nkinds; k-- > 0;)
 		en->kinds[k].kind->free(en->kinds[k].state);
 	binaries_fini(&en->binaries);
+	worker_free(en->worker);
 	closep(&en->ep);
 	free(en);
 }

@@ -394,8 +394,11 @@ static void hold_it(struct look *l, struct survey_proc *p, const struct survey_f
 		refuse_all(p, *f->no_copy ? f->no_copy : e.msg);
 		return;
 	}
+	/* What is linked statically has none: whatever it maps as code is not opened. */
 	if (f->dynamic || p->build->library)
 		handover_libs(l->t, gobin_is_go);
+	else
+		l->t->libs_only = true;
 	p->target = TAKE(l->t);
 }
 

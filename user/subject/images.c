@@ -86,10 +86,8 @@ static int image_open(struct target *t, const struct images *im, const struct ma
 	struct image i = { .fd = -1,
 			   .dev = makedev(m->dev_major, m->dev_minor),
 			   .inode = m->inode };
-	int ret = target_open_mapped(t, m, &i.fd, e);
+	int ret = target_open_lib(t, m, gobin_is_go, &i.fd, e);
 
-	if (!ret && !gobin_is_go(i.fd))
-		ret = err_set(e, -ENOENT, "%s is not Go's", m->name);
 	if (!ret)
 		ret = target_bias(t, i.fd, m->name, &i.bias, e);
 	if (!ret)

@@ -228,6 +228,10 @@ struct target *handover_receive(handover_get *get, void *arg)
 	for (size_t i = 0; i < t->nlibs; i++)
 		t->libs[i].fd = -1;
 	t->resting = true;
+	t->worker = NULL;
+	t->silent = false;
+	t->refs = 0;
+	t->asked_ns = 0;
 	if (memproc_resting(t, &t->mem, NULL))
 		return NULL;
 	if (!get_maps(&in, nmaps)) {

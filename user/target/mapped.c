@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
+#include "target/handover.h"
 #include "target/target_priv.h"
 
 /*
@@ -96,14 +97,59 @@ static int open_mapped(struct target *t, const struct mapping *m)
 	return got < 0 ? open_found(find_map_file(t, m), m) : got;
 }
 
-int target_open_mapped(struct target *t, const struct mapping *m, int *fd, struct err *e)
+int target_open_here(struct target *t, const struct mapping *m, bool (*is_go)(int fd))
 {
-	int got = t->libs_only ? find_lib(t, m) : open_mapped(t, m);
+	CLEANUP(closep) int fd = open_mapped(t, m);
+	int copy = -1;
+
+	if (fd < 0)
+		return -1;
+	errno = ENOENT;
+	if (is_go && !is_go(fd))
+		return -1;
+	if (!handover_is_foreign(fd))
+		return TAKE_FD(fd);
+	errno = EAGAIN;
+	return !is_go || handover_copy(fd, &copy, NULL) ? -1 : copy;
+}
+
+/* Its executable, which lies on a file system of this machine: whoever looks for breakpoints in its code compares that with it. */
+static bool is_exe(const struct target *t, const struct mapping *m)
+{
+	return t->exe_local && m->inode == t->exe_id.ino && !strcmp(m->name, t->exe);
+}
+
+/* @is_go: NULL: any file. */
+static int open_one(struct target *t, const struct mapping *m, bool (*is_go)(int fd), int *fd,
+		    struct err *e)
+{
+	int got = t->libs_only && !is_exe(t, m) ? find_lib(t, m) :
+		  t->worker			? target_open_by_worker(t, m, is_go) :
+						  open_mapped(t, m);
 
 	if (got < 0)
 		return err_set(e, -ENOENT, "pid %d: %s cannot be opened: %s", t->pid, m->name,
 			       strerror(errno));
 	*fd = got;
+	return 0;
+}
+
+int target_open_mapped(struct target *t, const struct mapping *m, int *fd, struct err *e)
+{
+	return open_one(t, m, NULL, fd, e);
+}
+
+int target_open_lib(struct target *t, const struct mapping *m, bool (*is_go)(int fd), int *fd,
+		    struct err *e)
+{
+	CLEANUP(closep) int got = -1;
+	int ret = open_one(t, m, is_go, &got, e);
+
+	if (ret)
+		return ret;
+	if (!is_go(got))
+		return err_set(e, -ENOENT, "%s is not Go's", m->name);
+	*fd = TAKE_FD(got);
 	return 0;
 }
 

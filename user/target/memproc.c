@@ -30,7 +30,7 @@ struct memproc {
 	int fd;			    /* of mem; -1: it cannot be opened */
 	int pages;		    /* of pagemap; -1: it cannot be opened */
 	bool there_only;	    /* no page is waited for */
-	const struct target *of;    /* there_only: the target */
+	struct target *of;	    /* there_only: the target */
 	const struct target *rests; /* its files are closed; NULL: they are open */
 };
 
@@ -125,10 +125,10 @@ static int read_all(const struct memproc *p, uint64_t addr, void *buf, size_t n,
 	return 0;
 }
 
-static void open_files(struct memproc *p, int proc_fd)
+static void open_files(int *mem, int *pages, int proc_fd)
 {
-	p->fd = openat(proc_fd, "mem", O_RDONLY | O_CLOEXEC);
-	p->pages = p->fd < 0 ? -1 : openat(proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	*mem = openat(proc_fd, "mem", O_RDONLY | O_CLOEXEC);
+	*pages = *mem < 0 ? -1 : openat(proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
 }
 
 static void close_files(struct memproc *p)
@@ -138,30 +138,51 @@ static void close_files(struct memproc *p)
 	p->fd = p->pages = -1;
 }
 
-/*
- * What rests, with its files open. They belong to the memory that there was when they were opened, and that it
- * is the target's is asked after that.
- */
-static int wake(const struct memproc *p, struct memproc *awake, struct err *e)
+void target_files_close(struct target_files *f)
 {
-	CLEANUP(closep) int own = -1;
-	int dir = target_dir(p->rests, &own, e), ret;
+	closep(&f->dir);
+	closep(&f->mem);
+	closep(&f->pages);
+	*f = TARGET_NO_FILES;
+}
+
+/* They belong to the memory that there is when they are opened, and that it is the target's is asked after that. */
+int target_files_open(const struct target *t, struct target_files *out, struct err *e)
+{
+	CLEANUP(target_files_close) struct target_files f = TARGET_NO_FILES;
+	int dir = target_dir(t, &f.dir, e), ret;
 
 	if (dir < 0)
 		return dir;
-	*awake = (struct memproc){
-		.mem = p->mem, .pid = p->pid, .there_only = true, .of = p->rests
-	};
-	open_files(awake, dir);
-	ret = target_same(p->rests, dir, e);
+	open_files(&f.mem, &f.pages, dir);
+	ret = target_same(t, dir, e);
 	if (ret)
-		close_files(awake);
-	return ret;
+		return ret;
+	*out = f;
+	f = TARGET_NO_FILES;
+	return 0;
 }
 
-static int memproc_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+/* What rests, with its files open. */
+static int wake(const struct memproc *p, struct memproc *awake, struct err *e)
 {
-	const struct memproc *p = (const struct memproc *)m;
+	struct target_files f;
+	int ret = target_files_open(p->rests, &f, e);
+
+	if (ret)
+		return ret;
+	closep(&f.dir);
+	*awake = (struct memproc){ .mem = p->mem,
+				   .pid = p->pid,
+				   .fd = f.mem,
+				   .pages = f.pages,
+				   .there_only = true,
+				   .of = p->of };
+	return 0;
+}
+
+static int read_here(const struct memproc *p, uint64_t addr, void *buf, size_t n, struct err *e)
+{
 	struct memproc awake;
 	int ret;
 
@@ -175,6 +196,53 @@ static int memproc_read(struct mem *m, uint64_t addr, void *buf, size_t n, struc
 		ret = err_set(e, -ESRCH, "pid %d exited or became another program", p->pid);
 	close_files(&awake);
 	return ret;
+}
+
+struct reading {
+	struct target_job job;
+	const struct memproc *p;
+	uint64_t addr;
+	size_t n;
+	int ret;
+	struct err e;
+	uint8_t buf[];
+};
+
+static void read_it(struct worker_job *j)
+{
+	struct reading *r = (struct reading *)j;
+
+	r->ret = read_here(r->p, r->addr, r->buf, r->n, &r->e);
+}
+
+static int read_by_worker(const struct memproc *p, uint64_t addr, void *buf, size_t n,
+			  struct err *e)
+{
+	CLEANUP(freep) struct reading *r = malloc(sizeof(*r) + n);
+	int ret;
+
+	if (!r)
+		return err_set(e, -ENOMEM, "pid %d: no memory to read %zu bytes", p->pid, n);
+	*r = (struct reading){
+		.job.job = { .run = read_it, .drop = target_drop }, .p = p, .addr = addr, .n = n
+	};
+	ret = target_ask(p->of, &r->job, e);
+	if (ret) {
+		(void)TAKE(r);
+		return ret;
+	}
+	if (r->ret)
+		return err_set(e, r->ret, "%s", r->e.msg);
+	memcpy(buf, r->buf, n);
+	return 0;
+}
+
+static int memproc_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
+{
+	const struct memproc *p = (const struct memproc *)m;
+
+	return p->there_only && p->of->worker ? read_by_worker(p, addr, buf, n, e) :
+						read_here(p, addr, buf, n, e);
 }
 
 /* Lists the pieces as one call takes them; returns how many those are. */
@@ -307,9 +375,8 @@ static int pieces_there(const struct memproc *p, struct mem_piece *v, size_t n, 
 	return 0;
 }
 
-static int memproc_readv_there(struct mem *m, struct mem_piece *v, size_t n, struct err *e)
+static int readv_here(const struct memproc *p, struct mem_piece *v, size_t n, struct err *e)
 {
-	const struct memproc *p = (const struct memproc *)m;
 	struct memproc awake;
 	int ret;
 
@@ -323,6 +390,73 @@ static int memproc_readv_there(struct mem *m, struct mem_piece *v, size_t n, str
 	return ret;
 }
 
+/* The pieces, and then the bytes of all. */
+struct pieces {
+	struct target_job job;
+	const struct memproc *p;
+	size_t n;
+	int ret;
+	struct err e;
+	struct mem_piece v[];
+};
+
+static void read_pieces(struct worker_job *j)
+{
+	struct pieces *r = (struct pieces *)j;
+
+	r->ret = readv_here(r->p, r->v, r->n, &r->e);
+}
+
+static struct pieces *pieces_new(const struct memproc *p, const struct mem_piece *v, size_t n)
+{
+	size_t bytes = 0;
+	struct pieces *r;
+	uint8_t *at;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += v[i].n;
+	r = malloc(sizeof(*r) + n * sizeof(*v) + bytes);
+	if (!r)
+		return NULL;
+	*r = (struct pieces){ .job.job = { .run = read_pieces, .drop = target_drop },
+			      .p = p,
+			      .n = n };
+	memcpy(r->v, v, n * sizeof(*v));
+	at = (uint8_t *)&r->v[n];
+	for (size_t i = 0; i < n; i++) {
+		r->v[i].buf = at;
+		at += v[i].n;
+	}
+	return r;
+}
+
+static int readv_by_worker(const struct memproc *p, struct mem_piece *v, size_t n, struct err *e)
+{
+	CLEANUP(freep) struct pieces *r = pieces_new(p, v, n);
+	int ret;
+
+	if (!r)
+		return err_set(e, -ENOMEM, "pid %d: no memory to read %zu pieces", p->pid, n);
+	ret = target_ask(p->of, &r->job, e);
+	if (ret) {
+		(void)TAKE(r);
+		return ret;
+	}
+	for (size_t i = 0; i < n; i++) {
+		v[i].ok = r->v[i].ok;
+		if (v[i].ok)
+			memcpy(v[i].buf, r->v[i].buf, v[i].n);
+	}
+	return r->ret ? err_set(e, r->ret, "%s", r->e.msg) : 0;
+}
+
+static int memproc_readv_there(struct mem *m, struct mem_piece *v, size_t n, struct err *e)
+{
+	const struct memproc *p = (const struct memproc *)m;
+
+	return p->of->worker ? readv_by_worker(p, v, n, e) : readv_here(p, v, n, e);
+}
+
 int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e)
 {
 	struct memproc *p = calloc(1, sizeof(*p));
@@ -334,7 +468,7 @@ int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e)
 	p->mem.read = memproc_read;
 	p->mem.readv = memproc_readv;
 	p->pid = pid;
-	open_files(p, proc_fd);
+	open_files(&p->fd, &p->pages, proc_fd);
 	/* Nothing is mapped at address 0, but the kernel checks the permission first. */
 	if (p->fd < 0 && process_vm_readv(pid, &to, 1, &from, 1, 0) < 0 && errno != EFAULT) {
 		int code = errno;
@@ -351,25 +485,27 @@ int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e)
 	return 0;
 }
 
-void memproc_rest(struct mem *m, const struct target *t)
+void memproc_rest(struct mem *m, struct target *t)
 {
 	struct memproc *p = (struct memproc *)m;
 
 	close_files(p);
 	p->mem.readv = memproc_readv_there;
 	p->there_only = true;
-	p->of = p->rests = t;
+	p->of = t;
+	p->rests = t;
 }
 
-void memproc_wake(struct mem *m, int proc_fd)
+void memproc_wake(struct mem *m, const struct target_files *f)
 {
 	struct memproc *p = (struct memproc *)m;
 
-	open_files(p, proc_fd);
+	p->fd = f->mem;
+	p->pages = f->pages;
 	p->rests = NULL;
 }
 
-int memproc_resting(const struct target *t, struct mem **out, struct err *e)
+int memproc_resting(struct target *t, struct mem **out, struct err *e)
 {
 	struct memproc *p = calloc(1, sizeof(*p));
 

@@ -62,8 +62,8 @@ static int pages_denied(pid_t pid, struct err *e)
 	return caps_refused(e, refused, others, ARRAY_LEN(others));
 }
 
-int target_own_pages(struct target *t, const struct mapping *m, uint64_t **pages, size_t *n,
-		     struct err *e)
+int target_own_pages_here(struct target *t, const struct mapping *m, uint64_t **pages, size_t *n,
+			  struct err *e)
 {
 	CLEANUP(closep) int own = -1;
 	int dir = target_dir(t, &own, e);

@@ -90,13 +90,20 @@ int target_dir(const struct target *t, int *own, struct err *e)
 	return *own < 0 || !target_has_number(t) ? exited(t, e) : *own;
 }
 
-/* Reads a file of /proc/PID; an error is described in terms of this process. */
-static int read_proc(struct target *t, const char *name, size_t max, char **text, size_t *len,
+int target_read_here(struct target *t, const char *name, size_t max, char **text, size_t *len,
 		     struct err *e)
 {
 	CLEANUP(closep) int own = -1;
 	int dir = target_dir(t, &own, e);
-	int ret = dir < 0 ? dir : procfs_read(dir, name, max, text, len, e);
+
+	return dir < 0 ? dir : procfs_read(dir, name, max, text, len, e);
+}
+
+/* Reads a file of /proc/PID; an error is described in terms of this process. */
+static int read_proc(struct target *t, const char *name, size_t max, char **text, size_t *len,
+		     struct err *e)
+{
+	int ret = target_read(t, name, max, text, len, e);
 
 	if (ret == -ESRCH)
 		return exited(t, e);
@@ -353,7 +360,7 @@ static int changed_now(struct target *t, struct err *e)
 		return -EAGAIN;
 	if (st.start_ticks != t->start_ticks)
 		return 1;
-	if ((t->resting || memproc_alive(t->mem)) && st.start_stack == t->start_stack)
+	if ((t->resting || t->worker || memproc_alive(t->mem)) && st.start_stack == t->start_stack)
 		return 0;
 	return st.start_stack ? 1 : -EAGAIN;
 }
@@ -496,7 +503,7 @@ static void close_libs(struct target *t)
 
 void target_free(struct target *t)
 {
-	if (!t)
+	if (!t || __atomic_fetch_sub(&t->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	close_libs(t);
 	memproc_free(t->mem);
@@ -509,6 +516,8 @@ void target_free(struct target *t)
 
 void target_rest(struct target *t)
 {
+	if (t->silent)
+		return;
 	close_libs(t);
 	forget(&t->exe_fd);
 	if (t->resting)
@@ -520,18 +529,13 @@ void target_rest(struct target *t)
 
 int target_wake(struct target *t, struct err *e)
 {
-	CLEANUP(closep) int own = -1;
-	int dir = t->resting ? target_dir(t, &own, e) : 0, ret;
+	struct target_files f = TARGET_NO_FILES;
+	int ret = t->resting ? target_files(t, &f, e) : 0;
 
-	if (!t->resting || dir < 0)
-		return dir < 0 ? dir : 0;
-	memproc_wake(t->mem, dir);
-	ret = target_same(t, dir, e);
-	if (ret) {
-		memproc_rest(t->mem, t);
+	if (ret || !t->resting)
 		return ret;
-	}
-	t->proc_fd = TAKE_FD(own);
+	memproc_wake(t->mem, &f);
+	t->proc_fd = f.dir;
 	t->resting = false;
 	return 0;
 }
@@ -670,7 +674,7 @@ int target_tracer(struct target *t, pid_t *tracer, struct err *e)
 		size_t len;
 
 		snprintf(name, sizeof(name), "task/%d/status", tids[i]);
-		if (read_proc(t, name, STATUS_MAX, &text, &len, NULL))
+		if (target_read_here(t, name, STATUS_MAX, &text, &len, NULL))
 			continue; /* it has ended */
 		ret = procstatus_tracer(text, len, tracer, e);
 	}

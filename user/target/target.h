@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/worker.h"
 
 struct mapping {
 	uint64_t start, end; /* [start, end) */
@@ -81,6 +82,15 @@ struct target {
 	bool had_exe; /* private: while it is handed over */
 	/* private: its executable lies on a disk of this machine, whose pages always come */
 	bool exe_local;
+	/*
+	 * target_by_worker(): what asks its memory and its files; borrowed; NULL: whoever asks waits himself. silent: they did not
+	 * answer, and are not asked any more
+	 */
+	struct worker **worker;
+	bool silent;
+	uint64_t asked_ns; /* private: how long that took in all */
+	unsigned
+		refs; /* private: who frees it last: 0: its owner alone; one more for each that was left behind */
 };
 
 /*
@@ -105,6 +115,12 @@ void target_rest(struct target *t);
 /* For many questions: opens what they need, until target_rest(). Reads wait for nobody all the same. -ESRCH. */
 int target_wake(struct target *t, struct err *e);
 
+/*
+ * From now on a thread asks its memory and files, and is left behind where they do not answer: -ETIMEDOUT, then and ever after
+ * (silent). What takes too long in all is -E2BIG. For a target that rests. @w: base/worker.h; several targets may have one.
+ */
+void target_by_worker(struct target *t, struct worker **w);
+
 /* 0; -ESRCH: "exited" or "became another program (exec)". Cheap enough to call each 100 ms. */
 int target_alive(struct target *t, struct err *e);
 
@@ -117,6 +133,13 @@ bool target_has_number(const struct target *t);
  * reached.
  */
 int target_open_mapped(struct target *t, const struct mapping *m, int *fd, struct err *e);
+
+/*
+ * The same for a file that @is_go says yes to; others are -ENOENT. By a worker what lies on a file system that may not answer
+ * comes as a copy, and target_open_mapped() refuses it.
+ */
+int target_open_lib(struct target *t, const struct mapping *m, bool (*is_go)(int fd), int *fd,
+		    struct err *e);
 
 /* How far from its link-time addresses the file behind @fd was loaded. -EBADMSG, -ENOENT. */
 int target_bias(const struct target *t, int fd, const char *name, uint64_t *bias, struct err *e);

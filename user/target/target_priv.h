@@ -68,17 +68,51 @@ void text_clean(char *s);
  */
 int target_maps_now(struct target *t, struct maps *out, struct err *e);
 
+/* ---- what a thread may do for us (by_worker.c), and what it is that it does then ---- */
+
+struct target_job {
+	struct worker_job job; /* first: cast back */
+	struct target *t;
+};
+
+/* Not 0: @j is gone. -ETIMEDOUT: it is silent; -E2BIG: it has taken too long. */
+int target_ask(struct target *t, struct target_job *j, struct err *e);
+/* The end of worker_job.drop: frees the job, and the target where everybody else has left it. */
+void target_drop(struct worker_job *j);
+
+/* What is open of a target that does not rest. */
+struct target_files {
+	int dir, mem, pages; /* its directory, and two files there; -1 */
+};
+#define TARGET_NO_FILES ((struct target_files){ -1, -1, -1 })
+
+void target_files_close(struct target_files *f);
+/* Of a target that rests. -ESRCH. */
+int target_files(struct target *t, struct target_files *out, struct err *e);
+int target_files_open(const struct target *t, struct target_files *out, struct err *e);
+
+/* As procfs_read(). @name is constant where a worker reads. */
+int target_read(struct target *t, const char *name, size_t max, char **text, size_t *len,
+		struct err *e);
+int target_read_here(struct target *t, const char *name, size_t max, char **text, size_t *len,
+		     struct err *e);
+/* -1 and errno. What lies on a foreign file system is copied if @is_go, which may be NULL, says yes to it; else it is refused. */
+int target_open_here(struct target *t, const struct mapping *m, bool (*is_go)(int fd));
+int target_open_by_worker(struct target *t, const struct mapping *m, bool (*is_go)(int fd));
+int target_own_pages_here(struct target *t, const struct mapping *m, uint64_t **pages, size_t *n,
+			  struct err *e);
+
 /* ---- memproc: a process' memory ---- */
 
 /* @pid, @proc_fd: borrowed for the call only. -EPERM names the capability. */
 int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e);
 void memproc_free(struct mem *m);
 /* Closes its files: each read opens them, and makes sure of @t (borrowed, as long as @m). */
-void memproc_rest(struct mem *m, const struct target *t);
-/* Opens them again, for good. */
-void memproc_wake(struct mem *m, int proc_fd);
+void memproc_rest(struct mem *m, struct target *t);
+/* Opens them again, for good: takes those of @f over, but for the directory. */
+void memproc_wake(struct mem *m, const struct target_files *f);
 /* A memory of @t that rests from the start. */
-int memproc_resting(const struct target *t, struct mem **out, struct err *e);
+int memproc_resting(struct target *t, struct mem **out, struct err *e);
 /* False when the memory that was opened exists no more: the process exited or called exec. */
 bool memproc_alive(const struct mem *m);
 
