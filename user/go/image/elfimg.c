@@ -15,9 +15,12 @@
 enum {
 	SECTION_NAMES_MAX = 1 << 22,
 	OVERLAP_MAX = 4, /* how many times its own size a file may map in all */
-	/* what elfimg_work() counts: a read, and how many bytes and segments take a ns more */
+	/*
+	 * what elfimg_work() counts: a read, a byte of it, which is decoded then (a run of pc-values has two bytes or more, and takes
+	 * 4 ns), and how many segments, and bytes of the file, take a ns more
+	 */
 	READ_NS = 25,
-	READ_BYTES_NS = 8,
+	READ_BYTE_NS = 2,
 	SEGS_NS = 2,
 	FILE_NS = 500,
 	FILE_BYTES_NS = 4,
@@ -113,7 +116,7 @@ static const struct elf_seg *load_at(const struct elfimg *img, uint64_t vaddr)
 static int image_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
 {
 	struct elfimg *img = ((struct vmem *)m)->img;
-	int ret = elfimg_work(img, READ_NS + n / READ_BYTES_NS + img->nsegs / SEGS_NS, e);
+	int ret = elfimg_work(img, READ_NS + n * READ_BYTE_NS + img->nsegs / SEGS_NS, e);
 	uint8_t *out = buf;
 
 	while (!ret && n) {
