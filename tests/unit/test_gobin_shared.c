@@ -78,6 +78,29 @@ static void questions_end(void **state)
 	close(fd);
 }
 
+/* So many reads of @n bytes are answered. */
+static unsigned reads(size_t n)
+{
+	int fd;
+	CLEANUP(gobin_freep) struct gobin *b = opened(gobin_open_shared, &fd);
+	uint64_t at = gobin_info(b)->text;
+	uint8_t buf[256];
+	unsigned got = 0;
+
+	while (got < ALL && !mem_read(gobin_mem(b), at, buf, n, NULL))
+		got++;
+	close(fd);
+	return got;
+}
+
+/* A table of pc-values that has no end is read by its bytes, and each is decoded. */
+static void bytes_are_counted_as_what_decodes_them(void **state)
+{
+	(void)state;
+	/* a byte, and what reading it takes, is from 1 to 4 ns */
+	assert_in_range(reads(256), LIMIT_FILE_WORK / 1024, LIMIT_FILE_WORK / 256);
+}
+
 /* What somebody asks of one file is his own affair. */
 static void a_file_of_ones_own_has_no_bound(void **state)
 {
@@ -121,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(questions_end),
+		cmocka_unit_test(bytes_are_counted_as_what_decodes_them),
 		cmocka_unit_test(a_file_of_ones_own_has_no_bound),
 		cmocka_unit_test(headers_end),
 	};

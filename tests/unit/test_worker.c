@@ -107,6 +107,27 @@ static void works(struct worker_job *j)
 	twice(j);
 }
 
+/* Many short waits, as of a disk. */
+static void waits_often(struct worker_job *j)
+{
+	struct job *t = (struct job *)j;
+	struct job one = { .in = LIMIT_STUCK_MS / 5 };
+
+	for (int i = 0; i < t->in; i++)
+		waits_in_the_kernel(&one.job);
+	twice(j);
+}
+
+static void whoever_waits_often_is_waited_for(void **state)
+{
+	struct job *j = job(waits_often, 10);
+
+	(void)state;
+	assert_true(worker_do(&w, &j->job));
+	assert_int_equal(j->out, 20);
+	free(j);
+}
+
 static void whoever_works_is_waited_for(void **state)
 {
 	struct job *j = job(works, 2 * LIMIT_STUCK_MS);
@@ -122,6 +143,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(jobs_are_done_one_after_the_other, teardown),
 		cmocka_unit_test_teardown(whoever_waits_is_left_behind, teardown),
+		cmocka_unit_test_teardown(whoever_waits_often_is_waited_for, teardown),
 		cmocka_unit_test_teardown(whoever_works_is_waited_for, teardown),
 	};
 
