@@ -402,6 +402,12 @@ static void hold_it(struct look *l, struct survey_proc *p, const struct survey_f
 	p->target = TAKE(l->t);
 }
 
+/* It ended while it was looked at: what was read of it last may be what a zombie says, as a command line without words. */
+static bool has_ended(const struct look *l)
+{
+	return l->t && target_alive(l->t, NULL) == -ESRCH && !l->t->became;
+}
+
 static void add_proc(struct look *l, const struct survey_file *f, uint64_t bias, const char *exe)
 {
 	struct survey_proc *p = vec_add(&l->s->at, LIMIT_SURVEY);
@@ -419,6 +425,11 @@ static void add_proc(struct look *l, const struct survey_file *f, uint64_t bias,
 	judge(l, p);
 	hold_it(l, p, f);
 	forget_texts(p);
+	if (!has_ended(l))
+		return;
+	free(p->exe);
+	l->s->at.n--;
+	l->s->seen--;
 }
 
 /* Finds a Go library that a C program has loaded: the first one, as profiles do. */
