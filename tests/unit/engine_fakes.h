@@ -25,13 +25,16 @@ static struct {
 } procs[PIDS];
 static int open_subjects;
 
-int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries *cache,
-			struct subject **out, struct err *e)
+int subject_adopt(struct target *t, const struct collect_opts *o, struct binaries *cache,
+		  const struct golayout *known, struct subject **out, struct err *e)
 {
 	struct subject *s = calloc(1, sizeof(*s));
+	pid_t pid = t->pid;
 
 	(void)o;
 	(void)cache;
+	(void)known;
+	free(t);
 	if (pid == NOT_GO) {
 		free(s);
 		return err_set(e, -ENOENT, "pid %d is not a Go program", pid);
@@ -47,16 +50,6 @@ int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries
 	open_subjects++;
 	*out = s;
 	return 0;
-}
-
-int subject_adopt(struct target *t, const struct collect_opts *o, struct binaries *cache,
-		  const struct golayout *known, struct subject **out, struct err *e)
-{
-	(void)known;
-	pid_t pid = t->pid;
-
-	free(t);
-	return subject_open_shared(pid, o, cache, out, e);
 }
 
 void target_free(struct target *t)

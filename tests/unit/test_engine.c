@@ -68,11 +68,19 @@ static int teardown(void **state)
 	return open_subjects;
 }
 
+static struct target *held(pid_t pid)
+{
+	struct target *t = calloc(1, sizeof(*t));
+
+	t->pid = pid;
+	return t;
+}
+
 static uint32_t add(pid_t pid)
 {
 	const struct engine_target *t;
 
-	assert_int_equal(engine_add(en, pid, &t, NULL), 0);
+	assert_int_equal(engine_add(en, held(pid), NULL, &t, NULL), 0);
 	return t->slot;
 }
 
@@ -229,23 +237,19 @@ static void an_exec_is_believed_by_its_time(void **state)
 /* A host has many processes, and each of them has but one descriptor here. */
 static void one_that_is_observed_rests(void **state)
 {
-	struct target *held = calloc(1, sizeof(*held));
 	const struct engine_target *t;
 
 	(void)state;
 	add(1);
 	assert_true(engine_target_at(en, 0)->subject->target->resting);
-	held->pid = 2;
-	assert_int_equal(engine_adopt(en, held, NULL, &t, NULL), 0);
+	assert_int_equal(engine_add(en, held(2), NULL, &t, NULL), 0);
 	assert_int_equal(t->id.pid, 2);
 	assert_true(t->subject->target->resting);
 	assert_int_equal(engine_begin(en, NULL), 0);
 	assert_true(t->subject->target->resting);
 	end_window();
 	assert_true(t->subject->target->resting);
-	held = calloc(1, sizeof(*held));
-	held->pid = 2;
-	assert_int_equal(engine_adopt(en, held, NULL, &t, NULL), -EEXIST);
+	assert_int_equal(engine_add(en, held(2), NULL, &t, NULL), -EEXIST);
 	assert_int_equal(open_subjects, 2);
 }
 
@@ -285,11 +289,11 @@ static void what_cannot_be_observed_costs_itself_alone(void **state)
 
 	(void)state;
 	add(1);
-	assert_int_equal(engine_add(en, NOT_GO, &t, &e), -ENOENT);
+	assert_int_equal(engine_add(en, held(NOT_GO), NULL, &t, &e), -ENOENT);
 	assert_string_equal(e.msg, "pid 666 is not a Go program");
-	assert_int_equal(engine_add(en, 1, &t, &e), -EEXIST);
+	assert_int_equal(engine_add(en, held(1), NULL, &t, &e), -EEXIST);
 	k.refuses = 5;
-	assert_int_equal(engine_add(en, 5, &t, &e), -ENOTSUP);
+	assert_int_equal(engine_add(en, held(5), NULL, &t, &e), -ENOTSUP);
 	assert_null(t);
 	assert_int_equal(open_subjects, 1);
 	assert_int_equal(engine_begin(en, NULL), 0);
@@ -309,7 +313,7 @@ static void there_are_so_many_slots(void **state)
 	(void)state;
 	for (pid_t p = 1000; p < 1000 + GPB_CPU_TARGETS; p++)
 		add(p);
-	assert_true(engine_add(en, 1999, &t, &e) == -E2BIG && engine_is_full(en));
+	assert_true(engine_add(en, held(1999), NULL, &t, &e) == -E2BIG && engine_is_full(en));
 	assert_int_equal(engine_begin(en, NULL), 0);
 	end_window();
 	assert_int_equal(nsunk, GPB_CPU_TARGETS);
@@ -403,7 +407,7 @@ static void a_kind_that_cannot_leaves_the_target_to_the_others(void **state)
 	add(3);
 	other.fails = 3;
 	k.refuses = other.refuses = 99;
-	assert_int_equal(engine_add(en, 99, &t, &e), -ENOTSUP);
+	assert_int_equal(engine_add(en, held(99), NULL, &t, &e), -ENOTSUP);
 	assert_string_equal(e.msg, "pid 99: not this one");
 	assert_int_equal(engine_begin(en, NULL), 0);
 	assert_int_equal(k.put, 2);

@@ -27,7 +27,7 @@ bool host_means(const struct host_opts *o, const struct survey_proc *p)
 
 bool host_may_mean(const struct host_opts *o, const struct survey_proc *p)
 {
-	return o->all ? p->judged != PICK_NOT : listed(o, p->pid);
+	return o->all ? p->judged != PICK_NOT : !p->no_go && listed(o, p->pid);
 }
 
 void host_head(const struct host_opts *o, const struct survey *s, size_t found, size_t closed,
@@ -48,7 +48,7 @@ void host_head(const struct host_opts *o, const struct survey *s, size_t found, 
 			table_width(o), "WHAT", "MODULE");
 }
 
-/* Those that are silent, and those that may not be looked at. */
+/* Those that are silent, those that may not be looked at, and what was named and is no Go program. */
 static void tell_closed(const struct host_opts *o, const struct survey *s, struct unseen *u)
 {
 	const struct survey_proc *first = NULL;
@@ -58,6 +58,9 @@ static void tell_closed(const struct host_opts *o, const struct survey *s, struc
 	for (size_t i = 0; i < s->closed.n; i++) {
 		const struct survey_proc *p = &s->closed.at[i];
 
+		if (p->no_go)
+			tell("%s", p->cpu.why);
+		u->failed += p->no_go;
 		if (!host_may_mean(o, p))
 			continue;
 		if (p->silent)

@@ -98,8 +98,8 @@ static void adopt(struct host_news *n, struct survey_proc *p)
 		n->added(n->arg, -ESRCH, &e, p->pid, p->comm, true);
 		return;
 	}
-	ret = engine_adopt(n->engine, TAKE(p->target),
-			   p->build->layout.yes ? &p->build->offsets : NULL, &t, &e);
+	ret = engine_add(n->engine, TAKE(p->target),
+			 p->build->layout.yes ? &p->build->offsets : NULL, &t, &e);
 	n->added(n->arg, ret, &e, p->pid, p->comm, false);
 	if (!ret)
 		note_begin(n, t);

@@ -30,7 +30,7 @@ struct host_news {
 	/* What a look has found, before the engine gets those that are held. */
 	void (*looked)(void *arg, struct survey *s);
 	/*
-	 * What became of one that was held, as by engine_adopt(); @comm is borrowed; -ESRCH: it has called exec since, too,
+	 * What became of one that was held, as by engine_add(); @comm is borrowed; -ESRCH: it has called exec since, too,
 	 * and is among what is looked at next.
 	 */
 	void (*added)(void *arg, int ret, const struct err *e, pid_t pid, const char *comm,

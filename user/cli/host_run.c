@@ -28,9 +28,8 @@ struct run {
 	struct loop *loop;
 	struct host_news news;
 	struct engine *engine;
-	bool begun;	   /* what comes from here on has started meanwhile */
-	size_t wanted;	   /* at the start: processes that the table promises */
-	VEC(pid_t) others; /* that were named, and are not in the survey */
+	bool begun;    /* what comes from here on has started meanwhile */
+	size_t wanted; /* at the start: processes that the table promises */
 	struct run_files files;
 	struct run_kind {
 		/* Profiles of two sources are of different times, and heaps have other columns: [1]: those that are probed. */
@@ -57,7 +56,6 @@ static void run_fini(struct run *r)
 		summary_fini(&r->kinds[k / 2].part[k % 2].summary);
 		prof_free(r->kinds[k / 2].part[k % 2].page);
 	}
-	vec_fini(&r->others);
 	run_files_fini(&r->files);
 	loop_free(r->loop);
 	if (r->made_dir && !r->files.n)
@@ -76,33 +74,7 @@ static void tell_unseen(void *arg, struct survey *s)
 	r->lossy |= u.lossy;
 }
 
-static bool in_survey(const struct survey *s, pid_t pid)
-{
-	for (size_t i = 0; i < s->at.n; i++)
-		if (s->at.at[i].pid == pid)
-			return true;
-	for (size_t i = 0; i < s->closed.n; i++)
-		if (s->closed.at[i].pid == pid)
-			return true;
-	return false;
-}
-
-/* Those that are named, and not in the survey, are opened too: that tells what they are. */
-static bool want_others(struct run *r)
-{
-	for (size_t i = 0; i < r->o->npids; i++) {
-		bool there = in_survey(&r->news.survey, r->o->pids[i]);
-		pid_t *at = there ? NULL : vec_add(&r->others, INT32_MAX);
-
-		if (at)
-			*at = r->o->pids[i];
-		else if (!there)
-			return false;
-	}
-	return true;
-}
-
-static int plan(struct run *r, FILE *f, struct err *e)
+static void plan(struct run *r, FILE *f)
 {
 	struct survey *s = &r->news.survey;
 	size_t n = 0, closed = 0;
@@ -124,10 +96,7 @@ static int plan(struct run *r, FILE *f, struct err *e)
 	for (size_t i = 0; i < s->closed.n; i++)
 		if (host_may_mean(r->o, &s->closed.at[i]))
 			table_row(r->o, &s->closed.at[i], f);
-	if (!want_others(r))
-		return err_set(e, -ENOMEM, "no memory for the list of processes");
 	tell_unseen(r, s);
-	return 0;
 }
 
 /* ---- targets ---- */
@@ -151,15 +120,6 @@ static void added(void *arg, int ret, const struct err *e, pid_t pid, const char
 			tell("%s", e->msg);
 		r->failed++;
 	}
-}
-
-static void add_other(struct run *r, pid_t pid)
-{
-	const struct engine_target *t;
-	struct err e = { "" };
-	int ret = engine_add(r->engine, pid, &t, &e);
-
-	added(r, ret, &e, pid, NULL, false);
 }
 
 static void tell_beyond(struct run *r)
@@ -394,6 +354,7 @@ static int look_around(struct run *r, struct err *e)
 	struct survey *s = &r->news.survey;
 
 	s->cpu_only = r->o->nkinds == 1 && r->o->kinds[0] == &engine_cpu;
+	s->named = !r->o->all;
 	s->hold = r->o->dry_run ? NULL : is_wanted;
 	s->judge = r->o->all ? host_judge : NULL;
 	s->arg = (void *)r->o;
@@ -434,21 +395,19 @@ static int prepare(struct run *r, struct err *e)
 	if (!ret)
 		ret = look_around(r, e);
 	if (!ret)
-		ret = plan(r, r->o->dry_run ? stdout : stderr, e);
+		plan(r, r->o->dry_run ? stdout : stderr);
 	return ret;
 }
 
 static int start(struct run *r, struct err *e)
 {
 	/* twice as many, because others may start */
-	unsigned expected = (unsigned)(r->wanted + r->others.n) * (r->o->all ? 2 : 1);
+	unsigned expected = (unsigned)r->wanted * (r->o->all ? 2 : 1);
 	int ret = engine_open(&r->o->collect, r->o->kinds, r->o->nkinds, expected, &r->engine, e);
 
 	r->news.engine = r->engine;
 	if (!ret)
 		host_news_adopt(&r->news);
-	for (size_t i = 0; !ret && i < r->others.n; i++)
-		add_other(r, r->others.at[i]);
 	r->begun = true;
 	tell_beyond(r);
 	if (!ret && !engine_targets(r->engine) && !r->o->all)

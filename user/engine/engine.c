@@ -286,18 +286,8 @@ static int add(struct engine *en, struct subject *s, const struct engine_target 
 	return ret;
 }
 
-int engine_add(struct engine *en, pid_t pid, const struct engine_target **out, struct err *e)
-{
-	struct subject *s = NULL;
-	int ret = is_new(en, pid, e);
-
-	if (!ret)
-		ret = subject_open_shared(pid, &en->o, &en->binaries, &s, e);
-	return ret ? ret : add(en, s, out, e);
-}
-
-int engine_adopt(struct engine *en, struct target *t, const struct golayout *known,
-		 const struct engine_target **out, struct err *e)
+int engine_add(struct engine *en, struct target *t, const struct golayout *known,
+	       const struct engine_target **out, struct err *e)
 {
 	struct subject *s = NULL;
 	int ret = is_new(en, t->pid, e);

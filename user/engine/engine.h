@@ -144,19 +144,14 @@ void engine_free(struct engine *en);
 DEFINE_FREEP(struct engine, engine)
 
 /*
- * Observes the process @pid, too, from now on when a window is open. An error is this target's:
+ * Observes @t, too, from now on when a window is open; it is taken over, also on error. An error is this target's:
  * -ESRCH: it is gone; -ENOENT: no Go program; -EEXIST: it is observed already; -E2BIG: there is no
- * slot; others as subject_open(); where no kind can observe it, the first one's. *out is borrowed,
- * until it is handed over as one that ended.
- */
-int engine_add(struct engine *en, pid_t pid, const struct engine_target **out, struct err *e);
-
-/*
- * The same of one that is held already; @t is taken over, also on error. @known: the offsets that somebody has found out for its
+ * slot; others as subject_adopt(); where no kind can observe it, the first one's. *out is borrowed,
+ * until it is handed over as one that ended. @known: the offsets that somebody has found out for its
  * executable: they are not looked for again, which may mean reading DWARF; NULL: nobody has.
  */
-int engine_adopt(struct engine *en, struct target *t, const struct golayout *known,
-		 const struct engine_target **out, struct err *e);
+int engine_add(struct engine *en, struct target *t, const struct golayout *known,
+	       const struct engine_target **out, struct err *e);
 
 /*
  * Somebody has seen that @pid called exec at @when_ns (monotonic). When that was a target it is one no more, and is

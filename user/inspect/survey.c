@@ -565,15 +565,51 @@ static void look_at(struct look *l)
 		look_at_libraries(l);
 }
 
+/* The file, or what has become of the number, says why. */
+static int find_go(struct look *l, struct err *e)
+{
+	CLEANUP(gobin_freep) struct gobin *b = NULL;
+	CLEANUP(target_freep) struct target *t = NULL;
+	int ret = target_open(l->pid, &t, e);
+
+	if (ret)
+		return ret;
+	ret = gobin_open(t->exe_fd, t->exe, t->mem, t->bias, &b, e);
+	return err_wrap(e, ret ? ret : -ESRCH, "pid %d is not a Go program", l->pid);
+}
+
+static void say_what_it_is(struct look *l)
+{
+	struct survey_proc *p = vec_add(&l->s->closed, LIMIT_SURVEY);
+	struct err e = { "it became another one while it was looked at" };
+
+	if (!p) {
+		l->s->left_out++;
+		return;
+	}
+	find_go(l, &e);
+	p->pid = l->pid;
+	p->no_go = true;
+	answer(&p->cpu, e.msg);
+}
+
+static size_t told_of(const struct survey *s)
+{
+	return s->at.n + s->closed.n + s->left_out;
+}
+
 void survey_look(struct survey *s, const struct survey_rights *rights, int proc, pid_t pid)
 {
 	CLEANUP(look_fini) struct look l = { .s = s, .rights = rights, .pid = pid };
+	size_t before = told_of(s);
 	char name[16];
 
 	snprintf(name, sizeof(name), "%d", pid);
 	l.dir_fd = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (l.dir_fd >= 0)
 		look_at(&l);
+	if (s->named && told_of(s) == before)
+		say_what_it_is(&l);
 }
 
 void survey_forget(struct survey *s)

@@ -73,7 +73,8 @@ struct survey_proc {
 	int exe_deleted; /* deleted or replaced: 1, 0, -1 unknown */
 	struct container where;
 	bool silent; /* its files or its memory do not answer */
-	int judged;  /* what survey.judge said */
+	bool no_go; /* survey.named: there is no Go program of this number; cpu.why is the whole sentence */
+	int judged; /* what survey.judge said */
 	/*
 	 * Only while survey.judge and survey.hold are asked; borrowed; foreign bytes. Its arguments with blanks between
 	 * them, and the paths of its cgroups, each on a line; NULL: they could not be read.
@@ -95,6 +96,7 @@ struct survey_rights; /* private */
 
 struct survey {
 	bool cpu_only; /* set before: only what CPU profiles need is found out of files and processes */
+	bool named; /* set before: each is told of: what is no Go program, too, in closed */
 	/*
 	 * Set before, may be NULL: which processes are to be handed over as survey_proc.target, so that
 	 * nobody opens them a second time. It is asked in a child.

@@ -78,12 +78,10 @@ struct subject;
 struct binaries;
 struct golayout;
 int subject_open(pid_t pid, const struct collect_opts *o, struct subject **out, struct err *e);
-/* The same; what is known of its executable is shared with others that run it (subject/binary.h). */
-int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries *cache,
-			struct subject **out, struct err *e);
 /*
- * The same of one that is held already (target/target.h); @t is taken over, also on error. @known: the offsets of its executable,
- * where somebody has found them out already; or NULL.
+ * The same of one that is held already (target/target.h); @t is taken over, also on error. What is known of its executable is
+ * shared with others that run it (subject/binary.h); @cache may be NULL. @known: the offsets of its executable, where somebody
+ * has found them out already; or NULL.
  */
 struct target;
 int subject_adopt(struct target *t, const struct collect_opts *o, struct binaries *cache,

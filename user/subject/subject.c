@@ -152,18 +152,12 @@ int subject_adopt(struct target *t, const struct collect_opts *o, struct binarie
 	return 0;
 }
 
-int subject_open_shared(pid_t pid, const struct collect_opts *o, struct binaries *cache,
-			struct subject **out, struct err *e)
+int subject_open(pid_t pid, const struct collect_opts *o, struct subject **out, struct err *e)
 {
 	struct target *t;
 	int ret = target_open(pid, &t, e);
 
-	return ret ? ret : subject_adopt(t, o, cache, NULL, out, e);
-}
-
-int subject_open(pid_t pid, const struct collect_opts *o, struct subject **out, struct err *e)
-{
-	return subject_open_shared(pid, o, NULL, out, e);
+	return ret ? ret : subject_adopt(t, o, NULL, NULL, out, e);
 }
 
 void subject_free(struct subject *s)
