@@ -51,12 +51,11 @@ enum {
 	LIMIT_SURVEY_KEPT = 1024,
 	LIMIT_SURVEY_COPIES = 8,
 	LIMIT_SURVEY_COPY_BYTES = 64 << 20,
-	/* looking at one process: without any use of CPU time, in all; how many may be so */
-	LIMIT_QUIET_MS = 3000,
+	/* what asks a process and its files: without having run at all while it waits in the kernel */
+	LIMIT_STUCK_MS = 1000,
+	/* in all: looking at one process, and how many may not answer; what a worker does (base/worker.h) */
 	LIMIT_LOOK_MS = 60000,
 	LIMIT_UNANSWERED = 16,
-	/* what a worker does (base/worker.h): without having run at all while it waits in the kernel, and in all */
-	LIMIT_STUCK_MS = 1000,
 	LIMIT_JOB_MS = 10000,
 	/* reading the memory of one target of many, in all, and beside that a share of the time that passes */
 	LIMIT_ASKED_MS = 20000,

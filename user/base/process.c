@@ -10,7 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
+
+enum { STATUS_MAX = 4096 };
 
 static int by_number(const void *a, const void *b)
 {
@@ -65,4 +69,39 @@ int process_wait(pid_t pid)
 		if (errno != EINTR)
 			return -1;
 	return status;
+}
+
+/* The number behind @name in the text of a status file. */
+static uint64_t number(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
+/* How often it has run and stopped, while it waits in the kernel; 0: it does not wait, or is not there. */
+static uint64_t switches_of(pid_t tid)
+{
+	CLEANUP(closep) int fd = -1;
+	char text[STATUS_MAX], path[32];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = 0;
+	if (!strstr(text, "\nState:\tD") && !strstr(text, "\nState:\tS"))
+		return 0;
+	return 1 + number(text, "\nvoluntary_ctxt_switches:") +
+	       number(text, "\nnonvoluntary_ctxt_switches:");
+}
+
+uint64_t process_still_ms(struct still *s, pid_t tid)
+{
+	uint64_t now = now_ns(), switches = switches_of(tid);
+
+	if (!switches || switches != s->switches)
+		s->since_ns = now;
+	s->switches = switches;
+	return (now - s->since_ns) / NS_PER_MS;
 }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
@@ -19,6 +20,16 @@ bool process_null_fds(int n);
 void process_block_signals(void);
 /* In the child: it is killed when its maker ends, and ends at once when @maker has ended already. */
 void process_dies_with(pid_t maker);
+
+/* How long one of our threads or processes has stood still. Zeroed at first; to be asked ten times a second or so. */
+struct still {
+	uint64_t switches, since_ns;
+};
+/*
+ * In ms: since when @tid has waited in the kernel without having run at all. Whoever gets no CPU does not wait, and whoever waits
+ * for many things one after the other runs in between. Source: the states and context switches in /proc/PID/status, proc(5).
+ */
+uint64_t process_still_ms(struct still *s, pid_t tid);
 
 /* In its maker: waits for the end of the child @pid, and returns its wait status; -1: there is no such child. */
 int process_wait(pid_t pid);

@@ -1,21 +1,19 @@
 /* user/base/worker.c - the thread, and how long it is waited for. */
 #include "base/worker.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/limits.h"
+#include "base/process.h"
 
-enum { STACK = 512 << 10, LOOK_MS = 100, STATUS_MAX = 4096 };
+enum { STACK = 512 << 10, LOOK_MS = 100 };
 
 struct worker {
 	pthread_mutex_t lock;
@@ -106,62 +104,19 @@ static struct worker *begin(void)
 	return NULL;
 }
 
-/* The number behind @name in the text of a status file. */
-static uint64_t number(const char *text, const char *name)
-{
-	const char *at = strstr(text, name);
-
-	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
-}
-
-static bool read_status(pid_t tid, char text[STATUS_MAX])
-{
-	CLEANUP(closep) int fd = -1;
-	char path[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, STATUS_MAX - 1);
-	text[n > 0 ? n : 0] = 0;
-	return n > 0;
-}
-
-/* How often it has run and stopped, while it waits in the kernel for what no signal ends; 0: it does not. */
-static uint64_t waits(const struct worker *w)
+static bool is_over(const struct worker *w, struct still *still, uint64_t begun)
 {
 	pid_t tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
-	char text[STATUS_MAX];
 
-	if (!tid || !read_status(tid, text) || !strstr(text, "\nState:\tD"))
-		return 0;
-	return 1 + number(text, "\nvoluntary_ctxt_switches:") +
-	       number(text, "\nnonvoluntary_ctxt_switches:");
-}
-
-/* Whoever gets no CPU is not stuck, and whoever waits for many things one after the other is not, either. */
-struct patience {
-	uint64_t begun, since; /* since: when it began to be in the wait */
-	uint64_t wait;
-};
-
-static bool is_over(const struct worker *w, struct patience *p)
-{
-	uint64_t now = now_ns(), wait = waits(w);
-
-	if (!wait || wait != p->wait)
-		p->since = now;
-	p->wait = wait;
-	return (wait && now - p->since >= LIMIT_STUCK_MS * NS_PER_MS) ||
-	       now - p->begun >= LIMIT_JOB_MS * NS_PER_MS;
+	return (tid && process_still_ms(still, tid) >= LIMIT_STUCK_MS) ||
+	       now_ns() - begun >= LIMIT_JOB_MS * NS_PER_MS;
 }
 
 static bool wait_for(struct worker *w)
 {
-	struct patience p = { .begun = now_ns() };
-	uint64_t at = p.begun;
+	uint64_t begun = now_ns(), at = begun;
+	struct still still = { 0 };
 
-	p.since = at;
 	while (w->job) {
 		struct timespec until;
 
@@ -169,7 +124,7 @@ static bool wait_for(struct worker *w)
 		until = (struct timespec){ .tv_sec = (time_t)(at / NS_PER_S),
 					   .tv_nsec = (long)(at % NS_PER_S) };
 		if (pthread_cond_timedwait(&w->changed, &w->lock, &until) == ETIMEDOUT && w->job &&
-		    is_over(w, &p))
+		    is_over(w, &still, begun))
 			return false;
 	}
 	return true;

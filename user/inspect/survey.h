@@ -121,7 +121,7 @@ struct survey {
 	size_t left_out; /* Go processes that there was no room or memory for */
 	char denied_why[SURVEY_WHY]; /* of the first of them */
 	/*
-	 * Processes whose files or memory did not come within LIMIT_QUIET_MS (a file system that does not
+	 * Processes whose files or memory did not come within LIMIT_STUCK_MS (a file system that does not
 	 * answer), or whose files broke what looked at them
 	 */
 	VEC(pid_t) unanswered;
@@ -138,7 +138,7 @@ struct survey {
 /*
  * -ENOENT: no /proc. A single process is never an error: it may be gone, or belong to another
  * user. A child looks at them, and is left behind where it waits for what does not come: so one
- * process costs LIMIT_QUIET_MS, and the others are told. After LIMIT_UNANSWERED such ones the rest is
+ * process costs LIMIT_STUCK_MS, and the others are told. After LIMIT_UNANSWERED such ones the rest is
  * counted in left_out. @out is zeroed, but for what is to be set before.
  */
 int survey_run(struct survey *out, struct err *e);

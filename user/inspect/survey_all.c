@@ -15,7 +15,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/cancel.h"
 #include "base/clock.h"
@@ -59,11 +58,9 @@ struct survey_run {
 
 	pid_t child; /* 0: there is none */
 	int fd;
-	clockid_t cpu;	 /* the child's */
-	uint64_t cpu_ns; /* that it had used when that was asked last, at polled_ns */
+	struct still still; /* of the child; asked at polled_ns */
 	uint64_t polled_ns;
 	uint64_t began_ns; /* with this process */
-	unsigned quiet_ms; /* without any use of CPU time, as far as we looked */
 
 	struct frame head; /* of what comes now */
 	size_t head_n;	   /* bytes of it */
@@ -451,10 +448,9 @@ static int start_child(struct survey_run *r, struct err *e)
 	}
 	r->child = pid;
 	r->fd = pair[0];
-	r->cpu_ns = 0;
-	r->quiet_ms = 0;
+	r->still = (struct still){ 0 };
 	r->began_ns = r->polled_ns = now_ns();
-	if (clock_getcpuclockid(pid, &r->cpu) || epoll_ctl(r->ep, EPOLL_CTL_ADD, r->fd, &ev))
+	if (epoll_ctl(r->ep, EPOLL_CTL_ADD, r->fd, &ev))
 		return err_sys(e, "waiting for a survey");
 	return 0;
 }
@@ -496,10 +492,8 @@ static ssize_t receive(struct survey_run *r, void *buf, size_t n)
 			    .msg_controllen = sizeof(control) };
 	ssize_t got = recvmsg(r->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
-	if (got > 0) {
+	if (got > 0)
 		keep_fds(r, &m);
-		r->quiet_ms = 0;
-	}
 	return got;
 }
 
@@ -536,21 +530,15 @@ static int read_frame(struct survey_run *r)
 	}
 }
 
-/*
- * Who uses CPU time is at work. On a machine where nobody here gets a CPU for seconds we look less often, too: so looks are
- * counted, and not seconds.
- */
 static bool is_stuck(struct survey_run *r)
 {
-	uint64_t cpu, now = now_ns();
+	uint64_t now = now_ns();
 
-	if (now - r->polled_ns < POLL_MS * 1000000ull)
+	if (now - r->polled_ns < POLL_MS * NS_PER_MS)
 		return false;
-	cpu = clock_ns(r->cpu);
-	r->quiet_ms = cpu != r->cpu_ns ? 0 : r->quiet_ms + POLL_MS;
-	r->cpu_ns = cpu;
 	r->polled_ns = now;
-	return r->quiet_ms >= LIMIT_QUIET_MS || now - r->began_ns > LIMIT_LOOK_MS * 1000000ull;
+	return process_still_ms(&r->still, r->child) >= LIMIT_STUCK_MS ||
+	       now - r->began_ns > LIMIT_LOOK_MS * NS_PER_MS;
 }
 
 /* ---- the parent: steps ---- */
