@@ -140,9 +140,9 @@ int probed_open(struct probed *p, const struct probed_kind *kind, void *arg,
 	return 0;
 }
 
-int probed_fd(const struct probed *p)
+int probed_fd(void *state)
 {
-	return p->sets.ep;
+	return ((const struct probed *)state)->sets.ep;
 }
 
 /* What finds no room in the table wakes us, too: so it is emptied as often as it fills. */
@@ -264,8 +264,9 @@ int probed_add(struct probed *p, struct engine_target *t, struct set_member **ou
 	return ret;
 }
 
-void probed_remove(struct probed *p, struct engine_target *t)
+void probed_remove(void *state, struct engine_target *t)
 {
+	struct probed *p = state;
 	uint32_t tgid = (uint32_t)t->id.pid;
 
 	for (uint32_t i = 0; i < p->slots; i++) {
@@ -317,18 +318,21 @@ static struct loss lost_by_all(const struct probed *p)
 	return loss;
 }
 
-bool probed_forget_file(struct probed *p, uint16_t number)
+bool probed_forget_file(void *state, uint16_t number)
 {
+	struct probed *p = state;
+
 	return !p->loaded || unwind_rules_forget(&p->demux.reports.rules, number);
 }
 
-uint64_t probed_taken_ns(const struct probed *p)
+uint64_t probed_taken_ns(void *state)
 {
-	return (uint64_t)probe_sets_spent_ns(&p->sets);
+	return (uint64_t)probe_sets_spent_ns(&((struct probed *)state)->sets);
 }
 
-void probed_stop(struct probed *p)
+void probed_stop(void *state)
 {
+	struct probed *p = state;
 	struct loss loss;
 
 	probe_sets_end(&p->sets);
@@ -337,19 +341,25 @@ void probed_stop(struct probed *p)
 		probe_sets_lost(&p->sets, "all programs that were probed", p->joined, &loss);
 }
 
-int probed_drain(struct probed *p, struct err *e)
+int probed_drain(void *state, struct err *e)
 {
+	struct probed *p = state;
+
 	return p->loaded ? demux_drain(&p->demux, e) : 0;
 }
 
-int probed_done(struct probed *p, struct err *e)
+int probed_done(void *state, struct err *e)
 {
+	struct probed *p = state;
+
 	p->joined = 0;
 	return p->loaded ? demux_done(&p->demux, e) : 0;
 }
 
-const struct engine_shared *probed_shared(const struct probed *p, size_t *n)
+const struct engine_shared *probed_shared(void *state, size_t *n)
 {
+	const struct probed *p = state;
+
 	*n = p->sets.lost.n;
 	return p->sets.lost.at;
 }

@@ -84,20 +84,21 @@ void probed_size(struct probed *p, struct bpf_map *ring, struct bpf_map *stacks)
 
 /* The rest as in struct engine_kind. */
 int probed_add(struct probed *p, struct engine_target *t, struct set_member **out, struct err *e);
-void probed_remove(struct probed *p, struct engine_target *t);
 void probed_forget(struct probed *p, struct set_member *m);
-int probed_fd(const struct probed *p);
 /* @fd, which is the kind's, wakes whoever polls, too. */
 int probed_watch(struct probed *p, int fd, struct err *e);
 int probed_poll(struct probed *p, struct err *e);
 void probed_begin(struct probed *p);
 int probed_tick(struct probed *p, struct err *e);
-uint64_t probed_taken_ns(const struct probed *p);
-void probed_stop(struct probed *p);
-int probed_drain(struct probed *p, struct err *e);
-int probed_done(struct probed *p, struct err *e);
-bool probed_forget_file(struct probed *p, uint16_t number);
-const struct engine_shared *probed_shared(const struct probed *p, size_t *n);
+/* These are functions of a struct engine_kind, whose state begins with a struct probed. */
+int probed_fd(void *state);
+void probed_remove(void *state, struct engine_target *t);
+uint64_t probed_taken_ns(void *state);
+void probed_stop(void *state);
+int probed_drain(void *state, struct err *e);
+int probed_done(void *state, struct err *e);
+bool probed_forget_file(void *state, uint16_t number);
+const struct engine_shared *probed_shared(void *state, size_t *n);
 
 /* CLOCK_MONOTONIC, and unix time: from when to when this target was probed in the window. */
 struct probed_part {

@@ -81,6 +81,23 @@ int bpf_load_error(struct err *e, int code, const char *what)
 		       log_last[0] ? ": " : "", log_last);
 }
 
+/* Kernels without cookies look those up in a table by process, too. */
+void bpf_of_many(bool many, struct bpf_map *slot_of_tgid, struct bpf_map *sets,
+		 struct bpf_map *bystanders)
+{
+	bool needed = many || bpf_is_old();
+
+	bpf_map__set_autocreate(slot_of_tgid, needed);
+	bpf_map__set_autocreate(sets, needed);
+	bpf_map__set_autocreate(bystanders, needed);
+}
+
+void bpf_size_all(struct bpf_map *const *maps, uint32_t slots)
+{
+	for (; *maps; maps++)
+		bpf_map__set_max_entries(*maps, slots);
+}
+
 /* The range [lo, hi) of those functions in @f that were found, as live addresses. */
 static void range_of(const struct image *img, const struct gofunc *f, size_t n, __u64 *lo,
 		     __u64 *hi)

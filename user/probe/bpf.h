@@ -23,6 +23,33 @@ struct bpf_object;
 #define bpf_prepare(skel) ((skel)->rodata->hash_key = hash_secret(), bpf_fit_kernel((skel)->obj))
 
 /*
+ * Opens the skeleton @kind, whose programs are probes, for one target, or for @many: then it has the tables that tell whose a process
+ * is. *out is to be loaded; 0, or an error as bpf_load_error() gives it.
+ */
+#define bpf_open_probes(kind, out, many, e)                                                       \
+	({                                                                                        \
+		int ret_;                                                                         \
+		bpf_log_begin();                                                                  \
+		*(out) = bpf_open(kind);                                                          \
+		ret_ = *(out) ? bpf_prepare_cookies(*(out), e) : bpf_load_error(e, -errno, NULL); \
+		if (ret_) {                                                                       \
+			kind##_bpf__destroy(*(out));                                              \
+		} else {                                                                          \
+			bpf_prepare(*(out));                                                      \
+			(*(out))->rodata->many_targets = many;                                    \
+			bpf_of_many(many, (*(out))->maps.slot_of_tgid, (*(out))->maps.sets,       \
+				    (*(out))->maps.bystanders);                                   \
+		}                                                                                 \
+		ret_;                                                                             \
+	})
+void bpf_of_many(bool many, struct bpf_map *slot_of_tgid, struct bpf_map *sets,
+		 struct bpf_map *bystanders);
+
+/* Makes room for @slots targets in these tables. */
+#define bpf_size_slots(slots, ...) bpf_size_all((struct bpf_map *[]){ __VA_ARGS__, NULL }, slots)
+void bpf_size_all(struct bpf_map *const *maps, uint32_t slots);
+
+/*
  * May programs of perf events and uprobes use hash maps that allocate entry by entry? Returns 0;
  * -EINVAL: this kernel requires them to be allocated as a whole. (Up to Linux 6.0 it refuses such
  * maps for perf events, and gives a WARNING for uprobes, which stops a host with panic_on_warn.)

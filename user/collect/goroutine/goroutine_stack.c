@@ -5,41 +5,17 @@
  * maxStack, maxProfStackDepth), Go 1.16 to 1.27.
  */
 #include "collect/goroutine/goroutine_stack.h"
-#include "symbolize/subject_prof.h"
+#include "symbolize/subject_logical.h"
 
 #include "base/limits.h"
 #include "profile/profile.h"
 
 enum { DEPTH_FIXED = 32, DEPTH_DEFAULT = 128 };
 
-static int frames_of(void *arg, uint64_t addr, struct goframe *f, size_t cap, uint64_t *entry)
-{
-	struct subject *s = arg;
-	const struct image *img;
-	struct gofunc fn;
-	int ret = subject_func(s, addr, &fn, &img);
-
-	if (ret)
-		return ret;
-	*entry = fn.entry + img->bias;
-	return subject_frames(s, addr, f, cap, NULL);
-}
-
-static int mapping_of(void *arg, struct prof *p, uint64_t addr, struct err *e)
-{
-	return subject_mapping(arg, p, addr, e);
-}
-
 int gstacks_init(struct gstacks *k, struct subject *s, struct prof *p, struct err *e)
 {
-	struct logical_source src = { .frames = frames_of,
-				      .mapping = mapping_of,
-				      .arg = s,
-				      .prof = p,
-				      .minor = gobin_info(s->bin)->minor };
-
-	*k = (struct gstacks){ .s = s, .p = p, .minor = src.minor };
-	return logical_new(&src, &k->logical, e);
+	*k = (struct gstacks){ .s = s, .p = p, .minor = gobin_info(s->bin)->minor };
+	return subject_logical(s, p, &k->logical, e);
 }
 
 void gstacks_fini(struct gstacks *k)

@@ -28,8 +28,8 @@ struct gain {
 };
 
 struct heap_enable {
+	struct enable x; /* first */
 	struct subject *s;
-	struct enable x;
 	struct rtbucket_vars vars;
 	/* the reading before the write; empty and unused when others had written */
 	struct rtbuckets before;
@@ -194,33 +194,6 @@ static void enabled_free(void *at)
 	first_samples_fini(&h->after_base);
 	prof_free(h->prof);
 	free(h);
-}
-
-/* ---- the window ---- */
-
-static int enabled_fd(void *at)
-{
-	struct heap_enable *h = at;
-
-	return h->x.timer;
-}
-
-/* Shows the guardian that we run. */
-static int enabled_tick(void *at, struct err *e)
-{
-	struct heap_enable *h = at;
-
-	(void)e;
-	enable_tick(&h->x);
-	return 0;
-}
-
-/* Makes a reading from time to time, so that something remains when the target goes. */
-static int enabled_poll(void *at, struct err *e)
-{
-	struct heap_enable *h = at;
-
-	return enable_poll(&h->x, e);
 }
 
 /* ---- what came of it ---- */
@@ -471,9 +444,9 @@ static int enabled_stop(void *at, struct prof **out, struct err *e)
 }
 
 static const struct source enabled = {
-	.fd = enabled_fd,
-	.poll = enabled_poll,
-	.tick = enabled_tick,
+	.fd = enable_fd,
+	.poll = enable_poll,
+	.tick = enable_tick,
 	.stop = enabled_stop,
 	.free = enabled_free,
 };

@@ -16,8 +16,8 @@
 enum { PLACINGS = 4 * GPB_PLACING };
 
 struct many {
-	void *reading; /* engine_heap_read's */
-	struct probed probed;
+	struct probed probed; /* first */
+	void *reading;	      /* engine_heap_read's */
 	struct heap_looks looks;
 	struct heap_bpf *obj;
 };
@@ -452,11 +452,6 @@ static int many_open(const struct engine_kind *kind, const struct collect_opts *
 	return 0;
 }
 
-static int many_fd(void *state)
-{
-	return probed_fd(&((struct many *)state)->probed);
-}
-
 static int many_poll(void *state, struct err *e)
 {
 	struct many *m = state;
@@ -498,11 +493,6 @@ static int many_put(void *state, struct engine_target *t, void **kept, struct er
 	return ret;
 }
 
-static void many_remove(void *state, struct engine_target *t)
-{
-	probed_remove(&((struct many *)state)->probed, t);
-}
-
 static void many_forget(void *state, struct engine_target *t, void *kept)
 {
 	struct many *m = state;
@@ -533,21 +523,6 @@ static int many_tick(void *state, size_t targets, struct err *e)
 	(void)targets;
 	heap_looks_share(&m->looks, m->probed.nprobed);
 	return probed_tick(&m->probed, e);
-}
-
-static uint64_t many_taken_ns(void *state)
-{
-	return probed_taken_ns(&((struct many *)state)->probed);
-}
-
-static void many_stop(void *state)
-{
-	probed_stop(&((struct many *)state)->probed);
-}
-
-static int many_drain(void *state, struct err *e)
-{
-	return probed_drain(&((struct many *)state)->probed, e);
 }
 
 static int profile(struct many *m, struct set_member *k, struct prof **out, struct err *e)
@@ -587,40 +562,25 @@ static bool many_probed(const void *kept)
 	return ((const struct many_kept *)kept)->probed;
 }
 
-static int many_done(void *state, struct err *e)
-{
-	return probed_done(&((struct many *)state)->probed, e);
-}
-
-static const struct engine_shared *many_shared(void *state, size_t *n)
-{
-	return probed_shared(&((struct many *)state)->probed, n);
-}
-
-static bool many_forget_file(void *state, uint16_t number)
-{
-	return probed_forget_file(&((struct many *)state)->probed, number);
-}
-
 const struct engine_kind engine_heap = {
 	.name = "heap",
 	.reads = true,
 	.probes = true,
 	.open = many_open,
 	.free = many_free,
-	.fd = many_fd,
+	.fd = probed_fd,
 	.poll = many_poll,
 	.put = many_put,
-	.remove = many_remove,
+	.remove = probed_remove,
 	.forget = many_forget,
 	.begin = many_begin,
 	.tick = many_tick,
-	.taken_ns = many_taken_ns,
-	.stop = many_stop,
-	.drain = many_drain,
+	.taken_ns = probed_taken_ns,
+	.stop = probed_stop,
+	.drain = probed_drain,
 	.profile = many_profile,
 	.probed = many_probed,
-	.done = many_done,
-	.forget_file = many_forget_file,
-	.shared = many_shared,
+	.done = probed_done,
+	.forget_file = probed_forget_file,
+	.shared = probed_shared,
 };

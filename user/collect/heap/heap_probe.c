@@ -98,39 +98,16 @@ static void fill_log2(struct heap_bpf *obj)
 			(uint32_t)lround(log2(1.0 + (double)i / GPB_LOG_STEPS) * (1 << 26));
 }
 
-/* The tables by slot. */
-static void size_tables(struct heap_bpf *obj, uint32_t slots)
-{
-	struct bpf_map *const by_slot[] = { obj->maps.targets, obj->maps.heaps,
-					    obj->maps.countdowns, obj->maps.classes,
-					    obj->maps.lives };
-	struct bpf_map *const of_many[] = { obj->maps.slot_of_tgid, obj->maps.sets,
-					    obj->maps.bystanders };
-
-	for (size_t i = 0; i < ARRAY_LEN(by_slot); i++)
-		bpf_map__set_max_entries(by_slot[i], slots);
-	for (size_t i = 0; i < ARRAY_LEN(of_many); i++)
-		bpf_map__set_autocreate(of_many[i], obj->rodata->many_targets || bpf_is_old());
-}
-
 int heap_probe_open(struct heap_bpf **out, bool multi, uint32_t slots, bool many, struct err *e)
 {
 	struct heap_bpf *obj;
-	int ret;
+	int ret = bpf_open_probes(heap, &obj, many, e);
 
-	bpf_log_begin();
-	obj = bpf_open(heap);
-	if (!obj)
-		return bpf_load_error(e, -errno, NULL);
-	ret = bpf_prepare_cookies(obj, e);
-	if (ret) {
-		heap_bpf__destroy(obj);
+	if (ret)
 		return ret;
-	}
-	bpf_prepare(obj);
 	fill_log2(obj);
-	obj->rodata->many_targets = many;
-	size_tables(obj, slots);
+	bpf_size_slots(slots, obj->maps.targets, obj->maps.heaps, obj->maps.countdowns,
+		       obj->maps.classes, obj->maps.lives);
 	uprobes_prepare(obj->progs.heap_alloc, multi);
 	uprobes_prepare(obj->progs.heap_cycle, multi);
 	*out = obj;

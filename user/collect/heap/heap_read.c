@@ -6,7 +6,7 @@
 #include "go/runtime/rtvar.h"
 #include "profile/scale.h"
 #include "subject/verify.h"
-#include "symbolize/bucket_stacks.h"
+#include "symbolize/subject_logical.h"
 
 static int find(struct subject *s, enum rtvar v, uint64_t *addr, struct err *e)
 {
@@ -104,7 +104,7 @@ int heap_read_samples(struct subject *s, const struct rtbuckets *all, struct pro
 		      heap_values *values, void *arg, struct err *e)
 {
 	CLEANUP(logical_freep) struct logical *l = NULL;
-	int ret = bucket_stacks(s, p, &l, e);
+	int ret = subject_logical(s, p, &l, e);
 
 	for (size_t i = 0; !ret && i < all->n; i++) {
 		int64_t val[PROF_TYPES_MAX] = { 0 };

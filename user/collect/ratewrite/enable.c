@@ -191,19 +191,32 @@ int enable_from(struct enable *x, uint64_t base_ns, struct err *e)
 	return start_timer(x, e);
 }
 
-void enable_tick(struct enable *x)
+static void check(struct enable *x)
 {
 	if (guardian_check(x->g))
 		x->over = true;
 }
 
-int enable_poll(struct enable *x, struct err *e)
+int enable_fd(void *state)
 {
+	return ((const struct enable *)state)->timer;
+}
+
+int enable_tick(void *state, struct err *e)
+{
+	(void)e;
+	check(state);
+	return 0;
+}
+
+int enable_poll(void *state, struct err *e)
+{
+	struct enable *x = state;
 	uint64_t expired, start_ns = now_ns(), cost_ms;
 	int ret = 0;
 
 	(void)!read(x->timer, &expired, sizeof(expired));
-	enable_tick(x);
+	check(x);
 	if (!x->over)
 		ret = x->read(x->arg, e);
 	if (ret || x->over)

@@ -63,9 +63,12 @@ int enable_is_ours(struct enable *x, bool *ours, struct err *e);
  */
 int enable_from(struct enable *x, uint64_t base_ns, struct err *e);
 
+/* These are functions of a struct source (collect/source.h), whose state begins with a struct enable. */
+int enable_fd(void *state);
 /* Makes a reading, so that something remains when the target goes. */
-int enable_poll(struct enable *x, struct err *e);
-void enable_tick(struct enable *x); /* ten times a second: shows the guardian that we run */
+int enable_poll(void *state, struct err *e);
+/* Ten times a second: shows the guardian that we run. */
+int enable_tick(void *state, struct err *e);
 
 /*
  * Makes the last reading, restores the rate, waits until that is done, and reports the result. To be

@@ -11,8 +11,8 @@
 #include "profile/profile.h"
 
 struct contention_enable {
+	struct enable x; /* first */
 	struct subject *s;
-	struct enable x;
 	enum contention what;
 	struct rtcontention_vars vars;
 	double measured; /* cputicks per second of this machine */
@@ -133,33 +133,6 @@ static void enabled_free(void *at)
 	free(c);
 }
 
-/* ---- the window ---- */
-
-static int enabled_fd(void *at)
-{
-	struct contention_enable *c = at;
-
-	return c->x.timer;
-}
-
-/* Shows the guardian that we run. */
-static int enabled_tick(void *at, struct err *e)
-{
-	struct contention_enable *c = at;
-
-	(void)e;
-	enable_tick(&c->x);
-	return 0;
-}
-
-/* Makes a reading from time to time, so that something remains when the target goes. */
-static int enabled_poll(void *at, struct err *e)
-{
-	struct contention_enable *c = at;
-
-	return enable_poll(&c->x, e);
-}
-
 /* ---- the result ---- */
 
 struct places {
@@ -260,9 +233,9 @@ static int enabled_stop(void *at, struct prof **out, struct err *e)
 }
 
 static const struct source enabled = {
-	.fd = enabled_fd,
-	.poll = enabled_poll,
-	.tick = enabled_tick,
+	.fd = enable_fd,
+	.poll = enable_poll,
+	.tick = enable_tick,
 	.stop = enabled_stop,
 	.free = enabled_free,
 };

@@ -383,18 +383,14 @@ static int many_begin(void *state, struct err *e)
 {
 	struct asking *a = state;
 
-	(void)e;
-	if (a->first)
-		waits_many_begin(&a->m->waits);
-	return 0;
+	return a->first ? waits_many_begin(&a->m->waits, e) : 0;
 }
 
 static int many_tick(void *state, size_t targets, struct err *e)
 {
 	struct asking *a = state;
 
-	(void)targets;
-	return a->first ? waits_many_tick(&a->m->waits, e) : 0;
+	return a->first ? waits_many_tick(&a->m->waits, targets, e) : 0;
 }
 
 static uint64_t many_taken_ns(void *state)

@@ -5,7 +5,7 @@
 #include "collect/waits/contention_read.h"
 
 #include "subject/verify.h"
-#include "symbolize/bucket_stacks.h"
+#include "symbolize/subject_logical.h"
 #include "target/environ.h"
 
 enum {
@@ -180,7 +180,7 @@ int contention_add_samples(struct subject *s, const struct rtcontention_vars *v,
 	for (size_t i = 0; i < b->n; i++)
 		order[i] = &b->at[i];
 	qsort(order, b->n, sizeof(*order), by_cycles);
-	ret = bucket_stacks(s, p, &l, e);
+	ret = subject_logical(s, p, &l, e);
 	k.l = l;
 	k.depth = k.physical ? depth_of(s) : 0;
 	for (size_t i = 0; !ret && i < b->n; i++) {

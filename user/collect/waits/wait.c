@@ -111,36 +111,14 @@ struct wait_object wait_object_of(struct wait_bpf *o, bool multi)
 	};
 }
 
-/* The tables by slot. */
-static void size_tables(struct wait_bpf *obj, uint32_t slots)
-{
-	struct bpf_map *const by_slot[] = { obj->maps.targets, obj->maps.waitings, obj->maps.seen };
-	struct bpf_map *const of_many[] = { obj->maps.slot_of_tgid, obj->maps.sets,
-					    obj->maps.bystanders };
-
-	for (size_t i = 0; i < ARRAY_LEN(by_slot); i++)
-		bpf_map__set_max_entries(by_slot[i], slots);
-	for (size_t i = 0; i < ARRAY_LEN(of_many); i++)
-		bpf_map__set_autocreate(of_many[i], obj->rodata->many_targets || bpf_is_old());
-}
-
 int wait_object_open(struct wait_bpf **out, bool multi, uint32_t slots, bool many, struct err *e)
 {
 	struct wait_bpf *obj;
-	int ret;
+	int ret = bpf_open_probes(wait, &obj, many, e);
 
-	bpf_log_begin();
-	obj = bpf_open(wait);
-	if (!obj)
-		return bpf_load_error(e, -errno, NULL);
-	ret = bpf_prepare_cookies(obj, e);
-	if (ret) {
-		wait_bpf__destroy(obj);
+	if (ret)
 		return ret;
-	}
-	bpf_prepare(obj);
-	obj->rodata->many_targets = many;
-	size_tables(obj, slots);
+	bpf_size_slots(slots, obj->maps.targets, obj->maps.waitings, obj->maps.seen);
 	uprobes_prepare(obj->progs.wait_status, multi);
 	*out = obj;
 	return 0;

@@ -6,7 +6,7 @@
 #include "probe/bpf.h"
 
 struct many {
-	struct waits_many waits;
+	struct waits_many waits; /* first */
 	struct wait_bpf *obj;
 };
 
@@ -177,16 +177,6 @@ static int many_open(const struct engine_kind *kind, const struct collect_opts *
 	return 0;
 }
 
-static int many_fd(void *state)
-{
-	return probed_fd(&((struct many *)state)->waits.probed);
-}
-
-static int many_poll(void *state, struct err *e)
-{
-	return waits_many_poll(&((struct many *)state)->waits, e);
-}
-
 static int many_put(void *state, struct engine_target *t, void **kept, struct err *e)
 {
 	struct many *m = state;
@@ -201,43 +191,10 @@ static int many_put(void *state, struct engine_target *t, void **kept, struct er
 	return ret;
 }
 
-static void many_remove(void *state, struct engine_target *t)
-{
-	waits_many_remove(&((struct many *)state)->waits, t);
-}
-
 static void many_forget(void *state, struct engine_target *t, void *kept)
 {
 	(void)t;
 	waits_many_forget(&((struct many *)state)->waits, kept);
-}
-
-static int many_begin(void *state, struct err *e)
-{
-	(void)e;
-	waits_many_begin(&((struct many *)state)->waits);
-	return 0;
-}
-
-static int many_tick(void *state, size_t targets, struct err *e)
-{
-	(void)targets;
-	return waits_many_tick(&((struct many *)state)->waits, e);
-}
-
-static uint64_t many_taken_ns(void *state)
-{
-	return probed_taken_ns(&((struct many *)state)->waits.probed);
-}
-
-static void many_stop(void *state)
-{
-	probed_stop(&((struct many *)state)->waits.probed);
-}
-
-static int many_drain(void *state, struct err *e)
-{
-	return probed_drain(&((struct many *)state)->waits.probed, e);
 }
 
 static int many_profile(void *state, struct engine_target *t, void *kept, struct prof **out,
@@ -266,21 +223,6 @@ static int many_profile(void *state, struct engine_target *t, void *kept, struct
 	return ret;
 }
 
-static int many_done(void *state, struct err *e)
-{
-	return probed_done(&((struct many *)state)->waits.probed, e);
-}
-
-static const struct engine_shared *many_shared(void *state, size_t *n)
-{
-	return probed_shared(&((struct many *)state)->waits.probed, n);
-}
-
-static bool many_forget_file(void *state, uint16_t number)
-{
-	return probed_forget_file(&((struct many *)state)->waits.probed, number);
-}
-
 const struct engine_kind engine_wait = {
 	.name = "wait",
 	.reads = true,
@@ -288,18 +230,18 @@ const struct engine_kind engine_wait = {
 	.looks = true,
 	.open = many_open,
 	.free = many_free,
-	.fd = many_fd,
-	.poll = many_poll,
+	.fd = probed_fd,
+	.poll = waits_many_poll,
 	.put = many_put,
-	.remove = many_remove,
+	.remove = waits_many_remove,
 	.forget = many_forget,
-	.begin = many_begin,
-	.tick = many_tick,
-	.taken_ns = many_taken_ns,
-	.stop = many_stop,
-	.drain = many_drain,
+	.begin = waits_many_begin,
+	.tick = waits_many_tick,
+	.taken_ns = probed_taken_ns,
+	.stop = probed_stop,
+	.drain = probed_drain,
 	.profile = many_profile,
-	.done = many_done,
-	.forget_file = many_forget_file,
-	.shared = many_shared,
+	.done = probed_done,
+	.forget_file = probed_forget_file,
+	.shared = probed_shared,
 };

@@ -217,8 +217,9 @@ int waits_many_open(struct waits_many *m, const struct probed_kind *kind, void *
 	return probed_open(&m->probed, &m->kind, arg, o, expected, e);
 }
 
-int waits_many_poll(struct waits_many *m, struct err *e)
+int waits_many_poll(void *state, struct err *e)
 {
+	struct waits_many *m = state;
 	int ret = probed_poll(&m->probed, e);
 
 	if (!ret)
@@ -236,8 +237,10 @@ int waits_many_add(struct waits_many *m, struct engine_target *t, struct set_mem
 	return ret;
 }
 
-void waits_many_remove(struct waits_many *m, struct engine_target *t)
+void waits_many_remove(void *state, struct engine_target *t)
 {
+	struct waits_many *m = state;
+
 	probed_remove(&m->probed, t);
 	m->gone = true;
 }
@@ -248,15 +251,22 @@ void waits_many_forget(struct waits_many *m, struct set_member *k)
 	m->gone = true;
 }
 
-void waits_many_begin(struct waits_many *m)
+int waits_many_begin(void *state, struct err *e)
 {
+	struct waits_many *m = state;
+
+	(void)e;
 	tend_table(m);
 	probed_begin(&m->probed);
 	share_looks(m);
+	return 0;
 }
 
-int waits_many_tick(struct waits_many *m, struct err *e)
+int waits_many_tick(void *state, size_t targets, struct err *e)
 {
+	struct waits_many *m = state;
+
+	(void)targets;
 	tend_table(m);
 	share_looks(m);
 	return probed_tick(&m->probed, e);

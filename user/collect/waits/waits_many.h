@@ -11,8 +11,8 @@
 #include "engine/probed.h"
 
 struct waits_many {
+	struct probed probed; /* first */
 	struct probed_kind kind;
-	struct probed probed;
 	/* Of the object, borrowed; quota is NULL while it is not loaded. */
 	struct wait_table table;
 	struct gpb_quota *quota;
@@ -43,14 +43,15 @@ int64_t waits_part_add(void *part, const struct gpb_hash *key, const struct gpb_
 /* As probed_open(), of whose kind the stretches, parts of windows and the price are set here. probed_fini() closes it. */
 int waits_many_open(struct waits_many *m, const struct probed_kind *kind, void *arg,
 		    const struct collect_opts *o, unsigned expected, struct err *e);
-/* The rest as in struct engine_kind, or in probed.h. */
-int waits_many_poll(struct waits_many *m, struct err *e);
+/* These are functions of a struct engine_kind, whose state begins with a struct waits_many. */
+int waits_many_poll(void *state, struct err *e);
+void waits_many_remove(void *state, struct engine_target *t);
+int waits_many_begin(void *state, struct err *e);
+int waits_many_tick(void *state, size_t targets, struct err *e);
+/* As in probed.h. */
 int waits_many_add(struct waits_many *m, struct engine_target *t, struct set_member **out,
 		   struct err *e);
-void waits_many_remove(struct waits_many *m, struct engine_target *t);
 void waits_many_forget(struct waits_many *m, struct set_member *k);
-void waits_many_begin(struct waits_many *m);
-int waits_many_tick(struct waits_many *m, struct err *e);
 /* As probed_finish(); what its engine has seen is whole, wait_engine_end() is the kind's. */
 int waits_many_finish(struct waits_many *m, struct set_member *k, struct probed_part *part,
 		      struct err *e);

@@ -1,5 +1,5 @@
-/* user/symbolize/bucket_stacks.c - gets names and mappings for the stacks of buckets. */
-#include "symbolize/bucket_stacks.h"
+/* user/symbolize/subject_logical.c - gets names and mappings out of a live target. */
+#include "symbolize/subject_logical.h"
 #include "symbolize/subject_prof.h"
 
 static int frames(void *arg, uint64_t addr, struct goframe *f, size_t cap, uint64_t *entry)
@@ -20,7 +20,7 @@ static int mapping(void *arg, struct prof *p, uint64_t addr, struct err *e)
 	return subject_mapping(arg, p, addr, e);
 }
 
-int bucket_stacks(struct subject *s, struct prof *p, struct logical **out, struct err *e)
+int subject_logical(struct subject *s, struct prof *p, struct logical **out, struct err *e)
 {
 	struct logical_source src = { .frames = frames,
 				      .mapping = mapping,
