@@ -295,6 +295,8 @@ static void tell_end(struct follow *f)
 {
 	uint64_t unheard = host_news_unheard(&f->news);
 
+	for (size_t k = 0; k < f->as.nkinds; k++)
+		f->sum.lossy |= losses_tell_shared(f->engine, k);
 	f->too_short += f->news.unknown;
 	if (f->too_short)
 		tell("%zu programs of children ended before they could be looked at", f->too_short);

@@ -21,7 +21,7 @@
 #include "collect/waits/wait_many.h"
 #include "engine/engine.h"
 
-enum { WHOSE_TEXT = 64, SHARED_TEXT = 320 };
+enum { WHOSE_TEXT = 64 };
 
 struct run {
 	const struct host_opts *o;
@@ -280,21 +280,6 @@ static bool step(void *arg, bool tick, uint64_t done_ns)
 	return r->broken || r->files.broken || (!r->o->all && !engine_targets(r->engine));
 }
 
-/* What several processes lost together is told once, and not of each. */
-static void tell_shared(struct run *r, size_t kind)
-{
-	size_t n;
-	const struct engine_shared *s = engine_shared(r->engine, kind, &n);
-
-	for (size_t i = 0; i < n; i++) {
-		char whose[SHARED_TEXT];
-
-		snprintf(whose, sizeof(whose), "%s: %zu processes together", s[i].what,
-			 s[i].targets);
-		r->lossy |= losses_tell(&s[i].loss, whose);
-	}
-}
-
 static void tell_kind(struct run *r, size_t i)
 {
 	struct run_kind *k = &r->kinds[i];
@@ -319,7 +304,7 @@ static void tell_end(struct run *r)
 
 	for (size_t k = 0; k < r->o->nkinds; k++) {
 		tell_kind(r, k);
-		tell_shared(r, k);
+		r->lossy |= losses_tell_shared(r->engine, k);
 	}
 	if (r->started)
 		tell("%s started meanwhile, and %s in here from then on",

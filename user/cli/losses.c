@@ -3,6 +3,8 @@
 
 #include "cli/tell.h"
 
+enum { SHARED_TEXT = 320 };
+
 bool losses_tell(const struct loss *l, const char *whose)
 {
 	bool any = false;
@@ -17,6 +19,22 @@ bool losses_tell(const struct loss *l, const char *whose)
 			tell("%s: %s", whose, text);
 		else
 			tell("%s: %llu %s", whose, (unsigned long long)l->n[k], text);
+	}
+	return any;
+}
+
+bool losses_tell_shared(const struct engine *en, size_t kind)
+{
+	size_t n;
+	const struct engine_shared *s = engine_shared(en, kind, &n);
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		char whose[SHARED_TEXT];
+
+		snprintf(whose, sizeof(whose), "%s: %zu processes together", s[i].what,
+			 s[i].targets);
+		any |= losses_tell(&s[i].loss, whose);
 	}
 	return any;
 }
