@@ -150,7 +150,7 @@ static int start(struct heap_enable *h, struct err *e)
 		ret = read_buckets(h, &h->before, e);
 	if (ret)
 		return ret;
-	first_samples_init(&h->after_base, h->s, (int64_t)h->x.o.heap.rate);
+	first_samples_init(&h->after_base, h->s, (int64_t)h->x.o->heap.rate);
 	h->follow_ps = !first_samples_armed(&h->after_base, &before);
 	if (gobin_info(h->s->bin)->minor < 24)
 		h->leftover = before;
@@ -158,7 +158,7 @@ static int start(struct heap_enable *h, struct err *e)
 		&h->x,
 		"runtime.MemProfileRate is at 0x%llx, as the code that uses it says too, and is %lld",
 		(unsigned long long)h->vars.memprofilerate, (long long)h->before.rate);
-	ret = enable_on(&h->x, h->vars.memprofilerate, h->x.o.heap.rate, CLAIM_HEAP_RATE, e);
+	ret = enable_on(&h->x, h->vars.memprofilerate, h->x.o->heap.rate, CLAIM_HEAP_RATE, e);
 	if (ret)
 		return ret;
 	/* If it was on then, somebody sampled between that reading and the write. */
@@ -466,7 +466,7 @@ int heap_enable_start(struct subject *s, const struct collect_opts *o, struct so
 		return err_set(e, -ENOMEM, "no memory");
 	h->s = s;
 	h->x = (struct enable){ .s = s,
-				.o = *o,
+				.o = o,
 				.kind = "heap",
 				.name = "runtime.MemProfileRate",
 				.rate = read_rate,

@@ -28,7 +28,7 @@ static double seconds(uint64_t from_ns, uint64_t to_ns)
 int enable_init(struct enable *x, struct err *e)
 {
 	x->timer = -1;
-	if (x->o.held)
+	if (x->o->held)
 		return err_set(e, -ENOTSUP,
 			       "a program that has not run yet has still to set its own rates: use "
 			       "--source=probe, or -p once it runs");
@@ -49,8 +49,8 @@ void enable_step(const struct enable *x, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	if (x->o.verbose)
-		say(&x->o, "%s: %s", x->kind, line);
+	if (x->o->verbose)
+		say(x->o, "%s: %s", x->kind, line);
 }
 
 /* ---- the switch ---- */
@@ -79,7 +79,7 @@ int enable_check_address(struct subject *s, enum rtvar v, uint64_t addr, struct 
 
 static void tell_begun(const struct enable *x)
 {
-	const struct collect_opts *o = &x->o;
+	const struct collect_opts *o = x->o;
 	long long value = (long long)x->began.value;
 
 	if (x->began.how == GUARDIAN_SHARES)
@@ -95,7 +95,7 @@ static void tell_begun(const struct enable *x)
 /* Reports what a reader of the numbers must know, on stderr as well. */
 static void tell_end(const struct enable *x)
 {
-	const struct collect_opts *o = &x->o;
+	const struct collect_opts *o = x->o;
 	double on = seconds(x->began.at_ns, x->ended.at_ns);
 	long long value = (long long)x->ended.value;
 
@@ -127,7 +127,7 @@ int enable_on(struct enable *x, uint64_t addr, uint64_t value, unsigned what, st
 		.addr = addr,
 		.value = value,
 		.what = what,
-		.window_ns = x->o.window_ns,
+		.window_ns = x->o->window_ns,
 	};
 	int ret = guardian_start(&job, &x->g, &x->began, e);
 
@@ -137,7 +137,7 @@ int enable_on(struct enable *x, uint64_t addr, uint64_t value, unsigned what, st
 		return 1;
 	tell_begun(x);
 	if (x->began.exposed)
-		say_exposed(x->s, &x->o, "the guardian");
+		say_exposed(x->s, x->o, "the guardian");
 	return 0;
 }
 
@@ -233,11 +233,11 @@ int enable_end(struct enable *x, struct err *e)
 	struct err why = { "" };
 
 	if (!x->over && x->read(x->arg, &why) && !x->last_ns)
-		say(&x->o, "%s: %s", x->kind, why.msg);
+		say(x->o, "%s: %s", x->kind, why.msg);
 	enable_step(x, "asking process %d to restore %s", guardian_pid(x->g), x->name);
 	x->ended.how = -1;
 	if (guardian_end(x->g, &x->ended, &why))
-		say(&x->o, "%s: %s", x->kind, why.msg);
+		say(x->o, "%s: %s", x->kind, why.msg);
 	tell_end(x);
 	if (!x->last_ns)
 		return err_set(e, -ESRCH,

@@ -14,7 +14,7 @@
 struct enable {
 	/* Set before enable_init(); what is pointed to is borrowed. */
 	struct subject *s;
-	struct collect_opts o;
+	const struct collect_opts *o;
 	const char *kind; /* of the profile, for messages: "heap" */
 	const char *name; /* of the variable: "runtime.MemProfileRate" */
 	/* The rate in force. */

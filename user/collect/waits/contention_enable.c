@@ -59,17 +59,17 @@ static int read_more(void *arg, struct err *e)
 static int rate_to_write(struct contention_enable *c, struct err *e)
 {
 	struct ticks t = ticks_of(c->s, c->measured);
-	double v = (double)c->x.o.block.rate_ns * t.per_second / 1e9;
+	double v = (double)c->x.o->block.rate_ns * t.per_second / 1e9;
 
 	if (c->what == CONTENTION_MUTEX)
-		v = (double)c->x.o.mutex.fraction;
-	else if (c->x.o.block.rate_ns == 1 || v < 1)
+		v = (double)c->x.o->mutex.fraction;
+	else if (c->x.o->block.rate_ns == 1 || v < 1)
 		v = 1;
 	if (v > CLAIM_VALUE_MAX)
 		return err_set(e, -EINVAL,
 			       "--block-rate: at most %.0f ms can be written here, not %.0f ms",
 			       CLAIM_VALUE_MAX / t.per_second * 1e3,
-			       (double)c->x.o.block.rate_ns / 1e6);
+			       (double)c->x.o->block.rate_ns / 1e6);
 	c->wanted = (uint64_t)v;
 	return 0;
 }
@@ -256,7 +256,7 @@ int contention_enable_start(struct subject *s, const struct collect_opts *o, enu
 	c->s = s;
 	c->what = what;
 	c->x = (struct enable){ .s = s,
-				.o = *o,
+				.o = o,
 				.kind = contention_name(what),
 				.name = contention_rate_name(what),
 				.rate = read_rate,

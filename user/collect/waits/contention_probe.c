@@ -235,7 +235,7 @@ int contention_probe_finish(struct sched *sched, enum contention kind, int64_t s
 			    struct contention_probe **out, struct err *e)
 {
 	CLEANUP(contention_probe_freep) struct contention_probe *c = NULL;
-	int ret = probe_new(sched->s, &sched->o, kind, &c, e);
+	int ret = probe_new(sched->s, sched->o, kind, &c, e);
 
 	if (ret)
 		return ret;

@@ -101,8 +101,8 @@ static void fill_conf(struct sched *c)
 	const int32_t *off = c->s->layout.off;
 
 	c->window.conf = (struct gpb_sched){
-		.block_rate = c->o.block.rate_ns,
-		.mutex_fraction = c->o.mutex.fraction,
+		.block_rate = c->o->block.rate_ns,
+		.mutex_fraction = c->o->mutex.fraction,
 		.charge_all = off[LAYOUT_sudog_waiters] >= 0,
 		.g_waitreason = off[LAYOUT_g_waitreason],
 		.sudog_g = off[LAYOUT_sudog_g],
@@ -161,8 +161,7 @@ static int load(struct sched *c, struct err *e)
 
 	if (ret)
 		return ret;
-	bpf_map__set_max_entries(c->obj->maps.ring,
-				 bpf_ring_bytes(c->s, &c->o, GPB_RING_BYTES / 4));
+	bpf_map__set_max_entries(c->obj->maps.ring, bpf_ring_bytes(c->s, c->o, GPB_RING_BYTES / 4));
 	ret = sched_bpf__load(c->obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
@@ -245,7 +244,8 @@ int sched_new(struct subject *s, const struct collect_opts *o, struct sched **ou
 		return err_set(e, -ENOMEM, "no memory");
 	sched_window_init(&c->window);
 	c->s = c->window.engine.s = s;
-	c->o = c->window.engine.o = *o;
+	c->window.engine.o = *o;
+	c->o = &c->window.engine.o;
 	ret = verify_structs(s, LAYOUT_USE_WAITS, e);
 	if (ret)
 		return ret;

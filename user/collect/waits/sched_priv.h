@@ -12,7 +12,7 @@ enum { SCHED_PLACES = 4 };
 
 struct sched {
 	struct subject *s;
-	struct collect_opts o;
+	const struct collect_opts *o; /* the engine's */
 	struct sched_bpf *obj;
 	struct sched_window window;
 	struct uprobe_site sites[GPB_IMAGES][SCHED_PLACES];

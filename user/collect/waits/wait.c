@@ -135,7 +135,7 @@ static int load(struct wait *w, struct err *e)
 	 * A goroutine that is preempted can stand at any instruction, and until user space has seen
 	 * that one its sample carries the stack's memory. Without a budget these come in bursts.
 	 */
-	if (!w->o.budget.ppm)
+	if (!w->o->budget.ppm)
 		bpf_map__set_max_entries(w->obj->maps.ring, 16 * GPB_RING_BYTES);
 	ret = wait_bpf__load(w->obj);
 	if (ret)
@@ -227,7 +227,7 @@ static int begin_prof(struct wait *w, struct err *e)
 
 	if (!ret)
 		ret = prof_set_period(w->out.prof, "delay", "nanoseconds",
-				      (int64_t)w->o.wait.rate_ns, e);
+				      (int64_t)w->o->wait.rate_ns, e);
 	return ret ? ret : prof_set_default_type(w->out.prof, "delay", e);
 }
 
@@ -256,7 +256,7 @@ static int prepare(struct wait *w, struct err *e)
 
 	/* Who waits at the end matters less than the profile, so an error is only remembered. */
 	w->who_ret = ret ? ret : verify_structs(w->s, LAYOUT_USE_GOROUTINES, &w->who_err);
-	conf->rate = w->o.wait.rate_ns;
+	conf->rate = w->o->wait.rate_ns;
 	conf->clocked = clocked(w);
 	conf->g_waitreason = w->s->layout.off[LAYOUT_g_waitreason];
 	return ret;
@@ -271,10 +271,10 @@ int wait_new(struct subject *s, const struct collect_opts *o, struct wait **out,
 		return err_set(e, -ENOMEM, "no memory");
 	wait_window_init(&w->window, by_runtime);
 	w->s = w->window.engine.s = s;
-	w->o = *o;
-	if (!w->o.wait.rate_ns)
-		w->o.wait.rate_ns = 1;
-	w->window.engine.o = w->o;
+	w->o = &w->window.engine.o;
+	w->window.engine.o = *o;
+	if (!o->wait.rate_ns)
+		w->window.engine.o.wait.rate_ns = 1;
 	ret = prepare(w, e);
 	if (!ret)
 		*out = TAKE(w);
@@ -297,7 +297,7 @@ static int wait_start(struct subject *s, const struct collect_opts *o, void **st
 	if (ret)
 		return ret;
 	say(o, "wait: %zu probes, all waits of %llu ns and longer, shorter ones in proportion%s",
-	    w->nsites, (unsigned long long)w->o.wait.rate_ns, fine_words(o, o->wait.fine));
+	    w->nsites, (unsigned long long)w->o->wait.rate_ns, fine_words(o, o->wait.fine));
 	*state = TAKE(w);
 	return 0;
 }
@@ -364,7 +364,7 @@ static int comment_left(struct wait *w, struct err *e)
 	if (!left.sum)
 		return 0;
 	left_text(w, &left, text, sizeof(text));
-	say(&w->o, "wait: not counted: %llu goroutines that still waited at the end",
+	say(w->o, "wait: not counted: %llu goroutines that still waited at the end",
 	    (unsigned long long)left.sum);
 	return prof_comment(w->out.prof, e,
 			    "waiting: %llu goroutines waited when the window ended (%s): what has "
@@ -439,7 +439,7 @@ static int comment_estimates(struct wait *w, struct err *e)
 
 static int comments(struct wait *w, struct err *e)
 {
-	const struct fine_rate rate = { &w->o, "wait", w->o.wait.fine };
+	const struct fine_rate rate = { w->o, "wait", w->o->wait.fine };
 	double window = (double)(w->end - w->start) / 1e9;
 	struct gpb_waiting_seen seen = {};
 	const struct wait_engine *en = &w->window.engine;

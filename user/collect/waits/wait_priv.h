@@ -13,7 +13,7 @@
 
 struct wait {
 	struct subject *s;
-	struct collect_opts o;
+	const struct collect_opts *o; /* the engine's */
 	struct wait_bpf *obj;
 	struct wait_window window;
 	struct uprobe_site sites[GPB_IMAGES][WAITSITES_MAX];
