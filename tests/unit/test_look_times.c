@@ -89,8 +89,10 @@ static void looks_keep_to_their_share(void **state)
 	assert_true(fabs(t.cost / (double)MS - 1) < 0.01);
 	assert_true(fabs((double)t.len / (20 * MS) - 1) < 0.01);
 	assert_true((double)(t.looks * MS) < 1.02 * SHARE * (double)(100 * SEC));
-	look_for(&dear, SEC, 100 * SEC, 900 * MS, NULL);
-	assert_int_equal(dear.len, SEC);
+	look_for(&dear, SEC, 1000 * SEC, 900 * MS, NULL);
+	assert_true((double)(dear.looks * 900 * MS) < 1.1 * SHARE * (double)(1000 * SEC));
+	look_for(&dear, 2000 * SEC, 10000 * SEC, 9 * SEC, NULL);
+	assert_int_equal(dear.len, 60 * SEC);
 }
 
 static void what_is_too_late_stands_for_no_more(void **state)

@@ -13,7 +13,7 @@
 #include "probe/bpf.h"
 #include "target/samefile.h"
 
-enum { SPENT_WORDS = sizeof(struct gpb_spent) / 8 };
+enum { SPENT_WORDS = sizeof(struct gpb_spent) / 8, POLLED = 32 };
 
 #define BEGIN_NS     1000000000ull /* the window of all does not wait for longer for probes to be in */
 #define CPU_FRESH_NS 5000000 /* the sum of CPU times is asked for more often than it changes much */
@@ -293,13 +293,19 @@ static void tell_lost(struct probe_set *s)
 		probe_sets_lost(s->of, s->what, s->joined, &loss);
 }
 
+/* Nobody polls it any more. */
+static void unwatch(const struct probe_set *s)
+{
+	if (s->probing && probing_fd(s->probing) >= 0)
+		epoll_ctl(s->of->ep, EPOLL_CTL_DEL, probing_fd(s->probing), NULL);
+}
+
 static void forget(struct probe_set *s)
 {
 	tell_lost(s);
 	if (s->probing)
 		s->of->gone_ns += (uint64_t)probing_spent_ns(s->probing);
-	if (s->probing && probing_fd(s->probing) >= 0)
-		epoll_ctl(s->of->ep, EPOLL_CTL_DEL, probing_fd(s->probing), NULL);
+	unwatch(s);
 	probing_free(s->probing);
 	uprobes_free(&s->standing);
 	s->of->obj.open_for[s->index] = (struct gpb_open){ 0 };
@@ -364,6 +370,7 @@ static void fail(struct probe_set *s, int ret, const struct err *why)
 {
 	s->failed = ret;
 	s->why = *why;
+	unwatch(s);
 	s->of->obj.open_for[s->index].bits = 0;
 }
 
@@ -397,7 +404,7 @@ static int hold(struct probe_set *s, struct err *e)
 				       .least = &s->of->least,
 				       .cpu_ns = cpu_of_all,
 				       .arg = s };
-	struct epoll_event ev = { .events = EPOLLIN };
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = s };
 	int ret = probing_new_file(&f, s->of->o, &u, &s->probing, e);
 
 	if (ret)
@@ -527,18 +534,27 @@ static void end_healing(struct probe_sets *ss)
 	healing_end(&ss->healing);
 }
 
+static void poll_set(struct probe_set *s)
+{
+	struct err why = { "" };
+	int ret = s->failed ? 0 : probing_poll(s->probing, &why);
+
+	if (ret)
+		fail(s, ret, &why);
+}
+
+/* What finds no room here is ready the next time, too. */
 void probe_sets_poll(struct probe_sets *ss)
 {
+	struct epoll_event ev[POLLED];
+	int n;
+
 	if (healing_over(&ss->healing))
 		end_healing(ss);
-	for (size_t i = 0; i < GPB_SETS; i++) {
-		struct probe_set *s = ss->at[i];
-		struct err why = { "" };
-		int ret = s && s->probing && !s->failed ? probing_poll(s->probing, &why) : 0;
-
-		if (ret)
-			fail(s, ret, &why);
-	}
+	n = epoll_wait(ss->ep, ev, POLLED, 0);
+	for (int i = 0; i < n; i++)
+		if (ev[i].data.ptr)
+			poll_set(ev[i].data.ptr);
 }
 
 /* Waits until something of those that have not begun is to be polled; false: all have. */

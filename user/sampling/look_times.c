@@ -4,7 +4,7 @@
 #include "base/random.h"
 #include "sampling/looks_sums.h"
 
-#define LONGEST_NS 1000000000ull
+#define LONGEST_NS 60000000000ull
 
 /* The cost is learnt fast at first. */
 enum { FIRST_LOOKS = 8, LEARN_FAST = 2, LEARN = 32 };

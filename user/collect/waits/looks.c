@@ -98,9 +98,10 @@ static uint64_t monotonic(void)
 	return now_ns();
 }
 
-static uint64_t thread_cpu(void)
+/* A thread of ours may read for us (base/worker.h), and nothing else runs meanwhile. */
+static uint64_t our_cpu(void)
 {
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* A timer would be late by more than this. */
@@ -215,7 +216,7 @@ int looks_new(struct subject *s, const struct collect_opts *o, const struct look
 	k->sums.room_arg = c->room_arg;
 	if (!o->labels)
 		k->c.labels = NULL;
-	looks_set_clock(k, monotonic, thread_cpu, spin);
+	looks_set_clock(k, monotonic, our_cpu, spin);
 	if (getrandom(&k->random, sizeof(k->random), GRND_NONBLOCK) < 0)
 		k->random = k->now();
 	ret = looks_init(k, e);
@@ -726,9 +727,11 @@ int looks_pause(struct looks *k, struct err *e)
 	return set_timer(k, e);
 }
 
+/* A timer that is left alone wakes whoever polls for ever. */
 void looks_stop(struct looks *k)
 {
 	phase_over(k);
+	(void)set_timer(k, NULL);
 }
 
 int looks_fd(const struct looks *k)

@@ -464,13 +464,18 @@ void wait_engine_look_seldom(struct wait_engine *w, double share, double times)
 	w->counter.seldom = times;
 }
 
+void wait_engine_look_no_more(struct wait_engine *w)
+{
+	if (w->looks)
+		looks_stop(w->looks);
+}
+
 void wait_engine_unwatch(struct wait_engine *w)
 {
 	w->ended = true;
 	if (w->terms->own.ns)
 		run_counter_end(&w->counter, &w->slow);
-	if (w->looks)
-		looks_stop(w->looks);
+	wait_engine_look_no_more(w);
 }
 
 int wait_engine_stop(struct wait_engine *w, struct err *e)

@@ -207,6 +207,8 @@ int wait_engine_poll(struct wait_engine *w, struct err *e);
 int wait_engine_watch(struct wait_engine *w, struct err *e);
 /* Of many: looks take this share of a CPU from now on, and the steps of the runtime's count are so many times as long. */
 void wait_engine_look_seldom(struct wait_engine *w, double share, double times);
+/* There are no looks from now on. */
+void wait_engine_look_no_more(struct wait_engine *w);
 /* Both end. */
 void wait_engine_unwatch(struct wait_engine *w);
 /* From now on nothing counts: looks end, and the runtime's count, before probes are taken out. */

@@ -168,15 +168,23 @@ static size_t each_windowed(struct waits_many *m, void (*each)(struct set_member
 	return n;
 }
 
-/* One that has gone is told by its end. */
+/* One that has gone, or does not answer, is told by its end. */
 static void watch(struct set_member *k, size_t unused)
 {
+	struct target *t = k->t->subject->target;
 	struct waits_part *part = k->part;
+	int ret;
 
 	(void)unused;
-	if (!k->on || part->failed || target_wake(k->t->subject->target, NULL))
+	if (!k->on || part->failed)
 		return;
-	part->failed = wait_engine_watch(part->engine, &part->why);
+	ret = target_wake(t, &part->why);
+	if (ret && ret != -ESRCH && !t->silent)
+		part->failed = ret;
+	else if (!ret)
+		part->failed = ret = wait_engine_watch(part->engine, &part->why);
+	if (ret)
+		wait_engine_look_no_more(part->engine);
 }
 
 /*
