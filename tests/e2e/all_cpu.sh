@@ -132,7 +132,7 @@ RUN=160
 observe -F 10000 --host-budget=0,0
 flooded() {
 	has '^loss: [0-9]* samples of more distinct stacks' "$TMP/comments.flood" || { echo "it lost nothing: $(grep -E '^hits' "$TMP/comments.flood")"; return 1; }
-	grep -qE "pid ${pid[flood]} \(hosted[^)]*\): [0-9]+ samples of more distinct stacks" "$TMP/err" || { echo "nobody told it"; return 1; }
+	grep -qE "pid ${pid[flood]} \(hosted[^)]*\): cpu: [0-9]+ samples of more distinct stacks" "$TMP/err" || { echo "nobody told it"; return 1; }
 	[ "$RC" = 3 ] || { echo "exit $RC"; return 1; }
 }
 judge flooded

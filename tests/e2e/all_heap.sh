@@ -104,7 +104,7 @@ judge one_file
 outcome all_heap/containers
 flooded() {
 	local lost
-	grep -E "^goprof-bpf: pid [0-9]+ \(.*\): [0-9]+ samples (dropped|of more)" "$TMP/err.full" | grep -v "pid ${pid[flood]} " && { echo "others lose"; return 1; }
+	grep -E "^goprof-bpf: pid [0-9]+ \(.*\): [a-z]+: [0-9]+ samples (dropped|of more)" "$TMP/err.full" | grep -v "pid ${pid[flood]} " && { echo "others lose"; return 1; }
 	lost=$(grep -cE "^goprof-bpf: pid ${pid[flood]} " "$TMP/err.full")
 	[ "$lost" -gt 0 ] && [ "$RC" = 3 ] || { echo "exit $RC, and the one that floods loses nothing"; return 1; }
 }

@@ -57,20 +57,26 @@ judge "$PPROFCHECK" check "$(file_of "$WORKER")"
 outcome all_host/descriptors
 
 # ---- its nice value: before others while it observes, where it may and nobody chose one
+# Its own nice value, and its session's, which has its own back when it has ended.
+session_nice() { sed 's/.* nice //' "/proc/$1/autogroup" 2>/dev/null || echo none; }
 nice_of() {
 	: >"$TMP/err" # what the last run said is not this one's
 	"$@" --all --match "cmd=$TMP/bin/worker" -d 300s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
 	PROF=$!
 	STARTED+=("$PROF")
 	until grep -q 'profiling [0-9]* process' "$TMP/err" || ! kill -0 $PROF 2>/dev/null; do sleep 0.05; done
-	ps -o ni= -p $PROF | tr -d ' '
+	echo "$(ps -o ni= -p $PROF | tr -d ' ') $(session_nice $PROF)"
 	kill -INT $PROF
 	wait $PROF
+	[ "$(session_nice self)" = "$SESSION" ] || echo "its session has $(session_nice self)"
 }
 priorities() {
-	local got want
+	local got want SESSION prompt
+	SESSION=$(session_nice self)
+	prompt=$SESSION
+	[ "$SESSION" != 0 ] || prompt=-10
 	got="$(nice_of "$GOPROF") $(nice_of nice -n 3 "$GOPROF")"
-	want="$(nice -n -10 nice 2>/dev/null) $(nice -n 3 nice)"
+	want="$(nice -n -10 nice 2>/dev/null) $prompt $(nice -n 3 nice) $SESSION"
 	[ "$got" = "$want" ] || echo "$got, not $want"
 }
 steps priorities

@@ -107,8 +107,8 @@ judge bystander
 outcome all_wait/bystander
 flooded() {
 	local lost
-	grep -E "^goprof-bpf: pid [0-9]+ \(.*\): [0-9]+ (samples (dropped|of more)|waits )" "$TMP/err.full" | grep -v "pid ${pid[flood]} " && { echo "others lose"; return 1; }
-	lost=$(count "^goprof-bpf: pid ${pid[flood]} (.*): [0-9]* waits" "$TMP/err.full")
+	grep -E "^goprof-bpf: pid [0-9]+ \(.*\): [a-z]+: [0-9]+ (samples (dropped|of more)|waits )" "$TMP/err.full" | grep -v "pid ${pid[flood]} " && { echo "others lose"; return 1; }
+	lost=$(count "^goprof-bpf: pid ${pid[flood]} (.*): wait: [0-9]* waits" "$TMP/err.full")
 	[ "$lost" -gt 0 ] && [ "$RC" = 3 ] || { echo "exit $RC, and the one that floods loses no goroutines"; sed -n "/^goprof-bpf: pid/p" "$TMP/err.full"; return 1; }
 }
 judge flooded

@@ -149,8 +149,9 @@ bool table_works(const struct host_opts *o, const struct survey_proc *p)
 	return p->cpu.yes;
 }
 
-void priority_prompt(void)
+bool priority_prompt(void)
 {
+	return false;
 }
 
 /* ---- running it ---- */

@@ -40,7 +40,7 @@ static int prompt(void)
 {
 	if (setpriority(PRIO_PROCESS, 0, 0))
 		return 1;
-	priority_prompt();
+	(void)priority_prompt();
 	return nice_now() == PRIORITY_PROMPT ? 0 : 2;
 }
 
@@ -48,7 +48,7 @@ static int as_was_chosen(void)
 {
 	if (setpriority(PRIO_PROCESS, 0, 19))
 		return 1;
-	priority_prompt();
+	(void)priority_prompt();
 	return nice_now() == 19 ? 0 : 2;
 }
 
@@ -57,7 +57,7 @@ static int as_nobody(void)
 {
 	if (setpriority(PRIO_PROCESS, 0, 0) || setuid(65534))
 		return 1;
-	priority_prompt();
+	(void)priority_prompt();
 	return nice_now() ? 2 : 0;
 }
 

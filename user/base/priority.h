@@ -8,12 +8,22 @@
 #ifndef BASE_PRIORITY_H
 #define BASE_PRIORITY_H
 
+#include <stdbool.h>
+
 enum { PRIORITY_PROMPT = -10 }; /* a nice value */
 
 /*
  * The calling thread, and what it starts from now on, comes before others. Not where somebody chose its nice value,
- * and not without CAP_SYS_NICE.
+ * and not without CAP_SYS_NICE: false.
  */
-void priority_prompt(void);
+bool priority_prompt(void);
+
+/*
+ * The same of our session. Linux shares processors among sessions first (CONFIG_SCHED_AUTOGROUP), and each service has one: our nice
+ * value counts within ours alone. True: it was 0, and is to be given back. Where groups of control (cgroups) have shares of processors, those
+ * count, and this changes nothing. Source: proc_sched_autogroup_set_nice() in kernel/sched/autogroup.c, Linux 6.18; sched(7).
+ */
+bool priority_prompt_session(void);
+void priority_session_back(void);
 
 #endif

@@ -120,13 +120,15 @@ static int run_many(const struct opts *o)
 		.collect = collect_of(o),
 	};
 	struct err e = { "" };
+	bool raised;
+	int status;
 
 	if ((!o->dry_run && check_privileges(o, &e)) || stop_init(&e) ||
 	    measure_ticks(o, &h.collect, &e)) {
 		tell("%s", e.msg);
 		return EXIT_FAILED;
 	}
-	priority_prompt(); /* of the uprobe-attacher, too */
+	raised = priority_prompt() && !o->dry_run; /* of the uprobe-attacher, too */
 	/*
 	 * Fixed, or malloc() moves it up with the first large buffer that is freed. Then such buffers come from the heap,
 	 * and what stays of each process lies between them: 111 MB resident where 200 processes were read, and not 53.
@@ -134,7 +136,11 @@ static int run_many(const struct opts *o)
 	(void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
 	outdir_asked_by(&access);
 	h.stop_fd = stop_fd();
-	return host_run(&h);
+	raised = raised && priority_prompt_session();
+	status = host_run(&h);
+	if (raised)
+		priority_session_back();
+	return status;
 }
 
 static int run(const struct opts *o)

@@ -286,7 +286,7 @@ int follow_begin(struct follow *f, pid_t root, struct err *e)
 		ret = engine_begin(f->engine, e);
 	if (ret)
 		return ret;
-	priority_prompt();
+	(void)priority_prompt();
 	f->begun = true;
 	return 0;
 }

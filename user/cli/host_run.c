@@ -5,6 +5,7 @@
 #include "base/loop.h"
 #include "cli/cmd.h"
 #include "cli/host_meant.h"
+#include "base/clock.h"
 #include "cli/host_news.h"
 #include "cli/host_some.h"
 #include "cli/host_summary.h"
@@ -21,7 +22,7 @@
 #include "collect/waits/wait_many.h"
 #include "engine/engine.h"
 
-enum { WHOSE_TEXT = 64 };
+enum { WHOSE_TEXT = 96 };
 
 struct run {
 	const struct host_opts *o;
@@ -45,7 +46,7 @@ struct run {
 		beyond; /* of these those that there was no slot for, and that were not told of yet */
 	size_t ended, became, started;
 	bool lossy, broken, made_dir; /* broken: the run itself */
-	uint64_t lasted_ns;
+	uint64_t began_ns, lasted_ns;
 };
 
 static void run_fini(struct run *r)
@@ -215,12 +216,12 @@ static void say_end(const struct run *r, const struct engine_target *t, struct p
 
 /* Of many that keep no records one line tells; of those that were named, each has one. */
 static void tell_failed(struct run *r, struct run_kind *k, const struct engine_target *t,
-			const struct engine_result *result)
+			const struct engine_result *result, const char *kind)
 {
 	if (result->refused)
 		some_add(&k->refused, t->id.pid, t->id.comm, result->failed);
 	if (!result->refused || !r->o->all)
-		tell("pid %d (%s): %s", t->id.pid, t->id.comm, result->failed->msg);
+		tell("pid %d (%s): %s: %s", t->id.pid, t->id.comm, kind, result->failed->msg);
 	if (result->refused)
 		r->lossy = true;
 	else
@@ -233,16 +234,15 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 	struct summary_row row = { .pid = t->id.pid };
 	const char *how = how_it_ended(r, t);
 	uint64_t life = 0;
-	char whose[WHOSE_TEXT];
 
-	snprintf(whose, sizeof(whose), "pid %d (%s)", t->id.pid, t->id.comm);
 	snprintf(row.name, sizeof(row.name), "%s", t->id.comm);
 	for (size_t i = 0; i < r->o->nkinds; i++) {
 		struct run_kind *k = &r->kinds[i];
 		struct prof *p = results[i].prof;
+		char whose[WHOSE_TEXT];
 
 		if (results[i].failed)
-			tell_failed(r, k, t, &results[i]);
+			tell_failed(r, k, t, &results[i], r->o->kinds[i]->name);
 		row.value = t->cpu_ns;
 		row.note = p || k->part[0].summary.of != SUMMARY_CPU ? how : note_of(t, how);
 		row.lost = p ? loss_total(prof_loss(p)) : 0;
@@ -257,6 +257,8 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 		if (run_files_paged(&r->files))
 			run_files_add(&r->files, &part_of(r, i, results)->page, &t->id,
 				      r->o->kinds[i]->name, p);
+		snprintf(whose, sizeof(whose), "pid %d (%s): %s", t->id.pid, t->id.comm,
+			 r->o->kinds[i]->name);
 		r->lossy |= losses_tell(prof_loss(p), whose);
 	}
 	host_news_forget(&r->news, t);
@@ -399,6 +401,7 @@ static int start(struct run *r, struct err *e)
 		return err_set(e, -ENOENT, "there is nothing to profile");
 	if (!ret)
 		ret = loop_watch(r->loop, engine_fd(r->engine), engine_ready, r, e);
+	r->began_ns = now_ns();
 	return ret ? ret : engine_begin(r->engine, e);
 }
 
@@ -428,6 +431,9 @@ static void observe(struct run *r)
 	}
 	tell_bar(0, 0);
 	cancel_when(NULL); /* what was collected is to be written */
+	/* CPU time counts from there on, and on a busy machine it may take seconds until all probes are in. */
+	if (end == LOOP_STOP)
+		r->lasted_ns = now_ns() - r->began_ns;
 	if (end == LOOP_STOP)
 		tell("stopped after %s: writing what was collected", ns_text(r->lasted_ns, time));
 	if (engine_end(r->engine, take, r, &e)) {

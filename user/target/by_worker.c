@@ -15,9 +15,9 @@ void target_by_worker(struct target *t, struct worker **w)
 	t->worker = w;
 }
 
-static int no_answer(const struct target *t, struct err *e)
+static int no_answer(struct err *e)
 {
-	return err_set(e, -ETIMEDOUT, "pid %d: its memory or its files do not answer", t->pid);
+	return err_set(e, -ETIMEDOUT, "its memory or its files do not answer");
 }
 
 /* Other kernels' and other machines' locks are no fault of its own: it may take a good part of all time. */
@@ -35,14 +35,13 @@ int target_ask(struct target *t, struct target_job *j, struct err *e)
 	j->t = t;
 	if (t->silent || !may_ask(t)) {
 		j->job.drop(&j->job);
-		return t->silent ?
-			       no_answer(t, e) :
-			       err_set(e, -E2BIG, "pid %d: reading its memory takes more than %d s",
-				       t->pid, LIMIT_ASKED_MS / 1000);
+		return t->silent ? no_answer(e) :
+				   err_set(e, -E2BIG, "reading its memory takes more than %d s",
+					   LIMIT_ASKED_MS / 1000);
 	}
 	if (!worker_do(t->worker, &j->job)) {
 		t->silent = true;
-		return no_answer(t, e);
+		return no_answer(e);
 	}
 	__atomic_sub_fetch(&t->refs, 1, __ATOMIC_RELAXED);
 	t->asked_ns += now_ns() - begun;
