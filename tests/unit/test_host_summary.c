@@ -198,12 +198,31 @@ static void a_name_cannot_move_the_cursor(void **state)
 	assert_null(strchr(print(1), '\033'));
 }
 
+/* Records that are since the program's start: what they have more than at the begin of the window. */
+static void what_was_there_before_is_taken_away(void **state)
+{
+	struct prof *p = profile_of(7), *first = profile_of(3);
+	struct summary_row r = { .pid = 1, .name = "old" };
+
+	(void)state;
+	s.of = SUMMARY_ALLOC;
+	assert_true(summary_add_since(&s, &r, p, first));
+	assert_true(summary_add_since(&s, &r, first, first));
+	print(1000000000);
+	assert_non_null(strstr(text, "20.98 MB allocated in the window, by 1 of 2 Go processes"));
+	assert_true(strstr(text, " 31.8%  f7\n") && strstr(text, " 18.2%  f4\n"));
+	assert_null(strstr(text, "f3"));
+	prof_free(p);
+	prof_free(first);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(most_first_with_five_functions, teardown),
 		cmocka_unit_test_teardown(the_small_and_the_many_are_one_line, teardown),
 		cmocka_unit_test_teardown(thousands_are_summed_up, teardown),
+		cmocka_unit_test_teardown(what_was_there_before_is_taken_away, teardown),
 		cmocka_unit_test_teardown(kinds_have_their_values_and_places, teardown),
 		cmocka_unit_test_teardown(nothing_is_said_of_nothing, teardown),
 		cmocka_unit_test_teardown(a_name_cannot_move_the_cursor, teardown),

@@ -175,12 +175,13 @@ static void fake_state_free(void *state)
 	free(state);
 }
 
-static const struct collector fake_cpu = { "cpu",     start_0,	  fake_fd,
-					   fake_poll, fake_stop,  fake_state_free,
-					   NULL,      fake_begin, NULL };
+static const struct collector fake_cpu = {
+	"cpu", start_0, fake_fd, fake_poll, fake_stop, fake_state_free, NULL, fake_begin, NULL, NULL
+};
 static const struct collector fake_heap = { "heap",    start_1,	   fake_fd,
 					    fake_poll, fake_stop,  fake_state_free,
-					    NULL,      fake_begin, NULL };
+					    NULL,      fake_begin, NULL,
+					    NULL };
 static const struct collector *const both[] = { &fake_cpu, &fake_heap };
 
 /* ---- running it ---- */
@@ -522,7 +523,8 @@ static void wish_in_the_middle(void **state)
 {
 	static const struct collector wisher = { "cpu",		start_0,   fake_fd,
 						 poll_and_wish, fake_stop, fake_state_free,
-						 NULL,		NULL,	   NULL };
+						 NULL,		NULL,	   NULL,
+						 NULL };
 	static const struct collector *const kinds[] = { &wisher };
 	struct run_opts o = usual();
 	int p[2];

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/map.h"
 #include "cli/tell.h"
 
 /* What is summed up: the sample type, and words. */
@@ -78,22 +80,61 @@ static void rank(struct summary_row *r, const struct prof *p, uint32_t func, dou
 	keep_name(r->top[i].func, func_name(p, func));
 }
 
-/* Finds the row's functions, and the sum of all samples. */
-static bool sum_up(struct summary_row *r, const struct kind_words *k, const struct prof *p,
-		   int64_t *all)
+/* What the samples of each function have, by its id; the caller frees. */
+static int64_t *by_func(const struct kind_words *k, const struct prof *p, int64_t *all)
 {
-	size_t n = prof_nfunctions(p);
-	CLEANUP(freep) int64_t *flat = calloc(n + 1, sizeof(*flat));
+	int64_t *flat = calloc(prof_nfunctions(p) + 1, sizeof(*flat));
 
 	*all = 0;
-	if (!flat)
-		return false;
-	for (size_t i = 0; i < prof_nsamples(p); i++) {
+	for (size_t i = 0; flat && i < prof_nsamples(p); i++) {
 		struct prof_sample_view s = prof_sample_at(p, i);
 
 		flat[inner_func(p, &s, k->own_code)] += s.values[k->type];
 		*all += s.values[k->type];
 	}
+	return flat;
+}
+
+static uint64_t name_of(const struct prof *p, size_t func)
+{
+	const char *name = func_name(p, (uint32_t)func);
+
+	return hash_bytes(name, strlen(name));
+}
+
+/* Profiles number their functions each for itself. */
+static bool take_away(int64_t *flat, int64_t *all, const struct kind_words *k, const struct prof *p,
+		      const struct prof *first)
+{
+	CLEANUP(map_fini) struct map had = { 0 };
+	int64_t before;
+	CLEANUP(freep) int64_t *old = by_func(k, first, &before);
+	uint64_t n;
+
+	for (size_t f = 1; old && f <= prof_nfunctions(first); f++) {
+		n = 0;
+		map_get(&had, name_of(first, f), &n);
+		if (old[f] > 0 && !map_put(&had, name_of(first, f), n + (uint64_t)old[f]))
+			return false;
+	}
+	for (size_t f = 1; f <= prof_nfunctions(p); f++)
+		if (flat[f] && map_get(&had, name_of(p, f), &n)) {
+			flat[f] -= (int64_t)n;
+			map_put(&had, name_of(p, f), 0);
+		}
+	*all -= before;
+	return old != NULL;
+}
+
+/* Finds the row's functions, and the sum of all samples. */
+static bool sum_up(struct summary_row *r, const struct kind_words *k, const struct prof *p,
+		   const struct prof *first, int64_t *all)
+{
+	size_t n = prof_nfunctions(p);
+	CLEANUP(freep) int64_t *flat = by_func(k, p, all);
+
+	if (!flat || (first && !take_away(flat, all, k, p, first)))
+		return false;
 	for (size_t f = 1; *all > 0 && f <= n; f++)
 		if (flat[f] > 0)
 			rank(r, p, (uint32_t)f, (double)flat[f] / (double)*all);
@@ -122,6 +163,12 @@ static void fold(struct summary *s)
 
 bool summary_add(struct summary *s, const struct summary_row *row, const struct prof *p)
 {
+	return summary_add_since(s, row, p, NULL);
+}
+
+bool summary_add_since(struct summary *s, const struct summary_row *row, const struct prof *p,
+		       const struct prof *first)
+{
 	struct summary_row *r;
 	int64_t all = 0;
 	bool done;
@@ -134,7 +181,7 @@ bool summary_add(struct summary *s, const struct summary_row *row, const struct 
 	*r = *row;
 	r->ntop = 0;
 	tell_clean(r->name);
-	done = !p || sum_up(r, &kinds[s->of], p, &all);
+	done = !p || sum_up(r, &kinds[s->of], p, first, &all);
 	if (s->of != SUMMARY_CPU)
 		r->value = all > 0 ? (uint64_t)all : 0;
 	return done;

@@ -59,6 +59,9 @@ struct summary {
 
 /* @p: its profile; NULL: it has no samples. @row's value is found out here, but for CPU time. False: no memory. */
 bool summary_add(struct summary *s, const struct summary_row *row, const struct prof *p);
+/* The same of what @p has more than @first, an earlier one of the same process; both grow. */
+bool summary_add_since(struct summary *s, const struct summary_row *row, const struct prof *p,
+		       const struct prof *first);
 
 /*
  * The largest first; those after SUMMARY_ROWS, and those that have next to nothing, in one line.

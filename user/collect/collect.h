@@ -40,6 +40,11 @@ struct collector {
 	 * start() checks more. -ENOTSUP with the reason. NULL: that is not asked.
 	 */
 	int (*possible)(struct gobin *b, const struct golayout *l, struct err *e);
+	/*
+	 * After stop(), of one whose numbers are since the program's start: what they were when the window began, borrowed; NULL where that
+	 * is not known, or is what stop() has handed over. May be NULL.
+	 */
+	const struct prof *(*first)(const void *state);
 };
 
 extern const struct collector collector_cpu, collector_heap, collector_block, collector_mutex,

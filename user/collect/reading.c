@@ -89,13 +89,20 @@ static int reading_profile(void *state, struct engine_target *t, void *kept, str
 	return ret;
 }
 
+static const struct prof *reading_first(void *state, const void *kept)
+{
+	const struct reading *r = state;
+
+	return r->c->first ? r->c->first(kept) : NULL;
+}
+
 #define READING(kind, collector)                                                                 \
 	{                                                                                        \
 		.name = kind, .reads = true, .open = reading_open, .free = reading_free,         \
 		.fd = reading_fd, .poll = nothing, .put = reading_put, .remove = reading_remove, \
 		.forget = reading_forget, .begin = nothing, .tick = reading_tick,                \
 		.stop = reading_stop, .drain = nothing, .profile = reading_profile,              \
-		.done = nothing, .arg = collector,                                               \
+		.first = reading_first, .done = nothing, .arg = collector,                       \
 	}
 
 const struct engine_kind engine_heap_read = READING("heap", &collector_heap);

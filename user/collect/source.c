@@ -57,6 +57,13 @@ int sourced_stop(void *state, struct prof **out, struct err *e)
 	return by->source->stop(by->at, out, e);
 }
 
+const struct prof *sourced_first(const void *state)
+{
+	const struct sourced *by = state;
+
+	return by->source->first ? by->source->first(by->at) : NULL;
+}
+
 void sourced_free(void *state)
 {
 	struct sourced *by = state;

@@ -16,8 +16,9 @@ struct source {
 	int (*poll)(void *at, struct err *e);
 	int (*stop)(void *at, struct prof **out, struct err *e);
 	void (*free)(void *at);
-	int (*tick)(void *at, struct err *e);  /* may be NULL */
-	int (*begin)(void *at, struct err *e); /* may be NULL */
+	int (*tick)(void *at, struct err *e);	     /* may be NULL */
+	int (*begin)(void *at, struct err *e);	     /* may be NULL */
+	const struct prof *(*first)(const void *at); /* may be NULL */
 };
 
 /* One that was chosen, and what it works on; owned. All zeros: none. */
@@ -34,6 +35,7 @@ int sourced_poll(void *state, struct err *e);
 int sourced_tick(void *state, struct err *e);
 int sourced_begin(void *state, struct err *e);
 int sourced_stop(void *state, struct prof **out, struct err *e);
+const struct prof *sourced_first(const void *state);
 void sourced_free(void *state);
 
 #endif

@@ -583,6 +583,13 @@ static bool is_probed(const struct engine *en, size_t k, const struct engine_par
 	return p->on && p->kept && kind->probed && kind->probed(p->kept);
 }
 
+static const struct prof *first_of(const struct engine *en, size_t k, const struct engine_part *p)
+{
+	const struct engine_kind *kind = en->kinds[k].kind;
+
+	return p->on && p->kept && kind->first ? kind->first(en->kinds[k].state, p->kept) : NULL;
+}
+
 static void hand_over(struct engine *en, struct engine_target *t, engine_sink *sink, void *arg)
 {
 	struct engine_result results[ENGINE_KINDS_MAX] = { 0 };
@@ -599,7 +606,8 @@ static void hand_over(struct engine *en, struct engine_target *t, engine_sink *s
 		results[k] = (struct engine_result){ .prof = prof,
 						     .failed = ret ? &e[k] : p->why,
 						     .refused = !p->on,
-						     .probed = is_probed(en, k, p) };
+						     .probed = is_probed(en, k, p),
+						     .first = first_of(en, k, p) };
 	}
 	sink(arg, t, results);
 	for (size_t k = 0; k < en->nkinds; k++)

@@ -120,6 +120,11 @@ struct engine_kind {
 		       struct err *e);
 	/* Of a kind that reads some and probes others: is that one probed? May be NULL: all are told alike. */
 	bool (*probed)(const void *kept);
+	/*
+	 * After profile(), of a kind whose numbers are since the program's start: what they were when it was taken in, borrowed until @kept
+	 * is released; NULL: not known. May be NULL: it has no such numbers.
+	 */
+	const struct prof *(*first)(void *state, const void *kept);
 	/* After all profiles were taken: forgets the window. */
 	int (*done)(void *state, struct err *e);
 	/*
@@ -195,6 +200,7 @@ struct engine_result {
 	const struct err *failed; /* why there is no profile; NULL: it did not fail */
 	bool refused; /* and it failed since this kind cannot observe this target at all */
 	bool probed;  /* engine_kind.probed */
+	const struct prof *first; /* engine_kind.first, borrowed */
 };
 
 /*

@@ -233,7 +233,13 @@ static int reading_stop(void *at, struct prof **out, struct err *e)
 	return ret == -ESRCH ? checkpoint_hand_over(&h->checkpoint, out, e) : ret;
 }
 
+static const struct prof *reading_first(const void *at)
+{
+	return ((const struct heap *)at)->checkpoint.prof;
+}
+
 static const struct source reading = {
+	.first = reading_first,
 	.fd = reading_fd,
 	.poll = reading_poll,
 	.stop = reading_stop,
@@ -308,5 +314,6 @@ const struct collector collector_heap = {
 	.tick = sourced_tick,
 	.begin = sourced_begin,
 	.stop = sourced_stop,
+	.first = sourced_first,
 	.free = sourced_free,
 };

@@ -557,6 +557,13 @@ static int many_profile(void *state, struct engine_target *t, void *kept, struct
 			   engine_heap_read.profile(m->reading, t, k->read, out, e);
 }
 
+static const struct prof *many_first(void *state, const void *kept)
+{
+	const struct many_kept *k = kept;
+
+	return k->probed ? NULL : engine_heap_read.first(((struct many *)state)->reading, k->read);
+}
+
 static bool many_probed(const void *kept)
 {
 	return ((const struct many_kept *)kept)->probed;
@@ -580,6 +587,7 @@ const struct engine_kind engine_heap = {
 	.drain = probed_drain,
 	.profile = many_profile,
 	.probed = many_probed,
+	.first = many_first,
 	.done = probed_done,
 	.forget_file = probed_forget_file,
 	.shared = probed_shared,

@@ -214,7 +214,13 @@ static int reading_stop(void *at, struct prof **out, struct err *e)
 	return ret == -ESRCH ? checkpoint_hand_over(&c->checkpoint, out, e) : ret;
 }
 
+static const struct prof *reading_first(const void *at)
+{
+	return ((const struct contention_state *)at)->checkpoint.prof;
+}
+
 static const struct source reading = {
+	.first = reading_first,
 	.fd = reading_fd,
 	.poll = reading_poll,
 	.stop = reading_stop,
@@ -317,6 +323,7 @@ const struct collector collector_block = {
 	.tick = sourced_tick,
 	.begin = sourced_begin,
 	.stop = sourced_stop,
+	.first = sourced_first,
 	.free = sourced_free,
 	.possible = block_possible,
 };
@@ -329,6 +336,7 @@ const struct collector collector_mutex = {
 	.tick = sourced_tick,
 	.begin = sourced_begin,
 	.stop = sourced_stop,
+	.first = sourced_first,
 	.free = sourced_free,
 	.possible = mutex_possible,
 };

@@ -508,6 +508,14 @@ static bool many_forget_file(void *state, uint16_t number)
 	return probed_forget_file(&((struct asking *)state)->m->waits.probed, number);
 }
 
+static const struct prof *many_first(void *state, const void *kept)
+{
+	const struct asking *a = state;
+	const struct many_kept *k = kept;
+
+	return k->probed ? NULL : a->read->first(a->reading, k->read);
+}
+
 #define KIND(kind, other, reader)                                                          \
 	{                                                                                  \
 		.name = kind, .reads = true, .probes = true, .looks = true, .with = other, \
@@ -515,8 +523,8 @@ static bool many_forget_file(void *state, uint16_t number)
 		.put = many_put, .remove = many_remove, .forget = many_forget,             \
 		.begin = many_begin, .tick = many_tick, .taken_ns = many_taken_ns,         \
 		.stop = many_stop, .drain = many_drain, .profile = many_profile,           \
-		.probed = many_probed, .done = many_done, .forget_file = many_forget_file, \
-		.shared = many_shared, .arg = reader,                                      \
+		.probed = many_probed, .first = many_first, .done = many_done,             \
+		.forget_file = many_forget_file, .shared = many_shared, .arg = reader,     \
 	}
 
 const struct engine_kind engine_block = KIND("block", NULL, &engine_block_read);
