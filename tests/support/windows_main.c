@@ -167,13 +167,17 @@ static int open_both(struct engine *en[2], bool probe, struct err *e)
 					.block.rate_ns = 10000,
 					.mutex.fraction = 10,
 					.source = probe ? SOURCE_PROBE : SOURCE_READ };
-	const struct engine_target *t;
+	const struct engine_target *out;
+	struct target *t;
 	int ret = 0;
 
 	for (size_t i = 0; !ret && i < 2; i++) {
 		ret = engine_open(&o, kinds, i ? 1 : probe ? KINDS : 2, (unsigned)npids, &en[i], e);
-		for (size_t p = 0; !ret && p < npids; p++)
-			ret = engine_add(en[i], observed[p].pid, &t, e);
+		for (size_t p = 0; !ret && p < npids; p++) {
+			ret = target_open(observed[p].pid, &t, e);
+			if (!ret)
+				ret = engine_add(en[i], t, NULL, &out, e);
+		}
 	}
 	return ret;
 }
