@@ -49,12 +49,12 @@ static __always_inline __u64 slot_size(const struct gpb_heap *h, __u64 size, __u
 	__u64 i;
 
 	*class = 0;
-
-	if (kind == GPB_ALLOC_SCAN_HEADER || (kind == GPB_ALLOC_ANY && !noscan && h->header_over &&
-					      size > h->header_over && size <= h->max_small))
-		size += 8;
+	/* Go compares what was asked for, without the header. */
 	if (kind == GPB_ALLOC_LARGE || size > h->max_small)
 		return (size + h->page - 1) & ~((__u64)h->page - 1);
+	if (kind == GPB_ALLOC_SCAN_HEADER ||
+	    (kind == GPB_ALLOC_ANY && !noscan && h->header_over && size > h->header_over))
+		size += 8;
 	if (size <= GPB_SIZE_SMALL - 8) {
 		i = (size + 7) / 8;
 		*class = i < GPB_SIZE8 ? h->class8[i] : 0;
@@ -84,7 +84,7 @@ static __always_inline int fits_tiny_block(const struct gpb_target *t, __u64 g, 
 
 /* True when the sample was counted under *hash. */
 static __always_inline int heap_sample(struct pt_regs *ctx, const struct gpb_target *t, __u32 slot,
-				       __u64 size, struct gpb_hash *hash)
+				       __u64 size, __u32 class, struct gpb_hash *hash)
 {
 	struct scratch *sc;
 	struct gpb_stack *s;
@@ -101,6 +101,7 @@ static __always_inline int heap_sample(struct pt_regs *ctx, const struct gpb_tar
 	r = regs_of(ctx);
 	stack_init(s, slot);
 	s->object.size = size;
+	s->object.class = class;
 	/* The frame is not set up yet, and bp is the caller's. */
 	g = current_g(t, &r);
 	walk_user(&sc->walk, s, t, g, &r, 0);
@@ -205,7 +206,7 @@ static __always_inline void heap_take(struct pt_regs *ctx, const struct gpb_targ
 			    .class = class,
 			    .noscan = object_noscan(ctx, t, kind, noscan),
 			    .windowed = h->own.ns && !always };
-	int counted = heap_sample(ctx, t, slot, bytes, &f.hash);
+	int counted = heap_sample(ctx, t, slot, bytes, class, &f.hash);
 
 	if ((t->flags & GPB_TARGET_LIVE) && counted)
 		slot_follow(t, &f);

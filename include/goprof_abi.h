@@ -213,7 +213,9 @@ struct gpb_stack {
 	union {
 		/* heap profiles: what was allocated */
 		struct {
-			__u64 size; /* bytes of its slot */
+			__u64 size : 56; /* bytes of its slot */
+			/* its size class. No size tells that: whole pages may be as large as a class's slots */
+			__u64 class : 8;
 			__u64 type; /* live address of the runtime's _type, and GPB_TYPE_MAKER; 0: none */
 		} object;
 		/* profiles of waits: what was waited for */

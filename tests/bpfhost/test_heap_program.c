@@ -127,6 +127,7 @@ static size_t nobjects;
 static int miss_refills; /* one in so many returns of refill is missed, */
 static int alone;	 /* and each goroutine has a P of its own, */
 static int turn;	 /* another one from time to time */
+static int split;	 /* each kind of object has an entry of its own, as from Go 1.24 on */
 
 static void put(uint8_t *to, int off, uint64_t v, size_t n)
 {
@@ -187,7 +188,7 @@ static int reset(void **state)
 	nplacing[SLOT] = 0;
 	memset(object_counts, 0, sizeof(object_counts));
 	nobjects = next_span = 0;
-	miss_refills = alone = turn = 0;
+	miss_refills = alone = turn = split = 0;
 	host_now_ns = 1000000;
 	host_cpu = 0;
 	for (int i = 0; i < GOROUTINES; i++) {
@@ -363,11 +364,22 @@ static void count_truth(uint32_t class, uint64_t bytes)
 	truth.var += 1 / p - 1;
 }
 
+static uint64_t entry_of(uint64_t size, int noscan)
+{
+	if (!split)
+		return GPB_ALLOC_ANY | GPB_COOKIE_ASSISTS;
+	if (size > MAX_SMALL)
+		return GPB_ALLOC_LARGE;
+	if (noscan)
+		return size < TINY_SIZE ? GPB_ALLOC_TINY : GPB_ALLOC_NOSCAN;
+	return size > HEADER_OVER ? GPB_ALLOC_SCAN_HEADER : GPB_ALLOC_SCAN_NOHEADER;
+}
+
 /* One call of mallocgc(). The collector may ask the goroutine to assist: then it may go on elsewhere. */
 static void allocate(int i, uint64_t size, int noscan)
 {
 	int p = alone ? (i + turn) % PS : (int)below(4), tiny = noscan && size && size < TINY_SIZE,
-	    marks = (int)below(2);
+	    marks = !split && below(2); /* before an entry of its own it has assisted */
 	uint64_t bytes = size + (!noscan && size > HEADER_OVER ? 8 : 0);
 	uint32_t class = size > MAX_SMALL ? 0 : class_of(tiny ? TINY_SIZE : bytes);
 
@@ -375,7 +387,9 @@ static void allocate(int i, uint64_t size, int noscan)
 	run_on(i, p);
 	put(sweep, BLACKEN, (uint64_t)marks, 4);
 	put(g_mem[i], G_CREDIT, below(2) ? 1 << 30 : 0, 8);
-	hit(i, GPB_ALLOC_ANY | GPB_COOKIE_ASSISTS, size,
+	if (split && !size)
+		return;
+	hit(i, entry_of(size, noscan), size,
 	    noscan && below(2) ? 0 : TYPES + 16 * (uint64_t)!noscan);
 	if (!size)
 		return;
@@ -399,11 +413,17 @@ static void allocate(int i, uint64_t size, int noscan)
 		tiny_open(p, size);
 }
 
+/* The last are of sizes around the largest class's: pages take as much as a slot of it. */
 static void allocate_any(void)
 {
-	static const uint32_t up_to[] = { 16, 16, 256, 1024, 4096, 40000, 200000 };
+	static const struct {
+		uint32_t from, n;
+	} sizes[] = { { 0, 16 },   { 0, 16 },	 { 0, 256 },	{ 0, 1024 },
+		      { 0, 4096 }, { 0, 40000 }, { 0, 200000 }, { MAX_SMALL - 12, 24 } };
+	uint32_t k = below(8);
 
-	allocate((int)below(alone ? 4 : GOROUTINES - 1), below(up_to[below(7)]), (int)below(2));
+	allocate((int)below(alone ? 4 : GOROUTINES - 1), sizes[k].from + below(sizes[k].n),
+		 (int)below(2));
 }
 
 static void use_heap(void)
@@ -457,6 +477,24 @@ static size_t match_objects(void)
 	return n;
 }
 
+static uint64_t sampled[CLASSES];
+
+static void add_class(const struct gpb_stack *s)
+{
+	assert_true(s->object.class < CLASSES);
+	assert_true(!s->object.class || s->object.size == class_size[s->object.class]);
+	sampled[s->object.class] += s->count;
+}
+
+/* Where each one is a sample: samples are of the classes that were counted. */
+static void expect_classes(void)
+{
+	memset(sampled, 0, sizeof(sampled));
+	each_sample(add_class);
+	for (int i = 0; i < CLASSES; i++)
+		assert_int_equal(sampled[i], truth.n[i]);
+}
+
 static double told_objects;
 
 static void add_count(const struct gpb_stack *s)
@@ -475,18 +513,31 @@ static void step(void)
 	}
 }
 
-static void every_object_is_counted_and_placed(void **state)
+static void all_are_counted_and_placed(void)
 {
-	(void)state;
 	use_heap();
 	while (nobjects < 8000)
 		step();
 	expect_counted();
+	expect_classes();
 	assert_int_equal(match_objects(), nobjects);
 	assert_int_equal(object_counts[SLOT].unknown, 0);
 	assert_int_equal(object_counts[SLOT].large, truth.large);
 	assert_true(object_counts[SLOT].told && object_counts[SLOT].waited &&
 		    object_counts[SLOT].large);
+}
+
+static void every_object_is_counted_and_placed(void **state)
+{
+	(void)state;
+	all_are_counted_and_placed();
+}
+
+static void also_by_entries_of_their_own(void **state)
+{
+	(void)state;
+	split = 1;
+	all_are_counted_and_placed();
 }
 
 /* What is not known is said; what is told is right. */
@@ -664,6 +715,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(every_object_is_counted_and_placed, reset),
+		cmocka_unit_test_setup(also_by_entries_of_their_own, reset),
 		cmocka_unit_test_setup(missed_hits_make_no_wrong_place, reset),
 		cmocka_unit_test_setup(samples_stand_for_all, reset),
 		cmocka_unit_test_setup(of_many_the_process_decides, reset),

@@ -9,21 +9,23 @@
 
 #include <cmocka.h>
 
-enum { SIZE = 64, CLASS = 5, OTHER = 48, OTHER_CLASS = 4 };
+enum { SIZE = 64, CLASS = 5, OTHER = 48, OTHER_CLASS = 4, LARGEST = 67 };
 
 static const struct gpb_heap heap = { .class_size = { [CLASS] = SIZE, [OTHER_CLASS] = OTHER } };
 
-static void see(struct heap_window *w, uint64_t pc, uint32_t size, uint32_t count)
+static void see_of(struct heap_window *w, uint64_t pc, uint32_t size, uint8_t class, uint32_t count)
 {
-	struct gpb_stack st = { .nfirst = 1, .object.size = size, .count = count };
+	struct gpb_stack st = { .nfirst = 1,
+				.object = { .size = size, .class = class },
+				.count = count };
 
 	st.pc[0] = pc;
-	assert_int_equal(tally_add(&w->tally, &st,
-				   size == SIZE	 ? CLASS :
-				   size == OTHER ? OTHER_CLASS :
-						   0,
-				   NULL),
-			 0);
+	assert_int_equal(heap_window_add(w, &st, NULL), 0);
+}
+
+static void see(struct heap_window *w, uint64_t pc, uint32_t size, uint32_t count)
+{
+	see_of(w, pc, size, size == SIZE ? CLASS : size == OTHER ? OTHER_CLASS : 0, count);
 }
 
 /* Both sites allocate while all is observed; windows see the first one only, and other classes. */
@@ -108,6 +110,36 @@ static void test_sum_of_large_objects(void **state)
 	tally_fini(&w.tally);
 }
 
+/* Pages of 32 KiB and slots of as much, allocated in one place, are of two classes; only pages are always observed. */
+static void test_pages_as_large_as_slots(void **state)
+{
+	static const struct gpb_heap like = { .class_size = { [LARGEST] = GPB_SIZE_MEDIUM } };
+	struct heap_window w = { .heap = &like, .rate = 1, .rate_in_windows = 1 };
+	const struct tally_window window = { .weight = 10 };
+
+	(void)state;
+	tally_init(&w.tally);
+	for (unsigned i = 0; i < 12; i++) {
+		see_of(&w, 1, GPB_SIZE_MEDIUM, 0, 100);
+		see_of(&w, 1, GPB_SIZE_MEDIUM, LARGEST, 50);
+		see_of(&w, 2, GPB_SIZE_MEDIUM, LARGEST, 50);
+		tally_window(&w.tally, &window);
+	}
+	w.large = true;
+	see_of(&w, 1, GPB_SIZE_MEDIUM, 0, 7);
+	w.total[0] = 9000;
+	w.total[LARGEST] = 2000;
+	heap_window_end(&w);
+	assert_int_equal(w.tally.entries.n, 3);
+	for (size_t i = 0; i < 3; i++) {
+		const struct tally_entry *en = &w.tally.entries.at[i];
+
+		assert_int_equal(heap_window_estimate(&w, en).values.objects,
+				 en->group ? 1000 : 9007);
+	}
+	tally_fini(&w.tally);
+}
+
 /* One sampled object of @size, whose estimate is not a whole number. */
 static struct heap_estimate of_one(struct heap_window *w, uint64_t pc, uint32_t size)
 {
@@ -179,6 +211,7 @@ int main(void)
 		cmocka_unit_test(test_missed_by_windows),
 		cmocka_unit_test(test_nothing_to_miss),
 		cmocka_unit_test(test_sum_of_large_objects),
+		cmocka_unit_test(test_pages_as_large_as_slots),
 		cmocka_unit_test(test_what_is_cut_adds_up),
 		cmocka_unit_test(test_what_is_cut_in_use_adds_up),
 		cmocka_unit_test(test_nothing_is_cut),

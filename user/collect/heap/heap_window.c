@@ -26,14 +26,6 @@ static int classes(const struct heap_window *w)
 
 /* ---- samples ---- */
 
-static size_t class_of(const struct heap_window *w, uint64_t size)
-{
-	for (size_t i = 1; i < GPB_CLASSES; i++)
-		if (w->heap->class_size[i] == size)
-			return i;
-	return 0;
-}
-
 static bool is_machinery(const struct heap_window *w, uint64_t pc)
 {
 	const char *name = subject_func_name(w->s, pc);
@@ -61,7 +53,7 @@ void heap_window_init(struct heap_window *w)
 int heap_window_add(void *arg, const struct gpb_stack *st, struct err *e)
 {
 	struct heap_window *w = arg;
-	size_t class = class_of(w, st->object.size);
+	size_t class = st->object.class;
 	int ret = !class && w->large ? tally_add_full(&w->tally, st, class, e) :
 				       tally_add(&w->tally, st, class, e);
 
