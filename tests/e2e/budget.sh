@@ -10,6 +10,7 @@
 #	waits	two goroutines that hand a number to and fro, others with long waits, a mutex
 #	kinds	the heap in windows while waits need little: these are observed in full
 #	none	--budget 0: no windows, all is seen
+#	edges	sizes on both sides of where large objects begin, of one Go or of several in one run (1.22.12+1.27.4)
 #	attacher	who holds the probes is killed: no profile that ends early passes for a whole one
 #	crowd	others map its file so often that probes would hold up the machine: it is refused, in time
 #	stopped	it is stopped itself (SIGSTOP) while it observes everything
@@ -26,7 +27,7 @@ need_root && need_bpf && need_go
 VERSIONS=${VERSIONS:-1.27.4}
 RUNS=${RUNS:-1}
 # Once, the others are done by tests/e2e/budget_counts.sh.
-ONLY=${ONLY:-light heavy skewed bursty periodic ends short waits kinds crowd stopped $([ "$RUNS" = 1 ] || echo judge none attacher)}
+ONLY=${ONLY:-light heavy skewed bursty periodic ends edges short waits kinds crowd stopped $([ "$RUNS" = 1 ] || echo judge none attacher)}
 SECONDS_EACH=${SECONDS_EACH:-8}
 Z=$TMP/z
 
@@ -43,12 +44,12 @@ begin() {
 
 stop() { kill "$PID"; wait "$PID" 2>/dev/null || [ $? = 143 ]; }
 
-# watch SECONDS FLAG...: for that long, while the log goes on; prints what is wrong
+# watch SECONDS FLAG...: for that long, while the log goes on; prints what is wrong. PIDS: of several.
 watch() {
-	local rc seconds=$1
+	local rc seconds=$1 of=("${PIDS[@]:-$PID}")
 	shift
 	sleep 0.1
-	"$GOPROF" -p "$PID" --source=probe "$@" -d "${seconds}s" -o "$TMP" >"$TMP/paths" 2>"$TMP/err" </dev/null && rc=0 || rc=$?
+	"$GOPROF" "${of[@]/#/-p}" --source=probe "$@" -d "${seconds}s" -o "$TMP" >"$TMP/paths" 2>"$TMP/err" </dev/null && rc=0 || rc=$?
 	sleep 0.2
 	sort "$TMP/err" | uniq -d | sed -n '/short windows/s/^/said more than once: /p'
 	# A burst that no window met is said; of few windows that can be.
@@ -57,7 +58,7 @@ watch() {
 		echo "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"
 }
 
-file() { sed -n "/\\.$1\\.pb/p" "$TMP/paths"; }
+file() { sed -n "/${PIDS:+\\.$PID}\\.$1\\.pb/p" "$TMP/paths"; }
 comments() { "$PPROFCHECK" comments "$(file "$1")"; }
 windows() { comments "$1" | sed -n 's/^budget: .*[^0-9]\([0-9][0-9]*\) windows.*/\1/p'; }
 
@@ -176,6 +177,59 @@ part_ends() {
 	in_windows heap 1
 	comments heap >"$TMP/comments"
 	judge_whole "$TMP/log.ends" "$TMP/comments"
+}
+
+# by_class V: whatever share of it each place got, the whole of a size class is as exact as the runtime's own count.
+by_class() {
+	local minor=${1#1.}
+	awk -v minor="${minor%%.*}" '
+		/^main\.(flat|pointers)/ {
+			large = $1 ~ /40k$/ || minor >= 22 && $1 ~ /(32761|32k)$/
+			split($5, r, /\.\./)
+			n[large]++; got[large] += $3; lo[large] += r[1]; hi[large] += r[2]
+		}
+		END {
+			if (n[0] + n[1] != 7) { print n[0] + n[1] " sites"; exit 1 }
+			for (c in n) {
+				printf "# %s: %.0f of %.0f..%.0f\n", c + 0 ? "large" : "slots", got[c], lo[c], hi[c] >"/dev/stderr"
+				if (got[c] < 0.97 * lo[c] || got[c] > 1.03 * hi[c]) {
+					printf "%s: %.0f of %.0f..%.0f\n", c + 0 ? "large" : "slots", got[c], lo[c], hi[c]
+					bad = 1
+				}
+			}
+			exit bad
+		}' "$TMP/verdict"
+}
+
+# windows_of N: each of PIDS has so many
+windows_of() {
+	local PID n
+	for PID in "${PIDS[@]}"; do
+		n=$(windows heap)
+		[ "${n:-0}" -ge "$1" ] || return 1
+	done
+}
+
+# A machine that is busy with other things leaves too few windows: then once more, for longer.
+part_edges() {
+	local v=(${1//+/ }) PIDS=() logs=() i try
+	for i in "${!v[@]}"; do
+		begin "${v[i]}" churn edges
+		PIDS+=("$PID") logs+=("$LOG")
+	done
+	for try in 1 2 3; do
+		UNMET=yes watch $(((2 + ${#v[@]}) * try)) --heap --heap-rate 16k >"$TMP/wrong"
+		windows_of 3 && break
+		attempt $try "budget/edges/$1" "fewer than 3 windows" >&"$STDOUT"
+	done
+	cat "$TMP/wrong"
+	for i in "${!v[@]}"; do
+		PID=${PIDS[i]} LOG=${logs[i]}
+		judged heap alloc_space -sure 0.5 -judged 0
+		by_class "${v[i]}"
+		in_windows heap 3
+		stop
+	done
 }
 
 # One that is shorter than the time between two windows has a window all the same.
@@ -350,8 +404,9 @@ part() {
 : >"$Z"
 for ((run = 0; run < RUNS; run++)); do
 	for v in $VERSIONS; do
-		for name in judge light heavy skewed bursty periodic ends short waits kinds none attacher crowd stopped; do part $name "$v"; done
+		for name in judge light heavy skewed bursty periodic ends edges short waits kinds none attacher crowd stopped; do part $name "$v"; done
 	done
+	for v in 1.21.13 1.22.12 1.22.12+1.27.4; do part edges $v; done
 done
 deviations() {
 	awk '{ s += $1; q += $1 * $1 } END {

@@ -12,6 +12,8 @@
 //	bursty		idle, but for bursts of 50 ms with pauses of random length between them, -every (950ms) on
 //			average, each with one of three sets of sites
 //	periodic	the quarters of each period D (250ms) have different sites, and one has none
+//	edges		two goroutines with sizes on both sides of where large objects begin: from Go 1.22 on at
+//			32,761 bytes, which take as much as the largest slots do
 //	light		a few thousand allocations a second, and a tenth of a CPU's work
 //
 // It prints "ready". LOG has a line for each site, "site NAME heap BYTES", BYTES those of a slot, then
@@ -157,6 +159,59 @@ func large128k(o *out, n int) {
 	}
 }
 
+// All but the next to last take 32768 bytes: a slot, or from Go 1.22 on, above 32760, pages.
+//
+//go:noinline
+func flat31k(o *out, n int) {
+	for i := 0; i < n; i++ {
+		o.slice = make([]byte, 31<<10)
+	}
+}
+
+//go:noinline
+func flat32760(o *out, n int) {
+	for i := 0; i < n; i++ {
+		o.slice = make([]byte, 32760)
+	}
+}
+
+//go:noinline
+func flat32761(o *out, n int) {
+	for i := 0; i < n; i++ {
+		o.slice = make([]byte, 32761)
+	}
+}
+
+//go:noinline
+func flat32k(o *out, n int) {
+	for i := 0; i < n; i++ {
+		o.slice = make([]byte, 32<<10)
+	}
+}
+
+// 32760 bytes, and from Go 1.22 on 8 more.
+//
+//go:noinline
+func pointers32760(o *out, n int) {
+	for i := 0; i < n; i++ {
+		o.ptrs = make([]*int, 4095)
+	}
+}
+
+//go:noinline
+func flat40k(o *out, n int) {
+	for i := 0; i < n; i++ {
+		o.slice = make([]byte, 40<<10)
+	}
+}
+
+//go:noinline
+func pointers32k(o *out, n int) {
+	for i := 0; i < n; i++ {
+		o.ptrs = make([]*int, 4096)
+	}
+}
+
 // work takes about a nanosecond for each of n.
 //
 //go:noinline
@@ -168,7 +223,7 @@ func (o *out) work(n int) {
 	o.sum = x
 }
 
-const nsites = 13
+const nsites = 20
 
 var sites = [nsites]struct {
 	name  string
@@ -188,6 +243,13 @@ var sites = [nsites]struct {
 	{"main.pointers4104", 4864, pointers4104},
 	{"main.large64k", 64 << 10, large64k},
 	{"main.large128k", 128 << 10, large128k},
+	{"main.flat31k", 32 << 10, flat31k},
+	{"main.flat32760", 32 << 10, flat32760},
+	{"main.flat32761", 32 << 10, flat32761},
+	{"main.flat32k", 32 << 10, flat32k},
+	{"main.pointers32760", 32 << 10, pointers32760},
+	{"main.flat40k", 40 << 10, flat40k},
+	{"main.pointers32k", 32 << 10, pointers32k},
 }
 
 // step has one site allocate n slots, every times'th time it is asked.
@@ -207,6 +269,13 @@ const (
 	sPointers4104
 	sLarge64k
 	sLarge128k
+	sFlat31k
+	sFlat32760
+	sFlat32761
+	sFlat32k
+	sPointers32760
+	sFlat40k
+	sPointers32k
 )
 
 var all = []step{
@@ -217,6 +286,11 @@ var all = []step{
 
 var hot = []step{{sFlat64, 64, 1}, {sFlat16, 32, 1}, {sSlice1000, 8, 1}}
 var worked = []step{{sWorked64, 16, 1}, {sWorked1000, 4, 1}, {sLarge64k, 1, 16}}
+
+var edges = []step{
+	{sFlat31k, 1, 1}, {sFlat32760, 1, 1}, {sFlat32761, 1, 1}, {sFlat32k, 1, 1}, {sPointers32760, 1, 1},
+	{sFlat40k, 2, 1}, {sPointers32k, 1, 1}, {sSlice1000, 4, 1},
+}
 
 var sets = [3][]step{
 	{{sFlat64, 32, 1}, {sFlat16, 32, 1}},
@@ -332,7 +406,7 @@ func main() {
 	lasts := flag.Duration("for", 0, "how long it runs, 0: until it is killed")
 	flag.Parse()
 	if flag.NArg() != 2 {
-		fmt.Fprintln(os.Stderr, "usage: churn [-period D] [-every D] [-seed N] [-for D] heavy|flood|skewed|bursty|periodic|light LOG")
+		fmt.Fprintln(os.Stderr, "usage: churn [-period D] [-every D] [-seed N] [-for D] heavy|flood|skewed|edges|bursty|periodic|light LOG")
 		os.Exit(2)
 	}
 	log, err := os.OpenFile(flag.Arg(1), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0666)
@@ -356,6 +430,9 @@ func main() {
 	case "skewed":
 		go outs[0].forever(hot, 100)
 		go outs[1].forever(worked, 0)
+	case "edges":
+		go outs[0].forever(edges, 250)
+		go outs[1].forever(edges, 250)
 	case "bursty":
 		go outs[0].bursty(*seed, *every)
 	case "periodic":
