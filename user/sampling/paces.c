@@ -1,17 +1,9 @@
 /* user/sampling/paces.c - the pace of allocations by class: by the runtime's counts, and in windows. */
 #include "sampling/paces.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define NEAR_NS 100000000ull /* a step so much before a window, or after it, tells of its time */
-
-static bool ready(struct paces *p)
-{
-	if (!p->of)
-		p->of = calloc(GPB_CLASSES, sizeof(*p->of));
-	return p->of;
-}
 
 /* ---- windows ---- */
 
@@ -40,9 +32,13 @@ static void settle(struct paces *p)
 		for (unsigned i = 0; i < GPB_CLASSES && tells_of(&p->steps[k], w); i++)
 			if (p->steps[k].pace[i] > w->saw.pace[i])
 				w->saw.pace[i] = p->steps[k].pace[i];
-	for (unsigned i = 0; p->of && i < GPB_CLASSES; i++)
-		run_rates_window(&p->of[i], w->saw.pace[i] * w->own_ns, w->own_ns, w->stands_ns);
 	w->closed = 0;
+	if (w->own_ns <= 0)
+		return;
+	for (unsigned i = 0; i < GPB_CLASSES; i++)
+		if (w->saw.pace[i] > p->most[i])
+			p->most[i] = w->saw.pace[i];
+	p->windows_ns += w->stands_ns;
 }
 
 void paces_window(struct paces *p, uint64_t opened, uint64_t closed, const double seen[GPB_CLASSES],
@@ -67,6 +63,52 @@ void paces_end(struct paces *p)
 
 /* ---- the runtime's counts ---- */
 
+/* The first one that does not come before that of @class and @bin. */
+static size_t place_of(const struct paces *p, unsigned class, unsigned bin)
+{
+	size_t from = 0, to = p->bins.n;
+
+	while (from < to) {
+		size_t mid = (from + to) / 2;
+		const struct pace_bin *b = &p->bins.at[mid];
+
+		if (b->class < class || (b->class == class && b->bin < bin))
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+static struct pace_bin *bin_of(struct paces *p, unsigned class, unsigned bin)
+{
+	size_t i = place_of(p, class, bin), n = p->bins.n;
+
+	if (i < n && p->bins.at[i].class == class && p->bins.at[i].bin == bin)
+		return &p->bins.at[i];
+	if (!vec_add(&p->bins, GPB_CLASSES * RUN_BINS))
+		return NULL;
+	memmove(&p->bins.at[i + 1], &p->bins.at[i], (n - i) * sizeof(*p->bins.at));
+	p->bins.at[i] = (struct pace_bin){ .class = (uint16_t) class, .bin = (uint16_t)bin };
+	return &p->bins.at[i];
+}
+
+static void add_pace(struct paces *p, unsigned class, double more, double ns)
+{
+	struct pace_bin *b;
+
+	if (more <= 0) {
+		p->still_ns[class] += ns;
+		return;
+	}
+	b = bin_of(p, class, run_rates_bin(more, ns));
+	if (b) {
+		b->allocs += more;
+		b->ns += ns;
+	}
+	p->no_memory |= !b;
+}
+
 static void add_step(struct paces *p, const uint64_t counts[GPB_CLASSES], uint64_t now)
 {
 	struct pace_step *s = &p->steps[p->nsteps++ % PACE_STEPS];
@@ -80,7 +122,7 @@ static void add_step(struct paces *p, const uint64_t counts[GPB_CLASSES], uint64
 		s->pace[i] = more / ns;
 		s->all += s->pace[i];
 		if (counts[i])
-			run_rates_step(&p->of[i], more, ns);
+			add_pace(p, i, more, ns);
 	}
 	if (p->window.closed && s->began >= p->window.closed)
 		settle(p);
@@ -88,16 +130,14 @@ static void add_step(struct paces *p, const uint64_t counts[GPB_CLASSES], uint64
 
 bool paces_step(struct paces *p, const uint64_t counts[GPB_CLASSES], uint64_t now)
 {
-	if (!ready(p))
-		return false;
 	if (p->known && now < p->began + RUN_STEP_NS)
-		return true;
+		return !p->no_memory;
 	if (p->known)
 		add_step(p, counts, now);
 	memcpy(p->last, counts, sizeof(p->last));
 	p->began = now;
 	p->known = true;
-	return true;
+	return !p->no_memory;
 }
 
 void paces_pause(struct paces *p)
@@ -107,13 +147,20 @@ void paces_pause(struct paces *p)
 
 struct run_unmet paces_unmet(const struct paces *p, unsigned class)
 {
-	if (!p->of)
+	struct run_rates r = { .most = p->most[class] };
+
+	if (p->no_memory)
 		return (struct run_unmet){};
-	return run_rates_unmet(&p->of[class]);
+	r.windows.ns[0] = p->windows_ns;
+	r.steps.ns[0] = p->still_ns[class];
+	for (size_t i = place_of(p, class, 0); i < p->bins.n && p->bins.at[i].class == class; i++) {
+		r.steps.runs[p->bins.at[i].bin] += p->bins.at[i].allocs;
+		r.steps.ns[p->bins.at[i].bin] += p->bins.at[i].ns;
+	}
+	return run_rates_unmet(&r);
 }
 
 void paces_fini(struct paces *p)
 {
-	free(p->of);
-	p->of = NULL;
+	vec_fini(&p->bins);
 }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "base/vec.h"
 #include "goprof_abi.h"
 #include "sampling/run_rates.h"
 
@@ -28,10 +29,23 @@ struct pace_window {
 	struct pace_step saw;
 };
 
-/* A struct that is zeroed is a new one. */
+/* Of a class, the steps at one pace: a bin of run_rates.h. */
+struct pace_bin {
+	uint16_t class, bin;
+	double allocs, ns;
+};
+
+/*
+ * A struct that is zeroed is a new one. Of some hundred processes most allocate in few classes, and a class at few paces: so
+ * there is memory for those bins alone that have something.
+ */
 enum { PACE_STEPS = 4 };
 struct paces {
-	struct run_rates *of; /* by class; NULL: there are none yet, or there was no memory */
+	VEC(struct pace_bin) bins;    /* ascending */
+	double still_ns[GPB_CLASSES]; /* the steps without any, since the first one of a class */
+	double most[GPB_CLASSES];     /* as in struct run_rates */
+	double windows_ns;	      /* of all that windows stand for */
+	bool no_memory;		      /* steps are missing: nothing is taken for unmet */
 	uint64_t last[GPB_CLASSES], began; /* the counts when the present step began, and when */
 	bool known;			   /* these two are set */
 	struct pace_step

@@ -20,7 +20,7 @@ enum { BINS_EACH = 4 }; /* for each doubling */
 /* The part of the time that is left out at either end, the slowest and the fastest: an interquartile mean. */
 #define TRIMMED 0.25
 
-static unsigned bin_of(double runs, double ns)
+unsigned run_rates_bin(double runs, double ns)
 {
 	double rate = runs / ns * NS_PER_S, at;
 
@@ -32,7 +32,7 @@ static unsigned bin_of(double runs, double ns)
 
 static void add(struct run_bins *b, double runs, double ns, double weight)
 {
-	unsigned i = bin_of(runs, ns);
+	unsigned i = run_rates_bin(runs, ns);
 
 	b->runs[i] += runs * weight;
 	b->ns[i] += ns * weight;
@@ -104,7 +104,7 @@ bool run_rates_beyond(double pace, double than)
 struct run_unmet run_rates_unmet(const struct run_rates *r)
 {
 	double runs = 0, ns = 0, rest = 0, rest_ns = 0, met = fast(r->most, 1) / RUN_STEP_NS;
-	unsigned last = bin_of(fast(r->most, FAR), RUN_STEP_NS);
+	unsigned last = run_rates_bin(fast(r->most, FAR), RUN_STEP_NS);
 	struct run_unmet out = {};
 
 	if (time_of(&r->windows) <= 0)

@@ -29,6 +29,8 @@ struct run_rates {
 	double most; /* runs per ns: the highest pace that a window met; 0: none did */
 };
 
+/* The bin of so many in so much time, which is not 0. */
+unsigned run_rates_bin(double runs, double ns);
 /* By the runtime's count there were so many runs in so much time, about RUN_STEP_NS or more. */
 void run_rates_step(struct run_rates *r, double runs, double ns);
 /* A window saw so many in @ns of the target's own time, and stands for @stands_ns. */

@@ -1,0 +1,116 @@
+/* tests/unit/test_paces.c - paces of classes say what histograms of each class say, in little memory. */
+#include "sampling/paces.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+
+#define MS	  1000000ull
+#define WINDOW_NS 2e7
+#define STANDS_NS 4e7
+
+enum { USED = 5, ROUNDS = 2000 };
+
+/* Paces of a class differ by up to a million times; some steps have none of it. */
+static uint64_t some(uint64_t *seed, unsigned class)
+{
+	double much = random_part(seed) * 20;
+
+	return random_part(seed) < 0.3 ? 0 : (uint64_t)(1 << (unsigned)much) * (class + 1);
+}
+
+static void step(struct paces *p, struct run_rates *whole, uint64_t *counts, uint64_t *seed,
+		 uint64_t now)
+{
+	for (unsigned i = 1; i <= USED; i++) {
+		uint64_t more = p->known ? some(seed, i) : 1;
+
+		counts[i] += more;
+		if (p->known)
+			run_rates_step(&whole[i], (double)more, (double)(now - p->began));
+	}
+	assert_true(paces_step(p, counts, now));
+}
+
+/* Far from any step, so that it is about what it saw itself. */
+static void window(struct paces *p, struct run_rates *whole, uint64_t *seed, uint64_t now)
+{
+	double seen[GPB_CLASSES] = { 0 };
+
+	for (unsigned i = 1; i <= USED; i++)
+		seen[i] = (double)(some(seed, i) >> 12);
+	for (unsigned i = 0; i < GPB_CLASSES; i++)
+		run_rates_window(&whole[i], seen[i], WINDOW_NS, STANDS_NS);
+	paces_window(p, now, now + (uint64_t)WINDOW_NS, seen, WINDOW_NS, STANDS_NS);
+}
+
+static void close_to(double a, double b)
+{
+	assert_true(a - b <= 1e-9 * (b > 1 ? b : 1) && b - a <= 1e-9 * (b > 1 ? b : 1));
+}
+
+static void they_say_what_whole_histograms_say(void **state)
+{
+	static struct run_rates whole[GPB_CLASSES];
+	uint64_t counts[GPB_CLASSES] = { 0 }, seed = 7, now = MS, unmet = 0;
+	struct paces p = { 0 };
+
+	(void)state;
+	for (int i = 0; i < ROUNDS; i++) {
+		step(&p, whole, counts, &seed, now);
+		if (i % 9 == 0) {
+			window(&p, whole, &seed, now + 300 * MS);
+			paces_pause(&p);
+			now += 600 * MS;
+		}
+		now += (5 + (uint64_t)(random_part(&seed) * 9)) * MS;
+	}
+	paces_end(&p);
+	for (unsigned i = 0; i < GPB_CLASSES; i++) {
+		struct run_unmet a = paces_unmet(&p, i), b = run_rates_unmet(&whole[i]);
+
+		close_to(a.runs, b.runs);
+		close_to(a.unsure, b.unsure);
+		close_to(a.faster, b.faster);
+		unmet += b.runs > 0 && b.unsure > 0 && b.faster > 0;
+	}
+	assert_int_equal(unmet, USED);
+	paces_fini(&p);
+}
+
+/* A process has some in most classes from its start on, and allocates nothing for hours. */
+static void one_that_allocates_nothing_takes_no_memory(void **state)
+{
+	static const double none[GPB_CLASSES];
+	uint64_t counts[GPB_CLASSES], now = MS;
+	struct paces p = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < GPB_CLASSES; i++)
+		counts[i] = 100 + i;
+	for (int i = 0; i < ROUNDS; i++, now += 20 * MS) {
+		assert_true(paces_step(&p, counts, now));
+		paces_window(&p, now + MS, now + 3 * MS, none, 2e6, 2e7);
+	}
+	assert_int_equal(p.bins.n, 0);
+	assert_null(p.bins.at);
+	counts[9]++;
+	assert_true(paces_step(&p, counts, now));
+	assert_int_equal(p.bins.n, 1);
+	paces_fini(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(they_say_what_whole_histograms_say),
+		cmocka_unit_test(one_that_allocates_nothing_takes_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
