@@ -13,6 +13,8 @@
 //	hosted flood	burns CPU in one goroutine, in stacks of which hardly two are alike
 //	hosted allocflood
 //			allocates all the time, in such stacks
+//	hosted allocates N
+//			allocates all the time, objects of 16 bytes to 2 kB, in N such stacks
 //	hosted waitflood
 //			once stdin has a line: starts 150,000 goroutines that wait, and then waits all the
 //			time, in such stacks
@@ -64,6 +66,8 @@ func busy(a, b int) {
 
 var (
 	allocates bool
+	stacks    uint64 // 0: as many as there are ways
+	size      = 2048
 	kept      []byte
 	asks      chan uint64 // nil: no waits
 	answers   = make(chan uint64)
@@ -80,7 +84,7 @@ func leaf(way uint64) uint64 {
 	if !allocates {
 		return spin(way)
 	}
-	kept = make([]byte, 2048)
+	kept = make([]byte, size)
 	return uint64(len(kept))
 }
 
@@ -113,7 +117,12 @@ func flood() {
 		way ^= way << 13
 		way ^= way >> 7
 		way ^= way << 17
-		sink += left(way, 50)
+		if stacks == 0 {
+			sink += left(way, 50)
+			continue
+		}
+		size = 16 + int(way%128)*16
+		sink += left(way>>7%stacks, 50)
 	}
 }
 
@@ -167,6 +176,9 @@ func main() {
 		flood()
 	case "allocflood":
 		allocates = true
+		flood()
+	case "allocates":
+		allocates, stacks = true, uint64(number(os.Args[2]))
 		flood()
 	case "waitflood":
 		waitFlood()
