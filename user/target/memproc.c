@@ -244,8 +244,9 @@ static int memproc_read(struct mem *m, uint64_t addr, void *buf, size_t n, struc
 {
 	const struct memproc *p = (const struct memproc *)m;
 
-	return p->there_only && p->of->worker ? read_by_worker(p, addr, buf, n, e) :
-						read_here(p, addr, buf, n, e);
+	return p->there_only && p->of->worker && !p->of->direct ?
+		       read_by_worker(p, addr, buf, n, e) :
+		       read_here(p, addr, buf, n, e);
 }
 
 /* Lists the pieces as one call takes them; returns how many those are. */
@@ -457,7 +458,8 @@ static int memproc_readv_there(struct mem *m, struct mem_piece *v, size_t n, str
 {
 	const struct memproc *p = (const struct memproc *)m;
 
-	return p->of->worker ? readv_by_worker(p, v, n, e) : readv_here(p, v, n, e);
+	return p->of->worker && !p->of->direct ? readv_by_worker(p, v, n, e) :
+						 readv_here(p, v, n, e);
 }
 
 int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e)

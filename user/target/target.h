@@ -88,6 +88,7 @@ struct target {
 	 */
 	struct worker **worker;
 	bool silent;
+	bool direct;		  /* private: target_direct() */
 	struct target_pool *pool; /* private: target_in_pool() */
 	uint64_t asked_ns;	  /* private: how long that took in all */
 	unsigned
@@ -132,6 +133,14 @@ void target_linger(struct target *t);
  * (silent). What takes too long in all is -E2BIG. For a target that rests. @w: base/worker.h; several targets may have one.
  */
 void target_by_worker(struct target *t, struct worker **w);
+/*
+ * It has answered the thread just now: while this is on, whoever reads its memory does so himself, for a ms or so. To hand each read to a thread
+ * takes 20 us and longer, and of two goroutines that wake each other a million times a second no two reads would be of one moment.
+ */
+static inline void target_direct(struct target *t, bool on)
+{
+	t->direct = on;
+}
 
 /* 0; -ESRCH: "exited" or "became another program (exec)". Cheap enough to call each 100 ms. */
 int target_alive(struct target *t, struct err *e);
