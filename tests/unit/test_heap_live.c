@@ -89,8 +89,7 @@ static struct rtspan_layout layout(void)
 
 /* ---- targets ---- */
 
-static struct target_pool pool;
-static struct target target = { .pool = &pool };
+static struct target target;
 static struct subject subject = { .target = &target };
 static struct heap_live_room room;
 

@@ -430,9 +430,9 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err 
 	return attacher_ask(&u->attacher, &ask, sizeof(ask), open + w->end + OVERDUE_NS, e);
 }
 
-int uprobes_fd(struct uprobes *u)
+int uprobes_fd(const struct uprobes *u)
 {
-	return attacher_fd(&u->attacher);
+	return u->attacher.pid ? u->attacher.ready : -1;
 }
 
 bool uprobes_answered(struct uprobes *u)
