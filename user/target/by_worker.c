@@ -21,7 +21,7 @@ static int no_answer(struct err *e)
 }
 
 /* Other kernels' and other machines' locks are no fault of its own: it may take a good part of all time. */
-static bool may_ask(const struct target *t)
+bool target_may_ask(const struct target *t)
 {
 	return t->asked_ns <=
 	       LIMIT_ASKED_MS * NS_PER_MS + (now_ns() - t->opened_ns) / LIMIT_ASKED_SHARE;
@@ -33,7 +33,7 @@ int target_ask(struct target *t, struct target_job *j, struct err *e)
 
 	__atomic_add_fetch(&t->refs, 1, __ATOMIC_RELAXED);
 	j->t = t;
-	if (t->silent || !may_ask(t)) {
+	if (t->silent || !target_may_ask(t)) {
 		j->job.drop(&j->job);
 		return t->silent ? no_answer(e) :
 				   err_set(e, -E2BIG, "reading its memory takes more than %d s",

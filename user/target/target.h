@@ -88,8 +88,8 @@ struct target {
 	 */
 	struct worker **worker;
 	bool silent;
-	bool direct;	   /* private: target_direct() */
-	uint64_t asked_ns; /* private: how long that took in all */
+	uint64_t asked_ns;    /* private: how long that took in all */
+	uint64_t answered_ns; /* private: when its memory did so last, asked by the thread */
 	unsigned
 		refs; /* private: who frees it last: 0: its owner alone; one more for each that was left behind */
 };
@@ -121,15 +121,6 @@ int target_wake(struct target *t, struct err *e);
  * (silent). What takes too long in all is -E2BIG. For a target that rests. @w: base/worker.h; several targets may have one.
  */
 void target_by_worker(struct target *t, struct worker **w);
-/*
- * It has answered the thread just now: while this is on, whoever reads its memory does so himself, for a ms or so. To hand each read to a thread
- * takes 20 us and longer, and of two goroutines that wake each other a million times a second no two reads would be of one moment.
- */
-static inline void target_direct(struct target *t, bool on)
-{
-	t->direct = on;
-}
-
 /* 0; -ESRCH: "exited" or "became another program (exec)". Cheap enough to call each 100 ms. */
 int target_alive(struct target *t, struct err *e);
 

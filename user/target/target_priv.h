@@ -79,6 +79,8 @@ struct target_job {
 int target_ask(struct target *t, struct target_job *j, struct err *e);
 /* The end of worker_job.drop: frees the job, and the target where everybody else has left it. */
 void target_drop(struct worker_job *j);
+/* Has it not taken too long in all (LIMIT_ASKED_MS)? */
+bool target_may_ask(const struct target *t);
 
 /* What is open of a target that does not rest. */
 struct target_files {

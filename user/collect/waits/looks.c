@@ -634,12 +634,10 @@ static int see_all(struct looks *k, struct err *e)
 	const struct places was = k->busy;
 	int ret = read_list(k, e);
 
-	target_direct(k->s->target, !ret);
 	if (!ret)
 		ret = see_busy(k, e);
 	if (!ret)
 		ret = see_calm(k, e);
-	target_direct(k->s->target, false);
 	k->busy = k->later;
 	k->later = was;
 	k->later.n = 0;
