@@ -62,6 +62,11 @@ void target_by_worker(struct target *t, struct worker **w)
 	t->worker = w;
 }
 
+void target_in_pool(struct target *t, struct target_pool *p)
+{
+	t->pool = p;
+}
+
 void target_rest(struct target *t)
 {
 	t->resting = true;

@@ -458,7 +458,7 @@ void leftovers_begin(struct target *t, const struct collect_opts *o)
 	w.heals++;
 }
 
-int uprobes_fd(const struct uprobes *u)
+int uprobes_fd(struct uprobes *u)
 {
 	return u->attacher.sock ? u->attacher.sock : -1;
 }
@@ -506,7 +506,7 @@ static int hit_cost_now(void *arg, struct hit_cost *out, struct cost_probes **re
 	return 0;
 }
 
-int cost_probes_fd(const struct cost_probes *p)
+int cost_probes_fd(struct cost_probes *p)
 {
 	return PRICING + (int)((const struct probes *)p - w.at);
 }

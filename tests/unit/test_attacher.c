@@ -257,7 +257,7 @@ static void one_that_is_stopped_at_its_work_goes_on(void **state)
 	(void)state;
 	assert_int_equal(start(&k, "stopped", 0, NULL), 0);
 	assert_int_equal(attacher_ask(&k, "ab", 2, now_ns() + 50000000, NULL), 0);
-	p = (struct pollfd){ .fd = k.ready, .events = POLLIN };
+	p = (struct pollfd){ .fd = attacher_fd(&k), .events = POLLIN };
 	assert_int_equal(poll(&p, 1, 10000), 1);
 	assert_int_equal(attacher_answer(&k, got, 2, NULL), 0);
 	assert_string_equal(got, "ba");

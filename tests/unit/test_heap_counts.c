@@ -280,6 +280,44 @@ static bool says(const struct prof *p, const char *what)
 	return false;
 }
 
+static void over(struct heap_window *h, bool still)
+{
+	const struct stretch s = { .window = true,
+				   .still = still,
+				   .opened = w.now - 8 * MS,
+				   .closed = w.now,
+				   .weight = 5 };
+
+	assert_int_equal(heap_window_over(h, &s, NULL), 0);
+}
+
+/* One that has not run is not read, but for one of which nothing was read lately. */
+static void test_still(void **state)
+{
+	struct heap_window h;
+
+	(void)state;
+	begin(&h);
+	full(&h);
+	heap_window_turn(&h, true, 400, 8e6);
+	w.now += 10 * MS;
+	over(&h, true); /* it was not read since it ran */
+	assert_int_equal(h.last[CLASS], 110 * PER_MS);
+	w.now += 10 * MS;
+	over(&h, true);
+	assert_int_equal(h.last[CLASS], 110 * PER_MS);
+	over(&h, false);
+	assert_int_equal(h.last[CLASS], 120 * PER_MS);
+	w.fails = -EAGAIN;
+	over(&h, false);
+	w.fails = 0;
+	w.now += 10 * MS;
+	over(&h, true);
+	assert_int_equal(h.last[CLASS], 130 * PER_MS);
+	end(&h);
+	fini(&h);
+}
+
 /* They are never known: it is said, and why. */
 static void test_never(void **state)
 {
@@ -314,6 +352,7 @@ int main(void)
 		cmocka_unit_test(test_comes_late),
 		cmocka_unit_test(test_exits_unseen),
 		cmocka_unit_test(test_slow_start),
+		cmocka_unit_test(test_still),
 		cmocka_unit_test(test_never),
 	};
 

@@ -89,7 +89,8 @@ static struct rtspan_layout layout(void)
 
 /* ---- targets ---- */
 
-static struct target target;
+static struct target_pool pool;
+static struct target target = { .pool = &pool };
 static struct subject subject = { .target = &target };
 static struct heap_live_room room;
 

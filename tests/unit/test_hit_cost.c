@@ -119,7 +119,7 @@ void uprobes_free(struct uprobes *u)
 	(void)u;
 }
 
-int uprobes_fd(const struct uprobes *u)
+int uprobes_fd(struct uprobes *u)
 {
 	(void)u;
 	return -1;

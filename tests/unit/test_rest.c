@@ -422,6 +422,43 @@ static void one_that_is_silent_is_left_alone(void **state)
 	assert_int_equal(descriptors(), before);
 }
 
+/* Those that were asked last: each has one descriptor more than at rest. */
+static void few_of_a_pool_stay_awake(void **state)
+{
+	enum { N = TARGET_AWAKE_MAX + 3 };
+	struct target_pool pool = { .n = 0 };
+	struct target *t[N];
+	size_t at_rest, before = descriptors();
+
+	(void)state;
+	for (size_t i = 0; i < N; i++) {
+		t[i] = opened();
+		rest(t[i]);
+		target_in_pool(t[i], &pool);
+	}
+	at_rest = descriptors();
+	assert_int_equal(at_rest, before + N);
+	for (size_t i = 0; i < N; i++) {
+		assert_int_equal(target_wake(t[i], NULL), 0);
+		target_linger(t[i]);
+	}
+	assert_int_equal(descriptors(), at_rest + TARGET_AWAKE_MAX);
+	assert_true(t[2]->resting && !t[3]->resting);
+	reads_only_what_is_there(t[2]);
+	reads_only_what_is_there(t[3]);
+	target_linger(t[3]); /* it was asked again: the next to go is another one */
+	target_linger(t[2]);
+	assert_true(!t[3]->resting && t[2]->resting);
+	assert_int_equal(target_wake(t[2], NULL), 0);
+	target_linger(t[2]);
+	assert_true(!t[3]->resting && !t[2]->resting && t[4]->resting);
+	target_rest(t[3]);
+	assert_int_equal(pool.n, TARGET_AWAKE_MAX - 1);
+	for (size_t i = 0; i < N; i++)
+		target_free(t[i]);
+	assert_true(!pool.n && descriptors() == before);
+}
+
 /* A list without an end, for example. */
 static void one_that_takes_too_long_is_not_asked_again(void **state)
 {
@@ -446,6 +483,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_rests_has_one_descriptor, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_pieces_are_read_asleep_and_awake, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(few_of_a_pool_stay_awake, setup, teardown),
 		cmocka_unit_test_setup_teardown(its_end_and_its_exec_are_seen, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_a_child_opened_its_parent_goes_on_with, setup,
 						teardown),

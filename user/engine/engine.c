@@ -30,6 +30,7 @@ struct engine {
 	size_t nkinds;
 	struct binaries binaries;
 	struct worker *worker; /* asks processes and their files; NULL: nobody does just now */
+	struct target_pool awake;
 	struct attacher_process *
 		attachers; /* of all kinds' probes, where nobody has one for them; NULL: there is none */
 	VEC(struct engine_target *) at; /* all of this window */
@@ -292,10 +293,12 @@ int engine_add(struct engine *en, struct target *t, const struct golayout *known
 	struct subject *s = NULL;
 	int ret = is_new(en, t->pid, e);
 
-	if (ret)
+	if (ret) {
 		target_free(t);
-	else
+	} else {
 		target_by_worker(t, &en->worker);
+		target_in_pool(t, &en->awake);
+	}
 	if (!ret)
 		ret = subject_adopt(t, &en->o, &en->binaries, known, &s, e);
 	return ret ? ret : add(en, s, out, e);

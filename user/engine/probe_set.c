@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "probe/bpf.h"
+#include "subject/binary.h"
 #include "target/samefile.h"
 
 enum { SPENT_WORDS = sizeof(struct gpb_spent) / 8, POLLED = 32 };
@@ -82,20 +83,35 @@ static int hit_cost(void *arg, struct hit_cost *out, struct cost_probes **rest, 
 
 /* ---- stretches ---- */
 
-/*
- * Its runtime's counts are read from its memory. One that has gone tells that itself. In windows they are read all
- * the time, so its files stay open.
- */
+/* Its runtime's counts are read from its memory. One that has gone tells that itself. */
 static void wake(struct set_member *m)
 {
 	if (m->on)
 		target_wake(m->t->subject->target, NULL);
 }
 
+/* It is read again soon: in windows each few ms, if it is one of those that run. */
+static void linger(struct set_member *m)
+{
+	if (m->on && !m->set->of->kind->watched)
+		target_linger(m->t->subject->target);
+}
+
 static void rest(struct set_member *m)
 {
-	if (m->on && !m->set->turn.windows)
+	if (m->set->turn.windows)
+		linger(m);
+	else if (m->on)
 		target_rest(m->t->subject->target);
+}
+
+/* What has not run has not changed. Its CPU time is read before its memory is: so nothing is missed. */
+static bool is_still(struct set_member *m)
+{
+	uint64_t ns = m->on ? clock_ns(m->t->clock) : 0, before = m->over_cpu_ns;
+
+	m->over_cpu_ns = ns;
+	return ns && ns == before;
 }
 
 static int settle(struct probe_set *s, struct err *e)
@@ -161,30 +177,48 @@ static struct stretch part_of(const struct set_member *m, const struct stretch *
 {
 	struct stretch own = *st;
 
+	own.still = m->still;
 	if (!st->window && own.opened < m->t->since_ns)
 		own.opened = m->t->since_ns < st->closed ? m->t->since_ns : st->closed;
 	return own;
 }
 
+/* Of what is open of a window nothing is read before that. */
+static void before(struct set_member *m, const struct stretch *st)
+{
+	struct stretch own;
+
+	m->still = is_still(m);
+	own = part_of(m, st);
+	if (!st->window)
+		wake(m);
+	m->set->of->kind->before(m->part, &own);
+	if (!st->window)
+		linger(m);
+}
+
+static int after(struct set_member *m, const struct stretch *st, struct err *e)
+{
+	const struct stretch own = part_of(m, st);
+	int ret;
+
+	if (!st->window || !m->still)
+		wake(m);
+	ret = m->set->of->kind->after(m->part, &own, e);
+	rest(m);
+	return ret;
+}
+
 static int over(void *arg, const struct stretch *st, struct err *e)
 {
 	struct probe_set *s = arg;
-	const struct set_kind *kind = s->of->kind;
 	int ret;
 
-	for (size_t i = 0; i < s->members.n; i++) {
-		const struct stretch own = part_of(s->members.at[i], st);
-
-		wake(s->members.at[i]);
-		kind->before(s->members.at[i]->part, &own);
-	}
+	for (size_t i = 0; i < s->members.n; i++)
+		before(s->members.at[i], st);
 	ret = s->of->drain(s->of->arg, e);
-	for (size_t i = 0; !ret && i < s->members.n; i++) {
-		const struct stretch own = part_of(s->members.at[i], st);
-
-		ret = kind->after(s->members.at[i]->part, &own, e);
-		rest(s->members.at[i]);
-	}
+	for (size_t i = 0; !ret && i < s->members.n; i++)
+		ret = after(s->members.at[i], st, e);
 	stand(s);
 	s->full_ns = now_ns();
 	return ret ? ret : settle(s, e);
@@ -236,17 +270,33 @@ static struct probe_set *find(const struct probe_sets *ss, const struct image *i
 	return NULL;
 }
 
-/* The target that comes first finds the sites; its file is opened again by our own descriptor. */
+/* The target that comes first may go before others of its set. */
+static int keep_file(struct probe_set *s, const struct image *img, struct err *e)
+{
+	if (img->shared)
+		s->binary = binary_share(img->shared);
+	s->fd = s->binary ? img->fd : fcntl(img->fd, F_DUPFD_CLOEXEC, 0);
+	return s->fd < 0 ? err_sys(e, "the file that is to be probed") : 0;
+}
+
+static void release_file(struct probe_set *s)
+{
+	if (s->binary)
+		binary_put(s->binary);
+	else
+		closep(&s->fd);
+}
+
+/* The target that comes first finds the sites. */
 static int fill(struct probe_set *s, struct set_member *m, struct err *e)
 {
 	int ret = s->of->kind->find(m->part, s->index, &s->list, &s->groups, &s->ngroups, &s->sites,
 				    e);
 
+	if (!ret)
+		ret = keep_file(s, &m->t->subject->images.at[0], e);
 	if (ret)
 		return ret;
-	s->fd = fcntl(m->t->subject->images.at[0].fd, F_DUPFD_CLOEXEC, 0);
-	if (s->fd < 0)
-		return err_sys(e, "the file that is to be probed");
 	for (size_t i = 0; i < s->ngroups; i++)
 		snprintf(s->groups[i].path, sizeof(s->groups[i].path), "/proc/self/fd/%d", s->fd);
 	ret = clear(s->of->obj.sets, s->index, e);
@@ -309,7 +359,7 @@ static void forget(struct probe_set *s)
 	probing_free(s->probing);
 	uprobes_free(&s->standing);
 	s->of->obj.open_for[s->index] = (struct gpb_open){ 0 };
-	closep(&s->fd);
+	release_file(s);
 	vec_fini(&s->members);
 	free(s->list);
 	free(s->sites);
@@ -595,6 +645,7 @@ static void close_set(struct probe_set *s)
 	for (size_t i = 0; i < s->members.n; i++) {
 		wake(s->members.at[i]);
 		s->of->kind->ending(s->members.at[i]->part);
+		linger(s->members.at[i]);
 	}
 	s->ended_ns = now_ns();
 	ret = s->failed ? 0 : probing_close(s->probing, &why);

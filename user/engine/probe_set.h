@@ -31,6 +31,8 @@ struct set_member {
 	struct demux_target d;	  /* zero until it has a slot */
 	uint64_t base_ns, cpu_ns; /* its CPU clock when it joined, and since then */
 	bool on, done;		  /* done: its last stretch is over */
+	bool still; /* it has not run since a stretch was over, when its CPU time was: */
+	uint64_t over_cpu_ns;
 };
 
 /* What the last turn said: new members are told, too. */
@@ -44,7 +46,8 @@ struct set_turn {
 struct set_kind {
 	const char *what; /* "heap": for messages */
 	struct window_parts parts;
-	bool by_own; /* as in struct probing_user */
+	bool by_own;  /* as in struct probing_user */
+	bool watched; /* in windows each target is looked at all the time: its files stay open */
 	/*
 	 * Finds what is to be probed in the file that this target runs: *list is freed when the probes are held, *groups and its
 	 * sites lie in it, *sites is of each member's interest and freed with the set. Cookies have @index.
@@ -84,8 +87,9 @@ struct probe_set {
 	dev_t dev;
 	uint64_t inode;
 	uint32_t index; /* in the tables by set */
-	int fd;		/* of the file; owned */
-	void *list;	/* owned, until its probes are held */
+	int fd;		/* of the file; owned, unless it is this one's: */
+	struct binary *binary;
+	void *list; /* owned, until its probes are held */
 	struct uprobe_group *groups;
 	size_t ngroups;
 	void *sites;		 /* owned; the kind's */

@@ -27,6 +27,7 @@
 /* A period in which hits counted. */
 struct stretch {
 	bool window;		 /* false: everything was observed, from one decision to the next */
+	bool still;		 /* its target has not run since the last one was over */
 	bool let_go;		 /* it ended before this was known, because we were stopped */
 	uint64_t opened, closed; /* CLOCK_MONOTONIC */
 	uint64_t asked;		 /* of a window: when the first probe may have been put in */

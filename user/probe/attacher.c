@@ -355,10 +355,17 @@ static int watch(int ep, int fd)
 /* What is polled for an answer: the socket, and the time at which the answer is overdue. */
 static int make_ready(struct attacher *k, struct err *e)
 {
+	if (k->ready >= 0)
+		return 0;
 	k->ready = epoll_create1(EPOLL_CLOEXEC);
 	if (k->ready < 0 || watch(k->ready, k->sock))
 		return err_sys(e, "a socket to the attacher of the probes");
 	return 0;
+}
+
+int attacher_fd(struct attacher *k)
+{
+	return k->pid && !make_ready(k, NULL) ? k->ready : -1;
 }
 
 /* 0: never. Only while an answer is due there is a descriptor for that: a run has many attachers, which mostly rest. */
@@ -378,7 +385,7 @@ static int set_due(struct attacher *k, uint64_t ns, struct err *e)
 	}
 	if (k->timer < 0) {
 		k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-		if (k->timer < 0 || watch(k->ready, k->timer))
+		if (k->timer < 0 || make_ready(k, e) || watch(k->ready, k->timer))
 			return err_sys(e, "a timer for the attacher of the probes");
 	}
 	timerfd_settime(k->timer, TFD_TIMER_ABSTIME, &at, NULL);
@@ -612,9 +619,7 @@ int attacher_start(struct attacher *k, struct attacher_process **all, int most_m
 	if (ret)
 		return ret;
 	k->most_ms = most_ms ? most_ms : LIMIT_ATTACHER_MS;
-	ret = make_ready(k, e);
-	if (!ret)
-		ret = attacher_answer(k, &a, sizeof(a), e);
+	ret = attacher_answer(k, &a, sizeof(a), e);
 	if (!ret && !a.ret) {
 		k->exposed = a.exposed;
 		if (a.exposed)

@@ -42,7 +42,7 @@ struct attacher {
 	pid_t pid;			  /* of its process; 0: there is none */
 	struct attacher_process *process; /* private */
 	int sock;
-	int ready;    /* to be polled: an answer can be read, is overdue, or will never come */
+	int ready;    /* private: attacher_fd(); -1: nobody has asked for it */
 	int timer;    /* private */
 	int most_ms;  /* private */
 	int late_ms;  /* private: for how long the answer has been overdue */
@@ -88,7 +88,7 @@ void attacher_main(int argc, char **argv, const struct attacher_job *job);
 int attacher_start(struct attacher *k, struct attacher_process **all, int most_ms, struct err *e);
 
 /*
- * Asks one question; later reads its answer, when attacher->ready is readable, which it is from
+ * Asks one question; later reads its answer, when attacher_fd() is readable, which it is from
  * @due_ns (CLOCK_MONOTONIC; 0: never) on in any case. -ECHILD: the attacher is gone.
  *
  * Somebody may stop the attacher. While we wait for an answer, or for its end, it is woken up
@@ -102,10 +102,12 @@ int attacher_give(struct attacher *k, const void *ask, size_t n, const int *fds,
 		  struct err *e);
 int attacher_answer(struct attacher *k, void *answer, size_t n, struct err *e);
 /*
- * Where nobody wants to wait: when attacher->ready is readable, is the answer there, or will it never come? When it is only
- * overdue, the attacher is treated as above, and attacher->ready is readable again in a second.
+ * Where nobody wants to wait: when attacher_fd() is readable, is the answer there, or will it never come? When it is only
+ * overdue, the attacher is treated as above, and attacher_fd() is readable again in a second.
  */
 bool attacher_answered(struct attacher *k);
+/* To be polled: an answer can be read, is overdue, or will never come. -1: there is none. */
+int attacher_fd(struct attacher *k);
 
 /* CPU time that a process of attachers has taken so far; NULL: none. What one that is gone took its maker has (getrusage()). */
 uint64_t attacher_process_cpu_ns(const struct attacher_process *p);

@@ -83,7 +83,7 @@ void healing_begin(struct healing *h)
 	h->asked = !ret;
 }
 
-int healing_fd(const struct healing *h)
+int healing_fd(struct healing *h)
 {
 	return h->asked ? uprobes_fd(&h->u) : -1;
 }

@@ -38,7 +38,7 @@ void healing_look(struct healing *h, struct target *t, struct healing_found *out
 /* Begins to free what was found in all. What is found later waits for the next call. */
 void healing_begin(struct healing *h);
 /* To be polled; -1: nothing is under way. When it is over healing_end() is to be called. */
-int healing_fd(const struct healing *h);
+int healing_fd(struct healing *h);
 bool healing_over(struct healing *h);
 /* It waits for what is under way. Safe on a zeroed struct. */
 void healing_end(struct healing *h);

@@ -176,7 +176,7 @@ int hit_cost_measure(struct bpf_program *prog, bool multi, uint64_t cookie,
 	return 0;
 }
 
-int cost_probes_fd(const struct cost_probes *p)
+int cost_probes_fd(struct cost_probes *p)
 {
 	return uprobes_fd(&p->probes);
 }

@@ -40,7 +40,7 @@ int hit_cost_measure(struct bpf_program *prog, bool multi, uint64_t cookie,
 		     struct attacher_process **all, struct hit_cost *out, struct cost_probes **rest,
 		     struct err *e);
 /* To be polled: readable when its probes are out. */
-int cost_probes_fd(const struct cost_probes *p);
+int cost_probes_fd(struct cost_probes *p);
 /* Waits for that. */
 void cost_probes_free(struct cost_probes *p);
 DEFINE_FREEP(struct cost_probes, cost_probes)

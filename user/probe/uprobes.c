@@ -430,9 +430,9 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err 
 	return attacher_ask(&u->attacher, &ask, sizeof(ask), open + w->end + OVERDUE_NS, e);
 }
 
-int uprobes_fd(const struct uprobes *u)
+int uprobes_fd(struct uprobes *u)
 {
-	return u->attacher.pid ? u->attacher.ready : -1;
+	return attacher_fd(&u->attacher);
 }
 
 bool uprobes_answered(struct uprobes *u)

@@ -157,7 +157,7 @@ struct uprobe_windowed {
  */
 int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err *e);
 /* To be polled: readable when the window is over, and the probes are off unless they stay. */
-int uprobes_fd(const struct uprobes *u);
+int uprobes_fd(struct uprobes *u);
 /* To be asked then: is it over indeed? When it is only overdue, uprobes_fd() tells again in a second. */
 bool uprobes_answered(struct uprobes *u);
 /* Waits for that. */

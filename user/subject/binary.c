@@ -100,6 +100,12 @@ int binary_get(struct binaries *c, struct target *t, struct binary **out, struct
 	return 0;
 }
 
+struct binary *binary_share(struct binary *b)
+{
+	b->users++;
+	return b;
+}
+
 void binary_put(struct binary *b)
 {
 	b->users--;

@@ -61,6 +61,8 @@ struct binaries {
  */
 int binary_get(struct binaries *c, struct target *t, struct binary **out, struct err *e);
 void binary_put(struct binary *b);
+/* One more has it, who gives it back, too. */
+struct binary *binary_share(struct binary *b);
 
 /*
  * What unwinding rules of a file are filed under in the kernel: 1 or more; 0: each one is some file's now. A number that was

@@ -15,6 +15,14 @@ void target_by_worker(struct target *t, struct worker **w)
 	t->worker = w;
 }
 
+/* The thread that is left behind may be the one who frees it. */
+static void give_up(struct target *t)
+{
+	t->silent = true;
+	target_pool_leave(t);
+	t->pool = NULL;
+}
+
 static int no_answer(struct err *e)
 {
 	return err_set(e, -ETIMEDOUT, "its memory or its files do not answer");
@@ -40,7 +48,7 @@ int target_ask(struct target *t, struct target_job *j, struct err *e)
 					   LIMIT_ASKED_MS / 1000);
 	}
 	if (!worker_do(t->worker, &j->job)) {
-		t->silent = true;
+		give_up(t);
 		return no_answer(e);
 	}
 	__atomic_sub_fetch(&t->refs, 1, __ATOMIC_RELAXED);

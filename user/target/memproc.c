@@ -29,10 +29,10 @@ enum { PIECES = 1024 };		/* UIO_MAXIOV */
 struct memproc {
 	struct mem mem; /* first: casts back */
 	pid_t pid;
-	int fd;			    /* of mem; -1: it cannot be opened */
-	int pages;		    /* of pagemap; -1: it cannot be opened */
-	bool there_only;	    /* no page is waited for */
-	struct target *of;	    /* there_only: the target */
+	int fd;		   /* of mem; -1: it cannot be opened, or is when it is needed (awake) */
+	int pages;	   /* of pagemap; -1: it cannot be opened */
+	bool there_only;   /* no page is waited for */
+	struct target *of; /* there_only: the target */
 	const struct target *rests; /* its files are closed; NULL: they are open */
 };
 
@@ -65,12 +65,15 @@ static size_t there_from(const struct memproc *p, uint64_t addr, size_t n)
 	return to - addr < n ? (size_t)(to - addr) : n;
 }
 
-/* At most to the end of the page. */
+/* At most to the end of the page. Of a target that is awake the file is opened here; 0: it has gone. */
 static ssize_t read_file(const struct memproc *p, uint64_t addr, void *buf, size_t n)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), left = page - addr % page;
+	CLEANUP(target_files_close) struct target_files f = TARGET_NO_FILES;
 
-	return pread(p->fd, buf, n < left ? n : left, (off_t)addr);
+	if (p->fd < 0 && target_files_open(p->of, &f, NULL))
+		return 0;
+	return pread(p->fd < 0 ? f.mem : p->fd, buf, n < left ? n : left, (off_t)addr);
 }
 
 static ssize_t read_some(const struct memproc *p, uint64_t addr, void *buf, size_t n)
@@ -86,7 +89,7 @@ static ssize_t read_some(const struct memproc *p, uint64_t addr, void *buf, size
 		return -1;
 	}
 	got = process_vm_readv(p->pid, &to, 1, &from, 1, 0);
-	if (p->fd < 0 || (got < 0 && errno == EINTR))
+	if (p->pages < 0 || (got < 0 && errno == EINTR))
 		return got;
 	why = got < 0 ? errno : 0;
 	if (why && (why != EFAULT || is_there(p, addr)))
@@ -527,12 +530,12 @@ void memproc_rest(struct mem *m, struct target *t)
 	p->rests = t;
 }
 
-void memproc_wake(struct mem *m, const struct target_files *f)
+void memproc_wake(struct mem *m, struct target_files *f)
 {
 	struct memproc *p = (struct memproc *)m;
 
-	p->fd = f->mem;
 	p->pages = f->pages;
+	f->pages = -1;
 	p->rests = NULL;
 }
 

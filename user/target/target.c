@@ -81,7 +81,7 @@ int target_dir(const struct target *t, int *own, struct err *e)
 {
 	char dir[32];
 
-	if (!t->resting)
+	if (t->proc_fd >= 0)
 		return t->proc_fd;
 	snprintf(dir, sizeof(dir), "/proc/%d", t->pid);
 	*own = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -505,6 +505,7 @@ void target_free(struct target *t)
 {
 	if (!t || __atomic_fetch_sub(&t->refs, 1, __ATOMIC_ACQ_REL))
 		return;
+	target_pool_leave(t);
 	close_libs(t);
 	memproc_free(t->mem);
 	maps_fini(&t->maps);
@@ -518,6 +519,7 @@ void target_rest(struct target *t)
 {
 	if (t->silent)
 		return;
+	target_pool_leave(t);
 	close_libs(t);
 	forget(&t->exe_fd);
 	if (t->resting)
@@ -535,7 +537,7 @@ int target_wake(struct target *t, struct err *e)
 	if (ret || !t->resting)
 		return ret;
 	memproc_wake(t->mem, &f);
-	t->proc_fd = f.dir;
+	target_files_close(&f);
 	t->resting = false;
 	return 0;
 }

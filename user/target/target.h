@@ -71,10 +71,10 @@ struct target {
 	struct mem *mem;    /* the process' memory, live; owned */
 	uint64_t opened_ns; /* monotonic: what called exec by then was seen */
 
-	int proc_fd;	      /* private: the directory /proc/PID of this very process */
+	int proc_fd; /* private: the directory /proc/PID of this very process; -1 once it has rested */
 	uint64_t start_ticks; /* private: identity */
 	uint64_t start_stack; /* mm.start_stack; changes on exec */
-	bool resting;	      /* private: proc_fd is -1 */
+	bool resting;	      /* private: nothing else is open */
 	/* private: the only files of its mappings that may be opened; as long as libs_only is set */
 	struct target_lib libs[TARGET_LIBS];
 	size_t nlibs;
@@ -88,8 +88,9 @@ struct target {
 	 */
 	struct worker **worker;
 	bool silent;
-	uint64_t asked_ns;    /* private: how long that took in all */
-	uint64_t answered_ns; /* private: when its memory did so last, asked by the thread */
+	struct target_pool *pool; /* private: target_in_pool() */
+	uint64_t asked_ns;	  /* private: how long that took in all */
+	uint64_t answered_ns;	  /* private: when its memory did so last, asked by the thread */
 	unsigned
 		refs; /* private: who frees it last: 0: its owner alone; one more for each that was left behind */
 };
@@ -113,8 +114,19 @@ DEFINE_FREEP(struct target, target)
  * switched off, only whoever hears of execs knows.
  */
 void target_rest(struct target *t);
-/* For many questions: opens what they need, until target_rest(). Reads wait for nobody all the same. -ESRCH. */
+/* For many reads of its memory: opens what they need, until target_rest(). They wait for nobody all the same. -ESRCH. */
 int target_wake(struct target *t, struct err *e);
+
+/* Of targets that are read now and then, those few that were read last are awake: each has one descriptor more than at rest. */
+enum { TARGET_AWAKE_MAX = 12 };
+struct target_pool {
+	struct target *at[TARGET_AWAKE_MAX]; /* borrowed; the last one first */
+	size_t n;
+};
+/* @p outlives @t. */
+void target_in_pool(struct target *t, struct target_pool *p);
+/* It may soon be asked again: it rests when TARGET_AWAKE_MAX others of its pool have come here since; at once, where it is in none. */
+void target_linger(struct target *t);
 
 /*
  * From now on a thread asks its memory and files, and is left behind where they do not answer: -ETIMEDOUT, then and ever after

@@ -68,6 +68,11 @@ void text_clean(char *s);
  */
 int target_maps_now(struct target *t, struct maps *out, struct err *e);
 
+/* ---- awake targets (pool.c) ---- */
+
+/* It is awake for other reasons, or not at all. */
+void target_pool_leave(struct target *t);
+
 /* ---- what a thread may do for us (by_worker.c), and what it is that it does then ---- */
 
 struct target_job {
@@ -111,8 +116,8 @@ int memproc_new(pid_t pid, int proc_fd, struct mem **out, struct err *e);
 void memproc_free(struct mem *m);
 /* Closes its files: each read opens them, and makes sure of @t (borrowed, as long as @m). */
 void memproc_rest(struct mem *m, struct target *t);
-/* Opens them again, for good: takes those of @f over, but for the directory. */
-void memproc_wake(struct mem *m, const struct target_files *f);
+/* Awake: takes over that of the pages. Its memory's file is opened where that is needed, which is rare. */
+void memproc_wake(struct mem *m, struct target_files *f);
 /* A memory of @t that rests from the start. */
 int memproc_resting(struct target *t, struct mem **out, struct err *e);
 /* False when the memory that was opened exists no more: the process exited or called exec. */

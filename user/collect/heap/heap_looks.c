@@ -74,7 +74,9 @@ static bool wake(struct set_member *m)
 
 static void rest(struct set_member *m)
 {
-	if (m->on && !m->set->turn.windows)
+	if (m->on && m->set->turn.windows)
+		target_linger(m->t->subject->target);
+	else if (m->on)
 		target_rest(m->t->subject->target);
 }
 

@@ -86,6 +86,7 @@ static int count_exactly(struct heap_window *w, uint64_t out[GPB_CLASSES])
 	struct rtalloc_counts c;
 	int ret = 0;
 
+	w->last_current = false;
 	if (!w->counters && !again_due(&w->open_again, now_ns()))
 		return -ENOTSUP;
 	if (!w->counters)
@@ -124,7 +125,7 @@ static int seen_now(struct heap_window *w, uint64_t out[GPB_CLASSES])
 static void counted(struct heap_window *w, const uint64_t counts[GPB_CLASSES], uint64_t now)
 {
 	memcpy(w->last, counts, sizeof(w->last));
-	w->last_known = true;
+	w->last_known = w->last_current = true;
 	w->last_ns = now;
 	if (!w->windows_since)
 		return;
@@ -367,8 +368,18 @@ static double inverse(void *arg, const struct gpb_stack *st)
 	return scale_heap_one((int64_t)st->object.size, (int64_t)w->rate_in_windows);
 }
 
+/* One that has not run has allocated nothing: among many most are such. */
+static int count_unless_still(struct heap_window *w, bool still, uint64_t out[GPB_CLASSES])
+{
+	if (!still || !w->last_current)
+		return count_exactly(w, out);
+	memcpy(out, w->last, sizeof(w->last));
+	return 0;
+}
+
 /* How many allocations there were since the last call, and how many of them were seen. */
-static void count_again(struct heap_window *w, double *exact, double *seen, double all[GPB_CLASSES])
+static void count_again(struct heap_window *w, bool still, double *exact, double *seen,
+			double all[GPB_CLASSES])
 {
 	uint64_t now[GPB_CLASSES], sum = 0, hit[GPB_CLASSES];
 
@@ -384,7 +395,7 @@ static void count_again(struct heap_window *w, double *exact, double *seen, doub
 		w->seen_before[i] = hit[i];
 	}
 	w->large_seen = hit[0];
-	if (count_exactly(w, now)) {
+	if (count_unless_still(w, still, now)) {
 		w->counted_before = 0; /* otherwise the next count would cover two windows */
 		return;
 	}
@@ -422,7 +433,7 @@ static void close_window(struct heap_window *w, const struct stretch *s,
 	};
 	struct undilated_window ow = {};
 
-	count_again(w, &exact, &seen, all);
+	count_again(w, s->still, &exact, &seen, all);
 	paces_window(&w->paces, s->opened, s->closed, all, w->own.own, s->weight * window);
 	if (s->mass > 0) {
 		tw.weight = by_mass(w, s, seen);

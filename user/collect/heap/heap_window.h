@@ -75,6 +75,7 @@ struct heap_window {
 	uint64_t last_seen[GPB_CLASSES];
 	uint64_t last_ns;	       /* CLOCK_MONOTONIC: when that was */
 	bool last_known, last_watched; /* last_watched: last_seen was read at the same moment */
+	bool last_current;	       /* nothing was read since */
 	uint64_t first[GPB_CLASSES];   /* the runtime's counts when windows began */
 	bool marked;		       /* first is set, or was when full observation ended: */
 	uint64_t marked_ns;

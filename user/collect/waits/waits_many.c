@@ -215,6 +215,7 @@ int waits_many_open(struct waits_many *m, const struct probed_kind *kind, void *
 
 	m->kind = *kind;
 	set->parts = WAIT_PARTS;
+	set->watched = true;
 	set->hit_cost = hit_cost;
 	set->joined = joined;
 	set->turn = turn;
