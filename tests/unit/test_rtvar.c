@@ -34,6 +34,8 @@ struct gobin {
 	size_t n, at; /* functions; bytes of the one being written */
 	const char *symbol;
 	uint64_t symbol_addr;
+	unsigned asked;
+	char kept[1 << 14];
 };
 
 static struct gobin bin;
@@ -46,6 +48,12 @@ const struct gobin_info *gobin_info(const struct gobin *b)
 const struct gomodule *gobin_module(const struct gobin *b)
 {
 	return &b->module;
+}
+
+void *gobin_keep(struct gobin *b, size_t bytes)
+{
+	assert_true(bytes <= sizeof(b->kept));
+	return b->kept;
 }
 
 struct mem *gobin_mem(struct gobin *b)
@@ -69,6 +77,7 @@ int gobin_funcs_named(struct gobin *b, const char *const *names, size_t n, struc
 	int found = 0;
 
 	(void)e;
+	b->asked++;
 	memset(out, 0, n * sizeof(*out));
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < b->n; k++)
@@ -514,6 +523,11 @@ static void no_byte_before_the_rate(void **state)
 
 /* ---- symbols ---------------------------------------------------------------------------------- */
 
+static void forget(void)
+{
+	memset(bin.kept, 0, sizeof(bin.kept));
+}
+
 static void symbols_first(void **state)
 {
 	struct err e = { "" };
@@ -525,12 +539,36 @@ static void symbols_first(void **state)
 	bin.symbol_addr = RATE + 8;
 	assert_int_equal(rtvar_find(&bin, RTVAR_MEMPROFILERATE, &at, NULL), 0);
 	assert_int_equal(at, RATE + 8);
+	forget();
 	bin.symbol_addr = TEXT; /* the symbol is wrong */
 	assert_int_equal(rtvar_find(&bin, RTVAR_MEMPROFILERATE, &at, NULL), 0);
 	assert_int_equal(at, RATE);
+	forget();
 	bin.info.plugin = true;
 	assert_int_equal(rtvar_find(&bin, RTVAR_MEMPROFILERATE, &at, &e), -ENOENT);
 	assert_non_null(strstr(e.msg, "plugin"));
+}
+
+/* Many processes run one binary. */
+static void each_is_found_once(void **state)
+{
+	struct err e = { "" }, again = { "" };
+	uint64_t at = 0;
+	unsigned asked;
+
+	(void)state;
+	rate_users();
+	assert_int_equal(rtvar_find(&bin, RTVAR_MEMPROFILERATE, &at, NULL), 0);
+	asked = bin.asked;
+	at = 0;
+	assert_int_equal(rtvar_find(&bin, RTVAR_MEMPROFILERATE, &at, NULL), 0);
+	assert_int_equal(at, RATE);
+	assert_int_equal(bin.asked, asked);
+	assert_int_equal(rtvar_find(&bin, RTVAR_ALLGS, &at, &e), -ENOENT);
+	asked = bin.asked;
+	assert_int_equal(rtvar_find(&bin, RTVAR_ALLGS, &at, &again), -ENOENT);
+	assert_true(bin.asked == asked && at == RATE);
+	assert_string_equal(e.msg, again.msg);
 }
 
 /* ---- what stands there ------------------------------------------------------------------------ */
@@ -714,6 +752,7 @@ int main(void)
 		cmocka_unit_test_setup(byte_before_the_rate, setup),
 		cmocka_unit_test_setup(no_byte_before_the_rate, setup),
 		cmocka_unit_test_setup(symbols_first, setup),
+		cmocka_unit_test_setup(each_is_found_once, setup),
 		cmocka_unit_test(values),
 		cmocka_unit_test(heads_point_to_their_kind),
 		cmocka_unit_test(lists_of_goroutines),

@@ -14,7 +14,6 @@
 #include "base/err.h"
 #include "go/image/gobin.h"
 #include "go/layout/layout.h"
-#include "go/runtime/rtvar.h"
 #include "target/target.h"
 
 struct binary {
@@ -25,8 +24,6 @@ struct binary {
 	struct golayout layout;
 	bool layout_known;
 	bool plugins, plugins_known; /* it can load plugins */
-	uint64_t vars
-		[RTVAR_COUNT]; /* link-time addresses that were found; 0: not yet, or there is none */
 	/* what folders above found out of it: memory that free() releases; NULL: nothing yet */
 	void *kept;
 	unsigned users;	   /* private */

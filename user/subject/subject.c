@@ -261,24 +261,10 @@ const char *subject_func_name(struct subject *s, uint64_t pc)
 	return subject_func(s, pc, &f, &img) ? NULL : gobin_func_name(img->bin, &f);
 }
 
-/* Where symbols are missing, code must be decoded for it: once for each file. */
-static int find_var(struct subject *s, enum rtvar v, uint64_t *at, struct err *e)
-{
-	struct binary *b = s->images.at[0].shared;
-	int ret = 0;
-
-	*at = b ? b->vars[v] : 0;
-	if (!*at)
-		ret = rtvar_find(s->bin, v, at, e);
-	if (!ret && b)
-		b->vars[v] = *at;
-	return ret;
-}
-
 int subject_rtvar(struct subject *s, enum rtvar v, uint64_t *addr, struct err *e)
 {
 	uint64_t at;
-	int ret = find_var(s, v, &at, e);
+	int ret = rtvar_find(s->bin, v, &at, e);
 
 	at += s->bias;
 	if (!ret)

@@ -49,8 +49,7 @@ void say(const struct collect_opts *o, const char *fmt, ...) __attribute__((form
 void say_exposed(struct subject *s, const struct collect_opts *o, const char *helper);
 
 /*
- * The live address of a variable of the runtime, if the value there can be its value. It may
- * decode instructions, so it should be called once for each target; for those that share a binary that is done once.
+ * The live address of a variable of the runtime, if the value there can be its value.
  * -ENOENT, -EBADMSG, -EFAULT, -ESRCH.
  */
 int subject_rtvar(struct subject *s, enum rtvar v, uint64_t *addr, struct err *e);

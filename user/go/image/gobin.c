@@ -312,12 +312,22 @@ void gobin_free(struct gobin *b)
 		return;
 	elfimg_free(b->img);
 	strtab_free(b->strings);
+	free(b->kept);
 	free(b);
+}
+
+void *gobin_keep(struct gobin *b, size_t bytes)
+{
+	if (!b->kept) {
+		b->kept = calloc(1, bytes);
+		b->kept_bytes = b->kept ? bytes : 0;
+	}
+	return b->kept;
 }
 
 size_t gobin_bytes(const struct gobin *b)
 {
-	return sizeof(*b) + elfimg_bytes(b->img) + strtab_bytes(b->strings);
+	return sizeof(*b) + elfimg_bytes(b->img) + strtab_bytes(b->strings) + b->kept_bytes;
 }
 
 void gobin_shrink(struct gobin *b)

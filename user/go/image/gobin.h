@@ -129,6 +129,12 @@ size_t gobin_bytes(const struct gobin *b);
 void gobin_shrink(struct gobin *b);
 
 /*
+ * Memory that goes with the binary, zero at first, for what one folder above (go/runtime/rtvar.c) finds out of it and need not find out
+ * again. NULL: there is none.
+ */
+void *gobin_keep(struct gobin *b, size_t bytes);
+
+/*
  * Was the file behind @fd made by Go? It is judged by its sections' names alone: that is cheap,
  * and no proof.
  */

@@ -17,6 +17,8 @@ struct gobin {
 	struct gobin_info info;
 	struct gomodule module;
 	char name[LIMIT_NAME]; /* scratch for one name */
+	void *kept;	       /* gobin_keep() */
+	size_t kept_bytes;
 };
 
 /* gobin_tls.c: finds gobin_info.tls_g. A library's is known only where it is loaded (@live). */

@@ -43,7 +43,7 @@ enum rtvar {
 };
 
 /*
- * The link-time address. -ENOENT with what was tried, also where this Go or this program has no
+ * The link-time address; found once for each @b. -ENOENT with what was tried, also where this Go or this program has no
  * such variable; a plugin has none.
  */
 int rtvar_find(struct gobin *b, enum rtvar v, uint64_t *addr, struct err *e);
