@@ -21,7 +21,7 @@
 #include "go/sites/probesite.h"
 #include "go/runtime/rtvar.h"
 
-enum { CASE_SECONDS = 20, FUNCS = 200, CACHE_BLOCKS = 16, SPOTS_MAX = 6 };
+enum { CASE_SECONDS = 20, FUNCS = 200, CACHE_BLOCKS = 64, SPOTS_MAX = 6 };
 
 enum area {
 	EHDR,

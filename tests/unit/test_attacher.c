@@ -42,7 +42,7 @@ static struct log *map_log(int fd)
 
 static struct log *new_log(void)
 {
-	char name[] = "attacher-XXXXXX";
+	char name[] = "/tmp/attacher-XXXXXX";
 	int fd = mkostemp(name, O_CLOEXEC);
 	struct log *l;
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "mkgobin.h"
+#include "go/image/elfimg.h"
 #include "subject/binary.h"
 
 static struct mkgobin g;
@@ -20,7 +21,7 @@ static int make_file(void)
 
 	mkgobin(&g, &o);
 	fd = mkgobin_fd(g.b, g.n);
-	assert_int_equal(ftruncate(fd, 2 * MEMCACHE_BLOCK), 0); /* only whole blocks are cached */
+	assert_int_equal(ftruncate(fd, 2 * ELFIMG_BLOCK), 0); /* only whole blocks are cached */
 	return fd;
 }
 

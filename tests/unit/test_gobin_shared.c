@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "go/image/elfimg.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "go/image/gobin.h"
@@ -35,7 +36,7 @@ static struct gobin *opened(int (*open)(int fd, const char *path, struct mem *li
 
 	mkgobin(&g, &o);
 	*fd = mkgobin_fd(g.b, g.n);
-	assert_int_equal(ftruncate(*fd, 2 * MEMCACHE_BLOCK), 0); /* only whole blocks are cached */
+	assert_int_equal(ftruncate(*fd, 2 * ELFIMG_BLOCK), 0); /* only whole blocks are cached */
 	assert_int_equal(open(*fd, "hand.elf", NULL, 0, &b, NULL), 0);
 	return b;
 }

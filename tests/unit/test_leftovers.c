@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -57,7 +58,8 @@ static void breakpoints_are_those_that_are_new(void **state)
 	assert_int_equal(breakpoint_find(now, was, 0, 0), 0);
 }
 
-static bool jumps; /* new files have a jump over eight bytes where the last of changes[] is */
+static ino_t code_ino; /* the file that was made last */
+static bool jumps;     /* new files have a jump over eight bytes where the last of changes[] is */
 
 /* Code of a program without section headers, which may be Go's; a copy is mapped from OFFSET on. */
 static int new_file(const char *magic)
@@ -66,6 +68,7 @@ static int new_file(const char *magic)
 	uint8_t bytes[OFFSET + PAGES * PAGE];
 	Elf64_Ehdr h = { .e_phentsize = sizeof(Elf64_Phdr) };
 	int fd = mkstemp(name);
+	struct stat st;
 
 	assert_true(fd >= 0);
 	unlink(name);
@@ -77,6 +80,8 @@ static int new_file(const char *magic)
 	if (jumps)
 		memcpy(bytes + OFFSET + 9 * PAGE + 4, jump_over_eight, sizeof(jump_over_eight));
 	assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+	assert_int_equal(fstat(fd, &st), 0);
+	code_ino = st.st_ino;
 	return fd;
 }
 
@@ -354,12 +359,22 @@ int clock_gettime(clockid_t id, struct timespec *ts)
 	return 0;
 }
 
-/* Pages of the file: what is at larger offsets is memory of a process. */
+static bool is_code(int fd, off_t at)
+{
+	struct stat st;
+
+	return at >= OFFSET && at < OFFSET + PAGES * PAGE && !fstat(fd, &st) &&
+	       st.st_ino == code_ino;
+}
+
+/* Pages of the file: others are read of libraries, to tell what they are. */
 ssize_t pread(int fd, void *buf, size_t n, off_t at)
 {
-	if (n == PAGE && at >= OFFSET && at < OFFSET + PAGES * PAGE)
+	bool code = n == PAGE && is_code(fd, at);
+
+	if (code)
 		slow.now_ns += slow.page_ns;
-	if (slow.bad && at == slow.bad) {
+	if (slow.bad && code && at == slow.bad) {
 		errno = EIO;
 		return -1;
 	}

@@ -422,13 +422,28 @@ static void one_that_is_silent_is_left_alone(void **state)
 	assert_int_equal(descriptors(), before);
 }
 
-/* Those that were asked last: each has one descriptor more than at rest. */
+static void ask(struct target *t)
+{
+	assert_int_equal(target_wake(t, NULL), 0);
+	target_linger(t);
+}
+
+static size_t awake(struct target *const *t, size_t n)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < n; i++)
+		k += !t[i]->resting;
+	return k;
+}
+
+/* Each has one descriptor more than at rest. */
 static void few_of_a_pool_stay_awake(void **state)
 {
 	enum { N = TARGET_AWAKE_MAX + 3 };
 	struct target_pool pool = { .n = 0 };
 	struct target *t[N];
-	size_t at_rest, before = descriptors();
+	size_t at_rest, hits = 0, before = descriptors();
 
 	(void)state;
 	for (size_t i = 0; i < N; i++) {
@@ -438,25 +453,45 @@ static void few_of_a_pool_stay_awake(void **state)
 	}
 	at_rest = descriptors();
 	assert_int_equal(at_rest, before + N);
-	for (size_t i = 0; i < N; i++) {
-		assert_int_equal(target_wake(t[i], NULL), 0);
-		target_linger(t[i]);
-	}
+	for (size_t i = 0; i < N; i++)
+		ask(t[i]);
 	assert_int_equal(descriptors(), at_rest + TARGET_AWAKE_MAX);
-	assert_true(t[2]->resting && !t[3]->resting);
-	reads_only_what_is_there(t[2]);
-	reads_only_what_is_there(t[3]);
-	target_linger(t[3]); /* it was asked again: the next to go is another one */
-	target_linger(t[2]);
-	assert_true(!t[3]->resting && t[2]->resting);
-	assert_int_equal(target_wake(t[2], NULL), 0);
-	target_linger(t[2]);
-	assert_true(!t[3]->resting && !t[2]->resting && t[4]->resting);
-	target_rest(t[3]);
+	assert_int_equal(awake(t, N), TARGET_AWAKE_MAX);
+	reads_only_what_is_there(t[0]);
+	reads_only_what_is_there(t[N - 2]);
+	assert_true(!t[0]->resting && t[N - 2]->resting);
+	for (size_t i = 0; i < N; i++) { /* in turn: most were awake when they were asked */
+		hits += !t[i]->resting;
+		ask(t[i]);
+	}
+	assert_int_equal(hits, TARGET_AWAKE_MAX);
+	target_rest(t[0]);
 	assert_int_equal(pool.n, TARGET_AWAKE_MAX - 1);
 	for (size_t i = 0; i < N; i++)
 		target_free(t[i]);
 	assert_true(!pool.n && descriptors() == before);
+}
+
+static void one_of_a_pool_that_nobody_asks_rests(void **state)
+{
+	enum { N = TARGET_AWAKE_MAX + 1 };
+	struct target_pool pool = { .n = 0 };
+	struct target *t[N];
+
+	(void)state;
+	for (size_t i = 0; i < N; i++) {
+		t[i] = opened();
+		rest(t[i]);
+		target_in_pool(t[i], &pool);
+		ask(t[i]);
+	}
+	assert_false(t[0]->resting);
+	for (size_t k = 0; k <= TARGET_AWAKE_STALE; k++) /* all but the first one */
+		ask(t[1 + k % (N - 1)]);
+	assert_true(t[0]->resting);
+	assert_int_equal(awake(t, N), TARGET_AWAKE_MAX);
+	for (size_t i = 0; i < N; i++)
+		target_free(t[i]);
 }
 
 /* A list without an end, for example. */
@@ -484,6 +519,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(many_pieces_are_read_asleep_and_awake, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(few_of_a_pool_stay_awake, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_of_a_pool_that_nobody_asks_rests, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(its_end_and_its_exec_are_seen, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_a_child_opened_its_parent_goes_on_with, setup,
 						teardown),

@@ -421,6 +421,7 @@ static uint64_t foreseen(void)
 static void put_word(uint64_t at, uint32_t word)
 {
 	assert_int_equal(pwrite(fd, &word, sizeof(word), (off_t)(at - MK_BASE)), sizeof(word));
+	gobin_shrink(subject.bin); /* it has read the file already */
 }
 
 /* What the calls of arm64 in a program return to has rules before it is met. */

@@ -2,18 +2,20 @@
 #include "base/mem.h"
 
 #include <stdbool.h>
+#include <sys/mman.h>
 
 struct block {
-	uint64_t addr; /* of its first byte; a multiple of MEMCACHE_BLOCK */
+	uint64_t addr; /* of its first byte; a multiple of memcache.block */
 	bool valid;
 };
 
 struct memcache {
 	struct mem mem; /* first: mem_of() casts back */
 	struct mem *under;
-	size_t nblocks;
+	size_t block, nblocks;
 	struct block *blocks;
-	uint8_t *data; /* nblocks * MEMCACHE_BLOCK; NULL after it was shrunk */
+	/* nblocks * block, mapped: what is given back is given back to the system, and malloc would keep it; NULL after it was shrunk */
+	uint8_t *data;
 };
 
 int mem_readv(struct mem *m, struct mem_piece *v, size_t n, struct err *e)
@@ -59,22 +61,30 @@ int mem_cstr(struct mem *m, uint64_t addr, char *buf, size_t cap, struct err *e)
 		       (unsigned long long)addr, cap - 1);
 }
 
+static uint8_t *room_for(const struct memcache *c)
+{
+	void *p = mmap(NULL, c->nblocks * c->block, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
 /* The cached block that holds @addr, filled if need be; NULL when it is not readable whole. */
 static const uint8_t *block_get(struct memcache *c, uint64_t addr)
 {
-	uint64_t base = addr - addr % MEMCACHE_BLOCK;
-	size_t i = (size_t)(base / MEMCACHE_BLOCK) % c->nblocks;
+	uint64_t base = addr & ~(uint64_t)(c->block - 1);
+	size_t i = (size_t)(base / c->block) % c->nblocks;
 	uint8_t *data;
 
 	if (!c->data)
-		c->data = malloc(c->nblocks * MEMCACHE_BLOCK);
+		c->data = room_for(c);
 	if (!c->data)
 		return NULL;
-	data = c->data + i * MEMCACHE_BLOCK;
+	data = c->data + i * c->block;
 	if (c->blocks[i].valid && c->blocks[i].addr == base)
 		return data;
 	c->blocks[i].valid = false;
-	if (mem_read(c->under, base, data, MEMCACHE_BLOCK, NULL))
+	if (mem_read(c->under, base, data, c->block, NULL))
 		return NULL;
 	c->blocks[i] = (struct block){ .addr = base, .valid = true };
 	return data;
@@ -86,8 +96,8 @@ static int memcache_read(struct mem *m, uint64_t addr, void *buf, size_t n, stru
 	uint8_t *out = buf;
 
 	while (n) {
-		size_t off = (size_t)(addr % MEMCACHE_BLOCK);
-		size_t step = MEMCACHE_BLOCK - off;
+		size_t off = (size_t)(addr & (c->block - 1));
+		size_t step = c->block - off;
 		const uint8_t *data = block_get(c, addr);
 		int ret;
 
@@ -107,18 +117,20 @@ static int memcache_read(struct mem *m, uint64_t addr, void *buf, size_t n, stru
 	return 0;
 }
 
-int memcache_new(struct mem *under, size_t blocks, struct memcache **out, struct err *e)
+int memcache_new(struct mem *under, size_t block, size_t blocks, struct memcache **out,
+		 struct err *e)
 {
 	CLEANUP(memcache_freep) struct memcache *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return err_set(e, -ENOMEM, "no memory for a cache");
 	c->mem.read = memcache_read;
+	BUG_ON(!block || block & (block - 1));
 	c->under = under;
+	c->block = block;
 	c->nblocks = blocks ? blocks : 1;
 	c->blocks = calloc(c->nblocks, sizeof(*c->blocks));
-	c->data = malloc(c->nblocks * MEMCACHE_BLOCK);
-	if (!c->blocks || !c->data)
+	if (!c->blocks)
 		return err_set(e, -ENOMEM, "no memory for a cache of %zu blocks", blocks);
 	*out = TAKE(c);
 	return 0;
@@ -140,13 +152,14 @@ size_t memcache_bytes(const struct memcache *c)
 
 	for (size_t i = 0; i < c->nblocks; i++)
 		n += c->blocks[i].valid;
-	return n * MEMCACHE_BLOCK;
+	return n * c->block;
 }
 
 void memcache_shrink(struct memcache *c)
 {
 	memcache_drop(c);
-	free(c->data);
+	if (c->data)
+		munmap(c->data, c->nblocks * c->block);
 	c->data = NULL;
 }
 
@@ -154,7 +167,8 @@ void memcache_free(struct memcache *c)
 {
 	if (!c)
 		return;
+	if (c->blocks)
+		memcache_shrink(c);
 	free(c->blocks);
-	free(c->data);
 	free(c);
 }

@@ -65,13 +65,12 @@ int mem_cstr(struct mem *m, uint64_t addr, char *buf, size_t cap, struct err *e)
 
 /*
  * A cache of whole blocks in front of another mem, for bytes that do not change (text, pclntab, a
- * file). @blocks bounds its size: blocks * MEMCACHE_BLOCK bytes. A read near the end of what is
- * readable works even though the rest of its block is not there.
+ * file). It holds at most @blocks of @block bytes, a power of two. A read near the end of what is
+ * readable works even though the rest of its block is not there. A block takes no memory before it is read.
  */
-enum { MEMCACHE_BLOCK = 16384 };
-
 struct memcache;
-int memcache_new(struct mem *under, size_t blocks, struct memcache **out, struct err *e);
+int memcache_new(struct mem *under, size_t block, size_t blocks, struct memcache **out,
+		 struct err *e);
 struct mem *memcache_mem(struct memcache *c); /* borrowed: valid until memcache_free */
 void memcache_drop(struct memcache *c);	      /* forget all blocks */
 /* Of the blocks that it holds. */

@@ -5,7 +5,8 @@
 #include "base/limits.h"
 #include "base/vec.h"
 
-enum { CHUNK = 64 * 1024 };
+/* Each is twice the one before it: many profiles have a few strings only. */
+enum { CHUNK_FIRST = 4 * 1024, CHUNK = 64 * 1024 };
 
 struct str {
 	const char *s;
@@ -33,7 +34,8 @@ static char *store(struct strtab *t, const void *s, size_t len)
 	char *p;
 
 	if (!c || c->cap - c->used < len + 1) {
-		size_t cap = len + 1 > CHUNK ? len + 1 : CHUNK;
+		size_t usual = !c ? CHUNK_FIRST : c->cap < CHUNK / 2 ? 2 * c->cap : CHUNK;
+		size_t cap = len + 1 > usual ? len + 1 : usual;
 
 		c = malloc(sizeof(*c) + cap);
 		if (!c)

@@ -295,6 +295,14 @@ static void add_columns(struct tally_columns *c, const double *all)
 	}
 }
 
+static bool has_any(const double *all)
+{
+	for (size_t g = 0; g < TALLY_GROUPS; g++)
+		if (all[g] > 0)
+			return true;
+	return false;
+}
+
 /* To be called before the sums of the present window are added. */
 static void fold_columns(struct tally *t, const double *all)
 {
@@ -406,7 +414,7 @@ static void fold_window(struct tally *t, const struct tally_window *w)
 	add_seen(t, w);
 	if (w->n)
 		t->groups[0].now = *w->n;
-	if (w->all && !t->columns)
+	if (w->all && !t->columns && has_any(w->all)) /* of many programs most do nothing */
 		t->columns = calloc(1, sizeof(*t->columns));
 	all = t->columns ? w->all : NULL;
 	if (all)

@@ -36,7 +36,7 @@ struct binary {
  * ours runs (each has a descriptor). The one that was used least recently is forgotten first; when only such are
  * left that are in use, it gives back its cache of the file (up to 3 MB).
  */
-enum { BINARIES_BYTES = 12 << 20, BINARIES_IDLE_MAX = 32 };
+enum { BINARIES_BYTES = 5 << 20, BINARIES_IDLE_MAX = 32 };
 
 struct binaries {
 	struct binary *first;

@@ -294,8 +294,14 @@ static void holder_found(void *arg, const struct held *h)
 		o->holder[slot] = HOLDER_STRANGER;
 }
 
+/* Almost always there is none in any slot, which one question tells. */
 static int look_at_slots(struct others *o, struct err *e)
 {
+	struct flock any = { 0 };
+	int all = look(o->c, slot_at(o->c, 1), CLAIM_SLOTS * STRIDE, &any, e);
+
+	if (all <= 0)
+		return all;
 	for (unsigned slot = 1; slot <= CLAIM_SLOTS; slot++) {
 		int ret = look_slot(o->c, slot, &o->shown[slot], e);
 

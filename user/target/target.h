@@ -117,15 +117,22 @@ void target_rest(struct target *t);
 /* For many reads of its memory: opens what they need, until target_rest(). They wait for nobody all the same. -ESRCH. */
 int target_wake(struct target *t, struct err *e);
 
-/* Of targets that are read now and then, those few that were read last are awake: each has one descriptor more than at rest. */
-enum { TARGET_AWAKE_MAX = 12 };
+/*
+ * Of targets that are read now and then a few are awake: each has one descriptor more than at rest. Where more than these are asked in
+ * turn, those that were there first stay, since whoever was asked last is the last to be asked again; one that was not asked while
+ * TARGET_AWAKE_STALE others were is the first to go.
+ */
+enum { TARGET_AWAKE_MAX = 12, TARGET_AWAKE_STALE = 4 * TARGET_AWAKE_MAX };
 struct target_pool {
-	struct target *at[TARGET_AWAKE_MAX]; /* borrowed; the last one first */
+	struct target
+		*at[TARGET_AWAKE_MAX];	 /* borrowed; the one that was asked last is the first */
+	uint64_t when[TARGET_AWAKE_MAX]; /* in asks of all */
 	size_t n;
+	uint64_t asks;
 };
 /* @p outlives @t. */
 void target_in_pool(struct target *t, struct target_pool *p);
-/* It may soon be asked again: it rests when TARGET_AWAKE_MAX others of its pool have come here since; at once, where it is in none. */
+/* It may soon be asked again: it stays awake as long as its pool has room for it; where it is in none it rests. */
 void target_linger(struct target *t);
 
 /*

@@ -129,7 +129,9 @@ static int load(struct heap_probe *h, struct err *e)
 	ret = heap_bpf__load(h->obj);
 	if (ret)
 		return bpf_load_error(e, ret, NULL);
-	h->reports = &h->own_reports;
+	h->reports = h->own_reports = calloc(1, sizeof(*h->own_reports));
+	if (!h->reports)
+		return err_set(e, -ENOMEM, "no memory");
 	return reports_open_probed(h->reports, h->s, h->obj->maps.ring, h->obj->maps.unwind_rules,
 				   heap_window_add, &h->window, e);
 }
@@ -660,10 +662,12 @@ void heap_probe_free(struct heap_probe *h)
 {
 	if (!h)
 		return;
-	if (h->reports == &h->own_reports || !h->reports) {
+	if (h->reports == h->own_reports) {
 		probing_free(h->probing);
 		heap_large_detach(&h->large);
-		reports_fini(&h->own_reports);
+		if (h->own_reports)
+			reports_fini(h->own_reports);
+		free(h->own_reports);
 		heap_bpf__destroy(h->obj);
 		free(h->entries);
 	}

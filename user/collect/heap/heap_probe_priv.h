@@ -24,7 +24,8 @@ struct heap_probe {
 	struct subject *s;
 	struct collect_opts o;
 	struct heap_bpf *obj;
-	struct reports *reports, own_reports; /* reports: NULL until it is known whose */
+	struct reports *reports;     /* NULL until it is known whose */
+	struct reports *own_reports; /* owned; NULL of many */
 	struct probing *probing;
 	int ep; /* the ring and the budget behind one descriptor */
 	/* ALLOC_ENTRIES_MAX for each image; of many they are their file's */

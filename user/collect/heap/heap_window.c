@@ -373,6 +373,8 @@ static int count_unless_still(struct heap_window *w, bool still, uint64_t out[GP
 {
 	if (!still || !w->last_current)
 		return count_exactly(w, out);
+	if (w->counters)
+		rtcounters_rest(w->counters);
 	memcpy(out, w->last, sizeof(w->last));
 	return 0;
 }

@@ -374,7 +374,7 @@ static int open_image(int fd, const char *path, size_t blocks, bool any, struct 
 	img->stream = (struct filemem){ .mem = { .read = stream_read }, .img = img };
 	img->mem = (struct vmem){ .mem = { .read = image_read }, .img = img };
 	img->rel = (struct vmem){ .mem = { .read = elftab_read_rel }, .img = img };
-	ret = memcache_new(&img->file.mem, blocks, &img->cache, e);
+	ret = memcache_new(&img->file.mem, ELFIMG_BLOCK, blocks, &img->cache, e);
 	if (!ret)
 		ret = read_headers(img, e);
 	if (!ret && !any)

@@ -8,7 +8,7 @@
 
 enum { PHDRS_MAX = 64 };
 enum { GO_MINOR_MIN = 16 };  /* the oldest Go whose function table we read */
-enum { CACHE_BLOCKS = 192 }; /* of MEMCACHE_BLOCK bytes: 3 MB over the file */
+enum { CACHE_BLOCKS = 768 }; /* of ELFIMG_BLOCK bytes: 3 MB over the file */
 
 static const char *keep_n(struct gobin *b, const char *s, size_t n)
 {

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "go/image/elfimg.h"
 
-enum { MAGIC_12 = 0xfffffffb, HEADER = 8, CACHE_BLOCKS = 4, TABLE_MAX = 256 << 20 };
+enum { MAGIC_12 = 0xfffffffb, HEADER = 8, CACHE_BLOCKS = 16, TABLE_MAX = 256 << 20 };
 
 struct pclntab12 {
 	const uint8_t *at;

@@ -36,6 +36,7 @@ enum {
 	CYCLE_WRAP = 3 * 2 << 24, /* mProfCycleWrap */
 	FUTURES = 3,
 	RECORD_WORDS = (1 + FUTURES) * 4,
+	CACHE_BLOCK = 16384,
 	CACHE_BLOCKS = 256, /* 4 MB at most: a few chunks for each P of a large machine */
 	PASSES_MAX = 10,
 };
@@ -316,7 +317,7 @@ int rtbuckets_read(struct mem *m, const struct golayout *l, const struct rtbucke
 	ret = check_layout(l, e);
 	if (ret)
 		return ret;
-	ret = memcache_new(m, CACHE_BLOCKS, &cache, e);
+	ret = memcache_new(m, CACHE_BLOCK, CACHE_BLOCKS, &cache, e);
 	if (ret)
 		return ret;
 	w->live = m;

@@ -11,6 +11,7 @@
 #include <math.h>
 
 enum {
+	CACHE_BLOCK = 16384,
 	CACHE_BLOCKS = 256, /* 4 MB at most */
 	LOOKS_MAX = 16,	    /* how often one record is looked at */
 	FLOAT_SINCE = 17,   /* blockRecord.count is a float64 */
@@ -162,7 +163,7 @@ int rtcontentions_read(struct mem *m, const struct golayout *l, const struct rtc
 	if (!w)
 		return err_set(e, -ENOMEM, "no memory for a walk of the %s profile",
 			       bucket_kind_name(v->kind));
-	ret = memcache_new(m, CACHE_BLOCKS, &cache, e);
+	ret = memcache_new(m, CACHE_BLOCK, CACHE_BLOCKS, &cache, e);
 	if (ret)
 		return ret;
 	w->live = m;

@@ -7,6 +7,7 @@
 enum {
 	EVERY_OBJECTS = 32,
 	EVERY_BYTES = 8192, /* of large objects each is noted */
+	CACHE_BLOCK = 16384,
 	CACHE_BLOCKS = 192, /* 3 MiB */
 	WALK_MAX = 1 << 14, /* records between two that are noted: phantoms are among them */
 	HEAD_BYTES = 32,    /* kind and three numbers */
@@ -142,7 +143,7 @@ int typing_index_make(struct typing_index *ix, struct dumpgraph *g, struct heapd
 	*ix = (struct typing_index){ .d = d, .file = { .read = read_file } };
 	ix->size = heapdump_size(d);
 	ix->next = UINT32_MAX;
-	ret = memcache_new(&ix->file, CACHE_BLOCKS, &ix->cache, e);
+	ret = memcache_new(&ix->file, CACHE_BLOCK, CACHE_BLOCKS, &ix->cache, e);
 	if (!ret)
 		ret = heapdump_rewind(d, e);
 	while (!ret && !(ret = heapdump_next(d, &r, e)) && r.kind)

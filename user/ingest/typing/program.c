@@ -9,7 +9,7 @@
 #include "base/limits.h"
 
 enum {
-	CACHE_BLOCKS = 64, /* 1 MiB */
+	CACHE_BLOCKS = 256, /* 1 MiB */
 	FLAG_EXTRA_STAR = 2,
 	KIND_MASK = 31, /* above it: flags, up to Go 1.25 */
 	KIND_ARRAY = 17,
