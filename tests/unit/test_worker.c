@@ -7,7 +7,9 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -97,6 +99,32 @@ static void whoever_waits_is_left_behind(void **state)
 	assert_int_equal(dropped, 1);
 }
 
+/* The lock that it waits for is held by one who runs, or would: that is waited for longer. */
+static void whoever_waits_for_one_that_runs_is_waited_for(void **state)
+{
+	struct job *j = job(waits_in_the_kernel, 2 * LIMIT_STUCK_MS);
+	pid_t busy = fork();
+
+	(void)state;
+	if (!busy)
+		for (;;)
+			;
+	j->job.asks = busy;
+	assert_true(worker_do(&w, &j->job));
+	free(j);
+	kill(busy, SIGSTOP);
+	usleep(10000);
+	j = job(waits_in_the_kernel, 2 * LIMIT_STUCK_MS);
+	j->job.asks = busy;
+	assert_false(worker_do(&w, &j->job));
+	kill(busy, SIGKILL);
+	waitpid(busy, NULL, 0);
+	dropped = 0;
+	for (int i = 0; i < 100 && !__atomic_load_n(&dropped, __ATOMIC_ACQUIRE); i++)
+		usleep(100000);
+	assert_int_equal(dropped, 1);
+}
+
 /* It is not in a wait, it only takes its time. */
 static void works(struct worker_job *j)
 {
@@ -145,6 +173,7 @@ int main(void)
 		cmocka_unit_test_teardown(whoever_waits_is_left_behind, teardown),
 		cmocka_unit_test_teardown(whoever_waits_often_is_waited_for, teardown),
 		cmocka_unit_test_teardown(whoever_works_is_waited_for, teardown),
+		cmocka_unit_test_teardown(whoever_waits_for_one_that_runs_is_waited_for, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

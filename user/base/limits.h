@@ -53,6 +53,8 @@ enum {
 	LIMIT_SURVEY_COPY_BYTES = 64 << 20,
 	/* what asks a process and its files: without having run at all while it waits in the kernel */
 	LIMIT_STUCK_MS = 1000,
+	/* the same, where the process that is asked runs meanwhile: the holder of a lock may only lack a CPU */
+	LIMIT_STUCK_BUSY_MS = 5000,
 	/* in all: looking at one process, and how many may not answer; what a worker does (base/worker.h) */
 	LIMIT_LOOK_MS = 60000,
 	LIMIT_UNANSWERED = 16,

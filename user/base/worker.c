@@ -104,18 +104,40 @@ static struct worker *begin(void)
 	return NULL;
 }
 
-static bool is_over(const struct worker *w, struct still *still, uint64_t begun)
+/* How long is waited for a job. */
+struct patience {
+	uint64_t begun;
+	struct still still;
+	pid_t asks;
+	uint64_t cpu_ns; /* of that process, when it was looked at first; 0: not yet */
+};
+
+/*
+ * Where many threads want few CPUs, whoever holds the lock of a busy process' memory waited for one so long that 1 s was not enough in
+ * two runs of five (nine programs that allocate all the time, each allocation probed, two CPUs).
+ */
+static uint64_t most_ms(struct patience *p)
+{
+	uint64_t cpu_ns = p->asks ? process_cpu_ns(p->asks) : 0;
+
+	if (!p->cpu_ns)
+		p->cpu_ns = cpu_ns;
+	return cpu_ns != p->cpu_ns ? LIMIT_STUCK_BUSY_MS : LIMIT_STUCK_MS;
+}
+
+static bool is_over(const struct worker *w, struct patience *p)
 {
 	pid_t tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
+	uint64_t most = most_ms(p);
 
-	return (tid && process_still_ms(still, tid) >= LIMIT_STUCK_MS) ||
-	       now_ns() - begun >= LIMIT_JOB_MS * NS_PER_MS;
+	return (tid && process_still_ms(&p->still, tid) >= most) ||
+	       now_ns() - p->begun >= LIMIT_JOB_MS * NS_PER_MS;
 }
 
 static bool wait_for(struct worker *w)
 {
-	uint64_t begun = now_ns(), at = begun;
-	struct still still = { 0 };
+	struct patience p = { .begun = now_ns(), .asks = w->job->asks };
+	uint64_t at = p.begun;
 
 	while (w->job) {
 		struct timespec until;
@@ -124,7 +146,7 @@ static bool wait_for(struct worker *w)
 		until = (struct timespec){ .tv_sec = (time_t)(at / NS_PER_S),
 					   .tv_nsec = (long)(at % NS_PER_S) };
 		if (pthread_cond_timedwait(&w->changed, &w->lock, &until) == ETIMEDOUT && w->job &&
-		    is_over(w, &still, begun))
+		    is_over(w, &p))
 			return false;
 	}
 	return true;

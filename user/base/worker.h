@@ -9,19 +9,22 @@
 #define BASE_WORKER_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* Something to do: on the heap, and all that it uses is its own or outlives it. */
 struct worker_job {
 	void (*run)(struct worker_job *j);
 	/* Releases it, from the thread that was left behind, when the wait has ended after all. */
 	void (*drop)(struct worker_job *j);
+	pid_t asks; /* whose memory or files it asks; 0: nobody's */
 };
 
 struct worker;
 
 /*
  * Has *w do the job, and waits; *w is NULL at first, and begins its thread here. True: it was done, and @j is the caller's again.
- * False: it waits for something (has not run at all for LIMIT_STUCK_MS), or takes longer than LIMIT_JOB_MS: @j is left to the thread,
+ * False: it waits for something (has not run at all for LIMIT_STUCK_MS, or LIMIT_STUCK_BUSY_MS where the process that it asks ran
+ * meanwhile), or takes longer than LIMIT_JOB_MS: @j is left to the thread,
  * and *w is NULL: the next job has another one. Also false where there is no thread; then @j was dropped.
  */
 bool worker_do(struct worker **w, struct worker_job *j);

@@ -41,6 +41,7 @@ int target_ask(struct target *t, struct target_job *j, struct err *e)
 
 	__atomic_add_fetch(&t->refs, 1, __ATOMIC_RELAXED);
 	j->t = t;
+	j->job.asks = t->pid;
 	if (t->silent || !target_may_ask(t)) {
 		j->job.drop(&j->job);
 		return t->silent ? no_answer(e) :
