@@ -228,6 +228,10 @@ start() {
 	return 1
 }
 
+# Has the process $1 not ended? For one that is nobody's child here: its zombie stays until somebody reaps it, which takes the init of
+# some machines seconds.
+runs() { command grep -q '^State:.[^ZX]' "/proc/$1/status" 2>/dev/null; }
+
 # has_begun PID ERR TEXT: waits until the profiler PID has said TEXT to the file ERR; fails where it ends before.
 has_begun() {
 	until command grep -q "$3" "$2" 2>/dev/null; do
