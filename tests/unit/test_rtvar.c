@@ -35,7 +35,7 @@ struct gobin {
 	const char *symbol;
 	uint64_t symbol_addr;
 	unsigned asked;
-	char kept[1 << 14];
+	uint64_t kept[1 << 11];
 };
 
 static struct gobin bin;

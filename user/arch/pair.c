@@ -22,7 +22,7 @@ struct value {
 	int reg;
 };
 
-struct slot {
+struct pair_slot {
 	struct pair_place at;
 	struct value v;
 	bool fresh; /* it was written after the last call */
@@ -32,7 +32,7 @@ struct state {
 	uint64_t pc;
 	bool called; /* the instruction before was a call */
 	struct value reg[PAIR_REGS];
-	struct slot slot[SLOTS];
+	struct pair_slot slot[SLOTS];
 	size_t nslots;
 };
 
@@ -105,7 +105,7 @@ static void set_reg(struct state *s, int r, struct value v)
 			drop(s, i);
 }
 
-static const struct slot *slot_at(const struct state *s, struct pair_place p)
+static const struct pair_slot *slot_at(const struct state *s, struct pair_place p)
 {
 	for (size_t i = 0; i < s->nslots; i++)
 		if (is_along(s->slot[i].at, p) && s->slot[i].at.disp == p.disp)
@@ -152,7 +152,7 @@ static void store(struct walk *w, struct pair_place p, struct value v)
 {
 	struct pair_place before = p, behind = p;
 	struct state *s = &w->now;
-	const struct slot *t;
+	const struct pair_slot *t;
 
 	before.disp -= PAIR_WORD;
 	behind.disp += PAIR_WORD;
@@ -164,7 +164,7 @@ static void store(struct walk *w, struct pair_place p, struct value v)
 	forget_place(s, p, PAIR_WORD);
 	if (s->nslots == SLOTS)
 		drop(s, 0);
-	s->slot[s->nslots++] = (struct slot){ .at = p, .v = v, .fresh = true };
+	s->slot[s->nslots++] = (struct pair_slot){ .at = p, .v = v, .fresh = true };
 }
 
 /* ---- instructions ---- */
@@ -176,7 +176,7 @@ static struct value address(uint64_t addr)
 
 static struct value given(const struct state *s, const struct pair_effect *e, size_t i)
 {
-	const struct slot *t;
+	const struct pair_slot *t;
 	struct value v;
 
 	switch (e->give[i].from) {
@@ -201,11 +201,11 @@ static struct value given(const struct state *s, const struct pair_effect *e, si
 /* Register @r gets the address of place @p: what is known to be there, and behind, is at @r from now on. */
 static void point(struct state *s, int r, struct pair_place p)
 {
-	struct slot there[SLOTS];
+	struct pair_slot there[SLOTS];
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->nslots; i++) {
-		struct slot t = s->slot[i];
+		struct pair_slot t = s->slot[i];
 
 		if (!is_along(t.at, p))
 			continue;

@@ -18,7 +18,7 @@
 #include "target/poke.h"
 
 /* What one look at a process needs. */
-struct look {
+struct process_look {
 	struct survey *s;
 	const struct survey_rights *rights;
 	pid_t pid;
@@ -30,7 +30,7 @@ struct look {
 	bool command_cut;
 };
 
-static void look_fini(struct look *l)
+static void look_fini(struct process_look *l)
 {
 	target_free(l->t);
 	free(l->command);
@@ -77,7 +77,7 @@ struct survey_file *survey_remember(struct survey *s, const struct survey_key *k
 }
 
 /* A process of it may be handed over, and whoever takes it must not wait for a file system. */
-static void copy_foreign(struct look *l, int fd, struct survey_file *f)
+static void copy_foreign(struct process_look *l, int fd, struct survey_file *f)
 {
 	struct err e = { "" };
 
@@ -87,8 +87,8 @@ static void copy_foreign(struct look *l, int fd, struct survey_file *f)
 }
 
 /* The file behind @fd, which is examined when it is new. NULL: no room, no memory. */
-static const struct survey_file *file_of(struct look *l, int fd, const char *name, uint64_t bias,
-					 bool library)
+static const struct survey_file *file_of(struct process_look *l, int fd, const char *name,
+					 uint64_t bias, bool library)
 {
 	const struct survey_file *old;
 	struct survey_build *b = NULL;
@@ -123,7 +123,7 @@ static const struct survey_file *file_of(struct look *l, int fd, const char *nam
 /* ---- one process ---- */
 
 /* False: it could not be read, or only its beginning could. */
-static bool read_text(struct look *l, const char *name, char *buf, size_t cap, size_t *len)
+static bool read_text(struct process_look *l, const char *name, char *buf, size_t cap, size_t *len)
 {
 	CLEANUP(closep) int fd = openat(l->dir_fd, name, O_RDONLY | O_CLOEXEC);
 	ssize_t got = 0;
@@ -142,7 +142,7 @@ static bool read_text(struct look *l, const char *name, char *buf, size_t cap, s
 }
 
 /* The first @max bytes of it; NULL: it cannot be read. The caller frees it. */
-static char *read_long(struct look *l, const char *name, size_t max, size_t *len)
+static char *read_long(struct process_look *l, const char *name, size_t max, size_t *len)
 {
 	CLEANUP(freep) char *text = malloc(max + 1);
 
@@ -155,7 +155,7 @@ static char *read_long(struct look *l, const char *name, size_t max, size_t *len
  * dumped. The name in the first line cannot imitate this line, because the kernel escapes its
  * newlines.
  */
-static void fill_user(struct look *l, struct survey_proc *p)
+static void fill_user(struct process_look *l, struct survey_proc *p)
 {
 	char text[4096], *at;
 	size_t len;
@@ -167,7 +167,7 @@ static void fill_user(struct look *l, struct survey_proc *p)
 	p->uid = at ? (uid_t)strtoul(at, NULL, 10) : (uid_t)-1;
 }
 
-static void read_command(struct look *l)
+static void read_command(struct process_look *l)
 {
 	char *text;
 	size_t len;
@@ -185,7 +185,7 @@ static void read_command(struct look *l)
 }
 
 /* On kernels that know none there are none, and what has ended has none. */
-static void read_cgroups(struct look *l, struct container *where)
+static void read_cgroups(struct process_look *l, struct container *where)
 {
 	size_t len;
 
@@ -199,7 +199,7 @@ static void read_cgroups(struct look *l, struct container *where)
 }
 
 /* What the kernel knows without touching the process' memory. */
-static void fill_names(struct look *l, struct survey_proc *p)
+static void fill_names(struct process_look *l, struct survey_proc *p)
 {
 	size_t len;
 
@@ -211,7 +211,7 @@ static void fill_names(struct look *l, struct survey_proc *p)
 }
 
 /* Its arguments lie in its memory, which may be silent. */
-static void judge(struct look *l, struct survey_proc *p)
+static void judge(struct process_look *l, struct survey_proc *p)
 {
 	struct survey *s = l->s;
 
@@ -267,7 +267,7 @@ static const struct {
  * Were waits recorded before recording was switched off? (The heap's records cannot be scaled
  * then.)
  */
-static bool has_older(struct look *l, const struct survey_build *b, enum survey_rate r,
+static bool has_older(struct process_look *l, const struct survey_build *b, enum survey_rate r,
 		      uint64_t bias)
 {
 	uint64_t first = 0;
@@ -276,8 +276,8 @@ static bool has_older(struct look *l, const struct survey_build *b, enum survey_
 	       !mem_u64(l->t->mem, b->buckets[r].addr + bias, &first, NULL) && first;
 }
 
-static void fill_read(struct look *l, struct survey_proc *p, uint64_t bias, enum survey_rate r,
-		      const char *common)
+static void fill_read(struct process_look *l, struct survey_proc *p, uint64_t bias,
+		      enum survey_rate r, const char *common)
 {
 	struct survey_answer *out = &p->sources[r].read;
 	const struct survey_build *b = p->build;
@@ -301,8 +301,8 @@ static void fill_read(struct look *l, struct survey_proc *p, uint64_t bias, enum
 }
 
 /* Opens the memory for writing as the profile would, and closes it again: nothing is written. */
-static void fill_enable(struct look *l, struct survey_proc *p, uint64_t bias, enum survey_rate r,
-			const char *common)
+static void fill_enable(struct process_look *l, struct survey_proc *p, uint64_t bias,
+			enum survey_rate r, const char *common)
 {
 	struct survey_answer *out = &p->sources[r].enable;
 	const struct survey_value *rate = &p->rate[r];
@@ -323,7 +323,7 @@ static void fill_enable(struct look *l, struct survey_proc *p, uint64_t bias, en
 		answer(out, "");
 }
 
-static void fill_answers(struct look *l, struct survey_proc *p, uint64_t bias)
+static void fill_answers(struct process_look *l, struct survey_proc *p, uint64_t bias)
 {
 	const struct survey_build *b = p->build;
 	const char *common, *bpf = l->rights->probe.msg;
@@ -384,7 +384,7 @@ static void refuse_all(struct survey_proc *p, const char *why)
 }
 
 /* What a profile needs of the process goes with it. */
-static void hold_it(struct look *l, struct survey_proc *p, const struct survey_file *f)
+static void hold_it(struct process_look *l, struct survey_proc *p, const struct survey_file *f)
 {
 	struct err e = { "" };
 
@@ -403,12 +403,13 @@ static void hold_it(struct look *l, struct survey_proc *p, const struct survey_f
 }
 
 /* It ended while it was looked at: what was read of it last may be what a zombie says, as a command line without words. */
-static bool has_ended(const struct look *l)
+static bool has_ended(const struct process_look *l)
 {
 	return l->t && target_alive(l->t, NULL) == -ESRCH && !l->t->became;
 }
 
-static void add_proc(struct look *l, const struct survey_file *f, uint64_t bias, const char *exe)
+static void add_proc(struct process_look *l, const struct survey_file *f, uint64_t bias,
+		     const char *exe)
 {
 	struct survey_proc *p = vec_add(&l->s->at, LIMIT_SURVEY);
 
@@ -433,7 +434,7 @@ static void add_proc(struct look *l, const struct survey_file *f, uint64_t bias,
 }
 
 /* Finds a Go library that a C program has loaded: the first one, as profiles do. */
-static void look_at_libraries(struct look *l)
+static void look_at_libraries(struct process_look *l)
 {
 	for (size_t i = 0; i < l->t->maps.n; i++) {
 		const struct mapping *m = &l->t->maps.at[i];
@@ -455,7 +456,7 @@ static void look_at_libraries(struct look *l)
 	}
 }
 
-static struct survey_proc *add_closed(struct look *l)
+static struct survey_proc *add_closed(struct process_look *l)
 {
 	struct survey_proc *p = vec_add(&l->s->closed, LIMIT_SURVEY);
 
@@ -468,7 +469,7 @@ static struct survey_proc *add_closed(struct look *l)
 }
 
 /* The first reason is shown for all. */
-static void count_denied(struct look *l, int cap, const char *exe)
+static void count_denied(struct process_look *l, int cap, const char *exe)
 {
 	struct survey *s = l->s;
 	struct survey_proc *p = add_closed(l);
@@ -485,7 +486,7 @@ static void count_denied(struct look *l, int cap, const char *exe)
 
 void survey_add_unanswered(struct survey *s, pid_t pid)
 {
-	CLEANUP(look_fini) struct look l = { .s = s, .pid = pid };
+	CLEANUP(look_fini) struct process_look l = { .s = s, .pid = pid };
 	struct survey_proc *p;
 	char name[32], exe[4096];
 	ssize_t n;
@@ -510,7 +511,7 @@ void survey_add_unanswered(struct survey *s, pid_t pid)
  * Opens the executable of a process whose memory we may not read: -EACCES, -ENOENT (gone, a
  * kernel thread).
  */
-static int open_exe(struct look *l, char *name, size_t cap)
+static int open_exe(struct process_look *l, char *name, size_t cap)
 {
 	ssize_t n = readlinkat(l->dir_fd, "exe", name, cap - 1);
 	int fd;
@@ -526,7 +527,7 @@ static int open_exe(struct look *l, char *name, size_t cap)
  * Kernel threads have no command line. By that they are told from processes that we may not look
  * at.
  */
-static bool has_cmdline(struct look *l)
+static bool has_cmdline(struct process_look *l)
 {
 	CLEANUP(closep) int fd = openat(l->dir_fd, "cmdline", O_RDONLY | O_CLOEXEC);
 	char c;
@@ -534,7 +535,7 @@ static bool has_cmdline(struct look *l)
 	return fd >= 0 && read(fd, &c, 1) == 1;
 }
 
-static void look_at(struct look *l)
+static void look_at(struct process_look *l)
 {
 	CLEANUP(closep) int fd = -1;
 	const struct survey_file *f;
@@ -566,7 +567,7 @@ static void look_at(struct look *l)
 }
 
 /* The file, or what has become of the number, says why. */
-static int find_go(struct look *l, struct err *e)
+static int find_go(struct process_look *l, struct err *e)
 {
 	CLEANUP(gobin_freep) struct gobin *b = NULL;
 	CLEANUP(target_freep) struct target *t = NULL;
@@ -578,7 +579,7 @@ static int find_go(struct look *l, struct err *e)
 	return err_wrap(e, ret ? ret : -ESRCH, "pid %d is not a Go program", l->pid);
 }
 
-static void say_what_it_is(struct look *l)
+static void say_what_it_is(struct process_look *l)
 {
 	struct survey_proc *p = vec_add(&l->s->closed, LIMIT_SURVEY);
 	struct err e = { "it became another one while it was looked at" };
@@ -600,7 +601,7 @@ static size_t told_of(const struct survey *s)
 
 void survey_look(struct survey *s, const struct survey_rights *rights, int proc, pid_t pid)
 {
-	CLEANUP(look_fini) struct look l = { .s = s, .rights = rights, .pid = pid };
+	CLEANUP(look_fini) struct process_look l = { .s = s, .rights = rights, .pid = pid };
 	size_t before = told_of(s);
 	char name[16];
 

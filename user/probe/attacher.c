@@ -136,7 +136,7 @@ struct parts {
 };
 
 /* A thread of the process, with its own socket and what it holds. */
-struct part {
+struct attacher_thread {
 	struct attacher_job job;
 	int sock;
 	struct parts *of;
@@ -154,7 +154,7 @@ static void count_part(struct parts *all, size_t more, size_t fewer)
 
 static void *keep(void *arg)
 {
-	struct part *p = arg;
+	struct attacher_thread *p = arg;
 	struct parts *of = p->of;
 	struct answer a = { .exposed = of->exposed };
 	const char bye = 0;
@@ -172,14 +172,14 @@ static void *keep(void *arg)
 
 static int begin_part(const struct attacher_job *job, int sock, struct parts *of)
 {
-	struct part *p = malloc(sizeof(*p));
+	struct attacher_thread *p = malloc(sizeof(*p));
 	pthread_attr_t attr;
 	pthread_t thread;
 	int ret;
 
 	if (!p)
 		return -ENOMEM;
-	*p = (struct part){ .job = *job, .sock = sock, .of = of };
+	*p = (struct attacher_thread){ .job = *job, .sock = sock, .of = of };
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

@@ -16,13 +16,13 @@
 
 enum { IDS_MAX = INT32_MAX - 1 }; /* ids are returned as int */
 
-struct slot {
+struct index_slot {
 	uint32_t hash, id; /* id 1..n; 0: free */
 };
 
 /* Open addressing from content to id; the content lives in the arrays of struct prof. */
 struct index {
-	struct slot *at;
+	struct index_slot *at;
 	size_t n, cap; /* cap: a power of two */
 	bool closed;   /* nothing is added */
 };
@@ -123,7 +123,7 @@ static uint32_t index_put(struct index *ix, const struct prof *p, uint64_t h, si
 			return ix->at[i].id;
 	if (ix->closed)
 		return 0;
-	ix->at[i] = (struct slot){ .hash = hash, .id = (uint32_t)fresh + 1 };
+	ix->at[i] = (struct index_slot){ .hash = hash, .id = (uint32_t)fresh + 1 };
 	ix->n++;
 	return (uint32_t)fresh + 1;
 }

@@ -38,7 +38,7 @@ struct gor {
 };
 
 /* One look. */
-struct look {
+struct listing {
 	struct gor *g;
 	struct prof *p;
 	struct gstacks k;
@@ -73,7 +73,7 @@ static int no_memory(struct err *e)
 	return err_set(e, -ENOMEM, "no memory for the goroutines");
 }
 
-static int unwind(struct look *l, const struct rtgor *g, enum unwind_end *end, struct err *e)
+static int unwind(struct listing *l, const struct rtgor *g, enum unwind_end *end, struct err *e)
 {
 	struct unwind u = { .arch = gobin_info(l->g->s->bin)->arch,
 			    .minor = l->g->vars.minor,
@@ -98,7 +98,7 @@ static int unwind(struct look *l, const struct rtgor *g, enum unwind_end *end, s
  * As isSystemGoroutine(). For a goroutine that runs finalizers and whose stack we do not see, the
  * answer is no.
  */
-static bool is_system(struct look *l, const struct rtgor *g)
+static bool is_system(struct listing *l, const struct rtgor *g)
 {
 	switch (gstacks_origin(&l->k, g->startpc)) {
 	case GORIGIN_USER:
@@ -113,7 +113,7 @@ static bool is_system(struct look *l, const struct rtgor *g)
 	return false;
 }
 
-static int fill_labels(struct look *l, const struct rtgor *g, struct err *e)
+static int fill_labels(struct listing *l, const struct rtgor *g, struct err *e)
 {
 	l->labels.n = 0;
 	for (uint32_t i = 0; i < g->labels.n; i++) {
@@ -134,7 +134,7 @@ static int fill_labels(struct look *l, const struct rtgor *g, struct err *e)
  * What stands in place of a stack: "[running]", then the function that the goroutine began in.
  * Both have that function's address, because a location must have one.
  */
-static int running_stack(struct look *l, const struct rtgor *g, const uint32_t **locs, size_t *n,
+static int running_stack(struct listing *l, const struct rtgor *g, const uint32_t **locs, size_t *n,
 			 struct err *e)
 {
 	struct prof_line line = { .func = "[running]", .file = "" };
@@ -163,7 +163,7 @@ static int running_stack(struct look *l, const struct rtgor *g, const uint32_t *
 	return 0;
 }
 
-static int add_sample(struct look *l, const struct rtgor *g, enum unwind_end end, struct err *e)
+static int add_sample(struct listing *l, const struct rtgor *g, enum unwind_end end, struct err *e)
 {
 	struct loss *loss = prof_loss(l->p);
 	int64_t one = 1;
@@ -204,7 +204,7 @@ static uint64_t appearance(const struct rtgor *g)
 }
 
 /* For how long it is known to have been waiting; 0: unknown. */
-static uint64_t waited(struct look *l, const struct rtgor *g)
+static uint64_t waited(struct listing *l, const struct rtgor *g)
 {
 	uint64_t then;
 
@@ -220,7 +220,7 @@ static uint64_t waited(struct look *l, const struct rtgor *g)
 
 static int take(void *arg, const struct rtgor *g, struct err *e)
 {
-	struct look *l = arg;
+	struct listing *l = arg;
 	enum unwind_end end;
 	uint64_t seen_ns;
 	int ret = unwind(l, g, &end, e);
@@ -246,7 +246,7 @@ static int take(void *arg, const struct rtgor *g, struct err *e)
 
 /* ---- one look ---- */
 
-static int add_header(struct look *l, const struct rtgors_seen *seen, struct err *e)
+static int add_header(struct listing *l, const struct rtgors_seen *seen, struct err *e)
 {
 	struct loss *loss = prof_loss(l->p);
 	int ret;
@@ -289,7 +289,7 @@ static int add_header(struct look *l, const struct rtgors_seen *seen, struct err
 	return ret;
 }
 
-static int set_up(struct look *l, struct err *e)
+static int set_up(struct listing *l, struct err *e)
 {
 	struct gor *g = l->g;
 	int ret = subject_prof(g->s, "read (runtime.allgs)", &l->p, e);
@@ -308,7 +308,7 @@ static int set_up(struct look *l, struct err *e)
 	return 0;
 }
 
-static void look_fini(struct look *l)
+static void look_fini(struct listing *l)
 {
 	gstacks_fini(&l->k);
 	prof_free(l->p);
@@ -320,9 +320,9 @@ static void look_fini(struct look *l)
 static int look_now(struct gor *g, bool first, struct prof **out, struct err *e)
 {
 	CLEANUP(look_fini)
-	struct look l = { .g = g,
-			  .note = first && !g->brief ? &g->waiting : NULL,
-			  .since = first ? NULL : &g->waiting };
+	struct listing l = { .g = g,
+			     .note = first && !g->brief ? &g->waiting : NULL,
+			     .since = first ? NULL : &g->waiting };
 	struct rtgors_seen seen = { 0 };
 	int ret;
 

@@ -405,7 +405,7 @@ void heap_live_record(struct heap_live *l, const void *rec, size_t len)
 
 /* ---- looking ---------------------------------------------------------------------------------- */
 
-struct look {
+struct asked_objects {
 	struct rtspan_object ask[BATCH];
 	size_t at[BATCH]; /* indices of the objects */
 	size_t n;
@@ -446,7 +446,7 @@ static void note_fate(struct heap_live *l, struct live_object *o, const struct r
  * Writes the answers into the table; an object that is no longer followed gets span 0. Returns
  * how many are still without an answer.
  */
-static size_t apply(struct heap_live *l, const struct look *k, uint32_t gen)
+static size_t apply(struct heap_live *l, const struct asked_objects *k, uint32_t gen)
 {
 	size_t later = 0;
 
@@ -485,7 +485,7 @@ static void sweep_up(struct heap_live *l)
 }
 
 /* Gathers the next objects that have not been asked about for cycle @gen, from *@from on. */
-static void gather(const struct heap_live *l, struct look *k, uint32_t gen, size_t *from)
+static void gather(const struct heap_live *l, struct asked_objects *k, uint32_t gen, size_t *from)
 {
 	k->n = 0;
 	for (; *from < l->objects.n && k->n < BATCH; ++*from) {
@@ -510,7 +510,8 @@ static void note_cycle(struct heap_live *l, uint32_t gen)
 }
 
 /* Asks about @k as of the last cycle, whichever that is by then. */
-static int ask(struct heap_live *l, bool last, struct look *k, size_t *later, struct err *e)
+static int ask(struct heap_live *l, bool last, struct asked_objects *k, size_t *later,
+	       struct err *e)
 {
 	const struct rtspan_vars vars = { .sweepgen = l->conf.sweepgen,
 					  .blacken = l->conf.blacken };
@@ -533,7 +534,7 @@ static int ask(struct heap_live *l, bool last, struct look *k, size_t *later, st
 /* -ESRCH, -EFAULT, -EPERM when the target has gone. */
 static int look_at(struct heap_live *l, bool last, size_t *later, struct err *e)
 {
-	CLEANUP(freep) struct look *k = malloc(sizeof(*k));
+	CLEANUP(freep) struct asked_objects *k = malloc(sizeof(*k));
 	size_t from = 0;
 	uint32_t gen;
 	int ret;

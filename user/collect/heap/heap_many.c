@@ -23,7 +23,7 @@ struct many {
 };
 
 /* What is probed of a target. */
-struct part {
+struct heap_part {
 	struct many *m;
 	struct heap_probe *h; /* owned */
 	bool watched;	      /* heap_window_before() */
@@ -78,7 +78,7 @@ static int slot_clear(void *arg, uint32_t at, struct err *e)
 static int part_new(void *arg, struct engine_target *t, void **part, struct loss **loss,
 		    struct err *e)
 {
-	struct part *k = calloc(1, sizeof(*k));
+	struct heap_part *k = calloc(1, sizeof(*k));
 	struct many *m = arg;
 	int ret;
 
@@ -95,7 +95,7 @@ static int part_new(void *arg, struct engine_target *t, void **part, struct loss
 
 static int part_slot(void *part, uint32_t at, struct err *e)
 {
-	struct part *k = part;
+	struct heap_part *k = part;
 
 	(void)e;
 	k->h->obj = k->m->obj;
@@ -124,7 +124,7 @@ static void drop_placings(struct heap_bpf *obj, uint32_t at)
 
 static void part_free(void *part)
 {
-	struct part *k = part;
+	struct heap_part *k = part;
 
 	if (k && k->h && k->h->obj)
 		drop_placings(k->h->obj, k->h->window.slot);
@@ -135,7 +135,7 @@ static void part_free(void *part)
 
 static int64_t add(void *part, const struct gpb_hash *key, const struct gpb_stack *st, bool room)
 {
-	struct heap_window *w = &((struct part *)part)->h->window;
+	struct heap_window *w = &((struct heap_part *)part)->h->window;
 	size_t at;
 	int ret = 0;
 
@@ -152,7 +152,7 @@ static int64_t add(void *part, const struct gpb_hash *key, const struct gpb_stac
 
 static struct heap_live *live_of(void *part)
 {
-	return ((struct part *)part)->h->use.live;
+	return ((struct heap_part *)part)->h->use.live;
 }
 
 static void other(void *part, const void *rec, size_t len)
@@ -223,7 +223,7 @@ static struct uprobe_group *stays(void *sites)
 static int find(void *part, uint32_t index, void **list, struct uprobe_group **groups, size_t *n,
 		void **sites, struct err *e)
 {
-	struct heap_probe *h = ((struct part *)part)->h;
+	struct heap_probe *h = ((struct heap_part *)part)->h;
 	struct site_list *l = *list = calloc(1, sizeof(*l));
 	struct sites *s = *sites = calloc(1, sizeof(*s));
 	int ret;
@@ -252,7 +252,7 @@ static int find(void *part, uint32_t index, void **list, struct uprobe_group **g
 
 static void found(void *part, void *sites)
 {
-	struct heap_probe *h = ((struct part *)part)->h;
+	struct heap_probe *h = ((struct heap_part *)part)->h;
 	struct sites *s = sites;
 
 	h->entries = s->entries;
@@ -266,7 +266,7 @@ static void found(void *part, void *sites)
 static int hit_cost(void *part, struct attacher_process **attachers, struct hit_cost *out,
 		    struct cost_probes **rest, struct err *e)
 {
-	struct part *k = part;
+	struct heap_part *k = part;
 
 	return heap_probe_hit_cost(k->m->obj, k->m->probed.sets.multi, &k->h->heap, attachers, out,
 				   rest, e);
@@ -276,7 +276,7 @@ static int hit_cost(void *part, struct attacher_process **attachers, struct hit_
 
 static int joined(void *part, struct err *e)
 {
-	return heap_probe_put(((struct part *)part)->h, e);
+	return heap_probe_put(((struct heap_part *)part)->h, e);
 }
 
 /* One that has not allocated yet, as far as anybody saw, would be sampled as rarely as in full observation. */
@@ -298,7 +298,7 @@ static void rest(struct heap_window *w)
 
 static int turn(void *part, const struct probe_set *s, const struct set_turn *t, struct err *e)
 {
-	struct heap_probe *h = ((struct part *)part)->h;
+	struct heap_probe *h = ((struct heap_part *)part)->h;
 	int ret;
 
 	h->probing = s->probing;
@@ -317,14 +317,14 @@ static int turn(void *part, const struct probe_set *s, const struct set_turn *t,
 
 static void before(void *part, const struct stretch *st)
 {
-	struct part *k = part;
+	struct heap_part *k = part;
 
 	k->watched = heap_window_before(&k->h->window, st);
 }
 
 static int after(void *part, const struct stretch *st, struct err *e)
 {
-	struct part *k = part;
+	struct heap_part *k = part;
 	int ret = heap_window_after(&k->h->window, st, k->watched, e);
 	bool again;
 
@@ -347,19 +347,19 @@ static int share_own(struct probe_set *s, struct err *e)
 		return 0;
 	s->own_ns = 0;
 	for (size_t i = 0; i < s->members.n; i++) {
-		double own = ((struct part *)s->members.at[i]->part)->h->window.own.own;
+		double own = ((struct heap_part *)s->members.at[i]->part)->h->window.own.own;
 
 		if (!s->own_ns || own < s->own_ns)
 			s->own_ns = own;
 	}
 	for (size_t i = 0; !ret && i < s->members.n; i++)
-		ret = heap_probe_own(((struct part *)s->members.at[i]->part)->h, s->own_ns, e);
+		ret = heap_probe_own(((struct heap_part *)s->members.at[i]->part)->h, s->own_ns, e);
 	return ret;
 }
 
 static void ending(void *part)
 {
-	struct heap_probe *h = ((struct part *)part)->h;
+	struct heap_probe *h = ((struct heap_part *)part)->h;
 
 	h->window.ending = true;
 	if (h->heap.own.ns)
@@ -527,7 +527,7 @@ static int many_tick(void *state, size_t targets, struct err *e)
 
 static int profile(struct many *m, struct set_member *k, struct prof **out, struct err *e)
 {
-	struct heap_probe *h = ((struct part *)k->part)->h;
+	struct heap_probe *h = ((struct heap_part *)k->part)->h;
 	struct probed_part part;
 	int ret = probed_finish(&m->probed, k, &part, e);
 

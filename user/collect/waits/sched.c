@@ -16,7 +16,7 @@
 #define MUTEX (1u << GPB_WAIT_MUTEX)
 
 /* What is probed, and for which kinds of profile. */
-static const struct place {
+static const struct probed_func {
 	const char *func;
 	unsigned at, kinds;
 } places[SCHED_PLACES] = {
@@ -169,7 +169,7 @@ static int load(struct sched *c, struct err *e)
 	return 0;
 }
 
-static int find_site(struct gobin *bin, uint64_t bias, const struct place *p, uint32_t of,
+static int find_site(struct gobin *bin, uint64_t bias, const struct probed_func *p, uint32_t of,
 		     struct uprobe_site *out, struct err *e)
 {
 	struct probesite site;

@@ -296,14 +296,14 @@ static void read_global(struct reader *r, Dwarf_Die *die)
 }
 
 /* Where the parts of a variable are, told by a location's operations one after the other. */
-struct place {
+struct var_place {
 	bool known; /* it is in the frame */
 	int64_t cfa;
 	int64_t constant;
 	uint64_t at; /* in the variable */
 };
 
-static void add_slot(struct reader *r, const struct goslot *like, const struct place *p,
+static void add_slot(struct reader *r, const struct goslot *like, const struct var_place *p,
 		     uint64_t len)
 {
 	struct goslot *s = p->known ? vec_add(&r->m->slots, LIMIT_TYPE_VARS) : NULL;
@@ -319,7 +319,7 @@ static void add_slot(struct reader *r, const struct goslot *like, const struct p
 }
 
 /* False: an operation that says something else than a place in the frame. */
-static bool step(const Dwarf_Op *op, struct place *p)
+static bool step(const Dwarf_Op *op, struct var_place *p)
 {
 	switch (op->atom) {
 	case DW_OP_call_frame_cfa:
@@ -349,14 +349,14 @@ static bool step(const Dwarf_Op *op, struct place *p)
 
 static void read_place(struct reader *r, const struct goslot *like, const Dwarf_Op *op, size_t n)
 {
-	struct place p = { 0 };
+	struct var_place p = { 0 };
 	bool pieces = false;
 
 	for (size_t i = 0; i < n && !r->full; i++) {
 		if (op[i].atom == DW_OP_piece) {
 			pieces = true;
 			add_slot(r, like, &p, op[i].number);
-			p = (struct place){ .at = p.at + op[i].number };
+			p = (struct var_place){ .at = p.at + op[i].number };
 		} else if (!step(&op[i], &p)) {
 			return;
 		}

@@ -92,12 +92,12 @@ static int by_cache(const void *a, const void *b)
  * The destination of things that are read in runs: the next run is [@lo, @lo + @n) in the target;
  * @at is how many bytes there are in all.
  */
-struct run {
+struct piece_run {
 	uint64_t first, end;
 	size_t at, total;
 };
 
-static size_t run_place(struct run *r, uint64_t lo, size_t n)
+static size_t run_place(struct piece_run *r, uint64_t lo, size_t n)
 {
 	size_t at;
 
@@ -114,7 +114,7 @@ static size_t run_place(struct run *r, uint64_t lo, size_t n)
 /* Reads the pointers to each P and its cache, and decides where the cache's bytes go. */
 static int read_ps(struct rtcounters *c, struct err *e)
 {
-	struct run r = { .total = 0 };
+	struct piece_run r = { .total = 0 };
 	int ret = mem_read(c->m, c->allp[0], c->allp_then, 8 * c->np, e);
 
 	for (size_t i = 0; !ret && i < c->np; i++) {
@@ -284,7 +284,7 @@ static int list_spans(struct rtcounters *c, struct err *e)
 /* How many bytes all spans take when they are read in runs. */
 static size_t place_spans(struct rtcounters *c)
 {
-	struct run r = { .total = 0 };
+	struct piece_run r = { .total = 0 };
 
 	for (size_t i = 0; i < c->refs.n; i++)
 		c->refs.at[i].at = run_place(&r, c->refs.at[i].addr + c->span_lo, c->span_n);

@@ -35,7 +35,7 @@ enum slot_state {
 	SLOT_SAVED,
 };
 
-struct slot {
+struct gor_slot {
 	uint64_t addr;
 	enum slot_state state;
 	uint64_t pc, sp;
@@ -48,7 +48,7 @@ struct slot {
 /* Room for some goroutines; with @shallow 0 for one, with all of its stack. */
 struct batch {
 	size_t cap, shallow;
-	struct slot *slots;
+	struct gor_slot *slots;
 	uint8_t *before, *after; /* cap * gbytes: their g */
 	uint8_t *stacks;
 	size_t stack_cap;
@@ -134,7 +134,7 @@ static size_t stack_bytes(const struct reader *r, const struct batch *b, uint64_
 }
 
 /* Finds out with which registers it was left, and how much of its stack they leave in use. */
-static void classify(const struct reader *r, const struct batch *b, struct slot *s,
+static void classify(const struct reader *r, const struct batch *b, struct gor_slot *s,
 		     const uint8_t *g)
 {
 	uint64_t lo = field(r, g, LAYOUT_g_stack_lo), hi = field(r, g, LAYOUT_g_stack_hi);
@@ -222,7 +222,7 @@ static int read_gs(struct reader *r, struct batch *b, size_t n, uint8_t *to, str
 }
 
 /* Reads the labels that are pointed to, each set once. */
-static int read_labels(struct reader *r, struct batch *b, struct slot *s, const uint8_t *g,
+static int read_labels(struct reader *r, struct batch *b, struct gor_slot *s, const uint8_t *g,
 		       struct err *e)
 {
 	uint64_t at = field(r, g, LAYOUT_g_labels), known;
@@ -270,7 +270,7 @@ static int read_stacks(struct reader *r, struct batch *b, size_t n, struct err *
 		r->deep += b->slots[0].nstack;
 
 	for (size_t i = 0; !ret && i < n; i++) {
-		struct slot *s = &b->slots[i];
+		struct gor_slot *s = &b->slots[i];
 
 		if (s->state != SLOT_SAVED)
 			continue;
@@ -298,10 +298,10 @@ static int read_batch(struct reader *r, struct batch *b, const uint64_t *list, s
 	b->sets.n = 0;
 	map_fini(&b->by_addr);
 	for (size_t i = 0; i < n; i++)
-		b->slots[i] = (struct slot){ .addr = list[i], .state = SLOT_SAVED };
+		b->slots[i] = (struct gor_slot){ .addr = list[i], .state = SLOT_SAVED };
 	ret = read_gs(r, b, n, b->before, e);
 	for (size_t i = 0; !ret && i < n; i++) {
-		struct slot *s = &b->slots[i];
+		struct gor_slot *s = &b->slots[i];
 
 		if (s->state != SLOT_SAVED)
 			continue;
@@ -314,7 +314,7 @@ static int read_batch(struct reader *r, struct batch *b, const uint64_t *list, s
 	if (!ret)
 		ret = read_gs(r, b, n, b->after, e);
 	for (size_t i = 0; !ret && i < n; i++) {
-		struct slot *s = &b->slots[i];
+		struct gor_slot *s = &b->slots[i];
 
 		if ((s->state == SLOT_SAVED || s->state == SLOT_RUNNING) &&
 		    !same(r, b->before + i * r->gbytes, b->after + i * r->gbytes,
@@ -343,7 +343,7 @@ static enum rtgor_stack what_of(enum slot_state s)
 static int give(struct reader *r, const struct batch *b, size_t i, bool last, struct err *e)
 {
 	const uint8_t *g = b->before + i * r->gbytes;
-	const struct slot *s = &b->slots[i];
+	const struct gor_slot *s = &b->slots[i];
 	bool sound = s->state == SLOT_SAVED || s->state == SLOT_RUNNING;
 	struct rtgor out = {
 		.goid = field(r, g, LAYOUT_g_goid),
@@ -382,7 +382,7 @@ static int give(struct reader *r, const struct batch *b, size_t i, bool last, st
 }
 
 /* Labels that make no sense were mostly replaced while they were read. */
-static bool holds(const struct slot *s)
+static bool holds(const struct gor_slot *s)
 {
 	return (s->state == SLOT_SAVED || s->state == SLOT_RUNNING) && !s->labels.cut;
 }
@@ -391,7 +391,7 @@ static bool holds(const struct slot *s)
 static int read_alone(struct reader *r, uint64_t addr, struct err *e)
 {
 	for (int try = 1;; try++) {
-		struct slot *s = &r->one.slots[0];
+		struct gor_slot *s = &r->one.slots[0];
 		int ret = read_batch(r, &r->one, &addr, 1, e);
 
 		if (ret)
@@ -416,7 +416,7 @@ static int give_batch(struct reader *r, size_t n, struct err *e)
 	int ret = 0;
 
 	for (size_t i = 0; !ret && i < n; i++) {
-		const struct slot *s = &r->many.slots[i];
+		const struct gor_slot *s = &r->many.slots[i];
 
 		if (s->state == SLOT_GONE)
 			continue;

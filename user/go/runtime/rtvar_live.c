@@ -23,7 +23,7 @@ static const int64_t RATE_MAX = 1ll << 39;
 static const uint64_t BLOCK_RATE_MAX = 1ull << 46;
 static const uint64_t STACK_MAX = 1ull << 32;
 
-struct look {
+struct rtvar_value {
 	struct mem *m;
 	const struct golayout *l;
 	int minor;
@@ -31,14 +31,14 @@ struct look {
 	uint64_t addr;
 };
 
-static int odd(const struct look *k, uint64_t value, const char *why, struct err *e)
+static int odd(const struct rtvar_value *k, uint64_t value, const char *why, struct err *e)
 {
 	return err_set(e, -EBADMSG, "%s is taken to be at 0x%llx, but 0x%llx there %s",
 		       rtvar_name(k->v), (unsigned long long)k->addr, (unsigned long long)value,
 		       why);
 }
 
-static int look_u64(const struct look *k, uint64_t addr, uint64_t *v, struct err *e)
+static int look_u64(const struct rtvar_value *k, uint64_t addr, uint64_t *v, struct err *e)
 {
 	int ret = mem_u64(k->m, addr, v, e);
 
@@ -49,7 +49,7 @@ static int look_u64(const struct look *k, uint64_t addr, uint64_t *v, struct err
  * Reads the field of the struct that @base points to, or that stands at @base. An address that
  * cannot be read is refused.
  */
-static int look_field(const struct look *k, uint64_t base, enum layout_field f, uint64_t *v,
+static int look_field(const struct rtvar_value *k, uint64_t base, enum layout_field f, uint64_t *v,
 		      struct err *e)
 {
 	int32_t off = k->l->off[f];
@@ -60,7 +60,7 @@ static int look_field(const struct look *k, uint64_t base, enum layout_field f, 
 	return ret ? odd(k, base, "points to nothing that can be read", e) : 0;
 }
 
-static int look_rate(const struct look *k, struct err *e)
+static int look_rate(const struct rtvar_value *k, struct err *e)
 {
 	uint64_t v;
 	int ret = look_u64(k, k->addr, &v, e);
@@ -75,7 +75,7 @@ static int look_rate(const struct look *k, struct err *e)
 	return (int64_t)v >= 0 && (int64_t)v < RATE_MAX ? 0 : odd(k, v, "is no rate", e);
 }
 
-static int look_head(const struct look *k, uint64_t kind, struct err *e)
+static int look_head(const struct rtvar_value *k, uint64_t kind, struct err *e)
 {
 	uint64_t head, typ;
 	int ret = look_u64(k, k->addr, &head, e);
@@ -90,7 +90,7 @@ static int look_head(const struct look *k, uint64_t kind, struct err *e)
 	return typ == kind ? 0 : odd(k, head, "points to no bucket of that profile", e);
 }
 
-static int look_cycle(const struct look *k, struct err *e)
+static int look_cycle(const struct rtvar_value *k, struct err *e)
 {
 	bool split = k->minor >= 0 && k->minor < 19;
 	uint8_t flushed = 0;
@@ -106,7 +106,7 @@ static int look_cycle(const struct look *k, struct err *e)
 	return 0;
 }
 
-static int look_bool(const struct look *k, struct err *e)
+static int look_bool(const struct rtvar_value *k, struct err *e)
 {
 	uint8_t v;
 	int ret = mem_u8(k->m, k->addr, &v, e);
@@ -117,7 +117,7 @@ static int look_bool(const struct look *k, struct err *e)
 }
 
 /* A g has a stack with its low end below its high one, or none. */
-static int look_g(const struct look *k, uint64_t g, struct err *e)
+static int look_g(const struct rtvar_value *k, uint64_t g, struct err *e)
 {
 	uint64_t lo, hi;
 	int ret;
@@ -135,7 +135,7 @@ static int look_g(const struct look *k, uint64_t g, struct err *e)
 }
 
 /* Before the runtime has begun, everything is zero. */
-static int look_slice(const struct look *k, uint64_t max, uint64_t *first, struct err *e)
+static int look_slice(const struct rtvar_value *k, uint64_t max, uint64_t *first, struct err *e)
 {
 	uint64_t s[3];
 	int ret = mem_read(k->m, k->addr, s, sizeof(s), e);
@@ -152,7 +152,7 @@ static int look_slice(const struct look *k, uint64_t max, uint64_t *first, struc
 	return *first && *first % 8 == 0 ? 0 : odd(k, *first, "is no element of its list", e);
 }
 
-static int look_allgs(const struct look *k, struct err *e)
+static int look_allgs(const struct rtvar_value *k, struct err *e)
 {
 	uint64_t g;
 	int ret = look_slice(k, GS_MAX, &g, e);
@@ -160,7 +160,7 @@ static int look_allgs(const struct look *k, struct err *e)
 	return ret || !g ? ret : look_g(k, g, e);
 }
 
-static int look_allgptr(const struct look *k, struct err *e)
+static int look_allgptr(const struct rtvar_value *k, struct err *e)
 {
 	uint64_t list, g;
 	int ret = look_u64(k, k->addr, &list, e);
@@ -172,7 +172,7 @@ static int look_allgptr(const struct look *k, struct err *e)
 	return look_g(k, g, e);
 }
 
-static int look_count(const struct look *k, uint64_t max, struct err *e)
+static int look_count(const struct rtvar_value *k, uint64_t max, struct err *e)
 {
 	uint64_t n;
 	int ret = look_u64(k, k->addr, &n, e);
@@ -183,7 +183,7 @@ static int look_count(const struct look *k, uint64_t max, struct err *e)
 }
 
 /* p.id is the first field of a P; that of the first P is 0. */
-static int look_allp(const struct look *k, struct err *e)
+static int look_allp(const struct rtvar_value *k, struct err *e)
 {
 	uint64_t p;
 	uint32_t id;
@@ -197,7 +197,7 @@ static int look_allp(const struct look *k, struct err *e)
 }
 
 /* An M's g0 knows its M. */
-static int look_allm(const struct look *k, struct err *e)
+static int look_allm(const struct rtvar_value *k, struct err *e)
 {
 	uint64_t m, g0, back;
 	int ret = look_u64(k, k->addr, &m, e);
@@ -219,7 +219,7 @@ static int look_allm(const struct look *k, struct err *e)
 /*
  * From go1.22 on it is {lock, startTicks, startTime, val}; val is 0 until somebody asked for it.
  */
-static int look_ticks(const struct look *k, struct err *e)
+static int look_ticks(const struct rtvar_value *k, struct err *e)
 {
 	uint64_t w[4];
 	int ret = mem_read(k->m, k->addr, w, k->minor >= 0 && k->minor < 22 ? 8 : sizeof(w), e);
@@ -236,7 +236,7 @@ static int look_ticks(const struct look *k, struct err *e)
 }
 
 /* The generation of its counters must be 0, 1 or 2. */
-static int look_memstats(const struct look *k, struct err *e)
+static int look_memstats(const struct rtvar_value *k, struct err *e)
 {
 	int32_t stats = k->l->off[LAYOUT_mstats_heapstats], gen = k->l->off[LAYOUT_heapstats_gen];
 	uint32_t v;
@@ -253,7 +253,7 @@ static int look_memstats(const struct look *k, struct err *e)
 /*
  * It is {goidgen, lastpoll, pollUntil: when a thread will leave the poller}; gcwaiting is 0 or 1.
  */
-static int look_sched(const struct look *k, struct err *e)
+static int look_sched(const struct rtvar_value *k, struct err *e)
 {
 	int32_t at = k->l->off[LAYOUT_sched_gcwaiting];
 	uint64_t w[3];
@@ -273,7 +273,7 @@ static int look_sched(const struct look *k, struct err *e)
 }
 
 /* A uint32 that must be 0 or 1. */
-static int look_switch(const struct look *k, struct err *e)
+static int look_switch(const struct rtvar_value *k, struct err *e)
 {
 	uint32_t v;
 	int ret = mem_u32(k->m, k->addr, &v, e);
@@ -283,7 +283,7 @@ static int look_switch(const struct look *k, struct err *e)
 	return v <= 1 ? 0 : odd(k, v, "is neither on nor off", e);
 }
 
-static int look(const struct look *k, struct err *e)
+static int look(const struct rtvar_value *k, struct err *e)
 {
 	uint64_t word;
 
@@ -331,7 +331,7 @@ static int look(const struct look *k, struct err *e)
 int rtvar_plausible(struct mem *live, const struct golayout *l, int minor, enum rtvar v,
 		    uint64_t addr, struct err *e)
 {
-	struct look k = { .m = live, .l = l, .minor = minor, .v = v, .addr = addr };
+	struct rtvar_value k = { .m = live, .l = l, .minor = minor, .v = v, .addr = addr };
 	int ret = 0;
 
 	for (int i = 0; i < TRIES; i++) {

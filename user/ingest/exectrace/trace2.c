@@ -15,7 +15,7 @@ enum { HEADER_BYTES = 16 };
 /* Up to so many threads are tried one after the other, which gives Go's order of equal times. */
 enum { FEW_THREADS = 64 };
 
-struct slot {
+struct next_event {
 	int64_t time_ns; /* of its next event */
 	uint32_t cursor; /* index */
 };
@@ -27,10 +27,10 @@ struct trace2 {
 	struct order *order;
 	struct cut2 *cut; /* NULL: none is made */
 	struct source2 source;
-	struct trace_event *next;    /* where the next event goes */
-	int more;		     /* of what the last one means is not delivered yet */
-	VEC(struct cursor2) cursors; /* one per thread of the generation */
-	VEC(struct slot) slots;	     /* a heap by time */
+	struct trace_event *next;     /* where the next event goes */
+	int more;		      /* of what the last one means is not delivered yet */
+	VEC(struct cursor2) cursors;  /* one per thread of the generation */
+	VEC(struct next_event) slots; /* a heap by time */
 	bool many;	    /* threads: those that must wait are in a list of what they wait for */
 	struct map waiting; /* hash of a state -> the first cursor, + 1 */
 	bool unusual;	    /* more is to be asked before an event comes than whether it may */
@@ -54,9 +54,9 @@ struct trace2 {
 /* ---- the heap, as Go's reader has it ---- */
 
 /* The slot @i is @s, or one below it is. */
-static inline void sift_down(struct trace2 *t, size_t i, struct slot s)
+static inline void sift_down(struct trace2 *t, size_t i, struct next_event s)
 {
-	struct slot *at = t->slots.at;
+	struct next_event *at = t->slots.at;
 	size_t n = t->slots.n;
 
 	for (size_t k = 2 * i + 1; k < n; k = 2 * i + 1) {
@@ -71,7 +71,7 @@ static inline void sift_down(struct trace2 *t, size_t i, struct slot s)
 
 static int push(struct trace2 *t, uint32_t cursor, struct err *e)
 {
-	struct slot new = { cursor2_event(&t->cursors.at[cursor])->time_ns, cursor };
+	struct next_event new = { cursor2_event(&t->cursors.at[cursor])->time_ns, cursor };
 	size_t i = t->slots.n;
 
 	if (!vec_add(&t->slots, LIMIT_TRACE_IDS))
@@ -94,10 +94,10 @@ static void pull(struct trace2 *t, size_t i)
 /* Few things, and nearly sorted. Equal ones stay as they are. */
 static void sort(struct trace2 *t)
 {
-	struct slot *at = t->slots.at;
+	struct next_event *at = t->slots.at;
 
 	for (size_t i = 1; i < t->slots.n; i++) {
-		struct slot s = at[i];
+		struct next_event s = at[i];
 		size_t k = i;
 
 		for (; k && at[k - 1].time_ns > s.time_ns; k--)
@@ -252,7 +252,7 @@ static bool read_on(struct trace2 *t, uint32_t cursor)
 }
 
 /* Its next event goes where the last one was, or further up or down. */
-static void place(struct trace2 *t, size_t i, struct slot s)
+static void place(struct trace2 *t, size_t i, struct next_event s)
 {
 	/* Time stamps may go back, from one batch to the next. */
 	for (; i && t->slots.at[(i - 1) / 2].time_ns > s.time_ns; i = (i - 1) / 2)
@@ -264,7 +264,8 @@ static void go_on(struct trace2 *t, size_t i, uint32_t cursor)
 {
 	if (read_on(t, cursor))
 		place(t, i,
-		      (struct slot){ cursor2_event(&t->cursors.at[cursor])->time_ns, cursor });
+		      (struct next_event){ cursor2_event(&t->cursors.at[cursor])->time_ns,
+					   cursor });
 	else
 		pull(t, i);
 }
@@ -455,7 +456,7 @@ static inline bool is_usual(const struct trace2 *t)
 /* The next event of the thread that comes first is no later than all others; then it is the next one. */
 static inline bool stays_first(struct trace2 *t, struct cursor2 *c)
 {
-	struct slot *at = t->slots.at;
+	struct next_event *at = t->slots.at;
 	int64_t time_ns;
 
 	if (c->first + 1 >= c->n)
@@ -471,7 +472,7 @@ static inline bool stays_first(struct trace2 *t, struct cursor2 *c)
 
 int trace2_next(struct trace2 *t, struct trace_event *ev, struct err *e)
 {
-	const struct slot *first = t->slots.at;
+	const struct next_event *first = t->slots.at;
 	struct cursor2 *c;
 	int n;
 
