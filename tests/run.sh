@@ -34,8 +34,9 @@ BESIDE=" kernels_arm64 kernels_amd64 bad_binary trace_out frames arm64 heap_read
 # Scripts that judge by counts, shares, callers, files and exit statuses, never by seconds: two at a
 # time, when nobody builds any more. Beside heap_live, which must look at each collection in time, run two that sleep.
 PAIRS=" images enable cpu_more stress namespaces heap_probe command heal bad_input cpu_hard caps
-	callbacks heap_labels cpu_leaf demo ps budget_counts heap_live contention_enable unanswered
+	callbacks heap_labels cpu_leaf demo ps all_whose budget_counts all_read heap_live contention_enable unanswered
 	all_host "
+SLOW_UNITS="attacher binary heap_worlds undercount worker guardian looks buildinfo"
 JOBS=${JOBS:-$(nproc)}
 [ "$JOBS" -le 3 ] || JOBS=3
 BUSY_JOBS=$((JOBS + 1)) # each of them sleeps now and then
@@ -145,8 +146,11 @@ names() {
 	done
 }
 
+# Those that take seconds first, so that none of them is waited for alone.
 units_of() {
-	names "$1" tests/unit/test_*.c tests/bpfhost/test_*.c
+	# shellcheck disable=SC2086
+	names "$1" $(printf 'tests/unit/test_%s.c ' $SLOW_UNITS) tests/unit/test_*.c tests/bpfhost/test_*.c
+	mapfile -t NAMES < <(printf '%s\n' "${NAMES[@]}" | awk '!seen[$0]++')
 	beside $BUSY_JOBS unit_run unit_tell "${NAMES[@]}"
 	[ ${#NAMES[@]} -gt 0 ] || skip "$1" "there are no unit tests"
 }

@@ -19,8 +19,10 @@ PROBED=$(subject $V checksum) && READ=$(subject $V checksum -tags=sampled) &&
 	PIE=$(subject $V checksum -buildmode=pie '-ldflags=-s -w') ||
 	{ fail bad_binary "the subject cannot be built"; finish; }
 
-# The subject is to have one CPU at most, so that its own work does not hold up what it is there for.
+# The subject is to have one CPU at most, so that its own work does not hold up what it is there for. And it rests: with all goroutines
+# busy on one processor Go hands a signal on after 0.2 to 3 s, and after more than judge_unharmed() waits once in some hundred times.
 export GOMAXPROCS=1
+start_subject() { start "$1" -rest 500us; }
 
 run() {
 	rm -rf "$OUT_DIR"
@@ -50,7 +52,7 @@ other_version() {
 version() {
 	local name=$1 bin=$2 v=$3 rc=$4 guessed=$5 kinds=$6 files=$7 path
 	other_version "$bin" "$v" "$TMP/other" || { fail "$name" "the version is not where it was"; return; }
-	start "$TMP/other" || { fail "$name" "it does not run"; return; }
+	start_subject "$TMP/other" || { fail "$name" "it does not run"; return; }
 	# shellcheck disable=SC2086
 	run "$GOPROF" -p "$PID" $kinds -d 500ms -o "$OUT_DIR"
 	judge judge_run "$TMP/said" "$TMP/paths" $RC "$rc" "$files"
@@ -85,7 +87,7 @@ versions() {
 # One that is no text at all is refused: it would go to terminals and into files.
 version_of_bytes() {
 	other_version "$PROBED" '\xff\x01\x1b[2Jmx' "$TMP/other"
-	start "$TMP/other" || { fail "a version of bytes" "it does not run"; return; }
+	start_subject "$TMP/other" || { fail "a version of bytes" "it does not run"; return; }
 	run "$GOPROF" -p "$PID" --cpu --heap --budget=0 -d 300ms -o "$OUT_DIR"
 	judge judge_run "$TMP/said" "$TMP/paths" $RC 1 0 'Go version is not text'
 	[ "$(wc -l <"$TMP/said")" = 1 ] || wrong "$(wc -l <"$TMP/said") lines are said"
@@ -101,7 +103,7 @@ version_of_bytes() {
 dies_alone() {
 	local i
 	for ((i = 0; i < 8; i++)); do
-		start "$TMP/spoilt" 2>/dev/null || return 0
+		start_subject "$TMP/spoilt" 2>/dev/null || return 0
 		sleep 2
 		judge_unharmed "$PID" "$OUT" >/dev/null || { stop_subject; return 0; }
 		stop_subject
@@ -114,7 +116,7 @@ dies_alone() {
 ran=0 delivered=0
 spoilt() {
 	local name=$1 kinds=$2 before=${#FOUND} harmed
-	start "$TMP/spoilt" 2>/dev/null || { stop_subject; return 0; }
+	start_subject "$TMP/spoilt" 2>/dev/null || { stop_subject; return 0; }
 	ran=$((ran + 1))
 	# shellcheck disable=SC2086
 	run "$GOPROF" -p "$PID" $kinds -d 300ms -o "$OUT_DIR"
