@@ -120,6 +120,8 @@ struct heap_live_count {
 	uint64_t objects; /* objects whose slot became known */
 	/* Weighted with their windows: objects whose fate became known, too, and those in use. */
 	double followed, live;
+	/* The part of the stack's objects that outlives a GC cycle, and as many as ended. */
+	double once, always;
 };
 size_t heap_live_ncounts(const struct heap_live *l);
 struct heap_live_count heap_live_count(const struct heap_live *l, size_t i);

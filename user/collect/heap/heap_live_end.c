@@ -61,7 +61,13 @@ size_t heap_live_ncounts(const struct heap_live *l)
 
 struct heap_live_count heap_live_count(const struct heap_live *l, size_t i)
 {
-	return l->cells.at[i].count;
+	const struct live_cell *c = &l->cells.at[i];
+	const struct live_stack *s = &l->stacks.at[c->stack];
+	struct heap_live_count count = c->count;
+
+	count.once = heap_live_outlive(l, s, 1);
+	count.always = heap_live_outlive(l, s, (uint32_t)l->cycles);
+	return count;
 }
 
 uint64_t heap_live_turned_away(const struct heap_live *l)

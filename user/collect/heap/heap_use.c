@@ -4,6 +4,8 @@
 #include <bpf/bpf.h>
 #include <math.h>
 
+#include "sampling/survival.h"
+
 int heap_use_open(struct heap_use *u, struct subject *s, struct heap_live_room *room, struct err *e)
 {
 	int ret = heap_live_open(s, room, &u->live, &u->why_not);
@@ -157,6 +159,20 @@ static double made_in_windows(const struct heap_window *w, const struct tally_en
 	return heap_window_made(w, en).seen.value;
 }
 
+/* What a group of windows saw of one stack. */
+static void add_group(struct heap_use *u, const struct heap_window *w, const struct tally_entry *en,
+		      const struct heap_live_count *c)
+{
+	const struct heap_share *s = &u->shares[en - u->tally->entries.at];
+	struct heap_spread *sp = &u->spreads[en->site];
+	double one = made_in_windows(w, en) / s->followed[1], seen = one * c->followed;
+
+	sp->off[c->group - 1] += one * (c->live - s->share[1] * c->followed);
+	sp->seen[c->group - 1] += seen;
+	sp->once += seen * c->once;
+	sp->always += seen * c->always;
+}
+
 /*
  * Shares are ratio estimators: Cochran, Sampling Techniques, 3rd edition, 6.4; their variance
  * from groups: 11.20.
@@ -179,15 +195,9 @@ static void add_spreads(struct heap_use *u, const struct heap_window *w)
 	for (size_t i = 0; i < heap_live_ncounts(u->live); i++) {
 		struct heap_live_count c = heap_live_count(u->live, i);
 		struct tally_entry *en = entry_of(u, &c);
-		const struct heap_share *s;
 
-		if (!en || !c.group)
-			continue;
-		s = &u->shares[en - t->entries.at];
-		if (s->followed[1] <= 0)
-			continue;
-		u->spreads[en->site].off[c.group - 1] += made_in_windows(w, en) / s->followed[1] *
-							 (c.live - s->share[1] * c.followed);
+		if (en && c.group && u->shares[en - t->entries.at].followed[1] > 0)
+			add_group(u, w, en, &c);
 	}
 }
 
@@ -214,21 +224,41 @@ int heap_use_end(struct heap_use *u, const struct heap_window *w, struct err *e)
 	return 0;
 }
 
+static struct survival survival_of(const struct heap_spread *sp, const struct heap_window *w)
+{
+	double sum = 0, squares = 0;
+
+	for (size_t i = 0; i < HEAP_LIVE_GROUPS; i++) {
+		sum += sp->seen[i];
+		squares += sp->seen[i] * sp->seen[i];
+	}
+	return (struct survival){
+		.share = fmin(sp->live / sp->made, 1),
+		.windows = survival_windows(sum, squares),
+		.once = sum > 0 ? sp->once / sum : 1,
+		.always = sum > 0 ? sp->always / sum : 0,
+		.unseen = heap_window_unwatched(w),
+	};
+}
+
 /* The variance of what is in use of a site, as far as windows tell. -1: not known. */
 static double site_variance(const struct heap_use *u, const struct heap_window *w,
 			    const struct tally_entry *en)
 {
 	const struct heap_spread *sp = &u->spreads[en->site];
 	double made = heap_window_made(w, en).seen.variance;
-	double of_share = 0, k = (double)u->groups, se;
+	double of_share = 0, k = (double)u->groups, all = sp->made * sp->made, se;
+	struct survival s;
 
 	if (sp->made <= 0)
 		return 0;
 	if (made < 0 || k < 2)
 		return -1;
+	s = survival_of(sp, w);
 	for (size_t i = 0; i < HEAP_LIVE_GROUPS; i++)
 		of_share += sp->off[i] * sp->off[i] * k / (k - 1);
-	se = sqrt(made) * sp->live / sp->made + sqrt(fmax(of_share, sp->least));
+	of_share = fmax(fmax(of_share, sp->least), all * survival_least(&s));
+	se = sqrt(made) * sp->live / sp->made + sqrt(of_share + all * survival_unseen(&s));
 	return se * se;
 }
 

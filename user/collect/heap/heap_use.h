@@ -10,7 +10,8 @@
  * random choice; where there was no room for them the error is not known. In windows two errors
  * are added up as if they were fully correlated, which is an upper bound: the error of what was
  * allocated, times the share, and the error of the share, which comes from how much groups of
- * windows differ.
+ * windows differ, but is never below what so few windows can know, and from the time that no window
+ * stands for (sampling/survival.h).
  */
 #ifndef COLLECT_HEAP_HEAP_USE_H
 #define COLLECT_HEAP_HEAP_USE_H
@@ -41,8 +42,11 @@ struct heap_use {
 		uint64_t objects[2]; /* objects whose slot became known */
 	} * shares;		     /* by entry of the tally; made at the end */
 	struct heap_spread {
-		double made, live;	      /* estimated in windows */
-		double off[HEAP_LIVE_GROUPS]; /* how much more each group would have */
+		double made, live;	       /* estimated in windows */
+		double off[HEAP_LIVE_GROUPS];  /* how much more each group would have */
+		double seen[HEAP_LIVE_GROUPS]; /* what each group's objects stand for */
+		double once,
+			always; /* sums of that, times the part that outlives one cycle, or all */
 		/* a lower bound of the variance, because few objects tell little */
 		double least;
 	} * spreads;   /* by site of the tally; also made at the end */

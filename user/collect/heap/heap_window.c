@@ -181,6 +181,7 @@ static void begin_counting(struct heap_window *w)
 	uint64_t now[GPB_CLASSES];
 
 	w->windows_since = w->marked ? w->marked_ns : now_ns();
+	w->stood_for = w->windows_since;
 	if (w->marked)
 		paces_step(&w->paces, w->first, w->marked_ns);
 	else if (!count_exactly(w, now))
@@ -220,6 +221,11 @@ static void end_counting(struct heap_window *w)
 bool heap_window_counted(const struct heap_window *w)
 {
 	return w->windows_ns <= 0 || w->uncounted_ns < w->windows_ns;
+}
+
+double heap_window_unwatched(const struct heap_window *w)
+{
+	return w->windows_ns > w->stood_ns ? 1 - w->stood_ns / w->windows_ns : 0;
 }
 
 int heap_window_seen(struct heap_window *w, uint64_t *allocs, uint64_t *bytes, struct err *e)
@@ -447,6 +453,9 @@ static void close_window(struct heap_window *w, const struct stretch *s,
 	for (size_t i = 0; i < GPB_CLASSES; i++)
 		all[i] *= tw.weight;
 	tally_window(&w->tally, &tw);
+	/* One that was asked for by the target's count stands for all of the time since the one before. */
+	w->stood_ns += s->mass > 0 ? (double)(s->closed - w->stood_for) : s->weight * window;
+	w->stood_for = s->closed;
 	if (w->weighed)
 		w->weighed(w->weighed_arg, s->opened, tw.weight);
 	w->nominal = (double)s->next_ns;

@@ -82,6 +82,8 @@ struct heap_window {
 	uint64_t windows_since; /* CLOCK_MONOTONIC, ns; 0: there are none now */
 	/* ns in which there were windows, and the part of it of which the runtime's counts are not known */
 	double windows_ns, uncounted_ns;
+	double stood_ns;	     /* the part of it that windows stand for */
+	uint64_t stood_for;	     /* CLOCK_MONOTONIC: when the last of them closed */
 	double in_full[GPB_CLASSES]; /* samples of full observation; set at the end */
 	double total[GPB_CLASSES];   /* growth while there were windows; -1: unknown */
 	struct paces paces;	     /* of that growth, and of what windows saw */
@@ -163,6 +165,8 @@ struct heap_unseen {
 	bool many;		   /* both: more than a hundredth of all bytes of that time */
 };
 struct heap_unseen heap_window_unseen(const struct heap_window *w);
+/* The part of the time with windows that none of them stands for. To be called when there are no more windows. */
+double heap_window_unwatched(const struct heap_window *w);
 /* Were the runtime's counts known of some of the time in which there were windows? */
 bool heap_window_counted(const struct heap_window *w);
 
