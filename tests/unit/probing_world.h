@@ -340,16 +340,30 @@ int uprobes_attach(struct uprobes *u, struct err *e)
 	return 0;
 }
 
-int uprobes_detach(struct uprobes *u, uint64_t *work_ns, struct err *e)
+int uprobes_detach_soon(struct uprobes *u, struct err *e)
 {
+	struct probes *s = of(u);
+
+	if (s->dead)
+		return err_set(e, -ECHILD, "it is dead");
+	assert_false(s->asked);
+	s->asked = true;
+	s->window.asked = w.now;
+	s->window.detached = w.now + w.detach_ns;
+	return 0;
+}
+
+int uprobes_detached(struct uprobes *u, uint64_t *work_ns, struct err *e)
+{
+	struct probes *s = of(u);
+
 	if (work_ns)
 		*work_ns = WORK_NS / 2;
-	if (of(u)->dead)
+	pass(s->window.detached);
+	s->asked = false;
+	if (s->dead)
 		return err_set(e, -ECHILD, "it is dead");
-	pass(w.now + w.detach_ns);
-	if (of(u)->dead)
-		return err_set(e, -ECHILD, "it is dead");
-	attach(of(u), false, w.now);
+	attach(s, false, w.now);
 	return 0;
 }
 

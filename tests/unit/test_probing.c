@@ -343,6 +343,49 @@ static void each_instant_counts_once(void **state)
 	assert_true(gaps > 0);
 }
 
+static double busy(double at)
+{
+	(void)at;
+	return 40000;
+}
+
+/*
+ * To take probes out takes a busy machine's kernel seconds. Then nobody waits, other probes have their windows meanwhile, and the windows
+ * that begin stand for that time, too.
+ */
+static void others_go_on_while_probes_are_taken_out(void **state)
+{
+	struct target target = { .pid = 1 };
+	struct subject subject = { .target = &target };
+	struct program *p[] = { program(restless, NULL), program(busy, NULL) };
+	const bool counts[] = { false, false };
+	uint64_t leaving = 0, windows = 0, before;
+
+	(void)state;
+	begin_world(0.3, 1);
+	prepare(&subject, (const struct program *const *)p, counts, 2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(probing_begin(w.at[i].p, NULL), 0);
+	w.detach_ns = 3 * SEC;
+	while (w.now < w.begin + SECONDS * SEC) {
+		uint64_t next = w.now + 10 * MS;
+		bool left = w.at[0].p->state == LEAVING;
+
+		before = w.at[1].windows;
+		step_all(next);
+		assert_true(w.now < next + SEC);
+		leaving += left;
+		windows += left ? w.at[1].windows - before : 0;
+	}
+	assert_true(leaving > 100 && windows > 5);
+	w.detach_ns = 0;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(probing_end(w.at[i].p, NULL), 0);
+		probing_free(w.at[i].p);
+		free(p[i]);
+	}
+}
+
 /* Some hundred thousand to some million events a second, another number every 5 ms. */
 static double noisy(double t)
 {
@@ -634,6 +677,7 @@ int main(void)
 		cmocka_unit_test(windows_are_paid_for_when_nothing_is_done),
 		cmocka_unit_test(estimates_are_unbiased),
 		cmocka_unit_test(each_instant_counts_once),
+		cmocka_unit_test(others_go_on_while_probes_are_taken_out),
 		cmocka_unit_test(windows_cost_what_they_cost),
 		cmocka_unit_test(single_steps_are_paid_for),
 		cmocka_unit_test(bystanders_are_spared),

@@ -440,6 +440,32 @@ static int cut_short(struct probing *p, struct err *e)
 	return probing_detach(p, e);
 }
 
+/*
+ * Windows begin when the probes are out, and stand for the time until then, too. A busy machine's kernel takes seconds for that: nobody
+ * else waits for it.
+ */
+static int leave_full(struct probing *p, struct err *e)
+{
+	int ret = uprobes_detach_soon(&p->uprobes, e);
+
+	if (ret == -ECHILD) {
+		ret = probing_mend(p, e);
+		return ret ? ret : begin_windows(p, e);
+	}
+	if (ret)
+		return ret;
+	p->state = LEAVING;
+	set_event(p, 0);
+	return 0;
+}
+
+static int left_full(struct probing *p, struct err *e)
+{
+	int ret = probing_detached(p, e);
+
+	return ret ? ret : begin_windows(p, e);
+}
+
 /* The attacher was not asked, so its socket is readable because it has ended. */
 static int attacher_died(struct probing *p, struct err *e)
 {
@@ -493,8 +519,7 @@ static int look(struct probing *p, struct err *e)
 		return begin_full(p, e);
 	if (!p->multi)
 		return cut_short(p, e);
-	ret = probing_detach(p, e);
-	return ret ? ret : begin_windows(p, e);
+	return leave_full(p, e);
 }
 
 static bool readable(int fd)
@@ -596,10 +621,12 @@ static int hear_attacher(struct probing *p, struct err *e)
 {
 	bool first = p->state == READY && p->first_asked;
 
-	if (!first && p->state != ASKED)
+	if (!first && p->state != ASKED && p->state != LEAVING)
 		return attacher_died(p, e);
 	if (!uprobes_answered(&p->uprobes))
 		return 0;
+	if (p->state == LEAVING)
+		return left_full(p, e);
 	return first ? probing_begin(p, e) : window_over(p, e);
 }
 
@@ -648,6 +675,8 @@ static int pause_probes(struct probing *p, struct err *e)
 
 	if (p->state == FULL)
 		ret = close_full(p, e);
+	else if (p->state == LEAVING)
+		ret = left_full(p, e);
 	else if (p->state == ASKED)
 		ret = window_over(p, e);
 	p->u.open->bits = 0;
@@ -656,7 +685,7 @@ static int pause_probes(struct probing *p, struct err *e)
 
 static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n, struct err *e)
 {
-	bool windows = p->state == BETWEEN || p->state == ASKED;
+	bool windows = p->state == BETWEEN || p->state == ASKED || p->state == LEAVING;
 	struct uprobe_open open = uprobe_open_in(p->u.bss, p->u.open);
 	int ret = pause_probes(p, e);
 

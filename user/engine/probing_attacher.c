@@ -72,8 +72,15 @@ int probing_attach(struct probing *p, struct err *e)
 
 int probing_detach(struct probing *p, struct err *e)
 {
+	int ret = uprobes_detach_soon(&p->uprobes, e);
+
+	return ret == -ECHILD ? probing_mend(p, e) : ret ? ret : probing_detached(p, e);
+}
+
+int probing_detached(struct probing *p, struct err *e)
+{
 	uint64_t work_ns = 0;
-	int ret = uprobes_detach(&p->uprobes, &work_ns, e);
+	int ret = uprobes_detached(&p->uprobes, &work_ns, e);
 
 	if (!ret && p->kept)
 		probing_learn_registering(p, p->kept_work + work_ns);

@@ -15,6 +15,7 @@ enum state {
 	READY,	 /* the same, but the first poll begins, when all other kinds are ready, too */
 	OPENING, /* attached; counts when the stratum of the last window is over */
 	FULL,	 /* attached, everything counts */
+	LEAVING, /* nothing counts any more; windows begin when the attacher has taken the probes out */
 	BETWEEN, /* in windows: the timer tells when the next one is to be asked for */
 	ASKED,	 /* in windows: the attacher is working on it */
 	CLOSED,	 /* attached, nothing counts any more */
@@ -162,6 +163,8 @@ void probing_release(struct probing *p);
 int probing_mend(struct probing *p, struct err *e);
 int probing_attach(struct probing *p, struct err *e);
 int probing_detach(struct probing *p, struct err *e);
+/* The end of it, after uprobes_detach_soon(). */
+int probing_detached(struct probing *p, struct err *e);
 /* probing->asked_ns tells when. Its answer may still be -ECHILD. */
 int probing_ask_window(struct probing *p, const struct uprobe_window *w, struct err *e);
 /* When that is the answer: *out is what can be told of the window; empty when it never opened. */

@@ -408,15 +408,28 @@ int uprobes_attach_again(struct uprobes *u, struct err *e)
 	return ret;
 }
 
-int uprobes_detach(struct uprobes *u, uint64_t *work_ns, struct err *e)
+int uprobes_detach_soon(struct uprobes *u, struct err *e)
 {
 	const struct ask ask = { .what = DETACH, .tried = u->tried };
+
+	return attacher_ask(&u->attacher, &ask, sizeof(ask), now_ns() + OVERDUE_NS, e);
+}
+
+int uprobes_detached(struct uprobes *u, uint64_t *work_ns, struct err *e)
+{
 	struct answer a;
-	int ret = at_once(u, &ask, &a, e);
+	int ret = answer_of(u, &a, e);
 
 	if (!ret && work_ns)
 		*work_ns = a.windowed.work_ns;
 	return ret;
+}
+
+int uprobes_detach(struct uprobes *u, uint64_t *work_ns, struct err *e)
+{
+	int ret = uprobes_detach_soon(u, e);
+
+	return ret ? ret : uprobes_detached(u, work_ns, e);
 }
 
 int uprobes_window(struct uprobes *u, const struct uprobe_window *w, struct err *e)
