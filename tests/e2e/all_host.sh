@@ -59,26 +59,38 @@ judge "$PPROFCHECK" check "$(file_of "$WORKER")"
 outcome all_host/descriptors
 
 # ---- its nice value: before others while it observes, where it may and nobody chose one
-# Its own nice value, and its session's, which has its own back when it has ended.
+# Its own nice value, and its session's. Busy programs are in the session of this script, and must not come before the kernel's threads.
 session_nice() { sed 's/.* nice //' "/proc/$1/autogroup" 2>/dev/null || echo none; }
+# nice_of ARG...: while one that began with ARG... observes; it ends by the signal SIGNAL
 nice_of() {
+	local all=(--all --match "cmd=$TMP/bin/worker" -d 300s -o "$TMP/out") ours
 	: >"$TMP/err" # what the last run said is not this one's
-	"$@" --all --match "cmd=$TMP/bin/worker" -d 300s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" &
+	"$@" "${all[@]}" >"$TMP/paths" 2>"$TMP/err" &
 	PROF=$!
 	STARTED+=("$PROF")
 	until grep -q 'profiling [0-9]* process' "$TMP/err" || ! kill -0 $PROF 2>/dev/null; do sleep 0.05; done
-	echo "$(ps -o ni= -p $PROF | tr -d ' ') $(session_nice $PROF)"
-	kill -INT $PROF
+	ours=$(pgrep -P $PROF -x goprof-bpf || echo $PROF)
+	echo "$(ps -o ni= -p "$ours" | tr -d ' ') $(session_nice "$ours")"
+	kill -$SIGNAL "$ours"
 	wait $PROF
-	[ "$(session_nice self)" = "$SESSION" ] || echo "its session has $(session_nice self)"
 }
+# In a session of its own, whose nice value is told when it has ended.
+cat >"$TMP/alone" <<'END'
+#!/bin/sh
+"$@"
+sleep 0.3
+sed 's/.* nice //' /proc/self/autogroup >"${0%/*}/session"
+END
+chmod 755 "$TMP/alone"
 priorities() {
-	local got want SESSION prompt
-	SESSION=$(session_nice self)
-	prompt=$SESSION
-	[ "$SESSION" != 0 ] || prompt=-10
-	got="$(nice_of "$GOPROF") $(nice_of nice -n 3 "$GOPROF")"
-	want="$(nice -n -10 nice 2>/dev/null) $prompt $(nice -n 3 nice) $SESSION"
+	local got want prompt session SIGNAL=INT
+	session=$(session_nice self)
+	prompt=$(nice -n -10 nice 2>/dev/null)
+	got="$(nice_of "$GOPROF") $(nice_of nice -n 3 "$GOPROF") $(nice_of setsid "$TMP/alone" "$GOPROF") $(cat "$TMP/session")"
+	SIGNAL=KILL
+	got="$got $(nice_of setsid "$TMP/alone" "$GOPROF") $(cat "$TMP/session")"
+	if [ "$session" = none ]; then want="none none"; else want="-10 0"; fi
+	want="$prompt $session $(nice -n 3 nice) $session $prompt $want $prompt $want"
 	[ "$got" = "$want" ] || echo "$got, not $want"
 }
 steps priorities

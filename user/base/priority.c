@@ -1,16 +1,23 @@
 /* user/base/priority.c - nice values of the calling thread, and of its session. */
 #include "base/priority.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/process.h"
 
 #define OF_SESSION "/proc/self/autogroup"
+
+enum { ANCESTORS_MAX = 64 };
 
 bool priority_prompt(void)
 {
@@ -28,18 +35,104 @@ static bool set_session(int nice)
 	return fd >= 0 && write(fd, text, (size_t)n) == n;
 }
 
+static pid_t parent_of(pid_t pid)
+{
+	char path[32], text[512], *end;
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	if (f)
+		fclose(f);
+	text[n] = '\0';
+	end = strrchr(text, ')'); /* its name may have anything */
+	return end && strlen(end) > 4 ? (pid_t)strtol(end + 4, NULL, 10) : 0; /* ") S PPID" */
+}
+
+/* Did it start us, or somebody who did? */
+static bool is_ancestor(pid_t pid)
+{
+	pid_t at = getppid();
+
+	for (int i = 0; at > 1 && i < ANCESTORS_MAX; i++) {
+		if (at == pid)
+			return true;
+		at = parent_of(at);
+	}
+	return at == pid;
+}
+
+/* Nobody is in our session but us and who started us. Where that cannot be told: false. */
+static bool is_alone(void)
+{
+	DIR *proc = opendir("/proc");
+	pid_t ours = getsid(0), us = getpid();
+	const struct dirent *d;
+	bool alone = proc;
+
+	while (alone && (d = readdir(proc)) != NULL) {
+		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+
+		alone = pid <= 0 || pid == us || getsid(pid) != ours || is_ancestor(pid);
+	}
+	if (proc)
+		closedir(proc);
+	return alone;
+}
+
+static _Noreturn void wait_for_end(pid_t of)
+{
+	sigset_t all, end;
+	int got;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	sigemptyset(&end);
+	sigaddset(&end, SIGTERM);
+	prctl(PR_SET_NAME, "session-nice");
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	close_range(0, ~0u, 0);
+	if (getppid() == of)
+		sigwait(&end, &got);
+	(void)set_session(0);
+	_exit(0);
+}
+
+/* A child that gives it back when we are killed; -1: it cannot be had. */
+static pid_t keep(void)
+{
+	pid_t us = getpid(), keeper = fork();
+
+	if (!keeper)
+		wait_for_end(us);
+	return keeper;
+}
+
 /* "/autogroup-12 nice 0" */
-bool priority_prompt_session(void)
+pid_t priority_prompt_session(void)
 {
 	CLEANUP(closep) int fd = open(OF_SESSION, O_RDONLY | O_CLOEXEC);
 	char text[64] = "";
 
+	pid_t keeper;
+
+	if (!is_alone())
+		return 0;
 	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0 || !strstr(text, " nice 0\n"))
-		return false;
-	return set_session(PRIORITY_PROMPT);
+		return 0;
+	keeper = keep();
+	if (keeper > 0 && set_session(PRIORITY_PROMPT))
+		return keeper;
+	if (keeper > 0)
+		priority_session_back(keeper);
+	return 0;
 }
 
-void priority_session_back(void)
+void priority_session_back(pid_t keeper)
 {
 	(void)set_session(0);
+	kill(keeper, SIGKILL);
+	process_wait(keeper);
 }

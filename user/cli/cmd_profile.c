@@ -120,6 +120,7 @@ static int run_many(const struct opts *o)
 		.collect = collect_of(o),
 	};
 	struct err e = { "" };
+	pid_t keeper;
 	bool raised;
 	int status;
 
@@ -136,10 +137,10 @@ static int run_many(const struct opts *o)
 	(void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
 	outdir_asked_by(&access);
 	h.stop_fd = stop_fd();
-	raised = raised && priority_prompt_session();
+	keeper = raised ? priority_prompt_session() : 0;
 	status = host_run(&h);
-	if (raised)
-		priority_session_back();
+	if (keeper)
+		priority_session_back(keeper);
 	return status;
 }
 
