@@ -132,7 +132,7 @@ uint64_t uprobes_let_go(const struct uprobes *u);
  */
 int uprobes_detach(struct uprobes *u, uint64_t *work_ns, struct err *e);
 /*
- * The same in the background: on a busy machine it takes the kernel seconds, up to 11 s seen. uprobes_fd() and
+ * The same in the background: where its threads get no CPU it takes the kernel seconds, up to 11 s seen. uprobes_fd() and
  * uprobes_answered() tell when it is done, uprobes_detached() waits for that.
  */
 int uprobes_detach_soon(struct uprobes *u, struct err *e);
