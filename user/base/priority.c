@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +14,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/process.h"
 
 #define OF_SESSION "/proc/self/autogroup"
 
-enum { ANCESTORS_MAX = 64 };
+enum { ANCESTORS_MAX = 64, OTHERS_MAX = 4096 };
+/* Who runs so long of so long is busy, also where many others are. */
+enum { LOOK_MS = 50, BUSY_NS = 1000000 };
 
 bool priority_prompt(void)
 {
@@ -64,22 +68,45 @@ static bool is_ancestor(pid_t pid)
 	return at == pid;
 }
 
-/* Nobody is in our session but us and who started us. Where that cannot be told: false. */
-static bool is_alone(void)
+struct others {
+	size_t n;
+	struct other {
+		pid_t pid;
+		uint64_t cpu_ns;
+	} at[OTHERS_MAX];
+};
+
+/* Who is in our session but us and who started us. False: that cannot be told. */
+static bool find_others(struct others *o)
 {
 	DIR *proc = opendir("/proc");
 	pid_t ours = getsid(0), us = getpid();
 	const struct dirent *d;
-	bool alone = proc;
 
-	while (alone && (d = readdir(proc)) != NULL) {
+	while (proc && o->n < OTHERS_MAX && (d = readdir(proc)) != NULL) {
 		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
 
-		alone = pid <= 0 || pid == us || getsid(pid) != ours || is_ancestor(pid);
+		if (pid > 0 && pid != us && getsid(pid) == ours && !is_ancestor(pid))
+			o->at[o->n++] = (struct other){ pid, process_cpu_ns(pid) };
 	}
 	if (proc)
 		closedir(proc);
-	return alone;
+	return proc && o->n < OTHERS_MAX;
+}
+
+/* None of them runs. */
+static bool others_rest(void)
+{
+	CLEANUP(freep) struct others *o = calloc(1, sizeof(*o));
+
+	if (!o || !find_others(o))
+		return false;
+	if (o->n)
+		poll(NULL, 0, LOOK_MS);
+	for (size_t i = 0; i < o->n; i++)
+		if (process_cpu_ns(o->at[i].pid) >= o->at[i].cpu_ns + BUSY_NS)
+			return false;
+	return true;
 }
 
 static _Noreturn void wait_for_end(pid_t of)
@@ -118,7 +145,7 @@ pid_t priority_prompt_session(void)
 
 	pid_t keeper;
 
-	if (!is_alone())
+	if (!others_rest())
 		return 0;
 	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0 || !strstr(text, " nice 0\n"))
 		return 0;

@@ -24,7 +24,7 @@ bool priority_prompt(void);
  * value counts within ours alone. It was 0, and is to be given back. Where groups of control (cgroups) have shares of processors, those
  * count, and this changes nothing. Source: proc_sched_autogroup_set_nice() in kernel/sched/autogroup.c, Linux 6.18; sched(7).
  *
- * Not where others are in our session than who started us: a busy program there would come before the kernel's own threads, too, which
+ * Not where somebody else is busy in our session: such a program would come before the kernel's own threads, too, which
  * probes wait for when they are taken out. Seen with two that shared a shell with us: 1 to 11 s, and not 30 ms. A child of ours gives it back when we are
  * killed: its pid; 0: the session is as it was.
  */
