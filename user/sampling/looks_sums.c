@@ -203,8 +203,64 @@ void looks_sums_over(struct looks_sums *u, int32_t entry, double ns, double leng
 	s->count_variance += n * (n - 1);
 }
 
+/* ---- waits without a stack ---- */
+
+/* Which of lost_ns: by the reason of who waits for another, otherwise by the status. */
+static size_t what_of(const struct gpb_stack *st)
+{
+	enum { REASONS = LOOKS_WHATS - 4 };
+	size_t reason = st->wait.reason < REASONS ? st->wait.reason : REASONS - 1;
+
+	return st->wait.kind == GPB_G_RUNNABLE && !reason ? REASONS :
+	       st->wait.kind == GPB_G_SYSCALL && !reason  ? REASONS + 1 :
+							    reason;
+}
+
+void looks_sums_lost(struct looks_sums *u, const struct gpb_stack *wait, double ns)
+{
+	u->lost_ns[what_of(wait)] += ns;
+}
+
+/* Without memory, anything may be waited for anywhere. */
+static void learn_whats(struct looks_sums *u)
+{
+	const struct tally *t = u->tally;
+
+	free(u->whats);
+	u->whats = calloc(t->sites.n + 1, sizeof(*u->whats));
+	u->nwhats = u->whats ? t->sites.n : 0;
+	for (size_t i = 0; u->whats && i < t->entries.n; i++)
+		u->whats[t->entries.at[i].site] |= 1ull << what_of(t->entries.at[i].st);
+}
+
+static double lost_of(const struct looks_sums *u, uint64_t whats)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < LOOKS_WHATS; i++)
+		if (whats >> i & 1)
+			ns += u->lost_ns[i];
+	return ns * u->scale;
+}
+
+double looks_site_lost(const struct looks_sums *u, size_t site)
+{
+	return lost_of(u, site < u->nwhats ? u->whats[site] : UINT64_MAX);
+}
+
+double looks_all_lost(const struct looks_sums *u)
+{
+	return lost_of(u, UINT64_MAX);
+}
+
+double looks_apart_lost(const struct looks_sums *u)
+{
+	return lost_of(u, u->reasons_apart);
+}
+
 void looks_sums_end(struct looks_sums *u, double phase_ns, double strata_ns)
 {
+	learn_whats(u);
 	double look = u->look ? phase_ns / (double)u->look : 0;
 
 	for (size_t i = 0; i < u->sites.n; i++)
@@ -285,4 +341,5 @@ void looks_sums_fini(struct looks_sums *u)
 {
 	vec_fini(&u->at);
 	vec_fini(&u->sites);
+	free(u->whats);
 }

@@ -10,6 +10,7 @@
 
 #define LOOKS_STRATUM_NS 2000000ull
 enum { LOOKS_COUNTS = 3 };
+enum { LOOKS_WHATS = 64 };
 enum { LOOKS_LENGTHS = 24, LOOKS_NOT_COUNTED = -1 };
 
 /* What looks say of one entry of the tally. */
@@ -82,6 +83,10 @@ struct looks_sums {
 	/* before: gap before the last one; gap: the last one; sum of all gaps */
 	double before, gap, gaps_ns;
 	double missed[LOOKS_LENGTHS];
+	double lost_ns[LOOKS_WHATS]; /* looks_sums_lost(), by what was waited for */
+	uint64_t *
+		whats; /* owned; by site of the tally, at the end: what was waited for there, a bit each */
+	size_t nwhats;
 	/*
 	 * Set at the end: all of the time divided by the strata of looks; the variance of one
 	 * look.
@@ -109,6 +114,11 @@ void looks_sums_over(struct looks_sums *u, int32_t entry, double ns, double leng
  * so @ns and the wait itself are a part of the error.
  */
 void looks_sums_unsure(struct looks_sums *u, int32_t entry, double ns);
+/*
+ * Waits that lasted @ns ended before a stack of theirs was found; @wait: what is known of them. They may be of
+ * any place where goroutines wait for that, and are a part of its error.
+ */
+void looks_sums_lost(struct looks_sums *u, const struct gpb_stack *wait, double ns);
 /* The time between this look and the last one. */
 void looks_sums_gap(struct looks_sums *u, double ns);
 
@@ -125,6 +135,10 @@ struct looks_estimate looks_sums_of(const struct looks_sums *u, size_t entry);
 double looks_site_variance(const struct looks_sums *u, size_t site);
 double looks_all_variance(const struct looks_sums *u);
 double looks_apart_variance(const struct looks_sums *u);
+/* The length of the waits without a stack that may be of this site; of all sites; of those that are summed apart. */
+double looks_site_lost(const struct looks_sums *u, size_t site);
+double looks_all_lost(const struct looks_sums *u);
+double looks_apart_lost(const struct looks_sums *u);
 /* The number of waits that looks counted there. */
 double looks_site_count(const struct looks_sums *u, size_t site);
 /*

@@ -44,11 +44,11 @@ static size_t pcs_of(const struct gpb_stack *st)
 	return n < GPB_MAX_PCS ? n : GPB_MAX_PCS;
 }
 
-/* The hash of what makes stacks different: everything from slot to the last pc. */
+/* The hash of what makes stacks different: everything from flags to the last pc. A tally is of one target, whatever its slot. */
 static uint64_t hash_of(const struct gpb_stack *st)
 {
 	uint64_t parts[] = {
-		(uint64_t)st->slot << 32 | st->flags,
+		st->flags,
 		(uint64_t)st->nkernel << 32 | (uint64_t)st->nfirst << 16 | st->nsecond,
 		st->goid,
 		st->labels,
@@ -62,9 +62,9 @@ static uint64_t hash_of(const struct gpb_stack *st)
 
 static bool same(const struct gpb_stack *a, const struct gpb_stack *b)
 {
-	return a->slot == b->slot && a->flags == b->flags && a->nkernel == b->nkernel &&
-	       a->nfirst == b->nfirst && a->nsecond == b->nsecond && a->goid == b->goid &&
-	       a->labels == b->labels && a->of[0] == b->of[0] && a->of[1] == b->of[1] &&
+	return a->flags == b->flags && a->nkernel == b->nkernel && a->nfirst == b->nfirst &&
+	       a->nsecond == b->nsecond && a->goid == b->goid && a->labels == b->labels &&
+	       a->of[0] == b->of[0] && a->of[1] == b->of[1] &&
 	       !memcmp(a->pc, b->pc, pcs_of(a) * sizeof(a->pc[0]));
 }
 

@@ -6,6 +6,8 @@
  * is known from elsewhere (a ratio estimator). The standard error comes from how much windows
  * differ: windows are the sampling units, because what happens within one is alike.
  *
+ * A tally is of one target. What finds a stack from outside need not know the slot that the target's probes have.
+ *
  * A group is a set with a total of its own: a size class of allocations, or all waits together.
  */
 #ifndef SAMPLING_TALLY_H

@@ -268,9 +268,20 @@ static void wait_over(struct looks *k, struct seen *g)
 	looks_sums_unsure(&k->sums, g->entry, g->ns);
 }
 
+/* @what: parked_for() of the wait. */
+static void set_wait(const struct looks *k, uint16_t what, struct gpb_stack *st)
+{
+	st->wait.kind = k->c.all ? (uint8_t)(what >> 8) : GPB_WAIT_BLOCK;
+	st->wait.reason = (uint8_t)what;
+}
+
 /* Gives up the strata that are owed to waits whose stack was never found. */
 static void forget(struct looks *k, struct found *f)
 {
+	struct gpb_stack none = {};
+
+	set_wait(k, f->what, &none);
+	looks_sums_lost(&k->sums, &none, f->owed_ns);
 	k->sum.lost_ns += f->owed_ns;
 	f->owed_ns = 0;
 }
@@ -343,8 +354,7 @@ static int walk(struct looks *k, const struct parked *p, const uint8_t *copy, si
 	int ret;
 
 	memset(st, 0, offsetof(struct gpb_stack, pc));
-	st->wait.kind = k->c.all ? parked_for(p) >> 8 : GPB_WAIT_BLOCK;
-	st->wait.reason = k->c.all ? parked_for(p) & 0xff : p->reason;
+	set_wait(k, parked_for(p), st);
 	st->goid = k->t.flags & GPB_TARGET_GOID ? p->goid : 0;
 	if (parked_walk_as_it_is(&ps, k->s, st, &k->raw) && gpb_stack_whole(&k->raw.stack)) {
 		ret = unwinding_settle(k->s, &k->raw, learn_nothing, NULL, e);

@@ -154,6 +154,9 @@ int sched_window_joined(struct sched_window *w, struct err *e)
  */
 static void sum_locked(struct sched_window *w)
 {
+	const struct looks_sums *k = looks_sums(w->engine.looks);
+	double lost = looks_apart_lost(k);
+
 	for (size_t i = 0; i < w->engine.tally.entries.n; i++) {
 		const struct tally_entry *en = &w->engine.tally.entries.at[i];
 		struct looks_estimate o = looks_of(w->engine.looks, i);
@@ -165,7 +168,7 @@ static void sum_locked(struct sched_window *w)
 		w->locked.delay_error += o.own_variance;
 		w->locked.beyond += o.beyond;
 	}
-	w->locked.delay_error += looks_apart_variance(looks_sums(w->engine.looks));
+	w->locked.delay_error += looks_apart_variance(k) + lost * lost;
 	w->locked.known = w->engine.tally.wholes[GPB_WAIT_MUTEX].delays.x > 0;
 }
 

@@ -175,14 +175,34 @@ static struct wait_error missed(const struct wait_engine *w, size_t site)
 	return (struct wait_error){ m.count * one2, w->looks ? 0 : m.delay };
 }
 
+static double squared(double x)
+{
+	return x * x;
+}
+
+/* Of a site's delay. */
+static double delay_error(const struct wait_engine *w, size_t site)
+{
+	const struct looks_sums *k = w->looks ? looks_sums(w->looks) : NULL;
+
+	if (!k)
+		return tally_part_delays(&w->tally, &w->tally.sites.at[site].sums).variance;
+	return looks_site_variance(k, site) + squared(looks_site_lost(k, site));
+}
+
+static double delay_error_all(const struct wait_engine *w, size_t whole)
+{
+	const struct looks_sums *k = w->looks ? looks_sums(w->looks) : NULL;
+
+	if (!k)
+		return tally_part_delays(&w->tally, &w->tally.wholes[whole]).variance;
+	return looks_all_variance(k) + squared(looks_all_lost(k));
+}
+
 struct wait_site_errors wait_estimates_site(const struct wait_engine *w, size_t site)
 {
-	const struct tally_part *p = &w->tally.sites.at[site].sums;
-
 	return (struct wait_site_errors){
-		.told = { .count = site_error(w, site),
-			  .delay = w->looks ? looks_site_variance(looks_sums(w->looks), site) :
-					      tally_part_delays(&w->tally, p).variance },
+		.told = { .count = site_error(w, site), .delay = delay_error(w, site) },
 		.lacking = lacking(w, site),
 		.missed = missed(w, site),
 		.unmet = dilation_of_site(&w->slow),
@@ -195,8 +215,7 @@ struct wait_error wait_estimates_told(const struct wait_engine *w, size_t whole)
 
 	return (struct wait_error){
 		.count = variance_plus(counts_error(w, all), lacking_all(w, all)),
-		.delay = w->looks ? looks_all_variance(looks_sums(w->looks)) :
-				    tally_part_delays(&w->tally, all).variance,
+		.delay = delay_error_all(w, whole),
 	};
 }
 
