@@ -379,20 +379,60 @@ static void a_poll_shows_that_we_live(void **state)
 	assert_int_equal(checks_at_reading, 1);
 }
 
-/* Whoever polls it must not be called for ever. */
-static void a_reading_that_fails_is_the_last(void **state)
+static unsigned times_said(const char *what)
+{
+	unsigned n = 0;
+
+	for (const char *at = w.said; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+/* What is there stays, and the next one may succeed. It is said once. */
+static void a_reading_that_fails_costs_only_itself(void **state)
+{
+	struct err e = { "" };
+	uint64_t pause;
+
+	(void)state;
+	begin();
+	polled(1);
+	pause = w.pause;
+	reading.fails = -EFAULT;
+	for (int i = 0; i < 2; i++) {
+		ring(x.timer);
+		assert_int_equal(enable_poll(&x, &e), 0);
+	}
+	assert_int_equal(times_said("a reading in between failed: it cannot be read"), 1);
+	assert_true(w.pause > pause && !x.over);
+}
+
+/* That the program has exited is told elsewhere. */
+static void a_program_that_exits_is_no_failed_reading(void **state)
 {
 	struct err e = { "" };
 
 	(void)state;
 	begin();
-	polled(1);
 	reading.fails = -ESRCH;
 	ring(x.timer);
-	assert_int_equal(enable_poll(&x, &e), -ESRCH);
-	assert_string_equal(e.msg, "it cannot be read");
-	assert_int_equal(w.pause, 0);
-	assert_false(readable(x.timer));
+	assert_int_equal(enable_poll(&x, &e), 0);
+	assert_int_equal(times_said("a reading in between failed"), 0);
+}
+
+/* No profile is made of what was sampled under it, as with any other rate of its own. */
+static void a_rate_that_nothing_sensible_sets_is_the_programs(void **state)
+{
+	bool ours = true;
+
+	(void)state;
+	begin();
+	reading.rate_fails = -EBADMSG;
+	assert_int_equal(enable_is_ours(&x, &ours, NULL), 0);
+	assert_true(!ours && x.over);
+	x.over = false;
+	reading.rate_fails = -EFAULT;
+	assert_int_equal(enable_is_ours(&x, &ours, NULL), -EFAULT);
 	assert_false(x.over);
 }
 
@@ -617,7 +657,9 @@ int main(void)
 		TEST(numbers_end_where_the_guardian_restores_by_itself),
 		TEST(a_tick_shows_that_we_live),
 		TEST(a_poll_shows_that_we_live),
-		TEST(a_reading_that_fails_is_the_last),
+		TEST(a_reading_that_fails_costs_only_itself),
+		TEST(a_program_that_exits_is_no_failed_reading),
+		TEST(a_rate_that_nothing_sensible_sets_is_the_programs),
 		TEST(it_is_read_and_then_restored),
 		TEST(it_is_restored_when_it_cannot_be_read),
 		TEST(a_window_without_a_reading_is_an_error),

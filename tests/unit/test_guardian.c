@@ -325,12 +325,13 @@ static void an_heir_goes_on(void **state)
 {
 	struct world *w = *state;
 	struct guardian *g = start(w, GUARDIAN_WROTE, VALUE);
-	struct guardian_said said;
+	struct guardian_said said = { .how = -1 };
 	struct err e = { "" };
 
 	kill(guardian_pid(g), SIGKILL);
 	faults->writes = 3;
 	assert_int_not_equal(guardian_end(g, &said, &e), 0);
+	assert_int_equal(said.how, -1); /* nobody may say that it was restored */
 	assert_non_null(strstr(e.msg, "goes on trying"));
 	guardian_free(g);
 	becomes(w, 0);

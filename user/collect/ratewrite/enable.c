@@ -151,12 +151,19 @@ static int rate_now(struct enable *x, uint64_t *rate, struct err *e)
 
 int enable_is_ours(struct enable *x, bool *ours, struct err *e)
 {
+	struct err why = { "" };
 	uint64_t rate;
-	int ret = rate_now(x, &rate, e);
+	int ret = rate_now(x, &rate, &why);
 
-	if (!ret)
+	if (!ret) {
 		*ours = rate == x->began.value;
-	return ret;
+	} else if (ret == -EBADMSG) { /* a value that nothing sensible sets is the program's, too */
+		x->over = true;
+		*ours = false;
+	} else {
+		return err_set(e, ret, "%s", why.msg);
+	}
+	return 0;
 }
 
 /* ---- the window ---- */
@@ -209,18 +216,30 @@ int enable_tick(void *state, struct err *e)
 	return 0;
 }
 
+/* A reading that fails costs nothing but itself: the next one, or the last, may be better. */
+static void read_between(struct enable *x)
+{
+	struct err why = { "" };
+	int ret = x->read(x->arg, &why);
+
+	if (!ret || ret == -ESRCH) /* its end is told elsewhere */
+		return;
+	if (!x->told)
+		say(x->o, "%s: a reading in between failed: %s", x->kind, why.msg);
+	x->told = true;
+}
+
 int enable_poll(void *state, struct err *e)
 {
 	struct enable *x = state;
 	uint64_t expired, start_ns = now_ns(), cost_ms;
-	int ret = 0;
 
 	(void)!read(x->timer, &expired, sizeof(expired));
 	check(x);
 	if (!x->over)
-		ret = x->read(x->arg, e);
-	if (ret || x->over)
-		return ret; /* the timer is not set again: what is there stays */
+		read_between(x);
+	if (x->over)
+		return 0; /* the timer is not set again: what is there stays */
 	cost_ms = (now_ns() - start_ns) / NS_PER_MS;
 	x->next_ms = x->next_ms * 2 < NEXT_MAX_MS ? x->next_ms * 2 : NEXT_MAX_MS;
 	if (x->next_ms < cost_ms * COST_SHARE)

@@ -32,6 +32,7 @@ struct enable {
 	int timer; /* readable when enable_poll() is to be called */
 	uint64_t next_ms;
 	bool over; /* the rate is no longer ours: nothing more is read */
+	bool told; /* a reading in between failed, which was said */
 };
 
 /* -ENOTSUP for a program that has not run yet. */

@@ -112,35 +112,39 @@ static int decide(const struct restorer *k, uint64_t v, uint64_t others, int *ho
 	return 0;
 }
 
-/*
- * Restores when nobody else needs it. The value is ours to restore only while it is the one in
- * force: any other value was set by the program.
- */
-static int restore(struct restorer *k, struct guardian_said *said, struct err *e)
+/* The value is ours to restore only while it is the one in force: any other value was set by the program. */
+static int put_back(struct restorer *k, uint64_t *left, int *how, struct err *e)
 {
-	uint64_t v = 0, others = 0;
-	int ret;
+	int ret = poke_get(k->poke, left, e);
 
-	/* If the claims cannot be read, there are taken to be none: the target comes first. */
-	said->value = k->value;
-	said->how = GUARDIAN_LEFT;
-	ret = claims_others(k->claims, k->value, NULL, &others, NULL);
-	said->imitated = !ret && claims_imitated(k->claims);
-	if (!ret && others == k->value)
-		return 0;
-	ret = poke_get(k->poke, &v, e);
 	if (ret)
 		return ret;
-	said->value = v;
-	said->how = GUARDIAN_CHANGED;
-	if (v != k->value)
+	*how = GUARDIAN_CHANGED;
+	if (*left != k->value)
 		return 0;
 	ret = poke_put(k->poke, k->value, 0, e);
 	if (ret == -EAGAIN) /* it changed at this very moment */
-		return poke_get(k->poke, &said->value, e);
-	said->value = 0;
-	said->how = GUARDIAN_RESTORED;
+		return poke_get(k->poke, left, e);
+	*left = 0;
+	*how = GUARDIAN_RESTORED;
 	return ret;
+}
+
+/* Restores when nobody else needs it. *said is what is surely so: nothing is said of what failed. */
+static int restore(struct restorer *k, struct guardian_said *said, struct err *e)
+{
+	uint64_t left = k->value, others = 0;
+	int how = GUARDIAN_LEFT;
+	/* If the claims cannot be read, there are taken to be none: the target comes first. */
+	int unread = claims_others(k->claims, k->value, NULL, &others, NULL);
+	int ret = unread || others != k->value ? put_back(k, &left, &how, e) : 0;
+
+	if (ret)
+		return ret;
+	said->value = left;
+	said->how = how;
+	said->imitated = !unread && claims_imitated(k->claims);
+	return 0;
 }
 
 /*
@@ -157,13 +161,14 @@ static int leave(struct restorer *k, struct guardian_said *said, struct err *e)
 	claims_drop(k->claims);
 	ret = restore(k, said, e);
 	claims_leave(k->claims);
+	if (ret && ret != -ESRCH)
+		return ret;
 	said->at_ns = now_ns();
-	if (ret == -ESRCH) {
+	if (ret) {
 		said->how = GUARDIAN_GONE;
 		said->value = 0;
-		ret = 0;
 	}
-	return ret;
+	return 0;
 }
 
 /* ---- the guardian's process ---- */
