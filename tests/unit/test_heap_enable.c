@@ -640,6 +640,69 @@ static void what_is_not_published_is_not_there(void **state)
 	assert_int_equal(prof_nsamples(prof), 0);
 }
 
+/* ---- Ps that change while they are first read ---- */
+
+static void one_p_cannot_be_read(void)
+{
+	both_ps_begin();
+	go.p[1].id = 9;
+}
+
+/* The Ps are read again; only where they change in each attempt nobody knows who had its first sample. */
+static void ps_that_change_are_read_again(void **state)
+{
+	(void)state;
+	go.in_reading = p1_begins;
+	go.in = 2;
+	begins();
+	takes(1, A, 1); /* no first one */
+	polls();
+	ends();
+	assert_int_equal(sampled(prof, PC_AT + A)[1], 829411);
+	assert_true(says(prof, "first samples: of 2 processors 1 had theirs before the window"));
+}
+
+static void ps_that_never_stand_still_are_not_known(void **state)
+{
+	(void)state;
+	w.meanwhile = one_p_cannot_be_read;
+	begins();
+	go.p[1].id = 1;
+	takes(0, A, 1);
+	takes(1, A, 1); /* two ordinary ones: 3.16 objects */
+	polls();
+	ends();
+	counts(A, 3, 1658822, 3, 1658822);
+	assert_true(says(prof, "how many did is not known"));
+}
+
+/* ---- what is in use, and of what size ---- */
+
+/* Older objects that are not known to be freed yet seem to have been made in the window, until no column tells of that. */
+static void what_tells_nothing_is_no_sample(void **state)
+{
+	(void)state;
+	had(HUGE, 7, 4);
+	go.at[HUGE].all.frees = 7; /* the next cycle publishes it */
+	begins();
+	ends();
+	assert_int_equal(prof_nsamples(prof), 0);
+	assert_true(says(prof, "hits: 0 samples in 0 buckets"));
+}
+
+/* Up to Go 1.26 the label is the mean size: of those that are in use, where all were sampled before the first reading. */
+static void what_is_only_in_use_has_a_size(void **state)
+{
+	(void)state;
+	binary.minor = 26;
+	subject.layout.off[LAYOUT_memcycle_sizeof] = 32;
+	w.meanwhile = both_ps_begin;
+	begins();
+	ends();
+	assert_int_equal(prof_sample_at(prof, 0).values[0], 0);
+	assert_int_equal(prof_sample_at(prof, 0).nlabels, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -679,6 +742,10 @@ int main(void)
 		TEST(frees_among_old_and_new_are_not_told_apart),
 		TEST(what_is_published_late_is_not_of_the_window),
 		TEST(what_is_not_published_is_not_there),
+		TEST(ps_that_change_are_read_again),
+		TEST(ps_that_never_stand_still_are_not_known),
+		TEST(what_tells_nothing_is_no_sample),
+		TEST(what_is_only_in_use_has_a_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,8 @@
 #include "profile/profile.h"
 
 enum {
-	SETTLE_US = 5000,	  /* pause between the write and the first reading */
+	SETTLE_US = 5000, /* pause between the write and the first reading */
+	FIRST_TRIES = 5,
 	CYCLE_WRAP = 3 * 2 << 24, /* mProfCycleWrap, runtime/mprof.go */
 	PUBLISHED_AFTER = 2,	  /* cycles until an allocation is published */
 };
@@ -114,21 +115,33 @@ static int read_more(void *arg, struct err *e)
 
 /*
  * Makes the first reading, a moment after the write, so that what the Ps sample at once lies
- * before it.
+ * before it. Where the Ps change in each attempt, nobody knows which of them had their first sample before it.
  */
+static int read_first(struct heap_enable *h, struct err *e)
+{
+	bool still = false;
+	int ret = 0;
+
+	for (int try = 0; !ret && !still && try < FIRST_TRIES; try++) {
+		rtbuckets_fini(&h->base);
+		usleep(SETTLE_US);
+		ret = read_with_ps(h, &h->base, &h->at_base, &still, e);
+		still |= !h->follow_ps;
+	}
+	h->follow_ps = h->follow_ps && still;
+	return ret;
+}
+
 static int read_base(struct heap_enable *h, const struct armed *before, struct err *e)
 {
-	bool still;
-	int ret;
+	int ret = read_first(h, e);
 
-	usleep(SETTLE_US);
-	ret = read_with_ps(h, &h->base, &h->at_base, &still, e);
 	if (!ret)
 		ret = enable_from(&h->x, now_ns(), e);
 	if (ret)
 		return ret;
 	h->at_last = h->at_base;
-	if (h->follow_ps && h->has_before && still) {
+	if (h->follow_ps && h->has_before) {
 		ret = first_samples_begin(&h->before_base, &h->before, before->n, e);
 		if (!ret)
 			ret = first_samples_learn(&h->before_base, &h->base, h->at_base.n, e);
@@ -238,9 +251,9 @@ static void sums_fini(struct sums *s)
 	free(s->gain);
 }
 
-static bool gained(const struct gain *g)
+static bool gained(const struct sums *s, const struct gain *g)
 {
-	return g->allocs > 0 || g->inuse > 0;
+	return g->allocs > 0 || (g->inuse > 0 && !s->no_inuse);
 }
 
 /*
@@ -291,14 +304,31 @@ static int add_up(struct sums *s, struct err *e)
 		g.firsts_since = g.firsts + (int64_t)first_samples_of(&h->before_base, b->addr);
 		in_use(s, b, find(from, &then, b->addr), &g);
 		s->samples += g.allocs > 0 ? (uint64_t)g.allocs : 0;
-		if (!gained(&g))
-			continue;
-		s->gain[s->gained.n] = g;
-		s->gained.at[s->gained.n] = *b;
-		s->gained.at[s->gained.n].allocs = (uint64_t)g.allocs;
-		s->gained.at[s->gained.n++].alloc_bytes = (uint64_t)g.allocs * b->size;
+		s->gain[i] = g;
+		s->gained.at[i] = *b;
 	}
+	s->gained.n = h->last.n;
 	return 0;
+}
+
+/* Leaves out what gained nothing. That comes last: whether anything is told of what is in use depends on all of them. */
+static void keep_gained(struct sums *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->gained.n; i++) {
+		const struct gain g = s->gain[i];
+		struct rtbucket b = s->gained.at[i];
+
+		if (!gained(s, &g))
+			continue;
+		/* They tell the mean size of these objects. */
+		b.allocs = (uint64_t)(g.allocs > 0 ? g.allocs : g.inuse);
+		b.alloc_bytes = b.allocs * b.size;
+		s->gain[n] = g;
+		s->gained.at[n++] = b;
+	}
+	s->gained.n = n;
 }
 
 /* Says why the in-use columns would not be true; NULL when they are. */
@@ -417,6 +447,7 @@ static int make_profile(struct heap_enable *h, struct err *e)
 	if (ret)
 		return ret;
 	s.no_inuse = no_inuse(&s);
+	keep_gained(&s);
 	ret = subject_prof(h->s, "enable (the runtime's own sampler, switched on for the window)",
 			   &h->prof, e);
 	if (!ret)
