@@ -415,6 +415,12 @@ static void stacks_are_as_deep_as_the_program_asked_for(void **state)
 		{ "gctrace=1", 128 },
 		{ "xprofstackdepth=64", 128 },
 		{ "gctrace=1,", 128 },
+		/* no numbers to the runtime, which ignores them */
+		{ "profstackdepth=", 128 },
+		{ "profstackdepth=64x", 128 },
+		{ "profstackdepth= 64", 128 },
+		{ "profstackdepth=99999999999", 128 },
+		{ "profstackdepth=64,profstackdepth=,gctrace=1", 64 },
 	};
 
 	(void)state;

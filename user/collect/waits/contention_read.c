@@ -124,22 +124,32 @@ static void values_of(const struct rtcontention_vars *v, const struct rtcontenti
 
 /* ---- stacks ---- */
 
+/* As the runtime does: what is no number of 32 bits is ignored. Source: parsegodebug in runtime/runtime1.go, atoi32 in string.go, Go 1.27. */
+static void take_depth(const char *value, long *depth)
+{
+	char *end;
+	long n = strtol(value, &end, 10);
+
+	if (*value >= '0' && *value <= '9' && (!*end || *end == ',') && n <= INT32_MAX)
+		*depth = n;
+}
+
 /* GODEBUG=profstackdepth=N limits what is shown, as it limits what is recorded. */
 static size_t depth_of(struct subject *s)
 {
 	char text[4096];
 	const char *at = text;
-	unsigned long depth = DEPTH_DEFAULT;
+	long depth = DEPTH_DEFAULT;
 
 	if (target_environ(s->target, "GODEBUG", text, sizeof(text)))
 		return DEPTH_DEFAULT;
 	while (at) {
 		if (!strncmp(at, "profstackdepth=", 15))
-			depth = strtoul(at + 15, NULL, 10);
+			take_depth(at + 15, &depth);
 		at = strchr(at, ',');
 		at += at != NULL;
 	}
-	return depth < DEPTH_MAX ? depth : DEPTH_MAX;
+	return depth < DEPTH_MAX ? (size_t)depth : DEPTH_MAX;
 }
 
 struct stacks {

@@ -1,6 +1,7 @@
 /* user/collect/waits/wait_left.c - one pass over allgs. */
 #include "collect/waits/wait_left.h"
 
+#include "go/runtime/rtgor.h"
 #include "go/runtime/rtvar.h"
 #include "go/runtime/waitreason.h"
 #include "goprof_abi.h"
@@ -63,6 +64,8 @@ static void look_at(struct subject *s, uint64_t g, struct wait_left *out)
 	memcpy(&status, raw + off[LAYOUT_g_atomicstatus], sizeof(status));
 	memcpy(&start, raw + off[LAYOUT_g_startpc], sizeof(start));
 	status &= ~(uint32_t)STATUS_SCAN;
+	if (status == GSTATUS_LEAKED)
+		status = GPB_G_WAITING;
 	if ((status != GPB_G_WAITING && status != GPB_G_SYSCALL && status != GPB_G_RUNNABLE) ||
 	    wait_by_runtime(s, start))
 		return;
