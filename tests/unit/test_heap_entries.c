@@ -218,6 +218,17 @@ static void what_cannot_be_found_is_an_error(void **state)
 	assert_int_equal(h.nmakers[PROGRAM], 0);
 }
 
+/* It is loaded in mid-profile, and what the program itself has goes on. */
+static void a_plugin_without_an_allocator_is_no_error(void **state)
+{
+	(void)state;
+	files[PLUGIN].n = -ENOENT;
+	find(PLUGIN);
+	assert_true(!h.nentries[PLUGIN] && !h.nsites);
+	files[PROGRAM].n = -ENOENT;
+	assert_int_equal(heap_probe_entries(&h, PROGRAM, NULL), -ENOENT);
+}
+
 /* ---- calls that are counted elsewhere ---- */
 
 /* The BPF side compares return addresses, which are live ones, with those of the image that the probe is in. */
@@ -389,6 +400,7 @@ int main(void)
 		cmocka_unit_test_setup(a_newer_gos_entries_are_checked, set_up),
 		cmocka_unit_test_setup(makers_are_probed_for_types_only, set_up),
 		cmocka_unit_test_setup(what_cannot_be_found_is_an_error, set_up),
+		cmocka_unit_test_setup(a_plugin_without_an_allocator_is_no_error, set_up),
 		cmocka_unit_test_setup(what_mallocgc_calls_is_dropped_by_live_addresses, set_up),
 		cmocka_unit_test_setup(each_process_has_its_own_addresses, set_up),
 		cmocka_unit_test_setup(a_site_is_told_by_file_and_by_address, set_up),

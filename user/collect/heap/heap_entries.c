@@ -44,10 +44,15 @@ int heap_probe_entries(struct heap_probe *h, size_t i, struct err *e)
 {
 	const struct image *img = &h->s->images.at[i];
 	struct alloc_entry *at = h->entries + i * ALLOC_ENTRIES_MAX;
-	int ret = alloc_entries(img->bin, at, e);
+	struct err why = { "" };
+	int ret = alloc_entries(img->bin, at, &why);
 
+	if (ret == -ENOENT && i) { /* a plugin without an allocator of its own */
+		h->nentries[i] = 0;
+		return 0;
+	}
 	if (ret < 0)
-		return ret;
+		return err_set(e, ret, "%s", why.msg);
 	h->nentries[i] = (size_t)ret;
 	h->nsites += h->nentries[i];
 	ret = h->s->layout.newer ? alloc_check(img->bin, at, h->nentries[i], e) : 0;

@@ -232,8 +232,6 @@ static int find(void *part, uint32_t index, void **list, struct uprobe_group **g
 		return err_set(e, -ENOMEM, "no memory for probes");
 	h->entries = s->entries;
 	ret = heap_probe_entries(h, 0, e);
-	if (!ret && !h->nentries[0])
-		ret = err_set(e, -ENOTSUP, "its program has no allocator that could be probed");
 	if (!ret)
 		ret = find_use(h, s, e);
 	if (ret)

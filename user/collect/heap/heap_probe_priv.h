@@ -76,7 +76,7 @@ int heap_probe_finish(struct heap_probe *h, struct err *e);
 
 /* ---- heap_entries.c ---- */
 
-/* Finds what is to be probed in image @i: nothing is no error. */
+/* Finds what is to be probed in image @i. In a plugin nothing is no error, in the program it is -ENOENT. */
 int heap_probe_entries(struct heap_probe *h, size_t i, struct err *e);
 /* Those are known: sets the live addresses that GPB_COOKIE_NOT_FROM needs. */
 void heap_probe_place(struct heap_probe *h, size_t i);
