@@ -429,6 +429,26 @@ static void a_command_is_seen_waiting_as_well(void **state)
 	assert_false(says("waiting:"));
 }
 
+/* Since the first look that worked, and not since the command began. */
+static void what_was_not_seen_is_not_told_as_waiting(void **state)
+{
+	(void)state;
+	opts.held = true;
+	add(1);
+	start();
+	w.alive = -EAGAIN;
+	for (int i = 0; i < 10; i++)
+		tick_after(100);
+	w.alive = 0;
+	tick_after(100);
+	ntold = 0;
+	tick_after(1000);
+	assert_int_equal(ntold, 1);
+	assert_true(told[0].seen_ns >= NS_PER_S && told[0].seen_ns < 2 * NS_PER_S);
+	w.alive = -ESRCH;
+	stop();
+}
+
 /* System calls and goroutines that wait for ever wait, too. Of some the runtime knows since when. */
 static void who_waits_is_counted(void **state)
 {
@@ -558,6 +578,7 @@ int main(void)
 		TEST(one_that_moved_has_not),
 		TEST(one_that_does_not_wait_has_not),
 		TEST(a_command_is_seen_waiting_as_well),
+		TEST(what_was_not_seen_is_not_told_as_waiting),
 		TEST(who_waits_is_counted),
 		TEST(what_makes_no_sense_is_read_again),
 		TEST(a_stack_is_cut_where_its_bytes_were),

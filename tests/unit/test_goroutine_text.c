@@ -176,6 +176,35 @@ static void a_block_is_what_go_prints(void **state)
 	end();
 }
 
+/* From Go 1.27 on a generic type's method may be generic itself. Earlier versions leave out all from the first bracket on. */
+static void type_arguments_are_left_out(void **state)
+{
+	static const struct {
+		int minor;
+		const char *name, *shown;
+	} cases[] = {
+		{ 22, "main.f[go.shape.[]int]", "main.f[...](...)" },
+		{ 27, "main.f[go.shape.[]int].func1", "main.f[...].func1(...)" },
+		{ 27, "main.(*T[go.shape.[4]int]).M[go.shape.string]",
+		  "main.(*T[...]).M[...](...)" },
+		{ -1, "main.(*T[a]).M[b].func2", "main.(*T[...]).M[...].func2(...)" },
+		{ 26, "main.(*T[a]).M[b]", "main.(*T[...](...)" },
+		/* no name that a compiler makes */
+		{ 27, "main.f[a]]b[c]", "main.f[a]]b[c](...)" },
+		{ 27, "main.]f[", "main.]f[(...)" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		begin(cases[i].minor);
+		calls(NULL, cases[i].name);
+		tell(UNWIND_WHOLE, 0, 0);
+		if (!has(cases[i].shown))
+			fail_msg("Go 1.%d: %s: %s", cases[i].minor, cases[i].name, text());
+		end();
+	}
+}
+
 /* An empty line is between two of them, and calls that both have are told by both. */
 static void blocks_follow_each_other(void **state)
 {
@@ -385,11 +414,11 @@ static void labels_are_quoted_where_go_quotes(void **state)
 	label("a b", "x-1");
 	label("b", "say \"\\\"");
 	label("c", "1\n2\r3\t4");
-	label("d", "\x01\x1f~");
+	label("d", "\x01\x1f~\x7f");
 	label("e", "\xc3\xa9t\xc3\xa9");
 	label("f", "{, :}");
 	labels_are(" {\"a b\": \"x-1\", b: \"say \\\"\\\\\\\"\", c: \"1\\n2\\r3\\t4\", "
-		   "d: \"\\x01\\x1f~\", e: \"\xc3\xa9t\xc3\xa9\", f: \"{, :}\"}");
+		   "d: \"\\x01\\x1f~\\u007f\", e: \"\xc3\xa9t\xc3\xa9\", f: \"{, :}\"}");
 }
 
 static void too_many_labels_are_told(void **state)
@@ -712,6 +741,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_block_is_what_go_prints),
+		cmocka_unit_test(type_arguments_are_left_out),
 		cmocka_unit_test(blocks_follow_each_other),
 		cmocka_unit_test(there_may_be_no_stack),
 		cmocka_unit_test(the_state_is_in_the_runtimes_words),

@@ -406,6 +406,8 @@ static int gor_tick(void *state, struct err *e)
 	if (!g->held || before - g->kept_ns < wait)
 		return 0;
 	if (!look_now(g, !g->kept, &p, NULL)) {
+		if (!g->kept) /* from here on it is known who waits */
+			g->start_ns = before;
 		prof_free(g->kept);
 		g->kept = TAKE(p);
 	}

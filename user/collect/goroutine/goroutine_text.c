@@ -84,8 +84,10 @@ static void put_quoted(struct head *h, const char *s)
 			put(h, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : 't');
 		else if (c == '\\' || c == '"')
 			put(h, "\\%c", c);
-		else if (c < ' ' || c == 0x7f)
+		else if (c < ' ')
 			put(h, "\\x%02x", c);
+		else if (c == 0x7f)
+			put(h, "\\u007f");
 		else
 			put(h, "%c", c);
 	}
@@ -188,17 +190,40 @@ static bool shown(const struct gstacks *k, const struct gcall *c, bool first)
 	       (strncmp(c->func, "runtime.", 8) || exported(c->func, k->minor));
 }
 
-/* Type arguments are left out: "main.f[...]". */
-static void put_func(struct head *h, const char *name)
+/*
+ * The name between two lists of type arguments, of a generic method of a generic type: from behind *end to *begin. @open, @close:
+ * the first bracket and the last one. False: the brackets do not match. *end is NULL where there is one list.
+ * Source: funcNamePiecesForPrint in runtime/traceback.go, Go 1.27.
+ */
+static bool two_lists(const char *open, const char *close, const char **end, const char **begin)
 {
-	const char *open = strchr(name, '['), *close = strrchr(name, ']');
+	int depth = 1;
+
+	*end = *begin = NULL;
+	for (const char *c = open + 1; c < close && depth >= 0 && !*begin; c++) {
+		if (*c == '[' && ++depth == 1)
+			*begin = c;
+		if (*c == ']' && !--depth)
+			*end = c;
+	}
+	return depth == 1 && !*end == !*begin;
+}
+
+/* Type arguments are left out: "main.f[...]". */
+static void put_func(struct head *h, const char *name, int minor)
+{
+	const char *open = strchr(name, '['), *close = strrchr(name, ']'), *end = NULL, *begin;
 
 	if (!strcmp(name, "runtime.gopanic"))
 		put(h, "panic");
-	else if (open && close && open < close)
-		put(h, "%.*s[...]%s", (int)(open - name), name, close + 1);
-	else
+	else if (!open || !close || open > close ||
+		 ((minor < 0 || minor >= 27) && !two_lists(open, close, &end, &begin)))
 		put(h, "%s", name);
+	else if (end)
+		put(h, "%.*s[...]%.*s[...]%s", (int)(open - name), name, (int)(begin - end - 1),
+		    end + 1, close + 1);
+	else
+		put(h, "%.*s[...]%s", (int)(open - name), name, close + 1);
 }
 
 static int make_lines(struct gstacks *k, const struct gframe *f, struct gcall *c, struct err *e)
@@ -206,7 +231,7 @@ static int make_lines(struct gstacks *k, const struct gframe *f, struct gcall *c
 	struct head h = { .n = 0 };
 	int ret;
 
-	put_func(&h, c->func);
+	put_func(&h, c->func, k->minor);
 	put(&h, "(...)");
 	ret = prof_text_line(k->p, h.s, &c->text[0], e);
 	h.n = 0;
@@ -312,7 +337,7 @@ static int add_creator(struct gstacks *k, const struct rtgor *g, struct err *e)
 			   LIMIT_INLINE_DEPTH, NULL) <= 0)
 		return 0;
 	put(&h, "created by ");
-	put_func(&h, c.func);
+	put_func(&h, c.func, k->minor);
 	if (g->parent)
 		put(&h, " in goroutine %llu", (unsigned long long)g->parent);
 	ret = add_line(k, h.s, e);
