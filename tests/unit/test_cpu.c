@@ -441,6 +441,8 @@ static void time_of_no_clock_is_told(void **state)
 	assert_true(unclocked(2 * S, 2 * S + 71 * MS, "unclocked: 0.07 s more were charged"));
 	assert_true(unclocked(2 * S, 3 * S, "unclocked: 1.00 s more were charged"));
 	assert_false(unclocked(2 * S, 1 * S, ""));
+	w.charged = 0; /* a command has used none when it begins, and that is known */
+	assert_true(unclocked(2 * S, 3 * S, "unclocked: 1.00 s more were charged"));
 }
 
 /* It cannot be told of what /proc did not show at the start or at the end. */

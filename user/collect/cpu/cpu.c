@@ -53,6 +53,7 @@ struct cpu {
 	int64_t start_unix_ns;
 	uint64_t charged_ns;	   /* what the kernel charged to all threads; 0: unknown */
 	uint64_t charged_start_ns; /* what /proc showed when the window began */
+	bool charged_start_known;  /* a command has used none then */
 	uint64_t unclocked_ns;	   /* time charged to the process that no thread's clock counted */
 	size_t nimages;		   /* how many of them the BPF side knows */
 };
@@ -246,7 +247,8 @@ static int cpu_start(struct subject *s, const struct collect_opts *o, void **sta
 			  bpf_map__fd(c->obj->maps.own_clock), c->period_ns / c->steps, e);
 	if (ret)
 		return err_wrap(e, ret, "pid %d", s->target->pid);
-	if (target_cpu_ns(s->target, &c->charged_start_ns, NULL))
+	c->charged_start_known = !target_cpu_ns(s->target, &c->charged_start_ns, NULL);
+	if (!c->charged_start_known)
 		c->charged_start_ns = 0;
 	say(o, "cpu: %u Hz on %zu threads", o->cpu.hz, c->clocks.at.n);
 	*state = TAKE(c);
@@ -335,7 +337,7 @@ static uint64_t unclocked(const struct cpu *c, uint64_t end_ns)
 	uint64_t proc = end_ns > c->charged_start_ns ? end_ns - c->charged_start_ns : 0;
 	uint64_t may = c->charged_ns / 100 + UNCLOCKED_MAY_NS;
 
-	if (!c->charged_start_ns || proc <= c->charged_ns + may)
+	if (!c->charged_start_known || proc <= c->charged_ns + may)
 		return 0;
 	return proc - c->charged_ns;
 }
