@@ -212,6 +212,20 @@ int ring_buffer__consume(struct ring_buffer *rb)
 
 /* ---- the object ---- */
 
+/* The tables that the objects of all kinds have. */
+#define HAS_TABLES(skel)                                       \
+	do {                                                   \
+		(skel)->maps.ring = MAP(RING);                 \
+		(skel)->maps.stacks = MAP(STACKS);             \
+		(skel)->maps.unwind_rules = MAP(RULES);        \
+		(skel)->maps.labelsets = MAP(LABELSETS);       \
+		(skel)->maps.scratches = MAP(SCRATCHES);       \
+		(skel)->maps.sets = MAP(SETS);                 \
+		(skel)->maps.bystanders = MAP(BYSTANDERS);     \
+		(skel)->maps.bss = MAP(BSS);                   \
+		(skel)->maps.slot_of_tgid = MAP(SLOT_OF_TGID); \
+	} while (0)
+
 static int loads, load_fails; /* load_fails: what loading returns */
 
 int bpf_object__load_skeleton(struct bpf_object_skeleton *s)

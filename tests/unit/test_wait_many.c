@@ -29,15 +29,7 @@ int wait_object_open(struct wait_bpf **out, bool multi, uint32_t slots, bool man
 	*out = calloc(1, sizeof(**out));
 	(*out)->bss = &bss;
 	(*out)->rodata = &rodata;
-	(*out)->maps.ring = MAP(RING);
-	(*out)->maps.stacks = MAP(STACKS);
-	(*out)->maps.unwind_rules = MAP(RULES);
-	(*out)->maps.labelsets = MAP(LABELSETS);
-	(*out)->maps.scratches = MAP(SCRATCHES);
-	(*out)->maps.sets = MAP(SETS);
-	(*out)->maps.bystanders = MAP(BYSTANDERS);
-	(*out)->maps.bss = MAP(BSS);
-	(*out)->maps.slot_of_tgid = MAP(SLOT_OF_TGID);
+	HAS_TABLES(*out);
 	(*out)->maps.standings = MAP(STANDINGS);
 	(*out)->maps.seen = MAP(SEEN);
 	(*out)->progs.wait_status = prog;
