@@ -250,7 +250,9 @@ int heap_probe_entries(struct heap_probe *h, size_t i, struct err *e)
 	entries_found++;
 	if (entries_fails)
 		return err_set(e, entries_fails, "mallocgc is cut off");
-	h->nsites = h->nentries[0] = n == NO_ALLOCATOR ? 0 : n;
+	if (n == NO_ALLOCATOR)
+		return err_set(e, -ENOENT, "no function runtime.mallocgc");
+	h->nsites = h->nentries[0] = n;
 	for (size_t k = 0; k < h->nentries[0]; k++)
 		h->entries[k] = (struct alloc_entry){ .not_from_hi = 100 + k };
 	h->nmakers[0] = 2;

@@ -344,8 +344,8 @@ static void a_file_that_cannot_be_probed_leaves_nothing(void **state)
 	struct err e = { "" };
 
 	(void)state;
-	assert_int_equal(put(a, &e), -ENOTSUP);
-	assert_string_equal(e.msg, "its program has no allocator that could be probed");
+	assert_int_equal(put(a, &e), -ENOENT);
+	assert_string_equal(e.msg, "no function runtime.mallocgc");
 	entries_fails = -EBADMSG;
 	assert_int_equal(put(b, &e), -EBADMSG);
 	entries_fails = 0;

@@ -370,11 +370,14 @@ static int begin_prof(struct heap_probe *h, struct err *e)
 /* A Go whose types are not known is probed without them. */
 static int begin_types(struct heap_probe *h, struct err *e)
 {
-	int ret = h->o.heap.types ? types_init(&h->types, h->s, e) : 0;
+	struct err why = { "" };
+	int ret = h->o.heap.types ? types_init(&h->types, h->s, &why) : 0;
 
+	if (!ret)
+		return 0;
 	if (ret != -ENOTSUP)
-		return ret;
-	say(&h->o, "heap: no types: %s", e->msg);
+		return err_set(e, ret, "%s", why.msg);
+	say(&h->o, "heap: no types: %s", why.msg);
 	h->o.heap.types = false;
 	return 0;
 }
@@ -627,8 +630,10 @@ static int probed_stop(void *at, struct prof **out, struct err *e)
 	int ret;
 
 	h->end_ns = (int64_t)now_ns();
-	if (!h->start_ns)
+	if (!h->start_ns) {
 		h->start_ns = h->end_ns;
+		h->start_unix_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	}
 	h->ending = true;
 	/* While the last window ends, no more of them are sampled. */
 	if (h->large.always && h->heap.own.ns) {
