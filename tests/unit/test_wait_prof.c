@@ -303,7 +303,7 @@ static void looks_that_are_too_far_apart_miss_waits(void **state)
 	assert_false(says("so many goroutines"));
 	r.stratum_ns = 5 * MS;
 	looked(&r, NULL, 0);
-	assert_true(says("so many goroutines take long to look at: of waits of 7 to 15 ms"));
+	assert_true(says("so many goroutines take long to look at: of waits of 7 to 20 ms"));
 }
 
 /* Then nothing of looks is said, and why there were none is. */

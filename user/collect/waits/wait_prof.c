@@ -61,7 +61,7 @@ static int comment_looks(const struct looks_result *r, uint64_t begin_ns, uint64
 		ret = prof_comment(p, e,
 				   "so many goroutines take long to look at: of waits of %.0f to "
 				   "%.0f ms not all are counted",
-				   (double)(end_ns - begin_ns) / 1e6, 3 * r->stratum_ns / 1e6);
+				   (double)(end_ns - begin_ns) / 1e6, 4 * r->stratum_ns / 1e6);
 	if (!ret && r->begun_before)
 		ret = prof_comment(p, e,
 				   "early: %llu waits ended that had begun before the window, and "
