@@ -36,9 +36,6 @@
 #define STILL_NS      (3 * NS_PER_S)
 #define MASS_MAX_NS   10e9
 
-/* How long windows are used at least is doubled up to here (probing_new.c). */
-#define WINDOWS_MAX_NS (60 * NS_PER_S)
-
 static void set_timer(struct probing *p, uint64_t at_ns)
 {
 	struct itimerspec t = { .it_value = { (time_t)(at_ns / NS_PER_S),
@@ -229,14 +226,12 @@ static uint64_t window_ns(const struct probing *p)
 /* Makes a stratum of a given count, and decides at which count its window is to open. */
 static void next_mass(struct probing *p, uint64_t now)
 {
-	double ns = probing_stratum_ns(p, now), paid = probing_until_paid(p, now);
+	double ns = probing_stratum_ns(p, now);
 
 	if (p->by_count)
 		p->mass_from += mass_passed(p);
 	else
 		p->mass_from = p->burstiness.count;
-	if (ns < paid)
-		ns = paid;
 	ns = fmin(ns, fmax(MASS_MAX_NS, probing_bystanders_ns(p)));
 	p->by_count = true;
 	p->mass = p->burstiness.mean * ns;
@@ -345,8 +340,6 @@ static int begin_windows(struct probing *p, struct err *e)
 	p->stratum_ns = since;
 	p->stratum_len = 0;
 	p->recent_cost = p->recent_ns = 0;
-	p->windows_cpu = budget_cpu_ns(p->b);
-	p->windows_spent = p->member.spent;
 	p->by_count = false;
 	count(p);
 	if (!p->set_ns)
@@ -416,8 +409,6 @@ static int window_over(struct probing *p, struct err *e)
 		return ret;
 	now = now_ns();
 	if (probing_could_be_full(p, now)) {
-		p->windows_min = p->windows_min * 2 < WINDOWS_MAX_NS ? p->windows_min * 2 :
-								       WINDOWS_MAX_NS;
 		full_after_stratum(p, now);
 		return 0;
 	}

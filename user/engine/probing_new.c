@@ -14,12 +14,6 @@
  */
 #define WINDOW_COST_NS 2e6
 
-/*
- * How long windows are used at least, before full observation is tried again; twice as long each
- * time that this came too early.
- */
-#define WINDOWS_MIN_NS NS_PER_S
-
 static struct probing *make(const struct collect_opts *o, const struct probing_user *u,
 			    double window_ns)
 {
@@ -30,7 +24,6 @@ static struct probing *make(const struct collect_opts *o, const struct probing_u
 	p->ep = p->timer = -1;
 	p->o = o;
 	p->u = *u;
-	p->windows_min = WINDOWS_MIN_NS;
 	p->attach_ns = 10 * NS_PER_MS;
 	p->member.hit_ns = HIT_COST_DEFAULT_NS;
 	p->member.stepped_ns = HIT_COST_STEPPED_NS;

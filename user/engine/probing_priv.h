@@ -80,12 +80,10 @@ struct probing {
 	bool anew;
 	/* the present stratum is measured in the target's count: */
 	bool by_count;
-	double windows_cpu, windows_spent; /* ns, at windows_since */
 	/* its beginning and length, and the place of its window */
 	double mass_from, mass, mass_at;
 	double asked_rate; /* when the window was asked for */
-	/* windows_min: for how long windows are used at least */
-	uint64_t windows_since, windows_min;
+	uint64_t windows_since;
 	struct gpb_spent seen;	 /* at the last call */
 	struct window_cost cost; /* of a window beside its hits */
 	struct registered registered;
@@ -175,8 +173,7 @@ void probing_hear(struct probing *p, uint64_t now);
 /* Once for each target, before its first probe. */
 void probing_heal_first(struct subject *s, const struct collect_opts *o);
 
-/* probing_strata.c. How long the stratum from @now on must be, and when a window in bursts is paid for: ns. */
+/* probing_strata.c. How long the stratum from @now on must be: ns. */
 double probing_stratum_ns(const struct probing *p, uint64_t now);
-double probing_until_paid(struct probing *p, uint64_t now);
 
 #endif

@@ -117,11 +117,14 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 		p->measured ? "measured" : "assumed", how, others, excess);
 }
 
+/* How long windows are used at least, before full observation is tried again. */
+#define WINDOWS_MIN_NS NS_PER_S
+
 bool probing_could_be_full(const struct probing *p, uint64_t now)
 {
 	double rate;
 
-	if (p->ending || now - p->windows_since < p->windows_min || p->recent_ns <= 0 ||
+	if (p->ending || now - p->windows_since < WINDOWS_MIN_NS || p->recent_ns <= 0 ||
 	    budget_in_debt(p->b))
 		return false;
 	rate = p->recent_cost / p->recent_ns;

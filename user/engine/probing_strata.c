@@ -35,16 +35,3 @@ double probing_stratum_ns(const struct probing *p, uint64_t now)
 		ns = least;
 	return ns > STRATUM_MIN_NS ? ns : STRATUM_MIN_NS;
 }
-
-/*
- * Windows in bursts are paid for by what comes in between: when will the next one have been, as
- * the target's CPU time came in since windows began?
- */
-double probing_until_paid(struct probing *p, uint64_t now)
-{
-	double ns = (double)(now - p->windows_since);
-	double cpus = (budget_cpu_ns(p->b) - p->windows_cpu) / ns, comes;
-
-	comes = p->o->budget.ppm / 1e6 * (cpus > BUDGET_CPUS_MIN ? cpus : BUDGET_CPUS_MIN);
-	return (p->member.spent - p->windows_spent + window_size_cost(&p->size)) / comes - ns;
-}
