@@ -291,6 +291,7 @@ $(addprefix $1/,$(UNIT_BINS)): $1/tests/%: $1/obj/tests/%.o $$(SUPPORT_$1) $1/li
 	@mkdir -p $$(@D)
 	$$(Q)$2 $3 $$^ $$(LIB_LDLIBS) $$(CMOCKA_LIBS) -o $$@
 
+$1/tests/worlds: LIB_LDLIBS += $(CMOCKA_LIBS)
 $(addprefix $1/,$(SUPPORT_BINS)): $1/tests/%: $1/obj/tests/support/%_main.o $$(SUPPORT_$1) \
 		$1/libgoprof.a
 	$$(call say,LINK,$$@)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What mechanisms of the estimates are worth (docs/method.md): simulated programs (tests/support/worlds_main.c), by this tree and by
-# programs that lack one mechanism each. With ROUNDS=20 real programs, too (tests/e2e/budget.sh): half an hour for each of two.
+# programs that lack one mechanism each. With ROUNDS=20 real programs, too (tests/e2e/budget.sh): half an hour.
 # A mechanism that makes no difference fails.
 . tests/support/lib.sh
 SIMULATED=${SIMULATED:-200}
@@ -50,8 +50,6 @@ real() { # NAME SOURCE PERL PART...
 simulate strata-by-count user/sampling/burstiness.c 's/(bool burstiness_is_high\(.*?\n\{\n)/$1\tif (r)\n\t\treturn false;\n/s'
 simulate forgetting-bursts user/sampling/burstiness.c 's/(static bool forget_last_burst\(.*?\n\{\n)/$1\tif (r)\n\t\treturn false;\n/s'
 simulate back-to-full user/engine/probing.c 's/if \(probing_could_be_full\(p, now\)\)/if (0 \&\& probing_could_be_full(p, now))/'
-simulate later-each-time user/engine/probing.c 's/p->windows_min = p->windows_min \* 2 < WINDOWS_MAX_NS \? p->windows_min \* 2 :\s*WINDOWS_MAX_NS;//'
-simulate paying-for-bursts user/engine/probing_strata.c 's/(double probing_until_paid\(.*?\n\{\n)/$1\tif (p)\n\t\treturn 0;\n/s'
 [ -n "${ROUNDS:-}" ] || finish
 need_root && need_bpf && need_go
 real regression user/sampling/calibrate.c 's/(void calibrate_init\(.*?\n\{\n)/$1\tif (c)\n\t\treturn;\n/s' skewed periodic

@@ -4,52 +4,52 @@
 
 #include <math.h>
 
-static double heavy(double t)
+static inline double heavy(double t)
 {
 	(void)t;
 	return 3e6;
 }
 
-static double light(double t)
+static inline double light(double t)
 {
 	(void)t;
 	return 2000;
 }
 
-static double nearly_light(double t)
+static inline double nearly_light(double t)
 {
 	(void)t;
 	return 15000;
 }
 
-static double opening(double t)
+static inline double opening(double t)
 {
 	return t < 1 ? 5e6 : 50000;
 }
 
-static double then_nothing(double t)
+static inline double then_nothing(double t)
 {
 	return t < 0.3 ? 5e6 : 0;
 }
 
-static double bursts(double t)
+static inline double bursts(double t)
 {
 	return fmod(t, 1) < 0.05 ? 2e6 : 100;
 }
 
 /* Sometimes it comes twice, and then not for a long time. */
-static double uneven(double t)
+static inline double uneven(double t)
 {
 	return bursts(fmod(t, 7) < 2 ? 2 * t : fmod(t, 7)) + (t < 0.5 ? 1e6 : 0);
 }
 
 /* The second half of each burst belongs to another site. */
-static double second_half(double t)
+static inline double second_half(double t)
 {
 	return fmod(t, 0.05) < 0.025 ? 0 : 1;
 }
 
-static double other_bursts(double t)
+static inline double other_bursts(double t)
 {
 	return fmod(floor(2 * t) * 0.618, 1) < 0.5;
 }

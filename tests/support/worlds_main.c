@@ -51,7 +51,7 @@ static const struct world {
 	{ "phases of 1 and 1.5 s", phases_of_one, second_half, 0.3, 0 },
 	{ "phases of 0.7 and 2.3 s", phases_uneven, second_half, 0.3, 0 },
 	{ "bursts, windows of 15 ms", bursts, other_bursts, 0.5, 15 },
-	{ "bursts, windows of 40 ms", bursts, other_bursts, 0.5, 40 },
+
 };
 
 struct sums {

@@ -771,7 +771,7 @@ static struct program *program(double (*rate)(double), double (*share)(double))
 	return p;
 }
 
-static void run_one(double (*rate)(double), bool counts, double cpus, uint64_t seconds)
+static inline void run_one(double (*rate)(double), bool counts, double cpus, uint64_t seconds)
 {
 	struct program *p = program(rate, NULL);
 
@@ -780,7 +780,7 @@ static void run_one(double (*rate)(double), bool counts, double cpus, uint64_t s
 	free(p);
 }
 
-static uint64_t windows_between(const struct probes *s, double from, double to)
+static inline uint64_t windows_between(const struct probes *s, double from, double to)
 {
 	uint64_t n = 0;
 
@@ -792,7 +792,7 @@ static uint64_t windows_between(const struct probes *s, double from, double to)
 	return n;
 }
 
-static double share_observed(const struct probes *s, uint64_t seconds)
+static inline double share_observed(const struct probes *s, uint64_t seconds)
 {
 	return (double)s->observed / 1e9 / (double)seconds;
 }
