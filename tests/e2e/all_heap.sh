@@ -209,9 +209,9 @@ flow_run() { # SECONDS
 		comments flow $n >"$TMP/comments.$n"
 	done
 }
-# A quarter of the time without a window makes an error as large as what it is about.
+# An eighth of the time without a window, if it is the last, makes an error as large as what it is about.
 no_window() { in_use flow "$1" 's/^loss: \([0-9]*\) milliseconds in which nothing.*/\1/p'; }
-seldom() { [ "${1:-0}" -lt 20 ] || [ "${2:-0}" -gt $((12000 * try / 4)) ]; }
+seldom() { [ "${1:-0}" -lt 20 ] || [ "${2:-0}" -gt $((12000 * try / 8)) ]; }
 for try in 1 2 3; do
 	flow_run $((12 * try))
 	w27=$(windows f27) w22=$(windows f22)
