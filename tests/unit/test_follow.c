@@ -143,6 +143,11 @@ void survey_fini(struct survey *s)
 
 const struct engine_kind engine_cpu = { .name = "cpu" };
 
+unsigned table_wants(const struct host_opts *o)
+{
+	return o->nkinds ? SURVEY_HEAP : 0;
+}
+
 bool table_works(const struct host_opts *o, const struct survey_proc *p)
 {
 	assert_true(o->nkinds == 2 && o->kinds[0] == &kind && o->collect.load_ahead);

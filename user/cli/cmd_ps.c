@@ -370,7 +370,7 @@ static int say_losses(const struct survey *s)
 
 int cmd_ps(int argc, char **argv)
 {
-	struct survey s = { 0 };
+	struct survey s = { .wants = SURVEY_EVERYTHING };
 	struct err e = { "" };
 	struct report_opts o;
 	int status = report_options(argc, argv, help, &o), ret;

@@ -253,7 +253,7 @@ static void set_up(struct follow *f)
 	f->news.looked = looked;
 	f->news.added = added;
 	f->news.arg = f;
-	s->cpu_only = f->as.nkinds == 1 && f->as.kinds[0] == &engine_cpu;
+	s->wants = table_wants(&f->as);
 	s->hold = is_wanted;
 	s->arg = &f->as;
 }

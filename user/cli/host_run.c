@@ -343,7 +343,7 @@ static int look_around(struct run *r, struct err *e)
 {
 	struct survey *s = &r->news.survey;
 
-	s->cpu_only = r->o->nkinds == 1 && r->o->kinds[0] == &engine_cpu;
+	s->wants = table_wants(r->o);
 	s->named = !r->o->all;
 	s->hold = r->o->dry_run ? NULL : is_wanted;
 	s->judge = r->o->all ? host_judge : NULL;

@@ -45,6 +45,20 @@ static const struct survey_answer *answer_of(const struct host_opts *o, const st
 					   &p->cpu;
 }
 
+unsigned table_wants(const struct host_opts *o)
+{
+	unsigned wants = 0;
+
+	for (size_t k = 0; k < o->nkinds; k++)
+		wants |= o->kinds[k] == &engine_heap	  ? SURVEY_HEAP :
+			 o->kinds[k] == &engine_block	  ? SURVEY_BLOCK :
+			 o->kinds[k] == &engine_mutex	  ? SURVEY_MUTEX :
+			 o->kinds[k] == &engine_wait	  ? SURVEY_WAIT :
+			 o->kinds[k] == &engine_goroutine ? SURVEY_GOROUTINE :
+							    0;
+	return wants;
+}
+
 bool table_works(const struct host_opts *o, const struct survey_proc *p)
 {
 	for (size_t k = 0; k < o->nkinds; k++)

@@ -5,6 +5,8 @@
 #include "cli/host_run.h"
 #include "inspect/survey.h"
 
+/* What a survey must find out for this table (enum survey_wants). */
+unsigned table_wants(const struct host_opts *o);
 /* Can it have any of the kinds, as far as a look from outside tells? */
 bool table_works(const struct host_opts *o, const struct survey_proc *p);
 /* How wide the column WHAT is: the longest that it says, but for reasons. */

@@ -107,7 +107,7 @@ static const struct survey_file *file_of(struct process_look *l, int fd, const c
 		b = malloc(sizeof(*b));
 		if (!b)
 			return NULL;
-		if (survey_understand(fd, name, l->t, bias, l->s->cpu_only, b)) {
+		if (survey_understand(fd, name, l->t, bias, l->s->wants, b)) {
 			free(b);
 			b = NULL;
 		} else {
@@ -323,6 +323,26 @@ static void fill_enable(struct process_look *l, struct survey_proc *p, uint64_t 
 		answer(out, "");
 }
 
+/* One kind: its rate, and which sources would work. */
+static void fill_sources(struct process_look *l, struct survey_proc *p, uint64_t bias,
+			 enum survey_rate r, const char *common)
+{
+	const struct survey_build *b = p->build;
+	const struct survey_answer *sites = r == SURVEY_RATE_HEAP  ? &b->alloc :
+					    r == SURVEY_RATE_BLOCK ? &b->park :
+								     &b->queue;
+
+	if (l->t)
+		survey_read_rate(l->t, bias, b, r, &p->rate[r]);
+	else
+		keep_why(p->rate[r].why, l->denied.msg);
+	fill_read(l, p, bias, r, common);
+	if (l->s->wants & SURVEY_ENABLE)
+		fill_enable(l, p, bias, r, common);
+	answer(&p->sources[r].probe,
+	       first_of(common, sites->yes ? "" : sites->why, l->rights->probe.msg));
+}
+
 static void fill_answers(struct process_look *l, struct survey_proc *p, uint64_t bias)
 {
 	const struct survey_build *b = p->build;
@@ -330,26 +350,13 @@ static void fill_answers(struct process_look *l, struct survey_proc *p, uint64_t
 
 	common = first_of(b->broken, l->t ? "" : l->denied.msg, b->layout.why);
 	answer(&p->cpu, first_of(common, l->rights->cpu.msg, ""));
-	if (l->s->cpu_only)
-		return;
-
-	for (int r = 0; r < SURVEY_RATES; r++) {
-		if (l->t)
-			survey_read_rate(l->t, bias, b, (enum survey_rate)r, &p->rate[r]);
-		else
-			keep_why(p->rate[r].why, l->denied.msg);
-	}
-	for (int r = 0; r < SURVEY_RATES; r++) {
-		const struct survey_answer *sites = r == SURVEY_RATE_HEAP  ? &b->alloc :
-						    r == SURVEY_RATE_BLOCK ? &b->park :
-									     &b->queue;
-
-		fill_read(l, p, bias, (enum survey_rate)r, common);
-		fill_enable(l, p, bias, (enum survey_rate)r, common);
-		answer(&p->sources[r].probe, first_of(common, sites->yes ? "" : sites->why, bpf));
-	}
-	answer(&p->wait, first_of(common, b->status.yes ? "" : b->status.why, bpf));
-	answer(&p->goroutine, first_of(common, b->allgs.found ? "" : b->allgs.why, ""));
+	for (int r = 0; r < SURVEY_RATES; r++)
+		if (l->s->wants & 1u << r)
+			fill_sources(l, p, bias, (enum survey_rate)r, common);
+	if (l->s->wants & SURVEY_WAIT)
+		answer(&p->wait, first_of(common, b->status.yes ? "" : b->status.why, bpf));
+	if (l->s->wants & SURVEY_GOROUTINE)
+		answer(&p->goroutine, first_of(common, b->allgs.found ? "" : b->allgs.why, ""));
 }
 
 /*

@@ -29,6 +29,18 @@ struct survey_answer {
 /* The kinds of profile that have a rate, records and three sources. */
 enum survey_rate { SURVEY_RATE_HEAP, SURVEY_RATE_BLOCK, SURVEY_RATE_MUTEX, SURVEY_RATES };
 
+/* What is found out of a process and its file, beside what CPU profiles need; of the rest the answer is empty. */
+enum survey_wants {
+	SURVEY_HEAP = 1 << SURVEY_RATE_HEAP,
+	SURVEY_BLOCK = 1 << SURVEY_RATE_BLOCK,
+	SURVEY_MUTEX = 1 << SURVEY_RATE_MUTEX,
+	SURVEY_WAIT = 1 << SURVEY_RATES,
+	SURVEY_GOROUTINE = SURVEY_WAIT << 1,
+	SURVEY_ENABLE = SURVEY_WAIT << 2, /* survey_sources.enable of those */
+	SURVEY_LINKED = SURVEY_WAIT << 3, /* the race detector and the endpoint */
+	SURVEY_EVERYTHING = (SURVEY_LINKED << 1) - 1,
+};
+
 struct survey_sources {
 	struct survey_answer read, probe, enable;
 };
@@ -95,7 +107,8 @@ struct survey_run;    /* private */
 struct survey_rights; /* private */
 
 struct survey {
-	bool cpu_only; /* set before: only what CPU profiles need is found out of files and processes */
+	unsigned
+		wants; /* set before: enum survey_wants; what is looked at with one survey is looked at for the same */
 	bool named; /* set before: each is told of: what is no Go program, too, in closed */
 	/*
 	 * Set before, may be NULL: which processes are to be handed over as survey_proc.target, so that

@@ -597,7 +597,7 @@ static int find_rights(struct survey *s, struct err *e)
 	if (!s->rights)
 		return err_set(e, -ENOMEM, "no memory for a survey");
 	ability_cpu(&s->rights->cpu);
-	if (!s->cpu_only)
+	if (s->wants & ~(unsigned)(SURVEY_GOROUTINE | SURVEY_LINKED))
 		ability_uprobe(&s->rights->probe);
 	return 0;
 }
@@ -710,7 +710,7 @@ static int list_pids(struct survey *s, struct pids *to, struct err *e)
 int survey_run(struct survey *out, struct err *e)
 {
 	struct survey s = {
-		.cpu_only = out->cpu_only, .hold = out->hold, .judge = out->judge, .arg = out->arg
+		.wants = out->wants, .hold = out->hold, .judge = out->judge, .arg = out->arg
 	};
 	struct pids all = { 0 };
 	int ret = list_pids(&s, &all, e);

@@ -48,7 +48,7 @@ static bool find_var(struct gobin *bin, enum rtvar v, uint64_t *addr, char why[S
 	return false;
 }
 
-static void fill_vars(struct gobin *bin, struct survey_build *b)
+static void fill_vars(struct gobin *bin, unsigned wants, struct survey_build *b)
 {
 	static const enum rtvar vars[SURVEY_RATES] = {
 		[SURVEY_RATE_HEAP] = RTVAR_MEMPROFILERATE,
@@ -62,13 +62,17 @@ static void fill_vars(struct gobin *bin, struct survey_build *b)
 	};
 
 	for (size_t i = 0; i < SURVEY_RATES; i++) {
+		if (!(wants & 1u << i))
+			continue;
 		b->rate[i].found = find_var(bin, vars[i], &b->rate[i].addr, b->rate[i].why);
 		b->buckets[i].found = find_var(bin, buckets[i], &b->buckets[i].addr,
 					       b->buckets[i].why);
 	}
-	b->allgs.found = find_var(bin, RTVAR_ALLGS, &b->allgs.addr, b->allgs.why);
-	b->mprofcycle.found = find_var(bin, RTVAR_MPROFCYCLE, &b->mprofcycle.addr,
-				       b->mprofcycle.why);
+	if (wants & SURVEY_GOROUTINE)
+		b->allgs.found = find_var(bin, RTVAR_ALLGS, &b->allgs.addr, b->allgs.why);
+	if (wants & SURVEY_HEAP)
+		b->mprofcycle.found = find_var(bin, RTVAR_MPROFCYCLE, &b->mprofcycle.addr,
+					       b->mprofcycle.why);
 }
 
 static void fill_alloc(struct gobin *bin, struct survey_build *b)
@@ -116,18 +120,18 @@ static bool find_layout(struct gobin *bin, struct golayout *l, struct survey_bui
 	return true;
 }
 
-static void fill_layout(struct gobin *bin, struct survey_build *b)
+static void fill_sites(struct gobin *bin, const struct golayout *l, unsigned wants,
+		       struct survey_build *b)
 {
-	struct golayout l;
-
-	if (!find_layout(bin, &l, b))
-		return;
-	fill_possible(bin, &l, &collector_block, &b->park);
-	fill_possible(bin, &l, &collector_mutex, &b->queue);
-	fill_status(bin, &l, b);
+	if (wants & SURVEY_BLOCK)
+		fill_possible(bin, l, &collector_block, &b->park);
+	if (wants & SURVEY_MUTEX)
+		fill_possible(bin, l, &collector_mutex, &b->queue);
+	if (wants & SURVEY_WAIT)
+		fill_status(bin, l, b);
 }
 
-int survey_understand(int fd, const char *name, struct target *t, uint64_t bias, bool cpu_only,
+int survey_understand(int fd, const char *name, struct target *t, uint64_t bias, unsigned wants,
 		      struct survey_build *b)
 {
 	CLEANUP(gobin_freep) struct gobin *bin = NULL;
@@ -143,14 +147,13 @@ int survey_understand(int fd, const char *name, struct target *t, uint64_t bias,
 		return 0;
 	}
 	fill_kind(gobin_info(bin), b);
-	if (cpu_only) {
-		find_layout(bin, &l, b);
-		return 0;
-	}
-	fill_linked(bin, b);
-	fill_layout(bin, b);
-	fill_vars(bin, b);
-	fill_alloc(bin, b);
+	if (wants & SURVEY_LINKED)
+		fill_linked(bin, b);
+	if (find_layout(bin, &l, b))
+		fill_sites(bin, &l, wants, b);
+	fill_vars(bin, wants, b);
+	if (wants & SURVEY_HEAP)
+		fill_alloc(bin, b);
 	return 0;
 }
 

@@ -59,7 +59,7 @@ static inline void keep_why(char why[SURVEY_WHY], const char *msg)
  * Finds out everything about the file behind @fd; @t (may be NULL) runs it at @bias. -ENOENT: it
  * is not Go's. Other problems are described in b->broken.
  */
-int survey_understand(int fd, const char *name, struct target *t, uint64_t bias, bool cpu_only,
+int survey_understand(int fd, const char *name, struct target *t, uint64_t bias, unsigned wants,
 		      struct survey_build *b);
 
 /* Reads a rate of the process @t, which runs @b at @bias. */

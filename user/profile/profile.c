@@ -516,10 +516,8 @@ static bool same_stack(const struct prof *p, size_t a, size_t b)
 				     &p->stack_locs.at[y->first_loc], x->nlocs * sizeof(uint32_t)));
 }
 
-static int append_locs(struct prof *p, const uint32_t *locs, size_t n, uint64_t *hash,
-		       struct err *e)
+static int append_locs(struct prof *p, const uint32_t *locs, size_t n, struct err *e)
 {
-	*hash = n;
 	for (size_t i = 0; i < n; i++) {
 		uint32_t *id = vec_add(&p->stack_locs, SIZE_MAX);
 
@@ -527,7 +525,6 @@ static int append_locs(struct prof *p, const uint32_t *locs, size_t n, uint64_t 
 			return no_memory(e);
 		BUG_ON(!locs[i] || locs[i] > p->locs.n);
 		*id = locs[i];
-		*hash = mix(*hash, locs[i]);
 	}
 	return 0;
 }
@@ -535,8 +532,8 @@ static int append_locs(struct prof *p, const uint32_t *locs, size_t n, uint64_t 
 static int intern_stack(struct prof *p, const uint32_t *locs, size_t n, uint32_t *id, struct err *e)
 {
 	struct stack s = { .first_loc = p->stack_locs.n, .nlocs = (uint32_t)n }, *fresh;
-	uint64_t hash;
-	int r = append_locs(p, locs, n, &hash, e);
+	uint64_t hash = hash_bytes(locs, n * sizeof(*locs));
+	int r = append_locs(p, locs, n, e);
 
 	*id = 0;
 	fresh = r < 0 ? NULL : vec_add(&p->stacks, IDS_MAX);

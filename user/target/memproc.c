@@ -24,6 +24,7 @@
 #include "target/target_priv.h"
 
 enum { PIECES = 1024 };		/* UIO_MAXIOV */
+enum { THERE_PAGES = 64 };	/* of which pagemap is asked in one call */
 #define PAGE_THERE (3ull << 62) /* of a word in pagemap: present, or swapped */
 
 struct memproc {
@@ -55,12 +56,21 @@ static bool will_come(const struct memproc *p, uint64_t addr)
 	return m && m->inode == p->of->exe_id.ino && !strcmp(m->name, p->of->exe);
 }
 
-/* Of @n bytes from @addr on: how many lie in pages that are there, one after the other. */
+/*
+ * Of @n bytes from @addr on: how many lie in pages that are there, one after the other; or less, where those are more
+ * than THERE_PAGES.
+ */
 static size_t there_from(const struct memproc *p, uint64_t addr, size_t n)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), to = addr;
+	uint64_t words[THERE_PAGES] = { 0 }, page = (uint64_t)sysconf(_SC_PAGESIZE), to = addr;
+	size_t most = (size_t)((addr % page + n - 1) / page) + 1;
 
-	while (to - addr < n && (is_there(p, to) || will_come(p, to)))
+	if (most > THERE_PAGES)
+		most = THERE_PAGES;
+	if (p->pages >= 0)
+		(void)!pread(p->pages, words, most * sizeof(words[0]),
+			     (off_t)(addr / page * sizeof(words[0])));
+	for (size_t i = 0; i < most && (words[i] & PAGE_THERE || will_come(p, to)); i++)
 		to += page - to % page;
 	return to - addr < n ? (size_t)(to - addr) : n;
 }
