@@ -29,13 +29,14 @@ allowed() {
 	collect|collect/ratewrite|collect/cpu|collect/goroutine) echo "$below_collect collect" ;;
 	collect/heap|collect/waits) echo "$below_collect collect collect/ratewrite" ;;
 	inspect)       echo "$below_probe probe collect" ;;
+	host)          echo "$below_probe probe engine inspect" ;;
 	*)             echo "" ;;
 	esac
 }
 
 # cli/ drives everything, and nobody includes it.
 may_include() {
-	[ "$1" = "$2" ] || [ "$1" = cli ] && return 0
+	case $1 in "$2" | cli | cli/*) return 0 ;; esac
 	case " $(allowed "$1") " in
 	*" $2 "*) return 0 ;;
 	esac

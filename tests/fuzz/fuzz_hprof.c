@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "cli/heap_to_hprof.h"
+#include "cli/heapdump/heap_to_hprof.h"
 #include "ingest/heapdump/classes.h"
 #include "readhprof.h"
 

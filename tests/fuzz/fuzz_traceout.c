@@ -8,8 +8,8 @@
 #include <zlib.h>
 
 #include "base/map.h"
-#include "cli/trace_events.h"
-#include "cli/trace_to_perfetto.h"
+#include "cli/trace/trace_events.h"
+#include "cli/trace/trace_to_perfetto.h"
 #include "ingest/exectrace/ticks.h"
 #include "ingest/exectrace/trace_summary.h"
 #include "output/perfetto.h"

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/priority.h"
-#include "cli/follow.h"
-#include "cli/host_table.h"
+#include "cli/run/follow.h"
+#include "cli/run/host_table.h"
 #include "inspect/survey.h"
 
 /* ---- execs ---- */

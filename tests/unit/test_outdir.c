@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "cli/outdir.h"
+#include "cli/run/outdir.h"
 
 enum { CALLER = 42421, STRANGER = 42422 };
 

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "cli/cmd.h"
-#include "cli/job.h"
-#include "cli/outdir.h"
-#include "cli/profile_run.h"
+#include "cli/run/job.h"
+#include "cli/run/outdir.h"
+#include "cli/run/profile_run.h"
 #include "cli/tell.h"
 
 /* ---- the made-up world: set before a run, examined after it ---- */

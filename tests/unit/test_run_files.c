@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/run_files.h"
+#include "cli/run/run_files.h"
 
 static char dir[] = "/tmp/test_run_files.XXXXXX";
 static const struct output_format *formats[2];

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/dot.h"
+#include "cli/heapdump/dot.h"
 #include "cli/tell.h"
 #include "output/output_priv.h"
 

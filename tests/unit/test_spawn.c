@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "cli/spawn.h"
+#include "cli/run/spawn.h"
 #include "cli/stop.h"
 
 static struct spawn *start(char **argv)

@@ -1,5 +1,5 @@
 /* tests/unit/test_trace_opt.c - times on the command line of trace. */
-#include "cli/trace_opt.h"
+#include "cli/trace/trace_opt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,8 +13,8 @@
 #include <zlib.h>
 
 #include "base/vec.h"
-#include "cli/trace_events.h"
-#include "cli/trace_to_perfetto.h"
+#include "cli/trace/trace_events.h"
+#include "cli/trace/trace_to_perfetto.h"
 #include "ingest/exectrace/wire1.h"
 #include "mktrace.h"
 #include "output/perfetto.h"

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/version.h"
 #include "cli/cmd.h"
+#include "base/user_name.h"
 #include "cli/report.h"
 #include "cli/tell.h"
 #include "inspect/survey.h"
@@ -125,7 +126,7 @@ static void fill_row(const struct survey_proc *p, struct row *r)
 
 	where_words(&p->where, where, sizeof(where));
 	snprintf(r->cell[0], CELL, "%d", p->pid);
-	report_user(p->uid, r->cell[1], CELL);
+	user_name(p->uid, r->cell[1], CELL);
 	snprintf(r->cell[2], CELL, "%.40s",
 		 !*b->version		      ? "?" :
 		 strncmp(b->version, "go", 2) ? b->version :
@@ -314,7 +315,7 @@ static json_t *json_proc(const struct survey_proc *p)
 	const struct survey_build *b = p->build;
 	char user[64];
 
-	report_user(p->uid, user, sizeof(user));
+	user_name(p->uid, user, sizeof(user));
 	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
 			 " s:o, s:o, s:o, s:o}",
 			 "pid", p->pid, "comm", report_string(p->comm), "uid",

@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "cli/cmd.h"
-#include "cli/spawn.h"
+#include "cli/run/spawn.h"
 #include "cli/tell.h"
 #include "probe/uprobes.h"
 

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "cli/host_pick.h"
+#include "host/pick.h"
 #include "collect/collect.h"
 #include "output/output.h"
 

@@ -2,7 +2,6 @@
 #include "cli/report.h"
 
 #include <getopt.h>
-#include <pwd.h>
 
 #include "base/err.h"
 #include "cli/cmd.h"
@@ -71,16 +70,4 @@ int report_print(json_t *root, int status)
 		return EXIT_FAILED;
 	putchar('\n');
 	return status;
-}
-
-void report_user(uid_t uid, char *buf, size_t cap)
-{
-	const struct passwd *pw = uid == (uid_t)-1 ? NULL : getpwuid(uid);
-
-	if (pw)
-		snprintf(buf, cap, "%s", pw->pw_name);
-	else if (uid == (uid_t)-1)
-		snprintf(buf, cap, "?");
-	else
-		snprintf(buf, cap, "%u", uid);
 }

@@ -23,9 +23,6 @@ json_t *report_string(const char *s);
 /* The same, and null for "". */
 json_t *report_maybe(const char *s);
 
-/* The user's name, or the number; "?" for (uid_t)-1. */
-void report_user(uid_t uid, char *buf, size_t cap);
-
 /*
  * Prints @root (ASCII only, indented) and frees it; a NULL @root means no memory. Returns the
  * exit status.

@@ -30,7 +30,7 @@ func lossTable(path string) map[string]string {
 // Losses that have no count are facts: a bound on them is 0 or 1.
 var lossLine = regexp.MustCompile(`^goprof-bpf: (?:pid \d+ \([^)]*\): )?([a-z]+): (?:(\d+) )?(.*)$`)
 
-// What ends in status 3 beside the losses of profiles (user/cli/job.c, profile_run.c).
+// What ends in status 3 beside the losses of profiles (user/cli/run/job.c, profile_run.c).
 var otherLosses = regexp.MustCompile(`^goprof-bpf: (the target (exited|became)|.* after .*: writing what was collected|` +
 	`\d+ programs of children|more than \d+ programs|it ended before more than|pid \d+ .*it ended before more than)`)
 

@@ -1,0 +1,184 @@
+/* user/host/news.c - see host/news.h. */
+#include "host/news.h"
+
+#include "base/limits.h"
+#include "host/order.h"
+
+/* What has just started is looked at at once. Each look is a fork: after many in one, and above the bound, the next waits. */
+enum { NEWS_MANY = 8, APART_TICKS = 3 };
+
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0; /* host_news_step() looks at it */
+}
+
+int host_news_open(struct host_news *n, pid_t root, struct err *e)
+{
+	int ret = exec_watch_open(root, &n->watch, e);
+
+	return ret ? ret : loop_watch(n->loop, exec_watch_fd(n->watch), nothing, NULL, e);
+}
+
+uint64_t host_news_unheard(const struct host_news *n)
+{
+	return n->watch ? exec_watch_lost(n->watch) : 0;
+}
+
+void host_news_fini(struct host_news *n)
+{
+	if (survey_fd(&n->survey) >= 0)
+		loop_unwatch(n->loop, survey_fd(&n->survey));
+	if (n->watch)
+		loop_unwatch(n->loop, exec_watch_fd(n->watch));
+	exec_watch_free(TAKE(n->watch));
+	survey_fini(&n->survey);
+	vec_fini(&n->fresh);
+	map_fini(&n->execs);
+	map_fini(&n->begun);
+}
+
+/* ---- what is heard ---- */
+
+static void take(struct host_news *n)
+{
+	struct exec_seen x;
+
+	while (n->watch && exec_watch_next(n->watch, &x)) {
+		pid_t *at;
+
+		engine_exec(n->engine, x.pid, x.when_ns);
+		if (n->wants && !n->wants(n->arg, &x))
+			continue;
+		map_put(&n->execs, (uint64_t)x.pid, x.when_ns);
+		at = vec_add(&n->fresh, LIMIT_SURVEY);
+		if (at)
+			*at = x.pid;
+		n->lossy |= !at;
+	}
+}
+
+/* ---- what is held ---- */
+
+/* What it did since its exec is missing. */
+static void note_begin(struct host_news *n, const struct engine_target *t)
+{
+	uint64_t exec_ns;
+
+	if (map_get(&n->execs, (uint64_t)t->id.pid, &exec_ns) && exec_ns < t->since_ns)
+		map_put(&n->begun, t->slot, t->since_ns - exec_ns);
+}
+
+bool host_news_begun(const struct host_news *n, const struct engine_target *t, uint64_t *ns)
+{
+	return map_get(&n->begun, t->slot, ns);
+}
+
+void host_news_forget(struct host_news *n, const struct engine_target *t)
+{
+	map_del(&n->begun, t->slot);
+}
+
+/* It called exec since it was opened. What it runs now is among the news, and was not looked at yet. */
+static bool is_over(const struct host_news *n, const struct target *t)
+{
+	uint64_t exec_ns;
+
+	return map_get(&n->execs, (uint64_t)t->pid, &exec_ns) && exec_ns > t->opened_ns;
+}
+
+static void adopt(struct host_news *n, struct survey_proc *p)
+{
+	const struct engine_target *t;
+	struct err e = { "" };
+	int ret;
+
+	if (is_over(n, p->target)) {
+		n->added(n->arg, -ESRCH, &e, p->pid, p->comm, true);
+		return;
+	}
+	ret = engine_add(n->engine, TAKE(p->target),
+			 p->build->layout.yes ? &p->build->offsets : NULL, &t, &e);
+	n->added(n->arg, ret, &e, p->pid, p->comm, false);
+	if (!ret)
+		note_begin(n, t);
+}
+
+void host_news_adopt(struct host_news *n)
+{
+	size_t len;
+	CLEANUP(freep) struct order *o = order_busiest(n->survey.at.at, n->survey.at.n, &len);
+
+	if (!o)
+		n->say(n->arg, "no memory for the list of processes");
+	n->lossy |= !o;
+	for (size_t i = 0; i < len; i++)
+		adopt(n, o[i].proc);
+	survey_forget(&n->survey);
+}
+
+/* ---- looks ---- */
+
+static void begin_look(struct host_news *n)
+{
+	struct err e = { "" };
+
+	n->survey.unanswered.n = 0; /* its bound is for one look */
+	if (survey_begin(&n->survey, n->fresh.at, n->fresh.n, &e) ||
+	    loop_watch(n->loop, survey_fd(&n->survey), nothing, NULL, &e)) {
+		n->say(n->arg, e.msg);
+		survey_stop(&n->survey);
+		n->lossy = true;
+	}
+	n->looked_at = n->fresh.n;
+	n->seen = n->survey.seen;
+	n->ticks = 0;
+	n->fresh.n = 0;
+}
+
+/* How many of those that the last look was of had no program any more. */
+static size_t ended_before(const struct host_news *n)
+{
+	size_t found = n->survey.seen - n->seen + n->survey.unanswered.n;
+
+	return found < n->looked_at ? n->looked_at - found : 0;
+}
+
+static void go_on_looking(struct host_news *n)
+{
+	struct survey *s = &n->survey;
+	struct err e = { "" };
+	int ret = survey_step(s, &e);
+
+	if (ret < 0)
+		n->say(n->arg, e.msg);
+	n->lossy |= ret < 0;
+	n->looked(n->arg, s);
+	host_news_adopt(n);
+	if (!ret)
+		return;
+	loop_unwatch(n->loop, survey_fd(s));
+	survey_stop(s);
+	if (ret > 0)
+		n->unknown += ended_before(n);
+	if (!n->fresh.n)
+		map_fini(&n->execs);
+}
+
+static bool is_due(struct host_news *n, bool tick)
+{
+	bool above = n->bounded && engine_cost(n->engine).own_above;
+
+	n->ticks += tick;
+	n->put_off |= above;
+	return above ? n->ticks >= APART_TICKS : tick || n->looked_at < NEWS_MANY;
+}
+
+void host_news_step(struct host_news *n, bool tick)
+{
+	take(n);
+	if (survey_fd(&n->survey) < 0 && n->fresh.n && is_due(n, tick))
+		begin_look(n);
+	if (survey_fd(&n->survey) >= 0)
+		go_on_looking(n);
+}
