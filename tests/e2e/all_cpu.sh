@@ -87,7 +87,15 @@ meanwhile() {
 	late_ticks=$(ticks_of "${pid[late]}") late_ns=$(awk -v a="$born" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
 }
 RUN=120
-observe -F 250
+observe -v -F 250
+# -v: each step once, in order.
+steps() {
+	local said
+	said=$(sed -n 's/^goprof-bpf: \(.*\) in [0-9.]* m\{0,1\}s$/\1/p' "$TMP/err" | tr '\n' ',')
+	[ "$said" = 'looked at the processes,loaded,opened,attached,collected,detached and written,' ] || { echo "steps: $said"; return 1; }
+}
+judge steps
+outcome all_cpu/verbose
 judge ended_well
 judge each b31 b11 inner gone late
 outcome all_cpu/profiles

@@ -47,6 +47,7 @@ struct run {
 	size_t ended, became, started;
 	bool lossy, broken, made_dir; /* broken: the run itself */
 	uint64_t began_ns, lasted_ns;
+	uint64_t since_ns; /* when the last step was done, for -v */
 };
 
 static void run_fini(struct run *r)
@@ -61,6 +62,17 @@ static void run_fini(struct run *r)
 	loop_free(r->loop);
 	if (r->made_dir && !r->files.n)
 		rmdir(r->o->to.dir);
+}
+
+/* With -v: how long the step before took. */
+static void step_done(struct run *r, const char *what)
+{
+	uint64_t now = now_ns();
+	char took[NS_TEXT];
+
+	if (r->o->collect.verbose)
+		tell("%s in %s", what, ns_text(now - r->since_ns, took));
+	r->since_ns = now;
 }
 
 /* ---- the table ---- */
@@ -390,6 +402,7 @@ static int prepare(struct run *r, struct err *e)
 		ret = listen_to_execs(r, e);
 	if (!ret)
 		ret = look_around(r, e);
+	step_done(r, "looked at the processes");
 	if (!ret)
 		plan(r, r->o->dry_run ? stdout : stderr);
 	return ret;
@@ -401,17 +414,22 @@ static int start(struct run *r, struct err *e)
 	unsigned expected = (unsigned)r->wanted * (r->o->all ? 2 : 1);
 	int ret = engine_open(&r->o->collect, r->o->kinds, r->o->nkinds, expected, &r->engine, e);
 
+	step_done(r, "loaded");
 	r->news.engine = r->engine;
 	if (!ret)
 		host_news_adopt(&r->news);
 	r->begun = true;
+	step_done(r, "opened");
 	tell_beyond(r);
 	if (!ret && !engine_targets(r->engine) && !r->o->all)
 		return err_set(e, -ENOENT, "there is nothing to profile");
 	if (!ret)
 		ret = loop_watch(r->loop, engine_fd(r->engine), engine_ready, r, e);
 	r->began_ns = now_ns();
-	return ret ? ret : engine_begin(r->engine, e);
+	if (!ret)
+		ret = engine_begin(r->engine, e);
+	step_done(r, "attached");
+	return ret;
 }
 
 static void kinds_text(const struct host_opts *o, char *buf, size_t cap)
@@ -439,6 +457,7 @@ static void observe(struct run *r)
 		r->broken = true;
 	}
 	tell_bar(0, 0);
+	step_done(r, "collected");
 	cancel_when(NULL); /* what was collected is to be written */
 	/* CPU time counts from there on, and on a busy machine it may take seconds until all probes are in. */
 	if (end == LOOP_STOP)
@@ -449,6 +468,7 @@ static void observe(struct run *r)
 		tell("%s", e.msg);
 		r->broken = true;
 	}
+	step_done(r, "detached and written");
 }
 
 static enum summary_of summary_kind(const struct engine_kind *kind, bool probed)
@@ -479,6 +499,7 @@ int host_run(const struct host_opts *o)
 
 	for (size_t k = 0; k < 2 * o->nkinds; k++)
 		r.kinds[k / 2].part[k % 2].summary.of = summary_kind(o->kinds[k / 2], k % 2);
+	r.since_ns = now_ns();
 	cancel_when(stop_asked_ms);
 	ret = prepare(&r, &e);
 	if (!ret && o->dry_run)
