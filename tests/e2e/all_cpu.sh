@@ -89,12 +89,12 @@ meanwhile() {
 RUN=120
 observe -v -F 250
 # -v: each step once, in order.
-steps() {
+told_steps() {
 	local said
 	said=$(sed -n 's/^goprof-bpf: \(.*\) in [0-9.]* m\{0,1\}s$/\1/p' "$TMP/err" | tr '\n' ',')
 	[ "$said" = 'looked at the processes,loaded,opened,attached,collected,detached and written,' ] || { echo "steps: $said"; return 1; }
 }
-judge steps
+judge told_steps
 outcome all_cpu/verbose
 judge ended_well
 judge each b31 b11 inner gone late
