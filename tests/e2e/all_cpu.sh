@@ -70,6 +70,14 @@ each() { # NAME...: has a valid profile
 said=$(count '  hosted-' "$TMP/table")
 [ "$said" = 6 ] && [ -z "$(command ls "$TMP"/*.gz 2>/dev/null)" ] && pass all_cpu/dry-run || fail all_cpu/dry-run "$said of 6 processes are in the table"
 
+few_descriptors() {
+	(ulimit -n 16; "$GOPROF" --all --match "$ours" --cpu -d 1s -o "$TMP/out") >"$TMP/paths" 2>"$TMP/err" && rc=0 || rc=$?
+	[ $rc = 1 ]
+	has 'no more file descriptors for processes' "$TMP/err"
+}
+steps few_descriptors
+outcome all_cpu/few-descriptors
+
 # ---- totals and shares; one that ends, one that starts
 launch b31 "$new" busy 3 1
 launch b11 "$old" busy 1 1

@@ -65,6 +65,7 @@ struct survey_run {
 	struct frame head; /* of what comes now */
 	size_t head_n;	   /* bytes of it */
 	struct parcel in;
+	bool full; /* the child sent descriptors that we have no room for */
 };
 
 /*
@@ -494,6 +495,7 @@ static ssize_t receive(struct survey_run *r, void *buf, size_t n)
 
 	if (got > 0)
 		keep_fds(r, &m);
+	r->full |= got > 0 && m.msg_flags & MSG_CTRUNC;
 	return got;
 }
 
@@ -566,6 +568,10 @@ static int step(struct survey_run *r, struct err *e)
 {
 	int ret = read_frame(r);
 
+	if (r->full)
+		return err_set(
+			e, -EMFILE,
+			"no more file descriptors for processes that are to be profiled: raise the hard limit (ulimit -Hn), or mean fewer of them");
 	if (ret > 0 && get_news(r->s, &r->in)) {
 		parcel_drop(&r->in);
 		r->head_n = 0;
