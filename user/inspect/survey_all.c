@@ -31,6 +31,8 @@ enum {
 	EXE_MAX = 4096,
 	REAP_TRIES = 10,
 	REAP_US = 1000,
+	CHILD_FDS =
+		8, /* that it needs beside ours: a pair of sockets, and some that it opens before it closes ours */
 	FRAME_MAX = 256 << 20,	    /* bytes about one process: its maps, and the rest */
 	FDS_MAX = HANDOVER_FDS + 1, /* of one process: its own, and the copy of its file */
 };
@@ -431,12 +433,35 @@ static void end_child(struct survey_run *r)
 	parcel_drop(&r->in);
 }
 
+static int no_room(struct err *e)
+{
+	return err_set(
+		e, -EMFILE,
+		"no more file descriptors for processes that are to be profiled: raise the hard limit (ulimit -Hn), or mean fewer of them");
+}
+
+/* The child begins with as many as we have, until it has closed them. */
+static int check_room(const struct survey_run *r, struct err *e)
+{
+	int next = fcntl(r->ep, F_DUPFD_CLOEXEC, 0);
+	struct rlimit most;
+
+	if (next < 0)
+		return no_room(e);
+	close(next);
+	return getrlimit(RLIMIT_NOFILE, &most) || (rlim_t)next + CHILD_FDS <= most.rlim_cur ?
+		       0 :
+		       no_room(e);
+}
+
 static int start_child(struct survey_run *r, struct err *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 	pid_t parent = getpid(), pid;
 	int pair[2];
 
+	if (check_room(r, e))
+		return -EMFILE;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return err_sys(e, "a socket for a survey");
 	pid = fork();
@@ -569,9 +594,7 @@ static int step(struct survey_run *r, struct err *e)
 	int ret = read_frame(r);
 
 	if (r->full)
-		return err_set(
-			e, -EMFILE,
-			"no more file descriptors for processes that are to be profiled: raise the hard limit (ulimit -Hn), or mean fewer of them");
+		return no_room(e);
 	if (ret > 0 && get_news(r->s, &r->in)) {
 		parcel_drop(&r->in);
 		r->head_n = 0;
