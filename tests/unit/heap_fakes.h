@@ -332,7 +332,7 @@ int heap_probe_finish(struct heap_probe *h, struct err *e)
 
 /* What one was told, by its slot. */
 static struct told {
-	int befores, afters, ends;
+	int befores, afters, ends, gone;
 	struct stretch last;
 	uint64_t seen; /* allocations */
 	bool unknown;  /* how many were seen is not */
@@ -366,6 +366,11 @@ int heap_window_seen(struct heap_window *w, uint64_t *allocs, uint64_t *bytes, s
 	*allocs = told[w->slot].seen;
 	*bytes = 0;
 	return told[w->slot].unknown ? err_set(e, -EIO, "not known") : 0;
+}
+
+void heap_window_gone(struct heap_window *w)
+{
+	told[w->slot].gone++;
 }
 
 void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double window_ns)

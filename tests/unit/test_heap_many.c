@@ -563,6 +563,8 @@ static void one_that_leaves_has_its_last_part_of_full_observation(void **state)
 	assert_true(live(full)->gone && live(windowed)->gone && !live(stays)->gone);
 	assert_true(told[at(full)].afters == 1 && told[at(windowed)].befores == 0);
 	assert_true(told[at(full)].ends == 0 && told[at(windowed)].ends == 1);
+	assert_true(told[at(full)].gone == 1 && told[at(windowed)].gone == 1);
+	assert_int_equal(told[at(stays)].gone, 0);
 	assert_int_equal(told[at(full)].last.closed - told[at(full)].last.opened, 30 * NS_PER_MS);
 	prof_free(p);
 	prof_free(q);

@@ -1,4 +1,5 @@
 /* tests/unit/test_heap_window.c - what full observation saw of a site, and windows did not. */
+#include "base/clock.h"
 #include "collect/heap/heap_use.h"
 #include "collect/heap/heap_window.h"
 
@@ -205,6 +206,30 @@ static void test_nothing_is_cut(void **state)
 	tally_fini(&w.tally);
 }
 
+/* Nobody reads counts any more; the window of one that is handed over later ends with it. */
+static struct heap_window gone_after(uint64_t began, uint64_t gone)
+{
+	struct heap_window w = {
+		.heap = &heap, .windows_since = began, .gone_ns = gone, .open_again.at = UINT64_MAX
+	};
+
+	heap_window_turn(&w, false, 0, 0);
+	return w;
+}
+
+static void test_a_window_ends_with_its_target(void **state)
+{
+	const uint64_t began = now_ns() - 3 * NS_PER_S;
+	struct heap_window w = gone_after(began, began + 600 * NS_PER_MS);
+
+	(void)state;
+	assert_true(w.windows_ns == 600e6 && w.uncounted_ns == 600e6);
+	w = gone_after(began, began - 1); /* its file came to windows after that */
+	assert_true(w.windows_ns == 0 && w.uncounted_ns == 0);
+	w = gone_after(began, 0);
+	assert_true(w.windows_ns >= 3e9 && w.uncounted_ns == w.windows_ns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +240,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_cut_adds_up),
 		cmocka_unit_test(test_what_is_cut_in_use_adds_up),
 		cmocka_unit_test(test_nothing_is_cut),
+		cmocka_unit_test(test_a_window_ends_with_its_target),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -435,6 +435,43 @@ static void windows_have_looks(void **state)
 	assert_true(says(p, "cut: 12 waits"));
 }
 
+/* What is lost beside waits of 3 ms that have a stack. */
+static uint64_t unplaced(double lost_ns)
+{
+	struct wait_engine *e = &w->window.engine;
+	struct gpb_stack st = STACK(GPB_G_WAITING, 3, "main.worker", "runtime.goexit");
+
+	en.windowed = true;
+	st.delay = 3000000;
+	assert_int_equal(tally_add(&e->tally, &st, GPB_WAIT_SHORT, NULL), 0);
+	tally_window(&e->tally, &(struct tally_window){ .weight = 1 });
+	e->result = (struct looks_result){ .looks = 1, .lost_ns = lost_ns };
+	finish();
+	return w->loss.n[LOSS_WAITS_UNPLACED];
+}
+
+/* Goroutines that end before anybody reads their stacks. */
+static void waits_of_which_none_has_a_stack_are_a_loss(void **state)
+{
+	(void)state;
+	en.windowed = true;
+	w->window.engine.result = (struct looks_result){ .looks = 1, .lost_ns = 2262458688.2 };
+	assert_true(says(finish(), "lost: waits of 2262.459 ms"));
+	assert_int_equal(w->loss.n[LOSS_WAITS_UNPLACED], 2263);
+}
+
+static void few_waits_without_a_stack_are_no_loss(void **state)
+{
+	(void)state;
+	assert_int_equal(unplaced(1e6), 0);
+}
+
+static void many_waits_without_a_stack_are_a_loss(void **state)
+{
+	(void)state;
+	assert_int_equal(unplaced(1.1e6), 2);
+}
+
 /* Goroutines ran a thousand times as often as in any window, for half of the time. */
 static void a_storm_that_no_window_met_is_a_loss(void **state)
 {
@@ -504,6 +541,9 @@ int main(void)
 		TEST(full_observation_has_no_errors),
 		TEST(windows_have_errors),
 		TEST(windows_have_looks),
+		TEST(waits_of_which_none_has_a_stack_are_a_loss),
+		TEST(few_waits_without_a_stack_are_no_loss),
+		TEST(many_waits_without_a_stack_are_a_loss),
 		TEST(a_storm_that_no_window_met_is_a_loss),
 		TEST(in_full_observation_no_window_is_missing),
 	};

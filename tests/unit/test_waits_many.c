@@ -581,7 +581,25 @@ static void one_that_has_gone_is_no_failure(void **state)
 	poll_once();
 	assert_true(told_by(exits)->no_more == 1 && told_by(silent)->no_more == 1);
 	assert_true(wakes[removed->t.id.pid] == before && told_by(removed)->watches == 0);
+	assert_int_equal(told_by(removed)->no_more, 1);
 	assert_true(!finish(exits, NULL) && !finish(silent, NULL) && !finish(removed, NULL));
+}
+
+/* A timer of looks that nobody reads would wake us until the end. */
+static void one_that_has_gone_is_not_looked_at_again(void **state)
+{
+	struct one *stays = joins(7), *goes = joins(7);
+	int before;
+
+	(void)state;
+	begin();
+	before = told_by(goes)->turns;
+	assert_int_equal(told_by(stays)->turns, before);
+	ends(goes);
+	assert_int_equal(told_by(goes)->no_more, 1);
+	windows(stays);
+	assert_true(told_by(stays)->turns == before + 1 && told_by(stays)->no_more == 0);
+	assert_int_equal(told_by(goes)->turns, before);
 }
 
 /* ---- stretches ---- */
@@ -756,6 +774,7 @@ int main(void)
 		TEST(only_in_windows_somebody_is_watched),
 		TEST(one_that_cannot_be_looked_at_has_no_profile),
 		TEST(one_that_has_gone_is_no_failure),
+		TEST(one_that_has_gone_is_not_looked_at_again),
 		TEST(windows_of_a_target_begin_when_it_came),
 		TEST(a_stretch_is_told_to_all_of_its_file),
 		TEST(one_that_leaves_has_its_last_part_of_full_observation),

@@ -59,7 +59,9 @@
 	X(LOCKS_UNSEEN, "locks_unseen_ms",                                                                        \
 	  "milliseconds waited for mutexes, and no window saw who made others wait")                              \
 	X(UNFINISHED, "unfinished",                                                                               \
-	  "samples that were still being taken at the end: the threads they are of had no CPU time")
+	  "samples that were still being taken at the end: the threads they are of had no CPU time")              \
+	X(WAITS_UNPLACED, "waits_unplaced_ms",                                                                    \
+	  "milliseconds of waits whose stacks could not be read: they are in no sample")
 
 enum loss_kind {
 #define LOSS_ENUM(id, key, text) LOSS_##id,

@@ -459,9 +459,8 @@ static void observe(struct run *r)
 	tell_bar(0, 0);
 	step_done(r, "collected");
 	cancel_when(NULL); /* what was collected is to be written */
-	/* CPU time counts from there on, and on a busy machine it may take seconds until all probes are in. */
-	if (end == LOOP_STOP)
-		r->lasted_ns = now_ns() - r->began_ns;
+	/* CPU time counts from there on, and it may take seconds until the probes of many files are in. */
+	r->lasted_ns = now_ns() - r->began_ns;
 	if (end == LOOP_STOP)
 		tell("stopped after %s: writing what was collected", ns_text(r->lasted_ns, time));
 	if (engine_end(r->engine, take, r, &e)) {

@@ -491,6 +491,20 @@ static int many_put(void *state, struct engine_target *t, void **kept, struct er
 	return ret;
 }
 
+/* It is handed over later. */
+static void many_remove(void *state, struct engine_target *t)
+{
+	struct many *m = state;
+
+	for (uint32_t i = 0; i < m->probed.slots; i++) {
+		struct set_member *k = probed_member(&m->probed, i);
+
+		if (k && k->t == t && k->on)
+			heap_window_gone(&((struct heap_part *)k->part)->h->window);
+	}
+	probed_remove(&m->probed, t);
+}
+
 static void many_forget(void *state, struct engine_target *t, void *kept)
 {
 	struct many *m = state;
@@ -576,7 +590,7 @@ const struct engine_kind engine_heap = {
 	.fd = probed_fd,
 	.poll = many_poll,
 	.put = many_put,
-	.remove = probed_remove,
+	.remove = many_remove,
 	.forget = many_forget,
 	.begin = many_begin,
 	.tick = many_tick,

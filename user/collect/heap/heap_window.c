@@ -196,10 +196,17 @@ static void end_at_last(struct heap_window *w, uint64_t counts[GPB_CLASSES], uin
 	w->uncounted_ns += at > since ? (double)(at - since) : 0;
 }
 
+void heap_window_gone(struct heap_window *w)
+{
+	w->gone_ns = now_ns();
+}
+
 static void end_counting(struct heap_window *w)
 {
-	uint64_t now[GPB_CLASSES], at = now_ns();
+	uint64_t now[GPB_CLASSES], at = w->gone_ns ?: now_ns();
 
+	if (at < w->windows_since) /* it had gone before */
+		at = w->windows_since;
 	if (!count_exactly(w, now))
 		counted(w, now, at);
 	else if (w->last_known &&

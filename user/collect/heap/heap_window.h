@@ -80,6 +80,7 @@ struct heap_window {
 	bool marked;		       /* first is set, or was when full observation ended: */
 	uint64_t marked_ns;
 	uint64_t windows_since; /* CLOCK_MONOTONIC, ns; 0: there are none now */
+	uint64_t gone_ns;	/* CLOCK_MONOTONIC; 0: the target is there */
 	/* ns in which there were windows, and the part of it of which the runtime's counts are not known */
 	double windows_ns, uncounted_ns;
 	double stood_ns;	     /* the part of it that windows stand for */
@@ -106,6 +107,8 @@ int heap_window_add(void *w, const struct gpb_stack *st, struct err *e);
  * light.
  */
 void heap_window_light(struct heap_window *w, unsigned budget_ppm);
+/* The target has gone, now: nothing that is read later is of a later time. */
+void heap_window_gone(struct heap_window *w);
 /* Changes to windows, or back from them. */
 void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double window_ns);
 /* Large objects are observed all the time from now on, or no longer. */

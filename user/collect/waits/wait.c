@@ -6,6 +6,7 @@
  * or "runnable", which is waiting for a thread to run on. The runtime's own goroutines are left
  * out, as in Go's own goroutine profile.
  */
+#include <math.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -20,6 +21,8 @@
 _Static_assert(GPB_STATUS_ARGS == WAITSITE_ARGS + 1 && GPB_STATUS_ARG0 == WAITSITE_ARG0 + 1 &&
 		       GPB_STATUS_CURRENT == WAITSITE_CURRENT + 1,
 	       "the BPF side counts waitsite_who alike");
+
+#define UNPLACED_SHARE 0.25 /* of all waits, by length */
 
 /* ---- samples ---- */
 
@@ -481,6 +484,20 @@ static int end(struct wait *w, struct err *e)
 	return ret;
 }
 
+/*
+ * Where goroutines end before anybody has read their stacks, their waits are in the errors that are stated, and in no
+ * sample. That is a loss where it is more than a part of what the samples tell.
+ */
+static void count_unplaced(struct wait *w)
+{
+	double lost = w->window.engine.result.lost_ns, told = 0;
+
+	for (size_t i = 0; i < prof_nsamples(w->out.prof); i++)
+		told += (double)prof_sample_at(w->out.prof, i).values[1];
+	if (lost > UNPLACED_SHARE * (lost + told))
+		w->loss.n[LOSS_WAITS_UNPLACED] += (uint64_t)ceil(lost / 1e6);
+}
+
 int wait_finish(struct wait *w, struct err *e)
 {
 	int ret = w->out.prof ? 0 : begin_prof(w, e);
@@ -492,6 +509,8 @@ int wait_finish(struct wait *w, struct err *e)
 				  e);
 	if (!ret)
 		ret = comments(w, e);
+	if (!ret)
+		count_unplaced(w);
 	if (!ret)
 		prof_set_time(w->out.prof, w->start_unix_ns, (int64_t)(w->end - w->start));
 	return ret;

@@ -120,6 +120,8 @@ static int turn(void *part, const struct probe_set *s, const struct set_turn *t,
 	struct waits_part *k = part;
 	uint64_t since = t->since > k->from ? t->since : k->from;
 
+	if (k->gone)
+		return 0;
 	k->engine->probing = s->probing;
 	return wait_engine_turn(k->engine, t->windows, since, t->hit_ns, t->window_ns, e);
 }
@@ -250,6 +252,15 @@ void waits_many_remove(void *state, struct engine_target *t)
 {
 	struct waits_many *m = state;
 
+	/* Its timer would wake us for ever, and nobody reads it any more. */
+	for (uint32_t i = 0; i < m->probed.slots; i++) {
+		struct set_member *k = probed_member(&m->probed, i);
+
+		if (!k || k->t != t)
+			continue;
+		((struct waits_part *)k->part)->gone = true;
+		wait_engine_look_no_more(engine_of(k->part));
+	}
 	probed_remove(&m->probed, t);
 	m->gone = true;
 }

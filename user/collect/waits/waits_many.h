@@ -29,6 +29,7 @@ struct waits_part {
 	struct wait_engine *engine; /* in own */
 	uint32_t at;		    /* its slot */
 	uint64_t from;		    /* what began before this time is not its own */
+	bool gone;		    /* nothing of it is looked at any more */
 	int failed;		    /* why its looks, and with them its numbers, are broken: */
 	struct err why;
 };
