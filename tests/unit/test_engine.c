@@ -174,6 +174,43 @@ static void what_takes_too_much_is_slowed_down(void **state)
 	}
 }
 
+static uint64_t prober_ns;
+
+static uint64_t prober_taken_ns(void *state)
+{
+	(void)state;
+	return prober_ns;
+}
+
+/* Probes have nine tenths of 5 %. */
+static int setup_probing(void **state)
+{
+	static struct engine_kind prober;
+	static const struct engine_kind *const both[] = { &kind, &prober };
+	struct collect_opts o = { .host.taken_ppm = 50000 };
+
+	prober = other_kind;
+	prober.probes = true;
+	prober.taken_ns = prober_taken_ns;
+	setup(state);
+	engine_free(en);
+	return engine_open(&o, both, 2, 4, &en, NULL);
+}
+
+static void what_probes_take_in_bursts_slows_down_nobody_else(void **state)
+{
+	(void)state;
+	add(1);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	takes(4, 0);
+	prober_ns += 100000000;
+	takes(0, 0);
+	assert_int_equal(engine_cost(en).taken_ns, 104000000);
+	takes(2, 1); /* more than a tenth of 50 ms */
+	takes(0, 1);
+	assert_int_equal(engine_cost(en).slowed, 1);
+}
+
 static int setup_idle(void **state)
 {
 	struct collect_opts o = { .host.own_ppm = 1 };
@@ -522,6 +559,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(what_takes_too_much_is_slowed_down, setup_bounded,
 						teardown),
+		cmocka_unit_test_setup_teardown(what_probes_take_in_bursts_slows_down_nobody_else,
+						setup_probing, teardown),
 		cmocka_unit_test_setup_teardown(whoever_works_too_much_himself_is_told, setup_idle,
 						teardown),
 		cmocka_unit_test_setup_teardown(exec_makes_another_target, setup, teardown),

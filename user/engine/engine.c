@@ -26,6 +26,7 @@ struct engine {
 	struct {
 		const struct engine_kind *kind;
 		void *state;
+		uint64_t taken_ns; /* its, at at_stretch */
 	} kinds[ENGINE_KINDS_MAX];
 	size_t nkinds;
 	struct binaries binaries;
@@ -41,6 +42,7 @@ struct engine {
 	uint64_t forgotten_ns; /* CPU time in this window of targets that are forgotten */
 	/* when the window began, and when the clocks were slowed down last; both as if counted from 0 */
 	struct engine_cost at_begin, at_stretch, cost;
+	unsigned left_ppm; /* what probes leave of what may be taken of the targets' CPU time */
 	int ep;
 };
 
@@ -333,6 +335,13 @@ static uint64_t own_ns(const struct engine *en)
 	       (uint64_t)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1000u;
 }
 
+static uint64_t taken_by(const struct engine *en, size_t k)
+{
+	const struct engine_kind *kind = en->kinds[k].kind;
+
+	return kind->taken_ns ? kind->taken_ns(en->kinds[k].state) : 0;
+}
+
 static struct engine_cost cost_now(const struct engine *en)
 {
 	struct engine_cost c = { .lasted_ns = now_ns(),
@@ -342,8 +351,7 @@ static struct engine_cost cost_now(const struct engine *en)
 	for (size_t i = 0; i < en->at.n; i++)
 		c.cpu_ns += en->at.at[i]->cpu_ns;
 	for (size_t k = 0; k < en->nkinds; k++)
-		if (en->kinds[k].kind->taken_ns)
-			c.taken_ns += en->kinds[k].kind->taken_ns(en->kinds[k].state);
+		c.taken_ns += taken_by(en, k);
 	return c;
 }
 
@@ -364,28 +372,51 @@ static bool above(uint64_t used_ns, unsigned ppm, uint64_t of_ns, uint64_t least
 	       (double)used_ns > (double)ppm / 1e6 * (double)(of_ns > least_ns ? of_ns : least_ns);
 }
 
+static void begin_stretch(struct engine *en, const struct engine_cost *now)
+{
+	en->at_stretch = *now;
+	for (size_t k = 0; k < en->nkinds; k++)
+		en->kinds[k].taken_ns = taken_by(en, k);
+}
+
+/* Probes keep to a budget of their own, in bursts. Who keeps to what they leave is not slowed down for them. */
+static unsigned slow_down(struct engine *en, uint64_t cpu_ns)
+{
+	unsigned slowed = 0;
+
+	for (size_t k = 0; k < en->nkinds; k++) {
+		const struct engine_kind *kind = en->kinds[k].kind;
+
+		if (kind->slow_down && above(taken_by(en, k) - en->kinds[k].taken_ns, en->left_ppm,
+					     cpu_ns, STRETCH_CPU_NS))
+			slowed += kind->slow_down(en->kinds[k].state);
+	}
+	return slowed;
+}
+
 /* A new stretch begins where something was slowed down: that it was above is over. */
 static void keep_budget(struct engine *en)
 {
 	struct engine_cost now = cost_now(en), s = cost_since(&en->at_stretch, &now);
-	unsigned slowed = en->cost.slowed;
+	unsigned before = en->cost.slowed, slowed;
 
 	en->cost = cost_since(&en->at_begin, &now);
-	en->cost.slowed = slowed;
+	en->cost.slowed = before;
 	en->cost.own_above = above(en->cost.own_ns, en->o.host.own_ppm, en->cost.lasted_ns,
 				   STRETCH_NS);
 	if (!above(s.taken_ns, en->o.host.taken_ppm, s.cpu_ns, STRETCH_CPU_NS))
 		return;
-	en->at_stretch = now;
-	for (size_t k = 0; k < en->nkinds; k++)
-		if (en->kinds[k].kind->slow_down)
-			en->cost.slowed += en->kinds[k].kind->slow_down(en->kinds[k].state);
+	slowed = slow_down(en, s.cpu_ns);
+	if (slowed)
+		begin_stretch(en, &now);
+	en->cost.slowed += slowed;
 }
 
 static void begin_cost(struct engine *en)
 {
 	en->forgotten_ns = 0;
-	en->at_begin = en->at_stretch = cost_now(en);
+	en->at_begin = cost_now(en);
+	begin_stretch(en, &en->at_begin);
 	en->cost = (struct engine_cost){ 0 };
 }
 
@@ -423,8 +454,9 @@ static bool is_first(const struct engine_kind *const *kinds, size_t i)
 }
 
 /* Kinds that probe have equal parts of what probes may take, and those that look of what looks may. */
-static void share_budget(struct collect_opts *o, const struct engine_kind *const *kinds, size_t n)
+static void share_budget(struct engine *en, const struct engine_kind *const *kinds, size_t n)
 {
+	struct collect_opts *o = &en->o;
 	unsigned probing = 0, looking = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -432,6 +464,7 @@ static void share_budget(struct collect_opts *o, const struct engine_kind *const
 		looking += kinds[i]->looks && is_first(kinds, i);
 	}
 	o->budget.ppm = (unsigned)(PROBES_SHARE * o->host.taken_ppm) / (probing ?: 1);
+	en->left_ppm = o->host.taken_ppm - o->budget.ppm * probing;
 	o->host.looks_ppm = (unsigned)(LOOKS_SHARE * o->host.own_ppm) / (looking ?: 1);
 }
 
@@ -459,7 +492,7 @@ int engine_open(const struct collect_opts *o, const struct engine_kind *const *k
 	en->o.attachers = o->attachers ?: &en->attachers;
 	en->binaries.forget = forget_file;
 	en->binaries.arg = en;
-	share_budget(&en->o, kinds, n);
+	share_budget(en, kinds, n);
 	nofile_raise();
 	en->ep = epoll_create1(EPOLL_CLOEXEC);
 	if (en->ep < 0)
