@@ -60,6 +60,28 @@ far() {
 steps far
 outcome all_pick/behind_the_limit
 
+# There is room for 63 files with probes: the table says so where it promises more, and not where it does not.
+many_files() {
+	local i pids=()
+	mkdir "$TMP/many"
+	for i in {1..64}; do
+		cp "$TMP/inventory-reconciler" "$TMP/many/$i"
+		"$TMP/many/$i" idle >/dev/null 2>&1 </dev/null &
+		pids+=($!)
+	done
+	STARTED+=("${pids[@]}")
+	for i in {1..64}; do until [ "$(readlink "/proc/${pids[i - 1]}/exe")" = "$TMP/many/$i" ]; do sleep 0.05; done; done
+	"$GOPROF" --all --dry-run --heap --match "exe=$TMP/many/*" >"$TMP/table" 2>"$TMP/err" || :
+	has '^goprof-bpf: 64 executables would be probed, and there is room for 63' "$TMP/err"
+	"$GOPROF" --all --dry-run --heap --match "exe=$TMP/many/*" --exclude "exe=$TMP/many/64" >"$TMP/table" 2>"$TMP/err" || :
+	[ "$(count 'there is room' "$TMP/err")" = 0 ]
+	[ "$(count 'heap(probe)' "$TMP/table")" = 63 ]
+	kill "${pids[@]}"
+	wait "${pids[@]}" 2>/dev/null || :
+}
+steps many_files
+outcome all_pick/many_files
+
 # Where /proc does not name others' processes, nobody knows how many they are. A /proc of its own, in a pid namespace of its own.
 hidepid() {
 	cat >"$TMP/inside" <<-'END'

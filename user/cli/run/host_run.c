@@ -21,6 +21,7 @@
 #include "collect/waits/contention_many.h"
 #include "collect/waits/wait_many.h"
 #include "engine/engine.h"
+#include "engine/probe_set.h"
 
 enum { WHOSE_TEXT = 96 };
 
@@ -42,8 +43,8 @@ struct run {
 		struct some refused; /* processes that this kind cannot observe */
 	} kinds[ENGINE_KINDS_MAX];
 	size_t failed; /* processes that could not be profiled */
-	struct some
-		beyond; /* of these those that there was no slot for, and that were not told of yet */
+	/* Of these, and not told of yet: those that there was no slot for, and those of files that there was no room for. */
+	struct some beyond, crowded;
 	size_t ended, became, started;
 	bool lossy, broken, made_dir; /* broken: the run itself */
 	uint64_t began_ns, lasted_ns;
@@ -87,6 +88,16 @@ static void tell_unseen(void *arg, struct survey *s)
 	r->lossy |= u.lossy;
 }
 
+/* The table promises what each would have by itself. */
+static void tell_room(const struct run *r)
+{
+	size_t files = table_probed_files(r->o, &r->news.survey);
+
+	if (files > PROBE_SETS_MAX)
+		tell("%zu executables would be probed, and there is room for %d: those come first whose processes have used most CPU time; choose with --match",
+		     files, PROBE_SETS_MAX);
+}
+
 static void plan(struct run *r, FILE *f)
 {
 	struct survey *s = &r->news.survey;
@@ -109,6 +120,7 @@ static void plan(struct run *r, FILE *f)
 	for (size_t i = 0; i < s->closed.n; i++)
 		if (host_may_mean(r->o, &s->closed.at[i]))
 			table_row(r->o, &s->closed.at[i], f);
+	tell_room(r);
 	tell_unseen(r, s);
 }
 
@@ -125,6 +137,9 @@ static void added(void *arg, int ret, const struct err *e, pid_t pid, const char
 		r->started += r->begun;
 	} else if (ret == -E2BIG && engine_is_full(r->engine)) {
 		some_add(&r->beyond, pid, comm, e);
+		r->failed++;
+	} else if (ret == -E2BIG && r->o->all) {
+		some_add(&r->crowded, pid, comm, e);
 		r->failed++;
 	} else if ((ret == -ESRCH || ret == -ENOENT) && r->o->all) {
 		r->ended++;
@@ -143,7 +158,10 @@ static void tell_beyond(struct run *r)
 		tell("%s left out, as no more than %d are observed at once: %s",
 		     counted(r->beyond.n, "process is", "processes are", n), GPB_CPU_TARGETS,
 		     some_text(&r->beyond, who));
-	r->beyond.n = 0;
+	if (r->crowded.n)
+		tell("%s left out: %s: %s", counted(r->crowded.n, "process is", "processes are", n),
+		     some_text(&r->crowded, who), r->crowded.why.msg);
+	r->beyond.n = r->crowded.n = 0;
 }
 
 static void say_why(void *arg, const char *what)

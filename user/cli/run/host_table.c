@@ -1,7 +1,9 @@
 /* user/cli/run/host_table.c - one line for each process: what it will have, or why not. */
 #include "cli/run/host_table.h"
 
+#include "base/map.h"
 #include "base/user_name.h"
+#include "cli/run/host_meant.h"
 #include "cli/tell.h"
 #include "collect/heap/heap_many.h"
 #include "collect/reading.h"
@@ -71,6 +73,31 @@ static const char *how_text(const struct host_opts *o, const struct survey_proc 
 			    const struct engine_kind *kind)
 {
 	return is_probed(o, sources_of(p, kind)) ? PROBED : "";
+}
+
+static bool would_probe(const struct host_opts *o, const struct survey_proc *p)
+{
+	for (size_t k = 0; k < o->nkinds; k++) {
+		const struct engine_kind *kind = o->kinds[k];
+
+		if (answer_of(o, p, kind)->yes &&
+		    (kind == &engine_wait || is_probed(o, sources_of(p, kind))))
+			return true;
+	}
+	return false;
+}
+
+size_t table_probed_files(const struct host_opts *o, const struct survey *s)
+{
+	CLEANUP(map_fini) struct map builds = { 0 };
+
+	for (size_t i = 0; i < s->at.n; i++) {
+		const struct survey_proc *p = &s->at.at[i];
+
+		if (host_means(o, p) && would_probe(o, p))
+			map_put(&builds, (uintptr_t)p->build, 1);
+	}
+	return builds.n;
 }
 
 /* "cpu,heap(probe)"; "no: " and why when there is none. */
