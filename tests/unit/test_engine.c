@@ -211,31 +211,21 @@ static void what_probes_take_in_bursts_slows_down_nobody_else(void **state)
 	assert_int_equal(engine_cost(en).slowed, 1);
 }
 
-static int setup_idle(void **state)
-{
-	struct collect_opts o = { .host.own_ppm = 1 };
-
-	setup(state);
-	engine_free(en);
-	return engine_open(&o, &only, 1, 4, &en, NULL);
-}
-
 static uint64_t helper_ns = 1000000;
 uint64_t attacher_process_cpu_ns(const struct attacher_process *p)
 {
 	return p ? helper_ns : 0;
 }
 
-/* A millionth of five seconds. The process that keeps the probes works for us. */
-static void whoever_works_too_much_himself_is_told(void **state)
+/* The process that keeps the probes works for us. */
+static void what_the_helper_works_is_our_own(void **state)
 {
 	(void)state;
 	add(1);
 	assert_int_equal(engine_begin(en, NULL), 0);
 	*k.attachers = (struct attacher_process *)&helper_ns;
-	assert_false(engine_cost(en).own_above);
 	takes(0, 0); /* to slow that down would not help */
-	assert_true(engine_cost(en).own_above && engine_cost(en).own_ns >= helper_ns);
+	assert_true(engine_cost(en).own_ns >= helper_ns);
 }
 
 /* Its slot is not given away in the same window: its samples are still in the tables. */
@@ -561,7 +551,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(what_probes_take_in_bursts_slows_down_nobody_else,
 						setup_probing, teardown),
-		cmocka_unit_test_setup_teardown(whoever_works_too_much_himself_is_told, setup_idle,
+		cmocka_unit_test_setup_teardown(what_the_helper_works_is_our_own, setup_bounded,
 						teardown),
 		cmocka_unit_test_setup_teardown(exec_makes_another_target, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_exec_is_believed_by_its_time, setup, teardown),

@@ -18,8 +18,7 @@ enum { EVENTS = 64, LOOKS = 8 };
 /* And of the bound on our own work: that of looks at targets that are in windows. */
 #define LOOKS_SHARE    0.5
 
-#define STRETCH_NS     5000000000ull /* what may be used in this time may be used at once */
-#define STRETCH_CPU_NS 1000000000ull
+#define STRETCH_CPU_NS 1000000000ull /* what may be used of this may be used at once */
 
 struct engine {
 	struct collect_opts o;
@@ -366,10 +365,11 @@ static struct engine_cost cost_since(const struct engine_cost *from, const struc
 				     .taken_ns = to->taken_ns - from->taken_ns };
 }
 
-static bool above(uint64_t used_ns, unsigned ppm, uint64_t of_ns, uint64_t least_ns)
+static bool above(uint64_t used_ns, unsigned ppm, uint64_t cpu_ns)
 {
-	return ppm &&
-	       (double)used_ns > (double)ppm / 1e6 * (double)(of_ns > least_ns ? of_ns : least_ns);
+	uint64_t of = cpu_ns > STRETCH_CPU_NS ? cpu_ns : STRETCH_CPU_NS;
+
+	return ppm && (double)used_ns > (double)ppm / 1e6 * (double)of;
 }
 
 static void begin_stretch(struct engine *en, const struct engine_cost *now)
@@ -387,8 +387,8 @@ static unsigned slow_down(struct engine *en, uint64_t cpu_ns)
 	for (size_t k = 0; k < en->nkinds; k++) {
 		const struct engine_kind *kind = en->kinds[k].kind;
 
-		if (kind->slow_down && above(taken_by(en, k) - en->kinds[k].taken_ns, en->left_ppm,
-					     cpu_ns, STRETCH_CPU_NS))
+		if (kind->slow_down &&
+		    above(taken_by(en, k) - en->kinds[k].taken_ns, en->left_ppm, cpu_ns))
 			slowed += kind->slow_down(en->kinds[k].state);
 	}
 	return slowed;
@@ -402,9 +402,7 @@ static void keep_budget(struct engine *en)
 
 	en->cost = cost_since(&en->at_begin, &now);
 	en->cost.slowed = before;
-	en->cost.own_above = above(en->cost.own_ns, en->o.host.own_ppm, en->cost.lasted_ns,
-				   STRETCH_NS);
-	if (!above(s.taken_ns, en->o.host.taken_ppm, s.cpu_ns, STRETCH_CPU_NS))
+	if (!above(s.taken_ns, en->o.host.taken_ppm, s.cpu_ns))
 		return;
 	slowed = slow_down(en, s.cpu_ns);
 	if (slowed)

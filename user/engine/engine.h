@@ -173,7 +173,7 @@ int engine_tick(struct engine *en, struct err *e);
 
 /*
  * What the window has cost, at its last tick or its end. Where kinds take more than collect_opts.host.taken_ppm of the targets'
- * CPU time, they are slowed down. What our own work beyond host_own_ppm of one CPU is, the caller knows: it does less.
+ * CPU time, they are slowed down. What our own work is, the caller knows.
  */
 struct engine_cost {
 	uint64_t lasted_ns;
@@ -182,7 +182,6 @@ struct engine_cost {
 	uint64_t cpu_ns;   /* of all targets */
 	uint64_t taken_ns; /* of that, by kinds */
 	unsigned slowed;   /* how often something took half as much */
-	bool own_above;	   /* own_ns is above the bound, over five seconds or more */
 };
 struct engine_cost engine_cost(const struct engine *en);
 

@@ -1,11 +1,15 @@
 /* user/host/news.c - see host/news.h. */
 #include "host/news.h"
 
+#include <sys/resource.h>
+
+#include "base/clock.h"
 #include "base/limits.h"
 #include "host/order.h"
 
 /* What has just started is looked at at once. Each look is a fork: after many in one, and above the bound, the next waits. */
 enum { NEWS_MANY = 8, APART_TICKS = 3 };
+#define SPARED_NS (5 * NS_PER_S)
 
 static int nothing(void *arg)
 {
@@ -165,9 +169,29 @@ static void go_on_looking(struct host_news *n)
 		map_fini(&n->execs);
 }
 
+/* CPU time of all children that have ended. */
+static uint64_t children_ns(void)
+{
+	struct rusage r;
+
+	if (getrusage(RUSAGE_CHILDREN, &r))
+		return 0;
+	return (uint64_t)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * NS_PER_S +
+	       (uint64_t)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1000;
+}
+
+/* What may be used in SPARED_NS may be used at once. */
+static bool is_above(const struct host_news *n)
+{
+	uint64_t used = n->spent_ns + children_ns() - n->children_ns, of = now_ns() - n->since_ns;
+
+	return n->own_ppm &&
+	       (double)used > n->own_ppm / 1e6 * (double)(of > SPARED_NS ? of : SPARED_NS);
+}
+
 static bool is_due(struct host_news *n, bool tick)
 {
-	bool above = n->bounded && engine_cost(n->engine).own_above;
+	bool above = is_above(n);
 
 	n->ticks += tick;
 	n->put_off |= above;
@@ -176,9 +200,16 @@ static bool is_due(struct host_news *n, bool tick)
 
 void host_news_step(struct host_news *n, bool tick)
 {
+	uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	if (!n->since_ns) {
+		n->since_ns = now_ns();
+		n->children_ns = children_ns();
+	}
 	take(n);
 	if (survey_fd(&n->survey) < 0 && n->fresh.n && is_due(n, tick))
 		begin_look(n);
 	if (survey_fd(&n->survey) >= 0)
 		go_on_looking(n);
+	n->spent_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
 }

@@ -24,7 +24,8 @@ struct host_news {
 	/* set before; loop and engine are borrowed */
 	struct loop *loop;
 	struct engine *engine;
-	bool bounded; /* while our own work is above its bound, looks are 0.3 s apart */
+	/* Where looks, and taking in what they find, take more than this of one CPU, they are 0.3 s apart. 0: they may. */
+	unsigned own_ppm;
 	/* Is the program that @x tells of to be looked at? The engine knows of its exec already. May be NULL: all are. */
 	bool (*wants)(void *arg, const struct exec_seen *x);
 	/* What a look has found, before the engine gets those that are held. */
@@ -52,7 +53,10 @@ struct host_news {
 	struct map begun; /* slot of a target -> how long after its exec it was begun with, in ns */
 	size_t looked_at; /* by the last look, before which so many were seen: */
 	size_t seen;
-	unsigned ticks; /* since then */
+	unsigned ticks;	      /* since then */
+	uint64_t since_ns;    /* the first step; what there was before is not counted: */
+	uint64_t spent_ns;    /* CPU time of ours in steps */
+	uint64_t children_ns; /* and of those that looked, up to since_ns */
 };
 
 /* From here on execs are heard of: of @root and its descendants, or 0: of all. Errors as exec_watch_open(). */

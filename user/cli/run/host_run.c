@@ -504,7 +504,7 @@ int host_run(const struct host_opts *o)
 	struct run r = {
 		.o = o,
 		.files.to = &o->to,
-		.news = { .bounded = true,
+		.news = { .own_ppm = o->collect.host.own_ppm,
 			  .wants = wants,
 			  .looked = tell_unseen,
 			  .added = added,
