@@ -209,9 +209,10 @@ flow_run() { # SECONDS
 		comments flow $n >"$TMP/comments.$n"
 	done
 }
-# An eighth of the time without a window, if it is the last, makes an error as large as what it is about.
+# An eighth of the time without a window, if it is the last, makes an error as large as what it is about; and so do few
+# windows: 41 of them 65 % of 336,237 for 200,000, 62 53 % of 263,627.
 no_window() { in_use flow "$1" 's/^loss: \([0-9]*\) milliseconds in which nothing.*/\1/p'; }
-seldom() { [ "${1:-0}" -lt 20 ] || [ "${2:-0}" -gt $((12000 * try / 8)) ]; }
+seldom() { [ "${1:-0}" -lt 60 ] || [ "${2:-0}" -gt $((12000 * try / 8)) ]; }
 for try in 1 2 3; do
 	flow_run $((12 * try))
 	w27=$(windows f27) w22=$(windows f22)
