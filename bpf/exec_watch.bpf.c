@@ -14,7 +14,7 @@ const volatile __u32 root = 0;
 /* Processes that are root or descend from it, by their number in the initial pid namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, GPB_FAMILY);
+	__uint(max_entries, GPB_FOLLOWED);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u32);
 	__type(value, __u8);

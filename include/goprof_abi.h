@@ -313,7 +313,7 @@ struct gpb_rec_labels {
 	struct gpb_label label[GPB_MAX_LABELS];
 };
 
-#define GPB_FAMILY 65536 /* processes that --follow remembers at once */
+#define GPB_FOLLOWED 65536 /* processes that --follow remembers at once */
 
 /* A descendant has called exec. */
 struct gpb_rec_exec {

@@ -300,7 +300,7 @@ int clocks_open(struct clocks *c, struct target *t, int prog_fd, int own_clock_f
 	assert_true(t->pid == PID && prog_fd == PROG && own_clock_fd == OWN_CLOCK);
 	assert_int_equal(w.targets_put, 1); /* else the first hits would be nobody's */
 	*c = (struct clocks){
-		.at = { &one, 1, 1 }, .step_ns = step_ns, .missed = w.missed, .family = w.family
+		.at = { &one, 1, 1 }, .step_ns = step_ns, .missed = w.missed, .children = w.family
 	};
 	w.step = step_ns;
 	w.things++;

@@ -294,11 +294,10 @@ int heap_probe_own(struct heap_probe *h, double ns, struct err *e)
 
 static int turn_fails;
 
-int heap_probe_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+int heap_probe_turn(void *probe, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
 		    struct err *e)
 {
-	struct heap_probe *h =
-		(struct heap_probe *)((char *)w - offsetof(struct heap_probe, window));
+	struct heap_probe *h = probe;
 
 	(void)hit_ns;
 	(void)window_ns;

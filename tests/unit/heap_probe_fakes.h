@@ -282,10 +282,10 @@ int probing_poll(struct probing *p, struct err *e)
 /* The last stretch is over, as heap_window_over() has it. */
 int probing_end(struct probing *p, struct err *e)
 {
-	struct heap_window *w = p->u.arg;
+	struct heap_window *w = &((struct heap_probe *)p->u.arg)->window;
 
 	p->ended = true;
-	assert_int_equal(w->next(w, !p->windowed, e), 0);
+	assert_int_equal(w->next(w->next_arg, !p->windowed, e), 0);
 	return end_fails ? err_set(e, end_fails, "it does not end") : 0;
 }
 

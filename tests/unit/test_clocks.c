@@ -273,7 +273,7 @@ static void each_thread_has_a_clock(void **state)
 	assert_true(a->type == PERF_TYPE_SOFTWARE && a->config == PERF_COUNT_SW_TASK_CLOCK);
 	assert_true(a->disabled && a->inherit && a->inherit_thread && !a->freq);
 	assert_int_equal(a->sample_period, STEP);
-	assert_true(!c.family && !c.overlapped && !c.missed);
+	assert_true(!c.children && !c.overlapped && !c.missed);
 	assert_int_equal(w.raised, 1); /* each clock is two files */
 }
 
@@ -337,7 +337,7 @@ static void old_kernels_have_clocks_of_families(void **state)
 	(void)state;
 	w.family = true;
 	assert_int_equal(OPEN({ 11, 12 }), 0);
-	assert_true(c.family);
+	assert_true(c.children);
 	assert_int_equal(w.tries, 3);
 	assert_true(w.attr[0].inherit && !w.attr[0].inherit_thread && !w.attr[1].inherit_thread);
 	assert_int_equal(c.at.n, 2);

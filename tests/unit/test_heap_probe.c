@@ -169,7 +169,7 @@ static void what_cannot_be_told_is_an_error(void **state)
 
 static int turn(bool windows)
 {
-	return heap_probe_turn(&h->window, windows, now, 400, 8000000, NULL);
+	return heap_probe_turn(h, windows, now, 400, 8000000, NULL);
 }
 
 /* Another rate is another round, in which the kernel draws the next gap anew. */
@@ -231,10 +231,10 @@ static void own_time_is_told_for_the_next_window(void **state)
 	assert_int_equal(heap_probe_own(h, 3e6, NULL), 0);
 	assert_true(heap_of[3].own.ns == 3000000 && heap_of[3].own.hit_ns == 400);
 	h->window.own.own = 4e6; /* that is how long the next one is */
-	assert_int_equal(h->window.next(&h->window, false, NULL), 0);
+	assert_int_equal(h->window.next(h->window.next_arg, false, NULL), 0);
 	assert_int_equal(heap_of[3].own.ns, 4000000);
 	h->heap.own.ns = 0; /* there are no windows */
-	assert_int_equal(h->window.next(&h->window, false, NULL), 0);
+	assert_int_equal(h->window.next(h->window.next_arg, false, NULL), 0);
 	assert_int_equal(heap_of[3].own.ns, 0);
 }
 
@@ -574,7 +574,7 @@ static void large_objects_that_cannot_be_held_apart_do_not_count_apart(void **st
 	(void)state;
 	entries(0, 2, ALLOC_NOSCAN, ALLOC_LARGE);
 	a = alone();
-	assert_int_equal(a->window.next(&a->window, true, NULL),
+	assert_int_equal(a->window.next(a->window.next_arg, true, NULL),
 			 0); /* a stretch of full observation is over */
 	assert_true(a->large.always && window.large && heap_of[1].large_rate == 524288);
 	large_fails = -ESRCH;

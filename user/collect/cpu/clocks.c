@@ -18,8 +18,8 @@
 /* Threads are born while we list them. So many rounds are far more than any sane program needs. */
 enum { MAX_ROUNDS = 100 };
 
-/* *@family: the kernel (before Linux 5.13) lets child processes inherit clocks as well. */
-static int open_event(pid_t tid, uint64_t step_ns, bool *family)
+/* *@children: the kernel (before Linux 5.13) lets child processes inherit clocks as well. */
+static int open_event(pid_t tid, uint64_t step_ns, bool *children)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -28,13 +28,13 @@ static int open_event(pid_t tid, uint64_t step_ns, bool *family)
 		.sample_period = step_ns,
 		.disabled = 1,
 		.inherit = 1,
-		.inherit_thread = !*family,
+		.inherit_thread = !*children,
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
-	if (fd >= 0 || errno != EINVAL || *family)
+	if (fd >= 0 || errno != EINVAL || *children)
 		return fd;
-	*family = true;
+	*children = true;
 	attr.inherit_thread = 0;
 	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
@@ -76,7 +76,7 @@ static int open_clock(struct clocks *c, pid_t tid, int prog_fd, int own_clock_fd
 	if (own && bpf_map_update_elem(own_clock_fd, &key, own, BPF_ANY))
 		return err_sys(e, "thread %d: own_clock", tid);
 	clk->step_ns = c->step_ns + (own ? own->mark : 0);
-	clk->fd = open_event(tid, clk->step_ns, &c->family);
+	clk->fd = open_event(tid, clk->step_ns, &c->children);
 	if (clk->fd < 0) {
 		int code = errno;
 

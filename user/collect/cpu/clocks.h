@@ -25,7 +25,7 @@ struct clocks {
 	struct map ids;	 /* the kernel's number of a clock -> its place in at */
 	uint64_t step_ns;
 	uint64_t missed; /* threads that could not be given a clock */
-	bool family;	 /* child processes inherit clocks, too (before Linux 5.13) */
+	bool children;	 /* child processes inherit clocks, too (before Linux 5.13) */
 	bool overlapped; /* a thread has two clocks; the BPF side counts one of them */
 };
 
@@ -47,7 +47,7 @@ void clocks_refine(struct clocks *c);
 /* Stops all clocks, inherited ones too: the BPF program runs no more. They can still be read. */
 void clocks_stop(struct clocks *c);
 
-/* CPU time that the clocks have counted, also of threads that ended, and of a family. 0 when overlapped. */
+/* CPU time that the clocks have counted, also of threads that ended, and of child processes. 0 when overlapped. */
 uint64_t clocks_total_ns(const struct clocks *c);
 
 /* Closes all clocks; safe on a zeroed struct. */

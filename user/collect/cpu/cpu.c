@@ -367,7 +367,7 @@ static uint64_t charged(struct cpu *c)
 {
 	uint64_t ns = clocks_total_ns(&c->clocks), proc;
 
-	if ((ns && !c->clocks.family) || target_cpu_ns(c->s->target, &proc, NULL))
+	if ((ns && !c->clocks.children) || target_cpu_ns(c->s->target, &proc, NULL))
 		return ns;
 	proc = proc > c->charged_start_ns ? proc - c->charged_start_ns : 0;
 	return ns && ns < proc ? ns : proc;

@@ -24,8 +24,8 @@ enum {
 
 /* What one bucket gained in the window. */
 struct gain {
-	int64_t allocs, firsts;		    /* since the first reading */
-	int64_t since, firsts_since, inuse; /* since the write, as far as published */
+	int64_t allocs, first;		   /* since the first reading */
+	int64_t since, first_since, inuse; /* since the write, as far as published */
 };
 
 struct heap_enable {
@@ -300,8 +300,8 @@ static int add_up(struct sums *s, struct err *e)
 		struct gain g = { 0 };
 
 		g.allocs = (int64_t)(b->all_allocs - find(&h->base, &base, b->addr)->all_allocs);
-		g.firsts = (int64_t)first_samples_of(&h->after_base, b->addr);
-		g.firsts_since = g.firsts + (int64_t)first_samples_of(&h->before_base, b->addr);
+		g.first = (int64_t)first_samples_of(&h->after_base, b->addr);
+		g.first_since = g.first + (int64_t)first_samples_of(&h->before_base, b->addr);
 		in_use(s, b, find(from, &then, b->addr), &g);
 		s->samples += g.allocs > 0 ? (uint64_t)g.allocs : 0;
 		s->gain[i] = g;
@@ -352,7 +352,7 @@ static void estimate(void *arg, const struct rtbucket *b, int64_t *values)
 {
 	const struct sums *s = arg;
 	const struct gain *g = &s->gain[b - s->gained.at];
-	int64_t first = g->firsts < g->allocs ? g->firsts : g->allocs;
+	int64_t first = g->first < g->allocs ? g->first : g->allocs;
 	struct scaled v = heap_read_scale(s->h->s, b, g->allocs - first, rate_of(s->h));
 	double share;
 
@@ -361,7 +361,7 @@ static void estimate(void *arg, const struct rtbucket *b, int64_t *values)
 	if (s->no_inuse || g->inuse <= 0)
 		return;
 	/* It is not known which of them live; the chance is the same for all of a bucket. */
-	share = g->firsts_since < g->since ? (double)g->firsts_since / (double)g->since : 1;
+	share = g->first_since < g->since ? (double)g->first_since / (double)g->since : 1;
 	v = heap_read_scale(s->h->s, b, g->inuse, rate_of(s->h));
 	values[2] = (int64_t)((double)v.objects * (1 - share) + (double)g->inuse * share);
 	values[3] = (int64_t)((double)v.bytes * (1 - share) +
@@ -371,7 +371,7 @@ static void estimate(void *arg, const struct rtbucket *b, int64_t *values)
 /* ---- comments ---- */
 
 /* Says what the unconditional first sample of each P did to the numbers. */
-static int comment_firsts(struct heap_enable *h, struct err *e)
+static int comment_first_samples(struct heap_enable *h, struct err *e)
 {
 	const struct first_samples *f = &h->after_base;
 	int ret;
@@ -412,7 +412,7 @@ static int comments(struct sums *s, struct err *e)
 		ret = prof_comment(h->prof, e, "hits: %llu samples in %zu buckets",
 				   (unsigned long long)s->samples, s->gained.n);
 	if (!ret)
-		ret = comment_firsts(h, e);
+		ret = comment_first_samples(h, e);
 	if (!ret && s->no_inuse)
 		ret = prof_comment(h->prof, e, "in-use columns are absent: %s", s->no_inuse);
 	else if (!ret)

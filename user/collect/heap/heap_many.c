@@ -305,7 +305,7 @@ static int turn(void *part, const struct probe_set *s, const struct set_turn *t,
 		heap_live_watched(h->use.live, stays(s->sites) && (!t->windows || s->stands));
 	if (t->windows)
 		set_rate(&h->window);
-	ret = heap_probe_turn(&h->window, t->windows, t->since, t->hit_ns, t->window_ns, e);
+	ret = heap_probe_turn(h, t->windows, t->since, t->hit_ns, t->window_ns, e);
 	/* The others have agreed on that already. */
 	if (!ret && t->windows && s->own_ns > 0)
 		ret = heap_probe_own(h, s->own_ns, e);

@@ -203,11 +203,6 @@ static int attach(struct heap_probe *h, struct err *e)
 	return ret;
 }
 
-static struct heap_probe *of_window(void *w)
-{
-	return (struct heap_probe *)((char *)w - offsetof(struct heap_probe, window));
-}
-
 /* From the end of the first stretch of full observation on; from now on, where there is none. */
 static void large_goes_on(struct heap_probe *h)
 {
@@ -234,9 +229,9 @@ int heap_probe_own(struct heap_probe *h, double ns, struct err *e)
 }
 
 /* Sets which part of the next window counts. */
-static int next_window(struct heap_window *w, bool full, struct err *e)
+static int next_window(void *probe, bool full, struct err *e)
 {
-	struct heap_probe *h = of_window(w);
+	struct heap_probe *h = probe;
 
 	if (h->heap.own.ns)
 		h->heap.own = own_of(h);
@@ -245,10 +240,11 @@ static int next_window(struct heap_window *w, bool full, struct err *e)
 	return heap_probe_put(h, e);
 }
 
-int heap_probe_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+int heap_probe_turn(void *probe, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
 		    struct err *e)
 {
-	struct heap_probe *h = of_window(w);
+	struct heap_probe *h = probe;
+	struct heap_window *w = &h->window;
 
 	(void)since; /* the runtime's own counts tell of all of it */
 	if (!windows)
@@ -284,9 +280,9 @@ int heap_probe_hit_cost(struct heap_bpf *obj, bool multi, const struct gpb_heap 
 				out, rest, e);
 }
 
-static int hit_cost_of(void *w, struct hit_cost *out, struct cost_probes **rest, struct err *e)
+static int hit_cost_of(void *probe, struct hit_cost *out, struct cost_probes **rest, struct err *e)
 {
-	struct heap_probe *h = of_window(w);
+	struct heap_probe *h = probe;
 	int ret = heap_probe_hit_cost(h->obj, h->multi, &h->heap, h->s->attachers, out, rest, e);
 
 	h->hit_cost = ret ? (struct hit_cost){ .stepped_ns = HIT_COST_STEPPED_NS } : *out;
@@ -318,8 +314,24 @@ void heap_probe_window(struct heap_probe *h, uint32_t slot)
 	h->window.heap = &h->heap;
 	h->window.rate = h->window.rate_most = h->o.heap.rate;
 	h->window.next = next_window;
+	h->window.next_arg = h;
 	h->window.weighed = heap_use_weighed;
 	h->window.weighed_arg = &h->use;
+}
+
+static bool look(void *probe, double *count)
+{
+	return heap_window_look(&((struct heap_probe *)probe)->window, count);
+}
+
+static int spent(void *probe, struct gpb_spent *out, struct err *e)
+{
+	return heap_window_spent(&((struct heap_probe *)probe)->window, out, e);
+}
+
+static int over(void *probe, const struct stretch *s, struct err *e)
+{
+	return heap_window_over(&((struct heap_probe *)probe)->window, s, e);
 }
 
 static int begin_probing(struct heap_probe *h, struct err *e)
@@ -331,11 +343,11 @@ static int begin_probing(struct heap_probe *h, struct err *e)
 		.parts = HEAP_PARTS,
 		.by_own = true,
 		.hit_cost = hit_cost_of,
-		.look = heap_window_look,
-		.spent = heap_window_spent,
+		.look = look,
+		.spent = spent,
 		.turn = heap_probe_turn,
-		.over = heap_window_over,
-		.arg = &h->window,
+		.over = over,
+		.arg = h,
 	};
 	int ret;
 

@@ -66,8 +66,8 @@ int heap_probe_new(struct subject *s, const struct collect_opts *o, struct heap_
 void heap_probe_window(struct heap_probe *h, uint32_t slot);
 /* Tells the BPF side of it. */
 int heap_probe_put(struct heap_probe *h, struct err *e);
-/* For struct probing_user: @w is its window. Changes to windows, or back to full observation. */
-int heap_probe_turn(void *w, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
+/* For struct probing_user: @probe is a struct heap_probe. Changes to windows, or back to full observation. */
+int heap_probe_turn(void *probe, bool windows, uint64_t since, double hit_ns, uint64_t window_ns,
 		    struct err *e);
 /* In windows: the next one has so much own time, and not as much as the target's own windows tell. */
 int heap_probe_own(struct heap_probe *h, double ns, struct err *e);

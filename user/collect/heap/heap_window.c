@@ -543,7 +543,7 @@ int heap_window_after(struct heap_window *w, const struct stretch *s, bool watch
 		count_from_here(w, watched);
 	if (!s->weight || !s->window)
 		(void)seen_now(w, w->seen_before);
-	return w->next ? w->next(w, !s->window && s->weight, e) : 0;
+	return w->next ? w->next(w->next_arg, !s->window && s->weight, e) : 0;
 }
 
 int heap_window_over(void *arg, const struct stretch *s, struct err *e)

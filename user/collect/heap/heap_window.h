@@ -47,7 +47,8 @@ struct heap_window {
 	 * Tells the BPF side how long the next window is. @full: it comes after a stretch of full
 	 * observation.
 	 */
-	int (*next)(struct heap_window *w, bool full, struct err *e);
+	int (*next)(void *next_arg, bool full, struct err *e);
+	void *next_arg;
 	/* Called for each window with what it stands for, when all of it has been taken. */
 	void (*weighed)(void *arg, uint64_t opened, double weight);
 	void *weighed_arg;
