@@ -41,7 +41,7 @@ struct budget_opts {
 };
 /* Of many targets; 0: no bound. */
 struct host_budget_opts {
-	unsigned own_ppm;   /* of one CPU, for our own work */
+	unsigned own_ppm;   /* of one CPU, for looks at waits and at programs that start */
 	unsigned taken_ppm; /* of the targets' CPU time */
 	unsigned looks_ppm; /* of one CPU, for looks at them from outside, of a kind that looks */
 };

@@ -299,13 +299,16 @@ func claimsOf(path, typ string) map[string]claim {
 }
 
 // flowLives judges one kind of testdata/programs/liveset, of which a are in use: within the error that
-// is claimed, and this one small enough to mean something.
-func (j *judge) flowLives(kind string, a *allocation, got claim, windows int) {
+// is claimed, and this one small enough to mean something: with 60 windows and more as large as what it is about, and with
+// fewer larger, as chance has it. Of what was made while nobody looked nobody knows whether it is in use, and the error
+// says up to twice that.
+func (j *judge) flowLives(kind string, a *allocation, got claim, windows int, unseen float64) {
 	j.compared++
 	off, may, most := math.Abs(got.value-a.n), windowedSlack(windows)*got.se, a.n
 	if kind == "Growing" {
 		most /= 2
 	}
+	most = most*math.Sqrt(math.Max(1, 60/float64(windows))) + 2*unseen
 	switch {
 	case a.n == 0: // of garbage a sample may be left that another one's slot was taken for
 		if off > may+4096/a.size {
@@ -316,6 +319,17 @@ func (j *judge) flowLives(kind string, a *allocation, got claim, windows int) {
 	case got.se <= 0 || got.se > most:
 		j.wrong("%s: an error of %.0f for %.0f", kind, got.se, a.n)
 	}
+}
+
+// madeOf is how many objects a function of testdata/programs/liveset made: lines "# FUNC COUNT BYTES" of the truth.
+func madeOf(truth, function string) float64 {
+	n := 0.0
+	for _, w := range linesOf(truth) {
+		if len(w) == 4 && w[0] == "#" && w[1] == function {
+			n += number(truth, w[2])
+		}
+	}
+	return n
 }
 
 // flowMade judges what was allocated: lines "# FUNC COUNT BYTES" of the truth.
@@ -340,6 +354,7 @@ func cmdFlow(args []string) bool {
 	fs := flags()
 	windows := fs.Int("windows", 0, "")
 	made := fs.Bool("made", false, "")
+	gap := fs.Float64("gap", 0, "")
 	paths := parse(fs, args, 2)
 	if *windows < 2 {
 		fail(2, "pprofcheck: flow: %d windows", *windows)
@@ -348,7 +363,7 @@ func cmdFlow(args []string) bool {
 	for _, kind := range []string{"Growing", "Shrinking", "Turnover", "Garbage"} {
 		f := "main.alloc" + kind
 		if a := truth[f]; a != nil {
-			j.flowLives(kind, a, got[f], *windows)
+			j.flowLives(kind, a, got[f], *windows, *gap*madeOf(paths[0], f))
 		} else {
 			j.wrong("the truth says nothing of %s", f)
 		}

@@ -66,8 +66,9 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
       -most X             all bytes within X, which the number of samples must be able to show
       -other N            so many bytes of the program's, besides (65536); live has it, too
   live -rate R -lost N [-kinds N] TRUTH FILE        objects in use, the same; N samples are not known
-  flow -windows N [-made] TRUTH COMMENTS   objects in use as comments of a profile in windows state
+  flow -windows N [-made] [-gap X] TRUTH COMMENTS   objects in use as comments of a profile in windows state
       -made               them; and bytes allocated, by lines "# FUNC COUNT BYTES"
+      -gap X              in that share of the time nobody looked
   labelled -rate R [-goid] [-labels] TRUTH FILE     objects by goroutine and labels ("GOID COUNT SET")
   callers [-least N] FILE                testdata/programs/leaf31: 3:1
   cputotal -inner T -outer T -stolen T -switches N FILE   all CPU time is there; T in ticks

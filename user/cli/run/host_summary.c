@@ -295,7 +295,7 @@ void summary_cost(struct engine_cost c, bool put_off, const struct collect_opts 
 
 	bound_text(o->host.own_ppm, own);
 	bound_text(o->host.taken_ppm, taken);
-	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.2g %% of one CPU, %s); sampling took "
+	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.2g %% of one CPU; looks: %s); sampling took "
 	     "%.2f s of the processes' %.2f s (%.2g %%, %s)",
 	     (double)c.own_ns / 1e9, percent(c.own_ns, c.lasted_ns), own, (double)c.taken_ns / 1e9,
 	     (double)c.cpu_ns / 1e9, percent(c.taken_ns, c.cpu_ns), taken);
