@@ -24,6 +24,8 @@
 #define LATE_NS	       NS_PER_S
 
 #define STRATUM_MAX_NS (3000 * NS_PER_MS)
+/* A kernel may take seconds to put probes in (it waits for RCU grace periods before the first): so long before is asked for at most. */
+#define LEAD_MOST_NS (20 * NS_PER_MS)
 
 /*
  * How often the target's own count is read. That takes our time and none of the target's: at most
@@ -363,6 +365,14 @@ static void full_after_stratum(struct probing *p, uint64_t now)
 	set_event(p, p->by_count ? 0 : end > now + lead ? end - lead : now + 1);
 }
 
+/* A window that opens late costs nothing; probes that are in before it opens do. */
+static void learn_lead(struct probing *p, const struct uprobe_windowed *w)
+{
+	uint64_t took = w->opened > p->opened_ns ? w->opened - w->asked : 0;
+
+	p->attach_ns = (p->attach_ns * 3 + (took < LEAD_MOST_NS ? took : LEAD_MOST_NS)) / 4;
+}
+
 static int window_over(struct probing *p, struct err *e)
 {
 	struct uprobe_windowed w;
@@ -391,7 +401,7 @@ static int window_over(struct probing *p, struct err *e)
 	probing_learn_window(p, cost);
 	p->nwindows++;
 	p->member.windows++;
-	p->attach_ns = (p->attach_ns * 3 + (w.opened > p->opened_ns ? w.opened - w.asked : 0)) / 4;
+	learn_lead(p, &w);
 	window_size_over(&p->size, p->window_ns, cost);
 	p->recent_cost += cost;
 	p->recent_ns += probing_exposed_ns(&w);

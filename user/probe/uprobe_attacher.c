@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "probe/bpf_old.h"
+#include "probe/link_release.h"
 #include "probe/uprobe_link.h"
 #include "probe/uprobes_priv.h"
 
@@ -70,6 +71,7 @@ struct held {
 	bool attached; /* until told otherwise */
 	bool mending;  /* it may take as long as it needs */
 	VEC(struct set *) sets;
+	struct link_releases releases; /* of links that were taken out */
 };
 
 /* Of this attacher: the process has others. */
@@ -211,11 +213,10 @@ static int attach_each(const struct held *h, struct set *s, struct group *u, str
 	return ret;
 }
 
-static void detach_group(struct group *u)
+static void detach_group(struct held *h, struct group *u)
 {
-	closep(&u->first_fd);
-	closep(&u->link_fd);
-	u->first_fd = u->link_fd = -1;
+	link_release(&h->releases, TAKE_FD(u->first_fd));
+	link_release(&h->releases, TAKE_FD(u->link_fd));
 	for (size_t i = 0; i < u->neach; i++) {
 		closep(&u->each[i].link);
 		closep(&u->each[i].event);
@@ -225,19 +226,23 @@ static void detach_group(struct group *u)
 	u->neach = 0;
 }
 
-static void detach_set(struct set *s)
+static void detach_set(struct held *h, struct set *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		detach_group(&s->group[i]);
+		detach_group(h, &s->group[i]);
+	link_releases_out(&h->releases);
 }
 
-static void detach_all(void *arg)
+/* Returns the CPU time that it took. */
+static uint64_t detach_all(struct held *h)
 {
-	struct held *h = arg;
+	uint64_t cpu = own_cpu_ns();
 
 	h->attached = false;
 	for (size_t i = 0; i < h->sets.n; i++)
-		detach_set(h->sets.at[i]);
+		for (size_t j = 0; j < h->sets.at[i]->n; j++)
+			detach_group(h, &h->sets.at[i]->group[j]);
+	return link_releases_out(&h->releases) + own_cpu_ns() - cpu;
 }
 
 /*
@@ -268,7 +273,7 @@ static bool first_of_file(const struct set *s, size_t i)
 	return true;
 }
 
-static int try_to_attach(const struct held *h, struct set *s, struct err *e)
+static int try_to_attach(struct held *h, struct set *s, struct err *e)
 {
 	int ret = 0;
 
@@ -280,7 +285,7 @@ static int try_to_attach(const struct held *h, struct set *s, struct err *e)
 	}
 	s->tried |= !ret;
 	if (ret)
-		detach_set(s);
+		detach_set(h, s);
 	return ret;
 }
 
@@ -289,7 +294,7 @@ static int try_to_attach(const struct held *h, struct set *s, struct err *e)
  * very long, a file is refused only when it takes too long twice, the second time for a probe that goes
  * in alone.
  */
-static int attach_set(const struct held *h, struct set *s, struct err *e)
+static int attach_set(struct held *h, struct set *s, struct err *e)
 {
 	int ret;
 
@@ -356,15 +361,6 @@ static void sleep_in_window(struct held *h, const struct uprobe_window *w, uint6
 	sleep_until(end);
 }
 
-/* Returns the CPU time that it took. */
-static uint64_t detach_and_time(struct held *h)
-{
-	uint64_t cpu = own_cpu_ns();
-
-	detach_all(h);
-	return own_cpu_ns() - cpu;
-}
-
 static int count_for_a_while(struct held *h, const struct uprobe_window *w,
 			     struct uprobe_windowed *out, struct err *e)
 {
@@ -399,7 +395,7 @@ static int count_for_a_while(struct held *h, const struct uprobe_window *w,
 		h->attached = true;
 		return 0;
 	}
-	out->work_ns += detach_and_time(h);
+	out->work_ns += detach_all(h);
 	out->detached = now_ns();
 	return 0;
 }
@@ -438,9 +434,9 @@ static int come_and_go(struct held *h, struct err *e)
 
 /* ---- sets ---- */
 
+/* Its probes are out. */
 static void set_free(struct set *s)
 {
-	detach_set(s);
 	for (size_t i = 0; i < s->nfds; i++)
 		close(s->fds[i]);
 	if (s->mapped)
@@ -499,8 +495,10 @@ static int add(struct held *h, const struct ask *ask, const int *fds, size_t nfd
 	if (ret)
 		return ret;
 	at = vec_add(&h->sets, UPROBE_SETS_MAX);
-	if (!at)
+	if (!at) {
+		detach_set(h, s);
 		return err_set(e, -E2BIG, "more than %d sets of probes", UPROBE_SETS_MAX);
+	}
 	*at = TAKE(s);
 	return 0;
 }
@@ -518,10 +516,14 @@ static void drop(struct held *h, uint32_t id)
 	size_t keep = 0;
 
 	for (size_t i = 0; i < h->sets.n; i++) {
-		if (h->sets.at[i]->id == id)
-			set_free(h->sets.at[i]);
-		else
-			h->sets.at[keep++] = h->sets.at[i];
+		struct set *s = h->sets.at[i];
+
+		if (s->id != id) {
+			h->sets.at[keep++] = s;
+			continue;
+		}
+		detach_set(h, s);
+		set_free(s);
 	}
 	h->sets.n = keep;
 }
@@ -594,7 +596,7 @@ static int answer_to(struct held *h, const struct ask *ask, const int *fds, size
 	case ATTACH:
 		return attach(h, e);
 	case DETACH:
-		windowed->work_ns = detach_and_time(h);
+		windowed->work_ns = detach_all(h);
 		return 0;
 	case WINDOW:
 		return count_for_a_while(h, &ask->window, windowed, e);
@@ -635,6 +637,7 @@ static void end(void *arg)
 	for (size_t i = 0; i < h->sets.n; i++)
 		set_free(h->sets.at[i]);
 	vec_fini(&h->sets);
+	link_releases_over(&h->releases);
 	unmap_shared(h->watch, sizeof(*h->watch));
 	unmap_shared((void *)h->open, sizeof(*h->open));
 	free(h);
