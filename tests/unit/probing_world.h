@@ -120,7 +120,7 @@ int clock_getcpuclockid(pid_t pid, clockid_t *clock)
 {
 	(void)pid;
 	*clock = CPU_CLOCK;
-	return 0;
+	return w.cpu < 0 ? ESRCH : 0; /* the target has exited */
 }
 
 int timerfd_create(clockid_t clock, int flags)

@@ -1,7 +1,6 @@
 /*
  * tests/unit/test_budget.c - the budget of probes as an account: what comes in, what goes out,
- * and who has to stop. The clocks are made up: this file's clock_gettime() is the one that
- * everything here calls.
+ * and who has to stop. The clocks are made up.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,41 +9,30 @@
 
 #include <cmocka.h>
 
-#include <time.h>
+#include <string.h>
 
-#include "engine/budget.h"
-
-enum { CPU_CLOCK = 77 };
+#include "sampling/budget.h"
 
 static uint64_t now_ns, cpu_ns;
 static bool gone; /* the target has exited, and its clock is gone */
 
-static struct timespec spec(uint64_t ns)
+static uint64_t told_now(void *arg)
 {
-	return (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+	(void)arg;
+	return now_ns;
 }
 
-int clock_gettime(clockid_t clock, struct timespec *ts)
+static uint64_t told_cpu(void *arg)
 {
-	if (clock == CPU_CLOCK && gone)
-		return -1;
-	*ts = spec(clock == CPU_CLOCK ? cpu_ns : now_ns);
-	return 0;
-}
-
-int clock_getcpuclockid(pid_t pid, clockid_t *clock)
-{
-	(void)pid;
-	*clock = CPU_CLOCK;
-	return gone ? ESRCH : 0;
+	(void)arg;
+	return gone ? 0 : cpu_ns;
 }
 
 #define MS 1000000.0
 
 struct world {
-	struct target target;
-	struct subject s;
-	struct collect_opts o;
+	struct budget_owner o;
+	struct budget *shared;
 };
 
 static struct world world(unsigned ppm)
@@ -52,15 +40,16 @@ static struct world world(unsigned ppm)
 	now_ns = 5000000000ull;
 	cpu_ns = 100000000ull;
 	gone = false;
-	return (struct world){ .target.pid = 1, .o.budget.ppm = ppm };
+	return (struct world){
+		.o = { .now_ns = told_now, .cpu_ns = told_cpu, .share = ppm / 1e6 }
+	};
 }
 
 static struct budget *join(struct world *w, struct budget_member *m)
 {
-	struct budget *b = NULL;
+	struct budget *b = budget_join(&w->shared, &w->o, m);
 
-	w->s.target = &w->target;
-	assert_int_equal(budget_join(&w->s, &w->o, m, &b, NULL), 0);
+	assert_non_null(b);
 	return b;
 }
 
@@ -88,36 +77,21 @@ static void members_share_one(void **state)
 
 	(void)state;
 	assert_ptr_equal(x, y);
-	assert_ptr_equal(w.s.budget, x);
-	budget_leave(&w.s, x, &a);
-	assert_ptr_equal(w.s.budget, x);
-	budget_leave(&w.s, x, &b);
-	assert_null(w.s.budget);
+	assert_ptr_equal(w.shared, x);
+	budget_leave(&w.shared, x, &a);
+	assert_ptr_equal(w.shared, x);
+	budget_leave(&w.shared, x, &b);
+	assert_null(w.shared);
 
 	/* A member without a bound does not join those that have one. */
 	x = join(&w, &a);
-	own.s.budget = x;
+	own.shared = x;
 	z = join(&own, &c);
 	assert_ptr_not_equal(x, z);
-	assert_ptr_equal(own.s.budget, x);
-	budget_leave(&own.s, z, &c);
-	assert_ptr_equal(own.s.budget, x);
-	budget_leave(&w.s, x, &a);
-}
-
-static void a_target_that_is_gone_has_none(void **state)
-{
-	struct world w = world(50000);
-	struct budget_member m = {};
-	struct budget *b = NULL;
-	struct err e = {};
-
-	(void)state;
-	gone = true;
-	w.s.target = &w.target;
-	assert_int_equal(budget_join(&w.s, &w.o, &m, &b, &e), -ESRCH);
-	assert_null(b);
-	assert_null(w.s.budget);
+	assert_ptr_equal(own.shared, x);
+	budget_leave(&own.shared, z, &c);
+	assert_ptr_equal(own.shared, x);
+	budget_leave(&w.shared, x, &a);
 }
 
 /* ---- what comes in and goes out ---- */
@@ -134,7 +108,7 @@ static void a_moment_is_no_habit(void **state)
 	budget_spend(b, &m, 1);
 	assert_true(budget_exceeded(b, &m));
 	near(m.spent, 10 * MS + 1);
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 static void no_bound_is_never_exceeded(void **state)
@@ -146,7 +120,7 @@ static void no_bound_is_never_exceeded(void **state)
 	(void)state;
 	budget_spend(b, &m, 1e18);
 	assert_false(budget_exceeded(b, &m));
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 /*
@@ -174,7 +148,7 @@ static void credit_is_a_share_of_cpu_time(void **state)
 	pass_ms(10, 2);
 	budget_spend(b, &m, 0);
 	assert_false(budget_exceeded(b, &m));
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 /* A program that does nothing earns as if it used a tenth of a CPU. */
@@ -192,7 +166,7 @@ static void there_is_a_floor(void **state)
 	pass_ms(40, 0);
 	budget_spend(b, &m, 0);
 	assert_false(budget_exceeded(b, &m));
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 /* Of two that observe everything, the more expensive one has to stop. */
@@ -215,8 +189,8 @@ static void the_dearer_one_stops(void **state)
 	assert_false(budget_exceeded(b, &c));
 	a.full = false;
 	assert_true(budget_exceeded(b, &c));
-	budget_leave(&w.s, b, &a);
-	budget_leave(&w.s, b, &c);
+	budget_leave(&w.shared, b, &a);
+	budget_leave(&w.shared, b, &c);
 }
 
 /* ---- clocks that misbehave ---- */
@@ -238,7 +212,7 @@ static void time_that_goes_back_earns_nothing(void **state)
 	budget_spend(b, &m, 0);
 	assert_false(budget_exceeded(b, &m));
 	near(budget_cpu_ns(b), 1000 * MS);
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 /* Payments within one tick of the clock are not forgotten. */
@@ -255,7 +229,7 @@ static void a_payment_in_no_time_counts_later(void **state)
 	pass_ms(100, 1);
 	budget_spend(b, &m, 0);
 	near(m.lately * 1e9, 0.05 * 1e9);
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 /* Its clock is gone, or belongs to another process now: what was known stays. */
@@ -276,7 +250,7 @@ static void a_target_that_exits_earns_no_more(void **state)
 	gone = false;
 	cpu_ns = 5;
 	near(budget_cpu_ns(b), 1000 * MS);
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 /* ---- windows ---- */
@@ -300,7 +274,7 @@ static void windows_are_as_far_apart_as_they_cost(void **state)
 	near(budget_stratum(b, &m, 5 * MS), 200 * MS);
 	/* A small debt is paid back at once. */
 	near(budget_stratum(b, &m, 50 * MS), (50 + 40) * MS / 0.05);
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 static void no_stratum_is_for_ever(void **state)
@@ -317,7 +291,7 @@ static void no_stratum_is_for_ever(void **state)
 
 		assert_true(ns >= 0 && ns <= 1e12);
 	}
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 /* At a command's start time may be taken ahead; the bound holds for what comes after that. */
@@ -328,7 +302,7 @@ static void what_may_be_taken_ahead(void **state)
 	struct budget *b;
 
 	(void)state;
-	w.o.budget.ahead_ns = 1000000000;
+	w.o.ahead_ns = 1000000000;
 	b = join(&w, &m);
 	for (int i = 0; i < 10; i++)
 		pass_ms(100, 1), budget_spend(b, &m, 99 * MS);
@@ -338,7 +312,7 @@ static void what_may_be_taken_ahead(void **state)
 	pass_ms(10, 1), budget_spend(b, &m, 90 * MS);
 	assert_true(budget_in_debt(b)); /* 50.5 ms had come in, and 80 ms have gone out */
 	assert_true(budget_exceeded(b, &m));
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 /*
@@ -365,8 +339,8 @@ static void windows_share_what_is_left(void **state)
 	near(budget_stratum(b, &a, 5 * MS), 5 * MS / 0.025);
 	pass_ms(1000, 1), budget_spend(b, &c, 900 * MS);
 	near(budget_stratum(b, &a, 5 * MS), 2 * 5 * MS / 0.025);
-	budget_leave(&w.s, b, &a);
-	budget_leave(&w.s, b, &c);
+	budget_leave(&w.shared, b, &a);
+	budget_leave(&w.shared, b, &c);
 }
 
 /*
@@ -390,9 +364,9 @@ static void who_can_use_it_takes_the_rest(void **state)
 	/* No member gets more than there is. */
 	budget_spend(b, &c, 50 * MS);
 	near(budget_stratum(b, &a, 5 * MS), 300 * MS);
-	budget_leave(&w.s, b, &a);
-	budget_leave(&w.s, b, &c);
-	budget_leave(&w.s, b, &d);
+	budget_leave(&w.shared, b, &a);
+	budget_leave(&w.shared, b, &c);
+	budget_leave(&w.shared, b, &d);
 }
 
 /*
@@ -416,8 +390,8 @@ static void a_debt_of_others_stops_nobody(void **state)
 	for (int i = 0; i < 20; i++)
 		pass_ms(100, 1), budget_spend(b, &a, 3 * MS), budget_spend_once(b, &c, 3 * MS);
 	assert_true(budget_exceeded(b, &a));
-	budget_leave(&w.s, b, &a);
-	budget_leave(&w.s, b, &c);
+	budget_leave(&w.shared, b, &a);
+	budget_leave(&w.shared, b, &c);
 }
 
 /* However many members there are, those in windows share the other half. */
@@ -434,9 +408,9 @@ static void others_in_windows_forbid_nobody_to_see_all(void **state)
 		pass_ms(100, 1), budget_spend(b, &d, 1 * MS);
 	assert_true(budget_allows(b, &a, 0.019));
 	assert_false(budget_allows(b, &a, 0.021));
-	budget_leave(&w.s, b, &a);
-	budget_leave(&w.s, b, &c);
-	budget_leave(&w.s, b, &d);
+	budget_leave(&w.shared, b, &a);
+	budget_leave(&w.shared, b, &c);
+	budget_leave(&w.shared, b, &d);
 }
 
 static void full_again_only_well_within(void **state)
@@ -458,7 +432,7 @@ static void full_again_only_well_within(void **state)
 	assert_false(budget_in_debt(b));
 	budget_spend(b, &m, 0.2 * MS);
 	assert_true(budget_in_debt(b));
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 /*
@@ -480,7 +454,7 @@ static void unwatched_for_so_long(void **state)
 	near(budget_lasts(b, &m), 1e9);
 	m.lately = 1.0 / 0.0;
 	near(budget_lasts(b, &m), 1e9);
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 /* What is above the share at the end is told, with what allowed it. */
@@ -498,12 +472,12 @@ static void an_excess_is_told(void **state)
 	budget_spend_once(b, &m, 30 * MS);
 	budget_spend(b, &left, 20.2 * MS);
 	assert_null(budget_excess(b, &taken));
-	budget_leave(&w.s, b, &left); /* what it took was taken */
+	budget_leave(&w.shared, b, &left); /* what it took was taken */
 	budget_spend(b, &m, 9.8 * MS);
 	assert_string_equal(budget_excess(b, &taken),
 			    "some 10 ms are taken ahead, and more until that is noticed");
 	near(taken * 1e6, 60000);
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 }
 
 static void an_excess_has_its_cause(void **state)
@@ -518,21 +492,31 @@ static void an_excess_has_its_cause(void **state)
 	budget_spend(b, &m, 50 * MS); /* of 200 ms; a twentieth of 1,000 ms */
 	assert_non_null(strstr(budget_excess(b, &taken), "less than a tenth of a CPU"));
 	near(taken * 1e6, 250000);
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 
-	w.o.budget.ahead_ns = 1000000000;
+	w.o.ahead_ns = 1000000000;
 	m = (struct budget_member){};
 	b = join(&w, &m);
 	pass_ms(2000, 1);
 	budget_spend(b, &m, 900 * MS);
 	assert_non_null(strstr(budget_excess(b, &taken), "first second"));
-	budget_leave(&w.s, b, &m);
+	budget_leave(&w.shared, b, &m);
 
 	b = join(&none, &n);
 	pass_ms(1000, 1);
 	budget_spend(b, &n, 900 * MS);
 	assert_null(budget_excess(b, &taken));
-	budget_leave(&none.s, b, &n);
+	budget_leave(&none.shared, b, &n);
+}
+
+static struct budget *join_all(const struct world *w, uint64_t (*cpu)(void *arg), void *arg,
+			       struct budget_least *least, struct budget_member *m)
+{
+	const struct budget_owner o = { told_now, cpu, arg, w->o.share, 0, least };
+	struct budget *b = budget_join(NULL, &o, m);
+
+	assert_non_null(b);
+	return b;
 }
 
 /* Two targets' CPU time, of which one has gone: its part stays in the sum. */
@@ -553,7 +537,7 @@ static void several_fill_one(void **state)
 	struct budget *b, *other;
 
 	(void)state;
-	assert_int_equal(budget_join_all(several_ns, &others, &least, &w.o, &m, &b, NULL), 0);
+	b = join_all(&w, several_ns, &others, &least, &m);
 	other = join(&w, &alone);
 	assert_ptr_not_equal(b, other);
 	pass_ms(1000, 1);
@@ -564,7 +548,7 @@ static void several_fill_one(void **state)
 	assert_true(budget_allows(b, &m, 0.09));
 	assert_false(budget_allows(other, &alone, 0.09));
 	budget_leave(NULL, b, &m);
-	budget_leave(&w.s, other, &alone);
+	budget_leave(&w.shared, other, &alone);
 }
 
 static uint64_t no_ns(void *arg)
@@ -588,7 +572,7 @@ static void a_host_has_one_floor(void **state)
 
 	(void)state;
 	for (int i = 0; i < FILES + IDLE; i++)
-		assert_int_equal(budget_join_all(no_ns, NULL, &least, &w.o, &m[i], &b[i], NULL), 0);
+		b[i] = join_all(&w, no_ns, NULL, &least, &m[i]);
 	for (int i = 0; i < FILES; i++) {
 		m[i].full = true;
 		budget_spend(b[i], &m[i], 1);
@@ -618,7 +602,6 @@ int main(void)
 		cmocka_unit_test(members_share_one),
 		cmocka_unit_test(several_fill_one),
 		cmocka_unit_test(a_host_has_one_floor),
-		cmocka_unit_test(a_target_that_is_gone_has_none),
 		cmocka_unit_test(a_moment_is_no_habit),
 		cmocka_unit_test(no_bound_is_never_exceeded),
 		cmocka_unit_test(credit_is_a_share_of_cpu_time),

@@ -208,6 +208,24 @@ static void a_crowd_at_the_start_is_an_error(void **state)
 	free(p);
 }
 
+static void a_target_that_is_gone_is_not_probed(void **state)
+{
+	struct target target = { .pid = 1 };
+	struct subject subject = { .target = &target };
+	static const struct collect_opts o = { .budget.ppm = 50000 };
+	struct probes *s = &w.at[0];
+	const struct probing_user u = { .what = "test", .open = &s->open, .parts = parts };
+	struct err e = { "" };
+
+	(void)state;
+	begin_world(0.1, 1);
+	w.cpu = -1;
+	assert_int_equal(probing_new(&subject, &o, &u, true, &s->p, &e), -ESRCH);
+	assert_string_equal(e.msg, "the target exited");
+	assert_null(subject.budget);
+	assert_null(s->p);
+}
+
 /*
  * Below that limit windows are so rare that the kernel's work is a hundredth of the time; and the
  * receipt has it.
@@ -672,6 +690,7 @@ int main(void)
 		cmocka_unit_test(kinds_share_what_there_is),
 		cmocka_unit_test(nothing_is_put_in_where_the_kernel_takes_long),
 		cmocka_unit_test(a_crowd_at_the_start_is_an_error),
+		cmocka_unit_test(a_target_that_is_gone_is_not_probed),
 		cmocka_unit_test(work_for_mappings_is_charged),
 		cmocka_unit_test(windows_come_back_after_an_opening_burst),
 		cmocka_unit_test(windows_are_paid_for_when_nothing_is_done),

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdarg.h>
 
-#include "engine/budget.h"
+#include "sampling/budget.h"
+#include "subject/subject.h"
 
 #define SAMPLE_NS \
 	3000.0 /* what a sample costs beside a hit: a stack walk and a table. Linux 6.18: 1 to 3 us */

@@ -12,7 +12,7 @@
 #define ENGINE_PROBE_SET_H
 
 #include "base/vec.h"
-#include "engine/budget.h"
+#include "sampling/budget.h"
 #include "engine/engine.h"
 #include "engine/probing.h"
 #include "probe/demux.h"

@@ -775,7 +775,7 @@ void probing_free(struct probing *p)
 	uprobes_free(&p->uprobes);
 	cost_probes_free(p->cost_probes);
 	if (p->b)
-		budget_leave(p->s, p->b, &p->member);
+		budget_leave(p->s ? &p->s->budget : NULL, p->b, &p->member);
 	if (p->ep >= 0)
 		close(p->ep);
 	if (p->timer >= 0)

@@ -50,10 +50,32 @@ static int listen(struct probing *p, struct err *e)
 	return probing_watch(p, p->timer, e);
 }
 
+static uint64_t time_ns(void *arg)
+{
+	(void)arg;
+	return now_ns();
+}
+
+static uint64_t paid_ns(void *arg)
+{
+	return process_cpu_ns(((const struct target *)arg)->pid);
+}
+
+/* @owner is whose CPU time counts. */
+static int join_budget(struct probing *p, struct budget_owner owner, struct err *e)
+{
+	owner.now_ns = time_ns;
+	owner.share = p->o->budget.ppm / 1e6;
+	owner.ahead_ns = (double)p->o->budget.ahead_ns;
+	p->b = budget_join(p->s ? &p->s->budget : NULL, &owner, &p->member);
+	return p->b ? 0 : err_set(e, -ENOMEM, "no memory");
+}
+
 int probing_new(struct subject *s, const struct collect_opts *o, const struct probing_user *u,
 		bool multi, struct probing **out, struct err *e)
 {
 	CLEANUP(probing_freep) struct probing *p = make(o, u, WINDOW_COST_NS);
+	clockid_t clock;
 	int ret;
 
 	if (!p)
@@ -63,7 +85,9 @@ int probing_new(struct subject *s, const struct collect_opts *o, const struct pr
 	probing_heal_first(s, o);
 	if (o->budget.ppm)
 		probing_look_around(p);
-	ret = budget_join(s, o, &p->member, &p->b, e);
+	if (clock_getcpuclockid(s->target->pid, &clock))
+		return err_set(e, -ESRCH, "the target exited");
+	ret = join_budget(p, (struct budget_owner){ .cpu_ns = paid_ns, .arg = s->target }, e);
 	if (!ret)
 		ret = listen(p, e);
 	if (ret)
@@ -85,7 +109,10 @@ int probing_new_file(const struct probed_file *f, const struct collect_opts *o,
 	p->multi = f->multi;
 	if (o->budget.ppm)
 		probing_look_around(p);
-	ret = budget_join_all(f->cpu_ns, f->arg, f->least, o, &p->member, &p->b, e);
+	ret = join_budget(p,
+			  (struct budget_owner){
+				  .cpu_ns = f->cpu_ns, .arg = f->arg, .least = f->least },
+			  e);
 	if (!ret)
 		ret = listen(p, e);
 	if (ret)

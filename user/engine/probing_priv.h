@@ -3,7 +3,7 @@
 #define ENGINE_PROBING_PRIV_H
 
 #include "base/clock.h"
-#include "engine/budget.h"
+#include "sampling/budget.h"
 #include "engine/probing.h"
 #include "sampling/burstiness.h"
 #include "goprof_abi.h"

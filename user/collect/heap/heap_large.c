@@ -2,7 +2,7 @@
 #include "collect/heap/heap_large.h"
 
 #include "base/clock.h"
-#include "engine/budget.h"
+#include "sampling/budget.h"
 
 #define PART	   0.25 /* of the budget, for these probes */
 #define WITH_WALKS 2	/* a hit costs so many times its price, with the stack walks of samples */

@@ -1,7 +1,7 @@
-/* user/engine/budget.c - a token bucket that the target's CPU clock fills. */
-#include "engine/budget.h"
+/* user/sampling/budget.c - a token bucket that the target's CPU clock fills. */
+#include "sampling/budget.h"
 
-#include <time.h>
+#include "base/cleanup.h"
 #include "base/clock.h"
 
 enum { MEMBERS_MAX = 4 };
@@ -20,14 +20,9 @@ enum { MEMBERS_MAX = 4 };
 #define LASTS_MAX_NS 3e9
 
 struct budget {
-	double share; /* of the target's CPU time; 0: no bound */
-	clockid_t clock;
-	uint64_t (*cpu_ns)(void *arg); /* instead of the clock; NULL */
-	void *arg;
-	struct budget_least *least; /* NULL: it is alone */
-	bool busy;		    /* counted there */
-	double ahead;		    /* ns that may still be taken before the share holds */
-	bool advanced;
+	struct budget_owner of;
+	bool busy;	     /* counted in of.least */
+	double ahead;	     /* ns that may still be taken before the share holds */
 	double spent;	     /* ns in all, by members that have left, too */
 	double credit, rate; /* credit: ns; rate: CPU time per ns, over the last half second */
 	double rate_ns;	     /* over how many ns that is known */
@@ -36,9 +31,9 @@ struct budget {
 	size_t n;
 };
 
-static uint64_t used_ns(const struct budget *b)
+static uint64_t time_ns(const struct budget *b)
 {
-	return b->cpu_ns ? b->cpu_ns(b->arg) : clock_ns(b->clock);
+	return b->of.now_ns(b->of.arg);
 }
 
 /*
@@ -57,7 +52,7 @@ static void blend(double *v, double *known, double now, double ns)
 /* Of what is given away without CPU time of targets. */
 static double part(const struct budget *b)
 {
-	size_t n = b->least ? b->least->busy + !b->busy : 1;
+	size_t n = b->of.least ? b->of.least->busy + !b->busy : 1;
 
 	return 1 / (double)n;
 }
@@ -75,7 +70,7 @@ static double loan(const struct budget *b)
 /* The cost that is allowed, in ns per ns. */
 static double income(const struct budget *b)
 {
-	return b->share * (b->rate > least_cpus(b) ? b->rate : least_cpus(b));
+	return b->of.share * (b->rate > least_cpus(b) ? b->rate : least_cpus(b));
 }
 
 static double most_credit(const struct budget *b)
@@ -87,7 +82,7 @@ static double most_credit(const struct budget *b)
 
 static void earn(struct budget *b)
 {
-	uint64_t now = now_ns(), cpu = used_ns(b);
+	uint64_t now = time_ns(b), cpu = b->of.cpu_ns(b->of.arg);
 	double used, least;
 
 	if (now <= b->at || cpu < b->cpu) /* the target has gone, and its clock too */
@@ -96,73 +91,48 @@ static void earn(struct budget *b)
 	      (double)(now - b->at));
 	used = (double)(cpu - b->cpu);
 	least = least_cpus(b) * (double)(now - b->at);
-	b->credit += b->share * (used > least ? used : least);
+	b->credit += b->of.share * (used > least ? used : least);
 	if (b->credit > most_credit(b))
 		b->credit = most_credit(b);
 	b->cpu = cpu;
 	b->at = now;
 }
 
-static struct budget *budget_new(const struct collect_opts *o)
+static struct budget *budget_new(const struct budget_owner *o)
 {
 	struct budget *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return NULL;
-	b->share = o->budget.ppm / 1e6;
-	b->ahead = (double)o->budget.ahead_ns;
-	b->advanced = o->budget.ahead_ns > 0;
-	b->first = b->at = now_ns();
+	b->of = *o;
+	b->ahead = o->ahead_ns;
+	b->first = b->at = time_ns(b);
+	b->cpu = b->cpu_first = o->cpu_ns(o->arg);
 	return b;
 }
 
 static void join(struct budget *b, struct budget_member *m)
 {
 	BUG_ON(b->n == MEMBERS_MAX);
-	m->at = now_ns();
+	m->at = time_ns(b);
 	b->members[b->n++] = m;
 }
 
-int budget_join(struct subject *s, const struct collect_opts *o, struct budget_member *m,
-		struct budget **out, struct err *e)
+struct budget *budget_join(struct budget **shared, const struct budget_owner *o,
+			   struct budget_member *m)
 {
-	struct budget *b = o->budget.ppm ? s->budget : NULL;
-
-	if (!b) {
-		b = budget_new(o);
-		if (!b)
-			return err_set(e, -ENOMEM, "no memory");
-		if (clock_getcpuclockid(s->target->pid, &b->clock)) {
-			free(b);
-			return err_set(e, -ESRCH, "the target exited");
-		}
-		b->cpu = b->cpu_first = clock_ns(b->clock);
-		if (o->budget.ppm)
-			s->budget = b;
-	}
-	join(b, m);
-	*out = b;
-	return 0;
-}
-
-int budget_join_all(uint64_t (*cpu_ns)(void *arg), void *arg, struct budget_least *least,
-		    const struct collect_opts *o, struct budget_member *m, struct budget **out,
-		    struct err *e)
-{
-	struct budget *b = budget_new(o);
+	bool shares = shared && o->share > 0;
+	struct budget *b = shares && *shared ? *shared : budget_new(o);
 
 	if (!b)
-		return err_set(e, -ENOMEM, "no memory");
-	b->cpu_ns = cpu_ns;
-	b->arg = arg;
-	b->least = least;
-	b->cpu = b->cpu_first = cpu_ns(arg);
+		return NULL;
+	if (shares)
+		*shared = b;
 	join(b, m);
-	*out = b;
-	return 0;
+	return b;
 }
 
-void budget_leave(struct subject *s, struct budget *b, struct budget_member *m)
+void budget_leave(struct budget **shared, struct budget *b, struct budget_member *m)
 {
 	size_t i = 0;
 
@@ -172,10 +142,10 @@ void budget_leave(struct subject *s, struct budget *b, struct budget_member *m)
 	b->members[i] = b->members[--b->n];
 	if (b->n)
 		return;
-	if (s && s->budget == b)
-		s->budget = NULL;
+	if (shared && *shared == b)
+		*shared = NULL;
 	if (b->busy)
-		b->least->busy--;
+		b->of.least->busy--;
 	free(b);
 }
 
@@ -192,12 +162,12 @@ void budget_spend_once(struct budget *b, struct budget_member *m, double ns)
 
 void budget_spend(struct budget *b, struct budget_member *m, double ns)
 {
-	uint64_t now = now_ns();
+	uint64_t now = time_ns(b);
 	double since;
 
-	if (b->least && !b->busy && ns > 0) {
+	if (b->of.least && !b->busy && ns > 0) {
 		b->busy = true;
-		b->least->busy++;
+		b->of.least->busy++;
 	}
 	budget_spend_once(b, m, ns);
 	m->owed += ns;
@@ -222,7 +192,7 @@ static double left_to(const struct budget *b, const struct budget_member *m)
 
 bool budget_exceeded(struct budget *b, const struct budget_member *m)
 {
-	if (b->share <= 0 || b->credit >= -loan(b))
+	if (b->of.share <= 0 || b->credit >= -loan(b))
 		return false;
 	for (size_t i = 0; i < b->n; i++)
 		if (b->members[i]->full && b->members[i]->lately > m->lately)
@@ -308,12 +278,12 @@ const char *budget_excess(struct budget *b, double *taken)
 {
 	double cpu = budget_cpu_ns(b);
 
-	if (b->share <= 0 || cpu <= 0 || b->spent <= EXCESS * b->share * cpu)
+	if (b->of.share <= 0 || cpu <= 0 || b->spent <= EXCESS * b->of.share * cpu)
 		return NULL;
 	*taken = b->spent / cpu;
-	if (b->advanced)
+	if (b->of.ahead_ns > 0)
 		return "a command's first second of probes does not count";
-	if (b->least && cpu < least_cpus(b) * (double)(b->at - b->first))
+	if (b->of.least && cpu < least_cpus(b) * (double)(b->at - b->first))
 		return "all files that are probed count as using a tenth of a CPU at least, and some "
 		       "10 ms are taken ahead of all, and more until that is noticed";
 	if (cpu < least_cpus(b) * (double)(b->at - b->first))

@@ -1,13 +1,15 @@
 /*
- * user/engine/budget.h - the account that all probes of one target share: a token bucket.
+ * user/sampling/budget.h - the account that all probes of one target share: a token bucket.
  *
  * The target's CPU time fills it (at least that of a tenth of a CPU), and the cost of its probes
  * empties it.
  */
-#ifndef ENGINE_BUDGET_H
-#define ENGINE_BUDGET_H
+#ifndef SAMPLING_BUDGET_H
+#define SAMPLING_BUDGET_H
 
-#include "subject/subject.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /*
  * CPUs that a program is assumed to use at least. A share of nothing would be nothing, and a
@@ -40,20 +42,24 @@ struct budget_member {
 
 struct budget;
 
+/* Whose account it is. What is borrowed outlives it. */
+struct budget_owner {
+	/* CLOCK_MONOTONIC, and the CPU time of who pays, which only grows: less than before: they have gone. */
+	uint64_t (*now_ns)(void *arg);
+	uint64_t (*cpu_ns)(void *arg);
+	void *arg;
+	double share;		    /* of that CPU time which may be taken; 0: no bound */
+	double ahead_ns;	    /* what may be taken before that bound holds */
+	struct budget_least *least; /* of all such accounts; borrowed; NULL: it is alone */
+};
+
 /*
- * Members are borrowed until they leave; the last one to leave frees the budget. Members without
- * a bound have an account of their own.
+ * Members are borrowed until they leave; the last one to leave frees the budget. *@shared is the account of
+ * all members with a bound, NULL at first; NULL there, or no bound: the member has an account of its own. Returns NULL when there is no memory.
  */
-int budget_join(struct subject *s, const struct collect_opts *o, struct budget_member *m,
-		struct budget **out, struct err *e);
-/*
- * An account of many targets together, which nobody else shares: @cpu_ns tells the CPU time of all of them,
- * which only grows. @least, which outlives it, is all such accounts'. To be left with a NULL subject.
- */
-int budget_join_all(uint64_t (*cpu_ns)(void *arg), void *arg, struct budget_least *least,
-		    const struct collect_opts *o, struct budget_member *m, struct budget **out,
-		    struct err *e);
-void budget_leave(struct subject *s, struct budget *b, struct budget_member *m);
+struct budget *budget_join(struct budget **shared, const struct budget_owner *o,
+			   struct budget_member *m);
+void budget_leave(struct budget **shared, struct budget *b, struct budget_member *m);
 
 void budget_spend(struct budget *b, struct budget_member *m, double ns);
 /* The same for a cost that does not repeat: attaching. It does not change @m->lately. */
