@@ -1,6 +1,7 @@
 #!/bin/bash
 # MINUTES of one run of --all while RATE processes a second start, work for 20 ms, sleep for a second and end, and a few stay: memory,
-# descriptors and BPF maps of the profiler are as large at the end as when it had settled, and all were taken in.
+# descriptors and BPF maps of the profiler are as large at the end as when it had settled, a process that starts takes it as much CPU time (less
+# than half as much again: machines are noisy), and all were taken in.
 . tests/support/lib.sh
 . tests/support/judges.sh
 need_root && need_bpf && need_go
@@ -24,12 +25,13 @@ for ((i = 0; i < 1200; i++)); do
 	sleep 0.05
 done
 
-# The profiler's resident kB, descriptors, and bytes of BPF maps, now.
+# When, the profiler's resident kB, descriptors, bytes of BPF maps, CPU time (its children's, too, in ticks), and how many have started, now.
 sizes() {
-	local rss maps
+	local rss maps cpu
+	cpu=$(sed 's/.*) //' "/proc/$PROF/stat" | awk '{ print $12 + $13 + $14 + $15 }')
 	rss=$(awk '$1 == "VmRSS:" { print $2 }' "/proc/$PROF/status")
 	maps=$(cat "/proc/$PROF"/fdinfo/* 2>/dev/null | awk '/^pos:/ { map = 0 } /^map_type:/ { map = 1 } /^memlock:/ && map { sum += $2 } END { print sum + 0 }')
-	echo "$((SECONDS - BEGAN)) ${rss:-0} $(command ls "/proc/$PROF/fd" 2>/dev/null | wc -l) ${maps:-0}"
+	echo "$((SECONDS - BEGAN)) ${rss:-0} $(command ls "/proc/$PROF/fd" 2>/dev/null | wc -l) ${maps:-0} ${cpu:-0} $n"
 }
 BEGAN=$SECONDS n=0 next=0
 : >"$TMP/sizes"
@@ -57,7 +59,9 @@ outcome "all_churn/$n processes in $MINUTES minutes"
 
 # Medians of the third fifth of the time, when caches and tables of bounded size are full, and of the last one: no larger, but for noise of 3 %.
 flat() {
-	awk '{ at[NR] = $1; for (k = 2; k <= 4; k++) v[k, NR] = $k }
+	awk '{ for (k = 2; k <= 6; k++) v[k, NR] = $k }
+		# CPU time for each that started, in ms
+		function each(from, to) { return 10 * (v[5, to] - v[5, from]) / (v[6, to] - v[6, from]) }
 		function middle(k, from, to, i, j, x, n, a) {
 			n = 0
 			for (i = from; i <= to; i++) a[++n] = v[k, i]
@@ -73,6 +77,9 @@ flat() {
 				printf "# %s: %d settled, %d at the end\n", name[k], before, after >"/dev/stderr"
 				if (after > before * 1.03 + (k == 3 ? 4 : 0)) { print name[k] " grew from " before " to " after; bad = 1 }
 			}
+			before = each(2 * f + 1, 3 * f + 1); after = each(NR - f, NR)
+			printf "# CPU time for each that started: %.1f ms settled, %.1f ms at the end\n", before, after >"/dev/stderr"
+			if (after > 1.5 * before) { print "a process that starts takes " after " ms, and took " before; bad = 1 }
 			exit bad }' "$TMP/sizes"
 }
 judge flat

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Killing --all at random moments with 50 targets: the collector, the child that opens processes for it, its parent while it is at work,
 # or both, KILLS times.
-# Every other time heaps and waits are probed as well; then the process that holds probes is one of these children.
+# Every other time heaps and waits are probed as well, all the time or, every other of those, in the windows that the budget pays for; then the
+# process that holds probes is one of these children.
 # Afterwards the kernel holds nothing of ours, no process of ours is left, and the targets run on, without a breakpoint after the
 # next run. A collector survives its child.
 . tests/support/lib.sh
@@ -17,7 +18,7 @@ chmod 755 "$TMP" && mkdir -m 777 "$TMP/any" && cp "$GOPROF" "$TMP/goprof" && cp 
 
 PIDS=()
 for ((i = 0; i < TARGETS; i++)); do
-	if [ $((i % 25)) = 0 ]; then set -- busy 1 1; else set -- idle; fi
+	if [ $((i % 25)) = 0 ]; then set -- busy 1 1; elif [ $((i % 25)) = 1 ]; then set -- allocates 50; else set -- idle; fi
 	"$bin" "$@" >/dev/null 2>&1 </dev/null &
 	STARTED+=($!) PIDS+=($!)
 done
@@ -37,7 +38,7 @@ nothing_left() {
 	return 1
 }
 
-PROBED=(--cpu --heap --source=probe --wait --host-budget=0,0)
+PROBED=(--cpu --heap --source=probe --wait)
 run() { exec "${AS[@]}" "$TMP/goprof" --all --match "cmd=$bin" -o "$TMP/any/out" "$@" >"$TMP/any/paths" 2>"$TMP/any/err"; }
 # Children whose parent has died wait for nobody but the test.
 reaped() { wait "$1" 2>/dev/null || :; }
@@ -50,12 +51,13 @@ orphaned() {
 	kill -KILL "$pid" || echo "the collector died with its child: $(tail -n 1 "$TMP/any/err")"
 }
 
-# die WHO OPTION...: the collector, its child, its child's parent or both are killed after up to 0.8 s. In the window programs start, so that there is a child.
+# die WHO OPTION...: the collector, its child, its child's parent or both are killed up to 0.8 s after its begin (WHEN=1: up to 1.8 s, when
+# there are windows). In the window programs start, so that there is a child.
 die() {
 	local pid i p new=() children=()
 	run -d 300s "${@:2}" &
 	pid=$!
-	sleep "0.$((RANDOM % 8))$((RANDOM % 10))"
+	sleep "$((${WHEN:-0} * (RANDOM % 2))).$((RANDOM % 8))$((RANDOM % 10))"
 	for ((i = 0; i < 3; i++)); do "$bin" idle >/dev/null 2>&1 & new+=($!); done
 	sleep "0.0$((RANDOM % 10))"
 	for ((i = 0; i < 20; i++)); do
@@ -74,7 +76,11 @@ nothing_left || { fail all_kill "before anything was done: $(held)"; finish; }
 before=$(ticks)
 WHO=(child collector parent both)
 for ((k = 0; k < KILLS; k++)); do
-	if [ $((k / 4 % 2)) = 0 ]; then steps die "${WHO[k % 4]}"; else steps die "${WHO[k % 4]}" "${PROBED[@]}"; fi
+	case $((k / 4 % 4)) in
+	0 | 2) steps die "${WHO[k % 4]}" ;;
+	1) steps die "${WHO[k % 4]}" "${PROBED[@]}" --host-budget=0,0 ;;
+	3) WHEN=1 steps die "${WHO[k % 4]}" "${PROBED[@]}" ;;
+	esac
 done
 [ $CHILDREN != 0 ] || wrong "no child was ever there to be killed"
 outcome "all_kill/$KILLS deaths leave nothing"
@@ -97,6 +103,8 @@ probed_run() {
 	(run -d 2s "${PROBED[@]}")
 	rc=$?
 	[ $rc = 0 ] || [ $rc = 3 ] || { echo "exit $rc: $(tail -n 1 "$TMP/any/err")"; return 1; }
+	for p in $(grep -h heap "$TMP/any/paths"); do "$PPROFCHECK" comments "$p"; done >"$TMP/comments"
+	grep -qE '^budget: .* [1-9][0-9]* windows' "$TMP/comments" || { echo "there are no windows"; return 1; }
 	for p in "${PIDS[@]}"; do
 		"$GOPROF" heal -p "$p" 2>&1 | has 'no breakpoints in the code' || { echo "$p has breakpoints"; return 1; }
 	done

@@ -4,7 +4,8 @@
 # records it is what it says itself. One of them floods: it loses, and the others do not. All busy ones are stopped but for their
 # time in the window.
 #
-# PROBE=1: heaps and waits are probed beside it. Then the heap of one process of every version, stripped and not, is what
+# PROBE=1: heaps and waits are probed beside it, and another one floods: it starts 100,000 goroutines a second, each of which waits
+# in a stack of its own. Then the heap of one process of every version, stripped and not, is what
 # that allocated meanwhile, within 4 standard errors (testdata/programs/alloctruth).
 . tests/support/lib.sh
 . tests/support/judges.sh
@@ -61,14 +62,20 @@ for ((i = 0; i < BUSY; i++)); do
 	kill -STOP "$LAST"
 done
 start "${HOSTED[${#HOSTED[@]} - 1]}" flood || { fail all_proof "the one that floods does not start"; finish; }
-FLOOD=$PID
+FLOOD=$PID GOFLOOD=
 kill -STOP $FLOOD
+if [ -n "${PROBE:-}" ]; then
+	start "${HOSTED[${#HOSTED[@]} - 2]}" goflood 100000 || { fail all_proof "the one that floods with goroutines does not start"; finish; }
+	GOFLOOD=$PID
+	kill -STOP $GOFLOOD
+	PROCS=$((PROCS + 1))
+fi
 HEAPS=() PORTS=() FDS=() TRUTHS=()
 for ((k = 0; k < ${#RECORDS[@]}; k++)); do
 	if [ -n "${PROBE:-}" ]; then HOW=begin_program launch $((i++)) "${RECORDS[k]}" -part 5; else launch $((i++)) "${RECORDS[k]}" -rounds 1; fi
 	HEAPS[k]=$LAST PORTS[k]=$PORT FDS[k]=${FD:-} TRUTHS[k]=${SAID:-}
 done
-for ((; i < PROCS - 1; i++)); do hosted $i idle; done
+for ((; i < PROCS - 1 - (GOFLOOD > 0); i++)); do hosted $i idle; done
 # ask WHEN: each for its own records
 ask() {
 	for ((k = 0; k < ${#HEAPS[@]}; k++)); do
@@ -95,7 +102,7 @@ for ((i = 0; i < 1200; i++)); do
 done
 # A parent in a namespace, unshare, is no Go program.
 grep -q "profiling $PROCS processes" "$TMP/err" || wrong "$(grep profiling "$TMP/err")"
-kill -CONT "${PIDS[@]}" $FLOOD
+kill -CONT "${PIDS[@]}" $FLOOD $GOFLOOD
 [ -z "${PROBE:-}" ] || tell go
 ran() {
 	local k
@@ -105,7 +112,7 @@ until ran && have_allocated; do
 	kill -0 $PROF || { fail all_proof "it ended: $(tail -n 1 "$TMP/err")"; finish; }
 	sleep 0.5
 done
-kill -STOP "${PIDS[@]}" $FLOOD
+kill -STOP "${PIDS[@]}" $FLOOD $GOFLOOD
 sleep 0.2
 kill -INT $PROF
 wait $PROF
@@ -143,9 +150,19 @@ outcome all_proof/totals
 flooded() {
 	"$PPROFCHECK" comments "$(file_of $FLOOD)" >"$TMP/comments"
 	grep -qE '^loss: [0-9]+ samples of more distinct stacks' "$TMP/comments" || { echo "the one that floods lost nothing: $(grep ^hits "$TMP/comments")"; return 1; }
-	grep -E '^goprof-bpf: pid [0-9]+ \(hosted.*: [0-9]+ samples of more distinct' "$TMP/err" >"$TMP/told"
+	grep -E '^goprof-bpf: pid [0-9]+ \(hosted.*: [0-9]+ samples of more distinct' "$TMP/err" | grep -v "pid ${GOFLOOD:-none} " >"$TMP/told"
 	[ "$(wc -l <"$TMP/told")" = 1 ] && grep -q "pid $FLOOD " "$TMP/told" || { echo "others are told of: $(head -n 3 "$TMP/told")"; return 1; }
 }
 judge flooded
+# What is lost of its waits is its own loss.
+goflooded() {
+	local lost='wait: [0-9]+ .*(stacks|waits)'
+	sed -n "s/^goprof-bpf: pid $GOFLOOD /# it lost: /p" "$TMP/err" >&2
+	grep -qE "^goprof-bpf: pid $GOFLOOD \(hosted.*\): $lost" "$TMP/err" || { echo "the one that floods with goroutines lost no waits"; return 1; }
+	grep -E "^goprof-bpf: pid [0-9]+ \(.*\): $lost" "$TMP/err" | grep -v "pid $GOFLOOD " >"$TMP/told" || return 0
+	echo "others lose waits: $(head -n 3 "$TMP/told")"
+	return 1
+}
+[ -z "$GOFLOOD" ] || judge goflooded
 outcome all_proof/flood
 finish

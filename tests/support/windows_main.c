@@ -15,6 +15,7 @@
 #include "collect/heap/heap_many.h"
 #include "collect/waits/contention_many.h"
 #include "collect/waits/wait_many.h"
+#include "inspect/survey.h"
 #include "output/output.h"
 #include "probe/uprobes.h"
 #include "profile/graft.h"
@@ -156,6 +157,44 @@ static int windows(struct engine *const en[2], unsigned n, uint64_t ns, struct e
 	return 0;
 }
 
+static bool hold(void *arg, const struct survey_proc *p)
+{
+	(void)arg;
+	return p->cpu.yes;
+}
+
+static int add_held(struct engine *en, struct survey *s, struct err *e)
+{
+	const struct engine_target *out;
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < s->at.n; i++) {
+		struct survey_proc *p = &s->at.at[i];
+
+		if (!p->target)
+			return err_set(e, -ENOENT, "pid %d is not held", p->pid);
+		ret = engine_add(en, TAKE(p->target), &p->build->offsets, &out, e);
+	}
+	return ret || s->at.n == npids ?
+		       ret :
+		       err_set(e, -ENOENT, "of %zu processes %zu were found", npids, s->at.n);
+}
+
+static int add_all(struct engine *en, struct err *e)
+{
+	struct survey s = { .wants = SURVEY_EVERYTHING, .hold = hold };
+	pid_t pids[PIDS];
+	int ret;
+
+	for (size_t i = 0; i < npids; i++)
+		pids[i] = observed[i].pid;
+	ret = survey_more(&s, pids, npids, e);
+	if (!ret)
+		ret = add_held(en, &s, e);
+	survey_fini(&s);
+	return ret;
+}
+
 static int open_both(struct engine *en[2], bool probe, struct err *e)
 {
 	static const struct engine_kind *const kinds[KINDS] = { &engine_cpu, &engine_heap,
@@ -167,17 +206,12 @@ static int open_both(struct engine *en[2], bool probe, struct err *e)
 					.block.rate_ns = 10000,
 					.mutex.fraction = 10,
 					.source = probe ? SOURCE_PROBE : SOURCE_READ };
-	const struct engine_target *out;
-	struct target *t;
 	int ret = 0;
 
 	for (size_t i = 0; !ret && i < 2; i++) {
 		ret = engine_open(&o, kinds, i ? 1 : probe ? KINDS : 2, (unsigned)npids, &en[i], e);
-		for (size_t p = 0; !ret && p < npids; p++) {
-			ret = target_open(observed[p].pid, &t, e);
-			if (!ret)
-				ret = engine_add(en[i], t, NULL, &out, e);
-		}
+		if (!ret)
+			ret = add_all(en[i], e);
 	}
 	return ret;
 }

@@ -149,7 +149,7 @@ void engine_free(struct engine *en);
 DEFINE_FREEP(struct engine, engine)
 
 /*
- * Observes @t, too, from now on when a window is open; it is taken over, also on error. An error is this target's:
+ * Observes @t, which is at rest (survey.hold; target/handover.h), too, from now on when a window is open; it is taken over, also on error. An error is this target's:
  * -ESRCH: it is gone; -ENOENT: no Go program; -EEXIST: it is observed already; -E2BIG: there is no
  * slot; others as subject_adopt(); where no kind can observe it, the first one's. *out is borrowed,
  * until it is handed over as one that ended. @known: the offsets that somebody has found out for its

@@ -18,6 +18,8 @@
 //	hosted waitflood
 //			once stdin has a line: starts 150,000 goroutines that wait, and then waits all the
 //			time, in such stacks
+//	hosted goflood N
+//			starts N goroutines a second, each of which waits in such a stack and ends
 package main
 
 import (
@@ -129,16 +131,33 @@ func flood() {
 //go:noinline
 func forever() { <-make(chan int) }
 
-func waitFlood() {
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		panic(err)
-	}
+func answerAll() {
 	asks = make(chan uint64)
 	go func() {
 		for way := range asks {
 			answers <- way
 		}
 	}()
+}
+
+func goFlood(n int) {
+	answerAll()
+	way, made := uint64(88172645463325252), 0
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		for due := int(time.Since(begin).Seconds() * float64(n)); made < due; made++ {
+			way ^= way << 13
+			way ^= way >> 7
+			way ^= way << 17
+			go left(way, 50)
+		}
+	}
+}
+
+func waitFlood() {
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		panic(err)
+	}
+	answerAll()
 	for i := 0; i < 150000; i++ {
 		go forever()
 	}
@@ -182,6 +201,8 @@ func main() {
 		flood()
 	case "waitflood":
 		waitFlood()
+	case "goflood":
+		goFlood(number(os.Args[2]))
 	}
 	for {
 		time.Sleep(time.Second)
