@@ -89,11 +89,50 @@ priorities() {
 	got="$(nice_of "$GOPROF") $(nice_of nice -n 3 "$GOPROF") $(nice_of setsid "$TMP/alone" "$GOPROF") $(cat "$TMP/session")"
 	SIGNAL=KILL
 	got="$got $(nice_of setsid "$TMP/alone" "$GOPROF") $(cat "$TMP/session")"
-	if [ "$session" = none ]; then want="none none"; else want="-10 0"; fi
+	if [ "$session" = none ]; then want="none none"; else want="-11 0"; fi
 	want="$prompt $session $(nice -n 3 nice) $session $prompt $want $prompt $want"
 	[ "$got" = "$want" ] || echo "$got, not $want"
 }
 steps priorities
+# Killed together: the process group, of which what gives the nice value back is none; and that, too.
+cat >"$TMP/killed" <<'END'
+#!/bin/bash
+all() { "$GOPROF" --all --match "cmd=$TMP/bin/worker" -d "$1" -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err"; }
+nice_is() { sed 's/.* nice //' /proc/self/autogroup; }
+# with HOW: once it observes
+with() {
+	: >"$TMP/err"
+	set -m
+	all 300s &
+	set +m
+	until grep -q 'profiling [0-9]* process' "$TMP/err"; do sleep 0.05; done
+	"$@" $!
+	wait $!
+	sleep 0.3
+	nice_is
+}
+group() { kill -KILL -$1; }
+both() {
+	local ours
+	ours=$(pgrep -P $1 -x goprof-bpf || echo $1)
+	kill -KILL $(pgrep -P "$ours") "$ours"
+}
+with group
+with both
+"$GOPROF" heal -p $WORKER >/dev/null 2>&1
+nice_is
+with both
+all 100ms
+nice_is
+END
+chmod 755 "$TMP/killed"
+killed() {
+	local got
+	[ -r /proc/self/autogroup ] || return 0
+	got=$(TMP=$TMP GOPROF=$GOPROF WORKER=$WORKER setsid -w "$TMP/killed" 2>/dev/null | tr '\n' ' ')
+	[ "$got" = "0 -11 0 -11 0 " ] || echo "after kills, heal and another run: $got"
+}
+steps killed
 outcome all_host/priority
 
 # ---- processes that cannot be looked at

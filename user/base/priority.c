@@ -119,6 +119,7 @@ static _Noreturn void wait_for_end(pid_t of)
 	sigemptyset(&end);
 	sigaddset(&end, SIGTERM);
 	prctl(PR_SET_NAME, "session-nice");
+	setpgid(0, 0); /* who kills our process group does not mean it */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	close_range(0, ~0u, 0);
 	if (getppid() == of)
@@ -137,20 +138,62 @@ static pid_t keep(void)
 	return keeper;
 }
 
-/* "/autogroup-12 nice 0" */
-pid_t priority_prompt_session(void)
+/* One that was killed, and that nobody has waited for, gives nothing back. */
+static bool is_keeper(pid_t pid)
+{
+	static const char name[] = " (session-nice) "; /* its state comes then */
+	char path[32], text[64] = "";
+	const char *at;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	(void)!fgets(text, sizeof(text), f);
+	fclose(f);
+	at = strstr(text, name);
+	return at && !strchr("ZX", at[strlen(name)]);
+}
+
+/* "/autogroup-12 nice 0"; false: there is none. */
+static bool session_nice(int *nice)
 {
 	CLEANUP(closep) int fd = open(OF_SESSION, O_RDONLY | O_CLOEXEC);
+	static const char before[] = " nice ";
 	char text[64] = "";
+	const char *at;
 
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return false;
+	at = strstr(text, before);
+	if (at)
+		*nice = (int)strtol(at + strlen(before), NULL, 10);
+	return at != NULL;
+}
+
+void priority_session_heal(void)
+{
+	CLEANUP(freep) struct others *o = calloc(1, sizeof(*o));
+	int nice;
+
+	if (!session_nice(&nice) || nice != PRIORITY_SESSION || !o || !find_others(o))
+		return;
+	for (size_t i = 0; i < o->n; i++)
+		if (is_keeper(o->at[i].pid))
+			return;
+	(void)set_session(0);
+}
+
+pid_t priority_prompt_session(void)
+{
 	pid_t keeper;
+	int nice;
 
-	if (!others_rest())
-		return 0;
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0 || !strstr(text, " nice 0\n"))
+	if (!others_rest() || !session_nice(&nice) || nice)
 		return 0;
 	keeper = keep();
-	if (keeper > 0 && set_session(PRIORITY_PROMPT))
+	if (keeper > 0 && set_session(PRIORITY_SESSION))
 		return keeper;
 	if (keeper > 0)
 		priority_session_back(keeper);

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { PRIORITY_PROMPT = -10 }; /* a nice value */
+/* Nice values: ours, and that of our session, which nobody else is likely to choose. */
+enum { PRIORITY_PROMPT = -10, PRIORITY_SESSION = -11 };
 
 /*
  * The calling thread, and what it starts from now on, comes before others. Not where somebody chose its nice value,
@@ -30,5 +31,7 @@ bool priority_prompt(void);
  */
 pid_t priority_prompt_session(void);
 void priority_session_back(pid_t keeper);
+/* Gives back what a run of ours in this session has left behind, when it was killed together with that child. */
+void priority_session_heal(void);
 
 #endif

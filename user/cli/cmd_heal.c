@@ -4,6 +4,7 @@
 #include "base/caps.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "base/priority.h"
 #include "cli/cmd.h"
 #include "cli/tell.h"
 #include "probe/leftovers.h"
@@ -114,6 +115,7 @@ int cmd_heal(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	priority_session_heal();
 	if (heal_run(&h, &sum, &e)) {
 		tell("heal: %s", e.msg);
 		return EXIT_FAILED;

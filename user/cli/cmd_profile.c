@@ -198,6 +198,7 @@ int cmd_profile(int argc, char **argv)
 
 	switch (opt_parse(argc, argv, &o, &e)) {
 	case OPT_RUN:
+		priority_session_heal();
 		return o.all || o.npids > 1 ? run_many(&o) : run(&o);
 	case OPT_HELP:
 		fputs(opt_help, stdout);

@@ -31,6 +31,8 @@
  * who run it: 80 us on the machine above with none, 150 with 200.
  */
 #define ORDINARY_NS 300e3
+/* And closing the link of a program's probes, which takes a thread, no more than this: 0.1 to 0.2 ms there. */
+#define ORDINARY_LINK_NS 1e6
 /* The weight of the newest window in the mean, at least. */
 #define LATELY	 0.1
 
@@ -65,7 +67,7 @@ void probing_look_around(struct probing *p)
  */
 static double for_mappings(const struct probing *p, double work_ns)
 {
-	double ordinary = 0;
+	double ordinary = ORDINARY_LINK_NS * (double)p->ngroups;
 
 	for (size_t i = 0; i < p->ngroups; i++)
 		ordinary += (double)p->groups[i].n * ORDINARY_NS;
@@ -139,7 +141,7 @@ void probing_tell_bystanders(const struct probing *p, char *to, size_t size)
 		snprintf(
 			to, size,
 			"; the file is mapped so often that putting probes in and out took the kernel "
-			"%.0f ms a time (at most %.0f ms), in which no process could fork",
+			"%.2g ms a time (at most %.2g ms), in which no process could fork",
 			p->registered.work / 1e6, (double)p->registered.most / 1e6);
 	else if (!is_executable(p->s) || (!b->known && !n))
 		snprintf(to, size, "; not counted: other processes that map this %s",

@@ -281,6 +281,12 @@ static double percent(uint64_t part, uint64_t of)
 	return of ? 100.0 * (double)part / (double)of : 0;
 }
 
+/* Of a number of percent: two digits of a small one. */
+static int decimals(double v)
+{
+	return v >= 9.95 ? 0 : v >= 0.995 ? 1 : 2;
+}
+
 static void bound_text(unsigned ppm, char buf[BOUND_TEXT])
 {
 	if (ppm)
@@ -291,14 +297,15 @@ static void bound_text(unsigned ppm, char buf[BOUND_TEXT])
 
 void summary_cost(struct engine_cost c, bool put_off, const struct collect_opts *o)
 {
+	double part = percent(c.own_ns, c.lasted_ns), theirs = percent(c.taken_ns, c.cpu_ns);
 	char own[BOUND_TEXT], taken[BOUND_TEXT];
 
 	bound_text(o->host.own_ppm, own);
 	bound_text(o->host.taken_ppm, taken);
-	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.2g %% of one CPU; looks: %s); sampling took "
-	     "%.2f s of the processes' %.2f s (%.2g %%, %s)",
-	     (double)c.own_ns / 1e9, percent(c.own_ns, c.lasted_ns), own, (double)c.taken_ns / 1e9,
-	     (double)c.cpu_ns / 1e9, percent(c.taken_ns, c.cpu_ns), taken);
+	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.*f %% of one CPU; looks: %s); sampling took "
+	     "%.2f s of the processes' %.2f s (%.*f %%, %s)",
+	     (double)c.own_ns / 1e9, decimals(part), part, own, (double)c.taken_ns / 1e9,
+	     (double)c.cpu_ns / 1e9, decimals(theirs), theirs, taken);
 	if (put_off)
 		tell("cost: programs that started were looked at 0.3 s apart, to keep to --host-budget");
 	if (c.slowed)
