@@ -212,6 +212,28 @@ static void what_cannot_be_read(void **state)
 	free(much);
 }
 
+/*
+ * Processes and descriptors end while they are looked at. None of them holds anything, and a machine
+ * where many do so is still seen whole.
+ */
+static void what_ends_meanwhile(void **state)
+{
+	char path[128], away[128];
+
+	(void)state;
+	process(32, 1000, 1000, 0, OUR_NS);
+	snprintf(path, sizeof(path), "%s/32/fdinfo/3", root);
+	assert_int_equal(symlink("gone", path), 0);
+	is(ask(question()), 0, 0, true);
+	snprintf(path, sizeof(path), "%s/32/fdinfo", root);
+	snprintf(away, sizeof(away), "%s/32/away", root);
+	assert_int_equal(rename(path, away), 0);
+	is(ask(question()), 0, 0, true);
+	snprintf(path, sizeof(path), "%s/32/status", root);
+	assert_int_equal(unlink(path), 0);
+	is(ask(question()), 0, 0, true);
+}
+
 /* A security module refuses the descriptors of process 40 to everybody. */
 static bool refuses;
 
@@ -350,6 +372,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(whose_locks, set_up, tear_down),
 		cmocka_unit_test(whose_rights_suffice),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_ends_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(who_may_not_be_looked_at, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(long_text_of_another_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(bounds, set_up, tear_down),

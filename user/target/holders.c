@@ -154,10 +154,13 @@ static bool is_other_file(int fdinfo, const char *name, uint64_t ino)
 	return text_u64(&c, "ino", 10, &v) && text_char(&c, "ino", '\n') && v != ino;
 }
 
-/* What is gone holds nothing; what cannot be read may. */
+/*
+ * What is gone holds nothing; what cannot be read may. A process or a descriptor is gone by ENOENT
+ * when it is opened, and by ESRCH when it ends after that.
+ */
 static void missed(struct search *s, int why)
 {
-	if (why != -ESRCH)
+	if (why != -ESRCH && why != -ENOENT)
 		s->whole = false;
 }
 
@@ -204,7 +207,7 @@ static const char *next_name(struct search *s, DIR *d)
 	errno = 0;
 	de = readdir(d);
 	if (!de && errno)
-		missed(s, errno == ENOENT ? -ESRCH : -errno);
+		missed(s, -errno);
 	return de ? de->d_name : NULL;
 }
 
@@ -215,7 +218,7 @@ static DIR *open_dir(struct search *s, int at, const char *name)
 
 	if (d)
 		return d;
-	missed(s, errno == ENOENT ? -ESRCH : -errno);
+	missed(s, -errno);
 	closep(&fd);
 	return NULL;
 }
@@ -246,7 +249,7 @@ static DIR *open_fdinfo(struct search *s, int pid_dir)
 	closep(&fd);
 	if ((why == EACCES || why == EPERM) && s->ask->comm && !is_named(pid_dir, s->ask->comm))
 		return NULL;
-	missed(s, why == ENOENT ? -ESRCH : -why);
+	missed(s, -why);
 	return NULL;
 }
 
@@ -260,7 +263,7 @@ static void look_at_process(struct search *s, const char *name, uint64_t number)
 	int ret;
 
 	if (dir < 0) {
-		missed(s, errno == ENOENT ? -ESRCH : -errno);
+		missed(s, -errno);
 		return;
 	}
 	ret = rights_read(dir, &r, NULL);
