@@ -141,11 +141,11 @@ static __always_inline __u64 hit_g(const struct hit *h, struct pt_regs *ctx)
 	return probed_g(h->t, ctx, regabi_of(h));
 }
 
-/* Remembers this CPU's own time for hit_undisturbed(). */
-static __always_inline void hit_mark(const struct hit *h, struct gpb_wait *w)
+/* Remembers this CPU's own time for undisturbed(). */
+static __always_inline void hit_mark(const struct hit *h, struct gpb_mark *m)
 {
-	w->own = h->n->clock.own;
-	w->cpu = bpf_get_smp_processor_id();
+	m->own = h->n->clock.own;
+	m->cpu = bpf_get_smp_processor_id();
 }
 
 /*
@@ -155,26 +155,27 @@ static __always_inline void hit_mark(const struct hit *h, struct gpb_wait *w)
  * over the window. A long wait is paced by something else, a timer or the outside world, and is
  * not slowed down.
  */
-static __always_inline __u64 hit_undisturbed(const struct hit *h, const struct gpb_wait *w,
-					     __u64 now, __u64 delay)
+static __always_inline __u64 undisturbed(const struct gpb_sched *c, const struct gpb_sched_seen *n,
+					 const struct gpb_mark *began, __u64 known_from, __u64 now,
+					 __u64 delay)
 {
-	__u64 own = h->n->clock.own, passed = now - h->at.known_from;
+	__u64 own = n->clock.own, passed = now - known_from;
 
-	if (!h->c->terms.own.ns || delay >= GPB_LONG_NS)
+	if (!c->terms.own.ns || delay >= GPB_LONG_NS)
 		return delay;
-	if (w->cpu == bpf_get_smp_processor_id())
-		own = own > w->own ? own - w->own : 0;
+	if (began->cpu == bpf_get_smp_processor_id())
+		own = own > began->own ? own - began->own : 0;
 	else
 		own = delay * own / (passed ?: 1);
 	return own < delay ? own : delay;
 }
 
 /* @length: GPB_WAIT_SHORT or _LONG. */
-static __always_inline int hit_counts(const struct hit *h, const struct gpb_wait *w, __u64 delay,
-				      __u64 *length)
+static __always_inline int hit_counts(const struct hit *h, const struct gpb_mark *began,
+				      __u64 delay, __u64 *length)
 {
 	*length = h->c->terms.own.ns && delay >= GPB_LONG_NS;
-	return w->chance & (*length ? GPB_CHANCE_WALL : GPB_CHANCE_OWN);
+	return began->chance & (*length ? GPB_CHANCE_WALL : GPB_CHANCE_OWN);
 }
 
 /* Accounts for the time since @began that a sample took beyond an ordinary hit. */
@@ -183,37 +184,34 @@ static __always_inline void sampled_since(const struct hit *h, __u64 began)
 	set_walk(h->open, hit_sampled(&h->at, &h->n->spent, &h->n->clock, began));
 }
 
-static __always_inline void wait_put(const struct hit *h, __u64 key)
+/* It has no room on the stack, which 6.1 counts in steps of 32 bytes. */
+static const struct gpb_wait no_wait = {};
+
+static __always_inline void wait_put(__u32 index, __u64 key)
 {
-	__u64 *mine = &waits_of[index_of(h) & (SLOTS - 1)];
-	struct gpb_wait none = {};
+	__u64 *mine = &waits_of[index & (SLOTS - 1)];
 
 	if (many_targets && !gpb_quota_allows(&waits_quota, now_is(mine), now_is(&waits_all), 1))
 		return;
-	if (bpf_map_update_elem(&waits, &key, &none, BPF_NOEXIST) || !many_targets)
+	if (bpf_map_update_elem(&waits, &key, &no_wait, BPF_NOEXIST) || !many_targets)
 		return;
 	count(mine, 1);
 	count(&waits_all, 1);
 }
 
-static __always_inline struct gpb_wait *wait_make(const struct hit *h, __u64 g)
+/* @slot: with its generation. */
+static __always_inline struct gpb_wait *wait_make(__u32 index, __u32 slot, __u64 g)
 {
-	__u64 key = goroutine_key(index_of(h), g);
+	__u64 key = goroutine_key(index, g);
 	struct gpb_wait *w = bpf_map_lookup_elem(&waits, &key);
 
 	if (w)
 		return w;
-	wait_put(h, key);
+	wait_put(index, key);
 	w = bpf_map_lookup_elem(&waits, &key);
 	if (!w)
-		lose(h->slot, GPB_LOSS_WAITS);
+		lose(slot, GPB_LOSS_WAITS);
 	return w;
-}
-
-/* It waits for a mutex since it asked for it, and nobody has woken it in vain. */
-static __always_inline int contends(const struct gpb_wait *w)
-{
-	return w->since && w->since == w->asked && (w->sema & GPB_SEMA_MUTEX);
 }
 
 /* ---- samples ---- */
@@ -285,7 +283,7 @@ static __noinline int at_sema(struct pt_regs *ctx, struct hit *h)
 	struct gpb_wait *w;
 	__u64 flags;
 
-	w = wait_make(h, hit_g(h, ctx));
+	w = wait_make(index_of(h), h->slot, hit_g(h, ctx));
 	if (!w)
 		return 0;
 	flags = go_arg(ctx, 2, regabi_of(h)) & (GPB_SEMA_BLOCK | GPB_SEMA_MUTEX);
@@ -294,42 +292,137 @@ static __noinline int at_sema(struct pt_regs *ctx, struct hit *h)
 	if (go_arg(ctx, 1, regabi_of(h)) & 0xff)
 		flags |= GPB_SEMA_LIFO;
 	w->sema = flags | GPB_SEMA_FRESH;
-	w->chance = h->chance;
-	hit_mark(h, w);
+	w->began.chance = h->chance;
+	hit_mark(h, &w->began);
+	w->charged = w->began;
+	return 0;
+}
+
+/* Makes sure that a goroutine in the queue of a mutex is known, which may have come before this window. */
+ONCE_CALLED int wait_in_queue(const struct gpb_sched *c, __u32 slot, __u64 sudog, __u64 known_from)
+{
+	struct gpb_wait *w;
+
+	if (!c || !sudog)
+		return 0;
+	w = wait_make(slot & (SLOTS - 1), slot, field_u64(sudog, c->sudog_g));
+	if (!w || w->acquire >= known_from)
+		return 0;
+	w->acquire = known_from;
+	w->charged.chance = 0;
+	w->sema &= ~GPB_SEMA_INHERITS;
 	return 0;
 }
 
 /*
- * Everything that can be done before the clock is read is done before. The waiting goroutines
- * wait during that time as well, and the runtime's own stamp is made after it. With seven waiters
- * that time would count seven times.
+ * In windows: whoever waits in the queue of a mutex since before the window has waited since it opened, for
+ * all that is known. With this unlock that changes, as the runtime makes its stamps new. 0: nothing is known of
+ * this queue, or it is no mutex.
  */
-static __always_inline int contention(struct pt_regs *ctx, const struct hit *h, struct queue *q,
-				      __u64 length)
+static __always_inline int queue_opens(const struct gpb_sched *c, __u32 slot, __u64 head,
+				       __u64 known_from, struct line *l)
 {
-	struct gpb_stack *have = NULL;
-	struct scratch *sc = NULL;
-	struct weight none = {};
-	__u64 delay, fraction, now;
-	int sampled, fresh, raw;
+	__u32 reason;
 
-	fraction = h->c->mutex_fraction ?: 1;
-	sampled = fraction == 1 || random64() % fraction == 0;
-	count_seen(h, GPB_WAIT_MUTEX, sampled);
-	if (sampled)
-		sc = sample_begin(h, GPB_WAIT_MUTEX, 0, &none, length);
-	if (!sc) {
-		queue_charge(q, bpf_ktime_get_ns());
-		return 0;
+	if (!c->terms.own.ns)
+		return l->acquire != 0;
+	if (!l->acquire) {
+		reason = field_u32(field_u64(head, c->sudog_g), c->g_waitreason) & 0xff;
+		if (reason >= 64 || !(c->mutex_reasons >> reason & 1))
+			return 0;
+		l->acquire = known_from;
 	}
+	wait_in_queue(c, slot, l->link, known_from);
+	wait_in_queue(c, slot, l->tail, known_from);
+	l->late = queue_late(slot & (SLOTS - 1), c, l);
+	return 1;
+}
+
+/* What is to be known of an unlock, but for its stack. */
+struct unlock {
+	__u64 root, addr; /* of the semaphore */
+	__u64 known_from;
+	__u32 chance; /* GPB_CHANCE_* of what begins now */
+	/* told: */
+	__u32 counts;	/* it does, */
+	__u32 length;	/* as in gpb_stack.wait */
+	__u32 followed; /* a goroutine waits behind the one that is woken */
+	__u64 delay;
+};
+
+/*
+ * In windows, a contention counts if it began where beginning waits count, and ended before the last of these must
+ * have. One that began before the window counts in the last part of that time, which is as long: then each
+ * has the same chance, however long it is.
+ */
+static __always_inline void unlock_counts(const struct gpb_sched *c, struct gpb_sched_seen *n,
+					  struct unlock *u, const struct queue *q, __u64 now)
+{
+	__u64 delay = now - q->line.acquire, passed = now - u->known_from;
+
+	if (!c->terms.own.ns) {
+		u->counts = 1;
+		return;
+	}
+	if (passed >= c->terms.begin_ns + c->terms.last_ns)
+		return;
+	if (q->line.acquire > u->known_from) {
+		u->length = delay >= GPB_LONG_NS;
+		u->counts = q->mark.chance & (u->length ? GPB_CHANCE_WALL : GPB_CHANCE_OWN);
+	} else if (passed >= c->terms.last_ns) {
+		u->length = u->counts = 1;
+		count(&n->cut, 1);
+	}
+}
+
+/*
+ * Charges an unlock, and makes the stamps of the queue new. A global function: what follows, which walks a
+ * stack, would be verified for each way through it, and would have its frame below its own.
+ */
+ONCE_CALLED int unlock_charge(const struct gpb_sched *c, struct gpb_sched_seen *n, __u32 slot,
+			      struct unlock *u)
+{
+	struct queue q;
+	__u64 head, now;
+
+	if (!c || !n || !u)
+		return 0;
+	head = sema_head(c, u->root, u->addr);
+	if (!head)
+		return 0;
+	queue_look(slot & (SLOTS - 1), c, head, u->known_from, &q);
+	if (!queue_opens(c, slot, head, u->known_from, &q.line))
+		return 0;
+	queue_look_behind(slot & (SLOTS - 1), c, &q);
+	now = bpf_ktime_get_ns();
+	unlock_counts(c, n, u, &q, now);
+	u->delay = queue_charge(&q, u->known_from, now);
+	u->followed = q.line.link != 0;
+	count(&n->charged_ns, u->delay);
+	count(&n->waited_ns, line_waited(&q.line, now));
+	u->delay = undisturbed(c, n, &q.mark, u->known_from, now, u->delay) ?: 1;
+	queue_stamp(&q, now, n->clock.own, bpf_get_smp_processor_id(), (__u8)u->chance);
+	return 0;
+}
+
+/* The stack of who unlocks becomes a sample. @began: when the unlock was charged. */
+static __always_inline void sample_unlock(struct pt_regs *ctx, const struct hit *h,
+					  const struct unlock *u, __u64 fraction, __u64 began)
+{
+	struct weight none = {};
+	struct gpb_stack *have = NULL;
+	struct scratch *sc = sample_begin(h, GPB_WAIT_MUTEX, 0, &none, u->length);
+	__u64 delay = u->delay;
+	int fresh, raw;
+
+	if (!sc)
+		return;
 	walk_current(sc, ctx, h);
 	raw = sc->raw.stack.flags & GPB_STACK_UNRULED;
 	if (!raw)
 		have = sample_entry(sc, &fresh);
-	now = bpf_ktime_get_ns();
-	delay = queue_charge(q, now);
-	if (q->first)
-		delay = hit_undisturbed(h, q->first, now, delay) ?: 1;
+	if (h->c->charge_all || !u->followed)
+		delay += bpf_ktime_get_ns() - began;
 	delay *= fraction;
 	sample_flags(&sc->raw.stack);
 	if (have) {
@@ -343,33 +436,34 @@ static __always_inline int contention(struct pt_regs *ctx, const struct hit *h, 
 			sample_overflow(sc);
 	}
 	scratch_release(sc);
-	return sampled;
 }
 
 /*
- * In windows, the time at which the head of the queue asked decides whether a contention can be
- * counted. If it cannot, the queue's stamps are still set.
+ * The runtime looks at its clock after this probe. What the walk of a stack takes the waiting goroutines wait, too: the one
+ * that is woken now, which is charged to this unlock, and those behind it, which the next unlock is charged with, as
+ * their stamps are from before the walk. (Up to Go 1.21 it is charged with what the first of them waits, and all of the walk.)
  */
 static __noinline int at_dequeue(struct pt_regs *ctx, struct hit *h)
 {
-	struct queue q;
-	__u64 head, began, length;
+	__u64 fraction = h->c->mutex_fraction ?: 1, began;
+	struct unlock u = { .root = go_arg(ctx, 0, regabi_of(h)),
+			    .addr = go_arg(ctx, 1, regabi_of(h)),
+			    .known_from = h->at.known_from,
+			    .chance = (__u32)h->chance };
+	int sampled;
 
 	if (!(h->c->kinds & (1 << GPB_WAIT_MUTEX)))
 		return 0;
-	head = sema_head(h->c, go_arg(ctx, 0, regabi_of(h)), go_arg(ctx, 1, regabi_of(h)));
-	if (!head || !queue_look(index_of(h), h->c, head, h->at.known_from, &q))
+	unlock_charge(h->c, h->n, h->slot, &u);
+	if (!u.counts)
 		return 0;
-	if (q.first && q.first->asked >= h->at.known_from && contends(q.first))
-		count(&h->n->contending, -1);
-	if (!q.first || q.first->asked < h->at.known_from ||
-	    !hit_counts(h, q.first, bpf_ktime_get_ns() - q.first->asked, &length)) {
-		queue_charge(&q, bpf_ktime_get_ns());
-		return 0;
-	}
 	began = bpf_ktime_get_ns();
-	if (contention(ctx, h, &q, length))
-		sampled_since(h, began);
+	sampled = fraction == 1 || random64() % fraction == 0;
+	count_seen(h, GPB_WAIT_MUTEX, sampled);
+	if (!sampled)
+		return 0;
+	sample_unlock(ctx, h, &u, fraction, began);
+	sampled_since(h, began);
 	return 0;
 }
 
@@ -415,25 +509,23 @@ static __noinline int at_park(struct pt_regs *ctx, struct hit *h)
 		return 0;
 	since = bpf_ktime_get_ns();
 	sema = (h->c->sema_reasons & reason) != 0;
-	w = sema || !h->chance ? wait_of(index_of(h), g) : wait_make(h, g);
+	w = sema || !h->chance ? wait_of(index_of(h), g) : wait_make(index_of(h), h->slot, g);
 	if (!w) /* it asked before we watched */
 		return 0;
 	if (sema) {
 		since = sema_since(w, h->c->sema_reasons, since);
-		if (w->asked < h->at.known_from || !w->chance)
+		if (w->asked < h->at.known_from || !w->began.chance)
 			since = 0;
 	} else {
 		w->again = 0;
-		w->chance = h->chance;
+		w->began.chance = h->chance;
 		if (h->chance)
-			hit_mark(h, w);
+			hit_mark(h, &w->began);
 		else
 			since = 0;
 	}
 	w->reason = number;
 	w->since = since;
-	if (contends(w))
-		count(&h->n->contending, 1);
 	return 0;
 }
 
@@ -444,7 +536,7 @@ static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb
 	struct weight weight;
 	int sampled;
 
-	if (!hit_counts(h, w, delay, &length) ||
+	if (!hit_counts(h, &w->began, delay, &length) ||
 	    (h->c->terms.own.ns &&
 	     looks_count(w->since, delay, sched_counted[index_of(h) & (SLOTS - 1)],
 			 h->c->terms.looked_ns)))
@@ -457,7 +549,7 @@ static __always_inline void ended(const struct hit *h, __u64 g, const struct gpb
 	count(&h->n->capped_ns, capped(delay, h->c->block_rate));
 	if (!sampled)
 		return;
-	own = hit_undisturbed(h, w, now, delay);
+	own = undisturbed(h->c, h->n, &w->began, h->at.known_from, now, delay);
 	if (own < delay)
 		weight.delay = weight.delay * own / delay;
 	sample_parked(h, g, GPB_WAIT_BLOCK, w->reason, &weight, length);
@@ -480,7 +572,7 @@ static __noinline int at_ready(struct pt_regs *ctx, struct hit *h)
 
 	g = go_arg(ctx, 0, regabi_of(h));
 	w = wait_of(index_of(h), g);
-	if (!w || (w->since && w->since < h->at.known_from)) {
+	if (!w || !w->reason || (w->since && w->since < h->at.known_from)) {
 		if (w)
 			w->since = 0;
 		ended_early(h, g);
@@ -490,7 +582,7 @@ static __noinline int at_ready(struct pt_regs *ctx, struct hit *h)
 	was = *w;
 	w->since = 0;
 	w->woken = now;
-	hit_mark(h, w);
+	hit_mark(h, &w->began);
 	/* If a hit was missed, it may have parked for another reason meanwhile. */
 	if (!was.since || was.since > now ||
 	    (field_u32(g, h->c->g_waitreason) & 0xff) != was.reason)

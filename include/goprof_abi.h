@@ -544,6 +544,14 @@ enum {
 	GPB_SEMA_INHERITS = 16, /* it inherited the oldest acquire time of those behind it */
 };
 
+/* A moment in a window, for what may be counted that began then. */
+struct gpb_mark {
+	__u64 own; /* gpb_sched_seen.clock.own of that CPU */
+	__u32 cpu;
+	__u8 chance; /* GPB_CHANCE_* */
+	__u8 pad[3];
+};
+
 /*
  * One goroutine, from its first wait on. The entry is kept after the goroutine was woken:
  * goroutines wait again, and the runtime uses their structs again.
@@ -558,13 +566,13 @@ struct gpb_wait {
 	__u64 asked;   /* when it asked for the semaphore */
 	__u64 acquire; /* as sudog.acquiretime; 0: no mutex, or it began before we watched */
 	__u64 queued;  /* when it last entered the queue of a semaphore */
-	__u64 own;     /* gpb_sched_seen.clock.own, of the CPU on which the wait began */
-	__u8 reason;   /* of the wait, g.waitreason */
-	__u8 sema;     /* GPB_SEMA_* of what it asked for last */
+	struct gpb_mark began;	 /* the moment of since, or of woken where it was woken later */
+	struct gpb_mark charged; /* the moment of acquire: what it is charged with began then */
+	__u8 reason;		 /* of the wait, g.waitreason; 0: it was not seen to wait yet */
+	__u8 sema;		 /* GPB_SEMA_* of what it asked for last */
 	/* it was woken for a semaphore that another goroutine took first: it waits on */
 	__u8 again;
-	__u8 chance; /* GPB_CHANCE_*: how it was chosen to be counted */
-	__u32 cpu;   /* the CPU that own belongs to */
+	__u8 pad[5];
 };
 
 /*
@@ -589,6 +597,12 @@ struct gpb_wait_terms {
 	__u64 begin_ns; /* length of the part of a window in which waits may begin */
 	/* in windows: waits of this length and longer are counted by looks, all of them; 0: none */
 	__u64 looked_ns;
+	/*
+	 * for how long a window goes on after begin_ns, so that what began sooner can end in it. A contention
+	 * that began before the window counts when it ends in begin_ns behind that: then each one counts with the
+	 * same chance, however long it is.
+	 */
+	__u64 last_ns;
 };
 
 /* How one target waits, and which of its waits are counted. */
@@ -598,6 +612,7 @@ struct gpb_sched {
 	__u64 reasons;	      /* one bit for each wait reason: those that block profiles have */
 	/* the reasons of semacquire1, which is told by its caller whether its waits count */
 	__u64 sema_reasons;
+	__u64 mutex_reasons; /* those of mutexes alone; 0: this Go has no such reasons */
 	__u64 from; /* CLOCK_MONOTONIC: what began before this time is not known, or another target's that had its slot */
 	struct gpb_wait_terms terms;
 	__u32 kinds; /* 1 << GPB_WAIT_*: the kinds that are wanted now */
@@ -640,8 +655,13 @@ struct gpb_sched_seen {
 	__u64 begun_before; /* waits that ended, and had begun before we watched */
 	/* how often goroutines parked, for whatever reason, while beginning waits counted */
 	__u64 parks;
-	/* waits for a mutex that began, less those that an unlock ended: in a window, those that outlast it */
-	__u64 contending;
+	/* contentions that were counted, and began before their window: of these only a part is known */
+	__u64 cut;
+	/*
+	 * in windows, of every unlock, what came after the window opened: what it was charged with, and what
+	 * goroutines waited. The runtime's charge is more or less than that, depending on when they came.
+	 */
+	__u64 charged_ns, waited_ns;
 	struct gpb_spent spent;
 	struct gpb_wait_clock clock;
 };

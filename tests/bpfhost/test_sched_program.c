@@ -1,7 +1,7 @@
 /*
  * tests/bpfhost/test_sched_program.c - sched.bpf.c as a whole, over goroutines that park, ask for
  * semaphores and are woken: what block profiles are told is compared with what the goroutines did.
- * (test_sema.c compares what mutex profiles are told.)
+ * (test_sema.c and test_contention.c compare what mutex profiles are told.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -345,32 +345,6 @@ static void waits_from_before_are_counted_as_early(void **state)
 	assert_int_equal(early, 0);
 }
 
-/* Mutexes that no unlock is seen for: those that are waited for, as Go counts it, since they were asked for in this window. */
-static void what_contends_is_counted(void **state)
-{
-	uint32_t slot = SLOT, reason = 4;
-	uint64_t n = 0;
-
-	(void)state;
-	use_terms();
-	for (int i = 0; i < GOROUTINES; i++) {
-		uint64_t flags = i % 3 == 0 ? GPB_SEMA_BLOCK | GPB_SEMA_MUTEX :
-				 i % 3 == 1 ? GPB_SEMA_BLOCK :
-					      GPB_SEMA_MUTEX;
-
-		set_waitreason(i, reason);
-		hit(GPB_AT_SEMA, g_of(i), 0, 0, flags);
-		hit(GPB_AT_PARK, G0, g_of(i), 0, 0);
-		/* woken in vain, it goes on with one that is counted already */
-		host_now_ns += 100;
-		hit(GPB_AT_READY, G0, g_of(i), 0, 0);
-		hit(GPB_AT_PARK, G0, g_of(i), 0, 0);
-	}
-	for (host_cpu = 0; host_cpu < 4; host_cpu++)
-		n += ((struct gpb_sched_seen *)bpf_map_lookup_elem(&seen, &slot))->contending;
-	assert_int_equal(n, GOROUTINES / 3);
-}
-
 /* ---- many targets ----------------------------------------------------------------------------- */
 
 enum { PID = 77, OTHER = 78, SET = 7, NEXT = 9 };
@@ -524,7 +498,6 @@ int main(void)
 		cmocka_unit_test_setup(what_hits_take_is_no_wait, reset),
 		cmocka_unit_test_setup(another_wait_is_not_this_one, reset),
 		cmocka_unit_test_setup(waits_from_before_are_counted_as_early, reset),
-		cmocka_unit_test_setup(what_contends_is_counted, reset),
 		cmocka_unit_test_setup_teardown(of_many_the_process_decides, reset, become_one),
 		cmocka_unit_test_setup_teardown(windows_are_the_sets, reset, become_one),
 		cmocka_unit_test_setup_teardown(a_bystander_leaves_at_once, reset, become_one),

@@ -49,8 +49,14 @@ static struct gpb_sched conf = {
 static uint64_t charge(uint64_t head, uint64_t now)
 {
 	struct queue q;
+	uint64_t delay;
 
-	return queue_look(SLOT, &conf, head, 0, &q) ? queue_charge(&q, now) : 0;
+	if (!queue_look(SLOT, &conf, head, 0, &q))
+		return 0;
+	queue_look_behind(SLOT, &conf, &q);
+	delay = queue_charge(&q, 0, now);
+	queue_stamp(&q, now, 0, 0, 0);
+	return delay;
 }
 
 /* ---- the target ---- */

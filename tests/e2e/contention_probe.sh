@@ -7,6 +7,8 @@
 #	own	the same beside Go's own profile at rate 1, stack by stack: counts within 1 %, time
 #		within 2 %
 #	fight	so too for mutexes that starve, are taken over, and queued for again
+#	queue	in windows: what a queue that becomes short and long is charged with, within four of the
+#		stated errors of Go's own
 #	rates	what is sampled is within what chance allows (tests/README.md)
 #	labels	labels and goid of who waited
 #	edges	waits that began before the window, or end after it
@@ -23,7 +25,7 @@ need_root && need_bpf && need_go
 ASKED=${WIDE:+wide}${VERSIONS:+these}
 VERSIONS=${VERSIONS:-1.18.10 1.22.12 1.27.4}
 [ "$VERSIONS" != all ] || VERSIONS=$WAITS_VERSIONS
-ONLY=${ONLY:-judge known own fight rates labels edges alone kill pgo}
+ONLY=${ONLY:-judge known own fight queue rates labels edges alone kill pgo}
 
 # beside KIND FILE FLAG...: what is not as Go's own profiles $TMP/a and $TMP/b
 beside() {
@@ -129,6 +131,29 @@ part_fight() {
 	unwatch
 	beside block "$BLOCK" -slack 60000000
 	beside mutex "$MUTEX" -slack 60000000
+}
+
+# total TYPE FILE
+total() { "$PPROFCHECK" sum "$2" | awk -v t="$1" '$2 == t { print $1 }'; }
+
+# Go counts a waiter too many here: a third more than what goroutines waited. How many contentions windows
+# count depends on whether the pace of all runs met them, which is not this part's question.
+part_queue() {
+	local ours own error
+	local MAY_LOSE=(-allow mutex:RUNS_UNMET=any)
+	watch --mutex --budget=0.1%
+	ask own "$TMP/a"
+	ask run queue "${ROUNDS:-1000}" 2
+	ask own "$TMP/b"
+	unwatch
+	comment "$MUTEX" '^budget:.* windows of ' "there were windows"
+	ours=$(total delay "$MUTEX") own=$(($(total delay "$TMP/b.mutex") - $(total delay "$TMP/a.mutex")))
+	error=$(sed -n 's/^error: all sites delay [0-9]* +- \([0-9]*\) .*/\1/p' "$TMP/comments")
+	awk -v ours="$ours" -v own="$own" -v e="${error:-0}" 'BEGIN {
+		said = sprintf("%.3f s +- %.3f, own %.3f", ours / 1e9, e / 1e9, own / 1e9)
+		print "# " said >"/dev/stderr"
+		if (!own || !e || e > 0.2 * own || ours < own - 4 * e || ours > own + 4 * e) print said
+	}'
 }
 
 # Waits from 1/32 of the rate to four times as long; and Go's usual rates, above which all count.
@@ -261,6 +286,7 @@ for v in $VERSIONS; do
 	case $ASKED$v in 1.22.*) ;; *) part known "$v" ;; esac
 	case $ASKED$v in 1.18.*) ;; *) part own "$v" -tags=self ;; esac
 	part fight "$v" -tags=self
+	case $ASKED$v in 1.18.*) ;; *) part queue "$v" -tags=self ;; esac
 done
 # What does not depend on the version: once.
 v=${VERSIONS##* }

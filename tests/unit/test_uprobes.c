@@ -288,6 +288,15 @@ static void hold_slowly(struct uprobes *u, struct bpf_program *prog, int ms)
 	assert_int_equal(uprobes_hold(u, g, 2, true, getpid(), NULL, NULL), 0);
 }
 
+/* How long a probe takes, by what is said: what it takes here, by a clock of whole ms, and more on a busy machine. */
+static long told_ms(const struct err *e)
+{
+	const char *at = strstr(e->msg, "takes the kernel ");
+
+	assert_non_null(at);
+	return strtol(at + strlen("takes the kernel "), NULL, 10);
+}
+
 /* One probe that goes in alone tells so, twice, and then no other is put in: at first, and later. */
 static void nothing_is_put_in_where_that_takes_the_kernel_long(void **state)
 {
@@ -300,7 +309,7 @@ static void nothing_is_put_in_where_that_takes_the_kernel_long(void **state)
 	hold_slowly(&u, prog, 40);
 	fds = count_fds(u.attacher.pid);
 	assert_int_equal(uprobes_attach(&u, &e), -EUSERS);
-	assert_non_null(strstr(e.msg, "takes the kernel 4"));
+	assert_true(told_ms(&e) >= 39);
 	assert_int_equal(w->sites, 2);
 	assert_int_equal(count_fds(u.attacher.pid), fds);
 	w->slow_ms = 2;
@@ -473,7 +482,7 @@ static void sets_are_added_and_dropped(void **state)
 	assert_int_equal(uprobes_failed(&u, two, NULL), -ENOENT);
 	w->slow_ms = 30;
 	assert_int_equal(uprobes_add(&u, &g, 1, 0, &two, &e), -EUSERS);
-	assert_non_null(strstr(e.msg, "takes the kernel 3"));
+	assert_true(told_ms(&e) >= 29);
 	snprintf(g.path, sizeof(g.path), "/nowhere/at/all");
 	assert_int_equal(uprobes_add(&u, &g, 1, 0, &two, &e), -ENOENT);
 	w->slow_ms = 2;
@@ -506,7 +515,7 @@ static void an_added_set_fails_alone(void **state)
 	assert_int_equal(uprobes_attach(&u, NULL), 0);
 	assert_int_equal(w->sites, SITES + 2);
 	assert_int_equal(uprobes_failed(&u, set, &e), -EUSERS);
-	assert_non_null(strstr(e.msg, "takes the kernel 3"));
+	assert_true(told_ms(&e) >= 29);
 	assert_int_equal(uprobes_detach(&u, NULL, NULL), 0);
 	assert_int_equal(uprobes_attach(&u, NULL), 0);
 	assert_int_equal(w->sites, SITES + 2 + SITES);

@@ -209,7 +209,6 @@ static void run(const struct world *in, struct coverage *c)
 	int32_t entry;
 
 	begin(&w, true);
-	sums.begin_ns = &w.conf.terms.begin_ns;
 	entry = entry_of(&any);
 	make_waits(in);
 	look_on(&sums, entry, in->late);

@@ -158,18 +158,6 @@ static double wait_stands_for(const struct looks_sums *u, double ns)
 	return seen > 0.1 ? 1 / seen : 10;
 }
 
-/*
- * The probability that a wait which began in the first part of a window still lasts at the
- * window's end.
- */
-static double outlasts(const struct looks_sums *u, double length)
-{
-	double begin = u->begin_ns ? (double)*u->begin_ns : 0;
-	double p = begin > 0 ? (length - u->last_ns) / begin : 0;
-
-	return p < 0 ? 0 : p > 1 ? 1 : p;
-}
-
 void looks_sums_unsure(struct looks_sums *u, int32_t entry, double ns)
 {
 	struct looks_sum *s = &u->at.at[entry];
@@ -199,7 +187,6 @@ void looks_sums_over(struct looks_sums *u, int32_t entry, double ns, double leng
 	if (length * (double)u->look < EDGE_GAPS * u->gaps_ns)
 		s->edge_ns += u->gaps_ns / (double)u->look / 4;
 	s->missed_variance += n * (n - 1) * length * length;
-	s->beyond += n * outlasts(u, length);
 	s->count_variance += n * (n - 1);
 }
 
@@ -317,7 +304,6 @@ struct looks_estimate looks_sums_of(const struct looks_sums *u, size_t entry)
 	if (s && s->counted == 1) {
 		out.count = s->count;
 		out.count_variance = s->count_variance;
-		out.beyond = s->beyond;
 		out.delay_ns = s->ns * u->scale;
 		out.few_ns = s->few_ns * u->scale;
 		out.counted_ns = s->counted_ns;

@@ -16,7 +16,6 @@ enum { LOOKS_LENGTHS = 24, LOOKS_NOT_COUNTED = -1 };
 /* What looks say of one entry of the tally. */
 struct looks_estimate {
 	double count, count_variance; /* number of waits that LOOKS_COUNTS looks saw */
-	double beyond;		      /* how many of these outlast a window (looks_conf) */
 	/*
 	 * Total length of all of its waits. The variance from random looks is that of the site,
 	 * and is reported with the first entry of each site.
@@ -43,7 +42,7 @@ struct looks_estimate {
 };
 
 struct looks_sum {
-	double count, beyond, ns, unsure_ns;
+	double count, ns, unsure_ns;
 	double few, few_ns, counted_ns, edge_ns, missed, missed_ns,
 		missed_variance; /* as in looks_estimate */
 	/* variances that do not come from the random moments of looks */
@@ -70,9 +69,7 @@ struct looks_sums {
 	bool (*left_out)(void *arg, const struct gpb_stack *st, uint8_t reason);
 	void *arg;
 	uint64_t reasons_apart;
-	const __u64 *begin_ns; /* as in looks_conf, as the next three */
-	double last_ns;
-	bool (*room)(void *room_arg);
+	bool (*room)(void *room_arg); /* as in looks_conf */
 	void *room_arg;
 	VEC(struct looks_sum) at;     /* by entry */
 	VEC(struct looks_site) sites; /* by site of the tally */

@@ -462,3 +462,27 @@ func modeStarve(r *run) {
 	r.say("mutex main.starveHog %s %d %d 0 %d %v", unlockLeaf, n/2, 3*n, 3*hi, sampled{})
 	r.say("mutex main.starveWait %s 0 %d 0 %d %v", unlockLeaf, 2*n, 3*hi, sampled{})
 }
+
+//go:noinline
+func queueHold(m *sync.Mutex, d time.Duration) {
+	m.Lock()
+	for end := now() + int64(d); now() < end; {
+	}
+	m.Unlock()
+}
+
+// Four that come back while others wait, so that the queue becomes short and long: who unlocks is charged
+// with more than was waited (runtime/sema.go counts a waiter too many). Go's own profile tells with how much.
+func modeQueue(r *run) {
+	var m sync.Mutex
+	var g group
+	for i := 0; i < 4; i++ {
+		g.do(func() {
+			for i := 0; i < r.n; i++ {
+				queueHold(&m, r.d)
+				time.Sleep(r.d * 3 / 2)
+			}
+		})
+	}
+	g.wait()
+}

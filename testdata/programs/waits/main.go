@@ -254,7 +254,7 @@ var modes = map[string]func(r *run){
 	"mutex1": modeMutex1, "mutex3": modeMutex3, "mutex100": modeMutex100,
 	"readers": modeReaders, "writer": modeWriter, "writers": modeWriters, "once": modeOnce,
 	"waitgroup": modeWaitGroup, "signal": modeSignal, "broadcast": modeBroadcast,
-	"starve": modeStarve, "spreadlock": modeSpreadLock, "fd": modeFd,
+	"starve": modeStarve, "queue": modeQueue, "spreadlock": modeSpreadLock, "fd": modeFd,
 	"none": modeNone, "world": modeWorld, "labels": modeLabels, "syscall": modeSyscall,
 	"runnable": modeRunnable, "assist": modeAssist, "preempt": modePreempt,
 }

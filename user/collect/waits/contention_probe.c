@@ -145,11 +145,11 @@ static int comment_mutex(struct contention_probe *c, const struct sched_result *
 	if (!ret)
 		ret = prof_comment(c->out.prof, e, "hits: %llu contentions, %llu sampled",
 				   (unsigned long long)r->ended, (unsigned long long)r->sampled);
-	if (!ret && r->windowed && r->outlasted > 0)
+	if (!ret && r->windowed && r->part_known > 0)
 		ret = prof_comment(c->out.prof, e,
-				   "waiting: about %.0f contentions outlasted their windows, and "
-				   "are not counted",
-				   r->outlasted);
+				   "part: about %.0f contentions were longer than their windows, "
+				   "and count with the part that a window saw",
+				   r->part_known);
 	if (!ret && r->windowed && r->unseen_ns > 0)
 		ret = prof_comment(c->out.prof, e,
 				   "unseen: %.3f s were waited for mutexes, and no window saw who "

@@ -210,8 +210,6 @@ int looks_new(struct subject *s, const struct collect_opts *o, const struct look
 	k->sums.left_out = left_out;
 	k->sums.arg = k;
 	k->sums.reasons_apart = c->apart;
-	k->sums.begin_ns = c->begin_ns;
-	k->sums.last_ns = (double)c->last_ns;
 	k->sums.room = c->room;
 	k->sums.room_arg = c->room_arg;
 	if (!o->labels)

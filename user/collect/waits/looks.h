@@ -58,13 +58,6 @@ struct looks_result {
  * needed.
  */
 struct looks_conf {
-	/*
-	 * A window of probes has two parts, and sees the end of a wait that begins in the first
-	 * one. *begin_ns (borrowed): the present length of the first part; last_ns: the length of
-	 * the second.
-	 */
-	const __u64 *begin_ns;
-	uint64_t last_ns;
 	struct labelsets *labels;
 	struct tally *tally;
 	uint64_t reasons, semas;

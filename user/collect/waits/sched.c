@@ -87,8 +87,9 @@ static void fill_reasons(struct sched *c)
 	struct gpb_sched *conf = &c->window.conf;
 	int minor = gobin_info(c->s->bin)->minor;
 
+	conf->mutex_reasons = reasons_of(minor, mutexes, ARRAY_LEN(mutexes));
 	if (conf->charge_all)
-		c->window.mutexes = reasons_of(minor, mutexes, ARRAY_LEN(mutexes));
+		c->window.mutexes = conf->mutex_reasons;
 	conf->sema_reasons = reasons_of(minor, semas, ARRAY_LEN(semas));
 	conf->reasons = conf->sema_reasons | reasons_of(minor, channels, ARRAY_LEN(channels));
 	c->window.engine.looked = (struct looks_conf){ .reasons = conf->reasons,
@@ -472,7 +473,7 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 		.windowed = probing_windowed(en->probing),
 		.looks = en->result,
 		.no_looks = en->why.msg[0] ? en->why.msg : NULL,
-		.outlasted = w->locked.known ? 0 : w->outlasted,
+		.part_known = w->cut,
 		.cut = en->cut,
 		.unmet = dilation_unmet(&en->slow),
 		.unseen_ns = w->locked.known ? 0 : w->locked.delay,

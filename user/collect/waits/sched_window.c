@@ -56,7 +56,12 @@ static struct wait_counts counts_of(const void *seen)
 	const struct gpb_sched_seen *n = seen;
 
 	return (struct wait_counts){
-		.spent = n->spent, .clock = n->clock, .runs = n->parks, .contending = n->contending
+		.spent = n->spent,
+		.clock = n->clock,
+		.runs = n->parks,
+		.cut = n->cut,
+		.charged_ns = n->charged_ns,
+		.waited_ns = n->waited_ns,
 	};
 }
 
@@ -106,6 +111,19 @@ static double told_now(const struct sched_window *w)
 	return n;
 }
 
+static void add_unlocks(struct sched_window *w, const struct wait_window_sum *sum)
+{
+	double weight = sum->stratum_ns / sum->length_ns, charged = weight * sum->charged_ns,
+	       waited = weight * sum->waited_ns;
+
+	w->cut += sum->cut * sum->stratum_ns / sum->begin_ns;
+	w->unlocks.charged += charged;
+	w->unlocks.waited += waited;
+	w->unlocks.cc += charged * charged;
+	w->unlocks.cw += charged * waited;
+	w->unlocks.ww += waited * waited;
+}
+
 /*
  * Windows are compared with the runtime's own count at their moment, which has yields, preemptions and system calls,
  * too, that these probes do not see.
@@ -116,7 +134,7 @@ static double runs_in(void *arg, const struct wait_window_sum *sum)
 	struct dilation *slow = &w->engine.slow;
 	double pace = dilation_pace(slow, sum->runs / sum->own_ns);
 
-	w->outlasted += sum->contending * sum->stratum_ns / sum->begin_ns;
+	add_unlocks(w, sum);
 	w->seen.parks += sum->runs;
 	w->seen.stand_for += sum->runs * sum->weight;
 	run_rates_window(&slow->rates, pace * sum->own_ns, sum->own_ns, sum->stratum_ns);
@@ -149,6 +167,31 @@ int sched_window_joined(struct sched_window *w, struct err *e)
 /* ---- the end ---- */
 
 /*
+ * How much the runtime charges for what is waited, which windows tell by its own arithmetic and by when goroutines
+ * came: a ratio estimator.
+ */
+static struct tally_estimate charge_ratio(const struct sched_window *w)
+{
+	double waited = w->unlocks.waited, r = waited > 0 ? w->unlocks.charged / waited : 1;
+	double square = tally_among(&w->engine.tally,
+				    w->unlocks.cc - 2 * r * w->unlocks.cw + r * r * w->unlocks.ww,
+				    1);
+
+	return (struct tally_estimate){ r,
+					square < 0 || waited <= 0 ? -1 : square / waited / waited };
+}
+
+static void charge_locked(struct sched_window *w)
+{
+	struct tally_estimate r = charge_ratio(w);
+	double waited = w->locked.delay;
+
+	w->locked.delay = r.value * waited;
+	w->locked.delay_error = variance_plus(r.value * r.value * w->locked.delay_error,
+					      r.variance < 0 ? -1 : r.variance * waited * waited);
+}
+
+/*
  * Sums up all that was waited for mutexes, as looks saw it; windows tell who made others wait, if
  * they saw any of it.
  */
@@ -166,10 +209,11 @@ static void sum_locked(struct sched_window *w)
 			continue;
 		w->locked.delay += o.delay_ns;
 		w->locked.delay_error += o.own_variance;
-		w->locked.beyond += o.beyond;
 	}
 	w->locked.delay_error += looks_apart_variance(k) + lost * lost;
 	w->locked.known = w->engine.tally.wholes[GPB_WAIT_MUTEX].delays.x > 0;
+	if (w->locked.known)
+		charge_locked(w);
 }
 
 /*
@@ -225,14 +269,11 @@ static void unsure_of_sample(const struct sched_window *w, const struct tally_en
 static void estimate_mutex(const struct sched_window *w, const struct tally_entry *en,
 			   struct wait_estimate *out)
 {
-	double count = en->counts.x, delay = en->delays.x, share;
+	double delay = en->delays.x;
 
-	if (w->locked.known) {
-		share = delay / w->engine.tally.wholes[GPB_WAIT_MUTEX].delays.x;
-		count += share * w->locked.beyond * GPB_COUNT_ONE;
-		delay = share * w->locked.delay;
-	}
-	out->count = (int64_t)en->count + llround(count);
+	if (w->locked.known)
+		delay *= w->locked.delay / w->engine.tally.wholes[GPB_WAIT_MUTEX].delays.x;
+	out->count = (int64_t)en->count + llround(en->counts.x);
 	out->delay = (int64_t)en->delay + llround(delay);
 	unsure_of_sample(w, en, out);
 }
@@ -254,7 +295,7 @@ static struct wait_error mutex_error(const struct sched_window *w, const struct 
 {
 	struct tally_estimate share = tally_part_share(&w->engine.tally, p,
 						       &w->engine.tally.wholes[GPB_WAIT_MUTEX]);
-	double beyond = w->locked.beyond * GPB_COUNT_ONE, delay = w->locked.delay;
+	double delay = w->locked.delay;
 	struct wait_error out = { tally_part_counts(&w->engine.tally, p).variance,
 				  tally_part_delays(&w->engine.tally, p).variance };
 
@@ -264,10 +305,9 @@ static struct wait_error mutex_error(const struct sched_window *w, const struct 
 		return out;
 	if (share.variance < 0)
 		return (struct wait_error){ -1, -1 };
-	return (struct wait_error){
-		variance_plus(out.count, share.variance * beyond * beyond),
-		share.variance * delay * delay + share.value * share.value * w->locked.delay_error,
-	};
+	out.delay = variance_plus(share.variance * delay * delay,
+				  share.value * share.value * w->locked.delay_error);
+	return out;
 }
 
 struct wait_error sched_window_site(const void *arg, size_t site)

@@ -3,7 +3,7 @@
  *
  * Looks do not see who makes others wait for a mutex, but they see how long all of them wait (Go
  * 1.22+, where an unlock is charged with what all waiters waited). Windows tell who is charged
- * with it.
+ * with it, and how much the runtime charges for what is waited.
  */
 #ifndef COLLECT_WAITS_SCHED_WINDOW_H
 #define COLLECT_WAITS_SCHED_WINDOW_H
@@ -22,12 +22,14 @@ struct sched_window {
 	struct {
 		double parks, told; /* all, and those of the kinds that are counted */
 	} dense;		    /* in dense windows (dilation.h) */
-	double outlasted;	    /* about how many contentions did not end in their window */
+	double cut;		    /* about how many contentions were longer than their window */
 	uint64_t mutexes; /* wait reasons that are charged to who unlocks; 0: see locked */
 	struct {
-		bool known; /* known from looks: */
-		/* total delay, its variance, and how many outlast windows */
-		double delay, delay_error, beyond;
+		double charged, waited, cc, cw, ww; /* sums and sums of products, over windows */
+	} unlocks; /* gpb_sched_seen, each window with what it stands for */
+	struct {
+		bool known;		   /* known from looks: */
+		double delay, delay_error; /* total delay, and its variance */
 	} locked;
 };
 

@@ -126,7 +126,9 @@ static int counts_now(const struct wait_engine *w, struct wait_counts *out, stru
 		dilation_add(&sum.clock, &n.clock);
 		sum.runs += n.runs;
 		sum.paced_runs += n.paced_runs;
-		sum.contending += n.contending;
+		sum.cut += n.cut;
+		sum.charged_ns += n.charged_ns;
+		sum.waited_ns += n.waited_ns;
 	}
 	*out = sum;
 	return 0;
@@ -174,8 +176,6 @@ static int new_looks(struct wait_engine *w, uint64_t since, struct err *e)
 {
 	struct looks_conf conf = w->looked;
 
-	conf.begin_ns = &w->terms->begin_ns;
-	conf.last_ns = WAIT_END_NS - WAIT_BEGIN_NS;
 	conf.labels = &w->reports->labels;
 	conf.tally = &w->tally;
 	conf.share = &w->look_share;
@@ -214,6 +214,7 @@ static void next_window(struct wait_engine *w, uint64_t window_ns)
 		.short_ns = t.short_ns,
 		.begin_ns = begin,
 		.looked_ns = w->looks ? looks_stands_from(looks_sums(w->looks)) : 0,
+		.last_ns = last,
 	};
 }
 
@@ -276,7 +277,10 @@ void wait_engine_close(struct wait_engine *w, const struct stretch *s,
 		.begin_ns = begin_ns(w),
 		.runs = (double)(now->runs - w->last.runs),
 		.paced_runs = (double)(now->paced_runs - w->last.paced_runs),
-		.contending = (double)(int64_t)(now->contending - w->last.contending),
+		.length_ns = (double)(s->closed - s->opened),
+		.cut = (double)(now->cut - w->last.cut),
+		.charged_ns = (double)(now->charged_ns - w->last.charged_ns),
+		.waited_ns = (double)(now->waited_ns - w->last.waited_ns),
 	};
 	double runs;
 	struct tally_window tw = { .n = &runs, .inverse = by_length, .arg = w };
@@ -286,7 +290,7 @@ void wait_engine_close(struct wait_engine *w, const struct stretch *s,
 		       sum.runs / (double)w->terms->own.ns);
 	/* Each CPU's part was only as long as its own time. */
 	w->own = sum.own_ns = dilation_own(&w->slow, sum.runs, (double)w->terms->own.ns);
-	w->length = (double)(s->closed - s->opened);
+	w->length = sum.length_ns;
 	tw.weight = sum.weight = sum.stratum_ns / w->own;
 	runs = w->kind->runs(w->arg, &sum);
 	w->tally.windows_ns += sum.stratum_ns;

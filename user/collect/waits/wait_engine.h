@@ -50,7 +50,8 @@ struct wait_counts {
 	 * (wait); and how often they began to run after a wait that a clock paces, which is not in runs.
 	 */
 	uint64_t runs, paced_runs;
-	uint64_t contending; /* block and mutex: gpb_sched_seen */
+	/* block and mutex, as in gpb_sched_seen */
+	uint64_t cut, charged_ns, waited_ns;
 };
 
 /* A window, when what it stands for is known. */
@@ -59,7 +60,9 @@ struct wait_window_sum {
 	double own_ns;	   /* of the window: the target's own time */
 	double begin_ns;   /* of the window: the time in which waits may have begun */
 	double weight;	   /* stratum_ns / own_ns */
-	double runs, paced_runs, contending; /* wait_counts of this window alone */
+	double length_ns;  /* of the window: all of it */
+	/* wait_counts of this window alone */
+	double runs, paced_runs, cut, charged_ns, waited_ns;
 };
 
 struct wait_estimate; /* wait_estimates.h */
