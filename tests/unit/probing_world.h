@@ -87,8 +87,8 @@ static struct {
 	bool refuses;		       /* the kernel puts no more probes in */
 	uint64_t crowded;	       /* from then on that takes it too long; 0: never */
 	uint64_t mapped_ns;	       /* what one probe, in and out, takes it longer than usual */
-	int n, eps, timers;
-	int heals; /* how many times leftovers were looked for */
+	uint64_t stall_ns;	       /* how much longer probes of a window stay in */
+	int n, eps, timers, heals;     /* heals: how many times leftovers were looked for */
 	uint64_t random;
 	/* What is true of the host and the program, and told to nobody. */
 	double stepped;	    /* share of hits that are single-stepped */
@@ -390,7 +390,7 @@ int uprobes_window(struct uprobes *u, const struct uprobe_window *a, struct err 
 	w.work_ns += visits;
 	o->opened = a->open > w.now + 10 * MS ? a->open : w.now + 10 * MS;
 	o->closed = o->opened + a->end;
-	o->detached = o->closed + (s->keep ? 0 : 15 * MS);
+	o->detached = o->closed + (s->keep ? 0 : 15 * MS + w.stall_ns);
 	s->length = a->end;
 	s->first_part = a->begin;
 	return 0;

@@ -413,6 +413,38 @@ static double noisy(double t)
 }
 
 /*
+ * Once the kernel takes a second to take probes out, which then cost the program 400 ms. That is paid back slowly: windows go on, and are
+ * half as many at worst; in the end the budget is kept. It is told how far apart they were at most.
+ */
+static void a_stall_is_a_debt(void **state)
+{
+	struct target target = { .pid = 1 };
+	struct subject subject = { .target = &target };
+	struct program *p = program(noisy, NULL);
+	const struct probes *s = &w.at[0];
+	bool counts = false, stalled = false;
+
+	(void)state;
+	begin_world(2, 1);
+	prepare(&subject, (const struct program *const *)&p, &counts, 1);
+	assert_int_equal(probing_begin(w.at[0].p, NULL), 0);
+	while (w.now < w.begin + 20 * SEC) {
+		if (s->asked && w.stall_ns)
+			w.stall_ns = 0, stalled = true;
+		if (w.now >= w.begin + 4 * SEC && !s->asked && !stalled)
+			w.stall_ns = SEC;
+		step_all(w.begin + 20 * SEC);
+	}
+	assert_true(3 * windows_between(s, 5.3, 7.3) >= windows_between(s, 2, 4));
+	assert_true(w.cost < 0.0525 * w.cpu);
+	take_receipt(&w.at[0]);
+	assert_non_null(strstr(s->receipt, ", at most 1.0"));
+	assert_int_equal(probing_end(w.at[0].p, NULL), 0);
+	probing_free(w.at[0].p);
+	free(p);
+}
+
+/*
  * Whatever a window costs beside its hits is found out, to what the target's own pace tells: what
  * is spent is within the budget, and the receipt is right within its error.
  */
@@ -697,6 +729,7 @@ int main(void)
 		cmocka_unit_test(estimates_are_unbiased),
 		cmocka_unit_test(each_instant_counts_once),
 		cmocka_unit_test(others_go_on_while_probes_are_taken_out),
+		cmocka_unit_test(a_stall_is_a_debt),
 		cmocka_unit_test(windows_cost_what_they_cost),
 		cmocka_unit_test(single_steps_are_paid_for),
 		cmocka_unit_test(bystanders_are_spared),

@@ -130,8 +130,17 @@ static double mass_passed(const struct probing *p)
 	return passed > p->mass ? passed : p->mass;
 }
 
+/* Nothing was open up to @now, since the last stretch was over. */
+static void apart(struct probing *p, uint64_t now)
+{
+	if (p->looked_ns && now > p->looked_ns && now - p->looked_ns > p->apart_ns)
+		p->apart_ns = now - p->looked_ns;
+}
+
 int probing_hand_over(struct probing *p, struct stretch s, struct err *e)
 {
+	apart(p, s.opened);
+	p->looked_ns = s.closed;
 	s.hit_ns = p->member.hit_ns;
 	s.next_ns = p->window_ns;
 	if (s.window && s.weight > 0 && p->by_count) {
@@ -335,6 +344,7 @@ static int begin_windows(struct probing *p, struct err *e)
 		    p->u.what, p->o->budget.ppm / 1e4);
 	p->member.full = false;
 	p->windows_since = now;
+	p->looked_ns = since;
 	p->windows_before = p->nwindows;
 	p->lost_before = p->lost_ns;
 	p->done_known = false;
@@ -402,7 +412,8 @@ static int window_over(struct probing *p, struct err *e)
 	p->nwindows++;
 	p->member.windows++;
 	learn_lead(p, &w);
-	window_size_over(&p->size, p->window_ns, cost);
+	if (!probing_stalled(p, &w) || !p->size.known)
+		window_size_over(&p->size, p->window_ns, cost);
 	p->recent_cost += cost;
 	p->recent_ns += probing_exposed_ns(&w);
 	count(p);
@@ -761,6 +772,7 @@ int probing_end(struct probing *p, struct err *e)
 		err_set(e, ret, "%s", why.msg);
 	p->state = ENDED;
 	p->end_ns = now_ns();
+	apart(p, p->end_ns);
 	if (probing_kept(p))
 		(void)probing_detach(p, NULL); /* what that takes is to be told, too */
 	probing_release(p);

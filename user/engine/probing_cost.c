@@ -1,4 +1,6 @@
 /* user/engine/probing_cost.c - what hits and windows cost, measured. */
+#include <math.h>
+
 #include "engine/probing_priv.h"
 
 void probing_pay_attaching(struct probing *p)
@@ -62,6 +64,20 @@ void probing_learn_window(struct probing *p, double hits)
 double probing_exposed_ns(const struct uprobe_windowed *w)
 {
 	return (double)(w->detached - w->asked) / 2 + (double)(w->closed - w->opened) / 2;
+}
+
+/* What putting in and taking out may add to the time that a window is open, before that is a stall of the kernel. */
+#define ADDS_NS (20.0 * NS_PER_MS)
+#define STALL	2 /* so many times what it usually adds */
+#define FORGETS 0.2
+
+bool probing_stalled(struct probing *p, const struct uprobe_windowed *w)
+{
+	double adds = probing_exposed_ns(w) - (double)(w->closed - w->opened);
+	double most = fmax(STALL * p->adds_ns, ADDS_NS);
+
+	p->adds_ns += (fmin(adds, most) - p->adds_ns) * FORGETS;
+	return adds > most;
 }
 
 void probing_price_hits(struct probing *p)

@@ -91,11 +91,14 @@ struct probing {
 	bool done_known;	    /* what the target had done at the last look, and */
 	double done_cpu, done_work; /* its CPU time (ns) then, by its own count */
 	struct window_size size;    /* of the next window */
-	uint64_t longest;	    /* the longest window so far */
+	double adds_ns; /* what putting in and taking out adds to how long probes are in; a decaying mean */
+	uint64_t longest; /* the longest window so far */
 	/* in the time that windows were open, since windows_since */
 	double recent_cost, recent_ns;
 	uint64_t nwindows, observed_ns; /* over everything; observed: in windows and in full */
-	uint64_t lost_ns;		/* not observed because we did not run */
+	uint64_t looked_ns,
+		apart_ns; /* when the last stretch was over; the longest time between two */
+	uint64_t lost_ns; /* not observed because we did not run */
 	uint64_t windows_before, lost_before; /* nwindows and lost_ns, at windows_since */
 	bool begun; /* probing_begin() was called: a target that was held before does nothing until then */
 	uint64_t gap_ns;     /* not observed, because probes were being put in */
@@ -123,6 +126,11 @@ bool probing_kept(struct probing *p);
 void probing_price_hits(struct probing *p);
 /* For about how long sites were probed: they are attached and detached one by one. ns */
 double probing_exposed_ns(const struct uprobe_windowed *w);
+/*
+ * Did the kernel take far longer than usual to put probes in or out, as it now and then does for a second? What hits took meanwhile is
+ * a debt, which is paid back slowly, and says nothing of what windows cost.
+ */
+bool probing_stalled(struct probing *p, const struct uprobe_windowed *w);
 /* Charges the budget with attaching, or attaching and detaching, apart from hits. */
 void probing_pay_attaching(struct probing *p);
 /* A window is asked for; one is over, whose hits took @hits ns: what the target did meanwhile tells its cost. */

@@ -85,10 +85,11 @@ int probing_comment(const struct probing *p, struct prof *prof, struct err *e)
 	if (p->windows_since)
 		snprintf(
 			how, sizeof(how),
-			"%llu windows of %s%.3g ms, %.2f%% of the time observed; putting probes in and out "
+			"%llu windows of %s%.3g ms, at most %.3g s apart, %.2f%% of the time observed; putting probes in and out "
 			"is %s to cost %.2g +- %.2g ms a window",
 			(unsigned long long)p->nwindows, p->u.by_own ? "at most " : "",
 			(double)(p->longest ? p->longest : p->u.parts.end_ns) / 1e6,
+			(double)p->apart_ns / 1e9,
 			wall > 0 ? 100 * (double)p->observed_ns / wall : 0,
 			window.measured ? "measured on the target" : "taken",
 			p->member.window_ns / 1e6, window.error / 1e6);
