@@ -25,6 +25,7 @@ static struct {
 	uint64_t not_before; /* the counters cannot be found until then */
 	int fails;	     /* what reading them returns; 0: it works */
 	unsigned opens;
+	int stops; /* the next readings end 60 ms after they began: we did not run meanwhile */
 } w;
 
 int clock_gettime(clockid_t clock, struct timespec *ts)
@@ -67,6 +68,10 @@ int rtcounters_allocs(struct rtcounters *c, struct rtalloc_counts *out, struct e
 		return err_set(e, -ENOTSUP, "nothing is there yet");
 	if (w.fails)
 		return err_set(e, w.fails, "it moved");
+	if (w.stops > 0) {
+		w.stops--;
+		w.now += 60 * MS;
+	}
 	*out = (struct rtalloc_counts){ .n = 68 };
 	out->small[CLASS] = allocated();
 	return 0;
@@ -128,7 +133,7 @@ static void begin(struct heap_window *h)
 	w.begun = w.now;
 	w.not_before = 0;
 	w.fails = 0;
-	w.opens = 0;
+	w.opens = w.stops = 0;
 	*h = (struct heap_window){ .s = &subject,
 				   .obj = &obj,
 				   .reports = &reports,
@@ -187,6 +192,27 @@ static void test_fails_at_the_turn(void **state)
 	assert_true(heap_window_counted(&h) && h.uncounted_ns == 0);
 	assert_int_equal((int)h.total[CLASS], 1000 * PER_MS);
 	fini(&h);
+}
+
+/* We do not run while they are read: the counts are those of the time that is told, at the begin as at the end. */
+static void test_reading_is_interrupted(void **state)
+{
+	for (int stops = 0; stops < 3; stops++) {
+		struct heap_window h;
+
+		(void)state;
+		begin(&h);
+		w.stops = stops;
+		heap_window_turn(&h, true, 400, 8e6);
+		assert_int_equal(h.windows_since, w.now);
+		pass(&h, 1000);
+		w.stops = stops;
+		end(&h);
+		assert_true(h.end_ns == w.now && h.uncounted_ns == 0);
+		assert_int_equal(h.windows_ns / 1e6, 1000 + stops * 60);
+		assert_int_equal((int)h.total[CLASS], (1000 + stops * 60) * PER_MS);
+		fini(&h);
+	}
 }
 
 /* It worked when full observation ended, and fails a moment later. */
@@ -358,6 +384,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fails_at_the_turn),
+		cmocka_unit_test(test_reading_is_interrupted),
 		cmocka_unit_test(test_fails_after_the_turn),
 		cmocka_unit_test(test_comes_late),
 		cmocka_unit_test(test_exits_unseen),

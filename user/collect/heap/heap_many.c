@@ -548,6 +548,7 @@ static int profile(struct many *m, struct set_member *k, struct prof **out, stru
 	h->probing = k->set->probing;
 	h->start_ns = part.start_ns;
 	h->end_ns = part.end_ns;
+	heap_probe_ends(h);
 	h->start_unix_ns = part.start_unix_ns;
 	h->loss.n[LOSS_UNFINISHED] += k->d.left;
 	ret = heap_probe_finish(h, e);

@@ -654,6 +654,7 @@ static int probed_stop(void *at, struct prof **out, struct err *e)
 	}
 	if (h->heap.own.ns)
 		heap_window_turn(&h->window, false, 0, 0);
+	heap_probe_ends(h);
 	ret = probing_end(h->probing, e);
 	heap_large_detach(&h->large);
 	if (!ret)

@@ -71,6 +71,13 @@ int heap_probe_turn(void *probe, bool windows, uint64_t since, double hit_ns, ui
 		    struct err *e);
 /* In windows: the next one has so much own time, and not as much as the target's own windows tell. */
 int heap_probe_own(struct heap_probe *h, double ns, struct err *e);
+/* The profile ends no earlier than the counts that its windows are scaled by. */
+static inline void heap_probe_ends(struct heap_probe *h)
+{
+	if ((int64_t)h->window.end_ns > h->end_ns)
+		h->end_ns = (int64_t)h->window.end_ns;
+}
+
 /* Nothing is added any more: fills the profile. Its losses are in loss. */
 int heap_probe_finish(struct heap_probe *h, struct err *e);
 

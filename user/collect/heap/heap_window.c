@@ -113,6 +113,25 @@ static int count_exactly(struct heap_window *w, uint64_t out[GPB_CLASSES])
 	return 0;
 }
 
+/* Who reads for longer did not run meanwhile, and a burst may have come and gone. */
+#define PROMPT_NS    (2 * NS_PER_MS)
+#define PROMPT_TRIES 3
+
+/* The counts of a moment that is known to the millisecond, where that is possible: *at. */
+static int count_promptly(struct heap_window *w, uint64_t out[GPB_CLASSES], uint64_t *at)
+{
+	uint64_t began, took = PROMPT_NS;
+	int ret = 0;
+
+	for (int i = 0; !ret && took >= PROMPT_NS && i < PROMPT_TRIES; i++) {
+		began = now_ns();
+		ret = count_exactly(w, out);
+		took = now_ns() - began;
+		*at = began + took / 2;
+	}
+	return ret;
+}
+
 static int seen_now(struct heap_window *w, uint64_t out[GPB_CLASSES])
 {
 	return bpf_sum_cpus(classes(w), w->slot, GPB_CLASSES, out, NULL);
@@ -178,14 +197,14 @@ static void count_from_here(struct heap_window *w, bool watched)
 
 static void begin_counting(struct heap_window *w)
 {
-	uint64_t now[GPB_CLASSES];
+	uint64_t now[GPB_CLASSES], at;
 
 	w->windows_since = w->marked ? w->marked_ns : now_ns();
-	w->stood_for = w->windows_since;
 	if (w->marked)
 		paces_step(&w->paces, w->first, w->marked_ns);
-	else if (!count_exactly(w, now))
-		counted(w, now, w->windows_since);
+	else if (!count_promptly(w, now, &at))
+		counted(w, now, w->windows_since = at);
+	w->stood_for = w->windows_since;
 }
 
 static void end_at_last(struct heap_window *w, uint64_t counts[GPB_CLASSES], uint64_t at)
@@ -203,11 +222,15 @@ void heap_window_gone(struct heap_window *w)
 
 static void end_counting(struct heap_window *w)
 {
-	uint64_t now[GPB_CLASSES], at = w->gone_ns ?: now_ns();
+	uint64_t now[GPB_CLASSES], at = now_ns();
+	int ret = count_promptly(w, now, &at);
 
+	w->end_ns = ret || w->gone_ns ? 0 : at;
+	if (w->gone_ns)
+		at = w->gone_ns;
 	if (at < w->windows_since) /* it had gone before */
 		at = w->windows_since;
-	if (!count_exactly(w, now))
+	if (!ret)
 		counted(w, now, at);
 	else if (w->last_known &&
 		 w->marked) /* it has exited: what came after the last reading is not included */

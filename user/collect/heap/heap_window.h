@@ -82,6 +82,8 @@ struct heap_window {
 	uint64_t marked_ns;
 	uint64_t windows_since; /* CLOCK_MONOTONIC, ns; 0: there are none now */
 	uint64_t gone_ns;	/* CLOCK_MONOTONIC; 0: the target is there */
+	uint64_t
+		end_ns; /* CLOCK_MONOTONIC: of what moment the counts are that windows ended with last; 0: not known */
 	/* ns in which there were windows, and the part of it of which the runtime's counts are not known */
 	double windows_ns, uncounted_ns;
 	double stood_ns;	     /* the part of it that windows stand for */
