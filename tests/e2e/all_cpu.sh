@@ -80,6 +80,32 @@ few_descriptors() {
 steps few_descriptors
 outcome all_cpu/few-descriptors
 
+# As few as a run begins with: what starts later has no room, and that takes nothing from those that are in.
+few_later() {
+	local n prof rc=0 late
+	launch f1 "$new" busy 1 1
+	launch f2 "$old" busy 1 1
+	for ((n = 24; n <= 120; n += 2)); do
+		(for fd in {3..59}; do eval "exec $fd>&-"; done; ulimit -n $n
+			exec "$GOPROF" --all --match "$ours" --cpu -d 3s -o "$TMP/out") >"$TMP/paths" 2>"$TMP/err" & prof=$!
+		STARTED+=("$prof")
+		until grep -q 'profiling [0-9]* process' "$TMP/err" || ! kill -0 $prof 2>/dev/null; do sleep 0.05; done
+		if grep -q 'profiling [0-9]* process' "$TMP/err"; then break; fi
+		wait $prof || rc=$?
+	done
+	[ "$rc" = 1 ] # fewer did not do
+	for late in 1 2 3; do launch "late$late" "$new" busy 1 1; done
+	wait $prof && rc=0 || rc=$?
+	kill -KILL "${pid[f1]}" "${pid[f2]}" "${pid[late1]}" "${pid[late2]}" "${pid[late3]}"
+	[ $rc = 3 ]
+	[ "$(grep -c 'no more file descriptors for processes' "$TMP/err")" = 1 ]
+	has '^goprof-bpf: [0-9]* programs that started meanwhile were not looked at' "$TMP/err"
+	[ "$(awk '/ended|Too many open files/ { n++ } END { print n + 0 }' "$TMP/err")" = 0 ]
+	for n in f1 f2; do [ "$(ns_of "${pid[$n]}")" -gt 500000000 ]; done
+}
+steps few_later
+outcome all_cpu/few-later
+
 # ---- totals and shares; one that ends, one that starts
 launch b31 "$new" busy 3 1
 launch b11 "$old" busy 1 1

@@ -110,6 +110,12 @@ static void found(struct survey *s, pid_t pid)
 	*at = p;
 }
 
+size_t survey_to_come(const struct survey *s)
+{
+	(void)s;
+	return 0;
+}
+
 int survey_step(struct survey *s, struct err *e)
 {
 	(void)e;

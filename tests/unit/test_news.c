@@ -131,6 +131,12 @@ int survey_fd(const struct survey *s)
 	return w.looking ? SURVEY_FD : -1;
 }
 
+size_t survey_to_come(const struct survey *s)
+{
+	(void)s;
+	return w.nasked - 3;
+}
+
 /* Each that was asked for is a Go program, but for those with odd numbers, which have ended. */
 int survey_step(struct survey *s, struct err *e)
 {
@@ -427,13 +433,25 @@ static void a_look_that_fails_is_a_loss(void **state)
 	host_news_step(&n, false);
 	assert_true(n.lossy);
 	assert_string_equal(w.said, "no child");
+	assert_int_equal(n.missed, 1);
+	w.said[0] = '\0';
+	starts(12);
+	host_news_step(&n, true);
+	assert_string_equal(w.said, ""); /* for the same reason */
+	assert_int_equal(n.missed, 2);
+	w.look_fails = -EMFILE;
+	starts(14);
+	host_news_step(&n, true);
+	assert_string_equal(w.said, "no child");
 	end(&n);
 
 	n = begin(0);
 	w.step_fails = -EPIPE;
-	starts(10);
+	for (int i = 10; i < 15; i++)
+		starts(i);
 	host_news_step(&n, false);
 	assert_true(n.lossy);
+	assert_int_equal(n.missed, 2); /* it told of three */
 	assert_string_equal(w.said, "the child died");
 	assert_false(w.looking);
 	assert_int_equal(n.unknown, 0); /* nobody knows */

@@ -253,12 +253,18 @@ static int enter(struct engine *en, struct engine_target *t, struct err *e)
 	return 0;
 }
 
+/* That it cannot be looked at just now does not end it. */
+static bool is_over(const struct target *t, int alive)
+{
+	return alive == -ESRCH || t->became;
+}
+
 /* One whose exec or end nobody has told of is not in the way of what has its number now. */
 static int is_new(struct engine *en, pid_t pid, struct err *e)
 {
 	struct engine_target *t = target_of(en, pid);
 
-	if (t && target_alive(t->subject->target, NULL))
+	if (t && is_over(t->subject->target, target_alive(t->subject->target, NULL)))
 		target_end(en, t, t->subject->target->became ? ENGINE_BECAME : ENGINE_ENDED);
 	return target_of(en, pid) ? err_set(e, -EEXIST, "pid %d is observed already", pid) : 0;
 }
@@ -313,7 +319,7 @@ void engine_exec(struct engine *en, pid_t pid, uint64_t when_ns)
 
 	if (!t)
 		return;
-	if (target_alive(p, NULL))
+	if (is_over(p, target_alive(p, NULL)))
 		target_end(en, t, p->became ? ENGINE_BECAME : ENGINE_ENDED);
 	else if (when_ns > p->opened_ns)
 		target_end(en, t, ENGINE_BECAME);
@@ -562,9 +568,11 @@ int engine_poll(struct engine *en, struct err *e)
 /* An exec that nobody has told of, and plugins that were loaded. */
 static void look_at(struct engine *en, struct engine_target *t)
 {
-	if (subject_alive(t->subject, NULL)) {
+	int ret = subject_alive(t->subject, NULL);
+
+	if (is_over(t->subject->target, ret)) {
 		target_end(en, t, t->subject->target->became ? ENGINE_BECAME : ENGINE_ENDED);
-	} else if (t->subject->images.n != t->nimages) {
+	} else if (!ret && t->subject->images.n != t->nimages) {
 		parts_renew(en, t);
 		t->nimages = t->subject->images.n;
 	}

@@ -123,16 +123,28 @@ void host_news_adopt(struct host_news *n)
 
 /* ---- looks ---- */
 
+/* Of a look so many are missing. Where descriptors are few the next fails, too. */
+static void fail(struct host_news *n, int ret, size_t missing, const struct err *e)
+{
+	if (ret != n->said)
+		n->say(n->arg, e->msg);
+	n->said = ret;
+	n->missed += missing;
+	n->lossy = true;
+}
+
 static void begin_look(struct host_news *n)
 {
 	struct err e = { "" };
+	int ret;
 
 	n->survey.unanswered.n = 0; /* its bound is for one look */
-	if (survey_begin(&n->survey, n->fresh.at, n->fresh.n, &e) ||
-	    loop_watch(n->loop, survey_fd(&n->survey), nothing, NULL, &e)) {
-		n->say(n->arg, e.msg);
+	ret = survey_begin(&n->survey, n->fresh.at, n->fresh.n, &e);
+	if (!ret)
+		ret = loop_watch(n->loop, survey_fd(&n->survey), nothing, NULL, &e);
+	if (ret) {
 		survey_stop(&n->survey);
-		n->lossy = true;
+		fail(n, ret, n->fresh.n, &e);
 	}
 	n->looked_at = n->fresh.n;
 	n->seen = n->survey.seen;
@@ -155,8 +167,7 @@ static void go_on_looking(struct host_news *n)
 	int ret = survey_step(s, &e);
 
 	if (ret < 0)
-		n->say(n->arg, e.msg);
-	n->lossy |= ret < 0;
+		fail(n, ret, survey_to_come(s), &e);
 	n->looked(n->arg, s);
 	host_news_adopt(n);
 	if (!ret)

@@ -43,7 +43,8 @@ struct host_news {
 	struct survey survey;
 
 	size_t unknown; /* programs that ended before anybody looked at them */
-	bool lossy;	/* some could not be looked at, which was said */
+	size_t missed;	/* programs that could not be looked at; why was said once */
+	bool lossy;	/* there were such, or what is as bad was said */
 	bool put_off;	/* looks waited for the bound */
 
 	/* private */
@@ -51,6 +52,7 @@ struct host_news {
 	VEC(pid_t) fresh;	  /* called exec, and were not looked at */
 	struct map execs;	  /* pid -> when it called exec last, monotonic; while some wait */
 	struct map begun; /* slot of a target -> how long after its exec it was begun with, in ns */
+	int said;	  /* why the last look failed */
 	size_t looked_at; /* by the last look, before which so many were seen: */
 	size_t seen;
 	unsigned ticks;	      /* since then */

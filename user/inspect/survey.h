@@ -169,6 +169,8 @@ int survey_more(struct survey *s, const pid_t *pids, size_t n, struct err *e);
 int survey_begin(struct survey *s, const pid_t *pids, size_t n, struct err *e);
 int survey_fd(const struct survey *s);
 int survey_step(struct survey *s, struct err *e);
+/* How many of them are not told of yet. */
+size_t survey_to_come(const struct survey *s);
 void survey_stop(struct survey *s);
 /* Forgets s->at and s->closed, and keeps what is known of files. */
 void survey_forget(struct survey *s);

@@ -33,6 +33,8 @@ enum {
 	REAP_US = 1000,
 	CHILD_FDS =
 		8, /* that it needs beside ours: a pair of sockets, and some that it opens before it closes ours */
+	SPARE_FDS =
+		24, /* no process is taken in without these: others are read, and files are written, while it is profiled */
 	FRAME_MAX = 256 << 20,	    /* bytes about one process: its maps, and the rest */
 	FDS_MAX = HANDOVER_FDS + 1, /* of one process: its own, and the copy of its file */
 };
@@ -440,28 +442,15 @@ static int no_room(struct err *e)
 		"no more file descriptors for processes that are to be profiled: raise the hard limit (ulimit -Hn), or mean fewer of them");
 }
 
-/* The child begins with as many as we have, until it has closed them. */
-static int check_room(const struct survey_run *r, struct err *e)
-{
-	int next = fcntl(r->ep, F_DUPFD_CLOEXEC, 0);
-	struct rlimit most;
-
-	if (next < 0)
-		return no_room(e);
-	close(next);
-	return getrlimit(RLIMIT_NOFILE, &most) || (rlim_t)next + CHILD_FDS <= most.rlim_cur ?
-		       0 :
-		       no_room(e);
-}
-
 static int start_child(struct survey_run *r, struct err *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 	pid_t parent = getpid(), pid;
 	int pair[2];
 
-	if (check_room(r, e))
-		return -EMFILE;
+	/* The child begins with as many as we have, until it has closed them. */
+	if (!nofile_room(CHILD_FDS + SPARE_FDS))
+		return no_room(e);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return err_sys(e, "a socket for a survey");
 	pid = fork();
@@ -497,14 +486,18 @@ static int give_up_one(struct survey_run *r, struct err *e)
 	return r->next < r->pids.n ? start_child(r, e) : 0;
 }
 
-static void keep_fds(struct survey_run *r, struct msghdr *m)
+static bool keep_fds(struct survey_run *r, struct msghdr *m)
 {
+	bool came = false;
+
 	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
 		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS || r->in.nfds)
 			continue;
 		r->in.nfds = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		memcpy(r->in.fds, CMSG_DATA(h), r->in.nfds * sizeof(int));
+		came = true;
 	}
+	return came;
 }
 
 /* The next bytes, of a frame's head or behind it. */
@@ -518,8 +511,8 @@ static ssize_t receive(struct survey_run *r, void *buf, size_t n)
 			    .msg_controllen = sizeof(control) };
 	ssize_t got = recvmsg(r->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
-	if (got > 0)
-		keep_fds(r, &m);
+	if (got > 0 && keep_fds(r, &m))
+		r->full |= !nofile_room(SPARE_FDS);
 	r->full |= got > 0 && m.msg_flags & MSG_CTRUNC;
 	return got;
 }
@@ -586,6 +579,11 @@ void survey_stop(struct survey *s)
 int survey_fd(const struct survey *s)
 {
 	return s->run ? s->run->ep : -1;
+}
+
+size_t survey_to_come(const struct survey *s)
+{
+	return s->run ? s->run->pids.n - s->run->next : 0;
 }
 
 /* What there is of one process. 1: it is told of. 0: not yet. */

@@ -305,6 +305,8 @@ static void tell_end(struct follow *f)
 	for (size_t k = 0; k < f->as.nkinds; k++)
 		f->sum.lossy |= losses_tell_shared(f->engine, k);
 	f->too_short += f->news.unknown;
+	if (f->news.missed)
+		tell("%zu programs of children were not looked at", f->news.missed);
 	if (f->too_short)
 		tell("%zu programs of children ended before they could be looked at", f->too_short);
 	if (unheard)

@@ -358,6 +358,10 @@ static void tell_end(struct run *r)
 		     counted(r->news.unknown, "program that started meanwhile",
 			     "programs that started meanwhile", n),
 		     r->news.unknown == 1 ? "it" : "them");
+	if (r->news.missed)
+		tell("%s not looked at",
+		     counted(r->news.missed, "program that started meanwhile was",
+			     "programs that started meanwhile were", n));
 	tell_beyond(r);
 	if (r->failed)
 		tell("%s could not be profiled", processes(r->failed, n));
