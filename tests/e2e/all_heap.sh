@@ -264,7 +264,7 @@ outcome all_heap/windows
 
 # ---- the helper is killed: another one probes all files again, which is said once, and in each process' profile. Then the collector is
 # killed while it probes: the helper takes the probes out and goes
-profile killed --host-budget=0,0 || { fail all_heap "$(tail -n 3 "$TMP/err.killed" | tr '\n' ' ')"; finish; }
+RATE=65536 profile killed --host-budget=0,0 || { fail all_heap "$(tail -n 3 "$TMP/err.killed" | tr '\n' ' ')"; finish; }
 helper() { pgrep -P "$PROF" -x -r R,S,D uprobe-attacher; } # one that was killed is a zombie until each file has another one
 sleep 1
 first=$(helper)
@@ -282,8 +282,19 @@ mended() {
 	done
 }
 judge mended
+# What nobody saw is what is told: light allocates at an even pace.
+missing() {
+	local told seen
+	told=$(comments killed light | sed -n 's/^lost by .*: \([0-9]*\) milliseconds in which nothing.*/\1/p')
+	seen=$(comments killed light | sed -n 's/^hits: [0-9]* allocations of \([0-9]*\) bytes.*/\1/p')
+	window=$(comments killed light | awk '/^window:/ { print $2 }')
+	"$PPROFCHECK" budget -kind heap -type alloc_space "$TMP/log.light" "$(file_of killed light)" | awk -v seen="$seen" -v told="${told:-0}" -v ms="${window}e3" '
+		/^main\./ { split($5, n, "[.]+"); of += (n[1] + n[2]) / 2 }
+		END { ms = of > 0 ? (1 - seen / of) * ms : -1; if (ms > told + 60 || told > ms + 100 || told < 1) { printf "%.0f ms are missing, %d are told\n", ms, told; exit 1 } }'
+}
+judge missing
 outcome all_heap/helper
-profile killed --host-budget=0,0 || { fail all_heap "$(tail -n 3 "$TMP/err.killed" | tr '\n' ' ')"; finish; }
+RATE=65536 profile killed --host-budget=0,0 || { fail all_heap "$(tail -n 3 "$TMP/err.killed" | tr '\n' ' ')"; finish; }
 sleep 1
 helper=$(helper)
 kill -KILL "$PROF"

@@ -1,7 +1,4 @@
-/*
- * user/engine/probing.c - the closed loop: measures what probes cost, and decides when they are
- * there.
- */
+/* user/engine/probing.c - the closed loop: measures what probes cost, and decides when they are there. */
 #include "engine/probing.h"
 
 #include <math.h>
@@ -200,9 +197,7 @@ static int open_full(struct probing *p, struct err *e)
 	return 0;
 }
 
-/*
- * Nothing counts until the stratum of the last window is over, so that each instant counts once.
- */
+/* Nothing counts until the stratum of the last window is over, so that each instant counts once. */
 static int begin_full(struct probing *p, struct err *e)
 {
 	uint64_t now = now_ns();
@@ -478,20 +473,25 @@ static int left_full(struct probing *p, struct err *e)
 	return ret ? ret : begin_windows(p, e);
 }
 
-/* The attacher was not asked, so its socket is readable because it has ended. */
+/*
+ * The attacher was not asked, so its socket is readable because it has ended. Others that its process kept have ended, too: all
+ * of them are closed before the first is mended, which takes a while.
+ */
 static int attacher_died(struct probing *p, struct err *e)
 {
-	bool full = p->state == FULL, opening = p->state == OPENING;
-	int ret = full ? close_full(p, e) : 0;
-	uint64_t since = p->covered_ns ? p->covered_ns : now_ns();
+	bool full = p->state == BROKEN, opening = p->state == OPENING;
+	uint64_t since = p->covered_ns;
+	int ret;
 
-	if (!ret)
-		ret = probing_mend(p, e);
+	if (p->state == FULL) {
+		p->state = BROKEN;
+		return close_full(p, e);
+	}
+	ret = probing_mend(p, e);
 	if (ret || (!full && !opening))
 		return ret;
-	if (full)
-		p->covered_ns =
-			0; /* what is missing is a loss, and no gap between two ways to observe */
+	if (full) /* what is missing is a loss, and no gap between two ways to observe */
+		p->covered_ns = 0;
 	ret = begin_full(p, e);
 	if (full && !ret)
 		p->lost_ns += p->opened_ns - since;
@@ -718,7 +718,8 @@ static int set_groups(struct probing *p, const struct uprobe_group *g, size_t n,
 		say_exposed(p->s, p->o, "the process that keeps the probes");
 	if (windows && p->state != FULL)
 		return 0;
-	if (p->state == FULL || p->state == OPENING || !p->o->budget.ppm || !p->multi || p->o->held)
+	if (p->state == FULL || p->state == BROKEN || p->state == OPENING || !p->o->budget.ppm ||
+	    !p->multi || p->o->held)
 		return begin_full(p, e);
 	p->state = READY;
 	set_event(p, now_ns());

@@ -15,6 +15,7 @@ enum state {
 	READY,	 /* the same, but the first poll begins, when all other kinds are ready, too */
 	OPENING, /* attached; counts when the stratum of the last window is over */
 	FULL,	 /* attached, everything counts */
+	BROKEN,	 /* it was so until somebody killed the attacher */
 	LEAVING, /* nothing counts any more; windows begin when the attacher has taken the probes out */
 	BETWEEN, /* in windows: the timer tells when the next one is to be asked for */
 	ASKED,	 /* in windows: the attacher is working on it */
