@@ -21,7 +21,8 @@ static uint64_t add(uint64_t a, uint64_t b)
 bool loss_is_fact(enum loss_kind k)
 {
 	return k == LOSS_TARGET_GONE || k == LOSS_LAYOUT_GUESSED || k == LOSS_WINDOW_CUT ||
-	       k == LOSS_NOT_RESTORED || k == LOSS_BUDGET_CUT || k == LOSS_CROWDED;
+	       k == LOSS_NOT_RESTORED || k == LOSS_BUDGET_CUT || k == LOSS_CROWDED ||
+	       k == LOSS_WAITS_LONG;
 }
 
 const char *loss_key(enum loss_kind k)

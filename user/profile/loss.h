@@ -61,7 +61,9 @@
 	X(UNFINISHED, "unfinished",                                                                               \
 	  "samples that were still being taken at the end: the threads they are of had no CPU time")              \
 	X(WAITS_UNPLACED, "waits_unplaced_ms",                                                                    \
-	  "milliseconds of waits whose stacks could not be read: they are in no sample")
+	  "milliseconds of waits whose stacks could not be read: they are in no sample")                          \
+	X(WAITS_LONG, "waits_long",                                                                               \
+	  "waits that lasted longer than their window are not counted: in this program they cannot be told from outside")
 
 enum loss_kind {
 #define LOSS_ENUM(id, key, text) LOSS_##id,

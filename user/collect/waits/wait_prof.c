@@ -84,6 +84,7 @@ int wait_prof_looks(struct wait_prof *p, const struct looks_result *r, const cha
 {
 	int ret;
 
+	prof_loss(p->prof)->n[LOSS_WAITS_LONG] |= no_looks != NULL;
 	if (no_looks)
 		return prof_comment(p->prof, e,
 				    "delays are as the probes saw them, who slow the target down; "
