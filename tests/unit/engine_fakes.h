@@ -152,7 +152,7 @@ static inline void process_ends(pid_t pid)
 /* ---- a kind of profile ---- */
 
 static struct kind {
-	int fd, opened, begun, stopped, drained, put, removed, forgotten, drain_fails;
+	int fd, opened, begun, closed, stopped, drained, put, removed, forgotten, drain_fails;
 	int slowed;
 	uint64_t taken_ns;
 	pid_t refuses, fails, full_for; /* full_for: that has no room for this one */
@@ -226,9 +226,12 @@ static void k_forget(void *state, struct engine_target *t, void *kept)
 	((struct kind *)state)->forgotten++;
 }
 
+static bool k_stopping; /* since the window began */
+
 static int k_begin(void *state, struct err *e)
 {
 	(void)e;
+	k_stopping = false;
 	((struct kind *)state)->begun++;
 	return 0;
 }
@@ -241,9 +244,19 @@ static int k_tick(void *state, size_t targets, struct err *e)
 	return 0;
 }
 
+/* All kinds close before the first does what may take long. */
+static void k_close(void *state)
+{
+	assert_false(k_stopping);
+	((struct kind *)state)->closed++;
+}
+
 static void k_stop(void *state)
 {
-	((struct kind *)state)->stopped++;
+	struct kind *mine = state;
+
+	k_stopping = true;
+	assert_int_equal(mine->closed, ++mine->stopped);
 }
 
 static int k_drain(void *state, struct err *e)
@@ -307,6 +320,7 @@ static const struct engine_kind kind = {
 	.taken_ns = k_taken_ns,
 	.forget_file = k_forget_file,
 	.slow_down = k_slow_down,
+	.close = k_close,
 	.stop = k_stop,
 	.drain = k_drain,
 	.profile = k_profile,
@@ -324,6 +338,7 @@ static const struct engine_kind other_kind = {
 	.forget = k_forget,
 	.begin = k_begin,
 	.tick = k_tick,
+	.close = k_close,
 	.stop = k_stop,
 	.drain = k_drain,
 	.profile = k_profile,

@@ -159,6 +159,7 @@ static void ends(struct one *p)
 {
 	kind->remove(many, &p->t);
 	p->t.until_ns = now;
+	p->t.state = ENGINE_ENDED;
 }
 
 static void forget(struct one *p)

@@ -192,8 +192,8 @@ static void target_read(struct engine_target *t)
 
 static void target_end(struct engine *en, struct engine_target *t, enum engine_state how)
 {
-	parts_remove(en, t);
 	target_read(t);
+	parts_remove(en, t);
 	t->until_ns = now_ns();
 	t->state = how;
 	epoll_ctl(en->ep, EPOLL_CTL_DEL, t->subject->target->pidfd, NULL);
@@ -712,12 +712,9 @@ const struct engine_shared *engine_shared(const struct engine *en, size_t kind, 
 	return k->shared ? k->shared(en->kinds[kind].state, n) : NULL;
 }
 
-int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
+/* Probes are taken out after that, which may take seconds: no CPU time of them is in the window. */
+static void close_window(struct engine *en)
 {
-	int ret;
-
-	for (size_t k = 0; k < en->nkinds; k++)
-		en->kinds[k].kind->stop(en->kinds[k].state);
 	for (size_t i = 0; i < en->at.n; i++) {
 		struct engine_target *t = en->at.at[i];
 
@@ -726,6 +723,19 @@ int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 		target_read(t);
 		t->until_ns = now_ns();
 	}
+	for (size_t k = 0; k < en->nkinds; k++)
+		if (en->kinds[k].kind->close)
+			en->kinds[k].kind->close(en->kinds[k].state);
+}
+
+int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
+{
+	int ret;
+
+	close_window(en);
+	for (size_t k = 0; k < en->nkinds; k++)
+		if (en->kinds[k].kind->stop)
+			en->kinds[k].kind->stop(en->kinds[k].state);
 	keep_budget(en);
 	ret = drain(en, e);
 	for (size_t i = 0; !ret && i < en->at.n; i++)

@@ -108,7 +108,9 @@ struct engine_kind {
 	uint64_t (*taken_ns)(void *state);
 	/* Takes half as much from now on, until the window ends. False: it cannot take less. */
 	bool (*slow_down)(void *state);
-	/* The end of a window: on return nothing is added any more. */
+	/* The end of a window, for all kinds at once: from here on nothing counts. Takes no time that depends on the kernel. May be NULL. */
+	void (*close)(void *state);
+	/* After that: on return nothing is added any more. May be NULL. */
 	void (*stop)(void *state);
 	/*
 	 * Takes everything that is there: of a target that has ended, and of all after stop(), nothing is

@@ -628,6 +628,7 @@ void probe_sets_begin(struct probe_sets *ss)
 	uint64_t until = now_ns() + BEGIN_NS, now;
 
 	ss->begun = true;
+	ss->closed = false;
 	begin_healing(ss);
 	for (enum step step = HOLD; step < STEPS; step++)
 		for (size_t i = 0; i < GPB_SETS; i++)
@@ -669,15 +670,23 @@ static void end(struct probe_set *s)
 		fail(s, ret, &why);
 }
 
-void probe_sets_end(struct probe_sets *ss)
+void probe_sets_close(struct probe_sets *ss)
 {
+	if (ss->closed)
+		return;
 	ss->begun = false;
+	ss->closed = true;
 	end_healing(ss);
 	for (size_t i = 0; i < GPB_SETS; i++)
 		if (ss->at[i] && ss->at[i]->probing)
 			close_set(ss->at[i]);
 	if (ss->kind->closed)
 		ss->kind->closed(ss);
+}
+
+void probe_sets_end(struct probe_sets *ss)
+{
+	probe_sets_close(ss);
 	for (size_t i = 0; i < GPB_SETS; i++) {
 		struct loss loss = { 0 };
 

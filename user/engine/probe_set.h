@@ -129,7 +129,8 @@ struct probe_sets {
 	struct probe_set *at[GPB_SETS];
 	int ep;
 	bool multi; /* a set is one link of many probes; else each probe has one of its own, and there are no windows */
-	bool begun; /* sets that come now begin at once */
+	bool begun;  /* sets that come now begin at once */
+	bool closed; /* by probe_sets_close(), until they begin again */
 	bool cost_known;
 	struct hit_cost hit_cost;
 	uint64_t gone_ns;		/* what sets that are gone have taken, */
@@ -166,6 +167,9 @@ void probe_sets_lost(struct probe_sets *ss, const char *what, size_t targets,
 /* Puts the probes in, where they are not. What fails is the set's. */
 void probe_sets_begin(struct probe_sets *ss);
 void probe_sets_poll(struct probe_sets *ss);
+/* Nothing counts any more. */
+void probe_sets_close(struct probe_sets *ss);
+/* Closes them, if that was not done, and takes the probes out. */
 void probe_sets_end(struct probe_sets *ss);
 double probe_sets_spent_ns(const struct probe_sets *ss);
 /* Hits of processes that are no targets. */

@@ -330,6 +330,11 @@ uint64_t probed_taken_ns(void *state)
 	return (uint64_t)probe_sets_spent_ns(&((struct probed *)state)->sets);
 }
 
+void probed_close(void *state)
+{
+	probe_sets_close(&((struct probed *)state)->sets);
+}
+
 void probed_stop(void *state)
 {
 	struct probed *p = state;
@@ -372,9 +377,11 @@ static struct probed_part part_of(const struct set_member *m)
 	const struct engine_target *t = m->t;
 	uint64_t since = m->set->probing ? probing_since(m->set->probing) : 0;
 	struct probed_part part = { .end_ns = (int64_t)(t->until_ns ?: now_ns()) };
+	int64_t ended = (int64_t)m->set->ended_ns;
 
-	if (m->set->ended_ns && (int64_t)m->set->ended_ns < part.end_ns)
-		part.end_ns = (int64_t)m->set->ended_ns;
+	/* One that is there at the end has all that its file's probes saw. */
+	if (ended && (ended < part.end_ns || t->state == ENGINE_ON))
+		part.end_ns = ended;
 	part.start_ns = since ? (int64_t)(since > t->since_ns ? since : t->since_ns) : part.end_ns;
 	if (part.start_ns > part.end_ns)
 		part.start_ns = part.end_ns;

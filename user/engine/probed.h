@@ -94,6 +94,7 @@ int probed_tick(struct probed *p, struct err *e);
 int probed_fd(void *state);
 void probed_remove(void *state, struct engine_target *t);
 uint64_t probed_taken_ns(void *state);
+void probed_close(void *state);
 void probed_stop(void *state);
 int probed_drain(void *state, struct err *e);
 int probed_done(void *state, struct err *e);

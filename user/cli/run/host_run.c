@@ -45,7 +45,8 @@ struct run {
 	size_t failed; /* processes that could not be profiled */
 	/* Of these, and not told of yet: those that there was no slot for, and those of files that there was no room for. */
 	struct some beyond, crowded;
-	size_t ended, became, started;
+	size_t started;
+	struct some ended, became;
 	bool lossy, broken, made_dir; /* broken: the run itself */
 	uint64_t began_ns, lasted_ns;
 	uint64_t since_ns; /* when the last step was done, for -v */
@@ -132,7 +133,7 @@ static void added(void *arg, int ret, const struct err *e, pid_t pid, const char
 	struct run *r = arg;
 
 	if (became) {
-		r->became++;
+		some_add(&r->became, pid, comm, e);
 	} else if (!ret) {
 		r->started += r->begun;
 	} else if (ret == -E2BIG && engine_is_full(r->engine)) {
@@ -142,7 +143,7 @@ static void added(void *arg, int ret, const struct err *e, pid_t pid, const char
 		some_add(&r->crowded, pid, comm, e);
 		r->failed++;
 	} else if ((ret == -ESRCH || ret == -ENOENT) && r->o->all) {
-		r->ended++;
+		some_add(&r->ended, pid, comm, e);
 	} else if (ret != -EEXIST) {
 		if (ret != -ECANCELED)
 			tell("%s", e->msg);
@@ -221,8 +222,8 @@ static const char *how_it_ended(struct run *r, const struct engine_target *t)
 		r->lossy = true;
 		return "does not answer any more";
 	}
-	r->ended += t->state == ENGINE_ENDED;
-	r->became += t->state == ENGINE_BECAME;
+	some_add(t->state == ENGINE_ENDED ? &r->ended : &r->became, t->id.pid, t->id.comm,
+		 &(struct err){ "" });
 	r->lossy |= !r->o->all;
 	return t->state == ENGINE_ENDED ? "ended" : "became another program";
 }
@@ -341,7 +342,7 @@ static void tell_kind(struct run *r, size_t i)
 static void tell_end(struct run *r)
 {
 	uint64_t unheard = host_news_unheard(&r->news);
-	char n[TEXT_COUNTED], m[TEXT_COUNTED];
+	char n[TEXT_COUNTED], who[SOME_TEXT];
 
 	for (size_t k = 0; k < r->o->nkinds; k++) {
 		tell_kind(r, k);
@@ -350,9 +351,13 @@ static void tell_end(struct run *r)
 	if (r->started)
 		tell("%s started meanwhile, and %s in here from then on",
 		     counted(r->started, "program", "programs", n), r->started == 1 ? "is" : "are");
-	if (r->ended || r->became)
-		tell("%s ended meanwhile, %s", processes(r->ended, n),
-		     counted(r->became, "became another program", "became other programs", m));
+	if (r->ended.n)
+		tell("%s ended meanwhile: %s", processes(r->ended.n, n), some_text(&r->ended, who));
+	if (r->became.n)
+		tell("%s meanwhile: %s",
+		     counted(r->became.n, "process became another program",
+			     "processes became other programs", n),
+		     some_text(&r->became, who));
 	if (r->news.unknown)
 		tell("%s ended before anybody could look at %s: whether Go's is not known",
 		     counted(r->news.unknown, "program that started meanwhile",

@@ -324,12 +324,27 @@ static int host_put(void *state, struct engine_target *t, void **kept, struct er
 	return ret;
 }
 
+/* Of a process whose end nobody read, its samples tell of the time since its clock was read last. */
+static void settle(const struct host *h, struct host_target *k)
+{
+	uint64_t samples = tally_of(h, k->t)->samples;
+
+	if (!k->t->cpu_exact)
+		k->t->cpu_ns += (samples - k->read_samples) * h->period_ns;
+	k->read_samples = samples;
+}
+
 static void host_remove(void *state, struct engine_target *t)
 {
 	struct host *h = state;
+	struct host_target *k = h->demux.at[demux_index(t->slot)] ?
+					h->demux.at[demux_index(t->slot)]->owner :
+					NULL;
 	uint32_t tgid = (uint32_t)t->id.pid;
 
 	bpf_map_delete_elem(bpf_map__fd(h->obj->maps.slot_of_tgid), &tgid);
+	if (k)
+		settle(h, k);
 }
 
 /* ---- the window ---- */
@@ -398,7 +413,7 @@ static int host_tick(void *state, size_t targets, struct err *e)
 	return demux_tick(&h->demux, e);
 }
 
-static void host_stop(void *state)
+static void host_close(void *state)
 {
 	struct host *h = state;
 
@@ -462,15 +477,11 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 	return ret ? ret : unwind_rules_comment(&h->demux.reports.rules, t->subject, p, e);
 }
 
-/* Of a process whose end nobody read, its samples tell of the time since its clock was read last. */
-static struct sharing sharing_of(const struct host *h, const struct host_target *k)
+static struct sharing sharing_of(const struct host *h, struct host_target *k)
 {
-	const struct gpb_tally *now = tally_of(h, k->t);
-	struct sharing s = { .cpu_ns = k->t->cpu_ns, .samples = now->samples - k->base.samples };
-
-	if (!k->t->cpu_exact)
-		s.cpu_ns += (now->samples - k->read_samples) * h->period_ns;
-	return s;
+	settle(h, k);
+	return (struct sharing){ .cpu_ns = k->t->cpu_ns,
+				 .samples = tally_of(h, k->t)->samples - k->base.samples };
 }
 
 static void losses(const struct host *h, const struct host_target *k, struct loss *to)
@@ -535,7 +546,7 @@ const struct engine_kind engine_cpu = {
 	.tick = host_tick,
 	.taken_ns = host_taken_ns,
 	.slow_down = host_slow_down,
-	.stop = host_stop,
+	.close = host_close,
 	.drain = host_drain,
 	.profile = host_profile,
 	.done = host_done,

@@ -596,6 +596,7 @@ const struct engine_kind engine_heap = {
 	.begin = many_begin,
 	.tick = many_tick,
 	.taken_ns = probed_taken_ns,
+	.close = probed_close,
 	.stop = probed_stop,
 	.drain = probed_drain,
 	.profile = many_profile,

@@ -400,6 +400,14 @@ static uint64_t many_taken_ns(void *state)
 	return a->first ? probed_taken_ns(&a->m->waits.probed) : 0;
 }
 
+static void many_close(void *state)
+{
+	struct asking *a = state;
+
+	if (a->first)
+		probed_close(&a->m->waits.probed);
+}
+
 static void many_stop(void *state)
 {
 	struct asking *a = state;
@@ -522,9 +530,10 @@ static const struct prof *many_first(void *state, const void *kept)
 		.open = many_open, .free = asking_free, .fd = many_fd, .poll = many_poll,  \
 		.put = many_put, .remove = many_remove, .forget = many_forget,             \
 		.begin = many_begin, .tick = many_tick, .taken_ns = many_taken_ns,         \
-		.stop = many_stop, .drain = many_drain, .profile = many_profile,           \
-		.probed = many_probed, .first = many_first, .done = many_done,             \
-		.forget_file = many_forget_file, .shared = many_shared, .arg = reader,     \
+		.close = many_close, .stop = many_stop, .drain = many_drain,               \
+		.profile = many_profile, .probed = many_probed, .first = many_first,       \
+		.done = many_done, .forget_file = many_forget_file, .shared = many_shared, \
+		.arg = reader,                                                             \
 	}
 
 const struct engine_kind engine_block = KIND("block", NULL, &engine_block_read);

@@ -238,6 +238,7 @@ const struct engine_kind engine_wait = {
 	.begin = waits_many_begin,
 	.tick = waits_many_tick,
 	.taken_ns = probed_taken_ns,
+	.close = probed_close,
 	.stop = probed_stop,
 	.drain = probed_drain,
 	.profile = many_profile,
