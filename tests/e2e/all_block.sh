@@ -70,10 +70,10 @@ launch by new -by # a bystander: not a target, and busy all the time
 launch c old
 launch rec self
 profile full --all --match "exe=$TMP/bin/*" --exclude "cmd=* -by" --block --mutex --block-rate=1 --mutex-fraction=1 --host-budget=0,0
-for n in $ALL by rec; do tell "$n" run all,mutex100 10 20; done
+for n in $ALL by rec; do tell "$n" run all,mutex100 10 60; done # as long as in all_wait.sh
 launch later old
 sleep 1.5 # it is found and looked at
-tell later run all,mutex100 10 20
+tell later run all,mutex100 10 60
 for n in $ALL later by rec; do answered "$n" 1; done
 stop
 for n in $ALL later; do
