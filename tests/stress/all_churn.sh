@@ -27,8 +27,9 @@ done
 
 # When, the profiler's resident kB, descriptors, bytes of BPF maps, CPU time (its children's, too, in ticks), and how many have started, now.
 sizes() {
-	local rss maps cpu
-	cpu=$(sed 's/.*) //' "/proc/$PROF/stat" | awk '{ print $12 + $13 + $14 + $15 }')
+	local rss maps cpu child
+	cpu=$(for child in $(cat "/proc/$PROF/task/$PROF/children"); do sed 's/.*) //' "/proc/$child/stat" 2>/dev/null; done |
+		cat - <(sed 's/.*) //' "/proc/$PROF/stat" | awk '{ $12 += $14; $13 += $15; print }') | awk '{ n += $12 + $13 } END { print n }')
 	rss=$(awk '$1 == "VmRSS:" { print $2 }' "/proc/$PROF/status")
 	maps=$(cat "/proc/$PROF"/fdinfo/* 2>/dev/null | awk '/^pos:/ { map = 0 } /^map_type:/ { map = 1 } /^memlock:/ && map { sum += $2 } END { print sum + 0 }')
 	echo "$((SECONDS - BEGAN)) ${rss:-0} $(command ls "/proc/$PROF/fd" 2>/dev/null | wc -l) ${maps:-0} ${cpu:-0} $n"

@@ -22,7 +22,7 @@ enum { MS = 1000000, SURVEY_FD = 7, WATCH_FD = 8, MANY = 64 };
 
 static struct world {
 	uint64_t now;
-	uint64_t own, children; /* CPU time */
+	uint64_t own, children, staying; /* CPU time */
 	struct exec_seen heard[MANY];
 	size_t nheard;
 	bool looking;
@@ -32,7 +32,7 @@ static struct world {
 	int look_fails;	    /* so survey_begin() answers */
 	int step_fails;	    /* and survey_step() */
 	uint64_t opened_ns; /* when targets that are found were opened */
-	size_t nadded, nwatched;
+	size_t nadded, nwatched, rested;
 	int engine_says;
 	struct engine_target target[MANY];
 	/* what the owner was told */
@@ -162,6 +162,18 @@ void survey_stop(struct survey *s)
 {
 	(void)s;
 	w.looking = false;
+}
+
+void survey_rest(struct survey *s)
+{
+	survey_stop(s);
+	w.rested++;
+}
+
+uint64_t survey_child_ns(const struct survey *s)
+{
+	(void)s;
+	return w.staying;
 }
 
 void survey_forget(struct survey *s)
@@ -320,7 +332,7 @@ static void one_look_at_a_time(void **state)
 	end(&n);
 }
 
-/* Each look is a fork: after one of many, the next waits for the tick. */
+/* After a look at many, the next waits for the tick. */
 static void after_many_the_next_waits(void **state)
 {
 	struct host_news n = begin(0);
@@ -339,17 +351,46 @@ static void after_many_the_next_waits(void **state)
 	end(&n);
 }
 
-/* 2 % of a CPU: 100 ms may be taken at once, by us or by children. */
+/* The child goes when nothing has started for two seconds; at the end of the window, too, whatever it is at. */
+static void the_child_rests(void **state)
+{
+	struct host_news n = begin(0);
+
+	(void)state;
+	starts(10);
+	host_news_step(&n, false);
+	for (int i = 0; i < 19; i++)
+		host_news_step(&n, true);
+	assert_int_equal(w.rested, 0);
+	host_news_step(&n, true);
+	assert_true(w.rested > 0);
+	w.over = false;
+	starts(20);
+	starts(30);
+	host_news_step(&n, false);
+	starts(40);
+	w.rested = w.asked[0] = 0;
+	host_news_step(&n, false);
+	assert_int_equal(w.rested, 0);
+	w.nasked = 5; /* of which the world has told three */
+	host_news_rest(&n);
+	assert_int_equal(w.rested, 1);
+	assert_int_equal(n.missed, 2 + 1);
+	end(&n);
+}
+
+/* 2 % of a CPU: 100 ms may be taken at once, by us or by children, of which one may stay. */
 static void above_the_bound_looks_are_apart(void **state)
 {
 	struct host_news n = begin(20000);
 
 	(void)state;
-	w.children = 99 * MS;
+	w.children = 49 * MS;
+	w.staying = 50 * MS;
 	starts(10);
 	host_news_step(&n, false);
 	assert_int_equal(w.looks, 1);
-	w.children = 101 * MS;
+	w.children = 51 * MS;
 	for (int i = 0; i < 3; i++) {
 		starts(20 + 2 * i);
 		host_news_step(&n, false);
@@ -466,6 +507,7 @@ int main(void)
 		cmocka_unit_test(one_look_at_a_time),
 		cmocka_unit_test(after_many_the_next_waits),
 		cmocka_unit_test(above_the_bound_looks_are_apart),
+		cmocka_unit_test(the_child_rests),
 		cmocka_unit_test(what_has_ended_is_counted),
 		cmocka_unit_test(another_program_meanwhile_is_looked_at_next),
 		cmocka_unit_test(what_the_engine_refuses_is_told),

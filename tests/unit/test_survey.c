@@ -1,14 +1,16 @@
-/* tests/unit/test_survey.c - the files that a survey knows, when more come than it keeps. */
+/* tests/unit/test_survey.c - the files that a survey knows, when more come than it keeps; and the child that looks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "base/limits.h"
-#include "inspect/survey_priv.h"
+#include "inspect/survey_run_priv.h"
 
 static struct survey_key key(uint64_t i)
 {
@@ -112,6 +114,98 @@ static void copies_are_few(void **state)
 	assert_int_equal(fcntl(fds[ARRAY_LEN(fds) - 1], F_GETFD), -1);
 }
 
+/* ---- the child that looks ---- */
+
+static pid_t someone(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		for (;;)
+			pause();
+	assert_true(pid > 0);
+	return pid;
+}
+
+/* One whole look at @pid; how many were seen. */
+static size_t look_at(struct survey *s, pid_t pid)
+{
+	struct err e = { "" };
+	size_t seen = s->seen;
+	int ret;
+
+	assert_int_equal(survey_begin(s, &pid, 1, &e), 0);
+	assert_true(survey_fd(s) >= 0);
+	while (!(ret = survey_step(s, &e)))
+		usleep(1000);
+	assert_int_equal(ret, 1);
+	survey_stop(s);
+	assert_int_equal(survey_fd(s), -1);
+	return s->seen - seen;
+}
+
+/* A fork costs more than a look. */
+static void one_child_for_many_looks(void **state)
+{
+	pid_t pid = someone(), first;
+	struct survey s = { 0 };
+	size_t files;
+
+	(void)state;
+	assert_int_equal(survey_child_ns(&s), 0);
+	assert_int_equal(look_at(&s, pid), 1);
+	files = s.files.n; /* its program, and its libraries */
+	assert_true(files > 0);
+	first = s.run->child;
+	assert_true(first > 0 && survey_child_ns(&s) > 0);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(look_at(&s, i % 10 ? pid : -7),
+				 i % 10 != 0); /* or there is no such process */
+	assert_int_equal(s.run->child, first);
+	assert_int_equal(s.files.n, files);
+	survey_rest(&s);
+	assert_null(s.run);
+	assert_int_equal(kill(first, 0), -1);
+	assert_int_equal(look_at(&s, pid), 1); /* by another one */
+	assert_int_equal(s.files.n, files);
+	survey_fini(&s);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* The next look is another one's, which answers as well. */
+static void a_child_that_died_is_replaced(void **state)
+{
+	pid_t pid = someone(), first, many[5000];
+	struct survey s = { 0 };
+	struct err e = { "" };
+
+	(void)state;
+	look_at(&s, pid);
+	first = s.run->child;
+	kill(first, SIGKILL);
+	usleep(100000);
+	assert_int_equal(look_at(&s, pid), 1);
+	assert_int_equal(s.unanswered.n, 0);
+	assert_int_not_equal(s.run->child, first);
+	/* Files that it knows are forgotten here. */
+	first = s.run->child;
+	for (uint64_t i = 1; i <= LIMIT_SURVEY_KEPT; i++)
+		meet(&s, i, -1);
+	assert_int_equal(look_at(&s, pid), 1);
+	assert_int_not_equal(s.run->child, first);
+	/* Nobody waits for the answer; and a list that does not fit into a socket. */
+	for (size_t i = 0; i < 5000; i++)
+		many[i] = pid;
+	assert_int_equal(survey_begin(&s, many, 5000, &e), 0);
+	survey_stop(&s);
+	assert_null(s.run);
+	assert_int_equal(look_at(&s, pid), 1);
+	survey_fini(&s);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +213,8 @@ int main(void)
 		cmocka_unit_test(the_least_recently_used_goes_first),
 		cmocka_unit_test(what_a_process_has_stays),
 		cmocka_unit_test(copies_are_few),
+		cmocka_unit_test(one_child_for_many_looks),
+		cmocka_unit_test(a_child_that_died_is_replaced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,8 @@
 #include "base/limits.h"
 #include "host/order.h"
 
-/* What has just started is looked at at once. Each look is a fork: after many in one, and above the bound, the next waits. */
-enum { NEWS_MANY = 8, APART_TICKS = 3 };
+/* What has just started is looked at at once. After many in one look, and above the bound, the next waits. */
+enum { NEWS_MANY = 8, APART_TICKS = 3, REST_TICKS = 20 };
 #define SPARED_NS (5 * NS_PER_S)
 
 static int nothing(void *arg)
@@ -29,10 +29,18 @@ uint64_t host_news_unheard(const struct host_news *n)
 	return n->watch ? exec_watch_lost(n->watch) : 0;
 }
 
-void host_news_fini(struct host_news *n)
+void host_news_rest(struct host_news *n)
 {
+	n->missed += n->fresh.n + survey_to_come(&n->survey);
+	n->fresh.n = 0;
 	if (survey_fd(&n->survey) >= 0)
 		loop_unwatch(n->loop, survey_fd(&n->survey));
+	survey_rest(&n->survey);
+}
+
+void host_news_fini(struct host_news *n)
+{
+	host_news_rest(n);
 	if (n->watch)
 		loop_unwatch(n->loop, exec_watch_fd(n->watch));
 	exec_watch_free(TAKE(n->watch));
@@ -194,7 +202,8 @@ static uint64_t children_ns(void)
 /* What may be used in SPARED_NS may be used at once. */
 static bool is_above(const struct host_news *n)
 {
-	uint64_t used = n->spent_ns + children_ns() - n->children_ns, of = now_ns() - n->since_ns;
+	uint64_t used = n->spent_ns + survey_child_ns(&n->survey) + children_ns() - n->children_ns;
+	uint64_t of = now_ns() - n->since_ns;
 
 	return n->own_ppm &&
 	       (double)used > n->own_ppm / 1e6 * (double)(of > SPARED_NS ? of : SPARED_NS);
@@ -204,7 +213,6 @@ static bool is_due(struct host_news *n, bool tick)
 {
 	bool above = is_above(n);
 
-	n->ticks += tick;
 	n->put_off |= above;
 	return above ? n->ticks >= APART_TICKS : tick || n->looked_at < NEWS_MANY;
 }
@@ -218,9 +226,12 @@ void host_news_step(struct host_news *n, bool tick)
 		n->children_ns = children_ns();
 	}
 	take(n);
+	n->ticks += tick;
 	if (survey_fd(&n->survey) < 0 && n->fresh.n && is_due(n, tick))
 		begin_look(n);
 	if (survey_fd(&n->survey) >= 0)
 		go_on_looking(n);
+	else if (n->ticks >= REST_TICKS)
+		survey_rest(&n->survey);
 	n->spent_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
 }

@@ -1,7 +1,8 @@
 /*
  * user/host/news.h - programs that start while others are observed: heard of, looked at, and given to the engine.
  *
- * A child looks at them, and we go on meanwhile: a program whose file system does not answer costs the others nothing.
+ * A child looks at them, and we go on meanwhile: a program whose file system does not answer costs the others nothing. It
+ * stays for the next ones, and goes when none came for two seconds.
  * Files that are known are not looked at again. Where many start at once one look is for all of them.
  */
 #ifndef HOST_NEWS_H
@@ -68,6 +69,9 @@ uint64_t host_news_unheard(const struct host_news *n);
 
 /* To be called after each event, and each 100 ms or so, with @tick then. */
 void host_news_step(struct host_news *n, bool tick);
+
+/* No look is under way after that (what was to be looked at is among the missed), and what those that were had of CPU time is among that of children that have ended. */
+void host_news_rest(struct host_news *n);
 
 /* Gives the engine what the survey holds: the busiest have room first. */
 void host_news_adopt(struct host_news *n);

@@ -633,7 +633,7 @@ void survey_forget(struct survey *s)
 
 void survey_fini(struct survey *s)
 {
-	survey_stop(s);
+	survey_rest(s);
 	survey_forget(s);
 	survey_age_files(s, 0);
 	free(s->rights);

@@ -144,7 +144,7 @@ struct survey {
 	uint64_t uses;	   /* private: of files */
 	struct map by_key; /* private */
 	struct survey_rights *rights; /* private; owned */
-	struct survey_run *run;	      /* private: one that is under way; owned */
+	struct survey_run *run;	      /* private: one that is under way, or its child; owned */
 	VEC(pid_t) dying;	      /* private: children of ours */
 };
 
@@ -164,7 +164,8 @@ int survey_more(struct survey *s, const pid_t *pids, size_t n, struct err *e);
 /*
  * The same, for those who have something else to do meanwhile: survey_begin(), then survey_step() whenever survey_fd()
  * can be read, and each 100 ms or so. It returns 0 while it goes on, 1 when everything is told, and an error when
- * nothing more comes; then survey_stop(). survey_fd() is the same until then, and -1 when there is none.
+ * nothing more comes; then survey_stop(). survey_fd() is the same until then, and -1 when there is none. The child waits for the
+ * next look (a fork costs as much as a look at a process whose file is known) until survey_rest().
  */
 int survey_begin(struct survey *s, const pid_t *pids, size_t n, struct err *e);
 int survey_fd(const struct survey *s);
@@ -172,6 +173,9 @@ int survey_step(struct survey *s, struct err *e);
 /* How many of them are not told of yet. */
 size_t survey_to_come(const struct survey *s);
 void survey_stop(struct survey *s);
+void survey_rest(struct survey *s);
+/* The CPU time of the child that looks, or waits. When it ends, that is among what children that have ended had. */
+uint64_t survey_child_ns(const struct survey *s);
 /* Forgets s->at and s->closed, and keeps what is known of files. */
 void survey_forget(struct survey *s);
 void survey_fini(struct survey *s);

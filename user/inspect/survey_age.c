@@ -46,14 +46,17 @@ static struct survey_file *oldest_copy(struct survey *s, size_t *n, uint64_t *by
 	return oldest;
 }
 
-void survey_age_copies(struct survey *s, size_t most, uint64_t bytes)
+bool survey_age_copies(struct survey *s, size_t most, uint64_t bytes)
 {
 	struct survey_file *oldest;
+	bool any = false;
 	uint64_t have;
 	size_t n;
 
 	while ((oldest = oldest_copy(s, &n, &have)) && (n > most || have > bytes)) {
 		close(oldest->copy);
 		oldest->copy = -1;
+		any = true;
 	}
+	return any;
 }

@@ -5,29 +5,27 @@
  * it waits, and there are waits that not even SIGKILL ends (a FUSE request that its server has
  * taken). So a child does that. After each process it sends what is new: it began as a copy of the parent, so
  * both have the same lists. Processes that survey.hold wants it hands over with their descriptors. When it falls
- * silent it is killed, at once or whenever its wait is over, and a new child goes on with the next process.
+ * silent it is killed, at once or whenever its wait is over, and a new child goes on with the next process. After a look it
+ * waits for the next one.
  */
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/nofile.h"
-#include "base/process.h"
 #include "inspect/ability.h"
-#include "inspect/survey_priv.h"
-#include "target/handover.h"
+#include "inspect/survey_run_priv.h"
 
 enum {
 	POLL_MS = 100,
-	OUT = 3,
 	EXE_MAX = 4096,
 	REAP_TRIES = 10,
 	REAP_US = 1000,
@@ -35,235 +33,14 @@ enum {
 		8, /* that it needs beside ours: a pair of sockets, and some that it opens before it closes ours */
 	SPARE_FDS =
 		24, /* no process is taken in without these: others are read, and files are written, while it is profiled */
-	FRAME_MAX = 256 << 20,	    /* bytes about one process: its maps, and the rest */
-	FDS_MAX = HANDOVER_FDS + 1, /* of one process: its own, and the copy of its file */
+	FRAME_MAX = 256 << 20, /* bytes about one process: its maps, and the rest */
 };
-
-/* What a child sends for each process: this, with the descriptors, and then the bytes. */
-struct frame {
-	uint64_t bytes;
-	uint32_t fds, pad;
-};
-
-/* What is being sent, or has come. */
-struct parcel {
-	uint8_t *data;
-	size_t n, at; /* bytes; that were taken out */
-	int fds[FDS_MAX];
-	size_t nfds, fds_at;
-};
-
-/* A survey under way. */
-struct survey_run {
-	struct survey *s;
-	VEC(pid_t) pids;
-	size_t next; /* the process that the child looks at */
-	int ep;	     /* readable when fd is */
-
-	pid_t child; /* 0: there is none */
-	int fd;
-	struct still still; /* of the child; asked at polled_ns */
-	uint64_t polled_ns;
-	uint64_t began_ns; /* with this process */
-
-	struct frame head; /* of what comes now */
-	size_t head_n;	   /* bytes of it */
-	struct parcel in;
-	bool full; /* the child sent descriptors that we have no room for */
-};
-
-/*
- * What follows are @files times a survey_file and its build, @procs times a survey_proc, a link, its exe and the target,
- * and @closed times a survey_proc, a link and its exe.
- */
-struct news {
-	size_t files, procs, closed;
-	size_t seen, denied, left_out;
-	char denied_why[SURVEY_WHY];
-};
-
-/* What a pointer of a survey_proc stands for. */
-struct link {
-	size_t file; /* whose build it is */
-	size_t exe;  /* bytes; 0: there is none */
-	bool held; /* its target follows; if it has no executable's descriptor, the file's copy is that */
-};
-
-/* How many processes and files were told of. */
-struct told {
-	size_t files, procs, closed;
-};
-
-/* ---- the child ---- */
-
-static bool put(FILE *to, const void *p, size_t n)
-{
-	return !n || fwrite(p, n, 1, to) == 1;
-}
-
-static bool put_fds(struct parcel *to, const int *fds, size_t n)
-{
-	if (n > FDS_MAX - to->nfds)
-		return false;
-	memcpy(to->fds + to->nfds, fds, n * sizeof(*fds));
-	to->nfds += n;
-	return true;
-}
-
-static size_t file_with(const struct survey *s, const struct survey_build *b)
-{
-	size_t i = 0;
-
-	while (i < s->files.n && s->files.at[i].build != b)
-		i++;
-	return i;
-}
-
-static bool put_proc(FILE *to, const struct survey *s, const struct survey_proc *p)
-{
-	struct link k = { .file = p->build ? file_with(s, p->build) : s->files.n,
-			  .exe = p->exe ? strlen(p->exe) : 0,
-			  .held = p->target != NULL };
-
-	return put(to, p, sizeof(*p)) && put(to, &k, sizeof(k)) && put(to, p->exe, k.exe);
-}
-
-static bool put_target(FILE *to, struct parcel *p, const struct target *t)
-{
-	int fds[HANDOVER_FDS];
-	size_t n;
-
-	return !t || (handover_send(t, to, fds, &n) && put_fds(p, fds, n));
-}
-
-static bool put_file(FILE *to, struct parcel *p, const struct survey_file *f)
-{
-	return put(to, f, sizeof(*f)) && (!f->build || put(to, f->build, sizeof(*f->build))) &&
-	       (f->copy < 0 || put_fds(p, &f->copy, 1));
-}
-
-/* What came after that. */
-static bool put_news(FILE *to, struct parcel *p, const struct survey *s, struct told was)
-{
-	struct news n = { .files = s->files.n - was.files,
-			  .procs = s->at.n - was.procs,
-			  .closed = s->closed.n - was.closed,
-			  .seen = s->seen,
-			  .denied = s->denied,
-			  .left_out = s->left_out };
-	bool ok;
-
-	memcpy(n.denied_why, s->denied_why, sizeof(n.denied_why));
-	ok = put(to, &n, sizeof(n));
-	for (size_t i = was.files; ok && i < s->files.n; i++)
-		ok = put_file(to, p, &s->files.at[i]);
-	for (size_t i = was.procs; ok && i < s->at.n; i++)
-		ok = put_proc(to, s, &s->at.at[i]) && put_target(to, p, s->at.at[i].target);
-	for (size_t i = was.closed; ok && i < s->closed.n; i++)
-		ok = put_proc(to, s, &s->closed.at[i]);
-	return ok;
-}
-
-union control {
-	struct cmsghdr head;
-	char room[CMSG_SPACE(sizeof(int) * FDS_MAX)];
-};
-
-static bool send_head(const struct parcel *p)
-{
-	union control control = { 0 };
-	struct frame f = { .bytes = p->n, .fds = (uint32_t)p->nfds };
-	struct iovec one = { .iov_base = &f, .iov_len = sizeof(f) };
-	struct msghdr m = { .msg_iov = &one, .msg_iovlen = 1 };
-
-	if (p->nfds) {
-		control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-						 .cmsg_type = SCM_RIGHTS,
-						 .cmsg_len = CMSG_LEN(sizeof(int) * p->nfds) };
-		memcpy(CMSG_DATA(&control.head), p->fds, sizeof(int) * p->nfds);
-		m.msg_control = &control;
-		m.msg_controllen = CMSG_SPACE(sizeof(int) * p->nfds);
-	}
-	return sendmsg(OUT, &m, 0) == sizeof(f);
-}
-
-static bool send_parcel(const struct parcel *p)
-{
-	if (!send_head(p))
-		return false;
-	for (size_t done = 0; done < p->n;) {
-		ssize_t sent = write(OUT, p->data + done, p->n - done);
-
-		if (sent < 0 && errno != EINTR)
-			return false;
-		done += sent > 0 ? (size_t)sent : 0;
-	}
-	return true;
-}
-
-/* A child has as few descriptors as we have, so what was handed over is closed here. */
-static bool tell_news(struct survey *s, struct told was)
-{
-	struct parcel p = { 0 };
-	char *data = NULL;
-	FILE *to = open_memstream(&data, &p.n);
-	bool ok = to && put_news(to, &p, s, was) && !fflush(to);
-
-	p.data = (uint8_t *)data;
-	ok = ok && send_parcel(&p);
-	if (to)
-		fclose(to);
-	free(data);
-	for (size_t i = was.procs; i < s->at.n; i++)
-		target_free(TAKE(s->at.at[i].target));
-	return ok;
-}
-
-/* It may be left behind, so it holds nothing of others': no pipe's end, no locked file. */
-static bool let_go(int out)
-{
-	const int keep[] = { 0, 1, 2, OUT };
-
-	if (!process_null_fds(OUT) || (out != OUT && dup2(out, OUT) < 0))
-		return false;
-	process_keep_fds(keep, ARRAY_LEN(keep));
-	return true;
-}
-
-/* A file that asks for more memory than this costs its process alone. */
-static void bound_memory(void)
-{
-	struct rlimit l = { LIMIT_SURVEY_MEMORY, LIMIT_SURVEY_MEMORY };
-
-	setrlimit(RLIMIT_DATA, &l);
-}
-
-static _Noreturn void child(const struct survey_run *r, int out, pid_t parent)
-{
-	struct survey *s = r->s;
-	size_t i = r->next;
-	int proc;
-
-	process_dies_with(parent);
-	if (!let_go(out))
-		_exit(1);
-	bound_memory();
-	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (; proc >= 0 && i < r->pids.n; i++) {
-		struct told was = { s->files.n, s->at.n, s->closed.n };
-
-		survey_look(s, s->rights, proc, r->pids.at[i]);
-		if (!tell_news(s, was))
-			break;
-	}
-	_exit(i < r->pids.n);
-}
 
 /* ---- the parent: what is in a frame ---- */
 
 static bool get(void *arg, void *buf, size_t n)
 {
-	struct parcel *p = arg;
+	struct survey_parcel *p = arg;
 
 	if (n > p->n - p->at)
 		return false;
@@ -273,7 +50,7 @@ static bool get(void *arg, void *buf, size_t n)
 }
 
 /* So many descriptors, which are the caller's now; NULL: there are not so many. */
-static const int *get_fds(struct parcel *p, size_t n)
+static const int *get_fds(struct survey_parcel *p, size_t n)
 {
 	const int *at = p->fds + p->fds_at;
 
@@ -283,15 +60,15 @@ static const int *get_fds(struct parcel *p, size_t n)
 	return at;
 }
 
-static void parcel_drop(struct parcel *p)
+static void parcel_drop(struct survey_parcel *p)
 {
 	for (size_t i = p->fds_at; i < p->nfds; i++)
 		close(p->fds[i]);
 	free(p->data);
-	*p = (struct parcel){ 0 };
+	*p = (struct survey_parcel){ 0 };
 }
 
-static bool get_file(struct survey *s, struct parcel *p)
+static bool get_file(struct survey *s, struct survey_parcel *p)
 {
 	CLEANUP(freep) struct survey_build *b = NULL;
 	struct survey_file f, *at;
@@ -316,7 +93,7 @@ static bool get_file(struct survey *s, struct parcel *p)
 }
 
 /* @file: the one that it runs. */
-static struct target *get_target(struct parcel *p, const struct survey_file *file)
+static struct target *get_target(struct survey_parcel *p, const struct survey_file *file)
 {
 	CLEANUP(target_freep) struct target *t = handover_receive(get, p);
 	const int *fds = t ? get_fds(p, handover_fds(t)) : NULL;
@@ -329,7 +106,8 @@ static struct target *get_target(struct parcel *p, const struct survey_file *fil
 	return t->exe_fd < 0 ? NULL : TAKE(t);
 }
 
-static bool get_proc(struct survey *s, struct parcel *p, struct survey_proc *proc, struct link *k)
+static bool get_proc(struct survey *s, struct survey_parcel *p, struct survey_proc *proc,
+		     struct survey_link *k)
 {
 	CLEANUP(freep) char *exe = NULL;
 
@@ -344,10 +122,10 @@ static bool get_proc(struct survey *s, struct parcel *p, struct survey_proc *pro
 	return true;
 }
 
-static bool get_open(struct survey *s, struct parcel *p)
+static bool get_open(struct survey *s, struct survey_parcel *p)
 {
 	struct survey_proc proc, *at;
-	struct link k;
+	struct survey_link k;
 
 	if (!get_proc(s, p, &proc, &k))
 		return false;
@@ -365,10 +143,10 @@ static bool get_open(struct survey *s, struct parcel *p)
 	return false;
 }
 
-static bool get_closed(struct survey *s, struct parcel *p)
+static bool get_closed(struct survey *s, struct survey_parcel *p)
 {
 	struct survey_proc proc, *at;
-	struct link k;
+	struct survey_link k;
 
 	if (!get_proc(s, p, &proc, &k))
 		return false;
@@ -380,9 +158,9 @@ static bool get_closed(struct survey *s, struct parcel *p)
 	return at != NULL;
 }
 
-static bool get_news(struct survey *s, struct parcel *p)
+static bool get_news(struct survey *s, struct survey_parcel *p)
 {
-	struct news n;
+	struct survey_news n;
 	bool ok = get(p, &n, sizeof(n));
 
 	for (size_t i = 0; ok && i < n.files; i++)
@@ -455,7 +233,7 @@ static int start_child(struct survey_run *r, struct err *e)
 		return err_sys(e, "a socket for a survey");
 	pid = fork();
 	if (!pid)
-		child(r, pair[1], parent);
+		survey_child(r, pair[1], parent);
 	close(pair[1]);
 	if (pid < 0) {
 		close(pair[0]);
@@ -503,7 +281,7 @@ static bool keep_fds(struct survey_run *r, struct msghdr *m)
 /* The next bytes, of a frame's head or behind it. */
 static ssize_t receive(struct survey_run *r, void *buf, size_t n)
 {
-	union control control;
+	union survey_control control;
 	struct iovec to = { .iov_base = buf, .iov_len = n };
 	struct msghdr m = { .msg_iov = &to,
 			    .msg_iovlen = 1,
@@ -563,27 +341,45 @@ static bool is_stuck(struct survey_run *r)
 
 /* ---- the parent: steps ---- */
 
-void survey_stop(struct survey *s)
+void survey_rest(struct survey *s)
 {
 	struct survey_run *r = TAKE(s->run);
 
 	if (!r)
 		return;
+	r->s = s;
 	end_child(r);
 	closep(&r->ep);
 	vec_fini(&r->pids);
 	free(r);
-	survey_age_copies(s, LIMIT_SURVEY_COPIES, LIMIT_SURVEY_COPY_BYTES);
+}
+
+/* What was not answered will not be; and a child knows of the copies that there were when it began. */
+void survey_stop(struct survey *s)
+{
+	struct survey_run *r = s->run;
+
+	if (!r || !r->on)
+		return;
+	r->on = false;
+	if (survey_age_copies(s, LIMIT_SURVEY_COPIES, LIMIT_SURVEY_COPY_BYTES) ||
+	    r->next < r->pids.n || r->full)
+		survey_rest(s);
+}
+
+uint64_t survey_child_ns(const struct survey *s)
+{
+	return s->run && s->run->child ? process_cpu_ns(s->run->child) : 0;
 }
 
 int survey_fd(const struct survey *s)
 {
-	return s->run ? s->run->ep : -1;
+	return s->run && s->run->on ? s->run->ep : -1;
 }
 
 size_t survey_to_come(const struct survey *s)
 {
-	return s->run ? s->run->pids.n - s->run->next : 0;
+	return s->run && s->run->on ? s->run->pids.n - s->run->next : 0;
 }
 
 /* What there is of one process. 1: it is told of. 0: not yet. */
@@ -629,13 +425,29 @@ static int find_rights(struct survey *s, struct err *e)
 	return 0;
 }
 
+/* The child that waits gets the list. False: it does not, and a new one is to begin. */
+static bool ask_child(struct survey_run *r)
+{
+	uint32_t n = (uint32_t)r->pids.n;
+	struct iovec of[] = { { &n, sizeof(n) }, { r->pids.at, n * sizeof(*r->pids.at) } };
+	const struct msghdr m = { .msg_iov = of, .msg_iovlen = ARRAY_LEN(of) };
+	char any;
+
+	if (!r->child || r->pids.n > SURVEY_ASK_MAX)
+		return false;
+	if (recv(r->fd, &any, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN)
+		return false; /* it has ended */
+	r->still = (struct still){ 0 };
+	r->began_ns = r->polled_ns = now_ns();
+	return sendmsg(r->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	       (ssize_t)(of[0].iov_len + of[1].iov_len);
+}
+
 static int begin(struct survey_run *r, const pid_t *pids, size_t n, struct err *e)
 {
 	int ret = find_rights(r->s, e);
 
-	r->ep = epoll_create1(EPOLL_CLOEXEC);
-	if (!ret && r->ep < 0)
-		return err_sys(e, "epoll");
+	r->next = r->pids.n = 0;
 	for (size_t i = 0; !ret && i < n; i++) {
 		pid_t *at = vec_add(&r->pids, INT32_MAX);
 
@@ -644,25 +456,47 @@ static int begin(struct survey_run *r, const pid_t *pids, size_t n, struct err *
 		else
 			ret = err_set(e, -ENOMEM, "no memory for the list of processes");
 	}
-	return ret || !n ? ret : start_child(r, e);
+	if (ret || !n || ask_child(r))
+		return ret;
+	end_child(r);
+	return start_child(r, e);
+}
+
+static int run_new(struct survey *s, struct err *e)
+{
+	struct survey_run *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return err_set(e, -ENOMEM, "no memory for a survey");
+	r->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (r->ep < 0) {
+		free(r);
+		return err_sys(e, "epoll");
+	}
+	s->run = r;
+	return 0;
 }
 
 int survey_begin(struct survey *s, const pid_t *pids, size_t n, struct err *e)
 {
-	int ret;
+	int ret = 0;
 
 	survey_stop(s);
-	if (!s->at.n)
+	if (!s->at.n && s->files.n > LIMIT_SURVEY_KEPT) {
+		survey_rest(s); /* it knows files by their place in the list */
 		survey_age_files(s, LIMIT_SURVEY_KEPT);
-	s->run = calloc(1, sizeof(*s->run));
+	}
 	if (!s->run)
-		return err_set(e, -ENOMEM, "no memory for a survey");
+		ret = run_new(s, e);
+	if (ret)
+		return ret;
 	s->run->s = s;
+	s->run->on = true;
 	if (s->hold)
 		nofile_raise();
 	ret = begin(s->run, pids, n, e);
 	if (ret)
-		survey_stop(s);
+		survey_rest(s);
 	return ret;
 }
 
@@ -678,7 +512,7 @@ int survey_more(struct survey *s, const pid_t *pids, size_t n, struct err *e)
 			      err_set(e, -ECANCELED, "stopped before anything was collected") :
 			      survey_step(s, e);
 	}
-	survey_stop(s);
+	survey_rest(s);
 	return ret < 0 ? ret : 0;
 }
 

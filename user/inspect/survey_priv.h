@@ -35,10 +35,11 @@ const struct survey_file *survey_known(const struct survey *s, const struct surv
 
 /*
  * For between two looks. The first forgets files but for the @most that were used last; nothing in s->at may have one. The
- * second gives copies of files back, but for the last so many of so many bytes: a process that needs one makes it anew.
+ * second gives copies of files back, but for the last so many of so many bytes: a process that needs one makes it anew. Were
+ * there any to give back?
  */
 void survey_age_files(struct survey *s, size_t most);
-void survey_age_copies(struct survey *s, size_t most, uint64_t bytes);
+bool survey_age_copies(struct survey *s, size_t most, uint64_t bytes);
 
 /* Looks at one process of @proc, the directory /proc (borrowed), and adds to *s what it finds. */
 void survey_look(struct survey *s, const struct survey_rights *rights, int proc, pid_t pid);

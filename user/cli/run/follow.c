@@ -322,6 +322,7 @@ void follow_end(struct follow *f)
 	if (!f->begun)
 		return;
 	f->begun = false;
+	host_news_rest(&f->news);
 	if (engine_end(f->engine, take, f, &e)) {
 		tell("%s", e.msg);
 		f->sum.failed = true;

@@ -490,6 +490,7 @@ static void observe(struct run *r)
 	r->lasted_ns = now_ns() - r->began_ns;
 	if (end == LOOP_STOP)
 		tell("stopped after %s: writing what was collected", ns_text(r->lasted_ns, time));
+	host_news_rest(&r->news);
 	if (engine_end(r->engine, take, r, &e)) {
 		tell("%s", e.msg);
 		r->broken = true;
