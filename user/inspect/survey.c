@@ -628,7 +628,8 @@ void survey_forget(struct survey *s)
 	}
 	for (size_t i = 0; i < s->closed.n; i++)
 		free(s->closed.at[i].exe);
-	s->at.n = s->closed.n = 0;
+	vec_fini(&s->at);
+	vec_fini(&s->closed);
 }
 
 void survey_fini(struct survey *s)
@@ -637,8 +638,6 @@ void survey_fini(struct survey *s)
 	survey_forget(s);
 	survey_age_files(s, 0);
 	free(s->rights);
-	vec_fini(&s->at);
-	vec_fini(&s->closed);
 	vec_fini(&s->dying);
 	vec_fini(&s->unanswered);
 	vec_fini(&s->files);

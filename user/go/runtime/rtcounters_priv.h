@@ -44,11 +44,13 @@ struct rtcounters {
 	uint64_t *allp_then, *allp_now;
 	uint8_t *caches;
 	uint32_t looks;
+	VEC(struct mem_piece) pieces;
+
+	/* Copies, while rtcounters_allocs() reads. */
 	uint8_t *stats; /* RTC_STATS * stats_n */
 	uint8_t *spans;
 	size_t spans_cap;
 	VEC(struct rtc_ref) refs;
-	VEC(struct mem_piece) pieces;
 };
 
 /* What one look found, apart from what is kept in struct rtcounters. */
