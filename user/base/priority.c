@@ -129,17 +129,17 @@ static _Noreturn void wait_for_end(pid_t of)
 }
 
 /* A child that gives it back when we are killed; -1: it cannot be had. */
-static pid_t keep(void)
+static pid_t restorer_new(void)
 {
-	pid_t us = getpid(), keeper = fork();
+	pid_t us = getpid(), restorer = fork();
 
-	if (!keeper)
+	if (!restorer)
 		wait_for_end(us);
-	return keeper;
+	return restorer;
 }
 
 /* One that was killed, and that nobody has waited for, gives nothing back. */
-static bool is_keeper(pid_t pid)
+static bool is_restorer(pid_t pid)
 {
 	static const char name[] = " (session-nice) "; /* its state comes then */
 	char path[32], text[64] = "";
@@ -180,29 +180,29 @@ void priority_session_heal(void)
 	if (!session_nice(&nice) || nice != PRIORITY_SESSION || !o || !find_others(o))
 		return;
 	for (size_t i = 0; i < o->n; i++)
-		if (is_keeper(o->at[i].pid))
+		if (is_restorer(o->at[i].pid))
 			return;
 	(void)set_session(0);
 }
 
 pid_t priority_prompt_session(void)
 {
-	pid_t keeper;
+	pid_t restorer;
 	int nice;
 
 	if (!others_rest() || !session_nice(&nice) || nice)
 		return 0;
-	keeper = keep();
-	if (keeper > 0 && set_session(PRIORITY_SESSION))
-		return keeper;
-	if (keeper > 0)
-		priority_session_back(keeper);
+	restorer = restorer_new();
+	if (restorer > 0 && set_session(PRIORITY_SESSION))
+		return restorer;
+	if (restorer > 0)
+		priority_session_back(restorer);
 	return 0;
 }
 
-void priority_session_back(pid_t keeper)
+void priority_session_back(pid_t restorer)
 {
 	(void)set_session(0);
-	kill(keeper, SIGKILL);
-	process_wait(keeper);
+	kill(restorer, SIGKILL);
+	process_wait(restorer);
 }

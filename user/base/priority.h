@@ -30,7 +30,7 @@ bool priority_prompt(void);
  * killed: its pid; 0: the session is as it was.
  */
 pid_t priority_prompt_session(void);
-void priority_session_back(pid_t keeper);
+void priority_session_back(pid_t restorer);
 /* Gives back what a run of ours in this session has left behind, when it was killed together with that child. */
 void priority_session_heal(void);
 

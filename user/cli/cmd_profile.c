@@ -120,7 +120,7 @@ static int run_many(const struct opts *o)
 		.collect = collect_of(o),
 	};
 	struct err e = { "" };
-	pid_t keeper;
+	pid_t restorer;
 	bool raised;
 	int status;
 
@@ -137,10 +137,10 @@ static int run_many(const struct opts *o)
 	(void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
 	outdir_asked_by(&access);
 	h.stop_fd = stop_fd();
-	keeper = raised ? priority_prompt_session() : 0;
+	restorer = raised ? priority_prompt_session() : 0;
 	status = host_run(&h);
-	if (keeper)
-		priority_session_back(keeper);
+	if (restorer)
+		priority_session_back(restorer);
 	return status;
 }
 
