@@ -197,7 +197,7 @@ brief_ones() {
 	sleep 1
 	kill -INT "$PROF"
 	wait "$PROF"
-	told=$(sed -nE 's/^goprof-bpf: ([0-9]+) programs? that started meanwhile ended before anybody could look.*/\1/p' "$TMP/err")
+	told=$(sed -nE 's/^goprof-bpf: ([0-9]+) programs? that started meanwhile ended, or the window did, before anybody could look.*/\1/p' "$TMP/err")
 	told=$((${told:-0} + $(sed -nE 's/^goprof-bpf: ([0-9]+) process(es)? ended meanwhile: .*/\1/p' "$TMP/err" | grep . || echo 0)))
 	[ $told -ge 200 ] || echo "$told of at least 200 programs are told of"
 }

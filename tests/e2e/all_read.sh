@@ -166,4 +166,26 @@ reader_leaves() {
 }
 steps reader_leaves
 outcome all_read/reader_leaves
+
+# ---- one that starts meanwhile records its heap itself, and ends: what it recorded goes with it, so it is probed
+fresh() {
+	local prof rc=0 n=2000
+	mkdir "$TMP/fresh"
+	cp "$keeps" "$TMP/fresh/service"
+	"$GOPROF" --all --match "exe=$TMP/fresh/*" --heap --heap-rate=1 --host-budget=0,0 -d 4s -o "$TMP/fresh/out" >"$TMP/paths" 2>"$TMP/err" &
+	prof=$!
+	STARTED+=("$prof")
+	has_begun $prof "$TMP/err" 'profiling 0 processes'
+	"$TMP/fresh/service" allocated $n >/dev/null
+	wait $prof || rc=$?
+	[ $rc = 0 ] || has 'could not be looked at' "$TMP/err"
+	[ "$(wc -l <"$TMP/paths")" = 1 ]
+	has '^source: probe' <("$PPROFCHECK" comments "$(cat "$TMP/paths")")
+	"$PPROFCHECK" sum "$(cat "$TMP/paths")" | awk -v of=$((n * 65536)) '$2 == "alloc_space" && ($1 < of || $1 > 1.02 * of + 2e6) { print $0 ", and it has allocated " of }'
+	has '^125.[0-9]* MB allocated in the window, by 1 of 1 Go processes' "$TMP/err"
+}
+need_bpf
+keeps=$(subject 1.27.4 hosted -tags=records '-ldflags=-s -w') || { fail all_read "does not build"; finish; }
+steps fresh
+outcome all_read/fresh
 finish

@@ -36,6 +36,20 @@ static void what_is_not_recorded_is_probed(void **state)
 	assert_null(kind->first(many, a->kept));
 }
 
+/* It has recorded nothing yet, and what it records may go with it. */
+static void what_has_just_started_is_probed(void **state)
+{
+	struct one *a = process(7), *b = process(8);
+
+	(void)state;
+	read_fails = 0;
+	a->t.subject->target->exec_ns = 5;
+	assert_int_equal(put(a, NULL), 0);
+	assert_true(read_puts == 0 && nparts == 1 && kind->probed(a->kept));
+	assert_int_equal(put(b, NULL), 0);
+	assert_true(read_puts == 1 && nparts == 1 && !kind->probed(b->kept));
+}
+
 static void one_that_has_gone_is_not_probed(void **state)
 {
 	struct one *a = process(7);
@@ -699,6 +713,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_recorded_is_read),
 		TEST(what_is_not_recorded_is_probed),
+		TEST(what_has_just_started_is_probed),
 		TEST(one_that_has_gone_is_not_probed),
 		TEST_AFTER(probes_that_were_asked_for_are_taken, set_up_probe),
 		TEST_AFTER(reading_that_was_asked_for_is_all, set_up_read),

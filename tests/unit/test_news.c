@@ -375,7 +375,7 @@ static void the_child_rests(void **state)
 	w.nasked = 5; /* of which the world has told three */
 	host_news_rest(&n);
 	assert_int_equal(w.rested, 1);
-	assert_int_equal(n.missed, 2 + 1);
+	assert_int_equal(n.unknown, 2 + 1);
 	end(&n);
 }
 
@@ -400,11 +400,24 @@ static void above_the_bound_looks_are_apart(void **state)
 	}
 	assert_int_equal(w.nasked, 3);
 	assert_true(n.put_off);
+	/* What files took that nobody knew is no part of it: that is only put off. */
+	n.survey.files_ns = 2 * MS;
+	starts(36);
+	host_news_step(&n, false);
+	assert_int_equal(w.looks, 3);
+	n.survey.files_ns = 0;
+	starts(38);
+	host_news_step(&n, false);
+	assert_int_equal(w.looks, 3);
+	host_news_step(&n, true);
+	host_news_step(&n, true);
+	host_news_step(&n, true);
+	assert_int_equal(w.looks, 4);
 	/* As time passes, it is allowed. */
 	w.now += 10000ull * MS;
 	starts(40);
 	host_news_step(&n, false);
-	assert_int_equal(w.looks, 3);
+	assert_int_equal(w.looks, 5);
 	end(&n);
 }
 

@@ -25,7 +25,7 @@ struct host_news {
 	/* set before; loop and engine are borrowed */
 	struct loop *loop;
 	struct engine *engine;
-	/* Where looks, and taking in what they find, take more than this of one CPU, they are 0.3 s apart. 0: they may. */
+	/* Where looks at programs of files that are known take more than this of one CPU, they are 0.3 s apart. 0: they may. */
 	unsigned own_ppm;
 	/* Is the program that @x tells of to be looked at? The engine knows of its exec already. May be NULL: all are. */
 	bool (*wants)(void *arg, const struct exec_seen *x);
@@ -43,7 +43,7 @@ struct host_news {
 	/* What is wanted of it is set before, too. It may have looked at others before. */
 	struct survey survey;
 
-	size_t unknown; /* programs that ended before anybody looked at them */
+	size_t unknown; /* programs that ended, or the window did, before anybody looked at them */
 	size_t missed;	/* programs that could not be looked at; why was said once */
 	bool lossy;	/* there were such, or what is as bad was said */
 	bool put_off;	/* looks waited for the bound */
@@ -56,10 +56,12 @@ struct host_news {
 	int said;	  /* why the last look failed */
 	size_t looked_at; /* by the last look, before which so many were seen: */
 	size_t seen;
-	unsigned ticks;	      /* since then */
-	uint64_t since_ns;    /* the first step; what there was before is not counted: */
-	uint64_t spent_ns;    /* CPU time of ours in steps */
-	uint64_t children_ns; /* and of those that looked, up to since_ns */
+	unsigned ticks;	     /* since then */
+	uint64_t since_ns;   /* the first step; what there was before is not counted: */
+	uint64_t spent_ns;   /* CPU time of ours in steps */
+	uint64_t adopted_ns; /* of that: what the engine took */
+	uint64_t children_ns,
+		files_ns; /* and of those that looked, and of that for files, up to since_ns */
 };
 
 /* From here on execs are heard of: of @root and its descendants, or 0: of all. Errors as exec_watch_open(). */
@@ -70,7 +72,7 @@ uint64_t host_news_unheard(const struct host_news *n);
 /* To be called after each event, and each 100 ms or so, with @tick then. */
 void host_news_step(struct host_news *n, bool tick);
 
-/* No look is under way after that (what was to be looked at is among the missed), and what those that were had of CPU time is among that of children that have ended. */
+/* No look is under way after that (what was to be looked at is unknown), and what those that were had of CPU time is among that of children that have ended. */
 void host_news_rest(struct host_news *n);
 
 /* Gives the engine what the survey holds: the busiest have room first. */

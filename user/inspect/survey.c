@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/caps.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "go/image/gobin.h"
@@ -28,6 +29,7 @@ struct process_look {
 	/* owned: for survey_proc.command and .cgroups; NULL: they could not be read */
 	char *command, *cgroups;
 	bool command_cut;
+	bool ended; /* while its file was examined */
 };
 
 static void look_fini(struct process_look *l)
@@ -86,10 +88,35 @@ static void copy_foreign(struct process_look *l, int fd, struct survey_file *f)
 		keep_why(f->no_copy, e.msg);
 }
 
-/* The file behind @fd, which is examined when it is new. NULL: no room, no memory. */
+/* It ended, or became another program. */
+static bool has_gone(const struct process_look *l)
+{
+	return l->t && target_alive(l->t, NULL) == -ESRCH;
+}
+
+/* *b: what is found out of it; NULL: it is not Go's. False: that is not known. */
+static bool examine(struct process_look *l, int fd, const char *name, uint64_t bias,
+		    struct survey_build **b)
+{
+	*b = malloc(sizeof(**b));
+	if (!*b)
+		return false;
+	if (survey_understand(fd, name, l->t, bias, l->s->wants, *b)) {
+		free(*b);
+		*b = NULL;
+	}
+	/* A part of it was read of the process: of one that has gone it says nothing of others that run the file. */
+	l->ended = has_gone(l);
+	if (l->ended)
+		free(TAKE(*b));
+	return !l->ended;
+}
+
+/* The file behind @fd, which is examined when it is new. NULL: no room, no memory; or the process ended meanwhile. */
 static const struct survey_file *file_of(struct process_look *l, int fd, const char *name,
 					 uint64_t bias, bool library)
 {
+	uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	const struct survey_file *old;
 	struct survey_build *b = NULL;
 	struct survey_file *f;
@@ -103,20 +130,14 @@ static const struct survey_file *file_of(struct process_look *l, int fd, const c
 	old = survey_known(l->s, &k);
 	if (old)
 		return old;
-	if (S_ISREG(st.st_mode) && gobin_may_be_go(fd, &dynamic)) {
-		b = malloc(sizeof(*b));
-		if (!b)
-			return NULL;
-		if (survey_understand(fd, name, l->t, bias, l->s->wants, b)) {
-			free(b);
-			b = NULL;
-		} else {
-			b->library = library;
-		}
-	}
+	if (S_ISREG(st.st_mode) && gobin_may_be_go(fd, &dynamic) && !examine(l, fd, name, bias, &b))
+		return NULL;
+	if (b)
+		b->library = library;
 	f = survey_remember(l->s, &k, b, dynamic, -1);
 	if (f)
 		copy_foreign(l, fd, f);
+	l->s->files_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
 	return f;
 }
 
@@ -565,12 +586,13 @@ static void look_at(struct process_look *l)
 		return;
 	l->s->seen++;
 	f = file_of(l, l->t ? l->t->exe_fd : fd, exe, l->t ? l->t->bias : 0, false);
-	if (!f)
+	if (!f && !l->ended)
 		l->s->left_out++;
-	else if (f->build)
+	else if (f && f->build)
 		add_proc(l, f, l->t ? l->t->bias : 0, l->t ? l->t->exe : exe);
-	else if (f->dynamic && l->t)
+	else if (f && f->dynamic && l->t)
 		look_at_libraries(l);
+	l->s->seen -= l->ended;
 }
 
 /* The file, or what has become of the number, says why. */

@@ -123,6 +123,7 @@ struct survey {
 	void *arg;		    /* of both */
 	VEC(struct survey_proc) at; /* by pid */
 	size_t seen;		    /* processes with a program, whether Go's or not */
+	uint64_t files_ns;	    /* CPU time of the child's for files that it examined */
 	size_t denied;		    /* processes that could not be examined */
 	/*
 	 * Those, and those that did not answer, with what is known without examining them: build is NULL, cpu.why says why,

@@ -174,6 +174,7 @@ static bool get_news(struct survey *s, struct survey_parcel *p)
 	s->seen = n.seen;
 	s->denied = n.denied;
 	s->left_out = n.left_out;
+	s->files_ns = n.files_ns;
 	memcpy(s->denied_why, n.denied_why, sizeof(s->denied_why));
 	return true;
 }

@@ -69,7 +69,8 @@ static bool put_news(FILE *to, struct survey_parcel *p, const struct survey *s, 
 				 .closed = s->closed.n - was.closed,
 				 .seen = s->seen,
 				 .denied = s->denied,
-				 .left_out = s->left_out };
+				 .left_out = s->left_out,
+				 .files_ns = s->files_ns };
 	bool ok;
 
 	memcpy(n.denied_why, s->denied_why, sizeof(n.denied_why));

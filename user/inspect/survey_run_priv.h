@@ -59,6 +59,7 @@ struct survey_run {
 struct survey_news {
 	size_t files, procs, closed;
 	size_t seen, denied, left_out;
+	uint64_t files_ns;
 	char denied_why[SURVEY_WHY];
 };
 

@@ -70,6 +70,8 @@ struct target {
 	uint64_t bias;	    /* live address = link-time address + bias, of the main executable */
 	struct mem *mem;    /* the process' memory, live; owned */
 	uint64_t opened_ns; /* monotonic: what called exec by then was seen */
+	uint64_t
+		exec_ns; /* monotonic: somebody saw its exec then; 0: it ran before anybody watched. Its owner sets it */
 
 	int proc_fd; /* private: the directory /proc/PID of this very process; -1 once it has rested */
 	uint64_t start_ticks; /* private: identity */

@@ -15,6 +15,8 @@
 //			allocates all the time, in such stacks
 //	hosted allocates N
 //			allocates all the time, objects of 16 bytes to 2 kB, in N such stacks
+//	hosted allocated N
+//			half a second later allocates N objects of 64 KiB, and ends
 //	hosted waitflood
 //			once stdin has a line: starts 150,000 goroutines that wait, and then waits all the
 //			time, in such stacks
@@ -182,6 +184,12 @@ func main() {
 			first(1)
 		}
 		time.Sleep(time.Duration(number(os.Args[3])) * time.Millisecond)
+		return
+	case "allocated":
+		time.Sleep(time.Second / 2)
+		for i := number(os.Args[2]); i > 0; i-- {
+			kept = make([]byte, 64<<10)
+		}
 		return
 	case "becomes":
 		time.Sleep(time.Second)

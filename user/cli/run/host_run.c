@@ -47,6 +47,7 @@ struct run {
 	struct some beyond, crowded;
 	size_t started;
 	struct some ended, became;
+	struct some unfit;	      /* started meanwhile, and no kind works on them */
 	bool lossy, broken, made_dir; /* broken: the run itself */
 	uint64_t began_ns, lasted_ns;
 	uint64_t since_ns; /* when the last step was done, for -v */
@@ -79,6 +80,21 @@ static void step_done(struct run *r, const char *what)
 
 /* ---- the table ---- */
 
+/* The table has those that ran already. */
+static void note_unfit(struct run *r, const struct survey *s)
+{
+	for (size_t i = 0; i < s->at.n; i++) {
+		const struct survey_proc *p = &s->at.at[i];
+		struct err why;
+
+		if (!host_means(r->o, p) || table_works(r->o, p))
+			continue;
+		err_set(&why, -ENOTSUP, "%s", table_why(r->o, p));
+		some_add(&r->unfit, p->pid, p->comm, &why);
+		r->failed++;
+	}
+}
+
 /* What is surely not meant is no loss, and is not told of. */
 static void tell_unseen(void *arg, struct survey *s)
 {
@@ -87,6 +103,8 @@ static void tell_unseen(void *arg, struct survey *s)
 
 	r->failed += u.failed;
 	r->lossy |= u.lossy;
+	if (r->begun)
+		note_unfit(r, s);
 }
 
 /* The table promises what each would have by itself. */
@@ -359,7 +377,7 @@ static void tell_end(struct run *r)
 			     "processes became other programs", n),
 		     some_text(&r->became, who));
 	if (r->news.unknown)
-		tell("%s ended before anybody could look at %s: whether Go's is not known",
+		tell("%s ended, or the window did, before anybody could look at %s: whether Go's is not known",
 		     counted(r->news.unknown, "program that started meanwhile",
 			     "programs that started meanwhile", n),
 		     r->news.unknown == 1 ? "it" : "them");
@@ -368,6 +386,10 @@ static void tell_end(struct run *r)
 		     counted(r->news.missed, "program that started meanwhile was",
 			     "programs that started meanwhile were", n));
 	tell_beyond(r);
+	if (r->unfit.n)
+		tell("%s started meanwhile cannot be profiled: %s; the first: %s",
+		     counted(r->unfit.n, "program that", "programs that", n),
+		     some_text(&r->unfit, who), r->unfit.why.msg);
 	if (r->failed)
 		tell("%s could not be profiled", processes(r->failed, n));
 	if (unheard)

@@ -69,6 +69,11 @@ bool table_works(const struct host_opts *o, const struct survey_proc *p)
 	return false;
 }
 
+const char *table_why(const struct host_opts *o, const struct survey_proc *p)
+{
+	return answer_of(o, p, o->kinds[0])->why;
+}
+
 static const char *how_text(const struct host_opts *o, const struct survey_proc *p,
 			    const struct engine_kind *kind)
 {
@@ -111,7 +116,7 @@ static void what_text(const struct host_opts *o, const struct survey_proc *p, ch
 			n += (size_t)snprintf(buf + n, cap - n, "%s%s%s", n ? "," : "",
 					      o->kinds[k]->name, how_text(o, p, o->kinds[k]));
 	if (!n)
-		snprintf(buf, cap, "no: %.200s", answer_of(o, p, o->kinds[0])->why);
+		snprintf(buf, cap, "no: %.200s", table_why(o, p));
 }
 
 /* The longest that what_text() says, but for reasons. */

@@ -9,6 +9,8 @@
 unsigned table_wants(const struct host_opts *o);
 /* Can it have any of the kinds, as far as a look from outside tells? */
 bool table_works(const struct host_opts *o, const struct survey_proc *p);
+/* If not: why; borrowed from @p. */
+const char *table_why(const struct host_opts *o, const struct survey_proc *p);
 /* How many executables of those that are meant would be probed for any kind. */
 size_t table_probed_files(const struct host_opts *o, const struct survey *s);
 /* How wide the column WHAT is: the longest that it says, but for reasons. */

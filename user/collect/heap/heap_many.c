@@ -460,16 +460,26 @@ static int many_poll(void *state, struct err *e)
 	return ret;
 }
 
-/* What is recorded is read, unless probes were asked for. */
+/*
+ * What is recorded is read, unless probes were asked for. One that has just started has recorded nothing yet, and may not even know
+ * at which rate it will (the linker's runtime.disableMemoryProfiling counts from schedinit on); and where it ends in the window all
+ * that it recorded goes with it. So that is probed, if it can be.
+ */
 static int choose(struct many *m, struct engine_target *t, struct many_kept *k, struct err *e)
 {
-	int ret = m->probed.o.source == SOURCE_PROBE ?
-			  -ENOTSUP :
-			  engine_heap_read.put(m->reading, t, &k->read, e);
+	enum source_wanted source = m->probed.o.source;
+	bool fresh = source == SOURCE_AUTO && t->subject->target->exec_ns;
+	struct err why = { "" }; /* it cannot be read, either */
+	int ret = -ENOTSUP;
 
-	if (!ret || ret == -ESRCH || m->probed.o.source == SOURCE_READ)
+	if (source == SOURCE_PROBE || fresh)
+		ret = probed_add(&m->probed, t, &k->probed, e);
+	if (source == SOURCE_PROBE || !ret || ret == -ESRCH)
 		return ret;
-	return probed_add(&m->probed, t, &k->probed, e);
+	ret = engine_heap_read.put(m->reading, t, &k->read, fresh ? &why : e);
+	if (!ret || ret == -ESRCH || source == SOURCE_READ)
+		return ret;
+	return fresh ? -ENOTSUP : probed_add(&m->probed, t, &k->probed, e);
 }
 
 static int many_put(void *state, struct engine_target *t, void **kept, struct err *e)
