@@ -504,12 +504,21 @@ static void count_denied(struct process_look *l, int cap, const char *exe)
 
 	if (!s->denied++)
 		caps_denied(cap, s->denied_why);
-	if (!p)
+	if (p) {
+		p->exe = *exe ? strdup(exe) : NULL;
+		answer(&p->cpu, s->denied_why);
+		judge(l, p);
+		forget_texts(p);
+	}
+	if (!faccessat(l->dir_fd, "stat", F_OK, 0))
 		return;
-	p->exe = *exe ? strdup(exe) : NULL;
-	answer(&p->cpu, s->denied_why);
-	judge(l, p);
-	forget_texts(p);
+	/* It ended meanwhile: what was read of it is of nobody. */
+	s->denied--;
+	s->seen--;
+	if (p) {
+		free(p->exe);
+		s->closed.n--;
+	}
 }
 
 void survey_add_unanswered(struct survey *s, pid_t pid)
