@@ -105,7 +105,8 @@ with() {
 	set -m
 	all 300s &
 	set +m
-	until grep -q 'profiling [0-9]* process' "$TMP/err"; do sleep 0.05; done
+	sleep 1 # whoever is busy in this session, as this script is when it asks often, keeps its nice value as it is
+	until grep -q 'profiling [0-9]* process' "$TMP/err"; do sleep 0.3; done
 	"$@" $!
 	wait $!
 	sleep 0.3
