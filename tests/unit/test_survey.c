@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "base/limits.h"
@@ -120,9 +121,11 @@ static pid_t someone(void)
 {
 	pid_t pid = fork();
 
-	if (!pid)
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* where a test fails nobody else ends it */
 		for (;;)
 			pause();
+	}
 	assert_true(pid > 0);
 	return pid;
 }
