@@ -9,15 +9,20 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "collect/waits/run_counter.h"
 
 /* The runtime's count; found: its counters can be found; alive: it can be read. */
 static struct {
 	uint64_t count;
 	bool found, alive;
-	int opens;
+	int opens, reads;
 } runtime;
 
 int rtcounters_open(struct gobin *b, const struct golayout *l, struct mem *m, uint64_t bias,
@@ -39,6 +44,7 @@ int rtcounters_switches(struct rtcounters *c, uint64_t *out, struct err *e)
 	(void)c;
 	if (!runtime.alive)
 		return err_set(e, -ESRCH, "it has exited");
+	runtime.reads++;
 	*out = runtime.count;
 	return 0;
 }
@@ -97,6 +103,56 @@ static void an_exit_leaves_what_was_read_last(void **state)
 	run_counter_fini(&r);
 }
 
+static void for_steps(struct run_counter *r, struct dilation *w, int n)
+{
+	for (int i = 0; i < n; i++) {
+		usleep(6000);
+		assert_true(run_counter_due(r) <= now_ns());
+		run_counter_poll(r, w);
+	}
+}
+
+/* Most of many processes sleep nearly all the time, and to read the memory of one costs more than to read its clock. */
+static void one_that_has_not_run_is_not_read(void **state)
+{
+	int gate[2];
+	char go;
+	struct run_counter r = begun();
+	struct dilation w = {};
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(gate), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (read(gate[0], &go, 1) == 1)
+			;
+		_exit(0);
+	}
+	usleep(50000);
+	target.pid = pid;
+	run_counter_begin(&r);
+	assert_true(run_counter_due(&r) > now_ns());
+	runtime.reads = 0;
+	for_steps(&r, &w, 3);
+	assert_true(runtime.reads == 0 && r.step_count == 1000);
+	assert_int_equal(write(gate[1], "", 1), 1);
+	usleep(50000);
+	runtime.count += 7;
+	for_steps(&r, &w, 3);
+	assert_true(runtime.reads == 1 && r.step_count == 1007);
+	run_counter_end(&r, &w);
+	assert_true(run_counter_due(&r) == 0 && w.switches == 7);
+	run_counter_fini(&r);
+	target.pid = -1;
+	close(gate[0]);
+	close(gate[1]);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* A process that has just begun has no counters; one that never has any is not asked for ever. */
 static void counters_are_looked_for_again(void **state)
 {
@@ -148,6 +204,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(windows_begin_where_full_observation_ended),
 		cmocka_unit_test(an_exit_leaves_what_was_read_last),
+		cmocka_unit_test(one_that_has_not_run_is_not_read),
 		cmocka_unit_test(counters_are_looked_for_again),
 		cmocka_unit_test(full_observation_tells_nothing_of_windows),
 	};

@@ -327,14 +327,17 @@ static struct heap_live *part_is_live(void *part)
 	return part;
 }
 
-static struct heap_looks looks_at(struct heap_live *const *lives, size_t n, unsigned ppm)
+static struct heap_looks k;
+
+static void looks_at(struct heap_live *const *lives, size_t n, unsigned ppm)
 {
-	struct heap_looks k = {
+	k = (struct heap_looks){
 		.probed = &probed, .live_of = part_is_live, .timer = -1, .ppm = ppm
 	};
-
 	probed.slots = 8;
 	for (size_t i = 0; i < n; i++) {
+		if (lives[i])
+			lives[i]->room = &k.room;
 		members[i] = (struct set_member){
 			.set = &set, .t = &engine_target, .part = lives[i], .on = true
 		};
@@ -343,7 +346,6 @@ static struct heap_looks looks_at(struct heap_live *const *lives, size_t n, unsi
 	}
 	heap_looks_share(&k, n);
 	heap_looks_begin(&k);
-	return k;
 }
 
 static bool looked(struct heap_live *l)
@@ -358,10 +360,10 @@ static bool looked(struct heap_live *l)
 static void one_that_collects_all_the_time_costs_the_others_no_look(void **state)
 {
 	struct heap_live *lives[] = { follow(&room), follow(&room) };
-	struct heap_looks k = looks_at(lives, 2, 10000);
 	uint64_t began = now_ns();
 
 	(void)state;
+	looks_at(lives, 2, 10000);
 	for (size_t i = 0; i < 2; i++) {
 		object(lives[i], 1, 3);
 		heap_live_put_off(lives[i], 1); /* it is due */
@@ -387,13 +389,43 @@ static void one_that_collects_all_the_time_costs_the_others_no_look(void **state
 		heap_live_free(lives[i]);
 }
 
+/* We are woken for others, too: then nobody is asked, unless one has come, or has to be looked at sooner than all. */
+static void nobody_is_asked_before_one_is_due(void **state)
+{
+	struct heap_live *lives[] = { follow(&room), follow(&room) };
+	uint64_t now = now_ns(), later = now + 3600000000000ull;
+
+	(void)state;
+	looks_at(lives, 2, 0);
+	for (size_t i = 0; i < 2; i++) {
+		object(lives[i], 1, 3);
+		heap_live_put_off(lives[i], later + i);
+	}
+	cycle(1 << 3, true);
+	heap_looks_poll(&k);
+	assert_true(k.room.first_ns == later && k.armed_ns == later);
+	lives[1]->due_ns = 1; /* nobody tells */
+	heap_looks_poll(&k);
+	assert_true(!looked(lives[1]) && k.armed_ns == later);
+	heap_looks_share(&k, 2);
+	heap_looks_poll(&k);
+	assert_true(looked(lives[1]) && !looked(lives[0]));
+	heap_live_put_off(lives[0], 1);
+	assert_int_equal(k.room.first_ns, 1);
+	heap_looks_poll(&k);
+	assert_true(looked(lives[0]) && k.armed_ns > now);
+	for (size_t i = 0; i < 2; i++)
+		heap_live_free(lives[i]);
+	assert_int_equal(k.room.taken, 0);
+}
+
 /* At the end all are looked at, whatever they have used; those that have gone are left as they were. */
 static void all_have_a_last_look(void **state)
 {
 	struct heap_live *lives[] = { follow(&room), follow(&room), NULL };
-	struct heap_looks k = looks_at(lives, 3, 1);
 
 	(void)state;
+	looks_at(lives, 3, 1);
 	k.took_ns = 1000000000;
 	members[1].on = false;
 	for (size_t i = 0; i < 2; i++)
@@ -418,6 +450,7 @@ int main(void)
 		cmocka_unit_test_setup(one_that_has_gone_is_not_asked, set_up),
 		cmocka_unit_test_setup(one_that_collects_all_the_time_costs_the_others_no_look,
 				       set_up),
+		cmocka_unit_test_setup(nobody_is_asked_before_one_is_due, set_up),
 		cmocka_unit_test_setup(all_have_a_last_look, set_up),
 	};
 

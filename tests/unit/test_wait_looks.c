@@ -60,6 +60,12 @@ int looks_poll(struct looks *k, struct err *e)
 	return 0;
 }
 
+uint64_t looks_due(const struct looks *k)
+{
+	(void)k;
+	return 0;
+}
+
 int looks_fd(const struct looks *k)
 {
 	(void)k;

@@ -520,6 +520,7 @@ static void looks_are_shared_when_a_window_begins(void **state)
 static void only_in_windows_somebody_is_watched(void **state)
 {
 	struct one *a = joins(7), *b = joins(8);
+	unsigned before;
 
 	(void)state;
 	poll_once();
@@ -529,6 +530,11 @@ static void only_in_windows_somebody_is_watched(void **state)
 	poll_once();
 	poll_once();
 	assert_true(told_by(a)->watches == 2 && told_by(b)->watches == 0);
+	told_by(a)->idle = true;
+	before = wakes[a->t.id.pid];
+	poll_once();
+	assert_true(told_by(a)->watches == 2 && wakes[a->t.id.pid] == before);
+	told_by(a)->idle = false;
 	probed_stop(&m.probed);
 	poll_once();
 	assert_int_equal(told_by(a)->watches, 2);

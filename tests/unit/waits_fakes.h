@@ -14,6 +14,7 @@
 static struct told {
 	struct wait_engine *w;
 	struct reports *reports;
+	bool idle;
 	int targets, puts, turns, befores, afters, watches, unwatched, no_more, ends;
 	bool windows;
 	uint64_t since, left;
@@ -82,6 +83,11 @@ int wait_engine_after(struct wait_engine *w, const struct stretch *s, struct err
 	assert_int_equal(++t->afters, t->befores);
 	w->opened = s->opened;
 	return 0;
+}
+
+uint64_t wait_engine_due(const struct wait_engine *w)
+{
+	return told_of(w)->idle ? 0 : now_ns();
 }
 
 int wait_engine_watch(struct wait_engine *w, struct err *e)

@@ -188,7 +188,7 @@ static void look_in(struct heap_live *l, uint32_t us)
 	if (l->timer >= 0)
 		timerfd_settime(l->timer, 0, &t, NULL);
 	else
-		l->due_ns = now_ns() + us * 1000ull;
+		heap_live_put_off(l, now_ns() + us * 1000ull);
 }
 
 /* The longest pause between two looks. */
@@ -619,6 +619,8 @@ uint64_t heap_live_due(const struct heap_live *l)
 void heap_live_put_off(struct heap_live *l, uint64_t until_ns)
 {
 	l->due_ns = until_ns;
+	if (l->room && until_ns < l->room->first_ns)
+		l->room->first_ns = until_ns;
 }
 
 uint64_t heap_live_took(const struct heap_live *l)

@@ -34,6 +34,7 @@ struct heap_live;
 struct heap_live_room {
 	struct gpb_quota quota; /* of each, and for whoever comes */
 	uint64_t taken;		/* by all */
+	uint64_t first_ns;	/* no look is due before this time */
 };
 
 /*

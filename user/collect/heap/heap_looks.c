@@ -16,6 +16,7 @@
 #define LOOKS_SHARE 0.5		  /* of the bound on our own work */
 #define STRETCH_NS  5000000000ull /* what may be used in this time may be used at once */
 #define PUT_OFF_NS  20000000ull	  /* one that may not be looked at now may be then */
+#define NEVER	    UINT64_MAX
 #define REST_NS \
 	5000000ull /* the files of a target that is looked at again within this time stay open */
 
@@ -53,6 +54,7 @@ static bool may_look(const struct heap_looks *k, const struct heap_live *l, uint
 
 void heap_looks_share(struct heap_looks *k, size_t targets)
 {
+	k->room.first_ns = 0; /* some may have come, and others gone */
 	if (targets == k->shared)
 		return;
 	k->shared = targets;
@@ -92,10 +94,10 @@ static void look_at(struct heap_looks *k, struct set_member *m, struct heap_live
 		rest(m);
 }
 
-/* When the first one is due; 0: none is. Those that are by @now are looked at, unless @now is 0. */
+/* Looks at those that are due by @now. Returns when the next one is. */
 static uint64_t look_around(struct heap_looks *k, uint64_t now)
 {
-	uint64_t first = 0;
+	uint64_t first = NEVER;
 
 	for (uint32_t i = 0; i < k->probed->slots; i++) {
 		struct heap_live *l = live_at(k, i);
@@ -108,7 +110,7 @@ static uint64_t look_around(struct heap_looks *k, uint64_t now)
 				heap_live_put_off(l, now + PUT_OFF_NS);
 			due = heap_live_due(l);
 		}
-		if (due && (!first || due < first))
+		if (due && due < first)
 			first = due;
 	}
 	return first;
@@ -117,24 +119,29 @@ static uint64_t look_around(struct heap_looks *k, uint64_t now)
 /* A time that has passed makes the timer ring at once. */
 static void arm(struct heap_looks *k, uint64_t at_ns)
 {
-	struct itimerspec t = { .it_value = { (time_t)(at_ns / 1000000000u),
-					      (long)(at_ns % 1000000000u) } };
+	struct itimerspec t = {};
 
+	if (at_ns == NEVER)
+		at_ns = 0;
 	if (at_ns == k->armed_ns)
 		return;
+	t.it_value.tv_sec = (time_t)(at_ns / 1000000000u);
+	t.it_value.tv_nsec = (long)(at_ns % 1000000000u);
 	k->armed_ns = at_ns;
 	timerfd_settime(k->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
 void heap_looks_poll(struct heap_looks *k)
 {
-	uint64_t rings, now = now_ns(), first = look_around(k, 0);
+	uint64_t rings, now = now_ns();
 
-	if (read(k->timer, &rings, sizeof(rings)) == sizeof(rings))
+	if (k->armed_ns && k->armed_ns <= now &&
+	    read(k->timer, &rings, sizeof(rings)) == sizeof(rings))
 		k->armed_ns = 0;
-	if (first && first <= now)
-		first = look_around(k, now);
-	arm(k, first);
+	/* We are woken far more often than one is due: nobody is asked before that. */
+	if (k->room.first_ns <= now)
+		k->room.first_ns = look_around(k, now);
+	arm(k, k->room.first_ns);
 }
 
 static bool last_of(struct set_member *m, struct heap_live *l, unsigned try)

@@ -749,11 +749,12 @@ int looks_fd(const struct looks *k)
 
 int looks_poll(struct looks *k, struct err *e)
 {
-	uint64_t cpu = k->cpu(), rung, spent;
-	int ret = 0;
+	uint64_t cpu, rung, spent;
+	int ret;
 
 	if (!looks_due(k) || k->now() < k->times.due)
 		return 0;
+	cpu = k->cpu();
 	if (read(k->fd, &rung, sizeof(rung)) < 0 && errno != EAGAIN)
 		return err_sys(e, "timer");
 	ret = look(k, e);

@@ -95,6 +95,8 @@ void looks_stop(struct looks *k);
 /* To be polled for reading; looks_poll() then looks when it is time. */
 int looks_fd(const struct looks *k);
 int looks_poll(struct looks *k, struct err *e);
+/* When that has something to do; 0: never. */
+uint64_t looks_due(const struct looks *k);
 
 /* The results. Waits that are there now have not ended. */
 void looks_end(struct looks *k, struct looks_result *out);

@@ -11,7 +11,4 @@ void looks_set_clock(struct looks *k, uint64_t (*now)(void), uint64_t (*cpu)(voi
 void looks_set_allgs(struct looks *k, uint64_t addr);
 void looks_set_seed(struct looks *k, uint64_t seed);
 
-/* When looks_poll() has something to do; 0: never. */
-uint64_t looks_due(const struct looks *k);
-
 #endif

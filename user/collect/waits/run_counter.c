@@ -28,16 +28,19 @@ static uint64_t switches_now(struct run_counter *r)
 	return now;
 }
 
-/* CPU time of the target since the last call. */
-static double busy_since(struct run_counter *r)
+/* The target's CPU time; 0: not known. */
+static double cpu_of(const struct run_counter *r)
 {
-	double cpu = 0, busy = 0;
 	clockid_t clock;
 
-	if (!clock_getcpuclockid(r->s->target->pid, &clock))
-		cpu = (double)clock_ns(clock);
-	if (r->cpu_before > 0 && cpu > r->cpu_before)
-		busy = cpu - r->cpu_before;
+	return clock_getcpuclockid(r->s->target->pid, &clock) ? 0 : (double)clock_ns(clock);
+}
+
+/* CPU time of the target since the last call, as of @cpu. */
+static double busy_since(struct run_counter *r, double cpu)
+{
+	double busy = r->cpu_before > 0 && cpu > r->cpu_before ? cpu - r->cpu_before : 0;
+
 	r->cpu_before = cpu;
 	return busy;
 }
@@ -45,15 +48,17 @@ static double busy_since(struct run_counter *r)
 /* Ends a step, if it has lasted for long enough, and begins the next one. */
 static void step(struct run_counter *r, struct dilation *to, double least_ns)
 {
-	double now = (double)clock_ns(CLOCK_MONOTONIC), busy;
+	double now = (double)clock_ns(CLOCK_MONOTONIC), cpu, busy;
 	uint64_t count;
 
 	if (now - r->step_began < least_ns)
 		return;
-	count = switches_now(r);
+	/* Its clock is read before its memory: what has not run has not counted. */
+	cpu = cpu_of(r);
+	count = cpu > 0 && cpu <= r->cpu_before ? r->step_count : switches_now(r);
 	if (!count) /* the step goes on */
 		return;
-	busy = busy_since(r);
+	busy = busy_since(r, cpu);
 	if (r->step_count && count >= r->step_count)
 		dilation_step(to, &(struct dilation_step){ .end = now,
 							   .ns = now - r->step_began,
@@ -70,19 +75,31 @@ void run_counter_mark(struct run_counter *r)
 
 void run_counter_begin(struct run_counter *r)
 {
+	double cpu = cpu_of(r);
 	uint64_t now = switches_now(r);
 
 	r->first = r->marked ? r->marked : now;
 	r->marked = 0;
 	r->step_count = now;
 	r->step_began = (double)clock_ns(CLOCK_MONOTONIC);
-	busy_since(r);
+	busy_since(r, cpu);
+}
+
+static double least_ns(const struct run_counter *r)
+{
+	return RUN_STEP_NS * (r->seldom > 1 ? r->seldom : 1);
+}
+
+uint64_t run_counter_due(const struct run_counter *r)
+{
+	/* There are windows, and the count is known. */
+	return r->step_count ? (uint64_t)(r->step_began + least_ns(r)) : 0;
 }
 
 void run_counter_poll(struct run_counter *r, struct dilation *to)
 {
-	if (r->step_count) /* there are windows, and the count is known */
-		step(r, to, RUN_STEP_NS * (r->seldom > 1 ? r->seldom : 1));
+	if (r->step_count)
+		step(r, to, least_ns(r));
 }
 
 void run_counter_read(struct run_counter *r, struct dilation *to)

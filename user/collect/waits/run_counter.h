@@ -29,6 +29,8 @@ void run_counter_mark(struct run_counter *r);
 /* Windows begin; or there are no more, and what was counted while there were is added to @to. */
 void run_counter_begin(struct run_counter *r);
 void run_counter_end(struct run_counter *r, struct dilation *to);
+/* From when on run_counter_poll() has something to do (CLOCK_MONOTONIC); 0: never. */
+uint64_t run_counter_due(const struct run_counter *r);
 /* To be called often while there are windows: reads the count from time to time. */
 void run_counter_poll(struct run_counter *r, struct dilation *to);
 /* A window is over: reads the count now, since the target may exit. */

@@ -447,6 +447,13 @@ void wait_engine_share(struct wait_engine *w, uint32_t slot, struct reports *rep
 	w->counter.s = w->s;
 }
 
+uint64_t wait_engine_due(const struct wait_engine *w)
+{
+	uint64_t look = w->looks ? looks_due(w->looks) : 0, count = run_counter_due(&w->counter);
+
+	return look && (!count || look < count) ? look : count;
+}
+
 int wait_engine_watch(struct wait_engine *w, struct err *e)
 {
 	run_counter_poll(&w->counter, &w->slow);

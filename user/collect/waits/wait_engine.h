@@ -208,6 +208,8 @@ int wait_engine_look(struct wait_engine *w, uint64_t since, struct err *e);
 int wait_engine_poll(struct wait_engine *w, struct err *e);
 /* Looks, and the runtime's count: to be called often while there are windows. */
 int wait_engine_watch(struct wait_engine *w, struct err *e);
+/* From when on that has something to do (CLOCK_MONOTONIC); 0: never. */
+uint64_t wait_engine_due(const struct wait_engine *w);
 /* Of many: looks take this share of a CPU from now on, and the steps of the runtime's count are so many times as long. */
 void wait_engine_look_seldom(struct wait_engine *w, double share, double times);
 /* There are no looks from now on. */

@@ -123,6 +123,7 @@ static int turn(void *part, const struct probe_set *s, const struct set_turn *t,
 	if (k->gone)
 		return 0;
 	k->engine->probing = s->probing;
+	k->m->due_ns = 0;
 	return wait_engine_turn(k->engine, t->windows, since, t->hit_ns, t->window_ns, e);
 }
 
@@ -153,8 +154,8 @@ static void leaves(void *part, const struct stretch *last)
 /* ---- looks from outside ---- */
 
 /* Calls @each for all targets that are in windows. Returns how many they are. */
-static size_t each_windowed(struct waits_many *m, void (*each)(struct set_member *k, size_t arg),
-			    size_t arg)
+static size_t each_windowed(struct waits_many *m, void (*each)(struct set_member *k, uint64_t arg),
+			    uint64_t arg)
 {
 	size_t n = 0;
 
@@ -171,16 +172,11 @@ static size_t each_windowed(struct waits_many *m, void (*each)(struct set_member
 }
 
 /* One that has gone, or does not answer, is told by its end. */
-static void watch(struct set_member *k, size_t unused)
+static void watch_now(struct set_member *k, struct waits_part *part)
 {
 	struct target *t = k->t->subject->target;
-	struct waits_part *part = k->part;
-	int ret;
+	int ret = target_wake(t, &part->why);
 
-	(void)unused;
-	if (!k->on || part->failed)
-		return;
-	ret = target_wake(t, &part->why);
 	if (ret && ret != -ESRCH && !t->silent)
 		part->failed = ret;
 	else if (!ret)
@@ -189,11 +185,36 @@ static void watch(struct set_member *k, size_t unused)
 		wait_engine_look_no_more(part->engine);
 }
 
+/* Of hundreds few have something to do each time that somebody wakes us. */
+static void watch(struct set_member *k, uint64_t now)
+{
+	struct waits_part *part = k->part;
+	uint64_t due;
+
+	if (!k->on || part->failed)
+		return;
+	due = wait_engine_due(part->engine);
+	if (due && due <= now) {
+		watch_now(k, part);
+		due = wait_engine_due(part->engine);
+	}
+	if (due && due < part->m->due_ns)
+		part->m->due_ns = due;
+}
+
+static void watch_all(struct waits_many *m, uint64_t now)
+{
+	if (now < m->due_ns)
+		return;
+	m->due_ns = UINT64_MAX;
+	each_windowed(m, watch, now);
+}
+
 /*
  * Looks are our own work: at all targets together they take their share of that, and never more than at one. The more there are
  * in windows, the less often each is looked at.
  */
-static void set_share(struct set_member *k, size_t n)
+static void set_share(struct set_member *k, uint64_t n)
 {
 	const struct collect_opts *o = &((struct waits_part *)k->part)->m->probed.o;
 	double all = o->host.looks_ppm / 1e6;
@@ -206,6 +227,7 @@ static void set_share(struct set_member *k, size_t n)
 static void share_looks(struct waits_many *m)
 {
 	each_windowed(m, set_share, each_windowed(m, NULL, 0));
+	m->due_ns = 0;
 }
 
 /* ---- all of them ---- */
@@ -234,7 +256,7 @@ int waits_many_poll(void *state, struct err *e)
 	int ret = probed_poll(&m->probed, e);
 
 	if (!ret)
-		each_windowed(m, watch, 0);
+		watch_all(m, now_ns());
 	return ret;
 }
 

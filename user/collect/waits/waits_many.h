@@ -16,9 +16,10 @@ struct waits_many {
 	/* Of the object, borrowed; quota is NULL while it is not loaded. */
 	struct wait_table table;
 	struct gpb_quota *quota;
-	size_t shared;	/* the quota of goroutines is for so many targets */
-	bool gone;	/* goroutines of some that have gone may still be in the table */
-	unsigned ticks; /* since those were taken out */
+	size_t shared;	 /* the quota of goroutines is for so many targets */
+	bool gone;	 /* goroutines of some that have gone may still be in the table */
+	unsigned ticks;	 /* since those were taken out */
+	uint64_t due_ns; /* nobody has anything to do before this time; 0: not known */
 };
 
 /* What is probed of a target: set_member.part. */

@@ -313,6 +313,7 @@ void gobin_free(struct gobin *b)
 	elfimg_free(b->img);
 	strtab_free(b->strings);
 	free(b->kept);
+	free(b->found);
 	free(b);
 }
 

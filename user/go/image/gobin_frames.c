@@ -13,14 +13,31 @@ static struct gofunc gofunc_of(const struct gobin *b, const struct pclnfunc *f)
 	};
 }
 
+/* Where what is found for this pc is kept. NULL: there is no memory. */
+static struct found_func *found_for(struct gobin *b, uint64_t pc)
+{
+	if (!b->found)
+		b->found = calloc(FOUND_FUNCS, sizeof(*b->found));
+	return b->found ? b->found + (pc ^ pc >> 8 ^ pc >> 16) % FOUND_FUNCS : NULL;
+}
+
 int gobin_func_at(struct gobin *b, uint64_t pc, struct gofunc *out, struct err *e)
 {
+	struct found_func *found = found_for(b, pc);
 	struct pclnfunc f;
-	int ret = pclntab_find(&b->pcln, pc, &f, e);
+	int ret;
 
-	if (!ret)
-		*out = gofunc_of(b, &f);
-	return ret;
+	if (found && found->pc == pc && found->f.end) {
+		*out = found->f;
+		return 0;
+	}
+	ret = pclntab_find(&b->pcln, pc, &f, e);
+	if (ret)
+		return ret;
+	*out = gofunc_of(b, &f);
+	if (found)
+		*found = (struct found_func){ .pc = pc, .f = *out };
+	return 0;
 }
 
 int gobin_func_index(struct gobin *b, size_t i, struct gofunc *out, struct err *e)

@@ -9,6 +9,13 @@
 #include "go/image/gobin.h"
 #include "go/image/pclntab.h"
 
+enum { FOUND_FUNCS = 256 };
+
+struct found_func {
+	uint64_t pc;
+	struct gofunc f; /* end is 0: none */
+};
+
 struct gobin {
 	struct elfimg *img;
 	struct strtab *strings;
@@ -19,6 +26,8 @@ struct gobin {
 	char name[LIMIT_NAME]; /* scratch for one name */
 	void *kept;	       /* gobin_keep() */
 	size_t kept_bytes;
+	struct found_func *
+		found; /* FOUND_FUNCS by pc: most stacks have frames that others had; NULL: none yet */
 };
 
 /* gobin_tls.c: finds gobin_info.tls_g. A library's is known only where it is loaded (@live). */
