@@ -84,6 +84,7 @@ static size_t ngor;
 static uint64_t now_ns, cpu_ns, cpu_per_look, moves, counted;
 static uint64_t read_ns; /* how long each read takes */
 static bool torn, gone;
+static enum { UNMAPPED = 1, UNSET } begins; /* its list is not there yet */
 
 static struct mem mem;
 static struct mkgobin elf;
@@ -209,6 +210,10 @@ static int fake_read(struct mem *m, uint64_t addr, void *buf, size_t n, struct e
 	(void)m;
 	if (gone)
 		return err_set(e, -ESRCH, "no process");
+	if (addr == ALLGS_AT && begins)
+		slice[0] = slice[1] = slice[2] = 0;
+	if (addr == ALLGS_AT && begins == UNMAPPED)
+		return err_set(e, -EFAULT, "no memory");
 	if (addr == ALLGS_AT && n == sizeof(slice)) {
 		memcpy(buf, slice, n);
 		return 0;
@@ -297,6 +302,7 @@ static int set_up_as(const struct looks_conf *c)
 	now_ns = START;
 	cpu_ns = cpu_per_look = moves = counted = read_ns = 0;
 	torn = gone = false;
+	begins = 0;
 	memset(&turns, 0, sizeof(turns));
 	open_subject();
 	tally_init(&tally);

@@ -344,6 +344,48 @@ static void the_end_of_the_target(void **state)
 	assert_true(of(0).count == 1);
 }
 
+/* It is looked at from its exec on, when nothing of it is mapped yet; its runtime begins later. */
+static void one_that_has_just_called_exec(void **state)
+{
+	(void)state;
+	gor[0].begins = START + 200 * MS;
+	gor[0].lasts = 30 * MS;
+	begins = UNMAPPED;
+	run_for(50 * MS);
+	begins = UNSET;
+	run_for(50 * MS);
+	assert_int_equal(looks_sums(k)->look, 0);
+	begins = 0;
+	run_for(200 * MS);
+	result();
+	assert_true(of(0).count == 1);
+}
+
+/* What never comes is an error, and so is what was there and goes. */
+static void one_whose_list_is_not_there(void **state)
+{
+	struct err e = { "" };
+	int ret = 0;
+
+	(void)state;
+	begins = UNSET;
+	while (!ret && now_ns < START + LONG) {
+		now_ns = looks_due(k);
+		ret = looks_poll(k, &e);
+	}
+	assert_int_equal(ret, -EBADMSG);
+	assert_non_null(strstr(e.msg, "0 goroutines"));
+	assert_in_range(now_ns, START + 4900 * MS, START + 6000 * MS);
+	begins = 0;
+	looks_pause(k, NULL);
+	looks_begin(k, 0, NULL);
+	run_for(50 * MS);
+	assert_true(looks_sums(k)->look > 0);
+	begins = UNMAPPED;
+	now_ns = looks_due(k);
+	assert_int_equal(looks_poll(k, &e), -EFAULT);
+}
+
 static void a_layout_that_does_not_tell(void **state)
 {
 	struct collect_opts o = {};
@@ -449,6 +491,8 @@ int main(void)
 		TEST(more_than_there_is_room_for),
 		TEST(it_costs_little),
 		TEST(the_end_of_the_target),
+		TEST(one_that_has_just_called_exec),
+		TEST(one_whose_list_is_not_there),
 		TEST(a_layout_that_does_not_tell),
 	};
 

@@ -38,6 +38,9 @@ enum {
 	RESTS_NS = 32000,
 };
 
+#define BEGINS_NS \
+	5000000000ull /* until then it is not known whether a list that is not there comes */
+
 /* The stack that a goroutine was last found with when it waited for this. */
 struct found {
 	uint64_t goid;
@@ -652,6 +655,13 @@ static int see_all(struct looks *k, struct err *e)
 	return ret;
 }
 
+/* One that has just called exec has no list yet, nor even memory for it: the kernel maps it, and then its runtime begins. */
+static bool begins(const struct looks *k, int ret)
+{
+	return (ret == -EFAULT || ret == -EBADMSG) && !k->sums.look &&
+	       k->at_ns < k->times.begun + BEGINS_NS;
+}
+
 static int look(struct looks *k, struct err *e)
 {
 	int ret = k->nimages == k->s->images.n ? 0 : fill_target(k, e);
@@ -659,8 +669,8 @@ static int look(struct looks *k, struct err *e)
 	k->at_ns = k->now();
 	if (!ret)
 		ret = see_all(k, e);
-	if (ret == -ESRCH) { /* the target has gone */
-		k->gone = true;
+	if (ret == -ESRCH || begins(k, ret)) {
+		k->gone = ret == -ESRCH; /* the target has gone */
 		if (e)
 			e->msg[0] = 0;
 		return 0;
