@@ -19,8 +19,10 @@ done
 for i in 1 2; do launch "$records" -rounds 1; STILL+=("$PID"); done
 while [ ${#PIDS[@]} -lt 20 ]; do launch "$hosted" idle; done
 
+# As goprof-bpf has it with many processes: four others want these CPUs.
+windows() { nice -n -10 "$O/tests/windows" "$@"; }
 flat() {
-	"$O/tests/windows" "$WINDOWS" $MS "$TMP" "${PIDS[@]}" >"$TMP/said" 2>"$TMP/err" || { cat "$TMP/err"; return 1; }
+	windows "$WINDOWS" $MS "$TMP" "${PIDS[@]}" >"$TMP/said" 2>"$TMP/err" || { cat "$TMP/err"; return 1; }
 	sed -n 's/^[0-9]* windows:/# &/p' "$TMP/said" >&2
 }
 judge flat
@@ -85,7 +87,7 @@ outcome all_windows/heap
 
 launch "$churn" light "$TMP/log"
 probed() {
-	"$O/tests/windows" probe "$WINDOWS" $MS "$TMP" "${PIDS[@]:1}" >"$TMP/said" 2>"$TMP/err" || { cat "$TMP/err"; return 1; }
+	windows probe "$WINDOWS" $MS "$TMP" "${PIDS[@]:1}" >"$TMP/said" 2>"$TMP/err" || { cat "$TMP/err"; return 1; }
 	sed -n 's/^[0-9]* windows:/# &/p' "$TMP/said" >&2
 }
 judge probed

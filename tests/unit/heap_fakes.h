@@ -5,6 +5,7 @@
 #ifndef TESTS_UNIT_HEAP_FAKES_H
 #define TESTS_UNIT_HEAP_FAKES_H
 
+#include "collect/heap/heap_counts.h"
 #include "collect/heap/heap_looks.h"
 #include "collect/heap/heap_many.h"
 #include "collect/heap/heap_probe_priv.h"
@@ -169,6 +170,33 @@ void heap_looks_share(struct heap_looks *k, size_t targets)
 {
 	assert_non_null(k);
 	looks_shared = targets;
+}
+
+static int counts_polled, counts_turned;
+
+int heap_counts_open(struct heap_counts *k, const struct collect_opts *o, struct err *e)
+{
+	(void)k;
+	(void)o;
+	(void)e;
+	return 0;
+}
+
+void heap_counts_fini(struct heap_counts *k)
+{
+	(void)k;
+}
+
+void heap_counts_turn(struct heap_counts *k)
+{
+	assert_non_null(k->probed);
+	counts_turned++;
+}
+
+void heap_counts_poll(struct heap_counts *k)
+{
+	assert_non_null(k->probed);
+	counts_polled++;
 }
 
 void heap_looks_poll(struct heap_looks *k)
@@ -372,6 +400,11 @@ void heap_window_gone(struct heap_window *w)
 	told[w->slot].gone++;
 }
 
+void heap_window_fresh(struct heap_window *w)
+{
+	(void)w;
+}
+
 void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double window_ns)
 {
 	(void)hit_ns;
@@ -467,6 +500,7 @@ static inline void new_heap_world(void)
 	own_next_key = next_placing;
 	own_delete = delete_placing;
 	opens = placings_read = live_find_fails = live_finds = no_cycle_site = 0;
+	counts_polled = counts_turned = 0;
 	looks_open_fails = looks_begun = looks_polled = looks_last = looks_last_drained = 0;
 	new_fails = entries_fails = entries_found = finish_fails = writes = owns = turn_fails = 0;
 	rests = read_puts = read_open_fails = 0;

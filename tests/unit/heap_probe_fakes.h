@@ -463,6 +463,11 @@ void heap_window_light(struct heap_window *w, unsigned budget_ppm)
 	w->rate = 4096;
 }
 
+void heap_window_fresh(struct heap_window *w)
+{
+	(void)w;
+}
+
 void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double window_ns)
 {
 	(void)hit_ns;

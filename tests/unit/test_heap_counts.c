@@ -265,6 +265,45 @@ static void test_comes_late(void **state)
 	fini(&h);
 }
 
+/*
+ * It called exec while windows went on, and its runtime begins later: it is all in the totals from its first moment on, even where it
+ * was asked only once before it ended.
+ */
+static void test_called_exec(void **state)
+{
+	struct heap_window h;
+
+	(void)state;
+	begin(&h);
+	w.fails = -EAGAIN;
+	heap_window_fresh(&h);
+	heap_window_turn(&h, true, 400, 8e6);
+	w.fails = 0;
+	pass(&h, 100);
+	w.fails = -ESRCH;
+	end(&h);
+	assert_true(heap_window_counted(&h) && uncounted(&h) == 0);
+	assert_int_equal((int)h.total[CLASS], 100 * PER_MS);
+	fini(&h);
+}
+
+/* Nobody asked it before it ended: how much is missing is not known. */
+static void test_ends_before_it_is_asked(void **state)
+{
+	struct heap_window h;
+
+	(void)state;
+	begin(&h);
+	heap_window_fresh(&h);
+	heap_window_turn(&h, true, 400, 8e6);
+	w.now += 100 * MS;
+	w.fails = -ESRCH;
+	end(&h);
+	assert_true(!heap_window_counted(&h));
+	assert_int_equal(uncounted(&h), 101);
+	fini(&h);
+}
+
 /* It exits after we had no time to look for a while: that part of the time is in no total, either. */
 static void test_exits_unseen(void **state)
 {
@@ -387,6 +426,8 @@ int main(void)
 		cmocka_unit_test(test_reading_is_interrupted),
 		cmocka_unit_test(test_fails_after_the_turn),
 		cmocka_unit_test(test_comes_late),
+		cmocka_unit_test(test_called_exec),
+		cmocka_unit_test(test_ends_before_it_is_asked),
 		cmocka_unit_test(test_exits_unseen),
 		cmocka_unit_test(test_slow_start),
 		cmocka_unit_test(test_still),

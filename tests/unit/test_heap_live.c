@@ -332,7 +332,7 @@ static struct heap_looks k;
 static void looks_at(struct heap_live *const *lives, size_t n, unsigned ppm)
 {
 	k = (struct heap_looks){
-		.probed = &probed, .live_of = part_is_live, .timer = -1, .ppm = ppm
+		.probed = &probed, .live_of = part_is_live, .timer.fd = -1, .ppm = ppm
 	};
 	probed.slots = 8;
 	for (size_t i = 0; i < n; i++) {
@@ -403,17 +403,17 @@ static void nobody_is_asked_before_one_is_due(void **state)
 	}
 	cycle(1 << 3, true);
 	heap_looks_poll(&k);
-	assert_true(k.room.first_ns == later && k.armed_ns == later);
+	assert_true(k.room.first_ns == later && k.timer.at_ns == later);
 	lives[1]->due_ns = 1; /* nobody tells */
 	heap_looks_poll(&k);
-	assert_true(!looked(lives[1]) && k.armed_ns == later);
+	assert_true(!looked(lives[1]) && k.timer.at_ns == later);
 	heap_looks_share(&k, 2);
 	heap_looks_poll(&k);
 	assert_true(looked(lives[1]) && !looked(lives[0]));
 	heap_live_put_off(lives[0], 1);
 	assert_int_equal(k.room.first_ns, 1);
 	heap_looks_poll(&k);
-	assert_true(looked(lives[0]) && k.armed_ns > now);
+	assert_true(looked(lives[0]) && k.timer.at_ns > now);
 	for (size_t i = 0; i < 2; i++)
 		heap_live_free(lives[i]);
 	assert_int_equal(k.room.taken, 0);

@@ -673,7 +673,7 @@ static void looks_are_shared_by_those_that_are_probed(void **state)
 	assert_int_equal(kind->tick(many, 1, NULL), 0);
 	assert_int_equal(looks_shared, 1);
 	assert_int_equal(kind->poll(many, NULL), 0);
-	assert_true(looks_polled == 1 && looks_begun == 1);
+	assert_true(looks_polled == 1 && looks_begun == 1 && counts_polled == 1);
 }
 
 static void what_a_files_probes_take_and_lose_is_told_of_all(void **state)

@@ -184,6 +184,26 @@ static void kinds_have_their_values_and_places(void **state)
 	}
 }
 
+/* What nothing is left of is not missed in silence. */
+static void one_that_has_only_losses_is_named(void **state)
+{
+	struct summary_row r = { .pid = 7, .name = "unlucky", .lost = 3 };
+
+	(void)state;
+	add(1, "x", 99, NULL, NULL);
+	assert_true(summary_add(&s, &r, NULL));
+	assert_non_null(
+		strstr(print(1000000000), "Of 1 more there are only losses: pid 7 (unlucky)\n"));
+	r.pid = 8;
+	assert_true(summary_add(&s, &r, NULL));
+	assert_non_null(strstr(print(1000000000),
+			       "Of 2 more there are only losses: pid 7 (unlucky) and others\n"));
+	r.value = 1;
+	teardown(state);
+	assert_true(summary_add(&s, &r, NULL));
+	assert_null(strstr(print(1000000000), "only losses"));
+}
+
 static void nothing_is_said_of_nothing(void **state)
 {
 	(void)state;
@@ -224,6 +244,7 @@ int main(void)
 		cmocka_unit_test_teardown(thousands_are_summed_up, teardown),
 		cmocka_unit_test_teardown(what_was_there_before_is_taken_away, teardown),
 		cmocka_unit_test_teardown(kinds_have_their_values_and_places, teardown),
+		cmocka_unit_test_teardown(one_that_has_only_losses_is_named, teardown),
 		cmocka_unit_test_teardown(nothing_is_said_of_nothing, teardown),
 		cmocka_unit_test_teardown(a_name_cannot_move_the_cursor, teardown),
 	};

@@ -27,6 +27,13 @@ enum { PAGE = 4096, PAGES = 5, WORD = 0x5eed };
 
 /* [0] and [2] are there; [1] and [4] never were; [3] has to be brought by somebody who does not come. */
 static uint8_t *pages;
+static uint8_t unused[64 * PAGE]; /* .bss; nobody writes to it, but to the end of a page in it */
+
+static uint8_t *used(void)
+{
+	return unused + 41 * PAGE - (uintptr_t)unused % PAGE - sizeof(uint32_t);
+}
+
 static pid_t child;
 static int go;
 
@@ -49,6 +56,7 @@ static void child_main(int ready, int wait)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	memcpy(pages, &word, sizeof(word));
 	memcpy(pages + 2 * PAGE, &word, sizeof(word));
+	memcpy(used(), &word, sizeof(word));
 	bring_never(pages + 3 * PAGE);
 	if (write(ready, &c, 1) != 1 || read(wait, &c, 1) != 1)
 		_exit(0);
@@ -120,6 +128,23 @@ static struct target *opened(void)
 	return t;
 }
 
+/* What begins as zero, and was never written to, is zero, though it is not there. */
+static void reads_bss(struct target *t)
+{
+	struct {
+		uint32_t before, word;
+	} one = { 1, 1 }, all = { 1, 1 };
+	struct mem_piece v = { .addr = (uintptr_t)used(), .buf = &all, .n = 8 };
+	uint32_t word = 1;
+
+	assert_int_equal(mem_u32(t->mem, (uintptr_t)unused + 20 * PAGE, &word, NULL), 0);
+	assert_int_equal(word, 0);
+	assert_int_equal(mem_read(t->mem, v.addr, &one, sizeof(one), NULL), 0);
+	assert_true(one.before == WORD && one.word == 0);
+	assert_int_equal(mem_readv(t->mem, &v, 1, NULL), 0);
+	assert_true(v.ok && all.before == WORD && all.word == 0);
+}
+
 static void reads_only_what_is_there(struct target *t)
 {
 	struct err e = { "" };
@@ -136,6 +161,7 @@ static void reads_only_what_is_there(struct target *t)
 	assert_non_null(strstr(e.msg, want));
 	assert_int_equal(mem_u32(t->mem, 8, &word, &e), -EFAULT);
 	assert_int_equal(mem_u32(t->mem, UINT64_MAX - 8, &word, &e), -EFAULT);
+	reads_bss(t);
 }
 
 enum { MANY = 2500 };

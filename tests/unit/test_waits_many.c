@@ -248,7 +248,7 @@ static int tear_down(void **state)
 	for (pid_t pid = 1; pid <= last_pid; pid++)
 		if (ones[pid]->kept)
 			forget(ones[pid]);
-	probed_fini(&m.probed);
+	waits_many_fini(&m);
 	end_world();
 	assert_int_equal(nthings, 0);
 	return 0;
@@ -474,16 +474,16 @@ static void looks_are_shared_by_those_in_windows(void **state)
 	assert_true(looked_at(a, 0, 0) && looked_at(c, 0, 0)); /* there are no windows */
 	windows(a);
 	tick(1);
-	assert_true(looked_at(a, 0.02, 0.5) && looked_at(b, 0.02, 0.5) && looked_at(c, 0, 0));
+	assert_true(looked_at(a, 0.02, 1) && looked_at(b, 0.02, 1) && looked_at(c, 0, 0));
 	windows(c);
 	joins(8);
 	tick(1);
 	for (pid_t pid = 1; pid <= 4; pid++)
-		assert_true(looked_at(ones[pid], 0.01, 1));
+		assert_true(looked_at(ones[pid], 0.01, 2));
 	forget(a);
 	forget(b);
 	tick(1);
-	assert_true(looked_at(c, 0.02, 0.5));
+	assert_true(looked_at(c, 0.02, 1));
 	/* They are full observation's again. */
 	assert_int_equal(turn_to(member(c)->set->probing, false, 0), 0);
 	*told_by(c) = (struct told){ .w = told_by(c)->w };
@@ -503,7 +503,7 @@ static void looks_take_no_more_than_those_of_one(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(ppm); i++) {
 		m.probed.o.host.looks_ppm = ppm[i];
 		tick(1);
-		assert_true(looked_at(a, 0.025, 0.5) && looked_at(b, 0.025, 0.5));
+		assert_true(looked_at(a, 0.025, 1) && looked_at(b, 0.025, 1));
 	}
 }
 
@@ -514,7 +514,7 @@ static void looks_are_shared_when_a_window_begins(void **state)
 	(void)state;
 	begins_in_windows = true;
 	begin();
-	assert_true(looked_at(a, 0.05, 0.25));
+	assert_true(looked_at(a, 0.05, 0.5));
 }
 
 static void only_in_windows_somebody_is_watched(void **state)
@@ -740,7 +740,7 @@ static void one_that_comes_in_windows_and_fails_leaves_them_to_the_others(void *
 	assert_true(nthings == 1 && member(a)->set->members.n == 1 && m.probed.nprobed == 1);
 	poll_once();
 	tick(1);
-	assert_true(told_by(a)->watches == 1 && looked_at(a, 0.05, 0.25));
+	assert_true(told_by(a)->watches == 1 && looked_at(a, 0.05, 0.5));
 }
 
 /* It is not loaded for each anew; what all do meanwhile does not need it. */

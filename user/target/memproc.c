@@ -56,6 +56,33 @@ static bool will_come(const struct memproc *p, uint64_t addr)
 	return m && m->inode == p->of->exe_id.ino && !strcmp(m->name, p->of->exe);
 }
 
+/* Variables that begin as zero: memory without a file, right after the variables of a file that do not. */
+static bool is_bss(const struct memproc *p, uint64_t addr)
+{
+	const struct maps *maps = &p->of->maps;
+	const struct mapping *m = maps_find(maps, addr), *data = m > maps->at ? m - 1 : NULL;
+
+	return m && data && !m->inode && !m->name[0] && data->inode && data->write &&
+	       data->end == m->start;
+}
+
+/*
+ * A page of .bss that is not there was never written to. It is zero, and is not asked for: where somebody brings pages late
+ * (userfaultfd, as CRIU's lazy restore has it), that would wait. Of large variables such as runtime.mheap_ and runtime.sched some pages
+ * are never used.
+ */
+static size_t blank_from(const struct memproc *p, uint64_t addr, size_t n)
+{
+	uint64_t word, page = (uint64_t)sysconf(_SC_PAGESIZE), left = page - addr % page;
+
+	if (!p->there_only || addr > INT64_MAX || p->pages < 0 || !is_bss(p, addr) ||
+	    pread(p->pages, &word, sizeof(word), (off_t)(addr / page * sizeof(word))) !=
+		    sizeof(word) ||
+	    word & PAGE_THERE)
+		return 0;
+	return n < left ? n : left;
+}
+
 /*
  * Of @n bytes from @addr on: how many lie in pages that are there, one after the other; or less, where those are more
  * than THERE_PAGES.
@@ -94,6 +121,11 @@ static ssize_t read_some(const struct memproc *p, uint64_t addr, void *buf, size
 	ssize_t got;
 	int why;
 
+	got = here ? 0 : (ssize_t)blank_from(p, addr, n);
+	if (got) {
+		memset(buf, 0, (size_t)got);
+		return got;
+	}
 	if (!here) { /* beyond INT64_MAX: pread takes no such offset, and no process has memory there */
 		errno = EFAULT;
 		return -1;

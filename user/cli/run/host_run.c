@@ -303,6 +303,9 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 		row.lost = p ? loss_total(prof_loss(p)) : 0;
 		if (!results[i].refused && !summary_add(&part_of(r, i, results)->summary, &row, p))
 			r->lossy = true;
+		/* What it recorded in the window went with it. */
+		if (p && results[i].first && t->state != ENGINE_ON)
+			row.lost = r->lossy = true;
 		if (p && results[i].first &&
 		    !summary_add_since(&k->part[1].summary, &row, p, results[i].first))
 			r->lossy = true;

@@ -150,12 +150,19 @@ static int by_value(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
+/* All that it had is lost: it would be in no row, and not be missed. */
+static bool only_lost(const struct summary_row *r)
+{
+	return !r->value && r->lost;
+}
+
 static void fold(struct summary *s)
 {
 	qsort(s->rows.at, s->rows.n, sizeof(*s->rows.at), by_value);
 	for (size_t i = SUMMARY_ROWS; i < s->rows.n; i++) {
 		s->gone++;
 		s->gone_busy += s->rows.at[i].value != 0;
+		s->gone_lost += only_lost(&s->rows.at[i]);
 		s->gone_value += s->rows.at[i].value;
 	}
 	s->rows.n = SUMMARY_ROWS;
@@ -233,21 +240,11 @@ static void print_head(const struct summary *s, uint64_t all, size_t busy, doubl
 			s->of == SUMMARY_CPU ? "OF 1 CPU  " : "", "PID", "PROGRAM");
 }
 
-void summary_print(struct summary *s, uint64_t window_ns, FILE *f)
+static void print_rows(const struct summary *s, size_t busy, uint64_t all, double window, FILE *f)
 {
-	uint64_t all = s->gone_value, rest = all;
-	double window = window_ns ? (double)window_ns : 1;
-	size_t busy = 0, shown, others;
+	uint64_t rest = s->gone_value;
+	size_t shown, others;
 
-	if (s->rows.n)
-		qsort(s->rows.at, s->rows.n, sizeof(*s->rows.at), by_value);
-	for (size_t i = 0; i < s->rows.n; i++) {
-		all += s->rows.at[i].value;
-		busy += s->rows.at[i].value != 0;
-	}
-	print_head(s, all, busy + s->gone_busy, window, f);
-	if (!busy)
-		return;
 	for (shown = 0; shown < busy; shown++) {
 		const struct summary_row *r = &s->rows.at[shown];
 		bool lone = shown + 1 == busy &&
@@ -265,6 +262,42 @@ void summary_print(struct summary *s, uint64_t window_ns, FILE *f)
 		return;
 	print_figures(s->of, rest, (double)all, window, f);
 	fprintf(f, "%7s  %zu other%s\n", "", others, others == 1 ? "" : "s");
+}
+
+static void print_only_lost(const struct summary *s, FILE *f)
+{
+	const struct summary_row *first = NULL;
+	size_t n = s->gone_lost;
+
+	for (size_t i = s->rows.n; i-- > 0;)
+		if (only_lost(&s->rows.at[i])) {
+			first = &s->rows.at[i];
+			n++;
+		}
+	if (n)
+		fprintf(f, "Of %zu more there are only losses", n);
+	if (n && first)
+		fprintf(f, ": pid %d (%s)%s", first->pid, first->name, n > 1 ? " and others" : "");
+	if (n)
+		fputc('\n', f);
+}
+
+void summary_print(struct summary *s, uint64_t window_ns, FILE *f)
+{
+	uint64_t all = s->gone_value;
+	double window = window_ns ? (double)window_ns : 1;
+	size_t busy = 0;
+
+	if (s->rows.n)
+		qsort(s->rows.at, s->rows.n, sizeof(*s->rows.at), by_value);
+	for (size_t i = 0; i < s->rows.n; i++) {
+		all += s->rows.at[i].value;
+		busy += s->rows.at[i].value != 0;
+	}
+	print_head(s, all, busy + s->gone_busy, window, f);
+	if (busy)
+		print_rows(s, busy, all, window, f);
+	print_only_lost(s, f);
 }
 
 void summary_fini(struct summary *s)
@@ -298,14 +331,19 @@ static void bound_text(unsigned ppm, char buf[BOUND_TEXT])
 void summary_cost(struct engine_cost c, bool put_off, const struct collect_opts *o)
 {
 	double part = percent(c.own_ns, c.lasted_ns), theirs = percent(c.taken_ns, c.cpu_ns);
-	char own[BOUND_TEXT], taken[BOUND_TEXT];
+	char own[BOUND_TEXT], taken[BOUND_TEXT], share[BOUND_TEXT];
 
+	/* Of those that did not run at all it is no share. */
+	if (c.taken_ns && !c.cpu_ns)
+		snprintf(share, sizeof(share), "? %%");
+	else
+		snprintf(share, sizeof(share), "%.*f %%", decimals(theirs), theirs);
 	bound_text(o->host.own_ppm, own);
 	bound_text(o->host.taken_ppm, taken);
 	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.*f %% of one CPU; looks: %s); sampling took "
-	     "%.2f s of the processes' %.2f s (%.*f %%, %s)",
+	     "%.2f s of the processes' %.2f s (%s, %s)",
 	     (double)c.own_ns / 1e9, decimals(part), part, own, (double)c.taken_ns / 1e9,
-	     (double)c.cpu_ns / 1e9, decimals(theirs), theirs, taken);
+	     (double)c.cpu_ns / 1e9, share, taken);
 	if (put_off)
 		tell("cost: programs that started were looked at 0.3 s apart, to keep to --host-budget");
 	if (c.slowed)

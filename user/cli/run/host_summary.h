@@ -52,8 +52,8 @@ enum { SUMMARY_KEPT = 1024 };
 struct summary {
 	enum summary_of of;
 	VEC(struct summary_row) rows;
-	/* of the processes that have no row any more: how many, how many of them had any of it, how much */
-	size_t gone, gone_busy;
+	/* of the processes that have no row any more: how many, how many of them had any of it, or only losses, how much */
+	size_t gone, gone_busy, gone_lost;
 	uint64_t gone_value;
 };
 

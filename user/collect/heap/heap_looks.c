@@ -1,7 +1,6 @@
 /* user/collect/heap/heap_looks.c - one timer for all targets; the one that is due first sets it. */
 #include "collect/heap/heap_looks.h"
 
-#include <sys/timerfd.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -16,25 +15,23 @@
 #define LOOKS_SHARE 0.5		  /* of the bound on our own work */
 #define STRETCH_NS  5000000000ull /* what may be used in this time may be used at once */
 #define PUT_OFF_NS  20000000ull	  /* one that may not be looked at now may be then */
-#define NEVER	    UINT64_MAX
 #define REST_NS \
 	5000000ull /* the files of a target that is looked at again within this time stay open */
 
 int heap_looks_open(struct heap_looks *k, const struct collect_opts *o, struct err *e)
 {
+	int ret;
+
 	k->ppm = (unsigned)(LOOKS_SHARE * o->host.own_ppm);
 	heap_looks_share(k, 1);
 	heap_looks_begin(k);
-	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (k->timer < 0)
-		return err_sys(e, "timer");
-	return probed_watch(k->probed, k->timer, e);
+	ret = wake_timer_open(&k->timer, e);
+	return ret ? ret : probed_watch(k->probed, k->timer.fd, e);
 }
 
 void heap_looks_fini(struct heap_looks *k)
 {
-	closep(&k->timer);
-	k->timer = -1;
+	wake_timer_close(&k->timer);
 }
 
 void heap_looks_begin(struct heap_looks *k)
@@ -97,7 +94,7 @@ static void look_at(struct heap_looks *k, struct set_member *m, struct heap_live
 /* Looks at those that are due by @now. Returns when the next one is. */
 static uint64_t look_around(struct heap_looks *k, uint64_t now)
 {
-	uint64_t first = NEVER;
+	uint64_t first = UINT64_MAX;
 
 	for (uint32_t i = 0; i < k->probed->slots; i++) {
 		struct heap_live *l = live_at(k, i);
@@ -116,32 +113,15 @@ static uint64_t look_around(struct heap_looks *k, uint64_t now)
 	return first;
 }
 
-/* A time that has passed makes the timer ring at once. */
-static void arm(struct heap_looks *k, uint64_t at_ns)
-{
-	struct itimerspec t = {};
-
-	if (at_ns == NEVER)
-		at_ns = 0;
-	if (at_ns == k->armed_ns)
-		return;
-	t.it_value.tv_sec = (time_t)(at_ns / 1000000000u);
-	t.it_value.tv_nsec = (long)(at_ns % 1000000000u);
-	k->armed_ns = at_ns;
-	timerfd_settime(k->timer, TFD_TIMER_ABSTIME, &t, NULL);
-}
-
 void heap_looks_poll(struct heap_looks *k)
 {
-	uint64_t rings, now = now_ns();
+	uint64_t now = now_ns();
 
-	if (k->armed_ns && k->armed_ns <= now &&
-	    read(k->timer, &rings, sizeof(rings)) == sizeof(rings))
-		k->armed_ns = 0;
+	wake_timer_heard(&k->timer, now);
 	/* We are woken far more often than one is due: nobody is asked before that. */
 	if (k->room.first_ns <= now)
 		k->room.first_ns = look_around(k, now);
-	arm(k, k->room.first_ns);
+	wake_timer_set(&k->timer, k->room.first_ns);
 }
 
 static bool last_of(struct set_member *m, struct heap_live *l, unsigned try)

@@ -9,6 +9,7 @@
 #ifndef COLLECT_HEAP_HEAP_LOOKS_H
 #define COLLECT_HEAP_HEAP_LOOKS_H
 
+#include "base/wake_timer.h"
 #include "collect/heap/heap_live.h"
 #include "engine/probed.h"
 
@@ -20,8 +21,7 @@ struct heap_looks {
 	unsigned ppm;	   /* of one CPU, that looks may take; 0: no bound */
 	uint64_t since_ns; /* from when on; they took so long: */
 	uint64_t took_ns;
-	int timer;	   /* in probed's descriptor */
-	uint64_t armed_ns; /* what it is set to; 0: it is not */
+	struct wake_timer timer; /* in probed's descriptor */
 };
 
 /* The first fields are set. heap_looks_fini() is called also after a failure. */

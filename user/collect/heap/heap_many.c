@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "collect/heap/heap_counts.h"
 #include "collect/heap/heap_looks.h"
 #include "collect/heap/heap_probe_priv.h"
 #include "collect/reading.h"
@@ -19,6 +20,7 @@ struct many {
 	struct probed probed; /* first */
 	void *reading;	      /* engine_heap_read's */
 	struct heap_looks looks;
+	struct heap_counts counts;
 	struct heap_bpf *obj;
 };
 
@@ -26,7 +28,8 @@ struct many {
 struct heap_part {
 	struct many *m;
 	struct heap_probe *h; /* owned */
-	bool watched;	      /* heap_window_before() */
+	struct heap_counted counted;
+	bool watched; /* heap_window_before() */
 };
 
 /* What is kept of a target: one of the two. */
@@ -102,6 +105,7 @@ static int part_slot(void *part, uint32_t at, struct err *e)
 	k->h->multi = k->m->probed.sets.multi;
 	k->h->reports = &k->m->probed.demux.reports;
 	heap_probe_window(k->h, at);
+	k->counted.window = &k->h->window;
 	heap_use_begin(&k->h->use, NULL, &k->h->window.tally);
 	return 0;
 }
@@ -153,6 +157,11 @@ static int64_t add(void *part, const struct gpb_hash *key, const struct gpb_stac
 static struct heap_live *live_of(void *part)
 {
 	return ((struct heap_part *)part)->h->use.live;
+}
+
+static struct heap_counted *counted_of(void *part)
+{
+	return &((struct heap_part *)part)->counted;
 }
 
 static void other(void *part, const void *rec, size_t len)
@@ -305,6 +314,7 @@ static int turn(void *part, const struct probe_set *s, const struct set_turn *t,
 		heap_live_watched(h->use.live, stays(s->sites) && (!t->windows || s->stands));
 	if (t->windows)
 		set_rate(&h->window);
+	heap_counts_turn(&((struct heap_part *)part)->m->counts);
 	ret = heap_probe_turn(h, t->windows, t->since, t->hit_ns, t->window_ns, e);
 	/* The others have agreed on that already. */
 	if (!ret && t->windows && s->own_ns > 0)
@@ -417,6 +427,7 @@ static void many_free(void *state)
 	struct many *m = state;
 
 	heap_looks_fini(&m->looks);
+	heap_counts_fini(&m->counts);
 	probed_fini(&m->probed);
 	if (m->reading)
 		engine_heap_read.free(m->reading);
@@ -438,10 +449,13 @@ static int many_open(const struct engine_kind *kind, const struct collect_opts *
 	(void)kind;
 	if (!m)
 		return err_set(e, -ENOMEM, "no memory");
-	m->looks = (struct heap_looks){ .probed = &m->probed, .live_of = live_of, .timer = -1 };
+	m->looks = (struct heap_looks){ .probed = &m->probed, .live_of = live_of, .timer.fd = -1 };
+	m->counts = (struct heap_counts){ .probed = &m->probed, .of = counted_of, .timer.fd = -1 };
 	ret = probed_open(&m->probed, &heaps, m, o, expected, e);
 	if (!ret)
 		ret = heap_looks_open(&m->looks, o, e);
+	if (!ret)
+		ret = heap_counts_open(&m->counts, o, e);
 	if (!ret)
 		ret = engine_heap_read.open(&engine_heap_read, o, expected, &m->reading, e);
 	if (ret)
@@ -455,9 +469,11 @@ static int many_poll(void *state, struct err *e)
 	struct many *m = state;
 	int ret = probed_poll(&m->probed, e);
 
-	if (!ret)
-		heap_looks_poll(&m->looks);
-	return ret;
+	if (ret)
+		return ret;
+	heap_looks_poll(&m->looks);
+	heap_counts_poll(&m->counts);
+	return 0;
 }
 
 /*

@@ -246,7 +246,9 @@ int heap_probe_turn(void *probe, bool windows, uint64_t since, double hit_ns, ui
 	struct heap_probe *h = probe;
 	struct heap_window *w = &h->window;
 
-	(void)since; /* the runtime's own counts tell of all of it */
+	/* Otherwise the runtime's own counts tell of all of it. */
+	if (windows && h->s->target->exec_ns && h->s->target->exec_ns >= since)
+		heap_window_fresh(w);
 	if (!windows)
 		heap_window_watch(w, h->o.held && !probing_since(h->probing));
 	if (windows != (h->heap.own.ns > 0))
@@ -552,8 +554,8 @@ static int add_entries(struct heap_probe *h, struct err *e)
 	for (size_t i = 0; !ret && i < t->entries.n; i++)
 		ret = add_entry(h, &t->entries.at[i], &errors, e);
 	prof_each_sample(h->prof, whole_objects, &live);
-	/* The sum lacks what no window saw, and nobody knows how much that is. */
-	if (heap_window_unseen(&h->window).many)
+	/* The sum lacks what no window saw, or when nobody counted, and nobody knows how much that is. */
+	if (heap_window_unseen(&h->window).many || heap_window_lacks_counts(&h->window))
 		site_errors_all(&errors.made, -1);
 	if (!ret && probing_windowed(h->probing))
 		ret = site_errors_comment(&errors.made, h->prof, "alloc_space", e);

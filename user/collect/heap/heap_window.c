@@ -195,6 +195,16 @@ static void count_from_here(struct heap_window *w, bool watched)
 	w->marked = true;
 }
 
+/* Its runtime cannot be asked yet, and it may have ended before it is asked twice. */
+void heap_window_fresh(struct heap_window *w)
+{
+	if (w->marked_ns)
+		return;
+	w->marked = true;
+	w->marked_ns = now_ns();
+	memset(w->first, 0, sizeof(w->first));
+}
+
 static void begin_counting(struct heap_window *w)
 {
 	uint64_t now[GPB_CLASSES], at;
@@ -413,6 +423,14 @@ static int count_unless_still(struct heap_window *w, bool still, uint64_t out[GP
 		rtcounters_rest(w->counters);
 	memcpy(out, w->last, sizeof(w->last));
 	return 0;
+}
+
+void heap_window_count(struct heap_window *w, bool still)
+{
+	uint64_t now[GPB_CLASSES], began = now_ns();
+
+	if (w->windows_since && !count_unless_still(w, still, now))
+		counted(w, now, began);
 }
 
 /* How many allocations there were since the last call, and how many of them were seen. */

@@ -112,6 +112,16 @@ int heap_window_add(void *w, const struct gpb_stack *st, struct err *e);
 void heap_window_light(struct heap_window *w, unsigned budget_ppm);
 /* The target has gone, now: nothing that is read later is of a later time. */
 void heap_window_gone(struct heap_window *w);
+/*
+ * It called exec since what windows stand for began, and was not observed in full: the runtime's own counts began at 0. To be
+ * called before heap_window_turn().
+ */
+void heap_window_fresh(struct heap_window *w);
+/*
+ * Between windows: reads the runtime's own counts, as heap_window_look() does, or where the target is @still (it has not run since
+ * the last time) takes them for what they were.
+ */
+void heap_window_count(struct heap_window *w, bool still);
 /* Changes to windows, or back from them. */
 void heap_window_turn(struct heap_window *w, bool windows, double hit_ns, double window_ns);
 /* Large objects are observed all the time from now on, or no longer. */
@@ -175,6 +185,18 @@ struct heap_unseen heap_window_unseen(const struct heap_window *w);
 double heap_window_unwatched(const struct heap_window *w);
 /* Were the runtime's counts known of some of the time in which there were windows? */
 bool heap_window_counted(const struct heap_window *w);
+
+/*
+ * Of a part of the time the runtime's counts are not known, and so are totals: it is told from this part of the time in windows on, and from
+ * so many ns on: a program that exits does so some ms after the last reading.
+ */
+#define HEAP_UNCOUNTED_SHARE 0.02
+#define HEAP_UNCOUNTED_NS    25e6
+static inline bool heap_window_lacks_counts(const struct heap_window *w)
+{
+	return w->uncounted_ns > HEAP_UNCOUNTED_SHARE * w->windows_ns &&
+	       w->uncounted_ns > HEAP_UNCOUNTED_NS;
+}
 
 /*
  * heap_window_say.c. Writes as comments and losses by what numbers of windows were scaled, what no window stands

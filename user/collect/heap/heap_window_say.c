@@ -2,15 +2,6 @@
 #include "collect/heap/heap_window.h"
 #include "profile/profile.h"
 
-#include <math.h>
-
-/*
- * Time without counts is told from this part of the time in windows on, and from so many ns on: a program that
- * exits does so some ms after the last reading.
- */
-#define UNCOUNTED_SHARE 0.02
-#define UNCOUNTED_NS	25e6
-
 /* By what numbers of windows were scaled, and why not by something better. */
 static int comment_counts(const struct heap_window *w, const struct collect_opts *o, struct prof *p,
 			  struct loss *to, struct err *e)
@@ -22,7 +13,7 @@ static int comment_counts(const struct heap_window *w, const struct collect_opts
 			       counted ? "the runtime's own counts of allocations" :
 					 "the share of time");
 
-	if (counted && w->uncounted_ns > fmax(UNCOUNTED_SHARE * w->windows_ns, UNCOUNTED_NS))
+	if (heap_window_lacks_counts(w))
 		to->n[LOSS_UNCOUNTED] += (uint64_t)(w->uncounted_ns / 1e6) + 1;
 	if (ret || counted)
 		return ret;

@@ -315,7 +315,7 @@ static void asking_free(void *state)
 	struct asking *a = state;
 
 	if (a->first && a->m)
-		probed_fini(&a->m->waits.probed);
+		waits_many_fini(&a->m->waits);
 	if (a->first)
 		free(a->m);
 	if (a->reading)

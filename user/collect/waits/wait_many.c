@@ -151,7 +151,7 @@ static void many_free(void *state)
 {
 	struct many *m = state;
 
-	probed_fini(&m->waits.probed);
+	waits_many_fini(&m->waits);
 	free(m);
 }
 

@@ -8,7 +8,7 @@
 #include "probe/quota.h"
 
 /* The runtime's counts of so many are read at the pace of one target's; of more each less often. */
-#define COUNTED_OFTEN 4.0
+#define COUNTED_OFTEN 2.0
 
 enum { SWEEP_TICKS = 50 };
 
@@ -202,12 +202,19 @@ static void watch(struct set_member *k, uint64_t now)
 		part->m->due_ns = due;
 }
 
-static void watch_all(struct waits_many *m, uint64_t now)
+/* Nobody else may wake us in time: a storm between two windows must not be hidden in a step that lasts much longer. */
+static void watch_all(struct waits_many *m)
 {
+	uint64_t now = now_ns(), soon;
+
+	wake_timer_heard(&m->timer, now);
 	if (now < m->due_ns)
 		return;
 	m->due_ns = UINT64_MAX;
 	each_windowed(m, watch, now);
+	/* Looks, which have timers of their own, are not put off. */
+	soon = now + RUN_STEP_NS;
+	wake_timer_set(&m->timer, m->due_ns > soon ? m->due_ns : soon);
 }
 
 /*
@@ -236,6 +243,7 @@ int waits_many_open(struct waits_many *m, const struct probed_kind *kind, void *
 		    const struct collect_opts *o, unsigned expected, struct err *e)
 {
 	struct set_kind *set = &m->kind.set;
+	int ret;
 
 	m->kind = *kind;
 	set->parts = WAIT_PARTS;
@@ -247,7 +255,16 @@ int waits_many_open(struct waits_many *m, const struct probed_kind *kind, void *
 	set->after = after;
 	set->ending = ending;
 	set->leaves = leaves;
-	return probed_open(&m->probed, &m->kind, arg, o, expected, e);
+	ret = wake_timer_open(&m->timer, e);
+	if (!ret)
+		ret = probed_open(&m->probed, &m->kind, arg, o, expected, e);
+	return ret ? ret : probed_watch(&m->probed, m->timer.fd, e);
+}
+
+void waits_many_fini(struct waits_many *m)
+{
+	wake_timer_close(&m->timer);
+	probed_fini(&m->probed);
 }
 
 int waits_many_poll(void *state, struct err *e)
@@ -256,7 +273,7 @@ int waits_many_poll(void *state, struct err *e)
 	int ret = probed_poll(&m->probed, e);
 
 	if (!ret)
-		watch_all(m, now_ns());
+		watch_all(m);
 	return ret;
 }
 

@@ -6,6 +6,7 @@
 #ifndef COLLECT_WAITS_WAITS_MANY_H
 #define COLLECT_WAITS_WAITS_MANY_H
 
+#include "base/wake_timer.h"
 #include "collect/waits/wait_engine.h"
 #include "collect/waits/wait_table.h"
 #include "engine/probed.h"
@@ -16,9 +17,10 @@ struct waits_many {
 	/* Of the object, borrowed; quota is NULL while it is not loaded. */
 	struct wait_table table;
 	struct gpb_quota *quota;
-	size_t shared;	 /* the quota of goroutines is for so many targets */
-	bool gone;	 /* goroutines of some that have gone may still be in the table */
-	unsigned ticks;	 /* since those were taken out */
+	size_t shared;	/* the quota of goroutines is for so many targets */
+	bool gone;	/* goroutines of some that have gone may still be in the table */
+	unsigned ticks; /* since those were taken out */
+	struct wake_timer timer;
 	uint64_t due_ns; /* nobody has anything to do before this time; 0: not known */
 };
 
@@ -42,9 +44,10 @@ int waits_part_slot(struct waits_part *k, uint32_t at, __u64 *from, struct err *
 int64_t waits_part_add(void *part, const struct gpb_hash *key, const struct gpb_stack *st,
 		       bool room);
 
-/* As probed_open(), of whose kind the stretches, parts of windows and the price are set here. probed_fini() closes it. */
+/* As probed_open(), of whose kind the stretches, parts of windows and the price are set here; and as probed_fini(). */
 int waits_many_open(struct waits_many *m, const struct probed_kind *kind, void *arg,
 		    const struct collect_opts *o, unsigned expected, struct err *e);
+void waits_many_fini(struct waits_many *m);
 /* These are functions of a struct engine_kind, whose state begins with a struct waits_many. */
 int waits_many_poll(void *state, struct err *e);
 void waits_many_remove(void *state, struct engine_target *t);
