@@ -188,4 +188,31 @@ need_bpf
 keeps=$(subject 1.27.4 hosted -tags=records '-ldflags=-s -w') || { fail all_read "does not build"; finish; }
 steps fresh
 outcome all_read/fresh
+
+# Of programs that live for a moment while their file is in windows nothing may be seen; but a profile that has less than half of it tells that.
+brief() {
+	local prof shell i n=1000 f
+	mkdir "$TMP/brief.bin"
+	cp "$none" "$TMP/brief.bin/service"
+	"$TMP/brief.bin/service" allocates 500 >/dev/null 2>&1 &
+	shell=$!
+	STARTED+=("$shell")
+	"$GOPROF" --all --match "exe=$TMP/brief.bin/*" --heap -d 6s -o "$TMP/brief.out" >"$TMP/paths" 2>"$TMP/err" &
+	prof=$!
+	STARTED+=("$prof")
+	has_begun $prof "$TMP/err" 'profiling 1 process '
+	sleep 2
+	for i in 1 2 3 4 5 6; do "$TMP/brief.bin/service" allocated $n >/dev/null; done
+	wait $prof || true
+	kill -KILL $shell
+	[ "$(wc -l <"$TMP/paths")" = 7 ]
+	"$PPROFCHECK" comments "$TMP/brief.out/service.$shell.heap.pb.gz" | has '[0-9] windows of'
+	for f in $(grep -v "service.$shell.heap" "$TMP/paths"); do
+		"$PPROFCHECK" comments "$f" >"$TMP/comments"
+		"$PPROFCHECK" sum "$f" | awk -v of=$((n * 65536)) -v lost="$(count '^loss: ' "$TMP/comments")" '
+			$2 == "alloc_space" && $1 < of / 2 && !lost { print $0 ", it has allocated " of ", and no loss is told" }'
+	done
+}
+steps brief
+outcome all_read/brief
 finish

@@ -159,6 +159,30 @@ many() {
 judge many
 outcome all_wait/windows
 
+# ---- what starts while its file is in windows is looked at from its exec on, when its runtime has not begun: no kind is lost by that
+fresh() {
+	local prof i kind
+	"$GOPROF" --all --match "cmd=*$TMP/log.*" --wait --block --mutex --source=probe -d 300s -o "$TMP/fresh" >"$TMP/paths" 2>"$TMP/err" &
+	prof=$!
+	STARTED+=("$prof")
+	has_begun $prof "$TMP/err" 'profiling 3 processes'
+	sleep 2
+	for i in 1 2 3 4 5 6 7 8; do
+		start "$TMP/bin/relay" -calm "$TMP/log.fresh$i"
+		pid[fresh$i]=$PID
+	done
+	sleep 1
+	kill -INT $prof
+	wait $prof || true
+	for i in 1 2 3 4 5 6 7 8; do
+		for kind in wait block mutex; do [ -s "$(command ls "$TMP/fresh"/*."${pid[fresh$i]}.$kind.pb.gz")" ]; done
+		kill -KILL "${pid[fresh$i]}"
+	done
+	"$PPROFCHECK" comments "$TMP"/fresh/*."${pid[heavy]}.wait.pb.gz" | grep -q '[0-9] windows of'
+}
+steps fresh
+outcome all_wait/fresh
+
 # ---- the collector is killed while it probes all there is: the one helper takes the probes out and goes
 profile killed --host-budget=0,0 --cpu --heap --block --mutex --source=probe --match "cmd=*$TMP/log.*"
 sleep 1

@@ -23,9 +23,14 @@ static int wake_fails;
 
 int clock_gettime(clockid_t clock, struct timespec *ts)
 {
-	uint64_t ns = clock == CLOCK_MONOTONIC		? now :
-		      clock == CLOCK_PROCESS_CPUTIME_ID ? own_cpu :
-							  cpu_of[clock - CLOCK];
+	uint64_t ns = 0;
+
+	if (clock == CLOCK_MONOTONIC)
+		ns = now;
+	else if (clock == CLOCK_PROCESS_CPUTIME_ID)
+		ns = own_cpu;
+	else if (clock >= CLOCK && clock < CLOCK + TARGETS)
+		ns = cpu_of[clock - CLOCK];
 
 	*ts = (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
 	return 0;

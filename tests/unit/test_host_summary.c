@@ -22,8 +22,10 @@ static int teardown(void **state)
 
 static const char *print(uint64_t window_ns)
 {
-	FILE *f = open_memstream(&text, &len);
+	FILE *f;
 
+	free(text);
+	f = open_memstream(&text, &len);
 	summary_print(&s, window_ns, f);
 	fclose(f);
 	return text;

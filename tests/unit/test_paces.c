@@ -83,6 +83,48 @@ static void they_say_what_whole_histograms_say(void **state)
 	paces_fini(&p);
 }
 
+/*
+ * Of a program that makes 20 a ms, and in each second burst(s) of 20,000: what no window met, by counts that are read each @every_ms. The window
+ * lies in a calm time, a moment after a burst, or (@both) between two.
+ */
+static double unmet_of(uint64_t every_ms, bool both)
+{
+	uint64_t counts[GPB_CLASSES] = { 0 }, made = 1, now = 1000 * MS;
+	double seen[GPB_CLASSES] = { 0 };
+	struct paces p = { 0 };
+	struct run_unmet u;
+
+	seen[1] = 20 * 5;
+	for (uint64_t ms = 0; ms < 4000; ms += every_ms, now += every_ms * MS) {
+		bool burst = ms % 1000 / every_ms == 400 / every_ms ||
+			     (both && ms % 1000 / every_ms == 400 / every_ms + 1);
+
+		counts[1] = made;
+		assert_true(paces_step(&p, counts, now));
+		if (ms % 1000 / every_ms ==
+		    400 / every_ms + 1) { /* just after the step with the burst */
+			paces_window(&p, now + MS, now + 6 * MS, seen, 5e6, 1e9);
+			counts[1] = made + 120;
+			assert_true(paces_step(&p, counts, now + 6 * MS));
+		}
+		made += 20 * every_ms + (burst ? 20000 : 0);
+	}
+	paces_end(&p);
+	u = paces_unmet(&p, 1);
+	paces_fini(&p);
+	return u.runs;
+}
+
+static void bursts_in_long_steps_are_not_met_by_windows_beside_them(void **state)
+{
+	(void)state;
+	/* 4,000 a ms is no pace that a window with 20 may have met; 150 a ms might be, but for the time after the window. */
+	assert_true(unmet_of(5, false) > 70000);
+	assert_true(unmet_of(150, false) > 70000);
+	/* The price of a hit is not known: it may have been that fast all the time. */
+	assert_true(unmet_of(150, true) == 0);
+}
+
 /* A process has some in most classes from its start on, and allocates nothing for hours. */
 static void one_that_allocates_nothing_takes_no_memory(void **state)
 {
@@ -109,6 +151,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(they_say_what_whole_histograms_say),
+		cmocka_unit_test(bursts_in_long_steps_are_not_met_by_windows_beside_them),
 		cmocka_unit_test(one_that_allocates_nothing_takes_no_memory),
 	};
 

@@ -1,9 +1,12 @@
 /* user/sampling/paces.c - the pace of allocations by class: by the runtime's counts, and in windows. */
 #include "sampling/paces.h"
 
+#include <math.h>
 #include <string.h>
 
 #define NEAR_NS 100000000ull /* a step so much before a window, or after it, tells of its time */
+#define LONG_NS \
+	(8 * RUN_STEP_NS) /* such a step has calm time and bursts in it: its pace is of neither */
 
 /* ---- windows ---- */
 
@@ -22,16 +25,39 @@ static bool tells_of(const struct pace_step *s, const struct pace_window *w)
 				       s->began >= w->closed && s->began < w->closed + NEAR_NS;
 }
 
+static void at_least(double to[GPB_CLASSES], const double pace[GPB_CLASSES])
+{
+	for (unsigned i = 0; i < GPB_CLASSES; i++)
+		to[i] = fmax(to[i], pace[i]);
+}
+
+/* Where counts are read seldom, as those of many targets are, a window met a pace that there was before it and after it. */
+static void learn_beside(const struct paces *p, struct pace_window *w)
+{
+	double beside[2][GPB_CLASSES] = { 0 };
+
+	for (unsigned k = 0; k < PACE_STEPS; k++) {
+		const struct pace_step *s = &p->steps[k];
+
+		if (!tells_of(s, w))
+			continue;
+		if (s->ended - s->began <= LONG_NS)
+			at_least(w->saw.pace, s->pace);
+		else
+			at_least(beside[s->began >= w->closed], s->pace);
+	}
+	for (unsigned i = 0; i < GPB_CLASSES; i++)
+		beside[0][i] = fmin(beside[0][i], beside[1][i]);
+	at_least(w->saw.pace, beside[0]);
+}
+
 static void settle(struct paces *p)
 {
 	struct pace_window *w = &p->window;
 
 	if (!w->closed)
 		return;
-	for (unsigned k = 0; k < PACE_STEPS; k++)
-		for (unsigned i = 0; i < GPB_CLASSES && tells_of(&p->steps[k], w); i++)
-			if (p->steps[k].pace[i] > w->saw.pace[i])
-				w->saw.pace[i] = p->steps[k].pace[i];
+	learn_beside(p, w);
 	w->closed = 0;
 	if (w->own_ns <= 0)
 		return;
