@@ -230,6 +230,32 @@ static void test_a_window_ends_with_its_target(void **state)
 	assert_true(w.windows_ns >= 3e9 && w.uncounted_ns == w.windows_ns);
 }
 
+/* Its counts were read last in the middle of what it allocates: it may have gone on like that until it ended. */
+static void test_what_came_after_the_last_reading(void **state)
+{
+	const uint64_t began = now_ns() - NS_PER_S;
+	struct heap_window w = {
+		.heap = &heap, .windows_since = began, .marked = true, .open_again.at = UINT64_MAX
+	};
+	uint64_t counts[GPB_CLASSES] = { 0 };
+
+	(void)state;
+	paces_step(&w.paces, counts, began);
+	paces_step(&w.paces, counts, began + 500 * NS_PER_MS);
+	counts[CLASS] = 100;
+	paces_step(&w.paces, counts, began + 510 * NS_PER_MS);
+	memcpy(w.last, counts, sizeof(counts));
+	w.last_known = true;
+	w.last_ns = began + 510 * NS_PER_MS;
+	w.gone_ns = began + 516 * NS_PER_MS;
+	heap_window_turn(&w, false, 0, 0);
+	assert_true(w.total[CLASS] == 100 && w.uncounted_ns == 6e6);
+	assert_true(w.counted_bytes == 100.0 * heap.class_size[CLASS]);
+	assert_int_equal((int)(w.uncounted_bytes + 0.5), 60 * heap.class_size[CLASS]);
+	assert_true(heap_window_lacks_counts(&w));
+	paces_fini(&w.paces);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +267,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_cut_in_use_adds_up),
 		cmocka_unit_test(test_nothing_is_cut),
 		cmocka_unit_test(test_a_window_ends_with_its_target),
+		cmocka_unit_test(test_what_came_after_the_last_reading),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,6 +157,29 @@ static void time_without_counts_is_told_when_it_is_long(void **state)
 	assert_int_equal(uncounted_ms(10000, 200.5), 201);
 }
 
+static uint64_t unknown_end(double counted_mb, double uncounted_mb)
+{
+	const struct heap_window w = { .rate_in_windows = 8192,
+				       .windows_ns = 600e6,
+				       .uncounted_ns = 9.5e6,
+				       .counted_bytes = counted_mb * 1e6,
+				       .uncounted_bytes = uncounted_mb * 1e6 };
+
+	loss = (struct loss){ 0 };
+	comment(&w);
+	return loss.n[LOSS_UNCOUNTED];
+}
+
+/* Who sleeps for half a second, and then allocates all that it does, ends in the middle of it for those who read its counts. */
+static void a_short_time_without_counts_is_told_when_much_was_allocated(void **state)
+{
+	(void)state;
+	assert_int_equal(unknown_end(23, 20), 10);
+	assert_int_equal(unknown_end(100, 2.1), 10);
+	assert_int_equal(unknown_end(100, 1.9), 0);
+	assert_int_equal(unknown_end(0, 0), 0);
+}
+
 /* Several pieces of a profile are lost in the same way, each a part of what the user is told. */
 static void losses_add_to_what_was_lost_before(void **state)
 {
@@ -240,6 +263,9 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(time_without_counts_is_told_when_it_is_long, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_short_time_without_counts_is_told_when_much_was_allocated, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(losses_add_to_what_was_lost_before, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(what_is_little_is_said_and_no_loss, set_up,

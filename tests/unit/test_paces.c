@@ -147,12 +147,44 @@ static void one_that_allocates_nothing_takes_no_memory(void **state)
 	paces_fini(&p);
 }
 
+/* What has ended since the last step is judged by how it was just before: not by one that has only just begun, nor by old ones. */
+static void the_pace_lately_is_of_the_last_step_and_after(void **state)
+{
+	uint64_t counts[GPB_CLASSES] = { 0 }, now = MS;
+	double pace[GPB_CLASSES];
+	struct paces p = { 0 };
+
+	(void)state;
+	paces_lately(&p, counts, now, pace);
+	close_to(pace[3], 0);
+	assert_true(paces_step(&p, counts, now));
+	counts[3] = 40;
+	paces_lately(&p, counts, now + 4 * MS, pace); /* no step has ended */
+	close_to(pace[3], 40 / (4.0 * MS));
+	assert_true(paces_step(&p, counts, now += 100 * MS));
+	counts[3] += 1000;
+	assert_true(paces_step(&p, counts, now += 20 * MS));
+	paces_lately(&p, counts, now, pace);
+	close_to(pace[3], 1000 / (20.0 * MS));
+	close_to(pace[2], 0);
+	counts[3] += 20;
+	paces_lately(&p, counts, now + 5 * MS, pace);
+	close_to(pace[3], 1020 / (25.0 * MS));
+	paces_pause(&p);
+	assert_true(paces_step(&p, counts, now += 1000 * MS)); /* that step is long ago */
+	paces_lately(&p, counts, now, pace);
+	close_to(pace[3], 0);
+	paces_end(&p);
+	paces_fini(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(they_say_what_whole_histograms_say),
 		cmocka_unit_test(bursts_in_long_steps_are_not_met_by_windows_beside_them),
 		cmocka_unit_test(one_that_allocates_nothing_takes_no_memory),
+		cmocka_unit_test(the_pace_lately_is_of_the_last_step_and_after),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -166,6 +166,21 @@ bool paces_step(struct paces *p, const uint64_t counts[GPB_CLASSES], uint64_t no
 	return !p->no_memory;
 }
 
+void paces_lately(const struct paces *p, const uint64_t counts[GPB_CLASSES], uint64_t now,
+		  double pace[GPB_CLASSES])
+{
+	const struct pace_step *s = p->nsteps ? &p->steps[(p->nsteps - 1) % PACE_STEPS] : NULL;
+	double whole = s && s->ended == p->began ? (double)(s->ended - s->began) : 0;
+	double part = p->known && now > p->began ? (double)(now - p->began) : 0;
+
+	for (unsigned i = 0; i < GPB_CLASSES; i++) {
+		double more = part && counts[i] > p->last[i] ? (double)(counts[i] - p->last[i]) : 0;
+
+		more += whole ? s->pace[i] * whole : 0;
+		pace[i] = more ? more / (whole + part) : 0;
+	}
+}
+
 void paces_pause(struct paces *p)
 {
 	p->known = false;

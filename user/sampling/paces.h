@@ -59,6 +59,9 @@ struct paces {
  * there is no memory, and no allocation will be taken for unmet.
  */
 bool paces_step(struct paces *p, const uint64_t counts[GPB_CLASSES], uint64_t now);
+/* Allocations per ns lately: from the beginning of the last step until @now, when the counts were these. 0: nothing is known. */
+void paces_lately(const struct paces *p, const uint64_t counts[GPB_CLASSES], uint64_t now,
+		  double pace[GPB_CLASSES]);
 /* There are no windows any more: time until the next step belongs to none. */
 void paces_pause(struct paces *p);
 /*

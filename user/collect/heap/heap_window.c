@@ -217,12 +217,25 @@ static void begin_counting(struct heap_window *w)
 	w->stood_for = w->windows_since;
 }
 
+/* At least: large objects differ in size. */
+static double bytes_of(const struct heap_window *w, const double allocs[GPB_CLASSES])
+{
+	double bytes = 0;
+
+	for (size_t i = 0; i < GPB_CLASSES; i++)
+		bytes += allocs[i] * (i ? w->heap->class_size[i] : GPB_SIZE_MEDIUM);
+	return bytes;
+}
+
 static void end_at_last(struct heap_window *w, uint64_t counts[GPB_CLASSES], uint64_t at)
 {
 	uint64_t since = w->last_ns > w->windows_since ? w->last_ns : w->windows_since;
+	double pace[GPB_CLASSES], ns = at > since ? (double)(at - since) : 0;
 
 	memcpy(counts, w->last, sizeof(w->last));
-	w->uncounted_ns += at > since ? (double)(at - since) : 0;
+	paces_lately(&w->paces, counts, since, pace);
+	w->uncounted_ns += ns;
+	w->uncounted_bytes += ns * bytes_of(w, pace);
 }
 
 void heap_window_gone(struct heap_window *w)
@@ -233,6 +246,7 @@ void heap_window_gone(struct heap_window *w)
 static void end_counting(struct heap_window *w)
 {
 	uint64_t now[GPB_CLASSES], at = now_ns();
+	double more[GPB_CLASSES];
 	int ret = count_promptly(w, now, &at);
 
 	w->end_ns = ret || w->gone_ns ? 0 : at;
@@ -250,9 +264,12 @@ static void end_counting(struct heap_window *w)
 	w->windows_ns += (double)(at - w->windows_since);
 	if (!w->marked)
 		w->uncounted_ns += (double)(at - w->windows_since);
-	for (size_t i = 0; w->marked && i < GPB_CLASSES; i++)
+	for (size_t i = 0; i < GPB_CLASSES; i++) {
+		more[i] = w->marked ? grown(now[i], w->first[i]) : 0;
 		if (w->total[i] >= 0)
-			w->total[i] += grown(now[i], w->first[i]);
+			w->total[i] += more[i];
+	}
+	w->counted_bytes += bytes_of(w, more);
 	paces_pause(&w->paces);
 	w->windows_since = 0;
 	w->marked = false;

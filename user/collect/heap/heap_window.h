@@ -86,6 +86,8 @@ struct heap_window {
 		end_ns; /* CLOCK_MONOTONIC: of what moment the counts are that windows ended with last; 0: not known */
 	/* ns in which there were windows, and the part of it of which the runtime's counts are not known */
 	double windows_ns, uncounted_ns;
+	/* Allocated while there were windows, as counted, and about so much more if it went on at the pace before. */
+	double counted_bytes, uncounted_bytes;
 	double stood_ns;	     /* the part of it that windows stand for */
 	uint64_t stood_for;	     /* CLOCK_MONOTONIC: when the last of them closed */
 	double in_full[GPB_CLASSES]; /* samples of full observation; set at the end */
@@ -187,13 +189,16 @@ double heap_window_unwatched(const struct heap_window *w);
 bool heap_window_counted(const struct heap_window *w);
 
 /*
- * Of a part of the time the runtime's counts are not known, and so are totals: it is told from this part of the time in windows on, and from
- * so many ns on: a program that exits does so some ms after the last reading.
+ * Of a part of the time the runtime's counts are not known, and so are totals. That is told from this share on: of what it
+ * allocated, if it went on at the pace before; or of the time in windows, from so many ns on: a program that exits does so
+ * some ms after the last reading.
  */
 #define HEAP_UNCOUNTED_SHARE 0.02
 #define HEAP_UNCOUNTED_NS    25e6
 static inline bool heap_window_lacks_counts(const struct heap_window *w)
 {
+	if (w->uncounted_bytes > HEAP_UNCOUNTED_SHARE * w->counted_bytes)
+		return true;
 	return w->uncounted_ns > HEAP_UNCOUNTED_SHARE * w->windows_ns &&
 	       w->uncounted_ns > HEAP_UNCOUNTED_NS;
 }
