@@ -34,17 +34,19 @@ list() {
 	each "1.16.15 1.19.13 1.22.12 1.24.13" subject "alloctruth $S"
 	each "1.16.15 1.22.12 1.24.13 1.27.4" subject heaplabels
 	each "1.18.10 1.27.4" subject "typed $S"
-	each "1.21.13" subject "typed -buildmode=pie $S"
+	each "1.18.10 1.21.13" subject "typed -buildmode=pie $S"
 	each "1.24.13" subject typed
 	each "1.27.4" "CGO=1 subject" "typed -buildmode=pie -ldflags='-linkmode external -s -w'"
-	each "1.27.4" subject "churn $S"
-	each "1.27.4" subject "relay $S"
+	each "1.19.13 1.21.13 1.27.4" subject "churn $S"
+	each "1.19.13 1.27.4" subject "relay $S"
 	each "1.19.13 1.22.12 1.24.13 1.26.11 1.27.4" subject "liveset $S"
 	each "1.27.4" subject "liveset -buildmode=pie $S"
-	each "1.18.10 1.19.13 1.27.4" subject liveset
+	each "1.16.15 1.18.10 1.19.13 1.27.4" subject liveset
 	each "1.27.4" subject "liveset -tags sampled"
 	each "1.18.10 1.22.12 1.27.4" subject "waits $S"
+	each "1.18.10" subject "waits -buildmode=pie $S"
 	each "1.18.10 1.22.12 1.27.4" subject "waits -tags=self $S"
+	each "1.27.4" subject "waits -tags=self"
 	each "1.27.4" subject "hotwaits $S"
 	echo "PREPARE=1 bash tests/e2e/contention_probe.sh"
 	each "1.27.4" subject "storm $S"
@@ -62,11 +64,12 @@ list() {
 	each "1.16.15 1.19.13 1.27.4" subject "leaf31 $S"
 	each "1.27.4" subject "threads $S"
 	each "1.27.4" subject hosted
-	each "1.19.13 1.27.4" subject "hosted $S"
+	each "1.16.15 1.19.13 1.22.12 1.27.4" subject "hosted $S"
+	each "1.27.4" subject "hosted -tags=records $S"
 	each "1.27.4" subject ratewatch
 	each "1.19.13" subject ratewatch
 	each "1.19.13 1.24.13 1.27.4" subject alloctruth
-	each "1.27.4" subject "alloctruth -buildmode=pie $S"
+	each "1.19.13 1.27.4" subject "alloctruth -buildmode=pie $S"
 	each "1.27.4" subject "checksum -tags sampled"
 	each "1.27.4" subject "checksum -tags=sampled"
 	each "1.19.13" subject checksum
