@@ -12,7 +12,7 @@
 #		the default budget (testdata/programs/relay): in windows, numbers and times within 10 % and five
 #		standard errors, by reason
 #	storm	most runs of goroutines are yields that come in storms between windows (testdata/programs/storm):
-#		waits are not scaled up for them, and they are told
+#		waits are not scaled up for them, and they are told, also where a sweeper of garbage yields now and then
 #	ended	a command (testdata/programs/pingpong) that is observed in full at first, then in windows until it
 #		exits: numbers of waits within 2 % and five standard errors
 #
@@ -177,10 +177,10 @@ last() { grep -E '^at [0-9]+ [0-9]+ [0-9]+$' "$OUT" | tail -n 1; }
 
 # With two channels each round trip is two waits of one goroutine or the other. A storm may come just in a
 # window; how many waits there were is within a half in any case, and yields are seen or told.
-part_storm() {
+part_storm() { # V [collect]
 	local bin from to
 	bin=$(subject "$1" storm -ldflags='-s -w')
-	start "$bin" 20000
+	start "$bin" 20000 ${2:+"$2"}
 	sleep 0.5
 	watch --wait --budget=1%
 	from=$(last)
@@ -252,5 +252,8 @@ if wanted storm; then
 	echo "## storm $V" >&2
 	steps part_storm "$V"
 	outcome "wait/storm/$V"
+	echo "## storm $V collect" >&2
+	steps part_storm "$V" collect
+	outcome "wait/storm-collect/$V"
 fi
 finish

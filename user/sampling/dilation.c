@@ -26,7 +26,7 @@
 
 void dilation_step(struct dilation *w, const struct dilation_step *s)
 {
-	run_rates_step(&w->rates, s->runs, s->ns);
+	(s->swept ? run_rates_swept : run_rates_step)(&w->rates, s->runs, s->ns);
 	w->steps[w->nsteps++ % DILATION_STEPS] = *s;
 }
 
@@ -220,11 +220,25 @@ struct dilation_terms dilation_terms(const struct dilation *w, uint64_t begin_ns
 	};
 }
 
+static double others_unmet(const struct dilation *w)
+{
+	struct run_unmet u = run_rates_unmet(&w->rates);
+
+	return u.runs - u.yields;
+}
+
 double dilation_unmet(const struct dilation *w)
 {
-	double unmet = run_rates_unmet(&w->rates).runs;
+	double unmet = others_unmet(w);
 
 	return unmet > MANY * w->switches ? unmet : 0;
+}
+
+double dilation_yields(const struct dilation *w)
+{
+	double yields = run_rates_unmet(&w->rates).yields;
+
+	return yields > MANY * w->switches ? yields : 0;
 }
 
 double dilation_met(const struct dilation *w)
@@ -257,7 +271,7 @@ double dilation_lack(const struct dilation *w, const struct tally_estimate *wind
 /* What is too little to be told is uncertain, too. */
 static double few_unmet(const struct dilation *w)
 {
-	return dilation_unmet(w) > 0 ? 0 : run_rates_unmet(&w->rates).runs;
+	return dilation_unmet(w) > 0 ? 0 : others_unmet(w);
 }
 
 double dilation_of_site(const struct dilation *w)

@@ -15,6 +15,7 @@
 /* By the runtime's count and the target's clock: runs and CPU time in some milliseconds that ended at @end. */
 struct dilation_step {
 	double end, ns, runs, busy_ns; /* end: CLOCK_MONOTONIC, ns */
+	bool swept;		       /* the runtime's sweeper may have yielded in it */
 };
 enum { DILATION_STEPS = 32 };
 
@@ -91,8 +92,13 @@ struct dilation_terms {
 struct dilation_terms dilation_terms(const struct dilation *w, uint64_t begin_ns);
 /* The runtime's count without runs at a pace that no window met (run_rates.h); < 0: not known. */
 double dilation_met(const struct dilation *w);
-/* How many runs were at such a pace; 0 as long as they are less than a hundredth of all. */
+/* How many runs were at such a pace, but for the sweeper's yields; 0 as long as they are less than a hundredth of all. */
 double dilation_unmet(const struct dilation *w);
+/* How many yields of the sweeper were at such a pace; 0 as long as they are as few. */
+double dilation_yields(const struct dilation *w);
+#define DILATION_YIELDS                                                                                 \
+	"yields: goroutines began to run about %llu times, by the runtime's own count, at a pace that " \
+	"there is only while its sweeper is at work: it yields to others, which is no wait"
 #define DILATION_UNMET                                                                                  \
 	"unseen: goroutines began to run about %llu times, by the runtime's own count, at a pace that " \
 	"no window met: waits or yields that are beside the estimates; nobody knows how many of them "  \

@@ -17,6 +17,9 @@ enum { BINS_EACH = 4 }; /* for each doubling */
 #define ERRORS	   5
 #define TOGETHER   8
 
+/* Storms fall into the time of the sweeper by chance in so many of all cases, at most. */
+#define CHANCE 1e-2
+
 /* The part of the time that is left out at either end, the slowest and the fastest: an interquartile mean. */
 #define TRIMMED 0.25
 
@@ -38,10 +41,32 @@ static void add(struct run_bins *b, double runs, double ns, double weight)
 	b->ns[i] += ns * weight;
 }
 
+static bool step(struct run_rates *r, double runs, double ns)
+{
+	unsigned bin;
+	bool rise;
+
+	if (ns <= 0)
+		return false;
+	add(&r->steps, runs, ns, 1);
+	bin = run_rates_bin(runs, ns);
+	rise = bin > r->before + BINS_EACH;
+	r->rises[bin] += rise;
+	r->before = bin;
+	return rise;
+}
+
 void run_rates_step(struct run_rates *r, double runs, double ns)
 {
+	step(r, runs, ns);
+}
+
+void run_rates_swept(struct run_rates *r, double runs, double ns)
+{
+	if (step(r, runs, ns))
+		r->swept_rises[run_rates_bin(runs, ns)]++;
 	if (ns > 0)
-		add(&r->steps, runs, ns, 1);
+		add(&r->swept, runs, ns, 1);
 }
 
 void run_rates_window(struct run_rates *r, double runs, double ns, double stands_ns)
@@ -101,6 +126,34 @@ bool run_rates_beyond(double pace, double than)
 	return pace * RUN_STEP_NS > fast(than, 1);
 }
 
+/* At least @k of @n, each with the probability @p, are no more probable than that (Chernoff). */
+static double at_most(double k, double n, double p)
+{
+	double part = k / n;
+
+	if (p <= 0 || p >= 1 || part <= p)
+		return 1;
+	return exp(-n * (part * log(part / p) +
+			 (part < 1 ? (1 - part) * log((1 - part) / (1 - p)) : 0)));
+}
+
+/* How many of the runs in bins above @last are the sweeper's. */
+static double yields(const struct run_rates *r, unsigned last)
+{
+	double swept = 0, others = 0, k = 0, n = 0, all = time_of(&r->steps);
+	double part = all > 0 ? time_of(&r->swept) / all : 0;
+
+	for (unsigned i = last + 1; i < RUN_BINS; i++) {
+		swept += r->swept.runs[i];
+		others += r->steps.runs[i] - r->swept.runs[i];
+		k += r->swept_rises[i];
+		n += r->rises[i];
+	}
+	if (k < 1 || at_most(k, n, part) > CHANCE)
+		return 0;
+	return fmax(swept - others * part / (1 - part), 0);
+}
+
 struct run_unmet run_rates_unmet(const struct run_rates *r)
 {
 	double runs = 0, ns = 0, rest = 0, rest_ns = 0, met = fast(r->most, 1) / RUN_STEP_NS;
@@ -119,5 +172,6 @@ struct run_unmet run_rates_unmet(const struct run_rates *r)
 	}
 	out.unsure = rest_ns > 0 ? rest / rest_ns * ns / 2 : 0;
 	out.runs = runs - out.unsure;
+	out.yields = fmin(yields(r, last), fmax(out.runs, 0));
 	return out;
 }

@@ -26,13 +26,20 @@ struct run_bins {
 /* A struct that is zeroed is a new one. */
 struct run_rates {
 	struct run_bins steps, windows;
-	double most; /* runs per ns: the highest pace that a window met; 0: none did */
+	struct run_bins
+		swept; /* of the steps: those in which the runtime's sweeper may have yielded */
+	/* Steps, of all and of these, at more than twice the pace of the one before: a storm has one, or two. */
+	unsigned rises[RUN_BINS], swept_rises[RUN_BINS];
+	unsigned before; /* the bin of the last step */
+	double most;	 /* runs per ns: the highest pace that a window met; 0: none did */
 };
 
 /* The bin of so many in so much time, which is not 0. */
 unsigned run_rates_bin(double runs, double ns);
 /* By the runtime's count there were so many runs in so much time, about RUN_STEP_NS or more. */
 void run_rates_step(struct run_rates *r, double runs, double ns);
+/* The same, and the sweeper may have yielded in it (rtcounters_sweeper). */
+void run_rates_swept(struct run_rates *r, double runs, double ns);
 /* A window saw so many in @ns of the target's own time, and stands for @stands_ns. */
 void run_rates_window(struct run_rates *r, double runs, double ns, double stands_ns);
 /* It was at this pace, in runs per ns, by what is known from elsewhere. */
@@ -47,6 +54,11 @@ bool run_rates_beyond(double pace, double than);
  */
 struct run_unmet {
 	double runs, unsure;
+	/*
+	 * Of runs: so many are the sweeper's yields, which are no waits. Storms that come while it is at work, more often than
+	 * chance would have it (1 in 100), are taken for its own, but for as many as there are at other times.
+	 */
+	double yields;
 	double faster; /* of the others: those beyond the highest pace that a window met */
 };
 struct run_unmet run_rates_unmet(const struct run_rates *r);

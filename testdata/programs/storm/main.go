@@ -2,7 +2,10 @@
 // sleeps and then does nothing but yield (runtime.Gosched), YIELDS times in some milliseconds: most of all
 // runs of goroutines are yields, in a hundredth of the time. On SIGTERM it ends.
 //
-//	storm YIELDS
+//	storm YIELDS [collect]
+//
+// With collect a fourth one allocates enough for some tens of GC cycles a second. From Go 1.25 on the background
+// sweeper then yields by itself, for milliseconds: while another one sweeps the last span, some thousand times a ms.
 //
 // It prints "ready", then every 100 ms a line "at NS PINGS YIELDS": the real-time clock, how often the number
 // has gone there and back, and how many yields there were.
@@ -51,6 +54,19 @@ func yield(n int) {
 	}
 }
 
+var kept [2000]*[16 << 10]byte
+var garbage []byte
+
+func collect() {
+	for i := 0; ; i++ {
+		for j := 0; j < 200; j++ {
+			garbage = make([]byte, 3000)
+		}
+		kept[i%len(kept)] = new([16 << 10]byte)
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func main() {
 	n, err := strconv.Atoi(os.Args[1])
 	if err != nil {
@@ -59,7 +75,12 @@ func main() {
 	a, b := make(chan int), make(chan int)
 	go pong(a, b)
 	go ping(a, b)
-	go yield(n)
+	if n > 0 {
+		go yield(n)
+	}
+	if len(os.Args) > 2 {
+		go collect()
+	}
 	fmt.Println("ready")
 	for {
 		time.Sleep(100 * time.Millisecond)

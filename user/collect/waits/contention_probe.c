@@ -178,8 +178,8 @@ static int comments(struct contention_probe *c, const struct sched_result *r, st
 				   r->multi ? "multi links" : "perf uprobes");
 	if (!ret)
 		ret = sched_comment(c->sched, c->out.prof, e);
-	if (!ret && r->windowed && r->unmet > 0)
-		ret = prof_comment(c->out.prof, e, DILATION_UNMET, (unsigned long long)r->unmet);
+	if (!ret && r->windowed)
+		ret = wait_prof_unmet(&c->out, r->unmet, r->yields, e);
 	if (!ret && r->windowed)
 		ret = wait_prof_errors(&c->out, &r->whole, e);
 	return ret;

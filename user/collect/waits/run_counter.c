@@ -28,6 +28,16 @@ static uint64_t switches_now(struct run_counter *r)
 	return now;
 }
 
+/* May the runtime's sweeper have yielded since the last call? The count was read just before. Not where it is not known. */
+static bool swept(struct run_counter *r)
+{
+	struct rtsweeper was = r->sweeper;
+	bool known = r->sweeper_known;
+
+	r->sweeper_known = r->counters && !rtcounters_sweeper(r->counters, &r->sweeper, NULL);
+	return known && r->sweeper_known && !(was.parked && was.sweepgen == r->sweeper.sweepgen);
+}
+
 /* The target's CPU time; 0: not known. */
 static double cpu_of(const struct run_counter *r)
 {
@@ -49,21 +59,25 @@ static double busy_since(struct run_counter *r, double cpu)
 static void step(struct run_counter *r, struct dilation *to, double least_ns)
 {
 	double now = (double)clock_ns(CLOCK_MONOTONIC), cpu, busy;
+	bool still, sweeping;
 	uint64_t count;
 
 	if (now - r->step_began < least_ns)
 		return;
 	/* Its clock is read before its memory: what has not run has not counted. */
 	cpu = cpu_of(r);
-	count = cpu > 0 && cpu <= r->cpu_before ? r->step_count : switches_now(r);
+	still = cpu > 0 && cpu <= r->cpu_before;
+	count = still ? r->step_count : switches_now(r);
 	if (!count) /* the step goes on */
 		return;
+	sweeping = !still && swept(r);
 	busy = busy_since(r, cpu);
 	if (r->step_count && count >= r->step_count)
 		dilation_step(to, &(struct dilation_step){ .end = now,
 							   .ns = now - r->step_began,
 							   .runs = (double)(count - r->step_count),
-							   .busy_ns = busy });
+							   .busy_ns = busy,
+							   .swept = sweeping });
 	r->step_count = count;
 	r->step_began = now;
 }
@@ -82,6 +96,7 @@ void run_counter_begin(struct run_counter *r)
 	r->marked = 0;
 	r->step_count = now;
 	r->step_began = (double)clock_ns(CLOCK_MONOTONIC);
+	swept(r);
 	busy_since(r, cpu);
 }
 

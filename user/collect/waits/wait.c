@@ -419,12 +419,11 @@ static int comment_looks(struct wait *w, struct err *e)
 
 static int comment_unmet(struct wait *w, struct err *e)
 {
-	uint64_t runs = (uint64_t)dilation_unmet(&w->window.engine.slow);
+	const struct dilation *d = &w->window.engine.slow;
+	uint64_t runs = (uint64_t)dilation_unmet(d);
 
-	if (!runs)
-		return 0;
 	w->loss.n[LOSS_RUNS_UNMET] += runs;
-	return prof_comment(w->out.prof, e, DILATION_UNMET, (unsigned long long)runs);
+	return wait_prof_unmet(&w->out, (double)runs, dilation_yields(d), e);
 }
 
 static int comment_estimates(struct wait *w, struct err *e)

@@ -101,6 +101,17 @@ int wait_prof_looks(struct wait_prof *p, const struct looks_result *r, const cha
 	return ret;
 }
 
+int wait_prof_unmet(struct wait_prof *p, double unmet, double yields, struct err *e)
+{
+	int ret = 0;
+
+	if (unmet >= 1)
+		ret = prof_comment(p->prof, e, DILATION_UNMET, (unsigned long long)unmet);
+	if (!ret && yields >= 1)
+		ret = prof_comment(p->prof, e, DILATION_YIELDS, (unsigned long long)yields);
+	return ret;
+}
+
 int wait_prof_errors(struct wait_prof *p, const struct wait_error *all, struct err *e)
 {
 	int ret;

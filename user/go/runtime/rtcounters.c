@@ -2,6 +2,7 @@
 #include "go/runtime/rtcounters_priv.h"
 
 #include "go/runtime/rtvar.h"
+#include "go/runtime/waitreason.h"
 
 enum {
 	TRACKING_PERIOD = 8, /* gTrackingPeriod, runtime2.go, Go 1.17 to 1.27 */
@@ -39,6 +40,7 @@ int rtcounters_new(const struct rtcounters_vars *v, const struct golayout *l,
 	c->classes = *classes;
 	c->m = m;
 	memcpy(c->off, l->off, sizeof(c->off));
+	c->sweep_wait = v->minor >= 15 ? waitreason_value(v->minor, "GC sweep wait") : -1;
 	rtc_alloc_init(c);
 	switches_init(c);
 	*out = c;
@@ -92,6 +94,9 @@ int rtcounters_open(struct gobin *b, const struct golayout *l, struct mem *m, ui
 		if (ret && (vars[i].v == RTVAR_SCHED || !missing.msg[0]))
 			missing = why;
 	}
+	/* It may have no goroutine yet, and counters are kept. */
+	if (!rtvar_find(b, RTVAR_ALLGS, &v.allgs, &why))
+		v.allgs += bias;
 	ret = rtcounters_new(&v, l, &classes, m, out, e);
 	if (ret)
 		return ret;

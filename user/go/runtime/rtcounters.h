@@ -16,6 +16,7 @@
 #ifndef GO_RUNTIME_RTCOUNTERS_H
 #define GO_RUNTIME_RTCOUNTERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -25,7 +26,7 @@
 
 /* Live addresses of the runtime's variables. 0: not known, see below. */
 struct rtcounters_vars {
-	uint64_t memstats, mheap, allp, sched;
+	uint64_t memstats, mheap, allp, sched, allgs;
 	int minor; /* Go minor version, -1 unknown */
 };
 
@@ -93,6 +94,19 @@ int rtcounters_allocs(struct rtcounters *c, struct rtalloc_counts *out, struct e
  * above.
  */
 int rtcounters_switches(struct rtcounters *c, uint64_t *out, struct err *e);
+
+/*
+ * What the background sweeper (runtime.bgsweep) is doing: where it was @parked, and sweepgen is still the same later, it
+ * has done nothing in between, because a GC cycle adds to sweepgen before it wakes it. At work it yields to others (Gosched)
+ * after each span up to go1.19, and from go1.20 on after each tenth one; from go1.25 on also again and again as long as another
+ * one sweeps the last span. That is up to 4,000 times a ms, and rtcounters_switches() counts these. -EAGAIN: its g is not known before
+ * it has been seen parked; other errors as above. Source: runtime/mgcsweep.go (bgsweep), mgc.go (gcSweep), Go 1.16 to 1.27.
+ */
+struct rtsweeper {
+	uint32_t sweepgen;
+	bool parked;
+};
+int rtcounters_sweeper(struct rtcounters *c, struct rtsweeper *out, struct err *e);
 
 /* Reads mheap_.sweepgen alone. Errors as above. */
 int rtcounters_sweepgen(struct rtcounters *c, uint32_t *out, struct err *e);

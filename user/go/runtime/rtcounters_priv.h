@@ -2,6 +2,7 @@
 #ifndef GO_RUNTIME_RTCOUNTERS_PRIV_H
 #define GO_RUNTIME_RTCOUNTERS_PRIV_H
 
+#include "base/again.h"
 #include "base/vec.h"
 #include "go/runtime/rtcounters.h"
 
@@ -29,6 +30,9 @@ struct rtcounters {
 	/* Why there are no allocations or switches: a code (0 when there are) and a sentence. */
 	int no_allocs, no_switches;
 	struct err why_allocs, why_switches;
+	int sweep_wait;	  /* why the sweeper is parked, in this Go; -1: not known */
+	uint64_t sweeper; /* its g; 0: not found yet */
+	struct again sweeper_again;
 
 	/*
 	 * The parts that are read: [cache_lo, cache_lo + cache_n) of mcaches, [span_lo, span_lo +
