@@ -368,9 +368,13 @@ static int memproc_readv(struct mem *m, struct mem_piece *v, size_t n, struct er
 	return 0;
 }
 
-/* What pagemap said of blocks of pages during one call: a direct-mapped cache. */
-enum { BLOCK_PAGES = 64, BLOCKS = 32 };
+/*
+ * What pagemap said of blocks of pages during one call: a direct-mapped cache. The kernel looks at each page that is asked for, 64 of them
+ * for 6 us: of few pieces each page is asked for by itself.
+ */
+enum { BLOCK_PAGES = 64, BLOCKS = 32, FEW = 8 };
 struct there {
+	size_t pages; /* of a block */
 	struct {
 		uint64_t block; /* its number + 1; 0: none */
 		uint64_t words[BLOCK_PAGES];
@@ -379,13 +383,12 @@ struct there {
 
 static bool page_there(const struct memproc *p, struct there *t, uint64_t number)
 {
-	uint64_t block = number / BLOCK_PAGES, first = block * BLOCK_PAGES;
-	size_t i = block % BLOCKS;
+	uint64_t block = number / t->pages, first = block * t->pages;
+	size_t i = block % BLOCKS, bytes = t->pages * sizeof(uint64_t);
 
 	if (t->at[i].block != block + 1) {
-		memset(t->at[i].words, 0, sizeof(t->at[i].words));
-		if (pread(p->pages, t->at[i].words, sizeof(t->at[i].words),
-			  (off_t)(first * sizeof(uint64_t))) < 0)
+		memset(t->at[i].words, 0, bytes);
+		if (pread(p->pages, t->at[i].words, bytes, (off_t)(first * sizeof(uint64_t))) < 0)
 			return false;
 		t->at[i].block = block + 1;
 	}
@@ -423,7 +426,7 @@ static size_t read_those_there(const struct memproc *p, struct there *t, struct 
 /* What is not there, or has just gone, is asked for by itself, and told by that. */
 static int pieces_there(const struct memproc *p, struct mem_piece *v, size_t n, struct err *e)
 {
-	struct there seen = { 0 };
+	struct there seen = { .pages = n <= FEW ? 1 : BLOCK_PAGES };
 	size_t i = 0;
 
 	while (i < n) {

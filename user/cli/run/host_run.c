@@ -42,7 +42,8 @@ struct run {
 		} part[2];
 		struct some refused; /* processes that this kind cannot observe */
 	} kinds[ENGINE_KINDS_MAX];
-	size_t failed; /* processes that could not be profiled */
+	size_t failed,
+		partly; /* processes that could not be profiled; and those of which some kinds could not */
 	/* Of these, and not told of yet: those that there was no slot for, and those of files that there was no room for. */
 	struct some beyond, crowded;
 	size_t started;
@@ -277,10 +278,7 @@ static void tell_failed(struct run *r, struct run_kind *k, const struct engine_t
 		some_add(&k->refused, t->id.pid, t->id.comm, result->failed);
 	if (!result->refused || !r->o->all)
 		tell("pid %d (%s): %s: %s", t->id.pid, t->id.comm, kind, result->failed->msg);
-	if (result->refused)
-		r->lossy = true;
-	else
-		r->failed++;
+	r->lossy = true;
 }
 
 static void take(void *arg, const struct engine_target *t, const struct engine_result *results)
@@ -288,6 +286,7 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 	struct run *r = arg;
 	struct summary_row row = { .pid = t->id.pid };
 	const char *how = how_it_ended(r, t);
+	size_t failed = 0, got = 0;
 	uint64_t life = 0;
 
 	snprintf(row.name, sizeof(row.name), "%s", t->id.comm);
@@ -298,6 +297,8 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 
 		if (results[i].failed)
 			tell_failed(r, k, t, &results[i], r->o->kinds[i]->name);
+		failed += results[i].failed && !results[i].refused;
+		got += p != NULL;
 		row.value = t->cpu_ns;
 		row.note = p || k->part[0].summary.of != SUMMARY_CPU ? how : note_of(t, how);
 		row.lost = p ? loss_total(prof_loss(p)) : 0;
@@ -322,6 +323,8 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 			 r->o->kinds[i]->name);
 		r->lossy |= losses_tell(prof_loss(p), whose);
 	}
+	r->failed += failed && !got;
+	r->partly += failed && got;
 	host_news_forget(&r->news, t);
 }
 
@@ -395,6 +398,8 @@ static void tell_end(struct run *r)
 		     some_text(&r->unfit, who), r->unfit.why.msg);
 	if (r->failed)
 		tell("%s could not be profiled", processes(r->failed, n));
+	if (r->partly)
+		tell("of %s a part could not be profiled", processes(r->partly, n));
 	if (unheard)
 		tell("%s not noticed: too many at once",
 		     counted(unheard, "program that started was", "programs that started were", n));
