@@ -110,6 +110,17 @@ rc=$?
 [ $rc = 3 ] && [ "$(wc -l <"$TMP/paths")" = 1 ] && grep -qE "^ *${pid[none]} .* no: it keeps no records" "$TMP/err" &&
 	pass all_read/named || fail all_read/named "exit $rc: $(tail -n 3 "$TMP/err" | tr '\n' ' ')"
 
+# ---- what is told goes to a full disk: the files are there, and the exit status tells that something is not
+untold() { # RC WHERE
+	local rc=0 where=$2
+	"$GOPROF" -p "${pid[routines]}" --goroutine -o "$TMP/untold" >"$TMP/paths" 2>"$where" || rc=$?
+	[ $rc = "$1" ] || echo "exit $rc to $where"
+	[ -s "$(cat "$TMP/paths")" ] || echo "no file"
+}
+all_untold() { untold 3 /dev/full && untold 0 /dev/null; }
+steps all_untold
+outcome all_read/untold
+
 # ---- which process it was
 identity() { # NAME KIND
 	"$PPROFCHECK" comments "$(file_of "$1" "$2")" >"$TMP/comments"

@@ -39,6 +39,16 @@ static int close_stdout(int status)
 	return status == EXIT_USAGE ? status : EXIT_FAILED;
 }
 
+/* What was told is a part of the answer: losses, and what a run cost. Who closed stderr does not want it. */
+static int told(int status)
+{
+	int mode = fcntl(STDERR_FILENO, F_GETFL);
+
+	if (status != EXIT_DONE || !ferror(stderr) || (mode & O_ACCMODE) == O_RDONLY)
+		return status;
+	return EXIT_LOSSES;
+}
+
 /* The first word of the command line; help.c has a line for each. */
 static const struct {
 	const char *word;
@@ -65,5 +75,5 @@ int main(int argc, char **argv)
 	/* a reader that left shows as an error of the write instead of ending us */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	return close_stdout(run(argc, argv));
+	return told(close_stdout(run(argc, argv)));
 }
