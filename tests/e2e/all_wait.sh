@@ -178,7 +178,7 @@ fresh() {
 		for kind in wait block mutex; do [ -s "$(command ls "$TMP/fresh"/*."${pid[fresh$i]}.$kind.pb.gz")" ]; done
 		kill -KILL "${pid[fresh$i]}"
 	done
-	"$PPROFCHECK" comments "$TMP"/fresh/*."${pid[heavy]}.wait.pb.gz" | grep -q '[0-9] windows of'
+	"$PPROFCHECK" comments "$TMP"/fresh/*."${pid[heavy]}.wait.pb.gz" | has '[0-9] windows of'
 }
 steps fresh
 outcome all_wait/fresh

@@ -34,7 +34,7 @@ lists() {
 	wait "$ps" && rc=0 || rc=$?
 	[ $rc = 3 ] || echo "status $rc"
 	grep -q "$2" "$TMP/ps" || echo "the other: $(head -c 300 "$TMP/ps")"
-	cat "$TMP/ps" "$TMP/said" | tr -d ' \n' | grep -q "$3" || echo "this one: $(cat "$TMP/said")"
+	cat "$TMP/ps" "$TMP/said" | tr -d ' \n' | has "$3" || echo "this one: $(cat "$TMP/said")"
 	[ "$(grep -c "^$DEAF " "$TMP/ps")" = 0 ] || echo "it is in the table"
 }
 steps lists "" "^$OTHER .* 1.27.4 " "pid${DEAF}couldnotbelookedat"

@@ -13,6 +13,7 @@
 #		standard errors, by reason
 #	storm	most runs of goroutines are yields that come in storms between windows (testdata/programs/storm):
 #		waits are not scaled up for them, and they are told, also where a sweeper of garbage yields now and then
+#	turn	200 goroutines that sleep for half a second each, while full observation turns to windows: their sleeps are whole
 #	ended	a command (testdata/programs/pingpong) that is observed in full at first, then in windows until it
 #		exits: numbers of waits within 2 % and five standard errors
 #
@@ -29,7 +30,7 @@ SOURCE=
 ASKED=${WIDE:+wide}${VERSIONS:+these}
 VERSIONS=${VERSIONS:-1.18.10 1.22.12 1.27.4}
 [ "$VERSIONS" != all ] || VERSIONS=$WAITS_VERSIONS
-ONLY=${ONLY:-known reasons rates labels edges kill light heavy storm ended}
+ONLY=${ONLY:-known reasons rates labels edges kill light heavy storm turn ended}
 
 part_known() {
 	watch --wait --budget=0 --wait-rate 1
@@ -204,6 +205,27 @@ part_storm() { # V [collect]
 		}' "$TMP/labels"
 }
 
+# Of each sleeper the first sleep in the window had begun before it, and the last one ends after it: that is 0.5 s in all.
+part_turn() {
+	local bin
+	bin=$(subject "$1" storm -ldflags='-s -w')
+	start "$bin" 0 sleep
+	until [ -n "$(last)" ]; do sleep 0.05; done
+	watch --wait --budget=2%
+	sleep 4
+	unwatch
+	kill "$PID"
+	comments | sed -nE 's/^(budget|cut|error: all)/# &/p' >&2
+	comments | has '^budget: .*windows of' || echo "there were no windows"
+	"$PPROFCHECK" stacks -type delay "$WAIT" | awk -v window="$(comments | sed -n 's/^window: \([0-9.]*\) s.*/\1/p')" '
+		/main\.sleeper/ { s += $1 / 1e9 }
+		END {
+			want = 200 * (window - 0.5)
+			printf "# slept for %.1f s of %.1f\n", s, want >"/dev/stderr"
+			if (s < 0.96 * want || s > 1.04 * want) print "slept for " s " s of " want
+		}'
+}
+
 # The runtime's count is read for the last time before the command exits, and what full observation saw is
 # none of what windows stand for.
 part_ended() {
@@ -247,6 +269,11 @@ if wanted ended; then
 	echo "## ended $V" >&2
 	steps part_ended "$V"
 	outcome "wait/ended/$V"
+fi
+if wanted turn; then
+	echo "## turn $V" >&2
+	steps part_turn "$V"
+	outcome "wait/turn/$V"
 fi
 if wanted storm; then
 	echo "## storm $V" >&2

@@ -58,12 +58,12 @@ static int add_to(void *arg, const struct gpb_stack *st, struct err *e)
 	return add_fails ? err_set(e, add_fails, "no") : 0;
 }
 
-static bool lasts(const void *wait, uint64_t from)
+static uint64_t since(const void *wait)
 {
-	return ((const struct gpb_wait *)wait)->since >= from;
+	return ((const struct gpb_wait *)wait)->since;
 }
 
-static const struct wait_kind wait_kind = { .name = "sched", .add = add_to, .lasts = lasts };
+static const struct wait_kind wait_kind = { .name = "sched", .add = add_to, .since = since };
 
 int sched_new(struct subject *s, const struct collect_opts *o, struct sched **out, struct err *e)
 {

@@ -147,6 +147,41 @@ static void at_the_ends(void **state)
 		    0.2);
 }
 
+static struct looks_begun begun(size_t i)
+{
+	return (struct looks_begun){ .g = G_AT + i * G_SIZE, .since = gor[i].begins };
+}
+
+/* What began while everything was observed is whole: it ends while looks are made, or it has not ended. */
+static void those_whose_beginning_is_known(void **state)
+{
+	struct looks_begun known[3];
+	struct looks_result r;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		gor[i] = (struct gor){ .begins = START - 80 * MS,
+				       .lasts = 130 * MS,
+				       .status = GSTATUS_WAITING,
+				       .reason = REASON };
+	gor[1].lasts = UINT64_MAX;
+	gor[2].lasts = 10 * MS; /* it was over before */
+	known[0] = begun(2);
+	known[1] = begun(0);
+	known[2] = begun(1);
+	looks_begun_sort(known, 3);
+	looks_know(k, known, 3);
+	run_for(100 * MS);
+	r = result();
+	assert_true(r.known == 2 && r.begun_before == 1 && r.waiting == 1);
+	assert_true(of(0).count == 1 && of(0).count_variance == 0);
+	assert_true(fabs(of(0).delay_ns - 130 * MS) <= 2 * MS && of(0).delay_variance < 2e13);
+	assert_true(fabs(of(0).counted_ns - 130 * MS) <= 2 * MS);
+	assert_true(of(1).count == 0 && of(1).delay_ns == 0);
+	within(of(1).delay_ns, 180e6, of(1).delay_variance, 1.1);
+	assert_true(of(2).count == 0 && of(3).count == 0 && of(3).delay_ns == 0);
+}
+
 static void a_pause(void **state)
 {
 	(void)state;
@@ -480,6 +515,7 @@ int main(void)
 		TEST(without_bias),
 		TEST(those_that_looks_disturb),
 		TEST(at_the_ends),
+		TEST(those_whose_beginning_is_known),
 		TEST(a_pause),
 		TEST(what_it_tells_the_probes),
 		TEST(others),

@@ -167,6 +167,16 @@ void looks_sums_unsure(struct looks_sums *u, int32_t entry, double ns)
 	s->unsure_ns += ns;
 }
 
+void looks_sums_whole(struct looks_sums *u, int32_t entry, double ns, double length)
+{
+	struct looks_sum *s = &u->at.at[entry];
+
+	s->ns += ns;
+	s->count++;
+	u->sites.at[s->site].count++;
+	s->counted_ns += length;
+}
+
 void looks_sums_over(struct looks_sums *u, int32_t entry, double ns, double length)
 {
 	struct looks_sum *s = &u->at.at[entry];

@@ -106,6 +106,8 @@ void looks_sums_saw(struct looks_sums *u, int32_t entry, double ns);
  * LOOKS_COUNTS looks saw it, else 0.
  */
 void looks_sums_over(struct looks_sums *u, int32_t entry, double ns, double length);
+/* A wait is over of which the beginning is known: it stands for itself alone. */
+void looks_sums_whole(struct looks_sums *u, int32_t entry, double ns, double length);
 /*
  * For a wait that was there at the first look or still is at the last one: its length is not known,
  * so @ns and the wait itself are a part of the error.

@@ -2,10 +2,12 @@
 // sleeps and then does nothing but yield (runtime.Gosched), YIELDS times in some milliseconds: most of all
 // runs of goroutines are yields, in a hundredth of the time. On SIGTERM it ends.
 //
-//	storm YIELDS [collect]
+//	storm YIELDS [collect | sleep]
 //
 // With collect a fourth one allocates enough for some tens of GC cycles a second. From Go 1.25 on the background
 // sweeper then yields by itself, for milliseconds: while another one sweeps the last span, some thousand times a ms.
+//
+// With sleep the two begin 2 s after "ready", and 200 others sleep for 500 ms each, all the time: a profile is in full until then.
 //
 // It prints "ready", then every 100 ms a line "at NS PINGS YIELDS": the real-time clock, how often the number
 // has gone there and back, and how many yields there were.
@@ -67,18 +69,37 @@ func collect() {
 	}
 }
 
+//go:noinline
+func sleeper() {
+	for {
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
 func main() {
 	n, err := strconv.Atoi(os.Args[1])
 	if err != nil {
 		panic(err)
 	}
 	a, b := make(chan int), make(chan int)
-	go pong(a, b)
-	go ping(a, b)
+	mode := ""
+	if len(os.Args) > 2 {
+		mode = os.Args[2]
+	}
+	if mode == "sleep" {
+		for i := 0; i < 200; i++ {
+			go sleeper()
+			time.Sleep(2500 * time.Microsecond)
+		}
+		time.AfterFunc(2*time.Second, func() { go pong(a, b); go ping(a, b) })
+	} else {
+		go pong(a, b)
+		go ping(a, b)
+	}
 	if n > 0 {
 		go yield(n)
 	}
-	if len(os.Args) > 2 {
+	if mode == "collect" {
 		go collect()
 	}
 	fmt.Println("ready")

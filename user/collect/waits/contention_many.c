@@ -448,7 +448,7 @@ static bool waits_still(void *arg, uint32_t slot, const void *goroutine)
 	struct set_member *k = probed_member(&m->waits.probed, slot);
 	const struct wait_engine *w = k ? ((struct waits_part *)k->part)->engine : NULL;
 
-	return w && w->opened && w->kind->lasts(goroutine, w->opened);
+	return w && w->opened && w->kind->since(goroutine) >= w->opened;
 }
 
 /* One pass for all whose profiles are made now. */

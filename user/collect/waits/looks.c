@@ -41,66 +41,6 @@ enum {
 #define BEGINS_NS \
 	5000000000ull /* until then it is not known whether a list that is not there comes */
 
-/* The stack that a goroutine was last found with when it waited for this. */
-struct found {
-	uint64_t goid;
-	double owed_ns; /* the strata of looks that saw the wait without a stack */
-	int32_t entry;	/* of the tally, or LOOKS_NOT_COUNTED; LOOKS_UNFOUND: no stack yet */
-	uint16_t what;	/* parked_for() of the wait; 0: none */
-};
-enum { FOUND = 3, LOOKS_UNFOUND = -2 };
-
-/* A goroutine, at its index in allgs. */
-struct seen {
-	uint64_t g;
-	struct parked was;
-	double ns;	/* the strata of looks that saw this wait */
-	uint64_t since; /* about when it began to wait */
-	uint32_t looks;
-	int32_t entry; /* as found.entry */
-	struct found found[FOUND];
-	uint8_t turn;  /* index in found: the next to be forgotten */
-	uint64_t look; /* the look that saw it last, from 1 on */
-	bool waits, begun_before;
-};
-
-/* Indices of looks.at; a VEC. */
-struct places {
-	uint32_t *at;
-	size_t n, cap;
-};
-
-struct looks {
-	struct subject *s;
-	const struct collect_opts *o; /* borrowed */
-	struct looks_conf c;
-	struct gpb_target t;
-	size_t nimages;
-	struct parked_reader reader;
-	uint64_t allgs, array, n; /* where; what was there at the last look */
-	uint64_t *list;		  /* LOOKS_MAX */
-	VEC(struct seen) at;
-	struct places fresh;	   /* goroutines whose wait began since the last look */
-	struct places busy, later; /* whose state changed: at the last look; at this one */
-	struct looks_sums sums;
-	struct gpb_stack st;
-	struct gpb_rec_raw raw;
-	uint8_t *copies; /* PARKED_BATCH * SHALLOW */
-	struct looks_result sum;
-	uint64_t (*now)(void), (*cpu)(void);
-	void (*rest)(uint64_t ns);
-	uint64_t random;
-	struct look_times times;
-	uint64_t at_ns, looked, looked_before; /* this look, the last one and the one before */
-	int fd;
-	bool gone;
-};
-
-static uint64_t monotonic(void)
-{
-	return now_ns();
-}
-
 /* A thread of ours may read for us (base/worker.h), and nothing else runs meanwhile. */
 static uint64_t our_cpu(void)
 {
@@ -110,9 +50,9 @@ static uint64_t our_cpu(void)
 /* A timer would be late by more than this. */
 static void spin(uint64_t ns)
 {
-	uint64_t end = monotonic() + ns;
+	uint64_t end = now_ns() + ns;
 
-	while (monotonic() < end)
+	while (now_ns() < end)
 		;
 }
 
@@ -217,7 +157,7 @@ int looks_new(struct subject *s, const struct collect_opts *o, const struct look
 	k->sums.room_arg = c->room_arg;
 	if (!o->labels)
 		k->c.labels = NULL;
-	looks_set_clock(k, monotonic, our_cpu, spin);
+	looks_set_clock(k, now_ns, our_cpu, spin);
 	if (getrandom(&k->random, sizeof(k->random), GRND_NONBLOCK) < 0)
 		k->random = k->now();
 	ret = looks_init(k, e);
@@ -261,10 +201,12 @@ static void wait_over(struct looks *k, struct seen *g)
 	g->waits = false;
 	if (g->entry == LOOKS_NOT_COUNTED)
 		return;
-	if (!g->begun_before) {
+	if (g->known)
+		looks_sums_whole(&k->sums, g->entry, g->ns, (double)(between_looks(k) - g->since));
+	else if (!g->begun_before)
 		looks_sums_over(&k->sums, g->entry, g->ns, (double)length);
+	if (!g->begun_before)
 		return;
-	}
 	k->sum.begun_before++;
 	looks_sums_unsure(&k->sums, g->entry, g->ns);
 }
@@ -301,16 +243,29 @@ static struct found *found_of(struct looks *k, struct seen *g)
 	return f;
 }
 
+/* When a wait that is seen at the first look began; 0: it is not known. */
+static uint64_t known_since(const struct looks *k, const struct seen *g)
+{
+	uint64_t since = 0;
+
+	if (!k->sums.look && g->was.status == GSTATUS_WAITING)
+		since = looks_begun_since(k->begun, k->nbegun, g->g);
+	return since < k->times.begun ? since : 0;
+}
+
 static void wait_begins(struct looks *k, struct seen *g, int32_t entry)
 {
 	struct found *f = found_of(k, g);
+	uint64_t since = known_since(k, g);
 
 	g->waits = true;
 	g->entry = f->entry = entry;
-	g->since = between_looks(k);
-	g->begun_before = !k->sums.look;
+	g->since = since ? since : between_looks(k);
+	g->known = since;
+	g->begun_before = !k->sums.look && !since;
 	g->looks = 0;
-	g->ns = 0;
+	g->ns = since ? (double)(k->times.begun - since) : 0;
+	k->sum.known += g->known;
 	saw(k, g, (double)k->times.len + f->owed_ns);
 	f->owed_ns = 0;
 }
@@ -711,6 +666,12 @@ int looks_begin(struct looks *k, uint64_t since, struct err *e)
 		return ret;
 	look_times_begin(&k->times, k->now(), since, share_of(k), &k->random);
 	return set_timer(k, e);
+}
+
+void looks_know(struct looks *k, const struct looks_begun *b, size_t n)
+{
+	k->begun = b;
+	k->nbegun = n;
 }
 
 /* Goroutines that wait now are no longer followed. */

@@ -42,6 +42,7 @@ struct looks_result {
 	double stratum_ns; /* mean length */
 	uint64_t begun_before,
 		waiting; /* waits that were seen at the first look, and at the last */
+	uint64_t known;	 /* waits of looks_know() that were seen at the first look */
 	double lost_ns;	 /* length of waits whose stacks could not be read */
 	uint64_t beyond; /* largest number of goroutines beyond LOOKS_MAX at a time */
 	uint64_t labels_cut;
@@ -88,6 +89,17 @@ DEFINE_FREEP(struct looks, looks)
  */
 int looks_begin(struct looks *k, uint64_t since, struct err *e);
 int looks_pause(struct looks *k, struct err *e);
+
+/* A wait of the goroutine at @g that began before looks did, in time that was observed in full. */
+struct looks_begun {
+	uint64_t g, since; /* CLOCK_MONOTONIC */
+};
+/*
+ * These may be under way at the first look: then each counts from its beginning on. @b is sorted by g, and borrowed until that look.
+ * To be called after looks_begin().
+ */
+void looks_know(struct looks *k, const struct looks_begun *b, size_t n);
+void looks_begun_sort(struct looks_begun *b, size_t n);
 
 /* Looks are for the time up to now; no more are made. */
 void looks_stop(struct looks *k);

@@ -37,16 +37,16 @@ int sched_window_add(void *arg, const struct gpb_stack *st, struct err *e)
 
 /* ---- goroutines that wait now ---- */
 
-static bool lasts(const void *wait, uint64_t from)
+static uint64_t since(const void *wait)
 {
 	const struct gpb_wait *at = wait;
 
-	return at->since && at->since >= from;
+	return at->since;
 }
 
 int sched_window_waiting(const struct sched_window *w, uint64_t from, uint64_t *out, struct err *e)
 {
-	return wait_engine_waiting(&w->engine, from, lasts, out, e);
+	return wait_engine_waiting(&w->engine, from, since, out, e);
 }
 
 /* ---- stretches ---- */
@@ -351,7 +351,7 @@ void sched_window_init(struct sched_window *w)
 		.before = seen_before,
 		.rates = set_rates,
 		.runs = runs_in,
-		.lasts = lasts,
+		.since = since,
 		.hit_cost = hit_cost_of,
 		.estimate = sched_window_estimate,
 		.site = sched_window_site,

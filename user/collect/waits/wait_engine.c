@@ -4,10 +4,11 @@
 #include <bpf/bpf.h>
 #include <sys/epoll.h>
 
-#include "sampling/looks_sums.h"
+#include "base/clock.h"
 #include "collect/waits/wait_sites.h"
 #include "probe/bpf.h"
 #include "probe/hit_cost.h"
+#include "sampling/looks_sums.h"
 
 enum { WAITS_BATCH = 4096, FOLD_AT = 65536 };
 
@@ -136,14 +137,17 @@ static int counts_now(const struct wait_engine *w, struct wait_counts *out, stru
 
 /* ---- goroutines that wait now ---- */
 
-int wait_engine_waiting(const struct wait_engine *w, uint64_t from,
-			bool (*is)(const void *wait, uint64_t from), uint64_t *out, struct err *e)
+enum { SLOT_SHIFT = 48 }; /* of a goroutine's key (bpf/common.bpf.h) */
+
+typedef void each_wait(void *arg, uint64_t g, const void *wait);
+
+static int each_waiting(const struct wait_engine *w, each_wait *each, void *arg, struct err *e)
 {
 	const size_t bytes = w->kind->wait_bytes;
 	CLEANUP(freep) uint8_t *at = calloc(WAITS_BATCH, bytes);
 	CLEANUP(freep) uint64_t *keys = calloc(WAITS_BATCH, sizeof(*keys));
 	int fd = bpf_map__fd(w->object.waits), ret = 0;
-	uint64_t next = 0, sum = 0;
+	uint64_t next = 0;
 	void *after = NULL;
 
 	if (!at || !keys)
@@ -155,11 +159,35 @@ int wait_engine_waiting(const struct wait_engine *w, uint64_t from,
 		if (ret && errno != ENOENT)
 			return err_sys(e, "table of waits");
 		for (uint32_t i = 0; i < n; i++)
-			sum += keys[i] >> 48 == w->slot && is(at + i * bytes, from);
+			if (keys[i] >> SLOT_SHIFT == w->slot)
+				each(arg, keys[i] & ((1ull << SLOT_SHIFT) - 1), at + i * bytes);
 		total += n;
 	}
-	*out = sum;
 	return 0;
+}
+
+struct waiting {
+	uint64_t (*since)(const void *wait);
+	uint64_t from, n;
+};
+
+static void count_one(void *arg, uint64_t g, const void *wait)
+{
+	struct waiting *c = arg;
+	uint64_t since = c->since(wait);
+
+	(void)g;
+	c->n += since && since >= c->from;
+}
+
+int wait_engine_waiting(const struct wait_engine *w, uint64_t from,
+			uint64_t (*since)(const void *wait), uint64_t *out, struct err *e)
+{
+	struct waiting c = { .since = since, .from = from };
+	int ret = each_waiting(w, count_one, &c, e);
+
+	*out = c.n;
+	return ret;
 }
 
 /* ---- looks from outside ---- */
@@ -239,6 +267,8 @@ int wait_engine_turn(void *arg, bool windows, uint64_t since, double hit_ns, uin
 	if (windows) {
 		next_window(w, window_ns);
 		ret = wait_engine_look(w, since, e);
+		if (w->looks)
+			looks_know(w->looks, w->begun.at, w->begun.n);
 	} else if (w->looks) {
 		ret = looks_pause(w->looks, e);
 	}
@@ -306,9 +336,34 @@ static int end_window(struct wait_engine *w, const struct stretch *s, const stru
 	return wait_engine_put(w, e);
 }
 
+/* Shorter ones may be over, and others of that goroutine under way, when it is looked at for the first time. */
+#define BEGUN_NS (10 * NS_PER_MS)
+
+struct cut {
+	struct wait_engine *w;
+	const struct stretch *s;
+};
+
+static void cut_one(void *arg, uint64_t g, const void *wait)
+{
+	const struct cut *c = arg;
+	uint64_t since = c->w->kind->since(wait);
+	struct looks_begun *b = NULL;
+
+	if (!since || since < c->s->opened)
+		return;
+	/* There is one first look, and it comes now. */
+	if (!c->w->looks && c->s->closed > since + BEGUN_NS)
+		b = vec_add(&c->w->begun, GPB_WAITS);
+	if (b)
+		*b = (struct looks_begun){ .g = g, .since = since };
+	else
+		c->w->cut++;
+}
+
 static int end_full(struct wait_engine *w, const struct stretch *s, struct err *e)
 {
-	uint64_t cut = 0;
+	struct cut cut = { .w = w, .s = s };
 	int ret;
 
 	tally_full(&w->tally);
@@ -317,8 +372,8 @@ static int end_full(struct wait_engine *w, const struct stretch *s, struct err *
 	/* No windows follow, and for each of many that is the table of all. */
 	if (w->shared && w->ended)
 		return 0;
-	ret = wait_engine_waiting(w, s->opened, w->kind->lasts, &cut, e);
-	w->cut += cut;
+	ret = each_waiting(w, cut_one, &cut, e);
+	looks_begun_sort(w->begun.at, w->begun.n);
 	return ret;
 }
 
@@ -500,6 +555,7 @@ void wait_engine_end(struct wait_engine *w)
 	w->result = (struct looks_result){};
 	if (w->looks)
 		looks_end(w->looks, &w->result);
+	w->cut += w->begun.n - w->result.known;
 	tally_rest(&w->tally);
 	if (w->looks)
 		undercounts_learn(&w->under, &w->tally, looks_sums(w->looks), w->kind->but,
@@ -528,6 +584,7 @@ void wait_engine_fini(struct wait_engine *w)
 	undercounts_fini(&w->under);
 	run_counter_fini(&w->counter);
 	tally_fini(&w->tally);
+	vec_fini(&w->begun);
 	if (w->shared)
 		return;
 	probing_free(w->probing);

@@ -94,8 +94,8 @@ struct wait_kind {
 	void (*rates)(void *arg, bool windows, bool choose);
 	/* The quantity that group 0 is compared with (tally_window.n), in that window. */
 	double (*runs)(void *arg, const struct wait_window_sum *sum);
-	/* @wait: a value of wait_object.waits. Has it begun since @from, and not ended? */
-	bool (*lasts)(const void *wait, uint64_t from);
+	/* @wait: a value of wait_object.waits. When did it begin? 0: it has ended. */
+	uint64_t (*since)(const void *wait);
 	/* Measures what a hit costs: wait_engine_hit_cost(). */
 	int (*hit_cost)(void *arg, struct hit_cost *out, struct cost_probes **rest, struct err *e);
 	/* At the end: what is told of an entry, and how certain it is what is told of a site. */
@@ -172,7 +172,12 @@ struct wait_engine {
 	/* share by which numbers from the runtime's count are too small, roughly, and how far off that may be */
 	double too_few;
 	uint64_t crowded; /* waits of stacks that there was no room for */
-	uint64_t cut;	  /* waits that were under way when a stretch of full observation ended */
+	/*
+	 * Waits that were under way when a stretch of full observation ended: those that the first look may see, of which
+	 * nothing is missing then; and how many others.
+	 */
+	VEC(struct looks_begun) begun;
+	uint64_t cut;
 	uint64_t forgotten[WAIT_SEEN_WORDS]; /* seen before anything counted */
 };
 
@@ -234,9 +239,9 @@ void wait_engine_close(struct wait_engine *w, const struct stretch *s,
 		       const struct wait_counts *now);
 /* The sums of all that was seen since waits count: a value of wait_object.seen. */
 int wait_engine_seen(const struct wait_engine *w, void *out, struct err *e);
-/* Counts the target's waits of which @is (kind.lasts, or what else) is true. */
+/* Counts the target's waits that began at @from or later, by @since (kind.since, or what else). */
 int wait_engine_waiting(const struct wait_engine *w, uint64_t from,
-			bool (*is)(const void *wait, uint64_t from), uint64_t *out, struct err *e);
+			uint64_t (*since)(const void *wait), uint64_t *out, struct err *e);
 /* Adds what was lost, also by looks that had no room for a stack; of many only what is its own, of which @left are samples of its stacks. */
 void wait_engine_lost(const struct wait_engine *w, uint64_t left, struct loss *to);
 void wait_engine_losses(const struct wait_engine *w, struct loss *to);

@@ -96,11 +96,11 @@ static struct wait_counts counts_of(const void *seen)
 	};
 }
 
-static bool lasts(const void *wait, uint64_t from)
+static uint64_t since(const void *wait)
 {
 	const struct gpb_standing *at = wait;
 
-	return at->since >= from && at->status != GPB_G_RUNNING;
+	return at->status == GPB_G_RUNNING ? 0 : at->since;
 }
 
 static void seen_before(void *arg, const void *seen, double ns)
@@ -225,7 +225,7 @@ void wait_window_init(struct wait_window *w,
 		.before = seen_before,
 		.rates = set_rates,
 		.runs = runs_in,
-		.lasts = lasts,
+		.since = since,
 		.hit_cost = hit_cost_of,
 		.estimate = wait_window_estimate,
 		.site = wait_window_site,
