@@ -37,7 +37,7 @@ list() {
 	each "1.18.10 1.21.13" subject "typed -buildmode=pie $S"
 	each "1.24.13" subject typed
 	each "1.27.4" "CGO=1 subject" "typed -buildmode=pie -ldflags='-linkmode external -s -w'"
-	each "1.19.13 1.21.13 1.27.4" subject "churn $S"
+	each "1.19.13 1.21.13 1.22.12 1.27.4" subject "churn $S"
 	each "1.19.13 1.27.4" subject "relay $S"
 	each "1.19.13 1.22.12 1.24.13 1.26.11 1.27.4" subject "liveset $S"
 	each "1.27.4" subject "liveset -buildmode=pie $S"
