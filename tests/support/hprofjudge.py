@@ -6,8 +6,9 @@ usage: hprofjudge.py FACTS [VISUALVM [netbeans]]
 FACTS: what hprof.py and heapedges print. What each object retains, by dominators that are found here in
 another way than the program's, must be what "retained" lines say. VISUALVM: what VisualVm.java prints; there
 garbage retains nothing, but nobody else retains what it points to, and the nearest root is as far as it is by a search from all roots.
-netbeans: NetBeans' library printed it. It takes each object for 16 bytes more, and may count an object twice that another
-one points to twice; so what retains two such pointers is compared by its size and distance alone.
+netbeans: NetBeans' library printed it. It takes each object for 16 bytes more. It may count an object twice that another
+one points to twice, and a frame's root with the one object that points to it; what retains such pointers is
+compared by its size and distance alone.
 Complains on stdout; prints to stderr what was compared.
 """
 import sys
@@ -26,7 +27,7 @@ class Heap:
     def __init__(self, path):
         self.size, self.to, self.frames, self.statics = {}, {}, [], []
         self.retained, self.threads = {}, set()
-        self.doubled = set()  # point to one object twice, or retain what does
+        self.unsure = set()  # for NetBeans: they point to one object twice, to a root alone, or retain what does
         for line in open(path):
             w = line.split()
             if w[0] == "object":
@@ -34,7 +35,7 @@ class Heap:
             elif w[0] == "edge":
                 to = self.to.setdefault(w[1], [])
                 if w[3] in to:
-                    self.doubled.add(w[1])
+                    self.unsure.add(w[1])
                 to.append(w[3])
             elif w[0] == "root":
                 (self.frames if w[1] == "frame" else self.statics).append(w[3])
@@ -42,6 +43,17 @@ class Heap:
                 self.retained[w[1]] = int(w[2])
             elif w[0] == "thread":
                 self.threads.add(line.strip())
+        self.unsure |= self.alone(set(self.frames))
+
+    def alone(self, roots):
+        """The objects that are the only ones to point to one of the roots."""
+        by = {}
+        for n, to in self.to.items():
+            for m in roots.intersection(to):
+                by.setdefault(m, set()).add(n)
+        for m in self.statics:
+            by.pop(m, None)
+        return {n for ns in by.values() if len(ns) == 1 for n in ns}
 
     def garbage(self):
         seen = set(self.frames + self.statics)
@@ -90,8 +102,8 @@ class Heap:
         bytes_ = {n: self.size.get(n, 0) for n in nodes}
         for n in reversed(nodes[1:]):
             bytes_[up[n]] += bytes_[n]
-            if n in self.doubled:
-                self.doubled.add(up[n])
+            if n in self.unsure:
+                self.unsure.add(up[n])
         return bytes_
 
     @staticmethod
@@ -143,7 +155,7 @@ def visualvm(h, path, netbeans):
     bytes_.update(dict.fromkeys(garbage, 0))
     near = h.distances()
     compare("VisualVM: size", h.size, got["size"])
-    unsure = h.doubled - {None} if netbeans else ()
+    unsure = h.unsure - {None} if netbeans else ()
     for n in unsure:
         bytes_[n] = got["retained"].get(n)
     compare("VisualVM: retained", {n: bytes_[n] for n in h.size}, got["retained"])
