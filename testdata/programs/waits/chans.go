@@ -2,6 +2,7 @@ package main
 
 import (
 	"reflect"
+	"sync/atomic"
 	"time"
 )
 
@@ -107,47 +108,66 @@ func modeReflect(r *run) {
 }
 
 // A goroutine that comes too late need not wait; such near misses are kept apart from waits that are certain.
-func (s *sum) addTimer(t0, fired, t1 int64) {
+func (s *sum) addTimer(t0 span, fired, t1 int64) {
 	switch {
-	case fired >= t0+int64(time.Millisecond):
+	case fired-int64(time.Millisecond) >= t0.hi:
 		s.add(t0, fired, t1)
-	case t1-t0 > 2000:
+	case t1-t0.lo > 2000:
 		s.extra++
-		s.hi += t1 - t0
+		s.hi += t1 - t0.lo
 	}
+}
+
+// timers is what turns is, for waits that end by themselves: each says when that was, and when it ran again.
+func (r *run) timers(waits func(w *wait) span) *sum {
+	var w wait
+	var g group
+	s := &sum{}
+	ended := make([]span, r.n)
+	g.do(func() {
+		for i := range ended {
+			ended[i] = waits(&w)
+			for atomic.LoadInt64(&w.noted) != 0 {
+				time.Sleep(50 * time.Microsecond)
+			}
+		}
+	})
+	var began []span
+	for range ended {
+		began = append(began, w.taken())
+	}
+	g.wait()
+	for i, e := range ended {
+		s.addTimer(began[i], e.lo, e.hi)
+	}
+	return s
 }
 
 // The timer fires d after it was made, at the earliest.
 //
 //go:noinline
-func afterWait(d time.Duration, s *sum) {
+func afterWait(d time.Duration, w *wait) span {
 	made := now()
 	c := time.After(d)
-	t0 := now()
+	w.begin()
 	<-c
-	s.addTimer(t0, made+int64(d), now())
+	return span{made + int64(d), now()}
 }
 
 func modeAfter(r *run) {
-	s := &sum{}
-	for i := 0; i < r.n; i++ {
-		afterWait(r.d, s)
-	}
-	r.block("afterWait", "runtime.chanrecv1", s)
+	r.block("afterWait", "runtime.chanrecv1", r.timers(func(w *wait) span { return afterWait(r.d, w) }))
 }
 
 //go:noinline
-func tickerWait(c <-chan time.Time) time.Time { return <-c }
+func tickerWait(c <-chan time.Time, w *wait) time.Time { w.begin(); return <-c }
 
 // The time that a tick brings is when it came, or was to come (Go 1.23 and newer).
 func modeTicker(r *run) {
-	s := &sum{}
 	t := time.NewTicker(r.d)
-	for i := 0; i < r.n; i++ {
-		t0 := now()
-		tick := tickerWait(t.C)
-		s.addTimer(t0, int64(tick.Sub(epoch)), now())
-	}
+	s := r.timers(func(w *wait) span {
+		tick := tickerWait(t.C, w)
+		return span{int64(tick.Sub(epoch)), now()}
+	})
 	t.Stop()
 	r.block("tickerWait", "runtime.chanrecv1", s)
 }
@@ -178,8 +198,8 @@ func modeClose(r *run) {
 			g.do(func() { closeWait(c, w) })
 			g.do(func() { closeSelectWait(c, d, w2) })
 		}
-		began := allParked(ws, 0)
-		began2 := allParked(ws2, r.d)
+		began, began2 := allTaken(ws), allTaken(ws2)
+		time.Sleep(r.d)
 		lo := now()
 		close(c)
 		hi := now()

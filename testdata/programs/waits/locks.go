@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// span is a time known to lie between two.
-type span struct{ lo, hi int64 }
-
 // since is how long it was from b to a.
 func (a span) since(b span) span {
 	s := span{a.lo - b.hi, a.hi - b.lo}
@@ -25,12 +22,9 @@ func (a span) since(b span) span {
 // From 1.22 on it pays for those behind as well, by the mean of the first and the last. A single
 // one behind has its time set to now before it is read, and the last of several is still taken
 // for two: its count of waiters is not brought down to 0.
-func charges(came []int64, freed []span) []span {
+func charges(came, freed []span) []span {
 	var out []span
-	var acquire []span
-	for _, t := range came {
-		acquire = append(acquire, span{t, t})
-	}
+	acquire := append([]span(nil), came...)
 	last := len(acquire) - 1
 	behind := int64(last)
 	for i, t := range freed {
@@ -62,7 +56,7 @@ type unlocks []span
 func (u *unlocks) add(lo, hi int64) { *u = append(*u, span{lo, hi}) }
 
 // charge adds what the unlocks from..to are charged.
-func (s *sum) charge(came []int64, u unlocks, from, to int) {
+func (s *sum) charge(came []span, u unlocks, from, to int) {
 	for _, c := range charges(came, u)[from:to] {
 		s.lo += c.lo
 		s.hi += c.hi

@@ -21,9 +21,9 @@
 //
 // KIND is block or mutex, LEAF what Go shows at the leaf ("-": any, or of another function each).
 // With KIND wait LEAF is the wait's reason, its blanks turned to "_".
-// A wait has begun right before the call that waits, and ended between right before the call that
-// ends it and right after: NS_MIN and NS_MAX. It ends when the goroutine becomes runnable, not
-// when it runs. VAR are the variances of what is sampled at the given rates by Go's rule, ONE how
+// A wait has begun right before the call that waits, or later where the kernel took the CPU away
+// there, and ended between right before the call that ends it and right after: NS_MIN and NS_MAX. It
+// ends when the goroutine becomes runnable, not when it runs. VAR are the variances of what is sampled at the given rates by Go's rule, ONE how
 // much one sample counts at most.
 //
 //	label KEY VALUE FUNC COUNT_MIN COUNT_MAX	goroutines with labels of runtime/pprof
@@ -52,28 +52,19 @@ func now() int64 { return int64(time.Since(epoch)) }
 // What the variances are for.
 var rateNS, fraction = int64(1), int64(1)
 
-// wait is one goroutine's: began is set right before it waits, and taken by who wakes it.
-type wait struct{ began int64 }
-
-func (w *wait) begin() { atomic.StoreInt64(&w.began, now()) }
-
-// parked returns when the wait has lasted for d, and says when it began.
-func (w *wait) parked(d time.Duration) int64 {
-	for atomic.LoadInt64(&w.began) == 0 {
-		time.Sleep(50 * time.Microsecond)
-	}
-	time.Sleep(time.Duration(atomic.LoadInt64(&w.began) + int64(d) - now()))
-	return atomic.SwapInt64(&w.began, 0)
+// allParked does so for many, and says when each began, in that order.
+func allParked(ws []wait, d time.Duration) []span {
+	began := allTaken(ws)
+	time.Sleep(d)
+	sort.Slice(began, func(i, j int) bool { return began[i].lo < began[j].lo })
+	return began
 }
 
-// allParked does so for many, and says when each began, in that order.
-func allParked(ws []wait, d time.Duration) []int64 {
-	var began []int64
+func allTaken(ws []wait) []span {
+	var began []span
 	for i := range ws {
-		began = append(began, ws[i].parked(0))
+		began = append(began, ws[i].taken())
 	}
-	time.Sleep(d)
-	sort.Slice(began, func(i, j int) bool { return began[i] < began[j] })
 	return began
 }
 
@@ -100,14 +91,18 @@ type sum struct {
 	each          []int64
 }
 
-func (s *sum) add(t0, lo, hi int64) {
-	s.lo += lo - t0
-	s.hi += hi - t0
-	s.each = append(s.each, (lo+hi)/2-t0)
+func (s *sum) add(t0 span, lo, hi int64) {
+	s.hi += hi - t0.lo
+	if lo < t0.hi { // it may have come too late to wait
+		s.extra++
+		return
+	}
+	s.lo += lo - t0.hi
+	s.each = append(s.each, (lo+hi)/2-t0.lo)
 }
 
 // addAll pairs waits with what ended them: both in order of time.
-func (s *sum) addAll(began []int64, ended []span) {
+func (s *sum) addAll(began []span, ended []span) {
 	for i := range began {
 		s.add(began[i], ended[i].lo, ended[i].hi)
 	}

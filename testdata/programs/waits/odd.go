@@ -84,7 +84,7 @@ func modeGC(r *run) {
 func parkedWait(c chan int, w *wait) { w.begin(); <-c }
 
 var parkedOn = make(chan int)
-var parkedCame []int64
+var parkedCame []span
 var parkedGroup group
 
 func park(n int) {
@@ -172,7 +172,7 @@ func modeNone(r *run) {
 		noneReady(c)
 		slept := now()
 		noneSleep(r.d)
-		sleeps.add(slept, slept+int64(r.d), now())
+		sleeps.add(span{slept, slept}, slept+int64(r.d), now())
 		t0 := w.parked(r.d)
 		lo := now()
 		out.Write([]byte{1})
@@ -258,7 +258,7 @@ func modeFd(r *run) {
 			s.add(t0, lo, hi)
 		} else { // they came in the other order: it waited for the network, and the first for it
 			s.extra++
-			s.hi += now() - t0
+			s.hi += now() - t0.lo
 		}
 		out.Write([]byte{1})
 		g.wait()

@@ -22,7 +22,7 @@ func modeSyscall(r *run) {
 	for i := 0; i < r.n; i++ {
 		t0 := now()
 		syscallWait(r.d)
-		s.add(t0, t0+int64(r.d), now())
+		s.add(span{t0, t0}, t0+int64(r.d), now())
 	}
 	s.extra = int64(r.n) // interrupted
 	r.wait("syscallWait", "syscall", &s)
@@ -62,7 +62,7 @@ func modeRunnable(r *run) {
 		if end > ran { // the spinning one was preempted
 			end = ran
 		}
-		s.add(hi, end, ran+hi-lo)
+		s.add(span{hi, hi}, end, ran+hi-lo)
 	}
 	runtime.GOMAXPROCS(procs)
 	r.wait("runnableWait", "runnable", &s)
