@@ -27,7 +27,7 @@ static struct told tell(struct wait_window *w, const struct looks_sums *u, doubl
 	struct told out = {};
 
 	assert_int_equal(w->engine.tally.sites.n, 1);
-	undercounts_learn(&w->engine.under, &w->engine.tally, u, GPB_G_SYSCALL, dilation);
+	undercounts_learn(&w->engine.under, &w->engine.tally, u, GPB_G_SYSCALL, dilation, INFINITY);
 	for (size_t i = 0; i < w->engine.tally.entries.n; i++) {
 		struct looks_estimate o = looks_sums_of(u, i);
 
@@ -62,7 +62,7 @@ static struct told run(const struct world *in)
 	w.conf.terms.begin_ns = w.conf.terms.own.ns = WAIT_BEGIN_NS;
 	assert_int_equal(looks_sums_entry(&u, &st, 0, true, &known, &entry, NULL), 0);
 	make_waits(in);
-	look_on(&u, entry, in->late);
+	look_on(&u, entry, in);
 	observe(&w, (double)looks_stands_from(&u), in);
 	out = tell(&w, &u, in->slower > 0 ? in->slower : 1);
 	looks_sums_fini(&u);
@@ -253,6 +253,26 @@ static void counted_by_looks_alone(void **state)
 	}
 }
 
+/*
+ * Looks 40 ms apart see waits that outlast windows, and too rarely to count them. Their length is no number of short ones: windows
+ * say how many those are, and the others are a part of the error.
+ */
+static void some_outlast_windows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(shorts); i++) {
+		for (double outlast = 0.05; outlast < 0.3; outlast *= 2) {
+			struct coverage c = cover((struct world){ .outlast = outlast,
+								  .rare = 20,
+								  .shortest = shorts[i][0],
+								  .longest = shorts[i][1] });
+
+			assert_true(c.with >= COVERED_OF_MANY);
+			assert_true(fabs(c.part - (1 - outlast)) < 0.06);
+		}
+	}
+}
+
 /* Waits of 7 ms and longer that end in a window are counted by looks, and not by the window as well. */
 static void no_wait_counts_twice(void **state)
 {
@@ -288,7 +308,7 @@ static void short_ones_do_not_lack(void **state)
 	assert_int_equal(wait_window_add(&w, &st, NULL), 0);
 	tally_window(&w.engine.tally, &tw);
 	looks_sums_end(&u, 100 * MS, 100 * MS);
-	undercounts_learn(&under, &w.engine.tally, &u, GPB_G_SYSCALL, 1);
+	undercounts_learn(&under, &w.engine.tally, &u, GPB_G_SYSCALL, 1, INFINITY);
 	assert_true(under.at[0].looks_ns > under.at[0].windows_ns);
 	assert_true(undercounts_site(&under, 0, 0, 0) == 0);
 	undercounts_fini(&under);
@@ -296,13 +316,9 @@ static void short_ones_do_not_lack(void **state)
 	wait_window_fini(&w);
 }
 
-/* Windows met half of the waits, and with each the time runnable that follows. */
-static void what_follows_is_scaled_as_well(void **state)
+/* Windows met half of the 4,000 waits, and with each the time runnable that follows. */
+static void meet_half(struct wait_window *w, struct looks_sums *u, double most)
 {
-	struct wait_window w = { .engine = { .s = &subject,
-					     .counter = { .s = &subject,
-							  .open_again = { .at = UINT64_MAX } } } };
-	struct looks_sums u = { .tally = &w.engine.tally };
 	const struct wait two = { .end = 2 * MS }, brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&two, GPB_WAIT_LONG),
 			 after = stack_of(&brief, GPB_WAIT_LONG);
@@ -311,29 +327,61 @@ static void what_follows_is_scaled_as_well(void **state)
 	int32_t entry;
 	bool known;
 
-	(void)state;
-	wait_window_init(&w, not_runtime);
+	*w = (struct wait_window){
+		.engine = { .s = &subject,
+			    .counter = { .s = &subject, .open_again = { .at = UINT64_MAX } } }
+	};
+	wait_window_init(w, not_runtime);
+	*u = (struct looks_sums){ .tally = &w->engine.tally };
 	after.wait.kind = GPB_G_RUNNABLE;
 	call.wait.kind = GPB_G_SYSCALL;
-	assert_int_equal(looks_sums_entry(&u, &seen, 0, true, &known, &entry, NULL), 0);
+	assert_int_equal(looks_sums_entry(u, &seen, 0, true, &known, &entry, NULL), 0);
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(wait_window_add(&w, &st, NULL), 0);
-		assert_int_equal(wait_window_add(&w, &after, NULL), 0);
-		assert_int_equal(wait_window_add(&w, &call, NULL), 0);
-		tally_window(&w.engine.tally, &tw);
+		assert_int_equal(wait_window_add(w, &st, NULL), 0);
+		assert_int_equal(wait_window_add(w, &after, NULL), 0);
+		assert_int_equal(wait_window_add(w, &call, NULL), 0);
+		tally_window(&w->engine.tally, &tw);
 	}
-	for (int i = 0; i < 4000; i++, u.look++) {
-		looks_sums_saw(&u, entry, 2 * MS);
-		looks_sums_over(&u, entry, 2 * MS, 0);
+	for (int i = 0; i < 4000; i++, u->look++) {
+		looks_sums_saw(u, entry, 2 * MS);
+		looks_sums_over(u, entry, 2 * MS, 0);
+		looks_sums_gap(u, 2 * MS);
 	}
-	looks_sums_end(&u, 8000 * MS, 8000 * MS);
-	undercounts_learn(&w.engine.under, &w.engine.tally, &u, GPB_G_SYSCALL, 1);
+	looks_sums_end(u, 8000 * MS, 8000 * MS);
+	undercounts_learn(&w->engine.under, &w->engine.tally, u, GPB_G_SYSCALL, 1, most);
+}
+
+static void what_follows_is_scaled_as_well(void **state)
+{
+	struct wait_window w;
+	struct looks_sums u;
+
+	(void)state;
+	meet_half(&w, &u, INFINITY);
 	for (size_t i = 0; i < w.engine.tally.entries.n; i++) {
 		const struct tally_entry *en = &w.engine.tally.entries.at[i];
 		double scaled = en->group == GPB_WAIT_LONG ? 2 : 1;
 
 		assert_true(fabs(undercounts_factor(&w.engine.under, en) - scaled) < 1e-6);
 	}
+	looks_sums_fini(&u);
+	wait_window_fini(&w);
+}
+
+/* Each wait ends in a run: where the runtime counts but 500 more than windows saw, these lack no more, and their times runnable. */
+static void no_more_than_runs(void **state)
+{
+	struct wait_window w;
+	struct looks_sums u;
+	double lacks;
+
+	(void)state;
+	meet_half(&w, &u, 500);
+	for (size_t i = 0; i < w.engine.tally.entries.n; i++)
+		assert_true(undercounts_factor(&w.engine.under, &w.engine.tally.entries.at[i]) ==
+			    1);
+	lacks = sqrt(undercounts_site(&w.engine.under, 0, 0, 0));
+	assert_true(lacks >= 500 && lacks <= 1000);
 	looks_sums_fini(&u);
 	wait_window_fini(&w);
 }
@@ -349,9 +397,11 @@ int main(void)
 		cmocka_unit_test(slower_but_not_longer),
 		cmocka_unit_test(windows_that_meet_hardly_any_say_so),
 		cmocka_unit_test(counted_by_looks_alone),
+		cmocka_unit_test(some_outlast_windows),
 		cmocka_unit_test(no_wait_counts_twice),
 		cmocka_unit_test(short_ones_do_not_lack),
 		cmocka_unit_test(what_follows_is_scaled_as_well),
+		cmocka_unit_test(no_more_than_runs),
 	};
 
 	return cmocka_run_group_tests(tests, open_subject, close_subject);

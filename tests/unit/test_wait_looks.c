@@ -127,7 +127,8 @@ static int32_t entry_of(const struct gpb_stack *st)
 static void end(struct wait_window *w)
 {
 	if (w->engine.looks)
-		undercounts_learn(&w->engine.under, &w->engine.tally, &sums, GPB_G_SYSCALL, 1);
+		undercounts_learn(&w->engine.under, &w->engine.tally, &sums, GPB_G_SYSCALL, 1,
+				  INFINITY);
 }
 
 static void fini(struct wait_window *w)
@@ -222,7 +223,7 @@ static void run(const struct world *in, struct coverage *c)
 	begin(&w, true);
 	entry = entry_of(&any);
 	make_waits(in);
-	look_on(&sums, entry, in->late);
+	look_on(&sums, entry, in);
 	observe(&w, (double)looks_stands_from(&sums), in);
 	end(&w);
 	for (size_t i = 0; i < w.engine.tally.entries.n; i++) {

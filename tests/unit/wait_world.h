@@ -42,7 +42,9 @@ static size_t n;
 struct world {
 	double lacks; /* the part of waits that does not begin in a window, because the target waits for a CPU */
 	double late;		  /* the part of looks that come up to 6 ms too late */
+	double rare;		  /* looks are so many times rarer; 0: 1 */
 	double shortest, longest; /* ms */
+	double outlast;		  /* the part of waits that lasts 20 to 55 ms */
 	bool uneven;		  /* lengths are exponential, with a mean of a quarter of that */
 	int bursts;		  /* waits come so many at a time; 0: 1 */
 	double dilation;	  /* so much longer probes make waits in windows; 0: 1 */
@@ -55,6 +57,8 @@ static double length_in(const struct world *w)
 {
 	double more = w->longest - w->shortest;
 
+	if (w->outlast > 0 && random_part(&seed) < w->outlast)
+		return (20 + 35 * random_part(&seed)) * MS;
 	if (!w->uneven)
 		return (w->shortest + more * random_part(&seed)) * MS;
 	return (w->shortest - log(1 - random_part(&seed)) * more / 4) * MS;
@@ -89,15 +93,16 @@ static struct gpb_stack stack_of(const struct wait *w, uint64_t type)
 
 /* ---- looks ---- */
 
-static void see(struct looks_sums *u, int32_t entry, double now, double before, struct wait *w)
+static void see(struct looks_sums *u, int32_t entry, double now, double before, double len,
+		struct wait *w)
 {
 	if (w->over || w->at > now)
 		return;
 	if (w->end > now) {
 		if (!w->looks++)
 			w->since = (now + before) / 2;
-		w->ns += (double)LOOKS_STRATUM_NS;
-		looks_sums_saw(u, entry, (double)LOOKS_STRATUM_NS);
+		w->ns += len;
+		looks_sums_saw(u, entry, len);
 		return;
 	}
 	w->over = true;
@@ -106,21 +111,22 @@ static void see(struct looks_sums *u, int32_t entry, double now, double before, 
 				w->looks >= LOOKS_COUNTS ? (now + before) / 2 - w->since : 0);
 }
 
-static void look_on(struct looks_sums *u, int32_t entry, double late)
+static void look_on(struct looks_sums *u, int32_t entry, const struct world *in)
 {
-	const double len = (double)LOOKS_STRATUM_NS, all = STRATA * STRATUM + 50 * MS;
+	const double len = (double)LOOKS_STRATUM_NS * (in->rare > 0 ? in->rare : 1),
+		     all = STRATA * STRATUM + 50 * MS;
 	double stratum = 0, before = 0;
 	size_t first = 0;
 
 	while (stratum < all) {
 		double end = stratum + len, now = stratum + len * random_part(&seed);
 
-		if (random_part(&seed) < late)
+		if (random_part(&seed) < in->late)
 			now += 6 * MS * random_part(&seed);
 		if (now < before)
 			now = before;
 		for (size_t i = first; i < n && waits[i].at <= now; i++)
-			see(u, entry, now, before, &waits[i]);
+			see(u, entry, now, before, len, &waits[i]);
 		while (first < n && waits[first].over)
 			first++;
 		if (before > 0)

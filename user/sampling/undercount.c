@@ -9,6 +9,11 @@
 /* So many standard errors are no chance, even where there are many sites. */
 #define SURELY 4
 
+/* Waits that are longer do not surely end in the window in which they began (WAIT_END_NS - WAIT_BEGIN_NS). */
+#define SEEN_WHOLE_NS 7e6
+/* A target that has to wait for CPUs: windows meet down to a third of its long waits. */
+#define LACK_MOST 2
+
 /* Short waits that are more than this part of a site's delay hide how long the others are. */
 #define SHORT_MOST 0.1
 
@@ -90,8 +95,9 @@ static double longer(double met_ns, double ns, double error_ns, double dilation)
 }
 
 /* Is the number of a site's long waits by their length better than that by time? */
-static void by_length(struct undercount *out, const struct undercount *c, const struct tally *t,
-		      const struct tally_part *p, double looks, double dilation)
+static void by_length(const struct undercounts *u, struct undercount *out,
+		      const struct undercount *c, const struct tally *t, const struct tally_part *p,
+		      double looks, double dilation)
 {
 	struct tally_estimate plain = tally_part_parked(t, p), met = tally_part_parked_delays(t, p),
 			      by;
@@ -103,6 +109,9 @@ static void by_length(struct undercount *out, const struct undercount *c, const 
 	by = tally_part_by_length(p, ns);
 	ns_variance = length_variance(c, short_ns, looks);
 	chance = at_least_0(met.variance) + ns_variance;
+	if (by.value - plain.value > u->most * GPB_COUNT_ONE ||
+	    (u->between && beyond(ns - met.value, 1, chance)))
+		return;
 	by.variance += square(by.value / ns) * ns_variance;
 	by.variance += square(by.value * longer(met.value, ns, sqrt(chance), dilation));
 	if (beyond(ns - met.value, 1, chance) && plain.variance >= 0)
@@ -145,33 +154,48 @@ static int choose(struct undercounts *u, const struct tally *t, const struct loo
 		count_followed(&u->at[en->site], en, en->st->wait.kind == u->but, &looks);
 	}
 	for (size_t i = 0; i < u->n; i++)
-		by_length(&u->at[i], &parked[i], t, &t->sites.at[i].sums, looks_site_variance(k, i),
-			  dilation);
+		by_length(u, &u->at[i], &parked[i], t, &t->sites.at[i].sums,
+			  looks_site_variance(k, i), dilation);
 	free(parked);
 	return 0;
 }
 
 /* ---- what windows lack ---- */
 
+/*
+ * How many waits last so long together, of the site's and of those that are too long for windows? Lengths are taken to differ by as
+ * much as their mean, which is uncertain where windows met few.
+ */
+static double in_number(const struct undercounts *u, const struct undercount *c, double ns)
+{
+	double n = ns / c->long_ns * c->count, longer = LACK_MOST * c->count + ns / SEEN_WHOLE_NS;
+
+	if (u->between && longer < n)
+		n = longer;
+	n *= sqrt(1 + 1 / c->met);
+	return n < u->most ? n : u->most;
+}
+
 /* A difference that is no larger than its standard error may be chance. */
-static double lacking(const struct undercount *c, double windows, double looks)
+static double lacking(const struct undercounts *u, const struct undercount *c, double windows,
+		      double looks)
 {
 	double lacks = c->looks_ns - c->windows_ns;
 
 	if (c->long_ns <= 0 || !beyond(lacks, 1, at_least_0(windows) + at_least_0(looks)))
 		return 0;
-	/* Lengths are taken to differ by as much as their mean, which is uncertain where windows met few. */
-	return square(lacks / c->long_ns * c->count) * (1 + 1 / c->met);
+	return square(in_number(u, c, lacks));
 }
 
 /*
  * Where windows met no wait at all, nothing tells how long those are that looks saw, so their number is not
  * known. The exception is a few waits (c->few): looks may have met those among the waits that they count.
  */
-static double variance(const struct undercount *c, double windows, double looks)
+static double variance(const struct undercounts *u, const struct undercount *c, double windows,
+		       double looks)
 {
 	if (c->parked_ns > 0)
-		return lacking(c, windows, looks) + square(c->missed);
+		return lacking(u, c, windows, looks) + square(c->missed);
 	if (saw_others(c, SURELY, looks))
 		return -1;
 	return square(c->few - c->missed);
@@ -252,7 +276,7 @@ static void learn_follow(struct undercounts *u, const struct tally *t, const str
 	struct undercount *c = &u->at[site];
 
 	follow(c, t, p,
-	       sqrt(at_least_0(variance(c, tally_part_delays(t, p).variance,
+	       sqrt(at_least_0(variance(u, c, tally_part_delays(t, p).variance,
 					looks_site_variance(k, site)))));
 	if (t->sites.at[site].whole)
 		return;
@@ -263,10 +287,12 @@ static void learn_follow(struct undercounts *u, const struct tally *t, const str
 /* ---- all of it ---- */
 
 void undercounts_learn(struct undercounts *u, const struct tally *t, const struct looks_sums *k,
-		       uint64_t but, double dilation)
+		       uint64_t but, double dilation, double most)
 {
 	u->n = t->sites.n;
 	u->but = but;
+	u->most = most;
+	u->between = !looks_stands_from(k);
 	u->at = calloc(u->n + 1, sizeof(*u->at));
 	if (!u->at || choose(u, t, k, dilation)) {
 		undercounts_fini(u);
@@ -310,7 +336,7 @@ double undercounts_site(const struct undercounts *u, size_t site, double windows
 {
 	if (!u->at)
 		return -1;
-	return site < u->n ? with_follow(variance(&u->at[site], windows, looks),
+	return site < u->n ? with_follow(variance(u, &u->at[site], windows, looks),
 					 u->at[site].after > 0, u->at[site].lacks) :
 			     0;
 }
@@ -324,7 +350,8 @@ bool undercounts_counted(const struct undercounts *u, size_t site, double looks)
 
 double undercounts_all(const struct undercounts *u, double windows, double looks)
 {
-	return u->at ? with_follow(variance(&u->all, windows, looks), u->followed, u->all.lacks) :
+	return u->at ? with_follow(variance(u, &u->all, windows, looks), u->followed,
+				   u->all.lacks) :
 		       -1;
 }
 

@@ -11,6 +11,11 @@
  * chance is a systematic error of the number of long waits, which is stated with the others. Short waits are no
  * part of this: their numbers have other sources (wait_estimates.h).
  *
+ * Where looks are rare, waits that are too long for windows are seen by too few of them to be counted (LOOKS_COUNTS). Their length is
+ * in what looks tell, and divided by the mean length of much shorter ones it is a number far too large: 5 million waits in
+ * 20 s of an etcd that had 0.14. So numbers are by length then only where both agree on the delay. And each wait ends in a run, so
+ * windows lack no more waits than runs, of which the runtime's own count tells how many there were.
+ *
  * Each wait of a parked goroutine ends in a time runnable (tally.follows), which is too short for looks. Windows
  * lack these as they lack waits. So there are as many as waits: those that looks counted, and the long ones that
  * are told as above. That number is taken where its error is smaller than that of the times that windows met;
@@ -54,16 +59,18 @@ struct undercounts {
 	struct undercount *at; /* by site of the tally; NULL: there was no memory */
 	size_t n;
 	uint64_t but;
+	double most; /* runs that windows lack at most; INFINITY: not known */
+	bool between; /* some waits are too long for windows, and seen by too few looks to be counted */
 	struct undercount all; /* of the tally's first whole; its lacks: the sum over its sites */
 	bool followed;	       /* after > 0 at one of these sites */
 };
 
 /*
  * Compares when nothing is added any more. Entries of kind @but (gpb_stack.wait.kind) are left out. Group 0 has
- * the short waits.
+ * the short waits. @most: dilation_beyond().
  */
 void undercounts_learn(struct undercounts *u, const struct tally *t, const struct looks_sums *k,
-		       uint64_t but, double dilation);
+		       uint64_t but, double dilation, double most);
 /* By what the count of an entry is to be multiplied. */
 double undercounts_factor(const struct undercounts *u, const struct tally_entry *en);
 /*
