@@ -333,6 +333,24 @@ static void hints_begin_at_the_large_frame(void **state)
 	assert_int_equal(raw.stack.pc[2], TEXT0);
 }
 
+/* The large frame was interrupted, and has not called the one before: its pc is in the frame pointers as it is. */
+static void hints_reach_over_an_interrupted_frame(void **state)
+{
+	(void)state;
+	open_subject(ID_SIGPANIC, 0, 1);
+	raw_at(MK_TEXT + 0x40);
+	raw.ntop = 0;
+	raw.stack.nfirst = 3;
+	raw.stack.hints = 3;
+	memcpy(raw.stack.pc,
+	       (uint64_t[]){ MAIN, TEXT0, MK_TEXT + 0x41, TEXT0, MK_TEXT + 0x40, LAST },
+	       6 * sizeof(uint64_t));
+	assert_int_equal(settle(), 0);
+	assert_int_equal(raw.stack.nfirst, 4);
+	assert_int_equal(raw.stack.pc[2], MK_TEXT + 0x41);
+	assert_int_equal(raw.stack.pc[3], LAST);
+}
+
 /* The ring had no room for a stack's memory: it was counted with what frame pointers suggest. */
 static void bare_stacks_go_on_by_frame_pointers(void **state)
 {
@@ -531,6 +549,7 @@ int main(void)
 		cmocka_unit_test_teardown(ends_where_the_memory_does, close_subject),
 		cmocka_unit_test_teardown(hints_reach_over_large_frames, close_subject),
 		cmocka_unit_test_teardown(hints_begin_at_the_large_frame, close_subject),
+		cmocka_unit_test_teardown(hints_reach_over_an_interrupted_frame, close_subject),
 		cmocka_unit_test_teardown(bare_stacks_go_on_by_frame_pointers, close_subject),
 		cmocka_unit_test_teardown(stacks_that_break_off_are_counted, close_subject),
 		cmocka_unit_test_teardown(injected_calls_are_exact, close_subject),

@@ -142,13 +142,29 @@ struct settling {
 	enum arch_id id;
 };
 
+/*
+ * Did the frame that the walk stands at call the one before? It did not where that one is what a signal handler makes an interrupted
+ * function call (asyncPreempt, sigpanic), nor is it called where it is the innermost.
+ */
+static bool has_called(struct subject *s, const struct gpb_rec_raw *raw)
+{
+	const struct gpb_stack *st = &raw->stack;
+	const __u64 *pc = st->pc + st->nkernel + (raw->second ? st->nfirst : 0);
+	size_t n = raw->second ? st->nsecond : st->nfirst;
+	struct gpb_unwind_rule before;
+
+	if (n < 2)
+		return n && raw->second;
+	return unwinding_rule(s, pc[n - 2] - 1, &before) || !(before.flags & GPB_UNWIND_RULE_EXACT);
+}
+
 /* Where the record says that the walk stands. */
 static struct settling settling_at(struct subject *s, const struct gpb_rec_raw *raw)
 {
-	const struct gpb_stack *st = &raw->stack;
-	struct settling at = { .pc = raw->pc, .sp = raw->sp, .id = subject_machine(s) };
+	struct settling at = {
+		.pc = raw->pc, .sp = raw->sp, .called = has_called(s, raw), .id = subject_machine(s)
+	};
 
-	at.called = raw->second ? st->nsecond > 0 : st->nfirst > 1;
 	if (arch_uses_lr(at.id)) {
 		at.sp += ARCH_WORD;
 		at.lr = raw->ntop ? raw->top[0] : 0;
