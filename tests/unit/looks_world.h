@@ -51,7 +51,10 @@ struct gor {
 	bool moves; /* its stack is at another place at each look */
 	/* So long after a wait has begun it counts that (casgstatus in runtime/proc.go). */
 	uint64_t lags;
+	/* Up to then a GC holds it, and moves its stack: frames lead back to where that was. */
+	uint64_t held;
 };
+enum { SCAN = 0x1000 };
 
 /*
  * Goroutines 0 and 1 can wake each other in turns. In each part of their round one of them does
@@ -165,7 +168,8 @@ static void make_g(size_t i, uint8_t g[G_SIZE])
 	put(g, SP, turns.on && !waits_now(it) ? 0 : stack_of(i) + STACK - USED);
 	put(g, PC, PC0);
 	put(g, BP, stack_of(i) + STACK - USED + 16);
-	put(g, STATUS, waits_now(it) ? it->status : GSTATUS_RUNNING);
+	put(g, STATUS,
+	    (waits_now(it) ? it->status : GSTATUS_RUNNING) | (now_ns < it->held ? SCAN : 0));
 	put(g, GOID, i + 1);
 	g[WHY] = it->reason;
 	g[SEQ] = (uint8_t)(which_wait(it) + (torn ? moves : 0));
@@ -174,7 +178,7 @@ static void make_g(size_t i, uint8_t g[G_SIZE])
 static void make_stack(size_t i, uint8_t s[STACK])
 {
 	memset(s, 0, STACK);
-	put(s, STACK - USED + 16, stack_of(i) + STACK - 32);
+	put(s, STACK - USED + 16, now_ns < gor[i].held ? 0xc000 : stack_of(i) + STACK - 32);
 	put(s, STACK - USED + 24, waits_now(&gor[i]) ? PC1 : RUN);
 	put(s, STACK - 24, PC2);
 }

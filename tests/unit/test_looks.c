@@ -292,6 +292,19 @@ static void stacks_that_move(void **state)
 	assert_true(fabs(r.lost_ns - 50 * MS) <= 2 * MS);
 }
 
+static void stacks_that_a_gc_moves(void **state)
+{
+	(void)state;
+	gor[0].begins = START + 10 * MS;
+	gor[0].lasts = 50 * MS;
+	gor[0].held = START + 30 * MS;
+	run_for(100 * MS);
+	assert_true(result().lost_ns == 0);
+	assert_int_equal(tally.entries.n, 1);
+	assert_int_equal(tally.entries.at[0].st->nfirst, 3);
+	assert_true(fabs(of(0).delay_ns - 50 * MS) <= 2 * MS);
+}
+
 /* The number of goroutines that cannot be looked at is reported: their waits are in no number. */
 static void more_than_there_is_room_for(void **state)
 {
@@ -523,6 +536,7 @@ int main(void)
 		TEST(stacks_that_do_not_hold),
 		TEST(stacks_of_who_ran_meanwhile),
 		TEST(stacks_that_move),
+		TEST(stacks_that_a_gc_moves),
 		TEST(when_looks_are_late),
 		TEST(more_than_there_is_room_for),
 		TEST(it_costs_little),

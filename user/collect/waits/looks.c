@@ -365,7 +365,7 @@ static int see_again(struct looks *k, struct seen *g, const struct parked *p, bo
 	int ret = parked_look(&k->reader, &g->g, 1, &now, like, e);
 
 	*like = !ret && *like && parked_alike(p, &now);
-	*still = *still && *like && parked_same(p, &now);
+	*still = *still && *like && parked_stood(p, &now);
 	return ret;
 }
 
@@ -401,7 +401,7 @@ static int try_stack(struct looks *k, struct batch *b, size_t i, bool *done, str
 	    parked_for(p) != parked_for(&g->was) || p->goid != g->was.goid ||
 	    !parked_alike(p, after))
 		return 0;
-	still = parked_same(p, after);
+	still = parked_stood(p, after);
 	ret = walk(k, p, k->copies + i * SHALLOW, b->len[i], &st, &deep, e);
 	if (!ret && deep)
 		ret = see_again(k, g, p, &like, &still, e);

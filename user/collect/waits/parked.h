@@ -78,6 +78,15 @@ uint16_t parked_for(const struct parked *p);
  */
 bool parked_same(const struct parked *a, const struct parked *b);
 
+/*
+ * The same, and its stack stood still in between. It may not have where a GC holds the goroutine: who moves a stack sets the registers
+ * first, and then mends the frames (copystack in runtime/stack.go), so what is read meanwhile leads back to the other copy.
+ */
+static inline bool parked_stood(const struct parked *a, const struct parked *b)
+{
+	return !a->scan && !b->scan && parked_same(a, b);
+}
+
 /* Is it a goroutine, and no struct that waits to be used again? */
 bool parked_lives(const struct parked *p);
 
