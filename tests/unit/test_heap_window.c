@@ -111,6 +111,23 @@ static void test_sum_of_large_objects(void **state)
 	tally_fini(&w.tally);
 }
 
+/* Few large objects may have most of the bytes: how many that are the runtime counts as well. */
+static void test_large_ones_that_no_window_saw(void **state)
+{
+	struct heap_window w = { .heap = &heap, .total = { [0] = 3, [1] = 1000 } };
+	struct heap_unseen un;
+
+	(void)state;
+	w.met[1] = w.tally.groups[1].x = 1000;
+	w.large_bytes = 600 << 20;
+	un = heap_window_unseen(&w);
+	assert_int_equal(un.allocs, 3);
+	assert_int_equal(un.bytes, 600 << 20);
+	assert_true(un.many);
+	w.large_bytes = 0; /* not known */
+	assert_int_equal(heap_window_unseen(&w).bytes, 3 * GPB_SIZE_MEDIUM);
+}
+
 /* Pages of 32 KiB and slots of as much, allocated in one place, are of two classes; only pages are always observed. */
 static void test_pages_as_large_as_slots(void **state)
 {
@@ -262,6 +279,7 @@ int main(void)
 		cmocka_unit_test(test_missed_by_windows),
 		cmocka_unit_test(test_nothing_to_miss),
 		cmocka_unit_test(test_sum_of_large_objects),
+		cmocka_unit_test(test_large_ones_that_no_window_saw),
 		cmocka_unit_test(test_pages_as_large_as_slots),
 		cmocka_unit_test(test_what_is_cut_adds_up),
 		cmocka_unit_test(test_what_is_cut_in_use_adds_up),

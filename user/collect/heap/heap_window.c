@@ -108,6 +108,7 @@ static int count_exactly(struct heap_window *w, uint64_t out[GPB_CLASSES])
 		return ret;
 	memset(out, 0, GPB_CLASSES * sizeof(*out));
 	out[0] = w->large ? 0 : c.large;
+	w->large_now = c.large_bytes;
 	for (size_t i = 1; i < c.n && i < GPB_CLASSES; i++)
 		out[i] = c.small[i];
 	return 0;
@@ -150,6 +151,7 @@ static void counted(struct heap_window *w, const uint64_t counts[GPB_CLASSES], u
 		return;
 	if (!w->marked) {
 		memcpy(w->first, counts, sizeof(w->first));
+		w->large_first = w->large_now;
 		w->uncounted_ns += now > w->windows_since ? (double)(now - w->windows_since) : 0;
 	}
 	w->marked = true;
@@ -188,6 +190,7 @@ static void count_from_here(struct heap_window *w, bool watched)
 
 	w->marked_ns = now_ns();
 	w->marked = !count_exactly(w, w->first);
+	w->large_first = w->large_now;
 	if (w->marked || !watched || seen_now(w, seen))
 		return;
 	for (size_t i = 0; i < GPB_CLASSES; i++)
@@ -203,6 +206,7 @@ void heap_window_fresh(struct heap_window *w)
 	w->marked = true;
 	w->marked_ns = now_ns();
 	memset(w->first, 0, sizeof(w->first));
+	w->large_first = 0;
 }
 
 static void begin_counting(struct heap_window *w)
@@ -269,6 +273,7 @@ static void end_counting(struct heap_window *w)
 		if (w->total[i] >= 0)
 			w->total[i] += more[i];
 	}
+	w->large_bytes += w->marked ? grown(w->large_now, w->large_first) : 0;
 	w->counted_bytes += bytes_of(w, more);
 	paces_pause(&w->paces);
 	w->windows_since = 0;
@@ -316,6 +321,8 @@ void heap_window_large(struct heap_window *w, bool always)
 		w->total[0] = -1;
 	else
 		w->first[0] = now[0];
+	w->large_first = w->large_now;
+	w->large_bytes = 0;
 }
 
 void heap_window_watch(struct heap_window *w, bool begins)
@@ -751,6 +758,8 @@ struct heap_unseen heap_window_unseen(const struct heap_window *w)
 
 		if (w->total[i] <= 0)
 			continue;
+		if (!i && w->large_bytes > size * w->total[i])
+			size = w->large_bytes / w->total[i];
 		all += w->total[i] * size;
 		fast += w->unmet[i];
 		fast_bytes += w->unmet[i] * size;

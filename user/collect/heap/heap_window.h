@@ -92,7 +92,10 @@ struct heap_window {
 	uint64_t stood_for;	     /* CLOCK_MONOTONIC: when the last of them closed */
 	double in_full[GPB_CLASSES]; /* samples of full observation; set at the end */
 	double total[GPB_CLASSES];   /* growth while there were windows; -1: unknown */
-	struct paces paces;	     /* of that growth, and of what windows saw */
+	/* Bytes of large objects, of whole pages: at the last reading, when windows began, and their growth as of total[0]. */
+	uint64_t large_now, large_first;
+	double large_bytes;
+	struct paces paces; /* of that growth, and of what windows saw */
 	/*
 	 * Parts of total, set at the end (run_rates_unmet). met: at a pace for which windows stand.
 	 * unmet: at a far higher pace, for which no window stands. faster: of met, at a pace somewhat
