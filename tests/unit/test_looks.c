@@ -147,6 +147,31 @@ static void at_the_ends(void **state)
 		    0.2);
 }
 
+/* Waits that are much shorter than the time between two looks: of 20 looks the first and the last one count as well. */
+static void brief_ones_at_the_ends(void **state)
+{
+	double told = 0, truth = 0;
+
+	(void)state;
+	for (uint64_t times = 0; times < 400; times++) {
+		tear_down(NULL);
+		set_up(NULL);
+		looks_set_seed(k, 1000 + times);
+		for (size_t i = 0; i < ngor; i++) {
+			gor[i].begins = START - 10 * MS - times * i * US;
+			gor[i].period = (100 + 7 * i) * US;
+			gor[i].lasts = gor[i].period / 2;
+		}
+		run_for(40 * MS);
+		result();
+		for (size_t i = 0; i < ngor; i++) {
+			told += of(i).delay_ns;
+			truth += 20e6;
+		}
+	}
+	assert_true(fabs(told / truth - 1) < 0.02);
+}
+
 static struct looks_begun begun(size_t i)
 {
 	return (struct looks_begun){ .g = G_AT + i * G_SIZE, .since = gor[i].begins };
@@ -528,6 +553,7 @@ int main(void)
 		TEST(without_bias),
 		TEST(those_that_looks_disturb),
 		TEST(at_the_ends),
+		TEST(brief_ones_at_the_ends),
 		TEST(those_whose_beginning_is_known),
 		TEST(a_pause),
 		TEST(what_it_tells_the_probes),

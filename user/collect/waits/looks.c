@@ -192,6 +192,22 @@ static uint64_t between_looks(const struct looks *k)
 	return k->looked ? k->looked + (k->at_ns - k->looked) / 2 : k->at_ns;
 }
 
+/*
+ * A wait that no other look saw. At the first look, or the last one, it is taken for one that began after looks did, or ended before
+ * they do: it is shorter than about the time between two. Without these, where waits are much shorter than that, the
+ * strata of two looks were missing, which is 8 % of 24.
+ */
+static bool brief(const struct seen *g)
+{
+	return g->looks == 1;
+}
+
+static void unsure(struct looks *k, const struct seen *g, uint64_t *number)
+{
+	++*number;
+	looks_sums_unsure(&k->sums, g->entry, g->ns);
+}
+
 static void wait_over(struct looks *k, struct seen *g)
 {
 	uint64_t length = g->looks >= LOOKS_COUNTS ? between_looks(k) - g->since : 0;
@@ -203,12 +219,10 @@ static void wait_over(struct looks *k, struct seen *g)
 		return;
 	if (g->known)
 		looks_sums_whole(&k->sums, g->entry, g->ns, (double)(between_looks(k) - g->since));
-	else if (!g->begun_before)
+	else if (!g->begun_before || brief(g))
 		looks_sums_over(&k->sums, g->entry, g->ns, (double)length);
-	if (!g->begun_before)
-		return;
-	k->sum.begun_before++;
-	looks_sums_unsure(&k->sums, g->entry, g->ns);
+	else
+		unsure(k, g, &k->sum.begun_before);
 }
 
 /* @what: parked_for() of the wait. */
@@ -682,12 +696,10 @@ static void leave(struct looks *k, bool count)
 
 		if (!g->waits)
 			continue;
-		if (count)
+		if (count || (brief(g) && k->sums.look > 1))
 			wait_over(k, g);
-		else if (g->entry != LOOKS_NOT_COUNTED) {
-			k->sum.waiting++;
-			looks_sums_unsure(&k->sums, g->entry, g->ns);
-		}
+		else if (g->entry != LOOKS_NOT_COUNTED)
+			unsure(k, g, &k->sum.waiting);
 		g->waits = false;
 	}
 }
