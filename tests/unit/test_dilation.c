@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -207,23 +206,6 @@ static void full_observation_tells_nothing_of_windows(void **state)
 	assert_true(w.now > 5.9 && w.now < 6.1);
 }
 
-/* What the runtime counted beyond what windows stand for, and a standard error of that. */
-static void runs_that_windows_lack(void **state)
-{
-	struct dilation w = { .switches = 1000 };
-	const struct tally_estimate few = { .value = 700, .variance = 400 },
-				    all = { .value = 1100, .variance = 400 },
-				    any = { .value = 700, .variance = -1 };
-
-	(void)state;
-	assert_true(dilation_beyond(&w, &few) == 320);
-	assert_true(dilation_beyond(&w, &all) == 20);
-	assert_true(dilation_beyond(&w, NULL) == 1000);
-	assert_true(isinf(dilation_beyond(&w, &any)));
-	w.switches = -1;
-	assert_true(isinf(dilation_beyond(&w, &few)));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,7 +214,6 @@ int main(void)
 		cmocka_unit_test(one_that_has_not_run_is_not_read),
 		cmocka_unit_test(counters_are_looked_for_again),
 		cmocka_unit_test(full_observation_tells_nothing_of_windows),
-		cmocka_unit_test(runs_that_windows_lack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static struct told tell(struct wait_window *w, const struct looks_sums *u, doubl
 	struct told out = {};
 
 	assert_int_equal(w->engine.tally.sites.n, 1);
-	undercounts_learn(&w->engine.under, &w->engine.tally, u, GPB_G_SYSCALL, dilation, INFINITY);
+	undercounts_learn(&w->engine.under, &w->engine.tally, u, GPB_G_SYSCALL, dilation, -1);
 	for (size_t i = 0; i < w->engine.tally.entries.n; i++) {
 		struct looks_estimate o = looks_sums_of(u, i);
 
@@ -308,7 +308,7 @@ static void short_ones_do_not_lack(void **state)
 	assert_int_equal(wait_window_add(&w, &st, NULL), 0);
 	tally_window(&w.engine.tally, &tw);
 	looks_sums_end(&u, 100 * MS, 100 * MS);
-	undercounts_learn(&under, &w.engine.tally, &u, GPB_G_SYSCALL, 1, INFINITY);
+	undercounts_learn(&under, &w.engine.tally, &u, GPB_G_SYSCALL, 1, -1);
 	assert_true(under.at[0].looks_ns > under.at[0].windows_ns);
 	assert_true(undercounts_site(&under, 0, 0, 0) == 0);
 	undercounts_fini(&under);
@@ -317,7 +317,7 @@ static void short_ones_do_not_lack(void **state)
 }
 
 /* Windows met half of the 4,000 waits, and with each the time runnable that follows. */
-static void meet_half(struct wait_window *w, struct looks_sums *u, double most)
+static void meet_half(struct wait_window *w, struct looks_sums *u, double runs)
 {
 	const struct wait two = { .end = 2 * MS }, brief = { .end = 1000 };
 	struct gpb_stack st = stack_of(&two, GPB_WAIT_LONG),
@@ -348,7 +348,7 @@ static void meet_half(struct wait_window *w, struct looks_sums *u, double most)
 		looks_sums_gap(u, 2 * MS);
 	}
 	looks_sums_end(u, 8000 * MS, 8000 * MS);
-	undercounts_learn(&w->engine.under, &w->engine.tally, u, GPB_G_SYSCALL, 1, most);
+	undercounts_learn(&w->engine.under, &w->engine.tally, u, GPB_G_SYSCALL, 1, runs);
 }
 
 static void what_follows_is_scaled_as_well(void **state)
@@ -357,7 +357,7 @@ static void what_follows_is_scaled_as_well(void **state)
 	struct looks_sums u;
 
 	(void)state;
-	meet_half(&w, &u, INFINITY);
+	meet_half(&w, &u, -1);
 	for (size_t i = 0; i < w.engine.tally.entries.n; i++) {
 		const struct tally_entry *en = &w.engine.tally.entries.at[i];
 		double scaled = en->group == GPB_WAIT_LONG ? 2 : 1;
@@ -368,7 +368,7 @@ static void what_follows_is_scaled_as_well(void **state)
 	wait_window_fini(&w);
 }
 
-/* Each wait ends in a run: where the runtime counts but 500 more than windows saw, these lack no more, and their times runnable. */
+/* Each wait ends in a run: where the runtime counts but 500 more than the 2,000 of windows, these lack no more, and their times runnable. */
 static void no_more_than_runs(void **state)
 {
 	struct wait_window w;
@@ -376,7 +376,7 @@ static void no_more_than_runs(void **state)
 	double lacks;
 
 	(void)state;
-	meet_half(&w, &u, 500);
+	meet_half(&w, &u, 2500);
 	for (size_t i = 0; i < w.engine.tally.entries.n; i++)
 		assert_true(undercounts_factor(&w.engine.under, &w.engine.tally.entries.at[i]) ==
 			    1);

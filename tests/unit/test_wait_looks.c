@@ -127,8 +127,7 @@ static int32_t entry_of(const struct gpb_stack *st)
 static void end(struct wait_window *w)
 {
 	if (w->engine.looks)
-		undercounts_learn(&w->engine.under, &w->engine.tally, &sums, GPB_G_SYSCALL, 1,
-				  INFINITY);
+		undercounts_learn(&w->engine.under, &w->engine.tally, &sums, GPB_G_SYSCALL, 1, -1);
 }
 
 static void fini(struct wait_window *w)

@@ -288,15 +288,3 @@ double dilation_unsure(const struct dilation *w, const struct tally_estimate *wi
 
 	return faster + u.unsure + few_unmet(w);
 }
-
-double dilation_beyond(const struct dilation *w, const struct tally_estimate *windows)
-{
-	double rest;
-
-	if (w->switches < 0 || (windows && windows->variance < 0))
-		return INFINITY;
-	if (!windows)
-		return w->switches;
-	rest = w->switches - windows->value;
-	return (rest > 0 ? rest : 0) + sqrt(windows->variance);
-}

@@ -118,10 +118,5 @@ double dilation_lack(const struct dilation *w, const struct tally_estimate *wind
  * a somewhat higher pace than that of any window may be like other time or not. @lack: dilation_lack(), or 1.
  */
 double dilation_unsure(const struct dilation *w, const struct tally_estimate *windows, double lack);
-/*
- * How many runs there were at most, within a standard error, that @windows do not stand for; NULL: they stand for none.
- * INFINITY: not known.
- */
-double dilation_beyond(const struct dilation *w, const struct tally_estimate *windows);
 
 #endif

@@ -286,12 +286,24 @@ static void learn_follow(struct undercounts *u, const struct tally *t, const str
 
 /* ---- all of it ---- */
 
+/* How many runs are after none of the waits that are counted? */
+static double runs_beyond(const struct tally *t, const struct looks_sums *k, double runs)
+{
+	if (runs < 0)
+		return INFINITY;
+	for (size_t i = 0; i < t->entries.n; i++)
+		if (t->entries.at[i].parked)
+			runs -= t->entries.at[i].counts.x / GPB_COUNT_ONE +
+				looks_sums_of(k, i).count;
+	return runs > 0 ? runs : 0;
+}
+
 void undercounts_learn(struct undercounts *u, const struct tally *t, const struct looks_sums *k,
-		       uint64_t but, double dilation, double most)
+		       uint64_t but, double dilation, double runs)
 {
 	u->n = t->sites.n;
 	u->but = but;
-	u->most = most;
+	u->most = runs_beyond(t, k, runs);
 	u->between = !looks_stands_from(k);
 	u->at = calloc(u->n + 1, sizeof(*u->at));
 	if (!u->at || choose(u, t, k, dilation)) {

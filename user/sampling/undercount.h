@@ -14,7 +14,7 @@
  * Where looks are rare, waits that are too long for windows are seen by too few of them to be counted (LOOKS_COUNTS). Their length is
  * in what looks tell, and divided by the mean length of much shorter ones it is a number far too large: 5 million waits in
  * 20 s of an etcd that had 0.14. So numbers are by length then only where both agree on the delay. And each wait ends in a run, so
- * windows lack no more waits than runs, of which the runtime's own count tells how many there were.
+ * there are no more waits than the runtime counted runs, and no more are lacking than those beyond what is counted.
  *
  * Each wait of a parked goroutine ends in a time runnable (tally.follows), which is too short for looks. Windows
  * lack these as they lack waits. So there are as many as waits: those that looks counted, and the long ones that
@@ -67,10 +67,10 @@ struct undercounts {
 
 /*
  * Compares when nothing is added any more. Entries of kind @but (gpb_stack.wait.kind) are left out. Group 0 has
- * the short waits. @most: dilation_beyond().
+ * the short waits. @runs: dilation.switches, < 0: not known.
  */
 void undercounts_learn(struct undercounts *u, const struct tally *t, const struct looks_sums *k,
-		       uint64_t but, double dilation, double most);
+		       uint64_t but, double dilation, double runs);
 /* By what the count of an entry is to be multiplied. */
 double undercounts_factor(const struct undercounts *u, const struct tally_entry *en);
 /*

@@ -550,15 +550,6 @@ int wait_engine_stop(struct wait_engine *w, struct err *e)
 	return probing_end(w->probing, e);
 }
 
-/* How many more runs there were, at most, than windows saw. */
-static double runs_beyond(const struct wait_engine *w)
-{
-	struct tally_estimate runs = tally_group(&w->tally, 0);
-
-	runs.value += w->paced;
-	return dilation_beyond(&w->slow, w->kind->sees_runs ? &runs : NULL);
-}
-
 void wait_engine_end(struct wait_engine *w)
 {
 	w->result = (struct looks_result){};
@@ -568,7 +559,7 @@ void wait_engine_end(struct wait_engine *w)
 	tally_rest(&w->tally);
 	if (w->looks)
 		undercounts_learn(&w->under, &w->tally, looks_sums(w->looks), w->kind->but,
-				  dilation_mean(&w->slow, w->tally.windows), runs_beyond(w));
+				  dilation_mean(&w->slow, w->tally.windows), w->slow.switches);
 }
 
 void wait_engine_lost(const struct wait_engine *w, uint64_t left, struct loss *to)
