@@ -20,8 +20,8 @@
 #define OF_SESSION "/proc/self/autogroup"
 
 enum { ANCESTORS_MAX = 64, OTHERS_MAX = 4096 };
-/* Who runs so long of so long is busy, also where many others are. */
-enum { LOOK_MS = 50, BUSY_NS = 1000000 };
+/* Who runs so long of so long is busy, also where many others are; whoever starts is for one such look alone. */
+enum { LOOK_MS = 50, BUSY_NS = 1000000, LOOKS = 2 };
 
 bool priority_prompt(void)
 {
@@ -109,6 +109,14 @@ static bool others_rest(void)
 	return true;
 }
 
+static bool others_are_at_rest(void)
+{
+	for (int i = 0; i < LOOKS; i++)
+		if (others_rest())
+			return true;
+	return false;
+}
+
 static _Noreturn void wait_for_end(pid_t of)
 {
 	sigset_t all, end;
@@ -190,7 +198,7 @@ pid_t priority_prompt_session(void)
 	pid_t restorer;
 	int nice;
 
-	if (!others_rest() || !session_nice(&nice) || nice)
+	if (!others_are_at_rest() || !session_nice(&nice) || nice)
 		return 0;
 	restorer = restorer_new();
 	if (restorer > 0 && set_session(PRIORITY_SESSION))
