@@ -1,4 +1,4 @@
-/* tests/unit/test_looks_sums.c - which stacks that looks find become entries of the tally. */
+/* tests/unit/test_looks_sums.c - which stacks that looks find become entries of the tally, and how sure their sums are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +6,9 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
+#include "base/random.h"
 #include "sampling/looks_sums.h"
 
 static bool room;
@@ -97,12 +100,75 @@ static void probes_make_stacks_known(void **state)
 	tally_fini(&t);
 }
 
+/* One place, whose waits last @mean +- @spread (evenly spread) at each of @n looks. *total: of all. */
+static double variance_of(size_t n, double mean, double spread, uint64_t *random, double *total)
+{
+	struct gpb_stack st = { .nfirst = 1, .pc = { 100 } };
+	struct tally t = {};
+	struct looks_sums u = { .tally = &t };
+	double variance;
+	bool known;
+	int32_t at;
+
+	tally_init(&t);
+	assert_int_equal(looks_sums_entry(&u, &st, 0, true, &known, &at, NULL), 0);
+	*total = 0;
+	for (; u.look < n; u.look++) {
+		double ns = mean - spread +
+			    2 * spread * (double)random_below(random, 10001) / 10000;
+
+		looks_sums_saw(&u, at, ns);
+		*total += ns;
+		if (!u.look) /* one that began before, and that others see, too */
+			looks_sums_saw(&u, at, 1e9);
+		if (u.look == 1)
+			looks_sums_unsaw(&u, at, 1e9);
+	}
+	looks_sums_end(&u, 1000, 1000);
+	variance = looks_site_variance(&u, 0);
+	assert_true(variance == looks_all_variance(&u));
+	looks_sums_fini(&u);
+	tally_fini(&t);
+	return variance;
+}
+
+/* Whatever looks see alike is certain, and what differs by chance is within the variance as often as theory gives (Student's t). */
+static void the_variance_is_that_of_chance(void **state)
+{
+	enum { TRIES = 4000 };
+	static const struct {
+		size_t looks;
+		double beyond2, beyond4, most; /* most: mean of the stated error, of the true one */
+	} of[] = { { 6, 0.06, 0.01, 1.6 }, { 10, 0.06, 0.005, 1.25 }, { 30, 0.06, 0.001, 1.1 } };
+	uint64_t random = 1;
+	double total;
+
+	(void)state;
+	assert_true(sqrt(variance_of(7, 1000, 1, &random, &total)) < 5);
+	/* of few looks nothing is known */
+	assert_true(sqrt(variance_of(3, 1000, 1, &random, &total)) > 900);
+	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+		double n = (double)of[i].looks, beyond2 = 0, beyond4 = 0, stated = 0;
+
+		for (size_t try = 0; try < TRIES; try++) {
+			double error = sqrt(variance_of(of[i].looks, 1000, 500, &random, &total));
+
+			stated += error / TRIES;
+			beyond2 += fabs(total - n * 1000) > 2 * error;
+			beyond4 += fabs(total - n * 1000) > 4 * error;
+		}
+		assert_true(beyond2 < of[i].beyond2 * TRIES && beyond4 < of[i].beyond4 * TRIES);
+		assert_true(stated < of[i].most * 500 / sqrt(3) * sqrt(n));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lost_waits_may_be_of_any_such_place),
 		cmocka_unit_test(probes_make_stacks_known),
 		cmocka_unit_test(what_there_is_no_room_for_is_counted),
+		cmocka_unit_test(the_variance_is_that_of_chance),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@ enum { SITES_MAX = 1 << 20 };
 #define STANDS_MOST   3
 /* every wait that is longer than so many gaps between looks is seen by LOOKS_COUNTS of them */
 #define EDGE_GAPS 4
+enum { LOOKS_FEW = 6 };
 
 /* ---- which waits belong to which site ---- */
 
@@ -85,9 +86,13 @@ int looks_sums_entry(struct looks_sums *u, const struct gpb_stack *st, uint8_t r
 
 /* ---- sums ---- */
 
+/* What comes before the first look, and after the last one, is not nothing: the differences are those between looks. */
 static void site_turn(struct looks_site *s, uint64_t look)
 {
-	s->squares += (s->now - s->last) * (s->now - s->last);
+	if (s->look)
+		s->squares += (s->now - s->last) * (s->now - s->last);
+	else
+		s->at_first = s->now;
 	s->last = s->now;
 	s->now = 0;
 	if (s->look + 1 < look) { /* the looks in between saw nothing */
@@ -104,19 +109,41 @@ static void site_saw(struct looks_site *s, uint64_t look, double ns)
 	s->now += ns;
 }
 
+/* Does @what to each sum that the waits of this entry are in. */
+static void sums_of(struct looks_sums *u, const struct looks_sum *sum,
+		    void (*what)(struct looks_site *, uint64_t, double), double ns)
+{
+	what(&u->sites.at[sum->site], u->look, ns);
+	if (!u->tally->sites.at[sum->site].whole)
+		what(&u->all, u->look, ns);
+	if (sum->apart)
+		what(&u->apart, u->look, ns);
+}
+
 void looks_sums_saw(struct looks_sums *u, int32_t entry, double ns)
 {
-	const struct looks_sum *sum = &u->at.at[entry];
-	struct looks_site *s = &u->sites.at[sum->site];
+	struct looks_site *s = &u->sites.at[u->at.at[entry].site];
 
 	if (!s->known)
 		s->first = (size_t)entry;
 	s->known = true;
-	site_saw(s, u->look, ns);
-	if (!u->tally->sites.at[sum->site].whole)
-		site_saw(&u->all, u->look, ns);
-	if (sum->apart)
-		site_saw(&u->apart, u->look, ns);
+	sums_of(u, &u->at.at[entry], site_saw, ns);
+}
+
+static void site_unsaw(struct looks_site *s, uint64_t look, double ns)
+{
+	(void)look;
+	if (!s->look) {
+		s->now -= ns;
+		return;
+	}
+	s->last -= ns;
+	s->at_first -= ns;
+}
+
+void looks_sums_unsaw(struct looks_sums *u, int32_t entry, double ns)
+{
+	sums_of(u, &u->at.at[entry], site_unsaw, ns);
 }
 
 /*
@@ -261,20 +288,29 @@ void looks_sums_end(struct looks_sums *u, double phase_ns, double strata_ns)
 	double look = u->look ? phase_ns / (double)u->look : 0;
 
 	for (size_t i = 0; i < u->sites.n; i++)
-		site_turn(&u->sites.at[i], UINT64_MAX);
-	site_turn(&u->all, UINT64_MAX);
-	site_turn(&u->apart, UINT64_MAX);
+		site_turn(&u->sites.at[i], u->look);
+	site_turn(&u->all, u->look);
+	site_turn(&u->apart, u->look);
 	u->scale = strata_ns > 0 ? phase_ns / strata_ns : 1;
 	u->unmet = look * look;
 }
 
 /*
- * The variance comes from the differences between neighbouring looks; where both see the same,
- * chance had no effect.
+ * The variance comes from the differences between neighbouring looks (von Neumann's estimator); where both see the
+ * same, chance had no effect. That variance is itself by chance: with so many degrees of freedom it is that of Student's t.
+ * Of a few looks it says nothing: everything that they saw may have been there for one of them alone.
  */
 static double variance_of(const struct looks_sums *u, const struct looks_site *s)
 {
-	return s->squares / 2 * u->scale * u->scale;
+	double n = (double)u->look, freedom, squares = s->squares;
+
+	if (u->look < LOOKS_FEW) {
+		squares += s->at_first * s->at_first + s->last * s->last;
+	} else {
+		freedom = 2 * (n - 1) * (n - 1) / (3 * n - 4);
+		squares *= n / (n - 1) * freedom / (freedom - 2);
+	}
+	return squares / 2 * u->scale * u->scale;
 }
 
 double looks_site_variance(const struct looks_sums *u, size_t site)

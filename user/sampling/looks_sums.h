@@ -57,9 +57,10 @@ struct looks_sum {
 struct looks_site {
 	bool known;
 	size_t first; /* the first entry that counts */
-	double now, last, squares;
-	double count;  /* number of waits that LOOKS_COUNTS looks saw */
-	uint64_t look; /* number of the look that now belongs to */
+	double at_first, now, last,
+		squares; /* squares: of the differences between looks, from the first one on */
+	double count;	 /* number of waits that LOOKS_COUNTS looks saw */
+	uint64_t look;	 /* number of the look that now belongs to */
 };
 
 /* A struct that is zeroed, except for its first eight members, is empty. */
@@ -101,6 +102,8 @@ int looks_sums_entry(struct looks_sums *u, const struct gpb_stack *st, uint8_t r
 
 /* This look saw a wait there, for @ns. */
 void looks_sums_saw(struct looks_sums *u, int32_t entry, double ns);
+/* The first look saw it for @ns, as the second one does: it does not count (looks_sums_unsure()). */
+void looks_sums_unsaw(struct looks_sums *u, int32_t entry, double ns);
 /*
  * A wait is over that looks saw for @ns in all; @length: about how long it lasted if
  * LOOKS_COUNTS looks saw it, else 0.

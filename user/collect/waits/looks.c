@@ -179,12 +179,17 @@ static int find_allgs(struct looks *k, struct err *e)
 
 /* ---- waits ---- */
 
+/* What was there at the first look counts if no other one sees it: brief(). */
 static void saw(struct looks *k, struct seen *g, double ns)
 {
+	bool counts = g->entry != LOOKS_NOT_COUNTED;
+
+	if (counts && g->begun_before && g->looks == 1)
+		looks_sums_unsaw(&k->sums, g->entry, g->ns);
+	else if (counts && (!g->begun_before || !g->looks))
+		looks_sums_saw(&k->sums, g->entry, ns);
 	g->looks++;
 	g->ns += ns;
-	if (g->entry != LOOKS_NOT_COUNTED && !g->begun_before)
-		looks_sums_saw(&k->sums, g->entry, ns);
 }
 
 static uint64_t between_looks(const struct looks *k)
@@ -205,6 +210,8 @@ static bool brief(const struct seen *g)
 static void unsure(struct looks *k, const struct seen *g, uint64_t *number)
 {
 	++*number;
+	if (g->begun_before && g->looks == 1)
+		looks_sums_unsaw(&k->sums, g->entry, g->ns);
 	looks_sums_unsure(&k->sums, g->entry, g->ns);
 }
 
