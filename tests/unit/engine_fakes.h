@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "engine/engine.h"
+#include "sampling/own_work.h"
 
 enum { NOT_GO = 666, PIDS = 2000 };
 
@@ -158,7 +159,8 @@ static struct kind {
 	pid_t refuses, fails, full_for; /* full_for: that has no room for this one */
 	pid_t ended;			/* before it was put */
 	void *with;			/* what open() got */
-	unsigned budget_ppm, looks_ppm;
+	unsigned budget_ppm;
+	const struct own_work *own;
 	struct attacher_process **attachers;
 } k, other;
 
@@ -171,7 +173,7 @@ static int k_open(const struct engine_kind *kind, const struct collect_opts *o, 
 	(void)e;
 	mine->with = *state;
 	mine->budget_ppm = o->budget.ppm;
-	mine->looks_ppm = o->host.looks_ppm;
+	mine->own = o->host.own;
 	mine->attachers = o->attachers;
 	mine->opened++;
 	mine->fd = eventfd(0, EFD_CLOEXEC);

@@ -11,6 +11,7 @@
 static const struct engine_kind *const block = &engine_block, *const mutex = &engine_mutex;
 static void *blocks, *mutexes; /* their states */
 static struct collect_opts opts;
+static struct own_work own_work;
 
 static void reset(void)
 {
@@ -21,7 +22,7 @@ static void reset(void)
 	found_for = impossible = unchecked = uncounted = 0;
 	nread = 0;
 	records = -ENOENT; /* so they are probed */
-	opts = (struct collect_opts){ .source = SOURCE_AUTO };
+	opts = (struct collect_opts){ .source = SOURCE_AUTO, .host.own = &own_work };
 	blocks = mutexes = NULL;
 }
 

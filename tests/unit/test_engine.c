@@ -496,7 +496,8 @@ static void open_probing(const struct engine_kind *with)
 
 	engine_free(en);
 	probing_too = other_kind;
-	probing_too.reads = probing_too.probes = probing_too.looks = true;
+	probing_too.reads = probing_too.probes = true;
+	probing_too.readers = 3;
 	probing = probing_too;
 	probing.arg = NULL;
 	probing.probed = k_probed;
@@ -510,15 +511,16 @@ static void probes_share_a_budget_and_tell_of_it(void **state)
 	open_probing(NULL);
 	assert_true(!k.with && !other.with && k.attachers && k.attachers == other.attachers);
 	assert_true(k.budget_ppm == 22500 && other.budget_ppm == 22500);
-	assert_true(k.looks_ppm == 5000 && other.looks_ppm == 5000);
+	assert_true(k.own == other.own && k.own->parts == 6);
 	open_probing(&kind); /* which is not there */
 	assert_true(!other.with && other.budget_ppm == 22500);
 	open_probing(&probing);
 	assert_true(!k.with && other.with == &k);
 	assert_true(k.budget_ppm == 45000 && other.budget_ppm == 45000);
-	assert_true(k.looks_ppm == 10000 && other.looks_ppm == 10000);
+	assert_int_equal(k.own->parts, 3);
 	add(1);
 	assert_int_equal(engine_begin(en, NULL), 0);
+	assert_true(k.own->part == 0.02 * OWN_READ_LEAST / 3); /* shared out */
 	assert_int_equal(engine_end(en, sink_two, NULL, NULL), 0);
 	assert_true(two[1].probed[0] && !two[1].probed[1]);
 }

@@ -81,6 +81,7 @@ static struct subject subjects[TARGETS];
 static struct engine_target held[TARGETS];
 static struct heap_counted counted[TARGETS];
 static struct heap_counts k;
+static struct own_work own;
 
 static struct heap_counted *counted_of(void *part)
 {
@@ -89,9 +90,10 @@ static struct heap_counted *counted_of(void *part)
 
 static int set_up(void **state)
 {
-	const struct collect_opts o = { .host.own_ppm = 20000 };
+	const struct collect_opts o = { .host.own = &own };
 
 	(void)state;
+	own = (struct own_work){ .part = 0.01 };
 	now = 1000 * MS;
 	own_cpu = cost = 0;
 	wake_fails = -1;

@@ -161,6 +161,9 @@ static void after_missed_cycles_a_part_counts(void **state)
 	add(ALL)->gen = GEN - 2 * ONE_CYCLE;
 	end();
 	assert_true(live_of(HALF) == 0.25 && live_of(ALL) == 1);
+	assert_true(heap_live_count(&l, HALF).maybe == 1 &&
+		    heap_live_count(&l, HALF).maybe_live == 0.25);
+	assert_true(heap_live_count(&l, ALL).maybe == 0); /* it cannot be another one */
 	assert_int_equal(l.unconfirmed, 2);
 }
 
@@ -177,6 +180,8 @@ static void doubt_is_kept_and_counted_once(void **state)
 	o->gen = GEN - ONE_CYCLE;
 	end();
 	assert_true(live_of(HALF) == 0.75);
+	assert_true(heap_live_count(&l, HALF).maybe == 2 &&
+		    heap_live_count(&l, HALF).maybe_live == 0.75);
 	assert_int_equal(l.unconfirmed, 2);
 	assert_int_equal(l.live, 1);
 }

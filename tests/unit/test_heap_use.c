@@ -163,6 +163,30 @@ static void test_none_lives_of_what_windows_saw(void **state)
 	assert_true(sqrt(got.variance) < 0.1 * MADE);
 }
 
+/* GC cycles were missed: half of all may be other objects, and a tenth is taken to live. */
+static void test_some_may_be_other_objects(void **state)
+{
+	struct heap_estimate sure = { 0 }, got = { 0 };
+	struct world w;
+
+	(void)state;
+	for (int maybe = 0; maybe < 2; maybe++) {
+		begin(&w);
+		for (int i = 0; i < HEAP_LIVE_GROUPS; i++) {
+			window(1000, 100, 1);
+			counts[i].maybe = 500 * maybe;
+			counts[i].maybe_live = 100 * maybe;
+		}
+		got = end(&w, 0.7, 0);
+		if (!maybe)
+			sure = got;
+	}
+	assert_int_equal(got.values.objects, sure.values.objects);
+	assert_true(sqrt(sure.variance) < 0.1 * MADE);
+	/* from none to half of all lives, with this distance from a tenth */
+	assert_true(fabs(sqrt(got.variance - sure.variance) / MADE - sqrt(0.13 / 3)) < 0.001);
+}
+
 /* Garbage is garbage in all windows, however few they are. */
 static void test_garbage(void **state)
 {
@@ -237,6 +261,7 @@ int main(void)
 		cmocka_unit_test(test_share_by_weight),
 		cmocka_unit_test(test_none_lives_of_what_windows_saw),
 		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_some_may_be_other_objects),
 		cmocka_unit_test(test_time_without_windows),
 		cmocka_unit_test(test_one_window_has_nearly_all),
 		cmocka_unit_test(test_unknown_errors),

@@ -149,7 +149,7 @@ static void each_kind_reads_its_own(void **state)
 		const struct engine_kind *kind = kinds[i];
 
 		assert_string_equal(kind->name, names[i]);
-		assert_true(kind->reads && !kind->probes && !kind->looks);
+		assert_true(kind->reads && !kind->probes && !kind->readers);
 		k->free(state_of);
 		open_kind(kind);
 		assert_int_equal(kind->put(state_of, &target, &kept, &err), 0);

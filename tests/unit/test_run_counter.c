@@ -118,7 +118,7 @@ static void a_step_lasts_for_five_milliseconds_or_more(void **state)
 	assert_int_equal(steps, 1);
 	assert_true(last.ns == 6e6 && last.runs == 20 && last.busy_ns == 2e6 &&
 		    last.end == (double)now);
-	counter.seldom = 3;
+	counter.every_ns = 15 * MS;
 	passes(14, 1, 10);
 	assert_int_equal(steps, 1);
 	passes(1, 1, 10);

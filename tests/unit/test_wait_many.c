@@ -114,7 +114,8 @@ struct prof *wait_prof_take(struct wait_prof *p)
 
 static const struct engine_kind *const kind = &engine_wait;
 static void *many;
-static struct collect_opts opts;
+static struct own_work own_work;
+static struct collect_opts opts = { .host.own = &own_work };
 
 static int set_up(void **state)
 {

@@ -13,6 +13,7 @@ enum { GOROUTINES = KINDS_OWN, SWEPT_AFTER = 50, KINDS_LOSS = 7 };
 /* ---- a kind ---- */
 
 static struct waits_many m;
+static struct own_work own_work;
 static int nthings, opens, closes, open_fails, hit_costs, add_fails;
 static struct gpb_quota quota;
 static __u64 waits_of[GPB_CPU_TARGETS], waits_all;
@@ -188,8 +189,9 @@ static int set_up(void **state)
 	nthings = opens = closes = open_fails = hit_costs = add_fails = 0;
 	quota = (struct gpb_quota){ 0 };
 	memset(waits_of, 0, sizeof(waits_of));
-	waits_all = 0;
-	opts = (struct collect_opts){ 0 };
+	waits_all = count_ns = 0;
+	own_work = (struct own_work){ 0 };
+	opts = (struct collect_opts){ .host.own = &own_work };
 	m = (struct waits_many){ 0 };
 	return waits_many_open(&m, &things, &m, &opts, 10, NULL);
 }
@@ -458,32 +460,34 @@ static bool same(double a, double b)
 	return fabs(a - b) < 1e-9;
 }
 
-static bool looked_at(const struct one *p, double share, double times)
+static bool looked_at(const struct one *p, double share, uint64_t every)
 {
-	return same(told_by(p)->share, share) && same(told_by(p)->times, times);
+	return same(told_by(p)->share, share) && told_by(p)->count_every_ns == every;
 }
 
-/* At 4 % of a CPU; the runtime's count is read at the pace of one target's up to four of them. */
+/* Two parts of 2 % of a CPU are theirs, and one is for the runtimes' counts. */
 static void looks_are_shared_by_those_in_windows(void **state)
 {
 	struct one *a = joins(7), *b = joins(7), *c = joins(8);
 
 	(void)state;
-	m.probed.o.host.looks_ppm = 40000;
+	own_work.part = 0.02;
+	count_ns = 1e5;
 	begin();
 	assert_true(looked_at(a, 0, 0) && looked_at(c, 0, 0)); /* there are no windows */
 	windows(a);
 	tick(1);
-	assert_true(looked_at(a, 0.02, 1) && looked_at(b, 0.02, 1) && looked_at(c, 0, 0));
+	assert_true(looked_at(a, 0.02, 10000000) && looked_at(b, 0.02, 10000000) &&
+		    looked_at(c, 0, 0));
 	windows(c);
 	joins(8);
 	tick(1);
 	for (pid_t pid = 1; pid <= 4; pid++)
-		assert_true(looked_at(ones[pid], 0.01, 2));
+		assert_true(looked_at(ones[pid], 0.01, 20000000));
 	forget(a);
 	forget(b);
 	tick(1);
-	assert_true(looked_at(c, 0.02, 1));
+	assert_true(looked_at(c, 0.02, 10000000));
 	/* They are full observation's again. */
 	assert_int_equal(turn_to(member(c)->set->probing, false, 0), 0);
 	*told_by(c) = (struct told){ .w = told_by(c)->w };
@@ -494,16 +498,16 @@ static void looks_are_shared_by_those_in_windows(void **state)
 /* Of one target they take 5 % of a CPU and no more, whatever all may take. */
 static void looks_take_no_more_than_those_of_one(void **state)
 {
-	static const unsigned ppm[] = { 0, 50001, 900000 };
-	struct one *a = joins(7), *b = joins(7);
+	static const double parts[] = { 0, 0.0251, 0.9 };
+	struct one *a = joins(7);
 
 	(void)state;
 	begin();
 	windows(a);
-	for (size_t i = 0; i < ARRAY_LEN(ppm); i++) {
-		m.probed.o.host.looks_ppm = ppm[i];
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		own_work.part = parts[i];
 		tick(1);
-		assert_true(looked_at(a, 0.025, 1) && looked_at(b, 0.025, 1));
+		assert_true(looked_at(a, 0.05, 0));
 	}
 }
 
@@ -514,7 +518,7 @@ static void looks_are_shared_when_a_window_begins(void **state)
 	(void)state;
 	begins_in_windows = true;
 	begin();
-	assert_true(looked_at(a, 0.05, 0.5));
+	assert_true(looked_at(a, 0.05, 0));
 }
 
 static void only_in_windows_somebody_is_watched(void **state)
@@ -740,7 +744,7 @@ static void one_that_comes_in_windows_and_fails_leaves_them_to_the_others(void *
 	assert_true(nthings == 1 && member(a)->set->members.n == 1 && m.probed.nprobed == 1);
 	poll_once();
 	tick(1);
-	assert_true(told_by(a)->watches == 1 && looked_at(a, 0.05, 0.5));
+	assert_true(told_by(a)->watches == 1 && looked_at(a, 0.05, 0));
 }
 
 /* It is not loaded for each anew; what all do meanwhile does not need it. */

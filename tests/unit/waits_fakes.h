@@ -18,7 +18,8 @@ static struct told {
 	int targets, puts, turns, befores, afters, watches, unwatched, no_more, ends;
 	bool windows;
 	uint64_t since, left;
-	double share, times;
+	double share;
+	uint64_t count_every_ns;
 	struct stretch last;
 	int watch_fails;
 } told[GPB_CPU_TARGETS];
@@ -98,10 +99,18 @@ int wait_engine_watch(struct wait_engine *w, struct err *e)
 	return t->watch_fails ? err_set(e, t->watch_fails, "looks saw too much") : 0;
 }
 
-void wait_engine_look_seldom(struct wait_engine *w, double share, double times)
+void wait_engine_look_seldom(struct wait_engine *w, double share, uint64_t count_every_ns)
 {
 	told_of(w)->share = share;
-	told_of(w)->times = times;
+	told_of(w)->count_every_ns = count_every_ns;
+}
+
+static double count_ns;
+
+double wait_engine_count_ns(const struct wait_engine *w)
+{
+	(void)w;
+	return count_ns;
 }
 
 void wait_engine_look_no_more(struct wait_engine *w)

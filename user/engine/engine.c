@@ -9,14 +9,14 @@
 #include "base/nofile.h"
 #include "base/vec.h"
 #include "probe/attacher.h"
+#include "sampling/own_work.h"
 
-enum { EVENTS = 64, LOOKS = 8 };
+enum { EVENTS = 64, LOOKS = 2 };
 
 /* Of the bound on what all kinds together may take of the targets' CPU time: probes' part; the rest is for clocks. */
 #define PROBES_SHARE 0.9
 
 /* And of the bound on our own work: that of looks at targets that are in windows. */
-#define LOOKS_SHARE    0.5
 
 #define STRETCH_CPU_NS 1000000000ull /* what may be used of this may be used at once */
 
@@ -41,6 +41,7 @@ struct engine {
 	uint64_t forgotten_ns; /* CPU time in this window of targets that are forgotten */
 	/* when the window began, and when the clocks were slowed down last; both as if counted from 0 */
 	struct engine_cost at_begin, at_stretch, cost;
+	struct own_work own;
 	unsigned left_ppm; /* what probes leave of what may be taken of the targets' CPU time */
 	int ep;
 };
@@ -406,6 +407,7 @@ static void keep_budget(struct engine *en)
 	struct engine_cost now = cost_now(en), s = cost_since(&en->at_stretch, &now);
 	unsigned before = en->cost.slowed, slowed;
 
+	own_work_turn(&en->own, now.lasted_ns, now.own_ns);
 	en->cost = cost_since(&en->at_begin, &now);
 	en->cost.slowed = before;
 	if (!above(s.taken_ns, en->o.host.taken_ppm, s.cpu_ns))
@@ -421,6 +423,7 @@ static void begin_cost(struct engine *en)
 	en->forgotten_ns = 0;
 	en->at_begin = cost_now(en);
 	begin_stretch(en, &en->at_begin);
+	own_work_begin(&en->own, en->at_begin.lasted_ns, en->at_begin.own_ns);
 	en->cost = (struct engine_cost){ 0 };
 }
 
@@ -457,19 +460,21 @@ static bool is_first(const struct engine_kind *const *kinds, size_t i)
 	return true;
 }
 
-/* Kinds that probe have equal parts of what probes may take, and those that look of what looks may. */
+/* Kinds that probe have equal parts of what probes may take. */
 static void share_budget(struct engine *en, const struct engine_kind *const *kinds, size_t n)
 {
 	struct collect_opts *o = &en->o;
-	unsigned probing = 0, looking = 0;
+	unsigned probing = 0;
+
+	en->own.ppm = o->host.own_ppm;
+	o->host.own = &en->own;
 
 	for (size_t i = 0; i < n; i++) {
 		probing += kinds[i]->probes && is_first(kinds, i);
-		looking += kinds[i]->looks && is_first(kinds, i);
+		en->own.parts += is_first(kinds, i) ? kinds[i]->readers : 0;
 	}
 	o->budget.ppm = (unsigned)(PROBES_SHARE * o->host.taken_ppm) / (probing ?: 1);
 	en->left_ppm = o->host.taken_ppm - o->budget.ppm * probing;
-	o->host.looks_ppm = (unsigned)(LOOKS_SHARE * o->host.own_ppm) / (looking ?: 1);
 }
 
 static bool forget_file(void *arg, uint16_t number)

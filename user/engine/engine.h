@@ -78,7 +78,8 @@ struct engine_shared {
 struct engine_kind {
 	bool reads;  /* put() and profile() read much of the target's memory */
 	bool probes; /* and open() gets, as budget.ppm, its part of what probes may take */
-	bool looks; /* at targets in windows, from outside: its part of our own work is host.looks_ppm */
+	unsigned
+		readers; /* so many parts of host.own are its own: it reads targets that are in windows all the time */
 	/* A kind before it that has the same probes: they have these parts together. May be NULL, and may not be there. */
 	const struct engine_kind *with;
 	const char *name; /* "cpu": also the file name's part */

@@ -18,13 +18,22 @@ double survival_least(const struct survival *s)
 	return n > 0 ? p * (1 - p) / n : 0;
 }
 
+/* Somewhere between none and all of them: the mean square of a uniform distribution's distance. */
+static double anywhere(double below, double above)
+{
+	return (below * below - below * above + above * above) / 3;
+}
+
+double survival_maybe(double n, double live)
+{
+	return anywhere(live, n - live);
+}
+
 /*
  * The estimate takes it for a time like that of the windows. It may lie at the end or at the beginning: what lives of it is then
- * somewhere between what outlives all cycles and one, nothing tells where (the mean square of a uniform distribution's distance).
+ * somewhere between what outlives all cycles and one, nothing tells where.
  */
 double survival_unseen(const struct survival *s)
 {
-	double below = s->share - s->always, above = s->once - s->share;
-
-	return s->unseen * s->unseen * (below * below - below * above + above * above) / 3;
+	return s->unseen * s->unseen * anywhere(s->share - s->always, s->once - s->share);
 }

@@ -23,6 +23,11 @@ double survival_windows(double sum, double squares);
 
 /* A lower bound of the variance of the share. */
 double survival_least(const struct survival *s);
+/*
+ * The variance of how many live of @n objects that may be there no more, of which @live are taken to be: whatever is wrong with that
+ * is so of all of them.
+ */
+double survival_maybe(double n, double live);
 /* What the unseen time adds to the variance of the share. */
 double survival_unseen(const struct survival *s);
 

@@ -40,10 +40,11 @@ struct budget_opts {
 	uint64_t ahead_ns; /* what they may take before that bound applies */
 };
 /* Of many targets; 0: no bound. */
+struct own_work;
 struct host_budget_opts {
-	unsigned own_ppm;   /* of one CPU, for looks at waits and at programs that start */
-	unsigned taken_ppm; /* of the targets' CPU time */
-	unsigned looks_ppm; /* of one CPU, for looks at them from outside, of a kind that looks */
+	unsigned own_ppm;     /* of one CPU, for our own work */
+	unsigned taken_ppm;   /* of the targets' CPU time */
+	struct own_work *own; /* what own_ppm leaves for readings (sampling/own_work.h); borrowed */
 };
 
 struct collect_opts {

@@ -307,7 +307,7 @@ void summary_fini(struct summary *s)
 
 /* ---- the receipt ---- */
 
-enum { BOUND_TEXT = 32 };
+enum { BOUND_TEXT = 64 };
 
 static double percent(uint64_t part, uint64_t of)
 {
@@ -320,10 +320,10 @@ static int decimals(double v)
 	return v >= 9.95 ? 0 : v >= 0.995 ? 1 : 2;
 }
 
-static void bound_text(unsigned ppm, char buf[BOUND_TEXT])
+static void bound_text(const char *how, unsigned ppm, char buf[BOUND_TEXT])
 {
 	if (ppm)
-		snprintf(buf, BOUND_TEXT, "at most %g %%", ppm / 1e4);
+		snprintf(buf, BOUND_TEXT, "%s %g %%", how, ppm / 1e4);
 	else
 		snprintf(buf, BOUND_TEXT, "no bound");
 }
@@ -338,9 +338,9 @@ void summary_cost(struct engine_cost c, bool put_off, const struct collect_opts 
 		snprintf(share, sizeof(share), "? %%");
 	else
 		snprintf(share, sizeof(share), "%.*f %%", decimals(theirs), theirs);
-	bound_text(o->host.own_ppm, own);
-	bound_text(o->host.taken_ppm, taken);
-	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.*f %% of one CPU; looks: %s); sampling took "
+	bound_text("reads less often above", o->host.own_ppm, own);
+	bound_text("at most", o->host.taken_ppm, taken);
+	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.*f %% of one CPU; %s); sampling took "
 	     "%.2f s of the processes' %.2f s (%s, %s)",
 	     (double)c.own_ns / 1e9, decimals(part), part, own, (double)c.taken_ns / 1e9,
 	     (double)c.cpu_ns / 1e9, share, taken);

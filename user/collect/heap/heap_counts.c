@@ -6,14 +6,13 @@
 #include "base/clock.h"
 #include "sampling/run_rates.h"
 
-#define COUNTS_SHARE 0.5 /* of the bound on our own work */
-#define LEARN	     4
+#define LEARN 4
 
 int heap_counts_open(struct heap_counts *k, const struct collect_opts *o, struct err *e)
 {
 	int ret = wake_timer_open(&k->timer, e);
 
-	k->share = COUNTS_SHARE * o->host.own_ppm / 1e6;
+	k->own = o->host.own;
 	return ret ? ret : probed_watch(k->probed, k->timer.fd, e);
 }
 
@@ -58,7 +57,7 @@ static size_t count_all(struct heap_counts *k)
 /* As often as that of one is read, unless it would take too much. */
 static uint64_t until_next(const struct heap_counts *k)
 {
-	double every = k->share > 0 ? k->took_ns / k->share : 0;
+	double share = k->own->part * HEAP_COUNTS_PARTS, every = share > 0 ? k->took_ns / share : 0;
 
 	return every > RUN_STEP_NS ? (uint64_t)every : RUN_STEP_NS;
 }
@@ -74,6 +73,7 @@ void heap_counts_poll(struct heap_counts *k)
 	k->due_ns = UINT64_MAX;
 	if (count_all(k)) {
 		cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+		k->own->read_ns += cpu;
 		k->took_ns += ((double)cpu - k->took_ns) / LEARN;
 		k->due_ns = now + until_next(k);
 	}

@@ -11,6 +11,9 @@
 #include "base/wake_timer.h"
 #include "collect/heap/heap_window.h"
 #include "engine/probed.h"
+#include "sampling/own_work.h"
+
+enum { HEAP_COUNTS_PARTS = 1 }; /* of what readings get (sampling/own_work.h) */
 
 /* Of one target. */
 struct heap_counted {
@@ -22,8 +25,8 @@ struct heap_counted {
 struct heap_counts {
 	struct probed *probed; /* borrowed */
 	struct heap_counted *(*of)(void *part);
-	double share;	/* of one CPU that readings may take; 0: no bound */
-	double took_ns; /* a round of readings takes so much CPU time, about */
+	struct own_work *own; /* borrowed */
+	double took_ns;	      /* a round of readings takes so much CPU time, about */
 	uint64_t
 		due_ns; /* the next one; 0: as soon as possible, UINT64_MAX: nobody is in windows */
 	struct wake_timer timer; /* in probed's descriptor */

@@ -25,6 +25,8 @@ static void count_live(struct heap_live *l)
 		heap_live_fold(l, &l->cells.at[i]);
 	for (size_t i = 0; i < l->objects.n; i++) {
 		const struct live_object *o = &l->objects.at[i];
+		double weight = (double)l->weights.at[o->window], there;
+		struct heap_live_count *c;
 
 		/* When the target has gone, a cycle may be known from objects alone. */
 		if ((o->gen == l->gen && l->cycles && !o->aged) || (int32_t)(o->gen - l->gen) > 0) {
@@ -32,9 +34,14 @@ static void count_live(struct heap_live *l)
 			continue;
 		}
 		l->unconfirmed += o->gen != l->gen && o->sure == 1;
-		l->cells.at[o->cell].count.live += still_there(l, o) *
-						   (double)l->weights.at[o->window];
-		live += still_there(l, o);
+		there = still_there(l, o);
+		c = &l->cells.at[o->cell].count;
+		c->live += there * weight;
+		live += there;
+		if (there >= 1)
+			continue;
+		c->maybe += weight;
+		c->maybe_live += there * weight;
 	}
 	l->live = (uint64_t)llround(live);
 }

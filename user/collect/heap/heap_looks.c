@@ -10,11 +10,10 @@
  * Followed objects of all targets, with their stacks; arrays that grow may take twice as much. Room for some 15,000 objects of
  * different stacks, or 40,000 of few.
  */
-#define ROOM_BYTES  (2u << 20)
+#define ROOM_BYTES (2u << 20)
 
-#define LOOKS_SHARE 0.5		  /* of the bound on our own work */
-#define STRETCH_NS  5000000000ull /* what may be used in this time may be used at once */
-#define PUT_OFF_NS  20000000ull	  /* one that may not be looked at now may be then */
+#define STRETCH_NS 5000000000ull /* what may be used in this time may be used at once */
+#define PUT_OFF_NS 20000000ull	 /* one that may not be looked at now may be then */
 #define REST_NS \
 	5000000ull /* the files of a target that is looked at again within this time stay open */
 
@@ -22,7 +21,7 @@ int heap_looks_open(struct heap_looks *k, const struct collect_opts *o, struct e
 {
 	int ret;
 
-	k->ppm = (unsigned)(LOOKS_SHARE * o->host.own_ppm);
+	k->own = o->host.own;
 	heap_looks_share(k, 1);
 	heap_looks_begin(k);
 	ret = wake_timer_open(&k->timer, e);
@@ -36,17 +35,23 @@ void heap_looks_fini(struct heap_looks *k)
 
 void heap_looks_begin(struct heap_looks *k)
 {
-	k->since_ns = now_ns();
+	k->at_ns = now_ns();
+	k->given_ns = 0;
 	k->took_ns = 0;
+}
+
+static double share_of(const struct heap_looks *k)
+{
+	return k->own->part * HEAP_LOOKS_PARTS;
 }
 
 /* Has it, or have all together, used less than there is for it by now? */
 static bool may_look(const struct heap_looks *k, const struct heap_live *l, uint64_t now)
 {
-	double all = (double)(now - k->since_ns + STRETCH_NS) * k->ppm / 1e6;
+	double all = k->given_ns + ((double)(now - k->at_ns) + STRETCH_NS) * share_of(k);
 	const struct gpb_quota q = quota_of((uint64_t)all, 0, k->shared);
 
-	return !k->ppm || gpb_quota_allows(&q, heap_live_took(l), k->took_ns, 0);
+	return k->own->part <= 0 || gpb_quota_allows(&q, heap_live_took(l), k->took_ns, 0);
 }
 
 void heap_looks_share(struct heap_looks *k, size_t targets)
@@ -85,7 +90,9 @@ static void look_at(struct heap_looks *k, struct set_member *m, struct heap_live
 
 	if (!wake(m) || heap_live_look(l, NULL))
 		heap_live_gone(l);
-	k->took_ns += heap_live_took(l) - took;
+	took = heap_live_took(l) - took;
+	k->took_ns += took;
+	k->own->read_ns += took;
 	due = heap_live_due(l);
 	if (!due || due > now_ns() + REST_NS)
 		rest(m);
@@ -118,6 +125,8 @@ void heap_looks_poll(struct heap_looks *k)
 	uint64_t now = now_ns();
 
 	wake_timer_heard(&k->timer, now);
+	k->given_ns += (double)(now - k->at_ns) * share_of(k);
+	k->at_ns = now;
 	/* We are woken far more often than one is due: nobody is asked before that. */
 	if (k->room.first_ns <= now)
 		k->room.first_ns = look_around(k, now);

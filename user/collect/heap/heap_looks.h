@@ -12,15 +12,20 @@
 #include "base/wake_timer.h"
 #include "collect/heap/heap_live.h"
 #include "engine/probed.h"
+#include "sampling/own_work.h"
+
+/* Of what readings get (sampling/own_work.h). Where looks come late, GC cycles are missed, and errors of what is in use are far larger. */
+enum { HEAP_LOOKS_PARTS = 3 };
 
 struct heap_looks {
 	struct probed *probed;			  /* borrowed */
 	struct heap_live *(*live_of)(void *part); /* NULL: its objects are not followed */
 	struct heap_live_room room;
-	size_t shared;	   /* for so many targets */
-	unsigned ppm;	   /* of one CPU, that looks may take; 0: no bound */
-	uint64_t since_ns; /* from when on; they took so long: */
-	uint64_t took_ns;
+	size_t shared;	      /* for so many targets */
+	struct own_work *own; /* borrowed */
+	double given_ns;      /* what that gave since the window began, up to at_ns */
+	uint64_t at_ns;
+	uint64_t took_ns;	 /* by looks */
 	struct wake_timer timer; /* in probed's descriptor */
 };
 

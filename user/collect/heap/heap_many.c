@@ -611,6 +611,7 @@ static bool many_probed(const void *kept)
 const struct engine_kind engine_heap = {
 	.name = "heap",
 	.reads = true,
+	.readers = HEAP_LOOKS_PARTS + HEAP_COUNTS_PARTS,
 	.probes = true,
 	.open = many_open,
 	.free = many_free,

@@ -125,6 +125,8 @@ static void add_shares(struct heap_use *u)
 		s->objects[c.group > 0] += c.objects;
 		s->followed[c.group > 0] += c.followed;
 		s->live[c.group > 0] += c.live;
+		s->maybe[c.group > 0] += c.maybe;
+		s->maybe_live[c.group > 0] += c.maybe_live;
 		if (c.group > u->groups)
 			u->groups = c.group;
 	}
@@ -191,6 +193,10 @@ static void add_spreads(struct heap_use *u, const struct heap_window *w)
 		sp->made += made;
 		sp->live += made * s->share[1];
 		sp->least += made * made * likely * (1 - likely) / n;
+		if (s->followed[1] <= 0)
+			continue;
+		sp->maybe += made * s->maybe[1] / s->followed[1];
+		sp->maybe_live += made * s->maybe_live[1] / s->followed[1];
 	}
 	for (size_t i = 0; i < heap_live_ncounts(u->live); i++) {
 		struct heap_live_count c = heap_live_count(u->live, i);
@@ -259,7 +265,7 @@ static double site_variance(const struct heap_use *u, const struct heap_window *
 		of_share += sp->off[i] * sp->off[i] * k / (k - 1);
 	of_share = fmax(fmax(of_share, sp->least), all * survival_least(&s));
 	se = sqrt(made) * sp->live / sp->made + sqrt(of_share + all * survival_unseen(&s));
-	return se * se;
+	return se * se + survival_maybe(sp->maybe, sp->maybe_live);
 }
 
 static double full_variance(const struct heap_share *s, double sampled, double one)
@@ -269,7 +275,10 @@ static double full_variance(const struct heap_share *s, double sampled, double o
 
 	if (unknown > 0)
 		variance += one * one * p * (1 - p) * unknown * sampled / fmax(s->followed[0], 1);
-	return variance;
+	if (s->followed[0] <= 0)
+		return variance;
+	one *= sampled / s->followed[0];
+	return variance + survival_maybe(s->maybe[0] * one, s->maybe_live[0] * one);
 }
 
 struct heap_estimate heap_use_of(const struct heap_use *u, const struct heap_window *w,

@@ -39,10 +39,12 @@ struct heap_use {
 		 * class where none was followed.
 		 */
 		double followed[2], live[2], share[2];
-		uint64_t objects[2]; /* objects whose slot became known */
-	} * shares;		     /* by entry of the tally; made at the end */
+		double maybe[2], maybe_live[2]; /* heap_live_count */
+		uint64_t objects[2];		/* objects whose slot became known */
+	} * shares;				/* by entry of the tally; made at the end */
 	struct heap_spread {
 		double made, live;	       /* estimated in windows */
+		double maybe, maybe_live;      /* what of that heap_live_count calls so */
 		double off[HEAP_LIVE_GROUPS];  /* how much more each group would have */
 		double seen[HEAP_LIVE_GROUPS]; /* what each group's objects stand for */
 		double once,

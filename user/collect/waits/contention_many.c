@@ -524,16 +524,16 @@ static const struct prof *many_first(void *state, const void *kept)
 	return k->probed ? NULL : a->read->first(a->reading, k->read);
 }
 
-#define KIND(kind, other, reader)                                                          \
-	{                                                                                  \
-		.name = kind, .reads = true, .probes = true, .looks = true, .with = other, \
-		.open = many_open, .free = asking_free, .fd = many_fd, .poll = many_poll,  \
-		.put = many_put, .remove = many_remove, .forget = many_forget,             \
-		.begin = many_begin, .tick = many_tick, .taken_ns = many_taken_ns,         \
-		.close = many_close, .stop = many_stop, .drain = many_drain,               \
-		.profile = many_profile, .probed = many_probed, .first = many_first,       \
-		.done = many_done, .forget_file = many_forget_file, .shared = many_shared, \
-		.arg = reader,                                                             \
+#define KIND(kind, other, reader)                                                                 \
+	{                                                                                         \
+		.name = kind, .reads = true, .probes = true, .readers = WAITS_READERS,            \
+		.with = other, .open = many_open, .free = asking_free, .fd = many_fd,             \
+		.poll = many_poll, .put = many_put, .remove = many_remove, .forget = many_forget, \
+		.begin = many_begin, .tick = many_tick, .taken_ns = many_taken_ns,                \
+		.close = many_close, .stop = many_stop, .drain = many_drain,                      \
+		.profile = many_profile, .probed = many_probed, .first = many_first,              \
+		.done = many_done, .forget_file = many_forget_file, .shared = many_shared,        \
+		.arg = reader,                                                                    \
 	}
 
 const struct engine_kind engine_block = KIND("block", NULL, &engine_block_read);

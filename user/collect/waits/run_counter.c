@@ -4,6 +4,8 @@
 #include <time.h>
 #include "base/clock.h"
 
+enum { LEARN = 8 };
+
 /* The runtime's count of switches now; 0: not known. A process that has just begun may not have the counters yet. */
 static uint64_t switches_now(struct run_counter *r)
 {
@@ -102,7 +104,7 @@ void run_counter_begin(struct run_counter *r)
 
 static double least_ns(const struct run_counter *r)
 {
-	return RUN_STEP_NS * (r->seldom > 1 ? r->seldom : 1);
+	return (double)(r->every_ns > RUN_STEP_NS ? r->every_ns : RUN_STEP_NS);
 }
 
 uint64_t run_counter_due(const struct run_counter *r)
@@ -111,10 +113,16 @@ uint64_t run_counter_due(const struct run_counter *r)
 	return r->step_count ? (uint64_t)(r->step_began + least_ns(r)) : 0;
 }
 
+/* A thread of ours may read for us (base/worker.h), and nothing else runs meanwhile. */
 void run_counter_poll(struct run_counter *r, struct dilation *to)
 {
-	if (r->step_count)
-		step(r, to, least_ns(r));
+	uint64_t cpu;
+
+	if (!r->step_count || now_ns() < run_counter_due(r))
+		return;
+	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	step(r, to, least_ns(r));
+	r->took_ns += ((double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) - r->took_ns) / LEARN;
 }
 
 void run_counter_read(struct run_counter *r, struct dilation *to)

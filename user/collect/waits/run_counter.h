@@ -18,7 +18,8 @@ struct run_counter {
 	uint64_t last;		 /* the count at the last time that it was read; 0: it never was */
 	/* The count where the time begins that windows stand for, and where full observation has just ended. */
 	uint64_t first, marked;
-	double seldom;		  /* a step is so many times as long; 0: once */
+	uint64_t every_ns;	  /* a step is so long, and at least RUN_STEP_NS */
+	double took_ns;		  /* CPU time that a reading takes us: a moving average */
 	double cpu_before;	  /* ns: the target's clock */
 	uint64_t step_count;	  /* the count when the present step began; 0: not known */
 	double step_began;	  /* CLOCK_MONOTONIC, ns */

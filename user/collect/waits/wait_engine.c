@@ -524,10 +524,15 @@ int wait_engine_poll(struct wait_engine *w, struct err *e)
 	return ret ? ret : wait_engine_watch(w, e);
 }
 
-void wait_engine_look_seldom(struct wait_engine *w, double share, double times)
+void wait_engine_look_seldom(struct wait_engine *w, double share, uint64_t count_every_ns)
 {
 	w->look_share = share;
-	w->counter.seldom = times;
+	w->counter.every_ns = count_every_ns;
+}
+
+double wait_engine_count_ns(const struct wait_engine *w)
+{
+	return w->counter.took_ns;
 }
 
 void wait_engine_look_no_more(struct wait_engine *w)

@@ -215,8 +215,10 @@ int wait_engine_poll(struct wait_engine *w, struct err *e);
 int wait_engine_watch(struct wait_engine *w, struct err *e);
 /* From when on that has something to do (CLOCK_MONOTONIC); 0: never. */
 uint64_t wait_engine_due(const struct wait_engine *w);
-/* Of many: looks take this share of a CPU from now on, and the steps of the runtime's count are so many times as long. */
-void wait_engine_look_seldom(struct wait_engine *w, double share, double times);
+/* Of many: looks take this share of a CPU from now on, and the runtime's count is read each @count_every_ns, or as often as that of one. */
+void wait_engine_look_seldom(struct wait_engine *w, double share, uint64_t count_every_ns);
+/* CPU time that a reading of that count takes us, about. */
+double wait_engine_count_ns(const struct wait_engine *w);
 /* There are no looks from now on. */
 void wait_engine_look_no_more(struct wait_engine *w);
 /* Both end. */

@@ -1,14 +1,16 @@
 /* user/collect/waits/waits_many.c - parts of probed waits, the table that they share, and looks. */
 #include "collect/waits/waits_many.h"
 
+#include <assert.h>
 #include <bpf/libbpf.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "probe/quota.h"
 
-/* The runtime's counts of so many are read at the pace of one target's; of more each less often. */
-#define COUNTED_OFTEN 2.0
+/* The parts of our own work that looks have, and readings of the runtimes' counts. */
+enum { LOOKS_PARTS = 2, COUNTS_PARTS = 1 };
+static_assert(LOOKS_PARTS + COUNTS_PARTS == WAITS_READERS, "");
 
 enum { SWEEP_TICKS = 50 };
 
@@ -175,6 +177,7 @@ static size_t each_windowed(struct waits_many *m, void (*each)(struct set_member
 static void watch_now(struct set_member *k, struct waits_part *part)
 {
 	struct target *t = k->t->subject->target;
+	uint64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	int ret = target_wake(t, &part->why);
 
 	if (ret && ret != -ESRCH && !t->silent)
@@ -183,6 +186,7 @@ static void watch_now(struct set_member *k, struct waits_part *part)
 		part->failed = ret = wait_engine_watch(part->engine, &part->why);
 	if (ret)
 		wait_engine_look_no_more(part->engine);
+	part->m->probed.o.host.own->read_ns += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 }
 
 /* Of hundreds few have something to do each time that somebody wakes us. */
@@ -217,23 +221,33 @@ static void watch_all(struct waits_many *m)
 	wake_timer_set(&m->timer, m->due_ns > soon ? m->due_ns : soon);
 }
 
+static void add_cost(struct set_member *k, uint64_t n)
+{
+	struct waits_part *part = k->part;
+
+	(void)n;
+	part->m->count_ns += wait_engine_count_ns(part->engine);
+}
+
 /*
- * Looks are our own work: at all targets together they take their share of that, and never more than at one. The more there are
- * in windows, the less often each is looked at.
+ * Looks are our own work: at all targets together they take their parts of that, and never more than at one. The more there are
+ * in windows, the less often each is looked at, and its count read.
  */
 static void set_share(struct set_member *k, uint64_t n)
 {
-	const struct collect_opts *o = &((struct waits_part *)k->part)->m->probed.o;
-	double all = o->host.looks_ppm / 1e6;
+	const struct waits_many *m = ((struct waits_part *)k->part)->m;
+	double part = m->probed.o.host.own->part, all = part * LOOKS_PARTS;
 
-	if (!o->host.looks_ppm || all > LOOKS_SHARE_MOST)
+	if (all <= 0 || all > LOOKS_SHARE_MOST)
 		all = LOOKS_SHARE_MOST;
-	wait_engine_look_seldom(engine_of(k->part), all / (double)n, (double)n / COUNTED_OFTEN);
+	wait_engine_look_seldom(engine_of(k->part), all / (double)n,
+				part > 0 ? (uint64_t)(m->count_ns / (part * COUNTS_PARTS)) : 0);
 }
 
 static void share_looks(struct waits_many *m)
 {
-	each_windowed(m, set_share, each_windowed(m, NULL, 0));
+	m->count_ns = 0;
+	each_windowed(m, set_share, each_windowed(m, add_cost, 0));
 	m->due_ns = 0;
 }
 

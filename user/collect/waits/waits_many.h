@@ -10,6 +10,10 @@
 #include "collect/waits/wait_engine.h"
 #include "collect/waits/wait_table.h"
 #include "engine/probed.h"
+#include "sampling/own_work.h"
+
+/* engine_kind.readers */
+enum { WAITS_READERS = 3 };
 
 struct waits_many {
 	struct probed probed; /* first */
@@ -22,6 +26,7 @@ struct waits_many {
 	unsigned ticks; /* since those were taken out */
 	struct wake_timer timer;
 	uint64_t due_ns; /* nobody has anything to do before this time; 0: not known */
+	double count_ns; /* to read the counts of all that are in windows takes so much CPU time */
 };
 
 /* What is probed of a target: set_member.part. */
