@@ -104,6 +104,41 @@ static void most_first_with_five_functions(void **state)
 	assert_null(strstr(text, "f2"));
 }
 
+static void waits_of(pid_t pid, int64_t s_of, double error)
+{
+	struct prof *p = profile_with(1, 2, s_of * 1000000000);
+
+	prof_set_error(p, "wanted", error < 0 ? error : error * 1e9);
+	add(pid, "waits", 0, NULL, p);
+	prof_free(p);
+}
+
+/* Of each process, and of all together; where it is below one in a hundred nothing is said. */
+static void estimates_have_errors(void **state)
+{
+	(void)state;
+	s.of = SUMMARY_WAIT;
+	waits_of(1, 60, 12);
+	waits_of(2, 40, 9);
+	waits_of(3, 100, 0.5);
+	print(1000000000);
+	assert_non_null(strstr(text, "200.00 s of waits in the window, +- 8 %, by 3 of 3"));
+	assert_non_null(strstr(text, "        1  waits, +- 20 %\n"));
+	assert_non_null(strstr(text, "        2  waits, +- 22 %\n"));
+	assert_non_null(strstr(text, "        3  waits\n"));
+	waits_of(4, 1, PROF_NOT_KNOWN);
+	print(1000000000);
+	assert_non_null(strstr(text, "in the window, +- not known, by 4 of 4"));
+	assert_non_null(strstr(text, "        4  waits, +- not known\n"));
+	teardown(NULL);
+	s.of = SUMMARY_WAIT;
+	waits_of(1, 1, 0.5);
+	for (int i = 0; i < 2 * SUMMARY_KEPT; i++)
+		waits_of(i + 2, 1, 0.5);
+	/* also of those that have no row any more */
+	assert_non_null(strstr(print(1000000000), "2049.00 s of waits in the window, +- 1 %, by"));
+}
+
 static void the_small_and_the_many_are_one_line(void **state)
 {
 	(void)state;
@@ -245,6 +280,7 @@ int main(void)
 		cmocka_unit_test_teardown(the_small_and_the_many_are_one_line, teardown),
 		cmocka_unit_test_teardown(thousands_are_summed_up, teardown),
 		cmocka_unit_test_teardown(what_was_there_before_is_taken_away, teardown),
+		cmocka_unit_test_teardown(estimates_have_errors, teardown),
 		cmocka_unit_test_teardown(kinds_have_their_values_and_places, teardown),
 		cmocka_unit_test_teardown(one_that_has_only_losses_is_named, teardown),
 		cmocka_unit_test_teardown(nothing_is_said_of_nothing, teardown),

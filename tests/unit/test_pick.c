@@ -216,6 +216,9 @@ static void mistakes_are_told(void **state)
 	assert_int_equal(pick_check("nam=x", NULL), -EINVAL);
 	assert_int_equal(pick_check("", NULL), -EINVAL);
 	assert_int_equal(pick_check("exe=", NULL), -EINVAL);
+	assert_int_equal(pick_check("[", NULL), -EINVAL);
+	assert_int_equal(pick_check("cmd=*[a-z", NULL), -EINVAL);
+	assert_int_equal(pick_check("cmd=*[a-z]\\[", NULL), 0);
 	assert_int_equal(pick_check("exe=x", NULL), 0);
 	assert_int_equal(pick_check("-mode=fast", NULL), 0);
 }

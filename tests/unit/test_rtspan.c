@@ -245,6 +245,7 @@ static void one_missed_cycle_is_told_of_yet(void **state)
 	o = again;
 	assert_int_equal(rtspan_ask(&f.mem, &l, &vars, false, &o, 1, &gen, NULL), 0);
 	assert_int_equal(o.answer, RTSPAN_DEAD);
+	assert_int_equal(o.missed, 0);
 	/* While the GC marks those bits may be used for something else. */
 	f.blacken = 1;
 	o = again;
@@ -264,10 +265,13 @@ static void one_missed_cycle_is_told_of_yet(void **state)
 	f.old[1] = 1 << 3;
 	assert_int_equal(rtspan_ask(&f.mem, &l, &vars, false, &o, 1, &gen, NULL), 0);
 	assert_int_equal(o.answer, RTSPAN_MISSED);
+	assert_int_equal(o.missed, 3);
 	f.alloc[1] = 0;
 	o = again;
+	o.gen = GEN - 6;
 	assert_int_equal(rtspan_ask(&f.mem, &l, &vars, false, &o, 1, &gen, NULL), 0);
 	assert_int_equal(o.answer, RTSPAN_DEAD);
+	assert_int_equal(o.missed, 3);
 }
 
 /* A span that is not swept for this cycle still tells of the one before. */

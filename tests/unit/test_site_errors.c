@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "collect/site_errors.h"
 
 static struct err e;
@@ -53,11 +55,15 @@ static void the_sum_then_the_largest(void **state)
 {
 	struct prof *p = *state;
 	struct site_errors s = {};
+	double error;
 
 	add(p, &s, 1, 100, 9);
 	add(p, &s, 2, 1000, 1600);
 	add(p, &s, 1, 100, 16);
+	assert_false(prof_error(p, 0, &error));
 	assert_int_equal(site_errors_comment(&s, p, "alloc_space", &e), 0);
+	assert_true(prof_error(p, 0, &error) && fabs(error - sqrt(1625)) < 1e-9);
+	assert_false(prof_error(p, 1, &error));
 	assert_string_equal(comment(p, 0), "error: all sites alloc_space 1200 +- 40 (3.4%)");
 	assert_string_equal(comment(p, 1),
 			    "error: main.f2 main.go:2 alloc_space 1000 +- 40 (4.0%)");
@@ -126,12 +132,14 @@ static void what_is_not_known_is_said(void **state)
 {
 	struct prof *p = *state;
 	struct site_errors s = {};
+	double error;
 
 	add(p, &s, 1, 100, 9);
 	for (int n = 2; n <= 20; n++)
 		add(p, &s, n, 10, n == 3 ? -1 : 1);
 	assert_int_equal(site_errors_comment(&s, p, "alloc_space", &e), 0);
 	assert_string_equal(comment(p, 0), "error: all sites alloc_space 290 +- unknown");
+	assert_true(prof_error(p, 0, &error) && error == PROF_NOT_KNOWN);
 	assert_string_equal(comment(p, 1), "error: main.f1 main.go:1 alloc_space 100 +- 3 (3.0%)");
 	site_errors_fini(&s);
 }

@@ -44,6 +44,19 @@ static void one_wish(void)
 	raise(SIGINT);
 }
 
+/* Whatever else asks a process to end. */
+static void other_wishes(void)
+{
+	static const int signals[] = { SIGQUIT, SIGUSR1, SIGUSR2 };
+
+	if (stop_init(NULL))
+		_exit(1);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		raise(signals[i]);
+	if (!stop_asked_ms())
+		_exit(2);
+}
+
 static void second_wish(void)
 {
 	if (stop_init(NULL))
@@ -132,6 +145,7 @@ static void first_asks(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(one_wish), 0);
+	assert_int_equal(in_child(other_wishes), 0);
 }
 
 static void second_ends(void **state)

@@ -465,7 +465,7 @@ static bool looked_at(const struct one *p, double share, uint64_t every)
 	return same(told_by(p)->share, share) && told_by(p)->count_every_ns == every;
 }
 
-/* Two parts of 2 % of a CPU are theirs, and one is for the runtimes' counts. */
+/* Two parts of 2 % of a CPU are theirs, and two are for the runtimes' counts. */
 static void looks_are_shared_by_those_in_windows(void **state)
 {
 	struct one *a = joins(7), *b = joins(7), *c = joins(8);
@@ -477,17 +477,17 @@ static void looks_are_shared_by_those_in_windows(void **state)
 	assert_true(looked_at(a, 0, 0) && looked_at(c, 0, 0)); /* there are no windows */
 	windows(a);
 	tick(1);
-	assert_true(looked_at(a, 0.02, 10000000) && looked_at(b, 0.02, 10000000) &&
+	assert_true(looked_at(a, 0.02, 5000000) && looked_at(b, 0.02, 5000000) &&
 		    looked_at(c, 0, 0));
 	windows(c);
 	joins(8);
 	tick(1);
 	for (pid_t pid = 1; pid <= 4; pid++)
-		assert_true(looked_at(ones[pid], 0.01, 20000000));
+		assert_true(looked_at(ones[pid], 0.01, 10000000));
 	forget(a);
 	forget(b);
 	tick(1);
-	assert_true(looked_at(c, 0.02, 10000000));
+	assert_true(looked_at(c, 0.02, 5000000));
 	/* They are full observation's again. */
 	assert_int_equal(turn_to(member(c)->set->probing, false, 0), 0);
 	*told_by(c) = (struct told){ .w = told_by(c)->w };

@@ -60,7 +60,7 @@ enum {
 	LIMIT_UNANSWERED = 16,
 	LIMIT_JOB_MS = 10000,
 	/* for so long whoever asks a process reads its memory himself, after a worker could */
-	LIMIT_ANSWERED_MS = 10,
+	LIMIT_ANSWERED_MS = 25,
 	/* reading the memory of one target of many, in all, and beside that a share of the time that passes */
 	LIMIT_ASKED_MS = 20000,
 	LIMIT_ASKED_SHARE = 4, /* a quarter */

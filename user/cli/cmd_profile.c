@@ -124,6 +124,8 @@ static int run_many(const struct opts *o)
 	bool raised;
 	int status;
 
+	/* Who names a process gets its profile, also when that is empty. */
+	h.collect.unmet = !o->all;
 	if ((!o->dry_run && check_privileges(o, &e)) || stop_init(&e) ||
 	    measure_ticks(o, &h.collect, &e)) {
 		tell("%s", e.msg);

@@ -58,7 +58,8 @@ static int catch_signal(struct err *e, int sig, struct sigaction *sa)
 
 enum { WATCH_STACK = 65536 };
 
-static const int wishes[] = { SIGINT, SIGTERM, SIGHUP };
+/* What ends a process, and is not a fault of its own: what there is is written. */
+static const int wishes[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 
 static bool wish_pending(const sigset_t *of)
 {

@@ -211,6 +211,7 @@ int site_errors_comment(struct site_errors *s, struct prof *p, const char *type,
 
 	if (!s->sites.n)
 		return 0;
+	prof_set_error(p, type, all.unknown ? PROF_NOT_KNOWN : sqrt(all.variance));
 	merge_places(s);
 	ret = say_one(p, "all sites", type, &all, e);
 	qsort(s->sites.at, s->sites.n, sizeof(*s->sites.at), by_value);

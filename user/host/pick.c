@@ -34,6 +34,17 @@ static bool looks_like_field(const char *pattern)
 	return n && pattern[n] == '=';
 }
 
+/* fnmatch() takes such a bracket for itself: a set that was not finished would fit next to nothing. */
+static bool is_open(const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '[' && !strchr(text, ']'))
+			return true;
+		text += *text == '\\' && text[1];
+	}
+	return false;
+}
+
 int pick_check(const char *pattern, struct err *e)
 {
 	const char *text;
@@ -43,6 +54,8 @@ int pick_check(const char *pattern, struct err *e)
 			e, -EINVAL,
 			"'%s' does not begin with name=, exe=, cmd=, user=, cgroup=, container= or module=",
 			pattern);
+	if (is_open(text))
+		return err_set(e, -EINVAL, "'%s' has a [ without its ]", pattern);
 	return *text ? 0 : err_set(e, -EINVAL, "'%s' fits everything", pattern);
 }
 

@@ -52,6 +52,10 @@ struct prof {
 	struct strtab *strs;
 	struct prof_header_view head; /* comments are in the array below */
 	struct loss loss;
+	struct {
+		bool told;
+		double error;
+	} errors[PROF_TYPES_MAX];
 	VEC(uint32_t) comments;
 	struct strtab *lines; /* of the text; NULL when there is none */
 	VEC(uint32_t) text;
@@ -322,6 +326,21 @@ int prof_text_add(struct prof *p, uint32_t line_id, struct err *e)
 		return no_memory(e);
 	*at = line_id;
 	return 0;
+}
+
+void prof_set_error(struct prof *p, const char *type, double error)
+{
+	for (size_t i = 0; i < p->head.ntypes; i++)
+		if (!strcmp(strtab_get(p->strs, p->head.types[i].type), type)) {
+			p->errors[i].told = true;
+			p->errors[i].error = error;
+		}
+}
+
+bool prof_error(const struct prof *p, size_t type, double *error)
+{
+	*error = type < PROF_TYPES_MAX ? p->errors[type].error : 0;
+	return type < PROF_TYPES_MAX && p->errors[type].told;
 }
 
 struct loss *prof_loss(struct prof *p)

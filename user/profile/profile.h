@@ -58,6 +58,13 @@ int prof_set_default_type(struct prof *p, const char *type, struct err *e);
 /* One line: what a terminal may not have (control characters, what is not UTF-8) becomes "?". */
 int prof_comment(struct prof *p, struct err *e, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/*
+ * The standard error of the sum of all samples, in the unit of a sample type; it is not written. PROF_NOT_KNOWN: nobody knows it. What has
+ * none is exact, or nobody has told.
+ */
+#define PROF_NOT_KNOWN (-1.0)
+void prof_set_error(struct prof *p, const char *type, double error);
+bool prof_error(const struct prof *p, size_t type, double *error);
 /* Calls @change on the values of every sample; there are as many values as types. */
 void prof_each_sample(struct prof *p, void (*change)(void *arg, int64_t *values), void *arg);
 /*

@@ -12,12 +12,12 @@
 
 #include <stdint.h>
 
-#define OWN_READ_LEAST 0.5
+#define OWN_READ_LEAST 0.75
 
 struct own_work {
 	unsigned ppm;	  /* the bound, of one CPU; 0: none */
 	unsigned parts;	  /* in which readings share what they get: readers have one or more */
-	double part;	  /* of one CPU; 0: no bound */
+	double part;	  /* of one CPU, and more where others do not take theirs; 0: no bound */
 	uint64_t read_ns; /* CPU time that readings have taken so far: readers add theirs */
 	double rest;	  /* of one CPU: a moving average */
 	uint64_t at_ns, at_own_ns, at_read_ns; /* at the last turn */

@@ -1,6 +1,7 @@
 /* user/cli/run/host_summary.c - sums over the samples of finished profiles, as a table. */
 #include "cli/run/host_summary.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -156,6 +157,15 @@ static bool only_lost(const struct summary_row *r)
 	return !r->value && r->lost;
 }
 
+/* Errors of processes are independent. */
+static void add_error(const struct summary_row *r, double *variance, bool *unsure)
+{
+	if (!r->estimated)
+		return;
+	*unsure |= r->error < 0;
+	*variance += r->error * r->error;
+}
+
 static void fold(struct summary *s)
 {
 	qsort(s->rows.at, s->rows.n, sizeof(*s->rows.at), by_value);
@@ -164,6 +174,7 @@ static void fold(struct summary *s)
 		s->gone_busy += s->rows.at[i].value != 0;
 		s->gone_lost += only_lost(&s->rows.at[i]);
 		s->gone_value += s->rows.at[i].value;
+		add_error(&s->rows.at[i], &s->gone_variance, &s->gone_unsure);
 	}
 	s->rows.n = SUMMARY_ROWS;
 }
@@ -189,6 +200,7 @@ bool summary_add_since(struct summary *s, const struct summary_row *row, const s
 	r->ntop = 0;
 	tell_clean(r->name);
 	done = !p || sum_up(r, &kinds[s->of], p, first, &all);
+	r->estimated = p && s->of != SUMMARY_CPU && prof_error(p, kinds[s->of].type, &r->error);
 	if (s->of != SUMMARY_CPU)
 		r->value = all > 0 ? (uint64_t)all : 0;
 	return done;
@@ -216,25 +228,58 @@ static void print_figures(enum summary_of of, uint64_t value, double all, double
 		fprintf(f, "%6.1f%%  ", 100 * (double)value / window);
 }
 
+enum { ERROR_TEXT = 32 };
+#define ERROR_LEAST 0.01 /* smaller ones are not shown */
+
+/* "", ", +- 12 %", ", +- not known" */
+static const char *error_text(uint64_t value, double error, bool unsure, char buf[ERROR_TEXT])
+{
+	double part = value ? error / (double)value : 0;
+
+	*buf = 0;
+	if (unsure)
+		snprintf(buf, ERROR_TEXT, ", +- not known");
+	else if (part >= ERROR_LEAST)
+		snprintf(buf, ERROR_TEXT, ", +- %.0f %%", fmin(100 * part, 1e6));
+	return buf;
+}
+
 static void print_row(enum summary_of of, const struct summary_row *r, double all, double window,
 		      FILE *f)
 {
+	bool unsure = r->estimated && r->error < 0;
+	char error[ERROR_TEXT];
+
 	print_figures(of, r->value, all, window, f);
-	fprintf(f, "%7d  %s%s%s%s\n", r->pid, r->name, r->note ? ", " : "", r->note ? r->note : "",
+	fprintf(f, "%7d  %s%s%s%s%s\n", r->pid, r->name, r->note ? ", " : "",
+		r->note ? r->note : "",
+		error_text(r->value, r->estimated ? r->error : 0, unsure, error),
 		r->lost ? ", with losses" : "");
 	for (size_t i = 0; i < r->ntop; i++)
 		fprintf(f, "%19.1f%%  %s\n", 100 * r->top[i].share, r->top[i].func);
 }
 
+/* Of the sum of all rows. */
+static const char *all_error(const struct summary *s, uint64_t all, char buf[ERROR_TEXT])
+{
+	double variance = s->gone_variance;
+	bool unsure = s->gone_unsure;
+
+	for (size_t i = 0; i < s->rows.n; i++)
+		add_error(&s->rows.at[i], &variance, &unsure);
+	return error_text(all, sqrt(variance), unsure, buf);
+}
+
 static void print_head(const struct summary *s, uint64_t all, size_t busy, double window, FILE *f)
 {
 	const struct kind_words *k = &kinds[s->of];
-	char text[BYTES_TEXT];
+	char text[BYTES_TEXT], error[ERROR_TEXT];
 
 	fprintf(f, "%s %s", value_text(s->of, all, text), k->what);
 	if (s->of == SUMMARY_CPU)
 		fprintf(f, " in %.2f s", window / 1e9);
-	fprintf(f, ", by %zu of %zu Go processes\n", busy, s->rows.n + s->gone);
+	fprintf(f, "%s, by %zu of %zu Go processes\n", all_error(s, all, error), busy,
+		s->rows.n + s->gone);
 	if (busy)
 		fprintf(f, "%10s  %6s  %s%7s  %s\n", k->head, "SHARE",
 			s->of == SUMMARY_CPU ? "OF 1 CPU  " : "", "PID", "PROGRAM");

@@ -37,6 +37,9 @@ struct summary_row {
 	char name[SUMMARY_NAME];
 	/* ns of CPU time that the kernel charged; of the others, what its samples have: bytes in use or allocated, ns, goroutines */
 	uint64_t value;
+	/* The standard error of that, where it is an estimate (prof_error()); found out here as well. */
+	bool estimated;
+	double error;
 	uint64_t lost;	  /* of its samples and stacks, loss_total() */
 	const char *note; /* "ended", "became another program"; NULL */
 	struct {
@@ -55,6 +58,8 @@ struct summary {
 	/* of the processes that have no row any more: how many, how many of them had any of it, or only losses, how much */
 	size_t gone, gone_busy, gone_lost;
 	uint64_t gone_value;
+	double gone_variance;
+	bool gone_unsure; /* of some of them the error is not known */
 };
 
 /* @p: its profile; NULL: it has no samples. @row's value is found out here, but for CPU time. False: no memory. */

@@ -424,16 +424,49 @@ double heap_live_outlive(const struct heap_live *l, const struct live_stack *s, 
 	return pow(one, cycles);
 }
 
+static void note_missed(struct heap_live *l, struct live_object *o, const struct rtspan_object *a)
+{
+	struct live_stack *s = heap_live_stack_at(l, o);
+	double lives = o->sure * heap_live_outlive(l, s, a->missed);
+
+	s->expected += (float)lives;
+	l->doubted = true;
+	if (a->answer != RTSPAN_MISSED)
+		return;
+	s->taken += (float)lives;
+	l->unconfirmed += o->sure == 1;
+	o->sure = (float)lives;
+	o->doubted = true;
+}
+
+/*
+ * After missed cycles a slot that is in use has the object itself or another one, and one that is free has lost it. So those that
+ * live are all among the first, and these live more often than all do (Bayes).
+ */
+static void settle_doubts(struct heap_live *l)
+{
+	for (size_t i = 0; l->doubted && i < l->objects.n; i++) {
+		struct live_object *o = &l->objects.at[i];
+		const struct live_stack *s = heap_live_stack_at(l, o);
+
+		if (o->doubted)
+			o->sure = fminf(1, o->sure * s->expected / s->taken);
+		o->doubted = false;
+	}
+	for (size_t i = 0; l->doubted && i < l->stacks.n; i++)
+		l->stacks.at[i].expected = l->stacks.at[i].taken = 0;
+	l->doubted = false;
+}
+
 static void note_fate(struct heap_live *l, struct live_object *o, const struct rtspan_object *a)
 {
 	struct fate *one = &heap_live_stack_at(l, o)->fate, *all = &l->fate;
 	uint32_t cycles = (a->gen - o->gen) / 2;
 
-	if (a->answer == RTSPAN_MISSED) {
-		l->unconfirmed += o->sure == 1;
-		o->sure *= (float)heap_live_outlive(l, heap_live_stack_at(l, o), cycles);
+	if (a->missed)
+		note_missed(l, o, a);
+	if (a->answer == RTSPAN_MISSED)
 		return;
-	}
 	if (o->sure < 1) /* it may be another object */
 		return;
 	one->lived += cycles;
@@ -562,6 +595,7 @@ static int look(struct heap_live *l, bool last, size_t *later, struct err *e)
 	*later = 0;
 	if (!l->gone)
 		ret = look_at(l, last, later, e);
+	settle_doubts(l);
 	sweep_up(l);
 	account(l);
 	took = now_ns() - start;

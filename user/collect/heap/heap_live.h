@@ -122,7 +122,7 @@ struct heap_live_count {
 	/* Weighted with their windows: objects whose fate became known, too, and those in use. */
 	double followed, live;
 	/* Of them those that may be other objects, because GC cycles were missed, and what of live is theirs. */
-	double maybe, maybe_live;
+	float maybe, maybe_live;
 	/* The part of the stack's objects that outlives a GC cycle, and as many as ended. */
 	double once, always;
 };

@@ -40,8 +40,8 @@ static void count_live(struct heap_live *l)
 		live += there;
 		if (there >= 1)
 			continue;
-		c->maybe += weight;
-		c->maybe_live += there * weight;
+		c->maybe += (float)weight;
+		c->maybe_live += (float)(there * weight);
 	}
 	l->live = (uint64_t)llround(live);
 }

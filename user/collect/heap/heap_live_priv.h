@@ -18,6 +18,7 @@ struct live_object {
 	uint32_t gen;
 	uint32_t window; /* index into weights */
 	bool aged;	 /* it has survived a cycle */
+	bool doubted;	 /* at this look, after cycles were missed */
 	/* probability that it is this object: 1, or less after cycles were missed */
 	float sure;
 };
@@ -31,6 +32,8 @@ struct live_stack {
 	uint64_t size;
 	struct gpb_hash hash;
 	struct fate fate;
+	/* At this look, of objects whose cycles were missed: how many live, by fate, of all, and of those whose slot is in use. */
+	float expected, taken;
 };
 
 /* The objects of one stack, in one group of windows. */
@@ -69,6 +72,7 @@ struct heap_live {
 	/* from a hash, and from a stack and group, to an index into these */
 	struct map by_hash, by_cell;
 	struct fate fate; /* of all objects together */
+	bool doubted;	  /* some of them */
 	/* of windows that saw objects; the first is for objects of no window */
 	VEC(float) weights;
 	uint64_t window; /* when the last of these windows opened */

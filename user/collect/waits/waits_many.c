@@ -9,7 +9,7 @@
 #include "probe/quota.h"
 
 /* The parts of our own work that looks have, and readings of the runtimes' counts. */
-enum { LOOKS_PARTS = 2, COUNTS_PARTS = 1 };
+enum { LOOKS_PARTS = 2, COUNTS_PARTS = 2 };
 static_assert(LOOKS_PARTS + COUNTS_PARTS == WAITS_READERS, "");
 
 enum { SWEEP_TICKS = 50 };

@@ -13,7 +13,7 @@
 #include "sampling/own_work.h"
 
 /* engine_kind.readers */
-enum { WAITS_READERS = 3 };
+enum { WAITS_READERS = 4 };
 
 struct waits_many {
 	struct probed probed; /* first */

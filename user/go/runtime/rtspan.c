@@ -230,13 +230,15 @@ static void conclude(const struct round *r, const struct plan *p, bool quiet,
 		     struct rtspan_object *o)
 {
 	bool history = p->history && quiet && r->pieces[p->at + 1].ok;
+	uint32_t since = p->as_of - o->gen;
 
+	o->missed = r->pieces[p->at].ok && since > (history ? 4u : 2u) ? since / 2 : 0;
 	if (!r->pieces[p->at].ok) {
 		o->answer = RTSPAN_UNREADABLE;
 	} else if (!bit(r, p->at, o) || (history && !bit(r, p->at + 1, o))) {
 		o->answer = RTSPAN_DEAD;
 	} else {
-		if (p->as_of - o->gen > (history ? 4u : 2u))
+		if (o->missed)
 			o->answer = RTSPAN_MISSED;
 		o->gen = p->as_of;
 		o->marks = p->marks;

@@ -69,6 +69,11 @@ struct rtspan_object {
 	/* in and out: the cycle as of which the object is known to live */
 	uint32_t gen;
 	enum rtspan_answer answer; /* out */
+	/*
+	 * out: so many cycles lie between the two, too many to tell an object from the next one in its slot, be that free
+	 * (RTSPAN_DEAD) or in use (RTSPAN_MISSED); 0: that can be told
+	 */
+	uint32_t missed;
 };
 
 /*
