@@ -72,16 +72,19 @@ static __always_inline __u64 own_book(struct gpb_own_spent *own, __u64 since, __
 	return atomic_add(&own->ns, ns);
 }
 
+/* No walk is that long, on an emulated machine either: the host of a virtual one took its CPU. */
+#define WALK_MOST_NS (5 * 1000 * 1000ull)
+
 /*
  * How long a stack walk took, from whose beginning to whose end @ns have passed. When the thread was
- * switched out meanwhile, the CPU ran other threads, perhaps of the target: then the mean of the
+ * switched out meanwhile, the CPU ran other threads, perhaps of the target, or another machine: then the mean of the
  * walks before is taken. Global: verified once.
  */
 ONCE_INLINE __u64 walk_took(const struct gpb_spent *s, __u64 ns, int switched)
 {
 	__u64 n;
 
-	if (!s || !switched)
+	if (!s || (!switched && ns < WALK_MOST_NS))
 		return ns;
 	n = now_is(&s->samples);
 	return n ? now_is(&s->ns) / n : 0;

@@ -167,6 +167,8 @@ static void a_walk_that_was_interrupted_took_as_long_as_others(void **state)
 	spent_walk(&cpu.spent, 4000);
 	assert_int_equal(walk_took(&cpu.spent, 4000000, 1), 3000);
 	assert_int_equal(walk_took(&cpu.spent, 4000000, 0), 4000000);
+	/* another machine had the CPU */
+	assert_int_equal(walk_took(&cpu.spent, 23000000, 0), 3000);
 }
 
 /* While the stack of a sample is walked, others allocate on this CPU: the next gap counts for them. */

@@ -84,7 +84,12 @@ in_windows() {
 }
 
 # in_full KIND: there were none
-in_full() { comments "$1" | has '^budget:.* all of the time observed' || { echo "$1 is not observed in full"; return 1; }; }
+in_full() {
+	comments "$1" | has '^budget:.* all of the time observed' || {
+		echo "$1 is not observed in full: $(comments "$1" | sed -n 's/^budget: //p')"
+		return 1
+	}
+}
 
 # rarely KIND: of what the program did at most a fifth was hit
 rarely() {

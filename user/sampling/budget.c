@@ -62,7 +62,7 @@ static double least_cpus(const struct budget *b)
 	return BUDGET_CPUS_MIN * part(b);
 }
 
-static double loan(const struct budget *b)
+double budget_lends(const struct budget *b)
 {
 	return LOAN_NS * part(b);
 }
@@ -192,7 +192,7 @@ static double left_to(const struct budget *b, const struct budget_member *m)
 
 bool budget_exceeded(struct budget *b, const struct budget_member *m)
 {
-	if (b->of.share <= 0 || b->credit >= -loan(b))
+	if (b->of.share <= 0 || b->credit >= -budget_lends(b))
 		return false;
 	for (size_t i = 0; i < b->n; i++)
 		if (b->members[i]->full && b->members[i]->lately > m->lately)
@@ -248,7 +248,7 @@ double budget_lasts(const struct budget *b, const struct budget_member *m)
 
 	if (deficit <= 0)
 		return LASTS_MAX_NS;
-	ns = (b->ahead + b->credit + loan(b)) / deficit;
+	ns = (b->ahead + b->credit + budget_lends(b)) / deficit;
 	return ns > LASTS_MAX_NS ? LASTS_MAX_NS : ns > LASTS_MIN_NS ? ns : LASTS_MIN_NS;
 }
 
@@ -262,7 +262,7 @@ bool budget_allows(struct budget *b, const struct budget_member *m, double rate)
 bool budget_in_debt(struct budget *b)
 {
 	earn(b);
-	return b->credit < -loan(b) / 2;
+	return b->credit < -budget_lends(b) / 2;
 }
 
 double budget_cpu_ns(struct budget *b)

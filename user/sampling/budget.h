@@ -75,6 +75,8 @@ double budget_stratum(struct budget *b, const struct budget_member *m, double wi
 double budget_lasts(const struct budget *b, const struct budget_member *m);
 /* Would @m keep well within the budget at @rate (ns of cost per ns)? */
 bool budget_allows(struct budget *b, const struct budget_member *m, double rate);
+/* What the credit may be below zero before budget_exceeded(), in ns: so that one moment does not decide. */
+double budget_lends(const struct budget *b);
 /* Is the credit below zero by more than one or two windows cost? */
 bool budget_in_debt(struct budget *b);
 /* The target's CPU time since the first member joined. */
