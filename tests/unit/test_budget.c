@@ -579,6 +579,8 @@ static void a_host_has_one_floor(void **state)
 	}
 	budget_spend_once(b[FILES], &m[FILES], 1); /* it is probed, and meets none */
 	assert_int_equal(least.busy, FILES);
+	near(budget_lends(b[0]), 1 * MS);
+	near(budget_lends(b[FILES]), 10 * MS / (FILES + 1)); /* were it to begin */
 	/* 5 % of a tenth of a CPU is 5 ms a second, and each may be 1 ms in debt. */
 	for (int i = 0; i < FILES; i++)
 		sum += 1 * MS / budget_stratum(b[i], &m[i], 1 * MS);
