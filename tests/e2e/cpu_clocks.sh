@@ -79,4 +79,30 @@ other() {
 }
 judge other
 outcome "cpu_clocks/another mix is another profile"
+
+# A program with a period, and clocks of the same period: as much in one half as in the other. Of some 500 samples a standard error
+# is 0.022, and a quarter larger where samples are not independent (tests/unit/test_uneven.c). A clock that had one period
+# all the time gave 0.95 to one of the two.
+halves() {
+	"$PPROFCHECK" stacks -type samples "$1" | awk '
+		/main\.first/ { a += $1 } /main\.second/ { b += $1 }
+		END { n = a + b; if (n < 200 || a / n < 0.35 || a / n > 0.65) { print a + 0 " and " b + 0 " samples"; exit 1 } }'
+}
+periodic() { # HZ
+	local rc paths path
+	unjudged
+	"$GOPROF" -p ${PERIODIC[0]} -p ${PERIODIC[1]} --cpu -F $1 -d 8s -o "$TMP/periodic" >"$TMP/paths" 2>"$TMP/err" && rc=0 || rc=$?
+	paths=$(cat "$TMP/paths")
+	judge small_losses $rc "$TMP/err" $paths
+	[ "$(wc -w <<<"$paths")" = 2 ] || wrong "profiles: $paths"
+	for path in $paths; do judge halves "$path"; done
+	outcome "cpu_clocks/periodic, $1 Hz"
+}
+PERIODIC=()
+for i in 0 1; do
+	start "$hosted" periodic 10 || fail cpu_clocks/periodic "does not start"
+	PERIODIC+=($PID)
+done
+sleep 0.5 # it learns how much is a third
+for hz in 100 101; do periodic $hz; done
 finish

@@ -80,12 +80,12 @@ static void attachers_that_all_die_are_not_followed_for_ever(void **state)
 	free(p);
 }
 
-/* Most of the cost of its windows is that of attaching, so they are long. */
+/* Most of the cost of its windows is that of attaching, so they are long. Before them goes what the account lends. */
 static void one_that_is_nearly_light_has_long_windows(void **state)
 {
 	(void)state;
 	run_one(nearly_light, true, 0.08, 20);
-	assert_int_equal(w.at[0].full, 0);
+	assert_true(w.at[0].full < 2000 * MS);
 	assert_true(w.at[0].length > 20 * MS && w.at[0].length <= 50 * MS);
 	assert_true(share_observed(&w.at[0], 20) > 0.04);
 	run_one(heavy, true, 1, 20);

@@ -88,7 +88,7 @@ static void one(void *arg, const struct heal_found *f)
 	}
 	printf("%zu breakpoints freed", f->freed);
 	if (live)
-		printf(", %zu in use by probes at work", live);
+		printf(", %zu in use by probes at work (or by some that end just now)", live);
 	if (f->barred)
 		printf(", %zu left alone on jumps over eight bytes, which some kernels overwrite",
 		       f->barred);

@@ -735,6 +735,7 @@ static void close_window(struct engine *en)
 
 int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 {
+	uint64_t closed_ns = now_ns();
 	int ret;
 
 	close_window(en);
@@ -742,6 +743,7 @@ int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 		if (en->kinds[k].kind->stop)
 			en->kinds[k].kind->stop(en->kinds[k].state);
 	keep_budget(en);
+	en->cost.lasted_ns = closed_ns - en->at_begin.lasted_ns;
 	ret = drain(en, e);
 	for (size_t i = 0; !ret && i < en->at.n; i++)
 		hand_over(en, en->at.at[i], sink, arg);

@@ -179,7 +179,8 @@ int engine_tick(struct engine *en, struct err *e);
  * CPU time, they are slowed down. What our own work is, the caller knows.
  */
 struct engine_cost {
-	uint64_t lasted_ns;
+	uint64_t
+		lasted_ns; /* up to its end, which own_ns goes beyond: probes are taken out after it */
 	uint64_t
 		own_ns; /* CPU time of this process, of its children that have ended, and of the helper that keeps probes */
 	uint64_t cpu_ns;   /* of all targets */

@@ -4,6 +4,7 @@
 //	hosted idle	sleeps
 //	hosted busy A B	burns CPU in one goroutine: the share A/(A+B) of it in main.first, the
 //			rest in main.second
+//	hosted periodic MS	each MS milliseconds does as much in main.first as in main.second, both for a third of it or so
 //	hosted becomes PROGRAM ARG...
 //			sleeps for a second, and then calls exec
 //	hosted passes MS PROGRAM ARG...
@@ -65,6 +66,24 @@ func busy(a, b int) {
 	for {
 		first(a)
 		second(b)
+	}
+}
+
+// How often spin runs in a third of @each.
+func third(each time.Duration) int {
+	begin, n := time.Now(), 0
+	for ; time.Since(begin) < 20*each; n++ {
+		sink += spin(uint64(n) | 1)
+	}
+	return n/60 + 1
+}
+
+func periodic(ms int) {
+	each := time.Duration(ms) * time.Millisecond
+	n := third(each)
+	for range time.NewTicker(each).C {
+		first(n)
+		second(n)
 	}
 }
 
@@ -181,6 +200,8 @@ func main() {
 		time.Sleep(24 * time.Hour) // a sleep of a second is 0.4 to 1 ms of CPU time: samples
 	case "busy":
 		busy(number(os.Args[2]), number(os.Args[3]))
+	case "periodic":
+		periodic(number(os.Args[2]))
 	case "brief":
 		for end := time.Now().Add(time.Duration(number(os.Args[2])) * time.Millisecond); time.Now().Before(end); {
 			first(1)

@@ -199,6 +199,7 @@ bool summary_add_since(struct summary *s, const struct summary_row *row, const s
 	*r = *row;
 	r->ntop = 0;
 	tell_clean(r->name);
+	s->recorded += first != NULL;
 	done = !p || sum_up(r, &kinds[s->of], p, first, &all);
 	r->estimated = p && s->of != SUMMARY_CPU && prof_error(p, kinds[s->of].type, &r->error);
 	if (s->of != SUMMARY_CPU)
@@ -280,6 +281,11 @@ static void print_head(const struct summary *s, uint64_t all, size_t busy, doubl
 		fprintf(f, " in %.2f s", window / 1e9);
 	fprintf(f, "%s, by %zu of %zu Go processes\n", all_error(s, all, error), busy,
 		s->rows.n + s->gone);
+	/* Go publishes what was allocated when the next cycle has ended. */
+	if (s->recorded)
+		fprintf(f,
+			"(%zu of them record%s that: up to the last garbage collection before the window's begin and its end)\n",
+			s->recorded, s->recorded == 1 ? "s" : "");
 	if (busy)
 		fprintf(f, "%10s  %6s  %s%7s  %s\n", k->head, "SHARE",
 			s->of == SUMMARY_CPU ? "OF 1 CPU  " : "", "PID", "PROGRAM");

@@ -9,6 +9,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
+#include <math.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -17,6 +18,7 @@
 #include "base/clock.h"
 #include "probe/bpf.h"
 #include "probe/demux.h"
+#include "sampling/uneven.h"
 #include "subject/verify.h"
 #include "symbolize/stack_physical.h"
 #include "symbolize/subject_prof.h"
@@ -28,10 +30,13 @@ enum {
 	HOST_STACKS_MAX = 1 << 13, /* distinct stacks in one profile, */
 	KEEP_STACKS = 1 << 17,	   /* and in all: some 30 MB */
 	WEIGHT_MAX = 64,	   /* a tick may stand for so many at the wanted rate */
+	SET_MAX =
+		16, /* clocks that get another period in one tick of the engine: each costs its CPU an interrupt */
 };
 
 struct host_clock {
 	int fd, link;
+	struct uneven period;
 };
 
 struct host {
@@ -40,6 +45,7 @@ struct host {
 	struct cpu_bpf *obj;
 	struct demux demux;
 	VEC(struct host_clock) clocks;
+	size_t next_set; /* the clock that is asked first for its period */
 	uint64_t begun_ns, ended_ns;
 	struct err
 		no_names; /* kernel frames have none: why; "": they have, or were not asked for */
@@ -55,13 +61,6 @@ struct host_target {
 	struct stack_physical ph;
 	struct loss loss;
 };
-
-uint64_t host_period_ns(unsigned hz)
-{
-	uint64_t ns = 1000000000u / hz;
-
-	return ns + ns / 101;
-}
 
 /* ---- samples ---- */
 
@@ -177,7 +176,7 @@ static int open_clock(struct host *h, int cpu, struct err *e)
 		close(fd);
 		return err_set(e, -ENOMEM, "no memory for clocks");
 	}
-	*c = (struct host_clock){ .fd = fd };
+	*c = (struct host_clock){ .fd = fd, .period.random = now_ns() + (uint64_t)cpu };
 	ret = bpf_put_on(bpf_program__fd(h->obj->progs.host_clock), fd, 0, &c->link, e);
 	return ret ? err_wrap(e, ret, "CPU %d", cpu) : 0;
 }
@@ -225,7 +224,7 @@ static int host_open(const struct engine_kind *kind, const struct collect_opts *
 	if (!h)
 		return err_set(e, -ENOMEM, "no memory");
 	h->o = o;
-	h->period_ns = host_period_ns(o->cpu.hz);
+	h->period_ns = NS_PER_S / o->cpu.hz;
 	if (o->cpu.kernel && kallsyms_shown(&h->no_names))
 		say(o, "cpu: warning: %s", h->no_names.msg);
 	ret = load(h, expected, e);
@@ -349,13 +348,34 @@ static void host_remove(void *state, struct engine_target *t)
 
 /* ---- the window ---- */
 
-/* Ticks @weight times as far apart, of which each counts for so many. A CPU that is offline keeps its clock as it was. */
+/* A CPU that is offline keeps its clock as it was. */
+static bool set_period(struct host_clock *c, uint64_t mean_ns, uint64_t now)
+{
+	uint64_t period = uneven_period(&c->period, mean_ns, now);
+
+	return period && !ioctl(c->fd, PERF_EVENT_IOC_PERIOD, &period);
+}
+
+static void set_periods(struct host *h)
+{
+	uint64_t now = now_ns(), mean = h->period_ns * h->obj->data->tick_weight;
+	size_t set = 0;
+
+	for (size_t i = 0; i < h->clocks.n && set < SET_MAX; i++) {
+		h->next_set = (h->next_set + 1) % h->clocks.n;
+		set += set_period(&h->clocks.at[h->next_set], mean, now);
+	}
+}
+
+/* Ticks @weight times as far apart, of which each counts for so many. */
 static void set_weight(struct host *h, uint64_t weight)
 {
-	uint64_t period = h->period_ns * weight;
+	uint64_t now = now_ns();
 
-	for (size_t i = 0; i < h->clocks.n; i++)
-		ioctl(h->clocks.at[i].fd, PERF_EVENT_IOC_PERIOD, &period);
+	for (size_t i = 0; i < h->clocks.n; i++) {
+		h->clocks.at[i].period.until_ns = 0;
+		(void)set_period(&h->clocks.at[i], h->period_ns * weight, now);
+	}
 	__atomic_store_n(&h->obj->data->tick_weight, weight, __ATOMIC_RELAXED);
 }
 
@@ -409,6 +429,7 @@ static int host_tick(void *state, size_t targets, struct err *e)
 	struct host *h = state;
 
 	note_samples(h);
+	set_periods(h);
 	demux_share(&h->demux, targets);
 	return demux_tick(&h->demux, e);
 }
@@ -443,6 +464,21 @@ static void share(void *arg, int64_t *values)
 	values[1] = (int64_t)((double)values[0] * (double)s->cpu_ns / (double)s->samples);
 }
 
+#define UNCLOCKED_SHARE 0.1
+#define CHANCE \
+	8 /* standard errors of the number of ticks that meet a program, if that were random */
+
+/* CPU time that ticks should have met, and have not. */
+static uint64_t unclocked_ns(const struct host *h, const struct sharing *s)
+{
+	double due = (double)s->cpu_ns / (double)h->period_ns, missing = due - (double)s->samples;
+
+	return missing > UNCLOCKED_SHARE * due &&
+			       missing > CHANCE * sqrt(due * (double)h->obj->data->tick_weight) ?
+		       (uint64_t)(missing * (double)h->period_ns) :
+		       0;
+}
+
 static int comment(const struct host *h, const struct host_target *k, const struct sharing *s,
 		   struct err *e)
 {
@@ -470,6 +506,11 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 		ret = prof_comment(p, e, "charged: %.3f s of CPU time by the kernel%s%s",
 				   (double)s->cpu_ns / 1e9,
 				   t->cpu_exact ? "" : ", and at its end by its samples", stands);
+	if (!ret && unclocked_ns(h, s))
+		ret = prof_comment(
+			p, e,
+			"unclocked: %.2f s of that were met by no tick: was a CPU switched off or on meanwhile?",
+			(double)unclocked_ns(h, s) / 1e9);
 	if (!ret)
 		ret = engine_tell_identity(t, p, e);
 	if (!ret && *h->no_names.msg)

@@ -12,10 +12,4 @@
 
 extern const struct engine_kind engine_cpu;
 
-/*
- * Time between two ticks at @hz. It is 1 % longer than 1 / @hz: a clock at exactly 100 Hz would
- * meet a program that wakes every 10 ms at always the same point.
- */
-uint64_t host_period_ns(unsigned hz);
-
 #endif
