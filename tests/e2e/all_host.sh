@@ -205,6 +205,25 @@ brief_ones() {
 steps brief_ones
 outcome all_host/brief
 
+# /proc has nothing of a process whose first thread has ended; that it is there is told, and by which name.
+headless() {
+	local rc=0 pid
+	mkdir "$TMP/headless"
+	cp "$bin" "$TMP/headless/worker"
+	"$TMP/headless/worker" headless >/dev/null & pid=$!
+	STARTED+=("$pid")
+	until [ "$(cut -d' ' -f3 "/proc/$pid/stat")" = Z ]; do sleep 0.01; done
+	"$GOPROF" --all --match "exe=$TMP/headless/*" --cpu -d 0.2s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" || rc=$?
+	[ $rc = 3 ] || echo "exit $rc"
+	has "1 process could not be looked at: pid $pid (worker): its first thread has ended" "$TMP/err" || told_losses
+	rc=0
+	"$GOPROF" --all --match "exe=$TMP/bin/*" --cpu -d 0.2s -o "$TMP/out" >"$TMP/paths" 2>"$TMP/err" || rc=$?
+	! has "pid $pid" "$TMP/err" || echo "it is told of though it is not meant"
+	kill -KILL "$pid"
+}
+steps headless
+outcome all_host/headless
+
 # ---- a file system that falls silent
 if [ ! -e /dev/fuse ]; then
 	skip all_host/silent "there is no FUSE here"

@@ -4,10 +4,12 @@
  */
 #include "inspect/survey_priv.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "base/caps.h"
 #include "base/clock.h"
@@ -496,17 +498,16 @@ static struct survey_proc *add_closed(struct process_look *l)
 	return p;
 }
 
-/* The first reason is shown for all. */
-static void count_denied(struct process_look *l, int cap, const char *exe)
+static void count_closed(struct process_look *l, const char *why, const char *exe)
 {
 	struct survey *s = l->s;
 	struct survey_proc *p = add_closed(l);
 
 	if (!s->denied++)
-		caps_denied(cap, s->denied_why);
+		snprintf(s->denied_why, sizeof(s->denied_why), "%s", why);
 	if (p) {
 		p->exe = *exe ? strdup(exe) : NULL;
-		answer(&p->cpu, s->denied_why);
+		answer(&p->cpu, why);
 		judge(l, p);
 		forget_texts(p);
 	}
@@ -572,6 +573,71 @@ static bool has_cmdline(struct process_look *l)
 	return fd >= 0 && read(fd, &c, 1) == 1;
 }
 
+/* How many a directory of threads has beside "." and "..": its links, as proc_task_getattr() in fs/proc/base.c (Linux 6.18) counts. */
+static bool has_other_threads(struct process_look *l)
+{
+	struct stat st;
+
+	return !fstatat(l->dir_fd, "task", &st, 0) && st.st_nlink > 3;
+}
+
+static void closedirp(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+/* The executable of any of its threads. False: none has one, as where all of them end. */
+static bool exe_of_threads(struct process_look *l, char *exe, size_t cap)
+{
+	int fd = openat(l->dir_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	if (!dir && fd >= 0)
+		close(fd);
+	while (dir && (d = readdir(dir))) {
+		char name[sizeof(d->d_name) + 4];
+		ssize_t n;
+
+		snprintf(name, sizeof(name), "%s/exe", d->d_name);
+		n = *d->d_name == '.' ? -1 : readlinkat(fd, name, exe, cap - 1);
+		if (n > 0) {
+			exe[n] = 0;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* So long two looks at one that seems to be headless are apart: the threads of a process do not all end in the same moment. */
+#define HEADLESS_NS 2000000
+
+/*
+ * The first thread has ended and the others have not: /proc has nothing of such a process in its own directory, and it goes on.
+ */
+static bool is_headless(struct process_look *l, char *exe, size_t cap)
+{
+	if (!has_other_threads(l) || !exe_of_threads(l, exe, cap))
+		return false;
+	nanosleep(&(struct timespec){ .tv_nsec = HEADLESS_NS }, NULL);
+	return exe_of_threads(l, exe, cap);
+}
+
+/* Why the executable cannot be opened: those that live are counted. */
+static void count_unopened(struct process_look *l, int why, char *exe, size_t cap)
+{
+	char denied[SURVEY_WHY] =
+		"its first thread has ended, and others go on: such a process is not profiled";
+
+	if ((why == -EACCES || why == -EPERM) && has_cmdline(l))
+		caps_denied(*exe ? CAP_DAC_READ_SEARCH : CAP_SYS_PTRACE, denied);
+	else if (why != -ENOENT || !is_headless(l, exe, cap))
+		return;
+	l->s->seen++;
+	count_closed(l, denied, exe);
+}
+
 static void look_at(struct process_look *l)
 {
 	CLEANUP(closep) int fd = -1;
@@ -579,12 +645,10 @@ static void look_at(struct process_look *l)
 	char exe[4096];
 	int ret = open_exe(l, exe, sizeof(exe));
 
-	if ((ret == -EACCES || ret == -EPERM) && has_cmdline(l)) {
-		l->s->seen++;
-		count_denied(l, *exe ? CAP_DAC_READ_SEARCH : CAP_SYS_PTRACE, exe);
-	}
-	if (ret < 0)
+	if (ret < 0) {
+		count_unopened(l, ret, exe, sizeof(exe));
 		return;
+	}
 	fd = ret;
 	/*
 	 * The pid may belong to another process by now. Then mostly its executable is another one

@@ -226,8 +226,10 @@ static int check_program(struct target *t, const struct procstat *st, struct err
 	if (st->flags & PROCSTAT_KTHREAD)
 		return err_set(e, -ENOENT, "pid %d is a kernel thread (%s)", t->pid, t->comm);
 	if (st->state == 'Z' || st->state == 'X')
-		return err_set(e, -ENOENT, "pid %d is a zombie (%s): it has exited already", t->pid,
-			       t->comm);
+		return err_set(
+			e, -ENOENT,
+			"pid %d is a zombie (%s): it has exited already, or its first thread has",
+			t->pid, t->comm);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 //	hosted busy A B	burns CPU in one goroutine: the share A/(A+B) of it in main.first, the
 //			rest in main.second
 //	hosted periodic MS	each MS milliseconds does as much in main.first as in main.second, both for a third of it or so
+//	hosted headless	burns CPU, and its first thread ends at once
 //	hosted becomes PROGRAM ARG...
 //			sleeps for a second, and then calls exec
 //	hosted passes MS PROGRAM ARG...
@@ -29,6 +30,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -66,6 +68,13 @@ func busy(a, b int) {
 	for {
 		first(a)
 		second(b)
+	}
+}
+
+// The main goroutine has the first thread.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == "headless" {
+		runtime.LockOSThread()
 	}
 }
 
@@ -200,6 +209,10 @@ func main() {
 		time.Sleep(24 * time.Hour) // a sleep of a second is 0.4 to 1 ms of CPU time: samples
 	case "busy":
 		busy(number(os.Args[2]), number(os.Args[3]))
+	case "headless":
+		go busy(1, 1)
+		time.Sleep(10 * time.Millisecond)
+		syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
 	case "periodic":
 		periodic(number(os.Args[2]))
 	case "brief":

@@ -48,12 +48,28 @@ void host_head(const struct host_opts *o, const struct survey *s, size_t found, 
 			table_width(o), "WHAT", "MODULE");
 }
 
+/* Those that cannot be looked at for one reason. */
+struct closed {
+	const struct survey_proc *first;
+	size_t n;
+};
+enum { REASONS = 4 }; /* what has another one counts with the last */
+
+static void count_closed(struct closed *all, const struct survey_proc *p)
+{
+	size_t i = 0;
+
+	while (i < REASONS - 1 && all[i].n && strcmp(all[i].first->cpu.why, p->cpu.why))
+		i++;
+	all[i].first = all[i].first ?: p;
+	all[i].n++;
+}
+
 /* Those that are silent, those that may not be looked at, and what was named and is no Go program. */
 static void tell_closed(const struct host_opts *o, const struct survey *s, struct unseen *u)
 {
-	const struct survey_proc *first = NULL;
+	struct closed denied[REASONS] = { { NULL } };
 	char n[TEXT_COUNTED];
-	size_t denied = 0;
 
 	for (size_t i = 0; i < s->closed.n; i++) {
 		const struct survey_proc *p = &s->closed.at[i];
@@ -66,15 +82,16 @@ static void tell_closed(const struct host_opts *o, const struct survey *s, struc
 		if (p->silent)
 			tell("pid %d: %s: it is left out", p->pid, p->cpu.why);
 		u->failed += p->silent;
-		denied += !p->silent;
-		if (!p->silent && !first)
-			first = p;
+		if (!p->silent)
+			count_closed(denied, p);
 	}
-	u->lossy |= denied != 0;
-	if (denied)
-		tell("%s could not be looked at: pid %d (%s)%s: %s%s", processes(denied, n),
-		     first->pid, first->comm, denied > 1 ? " and others" : "", s->denied_why,
+	for (size_t i = 0; i < REASONS && denied[i].n; i++) {
+		u->lossy = true;
+		tell("%s could not be looked at: pid %d (%s)%s: %s%s", processes(denied[i].n, n),
+		     denied[i].first->pid, denied[i].first->comm,
+		     denied[i].n > 1 ? " and others" : "", denied[i].first->cpu.why,
 		     o->all ? "; --exclude leaves out what is not meant" : "");
+	}
 }
 
 static void tell_doubtful(const struct host_opts *o, const struct survey *s, struct unseen *u)
