@@ -68,7 +68,7 @@ static void count_closed(struct closed *all, const struct survey_proc *p)
 /* Those that are silent, those that may not be looked at, and what was named and is no Go program. */
 static void tell_closed(const struct host_opts *o, const struct survey *s, struct unseen *u)
 {
-	struct closed denied[REASONS] = { { NULL } };
+	struct closed denied[REASONS] = { { 0 } };
 	char n[TEXT_COUNTED];
 
 	for (size_t i = 0; i < s->closed.n; i++) {
