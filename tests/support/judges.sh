@@ -69,6 +69,8 @@ judge_hard() {
 		}
 		{ n += $1 }
 		/runtime\.(mcall|mstart|gcBgMarkWorker|bgsweep|bgscavenge|sysmon|goexit0|forcegchelper|runfinq|runFinalizers|sigtramp |sigreturn)/ { own += $1; next }
+		# Where it was preempted, the thread has no goroutine any more (dropg), and looks for another one.
+		/runtime\.goschedImpl/ && $0 !~ work { own += $1; next }
 		$0 ~ work { w += $1; if (of_main($0) !~ calls) { odd += $1; ex = of_main($0) } }
 		/main\.copyOne [^;]*; main\.copyOne/ { twice += $1 }
 		END {
