@@ -197,8 +197,27 @@ fresh() {
 }
 need_bpf
 keeps=$(subject 1.27.4 hosted -tags=records '-ldflags=-s -w') || { fail all_read "does not build"; finish; }
+# ---- what was allocated in the window is told also where no garbage collection has published it
+unpublished() {
+	local server rc=0
+	cp "$keeps" "$TMP/fresh/server"
+	mkfifo "$TMP/line"
+	GOGC=off "$TMP/fresh/server" allocated-at 4000 <"$TMP/line" >/dev/null & server=$!
+	STARTED+=("$server")
+	exec 8>"$TMP/line"
+	until [ "$(readlink "/proc/$server/exe")" = "$TMP/fresh/server" ]; do sleep 0.05; done
+	(has_begun $$ "$TMP/err.line" 'profiling 2 processes'; echo >&8) &
+	"$GOPROF" -p $server -p "${pid[heap]}" --heap -d 3s -o "$TMP/fresh/out" >"$TMP/paths" 2>"$TMP/err.line" || rc=$?
+	exec 8>&-
+	kill -KILL $server
+	[ $rc = 0 ] || echo "exit $rc"
+	# 250 MB; of some 500 samples a standard error is 4.5 %
+	awk -v pid=$server '/allocated in the window/ { on = 1 } on && $4 == pid { v = $1 * ($2 == "GB" ? 1000 : 1) } END { if (v < 190 || v > 310) print "allocated: " v + 0 " MB of 250" }' "$TMP/err.line"
+}
 steps fresh
 outcome all_read/fresh
+steps unpublished
+outcome all_read/unpublished
 
 # Of programs that live for a moment while their file is in windows nothing may be seen; but a profile that has less than half of it tells that.
 brief() {

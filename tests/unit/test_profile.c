@@ -72,6 +72,24 @@ static void header_is_kept(void **state)
 	assert_string_equal(str(p, h.comments[1]), "rate 100");
 }
 
+/* It is summed up like the others, and no type tells of it. */
+static void a_value_aside_has_no_type(void **state)
+{
+	struct prof *p = *state;
+	struct prof_sample_view s;
+	int64_t values[] = { 1, 10, 100 };
+
+	two_types(p);
+	prof_add_aside(p);
+	assert_int_equal(prof_header(p).ntypes, 2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(prof_sample(p, NULL, 0, values, NULL, 0, &e), 0);
+	s = prof_sample_at(p, 0);
+	assert_int_equal(s.values[0], 2);
+	assert_int_equal(s.values[1], 20);
+	assert_int_equal(*s.aside, 200);
+}
+
 static void a_comment_is_one_line(void **state)
 {
 	struct prof *p = *state;
@@ -312,6 +330,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(header_is_kept, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_value_aside_has_no_type, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_comment_is_one_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(mappings_are_stored_once_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(locations_differ_by_all_they_hold, setup, teardown),

@@ -12,20 +12,10 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/vec.h"
+#include "profile/index.h"
 #include "profile/utf8.h"
 
 enum { IDS_MAX = INT32_MAX - 1 }; /* ids are returned as int */
-
-struct index_slot {
-	uint32_t hash, id; /* id 1..n; 0: free */
-};
-
-/* Open addressing from content to id; the content lives in the arrays of struct prof. */
-struct index {
-	struct index_slot *at;
-	size_t n, cap; /* cap: a power of two */
-	bool closed;   /* nothing is added */
-};
 
 struct location {
 	uint64_t address;
@@ -66,7 +56,8 @@ struct prof {
 	VEC(int64_t) line_numbers;
 	VEC(struct sample) samples;
 	size_t last;		  /* the sample that was added to last */
-	VEC(int64_t) values;	  /* ntypes per sample */
+	VEC(int64_t) values;	  /* width per sample */
+	size_t width;		  /* one for each type, and one more where there are values aside */
 	VEC(struct stack) stacks; /* samples that differ in labels only share theirs */
 	VEC(uint32_t) stack_locs;
 	VEC(struct prof_label_view) labels;
@@ -83,53 +74,6 @@ static int no_memory(struct err *e)
 static uint64_t mix(uint64_t h, uint64_t v)
 {
 	return hash_pair(h, v);
-}
-
-static bool index_grow(struct index *ix)
-{
-	struct index bigger = { .n = ix->n,
-				.cap = ix->cap ? ix->cap * 2 : 64,
-				.closed = ix->closed };
-
-	bigger.at = calloc(bigger.cap, sizeof(*bigger.at));
-	if (!bigger.at)
-		return false;
-	for (size_t i = 0; i < ix->cap; i++) {
-		size_t to = ix->at[i].hash & (bigger.cap - 1);
-
-		if (!ix->at[i].id)
-			continue;
-		while (bigger.at[to].id)
-			to = (to + 1) & (bigger.cap - 1);
-		bigger.at[to] = ix->at[i];
-	}
-	free(ix->at);
-	*ix = bigger;
-	return true;
-}
-
-typedef bool same_fn(const struct prof *p, size_t a, size_t b);
-
-/*
- * The id of an element equal to the one at @fresh (0-based, the last of its array): an older
- * one's, or @fresh + 1 when it is the first of its kind. 0 when it may not be added, or there is no memory.
- */
-static uint32_t index_put(struct index *ix, const struct prof *p, uint64_t h, size_t fresh,
-			  same_fn *same)
-{
-	uint32_t hash = (uint32_t)(h ^ (h >> 32));
-	size_t i;
-
-	if (ix->n * 3 >= ix->cap * 2 && !index_grow(ix))
-		return 0;
-	for (i = hash & (ix->cap - 1); ix->at[i].id; i = (i + 1) & (ix->cap - 1))
-		if (ix->at[i].hash == hash && same(p, ix->at[i].id - 1, fresh))
-			return ix->at[i].id;
-	if (ix->closed)
-		return 0;
-	ix->at[i] = (struct index_slot){ .hash = hash, .id = (uint32_t)fresh + 1 };
-	ix->n++;
-	return (uint32_t)fresh + 1;
 }
 
 static int not_added(const struct index *ix, struct err *e)
@@ -229,8 +173,14 @@ int prof_add_type(struct prof *p, const char *type, const char *unit, struct err
 	r = intern_type(p, type, unit, &p->head.types[p->head.ntypes], e);
 	if (r < 0)
 		return r;
-	p->head.ntypes++;
+	p->width = ++p->head.ntypes;
 	return 0;
+}
+
+void prof_add_aside(struct prof *p)
+{
+	BUG_ON(p->samples.n || p->width != p->head.ntypes);
+	p->width++;
 }
 
 int prof_set_period(struct prof *p, const char *type, const char *unit, int64_t period,
@@ -641,9 +591,9 @@ static int append_sample(struct prof *p, struct sample s, size_t *at, struct err
 	if (!fresh)
 		return no_memory(e);
 	*fresh = s;
-	for (i = 0; i < p->head.ntypes && vec_add(&p->values, SIZE_MAX); i++)
+	for (i = 0; i < p->width && vec_add(&p->values, SIZE_MAX); i++)
 		;
-	if (i == p->head.ntypes)
+	if (i == p->width)
 		id = index_put(&p->sample_ix, p, hash_sample(p, &s), p->samples.n - 1, same_sample);
 	if (id != p->samples.n) {
 		p->samples.n--;
@@ -657,9 +607,9 @@ static int append_sample(struct prof *p, struct sample s, size_t *at, struct err
 
 static void add_values(struct prof *p, size_t at, const int64_t *values)
 {
-	int64_t *have = p->head.ntypes ? &p->values.at[at * p->head.ntypes] : NULL;
+	int64_t *have = p->width ? &p->values.at[at * p->width] : NULL;
 
-	for (size_t i = 0; i < p->head.ntypes; i++)
+	for (size_t i = 0; i < p->width; i++)
 		if (__builtin_add_overflow(have[i], values[i], &have[i]))
 			have[i] = values[i] < 0 ? INT64_MIN : INT64_MAX;
 }
@@ -695,8 +645,8 @@ void prof_close(struct prof *p, bool closed)
 
 void prof_each_sample(struct prof *p, void (*change)(void *arg, int64_t *values), void *arg)
 {
-	for (size_t i = 0; p->head.ntypes && i < p->samples.n; i++)
-		change(arg, &p->values.at[i * p->head.ntypes]);
+	for (size_t i = 0; p->width && i < p->samples.n; i++)
+		change(arg, &p->values.at[i * p->width]);
 }
 
 /* ---- reading ---- */
@@ -762,7 +712,9 @@ struct prof_sample_view prof_sample_at(const struct prof *p, size_t i)
 	return (struct prof_sample_view){
 		.locs = st->nlocs ? &p->stack_locs.at[st->first_loc] : NULL,
 		.nlocs = st->nlocs,
-		.values = p->head.ntypes ? &p->values.at[i * p->head.ntypes] : NULL,
+		.values = p->width ? &p->values.at[i * p->width] : NULL,
+		.aside = p->width > p->head.ntypes ? &p->values.at[i * p->width + p->head.ntypes] :
+						     NULL,
 		.labels = s->nlabels ? &p->labels.at[s->first_label] : NULL,
 		.nlabels = s->nlabels,
 	};

@@ -16,7 +16,7 @@
 #include "base/strtab.h"
 #include "profile/loss.h"
 
-enum { PROF_TYPES_MAX = 4 };
+enum { PROF_TYPES_MAX = 4, PROF_VALUES_MAX = PROF_TYPES_MAX + 1 };
 
 struct prof_type {
 	uint32_t type, unit; /* string ids */
@@ -50,6 +50,8 @@ DEFINE_FREEP(struct prof, prof)
 
 /* At most PROF_TYPES_MAX, before the first sample. */
 int prof_add_type(struct prof *p, const char *type, const char *unit, struct err *e);
+/* After all types, before the first sample: each has one more value, which is summed up like others and written nowhere. */
+void prof_add_aside(struct prof *p);
 int prof_set_period(struct prof *p, const char *type, const char *unit, int64_t period,
 		    struct err *e);
 void prof_set_time(struct prof *p, int64_t time_ns, int64_t duration_ns); /* unix ns; 0: unset */
@@ -98,7 +100,7 @@ int prof_location_named(struct prof *p, uint64_t address, uint32_t func, uint32_
 			int64_t line, struct err *e);
 
 /*
- * Add @values (one per sample type) to the sample with these locations (leaf first) and
+ * Add @values (one per sample type, and one aside where there are such) to the sample with these locations (leaf first) and
  * labels (in any order). The number of samples and of locations is bounded only by memory.
  */
 int prof_sample(struct prof *p, const uint32_t *locs, size_t nlocs, const int64_t *values,
@@ -140,6 +142,7 @@ struct prof_sample_view {
 	const uint32_t *locs;
 	size_t nlocs;
 	const int64_t *values;
+	const int64_t *aside; /* NULL: there are none (prof_add_aside()) */
 	const struct prof_label_view *labels;
 	size_t nlabels;
 };

@@ -19,6 +19,8 @@
 //			allocates all the time, objects of 16 bytes to 2 kB, in N such stacks
 //	hosted allocated N
 //			half a second later allocates N objects of 64 KiB, and ends
+//	hosted allocated-at N
+//			once stdin has a line: allocates N such objects, and then waits
 //	hosted waitflood
 //			once stdin has a line: starts 150,000 goroutines that wait, and then waits all the
 //			time, in such stacks
@@ -183,10 +185,14 @@ func goFlood(n int) {
 	}
 }
 
-func waitFlood() {
+func awaitLine() {
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
 		panic(err)
 	}
+}
+
+func waitFlood() {
+	awaitLine()
 	answerAll()
 	for i := 0; i < 150000; i++ {
 		go forever()
@@ -227,6 +233,12 @@ func main() {
 			kept = make([]byte, 64<<10)
 		}
 		return
+	case "allocated-at":
+		awaitLine()
+		for i := number(os.Args[2]); i > 0; i-- {
+			kept = make([]byte, 64<<10)
+		}
+		time.Sleep(time.Hour)
 	case "becomes":
 		time.Sleep(time.Second)
 		panic(syscall.Exec(os.Args[2], os.Args[2:], os.Environ()))

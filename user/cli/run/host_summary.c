@@ -14,16 +14,17 @@ static const struct kind_words {
 	const char *head;
 	const char *what; /* "1.2 s WHAT" */
 	bool own_code;	  /* functions of the runtime and of sync only say how, not where */
+	bool aside;	  /* where samples have a value aside, it is that of this moment */
 } kinds[] = {
-	[SUMMARY_CPU] = { 1, "CPU", "of CPU time", false },
-	[SUMMARY_HEAP] = { 3, "IN USE", "in use on heaps", false },
-	[SUMMARY_BLOCK] = { 1, "DELAY", "of blocking since they started", true },
-	[SUMMARY_MUTEX] = { 1, "DELAY", "of waits for mutexes since they started", true },
-	[SUMMARY_WAIT] = { 1, "DELAY", "of waits in the window", true },
-	[SUMMARY_GOROUTINE] = { 0, "COUNT", "goroutines", true },
-	[SUMMARY_ALLOC] = { 1, "ALLOCATED", "allocated in the window", false },
-	[SUMMARY_BLOCK_PROBED] = { 1, "DELAY", "of blocking in the window", true },
-	[SUMMARY_MUTEX_PROBED] = { 1, "DELAY", "of waits for mutexes in the window", true },
+	[SUMMARY_CPU] = { 1, "CPU", "of CPU time", false, false },
+	[SUMMARY_HEAP] = { 3, "IN USE", "in use on heaps", false, false },
+	[SUMMARY_BLOCK] = { 1, "DELAY", "of blocking since they started", true, false },
+	[SUMMARY_MUTEX] = { 1, "DELAY", "of waits for mutexes since they started", true, false },
+	[SUMMARY_WAIT] = { 1, "DELAY", "of waits in the window", true, false },
+	[SUMMARY_GOROUTINE] = { 0, "COUNT", "goroutines", true, false },
+	[SUMMARY_ALLOC] = { 1, "ALLOCATED", "allocated in the window", false, true },
+	[SUMMARY_BLOCK_PROBED] = { 1, "DELAY", "of blocking in the window", true, false },
+	[SUMMARY_MUTEX_PROBED] = { 1, "DELAY", "of waits for mutexes in the window", true, false },
 };
 
 static const char *func_name(const struct prof *p, uint32_t func)
@@ -90,8 +91,10 @@ static int64_t *by_func(const struct kind_words *k, const struct prof *p, int64_
 	for (size_t i = 0; flat && i < prof_nsamples(p); i++) {
 		struct prof_sample_view s = prof_sample_at(p, i);
 
-		flat[inner_func(p, &s, k->own_code)] += s.values[k->type];
-		*all += s.values[k->type];
+		int64_t value = k->aside && s.aside ? *s.aside : s.values[k->type];
+
+		flat[inner_func(p, &s, k->own_code)] += value;
+		*all += value;
 	}
 	return flat;
 }
@@ -199,7 +202,6 @@ bool summary_add_since(struct summary *s, const struct summary_row *row, const s
 	*r = *row;
 	r->ntop = 0;
 	tell_clean(r->name);
-	s->recorded += first != NULL;
 	done = !p || sum_up(r, &kinds[s->of], p, first, &all);
 	r->estimated = p && s->of != SUMMARY_CPU && prof_error(p, kinds[s->of].type, &r->error);
 	if (s->of != SUMMARY_CPU)
@@ -281,11 +283,6 @@ static void print_head(const struct summary *s, uint64_t all, size_t busy, doubl
 		fprintf(f, " in %.2f s", window / 1e9);
 	fprintf(f, "%s, by %zu of %zu Go processes\n", all_error(s, all, error), busy,
 		s->rows.n + s->gone);
-	/* Go publishes what was allocated when the next cycle has ended. */
-	if (s->recorded)
-		fprintf(f,
-			"(%zu of them record%s that: up to the last garbage collection before the window's begin and its end)\n",
-			s->recorded, s->recorded == 1 ? "s" : "");
 	if (busy)
 		fprintf(f, "%10s  %6s  %s%7s  %s\n", k->head, "SHARE",
 			s->of == SUMMARY_CPU ? "OF 1 CPU  " : "", "PID", "PROGRAM");

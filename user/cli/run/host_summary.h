@@ -60,7 +60,6 @@ struct summary {
 	uint64_t gone_value;
 	double gone_variance;
 	bool gone_unsure; /* of some of them the error is not known */
-	size_t recorded; /* of how many the program's own records were read, which move at the end of a GC cycle */
 };
 
 /* @p: its profile; NULL: it has no samples. @row's value is found out here, but for CPU time. False: no memory. */

@@ -80,6 +80,7 @@ static void published(void *arg, const struct rtbucket *b, int64_t *values)
 	values[1] = alloc.bytes;
 	values[2] = inuse.objects;
 	values[3] = inuse.bytes;
+	values[4] = heap_read_scale(r->s, b, (int64_t)b->all_allocs, r->rate).bytes;
 }
 
 static int add_bucket(struct logical *l, struct subject *s, const struct rtbuckets *all,
@@ -107,7 +108,7 @@ int heap_read_samples(struct subject *s, const struct rtbuckets *all, struct pro
 	int ret = subject_logical(s, p, &l, e);
 
 	for (size_t i = 0; !ret && i < all->n; i++) {
-		int64_t val[PROF_TYPES_MAX] = { 0 };
+		int64_t val[PROF_VALUES_MAX] = { 0 };
 
 		values(arg, &all->at[i], val);
 		ret = add_bucket(l, s, all, &all->at[i], p, val, e);
@@ -127,6 +128,9 @@ static int add_header(const struct rtbuckets *b, struct prof *p, struct err *e)
 
 	for (size_t i = 0; !ret && i < ARRAY_LEN(types); i++)
 		ret = prof_add_type(p, types[i][0], types[i][1], e);
+	/* What was allocated until now, bytes: Go publishes that at the end of GC cycles, and differences of two readings are asked for. */
+	if (!ret)
+		prof_add_aside(p);
 	if (!ret)
 		ret = prof_comment(p, e, "window: since the program started, %s %u",
 				   b->before_first_gc ? "before its first GC; GC cycle" :
