@@ -304,6 +304,38 @@ static void what_is_not_published_counts(void **state)
 	prof_free(first);
 }
 
+static const char *cost(struct engine_cost c, uint64_t unseen)
+{
+	const struct collect_opts o = { .host = { .own_ppm = 20000, .taken_ppm = 50000 } };
+	FILE *kept = stderr;
+
+	free(text);
+	stderr = open_memstream(&text, &len);
+	summary_cost(c, unseen, false, &o);
+	fclose(stderr);
+	stderr = kept;
+	return text;
+}
+
+/* Probes in a file cost all that run it, and of some nobody knows the CPU time. */
+static void what_share_it_is_of(void **state)
+{
+	struct engine_cost c = { .lasted_ns = 2000000000, .own_ns = 20000000 };
+
+	(void)state;
+	c.taken_ns = 20000000;
+	assert_non_null(
+		strstr(cost(c, 0), "took 0.02 s of the processes' 0.00 s (? %, at most 5 %)\n"));
+	c.cpu_ns = 1000000000;
+	assert_non_null(
+		strstr(cost(c, 0), "took 0.02 s of the processes' 1.00 s (2.0 %, at most 5 %)\n"));
+	assert_non_null(strstr(
+		cost(c, 3),
+		"(2.0 %, at most 5 %; the time of 3 programs that were not looked at is not in that)\n"));
+	assert_non_null(strstr(cost(c, 1),
+			       "; the time of 1 program that was not looked at is not in that)\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +344,7 @@ int main(void)
 		cmocka_unit_test_teardown(thousands_are_summed_up, teardown),
 		cmocka_unit_test_teardown(what_was_there_before_is_taken_away, teardown),
 		cmocka_unit_test_teardown(what_is_not_published_counts, teardown),
+		cmocka_unit_test_teardown(what_share_it_is_of, teardown),
 		cmocka_unit_test_teardown(estimates_have_errors, teardown),
 		cmocka_unit_test_teardown(kinds_have_their_values_and_places, teardown),
 		cmocka_unit_test_teardown(one_that_has_only_losses_is_named, teardown),

@@ -570,7 +570,7 @@ int host_run(const struct host_opts *o)
 	observe(&r);
 	write_pages(&r);
 	tell_end(&r);
-	summary_cost(engine_cost(r.engine), r.news.put_off, &o->collect);
+	summary_cost(engine_cost(r.engine), r.news.unknown, r.news.put_off, &o->collect);
 	if (r.broken || r.files.broken || r.files.unread)
 		return EXIT_FAILED;
 	return r.lossy ? EXIT_LOSSES : EXIT_DONE;

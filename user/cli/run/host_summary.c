@@ -355,7 +355,7 @@ void summary_fini(struct summary *s)
 
 /* ---- the receipt ---- */
 
-enum { BOUND_TEXT = 64 };
+enum { BOUND_TEXT = 64, SHARE_TEXT = 32, UNSEEN_TEXT = 128 };
 
 static double percent(uint64_t part, uint64_t of)
 {
@@ -376,22 +376,40 @@ static void bound_text(const char *how, unsigned ppm, char buf[BOUND_TEXT])
 		snprintf(buf, BOUND_TEXT, "no bound");
 }
 
-void summary_cost(struct engine_cost c, bool put_off, const struct collect_opts *o)
+/* Of those that did not run at all it is no share. */
+static void share_text(const struct engine_cost *c, char buf[SHARE_TEXT])
 {
-	double part = percent(c.own_ns, c.lasted_ns), theirs = percent(c.taken_ns, c.cpu_ns);
-	char own[BOUND_TEXT], taken[BOUND_TEXT], share[BOUND_TEXT];
+	double share = percent(c->taken_ns, c->cpu_ns);
 
-	/* Of those that did not run at all it is no share. */
-	if (c.taken_ns && !c.cpu_ns)
-		snprintf(share, sizeof(share), "? %%");
+	if (c->taken_ns && !c->cpu_ns)
+		snprintf(buf, SHARE_TEXT, "? %%");
 	else
-		snprintf(share, sizeof(share), "%.*f %%", decimals(theirs), theirs);
+		snprintf(buf, SHARE_TEXT, "%.*f %%", decimals(share), share);
+}
+
+static void unseen_text(uint64_t unseen, char buf[UNSEEN_TEXT])
+{
+	char n[TEXT_COUNTED];
+
+	*buf = '\0';
+	if (unseen)
+		snprintf(buf, UNSEEN_TEXT, "; the time of %s not looked at is not in that",
+			 counted(unseen, "program that was", "programs that were", n));
+}
+
+void summary_cost(struct engine_cost c, uint64_t unseen, bool put_off, const struct collect_opts *o)
+{
+	double part = percent(c.own_ns, c.lasted_ns);
+	char own[BOUND_TEXT], taken[BOUND_TEXT], share[SHARE_TEXT], without[UNSEEN_TEXT];
+
+	share_text(&c, share);
+	unseen_text(unseen, without);
 	bound_text("reads less often above", o->host.own_ppm, own);
 	bound_text("at most", o->host.taken_ppm, taken);
 	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.*f %% of one CPU; %s); sampling took "
-	     "%.2f s of the processes' %.2f s (%s, %s)",
+	     "%.2f s of the processes' %.2f s (%s, %s%s)",
 	     (double)c.own_ns / 1e9, decimals(part), part, own, (double)c.taken_ns / 1e9,
-	     (double)c.cpu_ns / 1e9, share, taken);
+	     (double)c.cpu_ns / 1e9, share, taken, without);
 	if (put_off)
 		tell("cost: programs that started were looked at 0.3 s apart, to keep to --host-budget");
 	if (c.slowed)
