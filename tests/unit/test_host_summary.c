@@ -317,7 +317,7 @@ static const char *cost(struct engine_cost c, uint64_t unseen)
 	return text;
 }
 
-/* Probes in a file cost all that run it, and of some nobody knows the CPU time. */
+/* Probes in a file cost all that run it, and of some nobody knows the CPU time: that may be why the bound was passed. */
 static void what_share_it_is_of(void **state)
 {
 	struct engine_cost c = { .lasted_ns = 2000000000, .own_ns = 20000000 };
@@ -329,9 +329,12 @@ static void what_share_it_is_of(void **state)
 	c.cpu_ns = 1000000000;
 	assert_non_null(
 		strstr(cost(c, 0), "took 0.02 s of the processes' 1.00 s (2.0 %, at most 5 %)\n"));
+	assert_non_null(strstr(cost(c, 3), "(2.0 %, at most 5 %)\n"));
+	c.taken_ns = 70000000;
+	assert_non_null(strstr(cost(c, 0), "(7.0 %, at most 5 %)\n"));
 	assert_non_null(strstr(
 		cost(c, 3),
-		"(2.0 %, at most 5 %; the time of 3 programs that were not looked at is not in that)\n"));
+		"(7.0 %, at most 5 %; the time of 3 programs that were not looked at is not in that)\n"));
 	assert_non_null(strstr(cost(c, 1),
 			       "; the time of 1 program that was not looked at is not in that)\n"));
 }

@@ -387,12 +387,14 @@ static void share_text(const struct engine_cost *c, char buf[SHARE_TEXT])
 		snprintf(buf, SHARE_TEXT, "%.*f %%", decimals(share), share);
 }
 
-static void unseen_text(uint64_t unseen, char buf[UNSEEN_TEXT])
+/* Probes cost them, too. There are nearly always some, which are no Go programs: it is said where it may be why the bound was passed. */
+static void unseen_text(const struct engine_cost *c, uint64_t unseen, unsigned ppm,
+			char buf[UNSEEN_TEXT])
 {
 	char n[TEXT_COUNTED];
 
 	*buf = '\0';
-	if (unseen)
+	if (unseen && ppm && (double)c->taken_ns > (double)c->cpu_ns * ppm / 1e6)
 		snprintf(buf, UNSEEN_TEXT, "; the time of %s not looked at is not in that",
 			 counted(unseen, "program that was", "programs that were", n));
 }
@@ -403,7 +405,7 @@ void summary_cost(struct engine_cost c, uint64_t unseen, bool put_off, const str
 	char own[BOUND_TEXT], taken[BOUND_TEXT], share[SHARE_TEXT], without[UNSEEN_TEXT];
 
 	share_text(&c, share);
-	unseen_text(unseen, without);
+	unseen_text(&c, unseen, o->host.taken_ppm, without);
 	bound_text("reads less often above", o->host.own_ppm, own);
 	bound_text("at most", o->host.taken_ppm, taken);
 	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.*f %% of one CPU; %s); sampling took "

@@ -77,8 +77,8 @@ void summary_print(struct summary *s, uint64_t window_ns, FILE *f);
 void summary_fini(struct summary *s);
 
 /*
- * Tells what the window cost, beside its bounds. @unseen: programs that ended before anybody looked at them. Probes in the files that
- * they ran cost them, too, and nobody knows their CPU time. @put_off: to keep to the bounds, programs that started were looked at later.
+ * Tells what the window cost, beside its bounds. @unseen: programs that ended before anybody looked at them, whose CPU time nobody knows.
+ * @put_off: to keep to the bounds, programs that started were looked at later.
  */
 void summary_cost(struct engine_cost c, uint64_t unseen, bool put_off,
 		  const struct collect_opts *o);
