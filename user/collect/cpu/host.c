@@ -8,17 +8,13 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <linux/perf_event.h>
 #include <math.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 
-#include "base/caps.h"
 #include "base/clock.h"
+#include "collect/cpu/host_clocks.h"
 #include "probe/bpf.h"
 #include "probe/demux.h"
-#include "sampling/uneven.h"
 #include "subject/verify.h"
 #include "symbolize/stack_physical.h"
 #include "symbolize/subject_prof.h"
@@ -30,13 +26,6 @@ enum {
 	HOST_STACKS_MAX = 1 << 13, /* distinct stacks in one profile, */
 	KEEP_STACKS = 1 << 17,	   /* and in all: some 30 MB */
 	WEIGHT_MAX = 64,	   /* a tick may stand for so many at the wanted rate */
-	SET_MAX =
-		16, /* clocks that get another period in one tick of the engine: each costs its CPU an interrupt */
-};
-
-struct host_clock {
-	int fd, link;
-	struct uneven period;
 };
 
 struct host {
@@ -44,8 +33,7 @@ struct host {
 	uint64_t period_ns;
 	struct cpu_bpf *obj;
 	struct demux demux;
-	VEC(struct host_clock) clocks;
-	size_t next_set; /* the clock that is asked first for its period */
+	struct host_clocks clocks;
 	uint64_t begun_ns, ended_ns;
 	struct err
 		no_names; /* kernel frames have none: why; "": they have, or were not asked for */
@@ -151,58 +139,11 @@ static int load(struct host *h, unsigned expected, struct err *e)
 		     demux_open(&h->demux, DEMUX_OBJECT(h->obj), add_stack, h, e);
 }
 
-static int open_clock(struct host *h, int cpu, struct err *e)
-{
-	static const int perfmon[] = { CAP_PERFMON };
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = h->period_ns,
-		.disabled = 1,
-		.exclude_idle = 1,
-	};
-	struct host_clock *c;
-	int ret, fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	if (fd < 0 && (errno == ENODEV || errno == ENXIO))
-		return 0; /* it is offline */
-	if (fd < 0 && (errno == EACCES || errno == EPERM))
-		return caps_refused(e, "the kernel refused a clock of a CPU", perfmon, 1);
-	if (fd < 0)
-		return err_sys(e, "CPU %d: perf_event_open", cpu);
-	c = vec_add(&h->clocks, INT32_MAX);
-	if (!c) {
-		close(fd);
-		return err_set(e, -ENOMEM, "no memory for clocks");
-	}
-	*c = (struct host_clock){ .fd = fd, .period.random = now_ns() + (uint64_t)cpu };
-	ret = bpf_put_on(bpf_program__fd(h->obj->progs.host_clock), fd, 0, &c->link, e);
-	return ret ? err_wrap(e, ret, "CPU %d", cpu) : 0;
-}
-
-static int open_clocks(struct host *h, struct err *e)
-{
-	int n = libbpf_num_possible_cpus();
-
-	for (int cpu = 0; cpu < n; cpu++) {
-		int ret = open_clock(h, cpu, e);
-
-		if (ret)
-			return ret;
-	}
-	return h->clocks.n ? 0 : err_set(e, -ENODEV, "no CPU has a clock");
-}
-
 static void host_free(void *state)
 {
 	struct host *h = state;
 
-	for (size_t i = 0; i < h->clocks.n; i++) {
-		closep(&h->clocks.at[i].link);
-		closep(&h->clocks.at[i].fd);
-	}
-	vec_fini(&h->clocks);
+	host_clocks_close(&h->clocks);
 	demux_fini(&h->demux);
 	cpu_bpf__destroy(h->obj);
 	free(h);
@@ -229,7 +170,8 @@ static int host_open(const struct engine_kind *kind, const struct collect_opts *
 		say(o, "cpu: warning: %s", h->no_names.msg);
 	ret = load(h, expected, e);
 	if (!ret)
-		ret = open_clocks(h, e);
+		ret = host_clocks_open(&h->clocks, bpf_program__fd(h->obj->progs.host_clock),
+				       h->period_ns, e);
 	if (ret)
 		return ret;
 	demux_share(&h->demux, expected ?: 1);
@@ -348,34 +290,10 @@ static void host_remove(void *state, struct engine_target *t)
 
 /* ---- the window ---- */
 
-/* A CPU that is offline keeps its clock as it was. */
-static bool set_period(struct host_clock *c, uint64_t mean_ns, uint64_t now)
-{
-	uint64_t period = uneven_period(&c->period, mean_ns, now);
-
-	return period && !ioctl(c->fd, PERF_EVENT_IOC_PERIOD, &period);
-}
-
-static void set_periods(struct host *h)
-{
-	uint64_t now = now_ns(), mean = h->period_ns * h->obj->data->tick_weight;
-	size_t set = 0;
-
-	for (size_t i = 0; i < h->clocks.n && set < SET_MAX; i++) {
-		h->next_set = (h->next_set + 1) % h->clocks.n;
-		set += set_period(&h->clocks.at[h->next_set], mean, now);
-	}
-}
-
 /* Ticks @weight times as far apart, of which each counts for so many. */
 static void set_weight(struct host *h, uint64_t weight)
 {
-	uint64_t now = now_ns();
-
-	for (size_t i = 0; i < h->clocks.n; i++) {
-		h->clocks.at[i].period.until_ns = 0;
-		(void)set_period(&h->clocks.at[i], h->period_ns * weight, now);
-	}
+	host_clocks_weigh(&h->clocks, weight);
 	__atomic_store_n(&h->obj->data->tick_weight, weight, __ATOMIC_RELAXED);
 }
 
@@ -403,14 +321,13 @@ static uint64_t host_taken_ns(void *state)
 static int host_begin(void *state, struct err *e)
 {
 	struct host *h = state;
+	int ret;
 
 	h->demux.ticks = 0;
 	set_weight(h, 1);
-	for (size_t i = 0; i < h->clocks.n; i++)
-		if (ioctl(h->clocks.at[i].fd, PERF_EVENT_IOC_ENABLE, 0))
-			return err_sys(e, "starting the clock of a CPU");
+	ret = host_clocks_start(&h->clocks, e);
 	h->begun_ns = now_ns();
-	return 0;
+	return ret;
 }
 
 /* The engine has just read the clocks of those that live. */
@@ -429,7 +346,7 @@ static int host_tick(void *state, size_t targets, struct err *e)
 	struct host *h = state;
 
 	note_samples(h);
-	set_periods(h);
+	host_clocks_turn(&h->clocks);
 	demux_share(&h->demux, targets);
 	return demux_tick(&h->demux, e);
 }
@@ -438,8 +355,7 @@ static void host_close(void *state)
 {
 	struct host *h = state;
 
-	for (size_t i = 0; i < h->clocks.n; i++)
-		ioctl(h->clocks.at[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	host_clocks_stop(&h->clocks);
 	h->ended_ns = now_ns();
 }
 
