@@ -1,6 +1,7 @@
 #!/bin/bash
 # Killing --all at random moments with 50 targets: the collector, the child that opens processes for it, its parent while it is at work,
 # or both, KILLS times.
+# Every third time it has been told to end some moments before.
 # Every other time heaps and waits are probed as well, all the time or, every other of those, in the windows that the budget pays for; then the
 # process that holds probes is one of these children.
 # Afterwards the kernel holds nothing of ours, no process of ours is left, and the targets run on, without a breakpoint after the
@@ -43,12 +44,19 @@ run() { exec "${AS[@]}" "$TMP/goprof" --all --match "cmd=$bin" -o "$TMP/any/out"
 # Children whose parent has died wait for nobody but the test.
 reaped() { wait "$1" 2>/dev/null || :; }
 
+# ends PID MS: told to end, it takes out what is in, and writes 50 profiles of a kind; that is MS milliseconds' work
+ends() {
+	kill -INT "$1"
+	sleep "0.$(printf %03d $((RANDOM % $2)))"
+	! kill -0 "$1" 2>/dev/null || ENDING=$((ENDING + 1))
+}
+
 # orphaned PID CHILD...: the collector lives on without its children.
 orphaned() {
 	local pid=$1
 	CHILDREN=$((CHILDREN + $# - 1))
 	[ $# = 1 ] || sleep 0.3
-	kill -KILL "$pid" || echo "the collector died with its child: $(tail -n 1 "$TMP/any/err")"
+	kill -KILL "$pid" 2>/dev/null || [ -n "${CLOSING:-}" ] || echo "the collector died with its child: $(tail -n 1 "$TMP/any/err")"
 }
 
 # die WHO OPTION...: the collector, its child, its child's parent or both are killed up to 0.8 s after its begin (WHEN=1: up to 1.8 s, when
@@ -60,22 +68,25 @@ die() {
 	sleep "$((${WHEN:-0} * (RANDOM % 2))).$((RANDOM % 8))$((RANDOM % 10))"
 	for ((i = 0; i < 3; i++)); do "$bin" idle >/dev/null 2>&1 & new+=($!); done
 	sleep "0.0$((RANDOM % 10))"
+	[ -z "${CLOSING:-}" ] || ends "$pid" "$CLOSING"
 	for ((i = 0; i < 20; i++)); do
 		[ "$1" != collector ] && [ ${#children[@]} = 0 ] || break
 		mapfile -t children < <(pgrep -P "$pid" || :)
 	done
 	for p in "${children[@]}"; do [ "$1" = parent ] || kill -KILL "$p" 2>/dev/null || :; done
-	if [ "$1" = child ]; then orphaned "$pid" "${children[@]}"; else kill -KILL "$pid"; fi
+	if [ "$1" = child ]; then orphaned "$pid" "${children[@]}"; else kill -KILL "$pid" 2>/dev/null || [ -n "${CLOSING:-}" ]; fi
 	reaped "$pid"
 	nothing_left || echo "after the death of the $1: $(held), $(ours) processes"
 	for p in "${new[@]}"; do kill -KILL "$p"; reaped "$p"; done
 }
-CHILDREN=0
+CHILDREN=0 ENDING=0
 
 nothing_left || { fail all_kill "before anything was done: $(held)"; finish; }
 before=$(ticks)
 WHO=(child collector parent both)
 for ((k = 0; k < KILLS; k++)); do
+	CLOSING=
+	[ $((k % 3)) != 2 ] || CLOSING=$((k / 4 % 2 ? 180 : 8))
 	case $((k / 4 % 4)) in
 	0 | 2) steps die "${WHO[k % 4]}" ;;
 	1) steps die "${WHO[k % 4]}" "${PROBED[@]}" --host-budget=0,0 ;;
@@ -83,6 +94,8 @@ for ((k = 0; k < KILLS; k++)); do
 	esac
 done
 [ $CHILDREN != 0 ] || wrong "no child was ever there to be killed"
+[ $ENDING -ge $((KILLS / 12)) ] || wrong "only $ENDING of $((KILLS / 3)) were killed while they ended"
+echo "# $CHILDREN children, $ENDING of $KILLS while it ended" >&2
 outcome "all_kill/$KILLS deaths leave nothing"
 unharmed() {
 	local p
