@@ -342,7 +342,8 @@ static void meet_half(struct wait_window *w, struct looks_sums *u, double runs)
 		assert_int_equal(wait_window_add(w, &call, NULL), 0);
 		tally_window(&w->engine.tally, &tw);
 	}
-	for (int i = 0; i < 4000; i++, u->look++) {
+	for (int i = 0; i < 4000; i++, looks_sums_looked(u)) {
+		looks_sums_look(u, 2 * MS);
 		looks_sums_saw(u, entry, 2 * MS);
 		looks_sums_over(u, entry, 2 * MS, 0);
 		looks_sums_gap(u, 2 * MS);

@@ -144,8 +144,10 @@ static void looks_met(int count)
 	int32_t entry = entry_of(&st);
 
 	for (int i = 0; i < count; i++) {
-		for (int k = 0; k < 10; k++, sums.look++)
+		for (int k = 0; k < 10; k++, looks_sums_looked(&sums)) {
+			looks_sums_look(&sums, 2 * MS);
 			looks_sums_saw(&sums, entry, 2 * MS);
+		}
 		looks_sums_over(&sums, entry, 20 * MS, 20 * MS);
 	}
 	looks_sums_end(&sums, 1000 * MS, 1000 * MS);
@@ -190,7 +192,8 @@ static void neither_met_it(void **state)
 	(void)state;
 	for (int looked = 0; looked < 2; looked++) {
 		begin(&w, looked);
-		sums.look = 500;
+		for (int k = 0; k < 500; k++, looks_sums_looked(&sums))
+			looks_sums_look(&sums, 2 * MS);
 		if (looked)
 			looks_sums_end(&sums, 1000 * MS, 1000 * MS);
 		assert_int_equal(tally_add_full(&w.engine.tally, &st, 0, NULL), 0);
@@ -200,7 +203,7 @@ static void neither_met_it(void **state)
 		assert_true(fabs(site.count / one / one - WEIGHT * WEIGHT) < 1e-6);
 		/* Looks would have seen it. */
 		assert_true(looked || fabs(sqrt(site.delay) / (WEIGHT * 2 * MS) - 1) < 1e-6);
-		assert_true(!looked || site.delay == 2 * MS * 2 * MS); /* one look */
+		assert_true(!looked || site.delay == 2 * (2 * MS * 2 * MS)); /* two looks */
 		fini(&w);
 	}
 }

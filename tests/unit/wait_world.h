@@ -125,6 +125,7 @@ static void look_on(struct looks_sums *u, int32_t entry, const struct world *in)
 			now += 6 * MS * random_part(&seed);
 		if (now < before)
 			now = before;
+		looks_sums_look(u, len);
 		for (size_t i = first; i < n && waits[i].at <= now; i++)
 			see(u, entry, now, before, len, &waits[i]);
 		while (first < n && waits[first].over)
@@ -132,7 +133,7 @@ static void look_on(struct looks_sums *u, int32_t entry, const struct world *in)
 		if (before > 0)
 			looks_sums_gap(u, now - before);
 		before = now;
-		u->look++;
+		looks_sums_looked(u);
 		stratum = end + len > now ? end : now;
 	}
 	looks_sums_end(u, all, (double)u->look * len);

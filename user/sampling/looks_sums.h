@@ -56,11 +56,13 @@ struct looks_sum {
 /* The waits of one place in the program, or of all of them; looks are the sampling units. */
 struct looks_site {
 	bool known;
+	bool moves;   /* a wait began or ended between looks */
 	size_t first; /* the first entry that counts */
-	double at_first, now, last,
-		squares; /* squares: of the differences between looks, from the first one on */
-	double count;	 /* number of waits that LOOKS_COUNTS looks saw */
-	uint64_t look;	 /* number of the look that now belongs to */
+	double at_first, now, last;
+	double squares;	    /* of the differences between looks, from the first one on */
+	double count;	    /* number of waits that LOOKS_COUNTS looks saw */
+	uint64_t look;	    /* number of the look that now belongs to */
+	double len, before; /* strata of that look, and of the one before */
 };
 
 /* A struct that is zeroed, except for its first eight members, is empty. */
@@ -78,6 +80,8 @@ struct looks_sums {
 	struct looks_site apart;      /* the sites of looks_conf.apart */
 	uint64_t crowded;	      /* waits of stacks that there was no room for */
 	uint64_t look;		      /* the number of the present look */
+	double len, len_before;	      /* its stratum, and that of the last one */
+	double lens, len_squares;     /* sums over all looks */
 	/* before: gap before the last one; gap: the last one; sum of all gaps */
 	double before, gap, gaps_ns;
 	double missed[LOOKS_LENGTHS];
@@ -86,8 +90,8 @@ struct looks_sums {
 		whats; /* owned; by site of the tally, at the end: what was waited for there, a bit each */
 	size_t nwhats;
 	/*
-	 * Set at the end: all of the time divided by the strata of looks; the variance of one
-	 * look.
+	 * Set at the end: all of the time divided by the strata of looks; the variance of what
+	 * looks may not have met.
 	 */
 	double scale, unmet;
 };
@@ -99,6 +103,10 @@ struct looks_sums {
  */
 int looks_sums_entry(struct looks_sums *u, const struct gpb_stack *st, uint8_t reason, bool still,
 		     bool *known, int32_t *out, struct err *e);
+
+/* What follows is seen by a look that stands for a stratum of @ns, until it was made: one that fails begins again. */
+void looks_sums_look(struct looks_sums *u, double ns);
+void looks_sums_looked(struct looks_sums *u);
 
 /* This look saw a wait there, for @ns. */
 void looks_sums_saw(struct looks_sums *u, int32_t entry, double ns);
@@ -132,7 +140,7 @@ void looks_sums_end(struct looks_sums *u, double phase_ns, double strata_ns);
 struct looks_estimate looks_sums_of(const struct looks_sums *u, size_t entry);
 /*
  * The variance of delays that comes from the random moments of looks: of a site of the tally, of all
- * sites together, and of those that are summed apart. A site that no look met has the variance of one look.
+ * sites together, and of those that are summed apart. A site that no look met has the variance of what looks may not have met.
  */
 double looks_site_variance(const struct looks_sums *u, size_t site);
 double looks_all_variance(const struct looks_sums *u);

@@ -643,6 +643,7 @@ static int look(struct looks *k, struct err *e)
 	int ret = k->nimages == k->s->images.n ? 0 : fill_target(k, e);
 
 	k->at_ns = k->now();
+	looks_sums_look(&k->sums, (double)k->times.len);
 	if (!ret)
 		ret = see_all(k, e);
 	if (ret == -ESRCH || begins(k, ret)) {
@@ -659,7 +660,7 @@ static int look(struct looks *k, struct err *e)
 	k->looked_before = k->looked;
 	k->looked = k->at_ns;
 	look_times_looked(&k->times);
-	k->sums.look++;
+	looks_sums_looked(&k->sums);
 	return 0;
 }
 
