@@ -226,6 +226,24 @@ static void many_pieces_are_read_asleep_and_awake(void **state)
 	target_free(t);
 }
 
+/* Its memory has gone, and its files are open: it is not one whose memory has no such page. */
+static void one_that_ends_while_its_files_are_open(void **state)
+{
+	struct target *t = opened();
+	siginfo_t info;
+	uint32_t word;
+
+	(void)state;
+	rest(t);
+	assert_int_equal(target_wake(t, NULL), 0);
+	assert_int_equal(mem_u32(t->mem, at(0), &word, NULL), 0);
+	assert_int_equal(mem_u32(t->mem, 1ull << 50, &word, NULL), -EFAULT);
+	kill(child, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(mem_u32(t->mem, at(0), &word, NULL), -ESRCH);
+	target_free(t);
+}
+
 static void one_that_rests_has_one_descriptor(void **state)
 {
 	size_t before = descriptors();
@@ -543,6 +561,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(one_that_rests_has_one_descriptor, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_pieces_are_read_asleep_and_awake, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(one_that_ends_while_its_files_are_open, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(few_of_a_pool_stay_awake, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_of_a_pool_that_nobody_asks_rests, setup,

@@ -48,6 +48,14 @@ static bool is_there(const struct memproc *p, uint64_t addr)
 	       word & PAGE_THERE;
 }
 
+/* A process that ends loses its memory some moments before it is seen to have ended, and pagemap tells nothing then, of page 0 either. */
+static bool memory_gone(const struct memproc *p)
+{
+	uint64_t word;
+
+	return p->pages >= 0 && !pread(p->pages, &word, sizeof(word), 0);
+}
+
 /* A page of the executable comes by itself, when that lies on a disk of this machine. */
 static bool will_come(const struct memproc *p, uint64_t addr)
 {
@@ -126,6 +134,8 @@ static ssize_t read_some(const struct memproc *p, uint64_t addr, void *buf, size
 		memset(buf, 0, (size_t)got);
 		return got;
 	}
+	if (!here && memory_gone(p))
+		return 0;
 	if (!here) { /* beyond INT64_MAX: pread takes no such offset, and no process has memory there */
 		errno = EFAULT;
 		return -1;
