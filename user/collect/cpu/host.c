@@ -380,9 +380,9 @@ static void share(void *arg, int64_t *values)
 	values[1] = (int64_t)((double)values[0] * (double)s->cpu_ns / (double)s->samples);
 }
 
-#define UNCLOCKED_SHARE 0.1
-#define CHANCE \
-	8 /* standard errors of the number of ticks that meet a program, if that were random */
+#define UNCLOCKED_SHARE 0.02
+/* Standard errors of the number of ticks that meet a program, if that were random. */
+#define CHANCE 4
 
 /* CPU time that ticks should have met, and have not. */
 static uint64_t unclocked_ns(const struct host *h, const struct sharing *s)
@@ -425,7 +425,7 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 	if (!ret && unclocked_ns(h, s))
 		ret = prof_comment(
 			p, e,
-			"unclocked: %.2f s of that were met by no tick: was a CPU switched off or on meanwhile?",
+			"unclocked: %.2f s of that were met by no tick, as while the kernel switches threads, or on a CPU that was just switched on: the others' shares have them",
 			(double)unclocked_ns(h, s) / 1e9);
 	if (!ret)
 		ret = engine_tell_identity(t, p, e);
