@@ -7,7 +7,7 @@ need_root && need_bpf && need_go
 
 WINDOWS=${WINDOWS:-100} MS=${MS:-400}
 hosted=$(subject 1.27.4 hosted) && old=$(subject 1.19.13 hosted -ldflags='-s -w') && records=$(subject 1.27.4 heapself) &&
-	churn=$(subject 1.27.4 churn '-ldflags=-s -w') ||
+	churn=$(subject 1.27.4 churn '-ldflags=-s -w') && relay=$(subject 1.27.4 relay '-ldflags=-s -w') ||
 	{ fail all_windows "does not build"; finish; }
 PIDS=() BUSY=() STILL=()
 launch() { start "$@" || { fail all_windows "a process does not start"; finish; }; PIDS+=("$PID"); }
@@ -86,8 +86,10 @@ judge heap
 outcome all_windows/heap
 
 launch "$churn" light "$TMP/log"
+LIGHT=$PID
+launch "$relay" -calm "$TMP/waits"
 probed() {
-	windows probe "$WINDOWS" $MS "$TMP" "${PIDS[@]:1}" >"$TMP/said" 2>"$TMP/err" || { cat "$TMP/err"; return 1; }
+	windows probe "$WINDOWS" $MS "$TMP" "${PIDS[@]:2}" >"$TMP/said" 2>"$TMP/err" || { cat "$TMP/err"; return 1; }
 	sed -n 's/^[0-9]* windows:/# &/p' "$TMP/said" >&2
 }
 judge probed
@@ -98,7 +100,7 @@ RATE=1024 # tests/support/windows_main.c
 allocated() {
 	sums windows.heap alloc_objects >"$TMP/made"
 	sums windows.heap alloc_space >"$TMP/bytes"
-	awk -v pid="$PID" -v rate=$RATE -v pace="$("$PPROFCHECK" pace -kind heap "$TMP/log")" '
+	awk -v pid="$LIGHT" -v rate=$RATE -v pace="$("$PPROFCHECK" pace -kind heap "$TMP/log")" '
 		FILENAME ~ /said$/ { if ($1 == "window" && $2 == pid) s = $5; next }
 		$1 == pid && FILENAME ~ /made$/ { n = $2 }
 		$1 == pid && FILENAME ~ /bytes$/ { samples = $2 / rate }
@@ -112,4 +114,38 @@ allocated() {
 }
 judge allocated
 outcome all_windows/allocated
+
+# By the program's own log. A wait counts in the window in which it began and ended, so of waits that last D a window of S has as many as
+# begin in S - D. Chance is at the edges of windows, where up to 5 ms are not sure either, and in which waits for mutexes are samples. How
+# long goroutines waited is judged, and not how often: between windows, when nobody else is at work, waits that take turns are shorter.
+EDGE=0.005
+# waited KIND COLUMN SITE LEAST ERROR: LEAST waits at least; COLUMN: of the seconds that were observed; ERROR: one standard error for N waits, an awk
+# expression.
+waited() {
+	local kind=$1 truth=block
+	[ "$kind" != mutex ] || truth=mutex
+	{
+		for type in contentions delay; do
+			"$PPROFCHECK" stacks -type $type "$TMP/windows.$kind.pb.gz" | awk -v pid="pid-$PID" -v site="$3 " 'index($0, pid) && index($0, site) { n += $1 } END { printf "%.0f\n", n }'
+		done
+		"$PPROFCHECK" pace -kind $truth -site "$3" "$TMP/waits"
+		"$PPROFCHECK" pace -kind $truth -site "$3" -delay "$TMP/waits"
+		awk -v pid="$PID" -v column="$2" '$1 == "window" && $2 == pid { print $column }' "$TMP/said"
+	} | paste -s -d' ' | awk -v what="$1 $3" -v least="$4" -v windows="$WINDOWS" -v edge=$EDGE '{
+		count = $1; got = $2 / 1e9; d = $4 / $3 / 1e9; s = $5 - windows * d; n = $3 * s; want = $4 * s / 1e9
+		may = 0.01 + windows * edge / s + 4 * ('"$5"')
+		off = got / want - 1
+		printf "# %s: %d waits, %.2f of %.2f s (%+.2f %%), +- %.2f %%, of %.2f ms each, in %.1f s\n", what, count, got, want, 100 * off, 100 * may, 1e3 * d, $5 >"/dev/stderr"
+		if (!(count >= least)) print what ": only " count + 0 " waits"
+		else if (off > may || off < -may) print what ": " got " s of " want
+		else exit 0
+		exit 1 }'
+}
+for site in main.wait1:1000 main.wait20:100; do
+	judge waited block 7 "${site%:*}" "${site#*:}" 'sqrt(windows / 4) / n'
+	judge waited wait 6 "${site%:*}" "${site#*:}" 'sqrt(windows / 4) / n'
+done
+judge waited block 7 main.want 500 'sqrt(windows / 4) / n'
+judge waited mutex 8 main.hold 500 'sqrt(10 / n)'
+outcome all_windows/waits
 finish

@@ -4,8 +4,9 @@
  *	windows [probe] N MS OUT PID...
  *
  * N windows of MS milliseconds; probe: heaps, waits, blocks and mutexes are probed, too, and all of the time of a window is observed. Writes
- * profiles of all processes, each below a frame with its pid: OUT/windows.cpu.pb.gz and OUT/windows.heap.pb.gz are the sums of all windows, OUT/long.cpu.pb.gz is the long one. Prints "window PID S LONG HEAP", the seconds in
- * which the process was observed, and fails when descriptors or resident memory grow over the windows.
+ * profiles of all processes, each below a frame with its pid: OUT/windows.KIND.pb.gz are the sums of all windows, OUT/long.cpu.pb.gz is
+ * the long one. Prints "window PID S LONG HEAP WAIT BLOCK MUTEX", the seconds in which the process was observed, by its profiles of a kind the last
+ * four, and fails when descriptors or resident memory grow over the windows.
  */
 #include <dirent.h>
 #include <poll.h>
@@ -20,17 +21,19 @@
 #include "probe/uprobes.h"
 #include "profile/graft.h"
 
-enum { KINDS = 5, PIDS = 64, TICK_NS = 100000000, RSS_MAY_GROW_KB = 2048, FILES = 3 };
+enum { KINDS = 5, PIDS = 64, TICK_NS = 100000000, RSS_MAY_GROW_KB = 2048, LONG = KINDS };
 
 static struct observed {
 	pid_t pid;
-	uint64_t windows_ns, long_ns, heap_ns; /* heap_ns: as its heap profiles say */
+	uint64_t windows_ns, long_ns, kind_ns[KINDS]; /* kind_ns: as its profiles say */
 } observed[PIDS];
 static size_t npids;
 
-/* The sums of both kinds, and the long window's. */
-static struct prof *sums[FILES];
-static const char *const names[FILES] = { "windows.cpu", "windows.heap", "long.cpu" };
+/* The sums of all kinds, and the long window's. */
+static struct prof *sums[KINDS + 1];
+static const char *const names[KINDS + 1] = { "windows.cpu",   "windows.heap",	"windows.wait",
+					      "windows.block", "windows.mutex", "long.cpu" };
+static size_t nkinds;
 
 struct usage {
 	size_t fds, rss_kb;
@@ -89,11 +92,12 @@ static void take_window(void *arg, const struct engine_target *t,
 {
 	(void)arg;
 	of(t->id.pid)->windows_ns += t->until_ns - t->since_ns;
-	if (results[1].prof)
-		of(t->id.pid)->heap_ns += (uint64_t)prof_header(results[1].prof).duration_ns;
-	for (size_t k = 0; k < 2; k++)
-		if (results[k].prof)
-			add(&sums[k], t, results[k].prof);
+	for (size_t k = 0; k < nkinds; k++) {
+		if (!results[k].prof)
+			continue;
+		of(t->id.pid)->kind_ns[k] += (uint64_t)prof_header(results[k].prof).duration_ns;
+		add(&sums[k], t, results[k].prof);
+	}
 }
 
 static void take_long(void *arg, const struct engine_target *t, const struct engine_result *results)
@@ -101,7 +105,7 @@ static void take_long(void *arg, const struct engine_target *t, const struct eng
 	(void)arg;
 	of(t->id.pid)->long_ns += t->until_ns - t->since_ns;
 	if (results[0].prof)
-		add(&sums[2], t, results[0].prof);
+		add(&sums[LONG], t, results[0].prof);
 }
 
 static int poll_both(struct engine *const en[2], struct err *e)
@@ -208,8 +212,9 @@ static int open_both(struct engine *en[2], bool probe, struct err *e)
 					.source = probe ? SOURCE_PROBE : SOURCE_READ };
 	int ret = 0;
 
+	nkinds = probe ? KINDS : 2;
 	for (size_t i = 0; !ret && i < 2; i++) {
-		ret = engine_open(&o, kinds, i ? 1 : probe ? KINDS : 2, (unsigned)npids, &en[i], e);
+		ret = engine_open(&o, kinds, i ? 1 : nkinds, (unsigned)npids, &en[i], e);
 		if (!ret)
 			ret = add_all(en[i], e);
 	}
@@ -220,7 +225,7 @@ static int write_all(const char *dir, struct err *e)
 {
 	int ret = 0;
 
-	for (size_t i = 0; !ret && i < FILES; i++) {
+	for (size_t i = 0; !ret && i < ARRAY_LEN(sums); i++) {
 		char path[512];
 
 		snprintf(path, sizeof(path), "%s/%s.pb.gz", dir, names[i]);
@@ -228,10 +233,15 @@ static int write_all(const char *dir, struct err *e)
 			ret = output_to_file(sums[i], output_find("pprof"), path, NULL, e);
 		prof_free(sums[i]);
 	}
-	for (size_t i = 0; !ret && i < npids; i++)
-		printf("window %d %.6f %.6f %.6f\n", observed[i].pid,
-		       (double)observed[i].windows_ns / 1e9, (double)observed[i].long_ns / 1e9,
-		       (double)observed[i].heap_ns / 1e9);
+	for (size_t i = 0; !ret && i < npids; i++) {
+		const struct observed *o = &observed[i];
+
+		printf("window %d %.6f %.6f", o->pid, (double)o->windows_ns / 1e9,
+		       (double)o->long_ns / 1e9);
+		for (size_t k = 1; k < KINDS; k++)
+			printf(" %.6f", (double)o->kind_ns[k] / 1e9);
+		puts("");
+	}
 	return ret;
 }
 

@@ -482,11 +482,12 @@ func cmdBudget(args []string) bool {
 }
 
 // cmdPace prints how much a program did a second, by its log, in the second before FROM etc.: all
-// heap sites' slots, or all waits.
+// heap sites' slots, or all waits; -delay: for how many nanoseconds those lasted.
 func cmdPace(args []string) bool {
 	fs := flags()
 	kind := fs.String("kind", "heap", "")
 	fn := fs.String("site", "", "")
+	delay := fs.Bool("delay", false, "")
 	from := fs.Int64("from", 0, "")
 	to := fs.Int64("to", math.MaxInt64, "")
 	d := readDiary(parse(fs, args, 1)[0])
@@ -504,7 +505,12 @@ func cmdPace(args []string) bool {
 	}
 	a, b, n := d.records[first], d.records[last], 0.0
 	for _, s := range d.sites {
-		if s.kind == *kind && (*fn == "" || s.fn == *fn) {
+		if s.kind != *kind || (*fn != "" && s.fn != *fn) {
+			continue
+		}
+		if *delay {
+			n += (b.n[s.col+1] - a.n[s.col+1] + b.n[s.col+2] - a.n[s.col+2]) / 2
+		} else {
 			n += b.n[s.col] - a.n[s.col]
 		}
 	}

@@ -57,7 +57,7 @@ const usage = `usage: pprofcheck COMMAND [FLAGS] FILE...
       -absent             sites of which no window saw anything may be missing, with bursts
                           what chance allows is by the level, the errors that the profile states
                           and the number of its windows
-  pace [-kind K] [-site FUNC] [-from NS] [-to NS] LOG   how much a second it did, by its log
+  pace [-kind K] [-site FUNC] [-delay] [-from NS] [-to NS] LOG   how much a second it did, by its log
   types SOURCE FILE [WITHOUT]   labels "type" are what comments of the source say, line by line
       WITHOUT             and as much of each line as in this profile
   allocs -rate R [FLAGS] TRUTH FILE      objects allocated as lines "FUNC COUNT BYTES" say
