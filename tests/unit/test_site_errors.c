@@ -128,6 +128,23 @@ static void nearly_nothing_has_no_share(void **state)
 	site_errors_fini(&s);
 }
 
+static void what_has_no_bound_is_not_known(void **state)
+{
+	struct prof *p = *state;
+	struct site_errors s = {};
+	double error;
+
+	add(p, &s, 1, 100, 9);
+	add(p, &s, 2, 90, (double)INFINITY);
+	site_errors_all(&s, (double)INFINITY);
+	assert_int_equal(site_errors_comment(&s, p, "alloc_space", &e), 0);
+	assert_string_equal(comment(p, 0), "error: all sites alloc_space 190 +- unknown");
+	assert_true(prof_error(p, 0, &error) && error == PROF_NOT_KNOWN);
+	assert_string_equal(comment(p, 1), "error: main.f1 main.go:1 alloc_space 100 +- 3 (3.0%)");
+	assert_string_equal(comment(p, 2), "error: main.f2 main.go:2 alloc_space 90 +- unknown");
+	site_errors_fini(&s);
+}
+
 static void what_is_not_known_is_said(void **state)
 {
 	struct prof *p = *state;
@@ -189,6 +206,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_line_for_a_place, setup, teardown),
 		cmocka_unit_test_setup_teardown(not_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(nearly_nothing_has_no_share, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_has_no_bound_is_not_known, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_not_known_is_said, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_error_of_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_zero_without_error_is_not_known, setup, teardown),

@@ -73,6 +73,12 @@ static int site_of(struct site_errors *s, const struct prof *p, uint32_t loc, ui
 	return 0;
 }
 
+/* What has too few units to tell has no bound. */
+static bool is_known(double variance)
+{
+	return variance >= 0 && isfinite(variance);
+}
+
 int site_errors_add(struct site_errors *s, const struct prof *p, double value, double variance,
 		    struct err *e)
 {
@@ -87,7 +93,7 @@ int site_errors_add(struct site_errors *s, const struct prof *p, double value, d
 		return ret;
 	site->value += value;
 	s->value += value;
-	if (variance < 0) {
+	if (!is_known(variance)) {
 		site->unknown = s->unknown = true;
 		return 0;
 	}
@@ -99,7 +105,7 @@ int site_errors_add(struct site_errors *s, const struct prof *p, double value, d
 void site_errors_all(struct site_errors *s, double variance)
 {
 	s->told = true;
-	if (variance < 0 || s->all_variance < 0)
+	if (!is_known(variance) || s->all_variance < 0)
 		s->all_variance = -1;
 	else
 		s->all_variance += variance;
