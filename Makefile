@@ -81,7 +81,7 @@ BPF_CFLAGS := -O2 -g -mcpu=v3 -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Wall \
 
 # ---- sources ------------------------------------------------------------------------------------
 
-SRCS := $(wildcard user/*/*.c user/*/*/*.c)
+SRCS := $(wildcard user/*/*.c user/*/*/*.c user/*/*/*/*.c)
 # SKIP='FILE...' leaves out files that do not compile yet.
 LIB_SRCS := $(filter-out user/cli/main.c $(SKIP),$(SRCS))
 OLD_KINDS := cpu exec_watch heap sched wait

@@ -8,12 +8,15 @@ set -u
 go="go/image go/layout go/runtime go/sites"
 below_subject="base arch $go target"
 below_probe="$below_subject subject profile"
-below_collect="$below_probe symbolize probe sampling engine"
+probe="probe probe/uprobes probe/stacks"
+sampling="sampling sampling/looks sampling/windows"
+below_collect="$below_probe symbolize $probe $sampling engine"
 
 allowed() {
 	case $1 in
 	base)          echo "" ;;
 	arch|profile|sampling|heapgraph) echo "base" ;;
+	sampling/*)    echo "base sampling" ;;
 	go/image)      echo "base arch" ;;
 	go/layout)     echo "base arch go/image" ;;
 	go/runtime)    echo "base arch go/image go/layout" ;;
@@ -24,12 +27,18 @@ allowed() {
 	ingest/typing) echo "base $go profile heapgraph ingest ingest/heapdump" ;;
 	subject)       echo "$below_subject" ;;
 	symbolize)     echo "$below_subject subject profile" ;;
-	probe)         echo "$below_probe" ;;
-	engine)        echo "$below_probe probe sampling" ;;
+	probe|probe/*) echo "$below_probe $probe" ;;
+	engine)        echo "$below_probe $probe $sampling" ;;
 	collect|collect/ratewrite|collect/cpu|collect/goroutine) echo "$below_collect collect" ;;
-	collect/heap|collect/waits) echo "$below_collect collect collect/ratewrite" ;;
-	inspect)       echo "$below_probe probe collect" ;;
-	host)          echo "$below_probe probe engine inspect" ;;
+	collect/heap/window) echo "$below_collect collect" ;;
+	collect/heap/live) echo "$below_collect collect collect/heap/window" ;;
+	collect/heap)  echo "$below_collect collect collect/ratewrite collect/heap/window collect/heap/live" ;;
+	collect/waits/looks) echo "$below_collect collect" ;;
+	collect/waits/engine) echo "$below_collect collect collect/waits/looks" ;;
+	collect/waits/wait) echo "$below_collect collect collect/waits/looks collect/waits/engine" ;;
+	collect/waits/contention) echo "$below_collect collect collect/ratewrite collect/waits/looks collect/waits/engine" ;;
+	inspect)       echo "$below_probe $probe collect" ;;
+	host)          echo "$below_probe $probe engine inspect" ;;
 	*)             echo "" ;;
 	esac
 }
@@ -61,12 +70,12 @@ judge_user() {
 		[ "$dir" = base ] || echo "$1: include base/hash.h for $2" ;;
 	goprof_abi.h)
 		case $dir in
-		probe|engine|symbolize|sampling|inspect|collect|collect/*) ;;
+		probe|probe/*|engine|symbolize|sampling|sampling/*|inspect|collect|collect/*) ;;
 		*) echo "$1: $dir/ may not include $2" ;;
 		esac ;;
 	*.skel.h)
 		case $dir in
-		probe|engine|inspect|collect|collect/*) ;;
+		probe|probe/*|engine|inspect|collect|collect/*) ;;
 		*) echo "$1: $dir/ may not include $2" ;;
 		esac ;;
 	*.pb-c.h)
@@ -96,7 +105,7 @@ judge_abi() {
 
 tab=$(printf '\t')
 found=$(
-	includes user/*/*.[ch] user/*/*/*.[ch] | while IFS=$tab read -r f inc; do judge_user "$f" "$inc"; done
+	includes user/*/*.[ch] user/*/*/*.[ch] user/*/*/*/*.[ch] | while IFS=$tab read -r f inc; do judge_user "$f" "$inc"; done
 	includes bpf/*.[ch] | while IFS=$tab read -r f inc; do judge_bpf "$f" "$inc"; done
 	includes include/*.h | while IFS=$tab read -r f inc; do judge_abi "$f" "$inc"; done
 )

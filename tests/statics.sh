@@ -16,7 +16,7 @@ allowed() {
 		probe/bpf	log_last	libbpf reports through one callback of the process, which has no argument
 		probe/bpf_old	old		a fact about the kernel, found out once
 		probe/bpf_reads	kept		libbpf has one table of handlers for a process, and forgets none
-		probe/attacher	the_job		what this executable does when it is run as a helper: set by main() before all else
+		probe/uprobes/attacher	the_job		what this executable does when it is run as a helper: set by main() before all else
 	EOF
 }
 
@@ -37,7 +37,7 @@ variables() {
 }
 
 objects=
-for f in user/*/*.c user/*/*/*.c; do
+for f in user/*/*.c user/*/*/*.c user/*/*/*/*.c; do
 	[ -f "$f" ] || continue
 	f=${f#user/}
 	case $f in cli/*) continue ;; esac

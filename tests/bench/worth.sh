@@ -47,11 +47,11 @@ real() { # NAME SOURCE PERL PART...
 
 "$O/tests/worlds" "$SIMULATED" | tee "$TMP/with.worlds"
 [ "$(wc -l <"$TMP/with.worlds")" -gt 5 ] || { fail worth "no simulation"; finish; }
-simulate strata-by-count user/sampling/burstiness.c 's/(bool burstiness_is_high\(.*?\n\{\n)/$1\tif (r)\n\t\treturn false;\n/s'
-simulate forgetting-bursts user/sampling/burstiness.c 's/(static bool forget_last_burst\(.*?\n\{\n)/$1\tif (r)\n\t\treturn false;\n/s'
+simulate strata-by-count user/sampling/windows/burstiness.c 's/(bool burstiness_is_high\(.*?\n\{\n)/$1\tif (r)\n\t\treturn false;\n/s'
+simulate forgetting-bursts user/sampling/windows/burstiness.c 's/(static bool forget_last_burst\(.*?\n\{\n)/$1\tif (r)\n\t\treturn false;\n/s'
 simulate back-to-full user/engine/probing.c 's/if \(probing_could_be_full\(p, now\)\)/if (0 \&\& probing_could_be_full(p, now))/'
 [ -n "${ROUNDS:-}" ] || finish
 need_root && need_bpf && need_go
-real regression user/sampling/calibrate.c 's/(void calibrate_init\(.*?\n\{\n)/$1\tif (c)\n\t\treturn;\n/s' skewed periodic
+real regression user/sampling/windows/calibrate.c 's/(void calibrate_init\(.*?\n\{\n)/$1\tif (c)\n\t\treturn;\n/s' skewed periodic
 real mended-price user/sampling/undilated.c 's/(static void mend_price\(.*?\n\{\n)/$1\tif (o)\n\t\treturn;\n/s' skewed periodic
 finish

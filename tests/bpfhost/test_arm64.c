@@ -36,7 +36,7 @@ static __u64 random64(void)
 #include "parked.bpf.h"
 #include "stacks.h"
 
-#include "collect/waits/parked.h"
+#include "collect/waits/looks/parked.h"
 
 /* Return addresses, each with its rule one byte before; LEAF is where the thread is. */
 #define LEAF	(TEXT + 0x50)

@@ -31,8 +31,8 @@ static __u64 random64(void)
 #undef LABELS
 
 #include "base/hash.h"
-#include "probe/labels.h"
-#include "collect/waits/parked.h"
+#include "probe/stacks/labels.h"
+#include "collect/waits/looks/parked.h"
 
 static int read_fake(struct mem *m, uint64_t addr, void *buf, size_t n, struct err *e)
 {

@@ -5,7 +5,7 @@
  * record.
  */
 #define GPB_HOST
-#include "probe/labels.h"
+#include "probe/stacks/labels.h"
 #include "labels.bpf.h"
 
 enum { HEAP = 0x10000 };

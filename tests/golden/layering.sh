@@ -43,14 +43,14 @@ refuses user/go/runtime/x.c go/sites/probesite.h
 refuses user/target/x.c go/image/gobin.h
 refuses user/subject/x.c profile/profile.h
 refuses user/subject/x.c goprof_abi.h
-refuses user/symbolize/x.c probe/uprobes.h
+refuses user/symbolize/x.c probe/uprobes/uprobes.h
 refuses user/sampling/x.c subject/subject.h
 refuses user/sampling/x.c cpu.skel.h
 refuses user/probe/x.c engine/probing.h
 refuses user/engine/x.c collect/collect.h
 refuses user/collect/heap/x.c output/output.h
-refuses user/collect/heap/x.c collect/waits/sched.h
-refuses user/inspect/x.c collect/waits/sched.h
+refuses user/collect/heap/x.c collect/waits/contention/sched.h
+refuses user/inspect/x.c collect/waits/contention/sched.h
 refuses user/output/x.c collect/collect.h
 refuses user/output/x.c cpu.skel.h
 refuses user/cli/x.c goprof_abi.h

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "base/vec.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/uprobes.h"
 #include "collect/collect.h"
 #include "target/target.h"
 

@@ -17,7 +17,7 @@
 
 #include "arch/landmark.h"
 #include "probe/bpf.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/uprobes.h"
 #include "heap.skel.h"
 #include "target/target.h"
 

@@ -20,9 +20,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "probe/leftovers.h"
+#include "probe/uprobes/leftovers.h"
 #include "subject/subject.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/uprobes.h"
 #include "go/sites/probesite.h"
 
 enum { SITES_MAX = 24, LEAVE_MOST = 400 };

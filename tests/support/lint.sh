@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 O=${O:-build}
 bad=0
 
-c_files() { ls user/*/*.[ch] user/*/*/*.[ch] bpf/*.[ch] include/*.h tests/*/*.[ch] 2>/dev/null; }
+c_files() { ls user/*/*.[ch] user/*/*/*.[ch] user/*/*/*/*.[ch] bpf/*.[ch] include/*.h tests/*/*.[ch] 2>/dev/null; }
 scripts() { ls tests/*.sh tests/*/*.sh vmtest/*.sh vmtest/init user/package/*.sh .ci/run 2>/dev/null; }
 # Everything that people read.
 texts() { ls README.md LICENSE Makefile docs/* user/*/*.{html,css,js} 2>/dev/null; c_files; scripts; ls testdata/programs/*/*.go 2>/dev/null; }
@@ -41,7 +41,7 @@ objects() {
 # Every file once more; clang's warnings come from its front end, so nothing is generated.
 clang_compiles() {
 	# shellcheck disable=SC2086
-	ls user/*/*.c user/*/*/*.c tests/*/*.c | xargs -P "$(nproc)" -n 8 $CLANG $CPPFLAGS $CFLAGS -Werror -fsyntax-only
+	ls user/*/*.c user/*/*/*.c user/*/*/*/*.c tests/*/*.c | xargs -P "$(nproc)" -n 8 $CLANG $CPPFLAGS $CFLAGS -Werror -fsyntax-only
 }
 
 # A function runs from a "{" in column 0 to the "}" in column 0.
@@ -71,7 +71,7 @@ words() {
 # Functions that cannot be bounded; base/banned.h poisons the rest.
 unbounded() {
 	local files
-	files=$(ls user/*/*.c user/*/*/*.c bpf/*.c 2>/dev/null)
+	files=$(ls user/*/*.c user/*/*/*.c user/*/*/*/*.c bpf/*.c 2>/dev/null)
 	# shellcheck disable=SC2086
 	! grep -nE '\b(alloca|strdupa|scanf|sscanf|vsprintf|system|popen)[[:space:]]*\(' $files
 }

@@ -14,11 +14,11 @@
 
 #include "collect/cpu/host.h"
 #include "collect/heap/heap_many.h"
-#include "collect/waits/contention_many.h"
-#include "collect/waits/wait_many.h"
+#include "collect/waits/contention/contention_many.h"
+#include "collect/waits/wait/wait_many.h"
 #include "inspect/survey.h"
 #include "output/output.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/uprobes.h"
 #include "profile/graft.h"
 
 enum { KINDS = 5, PIDS = 64, TICK_NS = 100000000, RSS_MAY_GROW_KB = 2048, LONG = KINDS };

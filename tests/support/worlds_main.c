@@ -4,8 +4,8 @@
  *
  *	worlds [RUNS]
  */
-#include "collect/heap/heap_window.h"
-#include "collect/waits/wait_engine.h"
+#include "collect/heap/window/heap_window.h"
+#include "collect/waits/engine/wait_engine.h"
 #include "unit/probing_world.h"
 
 enum { RUN_S = 30, SITE = 1 };

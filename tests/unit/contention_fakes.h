@@ -6,9 +6,9 @@
 #define TESTS_UNIT_CONTENTION_FAKES_H
 
 #include "collect/reading.h"
-#include "collect/waits/contention_probe.h"
-#include "collect/waits/sched_priv.h"
-#include "collect/waits/waits_many.h"
+#include "collect/waits/contention/contention_probe.h"
+#include "collect/waits/contention/sched_priv.h"
+#include "collect/waits/engine/waits_many.h"
 #include "waits_fakes.h"
 
 enum { WAITS = KINDS_OWN, SEEN };

@@ -5,11 +5,11 @@
 #ifndef TESTS_UNIT_HEAP_FAKES_H
 #define TESTS_UNIT_HEAP_FAKES_H
 
-#include "collect/heap/heap_counts.h"
-#include "collect/heap/heap_looks.h"
+#include "collect/heap/window/heap_counts.h"
+#include "collect/heap/live/heap_looks.h"
 #include "collect/heap/heap_many.h"
 #include "collect/heap/heap_probe_priv.h"
-#include "collect/heap/heap_sites.h"
+#include "collect/heap/window/heap_sites.h"
 #include "collect/reading.h"
 #include "many_world.h"
 

@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-#include "collect/waits/looks_priv.h"
+#include "collect/waits/looks/looks_priv.h"
 #include "go/runtime/rtgor.h"
 #include "mkgobin.h"
 

@@ -22,7 +22,7 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "probe/leftovers.h"
+#include "probe/uprobes/leftovers.h"
 #include "engine/probing_priv.h"
 #include "rates.h"
 

@@ -19,7 +19,7 @@
 
 #include "base/cancel.h"
 #include "base/oom.h"
-#include "probe/attacher.h"
+#include "probe/uprobes/attacher.h"
 #include "oomscore.h"
 
 /* What happened there; in shared memory. */

@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "collect/waits/sched_window.h"
+#include "collect/waits/contention/sched_window.h"
 #include "mksubject.h"
 
 enum {

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "sampling/budget.h"
+#include "sampling/windows/budget.h"
 
 static uint64_t now_ns, cpu_ns;
 static bool gone; /* the target has exited, and its clock is gone */

@@ -1,5 +1,5 @@
 /* tests/unit/test_calibrate.c - the regression estimator for sites, and rhythms. */
-#include "sampling/calibrate.h"
+#include "sampling/windows/calibrate.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "sampling/burstiness.h"
+#include "sampling/windows/burstiness.h"
 
 static void add(struct tally *t, uint64_t pc, size_t group, double n)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "probe/labels.h"
+#include "probe/stacks/labels.h"
 
 static struct gpb_rec_labels rec;
 

@@ -16,10 +16,10 @@
 
 #include "base/cleanup.h"
 #include "collect/collect.h"
-#include "collect/waits/contention_enable.h"
-#include "collect/waits/contention_probe.h"
-#include "collect/waits/contention_read.h"
-#include "collect/waits/sched.h"
+#include "collect/waits/contention/contention_enable.h"
+#include "collect/waits/contention/contention_probe.h"
+#include "collect/waits/contention/contention_read.h"
+#include "collect/waits/contention/sched.h"
 #include "symbolize/subject_prof.h"
 #include "target/claim.h"
 

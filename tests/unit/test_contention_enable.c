@@ -4,8 +4,8 @@
  */
 #include "enable_world.h"
 
-#include "collect/waits/contention_enable.h"
-#include "collect/waits/contention_read.h"
+#include "collect/waits/contention/contention_enable.h"
+#include "collect/waits/contention/contention_read.h"
 #include "subject/verify.h"
 #include "target/environ.h"
 

@@ -2,7 +2,7 @@
  * tests/unit/test_contention_many.c - block and mutex profiles of many processes: who is read and who is probed, and that the two kinds
  * have one object, one set of sites for each file and one part for each target, which one may leave to the other.
  */
-#include "collect/waits/contention_many.h"
+#include "collect/waits/contention/contention_many.h"
 
 #include "contention_fakes.h"
 

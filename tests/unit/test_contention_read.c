@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "collect/waits/contention_read.h"
+#include "collect/waits/contention/contention_read.h"
 #include "subject/verify.h"
 #include "symbolize/subject_logical.h"
 #include "target/environ.h"

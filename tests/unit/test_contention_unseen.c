@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "collect/waits/contention_probe.h"
-#include "collect/waits/sched.h"
+#include "collect/waits/contention/contention_probe.h"
+#include "collect/waits/contention/sched.h"
 
 #define MS 1000000
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "collect/waits/run_counter.h"
+#include "collect/waits/engine/run_counter.h"
 
 /* The runtime's count; found: its counters can be found; alive: it can be read. */
 static struct {

@@ -3,7 +3,7 @@
  * after another, ends and execs. Processes, files and the kinds of profile are engine_fakes.h's.
  */
 #include "engine_fakes.h"
-#include "probe/attacher.h"
+#include "probe/uprobes/attacher.h"
 
 /* ---- the tests ---- */
 

@@ -2,7 +2,7 @@
  * tests/unit/test_heap_counts.c - the runtime's own counts cannot always be read: totals must not be lost by that, and
  * where they are, it must be said. Clocks, counters and what probes saw are replaced by functions of these names.
  */
-#include "collect/heap/heap_window.h"
+#include "collect/heap/window/heap_window.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

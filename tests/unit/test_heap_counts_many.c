@@ -11,7 +11,7 @@
 
 #include <time.h>
 
-#include "collect/heap/heap_counts.h"
+#include "collect/heap/window/heap_counts.h"
 
 #define MS 1000000ull
 

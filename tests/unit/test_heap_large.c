@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "collect/heap/heap_large.h"
+#include "collect/heap/window/heap_large.h"
 
 #define MS  1000000ull
 #define SEC 1000000000ull

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "collect/heap/heap_live_priv.h"
-#include "collect/heap/heap_looks.h"
+#include "collect/heap/live/heap_live_priv.h"
+#include "collect/heap/live/heap_looks.h"
 #include "probe/quota.h"
 
 enum { SWEEPGEN = 0x1000, SPAN = 0x2000, ALLOC = 0x3000, MARK = 0x4000, BASE = 0x10000, GEN = 40 };

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "collect/heap/heap_live_priv.h"
+#include "collect/heap/live/heap_live_priv.h"
 
 enum { GEN = 40, ONE_CYCLE = 2 }; /* the runtime adds two to mheap_.sweepgen for each GC cycle */
 enum { HALF, ALL };		  /* stacks: what outlives a cycle of their objects */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "collect/heap/heap_sites.h"
+#include "collect/heap/window/heap_sites.h"
 #include "go/sites/probesite.h"
 #include "goprof_abi.h"
 

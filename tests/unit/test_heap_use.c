@@ -2,7 +2,7 @@
  * tests/unit/test_heap_use.c - what is in use of what windows saw, and its error: sites whose objects were followed in as many windows
  * as a test says, of which so many objects live.
  */
-#include "collect/heap/heap_use.h"
+#include "collect/heap/live/heap_use.h"
 
 #include <math.h>
 #include <setjmp.h>

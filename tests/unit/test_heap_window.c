@@ -1,7 +1,7 @@
 /* tests/unit/test_heap_window.c - what full observation saw of a site, and windows did not. */
 #include "base/clock.h"
-#include "collect/heap/heap_use.h"
-#include "collect/heap/heap_window.h"
+#include "collect/heap/live/heap_use.h"
+#include "collect/heap/window/heap_window.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "collect/heap/heap_window.h"
+#include "collect/heap/window/heap_window.h"
 
 static struct heap_unseen unseen;
 static bool counted;

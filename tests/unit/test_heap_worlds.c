@@ -9,7 +9,7 @@
  * The coverage of stated intervals: of PROGRAMS programs that are drawn at random, steady, periodic, bursty, phased, and
  * ones of which windows see too little of one thread, two standard errors cover each site's truth as often as theory says.
  */
-#include "collect/heap/heap_window.h"
+#include "collect/heap/window/heap_window.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "arch/landmark.h"
-#include "probe/hit_cost.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/hit_cost.h"
+#include "probe/uprobes/uprobes.h"
 
 /* A child that does not end is waited for without an end: then SIGALRM fails this program. */
 enum { HANG_S = 20 };

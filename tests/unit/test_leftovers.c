@@ -25,8 +25,8 @@
 #include "arch/breakpoint.h"
 #include "base/cancel.h"
 #include "base/limits.h"
-#include "probe/leftovers.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/leftovers.h"
+#include "probe/uprobes/uprobes.h"
 
 #ifdef __aarch64__
 static const uint8_t brk_insn[4] = { 0xa0, 0x00, 0x20, 0xd4 };

@@ -17,9 +17,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "probe/link_release.h"
-#include "probe/uprobe_link.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/link_release.h"
+#include "probe/uprobes/uprobe_link.h"
+#include "probe/uprobes/uprobes.h"
 
 static bool no_stacks; /* nobody may read kernel stacks */
 

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-#include "sampling/look_times.h"
-#include "sampling/looks_sums.h"
+#include "sampling/looks/look_times.h"
+#include "sampling/looks/looks_sums.h"
 
 #define MS    1000000ull
 #define SEC   (1000 * MS)

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "sampling/looks_sums.h"
+#include "sampling/looks/looks_sums.h"
 
 static bool room;
 

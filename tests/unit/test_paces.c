@@ -1,5 +1,5 @@
 /* tests/unit/test_paces.c - paces of classes say what histograms of each class say, in little memory. */
-#include "sampling/paces.h"
+#include "sampling/windows/paces.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /*
  * tests/unit/test_probing.c - the closed loop of windows and budget, over simulated programs.
  */
-#include "collect/heap/heap_window.h"
-#include "collect/waits/wait_engine.h"
+#include "collect/heap/window/heap_window.h"
+#include "collect/waits/engine/wait_engine.h"
 #include "probing_world.h"
 
 /* ---- tests ---- */

@@ -1,5 +1,5 @@
 /* tests/unit/test_run_counter.c - steps of the runtime's count of runs: how long, how many, and was the sweeper at work. */
-#include "collect/waits/run_counter.h"
+#include "collect/waits/engine/run_counter.h"
 
 #include <errno.h>
 #include <setjmp.h>

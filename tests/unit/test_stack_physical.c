@@ -12,7 +12,7 @@
 
 #include "probe/reports.h"
 #include "symbolize/stack_physical.h"
-#include "probe/unwinding.h"
+#include "probe/stacks/unwinding.h"
 #include "mkgobin.h"
 
 /* Return addresses inside the functions of tests/support/mkgobin.h. */

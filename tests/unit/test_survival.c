@@ -4,7 +4,7 @@
  * A program allocates at one rate for TIME, and all its objects live equally long. A GC cycle ends each second. Each stratum has a
  * window that sees OBJECTS of them, but for those that are missing.
  */
-#include "sampling/survival.h"
+#include "sampling/windows/survival.h"
 
 #include <math.h>
 #include <setjmp.h>

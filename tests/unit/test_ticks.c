@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "arch/cputicks.h"
-#include "collect/waits/ticks.h"
+#include "collect/waits/contention/ticks.h"
 
 #define SECOND 1000000000ll
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "collect/heap/types.h"
+#include "collect/heap/live/types.h"
 #include "go/sites/rtbox.h"
 
 enum {

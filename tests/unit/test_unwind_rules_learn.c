@@ -9,7 +9,7 @@
 #include <bpf/bpf.h>
 
 #include "base/cleanup.h"
-#include "probe/unwind_rules.h"
+#include "probe/stacks/unwind_rules.h"
 
 /* Replaces the kernel's table, behind libbpf's calls: it takes so many entries and no more. */
 static struct map table;

@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "probe/uprobes.h"
+#include "probe/uprobes/uprobes.h"
 
 enum { PAGE = 4096, STRIDE = 4 << 20, SITES = 6, SIZE = STRIDE * SITES };
 /* Sites of the first of two groups: more than a few. */

@@ -13,8 +13,8 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "collect/waits/sched_window.h"
-#include "collect/waits/wait_window.h"
+#include "collect/waits/contention/sched_window.h"
+#include "collect/waits/wait/wait_window.h"
 #include "mksubject.h"
 
 enum {

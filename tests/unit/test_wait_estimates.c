@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "collect/waits/wait_estimates.h"
+#include "collect/waits/engine/wait_estimates.h"
 
 #define MS 1000000.0
 

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "collect/waits/wait_estimates.h"
+#include "collect/waits/engine/wait_estimates.h"
 
 enum { PROGRAM, RUNTIME };			      /* wholes */
 enum { A = 0x1000, B = 0x2000, OF_RUNTIME = 0x9000 }; /* sites */

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collect/waits/wait_left.h"
+#include "collect/waits/engine/wait_left.h"
 
 /* Source: runtime/runtime2.go. */
 enum {

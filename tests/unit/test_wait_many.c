@@ -2,10 +2,10 @@
  * tests/unit/test_wait_many.c - wait profiles of many processes: one object for all, sites that are found once for each file, what is
  * counted in a slot that was another's, and whose a profile is. What a wait profile is made of is this file's.
  */
-#include "collect/waits/wait_many.h"
+#include "collect/waits/wait/wait_many.h"
 
-#include "collect/waits/wait_priv.h"
-#include "collect/waits/waits_many.h"
+#include "collect/waits/wait/wait_priv.h"
+#include "collect/waits/engine/waits_many.h"
 #include "target/pidns.h"
 #include "waits_fakes.h"
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collect/waits/wait_prof.h"
+#include "collect/waits/engine/wait_prof.h"
 #include "symbolize/subject_prof.h"
 
 #define MS 1000000

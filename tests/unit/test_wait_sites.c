@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "collect/waits/wait_sites.h"
+#include "collect/waits/looks/wait_sites.h"
 
 enum { TEXT = 0x401000, FUNC_BYTES = 64, FUNCS_MAX = 2 * GPB_MAX_PCS };
 

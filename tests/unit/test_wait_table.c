@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "collect/waits/wait_table.h"
+#include "collect/waits/engine/wait_table.h"
 
 enum { ROOM = 20000, FD = 7 };
 

@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "collect/waits/wait_window.h"
+#include "collect/waits/wait/wait_window.h"
 #include "mksubject.h"
 
 enum {

@@ -2,7 +2,7 @@
  * tests/unit/test_waits_many.c - parts of waits that many targets have: whose goroutines are in the table that they share, who is looked
  * at and how often, and that what becomes of one is no matter of the others. The kind of waits is this file's.
  */
-#include "collect/waits/waits_many.h"
+#include "collect/waits/engine/waits_many.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "sampling/window_size.h"
+#include "sampling/windows/window_size.h"
 
 #define MS 1000000.0
 

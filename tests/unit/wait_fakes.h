@@ -19,8 +19,8 @@
 
 #include "base/cleanup.h"
 #include "collect/collect.h"
-#include "collect/waits/wait_left.h"
-#include "collect/waits/wait_priv.h"
+#include "collect/waits/engine/wait_left.h"
+#include "collect/waits/wait/wait_priv.h"
 #include "go/runtime/waitreason.h"
 #include "probe/bpf.h"
 #include "subject/verify.h"

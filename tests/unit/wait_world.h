@@ -8,8 +8,8 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "sampling/undercount.h"
-#include "collect/waits/wait_window.h"
+#include "sampling/looks/undercount.h"
+#include "collect/waits/wait/wait_window.h"
 #include "mksubject.h"
 
 #define MS	1000000.0

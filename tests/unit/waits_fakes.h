@@ -5,7 +5,7 @@
 #ifndef TESTS_UNIT_WAITS_FAKES_H
 #define TESTS_UNIT_WAITS_FAKES_H
 
-#include "collect/waits/wait_engine.h"
+#include "collect/waits/engine/wait_engine.h"
 #include "many_world.h"
 
 /* ---- engines ---- */

@@ -7,7 +7,7 @@
 #include "base/priority.h"
 #include "cli/cmd.h"
 #include "cli/tell.h"
-#include "probe/leftovers.h"
+#include "probe/uprobes/leftovers.h"
 
 static const char help[] =
 	"Usage: goprof-bpf heal [-p PID]\n"

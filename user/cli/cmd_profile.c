@@ -15,9 +15,9 @@
 #include "collect/cpu/host.h"
 #include "collect/heap/heap_many.h"
 #include "collect/reading.h"
-#include "collect/waits/contention_many.h"
-#include "collect/waits/wait_many.h"
-#include "collect/waits/ticks.h"
+#include "collect/waits/contention/contention_many.h"
+#include "collect/waits/wait/wait_many.h"
+#include "collect/waits/contention/ticks.h"
 
 static const struct run_subject live = {
 	.open = subject_open,

@@ -6,7 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/run/spawn.h"
 #include "cli/tell.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/uprobes.h"
 
 /*
  * Whoever starts us without a standard descriptor must not get one of our files under that

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/nofile.h"
 #include "base/vec.h"
-#include "probe/attacher.h"
+#include "probe/uprobes/attacher.h"
 #include "sampling/own_work.h"
 
 enum { EVENTS = 64, LOOKS = 2 };

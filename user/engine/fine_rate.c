@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 
-#include "sampling/budget.h"
+#include "sampling/windows/budget.h"
 #include "subject/subject.h"
 
 #define SAMPLE_NS \

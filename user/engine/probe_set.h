@@ -12,12 +12,12 @@
 #define ENGINE_PROBE_SET_H
 
 #include "base/vec.h"
-#include "sampling/budget.h"
+#include "sampling/windows/budget.h"
 #include "engine/engine.h"
 #include "engine/probing.h"
 #include "probe/demux.h"
-#include "probe/healing.h"
-#include "probe/hit_cost.h"
+#include "probe/uprobes/healing.h"
+#include "probe/uprobes/hit_cost.h"
 #include "target/exes.h"
 
 struct probe_sets;

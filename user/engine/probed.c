@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "probe/bpf.h"
 #include "probe/bpf_old.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/uprobes.h"
 #include "target/pidns.h"
 
 enum { SLOTS_MIN = 128 }; /* many more may start than there are at first */

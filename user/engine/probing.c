@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "engine/probing_priv.h"
 #include "goprof_abi.h"
-#include "probe/hit_cost.h"
+#include "probe/uprobes/hit_cost.h"
 
 /* How often costs are looked at while everything is observed: more often at first. */
 #define LOOK_FIRST_NS (5 * NS_PER_MS)

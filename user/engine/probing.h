@@ -19,8 +19,8 @@
 #define ENGINE_PROBING_H
 
 #include "goprof_abi.h"
-#include "probe/hit_cost.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/hit_cost.h"
+#include "probe/uprobes/uprobes.h"
 #include "profile/profile.h"
 #include "subject/subject.h"
 

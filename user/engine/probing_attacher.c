@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "engine/probing_priv.h"
-#include "probe/leftovers.h"
+#include "probe/uprobes/leftovers.h"
 
 int probing_watch(struct probing *p, int fd, struct err *e)
 {

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "engine/probing_priv.h"
-#include "probe/hit_cost.h"
+#include "probe/uprobes/hit_cost.h"
 
 /*
  * What a program pays for a window apart from hits: its code is written and copied, its threads

@@ -3,12 +3,12 @@
 #define ENGINE_PROBING_PRIV_H
 
 #include "base/clock.h"
-#include "sampling/budget.h"
+#include "sampling/windows/budget.h"
 #include "engine/probing.h"
-#include "sampling/burstiness.h"
+#include "sampling/windows/burstiness.h"
 #include "goprof_abi.h"
-#include "sampling/window_cost.h"
-#include "sampling/window_size.h"
+#include "sampling/windows/window_cost.h"
+#include "sampling/windows/window_size.h"
 
 enum state {
 	UNSET,	 /* nothing has been attached yet */

@@ -7,8 +7,8 @@
 #include <sys/utsname.h>
 
 #include "base/caps.h"
-#include "probe/leftovers.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/leftovers.h"
+#include "probe/uprobes/uprobes.h"
 #include "target/kallsyms.h"
 #include "target/pidns.h"
 

@@ -16,7 +16,7 @@
 #include "base/process.h"
 #include "inspect/ability_priv.h"
 #include "probe/bpf.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/uprobes.h"
 #include "target/pidns.h"
 #include "target/target.h"
 #include "cpu.skel.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "probe/uprobes.h"
+#include "probe/uprobes/uprobes.h"
 #include "try.skel.h"
 
 /*

@@ -7,7 +7,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "probe/uprobes.h"
+#include "probe/uprobes/uprobes.h"
 
 /* Is it such a kernel, without bpf_get_attach_cookie()? What cannot be tried is taken to be newer. */
 bool bpf_is_old(void);

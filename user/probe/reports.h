@@ -9,8 +9,8 @@
 #include <bpf/libbpf.h>
 
 #include "goprof_abi.h"
-#include "probe/labels.h"
-#include "probe/unwind_rules.h"
+#include "probe/stacks/labels.h"
+#include "probe/stacks/unwind_rules.h"
 #include "profile/loss.h"
 
 /* Takes one finished stack. */

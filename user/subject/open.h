@@ -63,7 +63,7 @@ struct collect_opts {
 	double ticks_per_second; /* of the processor; 0: to be measured */
 	bool held;		 /* the target is held before its first instruction */
 	/*
-	 * The process that keeps the probes of all kinds (probe/attacher.h), which may not be there yet; borrowed. NULL: each target
+	 * The process that keeps the probes of all kinds (probe/uprobes/attacher.h), which may not be there yet; borrowed. NULL: each target
 	 * has its own, or many together.
 	 */
 	struct attacher_process **attachers;

@@ -27,9 +27,9 @@ struct subject {
 	uint64_t bias;
 	struct golayout layout;
 	struct attacher_process **attachers,
-		*own_attachers; /* where those are that keep its probes (probe/attacher.h); its own */
-	struct budget *budget;	      /* sampling/budget.h; NULL while nothing is probed */
-	struct sched *sched;	      /* collect/waits/sched.h; NULL while no profile needs it */
+		*own_attachers; /* where those are that keep its probes (probe/uprobes/attacher.h); its own */
+	struct budget *budget; /* sampling/windows/budget.h; NULL while nothing is probed */
+	struct sched *sched; /* collect/waits/contention/sched.h; NULL while no profile needs it */
 	uint64_t vdso_lo, vdso_hi;    /* live; 0 when there is none */
 	char comm[32];		      /* safe in a file name */
 	bool plugins, plugins_known;  /* it can load plugins */

@@ -18,8 +18,8 @@
 #include "collect/cpu/host.h"
 #include "collect/heap/heap_many.h"
 #include "collect/reading.h"
-#include "collect/waits/contention_many.h"
-#include "collect/waits/wait_many.h"
+#include "collect/waits/contention/contention_many.h"
+#include "collect/waits/wait/wait_many.h"
 #include "engine/engine.h"
 #include "engine/probe_set.h"
 

@@ -7,8 +7,8 @@
 #include "cli/tell.h"
 #include "collect/heap/heap_many.h"
 #include "collect/reading.h"
-#include "collect/waits/contention_many.h"
-#include "collect/waits/wait_many.h"
+#include "collect/waits/contention/contention_many.h"
+#include "collect/waits/wait/wait_many.h"
 
 #define PROBED "(probe)"
 

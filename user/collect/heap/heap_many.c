@@ -4,8 +4,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "collect/heap/heap_counts.h"
-#include "collect/heap/heap_looks.h"
+#include "collect/heap/window/heap_counts.h"
+#include "collect/heap/live/heap_looks.h"
 #include "collect/heap/heap_probe_priv.h"
 #include "collect/reading.h"
 #include "engine/probed.h"

@@ -3,7 +3,7 @@
  * its allocator is probed, sampled in the kernel by the runtime's rule, nothing written.
  *
  * Gives alloc_objects and alloc_space of the window, and of these what is in use, where the
- * sampled objects can be followed (collect/heap/heap_use.h); else those columns are absent.
+ * sampled objects can be followed (collect/heap/live/heap_use.h); else those columns are absent.
  */
 #ifndef COLLECT_HEAP_HEAP_PROBE_H
 #define COLLECT_HEAP_HEAP_PROBE_H

@@ -6,17 +6,17 @@
 #ifndef COLLECT_HEAP_HEAP_PROBE_PRIV_H
 #define COLLECT_HEAP_HEAP_PROBE_PRIV_H
 
-#include "collect/heap/heap_large.h"
+#include "collect/heap/window/heap_large.h"
 #include "collect/heap/heap_probe.h"
-#include "collect/heap/heap_use.h"
-#include "collect/heap/heap_window.h"
-#include "collect/heap/types.h"
+#include "collect/heap/live/heap_use.h"
+#include "collect/heap/window/heap_window.h"
+#include "collect/heap/live/types.h"
 #include "engine/probing.h"
 #include "go/sites/probesite.h"
 #include "go/sites/rtmaker.h"
 #include "goprof_abi.h"
 #include "probe/reports.h"
-#include "probe/hit_cost.h"
+#include "probe/uprobes/hit_cost.h"
 #include "profile/profile.h"
 #include "symbolize/stack_physical.h"
 

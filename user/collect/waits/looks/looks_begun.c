@@ -1,0 +1,23 @@
+/* user/collect/waits/looks/looks_begun.c - waits that began in time that was observed in full, by their goroutines. */
+#include "collect/waits/looks/looks_priv.h"
+
+static int by_g(const void *a, const void *b)
+{
+	const struct looks_begun *x = a, *y = b;
+
+	return (x->g > y->g) - (x->g < y->g);
+}
+
+void looks_begun_sort(struct looks_begun *b, size_t n)
+{
+	if (n)
+		qsort(b, n, sizeof(*b), by_g);
+}
+
+uint64_t looks_begun_since(const struct looks_begun *b, size_t n, uint64_t g)
+{
+	const struct looks_begun it = { .g = g };
+	const struct looks_begun *at = n ? bsearch(&it, b, n, sizeof(*b), by_g) : NULL;
+
+	return at ? at->since : 0;
+}
