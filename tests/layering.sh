@@ -5,8 +5,12 @@ set -u
 
 # What a folder may include, beside itself. The parts of go/ see those before them, and no other
 # folder than a collector's own sees its insides.
-go="go/image go/layout go/runtime go/sites"
-below_subject="base arch $go target"
+base="base base/loop base/sys"
+image="go/image go/image/elf go/image/tables"
+runtime="go/runtime go/runtime/vars go/runtime/types go/runtime/counters"
+go="$image go/layout $runtime go/sites"
+exectrace="ingest/exectrace ingest/exectrace/v1 ingest/exectrace/v2 ingest/exectrace/summary"
+below_subject="$base arch $go target"
 below_probe="$below_subject subject profile"
 probe="probe probe/uprobes probe/stacks"
 sampling="sampling sampling/looks sampling/windows"
@@ -15,16 +19,18 @@ below_collect="$below_probe symbolize $probe $sampling engine"
 allowed() {
 	case $1 in
 	base)          echo "" ;;
-	arch|profile|sampling|heapgraph) echo "base" ;;
-	sampling/*)    echo "base sampling" ;;
-	go/image)      echo "base arch" ;;
-	go/layout)     echo "base arch go/image" ;;
-	go/runtime)    echo "base arch go/image go/layout" ;;
-	go/sites)      echo "base arch go/image go/layout go/runtime" ;;
-	target)        echo "base arch" ;;
-	output)        echo "base profile heapgraph" ;;
-	ingest|ingest/heapdump|ingest/exectrace) echo "base $go profile heapgraph ingest" ;;
-	ingest/typing) echo "base $go profile heapgraph ingest ingest/heapdump" ;;
+	base/*)        echo "$base" ;;
+	arch|profile|sampling|heapgraph) echo "$base" ;;
+	sampling/*)    echo "$base sampling" ;;
+	go/image|go/image/*) echo "$base arch $image" ;;
+	go/layout)     echo "$base arch $image" ;;
+	go/runtime|go/runtime/*) echo "$base arch $image go/layout $runtime" ;;
+	go/sites)      echo "$base arch $image go/layout $runtime" ;;
+	target)        echo "$base arch" ;;
+	output)        echo "$base profile heapgraph" ;;
+	ingest|ingest/heapdump) echo "$base $go profile heapgraph ingest" ;;
+	ingest/exectrace|ingest/exectrace/*) echo "$base $go profile heapgraph ingest $exectrace" ;;
+	ingest/typing) echo "$base $go profile heapgraph ingest ingest/heapdump" ;;
 	subject)       echo "$below_subject" ;;
 	symbolize)     echo "$below_subject subject profile" ;;
 	probe|probe/*) echo "$below_probe $probe" ;;

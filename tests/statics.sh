@@ -9,10 +9,10 @@ obj=$1
 # The exceptions: where, its name, and why no owner can have it.
 allowed() {
 	cat <<-'EOF'
-		base/cancel	stop_since	a question to whoever has our signals; asked from everywhere, answered by the command line
+		base/loop/cancel	stop_since	a question to whoever has our signals; asked from everywhere, answered by the command line
 		base/hash	secret		drawn once, and a constant from then on; tables of all parts are compared by hashes
-		base/oom	raised_by	by what our own oom_score_adj was raised: the kernel has one for a process
-		base/spill	all		bounds the memory of the process; a handler of SIGBUS, which has no argument, needs it
+		base/sys/oom	raised_by	by what our own oom_score_adj was raised: the kernel has one for a process
+		base/sys/spill	all		bounds the memory of the process; a handler of SIGBUS, which has no argument, needs it
 		probe/bpf	log_last	libbpf reports through one callback of the process, which has no argument
 		probe/bpf_old	old		a fact about the kernel, found out once
 		probe/bpf_reads	kept		libbpf has one table of handlers for a process, and forgets none

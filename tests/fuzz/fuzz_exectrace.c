@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ingest/exectrace/trace_profile.h"
+#include "ingest/exectrace/summary/trace_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

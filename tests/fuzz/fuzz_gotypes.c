@@ -2,8 +2,8 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
-#include "go/image/elfimg.h"
-#include "go/runtime/gotypes.h"
+#include "go/image/elf/elfimg.h"
+#include "go/runtime/types/gotypes.h"
 #include "ingest/typing/shape.h"
 #include "mktypes.h"
 

@@ -2,7 +2,7 @@
  * tests/fuzz/fuzz_pclntab.c - the bytes are a function table: first byte the Go minor version,
  * then the table; inline trees lie in it as well.
  */
-#include "go/image/inltree.h"
+#include "go/image/tables/inltree.h"
 #include "mkgobin.h"
 
 enum { ADDR = 0x10000, TEXT = 0x400200, STEPS = 8 };

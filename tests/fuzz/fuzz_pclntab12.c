@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_pclntab12.c - the bytes are a function table of Go 1.2 to 1.15; first byte: its byte order. */
-#include "go/image/pclntab12.h"
+#include "go/image/tables/pclntab12.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

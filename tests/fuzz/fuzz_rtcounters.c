@@ -2,7 +2,7 @@
  * tests/fuzz/fuzz_rtcounters.c - the bytes are the memory in which the counters are looked for:
  * memstats, mheap_, sched, allp, and wherever the pointers in it lead.
  */
-#include "go/runtime/rtcounters.h"
+#include "go/runtime/counters/rtcounters.h"
 
 enum {
 	BASE = 0x1000,

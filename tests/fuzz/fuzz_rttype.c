@@ -3,7 +3,7 @@
  * the target's heap. The first byte tells where the type is: its bit 7 says in which of the two,
  * its other bits at which word.
  */
-#include "go/runtime/rttype.h"
+#include "go/runtime/types/rttype.h"
 
 enum { FILE_BASE = 0x1000, HEAP_BASE = 0x100000, BIAS = 0x2000 };
 

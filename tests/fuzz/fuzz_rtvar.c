@@ -6,7 +6,7 @@
  * bytes are memory at the place where the variable is said to be.
  */
 #include "base/cur.h"
-#include "go/runtime/rtvar_priv.h"
+#include "go/runtime/vars/rtvar_priv.h"
 #include "mkgobin.h"
 
 enum { ENTRY = 0x401000, MEMORY = 0x10000, FUNCS = 16, GATES = 32 };

@@ -11,7 +11,7 @@
 #include "cli/trace/trace_events.h"
 #include "cli/trace/trace_to_perfetto.h"
 #include "ingest/exectrace/ticks.h"
-#include "ingest/exectrace/trace_summary.h"
+#include "ingest/exectrace/summary/trace_summary.h"
 #include "output/perfetto.h"
 #include "perfetto.pb-c.h"
 

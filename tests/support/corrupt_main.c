@@ -16,10 +16,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "go/image/elfimg.h"
+#include "go/image/elf/elfimg.h"
 #include "go/layout/layout.h"
 #include "go/sites/probesite.h"
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 
 enum { CASE_SECONDS = 20, FUNCS = 200, CACHE_BLOCKS = 64, SPOTS_MAX = 6 };
 

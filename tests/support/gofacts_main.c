@@ -11,7 +11,7 @@
 #include "go/image/gobin.h"
 #include "go/layout/layout.h"
 #include "go/sites/probesite.h"
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 
 static const char *const kinds[] = { "any",	      "tiny",	     "noscan",
 				     "scan-noheader", "scan-header", "large" };

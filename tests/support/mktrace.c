@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "ingest/exectrace/generation.h"
+#include "ingest/exectrace/v2/generation.h"
 
 void mktrace_byte(struct mktrace *m, uint8_t b)
 {

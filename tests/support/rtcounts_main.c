@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "subject/subject.h"
-#include "go/runtime/rtcounters.h"
+#include "go/runtime/counters/rtcounters.h"
 
 enum { EXACT_ROUNDS = 12, BETWEEN_ROUNDS = 40, TIMED = 200, CLASSES = 128, QUIET_MS = 3000 };
 

@@ -7,7 +7,7 @@
  * The exit status is 1 when a variable was found whose value cannot be right.
  */
 #include "subject/subject.h"
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 
 static bool look(struct subject *s, enum rtvar v)
 {

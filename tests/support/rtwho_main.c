@@ -1,6 +1,6 @@
 /*
  * tests/support/rtwho_main.c - which functions of a Go binary name which runtime variable: what
- * the tables of user/go/runtime/rtvar_tab.c were made from, and are checked against for a new Go.
+ * the tables of user/go/runtime/vars/rtvar_tab.c were made from, and are checked against for a new Go.
  *
  *	rtwho BINARY SYMBOL...		a line per symbol: SYMBOL ADDRESS BYTES SECTION
  *					a line per access: SYMBOL+OFFSET WIDTH r|w|& FUNCTION

@@ -17,7 +17,7 @@
 #include "collect/goroutine/goroutine_stack.h"
 #include "collect/goroutine/goroutine_text.h"
 #include "go/runtime/rtgor.h"
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 #include "subject/verify.h"
 #include "symbolize/subject_prof.h"
 

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/cancel.h"
-#include "base/oom.h"
+#include "base/loop/cancel.h"
+#include "base/sys/oom.h"
 #include "probe/uprobes/attacher.h"
 #include "oomscore.h"
 

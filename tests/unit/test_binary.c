@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "mkgobin.h"
-#include "go/image/elfimg.h"
+#include "go/image/elf/elfimg.h"
 #include "subject/binary.h"
 
 static struct mkgobin g;

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/cancel.h"
+#include "base/loop/cancel.h"
 #include "base/limits.h"
 #include "go/image/buildinfo.h"
-#include "go/image/elfimg_priv.h"
+#include "go/image/elf/elfimg_priv.h"
 #include "mkgobin.h"
 
 enum { BLOCK = 0x100 };

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 
 /* What is refused: so many capabilities of @caps or, without any, a clock at this paranoia. */
 static int refused(struct err *e, const int *caps, size_t n)

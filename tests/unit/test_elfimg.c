@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "go/image/elfimg_priv.h"
+#include "go/image/elf/elfimg_priv.h"
 
 enum { MACHINE = EM_MIPS, NSYMS = 3000 };
 

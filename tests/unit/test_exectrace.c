@@ -15,12 +15,12 @@
 
 #include "base/limits.h"
 #include "ingest/exectrace/exectrace.h"
-#include "ingest/exectrace/generation.h"
+#include "ingest/exectrace/v2/generation.h"
 #include "ingest/exectrace/heap.h"
 #include "ingest/exectrace/ids.h"
-#include "ingest/exectrace/trace_profile.h"
-#include "ingest/exectrace/trace_summary.h"
-#include "ingest/exectrace/wire1.h"
+#include "ingest/exectrace/summary/trace_profile.h"
+#include "ingest/exectrace/summary/trace_summary.h"
+#include "ingest/exectrace/v1/wire1.h"
 #include "mktrace.h"
 
 /* ---- a trace that is being made, and what it says ---- */

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/priority.h"
+#include "base/sys/priority.h"
 #include "cli/run/follow.h"
-#include "cli/run/host_table.h"
+#include "cli/run/host/host_table.h"
 #include "inspect/survey.h"
 
 /* ---- execs ---- */

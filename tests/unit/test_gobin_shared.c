@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "go/image/elfimg.h"
+#include "go/image/elf/elfimg.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "go/image/gobin.h"

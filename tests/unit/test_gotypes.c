@@ -1,5 +1,5 @@
 /* tests/unit/test_gotypes.c - types, roles and variables of a program whose DWARF is written here. */
-#include "go/runtime/gotypes.h"
+#include "go/runtime/types/gotypes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/oom.h"
+#include "base/sys/oom.h"
 #include "collect/ratewrite/guardian.h"
 #include "oomscore.h"
 

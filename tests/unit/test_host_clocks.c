@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/clock.h"
 #include "collect/cpu/host_clocks.h"
 #include "probe/bpf_old.h"

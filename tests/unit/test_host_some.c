@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "cli/run/host_some.h"
+#include "cli/run/host/host_some.h"
 
 static void says(size_t n, const char *want)
 {

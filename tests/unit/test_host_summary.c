@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "cli/run/host_summary.h"
+#include "cli/run/host/host_summary.h"
 
 static struct summary s;
 static char *text;

@@ -341,7 +341,7 @@ static void table_makes_sense(void **state)
 		/* The word that always holds the address. */
 		assert_int_equal(off[LAYOUT_sudog_elem], minor >= 26 ? 32 : 24);
 		assert_int_equal(off[LAYOUT_bucket_sizeof], 48);
-		/* go/runtime/rtvar_tab.c finds memstats by this part of it. */
+		/* go/runtime/vars/rtvar_tab.c finds memstats by this part of it. */
 		assert_int_equal(off[LAYOUT_mstats_heapstats], minor < 17 ? 6024 :
 							       minor < 19 ? 5960 :
 									    0);

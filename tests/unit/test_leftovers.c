@@ -23,7 +23,7 @@
 #include <time.h>
 
 #include "arch/breakpoint.h"
-#include "base/cancel.h"
+#include "base/loop/cancel.h"
 #include "base/limits.h"
 #include "probe/uprobes/leftovers.h"
 #include "probe/uprobes/uprobes.h"

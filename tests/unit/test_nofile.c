@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/nofile.h"
+#include "base/sys/nofile.h"
 
 static void room_is_what_can_be_opened(void **state)
 {

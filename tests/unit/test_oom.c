@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/err.h"
-#include "base/oom.h"
+#include "base/sys/oom.h"
 
 static char file[] = "/tmp/test_oom.XXXXXX";
 

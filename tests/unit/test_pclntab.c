@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "go/image/pclntab.h"
+#include "go/image/tables/pclntab.h"
 
 enum { FUNCS = 5000, TEXT = 0x401000, RECORD_AT = (2 * FUNCS + 1) * 8, BYTES = RECORD_AT + 64 };
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "go/image/pclntab12.h"
+#include "go/image/tables/pclntab12.h"
 #include "ingest/exectrace/exectrace.h"
-#include "ingest/exectrace/wire1.h"
+#include "ingest/exectrace/v1/wire1.h"
 #include "mktrace.h"
 
 static struct err e;

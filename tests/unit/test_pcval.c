@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "go/image/pcval.h"
+#include "go/image/tables/pcval.h"
 #include "mkgobin.h"
 
 /* 7 for 4 bytes, then 5 for 8: zigzag(+8), 4, zigzag(-2), 8, end. */

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/priority.h"
+#include "base/sys/priority.h"
 
 static int nice_now(void)
 {

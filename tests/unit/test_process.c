@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/process.h"
+#include "base/sys/process.h"
 
 /* The child's verdict: 0, or which claim was wrong. */
 static int only_those_are_open(const int *keep, size_t n)

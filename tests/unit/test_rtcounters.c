@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "go/runtime/rtcounters.h"
+#include "go/runtime/counters/rtcounters.h"
 
 enum {
 	BASE = 0x10000,

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "go/runtime/rtcounters.h"
+#include "go/runtime/counters/rtcounters.h"
 #include "go/runtime/rtgor.h"
 #include "go/runtime/waitreason.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/limits.h"
 #include "go/sites/rtmaker.h"
-#include "go/runtime/rttype.h"
+#include "go/runtime/types/rttype.h"
 #include "mkgobin.h"
 
 enum {

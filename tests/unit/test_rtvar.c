@@ -2,14 +2,14 @@
  * tests/unit/test_rtvar.c - runtime variables recognized by the functions that use them, in
  * functions made by hand, and the values that they can have.
  *
- * The binary is a fake: the few gobin functions that go/runtime/rtvar.c calls are below.
+ * The binary is a fake: the few gobin functions that go/runtime/vars/rtvar.c calls are below.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "go/runtime/rtvar_priv.h"
+#include "go/runtime/vars/rtvar_priv.h"
 
 enum {
 	TEXT = 0x401000,

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/spill.h"
-#include "base/unnamed.h"
+#include "base/sys/spill.h"
+#include "base/sys/unnamed.h"
 
 enum { MB = 1 << 20, N = 4 * MB, MANY = 16 };
 

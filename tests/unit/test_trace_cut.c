@@ -15,8 +15,8 @@
 
 #include "base/cleanup.h"
 #include "ingest/exectrace/exectrace.h"
-#include "ingest/exectrace/generation.h"
-#include "ingest/exectrace/wire1.h"
+#include "ingest/exectrace/v2/generation.h"
+#include "ingest/exectrace/v1/wire1.h"
 #include "mktrace.h"
 
 static struct err e;

@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "cli/trace/trace_events.h"
 #include "cli/trace/trace_to_perfetto.h"
-#include "ingest/exectrace/wire1.h"
+#include "ingest/exectrace/v1/wire1.h"
 #include "mktrace.h"
 #include "output/perfetto.h"
 #include "perfetto.pb-c.h"

@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "ingest/exectrace/mmu.h"
-#include "ingest/exectrace/quantiles.h"
-#include "ingest/exectrace/trace_kinds.h"
+#include "ingest/exectrace/summary/mmu.h"
+#include "ingest/exectrace/summary/quantiles.h"
+#include "ingest/exectrace/summary/trace_kinds.h"
 
 static struct err e;
 

@@ -1,5 +1,5 @@
 /* tests/unit/test_user_name.c */
-#include "base/user_name.h"
+#include "base/sys/user_name.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/worker.h"
+#include "base/loop/worker.h"
 
 static struct worker *w;
 static int dropped;

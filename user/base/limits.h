@@ -55,7 +55,7 @@ enum {
 	LIMIT_STUCK_MS = 1000,
 	/* the same, where the process that is asked runs meanwhile: the holder of a lock may only lack a CPU */
 	LIMIT_STUCK_BUSY_MS = 5000,
-	/* in all: looking at one process, and how many may not answer; what a worker does (base/worker.h) */
+	/* in all: looking at one process, and how many may not answer; what a worker does (base/loop/worker.h) */
 	LIMIT_LOOK_MS = 60000,
 	LIMIT_UNANSWERED = 16,
 	LIMIT_JOB_MS = 10000,

@@ -1,10 +1,10 @@
 /* user/cli/cmd_heal.c - free the breakpoints that killed tracers left behind. */
 #include <getopt.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "base/priority.h"
+#include "base/sys/priority.h"
 #include "cli/cmd.h"
 #include "cli/tell.h"
 #include "probe/uprobes/leftovers.h"

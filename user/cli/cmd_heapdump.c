@@ -4,9 +4,9 @@
 #include <malloc.h>
 #include <sys/stat.h>
 
-#include "base/cancel.h"
+#include "base/loop/cancel.h"
 #include "base/err.h"
-#include "base/spill.h"
+#include "base/sys/spill.h"
 #include "cli/cmd.h"
 #include "cli/heapdump/dump_input.h"
 #include "cli/heapdump/heap_growth.h"

@@ -1,11 +1,11 @@
 /* user/cli/cmd_profile.c - profile a live process: from the command line to profile_run. */
 #include <malloc.h>
 
-#include "base/caps.h"
-#include "base/priority.h"
+#include "base/sys/caps.h"
+#include "base/sys/priority.h"
 #include "base/version.h"
 #include "cli/cmd.h"
-#include "cli/run/host_run.h"
+#include "cli/run/host/host_run.h"
 #include "cli/run/job.h"
 #include "cli/run/outdir.h"
 #include "cli/opt.h"

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/version.h"
 #include "cli/cmd.h"
-#include "base/user_name.h"
+#include "base/sys/user_name.h"
 #include "cli/report.h"
 #include "cli/tell.h"
 #include "inspect/survey.h"

@@ -3,7 +3,7 @@
 #include <libgen.h>
 #include <sys/stat.h>
 
-#include "base/cancel.h"
+#include "base/loop/cancel.h"
 #include "base/err.h"
 #include "base/version.h"
 #include "cli/cmd.h"

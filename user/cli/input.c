@@ -5,7 +5,7 @@
 #include <poll.h>
 
 #include "base/clock.h"
-#include "base/unnamed.h"
+#include "base/sys/unnamed.h"
 #include "cli/stop.h"
 #include "cli/tell.h"
 #include "ingest/stream.h"

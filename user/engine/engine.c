@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/nofile.h"
+#include "base/sys/nofile.h"
 #include "base/vec.h"
 #include "probe/uprobes/attacher.h"
 #include "sampling/own_work.h"

@@ -8,7 +8,7 @@
 #define HEAPGRAPH_CLASSES_H
 
 #include "base/map.h"
-#include "base/spill.h"
+#include "base/sys/spill.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/spill.h"
+#include "base/sys/spill.h"
 
 enum { GRAPH_NONE = -1u };
 

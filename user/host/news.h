@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "engine/engine.h"

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/user_name.h"
+#include "base/sys/user_name.h"
 
 enum field { F_NAME, F_EXE, F_CMD, F_USER, F_CGROUP, F_CONTAINER, F_MODULE, FIELDS };
 

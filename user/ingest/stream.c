@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
+#include "base/loop/cancel.h"
 #include "base/cleanup.h"
 
 /*

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "probe/uprobes/leftovers.h"
 #include "probe/uprobes/uprobes.h"
 #include "target/kallsyms.h"

@@ -11,9 +11,9 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "base/caps.h"
-#include "base/oom.h"
-#include "base/process.h"
+#include "base/sys/caps.h"
+#include "base/sys/oom.h"
+#include "base/sys/process.h"
 #include "inspect/ability_priv.h"
 #include "probe/bpf.h"
 #include "probe/uprobes/uprobes.h"

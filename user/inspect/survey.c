@@ -11,7 +11,7 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"

@@ -17,10 +17,10 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "base/cancel.h"
+#include "base/loop/cancel.h"
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/nofile.h"
+#include "base/sys/nofile.h"
 #include "inspect/ability.h"
 #include "inspect/survey_run_priv.h"
 

@@ -4,7 +4,7 @@
 #include "collect/collect.h"
 #include "go/image/gobin.h"
 #include "go/layout/layout.h"
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 #include "go/sites/probesite.h"
 #include "go/sites/waitsite.h"
 #include "inspect/survey_priv.h"
@@ -157,7 +157,7 @@ int survey_understand(int fd, const char *name, struct target *t, uint64_t bias,
 	return 0;
 }
 
-/* An impossible rate is not believed. Source of the bounds: user/go/runtime/rtvar.h. */
+/* An impossible rate is not believed. Source of the bounds: user/go/runtime/vars/rtvar.h. */
 void survey_read_rate(struct target *t, uint64_t bias, const struct survey_build *b,
 		      enum survey_rate r, struct survey_value *out)
 {

@@ -9,7 +9,7 @@
 
 #include <sys/socket.h>
 
-#include "base/process.h"
+#include "base/sys/process.h"
 #include "inspect/survey_priv.h"
 #include "target/handover.h"
 

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <time.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/clock.h"
 #include "probe/bpf_fit.h"
 #include "probe/bpf_reads.h"

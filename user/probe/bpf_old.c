@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/cleanup.h"
 #include "target/pidns.h"
 

@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "go/image/gobin.h"
 #include "go/layout/layout.h"
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 #include "subject/images.h"
 #include "subject/open.h"
 #include "target/bystanders.h"

@@ -1,7 +1,7 @@
 /* user/subject/verify.c - checks offsets before use that were not read from this very build. */
 #include "subject/verify.h"
 
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 #include "go/runtime/waitreason.h"
 
 /*

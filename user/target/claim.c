@@ -6,8 +6,8 @@
 #include <sys/vfs.h>
 #include <time.h>
 
-#include "base/cancel.h"
-#include "base/caps.h"
+#include "base/loop/cancel.h"
+#include "base/sys/caps.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "target/holders.h"

@@ -1,7 +1,7 @@
 /* user/target/kallsyms.c - reads the table once, keeps text symbols sorted by address. */
 #include "target/kallsyms.h"
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/limits.h"
 #include "base/strtab.h"
 #include "base/vec.h"

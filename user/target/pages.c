@@ -7,7 +7,7 @@
  */
 #include <fcntl.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/limits.h"
 #include "base/vec.h"
 #include "target/target_priv.h"

@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/limits.h"
 #include "target/target_priv.h"
 

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/vec.h"

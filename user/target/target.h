@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/worker.h"
+#include "base/loop/worker.h"
 
 struct mapping {
 	uint64_t start, end; /* [start, end) */
@@ -139,7 +139,7 @@ void target_linger(struct target *t);
 
 /*
  * From now on a thread asks its memory and files, and is left behind where they do not answer: -ETIMEDOUT, then and ever after
- * (silent). What takes too long in all is -E2BIG. For a target that rests. @w: base/worker.h; several targets may have one.
+ * (silent). What takes too long in all is -E2BIG. For a target that rests. @w: base/loop/worker.h; several targets may have one.
  */
 void target_by_worker(struct target *t, struct worker **w);
 /* 0; -ESRCH: "exited" or "became another program (exec)". Cheap enough to call each 100 ms. */

@@ -2,7 +2,7 @@
 #include "cli/heapdump/dump_input.h"
 
 #include "base/clock.h"
-#include "base/spill.h"
+#include "base/sys/spill.h"
 #include "cli/input.h"
 #include "cli/tell.h"
 #include "ingest/heapdump/header.h"

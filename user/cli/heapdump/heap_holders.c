@@ -1,7 +1,7 @@
 /* user/cli/heapdump/heap_holders.c - from holdings to samples. */
 #include "cli/heapdump/heap_holders.h"
 
-#include "base/spill.h"
+#include "base/sys/spill.h"
 #include "cli/heapdump/dot.h"
 #include "cli/tell.h"
 

@@ -1,11 +1,11 @@
 /* user/cli/run/follow.c - see cli/run/follow.h. */
 #include "cli/run/follow.h"
 
-#include "base/cancel.h"
-#include "base/priority.h"
+#include "base/loop/cancel.h"
+#include "base/sys/priority.h"
 #include "host/news.h"
-#include "cli/run/host_run.h"
-#include "cli/run/host_table.h"
+#include "cli/run/host/host_run.h"
+#include "cli/run/host/host_table.h"
 #include "cli/run/losses.h"
 #include "cli/stop.h"
 #include "cli/tell.h"

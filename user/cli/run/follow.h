@@ -7,7 +7,7 @@
 #ifndef CLI_RUN_FOLLOW_H
 #define CLI_RUN_FOLLOW_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "cli/run/profile_run.h"
 #include "probe/exec_watch.h"
 

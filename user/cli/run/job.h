@@ -6,7 +6,7 @@
 #ifndef CLI_RUN_JOB_H
 #define CLI_RUN_JOB_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "cli/run/profile_run.h"
 
 enum { JOB_KINDS_MAX = 8 };

@@ -3,9 +3,9 @@
 
 #include <poll.h>
 
-#include "base/cancel.h"
+#include "base/loop/cancel.h"
 #include "base/clock.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "cli/cmd.h"
 #include "cli/run/follow.h"
 #include "cli/run/job.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "base/process.h"
+#include "base/sys/process.h"
 #include "cli/stop.h"
 
 enum { EXIT_NOT_RUN = 127 };

@@ -3,7 +3,7 @@
 #define CLI_TRACE_TRACE_INPUT_H
 
 #include "cli/input.h"
-#include "go/image/pclntab12.h"
+#include "go/image/tables/pclntab12.h"
 #include "ingest/exectrace/exectrace.h"
 
 struct trace_input {

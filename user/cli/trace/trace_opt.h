@@ -2,7 +2,7 @@
 #ifndef CLI_TRACE_TRACE_OPT_H
 #define CLI_TRACE_TRACE_OPT_H
 
-#include "ingest/exectrace/trace_profile.h"
+#include "ingest/exectrace/summary/trace_profile.h"
 #include "output/output.h"
 
 struct trace_opts {

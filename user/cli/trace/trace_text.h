@@ -2,7 +2,7 @@
 #ifndef CLI_TRACE_TRACE_TEXT_H
 #define CLI_TRACE_TRACE_TEXT_H
 
-#include "ingest/exectrace/trace_summary.h"
+#include "ingest/exectrace/summary/trace_summary.h"
 
 struct trace_report {
 	const struct trace_summary *s; /* that has ended */

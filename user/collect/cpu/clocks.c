@@ -9,9 +9,9 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/limits.h"
-#include "base/nofile.h"
+#include "base/sys/nofile.h"
 #include "goprof_abi.h"
 #include "probe/bpf_old.h"
 

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "probe/bpf.h"

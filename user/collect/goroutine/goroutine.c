@@ -21,7 +21,7 @@
 #include "base/limits.h"
 #include "collect/collect.h"
 #include "go/runtime/rtgor.h"
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 #include "profile/profile.h"
 #include "subject/verify.h"
 

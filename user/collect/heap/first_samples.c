@@ -1,7 +1,7 @@
 /* user/collect/heap/first_samples.c - counts the Ps that had their first sample, and finds these samples. */
 #include "collect/heap/first_samples.h"
 
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 
 enum { PS_MAX = 4096, NEXT_SAMPLE = 0, MEM_PROF_RATE = 8, P_ID = 0 };
 

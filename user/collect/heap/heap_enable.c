@@ -12,7 +12,7 @@
 #include "collect/heap/first_samples.h"
 #include "collect/heap/heap_read.h"
 #include "collect/ratewrite/enable.h"
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 #include "profile/profile.h"
 
 enum {

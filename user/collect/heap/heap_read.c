@@ -3,7 +3,7 @@
  */
 #include "collect/heap/heap_read.h"
 
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 #include "profile/scale.h"
 #include "subject/verify.h"
 #include "symbolize/subject_logical.h"

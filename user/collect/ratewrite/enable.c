@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
+#include "base/loop/cancel.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 

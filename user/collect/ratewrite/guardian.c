@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/oom.h"
-#include "base/process.h"
+#include "base/sys/oom.h"
+#include "base/sys/process.h"
 
 enum {
 	ENTER_MS = 10000,  /* for the lock, which others may hold for a moment */

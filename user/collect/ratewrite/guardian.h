@@ -10,7 +10,7 @@
  * 	after				it sees the end of the socket, restores, and exits
  *
  * It is in a session of its own and ignores every signal except SIGKILL; the kernel's OOM killer
- * spares it, or at least takes the collector first (base/oom.h). When somebody kills the guardian itself, the collector restores. Only
+ * spares it, or at least takes the collector first (base/sys/oom.h). When somebody kills the guardian itself, the collector restores. Only
  * when both are killed the target stays changed.
  *
  * It restores by itself when the window has long been over and the collector has not asked, or

@@ -8,7 +8,7 @@
 
 #include "base/cur.h"
 #include "base/limits.h"
-#include "go/image/scan.h"
+#include "go/image/elf/scan.h"
 
 static const char magic[14] = "\xff Go buildinf:";
 

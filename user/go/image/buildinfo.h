@@ -7,7 +7,7 @@
 #ifndef GO_IMAGE_BUILDINFO_H
 #define GO_IMAGE_BUILDINFO_H
 
-#include "go/image/elfimg.h"
+#include "go/image/elf/elfimg.h"
 
 enum { GOVERSION_MAX = 256 };
 

@@ -4,7 +4,7 @@
 #include <elf.h>
 
 #include "go/image/gobin_priv.h"
-#include "go/image/module.h"
+#include "go/image/tables/module.h"
 
 enum { PHDRS_MAX = 64 };
 enum { GO_MINOR_MIN = 16 };  /* the oldest Go whose function table we read */

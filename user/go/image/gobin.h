@@ -21,7 +21,7 @@
 
 /*
  * The function ids that matter to us, the same for every Go version (the runtime's own
- * numbers move; go/image/pclntab.c maps them). Source: internal/abi/symtab.go (1.21+),
+ * numbers move; go/image/tables/pclntab.c maps them). Source: internal/abi/symtab.go (1.21+),
  * runtime/symtab.go (before).
  */
 enum func_id {
@@ -129,7 +129,7 @@ size_t gobin_bytes(const struct gobin *b);
 void gobin_shrink(struct gobin *b);
 
 /*
- * Memory that goes with the binary, zero at first, for what one folder above (go/runtime/rtvar.c) finds out of it and need not find out
+ * Memory that goes with the binary, zero at first, for what one folder above (go/runtime/vars/rtvar.c) finds out of it and need not find out
  * again. NULL: there is none.
  */
 void *gobin_keep(struct gobin *b, size_t bytes);

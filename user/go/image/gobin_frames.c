@@ -1,6 +1,6 @@
 /* user/go/image/gobin_frames.c - from a pc to its function, its logical frames and its sp delta. */
 #include "go/image/gobin_priv.h"
-#include "go/image/inltree.h"
+#include "go/image/tables/inltree.h"
 
 static struct gofunc gofunc_of(const struct gobin *b, const struct pclnfunc *f)
 {

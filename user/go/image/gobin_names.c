@@ -6,7 +6,7 @@
  */
 #include "base/map.h"
 #include "go/image/gobin_priv.h"
-#include "go/image/scan.h"
+#include "go/image/elf/scan.h"
 
 enum {
 	NAME_MAX_LEN = 1024, /* longest name that can be asked for */

@@ -5,9 +5,9 @@
 #include "base/limits.h"
 #include "base/strtab.h"
 #include "go/image/buildinfo.h"
-#include "go/image/elfimg.h"
+#include "go/image/elf/elfimg.h"
 #include "go/image/gobin.h"
-#include "go/image/pclntab.h"
+#include "go/image/tables/pclntab.h"
 
 enum { FOUND_FUNCS = 256 };
 

@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 
 #include "base/limits.h"
-#include "go/image/apart.h"
+#include "go/image/elf/apart.h"
 #include "go/layout/layout_priv.h"
 
 enum { APART_MS = 3000 };

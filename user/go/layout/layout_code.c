@@ -11,7 +11,7 @@
 #include "arch/arch.h"
 #include "base/limits.h"
 #include "base/vec.h"
-#include "go/image/scan.h"
+#include "go/image/elf/scan.h"
 #include "go/layout/layout_check.h"
 
 enum { NAMES = 3, ALL_NAMES = NAMES + 1 /* last */, RULES_MAX = 32, WINDOW = 64 };

@@ -9,8 +9,8 @@
 
 #include "base/limits.h"
 #include "base/vec.h"
-#include "go/image/apart.h"
-#include "go/image/dwarfimg.h"
+#include "go/image/elf/apart.h"
+#include "go/image/elf/dwarfimg.h"
 #include "go/layout/layout_priv.h"
 
 enum {

@@ -13,7 +13,7 @@
 #define GO_SITES_RTBOX_H
 
 #include "go/image/gobin.h"
-#include "go/runtime/rttype.h"
+#include "go/runtime/types/rttype.h"
 #include "go/sites/rtmaker.h"
 
 /*

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "ingest/exectrace/trace1.h"
-#include "ingest/exectrace/trace2.h"
-#include "ingest/exectrace/wire1.h"
+#include "ingest/exectrace/v1/trace1.h"
+#include "ingest/exectrace/v2/trace2.h"
+#include "ingest/exectrace/v1/wire1.h"
 
 enum { VERSION2 = 22 };
 

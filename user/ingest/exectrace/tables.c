@@ -2,7 +2,7 @@
 #include "ingest/exectrace/tables.h"
 
 #include "base/limits.h"
-#include "go/image/pclntab12.h"
+#include "go/image/tables/pclntab12.h"
 
 static int no_memory(struct err *e)
 {

@@ -1,7 +1,7 @@
 /* user/ingest/typing/class.c - which slots a type takes up, and the class of what is in them. */
 #include "base/hash.h"
 #include "base/limits.h"
-#include "go/runtime/rttype.h"
+#include "go/runtime/types/rttype.h"
 #include "ingest/typing/flow_priv.h"
 
 enum {

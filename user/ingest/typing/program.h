@@ -8,9 +8,9 @@
 #define INGEST_TYPING_PROGRAM_H
 
 #include "base/map.h"
-#include "go/image/elfimg.h"
+#include "go/image/elf/elfimg.h"
 #include "go/image/gobin.h"
-#include "go/runtime/gotypes.h"
+#include "go/runtime/types/gotypes.h"
 
 enum { TYPING_NAME_MAX = 1024 };
 

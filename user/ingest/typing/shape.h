@@ -5,7 +5,7 @@
 #define INGEST_TYPING_SHAPE_H
 
 #include "base/limits.h"
-#include "go/runtime/gotypes.h"
+#include "go/runtime/types/gotypes.h"
 
 /* Beyond the kinds of types: */
 enum {

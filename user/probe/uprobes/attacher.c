@@ -25,12 +25,12 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/cancel.h"
+#include "base/loop/cancel.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/oom.h"
-#include "base/process.h"
+#include "base/sys/oom.h"
+#include "base/sys/process.h"
 
 extern char **environ;
 

@@ -8,7 +8,7 @@
  * fails once a fatal signal is pending; seen on Linux 6.18). So a small process does both. It
  * is in a session of its own, blocks all signals and has nothing to do but wait for our word,
  * or for our end, which is the same to it. The kernel's OOM killer spares it, or at least takes us
- * first (base/oom.h). When somebody kills it all the same, another one frees what it left behind
+ * first (base/sys/oom.h). When somebody kills it all the same, another one frees what it left behind
  * (uprobes_mend). Only SIGKILL to both at such a moment leaves something: breakpoints without a
  * handler, which cost time and change nothing, until `goprof-bpf heal` or the next profile.
  *
@@ -93,7 +93,7 @@ int attacher_start(struct attacher *k, struct attacher_process **all, int most_m
  *
  * Somebody may stop the attacher. While we wait for an answer, or for its end, it is woken up
  * (SIGCONT) once a second, and its process is killed when it has not answered for @most_ms: then it is as
- * if somebody else had killed that. From a second after we were asked to stop (base/cancel.h) on, nobody
+ * if somebody else had killed that. From a second after we were asked to stop (base/loop/cancel.h) on, nobody
  * waits: -ECANCELED, after which only attacher_stop() may be called.
  */
 int attacher_ask(struct attacher *k, const void *ask, size_t n, uint64_t due_ns, struct err *e);

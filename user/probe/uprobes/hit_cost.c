@@ -8,7 +8,7 @@
 #include "arch/landmark.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/process.h"
+#include "base/sys/process.h"
 #include "probe/uprobes/uprobes.h"
 #include "target/target.h"
 

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "arch/breakpoint.h"
-#include "base/cancel.h"
+#include "base/loop/cancel.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"

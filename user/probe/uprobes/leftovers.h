@@ -44,7 +44,7 @@ struct leftovers {
  * Looks only at pages of Go code that the process does not share with the file any more, so it
  * costs next to nothing where there are none. What a process maps to hold us up is bounded
  * (LIMIT_LEFTOVERS_PAGES, LIMIT_LEFTOVERS_MS); the rest is counted in @unseen. -EPERM, -ESRCH;
- * -ECANCELED (base/cancel.h).
+ * -ECANCELED (base/loop/cancel.h).
  */
 int leftovers_find(struct target *t, struct leftovers *out, struct err *e);
 /*

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "base/caps.h"
+#include "base/sys/caps.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vec.h"

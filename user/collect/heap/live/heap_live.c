@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "collect/heap/live/heap_live_priv.h"
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 #include "goprof_abi.h"
 #include "subject/verify.h"
 

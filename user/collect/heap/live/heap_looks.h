@@ -9,7 +9,7 @@
 #ifndef COLLECT_HEAP_LIVE_HEAP_LOOKS_H
 #define COLLECT_HEAP_LIVE_HEAP_LOOKS_H
 
-#include "base/wake_timer.h"
+#include "base/loop/wake_timer.h"
 #include "collect/heap/live/heap_live.h"
 #include "engine/probed.h"
 #include "sampling/own_work.h"

@@ -2,7 +2,7 @@
 #include "collect/heap/live/types.h"
 
 #include "base/limits.h"
-#include "go/runtime/rttype.h"
+#include "go/runtime/types/rttype.h"
 #include "go/sites/rtbox.h"
 #include "go/sites/rtmaker.h"
 

@@ -8,7 +8,7 @@
 #ifndef COLLECT_HEAP_WINDOW_HEAP_COUNTS_H
 #define COLLECT_HEAP_WINDOW_HEAP_COUNTS_H
 
-#include "base/wake_timer.h"
+#include "base/loop/wake_timer.h"
 #include "collect/heap/window/heap_window.h"
 #include "engine/probed.h"
 #include "sampling/own_work.h"

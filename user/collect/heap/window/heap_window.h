@@ -8,7 +8,7 @@
 #include "base/again.h"
 #include "engine/fine_rate.h"
 #include "engine/probing.h"
-#include "go/runtime/rtcounters.h"
+#include "go/runtime/counters/rtcounters.h"
 #include "goprof_abi.h"
 #include "probe/reports.h"
 #include "profile/profile.h"

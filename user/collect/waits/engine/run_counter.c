@@ -113,7 +113,7 @@ uint64_t run_counter_due(const struct run_counter *r)
 	return r->step_count ? (uint64_t)(r->step_began + least_ns(r)) : 0;
 }
 
-/* A thread of ours may read for us (base/worker.h), and nothing else runs meanwhile. */
+/* A thread of ours may read for us (base/loop/worker.h), and nothing else runs meanwhile. */
 void run_counter_poll(struct run_counter *r, struct dilation *to)
 {
 	uint64_t cpu;

@@ -6,7 +6,7 @@
 #define COLLECT_WAITS_ENGINE_RUN_COUNTER_H
 
 #include "base/again.h"
-#include "go/runtime/rtcounters.h"
+#include "go/runtime/counters/rtcounters.h"
 #include "sampling/dilation.h"
 #include "subject/subject.h"
 

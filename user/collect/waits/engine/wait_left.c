@@ -2,7 +2,7 @@
 #include "collect/waits/engine/wait_left.h"
 
 #include "go/runtime/rtgor.h"
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 #include "go/runtime/waitreason.h"
 #include "goprof_abi.h"
 

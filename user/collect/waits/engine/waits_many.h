@@ -6,7 +6,7 @@
 #ifndef COLLECT_WAITS_ENGINE_WAITS_MANY_H
 #define COLLECT_WAITS_ENGINE_WAITS_MANY_H
 
-#include "base/wake_timer.h"
+#include "base/loop/wake_timer.h"
 #include "collect/waits/engine/wait_engine.h"
 #include "collect/waits/engine/wait_table.h"
 #include "engine/probed.h"

@@ -23,7 +23,7 @@
 #include "collect/waits/looks/parked.h"
 #include "collect/waits/looks/wait_sites.h"
 #include "go/runtime/rtgor.h"
-#include "go/runtime/rtvar.h"
+#include "go/runtime/vars/rtvar.h"
 #include "probe/bpf.h"
 #include "probe/stacks/unwinding.h"
 #include "sampling/looks/look_times.h"
@@ -41,7 +41,7 @@ enum {
 #define BEGINS_NS \
 	5000000000ull /* until then it is not known whether a list that is not there comes */
 
-/* A thread of ours may read for us (base/worker.h), and nothing else runs meanwhile. */
+/* A thread of ours may read for us (base/loop/worker.h), and nothing else runs meanwhile. */
 static uint64_t our_cpu(void)
 {
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
