@@ -109,8 +109,24 @@ judge_abi() {
 	[ "$2" = goprof_hash.h ] || echo "$1: the contract may not include \"$2\""
 }
 
+# A folder holds at most 20 files. The exceptions are those that are still to be divided; they may not grow.
+crowded() {
+	for d in user/* user/*/* user/*/*/*; do
+		[ -d "$d" ] || continue
+		case $d in
+		user/target) most=33 ;;
+		user/output|user/ingest/heapdump) most=28 ;;
+		*) most=20 ;;
+		esac
+		n=0
+		for f in "$d"/*; do [ ! -f "$f" ] || n=$((n + 1)); done
+		[ $n -le $most ] || echo "$d: $n files, $most at most"
+	done
+}
+
 tab=$(printf '\t')
 found=$(
+	crowded
 	includes user/*/*.[ch] user/*/*/*.[ch] user/*/*/*/*.[ch] | while IFS=$tab read -r f inc; do judge_user "$f" "$inc"; done
 	includes bpf/*.[ch] | while IFS=$tab read -r f inc; do judge_bpf "$f" "$inc"; done
 	includes include/*.h | while IFS=$tab read -r f inc; do judge_abi "$f" "$inc"; done

@@ -8,7 +8,7 @@ bad=0
 
 plant() { # FILE INCLUDE
 	rm -rf "${tree:?}"/*
-	mkdir -p "$tree"/user/{base,go/{image,layout,runtime,sites},target,subject,symbolize,probe,sampling,engine,inspect,collect/{cpu,heap,waits},profile,output,ingest/{heapdump,typing,exectrace},cli} "$tree"/{bpf,include}
+	mkdir -p "$tree"/user/{base,go/{image,layout,runtime,sites},target,subject,symbolize,base/sys,probe,sampling,engine,inspect,collect/{cpu,heap/{window,live},waits/{looks,engine,contention,wait}},profile,output,ingest/{heapdump,typing,exectrace},cli} "$tree"/{bpf,include}
 	touch "$tree/bpf/common.bpf.h"
 	printf '#include <stdio.h>\n\t# include "%s"\n' "$2" >"$tree/$1"
 	(cd "$tree" && sh "$rule") >"$tree/said" 2>&1
@@ -51,6 +51,13 @@ refuses user/engine/x.c collect/collect.h
 refuses user/collect/heap/x.c output/output.h
 refuses user/collect/heap/x.c collect/waits/contention/sched.h
 refuses user/inspect/x.c collect/waits/contention/sched.h
+refuses user/collect/heap/window/x.c collect/heap/live/heap_live.h
+refuses user/collect/heap/live/x.c collect/heap/heap_read.h
+refuses user/collect/waits/looks/x.c collect/waits/engine/wait_engine.h
+refuses user/collect/waits/engine/x.c collect/waits/wait/wait_window.h
+refuses user/collect/waits/wait/x.c collect/waits/contention/sched.h
+refuses user/collect/waits/wait/x.c collect/ratewrite/enable.h
+refuses user/base/x.c base/sys/caps.h
 refuses user/output/x.c collect/collect.h
 refuses user/output/x.c cpu.skel.h
 refuses user/cli/x.c goprof_abi.h
@@ -67,7 +74,10 @@ refuses bpf/x.bpf.c base/err.h
 refuses bpf/x.bpf.c vmlinux.h
 refuses include/x.h base/err.h
 allows user/collect/cpu/x.c cpu.skel.h
-allows user/collect/waits/x.c goprof_abi.h
+allows user/collect/waits/looks/x.c goprof_abi.h
+allows user/collect/waits/contention/x.c collect/waits/engine/wait_engine.h
+allows user/collect/heap/x.c collect/heap/live/heap_live.h
+allows user/base/sys/x.c base/err.h
 allows user/collect/heap/x.c go/image/gobin.h
 allows user/collect/heap/x.c collect/ratewrite/enable.h
 allows user/collect/heap/x.c engine/probing.h
@@ -82,4 +92,12 @@ allows user/ingest/heapdump/x.c ingest/stream.h
 allows user/ingest/heapdump/x.c ingest/heapdump/heapdump_priv.h
 allows user/ingest/typing/x.c ingest/heapdump/heapdump.h
 allows bpf/x.bpf.c common.bpf.h
+plant user/base/x.c base/err.h
+touch "$tree"/user/base/{a..t}.h
+if (cd "$tree" && sh "$rule") >"$tree/said" 2>&1 || ! grep -q '^user/base: 21 files, 20 at most' "$tree/said"; then
+	echo "not ok layering/a crowded folder - was let through"
+	bad=1
+else
+	echo "ok layering/a crowded folder is refused"
+fi
 exit $bad

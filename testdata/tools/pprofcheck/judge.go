@@ -119,7 +119,7 @@ func inMain(all map[string]*allocation, s *profile.Sample) bool {
 }
 
 // columnsAgree: a sample's bytes are its objects times their size. Both are rounded by themselves: twice
-// where some of the objects are a processor's first, which count as one each (user/collect/heap_enable.c);
+// where some of the objects are a processor's first, which count as one each (user/collect/heap/heap_enable.c);
 // what is scaled from windows is rounded more often, and relatively.
 func (j *judge) columnsAgree(p *profile.Profile, objects, space string, windowed bool) {
 	n, b := column(p, objects), column(p, space)

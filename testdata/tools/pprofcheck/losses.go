@@ -58,7 +58,7 @@ func (a allowance) Set(s string) error {
 
 func (a allowance) String() string { return "" }
 
-// A line that counts something of a kind of profile is a loss, but for these (user/collect/cpu.c, wait.c).
+// A line that counts something of a kind of profile is a loss, but for these (user/collect/cpu/cpu.c, waits/wait/wait.c).
 var (
 	countLine = regexp.MustCompile(`^goprof-bpf: (?:pid \d+ \([^)]*\): )?(cpu|heap|block|mutex|wait|goroutine): \d+ `)
 	notLosses = regexp.MustCompile(`: (cpu: \d+ Hz on \d+ threads|wait: \d+ probes, )`)
