@@ -8,7 +8,7 @@ bad=0
 
 judged() { # FILE TEXT
 	rm -rf "${tree:?}"/*
-	mkdir -p "$tree"/user/{base,cli,probe} "$tree"/obj/{base,cli,probe}
+	mkdir -p "$tree"/user/{base,cli,probe/uprobes} "$tree"/obj/{base,cli,probe/uprobes}
 	printf '#include <stddef.h>\n%s\n' "$2" >"$tree/user/$1.c"
 	echo 'extern int none;' >"$tree/user/base/none.c"
 	for f in base/none "$1"; do
@@ -47,12 +47,12 @@ refuses base/x '__thread int of_thread;' of_thread
 refuses base/x '__thread int of_thread = 1;' of_thread
 refuses base/x 'const char *name = "it may be set";' name
 refuses base/x '_Bool volatile stopped;' stopped
-refuses probe/attacher 'int the_job, another = 1;' another
+refuses probe/uprobes/attacher 'int the_job, another = 1;' another
 refuses base/hash 'const int no_secret;' secret
 allows base/x 'static const int primes[] = { 2, 3 }; int f(int i); int f(int i) { return primes[i]; }'
 allows base/x 'const char *const names[] = { "a", "b" };'
 allows base/x 'int f(void); int (*const calls[])(void) = { f, f };'
-allows probe/attacher 'int the_job;'
+allows probe/uprobes/attacher 'int the_job;'
 allows cli/x 'int shared = 3;'
 
 # What was not compiled was not looked at.
