@@ -342,4 +342,4 @@ $(TOOLS): $O/tools/%: $(wildcard testdata/tools/*/*.go testdata/tools/*/go.*)
 	$(Q)$(if $(CROSS),GOARCH=$(ARCH)) tests/support/gotool.sh testdata/tools/$* $@
 
 -include $(wildcard $O/bpf/*.d $O/newest/*/*.d) $(foreach v,$O $O/asan $O/fuzz, \
-	$(wildcard $v/obj/*/*.d $v/obj/*/*/*.d))
+	$(wildcard $v/obj/*/*.d $v/obj/*/*/*.d $v/obj/*/*/*/*.d))

@@ -18,9 +18,9 @@ struct follower {
 
 static uint64_t adrp(uint32_t w, uint64_t pc)
 {
-	int64_t imm = ((int64_t)((w >> 5) & 0x7ffff) << 2 | (int64_t)(w >> 29 & 3)) << 43;
+	uint64_t pages = ((uint64_t)(w >> 5 & 0x7ffff) << 2 | (w >> 29 & 3)) << 43;
 
-	return (pc & ~0xfffull) + (uint64_t)(imm >> 43 << 12);
+	return (pc & ~0xfffull) + ((uint64_t)((int64_t)pages >> 43) << 12);
 }
 
 /* Follows add, movz, movk, adrp and ldr; nothing else makes a constant in these functions. */
