@@ -127,7 +127,8 @@ static double variance_of(size_t n, double mean, double spread, uint64_t *random
 	}
 	looks_sums_end(&u, 1000, 1000);
 	variance = looks_site_variance(&u, 0);
-	assert_true(variance == looks_all_variance(&u));
+	/* there may be places that no look met */
+	assert_true(fabs(looks_all_variance(&u) - variance - u.unmet) < 1);
 	looks_sums_fini(&u);
 	tally_fini(&t);
 	return variance;
@@ -191,8 +192,11 @@ static void comes(struct comer *c)
 	c->to = c->from + drawn(c, c->ms);
 }
 
-/* *error: what is stated; the result: by how much the estimate is off, both in ms. */
-static double off(double share, double ms, uint64_t *random, double *error)
+/*
+ * Of @together such goroutines, all of which wait at the same times. *error: what is stated; the result: by how much the estimate is off, both in
+ * ms. *met: how many looks met them.
+ */
+static double off(double share, double ms, int together, uint64_t *random, double *error, int *met)
 {
 	struct gpb_stack st = { .nfirst = 1, .pc = { 100 } };
 	struct comer c = { .share = share, .ms = ms, .random = random };
@@ -205,20 +209,22 @@ static double off(double share, double ms, uint64_t *random, double *error)
 	tally_init(&t);
 	assert_int_equal(looks_sums_entry(&u, &st, 0, true, &known, &entry, NULL), 0);
 	comes(&c);
-	c.waited = 0;
+	c.waited = *met = 0;
 	for (size_t i = 0; i < ARRAY_LEN(grown); i++, looks_sums_looked(&u)) {
 		double now = at + grown[i] * random_part(random);
 
 		looks_sums_look(&u, grown[i]);
 		while (c.to <= now)
 			comes(&c);
-		if (seen > 0 && (c.from > now || c.from != last)) {
+		for (int k = 0; k < together && seen > 0 && (c.from > now || c.from != last); k++)
 			looks_sums_over(&u, entry, seen, 0);
+		if (c.from > now || c.from != last)
 			seen = 0;
-		}
 		if (c.from <= now) {
-			looks_sums_saw(&u, entry, grown[i]);
-			all += grown[i];
+			for (int k = 0; k < together; k++)
+				looks_sums_saw(&u, entry, grown[i]);
+			++*met;
+			all += grown[i] * together;
 			seen += grown[i];
 			last = c.from;
 		}
@@ -231,7 +237,7 @@ static double off(double share, double ms, uint64_t *random, double *error)
 	*error = sqrt(looks_site_variance(&u, 0));
 	looks_sums_fini(&u);
 	tally_fini(&t);
-	return all - c.waited;
+	return all - c.waited * together;
 }
 
 /*
@@ -247,9 +253,10 @@ static void rare_looks_say_how_little_they_know(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(shares); i++) {
 		double beyond2 = 0, beyond4 = 0, stated = 0, squares = 0, error;
+		int met;
 
 		for (size_t try = 0; try < TRIES; try++) {
-			double by = off(shares[i], 5, &random, &error);
+			double by = off(shares[i], 5, 1, &random, &error, &met);
 
 			beyond2 += fabs(by) > 2 * error;
 			beyond4 += fabs(by) > 4 * error;
@@ -263,6 +270,33 @@ static void rare_looks_say_how_little_they_know(void **state)
 	}
 }
 
+/*
+ * Twenty that wait for the same, once in a while: met by no look, nobody knows how many they are; but one look that met them, of a short stratum as
+ * well, says it. Of 8 to 40 processes with 20 goroutines each half had an error of one goroutine in place of 20.
+ */
+static void those_who_wait_together_are_missed_together(void **state)
+{
+	enum { TRIES = 20000, TOGETHER = 20 };
+	static const double shares[] = { 0.05, 0.1, 0.2, 0.38, 0.7 };
+	uint64_t random = 3;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(shares); i++) {
+		double beyond4 = 0, n = 0, error;
+		int met;
+
+		for (size_t try = 0; try < TRIES; try++) {
+			double by = off(shares[i], 5, TOGETHER, &random, &error, &met);
+
+			n += met > 1; /* the first one may be the very first look */
+			beyond4 += met > 1 && fabs(by) > 4 * error;
+		}
+		print_message("%2.0f %%: %.0f met, beyond 4 s.e. %.5f\n", 100 * shares[i], n,
+			      beyond4 / n);
+		assert_true(beyond4 < 0.003 * n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +305,7 @@ int main(void)
 		cmocka_unit_test(what_there_is_no_room_for_is_counted),
 		cmocka_unit_test(the_variance_is_that_of_chance),
 		cmocka_unit_test(rare_looks_say_how_little_they_know),
+		cmocka_unit_test(those_who_wait_together_are_missed_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,9 +114,22 @@ static double squared(double x)
 	return x * x;
 }
 
+/* What the first look saw may have begun before it (looks_sums_unsaw()). */
+static void site_met(struct looks_site *s)
+{
+	double waited = s->look && s->len > 0 ? s->now / s->len : 0;
+
+	if (waited <= 0)
+		return;
+	s->most = fmax(s->most, waited);
+	s->least = s->met ? fmin(s->least, waited) : waited;
+	s->met++;
+}
+
 /* What comes before the first look, and after the last one, is not nothing: the differences are those between looks. */
 static void site_turn(struct looks_site *s, const struct looks_sums *u)
 {
+	site_met(s);
 	if (s->look)
 		s->squares += squared(difference(s->last, s->before, s->now, s->len));
 	else
@@ -172,11 +185,13 @@ static void site_unsaw(struct looks_site *s, const struct looks_sums *u, double 
 	s->at_first -= ns;
 }
 
-static void site_moves(struct looks_site *s, const struct looks_sums *u, double ns)
+static void site_ended(struct looks_site *s, const struct looks_sums *u, double ns)
 {
-	(void)u;
 	(void)ns;
-	s->moves = true;
+	if (s->ended_look != u->look)
+		s->ended = 0;
+	s->ended_look = u->look;
+	s->ended_most = ++s->ended > s->ended_most ? s->ended : s->ended_most;
 }
 
 void looks_sums_unsaw(struct looks_sums *u, int32_t entry, double ns)
@@ -236,7 +251,7 @@ void looks_sums_whole(struct looks_sums *u, int32_t entry, double ns, double len
 {
 	struct looks_sum *s = &u->at.at[entry];
 
-	sums_of(u, s, site_moves, 0);
+	sums_of(u, s, site_ended, 0);
 	s->ns += ns;
 	s->count++;
 	u->sites.at[s->site].count++;
@@ -248,7 +263,7 @@ void looks_sums_over(struct looks_sums *u, int32_t entry, double ns, double leng
 	struct looks_sum *s = &u->at.at[entry];
 	double n;
 
-	sums_of(u, s, site_moves, 0);
+	sums_of(u, s, site_ended, 0);
 	s->ns += ns;
 	if (length <= 0) {
 		s->few++;
@@ -343,6 +358,21 @@ void looks_sums_end(struct looks_sums *u, double phase_ns, double strata_ns)
 }
 
 /*
+ * Those who wait at one place often begin and end together: how many more may have been there is by how much looks differ; where all saw as many,
+ * but others, it is how many ended at once. Where nothing ends chance had no effect; but of all places together there may be others.
+ */
+static double unmet_variance(const struct looks_sums *u, const struct looks_site *s)
+{
+	double together = s->most - (s->met + 1 < u->look ? 0 : s->least);
+
+	if (!s->ended_most && s != &u->all)
+		return 0;
+	if (together <= 0)
+		together = s->ended_most;
+	return u->unmet * squared(fmax(together, 1));
+}
+
+/*
  * The variance comes from the differences between neighbouring looks (von Neumann's estimator); where both see the
  * same waits, chance had no effect, and where they see as many others it may have had. That variance is itself by chance: with so many degrees of freedom it is that of Student's t.
  * Of a few looks it says nothing: everything that they saw may have been there for one of them alone.
@@ -357,7 +387,7 @@ static double variance_of(const struct looks_sums *u, const struct looks_site *s
 		freedom = 2 * (n - 1) * (n - 1) / (3 * n - 4);
 		squares *= n / (n - 1) * freedom / (freedom - 2);
 	}
-	return squares / 2 * u->scale * u->scale + (s->moves ? u->unmet : 0);
+	return squares / 2 * u->scale * u->scale + unmet_variance(u, s);
 }
 
 double looks_site_variance(const struct looks_sums *u, size_t site)

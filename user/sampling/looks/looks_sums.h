@@ -56,13 +56,18 @@ struct looks_sum {
 /* The waits of one place in the program, or of all of them; looks are the sampling units. */
 struct looks_site {
 	bool known;
-	bool moves;   /* a wait began or ended between looks */
 	size_t first; /* the first entry that counts */
 	double at_first, now, last;
 	double squares;	    /* of the differences between looks, from the first one on */
 	double count;	    /* number of waits that LOOKS_COUNTS looks saw */
 	uint64_t look;	    /* number of the look that now belongs to */
 	double len, before; /* strata of that look, and of the one before */
+	/* How many waited at once, of the looks that saw any: the most and the least; and how many looks those are. */
+	double most, least;
+	uint64_t met;
+	/* How many waits ended between two looks: the most, and until now before the look of that number. */
+	unsigned ended_most, ended;
+	uint64_t ended_look;
 };
 
 /* A struct that is zeroed, except for its first eight members, is empty. */
