@@ -67,7 +67,7 @@ double dilation_unsure(const struct dilation *w, const struct tally_estimate *wi
 
 static struct {
 	struct looks_estimate of[ENTRIES];
-	double site_variance, site_lost, site_count; /* of each site */
+	double site_variance, site_lost, site_count, site_unmet; /* of each site */
 	double all_variance, all_lost;
 } looked;
 static struct looks *const looks = (struct looks *)&looked; /* nobody looks into it */
@@ -109,6 +109,13 @@ double looks_all_lost(const struct looks_sums *u)
 {
 	assert_non_null(u);
 	return looked.all_lost;
+}
+
+double looks_site_unmet(const struct looks_sums *u, size_t site)
+{
+	assert_non_null(u);
+	(void)site;
+	return looked.site_unmet;
 }
 
 double looks_site_count(const struct looks_sums *u, size_t site)
@@ -639,6 +646,36 @@ static void looks_would_have_seen_it(void **state)
 	is(m.count / one / one, squared(3 * WEIGHT));
 }
 
+/* For half a second in full B was seen, and windows stand for nine times that. A look stands for a second. */
+static void who_no_look_met_may_go_on_to_come(void **state)
+{
+	(void)state;
+	b_was_missed();
+	w.looks = looks;
+	w.tally.full_ns = 500 * MS;
+	w.tally.windows_ns = 4500 * MS;
+	looked.site_unmet = squared(1000 * MS);
+	is(errors_of(1).missed.delay, squared(9 * 3 * 2 * MS));
+	looked.site_unmet = squared(10 * MS); /* looks would have met them */
+	is(errors_of(1).missed.delay, squared(3 * 10 * MS));
+	looked.site_unmet = 0; /* one did */
+	is(errors_of(1).missed.delay, 0);
+}
+
+/* Windows saw four waits of A, which stand for 40 of 1,000 ns each. */
+static void who_only_windows_met_may_have_come(void **state)
+{
+	(void)state;
+	two_windows();
+	w.looks = looks;
+	looked.site_unmet = squared(1000 * MS);
+	is(errors_of(0).missed.delay, squared(40 * 1000));
+	looked.site_unmet = squared(5000);
+	is(errors_of(0).missed.delay, squared(4 * 5000));
+	saw_in_full(A, 2, 2000 * MS); /* as many wait at once as were seen in all */
+	is(errors_of(0).missed.delay, squared(6 * 5000));
+}
+
 /* As who unlocks a mutex, which is no wait of his. */
 static void looks_do_not_see_everything(void **state)
 {
@@ -744,6 +781,8 @@ int main(void)
 		TEST(runs_that_no_window_met_are_an_error),
 		TEST(a_burst_may_have_come_between_windows),
 		TEST(looks_would_have_seen_it),
+		TEST(who_no_look_met_may_go_on_to_come),
+		TEST(who_only_windows_met_may_have_come),
 		TEST(looks_do_not_see_everything),
 		TEST(a_whole_has_what_its_sites_may_have_missed),
 		TEST(a_whole_has_the_long_waits_of_its_sites),

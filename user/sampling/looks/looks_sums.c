@@ -397,6 +397,11 @@ double looks_site_variance(const struct looks_sums *u, size_t site)
 	return variance_of(u, &u->sites.at[site]);
 }
 
+double looks_site_unmet(const struct looks_sums *u, size_t site)
+{
+	return site < u->sites.n && u->sites.at[site].met ? 0 : u->unmet;
+}
+
 double looks_all_variance(const struct looks_sums *u)
 {
 	return variance_of(u, &u->all);

@@ -150,6 +150,8 @@ struct looks_estimate looks_sums_of(const struct looks_sums *u, size_t entry);
 double looks_site_variance(const struct looks_sums *u, size_t site);
 double looks_all_variance(const struct looks_sums *u);
 double looks_apart_variance(const struct looks_sums *u);
+/* Of a site that no look met, what one goroutine's is for that; 0: one did. */
+double looks_site_unmet(const struct looks_sums *u, size_t site);
 /* The length of the waits without a stack that may be of this site; of all sites; of those that are summed apart. */
 double looks_site_lost(const struct looks_sums *u, size_t site);
 double looks_all_lost(const struct looks_sums *u);

@@ -62,7 +62,7 @@ static int comment_looks(const struct looks_result *r, uint64_t begin_ns, uint64
 			p, e,
 			"so many goroutines take long to look at: of waits of %.0f to "
 			"%.0f ms not all are counted; and where many goroutines wait at once, for less, "
-			"once in a while, their delays may be missing beyond the stated errors",
+			"once in a while, nobody may have met them: such places may be missing",
 			(double)(end_ns - begin_ns) / 1e6, 4 * r->stratum_ns / 1e6);
 	if (!ret && r->begun_before)
 		ret = prof_comment(p, e,
