@@ -35,7 +35,7 @@ BESIDE=" kernels_arm64 kernels_amd64 bad_binary trace_out frames arm64 heap_read
 # time, when nobody builds any more. Beside heap_live, which must look at each collection in time, run two that sleep.
 PAIRS=" images enable cpu_more stress namespaces heap_probe command heal bad_input cpu_hard caps
 	callbacks heap_labels cpu_leaf demo ps all_whose budget_counts heap_live contention_enable unanswered
-	all_host "
+	all_host wait contention_probe realsoft all_read "
 SLOW_UNITS="attacher binary heap_worlds undercount worker guardian looks buildinfo"
 JOBS=${JOBS:-$(nproc)}
 [ "$JOBS" -le 3 ] || JOBS=3

@@ -208,11 +208,12 @@ static void those_whose_beginning_is_known(void **state)
 	assert_true(of(2).count == 0 && of(3).count == 0 && of(3).delay_ns == 0);
 }
 
+/* A wait goes on in a pause: it is one wait, as long as it is. */
 static void a_pause(void **state)
 {
 	(void)state;
 	gor[1].begins = START + 10 * MS;
-	gor[1].lasts = UINT64_MAX;
+	gor[1].lasts = 640 * MS;
 	run_for(100 * MS);
 	assert_int_equal(looks_pause(k, NULL), 0);
 	assert_int_equal(looks_due(k), 0);
@@ -220,10 +221,70 @@ static void a_pause(void **state)
 	run_for(500 * MS);
 	assert_int_equal(looks_begin(k, 0, NULL), 0);
 	run_for(100 * MS);
-	assert_int_equal(looks_pause(k, NULL), 0);
 	result();
-	assert_true(of(1).count == 2);
-	assert_true(fabs(of(1).delay_ns - 190 * MS) <= 4 * MS);
+	assert_true(of(1).count == 1);
+	assert_true(fabs(of(1).delay_ns - 640 * MS) <= 6 * MS);
+	assert_true(fabs(of(1).counted_ns - 640 * MS) <= 6 * MS);
+}
+
+/* Nobody sees when it ends there: 0.5 s of each are over at random when the pause begins, and as much is to come. */
+static void waits_that_end_in_a_pause(void **state)
+{
+	double told = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ngor; i++) {
+		gor[i].begins = START + 10 * MS + (90 * MS * (2 * i + 1)) / (2 * ngor);
+		gor[i].lasts = 90 * MS;
+	}
+	run_for(100 * MS);
+	assert_int_equal(looks_pause(k, NULL), 0);
+	run_for(200 * MS);
+	assert_int_equal(looks_begin(k, 0, NULL), 0);
+	run_for(20 * MS);
+	result();
+	for (size_t i = 0; i < ngor; i++) {
+		told += of(i).delay_ns;
+		assert_true(of(i).delay_ns > 0 && of(i).delay_ns < 190 * MS);
+	}
+
+	assert_true(fabs(told / (double)ngor - 90 * MS) < 5 * MS);
+}
+
+/* It never ends, and the pause is the last thing that is known. */
+static void a_pause_at_the_end(void **state)
+{
+	(void)state;
+	gor[1].begins = START + 10 * MS;
+	gor[1].lasts = UINT64_MAX;
+	run_for(100 * MS);
+	assert_int_equal(looks_pause(k, NULL), 0);
+	run_for(50 * MS);
+	result();
+	assert_true(of(1).count == 1);
+	assert_true(fabs(of(1).delay_ns - 140 * MS) <= 4 * MS);
+}
+
+/* What began in the pause, in time that was observed in full, is whole; what looks saw before it is another wait. */
+static void those_that_begin_in_a_pause(void **state)
+{
+	struct looks_begun known[1];
+
+	(void)state;
+	gor[0].lasts = 0;
+	run_for(50 * MS);
+	assert_int_equal(looks_pause(k, NULL), 0);
+	gor[0] = (struct gor){ .begins = START + 150 * MS,
+			       .lasts = 130 * MS,
+			       .status = GSTATUS_WAITING,
+			       .reason = REASON };
+	known[0] = begun(0);
+	run_for(200 * MS);
+	assert_int_equal(looks_begin(k, 0, NULL), 0);
+	looks_know(k, known, 1);
+	run_for(100 * MS);
+	assert_int_equal(result().known, 1);
+	assert_true(of(0).count == 1 && fabs(of(0).delay_ns - 130 * MS) <= 3 * MS);
 }
 
 /* A wait that began before *counted was seen by three looks. */
@@ -557,6 +618,9 @@ int main(void)
 		TEST(brief_ones_at_the_ends),
 		TEST(those_whose_beginning_is_known),
 		TEST(a_pause),
+		TEST(waits_that_end_in_a_pause),
+		TEST(a_pause_at_the_end),
+		TEST(those_that_begin_in_a_pause),
 		TEST(what_it_tells_the_probes),
 		TEST(others),
 		TEST(waits_of_all_kinds),

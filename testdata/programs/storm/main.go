@@ -2,12 +2,13 @@
 // sleeps and then does nothing but yield (runtime.Gosched), YIELDS times in some milliseconds: most of all
 // runs of goroutines are yields, in a hundredth of the time. On SIGTERM it ends.
 //
-//	storm YIELDS [collect | sleep]
+//	storm YIELDS [collect | sleep | turns]
 //
 // With collect a fourth one allocates enough for some tens of GC cycles a second. From Go 1.25 on the background
 // sweeper then yields by itself, for milliseconds: while another one sweeps the last span, some thousand times a ms.
 //
 // With sleep the two begin 2 s after "ready", and 200 others sleep for 500 ms each, all the time: a profile is in full until then.
+// With turns these sleep, and the number goes to and fro for 50 ms every 2.5 s, as fast as it can.
 //
 // It prints "ready", then every 100 ms a line "at NS PINGS YIELDS": the real-time clock, how often the number
 // has gone there and back, and how many yields there were.
@@ -46,6 +47,16 @@ func ping(a, b chan int) {
 	}
 }
 
+func hurry(a, b chan int) {
+	for {
+		time.Sleep(2450 * time.Millisecond)
+		for t := time.Now(); time.Since(t) < 50*time.Millisecond; {
+			a <- 1
+			<-b
+		}
+	}
+}
+
 func yield(n int) {
 	for {
 		time.Sleep(400 * time.Millisecond)
@@ -70,7 +81,8 @@ func collect() {
 }
 
 //go:noinline
-func sleeper() {
+func sleeper(after time.Duration) {
+	time.Sleep(after)
 	for {
 		time.Sleep(500 * time.Millisecond)
 	}
@@ -86,11 +98,16 @@ func main() {
 	if len(os.Args) > 2 {
 		mode = os.Args[2]
 	}
-	if mode == "sleep" {
+	if mode == "sleep" || mode == "turns" {
 		for i := 0; i < 200; i++ {
-			go sleeper()
-			time.Sleep(2500 * time.Microsecond)
+			go sleeper(time.Duration(i) * 2500 * time.Microsecond)
 		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	if mode == "turns" {
+		go pong(a, b)
+		go hurry(a, b)
+	} else if mode == "sleep" {
 		time.AfterFunc(2*time.Second, func() { go pong(a, b); go ping(a, b) })
 	} else {
 		go pong(a, b)

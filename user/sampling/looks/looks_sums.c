@@ -247,6 +247,11 @@ void looks_sums_unsure(struct looks_sums *u, int32_t entry, double ns)
 	s->unsure_ns += ns;
 }
 
+void looks_sums_guessed(struct looks_sums *u, int32_t entry, double ns)
+{
+	u->at.at[entry].ns_variance += squared(ns);
+}
+
 void looks_sums_whole(struct looks_sums *u, int32_t entry, double ns, double length)
 {
 	struct looks_sum *s = &u->at.at[entry];

@@ -124,6 +124,8 @@ void looks_sums_unsaw(struct looks_sums *u, int32_t entry, double ns);
 void looks_sums_over(struct looks_sums *u, int32_t entry, double ns, double length);
 /* A wait is over of which the beginning is known: it stands for itself alone. */
 void looks_sums_whole(struct looks_sums *u, int32_t entry, double ns, double length);
+/* Of a wait that is over about @ns were not seen, and guessed. */
+void looks_sums_guessed(struct looks_sums *u, int32_t entry, double ns);
 /*
  * For a wait that was there at the first look or still is at the last one: its length is not known,
  * so @ns and the wait itself are a part of the error.

@@ -270,6 +270,7 @@ int wait_engine_turn(void *arg, bool windows, uint64_t since, double hit_ns, uin
 		if (w->looks)
 			looks_know(w->looks, w->begun.at, w->begun.n);
 	} else if (w->looks) {
+		w->begun.n = 0;
 		ret = looks_pause(w->looks, e);
 	}
 	return ret ? ret : wait_engine_put(w, e);
@@ -352,13 +353,14 @@ static void cut_one(void *arg, uint64_t g, const void *wait)
 
 	if (!since || since < c->s->opened)
 		return;
-	/* There is one first look, and it comes now. */
-	if (!c->w->looks && c->s->closed > since + BEGUN_NS)
+	if (c->s->closed > since + BEGUN_NS)
 		b = vec_add(&c->w->begun, GPB_WAITS);
-	if (b)
-		*b = (struct looks_begun){ .g = g, .since = since };
-	else
+	if (!b) {
 		c->w->cut++;
+		return;
+	}
+	*b = (struct looks_begun){ .g = g, .since = since };
+	c->w->nbegun++;
 }
 
 static int end_full(struct wait_engine *w, const struct stretch *s, struct err *e)
@@ -560,7 +562,7 @@ void wait_engine_end(struct wait_engine *w)
 	w->result = (struct looks_result){};
 	if (w->looks)
 		looks_end(w->looks, &w->result);
-	w->cut += w->begun.n - w->result.known;
+	w->cut += w->nbegun - w->result.known;
 	tally_rest(&w->tally);
 	if (w->looks)
 		undercounts_learn(&w->under, &w->tally, looks_sums(w->looks), w->kind->but,

@@ -173,10 +173,11 @@ struct wait_engine {
 	double too_few;
 	uint64_t crowded; /* waits of stacks that there was no room for */
 	/*
-	 * Waits that were under way when a stretch of full observation ended: those that the first look may see, of which
+	 * Waits that were under way when a stretch of full observation ended: those that the look after that may see, of which
 	 * nothing is missing then; and how many others.
 	 */
 	VEC(struct looks_begun) begun;
+	uint64_t nbegun; /* in all such stretches */
 	uint64_t cut;
 	uint64_t forgotten[WAIT_SEEN_WORDS]; /* seen before anything counted */
 };

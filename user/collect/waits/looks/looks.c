@@ -215,9 +215,10 @@ static void unsure(struct looks *k, const struct seen *g, uint64_t *number)
 	looks_sums_unsure(&k->sums, g->entry, g->ns);
 }
 
-static void wait_over(struct looks *k, struct seen *g)
+/* It ended about at @end. */
+static void wait_over(struct looks *k, struct seen *g, uint64_t end)
 {
-	uint64_t length = g->looks >= LOOKS_COUNTS ? between_looks(k) - g->since : 0;
+	uint64_t length = g->looks >= LOOKS_COUNTS ? end - g->since : 0;
 
 	if (g->was.status == GSTATUS_SYSCALL)
 		length = 0;
@@ -225,7 +226,7 @@ static void wait_over(struct looks *k, struct seen *g)
 	if (g->entry == LOOKS_NOT_COUNTED)
 		return;
 	if (g->known)
-		looks_sums_whole(&k->sums, g->entry, g->ns, (double)(between_looks(k) - g->since));
+		looks_sums_whole(&k->sums, g->entry, g->ns, (double)(end - g->since));
 	else if (!g->begun_before || brief(g))
 		looks_sums_over(&k->sums, g->entry, g->ns, (double)length);
 	else
@@ -264,12 +265,12 @@ static struct found *found_of(struct looks *k, struct seen *g)
 	return f;
 }
 
-/* When a wait that is seen at the first look began; 0: it is not known. */
+/* When a wait that is seen at a phase's first look began; 0: it is not known. */
 static uint64_t known_since(const struct looks *k, const struct seen *g)
 {
 	uint64_t since = 0;
 
-	if (!k->sums.look && g->was.status == GSTATUS_WAITING)
+	if (!k->looked && g->was.status == GSTATUS_WAITING)
 		since = looks_begun_since(k->begun, k->nbegun, g->g);
 	return since < k->times.begun ? since : 0;
 }
@@ -538,11 +539,14 @@ static int see(struct looks *k, uint32_t at, const struct parked *p, bool ok, st
 {
 	struct seen *g = &k->at.at[at];
 	bool same = ok && parked_same(&g->was, p);
+	uint64_t end = between_looks(k);
 	int ret = 0;
 
 	g->look = k->sums.look + 1;
+	if (g->waits && k->paused)
+		end = looks_over_pause(k, g, same, k->times.begun);
 	if (g->waits && !same)
-		wait_over(k, g);
+		wait_over(k, g, end);
 	if (!ok)
 		return 0;
 	g->was = *p;
@@ -659,6 +663,7 @@ static int look(struct looks *k, struct err *e)
 	*k->c.counted = k->looked_before;
 	k->looked_before = k->looked;
 	k->looked = k->at_ns;
+	k->paused = k->nbegun = 0;
 	look_times_looked(&k->times);
 	looks_sums_looked(&k->sums);
 	return 0;
@@ -696,16 +701,18 @@ void looks_know(struct looks *k, const struct looks_begun *b, size_t n)
 	k->nbegun = n;
 }
 
-/* Goroutines that wait now are no longer followed. */
-static void leave(struct looks *k, bool count)
+/* Goroutines that wait now, or waited when looks paused, are no longer followed. */
+static void leave(struct looks *k)
 {
 	for (size_t i = 0; i < k->at.n; i++) {
 		struct seen *g = &k->at.at[i];
 
 		if (!g->waits)
 			continue;
-		if (count || (brief(g) && k->sums.look > 1))
-			wait_over(k, g);
+		if (k->paused)
+			wait_over(k, g, looks_over_pause(k, g, false, k->now()));
+		else if (brief(g) && k->sums.look > 1)
+			wait_over(k, g, between_looks(k));
 		else if (g->entry != LOOKS_NOT_COUNTED)
 			unsure(k, g, &k->sum.waiting);
 		g->waits = false;
@@ -721,7 +728,8 @@ static void phase_over(struct looks *k)
 
 int looks_pause(struct looks *k, struct err *e)
 {
-	leave(k, true);
+	if (k->looked)
+		k->paused = k->now();
 	phase_over(k);
 	return set_timer(k, e);
 }
@@ -758,7 +766,7 @@ int looks_poll(struct looks *k, struct err *e)
 void looks_end(struct looks *k, struct looks_result *out)
 {
 	phase_over(k);
-	leave(k, false);
+	leave(k);
 	looks_sums_end(&k->sums, k->times.phases_ns, k->times.looked_ns);
 	for (size_t i = 0; i < k->at.n * FOUND; i++)
 		forget(k, &k->at.at[i / FOUND].found[i % FOUND]);

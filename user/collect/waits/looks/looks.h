@@ -85,18 +85,19 @@ DEFINE_FREEP(struct looks, looks)
 
 /*
  * Looks are made from now on, until looks_pause(), and stand for all of the time from @since on
- * (CLOCK_MONOTONIC, not long ago; 0: now). A wait that is there at a pause counts up to it.
+ * (CLOCK_MONOTONIC, not long ago; 0: now). A wait that is under way at a pause is one wait, and its length in the pause counts,
+ * too: all of that if it is there at the next look, else as much as it had lasted.
  */
 int looks_begin(struct looks *k, uint64_t since, struct err *e);
 int looks_pause(struct looks *k, struct err *e);
 
-/* A wait of the goroutine at @g that began before looks did, in time that was observed in full. */
+/* A wait of the goroutine at @g that began before looks did, or in a pause: in time that was observed in full. */
 struct looks_begun {
 	uint64_t g, since; /* CLOCK_MONOTONIC */
 };
 /*
- * These may be under way at the first look: then each counts from its beginning on. @b is sorted by g, and borrowed until that look.
- * To be called after looks_begin().
+ * These may be under way at the next look, a phase's first one: then each counts from its beginning on. @b is sorted by g, and borrowed until
+ * that look. To be called after looks_begin().
  */
 void looks_know(struct looks *k, const struct looks_begun *b, size_t n);
 void looks_begun_sort(struct looks_begun *b, size_t n);

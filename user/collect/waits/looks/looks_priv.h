@@ -60,13 +60,22 @@ struct looks {
 	struct look_times times;
 	const struct looks_begun *begun; /* looks_know() */
 	size_t nbegun;
-	uint64_t at_ns, looked, looked_before; /* this look, the last one and the one before */
+	uint64_t at_ns, looked,
+		looked_before; /* this look, the last one of its phase and the one before */
+	uint64_t paused;       /* when the last phase ended, until the first look of the next one */
 	int fd;
 	bool gone;
 };
 
 /* Of waits that are sorted by their g: when that of @g began; 0: there is none. */
 uint64_t looks_begun_since(const struct looks_begun *b, size_t n, uint64_t g);
+
+/*
+ * Of a wait that was under way when looks paused, until @until. If it is the same then (@same), it went on all the time. Otherwise it
+ * lasted about as long after the pause began as before, since at a random moment what is over of a wait and what is to come are alike.
+ * Adds that to g->ns, and returns when it ended, or @until.
+ */
+uint64_t looks_over_pause(struct looks *k, struct seen *g, bool same, uint64_t until);
 
 /* @now: nanoseconds; @cpu: of this thread; @rest: does nothing for so long. */
 void looks_set_clock(struct looks *k, uint64_t (*now)(void), uint64_t (*cpu)(void),
