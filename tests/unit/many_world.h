@@ -427,10 +427,10 @@ int uprobes_attach_again(struct uprobes *u, struct err *e)
 	return 0;
 }
 
-bool uprobes_dead(const struct uprobes *u)
+uint64_t uprobes_dead(const struct uprobes *u)
 {
 	assert_non_null(u->plan);
-	return false;
+	return 0;
 }
 
 void uprobes_free(struct uprobes *u)

@@ -53,15 +53,14 @@ struct probes {
 	struct gpb_spent spent;
 	struct uprobe_windowed window;
 	bool asked;
-	uint64_t
-		cost_probes; /* until then the probes are taken out that a price was measured with; 0: none */
-	bool keep;	     /* the window's probes stay in */
-	uint64_t until;	 /* then the attacher lets go of them; 0: never */
-	uint64_t let_go; /* when it did so last */
+	uint64_t cost_probes; /* then those of a price are out; 0: there are none */
+	bool keep;	      /* the window's probes stay in */
+	uint64_t until;	      /* then the attacher lets go of them; 0: never */
+	uint64_t let_go;      /* when it did so last */
 	unsigned attachings;
 	uint64_t paid;	  /* how many of them */
 	uint64_t kill_at; /* somebody kills the attacher then; 0: nobody */
-	bool dead;
+	uint64_t dead;	  /* since then; 0: it lives */
 	unsigned kills;
 	/* What epoll watches of it. A child may have these files open, so closing does not end that. */
 	bool watched_attacher, watched_cost_probes;
@@ -91,16 +90,16 @@ static struct {
 	int n, eps, timers, heals;     /* heals: how many times leftovers were looked for */
 	uint64_t random;
 	/* What is true of the host and the program, and told to nobody. */
-	double stepped;	    /* share of hits that are single-stepped */
-	double stepped_ns;  /* what such a hit costs more */
-	bool cost_known;    /* the host's prices can be measured */
-	uint64_t price_ns;  /* how long that takes */
-	double window_ns;   /* what a window costs beside hits */
-	double error;	    /* ns: how well that is said to be known */
-	double cost, spent; /* ns: what probes took; what they were said to take */
-	size_t others;	    /* processes that run the same file */
-	uint64_t work_ns;   /* what was done on their account */
-	uint64_t kill_ns;   /* how often attachers are killed, in the mean; 0: never */
+	double stepped;		   /* share of hits that are single-stepped */
+	double stepped_ns;	   /* what such a hit costs more */
+	bool cost_known;	   /* the host's prices can be measured */
+	uint64_t price_ns;	   /* how long that takes */
+	double window_ns;	   /* what a window costs beside hits */
+	double error;		   /* ns: how well that is said to be known */
+	double cost, spent;	   /* ns: what probes took; what they were said to take */
+	size_t others;		   /* processes that run the same file */
+	uint64_t work_ns;	   /* what was done on their account */
+	uint64_t kill_ns, deaf_ns; /* attachers are killed so often, and heard so late */
 	/* Between the first window and what is decided by it: we are stopped for so long; the attacher dies. */
 	uint64_t stop_ns;
 	bool kill_first;
@@ -165,7 +164,8 @@ int epoll_wait(int ep, struct epoll_event *ev, int n, int timeout)
 	(void)timeout;
 	if (got < n && s->watched_cost_probes && s->cost_probes <= w.now)
 		ev[got++].data.fd = PRICING + (ep - EP);
-	if (got < n && (s->dead || (s->asked && s->window.detached <= w.now)))
+	if (got < n && ((s->dead && s->dead + w.deaf_ns <= w.now) ||
+			(s->asked && s->window.detached <= w.now)))
 		ev[got++].data.fd = ATTACHER + (ep - EP);
 	return got;
 }
@@ -245,7 +245,7 @@ static void attach(struct probes *s, bool yes, uint64_t when)
 /* The kernel takes its probes out. */
 static void attacher_dies(struct probes *s)
 {
-	s->dead = true;
+	s->dead = w.now;
 	s->kills++;
 	s->kill_at = 0;
 	if (s->asked) {
@@ -426,7 +426,7 @@ int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err 
 	return 0;
 }
 
-bool uprobes_dead(const struct uprobes *u)
+uint64_t uprobes_dead(const struct uprobes *u)
 {
 	return of(u)->dead;
 }
@@ -438,7 +438,7 @@ int uprobes_mend(struct uprobes *u, struct err *e)
 
 	(void)e;
 	assert_true(s->dead && !s->attached && !s->watched_attacher);
-	s->dead = false;
+	s->dead = 0;
 	u->deaths++;
 	pass(w.now + 20 * MS);
 	next_kill(s);
@@ -646,13 +646,14 @@ static void step_all(uint64_t until)
 			next = s->cost_probes;
 		if (s->kill_at && s->kill_at < next)
 			next = s->kill_at;
+		if (s->dead && s->dead + w.deaf_ns < next)
+			next = s->dead + w.deaf_ns;
 	}
 	pass(next > w.now ? next : w.now);
-	for (int i = 0; i < w.n; i++)
-		assert_int_equal(probing_poll(w.at[i].p, NULL), 0);
 	for (int i = 0; i < w.n; i++) {
 		const struct probes *s = &w.at[i];
 
+		assert_int_equal(probing_poll(s->p, NULL), 0);
 		/* What is said to be observed in full is probed. */
 		assert_true(s->p->state != FULL || s->attached || s->dead || s->let_go);
 	}
@@ -673,11 +674,10 @@ static void take_receipt(struct probes *s)
 	prof_free(p);
 }
 
-static uint64_t kill_every; /* as kill_ns */
-static uint64_t
-	lasts_ns; /* how long the profile lasts, from when hits count on; 0: the run's seconds */
-static bool told_lasts; /* it is told so beforehand */
-static size_t others;	/* as w.others */
+static uint64_t kill_every, heard_late; /* as kill_ns, and deaf_ns */
+static uint64_t lasts_ns; /* how long the profile lasts while hits count; 0: the run's seconds */
+static bool told_lasts;	  /* it is told so beforehand */
+static size_t others;	  /* as w.others */
 
 #define ORDINARY_PARTS             \
 	{                          \
@@ -694,7 +694,7 @@ static void begin_world(double cpus, uint64_t seed)
 	w.cpus = cpus;
 	w.random = seed;
 	w.window_ns = 2e6;
-	w.kill_ns = kill_every;
+	w.kill_ns = kill_every, w.deaf_ns = heard_late;
 	w.others = others;
 }
 

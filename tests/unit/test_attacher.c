@@ -392,6 +392,7 @@ static void those_of_a_killed_process_were_killed(void **state)
 	struct attacher_process *all = NULL;
 	struct attacher k[3] = {}, next[2] = {};
 	struct log *l = new_log();
+	uint64_t died;
 	pid_t pid;
 
 	(void)state;
@@ -399,9 +400,17 @@ static void those_of_a_killed_process_were_killed(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(attacher_start(&k[i], &all, 0, NULL), 0);
 	pid = k[0].pid;
+	assert_int_equal(attacher_dead(&k[0]), 0);
 	kill(pid, SIGKILL);
+	while (!attacher_dead(&k[0]))
+		usleep(1000);
+	died = attacher_dead(&k[0]);
+	assert_in_range(died, now_ns() - 10000000000ull, now_ns());
 	assert_true(attacher_stop(&k[0]));
 	assert_int_equal(attacher_start(&next[0], &all, 0, NULL), 0);
+	/* Whoever asks later is told when that was. */
+	assert_int_equal(attacher_dead(&k[1]), died);
+	assert_int_equal(attacher_dead(&next[0]), 0);
 	assert_int_not_equal(next[0].pid, pid);
 	assert_int_equal(attacher_ask(&k[1], "ab", 2, 0, NULL), -ECHILD);
 	assert_true(attacher_stop(&k[1]));

@@ -86,7 +86,7 @@ uint64_t uprobes_let_go(const struct uprobes *u)
 	return w.let_go;
 }
 
-bool uprobes_dead(const struct uprobes *u)
+uint64_t uprobes_dead(const struct uprobes *u)
 {
 	(void)u;
 	return w.dead;

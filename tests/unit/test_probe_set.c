@@ -203,7 +203,7 @@ int uprobes_attach_again(struct uprobes *u, struct err *e)
 	return 0;
 }
 
-bool uprobes_dead(const struct uprobes *u)
+uint64_t uprobes_dead(const struct uprobes *u)
 {
 	assert_non_null(u->plan);
 	return killed;

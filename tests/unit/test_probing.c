@@ -633,6 +633,13 @@ static void it_goes_on_when_its_attacher_is_killed(void **state)
 	assert_int_equal(s->windows, 0);
 	seen = share_observed(s, 20) + (double)s->loss.n[LOSS_UNWATCHED] / 20000;
 	assert_true(seen > 0.98 && seen < 1.01);
+	/* Who hears of it late was blind since then, too. */
+	heard_late = 40 * MS;
+	run_one(light, true, 0.1, 20);
+	heard_late = 0;
+	assert_true(s->loss.n[LOSS_UNWATCHED] > 40ull * s->kills && s->kills > 10);
+	seen = share_observed(s, 20) + (double)s->loss.n[LOSS_UNWATCHED] / 20000;
+	assert_true(seen > 0.98 && seen < 1.01);
 	/* Beside a loss of seconds nobody is told that all was observed. */
 	assert_null(strstr(s->receipt, "all of the time observed"));
 	assert_non_null(strstr(s->receipt, "% of the time observed"));

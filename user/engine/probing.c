@@ -153,22 +153,19 @@ int probing_hand_over(struct probing *p, struct stretch s, struct err *e)
 static int close_full(struct probing *p, struct err *e)
 {
 	struct stretch s = { .opened = p->opened_ns, .closed = now_ns(), .weight = 1 };
+	uint64_t gone = probing_gone_since(p);
 	double cost;
 	int ret;
 
 	p->covered_ns = s.closed;
 	probing_hear(p, s.closed);
 	p->u.open->bits = 0;
-	s.let_go = probing_let_go(p);
-	if (s.let_go) {
-		uint64_t when = uprobes_let_go(&p->uprobes);
-
-		if (when < s.opened)
-			when = s.opened;
-		p->lost_ns += s.closed - when;
-		s.closed = when;
+	s.let_go = gone;
+	if (gone) {
+		gone = gone < s.opened ? s.opened : gone;
+		p->lost_ns += s.closed - gone;
+		s.closed = gone;
 	}
-	s.let_go |= uprobes_dead(&p->uprobes);
 	ret = probing_account(p, &cost, e);
 	return ret ? ret : probing_hand_over(p, s, e);
 }
@@ -474,7 +471,7 @@ static int left_full(struct probing *p, struct err *e)
 }
 
 /*
- * The attacher was not asked, so its socket is readable because it has ended. Others that its process kept have ended, too: all
+ * The attacher was not asked, so its socket is readable because it has ended. Others that its process kept have ended, too: most
  * of them are closed before the first is mended, which takes a while.
  */
 static int attacher_died(struct probing *p, struct err *e)

@@ -32,6 +32,14 @@ void probing_release(struct probing *p)
 }
 
 /* The attacher was killed: a new one frees what it left behind. Then nothing is attached. */
+uint64_t probing_gone_since(const struct probing *p)
+{
+	uint64_t dead = uprobes_dead(&p->uprobes);
+	uint64_t gone = probing_let_go(p) ? uprobes_let_go(&p->uprobes) : 0;
+
+	return dead && (!gone || dead < gone) ? dead : gone;
+}
+
 int probing_mend(struct probing *p, struct err *e)
 {
 	int ret;

@@ -178,6 +178,8 @@ int probing_ask_window(struct probing *p, const struct uprobe_window *w, struct 
 int probing_broken_window(struct probing *p, struct uprobe_windowed *out, struct err *e);
 /* Has the attacher taken the probes off because it did not hear of us? */
 bool probing_let_go(const struct probing *p);
+/* Since when the probes have seen nothing, because they were let go or nobody keeps them; 0: they do. */
+uint64_t probing_gone_since(const struct probing *p);
 void probing_hear(struct probing *p, uint64_t now);
 /* Once for each target, before its first probe. */
 void probing_heal_first(struct subject *s, const struct collect_opts *o);

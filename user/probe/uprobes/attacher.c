@@ -491,6 +491,17 @@ bool attacher_answered(struct attacher *k)
 	return false;
 }
 
+uint64_t attacher_dead(const struct attacher *k)
+{
+	struct pollfd p = { .fd = k->sock, .events = POLLIN };
+
+	if (!k->pid || poll(&p, 1, 0) != 1 || !(p.revents & POLLHUP))
+		return 0;
+	if (!k->process->dead_ns)
+		k->process->dead_ns = now_ns();
+	return k->process->dead_ns;
+}
+
 uint64_t attacher_process_cpu_ns(const struct attacher_process *p)
 {
 	return p ? process_cpu_ns(p->pid) : 0;

@@ -34,6 +34,7 @@ struct attacher_process {
 	int sock;	  /* where attachers are asked for */
 	size_t attachers; /* of ours, in it */
 	bool left;	  /* one of them was not waited for */
+	uint64_t dead_ns; /* when it was found that it was killed; 0: it was not */
 	struct attacher_process *
 		*of; /* where the next attacher finds it; NULL: it is for one alone */
 };
@@ -108,6 +109,12 @@ int attacher_answer(struct attacher *k, void *answer, size_t n, struct err *e);
 bool attacher_answered(struct attacher *k);
 /* To be polled: an answer can be read, is overdue, or will never come. -1: there is none. */
 int attacher_fd(struct attacher *k);
+
+/*
+ * Has it gone by itself? When that was found (CLOCK_MONOTONIC), which is of one attacher when it was of any in its process: whoever asks may
+ * have waited meanwhile for another one to take its place. 0: it has not. To be asked while no answer is due.
+ */
+uint64_t attacher_dead(const struct attacher *k);
 
 /* CPU time that a process of attachers has taken so far; NULL: none. What one that is gone took its maker has (getrusage()). */
 uint64_t attacher_process_cpu_ns(const struct attacher_process *p);

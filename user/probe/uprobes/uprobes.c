@@ -473,11 +473,9 @@ uint64_t uprobes_let_go(const struct uprobes *u)
 	return u->watch ? __atomic_load_n(&u->watch->let_go, __ATOMIC_ACQUIRE) : 0;
 }
 
-bool uprobes_dead(const struct uprobes *u)
+uint64_t uprobes_dead(const struct uprobes *u)
 {
-	struct pollfd p = { .fd = u->attacher.sock, .events = POLLIN };
-
-	return u->attacher.pid && poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+	return attacher_dead(&u->attacher);
 }
 
 int uprobes_mend(struct uprobes *u, struct err *e)

@@ -169,8 +169,8 @@ bool uprobes_answered(struct uprobes *u);
 /* Waits for that. */
 int uprobes_windowed(struct uprobes *u, struct uprobe_windowed *out, struct err *e);
 
-/* Was the attacher killed? To be asked while no answer is due. */
-bool uprobes_dead(const struct uprobes *u);
+/* Was the attacher killed? Since when that is known (attacher_dead()); 0: it was not. To be asked while no answer is due. */
+uint64_t uprobes_dead(const struct uprobes *u);
 /* So many attachers in a row may be killed before that is an error: -ECHILD. */
 enum { UPROBES_MENDS = 100 };
 /*
