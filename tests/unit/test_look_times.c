@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <string.h>
 
 #include "sampling/looks/look_times.h"
 #include "sampling/looks/looks_sums.h"
@@ -134,6 +135,98 @@ static void phases_are_added_up(void **state)
 	assert_true(t.phases_ns == (double)(3 * SEC + 5 * MS));
 }
 
+/* ---- two of one target ---- */
+
+enum { A, B, COLD = 500000, HOT = 50000 };
+static struct look_times two[2];
+
+/*
+ * Both look for @ns, each with its own @share: whoever looks at a moment at which the other one has just done so needs HOT ns, else COLD. Returns how
+ * many looks of both were made so.
+ */
+static uint64_t look_both(uint64_t ns, const double *share)
+{
+	uint64_t now = SEC, last = 0, hot = 0;
+
+	while (now < SEC + ns) {
+		struct look_times *t = &two[two[B].due < two[A].due];
+		uint64_t cost = t->due > last + MS ? COLD : HOT;
+
+		now = t->due > now ? t->due : now;
+		last = now;
+		hot += cost == HOT;
+		look_times_looked(t);
+		now += cost;
+		look_times_next(t, now, cost, share[t == &two[B]], &seed);
+	}
+	return hot;
+}
+
+static void begin_both(const double *share)
+{
+	static struct look_pair pair;
+
+	memset(two, 0, sizeof(two));
+	memset(&pair, 0, sizeof(pair));
+	seed = 3;
+	for (int i = 0; i < 2; i++) {
+		look_times_join(&two[i], &pair);
+		look_times_begin(&two[i], SEC + (uint64_t)i * 300 * MS, 0, share[i], &seed);
+	}
+}
+
+/* Each of them takes its share, for which it would look half as often alone. */
+static void two_of_one_target_look_at_once(void **state)
+{
+	static const double share[] = { 0.001, 0.001 };
+	uint64_t hot;
+
+	(void)state;
+	begin_both(share);
+	hot = look_both(1000 * SEC, share);
+	print_message("%llu and %llu looks, %llu at once\n", (unsigned long long)two[A].looks,
+		      (unsigned long long)two[B].looks, (unsigned long long)hot);
+	assert_true(two[A].looks > 3300 && two[A].looks < 3900 && two[B].looks > 3300 &&
+		    two[B].looks < 3900);
+	assert_true((double)hot > 0.98 * (double)two[A].looks);
+	assert_true(fabs(two[A].looked_ns / (double)(1000 * SEC) - 1) < 0.02);
+	assert_true(fabs(two[B].looked_ns / (double)(1000 * SEC) - 1) < 0.02);
+}
+
+/* One that may look much more often does not make the other one do so. */
+static void those_that_do_not_suit_look_apart(void **state)
+{
+	static const double share[] = { 0.001, 0.05 };
+
+	(void)state;
+	begin_both(share);
+	look_both(100 * SEC, share);
+	assert_true(two[A].looks > 180 && two[A].looks < 500);
+	assert_true(two[B].looks > 9000);
+}
+
+/* While the other one pauses, or has left, it is alone. */
+static void one_that_does_not_look_is_nobody_to_wait_for(void **state)
+{
+	static const double share[] = { 0.001, 0.001 };
+	struct look_times third = { 0 };
+
+	(void)state;
+	begin_both(share);
+	look_times_join(&third, two[A].pair);
+	assert_null(third.pair);
+	look_times_leave(&third);
+	look_both(10 * SEC, share);
+	look_times_pause(&two[B], 11 * SEC);
+	two[B].due = UINT64_MAX;
+	look_both(100 * SEC, share);
+	assert_in_range(two[A].looks, 180, 300);
+	look_times_leave(&two[B]);
+	assert_null(two[A].pair->of[B]);
+	look_times_join(&third, two[A].pair);
+	assert_ptr_equal(two[A].pair->of[B], &third);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +235,9 @@ int main(void)
 		cmocka_unit_test(looks_keep_to_their_share),
 		cmocka_unit_test(what_is_too_late_stands_for_no_more),
 		cmocka_unit_test(phases_are_added_up),
+		cmocka_unit_test(two_of_one_target_look_at_once),
+		cmocka_unit_test(those_that_do_not_suit_look_apart),
+		cmocka_unit_test(one_that_does_not_look_is_nobody_to_wait_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "goprof_abi.h"
 #include "profile/profile.h"
+#include "sampling/looks/look_times.h"
 #include "subject/binary.h"
 #include "subject/subject.h"
 
@@ -55,7 +56,8 @@ struct engine_target {
 	 * the nanosecond; of one that is gone, up to 100 ms before its end.
 	 */
 	uint64_t cpu_ns;
-	bool cpu_exact; /* it was read at the end, too */
+	bool cpu_exact;		 /* it was read at the end, too */
+	struct look_pair looked; /* kinds that look at it from outside do so at once */
 
 	/* private */
 	struct engine_part {

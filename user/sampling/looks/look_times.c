@@ -9,13 +9,58 @@
 /* The cost is learnt fast at first. */
 enum { FIRST_LOOKS = 8, LEARN_FAST = 2, LEARN = 32 };
 
+/* Strata that differ by more than this factor do not suit both of a pair. */
+enum { SUITS = 4 };
+
+void look_times_join(struct look_times *t, struct look_pair *pair)
+{
+	struct look_times **place = pair && pair->of[0] ? &pair->of[1] : pair ? &pair->of[0] : NULL;
+
+	if (!place || *place)
+		return;
+	*place = t;
+	t->pair = pair;
+}
+
+void look_times_leave(struct look_times *t)
+{
+	for (size_t i = 0; t->pair && i < 2; i++)
+		if (t->pair->of[i] == t)
+			t->pair->of[i] = NULL;
+	t->pair = NULL;
+}
+
+/* The other one of its pair, while it looks. */
+static const struct look_times *other_of(const struct look_times *t)
+{
+	const struct look_times *o = t->pair ? t->pair->of[t->pair->of[0] == t] : NULL;
+
+	return o && o->on ? o : NULL;
+}
+
+/* Whoever of a pair comes first pays for both. */
+static uint64_t stratum_for(const struct look_times *t, const struct look_times *other,
+			    double share)
+{
+	double cost = other ? (t->cost + other->cost) / 2 : t->cost;
+
+	if (cost <= share * (double)LOOKS_STRATUM_NS)
+		return LOOKS_STRATUM_NS;
+	return cost < share * (double)LONGEST_NS ? (uint64_t)(cost / share) : LONGEST_NS;
+}
+
 static void next_stratum(struct look_times *t, uint64_t now, double share, uint64_t *random)
 {
-	uint64_t end = t->at + t->len, len = LOOKS_STRATUM_NS;
+	const struct look_times *other = other_of(t);
+	uint64_t end = t->at + t->len, len = stratum_for(t, other, share);
 
-	if (t->cost > share * (double)len)
-		len = (uint64_t)(t->cost / share);
-	t->len = len < LONGEST_NS ? len : LONGEST_NS;
+	if (other && other->due > now && other->len <= SUITS * len && len <= SUITS * other->len) {
+		t->at = other->at;
+		t->len = other->len;
+		t->due = other->due;
+		return;
+	}
+	t->len = len;
 	t->at = end + t->len > now ? end : now;
 	t->due = t->at + random_below(random, t->len);
 }

@@ -85,6 +85,7 @@ int waits_part_slot(struct waits_part *k, uint32_t at, __u64 *from, struct err *
 	k->engine->room = has_room;
 	k->engine->room_arg = k;
 	k->engine->labels_room = (struct labels_room){ labels_fit, k };
+	k->engine->looked.pair = &k->t->looked;
 	wait_engine_share(k->engine, at, &p->demux.reports, p->sets.o->attachers, p->sets.ep);
 	return wait_engine_target(k->engine, e);
 }

@@ -85,6 +85,7 @@ void looks_free(struct looks *k)
 {
 	if (!k)
 		return;
+	look_times_leave(&k->times);
 	vec_fini(&k->at);
 	vec_fini(&k->fresh);
 	vec_fini(&k->busy);
@@ -163,6 +164,7 @@ int looks_new(struct subject *s, const struct collect_opts *o, const struct look
 	ret = looks_init(k, e);
 	if (ret)
 		return ret;
+	look_times_join(&k->times, c->pair);
 	*out = TAKE(k);
 	return 0;
 }

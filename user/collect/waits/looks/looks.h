@@ -27,6 +27,7 @@
 
 #include "goprof_abi.h"
 #include "probe/stacks/labels.h"
+#include "sampling/looks/look_times.h"
 #include "sampling/looks/looks_sums.h"
 #include "subject/subject.h"
 
@@ -77,6 +78,7 @@ struct looks_conf {
 	void *room_arg;
 	struct labels_room labels_room; /* in @labels */
 	volatile uint64_t *counted;
+	struct look_pair *pair; /* with whom it looks at once, if they can; borrowed, may be NULL */
 };
 int looks_new(struct subject *s, const struct collect_opts *o, const struct looks_conf *c,
 	      struct looks **out, struct err *e);

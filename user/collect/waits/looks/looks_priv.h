@@ -5,7 +5,6 @@
 #include "collect/waits/looks/looks.h"
 
 #include "collect/waits/looks/parked.h"
-#include "sampling/looks/look_times.h"
 
 /* The stack that a goroutine was last found with when it waited for this. */
 struct found {
