@@ -32,10 +32,11 @@ E2E_LIMIT=${SCRIPT_LIMIT:-900} # one script's toolchains may have to be fetched
 BESIDE=" kernels_arm64 kernels_amd64 bad_binary trace_out frames arm64 heap_read flame package unknown_go trace_readers rtvars goroutine contention_read counters allocsites
 	heapdump_bad heapdump_hprof dumps heap_types heapdump_types doctor heapdump_out waitreasons layout_tab verifier lockdown drain all_pick "
 # Scripts that judge by counts, shares, callers, files and exit statuses, never by how fast something is: two at a
-# time, when nobody builds any more. Beside heap_live, which must look at each collection in time, run two that sleep.
+# time, when nobody builds any more. (Not contention_probe and all_block: of a hundred goroutines that lock at once on a busy machine some are
+# preempted between their time stamp and the queue, and Go charges by who is the last one there, 7 % more in one of 13 runs.) Beside heap_live, which must look at each collection in time, run two that sleep.
 PAIRS=" images enable cpu_more stress namespaces heap_probe command heal bad_input cpu_hard caps
 	callbacks heap_labels cpu_leaf demo ps all_whose budget_counts heap_live contention_enable unanswered
-	all_host wait contention_probe realsoft all_read all_block realwait "
+	all_host wait realsoft all_read realwait "
 SLOW_UNITS="attacher binary heap_worlds undercount worker guardian looks buildinfo"
 JOBS=${JOBS:-$(nproc)}
 [ "$JOBS" -le 3 ] || JOBS=3
