@@ -100,7 +100,8 @@ static void test_regressed(void **state)
 
 static struct tally_missed missed(const struct tally *t, size_t entry)
 {
-	return tally_part_missed(t, &t->sites.at[t->entries.at[entry].site].sums);
+	return tally_part_missed(t, &t->sites.at[t->entries.at[entry].site].sums,
+				 t->weights / (double)t->windows);
 }
 
 /*

@@ -626,6 +626,20 @@ static void a_burst_may_have_come_between_windows(void **state)
 	assert_true(at.told.count == 0 && at.told.delay == 0);
 }
 
+/* In windows of 100 ms in all, of each of which 0.5 ms were the target's own: waits of 2 ms count in all of that. */
+static void long_waits_count_in_all_of_a_window(void **state)
+{
+	(void)state;
+	b_was_missed();
+	w.tally.windows_ns = 500 * MS;
+	w.begins_ns = 100 * MS;
+	w.tally.full_ns = 500 * MS;
+	is(errors_of(1).missed.count / one / one,
+	   squared(5)); /* a single one may have come; two bursts of three, by full observation */
+	saw_in_full(B, 1000, 0); /* of which most are short */
+	is(errors_of(1).missed.count / one / one, squared(1003) * 2);
+}
+
 static void looks_would_have_seen_it(void **state)
 {
 	struct wait_error m;
@@ -646,7 +660,10 @@ static void looks_would_have_seen_it(void **state)
 	is(m.count / one / one, squared(3 * WEIGHT));
 }
 
-/* For half a second in full B was seen, and windows stand for nine times that. A look stands for a second. */
+/*
+ * For half a second in full B was seen, and windows stand for nine times that; four waits of A were seen in windows, which stand for 40 of
+ * 1,000 ns each.
+ */
 static void who_no_look_met_may_go_on_to_come(void **state)
 {
 	(void)state;
@@ -656,24 +673,12 @@ static void who_no_look_met_may_go_on_to_come(void **state)
 	w.tally.windows_ns = 4500 * MS;
 	looked.site_unmet = squared(1000 * MS);
 	is(errors_of(1).missed.delay, squared(9 * 3 * 2 * MS));
-	looked.site_unmet = squared(10 * MS); /* looks would have met them */
-	is(errors_of(1).missed.delay, squared(3 * 10 * MS));
+	is(errors_of(0).missed.delay, squared(40 * 1000));
+	looked.site_unmet = squared(5000); /* looks would have met them */
+	is(errors_of(1).missed.delay, squared(3 * 5000));
+	is(errors_of(0).missed.delay, squared(4 * 5000));
 	looked.site_unmet = 0; /* one did */
 	is(errors_of(1).missed.delay, 0);
-}
-
-/* Windows saw four waits of A, which stand for 40 of 1,000 ns each. */
-static void who_only_windows_met_may_have_come(void **state)
-{
-	(void)state;
-	two_windows();
-	w.looks = looks;
-	looked.site_unmet = squared(1000 * MS);
-	is(errors_of(0).missed.delay, squared(40 * 1000));
-	looked.site_unmet = squared(5000);
-	is(errors_of(0).missed.delay, squared(4 * 5000));
-	saw_in_full(A, 2, 2000 * MS); /* as many wait at once as were seen in all */
-	is(errors_of(0).missed.delay, squared(6 * 5000));
 }
 
 /* As who unlocks a mutex, which is no wait of his. */
@@ -780,9 +785,9 @@ int main(void)
 		TEST(what_windows_lack_is_an_error),
 		TEST(runs_that_no_window_met_are_an_error),
 		TEST(a_burst_may_have_come_between_windows),
+		TEST(long_waits_count_in_all_of_a_window),
 		TEST(looks_would_have_seen_it),
 		TEST(who_no_look_met_may_go_on_to_come),
-		TEST(who_only_windows_met_may_have_come),
 		TEST(looks_do_not_see_everything),
 		TEST(a_whole_has_what_its_sites_may_have_missed),
 		TEST(a_whole_has_the_long_waits_of_its_sites),

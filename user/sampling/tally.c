@@ -675,13 +675,14 @@ struct tally_estimate tally_part_share(const struct tally *t, const struct tally
  * stand for, the mean square of their number is n + n^2. It is at most the square of a window's weight:
  * had there been more bursts, windows would have met one. A single wait may have come in any case.
  */
-struct tally_missed tally_part_missed(const struct tally *t, const struct tally_part *p)
+struct tally_missed tally_part_missed(const struct tally *t, const struct tally_part *p,
+				      double weight)
 {
-	double weight = t->windows ? t->weights / (double)t->windows : 0, one = weight * weight;
+	double one = weight * weight;
 	double burst = p->full / GPB_COUNT_ONE, mean = burst > 0 ? p->full_delay / burst : 0;
 	double n = t->full_ns > 0 ? t->windows_ns / t->full_ns : weight, bursts = n + n * n, count;
 
-	if (p->counts.x > 0)
+	if (p->counts.x > 0 || !t->windows)
 		return (struct tally_missed){};
 	if (bursts > one)
 		bursts = one;

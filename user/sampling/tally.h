@@ -195,12 +195,14 @@ struct tally_estimate tally_delays(const struct tally *t, const struct tally_ent
 
 /*
  * The variance of a part that no window met: of its number, and of its total delay, as far as full
- * observation tells how long each wait is. 0 for other parts, and where there was no window.
+ * observation tells how long each wait is. 0 for other parts, and where there was no window. @weight: how many of the part's a window's
+ * one stands for, in the mean.
  */
 struct tally_missed {
 	double count, delay; /* count: in whole waits */
 };
-struct tally_missed tally_part_missed(const struct tally *t, const struct tally_part *p);
+struct tally_missed tally_part_missed(const struct tally *t, const struct tally_part *p,
+				      double weight);
 
 /* As tally_counts(), for the entry's whole site. */
 struct tally_estimate tally_site_counts(const struct tally *t, const struct tally_entry *en,

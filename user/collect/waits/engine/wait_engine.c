@@ -325,6 +325,7 @@ void wait_engine_close(struct wait_engine *w, const struct stretch *s,
 	tw.weight = sum.weight = sum.stratum_ns / w->own;
 	runs = w->kind->runs(w->arg, &sum);
 	w->tally.windows_ns += sum.stratum_ns;
+	w->begins_ns += sum.begin_ns;
 	tally_window(&w->tally, &tw);
 	w->last = *now;
 }

@@ -166,6 +166,7 @@ struct wait_engine {
 	struct run_counter counter; /* of what it compares windows with */
 	double own,
 		length; /* ns: of the last window the target's own time, and from open to closed */
+	double begins_ns;	 /* of all windows: the time in which waits could begin */
 	struct wait_counts last; /* at the end of the last stretch */
 	/* in all windows: runs that probes do not make fewer, because a clock paces them */
 	double paced;

@@ -165,6 +165,20 @@ static double squared(double x)
 }
 
 /*
+ * How many waits of a site one that a window saw stands for, in the mean. Short ones count in a part of the target's own time, which of a
+ * process that is idle is little of a window; longer ones count anywhere in its first part.
+ */
+static double weight_of(const struct wait_engine *w, const struct tally_part *p)
+{
+	const struct tally *t = &w->tally;
+	double waits = (p->full + p->counts.x) / GPB_COUNT_ONE, ns = p->full_delay + p->delays.x;
+
+	if (ns > waits * GPB_LONG_NS && w->begins_ns > 0)
+		return t->windows_ns / w->begins_ns;
+	return t->windows ? t->weights / (double)t->windows : 1;
+}
+
+/*
  * Where probes saw waits that no look met, these may go on to come as they did: by full observation, or by windows, whichever saw more of
  * them. But no more wait at once than were seen in all, and looks would have met those if they were there for long. Without it, a place
  * where twenty wait together for 30 ms a second had the error of one goroutine.
@@ -173,8 +187,7 @@ static double unmet_by_looks(const struct wait_engine *w, size_t site)
 {
 	const struct tally *t = &w->tally;
 	const struct tally_part *p = &t->sites.at[site].sums;
-	double weight = t->windows ? t->weights / (double)t->windows : 1;
-	double at_once = (p->full + p->counts.x / weight) / GPB_COUNT_ONE;
+	double at_once = (p->full + p->counts.x / weight_of(w, p)) / GPB_COUNT_ONE;
 	double by_full = t->full_ns > 0 ? p->full_delay * t->windows_ns / t->full_ns : 0;
 
 	return fmin(squared(fmax(by_full, p->delays.x)),
@@ -188,7 +201,7 @@ static double unmet_by_looks(const struct wait_engine *w, size_t site)
 static struct wait_error missed(const struct wait_engine *w, size_t site)
 {
 	const struct tally_site *s = &w->tally.sites.at[site];
-	struct tally_missed m = tally_part_missed(&w->tally, &s->sums);
+	struct tally_missed m = tally_part_missed(&w->tally, &s->sums, weight_of(w, &s->sums));
 
 	if (s->whole == w->kind->not_looked)
 		return (struct wait_error){ m.count * one2, m.delay };
