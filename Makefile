@@ -92,7 +92,7 @@ LEAVES := base arch go target profile heapgraph output ingest subject sampling
 PROTO := $(wildcard user/output/*.proto)
 PB_H := $(PROTO:user/output/%.proto=$O/gen/%.pb-c.h)
 PB_OBJ := $(PROTO:user/output/%.proto=gen/%.pb-c.o)
-FLAME_PAGE := $(wildcard user/output/flame.html user/output/flame.css user/output/flame_*.js)
+FLAME_PAGE := $(wildcard user/output/flame/flame.html user/output/flame/flame.css user/output/flame/flame_*.js)
 SUPPORT_SRCS := $(filter-out %_main.c,$(wildcard tests/support/*.c))
 SUPPORT_BINS := $(patsubst tests/support/%_main.c,tests/%,$(wildcard tests/support/*_main.c))
 UNIT_BINS := $(patsubst %.c,%,$(wildcard tests/unit/test_*.c tests/bpfhost/test_*.c))
@@ -269,7 +269,7 @@ $(patsubst user/%.c,$1/obj/%.o,$(filter-out $(LEAVES:%=user/%/%),$(LIB_SRCS))): 
 $(patsubst user/%.c,$1/obj/%.o,$(filter user/output/%,$(LIB_SRCS))): $(PB_H)
 
 # The assembler embeds these files, so the compiler's dependency files do not list them.
-$1/obj/output/flame_page.o: $(FLAME_PAGE)
+$1/obj/output/flame/flame_page.o: $(FLAME_PAGE)
 
 $1/libgoprof.a: $(patsubst user/%.c,$1/obj/%.o,$(LIB_SRCS)) $(addprefix $1/obj/,$(PB_OBJ)) $O/sources
 	$$(call say,AR,$$@)

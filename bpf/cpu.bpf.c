@@ -25,12 +25,12 @@ const volatile __u64 period_ns = 1;	   /* between samples of a thread */
 const volatile __u64 step_ns = 1;	   /* of a clock, the shortest */
 const volatile __u32 kernel_stack = 16384; /* of a thread, bytes; GPB_OLD needs it */
 
-#include "clocks.bpf.h"
-#include "phase.bpf.h"
+#include "clocks/clocks.bpf.h"
+#include "clocks/phase.bpf.h"
 #include "sample.bpf.h"
 #include "slots.bpf.h"
 
-#include "unwind_rules.bpf.h"
+#include "go/unwind_rules.bpf.h"
 
 /* What one tick of host_clock counts for: more after the clocks were slowed down. Written through .bss. */
 __u64 tick_weight = 1;

@@ -11,13 +11,13 @@
 #define SLOTS GPB_CPU_TARGETS
 
 #include "sample.bpf.h"
-#include "unwind_rules.bpf.h"
+#include "go/unwind_rules.bpf.h"
 #include "sets.bpf.h"
-#include "types.bpf.h"
-#include "countdown.bpf.h"
-#include "percpu.bpf.h"
+#include "go/types.bpf.h"
+#include "go/countdown.bpf.h"
+#include "clocks/percpu.bpf.h"
 #include "uprobe.bpf.h"
-#include "heap_slot.bpf.h"
+#include "go/heap_slot.bpf.h"
 
 #define TINY_SIZE 16
 

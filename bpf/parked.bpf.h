@@ -5,7 +5,7 @@
 #ifndef BPF_PARKED_BPF_H
 #define BPF_PARKED_BPF_H
 
-#include "unwind_rules.bpf.h"
+#include "go/unwind_rules.bpf.h"
 
 #ifndef GPB_HOST
 #include "sample.bpf.h"

@@ -5,9 +5,9 @@
 #ifndef BPF_SAMPLE_BPF_H
 #define BPF_SAMPLE_BPF_H
 
-#include "labels.bpf.h"
+#include "go/labels.bpf.h"
 #include "quota.bpf.h"
-#include "stack.bpf.h"
+#include "go/stack.bpf.h"
 
 /*
  * A sample is far larger than a BPF stack. A uprobe program can be preempted by another one on

@@ -18,7 +18,7 @@
 #define SLOTS GPB_CPU_TARGETS
 
 #include "sets.bpf.h"
-#include "sema.bpf.h"
+#include "go/sema.bpf.h"
 #include "waits.bpf.h"
 
 struct {

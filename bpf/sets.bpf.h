@@ -10,7 +10,7 @@
 
 #ifndef GPB_HOST
 
-#include "percpu.bpf.h"
+#include "clocks/percpu.bpf.h"
 #include "quota.bpf.h"
 #include "slots.bpf.h"
 
@@ -59,7 +59,7 @@ static __always_inline int bystander_hit(__u32 set, __u64 cookie)
  * prices are measured is no target and takes the same way, up to where one that is none leaves.
  *
  * The kernel knows one file where overlay mounts (containers of one image) show several. Where user space cannot prove that
- * (target/samefile.h) the links of all of their sets meet each hit of each target: only the one of the target's own set
+ * (target/host/samefile.h) the links of all of their sets meet each hit of each target: only the one of the target's own set
  * may count it, and to the others it is no stranger's.
  */
 static __always_inline int slot_of_hit(__u64 cookie, __u32 *slot, __u32 *at)

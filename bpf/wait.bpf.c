@@ -22,7 +22,7 @@
 #define SLOTS GPB_CPU_TARGETS
 
 #include "sets.bpf.h"
-#include "standing.bpf.h"
+#include "go/standing.bpf.h"
 #include "waits.bpf.h"
 
 struct {

@@ -2,7 +2,7 @@
 #ifndef BPF_WAITS_BPF_H
 #define BPF_WAITS_BPF_H
 
-#include "ownclock.bpf.h"
+#include "clocks/ownclock.bpf.h"
 #include "parked.bpf.h"
 #include "uprobe.bpf.h"
 

@@ -16,7 +16,7 @@
 
 #include <bpf/bpf_core_read.h>
 
-#include "clocks.bpf.h"
+#include "clocks/clocks.bpf.h"
 
 enum { TID = 7, BORN = 5, LATER = 9 };
 enum { INHERITED, OWN };

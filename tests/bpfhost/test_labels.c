@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #define GPB_HOST
-#include "labels.bpf.h"
+#include "go/labels.bpf.h"
 
 #define HEAP 0xc000000000ull
 

@@ -36,7 +36,7 @@ static __u64 random64(void)
 
 #include "parked.bpf.h"
 #include "stacks.h"
-#include "standing.bpf.h"
+#include "go/standing.bpf.h"
 
 static int reset(void **state)
 {

@@ -25,7 +25,7 @@ static __u64 random64(void)
 	return 0;
 }
 
-#include "labels.bpf.h"
+#include "go/labels.bpf.h"
 #include "parked.bpf.h"
 #include "stacks.h"
 #undef LABELS

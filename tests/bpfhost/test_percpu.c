@@ -19,8 +19,8 @@
 
 static uint32_t log2_table[GPB_LOG_STEPS + 1];
 
-#include "countdown.bpf.h"
-#include "ownclock.bpf.h"
+#include "go/countdown.bpf.h"
+#include "clocks/ownclock.bpf.h"
 
 enum { THREADS = 4, HITS = 100000, OTHERS = 5, HIT_NS = 7 };
 

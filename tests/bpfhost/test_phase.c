@@ -15,7 +15,7 @@
 #include "host.h"
 #include "host_maps.h"
 
-#include "phase.bpf.h"
+#include "clocks/phase.bpf.h"
 
 #define MS 1000000ull
 enum { STEPS = 10, LONG_RUN = 100000 };

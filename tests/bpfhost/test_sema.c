@@ -44,7 +44,7 @@ static struct gpb_sched conf = {
 	.semaroot_treap = 8,
 };
 
-#include "sema.bpf.h"
+#include "go/sema.bpf.h"
 
 static uint64_t charge(uint64_t head, uint64_t now)
 {

@@ -25,7 +25,7 @@
 /* offsets in our g */
 enum { M = 48, CREDIT = 56 };
 
-#include "heap_slot.bpf.h"
+#include "go/heap_slot.bpf.h"
 
 /* Offsets of Go 1.27, and of Go 1.19. */
 static const struct gpb_live go127 = { .span_start = 24,

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #define GPB_HOST
-#include "stack.bpf.h"
+#include "go/stack.bpf.h"
 
 #include "stacks.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #define GPB_HOST
-#include "types.bpf.h"
+#include "go/types.bpf.h"
 
 #include "stacks.h"
 

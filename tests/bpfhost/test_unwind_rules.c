@@ -25,7 +25,7 @@ static struct gpb_unwind_rule *rule_of(const struct gpb_target *t, __u64 pc)
 	return NULL;
 }
 
-#include "unwind_rules.bpf.h"
+#include "go/unwind_rules.bpf.h"
 #include "stacks.h"
 
 static int reset(void **state)

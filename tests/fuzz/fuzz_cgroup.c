@@ -3,7 +3,7 @@
  * be a string. Paths are no longer than what they stood in.
  */
 #include "base/cleanup.h"
-#include "target/container.h"
+#include "target/host/container.h"
 
 #include <stdint.h>
 #include <string.h>

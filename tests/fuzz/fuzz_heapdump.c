@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "heapgraph/describe.h"
-#include "ingest/heapdump/classes.h"
+#include "ingest/heapdump/graph/classes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

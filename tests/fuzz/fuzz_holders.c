@@ -2,7 +2,7 @@
  * Any bytes as /proc/PID/status and as lines of /proc/PID/fdinfo/FD: parsing must end and must not
  * read outside, and a range must be one.
  */
-#include "target/holders.h"
+#include "target/write/holders.h"
 
 #include <stdint.h>
 #include <string.h>

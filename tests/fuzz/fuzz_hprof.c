@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "cli/heapdump/heap_to_hprof.h"
-#include "ingest/heapdump/classes.h"
+#include "ingest/heapdump/graph/classes.h"
 #include "readhprof.h"
 
 struct run {

@@ -2,7 +2,7 @@
  * tests/fuzz/fuzz_kallsyms.c - any line of /proc/kallsyms: parsing must end and must not read
  * outside.
  */
-#include "target/kallsyms.h"
+#include "target/host/kallsyms.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

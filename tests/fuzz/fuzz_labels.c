@@ -6,7 +6,7 @@
  */
 #define GPB_HOST
 #include "probe/stacks/labels.h"
-#include "labels.bpf.h"
+#include "go/labels.bpf.h"
 
 enum { HEAP = 0x10000 };
 

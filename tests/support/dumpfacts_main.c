@@ -15,7 +15,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "ingest/heapdump/classes.h"
+#include "ingest/heapdump/graph/classes.h"
 
 struct facts {
 	int fd;

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "heapgraph/describe.h"
-#include "ingest/heapdump/classes.h"
+#include "ingest/heapdump/graph/classes.h"
 
 /* Fields of one class of HPROF; what comes after them is in its superclass. */
 enum { PART = 32767 };

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 O=${O:-build}
 bad=0
 
-c_files() { ls user/*/*.[ch] user/*/*/*.[ch] user/*/*/*/*.[ch] bpf/*.[ch] include/*.h tests/*/*.[ch] 2>/dev/null; }
+c_files() { ls user/*/*.[ch] user/*/*/*.[ch] user/*/*/*/*.[ch] bpf/*.[ch] bpf/*/*.h include/*.h tests/*/*.[ch] 2>/dev/null; }
 scripts() { ls tests/*.sh tests/*/*.sh vmtest/*.sh vmtest/init user/package/*.sh .ci/run 2>/dev/null; }
 # Everything that people read.
 texts() { ls README.md LICENSE Makefile docs/* user/*/*.{html,css,js} 2>/dev/null; c_files; scripts; ls testdata/programs/*/*.go 2>/dev/null; }

@@ -8,8 +8,8 @@
 
 #include <sys/mman.h>
 
-#include "ingest/heapdump/classes.h"
-#include "ingest/heapdump/slots.h"
+#include "ingest/heapdump/graph/classes.h"
+#include "ingest/heapdump/graph/slots.h"
 #include "ingest/typing/roots.h"
 #include "mktypes.h"
 

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "target/bystanders.h"
-#include "target/exes.h"
+#include "target/host/bystanders.h"
+#include "target/host/exes.h"
 
 #define SEC 1000000000ull
 

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "target/claim.h"
+#include "target/write/claim.h"
 
 enum { PROCESSES = 12, ROUNDS = 40, LONG_MS = 60000 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "target/container.h"
+#include "target/host/container.h"
 
 #define ID "4d1c8f6a0b7e93215f6c0d8e7a9b3c2d1e0f4a5b6c7d8e9f0a1b2c3d4e5f6a7b"
 

@@ -21,7 +21,7 @@
 #include "collect/waits/contention/contention_read.h"
 #include "collect/waits/contention/sched.h"
 #include "symbolize/subject_prof.h"
-#include "target/claim.h"
+#include "target/write/claim.h"
 
 enum { BUCKETS_AT = 0x601000, MEASURED = 2000000000 };
 

@@ -1,5 +1,5 @@
 /* tests/unit/test_dumpgraph.c - who holds what in small dumps: each kind of root, and damage. */
-#include "ingest/heapdump/graph.h"
+#include "ingest/heapdump/graph/graph.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "heapgraph/describe.h"
-#include "ingest/heapdump/classes.h"
+#include "ingest/heapdump/graph/classes.h"
 #include "mkdump.h"
 
 static struct err e;

@@ -1,5 +1,5 @@
 /* tests/unit/test_dumpsites.c - buckets and live samples of a dump as a heap profile. */
-#include "ingest/heapdump/sites.h"
+#include "ingest/heapdump/graph/sites.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

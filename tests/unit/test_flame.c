@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 
-#include "output/output_priv.h"
+#include "output/format.h"
 #include "profile/utf8.h"
 
 static struct err e;

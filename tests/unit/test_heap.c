@@ -17,7 +17,7 @@
 #include "collect/heap/heap_probe.h"
 #include "collect/heap/heap_read.h"
 #include "symbolize/subject_prof.h"
-#include "target/claim.h"
+#include "target/write/claim.h"
 
 enum { BIAS = 0x700000, DISABLE_AT = 0x1000, ALLGLEN_AT = 0x2000 };
 enum { FIRST = 512 << 10, OTHER = 4096 };

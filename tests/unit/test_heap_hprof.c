@@ -1,5 +1,5 @@
 /* tests/unit/test_heap_hprof.c - heap graphs as HPROF, read back by a reader of its own. */
-#include "output/heap_hprof.h"
+#include "output/hprof/heap_hprof.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "heap_fakes.h"
-#include "target/pidns.h"
+#include "target/host/pidns.h"
 
 /* ---- who is read ---- */
 

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 
 #include "base/limits.h"
-#include "target/holders.h"
+#include "target/write/holders.h"
 
 #define START 4611686020574871552ull /* 1 << 62 | 1 << 31 */
 #define LOCK \

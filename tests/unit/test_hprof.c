@@ -1,5 +1,5 @@
 /* tests/unit/test_hprof.c - records of HPROF, byte by byte. */
-#include "output/hprof.h"
+#include "output/hprof/hprof.h"
 
 #include <pthread.h>
 #include <setjmp.h>

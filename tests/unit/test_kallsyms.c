@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "target/kallsyms.h"
+#include "target/host/kallsyms.h"
 
 static bool parse(const char *s, struct kallsym_line *l)
 {

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "output/output_priv.h"
+#include "output/format.h"
 #include "readprofile.h"
 
 typedef Goprof__Pprof__Profile pb_profile;

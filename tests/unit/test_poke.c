@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "target/poke.h"
+#include "target/write/poke.h"
 
 static volatile uint64_t word __attribute__((aligned(8)));
 

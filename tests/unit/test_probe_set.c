@@ -23,7 +23,7 @@
 
 #include "engine/probe_set.h"
 #include "probe/bpf.h"
-#include "target/samefile.h"
+#include "target/host/samefile.h"
 
 /* ---- files ---- */
 

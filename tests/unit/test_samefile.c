@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "target/samefile.h"
+#include "target/host/samefile.h"
 
 static char dir[64] = "/tmp/samefile.XXXXXX";
 static int opened[16];

@@ -11,7 +11,7 @@
 
 #include "cli/heapdump/dot.h"
 #include "cli/tell.h"
-#include "output/output_priv.h"
+#include "output/format.h"
 
 /* What is written there, and how it is shown with '?' in place of what is not. */
 static const struct {

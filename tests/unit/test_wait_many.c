@@ -6,7 +6,7 @@
 
 #include "collect/waits/wait/wait_priv.h"
 #include "collect/waits/engine/waits_many.h"
-#include "target/pidns.h"
+#include "target/host/pidns.h"
 #include "waits_fakes.h"
 
 enum { STANDINGS = KINDS_OWN, SEEN, NO_SCHEDULER = 13 /* a file */ };

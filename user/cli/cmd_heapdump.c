@@ -20,8 +20,8 @@
 #include "cli/stop.h"
 #include "cli/tell.h"
 #include "go/image/gobin.h"
-#include "ingest/heapdump/classes.h"
-#include "ingest/heapdump/sites.h"
+#include "ingest/heapdump/graph/classes.h"
+#include "ingest/heapdump/graph/sites.h"
 #include "ingest/typing/typing.h"
 
 /* All memory that is taken: this part of the dump's size, or so many bytes. */

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "probe/bpf.h"
 #include "subject/binary.h"
-#include "target/samefile.h"
+#include "target/host/samefile.h"
 
 enum { SPENT_WORDS = sizeof(struct gpb_spent) / 8, POLLED = 32 };
 

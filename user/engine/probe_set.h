@@ -18,7 +18,7 @@
 #include "probe/demux.h"
 #include "probe/uprobes/healing.h"
 #include "probe/uprobes/hit_cost.h"
-#include "target/exes.h"
+#include "target/host/exes.h"
 
 struct probe_sets;
 struct probe_set;

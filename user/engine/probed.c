@@ -10,7 +10,7 @@
 #include "probe/bpf.h"
 #include "probe/bpf_old.h"
 #include "probe/uprobes/uprobes.h"
-#include "target/pidns.h"
+#include "target/host/pidns.h"
 
 enum { SLOTS_MIN = 128 }; /* many more may start than there are at first */
 

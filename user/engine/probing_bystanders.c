@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "engine/probing_priv.h"
-#include "target/exes.h"
+#include "target/host/exes.h"
 
 /*
  * For each kind of profile: the largest share of the time that the kernel may work on account of

@@ -9,8 +9,8 @@
 #include "base/sys/caps.h"
 #include "probe/uprobes/leftovers.h"
 #include "probe/uprobes/uprobes.h"
-#include "target/kallsyms.h"
-#include "target/pidns.h"
+#include "target/host/kallsyms.h"
+#include "target/host/pidns.h"
 
 /* The capabilities that docs/privileges.md recommends. */
 #define RECOMMENDED "cap_bpf,cap_perfmon,cap_sys_ptrace"

@@ -17,7 +17,7 @@
 #include "inspect/ability_priv.h"
 #include "probe/bpf.h"
 #include "probe/uprobes/uprobes.h"
-#include "target/pidns.h"
+#include "target/host/pidns.h"
 #include "target/target.h"
 #include "cpu.skel.h"
 #include "heap.skel.h"

@@ -16,9 +16,9 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "go/image/gobin.h"
-#include "target/claim.h"
+#include "target/write/claim.h"
 #include "target/handover.h"
-#include "target/poke.h"
+#include "target/write/poke.h"
 
 /* What one look at a process needs. */
 struct process_look {

@@ -16,7 +16,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "go/layout/layout.h"
-#include "target/container.h"
+#include "target/host/container.h"
 
 enum { SURVEY_WHY = 320 };
 

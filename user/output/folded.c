@@ -11,7 +11,7 @@
  */
 #include <inttypes.h>
 
-#include "output/output_priv.h"
+#include "output/format.h"
 
 static void put_unknown(const struct prof *p, const struct prof_location_view *l, FILE *f)
 {

@@ -7,7 +7,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#include "output/output_priv.h"
+#include "output/format.h"
 #include "profile/utf8.h"
 
 static const struct output_format formats[] = {

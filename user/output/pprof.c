@@ -7,7 +7,7 @@
  */
 #include <zlib.h>
 
-#include "output/output_priv.h"
+#include "output/format.h"
 #include "profile.pb-c.h"
 
 typedef Goprof__Pprof__Profile pb_profile;

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "base/vec.h"
-#include "output/output_priv.h"
+#include "output/format.h"
 
 enum { FRAMES_SHOWN = 16 };
 

@@ -13,7 +13,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "output/output_priv.h"
+#include "output/format.h"
 
 enum { STACKS_SHOWN = 10, TYPES_SHOWN = 30 };
 

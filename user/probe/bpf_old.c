@@ -10,7 +10,7 @@
 
 #include "base/sys/caps.h"
 #include "base/cleanup.h"
-#include "target/pidns.h"
+#include "target/host/pidns.h"
 
 bool bpf_is_old(void)
 {

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "probe/bpf_old.h"
-#include "target/pidns.h"
+#include "target/host/pidns.h"
 
 size_t bpf_reads_restore(struct bpf_insn *insns, size_t n)
 {

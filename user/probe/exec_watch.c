@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "goprof_abi.h"
 #include "probe/bpf.h"
-#include "target/pidns.h"
+#include "target/host/pidns.h"
 #include "exec_watch.skel.h"
 
 enum { QUEUE_MAX = 1 << 16 };

@@ -13,7 +13,7 @@
 #include "go/runtime/vars/rtvar.h"
 #include "subject/images.h"
 #include "subject/open.h"
-#include "target/bystanders.h"
+#include "target/host/bystanders.h"
 #include "target/target.h"
 
 struct sched;

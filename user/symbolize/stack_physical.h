@@ -7,7 +7,7 @@
 #include "goprof_abi.h"
 #include "profile/profile.h"
 #include "subject/subject.h"
-#include "target/kallsyms.h"
+#include "target/host/kallsyms.h"
 
 /* Which frames are hidden at the leaf. */
 enum hide {

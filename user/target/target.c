@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/vec.h"
-#include "target/container.h"
+#include "target/host/container.h"
 #include "target/handover.h"
 #include "target/target_priv.h"
 

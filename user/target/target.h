@@ -189,6 +189,12 @@ void target_cgroup(const struct target *t, char *buf, size_t cap);
 
 /* Reads the maps again (because a plugin was loaded, or to look for the vdso). */
 int target_maps(struct target *t, struct err *e);
+/*
+ * Reads the maps as they are now into *out, for maps_fini(). They change while the kernel writes
+ * them: from Linux 6.17 on, it holds one region at a time and not all of them
+ * (fs/proc/task_mmu.c), so that two may overlap. Then they are read again.
+ */
+int target_maps_now(struct target *t, struct maps *out, struct err *e);
 
 /* Thread ids now, ascending; caller frees *tids. Bounded by LIMIT_THREADS. */
 int target_threads(struct target *t, pid_t **tids, size_t *n, struct err *e);

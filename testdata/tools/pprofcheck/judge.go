@@ -235,7 +235,7 @@ func cmdAllocs(args []string) bool {
 }
 
 // cmdLive judges inuse_objects by known counts: -lost sampled objects are not known, each of which
-// stands for 1/p; one more may have been asked to yield just behind the probe (bpf/heap_slot.bpf.h).
+// stands for 1/p; one more may have been asked to yield just behind the probe (bpf/go/heap_slot.bpf.h).
 func cmdLive(args []string) bool {
 	var j judge
 	fs := flags()

@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "heapgraph/describe.h"
 #include "heapgraph/holdings.h"
-#include "ingest/heapdump/graph.h"
+#include "ingest/heapdump/graph/graph.h"
 #include "profile/profile.h"
 
 enum growth_kind {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "heapgraph/holdings.h"
-#include "ingest/heapdump/graph.h"
+#include "ingest/heapdump/graph/graph.h"
 #include "profile/profile.h"
 
 /* How often it reads the file. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "heapgraph/classes.h"
-#include "ingest/heapdump/graph.h"
+#include "ingest/heapdump/graph/graph.h"
 
 enum {
 	HEAP_PATH_PASSES = 1,

@@ -3,7 +3,7 @@
 #define CLI_HEAPDUMP_HEAP_SUMMARY_H
 
 #include "heapgraph/describe.h"
-#include "ingest/heapdump/graph.h"
+#include "ingest/heapdump/graph/graph.h"
 #include "ingest/typing/typing.h"
 
 enum { HEAP_TOP = 15, HEAP_SUSPECTS = 3, HEAP_CHAIN = 64 };

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "ingest/heapdump/graph.h"
-#include "output/heap_hprof.h"
+#include "ingest/heapdump/graph/graph.h"
+#include "output/hprof/heap_hprof.h"
 
 /* How often the dump is read, if its classes do not make it one more. */
 enum { HEAP_TO_HPROF_PASSES = 1 };

@@ -18,8 +18,8 @@
 #include "subject/verify.h"
 #include "symbolize/stack_physical.h"
 #include "symbolize/subject_prof.h"
-#include "target/kallsyms.h"
-#include "target/pidns.h"
+#include "target/host/kallsyms.h"
+#include "target/host/pidns.h"
 #include "cpu.skel.h"
 
 enum {

@@ -15,12 +15,12 @@
  *
  * It restores by itself when the window has long been over and the collector has not asked, or
  * when the collector has not called guardian_check() for long (it is stopped, or hangs), and it
- * exits immediately when the target is gone. It cannot hit another program: see target/poke.h.
- * Errors of the kernel, and locks that strangers hold (target/claim.h), delay it and do not end
+ * exits immediately when the target is gone. It cannot hit another program: see target/write/poke.h.
+ * Errors of the kernel, and locks that strangers hold (target/write/claim.h), delay it and do not end
  * it: it tries until the value is not the one that was written, or the process is gone.
  *
  * Several collectors of one target, each with its guardian, share what the first one switched on,
- * and the last one switches it off: target/claim.h. The value they restore is always 0, because
+ * and the last one switches it off: target/write/claim.h. The value they restore is always 0, because
  * nothing is ever switched on from another value. A value that is no longer the one that was
  * written is the program's own, and is left alone.
  */
@@ -31,8 +31,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "target/claim.h"
-#include "target/poke.h"
+#include "target/write/claim.h"
+#include "target/write/poke.h"
 #include "target/target.h"
 
 struct guardian_job {

@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "ingest/heapdump/graph.h"
+#include "ingest/heapdump/graph/graph.h"
 
 struct typing_func {
 	uint64_t entry;

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "ingest/heapdump/slots.h"
+#include "ingest/heapdump/graph/slots.h"
 #include "ingest/typing/bytypes.h"
 #include "ingest/typing/roots.h"
 

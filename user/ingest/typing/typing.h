@@ -10,7 +10,7 @@
 #define INGEST_TYPING_H
 
 #include "heapgraph/classes.h"
-#include "ingest/heapdump/graph.h"
+#include "ingest/heapdump/graph/graph.h"
 
 struct typing {
 	/*

@@ -63,7 +63,7 @@ int labelsets_add(struct labelsets *l, const struct gpb_rec_labels *rec, size_t 
 }
 
 /*
- * As label_text() of bpf/labels.bpf.h: a longer text is cut, and the last word is filled with
+ * As label_text() of bpf/go/labels.bpf.h: a longer text is cut, and the last word is filled with
  * zeros.
  */
 static bool copy_text(const char *s, uint8_t *to, size_t cap, uint16_t *len)
@@ -85,7 +85,7 @@ static void hash_text(struct gpb_sip *h, const uint8_t *text, size_t len)
 	}
 }
 
-/* As labels_hash of bpf/labels.bpf.h. */
+/* As labels_hash of bpf/go/labels.bpf.h. */
 static uint64_t id_of(const struct gpb_rec_labels *rec)
 {
 	struct gpb_hash_key key = hash_secret();

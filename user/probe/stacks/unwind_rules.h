@@ -49,7 +49,7 @@ struct unwind_rules {
 void unwind_rules_init(struct unwind_rules *r, int map_fd);
 void unwind_rules_fini(struct unwind_rules *r);
 
-/* What the rule of the live address @pc is filed under, as rule_key() of bpf/unwind_rules.bpf.h. */
+/* What the rule of the live address @pc is filed under, as rule_key() of bpf/go/unwind_rules.bpf.h. */
 uint64_t unwind_rules_key(const struct subject *s, uint64_t pc);
 
 /* Has the BPF side the rule that is filed under @key? */

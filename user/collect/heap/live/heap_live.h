@@ -1,7 +1,7 @@
 /*
  * user/collect/heap/live/heap_live.h - which of the sampled objects still live.
  *
- * The BPF side reports the slot of each sampled object (bpf/heap_slot.bpf.h), and after each GC
+ * The BPF side reports the slot of each sampled object (bpf/go/heap_slot.bpf.h), and after each GC
  * cycle the bitmaps of its span tell whether it survived (go/runtime/rtspan.h). An object is looked at in
  * every cycle, because slots are used again. When an object was not looked at in time and its
  * slot is taken, the slot may hold another object. Then it counts in part: with the share of its

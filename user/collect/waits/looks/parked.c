@@ -210,7 +210,7 @@ static bool push(struct walk *w, uint64_t pc)
 	return true;
 }
 
-/* Follows frame pointers, as walk_chain() of bpf/stack.bpf.h does. */
+/* Follows frame pointers, as walk_chain() of bpf/go/stack.bpf.h does. */
 static void chain(struct walk *w, uint64_t bp)
 {
 	const struct parked *p = w->k->p;
@@ -240,7 +240,7 @@ static void chain(struct walk *w, uint64_t bp)
 	}
 }
 
-/* As needs_rules() of bpf/unwind_rules.bpf.h. */
+/* As needs_rules() of bpf/go/unwind_rules.bpf.h. */
 static bool needs_rules(const struct gpb_target *t, const struct gpb_stack *st)
 {
 	uint64_t last = st->pc[st->nfirst - 1];
@@ -283,7 +283,7 @@ static void fresh(const struct parked_stack *k, struct gpb_stack *st)
 		st->pc[st->nfirst++] = ret;
 }
 
-/* As unwind_rules_hints() of bpf/unwind_rules.bpf.h: for frames that lie above the memory in the record. */
+/* As unwind_rules_hints() of bpf/go/unwind_rules.bpf.h: for frames that lie above the memory in the record. */
 static void hints(const struct parked_stack *k, struct gpb_stack *st)
 {
 	struct walk w = { .k = k, .st = st, .n = st->nfirst, .max = GPB_MAX_PCS };
