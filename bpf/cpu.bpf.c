@@ -13,6 +13,9 @@
  *
  * host_clock runs at each tick of a clock that each CPU has, and samples whichever target it finds
  * there. User space loads the one that it needs.
+ *
+ * on_end and on_reaped tell what a process of many was charged in all. Nobody can ask for its clock when its parent has
+ * reaped it, which is mostly before user space hears of its end.
  */
 #define SLOTS GPB_CPU_TARGETS
 
@@ -40,6 +43,17 @@ __u64 coarsen = 0;
 
 /* Threads of the target that were born, and those of them while coarsen was set. */
 __u64 births = 0, births_coarse = 0;
+
+/* Of many targets: what those that have ended were charged. */
+struct gpb_charge charges[SLOTS] = {};
+
+/* Targets that have ended and that nobody has reaped: their first thread -> slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, SLOTS);
+	__type(key, __u64);
+	__type(value, __u32);
+} ending SEC(".maps");
 
 /* Where the kernel has saved the registers of the current thread, which it was called by. NULL: not to be found. */
 static __always_inline const saved_regs *regs_at_entry(void)
@@ -218,6 +232,45 @@ int host_clock(struct bpf_perf_event_data *ctx)
 	__sync_fetch_and_add(&tally_of(*slot)->samples, weight);
 	sample(ctx, t, *slot, weight);
 	__sync_fetch_and_add(&tally_of(*slot)->taken_ns, bpf_ktime_get_ns() - began);
+	return 0;
+}
+
+/* Its number, which leads to the slot, is taken from a process when it is reaped. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_end, struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	__u32 *slot;
+
+	if (task->pid != task->tgid)
+		return 0;
+	slot = slot_of_current();
+	if (slot)
+		bpf_map_update_elem(&ending, &key, slot, BPF_ANY);
+	return 0;
+}
+
+/*
+ * The kernel adds a thread's time to its process' when it is reaped, the first thread's last of all. Where another thread calls
+ * exec, that takes the place and the number of the first one, which is reaped while the process lives on.
+ *
+ * Source: __exit_signal() and delayed_put_task_struct() in kernel/exit.c, de_thread() in fs/exec.c; Linux 5.10 to 7.2.
+ */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_reaped, struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	__u32 *slot = bpf_map_lookup_elem(&ending, &key);
+	struct gpb_charge *c;
+
+	if (!slot)
+		return 0;
+	c = &charges[*slot & (SLOTS - 1)];
+	if (task->pid == task->tgid) {
+		c->slot = *slot;
+		*(volatile __u64 *)&c->ns = task->signal->sum_sched_runtime;
+	}
+	bpf_map_delete_elem(&ending, &key);
 	return 0;
 }
 

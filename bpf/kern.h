@@ -41,8 +41,14 @@ struct pid {
 	struct upid numbers[]; /* level + 1, from the initial namespace inwards */
 };
 
+/* What the threads of a process share. */
+struct signal_struct {
+	unsigned long long sum_sched_runtime; /* of those that were reaped, in ns */
+};
+
 struct task_struct {
 	int pid, tgid;
+	struct signal_struct *signal;
 	__u64 start_time;
 	struct pid *thread_pid;
 	struct task_struct *group_leader;

@@ -63,6 +63,12 @@ struct gpb_tally {
 	__u64 sent;   /* bytes put into the ring, headers included */
 };
 
+/* What the kernel charged a process that has ended, in its whole life. Read through .bss. */
+struct gpb_charge {
+	__u64 ns; /* of CPU time; 0: none is known */
+	__u32 slot, unused;
+};
+
 /*
  * How a table or ring is shared by many targets (bpf/quota.bpf.h), in entries or bytes.
  */

@@ -117,10 +117,41 @@ brief() {
 	said=$(sed -n 's/^\([0-9.]*\) s of CPU time in .*/\1/p' "$TMP/err")
 	while read -r f; do sum=$((sum + $("$PPROFCHECK" sum "$f" | awk '$2 == "cpu" { print $1 }'))); done <"$TMP/paths"
 	[ "$(wc -l <"$TMP/paths")" -ge 20 ]
-	awk -v said="$said" -v sum=$sum 'BEGIN { of = sum / 1e9; exit !(of > 0.3 && said > 0.98 * of - 0.01 && said < 1.02 * of + 0.01) }' || echo "$said s are said, and the files have $sum ns"
+	# What no tick met has no file: a tick's distance of CPU time or so.
+	unmet=$(($(sed -n 's/^goprof-bpf: \([0-9]*\) programs started meanwhile, .*/\1/p' "$TMP/err") - $(wc -l <"$TMP/paths")))
+	awk -v said="$said" -v sum=$sum -v unmet=$unmet 'BEGIN { of = sum / 1e9
+		exit !(of > 0.3 && said > 0.98 * of - 0.01 && said < 1.02 * of + 0.01 + 0.02 * unmet) }' || echo "$said s are said, and the files have $sum ns, without $unmet programs"
 }
 steps brief
 outcome all_cpu/brief
+
+# A process that its parent reaps at once has a total that is exact, too, even where samples are 100 ms apart: of what the shell counts,
+# what was before its exec and before we looked is missing.
+run_brief() { # N
+	local TIMEFORMAT='%3U %3S'
+	# shellcheck disable=SC2016
+	{ time bash -c 'echo $$ >"$0"; exec "$@"' "$TMP/reaped/$1.pid" "$new" brief 300 0 >/dev/null; } 2>"$TMP/reaped/$1.time"
+}
+reaped() {
+	local i prof=0 shell file
+	mkdir "$TMP/reaped"
+	"$GOPROF" --all --match "$ours" --cpu -F 10 -d 4s -o "$TMP/reaped/out" >"$TMP/paths" 2>"$TMP/err" &
+	shell=$!
+	STARTED+=("$shell")
+	has_begun $shell "$TMP/err" 'profiling [0-9]* process'
+	for i in 1 2 3 4 5 6 7 8; do run_brief $i; done
+	wait $shell || prof=$?
+	[ $prof = 0 ]
+	for i in 1 2 3 4 5 6 7 8; do
+		file=$(command ls "$TMP"/reaped/out/*."$(cat "$TMP/reaped/$i.pid")".cpu.pb.gz)
+		"$PPROFCHECK" comments "$file" >"$TMP/reaped/$i.said"
+		[ "$(grep -c 'by the kernel: each' "$TMP/reaped/$i.said")" = 1 ]
+		awk -v ns="$("$PPROFCHECK" sum "$file" | awk '$2 == "cpu" { print $1 }')" -v late="$(sed -n 's/^begun: \([0-9.]*\) ms .*/\1/p' "$TMP/reaped/$i.said")" \
+			'{ cpu = $1 + $2; missing = cpu - ns / 1e9; if (missing < -0.002 || missing > 0.01 + late / 1e3) print cpu " s, and the profile has " ns " ns, begun after " late " ms" }' "$TMP/reaped/$i.time"
+	done
+}
+steps reaped
+outcome all_cpu/reaped
 
 # What starts meanwhile and cannot be profiled is counted and named as what ran before: it runs in spite of a table that lies.
 unfit() {

@@ -45,18 +45,22 @@ static const int readers[] = { 4, 45, 113, 115 };
 static const struct object {
 	const char *name;
 	const void *(*bytes)(size_t *n), *(*old_bytes)(size_t *n);
-	/* The one program that is loaded, as the collectors do; NULL: all. */
-	const char *only;
+	/* The programs that are loaded, as the collectors do; none: all. */
+	const char *only[3];
 	bool many; /* for many targets */
 } objects[] = {
-	{ "cpu", cpu_bpf__elf_bytes, cpu_old_bytes, "thread_clock", false },
-	{ "cpu of many", cpu_bpf__elf_bytes, cpu_old_bytes, "host_clock", true },
-	{ "exec_watch", exec_watch_bpf__elf_bytes, exec_watch_old_bytes, NULL, false },
-	{ "heap", heap_bpf__elf_bytes, heap_old_bytes, NULL, false },
-	{ "heap of many", heap_bpf__elf_bytes, heap_old_bytes, NULL, true },
-	{ "sched", sched_bpf__elf_bytes, sched_old_bytes, NULL, false },
-	{ "sched of many", sched_bpf__elf_bytes, sched_old_bytes, NULL, true },
-	{ "wait", wait_bpf__elf_bytes, wait_old_bytes, NULL, false },
+	{ "cpu", cpu_bpf__elf_bytes, cpu_old_bytes, { "thread_clock" }, false },
+	{ "cpu of many",
+	  cpu_bpf__elf_bytes,
+	  cpu_old_bytes,
+	  { "host_clock", "on_end", "on_reaped" },
+	  true },
+	{ "exec_watch", exec_watch_bpf__elf_bytes, exec_watch_old_bytes, {}, false },
+	{ "heap", heap_bpf__elf_bytes, heap_old_bytes, {}, false },
+	{ "heap of many", heap_bpf__elf_bytes, heap_old_bytes, {}, true },
+	{ "sched", sched_bpf__elf_bytes, sched_old_bytes, {}, false },
+	{ "sched of many", sched_bpf__elf_bytes, sched_old_bytes, {}, true },
+	{ "wait", wait_bpf__elf_bytes, wait_old_bytes, {}, false },
 };
 
 static char logs[PROGRAMS_MAX][LOG_BYTES];
@@ -106,6 +110,18 @@ static void set_constant(struct bpf_object *obj, const char *name, unsigned to)
 	}
 }
 
+static bool is_loaded(const struct object *o, const char *program)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(o->only) / sizeof(*o->only) && o->only[i]; i++) {
+		any = true;
+		if (!strcmp(o->only[i], program))
+			return true;
+	}
+	return !any;
+}
+
 static bool old; /* the programs for old kernels, which newer ones load as well */
 
 static struct bpf_object *open_object(const struct object *o, bool noread, unsigned ns)
@@ -129,7 +145,7 @@ static struct bpf_object *open_object(const struct object *o, bool noread, unsig
 		return NULL;
 	bpf_object__for_each_program(p, obj)
 	{
-		bpf_program__set_autoload(p, !o->only || !strcmp(bpf_program__name(p), o->only));
+		bpf_program__set_autoload(p, is_loaded(o, bpf_program__name(p)));
 		bpf_program__set_log_level(p, LOG_STATS);
 		bpf_program__set_log_buf(p, logs[i++ % PROGRAMS_MAX], LOG_BYTES);
 	}

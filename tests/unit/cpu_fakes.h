@@ -29,7 +29,20 @@
 #define S  NS_PER_S
 
 enum { PID = 7, PIDNS = 4026, KERNEL_STACK = 16384, RING_FD = 42 };
-enum { TARGETS = 1, SLOTS, RING, OWN_CLOCK, RULES, STACKS, PROG, HOST_CLOCK, ON_THREAD };
+enum {
+	TARGETS = 1,
+	SLOTS,
+	RING,
+	OWN_CLOCK,
+	RULES,
+	STACKS,
+	ENDING,
+	PROG,
+	HOST_CLOCK,
+	ON_THREAD,
+	ON_END,
+	ON_REAPED
+};
 
 static struct {
 	uint64_t now, charged, clocks_ns; /* by /proc, and by clocks */
@@ -40,7 +53,7 @@ static struct {
 	unsigned targets_put, refined, nset, stopped, cpu_reads;
 	uint64_t set_id[8], set_step[8];
 	unsigned entries[ON_THREAD + 1];
-	bool host_clock_off, watched, loaded;
+	bool host_clock_off, ends_off, watched, loaded;
 	int things; /* that are to be freed */
 	struct cpu_bpf *obj;
 	struct reports *reports;
@@ -100,6 +113,9 @@ int bpf_open_fitting(struct bpf_object_skeleton *s, const void *(*old_bytes)(siz
 	w.obj->maps.own_clock = (struct bpf_map *)OWN_CLOCK;
 	w.obj->maps.unwind_rules = (struct bpf_map *)RULES;
 	w.obj->maps.stacks = (struct bpf_map *)STACKS;
+	w.obj->maps.ending = (struct bpf_map *)ENDING;
+	w.obj->progs.on_end = (struct bpf_program *)ON_END;
+	w.obj->progs.on_reaped = (struct bpf_program *)ON_REAPED;
 	w.obj->progs.thread_clock = (struct bpf_program *)PROG;
 	w.obj->progs.host_clock = (struct bpf_program *)HOST_CLOCK;
 	w.obj->progs.on_thread = (struct bpf_program *)ON_THREAD;
@@ -140,6 +156,13 @@ int bpf_program__set_autoload(struct bpf_program *prog, bool autoload)
 {
 	assert_false(autoload || w.loaded);
 	w.host_clock_off |= prog == w.obj->progs.host_clock;
+	return 0;
+}
+
+int bpf_map__set_autocreate(struct bpf_map *map, bool autocreate)
+{
+	assert_true(map == w.obj->maps.ending && !autocreate && !w.loaded);
+	w.ends_off = true;
 	return 0;
 }
 

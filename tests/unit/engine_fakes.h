@@ -158,6 +158,7 @@ static struct kind {
 	uint64_t taken_ns;
 	pid_t refuses, fails, full_for; /* full_for: that has no room for this one */
 	pid_t ended;			/* before it was put */
+	pid_t awaited;			/* of which the kernel has yet to tell something; 0: of none */
 	void *with;			/* what open() got */
 	unsigned budget_ppm;
 	const struct own_work *own;
@@ -219,6 +220,11 @@ static void k_remove(void *state, struct engine_target *t)
 {
 	(void)t;
 	((struct kind *)state)->removed++;
+}
+
+static bool k_awaits(void *state, const struct engine_target *t)
+{
+	return t->id.pid == ((struct kind *)state)->awaited;
 }
 
 static void k_forget(void *state, struct engine_target *t, void *kept)
@@ -316,6 +322,7 @@ static const struct engine_kind kind = {
 	.poll = k_poll,
 	.put = k_put,
 	.remove = k_remove,
+	.awaits = k_awaits,
 	.forget = k_forget,
 	.begin = k_begin,
 	.tick = k_tick,

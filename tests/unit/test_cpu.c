@@ -36,7 +36,7 @@ static void the_bpf_side_is_told_what_it_needs(void **state)
 {
 	(void)state;
 	start();
-	assert_true(w.loaded && w.host_clock_off);
+	assert_true(w.loaded && w.host_clock_off && w.ends_off);
 	assert_int_equal(w.entries[TARGETS], 1);
 	assert_int_equal(w.entries[SLOTS], 1);
 	assert_int_equal(w.entries[RING], 0); /* as it is */

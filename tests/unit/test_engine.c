@@ -376,6 +376,35 @@ static void those_that_ended_are_handed_over_in_between(void **state)
 	assert_true(sunk[0].pid == ENGINE_REAP + 1 && sunk[1].pid == 100);
 }
 
+/* What the kernel tells of a process when its parent has reaped it is waited for, but not for ever. */
+static void one_of_which_something_is_to_come_is_handed_over_later(void **state)
+{
+	(void)state;
+	for (pid_t p = 1; p <= 3; p++)
+		add(p);
+	assert_int_equal(engine_begin(en, NULL), 0);
+	k.awaited = 1;
+	process_ends(1);
+	assert_int_equal(engine_poll(en, NULL), 0);
+	assert_int_equal(engine_reap(en, 1, sink, NULL, NULL), 0);
+	assert_int_equal(nsunk, 0);
+	assert_int_equal(k.drained, 0);
+	process_ends(2);
+	assert_int_equal(engine_poll(en, NULL), 0);
+	assert_int_equal(engine_reap(en, 1, sink, NULL, NULL), 0);
+	assert_true(nsunk == 1 && sunk[0].pid == 2);
+	assert_int_equal(engine_ntargets(en), 2);
+	k.awaited = 0;
+	assert_int_equal(engine_reap(en, 1, sink, NULL, NULL), 0);
+	assert_true(nsunk == 2 && sunk[1].pid == 1);
+	k.awaited = 3;
+	process_ends(3);
+	assert_int_equal(engine_poll(en, NULL), 0);
+	end_window();
+	assert_true(nsunk == 1 && sunk[0].pid == 3);
+	assert_int_equal(engine_ntargets(en), 0);
+}
+
 static void a_window_that_cannot_be_read_is_an_error(void **state)
 {
 	struct err e = { "" };
@@ -566,6 +595,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(there_are_so_many_slots, setup, teardown),
 		cmocka_unit_test_setup_teardown(those_that_ended_are_handed_over_in_between, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			one_of_which_something_is_to_come_is_handed_over_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_full_is_tried_again, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(an_end_between_two_kinds_is_no_refusal, setup_two,
 						teardown),

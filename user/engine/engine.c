@@ -167,7 +167,8 @@ static int identify(struct engine_target *t, pid_t pid, struct err *e)
 
 int engine_tell_identity(const struct engine_target *t, struct prof *p, struct err *e)
 {
-	return prof_comment(p, e, "process: %s, started %lld, cgroup %s", t->id.exe,
+	return prof_comment(p, e, "process: %s%s, started %lld, cgroup %s", t->id.exe,
+			    t->subject->target->exe_deleted ? " (deleted or replaced since)" : "",
 			    (long long)t->id.started, *t->id.cgroup ? t->id.cgroup : "?");
 }
 
@@ -657,6 +658,7 @@ static void hand_over(struct engine *en, struct engine_target *t, engine_sink *s
 						     .first = first_of(en, k, p) };
 	}
 	sink(arg, t, results);
+	t->handed_over = t->state != ENGINE_ON;
 	for (size_t k = 0; k < en->nkinds; k++)
 		prof_free(results[k].prof);
 	parts_forget(en, t);
@@ -672,8 +674,31 @@ static int drain(struct engine *en, struct err *e)
 	return ret;
 }
 
+/* So long the kernel may take to tell the rest of a process that has ended. */
+#define TELLS_NS (NS_PER_S / 2)
+
+static bool awaits(const struct engine *en, const struct engine_target *t)
+{
+	bool any = false;
+
+	for (size_t k = 0; k < en->nkinds && t->state != ENGINE_ON; k++)
+		any |= t->part[k].kept && en->kinds[k].kind->awaits &&
+		       en->kinds[k].kind->awaits(en->kinds[k].state, t);
+	return any && now_ns() - t->until_ns < TELLS_NS;
+}
+
+/* Where one ended just before the window did. */
+static void await_all(const struct engine *en)
+{
+	const struct timespec step = { .tv_nsec = NS_PER_S / 200 };
+
+	for (size_t i = 0; i < en->at.n; i++)
+		while (awaits(en, en->at.at[i]))
+			nanosleep(&step, NULL);
+}
+
 /* Their slots may be given to others: nothing of the old ones is left in the tables. */
-static void forget_ended(struct engine *en)
+static void forget_ended(struct engine *en, bool awaited_too)
 {
 	size_t n = 0;
 
@@ -681,7 +706,7 @@ static void forget_ended(struct engine *en)
 		struct engine_target *t = en->at.at[i];
 		uint32_t at = t->slot & ((1u << GPB_SLOT_GENERATION) - 1);
 
-		if (t->state == ENGINE_ON) {
+		if (t->state == ENGINE_ON || !(t->handed_over || awaited_too)) {
 			en->at.at[n++] = t;
 			continue;
 		}
@@ -694,18 +719,31 @@ static void forget_ended(struct engine *en)
 	binaries_trim(&en->binaries);
 }
 
+static bool is_ready(const struct engine *en, const struct engine_target *t)
+{
+	return t->state != ENGINE_ON && !awaits(en, t);
+}
+
+static bool any_ready(const struct engine *en)
+{
+	for (size_t i = 0; i < en->at.n; i++)
+		if (is_ready(en, en->at.at[i]))
+			return true;
+	return false;
+}
+
 int engine_reap(struct engine *en, size_t least, engine_sink *sink, void *arg, struct err *e)
 {
 	int ret;
 
-	if (en->at.n - en->on < least)
+	if (en->at.n - en->on < least || !any_ready(en))
 		return 0;
 	ret = drain(en, e);
 	for (size_t i = 0; !ret && i < en->at.n; i++)
-		if (en->at.at[i]->state != ENGINE_ON)
+		if (is_ready(en, en->at.at[i]))
 			hand_over(en, en->at.at[i], sink, arg);
 	if (!ret)
-		forget_ended(en);
+		forget_ended(en, false);
 	return ret;
 }
 
@@ -745,10 +783,11 @@ int engine_end(struct engine *en, engine_sink *sink, void *arg, struct err *e)
 	keep_budget(en);
 	en->cost.lasted_ns = closed_ns - en->at_begin.lasted_ns;
 	ret = drain(en, e);
+	await_all(en);
 	for (size_t i = 0; !ret && i < en->at.n; i++)
 		hand_over(en, en->at.at[i], sink, arg);
 	for (size_t k = 0; !ret && k < en->nkinds; k++)
 		ret = en->kinds[k].kind->done(en->kinds[k].state, e);
-	forget_ended(en);
+	forget_ended(en, true);
 	return ret;
 }

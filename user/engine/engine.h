@@ -53,7 +53,7 @@ struct engine_target {
 	int64_t since_unix_ns;
 	/*
 	 * The CPU time that the kernel charged to the process in that part, by its own clock, exact to
-	 * the nanosecond; of one that is gone, up to 100 ms before its end.
+	 * the nanosecond; of one that is gone, up to 100 ms before its end, where no kind knows better.
 	 */
 	uint64_t cpu_ns;
 	bool cpu_exact;		 /* it was read at the end, too */
@@ -67,7 +67,8 @@ struct engine_target {
 		bool for_good;	 /* that does not pass: no later window tries it again */
 	} part[ENGINE_KINDS_MAX];
 	clockid_t clock;
-	uint64_t base_ns;
+	bool handed_over;
+	uint64_t base_ns; /* of its clock, when its part of the window began */
 };
 
 /* What targets lost together, of which nobody knows whose it is: @what names what they share. */
@@ -102,6 +103,11 @@ struct engine_kind {
 	int (*put)(void *state, struct engine_target *t, void **kept, struct err *e);
 	/* No more samples of its process; what there is stays until the window ends. */
 	void (*remove)(void *state, struct engine_target *t);
+	/*
+	 * Of @t, which has ended, the kernel has yet to tell something, which takes some ms: profile() is called later, but
+	 * not much. May be NULL.
+	 */
+	bool (*awaits)(void *state, const struct engine_target *t);
 	/* Releases @kept. */
 	void (*forget)(void *state, struct engine_target *t, void *kept);
 	int (*begin)(void *state, struct err *e);

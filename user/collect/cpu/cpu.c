@@ -135,6 +135,9 @@ static int load(struct cpu *c, struct err *e)
 		return bpf_load_error(e, -errno, NULL);
 	bpf_prepare(c->obj);
 	bpf_program__set_autoload(c->obj->progs.host_clock, false);
+	bpf_program__set_autoload(c->obj->progs.on_end, false);
+	bpf_program__set_autoload(c->obj->progs.on_reaped, false);
+	bpf_map__set_autocreate(c->obj->maps.ending, false);
 	bpf_map__set_max_entries(c->obj->maps.targets, 1);
 	bpf_map__set_max_entries(c->obj->maps.slot_of_tgid, 1);
 	c->obj->rodata->pidns_ino = ino;

@@ -34,6 +34,8 @@ struct host {
 	struct cpu_bpf *obj;
 	struct demux demux;
 	struct host_clocks clocks;
+	struct bpf_link *on_end,
+		*on_reaped; /* NULL: what a process that is gone was charged is not known */
 	uint64_t begun_ns, ended_ns;
 	struct err
 		no_names; /* kernel frames have none: why; "": they have, or were not asked for */
@@ -45,6 +47,7 @@ struct host_target {
 	struct engine_target *t;
 	struct gpb_tally base; /* when its part of the window began */
 	uint64_t read_samples; /* when its clock was read last */
+	uint64_t guessed;      /* samples that tell of its end, where nobody else does */
 	struct prof *prof;     /* NULL: no sample yet */
 	struct stack_physical ph;
 	struct loss loss;
@@ -144,6 +147,8 @@ static void host_free(void *state)
 	struct host *h = state;
 
 	host_clocks_close(&h->clocks);
+	bpf_link__destroy(h->on_end);
+	bpf_link__destroy(h->on_reaped);
 	demux_fini(&h->demux);
 	cpu_bpf__destroy(h->obj);
 	free(h);
@@ -153,6 +158,13 @@ static void host_freep(struct host **h)
 {
 	if (*h)
 		host_free(*h);
+}
+
+/* Without, as with a kernel that has no such tracepoint, samples tell how much it was, with an error. */
+static void watch_ends(struct host *h)
+{
+	h->on_end = bpf_program__attach(h->obj->progs.on_end);
+	h->on_reaped = h->on_end ? bpf_program__attach(h->obj->progs.on_reaped) : NULL;
 }
 
 static int host_open(const struct engine_kind *kind, const struct collect_opts *o,
@@ -174,6 +186,7 @@ static int host_open(const struct engine_kind *kind, const struct collect_opts *
 				       h->period_ns, e);
 	if (ret)
 		return ret;
+	watch_ends(h);
 	demux_share(&h->demux, expected ?: 1);
 	*state = TAKE(h);
 	return 0;
@@ -265,13 +278,40 @@ static int host_put(void *state, struct engine_target *t, void **kept, struct er
 	return ret;
 }
 
-/* Of a process whose end nobody read, its samples tell of the time since its clock was read last. */
+/* What the kernel charged it in all its life; 0: it has not told. */
+static uint64_t charged_ns(const struct host *h, const struct engine_target *t)
+{
+	const struct gpb_charge *c =
+		(const struct gpb_charge *)&h->obj->bss->charges[demux_index(t->slot)];
+	uint64_t ns = __atomic_load_n(&c->ns, __ATOMIC_ACQUIRE);
+
+	return ns && c->slot == t->slot ? ns : 0;
+}
+
+static bool host_awaits(void *state, const struct engine_target *t)
+{
+	struct host *h = state;
+
+	return h->on_reaped && t->state == ENGINE_ENDED && !t->cpu_exact && !charged_ns(h, t);
+}
+
+/*
+ * Of a process whose end nobody read, the kernel tells when it is reaped; until then, or where it does not, its samples
+ * tell of the time since its clock was read last.
+ */
 static void settle(const struct host *h, struct host_target *k)
 {
 	uint64_t samples = tally_of(h, k->t)->samples;
+	uint64_t charged = k->t->state == ENGINE_ENDED ? charged_ns(h, k->t) : 0;
 
-	if (!k->t->cpu_exact)
+	if (!k->t->cpu_exact && charged >= k->t->base_ns && charged) {
+		k->t->cpu_ns = charged - k->t->base_ns;
+		k->t->cpu_exact = true;
+	}
+	if (!k->t->cpu_exact) {
 		k->t->cpu_ns += (samples - k->read_samples) * h->period_ns;
+		k->guessed += samples - k->read_samples;
+	}
 	k->read_samples = samples;
 }
 
@@ -395,18 +435,29 @@ static uint64_t unclocked_ns(const struct host *h, const struct sharing *s)
 		       0;
 }
 
+/* Ticks that meet a program, at least one of them, have at most the variance of random ones. */
+static double guess_error(const struct host *h, const struct host_target *k)
+{
+	double weight = (double)h->obj->data->tick_weight;
+
+	return sqrt(fmax((double)k->guessed, weight) * weight) * (double)h->period_ns;
+}
+
 static int comment(const struct host *h, const struct host_target *k, const struct sharing *s,
 		   struct err *e)
 {
 	const struct engine_target *t = k->t;
 	struct prof *p = k->prof;
 	uint64_t until = t->until_ns ?: h->ended_ns;
-	char stands[64] = "";
+	char stands[64] = "", guessed[96] = "";
 	int ret;
 
 	if (s->samples)
 		snprintf(stands, sizeof(stands), ": each sample stands for %.3f ms of it",
 			 (double)s->cpu_ns / 1e6 / (double)s->samples);
+	if (!t->cpu_exact)
+		snprintf(guessed, sizeof(guessed), ", and at its end by its samples, +- %.3f s",
+			 guess_error(h, k) / 1e9);
 	ret = prof_comment(p, e, "window: %.3f s", (double)(until - t->since_ns) / 1e9);
 
 	if (!ret)
@@ -420,8 +471,7 @@ static int comment(const struct host *h, const struct host_target *k, const stru
 				   (double)(s->samples * h->period_ns) / 1e9);
 	if (!ret)
 		ret = prof_comment(p, e, "charged: %.3f s of CPU time by the kernel%s%s",
-				   (double)s->cpu_ns / 1e9,
-				   t->cpu_exact ? "" : ", and at its end by its samples", stands);
+				   (double)s->cpu_ns / 1e9, guessed, stands);
 	if (!ret && unclocked_ns(h, s))
 		ret = prof_comment(
 			p, e,
@@ -498,6 +548,7 @@ const struct engine_kind engine_cpu = {
 	.poll = host_poll,
 	.put = host_put,
 	.remove = host_remove,
+	.awaits = host_awaits,
 	.forget = host_forget,
 	.begin = host_begin,
 	.tick = host_tick,
