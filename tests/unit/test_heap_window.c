@@ -123,7 +123,10 @@ static void test_large_ones_that_no_window_saw(void **state)
 	un = heap_window_unseen(&w);
 	assert_int_equal(un.allocs, 3);
 	assert_int_equal(un.bytes, 600 << 20);
-	assert_true(un.many);
+	assert_true(un.many && un.lost);
+	w.rate_most = 600 << 20;
+	un = heap_window_unseen(&w);
+	assert_true(un.many && !un.lost);
 	w.large_bytes = 0; /* not known */
 	assert_int_equal(heap_window_unseen(&w).bytes, 3 * GPB_SIZE_MEDIUM);
 }

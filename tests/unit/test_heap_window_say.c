@@ -188,9 +188,12 @@ static void losses_add_to_what_was_lost_before(void **state)
 	};
 
 	(void)state;
-	unseen = (struct heap_unseen){
-		.allocs = 20, .bytes = 2000, .fast = 30, .fast_bytes = 3000, .many = true
-	};
+	unseen = (struct heap_unseen){ .allocs = 20,
+				       .bytes = 2000,
+				       .fast = 30,
+				       .fast_bytes = 3000,
+				       .many = true,
+				       .lost = true };
 	for (size_t i = 0; i < LOSS_COUNT; i++)
 		loss.n[i] = 1000;
 	comment(&w);
@@ -207,8 +210,9 @@ static void what_is_little_is_said_and_no_loss(void **state)
 	const struct heap_window w = { .rate_in_windows = 8192, .windows_ns = 1e9 };
 
 	(void)state;
-	unseen =
-		(struct heap_unseen){ .allocs = 20, .bytes = 2000, .fast = 30, .fast_bytes = 3000 };
+	unseen = (struct heap_unseen){
+		.allocs = 20, .bytes = 2000, .fast = 30, .fast_bytes = 3000, .many = true
+	};
 	comment(&w);
 	assert_int_equal(ncomments(), 3);
 	assert_true(says("unseen: 20 allocations of at least 2000 bytes"));
@@ -222,7 +226,7 @@ static void each_kind_of_unseen_has_its_line(void **state)
 	const struct heap_window w = { .rate_in_windows = 8192, .windows_ns = 1e9 };
 
 	(void)state;
-	unseen = (struct heap_unseen){ .allocs = 20, .bytes = 2000, .many = true };
+	unseen = (struct heap_unseen){ .allocs = 20, .bytes = 2000, .many = true, .lost = true };
 	comment(&w);
 	assert_int_equal(ncomments(), 2);
 	assert_true(says("of sizes that no window saw") && !says("pace"));
@@ -231,7 +235,7 @@ static void each_kind_of_unseen_has_its_line(void **state)
 
 	prof_free(p);
 	assert_int_equal(set_up(NULL), 0);
-	unseen = (struct heap_unseen){ .fast = 30, .fast_bytes = 3000, .many = true };
+	unseen = (struct heap_unseen){ .fast = 30, .fast_bytes = 3000, .many = true, .lost = true };
 	comment(&w);
 	assert_int_equal(ncomments(), 2);
 	assert_true(says("at a pace that no window met") && !says("sizes that no window saw"));

@@ -118,9 +118,9 @@ static void many(void **state)
 	bad("-p 7 --host-budget=2%,5%",
 	    "--host-budget is for many processes: add --all or another -p");
 	bad("--all --host-budget=2%",
-	    "--host-budget: '2%' is not two shares of CPU time such as 2%,5% or 0,0 (no bound)");
+	    "--host-budget: '2%' is not two shares of CPU time such as 2%,5% or 0 (no bound)");
 	bad("--all --host-budget=x,5%",
-	    "--host-budget: 'x,5%' is not two shares of CPU time such as 2%,5% or 0,0 (no bound)");
+	    "--host-budget: 'x,5%' is not two shares of CPU time such as 2%,5% or 0 (no bound)");
 	assert_true(good("-p 7 -p 8 --mutex --source=probe").collect.source == SOURCE_PROBE);
 	bad("--all --heap --budget=5%",
 	    "--budget is for one process: with --all say --host-budget");

@@ -339,15 +339,16 @@ static int set_budget(struct opts *o, const char *s, struct err *e)
 static int set_host_budget(struct opts *o, const char *s, struct err *e)
 {
 	const char *comma = strchr(s, ',');
-	char own[32] = "";
+	const char *last = comma ? comma + 1 : !strcmp(s, "0") ? s : "";
+	char own[32] = "0";
 	uint64_t own_ppm, taken_ppm;
 
-	if (comma && (size_t)(comma - s) < sizeof(own))
-		memcpy(own, s, (size_t)(comma - s));
-	if (!comma || !opt_share(own, &own_ppm) || !opt_share(comma + 1, &taken_ppm))
+	if (comma)
+		snprintf(own, sizeof(own), "%.*s", comma - s < 31 ? (int)(comma - s) : 0, s);
+	if (!opt_share(own, &own_ppm) || !opt_share(last, &taken_ppm))
 		return err_set(e, -EINVAL,
 			       "--host-budget: '%s' is not two shares of CPU time such as 2%%,5%% "
-			       "or 0,0 (no bound)",
+			       "or 0 (no bound)",
 			       s);
 	o->collect.host.own_ppm = (unsigned)own_ppm;
 	o->collect.host.taken_ppm = (unsigned)taken_ppm;

@@ -425,8 +425,8 @@ static int comment_leftovers(const struct set_member *m, struct prof *prof, stru
 		return 0;
 	return prof_comment(
 		prof, e,
-		"leftovers: there were %zu breakpoints in its code, as a killed process "
-		"leaves them: %s%s",
+		"leftovers: there were %zu breakpoints in its code, of a process that was "
+		"killed or of another profiler: %s%s",
 		s->leftovers,
 		h->failed ? "some may still be there: " :
 			    "those that nobody uses were taken out while it was profiled",

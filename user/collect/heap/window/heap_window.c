@@ -10,7 +10,7 @@
 #include "collect/site_errors.h"
 #include "probe/bpf.h"
 
-#define UNSEEN_SHARE 0.01 /* of all bytes: what no window stands for is a loss from here on */
+#define UNSEEN_SHARE 0.01 /* of all bytes: what no window stands for is many from here on */
 
 enum { COUNTDOWN_WORDS = sizeof(struct gpb_countdown) / 8, COUNT_TRIES = 5 };
 
@@ -752,6 +752,7 @@ struct heap_estimate heap_window_estimate(const struct heap_window *w, const str
 struct heap_unseen heap_window_unseen(const struct heap_window *w)
 {
 	double all = 0, allocs = 0, bytes = 0, fast = 0, fast_bytes = 0;
+	bool many;
 
 	for (size_t i = 0; i < GPB_CLASSES; i++) {
 		double size = i ? w->heap->class_size[i] : GPB_SIZE_MEDIUM;
@@ -768,9 +769,11 @@ struct heap_unseen heap_window_unseen(const struct heap_window *w)
 		allocs += w->total[i];
 		bytes += w->total[i] * size;
 	}
+	many = bytes + fast_bytes > UNSEEN_SHARE * all;
 	return (struct heap_unseen){ .allocs = (uint64_t)scale_round(allocs),
 				     .bytes = (uint64_t)scale_round(bytes),
 				     .fast = (uint64_t)scale_round(fast),
 				     .fast_bytes = (uint64_t)scale_round(fast_bytes),
-				     .many = bytes + fast_bytes > UNSEEN_SHARE * all };
+				     .many = many,
+				     .lost = many && bytes + fast_bytes > (double)w->rate_most };
 }

@@ -184,6 +184,8 @@ struct heap_unseen {
 		bytes; /* in size classes that no window saw; of large objects: at least so many */
 	uint64_t fast, fast_bytes; /* in others, at a pace that no window met */
 	bool many;		   /* both: more than a hundredth of all bytes of that time */
+	/* And more than one sample stands for at the rate that was asked for: less than that Go's own profile is likely not to have, too. */
+	bool lost;
 };
 struct heap_unseen heap_window_unseen(const struct heap_window *w);
 /* The part of the time with windows that none of them stands for. To be called when there are no more windows. */

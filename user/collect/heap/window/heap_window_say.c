@@ -30,8 +30,8 @@ static int comment_unseen(const struct heap_window *w, struct prof *p, struct lo
 	struct heap_unseen un = heap_window_unseen(w);
 	int ret = 0;
 
-	to->n[LOSS_ALLOCS_UNSEEN] += un.many ? un.allocs : 0;
-	to->n[LOSS_ALLOCS_UNMET] += un.many ? un.fast : 0;
+	to->n[LOSS_ALLOCS_UNSEEN] += un.lost ? un.allocs : 0;
+	to->n[LOSS_ALLOCS_UNMET] += un.lost ? un.fast : 0;
 	if (un.allocs)
 		ret = prof_comment(
 			p, e,
