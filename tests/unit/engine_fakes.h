@@ -158,8 +158,8 @@ static struct kind {
 	uint64_t taken_ns;
 	pid_t refuses, fails, full_for; /* full_for: that has no room for this one */
 	pid_t ended;			/* before it was put */
-	pid_t awaited;			/* of which the kernel has yet to tell something; 0: of none */
-	void *with;			/* what open() got */
+	pid_t awaited; /* of which the kernel has yet to tell something; 0: of none */
+	void *with;    /* what open() got */
 	unsigned budget_ppm;
 	const struct own_work *own;
 	struct attacher_process **attachers;
