@@ -50,7 +50,7 @@ static uint64_t g_of(int i)
 	return GS + sizeof(g_words[0]) * (uint64_t)i;
 }
 
-static void set_waitreason(int i, uint32_t reason)
+__attribute__((unused)) static void set_waitreason(int i, uint32_t reason)
 {
 	g_words[i][WAITREASON / 8] = reason;
 }

@@ -16,7 +16,7 @@ static uint32_t draw(void)
 	return (uint32_t)(draws * 0x2545f4914f6cdd1dull >> 32);
 }
 
-static uint32_t below(uint32_t n)
+__attribute__((unused)) static uint32_t below(uint32_t n)
 {
 	return draw() % n;
 }
