@@ -47,9 +47,9 @@ __u64 births = 0, births_coarse = 0;
 /* Of many targets: what those that have ended were charged. */
 struct gpb_charge charges[SLOTS] = {};
 
-/* Targets that have ended and that nobody has reaped: their first thread -> slot. */
+/* Targets that have ended and were not reaped yet: their first thread -> slot. It is deleted when that is freed, and so need not be LRU. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SLOTS);
 	__type(key, __u64);
 	__type(value, __u32);

@@ -13,7 +13,11 @@ KINDS='--source=read --heap --block --mutex --goroutine'
 heap=$(subject 1.27.4 heapself) && old=$(subject 1.19.13 heapself -buildmode=pie '-ldflags=-s -w') && waits=$(subject 1.27.4 waitself) &&
 	routines=$(subject 1.24.13 goroutines -ldflags="-s -w") && none=$(subject 1.27.4 hosted) ||
 	{ fail all_read "does not build"; finish; }
-ours=exe=${heap%/*}/*
+mkdir "$TMP/programs" # other scripts may run the same ones meanwhile
+for name in heap old waits routines none; do
+	cp "${!name}" "$TMP/programs/" && printf -v $name %s "$TMP/programs/$(basename "${!name}")"
+done
+ours=exe=$TMP/programs/*
 
 declare -A pid port
 launch() { # NAME PROGRAM ARG...

@@ -124,9 +124,15 @@ static void test_large_ones_that_no_window_saw(void **state)
 	assert_int_equal(un.allocs, 3);
 	assert_int_equal(un.bytes, 600 << 20);
 	assert_true(un.many && un.lost);
-	w.rate_most = 600 << 20;
+	w.rate_most = 600 << 20; /* little, but nearly all there is */
+	un = heap_window_unseen(&w);
+	assert_true(un.many && un.lost);
+	w.total[CLASS] = 2e10 / SIZE;
+	w.tally.groups[CLASS].x = 1;
 	un = heap_window_unseen(&w);
 	assert_true(un.many && !un.lost);
+	w.rate_most = 1;
+	assert_true(heap_window_unseen(&w).lost);
 	w.large_bytes = 0; /* not known */
 	assert_int_equal(heap_window_unseen(&w).bytes, 3 * GPB_SIZE_MEDIUM);
 }

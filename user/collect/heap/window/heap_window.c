@@ -10,6 +10,7 @@
 #include "collect/site_errors.h"
 #include "probe/bpf.h"
 
+#define MOST_SHARE   0.5 /* of all bytes: what no window stands for is a loss, however little it is */
 #define UNSEEN_SHARE 0.01 /* of all bytes: what no window stands for is many from here on */
 
 enum { COUNTDOWN_WORDS = sizeof(struct gpb_countdown) / 8, COUNT_TRIES = 5 };
@@ -775,5 +776,6 @@ struct heap_unseen heap_window_unseen(const struct heap_window *w)
 				     .fast = (uint64_t)scale_round(fast),
 				     .fast_bytes = (uint64_t)scale_round(fast_bytes),
 				     .many = many,
-				     .lost = many && bytes + fast_bytes > (double)w->rate_most };
+				     .lost = many && (bytes + fast_bytes > (double)w->rate_most ||
+						      bytes + fast_bytes > MOST_SHARE * all) };
 }

@@ -184,7 +184,10 @@ struct heap_unseen {
 		bytes; /* in size classes that no window saw; of large objects: at least so many */
 	uint64_t fast, fast_bytes; /* in others, at a pace that no window met */
 	bool many;		   /* both: more than a hundredth of all bytes of that time */
-	/* And more than one sample stands for at the rate that was asked for: less than that Go's own profile is likely not to have, too. */
+	/*
+	 * And more than one sample stands for at the rate that was asked for, or half of all: less than that Go's own profile is
+	 * likely not to have, too.
+	 */
 	bool lost;
 };
 struct heap_unseen heap_window_unseen(const struct heap_window *w);
