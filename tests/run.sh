@@ -9,7 +9,7 @@
 # $O/log/, how long each took in $O/log/times; --show repeats it here. E2E=NAME runs one script of
 # a suite. The programs have been built before: see the Makefile.
 #
-# Scripts run in groups (BESIDE, PAIRS, those that are alone; EMULATED beside the first two), see below. An outcome that had more
+# Scripts run in three groups (BESIDE, PAIRS and the others), see below. An outcome that had more
 # than one attempt is in $O/log/attempts and told at the end, with why the earlier ones failed: a
 # script that looks again by itself says so in a line "# attempt N of NAME: why". The ten slowest
 # scripts follow; the very last line is "N passed, N failed, N skipped".
@@ -29,11 +29,8 @@ E2E_LIMIT=${SCRIPT_LIMIT:-900} # one script's toolchains may have to be fetched
 # others leave idle: programs of cmocka, corpora and these scripts, BUSY_JOBS beside each other.
 # Scripts that compare exactly: a busy machine does not change their outcomes, and they change
 # nothing for others on it. The longest first.
-BESIDE=" bad_binary trace_out frames arm64 heap_read flame package unknown_go trace_readers rtvars goroutine contention_read counters allocsites
+BESIDE=" kernels_arm64 kernels_amd64 bad_binary trace_out frames arm64 heap_read flame package unknown_go trace_readers rtvars goroutine contention_read counters allocsites
 	heapdump_bad heapdump_hprof dumps heap_types heapdump_types doctor heapdump_out waitreasons layout_tab verifier lockdown drain all_pick "
-# Scripts in which another machine's time passes, counted in its instructions. One after another, beside BESIDE, in a session of
-# their own of a lower priority; what is left then has what PAIRS leave idle, with the lowest priority.
-EMULATED=" kernels_arm64 kernels_amd64 "
 # Scripts that judge by counts, shares, callers, files and exit statuses, never by how fast something is: two at a
 # time, when nobody builds any more. (Not contention_probe and all_block: of a hundred goroutines that lock at once on a busy machine some are
 # preempted between their time stamp and the queue, and Go charges by who is the last one there, 7 % more in one of 13 runs. Not wait, either: its
@@ -52,7 +49,7 @@ case $AGAIN_MAX in *[!0-9]*) AGAIN_MAX=0 ;; esac
 AGAIN_UNTIL=$((30 * 60)) # seconds from our start: a slow machine needs some 28 minutes
 SLOWEST=10
 
-passed=0 failed=0 skipped=0 show= BUILDER= EMULATOR= rc=0 good=0 bad=0 skips=0 FAILING=()
+passed=0 failed=0 skipped=0 show= BUILDER= rc=0 good=0 bad=0 skips=0 FAILING=()
 mkdir -p "$LOG"
 : >"$LOG/times"
 export JUDGED_LOG=$LOG/comparisons # by judges, with samples (tests/README.md)
@@ -307,24 +304,6 @@ build_ahead() {
 	BUILDER=$!
 }
 
-# emulate SUITE/NAME...: one after another in the background, in a session of their own
-emulate() {
-	export LOG E2E_LIMIT GOLDEN_LIMIT
-	export -f script_run
-	local name
-	for name; do rm -f "$LOG/$name.ended"; done
-	# shellcheck disable=SC2016
-	setsid -w bash -c '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; for name; do script_run "$name"; echo $? >"$LOG/$name.ended"; done' - "$@" &
-	EMULATOR=$! # of a background command of this shell, which leads no group: setsid need not fork
-}
-# From now on the emulated machines are to disturb nobody (sched(7): the nice value of a session).
-emulate_idle() { { echo 19 >"/proc/$EMULATOR/autogroup"; } 2>/dev/null || :; }
-# emulated SUITE/NAME...: waits for them, and tells how they ended
-emulated() {
-	local name
-	wait "$EMULATOR" 2>/dev/null
-	for name; do run_script "$name" "$(cat "$LOG/$name.ended" 2>/dev/null || echo lost)"; done
-}
 # Measuring begins when nobody builds any more. What was not built by now is noted by lib.sh's made().
 built() {
 	[ -z "$BUILDER" ] || wait "$BUILDER" || echo "# not all programs were built: see $LOG/subjects.log"
@@ -334,7 +313,7 @@ built() {
 
 # The scripts of a suite, group by group, each in the order of its list.
 scripts_of() {
-	local script name n=0 alone='' beside='' pairs='' emulated='' all=" "
+	local script name n=0 alone='' beside='' pairs='' all=" "
 	for script in tests/"$1"/*.sh; do
 		[ -f "$script" ] || continue
 		name=$(basename "$script" .sh)
@@ -343,26 +322,19 @@ scripts_of() {
 		n=$((n + 1)) all="$all$name "
 		case $1 in
 		golden) beside="$beside $1/$name" ;;
-		e2e)    in_list "$BESIDE$PAIRS$EMULATED" "$name" || alone="$alone $1/$name" ;;
+		e2e)    in_list "$BESIDE$PAIRS" "$name" || alone="$alone $1/$name" ;;
 		*)      alone="$alone $1/$name" ;;
 		esac
 	done
 	if [ "$1" = e2e ]; then
 		for name in $BESIDE; do ! in_list "$all" "$name" || beside="$beside $1/$name"; done
 		for name in $PAIRS; do ! in_list "$all" "$name" || pairs="$pairs $1/$name"; done
-		for name in $EMULATED; do ! in_list "$all" "$name" || emulated="$emulated $1/$name"; done
 	fi
-	# shellcheck disable=SC2086
-	[ -z "$emulated" ] || emulate $emulated
 	# shellcheck disable=SC2086
 	beside $BUSY_JOBS script_run run_script $beside
 	[ "$1" != e2e ] || built
 	# shellcheck disable=SC2086
-	[ -z "$emulated" ] || emulate_idle
-	# shellcheck disable=SC2086
 	beside $PAIR_JOBS script_run run_script $pairs
-	# shellcheck disable=SC2086
-	[ -z "$emulated" ] || emulated $emulated
 	for name in $alone; do run_script "$name"; done
 	[ $n -gt 0 ] || skip "$1" "there is no such script"
 }
