@@ -37,6 +37,18 @@ static uint8_t *used(void)
 static pid_t child;
 static int go;
 
+/* Between two pages without rights: right behind the variables of a library, they would be its .bss. */
+static uint8_t *fenced(void)
+{
+	uint8_t *all = mmap(NULL, (PAGES + 2) * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+
+	if (all == MAP_FAILED || mprotect(all + PAGE, PAGES * PAGE, PROT_READ | PROT_WRITE) ||
+	    madvise(all + PAGE, PAGES * PAGE, MADV_NOHUGEPAGE))
+		return NULL;
+	return all + PAGE;
+}
+
 static void bring_never(uint8_t *page)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -70,10 +82,8 @@ static int setup(void **state)
 	char c;
 
 	(void)state;
-	pages = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		     0);
-	if (pages == MAP_FAILED || madvise(pages, PAGES * PAGE, MADV_NOHUGEPAGE) ||
-	    pipe2(ready, O_CLOEXEC) || pipe2(wait, O_CLOEXEC))
+	pages = fenced();
+	if (!pages || pipe2(ready, O_CLOEXEC) || pipe2(wait, O_CLOEXEC))
 		return -1;
 	child = fork();
 	if (!child) {
@@ -96,7 +106,7 @@ static int teardown(void **state)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	close(go);
-	munmap(pages, PAGES * PAGE);
+	munmap(pages - PAGE, (PAGES + 2) * PAGE);
 	alarm(0);
 	return 0;
 }
