@@ -43,9 +43,25 @@ static void long_names_have_room(void **state)
 	assert_non_null(strstr(buf, "2147483647 (123456789012345) and 995 others"));
 }
 
+static void those_without_a_pid_are_others(void **state)
+{
+	struct some s = { 0 };
+	struct err e = { "why" };
+	char buf[SOME_TEXT];
+
+	(void)state;
+	some_count(&s, 4);
+	assert_string_equal(some_text(&s, buf), "");
+	some_add(&s, 11, "api", &e);
+	assert_int_equal(s.n, 5);
+	assert_string_equal(s.why.msg, "why");
+	assert_string_equal(some_text(&s, buf), "pid 11 (api) and 4 others");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(those_without_a_pid_are_others),
 		cmocka_unit_test(the_first_are_named),
 		cmocka_unit_test(long_names_have_room),
 	};

@@ -65,6 +65,11 @@ static void count_closed(struct closed *all, const struct survey_proc *p)
 	all[i].n++;
 }
 
+static void fail(struct unseen *u, const struct survey_proc *p)
+{
+	some_add(u->failed, p->pid, p->comm, &(struct err){ "" });
+}
+
 /* Those that are silent, those that may not be looked at, and what was named and is no Go program. */
 static void tell_closed(const struct host_opts *o, const struct survey *s, struct unseen *u)
 {
@@ -74,16 +79,18 @@ static void tell_closed(const struct host_opts *o, const struct survey *s, struc
 	for (size_t i = 0; i < s->closed.n; i++) {
 		const struct survey_proc *p = &s->closed.at[i];
 
-		if (p->no_go)
+		if (p->no_go) {
 			tell("%s", p->cpu.why);
-		u->failed += p->no_go;
+			fail(u, p);
+		}
 		if (!host_may_mean(o, p))
 			continue;
-		if (p->silent)
+		if (p->silent) {
 			tell("pid %d: %s: it is left out", p->pid, p->cpu.why);
-		u->failed += p->silent;
-		if (!p->silent)
+			fail(u, p);
+		} else {
 			count_closed(denied, p);
+		}
 	}
 	for (size_t i = 0; i < REASONS && denied[i].n; i++) {
 		u->lossy = true;
@@ -103,25 +110,23 @@ static void tell_doubtful(const struct host_opts *o, const struct survey *s, str
 			continue;
 		tell("pid %d (%s): nobody knows whether it is meant, as its command line is longer than %d KB or cannot be read: it is left out",
 		     p->pid, p->comm, LIMIT_COMMAND >> 10);
-		u->failed++;
+		fail(u, p);
 	}
 }
 
-struct unseen host_tell_unseen(const struct host_opts *o, struct survey *s)
+void host_tell_unseen(const struct host_opts *o, struct survey *s, struct unseen *u)
 {
-	struct unseen u = { 0 };
 	char n[TEXT_COUNTED];
 
-	tell_closed(o, s, &u);
-	tell_doubtful(o, s, &u);
+	tell_closed(o, s, u);
+	tell_doubtful(o, s, u);
 	if (s->left_out)
 		tell("%s not looked at: too many",
 		     counted(s->left_out, "process was", "processes were", n));
 	if (s->hidden)
 		tell("/proc hides other users' processes (hidepid), and they are left out: run as root");
-	u.failed += s->left_out;
-	u.lossy |= s->hidden;
+	some_count(u->failed, s->left_out);
+	u->lossy |= s->hidden;
 	s->left_out = 0;
 	s->hidden = false;
-	return u;
 }

@@ -6,6 +6,7 @@
 #define CLI_RUN_HOST_HOST_MEANT_H
 
 #include "cli/run/host/host_run.h"
+#include "cli/run/host/host_some.h"
 #include "inspect/survey.h"
 
 /* survey.judge with @opts, the struct host_opts, where all are meant that fit. */
@@ -19,12 +20,12 @@ bool host_may_mean(const struct host_opts *o, const struct survey_proc *p);
 void host_head(const struct host_opts *o, const struct survey *s, size_t found, size_t closed,
 	       FILE *f);
 
-/* What that makes of the run: so many processes could not be profiled; some could not be looked at. */
+/* What that makes of the run: these could not be profiled; some could not be looked at. */
 struct unseen {
-	size_t failed;
+	struct some *failed;
 	bool lossy;
 };
-/* Tells of those that may be meant, and of what s->left_out and s->hidden say, which is told once. */
-struct unseen host_tell_unseen(const struct host_opts *o, struct survey *s);
+/* Tells of those that may be meant, and of what s->left_out and s->hidden say, which is told once; adds to @u. */
+void host_tell_unseen(const struct host_opts *o, struct survey *s, struct unseen *u);
 
 #endif

@@ -42,8 +42,8 @@ struct run {
 		} part[2];
 		struct some refused; /* processes that this kind cannot observe */
 	} kinds[ENGINE_KINDS_MAX];
-	size_t failed,
-		partly; /* processes that could not be profiled; and those of which some kinds could not */
+	struct some failed,
+		partly; /* could not be profiled; and those of which some kinds could not */
 	/* Of these, and not told of yet: those that there was no slot for, and those of files that there was no room for. */
 	struct some beyond, crowded;
 	size_t started;
@@ -92,7 +92,7 @@ static void note_unfit(struct run *r, const struct survey *s)
 			continue;
 		err_set(&why, -ENOTSUP, "%s", table_why(r->o, p));
 		some_add(&r->unfit, p->pid, p->comm, &why);
-		r->failed++;
+		some_add(&r->failed, p->pid, p->comm, &why);
 	}
 }
 
@@ -100,9 +100,9 @@ static void note_unfit(struct run *r, const struct survey *s)
 static void tell_unseen(void *arg, struct survey *s)
 {
 	struct run *r = arg;
-	struct unseen u = host_tell_unseen(r->o, s);
+	struct unseen u = { .failed = &r->failed };
 
-	r->failed += u.failed;
+	host_tell_unseen(r->o, s, &u);
 	r->lossy |= u.lossy;
 	if (r->begun)
 		note_unfit(r, s);
@@ -134,8 +134,10 @@ static void plan(struct run *r, FILE *f)
 		if (!host_means(r->o, p))
 			continue;
 		table_row(r->o, p, f);
-		r->failed += !table_works(r->o, p);
-		r->wanted += table_works(r->o, p);
+		if (table_works(r->o, p))
+			r->wanted++;
+		else
+			some_add(&r->failed, p->pid, p->comm, &(struct err){ "" });
 	}
 	for (size_t i = 0; i < s->closed.n; i++)
 		if (host_may_mean(r->o, &s->closed.at[i]))
@@ -157,16 +159,16 @@ static void added(void *arg, int ret, const struct err *e, pid_t pid, const char
 		r->started += r->begun;
 	} else if (ret == -E2BIG && engine_is_full(r->engine)) {
 		some_add(&r->beyond, pid, comm, e);
-		r->failed++;
+		some_add(&r->failed, pid, comm, e);
 	} else if (ret == -E2BIG && r->o->all) {
 		some_add(&r->crowded, pid, comm, e);
-		r->failed++;
+		some_add(&r->failed, pid, comm, e);
 	} else if ((ret == -ESRCH || ret == -ENOENT) && r->o->all) {
 		some_add(&r->ended, pid, comm, e);
 	} else if (ret != -EEXIST) {
 		if (ret != -ECANCELED)
 			tell("%s", e->msg);
-		r->failed++;
+		some_add(&r->failed, pid, comm, e);
 	}
 }
 
@@ -181,7 +183,7 @@ static void tell_beyond(struct run *r)
 	if (r->crowded.n)
 		tell("%s left out: %s: %s", counted(r->crowded.n, "process is", "processes are", n),
 		     some_text(&r->crowded, who), r->crowded.why.msg);
-	r->beyond.n = r->crowded.n = 0;
+	r->beyond = r->crowded = (struct some){ .n = 0 };
 }
 
 static void say_why(void *arg, const char *what)
@@ -323,8 +325,8 @@ static void take(void *arg, const struct engine_target *t, const struct engine_r
 			 r->o->kinds[i]->name);
 		r->lossy |= losses_tell(prof_loss(p), whose);
 	}
-	r->failed += failed && !got;
-	r->partly += failed && got;
+	if (failed)
+		some_add(got ? &r->partly : &r->failed, t->id.pid, t->id.comm, &(struct err){ "" });
 	host_news_forget(&r->news, t);
 }
 
@@ -396,14 +398,16 @@ static void tell_end(struct run *r)
 		tell("%s started meanwhile cannot be profiled: %s; the first: %s",
 		     counted(r->unfit.n, "program that", "programs that", n),
 		     some_text(&r->unfit, who), r->unfit.why.msg);
-	if (r->failed)
-		tell("%s could not be profiled", processes(r->failed, n));
-	if (r->partly)
-		tell("of %s a part could not be profiled", processes(r->partly, n));
+	if (r->failed.n)
+		tell("%s could not be profiled%s%s", processes(r->failed.n, n),
+		     r->failed.named ? ": " : "", some_text(&r->failed, who));
+	if (r->partly.n)
+		tell("of %s a part could not be profiled: %s", processes(r->partly.n, n),
+		     some_text(&r->partly, who));
 	if (unheard)
 		tell("%s not noticed: too many at once",
 		     counted(unheard, "program that started was", "programs that started were", n));
-	r->lossy |= r->failed || unheard || r->news.lossy;
+	r->lossy |= r->failed.n || unheard || r->news.lossy;
 }
 
 /* ---- from start to end ---- */
@@ -560,7 +564,7 @@ int host_run(const struct host_opts *o)
 	cancel_when(stop_asked_ms);
 	ret = prepare(&r, &e);
 	if (!ret && o->dry_run)
-		return r.lossy || r.failed ? EXIT_LOSSES : EXIT_DONE;
+		return r.lossy || r.failed.n ? EXIT_LOSSES : EXIT_DONE;
 	if (!ret)
 		ret = start(&r, &e);
 	if (ret) {

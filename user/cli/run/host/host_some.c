@@ -5,20 +5,27 @@
 
 void some_add(struct some *s, pid_t pid, const char *comm, const struct err *why)
 {
-	if (!s->n)
+	if (!s->named)
 		s->why = *why;
-	if (s->n < SOME_NAMED) {
-		s->first[s->n].pid = pid;
-		snprintf(s->first[s->n].comm, sizeof(s->first[0].comm), "%s", comm ?: "");
+	if (s->named < SOME_NAMED) {
+		s->first[s->named].pid = pid;
+		snprintf(s->first[s->named].comm, sizeof(s->first[0].comm), "%s", comm ?: "");
+		s->named++;
 	}
 	s->n++;
 }
 
+void some_count(struct some *s, size_t n)
+{
+	s->n += n;
+}
+
 const char *some_text(const struct some *s, char buf[SOME_TEXT])
 {
-	size_t named = s->n < SOME_NAMED ? s->n : SOME_NAMED, n = 0;
+	size_t n = 0;
 
-	for (size_t i = 0; i < named; i++) {
+	*buf = '\0';
+	for (size_t i = 0; i < s->named; i++) {
 		const char *comm = s->first[i].comm;
 
 		n += (size_t)snprintf(buf + n, SOME_TEXT - n, "%s%d%s%s%s",
@@ -27,8 +34,8 @@ const char *some_text(const struct some *s, char buf[SOME_TEXT])
 						     " and ",
 				      s->first[i].pid, *comm ? " (" : "", comm, *comm ? ")" : "");
 	}
-	if (s->n > named)
-		snprintf(buf + n, SOME_TEXT - n, " and %zu %s", s->n - named,
-			 one_or(s->n - named, "other", "others"));
+	if (s->named && s->n > s->named)
+		snprintf(buf + n, SOME_TEXT - n, " and %zu %s", s->n - s->named,
+			 one_or(s->n - s->named, "other", "others"));
 	return buf;
 }
