@@ -63,6 +63,7 @@ static void storms_of_the_sweeper_are_its_yields(void **state)
 		struct run_unmet u = run(&w, &seed, &t);
 
 		assert_true(u.runs > 0.98 * t.sweeper && u.yields > 0.98 * u.runs);
+		assert_true(u.maybe <= 0.02 * u.runs);
 	}
 }
 
@@ -75,6 +76,7 @@ static void storms_of_others_are_no_yields(void **state)
 	(void)state;
 	for (size_t k = 0; k < 4; k++) {
 		const struct world w = { .swept = 0.3, .user_storm = often[k] };
+		double maybe = 0, others = 0;
 		int wrong = 0;
 
 		for (int i = 0; i < WORLDS; i++) {
@@ -82,10 +84,13 @@ static void storms_of_others_are_no_yields(void **state)
 			struct run_unmet u = run(&w, &seed, &t);
 
 			assert_true(u.runs >= 0.98 * t.user);
+			maybe += u.maybe;
+			others += u.runs - u.yields;
 			wrong += u.yields > 0;
 		}
 		printf("# %.2f %%: %d of %d\n", 100 * often[k], wrong, WORLDS);
 		assert_true(wrong <= WORLDS / 40);
+		assert_true(maybe < 0.4 * others); /* by chance */
 	}
 }
 
@@ -125,9 +130,10 @@ static void little_evidence_is_none(void **state)
 		(i % 8 ? run_rates_step : run_rates_swept)(&r, USUAL + (i == 800 ? STORM : 0),
 							   STEP_NS);
 	u = run_rates_unmet(&r);
-	assert_true(u.runs > 0.98 * STORM && u.yields == 0);
+	assert_true(u.runs > 0.98 * STORM && u.yields == 0 && u.maybe > 0.98 * u.runs);
 	u = run(&always, &seed, &t);
 	assert_true(u.runs > 0.98 * t.sweeper && u.yields <= u.runs);
+	assert_true(u.maybe >= 0.98 * (u.runs - u.yields));
 	for (int i = 0; i < STEPS; i++)
 		run_rates_swept(&r, USUAL, STEP_NS);
 	assert_true(run_rates_unmet(&r).yields == 0);

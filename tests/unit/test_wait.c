@@ -473,28 +473,41 @@ static void many_waits_without_a_stack_are_a_loss(void **state)
 }
 
 /* Goroutines ran a thousand times as often as in any window, for half of the time. */
-static void a_storm_that_no_window_met_is_a_loss(void **state)
+static void unmet(bool swept)
 {
 	struct run_rates *r = &w->window.engine.slow.rates;
 	char expected[64];
-	uint64_t unmet;
+	uint64_t n;
 	const struct prof *p;
 
-	(void)state;
 	en.windowed = true;
 	run_rates_window(r, 50, 50e6, 500e6);
 	for (int i = 0; i < 100; i++) {
-		run_rates_step(r, 5, 5e6);
-		run_rates_step(r, 5000, 5e6);
+		(swept ? run_rates_swept : run_rates_step)(r, 5, 5e6);
+		(swept ? run_rates_swept : run_rates_step)(r, 5000, 5e6);
 	}
 	w->window.engine.slow.switches = 500500;
-	unmet = (uint64_t)dilation_unmet(&w->window.engine.slow);
-	assert_true(unmet > 400000 && unmet <= 500000);
+	n = (uint64_t)dilation_unmet(&w->window.engine.slow);
+	assert_true(n > 400000 && n <= 500000);
 	snprintf(expected, sizeof(expected), "began to run about %llu times",
-		 (unsigned long long)unmet);
+		 (unsigned long long)n);
 	p = finish();
 	assert_true(says(p, expected));
-	assert_int_equal(w->loss.n[LOSS_RUNS_UNMET], unmet);
+	assert_int_equal(says(p, "may be its yields"), swept);
+	assert_int_equal(w->loss.n[LOSS_RUNS_UNMET], n);
+}
+
+static void a_storm_that_no_window_met_is_a_loss(void **state)
+{
+	(void)state;
+	unmet(false);
+}
+
+/* A program that collects garbage all the time: the loss is the same, and its probable cause is told. */
+static void it_may_be_the_sweepers(void **state)
+{
+	(void)state;
+	unmet(true);
 }
 
 static void in_full_observation_no_window_is_missing(void **state)
@@ -545,6 +558,7 @@ int main(void)
 		TEST(few_waits_without_a_stack_are_no_loss),
 		TEST(many_waits_without_a_stack_are_a_loss),
 		TEST(a_storm_that_no_window_met_is_a_loss),
+		TEST(it_may_be_the_sweepers),
 		TEST(in_full_observation_no_window_is_missing),
 	};
 

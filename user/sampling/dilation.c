@@ -23,6 +23,8 @@
 #define SURELY 3
 /* Runs that no window met are worth telling from this part of all runs on. */
 #define MANY 0.01
+/* Nearly all of them */
+#define MOST 0.9
 
 void dilation_step(struct dilation *w, const struct dilation_step *s)
 {
@@ -232,6 +234,13 @@ double dilation_unmet(const struct dilation *w)
 	double unmet = others_unmet(w);
 
 	return unmet > MANY * w->switches ? unmet : 0;
+}
+
+bool dilation_maybe_yields(const struct dilation *w)
+{
+	struct run_unmet u = run_rates_unmet(&w->rates);
+
+	return u.maybe > MOST * (u.runs - u.yields);
 }
 
 double dilation_yields(const struct dilation *w)

@@ -94,6 +94,8 @@ struct dilation_terms dilation_terms(const struct dilation *w, uint64_t begin_ns
 double dilation_met(const struct dilation *w);
 /* How many runs were at such a pace, but for the sweeper's yields; 0 as long as they are less than a hundredth of all. */
 double dilation_unmet(const struct dilation *w);
+/* May nearly all of these be its yields, too, as it was at work when they came? */
+bool dilation_maybe_yields(const struct dilation *w);
 /* How many yields of the sweeper were at such a pace; 0 as long as they are as few. */
 double dilation_yields(const struct dilation *w);
 #define DILATION_YIELDS                                                                                 \
@@ -102,7 +104,11 @@ double dilation_yields(const struct dilation *w);
 #define DILATION_UNMET                                                                                  \
 	"unseen: goroutines began to run about %llu times, by the runtime's own count, at a pace that " \
 	"no window met: waits or yields that are beside the estimates; nobody knows how many of them "  \
-	"were waits, and the error of each place allows for all of them"
+	"were waits, and the error of each place allows for all of them%s"
+#define DILATION_MAYBE                                                                         \
+	"; they came while its sweeper was at work, as it nearly always is where a program "   \
+	"collects garbage often, and may be its yields: on a host short of CPUs it yields up " \
+	"to 4,000 times a ms"
 /*
  * What these runs add to the variance of any site's number of waits, in 1 / GPB_COUNT_ONE: it may have had them all,
  * however many longer ones looks counted.

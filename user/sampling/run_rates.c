@@ -165,6 +165,7 @@ struct run_unmet run_rates_unmet(const struct run_rates *r)
 	for (unsigned i = 0; i < RUN_BINS; i++) {
 		const struct run_bins *s = &r->steps;
 
+		out.maybe += i > last ? r->swept.runs[i] : 0;
 		*(i > last ? &runs : &rest) += s->runs[i];
 		*(i > last ? &ns : &rest_ns) += s->ns[i];
 		if (i <= last)
@@ -173,5 +174,6 @@ struct run_unmet run_rates_unmet(const struct run_rates *r)
 	out.unsure = rest_ns > 0 ? rest / rest_ns * ns / 2 : 0;
 	out.runs = runs - out.unsure;
 	out.yields = fmin(yields(r, last), fmax(out.runs, 0));
+	out.maybe = fmax(fmin(out.maybe, out.runs) - out.yields, 0);
 	return out;
 }

@@ -59,6 +59,7 @@ struct run_unmet {
 	 * chance would have it (1 in 100), are taken for its own, but for as many as there are at other times.
 	 */
 	double yields;
+	double maybe;  /* of the others: those in steps in which the sweeper may have yielded */
 	double faster; /* of the others: those beyond the highest pace that a window met */
 };
 struct run_unmet run_rates_unmet(const struct run_rates *r);

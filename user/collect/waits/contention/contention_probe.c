@@ -179,7 +179,7 @@ static int comments(struct contention_probe *c, const struct sched_result *r, st
 	if (!ret)
 		ret = sched_comment(c->sched, c->out.prof, e);
 	if (!ret && r->windowed)
-		ret = wait_prof_unmet(&c->out, r->unmet, r->yields, e);
+		ret = wait_prof_unmet(&c->out, r->unmet, r->maybe_yields, r->yields, e);
 	if (!ret && r->windowed)
 		ret = wait_prof_errors(&c->out, &r->whole, e);
 	return ret;

@@ -476,6 +476,7 @@ static int result_of(struct sched *c, unsigned kind, struct sched_result *out, s
 		.part_known = w->cut,
 		.cut = en->cut,
 		.unmet = dilation_unmet(&en->slow),
+		.maybe_yields = dilation_maybe_yields(&en->slow),
 		.yields = dilation_yields(&en->slow),
 		.unseen_ns = w->locked.known ? 0 : w->locked.delay,
 		.start_ns = start_of(c, kind),

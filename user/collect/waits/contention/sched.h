@@ -42,7 +42,8 @@ struct sched_result {
 	struct looks_result looks;
 	const char *no_looks; /* why there were no looks, or NULL */
 	double unmet; /* about how many runs were at a pace that no window met; 0: few (dilation.h) */
-	double yields;	   /* so many more are yields of the runtime's sweeper */
+	bool maybe_yields; /* these may be yields of the runtime's sweeper */
+	double yields;	   /* so many more are */
 	double part_known; /* about how many contentions were longer than their window */
 	/* Total time waited for mutexes of which no window saw who made others wait. */
 	double unseen_ns;

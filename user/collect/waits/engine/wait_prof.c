@@ -103,12 +103,13 @@ int wait_prof_looks(struct wait_prof *p, const struct looks_result *r, const cha
 	return ret;
 }
 
-int wait_prof_unmet(struct wait_prof *p, double unmet, double yields, struct err *e)
+int wait_prof_unmet(struct wait_prof *p, double unmet, bool maybe, double yields, struct err *e)
 {
 	int ret = 0;
 
 	if (unmet >= 1)
-		ret = prof_comment(p->prof, e, DILATION_UNMET, (unsigned long long)unmet);
+		ret = prof_comment(p->prof, e, DILATION_UNMET, (unsigned long long)unmet,
+				   maybe ? DILATION_MAYBE : "");
 	if (!ret && yields >= 1)
 		ret = prof_comment(p->prof, e, DILATION_YIELDS, (unsigned long long)yields);
 	return ret;

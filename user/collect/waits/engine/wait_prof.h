@@ -30,8 +30,8 @@ int wait_prof_add(struct wait_prof *p, const struct gpb_stack *st, const struct 
  */
 int wait_prof_looks(struct wait_prof *p, const struct looks_result *r, const char *no_looks,
 		    const char *calls, uint64_t cut, struct err *e);
-/* Says how many runs no window stands for (dilation.h); 0: none that are worth it. */
-int wait_prof_unmet(struct wait_prof *p, double unmet, double yields, struct err *e);
+/* Says how many runs no window stands for (dilation.h); 0: none that are worth it. @maybe: dilation_maybe_yields(). */
+int wait_prof_unmet(struct wait_prof *p, double unmet, bool maybe, double yields, struct err *e);
 /* Says how certain sites are, and @all of them together. */
 int wait_prof_errors(struct wait_prof *p, const struct wait_error *all, struct err *e);
 /* Nothing more is added: counts become whole numbers. The profile is the caller's. */

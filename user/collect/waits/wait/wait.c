@@ -423,7 +423,8 @@ static int comment_unmet(struct wait *w, struct err *e)
 	uint64_t runs = (uint64_t)dilation_unmet(d);
 
 	w->loss.n[LOSS_RUNS_UNMET] += runs;
-	return wait_prof_unmet(&w->out, (double)runs, dilation_yields(d), e);
+	return wait_prof_unmet(&w->out, (double)runs, dilation_maybe_yields(d), dilation_yields(d),
+			       e);
 }
 
 static int comment_estimates(struct wait *w, struct err *e)
