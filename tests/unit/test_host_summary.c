@@ -339,6 +339,16 @@ static void what_share_it_is_of(void **state)
 			       "; the time of 1 program that was not looked at is not in that)\n"));
 }
 
+static void a_moment_has_no_share(void **state)
+{
+	struct engine_cost c = { .lasted_ns = 1300000, .own_ns = 4000000 };
+
+	(void)state;
+	assert_non_null(strstr(cost(c, 0), "time in the window (of 1.3 ms; reads"));
+	c.lasted_ns = 200000000;
+	assert_non_null(strstr(cost(c, 0), "time in the window (2.0 % of one CPU; reads"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +358,7 @@ int main(void)
 		cmocka_unit_test_teardown(what_was_there_before_is_taken_away, teardown),
 		cmocka_unit_test_teardown(what_is_not_published_counts, teardown),
 		cmocka_unit_test_teardown(what_share_it_is_of, teardown),
+		cmocka_unit_test_teardown(a_moment_has_no_share, teardown),
 		cmocka_unit_test_teardown(estimates_have_errors, teardown),
 		cmocka_unit_test_teardown(kinds_have_their_values_and_places, teardown),
 		cmocka_unit_test_teardown(one_that_has_only_losses_is_named, teardown),

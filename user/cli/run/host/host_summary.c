@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "cli/tell.h"
@@ -399,19 +400,33 @@ static void unseen_text(const struct engine_cost *c, uint64_t unseen, unsigned p
 			 counted(unseen, "program that was", "programs that were", n));
 }
 
+/* What a few milliseconds have is the end of the beginning and the beginning of the end, and no share of anything. */
+#define SHARE_FROM_NS (100 * NS_PER_MS)
+
+static void own_text(const struct engine_cost *c, char buf[SHARE_TEXT])
+{
+	double part = percent(c->own_ns, c->lasted_ns);
+
+	if (c->lasted_ns < SHARE_FROM_NS)
+		snprintf(buf, SHARE_TEXT, "of %.1f ms", (double)c->lasted_ns / 1e6);
+	else
+		snprintf(buf, SHARE_TEXT, "%.*f %% of one CPU", decimals(part), part);
+}
+
 void summary_cost(struct engine_cost c, uint64_t unseen, bool put_off, const struct collect_opts *o)
 {
-	double part = percent(c.own_ns, c.lasted_ns);
-	char own[BOUND_TEXT], taken[BOUND_TEXT], share[SHARE_TEXT], without[UNSEEN_TEXT];
+	char own[BOUND_TEXT], part[SHARE_TEXT], taken[BOUND_TEXT], share[SHARE_TEXT],
+		without[UNSEEN_TEXT];
 
+	own_text(&c, part);
 	share_text(&c, share);
 	unseen_text(&c, unseen, o->host.taken_ppm, without);
 	bound_text("reads less often above", o->host.own_ppm, own);
 	bound_text("at most", o->host.taken_ppm, taken);
-	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%.*f %% of one CPU; %s); sampling took "
+	tell("cost: goprof-bpf itself took %.2f s of CPU time in the window (%s; %s); sampling took "
 	     "%.2f s of the processes' %.2f s (%s, %s%s)",
-	     (double)c.own_ns / 1e9, decimals(part), part, own, (double)c.taken_ns / 1e9,
-	     (double)c.cpu_ns / 1e9, share, taken, without);
+	     (double)c.own_ns / 1e9, part, own, (double)c.taken_ns / 1e9, (double)c.cpu_ns / 1e9,
+	     share, taken, without);
 	if (put_off)
 		tell("cost: programs that started were looked at 0.3 s apart, to keep to --host-budget");
 	if (c.slowed)
