@@ -36,7 +36,7 @@ struct host {
 	struct host_clocks clocks;
 	struct bpf_link *on_end,
 		*on_reaped; /* NULL: what a process that is gone was charged is not known */
-	uint64_t begun_ns, ended_ns;
+	uint64_t ended_ns;
 	struct err
 		no_names; /* kernel frames have none: why; "": they have, or were not asked for */
 };
@@ -57,17 +57,20 @@ struct host_target {
 
 static int begin_prof(struct host *h, struct host_target *k, struct err *e)
 {
-	int ret = subject_prof(k->t->subject, "perf CPU clock of each CPU", &k->prof, e);
+	CLEANUP(prof_freep) struct prof *p = NULL;
+	int ret = subject_prof(k->t->subject, "perf CPU clock of each CPU", &p, e);
 
 	if (!ret)
-		ret = prof_add_type(k->prof, "samples", "count", e);
+		ret = prof_add_type(p, "samples", "count", e);
 	if (!ret)
-		ret = prof_add_type(k->prof, "cpu", "nanoseconds", e);
+		ret = prof_add_type(p, "cpu", "nanoseconds", e);
 	if (!ret)
-		ret = prof_set_period(k->prof, "cpu", "nanoseconds", (int64_t)h->period_ns, e);
-	if (!ret)
-		stack_physical_init(&k->ph, k->t->subject, k->prof, HIDE_NONE);
-	return ret;
+		ret = prof_set_period(p, "cpu", "nanoseconds", (int64_t)h->period_ns, e);
+	if (ret)
+		return ret;
+	k->prof = TAKE(p);
+	stack_physical_init(&k->ph, k->t->subject, k->prof, HIDE_NONE);
+	return 0;
 }
 
 /* A stack that there is no room for: only its innermost function, which others have, too. */
@@ -109,7 +112,7 @@ static int add_stack(void *arg, struct demux_target *d, const struct gpb_hash *k
 	ret = stack_physical_add(&k->ph, st, values, labels, nlabels, NULL);
 	prof_close(k->prof, false);
 	if (ret == -E2BIG)
-		return add_leaf(k, st, values);
+		ret = add_leaf(k, st, values);
 	demux_keeps(&h->demux, d, prof_nsamples(k->prof));
 	return ret;
 }
@@ -361,13 +364,10 @@ static uint64_t host_taken_ns(void *state)
 static int host_begin(void *state, struct err *e)
 {
 	struct host *h = state;
-	int ret;
 
 	h->demux.ticks = 0;
 	set_weight(h, 1);
-	ret = host_clocks_start(&h->clocks, e);
-	h->begun_ns = now_ns();
-	return ret;
+	return host_clocks_start(&h->clocks, e);
 }
 
 /* The engine has just read the clocks of those that live. */
