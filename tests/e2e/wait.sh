@@ -13,6 +13,8 @@
 #		standard errors, by reason
 #	storm	most runs of goroutines are yields that come in storms between windows (testdata/programs/storm):
 #		waits are not scaled up for them, and they are told, also where a sweeper of garbage yields now and then
+#	paced	100 goroutines that sleep for 0.5 ms each, and 300 for 10 ms, beside one that computes: windows meet fewer of the first than
+#		there are, as probes make their turns longer, and hardly any of the others, which are too long for them; numbers within 12 %
 #	turn	200 goroutines that sleep for half a second each, while full observation turns to windows: their sleeps are whole
 #	turns	the same, there and back, twice
 #	ended	a command (testdata/programs/pingpong) that is observed in full at first, then in windows until it
@@ -31,7 +33,7 @@ SOURCE=
 ASKED=${WIDE:+wide}${VERSIONS:+these}
 VERSIONS=${VERSIONS:-1.18.10 1.22.12 1.27.4}
 [ "$VERSIONS" != all ] || VERSIONS=$WAITS_VERSIONS
-ONLY=${ONLY:-known reasons rates labels edges kill light heavy storm turn turns ended}
+ONLY=${ONLY:-known reasons rates labels edges kill light heavy storm paced turn turns ended}
 
 part_known() {
 	watch --wait --budget=0 --wait-rate 1
@@ -206,6 +208,35 @@ part_storm() { # V [collect]
 		}' "$TMP/labels"
 }
 
+# That windows see too few, or hardly any, is known by the runtime's own count of runs.
+paced() { # VERSION N US
+	local bin from to
+	bin=$(subject "$1" storm -ldflags='-s -w')
+	start "$bin" 0 paced "$2" "$3"
+	sleep 0.5
+	watch --wait
+	from=$(last)
+	sleep "${SECONDS_EACH:-5}"
+	to=$(last)
+	unwatch
+	kill "$PID"
+	comments | sed -nE 's/^(budget|unseen|error: all|window)/# &/p' >&2
+	comments | has '^budget: .*windows of' || echo "there were no windows"
+	"$PPROFCHECK" labels -type contentions "$WAIT" >"$TMP/labels"
+	awk -v from="$from" -v to="$to" -v window="$(comments | sed -n 's/^window: \([0-9.]*\) s.*/\1/p')" '
+		/"sleep"/ { n += $1 }
+		END {
+			split(from, a); split(to, b)
+			want = (b[3] - a[3]) / (b[2] - a[2]) * 1e9 * window
+			printf "# %d sleeps of %d\n", n, want >"/dev/stderr"
+			if (want < 1000 || n < 0.88 * want || n > 1.12 * want) print n + 0 " sleeps of " want
+		}' "$TMP/labels"
+}
+part_paced() {
+	paced "$1" 100 500
+	paced "$1" 300 10000
+}
+
 # Of each sleeper the first sleep in the window had begun before it, and the last one ends after it: that is 0.5 s in all.
 slept() { # VERSION MODE BUDGET SECONDS OFF
 	local bin
@@ -271,7 +302,7 @@ part labels "$V" -tags=self
 part edges "$V"
 part kill "$V"
 part light "$V"
-for p in heavy ended turn turns; do
+for p in heavy ended paced turn turns; do
 	wanted $p || continue
 	echo "## $p $V" >&2
 	steps part_$p "$V"

@@ -369,6 +369,81 @@ static void what_follows_is_scaled_as_well(void **state)
 	wait_window_fini(&w);
 }
 
+/*
+ * 4,000 waits of 10 ms, of which windows met 200, and all times runnable that follow. Looks are so far apart that they count none, and saw
+ * @delay of all of them.
+ */
+static void too_long_for_windows(struct wait_window *w, struct looks_sums *u, double delay)
+{
+	const struct wait ten = { .end = 10 * MS }, brief = { .end = 1000 };
+	struct gpb_stack st = stack_of(&ten, GPB_WAIT_LONG),
+			 after = stack_of(&brief, GPB_WAIT_LONG), seen = stack_of(&ten, 0);
+	const struct tally_window tw = { .weight = 100 };
+	int32_t entry;
+	bool known;
+
+	*w = (struct wait_window){
+		.engine = { .s = &subject,
+			    .counter = { .s = &subject, .open_again = { .at = UINT64_MAX } } }
+	};
+	wait_window_init(w, not_runtime);
+	*u = (struct looks_sums){ .tally = &w->engine.tally };
+	after.wait.kind = GPB_G_RUNNABLE;
+	assert_int_equal(looks_sums_entry(u, &seen, 0, true, &known, &entry, NULL), 0);
+	for (int i = 0; i < 20; i++) {
+		if (i % 10 == 0)
+			assert_int_equal(wait_window_add(w, &st, NULL), 0);
+		assert_int_equal(wait_window_add(w, &after, NULL), 0);
+		assert_int_equal(wait_window_add(w, &after, NULL), 0);
+		tally_window(&w->engine.tally, &tw);
+	}
+	for (int i = 0; i < 400; i++, looks_sums_looked(u)) {
+		looks_sums_look(u, 20 * MS);
+		looks_sums_saw(u, entry, delay * 100 * MS);
+		looks_sums_over(u, entry, delay * 100 * MS, 0);
+		looks_sums_gap(u, 20 * MS);
+	}
+	looks_sums_end(u, 8000 * MS, 8000 * MS);
+	undercounts_learn(&w->engine.under, &w->engine.tally, u, GPB_G_SYSCALL, 1, 4200);
+}
+
+static void waits_are_as_many_as_times_runnable(void **state)
+{
+	struct wait_window w;
+	struct looks_sums u;
+
+	(void)state;
+	too_long_for_windows(&w, &u, 1);
+	assert_true(w.engine.under.at[0].as_follow);
+	for (size_t i = 0; i < w.engine.tally.entries.n; i++) {
+		const struct tally_entry *en = &w.engine.tally.entries.at[i];
+		double scaled = en->parked && en->group ? 20 : 1;
+
+		assert_true(fabs(undercounts_factor(&w.engine.under, en) - scaled) < 1e-6);
+	}
+	assert_true(undercounts_site(&w.engine.under, 0, 0, 0) == 0);
+	assert_true(undercounts_all(&w.engine.under, 0, 0) == 0);
+	looks_sums_fini(&u);
+	wait_window_fini(&w);
+}
+
+/* Those that were preempted in that line waited for nothing: looks saw no more delay than windows. */
+static void times_runnable_without_waits(void **state)
+{
+	struct wait_window w;
+	struct looks_sums u;
+
+	(void)state;
+	too_long_for_windows(&w, &u, 0.05);
+	assert_false(w.engine.under.at[0].as_follow);
+	for (size_t i = 0; i < w.engine.tally.entries.n; i++)
+		if (w.engine.tally.entries.at[i].parked)
+			assert_true(undercounts_factor(&w.engine.under,
+						       &w.engine.tally.entries.at[i]) < 2);
+	looks_sums_fini(&u);
+	wait_window_fini(&w);
+}
+
 /* Each wait ends in a run: where the runtime counts but 500 more than the 2,000 of windows, these lack no more, and their times runnable. */
 static void no_more_than_runs(void **state)
 {
@@ -402,6 +477,8 @@ int main(void)
 		cmocka_unit_test(no_wait_counts_twice),
 		cmocka_unit_test(short_ones_do_not_lack),
 		cmocka_unit_test(what_follows_is_scaled_as_well),
+		cmocka_unit_test(waits_are_as_many_as_times_runnable),
+		cmocka_unit_test(times_runnable_without_waits),
 		cmocka_unit_test(no_more_than_runs),
 	};
 

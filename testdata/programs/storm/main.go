@@ -2,13 +2,16 @@
 // sleeps and then does nothing but yield (runtime.Gosched), YIELDS times in some milliseconds: most of all
 // runs of goroutines are yields, in a hundredth of the time. On SIGTERM it ends.
 //
-//	storm YIELDS [collect | sleep | turns]
+//	storm YIELDS [collect | sleep | turns | paced N US]
 //
 // With collect a fourth one allocates enough for some tens of GC cycles a second. From Go 1.25 on the background
 // sweeper then yields by itself, for milliseconds: while another one sweeps the last span, some thousand times a ms.
 //
 // With sleep the two begin 2 s after "ready", and 200 others sleep for 500 ms each, all the time: a profile is in full until then.
 // With turns these sleep, and the number goes to and fro for 50 ms every 2.5 s, as fast as it can.
+//
+// With paced there is no number: N goroutines sleep for US microseconds each, again and again, which is counted in its place, and another one
+// computes all the time.
 //
 // It prints "ready", then every 100 ms a line "at NS PINGS YIELDS": the real-time clock, how often the number
 // has gone there and back, and how many yields there were.
@@ -87,6 +90,34 @@ func sleeper(after time.Duration) {
 	}
 }
 
+//go:noinline
+func paced(d time.Duration) {
+	for {
+		time.Sleep(d)
+		atomic.AddInt64(&pings, 1)
+	}
+}
+
+func compute() {
+	for x := 1; ; x = x*1664525 + 1013904223 {
+		if x == 0 {
+			fmt.Println("computed")
+		}
+	}
+}
+
+func startPaced(n, us string) {
+	count, err := strconv.Atoi(n)
+	each, err2 := strconv.Atoi(us)
+	if err != nil || err2 != nil {
+		panic(n + " " + us)
+	}
+	for i := 0; i < count; i++ {
+		go paced(time.Duration(each) * time.Microsecond)
+	}
+	go compute()
+}
+
 func main() {
 	n, err := strconv.Atoi(os.Args[1])
 	if err != nil {
@@ -103,7 +134,9 @@ func main() {
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
-	if mode == "turns" {
+	if mode == "paced" {
+		startPaced(os.Args[3], os.Args[4])
+	} else if mode == "turns" {
 		go pong(a, b)
 		go hurry(a, b)
 	} else if mode == "sleep" {

@@ -247,6 +247,27 @@ static struct tally_estimate followed(const struct undercount *c,
 							square(c->runnable) + square(c->calls) };
 }
 
+/*
+ * Windows lack waits that are too long for them, and looks do not count them: but the times runnable after them are as short as any, and
+ * windows met these. So there are as many waits, if what looks saw of them fits so many.
+ */
+static bool as_many_as_follow(struct undercount *c, const struct tally_estimate *waits,
+			      const struct tally_estimate *by, const struct tally_estimate *plain,
+			      double lacks)
+{
+	double n = plain->value + c->runnable - c->counted, more = plain->value - by->value;
+	double chance = at_least_0(plain->variance) + at_least_0(by->variance);
+
+	if (c->factor > 0 || waits->value <= 0 || n <= waits->value || plain->variance < 0 ||
+	    by->variance < 0 || !beyond(more, SURELY, chance) ||
+	    beyond(more - LACK_MOST * lacks, SURELY, chance))
+		return false;
+	c->factor = n / waits->value;
+	c->length_variance = plain->variance + c->counted_variance + square(c->calls);
+	c->variance = 4 * plain->variance + c->counted_variance + square(c->calls);
+	return true;
+}
+
 /* Are a site's times runnable as many as its waits, or as many as windows say? @lacks: waits that windows lack. */
 static void follow(struct undercount *c, const struct tally *t, const struct tally_part *p,
 		   double lacks)
@@ -256,6 +277,9 @@ static void follow(struct undercount *c, const struct tally *t, const struct tal
 	double chance = at_least_0(plain.variance) + at_least_0(by.variance);
 	double off = by.value + lacks - plain.value;
 
+	c->as_follow = as_many_as_follow(c, &waits, &by, &plain, lacks);
+	if (c->as_follow)
+		return;
 	off = beyond(off, 1, chance) ? off : 0;
 	if (by.variance >= 0 && !beyond(plain.value - by.value, SURELY, chance) && by.value > 0 &&
 	    plain.value > 0 &&
@@ -269,6 +293,20 @@ static void follow(struct undercount *c, const struct tally *t, const struct tal
 	c->lacks = off;
 }
 
+/* What windows lack of it is known: it is no error. @all: of which it is a part, or NULL. */
+static void lack_nothing(struct undercount *c, struct undercount *all)
+{
+	double *const of[] = { &c->count,     &c->long_ns,  &c->met,	   &c->windows_ns,
+			       &c->parked_ns, &c->looks_ns, &c->few,	   &c->few_ns,
+			       &c->edge_ns,   &c->missed,   &c->missed_ns, &c->missed_variance };
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		if (all)
+			*(double *)((char *)all + ((char *)of[i] - (char *)c)) -= *of[i];
+		*of[i] = 0;
+	}
+}
+
 static void learn_follow(struct undercounts *u, const struct tally *t, const struct looks_sums *k,
 			 size_t site)
 {
@@ -278,6 +316,8 @@ static void learn_follow(struct undercounts *u, const struct tally *t, const str
 	follow(c, t, p,
 	       sqrt(at_least_0(variance(u, c, tally_part_delays(t, p).variance,
 					looks_site_variance(k, site)))));
+	if (c->as_follow)
+		lack_nothing(c, t->sites.at[site].whole ? NULL : &u->all);
 	if (t->sites.at[site].whole)
 		return;
 	u->all.lacks += c->lacks;

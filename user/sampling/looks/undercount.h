@@ -19,7 +19,8 @@
  * Each wait of a parked goroutine ends in a time runnable (tally.follows), which is too short for looks. Windows
  * lack these as they lack waits. So there are as many as waits: those that looks counted, and the long ones that
  * are told as above. That number is taken where its error is smaller than that of the times that windows met;
- * otherwise the difference, beyond chance, is part of the stated error.
+ * otherwise the difference, beyond chance, is part of the stated error. Waits that are too long for windows and too short for looks are
+ * lacking, and the times runnable after them are not: then there are as many waits as those.
  */
 #ifndef SAMPLING_LOOKS_UNDERCOUNT_H
 #define SAMPLING_LOOKS_UNDERCOUNT_H
@@ -53,6 +54,7 @@ struct undercount {
 	 * lack those that follow, where these are by time.
 	 */
 	double after, variance, lacks;
+	bool as_follow; /* factor: there are as many as times runnable that follow */
 };
 
 struct undercounts {

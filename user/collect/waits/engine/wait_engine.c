@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 
 #include "base/clock.h"
+#include "collect/waits/engine/run_ratio.h"
 #include "collect/waits/looks/wait_sites.h"
 #include "probe/bpf.h"
 #include "probe/uprobes/hit_cost.h"
@@ -568,6 +569,8 @@ void wait_engine_end(struct wait_engine *w)
 	if (w->looks)
 		undercounts_learn(&w->under, &w->tally, looks_sums(w->looks), w->kind->but,
 				  dilation_mean(&w->slow, w->tally.windows), w->slow.switches);
+	w->unplaced = run_unplaced(w);
+	w->ratio = run_ratio(w);
 }
 
 void wait_engine_lost(const struct wait_engine *w, uint64_t left, struct loss *to)

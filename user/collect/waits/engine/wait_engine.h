@@ -172,6 +172,8 @@ struct wait_engine {
 	double paced;
 	/* share by which numbers from the runtime's count are too small, roughly, and how far off that may be */
 	double too_few;
+	double ratio;	 /* run_ratio(); 0 until the end */
+	double unplaced; /* runs of group 0 after waits of which windows did not see how they began */
 	uint64_t crowded; /* waits of stacks that there was no room for */
 	/*
 	 * Waits that were under way when a stretch of full observation ended: those that the look after that may see, of which

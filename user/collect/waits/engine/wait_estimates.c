@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "collect/waits/engine/run_ratio.h"
 #include "sampling/looks/looks_sums.h"
 
 static const double one2 = (double)GPB_COUNT_ONE * GPB_COUNT_ONE;
@@ -16,7 +17,7 @@ static const double one2 = (double)GPB_COUNT_ONE * GPB_COUNT_ONE;
  */
 bool wait_estimates_by_count(const struct wait_engine *w)
 {
-	return w->tally.windows && w->tally.groups[0].x >= w->paced &&
+	return w->tally.windows && w->tally.groups[0].x - w->unplaced >= w->paced &&
 	       dilation_met(&w->slow) > w->paced;
 }
 
@@ -51,6 +52,11 @@ static struct tally_estimate regressed(const struct wait_engine *w, const struct
 	return with_total(w, p, dilation_met(&w->slow) - w->paced);
 }
 
+static double ratio_of(const struct wait_engine *w)
+{
+	return w->ratio ?: 1;
+}
+
 /*
  * The number that windows tell of an entry. Where its site's number comes from regression, the
  * entry's part of that.
@@ -60,7 +66,7 @@ static double count_of(const struct wait_engine *w, const struct tally_entry *en
 	const struct tally_part *site = &w->tally.sites.at[en->site].sums;
 
 	if (en->group || site->compared.x <= 0 || !wait_estimates_by_count(w))
-		return en->counts.x * undercounts_factor(&w->under, en);
+		return en->counts.x * undercounts_factor(&w->under, en) * ratio_of(w);
 	return regressed(w, site).value * en->counts.x / site->compared.x;
 }
 
@@ -125,9 +131,15 @@ static double site_error(const struct wait_engine *w, size_t site)
 	struct tally_part p = w->tally.sites.at[site].sums;
 	double any;
 
+	double n = p.counts.x, all = 0;
+
 	if (undercounts_apart(&w->under, site, &any))
 		p.counts = p.others;
-	return variance_plus(counts_error(w, &p), apart_error(w, site));
+	for (size_t i = 0; i < w->tally.sites.n; i++)
+		all += w->tally.sites.at[i].sums.counts.x;
+	return run_ratio_variance(ratio_of(w), n,
+				  variance_plus(counts_error(w, &p), apart_error(w, site)),
+				  all > 0 ? n / all : 1);
 }
 
 static double lacking(const struct wait_engine *w, size_t site)
