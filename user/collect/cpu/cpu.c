@@ -316,8 +316,9 @@ static int finish_comments(struct cpu *c, struct err *e)
 		ret = prof_comment(c->prof, e, "hits: %llu samples, %.3f s of CPU time",
 				   (unsigned long long)taken, (double)(taken * c->period_ns) / 1e9);
 	if (!ret && c->charged_ns)
-		ret = prof_comment(c->prof, e, "charged: %.3f s of CPU time by the kernel",
-				   (double)c->charged_ns / 1e9);
+		ret = prof_comment(c->prof, e, "charged: %.3f s of CPU time by the kernel%s",
+				   (double)c->charged_ns / 1e9,
+				   c->s->target->became ? ", until its exec was noticed" : "");
 	if (!ret && c->unclocked_ns)
 		ret = prof_comment(c->prof, e,
 				   "unclocked: %.2f s more were charged to the process than its "
