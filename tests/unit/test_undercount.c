@@ -316,6 +316,16 @@ static void short_ones_do_not_lack(void **state)
 	wait_window_fini(&w);
 }
 
+static void begin(struct wait_window *w, struct looks_sums *u)
+{
+	*w = (struct wait_window){
+		.engine = { .s = &subject,
+			    .counter = { .s = &subject, .open_again = { .at = UINT64_MAX } } }
+	};
+	wait_window_init(w, not_runtime);
+	*u = (struct looks_sums){ .tally = &w->engine.tally };
+}
+
 /* Windows met half of the 4,000 waits, and with each the time runnable that follows. */
 static void meet_half(struct wait_window *w, struct looks_sums *u, double runs)
 {
@@ -327,12 +337,7 @@ static void meet_half(struct wait_window *w, struct looks_sums *u, double runs)
 	int32_t entry;
 	bool known;
 
-	*w = (struct wait_window){
-		.engine = { .s = &subject,
-			    .counter = { .s = &subject, .open_again = { .at = UINT64_MAX } } }
-	};
-	wait_window_init(w, not_runtime);
-	*u = (struct looks_sums){ .tally = &w->engine.tally };
+	begin(w, u);
 	after.wait.kind = GPB_G_RUNNABLE;
 	call.wait.kind = GPB_G_SYSCALL;
 	assert_int_equal(looks_sums_entry(u, &seen, 0, true, &known, &entry, NULL), 0);
@@ -382,12 +387,7 @@ static void too_long_for_windows(struct wait_window *w, struct looks_sums *u, do
 	int32_t entry;
 	bool known;
 
-	*w = (struct wait_window){
-		.engine = { .s = &subject,
-			    .counter = { .s = &subject, .open_again = { .at = UINT64_MAX } } }
-	};
-	wait_window_init(w, not_runtime);
-	*u = (struct looks_sums){ .tally = &w->engine.tally };
+	begin(w, u);
 	after.wait.kind = GPB_G_RUNNABLE;
 	assert_int_equal(looks_sums_entry(u, &seen, 0, true, &known, &entry, NULL), 0);
 	for (int i = 0; i < 20; i++) {
