@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "collect/waits/contention/sched_window.h"
+#include "collect/waits/engine/run_ratio.h"
 #include "collect/waits/wait/wait_window.h"
 #include "mksubject.h"
 
@@ -254,7 +255,7 @@ static void regressed_sites_cover(void **state)
 			tally_window(&w.engine.tally,
 				     &(struct tally_window){ .weight = PARTS, .n = &seen });
 		}
-		assert_true(wait_estimates_by_count(&w.engine));
+		assert_true(run_regressed(&w.engine));
 		for (size_t n = 0; n < w.engine.tally.entries.n; n++)
 			value += (double)sched_window_estimate(&w, n).count / one;
 		covered += covers(value, sched_window_site(&w, 0).count / one / one, truth);

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "collect/waits/engine/run_ratio.h"
 #include "collect/waits/engine/wait_estimates.h"
 
 #define MS 1000000.0
@@ -302,13 +303,13 @@ static void the_count_is_used_where_windows_met_runs(void **state)
 {
 	(void)state;
 	runs.met = 3000;
-	assert_false(wait_estimates_by_count(&w)); /* there was no window */
+	assert_false(run_regressed(&w)); /* there was no window */
 	four_windows();
-	assert_true(wait_estimates_by_count(&w));
+	assert_true(run_regressed(&w));
 	runs.met = -1; /* it is not known */
-	assert_false(wait_estimates_by_count(&w));
+	assert_false(run_regressed(&w));
 	runs.met = 0; /* no window met any of it */
-	assert_false(wait_estimates_by_count(&w));
+	assert_false(run_regressed(&w));
 }
 
 /* Of these there is only an estimate: windows saw 1,000 other runs, and the count has 3,000 of both. */
@@ -317,12 +318,12 @@ static void the_count_is_not_used_where_a_clock_paces_most(void **state)
 	(void)state;
 	four_windows();
 	w.paced = 900;
-	assert_true(wait_estimates_by_count(&w));
+	assert_true(run_regressed(&w));
 	w.paced = 1100;
-	assert_false(wait_estimates_by_count(&w));
+	assert_false(run_regressed(&w));
 	w.paced = 900;
 	runs.met = 800; /* it says that there were fewer in all */
-	assert_false(wait_estimates_by_count(&w));
+	assert_false(run_regressed(&w));
 }
 
 /* ---- numbers ---- */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "collect/waits/engine/wait_estimates.h"
+#include "sampling/looks/undercount.h"
 
 /* Windows that tell the number of all runs worse than that, in a standard error, tell nothing of what is lacking. */
 #define KNOWN_WITHIN 0.25
@@ -50,6 +50,17 @@ double run_unplaced(const struct wait_engine *w)
 	return fmax(runs, 0);
 }
 
+/*
+ * The count is right, also where a target that must wait for CPUs does less in windows than otherwise. Runs at
+ * a pace that no window met are left out of it: the waits that windows saw have no part in them. For waits that
+ * a clock paces there is only an estimate, so this is not done where most waits are paced.
+ */
+bool run_regressed(const struct wait_engine *w)
+{
+	return w->tally.windows && w->tally.groups[0].x - w->unplaced >= w->paced &&
+	       dilation_met(&w->slow) > w->paced;
+}
+
 static bool windows_know(const struct wait_engine *w)
 {
 	struct tally_estimate runs = tally_group(&w->tally, 0);
@@ -65,7 +76,7 @@ double run_ratio(const struct wait_engine *w)
 	struct runnable r;
 
 	if (!w->kind->sees_runs || !w->tally.windows || counted <= 0 ||
-	    dilation_unmet(&w->slow) > 0 || wait_estimates_by_count(w) || !windows_know(w))
+	    dilation_unmet(&w->slow) > 0 || run_regressed(w) || !windows_know(w))
 		return 1;
 	r = runnable_of(w);
 	if (r.windows <= 0 || counted <= r.looks)

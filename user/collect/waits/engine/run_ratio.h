@@ -13,9 +13,12 @@
 
 #include "collect/waits/engine/wait_engine.h"
 
+/* Are numbers of short waits made to agree with the runtime's own count of runs by a regression (wait_estimates.c)? */
+bool run_regressed(const struct wait_engine *w);
+
 /*
  * How many times more waits there were than windows say; 1: the runtime's count does not tell, or the numbers are made to agree with it in
- * another way (wait_estimates_by_count).
+ * another way (run_regressed).
  */
 double run_ratio(const struct wait_engine *w);
 

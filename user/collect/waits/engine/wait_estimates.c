@@ -10,17 +10,6 @@ static const double one2 = (double)GPB_COUNT_ONE * GPB_COUNT_ONE;
 
 /* ---- numbers ---- */
 
-/*
- * The count is right, also where a target that must wait for CPUs does less in windows than otherwise. Runs at
- * a pace that no window met are left out of it: the waits that windows saw have no part in them. For waits that
- * a clock paces there is only an estimate, so this is not done where most waits are paced.
- */
-bool wait_estimates_by_count(const struct wait_engine *w)
-{
-	return w->tally.windows && w->tally.groups[0].x - w->unplaced >= w->paced &&
-	       dilation_met(&w->slow) > w->paced;
-}
-
 /* All runs, by windows alone. */
 static struct tally_estimate runs_of(const struct wait_engine *w)
 {
@@ -65,7 +54,7 @@ static double count_of(const struct wait_engine *w, const struct tally_entry *en
 {
 	const struct tally_part *site = &w->tally.sites.at[en->site].sums;
 
-	if (en->group || site->compared.x <= 0 || !wait_estimates_by_count(w))
+	if (en->group || site->compared.x <= 0 || !run_regressed(w))
 		return en->counts.x * undercounts_factor(&w->under, en) * ratio_of(w);
 	return regressed(w, site).value * en->counts.x / site->compared.x;
 }
@@ -109,7 +98,7 @@ static double counts_error(const struct wait_engine *w, const struct tally_part 
 	struct tally_estimate n;
 	double more;
 
-	if (!wait_estimates_by_count(w))
+	if (!run_regressed(w))
 		return tally_part_counts(&w->tally, p).variance;
 	n = regressed(w, p);
 	more = unsure_of_total(w, p, n.value);

@@ -29,9 +29,6 @@ static inline double variance_plus(double a, double b)
 	return a < 0 || b < 0 ? -1 : a + b;
 }
 
-/* Are numbers of short waits made to agree with the runtime's own count of runs? */
-bool wait_estimates_by_count(const struct wait_engine *w);
-
 /* @unsure: waits that were there at every look had ended, and others had begun (looks_estimate.unsure_ns). */
 struct wait_estimate wait_estimates_of(const struct wait_engine *w, size_t entry, bool unsure);
 
